@@ -1,0 +1,1 @@
+"""One file per experiment, each with a get_config()."""

@@ -1,0 +1,1 @@
+"""The commands: absl mains without logic."""

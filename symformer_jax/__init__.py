@@ -1,0 +1,1 @@
+"""SymFormer-JAX: symbolic regression with a pre-trained transformer and on-device refinement."""

@@ -1,0 +1,1 @@
+"""Records on disk, the input pipeline, and the drawing of points on the device."""

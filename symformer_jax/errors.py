@@ -1,0 +1,21 @@
+"""The few exceptions a user sees. Commands print them as one line and leave with exit code 2."""
+
+
+class SymFormerError(Exception):
+  """Base of all errors with a message meant for the user."""
+
+
+class InputError(SymFormerError, ValueError):
+  """Unusable arguments or data: says what is wrong, what was expected and what was got."""
+
+
+class ExpressionError(InputError):
+  """Formula text that cannot be read, with the position of the trouble."""
+
+
+class ModelError(SymFormerError):
+  """An unknown, damaged or foreign model or checkpoint."""
+
+
+class DataError(SymFormerError):
+  """A damaged or foreign data shard, named."""

@@ -1,0 +1,1 @@
+"""Metrics, problem lists, suites and reports."""

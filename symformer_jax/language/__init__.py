@@ -1,0 +1,1 @@
+"""What a formula is: operators, tokens, constants, text, evaluation."""

@@ -1,0 +1,125 @@
+"""THE operator table: the one place that knows what an operator is called, means and costs.
+
+Every consumer (vocabulary, interpreter, parser, printers, SymPy bridge, generator) reads the rows below; a
+test checks that each of them covers every row. SymPy forms take the module as their first argument, so that
+this file does not import it.
+"""
+
+from collections.abc import Callable
+import dataclasses
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+
+@jax.custom_jvp
+def real_power(base: jax.Array, exponent: jax.Array) -> jax.Array:
+  """`base ** exponent` over the reals: NaN for a negative base under a non-integer exponent."""
+  return jnp.power(base, exponent)
+
+
+@real_power.defjvp
+def _real_power_jvp(primals, tangents):
+  # jnp.power's own rule multiplies log(base) = NaN by a zero tangent for x ** 4 with x < 0. The derivative by
+  # the exponent does not exist there, so we report zero: the exponent stays where it is.
+  base, exponent = primals
+  base_dot, exponent_dot = tangents
+  out = jnp.power(base, exponent)
+  by_base = exponent * jnp.power(base, exponent - 1)
+  safe_base = jnp.where(base > 0, base, 1.0)
+  by_exponent = jnp.where(base > 0, out * jnp.log(safe_base), 0.0)
+  return out, by_base * base_dot + by_exponent * exponent_dot
+
+
+@dataclasses.dataclass(frozen=True)
+class Operator:
+  """One row of the table.
+
+  Attributes:
+    name: the token.
+    arity: number of arguments, 1 or 2.
+    complexity: nodes it stands for when the formula is written out (`cot` is `1/tan`: two).
+    jnp_fn: elementwise form on device arrays; NaN or infinite outside the domain, never hidden.
+    numpy_fn: the same on NumPy arrays (the generator's and the tests' form).
+    sympy_fn: `(sympy, *args) -> Expr`.
+    python: Python and NumPy syntax with `{0}`, `{1}` for the arguments (in brackets where needed).
+    latex: the LaTeX form, likewise.
+    domain: where it is finite and real, in words.
+    in_vocabulary: whether a model may say it; the others occur in random trees only, since SymPy rewrites them.
+  """
+
+  name: str
+  arity: int
+  complexity: int
+  jnp_fn: Callable[..., jax.Array]
+  numpy_fn: Callable[..., np.ndarray]
+  sympy_fn: Callable[..., Any]
+  python: str
+  latex: str
+  domain: str = "all reals"
+  in_vocabulary: bool = True
+
+
+def _integer_power(name: str, exponent: int, *, in_vocabulary: bool) -> Operator:
+  return Operator(
+    name, 1, 2,
+    lambda a: jax.lax.integer_pow(a, exponent),
+    lambda a: a**exponent,
+    lambda s, a: s.Pow(a, exponent),
+    f"{{0}}**{exponent}", f"{{0}}^{{{{{exponent}}}}}",
+    in_vocabulary=in_vocabulary,
+  )
+
+
+def _function(name: str, python_name: str, latex: str, domain: str = "all reals", sympy_name: str = "") -> Operator:
+  sympy_name = sympy_name or name
+  return Operator(
+    name, 1, 1,
+    getattr(jnp, python_name), getattr(np, python_name),
+    lambda s, a: getattr(s, sympy_name)(a),
+    f"{python_name}({{0}})", f"{latex}\\left({{0}}\\right)",
+    domain,
+  )
+
+
+OPERATORS: tuple[Operator, ...] = (
+  Operator("+", 2, 1, jnp.add, np.add, lambda s, a, b: s.Add(a, b), "{0} + {1}", "{0} + {1}"),
+  Operator("*", 2, 1, jnp.multiply, np.multiply, lambda s, a, b: s.Mul(a, b), "{0}*{1}", "{0} {1}"),
+  Operator(
+    "pow", 2, 1, real_power, np.power, lambda s, a, b: s.Pow(a, b), "{0}**{1}", "{0}^{{{1}}}",
+    "base > 0, or an integer exponent",
+  ),
+  Operator("neg", 1, 1, jnp.negative, np.negative, lambda s, a: s.Mul(-1, a), "-{0}", "-{0}"),
+  Operator("inv", 1, 1, lambda a: 1 / a, lambda a: 1 / a, lambda s, a: s.Pow(a, -1), "1/{0}", "\\frac{{1}}{{{0}}}", "not 0"),
+  _integer_power("pow2", 2, in_vocabulary=True),
+  _integer_power("pow3", 3, in_vocabulary=True),
+  Operator("sqrt", 1, 1, jnp.sqrt, np.sqrt, lambda s, a: s.sqrt(a), "sqrt({0})", "\\sqrt{{{0}}}", ">= 0"),
+  _function("exp", "exp", "\\exp"),
+  _function("ln", "log", "\\ln", "> 0", sympy_name="log"),
+  _function("sin", "sin", "\\sin"),
+  _function("cos", "cos", "\\cos"),
+  _function("tan", "tan", "\\tan", "not pi/2 + k pi"),
+  Operator("cot", 1, 2, lambda a: 1 / jnp.tan(a), lambda a: 1 / np.tan(a), lambda s, a: s.cot(a),
+           "1/tan({0})", "\\cot\\left({0}\\right)", "not k pi"),
+  _function("asin", "arcsin", "\\arcsin", "[-1, 1]"),
+  _function("acos", "arccos", "\\arccos", "[-1, 1]"),
+  _function("atan", "arctan", "\\arctan"),
+  # SymPy's branch, arctan(1/x): odd, with a jump at 0, because simplification relies on acot(-x) = -acot(x).
+  Operator("acot", 1, 2, lambda a: jnp.arctan(1 / a), lambda a: np.arctan(1 / a), lambda s, a: s.acot(a),
+           "arctan(1/{0})", "\\operatorname{{arccot}}\\left({0}\\right)", "not 0"),
+  # Below: known to the generator's random trees, rewritten by every simplification.
+  Operator("-", 2, 1, jnp.subtract, np.subtract, lambda s, a, b: s.Add(a, s.Mul(-1, b)), "{0} - {1}", "{0} - {1}",
+           in_vocabulary=False),
+  Operator("/", 2, 1, jnp.divide, np.divide, lambda s, a, b: s.Mul(a, s.Pow(b, -1)), "{0}/{1}", "\\frac{{{0}}}{{{1}}}",
+           "denominator not 0", in_vocabulary=False),
+  _integer_power("pow4", 4, in_vocabulary=False),
+  _integer_power("pow5", 5, in_vocabulary=False),
+  _integer_power("pow6", 6, in_vocabulary=False),
+)
+
+BY_NAME: dict[str, Operator] = {op.name: op for op in OPERATORS}
+BINARY: tuple[Operator, ...] = tuple(op for op in OPERATORS if op.arity == 2)
+UNARY: tuple[Operator, ...] = tuple(op for op in OPERATORS if op.arity == 1)
+MODEL_OPERATORS: tuple[Operator, ...] = tuple(op for op in OPERATORS if op.in_vocabulary)

@@ -1,0 +1,192 @@
+"""Reads formula text with a grammar of its own: nothing is ever evaluated as Python.
+
+Grammar (`**` and `^` bind tightest, to the right; a sign binds weaker than a power, as in Python):
+  sum     = product (("+" | "-") product)*
+  product = signed (("*" | "/") signed)*
+  signed  = ("+" | "-")* power
+  power   = atom [("**" | "^") signed]
+  atom    = number | name | name "(" sum ")" | "(" sum ")"
+"""
+
+from collections.abc import Callable, Sequence
+import difflib
+import math
+import re
+
+from symformer_jax.errors import ExpressionError
+from symformer_jax.language import expression
+from symformer_jax.language.expression import Node, negate, number, power, symbol, variable
+
+# Deeper nesting than this is hostile, not mathematics; it also keeps recursion far from Python's limit.
+MAX_DEPTH = 100
+MAX_LENGTH = 10_000
+
+_TOKEN = re.compile(r"\s*(?:(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)|(?P<name>[^\W\d]\w*)|(?P<op>\*\*|[-+*/^(),]))")
+
+
+def _unary(token: str) -> Callable[[Node], Node]:
+  return lambda a: Node(token, (a,))
+
+
+def _half_difference(sign: int) -> Callable[[Node], Node]:
+  """(exp(a) + sign exp(-a)) / 2."""
+  def build(a: Node) -> Node:
+    second = Node("exp", (negate(a),))
+    total = Node("+", (Node("exp", (a,)), second if sign > 0 else negate(second)))
+    return Node("*", (number(0.5), total))
+  return build
+
+
+def _tanh(a: Node) -> Node:
+  # 1 - 2 / (exp(2a) + 1): finite for large arguments of either sign.
+  double = Node("exp", (Node("*", (number(2), a)),))
+  ratio = Node("*", (number(2), Node("inv", (Node("+", (double, number(1))),))))
+  return Node("+", (number(1), negate(ratio)))
+
+
+def _log(base: float) -> Callable[[Node], Node]:
+  return lambda a: Node("*", (number(1 / math.log(base)), Node("ln", (a,))))
+
+
+FUNCTIONS: dict[str, Callable[[Node], Node]] = {
+  **{name: _unary(name) for name in ("sqrt", "exp", "ln", "sin", "cos", "tan", "cot", "asin", "acos", "atan", "acot")},
+  "log": _unary("ln"),
+  "arcsin": _unary("asin"), "arccos": _unary("acos"), "arctan": _unary("atan"), "arccot": _unary("acot"),
+  "sinh": _half_difference(-1), "cosh": _half_difference(1), "tanh": _tanh,
+  "log2": _log(2), "log10": _log(10),
+  "abs": lambda a: Node("sqrt", (Node("pow2", (a,)),)),
+}
+CONSTANTS = {"pi": math.pi}
+
+
+def parse(text: str, variables: Sequence[str] = ("x", "y", "z"), *, allow_symbols: bool = False) -> Node:
+  """Reads a formula.
+
+  Args:
+    text: Python or usual mathematical syntax, `^` for `**` allowed; functions as in `FUNCTIONS`, and `pi`.
+    variables: names of the columns, in order; they win over functions and `pi`.
+    allow_symbols: whether other names become named constants (`expression.symbol`) or an error.
+  Returns:
+    The tree; minus and division are written with neg and inv. Operands keep their order.
+  Raises:
+    ExpressionError: says what was found where, and what was expected.
+  """
+  if len(text) > MAX_LENGTH:
+    raise ExpressionError(f"formula is {len(text)} characters long, at most {MAX_LENGTH} are read")
+  return _Parser(text, variables, allow_symbols).parse()
+
+
+class _Parser:
+  """Recursive descent over the token list."""
+
+  def __init__(self, text: str, variables: Sequence[str], allow_symbols: bool):
+    self.text, self.variables, self.allow_symbols = text, list(variables), allow_symbols
+    self.tokens = self._tokenize(text)
+    self.position = self.depth = 0
+
+  def _tokenize(self, text: str) -> list[tuple[str, str, int]]:
+    tokens, position = [], 0
+    while text[position:].strip():
+      match = _TOKEN.match(text, position)
+      if match is None:
+        start = position + len(text[position:]) - len(text[position:].lstrip())
+        raise ExpressionError(f"unexpected character {text[start]!r} at position {start + 1} of {text!r}")
+      tokens.append((match.lastgroup, match[match.lastgroup], match.start(match.lastgroup)))
+      position = match.end()
+    tokens.append(("end", "", len(text)))
+    return tokens
+
+  def parse(self) -> Node:
+    if len(self.tokens) == 1:
+      raise ExpressionError("the formula is empty")
+    node = self._sum()
+    if self._kind() != "end":
+      raise self._unexpected("an operator or the end")
+    return node
+
+  def _kind(self) -> str:
+    return self.tokens[self.position][0]
+
+  def _take(self, *ops: str) -> str | None:
+    kind, text, _ = self.tokens[self.position]
+    if kind == "op" and text in ops:
+      self.position += 1
+      return text
+    return None
+
+  def _unexpected(self, expected: str) -> ExpressionError:
+    kind, text, at = self.tokens[self.position]
+    found = "the end" if kind == "end" else repr(text)
+    return ExpressionError(f"expected {expected}, got {found} at position {at + 1} of {self.text!r}")
+
+  def _sum(self) -> Node:
+    node = self._product()
+    while op := self._take("+", "-"):
+      term = self._product()
+      node = Node("+", (node, term if op == "+" else negate(term)))
+    return node
+
+  def _product(self) -> Node:
+    node = self._signed()
+    while op := self._take("*", "/"):
+      factor = self._signed()
+      node = Node("*", (node, factor if op == "*" else power(factor, number(-1))))
+    return node
+
+  def _signed(self) -> Node:
+    self.depth += 1
+    if self.depth > MAX_DEPTH:
+      raise ExpressionError(f"formula is nested more than {MAX_DEPTH} deep")
+    sign = self._take("+", "-")
+    node = self._signed() if sign else self._power()
+    self.depth -= 1
+    return negate(node) if sign == "-" else node
+
+  def _power(self) -> Node:
+    base = self._atom()
+    return power(base, self._signed()) if self._take("**", "^") else base
+
+  def _atom(self) -> Node:
+    kind, text, at = self.tokens[self.position]
+    if kind == "number":
+      self.position += 1
+      value = float(text)
+      if not math.isfinite(value):
+        raise ExpressionError(f"number {text} at position {at + 1} is too large")
+      return number(value)
+    if kind == "name":
+      self.position += 1
+      return self._name(text, at)
+    if self._take("("):
+      node = self._sum()
+      if not self._take(")"):
+        raise self._unexpected("')'")
+      return node
+    raise self._unexpected("a number, a name or '('")
+
+  def _name(self, name: str, at: int) -> Node:
+    if name in self.variables:
+      return variable(self.variables.index(name))
+    if name in FUNCTIONS and self._take("("):
+      argument = self._sum()
+      if not self._take(")"):
+        raise self._unexpected("')'")
+      return FUNCTIONS[name](argument)
+    if name in CONSTANTS:
+      return number(CONSTANTS[name])
+    if name in FUNCTIONS:
+      raise self._unexpected(f"'(' after {name}")
+    if self.allow_symbols and self.tokens[self.position][1] != "(":
+      return symbol(name)
+    known = [*self.variables, *FUNCTIONS, *CONSTANTS]
+    close = difflib.get_close_matches(name, known, n=1)
+    hint = f"; did you mean {close[0]!r}?" if close else ""
+    raise ExpressionError(
+      f"unknown name {name!r} at position {at + 1}: expected a variable ({', '.join(self.variables)}) "
+      f"or a function ({', '.join(sorted(FUNCTIONS))}){hint}"
+    )
+
+
+def parse_list(texts: Sequence[str], variables: Sequence[str]) -> list[expression.Node]:
+  """Reads several formulas over the same columns."""
+  return [parse(text, variables) for text in texts]

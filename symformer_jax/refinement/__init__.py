@@ -1,0 +1,1 @@
+"""Fits the constants of all candidates at once."""

@@ -1,0 +1,1 @@
+"""From refined candidates to the answer: Pareto front, criteria, rescaling."""

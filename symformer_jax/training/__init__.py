@@ -1,0 +1,1 @@
+"""Losses, schedules, the train step and the loop around it."""
