@@ -1,0 +1,138 @@
+"""A fitting problem: one formula, its points, and the residual every method minimizes.
+
+Everything here is written for one candidate. Residuals are divided by the spread of y, so that thresholds and
+float32 do not depend on the user's units.
+"""
+
+import enum
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from symformer_jax.language import interpreter
+
+
+class Status(enum.IntEnum):
+  """How a fit ended; `STATUS_TEXT` says what to do about it."""
+
+  CONVERGED = 0
+  STEP_LIMIT = 1
+  DIVERGED = 2
+  NO_CONSTANTS = 3
+  UNDEFINED = 4
+
+
+STATUS_TEXT = {
+  Status.CONVERGED: "converged",
+  Status.STEP_LIMIT: "stopped at the step limit before it converged: raise max_steps or start nearer",
+  Status.DIVERGED: "no step lowered the loss and the gradient is not small: try other starts",
+  Status.NO_CONSTANTS: "the formula has no constants to fit",
+  Status.UNDEFINED: "the formula is not finite at some points: its loss is infinite; drop the points or the formula",
+}
+
+
+class Problem(NamedTuple):
+  """What stays fixed while the constants of one candidate are fitted.
+
+  Attributes:
+    program: the formula, see `interpreter.translate`.
+    columns: points [D, N], in the user's units.
+    y: targets [N], divided by `scale`.
+    weights: [N], 0 at masked points; they sum to 1.
+    scale: spread of y, scalar, in the units of y; 1 where y is constant.
+    is_used: which constant slots the formula has [C].
+    num_tokens: tokens to read (scalar; shared by the batch under vmap), or None for all.
+  """
+
+  program: interpreter.Program
+  columns: jax.Array
+  y: jax.Array
+  weights: jax.Array
+  scale: jax.Array
+  is_used: jax.Array
+  num_tokens: jax.Array | None
+
+
+class Evaluation(NamedTuple):
+  """A formula's residuals at some constants.
+
+  Attributes:
+    loss: weighted mean of squares over the points in `mask`, in squared spreads of y; inf when not finite.
+    common_loss: the same over the points asked for, comparable with the loss that came with them; inf when the
+      formula is not finite at one of them.
+    gradient: half the derivative of the loss by the constants [C].
+    gram: Gauss-Newton matrix, J^T W J [C, C].
+    mask: valid points at which the formula is finite [N].
+  """
+
+  loss: jax.Array
+  common_loss: jax.Array
+  gradient: jax.Array
+  gram: jax.Array
+  mask: jax.Array
+
+
+def make_problem(
+  program: interpreter.Program, x: jax.Array, y: jax.Array, weights: jax.Array, num_slots: int,
+  num_tokens: jax.Array | None,
+) -> Problem:
+  """Puts one data set into the units of the methods.
+
+  Args:
+    program: one formula; x: points [N, D]; y: [N]; weights: [N], at least 0, 0 for a masked point.
+    num_slots: C, static.
+    num_tokens: see `Problem`.
+  """
+  weights = weights / jnp.maximum(jnp.sum(weights), jnp.finfo(y.dtype).tiny)
+  y = jnp.where(weights > 0, y, 0)
+  mean = jnp.sum(weights * y)
+  spread = jnp.sqrt(jnp.sum(weights * (y - mean) ** 2))
+  # A target without spread (or with one below rounding) is measured by its size, or not at all.
+  size = jnp.max(jnp.abs(y))
+  scale = jnp.where(spread > 8 * jnp.finfo(y.dtype).eps * size, spread, jnp.where(size > 0, size, 1))
+  is_used = jnp.any(program.slots[:, None] == jnp.arange(num_slots), axis=0)
+  return Problem(program, x.T, y / scale, weights, scale, is_used, num_tokens)
+
+
+def initial_constants(program: interpreter.Program, num_slots: int) -> jax.Array:
+  """The numbers that stand at the slots before the fit [C]; 0 at unused slots."""
+  at = jnp.where(program.slots >= 0, program.slots, num_slots)
+  return jnp.zeros((num_slots,), program.numbers.dtype).at[at].set(program.numbers, mode="drop")
+
+
+def no_evaluation(problem: Problem) -> Evaluation:
+  """What a method starts from: nothing is known and no point is asked for."""
+  num_slots, dtype = problem.is_used.shape[0], problem.y.dtype
+  inf = jnp.asarray(jnp.inf, dtype)
+  return Evaluation(inf, inf, jnp.zeros(num_slots, dtype), jnp.zeros((num_slots, num_slots), dtype),
+                    jnp.zeros(problem.y.shape, bool))
+
+
+def evaluate(problem: Problem, constants: jax.Array, mask: jax.Array) -> Evaluation:
+  """Loss, gradient and Gauss-Newton matrix in one pass.
+
+  Args:
+    problem: one candidate.
+    constants: [C].
+    mask: points at which the formula was finite so far, and must be for `common_loss` [N].
+  Returns:
+    The evaluation over all points at which the formula is finite.
+  """
+  rows = interpreter.run(problem.program, constants, problem.columns, num_tokens=problem.num_tokens)
+  value, jacobian = rows[0], rows[1:] / problem.scale
+  residual = value / problem.scale - problem.y
+  is_finite = jnp.isfinite(residual) & (problem.weights > 0)
+  weights = jnp.where(is_finite, problem.weights, 0)
+  residual = jnp.where(is_finite, residual, 0)
+  # Where only the derivative is infinite (a root at 0) the point counts in the loss and says nothing of the slope.
+  jacobian = jnp.where(is_finite & jnp.isfinite(jacobian), jacobian, 0)
+  weighted = jacobian * weights
+  squares = weights * residual**2
+  loss, common = jnp.sum(squares), jnp.sum(jnp.where(mask, squares, 0))
+  is_lost = jnp.any(mask & ~is_finite)
+  return Evaluation(
+    jnp.where(jnp.isfinite(loss) & jnp.any(is_finite), loss, jnp.inf),
+    jnp.where(jnp.isfinite(common) & ~is_lost, common, jnp.inf),
+    weighted @ residual, weighted @ jacobian.T, is_finite,
+  )
