@@ -13,6 +13,11 @@ SMALLEST_CONSTANT, LARGEST_CONSTANT = 1e-10, 1e10
 MIN_INTEGER, MAX_INTEGER = -5, 5
 
 
+def power_of_ten(exponent: int) -> float:
+  """The double nearest to 10**exponent; `10.0 ** exponent` may miss it by a unit in the last place."""
+  return float(f"1e{exponent}")
+
+
 def split_constant(value: float) -> tuple[int, float]:
   """Splits a constant into exponent and mantissa.
 
@@ -26,19 +31,20 @@ def split_constant(value: float) -> tuple[int, float]:
   if value == 0 or not math.isfinite(value):
     raise ValueError(f"a constant must be finite and not 0 to be encoded, got {value!r}")
   exponent = math.ceil(math.log10(abs(value)))
-  # log10 rounds: 1000.0000000000001 may come out as 3; the mantissa decides.
-  if abs(value) > 10.0**exponent:
+  # log10 rounds: 1000.0000000000001 may come out as 3; the comparison decides.
+  if abs(value) > power_of_ten(exponent):
     exponent += 1
-  elif abs(value) <= 10.0 ** (exponent - 1):
+  elif abs(value) <= power_of_ten(exponent - 1):
     exponent -= 1
   if not MIN_EXPONENT <= exponent <= MAX_EXPONENT:
-    raise ValueError(f"constant {value!r} needs exponent {exponent}, outside [{MIN_EXPONENT}, {MAX_EXPONENT}]")
-  return exponent, value / 10.0**exponent
+    legal = f"[{MIN_EXPONENT}, {MAX_EXPONENT}]"
+    raise ValueError(f"constant {value!r} needs exponent {exponent}, outside {legal}")
+  return exponent, value / power_of_ten(exponent)
 
 
 def join_constant(exponent: int, mantissa: float) -> float:
   """The inverse of `split_constant`."""
-  return mantissa * 10.0**exponent
+  return mantissa * power_of_ten(exponent)
 
 
 def is_small_integer(value: float) -> bool:
@@ -47,5 +53,5 @@ def is_small_integer(value: float) -> bool:
 
 
 def sample_constants(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
-  """Draws constants as the generator's float leaves are drawn: uniform in [-5, 5] (SymFormer, table of leaf values)."""
+  """Draws constants as the generator's float leaves are drawn: uniform in [-5, 5] (SymFormer, leaf values)."""
   return rng.uniform(-5.0, 5.0, shape)

@@ -5,10 +5,12 @@ powers 2, 3, 1/2, -1 by their own tokens, sums and products nested to the right 
 paper's example `0.017 x + 1781.5 -> [+, *, x, C-1, C4]`.
 """
 
-from collections.abc import Iterator, Sequence
 import functools
 import math
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from symformer_jax.errors import ExpressionError, InputError
 from symformer_jax.language import constants, operators
@@ -93,7 +95,7 @@ def complexity(node: Node) -> int:
 
 
 def sort_key(node: Node) -> tuple:
-  """Order of operands: numbers last, then by tokens, then by values, so that it is the same for equal skeletons."""
+  """Order of operands: numbers last, then by tokens, then by values: the same for equal skeletons."""
   nodes = list(walk(node))
   values = tuple(n.value for n in nodes if n.is_number)
   return node.is_number, tuple((n.token, n.value if n.token == VARIABLE else 0) for n in nodes), values
@@ -109,7 +111,33 @@ def sort_operands(node: Node) -> Node:
   return node._replace(args=tuple(sort_operands(arg) for arg in node.args))
 
 
-# --- ids -------------------------------------------------------------------------------------------------------
+def evaluate(node: Node, x: np.ndarray) -> np.ndarray:
+  """The formula's values by NumPy, in the precision of `x`: the judge's and the exporters' evaluation.
+
+  Args:
+    node: a tree without symbols.
+    x: points [N, D].
+  Returns:
+    y [N]; NaN or infinite where the formula is undefined.
+  Raises:
+    ExpressionError: for a symbol, or a variable beyond D columns.
+  """
+  def value(n: Node) -> np.ndarray:
+    if n.args:
+      return operators.BY_NAME[n.token].numpy_fn(*(value(arg) for arg in n.args))
+    if n.is_number:
+      return np.asarray(n.value, x.dtype)
+    if n.token == SYMBOL:
+      raise ExpressionError(f"constant {n.value!r} has no value")
+    if n.value >= x.shape[1]:
+      raise ExpressionError(f"the formula has variable {n.value + 1}, but there are {x.shape[1]} columns")
+    return x[:, n.value]
+
+  with np.errstate(all="ignore"):  # what is undefined shows in the result
+    return np.broadcast_to(value(node), x.shape[:1])
+
+
+# --- ids ----------------------------------------------------------------------------------------------------
 
 
 def encode(node: Node, vocab: Vocabulary) -> tuple[list[int], list[float]]:
@@ -181,7 +209,14 @@ def decode(ids: Sequence[int], values: Sequence[float], vocab: Vocabulary) -> No
   return node
 
 
-# --- SymPy -----------------------------------------------------------------------------------------------------
+def _leaf_name(node: Node, names: Sequence[str] | None) -> str:
+  """The name of a variable or a symbol."""
+  if node.token == SYMBOL:
+    return node.value
+  return names[node.value] if names else f"x{node.value}"
+
+
+# --- SymPy --------------------------------------------------------------------------------------------------
 
 
 def to_sympy(node: Node, names: Sequence[str] | None = None) -> Any:
@@ -192,8 +227,8 @@ def to_sympy(node: Node, names: Sequence[str] | None = None) -> Any:
     if n.args:
       return operators.BY_NAME[n.token].sympy_fn(sympy, *(convert(arg) for arg in n.args))
     if n.is_number:
-      return sympy.Integer(int(n.value)) if n.value == int(n.value) else sympy.Float(n.value)
-    name = n.value if n.token == SYMBOL else (names[n.value] if names else f"x{n.value}")
+      return sympy.Integer(int(n.value)) if n.value.is_integer() else sympy.Float(n.value)
+    name = _leaf_name(n, names)
     return sympy.Symbol(name, real=True)
 
   return convert(node)
@@ -247,7 +282,7 @@ def _product(factors: list[Node]) -> Node:
   return negate(node) if (len(factors) - len(rest)) % 2 else node
 
 
-# --- text ------------------------------------------------------------------------------------------------------
+# --- text ---------------------------------------------------------------------------------------------------
 
 
 def format_number(value: float, digits: int | None = None) -> str:
@@ -313,10 +348,8 @@ class _Printer:
         mantissa, exponent = text.split("e")
         return f"{mantissa} \\cdot 10^{{{int(exponent)}}}", _PRODUCT
       return text, _SUM if node.value < 0 else _ATOM
-    name = node.value if node.token == SYMBOL else (self.names[node.value] if self.names else f"x{node.value}")
-    if self.is_latex:
-      return _latex_name(name), _ATOM
-    return name, _ATOM
+    name = _leaf_name(node, self.names)
+    return _latex_name(name) if self.is_latex else name, _ATOM
 
   def _sum(self, node: Node) -> str:
     text = ""
@@ -335,21 +368,22 @@ class _Printer:
       return f"{prefix}\\frac{{{top}}}{{{bottom}}}", level
     text = self._factors(above)
     if below:
-      bottom = self._factors(below) if len(below) == 1 and self._render(below[0])[1] >= _POWER else f"({self._factors(below)})"
-      if len(below) == 1 and not bottom.startswith("("):
-        text = f"{text}/{bottom}"
-      else:
-        text = f"{text}/{bottom if len(below) > 1 else self._bracketed(below[0], _POWER)}"
+      bottom = f"({self._factors(below)})" if len(below) > 1 else self._bracketed(below[0], _POWER)
+      text = f"{text}/{bottom}"
     return prefix + text, level
 
   def _factors(self, factors: list[Node]) -> str:
     if not factors:
       return "1"
     ordered = sorted(factors, key=lambda f: not f.is_number)
-    # A single factor under a sign needs brackets when it is a sum; several need them at product level already.
-    joint = " \\cdot " if self.is_latex and len(ordered) > 1 and ordered[1].is_number else (" " if self.is_latex else "*")
+    # A single factor under a sign needs brackets when it is a sum; several need them at product level.
     least = _PRODUCT if len(ordered) == 1 else _POWER
-    return joint.join(self._bracketed(f, least) for f in ordered)
+    texts = [self._bracketed(f, least) for f in ordered]
+    if not self.is_latex:
+      return "*".join(texts)
+    # Side by side, `3 2` would read as one number.
+    joints = [" \\cdot " if text.lstrip("{")[0].isdigit() else " " for text in texts[1:]]
+    return texts[0] + "".join(map("".join, zip(joints, texts[1:], strict=True)))
 
   def _power(self, base: Node, exponent: Node) -> str:
     if self.is_latex:
@@ -358,12 +392,18 @@ class _Printer:
     return f"{self._bracketed(base, _ATOM)}**{self._bracketed(exponent, _ATOM)}"
 
 
+_LATEX_ESCAPES = str.maketrans({
+  **{char: f"\\{char}" for char in "_%&#${} "},
+  "\\": "\\backslash ", "^": "\\wedge ", "~": "\\sim ",
+})
+
+
 def _latex_name(name: str) -> str:
-  if len(name) == 1:
+  if len(name) == 1 and name.isalnum():
     return name
   if name[0].isalpha() and name[1:].isdigit():
     return f"{name[0]}_{{{name[1:]}}}"
-  return "\\mathrm{" + name.replace("_", "\\_") + "}"
+  return f"\\mathrm{{{name.translate(_LATEX_ESCAPES)}}}"
 
 
 def _signed_terms(node: Node) -> Iterator[tuple[str, Node]]:

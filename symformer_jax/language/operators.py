@@ -5,8 +5,8 @@ test checks that each of them covers every row. SymPy forms take the module as t
 this file does not import it.
 """
 
-from collections.abc import Callable
 import dataclasses
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -47,7 +47,7 @@ class Operator:
     python: Python and NumPy syntax with `{0}`, `{1}` for the arguments (in brackets where needed).
     latex: the LaTeX form, likewise.
     domain: where it is finite and real, in words.
-    in_vocabulary: whether a model may say it; the others occur in random trees only, since SymPy rewrites them.
+    in_vocabulary: whether a model may say it; the others occur in random trees only: SymPy rewrites them.
   """
 
   name: str
@@ -73,7 +73,9 @@ def _integer_power(name: str, exponent: int, *, in_vocabulary: bool) -> Operator
   )
 
 
-def _function(name: str, python_name: str, latex: str, domain: str = "all reals", sympy_name: str = "") -> Operator:
+def _function(
+  name: str, python_name: str, latex: str, domain: str = "all reals", sympy_name: str = ""
+) -> Operator:
   sympy_name = sympy_name or name
   return Operator(
     name, 1, 1,
@@ -92,7 +94,8 @@ OPERATORS: tuple[Operator, ...] = (
     "base > 0, or an integer exponent",
   ),
   Operator("neg", 1, 1, jnp.negative, np.negative, lambda s, a: s.Mul(-1, a), "-{0}", "-{0}"),
-  Operator("inv", 1, 1, lambda a: 1 / a, lambda a: 1 / a, lambda s, a: s.Pow(a, -1), "1/{0}", "\\frac{{1}}{{{0}}}", "not 0"),
+  Operator("inv", 1, 1, lambda a: 1 / a, lambda a: 1 / a, lambda s, a: s.Pow(a, -1),
+           "1/{0}", "\\frac{{1}}{{{0}}}", "not 0"),
   _integer_power("pow2", 2, in_vocabulary=True),
   _integer_power("pow3", 3, in_vocabulary=True),
   Operator("sqrt", 1, 1, jnp.sqrt, np.sqrt, lambda s, a: s.sqrt(a), "sqrt({0})", "\\sqrt{{{0}}}", ">= 0"),
@@ -110,10 +113,10 @@ OPERATORS: tuple[Operator, ...] = (
   Operator("acot", 1, 2, lambda a: jnp.arctan(1 / a), lambda a: np.arctan(1 / a), lambda s, a: s.acot(a),
            "arctan(1/{0})", "\\operatorname{{arccot}}\\left({0}\\right)", "not 0"),
   # Below: known to the generator's random trees, rewritten by every simplification.
-  Operator("-", 2, 1, jnp.subtract, np.subtract, lambda s, a, b: s.Add(a, s.Mul(-1, b)), "{0} - {1}", "{0} - {1}",
-           in_vocabulary=False),
-  Operator("/", 2, 1, jnp.divide, np.divide, lambda s, a, b: s.Mul(a, s.Pow(b, -1)), "{0}/{1}", "\\frac{{{0}}}{{{1}}}",
-           "denominator not 0", in_vocabulary=False),
+  Operator("-", 2, 1, jnp.subtract, np.subtract, lambda s, a, b: s.Add(a, s.Mul(-1, b)),
+           "{0} - {1}", "{0} - {1}", in_vocabulary=False),
+  Operator("/", 2, 1, jnp.divide, np.divide, lambda s, a, b: s.Mul(a, s.Pow(b, -1)),
+           "{0}/{1}", "\\frac{{{0}}}{{{1}}}", "denominator not 0", in_vocabulary=False),
   _integer_power("pow4", 4, in_vocabulary=False),
   _integer_power("pow5", 5, in_vocabulary=False),
   _integer_power("pow6", 6, in_vocabulary=False),

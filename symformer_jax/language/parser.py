@@ -8,20 +8,24 @@ Grammar (`**` and `^` bind tightest, to the right; a sign binds weaker than a po
   atom    = number | name | name "(" sum ")" | "(" sum ")"
 """
 
-from collections.abc import Callable, Sequence
 import difflib
 import math
 import re
+from collections.abc import Callable, Sequence
 
 from symformer_jax.errors import ExpressionError
 from symformer_jax.language import expression
 from symformer_jax.language.expression import Node, negate, number, power, symbol, variable
 
-# Deeper nesting than this is hostile, not mathematics; it also keeps recursion far from Python's limit.
-MAX_DEPTH = 100
+# More than this is hostile, not mathematics; it also keeps every recursion over a tree far from Python's
+# limit (a sum of n terms is a tree n deep, a bracket costs a printer eight frames).
+MAX_DEPTH = 40
+MAX_TOKENS = 600
 MAX_LENGTH = 10_000
 
-_TOKEN = re.compile(r"\s*(?:(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)|(?P<name>[^\W\d]\w*)|(?P<op>\*\*|[-+*/^(),]))")
+_TOKEN = re.compile(
+  r"\s*(?:(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)|(?P<name>[^\W\d]\w*)|(?P<op>\*\*|[-+*/^(),]))"
+)
 
 
 def _unary(token: str) -> Callable[[Node], Node]:
@@ -49,7 +53,8 @@ def _log(base: float) -> Callable[[Node], Node]:
 
 
 FUNCTIONS: dict[str, Callable[[Node], Node]] = {
-  **{name: _unary(name) for name in ("sqrt", "exp", "ln", "sin", "cos", "tan", "cot", "asin", "acos", "atan", "acot")},
+  **{name: _unary(name) for name in ("sqrt", "exp", "ln", "sin", "cos", "tan", "cot")},
+  **{name: _unary(name) for name in ("asin", "acos", "atan", "acot")},
   "log": _unary("ln"),
   "arcsin": _unary("asin"), "arccos": _unary("acos"), "arctan": _unary("atan"), "arccot": _unary("acot"),
   "sinh": _half_difference(-1), "cosh": _half_difference(1), "tanh": _tanh,
@@ -85,14 +90,16 @@ class _Parser:
     self.position = self.depth = 0
 
   def _tokenize(self, text: str) -> list[tuple[str, str, int]]:
-    tokens, position = [], 0
-    while text[position:].strip():
+    tokens, position, end = [], 0, len(text.rstrip())
+    while position < end:
       match = _TOKEN.match(text, position)
       if match is None:
         start = position + len(text[position:]) - len(text[position:].lstrip())
         raise ExpressionError(f"unexpected character {text[start]!r} at position {start + 1} of {text!r}")
       tokens.append((match.lastgroup, match[match.lastgroup], match.start(match.lastgroup)))
       position = match.end()
+      if len(tokens) > MAX_TOKENS:
+        raise ExpressionError(f"formula has more than {MAX_TOKENS} numbers, names, operators and brackets")
     tokens.append(("end", "", len(text)))
     return tokens
 
@@ -129,8 +136,9 @@ class _Parser:
   def _product(self) -> Node:
     node = self._signed()
     while op := self._take("*", "/"):
-      factor = self._signed()
-      node = Node("*", (node, factor if op == "*" else power(factor, number(-1))))
+      factor = self._signed() if op == "*" else power(self._signed(), number(-1))
+      # 1/x is the inverse itself, not a product with one.
+      node = factor if op == "/" and node == number(1) else Node("*", (node, factor))
     return node
 
   def _signed(self) -> Node:

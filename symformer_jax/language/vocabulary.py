@@ -1,8 +1,8 @@
 """Tokens and their ids, for the extended, base and skeleton encodings.
 
-The order is pad, start, end, binary operators, unary operators, constants, integers, variables: variables come
-last, so ids of everything else are the same for any number of variables. With one variable the extended
-vocabulary has the paper's 54 tokens.
+The order is pad, start, end, binary operators, unary operators, constants, integers, variables: variables
+come last, so ids of everything else are the same for any number of variables. With one variable the
+extended vocabulary has the paper's 54 tokens.
 """
 
 import dataclasses
@@ -23,8 +23,8 @@ class Vocabulary:
 
   Attributes:
     num_variables: D, at least 1.
-    encoding: `extended` has tokens C-10 ... C10 with a mantissa each (SymFormer, sec. 3.4), `base` one token C
-      with the raw value, `skeleton` one token C without a value (the paper's "no constants").
+    encoding: `extended` has tokens C-10 ... C10 with a mantissa each (SymFormer, sec. 3.4), `base` one
+      token C with the raw value, `skeleton` one token C without a value (the paper's "no constants").
   """
 
   num_variables: int = 1
@@ -79,7 +79,7 @@ class Vocabulary:
     def of(token):
       if not token.startswith("C"):
         return 0.0
-      return 10.0 ** int(token[1:]) if token != "C" else 1.0
+      return constants.power_of_ten(int(token[1:])) if token != "C" else 1.0
     return tuple(of(token) for token in self.tokens)
 
   @functools.cached_property

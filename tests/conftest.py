@@ -1,0 +1,48 @@
+"""Test-wide settings: eight CPU devices, strict shapes, warnings as errors, fixed seeds."""
+
+import os
+
+# Before the first import of jax: the sharding tests need several devices, and no test an accelerator.
+os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + " --xla_force_host_platform_device_count=8"
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+# Figures are drawn to files; a display may not exist.
+os.environ.setdefault("MPLBACKEND", "Agg")
+
+import hypothesis  # noqa: E402  (after the environment is set)
+import jax  # noqa: E402
+import numpy as np  # noqa: E402
+import pytest  # noqa: E402
+
+jax.config.update("jax_numpy_rank_promotion", "raise")
+# The same examples in every run: a failure can be seen again; compilation makes a deadline meaningless.
+hypothesis.settings.register_profile("fixed", derandomize=True, deadline=None, print_blob=False)
+hypothesis.settings.load_profile("fixed")
+
+# Each with its reason; everything else is an error.
+ALLOWED_WARNINGS = (
+  # Other packages' calls to what their dependencies will drop: not ours to change.
+  "ignore::DeprecationWarning:(?!symformer_jax|data_gen|launch|configs)",
+  "ignore::PendingDeprecationWarning",
+  "ignore::FutureWarning:orbax",
+  # Finalizers of other packages' temporary directories and event loops run when the collector pleases.
+  "ignore::ResourceWarning",
+  # Forked workers beside JAX's threads: our pools use spawn, but tools under test may fork.
+  "ignore:os.fork.. was called:RuntimeWarning",
+)
+
+
+def pytest_configure(config):
+  config.addinivalue_line("filterwarnings", "error")
+  for line in ALLOWED_WARNINGS:
+    config.addinivalue_line("filterwarnings", line)
+
+
+@pytest.fixture(autouse=True)
+def fixed_seed():
+  """Anything that still draws from NumPy's global state (scikit-learn's checks do) draws the same."""
+  np.random.seed(0)
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+  return np.random.default_rng(0)

@@ -1,0 +1,151 @@
+"""THE operator table: every consumer covers every row, and every form of a row means the same."""
+
+import jax
+import jax.numpy as jnp
+import mpmath
+import numpy as np
+import pytest
+import sympy
+
+from symformer_jax.language import expression, interpreter, operators, parser
+from symformer_jax.language.expression import Node, number, variable
+from symformer_jax.language.vocabulary import Vocabulary
+
+VOCAB = Vocabulary(2)
+# Inside the domain of every row, on both sides of the break points of atan and the powers.
+POINTS = {1: [(0.3,), (0.7,), (0.95,)], 2: [(0.3, 2.0), (1.7, -1.5), (2.5, 0.4)]}
+
+# Written from the definitions, not from the table.
+MPMATH = {
+  "+": mpmath.fadd, "*": mpmath.fmul, "pow": mpmath.power, "neg": mpmath.fneg, "inv": lambda a: 1 / a,
+  "pow2": lambda a: a * a, "pow3": lambda a: a * a * a, "sqrt": mpmath.sqrt, "exp": mpmath.exp, "ln": mpmath.log,
+  "sin": mpmath.sin, "cos": mpmath.cos, "tan": mpmath.tan, "cot": mpmath.cot, "asin": mpmath.asin,
+  "acos": mpmath.acos, "atan": mpmath.atan, "acot": mpmath.acot, "-": mpmath.fsub, "/": mpmath.fdiv,
+  "pow4": lambda a: mpmath.power(a, 4), "pow5": lambda a: mpmath.power(a, 5), "pow6": lambda a: mpmath.power(a, 6),
+}
+ROWS = pytest.mark.parametrize("op", operators.OPERATORS, ids=lambda op: op.name)
+WRITTEN_WITH_SIGNS = ("neg", "inv", "pow2", "pow3", "pow4", "pow5", "pow6")
+MODEL_ROWS = pytest.mark.parametrize("op", operators.MODEL_OPERATORS, ids=lambda op: op.name)
+
+
+def tree(op):
+  return Node(op.name, tuple(variable(i) for i in range(op.arity)))
+
+
+def expected(op, args):
+  return float(MPMATH[op.name](*map(mpmath.mpf, args)))
+
+
+def test_the_oracle_knows_every_row():
+  assert set(MPMATH) == set(operators.BY_NAME)
+  assert len(operators.BY_NAME) == len(operators.OPERATORS)
+
+
+def test_the_model_says_the_papers_operators():
+  assert [op.name for op in operators.MODEL_OPERATORS if op.arity == 2] == ["+", "*", "pow"]
+  assert sum(op.arity == 1 for op in operators.MODEL_OPERATORS) == 15
+
+
+@ROWS
+def test_numpy_form(op):
+  for args in POINTS[op.arity]:
+    assert op.numpy_fn(*map(np.float64, args)) == pytest.approx(expected(op, args), rel=1e-14)
+
+
+@ROWS
+def test_jax_form(op):
+  for args in POINTS[op.arity]:
+    assert float(op.jnp_fn(*map(jnp.float32, args))) == pytest.approx(expected(op, args), rel=2e-5)
+
+
+@ROWS
+def test_sympy_form(op):
+  for args in POINTS[op.arity]:
+    expr = op.sympy_fn(sympy, *map(sympy.Float, args))
+    assert float(expr.evalf()) == pytest.approx(expected(op, args), rel=1e-12)
+
+
+@ROWS
+def test_printed_text_means_the_same(op):
+  node = parser.parse(expression.to_text(tree(op), ["a", "b"]), ["a", "b"])
+  for args in POINTS[op.arity]:
+    assert expression.evaluate(node, np.array([args])) == pytest.approx(expected(op, args), rel=1e-12)
+
+
+@ROWS
+def test_complexity_counts_what_is_written_out(op):
+  """The nodes of the text, with a division one node, as Python's own parser sees them."""
+  import ast
+
+  leaf_or_call = (ast.BinOp, ast.UnaryOp, ast.Call, ast.Constant)
+  text = expression.to_text(tree(op), ["a", "b"])
+  nodes = list(ast.walk(ast.parse(text, mode="eval")))
+  called = sum(isinstance(n, ast.Call) for n in nodes)
+  written = sum(isinstance(n, leaf_or_call) for n in nodes) + sum(isinstance(n, ast.Name) for n in nodes) - called
+  # 1/x is one operation on x: its numerator is no node of its own.
+  written -= "1/" in text
+  assert expression.complexity(tree(op)) == written
+
+
+@ROWS
+def test_latex_has_every_argument(op):
+  latex = expression.to_latex(tree(op), ["a", "b"])
+  assert "a" in latex and (op.arity == 1 or "b" in latex)
+  assert latex.count("{") == latex.count("}")
+
+
+@MODEL_ROWS
+def test_the_vocabulary_has_the_row(op):
+  assert VOCAB.arity[VOCAB.ids[op.name]] == op.arity
+
+
+@MODEL_ROWS
+def test_the_interpreter_has_the_row(op):
+  ids, values = expression.encode(tree(op), VOCAB)
+  for args in POINTS[op.arity]:
+    x = jnp.array([[*args, 0.0][:2]], jnp.float32)
+    y = interpreter.evaluate(jnp.array(ids), jnp.array(values), x, vocab=VOCAB)
+    assert float(y[0]) == pytest.approx(expected(op, args), rel=2e-5)
+
+
+@MODEL_ROWS
+def test_sympy_round_trip_has_the_row(op):
+  a, b = sympy.symbols("x0 x1", real=True)
+  expr = expression.to_sympy(tree(op))
+  back = expression.from_sympy(expr, [a, b])
+  assert expression.to_sympy(back) == expr
+  for args in POINTS[op.arity]:
+    assert expression.evaluate(back, np.array([args])) == pytest.approx(expected(op, args), rel=1e-12)
+
+
+@pytest.mark.parametrize("op", [op for op in operators.UNARY if op.name not in WRITTEN_WITH_SIGNS],
+                         ids=lambda op: op.name)
+def test_the_parser_has_the_function(op):
+  assert parser.parse(f"{op.name}(x)") == tree(op)
+
+
+@pytest.mark.parametrize(("name", "x"), [("ln", -1.0), ("sqrt", -1.0), ("asin", 1.5), ("acos", -1.5)])
+def test_outside_the_domain_nothing_is_hidden(name, x):
+  op = operators.BY_NAME[name]
+  assert np.isnan(op.jnp_fn(jnp.float32(x)))
+  with np.errstate(invalid="ignore"):
+    assert np.isnan(op.numpy_fn(x))
+
+
+def test_a_power_of_a_negative_base():
+  assert operators.real_power(jnp.float32(-2), jnp.float32(4)) == 16
+  assert np.isnan(operators.real_power(jnp.float32(-2), jnp.float32(0.5)))
+
+
+def test_derivatives_of_a_power():
+  """Against the closed forms; at a negative base the derivative by the exponent is reported as 0, not NaN."""
+  by_base, by_exponent = jax.grad(operators.real_power, (0, 1))(1.7, 2.3)
+  assert by_base == pytest.approx(2.3 * 1.7**1.3, rel=1e-5)
+  assert by_exponent == pytest.approx(1.7**2.3 * np.log(1.7), rel=1e-5)
+  by_base, by_exponent = jax.grad(operators.real_power, (0, 1))(-2.0, 4.0)
+  assert (by_base, by_exponent) == (pytest.approx(4 * -8), 0)
+
+
+def test_the_derivative_by_the_exponent_at_zero_is_finite():
+  """The point (0, 0) of c * x ** p must not take the row of the Jacobian with it."""
+  assert jax.jvp(lambda p: operators.real_power(jnp.float32(0), p), (1.5,), (1.0,))[1] == 0
