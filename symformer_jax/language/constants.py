@@ -53,5 +53,5 @@ def is_small_integer(value: float) -> bool:
 
 
 def sample_constants(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
-  """Draws constants as the generator's float leaves are drawn: uniform in [-5, 5] (SymFormer, leaf values)."""
+  """Draws constants as the generator's float leaves are drawn: uniform in [-5, 5] (leaf values)."""
   return rng.uniform(-5.0, 5.0, shape)

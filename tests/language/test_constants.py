@@ -1,11 +1,12 @@
 """Exponents and mantissas of constants."""
 
-from fractions import Fraction
 import math
+from fractions import Fraction
 
-from hypothesis import given, strategies as st
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from symformer_jax.language import constants
 

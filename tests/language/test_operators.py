@@ -1,5 +1,7 @@
 """THE operator table: every consumer covers every row, and every form of a row means the same."""
 
+import ast
+
 import jax
 import jax.numpy as jnp
 import mpmath
@@ -8,7 +10,7 @@ import pytest
 import sympy
 
 from symformer_jax.language import expression, interpreter, operators, parser
-from symformer_jax.language.expression import Node, number, variable
+from symformer_jax.language.expression import Node, variable
 from symformer_jax.language.vocabulary import Vocabulary
 
 VOCAB = Vocabulary(2)
@@ -18,10 +20,11 @@ POINTS = {1: [(0.3,), (0.7,), (0.95,)], 2: [(0.3, 2.0), (1.7, -1.5), (2.5, 0.4)]
 # Written from the definitions, not from the table.
 MPMATH = {
   "+": mpmath.fadd, "*": mpmath.fmul, "pow": mpmath.power, "neg": mpmath.fneg, "inv": lambda a: 1 / a,
-  "pow2": lambda a: a * a, "pow3": lambda a: a * a * a, "sqrt": mpmath.sqrt, "exp": mpmath.exp, "ln": mpmath.log,
+  "pow2": lambda a: a * a, "pow3": lambda a: a * a * a, "sqrt": mpmath.sqrt, "exp": mpmath.exp,
+  "ln": mpmath.log,
   "sin": mpmath.sin, "cos": mpmath.cos, "tan": mpmath.tan, "cot": mpmath.cot, "asin": mpmath.asin,
   "acos": mpmath.acos, "atan": mpmath.atan, "acot": mpmath.acot, "-": mpmath.fsub, "/": mpmath.fdiv,
-  "pow4": lambda a: mpmath.power(a, 4), "pow5": lambda a: mpmath.power(a, 5), "pow6": lambda a: mpmath.power(a, 6),
+  **{f"pow{n}": lambda a, n=n: mpmath.power(a, n) for n in (4, 5, 6)},
 }
 ROWS = pytest.mark.parametrize("op", operators.OPERATORS, ids=lambda op: op.name)
 WRITTEN_WITH_SIGNS = ("neg", "inv", "pow2", "pow3", "pow4", "pow5", "pow6")
@@ -74,14 +77,12 @@ def test_printed_text_means_the_same(op):
 
 @ROWS
 def test_complexity_counts_what_is_written_out(op):
-  """The nodes of the text, with a division one node, as Python's own parser sees them."""
-  import ast
-
+  """The nodes of the text as Python's own parser sees them."""
   leaf_or_call = (ast.BinOp, ast.UnaryOp, ast.Call, ast.Constant)
   text = expression.to_text(tree(op), ["a", "b"])
   nodes = list(ast.walk(ast.parse(text, mode="eval")))
-  called = sum(isinstance(n, ast.Call) for n in nodes)
-  written = sum(isinstance(n, leaf_or_call) for n in nodes) + sum(isinstance(n, ast.Name) for n in nodes) - called
+  called = sum(isinstance(n, ast.Call) for n in nodes)  # their names are no nodes of their own
+  written = sum(isinstance(n, (*leaf_or_call, ast.Name)) for n in nodes) - called
   # 1/x is one operation on x: its numerator is no node of its own.
   written -= "1/" in text
   assert expression.complexity(tree(op)) == written

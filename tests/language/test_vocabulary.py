@@ -36,7 +36,8 @@ def test_landmarks():
 
 def test_scales_of_constant_tokens():
   vocab = Vocabulary(1)
-  assert [vocab.constant_scale[vocab.ids[t]] for t in ("C-10", "C-3", "C0", "C10")] == [1e-10, 1e-3, 1.0, 1e10]
+  scales = [vocab.constant_scale[vocab.ids[token]] for token in ("C-10", "C-3", "C0", "C10")]
+  assert scales == [1e-10, 1e-3, 1.0, 1e10]
   assert vocab.constant_scale[vocab.ids["sin"]] == 0
   assert Vocabulary(1, "base").constant_scale[Vocabulary(1, "base").ids["C"]] == 1
 
