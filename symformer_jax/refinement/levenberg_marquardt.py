@@ -25,6 +25,7 @@ class State(NamedTuple):
     constants: the best so far [C]; evaluation: there.
     trial: constants to look at next [C].
     predicted: decrease of the loss that the linear model promises at `trial`.
+    scale: D^2, the largest diagonal of J^T W J so far [C].
     damping, growth: Nielsen's mu and nu.
     num_steps: evaluations done.
     is_done: whether to stop; status: why.
@@ -34,6 +35,7 @@ class State(NamedTuple):
   evaluation: Evaluation
   trial: jax.Array
   predicted: jax.Array
+  scale: jax.Array
   damping: jax.Array
   growth: jax.Array
   num_steps: jax.Array
@@ -49,7 +51,7 @@ class LevenbergMarquardt:
     dtype = problem.y.dtype
     return State(
       constants, problem_lib.no_evaluation(problem), constants, jnp.asarray(1, dtype),
-      jnp.asarray(INITIAL_DAMPING, dtype), jnp.asarray(2, dtype), jnp.int32(0), jnp.asarray(False),
+      jnp.zeros_like(constants), jnp.asarray(INITIAL_DAMPING, dtype), jnp.asarray(2, dtype), jnp.int32(0), jnp.asarray(False),
       jnp.int32(Status.STEP_LIMIT),
     )
 
@@ -63,10 +65,12 @@ class LevenbergMarquardt:
     damping, growth = _update_damping(state, actual, is_first, is_taken)
     constants, evaluation = jax.tree.map(
       lambda new, old: jnp.where(is_taken, new, old), (state.trial, seen), (state.constants, state.evaluation))
-    step, predicted, cosine = _solve(evaluation, damping)
+    # More (1978): the largest norm seen, so that a derivative that vanishes on the way does not free its constant.
+    scale = jnp.maximum(state.scale, jnp.diagonal(evaluation.gram))
+    step, predicted, cosine = _solve(evaluation, scale, damping)
     status, is_done = _terminate(problem, constants, evaluation, step, predicted, cosine, damping,
                                  is_taken & ~is_first & (actual <= _reduction(problem, evaluation)))
-    return State(constants, evaluation, constants + step, predicted, damping, growth, state.num_steps + 1, is_done,
+    return State(constants, evaluation, constants + step, predicted, scale, damping, growth, state.num_steps + 1, is_done,
                  status)
 
 
@@ -80,25 +84,26 @@ def _update_damping(state, actual, is_first, is_taken):
   return damping, growth
 
 
-def _solve(evaluation: Evaluation, damping: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+def _solve(evaluation: Evaluation, scale: jax.Array, damping: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
   """The damped step [C], the decrease it promises, and the largest cosine between residual and a derivative."""
-  diagonal = jnp.diagonal(evaluation.gram)
-  # Unused slots, and constants without influence here, stay where they are: unit diagonal, zero gradient.
-  scale = jnp.where(diagonal > 0, jax.lax.rsqrt(jnp.where(diagonal > 0, diagonal, 1)), 0)
-  num_slots = scale.shape[0]
-  matrix = jnp.where(jnp.eye(num_slots, dtype=bool), 1 + damping, evaluation.gram * scale[:, None] * scale)
-  gradient = evaluation.gradient * scale
+  # Unused slots, and constants without influence so far, stay where they are: unit diagonal, zero gradient.
+  has_scale = scale > 0
+  inverse = jnp.where(has_scale, jax.lax.rsqrt(jnp.where(has_scale, scale, 1)), 0)
+  gradient = evaluation.gradient * inverse
+  matrix = evaluation.gram * inverse[:, None] * inverse + jnp.diag(jnp.where(has_scale, damping, 1))
   factor = jnp.linalg.cholesky(matrix)
   half = jax.lax.linalg.triangular_solve(factor, -gradient[:, None], left_side=True, lower=True)
   step = jax.lax.linalg.triangular_solve(factor, half, left_side=True, lower=True, transpose_a=True)[:, 0]
   predicted = jnp.sum(step * (damping * step - gradient))
-  return step * scale, predicted, jnp.max(jnp.abs(gradient)) * jax.lax.rsqrt(evaluation.loss)
+  diagonal = jnp.diagonal(evaluation.gram)
+  cosines = jnp.abs(evaluation.gradient) * jax.lax.rsqrt(jnp.where(diagonal > 0, diagonal * evaluation.loss, 1))
+  return step * inverse, predicted, jnp.max(cosines)
 
 
 def _reduction(problem: Problem, evaluation: Evaluation) -> jax.Array:
   """A decrease of the loss not worth another step."""
   eps = jnp.finfo(problem.y.dtype).eps
-  return 100 * eps * evaluation.loss
+  return 4 * eps * evaluation.loss
 
 
 def _terminate(problem, constants, evaluation, step, predicted, cosine, damping, is_small):

@@ -1,0 +1,1 @@
+"""One benchmark per file, each with `run() -> dict`; `launch.benchmark` picks them by name."""
