@@ -5,9 +5,9 @@ powers 2, 3, 1/2, -1 by their own tokens, sums and products nested to the right 
 paper's example `0.017 x + 1781.5 -> [+, *, x, C-1, C4]`.
 """
 
+from collections.abc import Iterator, Sequence
 import functools
 import math
-from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np

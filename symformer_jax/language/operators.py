@@ -5,8 +5,8 @@ test checks that each of them covers every row. SymPy forms take the module as t
 this file does not import it.
 """
 
-import dataclasses
 from collections.abc import Callable
+import dataclasses
 from typing import Any
 
 import jax

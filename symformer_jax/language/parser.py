@@ -8,10 +8,10 @@ Grammar (`**` and `^` bind tightest, to the right; a sign binds weaker than a po
   atom    = number | name | name "(" sum ")" | "(" sum ")"
 """
 
+from collections.abc import Callable, Sequence
 import difflib
 import math
 import re
-from collections.abc import Callable, Sequence
 
 from symformer_jax.errors import ExpressionError
 from symformer_jax.language import expression

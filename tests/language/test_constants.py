@@ -1,12 +1,11 @@
 """Exponents and mantissas of constants."""
 
-import math
 from fractions import Fraction
+import math
 
+from hypothesis import given, strategies as st
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from symformer_jax.language import constants
 

@@ -3,11 +3,10 @@
 import math
 import re
 
+from hypothesis import given, settings, strategies as st
 import numpy as np
 import pytest
 import sympy
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from symformer_jax.errors import ExpressionError, InputError
 from symformer_jax.language import expression, operators, parser

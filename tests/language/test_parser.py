@@ -4,11 +4,10 @@ import math
 import string
 import time
 
+from hypothesis import given, strategies as st
 import numpy as np
 import pytest
 import sympy
-from hypothesis import given
-from hypothesis import strategies as st
 
 from symformer_jax.errors import ExpressionError, SymFormerError
 from symformer_jax.language import expression, parser

@@ -1,0 +1,285 @@
+"""Benchmark problems: a true formula, where its points are drawn, and the files that list them."""
+
+from collections.abc import Iterator
+import csv
+import dataclasses
+import functools
+from importlib import resources
+import itertools
+import math
+import os
+import pathlib
+
+import numpy as np
+
+from symformer_jax.errors import ExpressionError, InputError
+from symformer_jax.evaluation.metrics import Box
+from symformer_jax.language import expression, parser
+from symformer_jax.language.expression import VARIABLE, Node, walk
+from symformer_jax.selection import scoring
+
+COLUMNS = ("family", "name", "n_vars", "expression", "ranges")
+OPTIONAL_COLUMNS = ("n_points", "spacing")
+LISTS = ("paper", "reference", "official")
+UNIFORM, GRID = "uniform", "grid"
+POINTS_PER_VARIABLE = 100
+NUM_SCORING_POINTS = 10_000
+MAX_VARIABLES = 26
+# The generator's bound on values (SymFormer, sec. 3.3).
+LARGEST_VALUE = 1e7
+# Draws for one set of points before a range counts as empty.
+MAX_DRAWS = 50
+# A box is finite when it is at so many random points; the training protocol asks the same of 4 x 100.
+NUM_BOX_POINTS = 1000
+
+
+@dataclasses.dataclass(frozen=True)
+class Problem:
+  """One row of a problem file.
+
+  Attributes:
+    family, name: how it is reported.
+    truth: the formula, over columns 0 ... num_variables - 1.
+    text: the formula as the file has it.
+    box: `(low, high)` per column.
+    num_points: of the training set.
+    spacing: `uniform` (random) or `grid` (evenly spaced, one variable).
+  """
+
+  family: str
+  name: str
+  truth: Node
+  text: str
+  box: Box
+  num_points: int
+  spacing: str = UNIFORM
+
+  @property
+  def num_variables(self) -> int:
+    return len(self.box)
+
+  @property
+  def names(self) -> tuple[str, ...]:
+    return variable_names(self.num_variables)
+
+
+def variable_names(count: int) -> tuple[str, ...]:
+  """x, y, z, then the letters before them: w, v, ..."""
+  return tuple([*"xyz", *(chr(code) for code in range(ord("w"), ord("a") - 1, -1))][:count])
+
+
+# --- files -----------------------------------------------------------------------------------------------------
+
+
+def load_list(name: str) -> list[Problem]:
+  """A list that ships with the package: `paper`, `reference` or `official`.
+
+  Raises:
+    InputError: for an unknown name.
+  """
+  if name not in LISTS:
+    raise InputError(f"unknown problem list {name!r}: expected one of {', '.join(LISTS)}")
+  text = resources.files(__package__).joinpath("problem_lists", f"{name}.csv").read_text(encoding="utf-8")
+  return _read(text, f"{name}.csv")
+
+
+def read_problems(path: str | os.PathLike) -> list[Problem]:
+  """Reads a problem file: CSV with columns family,name,n_vars,expression,ranges.
+
+  Variables are x, y, z, ...; ranges `lo:hi;lo:hi`, or empty for the largest finite box made of {-5, 0, 5}.
+  Optional columns: n_points (100 per variable), spacing (`uniform` or `grid`).
+  Raises:
+    InputError: names the row and says what is wrong with it.
+  """
+  try:
+    text = pathlib.Path(path).read_text(encoding="utf-8-sig")
+  except (OSError, UnicodeDecodeError) as error:
+    reason = error.strerror if isinstance(error, OSError) else "it is no UTF-8 text"
+    raise InputError(f"cannot read problem file {str(path)!r}: {reason}") from None
+  return _read(text, pathlib.Path(path).name)
+
+
+def _read(text: str, file: str) -> list[Problem]:
+  rows = csv.DictReader(text.splitlines(), restkey="", restval="")
+  header = [name.strip() for name in rows.fieldnames or ()]
+  missing = [name for name in COLUMNS if name not in header]
+  if missing:
+    raise InputError(f"{file}: no column {missing[0]!r}, expected {','.join(COLUMNS)}, got {','.join(header)!r}")
+  rows.fieldnames = header
+  problems = [_problem(row, f"{file}, row {i} ({row['name']})") for i, row in enumerate(rows, 1)]
+  if not problems:
+    raise InputError(f"{file}: no problems below the header")
+  repeated = [p.name for i, p in enumerate(problems) if p.name in {q.name for q in problems[:i]}]
+  if repeated:
+    raise InputError(f"{file}: the name {repeated[0]!r} stands in two rows, expected different names")
+  return problems
+
+
+def _problem(row: dict[str, str], where: str) -> Problem:
+  count = _whole_number(row["n_vars"], where, "n_vars", at_most=MAX_VARIABLES)
+  try:
+    truth = parser.parse(row["expression"], variable_names(count))
+  except ExpressionError as error:
+    raise InputError(f"{where}: {error}") from None
+  box = _parse_ranges(row["ranges"], count, where) if row["ranges"].strip() else largest_finite_box(truth, count)
+  if box is None:
+    raise InputError(f"{where}: no box made of -5, 0 and 5 on which the formula is finite; give its ranges")
+  num_points = POINTS_PER_VARIABLE * count
+  if (row.get("n_points") or "").strip():
+    num_points = _whole_number(row["n_points"], where, "n_points", at_most=1_000_000)
+  spacing = (row.get("spacing") or UNIFORM).strip()
+  if spacing not in (UNIFORM, GRID) or (spacing == GRID and count > 1):
+    raise InputError(f"{where}: spacing: expected uniform, or grid with one variable, got {spacing!r}")
+  problem = Problem(row["family"], row["name"], truth, row["expression"], box, num_points, spacing)
+  try:
+    draw_points(problem, NUM_BOX_POINTS, rng=np.random.default_rng(0), spacing=UNIFORM)
+  except InputError as error:
+    raise InputError(f"{where}: {error}") from None
+  return problem
+
+
+def _whole_number(text: str, where: str, column: str, *, at_most: int) -> int:
+  if not text.strip().isdecimal() or not 1 <= int(text) <= at_most:
+    raise InputError(f"{where}: {column}: expected a whole number from 1 to {at_most}, got {text!r}")
+  return int(text)
+
+
+def _parse_ranges(text: str, count: int, where: str) -> Box:
+  parts = text.split(";")
+  if len(parts) != count:
+    raise InputError(f"{where}: ranges: expected {count} of the form lo:hi with ';' between, got {text!r}")
+  box = []
+  for part in parts:
+    try:
+      low, high = (float(end) for end in part.split(":"))
+    except ValueError:
+      raise InputError(f"{where}: ranges: expected lo:hi with numbers, got {part!r}") from None
+    if not (math.isfinite(low) and math.isfinite(high) and low < high):
+      raise InputError(f"{where}: ranges: expected lo < hi, both finite, got {part!r}")
+    box.append((low, high))
+  return tuple(box)
+
+
+# --- points ----------------------------------------------------------------------------------------------------
+
+
+def largest_finite_box(truth: Node, num_variables: int) -> Box | None:
+  """The largest box made of {-5, 0, 5} on which the formula is finite (the paper's rule); None where none is."""
+  sides = ((-5.0, 5.0), (0.0, 5.0), (-5.0, 0.0))
+  rng = np.random.default_rng(0)
+  unit = rng.uniform(size=(NUM_BOX_POINTS, num_variables))
+  # Only columns that the formula uses have a say: beyond a few of them the choices would be too many.
+  used = sorted({n.value for n in walk(truth) if n.token == VARIABLE})
+  boxes = itertools.product(sides, repeat=len(used))
+  for choice in sorted(boxes, key=lambda box: -math.prod(high - low for low, high in box)):
+    box = tuple(dict(zip(used, choice, strict=True)).get(d, sides[0]) for d in range(num_variables))
+    low, high = np.array(box).T
+    if _is_usable(expression.evaluate(truth, low + (high - low) * unit)).all():
+      return box
+  return None
+
+
+def _is_usable(y: np.ndarray) -> np.ndarray:
+  return np.isfinite(y) & (np.abs(y) <= LARGEST_VALUE)
+
+
+def draw_points(
+  problem: Problem, num_points: int | None = None, *, rng: np.random.Generator, spacing: str | None = None
+) -> np.ndarray:
+  """Points of a problem with finite true values, float64.
+
+  Args:
+    num_points: the problem's own number by default.
+    rng: draws them; a grid needs none.
+    spacing: the problem's own by default. Points of a grid where the truth is undefined are left out.
+  Returns:
+    points [N, D+1], y in the last column.
+  Raises:
+    InputError: when (almost) no point in the ranges has a finite value.
+  """
+  num_points = num_points or problem.num_points
+  if (spacing or problem.spacing) == GRID:
+    blocks = iter([np.linspace(*problem.box[0], num_points)[:, None]])
+  else:
+    blocks = _uniform_blocks(problem.box, num_points, rng)
+  found, total = [], 0
+  for x in blocks:
+    y = scoring.evaluate(problem.truth, x)
+    found.append(np.column_stack([x, y])[_is_usable(y)])
+    total += len(found[-1])
+    if total >= num_points:
+      break
+  if total < min(num_points, 5):
+    raise InputError(f"no finite point of {problem.text!r} in {format_box(problem.box)}")
+  return np.concatenate(found)[:num_points]
+
+
+def _uniform_blocks(box: Box, num_points: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
+  low, high = np.array(box).T
+  for _ in range(MAX_DRAWS):
+    yield rng.uniform(low, high, (num_points, len(box)))
+
+
+def format_box(box: Box) -> str:
+  """`lo:hi;lo:hi`, as in a problem file."""
+  return ";".join(":".join(expression.format_number(end) for end in side) for side in box)
+
+
+def move_box(problem: Problem, *, scale: float = 1.0, shift: float = 0.0) -> Problem:
+  """The same function in other units: x' = scale * x + shift for every column, on the box moved with it."""
+  inner = {d: _moved(expression.variable(d), scale, shift) for d in range(problem.num_variables)}
+  box = tuple((low * scale + shift, high * scale + shift) for low, high in problem.box)
+  truth = _substitute(problem.truth, inner)
+  return dataclasses.replace(problem, truth=truth, box=box, text=expression.to_text(truth, problem.names))
+
+
+def _moved(column: Node, scale: float, shift: float) -> Node:
+  shifted = Node("+", (column, expression.number(-shift))) if shift else column
+  return Node("*", (expression.number(1 / scale), shifted)) if scale != 1 else shifted
+
+
+def _substitute(node: Node, inner: dict[int, Node]) -> Node:
+  if node.token == VARIABLE:
+    return inner[node.value]
+  return node._replace(args=tuple(_substitute(arg, inner) for arg in node.args))
+
+
+# --- fresh equations of the generator --------------------------------------------------------------------------
+
+
+def load_equations(directory: str | os.PathLike, *, num_equations: int, split: str = "validation") -> list[Problem]:
+  """Equations of a generated data set, never trained on when `split` is validation.
+
+  Args:
+    directory: what `data_gen.generate --out` was given.
+    num_equations: the first so many; fewer when there are fewer.
+  Raises:
+    DataError: when there are no shards, or a damaged one.
+  """
+  from symformer_jax.data import records  # the lists above need no record reader
+
+  problems: list[Problem] = []
+  for shard in records.find_shards(directory, split):
+    reader = records.ShardReader(shard)
+    for block in map(reader.__getitem__, range(len(reader))):
+      for e in range(len(block.ids)):
+        if len(problems) == num_equations:
+          return problems
+        problems.append(_equation(block.ids[e], block.constants[e], block.domains[e], len(problems)))
+  return problems
+
+
+def _equation(ids: np.ndarray, mantissas: np.ndarray, domain: np.ndarray, index: int) -> Problem:
+  vocab = _vocabulary(len(domain))
+  values = mantissas.astype(np.float64) * np.array(vocab.constant_scale)[ids]
+  truth = expression.decode(ids, values, vocab)
+  box = tuple((float(low), float(high)) for low, high in domain)
+  text = expression.to_text(truth, variable_names(len(box)))
+  return Problem("fresh", f"fresh-{index + 1}", truth, text, box, POINTS_PER_VARIABLE * len(box))
+
+
+@functools.cache
+def _vocabulary(num_variables: int):
+  from symformer_jax.language.vocabulary import Vocabulary
+
+  return Vocabulary(num_variables)
