@@ -1,0 +1,99 @@
+"""One candidate: from its number to an equation or the name of the rule that rejects it."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from data_gen import domains, filters, simplify, trees
+from data_gen.config import GeneratorConfig
+from data_gen.exclusion import Exclusion, fingerprint
+from symformer_jax.errors import ExpressionError, InputError
+from symformer_jax.language import expression
+from symformer_jax.language.expression import Node
+from symformer_jax.language.vocabulary import Vocabulary
+
+
+class Equation(NamedTuple):
+  """An accepted candidate.
+
+  Attributes:
+    ids: tokens [L] as bytes.
+    constants: float32 mantissas [L] as bytes, 0 where there is none.
+    domain: box [D, 2].
+    function: fingerprint of its values.
+  """
+
+  ids: bytes
+  constants: bytes
+  domain: np.ndarray
+  function: int
+
+  @property
+  def key(self) -> bytes:
+    """What two equal equations have in common."""
+    return self.ids + self.constants
+
+
+class Generator:
+  """Makes candidates of one configuration."""
+
+  def __init__(self, config: GeneratorConfig, seed: int, exclusion: Exclusion):
+    self.config, self.seed, self.exclusion = config, seed, exclusion
+    self.vocab = Vocabulary(config.num_variables)
+    self.scale = np.asarray(self.vocab.constant_scale)  # [V]
+    self.sampler = trees.TreeSampler(config)
+
+  def make(self, index: int) -> Equation | str:
+    """Candidate `index`, the same whoever makes it: all randomness comes from (seed, index)."""
+    rng = np.random.default_rng((self.seed, index))
+    with np.errstate(all="ignore"):
+      tree = self.sampler.sample(rng)
+      rule, columns, y = self._judge(tree, rng)
+      if rule:
+        return rule
+      try:
+        final = simplify.simplify(tree, self.config.simplify, digits=self.config.simplify_digits)
+      except ExpressionError:
+        return "inexpressible"
+      except RecursionError:
+        return "recursion"
+      return self._finish(final, columns, y, rng)
+
+  def _judge(self, tree: Node, rng: np.random.Generator) -> tuple[str, np.ndarray | None, np.ndarray | None]:
+    """Numeric tests of the raw tree, so that SymPy sees only what may stay: `(rule or "", columns, y)`."""
+    found = domains.find_box(tree, rng, self.config)
+    if found is None:
+      return "no_finite_box", None, None
+    _, columns, y = found
+    if filters.is_too_large(y, self.config):
+      return "too_large", None, None
+    if filters.is_near_constant(y):
+      return "constant", None, None
+    # A linear function is kept only when its tree had one operator.
+    if trees.count_operators(tree) > 1 and filters.is_near_linear(columns, y):
+      return "linear", None, None
+    return "", columns, y
+
+  def _finish(self, final: Node, columns: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> Equation | str:
+    """Tests of the simplified formula, in the precision in which it is stored."""
+    if filters.is_constant_out_of_range(final, self.config):
+      return "constant_out_of_range"
+    if sum(1 for _ in expression.walk(final)) > self.config.max_tokens:
+      return "too_long"
+    try:
+      ids, constants = expression.encode(final, self.vocab)
+    except InputError:
+      return "not_encodable"
+    mantissas = np.asarray(constants, np.float32)
+    stored = expression.decode(ids, mantissas.astype(float) * self.scale[ids], self.vocab)
+    if not filters.is_equal(y, np.broadcast_to(trees.evaluate(stored, columns), y.shape)):
+      return "wrong_simplification"
+    found = domains.find_box(stored, rng, self.config)
+    if found is None:
+      return "no_finite_box_simplified"
+    box, _, values = found
+    if filters.is_too_large(values, self.config):
+      return "too_large_simplified"
+    if self.exclusion.matches(stored):
+      return "excluded"
+    return Equation(bytes(ids), mantissas.tobytes(), box, fingerprint(stored, self.config))

@@ -1,0 +1,106 @@
+"""Settings of the generator, checked and frozen."""
+
+from collections.abc import Mapping
+import dataclasses
+import difflib
+import math
+from typing import Any
+
+from symformer_jax.errors import InputError
+from symformer_jax.language import operators
+
+SIMPLIFIERS = ("simplify", "fast", "rules")
+LEAVES = ("variable", "integer", "float", "zero")
+
+
+@dataclasses.dataclass(frozen=True)
+class GeneratorConfig:
+  """What is generated; defaults are the paper's (SymFormer, sec. 3.3 and supplementary tables).
+
+  Attributes:
+    name: of the data set and its folder.
+    num_variables: D.
+    unary, binary: unnormalised probabilities by operator name.
+    leaves: unnormalised probabilities of `variable`, `integer`, `float` and `zero` leaves.
+    max_operators: the number of operators is uniform in 1 ... this.
+    max_integer: integer leaves are -this ... this without 0.
+    max_float: float leaves are uniform in [-this, this].
+    float_decimals: float leaves are rounded to so many decimals.
+    simplify: `simplify` (the paper's), `fast` (cheap SymPy passes) or `rules` (no SymPy).
+    simplify_digits: significant digits of constants after simplification.
+    time_limit_s: CPU seconds a candidate may take.
+    num_points: points drawn to test a box.
+    num_tries: draws per box; one on which all points are finite suffices.
+    box_edge: boxes are products of [-edge, edge], [0, edge] and [-edge, 0].
+    max_abs_value: an equation with larger |y| on its points is dropped.
+    min_constant, max_constant: bounds of |C|.
+    max_tokens: longest prefix expression.
+    shard_equations: equations per shard.
+    unique: what may not come twice: `equation` (tokens and constants) or `skeleton` (tokens).
+  """
+
+  name: str = "univariate"
+  num_variables: int = 1
+  unary: Mapping[str, float] = dataclasses.field(default_factory=dict)
+  binary: Mapping[str, float] = dataclasses.field(default_factory=dict)
+  leaves: Mapping[str, float] = dataclasses.field(default_factory=dict)
+  max_operators: int = 10
+  max_integer: int = 5
+  max_float: float = 5.0
+  float_decimals: int = 4
+  simplify: str = "simplify"
+  simplify_digits: int = 8
+  time_limit_s: float = 5.0
+  num_points: int = 100
+  num_tries: int = 4
+  box_edge: float = 5.0
+  max_abs_value: float = 1e7
+  min_constant: float = 1e-10
+  max_constant: float = 1e10
+  max_tokens: int = 50
+  shard_equations: int = 8192
+  unique: str = "equation"
+
+  def __post_init__(self):
+    for field in dataclasses.fields(self):
+      value = getattr(self, field.name)
+      if field.type in (int, float) and not (math.isfinite(value) and value > 0 or field.name == "float_decimals"):
+        raise InputError(f"config: {field.name} must be positive, got {value}")
+    for name, arity in (("unary", 1), ("binary", 2)):
+      legal = [op.name for op in operators.OPERATORS if op.arity == arity]
+      _check_weights(name, getattr(self, name), legal)
+    _check_weights("leaves", self.leaves, LEAVES)
+    _check_choice("simplify", self.simplify, SIMPLIFIERS)
+    _check_choice("unique", self.unique, ("equation", "skeleton"))
+
+
+def _check_choice(name: str, value: str, legal) -> None:
+  if value not in legal:
+    raise InputError(f"config: {name} is {value!r}, expected one of {', '.join(legal)}{_nearest(value, legal)}")
+
+
+def _check_weights(name: str, weights: Mapping[str, float], legal) -> None:
+  for key, weight in weights.items():
+    _check_choice(f"a key of {name}", key, legal)
+    if not (math.isfinite(weight) and weight >= 0):
+      raise InputError(f"config: probability {name}.{key} must be finite and not negative, got {weight}")
+  if not sum(weights.values()) > 0:
+    raise InputError(f"config: all probabilities of {name} are zero")
+
+
+def _nearest(value: str, legal) -> str:
+  close = difflib.get_close_matches(str(value), list(legal), n=1)
+  return f"; did you mean {close[0]!r}?" if close else ""
+
+
+def from_dict(values: Mapping[str, Any]) -> GeneratorConfig:
+  """Turns a config file's dictionary into a checked `GeneratorConfig`.
+
+  Raises:
+    InputError: for an unknown key (naming the nearest legal one) or an unusable value.
+  """
+  legal = [field.name for field in dataclasses.fields(GeneratorConfig)]
+  for key in values:
+    if key not in legal:
+      raise InputError(f"config: unknown key {key!r}, expected one of {', '.join(legal)}{_nearest(key, legal)}")
+  return GeneratorConfig(**values)

@@ -1,0 +1,120 @@
+"""Functions by what they compute: fingerprints of equations, and the test problems that must stay out of the data."""
+
+import csv
+import dataclasses
+import functools
+import hashlib
+import itertools
+import os
+
+import numpy as np
+
+from data_gen import trees
+from data_gen.config import GeneratorConfig
+from symformer_jax.errors import ExpressionError, InputError
+from symformer_jax.language.expression import VARIABLE, Node, walk
+from symformer_jax.language.parser import parse
+
+VARIABLE_NAMES = ("x", "y", "z", "u", "v", "w")
+# Two writings of one function differ by rounding alone: constants are stored in float32, values are of any steepness.
+MATCH_TOLERANCE = 1e-5
+MIN_COMMON_POINTS = 6
+
+
+@functools.cache
+def _probe_points(num_variables: int, edge: float) -> np.ndarray:
+  """Fixed points [D, 48] of the box, a third of them with all variables positive: roots and logarithms are finite there."""
+  rng = np.random.default_rng(20230101)
+  points = rng.uniform(-edge, edge, (num_variables, 48))
+  points[:, ::3] = np.abs(points[:, ::3])
+  return points
+
+
+def _probe(node: Node, num_variables: int, edge: float) -> np.ndarray:
+  points = _probe_points(num_variables, edge)
+  with np.errstate(all="ignore"):
+    return np.broadcast_to(trees.evaluate(node, points), points.shape[1:])
+
+
+def fingerprint(node: Node, config: GeneratorConfig) -> int:
+  """64 bits of what a formula computes: equal for two writings of one function.
+
+  Values at 12 points are rounded to 12 bits. Where a value lies on the edge of rounding two writings may get two
+  fingerprints: with constants stored in float32 (6e-8) in about one of 200 pairs. Functions that differ by less
+  than 1e-4 everywhere may share one.
+  """
+  values = _probe(node, config.num_variables, config.box_edge)[:12]
+  is_finite = np.isfinite(values)
+  mantissa, exponent = np.frexp(np.where(is_finite, values, 0))
+  # Values below 1e-12 are what is left of a cancellation.
+  rounded = np.round(np.ldexp(np.round(mantissa * 2**12), exponent - 12), 12) + 0.0
+  text = np.where(is_finite, rounded, np.inf).tobytes()
+  return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little")
+
+
+@dataclasses.dataclass(frozen=True)
+class Exclusion:
+  """Test problems as values on the probe points.
+
+  Attributes:
+    names: of the problems [R]; a problem of several variables occurs once per assignment of them.
+    values: [R, 48].
+    num_variables, edge: of the probe points.
+  """
+
+  names: tuple[str, ...]
+  values: np.ndarray
+  num_variables: int
+  edge: float
+
+  def matches(self, node: Node) -> str:
+    """Name of the problem that computes the same where both are finite, or the empty string."""
+    if not self.names:
+      return ""
+    y = _probe(node, self.num_variables, self.edge)
+    common = np.isfinite(self.values) & np.isfinite(y)  # [R, 48]
+    is_close = np.abs(self.values - y) <= MATCH_TOLERANCE * np.abs(self.values)
+    is_match = (common.sum(axis=1) >= MIN_COMMON_POINTS) & (is_close | ~common).all(axis=1)
+    return self.names[int(np.argmax(is_match))] if is_match.any() else ""
+
+
+def _rename(node: Node, columns: tuple[int, ...]) -> Node:
+  if node.token == VARIABLE:
+    return node._replace(value=columns[node.value])
+  return node._replace(args=tuple(_rename(arg, columns) for arg in node.args))
+
+
+def read_problems(path: os.PathLike | str | None, config: GeneratorConfig) -> Exclusion:
+  """Reads a problem file (columns family, name, n_vars, expression); None excludes nothing.
+
+  Problems of more variables than the configuration has cannot occur and are skipped. Those of fewer are
+  excluded in every variable, and under every exchange of variables.
+  Raises:
+    InputError: for a file that cannot be read or is no problem file.
+  """
+  names, values = [], []
+  edge, num_variables = config.box_edge, config.num_variables
+  for name, node in _read_rows(path) if path else ():
+    used = 1 + max((n.value for n in walk(node) if n.token == VARIABLE), default=0)
+    for columns in itertools.permutations(range(num_variables), used) if used <= num_variables else ():
+      y = _probe(_rename(node, columns), num_variables, edge)
+      names.append(name)
+      values.append(y)
+  return Exclusion(tuple(names), np.reshape(values, (len(names), -1)), num_variables, edge)
+
+
+def _read_rows(path: os.PathLike | str) -> list[tuple[str, Node]]:
+  try:
+    with open(path, newline="", encoding="utf-8") as file:
+      rows = list(csv.DictReader(file))
+  except (OSError, UnicodeDecodeError, csv.Error) as error:
+    raise InputError(f"cannot read problem file {path}: {error}") from None
+  found = []
+  for i, row in enumerate(rows):
+    if not row.get("name") or not row.get("expression"):
+      raise InputError(f"{path}, row {i + 2}: expected columns family,name,n_vars,expression, got {sorted(filter(None, row))}")
+    try:
+      found.append((row["name"], parse(row["expression"], VARIABLE_NAMES)))
+    except ExpressionError as error:
+      raise InputError(f"{path}, row {i + 2}: {error}") from None
+  return found

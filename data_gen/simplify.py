@@ -1,0 +1,124 @@
+"""Brings a random tree to the canonical form in which a model sees it; three settings, one form.
+
+`simplify`: `expand(simplify(expr))`, as the paper's data were made.
+`fast`: the passes of `simplify` that change formulas of this kind, without those that search at length.
+`rules`: no SymPy at all (`language.canonical`).
+
+Symbols are plain, not `real=True`: with real ones SymPy writes sqrt(x**2) as Abs(x), which has no token, and no longer
+sqrt(1/x) as x**(-1/2). Whatever a plain symbol lets SymPy do wrongly on the reals is caught by comparing values.
+"""
+
+import functools
+
+import sympy
+from sympy.core.traversal import bottom_up
+from sympy.functions.elementary.hyperbolic import HyperbolicFunction
+from sympy.functions.elementary.trigonometric import TrigonometricFunction
+
+from symformer_jax.errors import ExpressionError
+from symformer_jax.language import operators
+from symformer_jax.language.expression import VARIABLE, Node, from_sympy, number, walk
+
+
+@functools.cache
+def _symbol(index: int) -> sympy.Symbol:
+  return sympy.Symbol(f"x{index}")
+
+
+def to_sympy(node: Node) -> sympy.Expr:
+  """The tree over plain symbols x0, x1, ...; whole numbers become Integers."""
+  if node.args:
+    return operators.BY_NAME[node.token].sympy_fn(sympy, *(to_sympy(arg) for arg in node.args))
+  if node.token == VARIABLE:
+    return _symbol(node.value)
+  return sympy.Integer(int(node.value)) if node.value == int(node.value) else sympy.Float(node.value)
+
+
+def round_numbers(node: Node, digits: int) -> Node:
+  """Rounds every number to so many significant digits."""
+  if node.is_number:
+    return number(float(f"{node.value:.{digits}g}"))
+  return node._replace(args=tuple(round_numbers(arg, digits) for arg in node.args)) if node.args else node
+
+
+def simplify(node: Node, setting: str, *, digits: int) -> Node:
+  """The canonical tree of a formula.
+
+  Args:
+    node: a random tree.
+    setting: `simplify`, `fast` or `rules`.
+    digits: significant digits of the constants.
+  Raises:
+    ExpressionError: when the result has no form in the operators of this project.
+  """
+  expr = sympy.expand(sympy.simplify(to_sympy(node))) if setting == "simplify" else _simplify_fast(node)
+  if expr.has(HyperbolicFunction):
+    expr = sympy.expand(expr.rewrite(sympy.exp))
+  if expr.has(sympy.sec, sympy.csc):
+    expr = expr.replace(sympy.sec, lambda a: 1 / sympy.cos(a)).replace(sympy.csc, lambda a: 1 / sympy.sin(a))
+  expr = expr.evalf(digits)
+  num_variables = 1 + max((n.value for n in walk(node) if n.token == VARIABLE), default=0)
+  return round_numbers(from_sympy(expr, [_symbol(i) for i in range(num_variables)]), digits)
+
+
+# --- fast ----------------------------------------------------------------------------------------------------------
+
+
+def _simplify_fast(node: Node) -> sympy.Expr:
+  return sympy.expand(_simplify_deep(to_sympy(node)))
+
+
+def _shorter(*choices: sympy.Expr) -> sympy.Expr:
+  return choices[0] if len(set(choices)) == 1 else min(choices, key=sympy.count_ops)
+
+
+def _simplify_deep(expr: sympy.Expr) -> sympy.Expr:
+  """Simplifies the arguments of functions first, then what is outside."""
+  if not expr.args:
+    return expr
+  if isinstance(expr, sympy.Function) and not isinstance(expr, sympy.exp):
+    return expr.func(*(_simplify_deep(arg) for arg in expr.args))
+  inner = {f: _simplify_deep(f) for f in _outermost_functions(expr)}
+  return _simplify_outer(expr.xreplace(inner))
+
+
+def _outermost_functions(expr: sympy.Expr) -> set[sympy.Expr]:
+  if isinstance(expr, sympy.Function) and not isinstance(expr, sympy.exp):
+    return {expr}
+  return {f for arg in expr.args for f in _outermost_functions(arg)}
+
+
+def _simplify_outer(expr: sympy.Expr) -> sympy.Expr:
+  """The passes of sympy.simplify on sums, products and powers whose functions are done."""
+  if not expr.args:
+    return expr
+  original = expr = sympy.signsimp(expr)
+  expr = bottom_up(expr, lambda e: e.normal() if hasattr(e, "normal") else e)
+  expr = sympy.powsimp(expr)
+  cancelled = sympy.cancel(expr)
+  cancelled = _shorter(cancelled, sympy.cancel(sympy.expand_mul(cancelled, deep=False)))
+  joined = _shorter(sympy.together(expr, deep=True), sympy.together(cancelled, deep=True))
+  expr = sympy.factor_terms(_shorter(joined, cancelled, expr), sign=False)
+  if _may_combine_trigonometry(expr):
+    expr = sympy.trigsimp(expr, deep=True)
+  elif expr.has(sympy.cot):
+    expr = expr.replace(_is_inverse_cotangent, _invert_cotangent)
+  if expr.has(sympy.log):
+    expr = _shorter(sympy.expand_log(expr, deep=True), sympy.logcombine(expr))
+  expr = _shorter(sympy.powsimp(expr, combine="exp", deep=True), sympy.powsimp(expr), expr)
+  expr = _shorter(expr, sympy.factor_terms(expr), sympy.expand_power_exp(sympy.expand_mul(expr)))
+  return original if sympy.count_ops(expr) > 1.7 * sympy.count_ops(original) else expr
+
+
+def _may_combine_trigonometry(expr: sympy.Expr) -> bool:
+  """Whether two trigonometric functions share their argument: else trigsimp, half of simplify's time, finds little."""
+  functions = expr.atoms(TrigonometricFunction)
+  return len({f.args[0] for f in functions}) < len(functions)
+
+
+def _is_inverse_cotangent(expr: sympy.Expr) -> bool:
+  return expr.is_Pow and expr.exp.is_integer and expr.exp.is_negative and isinstance(expr.base, sympy.cot)
+
+
+def _invert_cotangent(expr: sympy.Expr) -> sympy.Expr:
+  return sympy.tan(expr.base.args[0]) ** -expr.exp

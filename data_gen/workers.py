@@ -1,0 +1,205 @@
+"""Worker processes: candidates in, outcomes out, in the order of the candidates, whatever happens to a worker.
+
+A candidate is stopped by the worker itself after `time_limit_s` CPU seconds, or by its memory limit. A worker that
+hangs in C code, or dies, is killed and replaced: that costs the one candidate it was at, since its chunk is made
+again without it. Chunks start with SymPy's cache empty, so that an outcome does not depend on who made what before.
+"""
+
+from collections.abc import Iterator
+import contextlib
+import multiprocessing
+from multiprocessing import connection
+import os
+import resource
+import signal
+import time
+from typing import NamedTuple
+
+from data_gen.candidates import Equation, Generator
+
+# A worker may use so much memory beyond what it has after its imports.
+MEMORY_LIMIT_BYTES = 2 << 30
+# Wall-clock seconds without a sign of life before a worker counts as hung: it may run at low priority, and the limit
+# in CPU seconds comes first wherever Python still runs.
+HANG_FACTOR = 12
+CHUNK_CANDIDATES = 64
+
+Outcome = Equation | str
+
+
+class _TimeLimitError(BaseException):
+  """Not an Exception, so that no `except Exception` in a library swallows it."""
+
+
+class Lost(NamedTuple):
+  """A candidate without an outcome: `index` and the rule `timeout`, `memory` or `died`."""
+
+  index: int
+  rule: str
+
+
+class _Task(NamedTuple):
+  start: int
+  stop: int
+  skip: tuple[int, ...]
+
+
+class _Worker:
+  """One process and what it is at."""
+
+  def __init__(self, context, generator: Generator):
+    self.pipe, child = context.Pipe()
+    # Index of the candidate the worker is at, and its number of started candidates.
+    self.progress = context.RawArray("q", 2)
+    self.process = context.Process(target=_serve, args=(child, self.progress, generator), daemon=True)
+    self.process.start()
+    child.close()
+    self.task: _Task | None = None
+    self.last_count, self.last_change = -1, time.monotonic()
+
+  def give(self, task: _Task) -> None:
+    self.task, self.last_change = task, time.monotonic()
+    self.progress[0] = -1
+    self.pipe.send(task)
+
+  def is_hung(self, limit_s: float) -> bool:
+    if self.progress[1] != self.last_count:
+      self.last_count, self.last_change = self.progress[1], time.monotonic()
+    return self.task is not None and self.progress[0] >= 0 and time.monotonic() - self.last_change > limit_s
+
+  def stop(self) -> None:
+    self.process.kill()
+    self.process.join()
+    self.pipe.close()
+
+
+def _serve(pipe, progress, generator: Generator) -> None:
+  """A worker's life: make chunks until the pipe closes."""
+  signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group: the parent decides
+  signal.signal(signal.SIGVTALRM, _raise_time_limit)
+  _limit_memory()
+  with contextlib.suppress(EOFError, BrokenPipeError):
+    while True:
+      pipe.send(make_chunk(generator, pipe.recv(), progress))
+
+
+def _raise_time_limit(signum, frame):
+  raise _TimeLimitError
+
+
+def _limit_memory() -> None:
+  with open("/proc/self/statm", encoding="ascii") as file:
+    used = int(file.read().split()[0]) * resource.getpagesize()
+  _, hard = resource.getrlimit(resource.RLIMIT_AS)
+  resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY_LIMIT_BYTES, hard))
+
+
+def make_chunk(generator: Generator, task: _Task, progress) -> list[Outcome]:
+  """Outcomes of candidates start ... stop - 1; those to be skipped are empty strings."""
+  from sympy.core.cache import clear_cache
+
+  clear_cache()
+  outcomes: list[Outcome] = []
+  for index in range(task.start, task.stop):
+    if index in task.skip:
+      outcomes.append("")
+      continue
+    progress[0] = index
+    progress[1] += 1
+    outcomes.append(_make_one(generator, index))
+  return outcomes
+
+
+def _make_one(generator: Generator, index: int) -> Outcome:
+  try:
+    signal.setitimer(signal.ITIMER_VIRTUAL, generator.config.time_limit_s)
+    try:
+      return generator.make(index)
+    finally:
+      signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+  except _TimeLimitError:
+    return "timeout"
+  except MemoryError:
+    return "memory"
+  except Exception as error:  # SymPy fails on some inputs in ways of its own; the manifest shows how often
+    return f"error_{type(error).__name__}"
+
+
+class Pool:
+  """Runs a generator in `num_workers` processes.
+
+  Args:
+    generator: sent to every worker once.
+    num_workers: processes.
+    skip: candidates known to be lost, with their rules (from the manifest of an interrupted run).
+    chunk: candidates a worker gets at a time.
+  """
+
+  def __init__(self, generator: Generator, num_workers: int, *, skip: dict[int, str], chunk: int = CHUNK_CANDIDATES):
+    # spawn, not fork: the parent has threads (JAX). The hash seed makes the order of sets in SymPy repeatable.
+    os.environ["PYTHONHASHSEED"] = "0"
+    self._context = multiprocessing.get_context("spawn")
+    self._generator, self._chunk = generator, chunk
+    self._skip = dict(skip)
+    self._hang_limit_s = HANG_FACTOR * generator.config.time_limit_s
+    self._workers = [_Worker(self._context, generator) for _ in range(num_workers)]
+    self.num_replaced = 0
+
+  def __enter__(self) -> "Pool":
+    return self
+
+  def __exit__(self, *exc_info) -> None:
+    for worker in self._workers:
+      worker.stop()
+
+  def outcomes(self, start: int) -> Iterator[tuple[int, Outcome]]:
+    """Endless `(index, outcome)` from candidate `start` on, in order."""
+    done: dict[int, list[Outcome]] = {}
+    next_chunk = wanted = start - start % self._chunk
+    # Chunks made ahead of the slowest one: bounds what is held in memory.
+    window = 8 * len(self._workers) * self._chunk
+    while True:
+      for worker in self._workers:
+        if worker.task is None and next_chunk < wanted + window:
+          self._assign(worker, next_chunk)
+          next_chunk += self._chunk
+      self._collect(done)
+      while wanted in done:
+        for index, outcome in enumerate(done.pop(wanted), wanted):
+          if index >= start:
+            yield index, self._skip.get(index) or outcome
+        wanted += self._chunk
+
+  def _assign(self, worker: _Worker, chunk: int) -> None:
+    stop = chunk + self._chunk
+    worker.give(_Task(chunk, stop, tuple(i for i in self._skip if chunk <= i < stop)))
+
+  def _collect(self, done: dict[int, list[Outcome]]) -> None:
+    """Waits for a result, or replaces workers that hang or died."""
+    ready = connection.wait([worker.pipe for worker in self._workers], timeout=1.0)
+    for i, worker in enumerate(self._workers):
+      if worker.pipe in ready:
+        try:
+          done[worker.task.start] = worker.pipe.recv()
+          worker.task = None
+        except (EOFError, OSError):
+          self._replace(i, "died")
+      elif worker.is_hung(self._hang_limit_s):
+        self._replace(i, "timeout")
+
+  def _replace(self, i: int, rule: str) -> None:
+    """Drops the candidate a worker was at and gives the rest of its chunk to a fresh one."""
+    worker = self._workers[i]
+    lost, task = worker.progress[0], worker.task
+    worker.stop()
+    self.num_replaced += 1
+    if task is None or lost < 0:
+      raise RuntimeError("a worker died before it began: is its machine out of memory?")
+    self._skip[lost] = rule
+    self._workers[i] = _Worker(self._context, self._generator)
+    self._assign(self._workers[i], task.start)
+
+  @property
+  def lost(self) -> dict[int, str]:
+    """Candidates that cost a worker, so that another run drops the same ones."""
+    return dict(self._skip)
