@@ -1,0 +1,141 @@
+"""What a search returns, and its JSON form (docs/design.md, contracts)."""
+
+import dataclasses
+import math
+from typing import Any
+
+from symformer_jax.language import expression
+from symformer_jax.language.expression import Node
+
+OK, FAILED = "ok", "failed"
+
+
+@dataclasses.dataclass(frozen=True)
+class Constant:
+  """A fitted constant: its value, and the standard error of the fit (None where the data give none)."""
+
+  value: float
+  stderr: float | None
+
+
+@dataclasses.dataclass(frozen=True)
+class Equation:
+  """One formula of a front.
+
+  Attributes:
+    node: the tree, over column indices, in the user's units.
+    names: names of the columns.
+    mse: mean squared error, squared units of y; rmse: its root.
+    r2: None where it does not exist.
+    relative_error: mean |error| / |y|; None where every y is 0.
+    constants: in the order in which they stand in the tree.
+  """
+
+  node: Node
+  names: tuple[str, ...]
+  mse: float
+  r2: float | None
+  relative_error: float | None
+  constants: tuple[Constant, ...]
+
+  @property
+  def expression(self) -> str:
+    """Python syntax with bare NumPy names, in the column names."""
+    return expression.to_text(self.node, self.names)
+
+  @property
+  def latex(self) -> str:
+    return expression.to_latex(self.node, self.names)
+
+  @property
+  def complexity(self) -> int:
+    """Nodes of the expression tree."""
+    return expression.complexity(self.node)
+
+  @property
+  def rmse(self) -> float:
+    return math.sqrt(self.mse)
+
+  def to_json(self) -> dict[str, Any]:
+    return {
+      "expression": self.expression, "latex": self.latex, "complexity": self.complexity, "r2": self.r2,
+      "mse": self.mse, "rmse": self.rmse, "relative_error": self.relative_error,
+      "constants": [dataclasses.asdict(c) for c in self.constants],
+    }
+
+
+@dataclasses.dataclass(frozen=True)
+class Counts:
+  """Candidates at each stage: drawn, valid formulas, different formulas, with fitted constants."""
+
+  sampled: int = 0
+  valid: int = 0
+  distinct: int = 0
+  refined: int = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class Seconds:
+  """Wall-clock time. `compile` is inside the others: `total` is from start to end of the search.
+
+  Attributes:
+    compile: tracing and compiling; encode, decode: sampling from the model (decode includes encode where one
+      compiled call does both); refine: fitting constants; search: all but compiling; total: everything.
+  """
+
+  compile: float = 0.0
+  encode: float = 0.0
+  decode: float = 0.0
+  refine: float = 0.0
+  search: float = 0.0
+  total: float = 0.0
+
+
+@dataclasses.dataclass(frozen=True)
+class SearchResult:
+  """The answer for one data set.
+
+  Attributes:
+    status: `ok`, or `failed` with a `message` that says why; then `best` is None and `pareto` empty.
+    best: the recommended formula.
+    pareto: the front, from simple to accurate.
+    counts, seconds: what was done.
+    seed: with the same seed and model the answer is the same on one platform.
+    num_points: rows of the data set.
+    model: name of the model.
+  """
+
+  status: str
+  message: str
+  best: Equation | None
+  pareto: tuple[Equation, ...]
+  counts: Counts
+  seconds: Seconds
+  seed: int
+  num_points: int
+  model: str
+
+  def to_json(self, *, data: str, target: str, features: list[str]) -> dict[str, Any]:
+    """The contract's record of one data set; NaN and infinities, which JSON has not, become null."""
+    return _finite({
+      "data": data, "target": target, "features": features, "n_points": self.num_points, "model": self.model,
+      "status": self.status, "message": self.message,
+      "best": self.best.to_json() if self.best else None,
+      "pareto": [equation.to_json() for equation in self.pareto],
+      "candidates": dataclasses.asdict(self.counts),
+      "seconds": {name: round(value, 4) for name, value in dataclasses.asdict(self.seconds).items()},
+      "seed": self.seed,
+    })
+
+
+def _finite(value: Any) -> Any:
+  if isinstance(value, dict):
+    return {key: _finite(item) for key, item in value.items()}
+  if isinstance(value, list):
+    return [_finite(item) for item in value]
+  return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def failed(message: str, *, model: str, seed: int, num_points: int = 0) -> SearchResult:
+  """The result of a data set that could not be searched."""
+  return SearchResult(FAILED, message, None, (), Counts(), Seconds(), seed, num_points, model)

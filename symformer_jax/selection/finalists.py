@@ -1,0 +1,167 @@
+"""From promising formulas to the answer: float64 constants in the user's units, round numbers, front, best.
+
+Finalists come from the search in scaled units with float32 constants. Here they are fitted again, offered in a
+variant with simple constants, judged on all rows, and reduced to the front that the user sees.
+"""
+
+from collections.abc import Callable, Sequence
+import dataclasses
+
+import jax
+import numpy as np
+
+from symformer_jax.language import expression
+from symformer_jax.language.canonical import canonicalize
+from symformer_jax.language.expression import Node, chain, number, variable
+from symformer_jax.refinement import solve
+from symformer_jax.results import Constant, Equation
+from symformer_jax.selection import criteria, front, programs, rounding, scoring
+
+# One compiled shape: finalists are few, and padding is cheap (a program `0` takes one step).
+NUM_PROGRAMS = 128
+MAX_TOKENS = 64
+# Formulas that get a variant with simple constants, and that are judged on all rows.
+NUM_CHOSEN = 24
+# More steps than in the search: few formulas, and now every digit counts.
+POLISH_STEPS = 60
+MAX_CONSTANTS = 16
+
+
+@dataclasses.dataclass(frozen=True)
+class Rows:
+  """Rows of a data set in the user's units: x [N, D], y [N], weights [N] > 0; all float64."""
+
+  x: np.ndarray
+  y: np.ndarray
+  weights: np.ndarray
+
+  def __len__(self) -> int:
+    return len(self.y)
+
+  def take(self, index: np.ndarray) -> "Rows":
+    return Rows(self.x[index], self.y[index], self.weights[index])
+
+  def padded(self, num_rows: int) -> "Rows":
+    """With the last row repeated at weight 0: no formula is undefined for the sake of padding."""
+    extra = num_rows - len(self)
+    return Rows(np.pad(self.x, ((0, extra), (0, 0)), mode="edge"), np.pad(self.y, (0, extra), mode="edge"),
+                np.pad(self.weights, (0, extra)))
+
+
+def closed_form_fits(rows: Rows) -> list[Node]:
+  """The weighted mean and the weighted linear fit, which a generator without linear functions would not propose."""
+  mean = number(float(np.average(rows.y, weights=rows.weights)))
+  design = np.column_stack([rows.x, np.ones(len(rows))])
+  # Columns of unit length: the rank decision of lstsq must not depend on units.
+  scale = np.linalg.norm(design, axis=0)
+  scale[scale == 0] = 1
+  root = np.sqrt(rows.weights)
+  solution = np.linalg.lstsq(root[:, None] * design / scale, root * rows.y, rcond=None)[0] / scale
+  terms = [Node("*", (variable(i), number(float(c)))) for i, c in enumerate(solution[:-1]) if c]
+  return [mean, chain("+", [*terms, number(float(solution[-1]))])] if terms else [mean]
+
+
+def polish(nodes: Sequence[Node], rows: Rows, *, num_rows: int, num_variables: int, method: str) -> list[Node]:
+  """Fits the constants of at most `NUM_PROGRAMS` trees in float64, in the user's units.
+
+  Args:
+    nodes: trees; rows: at most `num_rows` of them, padded to that many (one compiled shape for each).
+    num_variables: columns are padded to so many.
+    method: as in `solve.fit_candidates`.
+  Returns:
+    The trees with fitted constants; one whose fit is worse or undefined is returned as it came.
+  """
+  vocab = programs.base_vocabulary(num_variables)
+  ids, values = programs.encode_programs(nodes, vocab, num_programs=NUM_PROGRAMS, length=MAX_TOKENS)
+  padded = rows.padded(num_rows)
+  x = np.pad(padded.x, ((0, 0), (0, num_variables - padded.x.shape[1])))
+  with jax.enable_x64(True):
+    fitted, fit = solve.fit_candidates(
+      ids, values, x, padded.y, padded.weights, vocab=vocab, method=method, max_steps=POLISH_STEPS,
+      max_constants=MAX_CONSTANTS)
+    fitted, loss = np.asarray(fitted), np.asarray(fit.loss)
+  is_constant = np.asarray(vocab.is_constant)[ids]
+  return [rounding.replace_values(node, fitted[k][is_constant[k]].tolist()) if np.isfinite(loss[k]) else node
+          for k, node in enumerate(nodes)]
+
+
+@dataclasses.dataclass(frozen=True)
+class _Finalist:
+  node: Node
+  scores: scoring.Scores
+
+  @property
+  def complexity(self) -> int:
+    return expression.complexity(self.node)
+
+
+class _Judge:
+  """Scores trees on rows, each distinct formula once."""
+
+  def __init__(self, rows: Rows):
+    self.rows = rows
+    self.variance = scoring.weighted_variance(rows.y, rows.weights)
+    self.floor = criteria.error_floor(self.variance)
+
+  def finalists(self, nodes: Sequence[Node]) -> list[_Finalist]:
+    finalists = (_Finalist(n, self.score(n)) for n in dict.fromkeys(nodes))
+    return [f for f in finalists if np.isfinite(f.scores.mse)]
+
+  def score(self, node: Node) -> scoring.Scores:
+    return scoring.score(scoring.evaluate(node, self.rows.x), self.rows.y, self.rows.weights)
+
+  def cost(self, finalist: _Finalist, *, is_rounded: bool) -> float:
+    """Description length in nats."""
+    node = finalist.node
+    num_digits = rounding.count_digits(node) if is_rounded else None
+    fit = criteria.Fit(finalist.scores.mse, finalist.complexity, len(rounding.fitted_values(node)), num_digits)
+    return criteria.mdl(fit, num_points=len(self.rows), variance=self.variance)
+
+  def front(self, finalists: Sequence[_Finalist], costs: Sequence[float]) -> list[int]:
+    return front.pareto_indices(
+      [f.complexity for f in finalists], [f.scores.mse for f in finalists], floor=self.floor, costs=costs)
+
+  def chosen(self, finalists: Sequence[_Finalist]) -> list[Node]:
+    """The front by error, and the cheapest by description length, of formulas not yet rounded."""
+    on_front = self.front(finalists, [f.scores.mse for f in finalists])
+    cheapest = sorted(finalists, key=lambda f: self.cost(f, is_rounded=False))[:NUM_CHOSEN]
+    return list(dict.fromkeys([*(finalists[i].node for i in on_front), *(f.node for f in cheapest)]))
+
+
+def select(
+  nodes: Sequence[Node], rows: Rows, fit_rows: Rows, names: Sequence[str], *,
+  is_allowed: Callable[[Node], bool] = lambda node: True,
+) -> tuple[Equation, tuple[Equation, ...]]:
+  """Chooses the front and the recommended formula.
+
+  Args:
+    nodes: fitted trees in the user's units; the constant fit must be among them.
+    rows: all rows, on which formulas are scored; fit_rows: those on which constants were fitted.
+    names: of the columns.
+    is_allowed: trees the user's rules admit, asked again because simpler constants change operators.
+  Returns:
+    `(best, front)`, the front from simple to accurate, the best a member of it.
+  """
+  fit_judge, judge = _Judge(fit_rows), _Judge(rows)
+  chosen = fit_judge.chosen(fit_judge.finalists(nodes))
+  data = (fit_rows.x, fit_rows.y, fit_rows.weights)
+  reduced = [canonicalize(rounding.remove_redundant(node, *data)) for node in chosen]
+  snapped = [canonicalize(rounding.snap_constants(node, *data, num_errors=num_errors))
+             for node in reduced for num_errors in rounding.SNAP_ERRORS]
+  # A bare number left of a formula is worse than the constant fit, which is there already.
+  simpler = [node for node in dict.fromkeys([*reduced, *snapped]) if not node.is_number and is_allowed(node)]
+  rounded = [canonicalize(rounding.round_constants(node, *data)) for node in dict.fromkeys([*chosen, *simpler])]
+  judged = judge.finalists(rounded)
+  costs = [judge.cost(finalist, is_rounded=True) for finalist in judged]
+  on_front = judge.front(judged, costs)
+  best = min(on_front, key=lambda i: costs[i])
+  equations = {i: _equation(judged[i], fit_rows, names) for i in on_front}
+  return equations[best], tuple(equations.values())
+
+
+def _equation(finalist: _Finalist, rows: Rows, names: Sequence[str]) -> Equation:
+  values = rounding.fitted_values(finalist.node)
+  errors = rounding.standard_errors(finalist.node, rows.x, rows.y, rows.weights)
+  constants = tuple(Constant(v, e) for v, e in zip(values, errors, strict=True))
+  scores = finalist.scores
+  return Equation(finalist.node, tuple(names), scores.mse, scores.r2, scores.relative_error, constants)

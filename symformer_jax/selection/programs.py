@@ -1,0 +1,53 @@
+"""Trees as padded programs of the base vocabulary, to be fitted in the user's units.
+
+Unlike `expression.encode`, any finite constant is a C token with its raw value: user's units know no bounds.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from symformer_jax.language import constants as constants_lib
+from symformer_jax.language.expression import VARIABLE, Node, number, walk
+from symformer_jax.language.vocabulary import Vocabulary
+
+
+def base_vocabulary(num_variables: int) -> Vocabulary:
+  """The vocabulary of these programs: one constant token, its value beside it."""
+  return Vocabulary(num_variables, "base")
+
+
+def encode_programs(
+  nodes: Sequence[Node], vocab: Vocabulary, *, num_programs: int, length: int
+) -> tuple[np.ndarray, np.ndarray]:
+  """Writes K trees as `(ids [num_programs, length] int32, values [num_programs, length] float64)`.
+
+  Rows beyond the trees hold the program `0`, which costs next to nothing to fit.
+  Args:
+    nodes: at most `num_programs` trees of at most `length` nodes.
+    vocab: see `base_vocabulary`.
+  """
+  ids, values = np.zeros((num_programs, length), np.int32), np.zeros((num_programs, length))
+  for k in range(num_programs):
+    for i, n in enumerate(walk(nodes[k] if k < len(nodes) else number(0))):
+      if n.is_number and not constants_lib.is_small_integer(n.value):
+        ids[k, i], values[k, i] = vocab.first_constant_id, n.value
+      elif n.is_number:
+        ids[k, i] = vocab.zero_id + int(n.value)
+      else:
+        ids[k, i] = vocab.ids[f"x{n.value}" if n.token == VARIABLE else n.token]
+  return ids, values
+
+
+def size(node: Node) -> int:
+  """Tokens of a tree's program."""
+  return sum(1 for _ in walk(node))
+
+
+def skeleton(node: Node) -> tuple:
+  """The tree's tokens with its constants left out: equal for trees that differ in fitted values alone."""
+  def key(n: Node):
+    if n.is_number and not constants_lib.is_small_integer(n.value):
+      return "C"
+    return n.token if n.args else (n.token, n.value)
+  return tuple(key(n) for n in walk(node))

@@ -1,0 +1,281 @@
+"""Constants as a person would write them: simple values and few digits, as far as the residual allows.
+
+Near its optimum the squared error is a quadratic form in the constants: moving constant i by d, and letting the
+others follow, raises it by sigma^2 (d / stderr_i)^2. So one Jacobian tells which values are as good as the fitted
+ones, and by how much the others must move: Babai's nearest-plane rounding, one constant after the other.
+"""
+
+from collections.abc import Iterator, Sequence
+import math
+
+import numpy as np
+
+from symformer_jax.language import constants as constants_lib
+from symformer_jax.language.expression import Node, number, walk
+from symformer_jax.selection import criteria, scoring
+
+# A whole or half number is offered in place of a constant within so many standard errors. Under a true simple value
+# 1 fit in 80 is further away than the first; real data are seldom as well-behaved as a standard error supposes,
+# so a wider reach is offered too, and description length decides.
+SNAP_ERRORS = (2.5, 6.0)
+# The reach must stay below this share of the distance between simple values: near one by chance is no finding.
+SNAP_SHARE = 0.25
+# Digits are dropped within this share of a standard error: the squared error then rises by at most
+# 0.01 sigma^2 a constant, a hundredth of what one data point contributes.
+DIGIT_ERRORS = 0.1
+MAX_DIGITS = 15
+# Rows for the Jacobian; more do not change a standard error's first digits.
+MAX_ROWS = 4096
+NUM_REFITS = 3
+# Singular values below this share of the largest are zero, by the accuracy of a central difference (about 1e-10).
+SINGULAR = 1e-8
+
+
+def fitted_values(node: Node) -> list[float]:
+  """The constants of a tree in prefix order: its numbers, save the integers that are tokens of their own."""
+  return [n.value for n in walk(node) if _is_constant(n)]
+
+
+def replace_values(node: Node, values: Sequence[float]) -> Node:
+  """The tree with its constants (see `fitted_values`) replaced."""
+  return _replaced(node, iter(values))
+
+
+def _replaced(node: Node, values: Iterator[float]) -> Node:
+  if _is_constant(node):
+    return number(next(values))
+  return node._replace(args=tuple(_replaced(arg, values) for arg in node.args)) if node.args else node
+
+
+def _is_constant(node: Node) -> bool:
+  return node.is_number and not constants_lib.is_small_integer(node.value)
+
+
+class _Local:
+  """The squared error of one formula around its constants theta [C], some of them held fixed."""
+
+  def __init__(self, node: Node, x: np.ndarray, y: np.ndarray, weights: np.ndarray):
+    rows = _subsample(len(y))
+    self.node, self.x, self.y = node, x[rows], y[rows]
+    self.weights = weights[rows] / np.mean(weights[rows])
+    self.theta = np.array(fitted_values(node), np.float64)
+    self.is_free = np.ones(len(self.theta), bool)
+    self.sum_of_squares, self.jacobian = np.inf, np.zeros((len(self.y), len(self.theta)))
+    self.update()
+
+  def _predict(self, theta: np.ndarray) -> np.ndarray:
+    # Positions are those of the fitted tree, whatever small integers the values pass through.
+    return scoring.evaluate(_replaced(self.node, iter(theta.tolist())), self.x)
+
+  def loss(self, theta: np.ndarray) -> float:
+    with np.errstate(over="ignore", invalid="ignore"):
+      loss = float(np.sum(self.weights * (self._predict(theta) - self.y) ** 2))
+    return loss if math.isfinite(loss) else math.inf
+
+  def update(self) -> None:
+    """Computes loss and Jacobian [N, C] at theta, the latter by central differences."""
+    self.sum_of_squares = self.loss(self.theta)
+    for i, value in enumerate(self.theta):
+      # The cube root of float64's epsilon balances truncation and rounding of a central difference.
+      step = np.zeros(len(self.theta))
+      step[i] = np.cbrt(np.finfo(np.float64).eps) * (abs(value) or 1.0)
+      with np.errstate(all="ignore"):
+        self.jacobian[:, i] = (self._predict(self.theta + step) - self._predict(self.theta - step)) / (2 * step[i])
+
+  @property
+  def noise(self) -> float:
+    """sigma^2, squared units of y: never below the resolution of float32 numbers."""
+    degrees = max(int(np.sum(self.weights > 0)) - int(np.sum(self.is_free)), 1)
+    floor = criteria.error_floor(scoring.weighted_variance(self.y, self.weights))
+    return max(self.sum_of_squares / degrees, floor)
+
+  def covariance(self) -> np.ndarray:
+    """Covariance of the free constants [F, F], scaled by sigma^2; infinite where the data say nothing."""
+    jacobian = self.jacobian[:, self.is_free]
+    scale = np.sqrt(np.sum(self.weights[:, None] * jacobian**2, axis=0))
+    if not np.all(np.isfinite(scale)) or np.any(scale == 0):
+      return np.full((len(scale), len(scale)), np.inf)
+    scaled = jacobian / scale
+    gram = scaled.T @ (self.weights[:, None] * scaled)
+    if np.linalg.cond(gram) > 1 / np.finfo(np.float64).eps:
+      return np.full(gram.shape, np.inf)
+    return np.linalg.inv(gram) / np.outer(scale, scale) * self.noise
+
+  def fix(self, index: int, value: float, covariance: np.ndarray) -> None:
+    """Holds constant `index` at `value` from now on; the free ones move to where they fit best beside it."""
+    free = np.flatnonzero(self.is_free)
+    row = int(np.flatnonzero(free == index)[0])
+    self.theta[free] += covariance[:, row] / covariance[row, row] * (value - self.theta[index])
+    self.theta[index] = value
+    self.is_free[index] = False
+
+  def refit(self) -> None:
+    """A few Gauss-Newton steps of the free constants; steps that do not help are not taken."""
+    for _ in range(NUM_REFITS):
+      self.update()
+      if not self.is_free.any() or not math.isfinite(self.sum_of_squares):
+        return
+      root = np.sqrt(self.weights)
+      residual = root * (self.y - self._predict(self.theta))
+      jacobian = root[:, None] * self.jacobian[:, self.is_free]
+      if not np.all(np.isfinite(jacobian)):
+        return
+      step = np.zeros(len(self.theta))
+      step[self.is_free] = np.linalg.lstsq(jacobian, residual, rcond=None)[0]
+      if self.loss(self.theta + step) >= self.sum_of_squares:
+        return
+      self.theta = self.theta + step
+    self.update()
+
+
+def _subsample(num_rows: int) -> slice:
+  return slice(None, None, -(-num_rows // MAX_ROWS) or 1)
+
+
+def standard_errors(node: Node, x: np.ndarray, y: np.ndarray, weights: np.ndarray) -> list[float | None]:
+  """Standard error of each constant of a fitted tree, in the constant's units; None where the data give none.
+
+  Args:
+    node: a formula; x: [N, D]; y: [N]; weights: [N], at least 0, relative.
+  """
+  local = _Local(node, x, y, weights)
+  if not len(local.theta) or np.sum(local.weights > 0) <= len(local.theta):
+    return [None] * len(local.theta)
+  variances = np.diag(local.covariance())
+  return [float(np.sqrt(v)) if np.isfinite(v) and v >= 0 else None for v in variances]
+
+
+def remove_redundant(node: Node, x: np.ndarray, y: np.ndarray, weights: np.ndarray) -> Node:
+  """Sets constants to 1 that others can make up for: a/(b x + c) -> (a/b)/(x + c/b).
+
+  A constant that only rescales others shows as a direction in the logarithms of the constants along which no
+  prediction changes. Moving along it until one of them is 1 is exact for such scalings; whatever else looks alike
+  is tried and kept only when the error stays.
+  Args:
+    node: a formula with fitted constants; x: [N, D]; y: [N]; weights: [N].
+  Returns:
+    A tree of the same shape; `1*x` is left to the canonicalizer.
+  """
+  local = _Local(node, x, y, weights)
+  while local.is_free.any() and math.isfinite(local.sum_of_squares):
+    if not _fix_redundant(local):
+      break
+    local.update()
+  return replace_values(node, local.theta.tolist())
+
+
+def _fix_redundant(local: _Local) -> bool:
+  """Fixes one redundant constant of `local` at 1 or -1; False when there is none."""
+  free = np.flatnonzero(local.is_free)
+  by_log = np.sqrt(local.weights)[:, None] * local.jacobian[:, free] * local.theta[free]
+  norms = np.linalg.norm(by_log, axis=0)
+  if not np.all(np.isfinite(norms)):
+    return False
+  norms = np.where(norms > 0, norms, 1.0)
+  _, singular, directions = np.linalg.svd(by_log / norms)
+  if len(singular) == len(free) and singular[-1] > SINGULAR * singular[0]:
+    return False
+  direction = directions[-1] / norms
+  allowed = local.sum_of_squares + 1e-3 * local.noise
+  for row in np.argsort(-np.abs(direction)):
+    if abs(direction[row]) < 1e-3 * np.max(np.abs(direction)):
+      break
+    theta = local.theta.copy()
+    shift = -math.log(abs(theta[free[row]])) / direction[row] if theta[free[row]] else 0.0
+    with np.errstate(over="ignore", under="ignore"):
+      theta[free] *= np.exp(shift * direction)
+    theta[free[row]] = math.copysign(1.0, local.theta[free[row]])
+    if np.all(np.isfinite(theta)) and local.loss(theta) <= allowed:
+      local.theta = theta
+      local.is_free[free[row]] = False
+      return True
+  return False
+
+
+def snap_constants(
+  node: Node, x: np.ndarray, y: np.ndarray, weights: np.ndarray, *, num_errors: float = SNAP_ERRORS[0]
+) -> Node:
+  """Replaces constants by 0, whole or half numbers within their standard errors, and refits the others.
+
+  Args:
+    node: a formula with fitted constants; x: [N, D]; y: [N]; weights: [N].
+    num_errors: reach in standard errors.
+  Returns:
+    A tree of the same shape; `1*x` and `0*x` are left to the canonicalizer.
+  """
+  if node.is_number:  # a constant fit has no structure to simplify
+    return node
+  local = _Local(node, x, y, weights)
+  while local.is_free.any() and math.isfinite(local.sum_of_squares):
+    covariance = local.covariance()
+    choice = _nearest_simple(local, covariance, num_errors)
+    if choice is None:
+      break
+    local.fix(*choice, covariance)
+    local.refit()
+  return replace_values(node, local.theta.tolist())
+
+
+def _nearest_simple(local: _Local, covariance: np.ndarray, num_errors: float) -> tuple[int, float] | None:
+  """The free constant closest to a simple value in standard errors, and that value; None when none is near."""
+  best, choice = num_errors, None
+  for row, index in enumerate(np.flatnonzero(local.is_free)):
+    variance = covariance[row, row]
+    if not np.isfinite(variance) or variance <= 0:
+      continue
+    stderr, value = math.sqrt(variance), local.theta[index]
+    for target, spacing in ((0.0, math.inf), (float(round(value)), 1.0), (round(2 * value) / 2, 0.5)):
+      if num_errors * stderr > SNAP_SHARE * spacing:
+        continue
+      distance = abs(value - target) / stderr
+      if distance < best:
+        best, choice = distance, (int(index), target)
+  return choice
+
+
+def round_constants(node: Node, x: np.ndarray, y: np.ndarray, weights: np.ndarray) -> Node:
+  """Gives every constant the fewest digits that cost nothing within the residual.
+
+  The best determined constants are rounded first, and the others follow each time.
+  """
+  local = _Local(node, x, y, weights)
+  if not math.isfinite(local.sum_of_squares):
+    return node
+  before, noise = local.sum_of_squares, local.noise
+  while local.is_free.any():
+    covariance = local.covariance()
+    free = np.flatnonzero(local.is_free)
+    variances = np.diag(covariance)
+    if not np.all(np.isfinite(variances)):  # undetermined: no digit is known to be idle
+      return node
+    row = int(np.argmin(np.sqrt(variances) / np.maximum(np.abs(local.theta[free]), 1e-300)))
+    # The noise stays that of the fit: fixing constants must not lend the next one more room.
+    stderr = math.sqrt(max(variances[row], 0.0) * noise / local.noise)
+    local.fix(int(free[row]), _fewest_digits(local.theta[free[row]], DIGIT_ERRORS * stderr), covariance)
+  local.update()
+  # Far from quadratic, the prediction of what rounding costs may be wrong: then keep all digits.
+  is_harmless = local.sum_of_squares <= before + len(local.theta) * noise
+  return replace_values(node, local.theta.tolist()) if is_harmless else node
+
+
+def count_digits(node: Node) -> int:
+  """Significant digits with which the constants of a tree are written, all together."""
+  return sum(_num_digits(value) for value in fitted_values(node))
+
+
+def _num_digits(value: float) -> int:
+  digits = f"{abs(value):.{MAX_DIGITS - 1}e}".partition("e")[0].replace(".", "").rstrip("0")
+  return max(len(digits), 1)
+
+
+def _digits(value: float, digits: int) -> float:
+  return float(f"{value:.{digits}g}")
+
+
+def _fewest_digits(value: float, tolerance: float) -> float:
+  """The decimal of fewest significant digits within `tolerance` of a value."""
+  for digits in range(1, MAX_DIGITS + 1):
+    rounded = _digits(value, digits)
+    if abs(rounded - value) <= tolerance:
+      return rounded
+  return value
