@@ -168,9 +168,9 @@ def _split_dataset(dataset: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _search_one(model, rows: Rows, names: tuple[str, ...], options: Options, key: jax.Array) -> SearchResult:
-  clock = _Clock()
+  clock = Clock()
   fit_rows, num_rows = _fit_rows(rows, options.seed)
-  is_allowed = _rule(rows.x.shape[1], options.tokens)
+  is_allowed = make_rule(rows.x.shape[1], options.tokens)
   candidates, counts = _explore(model, fit_rows, num_rows, options, key, is_allowed, clock)
   with clock.measure("refine"):
     fits = [n for n in finalists_lib.closed_form_fits(fit_rows) if is_allowed(n)]
@@ -192,7 +192,7 @@ def _fit_rows(rows: Rows, seed: int) -> tuple[Rows, int]:
   return rows, next(b for b in POINT_BUCKETS if b >= len(rows))
 
 
-def _rule(num_columns: int, tokens: frozenset[str] | None) -> Callable[[Node], bool]:
+def make_rule(num_columns: int, tokens: frozenset[str] | None) -> Callable[[Node], bool]:
   """Whether a tree uses only columns that exist and operators that are allowed."""
   def is_allowed(node: Node) -> bool:
     return all((n.token != VARIABLE or n.value < num_columns) and (not n.args or tokens is None or n.token in tokens)
@@ -202,7 +202,7 @@ def _rule(num_columns: int, tokens: frozenset[str] | None) -> Callable[[Node], b
 
 def _explore(
   model, rows: Rows, num_rows: int, options: Options, key: jax.Array, is_allowed: Callable[[Node], bool],
-  clock: "_Clock",
+  clock: "Clock",
 ) -> tuple[list[_Candidate], Counts]:
   """Samples and fits candidates in every scaling, in rounds when there is a time limit."""
   scalings = rescale.propose_scalings(rows.x, rows.y)
@@ -224,33 +224,71 @@ def _explore(
 def _explore_round(model, rows, num_rows, scaling, num_samples, options, key, is_allowed, clock):
   """One call of the model and one of the optimizer: `(candidates, counts)`."""
   x, y = scaling.apply(rows.x, rows.y)
-  padded = Rows(x, y, rows.weights).padded(num_rows)
-  x = np.pad(padded.x, ((0, 0), (0, model.vocab.num_variables - x.shape[1]))).astype(np.float32)
-  y, weights = padded.y.astype(np.float32), padded.weights.astype(np.float32)
+  samples, counts = sample_and_fit(
+    model, Rows(x, y, rows.weights).padded(num_rows), key, num_samples=num_samples, top_k=options.top_k,
+    refine=options.refine, is_allowed=is_allowed, clock=clock)
+  candidates = []
+  for lane in _survivors(samples.loss, [_length(ids) for ids in samples.ids]):
+    node = canonicalize(scaling.restore(samples.node(lane)))
+    candidates.append(_Candidate(node, float(samples.loss[lane]) * scaling.y_factor**2))
+  return candidates, counts
+
+
+@dataclasses.dataclass(frozen=True)
+class Samples:
+  """Distinct samples of the model with fitted constants, in the units of the rows they were fitted to.
+
+  Attributes:
+    ids: [K, L]; values: numbers at constant tokens [K, L]; loss: mean squared error [K], inf where undefined.
+    vocab: of the ids.
+  """
+
+  ids: np.ndarray
+  values: np.ndarray
+  loss: np.ndarray
+  vocab: Any
+
+  def node(self, index: int) -> Node:
+    """One of them as a tree."""
+    return expression.decode(self.ids[index], self.values[index], self.vocab)
+
+
+def sample_and_fit(
+  model: Any, rows: Rows, key: jax.Array, *, num_samples: int, top_k: int, refine: str,
+  is_allowed: Callable[[Node], bool], clock: "Clock",
+) -> tuple[Samples, Counts]:
+  """Draws samples for one data set as it is and fits their constants: the core of `search`, and the paper's protocol.
+
+  Args:
+    model, num_samples, top_k, refine: see `search`.
+    rows: at least one of positive weight; those of weight 0 are padding.
+    key: consumed.
+    is_allowed: see `make_rule`.
+    clock: gets the time of `decode` and `refine`.
+  Returns:
+    `(samples, counts)`; no samples when none is a valid formula.
+  """
+  x = np.pad(rows.x, ((0, 0), (0, model.vocab.num_variables - rows.x.shape[1]))).astype(np.float32)
+  y, weights = rows.y.astype(np.float32), rows.weights.astype(np.float32)
   with clock.measure("decode"):
-    ids, mantissas = _propose(model, np.column_stack([x, y]), weights > 0, key, num_samples, options.top_k)
+    ids, mantissas = _propose(model, np.column_stack([x, y]), weights > 0, key, num_samples, top_k)
     values = np.asarray(interpreter.constant_values(ids, mantissas, model.vocab))
     ids = np.asarray(ids)
   valid = _valid(ids, values, model.vocab, is_allowed)
   distinct = _distinct(ids, values, valid)
   counts = Counts(num_samples, len(valid), len({ids[k].tobytes() for k in valid}), len(distinct))
+  ids, values = ids[distinct], values[distinct]
   if not distinct:
-    return [], counts
+    return Samples(ids, values, np.zeros(0), model.vocab), counts
   with clock.measure("refine"):
-    index = np.resize(distinct, max(MIN_CANDIDATES, 1 << (len(distinct) - 1).bit_length()))
-    is_padding = np.arange(len(index)) >= len(distinct)
-    # A padding lane holds the program `0`: no constants, one step.
-    padded_ids = np.where(is_padding[:, None], 0, ids[index]).astype(np.int32)
-    padded_ids[is_padding, 0] = model.vocab.zero_id
-    fitted, fit = solve.fit_candidates(padded_ids, values[index], x, y, weights, vocab=model.vocab,
-                                       method=options.refine)
-    fitted, loss = np.asarray(fitted), np.asarray(fit.loss)
-  candidates = []
-  for lane in _survivors(loss[: len(distinct)], [_length(ids[k]) for k in distinct]):
-    node = expression.decode(ids[distinct[lane]], fitted[lane], model.vocab)
-    node = canonicalize(scaling.restore(node))
-    candidates.append(_Candidate(node, float(loss[lane]) * scaling.y_factor**2))
-  return candidates, counts
+    # A power of two lanes, so that few shapes compile. A padding lane holds the program `0`: one step.
+    extra = max(MIN_CANDIDATES, 1 << (len(distinct) - 1).bit_length()) - len(distinct)
+    lane_ids = np.pad(ids, ((0, extra), (0, 0))).astype(np.int32)
+    lane_ids[len(distinct) :, 0] = model.vocab.zero_id
+    fitted, fit = solve.fit_candidates(lane_ids, np.pad(values, ((0, extra), (0, 0))), x, y, weights,
+                                       vocab=model.vocab, method=refine)
+    fitted, loss = np.asarray(fitted)[: len(distinct)], np.asarray(fit.loss)[: len(distinct)]
+  return Samples(ids, fitted, loss, model.vocab), counts
 
 
 def _propose(model, points, is_valid, key, num_samples, top_k):
@@ -320,7 +358,7 @@ def _shortlist(candidates: Sequence[_Candidate]) -> list[_Candidate]:
   return [unique[i] for i in _survivors(np.array([c.mse for c in unique]), sizes)]
 
 
-class _Clock:
+class Clock:
   """Wall-clock time by part, and what of it went into compiling."""
 
   _compile_s = 0.0
@@ -328,7 +366,7 @@ class _Clock:
 
   def __init__(self):
     self._listen()
-    self.start, self.compiled_before = time.perf_counter(), _Clock._compile_s
+    self.start, self.compiled_before = time.perf_counter(), Clock._compile_s
     self.parts: dict[str, float] = {}
 
   @classmethod
@@ -349,7 +387,7 @@ class _Clock:
     return _Part(self, part)
 
   def seconds(self) -> Seconds:
-    total, compiled = self.elapsed(), _Clock._compile_s - self.compiled_before
+    total, compiled = self.elapsed(), Clock._compile_s - self.compiled_before
     return Seconds(compile=compiled, decode=self.parts.get("decode", 0.0), refine=self.parts.get("refine", 0.0),
                    search=max(total - compiled, 0.0), total=total)
 
@@ -357,7 +395,7 @@ class _Clock:
 class _Part:
   """Adds the time of a `with` block to one part of a clock."""
 
-  def __init__(self, clock: _Clock, name: str):
+  def __init__(self, clock: Clock, name: str):
     self.clock, self.name = clock, name
 
   def __enter__(self) -> None:

@@ -1,0 +1,179 @@
+"""Runs tasks, judges the answers, and keeps results.csv: flushed row by row, so that an interrupted run resumes."""
+
+from collections.abc import Callable, Iterable, Sequence
+import csv
+import dataclasses
+import io
+import os
+import pathlib
+import typing
+from typing import Any
+import zlib
+
+import numpy as np
+
+from symformer_jax.errors import InputError
+from symformer_jax.evaluation import answers, metrics, problems as problems_lib
+from symformer_jax.evaluation.suites import Task
+from symformer_jax.language import expression
+from symformer_jax.results import Counts
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+  """One line of results.csv; the first columns are the contract's. None is an empty cell."""
+
+  family: str
+  name: str
+  n_vars: int
+  seed: int
+  truth: str
+  predicted: str | None = None
+  complexity: int | None = None
+  r2: float | None = None
+  relative_error: float | None = None
+  recovered: bool | None = None
+  seconds: float | None = None
+  compile_seconds: float | None = None
+  sampled: int | None = None
+  valid: int | None = None
+  distinct: int | None = None
+  variant: str = ""
+  same_skeleton: bool | None = None
+  fvu: float | None = None
+  model: str = ""
+  message: str = ""
+
+  @property
+  def key(self) -> tuple[str, str, str]:
+    return self.variant, self.name, str(self.seed)
+
+
+COLUMNS = tuple(field.name for field in dataclasses.fields(Row))
+
+
+class ResultsFile:
+  """results.csv: rows that are there already are kept, new ones are appended and flushed at once."""
+
+  def __init__(self, path: str | os.PathLike):
+    """Opens or begins the file; a last line cut off by a kill is dropped.
+
+    Raises:
+      InputError: when a file of other columns is there.
+    """
+    self.path = pathlib.Path(path)
+    if self.path.exists():
+      self._drop_partial_line()
+    self.rows = self._read() if self.path.exists() and self.path.stat().st_size else []
+    if not self.rows and not (self.path.exists() and self.path.stat().st_size):
+      self._append(COLUMNS)
+
+  def _drop_partial_line(self) -> None:
+    data = self.path.read_bytes()
+    if not data.endswith(b"\n"):
+      self.path.write_bytes(data[: data.rfind(b"\n") + 1])
+
+  def _read(self) -> list[Row]:
+    with open(self.path, newline="", encoding="utf-8") as file:
+      reader = csv.reader(file)
+      header = next(reader)
+      if tuple(header) != COLUMNS:
+        raise InputError(f"{str(self.path)!r} is no results file of this version: expected columns {','.join(COLUMNS)}")
+      return [_parse_row(cells) for cells in reader if len(cells) == len(COLUMNS)]
+
+  def _append(self, cells: Iterable[Any]) -> None:
+    line = io.StringIO()
+    csv.writer(line, lineterminator="\n").writerow(cells)
+    with open(self.path, "a", encoding="utf-8") as file:
+      file.write(line.getvalue())
+      file.flush()
+      os.fsync(file.fileno())
+
+  def add(self, row: Row) -> None:
+    self._append("" if value is None else value for value in dataclasses.astuple(row))
+    self.rows.append(row)
+
+
+def _parse_row(cells: Sequence[str]) -> Row:
+  readers = {int: int, float: float, bool: lambda text: text == "True", str: str}
+  values = {}
+  for field, cell in zip(dataclasses.fields(Row), cells, strict=True):
+    kind, *optional = typing.get_args(field.type) or (field.type,)
+    values[field.name] = None if optional and cell == "" else readers[kind](cell)
+  return Row(**values)
+
+
+def run(
+  tasks: Sequence[Task], model_for: Callable[[int], Any], results: ResultsFile, *,
+  on_row: Callable[[Row], None] = lambda row: None, should_stop: Callable[[], bool] = lambda: False,
+) -> bool:
+  """Answers and judges every task that has no row yet.
+
+  Args:
+    tasks: see `suites.make_tasks`.
+    model_for: number of variables -> loaded model, or an InputError that says why there is none.
+    results: where rows go.
+    on_row: called with each new row; should_stop: asked before each task.
+  Returns:
+    Whether all tasks have a row.
+  """
+  done = {row.key for row in results.rows}
+  for task in tasks:
+    if task.key in done:
+      continue
+    if should_stop():
+      return False
+    row = run_task(task, model_for)
+    results.add(row)
+    on_row(row)
+  return True
+
+
+def run_task(task: Task, model_for: Callable[[int], Any]) -> Row:
+  """One row; a problem that cannot be asked or answered says why in its message."""
+  problem = task.problem
+  blank = Row(problem.family, problem.name, problem.num_variables, task.seed, problem.text, variant=task.variant)
+  try:
+    model = model_for(problem.num_variables)
+    points, scoring_points = make_points(task)
+  except InputError as error:
+    return dataclasses.replace(blank, message=str(error))
+  found = answers.answer(model, points, task.method, seed=task.seed)
+  row = dataclasses.replace(
+    blank, seconds=round(found.seconds, 4), compile_seconds=round(found.compile_seconds, 4), model=model.name,
+    message=found.message, **_counts(found.counts))
+  return row if found.node is None else _judge(row, task, found.node, scoring_points)
+
+
+def _counts(counts: Counts) -> dict[str, int]:
+  return {"sampled": counts.sampled, "valid": counts.valid, "distinct": counts.distinct}
+
+
+def _judge(row: Row, task: Task, node: expression.Node, scoring_points: np.ndarray) -> Row:
+  scores = metrics.score_formula(node, scoring_points)
+  truth, box = task.problem.truth, task.problem.box
+  return dataclasses.replace(
+    row, predicted=expression.to_text(node, task.problem.names), complexity=metrics.complexity(node), r2=scores.r2,
+    relative_error=scores.relative_error, fvu=scores.fvu,
+    recovered=metrics.is_recovered(truth, node, box, rng=_rng(task, "recovery")),
+    same_skeleton=metrics.has_same_skeleton(truth, node))
+
+
+def make_points(task: Task) -> tuple[np.ndarray, np.ndarray]:
+  """Training points (noisy when asked) and clean scoring points of a task, both [N, D+1].
+
+  Raises:
+    InputError: when the ranges hold no finite point.
+  """
+  points = problems_lib.draw_points(task.problem, task.num_points, rng=_rng(task, "points"))
+  if task.noise:
+    rms = np.sqrt(np.mean(points[:, -1] ** 2))
+    points[:, -1] += task.noise * rms * _rng(task, "noise").standard_normal(len(points))
+  fresh = problems_lib.draw_points(
+    task.problem, problems_lib.NUM_SCORING_POINTS, rng=_rng(task, "scoring"), spacing=problems_lib.UNIFORM)
+  return points, fresh
+
+
+def _rng(task: Task, purpose: str) -> np.random.Generator:
+  """The same numbers for a problem and seed in every run and variant, different ones for each purpose."""
+  return np.random.default_rng([task.seed, zlib.crc32(f"{task.problem.name}/{purpose}".encode())])

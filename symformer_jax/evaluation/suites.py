@@ -1,0 +1,176 @@
+"""THE table of suites: which problems are asked, in which variants, by which method."""
+
+from collections.abc import Callable, Iterator, Sequence
+import dataclasses
+import difflib
+
+from symformer_jax.errors import InputError
+from symformer_jax.evaluation import problems as problems_lib
+from symformer_jax.evaluation.answers import LOWEST_ERROR, MOST_ACCURATE, RECOMMENDED, Method
+from symformer_jax.evaluation.problems import Problem
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+  """What the user asked for; None leaves a suite its default.
+
+  Attributes:
+    list: `paper`, `reference` or `official`: the list of benchmark functions.
+    problems: a problem file; then `list` is not read.
+    data: a generated data set, whose validation split gives fresh equations.
+    num_equations: fresh equations, or the first rows of a list.
+    num_samples, top_k, refine, max_time: see `answers.Method`.
+    noise: standard deviation of the noise on y, relative to its RMS.
+    seeds: each problem is asked so many times, with different points and samples.
+  """
+
+  list: str | None = None
+  problems: str | None = None
+  data: str | None = None
+  num_equations: int | None = None
+  num_samples: int | None = None
+  top_k: int | None = None
+  refine: str | None = None
+  max_time: float | None = None
+  noise: float | None = None
+  seeds: int = 1
+
+
+@dataclasses.dataclass(frozen=True)
+class Task:
+  """One row of results.
+
+  Attributes:
+    variant: what distinguishes this row from others of the same problem, as in `noise=0.01`; may be empty.
+    problem: where its points come from.
+    method: how it is answered.
+    seed: of the points, the noise and the samples.
+    noise: see `Settings`; scoring points carry none.
+    num_points: training points; the problem's own number when None.
+  """
+
+  variant: str
+  problem: Problem
+  method: Method
+  seed: int
+  noise: float = 0.0
+  num_points: int | None = None
+
+  @property
+  def key(self) -> tuple[str, str, str]:
+    """What identifies a row of a results file."""
+    return self.variant, self.problem.name, str(self.seed)
+
+
+Variant = tuple[str, dict]
+
+
+@dataclasses.dataclass(frozen=True)
+class Suite:
+  """One row of the table.
+
+  Attributes:
+    title: the question, for the report's heading.
+    default_list: the list of problems, or None for fresh equations.
+    num_equations: how many by default; None for all. Chosen so that a suite takes less than an hour on 2 cores.
+    method: how they are answered.
+    variants: `(label, changes)`; changes are fields of `Task` or `Method`, or `problem`, a function of it.
+  """
+
+  title: str
+  default_list: str | None
+  num_equations: int | None
+  method: Method
+  variants: Sequence[Variant] = (("", {}),)
+
+
+def _moved(**change: float) -> Callable[[Problem], Problem]:
+  return lambda problem: problems_lib.move_box(problem, **change)
+
+
+SUITES: dict[str, Suite] = {
+  "paper": Suite(
+    "The paper's benchmark functions, points drawn as in training", "paper", None, Method(MOST_ACCURATE)),
+  "official": Suite(
+    "The benchmark functions on the ranges and numbers of points of their authors", "official", None,
+    Method(MOST_ACCURATE)),
+  "in_domain": Suite(
+    "Fresh equations of the generator, by the paper's protocol", None, 256, Method(LOWEST_ERROR, 256, 16),
+    (("refine=none", {"refine": "none"}), ("refine=lm", {"refine": "lm"}))),
+  "samples": Suite(
+    "How the number of samples counts, without refinement", None, 64, Method(LOWEST_ERROR, 256, 20, "none"),
+    tuple((f"samples={n}", {"num_samples": n}) for n in (16, 64, 256, 1024, 4096, 16384))),
+  "noise": Suite(
+    "Noise on the target, relative to its RMS; scored on clean values", "reference", None,
+    Method(RECOMMENDED, 256),
+    tuple((f"noise={level:g}", {"noise": level}) for level in (0.0, 0.001, 0.01, 0.1))),
+  "points": Suite(
+    "How the number of points counts", "reference", None, Method(RECOMMENDED, 256),
+    tuple((f"points={n}", {"num_points": n}) for n in (16, 32, 64, 100, 256, 1000))),
+  "ranges": Suite(
+    "The same functions in other units: boxes scaled and shifted", "reference", None, Method(RECOMMENDED, 256),
+    (("as given", {}), ("scale=10", {"problem": _moved(scale=10.0)}), ("scale=100", {"problem": _moved(scale=100.0)}),
+     ("shift=10", {"problem": _moved(shift=10.0)}), ("shift=100", {"problem": _moved(shift=100.0)}))),
+}
+PROBLEMS_SUITE = Suite("The problems of a file", None, None, Method(RECOMMENDED))
+
+
+def find_suite(name: str | None, settings: Settings) -> Suite:
+  """The suite by name, or that of `settings.problems`.
+
+  Raises:
+    InputError: unknown name (says which exist), none or two ways to name the problems.
+  """
+  if settings.problems is not None:
+    if name is not None:
+      raise InputError(f"--suite={name} and --problems={settings.problems}: expected one of them")
+    return PROBLEMS_SUITE
+  if name is None:
+    raise InputError(f"expected --suite (one of {', '.join(SUITES)}) or --problems")
+  if name not in SUITES:
+    close = difflib.get_close_matches(name, SUITES, n=1)
+    hint = f"; did you mean {close[0]!r}?" if close else ""
+    raise InputError(f"unknown suite {name!r}: expected one of {', '.join(SUITES)}{hint}")
+  return SUITES[name]
+
+
+def make_tasks(suite: Suite, settings: Settings) -> list[Task]:
+  """All rows of a suite, variant by variant.
+
+  Raises:
+    InputError: for settings that do not suit; DataError for unusable data.
+  """
+  problems = _problems(suite, settings)
+  return [task for label, changes in suite.variants
+          for task in _variant_tasks(suite, settings, problems, label, dict(changes))]
+
+
+def _problems(suite: Suite, settings: Settings) -> list[Problem]:
+  count = settings.num_equations or suite.num_equations
+  if settings.problems is not None:
+    return problems_lib.read_problems(settings.problems)[:count]
+  if suite.default_list is not None:
+    return problems_lib.load_list(settings.list or suite.default_list)[:count]
+  if settings.list is not None:
+    return problems_lib.load_list(settings.list)[:count]
+  if settings.data is None:
+    raise InputError("this suite asks fresh equations: expected --data, the folder of a generated data set")
+  problems = problems_lib.load_equations(settings.data, num_equations=count)
+  if len(problems) < count and settings.num_equations is not None:
+    raise InputError(f"--num_equations={count}: the validation split of {settings.data!r} has {len(problems)}")
+  return problems
+
+
+def _variant_tasks(
+  suite: Suite, settings: Settings, problems: Sequence[Problem], label: str, changes: dict
+) -> Iterator[Task]:
+  """The user's settings win over the suite's method, the variant over both: it is what is asked."""
+  change_problem = changes.pop("problem", lambda problem: problem)
+  fields = {"noise": settings.noise or 0.0, **{k: v for k, v in changes.items() if k in ("noise", "num_points")}}
+  asked = {name: getattr(settings, name) for name in ("num_samples", "top_k", "refine", "max_time")}
+  asked = {name: value for name, value in asked.items() if value is not None}
+  method = dataclasses.replace(
+    suite.method, **{**asked, **{k: v for k, v in changes.items() if k not in fields and k != "num_points"}})
+  for problem in problems:
+    for seed in range(settings.seeds):
+      yield Task(label, change_problem(problem), method, seed, **fields)
