@@ -1,1 +1,31 @@
-"""SymFormer-JAX: symbolic regression with a pre-trained transformer and on-device refinement."""
+"""SymFormer-JAX: symbolic regression with a pre-trained transformer and on-device refinement.
+
+The names below load what they need when they are first used: training imports no scikit-learn, a table's reader no
+network.
+"""
+
+import importlib
+from typing import Any
+
+# Public name -> module that defines it.
+_PUBLIC = {
+  "SymFormerRegressor": "symformer_jax.estimator",
+  "load_model": "symformer_jax.pretrained.registry",
+  "parse": "symformer_jax.language.parser",
+  "refine": "symformer_jax.refinement.refine",
+  "search": "symformer_jax.inference",
+}
+
+__all__ = sorted(_PUBLIC)  # noqa: PLE0604 (names of module attributes, computed)
+
+
+def __getattr__(name: str) -> Any:
+  if name not in _PUBLIC:
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+  value = getattr(importlib.import_module(_PUBLIC[name]), name)
+  globals()[name] = value
+  return value
+
+
+def __dir__() -> list[str]:
+  return sorted([*globals(), *_PUBLIC])

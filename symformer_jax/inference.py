@@ -6,6 +6,7 @@
 from collections.abc import Callable, Sequence
 import dataclasses
 import difflib
+import functools
 import math
 import time
 from typing import Any
@@ -94,6 +95,19 @@ def search(
     except InputError as error:
       found.append(results.failed(str(error), model=model.name, seed=seed))
   return found
+
+
+@functools.lru_cache(maxsize=4)
+def resolve_model(name: str, *, num_variables: int) -> Any:
+  """The model a user names, loaded once: `auto` is the shipped one for so many variables.
+
+  Raises:
+    ModelError: for an unknown, damaged or foreign model.
+  """
+  # Imported late: stand-ins for a model need neither weights nor a network.
+  from symformer_jax.pretrained import registry
+
+  return registry.load_model(name, num_variables=num_variables)
 
 
 def _check_options(n_samples, top_k, refine, operators, max_time, seed) -> Options:

@@ -1,0 +1,104 @@
+"""Runs a command: parses its flags, brings every outcome to one set of exit codes, prints errors in one line.
+
+Used by every command of the project in place of absl's own runner, whose exit codes and messages differ. Errors
+nobody foresaw keep their traceback.
+"""
+
+from collections.abc import Callable, Sequence
+import signal
+import sys
+from typing import Any, NoReturn
+
+from absl import flags
+
+from symformer_jax.errors import SymFormerError
+
+DONE = 0
+SOME_FAILED = 1
+UNUSABLE = 2
+# EX_TEMPFAIL of sysexits.h: try the same command again.
+STOPPED = 75
+
+_HELP = {"--help", "-help", "-h", "--helpshort", "--helpfull"}
+
+
+class StopRequest:
+  """Turns SIGTERM and Ctrl-C into a wish that long work looks at between steps; the second one stops at once."""
+
+  def __init__(self):
+    self._is_set = False
+    for number in (signal.SIGTERM, signal.SIGINT):
+      signal.signal(number, self._on_signal)
+
+  def is_set(self) -> bool:
+    return self._is_set
+
+  def _on_signal(self, *_: object) -> None:
+    if self._is_set:
+      raise KeyboardInterrupt
+    self._is_set = True
+
+
+def run(
+  main: Callable[[list[str]], int | None], *, flag_values: flags.FlagValues = flags.FLAGS,
+  argv: Sequence[str] | None = None,
+) -> NoReturn:
+  """Parses flags, calls `main(rest of argv)` and exits: 0 done, 1 some failed, 2 unusable, 75 stopped.
+
+  Args:
+    main: returns an exit code; None is 0. Raises `SymFormerError` for what a user can mend.
+    flag_values: where the command's flags are defined.
+    argv: default `sys.argv`.
+  """
+  argv = list(sys.argv if argv is None else argv)
+  sys.exit(_outcome(main, flag_values, argv))
+
+
+def _outcome(main, flag_values: flags.FlagValues, argv: list[str]) -> int:
+  signal.signal(signal.SIGTERM, _interrupt)
+  try:
+    if _HELP & set(argv[1:]):
+      print(_help(main, flag_values))
+      return DONE
+    rest = _parse(flag_values, argv)
+    if len(rest) > 1:
+      return _fail(f"unexpected argument {rest[1]!r}: expected flags only, see --help")
+    return main(rest) or DONE
+  except flags.Error as error:
+    return _fail(f"{error}; see --help")
+  except SymFormerError as error:
+    return _fail(str(error))
+  except KeyboardInterrupt:
+    print("stopped", file=sys.stderr)
+    return STOPPED
+
+
+def _interrupt(*_: object) -> None:
+  raise KeyboardInterrupt
+
+
+def _parse(flag_values: flags.FlagValues, argv: list[str]) -> list[str]:
+  try:
+    return flag_values(argv)
+  except flags.Error:
+    raise
+  except (OSError, ImportError, SyntaxError, AttributeError, KeyError, TypeError, ValueError) as error:
+    # Config files are read while flags are parsed: whatever goes wrong there is the user's to mend.
+    raise flags.Error(f"{type(error).__name__}: {error}") from error
+
+
+def _fail(message: str) -> int:
+  print("error: " + " ".join(message.split()), file=sys.stderr)
+  return UNUSABLE
+
+
+def _help(main: Callable[..., Any], flag_values: flags.FlagValues) -> str:
+  """The command's own docstring and flags; absl's would list those of every imported library too."""
+  own = flag_values.get_key_flags_for_module(sys.argv[0])
+  if not own or flag_values is not flags.FLAGS:
+    own = [flag_values[name] for name in flag_values]
+  lines = [(main.__globals__.get("__doc__") or "").strip(), "", "Flags:"]
+  for flag in sorted({flag.name: flag for flag in own}.values(), key=lambda f: f.name):
+    default = "" if flag.default is None else f" (default: {flag.default_as_str.strip(chr(39))})"
+    lines.append(f"  --{flag.name}: {' '.join((flag.help or '').split())}{default}")
+  return "\n".join(lines)
