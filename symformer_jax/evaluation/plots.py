@@ -1,0 +1,139 @@
+"""Figures of a report as PNG: predictions beside the truth, shares by variant, error against time."""
+
+from collections.abc import Mapping, Sequence
+import pathlib
+from typing import Any
+
+import matplotlib
+from matplotlib.figure import Figure
+import numpy as np
+
+from symformer_jax.evaluation.problems import Problem, variable_names
+from symformer_jax.evaluation.runs import Row
+from symformer_jax.files import replacing
+from symformer_jax.language import parser
+from symformer_jax.selection import scoring
+
+# The paper's colours, distinct for colour-blind readers as well.
+TRUTH_COLOUR, PREDICTED_COLOUR = "#1f77b4", "#d96e0f"
+MAX_PANELS = 16
+NUM_CURVE_POINTS, NUM_SURFACE_POINTS = 400, 50
+
+
+def draw_all(
+  folder: pathlib.Path, rows: Sequence[Row], problems: Mapping[tuple[str, str, str], Problem],
+  summary: Mapping[str, Any],
+) -> dict[str, str]:
+  """Writes the figures that these rows allow.
+
+  Args:
+    folder: where they go.
+    rows: judged rows.
+    problems: the problem of each row, by `Row.key`.
+    summary: see `report.make_summary`.
+  Returns:
+    Caption -> file name.
+  """
+  drawn = {}
+  for caption, name, figure in (
+    ("Prediction (orange) and truth (blue); the sampling range is shaded", "predictions.png",
+     draw_predictions(rows, problems)),
+    ("Shares of problems by variant", "variants.png", draw_variants(summary["variants"])),
+    ("1 - R2 against seconds", "time.png", draw_time(rows)),
+  ):
+    if figure is not None:
+      save(figure, folder / name)
+      drawn[caption] = name
+  return drawn
+
+
+def save(figure: Figure, path: pathlib.Path) -> None:
+  """Writes a figure whole or not at all, without a display."""
+  with replacing(path) as temporary, matplotlib.rc_context({"figure.dpi": 110}):
+    figure.savefig(temporary, format="png")
+
+
+def draw_predictions(rows: Sequence[Row], problems: Mapping[tuple[str, str, str], Problem]) -> Figure | None:
+  """Up to sixteen panels: curves for one variable, the error as a surface seen from above for two."""
+  shown = [row for row in rows if row.predicted and row.key in problems and row.n_vars <= 2][:MAX_PANELS]
+  if not shown:
+    return None
+  num_columns = min(4, len(shown))
+  num_lines = -(-len(shown) // num_columns)
+  figure = Figure(figsize=(4 * num_columns, 3 * num_lines), layout="constrained")
+  for i, row in enumerate(shown):
+    axes = figure.add_subplot(num_lines, num_columns, i + 1)
+    panel = _draw_curve if row.n_vars == 1 else _draw_surface
+    panel(axes, problems[row.key], row)
+    axes.set_title(f"{row.name}\n{_shorten(row.predicted)}", fontsize=8, parse_math=False)
+    axes.tick_params(labelsize=7)
+  return figure
+
+
+def _shorten(text: str, length: int = 48) -> str:
+  return text if len(text) <= length else text[: length - 3] + "..."
+
+
+def _predict(row: Row, x: np.ndarray) -> np.ndarray:
+  return scoring.evaluate(parser.parse(row.predicted, variable_names(row.n_vars)), x)
+
+
+def _visible(y: np.ndarray) -> np.ndarray:
+  return np.where(np.isfinite(y), y, np.nan)
+
+
+def _draw_curve(axes, problem: Problem, row: Row) -> None:
+  (low, high), = problem.box
+  margin = (high - low) / 4  # how far the curves go beyond the data
+  x = np.linspace(low - margin, high + margin, NUM_CURVE_POINTS)[:, None]
+  truth, prediction = _visible(scoring.evaluate(problem.truth, x)), _visible(_predict(row, x))
+  axes.axvspan(low, high, color="0.92")
+  axes.plot(x, truth, color=TRUTH_COLOUR, linewidth=3, alpha=0.6)
+  axes.plot(x, prediction, color=PREDICTED_COLOUR, linewidth=1.2)
+  inside = truth[(x[:, 0] >= low) & (x[:, 0] <= high)]
+  if np.isfinite(inside).any():
+    bottom, top = np.nanmin(inside), np.nanmax(inside)
+    room = 0.3 * (top - bottom) or 1.0
+    axes.set_ylim(bottom - room, top + room)  # a pole of the prediction must not flatten the rest
+
+
+def _draw_surface(axes, problem: Problem, row: Row) -> None:
+  sides = [np.linspace(low, high, NUM_SURFACE_POINTS) for low, high in problem.box]
+  grid = np.stack(np.meshgrid(*sides), axis=-1)  # [M, M, 2]
+  flat = grid.reshape(-1, 2)
+  truth, prediction = (_visible(y).reshape(grid.shape[:2])
+                       for y in (scoring.evaluate(problem.truth, flat), _predict(row, flat)))
+  axes.contour(*sides, truth, levels=8, colors=TRUTH_COLOUR, linewidths=2.5, alpha=0.6)
+  axes.contour(*sides, prediction, levels=8, colors=PREDICTED_COLOUR, linewidths=1)
+
+
+def draw_variants(variants: Mapping[str, Mapping[str, Any]]) -> Figure | None:
+  """Shares above the thresholds, variant by variant; None for a single one."""
+  if len(variants) < 2:
+    return None
+  figure = Figure(figsize=(7, 4), layout="constrained")
+  axes = figure.add_subplot()
+  for key, label in (("share_r2_above_0.99", "R2 > 0.99"), ("share_r2_above_0.999", "R2 > 0.999"),
+                     ("share_r2_above_0.9999", "R2 > 0.9999"), ("share_recovered", "recovered")):
+    axes.plot(list(variants), [figures[key] for figures in variants.values()], marker="o", label=label)
+  axes.set_ylim(-0.02, 1.02)
+  axes.set_ylabel("share of problems")
+  axes.grid(alpha=0.3)
+  axes.legend()
+  return figure
+
+
+def draw_time(rows: Sequence[Row]) -> Figure | None:
+  """1 - R2 against seconds, one dot per row."""
+  dots = [(row.seconds, max(row.fvu, 1e-16)) for row in rows if row.fvu is not None and row.seconds]
+  if not dots:
+    return None
+  figure = Figure(figsize=(6, 4), layout="constrained")
+  axes = figure.add_subplot()
+  axes.scatter(*zip(*dots, strict=True), s=14, alpha=0.6, color=PREDICTED_COLOUR)
+  axes.set_xscale("log")
+  axes.set_yscale("log")
+  axes.set_xlabel("seconds, without compilation")
+  axes.set_ylabel("1 - R2 on fresh points (cut at 1e-16)")
+  axes.grid(alpha=0.3)
+  return figure
