@@ -1,0 +1,18 @@
+"""A tiny model for rehearsals and tests: every code path of the full one in seconds.
+
+Command: python -m launch.train --config=configs/tiny.py --workdir=/tmp/tiny --config.data.dirs="['DIR']"
+"""
+
+from configs import small
+
+
+def get_config():
+  """`small` with fewer and narrower layers and a handful of steps."""
+  config = small.get_config()
+  config.model.encoder.update(width=16, num_heads=2, head_dim=8, ff_dim=32, num_layers=1, num_inducing=4, num_seeds=4)
+  config.model.decoder.update(width=32, num_heads=2, head_dim=16, ff_dim=64, num_layers=1)
+  config.points.num_points = 16
+  config.data.update(batch_size=64, blocks_per_group=1)
+  config.update(num_steps=20, log_every=5, eval_every=10, checkpoint_every=10, num_eval_batches=1)
+  config.optimizer.update(warmup_steps=5, decay_steps=10)
+  return config

@@ -1,0 +1,145 @@
+"""Draws the points of equations on the device, afresh at every visit (DESIGN decision 3).
+
+A point whose value is not finite or passes the generator's bound is drawn again; what is still bad after
+that is masked: it is counted and never enters the loss.
+"""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+
+from symformer_jax.language import interpreter
+from symformer_jax.language.vocabulary import Vocabulary
+
+# The generator's bound on values (SymFormer, sec. 3.3).
+LARGEST_VALUE = 1e7
+
+
+@dataclasses.dataclass(frozen=True)
+class PointsConfig:
+  """How points are drawn; everything after `num_points` is off in the paper's configuration.
+
+  Attributes:
+    num_points: N, rows of the points array.
+    draws: candidates drawn per row, so that bad ones can be replaced.
+    min_points: when given, a random share of the data sets keeps only min_points ... num_points rows.
+    subset_probability: that share.
+    subbox_probability: share of data sets on a random part of their box, unevenly filled.
+    noise_probability: share of data sets whose y carries noise.
+    max_noise: largest standard deviation of that noise, relative to the RMS of y (log-uniform from 1e-4).
+    resample_probability: share of equations that get new mantissas, kept only when all points stay finite.
+  """
+
+  num_points: int = 100
+  draws: int = 2
+  min_points: int | None = None
+  subset_probability: float = 0.5
+  subbox_probability: float = 0.0
+  noise_probability: float = 0.0
+  max_noise: float = 0.1
+  resample_probability: float = 0.0
+
+
+def draw_x(key: jax.Array, domains: jax.Array, num_draws: int, *, subbox_probability: float) -> jax.Array:
+  """Uniform points of each box, or of an unevenly filled part of it.
+
+  Args:
+    key: consumed.
+    domains: [B, D, 2], lower and upper end.
+  Returns:
+    x [B, num_draws, D].
+  """
+  batch, num_vars = domains.shape[:2]
+  keys = jax.random.split(key, 4)
+  unit = jax.random.uniform(keys[0], (batch, num_draws, num_vars))
+  low, high = domains[:, None, :, 0], domains[:, None, :, 1]
+  if subbox_probability > 0:
+    is_part = jax.random.bernoulli(keys[1], subbox_probability, (batch, 1, 1))
+    ends = jnp.sort(jax.random.uniform(keys[2], (2, batch, 1, num_vars)), axis=0)
+    # At least a tenth of the box: on less, most functions are straight lines.
+    start, width = ends[0] * 0.9, 0.1 + 0.9 * (ends[1] - ends[0])
+    width = jnp.minimum(width, 1 - start)
+    density = jnp.exp(0.7 * jax.random.normal(keys[3], (batch, 1, num_vars)))
+    unit = jnp.where(is_part, start + width * unit**density, unit)
+  return low + (high - low) * unit
+
+
+def select_valid(x: jax.Array, y: jax.Array, num_points: int) -> tuple[jax.Array, jax.Array]:
+  """The first `num_points` good rows of each data set, bad ones last.
+
+  Args:
+    x: [B, M, D]; y: [B, M], M >= num_points.
+  Returns:
+    points [B, N, D+1], 0 where masked, and is_valid [B, N].
+  """
+  is_good = jnp.isfinite(y) & (jnp.abs(y) <= LARGEST_VALUE)
+  order = jnp.argsort(~is_good, axis=1, stable=True)[:, :num_points]
+  points = jnp.concatenate([x, y[..., None]], axis=-1)
+  points = jnp.take_along_axis(points, order[..., None], axis=1)
+  is_valid = jnp.take_along_axis(is_good, order, axis=1)
+  return jnp.where(is_valid[..., None], points, 0.0), is_valid
+
+
+def draw_points(
+  key: jax.Array, ids: jax.Array, mantissas: jax.Array, domains: jax.Array, *, vocab: Vocabulary, config: PointsConfig
+) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
+  """Points for a batch of equations.
+
+  Args:
+    key: consumed.
+    ids: prefix expressions [B, L] in the extended encoding of `vocab`; mantissas: [B, L].
+    domains: [B, D, 2].
+  Returns:
+    points [B, N, D+1], is_valid [B, N], the mantissas [B, L] (new ones where resampled) and the number of
+    points masked because no good draw was left [B].
+  """
+  keys = jax.random.split(key, 5)
+  x = draw_x(keys[0], domains, config.num_points * config.draws, subbox_probability=config.subbox_probability)
+  evaluate = lambda m: interpreter.evaluate_many(  # noqa: E731 - local name
+    ids, interpreter.constant_values(ids, m, vocab), x, vocab=vocab)
+  y = evaluate(mantissas)
+  if config.resample_probability > 0:
+    mantissas, y = _resample(keys[1], mantissas, y, evaluate, config.resample_probability)
+  points, is_valid = select_valid(x, y, config.num_points)
+  num_masked = jnp.sum(~is_valid, axis=1)
+  if config.noise_probability > 0:
+    points = _add_noise(keys[2], points, is_valid, config)
+  if config.min_points is not None:
+    is_valid = is_valid & _random_subset(keys[3], is_valid.shape, config)
+  return jnp.where(is_valid[..., None], points, 0.0), is_valid, mantissas, num_masked
+
+
+def _resample(key, mantissas, y, evaluate, probability):
+  """New mantissas of the same sign and exponent, kept where every point of the data set stays good."""
+  keys = jax.random.split(key)
+  is_chosen = jax.random.bernoulli(keys[0], probability, (mantissas.shape[0], 1))
+  fresh = jnp.sign(mantissas) * jax.random.uniform(keys[1], mantissas.shape, minval=0.1, maxval=1.0)
+  new_y = evaluate(jnp.where(is_chosen, fresh, mantissas))
+  is_good = jnp.all(jnp.isfinite(new_y) & (jnp.abs(new_y) <= LARGEST_VALUE), axis=1, keepdims=True)
+  is_new = is_chosen & is_good
+  return jnp.where(is_new, fresh, mantissas), jnp.where(is_new, new_y, y)
+
+
+def _add_noise(key, points, is_valid, config: PointsConfig):
+  """Gaussian noise of a random level on y, for a random share of the data sets."""
+  keys = jax.random.split(key, 3)
+  batch, num_points = is_valid.shape
+  y = points[..., -1]
+  count = jnp.maximum(jnp.sum(is_valid, axis=1, keepdims=True), 1)
+  rms = jnp.sqrt(jnp.sum(jnp.where(is_valid, y, 0.0) ** 2, axis=1, keepdims=True) / count)
+  log_level = jax.random.uniform(keys[0], (batch, 1), minval=jnp.log(1e-4), maxval=jnp.log(config.max_noise))
+  is_noisy = jax.random.bernoulli(keys[1], config.noise_probability, (batch, 1))
+  noise = jnp.where(is_noisy, jnp.exp(log_level), 0.0) * rms * jax.random.normal(keys[2], (batch, num_points))
+  return points.at[..., -1].set(y + noise)
+
+
+def _random_subset(key, shape, config: PointsConfig):
+  """True for the first n rows, n random for a share of the data sets and N for the others."""
+  keys = jax.random.split(key)
+  batch, num_points = shape
+  # Log-uniform: small tables are as interesting as large ones.
+  low, high = jnp.log(config.min_points), jnp.log(num_points + 1)
+  count = jnp.floor(jnp.exp(jax.random.uniform(keys[0], (batch, 1), minval=low, maxval=high)))
+  is_part = jax.random.bernoulli(keys[1], config.subset_probability, (batch, 1))
+  return jnp.arange(num_points)[None] < jnp.where(is_part, count, num_points)

@@ -1,0 +1,96 @@
+"""The shape of a network: everything that decides its parameters, frozen and hashable (static under jit)."""
+
+import dataclasses
+
+from symformer_jax.language.vocabulary import Vocabulary
+
+FEATURES = ("raw", "bits", "scaled")
+
+
+@dataclasses.dataclass(frozen=True)
+class EncoderConfig:
+  """Set encoder (SymFormer, sec. 3.1 and table of hyperparameters).
+
+  Attributes:
+    width: E of the encoder.
+    num_heads, head_dim: attention shape. The paper's 95 M parameters need head_dim = width = 384.
+    ff_dim: inner width of the feed-forward layers.
+    num_layers: induced set attention blocks.
+    num_inducing: inducing points of each block.
+    num_seeds: M, seed vectors of the final pooling.
+    features: how points enter: `raw` floats (paper), IEEE-754 `bits`, or `scaled` floats.
+  """
+
+  width: int = 384
+  num_heads: int = 12
+  head_dim: int = 384
+  ff_dim: int = 1536
+  num_layers: int = 4
+  num_inducing: int = 64
+  num_seeds: int = 32
+  features: str = "raw"
+
+
+@dataclasses.dataclass(frozen=True)
+class DecoderConfig:
+  """Autoregressive decoder with a classification and a regression head.
+
+  Attributes:
+    width: E of the decoder; half of it holds the symbol embedding, half the projected constant.
+    num_heads, head_dim, ff_dim, num_layers: as in the encoder; the paper's 576 = 12 x 48.
+    max_length: longest sequence with its start token, so L = max_length positions are trained.
+    regression_hidden: width of the two hidden layers of the regression head.
+  """
+
+  width: int = 576
+  num_heads: int = 12
+  head_dim: int = 48
+  ff_dim: int = 2048
+  num_layers: int = 4
+  max_length: int = 52
+  regression_hidden: int = 64
+
+
+@dataclasses.dataclass(frozen=True)
+class ModelConfig:
+  """One network.
+
+  Attributes:
+    vocabulary: tokens; its encoding decides whether the regression head ends in tanh (mantissas) or not.
+    norm: `post` (paper) or `pre`.
+    activation: `relu` (paper) or `gelu`.
+    dropout: rate after each encoder block and decoder sublayer.
+  """
+
+  vocabulary: Vocabulary = Vocabulary()
+  encoder: EncoderConfig = EncoderConfig()
+  decoder: DecoderConfig = DecoderConfig()
+  norm: str = "post"
+  activation: str = "relu"
+  dropout: float = 0.1
+
+  def __post_init__(self):
+    if self.encoder.features not in FEATURES:
+      raise ValueError(f"unknown point features {self.encoder.features!r}: expected one of {', '.join(FEATURES)}")
+    if self.norm not in ("pre", "post"):
+      raise ValueError(f"unknown norm {self.norm!r}: expected 'pre' or 'post'")
+    if self.activation not in ("relu", "gelu"):
+      raise ValueError(f"unknown activation {self.activation!r}: expected 'relu' or 'gelu'")
+    if self.decoder.width % 2:
+      raise ValueError(f"decoder width must be even, got {self.decoder.width}")
+
+
+def to_dict(config: ModelConfig) -> dict:
+  """The configuration as plain JSON types."""
+  return dataclasses.asdict(config)
+
+
+def from_dict(values: dict) -> ModelConfig:
+  """The inverse of `to_dict`; unknown keys raise TypeError with their name."""
+  values = dict(values)
+  return ModelConfig(
+    vocabulary=Vocabulary(**values.pop("vocabulary")),
+    encoder=EncoderConfig(**values.pop("encoder")),
+    decoder=DecoderConfig(**values.pop("decoder")),
+    **values,
+  )

@@ -1,0 +1,85 @@
+"""Building blocks shared by encoder and decoder: attention with a validity mask, feed-forward, residual blocks."""
+
+from collections.abc import Callable
+
+from flax import nnx
+import jax
+import jax.numpy as jnp
+
+# Added to the scores of masked keys: large enough to vanish in softmax, finite so that a row whose keys are all
+# masked gives a uniform average instead of NaN.
+MASKED_SCORE = -1e9
+
+ACTIVATIONS: dict[str, Callable[[jax.Array], jax.Array]] = {"relu": jax.nn.relu, "gelu": jax.nn.gelu}
+
+
+def attend(query: jax.Array, key: jax.Array, value: jax.Array, mask: jax.Array | None) -> jax.Array:
+  """Scaled dot-product attention (Vaswani et al. 2017, eq. 1).
+
+  Args:
+    query: [..., Q, H, A]; key, value: [..., S, H, A], A the head size.
+    mask: True where a query may look, broadcastable to [..., H, Q, S], or None.
+  Returns:
+    [..., Q, H, A].
+  """
+  scores = jnp.einsum("...qha,...sha->...hqs", query * query.shape[-1] ** -0.5, key)
+  if mask is not None:
+    scores = jnp.where(mask, scores, jnp.asarray(MASKED_SCORE, scores.dtype))
+  # Softmax in float32: with bfloat16 inputs its sum would lose small weights.
+  weights = jax.nn.softmax(scores.astype(jnp.float32), axis=-1).astype(value.dtype)
+  return jnp.einsum("...hqs,...sha->...qha", weights, value)
+
+
+class Attention(nnx.Module):
+  """Multi-head attention with a head size of its own (num_heads * head_dim may differ from the width)."""
+
+  def __init__(self, query_dim: int, source_dim: int, num_heads: int, head_dim: int, *, rngs: nnx.Rngs):
+    inner = num_heads * head_dim
+    self.num_heads, self.head_dim = num_heads, head_dim
+    self.query = nnx.Linear(query_dim, inner, rngs=rngs)
+    self.key = nnx.Linear(source_dim, inner, rngs=rngs)
+    self.value = nnx.Linear(source_dim, inner, rngs=rngs)
+    self.out = nnx.Linear(inner, query_dim, rngs=rngs)
+
+  def split(self, x: jax.Array) -> jax.Array:
+    """[..., H * A] -> [..., H, A]."""
+    return x.reshape(*x.shape[:-1], self.num_heads, self.head_dim)
+
+  def project_source(self, source: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Keys and values [..., S, H, A] of a source [..., S, E]."""
+    return self.split(self.key(source)), self.split(self.value(source))
+
+  def __call__(self, x: jax.Array, source: jax.Array, mask: jax.Array | None = None) -> jax.Array:
+    """x [..., Q, E], source [..., S, E'] -> [..., Q, E]."""
+    key, value = self.project_source(source)
+    return self.attend_to(x, key, value, mask)
+
+  def attend_to(self, x: jax.Array, key: jax.Array, value: jax.Array, mask: jax.Array | None) -> jax.Array:
+    """Attention to keys and values [..., S, H, A] projected before."""
+    context = attend(self.split(self.query(x)), key, value, mask)
+    return self.out(context.reshape(*context.shape[:-2], -1))
+
+
+class FeedForward(nnx.Module):
+  """Linear, activation, linear."""
+
+  def __init__(self, width: int, ff_dim: int, activation: str, *, rngs: nnx.Rngs):
+    self.inner = nnx.Linear(width, ff_dim, rngs=rngs)
+    self.outer = nnx.Linear(ff_dim, width, rngs=rngs)
+    self.activation = ACTIVATIONS[activation]
+
+  def __call__(self, x: jax.Array) -> jax.Array:
+    return self.outer(self.activation(self.inner(x)))
+
+
+class Residual(nnx.Module):
+  """Norm and residual around a sublayer: LN(x + f(x)) for `post`, x + f(LN(x)) for `pre`."""
+
+  def __init__(self, width: int, norm: str, *, rngs: nnx.Rngs):
+    self.norm = nnx.LayerNorm(width, rngs=rngs)
+    self.is_pre = norm == "pre"
+
+  def __call__(self, x: jax.Array, sublayer: Callable[[jax.Array], jax.Array]) -> jax.Array:
+    if self.is_pre:
+      return x + sublayer(self.norm(x))
+    return self.norm(x + sublayer(x))

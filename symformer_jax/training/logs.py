@@ -1,0 +1,59 @@
+"""Training curves: JSON lines and TensorBoard, averaged over windows of steps, continued without a seam."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from tensorboardX import SummaryWriter
+
+
+class Window:
+  """Running sums of metrics since the last line; part of a checkpoint, so a resumed curve is the same."""
+
+  def __init__(self, sums: dict[str, float] | None = None):
+    self.sums = dict(sums or {})
+
+  def add(self, metrics: dict[str, Any]) -> None:
+    self.sums["count"] = self.sums.get("count", 0) + 1
+    for name, value in metrics.items():
+      self.sums[name] = self.sums.get(name, 0.0) + float(value)
+
+  def pop(self) -> dict[str, float]:
+    """Means over the window, which starts anew."""
+    count = self.sums.pop("count", 0)
+    means = {name: total / count for name, total in self.sums.items()} if count else {}
+    self.sums = {}
+    return means
+
+
+class Curves:
+  """Writes `metrics.jsonl` and TensorBoard events below a work directory."""
+
+  def __init__(self, workdir: str | Path, *, first_step: int):
+    self._path = Path(workdir) / "metrics.jsonl"
+    self._drop_after(first_step)
+    self._file = self._path.open("a")
+    self._board = SummaryWriter(str(Path(workdir) / "tensorboard"), purge_step=first_step)
+
+  def _drop_after(self, step: int) -> None:
+    """Forgets lines of steps that will be done again, and a line cut short by a kill."""
+    if not self._path.exists():
+      return
+    kept = []
+    for line in self._path.read_text().splitlines():
+      try:
+        if json.loads(line)["step"] <= step:
+          kept.append(line)
+      except (json.JSONDecodeError, KeyError):
+        continue
+    self._path.write_text("".join(f"{line}\n" for line in kept))
+
+  def write(self, step: int, kind: str, values: dict[str, float]) -> None:
+    self._file.write(json.dumps({"step": step, "kind": kind, **values}) + "\n")
+    self._file.flush()
+    for name, value in values.items():
+      self._board.add_scalar(f"{kind}/{name}", value, step)
+
+  def close(self) -> None:
+    self._file.close()
+    self._board.close()

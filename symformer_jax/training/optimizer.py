@@ -1,0 +1,17 @@
+"""The optimiser of a configuration: Adam or AdamW, with clipping where asked for."""
+
+import jax
+import optax
+
+from symformer_jax.training import schedules
+from symformer_jax.training.config import TrainConfig
+
+
+def make_optimizer(config: TrainConfig) -> optax.GradientTransformation:
+  """Adam (SymFormer, sec. 4.1; AdamW with weight decay on matrices only) under the configured schedule."""
+  o = config.optimizer
+  rate = schedules.learning_rate(o, config.num_steps, config.loss.update_every)
+  is_matrix = lambda params: jax.tree.map(lambda p: p.ndim > 1, params)  # noqa: E731 - mask by optax's contract
+  steps = [] if o.clip_norm is None else [optax.clip_by_global_norm(o.clip_norm)]
+  steps.append(optax.adamw(rate, b2=o.b2, weight_decay=o.weight_decay, mask=is_matrix))
+  return optax.chain(*steps)
