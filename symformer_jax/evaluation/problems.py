@@ -174,12 +174,13 @@ def largest_finite_box(truth: Node, num_variables: int) -> Box | None:
   for choice in sorted(boxes, key=lambda box: -math.prod(high - low for low, high in box)):
     box = tuple(dict(zip(used, choice, strict=True)).get(d, sides[0]) for d in range(num_variables))
     low, high = np.array(box).T
-    if _is_usable(expression.evaluate(truth, low + (high - low) * unit)).all():
+    if np.isfinite(expression.evaluate(truth, low + (high - low) * unit)).all():
       return box
   return None
 
 
 def _is_usable(y: np.ndarray) -> np.ndarray:
+  """Points beside a pole are left out, as in training: their values would be all that a score sees."""
   return np.isfinite(y) & (np.abs(y) <= LARGEST_VALUE)
 
 

@@ -1,0 +1,69 @@
+"""launch.evaluate, end to end, on a stand-in for a model."""
+
+import json
+
+from absl.testing import flagsaver
+import pytest
+
+from launch import evaluate
+from symformer_jax import pretrained, runner, testing
+from symformer_jax.errors import InputError
+from symformer_jax.evaluation import runs
+
+PROBLEMS = "family,name,n_vars,expression,ranges\nown,wave,1,2.5*sin(x) + 1.5,-5:5\nown,plane,2,x*y,0:1;0:1\n"
+
+
+@pytest.fixture
+def ask(tmp_path, monkeypatch):
+  """Runs the command's main on two problems, of which the model knows one."""
+  monkeypatch.setattr(pretrained, "load_model", lambda name, *, num_variables=None:
+                      testing.FixedProposer(["2.1*sin(x0) + 1.1", "x0**2"]), raising=False)
+  (tmp_path / "own.csv").write_text(PROBLEMS, encoding="utf-8")
+  if not evaluate.flags.FLAGS.is_parsed():
+    evaluate.flags.FLAGS(["evaluate"])
+
+  def run(**changes):
+    values = {"problems": str(tmp_path / "own.csv"), "out": str(tmp_path / "out"), "samples": 16, "model": "fixed"}
+    with flagsaver.flagsaver(**{**values, **changes}):
+      return evaluate.main(["evaluate"])
+  return run
+
+
+def test_all_files_of_the_contract(ask, tmp_path, capsys):
+  assert ask() == runner.SOME_FAILED
+  out = tmp_path / "out"
+  rows = runs.ResultsFile(out / "results.csv").rows
+  assert [row.name for row in rows] == ["wave", "plane"]
+  assert rows[0].recovered and rows[0].predicted == "2.5*sin(x) + 1.5"
+  assert rows[1].predicted is None and "knows 1 variables, the problem has 2" in rows[1].message
+  summary = json.loads((out / "summary.json").read_text())
+  assert summary["variants"][""]["share_recovered"] == 0.5
+  report = (out / "report.md").read_text()
+  assert "2.5*sin(x) + 1.5" in report and "knows 1 variables" in report and (out / "predictions.png").exists()
+  printed = capsys.readouterr().err.splitlines()
+  assert printed[0].startswith("[1/2] wave: R2 1.000000") and printed[1].startswith("[2/2] plane: the model")
+
+
+def test_again_resumes(ask, tmp_path, capsys):
+  ask()
+  before = (tmp_path / "out" / "results.csv").read_bytes()
+  capsys.readouterr()
+  ask()
+  assert (tmp_path / "out" / "results.csv").read_bytes() == before
+  assert capsys.readouterr().err == ""
+
+
+def test_other_settings_need_another_folder(ask):
+  ask()
+  with pytest.raises(InputError, match="holds results of --num_samples=16, not 32; give another folder"):
+    ask(samples=32)
+
+
+def test_unusable_arguments(ask, tmp_path):
+  with pytest.raises(InputError, match="expected --out"):
+    ask(out=None)
+  (tmp_path / "file").write_text("")
+  with pytest.raises(InputError, match="--out: cannot make the folder"):
+    ask(out=str(tmp_path / "file" / "below"))
+  with pytest.raises(InputError, match="unknown suite 'nothing'"):
+    ask(suite="nothing", problems=None)

@@ -1,0 +1,108 @@
+"""The judge."""
+
+import numpy as np
+import pytest
+from sklearn.metrics import r2_score
+
+from symformer_jax.evaluation import metrics
+from symformer_jax.language.parser import parse
+
+BOX = ((-5.0, 5.0),)
+
+
+def recovered(truth, predicted, box=BOX, names=("x", "y")):
+  return metrics.is_recovered(parse(truth, names), parse(predicted, names), box, rng=np.random.default_rng(0))
+
+
+def test_scores_against_scikit_learn_and_the_papers_formula(rng):
+  y = rng.normal(size=200)
+  p = y + 0.1 * rng.normal(size=200)
+  scores = metrics.score(y, p)
+  assert scores.r2 == pytest.approx(r2_score(y, p), rel=1e-12)
+  assert scores.relative_error == pytest.approx(np.mean(np.abs((y - p) / y)), rel=1e-12)
+  assert scores.fvu == pytest.approx(1 - r2_score(y, p), rel=1e-9)
+
+
+def test_relative_error_leaves_out_zeros():
+  assert metrics.score(np.array([0.0, 2.0]), np.array([5.0, 3.0])).relative_error == 0.5
+  assert metrics.score(np.array([0.0, 0.0]), np.array([5.0, 3.0])).relative_error is None
+
+
+def test_an_undefined_prediction_has_no_figures():
+  assert metrics.score(np.array([1.0, 2.0, 3.0]), np.array([1.0, np.nan, 3.0])) == metrics.Scores(None, None, None)
+  assert metrics.score(np.array([1.0, 2.0, 3.0]), np.array([1.0, np.inf, 3.0])).r2 is None
+
+
+def test_a_constant_truth_has_no_r2():
+  assert metrics.score(np.ones(3), np.ones(3)).r2 is None
+
+
+def test_fvu_sees_what_r2_cannot():
+  y = np.linspace(-1, 1, 100)
+  assert 0 < metrics.score(y, y + 1e-9).fvu < 1e-17
+
+
+@pytest.mark.parametrize(("truth", "predicted"), [
+  ("x**2 + x", "x*(x + 1)"), ("sin(x)**2", "1 - cos(x)**2"), ("x*(x+1)/2", "log(exp(0.5*x**2)*exp(0.5*x))"),
+  ("1/tan(x)", "cot(x)"), ("exp(-x)", "1/exp(x)"), ("3", "1 + 2"), ("2.5*x", "2.50000000001*x"),
+])
+def test_equal_functions_are_recovered(truth, predicted):
+  assert recovered(truth, predicted)
+
+
+@pytest.mark.parametrize(("truth", "predicted"), [
+  ("x**2", "x**2 + 0.01"), ("x", "sin(x)"), ("x", "sqrt(x**2)"), ("x", "sqrt(x)**2"), ("2.5*x", "2.5001*x"),
+  ("3", "3.0001"), ("sqrt(x**2)", "sqrt(x)*sqrt(x)"), ("exp(4*x)", "exp(4*x) + x"),
+])
+def test_other_functions_are_not(truth, predicted):
+  assert not recovered(truth, predicted)
+
+
+def test_a_fit_that_is_close_on_the_box_alone_is_not_recovered():
+  """The Taylor polynomial is within 1e-9 on the box; on one twice as wide it is not."""
+  taylor = "x - x**3/6 + x**5/120 - x**7/5040 + x**9/362880"
+  x = np.linspace(-0.7, 0.7, 200)
+  assert metrics.score(np.sin(x), x - x**3 / 6 + x**5 / 120 - x**7 / 5040 + x**9 / 362880).fvu < 1e-12
+  assert not recovered("sin(x)", taylor, ((-2.0, 2.0),))
+
+
+@pytest.mark.parametrize(("truth", "box"), [("log(x)", ((0.0, 5.0),)), ("sqrt(-x)", ((-5.0, 0.0),)),
+                                            ("x**y", ((0.0, 5.0), (-5.0, 5.0))), ("arcsin(x)", ((-1.0, 1.0),))])
+def test_a_truth_that_ends_with_its_box_can_be_recovered(truth, box):
+  assert recovered(truth, truth, box)
+  assert not recovered(truth, f"{truth} + 0.01", box)
+
+
+def test_skeletons():
+  def same(a, b):
+    return metrics.has_same_skeleton(parse(a), parse(b))
+  assert same("2.5*x + 1.5", "0.3 + x*7.7")
+  assert same("sin(x)/x", "x**-1*sin(x)")
+  assert not same("2.5*x", "2.5*x + 1.5")
+  assert not same("x**2", "x**3")
+
+
+def test_medians_count_missing_values_as_the_worst():
+  assert metrics.median([1.0, 0.5, None], worst=float("-inf")) == 0.5
+  assert metrics.median([1.0, None, None], worst=float("-inf")) is None
+  assert metrics.median([0.1, None, 0.2], worst=float("inf")) == 0.2
+  assert metrics.median([], worst=0.0) is None
+
+
+def test_shares_count_missing_values_as_misses():
+  assert metrics.share_above([1.0, 0.5, None, 0.9995], 0.999) == 0.5
+  assert metrics.share_above([], 0.5) is None
+
+
+def test_wilson_interval_against_printed_values():
+  """Newcombe (1998): 5 of 10 and 10 of 10."""
+  assert metrics.wilson_interval(0.5, 10) == pytest.approx((0.2366, 0.7634), abs=1e-4)
+  low, high = metrics.wilson_interval(1.0, 10)
+  assert (low, high) == pytest.approx((0.7225, 1.0), abs=1e-4)
+  assert metrics.wilson_interval(0.0, 10)[0] == 0.0
+
+
+def test_bootstrap_interval():
+  assert metrics.bootstrap_interval([0.5]) is None
+  low, high = metrics.bootstrap_interval([0.4, 0.5, 0.6, 0.5])
+  assert 0.4 <= low < 0.5 < high <= 0.6

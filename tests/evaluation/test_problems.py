@@ -1,0 +1,176 @@
+"""Problem lists, problem files and the points of problems."""
+
+import collections
+
+import numpy as np
+import pytest
+
+from symformer_jax.errors import InputError
+from symformer_jax.evaluation import problems
+from symformer_jax.language import expression
+from symformer_jax.language.parser import parse
+
+HEADER = "family,name,n_vars,expression,ranges"
+FAMILIES = {"Nguyen": 12, "R": 3, "Livermore": 22, "Koza": 2, "Keijzer": 12, "Constant": 8}
+
+
+def read(tmp_path, text):
+  path = tmp_path / "mine.csv"
+  path.write_text(text, encoding="utf-8")
+  return problems.read_problems(path)
+
+
+def by_name(name):
+  return {p.name: p for p in problems.load_list(name)}
+
+
+@pytest.mark.parametrize(("name", "univariate"), [("paper", 41), ("reference", 40), ("official", 40)])
+def test_the_lists(name, univariate):
+  found = problems.load_list(name)
+  assert collections.Counter(p.family for p in found) == FAMILIES
+  assert sum(p.num_variables == 1 for p in found) == univariate
+  assert all(p.num_variables == 1 + ("y" in p.text) for p in found)
+
+
+def test_how_the_lists_differ():
+  paper, reference = by_name("paper"), by_name("reference")
+  assert {n for n in paper if paper[n].truth != reference[n].truth} == {"Livermore-5", "Livermore-14", "Livermore-16"}
+
+
+@pytest.mark.parametrize("name", ["paper", "reference"])
+def test_59_rows_are_55_functions(name):
+  found = problems.load_list(name)
+  x = np.random.default_rng(1).uniform(0.1, 4, (50, 2))
+  values = {expression.evaluate(p.truth, x).round(9).tobytes() for p in found}
+  assert len(values) == 55
+
+
+@pytest.mark.parametrize(("name", "box"), [
+  ("Nguyen-1", ((-5, 5),)), ("Nguyen-7", ((0, 5),)), ("Nguyen-8", ((0, 5),)), ("Keijzer-7", ((0, 5),)),
+  ("Nguyen-9", ((-5, 5), (-5, 5))), ("Nguyen-11", ((0, 5), (-5, 5))), ("Constant-8", ((0, 5),)),
+])
+def test_boxes_of_the_paper_list(name, box):
+  assert by_name("paper")[name].box == box
+
+
+def test_official_ranges():
+  official = by_name("official")
+  assert (official["Nguyen-1"].box, official["Nguyen-1"].num_points) == (((-1, 1),), 20)
+  assert (official["Keijzer-6"].box, official["Keijzer-6"].spacing) == (((1, 50),), "grid")
+  assert (official["Livermore-12"].num_points, official["Nguyen-12"].num_variables) == (50, 2)
+
+
+def test_points_are_uniform_in_the_box(rng):
+  problem = by_name("paper")["Nguyen-9"]
+  points = problems.draw_points(problem, 20_000, rng=rng)
+  x, y = points[:, :-1], points[:, -1]
+  np.testing.assert_allclose(y, np.sin(x[:, 0]) + np.sin(x[:, 1] ** 2), rtol=1e-12)
+  for column in x.T:
+    np.testing.assert_allclose(np.histogram(column, 10, (-5, 5))[0] / len(x), 0.1, atol=0.012)
+
+
+def test_number_of_points(rng):
+  assert problems.draw_points(by_name("paper")["Nguyen-9"], rng=rng).shape == (200, 3)
+  assert problems.draw_points(by_name("official")["Nguyen-1"], rng=rng).shape == (20, 2)
+
+
+def test_a_grid_is_evenly_spaced_without_undefined_points(rng):
+  points = problems.draw_points(by_name("official")["Keijzer-6"], rng=rng)
+  np.testing.assert_array_equal(points[:, 0], np.arange(1, 51))
+  sqrt = problems.draw_points(by_name("official")["Keijzer-8"], rng=rng)
+  assert sqrt[0].tolist() == [0, 0] and len(sqrt) == 101
+
+
+def test_undefined_points_are_drawn_again(rng):
+  problem = problems.Problem("f", "n", parse("log(x)"), "log(x)", ((-5.0, 5.0),), 100)
+  points = problems.draw_points(problem, rng=rng)
+  assert len(points) == 100 and np.isfinite(points).all() and points[:, 0].min() > 0
+
+
+def test_a_problem_file(tmp_path):
+  found = read(tmp_path, f"{HEADER}\nown,first,2,x*exp(-y),0:1;-2:3\nown,second,1,x^2,\n")
+  assert [p.box for p in found] == [((0, 1), (-2, 3)), ((-5, 5),)]
+  assert [p.num_points for p in found] == [200, 100]
+  assert found[0].names == ("x", "y")
+
+
+def test_optional_columns_and_other_orders(tmp_path):
+  found = read(tmp_path, "name,ranges,expression,n_vars,family,n_points,spacing\na,0:1,x+1,1,f,30,grid\n")
+  assert (found[0].num_points, found[0].spacing) == (30, "grid")
+
+
+@pytest.mark.parametrize(("row", "message"), [
+  ("f,a,1,x +,0:1", r"row 1 \(a\): expected a number, a name or '\(', got the end"),
+  ("f,a,1,y,0:1", r"row 1 \(a\): unknown name 'y'"),
+  ("f,a,one,x,0:1", "n_vars: expected a whole number from 1 to 26, got 'one'"),
+  ("f,a,0,x,0:1", "n_vars: expected a whole number from 1"),
+  ("f,a,2,x*y,0:1", "ranges: expected 2 of the form lo:hi with ';' between, got '0:1'"),
+  ("f,a,1,x,0-1", "ranges: expected lo:hi with numbers, got '0-1'"),
+  ("f,a,1,x,3:1", "expected lo < hi, both finite, got '3:1'"),
+  ("f,a,1,x,0:inf", "expected lo < hi, both finite"),
+  ("f,a,1,log(x),-5:-1", r"no finite point of 'log\(x\)' in -5:-1"),
+  ("f,a,1,log(x - 9),", "no box made of -5, 0 and 5"),
+  ("f,a,1", r"row 1 \(a\): the formula is empty"),
+])
+def test_bad_rows_are_named(tmp_path, row, message):
+  with pytest.raises(InputError, match=message):
+    read(tmp_path, f"{HEADER}\n{row}\n")
+
+
+def test_bad_files(tmp_path):
+  with pytest.raises(InputError, match="cannot read problem file .*: No such file"):
+    problems.read_problems(tmp_path / "none.csv")
+  with pytest.raises(InputError, match="no column 'ranges'"):
+    read(tmp_path, "family,name,n_vars,expression\nf,a,1,x\n")
+  with pytest.raises(InputError, match="no problems below the header"):
+    read(tmp_path, HEADER + "\n")
+  with pytest.raises(InputError, match="the name 'a' stands in two rows"):
+    read(tmp_path, f"{HEADER}\nf,a,1,x,0:1\nf,a,1,x^2,0:1\n")
+  (tmp_path / "mine.csv").write_bytes(b"\xff\xfe\x00")
+  with pytest.raises(InputError, match="it is no UTF-8 text"):
+    problems.read_problems(tmp_path / "mine.csv")
+
+
+def test_an_unknown_list_says_which_exist():
+  with pytest.raises(InputError, match="'feynman': expected one of paper, reference, official"):
+    problems.load_list("feynman")
+
+
+@pytest.mark.parametrize("change", [{"scale": 10.0}, {"shift": 100.0}, {"scale": 0.1, "shift": -3.0}])
+def test_moved_problems_are_the_same_function_in_other_units(rng, change):
+  problem = by_name("paper")["Nguyen-10"]
+  moved = problems.move_box(problem, **change)
+  x = problems.draw_points(problem, rng=rng)[:, :-1]
+  other = x * change.get("scale", 1) + change.get("shift", 0)
+  np.testing.assert_allclose(expression.evaluate(moved.truth, other), expression.evaluate(problem.truth, x), atol=1e-12)
+  low, high = np.array(moved.box).T
+  assert (low <= other.min(axis=0)).all() and (other.max(axis=0) <= high).all()
+  assert expression.evaluate(parse(moved.text, moved.names), other) == pytest.approx(
+    expression.evaluate(problem.truth, x), abs=1e-12)
+
+
+def test_variables_beyond_z():
+  assert problems.variable_names(5) == ("x", "y", "z", "w", "v")
+  assert len(set(problems.variable_names(26))) == 26
+
+
+def test_fresh_equations_come_from_the_validation_split(tmp_path):
+  from symformer_jax.data import records
+  from symformer_jax.language.vocabulary import Vocabulary
+
+  trees = [parse("2.5*sin(x)"), parse("x**2 + 0.017")]
+  vocab = Vocabulary(1)
+  encoded = [expression.encode(t, vocab) for t in trees]
+  length = max(len(ids) for ids, _ in encoded)
+  ids = np.array([i + [0] * (length - len(i)) for i, _ in encoded], np.uint8)
+  mantissas = np.array([c + [0.0] * (length - len(c)) for _, c in encoded], np.float32)
+  domains = np.array([[[-5, 5]], [[0, 5]]], np.float32)
+  folder = records.split_folder(tmp_path, "univariate")
+  folder.mkdir(parents=True)
+  records.write_shard(folder / records.shard_name("validation", 0, 1), [records.Block(ids, mantissas, domains)])
+  found = problems.load_equations(tmp_path, num_equations=5)
+  assert [p.box for p in found] == [((-5, 5),), ((0, 5),)]
+  x = np.linspace(0.1, 4, 20)[:, None]
+  np.testing.assert_allclose(expression.evaluate(found[0].truth, x), 2.5 * np.sin(x[:, 0]), rtol=1e-6)
+  np.testing.assert_allclose(expression.evaluate(found[1].truth, x), x[:, 0] ** 2 + 0.017, rtol=1e-6)
+  assert len(problems.load_equations(tmp_path, num_equations=1)) == 1

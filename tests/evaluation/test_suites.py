@@ -1,0 +1,71 @@
+"""The table of suites, and the rows it asks for."""
+
+import pytest
+
+from symformer_jax.errors import InputError
+from symformer_jax.evaluation import answers, suites
+from symformer_jax.evaluation.suites import SUITES, Settings, find_suite, make_tasks
+
+
+@pytest.fixture
+def own_file(tmp_path):
+  path = tmp_path / "own.csv"
+  path.write_text("family,name,n_vars,expression,ranges\nf,a,1,x^2,0:1\nf,b,2,x*y,0:1;0:1\n", encoding="utf-8")
+  return str(path)
+
+
+@pytest.mark.parametrize("name", [n for n, s in SUITES.items() if s.default_list])
+def test_every_suite_of_benchmarks_asks_59_rows_per_variant(name):
+  tasks = make_tasks(SUITES[name], Settings())
+  assert len(tasks) == 59 * len(SUITES[name].variants)
+  assert len({t.key for t in tasks}) == len(tasks)
+
+
+@pytest.mark.parametrize("name", list(SUITES))
+def test_variants_do_what_their_label_says(name, own_file):
+  for task in make_tasks(SUITES[name], Settings(problems=own_file)):
+    key, _, value = task.variant.partition("=")
+    found = {"noise": task.noise, "points": task.num_points, "samples": task.method.num_samples,
+             "refine": task.method.refine, "scale": task.problem.box[0][1], "shift": task.problem.box[0][0]}
+    assert task.variant in ("", "as given") or str(found[key]).removesuffix(".0") == value
+
+
+def test_the_users_settings_win_over_the_suite_and_the_variant_over_both(own_file):
+  settings = Settings(problems=own_file, num_samples=7, top_k=3, refine="none", max_time=2.0)
+  method = make_tasks(SUITES["paper"], settings)[0].method
+  assert method == answers.Method(answers.MOST_ACCURATE, 7, 3, "none", 2.0)
+  assert {t.method.refine for t in make_tasks(SUITES["in_domain"], settings)} == {"none", "lm"}
+  assert {t.method.num_samples for t in make_tasks(SUITES["samples"], settings)} == {16, 64, 256, 1024, 4096, 16384}
+
+
+def test_the_papers_protocol():
+  assert SUITES["in_domain"].method == answers.Method(answers.LOWEST_ERROR, 256, 16, "lm")
+  assert SUITES["in_domain"].num_equations == 256
+  assert (SUITES["paper"].method.num_samples, SUITES["paper"].method.top_k) == (1024, 20)
+
+
+def test_lists_seeds_and_counts():
+  tasks = make_tasks(SUITES["paper"], Settings(list="reference", num_equations=3, seeds=2))
+  assert [t.key for t in tasks][:3] == [("", "Nguyen-1", "0"), ("", "Nguyen-1", "1"), ("", "Nguyen-2", "0")]
+  assert len(tasks) == 6
+  reference = make_tasks(SUITES["paper"], Settings(list="reference"))
+  assert sum(t.problem.num_variables == 1 for t in reference) == 40
+
+
+def test_noise_of_the_command_line_reaches_the_rows(own_file):
+  assert {t.noise for t in make_tasks(suites.PROBLEMS_SUITE, Settings(problems=own_file, noise=0.01))} == {0.01}
+
+
+@pytest.mark.parametrize(("name", "settings", "message"), [
+  ("papers", Settings(), "unknown suite 'papers': expected one of paper, official, .*did you mean 'paper'"),
+  (None, Settings(), r"expected --suite \(one of paper, .*\) or --problems"),
+  ("paper", Settings(problems="a.csv"), "--suite=paper and --problems=a.csv: expected one of them"),
+])
+def test_which_suite(name, settings, message):
+  with pytest.raises(InputError, match=message):
+    find_suite(name, settings)
+
+
+def test_fresh_equations_need_data():
+  with pytest.raises(InputError, match="expected --data"):
+    make_tasks(SUITES["in_domain"], Settings())
