@@ -3,7 +3,7 @@
 Differs from the paper's configuration: pre-norm, gelu, head sizes 16 and 32, AdamW at a constant rate with a linear
 end, random subsets and parts of the box, a little target noise, new mantissas at every visit, batches sorted
 by length.
-Command: python -m launch.train --config=configs/small.py --workdir=DIR --config.data.dirs="['DATA']"
+Command: python -m launch.train --config=configs/small.py --workdir=DIR --config.data.dirs="('DATA',)"
 Cost and result: docs/results/training.md.
 """
 

@@ -1,6 +1,6 @@
 """A tiny model for rehearsals and tests: every code path of the full one in seconds.
 
-Command: python -m launch.train --config=configs/tiny.py --workdir=/tmp/tiny --config.data.dirs="['DIR']"
+Command: python -m launch.train --config=configs/tiny.py --workdir=/tmp/tiny --config.data.dirs="('DIR',)"
 """
 
 from configs import small

@@ -16,17 +16,17 @@ from symformer_jax.model.layers import ACTIVATIONS, Attention, FeedForward, Resi
 
 
 class Cache(NamedTuple):
-  """Keys and values of the tokens decoded so far, and of the latents.
+  """Keys and values of the tokens decoded so far, and of the latents; one entry per layer.
+
+  Layers are kept apart so that a loop updates each array in place instead of copying a stack of them.
 
   Attributes:
-    self_keys, self_values: [layers, K, L, H, A].
-    cross_keys, cross_values: [layers, 1 or K, M, H, A]; one row serves all candidates of a data set.
+    self_kv: (keys, values) [K, L, H, A] of each layer.
+    cross_kv: (keys, values) [G, M, H, A] of each layer; K is a multiple of G, the number of data sets.
   """
 
-  self_keys: jax.Array
-  self_values: jax.Array
-  cross_keys: jax.Array
-  cross_values: jax.Array
+  self_kv: tuple[tuple[jax.Array, jax.Array], ...]
+  cross_kv: tuple[tuple[jax.Array, jax.Array], ...]
 
 
 class DecoderLayer(nnx.Module):
@@ -137,10 +137,9 @@ class Decoder(nnx.Module):
 
   def init_cache(self, latents: jax.Array, num_candidates: int, length: int) -> Cache:
     """An empty cache for `num_candidates` sequences (a multiple of the number of latents' rows)."""
-    cross = [layer.cross_attention.project_source(latents) for layer in self.layers]
-    shape = (len(self.layers), num_candidates, length, self.num_heads, self.head_dim)
-    empty = jnp.zeros(shape, latents.dtype)
-    return Cache(empty, empty, jnp.stack([k for k, _ in cross]), jnp.stack([v for _, v in cross]))
+    cross = tuple(layer.cross_attention.project_source(latents) for layer in self.layers)
+    empty = jnp.zeros((num_candidates, length, self.num_heads, self.head_dim), latents.dtype)
+    return Cache(tuple((empty, empty) for _ in self.layers), cross)
 
   def step(
     self, ids: jax.Array, constants: jax.Array, position: jax.Array, cache: Cache
@@ -155,11 +154,9 @@ class Decoder(nnx.Module):
     """
     where = jax.lax.dynamic_slice_in_dim(self.positions[...], position, 1, axis=0)
     x = self._embed(ids[:, None], constants[:, None], where)
-    new_keys, new_values = [], []
-    for i, layer in enumerate(self.layers):
-      x, (key, value) = layer.step(
-        x, position, (cache.self_keys[i], cache.self_values[i]), (cache.cross_keys[i], cache.cross_values[i]))
-      new_keys.append(key)
-      new_values.append(value)
+    self_kv = []
+    for layer, own, cross in zip(self.layers, cache.self_kv, cache.cross_kv, strict=True):
+      x, updated = layer.step(x, position, own, cross)
+      self_kv.append(updated)
     logits, constant = self._heads(x[:, 0])
-    return logits, constant, cache._replace(self_keys=jnp.stack(new_keys), self_values=jnp.stack(new_values))
+    return logits, constant, cache._replace(self_kv=tuple(self_kv))

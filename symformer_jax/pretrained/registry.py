@@ -1,0 +1,133 @@
+"""Shipped models: which there are, how one is written, read and checked.
+
+A model is a folder without pickles: it holds `card.json` (name, configuration, vocabulary,
+sha256 of the weights, how it was trained) and `weights.npz` (one array per parameter, bfloat16 stored as 16-bit
+integers).
+"""
+
+import dataclasses
+import hashlib
+import io
+import json
+from pathlib import Path
+from typing import Any
+import zipfile
+
+import jax
+import ml_dtypes
+import numpy as np
+
+from symformer_jax import configuration
+from symformer_jax.errors import InputError, ModelError
+from symformer_jax.files import replacing
+from symformer_jax.language.vocabulary import Vocabulary
+from symformer_jax.model import symformer
+from symformer_jax.model.config import ModelConfig
+
+FOLDER = Path(__file__).parent
+CARD, WEIGHTS = "card.json", "weights.npz"
+
+
+@dataclasses.dataclass(frozen=True)
+class LoadedModel:
+  """A network ready for use.
+
+  Attributes:
+    name: as shown in results.
+    config: its shape.
+    params: float32 parameters on the device.
+    card: everything the card says.
+  """
+
+  name: str
+  config: ModelConfig
+  params: Any
+  card: dict[str, Any]
+
+  @property
+  def vocab(self) -> Vocabulary:
+    return self.config.vocabulary
+
+
+def model_names() -> list[str]:
+  """Names of the models in this installation."""
+  return sorted(path.parent.name for path in FOLDER.glob(f"*/{CARD}"))
+
+
+def load_model(name: str = "auto", *, num_variables: int = 1) -> LoadedModel:
+  """Loads a shipped model by name, or an exported one by folder.
+
+  Args:
+    name: a shipped model, a folder written by `launch.export`, or `auto`: the smallest shipped one for so many variables.
+    num_variables: D, read by `auto`.
+  Raises:
+    ModelError: unknown name (the message says which exist), damaged or foreign files.
+  """
+  if name == "auto":
+    return load_model(_pick(num_variables))
+  if name in model_names():
+    return _read(FOLDER / name)
+  if Path(name).is_dir():
+    return _read(Path(name))
+  raise ModelError(f"unknown model {name!r}: expected auto, {', '.join(model_names())} or a folder of an exported model")
+
+
+def _pick(num_variables: int) -> str:
+  known = {name: json.loads((FOLDER / name / CARD).read_text())["config"]["vocabulary"]["num_variables"]
+           for name in model_names()}
+  fitting = sorted((count, name) for name, count in known.items() if count >= num_variables)
+  if not fitting:
+    most = max(known.values(), default=0)
+    raise InputError(f"more variables than any shipped model knows: at most {most}, the data have {num_variables}")
+  return fitting[0][1]
+
+
+def save_model(folder: Path | str, *, name: str, config: ModelConfig, params: Any, card: dict[str, Any]) -> None:
+  """Writes a model folder; parameters are rounded to bfloat16."""
+  folder = Path(folder)
+  folder.mkdir(parents=True, exist_ok=True)
+  arrays = {path: np.asarray(leaf).astype(ml_dtypes.bfloat16).view(np.uint16) for path, leaf in _flatten(params).items()}
+  buffer = io.BytesIO()
+  np.savez_compressed(buffer, **arrays)
+  weights = buffer.getvalue()
+  text = json.dumps({
+    "name": name, "config": configuration.to_dict(config), "vocabulary_hash": config.vocabulary.hash,
+    "weights_sha256": hashlib.sha256(weights).hexdigest(), **card}, indent=1)
+  for file, data in ((WEIGHTS, weights), (CARD, text.encode() + b"\n")):
+    with replacing(folder / file) as temporary:
+      temporary.write_bytes(data)
+
+
+def _read(folder: Path) -> LoadedModel:
+  try:
+    card = json.loads((folder / CARD).read_text())
+    data = (folder / WEIGHTS).read_bytes()
+  except (OSError, json.JSONDecodeError) as error:
+    raise ModelError(f"{folder} is no model: expected {CARD} and {WEIGHTS} ({error})") from None
+  if hashlib.sha256(data).hexdigest() != card.get("weights_sha256"):
+    raise ModelError(f"the weights in {folder} are damaged: their sha256 is not the one in {CARD}")
+  try:
+    config = configuration.build(ModelConfig, card["config"])
+    with np.load(io.BytesIO(data), allow_pickle=False) as file:
+      arrays = {path: file[path].view(ml_dtypes.bfloat16).astype(np.float32) for path in file.files}
+  except (InputError, KeyError, ValueError, zipfile.BadZipFile) as error:
+    raise ModelError(f"{folder} holds a foreign model: {error}") from None
+  if config.vocabulary.hash != card["vocabulary_hash"]:
+    raise ModelError(f"{folder} was made with another vocabulary ({card['vocabulary_hash']}, here {config.vocabulary.hash})")
+  return LoadedModel(card["name"], config, jax.device_put(_unflatten(arrays, config, folder)), card)
+
+
+def _flatten(params: Any) -> dict[str, Any]:
+  leaves = jax.tree_util.tree_flatten_with_path(params)[0]
+  return {"/".join(str(k.key) for k in path): leaf for path, leaf in leaves}
+
+
+def _unflatten(arrays: dict[str, np.ndarray], config: ModelConfig, folder: Path) -> Any:
+  """Arrays by path -> the parameter tree of `config`, every shape checked."""
+  wanted = symformer.abstract_params(config)
+  for path, leaf in _flatten(wanted).items():
+    got = arrays[path].shape if path in arrays else None
+    if got != leaf.shape:
+      raise ModelError(f"{folder} holds a foreign model: parameter {path} is {got}, expected {leaf.shape}")
+  paths = _flatten(wanted)
+  return jax.tree.unflatten(jax.tree.structure(wanted), [arrays[path] for path in paths])
