@@ -85,7 +85,7 @@ class Generator:
     except InputError:
       return "not_encodable"
     mantissas = np.asarray(constants, np.float32)
-    stored = expression.decode(ids, mantissas.astype(float) * self.scale[ids], self.vocab)
+    stored = expression.decode(ids, self._numbers(ids, mantissas), self.vocab)
     if not filters.is_equal(y, np.broadcast_to(trees.evaluate(stored, columns), y.shape)):
       return "wrong_simplification"
     found = domains.find_box(stored, rng, self.config)
@@ -97,3 +97,7 @@ class Generator:
     if self.exclusion.matches(stored):
       return "excluded"
     return Equation(bytes(ids), mantissas.tobytes(), box, fingerprint(stored, self.config))
+
+  def _numbers(self, ids: list[int], mantissas: np.ndarray) -> list[float]:
+    """Values [L] of stored mantissas, to the 7 digits that float32 holds: x**6 must not become x**6.0000002."""
+    return [float(f"{m * s:.7g}") if m else 0.0 for m, s in zip(mantissas.tolist(), self.scale[ids].tolist(), strict=True)]

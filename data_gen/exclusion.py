@@ -100,7 +100,7 @@ def read_problems(path: os.PathLike | str | None, config: GeneratorConfig) -> Ex
       y = _probe(_rename(node, columns), num_variables, edge)
       names.append(name)
       values.append(y)
-  return Exclusion(tuple(names), np.reshape(values, (len(names), -1)), num_variables, edge)
+  return Exclusion(tuple(names), np.reshape(values, (len(names), 48)), num_variables, edge)
 
 
 def _read_rows(path: os.PathLike | str) -> list[tuple[str, Node]]:

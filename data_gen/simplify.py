@@ -9,15 +9,17 @@ sqrt(1/x) as x**(-1/2). Whatever a plain symbol lets SymPy do wrongly on the rea
 """
 
 import functools
+import math
 
+import numpy as np
 import sympy
 from sympy.core.traversal import bottom_up
 from sympy.functions.elementary.hyperbolic import HyperbolicFunction
 from sympy.functions.elementary.trigonometric import TrigonometricFunction
 
 from symformer_jax.errors import ExpressionError
-from symformer_jax.language import operators
-from symformer_jax.language.expression import VARIABLE, Node, from_sympy, number, walk
+from symformer_jax.language import canonical, operators
+from symformer_jax.language.expression import VARIABLE, Node, from_sympy, number, power, walk
 
 
 @functools.cache
@@ -34,11 +36,39 @@ def to_sympy(node: Node) -> sympy.Expr:
   return sympy.Integer(int(node.value)) if node.value == int(node.value) else sympy.Float(node.value)
 
 
+def fold_constants(node: Node) -> Node:
+  """Evaluates the parts without variables, which SymPy leaves standing inside functions (`cos(x + sin(4))`).
+
+  Raises:
+    ExpressionError: when one is not a finite real number.
+  """
+  if not node.args:
+    return node
+  args = tuple(fold_constants(arg) for arg in node.args)
+  if not all(arg.is_number for arg in args):
+    return node._replace(args=args)
+  value = float(operators.BY_NAME[node.token].numpy_fn(*(np.float64(arg.value) for arg in args)))
+  if not math.isfinite(value):
+    raise ExpressionError(f"a constant part is not a finite number: {value}")
+  return number(value)
+
+
 def round_numbers(node: Node, digits: int) -> Node:
-  """Rounds every number to so many significant digits."""
+  """Rounds every number to so many significant digits and drops the factors 1 and summands 0 that this makes."""
   if node.is_number:
     return number(float(f"{node.value:.{digits}g}"))
-  return node._replace(args=tuple(round_numbers(arg, digits) for arg in node.args)) if node.args else node
+  if not node.args:
+    return node
+  args = tuple(round_numbers(arg, digits) for arg in node.args)
+  # Canonical operands have their number last, at the end of a chain.
+  first, last = args[0], args[-1]
+  if node.token == "*" and last.is_number and last.value in (1, -1):
+    return first if last.value == 1 else Node("neg", (first,))
+  if node.token == "+" and last.is_number and last.value == 0:
+    return first
+  if node.token == "pow":
+    return power(first, last)
+  return node._replace(args=args)
 
 
 def simplify(node: Node, setting: str, *, digits: int) -> Node:
@@ -51,6 +81,8 @@ def simplify(node: Node, setting: str, *, digits: int) -> Node:
   Raises:
     ExpressionError: when the result has no form in the operators of this project.
   """
+  if setting == "rules":
+    return finish(canonical.canonicalize(node), digits)
   expr = sympy.expand(sympy.simplify(to_sympy(node))) if setting == "simplify" else _simplify_fast(node)
   if expr.has(HyperbolicFunction):
     expr = sympy.expand(expr.rewrite(sympy.exp))
@@ -58,7 +90,12 @@ def simplify(node: Node, setting: str, *, digits: int) -> Node:
     expr = expr.replace(sympy.sec, lambda a: 1 / sympy.cos(a)).replace(sympy.csc, lambda a: 1 / sympy.sin(a))
   expr = expr.evalf(digits)
   num_variables = 1 + max((n.value for n in walk(node) if n.token == VARIABLE), default=0)
-  return round_numbers(from_sympy(expr, [_symbol(i) for i in range(num_variables)]), digits)
+  return finish(from_sympy(expr, [_symbol(i) for i in range(num_variables)]), digits)
+
+
+def finish(node: Node, digits: int) -> Node:
+  """What all settings do last: constants folded and rounded."""
+  return round_numbers(fold_constants(node), digits)
 
 
 # --- fast ----------------------------------------------------------------------------------------------------------
