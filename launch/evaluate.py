@@ -4,6 +4,7 @@ Writes results.csv (row by row), summary.json, report.md and its figures. The sa
 says that some rows have no answer, each with its reason.
 """
 
+from collections.abc import Callable
 import datetime
 import functools
 import json
@@ -17,10 +18,11 @@ from typing import Any
 
 from absl import flags
 
-from symformer_jax import pretrained, runner
+from symformer_jax import runner
 from symformer_jax.errors import InputError
 from symformer_jax.evaluation import plots, problems as problems_lib, report, runs, suites
 from symformer_jax.files import write_text
+from symformer_jax.pretrained import registry
 
 _SUITE = flags.DEFINE_string("suite", None, f"What is asked: {', '.join(suites.SUITES)}.")
 _PROBLEMS = flags.DEFINE_string(
@@ -47,11 +49,12 @@ def main(argv: list[str]) -> int:
     noise=_NOISE.value, seeds=_SEEDS.value)
   suite = suites.find_suite(_SUITE.value, settings)
   tasks = suites.make_tasks(suite, settings)
+  model_for = _model_for(_MODEL.value)
   folder = _open_folder(_OUT.value, {"suite": _SUITE.value, "model": _MODEL.value, **vars(settings)})
   results = runs.ResultsFile(folder / "results.csv")
   stop = runner.StopRequest()
   progress = _Progress(len(tasks), len(results.rows))
-  is_complete = runs.run(tasks, _model_for(), results, on_row=progress, should_stop=stop.is_set)
+  is_complete = runs.run(tasks, model_for, results, on_row=progress, should_stop=stop.is_set)
   _write_report(folder, suite, settings, results.rows, tasks)
   if not is_complete:
     return runner.STOPPED
@@ -79,17 +82,14 @@ def _open_folder(out: str | None, settings: dict[str, Any]) -> pathlib.Path:
   return folder
 
 
-def _model_for():
-  """Number of variables -> model, each loaded once."""
-  @functools.cache
-  def load(name: str, num_variables: int | None):
-    return pretrained.load_model(name, num_variables=num_variables)
+def _model_for(name: str) -> Callable[[int], Any]:
+  """Number of variables -> model, each loaded once; a named one at once, so that a wrong name stops the command."""
+  if name == "auto":
+    return functools.cache(lambda num_variables: registry.load_model("auto", num_variables=num_variables))
+  model = registry.load_model(name)
+  known = model.vocab.num_variables
 
-  def model_for(num_variables: int):
-    if _MODEL.value == "auto":
-      return load("auto", num_variables)
-    model = load(_MODEL.value, None)
-    known = model.vocab.num_variables
+  def model_for(num_variables: int) -> Any:
     if known < num_variables:
       raise InputError(f"the model {model.name!r} knows {known} variables, the problem has {num_variables}")
     return model

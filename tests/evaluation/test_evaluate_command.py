@@ -1,23 +1,28 @@
 """launch.evaluate, end to end, on a stand-in for a model."""
 
 import json
+import os
+import pathlib
+import subprocess
+import sys
 
 from absl.testing import flagsaver
 import pytest
 
 from launch import evaluate
-from symformer_jax import pretrained, runner, testing
+from symformer_jax import runner, testing
 from symformer_jax.errors import InputError
 from symformer_jax.evaluation import runs
+from symformer_jax.pretrained import registry
 
+ROOT = pathlib.Path(__file__).parents[2]
 PROBLEMS = "family,name,n_vars,expression,ranges\nown,wave,1,2.5*sin(x) + 1.5,-5:5\nown,plane,2,x*y,0:1;0:1\n"
 
 
 @pytest.fixture
 def ask(tmp_path, monkeypatch):
   """Runs the command's main on two problems, of which the model knows one."""
-  monkeypatch.setattr(pretrained, "load_model", lambda name, *, num_variables=None:
-                      testing.FixedProposer(["2.1*sin(x0) + 1.1", "x0**2"]), raising=False)
+  monkeypatch.setattr(registry, "load_model", lambda name: testing.FixedProposer(["2.1*sin(x0) + 1.1", "x0**2"]))
   (tmp_path / "own.csv").write_text(PROBLEMS, encoding="utf-8")
   if not evaluate.flags.FLAGS.is_parsed():
     evaluate.flags.FLAGS(["evaluate"])
@@ -67,3 +72,18 @@ def test_unusable_arguments(ask, tmp_path):
     ask(out=str(tmp_path / "file" / "below"))
   with pytest.raises(InputError, match="unknown suite 'nothing'"):
     ask(suite="nothing", problems=None)
+
+
+@pytest.mark.parametrize(("arguments", "message"), [
+  (["--suite=papers", "--out=o"], "error: unknown suite 'papers': expected one of paper, official"),
+  (["--suite=paper", "--model=none", "--out=o"], "error: unknown model 'none'"),
+  (["--suite=in_domain", "--out=o"], "error: this suite asks fresh equations: expected --data"),
+  (["--problems=none.csv", "--out=o"], "error: cannot read problem file 'none.csv': No such file or directory"),
+  (["--suite=paper", "--samples=0", "--out=o"], "error: flag --samples=0"),
+])
+def test_bad_input_is_one_line_and_exit_code_2(tmp_path, arguments, message):
+  ended = subprocess.run([sys.executable, "-m", "launch.evaluate", *arguments], cwd=tmp_path, capture_output=True,
+                         text=True, env={**os.environ, "PYTHONPATH": str(ROOT)})
+  assert ended.returncode == runner.UNUSABLE
+  assert ended.stderr.startswith(message) and ended.stderr.count("\n") == 1
+  assert not list(tmp_path.iterdir())
