@@ -3,11 +3,10 @@
 import functools
 from typing import NamedTuple
 
-from configs.data import univariate
-from data_gen import config as config_lib
-from data_gen import domains, filters, simplify, trees
 import numpy as np
 
+from configs.data import univariate
+from data_gen import config as config_lib, domains, filters, simplify, trees
 from symformer_jax.errors import ExpressionError, InputError
 from symformer_jax.language import expression
 from symformer_jax.language.vocabulary import Vocabulary

@@ -18,6 +18,7 @@ import numpy as np
 from symformer_jax.language import operators, vocabulary as vocabulary_lib
 
 _NOOP, _NUMBER, _VARIABLE, _FIRST_OPERATOR = 0, 1, 2, 3
+_POW = _FIRST_OPERATOR + [op.name for op in operators.MODEL_OPERATORS].index("pow")
 
 
 @functools.cache
@@ -66,6 +67,8 @@ class Program(NamedTuple):
     columns: the variable's column at variable tokens [L], int32, 0 elsewhere.
     numbers: the number at numeric tokens [L], 0 elsewhere.
     slots: the constant slot that overrides the number [L], int32; -1 for none.
+    rows: the stack's row for each token's result [L], int32: where it lies is known before the program runs.
+    is_exponent: numeric tokens that are the whole exponent of a `pow` [L].
     length: tokens up to the last that does something, int32 scalar.
   """
 
@@ -73,6 +76,8 @@ class Program(NamedTuple):
   columns: jax.Array
   numbers: jax.Array
   slots: jax.Array
+  rows: jax.Array
+  is_exponent: jax.Array
   length: jax.Array
 
 
@@ -99,8 +104,25 @@ def translate(
   rank = jnp.cumsum(is_free, axis=-1) - 1
   slots = jnp.where(is_free & (rank < num_slots), rank, -1)
   length = jnp.max(jnp.where(opcodes != _NOOP, jnp.arange(1, ids.shape[-1] + 1), 0), axis=-1)
-  return Program(opcodes, jnp.where(opcodes == _VARIABLE, operands, 0), numbers, slots.astype(jnp.int32),
-                 length.astype(jnp.int32))
+  pushed = 1 - jnp.asarray(_arity_table())[opcodes]
+  rows = jnp.maximum(jax.lax.cumsum(pushed, axis=ids.ndim - 1, reverse=True) - 1, 0)
+  columns = jnp.where(opcodes == _VARIABLE, operands, 0)
+  is_exponent = _find_exponents(opcodes, rows)
+  return Program(opcodes, columns, numbers, slots.astype(jnp.int32), rows, is_exponent, length.astype(jnp.int32))
+
+
+def _find_exponents(opcodes: jax.Array, rows: jax.Array) -> jax.Array:
+  """Numeric tokens [..., L] whose result is the second argument of a `pow`.
+
+  A `pow` replaces its second argument in the same row; that argument is the next token to the right with that row.
+  """
+  length = opcodes.shape[-1]
+  position = jnp.arange(length)
+  is_later = position[:, None] < position  # [L, L]: j right of i
+  is_same = (rows[..., :, None] == rows[..., None, :]) & is_later & (opcodes != _NOOP)[..., None, :]
+  following = jnp.where(jnp.any(is_same, -1), jnp.argmax(is_same, -1), length)  # [..., L]
+  is_target = (following[..., None] == position) & (opcodes == _POW)[..., None]
+  return jnp.any(is_target, axis=-2) & (opcodes == _NUMBER)
 
 
 def _times(derivative: jax.Array, tangents: jax.Array) -> jax.Array:
@@ -109,41 +131,50 @@ def _times(derivative: jax.Array, tangents: jax.Array) -> jax.Array:
 
 
 def _branches(num_slots: int):
-  """One function `(first, second, number, column, seed) -> row` per opcode; rows are [1 + C, N]."""
+  """One function `(pair [2, 1 + C, N], number, column [N], seed [C]) -> row [1 + C, N]` per opcode.
+
+  The pair is what lies where the result will: an operator's last argument, and above it a binary operator's first.
+  """
   def leaf(value, tangents):
     return jnp.concatenate([value[None], tangents]) if num_slots else value[None]
 
-  def noop(first, second, number, column, seed):
-    return first
+  def noop(pair, number, column, seed):
+    return pair[0]
 
-  def push_number(first, second, number, column, seed):
+  def push_number(pair, number, column, seed):
     return leaf(jnp.broadcast_to(number, column.shape), jnp.broadcast_to(seed[:, None], (num_slots, *column.shape)))
 
-  def push_variable(first, second, number, column, seed):
+  def push_variable(pair, number, column, seed):
     return leaf(column, jnp.zeros((num_slots, *column.shape), column.dtype))
 
   def unary(fn):
-    def branch(first, second, number, column, seed):
+    def branch(pair, number, column, seed):
+      row = pair[0]
       if not num_slots:
-        return fn(first)
-      value, derivative = jax.jvp(fn, (first[0],), (jnp.ones_like(first[0]),))
-      return leaf(value, _times(derivative, first[1:]))
+        return fn(row)
+      value, derivative = jax.jvp(fn, (row[0],), (jnp.ones_like(row[0]),))
+      return leaf(value, _times(derivative, row[1:]))
     return branch
 
   def binary(fn):
-    def branch(first, second, number, column, seed):
+    def branch(pair, number, column, seed):
+      second, first = pair
       if not num_slots:
         return fn(first, second)
       value, push_forward = jax.linearize(fn, first[0], second[0])
       one, zero = jnp.ones_like(value), jnp.zeros_like(value)
-      return leaf(value, _times(push_forward(one, zero), first[1:]) + _times(push_forward(zero, one), second[1:]))
+      by_first, by_second = push_forward(one, zero), push_forward(zero, one)
+      return leaf(value, _times(by_first, first[1:]) + _times(by_second, second[1:]))
     return branch
 
   by_arity = {1: unary, 2: binary}
-  return [noop, push_number, push_variable, *(by_arity[op.arity](op.jnp_fn) for op in operators.MODEL_OPERATORS)]
+  return [noop, push_number, push_variable,
+          *(by_arity[op.arity](op.jnp_fn) for op in operators.MODEL_OPERATORS)]
 
 
-def run(program: Program, constants: jax.Array, columns: jax.Array, *, num_tokens: jax.Array | None = None) -> jax.Array:
+def run(
+  program: Program, constants: jax.Array, columns: jax.Array, *, num_tokens: jax.Array | None = None
+) -> jax.Array:
   """Runs one program: values on the points and their derivatives by the constants.
 
   Args:
@@ -156,28 +187,23 @@ def run(program: Program, constants: jax.Array, columns: jax.Array, *, num_token
   """
   num_slots, dtype = constants.shape[0], columns.dtype
   length, num_points = program.opcodes.shape[0], columns.shape[1]
-  branches, arities = _branches(num_slots), jnp.asarray(_arity_table())
-  slot_range = jnp.arange(num_slots)
+  branches, slot_range = _branches(num_slots), jnp.arange(num_slots)
   last = (length if num_tokens is None else num_tokens) - 1
 
-  def step(t, carry):
-    stack, top = carry
+  def step(t, stack):
     i = last - t
-    opcode, slot = program.opcodes[i], program.slots[i]
+    slot, row = program.slots[i], program.rows[i]
     number = program.numbers[i].astype(dtype)
     if num_slots:
       number = jnp.where(slot >= 0, constants[jnp.maximum(slot, 0)], number)
     seed = (slot_range == slot).astype(dtype)
-    first, second = stack[jnp.maximum(top - 1, 0)], stack[jnp.maximum(top - 2, 0)]
-    row = jax.lax.switch(opcode, branches, first, second, number, columns[program.columns[i]], seed)
-    top = top - arities[opcode]
-    stack = jax.lax.dynamic_update_index_in_dim(stack, row, jnp.maximum(top, 0), 0)
-    return stack, top + 1
+    pair = jax.lax.dynamic_slice_in_dim(stack, row, 2)
+    result = jax.lax.switch(program.opcodes[i], branches, pair, number, columns[program.columns[i]], seed)
+    return jax.lax.dynamic_update_index_in_dim(stack, result, row, 0)
 
-  # A prefix expression of L tokens never has more than (L + 1) / 2 operands waiting.
-  stack = jnp.zeros(((length + 1) // 2, 1 + num_slots, num_points), dtype)
-  stack, _ = jax.lax.fori_loop(0, length if num_tokens is None else num_tokens, step, (stack, jnp.int32(0)))
-  return stack[0]
+  # A prefix expression of L tokens never has more than (L + 1) / 2 operands waiting; one row above is looked at.
+  stack = jnp.zeros(((length + 1) // 2 + 1, 1 + num_slots, num_points), dtype)
+  return jax.lax.fori_loop(0, length if num_tokens is None else num_tokens, step, stack)[0]
 
 
 def evaluate(

@@ -1,7 +1,8 @@
 """Damped Levenberg-Marquardt for one candidate: the default method.
 
-Minimizes sum_n w[n] (f(x[n]; c) - y[n])^2 by solving (J^T W J + mu D^2) h = -J^T W r with D^2 = diag(J^T W J)
-(Marquardt 1963: constants of any size are treated alike) and the damping of Nielsen (1999, IMM-REP-1999-05).
+Minimizes sum_n w[n] (f(x[n]; c) - y[n])^2 by solving (J^T W J + mu D^2) h = -J^T W r with D^2 the diagonal of
+J^T W J (Marquardt 1963: constants of any size are treated alike; More 1978: its largest values so far) and the
+damping mu of Nielsen (1999, IMM-REP-1999-05).
 """
 
 import dataclasses
@@ -13,8 +14,7 @@ import jax.numpy as jnp
 from symformer_jax.refinement import problem as problem_lib
 from symformer_jax.refinement.problem import Evaluation, Problem, Status
 
-# Nielsen's tau: 1e-3 trusts the start; predicted constants are near.
-INITIAL_DAMPING = 1e-3
+# Beyond it a step is below float32's resolution of the constants.
 MAX_DAMPING = 1e8
 
 
@@ -25,97 +25,104 @@ class State(NamedTuple):
     constants: the best so far [C]; evaluation: there.
     trial: constants to look at next [C].
     predicted: decrease of the loss that the linear model promises at `trial`.
-    scale: D^2, the largest diagonal of J^T W J so far [C].
+    reduction: decrease of the loss by the last step taken; inf when the last was not taken.
+    is_held: exponents that keep their integer value [C].
+    scale: D^2 [C].
     damping, growth: Nielsen's mu and nu.
     num_steps: evaluations done.
-    is_done: whether to stop; status: why.
   """
 
   constants: jax.Array
   evaluation: Evaluation
   trial: jax.Array
   predicted: jax.Array
+  reduction: jax.Array
+  is_held: jax.Array
   scale: jax.Array
   damping: jax.Array
   growth: jax.Array
   num_steps: jax.Array
-  is_done: jax.Array
-  status: jax.Array
 
 
 @dataclasses.dataclass(frozen=True)
 class LevenbergMarquardt:
-  """The method's settings; see `problem.Method` for the interface."""
+  """Settings of the method; see `problem.Method` for the interface.
+
+  Attributes:
+    damping: Nielsen's tau, the first mu. 1e-3 trusts the start: predicted constants are near.
+  """
+
+  damping: float = 1e-3
 
   def init(self, problem: Problem, constants: jax.Array) -> State:
-    dtype = problem.y.dtype
-    return State(
-      constants, problem_lib.no_evaluation(problem), constants, jnp.asarray(1, dtype),
-      jnp.zeros_like(constants), jnp.asarray(INITIAL_DAMPING, dtype), jnp.asarray(2, dtype), jnp.int32(0), jnp.asarray(False),
-      jnp.int32(Status.STEP_LIMIT),
-    )
+    one = jnp.ones((), problem.y.dtype)
+    return State(constants, problem_lib.no_evaluation(problem), constants, one, one * jnp.inf,
+                 jnp.zeros(constants.shape, bool), jnp.zeros_like(constants), one * self.damping, 2 * one, jnp.int32(0))
 
   def step(self, problem: Problem, state: State) -> State:
     """Looks at the trial constants, takes or leaves them, and proposes the next."""
     is_first = state.num_steps == 0
     seen = problem_lib.evaluate(problem, state.trial, state.evaluation.mask)
-    # The first look has nothing to compare with: an infinite loss there ends the fit.
-    is_taken = is_first | (seen.common_loss < state.evaluation.loss)
-    actual = jnp.where(is_first, 1, state.evaluation.loss - seen.common_loss)
-    damping, growth = _update_damping(state, actual, is_first, is_taken)
+    # Rounded exponents (below) are worth taking when more points are defined, whatever the loss.
+    is_wider = (state.num_steps == 1) & jnp.any(state.is_held) & (jnp.sum(seen.mask) > jnp.sum(state.evaluation.mask))
+    is_taken = is_first | is_wider | (seen.common_loss < state.evaluation.loss)
+    actual = state.evaluation.loss - seen.common_loss
+    damping, growth = _update_damping(state, actual, is_taken)
     constants, evaluation = jax.tree.map(
       lambda new, old: jnp.where(is_taken, new, old), (state.trial, seen), (state.constants, state.evaluation))
-    # More (1978): the largest norm seen, so that a derivative that vanishes on the way does not free its constant.
-    scale = jnp.maximum(state.scale, jnp.diagonal(evaluation.gram))
-    step, predicted, cosine = _solve(evaluation, scale, damping)
-    status, is_done = _terminate(problem, constants, evaluation, step, predicted, cosine, damping,
-                                 is_taken & ~is_first & (actual <= _reduction(problem, evaluation)))
-    return State(constants, evaluation, constants + step, predicted, scale, damping, growth, state.num_steps + 1, is_done,
-                 status)
+    scale = jnp.where(is_wider, 0, state.scale)
+    scale = jnp.maximum(scale, jnp.where(jnp.isfinite(evaluation.loss), jnp.diagonal(evaluation.gram), 0))
+    is_undefined = jnp.any((problem.weights > 0) & ~evaluation.mask)
+    is_rounding = is_first & is_undefined & jnp.any(problem.is_exponent)
+    is_held = jnp.where(is_rounding, problem.is_exponent, state.is_held & ((state.num_steps != 1) | is_taken))
+    step, predicted = _solve(evaluation, scale, damping, is_held)
+    # A power of a negative base needs an integer exponent, which no step of least squares would find.
+    step = jnp.where(is_rounding, jnp.where(is_held, jnp.round(constants) - constants, 0), step)
+    is_plain = is_first | is_wider
+    return State(
+      constants, evaluation, constants + step, predicted, jnp.where(is_taken & ~is_plain, actual, jnp.inf), is_held,
+      scale, jnp.where(is_plain, state.damping, damping), jnp.where(is_plain, 2, growth), state.num_steps + 1)
+
+  def terminate(self, problem: Problem, state: State) -> tuple[jax.Array, jax.Array]:
+    """Stops at rounding level, at a flat place, when decreases are no longer worth a step, or when stuck."""
+    eps, evaluation = jnp.finfo(problem.y.dtype).eps, state.evaluation
+    small = 4 * eps * evaluation.loss
+    diagonal = jnp.diagonal(evaluation.gram)
+    squared_cosines = jnp.where(
+      (diagonal > 0) & ~state.is_held, evaluation.gradient**2 / jnp.where(diagonal > 0, diagonal, 1), 0)
+    squared_cosine = jnp.max(squared_cosines) / jnp.where(evaluation.loss > 0, evaluation.loss, 1)
+    is_settled = (state.reduction <= small) & (state.predicted <= small)
+    is_stuck = jnp.all(jnp.abs(state.trial - state.constants) <= eps * jnp.abs(state.constants))
+    is_stuck = is_stuck | (state.damping > MAX_DAMPING)
+    is_bad = ~jnp.isfinite(evaluation.loss)
+    # cos^2 bounds the relative decrease that one constant alone can still bring.
+    is_flat = squared_cosine <= 0.01 * eps
+    is_converged = problem_lib.is_exact(problem, evaluation.loss) | is_flat | is_settled
+    is_converged = (is_converged | (is_stuck & (squared_cosine < 1e-4))) & ~is_bad
+    status = jnp.where(is_converged, Status.CONVERGED, jnp.where(is_stuck | is_bad, Status.DIVERGED, Status.STEP_LIMIT))
+    is_rounding = (state.num_steps == 1) & jnp.any(state.is_held)
+    return (is_bad | is_converged | is_stuck) & ~is_rounding, status.astype(jnp.int32)
 
 
-def _update_damping(state, actual, is_first, is_taken):
+def _update_damping(state: State, actual: jax.Array, is_taken: jax.Array) -> tuple[jax.Array, jax.Array]:
+  """Nielsen's rule: mu falls smoothly with the gain ratio, and grows ever faster while steps fail."""
   gain = actual / jnp.maximum(state.predicted, jnp.finfo(actual.dtype).tiny)
   shrunk = state.damping * jnp.maximum(1 / 3, 1 - (2 * gain - 1) ** 3)
   # Below a few roundings the damped matrix is no longer positive definite in floating point.
   shrunk = jnp.maximum(shrunk, 4 * jnp.finfo(actual.dtype).eps)
-  damping = jnp.where(is_first, state.damping, jnp.where(is_taken, shrunk, state.damping * state.growth))
-  growth = jnp.where(is_taken, 2, 2 * state.growth)
-  return damping, growth
+  return jnp.where(is_taken, shrunk, state.damping * state.growth), jnp.where(is_taken, 2, 2 * state.growth)
 
 
-def _solve(evaluation: Evaluation, scale: jax.Array, damping: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-  """The damped step [C], the decrease it promises, and the largest cosine between residual and a derivative."""
+def _solve(
+  evaluation: Evaluation, scale: jax.Array, damping: jax.Array, is_held: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+  """The damped step [C] and the decrease of the loss that it promises."""
   # Unused slots, and constants without influence so far, stay where they are: unit diagonal, zero gradient.
-  has_scale = scale > 0
-  inverse = jnp.where(has_scale, jax.lax.rsqrt(jnp.where(has_scale, scale, 1)), 0)
+  is_moving = (scale > 0) & ~is_held
+  inverse = jnp.where(is_moving, jax.lax.rsqrt(jnp.where(is_moving, scale, 1)), 0)
   gradient = evaluation.gradient * inverse
-  matrix = evaluation.gram * inverse[:, None] * inverse + jnp.diag(jnp.where(has_scale, damping, 1))
+  matrix = evaluation.gram * inverse[:, None] * inverse + jnp.diag(jnp.where(is_moving, damping, 1))
   factor = jnp.linalg.cholesky(matrix)
   half = jax.lax.linalg.triangular_solve(factor, -gradient[:, None], left_side=True, lower=True)
   step = jax.lax.linalg.triangular_solve(factor, half, left_side=True, lower=True, transpose_a=True)[:, 0]
-  predicted = jnp.sum(step * (damping * step - gradient))
-  diagonal = jnp.diagonal(evaluation.gram)
-  cosines = jnp.abs(evaluation.gradient) * jax.lax.rsqrt(jnp.where(diagonal > 0, diagonal * evaluation.loss, 1))
-  return step * inverse, predicted, jnp.max(cosines)
-
-
-def _reduction(problem: Problem, evaluation: Evaluation) -> jax.Array:
-  """A decrease of the loss not worth another step."""
-  eps = jnp.finfo(problem.y.dtype).eps
-  return 4 * eps * evaluation.loss
-
-
-def _terminate(problem, constants, evaluation, step, predicted, cosine, damping, is_small):
-  """Whether to stop, and why."""
-  eps = jnp.finfo(problem.y.dtype).eps
-  # Ten roundings of y per point: all that the precision can tell.
-  is_exact = evaluation.loss <= 100 * eps**2 * jnp.sum(problem.weights * problem.y**2)
-  is_flat = cosine <= jnp.sqrt(eps) * 0.1
-  is_settled = is_small & (predicted <= _reduction(problem, evaluation))
-  is_stuck = jnp.all(jnp.abs(step) <= eps * jnp.abs(constants)) | (damping > MAX_DAMPING)
-  is_bad = ~jnp.isfinite(evaluation.loss)
-  is_converged = is_exact | is_flat | is_settled | (is_stuck & (cosine < 1e-2))
-  status = jnp.where(is_bad | is_stuck, Status.DIVERGED, Status.STEP_LIMIT)
-  status = jnp.where(is_converged & ~is_bad, Status.CONVERGED, status)
-  return status.astype(jnp.int32), is_bad | is_converged | is_stuck
+  return step * inverse, jnp.sum(step * (damping * step - gradient))

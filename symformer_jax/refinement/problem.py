@@ -5,7 +5,7 @@ float32 do not depend on the user's units.
 """
 
 import enum
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -26,9 +26,9 @@ class Status(enum.IntEnum):
 STATUS_TEXT = {
   Status.CONVERGED: "converged",
   Status.STEP_LIMIT: "stopped at the step limit before it converged: raise max_steps or start nearer",
-  Status.DIVERGED: "no step lowered the loss and the gradient is not small: try other starts",
+  Status.DIVERGED: "no step lowered the loss although its gradient is not small: try other starts",
   Status.NO_CONSTANTS: "the formula has no constants to fit",
-  Status.UNDEFINED: "the formula is not finite at some points: its loss is infinite; drop the points or the formula",
+  Status.UNDEFINED: "the formula is not finite at some points: change the starts, the formula or the points",
 }
 
 
@@ -40,8 +40,9 @@ class Problem(NamedTuple):
     columns: points [D, N], in the user's units.
     y: targets [N], divided by `scale`.
     weights: [N], 0 at masked points; they sum to 1.
-    scale: spread of y, scalar, in the units of y; 1 where y is constant.
+    scale: spread of y, scalar, in the units of y; its size where y is constant.
     is_used: which constant slots the formula has [C].
+    is_exponent: which slots are exponents [C]: an integer there allows a negative base.
     num_tokens: tokens to read (scalar; shared by the batch under vmap), or None for all.
   """
 
@@ -51,6 +52,7 @@ class Problem(NamedTuple):
   weights: jax.Array
   scale: jax.Array
   is_used: jax.Array
+  is_exponent: jax.Array
   num_tokens: jax.Array | None
 
 
@@ -73,9 +75,25 @@ class Evaluation(NamedTuple):
   mask: jax.Array
 
 
+class Method(Protocol):
+  """A way to fit: unbatched, one evaluation of the formula a step.
+
+  Every state has the fields `constants` [C], the best so far, `evaluation` there, and `num_steps`.
+  """
+
+  def init(self, problem: Problem, constants: jax.Array) -> Any:
+    """The state before the first evaluation."""
+
+  def step(self, problem: Problem, state: Any) -> Any:
+    """Looks at the formula once more."""
+
+  def terminate(self, problem: Problem, state: Any) -> tuple[jax.Array, jax.Array]:
+    """`(is_done, status)` after a step; the status of a fit that is not done is STEP_LIMIT."""
+
+
 def make_problem(
-  program: interpreter.Program, x: jax.Array, y: jax.Array, weights: jax.Array, num_slots: int,
-  num_tokens: jax.Array | None,
+  program: interpreter.Program, x: jax.Array, y: jax.Array, weights: jax.Array, *, num_slots: int,
+  num_tokens: jax.Array | None = None,
 ) -> Problem:
   """Puts one data set into the units of the methods.
 
@@ -91,8 +109,9 @@ def make_problem(
   # A target without spread (or with one below rounding) is measured by its size, or not at all.
   size = jnp.max(jnp.abs(y))
   scale = jnp.where(spread > 8 * jnp.finfo(y.dtype).eps * size, spread, jnp.where(size > 0, size, 1))
-  is_used = jnp.any(program.slots[:, None] == jnp.arange(num_slots), axis=0)
-  return Problem(program, x.T, y / scale, weights, scale, is_used, num_tokens)
+  at_slot = program.slots[:, None] == jnp.arange(num_slots)  # [L, C]
+  is_exponent = jnp.any(at_slot & program.is_exponent[:, None], axis=0)
+  return Problem(program, x.T, y / scale, weights, scale, jnp.any(at_slot, axis=0), is_exponent, num_tokens)
 
 
 def initial_constants(program: interpreter.Program, num_slots: int) -> jax.Array:
@@ -120,19 +139,21 @@ def evaluate(problem: Problem, constants: jax.Array, mask: jax.Array) -> Evaluat
     The evaluation over all points at which the formula is finite.
   """
   rows = interpreter.run(problem.program, constants, problem.columns, num_tokens=problem.num_tokens)
-  value, jacobian = rows[0], rows[1:] / problem.scale
-  residual = value / problem.scale - problem.y
-  is_finite = jnp.isfinite(residual) & (problem.weights > 0)
-  weights = jnp.where(is_finite, problem.weights, 0)
-  residual = jnp.where(is_finite, residual, 0)
+  rows = (rows / problem.scale).at[0].add(-problem.y)  # residual, then Jacobian [1 + C, N]
+  is_finite = jnp.isfinite(rows[0]) & (problem.weights > 0)
   # Where only the derivative is infinite (a root at 0) the point counts in the loss and says nothing of the slope.
-  jacobian = jnp.where(is_finite & jnp.isfinite(jacobian), jacobian, 0)
-  weighted = jacobian * weights
-  squares = weights * residual**2
-  loss, common = jnp.sum(squares), jnp.sum(jnp.where(mask, squares, 0))
+  rows = jnp.where(is_finite & jnp.isfinite(rows), rows * jnp.sqrt(problem.weights), 0)
+  products = rows @ rows.T
+  loss, common = products[0, 0], jnp.sum(jnp.where(mask, rows[0] ** 2, 0))
   is_lost = jnp.any(mask & ~is_finite)
   return Evaluation(
     jnp.where(jnp.isfinite(loss) & jnp.any(is_finite), loss, jnp.inf),
     jnp.where(jnp.isfinite(common) & ~is_lost, common, jnp.inf),
-    weighted @ residual, weighted @ jacobian.T, is_finite,
+    products[0, 1:], products[1:, 1:], is_finite,
   )
+
+
+def is_exact(problem: Problem, loss: jax.Array) -> jax.Array:
+  """Whether the loss is down to ten roundings of y per point: all that the precision can tell."""
+  eps = jnp.finfo(problem.y.dtype).eps
+  return loss <= 100 * eps**2 * jnp.sum(problem.weights * problem.y**2)

@@ -1,34 +1,48 @@
 """The driver: every candidate's constants fitted in one compiled call, by any method, under either plan."""
 
+import concurrent.futures
 import dataclasses
 import functools
+import os
+import threading
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
-from symformer_jax.language import interpreter, vocabulary as vocabulary_lib
+from symformer_jax.language import interpreter
+from symformer_jax.language.vocabulary import Vocabulary
 from symformer_jax.refinement import problem as problem_lib
+from symformer_jax.refinement.bfgs import BFGS
+from symformer_jax.refinement.gradient_descent import GradientDescent
 from symformer_jax.refinement.levenberg_marquardt import LevenbergMarquardt
-from symformer_jax.refinement.problem import Status
+from symformer_jax.refinement.problem import Method, Status
 
-METHODS = {"lm": LevenbergMarquardt()}
-DEFAULT_MAX_STEPS = {"lm": 30, "none": 1}
+METHODS: dict[str, Method] = {"lm": LevenbergMarquardt(), "bfgs": BFGS(), "gd": GradientDescent()}
+# 95 % of generated candidates are done in 15 steps of LM; those that need 50 are worth it. The others know slopes only.
+MAX_STEPS = {"lm": 50, "bfgs": 200, "gd": 300, "none": 1}
 # Points are padded to whole vector registers (16 float32).
 POINT_MULTIPLE = 16
+# Few formulas have more constants: on the loop plan these take a kernel with narrower rows (1.6 times faster).
+FEW_CONSTANTS = 4
+# Bytes of stacks alive at once under the vmap plan; more candidates go in chunks.
+MAX_STACK_BYTES = 1 << 30
+# Fewer candidates than this are not worth a second thread.
+MIN_CANDIDATES_PER_THREAD = 32
 
 
-@functools.partial(jax.tree_util.register_dataclass, data_fields=["values", "loss", "status", "steps", "num_undefined"],
-                   meta_fields=[])
+@functools.partial(
+  jax.tree_util.register_dataclass, data_fields=["values", "loss", "status", "steps", "num_undefined"], meta_fields=[])
 @dataclasses.dataclass(frozen=True)
 class Fit:
   """Outcome of K fits.
 
   Attributes:
-    values: fitted constants by slot [K, C]; slot i is the i-th free token in prefix order.
+    values: fitted constants by slot [K, C]; slot i is the i-th free token in prefix order, unused slots are 0.
     loss: weighted mean squared error [K], in squared units of y; inf where the formula is undefined at a valid point.
-    status: `Status` [K], int32.
+    status: `Status` [K], int32; `problem.STATUS_TEXT` says what to do.
     steps: evaluations done [K].
-    num_undefined: valid points at which the formula is not finite [K].
+    num_undefined: valid points at which the formula is not finite [K]; the fit went by the others.
   """
 
   values: jax.Array
@@ -38,63 +52,153 @@ class Fit:
   num_undefined: jax.Array
 
 
-def _fit_one(program, x, y, weights, num_tokens, *, method, max_steps, num_slots):
-  """Fits one candidate: `(constants [C], loss, status, steps, num_undefined)`."""
-  problem = problem_lib.make_problem(program, x, y, weights, num_slots, num_tokens)
-  solver = METHODS["lm" if method == "none" else method]
-  state = solver.init(problem, problem_lib.initial_constants(program, num_slots))
-  is_fixed = (method == "none") | ~jnp.any(problem.is_used)
-  limit = jnp.where(is_fixed, 1, max_steps)
-  state = jax.lax.while_loop(
-    lambda s: ~s.is_done & (s.num_steps < limit), lambda s: solver.step(problem, s), state)
-  mask = state.evaluation.mask
-  num_undefined = jnp.sum((problem.weights > 0) & ~mask)
-  loss = jnp.where(num_undefined > 0, jnp.inf, state.evaluation.loss * problem.scale**2)
-  status = jnp.where(jnp.any(problem.is_used), state.status, Status.NO_CONSTANTS)
-  status = jnp.where(num_undefined > 0, Status.UNDEFINED, status)
-  return state.constants, loss, status.astype(jnp.int32), state.num_steps, num_undefined.astype(jnp.int32)
-
-
-@functools.partial(jax.jit, static_argnames=("vocab", "method", "max_steps", "max_constants", "plan"))
 def fit_candidates(
-  ids: jax.Array, values: jax.Array, x: jax.Array, y: jax.Array, weights: jax.Array, *,
-  vocab: vocabulary_lib.Vocabulary, method: str = "lm", max_steps: int | None = None, max_constants: int = 16,
-  plan: str | None = None, is_free: jax.Array | None = None, dataset: jax.Array | None = None,
+  ids: jax.Array, values: jax.Array, x: jax.Array, y: jax.Array, weights: jax.Array, *, vocab: Vocabulary,
+  method: str = "lm", max_steps: int | None = None, max_constants: int = 16, plan: str | None = None,
+  is_free: jax.Array | None = None, dataset: jax.Array | None = None,
 ) -> tuple[jax.Array, Fit]:
-  """Fits the constants of K candidates by least squares, all in one compiled call.
+  """Fits the constants of K candidates by least squares, all at once.
 
+  May be called inside jit. Outside, on CPU, the candidates are dealt to as many threads as there are cores.
   Args:
     ids: prefix expressions [K, L], int32, padded with 0 on the right.
     values: numbers at constant tokens [K, L] (not mantissas): the starts; read elsewhere only where `is_free`.
-    x: points [N, D], or [B, N, D] of several data sets, in the user's units.
+    x: points [N, D], or [B, N, D] of several data sets, in the user's units; their dtype is computed in.
     y: [N] or [B, N]; weights: alike, at least 0, 0 for a masked point.
-    vocab, method (`lm`, `bfgs`, `gd` or `none`), max_steps, max_constants (C), plan: static.
+    vocab: static; method: `lm`, `bfgs`, `gd` or `none` (evaluate only), static.
+    max_steps: evaluations a candidate may take, static; default by method.
+    max_constants: C, static.
+    plan: `loop`, `vmap` or None for the platform's, static.
     is_free: numeric tokens to be fitted [K, L]; default: the constant tokens. At most C per candidate are.
     dataset: which data set each candidate is fitted to [K]; default 0 for all.
   Returns:
     `(values [K, L], Fit)`: the numbers with fitted ones in place, 0 at tokens that are no constants nor free.
+  Raises:
+    ValueError: for an unknown method or plan.
   """
+  if method not in MAX_STEPS:
+    raise ValueError(f"unknown method {method!r}: expected one of {', '.join(MAX_STEPS)}")
   plan = plan or interpreter.default_plan()
+  if plan not in ("loop", "vmap"):
+    raise ValueError(f"unknown plan {plan!r}: expected 'loop' or 'vmap'")
   if x.ndim == 2:
     x, y, weights = x[None], y[None], weights[None]
   if dataset is None:
-    dataset = jnp.zeros(ids.shape[0], jnp.int32)
+    dataset = np.zeros(ids.shape[0], np.int32)
+  fit = functools.partial(
+    _fit, vocab=vocab, method=method, max_steps=MAX_STEPS[method] if max_steps is None else max_steps,
+    max_constants=max_constants, plan=plan)
+  per_candidate, shared = (ids, values, is_free, dataset), (x, y, weights)
+  num_threads = min(os.cpu_count() or 1, ids.shape[0] // MIN_CANDIDATES_PER_THREAD)
+  is_traced = any(isinstance(a, jax.core.Tracer) for a in jax.tree.leaves((per_candidate, shared)))
+  if plan == "vmap" or is_traced or num_threads < 2 or jax.default_backend() != "cpu":
+    return fit(per_candidate, shared)
+  return _fit_in_threads(fit, per_candidate, shared, num_threads)
+
+
+@functools.partial(jax.jit, static_argnames=("vocab", "method", "max_steps", "max_constants", "plan"))
+def _fit(per_candidate, shared, *, vocab, method, max_steps, max_constants, plan):
+  """`fit_candidates` on one device; `x` is [B, N, D] and `dataset` is given."""
+  (ids, values, is_free, dataset), (x, y, weights) = per_candidate, shared
   padding = -x.shape[1] % POINT_MULTIPLE
   # Repeated points without weight: a padded zero could be outside a formula's domain for nothing.
   x = jnp.pad(x, ((0, 0), (0, padding), (0, 0)), mode="edge")
-  y, weights = (jnp.pad(a, ((0, 0), (0, padding))) for a in (y, weights))
+  y, weights = (jnp.pad(a.astype(x.dtype), ((0, 0), (0, padding))) for a in (y, weights))
   program = interpreter.translate(ids, values.astype(x.dtype), vocab=vocab, is_free=is_free, num_slots=max_constants)
-  limit = DEFAULT_MAX_STEPS[method] if max_steps is None else max_steps
-  fit = functools.partial(_fit_one, method=method, max_steps=limit, num_slots=max_constants)
+  fit = functools.partial(_fit_one, method=method, max_steps=max_steps)
   if plan == "loop":
     def one(args):
-      p, d = args
-      return fit(p, x[d], y[d], weights[d], p.length)
+      candidate, d = args
+      problem = x[d], y[d], weights[d], candidate.length
+      return _by_size(functools.partial(fit, candidate, *problem), candidate, max_constants)
     fitted = jax.lax.map(one, (program, dataset))
   else:
     num_tokens = jnp.max(program.length)
-    fitted = jax.vmap(lambda p, d: fit(p, x[d], y[d], weights[d], num_tokens))(program, dataset)
-  at = jnp.maximum(program.slots, 0)
-  kept = jnp.where(jnp.asarray(vocab.is_constant)[ids] | (program.slots >= 0), program.numbers, 0)
-  placed = jnp.where(program.slots >= 0, jnp.take_along_axis(fitted[0], at, axis=1), kept)
-  return placed, Fit(*fitted)
+    stack_bytes = (ids.shape[1] // 2 + 2) * (1 + max_constants) * x.shape[1] * x.dtype.itemsize
+    fitted = jax.lax.map(
+      lambda args: fit(args[0], x[args[1]], y[args[1]], weights[args[1]], num_tokens, num_slots=max_constants),
+      (program, dataset), batch_size=int(np.clip(MAX_STACK_BYTES // stack_bytes, 1, ids.shape[0])))
+  has_slot = program.slots >= 0
+  placed = jnp.take_along_axis(fitted[0], jnp.maximum(program.slots, 0), axis=1)
+  is_kept = jnp.asarray(np.asarray(vocab.is_constant))[ids]
+  return jnp.where(has_slot, placed, jnp.where(is_kept, program.numbers, 0)), Fit(*fitted)
+
+
+def _by_size(fit, program, max_constants):
+  """Fits with as few slots as the candidate needs, out of two sizes."""
+  if max_constants <= FEW_CONSTANTS:
+    return fit(num_slots=max_constants)
+
+  def narrow():
+    constants, *rest = fit(num_slots=FEW_CONSTANTS)
+    return jnp.pad(constants, (0, max_constants - FEW_CONSTANTS)), *rest
+
+  return jax.lax.cond(jnp.max(program.slots) < FEW_CONSTANTS, narrow, lambda: fit(num_slots=max_constants))
+
+
+def _fit_one(program, x, y, weights, num_tokens, *, method, max_steps, num_slots):
+  """Fits one candidate: `(constants [C], loss, status, steps, num_undefined)`."""
+  problem = problem_lib.make_problem(program, x, y, weights, num_slots=num_slots, num_tokens=num_tokens)
+  solver = METHODS["lm" if method == "none" else method]
+  # The first step only looks at the start.
+  limit = jnp.where(jnp.any(problem.is_used), max_steps, 1)
+
+  def body(carry):
+    state = solver.step(problem, carry[0])
+    return state, *solver.terminate(problem, state)
+
+  start = solver.init(problem, problem_lib.initial_constants(program, num_slots))
+  state, _, status = jax.lax.while_loop(
+    lambda carry: ~carry[1] & (carry[0].num_steps < limit), body,
+    (start, jnp.asarray(False), jnp.int32(Status.STEP_LIMIT)))
+  num_undefined = jnp.sum((problem.weights > 0) & ~state.evaluation.mask, dtype=jnp.int32)
+  loss = jnp.where(num_undefined > 0, jnp.inf, state.evaluation.loss * problem.scale**2)
+  status = jnp.where(jnp.any(problem.is_used), status, Status.NO_CONSTANTS)
+  status = jnp.where(num_undefined > 0, Status.UNDEFINED, status).astype(jnp.int32)
+  return state.constants, loss, status, state.num_steps, num_undefined
+
+
+_compiled: set[str] = set()
+_compile_lock = threading.Lock()
+
+
+def _fit_in_threads(fit, per_candidate, shared, num_threads):
+  """Deals candidates to threads round robin; XLA's CPU loops use one core each and release the interpreter lock."""
+  num = per_candidate[0].shape[0]
+  padding = -num % num_threads
+  per_candidate, shared = jax.tree.map(np.asarray, (per_candidate, shared))
+  # The last candidate is repeated so that all parts have one shape.
+  padded = jax.tree.map(lambda a: np.concatenate([a, np.repeat(a[-1:], padding, 0)]), per_candidate)
+  parts = [jax.tree.map(lambda a, i=i: a[i::num_threads], padded) for i in range(num_threads)]
+  use_x64 = jax.config.jax_enable_x64
+
+  def run(part):
+    with jax.enable_x64(use_x64):  # the setting belongs to a thread
+      return jax.tree.map(np.asarray, fit(part, shared))
+
+  shapes = [(a.shape, a.dtype) for a in jax.tree.leaves((parts[0], shared))]
+  signature = str((sorted(fit.keywords.items()), use_x64, per_candidate[2] is None, shapes))
+  with _compile_lock:  # else every thread would compile the same program
+    done = [] if signature in _compiled else [run(parts[0])]
+    _compiled.add(signature)
+  with concurrent.futures.ThreadPoolExecutor(num_threads) as pool:
+    done += list(pool.map(run, parts[len(done):]))
+  return jax.tree.map(lambda *a: np.stack(a, 1).reshape(num + padding, *a[0].shape[1:])[:num], *done)
+
+
+def polish(
+  ids: jax.Array, values: jax.Array, x: jax.Array, y: jax.Array, weights: jax.Array, *, vocab: Vocabulary,
+  max_steps: int = 100, **options,
+) -> tuple[np.ndarray, Fit]:
+  """`fit_candidates` in float64, whatever the process computes in: for finalists.
+
+  Args:
+    ids, values, x, y, weights, vocab, options: as for `fit_candidates`; numbers of any precision.
+    max_steps: evaluations a candidate may take, static.
+  Returns:
+    The same as `fit_candidates`, as float64 NumPy arrays.
+  """
+  wide = [np.asarray(a, np.float64) for a in (values, x, y, weights)]
+  with jax.enable_x64(True):
+    fitted = fit_candidates(np.asarray(ids), *wide, vocab=vocab, max_steps=max_steps, **options)
+    return jax.tree.map(np.asarray, fitted)
