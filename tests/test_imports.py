@@ -1,0 +1,93 @@
+"""Imports form the DAG of docs/design.md, and training drags in nothing heavy."""
+
+import ast
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).parents[1]
+# A room may import those named beside it and itself. `top` are the modules directly in symformer_jax/ that
+# anybody may use; the others there are rooms of their own.
+TOP = {"errors", "types", "files", "configuration", "runner"}
+ALLOWED = {
+  "language": set(),
+  "data": {"language"},
+  "refinement": {"language"},
+  "model": {"language", "data"},
+  "decoding": {"language", "model"},
+  "training": {"language", "data", "model"},
+  "results": {"language"},
+  "selection": {"language", "refinement", "results"},
+  "tables": {"language"},
+  "pretrained": {"language", "model"},
+  "inference": {"language", "refinement", "model", "decoding", "selection", "results", "pretrained"},
+  "figures": {"language", "results", "selection", "tables"},
+  "testing": {"language", "model", "training", "data", "pretrained"},
+  "evaluation": {"language", "data", "selection", "inference", "results", "refinement"},
+  "estimator": {"language", "inference", "results", "selection", "pretrained"},
+  "infer": {"language", "inference", "results", "tables", "figures", "pretrained", "selection"},
+}
+OUTSIDE = {"data_gen", "configs", "launch"}
+FILES = sorted(path for folder in ("symformer_jax", "data_gen", "launch", "configs")
+               for path in (ROOT / folder).rglob("*.py"))
+
+
+def imported(path: pathlib.Path) -> set[str]:
+  """Dotted names of all imports of a file, also those inside functions."""
+  names = set()
+  for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    if isinstance(node, ast.Import):
+      names |= {alias.name for alias in node.names}
+    elif isinstance(node, ast.ImportFrom):
+      assert node.level == 0, f"{path}: relative import"
+      names |= {f"{node.module}.{alias.name}" for alias in node.names}
+  return names
+
+
+def room(name: str) -> str | None:
+  """The room of symformer_jax that a dotted name lies in; None for others and for what anybody may use."""
+  parts = name.split(".")
+  return parts[1] if parts[0] == "symformer_jax" and len(parts) > 1 and parts[1] not in TOP else None
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_imports_follow_the_design(path):
+  names = imported(path)
+  own = path.relative_to(ROOT).with_suffix("").parts
+  if own[0] == "symformer_jax":
+    assert not {n for n in names if n.split(".")[0] in OUTSIDE}
+    if own[1] != "__init__" and own[1] not in TOP:
+      assert {room(n) for n in names} - {None, own[1]} <= ALLOWED[own[1]]
+    elif own[1] in TOP:
+      assert {room(n) for n in names} == {None} or not names
+  elif own[0] == "data_gen":
+    rooms = {".".join(n.split(".")[:3]) for n in names if room(n)}
+    assert all(r.startswith(("symformer_jax.language", "symformer_jax.data.records")) for r in rooms), rooms
+    assert not {n for n in names if n.split(".")[0] == "launch"}
+
+
+def test_the_allowed_imports_have_no_cycle():
+  order: list[str] = []
+  while len(order) < len(ALLOWED):
+    free = [name for name in ALLOWED if name not in order and ALLOWED[name] <= set(order)]
+    assert free, f"a cycle among {set(ALLOWED) - set(order)}"
+    order += free
+
+
+def test_only_the_bridge_and_the_generator_import_sympy():
+  users = {str(p.relative_to(ROOT)) for p in FILES if any(n.split(".")[0] == "sympy" for n in imported(p))}
+  assert {u for u in users if not u.startswith("data_gen")} == {"symformer_jax/language/expression.py"}
+
+
+def test_only_the_estimator_imports_scikit_learn():
+  users = {str(p.relative_to(ROOT)) for p in FILES if any(n.split(".")[0] == "sklearn" for n in imported(p))}
+  assert users <= {"symformer_jax/estimator.py"}
+
+
+@pytest.mark.parametrize("module", ["symformer_jax", "symformer_jax.training.loop", "symformer_jax.data.pipeline"])
+def test_training_needs_nothing_heavy(module):
+  code = f"import sys, {module}; print(*sorted({{n.split('.')[0] for n in sys.modules}}))"
+  loaded = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+  assert not {"tensorflow", "sklearn", "pandas", "matplotlib", "sympy"} & set(loaded.stdout.split())
