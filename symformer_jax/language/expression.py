@@ -84,9 +84,11 @@ def power(base: Node, exponent: Node) -> Node:
 
 def walk(node: Node) -> Iterator[Node]:
   """All nodes in prefix order."""
-  yield node
-  for arg in node.args:
-    yield from walk(arg)
+  stack = [node]
+  while stack:
+    node = stack.pop()
+    yield node
+    stack.extend(node.args[::-1])
 
 
 def complexity(node: Node) -> int:
@@ -96,9 +98,12 @@ def complexity(node: Node) -> int:
 
 def sort_key(node: Node) -> tuple:
   """Order of operands: numbers last, then by tokens, then by values: the same for equal skeletons."""
-  nodes = list(walk(node))
-  values = tuple(n.value for n in nodes if n.is_number)
-  return node.is_number, tuple((n.token, n.value if n.token == VARIABLE else 0) for n in nodes), values
+  tokens, values = [], []
+  for token, _, value in walk(node):
+    tokens.append((token, value if token == VARIABLE else 0))
+    if token == NUMBER:
+      values.append(value)
+  return node.token == NUMBER, tuple(tokens), tuple(values)
 
 
 def sort_operands(node: Node) -> Node:
