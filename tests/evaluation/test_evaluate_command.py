@@ -1,8 +1,8 @@
 """launch.evaluate, end to end, on a stand-in for a model."""
 
 import json
-import os
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -81,9 +81,19 @@ def test_unusable_arguments(ask, tmp_path):
   (["--problems=none.csv", "--out=o"], "error: cannot read problem file 'none.csv': No such file or directory"),
   (["--suite=paper", "--samples=0", "--out=o"], "error: flag --samples=0"),
 ])
-def test_bad_input_is_one_line_and_exit_code_2(tmp_path, arguments, message):
-  ended = subprocess.run([sys.executable, "-m", "launch.evaluate", *arguments], cwd=tmp_path, capture_output=True,
-                         text=True, env={**os.environ, "PYTHONPATH": str(ROOT)})
-  assert ended.returncode == runner.UNUSABLE
-  assert ended.stderr.startswith(message) and ended.stderr.count("\n") == 1
+def test_bad_input_is_one_line_and_exit_code_2(tmp_path, monkeypatch, capsys, arguments, message):
+  monkeypatch.chdir(tmp_path)
+  with flagsaver.flagsaver(), pytest.raises(SystemExit) as ended:
+    runner.run(evaluate.main, argv=["evaluate", *arguments])
+  printed = capsys.readouterr().err
+  assert ended.value.code == runner.UNUSABLE
+  assert printed.startswith(message) and printed.count("\n") == 1
   assert not list(tmp_path.iterdir())
+
+
+def test_help_explains_every_flag():
+  ended = subprocess.run([sys.executable, "-m", "launch.evaluate", "--help"], cwd=ROOT, capture_output=True, text=True,
+                         check=True)
+  source = pathlib.Path(evaluate.__file__).read_text(encoding="utf-8")
+  for name in re.findall(r'flags\.DEFINE_\w+\(\s*"(\w+)"', source):
+    assert re.search(rf"--{name}: .{{15,}}", ended.stdout), name
