@@ -97,13 +97,15 @@ def translate(
   Returns:
     The programs, with the batch axes of `ids`.
   """
+  ids, values = jnp.asarray(ids), jnp.asarray(values)
   opcodes, operands = (jnp.asarray(t)[ids] for t in opcode_table(vocab))
   is_constant = jnp.asarray(np.asarray(vocab.is_constant))[ids]
   is_free = is_constant if is_free is None else is_free & (opcodes == _NUMBER)
   numbers = jnp.where(is_free | is_constant, values, operands.astype(values.dtype))
   rank = jnp.cumsum(is_free, axis=-1) - 1
   slots = jnp.where(is_free & (rank < num_slots), rank, -1)
-  length = jnp.max(jnp.where(opcodes != _NOOP, jnp.arange(1, ids.shape[-1] + 1), 0), axis=-1)
+  length = jnp.max(
+    jnp.where(opcodes != _NOOP, jnp.broadcast_to(jnp.arange(1, ids.shape[-1] + 1), ids.shape), 0), axis=-1)
   pushed = 1 - jnp.asarray(_arity_table())[opcodes]
   rows = jnp.maximum(jax.lax.cumsum(pushed, axis=ids.ndim - 1, reverse=True) - 1, 0)
   columns = jnp.where(opcodes == _VARIABLE, operands, 0)
@@ -117,17 +119,17 @@ def _find_exponents(opcodes: jax.Array, rows: jax.Array) -> jax.Array:
   A `pow` replaces its second argument in the same row; that argument is the next token to the right with that row.
   """
   length = opcodes.shape[-1]
-  position = jnp.arange(length)
-  is_later = position[:, None] < position  # [L, L]: j right of i
+  position = jnp.broadcast_to(jnp.arange(length), opcodes.shape)
+  is_later = position[..., :, None] < position[..., None, :]  # [..., L, L]: the second right of the first
   is_same = (rows[..., :, None] == rows[..., None, :]) & is_later & (opcodes != _NOOP)[..., None, :]
   following = jnp.where(jnp.any(is_same, -1), jnp.argmax(is_same, -1), length)  # [..., L]
-  is_target = (following[..., None] == position) & (opcodes == _POW)[..., None]
+  is_target = (following[..., :, None] == position[..., None, :]) & (opcodes == _POW)[..., :, None]
   return jnp.any(is_target, axis=-2) & (opcodes == _NUMBER)
 
 
 def _times(derivative: jax.Array, tangents: jax.Array) -> jax.Array:
   """The chain rule's product [C, N]; what does not depend on a constant stays so where the derivative is infinite."""
-  return jnp.where(tangents == 0, 0, derivative * tangents)
+  return jnp.where(tangents == 0, 0, derivative[None] * tangents)
 
 
 def _branches(num_slots: int):

@@ -121,7 +121,7 @@ def _solve(
   is_moving = (scale > 0) & ~is_held
   inverse = jnp.where(is_moving, jax.lax.rsqrt(jnp.where(is_moving, scale, 1)), 0)
   gradient = evaluation.gradient * inverse
-  matrix = evaluation.gram * inverse[:, None] * inverse + jnp.diag(jnp.where(is_moving, damping, 1))
+  matrix = evaluation.gram * inverse[:, None] * inverse[None] + jnp.diag(jnp.where(is_moving, damping, 1))
   factor = jnp.linalg.cholesky(matrix)
   half = jax.lax.linalg.triangular_solve(factor, -gradient[:, None], left_side=True, lower=True)
   step = jax.lax.linalg.triangular_solve(factor, half, left_side=True, lower=True, transpose_a=True)[:, 0]

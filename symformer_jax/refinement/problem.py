@@ -109,7 +109,7 @@ def make_problem(
   # A target without spread (or with one below rounding) is measured by its size, or not at all.
   size = jnp.max(jnp.abs(y))
   scale = jnp.where(spread > 8 * jnp.finfo(y.dtype).eps * size, spread, jnp.where(size > 0, size, 1))
-  at_slot = program.slots[:, None] == jnp.arange(num_slots)  # [L, C]
+  at_slot = program.slots[:, None] == jnp.arange(num_slots)[None]  # [L, C]
   is_exponent = jnp.any(at_slot & program.is_exponent[:, None], axis=0)
   return Problem(program, x.T, y / scale, weights, scale, jnp.any(at_slot, axis=0), is_exponent, num_tokens)
 
@@ -142,7 +142,7 @@ def evaluate(problem: Problem, constants: jax.Array, mask: jax.Array) -> Evaluat
   rows = (rows / problem.scale).at[0].add(-problem.y)  # residual, then Jacobian [1 + C, N]
   is_finite = jnp.isfinite(rows[0]) & (problem.weights > 0)
   # Where only the derivative is infinite (a root at 0) the point counts in the loss and says nothing of the slope.
-  rows = jnp.where(is_finite & jnp.isfinite(rows), rows * jnp.sqrt(problem.weights), 0)
+  rows = jnp.where(is_finite[None] & jnp.isfinite(rows), rows * jnp.sqrt(problem.weights)[None], 0)
   products = rows @ rows.T
   loss, common = products[0, 0], jnp.sum(jnp.where(mask, rows[0] ** 2, 0))
   is_lost = jnp.any(mask & ~is_finite)
