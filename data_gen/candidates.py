@@ -4,9 +4,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from data_gen import domains, filters, simplify, trees
+from data_gen import domains, exclusion, filters, simplify, trees
 from data_gen.config import GeneratorConfig
-from data_gen.exclusion import Exclusion, fingerprint
+from data_gen.exclusion import Exclusion
 from symformer_jax.errors import ExpressionError, InputError
 from symformer_jax.language import expression
 from symformer_jax.language.expression import Node
@@ -37,8 +37,8 @@ class Equation(NamedTuple):
 class Generator:
   """Makes candidates of one configuration."""
 
-  def __init__(self, config: GeneratorConfig, seed: int, exclusion: Exclusion):
-    self.config, self.seed, self.exclusion = config, seed, exclusion
+  def __init__(self, config: GeneratorConfig, seed: int, problems: Exclusion):
+    self.config, self.seed, self.problems = config, seed, problems
     self.vocab = Vocabulary(config.num_variables)
     self.scale = np.asarray(self.vocab.constant_scale)  # [V]
     self.sampler = trees.TreeSampler(config)
@@ -86,7 +86,7 @@ class Generator:
       return "not_encodable"
     mantissas = np.asarray(constants, np.float32)
     stored = expression.decode(ids, self._numbers(ids, mantissas), self.vocab)
-    if not filters.is_equal(y, np.broadcast_to(trees.evaluate(stored, columns), y.shape)):
+    if not filters.is_equal(y, trees.values(stored, columns)):
       return "wrong_simplification"
     found = domains.find_box(stored, rng, self.config)
     if found is None:
@@ -94,10 +94,12 @@ class Generator:
     box, _, values = found
     if filters.is_too_large(values, self.config):
       return "too_large_simplified"
-    if self.exclusion.matches(stored):
+    probes = exclusion.probe(stored, self.config)
+    if self.problems.matches(probes):
       return "excluded"
-    return Equation(bytes(ids), mantissas.tobytes(), box, fingerprint(stored, self.config))
+    return Equation(bytes(ids), mantissas.tobytes(), box, exclusion.fingerprint(probes))
 
   def _numbers(self, ids: list[int], mantissas: np.ndarray) -> list[float]:
     """Values [L] of stored mantissas, to the 7 digits that float32 holds: x**6 must not become x**6.0000002."""
-    return [float(f"{m * s:.7g}") if m else 0.0 for m, s in zip(mantissas.tolist(), self.scale[ids].tolist(), strict=True)]
+    pairs = zip(mantissas.tolist(), self.scale[ids].tolist(), strict=True)
+    return [float(f"{mantissa * scale:.7g}") if mantissa else 0.0 for mantissa, scale in pairs]

@@ -29,20 +29,25 @@ def draw_points(rng: np.random.Generator, box: np.ndarray, shape: tuple[int, ...
   return columns
 
 
-def find_box(node: Node, rng: np.random.Generator, config: GeneratorConfig) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
+def find_box(
+  node: Node, rng: np.random.Generator, config: GeneratorConfig
+) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
   """The largest box on which one of `num_tries` draws of `num_points` points is finite throughout.
 
   Returns:
     `(box [D, 2], columns [D, N], y [N])` of that draw, or None when there is no such box. `rng` is consumed.
   """
-  for box in boxes(config.num_variables, config.box_edge):
+  candidates = boxes(config.num_variables, config.box_edge)
+  largest = candidates[0]
+  for box in candidates:
     columns = draw_points(rng, box, (config.num_tries, config.num_points))  # [D, T, N]
-    y = np.broadcast_to(trees.evaluate(node, columns), columns.shape[1:])  # [T, N]
-    is_good = np.isfinite(y).all(axis=1)
-    if is_good.any():
-      draw = int(np.argmax(is_good))
+    y = trees.values(node, columns)  # [T, N]
+    is_finite = np.isfinite(y)
+    is_good = is_finite.all(axis=1)
+    draw = int(is_good.argmax())
+    if is_good[draw]:
       return box, columns[:, draw], y[draw]
     # Nowhere finite on the largest box: on no smaller one either.
-    if box is boxes(config.num_variables, config.box_edge)[0] and not np.isfinite(y).any():
+    if box is largest and not is_finite.any():
       return None
   return None

@@ -19,31 +19,32 @@ VARIABLE_NAMES = ("x", "y", "z", "u", "v", "w")
 # Two writings of one function differ by rounding alone: constants are stored in float32, values are of any steepness.
 MATCH_TOLERANCE = 1e-5
 MIN_COMMON_POINTS = 6
+NUM_PROBES = 48
 
 
 @functools.cache
 def _probe_points(num_variables: int, edge: float) -> np.ndarray:
-  """Fixed points [D, 48] of the box, a third of them with all variables positive: roots and logarithms are finite there."""
+  """Fixed points [D, 48] of the box; on a third of them all variables are positive, as roots and logarithms need."""
   rng = np.random.default_rng(20230101)
-  points = rng.uniform(-edge, edge, (num_variables, 48))
+  points = rng.uniform(-edge, edge, (num_variables, NUM_PROBES))
   points[:, ::3] = np.abs(points[:, ::3])
   return points
 
 
-def _probe(node: Node, num_variables: int, edge: float) -> np.ndarray:
-  points = _probe_points(num_variables, edge)
+def probe(node: Node, config: GeneratorConfig) -> np.ndarray:
+  """Values of a formula on fixed points [48]."""
   with np.errstate(all="ignore"):
-    return np.broadcast_to(trees.evaluate(node, points), points.shape[1:])
+    return trees.values(node, _probe_points(config.num_variables, config.box_edge))
 
 
-def fingerprint(node: Node, config: GeneratorConfig) -> int:
-  """64 bits of what a formula computes: equal for two writings of one function.
+def fingerprint(values: np.ndarray) -> int:
+  """64 bits of what a formula computes, from its `probe`: equal for two writings of one function.
 
   Values at 12 points are rounded to 12 bits. Where a value lies on the edge of rounding two writings may get two
   fingerprints: with constants stored in float32 (6e-8) in about one of 200 pairs. Functions that differ by less
   than 1e-4 everywhere may share one.
   """
-  values = _probe(node, config.num_variables, config.box_edge)[:12]
+  values = values[:12]
   is_finite = np.isfinite(values)
   mantissa, exponent = np.frexp(np.where(is_finite, values, 0))
   # Values below 1e-12 are what is left of a cancellation.
@@ -59,19 +60,15 @@ class Exclusion:
   Attributes:
     names: of the problems [R]; a problem of several variables occurs once per assignment of them.
     values: [R, 48].
-    num_variables, edge: of the probe points.
   """
 
   names: tuple[str, ...]
   values: np.ndarray
-  num_variables: int
-  edge: float
 
-  def matches(self, node: Node) -> str:
-    """Name of the problem that computes the same where both are finite, or the empty string."""
+  def matches(self, y: np.ndarray) -> str:
+    """Name of the problem that has the values `y` [48] where both are finite, or the empty string."""
     if not self.names:
       return ""
-    y = _probe(node, self.num_variables, self.edge)
     common = np.isfinite(self.values) & np.isfinite(y)  # [R, 48]
     is_close = np.abs(self.values - y) <= MATCH_TOLERANCE * np.abs(self.values)
     is_match = (common.sum(axis=1) >= MIN_COMMON_POINTS) & (is_close | ~common).all(axis=1)
@@ -93,14 +90,13 @@ def read_problems(path: os.PathLike | str | None, config: GeneratorConfig) -> Ex
     InputError: for a file that cannot be read or is no problem file.
   """
   names, values = [], []
-  edge, num_variables = config.box_edge, config.num_variables
+  num_variables = config.num_variables
   for name, node in _read_rows(path) if path else ():
     used = 1 + max((n.value for n in walk(node) if n.token == VARIABLE), default=0)
     for columns in itertools.permutations(range(num_variables), used) if used <= num_variables else ():
-      y = _probe(_rename(node, columns), num_variables, edge)
       names.append(name)
-      values.append(y)
-  return Exclusion(tuple(names), np.reshape(values, (len(names), 48)), num_variables, edge)
+      values.append(probe(_rename(node, columns), config))
+  return Exclusion(tuple(names), np.reshape(values, (len(names), NUM_PROBES)))
 
 
 def _read_rows(path: os.PathLike | str) -> list[tuple[str, Node]]:
@@ -112,7 +108,8 @@ def _read_rows(path: os.PathLike | str) -> list[tuple[str, Node]]:
   found = []
   for i, row in enumerate(rows):
     if not row.get("name") or not row.get("expression"):
-      raise InputError(f"{path}, row {i + 2}: expected columns family,name,n_vars,expression, got {sorted(filter(None, row))}")
+      got = ",".join(filter(None, row))
+      raise InputError(f"{path}, row {i + 2}: expected columns family,name,n_vars,expression, got {got}")
     try:
       found.append((row["name"], parse(row["expression"], VARIABLE_NAMES)))
     except ExpressionError as error:

@@ -38,11 +38,8 @@ def is_near_linear(columns: np.ndarray, y: np.ndarray) -> bool:
 
 def is_constant_out_of_range(node: Node, config: GeneratorConfig) -> bool:
   """Whether a number that is no integer token lies outside [min_constant, max_constant] in absolute value."""
-  for n in walk(node):
-    if n.is_number and not is_small_integer(n.value):
-      if not math.isfinite(n.value) or not config.min_constant <= abs(n.value) <= config.max_constant:
-        return True
-  return False
+  values = [n.value for n in walk(node) if n.is_number and not is_small_integer(n.value)]
+  return not all(math.isfinite(v) and config.min_constant <= abs(v) <= config.max_constant for v in values)
 
 
 def is_equal(first: np.ndarray, second: np.ndarray) -> bool:

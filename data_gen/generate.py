@@ -26,13 +26,16 @@ _DEFAULT_EXCLUDED = Path(__file__).parent.parent / "configs" / "data" / "exclude
 _CONFIG = flags.DEFINE_string("config", None, "Python file with get_config(), such as configs/data/univariate.py.")
 _OUT = flags.DEFINE_string("out", None, "Folder to write to; shards lie below it in symformer_equations/NAME/1.0.0.")
 _EQUATIONS = flags.DEFINE_integer("equations", None, "Training equations to generate.")
-_VALIDATION = flags.DEFINE_integer("validation", 0, "Validation equations, none of which computes what a training one does.")
+_VALIDATION = flags.DEFINE_integer(
+  "validation", 0, "Validation equations, none of which computes what a training equation does."
+)
 _WORKERS = flags.DEFINE_integer("workers", os.cpu_count(), "Processes. The output does not depend on it.")
 _SEED = flags.DEFINE_integer("seed", 0, "Every seed gives another stream of equations.")
 _SIMPLIFY = flags.DEFINE_enum("simplify", None, config_lib.SIMPLIFIERS, "Overrides the config's setting.")
 _SHARD = flags.DEFINE_integer("shard_equations", None, "Equations per shard; overrides the config's.")
-_EXCLUDE = flags.DEFINE_string("exclude", str(_DEFAULT_EXCLUDED),
-                               "CSV of problems (family,name,n_vars,expression) no equation may compute; empty for none.")
+_EXCLUDE = flags.DEFINE_string(
+  "exclude", str(_DEFAULT_EXCLUDED), "CSV of problems (family,name,n_vars,expression) no equation may compute; or empty."
+)
 _QUIET = flags.DEFINE_bool("quiet", False, "Print errors only.")
 
 DONE, UNUSABLE, STOPPED = 0, 2, 75
@@ -112,7 +115,8 @@ class _Progress:
     left = (self._total - accepted) / rate if rate else float("inf")
     rejected = sum(n for rule, n in self._writer.counts.items() if rule != "accepted")
     text = f"{accepted}/{self._total} equations, {rate:.1f}/s, {rejected} rejected, {left / 60:.1f} min left"
-    print(f"\r{text:<78}" if self._is_terminal else text, end="" if self._is_terminal else "\n", file=sys.stderr, flush=True)
+    line = f"\r{text:<78}" if self._is_terminal else f"{text}\n"
+    print(line, end="", file=sys.stderr, flush=True)
 
 
 def generate() -> int:

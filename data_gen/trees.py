@@ -1,5 +1,6 @@
 """Random unary-binary trees after Lample and Charton (2020), appendix C.2, and their values on points."""
 
+import bisect
 from collections.abc import Mapping, Sequence
 import functools
 
@@ -26,11 +27,11 @@ def count_subtrees(empty: int, num_operators: int) -> int:
 
 
 @functools.cache
-def _placements(empty: int, num_operators: int) -> tuple[np.ndarray, tuple[tuple[int, int], ...]]:
+def _placements(empty: int, num_operators: int) -> tuple[list[float], tuple[tuple[int, int], ...]]:
   """Where the next inner node may go: cumulative probabilities and `(leaves before it, arity)`."""
   places = [(k, arity) for k in range(empty) for arity in (1, 2)]
   counts = [count_subtrees(empty - k + arity - 1, num_operators - 1) for k, arity in places]
-  return np.cumsum(counts) / count_subtrees(empty, num_operators), tuple(places)
+  return (np.cumsum(counts) / count_subtrees(empty, num_operators)).tolist(), tuple(places)
 
 
 def sample_shape(rng: np.random.Generator, num_operators: int) -> list[int]:
@@ -39,7 +40,7 @@ def sample_shape(rng: np.random.Generator, num_operators: int) -> list[int]:
   empty = 1
   for remaining in range(num_operators, 0, -1):
     cumulative, places = _placements(empty, remaining)
-    skipped, arity = places[min(int(np.searchsorted(cumulative, rng.random(), side="right")), len(places) - 1)]
+    skipped, arity = places[min(bisect.bisect_right(cumulative, rng.random()), len(places) - 1)]
     # Lample and Charton place nodes breadth first: what is skipped becomes leaves for good.
     arities += [0] * skipped + [arity]
     empty += arity - 1 - skipped
@@ -102,10 +103,16 @@ class _Choice:
   def __init__(self, weights: Mapping[str, float]):
     # Sorted, so that the order of keys in a config file does not change the draws.
     self.names = sorted(name for name, weight in weights.items() if weight > 0)
-    self.cumulative = np.cumsum([weights[name] for name in self.names])
+    self.cumulative = np.cumsum([weights[name] for name in self.names]).tolist()
 
   def draw(self, rng: np.random.Generator) -> str:
-    return self.names[int(np.searchsorted(self.cumulative, rng.random() * self.cumulative[-1], side="right"))]
+    return self.names[bisect.bisect_right(self.cumulative, rng.random() * self.cumulative[-1])]
+
+
+def values(node: Node, columns: np.ndarray) -> np.ndarray:
+  """`evaluate`, in the full shape of the points also for a constant."""
+  y = evaluate(node, columns)
+  return y if y.shape else np.full(columns.shape[1:], y)
 
 
 _NUMPY_FUNCTIONS = {op.name: op.numpy_fn for op in operators.OPERATORS}
@@ -120,9 +127,12 @@ def evaluate(node: Node, columns: np.ndarray) -> np.ndarray:
   Returns:
     y [...]: NaN or infinite where the tree is undefined. A 0-dimensional array for a tree without variables.
   """
-  if node.args:
-    return _NUMPY_FUNCTIONS[node.token](*(evaluate(arg, columns) for arg in node.args))
-  return columns[node.value] if node.token == VARIABLE else np.float64(node.value)
+  token, args, value = node
+  if len(args) == 1:
+    return _NUMPY_FUNCTIONS[token](evaluate(args[0], columns))
+  if args:
+    return _NUMPY_FUNCTIONS[token](evaluate(args[0], columns), evaluate(args[1], columns))
+  return columns[value] if token == VARIABLE else np.float64(value)
 
 
 def count_operators(node: Node) -> int:

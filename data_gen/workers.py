@@ -10,6 +10,7 @@ import contextlib
 import multiprocessing
 from multiprocessing import connection
 import os
+import random
 import resource
 import signal
 import time
@@ -99,6 +100,7 @@ def make_chunk(generator: Generator, task: _Task, progress) -> list[Outcome]:
   from sympy.core.cache import clear_cache
 
   clear_cache()
+  random.seed(task.start)  # SymPy shuffles the order in which it asks for assumptions
   outcomes: list[Outcome] = []
   for index in range(task.start, task.stop):
     if index in task.skip:

@@ -80,7 +80,7 @@ class Writer:
     return self.num_written + len(self._buffer)
 
   def resume(self) -> None:
-    """Reads what an interrupted run has finished; shards that are damaged or missing, and all after them, are made again."""
+    """Reads what an interrupted run has finished; from the first damaged or missing shard on, all are made again."""
     if not self.manifest_path.exists():
       self.plan.folder.mkdir(parents=True, exist_ok=True)
       self._write_manifest()
@@ -144,7 +144,8 @@ class Writer:
     step = records.BLOCK_EQUATIONS
     blocks = [records.pack_equations(rows[i : i + step]) for i in range(0, size, step)]
     data = records.write_shard(self.plan.folder / name, blocks)
-    shard = {"file": name, "split": split, "equations": size, "sha256": hashlib.sha256(data).hexdigest(), "finished": True,
+    digest = hashlib.sha256(data).hexdigest()
+    shard = {"file": name, "split": split, "equations": size, "sha256": digest, "finished": True,
              "next_candidate": self.next_candidate, "counts": dict(sorted(self.counts.items()))}
     if split == "validation":
       # What a resumed run must keep out of the training split.

@@ -23,8 +23,8 @@ from pathlib import Path
 import re
 import struct
 
-import google_crc32c
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+import google_crc32c
 import numpy as np
 
 from symformer_jax.errors import DataError
@@ -79,12 +79,13 @@ def _example_class():
   """tf.train.Example, built at run time in a private pool: it must not clash with TensorFlow's own in one process."""
   file = descriptor_pb2.FileDescriptorProto(name="symformer_example.proto", package="tensorflow", syntax="proto3")
   scalar = descriptor_pb2.FieldDescriptorProto
-  for name, kind in (("BytesList", scalar.TYPE_BYTES), ("FloatList", scalar.TYPE_FLOAT), ("Int64List", scalar.TYPE_INT64)):
+  lists = (("BytesList", scalar.TYPE_BYTES), ("FloatList", scalar.TYPE_FLOAT), ("Int64List", scalar.TYPE_INT64))
+  for name, kind in lists:
     file.message_type.add(name=name).field.add(name="value", number=1, type=kind, label=scalar.LABEL_REPEATED)
   feature = file.message_type.add(name="Feature")
   feature.oneof_decl.add(name="kind")
-  for i, (name, kind) in enumerate((("bytes_list", "BytesList"), ("float_list", "FloatList"), ("int64_list", "Int64List"))):
-    feature.field.add(name=name, number=i + 1, type=scalar.TYPE_MESSAGE, type_name=f".tensorflow.{kind}",
+  for number, (name, kind) in enumerate(zip(("bytes_list", "float_list", "int64_list"), lists, strict=True), start=1):
+    feature.field.add(name=name, number=number, type=scalar.TYPE_MESSAGE, type_name=f".tensorflow.{kind[0]}",
                       label=scalar.LABEL_OPTIONAL, oneof_index=0)
   features = file.message_type.add(name="Features")
   entry = features.nested_type.add(name="FeatureEntry")
