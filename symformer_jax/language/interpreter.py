@@ -223,6 +223,7 @@ def evaluate(
   Returns:
     y [N], in the dtype of `x`; NaN or infinite where the formula is undefined: nothing is hidden.
   """
+  x = jnp.asarray(x)
   program = translate(ids, values, vocab=vocab, is_free=is_free)
   return run(program, jnp.zeros((0,), x.dtype), x.T)[0]
 
@@ -246,11 +247,12 @@ def evaluate_many(
   Returns:
     y [K, N].
   """
+  plan = plan or default_plan()
+  if plan not in ("loop", "vmap"):
+    raise ValueError(f"unknown plan {plan!r}: expected 'loop' or 'vmap'")
+  x = jnp.asarray(x)
   program = translate(ids, values, vocab=vocab, is_free=is_free)
   none = jnp.zeros((0,), x.dtype)
-  plan = plan or default_plan()
   if plan == "vmap":
     return jax.vmap(lambda p, points: run(p, none, points.T)[0])(program, x)
-  if plan == "loop":
-    return jax.lax.map(lambda a: run(a[0], none, a[1].T, num_tokens=a[0].length)[0], (program, x))
-  raise ValueError(f"unknown plan {plan!r}: expected 'loop' or 'vmap'")
+  return jax.lax.map(lambda a: run(a[0], none, a[1].T, num_tokens=a[0].length)[0], (program, x))

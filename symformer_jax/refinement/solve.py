@@ -136,7 +136,7 @@ def _by_size(fit, program, max_constants):
   return jax.lax.cond(jnp.max(program.slots) < FEW_CONSTANTS, narrow, lambda: fit(num_slots=max_constants))
 
 
-def _fit_one(program, x, y, weights, num_tokens, *, method, max_steps, num_slots):
+def _fit_one(program, x, y, weights, num_tokens, *, method, max_steps, num_slots, start=None):
   """Fits one candidate: `(constants [C], loss, status, steps, num_undefined)`."""
   problem = problem_lib.make_problem(program, x, y, weights, num_slots=num_slots, num_tokens=num_tokens)
   solver = METHODS["lm" if method == "none" else method]
@@ -147,15 +147,41 @@ def _fit_one(program, x, y, weights, num_tokens, *, method, max_steps, num_slots
     state = solver.step(problem, carry[0])
     return state, *solver.terminate(problem, state)
 
-  start = solver.init(problem, problem_lib.initial_constants(program, num_slots))
+  if start is None:
+    start = problem_lib.initial_constants(program, num_slots)
   state, _, status = jax.lax.while_loop(
     lambda carry: ~carry[1] & (carry[0].num_steps < limit), body,
-    (start, jnp.asarray(False), jnp.int32(Status.STEP_LIMIT)))
+    (solver.init(problem, start), jnp.asarray(False), jnp.int32(Status.STEP_LIMIT)))
   num_undefined = jnp.sum((problem.weights > 0) & ~state.evaluation.mask, dtype=jnp.int32)
   loss = jnp.where(num_undefined > 0, jnp.inf, state.evaluation.loss * problem.scale**2)
   status = jnp.where(jnp.any(problem.is_used), status, Status.NO_CONSTANTS)
   status = jnp.where(num_undefined > 0, Status.UNDEFINED, status).astype(jnp.int32)
   return state.constants, loss, status, state.num_steps, num_undefined
+
+
+@functools.partial(jax.jit, static_argnames=("method", "max_steps"))
+def fit_starts(
+  program: interpreter.Program, starts: jax.Array, x: jax.Array, y: jax.Array, weights: jax.Array, *,
+  method: str = "lm", max_steps: int = 200,
+) -> Fit:
+  """Fits one formula to B data sets from R starts each.
+
+  Args:
+    program: one formula; several tokens may share a slot, for a constant that occurs several times.
+    starts: [B, R, C]; x: [B, N, D]; y: [B, N]; weights: [B, N], 0 for a masked point.
+    method, max_steps: static.
+  Returns:
+    The fits, each field with leading axes [B, R].
+  """
+  num_sets, num_starts, num_slots = starts.shape
+
+  def one(index):
+    d = index // num_starts
+    return _fit_one(program, x[d], y[d], weights[d], program.length, method=method, max_steps=max_steps,
+                    num_slots=num_slots, start=starts[d, index % num_starts])
+
+  fitted = jax.lax.map(one, jnp.arange(num_sets * num_starts))
+  return Fit(*(a.reshape(num_sets, num_starts, *a.shape[1:]) for a in fitted))
 
 
 _compiled: set[str] = set()

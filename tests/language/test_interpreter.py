@@ -58,23 +58,27 @@ def high_precision(node, x):
   return np.array([[at(f, point) for point in x] for f in functions])
 
 
-NUM_SLOTS = 8
+NUM_SLOTS, NUM_POINTS = 8, 16
 
 
 @jax.jit
-def run_padded(ids, values, constants_by_slot, x):
-  program = interpreter.translate(ids, values, vocab=VOCAB, num_slots=NUM_SLOTS)
+def run_padded(ids, values, constants_by_slot, x, is_free):
+  program = interpreter.translate(ids, values, vocab=VOCAB, num_slots=NUM_SLOTS, is_free=is_free)
   return interpreter.run(program, constants_by_slot, x.T)
 
 
-def run(node, x):
-  """Value and Jacobian of the machine in float64 [1 + C, N]."""
-  ids, values, slots = encode(node)
-  # One number of points, so that all tests share one compiled machine.
-  padded = np.pad(x, ((0, 16 - len(x)), (0, 0)), mode="edge")
+def run_ids(ids, values, x, is_free=None):
+  """Value and Jacobian of the machine in float64 [1 + C, N]; all tests share one compiled machine."""
+  is_free = np.array(VOCAB.is_constant)[ids] if is_free is None else is_free
+  slots = np.flatnonzero(is_free)
+  padded = np.pad(x, ((0, NUM_POINTS - len(x)), (0, 0)), mode="edge")
   with jax.enable_x64(True):
-    rows = run_padded(ids, values, np.pad(values[slots], (0, NUM_SLOTS - len(slots))), padded)
+    rows = run_padded(ids, values, np.pad(values[slots], (0, NUM_SLOTS - len(slots))), padded, is_free)
   return np.asarray(rows)[:1 + len(slots), :len(x)]
+
+
+def run(node, x):
+  return run_ids(*encode(node)[:2], x)
 
 
 def assert_agrees(actual, expected, tolerance=1e-10):
@@ -170,30 +174,27 @@ def test_unknown_plan_is_refused():
 
 def test_start_and_end_tokens_change_nothing():
   ids, values, _ = encode(Node("+", (variable(0), number(2.5))))
-  framed = np.concatenate([[START_ID], ids[:3], [END_ID], ids[3:]]).astype(np.int32)
-  x = jnp.asarray([[1.0, 0.0], [2.0, 0.0]])
-  shifted = np.concatenate([[0.0], values[:3], [0.0], values[3:]])
-  np.testing.assert_array_equal(
-    interpreter.evaluate(framed, shifted, x, vocab=VOCAB), interpreter.evaluate(ids, values, x, vocab=VOCAB))
+  framed = np.concatenate([[START_ID], ids[:3], [END_ID], ids[5:]]).astype(np.int32)
+  shifted = np.concatenate([[0.0], values[:3], [0.0], values[5:]])
+  x = np.array([[1.0, 0.0], [2.0, 0.0]])
+  np.testing.assert_array_equal(run_ids(framed, shifted, x), [[3.5, 4.5], [1.0, 1.0]])
 
 
 def test_freed_integers_take_their_value_from_outside():
   ids, values, _ = encode(Node("*", (number(3), variable(0))))  # no constant token
-  x = jnp.asarray([[2.0, 0.0]])
   is_free = ids == VOCAB.zero_id + 3
-  given_value = np.where(is_free, 3.5, values)
-  assert interpreter.evaluate(ids, given_value, x, vocab=VOCAB).item() == 6.0
-  assert interpreter.evaluate(ids, given_value, x, vocab=VOCAB, is_free=is_free).item() == 7.0
-  program = interpreter.translate(ids, given_value, vocab=VOCAB, is_free=is_free, num_slots=1)
-  np.testing.assert_array_equal(interpreter.run(program, jnp.asarray([3.5]), x.T), [[7.0], [2.0]])
+  given = np.where(is_free, 3.5, values)
+  x = np.array([[2.0, 0.0]])
+  np.testing.assert_array_equal(run_ids(ids, given, x), [[6.0]])
+  np.testing.assert_array_equal(run_ids(ids, given, x, is_free), [[7.0], [2.0]])
 
 
-def test_reverse_mode_gives_the_jacobian_of_forward_mode():
+def test_evaluate_differentiates_in_reverse_to_the_jacobian_of_forward_mode():
   node = Node("*", (number(1.5), Node("sin", (Node("*", (number(0.6), variable(0))),))))
   ids, values, slots = encode(node)
   x = np.array([[0.3, 0], [1.1, 0], [-2.0, 0]])
   with jax.enable_x64(True):
-    by_reverse = jax.jacrev(lambda v: interpreter.evaluate(ids, v, jnp.asarray(x), vocab=VOCAB))(jnp.asarray(values))
+    by_reverse = jax.jit(jax.jacrev(lambda v: interpreter.evaluate(ids, v, x, vocab=VOCAB)))(values)
   np.testing.assert_allclose(by_reverse[:, slots].T, run(node, x)[1:], rtol=1e-14)
 
 

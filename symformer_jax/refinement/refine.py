@@ -1,0 +1,282 @@
+"""`refine`: fits the named constants of a formula a person has written, with no model in sight."""
+
+from collections.abc import Mapping, Sequence
+import dataclasses
+import difflib
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from symformer_jax.errors import InputError
+from symformer_jax.language import constants as constants_lib, expression, interpreter, parser
+from symformer_jax.language.expression import SYMBOL, VARIABLE, Node, number
+from symformer_jax.language.vocabulary import Vocabulary
+from symformer_jax.refinement import solve, uncertainty
+from symformer_jax.refinement.problem import STATUS_TEXT, Status
+
+# Starts beside the given one: far starts of published fits need a few (docs/results/refinement.md).
+NUM_STARTS = 32
+# Formulas are padded to multiples of these, so that most share one compiled fit.
+TOKEN_MULTIPLE, SLOT_MULTIPLE = 16, 4
+
+
+@dataclasses.dataclass(frozen=True)
+class RefineResult:
+  """A fitted formula.
+
+  Attributes:
+    constants: fitted values by name.
+    stderr: their standard errors; inf for a constant that the data do not determine, NaN without degrees of freedom.
+    rss: residual sum of squares, in squared units of y (of squared sigmas, where sigma was given); inf where the
+      formula is undefined at some point.
+    status: how the fit ended; message: what that means and what to do.
+    dof: number of points minus number of constants.
+    residual_std: sqrt(rss / dof).
+    covariance: of the constants [C, C], in the order of `constants`.
+    is_identifiable: by name, whether the data determine the constant.
+    num_undefined: points at which the formula is not finite.
+    node: the formula with its fitted numbers; names: its variables.
+  """
+
+  constants: dict[str, float]
+  stderr: dict[str, float]
+  rss: float
+  status: Status
+  message: str
+  dof: int
+  residual_std: float
+  covariance: np.ndarray
+  is_identifiable: dict[str, bool]
+  num_undefined: int
+  node: Node
+  names: tuple[str, ...]
+
+  @property
+  def expression(self) -> str:
+    """The fitted formula in Python syntax."""
+    return expression.to_text(self.node, self.names)
+
+  def predict(self, X: Any) -> np.ndarray:  # noqa: N803 (scikit-learn's name)
+    """Values of the fitted formula [N] on points like those it was fitted to."""
+    x, _ = _columns(X)
+    formula = _Formula(self.node, ())
+    return _evaluate(formula, np.zeros(formula.num_slots), x)[0]
+
+
+def refine(
+  formula: str, X: Any, y: Any, start: Mapping[str, float] | None = None, *, sigma: Any = None,  # noqa: N803
+  method: str = "lm", num_starts: int = NUM_STARTS, max_steps: int | None = None, seed: int = 0,
+) -> RefineResult | list[RefineResult]:
+  """Fits the constants of a formula by least squares, in float64.
+
+  Names in the formula that are columns of X are variables, the others constants.
+  Args:
+    formula: Python syntax, as in `"b1*(1 - exp(-b2*x))"`.
+    X: points [N, D], or [N] for one variable. Columns of a DataFrame go by their names; those of an array are `x`
+      (or `x0`) where there is one, `x0`, `x1`, ... where there are more. A list of such is several data sets.
+    y: targets [N], or a list of them.
+    start: starting values by name; the others are drawn.
+    sigma: standard deviation of y, a number or [N]; standard errors are then not scaled by the residual.
+    method: `lm` (Levenberg-Marquardt), `bfgs` or `gd`.
+    num_starts: starts tried; the first is `start` as given, the best fit wins.
+    max_steps: evaluations a start may take; default by method.
+    seed: of the drawn starts.
+  Returns:
+    The fit, or a list of fits, one for each data set, each with its own constants.
+  Raises:
+    InputError: for a formula that cannot be read, data that do not match it, an unknown name in `start`.
+  """
+  if method not in solve.METHODS:
+    raise InputError(f"unknown method {method!r}: expected one of {', '.join(solve.METHODS)}")
+  is_single = not isinstance(X, list | tuple) or np.ndim(X[0]) == 0
+  sets = [_check_data(*data) for data in _pair_up(X, y, sigma, is_single)]
+  names = sets[0][3]
+  node = parser.parse(formula, names, allow_symbols=True)
+  # With one column, `x` and `x0` both name it.
+  parsed = _Formula(_merge_names(node, sets[0][0].shape[1]), _symbols(node))
+  _check_names(parsed, start or {}, sets[0][0].shape[1])
+  starts = _draw_starts(parsed.names, start or {}, num_starts, np.random.default_rng(seed))
+  limit = max_steps or 5 * solve.MAX_STEPS[method]
+  results = _fit_sets(parsed, sets, starts, method, limit, has_sigma=sigma is not None)
+  return results[0] if is_single else results
+
+
+class _Formula:
+  """A tree with named constants as a program whose slots are the names, each perhaps at several tokens."""
+
+  def __init__(self, node: Node, names: Sequence[str]):
+    self.node, self.names = node, tuple(names)
+    num_variables = 1 + max((n.value for n in expression.walk(node) if n.token == VARIABLE), default=0)
+    self.vocab = Vocabulary(num_variables)
+    tokens = list(expression.walk(node))
+    length = -(-len(tokens) // TOKEN_MULTIPLE) * TOKEN_MULTIPLE
+    self.ids, self.values = np.zeros(length, np.int32), np.zeros(length)
+    self.slots = np.full(length, -1, np.int32)
+    for i, n in enumerate(tokens):
+      self.ids[i] = self._token_id(n)
+      if n.is_number:
+        self.values[i] = n.value
+      elif n.token == SYMBOL:
+        self.slots[i] = self.names.index(n.value)
+
+  def _token_id(self, n: Node) -> int:
+    if n.args:
+      return self.vocab.ids[n.token]
+    # Any constant token holds any number here: nothing is split into mantissa and exponent.
+    return self.vocab.ids[f"x{n.value}"] if n.token == VARIABLE else self.vocab.first_constant_id
+
+  @property
+  def num_slots(self) -> int:
+    return max(1, -(-len(self.names) // SLOT_MULTIPLE)) * SLOT_MULTIPLE
+
+  def program(self) -> interpreter.Program:
+    """In the precision that is set where this is called."""
+    program = _translate(self.ids, self.values, vocab=self.vocab, is_free=self.slots >= 0)
+    return program._replace(slots=jnp.asarray(self.slots))
+
+  def with_values(self, constants: Mapping[str, float]) -> Node:
+    """The tree with numbers for names."""
+    def fill(n: Node) -> Node:
+      if n.token == SYMBOL:
+        return number(constants[n.value])
+      return n._replace(args=tuple(fill(arg) for arg in n.args)) if n.args else n
+    return fill(self.node)
+
+
+_run = jax.jit(interpreter.run)
+_translate = jax.jit(interpreter.translate, static_argnames=("vocab", "num_slots"))
+
+
+def _evaluate(formula: _Formula, constants: np.ndarray, x: np.ndarray) -> np.ndarray:
+  """Values and derivatives [1 + C, N] in float64."""
+  with jax.enable_x64(True):
+    return np.asarray(_run(formula.program(), constants, np.ascontiguousarray(x.T)))
+
+
+def _symbols(node: Node) -> list[str]:
+  """Names of constants in the order of their first occurrence."""
+  return list(dict.fromkeys(n.value for n in expression.walk(node) if n.token == SYMBOL))
+
+
+def _merge_names(node: Node, num_columns: int) -> Node:
+  """Variables beyond the columns are second names of them (`x0` of `x`)."""
+  if node.token == VARIABLE:
+    return node._replace(value=node.value % num_columns)
+  return node._replace(args=tuple(_merge_names(arg, num_columns) for arg in node.args)) if node.args else node
+
+
+def _pair_up(X, y, sigma, is_single):  # noqa: N803
+  """`(X, y, sigma)` of each data set."""
+  if is_single:
+    return [(X, y, sigma)]
+  if len(X) != len(y):
+    raise InputError(f"{len(X)} data sets were given for X, but {len(y)} for y")
+  sigmas = sigma if isinstance(sigma, list | tuple) else [sigma] * len(X)
+  return list(zip(X, y, sigmas, strict=True))
+
+
+def _columns(X: Any) -> tuple[np.ndarray, tuple[str, ...]]:  # noqa: N803
+  """Points [N, D] and the names of the columns."""
+  names = tuple(str(c) for c in X.columns) if hasattr(X, "columns") else None
+  try:
+    x = np.asarray(X, np.float64)
+  except (TypeError, ValueError):
+    raise InputError("X must be numeric") from None
+  x = x[:, None] if x.ndim == 1 else x
+  if x.ndim != 2 or x.shape[1] == 0:
+    raise InputError(f"X must be points [N] or [N, D], got shape {x.shape}")
+  if names is None:
+    names = ("x", "x0") if x.shape[1] == 1 else tuple(f"x{i}" for i in range(x.shape[1]))
+  return x, names
+
+
+def _check_data(X, y, sigma) -> tuple[np.ndarray, np.ndarray, np.ndarray, tuple[str, ...]]:  # noqa: N803
+  """`(x [N, D], y [N], weights [N], names)` of one data set."""
+  x, names = _columns(X)
+  y = np.asarray(y, np.float64)
+  y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
+  if y.shape != (len(x),):
+    raise InputError(f"X has {len(x)} rows, so y must have shape ({len(x)},), got {y.shape}")
+  for what, array in (("X", x), ("y", y)):
+    if not np.isfinite(array).all():
+      row = int(np.argwhere(~np.isfinite(array))[0][0])
+      raise InputError(f"{what} must be finite, got {array[row]} in row {row}")
+  weights = np.ones(len(y))
+  if sigma is not None:
+    sigma = np.broadcast_to(np.asarray(sigma, np.float64), y.shape)
+    if not (np.isfinite(sigma) & (sigma > 0)).all():
+      raise InputError("sigma must be positive and finite")
+    weights = 1 / sigma**2
+  return x, y, weights, names
+
+
+def _check_names(formula: _Formula, start: Mapping[str, float], num_columns: int) -> None:
+  """Refuses names that can only be mistakes."""
+  for name, value in start.items():
+    if name not in formula.names:
+      close = difflib.get_close_matches(name, formula.names, n=1)
+      hint = f"; did you mean {close[0]!r}?" if close else ""
+      raise InputError(f"start names {name!r}, the formula's constants are {', '.join(formula.names) or 'none'}{hint}")
+    if not np.isfinite(value):
+      raise InputError(f"start of {name!r} must be finite, got {value}")
+  if num_columns > 1 and "x" in formula.names and "x" not in start:
+    raise InputError(f"'x' is no column: the {num_columns} columns of an array are x0 ... x{num_columns - 1}")
+
+
+def _draw_starts(names, start, num_starts, rng) -> np.ndarray:
+  """Starts [R, C]: the given one first, then constants of other sizes and signs around it or from the generator's."""
+  num_starts = max(1, num_starts)
+  drawn = constants_lib.sample_constants(rng, (num_starts, len(names)))
+  # Half of them over six decades: a rate of 1e-3 is as common as one of 2.
+  decades = np.sign(drawn) * 10 ** rng.uniform(-4, 3, drawn.shape)
+  starts = np.where(np.arange(num_starts)[:, None] % 2 == 0, drawn, decades)
+  for i, name in enumerate(names):
+    if name in start:
+      # A factor of 3 either way, more in later draws; the sign is believed.
+      spread = np.linspace(0.3, 2.0, num_starts)
+      starts[:, i] = start[name] * np.exp(spread * rng.normal(size=num_starts))
+      starts[0, i] = start[name]
+  return starts
+
+
+def _fit_sets(formula, sets, starts, method, max_steps, *, has_sigma) -> list[RefineResult]:
+  """Fits all data sets in one call."""
+  num_points = -(-max(len(s[1]) for s in sets) // solve.POINT_MULTIPLE) * solve.POINT_MULTIPLE
+
+  def pad(array, mode):
+    return np.pad(array, [(0, num_points - len(array)), *[(0, 0)] * (array.ndim - 1)], mode=mode)
+
+  x, y, weights = (np.stack(a) for a in zip(
+    *((pad(s[0], "edge"), pad(s[1], "constant"), pad(s[2], "constant")) for s in sets), strict=True))
+  starts = np.pad(starts, ((0, 0), (0, formula.num_slots - len(formula.names))))
+  starts = np.broadcast_to(starts, (len(sets), *starts.shape))
+  with jax.enable_x64(True):
+    fit = solve.fit_starts(formula.program(), starts, x, y, weights, method=method, max_steps=max_steps)
+    fit = jax.tree.map(np.asarray, fit)
+  return [_result(formula, s, jax.tree.map(lambda a, i=i: a[i], fit), has_sigma) for i, s in enumerate(sets)]
+
+
+def _best(fit: solve.Fit) -> int:
+  """The start with the lowest loss; the first of those that agree to nine digits, for that is the user's own."""
+  if not np.isfinite(fit.loss).any():
+    return int(np.argmin(fit.num_undefined))
+  return int(np.argmax(fit.loss <= np.min(fit.loss) * (1 + 1e-9)))
+
+
+def _result(formula: _Formula, data, fit: solve.Fit, has_sigma: bool) -> RefineResult:
+  x, y, weights, names = data
+  best, num_constants = _best(fit), len(formula.names)
+  values = fit.values[best]
+  rows = _evaluate(formula, values, x)
+  found = uncertainty.estimate(rows[1:1 + num_constants].T, rows[0] - y, weights, has_sigma=has_sigma)
+  status, num_undefined = Status(int(fit.status[best])), int(fit.num_undefined[best])
+  message = STATUS_TEXT[status] + (f" ({num_undefined} of {len(y)} points)" if num_undefined else "")
+  by_name = dict(zip(formula.names, values[:num_constants].tolist(), strict=True))
+  rss = float(np.sum(weights * (rows[0] - y) ** 2)) if not num_undefined else np.inf
+  return RefineResult(
+    constants=by_name, stderr=dict(zip(formula.names, found.stderr.tolist(), strict=True)), rss=rss, status=status,
+    message=message, dof=found.dof, residual_std=found.residual_std, covariance=found.covariance,
+    is_identifiable=dict(zip(formula.names, found.is_identifiable.tolist(), strict=True)),
+    num_undefined=num_undefined, node=formula.with_values(by_name), names=names)
