@@ -11,6 +11,7 @@ import jax
 import numpy as np
 
 from symformer_jax import inference, results
+from symformer_jax.language import expression
 from symformer_jax.language.expression import Node
 from symformer_jax.selection.finalists import Rows
 
@@ -75,7 +76,12 @@ def _lowest_error(model: Any, points: np.ndarray, method: Method, seed: int) -> 
   samples, counts = inference.sample_and_fit(
     model, rows, jax.random.key(seed), num_samples=method.num_samples, top_k=method.top_k, refine=method.refine,
     is_allowed=inference.make_rule(num_columns, None), clock=clock)
-  node = samples.node(int(np.nanargmin(samples.loss))) if np.isfinite(samples.loss).any() else None
+  node = None
+  if np.isfinite(samples.loss).any():
+    best = int(np.nanargmin(samples.loss))
+    # The shortest decimals of the float32 values: the other digits of a double are noise.
+    values = [float(str(value)) for value in samples.values[best].astype(np.float32)]
+    node = expression.decode(samples.ids[best], values, samples.vocab)
   message = "" if node is not None else "no sample is defined on all points"
   seconds = clock.seconds()
   return Answer(node, message, seconds.search, seconds.compile, counts)

@@ -272,7 +272,9 @@ def load_equations(directory: str | os.PathLike, *, num_equations: int, split: s
 
 def _equation(ids: np.ndarray, mantissas: np.ndarray, domain: np.ndarray, index: int) -> Problem:
   vocab = _vocabulary(len(domain))
-  values = mantissas.astype(np.float64) * np.array(vocab.constant_scale)[ids]
+  # Stored in float32: read to the digits it holds, or x**6 would become x**6.0000002, undefined at negative x.
+  scales = np.array(vocab.constant_scale)[ids].tolist()
+  values = [float(f"{mantissa * scale:.7g}") for mantissa, scale in zip(mantissas.tolist(), scales, strict=True)]
   truth = expression.decode(ids, values, vocab)
   box = tuple((float(low), float(high)) for low, high in domain)
   text = expression.to_text(truth, variable_names(len(box)))

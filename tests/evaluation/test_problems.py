@@ -158,19 +158,19 @@ def test_fresh_equations_come_from_the_validation_split(tmp_path):
   from symformer_jax.data import records
   from symformer_jax.language.vocabulary import Vocabulary
 
-  trees = [parse("2.5*sin(x)"), parse("x**2 + 0.017")]
+  trees = [parse("2.5*sin(x)"), parse("x**6 + 0.017")]
   vocab = Vocabulary(1)
   encoded = [expression.encode(t, vocab) for t in trees]
   length = max(len(ids) for ids, _ in encoded)
   ids = np.array([i + [0] * (length - len(i)) for i, _ in encoded], np.uint8)
   mantissas = np.array([c + [0.0] * (length - len(c)) for _, c in encoded], np.float32)
-  domains = np.array([[[-5, 5]], [[0, 5]]], np.float32)
+  domains = np.array([[[-5, 5]], [[-5, 0]]], np.float32)
   folder = records.split_folder(tmp_path, "univariate")
   folder.mkdir(parents=True)
   records.write_shard(folder / records.shard_name("validation", 0, 1), [records.Block(ids, mantissas, domains)])
   found = problems.load_equations(tmp_path, num_equations=5)
-  assert [p.box for p in found] == [((-5, 5),), ((0, 5),)]
-  x = np.linspace(0.1, 4, 20)[:, None]
+  assert [p.box for p in found] == [((-5, 5),), ((-5, 0),)]
+  x = np.linspace(-4, 4, 20)[:, None]
   np.testing.assert_allclose(expression.evaluate(found[0].truth, x), 2.5 * np.sin(x[:, 0]), rtol=1e-6)
-  np.testing.assert_allclose(expression.evaluate(found[1].truth, x), x[:, 0] ** 2 + 0.017, rtol=1e-6)
+  np.testing.assert_allclose(expression.evaluate(found[1].truth, x), x[:, 0] ** 6 + 0.017, rtol=1e-6)
   assert len(problems.load_equations(tmp_path, num_equations=1)) == 1
