@@ -1,0 +1,41 @@
+"""Teacher forcing and the three encodings."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from symformer_jax.data import sequences
+from symformer_jax.language import expression, parser
+from symformer_jax.language.vocabulary import END_ID, START_ID, Vocabulary
+
+
+def _encode(text, vocab, width=12):
+  ids, constants = expression.encode(parser.parse(text, ["x"]), vocab)
+  pad = width - len(ids)
+  return jnp.array([ids + [0] * pad]), jnp.array([constants + [0.0] * pad], jnp.float32)
+
+
+def test_targets_are_inputs_moved_by_one():
+  ids, constants = _encode("0.017*x + 1781.5", Vocabulary(1), width=7)
+  s = sequences.teacher_forcing(ids, constants)
+  length = 5
+  assert s.ids[0, 0] == START_ID and s.targets[0, length] == END_ID
+  np.testing.assert_array_equal(s.ids[0, 1 : length + 1], s.targets[0, :length])
+  np.testing.assert_allclose(s.constants[0, 1 : length + 1], s.target_constants[0, :length])
+  np.testing.assert_array_equal(s.is_target[0], [True] * 6 + [False] * 2)
+
+
+def test_a_sequence_without_padding_still_ends():
+  ids, constants = _encode("x + 1", Vocabulary(1), width=3)
+  s = sequences.teacher_forcing(ids, constants)
+  assert s.targets[0, 3] == END_ID and bool(s.is_target.all())
+
+
+@pytest.mark.parametrize("encoding", ["extended", "base", "skeleton"])
+def test_re_encoding_equals_encoding_from_the_tree(encoding):
+  text = "0.017*x**2 - 1781.5*sin(3*x)/x + 2"
+  vocab = Vocabulary(1, encoding)
+  got = sequences.to_encoding(*_encode(text, Vocabulary(1), width=20), vocab)
+  expected = _encode(text, vocab, width=20)
+  np.testing.assert_array_equal(got[0], expected[0])
+  np.testing.assert_allclose(got[1], expected[1], rtol=1e-6)
