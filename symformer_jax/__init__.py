@@ -16,7 +16,7 @@ _PUBLIC = {
   "search": "symformer_jax.inference",
 }
 
-__all__ = sorted(_PUBLIC)  # noqa: PLE0604 (names of module attributes, computed)
+__all__ = sorted(_PUBLIC)
 
 
 def __getattr__(name: str) -> Any:

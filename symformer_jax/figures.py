@@ -72,6 +72,7 @@ def _draw_front(axes, result: SearchResult) -> None:
   axes.plot(complexity, error, "o", color="0.4")
   axes.plot(result.best.complexity, max(result.best.rmse, 1e-16), "o", color="C0", markersize=9, label="recommended")
   axes.set(xlabel="complexity", ylabel="RMSE", yscale="log")
+  axes.xaxis.get_major_locator().set_params(integer=True)
   axes.legend(loc="best", fontsize="small")
 
 

@@ -23,18 +23,19 @@ from symformer_jax.refinement import solve
 from symformer_jax.results import Counts, SearchResult, Seconds
 from symformer_jax.selection import finalists as finalists_lib, programs, rescale
 from symformer_jax.selection.finalists import Rows
+from symformer_jax.selection.tidy import tidy
 
 MIN_POINTS = 5
-# Rows shown to the model and used to fit constants; all rows score. The rows are padded to one of these shapes.
-POINT_BUCKETS = (64, 256)
+# The rows shown to the model and used to fit constants are padded to one of these shapes.
+POINT_BUCKETS = (64, finalists_lib.FIT_ROWS)
 # Distinct candidates are padded to a power of two of at least this many.
 MIN_CANDIDATES = 64
 # Different starting constants kept of one token string: the fit is local.
 STARTS_PER_STRING = 3
 # Candidates that go on to the fit in the user's units: the best, and the best few of every complexity.
 NUM_BEST, NUM_PER_COMPLEXITY = 64, 3
-# Fits of one skeleton that go on: further ones end in the same place.
-FITS_PER_SKELETON = 2
+# Fits of one skeleton that go on: from poor starts they end in different places, or have not ended yet.
+FITS_PER_SKELETON = 4
 # Samples drawn between two looks at the clock, when there is a time limit.
 ROUND_SAMPLES = 256
 
@@ -183,7 +184,8 @@ def _split_dataset(dataset: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def _search_one(model, rows: Rows, names: tuple[str, ...], options: Options, key: jax.Array) -> SearchResult:
   clock = Clock()
-  fit_rows, num_rows = _fit_rows(rows, options.seed)
+  fit_rows = rows.sample(finalists_lib.FIT_ROWS, seed=options.seed)
+  num_rows = next(b for b in POINT_BUCKETS if b >= len(fit_rows))
   is_allowed = make_rule(rows.x.shape[1], options.tokens)
   candidates, counts = _explore(model, fit_rows, num_rows, options, key, is_allowed, clock)
   with clock.measure("refine"):
@@ -192,18 +194,10 @@ def _search_one(model, rows: Rows, names: tuple[str, ...], options: Options, key
     room = finalists_lib.NUM_PROGRAMS
     polished = finalists_lib.polish(
       nodes[:room], fit_rows, num_rows=num_rows, num_variables=model.vocab.num_variables, method=options.refine)
-    best, front = finalists_lib.select([*fits, *polished], rows, fit_rows, names, is_allowed=is_allowed)
+    best, front = finalists_lib.select(
+      [*fits, *polished], rows, names, seed=options.seed, is_allowed=is_allowed)
   message = "" if candidates else "no candidate of the model fits; the front holds the closed-form fits alone"
   return SearchResult(results.OK, message, best, front, counts, clock.seconds(), options.seed, len(rows), model.name)
-
-
-def _fit_rows(rows: Rows, seed: int) -> tuple[Rows, int]:
-  """At most the largest bucket of rows, drawn by the seed, and the shape they are padded to."""
-  largest = POINT_BUCKETS[-1]
-  if len(rows) > largest:
-    index = np.random.default_rng(seed).choice(len(rows), largest, replace=False)
-    return rows.take(np.sort(index)), largest
-  return rows, next(b for b in POINT_BUCKETS if b >= len(rows))
 
 
 def make_rule(num_columns: int, tokens: frozenset[str] | None) -> Callable[[Node], bool]:
@@ -243,8 +237,10 @@ def _explore_round(model, rows, num_rows, scaling, num_samples, options, key, is
     refine=options.refine, is_allowed=is_allowed, clock=clock)
   candidates = []
   for lane in _survivors(samples.loss, [_length(ids) for ids in samples.ids]):
-    node = canonicalize(scaling.restore(samples.node(lane)))
-    candidates.append(_Candidate(node, float(samples.loss[lane]) * scaling.y_factor**2))
+    node = scaling.restore(samples.node(lane))
+    mse = float(samples.loss[lane]) * scaling.y_factor**2
+    # Multiplied out, like terms join; as it was found, a formula may be shorter.
+    candidates += [_Candidate(form, mse) for form in dict.fromkeys([tidy(node), canonicalize(node)])]
   return candidates, counts
 
 

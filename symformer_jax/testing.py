@@ -1,6 +1,7 @@
 """Test doubles that ship with the package: stand-ins for a trained model."""
 
 from collections.abc import Sequence
+import functools
 
 import jax
 import numpy as np
@@ -17,11 +18,17 @@ class FixedProposer:
 
   def __init__(self, formulas: Sequence[str], *, num_variables: int = 1, max_length: int = 32, noise: float = 0.05):
     """Args: formulas over x0, x1, ...; noise: standard deviation of the relative change of each constant."""
+    self._recipe = functools.partial(
+      FixedProposer, tuple(formulas), num_variables=num_variables, max_length=max_length, noise=noise)
     self.name = "fixed"
     self.vocab = Vocabulary(num_variables)
     self.max_length, self.noise = max_length, noise
     names = [f"x{i}" for i in range(num_variables)]
     self.programs = [expression.encode(parser.parse(text, names), self.vocab) for text in formulas]
+
+  def __reduce__(self):
+    # A vocabulary keeps what it has once computed: copies must not differ by what was used before.
+    return self._recipe, ()
 
   def propose(
     self, points: np.ndarray, is_valid: np.ndarray, key: jax.Array, *, num_samples: int, top_k: int

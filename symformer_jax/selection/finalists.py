@@ -7,23 +7,24 @@ variant with simple constants, judged on all rows, and reduced to the front that
 from collections.abc import Callable, Sequence
 import dataclasses
 
-import jax
 import numpy as np
 
 from symformer_jax.language import expression
-from symformer_jax.language.canonical import canonicalize
 from symformer_jax.language.expression import Node, chain, number, variable
 from symformer_jax.refinement import solve
 from symformer_jax.results import Constant, Equation
 from symformer_jax.selection import criteria, front, programs, rounding, scoring
+from symformer_jax.selection.tidy import tidy
 
+# Rows on which candidates are fitted, and those that give finalists their last digits; all rows score.
+FIT_ROWS, MAX_ROWS = 256, 4096
 # One compiled shape: finalists are few, and padding is cheap (a program `0` takes one step).
 NUM_PROGRAMS = 128
 MAX_TOKENS = 64
 # Formulas that get a variant with simple constants, and that are judged on all rows.
 NUM_CHOSEN = 24
 # More steps than in the search: few formulas, and now every digit counts.
-POLISH_STEPS = 60
+POLISH_STEPS = 150
 MAX_CONSTANTS = 16
 
 
@@ -38,7 +39,11 @@ class Rows:
   def __len__(self) -> int:
     return len(self.y)
 
-  def take(self, index: np.ndarray) -> "Rows":
+  def sample(self, num_rows: int, *, seed: int) -> "Rows":
+    """At most so many rows, drawn by the seed, in their order."""
+    if len(self) <= num_rows:
+      return self
+    index = np.sort(np.random.default_rng(seed).choice(len(self), num_rows, replace=False))
     return Rows(self.x[index], self.y[index], self.weights[index])
 
   def padded(self, num_rows: int) -> "Rows":
@@ -75,13 +80,11 @@ def polish(nodes: Sequence[Node], rows: Rows, *, num_rows: int, num_variables: i
   ids, values = programs.encode_programs(nodes, vocab, num_programs=NUM_PROGRAMS, length=MAX_TOKENS)
   padded = rows.padded(num_rows)
   x = np.pad(padded.x, ((0, 0), (0, num_variables - padded.x.shape[1])))
-  with jax.enable_x64(True):
-    fitted, fit = solve.fit_candidates(
-      ids, values, x, padded.y, padded.weights, vocab=vocab, method=method, max_steps=POLISH_STEPS,
-      max_constants=MAX_CONSTANTS)
-    fitted, loss = np.asarray(fitted), np.asarray(fit.loss)
+  fitted, fit = solve.polish(
+    ids, values, x, padded.y, padded.weights, vocab=vocab, method=method, max_steps=POLISH_STEPS,
+    max_constants=MAX_CONSTANTS)
   is_constant = np.asarray(vocab.is_constant)[ids]
-  return [rounding.replace_values(node, fitted[k][is_constant[k]].tolist()) if np.isfinite(loss[k]) else node
+  return [rounding.replace_values(node, fitted[k][is_constant[k]].tolist()) if np.isfinite(fit.loss[k]) else node
           for k, node in enumerate(nodes)]
 
 
@@ -121,42 +124,55 @@ class _Judge:
     return front.pareto_indices(
       [f.complexity for f in finalists], [f.scores.mse for f in finalists], floor=self.floor, costs=costs)
 
-  def chosen(self, finalists: Sequence[_Finalist]) -> list[Node]:
-    """The front by error, and the cheapest by description length, of formulas not yet rounded."""
-    on_front = self.front(finalists, [f.scores.mse for f in finalists])
-    cheapest = sorted(finalists, key=lambda f: self.cost(f, is_rounded=False))[:NUM_CHOSEN]
-    return list(dict.fromkeys([*(finalists[i].node for i in on_front), *(f.node for f in cheapest)]))
+  def chosen(self, nodes: Sequence[Node], *, is_rounded: bool) -> list[Node]:
+    """The front, and the cheapest by description length."""
+    finalists = self.finalists(nodes)
+    costs = [self.cost(f, is_rounded=is_rounded) for f in finalists]
+    on_front = self.front(finalists, costs if is_rounded else [f.scores.mse for f in finalists])
+    cheapest = sorted(range(len(finalists)), key=lambda i: costs[i])[:NUM_CHOSEN]
+    return [finalists[i].node for i in dict.fromkeys([*on_front, *cheapest])]
 
 
 def select(
-  nodes: Sequence[Node], rows: Rows, fit_rows: Rows, names: Sequence[str], *,
+  nodes: Sequence[Node], rows: Rows, names: Sequence[str], *, seed: int,
   is_allowed: Callable[[Node], bool] = lambda node: True,
 ) -> tuple[Equation, tuple[Equation, ...]]:
   """Chooses the front and the recommended formula.
 
   Args:
     nodes: fitted trees in the user's units; the constant fit must be among them.
-    rows: all rows, on which formulas are scored; fit_rows: those on which constants were fitted.
+    rows: all rows: formulas are scored on them, and get their last digits from at most `MAX_ROWS` of them.
     names: of the columns.
+    seed: chooses those rows.
     is_allowed: trees the user's rules admit, asked again because simpler constants change operators.
   Returns:
     `(best, front)`, the front from simple to accurate, the best a member of it.
   """
-  fit_judge, judge = _Judge(fit_rows), _Judge(rows)
-  chosen = fit_judge.chosen(fit_judge.finalists(nodes))
-  data = (fit_rows.x, fit_rows.y, fit_rows.weights)
-  reduced = [canonicalize(rounding.remove_redundant(node, *data)) for node in chosen]
-  snapped = [canonicalize(rounding.snap_constants(node, *data, num_errors=num_errors))
-             for node in reduced for num_errors in rounding.SNAP_ERRORS]
-  # A bare number left of a formula is worse than the constant fit, which is there already.
-  simpler = [node for node in dict.fromkeys([*reduced, *snapped]) if not node.is_number and is_allowed(node)]
-  rounded = [canonicalize(rounding.round_constants(node, *data)) for node in dict.fromkeys([*chosen, *simpler])]
+  some = rows.sample(MAX_ROWS, seed=seed)
+  judge = _Judge(some)
+  data = (some.x, some.y, some.weights)
+  nodes = judge.chosen(nodes, is_rounded=False)
+  if len(some) > FIT_ROWS:
+    nodes = [rounding.refit_constants(node, *data) for node in nodes]
+  rounded = _rounded(nodes, data, is_allowed)
+  if len(some) < len(rows):
+    rounded, judge = judge.chosen(rounded, is_rounded=True), _Judge(rows)
   judged = judge.finalists(rounded)
   costs = [judge.cost(finalist, is_rounded=True) for finalist in judged]
   on_front = judge.front(judged, costs)
   best = min(on_front, key=lambda i: costs[i])
-  equations = {i: _equation(judged[i], fit_rows, names) for i in on_front}
+  equations = {i: _equation(judged[i], some, names) for i in on_front}
   return equations[best], tuple(equations.values())
+
+
+def _rounded(nodes: Sequence[Node], data: tuple, is_allowed: Callable[[Node], bool]) -> list[Node]:
+  """The trees and their variants with fewer and simpler constants, all with the fewest digits."""
+  reduced = [tidy(rounding.remove_redundant(node, *data)) for node in nodes]
+  snapped = [tidy(rounding.snap_constants(node, *data, num_errors=num_errors))
+             for node in reduced for num_errors in rounding.SNAP_ERRORS]
+  # A bare number left of a formula is worse than the constant fit, which is there already.
+  simpler = [node for node in dict.fromkeys([*reduced, *snapped]) if not node.is_number and is_allowed(node)]
+  return [tidy(rounding.round_constants(node, *data)) for node in dict.fromkeys([*nodes, *simpler])]
 
 
 def _equation(finalist: _Finalist, rows: Rows, names: Sequence[str]) -> Equation:

@@ -14,20 +14,20 @@ def pareto_indices(
     errors: mean squared errors, any common unit; NaN and infinities never enter.
     floor: errors below it are the noise of the numbers themselves and count as equal, so that of several exact
       fits the simplest stays alone.
-    costs: what decides among formulas of one complexity, the lowest wins; default: the error.
+    costs: what decides among those of one complexity that are better than all simpler ones, the lowest wins;
+      default: the error.
   Returns:
     Indices with strictly rising complexity and strictly falling max(error, floor).
   """
   costs = errors if costs is None else costs
-  champions: dict[int, int] = {}
+  by_complexity: dict[int, list[int]] = {}
   for i, complexity in enumerate(complexities):
-    if math.isfinite(errors[i]) and (complexity not in champions or costs[i] < costs[champions[complexity]]):
-      champions[complexity] = i
+    by_complexity.setdefault(complexity, []).append(i)
   front: list[int] = []
   best = math.inf
-  for _, i in sorted(champions.items()):
-    error = max(errors[i], floor)
-    if error < best:
-      front.append(i)
-      best = error
+  for _, indices in sorted(by_complexity.items()):
+    better = [i for i in indices if max(errors[i], floor) < best]  # never NaN
+    if better:
+      front.append(min(better, key=lambda i: costs[i]))
+      best = max(errors[front[-1]], floor)
   return front

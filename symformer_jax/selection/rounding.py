@@ -23,9 +23,10 @@ SNAP_SHARE = 0.25
 # Digits are dropped within this share of a standard error: the squared error then rises by at most
 # 0.01 sigma^2 a constant, a hundredth of what one data point contributes.
 DIGIT_ERRORS = 0.1
+# A fit below the resolution of float32 has no residual to speak of: the whole standard error, which then stands for
+# that resolution, is room.
+EXACT_DIGIT_ERRORS = 1.0
 MAX_DIGITS = 15
-# Rows for the Jacobian; more do not change a standard error's first digits.
-MAX_ROWS = 4096
 NUM_REFITS = 3
 # Singular values below this share of the largest are zero, by the accuracy of a central difference (about 1e-10).
 SINGULAR = 1e-8
@@ -55,11 +56,11 @@ class _Local:
   """The squared error of one formula around its constants theta [C], some of them held fixed."""
 
   def __init__(self, node: Node, x: np.ndarray, y: np.ndarray, weights: np.ndarray):
-    rows = _subsample(len(y))
-    self.node, self.x, self.y = node, x[rows], y[rows]
-    self.weights = weights[rows] / np.mean(weights[rows])
+    self.node, self.x, self.y = node, x, y
+    self.weights = weights / np.mean(weights)
     self.theta = np.array(fitted_values(node), np.float64)
     self.is_free = np.ones(len(self.theta), bool)
+    self._floor = criteria.error_floor(scoring.weighted_variance(self.y, self.weights))
     self.sum_of_squares, self.jacobian = np.inf, np.zeros((len(self.y), len(self.theta)))
     self.update()
 
@@ -83,11 +84,18 @@ class _Local:
         self.jacobian[:, i] = (self._predict(self.theta + step) - self._predict(self.theta - step)) / (2 * step[i])
 
   @property
+  def _degrees(self) -> int:
+    return max(int(np.sum(self.weights > 0)) - int(np.sum(self.is_free)), 1)
+
+  @property
+  def is_exact(self) -> bool:
+    """Whether the residual is no more than the resolution of float32 numbers."""
+    return self.sum_of_squares / self._degrees <= self._floor
+
+  @property
   def noise(self) -> float:
     """sigma^2, squared units of y: never below the resolution of float32 numbers."""
-    degrees = max(int(np.sum(self.weights > 0)) - int(np.sum(self.is_free)), 1)
-    floor = criteria.error_floor(scoring.weighted_variance(self.y, self.weights))
-    return max(self.sum_of_squares / degrees, floor)
+    return max(self.sum_of_squares / self._degrees, self._floor)
 
   def covariance(self) -> np.ndarray:
     """Covariance of the free constants [F, F], scaled by sigma^2; infinite where the data say nothing."""
@@ -128,10 +136,6 @@ class _Local:
     self.update()
 
 
-def _subsample(num_rows: int) -> slice:
-  return slice(None, None, -(-num_rows // MAX_ROWS) or 1)
-
-
 def standard_errors(node: Node, x: np.ndarray, y: np.ndarray, weights: np.ndarray) -> list[float | None]:
   """Standard error of each constant of a fitted tree, in the constant's units; None where the data give none.
 
@@ -143,6 +147,17 @@ def standard_errors(node: Node, x: np.ndarray, y: np.ndarray, weights: np.ndarra
     return [None] * len(local.theta)
   variances = np.diag(local.covariance())
   return [float(np.sqrt(v)) if np.isfinite(v) and v >= 0 else None for v in variances]
+
+
+def refit_constants(node: Node, x: np.ndarray, y: np.ndarray, weights: np.ndarray) -> Node:
+  """A few Gauss-Newton steps from constants that were fitted on fewer rows.
+
+  Args:
+    node: a formula with nearly fitted constants; x: [N, D]; y: [N]; weights: [N].
+  """
+  local = _Local(node, x, y, weights)
+  local.refit()
+  return replace_values(node, local.theta.tolist())
 
 
 def remove_redundant(node: Node, x: np.ndarray, y: np.ndarray, weights: np.ndarray) -> Node:
@@ -157,10 +172,9 @@ def remove_redundant(node: Node, x: np.ndarray, y: np.ndarray, weights: np.ndarr
     A tree of the same shape; `1*x` is left to the canonicalizer.
   """
   local = _Local(node, x, y, weights)
-  while local.is_free.any() and math.isfinite(local.sum_of_squares):
-    if not _fix_redundant(local):
-      break
-    local.update()
+  while local.is_free.any() and math.isfinite(local.sum_of_squares) and _fix_redundant(local):
+    # The fit may have stopped short in the valley that has now become a point.
+    local.refit()
   return replace_values(node, local.theta.tolist())
 
 
@@ -172,8 +186,10 @@ def _fix_redundant(local: _Local) -> bool:
   if not np.all(np.isfinite(norms)):
     return False
   norms = np.where(norms > 0, norms, 1.0)
-  _, singular, directions = np.linalg.svd(by_log / norms)
-  if len(singular) == len(free) and singular[-1] > SINGULAR * singular[0]:
+  # Rows of zeros change nothing, and make a direction for every constant even with fewer points than those.
+  padded = np.pad(by_log / norms, ((0, max(len(free) - len(by_log), 0)), (0, 0)))
+  _, singular, directions = np.linalg.svd(padded, full_matrices=False)
+  if singular[-1] > SINGULAR * singular[0]:
     return False
   direction = directions[-1] / norms
   allowed = local.sum_of_squares + 1e-3 * local.noise
@@ -242,6 +258,7 @@ def round_constants(node: Node, x: np.ndarray, y: np.ndarray, weights: np.ndarra
   if not math.isfinite(local.sum_of_squares):
     return node
   before, noise = local.sum_of_squares, local.noise
+  room = EXACT_DIGIT_ERRORS if local.is_exact else DIGIT_ERRORS
   while local.is_free.any():
     covariance = local.covariance()
     free = np.flatnonzero(local.is_free)
@@ -251,7 +268,7 @@ def round_constants(node: Node, x: np.ndarray, y: np.ndarray, weights: np.ndarra
     row = int(np.argmin(np.sqrt(variances) / np.maximum(np.abs(local.theta[free]), 1e-300)))
     # The noise stays that of the fit: fixing constants must not lend the next one more room.
     stderr = math.sqrt(max(variances[row], 0.0) * noise / local.noise)
-    local.fix(int(free[row]), _fewest_digits(local.theta[free[row]], DIGIT_ERRORS * stderr), covariance)
+    local.fix(int(free[row]), _fewest_digits(local.theta[free[row]], room * stderr), covariance)
   local.update()
   # Far from quadratic, the prediction of what rounding costs may be wrong: then keep all digits.
   is_harmless = local.sum_of_squares <= before + len(local.theta) * noise

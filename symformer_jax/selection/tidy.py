@@ -1,0 +1,65 @@
+"""Small simplifications that keep a formula's shape.
+
+`language.canonical` multiplies products of sums out, which is right for training data; an answer should stay as
+compact as it was found: `a*(1 - exp(-b*x))` is no better as `a - a*exp(-b*x)`, with one more constant to fit.
+"""
+
+import math
+
+import numpy as np
+
+from symformer_jax.language import expression
+from symformer_jax.language.expression import Node, chain, flatten, negate, number, power, sort_key
+
+_NO_POINT = np.zeros((1, 1))
+
+
+def tidy(node: Node) -> Node:
+  """Folds numbers, drops neutral operands, joins numeric factors and sums, and orders operands.
+
+  Args:
+    node: a tree without named constants.
+  Returns:
+    A tree of the same value wherever the given one is defined; a part that is not finite is kept as it is.
+  """
+  if not node.args:
+    return node
+  node = node._replace(args=tuple(tidy(arg) for arg in node.args))
+  if all(arg.is_number for arg in node.args):
+    value = float(expression.evaluate(node, _NO_POINT)[0])
+    return number(value) if math.isfinite(value) else node
+  if node.token == "+":
+    return _tidy_sum(flatten(node, "+"))
+  if node.token == "*":
+    return _tidy_product(flatten(node, "*"))
+  if node.token == "neg":
+    return _tidy_product([node.args[0], number(-1)]) if node.args[0].token == "*" else negate(node.args[0])
+  if node.token == "inv" and node.args[0].token == "inv":
+    return node.args[0].args[0]
+  if node.token == "pow" and node.args[1].is_number:
+    exponent = node.args[1].value
+    return number(1) if exponent == 0 else power(*node.args)
+  return node
+
+
+def _tidy_sum(terms: list[Node]) -> Node:
+  constant = sum(t.value for t in terms if t.is_number)
+  rest = sorted((t for t in terms if not t.is_number), key=sort_key)
+  return chain("+", [*rest, number(constant)] if constant or not rest else rest)
+
+
+def _tidy_product(factors: list[Node]) -> Node:
+  constant, rest = 1.0, []
+  for factor in factors:
+    while factor.token == "neg":
+      constant, factor = -constant, factor.args[0]
+    if factor.is_number:
+      constant *= factor.value
+    else:
+      rest.append(factor)
+  if constant == 0 or not rest:
+    return number(constant)
+  rest.sort(key=sort_key)
+  if constant == -1:
+    return negate(chain("*", rest))
+  return chain("*", rest if constant == 1 else [*rest, number(constant)])
