@@ -34,7 +34,7 @@ _SEED = flags.DEFINE_integer("seed", 0, "Every seed gives another stream of equa
 _SIMPLIFY = flags.DEFINE_enum("simplify", None, config_lib.SIMPLIFIERS, "Overrides the config's setting.")
 _SHARD = flags.DEFINE_integer("shard_equations", None, "Equations per shard; overrides the config's.")
 _EXCLUDE = flags.DEFINE_string(
-  "exclude", str(_DEFAULT_EXCLUDED), "CSV of problems (family,name,n_vars,expression) no equation may compute; or empty."
+  "exclude", str(_DEFAULT_EXCLUDED), "CSV of problems (family,name,n_vars,expression) to keep out; empty for none."
 )
 _QUIET = flags.DEFINE_bool("quiet", False, "Print errors only.")
 

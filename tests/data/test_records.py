@@ -1,0 +1,118 @@
+"""Shards: round trip, framing, damage. The oracle of the framing is the format's description, written out here."""
+
+import pickle
+import struct
+
+import google_crc32c
+import numpy as np
+import pytest
+
+from symformer_jax.data import records
+from symformer_jax.errors import DataError
+from symformer_jax.language.vocabulary import Vocabulary
+
+
+def make_block(rng: np.random.Generator, num_equations: int, num_variables: int = 2) -> records.Block:
+  vocab = Vocabulary(num_variables)
+  equations = []
+  for _ in range(num_equations):
+    ids = rng.integers(3, vocab.size, rng.integers(1, 30))
+    constants = np.where(np.asarray(vocab.is_constant)[ids], rng.uniform(-1, 1, len(ids)), 0)
+    equations.append((ids, constants, np.sort(rng.uniform(-5, 5, (num_variables, 2)))))
+  return records.pack_equations(equations)
+
+
+def assert_equal(first: records.Block, second: records.Block) -> None:
+  for name in ("ids", "constants", "domains"):
+    np.testing.assert_array_equal(getattr(first, name), getattr(second, name), strict=True)
+
+
+@pytest.mark.parametrize("num_variables", [1, 2, 5])
+def test_blocks_come_back_as_they_were_written(tmp_path, rng, num_variables):
+  blocks = [make_block(rng, size, num_variables) for size in (256, 256, 3)]
+  path = tmp_path / "shard"
+  records.write_shard(path, blocks)
+  reader = records.ShardReader(path)
+  assert len(reader) == 3
+  for i in (2, 0, 1):
+    assert_equal(reader[i], blocks[i])
+  assert_equal(pickle.loads(pickle.dumps(reader))[1], blocks[1])
+  assert list(tmp_path.iterdir()) == [path]
+
+
+def test_the_framing_is_that_of_tfrecord(tmp_path, rng):
+  path = tmp_path / "shard"
+  data = records.write_shard(path, [make_block(rng, 4), make_block(rng, 5)])
+  assert path.read_bytes() == data
+
+  def mask(crc: int) -> int:
+    return (((crc >> 15) | (crc << 17 & 0xFFFFFFFF)) + 0xA282EAD8) % 2**32
+
+  position = 0
+  for _ in range(2):
+    length, crc = struct.unpack_from("<QI", data, position)
+    assert crc == mask(google_crc32c.value(data[position : position + 8]))
+    payload = data[position + 12 : position + 12 + length]
+    assert struct.unpack_from("<I", data, position + 12 + length)[0] == mask(google_crc32c.value(payload))
+    position += length + 16
+  assert position == len(data)
+
+
+def test_a_known_checksum():
+  # "123456789" has crc32c 0xE3069283 (RFC 3720, B.4's generator polynomial): rotated by 15 bits, plus the constant.
+  assert records._masked_crc(b"123456789") == ((0xE3069283 >> 15 | 0xE3069283 << 17 & 0xFFFFFFFF) + 0xA282EAD8) % 2**32
+
+
+@pytest.mark.parametrize(
+  ("damage", "reason"),
+  [
+    (lambda data: data[:-3], "block 1: the file ends inside a record"),
+    (lambda data: data[: len(data) // 2 + 40], "the file ends inside a record"),
+    (lambda data: data[:30] + bytes([data[30] ^ 1]) + data[31:], "block 0: checksum of its content is wrong"),
+    (lambda data: bytes([data[0] ^ 1]) + data[1:], "block 0: checksum of its length is wrong"),
+  ],
+)
+def test_a_damaged_shard_is_named(tmp_path, rng, damage, reason):
+  path = tmp_path / "some-shard"
+  data = records.write_shard(path, [make_block(rng, 8), make_block(rng, 8)])
+  path.write_bytes(damage(data))
+  with pytest.raises(DataError, match="some-shard is damaged at .*" + reason.split(":")[-1].strip()):
+    reader = records.ShardReader(path)
+    [reader[i] for i in range(len(reader))]
+
+
+def test_a_foreign_record_and_a_missing_file_are_named(tmp_path):
+  path = tmp_path / "foreign"
+  path.write_bytes(records._frame(b"\xff\xff no example"))
+  with pytest.raises(DataError, match="foreign is damaged at block 0: it holds no block of equations"):
+    records.ShardReader(path)[0]
+  with pytest.raises(DataError, match="cannot read shard .*missing: No such file"):
+    records.ShardReader(tmp_path / "missing")
+
+
+def test_nothing_half_written_stays_behind(tmp_path):
+  class Full(Exception):
+    pass
+
+  def blocks():
+    raise Full
+    yield
+
+  with pytest.raises(Full):
+    records.write_shard(tmp_path / "shard", blocks())
+  with pytest.raises(OSError):
+    records.write_atomically(tmp_path / "no_folder" / "shard", b"")
+  assert not list(tmp_path.iterdir())
+
+
+def test_shards_are_found_in_order_and_temporary_files_are_not(tmp_path, rng):
+  folder = records.split_folder(tmp_path, "univariate")
+  folder.mkdir(parents=True)
+  for i in (2, 0):
+    records.write_shard(folder / records.shard_name("train", i, 3), [make_block(rng, 2)])
+  (folder / f".{records.shard_name('train', 1, 3)}.77.tmp").write_bytes(b"half")
+  (folder / "manifest.json").write_text("{}")
+  names = [path.name for path in records.find_shards(tmp_path)]
+  assert names == ["symformer_equations-train.tfrecord-00000-of-00003", "symformer_equations-train.tfrecord-00002-of-00003"]
+  with pytest.raises(DataError, match="no validation shards in .*expected files like symformer_equations-validation"):
+    records.find_shards(tmp_path, "validation")
