@@ -75,7 +75,7 @@ def _lowest_error(model: Any, points: np.ndarray, method: Method, seed: int) -> 
   rows = Rows(points[:, :-1], points[:, -1], np.ones(len(points)))
   samples, counts = inference.sample_and_fit(
     model, rows, jax.random.key(seed), num_samples=method.num_samples, top_k=method.top_k, refine=method.refine,
-    is_allowed=inference.make_rule(num_columns, None), clock=clock)
+    is_allowed=inference.Rule(num_columns), clock=clock)
   node = None
   if np.isfinite(samples.loss).any():
     best = int(np.nanargmin(samples.loss))

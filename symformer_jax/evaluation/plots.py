@@ -55,9 +55,11 @@ def save(figure: Figure, path: pathlib.Path) -> None:
 
 def draw_predictions(rows: Sequence[Row], problems: Mapping[tuple[str, str, str], Problem]) -> Figure | None:
   """Up to sixteen panels: curves for one variable, the error as a surface seen from above for two."""
-  shown = [row for row in rows if row.predicted and row.key in problems and row.n_vars <= 2][:MAX_PANELS]
+  shown = [row for row in rows if row.predicted and row.key in problems and row.n_vars <= 2]
   if not shown:
     return None
+  # Of several variants the last: refined, with the most samples, the most noise.
+  shown = [row for row in shown if row.variant == shown[-1].variant][:MAX_PANELS]
   num_columns = min(4, len(shown))
   num_lines = -(-len(shown) // num_columns)
   figure = Figure(figsize=(4 * num_columns, 3 * num_lines), layout="constrained")

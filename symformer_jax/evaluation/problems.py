@@ -29,6 +29,8 @@ MAX_VARIABLES = 26
 LARGEST_VALUE = 1e7
 # Draws for one set of points before a range counts as empty.
 MAX_DRAWS = 50
+# Fewer scoring points than this outside the box say nothing.
+MIN_POINTS_OUTSIDE = 100
 # A box is finite when it is at so many random points; the training protocol asks the same of 4 x 100.
 NUM_BOX_POINTS = 1000
 
@@ -213,6 +215,30 @@ def draw_points(
   if total < min(num_points, 5):
     raise InputError(f"no finite point of {problem.text!r} in {format_box(problem.box)}")
   return np.concatenate(found)[:num_points]
+
+
+def draw_points_outside(
+  problem: Problem, num_points: int, *, distance: float, rng: np.random.Generator
+) -> np.ndarray:
+  """Points with finite true values outside the box but within `distance` of it (SymFormer, sec. 4.4).
+
+  With several variables a point lies outside when one of its coordinates does.
+  Raises:
+    InputError: when (almost) no such point has a finite value.
+  """
+  low, high = np.array(problem.box).T
+  wide = tuple((float(a), float(b)) for a, b in zip(low - distance, high + distance, strict=True))
+  found, total = [], 0
+  for x in _uniform_blocks(wide, num_points, rng):
+    x = x[((x < low) | (x > high)).any(axis=1)]
+    y = scoring.evaluate(problem.truth, x)
+    found.append(np.column_stack([x, y])[_is_usable(y)])
+    total += len(found[-1])
+    if total >= num_points:
+      return np.concatenate(found)[:num_points]
+  if total < MIN_POINTS_OUTSIDE:
+    raise InputError(f"no finite point of {problem.text!r} outside {format_box(problem.box)} within {distance:g}")
+  return np.concatenate(found)
 
 
 def _uniform_blocks(box: Box, num_points: int, rng: np.random.Generator) -> Iterator[np.ndarray]:

@@ -118,19 +118,27 @@ def run(
     Whether all tasks have a row.
   """
   done = {row.key for row in results.rows}
+  # Variants that differ in scoring alone share an answer.
+  answered: dict[Task, answers.Answer] = {}
   for task in tasks:
     if task.key in done:
       continue
     if should_stop():
       return False
-    row = run_task(task, model_for)
+    row = run_task(task, model_for, answered)
     results.add(row)
     on_row(row)
   return True
 
 
-def run_task(task: Task, model_for: Callable[[int], Any]) -> Row:
-  """One row; a problem that cannot be asked or answered says why in its message."""
+def run_task(
+  task: Task, model_for: Callable[[int], Any], answered: dict[Task, answers.Answer] | None = None
+) -> Row:
+  """One row; a problem that cannot be asked or answered says why in its message.
+
+  Args:
+    answered: answers by `Task.question`, read and added to.
+  """
   problem = task.problem
   blank = Row(problem.family, problem.name, problem.num_variables, task.seed, problem.text, variant=task.variant)
   try:
@@ -138,7 +146,10 @@ def run_task(task: Task, model_for: Callable[[int], Any]) -> Row:
     points, scoring_points = make_points(task)
   except InputError as error:
     return dataclasses.replace(blank, message=str(error))
-  found = answers.answer(model, points, task.method, seed=task.seed)
+  answered = {} if answered is None else answered
+  if task.question not in answered:
+    answered[task.question] = answers.answer(model, points, task.method, seed=task.seed)
+  found = answered[task.question]
   row = dataclasses.replace(
     blank, seconds=round(found.seconds, 4), compile_seconds=round(found.compile_seconds, 4), model=model.name,
     message=found.message, **_counts(found.counts))
@@ -169,9 +180,10 @@ def make_points(task: Task) -> tuple[np.ndarray, np.ndarray]:
   if task.noise:
     rms = np.sqrt(np.mean(points[:, -1] ** 2))
     points[:, -1] += task.noise * rms * _rng(task, "noise").standard_normal(len(points))
-  fresh = problems_lib.draw_points(
-    task.problem, problems_lib.NUM_SCORING_POINTS, rng=_rng(task, "scoring"), spacing=problems_lib.UNIFORM)
-  return points, fresh
+  count, rng = problems_lib.NUM_SCORING_POINTS, _rng(task, "scoring")
+  if task.distance is not None:
+    return points, problems_lib.draw_points_outside(task.problem, count, distance=task.distance, rng=rng)
+  return points, problems_lib.draw_points(task.problem, count, rng=rng, spacing=problems_lib.UNIFORM)
 
 
 def _rng(task: Task, purpose: str) -> np.random.Generator:

@@ -47,6 +47,7 @@ class Task:
     seed: of the points, the noise and the samples.
     noise: see `Settings`; scoring points carry none.
     num_points: training points; the problem's own number when None.
+    distance: when given, scoring points lie outside the box, at most so far from it.
   """
 
   variant: str
@@ -55,14 +56,21 @@ class Task:
   seed: int
   noise: float = 0.0
   num_points: int | None = None
+  distance: float | None = None
 
   @property
   def key(self) -> tuple[str, str, str]:
     """What identifies a row of a results file."""
     return self.variant, self.problem.name, str(self.seed)
 
+  @property
+  def question(self) -> "Task":
+    """The task without what concerns scoring alone: equal questions have equal answers."""
+    return dataclasses.replace(self, variant="", distance=None)
+
 
 Variant = tuple[str, dict]
+_TASK_FIELDS = ("noise", "num_points", "distance")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -97,6 +105,9 @@ SUITES: dict[str, Suite] = {
   "in_domain": Suite(
     "Fresh equations of the generator, by the paper's protocol", None, 256, Method(LOWEST_ERROR, 256, 16),
     (("refine=none", {"refine": "none"}), ("refine=lm", {"refine": "lm"}))),
+  "out_of_domain": Suite(
+    "Fresh equations, judged outside the sampled box up to a distance", None, 256, Method(LOWEST_ERROR, 256, 20),
+    tuple((f"distance={d}", {"distance": float(d)}) for d in (1, 2, 5, 10, 20))),
   "samples": Suite(
     "How the number of samples counts, without refinement", None, 64, Method(LOWEST_ERROR, 256, 20, "none"),
     tuple((f"samples={n}", {"num_samples": n}) for n in (16, 64, 256, 1024, 4096, 16384))),
@@ -166,11 +177,11 @@ def _variant_tasks(
 ) -> Iterator[Task]:
   """The user's settings win over the suite's method, the variant over both: it is what is asked."""
   change_problem = changes.pop("problem", lambda problem: problem)
-  fields = {"noise": settings.noise or 0.0, **{k: v for k, v in changes.items() if k in ("noise", "num_points")}}
+  fields = {"noise": settings.noise or 0.0, **{k: v for k, v in changes.items() if k in _TASK_FIELDS}}
   asked = {name: getattr(settings, name) for name in ("num_samples", "top_k", "refine", "max_time")}
   asked = {name: value for name, value in asked.items() if value is not None}
-  method = dataclasses.replace(
-    suite.method, **{**asked, **{k: v for k, v in changes.items() if k not in fields and k != "num_points"}})
+  of_method = {k: v for k, v in changes.items() if k not in _TASK_FIELDS}
+  method = dataclasses.replace(suite.method, **{**asked, **of_method})
   for problem in problems:
     for seed in range(settings.seeds):
       yield Task(label, change_problem(problem), method, seed, **fields)

@@ -87,6 +87,24 @@ def test_undefined_points_are_drawn_again(rng):
   assert len(points) == 100 and np.isfinite(points).all() and points[:, 0].min() > 0
 
 
+@pytest.mark.parametrize("box", [((0.0, 5.0),), ((-5.0, 5.0), (0.0, 1.0))])
+def test_points_outside(rng, box):
+  text = "exp(x)" if len(box) == 1 else "x*y"
+  problem = problems.Problem("f", "n", parse(text), text, box, 100)
+  points = problems.draw_points_outside(problem, 3000, distance=2.0, rng=rng)
+  low, high = np.array(box).T
+  x = points[:, :-1]
+  assert len(x) == 3000 and ((x < low) | (x > high)).any(axis=1).all()
+  assert (x >= low - 2).all() and (x <= high + 2).all() and x.min() < low.min() - 1.5
+  np.testing.assert_allclose(points[:, -1], expression.evaluate(problem.truth, x))
+
+
+def test_a_truth_that_ends_with_its_box_has_no_points_outside(rng):
+  problem = problems.Problem("f", "n", parse("arcsin(x)"), "arcsin(x)", ((-1.0, 1.0),), 100)
+  with pytest.raises(InputError, match=r"no finite point of 'arcsin\(x\)' outside -1:1 within 2"):
+    problems.draw_points_outside(problem, 1000, distance=2.0, rng=rng)
+
+
 def test_a_problem_file(tmp_path):
   found = read(tmp_path, f"{HEADER}\nown,first,2,x*exp(-y),0:1;-2:3\nown,second,1,x^2,\n")
   assert [p.box for p in found] == [((0, 1), (-2, 3)), ((-5, 5),)]

@@ -149,3 +149,18 @@ def test_an_interrupted_run_resumes(tmp_path, proposer):
   runs.run(tasks, model_for, whole)
   strip = {"seconds": None, "compile_seconds": None}
   assert [dataclasses.replace(r, **strip) for r in whole.rows] == [dataclasses.replace(r, **strip) for r in again.rows]
+
+
+def test_distances_share_an_answer_and_differ_in_score():
+  proposer = testing.FixedProposer(["2.1*sin(x0) + 1.1"], noise=0.0)
+  proposed = []
+
+  def propose(*args, **kwargs):
+    proposed.append(args)
+    return testing.FixedProposer.propose(proposer, *args, **kwargs)
+  proposer.propose = propose
+  method = dataclasses.replace(FAST, refine="none")
+  tasks = [make_task("2.1*sin(x) + 1.1 + x**2/100", method=method, distance=d) for d in (None, 1.0, 20.0)]
+  answered = {}
+  scores = [runs.run_task(task, lambda n: proposer, answered).r2 for task in tasks]
+  assert len(proposed) == 1 and scores[0] > scores[1] > scores[2]

@@ -18,7 +18,7 @@ def own_file(tmp_path):
 def test_every_suite_of_benchmarks_asks_59_rows_per_variant(name):
   tasks = make_tasks(SUITES[name], Settings())
   assert len(tasks) == 59 * len(SUITES[name].variants)
-  assert len({t.key for t in tasks}) == len(tasks)
+  assert len({t.key for t in tasks}) == len(tasks) == len({t.question for t in tasks})
 
 
 @pytest.mark.parametrize("name", list(SUITES))
@@ -26,7 +26,8 @@ def test_variants_do_what_their_label_says(name, own_file):
   for task in make_tasks(SUITES[name], Settings(problems=own_file)):
     key, _, value = task.variant.partition("=")
     found = {"noise": task.noise, "points": task.num_points, "samples": task.method.num_samples,
-             "refine": task.method.refine, "scale": task.problem.box[0][1], "shift": task.problem.box[0][0]}
+             "refine": task.method.refine, "distance": task.distance, "scale": task.problem.box[0][1],
+             "shift": task.problem.box[0][0]}
     assert task.variant in ("", "as given") or str(found[key]).removesuffix(".0") == value
 
 
