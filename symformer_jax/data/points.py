@@ -1,4 +1,4 @@
-"""Draws the points of equations on the device, afresh at every visit (DESIGN decision 3).
+"""Draws the points of equations on the device, afresh at every visit (docs/design.md, decision 3).
 
 A point whose value is not finite or passes the generator's bound is drawn again; what is still bad after
 that is masked: it is counted and never enters the loss.

@@ -19,7 +19,7 @@ def num_features(features: str, num_columns: int) -> int:
 
 
 def point_features(points: jax.Array, is_valid: jax.Array, features: str) -> jax.Array:
-  """Features of points (DESIGN decision 7).
+  """Features of points (docs/design.md, decision 7).
 
   Args:
     points: [..., N, D+1], y last; masked rows may hold anything.
