@@ -1,0 +1,143 @@
+"""`refine` against certified fits, analytic standard errors, and bad input."""
+
+from certified_fits import FITS
+import numpy as np
+import pytest
+
+from symformer_jax.errors import InputError
+from symformer_jax.refinement.problem import Status
+from symformer_jax.refinement.refine import refine
+
+
+def check_certified(name, start):
+  case = FITS[name]
+  fit = refine(case.formula, case.x, case.y, start=case.start(start))
+  # Six digits of every constant and three of every standard error.
+  np.testing.assert_allclose([fit.constants[f"b{i + 1}"] for i in range(len(case.constants))], case.constants, rtol=1e-6)
+  np.testing.assert_allclose([fit.stderr[f"b{i + 1}"] for i in range(len(case.stderr))], case.stderr, rtol=1e-3)
+  np.testing.assert_allclose(fit.rss, case.rss, rtol=1e-8)
+  assert fit.status == Status.CONVERGED
+
+
+@pytest.mark.parametrize("start", [0, 1], ids=["far", "near"])
+@pytest.mark.parametrize("name", [name for name in FITS if name != "Thurber"])
+def test_certified_fits(name, start):
+  if (name, start) == ("MGH10", 0):
+    pytest.skip("the far start is a plateau on which the formula does not depend on its constants")
+  check_certified(name, start)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("start", [0, 1], ids=["far", "near"])
+def test_a_certified_rational_function_of_seven_constants(start):
+  check_certified("Thurber", start)
+
+
+def line(rng, num=40, sigma=0.3):
+  x = rng.uniform(0, 10, num)
+  return x, 1.5 * x - 2.0 + rng.normal(0, sigma, num)
+
+
+def test_a_linear_model_has_the_textbook_covariance(rng):
+  x, y = line(rng)
+  fit = refine("a*x + b", x, y)
+  design = np.stack([x, np.ones_like(x)], 1)
+  expected, rss, *_ = np.linalg.lstsq(design, y)
+  covariance = rss[0] / 38 * np.linalg.inv(design.T @ design)
+  np.testing.assert_allclose([fit.constants["a"], fit.constants["b"]], expected, rtol=1e-9)
+  np.testing.assert_allclose(fit.covariance, covariance, rtol=1e-9)
+  np.testing.assert_allclose(fit.rss, rss[0], rtol=1e-10)
+  assert fit.dof == 38
+
+
+def test_given_sigma_sets_the_scale_of_the_standard_errors(rng):
+  x, y = line(rng)
+  sigma = np.linspace(0.2, 2.0, len(x))
+  fit = refine("a*x + b", x, y, sigma=sigma)
+  design = np.stack([x, np.ones_like(x)], 1) / sigma[:, None]
+  np.testing.assert_allclose(fit.covariance, np.linalg.inv(design.T @ design), rtol=1e-9)
+  np.testing.assert_allclose(fit.rss, np.sum(((fit.predict(x) - y) / sigma) ** 2), rtol=1e-12)
+
+
+def test_constants_that_cannot_be_told_apart_are_flagged(rng):
+  x, y = line(rng)
+  fit = refine("a*b*x + c", x, y, start={"a": 1.0, "b": 1.0, "c": 0.0})
+  assert fit.is_identifiable == {"a": False, "b": False, "c": True}
+  assert np.isinf(fit.stderr["a"]) and np.isfinite(fit.stderr["c"])
+  np.testing.assert_allclose(fit.constants["a"] * fit.constants["b"], np.polyfit(x, y, 1)[0], rtol=1e-8)
+
+
+def test_a_constant_may_occur_several_times(rng):
+  x = rng.uniform(0.1, 4, 30)
+  fit = refine("k*x + exp(-k*x)", x, 0.7 * x + np.exp(-0.7 * x), start={"k": 1.0})
+  np.testing.assert_allclose(fit.constants["k"], 0.7, rtol=1e-8)
+
+
+def test_several_data_sets_get_constants_of_their_own(rng):
+  x = [rng.uniform(0, 5, n) for n in (12, 20)]
+  y = [3.0 * np.exp(-0.4 * x[0]), 5.0 * np.exp(-1.2 * x[1])]
+  first, second = refine("a*exp(-k*x)", x, y, start={"a": 1.0, "k": 0.5})
+  np.testing.assert_allclose([first.constants["k"], second.constants["k"]], [0.4, 1.2], rtol=1e-8)
+  np.testing.assert_allclose(second.predict(x[1]), y[1], rtol=1e-9)
+
+
+def test_columns_of_a_frame_are_variables_by_name(rng):
+  pandas = pytest.importorskip("pandas")
+  frame = pandas.DataFrame({"mass": rng.uniform(1, 5, 25), "speed": rng.uniform(1, 5, 25)})
+  energy = 0.5 * frame["mass"] * frame["speed"] ** 2
+  fit = refine("h*mass*speed**p", frame, energy, start={"p": 1.5})
+  assert list(fit.constants) == ["h", "p"]
+  np.testing.assert_allclose(list(fit.constants.values()), [0.5, 2.0], rtol=1e-8)
+  np.testing.assert_allclose(fit.predict(frame), energy, rtol=1e-9)
+
+
+@pytest.mark.parametrize("method", ["bfgs", "gd"])
+def test_other_methods_reach_the_same_optimum(method, rng):
+  x, y = line(rng)
+  fit = refine("a*x + b", x, y, start={"a": 1.0, "b": -1.0}, method=method, num_starts=1)
+  np.testing.assert_allclose([fit.constants["a"], fit.constants["b"]], np.polyfit(x, y, 1), rtol=1e-5)
+
+
+def test_an_undefined_formula_says_at_how_many_points():
+  x = np.array([-2.0, -1.0, 1.0, 2.0, 3.0])
+  fit = refine("a*log(x)", x, np.ones(5), start={"a": 1.0})
+  assert fit.status == Status.UNDEFINED and fit.rss == np.inf and fit.num_undefined == 2
+  assert "not finite at some points" in fit.message and "(2 of 5 points)" in fit.message
+
+
+def test_a_formula_without_constants_is_only_measured():
+  x = np.arange(1.0, 6.0)
+  fit = refine("x**2", x, x**2 + 1)
+  assert fit.status == Status.NO_CONSTANTS and fit.rss == 5.0 and fit.constants == {}
+
+
+@pytest.mark.parametrize("kwargs, message", [
+  ({"start": {"c": 1.0}}, "start names 'c', the formula's constants are a, b"),
+  ({"start": {"a": np.nan}}, "start of 'a' must be finite, got nan"),
+  ({"method": "newton"}, "unknown method 'newton': expected one of lm, bfgs, gd"),
+  ({"sigma": 0.0}, "sigma must be positive and finite"),
+  ({"y": np.ones(4)}, r"X has 5 rows, so y must have shape \(5,\), got \(4,\)"),
+  ({"y": np.array([1, 2, np.nan, 4, 5])}, "y must be finite, got nan in row 2"),
+  ({"formula": "a*x +"}, "expected a number, a name or"),
+])
+def test_bad_input_is_one_clear_line(kwargs, message):
+  arguments = {"formula": "a*x + b", "X": np.arange(5.0), "y": np.arange(5.0), **kwargs}
+  with pytest.raises(InputError, match=message):
+    refine(**arguments)
+
+
+def test_x_beside_numbered_columns_is_taken_for_a_mistake():
+  with pytest.raises(InputError, match="'x' is no column: the 2 columns of an array are x0 ... x1"):
+    refine("a*x", np.ones((5, 2)), np.ones(5))
+
+
+@pytest.mark.slow
+def test_intervals_cover_the_truth_as_often_as_they_say():
+  rng = np.random.default_rng(3)
+  x = np.linspace(0.1, 4, 30)
+  y = [2.0 * np.exp(-0.7 * x) + rng.normal(0, 0.05, 30) for _ in range(2000)]
+  fits = refine("a*exp(-k*x)", [x] * 2000, y, start={"a": 1.5, "k": 1.0}, num_starts=1)
+  quantile = 2.048  # Student's t at 97.5 %, 28 degrees of freedom
+  for name, truth in (("a", 2.0), ("k", 0.7)):
+    covered = np.mean([abs(f.constants[name] - truth) <= quantile * f.stderr[name] for f in fits])
+    assert 0.93 <= covered <= 0.97
