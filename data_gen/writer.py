@@ -81,6 +81,8 @@ class Writer:
 
   def resume(self) -> None:
     """Reads what an interrupted run has finished; from the first damaged or missing shard on, all are made again."""
+    for leftover in self.plan.folder.glob(".*.tmp"):
+      leftover.unlink()  # of a run that was killed while it wrote
     if not self.manifest_path.exists():
       self.plan.folder.mkdir(parents=True, exist_ok=True)
       self._write_manifest()
