@@ -10,6 +10,7 @@ import ml_collections
 
 from symformer_jax.training.config import TrainConfig
 
+
 def get_config():
   """Every value as in the paper; see training/config.py for what each means."""
   config = ml_collections.ConfigDict(dataclasses.asdict(TrainConfig()))

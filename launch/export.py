@@ -1,4 +1,7 @@
-"""Turns a run's newest checkpoint into a shippable model: python -m launch.export --workdir=DIR --name=NAME --out=DIR."""
+"""Turns a run's newest checkpoint into a shippable model.
+
+python -m launch.export --workdir=DIR --name=NAME --out=DIR
+"""
 
 import json
 from pathlib import Path

@@ -27,7 +27,9 @@ def allowed_tokens(
   return fits | (is_end & (num_open[:, None] == 0))
 
 
-def permitted_tokens(vocab: Vocabulary, *, num_columns: int | None = None, tokens: frozenset[str] | None = None) -> np.ndarray:
+def permitted_tokens(
+  vocab: Vocabulary, *, num_columns: int | None = None, tokens: frozenset[str] | None = None
+) -> np.ndarray:
   """Tokens [V] a user allows: all operands on existing columns, and the operators named in `tokens` (None: all)."""
   is_permitted = np.ones(vocab.size, bool)
   for i, token in enumerate(vocab.tokens):

@@ -17,7 +17,9 @@ CANDIDATE_BUCKETS = (64, 256, 1024)
 
 
 @functools.partial(jax.jit, static_argnames=("config", "num_candidates", "strategy"))
-def _sample(params, points, is_valid, key, is_permitted, *, config: ModelConfig, num_candidates: int, strategy: Strategy):
+def _sample(
+  params, points, is_valid, key, is_permitted, *, config: ModelConfig, num_candidates: int, strategy: Strategy
+):
   latents = symformer.merge(config, params).encoder(points, is_valid)
   return loop.decode(
     params, latents, key, is_permitted, config=config, num_candidates=num_candidates,

@@ -58,7 +58,8 @@ def load_model(name: str = "auto", *, num_variables: int = 1) -> LoadedModel:
   """Loads a shipped model by name, or an exported one by folder.
 
   Args:
-    name: a shipped model, a folder written by `launch.export`, or `auto`: the smallest shipped one for so many variables.
+    name: a shipped model, a folder written by `launch.export`, or `auto`: the smallest shipped one for so many
+      variables.
     num_variables: D, read by `auto`.
   Raises:
     ModelError: unknown name (the message says which exist), damaged or foreign files.
@@ -69,7 +70,8 @@ def load_model(name: str = "auto", *, num_variables: int = 1) -> LoadedModel:
     return _read(FOLDER / name)
   if Path(name).is_dir():
     return _read(Path(name))
-  raise ModelError(f"unknown model {name!r}: expected auto, {', '.join(model_names())} or a folder of an exported model")
+  known = ", ".join(["auto", *model_names()])
+  raise ModelError(f"unknown model {name!r}: expected {known} or a folder of an exported model")
 
 
 def _pick(num_variables: int) -> str:
@@ -86,7 +88,8 @@ def save_model(folder: Path | str, *, name: str, config: ModelConfig, params: An
   """Writes a model folder; parameters are rounded to bfloat16."""
   folder = Path(folder)
   folder.mkdir(parents=True, exist_ok=True)
-  arrays = {path: np.asarray(leaf).astype(ml_dtypes.bfloat16).view(np.uint16) for path, leaf in _flatten(params).items()}
+  arrays = {path: np.asarray(leaf).astype(ml_dtypes.bfloat16).view(np.uint16)
+            for path, leaf in _flatten(params).items()}
   buffer = io.BytesIO()
   np.savez_compressed(buffer, **arrays)
   weights = buffer.getvalue()
@@ -113,7 +116,8 @@ def _read(folder: Path) -> LoadedModel:
   except (InputError, KeyError, ValueError, zipfile.BadZipFile) as error:
     raise ModelError(f"{folder} holds a foreign model: {error}") from None
   if config.vocabulary.hash != card["vocabulary_hash"]:
-    raise ModelError(f"{folder} was made with another vocabulary ({card['vocabulary_hash']}, here {config.vocabulary.hash})")
+    hashes = f"{card['vocabulary_hash']}, here {config.vocabulary.hash}"
+    raise ModelError(f"{folder} was made with another vocabulary ({hashes})")
   return LoadedModel(card["name"], config, jax.device_put(_unflatten(arrays, config, folder)), card)
 
 

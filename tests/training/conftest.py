@@ -12,7 +12,8 @@ from symformer_jax.language import expression, parser
 from symformer_jax.language.vocabulary import Vocabulary
 from symformer_jax.training.config import TrainConfig
 
-FORMS = ("{a}*x + {b}", "sin({a}*x)", "x**2 + {b}", "{a}*exp(x) + x", "1/(x**2 + {c})", "x**3", "cos(x)*x", "sqrt(x**2)")
+FORMS = ("{a}*x + {b}", "sin({a}*x)", "x**2 + {b}", "{a}*exp(x) + x", "1/(x**2 + {c})", "x**3", "cos(x)*x",
+         "sqrt(x**2)")
 
 
 def equations(count, rng):
