@@ -1,5 +1,7 @@
 """One candidate: from its number to an equation or the name of the rule that rejects it."""
 
+from collections.abc import Sequence
+import hashlib
 from typing import NamedTuple
 
 import numpy as np
@@ -21,17 +23,25 @@ class Equation(NamedTuple):
     constants: float32 mantissas [L] as bytes, 0 where there is none.
     domain: box [D, 2].
     function: fingerprint of its values.
+    skeleton: hash of its tokens, all constants alike.
   """
 
   ids: bytes
   constants: bytes
   domain: np.ndarray
   function: int
+  skeleton: int
 
   @property
   def key(self) -> bytes:
     """What two equal equations have in common."""
     return self.ids + self.constants
+
+
+def hash_skeleton(ids: Sequence[int], vocab: Vocabulary) -> int:
+  """64 bits of the tokens with all constants written alike."""
+  alike = bytes(vocab.first_constant_id if vocab.is_constant[i] else i for i in ids)
+  return int.from_bytes(hashlib.blake2b(alike, digest_size=8).digest(), "little")
 
 
 class Generator:
@@ -97,7 +107,8 @@ class Generator:
     probes = exclusion.probe(stored, self.config)
     if self.problems.matches(probes):
       return "excluded"
-    return Equation(bytes(ids), mantissas.tobytes(), box, exclusion.fingerprint(probes))
+    skeleton = hash_skeleton(ids, self.vocab)
+    return Equation(bytes(ids), mantissas.tobytes(), box, exclusion.fingerprint(probes), skeleton)
 
   def _numbers(self, ids: list[int], mantissas: np.ndarray) -> list[float]:
     """Values [L] of stored mantissas, to the 7 digits that float32 holds: x**6 must not become x**6.0000002."""

@@ -12,13 +12,19 @@ from typing import Any
 from absl import app, flags
 import numpy as np
 
-from data_gen import trees, writer as writer_lib
+from data_gen import exclusion, trees, writer as writer_lib
+from data_gen.candidates import hash_skeleton
+from data_gen.config import GeneratorConfig, from_dict
+from data_gen.exclusion import VARIABLE_NAMES
 from symformer_jax.data import records
 from symformer_jax.errors import DataError, InputError, SymFormerError
 from symformer_jax.language import expression
+from symformer_jax.language.canonical import canonicalize
+from symformer_jax.language.parser import parse
 from symformer_jax.language.vocabulary import Vocabulary
 
 _SAMPLES = flags.DEFINE_integer("samples", 20, "Equations to print.")
+_SEEN = flags.DEFINE_string("seen", None, "A formula of x, y, ...: tells how often its function and skeleton occur.")
 _PLOT = flags.DEFINE_string("plot", None, "PNG file for the distributions and a page of sample curves.")
 
 Row = tuple[np.ndarray, np.ndarray, np.ndarray]  # ids [L], constants [L], domain [D, 2]
@@ -80,6 +86,20 @@ def summarize(rows: list[Row], vocab: Vocabulary) -> dict[str, Counter]:
   }
 
 
+def count_seen(text: str, folder: Path, config: GeneratorConfig) -> tuple[int, int]:
+  """How many equations of a folder compute what a formula does, and how many have its skeleton.
+
+  Raises:
+    InputError: for text that is no formula of the configuration's variables.
+  """
+  tree = canonicalize(parse(text, VARIABLE_NAMES[: config.num_variables]))
+  vocab = Vocabulary(config.num_variables)
+  ids, _ = expression.encode(tree, vocab)
+  functions, skeletons = writer_lib.read_hashes(folder)
+  function = exclusion.fingerprint(exclusion.probe(tree, config))
+  return int((functions == np.uint64(function)).sum()), int((skeletons == np.uint64(hash_skeleton(ids, vocab))).sum())
+
+
 def _print_counts(title: str, counts: Counter, *, by_key: bool) -> None:
   total = sum(counts.values()) or 1
   items = sorted(counts.items()) if by_key else counts.most_common()
@@ -122,6 +142,9 @@ def inspect(directory: str) -> None:
     finished = [shard for shard in manifest["shards"] if shard["finished"]]
     print(f"{path.parent}: {len(finished)} of {len(manifest['shards'])} shards finished, all intact")
     _print_counts("candidates", Counter(manifest["counts"]), by_key=False)
+    if _SEEN.value:
+      functions, skeletons = count_seen(_SEEN.value, path.parent, from_dict(manifest["identity"]["config"]))
+      print(f"{_SEEN.value}: {functions} equations compute it, {skeletons} have its skeleton")
     if manifest["lost"]:
       print(f"candidates that cost a worker: {manifest['lost']}")
     for split in dict.fromkeys(shard["split"] for shard in finished):

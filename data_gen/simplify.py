@@ -21,6 +21,10 @@ from symformer_jax.errors import ExpressionError
 from symformer_jax.language import canonical, operators
 from symformer_jax.language.expression import VARIABLE, Node, from_sympy, number, power, sort_operands, walk
 
+# `fast` leaves a formula this long to the rules: SymPy would take seconds over it and hardly bring it under the 50
+# tokens that are kept. A size, unlike the time limit, bounds the work alike on every machine.
+MAX_SYMPY_NODES = 120
+
 
 @functools.cache
 def _symbol(index: int) -> sympy.Symbol:
@@ -83,7 +87,7 @@ def simplify(node: Node, setting: str, *, digits: int) -> Node:
   """
   if setting != "simplify":
     by_rules = canonical.canonicalize(node)
-    if setting == "rules" or not _may_differ(by_rules):
+    if setting == "rules" or not _may_differ(by_rules) or _size(by_rules) > MAX_SYMPY_NODES:
       return finish(by_rules, digits)
   expr = sympy.expand(sympy.simplify(to_sympy(node))) if setting == "simplify" else _simplify_fast(node)
   if expr.has(HyperbolicFunction):
@@ -101,6 +105,10 @@ def finish(node: Node, digits: int) -> Node:
 
 
 # --- fast ----------------------------------------------------------------------------------------------------------
+
+
+def _size(node: Node) -> int:
+  return sum(1 for _ in walk(node))
 
 
 def _may_differ(node: Node) -> bool:

@@ -261,6 +261,11 @@ def shard_name(split: str, index: int, count: int) -> str:
   return f"{DATASET}-{split}.tfrecord-{index:05d}-of-{count:05d}"
 
 
+def hashes_name(shard: str) -> str:
+  """The file beside a shard that tells which functions and skeletons it holds (see data_gen.writer)."""
+  return shard.replace(".tfrecord-", ".hashes-")
+
+
 def find_shards(directory: os.PathLike | str, split: str = "train") -> list[Path]:
   """The finished shards of a split, in order, of every configuration below `directory`.
 

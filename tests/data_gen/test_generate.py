@@ -11,9 +11,10 @@ import time
 import numpy as np
 import pytest
 
-from data_gen import generate, inspect as inspect_lib, writer as writer_lib
+from data_gen import config as config_lib, generate, inspect as inspect_lib, writer as writer_lib
 from symformer_jax.data import records
 from symformer_jax.errors import DataError, InputError
+from symformer_jax.language import expression
 from symformer_jax.language.vocabulary import Vocabulary
 
 ROOT = Path(__file__).parent.parent.parent
@@ -111,6 +112,18 @@ def test_inspect_prints_what_is_there(reference):
   code, out, err = run("data_gen.inspect", str(reference), "--samples=2")
   assert code == 0, err
   assert "4 of 4 shards finished, all intact" in out and "train: 900 equations" in out and "[-5, 5]" in out
+
+
+def test_hashes_tell_what_was_generated(reference):
+  folder = next(reference.rglob("manifest.json")).parent
+  config = config_lib.from_dict(json.loads((folder / "manifest.json").read_text())["identity"]["config"])
+  assert writer_lib.read_hashes(folder).shape == (2, 1050)
+  vocab = Vocabulary(1)
+  for row in inspect_lib.read_rows(folder, "train")[::97]:
+    text = expression.to_text(inspect_lib.to_tree(row, vocab), ("x",), digits=7)
+    functions, skeletons = inspect_lib.count_seen(text, folder, config)
+    assert functions >= 1 and skeletons >= 1, text
+  assert inspect_lib.count_seen("sin(cos(sin(x)))*log(x) + 1.2345", folder, config) == (0, 0)
 
 
 @pytest.mark.parametrize(
