@@ -9,11 +9,12 @@ import dataclasses
 import json
 import pathlib
 import sys
+from typing import Any
 
 from absl import flags
 
 from symformer_jax import files, runner, tables
-from symformer_jax.errors import InputError, ModelError
+from symformer_jax.errors import InputError
 from symformer_jax.results import FAILED, OK, Equation, SearchResult, failed
 
 _FLAGS = flags.FlagValues()
@@ -100,7 +101,8 @@ def _read(path: str) -> tables.Table:
 
 def _answer_one(path: str) -> _Answer:
   """Searches one file; whatever makes it fail is an error of the command."""
-  answer = _search(_read(path), path)
+  table = _read(path)
+  answer = _search(table, _resolve_model(table))
   if answer.result.status == FAILED:
     raise InputError(f"{path}: {answer.result.message}")
   _print(answer)
@@ -120,25 +122,32 @@ def _answer_of_many(path: str) -> _Answer:
   table = None
   try:
     table = _read(path)
-    return _search(table, path)
+    model = _resolve_model(table)
   except tables.TableError as error:
     message = str(error)
-  except ModelError as error:
+  except InputError as error:
     if _MODEL.value != "auto":  # wrong for every file
       raise
     message = f"{path}: {error}"
+  else:
+    return _search(table, model)
   return _Answer(path, table, failed(message, model=_MODEL.value, seed=_SEED.value))
 
 
-def _search(table: tables.Table, path: str) -> _Answer:
+def _resolve_model(table: tables.Table) -> Any:
   # Imported late: --help and most errors come without waiting for JAX.
   from symformer_jax import inference
 
-  model = inference.resolve_model(_MODEL.value, num_variables=len(table.features))
+  return inference.resolve_model(_MODEL.value, num_variables=len(table.features))
+
+
+def _search(table: tables.Table, model: Any) -> _Answer:
+  from symformer_jax import inference
+
   [result] = inference.search(
     model, [(table.x, table.y)], names=[table.features], n_samples=_SAMPLES.value, top_k=_TOP_K.value,
     refine=_REFINE.value, operators=_OPERATORS.value, max_time=_MAX_TIME.value, seed=_SEED.value)
-  return _Answer(path, table, result)
+  return _Answer(table.path, table, result)
 
 
 def _draw(answer: _Answer) -> None:

@@ -3,7 +3,7 @@
 `search` is the whole path for any number of data sets; `infer.py` and `estimator.py` are thin layers over it.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 import dataclasses
 import difflib
 import functools
@@ -115,9 +115,8 @@ def _check_options(n_samples, top_k, refine, operators, max_time, seed) -> Optio
   for name, value in (("n_samples", n_samples), ("top_k", top_k)):
     if not isinstance(value, int | np.integer) or value < 1:
       raise InputError(f"{name}: expected a whole number of at least 1, got {value!r}")
-  methods = [*solve.METHODS, *(["none"] if "none" not in solve.METHODS else [])]
-  if refine not in methods:
-    raise InputError(f"refine: unknown method {refine!r}, expected one of {', '.join(methods)}")
+  if refine not in solve.MAX_STEPS:
+    raise InputError(f"refine: unknown method {refine!r}, expected one of {', '.join(solve.MAX_STEPS)}")
   if max_time is not None and not max_time > 0:
     raise InputError(f"max_time: expected a number of seconds above 0, got {max_time!r}")
   return Options(int(n_samples), int(top_k), refine, max_time, seed, _allowed_tokens(operators))
@@ -186,30 +185,41 @@ def _search_one(model, rows: Rows, names: tuple[str, ...], options: Options, key
   clock = Clock()
   fit_rows = rows.sample(finalists_lib.FIT_ROWS, seed=options.seed)
   num_rows = next(b for b in POINT_BUCKETS if b >= len(fit_rows))
-  is_allowed = make_rule(rows.x.shape[1], options.tokens)
+  is_allowed = Rule(rows.x.shape[1], options.tokens)
   candidates, counts = _explore(model, fit_rows, num_rows, options, key, is_allowed, clock)
   with clock.measure("refine"):
-    fits = [n for n in finalists_lib.closed_form_fits(fit_rows) if is_allowed(n)]
+    fits = [n for n in finalists_lib.closed_form_fits(fit_rows) if is_allowed(n)]  # a bare constant always is
     nodes = [c.node for c in _shortlist(candidates)]
     room = finalists_lib.NUM_PROGRAMS
     polished = finalists_lib.polish(
       nodes[:room], fit_rows, num_rows=num_rows, num_variables=model.vocab.num_variables, method=options.refine)
     best, front = finalists_lib.select(
-      [*fits, *polished], rows, names, seed=options.seed, is_allowed=is_allowed)
+      [*fits, *polished], rows, names, seed=options.seed, is_allowed=is_allowed, may_fit=options.refine != "none")
   message = "" if candidates else "no candidate of the model fits; the front holds the closed-form fits alone"
   return SearchResult(results.OK, message, best, front, counts, clock.seconds(), options.seed, len(rows), model.name)
 
 
-def make_rule(num_columns: int, tokens: frozenset[str] | None) -> Callable[[Node], bool]:
-  """Whether a tree uses only columns that exist and operators that are allowed."""
-  def is_allowed(node: Node) -> bool:
-    return all((n.token != VARIABLE or n.value < num_columns) and (not n.args or tokens is None or n.token in tokens)
-               for n in walk(node))
-  return is_allowed
+@dataclasses.dataclass(frozen=True)
+class Rule:
+  """Which formulas count: those over columns that exist, with allowed operators.
+
+  Attributes:
+    num_columns: D of the data.
+    tokens: operators allowed; None for all.
+  """
+
+  num_columns: int
+  tokens: frozenset[str] | None = None
+
+  def __call__(self, node: Node) -> bool:
+    return all(n.value < self.num_columns if n.token == VARIABLE else self._allows_token(n) for n in walk(node))
+
+  def _allows_token(self, node: Node) -> bool:
+    return not node.args or self.tokens is None or node.token in self.tokens
 
 
 def _explore(
-  model, rows: Rows, num_rows: int, options: Options, key: jax.Array, is_allowed: Callable[[Node], bool],
+  model, rows: Rows, num_rows: int, options: Options, key: jax.Array, is_allowed: Rule,
   clock: "Clock",
 ) -> tuple[list[_Candidate], Counts]:
   """Samples and fits candidates in every scaling, in rounds when there is a time limit."""
@@ -265,7 +275,7 @@ class Samples:
 
 def sample_and_fit(
   model: Any, rows: Rows, key: jax.Array, *, num_samples: int, top_k: int, refine: str,
-  is_allowed: Callable[[Node], bool], clock: "Clock",
+  is_allowed: Rule, clock: "Clock",
 ) -> tuple[Samples, Counts]:
   """Draws samples for one data set as it is and fits their constants: the core of `search`, and the paper's protocol.
 
@@ -273,7 +283,7 @@ def sample_and_fit(
     model, num_samples, top_k, refine: see `search`.
     rows: at least one of positive weight; those of weight 0 are padding.
     key: consumed.
-    is_allowed: see `make_rule`.
+    is_allowed: the formulas that count; the model draws no others.
     clock: gets the time of `decode` and `refine`.
   Returns:
     `(samples, counts)`; no samples when none is a valid formula.
@@ -281,7 +291,8 @@ def sample_and_fit(
   x = np.pad(rows.x, ((0, 0), (0, model.vocab.num_variables - rows.x.shape[1]))).astype(np.float32)
   y, weights = rows.y.astype(np.float32), rows.weights.astype(np.float32)
   with clock.measure("decode"):
-    ids, mantissas = _propose(model, np.column_stack([x, y]), weights > 0, key, num_samples, top_k)
+    ids, mantissas = _propose(
+      model, np.column_stack([x, y]), weights > 0, key, num_samples, top_k, is_allowed)
     values = np.asarray(interpreter.constant_values(ids, mantissas, model.vocab))
     ids = np.asarray(ids)
   valid = _valid(ids, values, model.vocab, is_allowed)
@@ -301,15 +312,16 @@ def sample_and_fit(
   return Samples(ids, fitted, loss, model.vocab), counts
 
 
-def _propose(model, points, is_valid, key, num_samples, top_k):
+def _propose(model, points, is_valid, key, num_samples, top_k, rule: Rule):
   """Candidates of the model: `(ids [K, L], mantissas [K, L])`; points [N, D+1], is_valid [N]."""
   if hasattr(model, "propose"):
     return model.propose(points, is_valid, key, num_samples=num_samples, top_k=top_k)
   # Imported late: stand-ins for a model need no network.
-  from symformer_jax.decoding import sampling
+  from symformer_jax.decoding import grammar, sampling
 
   return sampling.sample_candidates(
-    model, points, is_valid, key, num_samples=num_samples, strategy=sampling.TopK(top_k))
+    model, points, is_valid, key, num_samples=num_samples, strategy=sampling.TopK(top_k),
+    is_permitted=grammar.permitted_tokens(model.vocab, num_columns=rule.num_columns, tokens=rule.tokens))
 
 
 def _valid(ids: np.ndarray, values: np.ndarray, vocab, is_allowed) -> list[int]:

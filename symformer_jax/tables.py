@@ -114,15 +114,18 @@ def _read_text(path: pathlib.Path) -> tuple[pd.DataFrame, int]:
   if not first:
     raise InputError("the file is empty")
   separator = _separator(first, path.suffix.lower())
-  has_header = not all(_is_number(cell) for cell in first.split(separator))
   try:
     frame = pd.read_csv(io.StringIO(text), sep=separator, dtype=str, keep_default_na=False, skipinitialspace=True,
-                        header=0 if has_header else None, skip_blank_lines=False, index_col=False, on_bad_lines="error")
+                        header=None, skip_blank_lines=False)
   except (pd.errors.ParserError, pd.errors.EmptyDataError) as error:
     raise InputError(f"cannot be read as a table: {' '.join(str(error).split())}") from None
-  if not has_header:
+  frame = _strip_blank_lines(frame.fillna(""))
+  names = frame.iloc[0].tolist()
+  if all(_is_number(name) for name in names):
     frame.columns = [*(f"x{i}" for i in range(frame.shape[1] - 1)), "y"]
-  return _strip_blank_lines(frame), 2 if has_header else 1
+    return frame, 1
+  frame.columns = names
+  return frame.iloc[1:], 1
 
 
 def _separator(first_line: str, suffix: str) -> str:
@@ -133,7 +136,7 @@ def _separator(first_line: str, suffix: str) -> str:
 
 def _strip_blank_lines(frame: pd.DataFrame) -> pd.DataFrame:
   """Leaves out lines without any cell; the index keeps counting lines."""
-  return frame[~(frame.fillna("").astype(str) == "").all(axis=1)]
+  return frame[~(frame == "").all(axis=1)]
 
 
 def _is_number(cell: str) -> bool:

@@ -135,7 +135,7 @@ class _Judge:
 
 def select(
   nodes: Sequence[Node], rows: Rows, names: Sequence[str], *, seed: int,
-  is_allowed: Callable[[Node], bool] = lambda node: True,
+  is_allowed: Callable[[Node], bool] = lambda node: True, may_fit: bool = True,
 ) -> tuple[Equation, tuple[Equation, ...]]:
   """Chooses the front and the recommended formula.
 
@@ -145,6 +145,7 @@ def select(
     names: of the columns.
     seed: chooses those rows.
     is_allowed: trees the user's rules admit, asked again because simpler constants change operators.
+    may_fit: whether constants may be changed; otherwise the trees compete as they are.
   Returns:
     `(best, front)`, the front from simple to accurate, the best a member of it.
   """
@@ -152,9 +153,9 @@ def select(
   judge = _Judge(some)
   data = (some.x, some.y, some.weights)
   nodes = judge.chosen(nodes, is_rounded=False)
-  if len(some) > FIT_ROWS:
+  if may_fit and len(some) > FIT_ROWS:
     nodes = [rounding.refit_constants(node, *data) for node in nodes]
-  rounded = _rounded(nodes, data, is_allowed)
+  rounded = _rounded(nodes, data, is_allowed) if may_fit else nodes
   if len(some) < len(rows):
     rounded, judge = judge.chosen(rounded, is_rounded=True), _Judge(rows)
   judged = judge.finalists(rounded)

@@ -52,6 +52,13 @@ def _is_constant(node: Node) -> bool:
   return node.is_number and not constants_lib.is_small_integer(node.value)
 
 
+def _factor_flags(node: Node, parent: str = "") -> list[bool]:
+  """Whether each constant is a factor of a product: at 1 it goes, and the product with it."""
+  if _is_constant(node):
+    return [parent == "*"]
+  return [flag for arg in node.args for flag in _factor_flags(arg, node.token)]
+
+
 class _Local:
   """The squared error of one formula around its constants theta [C], some of them held fixed."""
 
@@ -193,9 +200,10 @@ def _fix_redundant(local: _Local) -> bool:
     return False
   direction = directions[-1] / norms
   allowed = local.sum_of_squares + 1e-3 * local.noise
-  for row in np.argsort(-np.abs(direction)):
-    if abs(direction[row]) < 1e-3 * np.max(np.abs(direction)):
-      break
+  is_factor = np.array(_factor_flags(local.node))[free]
+  for row in np.lexsort((-np.abs(direction), ~is_factor)):
+    if abs(direction[row]) < 1e-3 * np.max(np.abs(direction)):  # no part of the redundancy
+      continue
     theta = local.theta.copy()
     shift = -math.log(abs(theta[free[row]])) / direction[row] if theta[free[row]] else 0.0
     with np.errstate(over="ignore", under="ignore"):

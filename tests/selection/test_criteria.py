@@ -1,0 +1,51 @@
+"""What is recommended: structure only when the data pay for it."""
+
+import math
+
+import pytest
+
+from symformer_jax.selection.criteria import CRITERIA, Fit, error_floor, mdl
+
+
+def cheapest(fits, **data):
+  return min(range(len(fits)), key=lambda i: mdl(fits[i], **data))
+
+
+def test_noise_alone_recommends_the_constant():
+  fits = [Fit(1.0, 1, 1), Fit(0.97, 5, 2), Fit(0.9, 17, 4)]
+  assert cheapest(fits, num_points=50, variance=1.0) == 0
+
+
+def test_a_law_is_recommended_over_constant_and_overfit():
+  fits = [Fit(1.0, 1, 1), Fit(1e-3, 5, 2), Fit(0.95e-3, 13, 5)]
+  assert cheapest(fits, num_points=30, variance=1.0) == 1
+
+
+def test_six_points_are_enough_for_a_clear_law():
+  # One of the shipped examples: a constant against a power law with R2 = 0.9994.
+  assert cheapest([Fit(1.27, 1, 0, 0), Fit(7.2e-4, 5, 2, 6)], num_points=6, variance=1.27) == 1
+
+
+def test_below_float32_resolution_only_simplicity_counts():
+  fits = [Fit(1e-16, 3, 1), Fit(0.0, 5, 1)]
+  assert cheapest(fits, num_points=1000, variance=1.0) == 0
+
+
+def test_fewer_digits_win_at_equal_error():
+  fits = [Fit(0.1, 5, 2, 9), Fit(0.1, 5, 2, 3)]
+  assert cheapest(fits, num_points=20, variance=1.0) == 1
+
+
+def test_as_many_constants_as_points_explain_nothing():
+  assert mdl(Fit(0.0, 9, 5), num_points=5, variance=1.0) == math.inf
+
+
+@pytest.mark.parametrize("name", CRITERIA)
+def test_every_criterion_prefers_the_better_of_equals_and_refuses_undefined_fits(name):
+  data = {"num_points": 20, "variance": 2.0}
+  assert CRITERIA[name](Fit(0.1, 5, 1), **data) < CRITERIA[name](Fit(0.2, 5, 1), **data)
+  assert CRITERIA[name](Fit(math.inf, 5, 1), **data) == math.inf
+
+
+def test_error_floor_scales_with_the_variance():
+  assert error_floor(4.0) == pytest.approx(4 * (2.0**-23) ** 2)

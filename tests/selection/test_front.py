@@ -1,0 +1,29 @@
+"""The Pareto front against brute force."""
+
+import math
+
+from hypothesis import given, strategies as st
+
+from symformer_jax.selection.front import pareto_indices
+
+FORMULA = st.tuples(st.integers(1, 12), st.sampled_from([0.0, 1e-20, 0.1, 0.5, 1.0, 2.0, math.inf, math.nan]))
+
+
+@given(st.lists(FORMULA, max_size=30))
+def test_front_is_what_nothing_dominates(formulas):
+  complexities, errors = [c for c, _ in formulas], [e for _, e in formulas]
+  front = pareto_indices(complexities, errors)
+  finite = [(c, e) for c, e in formulas if math.isfinite(e)]
+  undominated = {
+    (c, e) for c, e in finite if not any(d <= c and f <= e and (d, f) != (c, e) for d, f in finite)}
+  assert {(complexities[i], errors[i]) for i in front} == undominated
+  assert [complexities[i] for i in front] == sorted({complexities[i] for i in front})
+
+
+def test_of_exact_fits_the_simplest_stays():
+  assert pareto_indices([3, 5, 7], [1e-15, 1e-18, 0.0], floor=1e-14) == [0]
+
+
+def test_costs_decide_within_a_complexity_among_improvements():
+  # The cheapest of complexity 5 is no better than complexity 3: it must not hide the one that is.
+  assert pareto_indices([3, 5, 5, 5], [1.0, 1.5, 0.5, 0.4], costs=[0, 0, 1, 2]) == [0, 2]

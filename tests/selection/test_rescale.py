@@ -1,0 +1,60 @@
+"""Scaling into the trained box and back: values must not change, and constants must merge."""
+
+import numpy as np
+import pytest
+
+from symformer_jax.language import expression, parser
+from symformer_jax.selection import programs, rescale
+from symformer_jax.selection.tidy import tidy
+
+FORMULAS = [
+  "14.7*x**1.5", "2*x + 3", "sin(2*x)/y", "ln(x) + 1", "(-x)**3", "sqrt(x)*y**2", "exp(-x)*(1 + x*y)", "1/(x + 2)",
+  "x**y", "x**(-0.5)", "(2*x)**1.5*4", "arctan(-x)", "5", "-(x*y)", "(x - y)**2", "sqrt(-x)", "2**x",
+]
+
+
+@pytest.mark.parametrize("text", FORMULAS)
+def test_restored_formula_has_the_values_of_the_scaled_one(text, rng):
+  node = parser.parse(text, ["x", "y"])
+  scaling = rescale.Scaling((6.0, 0.03), 250.0)
+  x = rng.uniform(0.1, 3, (50, 2))
+  restored = scaling.restore(node)
+  scaled_x, _ = scaling.apply(x, np.zeros(50))
+  expected = 250.0 * expression.evaluate(node, scaled_x)
+  for form in (restored, tidy(restored)):
+    np.testing.assert_allclose(expression.evaluate(form, x), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize(("text", "skeleton"), [
+  ("14.7*x**1.5", "3.1*x**1.5"), ("2*sqrt(x)", "3.1*sqrt(x)"), ("3/x**2", "3.1/x**2"), ("7.5*(2*x)**3", "3.1*x**3"),
+])
+def test_factors_merge_into_one_constant(text, skeleton):
+  restored = tidy(rescale.Scaling((6.1,), 3.7).restore(parser.parse(text)))
+  assert programs.skeleton(restored) == programs.skeleton(tidy(parser.parse(skeleton)))
+
+
+def test_data_in_the_box_are_left_alone(rng):
+  assert rescale.propose_scalings(rng.uniform(-4, 4, (30, 1)), rng.normal(size=30))[0].is_identity
+
+
+def test_large_columns_come_into_the_box(rng):
+  x, y = rng.uniform(0, 3e7, (40, 2)) * [1, 1e-7], rng.normal(size=40) * 1e-9
+  [scaling] = rescale.propose_scalings(x, y)
+  scaled_x, scaled_y = scaling.apply(x, y)
+  assert np.abs(scaled_x).max(axis=0) == pytest.approx([5.0, np.abs(x[:, 1]).max()])
+  assert np.sqrt(np.mean(scaled_y**2)) == pytest.approx(rescale.COMFORTABLE_Y)
+
+
+def test_small_data_that_fit_are_tried_both_ways(rng):
+  scalings = rescale.propose_scalings(rng.uniform(0, 0.1, (40, 1)), rng.normal(size=40))
+  assert [s.is_identity for s in scalings] == [False, True]
+
+
+def test_a_column_of_zeros_keeps_its_factor():
+  [scaling] = rescale.propose_scalings(np.column_stack([np.zeros(9), np.linspace(1, 4, 9)]), np.linspace(1, 2, 9))
+  assert scaling.x_factors == (1.0, 1.0)
+
+
+def test_huge_targets_do_not_overflow():
+  [scaling] = rescale.propose_scalings(np.linspace(1, 4, 9)[:, None], np.linspace(1, 2, 9) * 1e200)
+  assert np.isfinite(scaling.y_factor)

@@ -1,0 +1,105 @@
+"""Round constants: SciPy's covariance as oracle, and what rounding may cost."""
+
+import numpy as np
+import pytest
+from scipy import optimize
+
+from symformer_jax.language import expression, parser
+from symformer_jax.selection import rounding, scoring
+from symformer_jax.selection.tidy import tidy
+
+
+def fitted(model, text, x, y, start):
+  """Fits by SciPy: `(tree with the fitted constants in prefix order, standard errors)`."""
+  values, covariance = optimize.curve_fit(model, x, y, start)
+  return rounding.replace_values(parser.parse(text), values.tolist()), np.sqrt(np.diag(covariance))
+
+
+@pytest.fixture
+def power_law(rng):
+  x = rng.uniform(1, 10, 60)
+  y = x**1.5 + rng.normal(0, 0.05, 60)
+  # In `0.9*x**1.4` the factor comes first in prefix order.
+  node, errors = fitted(lambda x, a, b: a * x**b, "0.9*x**1.4", x, y, (1, 1.5))
+  return node, errors, x[:, None], y, np.ones(60)
+
+
+def test_standard_errors_are_those_of_scipy(power_law):
+  node, errors, *data = power_law
+  np.testing.assert_allclose(rounding.standard_errors(node, *data), errors, rtol=1e-4)
+
+
+def test_weights_count_as_repetitions(power_law):
+  node, _, x, y, weights = power_law
+  twice = rounding.standard_errors(node, np.tile(x, (2, 1)), np.tile(y, 2), np.ones(120))
+  np.testing.assert_allclose(
+    np.array(twice) * np.sqrt(118 / 58), rounding.standard_errors(node, x, y, 2 * weights), rtol=1e-6)
+
+
+def test_a_true_law_comes_out_as_written(power_law):
+  node, _, *data = power_law
+  assert expression.to_text(tidy(rounding.snap_constants(node, *data)), ["x"]) == "x**1.5"
+
+
+def test_a_constant_that_matters_is_not_snapped(power_law):
+  _, _, x, _, weights = power_law
+  node, *_ = fitted(lambda x, a, b: a * x**b, "0.9*x**1.4", x[:, 0], 1.07 * x[:, 0] ** 1.5, (1, 1.5))
+  values = rounding.fitted_values(rounding.snap_constants(node, x, 1.07 * x[:, 0] ** 1.5, weights))
+  assert values == pytest.approx([1.07, 1.5], abs=1e-9)
+
+
+def test_terms_within_their_error_go(rng):
+  x = rng.uniform(0, 5, 40)
+  y = 3.1 * x + rng.normal(0, 0.3, 40)
+  node, _ = fitted(lambda x, a, b: a * x + b, "2.2*x + 0.3", x, y, (1, 1))
+  snapped = tidy(rounding.snap_constants(node, x[:, None], y, np.ones(40)))
+  assert expression.complexity(snapped) == 3
+
+
+def test_rounding_costs_less_than_a_hundredth_of_sigma_squared_a_constant(power_law):
+  node, errors, x, y, weights = power_law
+  rounded = rounding.round_constants(node, x, y, weights)
+  before, after = (np.sum((scoring.evaluate(n, x) - y) ** 2) for n in (node, rounded))
+  assert after - before < 2 * 0.011 * before / 58
+  assert rounding.count_digits(rounded) < 10
+  assert np.all(np.abs(np.subtract(rounding.fitted_values(rounded), rounding.fitted_values(node))) < errors)
+
+
+def test_exact_data_give_exact_constants():
+  x = np.linspace(0.5, 4, 30)
+  y = 1.7 * x**1.3
+  node = rounding.replace_values(parser.parse("0.9*x**1.4"), [1.7 + 3e-9, 1.3 - 1e-9])
+  assert rounding.fitted_values(rounding.round_constants(node, x[:, None], y, np.ones(30))) == [1.7, 1.3]
+
+
+@pytest.mark.parametrize(("text", "num_redundant"), [
+  ("147.1/(0.104*x + 0.7)", 1), ("2.2/(1.3*x**2 + 0.4)", 1), ("3.7*(0.25*x)**1.5", 1), ("3.7*x + 1.2", 0),
+])
+def test_redundant_constants_become_one(text, num_redundant, rng):
+  x = rng.uniform(0.5, 4, (30, 1))
+  node = parser.parse(text)
+  y = scoring.evaluate(node, x) + rng.normal(0, 0.01, 30)
+  reduced = tidy(rounding.remove_redundant(node, x, y, np.ones(30)))
+  # With each goes the product it stood in.
+  assert expression.complexity(reduced) == expression.complexity(tidy(node)) - 2 * num_redundant
+  before, after = (np.sum((scoring.evaluate(n, x) - y) ** 2) for n in (node, reduced))
+  assert after <= before * (1 + 1e-6)
+
+
+def test_refit_reaches_the_least_squares_optimum(power_law):
+  node, _, x, y, weights = power_law
+  off = rounding.replace_values(node, [v * 1.003 for v in rounding.fitted_values(node)])
+  refitted = rounding.refit_constants(off, x, y, weights)
+  assert rounding.fitted_values(refitted) == pytest.approx(rounding.fitted_values(node), rel=1e-6)
+
+
+def test_undefined_formulas_pass_through():
+  node = parser.parse("1.5*ln(x - 3.2)")
+  x, y, weights = np.linspace(0, 4, 9)[:, None], np.arange(9.0), np.ones(9)
+  for function in (rounding.snap_constants, rounding.round_constants, rounding.remove_redundant):
+    assert function(node, x, y, weights) == node
+  assert rounding.standard_errors(node, x, y, weights) == [None, None]
+
+
+def test_digits_are_counted_as_written():
+  assert rounding.count_digits(parser.parse("120.5*x**0.025 + 1400*x")) == 4 + 2 + 2

@@ -1,0 +1,36 @@
+"""Scores against scikit-learn's."""
+
+import numpy as np
+import pytest
+from sklearn import metrics
+
+from symformer_jax.language import parser
+from symformer_jax.selection import scoring
+
+
+def test_scores_are_those_of_scikit_learn(rng):
+  y, prediction, weights = rng.normal(size=50), rng.normal(size=50), rng.uniform(0.1, 2, 50)
+  scores = scoring.score(prediction, y, weights)
+  assert scores.mse == pytest.approx(metrics.mean_squared_error(y, prediction, sample_weight=weights))
+  assert scores.r2 == pytest.approx(metrics.r2_score(y, prediction, sample_weight=weights))
+  expected = metrics.mean_absolute_percentage_error(y, prediction, sample_weight=weights)
+  assert scores.relative_error == pytest.approx(expected)
+  assert scores.rmse == pytest.approx(np.sqrt(scores.mse))
+
+
+def test_undefined_rows_count_only_where_they_weigh():
+  y, prediction = np.arange(4.0), np.array([0.0, 1.0, np.nan, np.inf])
+  assert scoring.score(prediction, y) == scoring.Scores(np.inf, None, None, 2)
+  assert scoring.score(prediction, y, np.array([1.0, 1, 0, 0])).mse == 0
+
+
+def test_figures_that_do_not_exist_are_none():
+  scores = scoring.score(np.zeros(3), np.zeros(3))
+  assert scores.r2 is None and scores.relative_error is None
+
+
+def test_many_rows_are_evaluated_in_chunks(monkeypatch):
+  monkeypatch.setattr(scoring, "CHUNK_ROWS", 7)
+  x = np.linspace(0, 1, 50)[:, None]
+  np.testing.assert_array_equal(scoring.evaluate(parser.parse("x**2 + 1"), x), x[:, 0] ** 2 + 1)
+  np.testing.assert_array_equal(scoring.evaluate(parser.parse("3"), x), np.full(50, 3.0))

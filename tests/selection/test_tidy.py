@@ -1,0 +1,30 @@
+"""Tidying keeps values and shape."""
+
+import numpy as np
+import pytest
+
+from symformer_jax.language import expression, parser
+from symformer_jax.selection.tidy import tidy
+
+CASES = [
+  ("1*x", "x"), ("0*x + 2", "2"), ("x + 0", "x"), ("x*2*3", "6*x"), ("2 + 3*4", "14"), ("-(-x)", "x"), ("x**1", "x"),
+  ("x**0", "1"), ("-1*x", "-x"), ("-(2*x)", "-2*x"), ("1/(1/x)", "x"), ("3.5*(1 - exp(-2*x))", None),
+  ("(x + 1)*(x + 2)", None), ("x**0.5", "sqrt(x)"),
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), CASES)
+def test_tidy(text, expected):
+  node = parser.parse(text)
+  tidied = tidy(node)
+  x = np.linspace(0.3, 3, 7)[:, None]
+  np.testing.assert_allclose(expression.evaluate(tidied, x), expression.evaluate(node, x), rtol=1e-14)
+  assert expression.complexity(tidied) <= expression.complexity(node)
+  assert tidy(tidied) == tidied
+  if expected is not None:
+    assert expression.to_text(tidied, ["x"]) == expected
+
+
+def test_undefined_numbers_are_kept():
+  node = parser.parse("x + ln(-2)")
+  assert np.isnan(expression.evaluate(tidy(node), np.ones((1, 1)))).all()

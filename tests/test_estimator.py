@@ -1,0 +1,125 @@
+"""scikit-learn's contract, and what the estimator adds to it."""
+
+import inspect
+
+import jax
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.utils.estimator_checks import parametrize_with_checks
+import sympy
+
+from symformer_jax import testing
+from symformer_jax.errors import InputError
+from symformer_jax.estimator import SymFormerRegressor
+
+WIDE = testing.FixedProposer(
+  ["0.7*x0**1.4", "1.3*x0 + 2.2", "1.1*x0 + 1.2*x1 + 0.3*x2 + 1.7", "1.5*exp(0.3*x0) + 1.1"], num_variables=64)
+
+
+# A model that knows as many columns as the checks have: none is left out.
+@parametrize_with_checks([SymFormerRegressor(model=WIDE, n_samples=16, random_state=0)])
+@pytest.mark.filterwarnings("ignore:Can't check dok sparse matrix for nan or inf")
+def test_contract_of_scikit_learn(estimator, check):
+  check(estimator)
+
+
+# The checks that fit more columns than a univariate model knows; the error says so.
+MORE_THAN_ONE_COLUMN = """
+  fit_score_takes_y estimators_overwrite_params dont_overwrite_parameters estimators_fit_returns_self
+  readonly_memmap_input n_features_in_after_fitting positive_only_tag_during_fit estimators_dtypes
+  sample_weights_pandas_series sample_weights_not_an_array sample_weights_list sample_weights_shape
+  sample_weights_not_overwritten sample_weight_equivalence_on_dense_data dtype_object pipeline_consistency
+  estimators_nan_inf estimators_pickle f_contiguous_array_estimator regressors_train regressor_data_not_an_array
+  regressors_no_decision_function supervised_y_2d regressors_int methods_sample_order_invariance
+  methods_subset_invariance dict_unchanged fit_idempotent fit_check_is_fitted n_features_in fit2d_predict1d
+""".split()
+
+
+def more_columns(estimator):
+  return {f"check_{name}": "fits more columns than a univariate model knows" for name in MORE_THAN_ONE_COLUMN}
+
+
+@parametrize_with_checks(
+  [SymFormerRegressor(model=testing.FixedProposer(["0.7*x0**1.4", "1.3*x0 + 2.2", "1.3/x0"]), n_samples=16)],
+  expected_failed_checks=more_columns)
+def test_contract_with_a_univariate_model(estimator, check):
+  check(estimator)
+
+
+@pytest.fixture(scope="module")
+def data():
+  rng = np.random.default_rng(0)
+  X = pd.DataFrame({"mass": rng.uniform(1, 4, 40), "speed": rng.uniform(1, 4, 40)})
+  return X, 0.5 * X["mass"] * X["speed"] ** 2
+
+
+@pytest.fixture(scope="module")
+def fitted(data):
+  model = testing.FixedProposer(["0.7*x0*x1**2", "0.7*x0*x1", "0.3*x0*x1**2 + 1.2*x1"], num_variables=64)
+  return SymFormerRegressor(model=model, n_samples=32, random_state=0).fit(*data)
+
+
+def test_the_law_and_its_exports(fitted, data):
+  X, y = data
+  assert fitted.score(X, y) == pytest.approx(1)
+  mass, speed = sympy.symbols("mass speed", real=True)
+  assert sympy.simplify(fitted.sympy() - 0.5 * mass * speed**2) == 0
+  assert "mathrm{speed}" in fitted.latex()
+  expected = fitted.predict(X)
+  np.testing.assert_allclose(expected, y, rtol=1e-9)
+  np.testing.assert_array_equal(fitted.numpy()(X.to_numpy()), expected)
+  function = jax.jit(fitted.jax())
+  np.testing.assert_allclose(function(X.to_numpy(np.float32)), expected, rtol=1e-5)
+  slope = jax.grad(lambda x: fitted.jax()(x[None])[0])(np.array([2.0, 3.0], np.float32))
+  np.testing.assert_allclose(slope, [4.5, 6.0], rtol=1e-5)
+
+
+def test_the_front_is_a_table(fitted, data):
+  frame = fitted.equations_
+  assert list(frame.columns) == ["expression", "latex", "complexity", "r2", "mse", "rmse", "relative_error",
+                                 "constants", "recommended"]
+  assert frame["recommended"].sum() == 1 and frame["complexity"].is_monotonic_increasing
+  assert len(np.unique(fitted.predict(data[0], index=0))) == 1
+  with pytest.raises(InputError, match=r"index: expected a row of equations_ \(0 to \d+\), got 99"):
+    fitted.predict(data[0], index=99)
+
+
+def test_saved_and_loaded_predict_alike(fitted, data, tmp_path):
+  fitted.save(tmp_path / "fit.json")
+  loaded = SymFormerRegressor.load(tmp_path / "fit.json")
+  np.testing.assert_array_equal(loaded.predict(data[0]), fitted.predict(data[0]))
+  pd.testing.assert_frame_equal(loaded.equations_, fitted.equations_)
+  assert loaded.get_params()["n_samples"] == 32 and loaded.get_params()["model"] == "fixed"
+  with pytest.raises(ValueError, match="feature names should match"):
+    loaded.predict(data[0].rename(columns={"mass": "weight"}))
+
+
+@pytest.mark.parametrize(("text", "message"), [
+  ("{", "is no saved SymFormerRegressor"), ('{"format": "other"}', "expected format 'symformer-regressor-1'"),
+  ("[]", "is no saved SymFormerRegressor"),
+])
+def test_foreign_files_are_refused(tmp_path, text, message):
+  (tmp_path / "fit.json").write_text(text)
+  with pytest.raises(InputError, match=message):
+    SymFormerRegressor.load(tmp_path / "fit.json")
+  with pytest.raises(InputError, match="cannot be read: No such file"):
+    SymFormerRegressor.load(tmp_path / "none.json")
+
+
+def test_more_columns_than_the_model_knows(data):
+  estimator = SymFormerRegressor(model=testing.FixedProposer(["x0**2"]))
+  with pytest.raises(InputError, match="'fixed' knows 1, the data have 2"):
+    estimator.fit(*data)
+
+
+def test_every_parameter_and_attribute_is_documented(fitted):
+  text = inspect.getdoc(SymFormerRegressor)
+  parameters, attributes = text.split("Attributes\n----------")
+  for name, parameter in inspect.signature(SymFormerRegressor).parameters.items():
+    line = next(line for line in parameters.splitlines() if line.startswith(f"{name} : "))
+    default = parameter.default
+    assert line.endswith("default=" + (f'"{default}"' if isinstance(default, str) else str(default)))
+  for name in vars(fitted):
+    if name.endswith("_") and not name.startswith("_"):
+      assert f"\n{name} : " in attributes

@@ -1,0 +1,119 @@
+"""The command: files in, table, JSON and picture out, exit codes; with a stand-in for the model."""
+
+import json
+import pathlib
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from symformer_jax import infer, inference, runner, testing
+from symformer_jax.errors import InputError
+
+ROOT = pathlib.Path(__file__).parents[1]
+KEPLER = str(ROOT / "examples" / "kepler.csv")
+
+
+@pytest.fixture(scope="module")
+def model():
+  return testing.FixedProposer(["0.7*x0**1.4", "1.3*x0 + 2.2", "1.3/x0"])
+
+
+@pytest.fixture
+def command(model, monkeypatch, capsys):
+  """Runs the command in this process: `(code, stdout, stderr)`."""
+  def resolve(name, *, num_variables):
+    if num_variables > 1:
+      raise InputError(f"more variables than any shipped model knows: at most 1, the data have {num_variables}")
+    return model
+
+  monkeypatch.setattr(inference, "resolve_model", resolve)
+  handler = signal.getsignal(signal.SIGTERM)
+
+  def run(*argv):
+    infer._FLAGS.unparse_flags()
+    for name in infer._FLAGS:
+      infer._FLAGS[name].unparse()
+    with pytest.raises(SystemExit) as caught:
+      runner.run(infer.main, flag_values=infer._FLAGS, argv=["infer", "--samples=64", *argv])
+    return caught.value.code, *capsys.readouterr()
+
+  yield run
+  signal.signal(signal.SIGTERM, handler)
+
+
+def test_kepler_end_to_end(command, tmp_path):
+  code, out, err = command(f"--data={KEPLER}", f"--out={tmp_path / 'k.json'}", f"--plot={tmp_path / 'k.png'}")
+  assert (code, err) == (0, "")
+  [marked] = [line for line in out.splitlines() if line.startswith("->")]
+  assert marked.split()[1] == "axis**1.5" and "recommended: period = axis**1.5" in out
+  record = json.loads((tmp_path / "k.json").read_text())
+  assert (record["status"], record["target"], record["features"]) == ("ok", "period", ["axis"])
+  assert record["best"]["expression"] == "axis**1.5"
+  assert (tmp_path / "k.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_quiet_prints_nothing(command):
+  assert command(f"--data={KEPLER}", "--quiet") == (0, "", "")
+
+
+def test_many_files_are_lines_and_a_bad_one_spoils_no_other(command, tmp_path):
+  (tmp_path / "a.csv").write_text((ROOT / "examples" / "boyle.csv").read_text())
+  (tmp_path / "b.csv").write_text("u,v\n1,2\n")
+  (tmp_path / "c.csv").write_text("u,v,w\n" + "".join(f"{i},{i},{i * i}\n" for i in range(6)))
+  code, out, err = command(f"--data={tmp_path}/*.csv", f"--out={tmp_path / 'all.jsonl'}")
+  records = [json.loads(line) for line in (tmp_path / "all.jsonl").read_text().splitlines()]
+  assert code == 1 and [r["status"] for r in records] == ["ok", "failed", "failed"]
+  assert "too few points" in records[1]["message"] and "more variables" in records[2]["message"]
+  assert err.count("failed: ") == 2 and "pressure" in out
+  assert records[0]["best"]["expression"] == "1407/volume"
+
+
+@pytest.mark.parametrize(("argv", "message"), [
+  ([], "--data: expected a file"),
+  (["--data=no.csv"], "--data: no such file: 'no.csv'"),
+  ([f"--data={KEPLER}", "--target=mass"], "--target: no column 'mass', expected one of 'axis', 'period'"),
+  ([f"--data={KEPLER}", "--refine=sgd"], "refine: unknown method 'sgd'"),
+  ([f"--data={KEPLER}", "--samples=0"], "n_samples: expected a whole number of at least 1"),
+  ([f"--data={KEPLER}", "--operators=foo"], "operators: unknown operator 'foo'"),
+  ([f"--data={KEPLER}", "--out=/no/where.json"], "--out: the folder '/no' of '/no/where.json' does not exist"),
+  ([f"--data={KEPLER}", "--out=fit.txt"], "--out: expected a name ending in .json or .jsonl"),
+  ([f"--data={KEPLER}", "--plot=fit.doc"], "--plot: expected a name ending in .png"),
+  ([f"--data={KEPLER},{ROOT}/examples/boyle.csv", "--out=fit.json"], "--out: results of 2 files need a .jsonl"),
+  ([f"--data={KEPLER},{ROOT}/examples/boyle.csv", "--plot=fit.png"], "--plot: draws one data file, got 2"),
+])
+def test_unusable_arguments_are_one_line_and_code_2(command, tmp_path, monkeypatch, argv, message):
+  monkeypatch.chdir(tmp_path)
+  code, out, err = command(*argv)
+  assert code == 2 and out == "" and err.startswith("error: ") and err.count("\n") == 1 and message in err
+  assert not list(tmp_path.iterdir())
+
+
+def test_an_unusable_table_leaves_nothing_behind(command, tmp_path):
+  (tmp_path / "t.csv").write_text("a,b\n1,1\n2,\n3,9\n4,16\n5,25\n6,36\n")
+  code, _, err = command(f"--data={tmp_path}/t.csv", f"--out={tmp_path}/t.json", f"--plot={tmp_path}/t.png")
+  assert code == 2 and "line 3, column 'b': expected a finite number, got a missing value" in err
+  assert [p.name for p in tmp_path.iterdir()] == ["t.csv"]
+  code, out, err = command(f"--data={tmp_path}/t.csv", "--drop_missing")
+  assert code == 0 and "1 of 6 rows left out" in err and "a**2" in out
+
+
+@pytest.mark.parametrize(("argv", "code", "message"), [
+  (["--help"], 0, "--drop_missing: Leave out rows"),
+  ([f"--data={KEPLER}", "--model=unheard_of"], 2, "unknown model 'unheard_of': expected auto"),
+  (["--dta=x.csv"], 2, "Unknown command line flag 'dta'. Did you mean: data"),
+])
+def test_as_a_process(argv, code, message):
+  done = subprocess.run([sys.executable, "-m", "symformer_jax.infer", *argv], cwd=ROOT, capture_output=True, text=True)
+  assert done.returncode == code and message in (done.stderr if code else done.stdout)
+  assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "examples").glob("*.csv")), ids=lambda p: p.stem)
+def test_examples_are_described(path):
+  from symformer_jax import tables
+
+  table = tables.read_table(str(path))
+  assert len(table.features) == 1 and not table.notes
+  assert f"`{path.name}`" in (ROOT / "examples" / "README.md").read_text()

@@ -1,0 +1,162 @@
+"""The search with a model that proposes fixed formulas: everything but the network is real."""
+
+import dataclasses
+import json
+import pathlib
+
+import numpy as np
+import pytest
+
+from symformer_jax import inference, testing
+from symformer_jax.errors import InputError
+from symformer_jax.language import expression
+
+EXAMPLES = pathlib.Path(__file__).parents[1] / "examples"
+FORMULAS = [
+  "0.7*x0**1.4", "1.3*x0 + 2.2", "0.3*x0**2 + 1.2*x0", "1.5*exp(-0.3*x0) + 1.1", "2.2/(x0 + 1.2)", "1.3/x0",
+  "3.3*(1.1 - exp(-0.5*x0))", "1.7*sin(1.1*x0) + 0.2",
+]
+
+
+@pytest.fixture(scope="module")
+def model():
+  return testing.FixedProposer(FORMULAS)
+
+
+def search(model, x, y, **options):
+  [result] = inference.search(model, [(x, y)], n_samples=64, names=[["x"]], **options)
+  return result
+
+
+def example(name):
+  return np.loadtxt(EXAMPLES / f"{name}.csv", delimiter=",", skiprows=1)
+
+
+def test_kepler_is_found_as_he_wrote_it(model):
+  [result] = inference.search(model, [example("kepler")], n_samples=64, names=[["axis"]])
+  assert result.best.expression == "axis**1.5"
+  assert result.best.latex == "{\\mathrm{axis}}^{1.5}"
+  assert result.best.constants[0].stderr < 1e-3
+
+
+@pytest.mark.parametrize(("name", "b1", "b2"), [("adsorption", 238.94212918, 5.5015643181e-4)])
+def test_certified_constants_are_within_their_errors(model, name, b1, b2):
+  [result] = inference.search(model, [example(name)], n_samples=64)
+  forms = [e for e in result.pareto if "exp" in e.expression]
+  assert forms and forms[0].r2 > 0.9999
+  values = sorted(abs(c.value) for c in forms[0].constants)
+  assert values[0] == pytest.approx(b2, rel=0.06) and values[-1] == pytest.approx(b1, rel=0.06)
+
+
+def test_clean_data_give_exact_constants(model, rng):
+  x = rng.uniform(-3, 3, 60)
+  result = search(model, x, 2.5 * np.sin(1.3 * x) + 0.7)
+  assert result.best.expression == "2.5*sin(1.3*x) + 0.7" and result.best is result.pareto[-1]
+
+
+def test_units_do_not_matter(model, rng):
+  x = rng.uniform(0, 1e-5, 60)
+  result = search(model, x, 3e9 * np.exp(-x / 2e-6) + 4e9)
+  assert result.best.expression == "3000000000*exp(-500000*x) + 4000000000"
+
+
+def test_pure_noise_recommends_a_constant(model, rng):
+  result = search(model, rng.uniform(0, 1, 50), rng.normal(0, 1, 50))
+  assert result.best.complexity == 1
+
+
+def test_front_is_a_front_and_its_figures_are_those_of_its_text(model, rng):
+  x = rng.uniform(0.5, 4, 40)
+  y = 1.2 * x**2 + rng.normal(0, 0.1, 40)
+  result = search(model, x, y)
+  complexities = [e.complexity for e in result.pareto]
+  assert complexities == sorted(set(complexities)) and complexities[0] == 1
+  assert all(a.mse > b.mse for a, b in zip(result.pareto, result.pareto[1:], strict=False))
+  for equation in result.pareto:
+    values = eval(equation.expression, {name: getattr(np, name) for name in ("sqrt", "exp", "log", "sin")}, {"x": x})
+    assert np.mean((values - y) ** 2) == pytest.approx(equation.mse)
+
+
+def test_linear_data_are_found_without_a_linear_proposal(rng):
+  model = testing.FixedProposer(["sin(1.1*x0)"])
+  x = rng.uniform(1900, 2000, 60)
+  result = search(model, x, 3.2 * x - 5000 + rng.normal(0, 1, 60))
+  assert result.best.complexity == 5 and result.best.r2 > 0.999
+
+
+def test_weights_decide_between_two_laws(model):
+  x = np.tile(np.linspace(1, 4, 20), 2)
+  y = np.concatenate([2 * x[:20] ** 2, 5 / x[20:]])
+  [result] = inference.search(model, [(x, y, np.repeat([0.0, 1.0], 20))], n_samples=64, names=[["x"]])
+  assert result.best.expression == "5/x" and result.num_points == 20
+
+
+def test_same_seed_same_answer_in_any_company(model, rng):
+  x = rng.uniform(0.5, 4, 40)
+  data, other = (x, x**1.7 + rng.normal(0, 0.1, 40)), (x, 3 / x)
+  first, second = inference.search(model, [data, other], n_samples=64, seed=3)
+  alone, = inference.search(model, [data], n_samples=64, seed=3)
+  assert second.status == "ok"
+  assert dataclasses.replace(first, seconds=alone.seconds) == alone
+
+
+def test_more_rows_than_the_model_takes(model, rng):
+  x = rng.uniform(0, 10, 20_000)
+  result = search(model, x, 4.2 / (x + 1.3) + rng.normal(0, 0.01, 20_000))
+  assert result.num_points == 20_000
+  [best] = [e for e in result.pareto if e is result.best]
+  values = expression.evaluate(best.node, np.array([[0.0], [8.7]]))
+  np.testing.assert_allclose(values, [4.2 / 1.3, 0.42], rtol=2e-3)
+
+
+def test_operators_are_obeyed(model, rng):
+  x = rng.uniform(0.5, 4, 40)
+  result = search(model, x, 2.5 * np.sin(1.3 * x) + 0.7, operators=["+", "*", "/"])
+  assert {n.token for e in result.pareto for n in expression.walk(e.node) if n.args} <= {"+", "*", "inv"}
+  assert result.counts.valid < result.counts.sampled
+
+
+def test_failed_data_sets_say_why_and_leave_the_others_alone(model):
+  x = np.linspace(1, 2, 9)
+  bad = [(x[:4], x[:4]), (x, np.ones(9)), (x, np.full(9, np.nan)), np.column_stack([x, x, x])]
+  answers = inference.search(model, [*bad, (x, x**2)], n_samples=64)
+  assert [a.status for a in answers] == ["failed"] * 4 + ["ok"]
+  assert [a.message.split(":")[0] for a in answers[:4]] == [
+    "too few points", "the target is constant", "the data hold NaN or infinity; expected finite numbers",
+    "more variables than the model knows"]
+
+
+def test_no_usable_proposal_leaves_the_closed_forms(rng):
+  model = testing.FixedProposer(["ln(-1.5 - x0**2)"])
+  result = search(model, np.linspace(1, 4, 20), rng.normal(size=20))
+  assert result.status == "ok" and "closed-form fits alone" in result.message
+
+
+def test_time_limit_stops_between_rounds(model):
+  x = np.linspace(1, 4, 20)
+  [result] = inference.search(model, [(x, x**2)], n_samples=100_000, max_time=1e-6)
+  assert result.counts.sampled == inference.ROUND_SAMPLES
+
+
+@pytest.mark.parametrize(("options", "message"), [
+  ({"n_samples": 0}, "n_samples: expected a whole number of at least 1, got 0"),
+  ({"top_k": 2.5}, "top_k: expected a whole number"),
+  ({"refine": "sgd"}, "refine: unknown method 'sgd', expected one of lm"),
+  ({"max_time": -1}, "max_time: expected a number of seconds above 0"),
+  ({"operators": ["sine"]}, "operators: unknown operator 'sine', .*; did you mean 'sin'"),
+  ({"names": []}, "names: expected column names for 1 data sets, got 0"),
+])
+def test_unusable_arguments_say_why(model, options, message):
+  with pytest.raises(InputError, match=message):
+    inference.search(model, [(np.arange(9.0), np.arange(9.0) ** 2)], **options)
+
+
+def test_json_has_the_fields_of_the_contract(model):
+  [result] = inference.search(model, [example("kepler")], n_samples=64, names=[["axis"]], seed=7)
+  record = json.loads(json.dumps(result.to_json(data="k.csv", target="period", features=["axis"]), allow_nan=False))
+  assert list(record) == ["data", "target", "features", "n_points", "model", "status", "message", "best", "pareto",
+                          "candidates", "seconds", "seed"]
+  assert {"expression", "latex", "complexity", "r2", "mse", "relative_error", "constants"} <= set(record["best"])
+  assert set(record["candidates"]) == {"sampled", "valid", "distinct", "refined"}
+  assert set(record["seconds"]) == {"compile", "encode", "decode", "refine", "search", "total"}
+  assert record["seed"] == 7 and record["n_points"] == 8 and record["best"] in record["pareto"]

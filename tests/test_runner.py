@@ -1,0 +1,99 @@
+"""Exit codes and one-line messages of every command."""
+
+import os
+import signal
+
+from absl import flags
+import pytest
+
+from symformer_jax import files, runner
+from symformer_jax.errors import InputError
+
+
+@pytest.fixture
+def flag_values():
+  values = flags.FlagValues()
+  flags.DEFINE_integer("samples", 3, "How many.", flag_values=values)
+  flags.DEFINE_string("data", None, "Which file.", flag_values=values)
+  return values
+
+
+@pytest.fixture(autouse=True)
+def restored_signals():
+  handlers = {n: signal.getsignal(n) for n in (signal.SIGTERM, signal.SIGINT)}
+  yield
+  for number, handler in handlers.items():
+    signal.signal(number, handler)
+
+
+def outcome(main, flag_values, *argv):
+  with pytest.raises(SystemExit) as caught:
+    runner.run(main, flag_values=flag_values, argv=["command", *argv])
+  return caught.value.code
+
+
+def test_done_and_codes_of_main(flag_values):
+  assert outcome(lambda argv: None, flag_values, "--samples=5") == 0
+  assert flag_values.samples == 5
+  assert outcome(lambda argv: runner.SOME_FAILED, flag_values) == 1
+
+
+def test_help_lists_flags_with_defaults(flag_values, capsys):
+  assert outcome(lambda argv: 1, flag_values, "--help") == 0
+  out, err = capsys.readouterr()
+  assert "--samples: How many. (default: 3)" in out and "--data: Which file.\n" in out + "\n" and err == ""
+
+
+@pytest.mark.parametrize(("argument", "message"), [
+  ("--sample=3", "Unknown command line flag 'sample'. Did you mean: samples"),
+  ("--samples=many", "flag --samples=many: invalid literal"),
+  ("points.csv", "unexpected argument 'points.csv'"),
+])
+def test_usage_errors_are_one_line_and_code_2(flag_values, capsys, argument, message):
+  assert outcome(lambda argv: 0, flag_values, argument) == 2
+  out, err = capsys.readouterr()
+  assert out == "" and err.startswith("error: ") and err.count("\n") == 1 and message in err
+
+
+def test_foreseen_errors_are_one_line_and_code_2(flag_values, capsys):
+  def main(argv):
+    raise InputError("no\n such file")
+  assert outcome(main, flag_values) == 2
+  assert capsys.readouterr().err == "error: no such file\n"
+
+
+def test_unforeseen_errors_keep_their_traceback(flag_values):
+  def main(argv):
+    raise ZeroDivisionError
+  with pytest.raises(ZeroDivisionError):
+    runner.run(main, flag_values=flag_values, argv=["command"])
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_signals_stop_with_75(flag_values, number):
+  assert outcome(lambda argv: signal.raise_signal(number), flag_values) == 75
+
+
+def test_stop_request_waits_once():
+  stop = runner.StopRequest()
+  assert not stop.is_set()
+  signal.raise_signal(signal.SIGTERM)
+  assert stop.is_set()
+  with pytest.raises(KeyboardInterrupt):
+    signal.raise_signal(signal.SIGTERM)
+
+
+def test_files_are_whole_or_absent(tmp_path):
+  path = tmp_path / "out.json"
+  files.write_text(path, "old")
+  with pytest.raises(RuntimeError), files.replacing(path) as temporary:
+    temporary.write_text("half")
+    raise RuntimeError
+  assert path.read_text() == "old" and os.listdir(tmp_path) == ["out.json"]
+
+
+def test_unwritable_outputs_are_refused_before(tmp_path):
+  with pytest.raises(InputError, match="--out: the folder '.*nowhere' of .* does not exist"):
+    files.check_writable(tmp_path / "nowhere" / "x.json", flag="--out")
+  with pytest.raises(InputError, match="is a folder, expected a file name"):
+    files.check_writable(tmp_path, flag="--out")

@@ -1,0 +1,143 @@
+"""Reading tables: what is accepted, and one clear line for each way a file can be unusable."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from symformer_jax.errors import InputError
+from symformer_jax.tables import TableError, find_files, read_table
+
+ROWS = "".join(f"{i},{i * i}\n" for i in range(1, 8))
+
+
+@pytest.fixture
+def write(tmp_path):
+  def write(text, name="t.csv"):
+    path = tmp_path / name
+    path.write_text(text, encoding="utf-8")
+    return str(path)
+  return write
+
+
+def test_header_names_the_columns(write):
+  table = read_table(write("mass,force\n" + ROWS))
+  assert (table.features, table.target, table.notes) == (("mass",), "force", ())
+  np.testing.assert_array_equal(table.x[:, 0], np.arange(1, 8))
+  np.testing.assert_array_equal(table.y, np.arange(1, 8) ** 2)
+
+
+def test_without_header_columns_get_names(write):
+  table = read_table(write("".join(f"{i},{2 * i},{i * i}\n" for i in range(1, 8))))
+  assert (table.features, table.target) == (("x0", "x1"), "y")
+  assert len(table.y) == 7
+
+
+@pytest.mark.parametrize(("name", "separator"), [("t.tsv", "\t"), ("t.csv", ";"), ("t.csv", ", ")])
+def test_separators(write, name, separator):
+  text = "\n".join(separator.join(row) for row in [("a", "b"), *((str(i), f"{i / 2}") for i in range(6))])
+  assert read_table(write(text, name)).y[-1] == 2.5
+
+
+def test_spreadsheet_marks_quotes_and_blank_lines_do_no_harm(write):
+  text = '\ufeff"a","b"\n\n' + "".join(f'"{i}","{i * i}"\n' for i in range(6)) + "\n\n"
+  table = read_table(write(text))
+  assert table.features == ("a",) and len(table.y) == 6
+
+
+def test_target_and_features_are_chosen_by_name(write):
+  path = write("a,b,c\n" + "".join(f"{i},{i * i},{-i}\n" for i in range(6)))
+  table = read_table(path, target="b", features=["c"])
+  assert (table.features, table.target) == (("c",), "b") and table.x[2, 0] == -2
+
+
+def test_text_columns_are_left_aside_and_said(write):
+  table = read_table(write("planet,a,b\n" + "".join(f"P{i},{i},{i * i}\n" for i in range(6))))
+  assert table.features == ("a",)
+  assert table.notes == ("column 'planet' left aside: it holds no number",)
+
+
+def test_names_become_identifiers_and_it_is_said(write):
+  table = read_table(write("axis (AU),exp,2nd,lambda\n" + "".join(f"{i},{i},{i},{i * i}\n" for i in range(6))))
+  assert (*table.features, table.target) == ("axis_AU", "exp_", "x2nd", "lambda_")
+  assert "column 'axis (AU)' is called axis_AU in formulas" in table.notes
+
+
+def test_npz_and_parquet(tmp_path):
+  x, y = np.arange(12.0).reshape(6, 2), np.arange(6.0) ** 2
+  np.savez(tmp_path / "t.npz", y=y, x=x)
+  table = read_table(str(tmp_path / "t.npz"))
+  assert (table.features, table.target) == (("x0", "x1"), "y")
+  np.testing.assert_array_equal(table.x, x)
+  (tmp_path / "t.parquet").write_bytes(b"no table")
+  with pytest.raises(TableError, match="needs pyarrow|cannot be read as parquet"):
+    read_table(str(tmp_path / "t.parquet"))
+
+
+def test_pickles_are_refused(tmp_path):
+  np.savez(tmp_path / "t.npz", x=np.array([{"a": 1}] * 6, dtype=object))
+  with pytest.raises(TableError, match="cannot be read as npz of plain arrays"):
+    read_table(str(tmp_path / "t.npz"))
+
+
+def test_dropped_rows_are_counted(write):
+  table = read_table(write("a,b\n1,1\n2,\n3,x\n" + ROWS), drop_missing=True)
+  assert len(table.y) == 8 and table.notes == ("2 of 10 rows left out: no finite number in a used column",)
+
+
+@pytest.mark.parametrize(("text", "message"), [
+  ("", "the file is empty"),
+  ("a,b\n", "the table has no rows"),
+  ("a,b\nu,v\nw,z\n", "no numeric column: none of 'a', 'b' holds a number"),
+  ("a,b\n1,1\n2,\n3,9\n" + ROWS, r"line 3, column 'b': expected a finite number, got a missing value; --drop_missing"),
+  ("a,b\n1,1\n\n2,abc\n" + ROWS, r"line 4, column 'b': expected a finite number, got 'abc'"),
+  ("a,b\n1,1\n2,inf\n3,-inf\n" + ROWS, r"line 3, .* got 'inf' \(and 1 more such rows\)"),
+  ("a,b\n1,1\n2,4\n", "too few points: expected at least 5 rows, got 2"),
+  ("a,b\n" + "1,7\n2,7\n3,7\n4,7\n5,7\n", "the target 'b' is constant: every value is 7"),
+  ("a,a\n" + ROWS, "two columns are called 'a'"),
+  ("b\n1\n2\n3\n4\n5\n", "no column left to explain 'b'"),
+  ("a,b\n1,2,3\n" + ROWS, "cannot be read as a table: .*Expected 2 fields in line 2, saw 3"),
+])
+def test_unusable_tables_say_why(write, text, message):
+  path = write(text)
+  with pytest.raises(TableError, match=message) as caught:
+    read_table(path)
+  assert str(caught.value).startswith(path + ": ") and "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("options", "message"), [
+  ({"target": "z"}, "--target: no column 'z', expected one of 'a', 'b'"),
+  ({"features": ["q"]}, "--features: no column 'q'"),
+  ({"features": ["b"]}, "'b' is both the target and a feature"),
+  ({"features": ["a", "a"]}, "a column is named twice"),
+])
+def test_unusable_choices_say_why(write, options, message):
+  with pytest.raises(TableError, match=message):
+    read_table(write("a,b\n" + ROWS), **options)
+
+
+def test_unusable_paths_say_why(tmp_path, write):
+  with pytest.raises(TableError, match="no such file"):
+    read_table(str(tmp_path / "no.csv"))
+  with pytest.raises(TableError, match="is a folder"):
+    read_table(str(tmp_path))
+  with pytest.raises(TableError, match="unknown kind of file '.xls', expected one of .csv"):
+    read_table(write("a", "t.xls"))
+  (tmp_path / "binary.csv").write_bytes(b"\xff\xfe\x00")
+  with pytest.raises(TableError, match="is no UTF-8 text"):
+    read_table(str(tmp_path / "binary.csv"))
+
+
+def test_globs_find_files_once_in_order(tmp_path, write):
+  b, a = write("x", "b.csv"), write("x", "a.csv")
+  assert find_files([str(tmp_path / "*.csv"), b]) == [a, b]
+  with pytest.raises(InputError, match=r"no file matches '.*\*\.tsv'"):
+    find_files([str(tmp_path / "*.tsv")])
+  with pytest.raises(InputError, match="no such file: 'nothing.csv'"):
+    find_files(["nothing.csv"])
+
+
+def test_read_as_pandas_reads(write, rng):
+  frame = pd.DataFrame(rng.normal(size=(50, 3)), columns=["a", "b", "c"])
+  path = write(frame.to_csv(index=False))
+  table = read_table(path)
+  np.testing.assert_array_equal(np.column_stack([table.x, table.y]), frame.to_numpy())
