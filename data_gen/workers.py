@@ -5,8 +5,9 @@ hangs in C code, or dies, is killed and replaced: that costs the one candidate i
 again without it. Chunks start with SymPy's cache empty, so that an outcome does not depend on who made what before.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 import contextlib
+import functools
 import multiprocessing
 from multiprocessing import connection
 import os
@@ -77,7 +78,6 @@ class _Worker:
 def _serve(pipe, progress, generator: Generator) -> None:
   """A worker's life: make chunks until the pipe closes."""
   signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group: the parent decides
-  signal.signal(signal.SIGVTALRM, _raise_time_limit)
   _limit_memory()
   with contextlib.suppress(EOFError, BrokenPipeError):
     while True:
@@ -108,15 +108,17 @@ def make_chunk(generator: Generator, task: _Task, progress) -> list[Outcome]:
       continue
     progress[0] = index
     progress[1] += 1
-    outcomes.append(_make_one(generator, index))
+    outcomes.append(call_with_limit(functools.partial(generator.make, index), generator.config.time_limit_s))
   return outcomes
 
 
-def _make_one(generator: Generator, index: int) -> Outcome:
+def call_with_limit(make: Callable[[], Outcome], limit_s: float) -> Outcome:
+  """What `make` returns, or the rule by which it failed: `timeout` (CPU seconds), `memory`, `error_...`."""
+  signal.signal(signal.SIGVTALRM, _raise_time_limit)
   try:
-    signal.setitimer(signal.ITIMER_VIRTUAL, generator.config.time_limit_s)
+    signal.setitimer(signal.ITIMER_VIRTUAL, limit_s)
     try:
-      return generator.make(index)
+      return make()
     finally:
       signal.setitimer(signal.ITIMER_VIRTUAL, 0)
   except _TimeLimitError:
