@@ -60,30 +60,31 @@ def _exact(value: float) -> Number:
 
 def _tidy(value: Number) -> Number:
   """A Fraction that is whole becomes an int; one of long numbers a float, which is as exact as anything needs to be."""
-  if isinstance(value, Fraction):
+  kind = type(value)  # isinstance is slow for Fraction, an abstract base class, and this is the innermost call
+  if kind is int:
+    return value if -(10**12) < value < 10**12 else float(value)
+  if kind is Fraction:
     if value.denominator == 1:
-      return value.numerator
+      return _tidy(value.numerator)
     return value if value.denominator < 10**9 and abs(value.numerator) < 10**12 else float(value)
-  if isinstance(value, int):
-    return value if abs(value) < 10**12 else float(value)
   if not math.isfinite(value):
     raise _UndefinedError
   return value
 
 
 def _number_power(base: Number, exponent: Number) -> Number:
-  if isinstance(exponent, int) and not isinstance(base, float) and abs(exponent) <= 40:
+  if type(exponent) is int and type(base) is not float and abs(exponent) <= 40:
     return _tidy(Fraction(base) ** exponent if exponent < 0 else base**exponent)
   value = float(base) ** float(exponent)
   if isinstance(value, complex):
     raise _UndefinedError
   root = round(value) if abs(value) < 1e6 else 0
-  is_exact_root = not isinstance(base, float) and root and float(exponent) == 0.5 and root * root == base
+  is_exact_root = type(base) is not float and root and float(exponent) == 0.5 and root * root == base
   return root if is_exact_root else _tidy(value)
 
 
 def _is_integer(value: Number) -> bool:
-  return isinstance(value, int) or value == int(value)
+  return type(value) is int or value == int(value)
 
 
 # --- sums ----------------------------------------------------------------------------------------------------------
@@ -118,6 +119,8 @@ def _add_into(total: Sum, terms: Sum) -> None:
 
 
 def _scale(total: Sum, factor: Number) -> Sum:
+  if type(factor) is int and factor == 1:
+    return total
   return {monomial: _tidy(coefficient * factor) for monomial, coefficient in total.items()}
 
 
@@ -251,7 +254,7 @@ def _divide(total: Sum, divisor: Number) -> Sum:
 def _common_divisor(values: Iterable[Number]) -> Number:
   """The content of exact coefficients (gcd of numerators over lcm of denominators); 1 when one is inexact."""
   values = list(values)
-  if any(isinstance(value, float) for value in values):
+  if any(type(value) is float for value in values):
     return 1
   fractions = [Fraction(value) for value in values]
   return _tidy(Fraction(math.gcd(*(f.numerator for f in fractions)), math.lcm(*(f.denominator for f in fractions))))
@@ -282,7 +285,7 @@ def _power(base: Sum, exponent: Sum) -> Sum:
     return base
   if len(base) > 1 and len(exponent) > 1:
     return _atom(Node("pow", (_render(base), _render(exponent))))
-  if isinstance(base_value, Fraction) and base_value.numerator == 1:
+  if type(base_value) is Fraction and base_value.numerator == 1:
     base, exponent = _constant(base_value.denominator), _scale(exponent, -1)
   total: Sum = {_ONE: 1}
   for monomial, coefficient in exponent.items():
@@ -302,8 +305,8 @@ def _numeric_power(base: Sum, exponent: Number) -> Sum:
   if value is not None:
     return _constant(_number_power(value, exponent))
   if len(base) == 1:
-    return _term_power(base, exponent) if isinstance(exponent, int) else _broken_power(base, exponent)
-  if not isinstance(exponent, int):
+    return _term_power(base, exponent) if type(exponent) is int else _broken_power(base, exponent)
+  if type(exponent) is not int:
     return _atom(_render(base), exponent)
   if exponent > 0:
     try:
@@ -489,7 +492,7 @@ def _join_denominator(exponents: dict[Node, Number], coefficient: Number) -> tup
   if not sums:
     return exponents, coefficient
   below = {base: -e for base, e in exponents.items() if e < 0}
-  divisor = coefficient.denominator if isinstance(coefficient, Fraction) else 1
+  divisor = coefficient.denominator if type(coefficient) is Fraction else 1
   if len(below) == 1 and below[sums[0]] == 1 and divisor == 1:
     return exponents, coefficient
   try:
