@@ -53,10 +53,14 @@ def constant_values(ids: jax.Array, mantissas: jax.Array, vocab: vocabulary_lib.
   Args:
     ids: tokens [..., L]; mantissas: c_m (or raw values in the base encoding) [..., L], read at constant tokens.
   Returns:
-    values [..., L]: c_m * 10**c_e at constants, 0 elsewhere.
+    values [..., L]: c_m * 10**c_e at constants, 0 elsewhere; whole numbers come out whole.
   """
   scale = jnp.asarray(np.asarray(vocab.constant_scale), mantissas.dtype)[ids]
-  return jnp.where(scale != 0, mantissas * scale, 0)
+  values = jnp.where(scale != 0, mantissas * scale, 0)
+  # 0.15f * 100 is not 15 in float32, and x ** 15.000001 is NaN for x < 0. The gradient passes as if unrounded.
+  nearest = jnp.round(values)
+  is_whole = jnp.abs(values - nearest) <= 2 * jnp.finfo(values.dtype).eps * jnp.abs(values)
+  return values + jax.lax.stop_gradient(jnp.where(is_whole, nearest - values, 0))
 
 
 class Program(NamedTuple):

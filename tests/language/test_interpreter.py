@@ -216,3 +216,17 @@ def test_constant_values_join_mantissa_and_exponent():
   ids = jnp.asarray([VOCAB.ids["C3"], VOCAB.ids["C-2"], VOCAB.ids["x0"]])
   np.testing.assert_allclose(
     interpreter.constant_values(ids, jnp.asarray([0.25, -0.5, 0.9]), VOCAB), [250.0, -0.005, 0.0], rtol=1e-6)
+
+
+def test_whole_exponents_stay_whole_in_float32():
+  """x ** n for x < 0 is NaN when n is off by one unit in the last place."""
+  vocab = Vocabulary(1)
+  for n in range(6, 1000):
+    ids, mantissas = expression.encode(number(n), vocab)
+    value = interpreter.constant_values(jnp.array(ids), jnp.array(mantissas, jnp.float32), vocab)
+    assert float(value[0]) == n
+  # What is not whole is left alone, and the slope is that of the product.
+  ids, mantissas = jnp.array([vocab.ids["C1"]]), jnp.array([0.60001], jnp.float32)
+  assert float(interpreter.constant_values(ids, mantissas, vocab)[0]) == pytest.approx(6.0001, abs=1e-6)
+  slope = jax.grad(lambda m: interpreter.constant_values(ids, m, vocab)[0])(jnp.array([0.6], jnp.float32))
+  assert float(slope[0]) == 10
