@@ -11,6 +11,8 @@ import numpy as np
 MIN_EXPONENT, MAX_EXPONENT = -10, 10
 SMALLEST_CONSTANT, LARGEST_CONSTANT = 1e-10, 1e10
 MIN_INTEGER, MAX_INTEGER = -5, 5
+# Float leaves of random trees lie within this of 0 (SymFormer, table of leaf values).
+MAX_LEAF = 5.0
 
 
 def power_of_ten(exponent: int) -> float:
@@ -54,4 +56,4 @@ def is_small_integer(value: float) -> bool:
 
 def sample_constants(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
   """Draws constants as the generator's float leaves are drawn: uniform in [-5, 5] (leaf values)."""
-  return rng.uniform(-5.0, 5.0, shape)
+  return rng.uniform(-MAX_LEAF, MAX_LEAF, shape)

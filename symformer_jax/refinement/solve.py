@@ -141,7 +141,7 @@ def _fit_one(program, x, y, weights, num_tokens, *, method, max_steps, num_slots
   problem = problem_lib.make_problem(program, x, y, weights, num_slots=num_slots, num_tokens=num_tokens)
   solver = METHODS["lm" if method == "none" else method]
   # The first step only looks at the start.
-  limit = jnp.where(jnp.any(problem.is_used), max_steps, 1)
+  limit = jnp.where(jnp.any(problem.is_used), 1 if method == "none" else max_steps, 1)
 
   def body(carry):
     state = solver.step(problem, carry[0])
