@@ -170,9 +170,10 @@ def _print(answer: _Answer) -> None:
     print(f"note: {answer.path}: {note}", file=sys.stderr)
   result = answer.result
   title = f"{pathlib.Path(answer.path).name}: {answer.table.target}, {result.num_points} points, model {result.model}"
-  rows = [_cells(equation, is_best=equation is result.best) for equation in result.pareto]
+  is_terminal = sys.stdout.isatty()
+  rows = [_cells(e, is_best=e is result.best, is_shortened=not is_terminal) for e in result.pareto]
   header = ("", answer.table.target + " =", "complexity", "R2", "RMSE")
-  if sys.stdout.isatty():
+  if is_terminal:
     _print_rich(title, header, rows)
   else:
     _print_plain(title, header, rows)
@@ -184,9 +185,15 @@ def _print(answer: _Answer) -> None:
         f"{seconds.total:.1f} s, of which compiling {seconds.compile:.1f} s")
 
 
-def _cells(equation: Equation, *, is_best: bool) -> tuple[str, ...]:
-  r2 = "" if equation.r2 is None else _format_r2(equation.r2)
-  return "->" if is_best else "", equation.expression, str(equation.complexity), r2, f"{equation.rmse:.4g}"
+# Longer formulas are cut in plain tables, which cannot fold them; the JSON and the last line have them whole.
+_MAX_WIDTH = 72
+
+
+def _cells(equation: Equation, *, is_best: bool, is_shortened: bool) -> tuple[str, ...]:
+  text, r2 = equation.expression, "" if equation.r2 is None else _format_r2(equation.r2)
+  if is_shortened and len(text) > _MAX_WIDTH:
+    text = text[: _MAX_WIDTH - 4] + " ..."
+  return "->" if is_best else "", text, str(equation.complexity), r2, f"{equation.rmse:.4g}"
 
 
 def _format_r2(r2: float) -> str:

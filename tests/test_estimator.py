@@ -25,15 +25,17 @@ def test_contract_of_scikit_learn(estimator, check):
 
 
 # The checks that fit more columns than a univariate model knows; the error says so.
-MORE_THAN_ONE_COLUMN = """
-  fit_score_takes_y estimators_overwrite_params dont_overwrite_parameters estimators_fit_returns_self
-  readonly_memmap_input n_features_in_after_fitting positive_only_tag_during_fit estimators_dtypes
-  sample_weights_pandas_series sample_weights_not_an_array sample_weights_list sample_weights_shape
-  sample_weights_not_overwritten sample_weight_equivalence_on_dense_data dtype_object pipeline_consistency
-  estimators_nan_inf estimators_pickle f_contiguous_array_estimator regressors_train regressor_data_not_an_array
-  regressors_no_decision_function supervised_y_2d regressors_int methods_sample_order_invariance
-  methods_subset_invariance dict_unchanged fit_idempotent fit_check_is_fitted n_features_in fit2d_predict1d
-""".split()
+MORE_THAN_ONE_COLUMN = [
+  "fit_score_takes_y", "estimators_overwrite_params", "dont_overwrite_parameters",
+  "estimators_fit_returns_self", "readonly_memmap_input", "n_features_in_after_fitting",
+  "positive_only_tag_during_fit", "estimators_dtypes", "sample_weights_pandas_series",
+  "sample_weights_not_an_array", "sample_weights_list", "sample_weights_shape",
+  "sample_weights_not_overwritten", "sample_weight_equivalence_on_dense_data", "dtype_object",
+  "pipeline_consistency", "estimators_nan_inf", "estimators_pickle", "f_contiguous_array_estimator",
+  "regressors_train", "regressor_data_not_an_array", "regressors_no_decision_function", "supervised_y_2d",
+  "regressors_int", "methods_sample_order_invariance", "methods_subset_invariance", "dict_unchanged",
+  "fit_idempotent", "fit_check_is_fitted", "n_features_in", "fit2d_predict1d",
+]
 
 
 def more_columns(estimator):

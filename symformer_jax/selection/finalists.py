@@ -21,6 +21,8 @@ FIT_ROWS, MAX_ROWS = 256, 4096
 # One compiled shape: finalists are few, and padding is cheap (a program `0` takes one step).
 NUM_PROGRAMS = 128
 MAX_TOKENS = 64
+# A longer formula must fit better by this share: less is within what rounding constants costs.
+MIN_GAIN = 0.01
 # Formulas that get a variant with simple constants, and that are judged on all rows.
 NUM_CHOSEN = 24
 # More steps than in the search: few formulas, and now every digit counts.
@@ -122,7 +124,8 @@ class _Judge:
 
   def front(self, finalists: Sequence[_Finalist], costs: Sequence[float]) -> list[int]:
     return front.pareto_indices(
-      [f.complexity for f in finalists], [f.scores.mse for f in finalists], floor=self.floor, costs=costs)
+      [f.complexity for f in finalists], [f.scores.mse for f in finalists], floor=self.floor, costs=costs,
+      min_gain=MIN_GAIN)
 
   def chosen(self, nodes: Sequence[Node], *, is_rounded: bool) -> list[Node]:
     """The front, and the cheapest by description length."""

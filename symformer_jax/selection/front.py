@@ -5,7 +5,8 @@ import math
 
 
 def pareto_indices(
-  complexities: Sequence[int], errors: Sequence[float], *, floor: float = 0.0, costs: Sequence[float] | None = None
+  complexities: Sequence[int], errors: Sequence[float], *, floor: float = 0.0, costs: Sequence[float] | None = None,
+  min_gain: float = 0.0,
 ) -> list[int]:
   """Indices of the front, from simple to accurate.
 
@@ -16,6 +17,7 @@ def pareto_indices(
       fits the simplest stays alone.
     costs: what decides among those of one complexity that are better than all simpler ones, the lowest wins;
       default: the error.
+    min_gain: share by which the error must fall at each step of the front.
   Returns:
     Indices with strictly rising complexity and strictly falling max(error, floor).
   """
@@ -26,7 +28,7 @@ def pareto_indices(
   front: list[int] = []
   best = math.inf
   for _, indices in sorted(by_complexity.items()):
-    better = [i for i in indices if max(errors[i], floor) < best]  # never NaN
+    better = [i for i in indices if max(errors[i], floor) < best * (1 - min_gain)]  # never NaN
     if better:
       front.append(min(better, key=lambda i: costs[i]))
       best = max(errors[front[-1]], floor)

@@ -271,8 +271,9 @@ def round_constants(node: Node, x: np.ndarray, y: np.ndarray, weights: np.ndarra
     covariance = local.covariance()
     free = np.flatnonzero(local.is_free)
     variances = np.diag(covariance)
-    if not np.all(np.isfinite(variances)):  # undetermined: no digit is known to be idle
-      return node
+    if not np.all(np.isfinite(variances)):  # undetermined together: what a digit costs is found by trying
+      _round_one_by_one(local, before + room**2 * noise)
+      break
     row = int(np.argmin(np.sqrt(variances) / np.maximum(np.abs(local.theta[free]), 1e-300)))
     # The noise stays that of the fit: fixing constants must not lend the next one more room.
     stderr = math.sqrt(max(variances[row], 0.0) * noise / local.noise)
@@ -281,6 +282,17 @@ def round_constants(node: Node, x: np.ndarray, y: np.ndarray, weights: np.ndarra
   # Far from quadratic, the prediction of what rounding costs may be wrong: then keep all digits.
   is_harmless = local.sum_of_squares <= before + len(local.theta) * noise
   return replace_values(node, local.theta.tolist()) if is_harmless else node
+
+
+def _round_one_by_one(local: _Local, allowed: float) -> None:
+  """Rounds each constant alone, as far as the squared error stays within `allowed`."""
+  for i in np.flatnonzero(local.is_free):
+    for digits in range(1, MAX_DIGITS + 1):
+      theta = local.theta.copy()
+      theta[i] = _digits(theta[i], digits)
+      if local.loss(theta) <= allowed:
+        local.theta = theta
+        break
 
 
 def count_digits(node: Node) -> int:

@@ -34,11 +34,24 @@ def tidy(node: Node) -> Node:
     return _tidy_product(flatten(node, "*"))
   if node.token == "neg":
     return _tidy_product([node.args[0], number(-1)]) if node.args[0].token == "*" else negate(node.args[0])
-  if node.token == "inv" and node.args[0].token == "inv":
-    return node.args[0].args[0]
+  if node.token == "inv":
+    return _tidy_inverse(node)
   if node.token == "pow" and node.args[1].is_number:
-    exponent = node.args[1].value
-    return number(1) if exponent == 0 else power(*node.args)
+    base, exponent = node.args[0], node.args[1].value
+    if base.token == "inv":
+      base, exponent = base.args[0], -exponent
+    return number(1) if exponent == 0 else power(base, number(exponent))
+  return node
+
+
+def _tidy_inverse(node: Node) -> Node:
+  """1/(1/a) -> a, and 1/(c*a) -> (1/c)/a: the constant of a law is read above the line."""
+  inner = node.args[0]
+  if inner.token == "inv":
+    return inner.args[0]
+  factors = flatten(inner, "*")
+  if len(factors) > 1 and factors[-1].is_number and math.isfinite(1 / factors[-1].value):
+    return _tidy_product([Node("inv", (chain("*", factors[:-1]),)), number(1 / factors[-1].value)])
   return node
 
 

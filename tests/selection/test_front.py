@@ -27,3 +27,7 @@ def test_of_exact_fits_the_simplest_stays():
 def test_costs_decide_within_a_complexity_among_improvements():
   # The cheapest of complexity 5 is no better than complexity 3: it must not hide the one that is.
   assert pareto_indices([3, 5, 5, 5], [1.0, 1.5, 0.5, 0.4], costs=[0, 0, 1, 2]) == [0, 2]
+
+
+def test_a_gain_within_rounding_is_none():
+  assert pareto_indices([3, 4, 5], [1.0, 0.995, 0.98], min_gain=0.01) == [0, 2]

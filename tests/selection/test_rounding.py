@@ -86,6 +86,15 @@ def test_redundant_constants_become_one(text, num_redundant, rng):
   assert after <= before * (1 + 1e-6)
 
 
+def test_undetermined_constants_lose_their_idle_digits_too(rng):
+  x = rng.uniform(0.5, 4, (30, 1))
+  node = parser.parse("1.23456789*exp(0.7123456789*x + 0.4123456789)")
+  y = scoring.evaluate(node, x) + rng.normal(0, 0.1, 30)
+  rounded = rounding.round_constants(node, x, y, np.ones(30))
+  before, after = (np.sum((scoring.evaluate(n, x) - y) ** 2) for n in (node, rounded))
+  assert rounding.count_digits(rounded) < 20 and after <= before * (1 + 0.02 / 27)
+
+
 def test_refit_reaches_the_least_squares_optimum(power_law):
   node, _, x, y, weights = power_law
   off = rounding.replace_values(node, [v * 1.003 for v in rounding.fitted_values(node)])
