@@ -1,10 +1,15 @@
 """Test-wide settings: eight CPU devices, strict shapes, warnings as errors, fixed seeds."""
 
 import os
+import shutil
+import tempfile
 
 # Before the first import of jax: the sharding tests need several devices, and no test an accelerator.
 os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + " --xla_force_host_platform_device_count=8"
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
+# Many tests and the processes they start compile the same steps: once a run is enough.
+os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", tempfile.mkdtemp(prefix="symformer-test-cache-"))
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.3")
 # Figures are drawn to files; a display may not exist.
 os.environ.setdefault("MPLBACKEND", "Agg")
 
@@ -35,6 +40,12 @@ def pytest_configure(config):
   config.addinivalue_line("filterwarnings", "error")
   for line in ALLOWED_WARNINGS:
     config.addinivalue_line("filterwarnings", line)
+
+
+def pytest_unconfigure(config):
+  del config
+  if "symformer-test-cache-" in os.environ["JAX_COMPILATION_CACHE_DIR"]:
+    shutil.rmtree(os.environ["JAX_COMPILATION_CACHE_DIR"], ignore_errors=True)
 
 
 @pytest.fixture(autouse=True)
