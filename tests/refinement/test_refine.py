@@ -24,7 +24,7 @@ def check_certified(name, start):
 @pytest.mark.parametrize("name", [name for name in FITS if name != "Thurber"])
 def test_certified_fits(name, start):
   if (name, start) == ("MGH10", 0):
-    pytest.skip("the far start is a plateau on which the formula does not depend on its constants")
+    pytest.skip("known miss: 3000 evaluations creep down a curved valley (docs/results/refinement.md)")
   check_certified(name, start)
 
 
