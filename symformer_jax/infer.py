@@ -74,6 +74,8 @@ def main(argv: list[str]) -> int:
     files.write_text(_OUT.value, "".join(answer.to_json() + "\n" for answer in answers))
   if _PLOT.value:
     _draw(answers[0])
+  if len(answers) == 1:  # many are printed as they come
+    _print(answers[0])
   return runner.SOME_FAILED if any(a.result.status == FAILED for a in answers) else runner.DONE
 
 
@@ -105,7 +107,6 @@ def _answer_one(path: str) -> _Answer:
   answer = _search(table, _resolve_model(table))
   if answer.result.status == FAILED:
     raise InputError(f"{path}: {answer.result.message}")
-  _print(answer)
   return answer
 
 

@@ -5,6 +5,7 @@ nobody foresaw keep their traceback.
 """
 
 from collections.abc import Callable, Sequence
+import os
 import signal
 import sys
 from typing import Any, NoReturn
@@ -41,7 +42,7 @@ class StopRequest:
 
 def run(
   main: Callable[[list[str]], int | None], *, flag_values: flags.FlagValues = flags.FLAGS,
-  argv: Sequence[str] | None = None,
+  argv: Sequence[str] | None = None, takes_arguments: bool = False,
 ) -> NoReturn:
   """Parses flags, calls `main(rest of argv)` and exits: 0 done, 1 some failed, 2 unusable, 75 stopped.
 
@@ -49,19 +50,20 @@ def run(
     main: returns an exit code; None is 0. Raises `SymFormerError` for what a user can mend.
     flag_values: where the command's flags are defined.
     argv: default `sys.argv`.
+    takes_arguments: whether `main` reads arguments that are no flags.
   """
   argv = list(sys.argv if argv is None else argv)
-  sys.exit(_outcome(main, flag_values, argv))
+  sys.exit(_outcome(main, flag_values, argv, takes_arguments))
 
 
-def _outcome(main, flag_values: flags.FlagValues, argv: list[str]) -> int:
+def _outcome(main, flag_values: flags.FlagValues, argv: list[str], takes_arguments: bool) -> int:
   signal.signal(signal.SIGTERM, _interrupt)
   try:
     if _HELP & set(argv[1:]):
       print(_help(main, flag_values))
       return DONE
     rest = _parse(flag_values, argv)
-    if len(rest) > 1:
+    if len(rest) > 1 and not takes_arguments:
       return _fail(f"unexpected argument {rest[1]!r}: expected flags only, see --help")
     return main(rest) or DONE
   except flags.Error as error:
@@ -71,6 +73,10 @@ def _outcome(main, flag_values: flags.FlagValues, argv: list[str]) -> int:
   except KeyboardInterrupt:
     print("stopped", file=sys.stderr)
     return STOPPED
+  except BrokenPipeError:
+    # The reader of our output, such as `head`, has left; nothing more may be written, not even at exit.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return SOME_FAILED
 
 
 def _interrupt(*_: object) -> None:

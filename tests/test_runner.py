@@ -1,7 +1,10 @@
 """Exit codes and one-line messages of every command."""
 
 import os
+import pathlib
 import signal
+import subprocess
+import sys
 
 from absl import flags
 import pytest
@@ -72,6 +75,16 @@ def test_unforeseen_errors_keep_their_traceback(flag_values):
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_signals_stop_with_75(flag_values, number):
   assert outcome(lambda argv: signal.raise_signal(number), flag_values) == 75
+
+
+def test_a_reader_that_leaves_is_no_error():
+  code = ("from symformer_jax import runner\n"
+          "def main(argv):\n"
+          "  while True: print('row')\n"
+          "runner.run(main)")
+  done = subprocess.run(f'{sys.executable} -c "$CODE" | head -1', shell=True, capture_output=True, text=True,
+                        env={**os.environ, "CODE": code}, cwd=pathlib.Path(__file__).parents[1])
+  assert done.stdout == "row\n" and done.stderr == ""
 
 
 def test_stop_request_waits_once():
