@@ -1,31 +1,29 @@
-"""The command that measures the three settings: rate per core, and agreement with `expand(simplify(...))`.
+"""What generation costs: rate of the three settings per core, agreement with `expand(simplify(...))`, scaling.
 
-python -m data_gen.benchmark --config=configs/data/univariate.py --trees=1000
+All rates are per second of CPU time, so that they hold on a machine that others use as well.
+The command is `python -m launch.benchmark --what=generate`.
 """
 
 from collections import Counter
-import sys
+from pathlib import Path
+import tempfile
 import time
 
-from absl import app, flags
 import numpy as np
 
 from data_gen import exclusion, simplify
-from data_gen.candidates import Generator
+from data_gen.candidates import Equation, Generator
 from data_gen.config import SIMPLIFIERS, GeneratorConfig
-from data_gen.generate import load_config
-from data_gen.workers import call_with_limit
-from symformer_jax.errors import InputError, SymFormerError
+from data_gen.workers import CHUNK_CANDIDATES, Pool, call_with_limit
+from data_gen.writer import Plan, Writer
 from symformer_jax.language import expression
 
-_TREES = flags.DEFINE_integer("trees", 1000, "Fresh trees to compare on.")
 
-
-def measure(config: GeneratorConfig, num_trees: int, *, seed: int) -> dict[str, dict[str, float]]:
+def measure_agreement(config: GeneratorConfig, num_trees: int, *, seed: int) -> dict[str, dict[str, float]]:
   """Simplifies the same trees in every setting.
 
-  Trees are those that pass the numeric tests and that `simplify` brings under the longest length. CPU seconds are
-  those of the process; the rate counts the drawing and testing of the raw trees, but not the final tests.
+  Trees are those that pass the numeric tests and that `simplify` brings under the longest length. The rate counts
+  the drawing and testing of the raw trees, but not the final tests.
   Returns:
     By setting: `agreement` with `simplify` (token strings, 0 ... 1), `equations_per_s` of one core, `tokens` (mean).
   """
@@ -72,20 +70,41 @@ def _tokens(tree: expression.Node, setting: str, generator: Generator) -> list[i
   return ids if isinstance(ids, list) else []
 
 
-def main(argv: list[str]) -> int:
-  try:
-    if len(argv) > 1:
-      raise InputError(f"unexpected argument {argv[1]!r}: all arguments are flags, see --help")
-    if flags.FLAGS.config is None:
-      raise InputError("--config is required")
-    result = measure(load_config(flags.FLAGS.config, {}), _TREES.value, seed=flags.FLAGS.seed)
-  except SymFormerError as error:
-    print(f"error: {error}", file=sys.stderr)
-    return 2
-  for setting, figures in result.items():
-    print(setting, "  ".join(f"{name} {value:.4g}" for name, value in figures.items()))
-  return 0
+def measure_scaling(config: GeneratorConfig, num_workers: int, num_candidates: int, *, seed: int) -> dict[str, float]:
+  """Runs the pool and the writer over `num_candidates`, all tests included, after every worker's first chunk.
+
+  Returns:
+    `accepted` (share of the candidates), `equations_per_cpu_s` of the workers' CPU time, `equations_per_s` of wall
+    time, `cores` the workers had of the machine, `writer_ms` of this process for each accepted equation (what
+    cannot be shared out: its inverse bounds the rate of any number of workers), `bytes` on disk for each.
+  """
+  with tempfile.TemporaryDirectory() as folder, \
+       Pool(Generator(config, seed, exclusion.read_problems(None, config)), num_workers, skip={}) as pool:
+    num_first = num_workers * CHUNK_CANDIDATES
+    writer = Writer(Plan(Path(folder), 0, num_candidates, config.shard_equations), {}, info={})
+    writer.resume()
+    for _ in pool.outcomes(0, num_first):
+      pass
+    begin = time.perf_counter(), time.process_time(), _cpu_seconds(pool.process_ids)
+    made = []
+    for index, outcome in pool.outcomes(num_first, num_first + num_candidates):
+      writer.add(index, outcome)
+      made += [outcome] if isinstance(outcome, Equation) else []
+    wall_s, own_s, workers_s = (
+      now - then for now, then in
+      zip((time.perf_counter(), time.process_time(), _cpu_seconds(pool.process_ids)), begin, strict=True)
+    )
+  num_bytes = np.mean([len(e.ids) + 1 + 4 * np.count_nonzero(np.frombuffer(e.constants, np.float32)) + 4 * e.domain.size
+                       for e in made])
+  return {
+    "workers": num_workers, "candidates": sum(writer.counts.values()),
+    "accepted": writer.num_accepted / sum(writer.counts.values()),
+    "equations_per_cpu_s": writer.num_accepted / workers_s, "equations_per_s": writer.num_accepted / wall_s,
+    "cores": workers_s / wall_s, "writer_ms": 1e3 * own_s / writer.num_accepted, "bytes": float(num_bytes),
+  }
 
 
-if __name__ == "__main__":
-  app.run(main)
+def _cpu_seconds(process_ids: list[int]) -> float:
+  """CPU time of running processes; the first figure of Linux's schedstat is in nanoseconds."""
+  paths = [Path(f"/proc/{process_id}/schedstat") for process_id in process_ids]
+  return sum(int(path.read_text(encoding="ascii").split()[0]) for path in paths) / 1e9

@@ -44,13 +44,23 @@ def hash_skeleton(ids: Sequence[int], vocab: Vocabulary) -> int:
   return int.from_bytes(hashlib.blake2b(alike, digest_size=8).digest(), "little")
 
 
+def read_tree(ids: Sequence[int], mantissas: np.ndarray, vocab: Vocabulary) -> Node:
+  """The tree of a stored equation: ids [L], mantissas [L], float32, 0 where there is none.
+
+  Constants are read to the 7 digits that float32 holds: x**6 must not become x**6.0000002.
+  """
+  scale = vocab.constant_scale
+  pairs = zip(ids, mantissas.tolist(), strict=True)
+  numbers = [float(f"{mantissa * scale[i]:.7g}") if mantissa else 0.0 for i, mantissa in pairs]
+  return expression.decode(ids, numbers, vocab)
+
+
 class Generator:
   """Makes candidates of one configuration."""
 
   def __init__(self, config: GeneratorConfig, seed: int, problems: Exclusion):
     self.config, self.seed, self.problems = config, seed, problems
     self.vocab = Vocabulary(config.num_variables)
-    self.scale = np.asarray(self.vocab.constant_scale)  # [V]
     self.sampler = trees.TreeSampler(config)
 
   def make(self, index: int) -> Equation | str:
@@ -95,7 +105,7 @@ class Generator:
     except InputError:
       return "not_encodable"
     mantissas = np.asarray(constants, np.float32)
-    stored = expression.decode(ids, self._numbers(ids, mantissas), self.vocab)
+    stored = read_tree(ids, mantissas, self.vocab)
     if not filters.is_equal(y, trees.values(stored, columns)):
       return "wrong_simplification"
     found = domains.find_box(stored, rng, self.config)
@@ -109,8 +119,3 @@ class Generator:
       return "excluded"
     skeleton = hash_skeleton(ids, self.vocab)
     return Equation(bytes(ids), mantissas.tobytes(), box, exclusion.fingerprint(probes), skeleton)
-
-  def _numbers(self, ids: list[int], mantissas: np.ndarray) -> list[float]:
-    """Values [L] of stored mantissas, to the 7 digits that float32 holds: x**6 must not become x**6.0000002."""
-    pairs = zip(mantissas.tolist(), self.scale[ids].tolist(), strict=True)
-    return [float(f"{mantissa * scale:.7g}") if mantissa else 0.0 for mantissa, scale in pairs]

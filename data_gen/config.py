@@ -3,7 +3,10 @@
 from collections.abc import Mapping
 import dataclasses
 import difflib
+import importlib.util
 import math
+from pathlib import Path
+import sys
 from typing import Any
 
 from symformer_jax.errors import InputError
@@ -104,3 +107,23 @@ def from_dict(values: Mapping[str, Any]) -> GeneratorConfig:
     if key not in legal:
       raise InputError(f"config: unknown key {key!r}, expected one of {', '.join(legal)}{_nearest(key, legal)}")
   return GeneratorConfig(**values)
+
+
+def load_config(path: str, overrides: Mapping[str, Any]) -> GeneratorConfig:
+  """Runs a config file's get_config() and checks what it returns; overrides that are None count as not given.
+
+  Raises:
+    InputError: no such file, no get_config, an unknown key or an unusable value.
+  """
+  if not Path(path).is_file():
+    raise InputError(f"no such config file: {path}")
+  # Config files import their siblings as configs.data.*: from anywhere, not only from the repository's root.
+  sys.path.append(str(Path(__file__).parent.parent))
+  spec = importlib.util.spec_from_file_location("data_config", path)
+  if spec is None or spec.loader is None:
+    raise InputError(f"config must be a Python file, got {path}")
+  module = importlib.util.module_from_spec(spec)
+  spec.loader.exec_module(module)
+  if not hasattr(module, "get_config"):
+    raise InputError(f"config {path} defines no get_config()")
+  return from_dict({**module.get_config().to_dict(), **{k: v for k, v in overrides.items() if v is not None}})

@@ -1,103 +1,157 @@
-"""The command that shows what a folder of shards holds, and checks every byte of it.
+"""The command that shows what folders of shards hold, and checks every byte of them.
 
-python -m data_gen.inspect DIR [--samples=20] [--plot=FILE.png]
+python -m data_gen.inspect DIR [DIR2 ...] [--samples=20] [--seen=FORMULA] [--plot=FILE.png]
 """
 
 from collections import Counter
-import hashlib
+import itertools
 from pathlib import Path
 import sys
 from typing import Any
 
-from absl import app, flags
+from absl import flags
 import numpy as np
 
-from data_gen import exclusion, trees, writer as writer_lib
-from data_gen.candidates import hash_skeleton
+from data_gen import bloom, exclusion, trees, writer as writer_lib
+from data_gen.candidates import hash_skeleton, read_tree
 from data_gen.config import GeneratorConfig, from_dict
 from data_gen.exclusion import VARIABLE_NAMES
+from data_gen.writer import Row
+from symformer_jax import runner
 from symformer_jax.data import records
-from symformer_jax.errors import DataError, InputError, SymFormerError
+from symformer_jax.errors import DataError, InputError
 from symformer_jax.language import expression
 from symformer_jax.language.canonical import canonicalize
 from symformer_jax.language.parser import parse
 from symformer_jax.language.vocabulary import Vocabulary
 
-_SAMPLES = flags.DEFINE_integer("samples", 20, "Equations to print.")
-_SEEN = flags.DEFINE_string("seen", None, "A formula of x, y, ...: tells how often its function and skeleton occur.")
-_PLOT = flags.DEFINE_string("plot", None, "PNG file for the distributions and a page of sample curves.")
-
-Row = tuple[np.ndarray, np.ndarray, np.ndarray]  # ids [L], constants [L], domain [D, 2]
+_FLAGS = flags.FlagValues()
+_SAMPLES = flags.DEFINE_integer("samples", 20, "Equations to print.", 0, flag_values=_FLAGS)
+_SEEN = flags.DEFINE_string(
+  "seen", None, "A formula of x, y, ...: tells how often its function and skeleton occur.", flag_values=_FLAGS)
+_PLOT = flags.DEFINE_string(
+  "plot", None, "PNG file for the distributions and a page of sample curves.", flag_values=_FLAGS)
 
 
 def verify(folder: Path) -> dict[str, Any]:
-  """Reads the manifest and compares every finished shard with its sha256.
+  """Reads the manifest and compares every finished shard, and the hashes beside it, with their sha256.
 
   Raises:
-    DataError: names the manifest, or the first shard, that is missing or damaged.
+    DataError: names the manifest, or all files that are missing or damaged.
   """
   manifest = writer_lib.read_manifest(folder)
-  for shard in manifest["shards"]:
-    if not shard["finished"]:
-      continue
-    path = folder / shard["file"]
-    if not path.exists():
-      raise DataError(f"shard {path} is missing; the command that made the folder makes it again")
-    if hashlib.sha256(path.read_bytes()).hexdigest() != shard["sha256"]:
-      raise DataError(f"shard {path} is damaged (sha256 differs); the command that made the folder makes it again")
+  finished = [shard for shard in manifest["shards"] if shard["finished"]]
+  damaged = []
+  for i, shard in enumerate(finished):
+    _show_progress(f"checking shard {i + 1} of {len(finished)}")
+    expected = {shard["file"]: shard["sha256"]}
+    if "hashes_sha256" in shard:
+      expected[records.hashes_name(shard["file"])] = shard["hashes_sha256"]
+    damaged += [name for name, sha256 in expected.items() if not writer_lib.is_intact(folder / name, sha256)]
+  _show_progress("")
+  if damaged:
+    missing = [name for name in damaged if not (folder / name).exists()]
+    state = "missing" if missing == damaged else "damaged (sha256 differs)" if not missing else "missing or damaged"
+    raise DataError(f"{folder}: {', '.join(damaged)} {'is' if len(damaged) == 1 else 'are'} {state}; "
+                    "the command that made the folder makes it again")
   return manifest
 
 
-def read_rows(folder: Path, split: str) -> list[Row]:
-  """All equations of the finished shards of a split; every block's checksum is checked."""
-  rows = []
-  for path in records.find_shards(folder, split):
+def _show_progress(text: str) -> None:
+  if sys.stderr.isatty():
+    print(f"\r{text:<60}", end="" if text else "\r", file=sys.stderr, flush=True)
+
+
+class Summary:
+  """Counts by operator, length, number of constants, exponent of constants and box, block by block.
+
+  Attributes:
+    rows: the first `num_samples` equations.
+    num_equations: counted.
+  """
+
+  def __init__(self, vocab: Vocabulary, num_samples: int):
+    self.vocab, self._num_samples = vocab, num_samples
+    self.rows: list[Row] = []
+    self.num_equations = 0
+    self._tokens = np.zeros(vocab.size, np.int64)
+    self._lengths, self._constants, self._boxes = Counter(), Counter(), Counter()
+    self._is_constant = np.asarray(vocab.is_constant)
+
+  def add(self, block: records.Block) -> None:
+    self.num_equations += len(block)
+    self._tokens += np.bincount(block.ids.ravel(), minlength=len(self._tokens))
+    self._lengths.update(block.lengths.tolist())
+    self._constants.update(self._is_constant[block.ids].sum(axis=1).tolist())
+    self._boxes.update(map(np.ndarray.tobytes, block.domains))
+    for ids, mantissas, domain in zip(block.ids, block.constants, block.domains, strict=True):
+      if len(self.rows) == self._num_samples:
+        break
+      length = np.count_nonzero(ids)
+      self.rows.append((ids[:length], mantissas[:length], domain))
+
+  @property
+  def counts(self) -> dict[str, Counter]:
+    named = [(i, token, int(self._tokens[i])) for i, token in enumerate(self.vocab.tokens) if self._tokens[i]]
+    return {
+      "operator": Counter({token: n for i, token, n in named if self.vocab.arity[i] > 0}),
+      "length": self._lengths,
+      "constants": self._constants,
+      "constant exponent": Counter({token: n for i, token, n in named if self._is_constant[i]}),
+      "domain": Counter({_describe_box(data): n for data, n in self._boxes.items()}),
+    }
+
+
+def _describe_box(data: bytes) -> str:
+  return " x ".join(f"[{low:g}, {high:g}]" for low, high in np.frombuffer(data, np.float32).reshape(-1, 2))
+
+
+def summarize(folder: Path, split: str, vocab: Vocabulary, num_samples: int) -> Summary:
+  """Reads all finished shards of a split; every block's checksum is checked."""
+  summary = Summary(vocab, num_samples)
+  paths = records.find_shards(folder, split)
+  for i, path in enumerate(paths):
+    _show_progress(f"reading {split} shard {i + 1} of {len(paths)}")
     reader = records.ShardReader(path)
-    for i in range(len(reader)):
-      block = reader[i]
-      for ids, constants, domain in zip(block.ids, block.constants, block.domains, strict=True):
-        length = int((ids != 0).sum())
-        rows.append((ids[:length], constants[:length], domain))
-  return rows
+    for block in map(reader.__getitem__, range(len(reader))):
+      summary.add(block)
+  _show_progress("")
+  return summary
 
 
 def to_tree(row: Row, vocab: Vocabulary) -> expression.Node:
-  ids, constants, _ = row
-  return expression.decode(ids, constants.astype(float) * np.asarray(vocab.constant_scale)[ids], vocab)
-
-
-def summarize(rows: list[Row], vocab: Vocabulary) -> dict[str, Counter]:
-  """Counts by operator, length, number of constants, exponent of constants and box."""
-  tokens, boxes = Counter(), Counter()
-  lengths, constants = Counter(), Counter()
-  is_constant = np.asarray(vocab.is_constant)
-  for ids, _, domain in rows:
-    tokens.update(ids.tolist())
-    lengths[len(ids)] += 1
-    constants[int(is_constant[ids].sum())] += 1
-    boxes[" x ".join(f"[{low:g}, {high:g}]" for low, high in domain)] += 1
-  named = {vocab.tokens[i]: count for i, count in tokens.items()}
-  return {
-    "operator": Counter({t: n for t, n in named.items() if vocab.arity[vocab.ids[t]] > 0}),
-    "length": lengths,
-    "constants": constants,
-    "constant exponent": Counter({t: n for t, n in named.items() if is_constant[vocab.ids[t]]}),
-    "domain": boxes,
-  }
+  return read_tree(row[0].tolist(), row[1], vocab)
 
 
 def count_seen(text: str, folder: Path, config: GeneratorConfig) -> tuple[int, int]:
   """How many equations of a folder compute what a formula does, and how many have its skeleton.
 
+  From the hash files; where they were taken away, from the Bloom filters, which know only none (0) and some (1).
   Raises:
     InputError: for text that is no formula of the configuration's variables.
+    DataError: when the folder has neither.
   """
   tree = canonicalize(parse(text, VARIABLE_NAMES[: config.num_variables]))
   vocab = Vocabulary(config.num_variables)
   ids, _ = expression.encode(tree, vocab)
-  functions, skeletons = writer_lib.read_hashes(folder)
-  function = exclusion.fingerprint(exclusion.probe(tree, config))
-  return int((functions == np.uint64(function)).sum()), int((skeletons == np.uint64(hash_skeleton(ids, vocab))).sum())
+  wanted = np.array([exclusion.fingerprint(exclusion.probe(tree, config)), hash_skeleton(ids, vocab)], np.uint64)
+  paths = [folder / writer_lib.seen_name(kind) for kind in writer_lib.SEEN]
+  if not list(folder.glob(records.hashes_name(f"{records.DATASET}-*.tfrecord-*"))) and all(p.exists() for p in paths):
+    filters = [bloom.from_bytes(path.read_bytes(), name=str(path)) for path in paths]
+    found = [int(seen.contains(wanted[i : i + 1])[0]) for i, seen in enumerate(filters)]
+  else:
+    found = sum(((hashes == wanted[:, None]).sum(axis=1) for hashes in writer_lib.iterate_hashes(folder)),
+                start=np.zeros(2, int)).tolist()
+  return found[0], found[1]
+
+
+def count_common(first: Path, second: Path) -> tuple[int, int]:
+  """How many equations of `second` compute what one of `first` does, and how many have a skeleton of `first`."""
+  held = [np.unique(np.concatenate(rows)) for rows in zip(*writer_lib.iterate_hashes(first), strict=True)]
+  counts = np.zeros(2, int)
+  for hashes in writer_lib.iterate_hashes(second):
+    counts += [int(np.isin(row, known).sum()) for row, known in zip(hashes, held, strict=True)]
+  return int(counts[0]), int(counts[1])
 
 
 def _print_counts(title: str, counts: Counter, *, by_key: bool) -> None:
@@ -106,69 +160,69 @@ def _print_counts(title: str, counts: Counter, *, by_key: bool) -> None:
   print(f"{title}:\n  " + "  ".join(f"{key} {count} ({100 * count / total:.1f}%)" for key, count in items))
 
 
-def _plot(path: str, rows: list[Row], counts: dict[str, Counter], vocab: Vocabulary) -> None:
+def _plot(path: str, summary: Summary) -> None:
   """Bars of every distribution and 20 sample curves (over the first variable, others in the middle of their box)."""
   from matplotlib.figure import Figure  # only for this: the generator does without it
 
   figure = Figure(figsize=(16, 18), layout="constrained")
   axes = figure.subplots(5, 5).ravel()
-  for axis, (title, counter) in zip(axes, counts.items(), strict=False):
+  for axis, (title, counter) in zip(axes, summary.counts.items(), strict=False):
     keys = sorted(counter) if title == "length" else [key for key, _ in counter.most_common(15)]
     axis.bar(range(len(keys)), [counter[key] for key in keys])
     axis.set_xticks(range(len(keys)), [str(key) for key in keys], rotation=90, fontsize=6)
     axis.set_title(title, fontsize=9)
-  for axis, row in zip(axes[5:], rows, strict=False):
-    domain = row[2].astype(float)
+  for axis, row in zip(axes[5:], summary.rows, strict=False):
+    tree, domain = to_tree(row, summary.vocab), row[2].astype(float)
     columns = np.repeat(domain.mean(axis=1)[:, None], 400, axis=1)  # [D, 400]
     columns[0] = np.linspace(*domain[0], 402)[1:-1]
     with np.errstate(all="ignore"):
-      axis.plot(columns[0], trees.values(to_tree(row, vocab), columns))
-    axis.set_title(expression.to_text(to_tree(row, vocab), digits=3)[:45], fontsize=7)
+      axis.plot(columns[0], trees.values(tree, columns))
+    axis.set_title(expression.to_text(tree, digits=3)[:45], fontsize=7)
   figure.savefig(path, dpi=110)
 
 
-def inspect(directory: str) -> None:
-  """Checks and describes every configuration below a folder.
+def inspect(folder: Path) -> None:
+  """Checks and describes one folder with a manifest.
 
   Raises:
-    DataError: nothing there, or something damaged.
+    DataError: something is damaged.
   """
-  manifests = sorted(Path(directory).rglob(writer_lib.MANIFEST))
-  if not manifests:
-    raise DataError(f"no {writer_lib.MANIFEST} in {directory}: expected a folder written by data_gen.generate")
-  for path in manifests:
-    manifest = verify(path.parent)
-    vocab = Vocabulary(manifest["identity"]["config"]["num_variables"])
-    finished = [shard for shard in manifest["shards"] if shard["finished"]]
-    print(f"{path.parent}: {len(finished)} of {len(manifest['shards'])} shards finished, all intact")
-    _print_counts("candidates", Counter(manifest["counts"]), by_key=False)
-    if _SEEN.value:
-      functions, skeletons = count_seen(_SEEN.value, path.parent, from_dict(manifest["identity"]["config"]))
-      print(f"{_SEEN.value}: {functions} equations compute it, {skeletons} have its skeleton")
-    if manifest["lost"]:
-      print(f"candidates that cost a worker: {manifest['lost']}")
-    for split in dict.fromkeys(shard["split"] for shard in finished):
-      rows = read_rows(path.parent, split)
-      counts = summarize(rows, vocab)
-      print(f"\n{split}: {len(rows)} equations")
-      for title, counter in counts.items():
-        _print_counts(title, counter, by_key=title in ("length", "constants"))
-      for row in rows[: _SAMPLES.value]:
-        print("  ", expression.to_text(to_tree(row, vocab), digits=5), row[2].tolist())
-      if _PLOT.value and split == "train":
-        _plot(_PLOT.value, rows, counts, vocab)
+  manifest = verify(folder)
+  vocab = Vocabulary(manifest["identity"]["config"]["num_variables"])
+  finished = [shard for shard in manifest["shards"] if shard["finished"]]
+  print(f"{folder}: {len(finished)} of {len(manifest['shards'])} shards finished, all intact")
+  _print_counts("candidates", Counter(manifest["counts"]), by_key=False)
+  if _SEEN.value:
+    functions, skeletons = count_seen(_SEEN.value, folder, from_dict(manifest["identity"]["config"]))
+    print(f"{_SEEN.value}: {functions} equations compute it, {skeletons} have its skeleton")
+  if manifest["lost"]:
+    print(f"candidates lost to time and memory limits: {manifest['lost']}")
+  for split in dict.fromkeys(shard["split"] for shard in finished):
+    summary = summarize(folder, split, vocab, max(_SAMPLES.value, 20))
+    print(f"\n{split}: {summary.num_equations} equations")
+    for title, counter in summary.counts.items():
+      _print_counts(title, counter, by_key=title in ("length", "constants"))
+    for row in summary.rows[: _SAMPLES.value]:
+      print("  ", expression.to_text(to_tree(row, vocab), digits=5), row[2].tolist())
+    if _PLOT.value and split == "train":
+      _plot(_PLOT.value, summary)
 
 
 def main(argv: list[str]) -> int:
+  if len(argv) < 2:
+    raise InputError("expected one or more folders written by data_gen.generate, got none")
   try:
-    if len(argv) != 2:
-      raise InputError(f"expected one folder, got {len(argv) - 1} arguments")
-    inspect(argv[1])
-    return 0
-  except (SymFormerError, OSError) as error:
-    print(f"error: {error}", file=sys.stderr)
-    return 2
+    folders = [folder for directory in argv[1:] for folder in writer_lib.find_folders(directory)]
+    for folder in folders:
+      inspect(folder)
+    for first, second in itertools.combinations(folders, 2):
+      functions, skeletons = count_common(first, second)
+      print(f"\nof the equations of {second}, {functions} compute what one of {first} does, "
+            f"{skeletons} have the skeleton of one")
+  except OSError as error:
+    raise InputError(f"{error.filename}: {error.strerror}") from None
+  return runner.DONE
 
 
 if __name__ == "__main__":
-  app.run(main)
+  runner.run(main, flag_values=_FLAGS, takes_arguments=True)

@@ -26,18 +26,14 @@ MEMORY_LIMIT_BYTES = 2 << 30
 HANG_FACTOR = 12
 CHUNK_CANDIDATES = 64
 
+# Outcomes that depend on the machine: they are written down, so that a rerun drops the same candidates.
+LOSSES = ("timeout", "memory", "died")
+
 Outcome = Equation | str
 
 
 class _TimeLimitError(BaseException):
   """Not an Exception, so that no `except Exception` in a library swallows it."""
-
-
-class Lost(NamedTuple):
-  """A candidate without an outcome: `index` and the rule `timeout`, `memory` or `died`."""
-
-  index: int
-  rule: str
 
 
 class _Task(NamedTuple):
@@ -54,7 +50,12 @@ class _Worker:
     # Index of the candidate the worker is at, and its number of started candidates.
     self.progress = context.RawArray("q", 2)
     self.process = context.Process(target=_serve, args=(child, self.progress, generator), daemon=True)
-    self.process.start()
+    # Ctrl-C reaches the whole group, but it is the parent that decides: workers are born with it blocked.
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+      self.process.start()
+    finally:
+      signal.pthread_sigmask(signal.SIG_SETMASK, mask)
     child.close()
     self.task: _Task | None = None
     self.last_count, self.last_change = -1, time.monotonic()
@@ -77,7 +78,6 @@ class _Worker:
 
 def _serve(pipe, progress, generator: Generator) -> None:
   """A worker's life: make chunks until the pipe closes."""
-  signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group: the parent decides
   _limit_memory()
   with contextlib.suppress(EOFError, BrokenPipeError):
     while True:
@@ -156,15 +156,15 @@ class Pool:
     for worker in self._workers:
       worker.stop()
 
-  def outcomes(self, start: int) -> Iterator[tuple[int, Outcome]]:
-    """Endless `(index, outcome)` from candidate `start` on, in order."""
+  def outcomes(self, start: int, stop: int | None = None) -> Iterator[tuple[int, Outcome]]:
+    """`(index, outcome)` from candidate `start` on, in order; endless, or up to the chunk that holds `stop` - 1."""
     done: dict[int, list[Outcome]] = {}
     next_chunk = wanted = start - start % self._chunk
     # Chunks made ahead of the slowest one: bounds what is held in memory.
     window = 8 * len(self._workers) * self._chunk
-    while True:
+    while stop is None or wanted < stop:
       for worker in self._workers:
-        if worker.task is None and next_chunk < wanted + window:
+        if worker.task is None and next_chunk < wanted + window and (stop is None or next_chunk < stop):
           self._assign(worker, next_chunk)
           next_chunk += self._chunk
       self._collect(done)
@@ -204,6 +204,6 @@ class Pool:
     self._assign(self._workers[i], task.start)
 
   @property
-  def lost(self) -> dict[int, str]:
-    """Candidates that cost a worker, so that another run drops the same ones."""
-    return dict(self._skip)
+  def process_ids(self) -> list[int]:
+    """Of the workers alive now."""
+    return [worker.process.pid for worker in self._workers]

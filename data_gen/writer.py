@@ -1,6 +1,13 @@
-"""Takes outcomes in order, drops duplicates, writes shards and the manifest; continues where a run was interrupted."""
+"""Takes outcomes in order, drops duplicates, writes shards and the manifest; continues where a run was interrupted.
+
+Memory is fixed by the plan: a Bloom filter of 3.6 bytes per planned equation finds the duplicates, and takes one new
+equation in a million for one. Beside each shard lie the 64-bit hashes of its functions and skeletons (16 bytes an
+equation: they find duplicates across folders), and at the end one Bloom filter each of all functions and all
+skeletons (2.4 bytes an equation, one stranger in ten thousand taken for seen), small enough to go with a model.
+"""
 
 from collections import Counter
+from collections.abc import Iterator, Sequence
 import dataclasses
 import hashlib
 import json
@@ -9,12 +16,18 @@ from typing import Any
 
 import numpy as np
 
-from data_gen.candidates import Equation
+from data_gen import bloom, exclusion
+from data_gen.candidates import Equation, hash_skeleton, read_tree
+from data_gen.config import from_dict
+from data_gen.workers import LOSSES
 from symformer_jax.data import records
 from symformer_jax.errors import DataError, InputError
+from symformer_jax.language.vocabulary import Vocabulary
 
 SCHEMA_VERSION = 1
 MANIFEST = "manifest.json"
+DUPLICATE_RATE, SEEN_RATE = 1e-6, 1e-4
+SEEN = ("functions", "skeletons")  # rows of a hash file, and Bloom filters beside the shards
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,21 +59,25 @@ class Writer:
       another identity is refused.
     info: what the manifest tells besides (package versions).
     unique_by_skeleton: whether tokens alone, or tokens and constants, may not come twice.
+    known_functions: fingerprints in other folders: equations that have one are dropped.
+    lost: candidates that cost another run of this identity its time or memory, with their rules: dropped here too.
   Raises:
     InputError: when the folder holds another run.
     DataError: when it holds a manifest that cannot be read.
   """
 
-  def __init__(self, plan: Plan, identity: dict[str, Any], *, info: dict[str, Any], unique_by_skeleton: bool):
+  def __init__(self, plan: Plan, identity: dict[str, Any], *, info: dict[str, Any], unique_by_skeleton: bool = False,
+               known_functions: bloom.BloomFilter | None = None, lost: dict[int, str] | None = None):
     self.plan, self.identity, self._info = plan, identity, info
     self._unique_by_skeleton = unique_by_skeleton
+    self._known_functions = known_functions
     self._planned = plan.shards()
     self._finished: list[dict[str, Any]] = []
     self._buffer: list[Equation] = []
-    self._seen: set[int] = set()
+    self._seen = bloom.BloomFilter(plan.num_validation + plan.num_train, DUPLICATE_RATE)
     self._validation_functions: set[int] = set()
     self.counts: Counter[str] = Counter()
-    self.lost: dict[int, str] = {}
+    self.lost = dict(lost or {})
     self.next_candidate = 0
 
   @property
@@ -91,26 +108,24 @@ class Writer:
     held = manifest.get("identity")
     if held != self.identity:
       raise InputError(f"{self.plan.folder} holds another run: {_differences(held or {}, self.identity)}")
-    self.lost = {int(index): rule for index, rule in manifest["lost"].items()}
+    self.lost.update({int(index): rule for index, rule in manifest["lost"].items()})
     for shard in manifest["shards"]:
-      if not shard["finished"] or not self._is_intact(shard):
+      if not shard["finished"] or not is_intact(self.plan.folder / shard["file"], shard["sha256"]):
         break
       self._finished.append(shard)
       self.counts = Counter(shard["counts"])
       self.next_candidate = shard["next_candidate"]
       self._remember(shard)
-
-  def _is_intact(self, shard: dict[str, Any]) -> bool:
-    path = self.plan.folder / shard["file"]
-    return path.exists() and hashlib.sha256(path.read_bytes()).hexdigest() == shard["sha256"]
+    if self.is_done:
+      self._write_seen()
 
   def _remember(self, shard: dict[str, Any]) -> None:
-    """Keys of a finished shard's equations, read back from its bytes."""
-    reader = records.ShardReader(self.plan.folder / shard["file"])
-    for i in range(len(reader)):
-      block = reader[i]
-      for ids, constants, length in zip(block.ids, block.constants, block.lengths, strict=True):
-        self._seen.add(self._key(ids[:length].tobytes(), constants[:length].tobytes()))
+    """Keys of a finished shard's equations, read back from its bytes; its hash file is made again if need be."""
+    rows = list(read_rows(self.plan.folder / shard["file"]))
+    self._seen.add(np.array([self._key(ids.tobytes(), mantissas.tobytes()) for ids, mantissas, _ in rows], np.uint64))
+    path = self.plan.folder / records.hashes_name(shard["file"])
+    if not is_intact(path, shard.get("hashes_sha256")):
+      records.write_atomically(path, hash_rows(rows, self.identity["config"]).tobytes())
     self._validation_functions.update(shard.get("functions", ()))
 
   def _key(self, ids: bytes, constants: bytes) -> int:
@@ -118,10 +133,18 @@ class Writer:
     return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little")
 
   def add(self, index: int, outcome: Equation | str) -> None:
-    """Takes the outcome of candidate `index`; writes a shard when one is full."""
+    """Takes the outcome of candidate `index`; writes a shard when one is full.
+
+    Raises:
+      OSError: full disk or the like; what was finished before is whole.
+    """
     self.next_candidate = index + 1
     rule = outcome if isinstance(outcome, str) else self._duplicate_rule(outcome)
     self.counts[rule or "accepted"] += 1
+    if rule in LOSSES and self.lost.get(index) != rule:
+      # At once: whoever continues must drop it too, however fast their machine is.
+      self.lost[index] = rule
+      self._write_manifest()
     if rule:
       return
     self._buffer.append(outcome)
@@ -129,9 +152,12 @@ class Writer:
       self._finish_shard()
 
   def _duplicate_rule(self, equation: Equation) -> str:
-    key = self._key(equation.ids, equation.constants)
-    if key in self._seen:
+    key = np.array([self._key(equation.ids, equation.constants)], np.uint64)
+    if self._seen.contains(key)[0]:
       return "duplicate"
+    function = np.array([equation.function], np.uint64)
+    if self._known_functions is not None and self._known_functions.contains(function)[0]:
+      return "in_other_folder"
     if self._planned[len(self._finished)][0] == "train":
       if equation.function in self._validation_functions:
         return "in_validation"
@@ -148,21 +174,29 @@ class Writer:
     hashes = np.array([[e.function for e in self._buffer], [e.skeleton for e in self._buffer]], "<u8")  # [2, E]
     records.write_atomically(self.plan.folder / records.hashes_name(name), hashes.tobytes())
     data = records.write_shard(self.plan.folder / name, blocks)
-    digest = hashlib.sha256(data).hexdigest()
-    shard = {"file": name, "split": split, "equations": size, "sha256": digest, "finished": True,
+    shard = {"file": name, "split": split, "equations": size, "sha256": hashlib.sha256(data).hexdigest(),
+             "hashes_sha256": hashlib.sha256(hashes.tobytes()).hexdigest(), "finished": True,
              "next_candidate": self.next_candidate, "counts": dict(sorted(self.counts.items()))}
     if split == "validation":
       # What a resumed run must keep out of the training split.
       shard["functions"] = [e.function for e in self._buffer]
     self._finished.append(shard)
     self._buffer = []
+    if self.is_done:
+      self._write_seen()
     self._write_manifest()
 
-  def note_lost(self, lost: dict[int, str]) -> None:
-    """Writes down candidates that cost a worker, at once: a rerun must drop the same ones."""
-    if lost != self.lost:
-      self.lost = dict(lost)
-      self._write_manifest()
+  def _write_seen(self) -> None:
+    """One Bloom filter of all functions, one of all skeletons, unless they are there."""
+    paths = [self.plan.folder / seen_name(kind) for kind in SEEN]
+    if all(path.exists() for path in paths):
+      return
+    filters = [bloom.BloomFilter(self.num_written, SEEN_RATE) for _ in SEEN]
+    for shard in self._finished:
+      for row, seen in zip(read_hash_file(self.plan.folder, shard["file"]), filters, strict=True):
+        seen.add(row)
+    for path, seen in zip(paths, filters, strict=True):
+      records.write_atomically(path, seen.to_bytes())
 
   def _write_manifest(self) -> None:
     unfinished = [{"file": name, "split": split, "equations": size, "sha256": None, "finished": False}
@@ -172,6 +206,7 @@ class Writer:
       "schema_version": SCHEMA_VERSION,
       "identity": self.identity,
       **self._info,
+      "false_positive_rates": {"duplicate": DUPLICATE_RATE, "seen": SEEN_RATE},
       "counts": counts,
       "lost": {str(index): rule for index, rule in sorted(self.lost.items())},
       "shards": self._finished + unfinished,
@@ -179,17 +214,66 @@ class Writer:
     records.write_atomically(self.manifest_path, (json.dumps(manifest, indent=1) + "\n").encode())
 
 
-def read_hashes(folder: Path) -> np.ndarray:
-  """Hashes of all equations of finished shards [2, E], uint64: functions, skeletons.
+# --- reading what was written ---------------------------------------------------------------------------------------
 
-  Exact as far as 64 bits go: a formula that was never generated is reported as seen with probability E / 2**64.
+Row = tuple[np.ndarray, np.ndarray, np.ndarray]  # ids [L], mantissas [L], domain [D, 2]
+
+
+def is_intact(path: Path, sha256: str | None) -> bool:
+  return sha256 is not None and path.exists() and hashlib.sha256(path.read_bytes()).hexdigest() == sha256
+
+
+def read_rows(path: Path) -> Iterator[Row]:
+  """The equations of a shard; every block's checksum is checked. Raises DataError for a damaged one."""
+  reader = records.ShardReader(path)
+  for i in range(len(reader)):
+    block = reader[i]
+    for ids, mantissas, domain, length in zip(block.ids, block.constants, block.domains, block.lengths, strict=True):
+      yield ids[:length], mantissas[:length], domain
+
+
+def hash_rows(rows: Sequence[Row], config: dict[str, Any]) -> np.ndarray:
+  """Hashes of equations [2, E], uint64: functions, skeletons; those that were given to them when they were made."""
+  checked = from_dict(config)
+  vocab = Vocabulary(checked.num_variables)
+  trees = [read_tree(ids, mantissas, vocab) for ids, mantissas, _ in rows]
+  functions = [exclusion.fingerprint(exclusion.probe(tree, checked)) for tree in trees]
+  return np.array([functions, [hash_skeleton(ids, vocab) for ids, _, _ in rows]], "<u8")
+
+
+def seen_name(kind: str) -> str:
+  """Name of the Bloom filter of all `functions` or `skeletons` of a folder."""
+  return f"{records.DATASET}-{kind}.bloom"
+
+
+def read_hash_file(folder: Path, shard: str) -> np.ndarray:
+  """Hashes of a finished shard's equations [2, E], uint64: functions, skeletons.
+
+  Exact as far as 64 bits go: of E equations a stranger is taken for one with probability E / 2**64.
+  Raises:
+    DataError: when the file is missing.
   """
-  found = [np.zeros((2, 0), "<u8")]
+  path = folder / records.hashes_name(shard)
+  try:
+    return np.frombuffer(path.read_bytes(), "<u8").reshape(2, -1)
+  except (OSError, ValueError) as error:
+    raise DataError(f"cannot read hash file {path}: {error}; "
+                    "the command that made the folder makes it again") from None
+
+
+def iterate_hashes(folder: Path) -> Iterator[np.ndarray]:
+  """`read_hash_file` of every finished shard."""
   for shard in read_manifest(folder)["shards"]:
-    path = folder / records.hashes_name(shard["file"])
-    if shard["finished"] and path.exists():
-      found.append(np.frombuffer(path.read_bytes(), "<u8").reshape(2, -1))
-  return np.concatenate(found, axis=1)
+    if shard["finished"]:
+      yield read_hash_file(folder, shard["file"])
+
+
+def find_folders(directory: str | Path) -> list[Path]:
+  """Folders with a manifest at or below `directory`. Raises DataError when there is none."""
+  found = sorted(path.parent for path in Path(directory).rglob(MANIFEST))
+  if not found:
+    raise DataError(f"no {MANIFEST} in {directory}: expected a folder written by data_gen.generate")
+  return found
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:

@@ -23,6 +23,7 @@ PARTS = ("generate", "interpret", "refine", "decode", "train", "infer")
 
 _WHAT = flags.DEFINE_enum("what", None, PARTS, "The part to measure.")
 _OUT = flags.DEFINE_string("out", None, "JSON file of the figures; they are printed in any case.")
+_TREES = flags.DEFINE_integer("trees", 1000, "Fresh trees on which `generate` compares its settings.", 1)
 
 
 def main(argv: list[str]) -> int:

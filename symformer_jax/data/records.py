@@ -234,12 +234,17 @@ class ShardReader:
   def __len__(self) -> int:
     return len(self._spans)
 
-  def __getitem__(self, index: int) -> Block:
-    """Block `index`. Raises DataError when its checksum is wrong or it is no block of equations."""
+  def payload(self, index: int) -> bytes:
+    """The serialized `tf.train.Example` of block `index`. Raises DataError when its checksum is wrong."""
     start, end = self._spans[index]
     data = self._data[start:end]
     if _masked_crc(data) != _FOOTER.unpack_from(self._data, end)[0]:
       raise self._damaged(index, "checksum of its content is wrong")
+    return data
+
+  def __getitem__(self, index: int) -> Block:
+    """Block `index`. Raises DataError when its checksum is wrong or it is no block of equations."""
+    data = self.payload(index)
     try:
       return _decode(data)
     except Exception as error:  # any other TFRecord file parses as some Example or none: foreign, not a bug

@@ -5,7 +5,7 @@ import pytest
 
 from configs.data import univariate
 from data_gen import config as config_lib, exclusion, filters, simplify, trees
-from data_gen.candidates import Equation, Generator
+from data_gen.candidates import Equation, Generator, read_tree
 from symformer_jax.errors import ExpressionError
 from symformer_jax.language import expression
 from symformer_jax.language.parser import parse
@@ -63,7 +63,7 @@ def test_random_trees_keep_their_values_and_their_encoding_comes_back(setting):
     num_accepted += 1
     ids = list(outcome.ids)
     mantissas = np.frombuffer(outcome.constants, np.float32)
-    tree = expression.decode(ids, generator._numbers(ids, mantissas), vocab)
+    tree = read_tree(ids, mantissas, vocab)
     again, values = expression.encode(tree, vocab)
     assert again == ids
     np.testing.assert_allclose(values, mantissas, rtol=5e-7)  # values are read to 7 digits

@@ -1,0 +1,122 @@
+"""One data set to be made: all that decides its bytes, where it goes, and the loop that makes it."""
+
+from collections.abc import Callable
+import dataclasses
+import hashlib
+import importlib
+from pathlib import Path
+import platform
+
+import numpy as np
+
+from data_gen import bloom, exclusion, writer as writer_lib
+from data_gen.candidates import Generator
+from data_gen.config import GeneratorConfig
+from symformer_jax.data import records
+from symformer_jax.errors import InputError
+from symformer_jax.language.vocabulary import Vocabulary
+
+DEFAULT_EXCLUDED = Path(__file__).parent.parent / "configs" / "data" / "excluded.csv"
+
+
+@dataclasses.dataclass(frozen=True)
+class Job:
+  """What to generate.
+
+  Attributes:
+    config: of the generator.
+    out: folder; shards lie below it in symformer_equations/NAME/1.0.0.
+    num_train, num_validation: equations per split, which share no function.
+    seed: every seed gives another stream of equations.
+    excluded: CSV of problems whose functions are kept out; None excludes nothing.
+    against: folders of other jobs whose functions are kept out.
+    lost_in: manifest of another run of this job, which tells the candidates that its machine could not make.
+  """
+
+  config: GeneratorConfig
+  out: str
+  num_train: int
+  num_validation: int = 0
+  seed: int = 0
+  excluded: str | None = str(DEFAULT_EXCLUDED)
+  against: tuple[str, ...] = ()
+  lost_in: str | None = None
+
+  def __post_init__(self):
+    for name, least in (("num_train", 1), ("num_validation", 0), ("seed", 0)):
+      if getattr(self, name) < least:
+        raise InputError(f"{name} must be at least {least}, got {getattr(self, name)}")
+
+  @property
+  def folder(self) -> Path:
+    return records.split_folder(self.out, self.config.name)
+
+  def prepare(self) -> tuple[writer_lib.Writer, Generator]:
+    """Reads the problems and other folders, makes the folder or reads what an interrupted run left in it.
+
+    Raises:
+      InputError: the folder holds another job, or a file given is unusable. DataError: a file there is damaged.
+      OSError: the folder cannot be written.
+    """
+    problems = exclusion.read_problems(self.excluded, self.config)
+    known, digests = _read_functions(self.against)
+    identity = {
+      "config": dataclasses.asdict(self.config),
+      "seed": self.seed,
+      "equations": self.num_train,
+      "validation": self.num_validation,
+      "vocabulary": Vocabulary(self.config.num_variables).hash,
+      "excluded_problems": sorted(set(problems.names)),
+    }
+    if digests:
+      identity["against"] = digests
+    plan = writer_lib.Plan(self.folder, self.num_validation, self.num_train, self.config.shard_equations)
+    info = {"packages": {"python": platform.python_version(), **{name: _version(name) for name in ("sympy", "numpy")}}}
+    writer = writer_lib.Writer(
+      plan, identity, info=info, unique_by_skeleton=self.config.unique == "skeleton", known_functions=known,
+      lost=_read_lost(self.lost_in, identity),
+    )
+    writer.resume()
+    return writer, Generator(self.config, self.seed, problems)
+
+
+def fill(writer: writer_lib.Writer, pool, on_outcome: Callable[[], None] = lambda: None) -> None:
+  """Gives the writer the outcomes of a pool (anything with its `outcomes`) until all shards are written."""
+  if writer.is_done:
+    return
+  for index, outcome in pool.outcomes(writer.next_candidate):
+    writer.add(index, outcome)
+    on_outcome()
+    if writer.is_done:
+      return
+
+
+def _version(package: str) -> str:
+  return importlib.import_module(package).__version__
+
+
+def _read_functions(directories: tuple[str, ...]) -> tuple[bloom.BloomFilter | None, list[str]]:
+  """The functions of other folders, and a digest of each folder: what they hold decides our bytes."""
+  folders = [folder for directory in directories for folder in writer_lib.find_folders(directory)]
+  if not folders:
+    return None, []
+  total = sum(hashes.shape[1] for folder in folders for hashes in writer_lib.iterate_hashes(folder))
+  known, digests = bloom.BloomFilter(total, writer_lib.DUPLICATE_RATE), []
+  for folder in folders:
+    digest = hashlib.sha256()
+    for functions, _ in writer_lib.iterate_hashes(folder):
+      known.add(functions.astype(np.uint64))
+      digest.update(functions.tobytes())
+    digests.append(digest.hexdigest()[:16])
+  return known, digests
+
+
+def _read_lost(path: str | None, identity: dict) -> dict[int, str]:
+  if path is None:
+    return {}
+  manifest = writer_lib.read_manifest(Path(path).parent if Path(path).name == writer_lib.MANIFEST else Path(path))
+  held = manifest["identity"]
+  for key in ("config", "seed"):
+    if held[key] != identity[key]:
+      raise InputError(f"{path} is of another run: its {key} is {held[key]!r}, here it is {identity[key]!r}")
+  return {int(index): rule for index, rule in manifest["lost"].items()}

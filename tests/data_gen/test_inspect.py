@@ -1,0 +1,90 @@
+"""The command that describes folders: counts, samples, damage by name, seen formulas, folders in common, figures."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+from data_gen import config as config_lib, inspect as inspect_lib, writer as writer_lib
+from symformer_jax import runner
+from symformer_jax.data import records
+from symformer_jax.errors import DataError, InputError
+from symformer_jax.language import expression
+from symformer_jax.language.vocabulary import Vocabulary
+
+
+def inspect(*arguments: str) -> int:
+  for name in inspect_lib._FLAGS:
+    inspect_lib._FLAGS[name].unparse()
+  with pytest.raises(SystemExit) as stopped:
+    runner.run(inspect_lib.main, flag_values=inspect_lib._FLAGS, argv=["inspect", *arguments], takes_arguments=True)
+  return stopped.value.code
+
+
+def test_a_folder_is_described_and_drawn(made, tmp_path, capsys):
+  code = inspect(str(made), "--samples=2", f"--plot={tmp_path}/data.png", "--seen=x")
+  out = capsys.readouterr().out
+  assert code == 0
+  assert "4 of 4 shards finished, all intact" in out and "train: 300 equations" in out
+  assert "accepted 360" in out and "[-5, 5]" in out
+  assert (tmp_path / "data.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_counts_are_those_of_the_equations(made):
+  vocab = Vocabulary(1)
+  summary = inspect_lib.summarize(made, "train", vocab, 3)
+  rows = [row for path in records.find_shards(made) for row in writer_lib.read_rows(path)]
+  assert summary.num_equations == len(rows) == 300
+  assert [row[0].tobytes() for row in summary.rows] == [row[0].tobytes() for row in rows[:3]]
+  assert summary.counts["operator"]["+"] == sum(row[0].tolist().count(vocab.ids["+"]) for row in rows)
+  assert summary.counts["length"][5] == sum(len(row[0]) == 5 for row in rows)
+  assert summary.counts["constants"][2] == sum(np.asarray(vocab.is_constant)[row[0]].sum() == 2 for row in rows)
+  assert summary.counts["domain"]["[0, 5]"] == sum(row[2].tolist() == [[0, 5]] for row in rows)
+
+
+def test_two_folders_have_in_common_what_they_share(made, tmp_path, capsys):
+  shutil.copytree(made, tmp_path / "copy")
+  assert inspect(str(made), str(tmp_path / "copy"), "--samples=0") == 0
+  assert "360 compute what one of" in capsys.readouterr().out
+  assert inspect_lib.count_common(made, made) == (360, 360)
+
+
+@pytest.mark.parametrize("pattern", ["*train.tfrecord-00001*", "*train.hashes-00002*"])
+def test_a_damaged_file_is_named_in_one_line(made, tmp_path, capsys, pattern):
+  folder = tmp_path / "copy"
+  shutil.copytree(made, folder)
+  path = next(folder.glob(pattern))
+  path.write_bytes(path.read_bytes()[:-1])
+  assert inspect(str(folder)) == 2
+  err = capsys.readouterr().err
+  assert f"{path.name} is damaged (sha256 differs); the command that made the folder makes it again" in err
+  assert err.count("\n") == 1
+  path.unlink()
+  with pytest.raises(DataError, match=f"{path.name} is missing"):
+    inspect_lib.verify(folder)
+
+
+def test_a_folder_without_data_is_refused(tmp_path, capsys):
+  assert inspect(str(tmp_path)) == 2
+  assert "no manifest.json in" in capsys.readouterr().err
+  with pytest.raises(InputError, match="expected one or more folders"):
+    inspect_lib.main(["inspect"])
+
+
+def test_hashes_and_filters_tell_what_was_generated(made, tmp_path):
+  config = config_lib.from_dict(json.loads((made / "manifest.json").read_text())["identity"]["config"])
+  vocab = Vocabulary(1)
+  rows = [row for path in records.find_shards(made) for row in writer_lib.read_rows(path)][::37]
+  texts = [expression.to_text(inspect_lib.to_tree(row, vocab), ("x",), digits=7) for row in rows]
+  bare = tmp_path / "bare"  # the filters alone, as they go with a model
+  shutil.copytree(made, bare, ignore=shutil.ignore_patterns("*.hashes-*", "*.tfrecord-*"))
+  # Text has no arccot and no cot: read back, they are other tokens of the same function.
+  is_plain = [not {vocab.ids["acot"], vocab.ids["cot"]} & set(row[0].tolist()) for row in rows]
+  assert sum(is_plain) >= 5
+  for text, has_skeleton in zip(texts, is_plain, strict=True):
+    functions, skeletons = inspect_lib.count_seen(text, made, config)
+    assert functions >= 1 and (skeletons >= 1 or not has_skeleton), text
+    assert inspect_lib.count_seen(text, bare, config) == (1, min(skeletons, 1)), text
+  for folder in (made, bare):
+    assert inspect_lib.count_seen("sin(cos(sin(x)))*log(x) + 1.2345", folder, config) == (0, 0)
