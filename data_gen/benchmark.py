@@ -81,7 +81,8 @@ def measure_scaling(config: GeneratorConfig, num_workers: int, num_candidates: i
   with tempfile.TemporaryDirectory() as folder, \
        Pool(Generator(config, seed, exclusion.read_problems(None, config)), num_workers, skip={}) as pool:
     num_first = num_workers * CHUNK_CANDIDATES
-    writer = Writer(Plan(Path(folder), 0, num_candidates, config.shard_equations), {}, info={})
+    # Room for all: the pool ends with a whole chunk.
+    writer = Writer(Plan(Path(folder), 0, num_candidates + CHUNK_CANDIDATES, config.shard_equations), {}, info={})
     writer.resume()
     for _ in pool.outcomes(0, num_first):
       pass
