@@ -18,7 +18,7 @@ from typing import Any
 
 from absl import flags
 
-from symformer_jax import runner
+from symformer_jax import compilation, runner
 from symformer_jax.errors import InputError
 from symformer_jax.evaluation import plots, problems as problems_lib, report, runs, suites
 from symformer_jax.files import write_text
@@ -43,6 +43,7 @@ _MAX_TIME = flags.DEFINE_float("max_time", None, "Seconds per problem after whic
 
 def main(argv: list[str]) -> int:
   del argv
+  compilation.use_cache()
   settings = suites.Settings(
     list=_LIST.value, problems=_PROBLEMS.value, data=_DATA.value, num_equations=_NUM_EQUATIONS.value,
     num_samples=_SAMPLES.value, top_k=_TOP_K.value, refine=_REFINE.value, max_time=_MAX_TIME.value,

@@ -8,7 +8,7 @@ import time
 from absl import flags, logging
 from ml_collections import config_flags
 
-from symformer_jax import configuration, runner
+from symformer_jax import compilation, configuration, runner
 from symformer_jax.errors import InputError
 from symformer_jax.pretrained import registry
 from symformer_jax.training import config as config_lib, loop
@@ -36,6 +36,7 @@ def _is_ours(record: python_logging.LogRecord) -> bool:
 
 def main(argv):
   del argv
+  compilation.use_cache()
   config = configuration.build(config_lib.TrainConfig, _CONFIG.value.to_dict())
   workdir = Path(_WORKDIR.value)
   stop = runner.StopRequest()

@@ -137,8 +137,9 @@ def _answer_of_many(path: str) -> _Answer:
 
 def _resolve_model(table: tables.Table) -> Any:
   # Imported late: --help and most errors come without waiting for JAX.
-  from symformer_jax import inference
+  from symformer_jax import compilation, inference
 
+  compilation.use_cache()
   return inference.resolve_model(_MODEL.value, num_variables=len(table.features))
 
 

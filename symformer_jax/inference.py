@@ -194,7 +194,8 @@ def _search_one(model, rows: Rows, names: tuple[str, ...], options: Options, key
     polished = finalists_lib.polish(
       nodes[:room], fit_rows, num_rows=num_rows, num_variables=model.vocab.num_variables, method=options.refine)
     best, front = finalists_lib.select(
-      [*fits, *polished], rows, names, seed=options.seed, is_allowed=is_allowed, may_fit=options.refine != "none")
+      polished, rows, names, seed=options.seed, yardsticks=fits, is_allowed=is_allowed,
+      may_fit=options.refine != "none")
   message = "" if candidates else "no candidate of the model fits; the front holds the closed-form fits alone"
   return SearchResult(results.OK, message, best, front, counts, clock.seconds(), options.seed, len(rows), model.name)
 

@@ -98,7 +98,7 @@ class SearchResult:
   Attributes:
     status: `ok`, or `failed` with a `message` that says why; then `best` is None and `pareto` empty.
     best: the recommended formula.
-    pareto: the front, from simple to accurate.
+    pareto: the front, from simple to accurate, and in it the constant and the linear fit even where it beats them.
     counts, seconds: what was done.
     seed: with the same seed and model the answer is the same on one platform.
     num_points: rows of the data set.

@@ -6,6 +6,7 @@ import pathlib
 
 import numpy as np
 import pytest
+import sympy
 
 from symformer_jax import inference, testing
 from symformer_jax.errors import InputError
@@ -65,13 +66,24 @@ def test_pure_noise_recommends_a_constant(model, rng):
   assert result.best.complexity == 1
 
 
+def polynomial_degree(equation):
+  """Degree in x of an equation, None when it is no polynomial."""
+  polynomial = expression.to_sympy(equation.node).as_poly(sympy.Symbol("x0", real=True))
+  return None if polynomial is None else polynomial.degree()
+
+
 def test_front_is_a_front_and_its_figures_are_those_of_its_text(model, rng):
   x = rng.uniform(0.5, 4, 40)
   y = 1.2 * x**2 + rng.normal(0, 0.1, 40)
   result = search(model, x, y)
-  complexities = [e.complexity for e in result.pareto]
+  [line] = [e for e in result.pareto if e.complexity == 5 and polynomial_degree(e) == 1]
+  # The straight line is listed as a yardstick, however far off; the rest is a front.
+  slope, intercept = np.polyfit(x, y, 1)
+  assert [c.value for c in line.constants] == pytest.approx([slope, intercept], rel=0.05)
+  front = [e for e in result.pareto if e is not line]
+  complexities = [e.complexity for e in front]
   assert complexities == sorted(set(complexities)) and complexities[0] == 1
-  assert all(a.mse > b.mse for a, b in zip(result.pareto, result.pareto[1:], strict=False))
+  assert all(a.mse > b.mse for a, b in zip(front, front[1:], strict=False))
   for equation in result.pareto:
     values = eval(equation.expression, {name: getattr(np, name) for name in ("sqrt", "exp", "log", "sin")}, {"x": x})
     assert np.mean((values - y) ** 2) == pytest.approx(equation.mse)

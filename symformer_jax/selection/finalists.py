@@ -138,34 +138,38 @@ class _Judge:
 
 def select(
   nodes: Sequence[Node], rows: Rows, names: Sequence[str], *, seed: int,
-  is_allowed: Callable[[Node], bool] = lambda node: True, may_fit: bool = True,
+  yardsticks: Sequence[Node] = (), is_allowed: Callable[[Node], bool] = lambda node: True, may_fit: bool = True,
 ) -> tuple[Equation, tuple[Equation, ...]]:
   """Chooses the front and the recommended formula.
 
   Args:
-    nodes: fitted trees in the user's units; the constant fit must be among them.
+    nodes: fitted trees in the user's units; there is at least one, or a yardstick.
     rows: all rows: formulas are scored on them, and get their last digits from at most `MAX_ROWS` of them.
     names: of the columns.
     seed: chooses those rows.
+    yardsticks: trees that are listed with the front even where it beats them: what any formula is measured against.
     is_allowed: trees the user's rules admit, asked again because simpler constants change operators.
     may_fit: whether constants may be changed; otherwise the trees compete as they are.
   Returns:
-    `(best, front)`, the front from simple to accurate, the best a member of it.
+    `(best, front)`, from simple to accurate, the best a member of the front proper.
   """
   some = rows.sample(MAX_ROWS, seed=seed)
   judge = _Judge(some)
   data = (some.x, some.y, some.weights)
-  nodes = judge.chosen(nodes, is_rounded=False)
+  nodes = judge.chosen([*yardsticks, *nodes], is_rounded=False)
   if may_fit and len(some) > FIT_ROWS:
     nodes = [rounding.refit_constants(node, *data) for node in nodes]
   rounded = _rounded(nodes, data, is_allowed) if may_fit else nodes
   if len(some) < len(rows):
     rounded, judge = judge.chosen(rounded, is_rounded=True), _Judge(rows)
-  judged = judge.finalists(rounded)
+  listed = [rounding.round_constants(node, *data) for node in yardsticks] if may_fit else yardsticks
+  judged = judge.finalists([*rounded, *listed])
   costs = [judge.cost(finalist, is_rounded=True) for finalist in judged]
   on_front = judge.front(judged, costs)
   best = min(on_front, key=lambda i: costs[i])
-  equations = {i: _equation(judged[i], some, names) for i in on_front}
+  shown = {*on_front, *(i for i, finalist in enumerate(judged) if finalist.node in listed)}
+  in_order = sorted(shown, key=lambda i: (judged[i].complexity, -judged[i].scores.mse))
+  equations = {i: _equation(judged[i], some, names) for i in in_order}
   return equations[best], tuple(equations.values())
 
 
