@@ -13,7 +13,7 @@ from symformer_jax.errors import InputError
 from symformer_jax.language import constants as constants_lib, expression, interpreter, parser
 from symformer_jax.language.expression import SYMBOL, VARIABLE, Node, number
 from symformer_jax.language.vocabulary import Vocabulary
-from symformer_jax.refinement import solve, uncertainty
+from symformer_jax.refinement import snapping, solve, uncertainty
 from symformer_jax.refinement.problem import STATUS_TEXT, Status
 
 # Starts beside the given one: far starts of published fits need a few (docs/results/refinement.md).
@@ -22,6 +22,33 @@ NUM_STARTS = 32
 TOKEN_MULTIPLE, SLOT_MULTIPLE, POINT_MULTIPLE = 32, 4, 64
 # A far start may take hundreds of steps down a narrow valley; each costs microseconds here.
 STEP_FACTOR = 20
+
+
+@dataclasses.dataclass(frozen=True)
+class SnappedResult:
+  """A fitted formula in which constants have exact values where the data leave no doubt (see `snapping`).
+
+  Attributes:
+    constants: values by name, of the others refitted.
+    exact: text of the exact values by name (`"2*pi"`), of those constants that have one.
+    stderr: standard errors of the others given those; 0 for exact values.
+    rss: residual sum of squares, as in `RefineResult`.
+    p_value: of the F test of all exact values together against the full fit; 1 when there are none.
+    node: the formula with its numbers and exact values; names: its variables.
+  """
+
+  constants: dict[str, float]
+  exact: dict[str, str]
+  stderr: dict[str, float]
+  rss: float
+  p_value: float
+  node: Node
+  names: tuple[str, ...]
+
+  @property
+  def expression(self) -> str:
+    """The formula in Python syntax."""
+    return expression.to_text(self.node, self.names)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,6 +67,7 @@ class RefineResult:
     is_identifiable: by name, whether the data determine the constant.
     num_undefined: points at which the formula is not finite.
     node: the formula with its fitted numbers; names: its variables.
+    snapped: the formula with exact values, where they were asked for and the formula is defined at all points.
   """
 
   constants: dict[str, float]
@@ -54,6 +82,7 @@ class RefineResult:
   num_undefined: int
   node: Node
   names: tuple[str, ...]
+  snapped: SnappedResult | None = None
 
   @property
   def expression(self) -> str:
@@ -70,6 +99,7 @@ class RefineResult:
 def refine(
   formula: str, X: Any, y: Any, start: Mapping[str, float] | None = None, *, sigma: Any = None,  # noqa: N803
   method: str = "lm", num_starts: int = NUM_STARTS, max_steps: int | None = None, seed: int = 0,
+  snap: bool = False,
 ) -> RefineResult | list[RefineResult]:
   """Fits the constants of a formula by least squares, in float64.
 
@@ -85,6 +115,8 @@ def refine(
     num_starts: starts tried; the first is `start` as given, the best fit wins.
     max_steps: evaluations a start may take; default by method.
     seed: of the drawn starts.
+    snap: whether whole numbers, simple fractions, multiples of pi and e, and square roots are tried for the
+      constants; what is found stands in the field `snapped` beside the plain fit.
   Returns:
     The fit, or a list of fits, one for each data set, each with its own constants.
   Raises:
@@ -102,6 +134,9 @@ def refine(
   starts = _draw_starts(parsed.names, start or {}, num_starts, np.random.default_rng(seed))
   limit = max_steps or STEP_FACTOR * solve.MAX_STEPS[method]
   results = _fit_sets(parsed, sets, starts, method, limit, has_sigma=sigma is not None)
+  if snap:
+    results = [_snap(parsed, data, result, has_sigma=sigma is not None)
+               for data, result in zip(sets, results, strict=True)]
   return results[0] if is_single else results
 
 
@@ -138,11 +173,13 @@ class _Formula:
     program = _translate(self.ids, self.values, vocab=self.vocab, is_free=self.slots >= 0)
     return program._replace(slots=jnp.asarray(self.slots))
 
-  def with_values(self, constants: Mapping[str, float]) -> Node:
-    """The tree with numbers for names."""
+  def with_values(self, constants: Mapping[str, float], exact: Mapping[str, Node] | None = None) -> Node:
+    """The tree with exact values or numbers for names."""
+    nodes = {**{name: number(value) for name, value in constants.items()}, **(exact or {})}
+
     def fill(n: Node) -> Node:
       if n.token == SYMBOL:
-        return number(constants[n.value])
+        return nodes[n.value]
       return n._replace(args=tuple(fill(arg) for arg in n.args)) if n.args else n
     return fill(self.node)
 
@@ -282,3 +319,20 @@ def _result(formula: _Formula, data, fit: solve.Fit, has_sigma: bool) -> RefineR
     message=message, dof=found.dof, residual_std=found.residual_std, covariance=found.covariance,
     is_identifiable=dict(zip(formula.names, found.is_identifiable.tolist(), strict=True)),
     num_undefined=num_undefined, node=formula.with_values(by_name), names=names)
+
+
+def _snap(formula: _Formula, data, result: RefineResult, *, has_sigma: bool) -> RefineResult:
+  """The result with its field `snapped`."""
+  if result.num_undefined:
+    return result
+  x, y, weights, names = data
+  padding = (0, formula.num_slots - len(formula.names))
+  found = snapping.snap(lambda constants: _evaluate(formula, np.pad(constants, padding), x),
+                        np.array([result.constants[name] for name in formula.names]), y, weights, has_sigma=has_sigma)
+  constants = dict(zip(formula.names, found.values.tolist(), strict=True))
+  exact = {name: special.node for name, special in zip(formula.names, found.exact, strict=True) if special}
+  snapped = SnappedResult(
+    constants=constants, exact={name: expression.to_text(node) for name, node in exact.items()},
+    stderr=dict(zip(formula.names, found.stderr.tolist(), strict=True)), rss=found.rss, p_value=found.p_value,
+    node=formula.with_values(constants, exact), names=names)
+  return dataclasses.replace(result, snapped=snapped)
