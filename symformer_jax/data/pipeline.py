@@ -57,10 +57,7 @@ class BlockSource:
       raise InputError("no training data: set config.data.dirs to folders written by data_gen.generate")
     self._readers = []
     for directory, count in zip(dirs, repeats or [1] * len(dirs), strict=True):
-      paths = records.find_shards(directory, split)
-      if not paths:
-        raise DataError(f"no finished {split} shards in {directory}")
-      readers = [records.ShardReader(path) for path in paths]
+      readers = [records.ShardReader(path) for path in records.find_shards(directory, split)]
       self._readers += readers * count
     self._ends = np.cumsum([len(reader) for reader in self._readers])
 
@@ -76,7 +73,10 @@ class BlockSource:
 def concatenate(blocks: Sequence[records.Block], max_length: int) -> records.Block:
   """Joins blocks, padding to a common length and leaving out expressions longer than `max_length` tokens."""
   width = max(max_length, *(block.ids.shape[1] for block in blocks))
-  pad = lambda array: np.pad(array, ((0, 0), (0, width - array.shape[1])))  # noqa: E731 - local name
+
+  def pad(array):
+    return np.pad(array, ((0, 0), (0, width - array.shape[1])))
+
   ids = np.concatenate([pad(block.ids) for block in blocks])
   constants = np.concatenate([pad(block.constants) for block in blocks])
   domains = np.concatenate([block.domains for block in blocks])

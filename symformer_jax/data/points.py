@@ -96,8 +96,11 @@ def draw_points(
   """
   keys = jax.random.split(key, 5)
   x = draw_x(keys[0], domains, config.num_points * config.draws, subbox_probability=config.subbox_probability)
-  evaluate = lambda m: interpreter.evaluate_many(  # noqa: E731 - local name
-    ids, interpreter.constant_values(ids, m, vocab), x, vocab=vocab)
+
+  def evaluate(some_mantissas):
+    values = interpreter.constant_values(ids, some_mantissas, vocab)
+    return interpreter.evaluate_many(ids, values, x, vocab=vocab)
+
   y = evaluate(mantissas)
   if config.resample_probability > 0:
     mantissas, y = _resample(keys[1], mantissas, y, evaluate, config.resample_probability)

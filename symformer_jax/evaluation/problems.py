@@ -274,6 +274,10 @@ def _substitute(node: Node, inner: dict[int, Node]) -> Node:
 # --- fresh equations of the generator --------------------------------------------------------------------------
 
 
+# 1024 equations of the generator whose functions occur in no training data of the shipped models.
+FRESH_EQUATIONS = pathlib.Path(__file__).parent / "fresh_equations"
+
+
 def load_equations(directory: str | os.PathLike, *, num_equations: int, split: str = "validation") -> list[Problem]:
   """Equations of a generated data set, never trained on when `split` is validation.
 

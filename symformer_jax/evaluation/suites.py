@@ -17,7 +17,7 @@ class Settings:
   Attributes:
     list: `paper`, `reference` or `official`: the list of benchmark functions.
     problems: a problem file; then `list` is not read.
-    data: a generated data set, whose validation split gives fresh equations.
+    data: a generated data set, whose validation split gives fresh equations; None for those that ship.
     num_equations: fresh equations, or the first rows of a list.
     num_samples, top_k, refine, max_time: see `answers.Method`.
     noise: standard deviation of the noise on y, relative to its RMS.
@@ -164,11 +164,10 @@ def _problems(suite: Suite, settings: Settings) -> list[Problem]:
     return problems_lib.load_list(settings.list or suite.default_list)[:count]
   if settings.list is not None:
     return problems_lib.load_list(settings.list)[:count]
-  if settings.data is None:
-    raise InputError("this suite asks fresh equations: expected --data, the folder of a generated data set")
-  problems = problems_lib.load_equations(settings.data, num_equations=count)
+  directory = settings.data or problems_lib.FRESH_EQUATIONS
+  problems = problems_lib.load_equations(directory, num_equations=count)
   if len(problems) < count and settings.num_equations is not None:
-    raise InputError(f"--num_equations={count}: the validation split of {settings.data!r} has {len(problems)}")
+    raise InputError(f"--num_equations={count}: the validation split of {str(directory)!r} has {len(problems)}")
   return problems
 
 

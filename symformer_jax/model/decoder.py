@@ -44,7 +44,10 @@ class DecoderLayer(nnx.Module):
   def __call__(self, x: jax.Array, latents: jax.Array, mask: jax.Array, dropout_key: jax.Array | None) -> jax.Array:
     """x [B, L, E], latents [B, M, E'], causal mask [L, L] -> [B, L, E]."""
     keys = [None] * 3 if dropout_key is None else jax.random.split(dropout_key, 3)
-    drop = lambda value, key: self.dropout(value, deterministic=key is None, rngs=key)  # noqa: E731 - local name
+
+    def drop(value, key):
+      return self.dropout(value, deterministic=key is None, rngs=key)
+
     x = self.around_self(x, lambda h: drop(self.self_attention(h, h, mask), keys[0]))
     x = self.around_cross(x, lambda h: drop(self.cross_attention(h, latents), keys[1]))
     return self.around_ff(x, lambda h: drop(self.ff(h), keys[2]))

@@ -56,7 +56,7 @@ class Checkpoints:
       except ModelError:
         raise
       # Damage shows as whatever the layer that met it raises: JSON, file system, tensorstore or tree errors.
-      except Exception as error:  # noqa: BLE001 - see above
+      except Exception as error:
         logging.warning("checkpoint %d is damaged and skipped: %s", step, str(error).split("\n")[0][:200])
         continue
       return TrainState(**restored["state"]), meta

@@ -14,7 +14,7 @@ from jax.sharding import NamedSharding, PartitionSpec
 import numpy as np
 
 from symformer_jax.data import pipeline
-from symformer_jax.errors import InputError
+from symformer_jax.errors import DataError, InputError
 from symformer_jax.training import checkpoint, sharding, step as step_lib
 from symformer_jax.training.config import TrainConfig
 from symformer_jax.training.logs import Curves, Window
@@ -56,7 +56,7 @@ def _make_evaluation(config: TrainConfig, eval_step, batch_sharding) -> Callable
   try:
     batches = list(itertools.islice(
       pipeline.make_iterator(config.data, seed=0, split="validation"), config.num_eval_batches))
-  except Exception as error:  # noqa: BLE001 - any reader error means: no validation data
+  except DataError as error:
     logging.warning("no validation: %s", error)
     batches = []
 

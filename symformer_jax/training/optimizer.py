@@ -11,7 +11,10 @@ def make_optimizer(config: TrainConfig) -> optax.GradientTransformation:
   """Adam (SymFormer, sec. 4.1; AdamW with weight decay on matrices only) under the configured schedule."""
   o = config.optimizer
   rate = schedules.learning_rate(o, config.num_steps, config.loss.update_every)
-  is_matrix = lambda params: jax.tree.map(lambda p: p.ndim > 1, params)  # noqa: E731 - mask by optax's contract
+
+  def is_matrix(params):
+    return jax.tree.map(lambda p: p.ndim > 1, params)
+
   steps = [] if o.clip_norm is None else [optax.clip_by_global_norm(o.clip_norm)]
   steps.append(optax.adamw(rate, b2=o.b2, weight_decay=o.weight_decay, mask=is_matrix))
   return optax.chain(*steps)

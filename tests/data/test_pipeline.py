@@ -80,7 +80,7 @@ def test_repeats_count_a_folder_twice(shards):
 def test_messages_for_unusable_data(shards, tmp_path):
   with pytest.raises(InputError, match="no training data: set config.data.dirs"):
     pipeline.make_iterator(DataConfig(), seed=0)
-  with pytest.raises(DataError, match="no finished validation shards in"):
+  with pytest.raises(DataError, match="no validation shards in"):
     pipeline.make_iterator(_config(shards), seed=0, split="validation")
   with pytest.raises(InputError, match="batch_size must divide a group of 256 equations, got 100"):
     pipeline.make_iterator(_config(shards, batch_size=100), seed=0)

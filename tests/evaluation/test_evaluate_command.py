@@ -77,7 +77,7 @@ def test_unusable_arguments(ask, tmp_path):
 @pytest.mark.parametrize(("arguments", "message"), [
   (["--suite=papers", "--out=o"], "error: unknown suite 'papers': expected one of paper, official"),
   (["--suite=paper", "--model=none", "--out=o"], "error: unknown model 'none'"),
-  (["--suite=in_domain", "--out=o"], "error: this suite asks fresh equations: expected --data"),
+  (["--suite=in_domain", "--data=none", "--out=o"], "error: no validation shards in none: expected files like"),
   (["--problems=none.csv", "--out=o"], "error: cannot read problem file 'none.csv': No such file or directory"),
   (["--suite=paper", "--samples=0", "--out=o"], "error: flag --samples=0"),
 ])

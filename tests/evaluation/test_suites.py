@@ -2,7 +2,7 @@
 
 import pytest
 
-from symformer_jax.errors import InputError
+from symformer_jax.errors import DataError, InputError
 from symformer_jax.evaluation import answers, suites
 from symformer_jax.evaluation.suites import SUITES, Settings, find_suite, make_tasks
 
@@ -67,6 +67,10 @@ def test_which_suite(name, settings, message):
     find_suite(name, settings)
 
 
-def test_fresh_equations_need_data():
-  with pytest.raises(InputError, match="expected --data"):
-    make_tasks(SUITES["in_domain"], Settings())
+def test_fresh_equations_ship_and_are_limited():
+  tasks = make_tasks(SUITES["in_domain"], Settings(num_equations=1024))
+  assert len({task.problem.name for task in tasks}) == 1024
+  with pytest.raises(InputError, match="--num_equations=1025: the validation split of .*fresh_equations' has 1024"):
+    make_tasks(SUITES["in_domain"], Settings(num_equations=1025))
+  with pytest.raises(DataError, match="no validation shards in nowhere"):
+    make_tasks(SUITES["in_domain"], Settings(data="nowhere"))
