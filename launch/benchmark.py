@@ -19,7 +19,7 @@ from symformer_jax import runner
 from symformer_jax.errors import InputError
 from symformer_jax.files import check_writable, write_text
 
-PARTS = ("generate", "interpret", "refine", "decode", "train", "infer")
+PARTS = ("generate", "interpret", "refine", "snap", "decode", "train", "infer")
 
 _WHAT = flags.DEFINE_enum("what", None, PARTS, "The part to measure.")
 _OUT = flags.DEFINE_string("out", None, "JSON file of the figures; they are printed in any case.")
