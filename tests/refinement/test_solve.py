@@ -52,7 +52,7 @@ def make_batch(factor_index, seed=0, noise=0.02):
   return np.stack(ids), np.stack(starts), np.stack(x), np.stack(y), functions
 
 
-def numpy_form(text):
+def numpy_form(text, module="numpy"):
   """`f(c, x)` with the constants in prefix order: an oracle that shares nothing with the interpreter."""
   node = parser.parse(text)
   names = iter(range(100))
@@ -64,7 +64,7 @@ def numpy_form(text):
 
   expr = expression.to_sympy(symbols(node))
   names = [*(f"c{i}" for i in range(next(names))), "x0"]
-  form = sympy.lambdify([sympy.Symbol(name, real=True) for name in names], expr)
+  form = sympy.lambdify([sympy.Symbol(name, real=True) for name in names], expr, module)
   return lambda c, x: form(*c, x)
 
 
@@ -87,6 +87,22 @@ def test_reaches_the_optimum_of_scipy(factor_index):
     assert fit.loss[k] <= expected * (1 + 1e-6), (name, Status(fit.status[k]))
     at_optimum = functions[k](values[k][values[k] != 0], x[k, :, 0])
     np.testing.assert_allclose(np.mean((at_optimum - y[k]) ** 2), fit.loss[k], rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["gaussian", "rational", "logistic"])
+def test_reaches_the_optimum_of_optimistix(name):
+  optimistix = pytest.importorskip("optimistix")
+  ids, starts, x, y, _ = make_batch(0)
+  k = list(PROBLEMS).index(name)
+  _, fit = solve.polish(ids, starts, x, y, np.ones_like(y), vocab=VOCAB, dataset=np.arange(len(ids)))
+  function, spread, start = numpy_form(PROBLEMS[name][0], "jax"), y[k].std(), starts[k][starts[k] != 0]
+  with jax.enable_x64(True):
+    # Its damping knows no scales: constants are given in units of the start.
+    found = optimistix.least_squares(
+      lambda c, _: (function(c * start, x[k, :, 0]) - y[k]) / spread, optimistix.LevenbergMarquardt(1e-12, 1e-12),
+      np.ones(len(start)), max_steps=500, throw=False)
+    residual = function(np.asarray(found.value) * start, x[k, :, 0]) - y[k]
+  np.testing.assert_allclose(fit.loss[k], np.mean(np.asarray(residual) ** 2), rtol=1e-9)
 
 
 def fit32(ids, starts, x, y, weights=None, **options):
