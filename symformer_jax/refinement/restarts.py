@@ -1,7 +1,11 @@
-"""Several starts per candidate: a few steps from each, many from the best (successive halving in two stages)."""
+"""Several starts per candidate: a few steps from each, many from the best (successive halving in two stages).
+
+Candidates equal up to constants are one formula with several predicted starts: they can share them.
+"""
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from symformer_jax.language import constants as constants_lib
 from symformer_jax.language.vocabulary import Vocabulary
@@ -33,10 +37,19 @@ def draw_starts(
   return jnp.where(is_free[:, None], values[:, None] * factor, values[:, None])
 
 
+def group_by_skeleton(ids: np.ndarray, vocab: Vocabulary) -> np.ndarray:
+  """Of each candidate the first that is equal up to constants [K], int32, on the host; ids: [K, L]."""
+  is_constant = np.asarray(vocab.is_constant)[ids]
+  skeletons = np.where(is_constant, vocab.first_constant_id, ids)
+  _, first, inverse = np.unique(skeletons, axis=0, return_index=True, return_inverse=True)
+  return first[inverse.ravel()].astype(np.int32)
+
+
 def fit_with_restarts(
   ids: jax.Array, values: jax.Array, x: jax.Array, y: jax.Array, weights: jax.Array, *, vocab: Vocabulary,
   key: jax.Array, num_starts: int = 4, spread: float = 0.5, is_skeleton: bool = False,
-  is_free: jax.Array | None = None, dataset: jax.Array | None = None, max_steps: int | None = None, **options,
+  is_free: jax.Array | None = None, dataset: jax.Array | None = None, max_steps: int | None = None,
+  group: jax.Array | None = None, **options,
 ) -> tuple[jax.Array, solve.Fit]:
   """`solve.fit_candidates` from R starts each; of every candidate the best start is fitted to its end.
 
@@ -44,6 +57,9 @@ def fit_with_restarts(
     ids, values, x, y, weights, vocab, is_free, dataset, max_steps, options: as for `solve.fit_candidates`.
     key: consumed.
     num_starts: R, static; spread, is_skeleton: see `draw_starts`.
+    group: the first candidate with the same formula up to constants, of each candidate [K] (`group_by_skeleton`);
+      only the best start of a group is then fitted to its end, and all of the group get that fit. Candidates of a
+      group belong to one data set and have the same free tokens.
   Returns:
     As `solve.fit_candidates`, one fit per candidate.
   """
@@ -62,5 +78,13 @@ def fit_with_restarts(
   rank = jnp.where(jnp.isfinite(loss), loss, worst * (0.5 + 0.5 * undefined / (1 + x.shape[-2])))
   best = jnp.argmin(rank, axis=1)
   chosen = jnp.asarray(screened).reshape(num, num_starts, -1)[jnp.arange(num), best]
-  return solve.fit_candidates(ids, chosen, x, y, weights, vocab=vocab, is_free=is_free, dataset=dataset,
-                              max_steps=max_steps, **options)
+  options = {"vocab": vocab, "dataset": dataset, "max_steps": max_steps, **options}
+  if group is None:
+    return solve.fit_candidates(ids, chosen, x, y, weights, is_free=is_free, **options)
+  lowest = jnp.min(rank, axis=1)
+  in_group = jnp.asarray(group)[None] == jnp.arange(num)[:, None]  # [group, candidate]
+  winner = jnp.argmin(jnp.where(in_group, lowest[None], jnp.inf), axis=1)
+  # Shapes stay as they are: whoever does not lead a group has nothing free, and takes one step.
+  is_leader = jnp.asarray(group) == jnp.arange(num)
+  fitted = solve.fit_candidates(ids, chosen[winner], x, y, weights, is_free=is_free & is_leader[:, None], **options)
+  return jax.tree.map(lambda a: jnp.asarray(a)[group], fitted)

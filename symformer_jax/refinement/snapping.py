@@ -65,6 +65,7 @@ class _Fit(NamedTuple):
   rss: float
 
 
+@np.errstate(over="ignore", invalid="ignore")  # a step may go too far: its sum of squares is then not finite
 def snap(
   evaluate: Evaluate, values: np.ndarray, y: np.ndarray, weights: np.ndarray, *, has_sigma: bool = False,
   min_odds: float = MIN_ODDS,
@@ -136,16 +137,17 @@ class _Problem:
     self.y, self.weights = y[self.is_used], weights[self.is_used]
     self.variance, self.dof = 0.0, 1
 
-  def _rows(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Weighted residual [N] and Jacobian [N, C] at the used points."""
+  def _look(self, values: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+    """Sum of squares, weighted residual [N] and Jacobian [N, C] at the used points."""
     rows = np.asarray(self.evaluate(values))[:, self.is_used]
     root = np.sqrt(self.weights)
-    return (rows[0] - self.y) * root, rows[1:1 + len(values)].T * root[:, None]
+    residual = (rows[0] - self.y) * root
+    return float(residual @ residual), residual, rows[1:1 + len(values)].T * root[:, None]
 
   def refit(self, values: np.ndarray, is_free: np.ndarray) -> _Fit:
     """Damped Gauss-Newton steps of the free constants, until a step no longer matters beside the noise."""
-    residual, jacobian = self._rows(values)
-    rss, damping = float(residual @ residual), 0.0
+    rss, residual, jacobian = self._look(values)
+    damping = 0.0
     for _ in range(MAX_REFIT_STEPS):
       if not is_free.any() or not (math.isfinite(rss) and np.isfinite(jacobian).all()):
         break
@@ -156,10 +158,10 @@ class _Problem:
       step = np.linalg.lstsq(matrix, np.pad(-residual, (0, len(norms))), rcond=None)[0] / norms
       trial = values.copy()
       trial[is_free] += step
-      seen, slopes = self._rows(trial)
-      gain = rss - float(seen @ seen)
+      seen = self._look(trial)
+      gain = rss - seen[0]
       if gain > 0:
-        values, residual, jacobian, rss = trial, seen, slopes, rss - gain
+        values, (rss, residual, jacobian) = trial, seen
         damping /= 10
       elif damping > 1:  # nothing is left to gain in this direction
         break
@@ -171,7 +173,7 @@ class _Problem:
 
   def standard_errors(self, fit: _Fit) -> np.ndarray:
     """[C]; 0 for constants that are held, inf for those that the data do not determine."""
-    residual, jacobian = self._rows(fit.values)
+    _, residual, jacobian = self._look(fit.values)
     stderr = np.zeros(len(fit.values))
     found = uncertainty.estimate(jacobian[:, fit.is_free], residual, np.ones(len(residual)), has_sigma=True)
     stderr[fit.is_free] = found.stderr * math.sqrt(self.variance)

@@ -84,6 +84,16 @@ def test_masked_points_do_not_count():
   np.testing.assert_array_equal(snapped.values, [1, 2, 1])
 
 
+def test_steps_that_go_too_far_are_taken_back():
+  def power(c):
+    with np.errstate(over="ignore", invalid="ignore"):
+      grown = np.exp(c[0] * X**2 * 1000)
+      return np.stack([grown + c[1], 1000 * X**2 * grown, np.ones_like(X)])
+  y = power(np.array([-1.0, 0.37123]))[0]
+  snapped = snapping.snap(power, np.array([-0.02, 0.4]), y, np.ones(len(X)))
+  assert np.isfinite(snapped.rss) and snapped.rss < 1
+
+
 def test_constants_that_are_not_identifiable_stay():
   def product(c):
     return np.stack([c[0] * c[1] * X, c[1] * X, c[0] * X])
