@@ -14,6 +14,9 @@ from symformer_jax.language import expression
 from symformer_jax.language.expression import Node
 from symformer_jax.language.vocabulary import Vocabulary
 
+# Begins the rule of a candidate that computes what a test problem does; the problem's name follows.
+EXCLUDED = "excluded: "
+
 
 class Equation(NamedTuple):
   """An accepted candidate.
@@ -115,7 +118,8 @@ class Generator:
     if filters.is_too_large(values, self.config):
       return "too_large_simplified"
     probes = exclusion.probe(stored, self.config)
-    if self.problems.matches(probes):
-      return "excluded"
+    problem = self.problems.matches(probes)
+    if problem:
+      return f"{EXCLUDED}{problem}"
     skeleton = hash_skeleton(ids, self.vocab)
     return Equation(bytes(ids), mantissas.tobytes(), box, exclusion.fingerprint(probes), skeleton)

@@ -10,6 +10,7 @@ import time
 from absl import flags
 
 from data_gen import config as config_lib, job as job_lib, writer as writer_lib
+from data_gen.candidates import EXCLUDED
 from data_gen.workers import Pool
 from symformer_jax import runner
 from symformer_jax.errors import InputError
@@ -89,8 +90,9 @@ def _generate(job: job_lib.Job) -> None:
   with Pool(generator, _WORKERS.value, skip=writer.lost) as pool:
     job_lib.fill(writer, pool, progress.show)
   progress.show(force=True)
-  excluded = f", {writer.counts['excluded']} were problems to keep out" if writer.counts["excluded"] else ""
-  _say(f"\nwrote {writer.num_written} equations to {job.folder}{excluded}")
+  met = {rule.removeprefix(EXCLUDED): count for rule, count in writer.counts.items() if rule.startswith(EXCLUDED)}
+  _say(f"\nwrote {writer.num_written} equations to {job.folder}; of {len(set(generator.problems.names))} problems to "
+       f"keep out {len(met)} were met, and dropped {sum(met.values())} times")
 
 
 def _say(text: str) -> None:

@@ -13,7 +13,7 @@ from absl import flags
 import numpy as np
 
 from data_gen import bloom, exclusion, trees, writer as writer_lib
-from data_gen.candidates import hash_skeleton, read_tree
+from data_gen.candidates import EXCLUDED, hash_skeleton, read_tree
 from data_gen.config import GeneratorConfig, from_dict
 from data_gen.exclusion import VARIABLE_NAMES
 from data_gen.writer import Row
@@ -191,7 +191,10 @@ def inspect(folder: Path) -> None:
   vocab = Vocabulary(manifest["identity"]["config"]["num_variables"])
   finished = [shard for shard in manifest["shards"] if shard["finished"]]
   print(f"{folder}: {len(finished)} of {len(manifest['shards'])} shards finished, all intact")
-  _print_counts("candidates", Counter(manifest["counts"]), by_key=False)
+  rules = Counter(manifest["counts"])
+  met = Counter({rule.removeprefix(EXCLUDED): rules.pop(rule) for rule in list(rules) if rule.startswith(EXCLUDED)})
+  _print_counts("candidates", rules + Counter({"excluded": met.total()}), by_key=False)
+  _print_counts(f"of {len(manifest['identity']['excluded_problems'])} test problems met and dropped", met, by_key=False)
   if _SEEN.value:
     functions, skeletons = count_seen(_SEEN.value, folder, from_dict(manifest["identity"]["config"]))
     print(f"{_SEEN.value}: {functions} equations compute it, {skeletons} have its skeleton")

@@ -164,3 +164,11 @@ def test_the_default_exclusions_have_more_than_two_operators():
   assert len(set(problems.names)) == 49
   for _, tree in exclusion._read_rows("configs/data/excluded.csv"):
     assert trees.count_operators(tree) > 2, expression.to_text(tree)
+
+
+def test_what_is_excluded_is_counted_by_problem(tmp_path):
+  path = tmp_path / "problems.csv"
+  path.write_text("family,name,n_vars,expression\nF,F-1,1,x**2 + x + 1\nF,F-2,1,sin(x) + x\n")
+  problems = exclusion.read_problems(path, UNIVARIATE)
+  assert finish("x + sin(x)", problems) == "excluded: F-2"
+  assert isinstance(finish("x + cos(x)", problems), Equation)

@@ -31,6 +31,19 @@ def test_a_folder_is_described_and_drawn(made, tmp_path, capsys):
   assert (tmp_path / "data.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_problems_met_are_told_by_name(made, tmp_path, capsys):
+  shutil.copytree(made, tmp_path / "copy")
+  path = tmp_path / "copy" / writer_lib.MANIFEST
+  manifest = json.loads(path.read_text())
+  manifest["counts"] |= {"excluded: Nguyen-1": 2, "excluded: R-1": 1}
+  path.write_text(json.dumps(manifest))
+  assert inspect(str(tmp_path / "copy"), "--samples=0") == 0
+  out = capsys.readouterr().out
+  assert "excluded 3 (" in out
+  total = len(manifest["identity"]["excluded_problems"])
+  assert f"of {total} test problems met and dropped:\n  Nguyen-1 2 (66.7%)  R-1 1 (33.3%)\n" in out
+
+
 def test_counts_are_those_of_the_equations(made):
   vocab = Vocabulary(1)
   summary = inspect_lib.summarize(made, "train", vocab, 3)

@@ -1,17 +1,27 @@
 """The three settings: same value as the tree, same form for plain formulas, and what is done with SymPy's oddities."""
 
+import dataclasses
+
+import hypothesis
+from hypothesis import strategies as st
 import numpy as np
 import pytest
 
 from configs.data import univariate
-from data_gen import config as config_lib, exclusion, filters, simplify, trees
+from data_gen import config as config_lib, exclusion, filters, simplify, trees, writer as writer_lib
 from data_gen.candidates import Equation, Generator, read_tree
-from symformer_jax.errors import ExpressionError
+from symformer_jax.data import records
+from symformer_jax.errors import ExpressionError, InputError
 from symformer_jax.language import expression
 from symformer_jax.language.parser import parse
 from symformer_jax.language.vocabulary import Vocabulary
 
 SETTINGS = ("simplify", "fast", "rules")
+CONFIG = config_lib.from_dict(univariate.get_config().to_dict())
+GENERATORS = {
+  setting: Generator(dataclasses.replace(CONFIG, simplify=setting), 5, exclusion.read_problems(None, CONFIG))
+  for setting in SETTINGS
+}
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
 
@@ -50,30 +60,39 @@ def test_rounding_drops_what_becomes_one_or_nothing():
   assert simplify.round_numbers(expression.sort_operands(tree), 8) == parse("x")
 
 
-@pytest.mark.parametrize("setting", ["fast", "rules"])
-def test_random_trees_keep_their_values_and_their_encoding_comes_back(setting):
-  config = config_lib.from_dict({**univariate.get_config().to_dict(), "simplify": setting})
-  generator = Generator(config, 5, exclusion.read_problems(None, config))
-  vocab, num_accepted = Vocabulary(1), 0
-  for index in range(400 if setting == "rules" else 60):
-    outcome = generator.make(index)
-    assert outcome == generator.make(index) or isinstance(outcome, Equation)
-    if not isinstance(outcome, Equation):
+@hypothesis.settings(max_examples=150)
+@hypothesis.given(index=st.integers(0, 10**9), setting=st.sampled_from(["fast", "rules", "rules", "rules"]))
+def test_an_accepted_formula_computes_what_its_tree_does(index, setting):
+  generator = GENERATORS[setting]
+  outcome = generator.make(index)
+  hypothesis.assume(isinstance(outcome, Equation))
+  stored = read_tree(list(outcome.ids), np.frombuffer(outcome.constants, np.float32), generator.vocab)
+  raw = generator.sampler.sample(np.random.default_rng((5, index)))
+  points = np.linspace(*outcome.domain[0], 203)[None, 1:-1]
+  y, z = trees.values(raw, points), trees.values(stored, points)
+  # A box found by 100 random points may hold places where the raw tree is undefined.
+  if np.isfinite(y).mean() > 0.6:
+    assert filters.is_equal(y, z) or "tan" in expression.to_text(raw) or _is_steep(raw, points)
+
+
+def test_the_encoding_of_ten_thousand_equations_comes_back(tmp_path):
+  generator, vocab = GENERATORS["rules"], Vocabulary(1)
+  rng = np.random.default_rng(11)
+  rows, written = [], []
+  while len(rows) < 10_000:
+    try:
+      tree = simplify.simplify(generator.sampler.sample(rng), "rules", digits=6)  # what float32 tells apart
+      ids, mantissas = expression.encode(tree, vocab)
+    except (InputError, RecursionError):  # no candidate either
       continue
-    num_accepted += 1
-    ids = list(outcome.ids)
-    mantissas = np.frombuffer(outcome.constants, np.float32)
-    tree = read_tree(ids, mantissas, vocab)
-    again, values = expression.encode(tree, vocab)
-    assert again == ids
-    np.testing.assert_allclose(values, mantissas, rtol=5e-7)  # values are read to 7 digits
-    raw = generator.sampler.sample(np.random.default_rng((5, index)))
-    points = np.linspace(*outcome.domain[0], 203)[None, 1:-1]
-    y, z = trees.values(raw, points), trees.values(tree, points)
-    # A box found by 100 random points may hold places where the raw tree is undefined.
-    if np.isfinite(y).mean() > 0.6:
-      assert filters.is_equal(y, z) or "tan" in expression.to_text(raw) or _is_steep(raw, points)
-  assert num_accepted > 20
+    if len(ids) <= 50:
+      written.append(tree)
+      rows.append((ids, mantissas, np.array([[-5.0, 5.0]])))
+  records.write_shard(tmp_path / "shard", [records.pack_equations(rows[i : i + 256]) for i in range(0, 10_000, 256)])
+  again = list(writer_lib.read_rows(tmp_path / "shard"))
+  assert len(again) == 10_000
+  for tree, (ids, mantissas, _) in zip(written, again, strict=True):
+    assert read_tree(ids.tolist(), mantissas, vocab) == tree
 
 
 def _is_steep(tree, points) -> bool:

@@ -1,0 +1,172 @@
+"""The command that generates a data set with Apache Beam (extra [beam]): the bytes are those of data_gen.generate.
+
+python -m data_gen.beam --runner=DirectRunner --config=configs/data/univariate.py --out=DIR --equations=N --seed=1
+    [--spans=gs://BUCKET/spans] [-- flags of Beam and its runner]
+
+Workers make candidates, which is nearly all of the work, and put the outcomes of every span of them into a file; this
+process then gives them to the writer in order, as data_gen.generate does. It goes in rounds, since nobody knows how
+many candidates it takes. The same command again uses the spans that are there.
+"""
+
+from collections.abc import Iterator
+import json
+import math
+import os
+import uuid
+
+from absl import flags
+import apache_beam as beam
+from apache_beam.io.filesystems import FileSystems
+from apache_beam.options.pipeline_options import PipelineOptions
+import numpy as np
+
+from data_gen import config as config_lib, job as job_lib, writer as writer_lib
+from data_gen.candidates import Equation, Generator
+from data_gen.workers import CHUNK_CANDIDATES, Outcome, Pool
+from symformer_jax import runner
+from symformer_jax.errors import InputError
+
+_FLAGS = flags.FlagValues()
+_RUNNER = flags.DEFINE_string(
+  "runner", "DirectRunner", "DirectRunner, DataflowRunner, FlinkRunner, SparkRunner, ...", flag_values=_FLAGS)
+_CONFIG = flags.DEFINE_string("config", None, "Python file with get_config().", flag_values=_FLAGS)
+_OUT = flags.DEFINE_string("out", None, "Folder to write to, of this machine.", flag_values=_FLAGS)
+_SPANS = flags.DEFINE_string(
+  "spans", None, "Folder for what the workers make, which all of them can write: a path of a shared disk, gs://, "
+  "s3://, hdfs://; default: spans beside the shards.", flag_values=_FLAGS)
+_EQUATIONS = flags.DEFINE_integer("equations", None, "Training equations to generate.", 1, flag_values=_FLAGS)
+_VALIDATION = flags.DEFINE_integer("validation", 0, "Validation equations.", 0, flag_values=_FLAGS)
+_SEED = flags.DEFINE_integer("seed", 0, "Every seed gives another stream of equations.", 0, flag_values=_FLAGS)
+_SIMPLIFY = flags.DEFINE_enum(
+  "simplify", None, config_lib.SIMPLIFIERS, "Overrides the config's setting.", flag_values=_FLAGS)
+_SHARD = flags.DEFINE_integer("shard_equations", None, "Equations per shard.", 1, flag_values=_FLAGS)
+_EXCLUDE = flags.DEFINE_string(
+  "exclude", str(job_lib.DEFAULT_EXCLUDED), "CSV of problems to keep out; empty for none.", flag_values=_FLAGS)
+
+# Some five seconds of a core in the setting `fast`: far more than Beam spends on an element.
+SPAN_CANDIDATES = 16 * CHUNK_CANDIDATES
+# Share of candidates that are accepted, until the run itself tells.
+EXPECTED_ACCEPTED = 0.45
+# A round is cut off here, so that this process begins to write.
+MAX_SPANS = 1 << 16
+
+
+class _MakeSpan(beam.DoFn):
+  """Makes the candidates of a span in a protected process of its own, and writes their outcomes to a file."""
+
+  def __init__(self, generator: Generator, lost: dict[int, str], folder: str):
+    self._generator, self._lost, self._folder = generator, lost, folder
+    self._pool: Pool | None = None
+
+  def setup(self) -> None:
+    self._pool = Pool(self._generator, 1, skip=self._lost)
+
+  def process(self, start: int) -> Iterator[int]:
+    outcomes = [encode(outcome) for _, outcome in self._pool.outcomes(start, start + SPAN_CANDIDATES)]
+    temporary = f"{_span_path(self._folder, start)}.{uuid.uuid4().hex}.tmp"
+    with FileSystems.create(temporary) as file:
+      file.write(json.dumps(outcomes).encode())
+    FileSystems.rename([temporary], [_span_path(self._folder, start)])
+    yield start
+
+  def teardown(self) -> None:
+    if self._pool:
+      self._pool.__exit__()
+
+
+def encode(outcome: Outcome) -> str | list:
+  """An outcome as JSON knows it."""
+  if isinstance(outcome, str):
+    return outcome
+  return [outcome.ids.hex(), outcome.constants.hex(), outcome.domain.tolist(), outcome.function, outcome.skeleton]
+
+
+def decode(value: str | list) -> Outcome:
+  """The inverse of `encode`."""
+  if isinstance(value, str):
+    return value
+  ids, constants, domain, function, skeleton = value
+  return Equation(bytes.fromhex(ids), bytes.fromhex(constants), np.array(domain), function, skeleton)
+
+
+def _span_path(folder: str, start: int) -> str:
+  return FileSystems.join(folder, f"{start:015d}.json")
+
+
+class _Spans:
+  """Finished spans as a pool of outcomes."""
+
+  def __init__(self, folder: str, starts: range):
+    self._folder, self._starts = folder, starts
+
+  def outcomes(self, start: int) -> Iterator[tuple[int, Outcome]]:
+    """`(index, outcome)` from candidate `start` to the last of the spans."""
+    for begin in self._starts:
+      with FileSystems.open(_span_path(self._folder, begin)) as file:
+        values = json.loads(file.read())
+      for index, value in enumerate(values, begin):
+        if index >= start:
+          yield index, decode(value)
+
+
+def generate(job: job_lib.Job, folder: str, options: list[str]) -> None:
+  """Runs a job in rounds until all its shards are written, then removes the spans.
+
+  Args:
+    folder: of the spans.
+    options: arguments for Beam.
+  """
+  writer, generator = job.prepare()
+  if writer.is_done:
+    return
+  if not FileSystems.exists(folder):
+    FileSystems.mkdirs(folder)
+  while not writer.is_done:
+    starts = _plan_round(writer, job.num_train + job.num_validation)
+    there = set(_list(folder))
+    missing = [start for start in starts if _span_path(folder, start) not in there]
+    with beam.Pipeline(options=PipelineOptions(options)) as pipeline:
+      make = _MakeSpan(generator, writer.lost, folder)
+      _ = pipeline | beam.Create(missing) | beam.Reshuffle() | beam.ParDo(make)
+    job_lib.fill(writer, _Spans(folder, starts))
+  FileSystems.delete(_list(folder))
+  if os.path.isdir(folder):  # object stores have no folders
+    os.rmdir(folder)
+
+
+def _list(folder: str) -> list[str]:
+  """Paths of all files in a folder."""
+  return [file.path for file in FileSystems.match([FileSystems.join(folder, "*")])[0].metadata_list]
+
+
+def _plan_round(writer: writer_lib.Writer, total: int) -> range:
+  """First candidates of the spans that should suffice for what is missing."""
+  tried = writer.counts.total()
+  share = writer.counts["accepted"] / tried if tried and writer.counts["accepted"] else EXPECTED_ACCEPTED
+  num_spans = min(math.ceil(1.02 * (total - writer.num_accepted) / share / SPAN_CANDIDATES), MAX_SPANS)
+  first = writer.next_candidate - writer.next_candidate % SPAN_CANDIDATES
+  return range(first, writer.next_candidate + num_spans * SPAN_CANDIDATES, SPAN_CANDIDATES)
+
+
+def main(argv: list[str]) -> int:
+  for flag in (_CONFIG, _OUT, _EQUATIONS):
+    if flag.value is None:
+      raise InputError(f"--{flag.name} is required")
+  config = config_lib.load_config(_CONFIG.value, {"simplify": _SIMPLIFY.value, "shard_equations": _SHARD.value})
+  job = job_lib.Job(config, _OUT.value, _EQUATIONS.value, _VALIDATION.value, _SEED.value, _EXCLUDE.value or None)
+  options = [f"--runner={_RUNNER.value}", *argv[1:]]
+  if _RUNNER.value == "DirectRunner":
+    # No trigger is used here; without this Beam fetches a runner written in Go from the network first.
+    options.append("--allow_unsafe_triggers")
+  try:
+    generate(job, _SPANS.value or str(job.folder / "spans"), options)
+  except OSError as error:
+    raise InputError(f"cannot write to {job.folder}: {error.strerror or error}") from None
+  return runner.DONE
+
+
+if __name__ == "__main__":
+  # By its importable name: Beam sends _MakeSpan to its workers, which have no module of the name __main__.
+  from data_gen import beam as command
+
+  runner.run(command.main, flag_values=command._FLAGS, takes_arguments=True)
