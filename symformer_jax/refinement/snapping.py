@@ -87,7 +87,7 @@ def snap(
   if dof <= 0 or not math.isfinite(full.rss):
     return Snapped(full.values, tuple(exact), np.full(len(values), np.nan), full.rss, 1.0)
   # The noise stays that of the full fit: each value that is accepted must not lend the next one more room.
-  problem.variance = 1.0 if has_sigma else max(full.rss / dof, noise_floor)
+  problem.variance = 1.0 if has_sigma else max(full.rss / dof, problem.rounding_variance(full))
   problem.dof = MANY if has_sigma else dof
   fit, p_value, is_open = full, 1.0, np.ones(len(values), bool)
   while True:
@@ -170,6 +170,12 @@ class _Problem:
       if 0 <= gain <= max(1e-9 * rss, 1e-4 * self.variance, 1e-2 * self.noise_floor):
         break
     return _Fit(values, is_free, rss if math.isfinite(rss) else math.inf)
+
+  def rounding_variance(self, fit: _Fit) -> float:
+    """What rounding alone leaves of a residual: that of y, and that of each constant, which all points share."""
+    _, _, jacobian = self._look(fit.values)
+    following = (np.finfo(np.float64).eps * jacobian * fit.values) ** 2
+    return self.noise_floor + float(np.sum(following))
 
   def standard_errors(self, fit: _Fit) -> np.ndarray:
     """[C]; 0 for constants that are held, inf for those that the data do not determine."""

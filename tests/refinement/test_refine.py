@@ -132,7 +132,6 @@ def test_x_beside_numbered_columns_is_taken_for_a_mistake():
     refine("a*x", np.ones((5, 2)), np.ones(5))
 
 
-@pytest.mark.slow
 def test_intervals_cover_the_truth_as_often_as_they_say():
   rng = np.random.default_rng(3)
   x = np.linspace(0.1, 4, 30)

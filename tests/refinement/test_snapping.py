@@ -63,6 +63,14 @@ def test_others_are_refitted_and_better_known():
   np.testing.assert_allclose(snapped.stderr[:2], expected, rtol=1e-4)
 
 
+def test_a_constant_may_be_off_by_its_own_rounding():
+  def growth(c):  # a unit in the last place of c is 300 of them in y
+    return np.stack([np.exp(c[0] * 300 * X), 300 * X * np.exp(c[0] * 300 * X)])
+  fitted = np.nextafter(1 / 3, 0)
+  snapped = snapping.snap(growth, np.array([fitted]), growth(np.array([fitted]))[0], np.ones(len(X)))
+  assert snapped.values[0] == 1 / 3
+
+
 def test_a_constant_the_data_hardly_know_is_not_snapped():
   # One is within a standard error, as is everything else.
   assert snap_wave((1.0, 2.0, 1.0), noise=2.0)[1] == [None, None, None]
