@@ -80,8 +80,10 @@ class SymformerEquations(FileReaderBuilder):
     EquationsConfig(name="bivariate", description="Formulas of x and y.", file="bivariate.py"),
   ]
 
-  def __init__(self, **kwargs):
+  def __init__(self, *, file_format=None, **kwargs):
+    """As TFDS's own; `file_format="array_record"` asks for that copy beside the shards when they are prepared."""
     super().__init__(**kwargs)
+    self._wanted_format = file_format
     if not self.info.splits and (self.data_path / writer_lib.MANIFEST).exists():
       self._read_splits()  # of a folder that data_gen.generate has written
 
@@ -113,13 +115,14 @@ class SymformerEquations(FileReaderBuilder):
     """Generates what is missing, straight into the folder: an interrupted build continues where it was.
 
     Args:
-      file_format: `array_record` asks for that copy as well.
+      file_format: as the constructor's.
     """
     if not (self.data_path / "dataset_info.json").exists():
       self._download_and_prepare(dl_manager=None)
       self.info.write_to_directory(self.data_dir)
     has_copy = ARRAY_RECORD in (known.value for known in self.info.alternative_file_formats)
-    if file_format and tfds.core.FileFormat.from_value(file_format).value == ARRAY_RECORD and not has_copy:
+    wanted = file_format or self._wanted_format
+    if wanted and tfds.core.FileFormat.from_value(wanted).value == ARRAY_RECORD and not has_copy:
       write_array_records(Path(self.data_dir))
       self.info.add_alternative_file_format(ARRAY_RECORD)
       self.info.write_to_directory(self.data_dir)

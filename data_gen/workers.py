@@ -21,9 +21,9 @@ from data_gen.candidates import Equation, Generator
 
 # A worker may use so much memory beyond what it has after its imports.
 MEMORY_LIMIT_BYTES = 2 << 30
-# Wall-clock seconds without a sign of life before a worker counts as hung: it may run at low priority, and the limit
-# in CPU seconds comes first wherever Python still runs.
-HANG_FACTOR = 12
+# Wall-clock seconds without a sign of life before a worker counts as hung, at least, and as a multiple of the limit in
+# CPU seconds, which comes first wherever Python still runs: a worker may run at low priority on a loaded machine.
+MIN_HANG_S, HANG_FACTOR = 60, 12
 CHUNK_CANDIDATES = 64
 
 # Outcomes that depend on the machine: they are written down, so that a rerun drops the same candidates.
@@ -145,7 +145,7 @@ class Pool:
     self._context = multiprocessing.get_context("spawn")
     self._generator, self._chunk = generator, chunk
     self._skip = dict(skip)
-    self._hang_limit_s = HANG_FACTOR * generator.config.time_limit_s
+    self._hang_limit_s = max(MIN_HANG_S, HANG_FACTOR * generator.config.time_limit_s)
     self._workers = [_Worker(self._context, generator) for _ in range(num_workers)]
     self.num_replaced = 0
 

@@ -84,9 +84,8 @@ def test_build_runs_the_generator_and_writes_an_array_record_copy(tmp_path, out)
   folder = tmp_path / "symformer_equations" / "small" / "1.0.0"
   made = {name: data for name, data in contents(out).items() if "tfrecord" in name}
   assert {name: data for name, data in contents(folder).items() if "tfrecord" in name} == made
-  builder = tfds.builder_from_directory(str(folder))
-  source = builder.as_data_source(split="train")
-  blocks = list(builder.as_dataset(split="train", read_config=tfds.ReadConfig(file_format="tfrecord")))
+  source = tfds.builder_from_directory(str(folder)).as_data_source(split="train")
+  blocks = list(tfds.builder_from_directory(str(folder)).as_dataset(split="train"))
   assert len(source) == len(blocks) == 3
   assert [block["ids"] for block in source] == [block["ids"].numpy() for block in blocks]
 
