@@ -30,12 +30,15 @@ def main(argv):
     restored = manager.restore(
       steps[-1], args=ocp.args.Composite(state=ocp.args.StandardRestore(), meta=ocp.args.JsonRestore()))
   config = configuration.build(TrainConfig, restored["meta"]["config"])
+  described = configuration.to_dict(config)
+  # Names of folders are enough: where they lay is nobody else's business.
+  described["data"]["dirs"] = [Path(folder).name for folder in config.data.dirs]
   curve = [json.loads(line) for line in (workdir / "metrics.jsonl").read_text().splitlines()]
   validation = [line for line in curve if line["kind"] == "validation" and line["step"] <= steps[-1]]
   registry.save_model(
     _OUT.value, name=_NAME.value, config=config.model, params=restored["state"]["params"], card={
       "training": {
-        "steps": steps[-1], "examples": steps[-1] * config.data.batch_size, "config": configuration.to_dict(config),
+        "steps": steps[-1], "examples": steps[-1] * config.data.batch_size, "config": described,
         "validation": validation[-1] if validation else None}})
   print(f"{_OUT.value}: {_NAME.value} after {steps[-1]} steps")
   return runner.DONE
