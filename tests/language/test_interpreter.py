@@ -149,7 +149,8 @@ def batch(num=40, seed=0):
     op = operators.BY_NAME[names[rng.integers(len(names))]]
     return Node(op.name, tuple(tree((size - 1) // op.arity) for _ in range(op.arity)))
 
-  nodes = [Node("ln", (Node("neg", (Node("pow2", (variable(0),)),)),)), *(tree(int(n)) for n in rng.integers(0, 7, num))]
+  undefined = Node("ln", (Node("neg", (Node("pow2", (variable(0),)),)),))
+  nodes = [undefined, *(tree(int(n)) for n in rng.integers(0, 7, num))]
   coded = [encode(n, length=40)[:2] for n in nodes]
   ids, values = np.stack([c[0] for c in coded]), np.stack([c[1] for c in coded])
   return ids, values, rng.uniform(-3, 3, (len(nodes), 17, 2))
