@@ -21,8 +21,9 @@ from symformer_jax.language.vocabulary import Vocabulary
 
 def start(*flags: str) -> subprocess.Popen:
   command = [sys.executable, "-m", "data_gen.generate", *flags]
+  # A shell's background jobs ignore Ctrl-C and hand that on: the command must see it whoever runs the tests.
   return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                          start_new_session=True)
+                          start_new_session=True, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
 
 
 def run(*flags: str) -> tuple[int, str, str]:
