@@ -12,9 +12,9 @@ from symformer_jax.pretrained import registry
 
 ROOT = pathlib.Path(__file__).parents[1]
 TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
-SNIPPETS = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
-COMMANDS = [line for block in re.findall(r"```\n(.*?)```", TEXT, re.DOTALL) for line in block.splitlines()
-            if "python -m" in line]
+BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```$", TEXT, re.DOTALL | re.MULTILINE)
+SNIPPETS = [block for language, block in BLOCKS if language == "python"]
+COMMANDS = [line for language, block in BLOCKS if not language for line in block.splitlines() if "python -m" in line]
 
 
 @pytest.mark.parametrize("code", SNIPPETS, ids=range(len(SNIPPETS)))

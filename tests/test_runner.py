@@ -24,6 +24,8 @@ def flag_values():
 @pytest.fixture(autouse=True)
 def restored_signals():
   handlers = {n: signal.getsignal(n) for n in (signal.SIGTERM, signal.SIGINT)}
+  # A shell's background jobs ignore Ctrl-C; what is tested is a command that heeds it.
+  signal.signal(signal.SIGINT, signal.default_int_handler)
   yield
   for number, handler in handlers.items():
     signal.signal(number, handler)
