@@ -14,7 +14,6 @@ import math
 import re
 
 from symformer_jax.errors import ExpressionError
-from symformer_jax.language import expression
 from symformer_jax.language.expression import Node, negate, number, power, symbol, variable
 
 # More than this is hostile, not mathematics; it also keeps every recursion over a tree far from Python's
@@ -193,8 +192,3 @@ class _Parser:
       f"unknown name {name!r} at position {at + 1}: expected a variable ({', '.join(self.variables)}) "
       f"or a function ({', '.join(sorted(FUNCTIONS))}){hint}"
     )
-
-
-def parse_list(texts: Sequence[str], variables: Sequence[str]) -> list[expression.Node]:
-  """Reads several formulas over the same columns."""
-  return [parse(text, variables) for text in texts]

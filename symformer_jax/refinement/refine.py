@@ -89,7 +89,7 @@ class RefineResult:
     """The fitted formula in Python syntax."""
     return expression.to_text(self.node, self.names)
 
-  def predict(self, X: Any) -> np.ndarray:  # noqa: N803 (scikit-learn's name)
+  def predict(self, X: Any) -> np.ndarray:
     """Values of the fitted formula [N] on points like those it was fitted to."""
     x, _ = _columns(X)
     formula = _Formula(self.node, ())
@@ -97,7 +97,7 @@ class RefineResult:
 
 
 def refine(
-  formula: str, X: Any, y: Any, start: Mapping[str, float] | None = None, *, sigma: Any = None,  # noqa: N803
+  formula: str, X: Any, y: Any, start: Mapping[str, float] | None = None, *, sigma: Any = None,
   method: str = "lm", num_starts: int = NUM_STARTS, max_steps: int | None = None, seed: int = 0,
   snap: bool = False,
 ) -> RefineResult | list[RefineResult]:
@@ -206,7 +206,7 @@ def _merge_names(node: Node, num_columns: int) -> Node:
   return node._replace(args=tuple(_merge_names(arg, num_columns) for arg in node.args)) if node.args else node
 
 
-def _pair_up(X, y, sigma, is_single):  # noqa: N803
+def _pair_up(X, y, sigma, is_single):
   """`(X, y, sigma)` of each data set."""
   if is_single:
     return [(X, y, sigma)]
@@ -216,7 +216,7 @@ def _pair_up(X, y, sigma, is_single):  # noqa: N803
   return list(zip(X, y, sigmas, strict=True))
 
 
-def _columns(X: Any) -> tuple[np.ndarray, tuple[str, ...]]:  # noqa: N803
+def _columns(X: Any) -> tuple[np.ndarray, tuple[str, ...]]:
   """Points [N, D] and the names of the columns."""
   names = tuple(str(c) for c in X.columns) if hasattr(X, "columns") else None
   try:
@@ -231,7 +231,7 @@ def _columns(X: Any) -> tuple[np.ndarray, tuple[str, ...]]:  # noqa: N803
   return x, names
 
 
-def _check_data(X, y, sigma) -> tuple[np.ndarray, np.ndarray, np.ndarray, tuple[str, ...]]:  # noqa: N803
+def _check_data(X, y, sigma) -> tuple[np.ndarray, np.ndarray, np.ndarray, tuple[str, ...]]:
   """`(x [N, D], y [N], weights [N], names)` of one data set."""
   x, names = _columns(X)
   y = np.asarray(y, np.float64)

@@ -120,7 +120,3 @@ def test_any_text_is_read_or_refused(text):
     assert "\n" not in str(error).replace(repr(text), "")
   else:
     assert isinstance(node, Node)
-
-
-def test_several_formulas_over_the_same_columns():
-  assert parser.parse_list(["x", "y"], ["x", "y"]) == [variable(0), variable(1)]
