@@ -78,19 +78,3 @@ class ModelConfig:
       raise ValueError(f"unknown activation {self.activation!r}: expected 'relu' or 'gelu'")
     if self.decoder.width % 2:
       raise ValueError(f"decoder width must be even, got {self.decoder.width}")
-
-
-def to_dict(config: ModelConfig) -> dict:
-  """The configuration as plain JSON types."""
-  return dataclasses.asdict(config)
-
-
-def from_dict(values: dict) -> ModelConfig:
-  """The inverse of `to_dict`; unknown keys raise TypeError with their name."""
-  values = dict(values)
-  return ModelConfig(
-    vocabulary=Vocabulary(**values.pop("vocabulary")),
-    encoder=EncoderConfig(**values.pop("encoder")),
-    decoder=DecoderConfig(**values.pop("decoder")),
-    **values,
-  )

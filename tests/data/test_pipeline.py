@@ -12,7 +12,7 @@ from symformer_jax.errors import DataError, InputError
 
 @pytest.fixture
 def shards(tmp_path, rng):
-  """Three blocks of 256 equations whose first token tells them apart... by their domain, which is unique."""
+  """Three blocks of 256 equations, told apart by their domains."""
   folder = tmp_path / "symformer_equations" / "univariate" / "1.0.0"
   folder.mkdir(parents=True)
   blocks = []

@@ -1,15 +1,17 @@
 """The network against NumPy, against its own relations, and against the paper's size."""
 
 import dataclasses
+import json
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from symformer_jax import configuration
 from symformer_jax.language.vocabulary import Vocabulary
 from symformer_jax.model import encoder, layers, symformer
-from symformer_jax.model.config import DecoderConfig, EncoderConfig, ModelConfig, from_dict, to_dict
+from symformer_jax.model.config import DecoderConfig, EncoderConfig, ModelConfig
 
 TINY = ModelConfig(
   vocabulary=Vocabulary(2),
@@ -161,4 +163,5 @@ def test_dropout_is_random_by_key_and_off_without(network, rng):
 
 
 def test_configuration_survives_json():
-  assert from_dict(to_dict(CONFIGS["bits"])) == CONFIGS["bits"]
+  text = json.dumps(configuration.to_dict(CONFIGS["bits"]))
+  assert configuration.build(ModelConfig, json.loads(text)) == CONFIGS["bits"]
