@@ -53,7 +53,11 @@ def run(
     takes_arguments: whether `main` reads arguments that are no flags.
   """
   argv = list(sys.argv if argv is None else argv)
-  sys.exit(_outcome(main, flag_values, argv, takes_arguments))
+  code = _outcome(main, flag_values, argv, takes_arguments)
+  # CPython ends `python -m` by SIGINT, whatever the exit code, when a KeyboardInterrupt has passed through text that
+  # `eval` ran (namedtuple and lazily imported modules do) and no other text ran since.
+  exec("")
+  sys.exit(code)
 
 
 def _outcome(main, flag_values: flags.FlagValues, argv: list[str], takes_arguments: bool) -> int:

@@ -79,6 +79,15 @@ def test_signals_stop_with_75(flag_values, number):
   assert outcome(lambda argv: signal.raise_signal(number), flag_values) == 75
 
 
+def test_an_interrupt_of_evaluated_text_stops_with_75_too(tmp_path):
+  (tmp_path / "command.py").write_text(
+    "import signal\nfrom symformer_jax import runner\n"
+    "runner.run(lambda argv: exec('signal.raise_signal(signal.SIGTERM)'))")
+  done = subprocess.run([sys.executable, "-m", "command"], cwd=tmp_path, capture_output=True, text=True,
+                        env={**os.environ, "PYTHONPATH": str(pathlib.Path(__file__).parents[1])})
+  assert done.returncode == 75 and done.stderr == "stopped\n"
+
+
 def test_a_reader_that_leaves_is_no_error():
   code = ("from symformer_jax import runner\n"
           "def main(argv):\n"
