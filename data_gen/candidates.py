@@ -75,7 +75,10 @@ class Generator:
       if rule:
         return rule
       try:
-        final = simplify.simplify(tree, self.config.simplify, digits=self.config.simplify_digits)
+        final = simplify.simplify(tree, self.config.simplify, digits=self.config.simplify_digits,
+                                  max_tokens=self.config.max_tokens)
+      except simplify.TooLongError:
+        return "too_long"
       except ExpressionError:
         return "inexpressible"
       except RecursionError:

@@ -75,10 +75,11 @@ class Exclusion:
     return self.names[int(np.argmax(is_match))] if is_match.any() else ""
 
 
-def _rename(node: Node, columns: tuple[int, ...]) -> Node:
+def rename(node: Node, columns: tuple[int, ...]) -> Node:
+  """The tree with column `columns[i]` in the place of column i."""
   if node.token == VARIABLE:
     return node._replace(value=columns[node.value])
-  return node._replace(args=tuple(_rename(arg, columns) for arg in node.args))
+  return node._replace(args=tuple(rename(arg, columns) for arg in node.args))
 
 
 def read_problems(path: os.PathLike | str | None, config: GeneratorConfig) -> Exclusion:
@@ -95,7 +96,7 @@ def read_problems(path: os.PathLike | str | None, config: GeneratorConfig) -> Ex
     used = 1 + max((n.value for n in walk(node) if n.token == VARIABLE), default=0)
     for columns in itertools.permutations(range(num_variables), used) if used <= num_variables else ():
       names.append(name)
-      values.append(probe(_rename(node, columns), config))
+      values.append(probe(rename(node, columns), config))
   return Exclusion(tuple(names), np.reshape(values, (len(names), NUM_PROBES)))
 
 

@@ -26,6 +26,10 @@ from symformer_jax.language.expression import VARIABLE, Node, from_sympy, number
 MAX_SYMPY_NODES = 120
 
 
+class TooLongError(ExpressionError):
+  """A formula is far beyond the longest that is kept."""
+
+
 @functools.cache
 def _symbol(index: int) -> sympy.Symbol:
   return sympy.Symbol(f"x{index}")
@@ -75,14 +79,16 @@ def round_numbers(node: Node, digits: int) -> Node:
   return node._replace(args=args)
 
 
-def simplify(node: Node, setting: str, *, digits: int) -> Node:
+def simplify(node: Node, setting: str, *, digits: int, max_tokens: int | None = None) -> Node:
   """The canonical tree of a formula.
 
   Args:
     node: a random tree.
     setting: `simplify`, `fast` or `rules`.
     digits: significant digits of the constants.
+    max_tokens: when given, longer formulas may be refused.
   Raises:
+    TooLongError: when SymPy's result has more tokens for certain.
     ExpressionError: when the result has no form in the operators of this project.
   """
   if setting != "simplify":
@@ -94,6 +100,8 @@ def simplify(node: Node, setting: str, *, digits: int) -> Node:
     expr = sympy.expand(expr.rewrite(sympy.exp))
   if expr.has(sympy.sec, sympy.csc):
     expr = expr.replace(sympy.sec, lambda a: 1 / sympy.cos(a)).replace(sympy.csc, lambda a: 1 / sympy.sin(a))
+  if max_tokens is not None and _least_tokens(expr) > max_tokens:  # `evalf` of it may take longer than all before
+    raise TooLongError(f"more than {max_tokens} tokens")
   expr = expr.evalf(digits)
   num_variables = 1 + max((n.value for n in walk(node) if n.token == VARIABLE), default=0)
   return finish(from_sympy(expr, [_symbol(i) for i in range(num_variables)]), digits)
@@ -105,6 +113,15 @@ def finish(node: Node, digits: int) -> Node:
 
 
 # --- fast ----------------------------------------------------------------------------------------------------------
+
+
+def _least_tokens(expr: sympy.Expr) -> int:
+  """Tokens that a SymPy expression has at the least: its constants may all be exponents, signs, or gone."""
+  if expr.is_Symbol:
+    return 1
+  args = [arg for arg in expr.args if arg.free_symbols]
+  own = len(args) - 1 if expr.is_Add or expr.is_Mul else 1
+  return own + sum(map(_least_tokens, args)) if args else 0
 
 
 def _size(node: Node) -> int:

@@ -116,7 +116,8 @@ def call_with_limit(make: Callable[[], Outcome], limit_s: float) -> Outcome:
   """What `make` returns, or the rule by which it failed: `timeout` (CPU seconds), `memory`, `error_...`."""
   signal.signal(signal.SIGVTALRM, _raise_time_limit)
   try:
-    signal.setitimer(signal.ITIMER_VIRTUAL, limit_s)
+    # Again after as long: where Python calls back from C, as in garbage collection, an exception is swallowed.
+    signal.setitimer(signal.ITIMER_VIRTUAL, limit_s, limit_s)
     try:
       return make()
     finally:

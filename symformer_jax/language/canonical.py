@@ -167,7 +167,11 @@ def _expand_monomial(exponents: dict[Node, Number]) -> Sum:
            if _is_composite(base) and _is_integer(e) and (e > 0 or base.token != "+")]
   if not whole:
     return {frozenset(exponents.items()): 1}
-  factors = [_numeric_power(_convert(base), exponents.pop(base)) for base in whole]
+  factors = []
+  for base in whole:
+    converted = _convert(base)
+    if converted != _atom(base):  # else a product too long to be multiplied out, which stays one base
+      factors.append(_numeric_power(converted, exponents.pop(base)))
   return functools.reduce(_multiply, factors, {frozenset(exponents.items()): 1})
 
 

@@ -224,14 +224,19 @@ def _leaf_name(node: Node, names: Sequence[str] | None) -> str:
 # --- SymPy --------------------------------------------------------------------------------------------------
 
 
-def to_sympy(node: Node, names: Sequence[str] | None = None) -> Any:
-  """The tree as a SymPy expression over real symbols named `names` (default x0, x1, ...)."""
+def to_sympy(node: Node, names: Sequence[str] | None = None, *, is_exact: bool = False) -> Any:
+  """The tree as a SymPy expression over real symbols named `names` (default x0, x1, ...).
+
+  With `is_exact`, a constant is the fraction that its shortest decimal is: 0.1 is 1/10.
+  """
   import sympy  # imported late: training and the interpreter never need it
 
   def convert(n: Node):
     if n.args:
       return operators.BY_NAME[n.token].sympy_fn(sympy, *(convert(arg) for arg in n.args))
     if n.is_number:
+      if is_exact:
+        return sympy.Rational(format_number(n.value))
       return sympy.Integer(int(n.value)) if n.value.is_integer() else sympy.Float(n.value)
     name = _leaf_name(n, names)
     return sympy.Symbol(name, real=True)

@@ -1,0 +1,149 @@
+"""Which functions and skeletons a model met in training: two Bloom filters that go with it, and who asks them.
+
+The filters are made from the train splits alone (validation equations were never trained on), when a model is
+exported; they cost 3.6 bytes an equation together and take one stranger in a thousand for seen. Besides, a function
+that was seen is missed in about one of 200 cases (see `exclusion.fingerprint`), and a skeleton is found only when
+one of three forms of the formula is the one in which it was stored.
+"""
+
+from collections.abc import Iterable, Sequence
+import dataclasses
+import hashlib
+import itertools
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from data_gen import bloom, exclusion, simplify, writer as writer_lib
+from data_gen.candidates import hash_skeleton, read_tree
+from data_gen.config import GeneratorConfig, from_dict
+from symformer_jax.data import records
+from symformer_jax.errors import DataError, ExpressionError, InputError
+from symformer_jax.language import expression
+from symformer_jax.language.canonical import canonicalize
+from symformer_jax.language.expression import Node
+from symformer_jax.language.vocabulary import Vocabulary
+
+RATE = 1e-3
+# Beyond this the files no longer go with a model (14 million equations); they are given by a flag then.
+MAX_SHIPPED_BYTES = 50_000_000
+KINDS = writer_lib.SEEN
+
+
+@dataclasses.dataclass(frozen=True)
+class ProbeSpace:
+  """All that a fingerprint depends on of a generator's configuration, under the same names."""
+
+  num_variables: int
+  box_edge: float
+
+
+class Seen:
+  """Tells of a formula whether its function and its skeleton were seen.
+
+  Args:
+    filters: of functions and of skeletons.
+    space: of the generator that made the data.
+  """
+
+  def __init__(self, filters: Sequence[bloom.BloomFilter], space: ProbeSpace):
+    self.filters, self.space = tuple(filters), space
+    self.vocab = Vocabulary(space.num_variables)
+
+  def __call__(self, tree: Node, num_columns: int) -> tuple[bool, bool] | None:
+    """`(function, skeleton)` of a formula over so many columns, whatever variables of the data they are.
+
+    None when the data have too few variables.
+    """
+    if num_columns > self.space.num_variables:
+      return None
+    functions, skeletons = set(), set()
+    for columns in itertools.permutations(range(self.space.num_variables), num_columns):
+      for form in _forms(exclusion.rename(tree, columns)):
+        try:
+          ids, mantissas = expression.encode(form, self.vocab)
+        except InputError:
+          continue  # a constant beyond the vocabulary: never stored
+        stored = read_tree(ids, np.asarray(mantissas, np.float32), self.vocab)
+        functions.add(exclusion.fingerprint(exclusion.probe(stored, self.space)))
+        skeletons.add(hash_skeleton(ids, self.vocab))
+    found, met = (f.contains(np.array(sorted(hashes), np.uint64)) if hashes else np.zeros(1, bool)
+                  for f, hashes in zip(self.filters, (functions, skeletons), strict=True))
+    return bool(found.any()), bool(met.any())
+
+
+def _forms(tree: Node) -> Iterable[Node]:
+  """The ways in which the generator may have stored a formula: as it is, by the rules, by SymPy's cheap passes."""
+  yield tree
+  yield canonicalize(tree)
+  try:
+    yield simplify.simplify(tree, "fast", digits=GeneratorConfig.simplify_digits)
+  except (ExpressionError, RecursionError):
+    return
+
+
+def collect(directories: Sequence[str | Path]) -> tuple[Seen, int]:
+  """Filters over the train splits of generated folders, and the number of equations in them.
+
+  Hashes come from the files beside the shards, or, where these are missing, from the equations themselves.
+  Raises:
+    DataError: no folder with a manifest, or a damaged shard; InputError when the folders do not go together.
+  """
+  folders = [folder for directory in directories for folder in writer_lib.find_folders(directory)]
+  configs = [from_dict(writer_lib.read_manifest(folder)["identity"]["config"]) for folder in folders]
+  spaces = {ProbeSpace(config.num_variables, config.box_edge) for config in configs}
+  if len(spaces) > 1:
+    raise InputError(f"seen equations: expected data of one number of variables and one box, got {spaces}")
+  hashes = [rows for folder in folders for rows in _train_hashes(folder)]
+  if not hashes:
+    raise DataError(f"no finished train shard in {', '.join(map(str, folders))}")
+  filters = []
+  for row in (np.unique(np.concatenate(rows)) for rows in zip(*hashes, strict=True)):
+    filters.append(bloom.BloomFilter(len(row), RATE))
+    filters[-1].add(row)
+  return Seen(filters, spaces.pop()), sum(rows.shape[1] for rows in hashes)
+
+
+def _train_hashes(folder: Path) -> Iterable[np.ndarray]:
+  manifest = writer_lib.read_manifest(folder)
+  for shard in manifest["shards"]:
+    if not shard["finished"] or shard["split"] != "train":
+      continue
+    if (folder / records.hashes_name(shard["file"])).exists():
+      yield writer_lib.read_hash_file(folder, shard["file"])
+    else:  # older data
+      yield writer_lib.hash_rows(list(writer_lib.read_rows(folder / shard["file"])), manifest["identity"]["config"])
+
+
+# --- files that go with a model --------------------------------------------------------------------------------
+
+
+def write(folder: Path, seen: Seen, num_equations: int) -> dict[str, Any] | None:
+  """Writes the filters beside a model's card; returns what the card says of them, None when they are too large."""
+  contents = {f"seen-{kind}.bloom": one.to_bytes() for kind, one in zip(KINDS, seen.filters, strict=True)}
+  if sum(map(len, contents.values())) > MAX_SHIPPED_BYTES:
+    return None
+  for name, data in contents.items():
+    records.write_atomically(folder / name, data)
+  return {
+    "equations": num_equations, **dataclasses.asdict(seen.space),
+    "false_positive_rate": RATE,
+    "sha256": {name: hashlib.sha256(data).hexdigest() for name, data in contents.items()}}
+
+
+def read(folder: Path, card: dict[str, Any]) -> Seen | None:
+  """The filters that a model's card names, None where it names none.
+
+  Raises:
+    DataError: a file is missing or damaged.
+  """
+  described = card.get("seen")
+  if not described:
+    return None
+  filters = []
+  for name, sha256 in described["sha256"].items():
+    if not writer_lib.is_intact(folder / name, sha256):
+      raise DataError(f"{folder / name} is missing or damaged: its sha256 is not the one in the card")
+    filters.append(bloom.from_bytes((folder / name).read_bytes(), name=name))
+  return Seen(filters, ProbeSpace(described["num_variables"], described["box_edge"]))

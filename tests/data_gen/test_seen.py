@@ -1,0 +1,88 @@
+"""What a model met in training, told from two small files that go with it."""
+
+import numpy as np
+import pytest
+
+from data_gen import bloom, exclusion, seen, writer as writer_lib
+from data_gen.candidates import hash_skeleton
+from symformer_jax.data import records
+from symformer_jax.errors import DataError
+from symformer_jax.language import expression
+from symformer_jax.language.canonical import canonicalize
+from symformer_jax.language.parser import parse
+from symformer_jax.language.vocabulary import Vocabulary
+
+
+@pytest.fixture(scope="module")
+def collected(made):
+  return seen.collect([made.parent])
+
+
+def trees(folder, split):
+  vocab = Vocabulary(1)
+  return [writer_lib.read_tree(ids, mantissas, vocab) for path in records.find_shards(folder, split)
+          for ids, mantissas, _ in writer_lib.read_rows(path)]
+
+
+def test_everything_trained_on_was_seen_and_little_of_the_validation_split(made, collected):
+  asked, num_equations = collected
+  assert num_equations == 300
+  assert all(asked(tree, 1) == (True, True) for tree in trees(made, "train")[::3])
+  met = [asked(tree, 1) for tree in trees(made, "validation")]
+  assert not any(function for function, _ in met)  # the generator keeps their functions apart, not their skeletons
+  assert any(skeleton for _, skeleton in met)
+
+
+def made_of(text, num_variables=1):
+  space, vocab = seen.ProbeSpace(num_variables, 5.0), Vocabulary(num_variables)
+  tree = canonicalize(parse(text))
+  filters = [bloom.BloomFilter(100, seen.RATE) for _ in seen.KINDS]
+  filters[0].add(np.array([exclusion.fingerprint(exclusion.probe(tree, space))], np.uint64))
+  filters[1].add(np.array([hash_skeleton(expression.encode(tree, vocab)[0], vocab)], np.uint64))
+  return seen.Seen(filters, space)
+
+
+@pytest.mark.parametrize(("text", "verdict"), [
+  ("2.5*x**2 + x", (True, True)), ("x*(x*2.5 + 1)", (True, True)), ("x + 3.7*x**2", (False, True)),
+  ("x**3 + x", (False, False)), ("1e30*x", (False, False)),
+])
+def test_a_function_however_it_is_written_and_a_skeleton_whatever_its_constants(text, verdict):
+  assert made_of("2.5*x**2 + x")(parse(text), 1) == verdict
+
+
+def test_the_variables_may_be_any_of_the_datas():
+  asked = made_of("sin(y) + 2.5*x", num_variables=2)
+  assert asked(parse("sin(x) + 2.5*y"), 2) == (True, True)
+  assert made_of("sin(y)", num_variables=2)(parse("sin(x)"), 1) == (True, True)
+  assert made_of("sin(x)")(parse("sin(x)*y"), 2) is None
+
+
+def test_files_that_go_with_a_model(collected, tmp_path):
+  asked, num_equations = collected
+  card = {"seen": seen.write(tmp_path, asked, num_equations)}
+  assert sum(path.stat().st_size for path in tmp_path.iterdir()) < 4 * num_equations + 400
+  again = seen.read(tmp_path, card)
+  assert all((a.bits == b.bits).all() for a, b in zip(again.filters, asked.filters, strict=True))
+  assert again(parse("x**2"), 1) == asked(parse("x**2"), 1)
+  assert seen.read(tmp_path, {}) is None
+  (tmp_path / "seen-skeletons.bloom").write_bytes(b"{}")
+  with pytest.raises(DataError, match="seen-skeletons.bloom is missing or damaged"):
+    seen.read(tmp_path, card)
+
+
+def test_filters_too_large_stay_out(collected, tmp_path, monkeypatch):
+  monkeypatch.setattr(seen, "MAX_SHIPPED_BYTES", 100)
+  assert seen.write(tmp_path, *collected) is None and not list(tmp_path.iterdir())
+
+
+def test_hashes_that_were_taken_away_are_made_again(made, collected, tmp_path):
+  for path in made.iterdir():
+    if "hashes" not in path.name:
+      (tmp_path / path.name).write_bytes(path.read_bytes())
+  again, _ = seen.collect([tmp_path])
+  assert all((a.bits == b.bits).all() for a, b in zip(again.filters, collected[0].filters, strict=True))
+
+
+def test_no_data():
+  with pytest.raises(DataError, match="no manifest.json in nowhere"):
+    seen.collect(["nowhere"])
