@@ -44,6 +44,7 @@ class Problem(NamedTuple):
     is_used: which constant slots the formula has [C].
     is_exponent: which slots are exponents [C]: an integer there allows a negative base.
     num_tokens: tokens to read (scalar; shared by the batch under vmap), or None for all.
+    knee: of the chordal distance that residuals are measured by, scalar, in units of `y`; inf for plain differences.
   """
 
   program: interpreter.Program
@@ -54,6 +55,7 @@ class Problem(NamedTuple):
   is_used: jax.Array
   is_exponent: jax.Array
   num_tokens: jax.Array | None
+  knee: jax.Array
 
 
 class Evaluation(NamedTuple):
@@ -111,7 +113,40 @@ def make_problem(
   scale = jnp.where(spread > 8 * jnp.finfo(y.dtype).eps * size, spread, jnp.where(size > 0, size, 1))
   at_slot = program.slots[:, None] == jnp.arange(num_slots)[None]  # [L, C]
   is_exponent = jnp.any(at_slot & program.is_exponent[:, None], axis=0)
-  return Problem(program, x.T, y / scale, weights, scale, jnp.any(at_slot, axis=0), is_exponent, num_tokens)
+  return Problem(program, x.T, y / scale, weights, scale, jnp.any(at_slot, axis=0), is_exponent, num_tokens,
+                 jnp.asarray(jnp.inf, y.dtype))
+
+
+def residuals(values: jax.Array, y: jax.Array, knee: jax.Array) -> tuple[jax.Array, jax.Array]:
+  """How far values [N] are from targets [N], and the derivative by the values.
+
+  With an infinite knee k: the difference f - y. Else k (f - y) / (sqrt(k^2 + f^2) sqrt(k^2 + y^2)) k, the chordal
+  distance of f and y on the circle that closes the real line at infinity: it is f - y for values far below k, at
+  most k in size, and its square is smooth where f passes through a pole from +inf to -inf.
+  """
+  is_chordal = jnp.isfinite(knee)
+  k = jnp.where(is_chordal, knee, 1)
+  # Beyond it a square is no longer finite in float32.
+  f, t = (jnp.clip(a / k, -1e15, 1e15) for a in (values, y))
+  shrink_f, shrink_t = jax.lax.rsqrt(1 + f * f), jax.lax.rsqrt(1 + t * t)
+  chord = k * ((f * shrink_f) * shrink_t - shrink_f * (t * shrink_t))
+  slope = (shrink_t * shrink_f + (t * shrink_t) * (f * shrink_f)) * shrink_f * shrink_f
+  return jnp.where(is_chordal, chord, values - y), jnp.where(is_chordal, slope, 1)
+
+
+def chordal(problem: Problem) -> Problem:
+  """The problem with residuals by chordal distance, the knee at the targets' typical size, their geometric mean.
+
+  Near a pole a few values are larger than all others together: least squares sees nothing else, and a pole on the
+  wrong side of a point is a wall that no step climbs. On the circle it is passed like any other value.
+  """
+  size, tiny = jnp.abs(problem.y), jnp.finfo(problem.y.dtype).tiny
+  is_counted = (problem.weights > 0) & (size > tiny)
+  share = jnp.where(is_counted, problem.weights, 0)
+  total = jnp.maximum(jnp.sum(share), tiny)
+  typical = jnp.exp(jnp.sum(share * jnp.log(jnp.where(is_counted, size, 1))) / total)
+  # Values that all but vanish (a Gaussian's tails) are no measure.
+  return problem._replace(knee=jnp.maximum(typical, 1e-3 * jnp.sum(problem.weights * size)))
 
 
 def initial_constants(program: interpreter.Program, num_slots: int) -> jax.Array:
@@ -139,7 +174,9 @@ def evaluate(problem: Problem, constants: jax.Array, mask: jax.Array) -> Evaluat
     The evaluation over all points at which the formula is finite.
   """
   rows = interpreter.run(problem.program, constants, problem.columns, num_tokens=problem.num_tokens)
-  rows = (rows / problem.scale).at[0].add(-problem.y)  # residual, then Jacobian [1 + C, N]
+  rows = rows / problem.scale
+  residual, slope = residuals(rows[0], problem.y, problem.knee)
+  rows = (rows * slope[None]).at[0].set(residual)  # residual, then Jacobian [1 + C, N]
   is_finite = jnp.isfinite(rows[0]) & (problem.weights > 0)
   # Where only the derivative is infinite (a root at 0) the point counts in the loss and says nothing of the slope.
   rows = jnp.where(is_finite[None] & jnp.isfinite(rows), rows * jnp.sqrt(problem.weights)[None], 0)

@@ -3,6 +3,8 @@
 Candidates equal up to constants are one formula with several predicted starts: they can share them.
 """
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -68,7 +70,7 @@ def fit_with_restarts(
   is_free = jnp.asarray(vocab.is_constant)[ids] if is_free is None else jnp.asarray(is_free)
   dataset = jnp.zeros(num, jnp.int32) if dataset is None else jnp.asarray(dataset)
   starts = draw_starts(key, values, is_free, num_starts=num_starts, spread=spread, is_skeleton=is_skeleton)
-  each = lambda a: jnp.repeat(a, num_starts, axis=0)  # noqa: E731 - candidate k's starts lie side by side
+  each = functools.partial(jnp.repeat, repeats=num_starts, axis=0)  # candidate k's starts lie side by side
   screened, fit = solve.fit_candidates(
     each(ids), starts.reshape(num * num_starts, -1), x, y, weights, vocab=vocab, is_free=each(is_free),
     dataset=each(dataset), max_steps=SCREENING_STEPS, **options)

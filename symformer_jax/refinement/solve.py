@@ -5,6 +5,7 @@ import dataclasses
 import functools
 import os
 import threading
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -55,7 +56,7 @@ class Fit:
 def fit_candidates(
   ids: jax.Array, values: jax.Array, x: jax.Array, y: jax.Array, weights: jax.Array, *, vocab: Vocabulary,
   method: str = "lm", max_steps: int | None = None, max_constants: int = 16, plan: str | None = None,
-  is_free: jax.Array | None = None, dataset: jax.Array | None = None,
+  is_free: jax.Array | None = None, dataset: jax.Array | None = None, is_persistent: bool = False,
 ) -> tuple[jax.Array, Fit]:
   """Fits the constants of K candidates by least squares, all at once.
 
@@ -71,6 +72,9 @@ def fit_candidates(
     plan: `loop`, `vmap` or None for the platform's, static.
     is_free: numeric tokens to be fitted [K, L]; default: the constant tokens. At most C per candidate are.
     dataset: which data set each candidate is fitted to [K]; default 0 for all.
+    is_persistent: whether a fit that ends short of exact is attempted again: with exponents of the other parity
+      where the start is undefined, and by way of chordal residuals (`problem.chordal`), which lead through poles.
+      The best attempt is returned. `max_steps` holds for each. Static.
   Returns:
     `(values [K, L], Fit)`: the numbers with fitted ones in place, 0 at tokens that are no constants nor free.
   Raises:
@@ -87,7 +91,7 @@ def fit_candidates(
     dataset = np.zeros(ids.shape[0], np.int32)
   fit = functools.partial(
     _fit, vocab=vocab, method=method, max_steps=MAX_STEPS[method] if max_steps is None else max_steps,
-    max_constants=max_constants, plan=plan)
+    max_constants=max_constants, plan=plan, is_persistent=is_persistent)
   per_candidate, shared = (ids, values, is_free, dataset), (x, y, weights)
   num_threads = min(os.cpu_count() or 1, ids.shape[0] // MIN_CANDIDATES_PER_THREAD)
   is_traced = any(isinstance(a, jax.core.Tracer) for a in jax.tree.leaves((per_candidate, shared)))
@@ -96,8 +100,9 @@ def fit_candidates(
   return _fit_in_threads(fit, per_candidate, shared, num_threads)
 
 
-@functools.partial(jax.jit, static_argnames=("vocab", "method", "max_steps", "max_constants", "plan"))
-def _fit(per_candidate, shared, *, vocab, method, max_steps, max_constants, plan):
+@functools.partial(
+  jax.jit, static_argnames=("vocab", "method", "max_steps", "max_constants", "plan", "is_persistent"))
+def _fit(per_candidate, shared, *, vocab, method, max_steps, max_constants, plan, is_persistent):
   """`fit_candidates` on one device; `x` is [B, N, D] and `dataset` is given."""
   (ids, values, is_free, dataset), (x, y, weights) = per_candidate, shared
   padding = -x.shape[1] % POINT_MULTIPLE
@@ -105,7 +110,7 @@ def _fit(per_candidate, shared, *, vocab, method, max_steps, max_constants, plan
   x = jnp.pad(x, ((0, 0), (0, padding), (0, 0)), mode="edge")
   y, weights = (jnp.pad(a.astype(x.dtype), ((0, 0), (0, padding))) for a in (y, weights))
   program = interpreter.translate(ids, values.astype(x.dtype), vocab=vocab, is_free=is_free, num_slots=max_constants)
-  fit = functools.partial(_fit_one, method=method, max_steps=max_steps)
+  fit = functools.partial(_fit_one, method=method, max_steps=max_steps, is_persistent=is_persistent)
   if plan == "loop":
     def one(args):
       candidate, d = args
@@ -136,27 +141,100 @@ def _by_size(fit, program, max_constants):
   return jax.lax.cond(jnp.max(program.slots) < FEW_CONSTANTS, narrow, lambda: fit(num_slots=max_constants))
 
 
-def _fit_one(program, x, y, weights, num_tokens, *, method, max_steps, num_slots, start=None):
+def _fit_one(program, x, y, weights, num_tokens, *, method, max_steps, num_slots, start=None, is_persistent=False):
   """Fits one candidate: `(constants [C], loss, status, steps, num_undefined)`."""
   problem = problem_lib.make_problem(program, x, y, weights, num_slots=num_slots, num_tokens=num_tokens)
   solver = METHODS["lm" if method == "none" else method]
   # The first step only looks at the start.
   limit = jnp.where(jnp.any(problem.is_used), 1 if method == "none" else max_steps, 1)
+  if start is None:
+    start = problem_lib.initial_constants(program, num_slots)
+  if is_persistent:
+    best, status, num_steps = _minimize_persistently(solver, problem, start, limit)
+  else:
+    best, status, num_steps = _minimize(solver, problem, start, limit)
+  constants, evaluation = best
+  num_undefined = jnp.sum((problem.weights > 0) & ~evaluation.mask, dtype=jnp.int32)
+  loss = jnp.where(num_undefined > 0, jnp.inf, evaluation.loss * problem.scale**2)
+  status = jnp.where(jnp.any(problem.is_used), status, Status.NO_CONSTANTS)
+  status = jnp.where(num_undefined > 0, Status.UNDEFINED, status).astype(jnp.int32)
+  return constants, loss, status, num_steps, num_undefined
 
+
+def _minimize(solver, problem, start, limit):
+  """`((constants, evaluation), status, steps)` of one fit."""
   def body(carry):
     state = solver.step(problem, carry[0])
     return state, *solver.terminate(problem, state)
 
-  if start is None:
-    start = problem_lib.initial_constants(program, num_slots)
   state, _, status = jax.lax.while_loop(
     lambda carry: ~carry[1] & (carry[0].num_steps < limit), body,
     (solver.init(problem, start), jnp.asarray(False), jnp.int32(Status.STEP_LIMIT)))
-  num_undefined = jnp.sum((problem.weights > 0) & ~state.evaluation.mask, dtype=jnp.int32)
-  loss = jnp.where(num_undefined > 0, jnp.inf, state.evaluation.loss * problem.scale**2)
-  status = jnp.where(jnp.any(problem.is_used), status, Status.NO_CONSTANTS)
-  status = jnp.where(num_undefined > 0, Status.UNDEFINED, status).astype(jnp.int32)
-  return state.constants, loss, status, state.num_steps, num_undefined
+  return (state.constants, state.evaluation), status, state.num_steps
+
+
+# Attempts at a fit, each only while none before it was exact: from the start; where the start is undefined, with its
+# exponents at integers of the other parity; with chordal residuals; plainly again from where those have led.
+_DIRECT, _PARITY, _CHORDAL, _AGAIN, _END = range(5)
+
+
+class _Attempts(NamedTuple):
+  """Where `_minimize_persistently` stands: the solver's state, and the best fit of the attempts that are over."""
+
+  attempt: jax.Array
+  state: Any
+  start: jax.Array
+  is_defined: jax.Array
+  best: tuple[jax.Array, problem_lib.Evaluation]
+  status: jax.Array
+  num_steps: jax.Array
+
+
+def _minimize_persistently(solver, problem, start, limit):
+  """As `_minimize`, in up to four attempts; one loop for all, so that a solver is compiled once."""
+  chordal = problem_lib.chordal(problem)
+  has_exponent = jnp.any(problem.is_exponent)
+
+  def body(carry: _Attempts) -> _Attempts:
+    is_chordal = carry.attempt == _CHORDAL
+    current = problem._replace(knee=jnp.where(is_chordal, chordal.knee, problem.knee))
+    state = solver.step(current, carry.state)
+    is_done, status = solver.terminate(current, state)
+    is_over = is_done | (state.num_steps >= limit)
+    is_first_look = (carry.attempt == _DIRECT) & (state.num_steps == 1)
+    is_defined = jnp.where(is_first_look, ~jnp.any((problem.weights > 0) & ~state.evaluation.mask), carry.is_defined)
+    is_best = is_over & ~is_chordal & _is_better(state.evaluation, carry.best[1])
+    best, status = jax.tree.map(lambda new, old: jnp.where(is_best, new, old),
+                                ((state.constants, state.evaluation), status), (carry.best, carry.status))
+    is_enough = (limit <= 1) | problem_lib.is_exact(problem, best[1].loss)
+    following = jnp.where((carry.attempt == _DIRECT) & (is_defined | ~has_exponent), _CHORDAL, carry.attempt + 1)
+    following = jnp.where(is_enough, _END, following)
+    # A better parity stays for the attempts after it.
+    start = jnp.where(is_best & (carry.attempt == _PARITY), _other_parity(problem, carry.start), carry.start)
+    next_start = jnp.where(is_chordal, state.constants, start)
+    next_start = jnp.where(following == _PARITY, _other_parity(problem, start), next_start)
+    fresh = solver.init(problem, next_start)
+    state = jax.tree.map(lambda new, old: jnp.where(is_over, new, old), fresh, state)
+    return _Attempts(jnp.where(is_over, following, carry.attempt), state, start, is_defined, best, status,
+                     carry.num_steps + 1)
+
+  last = jax.lax.while_loop(lambda carry: carry.attempt < _END, body, _Attempts(
+    jnp.int32(_DIRECT), solver.init(problem, start), start, jnp.asarray(True),
+    (start, problem_lib.no_evaluation(problem)), jnp.int32(Status.STEP_LIMIT), jnp.int32(0)))
+  return last.best, last.status, last.num_steps
+
+
+def _is_better(found: problem_lib.Evaluation, best: problem_lib.Evaluation) -> jax.Array:
+  """Losses compare only where both formulas are defined: more points win, then the lower loss."""
+  more = jnp.sum(found.mask, dtype=jnp.int32) - jnp.sum(best.mask, dtype=jnp.int32)
+  return (more > 0) | ((more == 0) & (found.loss < best.loss))
+
+
+def _other_parity(problem, constants):
+  """Exponents beside the nearest integer of the other parity, to which a method rounds them where that is needed."""
+  nearest = jnp.round(constants)
+  side = jnp.where(constants >= nearest, 1, -1)
+  return jnp.where(problem.is_exponent, nearest + 0.75 * side, constants)
 
 
 @functools.partial(jax.jit, static_argnames=("method", "max_steps"))
@@ -178,7 +256,7 @@ def fit_starts(
   def one(index):
     d = index // num_starts
     return _fit_one(program, x[d], y[d], weights[d], program.length, method=method, max_steps=max_steps,
-                    num_slots=num_slots, start=starts[d, index % num_starts])
+                    num_slots=num_slots, start=starts[d, index % num_starts], is_persistent=True)
 
   fitted = jax.lax.map(one, jnp.arange(num_sets * num_starts))
   return Fit(*(a.reshape(num_sets, num_starts, *a.shape[1:]) for a in fitted))

@@ -185,7 +185,8 @@ def _rounded(nodes: Sequence[Node], data: tuple, is_allowed: Callable[[Node], bo
 
 def _equation(finalist: _Finalist, rows: Rows, names: Sequence[str]) -> Equation:
   values = rounding.fitted_values(finalist.node)
-  errors = rounding.standard_errors(finalist.node, rows.x, rows.y, rows.weights)
-  constants = tuple(Constant(v, e) for v, e in zip(values, errors, strict=True))
+  data = (rows.x, rows.y, rows.weights)
+  errors, exact = rounding.standard_errors(finalist.node, *data), rounding.exact_forms(finalist.node, *data)
+  constants = tuple(Constant(*each) for each in zip(values, errors, exact, strict=True))
   scores = finalist.scores
   return Equation(finalist.node, tuple(names), scores.mse, scores.r2, scores.relative_error, constants)

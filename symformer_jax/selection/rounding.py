@@ -10,8 +10,9 @@ import math
 
 import numpy as np
 
-from symformer_jax.language import constants as constants_lib
+from symformer_jax.language import constants as constants_lib, expression
 from symformer_jax.language.expression import Node, number, walk
+from symformer_jax.refinement import snapping
 from symformer_jax.selection import criteria, scoring
 
 # A whole or half number is offered in place of a constant within so many standard errors. Under a true simple value
@@ -82,13 +83,21 @@ class _Local:
 
   def update(self) -> None:
     """Computes loss and Jacobian [N, C] at theta, the latter by central differences."""
-    self.sum_of_squares = self.loss(self.theta)
-    for i, value in enumerate(self.theta):
+    self.sum_of_squares, self.jacobian = self.loss(self.theta), self._differences(self.theta)
+
+  def look(self, theta: np.ndarray) -> np.ndarray:
+    """Values and derivatives [1 + C, N] at constants [C]."""
+    return np.vstack([self._predict(theta), self._differences(theta).T])
+
+  def _differences(self, theta: np.ndarray) -> np.ndarray:
+    jacobian = np.zeros((len(self.y), len(theta)))
+    for i, value in enumerate(theta):
       # The cube root of float64's epsilon balances truncation and rounding of a central difference.
-      step = np.zeros(len(self.theta))
+      step = np.zeros(len(theta))
       step[i] = np.cbrt(np.finfo(np.float64).eps) * (abs(value) or 1.0)
       with np.errstate(all="ignore"):
-        self.jacobian[:, i] = (self._predict(self.theta + step) - self._predict(self.theta - step)) / (2 * step[i])
+        jacobian[:, i] = (self._predict(theta + step) - self._predict(theta - step)) / (2 * step[i])
+    return jacobian
 
   @property
   def _degrees(self) -> int:
@@ -154,6 +163,21 @@ def standard_errors(node: Node, x: np.ndarray, y: np.ndarray, weights: np.ndarra
     return [None] * len(local.theta)
   variances = np.diag(local.covariance())
   return [float(np.sqrt(v)) if np.isfinite(v) and v >= 0 else None for v in variances]
+
+
+def exact_forms(node: Node, x: np.ndarray, y: np.ndarray, weights: np.ndarray) -> list[str | None]:
+  """What each constant of a fitted tree is exactly, as `2*pi` or `1/3`, where the data leave no doubt.
+
+  See `refinement.snapping`. None stands where a constant is ordinary, and where its decimals are exact already.
+  Args:
+    node: a formula with fitted constants; x: [N, D]; y: [N]; weights: [N], at least 0, relative.
+  """
+  local = _Local(node, x, y, weights)
+  if not len(local.theta) or not math.isfinite(local.sum_of_squares):
+    return [None] * len(local.theta)
+  snapped = snapping.snap(local.look, local.theta, local.y, local.weights)
+  return [None if special is None or special.value == value else expression.to_text(special.node)
+          for special, value in zip(snapped.exact, local.theta, strict=True)]
 
 
 def refit_constants(node: Node, x: np.ndarray, y: np.ndarray, weights: np.ndarray) -> Node:
@@ -271,7 +295,8 @@ def round_constants(node: Node, x: np.ndarray, y: np.ndarray, weights: np.ndarra
     covariance = local.covariance()
     free = np.flatnonzero(local.is_free)
     variances = np.diag(covariance)
-    if not np.all(np.isfinite(variances)):  # undetermined together: what a digit costs is found by trying
+    # Not finite, or negative by rounding: undetermined together; what a digit costs is found by trying.
+    if not np.all(np.isfinite(variances) & (variances >= 0)):
       _round_one_by_one(local, before + room**2 * noise)
       break
     row = int(np.argmin(np.sqrt(variances) / np.maximum(np.abs(local.theta[free]), 1e-300)))

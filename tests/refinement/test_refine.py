@@ -23,8 +23,6 @@ def check_certified(name, start):
 @pytest.mark.parametrize("start", [0, 1], ids=["far", "near"])
 @pytest.mark.parametrize("name", [name for name in FITS if name != "Thurber"])
 def test_certified_fits(name, start):
-  if (name, start) == ("MGH10", 0):
-    pytest.skip("known miss: 3000 evaluations creep down a curved valley (docs/results/refinement.md)")
   check_certified(name, start)
 
 

@@ -3,6 +3,7 @@
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 
@@ -164,6 +165,14 @@ def test_refine_offers_exact_values_beside_the_plain_fit():
   node = parser.parse(fit.snapped.expression)
   np.testing.assert_allclose(expression.evaluate(node, x[:, None]), fit.predict(x), atol=2e-5)
   assert refine("a*sin(w*x) + b", x, y, start={"a": 1.3, "w": 6.2, "b": 0.3}, num_starts=2).snapped is None
+
+
+def test_beside_a_column_named_pi_the_number_is_written_out():
+  columns = pd.DataFrame({"pi": np.linspace(1, 2, 40), "t": np.sin(np.arange(40.0))})
+  fit = refine("a*pi + b*t", columns, 2 * math.pi * columns["pi"] + columns["t"] / 3, snap=True)
+  assert fit.snapped.exact == {"b": "1/3"} and fit.snapped.constants["a"] == 2 * math.pi
+  node = parser.parse(fit.snapped.expression, ("pi", "t"))
+  assert expression.evaluate(node, np.array([[2.0, 0.0]]))[0] == pytest.approx(4 * math.pi)
 
 
 def test_a_fitted_program_is_snapped_in_place():

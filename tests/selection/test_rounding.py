@@ -112,3 +112,17 @@ def test_undefined_formulas_pass_through():
 
 def test_digits_are_counted_as_written():
   assert rounding.count_digits(parser.parse("120.5*x**0.025 + 1400*x")) == 4 + 2 + 2
+
+
+@pytest.mark.parametrize(("text", "truth", "noise", "expected"), [
+  ("6.28*sqrt(x) + 1.2345", lambda x: 2 * np.pi * np.sqrt(x) + 1.2345, 1e-3, {6.28: "2*pi", 1.2345: None}),
+  ("0.333*x**3 + 0.5*x", lambda x: x**3 / 3 + x / 2, 0.0, {0.333: "1/3", 0.5: None}),  # 0.5 says it already
+  ("1.41*sin(3.14*x)", lambda x: np.sqrt(2) * np.sin(np.pi * x), 1e-4, {1.41: "sqrt(2)", 3.14: "pi"}),
+  ("6.28*sqrt(x) + 1.2345", lambda x: 2 * np.pi * np.sqrt(x) + 1.2345, 1.0, {6.28: None, 1.2345: None}),  # who knows
+])
+def test_exact_forms_are_named_where_the_data_leave_no_doubt(text, truth, noise, expected, rng):
+  x = rng.uniform(0.1, 5, (100, 1))
+  y = truth(x[:, 0]) + noise * rng.normal(size=100)
+  node = parser.parse(text, ("x",))
+  exact = rounding.exact_forms(node, x, y, np.ones(100))
+  assert dict(zip(rounding.fitted_values(node), exact, strict=True)) == expected
