@@ -26,5 +26,6 @@ def get_config():
   config.optimizer.update(
     schedule="wsd", peak=1.5e-3, warmup_steps=500, decay_steps=2000, weight_decay=0.01, clip_norm=1.0, b2=0.99)
   config.loss.update(label_smoothing=0.0, lambda_delay=200, lambda_end=1.0, noise_std=0.05, update_every=1)
+  config.decoding.update(every=2000, num_equations=64, num_samples=16)
   config.update(num_steps=9200, log_every=50, eval_every=500, checkpoint_every=250)
   return config

@@ -13,6 +13,7 @@ def get_config():
   config.model.decoder.update(width=32, num_heads=2, head_dim=16, ff_dim=64, num_layers=1)
   config.points.num_points = 16
   config.data.update(batch_size=64, blocks_per_group=1)
+  config.decoding.update(every=10, num_equations=8, num_samples=4)
   config.update(num_steps=20, log_every=5, eval_every=10, checkpoint_every=10, num_eval_batches=1)
   config.optimizer.update(warmup_steps=5, decay_steps=10)
   return config

@@ -1,47 +1,95 @@
-"""Turns a run's newest checkpoint into a shippable model.
+"""Turns a checkpoint of a run, the newest or the best by validation, into a shippable model.
 
-python -m launch.export --workdir=DIR --name=NAME --out=DIR
+python -m launch.export --workdir=DIR --name=NAME --out=DIR [--which=best]
+
+Beside the weights go two Bloom filters of the functions and skeletons that the model was trained on, so that an
+evaluation can tell what of its problems the model has met (`data_gen.seen`).
 """
 
 import json
 from pathlib import Path
+import sys
+from typing import Any
 
 from absl import flags
-import orbax.checkpoint as ocp
 
+from data_gen import seen
 from symformer_jax import configuration, runner
-from symformer_jax.errors import ModelError
+from symformer_jax.errors import DataError, ModelError
 from symformer_jax.pretrained import registry
+from symformer_jax.training import checkpoint
 from symformer_jax.training.config import TrainConfig
 
 _WORKDIR = flags.DEFINE_string("workdir", None, "Work directory of launch.train.")
 _NAME = flags.DEFINE_string("name", None, "Name of the model.")
 _OUT = flags.DEFINE_string("out", None, "Folder to write card.json and weights.npz to.")
+_WHICH = flags.DEFINE_enum(
+  "which", "newest", ("newest", "best"), "The newest checkpoint, or that of the lowest validation loss.")
+_SEEN = flags.DEFINE_list(
+  "seen", None, "Folders of the equations trained on; by default those of the run's configuration.")
 
 
 def main(argv):
   del argv
   workdir = Path(_WORKDIR.value)
-  folder = (workdir / "checkpoints").absolute()
-  steps = sorted(int(path.name) for path in folder.glob("*") if path.name.isdigit())
-  if not steps:
-    raise ModelError(f"no checkpoint below {folder}")
-  with ocp.CheckpointManager(folder) as manager:
-    restored = manager.restore(
-      steps[-1], args=ocp.args.Composite(state=ocp.args.StandardRestore(), meta=ocp.args.JsonRestore()))
-  config = configuration.build(TrainConfig, restored["meta"]["config"])
+  step = _choose_step(workdir)
+  state, meta = checkpoint.read(workdir, step)
+  config = configuration.build(TrainConfig, meta["config"])
   described = configuration.to_dict(config)
   # Names of folders are enough: where they lay is nobody else's business.
   described["data"]["dirs"] = [Path(folder).name for folder in config.data.dirs]
+  described["init_from"] = Path(config.init_from).name
+  ancestor = _describe_ancestor(config.init_from)
+  examples = step * config.data.batch_size
   curve = [json.loads(line) for line in (workdir / "metrics.jsonl").read_text().splitlines()]
-  validation = [line for line in curve if line["kind"] == "validation" and line["step"] <= steps[-1]]
+  validation = [line for line in curve if line["kind"] == "validation" and line["step"] <= step]
+  out = Path(_OUT.value)
+  out.mkdir(parents=True, exist_ok=True)
   registry.save_model(
-    _OUT.value, name=_NAME.value, config=config.model, params=restored["state"]["params"], card={
+    out, name=_NAME.value, config=config.model, params=state.params, card={
       "training": {
-        "steps": steps[-1], "examples": steps[-1] * config.data.batch_size, "config": described,
-        "validation": validation[-1] if validation else None}})
-  print(f"{_OUT.value}: {_NAME.value} after {steps[-1]} steps")
+        "steps": step, "examples": examples, "config": described, "started_from": ancestor,
+        "examples_in_all": examples + (ancestor["examples_in_all"] if ancestor else 0),
+        "validation": validation[-1] if validation else None},
+      "seen": _write_seen(out, _SEEN.value or config.data.dirs)})
+  print(f"{_OUT.value}: {_NAME.value} after {step} steps")
   return runner.DONE
+
+
+def _describe_ancestor(name: str) -> dict[str, Any] | None:
+  """What the card says of the model whose parameters training started from."""
+  if not name:
+    return None
+  card = registry.load_model(name).card
+  before = card["training"]
+  return {"name": card["name"], "weights_sha256": card["weights_sha256"],
+          "examples_in_all": before.get("examples_in_all", before["examples"]),
+          "started_from": before.get("started_from")}
+
+
+def _choose_step(workdir: Path) -> int:
+  steps = [int(path.name) for path in (workdir / "checkpoints").glob("*") if path.name.isdigit()]
+  if not steps:
+    raise ModelError(f"no checkpoint below {workdir / 'checkpoints'}")
+  if _WHICH.value == "newest":
+    return max(steps)
+  best = checkpoint.best_step(workdir)
+  if best is None:
+    raise ModelError(f"no checkpoint below {workdir / 'checkpoints'} was validated: use --which=newest")
+  return best
+
+
+def _write_seen(out, directories):
+  """What the card says of the training data's hashes; None, and a note, when the data are not here or too large."""
+  try:
+    found = seen.write(out, *seen.collect(directories))
+  except DataError as error:
+    print(f"note: without hashes of the training data: {error}", file=sys.stderr)
+    return None
+  if found is None:
+    print(f"note: hashes of the training data are larger than {seen.MAX_SHIPPED_BYTES} bytes and stay out; "
+          "launch.evaluate --seen=DIR reads them from the data", file=sys.stderr)
+  return found
 
 
 if __name__ == "__main__":

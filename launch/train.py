@@ -1,4 +1,8 @@
-"""Trains a model: python -m launch.train --config=configs/small.py --workdir=DIR. The same command resumes."""
+"""Trains a model: python -m launch.train --config=configs/small.py --workdir=DIR. The same command resumes.
+
+On several hosts the same command runs on each, with --distributed (Slurm, TPU pods, GKE and Open MPI are detected) or
+with --coordinator, --num_processes and --process_id; job files are in launch/cluster.
+"""
 
 import json
 import logging as python_logging
@@ -10,23 +14,40 @@ from ml_collections import config_flags
 
 from symformer_jax import compilation, configuration, runner
 from symformer_jax.errors import InputError
+from symformer_jax.files import write_text
 from symformer_jax.pretrained import registry
-from symformer_jax.training import config as config_lib, loop
+from symformer_jax.training import config as config_lib, loop, processes, transfer
 
 _CONFIG = config_flags.DEFINE_config_file(
   "config", None, "Config file with get_config(); override its values by --config.a.b=v.")
 _WORKDIR = flags.DEFINE_string("workdir", None, "Folder of checkpoints and curves; again = resume.")
 _MAX_MINUTES = flags.DEFINE_float("max_minutes", None, "Save and stop after so many minutes.")
+_DISTRIBUTED = flags.DEFINE_bool("distributed", False, "Join the hosts of the cluster job this command runs in.")
+_COORDINATOR = flags.DEFINE_string("coordinator", None, "HOST:PORT of process 0, where no cluster is detected.")
+_NUM_PROCESSES = flags.DEFINE_integer("num_processes", None, "Processes of the run, with --coordinator.", 1)
+_PROCESS_ID = flags.DEFINE_integer("process_id", None, "Number of this process, from 0, with --coordinator.", 0)
+
+
+def _join_hosts() -> None:
+  """Joins the hosts of the run, where there are several."""
+  by_hand = (_COORDINATOR.value, _NUM_PROCESSES.value, _PROCESS_ID.value)
+  if any(v is not None for v in by_hand) and None in by_hand:
+    raise InputError("--coordinator, --num_processes and --process_id go together")
+  if _DISTRIBUTED.value or _COORDINATOR.value is not None:
+    processes.start(coordinator=by_hand[0], num_processes=by_hand[1], process_id=by_hand[2])
+    if not processes.is_first():
+      logging.set_verbosity(logging.WARNING)
 
 
 def _initial_params(config: config_lib.TrainConfig):
-  """Parameters to start from, when config.init_from names a model of the same shape."""
+  """Parameters to start from, when config.init_from names a model of the same shape for as many variables or fewer."""
   if not config.init_from:
     return None
   model = registry.load_model(config.init_from)
-  if model.config != config.model:
-    raise InputError(f"config.init_from: {config.init_from!r} has another shape than config.model")
-  return model.params
+  try:
+    return transfer.widen(model.params, model.config, config.model, seed=config.seed)
+  except InputError as error:
+    raise InputError(f"config.init_from={config.init_from!r}: {error}") from None
 
 
 def _is_ours(record: python_logging.LogRecord) -> bool:
@@ -38,11 +59,13 @@ def main(argv):
   del argv
   compilation.use_cache()
   config = configuration.build(config_lib.TrainConfig, _CONFIG.value.to_dict())
+  _join_hosts()
   workdir = Path(_WORKDIR.value)
   stop = runner.StopRequest()
   deadline = float("inf") if _MAX_MINUTES.value is None else time.monotonic() + 60 * _MAX_MINUTES.value
   run = loop.set_up(config, workdir, _initial_params(config))
-  (workdir / "config.json").write_text(json.dumps(configuration.to_dict(config), indent=1))
+  if processes.is_first():
+    write_text(workdir / "config.json", json.dumps(configuration.to_dict(config), indent=1))
   is_complete = loop.train(run, should_stop=lambda: stop.is_set() or time.monotonic() > deadline)
   loop.close(run)
   logging.info("%s at step %d", "complete" if is_complete else "stopped", int(run.state.step))

@@ -1,7 +1,8 @@
 """From shards to batches: blocks shuffled anew every epoch, grouped, sorted by length and cut into batches.
 
 Sorting a few blocks by length before cutting them lets short formulas train at short sequence lengths, which
-saves about half of the decoder's work; batches come out in random order. The iterator is grain's: its state is
+saves about half of the decoder's work; batches come out in random order. Several hosts read disjoint streams of
+blocks, cut alike, so that their batches of a step are about equally long. The iterator is grain's: its state is
 saved beside the model and resumes exactly.
 """
 
@@ -26,6 +27,8 @@ class DataConfig:
     blocks_per_group: blocks sorted together by length; 1 switches sorting off when one bucket is given.
     length_buckets: sequence lengths L (with start token) that batches are padded to; the last bounds what is used.
     repeats: times each folder counts in an epoch (default once each).
+    num_streams: disjoint streams of blocks that a batch is put together from, a multiple of the number of hosts; the
+      batches depend on it and not on the hosts. 0: as many as hosts.
   """
 
   dirs: tuple[str, ...] = ()
@@ -33,6 +36,7 @@ class DataConfig:
   blocks_per_group: int = 4
   length_buckets: tuple[int, ...] = (51,)
   repeats: tuple[int, ...] = ()
+  num_streams: int = 0
 
 
 class Batch(NamedTuple):
@@ -41,12 +45,17 @@ class Batch(NamedTuple):
   Attributes:
     ids: prefix expressions without start and end, padded [B, L - 1].
     mantissas: c_m at C tokens [B, L - 1].
-    domains: [B, D, 2].
+    domains: [B, D, 2]; variables that an equation does not have lie in [0, 0].
   """
 
   ids: np.ndarray
   mantissas: np.ndarray
   domains: np.ndarray
+
+  def widened(self, width: int) -> "Batch":
+    """The same equations, padded to `width` tokens."""
+    extra = ((0, 0), (0, width - self.ids.shape[1]))
+    return self._replace(ids=np.pad(self.ids, extra), mantissas=np.pad(self.mantissas, extra))
 
 
 class BlockSource:
@@ -70,63 +79,113 @@ class BlockSource:
     return self._readers[reader][int(index - start)]
 
 
-def concatenate(blocks: Sequence[records.Block], max_length: int) -> records.Block:
-  """Joins blocks, padding to a common length and leaving out expressions longer than `max_length` tokens."""
+def concatenate(blocks: Sequence[records.Block], max_length: int, num_variables: int) -> records.Block:
+  """Joins blocks, padding to common lengths and variables; expressions of more than `max_length` tokens are left out.
+
+  Raises:
+    DataError: when there are equations of more than `num_variables` variables.
+  """
   width = max(max_length, *(block.ids.shape[1] for block in blocks))
+  most = max(block.domains.shape[1] for block in blocks)
+  if most > num_variables:
+    raise DataError(f"the data have {most} variables, the model {num_variables}: raise "
+                    "config.model.vocabulary.num_variables or leave those folders out")
 
-  def pad(array):
-    return np.pad(array, ((0, 0), (0, width - array.shape[1])))
+  def pad(array, size):
+    return np.pad(array, ((0, 0), (0, size - array.shape[1]), *[(0, 0)] * (array.ndim - 2)))
 
-  ids = np.concatenate([pad(block.ids) for block in blocks])
-  constants = np.concatenate([pad(block.constants) for block in blocks])
-  domains = np.concatenate([block.domains for block in blocks])
+  ids = np.concatenate([pad(block.ids, width) for block in blocks])
+  constants = np.concatenate([pad(block.constants, width) for block in blocks])
+  domains = np.concatenate([pad(block.domains, num_variables) for block in blocks])
   keep = (ids != 0).sum(axis=1) <= max_length
   return records.Block(ids[keep, :max_length], constants[keep, :max_length], domains[keep])
 
 
-def cut_into_batches(blocks: Sequence[records.Block], config: DataConfig, rng: np.random.Generator) -> list[Batch]:
+def cut_into_batches(group: records.Block, config: DataConfig, batch_size: int, seeds: "_Seeds") -> list[Batch]:
   """Batches of one group: sorted by length, each padded to the smallest bucket that holds it, in random order.
 
   Equations left over when the group is no multiple of the batch size fill up from its own beginning.
   """
-  group = concatenate(blocks, config.length_buckets[-1] - 1)
   lengths = (group.ids != 0).sum(axis=1)
   if not len(lengths):
     raise DataError(f"no expression fits the longest bucket, {config.length_buckets[-1] - 1} tokens")
-  order = np.lexsort((rng.random(len(lengths)), lengths))
-  num_batches = max(1, round(len(order) / config.batch_size))
-  order = np.resize(order, num_batches * config.batch_size)
+  order = np.lexsort((np.random.default_rng(seeds.rows).random(len(lengths)), lengths))
+  num_batches = max(1, round(len(order) / batch_size))
+  order = np.resize(order, num_batches * batch_size)
   order = order[np.argsort(lengths[order], kind="stable")]
   batches = []
   for rows in np.split(order, num_batches):
     width = next(bucket for bucket in config.length_buckets if bucket - 1 >= lengths[rows].max()) - 1
     batches.append(Batch(group.ids[rows, :width].astype(np.int32), group.constants[rows, :width], group.domains[rows]))
-  return [batches[i] for i in rng.permutation(num_batches)]
+  return [batches[i] for i in np.random.default_rng(seeds.batches).permutation(num_batches)]
+
+
+class _Seeds(NamedTuple):
+  """Randomness of a group, from which blocks it holds and not from when it is visited: resumable as it is.
+
+  Attributes:
+    rows: of the order among equally long equations.
+    batches: of the order of its batches; the same in all streams, whose batches then go together by length.
+  """
+
+  rows: list[int]
+  batches: list[int]
 
 
 class _CutGroups(grain.experimental.FlatMapTransform):
-  """Group of blocks -> its batches."""
+  """(number of the group, numbers of its blocks, the blocks) -> its batches."""
 
-  def __init__(self, config: DataConfig, seed: int):
-    self.max_fan_out = 256 * config.blocks_per_group // config.batch_size + 1
-    self._config, self._seed = config, seed
+  def __init__(self, config: DataConfig, seed: int, batch_size: int, num_variables: int):
+    self.max_fan_out = records.BLOCK_EQUATIONS * config.blocks_per_group // batch_size + 1
+    self._config, self._seed, self._batch_size, self._num_variables = config, seed, batch_size, num_variables
 
   def flat_map(self, element):
-    numbers, blocks = element
-    # The order inside a group depends on which blocks it holds, not on when it is visited: resumable as it is.
-    rng = np.random.default_rng([self._seed, *(int(n) for n in numbers)])
-    return cut_into_batches(blocks, self._config, rng)
+    index, numbers, blocks = element
+    group = concatenate(blocks, self._config.length_buckets[-1] - 1, self._num_variables)
+    seeds = _Seeds(rows=[self._seed, *(int(n) for n in numbers)], batches=[self._seed, int(index)])
+    return cut_into_batches(group, self._config, self._batch_size, seeds)
 
 
-def make_iterator(config: DataConfig, seed: int, *, split: str = "train") -> grain.DatasetIterator:
-  """An endless iterator over batches, reshuffled every epoch, with `get_state` and `set_state`."""
+def _join(batches: Sequence[Batch]) -> Batch:
+  """The parts of a batch, one of each stream, as one."""
+  width = max(batch.ids.shape[1] for batch in batches)
+  return Batch(*(np.concatenate(parts) for parts in zip(*(b.widened(width) for b in batches), strict=True)))
+
+
+def _stream(source: BlockSource, config: DataConfig, seed: int, index: int, num_streams: int, num_variables: int):
+  """Stream `index`: every `num_streams`-th block of each epoch's order, in batches."""
+  batch_size = config.batch_size // num_streams
+  numbers = grain.MapDataset.range(len(source)).seed(seed).shuffle()[index::num_streams].repeat(None)
+  groups = numbers.batch(min(config.blocks_per_group, len(source) // num_streams), drop_remainder=True)
+  groups = groups.map_with_index(lambda i, chosen: (i, chosen, [source[n] for n in chosen]))
+  stream = groups.to_iter_dataset(grain.ReadOptions(num_threads=1, prefetch_buffer_size=2))
+  return grain.experimental.FlatMapIterDataset(stream, _CutGroups(config, seed, batch_size, num_variables))
+
+
+def make_iterator(
+  config: DataConfig, seed: int, *, num_variables: int = 1, split: str = "train", process: tuple[int, int] = (0, 1)
+) -> grain.DatasetIterator:
+  """An endless iterator over batches, reshuffled every epoch, with `get_state` and `set_state`.
+
+  Args:
+    num_variables: D of the model; equations of fewer variables are padded.
+    process: which of how many hosts this is; it gets its rows of each batch, from its own streams.
+  Raises:
+    InputError: for sizes that do not divide each other; DataError: for missing or unusable shards.
+  """
   source = BlockSource(config.dirs, split, config.repeats)
-  if 256 * config.blocks_per_group % config.batch_size:
+  index, count = process
+  num_streams = config.num_streams or count
+  if num_streams % count:
+    raise InputError(f"data.num_streams must be a multiple of the {count} hosts, got {num_streams}")
+  if len(source) < num_streams:
+    raise InputError(f"{num_streams} streams need as many blocks of equations, the data have {len(source)}")
+  group = records.BLOCK_EQUATIONS * config.blocks_per_group
+  if config.batch_size % num_streams or group % (config.batch_size // num_streams):
     raise InputError(
-      f"batch_size must divide a group of {256 * config.blocks_per_group} equations, got {config.batch_size}")
-  dataset = grain.MapDataset.range(len(source)).seed(seed).shuffle().repeat(None)
-  dataset = dataset.batch(min(config.blocks_per_group, len(source)), drop_remainder=True)
-  dataset = dataset.map(lambda numbers: (numbers, [source[n] for n in numbers]))
-  options = grain.ReadOptions(num_threads=1, prefetch_buffer_size=2)
-  stream = dataset.to_iter_dataset(options)
-  return iter(grain.experimental.FlatMapIterDataset(stream, _CutGroups(config, seed)))
+      f"batch_size must divide a group of {group} equations, got {config.batch_size}"
+      + (f" in {num_streams} streams" if num_streams > 1 else ""))
+  own = range(index * num_streams // count, (index + 1) * num_streams // count)
+  streams = [_stream(source, config, seed, i, num_streams, num_variables) for i in own]
+  joined = grain.experimental.ZipIterDataset(streams).map(_join)
+  return iter(grain.experimental.ThreadPrefetchIterDataset(joined, prefetch_buffer_size=2))

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 
 from symformer_jax.model.config import ModelConfig
-from symformer_jax.model.layers import ACTIVATIONS, Attention, FeedForward, Residual
+from symformer_jax.model.layers import ACTIVATIONS, Attention, FeedForward, Residual, call
 
 
 class Cache(NamedTuple):
@@ -52,17 +52,16 @@ class DecoderLayer(nnx.Module):
     x = self.around_cross(x, lambda h: drop(self.cross_attention(h, latents), keys[1]))
     return self.around_ff(x, lambda h: drop(self.ff(h), keys[2]))
 
-  def step(self, x: jax.Array, position: jax.Array, self_kv, cross_kv):
+  def step(self, x: jax.Array, slot: jax.Array, is_visible: jax.Array, self_kv, cross_kv):
     """One position: x [K, 1, E] with this layer's caches -> (x [K, 1, E], updated self cache)."""
     updated = {}
 
     def self_attend(h):
       key, value = self.self_attention.project_source(h)  # [K, 1, H, A]
-      keys = jax.lax.dynamic_update_slice_in_dim(self_kv[0], key, position, axis=1)
-      values = jax.lax.dynamic_update_slice_in_dim(self_kv[1], value, position, axis=1)
+      keys = jax.lax.dynamic_update_slice_in_dim(self_kv[0], key, slot, axis=1)
+      values = jax.lax.dynamic_update_slice_in_dim(self_kv[1], value, slot, axis=1)
       updated["kv"] = keys, values
-      mask = (jnp.arange(keys.shape[1]) <= position)[None, None, None, :]
-      return self.self_attention.attend_to(h, keys, values, mask)
+      return self.self_attention.attend_one_to(h, keys, values, is_visible)
 
     x = self.around_self(x, self_attend)
     x = self.around_cross(x, lambda h: self._cross_attend(h, cross_kv))
@@ -100,10 +99,10 @@ class Decoder(nnx.Module):
     self.activation = ACTIVATIONS[model.activation]
 
   def _embed(self, ids: jax.Array, constants: jax.Array, positions: jax.Array) -> jax.Array:
-    """ids, constants [B, L], positions [L, E] -> [B, L, E]."""
+    """ids, constants [B, L], positions [1 or B, L, E] -> [B, L, E]."""
     symbols = self.embed(ids)
     projected = self.project_constant(constants[..., None].astype(symbols.dtype))
-    return jnp.concatenate([symbols, projected], axis=-1) + positions[None].astype(symbols.dtype)
+    return jnp.concatenate([symbols, projected], axis=-1) + positions.astype(symbols.dtype)
 
   def _heads(self, x: jax.Array) -> tuple[jax.Array, jax.Array]:
     """x [..., E] -> logits [..., V] and constants [...], both float32."""
@@ -113,10 +112,13 @@ class Decoder(nnx.Module):
     for layer in self.regress_hidden:
       h = self.activation(layer(h))
     constant = self.regress_out(h)[..., 0].astype(jnp.float32)
-    return self.classify(x).astype(jnp.float32), jnp.tanh(constant) if self.is_bounded else constant
+    # The skeleton encoding trains without values: the head, kept for equal sizes, must not feed any back.
+    constant = jnp.tanh(constant) if self.is_bounded else constant * self.has_constants
+    return self.classify(x).astype(jnp.float32), constant
 
   def __call__(
-    self, ids: jax.Array, constants: jax.Array, latents: jax.Array, *, dropout_key: jax.Array | None = None
+    self, ids: jax.Array, constants: jax.Array, latents: jax.Array, *, dropout_key: jax.Array | None = None,
+    remat: bool = False,
   ) -> tuple[jax.Array, jax.Array]:
     """All positions at once, with teacher forcing.
 
@@ -124,18 +126,19 @@ class Decoder(nnx.Module):
       ids: start token and the expression [B, L]; constants: mantissas at C tokens, 0 elsewhere [B, L].
       latents: [B, M, E'].
       dropout_key: consumed; None switches dropout off.
+      remat: see Encoder.
     Returns:
       logits [B, L, V] of the token after each position and its mantissa [B, L].
     """
     length = ids.shape[1]
-    x = self._embed(ids, constants, self.positions[:length])
+    x = self._embed(ids, constants, self.positions[:length][None])
     keys = [None] * (len(self.layers) + 1)
     if dropout_key is not None:
       keys = list(jax.random.split(dropout_key, len(keys)))
     x = self.dropout(x, deterministic=keys[0] is None, rngs=keys[0])
     mask = jnp.tril(jnp.ones((length, length), bool))[None, None]
     for layer, key in zip(self.layers, keys[1:], strict=True):
-      x = layer(x, latents, mask, key)
+      x = call(layer, x, latents, mask, key, is_recomputed=remat)
     return self._heads(x)
 
   def init_cache(self, latents: jax.Array, num_candidates: int, length: int) -> Cache:
@@ -145,21 +148,27 @@ class Decoder(nnx.Module):
     return Cache(tuple((empty, empty) for _ in self.layers), cross)
 
   def step(
-    self, ids: jax.Array, constants: jax.Array, position: jax.Array, cache: Cache
+    self, ids: jax.Array, constants: jax.Array, position: jax.Array, cache: Cache, *, slot: jax.Array | None = None
   ) -> tuple[jax.Array, jax.Array, Cache]:
     """Decodes one position of K sequences.
 
     Args:
-      ids, constants: the token at `position` [K]; position: scalar, from 0.
+      ids, constants: the token at `position` [K]; position: from 0, scalar or of each sequence [K].
       cache: filled up to `position`.
+      slot: where in the cache keys and values are put, scalar; `position` by default. Sequences of different
+        positions take slots in turn, the last being followed by the first.
     Returns:
       logits [K, V] and mantissa [K] of the next token, and the cache with this position added.
     """
-    where = jax.lax.dynamic_slice_in_dim(self.positions[...], position, 1, axis=0)
-    x = self._embed(ids[:, None], constants[:, None], where)
+    slot = position if slot is None else slot
+    positions = jnp.broadcast_to(position, ids.shape)
+    length = cache.self_kv[0][0].shape[1]
+    age = (slot - jnp.arange(length)) % length
+    is_visible = age[None] <= positions[:, None]
+    x = self._embed(ids[:, None], constants[:, None], self.positions[...][positions][:, None])
     self_kv = []
     for layer, own, cross in zip(self.layers, cache.self_kv, cache.cross_kv, strict=True):
-      x, updated = layer.step(x, position, own, cross)
+      x, updated = layer.step(x, slot, is_visible, own, cross)
       self_kv.append(updated)
     logits, constant = self._heads(x[:, 0])
     return logits, constant, cache._replace(self_kv=tuple(self_kv))

@@ -9,13 +9,24 @@ import jax
 import jax.numpy as jnp
 
 from symformer_jax.model.config import EncoderConfig, ModelConfig
-from symformer_jax.model.layers import Attention, FeedForward, Residual
+from symformer_jax.model.layers import Attention, FeedForward, Residual, call
 
 
 def num_features(features: str, num_columns: int) -> int:
   """Width of a point's feature vector; `num_columns` is D + 1."""
   per_column = {"raw": 1, "bits": 32, "scaled": 2}[features]
   return per_column * num_columns + (2 if features == "scaled" else 0)
+
+
+def feature_rows(features: str, num_variables: int) -> tuple[list[list[int]], list[int]]:
+  """Which of a point's features belong to each variable, and which to none: `(rows by variable, rest)`."""
+  if features == "scaled":
+    by_variable = [[i, num_variables + i] for i in range(num_variables)]
+  else:
+    width = num_features(features, 1)
+    by_variable = [list(range(i * width, (i + 1) * width)) for i in range(num_variables)]
+  taken = {row for rows in by_variable for row in rows}
+  return by_variable, [row for row in range(num_features(features, num_variables + 1)) if row not in taken]
 
 
 def point_features(points: jax.Array, is_valid: jax.Array, features: str) -> jax.Array:
@@ -94,12 +105,15 @@ class Encoder(nnx.Module):
     # Pre-norm blocks leave their sum unnormalised; the decoder should see unit scale either way.
     self.final_norm = nnx.LayerNorm(e.width, rngs=rngs) if model.norm == "pre" else None
 
-  def __call__(self, points: jax.Array, is_valid: jax.Array, *, dropout_key: jax.Array | None = None) -> jax.Array:
+  def __call__(
+    self, points: jax.Array, is_valid: jax.Array, *, dropout_key: jax.Array | None = None, remat: bool = False
+  ) -> jax.Array:
     """Encodes data sets.
 
     Args:
       points: [B, N, D+1]; is_valid: [B, N], True for rows that count.
       dropout_key: consumed; None switches dropout off.
+      remat: whether the gradient computes each block again instead of storing what is inside.
     Returns:
       latents [B, M, E].
     """
@@ -107,7 +121,7 @@ class Encoder(nnx.Module):
     x = self.embed(point_features(points, is_valid, self.features).astype(self.embed.kernel.dtype))
     keys = [None] * len(self.blocks) if dropout_key is None else jax.random.split(dropout_key, len(self.blocks))
     for block, key in zip(self.blocks, keys, strict=True):
-      x = self.dropout(block(x, mask), deterministic=key is None, rngs=key)
+      x = self.dropout(call(block, x, mask, is_recomputed=remat), deterministic=key is None, rngs=key)
     seeds = jnp.broadcast_to(self.seeds[...], (x.shape[0], *self.seeds.shape)).astype(x.dtype)
     latents = self.pool(seeds, self.row_ff(x), mask)
     return latents if self.final_norm is None else self.final_norm(latents)

@@ -13,6 +13,11 @@ MASKED_SCORE = -1e9
 ACTIVATIONS: dict[str, Callable[[jax.Array], jax.Array]] = {"relu": jax.nn.relu, "gelu": jax.nn.gelu}
 
 
+def call(block: Callable[..., jax.Array], x: jax.Array, *args, is_recomputed: bool) -> jax.Array:
+  """`block(x, *args)`; where asked for, its inside is computed again for the gradient instead of being stored."""
+  return (jax.checkpoint(block) if is_recomputed else block)(x, *args)
+
+
 def attend(query: jax.Array, key: jax.Array, value: jax.Array, mask: jax.Array | None) -> jax.Array:
   """Scaled dot-product attention (Vaswani et al. 2017, eq. 1).
 
@@ -28,6 +33,22 @@ def attend(query: jax.Array, key: jax.Array, value: jax.Array, mask: jax.Array |
   # Softmax in float32: with bfloat16 inputs its sum would lose small weights.
   weights = jax.nn.softmax(scores.astype(jnp.float32), axis=-1).astype(value.dtype)
   return jnp.einsum("...hqs,...sha->...qha", weights, value)
+
+
+def attend_one(query: jax.Array, key: jax.Array, value: jax.Array, is_visible: jax.Array) -> jax.Array:
+  """`attend` for a single query each, by sums instead of matrix products: one pass over the keys and values.
+
+  With one query a product has nothing to reuse, and on CPU its
+  rearranging costs more than all the rest (docs/results/decoding.md).
+  Args:
+    query: [K, 1, H, A]; key, value: [K, S, H, A]; is_visible: [K, S].
+  Returns:
+    [K, 1, H, A].
+  """
+  scores = jnp.sum(query * query.shape[-1] ** -0.5 * key, axis=-1)  # [K, S, H]
+  scores = jnp.where(is_visible[..., None], scores, jnp.asarray(MASKED_SCORE, scores.dtype))
+  weights = jax.nn.softmax(scores.astype(jnp.float32), axis=-2).astype(value.dtype)
+  return jnp.sum(weights[..., None] * value, axis=-3, keepdims=True)
 
 
 class Attention(nnx.Module):
@@ -57,6 +78,11 @@ class Attention(nnx.Module):
   def attend_to(self, x: jax.Array, key: jax.Array, value: jax.Array, mask: jax.Array | None) -> jax.Array:
     """Attention to keys and values [..., S, H, A] projected before."""
     context = attend(self.split(self.query(x)), key, value, mask)
+    return self.out(context.reshape(*context.shape[:-2], -1))
+
+  def attend_one_to(self, x: jax.Array, key: jax.Array, value: jax.Array, is_visible: jax.Array) -> jax.Array:
+    """The same for one position each: x [K, 1, E], is_visible [K, S]."""
+    context = attend_one(self.split(self.query(x)), key, value, is_visible)
     return self.out(context.reshape(*context.shape[:-2], -1))
 
 

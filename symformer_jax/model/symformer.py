@@ -20,12 +20,12 @@ class SymFormer(nnx.Module):
 
   def __call__(
     self, points: jax.Array, is_valid: jax.Array, ids: jax.Array, constants: jax.Array,
-    *, dropout_key: jax.Array | None = None,
+    *, dropout_key: jax.Array | None = None, remat: bool = False,
   ) -> tuple[jax.Array, jax.Array]:
     """points [B, N, D+1], is_valid [B, N], ids and constants [B, L] -> logits [B, L, V], mantissas [B, L]."""
     keys = (None, None) if dropout_key is None else jax.random.split(dropout_key)
-    latents = self.encoder(points, is_valid, dropout_key=keys[0])
-    return self.decoder(ids, constants, latents, dropout_key=keys[1])
+    latents = self.encoder(points, is_valid, dropout_key=keys[0], remat=remat)
+    return self.decoder(ids, constants, latents, dropout_key=keys[1], remat=remat)
 
 
 # Parameters travel as nested dicts with text keys: what Orbax, sharding rules and exports all understand.

@@ -1,31 +1,60 @@
 """Checkpoints of a run: state, data position and meta in one Orbax composite, written whole or not at all."""
 
 from collections.abc import Callable
+import json
+import math
 from pathlib import Path
+import shutil
 from typing import Any
 
 from absl import logging
 import grain.python as grain
 import jax
 import orbax.checkpoint as ocp
+from orbax.checkpoint.checkpoint_managers import preservation_policy
 
 from symformer_jax import configuration
 from symformer_jax.errors import ModelError
 from symformer_jax.training.config import TrainConfig
-from symformer_jax.training.state import TrainState
+from symformer_jax.training.optimizer import make_optimizer
+from symformer_jax.training.state import TrainState, init_state
+
+
+def _drop_damaged_metrics(folder: Path) -> None:
+  """Removes metrics that are no JSON: Orbax reads all of them before anything else and would stop there."""
+  for path in folder.glob("*/metrics/metrics"):
+    try:
+      json.loads(path.read_text())
+    except ValueError:
+      logging.warning("the validation loss of checkpoint %s is damaged and left out", path.parents[1].name)
+      shutil.rmtree(path.parent, ignore_errors=True)  # another host may be at it
+
+
+def _goodness(metrics: dict[str, float]) -> float:
+  return -metrics["loss"]
 
 
 class Checkpoints:
-  """The checkpoints below a work directory."""
+  """The checkpoints below a work directory: the newest few, and the one of the lowest validation loss."""
 
   def __init__(self, workdir: str | Path, *, keep: int):
-    options = ocp.CheckpointManagerOptions(max_to_keep=keep, create=True, enable_async_checkpointing=False)
-    self._manager = ocp.CheckpointManager(Path(workdir).absolute() / "checkpoints", options=options)
+    folder = Path(workdir).absolute() / "checkpoints"
+    _drop_damaged_metrics(folder)
+    kept = [preservation_policy.LatestN(n=keep), preservation_policy.BestN(
+      get_metric_fn=_goodness, n=1, keep_checkpoints_without_metrics=False)]
+    options = ocp.CheckpointManagerOptions(
+      preservation_policy=preservation_policy.AnyPreservationPolicy(kept), best_fn=_goodness, create=True,
+      enable_async_checkpointing=False)
+    self._manager = ocp.CheckpointManager(folder, options=options)
 
-  def save(self, state: TrainState, iterator: grain.DatasetIterator, meta: dict[str, Any]) -> None:
-    """Saves under the state's step; returns when it is on disk."""
+  def save(
+    self, state: TrainState, iterator: grain.DatasetIterator, meta: dict[str, Any], *,
+    validation: dict[str, float] | None = None,
+  ) -> None:
+    """Saves under the state's step; returns when it is on disk. Only checkpoints with `validation` can be the best."""
     self._manager.save(
       int(state.step),
+      metrics={"loss": math.inf, **(validation or {})},
       args=ocp.args.Composite(
         state=ocp.args.StandardSave(state._asdict()),
         data=grain.PyGrainCheckpointSave(iterator),
@@ -42,9 +71,12 @@ class Checkpoints:
       iterator: set to the saved position.
       check_meta: raises ModelError when the checkpoint belongs to another run: that is never skipped.
     Returns:
-      `(state, meta)`, or None when there is no usable checkpoint.
+      `(state, meta)`, or None when there is no checkpoint.
+    Raises:
+      ModelError: when there are checkpoints and none can be used: a run must not start anew over them.
     """
-    for step in sorted(self._manager.all_steps(), reverse=True):
+    steps = sorted(self._manager.all_steps(), reverse=True)
+    for step in steps:
       try:
         meta = self._manager.restore(step, args=ocp.args.Composite(meta=ocp.args.JsonRestore()))["meta"]
         check_meta(meta)
@@ -60,10 +92,40 @@ class Checkpoints:
         logging.warning("checkpoint %d is damaged and skipped: %s", step, str(error).split("\n")[0][:200])
         continue
       return TrainState(**restored["state"]), meta
+    if steps:
+      raise ModelError(f"no checkpoint of {self._manager.directory} can be read: move the folder away to start anew")
     return None
 
   def close(self) -> None:
     self._manager.close()
+
+
+def best_step(workdir: str | Path) -> int | None:
+  """Step of the checkpoint with the lowest validation loss; None where none was validated."""
+  with ocp.CheckpointManager(Path(workdir).absolute() / "checkpoints") as manager:
+    losses = {step: (manager.metrics(step) or {}).get("loss") for step in manager.all_steps()}
+  known = {step: loss for step, loss in losses.items() if loss is not None and math.isfinite(loss)}
+  return min(known, key=known.get) if known else None
+
+
+def read(workdir: str | Path, step: int) -> tuple[TrainState, dict[str, Any]]:
+  """State and meta of a checkpoint, on one device, whatever mesh wrote it.
+
+  Raises:
+    ModelError: when it cannot be read.
+  """
+  with ocp.CheckpointManager(Path(workdir).absolute() / "checkpoints") as manager:
+    try:
+      meta = manager.restore(step, args=ocp.args.Composite(meta=ocp.args.JsonRestore()))["meta"]
+      config = configuration.build(TrainConfig, meta["config"])
+      abstract = jax.eval_shape(lambda: init_state(config, make_optimizer(config)))
+      device = jax.sharding.SingleDeviceSharding(jax.local_devices()[0])
+      target = abstract_like(abstract, jax.tree.map(lambda leaf: device, abstract))
+      restored = manager.restore(
+        step, args=ocp.args.Composite(state=ocp.args.StandardRestore(target._asdict())))["state"]
+    except Exception as error:  # as in `restore_newest`
+      raise ModelError(f"checkpoint {step} of {workdir} cannot be read: {str(error).splitlines()[0][:200]}") from None
+  return TrainState(**restored), meta
 
 
 def make_meta(config: TrainConfig, window: dict[str, float]) -> dict[str, Any]:

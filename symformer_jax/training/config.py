@@ -35,7 +35,8 @@ class OptimizerConfig:
 class LossConfig:
   """Attributes:
     label_smoothing: mass spread over the vocabulary (0.1 in the paper).
-    lambda_delay: steps without regression loss (97 700 in the paper), then 1 - cosine up to `lambda_end`.
+    lambda_delay: steps at `lambda_start` (97 700 in the paper), then 1 - cosine up to `lambda_end`.
+    lambda_start: weight of the regression loss at the start: 0 in the paper, 1 to continue from trained weights.
     lambda_end: weight of the regression loss at the end.
     noise_std: standard deviation of the noise on input constants at the start, decayed by the same cosine.
       The paper's text and table disagree on whether 0.1 is a variance; the reference code takes a deviation.
@@ -44,6 +45,7 @@ class LossConfig:
 
   label_smoothing: float = 0.1
   lambda_delay: int = 97_700
+  lambda_start: float = 0.0
   lambda_end: float = 1.0
   noise_std: float = 0.1
   update_every: int = 977
@@ -59,6 +61,21 @@ class MeshConfig:
 
 
 @dataclasses.dataclass(frozen=True)
+class DecodingConfig:
+  """Decoding of validation equations during training, without refinement: how good answers are, not tokens.
+
+  Attributes:
+    every: steps between evaluations; 0 switches them off.
+    num_equations: validation equations.
+    num_samples: samples for each (top 20), besides the greedy answer.
+  """
+
+  every: int = 20_000
+  num_equations: int = 256
+  num_samples: int = 64
+
+
+@dataclasses.dataclass(frozen=True)
 class TrainConfig:
   """Everything a run depends on.
 
@@ -66,10 +83,16 @@ class TrainConfig:
     num_steps: length of the run; schedules end there.
     seed: of parameters, data order, points, dropout and noise.
     compute_dtype: `float32` or `bfloat16` for the forward and backward pass; parameters stay float32.
+    accumulation: parts of a batch whose gradients are added up one after the other, for less memory; with a dropout
+      of 0 the result is that of the whole batch.
+    remat: whether the gradient computes each block again instead of storing its inside: less memory, a third more
+      work.
+    on_nonfinite: what a loss or gradient that is not finite does: `stop` the run, or `skip` that update.
+    max_skips: skipped updates in a row after which the run stops all the same.
     log_every, eval_every, checkpoint_every: in steps.
     num_eval_batches: validation batches per evaluation.
-    keep_checkpoints: how many of the newest to keep.
-    init_from: model name, export folder or work directory whose parameters to start from.
+    keep_checkpoints: how many of the newest to keep, beside the one of the lowest validation loss.
+    init_from: model name or export folder whose parameters to start from; it may have fewer variables.
   """
 
   model: ModelConfig = ModelConfig()
@@ -78,12 +101,25 @@ class TrainConfig:
   optimizer: OptimizerConfig = OptimizerConfig()
   loss: LossConfig = LossConfig()
   mesh: MeshConfig = MeshConfig()
+  decoding: DecodingConfig = DecodingConfig()
   num_steps: int = 381_000
   seed: int = 0
   compute_dtype: str = "float32"
+  accumulation: int = 1
+  remat: bool = False
+  on_nonfinite: str = "stop"
+  max_skips: int = 100
   log_every: int = 100
   eval_every: int = 2000
   checkpoint_every: int = 1000
   num_eval_batches: int = 8
   keep_checkpoints: int = 2
   init_from: str = ""
+
+  def __post_init__(self):
+    if self.on_nonfinite not in ("stop", "skip"):
+      raise ValueError(f"unknown on_nonfinite {self.on_nonfinite!r}: expected 'stop' or 'skip'")
+    if self.compute_dtype not in ("float32", "bfloat16"):
+      raise ValueError(f"unknown compute_dtype {self.compute_dtype!r}: expected 'float32' or 'bfloat16'")
+    if self.accumulation < 1 or self.data.batch_size % self.accumulation:
+      raise ValueError(f"accumulation must divide the batch of {self.data.batch_size}, got {self.accumulation}")

@@ -18,18 +18,27 @@ class Window:
     for name, value in metrics.items():
       self.sums[name] = self.sums.get(name, 0.0) + float(value)
 
+  def skip(self) -> None:
+    """Counts a step that changed nothing; its metrics are not finite."""
+    self.sums["skipped"] = self.sums.get("skipped", 0) + 1
+
   def pop(self) -> dict[str, float]:
-    """Means over the window, which starts anew."""
-    count = self.sums.pop("count", 0)
-    means = {name: total / count for name, total in self.sums.items()} if count else {}
+    """Means over the window, which starts anew, and `skipped`, the steps among it that are in no mean."""
+    count, skipped = self.sums.pop("count", 0), self.sums.pop("skipped", 0)
+    means = {name: total / count for name, total in self.sums.items()}
     self.sums = {}
-    return means
+    return means | ({"skipped": skipped} if skipped else {})
 
 
 class Curves:
-  """Writes `metrics.jsonl` and TensorBoard events below a work directory."""
+  """Writes `metrics.jsonl` and TensorBoard events below a work directory; only one host of a run does."""
 
-  def __init__(self, workdir: str | Path, *, first_step: int):
+  def __init__(self, workdir: str | Path, *, first_step: int, is_writer: bool = True):
+    self._is_writer = is_writer
+    if is_writer:
+      self._open(workdir, first_step)
+
+  def _open(self, workdir: str | Path, first_step: int) -> None:
     self._path = Path(workdir) / "metrics.jsonl"
     self._drop_after(first_step)
     self._file = self._path.open("a")
@@ -49,11 +58,14 @@ class Curves:
     self._path.write_text("".join(f"{line}\n" for line in kept))
 
   def write(self, step: int, kind: str, values: dict[str, float]) -> None:
+    if not self._is_writer:
+      return
     self._file.write(json.dumps({"step": step, "kind": kind, **values}) + "\n")
     self._file.flush()
     for name, value in values.items():
       self._board.add_scalar(f"{kind}/{name}", value, step)
 
   def close(self) -> None:
-    self._file.close()
-    self._board.close()
+    if self._is_writer:
+      self._file.close()
+      self._board.close()

@@ -17,4 +17,6 @@ def make_optimizer(config: TrainConfig) -> optax.GradientTransformation:
 
   steps = [] if o.clip_norm is None else [optax.clip_by_global_norm(o.clip_norm)]
   steps.append(optax.adamw(rate, b2=o.b2, weight_decay=o.weight_decay, mask=is_matrix))
-  return optax.chain(*steps)
+  chain = optax.chain(*steps)
+  # The loop ends a run after `max_skips` bad gradients in a row, before optax would let one through.
+  return optax.apply_if_finite(chain, 2 * config.max_skips) if config.on_nonfinite == "skip" else chain

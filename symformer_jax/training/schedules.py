@@ -40,11 +40,15 @@ def learning_rate(config: OptimizerConfig, num_steps: int, update_every: int) ->
 
 
 def regression_weight(config: LossConfig, num_steps: int) -> optax.Schedule:
-  """lambda: 0 for `lambda_delay` steps, then lambda_end * (1 - cos) / 2 up to the end (SymFormer, sec. 3.2)."""
+  """lambda: `lambda_start` for `lambda_delay` steps, then (1 - cos) / 2 of the way up to `lambda_end` at the end.
+
+  SymFormer, sec. 3.2, from 0.
+  """
   def schedule(step):
     span = max(num_steps - config.lambda_delay, 1)
     part = jnp.clip((step - config.lambda_delay) / span, 0.0, 1.0)
-    return config.lambda_end * 0.5 * (1.0 - jnp.cos(jnp.pi * part))
+    rise = config.lambda_end - config.lambda_start
+    return config.lambda_start + rise * 0.5 * (1.0 - jnp.cos(jnp.pi * part))
   return in_stairs(schedule, config.update_every)
 
 

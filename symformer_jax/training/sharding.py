@@ -47,6 +47,17 @@ def state_sharding(state: Any, mesh: Mesh) -> Any:
   return jax.tree_util.tree_map_with_path(lambda path, leaf: NamedSharding(mesh, spec_of(path, leaf, mesh)), state)
 
 
+def layout_in_use(params: Any, mesh: Mesh) -> Any:
+  """NamedShardings of parameters while a step computes with them: whole along fsdp, cut along tensor alone.
+
+  Without this XLA may keep the matrices cut and exchange activations instead (docs/results/training_speed.md).
+  """
+  def of(path, leaf):
+    kept = (axis if axis == "tensor" else None for axis in spec_of(path, leaf, mesh))
+    return NamedSharding(mesh, P(*kept))
+  return jax.tree_util.tree_map_with_path(of, params)
+
+
 def batch_sharding(mesh: Mesh) -> NamedSharding:
   """Batches are cut along data and fsdp together."""
   return NamedSharding(mesh, P(("data", "fsdp")))

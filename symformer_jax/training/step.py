@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 import functools
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -31,78 +31,147 @@ def add_constant_noise(key: jax.Array, constants: jax.Array, std: jax.Array, *, 
   return jnp.where(constants != 0, noisy, 0.0)
 
 
-def prepare(key: jax.Array, batch: Batch, config: TrainConfig, points_config: points_lib.PointsConfig):
+class Examples(NamedTuple):
+  """A batch as the network takes it; all with leading axis B.
+
+  Attributes:
+    points: [B, N, D+1]; is_valid: [B, N].
+    seqs: inputs and targets of the decoder.
+    input_constants: what the decoder reads in place of `seqs.constants`, noise included [B, L].
+  """
+
+  points: jax.Array
+  is_valid: jax.Array
+  seqs: sequences.Sequences
+  input_constants: jax.Array
+
+
+def prepare(
+  key: jax.Array, batch: Batch, config: TrainConfig, points_config: points_lib.PointsConfig
+) -> tuple[Examples, jax.Array]:
   """Draws the points of a batch and writes its sequences in the model's encoding.
 
   Returns:
-    points [B, N, D+1], is_valid [B, N], Sequences, masked points per data set [B].
+    The examples, still without noise on their constants, and the number of masked points per data set [B].
   """
   vocab = config.model.vocabulary
   points, is_valid, mantissas, num_masked = points_lib.draw_points(
     key, batch.ids, batch.mantissas, batch.domains, vocab=Vocabulary(vocab.num_variables), config=points_config)
   ids, constants = sequences.to_encoding(batch.ids, mantissas, vocab)
-  return points, is_valid, sequences.teacher_forcing(ids, constants), num_masked
+  seqs = sequences.teacher_forcing(ids, constants)
+  return Examples(points, is_valid, seqs, seqs.constants), num_masked
+
+
+def _is_constant(ids: jax.Array, config: TrainConfig) -> jax.Array:
+  return jnp.asarray(np.asarray(config.model.vocabulary.is_constant))[ids]
+
+
+def count_targets(examples: Examples, config: TrainConfig) -> losses.Counts:
+  """What the losses of these examples are means over."""
+  seqs = examples.seqs
+  return losses.Counts(jnp.sum(seqs.is_target), jnp.sum(_is_constant(seqs.targets, config)))
 
 
 def compute_loss(
-  params: Any, points: jax.Array, is_valid: jax.Array, seqs: sequences.Sequences, *,
-  config: TrainConfig, weight: jax.Array, input_constants: jax.Array, dropout_key: jax.Array | None,
+  params: Any, examples: Examples, counts: losses.Counts, *, config: TrainConfig, weight: jax.Array,
+  dropout_key: jax.Array | None, layout: Any = None,
 ) -> tuple[jax.Array, Metrics]:
-  """Cross entropy plus lambda times squared error (SymFormer, eq. 1), and the parts of it."""
-  model = symformer.merge(config.model, _cast(params, config.compute_dtype))
+  """Cross entropy plus lambda times squared error (SymFormer, eq. 1), and the parts of it.
+
+  Args:
+    counts: of the whole batch, of which the examples may be a part: the parts' losses then add up to its loss.
+    weight: lambda.
+    dropout_key: consumed; None switches dropout off.
+    layout: shardings of the parameters while they are in use; None leaves them as they are.
+  """
+  seqs = examples.seqs
+  params = _cast(params, config.compute_dtype)
+  if layout is not None:
+    params = jax.lax.with_sharding_constraint(params, layout)
+  model = symformer.merge(config.model, params)
   logits, predicted = model(
-    points, is_valid, seqs.ids, input_constants.astype(config.compute_dtype), dropout_key=dropout_key)
+    examples.points, examples.is_valid, seqs.ids, examples.input_constants.astype(config.compute_dtype),
+    dropout_key=dropout_key, remat=config.remat)
   smoothed, plain = losses.classification_loss(
-    logits, seqs.targets, seqs.is_target, label_smoothing=config.loss.label_smoothing)
-  is_constant = jnp.asarray(np.asarray(config.model.vocabulary.is_constant))[seqs.targets]
-  squared = losses.regression_loss(predicted, seqs.target_constants, is_constant)
+    logits, seqs.targets, seqs.is_target, counts.targets, label_smoothing=config.loss.label_smoothing)
+  squared = losses.regression_loss(
+    predicted, seqs.target_constants, _is_constant(seqs.targets, config), counts.constants)
   has_values = config.model.vocabulary.encoding != "skeleton"
   loss = smoothed + (weight * squared if has_values else 0.0)
   is_right = jnp.argmax(logits, axis=-1) == seqs.targets
   return loss, {
     "loss": loss, "cross_entropy": plain, "constant_mse": squared,
-    "token_accuracy": losses.masked_mean(is_right, seqs.is_target),
+    "token_accuracy": losses.masked_mean(is_right, seqs.is_target, counts.targets),
   }
 
 
+def accumulate(grad: Callable, params: Any, examples: Examples, dropout_key: jax.Array | None, num_parts: int):
+  """Gradients and metrics of a batch as sums over its parts, one part's activations in memory at a time.
+
+  Args:
+    grad: `(params, examples, dropout_key) -> (gradients, metrics)`, shares of the whole batch's means.
+    num_parts: a divisor of B. Part i takes every num_parts-th example, so that each device works on all parts.
+  """
+  if num_parts == 1:
+    return grad(params, examples, dropout_key)
+  parts = jax.tree.map(
+    lambda a: jnp.swapaxes(a.reshape(a.shape[0] // num_parts, num_parts, *a.shape[1:]), 0, 1), examples)
+  keys = None if dropout_key is None else jax.random.split(dropout_key, num_parts)
+
+  def add(total, part):
+    return jax.tree.map(jnp.add, total, grad(params, *part)), None
+
+  zeros = jax.tree.map(
+    lambda a: jnp.zeros(a.shape, a.dtype),
+    jax.eval_shape(grad, params, *jax.tree.map(lambda a: a[0], (parts, keys))))
+  return jax.lax.scan(add, zeros, (parts, keys))[0]
+
+
 def make_train_step(
-  config: TrainConfig, optimizer: optax.GradientTransformation
+  config: TrainConfig, optimizer: optax.GradientTransformation, *, layout: Any = None
 ) -> Callable[[TrainState, Batch], tuple[TrainState, Metrics]]:
-  """The update `(state, batch) -> (state, metrics)`, to be jitted by the caller with its shardings."""
+  """The update `(state, batch) -> (state, metrics)`, to be jitted by the caller with its shardings.
+
+  Args:
+    layout: see `compute_loss`.
+  """
   weight_schedule = schedules.regression_weight(config.loss, config.num_steps)
   noise_schedule = schedules.noise_std(config.loss, config.num_steps)
   rate_schedule = schedules.learning_rate(config.optimizer, config.num_steps, config.loss.update_every)
 
   def train_step(state: TrainState, batch: Batch) -> tuple[TrainState, Metrics]:
     keys = jax.random.split(jax.random.fold_in(jax.random.wrap_key_data(state.key), state.step), 3)
-    points, is_valid, seqs, num_masked = prepare(keys[0], batch, config, config.points)
+    examples, num_masked = prepare(keys[0], batch, config, config.points)
     weight, std = weight_schedule(state.step), noise_schedule(state.step)
-    noisy = add_constant_noise(
-      keys[1], seqs.constants, std, is_bounded=config.model.vocabulary.encoding == "extended")
+    examples = examples._replace(input_constants=add_constant_noise(
+      keys[1], examples.input_constants, std, is_bounded=config.model.vocabulary.encoding == "extended"))
     loss_fn = functools.partial(
-      compute_loss, points=points, is_valid=is_valid, seqs=seqs, config=config, weight=weight,
-      input_constants=noisy, dropout_key=keys[2] if config.model.dropout > 0 else None)
-    grads, metrics = jax.grad(lambda p: loss_fn(p), has_aux=True)(state.params)
+      compute_loss, counts=count_targets(examples, config), config=config, weight=weight, layout=layout)
+    grad = jax.grad(lambda params, part, key: loss_fn(params, part, dropout_key=key), has_aux=True)
+    grads, metrics = accumulate(
+      grad, state.params, examples, keys[2] if config.model.dropout > 0 else None, config.accumulation)
     updates, opt_state = optimizer.update(grads, state.opt_state, state.params)
     params = optax.apply_updates(state.params, updates)
+    norm = optax.global_norm(grads)
     metrics |= {
-      "grad_norm": optax.global_norm(grads), "learning_rate": rate_schedule(state.step), "lambda": weight,
-      "noise_std": std, "masked_points": jnp.mean(num_masked / points.shape[1]),
+      "grad_norm": norm, "learning_rate": rate_schedule(state.step), "lambda": weight, "noise_std": std,
+      "masked_points": jnp.mean(num_masked / examples.points.shape[1]),
+      "is_finite": jnp.isfinite(norm) & jnp.isfinite(metrics["loss"]),
     }
     return TrainState(state.step + 1, params, opt_state, state.key), metrics
 
   return train_step
 
 
-def make_eval_step(config: TrainConfig) -> Callable[[Any, Batch, jax.Array], Metrics]:
+def make_eval_step(config: TrainConfig, *, layout: Any = None) -> Callable[[Any, Batch, jax.Array], Metrics]:
   """`(params, batch, key) -> metrics` on clean full sets of points: no noise, no subsets, no dropout."""
   clean = points_lib.PointsConfig(num_points=config.points.num_points, draws=config.points.draws)
 
   def eval_step(params: Any, batch: Batch, key: jax.Array) -> Metrics:
-    points, is_valid, seqs, _ = prepare(key, batch, config, clean)
+    examples, _ = prepare(key, batch, config, clean)
     _, metrics = compute_loss(
-      params, points, is_valid, seqs, config=config, weight=jnp.float32(config.loss.lambda_end),
-      input_constants=seqs.constants, dropout_key=None)
+      params, examples, count_targets(examples, config), config=config, weight=jnp.float32(config.loss.lambda_end),
+      dropout_key=None, layout=layout)
     return metrics
 
   return eval_step

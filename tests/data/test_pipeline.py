@@ -72,6 +72,44 @@ def test_resumed_equals_uninterrupted(shards):
       np.testing.assert_array_equal(a, b)
 
 
+def _domains(shards, steps, process, **changes):
+  iterator = pipeline.make_iterator(_config(shards, **changes), seed=0, process=process)
+  return [next(iterator).domains[:, 0, 0] for _ in range(steps)]
+
+
+def test_hosts_read_disjoint_parts_that_together_are_an_epoch(shards):
+  hosts = [_domains(shards, 16, (h, 3), batch_size=48) for h in range(3)]
+  seen = np.concatenate([np.concatenate(host) for host in hosts])
+  np.testing.assert_array_equal(np.sort(seen), np.arange(768))
+  assert all(len(batch) == 16 for host in hosts for batch in host)
+
+
+def test_batches_depend_on_the_streams_and_not_on_the_hosts(shards):
+  one = _domains(shards, 20, (0, 1), num_streams=2, batch_size=32)
+  two = [_domains(shards, 20, (h, 2), num_streams=2, batch_size=32) for h in range(2)]
+  for whole, *parts in zip(one, *two, strict=True):
+    np.testing.assert_array_equal(whole, np.concatenate(parts))
+
+
+def test_streams_resume_exactly(shards):
+  config = _config(shards, num_streams=3, batch_size=48)
+  iterator = pipeline.make_iterator(config, seed=1)
+  for _ in range(5):
+    next(iterator)
+  state, expected = iterator.get_state(), next(iterator)
+  resumed = pipeline.make_iterator(config, seed=1)
+  resumed.set_state(state)
+  np.testing.assert_array_equal(next(resumed).domains, expected.domains)
+
+
+def test_equations_of_fewer_variables_are_padded_and_of_more_refused(shards):
+  batch = next(pipeline.make_iterator(_config(shards), seed=0, num_variables=3))
+  assert batch.domains.shape == (64, 3, 2) and not batch.domains[:, 1:].any() and batch.domains[:, 0].any()
+  block = records.Block(np.full((1, 2), 8, np.uint8), np.zeros((1, 2), np.float32), np.zeros((1, 2, 2), np.float32))
+  with pytest.raises(DataError, match="the data have 2 variables, the model 1"):
+    pipeline.concatenate([block], 10, 1)
+
+
 def test_repeats_count_a_folder_twice(shards):
   assert len(pipeline.BlockSource([shards], "train", [2])) == 6
   assert len(pipeline.BlockSource([shards, shards], "train")) == 6
@@ -84,3 +122,7 @@ def test_messages_for_unusable_data(shards, tmp_path):
     pipeline.make_iterator(_config(shards), seed=0, split="validation")
   with pytest.raises(InputError, match="batch_size must divide a group of 256 equations, got 100"):
     pipeline.make_iterator(_config(shards, batch_size=100), seed=0)
+  with pytest.raises(InputError, match="num_streams must be a multiple of the 2 hosts, got 3"):
+    pipeline.make_iterator(_config(shards, num_streams=3), seed=0, process=(0, 2))
+  with pytest.raises(InputError, match="4 streams need as many blocks of equations, the data have 3"):
+    pipeline.make_iterator(_config(shards, num_streams=4), seed=0)

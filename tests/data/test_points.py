@@ -41,6 +41,17 @@ def test_a_pole_is_drawn_again():
   assert np.isfinite(drawn).all() and np.abs(drawn[..., 1]).max() <= 1e7
 
 
+@pytest.mark.parametrize(("draws", "has_masked"), [(1, True), (2, False)])
+def test_points_near_a_simple_pole_are_drawn_again_or_masked(monkeypatch, draws, has_masked):
+  # With a bound of 20, |x - 0.3| < 1 / 20 is out of bounds: one point in a hundred.
+  monkeypatch.setattr(points, "LARGEST_VALUE", 20.0)
+  drawn, is_valid, _, num_masked = _draw(_batch(["1/(x - 0.3)"]), num_points=1000, draws=draws)
+  assert (num_masked[0] > 0) == has_masked and num_masked[0] == (~is_valid).sum()
+  x, y = drawn[0, is_valid[0]].T
+  np.testing.assert_allclose(y, 1 / (x - 0.3), rtol=1e-3)
+  assert np.abs(y).max() <= 20 and not drawn[~is_valid].any()
+
+
 def test_what_cannot_be_drawn_is_masked_and_counted():
   # log(x) exists on half of the box only; one draw a row.
   drawn, is_valid, _, num_masked = _draw(_batch(["log(x)"]), num_points=400, draws=1)

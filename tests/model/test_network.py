@@ -3,6 +3,7 @@
 import dataclasses
 import json
 
+from flax import nnx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -62,6 +63,40 @@ def test_attention_equals_a_numpy_transcription(rng):
       weights = np.exp(scores - scores.max())
       expected[q, head] = weights / weights.sum() @ value[:, head]
   np.testing.assert_allclose(layers.attend(query, key, value, jnp.asarray(mask)), expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("norm", ["post", "pre"])
+def test_a_block_equals_a_numpy_transcription(norm, rng):
+  """MAB of the encoder, with masked rows in its source, from the parameters in float64."""
+  config = dataclasses.replace(TINY, norm=norm, activation="relu")
+  block = encoder.MultiheadBlock(config.encoder, config, rngs=nnx.Rngs(0))
+  x, y = rng.normal(size=(5, 8)), rng.normal(size=(7, 8))
+  is_valid = np.array([True, False, True, True, False, True, True])
+  got = block(x[None].astype(np.float32), y[None].astype(np.float32), jnp.asarray(is_valid[None, None, None]))
+
+  def linear(layer, a):
+    return a @ np.asarray(layer.kernel[...], np.float64) + np.asarray(layer.bias[...])
+
+  def normalize(a):
+    return (a - a.mean(-1, keepdims=True)) / np.sqrt(a.var(-1, keepdims=True) + 1e-6)
+
+  def attention(q):
+    a, parts = block.attention, []
+    for h in range(config.encoder.num_heads):
+      own = slice(h * a.head_dim, (h + 1) * a.head_dim)
+      query, key, value = linear(a.query, q)[:, own], linear(a.key, y)[:, own], linear(a.value, y)[:, own]
+      scores = np.where(is_valid, query @ key.T / np.sqrt(a.head_dim), -np.inf)
+      weights = np.exp(scores - scores.max(-1, keepdims=True))
+      parts.append(weights / weights.sum(-1, keepdims=True) @ value)
+    return linear(a.out, np.concatenate(parts, axis=-1))
+
+  def feed_forward(a):
+    return linear(block.ff.outer, np.maximum(linear(block.ff.inner, a), 0))
+
+  h = x
+  for sublayer in (attention, feed_forward):
+    h = normalize(h + sublayer(h)) if norm == "post" else h + sublayer(normalize(h))
+  np.testing.assert_allclose(got[0], h, rtol=1e-4, atol=1e-5)
 
 
 def test_residual_norms_in_the_place_of_the_configuration(rng):
@@ -150,6 +185,13 @@ def test_only_bounded_mantissas_end_in_tanh(rng):
     points, is_valid, ids, constants = _batch(c, rng, length=4)
     mantissas = model(points, is_valid, np.minimum(ids, c.vocabulary.size - 1), constants)[1]
     assert bool(np.all(mantissas <= 1)) == is_bounded
+
+
+def test_the_skeleton_encoding_predicts_no_values(rng):
+  config = dataclasses.replace(TINY, vocabulary=Vocabulary(2, "skeleton"))
+  model = symformer.merge(config, symformer.init_params(config, jax.random.key(0)))
+  points, is_valid, ids, constants = _batch(config, rng)
+  assert not np.any(model(points, is_valid, ids, 0 * constants)[1])
 
 
 def test_dropout_is_random_by_key_and_off_without(network, rng):

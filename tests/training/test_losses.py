@@ -18,7 +18,7 @@ def test_cross_entropy_equals_its_definition(rng):
     smooth[(*index, targets[index])] += 0.9
   expected = -(smooth * log_p).sum(-1)[is_target].mean()
   plain = -np.take_along_axis(log_p, targets[..., None], -1)[..., 0][is_target].mean()
-  got = losses.classification_loss(logits, targets, is_target, label_smoothing=0.1)
+  got = losses.classification_loss(logits, targets, is_target, is_target.sum(), label_smoothing=0.1)
   assert float(got[0]) == pytest.approx(expected, rel=1e-5)
   assert float(got[1]) == pytest.approx(plain, rel=1e-5)
 
@@ -26,14 +26,14 @@ def test_cross_entropy_equals_its_definition(rng):
 def test_regression_counts_only_where_a_constant_stands():
   predicted, target = jnp.array([[0.5, 9.0, -1.0]]), jnp.array([[0.0, 0.0, 1.0]])
   is_constant = jnp.array([[True, False, True]])
-  assert float(losses.regression_loss(predicted, target, is_constant)) == pytest.approx((0.25 + 4) / 2)
-  gradient = jax.grad(lambda p: losses.regression_loss(p, target, is_constant))(predicted)
+  assert float(losses.regression_loss(predicted, target, is_constant, 2)) == pytest.approx((0.25 + 4) / 2)
+  gradient = jax.grad(lambda p: losses.regression_loss(p, target, is_constant, 2))(predicted)
   assert gradient[0, 1] == 0 and gradient[0, 0] != 0
 
 
 def test_no_constants_at_all_is_zero_not_nan():
   zeros = jnp.zeros((1, 3))
-  value, gradient = jax.value_and_grad(lambda p: losses.regression_loss(p, zeros, zeros > 1))(zeros + 2)
+  value, gradient = jax.value_and_grad(lambda p: losses.regression_loss(p, zeros, zeros > 1, 0))(zeros + 2)
   assert value == 0 and not np.any(gradient)
 
 

@@ -23,6 +23,13 @@ def test_paper_lambda_ends(step, expected):
   assert float(schedule(step)) == pytest.approx(expected, abs=1e-6)
 
 
+def test_lambda_goes_from_its_start_to_its_end():
+  config = LossConfig(lambda_delay=100, lambda_start=1.0, lambda_end=3.0, update_every=1)
+  schedule = schedules.regression_weight(config, 1100)
+  for step, expected in ((0, 1.0), (100, 1.0), (350, 2.0 - math.cos(math.pi / 4)), (600, 2.0), (1100, 3.0)):
+    assert float(schedule(step)) == pytest.approx(expected, abs=1e-5)
+
+
 def test_lambda_and_noise_follow_one_cosine():
   config = LossConfig(lambda_delay=0, update_every=1, noise_std=0.1)
   weight, noise = schedules.regression_weight(config, 1000), schedules.noise_std(config, 1000)

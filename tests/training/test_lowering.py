@@ -1,0 +1,76 @@
+"""Train step, decoding loop and refinement lower for CPU, CUDA and TPU on a machine that may have neither of these."""
+
+import dataclasses
+import functools
+
+import jax
+from jax import export
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from symformer_jax.data.pipeline import Batch
+from symformer_jax.decoding import grammar, loop
+from symformer_jax.decoding.rules import Rule
+from symformer_jax.decoding.strategies import TopK
+from symformer_jax.language.vocabulary import Vocabulary
+from symformer_jax.model import symformer
+from symformer_jax.refinement import solve
+from symformer_jax.training import step as step_lib
+from symformer_jax.training.optimizer import make_optimizer
+from symformer_jax.training.state import init_state
+
+# Each with the name that JAX's own backends have. Batches differ in size, so that no platform gets the trace that was
+# cached for another one's plan.
+PLATFORMS = {"cpu": ("cpu", 4), "cuda": ("gpu", 8), "tpu": ("tpu", 12)}
+
+
+@pytest.fixture(params=PLATFORMS)
+def platform(request, monkeypatch):
+  """A platform and a batch size; code that asks where it runs is told so."""
+  backend, size = PLATFORMS[request.param]
+  monkeypatch.setattr(jax, "default_backend", lambda: backend)
+  return request.param, size
+
+
+def _lower(function, platform, *arguments):
+  # Anything without a rule for the platform raises here.
+  exported = export.export(jax.jit(function), platforms=[platform])(*arguments)
+  assert exported.platforms == (platform,)
+  return exported.mlir_module()
+
+
+def test_train_step_lowers(config, platform):
+  name, size = platform
+  config = dataclasses.replace(config, accumulation=2, remat=True, compute_dtype="bfloat16")
+  optimizer = make_optimizer(config)
+  state = jax.eval_shape(lambda: init_state(config, optimizer))
+  batch = Batch(*(jax.ShapeDtypeStruct(s, t) for s, t in (
+    ((size, 14), jnp.int32), ((size, 14), jnp.float32), ((size, 1, 2), jnp.float32))))
+  text = _lower(step_lib.make_train_step(config, optimizer), name, state, batch)
+  # A branch per token of the interpreter is the plan for CPU alone.
+  assert ("stablehlo.case" in text) == (name == "cpu")
+
+
+def test_decoding_loop_lowers(config, platform):
+  name, size = platform
+  model = config.model
+  params = jax.eval_shape(lambda: symformer.init_params(model, jax.random.key(0)))
+  latents = jax.ShapeDtypeStruct((1, model.encoder.num_seeds, model.encoder.width), jnp.float32)
+  rules = jax.tree.map(lambda a: np.asarray(a)[None], grammar.make_grammar(Rule(1), model.vocabulary))
+  decode = functools.partial(
+    loop.decode, config=model, num_lanes=size, max_samples=size, max_length=14, strategy=TopK())
+  zero = np.zeros(1, np.int32)
+  assert "stablehlo.while" in _lower(
+    decode, name, params, latents, jax.random.split(jax.random.key(0), 1), rules, zero + size, zero)
+
+
+@pytest.mark.parametrize("method", ["lm", "bfgs", "gd"])
+def test_refinement_lowers(method, platform):
+  name, size = platform
+  fit = functools.partial(
+    solve.fit_candidates, vocab=Vocabulary(1), method=method, max_constants=2,
+    plan="loop" if name == "cpu" else "vmap")
+  row = jax.ShapeDtypeStruct((16,), jnp.float32)
+  _lower(fit, name, jax.ShapeDtypeStruct((size, 6), jnp.int32), jax.ShapeDtypeStruct((size, 6), jnp.float32),
+         jax.ShapeDtypeStruct((16, 1), jnp.float32), row, row)

@@ -1,0 +1,76 @@
+"""A loss or gradient that is not finite: the run stops with its batch saved, or leaves the update out and counts it."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from symformer_jax.errors import InputError
+from symformer_jax.training import loop
+from symformer_jax.training.config import MeshConfig
+
+BAD_STEP = 3
+
+
+def _set_up(config, workdir, **changes):
+  """A run whose step BAD_STEP divides 0 by 0."""
+  config = dataclasses.replace(config, mesh=MeshConfig(data=1), num_steps=6, log_every=6, checkpoint_every=2, **changes)
+  run = loop.set_up(config, workdir)
+  step = run.train_step
+
+  def spoiled(state, batch):
+    if int(state.step) + 1 == BAD_STEP:
+      batch = batch._replace(mantissas=batch.mantissas * jnp.nan)
+    return step(state, batch)
+
+  run.train_step = spoiled
+  return run
+
+
+def test_the_run_stops_and_keeps_step_and_batch(config, tmp_path):
+  run = _set_up(config, tmp_path)
+  with pytest.raises(InputError, match=r"step 3: loss nan, .*step and batch are in .*nonfinite_0.npz"):
+    loop.train(run)
+  with np.load(tmp_path / "nonfinite_0.npz") as saved:
+    assert saved["step"] == BAD_STEP and saved["ids"].shape[0] == config.data.batch_size
+  assert [p.name for p in (tmp_path / "checkpoints").glob("*")] == ["2"]
+  loop.close(run)
+
+
+@pytest.mark.slow
+def test_metrics_read_a_step_late_stop_before_the_next_checkpoint(config, tmp_path, monkeypatch):
+  run = _set_up(config, tmp_path)
+  monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+  with pytest.raises(InputError, match="step 3"):
+    loop.train(run)
+  assert int(run.state.step) == 4 and [p.name for p in (tmp_path / "checkpoints").glob("*")] == ["2"]
+  loop.close(run)
+
+
+def test_the_update_is_left_out_and_counted(config, tmp_path):
+  run = _set_up(config, tmp_path, on_nonfinite="skip")
+  kept = {}
+  spoiled = run.train_step
+
+  def watched(state, batch):
+    before = jax.device_get(state.params)
+    state, metrics = spoiled(state, batch)
+    kept[int(state.step)] = all(jax.tree.leaves(jax.tree.map(np.array_equal, before, jax.device_get(state.params))))
+    return state, metrics
+
+  run.train_step = watched
+  assert loop.train(run)
+  assert [step for step, is_same in kept.items() if is_same] == [BAD_STEP]
+  text = (tmp_path / "metrics.jsonl").read_text()
+  assert '"skipped": 1' in text and "NaN" not in text
+  loop.close(run)
+
+
+@pytest.mark.slow
+def test_too_many_in_a_row_stop_the_run(config, tmp_path):
+  run = _set_up(config, tmp_path, on_nonfinite="skip", max_skips=1)
+  with pytest.raises(InputError, match="step 3"):
+    loop.train(run)
+  loop.close(run)
