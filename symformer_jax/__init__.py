@@ -9,11 +9,13 @@ from typing import Any
 
 # Public name -> module that defines it.
 _PUBLIC = {
+  "Restrictions": "symformer_jax.decoding.rules",
   "SymFormerRegressor": "symformer_jax.estimator",
   "load_model": "symformer_jax.pretrained.registry",
   "parse": "symformer_jax.language.parser",
   "refine": "symformer_jax.refinement.refine",
   "search": "symformer_jax.inference",
+  "warmup": "symformer_jax.inference",
 }
 
 __all__ = sorted(_PUBLIC)

@@ -1,5 +1,6 @@
-"""Keeps compiled programs between runs of a command."""
+"""Few shapes to compile, and compiled programs kept between runs of a command."""
 
+from collections.abc import Sequence
 import os
 from pathlib import Path
 
@@ -7,6 +8,28 @@ import jax
 
 # Shorter compilations cost less than reading them back.
 SHORTEST_KEPT_S = 0.3
+# Data sets that go through one call together. A CPU gains nothing from several, and takes them in turn: what is
+# computed for one is then the same to the last bit in any company. An accelerator needs many to be busy.
+DATASET_BUCKETS = {"cpu": (1,)}
+ACCELERATOR_BUCKETS = (1, 8, 64)
+# Candidates of one call of a fit. A CPU loops over them anyway: blocks of one size are one program.
+CANDIDATE_BUCKETS = {"cpu": (256,)}
+ACCELERATOR_CANDIDATES = tuple(256 * 4**i for i in range(6))
+
+
+def dataset_buckets() -> tuple[int, ...]:
+  """Numbers of data sets that are compiled for on this platform."""
+  return DATASET_BUCKETS.get(jax.default_backend(), ACCELERATOR_BUCKETS)
+
+
+def candidate_buckets() -> tuple[int, ...]:
+  """Numbers of candidates that fits are compiled for on this platform; more go in blocks of the largest."""
+  return CANDIDATE_BUCKETS.get(jax.default_backend(), ACCELERATOR_CANDIDATES)
+
+
+def bucket(number: int, sizes: Sequence[int]) -> int:
+  """The smallest of ascending sizes that holds so many; beyond the largest a multiple of it."""
+  return next((size for size in sizes if size >= number), -(-number // sizes[-1]) * sizes[-1])
 
 
 def use_cache() -> None:

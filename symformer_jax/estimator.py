@@ -1,6 +1,7 @@
 """`SymFormerRegressor`: the search behind scikit-learn's interface."""
 
 from collections.abc import Callable, Sequence
+import dataclasses
 import json
 import numbers
 import os
@@ -12,6 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from symformer_jax import files, inference, results
+from symformer_jax.decoding.rules import Restrictions
 from symformer_jax.errors import InputError
 from symformer_jax.language import expression, parser
 from symformer_jax.results import Constant, Equation
@@ -34,8 +36,13 @@ class SymFormerRegressor(RegressorMixin, BaseEstimator):
       How constants are fitted. "lm" (damped least squares) is the fastest; the others are for comparison.
   operators : sequence of str, default=None
       Operators a formula may use, such as ["+", "*", "exp"]; None for all. Name them when you know the field.
+  restrictions : Restrictions, default=None
+      Further rules: columns that must or must not appear, the largest exponent, depth, operators not to be nested.
+      Change it when you know what the formula may look like.
   max_time : float, default=None
       Seconds after which no further samples are drawn; None for no limit.
+  accuracy : float, default=None
+      R2 at which no further samples are drawn; None for all. Set it to have easy data done sooner.
   random_state : int, RandomState instance or None, default=None
       Fixes every random choice. Pass an int for the same answer in every run.
 
@@ -56,14 +63,17 @@ class SymFormerRegressor(RegressorMixin, BaseEstimator):
 
   def __init__(
     self, model: Any = "auto", n_samples: int = 1024, top_k: int = 20, refine: str = "lm",
-    operators: Sequence[str] | None = None, max_time: float | None = None, random_state: Any = None,
+    operators: Sequence[str] | None = None, restrictions: Restrictions | None = None, max_time: float | None = None,
+    accuracy: float | None = None, random_state: Any = None,
   ):
     self.model = model
     self.n_samples = n_samples
     self.top_k = top_k
     self.refine = refine
     self.operators = operators
+    self.restrictions = restrictions
     self.max_time = max_time
+    self.accuracy = accuracy
     self.random_state = random_state
 
   def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -89,7 +99,8 @@ class SymFormerRegressor(RegressorMixin, BaseEstimator):
       raise InputError(_describe_too_little(y[weights > 0]))
     [result] = inference.search(
       model, [(X, y, weights)], names=[names], n_samples=self.n_samples, top_k=self.top_k, refine=self.refine,
-      operators=self.operators, max_time=self.max_time, seed=self._seed())
+      operators=self.operators, restrictions=self.restrictions, max_time=self.max_time, accuracy=self.accuracy,
+      seed=self._seed())
     if result.status != results.OK:
       raise InputError(result.message)
     self.result_ = result
@@ -170,7 +181,10 @@ class SymFormerRegressor(RegressorMixin, BaseEstimator):
         state = json.load(file)
       if state["format"] != _FORMAT:
         raise InputError(f"{path}: expected format {_FORMAT!r}, got {state['format']!r}")
-      loaded = cls(**state["params"])
+      params = dict(state["params"])
+      if params.get("restrictions") is not None:
+        params["restrictions"] = _read_restrictions(params["restrictions"])
+      loaded = cls(**params)
       loaded.n_features_in_ = state["n_features"]
       if state["feature_names"]:
         loaded.feature_names_in_ = np.asarray(state["feature_names"], dtype=object)
@@ -204,14 +218,20 @@ def _json_params(params: dict[str, Any]) -> dict[str, Any]:
     params["model"] = params["model"].name
   if params["operators"] is not None:
     params["operators"] = list(params["operators"])
+  if params["restrictions"] is not None:
+    params["restrictions"] = dataclasses.asdict(params["restrictions"])
   if not isinstance(params["random_state"], numbers.Integral):
     params["random_state"] = None
   return params
 
 
+def _read_restrictions(record: dict[str, Any]) -> Restrictions:
+  return Restrictions(**{name: tuple(value) if isinstance(value, list) else value for name, value in record.items()})
+
+
 def _read_equation(record: dict[str, Any], names: Sequence[str]) -> Equation:
   node = parser.parse(record["expression"], names)
-  constants = tuple(Constant(c["value"], c["stderr"]) for c in record["constants"])
+  constants = tuple(Constant(c["value"], c["stderr"], c.get("exact")) for c in record["constants"])
   return Equation(node, tuple(names), record["mse"], record["r2"], record["relative_error"], constants)
 
 

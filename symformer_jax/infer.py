@@ -1,10 +1,13 @@
 """Finds formulas for tables of points: python -m symformer_jax.infer --data=points.csv
 
-Prints formulas from simple to accurate and marks the recommended one. Many files or globs are one batch.
+Prints formulas from simple to accurate and marks the recommended one. Many files or globs are one batch, whose
+results are written line by line. Ctrl-C ends the search of one file with the best so far; a batch keeps the files
+that are done, and goes on with --resume.
 Exit codes: 0 done; 1 some files failed (each says why in its line of the JSONL); 2 unusable arguments or input,
 one line on standard error says what is wrong; 75 stopped by SIGTERM or Ctrl-C.
 """
 
+from collections.abc import Callable, Iterator, Sequence
 import dataclasses
 import json
 import pathlib
@@ -12,10 +15,11 @@ import sys
 from typing import Any
 
 from absl import flags
+from rich import console, progress
 
-from symformer_jax import files, runner, tables
+from symformer_jax import files, result_lines, runner, tables
 from symformer_jax.errors import InputError
-from symformer_jax.results import FAILED, OK, Equation, SearchResult, failed
+from symformer_jax.results import FAILED, OK, STOPPED, Constant, Equation, SearchResult, failed
 
 _FLAGS = flags.FlagValues()
 _DATA = flags.DEFINE_list(
@@ -28,21 +32,46 @@ _MODEL = flags.DEFINE_string(
   "model", "auto", "A shipped model's name, a model's folder, or auto: the shipped model for so many variables.",
   flag_values=_FLAGS)
 _SAMPLES = flags.DEFINE_integer("samples", 1024, "Candidates drawn from the model for each file.", flag_values=_FLAGS)
+_STRATEGY = flags.DEFINE_string(
+  "strategy", "top_k", "How candidates are drawn: top_k, temperature, nucleus, greedy, beam, or distinct (sampling "
+  "without replacement).", flag_values=_FLAGS)
+_TEMPERATURE = flags.DEFINE_float(
+  "temperature", 1.0, "Below 1 candidates are likelier, above 1 more varied.", flag_values=_FLAGS)
 _TOP_K = flags.DEFINE_integer(
   "top_k", 20, "Tokens among which each step of sampling chooses.", flag_values=_FLAGS)
 _REFINE = flags.DEFINE_string(
   "refine", "lm", "How constants are fitted: lm (damped least squares), bfgs, gd or none.", flag_values=_FLAGS)
 _OPERATORS = flags.DEFINE_list(
   "operators", None, "Operators a formula may use, such as +,*,pow,exp; by default all.", flag_values=_FLAGS)
+_FORBID = flags.DEFINE_list("forbid", [], "Operators that no formula may use.", flag_values=_FLAGS)
+_REQUIRE = flags.DEFINE_list("require", [], "Columns that every formula must contain.", flag_values=_FLAGS)
+_EXCLUDE = flags.DEFINE_list("exclude", [], "Columns that no formula may contain.", flag_values=_FLAGS)
+_MAX_EXPONENT = flags.DEFINE_float(
+  "max_exponent", None, "Largest exponent, at least 1; exponents are then numbers.", flag_values=_FLAGS)
+_MAX_DEPTH = flags.DEFINE_integer(
+  "max_depth", None, "Levels of the expression tree; a bare variable has one, a sum of three terms three.",
+  flag_values=_FLAGS)
+_UNNESTED = flags.DEFINE_list(
+  "unnested", [], "Operators none of which may stand inside another of them, such as sin,cos,exp.",
+  flag_values=_FLAGS)
+_ACCURACY = flags.DEFINE_float(
+  "accuracy", None, "R2 at which no further samples are drawn, such as 0.999999.", flag_values=_FLAGS)
 _MAX_TIME = flags.DEFINE_float(
   "max_time", None, "Seconds after which no further samples are drawn for a file.", flag_values=_FLAGS)
 _SEED = flags.DEFINE_integer("seed", 0, "The same seed gives the same answer on one platform.", flag_values=_FLAGS)
 _OUT = flags.DEFINE_string(
   "out", None, "Where to write the results: FILE.json for one file, FILE.jsonl with a line for each of many.",
   flag_values=_FLAGS)
+_RESUME = flags.DEFINE_bool(
+  "resume", False, "Go on with the .jsonl of an interrupted batch: files that have a line are left out.",
+  flag_values=_FLAGS)
+_OVERWRITE = flags.DEFINE_bool("overwrite", False, "Replace the file of --out when it exists.", flag_values=_FLAGS)
 _PLOT = flags.DEFINE_string(
   "plot", None, "Where to draw data, recommended formula and front: FILE.png, .pdf or .svg; one data file only.",
   flag_values=_FLAGS)
+_ANIMATE = flags.DEFINE_string(
+  "animate", None, "Where to film the eight best candidates on their way through refinement to the data: FILE.gif, or "
+  "FILE.mp4 where ffmpeg is installed; one data file only.", flag_values=_FLAGS)
 _DROP_MISSING = flags.DEFINE_bool(
   "drop_missing", False, "Leave out rows with text, missing or infinite values in a used column.", flag_values=_FLAGS)
 _QUIET = flags.DEFINE_bool("quiet", False, "Print nothing but errors.", flag_values=_FLAGS)
@@ -69,24 +98,66 @@ def main(argv: list[str]) -> int:
     raise InputError("--data: expected a file, such as --data=examples/kepler.csv; see --help")
   paths = tables.find_files(_DATA.value)
   _check_outputs(len(paths))
-  answers = [_answer_one(paths[0])] if len(paths) == 1 else _answer_many(paths)
+  _check_movie(len(paths))
+  stop = runner.StopRequest()
+  return _run_one(paths[0], stop) if len(paths) == 1 and not _RESUME.value else _run_many(paths, stop)
+
+
+def _run_one(path: str, stop: runner.StopRequest) -> int:
+  """Searches one file; whatever makes it fail is an error of the command."""
+  table = _read(path)
+  [answer] = _search([table], _resolve_model(table), stop.is_set)
+  if answer.result.status == FAILED:
+    raise InputError(f"{path}: {answer.result.message}")
   if _OUT.value:
-    files.write_text(_OUT.value, "".join(answer.to_json() + "\n" for answer in answers))
+    files.write_text(_OUT.value, answer.to_json() + "\n")
   if _PLOT.value:
-    _draw(answers[0])
-  if len(answers) == 1:  # many are printed as they come
-    _print(answers[0])
-  return runner.SOME_FAILED if any(a.result.status == FAILED for a in answers) else runner.DONE
+    _draw(answer)
+  _print(answer)
+  if _ANIMATE.value:
+    _animate(table, _resolve_model(table))
+  if answer.result.ended_by == STOPPED:
+    print("stopped: this is the best so far", file=sys.stderr)
+    return runner.STOPPED
+  return runner.DONE
+
+
+def _run_many(paths: list[str], stop: runner.StopRequest) -> int:
+  """Searches file after file; one that fails becomes a line that says why."""
+  lines = result_lines.ResultLines(_OUT.value, seed=_SEED.value, is_new=not _RESUME.value)
+  waiting = [path for path in paths if path not in lines.done]
+  has_failed = lines.has_failed
+  # A bar for people; elsewhere the lines below say how far it is.
+  with progress.Progress(console=console.Console(stderr=True), transient=True,
+                         disable=_QUIET.value or not sys.stderr.isatty()) as bar:
+    task = bar.add_task("files", total=len(paths), completed=len(paths) - len(waiting))
+    for answer in _answer_many(waiting, stop):
+      lines.add(answer.path, answer.to_json())
+      has_failed |= answer.result.status == FAILED
+      if _OUT.value:
+        _print_line(answer, len(lines.done), len(paths))
+      else:
+        _print(answer)
+      bar.advance(task)
+  if len(lines.done) < len(paths):
+    hint = "; --resume goes on" if _OUT.value else ""
+    print(f"stopped: {len(lines.done)} of {len(paths)} files are done{hint}", file=sys.stderr)
+    return runner.STOPPED
+  return runner.SOME_FAILED if has_failed else runner.DONE
 
 
 def _check_outputs(num_files: int) -> None:
   """Refuses unusable output paths before any work is done."""
+  if _RESUME.value and (not _OUT.value or not _OUT.value.endswith(".jsonl")):
+    raise InputError("--resume: expected --out=FILE.jsonl, the results to go on with")
   if _OUT.value:
     path = files.check_writable(_OUT.value, flag="--out")
     if path.suffix not in (".json", ".jsonl"):
       raise InputError(f"--out: expected a name ending in .json or .jsonl, got {_OUT.value!r}")
     if num_files > 1 and path.suffix != ".jsonl":
       raise InputError(f"--out: results of {num_files} files need a .jsonl, got {_OUT.value!r}")
+    if path.exists() and not (_RESUME.value or _OVERWRITE.value):
+      raise InputError(f"--out: {_OUT.value!r} exists; --overwrite replaces it, --resume goes on with a .jsonl")
   if _PLOT.value:
     from symformer_jax import figures
 
@@ -97,41 +168,64 @@ def _check_outputs(num_files: int) -> None:
       raise InputError(f"--plot: draws one data file, got {num_files}")
 
 
+def _check_movie(num_files: int) -> None:
+  """Refuses an unusable film before any work is done."""
+  if not _ANIMATE.value:
+    return
+  from symformer_jax import figures
+
+  path = files.check_writable(_ANIMATE.value, flag="--animate")
+  if path.suffix not in figures.MOVING_FORMATS:
+    raise InputError(f"--animate: expected a name ending in {' or '.join(figures.MOVING_FORMATS)}, got {str(path)!r}")
+  if not figures.can_write_movie(path.suffix):
+    raise InputError(f"--animate: {path.suffix} takes the program ffmpeg, which is not installed; .gif needs nothing")
+  if num_files > 1:
+    raise InputError(f"--animate: films one data file, got {num_files}")
+  if _REFINE.value == "none":
+    raise InputError("--animate: with --refine=none nothing moves")
+
+
 def _read(path: str) -> tables.Table:
   return tables.read_table(path, target=_TARGET.value, features=_FEATURES.value, drop_missing=_DROP_MISSING.value)
 
 
-def _answer_one(path: str) -> _Answer:
-  """Searches one file; whatever makes it fail is an error of the command."""
-  table = _read(path)
-  answer = _search(table, _resolve_model(table))
-  if answer.result.status == FAILED:
-    raise InputError(f"{path}: {answer.result.message}")
-  return answer
+def _answer_many(paths: Sequence[str], stop: runner.StopRequest) -> Iterator[_Answer]:
+  """Answers in the order of the files, each as soon as it is there; ends early when asked to stop."""
+  from symformer_jax import compilation
+
+  at_once = compilation.dataset_buckets()[-1]
+  for begin in range(0, len(paths), at_once):
+    answers: dict[str, _Answer] = {}
+    batches: dict[int, tuple[Any, list[tables.Table]]] = {}
+    for path in paths[begin : begin + at_once]:
+      found = _prepare(path)
+      if isinstance(found, _Answer):
+        answers[path] = found
+      else:
+        table, model = found
+        batches.setdefault(id(model), (model, []))[1].append(table)
+    for model, batch in batches.values():
+      answers |= {answer.path: answer for answer in _search(batch, model, stop.is_set)}
+    for path in paths[begin : begin + at_once]:
+      if answers[path].result.ended_by == STOPPED or (stop.is_set() and not answers[path].result.ended_by):
+        return  # cut short, or not begun: for the next run
+      yield answers[path]
+    if stop.is_set():
+      return
 
 
-def _answer_many(paths: list[str]) -> list[_Answer]:
-  """Searches file by file; one that fails becomes a line that says why."""
-  answers = []
-  for path in paths:
-    answers.append(_answer_of_many(path))
-    _print(answers[-1])
-  return answers
-
-
-def _answer_of_many(path: str) -> _Answer:
+def _prepare(path: str) -> tuple[tables.Table, Any] | _Answer:
+  """A file's table and model, or the answer that says why there is none."""
   table = None
   try:
     table = _read(path)
-    model = _resolve_model(table)
+    return table, _resolve_model(table)
   except tables.TableError as error:
     message = str(error)
   except InputError as error:
     if _MODEL.value != "auto":  # wrong for every file
       raise
     message = f"{path}: {error}"
-  else:
-    return _search(table, model)
   return _Answer(path, table, failed(message, model=_MODEL.value, seed=_SEED.value))
 
 
@@ -143,13 +237,19 @@ def _resolve_model(table: tables.Table) -> Any:
   return inference.resolve_model(_MODEL.value, num_variables=len(table.features))
 
 
-def _search(table: tables.Table, model: Any) -> _Answer:
+def _search(batch: Sequence[tables.Table], model: Any, should_stop: Callable[[], bool]) -> list[_Answer]:
   from symformer_jax import inference
+  from symformer_jax.decoding.rules import Restrictions
 
-  [result] = inference.search(
-    model, [(table.x, table.y)], names=[table.features], n_samples=_SAMPLES.value, top_k=_TOP_K.value,
-    refine=_REFINE.value, operators=_OPERATORS.value, max_time=_MAX_TIME.value, seed=_SEED.value)
-  return _Answer(table.path, table, result)
+  restrictions = Restrictions(
+    None if _OPERATORS.value is None else tuple(_OPERATORS.value), tuple(_FORBID.value), tuple(_REQUIRE.value),
+    tuple(_EXCLUDE.value), _MAX_EXPONENT.value, _MAX_DEPTH.value, tuple(_UNNESTED.value))
+  found = inference.search(
+    model, [(table.x, table.y) for table in batch], names=[table.features for table in batch],
+    n_samples=_SAMPLES.value, strategy=_STRATEGY.value, top_k=_TOP_K.value, temperature=_TEMPERATURE.value,
+    refine=_REFINE.value, restrictions=restrictions,
+    max_time=_MAX_TIME.value, accuracy=_ACCURACY.value, seed=_SEED.value, should_stop=should_stop)
+  return [_Answer(table.path, table, result) for table, result in zip(batch, found, strict=True)]
 
 
 def _draw(answer: _Answer) -> None:
@@ -157,6 +257,18 @@ def _draw(answer: _Answer) -> None:
 
   with files.replacing(_PLOT.value) as temporary:
     figures.draw_result(answer.result, answer.table, temporary)
+
+
+def _animate(table: tables.Table, model: Any) -> None:
+  from symformer_jax import figures, trajectories
+
+  found = trajectories.record(
+    model, table.x, table.y, n_samples=_SAMPLES.value, top_k=_TOP_K.value, method=_REFINE.value, seed=_SEED.value)
+  if not found:
+    print("note: --animate: no candidate is defined on all points, nothing is filmed", file=sys.stderr)
+    return
+  with files.replacing(_ANIMATE.value) as temporary:
+    figures.draw_movie(found, table, temporary)
 
 
 # --- printing --------------------------------------------------------------------------------------------------
@@ -182,9 +294,21 @@ def _print(answer: _Answer) -> None:
   if result.message:
     print(result.message)
   counts, seconds = result.counts, result.seconds
-  print(f"recommended: {answer.table.target} = {result.best.expression}\n"
-        f"{counts.sampled} samples, {counts.valid} valid, {counts.distinct} distinct; "
+  print(f"recommended: {answer.table.target} = {result.best.expression}")
+  if result.best.constants:
+    print("constants: " + ", ".join(_constant_text(constant) for constant in result.best.constants))
+  print(f"{counts.sampled} samples, {counts.valid} valid, {counts.distinct} distinct; "
         f"{seconds.total:.1f} s, of which compiling {seconds.compile:.1f} s")
+
+
+def _print_line(answer: _Answer, num_done: int, num_files: int) -> None:
+  """One line of a batch whose results go to a file."""
+  if answer.result.status != OK:
+    print(f"failed: [{num_done}/{num_files}] {answer.result.message}", file=sys.stderr)
+  elif not _QUIET.value:
+    best = answer.result.best
+    print(f"[{num_done}/{num_files}] {answer.path}: {answer.table.target} = {best.expression}  "
+          f"R2 {'' if best.r2 is None else _format_r2(best.r2)}")
 
 
 # Longer formulas are cut in plain tables, which cannot fold them; the JSON and the last line have them whole.
@@ -198,13 +322,18 @@ def _cells(equation: Equation, *, is_best: bool, is_shortened: bool) -> tuple[st
   return "->" if is_best else "", text, str(equation.complexity), r2, f"{equation.rmse:.4g}"
 
 
+def _constant_text(constant: Constant) -> str:
+  error = "" if constant.stderr is None else f" +- {constant.stderr:.1g}"
+  return f"{constant.value:.15g}{error}" + (f" ({constant.exact})" if constant.exact else "")
+
+
 def _format_r2(r2: float) -> str:
   """Six decimals, or as many as show that a fit is not perfect."""
   return f"{r2:.6f}" if r2 < 0.999999 or r2 == 1 else f"1 - {1 - r2:.1e}"
 
 
 def _print_rich(title: str, header: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
-  from rich import console, table as rich_table, text
+  from rich import table as rich_table, text
 
   table = rich_table.Table(title=title, title_justify="left")
   for i, name in enumerate(header):

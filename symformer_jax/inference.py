@@ -3,41 +3,42 @@
 `search` is the whole path for any number of data sets; `infer.py` and `estimator.py` are thin layers over it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 import dataclasses
-import difflib
 import functools
 import math
-import time
 from typing import Any
 
 import jax
 import numpy as np
 
-from symformer_jax import results
-from symformer_jax.errors import ExpressionError, InputError
-from symformer_jax.language import expression, interpreter, operators as operators_lib
+from symformer_jax import compilation, proposals, results
+from symformer_jax.clock import Clock
+from symformer_jax.decoding.rules import Restrictions, Rule
+from symformer_jax.decoding.strategies import COMPETING, STRATEGIES
+from symformer_jax.errors import InputError
+from symformer_jax.language import expression
 from symformer_jax.language.canonical import canonicalize
-from symformer_jax.language.expression import VARIABLE, Node, walk
+from symformer_jax.language.expression import Node
+from symformer_jax.proposals import Samples, View
 from symformer_jax.refinement import solve
-from symformer_jax.results import Counts, SearchResult, Seconds
-from symformer_jax.selection import finalists as finalists_lib, programs, rescale
+from symformer_jax.results import Counts, Round, SearchResult
+from symformer_jax.selection import bags, finalists as finalists_lib, programs, rescale, scoring
 from symformer_jax.selection.finalists import Rows
 from symformer_jax.selection.tidy import tidy
 
 MIN_POINTS = 5
 # The rows shown to the model and used to fit constants are padded to one of these shapes.
-POINT_BUCKETS = (64, finalists_lib.FIT_ROWS)
-# Distinct candidates are padded to a power of two of at least this many.
-MIN_CANDIDATES = 64
-# Different starting constants kept of one token string: the fit is local.
-STARTS_PER_STRING = 3
+POINT_BUCKETS = (64, 128, finalists_lib.FIT_ROWS)
 # Candidates that go on to the fit in the user's units: the best, and the best few of every complexity.
 NUM_BEST, NUM_PER_COMPLEXITY = 64, 3
 # Fits of one skeleton that go on: from poor starts they end in different places, or have not ended yet.
 FITS_PER_SKELETON = 4
-# Samples drawn between two looks at the clock, when there is a time limit.
-ROUND_SAMPLES = 256
+# Samples of the first round: soon done, and enough for easy data. The second fills up the third number, of which each
+# further round is one.
+ROUND_SAMPLES, LATER_SAMPLES = 256, 1024
+# Finalists whose values agree to this share of y's spread are one formula, the simplest stands for it.
+EQUAL_VALUES = 1e-9
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,11 +46,14 @@ class Options:
   """What to do; see `search`."""
 
   n_samples: int
+  strategy: str
   top_k: int
+  temperature: float
   refine: str
   max_time: float | None
+  accuracy: float | None
   seed: int
-  tokens: frozenset[str] | None
+  restrictions: Restrictions
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,41 +65,72 @@ class _Candidate:
 
 
 def search(
-  model: Any, datasets: Sequence[Any], *, n_samples: int = 1024, top_k: int = 20, refine: str = "lm",
-  operators: Sequence[str] | None = None, max_time: float | None = None, seed: int = 0,
+  model: Any, datasets: Sequence[Any], *, n_samples: int = 1024, strategy: str = "top_k", top_k: int = 20,
+  temperature: float = 1.0, refine: str = "lm", operators: Sequence[str] | None = None,
+  restrictions: Restrictions | None = None, max_time: float | None = None, accuracy: float | None = None, seed: int = 0,
   key: jax.Array | None = None, names: Sequence[Sequence[str]] | None = None,
+  on_round: Callable[[int, Round], None] = lambda index, found: None,
+  should_stop: Callable[[], bool] = lambda: False,
 ) -> list[SearchResult]:
   """Finds formulas for data sets.
 
+  Samples are drawn and fitted in rounds of 256, 768 and then 1024. Ctrl-C ends the rounds and gives the best so far.
   Args:
     model: a loaded model (`load_model`), or anything with `name`, `vocab` and `propose`.
     datasets: each points [N, D+1] with y in the last column, or `(X [N, D], y [N])` or `(X, y, weights [N])`.
     n_samples: candidates drawn for each data set.
-    top_k: tokens among which each step of sampling chooses.
+    strategy: how: `top_k`, `temperature` (all tokens), `nucleus`, `greedy`, `beam` or `distinct` (samples without
+      replacement); the last two draw all candidates in one round, since they compete.
+    top_k: tokens among which each step of sampling chooses, with the strategy of that name.
+    temperature: divides the logits: below 1 candidates are likelier, above 1 more varied.
     refine: how constants are fitted: `lm`, `bfgs`, `gd` or `none`.
     operators: names of the operators a formula may use; None for all.
+    restrictions: further rules, and the place for `operators` where there are some.
     max_time: seconds after which no further round of samples is begun for a data set; None for no limit.
+    accuracy: R2 at which no further round is begun; None for all rounds.
     seed: fixes every random choice. The answer for a data set does not depend on the others.
     key: a JAX key to use in place of the seed's; consumed.
     names: column names of each data set; x0, x1, ... by default.
+    on_round: called after each round with the data set's index and how far it is.
+    should_stop: asked after each round; True ends the rounds of all data sets.
   Returns:
     One result for each data set, in their order. A data set that cannot be used has status `failed`.
   Raises:
     InputError: for arguments that are wrong for every data set.
   """
-  options = _check_options(n_samples, top_k, refine, operators, max_time, seed)
+  restrictions = restrictions or Restrictions()
+  if operators is not None:
+    restrictions = dataclasses.replace(restrictions, operators=tuple(operators))
+  options = _check_options(
+    n_samples, strategy, top_k, temperature, refine, restrictions, max_time, accuracy, seed)
   if names is not None and len(names) != len(datasets):
     raise InputError(f"names: expected column names for {len(datasets)} data sets, got {len(names)}")
   key = jax.random.key(seed) if key is None else key
-  found = []
-  for i, dataset in enumerate(datasets):
-    try:
-      rows = check_dataset(dataset, model)
-      columns = tuple(names[i]) if names is not None else tuple(f"x{d}" for d in range(rows.x.shape[1]))
-      found.append(_search_one(model, rows, columns, options, key))
-    except InputError as error:
-      found.append(results.failed(str(error), model=model.name, seed=seed))
+  found: list[SearchResult] = []
+  at_once = compilation.dataset_buckets()[-1]
+  for begin in range(0, len(datasets), at_once):
+    some = range(begin, min(begin + at_once, len(datasets)))
+    if any(result.ended_by == results.STOPPED for result in found):
+      found += [results.failed("stopped before it was searched", model=model.name, seed=seed) for _ in some]
+    else:
+      columns = [names[i] if names is not None else None for i in some]
+      found += _search_together(
+        model, [datasets[i] for i in some], columns, options, key,
+        lambda i, round_, begin=begin: on_round(begin + i, round_), should_stop)
   return found
+
+
+def warmup(model: Any, *, num_points: int = 100, n_samples: int = 1024, refine: str = "lm") -> float:
+  """Compiles what `search` needs for so many points and samples, by a search; the seconds it took.
+
+  Programs stay in the process, and on disk where a compilation cache is set (commands do: `compilation.use_cache`).
+  """
+  clock = Clock()
+  x = np.linspace(0.5, 4.5, num_points)
+  columns = [x] + [np.full_like(x, 1.5)] * (model.vocab.num_variables - 1)
+  y = np.sin(2 * x) + np.exp(-x) + 0.3 * np.cos(40 * x)  # no formula of few tokens: no part of the path is left out
+  search(model, [(np.stack(columns, axis=1), y)], n_samples=n_samples, refine=refine)
+  return clock.elapsed()
 
 
 @functools.lru_cache(maxsize=4)
@@ -111,32 +146,25 @@ def resolve_model(name: str, *, num_variables: int) -> Any:
   return registry.load_model(name, num_variables=num_variables)
 
 
-def _check_options(n_samples, top_k, refine, operators, max_time, seed) -> Options:
+def _check_options(
+  n_samples, strategy, top_k, temperature, refine, restrictions, max_time, accuracy, seed
+) -> Options:
   for name, value in (("n_samples", n_samples), ("top_k", top_k)):
     if not isinstance(value, int | np.integer) or value < 1:
       raise InputError(f"{name}: expected a whole number of at least 1, got {value!r}")
+  if strategy not in STRATEGIES:
+    raise InputError(f"strategy: unknown strategy {strategy!r}, expected one of {', '.join(STRATEGIES)}")
+  if not temperature > 0:
+    raise InputError(f"temperature: expected a number above 0, got {temperature!r}")
   if refine not in solve.MAX_STEPS:
     raise InputError(f"refine: unknown method {refine!r}, expected one of {', '.join(solve.MAX_STEPS)}")
   if max_time is not None and not max_time > 0:
     raise InputError(f"max_time: expected a number of seconds above 0, got {max_time!r}")
-  return Options(int(n_samples), int(top_k), refine, max_time, seed, _allowed_tokens(operators))
-
-
-# What people write for operators that have other names in a tree without minus and division.
-_ALIASES = {"-": ("+", "neg", "*"), "/": ("*", "inv"), "**": ("pow", "pow2", "pow3"), "^": ("pow", "pow2", "pow3"),
-            "log": ("ln",), "arcsin": ("asin",), "arccos": ("acos",), "arctan": ("atan",)}
-
-
-def _allowed_tokens(names: Sequence[str] | None) -> frozenset[str] | None:
-  if names is None:
-    return None
-  known = {op.name: (op.name,) for op in operators_lib.MODEL_OPERATORS} | _ALIASES
-  for name in names:
-    if name not in known:
-      close = difflib.get_close_matches(name, known, n=1)
-      hint = f"; did you mean {close[0]!r}?" if close else ""
-      raise InputError(f"operators: unknown operator {name!r}, expected some of {', '.join(known)}{hint}")
-  return frozenset(token for name in names for token in known[name])
+  if accuracy is not None and not 0 < accuracy <= 1:
+    raise InputError(f"accuracy: expected an R2 above 0 and up to 1, got {accuracy!r}")
+  restrictions.check()
+  return Options(
+    int(n_samples), strategy, int(top_k), float(temperature), refine, max_time, accuracy, seed, restrictions)
 
 
 def check_dataset(dataset: Any, model: Any = None) -> Rows:
@@ -178,182 +206,171 @@ def _split_dataset(dataset: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
   return x, y, rest[0] if rest else np.ones(len(y))
 
 
-# --- one data set ----------------------------------------------------------------------------------------------
+# --- rounds ----------------------------------------------------------------------------------------------------
 
 
-def _search_one(model, rows: Rows, names: tuple[str, ...], options: Options, key: jax.Array) -> SearchResult:
-  clock = Clock()
-  fit_rows = rows.sample(finalists_lib.FIT_ROWS, seed=options.seed)
-  num_rows = next(b for b in POINT_BUCKETS if b >= len(fit_rows))
-  is_allowed = Rule(rows.x.shape[1], options.tokens)
-  candidates, counts = _explore(model, fit_rows, num_rows, options, key, is_allowed, clock)
-  with clock.measure("refine"):
-    fits = [n for n in finalists_lib.closed_form_fits(fit_rows) if is_allowed(n)]  # a bare constant always is
-    nodes = [c.node for c in _shortlist(candidates)]
-    room = finalists_lib.NUM_PROGRAMS
-    polished = finalists_lib.polish(
-      nodes[:room], fit_rows, num_rows=num_rows, num_variables=model.vocab.num_variables, method=options.refine)
-    best, front = finalists_lib.select(
-      polished, rows, names, seed=options.seed, yardsticks=fits, is_allowed=is_allowed,
-      may_fit=options.refine != "none")
-  message = "" if candidates else "no candidate of the model fits; the front holds the closed-form fits alone"
-  return SearchResult(results.OK, message, best, front, counts, clock.seconds(), options.seed, len(rows), model.name)
+class _Search:
+  """One data set on its way: what its rounds have found so far."""
+
+  def __init__(self, model: Any, dataset: Any, names: Sequence[str] | None, options: Options, key: jax.Array):
+    self.rows = check_dataset(dataset, model)
+    self.names = tuple(names) if names is not None else tuple(f"x{d}" for d in range(self.rows.x.shape[1]))
+    self.rule = options.restrictions.for_columns(self.names)
+    _refuse_the_impossible(self.rule, model)
+    self.fit_rows = self.rows.sample(finalists_lib.FIT_ROWS, seed=options.seed)
+    self.variance = scoring.weighted_variance(self.fit_rows.y, self.fit_rows.weights)
+    self.num_rows = compilation.bucket(len(self.fit_rows), POINT_BUCKETS)
+    self.scalings, self.views = self._make_views(options.seed, key)
+    self.candidates: list[_Candidate] = []
+    self.counts = Counts()
+    self.rounds: list[Round] = []
+    self.ended_by = ""
+
+  def _make_views(self, seed: int, key: jax.Array) -> tuple[list[rescale.Scaling], list[View]]:
+    """Every bag of rows in every scaling; each view samples with a key of its own."""
+    scalings, views = [], []
+    for bag in bags.draw_bags(self.rows, self.fit_rows, seed=seed):
+      for scaling in rescale.propose_scalings(self.fit_rows.x, self.fit_rows.y):
+        shown, fitted = (Rows(*scaling.apply(r.x, r.y), r.weights).padded(self.num_rows) for r in (bag, self.fit_rows))
+        views.append(View(shown, fitted, jax.random.fold_in(key, len(views)), self.rule))
+        scalings.append(scaling)
+    return scalings, views
+
+  def add(self, index: int, samples: Samples, counts: Counts) -> None:
+    """Takes the best of what one view has found."""
+    scaling = self.scalings[index]
+    for lane in _survivors(samples.loss, [proposals.token_count(ids) for ids in samples.ids]):
+      node = scaling.restore(samples.node(lane))
+      mse = float(samples.loss[lane]) * scaling.y_factor**2
+      # Multiplied out, like terms join; as it was found, a formula may be shorter.
+      forms = dict.fromkeys([tidy(node), canonicalize(node)])
+      self.candidates += [_Candidate(form, mse) for form in forms if self.rule(form)]
+    self.counts = Counts(*(a + b for a, b in zip(dataclasses.astuple(self.counts), dataclasses.astuple(counts),
+                                                 strict=True)))
+
+  def close_round(self, options: Options, seconds: float) -> Round:
+    """Notes where the search stands, and whether it is to go on."""
+    best = min(self.candidates, key=lambda c: c.mse, default=None)
+    r2 = None if best is None else 1 - best.mse / self.variance
+    text = "" if best is None else expression.to_text(best.node, self.names)
+    self.rounds.append(Round(self.counts.sampled, text, r2, round(seconds, 4)))
+    if options.accuracy is not None and r2 is not None and r2 >= options.accuracy:
+      self.ended_by = results.ACCURACY
+    elif self.counts.sampled >= options.n_samples:
+      self.ended_by = results.BUDGET
+    elif options.max_time is not None and seconds > options.max_time:
+      self.ended_by = results.TIME
+    return self.rounds[-1]
 
 
-@dataclasses.dataclass(frozen=True)
-class Rule:
-  """Which formulas count: those over columns that exist, with allowed operators.
-
-  Attributes:
-    num_columns: D of the data.
-    tokens: operators allowed; None for all.
-  """
-
-  num_columns: int
-  tokens: frozenset[str] | None = None
-
-  def __call__(self, node: Node) -> bool:
-    return all(n.value < self.num_columns if n.token == VARIABLE else self._allows_token(n) for n in walk(node))
-
-  def _allows_token(self, node: Node) -> bool:
-    return not node.args or self.tokens is None or node.token in self.tokens
-
-
-def _explore(
-  model, rows: Rows, num_rows: int, options: Options, key: jax.Array, is_allowed: Rule,
-  clock: "Clock",
-) -> tuple[list[_Candidate], Counts]:
-  """Samples and fits candidates in every scaling, in rounds when there is a time limit."""
-  scalings = rescale.propose_scalings(rows.x, rows.y)
-  share = -(-options.n_samples // len(scalings))
-  round_samples = share if options.max_time is None else min(share, ROUND_SAMPLES)
-  candidates: list[_Candidate] = []
-  counts = Counts()
-  for r in range(-(-share // round_samples)):
-    for s, scaling in enumerate(scalings):
-      if counts.sampled and options.max_time is not None and clock.elapsed() > options.max_time:
-        return candidates, counts
-      round_key = jax.random.fold_in(jax.random.fold_in(key, r), s)
-      found, new = _explore_round(model, rows, num_rows, scaling, round_samples, options, round_key, is_allowed, clock)
-      candidates += found
-      counts = Counts(*(a + b for a, b in zip(dataclasses.astuple(counts), dataclasses.astuple(new), strict=True)))
-  return candidates, counts
-
-
-def _explore_round(model, rows, num_rows, scaling, num_samples, options, key, is_allowed, clock):
-  """One call of the model and one of the optimizer: `(candidates, counts)`."""
-  x, y = scaling.apply(rows.x, rows.y)
-  samples, counts = sample_and_fit(
-    model, Rows(x, y, rows.weights).padded(num_rows), key, num_samples=num_samples, top_k=options.top_k,
-    refine=options.refine, is_allowed=is_allowed, clock=clock)
-  candidates = []
-  for lane in _survivors(samples.loss, [_length(ids) for ids in samples.ids]):
-    node = scaling.restore(samples.node(lane))
-    mse = float(samples.loss[lane]) * scaling.y_factor**2
-    # Multiplied out, like terms join; as it was found, a formula may be shorter.
-    candidates += [_Candidate(form, mse) for form in dict.fromkeys([tidy(node), canonicalize(node)])]
-  return candidates, counts
-
-
-@dataclasses.dataclass(frozen=True)
-class Samples:
-  """Distinct samples of the model with fitted constants, in the units of the rows they were fitted to.
-
-  Attributes:
-    ids: [K, L]; values: numbers at constant tokens [K, L]; loss: mean squared error [K], inf where undefined.
-    vocab: of the ids.
-  """
-
-  ids: np.ndarray
-  values: np.ndarray
-  loss: np.ndarray
-  vocab: Any
-
-  def node(self, index: int) -> Node:
-    """One of them as a tree."""
-    return expression.decode(self.ids[index], self.values[index], self.vocab)
-
-
-def sample_and_fit(
-  model: Any, rows: Rows, key: jax.Array, *, num_samples: int, top_k: int, refine: str,
-  is_allowed: Rule, clock: "Clock",
-) -> tuple[Samples, Counts]:
-  """Draws samples for one data set as it is and fits their constants: the core of `search`, and the paper's protocol.
-
-  Args:
-    model, num_samples, top_k, refine: see `search`.
-    rows: at least one of positive weight; those of weight 0 are padding.
-    key: consumed.
-    is_allowed: the formulas that count; the model draws no others.
-    clock: gets the time of `decode` and `refine`.
-  Returns:
-    `(samples, counts)`; no samples when none is a valid formula.
-  """
-  x = np.pad(rows.x, ((0, 0), (0, model.vocab.num_variables - rows.x.shape[1]))).astype(np.float32)
-  y, weights = rows.y.astype(np.float32), rows.weights.astype(np.float32)
-  with clock.measure("decode"):
-    ids, mantissas = _propose(
-      model, np.column_stack([x, y]), weights > 0, key, num_samples, top_k, is_allowed)
-    values = np.asarray(interpreter.constant_values(ids, mantissas, model.vocab))
-    ids = np.asarray(ids)
-  valid = _valid(ids, values, model.vocab, is_allowed)
-  distinct = _distinct(ids, values, valid)
-  counts = Counts(num_samples, len(valid), len({ids[k].tobytes() for k in valid}), len(distinct))
-  ids, values = ids[distinct], values[distinct]
-  if not distinct:
-    return Samples(ids, values, np.zeros(0), model.vocab), counts
-  with clock.measure("refine"):
-    # A power of two lanes, so that few shapes compile. A padding lane holds the program `0`: one step.
-    extra = max(MIN_CANDIDATES, 1 << (len(distinct) - 1).bit_length()) - len(distinct)
-    lane_ids = np.pad(ids, ((0, extra), (0, 0))).astype(np.int32)
-    lane_ids[len(distinct) :, 0] = model.vocab.zero_id
-    fitted, fit = solve.fit_candidates(lane_ids, np.pad(values, ((0, extra), (0, 0))), x, y, weights,
-                                       vocab=model.vocab, method=refine)
-    fitted, loss = np.asarray(fitted)[: len(distinct)], np.asarray(fit.loss)[: len(distinct)]
-  return Samples(ids, fitted, loss, model.vocab), counts
-
-
-def _propose(model, points, is_valid, key, num_samples, top_k, rule: Rule):
-  """Candidates of the model: `(ids [K, L], mantissas [K, L])`; points [N, D+1], is_valid [N]."""
-  if hasattr(model, "propose"):
-    return model.propose(points, is_valid, key, num_samples=num_samples, top_k=top_k)
+def _refuse_the_impossible(rule: Rule, model: Any) -> None:
   # Imported late: stand-ins for a model need no network.
-  from symformer_jax.decoding import grammar, sampling
+  from symformer_jax.decoding import grammar
 
-  return sampling.sample_candidates(
-    model, points, is_valid, key, num_samples=num_samples, strategy=sampling.TopK(top_k),
-    is_permitted=grammar.permitted_tokens(model.vocab, num_columns=rule.num_columns, tokens=rule.tokens))
-
-
-def _valid(ids: np.ndarray, values: np.ndarray, vocab, is_allowed) -> list[int]:
-  """Candidates [K] that are whole formulas within the user's rules."""
-  verdicts: dict[bytes, bool] = {}
-  for k in range(len(ids)):
-    text = ids[k].tobytes()
-    if text not in verdicts:
-      try:
-        verdicts[text] = is_allowed(expression.decode(ids[k], values[k], vocab))
-      except ExpressionError:
-        verdicts[text] = False
-  return [k for k in range(len(ids)) if verdicts[ids[k].tobytes()]]
+  length = model.config.decoder.max_length - 1 if hasattr(model, "config") else finalists_lib.MAX_TOKENS
+  if not grammar.is_satisfiable(grammar.make_grammar(rule, model.vocab), length, vocab=model.vocab):
+    raise InputError(f"the rules allow nothing: no formula of at most {length} tokens keeps them all")
 
 
-def _distinct(ids: np.ndarray, values: np.ndarray, valid: Sequence[int]) -> list[int]:
-  """Of each token string the first few with different constants."""
-  seen: dict[bytes, list[bytes]] = {}
-  kept = []
-  for k in valid:
-    starts = seen.setdefault(ids[k].tobytes(), [])
-    start = values[k].tobytes()
-    if len(starts) < STARTS_PER_STRING and start not in starts:
-      starts.append(start)
-      kept.append(k)
-  return kept
+def _search_together(model, datasets, names, options: Options, key, on_round, should_stop) -> list[SearchResult]:
+  """Searches data sets in common rounds; each gets the time that all took."""
+  clock = Clock()
+  found: dict[int, SearchResult] = {}
+  searches: dict[int, _Search] = {}
+  for i, dataset in enumerate(datasets):
+    try:
+      searches[i] = _Search(model, dataset, names[i], options, key)
+    except InputError as error:
+      found[i] = results.failed(str(error), model=model.name, seed=options.seed)
+  _explore(model, searches, options, clock, on_round, should_stop)
+  for i, search_ in searches.items():
+    found[i] = _finish(model, search_, options, clock)
+  return [found[i] for i in range(len(datasets))]
 
 
-def _length(ids: np.ndarray) -> int:
-  """Tokens before the padding."""
-  return int(np.sum(np.cumsum(ids == 0) == 0))
+def _round_sizes(options: Options) -> Iterator[int]:
+  """Samples of each round; they depend on the budget only in the last."""
+  if options.strategy in COMPETING:
+    yield options.n_samples
+    return
+  drawn = 0
+  while drawn < options.n_samples:
+    end = ROUND_SAMPLES if not drawn else (drawn // LATER_SAMPLES + 1) * LATER_SAMPLES
+    yield min(end, options.n_samples) - drawn
+    drawn = end
+
+
+def _explore(model, searches: dict[int, _Search], options: Options, clock: Clock, on_round, should_stop) -> None:
+  """Round after round for all data sets that are not done."""
+  try:
+    for size in _round_sizes(options):
+      live = {i: s for i, s in searches.items() if not s.ended_by}
+      # Data sets that share their shapes go through one call.
+      groups: dict[tuple[int, int], list[_Search]] = {}
+      for search_ in live.values():
+        groups.setdefault((search_.num_rows, len(search_.views)), []).append(search_)
+      for group in groups.values():
+        _explore_group(model, group, size, options, clock)
+      for i, search_ in live.items():
+        on_round(i, search_.close_round(options, clock.elapsed()))
+      if should_stop():
+        break
+  except KeyboardInterrupt:
+    if not all(s.rounds for s in searches.values()):
+      raise
+  for search_ in searches.values():
+    search_.ended_by = search_.ended_by or results.STOPPED
+
+
+def _explore_group(model, group: list[_Search], size: int, options: Options, clock: Clock) -> None:
+  """One round of data sets with equal numbers of rows and views."""
+  num_views = len(group[0].views)
+  share = -(-size // num_views)
+  pairs = [(search_, v) for search_ in group for v in range(num_views)]
+  at_once = compilation.dataset_buckets()[-1]
+  for begin in range(0, len(pairs), at_once):
+    some = pairs[begin : begin + at_once]
+    found = proposals.sample_and_fit_all(
+      model, [search_.views[v] for search_, v in some], num_samples=share, top_k=options.top_k, refine=options.refine,
+      clock=clock, first_sample=group[0].counts.sampled // num_views, strategy=options.strategy,
+      temperature=options.temperature)
+    drawn = [(search_, v, *answer) for (search_, v), answer in zip(some, found, strict=True)]
+    for search_, v, samples, counts in drawn:
+      search_.add(v, samples, counts)
+
+
+def _finish(model, search_: _Search, options: Options, clock: Clock) -> SearchResult:
+  """Reduces what the rounds have found to the front."""
+  rows, fit_rows, rule = search_.rows, search_.fit_rows, search_.rule
+  with clock.measure("refine"):
+    nodes = [c.node for c in _shortlist(search_.candidates)]
+    polished = finalists_lib.polish(
+      nodes[: finalists_lib.NUM_PROGRAMS], fit_rows, num_rows=search_.num_rows,
+      num_variables=model.vocab.num_variables, method=options.refine)
+  with clock.measure("deduplicate"):
+    polished = _different_values(polished, fit_rows, math.sqrt(search_.variance))
+  fits = [n for n in finalists_lib.closed_form_fits(fit_rows) if rule(n)]
+  if not polished and not fits:
+    return results.failed("no candidate of the model fits, and no closed form keeps the rules", model=model.name,
+                          seed=options.seed)
+  with clock.measure("select"):
+    best, front = finalists_lib.select(
+      polished, rows, search_.names, seed=options.seed, yardsticks=fits, is_allowed=rule,
+      may_fit=options.refine != "none")
+  message = "" if polished else "no candidate of the model fits; the front holds the closed-form fits alone"
+  return SearchResult(
+    results.OK, message, best, front, search_.counts, clock.seconds(), options.seed, len(rows), model.name,
+    tuple(search_.rounds), search_.ended_by)
+
+
+def _different_values(nodes: Sequence[Node], rows: Rows, spread: float) -> list[Node]:
+  """Of formulas with the same values on the rows the simplest, in their order."""
+  kept: dict[bytes | int, int] = {}
+  for i in sorted(range(len(nodes)), key=lambda i: expression.complexity(nodes[i])):
+    values = scoring.evaluate(nodes[i], rows.x) / spread
+    is_defined = np.isfinite(values).all()
+    kept.setdefault((np.round(values / EQUAL_VALUES) + 0.0).tobytes() if is_defined else i, i)
+  return [nodes[i] for i in sorted(kept.values())]
 
 
 def _survivors(loss: np.ndarray, lengths: Sequence[int]) -> list[int]:
@@ -379,50 +396,3 @@ def _shortlist(candidates: Sequence[_Candidate]) -> list[_Candidate]:
       unique.append(candidate)
   sizes = [expression.complexity(c.node) for c in unique]
   return [unique[i] for i in _survivors(np.array([c.mse for c in unique]), sizes)]
-
-
-class Clock:
-  """Wall-clock time by part, and what of it went into compiling."""
-
-  _compile_s = 0.0
-  _is_listening = False
-
-  def __init__(self):
-    self._listen()
-    self.start, self.compiled_before = time.perf_counter(), Clock._compile_s
-    self.parts: dict[str, float] = {}
-
-  @classmethod
-  def _listen(cls) -> None:
-    if not cls._is_listening:
-      jax.monitoring.register_event_duration_secs_listener(cls._on_event)
-      cls._is_listening = True
-
-  @classmethod
-  def _on_event(cls, event: str, duration_s: float, **_: Any) -> None:
-    if event.startswith("/jax/core/compile/"):
-      cls._compile_s += duration_s
-
-  def elapsed(self) -> float:
-    return time.perf_counter() - self.start
-
-  def measure(self, part: str) -> "_Part":
-    return _Part(self, part)
-
-  def seconds(self) -> Seconds:
-    total, compiled = self.elapsed(), Clock._compile_s - self.compiled_before
-    return Seconds(compile=compiled, decode=self.parts.get("decode", 0.0), refine=self.parts.get("refine", 0.0),
-                   search=max(total - compiled, 0.0), total=total)
-
-
-class _Part:
-  """Adds the time of a `with` block to one part of a clock."""
-
-  def __init__(self, clock: Clock, name: str):
-    self.clock, self.name = clock, name
-
-  def __enter__(self) -> None:
-    self.start = time.perf_counter()
-
-  def __exit__(self, *_: object) -> None:
-    self.clock.parts[self.name] = self.clock.parts.get(self.name, 0.0) + time.perf_counter() - self.start

@@ -12,10 +12,17 @@ OK, FAILED = "ok", "failed"
 
 @dataclasses.dataclass(frozen=True)
 class Constant:
-  """A fitted constant: its value, and the standard error of the fit (None where the data give none)."""
+  """A fitted constant.
+
+  Attributes:
+    value: in the digits that the formula is written with.
+    stderr: standard error of the fit; None where the data give none.
+    exact: what the number is, as `2*pi` or `1/3`, where the data leave no doubt and decimals cannot say it.
+  """
 
   value: float
   stderr: float | None
+  exact: str | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,16 +86,40 @@ class Seconds:
   """Wall-clock time. `compile` is inside the others: `total` is from start to end of the search.
 
   Attributes:
-    compile: tracing and compiling; encode, decode: sampling from the model (decode includes encode where one
-      compiled call does both); refine: fitting constants; search: all but compiling; total: everything.
+    compile: tracing and compiling; encode, decode: sampling from the model; deduplicate: leaving out what is equal;
+      refine: fitting constants; select: reducing what was found to the front; search: all but compiling; total:
+      everything.
   """
 
   compile: float = 0.0
   encode: float = 0.0
   decode: float = 0.0
+  deduplicate: float = 0.0
   refine: float = 0.0
+  select: float = 0.0
   search: float = 0.0
   total: float = 0.0
+
+
+# Why no further round was begun: all samples drawn, accurate enough, out of time, or asked to stop.
+BUDGET, ACCURACY, TIME, STOPPED = "budget", "accuracy", "time", "stopped"
+
+
+@dataclasses.dataclass(frozen=True)
+class Round:
+  """Where a search stood after a round of samples.
+
+  Attributes:
+    sampled: candidates drawn so far.
+    best: the most accurate formula so far, before selection; empty when none is defined on all points.
+    r2: of it on the rows that constants were fitted to; None when there is none.
+    seconds: since the search began.
+  """
+
+  sampled: int
+  best: str
+  r2: float | None
+  seconds: float = dataclasses.field(compare=False)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -103,6 +134,8 @@ class SearchResult:
     seed: with the same seed and model the answer is the same on one platform.
     num_points: rows of the data set.
     model: name of the model.
+    rounds: one for each round of samples; with the same seed and number of rounds the answer is the same.
+    ended_by: `budget`, `accuracy`, `time` or `stopped`; empty for a failed data set.
   """
 
   status: str
@@ -114,6 +147,8 @@ class SearchResult:
   seed: int
   num_points: int
   model: str
+  rounds: tuple[Round, ...] = ()
+  ended_by: str = ""
 
   def to_json(self, *, data: str, target: str, features: list[str]) -> dict[str, Any]:
     """The contract's record of one data set; NaN and infinities, which JSON has not, become null."""
@@ -124,7 +159,7 @@ class SearchResult:
       "pareto": [equation.to_json() for equation in self.pareto],
       "candidates": dataclasses.asdict(self.counts),
       "seconds": {name: round(value, 4) for name, value in dataclasses.asdict(self.seconds).items()},
-      "seed": self.seed,
+      "seed": self.seed, "rounds": [dataclasses.asdict(r) for r in self.rounds], "ended_by": self.ended_by,
     })
 
 

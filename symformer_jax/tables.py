@@ -103,6 +103,8 @@ def _read(path: pathlib.Path) -> tuple[pd.DataFrame, int]:
     return readers[path.suffix.lower()](path)
   except PermissionError:
     raise InputError("no permission to read it") from None
+  except MemoryError:
+    raise InputError(f"does not fit into memory: {path.stat().st_size / 1e9:.1f} GB; give a part of its rows") from None
 
 
 def _read_text(path: pathlib.Path) -> tuple[pd.DataFrame, int]:

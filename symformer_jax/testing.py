@@ -30,6 +30,10 @@ class FixedProposer:
     # A vocabulary keeps what it has once computed: copies must not differ by what was used before.
     return self._recipe, ()
 
+  def __repr__(self) -> str:
+    # Without the address, which would make test ids differ between processes.
+    return f"FixedProposer({list(self._recipe.args[0])!r}, num_variables={self.vocab.num_variables})"
+
   def propose(
     self, points: np.ndarray, is_valid: np.ndarray, key: jax.Array, *, num_samples: int, top_k: int
   ) -> tuple[np.ndarray, np.ndarray]:

@@ -10,6 +10,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import sympy
 
 from symformer_jax import testing
+from symformer_jax.decoding.rules import Restrictions
 from symformer_jax.errors import InputError
 from symformer_jax.estimator import SymFormerRegressor
 
@@ -95,6 +96,16 @@ def test_saved_and_loaded_predict_alike(fitted, data, tmp_path):
   assert loaded.get_params()["n_samples"] == 32 and loaded.get_params()["model"] == "fixed"
   with pytest.raises(ValueError, match="feature names should match"):
     loaded.predict(data[0].rename(columns={"mass": "weight"}))
+
+
+def test_restrictions_and_accuracy_are_kept(data, tmp_path):
+  model = testing.FixedProposer(["0.7*x0*x1**2", "0.7*x0*x1"], num_variables=2)
+  rules = Restrictions(forbidden=("pow", "pow2"), required=("mass",), max_depth=5)
+  found = SymFormerRegressor(model, n_samples=32, restrictions=rules, accuracy=0.5, random_state=0).fit(*data)
+  rule = rules.for_columns(["mass", "speed"])
+  assert all(rule(e.node) for e in found.result_.pareto) and found.result_.ended_by == "accuracy"
+  found.save(tmp_path / "fit.json")
+  assert SymFormerRegressor.load(tmp_path / "fit.json").get_params()["restrictions"] == rules
 
 
 @pytest.mark.parametrize(("text", "message"), [

@@ -29,7 +29,7 @@ def command(model, monkeypatch, capsys):
     return model
 
   monkeypatch.setattr(inference, "resolve_model", resolve)
-  handler = signal.getsignal(signal.SIGTERM)
+  handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
 
   def run(*argv):
     infer._FLAGS.unparse_flags()
@@ -40,7 +40,8 @@ def command(model, monkeypatch, capsys):
     return caught.value.code, *capsys.readouterr()
 
   yield run
-  signal.signal(signal.SIGTERM, handler)
+  for number, handler in handlers.items():
+    signal.signal(number, handler)
 
 
 def test_kepler_end_to_end(command, tmp_path):
@@ -70,7 +71,96 @@ def test_many_files_are_lines_and_a_bad_one_spoils_no_other(command, tmp_path):
   assert records[0]["best"]["expression"] == "1407/volume"
 
 
+@pytest.fixture
+def folder(tmp_path):
+  """Three tables of a power law, the second without enough points."""
+  for name, power in (("a", 1.5), ("c", 1.2)):
+    rows = "".join(f"{i},{3 * i**power}\n" for i in range(1, 12))
+    (tmp_path / f"{name}.csv").write_text("u,v\n" + rows)
+  (tmp_path / "b.csv").write_text("u,v\n1,2\n")
+  return tmp_path
+
+
+def records(path):
+  return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def without_seconds(found):
+  return [{k: v for k, v in r.items() if k not in ("seconds", "rounds")} for r in found]
+
+
+def test_an_interrupted_batch_resumes_where_it_stopped(command, folder, monkeypatch):
+  out = folder / "all.jsonl"
+  assert command(f"--data={folder}/*.csv", f"--out={out}")[0] == 1
+  whole = records(out)
+  assert [r["status"] for r in whole] == ["ok", "failed", "ok"] and "[2/3]" in command(
+    f"--data={folder}/*.csv", f"--out={out}", "--overwrite")[2]
+  # Killed while the second line was written.
+  lines = out.read_text().splitlines(keepends=True)
+  out.write_text(lines[0] + lines[1][:40])
+  asked, real = [], infer._read
+  monkeypatch.setattr(infer, "_read", lambda path: asked.append(path) or real(path))
+  code, _, err = command(f"--data={folder}/*.csv", f"--out={out}", "--resume")
+  assert code == 1 and [pathlib.Path(p).name for p in asked] == ["b.csv", "c.csv"]
+  assert without_seconds(records(out)) == without_seconds(whole)
+
+
+def test_ctrl_c_keeps_what_is_done(command, folder, monkeypatch):
+  real = inference.search
+
+  def search(*args, **options):
+    found = real(*args, **options)
+    signal.raise_signal(signal.SIGINT)
+    return found
+
+  monkeypatch.setattr(inference, "search", search)
+  out = folder / "all.jsonl"
+  code, _, err = command(f"--data={folder}/*.csv", f"--out={out}")
+  assert code == 75 and "stopped: 1 of 3 files are done; --resume goes on" in err
+  assert [r["status"] for r in records(out)] == ["ok"]
+  monkeypatch.setattr(inference, "search", real)
+  assert command(f"--data={folder}/*.csv", f"--out={out}", "--resume")[0] == 1
+  assert [pathlib.Path(r["data"]).name for r in records(out)] == ["a.csv", "b.csv", "c.csv"]
+
+
+def test_ctrl_c_gives_the_best_so_far_of_one_file(command, tmp_path, monkeypatch):
+  real = inference.search
+
+  def search(*args, should_stop, **options):
+    signal.raise_signal(signal.SIGTERM)
+    return real(*args, should_stop=should_stop, **options)
+
+  monkeypatch.setattr(inference, "search", search)
+  code, out, err = command(f"--data={KEPLER}", "--samples=3000", f"--out={tmp_path}/k.json")
+  assert code == 75 and "recommended: period = axis**1.5" in out and "best so far" in err
+  [record] = records(tmp_path / "k.json")
+  assert record["ended_by"] == "stopped" and len(record["rounds"]) == 1
+
+
+def test_results_of_another_run_are_not_lost(command, folder):
+  out = folder / "all.jsonl"
+  out.write_text("mine\n")
+  code, _, err = command(f"--data={folder}/*.csv", f"--out={out}")
+  assert code == 2 and "exists; --overwrite replaces it, --resume goes on" in err and out.read_text() == "mine\n"
+  code, _, err = command(f"--data={folder}/*.csv", f"--out={out}", "--resume")
+  assert code == 2 and "line 1 of" in err and "is no result of this command" in err
+  out.write_text('{"data": "a.csv", "status": "ok", "seed": 5}\n')
+  code, _, err = command(f"--data={folder}/*.csv", f"--out={out}", "--resume")
+  assert code == 2 and "holds results of --seed=5, not 0" in err
+  code, _, err = command(f"--data={KEPLER}", "--resume", f"--out={folder}/k.json")
+  assert code == 2 and "--resume: expected --out=FILE.jsonl" in err
+
+
+def test_rules_of_the_command_line(command):
+  code, out, _ = command(f"--data={KEPLER}", "--forbid=pow,exp", "--max_depth=4", "--accuracy=0.9")
+  assert code == 0 and "**" not in out and "*axis" in out
+
+
 @pytest.mark.parametrize(("argv", "message"), [
+  ([f"--data={KEPLER}", "--operators=sin", "--forbid=sin"], "operators: the rules leave no operator"),
+  ([f"--data={KEPLER}", "--require=mass"], "required: no column 'mass', expected some of 'axis'"),
+  ([f"--data={KEPLER}", "--max_exponent=0"], "max_exponent: expected a number of at least 1"),
+  (["--data=nowhere/*.csv"], "--data: no file matches 'nowhere/*.csv'"),
   ([], "--data: expected a file"),
   (["--data=no.csv"], "--data: no such file: 'no.csv'"),
   ([f"--data={KEPLER}", "--target=mass"], "--target: no column 'mass', expected one of 'axis', 'period'"),

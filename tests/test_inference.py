@@ -4,13 +4,17 @@ import dataclasses
 import json
 import pathlib
 
+import jax
 import numpy as np
 import pytest
 import sympy
 
-from symformer_jax import inference, testing
+from symformer_jax import compilation, inference, proposals, testing
+from symformer_jax.clock import Clock
+from symformer_jax.decoding.rules import Restrictions, Rule
 from symformer_jax.errors import InputError
 from symformer_jax.language import expression
+from symformer_jax.selection.finalists import Rows
 
 EXAMPLES = pathlib.Path(__file__).parents[1] / "examples"
 FORMULAS = [
@@ -147,8 +151,100 @@ def test_no_usable_proposal_leaves_the_closed_forms(rng):
 def test_time_limit_stops_between_rounds(model):
   x = np.linspace(1, 4, 20)
   [result] = inference.search(model, [(x, x**2)], n_samples=100_000, max_time=1e-6)
-  assert result.counts.sampled == inference.ROUND_SAMPLES
+  assert result.counts.sampled == inference.ROUND_SAMPLES and result.ended_by == "time"
 
+
+def test_rounds_go_on_until_the_accuracy_asked_for(model, rng):
+  x = rng.uniform(0.5, 4, 40)
+  result = search(model, x, 1.2 * x**2 + 0.1 * np.sin(9 * x), accuracy=0.9)
+  assert result.ended_by == "accuracy" and len(result.rounds) == 1
+  [result] = inference.search(model, [(x, 1.2 * x**2 + 0.1 * np.sin(9 * x))], n_samples=1500, accuracy=1.0)
+  assert result.ended_by == "budget" and [r.sampled for r in result.rounds] == [256, 1024, 1500]
+  r2 = [r.r2 for r in result.rounds]
+  assert r2 == sorted(r2) and r2[0] > 0.9 and "x0" in result.rounds[0].best
+
+
+def test_stopping_gives_the_best_so_far_and_begins_nothing_more(model):
+  x = np.linspace(1, 4, 20)
+  seen = []
+  first, second = inference.search(
+    model, [(x, x**2), (x, x**3)], n_samples=5000, on_round=lambda i, found: seen.append((i, found.sampled)),
+    should_stop=lambda: len(seen) == 2)
+  assert seen == [(0, 256), (0, 1024)] and first.ended_by == "stopped"
+  assert first.best.expression == "x0**2" and first.counts.sampled == 1024
+  assert (second.status, second.message) == ("failed", "stopped before it was searched")
+  # As many rounds, asked for or stopped after, give the same answer.
+  [same] = inference.search(model, [(x, x**2)], n_samples=1024)
+  assert same.pareto == first.pareto and same.rounds == first.rounds
+
+
+def test_an_interrupt_between_rounds_gives_the_best_so_far(model):
+  x = np.linspace(1, 4, 20)
+
+  def interrupt(index, found):
+    raise KeyboardInterrupt
+
+  [result] = inference.search(model, [(x, x**2)], n_samples=5000, on_round=interrupt)
+  assert result.ended_by == "stopped" and result.best.expression == "x0**2" and len(result.rounds) == 1
+
+
+@pytest.mark.parametrize("at_once", [(1,), (1, 2), (1, 8)])
+def test_batches_of_any_size_answer_as_single_calls_do(model, rng, monkeypatch, at_once):
+  """Mixed numbers of rows, a failed one between, chunks of one, two and all, in two orders."""
+  monkeypatch.setitem(compilation.DATASET_BUCKETS, "cpu", at_once)
+  x = rng.uniform(0.5, 4, 150)
+  data = [(x[:40], 1.3 * x[:40] ** 1.4), (x[:3], x[:3]), (x, 2.2 / (x + 1.2)), (x[:50], 3 * x[:50] + 1)]
+  found = inference.search(model, data, n_samples=64)
+  back = inference.search(model, data[::-1], n_samples=64)[::-1]
+  assert [f.status for f in found] == ["ok", "failed", "ok", "ok"]
+  monkeypatch.setitem(compilation.DATASET_BUCKETS, "cpu", (1,))
+  for i in (0, 2, 3):
+    [alone] = inference.search(model, [data[i]], n_samples=64)
+    for other in (found[i], back[i]):
+      assert dataclasses.replace(other, seconds=alone.seconds) == alone
+
+
+def test_rules_hold_for_all_that_is_shown(model, rng):
+  x = rng.uniform(0.5, 4, 40)
+  restrictions = Restrictions(forbidden=("exp", "sin"), max_exponent=2.0, max_depth=4)
+  result = search(model, x, 2.5 * np.sin(1.3 * x) + 0.7, restrictions=restrictions)
+  rule = restrictions.for_columns(["x"])
+  assert len(result.pareto) > 2 and all(rule(e.node) for e in result.pareto)
+  impossible = Restrictions(required=("x",), max_depth=1, excluded=())
+  assert search(model, x, x**2 + 1, restrictions=impossible).status == "failed"
+  two = inference.search(testing.FixedProposer(["x0*x1"], num_variables=2), [np.stack([x, x**2, x**3], axis=1)],
+                         restrictions=Restrictions(operators=("sin",), required=("x0", "x1")))
+  assert "the rules allow nothing: no formula of at most 64 tokens keeps them all" in two[0].message
+
+
+def test_a_large_table_is_shown_in_several_bags(rng):
+  seen = []
+
+  class Watching(testing.FixedProposer):
+    def propose(self, points, is_valid, key, **options):
+      seen.append(points[is_valid])
+      return super().propose(points, is_valid, key, **options)
+
+  x = rng.exponential(1.0, 50_000)
+  y = 1.3 * x + 2.2
+  [result] = inference.search(Watching(FORMULAS), [(x, y)], n_samples=64)
+  assert result.best.expression == "1.3*x0 + 2.2" and result.num_points == 50_000
+  assert len(seen) % 4 == 0 and all(len(bag) == 256 for bag in seen)
+  scale = max(np.max(np.abs(bag[:, 0])) for bag in seen) / x.max()
+  spread = [bag for bag in seen if bag[:, 0].max() >= x.max() * scale * (1 - 1e-6)]
+  # Of 50 000 rows a random bag hardly has the largest; the two spread over quantiles do.
+  assert len(spread) == len(seen) / 2
+
+
+def test_equal_values_are_refined_once():
+  """`x0 + x0` is `2*x0` and `0.5*x0` differs; with a constant of its own a formula is another family."""
+  model = testing.FixedProposer(["x0 + x0", "2*x0", "1.7*x0", "sin(x0)"], noise=0.0)
+  rows = Rows(np.linspace(1, 2, 64)[:, None], np.linspace(1, 2, 64) ** 2, np.ones(64))
+  samples, counts = proposals.sample_and_fit(
+    model, rows, jax.random.key(0), num_samples=16, top_k=1, refine="lm", is_allowed=Rule(1), clock=Clock())
+  assert (counts.valid, counts.distinct, counts.refined) == (16, 4, 3)
+  texts = {expression.to_text(samples.node(i), ["x0"]) for i in range(3)}
+  assert "sin(x0)" in texts and len({"2*x0", "x0 + x0"} & texts) == 1
 
 @pytest.mark.parametrize(("options", "message"), [
   ({"n_samples": 0}, "n_samples: expected a whole number of at least 1, got 0"),
@@ -156,6 +252,9 @@ def test_time_limit_stops_between_rounds(model):
   ({"refine": "sgd"}, "refine: unknown method 'sgd', expected one of lm"),
   ({"max_time": -1}, "max_time: expected a number of seconds above 0"),
   ({"operators": ["sine"]}, "operators: unknown operator 'sine', .*; did you mean 'sin'"),
+  ({"strategy": "best"}, "strategy: unknown strategy 'best', expected one of top_k"),
+  ({"temperature": 0}, "temperature: expected a number above 0, got 0"),
+  ({"accuracy": 2}, "accuracy: expected an R2 above 0 and up to 1, got 2"),
   ({"names": []}, "names: expected column names for 1 data sets, got 0"),
 ])
 def test_unusable_arguments_say_why(model, options, message):
@@ -167,8 +266,9 @@ def test_json_has_the_fields_of_the_contract(model):
   [result] = inference.search(model, [example("kepler")], n_samples=64, names=[["axis"]], seed=7)
   record = json.loads(json.dumps(result.to_json(data="k.csv", target="period", features=["axis"]), allow_nan=False))
   assert list(record) == ["data", "target", "features", "n_points", "model", "status", "message", "best", "pareto",
-                          "candidates", "seconds", "seed"]
+                          "candidates", "seconds", "seed", "rounds", "ended_by"]
   assert {"expression", "latex", "complexity", "r2", "mse", "relative_error", "constants"} <= set(record["best"])
   assert set(record["candidates"]) == {"sampled", "valid", "distinct", "refined"}
-  assert set(record["seconds"]) == {"compile", "encode", "decode", "refine", "search", "total"}
+  assert set(record["seconds"]) == {"compile", "encode", "decode", "deduplicate", "refine", "select",
+                                    "search", "total"}
   assert record["seed"] == 7 and record["n_points"] == 8 and record["best"] in record["pareto"]

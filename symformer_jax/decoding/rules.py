@@ -1,0 +1,139 @@
+"""What formulas a user wants: the rules that sampling keeps at every token, and that answers are held to."""
+
+from collections.abc import Sequence
+import dataclasses
+import difflib
+
+from symformer_jax.errors import InputError
+from symformer_jax.language import operators as operators_lib
+from symformer_jax.language.expression import VARIABLE, Node, walk
+
+# What people write for operators that have other names in a tree without minus and division.
+ALIASES = {"-": ("+", "neg", "*"), "/": ("*", "inv"), "**": ("pow", "pow2", "pow3"), "^": ("pow", "pow2", "pow3"),
+           "log": ("ln",), "arcsin": ("asin",), "arccos": ("acos",), "arctan": ("atan",)}
+# Powers that are operators of their own, and their exponents.
+_POWERS = {"pow2": 2, "pow3": 3}
+
+
+@dataclasses.dataclass(frozen=True)
+class Rule:
+  """Which formulas count; hashable, and a test of trees.
+
+  Attributes:
+    num_columns: D of the data.
+    tokens: operators allowed; None for all.
+    required: columns that every formula must contain; excluded: columns that none may contain.
+    max_exponent: exponents are numbers of at most this size, at least 1; None for any exponent, variables too.
+    max_depth: levels of the tree, where a bare number or variable has one and a sum of three terms three; None for
+      any.
+    unnested: operators none of which may stand inside another of them, or of its own kind.
+  """
+
+  num_columns: int
+  tokens: frozenset[str] | None = None
+  required: frozenset[int] = frozenset()
+  excluded: frozenset[int] = frozenset()
+  max_exponent: float | None = None
+  max_depth: int | None = None
+  unnested: frozenset[str] = frozenset()
+
+  def __call__(self, node: Node) -> bool:
+    used = {n.value for n in walk(node) if n.token == VARIABLE}
+    if not self.required <= used or used & self.excluded or any(column >= self.num_columns for column in used):
+      return False
+    return all(self.allows_operator(n.token) and self._allows_exponent(n) for n in walk(node) if n.args) and (
+      self.max_depth is None or _depth(node) <= self.max_depth) and not self._is_nested(node, False)
+
+  def allows_operator(self, token: str) -> bool:
+    """Whether the operator may occur at all."""
+    is_small = self.max_exponent is None or _POWERS.get(token, 1) <= self.max_exponent
+    return is_small and (self.tokens is None or token in self.tokens)
+
+  def _allows_exponent(self, node: Node) -> bool:
+    if self.max_exponent is None or node.token != "pow":
+      return True
+    exponent = node.args[1]
+    return exponent.is_number and abs(exponent.value) <= self.max_exponent
+
+  def _is_nested(self, node: Node, is_inside: bool) -> bool:
+    is_chosen = node.token in self.unnested
+    return is_chosen and is_inside or any(self._is_nested(arg, is_inside or is_chosen) for arg in node.args)
+
+
+def _depth(node: Node) -> int:
+  return 1 + max((_depth(arg) for arg in node.args), default=0)
+
+
+@dataclasses.dataclass(frozen=True)
+class Restrictions:
+  """Rules as users write them, before the columns of a data set are known.
+
+  Attributes:
+    operators: names of those allowed (None: all), such as +, /, log; forbidden: of those not allowed all the same.
+    required, excluded: names of columns that every formula, or no formula, may contain.
+    max_exponent, max_depth, unnested: see `Rule`.
+  """
+
+  operators: tuple[str, ...] | None = None
+  forbidden: tuple[str, ...] = ()
+  required: tuple[str, ...] = ()
+  excluded: tuple[str, ...] = ()
+  max_exponent: float | None = None
+  max_depth: int | None = None
+  unnested: tuple[str, ...] = ()
+
+  def check(self) -> None:
+    """Refuses what is wrong for any data set: an InputError."""
+    dataclasses.replace(self, required=(), excluded=()).for_columns(())
+
+  def for_columns(self, columns: Sequence[str]) -> Rule:
+    """The rule for data with these columns.
+
+    Raises:
+      InputError: for unknown names, and for rules that contradict each other, one line that says which.
+    """
+    allowed = frozenset(op.name for op in operators_lib.MODEL_OPERATORS)
+    if self.operators is not None:
+      allowed = _tokens(self.operators, "operators")
+    allowed -= _forbidden_tokens(self.forbidden)
+    if not allowed:
+      raise InputError("operators: the rules leave no operator; allow at least one that is not forbidden")
+    if self.max_exponent is not None and not self.max_exponent >= 1:
+      raise InputError(f"max_exponent: expected a number of at least 1, got {self.max_exponent!r}")
+    if self.max_depth is not None and not self.max_depth >= 1:
+      raise InputError(f"max_depth: expected a whole number of at least 1, got {self.max_depth!r}")
+    required = _column_indices(self.required, columns, "required")
+    excluded = _column_indices(self.excluded, columns, "excluded")
+    if both := required & excluded:
+      raise InputError(f"required: column {columns[min(both)]!r} is required and excluded at once")
+    is_open = self.operators is None and not self.forbidden
+    return Rule(len(columns), None if is_open else allowed, required, excluded, self.max_exponent, self.max_depth,
+                _tokens(self.unnested, "unnested"))
+
+
+def _known() -> dict[str, tuple[str, ...]]:
+  return {op.name: (op.name,) for op in operators_lib.MODEL_OPERATORS} | ALIASES
+
+
+def _tokens(names: Sequence[str], argument: str) -> frozenset[str]:
+  known = _known()
+  for name in names:
+    if name not in known:
+      close = difflib.get_close_matches(name, known, n=1)
+      hint = f"; did you mean {close[0]!r}?" if close else ""
+      raise InputError(f"{argument}: unknown operator {name!r}, expected some of {', '.join(known)}{hint}")
+  return frozenset(token for name in names for token in known[name])
+
+
+def _forbidden_tokens(names: Sequence[str]) -> frozenset[str]:
+  """A minus that is forbidden takes no sum away, nor a division the product."""
+  _tokens(names, "forbidden")
+  own = {"-": ("neg",), "/": ("inv",)}
+  return frozenset(token for name in names for token in own.get(name, _known()[name]))
+
+
+def _column_indices(names: Sequence[str], columns: Sequence[str], argument: str) -> frozenset[int]:
+  for name in names:
+    if name not in columns:
+      raise InputError(f"{argument}: no column {name!r}, expected some of {', '.join(map(repr, columns))}")
+  return frozenset(list(columns).index(name) for name in names)
