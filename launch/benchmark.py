@@ -14,16 +14,21 @@ from typing import Any
 
 from absl import flags
 import jax
+from ml_collections import config_flags
 
 from symformer_jax import runner
 from symformer_jax.errors import InputError
 from symformer_jax.files import check_writable, write_text
 
-PARTS = ("generate", "interpret", "refine", "snap", "decode", "train", "infer")
+PARTS = ("generate", "interpret", "refine", "memory", "snap", "decode", "train", "infer")
 
 _WHAT = flags.DEFINE_enum("what", None, PARTS, "The part to measure.")
 _OUT = flags.DEFINE_string("out", None, "JSON file of the figures; they are printed in any case.")
 _TREES = flags.DEFINE_integer("trees", 1000, "Fresh trees on which `generate` compares its settings.", 1)
+_CONFIG = config_flags.DEFINE_config_file(
+  "config", None, "Config file that `train` measures, with overrides as in launch.train; default: configs/small.py.")
+_DEVICES = flags.DEFINE_integer(
+  "devices", None, "Compile the step of `train` for so many forced CPU devices, run nothing, report on it.", 1)
 
 
 def main(argv: list[str]) -> int:
@@ -36,6 +41,10 @@ def main(argv: list[str]) -> int:
     raise InputError(f"there is no benchmark of {_WHAT.value!r} yet")
   if _OUT.value:
     check_writable(_OUT.value, flag="--out")
+  if _DEVICES.value:
+    # Has to be said before any device is looked at.
+    jax.config.update("jax_platforms", "cpu")
+    jax.config.update("jax_num_cpu_devices", _DEVICES.value)
   results = {**_circumstances(), "results": importlib.import_module(name).run()}
   if _OUT.value:
     write_text(_OUT.value, json.dumps(results, indent=2) + "\n")

@@ -5,8 +5,8 @@ says that some rows have no answer, each with its reason.
 """
 
 from collections.abc import Callable
+import dataclasses
 import datetime
-import functools
 import json
 import os
 import pathlib
@@ -20,24 +20,46 @@ from absl import flags
 
 from symformer_jax import compilation, runner
 from symformer_jax.errors import InputError
-from symformer_jax.evaluation import plots, problems as problems_lib, report, runs, suites
+from symformer_jax.evaluation import (
+  models as models_lib,
+  peers as peers_lib,
+  plots,
+  problems as problems_lib,
+  report,
+  runs,
+  second_opinion,
+  suites,
+)
 from symformer_jax.files import write_text
-from symformer_jax.pretrained import registry
 
 _SUITE = flags.DEFINE_string("suite", None, f"What is asked: {', '.join(suites.SUITES)}.")
 _PROBLEMS = flags.DEFINE_string(
   "problems", None, f"A CSV of your own problems instead, with columns {','.join(problems_lib.COLUMNS)}; "
   "variables x, y, z...; ranges lo:hi;lo:hi.")
 _LIST = flags.DEFINE_enum("list", None, problems_lib.LISTS, "The list of benchmark functions of a suite.")
-_MODEL = flags.DEFINE_string("model", "auto", "auto (by the number of variables), a shipped model's name or a folder.")
+_MODEL = flags.DEFINE_string(
+  "model", "auto", "auto (by the number of variables), a shipped model's name, a folder, or for the suite ablation "
+  "a folder that holds one model of each encoding.")
 _OUT = flags.DEFINE_string("out", None, "Folder of the results; made when it does not exist.")
 _DATA = flags.DEFINE_string("data", None, "A generated data set, whose validation split gives fresh equations.")
+_VARIABLES = flags.DEFINE_integer("variables", 1, "Variables of the fresh equations that ship.", 1, 2)
 _NUM_EQUATIONS = flags.DEFINE_integer("num_equations", None, "Problems asked; the suite's number by default.", 1)
 _SAMPLES = flags.DEFINE_integer("samples", None, "Candidates drawn per problem; the suite's number by default.", 1)
 _TOP_K = flags.DEFINE_integer("top_k", None, "Tokens among which each step of sampling chooses.", 1)
 _REFINE = flags.DEFINE_enum("refine", None, ["lm", "bfgs", "gd", "none"], "How constants are fitted.")
 _SEEDS = flags.DEFINE_integer("seeds", 1, "How often each problem is asked, with other points and samples.", 1)
 _NOISE = flags.DEFINE_float("noise", None, "Standard deviation of noise on y, relative to its RMS.", 0.0)
+_BASELINE = flags.DEFINE_list(
+  "baseline", [], "Other systems asked the same, with equal points, seeds, cores and time: "
+  f"{', '.join(peers_lib.PEERS)}.")
+_BASELINE_PYTHON = flags.DEFINE_string(
+  "baseline_python", None, "The Python in whose environment those systems are; by default this one.")
+_PREDICTIONS = flags.DEFINE_string(
+  "predictions", None, f"For --baseline=file: a CSV of formulas found elsewhere, with columns "
+  f"{','.join(peers_lib.COLUMNS)}, and seed and seconds if wanted.")
+_SEEN = flags.DEFINE_list(
+  "seen", [], "Generated folders that the model was trained on, to tell which problems it has met; by default from the "
+  "hash files that its card names.")
 _MAX_TIME = flags.DEFINE_float("max_time", None, "Seconds per problem after which no more samples are drawn.", 0.0)
 
 
@@ -45,21 +67,38 @@ def main(argv: list[str]) -> int:
   del argv
   compilation.use_cache()
   settings = suites.Settings(
-    list=_LIST.value, problems=_PROBLEMS.value, data=_DATA.value, num_equations=_NUM_EQUATIONS.value,
+    list=_LIST.value, problems=_PROBLEMS.value, data=_DATA.value, variables=_VARIABLES.value,
+    num_equations=_NUM_EQUATIONS.value,
     num_samples=_SAMPLES.value, top_k=_TOP_K.value, refine=_REFINE.value, max_time=_MAX_TIME.value,
-    noise=_NOISE.value, seeds=_SEEDS.value)
+    noise=_NOISE.value, seeds=_SEEDS.value, baseline=tuple(_BASELINE.value), predictions=_PREDICTIONS.value)
+  peers = peers_lib.open_peers(settings.baseline, python=_BASELINE_PYTHON.value, predictions=settings.predictions)
+  settings = _with_peers(settings, peers)
   suite = suites.find_suite(_SUITE.value, settings)
-  tasks = suites.make_tasks(suite, settings)
-  model_for = _model_for(_MODEL.value)
+  models = models_lib.open_models(_MODEL.value)
+  tasks, missing = models.split(suites.make_tasks(suite, settings))
   folder = _open_folder(_OUT.value, {"suite": _SUITE.value, "model": _MODEL.value, **vars(settings)})
   results = runs.ResultsFile(folder / "results.csv")
   stop = runner.StopRequest()
   progress = _Progress(len(tasks), len(results.rows))
-  is_complete = runs.run(tasks, model_for, results, on_row=progress, should_stop=stop.is_set)
-  _write_report(folder, suite, settings, results.rows, tasks)
+  with second_opinion.SecondOpinion() as opinion:
+    is_complete = runs.run(
+      tasks, runs.Sources(models, peers, opinion.ask, _was_seen(_SEEN.value)), results, on_row=progress,
+      should_stop=stop.is_set)
+  _write_report(folder, suite, settings, results.rows, tasks, {**missing, **peers.missing})
   if not is_complete:
     return runner.STOPPED
-  return runner.SOME_FAILED if any(row.predicted is None for row in results.rows) else runner.DONE
+  is_short = peers.missing or any(row.predicted is None for row in results.rows)
+  return runner.SOME_FAILED if is_short else runner.DONE
+
+
+def _with_peers(settings: suites.Settings, peers: peers_lib.Peers) -> suites.Settings:
+  """Settings with the peers that are here, and one time limit for everybody; says which are not here."""
+  for name, why in peers.missing.items():
+    print(f"note: --baseline={name}: {why}", file=sys.stderr)
+  if not settings.baseline:
+    return settings
+  return dataclasses.replace(
+    settings, baseline=tuple(peers.versions), max_time=settings.max_time or peers_lib.MAX_TIME_S)
 
 
 def _open_folder(out: str | None, settings: dict[str, Any]) -> pathlib.Path:
@@ -74,6 +113,8 @@ def _open_folder(out: str | None, settings: dict[str, Any]) -> pathlib.Path:
   note = folder / "settings.json"
   if note.exists():
     before = json.loads(note.read_text(encoding="utf-8"))
+    # As JSON has them: lists for tuples.
+    settings = json.loads(json.dumps(settings))
     changed = [name for name in settings if before.get(name) != settings[name]]
     if changed:
       was, now = (values.get(changed[0]) for values in (before, settings))
@@ -83,18 +124,21 @@ def _open_folder(out: str | None, settings: dict[str, Any]) -> pathlib.Path:
   return folder
 
 
-def _model_for(name: str) -> Callable[[int], Any]:
-  """Number of variables -> model, each loaded once; a named one at once, so that a wrong name stops the command."""
-  if name == "auto":
-    return functools.cache(lambda num_variables: registry.load_model("auto", num_variables=num_variables))
-  model = registry.load_model(name)
-  known = model.vocab.num_variables
+def _was_seen(directories: list[str]) -> Callable[[problems_lib.Problem, Any], tuple[bool, bool] | None]:
+  """Problem and model -> what of it was in the training data, from folders or from what the model's card names."""
+  from data_gen import seen  # with SymPy behind it
 
-  def model_for(num_variables: int) -> Any:
-    if known < num_variables:
-      raise InputError(f"the model {model.name!r} knows {known} variables, the problem has {num_variables}")
-    return model
-  return model_for
+  given = seen.collect(directories)[0] if directories else None
+  by_folder: dict[pathlib.Path, Any] = {}
+
+  def was_seen(problem: problems_lib.Problem, model: Any) -> tuple[bool, bool] | None:
+    asked = given
+    if asked is None and getattr(model, "folder", None):  # a stand-in for a model has none
+      if model.folder not in by_folder:
+        by_folder[model.folder] = seen.read(model.folder, model.card)
+      asked = by_folder[model.folder]
+    return asked(problem.truth, problem.num_variables) if asked else None
+  return was_seen
 
 
 class _Progress:
@@ -110,8 +154,8 @@ class _Progress:
     print(f"[{self.done}/{self.total}] {label}: {figure}  {row.predicted or ''}"[:160], file=sys.stderr)
 
 
-def _write_report(folder: pathlib.Path, suite, settings, rows, tasks) -> None:
-  summary = report.make_summary(rows, _provenance(settings, rows))
+def _write_report(folder: pathlib.Path, suite, settings, rows, tasks, missing: dict[str, str]) -> None:
+  summary = {**report.make_summary(rows, _provenance(settings, rows)), "missing": missing}
   write_text(folder / "summary.json", json.dumps(summary, indent=1) + "\n")
   figures = plots.draw_all(folder, rows, {task.key: task.problem for task in tasks}, summary)
   write_text(folder / "report.md", report.make_report(suite.title, rows, summary, figures))

@@ -48,8 +48,9 @@ class Scores:
 
 def score(truth: np.ndarray, prediction: np.ndarray) -> Scores:
   """Compares predictions [N] with true values [N], finite, in the same units."""
-  scores = scoring.score(np.asarray(prediction, np.float64), np.asarray(truth, np.float64))
-  variance = scoring.weighted_variance(truth)
+  with np.errstate(all="ignore"):  # values of any size are judged: what overflows has no figure, and that is said
+    scores = scoring.score(np.asarray(prediction, np.float64), np.asarray(truth, np.float64))
+    variance = scoring.weighted_variance(truth)
   fvu = scores.mse / variance if variance > 0 and np.isfinite(scores.mse) else None
   return Scores(scores.r2, scores.relative_error, fvu)
 

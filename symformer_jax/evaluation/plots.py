@@ -39,6 +39,7 @@ def draw_all(
     ("Prediction (orange) and truth (blue); the sampling range is shaded", "predictions.png",
      draw_predictions(rows, problems)),
     ("Shares of problems by variant", "variants.png", draw_variants(summary["variants"])),
+    ("Median error against the distance from the sampled box", "distance.png", draw_distance(summary["variants"])),
     ("1 - R2 against seconds", "time.png", draw_time(rows)),
   ):
     if figure is not None:
@@ -54,7 +55,7 @@ def save(figure: Figure, path: pathlib.Path) -> None:
 
 
 def draw_predictions(rows: Sequence[Row], problems: Mapping[tuple[str, str, str], Problem]) -> Figure | None:
-  """Up to sixteen panels: curves for one variable, the error as a surface seen from above for two."""
+  """Up to sixteen panels: curves for one variable, surfaces for two."""
   shown = [row for row in rows if row.predicted and row.key in problems and row.n_vars <= 2]
   if not shown:
     return None
@@ -64,8 +65,8 @@ def draw_predictions(rows: Sequence[Row], problems: Mapping[tuple[str, str, str]
   num_lines = -(-len(shown) // num_columns)
   figure = Figure(figsize=(4 * num_columns, 3 * num_lines), layout="constrained")
   for i, row in enumerate(shown):
-    axes = figure.add_subplot(num_lines, num_columns, i + 1)
-    panel = _draw_curve if row.n_vars == 1 else _draw_surface
+    projection, panel = (None, _draw_curve) if row.n_vars == 1 else ("3d", _draw_surfaces)
+    axes = figure.add_subplot(num_lines, num_columns, i + 1, projection=projection)
     panel(axes, problems[row.key], row)
     axes.set_title(f"{row.name}\n{_shorten(row.predicted)}", fontsize=8, parse_math=False)
     axes.tick_params(labelsize=7)
@@ -99,14 +100,23 @@ def _draw_curve(axes, problem: Problem, row: Row) -> None:
     axes.set_ylim(bottom - room, top + room)  # a pole of the prediction must not flatten the rest
 
 
-def _draw_surface(axes, problem: Problem, row: Row) -> None:
+def _draw_surfaces(axes, problem: Problem, row: Row) -> None:
+  """The truth as a surface, the prediction as a wire frame upon it."""
   sides = [np.linspace(low, high, NUM_SURFACE_POINTS) for low, high in problem.box]
   grid = np.stack(np.meshgrid(*sides), axis=-1)  # [M, M, 2]
   flat = grid.reshape(-1, 2)
   truth, prediction = (_visible(y).reshape(grid.shape[:2])
                        for y in (scoring.evaluate(problem.truth, flat), _predict(row, flat)))
-  axes.contour(*sides, truth, levels=8, colors=TRUTH_COLOUR, linewidths=2.5, alpha=0.6)
-  axes.contour(*sides, prediction, levels=8, colors=PREDICTED_COLOUR, linewidths=1)
+  if not np.isfinite(truth).any():
+    return
+  bottom, top = np.nanmin(truth), np.nanmax(truth)
+  room = 0.1 * (top - bottom) or 1.0
+  # A pole of the prediction must not flatten the rest.
+  prediction = np.where(np.abs(prediction - (bottom + top) / 2) <= (top - bottom) / 2 + room, prediction, np.nan)
+  axes.plot_surface(*np.moveaxis(grid, -1, 0), truth, color=TRUTH_COLOUR, alpha=0.5, linewidth=0)
+  axes.plot_wireframe(*np.moveaxis(grid, -1, 0), prediction, color=PREDICTED_COLOUR, linewidth=0.6,
+                      rcount=15, ccount=15)
+  axes.set_zlim(bottom - room, top + room)
 
 
 def draw_variants(variants: Mapping[str, Mapping[str, Any]]) -> Figure | None:
@@ -122,6 +132,24 @@ def draw_variants(variants: Mapping[str, Mapping[str, Any]]) -> Figure | None:
   axes.set_ylabel("share of problems")
   axes.grid(alpha=0.3)
   axes.legend()
+  return figure
+
+
+def draw_distance(variants: Mapping[str, Mapping[str, Any]]) -> Figure | None:
+  """Median relative error and 1 - R2 against the distance (the paper's figure 4); None for other suites."""
+  by_distance = sorted((float(name.removeprefix("distance=")), figures) for name, figures in variants.items()
+                       if name.startswith("distance="))
+  if not by_distance:
+    return None
+  figure = Figure(figsize=(10, 4), layout="constrained")
+  distances = [distance for distance, _ in by_distance]
+  for axes, key, label in zip(figure.subplots(1, 2), ("median_relative_error", "median_r2"),
+                              ("median relative error", "median R2"), strict=True):
+    # A median that does not exist (half of the rows have no figure) is a gap in the line.
+    axes.plot(distances, [np.nan if figures[key] is None else figures[key] for _, figures in by_distance], marker="o",
+              color=PREDICTED_COLOUR)
+    axes.set(xlabel="distance d: 5 < |x| < 5 + d", ylabel=label)
+    axes.grid(alpha=0.3)
   return figure
 
 

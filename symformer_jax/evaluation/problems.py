@@ -20,7 +20,7 @@ from symformer_jax.selection import scoring
 
 COLUMNS = ("family", "name", "n_vars", "expression", "ranges")
 OPTIONAL_COLUMNS = ("n_points", "spacing")
-LISTS = ("paper", "reference", "official")
+LISTS = ("paper", "reference", "official", "examples")
 UNIFORM, GRID = "uniform", "grid"
 POINTS_PER_VARIABLE = 100
 NUM_SCORING_POINTS = 10_000
@@ -74,7 +74,7 @@ def variable_names(count: int) -> tuple[str, ...]:
 
 
 def load_list(name: str) -> list[Problem]:
-  """A list that ships with the package: `paper`, `reference` or `official`.
+  """A list that ships with the package, one of `LISTS`.
 
   Raises:
     InputError: for an unknown name.
@@ -274,8 +274,10 @@ def _substitute(node: Node, inner: dict[int, Node]) -> Node:
 # --- fresh equations of the generator --------------------------------------------------------------------------
 
 
-# 1024 equations of the generator whose functions occur in no training data of the shipped models.
-FRESH_EQUATIONS = pathlib.Path(__file__).parent / "fresh_equations"
+# 1024 equations of the generator, by the number of variables, whose functions occur in no training data of the
+# shipped models.
+_FRESH = pathlib.Path(__file__).parent / "fresh_equations" / "symformer_equations"
+FRESH_EQUATIONS = {1: _FRESH / "univariate", 2: _FRESH / "bivariate"}
 
 
 def load_equations(directory: str | os.PathLike, *, num_equations: int, split: str = "validation") -> list[Problem]:

@@ -1,12 +1,14 @@
 """summary.json and report.md from rows of results: figures by variant and family, beside the paper's."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-import itertools
 import statistics
 from typing import Any
 
-from symformer_jax.evaluation import metrics, published
+import numpy as np
+
+from symformer_jax.evaluation import metrics, problems as problems_lib, published, second_opinion
 from symformer_jax.evaluation.runs import Row
+from symformer_jax.language import parser
 
 
 def summarize(rows: Sequence[Row]) -> dict[str, Any]:
@@ -30,21 +32,32 @@ def summarize(rows: Sequence[Row]) -> dict[str, Any]:
       [None if row.fvu is None else -row.fvu for row in rows], -metrics.FLOAT32_FVU),
     "share_recovered": share([float(value) for value in recovered], 0.5),
     "equal_but_written_differently": sum(row.recovered is True and row.same_skeleton is False for row in rows),
+    "sympy_disagrees": sum(
+      row.sympy == (second_opinion.DIFFERENT if row.recovered else second_opinion.EQUAL) for row in rows),
     "median_complexity": metrics.median((row.complexity for row in answered), worst=float("inf")),
     "mean_seconds": statistics.fmean(row.seconds for row in answered) if answered else None,
     "compile_seconds": sum(row.compile_seconds or 0.0 for row in rows),
-    "share_r2_above_0.999_interval": _interval(rows),
+    **{f"{name}_interval": _interval(rows, figure, is_share=is_share)
+       for name, (figure, is_share) in _WITH_INTERVAL.items()},
   }
 
 
-def _interval(rows: Sequence[Row]) -> list[float] | None:
-  """95 % of the share above 0.999: over seeds when there are several, else by the number of problems."""
-  if not rows:
-    return None
-  shares = [metrics.share_above([row.r2 for row in group], 0.999) for group in _groups(rows, lambda r: r.seed).values()]
-  if len(shares) > 1:
-    return list(metrics.bootstrap_interval(shares))
-  return list(metrics.wilson_interval(shares[0], len(rows)))
+# Figures of a group of rows that get an interval, and whether they are shares of rows.
+_WITH_INTERVAL: dict[str, tuple[Callable[[Sequence[Row]], float | None], bool]] = {
+  "share_r2_above_0.999": (lambda rows: metrics.share_above([row.r2 for row in rows], 0.999), True),
+  "share_recovered": (lambda rows: metrics.share_above([float(row.recovered is True) for row in rows], 0.5), True),
+  "median_r2": (lambda rows: metrics.median((row.r2 for row in rows), worst=float("-inf")), False),
+  "median_relative_error": (
+    lambda rows: metrics.median((row.relative_error for row in rows), worst=float("inf")), False),
+}
+
+
+def _interval(rows: Sequence[Row], figure: Callable, *, is_share: bool) -> list[float] | None:
+  """95 % of a figure: over seeds when there are several; else of a share, by the number of problems."""
+  by_seed = [figure(group) for group in _groups(rows, lambda r: r.seed).values()]
+  if len(by_seed) > 1 and None not in by_seed:
+    return list(metrics.bootstrap_interval(by_seed))
+  return list(metrics.wilson_interval(figure(rows), len(rows))) if is_share and rows else None
 
 
 def _groups(rows: Iterable[Row], key: Callable[[Row], Any]) -> dict[Any, list[Row]]:
@@ -69,9 +82,18 @@ def make_summary(rows: Sequence[Row], provenance: Mapping[str, Any]) -> dict[str
                  for name, group in by_variant.items()},
     "variables": {name: {str(n): summarize(members) for n, members in _groups(group, lambda r: r.n_vars).items()}
                   for name, group in by_variant.items()},
+    "training_data": {name: {seen: summarize(members) for seen, members in _groups(group, _seen).items()}
+                      for name, group in by_variant.items()},
     "failed": [{"variant": r.variant, "name": r.name, "seed": r.seed, "message": r.message}
                for r in rows if r.predicted is None],
   }
+
+
+def _seen(row: Row) -> str:
+  """What of a problem was in the model's training data."""
+  if row.seen_function is None:
+    return "unknown"
+  return "function seen" if row.seen_function else "skeleton seen" if row.seen_skeleton else "neither seen"
 
 
 # --- Markdown --------------------------------------------------------------------------------------------------
@@ -90,19 +112,21 @@ def make_report(title: str, rows: Sequence[Row], summary: Mapping[str, Any], fig
 
   Args:
     title: the suite's.
-    summary: see `make_summary`.
+    rows: judged.
+    summary: see `make_summary`; `missing` in it names variants that could not be asked, with the reason.
     figures: caption -> file name of the plots beside the report.
   """
-  parts = [f"# {title}", _provenance(summary), "## Figures", _variant_table(summary["variants"])]
+  parts = [f"# {title}", _provenance(summary), "## Figures",
+           _variant_table(summary["variants"], summary.get("missing", {}))]
   parts.append("Seconds are means without compilation, which took "
                f"{sum(v['compile_seconds'] for v in summary['variants'].values()):.1f} s in all. A row without an "
                "answer counts as a miss. Relative error is the mean of |error / y| over points with y != 0.")
-  written = sum(v["equal_but_written_differently"] for v in summary["variants"].values())
-  parts.append(f"Equal in value to the truth but written differently: {written} rows.")
+  parts += [_intervals(summary["variants"]), _equivalence(summary["variants"])]
+  parts += _training_data(summary["training_data"])
   for variant, families in summary["families"].items():
     if len(families) > 1:
       parts += [f"## By family{f', {variant}' if variant else ''}", _family_table(families)]
-  parts += _published(summary)
+  parts += [*_published(summary), *_pictured(rows)]
   parts += [f"![{caption}]({file})" for caption, file in figures.items()]
   parts += ["## Rows", _row_table(rows)]
   if summary["failed"]:
@@ -111,8 +135,11 @@ def make_report(title: str, rows: Sequence[Row], summary: Mapping[str, Any], fig
   return "\n\n".join(parts) + "\n"
 
 
+_TABLES = ("variants", "families", "variables", "training_data", "failed", "missing")
+
+
 def _provenance(summary: Mapping[str, Any]) -> str:
-  plain = {k: v for k, v in summary.items() if k not in ("variants", "families", "variables", "failed")}
+  plain = {k: v for k, v in summary.items() if k not in _TABLES}
   return "\n".join(f"- {name}: {_cell(value)}" for name, value in plain.items())
 
 
@@ -130,13 +157,47 @@ def format_figure(value: float | None, form: str) -> str:
   return "" if value is None else format(value, form)
 
 
-def _variant_table(variants: Mapping[str, Mapping[str, Any]]) -> str:
-  header = ["variant", *(name for name, _, _ in _FIGURES), "95 % of > .999"]
-  def line(name, figures):
-    low, high = figures["share_r2_above_0.999_interval"]
-    cells = [format_figure(figures[key], form) for _, key, form in _FIGURES]
-    return [name or "all", *cells, f"{low:.1%} to {high:.1%}"]
-  return _table(header, itertools.starmap(line, variants.items()))
+def _variant_table(variants: Mapping[str, Mapping[str, Any]], missing: Mapping[str, str]) -> str:
+  """A line per variant; one that could not be asked says why."""
+  header = ["variant", *(name for name, _, _ in _FIGURES)]
+  # Beside other systems the rows of the model have no label of their own.
+  unnamed = "the model" if len(variants) > 1 else "all"
+  lines = [[name or unnamed, *(format_figure(figures[key], form) for _, key, form in _FIGURES)]
+           for name, figures in variants.items()]
+  lines += [[name, f"missing: {why}", *[""] * (len(_FIGURES) - 1)] for name, why in missing.items()]
+  return _table(header, lines)
+
+
+def _intervals(variants: Mapping[str, Mapping[str, Any]]) -> str:
+  """95 % intervals of the main figures."""
+  forms = {"share_r2_above_0.999": ".1%", "share_recovered": ".1%", "median_r2": ".6f", "median_relative_error": ".2g"}
+  header = ["95 % interval", "R2 > .999", "recovered", "median R2", "median rel. error"]
+  def cell(interval, form):
+    return "" if interval is None else " to ".join(format_figure(end, form) for end in interval)
+  lines = [[name or "all", *(cell(figures[f"{key}_interval"], form) for key, form in forms.items())]
+           for name, figures in variants.items()]
+  note = ("Over seeds where there are several (bootstrap of the figure per seed); of one seed, shares alone have one "
+          "(Wilson, by the number of problems).")
+  return f"{_table(header, lines)}\n\n{note}"
+
+
+def _equivalence(variants: Mapping[str, Mapping[str, Any]]) -> str:
+  """How many answers are equal in value but written differently (SymFormer, sec. 4.5), and where SymPy differs."""
+  written = sum(v["equal_but_written_differently"] for v in variants.values())
+  disagrees = sum(v["sympy_disagrees"] for v in variants.values())
+  return (f"Equal in value to the truth but written differently: {written} rows. SymPy, asked as a second opinion, "
+          f"says otherwise than the numbers in {disagrees} rows; the numbers count.")
+
+
+def _training_data(by_variant: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> list[str]:
+  """The figures split by what of a problem was in the model's training data."""
+  if all(set(groups) == {"unknown"} for groups in by_variant.values()):
+    return ["Whether a problem was in the training data is unknown: no hash file of it is at hand."]
+  lines = [[variant or "all", seen, str(figures["rows"]), format_figure(figures["median_r2"], ".6f"),
+            format_figure(figures["share_r2_above_0.999"], ".1%"), format_figure(figures["share_recovered"], ".1%")]
+           for variant, groups in by_variant.items() for seen, figures in groups.items()]
+  return ["## By what was in the training data",
+          _table(["variant", "training data", "rows", "median R2", "R2 > .999", "recovered"], lines)]
 
 
 def _family_table(families: Mapping[str, Mapping[str, Any]]) -> str:
@@ -144,7 +205,7 @@ def _family_table(families: Mapping[str, Mapping[str, Any]]) -> str:
   peers = ("SymFormer", "NSRS", "DSO")
   has_peers = any(name in published.BENCHMARKS for name in families)
   if has_peers:
-    header += [f"{peer}, printed R2 (s)" for peer in peers]
+    header += [f"{peer}, printed R2 (s)" for peer in (*peers, "bivariate SymFormer")]
   lines = []
   for name, figures in families.items():
     line = [name, str(figures["rows"]), format_figure(figures["mean_r2"], ".5f"),
@@ -152,7 +213,8 @@ def _family_table(families: Mapping[str, Mapping[str, Any]]) -> str:
             format_figure(figures["mean_seconds"], ".2f")]
     printed = published.BENCHMARKS.get(name, {})
     if has_peers:
-      line += [f"{printed[peer][0]:.5f} ({printed[peer][1]:.0f})" if peer in printed else "" for peer in peers]
+      columns = [*(printed.get(peer) for peer in peers), published.BIVARIATE.get(name)]
+      line += [f"{pair[0]:.5f} ({pair[1]:.0f})" if pair else "" for pair in columns]
     lines.append(line)
   return _table(header, lines)
 
@@ -162,7 +224,8 @@ def _published(summary: Mapping[str, Any]) -> list[str]:
   lines = []
   for variant, by_count in summary["variables"].items():
     for count, figures in by_count.items():
-      printed = published.IN_DOMAIN.get((int(count), variant)) or published.SAMPLES.get(variant)
+      printed = (published.IN_DOMAIN.get((int(count), variant)) or published.SAMPLES.get(variant)
+                 or published.ABLATION.get(variant))
       if printed:
         lines.append([variant, count, f"{printed[0]:g}", format_figure(figures["median_r2"], ".6f"),
                       f"{printed[1]:g}", format_figure(figures["median_relative_error"], ".2g")])
@@ -170,10 +233,40 @@ def _published(summary: Mapping[str, Any]) -> list[str]:
   return ["## Beside the paper", _table(header, lines)] if lines else []
 
 
+def _pictured(rows: Sequence[Row]) -> list[str]:
+  """Our answers beside those that the paper's captions show, all judged alike."""
+  pictured = {problem.name: problem for problem in problems_lib.load_list("examples")}
+  lines = []
+  for row in rows:
+    problem = pictured.get(row.name)
+    if problem is None or row.truth != problem.text:
+      continue
+    theirs = parser.parse(published.EXAMPLES[row.name], problem.names)
+    rng = np.random.default_rng(row.seed)
+    is_equal = metrics.is_recovered(problem.truth, theirs, problem.box, rng=rng)
+    points = problems_lib.draw_points(problem, problems_lib.NUM_SCORING_POINTS, rng=rng)
+    note = describe_equality(is_equal, metrics.has_same_skeleton(problem.truth, theirs))
+    ours = f"`{row.predicted}`" if row.predicted else ""
+    lines.append([row.name, f"`{row.truth}`", ours, format_figure(row.r2, ".6f"),
+                  describe_equality(row.recovered, row.same_skeleton), f"`{published.EXAMPLES[row.name]}`",
+                  format_figure(metrics.score_formula(theirs, points).r2, ".6f"), note])
+  header = ["name", "truth", "ours", "R2", "the truth?", "the paper's, as printed", "R2", "the truth?"]
+  return ["## Beside the answers pictured in the paper", _table(header, lines)] if lines else []
+
+
+def describe_equality(is_recovered: bool | None, is_same_skeleton: bool | None) -> str:
+  """The note on equivalence beside an answer; empty without one."""
+  if is_recovered is None:
+    return ""
+  if not is_recovered:
+    return "no"
+  return "yes" if is_same_skeleton else "equal in value, written differently"
+
+
 def _row_table(rows: Sequence[Row], limit: int = 200) -> str:
-  header = ["variant", "name", "truth", "predicted", "R2", "recovered", "seconds"]
+  header = ["variant", "name", "truth", "predicted", "R2", "the truth?", "seconds"]
   lines = [[r.variant, r.name, f"`{r.truth}`", f"`{r.predicted}`" if r.predicted else "",
-            format_figure(r.r2, ".6f"), {True: "yes", False: "no", None: ""}[r.recovered],
+            format_figure(r.r2, ".6f"), describe_equality(r.recovered, r.same_skeleton),
             format_figure(r.seconds, ".2f")] for r in rows[:limit]]
   more = f"\n\nThe other {len(rows) - limit} rows are in results.csv." if len(rows) > limit else ""
   return _table(header, lines) + more

@@ -14,14 +14,21 @@ import numpy as np
 
 from symformer_jax.errors import InputError
 from symformer_jax.evaluation import answers, metrics, problems as problems_lib
+from symformer_jax.evaluation.problems import Problem
 from symformer_jax.evaluation.suites import Task
 from symformer_jax.language import expression
+from symformer_jax.language.expression import Node
 from symformer_jax.results import Counts
 
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-  """One line of results.csv; the first columns are the contract's. None is an empty cell."""
+  """One line of results.csv; the first columns are the contract's. None is an empty cell.
+
+  Attributes:
+    sympy: SymPy's second opinion on equality, `equal`, `different` or `undecided`; empty where it was not asked.
+    seen_function, seen_skeleton: whether they were in the model's training data; None where nobody knows.
+  """
 
   family: str
   name: str
@@ -43,10 +50,34 @@ class Row:
   fvu: float | None = None
   model: str = ""
   message: str = ""
+  sympy: str = ""
+  seen_function: bool | None = None
+  seen_skeleton: bool | None = None
 
   @property
   def key(self) -> tuple[str, str, str]:
     return self.variant, self.name, str(self.seed)
+
+
+# SymPy is asked about formulas that agree at least so well: for the others there is nothing to decide.
+NEARLY_EQUAL_FVU = 1e-6
+
+
+@dataclasses.dataclass(frozen=True)
+class Sources:
+  """Where answers and opinions come from.
+
+  Attributes:
+    model_for: task -> loaded model, or an InputError that says why there is none.
+    ask_peer: task and points [N, D+1] -> a peer's answer; needed where `Method.peer` is set.
+    second_opinion: truth and prediction -> `Row.sympy`.
+    was_seen: problem and model -> (function, skeleton) were in its training data; None where nobody knows.
+  """
+
+  model_for: Callable[[Task], Any]
+  ask_peer: Callable[[Task, np.ndarray], answers.Answer] | None = None
+  second_opinion: Callable[[Node, Node], str] = lambda truth, predicted: ""
+  was_seen: Callable[[Problem, Any], tuple[bool, bool] | None] = lambda problem, model: None
 
 
 COLUMNS = tuple(field.name for field in dataclasses.fields(Row))
@@ -104,14 +135,13 @@ def _parse_row(cells: Sequence[str]) -> Row:
 
 
 def run(
-  tasks: Sequence[Task], model_for: Callable[[int], Any], results: ResultsFile, *,
+  tasks: Sequence[Task], sources: Sources, results: ResultsFile, *,
   on_row: Callable[[Row], None] = lambda row: None, should_stop: Callable[[], bool] = lambda: False,
 ) -> bool:
   """Answers and judges every task that has no row yet.
 
   Args:
     tasks: see `suites.make_tasks`.
-    model_for: number of variables -> loaded model, or an InputError that says why there is none.
     results: where rows go.
     on_row: called with each new row; should_stop: asked before each task.
   Returns:
@@ -125,15 +155,13 @@ def run(
       continue
     if should_stop():
       return False
-    row = run_task(task, model_for, answered)
+    row = run_task(task, sources, answered)
     results.add(row)
     on_row(row)
   return True
 
 
-def run_task(
-  task: Task, model_for: Callable[[int], Any], answered: dict[Task, answers.Answer] | None = None
-) -> Row:
+def run_task(task: Task, sources: Sources, answered: dict[Task, answers.Answer] | None = None) -> Row:
   """One row; a problem that cannot be asked or answered says why in its message.
 
   Args:
@@ -142,32 +170,39 @@ def run_task(
   problem = task.problem
   blank = Row(problem.family, problem.name, problem.num_variables, task.seed, problem.text, variant=task.variant)
   try:
-    model = model_for(problem.num_variables)
+    model = None if task.method.peer else sources.model_for(task)
     points, scoring_points = make_points(task)
   except InputError as error:
     return dataclasses.replace(blank, message=str(error))
   answered = {} if answered is None else answered
   if task.question not in answered:
-    answered[task.question] = answers.answer(model, points, task.method, seed=task.seed)
+    answered[task.question] = (sources.ask_peer(task, points) if task.method.peer
+                               else answers.answer(model, points, task.method, seed=task.seed))
   found = answered[task.question]
+  seen = None if task.method.peer else sources.was_seen(problem, model)
   row = dataclasses.replace(
-    blank, seconds=round(found.seconds, 4), compile_seconds=round(found.compile_seconds, 4), model=model.name,
-    message=found.message, **_counts(found.counts))
-  return row if found.node is None else _judge(row, task, found.node, scoring_points)
+    blank, seconds=round(found.seconds, 4), compile_seconds=round(found.compile_seconds, 4), model=found.model,
+    message=found.message, **_counts(found.counts),
+    **({} if seen is None else {"seen_function": seen[0], "seen_skeleton": seen[1]}))
+  return row if found.node is None else _judge(row, task, found.node, scoring_points, sources.second_opinion)
 
 
 def _counts(counts: Counts) -> dict[str, int]:
   return {"sampled": counts.sampled, "valid": counts.valid, "distinct": counts.distinct}
 
 
-def _judge(row: Row, task: Task, node: expression.Node, scoring_points: np.ndarray) -> Row:
+def _judge(
+  row: Row, task: Task, node: Node, scoring_points: np.ndarray, second_opinion: Callable[[Node, Node], str]
+) -> Row:
   scores = metrics.score_formula(node, scoring_points)
   truth, box = task.problem.truth, task.problem.box
+  is_recovered = metrics.is_recovered(truth, node, box, rng=_rng(task, "recovery"))
+  is_near = is_recovered or (scores.fvu is not None and scores.fvu < NEARLY_EQUAL_FVU)
   return dataclasses.replace(
     row, predicted=expression.to_text(node, task.problem.names), complexity=metrics.complexity(node), r2=scores.r2,
     relative_error=scores.relative_error, fvu=scores.fvu,
-    recovered=metrics.is_recovered(truth, node, box, rng=_rng(task, "recovery")),
-    same_skeleton=metrics.has_same_skeleton(truth, node))
+    recovered=is_recovered, same_skeleton=metrics.has_same_skeleton(truth, node),
+    sympy=second_opinion(truth, node) if is_near else "")
 
 
 def make_points(task: Task) -> tuple[np.ndarray, np.ndarray]:

@@ -18,15 +18,19 @@ class Settings:
     list: `paper`, `reference` or `official`: the list of benchmark functions.
     problems: a problem file; then `list` is not read.
     data: a generated data set, whose validation split gives fresh equations; None for those that ship.
+    variables: of the fresh equations that ship: 1 or 2.
     num_equations: fresh equations, or the first rows of a list.
     num_samples, top_k, refine, max_time: see `answers.Method`.
     noise: standard deviation of the noise on y, relative to its RMS.
     seeds: each problem is asked so many times, with different points and samples.
+    baseline: other systems that are asked the same (see `peers.PEERS`).
+    predictions: a file of formulas, for the baseline `file`.
   """
 
   list: str | None = None
   problems: str | None = None
   data: str | None = None
+  variables: int = 1
   num_equations: int | None = None
   num_samples: int | None = None
   top_k: int | None = None
@@ -34,6 +38,8 @@ class Settings:
   max_time: float | None = None
   noise: float | None = None
   seeds: int = 1
+  baseline: tuple[str, ...] = ()
+  predictions: str | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,6 +54,7 @@ class Task:
     noise: see `Settings`; scoring points carry none.
     num_points: training points; the problem's own number when None.
     distance: when given, scoring points lie outside the box, at most so far from it.
+    encoding: when given, the encoding of constants that the model must have been trained with.
   """
 
   variant: str
@@ -57,6 +64,7 @@ class Task:
   noise: float = 0.0
   num_points: int | None = None
   distance: float | None = None
+  encoding: str | None = None
 
   @property
   def key(self) -> tuple[str, str, str]:
@@ -70,7 +78,7 @@ class Task:
 
 
 Variant = tuple[str, dict]
-_TASK_FIELDS = ("noise", "num_points", "distance")
+_TASK_FIELDS = ("noise", "num_points", "distance", "encoding")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -106,8 +114,19 @@ SUITES: dict[str, Suite] = {
     "Fresh equations of the generator, by the paper's protocol", None, 256, Method(LOWEST_ERROR, 256, 16),
     (("refine=none", {"refine": "none"}), ("refine=lm", {"refine": "lm"}))),
   "out_of_domain": Suite(
-    "Fresh equations, judged outside the sampled box up to a distance", None, 256, Method(LOWEST_ERROR, 256, 20),
+    "Fresh equations, judged outside the sampled box up to a distance", None, 1024, Method(LOWEST_ERROR, 256, 20),
     tuple((f"distance={d}", {"distance": float(d)}) for d in (1, 2, 5, 10, 20))),
+  "ablation": Suite(
+    "Encodings of constants and ways to fit them (the paper's ablation)", None, 256, Method(LOWEST_ERROR, 256, 20), (
+      ("no constants + BFGS", {"encoding": "skeleton", "refine": "bfgs"}),
+      ("base", {"encoding": "base", "refine": "none"}),
+      ("base + gradient", {"encoding": "base", "refine": "gd"}),
+      ("extended", {"encoding": "extended", "refine": "none"}),
+      ("extended + BFGS init", {"encoding": "extended", "refine": "bfgs"}),
+      ("extended + gradient", {"encoding": "extended", "refine": "gd"}),
+      ("extended + LM", {"encoding": "extended", "refine": "lm"}))),
+  "examples": Suite(
+    "The sixteen formulas pictured in the paper", "examples", None, Method(RECOMMENDED, 256, 20)),
   "samples": Suite(
     "How the number of samples counts, without refinement", None, 64, Method(LOWEST_ERROR, 256, 20, "none"),
     tuple((f"samples={n}", {"num_samples": n}) for n in (16, 64, 256, 1024, 4096, 16384))),
@@ -152,8 +171,22 @@ def make_tasks(suite: Suite, settings: Settings) -> list[Task]:
     InputError: for settings that do not suit; DataError for unusable data.
   """
   problems = _problems(suite, settings)
-  return [task for label, changes in suite.variants
-          for task in _variant_tasks(suite, settings, problems, label, dict(changes))]
+  tasks = [task for label, changes in suite.variants
+           for task in _variant_tasks(suite, settings, problems, label, dict(changes))]
+  return tasks + [task for peer in settings.baseline for task in _peer_tasks(tasks, suite, peer)]
+
+
+def _peer_tasks(tasks: Sequence[Task], suite: Suite, peer: str) -> list[Task]:
+  """The same questions for a peer; variants that differ in the model's own method alone are one to it."""
+  found: dict[Task, Task] = {}
+  methods = {field.name for field in dataclasses.fields(Method)} | {"encoding"}
+  own = {label for label, changes in suite.variants if set(changes) <= methods}
+  for task in tasks:
+    label = " ".join(filter(None, (peer, "" if task.variant in own else task.variant)))
+    asked = dataclasses.replace(task, variant=label, method=Method(peer=peer, max_time=task.method.max_time),
+                                encoding=None)
+    found.setdefault(dataclasses.replace(asked, variant=""), asked)
+  return list(found.values())
 
 
 def _problems(suite: Suite, settings: Settings) -> list[Problem]:
@@ -164,7 +197,7 @@ def _problems(suite: Suite, settings: Settings) -> list[Problem]:
     return problems_lib.load_list(settings.list or suite.default_list)[:count]
   if settings.list is not None:
     return problems_lib.load_list(settings.list)[:count]
-  directory = settings.data or problems_lib.FRESH_EQUATIONS
+  directory = settings.data or problems_lib.FRESH_EQUATIONS[settings.variables]
   problems = problems_lib.load_equations(directory, num_equations=count)
   if len(problems) < count and settings.num_equations is not None:
     raise InputError(f"--num_equations={count}: the validation split of {str(directory)!r} has {len(problems)}")

@@ -7,12 +7,15 @@ import subprocess
 import sys
 
 from absl.testing import flagsaver
+import numpy as np
 import pytest
 
+from data_gen import bloom, exclusion, seen
 from launch import evaluate
 from symformer_jax import runner, testing
 from symformer_jax.errors import InputError
-from symformer_jax.evaluation import runs
+from symformer_jax.evaluation import peers, problems, runs
+from symformer_jax.language.parser import parse
 from symformer_jax.pretrained import registry
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -74,7 +77,36 @@ def test_unusable_arguments(ask, tmp_path):
     ask(suite="nothing", problems=None)
 
 
+def test_a_baseline_in_the_same_table(ask, tmp_path, monkeypatch, capsys):
+  theirs = tmp_path / "theirs.csv"
+  theirs.write_text("name,expression\nwave,2.5*sin(x) + 1.5\nplane,x\n", encoding="utf-8")
+  monkeypatch.setattr(peers, "_version", lambda python, package: None)
+  for _ in range(2):  # the second time resumes
+    assert ask(baseline=["file", "gplearn"], predictions=str(theirs)) == runner.SOME_FAILED
+  assert "note: --baseline=gplearn: not installed: pip install gplearn" in capsys.readouterr().err
+  summary = json.loads((tmp_path / "out" / "summary.json").read_text())
+  assert {name: v["share_recovered"] for name, v in summary["variants"].items()} == {"": 0.5, "file": 0.5}
+  assert "| gplearn | missing: not installed" in (tmp_path / "out" / "report.md").read_text()
+
+
+def test_what_the_model_has_met_is_told_from_the_files_its_card_names(ask, tmp_path):
+  tree = parse("2.5*sin(x) + 1.5")
+  space = seen.ProbeSpace(1, 5.0)
+  filters = [bloom.BloomFilter(9, seen.RATE) for _ in seen.KINDS]
+  filters[0].add(np.array([exclusion.fingerprint(exclusion.probe(tree, space))], np.uint64))
+  model = testing.FixedProposer(["2.1*sin(x0) + 1.1"])
+  model.folder, model.card = tmp_path, {"seen": seen.write(tmp_path, seen.Seen(filters, space), 1)}
+  was_seen = evaluate._was_seen([])
+  [wave, plane] = problems.read_problems(tmp_path / "own.csv")
+  assert was_seen(wave, model) == (True, False)
+  assert was_seen(plane, model) is None
+  model.card = {}
+  assert evaluate._was_seen([])(wave, model) is None
+  assert evaluate._was_seen([])(wave, testing.FixedProposer(["x0"])) is None
+
+
 @pytest.mark.parametrize(("arguments", "message"), [
+  (["--suite=paper", "--baseline=eureqa", "--out=o"], "error: --baseline: unknown system 'eureqa'"),
   (["--suite=papers", "--out=o"], "error: unknown suite 'papers': expected one of paper, official"),
   (["--suite=paper", "--model=none", "--out=o"], "error: unknown model 'none'"),
   (["--suite=in_domain", "--data=none", "--out=o"], "error: no validation shards in none: expected files like"),

@@ -82,6 +82,22 @@ def test_skeletons():
   assert not same("x**2", "x**3")
 
 
+@pytest.mark.parametrize("text", [
+  "x**x**x**x", "exp(exp(exp(exp(x))))", "(x+1)**1000", "1/(x-x)", "0**x", "(-2)**x", "log(-1)", "1e300*x*1e300",
+  "((x+1)**30+(x-1)**30)**30", "x**1e18", "x**-1e18", "(x-x)**(x-x)", "asin(2)", "1e-320*x", "(1e308+1e308)*x",
+  "((((x+1)*(x+2)*(x+3)+y)**7+1)**7+1)**7", "sin(1e300*x)", "2**2**2**2**2**2", "x/(1/(1/(0*x)))", "1e200/x - 1e200/x",
+])
+def test_weird_formulas_are_judged_without_a_warning_and_at_once(text, rng):
+  weird, plain, box = parse(text), parse("x**2 + y"), ((-5.0, 5.0), (0.5, 1.0))
+  x = rng.uniform(0.5, 2, (500, 2))
+  for y in (rng.normal(size=500), 1e-320 * rng.normal(size=500), 1e300 * rng.normal(size=500)):
+    metrics.score_formula(weird, np.column_stack([x, y]))
+  for truth, predicted in ((plain, weird), (weird, plain), (weird, weird)):
+    metrics.is_recovered(truth, predicted, box, rng=rng)
+    metrics.has_same_skeleton(truth, predicted)
+  assert metrics.complexity(weird) > 0
+
+
 def test_medians_count_missing_values_as_the_worst():
   assert metrics.median([1.0, 0.5, None], worst=float("-inf")) == 0.5
   assert metrics.median([1.0, None, None], worst=float("-inf")) is None

@@ -36,8 +36,46 @@ def test_summary_of_nothing():
 
 def test_intervals_over_problems_and_over_seeds():
   assert report.summarize([GOOD] * 10)["share_r2_above_0.999_interval"] == pytest.approx([0.7225, 1.0], abs=1e-4)
+  assert report.summarize([GOOD] * 10)["median_r2_interval"] is None
   seeds = [dataclasses.replace(row, seed=seed) for seed in range(4) for row in (GOOD, BAD)]
+  assert report.summarize(seeds)["median_r2_interval"] == pytest.approx([-1.0, -1.0])
   assert report.summarize(seeds)["share_r2_above_0.999_interval"] == [0.5, 0.5]
+
+
+def test_figures_split_by_training_data():
+  rows = [dataclasses.replace(GOOD, seen_function=True, seen_skeleton=True),
+          dataclasses.replace(BAD, seen_function=False, seen_skeleton=True),
+          dataclasses.replace(OTHER, seen_function=False, seen_skeleton=False)]
+  summary = report.make_summary(rows, {})
+  found = {seen: figures["share_recovered"] for seen, figures in summary["training_data"][""].items()}
+  assert found == {"function seen": 1.0, "skeleton seen": 0.0, "neither seen": 1.0}
+  assert "| all | skeleton seen | 1 | -3.000000 | 0.0% | 0.0% |" in report.make_report("T", rows, summary, {})
+  unknown = report.make_summary(ROWS, {})
+  assert set(unknown["training_data"][""]) == {"unknown"}
+  assert "training data is unknown" in report.make_report("T", ROWS, unknown, {})
+
+
+def test_variants_that_could_not_be_asked_are_shown_as_missing():
+  summary = report.make_summary([dataclasses.replace(GOOD, variant="base")], {})
+  summary["missing"] = {"extended": "no model"}
+  text = report.make_report("T", ROWS, summary, {})
+  assert "| extended | missing: no model |" in text
+  assert "| base | 1 | 0.9979 |" in text  # the paper's figure
+
+
+def test_pictured_formulas_stand_beside_the_papers_answers():
+  row = dataclasses.replace(GOOD, name="pictured-15", n_vars=2, truth="y**0.0625", predicted="sqrt(y)**0.125",
+                            same_skeleton=False)
+  text = report.make_report("T", [row], report.make_summary([row], {}), {})
+  assert ("| pictured-15 | `y**0.0625` | `sqrt(y)**0.125` | 1.000000 | equal in value, written differently "
+          "| `y**0.0625` | 1.000000 | yes |") in text
+  assert "pictured" not in report.make_report("T", ROWS, report.make_summary(ROWS, {}), {})
+
+
+def test_disagreement_with_sympy_is_counted():
+  rows = [dataclasses.replace(GOOD, sympy="different"), dataclasses.replace(BAD, sympy="equal"),
+          dataclasses.replace(GOOD, sympy="equal"), dataclasses.replace(GOOD, sympy="undecided"), BAD]
+  assert report.summarize(rows)["sympy_disagrees"] == 2
 
 
 def test_summary_is_json_and_groups():
@@ -52,7 +90,8 @@ def test_report_shows_figures_peers_and_failures():
   summary = report.make_summary(ROWS, {"command": "python -m launch.evaluate", "settings": {"seeds": 1, "list": None}})
   text = report.make_report("Title", ROWS, summary, {"caption": "time.png"})
   assert text.startswith("# Title\n\n- command: python -m launch.evaluate\n- settings: seeds=1\n")
-  assert "| R | 1 | 1.00000 | 100.0% | 100.0% | 0.50 | 0.99986 (94) | 1.00000 (96) | 0.97488 (855) |" in text
+  printed = "0.99986 (94) | 1.00000 (96) | 0.97488 (855) | 0.99985 (419)"
+  assert f"| R | 1 | 1.00000 | 100.0% | 100.0% | 0.50 | {printed} |" in text
   assert "`x*x\\|1`" in text and "![caption](time.png)" in text
   assert "Nguyen-3 (seed 0): no sample is defined on all points" in text
   assert "written differently: 1 rows" in text
@@ -82,6 +121,21 @@ def test_figures_are_written(tmp_path):
   for name in drawn.values():
     assert (tmp_path / name).read_bytes().startswith(b"\x89PNG")
   assert len(list(tmp_path.iterdir())) == 3
+
+
+def test_surfaces_of_two_variables_stand_in_space():
+  problem = Problem("f", "n", parse("x*y"), "x*y", ((-1.0, 1.0), (0.0, 2.0)), 100)
+  row = dataclasses.replace(GOOD, name="n", n_vars=2, truth="x*y", predicted="x*y + log(x)")
+  [axes] = plots.draw_predictions([row], {row.key: problem}).axes
+  assert axes.name == "3d" and axes.get_zlim()[1] == pytest.approx(2.4)
+
+
+def test_the_error_against_distance():
+  rows = [dataclasses.replace(GOOD, variant=f"distance={d}", relative_error=d / 100) for d in (20, 1, 5)]
+  figure = plots.draw_distance(report.make_summary(rows, {})["variants"])
+  [line] = figure.axes[0].lines
+  assert line.get_xdata().tolist() == [1, 5, 20] and line.get_ydata() == pytest.approx([0.01, 0.05, 0.2])
+  assert plots.draw_distance(report.make_summary(ROWS, {})["variants"]) is None
 
 
 def test_no_figures_without_answers(tmp_path):

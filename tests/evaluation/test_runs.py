@@ -10,7 +10,9 @@ from symformer_jax.errors import InputError
 from symformer_jax.evaluation import answers, runs
 from symformer_jax.evaluation.problems import Problem
 from symformer_jax.evaluation.suites import Task
+from symformer_jax.language import expression
 from symformer_jax.language.parser import parse
+from symformer_jax.language.vocabulary import Vocabulary
 
 FAST = answers.Method(answers.LOWEST_ERROR, 8, 5, "lm")
 
@@ -21,13 +23,17 @@ def make_task(text="2.5*sin(x) + 1.5", box=((-5.0, 5.0),), method=FAST, **change
   return Task("", Problem("own", name, parse(text, names), text, box, 100), method, 0, **changes)
 
 
+def sources(model):
+  return runs.Sources(lambda task: model)
+
+
 @pytest.fixture(scope="module")
 def proposer():
   return testing.FixedProposer(["2.1*sin(x0) + 1.1", "x0**2 + 0.3", "3.3*x0"])
 
 
 def test_a_recovered_formula(proposer):
-  row = runs.run_task(make_task(), lambda n: proposer)
+  row = runs.run_task(make_task(), sources(proposer))
   assert row.r2 == pytest.approx(1) and row.recovered and row.same_skeleton and row.relative_error < 1e-4
   assert (row.sampled, row.valid, row.model, row.n_vars) == (8, 8, "fixed", 1)
   assert row.complexity == 6 and "sin(x)" in row.predicted and row.seconds >= 0
@@ -35,18 +41,18 @@ def test_a_recovered_formula(proposer):
 
 def test_without_refinement_constants_stay(proposer):
   task = make_task(method=dataclasses.replace(FAST, refine="none"))
-  row = runs.run_task(task, lambda n: proposer)
+  row = runs.run_task(task, sources(proposer))
   assert row.r2 < 0.9999 and row.recovered is False
 
 
 def test_a_formula_that_is_not_proposed_is_not_recovered(proposer):
-  row = runs.run_task(make_task("exp(-x**2)*x"), lambda n: proposer)
+  row = runs.run_task(make_task("exp(-x**2)*x"), sources(proposer))
   assert row.recovered is False and row.same_skeleton is False and row.r2 < 0.9
 
 
 @pytest.mark.parametrize("choice", [answers.RECOMMENDED, answers.MOST_ACCURATE])
 def test_answers_of_the_search(proposer, choice):
-  row = runs.run_task(make_task(method=answers.Method(choice, 16)), lambda n: proposer)
+  row = runs.run_task(make_task(method=answers.Method(choice, 16)), sources(proposer))
   assert row.recovered and row.predicted == "2.5*sin(x) + 1.5"
 
 
@@ -71,25 +77,50 @@ def test_points_depend_on_problem_and_seed_alone():
 @pytest.mark.parametrize("choice", [answers.LOWEST_ERROR, answers.RECOMMENDED])
 def test_too_many_variables_mark_the_row(proposer, choice):
   task = make_task("x*y", ((0.0, 1.0), (0.0, 1.0)), answers.Method(choice, 8))
-  row = runs.run_task(task, lambda n: proposer)
+  row = runs.run_task(task, sources(proposer))
   assert row.predicted is None and row.r2 is None
   assert "knows 1" in row.message and "have 2" in row.message or "has 2" in row.message
 
 
 def test_no_model_marks_the_row():
-  def model_for(count):
-    raise InputError(f"no shipped model for {count} variables")
-  assert runs.run_task(make_task(), model_for).message == "no shipped model for 1 variables"
+  def model_for(task):
+    raise InputError(f"no shipped model for {task.problem.num_variables} variables")
+  assert runs.run_task(make_task(), runs.Sources(model_for)).message == "no shipped model for 1 variables"
+
+
+def test_opinions_and_training_data_reach_the_row(proposer):
+  asked = []
+
+  def second_opinion(truth, predicted):
+    asked.append(predicted)
+    return "equal"
+  sources = runs.Sources(lambda task: proposer, second_opinion=second_opinion, was_seen=lambda p, m: (False, True))
+  row = runs.run_task(make_task(), sources)
+  assert (row.sympy, row.seen_function, row.seen_skeleton, len(asked)) == ("equal", False, True, 1)
+  # Of a formula that is far from the truth nobody needs an opinion.
+  other = runs.run_task(make_task("exp(-x**2)*x"), sources)
+  assert (other.sympy, len(asked)) == ("", 1)
+
+
+def test_a_model_without_constants_is_fitted_from_random_starts():
+  proposer = testing.FixedProposer(["0.7*x0 + 0.3", "0.9*sin(x0) + 0.5"])
+  proposer.vocab = Vocabulary(1, "skeleton")
+  proposer.programs = [expression.encode(parse(text, ["x0"]), proposer.vocab)
+                       for text in ("0.7*x0 + 0.3", "0.9*sin(x0) + 0.5")]
+  method = dataclasses.replace(FAST, refine="bfgs")
+  row = runs.run_task(make_task("3.7*sin(x) - 1.3", method=method), sources(proposer))
+  assert row.recovered and row.predicted.startswith("3.7")
 
 
 def test_no_sample_is_defined():
   nowhere = testing.FixedProposer(["sqrt(-1 - x0**2)"])
-  row = runs.run_task(make_task(), lambda n: nowhere)
+  row = runs.run_task(make_task(), sources(nowhere))
   assert row.predicted is None and row.message == "no sample is defined on all points"
 
 
 ROWS = [
-  runs.Row("f", "a,b", 1, 0, "x", "x + 1", 3, 0.25, None, False, 0.5, 1.5, 8, 8, 3, "v", True, 0.75, "m", 'say "x"'),
+  runs.Row("f", "a,b", 1, 0, "x", "x + 1", 3, 0.25, None, False, 0.5, 1.5, 8, 8, 3, "v", True, 0.75, "m", 'say "x"',
+           "equal", True, False),
   runs.Row("f", "c", 2, 1, "x*y", message="no\nanswer"),
 ]
 
@@ -135,18 +166,18 @@ def test_an_interrupted_run_resumes(tmp_path, proposer):
   tasks = [make_task(name=name) for name in "abcd"]
   asked = []
 
-  def model_for(count):
-    asked.append(count)
+  def model_for(task):
+    asked.append(task)
     return proposer
   results = runs.ResultsFile(tmp_path / "results.csv")
-  assert not runs.run(tasks, model_for, results, should_stop=lambda: len(asked) == 2)
+  assert not runs.run(tasks, runs.Sources(model_for), results, should_stop=lambda: len(asked) == 2)
   seen = []
   again = runs.ResultsFile(tmp_path / "results.csv")
-  assert runs.run(tasks, model_for, again, on_row=seen.append)
+  assert runs.run(tasks, runs.Sources(model_for), again, on_row=seen.append)
   assert len(asked) == 4 and [r.name for r in seen] == ["c", "d"]
   assert [r.name for r in again.rows] == ["a", "b", "c", "d"]
   whole = runs.ResultsFile(tmp_path / "other.csv")
-  runs.run(tasks, model_for, whole)
+  runs.run(tasks, runs.Sources(model_for), whole)
   strip = {"seconds": None, "compile_seconds": None}
   assert [dataclasses.replace(r, **strip) for r in whole.rows] == [dataclasses.replace(r, **strip) for r in again.rows]
 
@@ -162,5 +193,5 @@ def test_distances_share_an_answer_and_differ_in_score():
   method = dataclasses.replace(FAST, refine="none")
   tasks = [make_task("2.1*sin(x) + 1.1 + x**2/100", method=method, distance=d) for d in (None, 1.0, 20.0)]
   answered = {}
-  scores = [runs.run_task(task, lambda n: proposer, answered).r2 for task in tasks]
+  scores = [runs.run_task(task, sources(proposer), answered).r2 for task in tasks]
   assert len(proposed) == 1 and scores[0] > scores[1] > scores[2]

@@ -3,7 +3,7 @@
 import pytest
 
 from symformer_jax.errors import DataError, InputError
-from symformer_jax.evaluation import answers, suites
+from symformer_jax.evaluation import answers, published, suites
 from symformer_jax.evaluation.suites import SUITES, Settings, find_suite, make_tasks
 
 
@@ -15,13 +15,13 @@ def own_file(tmp_path):
 
 
 @pytest.mark.parametrize("name", [n for n, s in SUITES.items() if s.default_list])
-def test_every_suite_of_benchmarks_asks_59_rows_per_variant(name):
+def test_every_suite_of_a_list_asks_all_its_rows_per_variant(name):
   tasks = make_tasks(SUITES[name], Settings())
-  assert len(tasks) == 59 * len(SUITES[name].variants)
+  assert len(tasks) == (16 if name == "examples" else 59) * len(SUITES[name].variants)
   assert len({t.key for t in tasks}) == len(tasks) == len({t.question for t in tasks})
 
 
-@pytest.mark.parametrize("name", list(SUITES))
+@pytest.mark.parametrize("name", [n for n in SUITES if n != "ablation"])
 def test_variants_do_what_their_label_says(name, own_file):
   for task in make_tasks(SUITES[name], Settings(problems=own_file)):
     key, _, value = task.variant.partition("=")
@@ -53,6 +53,17 @@ def test_lists_seeds_and_counts():
   assert sum(t.problem.num_variables == 1 for t in reference) == 40
 
 
+def test_the_rows_of_the_papers_ablation():
+  asked = {t.variant: (t.encoding, t.method.refine) for t in make_tasks(SUITES["ablation"], Settings(num_equations=1))}
+  assert asked == {
+    "no constants + BFGS": ("skeleton", "bfgs"), "base": ("base", "none"), "base + gradient": ("base", "gd"),
+    "extended": ("extended", "none"), "extended + BFGS init": ("extended", "bfgs"),
+    "extended + gradient": ("extended", "gd"), "extended + LM": ("extended", "lm")}
+  method = SUITES["ablation"].method
+  assert (method.choice, method.num_samples, method.top_k) == (answers.LOWEST_ERROR, 256, 20)
+  assert set(published.ABLATION) < set(asked)
+
+
 def test_noise_of_the_command_line_reaches_the_rows(own_file):
   assert {t.noise for t in make_tasks(suites.PROBLEMS_SUITE, Settings(problems=own_file, noise=0.01))} == {0.01}
 
@@ -70,7 +81,7 @@ def test_which_suite(name, settings, message):
 def test_fresh_equations_ship_and_are_limited():
   tasks = make_tasks(SUITES["in_domain"], Settings(num_equations=1024))
   assert len({task.problem.name for task in tasks}) == 1024
-  with pytest.raises(InputError, match="--num_equations=1025: the validation split of .*fresh_equations' has 1024"):
+  with pytest.raises(InputError, match="--num_equations=1025: the validation split of .*univariate' has 1024"):
     make_tasks(SUITES["in_domain"], Settings(num_equations=1025))
   with pytest.raises(DataError, match="no validation shards in nowhere"):
     make_tasks(SUITES["in_domain"], Settings(data="nowhere"))
