@@ -37,12 +37,14 @@ class LoadedModel:
     config: its shape.
     params: float32 parameters on the device.
     card: everything the card says.
+    folder: where it was read from; None for one made in memory.
   """
 
   name: str
   config: ModelConfig
   params: Any
   card: dict[str, Any]
+  folder: Path | None = None
 
   @property
   def vocab(self) -> Vocabulary:
@@ -118,7 +120,7 @@ def _read(folder: Path) -> LoadedModel:
   if config.vocabulary.hash != card["vocabulary_hash"]:
     hashes = f"{card['vocabulary_hash']}, here {config.vocabulary.hash}"
     raise ModelError(f"{folder} was made with another vocabulary ({hashes})")
-  return LoadedModel(card["name"], config, jax.device_put(_unflatten(arrays, config, folder)), card)
+  return LoadedModel(card["name"], config, jax.device_put(_unflatten(arrays, config, folder)), card, folder)
 
 
 def _flatten(params: Any) -> dict[str, Any]:
