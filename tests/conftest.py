@@ -31,6 +31,8 @@ ALLOWED_WARNINGS = (
   "ignore::FutureWarning:orbax",
   # Finalizers of other packages' temporary directories and event loops run when the collector pleases.
   "ignore::ResourceWarning",
+  # Two workers may write one entry of the compilation cache at a time; what cannot be read is compiled.
+  "ignore:Error (reading|writing) persistent compilation cache entry:UserWarning",
   # Forked workers beside JAX's threads: our pools use spawn, but tools under test may fork.
   "ignore:os.fork.. was called:RuntimeWarning",
 )
@@ -43,8 +45,9 @@ def pytest_configure(config):
 
 
 def pytest_unconfigure(config):
-  del config
-  if "symformer-test-cache-" in os.environ["JAX_COMPILATION_CACHE_DIR"]:
+  # Workers of pytest-xdist share the folder of the process that started them, which ends last.
+  is_worker = hasattr(config, "workerinput")
+  if not is_worker and "symformer-test-cache-" in os.environ["JAX_COMPILATION_CACHE_DIR"]:
     shutil.rmtree(os.environ["JAX_COMPILATION_CACHE_DIR"], ignore_errors=True)
 
 
