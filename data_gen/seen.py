@@ -3,7 +3,8 @@
 The filters are made from the train splits alone (validation equations were never trained on), when a model is
 exported; they cost 3.6 bytes an equation together and take one stranger in a thousand for seen. Besides, a function
 that was seen is missed in about one of 200 cases (see `exclusion.fingerprint`), and a skeleton is found only when
-one of three forms of the formula is the one in which it was stored.
+one of three forms of the formula is the one in which it was stored. A model that started from another one's weights
+has met what that one met: it carries the other's filters as further parts.
 """
 
 from collections.abc import Iterable, Sequence
@@ -39,38 +40,51 @@ class ProbeSpace:
   box_edge: float
 
 
-class Seen:
-  """Tells of a formula whether its function and its skeleton were seen.
+@dataclasses.dataclass(frozen=True)
+class Part:
+  """What one run was trained on.
 
-  Args:
+  Attributes:
     filters: of functions and of skeletons.
     space: of the generator that made the data.
+    num_equations: in the data.
   """
 
-  def __init__(self, filters: Sequence[bloom.BloomFilter], space: ProbeSpace):
-    self.filters, self.space = tuple(filters), space
-    self.vocab = Vocabulary(space.num_variables)
+  filters: tuple[bloom.BloomFilter, bloom.BloomFilter]
+  space: ProbeSpace
+  num_equations: int
 
-  def __call__(self, tree: Node, num_columns: int) -> tuple[bool, bool] | None:
-    """`(function, skeleton)` of a formula over so many columns, whatever variables of the data they are.
-
-    None when the data have too few variables.
-    """
-    if num_columns > self.space.num_variables:
-      return None
+  def has_met(self, tree: Node, num_columns: int) -> tuple[bool, bool]:
+    """`(function, skeleton)` of a formula over so many columns, whatever variables of the data they are."""
+    vocab = Vocabulary(self.space.num_variables)
     functions, skeletons = set(), set()
     for columns in itertools.permutations(range(self.space.num_variables), num_columns):
       for form in _forms(exclusion.rename(tree, columns)):
         try:
-          ids, mantissas = expression.encode(form, self.vocab)
+          ids, mantissas = expression.encode(form, vocab)
         except InputError:
           continue  # a constant beyond the vocabulary: never stored
-        stored = read_tree(ids, np.asarray(mantissas, np.float32), self.vocab)
+        stored = read_tree(ids, np.asarray(mantissas, np.float32), vocab)
         functions.add(exclusion.fingerprint(exclusion.probe(stored, self.space)))
-        skeletons.add(hash_skeleton(ids, self.vocab))
+        skeletons.add(hash_skeleton(ids, vocab))
     found, met = (f.contains(np.array(sorted(hashes), np.uint64)) if hashes else np.zeros(1, bool)
                   for f, hashes in zip(self.filters, (functions, skeletons), strict=True))
     return bool(found.any()), bool(met.any())
+
+
+@dataclasses.dataclass(frozen=True)
+class Seen:
+  """Tells of a formula whether its function and its skeleton were seen, in any of the parts."""
+
+  parts: tuple[Part, ...]
+
+  def __call__(self, tree: Node, num_columns: int) -> tuple[bool, bool] | None:
+    """`(function, skeleton)` of a formula over so many columns; None when all data have too few variables."""
+    verdicts = [part.has_met(tree, num_columns) for part in self.parts if num_columns <= part.space.num_variables]
+    if not verdicts:
+      return None
+    functions, skeletons = zip(*verdicts, strict=True)
+    return any(functions), any(skeletons)
 
 
 def _forms(tree: Node) -> Iterable[Node]:
@@ -83,8 +97,8 @@ def _forms(tree: Node) -> Iterable[Node]:
     return
 
 
-def collect(directories: Sequence[str | Path]) -> tuple[Seen, int]:
-  """Filters over the train splits of generated folders, and the number of equations in them.
+def collect(directories: Sequence[str | Path]) -> Seen:
+  """Filters over the train splits of generated folders.
 
   Hashes come from the files beside the shards, or, where these are missing, from the equations themselves.
   Raises:
@@ -102,7 +116,7 @@ def collect(directories: Sequence[str | Path]) -> tuple[Seen, int]:
   for row in (np.unique(np.concatenate(rows)) for rows in zip(*hashes, strict=True)):
     filters.append(bloom.BloomFilter(len(row), RATE))
     filters[-1].add(row)
-  return Seen(filters, spaces.pop()), sum(rows.shape[1] for rows in hashes)
+  return Seen((Part(tuple(filters), spaces.pop(), sum(rows.shape[1] for rows in hashes)),))
 
 
 def _train_hashes(folder: Path) -> Iterable[np.ndarray]:
@@ -119,17 +133,20 @@ def _train_hashes(folder: Path) -> Iterable[np.ndarray]:
 # --- files that go with a model --------------------------------------------------------------------------------
 
 
-def write(folder: Path, seen: Seen, num_equations: int) -> dict[str, Any] | None:
+def write(folder: Path, seen: Seen) -> list[dict[str, Any]] | None:
   """Writes the filters beside a model's card; returns what the card says of them, None when they are too large."""
-  contents = {f"seen-{kind}.bloom": one.to_bytes() for kind, one in zip(KINDS, seen.filters, strict=True)}
-  if sum(map(len, contents.values())) > MAX_SHIPPED_BYTES:
+  contents = [{f"seen-{kind}{f'-{i}' if i else ''}.bloom": one.to_bytes()
+               for kind, one in zip(KINDS, part.filters, strict=True)} for i, part in enumerate(seen.parts)]
+  if sum(len(data) for files in contents for data in files.values()) > MAX_SHIPPED_BYTES:
     return None
-  for name, data in contents.items():
-    records.write_atomically(folder / name, data)
-  return {
-    "equations": num_equations, **dataclasses.asdict(seen.space),
+  for files in contents:
+    for name, data in files.items():
+      records.write_atomically(folder / name, data)
+  return [{
+    "equations": part.num_equations, **dataclasses.asdict(part.space),
     "false_positive_rate": RATE,
-    "sha256": {name: hashlib.sha256(data).hexdigest() for name, data in contents.items()}}
+    "sha256": {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}}
+    for part, files in zip(seen.parts, contents, strict=True)]
 
 
 def read(folder: Path, card: dict[str, Any]) -> Seen | None:
@@ -138,12 +155,16 @@ def read(folder: Path, card: dict[str, Any]) -> Seen | None:
   Raises:
     DataError: a file is missing or damaged.
   """
-  described = card.get("seen")
-  if not described:
+  if not card.get("seen"):
     return None
+  return Seen(tuple(_read_part(folder, described) for described in card["seen"]))
+
+
+def _read_part(folder: Path, described: dict[str, Any]) -> Part:
   filters = []
   for name, sha256 in described["sha256"].items():
     if not writer_lib.is_intact(folder / name, sha256):
       raise DataError(f"{folder / name} is missing or damaged: its sha256 is not the one in the card")
     filters.append(bloom.from_bytes((folder / name).read_bytes(), name=name))
-  return Seen(filters, ProbeSpace(described["num_variables"], described["box_edge"]))
+  space = ProbeSpace(described["num_variables"], described["box_edge"])
+  return Part(tuple(filters), space, described["equations"])

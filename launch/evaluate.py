@@ -128,7 +128,7 @@ def _was_seen(directories: list[str]) -> Callable[[problems_lib.Problem, Any], t
   """Problem and model -> what of it was in the training data, from folders or from what the model's card names."""
   from data_gen import seen  # with SymPy behind it
 
-  given = seen.collect(directories)[0] if directories else None
+  given = seen.collect(directories) if directories else None
   by_folder: dict[pathlib.Path, Any] = {}
 
   def was_seen(problem: problems_lib.Problem, model: Any) -> tuple[bool, bool] | None:

@@ -2,10 +2,11 @@
 
 python -m launch.export --workdir=DIR --name=NAME --out=DIR [--which=best]
 
-Beside the weights go two Bloom filters of the functions and skeletons that the model was trained on, so that an
-evaluation can tell what of its problems the model has met (`data_gen.seen`).
+Beside the weights go two Bloom filters of the functions and skeletons that the model was trained on, and those of the
+model it started from, so that an evaluation can tell what of its problems the model has met (`data_gen.seen`).
 """
 
+from collections.abc import Sequence
 import json
 from pathlib import Path
 import sys
@@ -39,7 +40,8 @@ def main(argv):
   # Names of folders are enough: where they lay is nobody else's business.
   described["data"]["dirs"] = [Path(folder).name for folder in config.data.dirs]
   described["init_from"] = Path(config.init_from).name
-  ancestor = _describe_ancestor(config.init_from)
+  parent = registry.load_model(config.init_from) if config.init_from else None
+  ancestor = _describe_ancestor(parent)
   examples = step * config.data.batch_size
   curve = [json.loads(line) for line in (workdir / "metrics.jsonl").read_text().splitlines()]
   validation = [line for line in curve if line["kind"] == "validation" and line["step"] <= step]
@@ -51,18 +53,17 @@ def main(argv):
         "steps": step, "examples": examples, "config": described, "started_from": ancestor,
         "examples_in_all": examples + (ancestor["examples_in_all"] if ancestor else 0),
         "validation": validation[-1] if validation else None},
-      "seen": _write_seen(out, _SEEN.value or config.data.dirs)})
+      "seen": _write_seen(out, _SEEN.value or config.data.dirs, parent)})
   print(f"{_OUT.value}: {_NAME.value} after {step} steps")
   return runner.DONE
 
 
-def _describe_ancestor(name: str) -> dict[str, Any] | None:
+def _describe_ancestor(model: registry.LoadedModel | None) -> dict[str, Any] | None:
   """What the card says of the model whose parameters training started from."""
-  if not name:
+  if model is None:
     return None
-  card = registry.load_model(name).card
-  before = card["training"]
-  return {"name": card["name"], "weights_sha256": card["weights_sha256"],
+  before = model.card["training"]
+  return {"name": model.card["name"], "weights_sha256": model.card["weights_sha256"],
           "examples_in_all": before.get("examples_in_all", before["examples"]),
           "started_from": before.get("started_from")}
 
@@ -79,10 +80,18 @@ def _choose_step(workdir: Path) -> int:
   return best
 
 
-def _write_seen(out, directories):
+def _write_seen(
+  out: Path, directories: Sequence[str], parent: registry.LoadedModel | None,
+) -> list[dict[str, Any]] | None:
   """What the card says of the training data's hashes; None, and a note, when the data are not here or too large."""
   try:
-    found = seen.write(out, *seen.collect(directories))
+    parts = seen.collect(directories).parts
+    if parent is not None:
+      before = seen.read(parent.folder, parent.card)
+      if before is None:
+        raise DataError(f"the model it started from, {parent.card['name']}, has none")
+      parts += before.parts
+    found = seen.write(out, seen.Seen(parts))
   except DataError as error:
     print(f"note: without hashes of the training data: {error}", file=sys.stderr)
     return None

@@ -25,8 +25,8 @@ def trees(folder, split):
 
 
 def test_everything_trained_on_was_seen_and_little_of_the_validation_split(made, collected):
-  asked, num_equations = collected
-  assert num_equations == 300
+  asked = collected
+  assert [part.num_equations for part in asked.parts] == [300]
   assert all(asked(tree, 1) == (True, True) for tree in trees(made, "train")[::3])
   met = [asked(tree, 1) for tree in trees(made, "validation")]
   assert not any(function for function, _ in met)  # the generator keeps their functions apart, not their skeletons
@@ -39,7 +39,7 @@ def made_of(text, num_variables=1):
   filters = [bloom.BloomFilter(100, seen.RATE) for _ in seen.KINDS]
   filters[0].add(np.array([exclusion.fingerprint(exclusion.probe(tree, space))], np.uint64))
   filters[1].add(np.array([hash_skeleton(expression.encode(tree, vocab)[0], vocab)], np.uint64))
-  return seen.Seen(filters, space)
+  return seen.Seen((seen.Part(tuple(filters), space, 1),))
 
 
 @pytest.mark.parametrize(("text", "verdict"), [
@@ -57,12 +57,26 @@ def test_the_variables_may_be_any_of_the_datas():
   assert made_of("sin(x)")(parse("sin(x)*y"), 2) is None
 
 
+def test_what_the_model_met_that_this_one_started_from_counts(tmp_path):
+  both = seen.Seen(made_of("sin(x)*y", num_variables=2).parts + made_of("2.5*x**2 + x").parts)
+  card = {"seen": seen.write(tmp_path, both)}
+  assert len(list(tmp_path.iterdir())) == 4
+  for asked in (both, seen.read(tmp_path, card)):
+    assert asked(parse("2.5*x**2 + x"), 1) == (True, True)
+    assert asked(parse("sin(x)*y"), 2) == (True, True)
+    assert asked(parse("cos(x)*y"), 2) == asked(parse("cos(x)"), 1) == (False, False)
+
+
+def same(a, b):
+  return all((one.bits == other.bits).all() for one, other in zip(a.parts[0].filters, b.parts[0].filters, strict=True))
+
+
 def test_files_that_go_with_a_model(collected, tmp_path):
-  asked, num_equations = collected
-  card = {"seen": seen.write(tmp_path, asked, num_equations)}
-  assert sum(path.stat().st_size for path in tmp_path.iterdir()) < 4 * num_equations + 400
+  asked = collected
+  card = {"seen": seen.write(tmp_path, asked)}
+  assert sum(path.stat().st_size for path in tmp_path.iterdir()) < 4 * 300 + 400
   again = seen.read(tmp_path, card)
-  assert all((a.bits == b.bits).all() for a, b in zip(again.filters, asked.filters, strict=True))
+  assert same(again, asked)
   assert again(parse("x**2"), 1) == asked(parse("x**2"), 1)
   assert seen.read(tmp_path, {}) is None
   (tmp_path / "seen-skeletons.bloom").write_bytes(b"{}")
@@ -72,15 +86,14 @@ def test_files_that_go_with_a_model(collected, tmp_path):
 
 def test_filters_too_large_stay_out(collected, tmp_path, monkeypatch):
   monkeypatch.setattr(seen, "MAX_SHIPPED_BYTES", 100)
-  assert seen.write(tmp_path, *collected) is None and not list(tmp_path.iterdir())
+  assert seen.write(tmp_path, collected) is None and not list(tmp_path.iterdir())
 
 
 def test_hashes_that_were_taken_away_are_made_again(made, collected, tmp_path):
   for path in made.iterdir():
     if "hashes" not in path.name:
       (tmp_path / path.name).write_bytes(path.read_bytes())
-  again, _ = seen.collect([tmp_path])
-  assert all((a.bits == b.bits).all() for a, b in zip(again.filters, collected[0].filters, strict=True))
+  assert same(seen.collect([tmp_path]), collected)
 
 
 def test_no_data():

@@ -95,7 +95,8 @@ def test_what_the_model_has_met_is_told_from_the_files_its_card_names(ask, tmp_p
   filters = [bloom.BloomFilter(9, seen.RATE) for _ in seen.KINDS]
   filters[0].add(np.array([exclusion.fingerprint(exclusion.probe(tree, space))], np.uint64))
   model = testing.FixedProposer(["2.1*sin(x0) + 1.1"])
-  model.folder, model.card = tmp_path, {"seen": seen.write(tmp_path, seen.Seen(filters, space), 1)}
+  model.folder, model.card = tmp_path, {
+    "seen": seen.write(tmp_path, seen.Seen((seen.Part(tuple(filters), space, 1),)))}
   was_seen = evaluate._was_seen([])
   [wave, plane] = problems.read_problems(tmp_path / "own.csv")
   assert was_seen(wave, model) == (True, False)
