@@ -76,6 +76,11 @@ _DROP_MISSING = flags.DEFINE_bool(
   "drop_missing", False, "Leave out rows with text, missing or infinite values in a used column.", flag_values=_FLAGS)
 _QUIET = flags.DEFINE_bool("quiet", False, "Print nothing but errors.", flag_values=_FLAGS)
 
+# What decides an answer: lines of another setting are no part of a batch that is resumed.
+_DECISIVE = (
+  _TARGET, _FEATURES, _DROP_MISSING, _MODEL, _SAMPLES, _STRATEGY, _TEMPERATURE, _TOP_K, _REFINE, _OPERATORS, _FORBID,
+  _REQUIRE, _EXCLUDE, _MAX_EXPONENT, _MAX_DEPTH, _UNNESTED, _ACCURACY, _MAX_TIME, _SEED)
+
 
 @dataclasses.dataclass(frozen=True)
 class _Answer:
@@ -88,7 +93,12 @@ class _Answer:
   def to_json(self) -> str:
     target = self.table.target if self.table else (_TARGET.value or "")
     features = list(self.table.features) if self.table else list(_FEATURES.value or [])
-    return json.dumps(self.result.to_json(data=self.path, target=target, features=features), allow_nan=False)
+    record = self.result.to_json(data=self.path, target=target, features=features) | {"options": _options()}
+    return json.dumps(record, allow_nan=False)
+
+
+def _options() -> dict[str, Any]:
+  return {flag.name: flag.value for flag in _DECISIVE}
 
 
 def main(argv: list[str]) -> int:
@@ -124,7 +134,7 @@ def _run_one(path: str, stop: runner.StopRequest) -> int:
 
 def _run_many(paths: list[str], stop: runner.StopRequest) -> int:
   """Searches file after file; one that fails becomes a line that says why."""
-  lines = result_lines.ResultLines(_OUT.value, seed=_SEED.value, is_new=not _RESUME.value)
+  lines = result_lines.ResultLines(_OUT.value, options=_options(), is_new=not _RESUME.value)
   waiting = [path for path in paths if path not in lines.done]
   has_failed = lines.has_failed
   # A bar for people; elsewhere the lines below say how far it is.

@@ -1,8 +1,10 @@
 """The result file of a batch: a line of JSON for each data file, written as it is done, so that a batch resumes."""
 
+from collections.abc import Mapping
 import json
 import os
 import pathlib
+from typing import Any
 
 from symformer_jax.errors import InputError
 from symformer_jax.results import FAILED
@@ -15,14 +17,14 @@ class ResultLines:
     done: data files that have a line; has_failed: whether one of them failed.
   """
 
-  def __init__(self, path: str | os.PathLike | None, *, seed: int, is_new: bool):
+  def __init__(self, path: str | os.PathLike | None, *, options: Mapping[str, Any], is_new: bool):
     """Opens or begins the file; None keeps no lines, only count.
 
     Args:
-      seed: of this run; lines of another one are refused.
+      options: what decides the answers of this run, by flag; lines made with others are refused.
       is_new: whether what is there is replaced.
     Raises:
-      InputError: when the lines are no results, or come from another seed.
+      InputError: when the lines are no results, or were made with other options.
     """
     self.path = None if path is None else pathlib.Path(path)
     self.done: set[str] = set()
@@ -35,18 +37,20 @@ class ResultLines:
     data = self.path.read_bytes()
     whole = data[: data.rfind(b"\n") + 1]  # a last line cut off by a kill is dropped
     for number, line in enumerate(whole.splitlines(), start=1):
-      self._note(line, number, seed)
+      self._note(line, number, options)
     if whole != data:
       self.path.write_bytes(whole)
 
-  def _note(self, line: bytes, number: int, seed: int) -> None:
+  def _note(self, line: bytes, number: int, options: Mapping[str, Any]) -> None:
     try:
       record = json.loads(line)
-      name, status, before = record["data"], record["status"], record["seed"]
+      name, status, before = record["data"], record["status"], dict(record["options"])
     except (ValueError, KeyError, TypeError):
       raise InputError(f"--resume: line {number} of {str(self.path)!r} is no result of this command") from None
-    if before != seed:
-      raise InputError(f"--resume: {str(self.path)!r} holds results of --seed={before}, not {seed}; give another file")
+    for flag, value in options.items():
+      if before.get(flag) != value:
+        raise InputError(f"--resume: {str(self.path)!r} holds results of {_flag(flag, before.get(flag))}, not "
+                         f"{_flag(flag, value)}; give another file")
     self.done.add(name)
     self.has_failed |= status == FAILED
 
@@ -58,3 +62,12 @@ class ResultLines:
         file.flush()
         os.fsync(file.fileno())
     self.done.add(name)
+
+
+def _flag(name: str, value: Any) -> str:
+  """A flag as it is given on the command line."""
+  if value is None:
+    return f"no --{name}"
+  if isinstance(value, bool):
+    return f"--{name}" if value else f"--no{name}"
+  return f"--{name}={','.join(value) if isinstance(value, list) else value}"

@@ -144,9 +144,12 @@ def test_results_of_another_run_are_not_lost(command, folder):
   assert code == 2 and "exists; --overwrite replaces it, --resume goes on" in err and out.read_text() == "mine\n"
   code, _, err = command(f"--data={folder}/*.csv", f"--out={out}", "--resume")
   assert code == 2 and "line 1 of" in err and "is no result of this command" in err
-  out.write_text('{"data": "a.csv", "status": "ok", "seed": 5}\n')
-  code, _, err = command(f"--data={folder}/*.csv", f"--out={out}", "--resume")
-  assert code == 2 and "holds results of --seed=5, not 0" in err
+  code, _, err = command(f"--data={folder}/a.csv", f"--out={out}", "--overwrite", "--samples=16", "--forbid=sin")
+  assert code == 0
+  for given, message in (([], "--samples=16, not --samples=64"), (["--samples=16"], "--forbid=sin, not --forbid="),
+                         (["--samples=16", "--forbid=sin", "--target=y"], "no --target, not --target=y")):
+    code, _, err = command(f"--data={folder}/*.csv", f"--out={out}", "--resume", *given)
+    assert code == 2 and f"holds results of {message}; give another file" in err
   code, _, err = command(f"--data={KEPLER}", "--resume", f"--out={folder}/k.json")
   assert code == 2 and "--resume: expected --out=FILE.jsonl" in err
 
