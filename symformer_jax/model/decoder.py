@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 
 from symformer_jax.model.config import ModelConfig
-from symformer_jax.model.layers import ACTIVATIONS, Attention, FeedForward, Residual, call
+from symformer_jax.model.layers import ACTIVATIONS, Attention, FeedForward, Linear, Residual, call
 
 
 class Cache(NamedTuple):
@@ -86,16 +86,16 @@ class Decoder(nnx.Module):
     self.is_bounded = vocab.encoding == "extended"
     half = d.width // 2
     self.embed = nnx.Embed(vocab.size, half, rngs=rngs)
-    self.project_constant = nnx.Linear(1, half, rngs=rngs)
+    self.project_constant = Linear(1, half, rngs=rngs)
     self.positions = nnx.Param(nnx.initializers.normal(0.02)(rngs.params(), (d.max_length, d.width)))
     self.layers = nnx.List([DecoderLayer(model, rngs=rngs) for _ in range(d.num_layers)])
     self.dropout = nnx.Dropout(model.dropout)
     self.final_norm = nnx.LayerNorm(d.width, rngs=rngs) if model.norm == "pre" else None
-    self.classify = nnx.Linear(d.width, vocab.size, rngs=rngs)
+    self.classify = Linear(d.width, vocab.size, rngs=rngs)
     hidden = (d.width, d.regression_hidden, d.regression_hidden)
     self.regress_hidden = nnx.List(
-      [nnx.Linear(a, b, rngs=rngs) for a, b in zip(hidden[:-1], hidden[1:], strict=True)])
-    self.regress_out = nnx.Linear(d.regression_hidden, 1, rngs=rngs)
+      [Linear(a, b, rngs=rngs) for a, b in zip(hidden[:-1], hidden[1:], strict=True)])
+    self.regress_out = Linear(d.regression_hidden, 1, rngs=rngs)
     self.activation = ACTIVATIONS[model.activation]
 
   def _embed(self, ids: jax.Array, constants: jax.Array, positions: jax.Array) -> jax.Array:

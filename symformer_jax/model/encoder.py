@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from symformer_jax.model.config import EncoderConfig, ModelConfig
-from symformer_jax.model.layers import Attention, FeedForward, Residual, call
+from symformer_jax.model.layers import Attention, FeedForward, Linear, Residual, call
 
 
 def num_features(features: str, num_columns: int) -> int:
@@ -96,7 +96,7 @@ class Encoder(nnx.Module):
   def __init__(self, model: ModelConfig, *, rngs: nnx.Rngs):
     e = model.encoder
     self.features = e.features
-    self.embed = nnx.Linear(num_features(e.features, model.vocabulary.num_variables + 1), e.width, rngs=rngs)
+    self.embed = Linear(num_features(e.features, model.vocabulary.num_variables + 1), e.width, rngs=rngs)
     self.blocks = nnx.List([InducedSetBlock(e, model, rngs=rngs) for _ in range(e.num_layers)])
     self.dropout = nnx.Dropout(model.dropout)
     self.row_ff = FeedForward(e.width, e.ff_dim, model.activation, rngs=rngs)

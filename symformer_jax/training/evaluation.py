@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jax.sharding import NamedSharding
 import numpy as np
 
-from symformer_jax.data import pipeline, points as points_lib
+from symformer_jax.data import pipeline, points as points_lib, records
 from symformer_jax.data.pipeline import Batch
 from symformer_jax.decoding import sampling
 from symformer_jax.decoding.rules import Rule
@@ -28,15 +28,22 @@ Metrics = dict[str, float]
 
 
 def read_validation(config: TrainConfig, num_batches: int) -> list[Batch]:
-  """The same first batches of the validation split every time, whole on every host; none where there is no split."""
-  try:
-    iterator = pipeline.make_iterator(
-      dataclasses.replace(config.data, num_streams=1), seed=0, split="validation",
-      num_variables=config.model.vocabulary.num_variables)
-  except DataError as error:
-    logging.warning("no validation: %s", error)
+  """The same first batches of the validation splits every time, whole on every host; none where no folder has one."""
+  folders = tuple(folder for folder in config.data.dirs if _has_validation(folder))
+  if not folders:
+    logging.warning("no validation: none of %s has a validation split", ", ".join(config.data.dirs))
     return []
+  iterator = pipeline.make_iterator(
+    dataclasses.replace(config.data, dirs=folders, repeats=(), num_streams=1), seed=0, split="validation",
+    num_variables=config.model.vocabulary.num_variables)
   return list(itertools.islice(iterator, num_batches))
+
+
+def _has_validation(folder: str) -> bool:
+  try:
+    return bool(records.find_shards(folder, "validation"))
+  except DataError:
+    return False
 
 
 def make_evaluation(config: TrainConfig, eval_step: Callable, sharding: NamedSharding) -> Callable[[Any], Metrics]:
