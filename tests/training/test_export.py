@@ -1,0 +1,110 @@
+"""launch.export: the checkpoint as a model, what its card says, and what a model made from it inherits."""
+
+import dataclasses
+import json
+from pathlib import Path
+
+from absl import flags
+from absl.testing import flagsaver
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from configs import tiny
+from configs.data import univariate
+from data_gen import config as config_lib, job as job_lib, seen, workers
+from launch import export
+from symformer_jax import configuration
+from symformer_jax.errors import ModelError
+from symformer_jax.pretrained import registry
+from symformer_jax.training import checkpoint, loop
+from symformer_jax.training.config import MeshConfig, TrainConfig
+
+
+@pytest.fixture(scope="module")
+def generated(tmp_path_factory):
+  """A small generated folder, with its manifest and hashes."""
+  folder = tmp_path_factory.mktemp("made")
+  config = config_lib.from_dict({**univariate.get_config().to_dict(), "simplify": "rules", "shard_equations": 64})
+  job = job_lib.Job(config, str(folder), 64, 16, 3)
+  writer, generator = job.prepare()
+  with workers.Pool(generator, 1, skip={}) as pool:
+    job_lib.fill(writer, pool)
+  return folder
+
+
+def train(workdir: Path, data: Path, **changes) -> TrainConfig:
+  built = configuration.build(TrainConfig, tiny.get_config().to_dict())
+  config = dataclasses.replace(
+    built, mesh=MeshConfig(data=1), num_steps=4, eval_every=2, checkpoint_every=1, keep_checkpoints=9, **changes,
+    data=dataclasses.replace(built.data, dirs=(str(data),), batch_size=16, length_buckets=(51,)),
+    decoding=dataclasses.replace(built.decoding, every=0))
+  run = loop.set_up(config, workdir)
+  losses = iter([1.0, 2.0])
+  run.evaluate = lambda params: {"loss": next(losses), "cross_entropy": 0.5}
+  loop.train(run)
+  loop.close(run)
+  return config
+
+
+@pytest.fixture(autouse=True, scope="module")
+def parsed_flags():
+  flags.FLAGS.mark_as_parsed()
+  yield
+  flags.FLAGS.unparse_flags()
+
+
+def export_to(out: Path, workdir: Path, **flags) -> registry.LoadedModel:
+  with flagsaver.flagsaver(workdir=str(workdir), name="mine", out=str(out), **flags):
+    assert export.main([]) == 0
+  return registry.load_model(str(out))
+
+
+@pytest.fixture(scope="module")
+def first(generated, tmp_path_factory):
+  workdir = tmp_path_factory.mktemp("first")
+  train(workdir, generated)
+  return workdir, export_to(tmp_path_factory.mktemp("model"), workdir)
+
+
+def test_the_newest_checkpoint_and_its_card(first, generated):
+  workdir, model = first
+  state, _ = checkpoint.read(workdir, 4)
+  for got, kept in zip(jax.tree.leaves(model.params), jax.tree.leaves(state.params), strict=True):
+    assert np.array_equal(got, np.asarray(kept).astype(jnp.bfloat16).astype(np.float32))
+  training = model.card["training"]
+  assert (training["steps"], training["examples"], training["examples_in_all"]) == (4, 64, 64)
+  assert training["validation"]["step"] == 4 and training["started_from"] is None
+  assert str(generated) not in json.dumps(model.card)  # where the data lay is nobody else's business
+  [part] = seen.read(model.folder, model.card).parts
+  assert part.num_equations == 64
+
+
+def test_the_best_checkpoint(first, tmp_path):
+  workdir, _ = first
+  model = export_to(tmp_path, workdir, which="best")
+  assert model.card["training"]["steps"] == 2 and model.card["training"]["validation"]["loss"] == 1.0
+
+
+def test_a_model_that_started_from_another_inherits_what_that_one_met(first, generated, tmp_path):
+  _, parent = first
+  train(tmp_path / "run", generated, init_from=str(parent.folder))
+  model = export_to(tmp_path / "model", tmp_path / "run")
+  ancestor = model.card["training"]["started_from"]
+  assert ancestor["weights_sha256"] == parent.card["weights_sha256"]
+  assert model.card["training"]["examples_in_all"] == 128
+  own, inherited = seen.read(model.folder, model.card).parts
+  [before] = seen.read(parent.folder, parent.card).parts
+  for part in (own, inherited):
+    assert all((a.bits == b.bits).all() for a, b in zip(part.filters, before.filters, strict=True))
+
+
+def test_without_the_data_the_card_knows_no_hashes(first, tmp_path, capsys):
+  model = export_to(tmp_path, first[0], seen=[str(tmp_path / "gone")])
+  assert model.card["seen"] is None and "note: without hashes of the training data" in capsys.readouterr().err
+
+
+def test_nothing_to_export(tmp_path):
+  with pytest.raises(ModelError, match="no checkpoint below"):
+    export_to(tmp_path / "model", tmp_path)
