@@ -20,7 +20,7 @@ from data_gen.writer import Row
 from symformer_jax import runner
 from symformer_jax.data import records
 from symformer_jax.errors import DataError, InputError
-from symformer_jax.language import expression
+from symformer_jax.language import expression, printing
 from symformer_jax.language.canonical import canonicalize
 from symformer_jax.language.parser import parse
 from symformer_jax.language.vocabulary import Vocabulary
@@ -177,7 +177,7 @@ def _plot(path: str, summary: Summary) -> None:
     columns[0] = np.linspace(*domain[0], 402)[1:-1]
     with np.errstate(all="ignore"):
       axis.plot(columns[0], trees.values(tree, columns))
-    axis.set_title(expression.to_text(tree, digits=3)[:45], fontsize=7)
+    axis.set_title(printing.to_text(tree, digits=3)[:45], fontsize=7)
   figure.savefig(path, dpi=110)
 
 
@@ -206,7 +206,7 @@ def inspect(folder: Path) -> None:
     for title, counter in summary.counts.items():
       _print_counts(title, counter, by_key=title in ("length", "constants"))
     for row in summary.rows[: _SAMPLES.value]:
-      print("  ", expression.to_text(to_tree(row, vocab), digits=5), row[2].tolist())
+      print("  ", printing.to_text(to_tree(row, vocab), digits=5), row[2].tolist())
     if _PLOT.value and split == "train":
       _plot(_PLOT.value, summary)
 

@@ -19,7 +19,8 @@ from sympy.functions.elementary.trigonometric import TrigonometricFunction
 
 from symformer_jax.errors import ExpressionError
 from symformer_jax.language import canonical, operators
-from symformer_jax.language.expression import VARIABLE, Node, from_sympy, number, power, sort_operands, walk
+from symformer_jax.language.expression import VARIABLE, Node, number, power, sort_operands, walk
+from symformer_jax.language.sympy_trees import from_sympy
 
 # `fast` leaves a formula this long to the rules: SymPy would take seconds over it and hardly bring it under the 50
 # tokens that are kept. A size, unlike the time limit, bounds the work alike on every machine.

@@ -15,7 +15,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from symformer_jax import files, inference, results
 from symformer_jax.decoding.rules import Restrictions
 from symformer_jax.errors import InputError
-from symformer_jax.language import expression, parser
+from symformer_jax.language import expression, parser, sympy_trees
 from symformer_jax.results import Constant, Equation
 from symformer_jax.selection import scoring
 
@@ -143,7 +143,7 @@ class SymFormerRegressor(RegressorMixin, BaseEstimator):
   def sympy(self, index: int | None = None) -> Any:
     """The formula as a SymPy expression over real symbols with the columns' names."""
     equation = self._equation(index)
-    return expression.to_sympy(equation.node, equation.names)
+    return sympy_trees.to_sympy(equation.node, equation.names)
 
   def latex(self, index: int | None = None) -> str:
     """The formula in LaTeX."""

@@ -17,7 +17,7 @@ from symformer_jax.clock import Clock
 from symformer_jax.decoding.rules import Restrictions, Rule
 from symformer_jax.decoding.strategies import COMPETING, STRATEGIES
 from symformer_jax.errors import InputError
-from symformer_jax.language import expression
+from symformer_jax.language import expression, printing
 from symformer_jax.language.canonical import canonicalize
 from symformer_jax.language.expression import Node
 from symformer_jax.proposals import Samples, View
@@ -252,7 +252,7 @@ class _Search:
     """Notes where the search stands, and whether it is to go on."""
     best = min(self.candidates, key=lambda c: c.mse, default=None)
     r2 = None if best is None else 1 - best.mse / self.variance
-    text = "" if best is None else expression.to_text(best.node, self.names)
+    text = "" if best is None else printing.to_text(best.node, self.names)
     self.rounds.append(Round(self.counts.sampled, text, r2, round(seconds, 4)))
     if options.accuracy is not None and r2 is not None and r2 >= options.accuracy:
       self.ended_by = results.ACCURACY

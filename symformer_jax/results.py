@@ -4,7 +4,7 @@ import dataclasses
 import math
 from typing import Any
 
-from symformer_jax.language import expression
+from symformer_jax.language import expression, printing
 from symformer_jax.language.expression import Node
 
 OK, FAILED = "ok", "failed"
@@ -48,11 +48,11 @@ class Equation:
   @property
   def expression(self) -> str:
     """Python syntax with bare NumPy names, in the column names."""
-    return expression.to_text(self.node, self.names)
+    return printing.to_text(self.node, self.names)
 
   @property
   def latex(self) -> str:
-    return expression.to_latex(self.node, self.names)
+    return printing.to_latex(self.node, self.names)
 
   @property
   def complexity(self) -> int:

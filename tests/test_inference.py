@@ -13,7 +13,7 @@ from symformer_jax import compilation, inference, proposals, testing
 from symformer_jax.clock import Clock
 from symformer_jax.decoding.rules import Restrictions, Rule
 from symformer_jax.errors import InputError
-from symformer_jax.language import expression
+from symformer_jax.language import expression, printing, sympy_trees
 from symformer_jax.selection.finalists import Rows
 
 EXAMPLES = pathlib.Path(__file__).parents[1] / "examples"
@@ -72,7 +72,7 @@ def test_pure_noise_recommends_a_constant(model, rng):
 
 def polynomial_degree(equation):
   """Degree in x of an equation, None when it is no polynomial."""
-  polynomial = expression.to_sympy(equation.node).as_poly(sympy.Symbol("x0", real=True))
+  polynomial = sympy_trees.to_sympy(equation.node).as_poly(sympy.Symbol("x0", real=True))
   return None if polynomial is None else polynomial.degree()
 
 
@@ -243,7 +243,7 @@ def test_equal_values_are_refined_once():
   samples, counts = proposals.sample_and_fit(
     model, rows, jax.random.key(0), num_samples=16, top_k=1, refine="lm", is_allowed=Rule(1), clock=Clock())
   assert (counts.valid, counts.distinct, counts.refined) == (16, 4, 3)
-  texts = {expression.to_text(samples.node(i), ["x0"]) for i in range(3)}
+  texts = {printing.to_text(samples.node(i), ["x0"]) for i in range(3)}
   assert "sin(x0)" in texts and len({"2*x0", "x0 + x0"} & texts) == 1
 
 @pytest.mark.parametrize(("options", "message"), [

@@ -6,7 +6,7 @@ import pytest
 
 from symformer_jax import figures, infer, runner, testing, trajectories
 from symformer_jax.errors import InputError
-from symformer_jax.language import expression, parser
+from symformer_jax.language import expression, parser, printing
 from symformer_jax.language.vocabulary import Vocabulary
 from symformer_jax.refinement import solve, trace
 from symformer_jax.selection import scoring
@@ -28,9 +28,9 @@ def test_the_eight_that_end_best_from_prediction_to_data(recorded):
   last = [t.rmse[-1] for t in recorded]
   assert last == sorted(last) and last[0] < 1e-4
   best = recorded[0]
-  assert expression.to_text(best.nodes[-1], digits=4) == "2.5*sin(x0) + 1.5"
+  assert printing.to_text(best.nodes[-1], digits=4) == "2.5*sin(x0) + 1.5"
   assert best.nodes[0] != best.nodes[-1] and best.rmse[0] > 0.05
-  assert len({expression.to_text(t.nodes[0]) for t in recorded}) == 8
+  assert len({printing.to_text(t.nodes[0]) for t in recorded}) == 8
   for t in recorded:
     assert len(t.nodes) == len(t.rmse) == trajectories.NUM_STEPS
     assert (np.diff(t.rmse) <= 1e-6 * t.rmse[0]).all()  # a step that does not help is not taken

@@ -6,7 +6,7 @@ from sklearn.feature_selection import mutual_info_regression
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from symformer_jax import SymFormerRegressor
-from symformer_jax.language import expression
+from symformer_jax.language import sympy_trees
 from symformer_jax.pretrained import registry
 from symformer_jax.results import Equation
 from symformer_jax.selection import scoring
@@ -70,7 +70,7 @@ eval_kwargs = {"scale_x": False, "scale_y": False}
 def model(est, X=None):
   """The formula as a string that SymPy reads, in the names of X's columns, or x_0, x_1, ..."""
   names = list(getattr(X, "columns", [f"x_{i}" for i in range(est.n_features_in_)]))
-  return str(expression.to_sympy(est.equation_.node, [str(names[i]) for i in est.columns_]))
+  return str(sympy_trees.to_sympy(est.equation_.node, [str(names[i]) for i in est.columns_]))
 
 
 def get_population(est):

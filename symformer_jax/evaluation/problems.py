@@ -14,7 +14,7 @@ import numpy as np
 
 from symformer_jax.errors import ExpressionError, InputError
 from symformer_jax.evaluation.metrics import Box
-from symformer_jax.language import expression, parser
+from symformer_jax.language import expression, parser, printing
 from symformer_jax.language.expression import VARIABLE, Node, walk
 from symformer_jax.selection import scoring
 
@@ -249,7 +249,7 @@ def _uniform_blocks(box: Box, num_points: int, rng: np.random.Generator) -> Iter
 
 def format_box(box: Box) -> str:
   """`lo:hi;lo:hi`, as in a problem file."""
-  return ";".join(":".join(expression.format_number(end) for end in side) for side in box)
+  return ";".join(":".join(printing.format_number(end) for end in side) for side in box)
 
 
 def move_box(problem: Problem, *, scale: float = 1.0, shift: float = 0.0) -> Problem:
@@ -257,7 +257,7 @@ def move_box(problem: Problem, *, scale: float = 1.0, shift: float = 0.0) -> Pro
   inner = {d: _moved(expression.variable(d), scale, shift) for d in range(problem.num_variables)}
   box = tuple((low * scale + shift, high * scale + shift) for low, high in problem.box)
   truth = _substitute(problem.truth, inner)
-  return dataclasses.replace(problem, truth=truth, box=box, text=expression.to_text(truth, problem.names))
+  return dataclasses.replace(problem, truth=truth, box=box, text=printing.to_text(truth, problem.names))
 
 
 def _moved(column: Node, scale: float, shift: float) -> Node:
@@ -309,7 +309,7 @@ def _equation(ids: np.ndarray, mantissas: np.ndarray, domain: np.ndarray, index:
   values = [float(f"{mantissa * scale:.7g}") for mantissa, scale in zip(mantissas.tolist(), scales, strict=True)]
   truth = expression.decode(ids, values, vocab)
   box = tuple((float(low), float(high)) for low, high in domain)
-  text = expression.to_text(truth, variable_names(len(box)))
+  text = printing.to_text(truth, variable_names(len(box)))
   return Problem("fresh", f"fresh-{index + 1}", truth, text, box, POINTS_PER_VARIABLE * len(box))
 
 

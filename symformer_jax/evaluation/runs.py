@@ -16,7 +16,7 @@ from symformer_jax.errors import InputError
 from symformer_jax.evaluation import answers, metrics, problems as problems_lib
 from symformer_jax.evaluation.problems import Problem
 from symformer_jax.evaluation.suites import Task
-from symformer_jax.language import expression
+from symformer_jax.language import printing
 from symformer_jax.language.expression import Node
 from symformer_jax.results import Counts
 
@@ -199,7 +199,7 @@ def _judge(
   is_recovered = metrics.is_recovered(truth, node, box, rng=_rng(task, "recovery"))
   is_near = is_recovered or (scores.fvu is not None and scores.fvu < NEARLY_EQUAL_FVU)
   return dataclasses.replace(
-    row, predicted=expression.to_text(node, task.problem.names), complexity=metrics.complexity(node), r2=scores.r2,
+    row, predicted=printing.to_text(node, task.problem.names), complexity=metrics.complexity(node), r2=scores.r2,
     relative_error=scores.relative_error, fvu=scores.fvu,
     recovered=is_recovered, same_skeleton=metrics.has_same_skeleton(truth, node),
     sympy=second_opinion(truth, node) if is_near else "")

@@ -15,7 +15,7 @@ import sys
 import time
 from typing import Any
 
-from symformer_jax.language import expression, parser
+from symformer_jax.language import expression, parser, printing, sympy_trees
 from symformer_jax.language.expression import Node
 
 EQUAL, DIFFERENT, UNDECIDED = "equal", "different", "undecided"
@@ -50,8 +50,8 @@ class SecondOpinion:
 
   def ask(self, truth: Node, predicted: Node) -> str:
     """`equal`, `different` or `undecided` (too slow, too large, or beyond SymPy); asked again, the same."""
-    question = json.dumps({"truth": expression.to_text(truth, digits=DIGITS),
-                           "predicted": expression.to_text(predicted, digits=DIGITS)})
+    question = json.dumps({"truth": printing.to_text(truth, digits=DIGITS),
+                           "predicted": printing.to_text(predicted, digits=DIGITS)})
     if question not in self._verdicts:
       self._verdicts[question] = self._ask(question)
     return self._verdicts[question]
@@ -118,11 +118,11 @@ def compare(truth: str, predicted: str) -> str:
 
 
 def _read(text: str) -> Any:
-  return expression.to_sympy(parser.parse(text, _COLUMNS), is_exact=True)
+  return sympy_trees.to_sympy(parser.parse(text, _COLUMNS), is_exact=True)
 
 
 def _serve() -> None:
-  expression.to_sympy(expression.number(1))  # imports SymPy: no part of an answer
+  sympy_trees.to_sympy(expression.number(1))  # imports SymPy: no part of an answer
   resource.setrlimit(resource.RLIMIT_AS, (MAX_BYTES, MAX_BYTES))
   print("ready", flush=True)
   for line in sys.stdin:

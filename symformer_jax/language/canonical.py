@@ -1,4 +1,4 @@
-"""Brings trees to canonical form by rules alone, without SymPy: the same form that `expression.from_sympy` gives.
+"""Brings trees to canonical form by rules alone, without SymPy: the same form that `sympy_trees.from_sympy` gives.
 
 A formula is kept as a sum of terms, a dict from monomial to coefficient; a monomial is a frozenset of
 (base, exponent) pairs with numeric exponents. Bases are canonical trees: variables, functions, sums under a

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from symformer_jax.errors import InputError
-from symformer_jax.language import constants as constants_lib, expression, interpreter, parser
+from symformer_jax.language import constants as constants_lib, expression, interpreter, parser, printing
 from symformer_jax.language.expression import SYMBOL, VARIABLE, Node, number
 from symformer_jax.language.vocabulary import Vocabulary
 from symformer_jax.refinement import snapping, solve, uncertainty
@@ -49,7 +49,7 @@ class SnappedResult:
   @property
   def expression(self) -> str:
     """The formula in Python syntax."""
-    return expression.to_text(self.node, self.names)
+    return printing.to_text(self.node, self.names)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -88,7 +88,7 @@ class RefineResult:
   @property
   def expression(self) -> str:
     """The fitted formula in Python syntax."""
-    return expression.to_text(self.node, self.names)
+    return printing.to_text(self.node, self.names)
 
   def predict(self, X: Any) -> np.ndarray:
     """Values of the fitted formula [N] on points like those it was fitted to."""
@@ -359,7 +359,7 @@ def _snap(formula: _Formula, data, result: RefineResult, *, has_sigma: bool) -> 
   exact = {name: special.node for name, special in zip(formula.names, found.exact, strict=True)
            if special and is_clear(special.node)}
   snapped = SnappedResult(
-    constants=constants, exact={name: expression.to_text(node) for name, node in exact.items()},
+    constants=constants, exact={name: printing.to_text(node) for name, node in exact.items()},
     stderr=dict(zip(formula.names, found.stderr.tolist(), strict=True)), rss=found.rss, p_value=found.p_value,
     node=formula.with_values(constants, exact), names=names)
   return dataclasses.replace(result, snapped=snapped)

@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from symformer_jax.language import constants as constants_lib, expression
+from symformer_jax.language import constants as constants_lib, printing
 from symformer_jax.language.expression import Node, number, walk
 from symformer_jax.refinement import snapping
 from symformer_jax.selection import criteria, scoring
@@ -176,7 +176,7 @@ def exact_forms(node: Node, x: np.ndarray, y: np.ndarray, weights: np.ndarray) -
   if not len(local.theta) or not math.isfinite(local.sum_of_squares):
     return [None] * len(local.theta)
   snapped = snapping.snap(local.look, local.theta, local.y, local.weights)
-  return [None if special is None or special.value == value else expression.to_text(special.node)
+  return [None if special is None or special.value == value else printing.to_text(special.node)
           for special, value in zip(snapped.exact, local.theta, strict=True)]
 
 

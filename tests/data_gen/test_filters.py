@@ -7,7 +7,7 @@ from configs.data import bivariate, univariate
 from data_gen import config as config_lib, domains, exclusion, filters, trees
 from data_gen.candidates import Equation, Generator
 from symformer_jax.errors import InputError
-from symformer_jax.language import expression
+from symformer_jax.language import expression, printing
 from symformer_jax.language.parser import parse
 
 UNIVARIATE = config_lib.from_dict({**univariate.get_config().to_dict(), "simplify": "rules"})
@@ -163,7 +163,7 @@ def test_the_default_exclusions_have_more_than_two_operators():
   problems = exclusion.read_problems("configs/data/excluded.csv", BIVARIATE)
   assert len(set(problems.names)) == 49
   for _, tree in exclusion._read_rows("configs/data/excluded.csv"):
-    assert trees.count_operators(tree) > 2, expression.to_text(tree)
+    assert trees.count_operators(tree) > 2, printing.to_text(tree)
 
 
 def test_what_is_excluded_is_counted_by_problem(tmp_path):

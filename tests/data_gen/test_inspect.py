@@ -10,7 +10,7 @@ from data_gen import config as config_lib, inspect as inspect_lib, writer as wri
 from symformer_jax import runner
 from symformer_jax.data import records
 from symformer_jax.errors import DataError, InputError
-from symformer_jax.language import expression
+from symformer_jax.language import printing
 from symformer_jax.language.vocabulary import Vocabulary
 
 
@@ -89,7 +89,7 @@ def test_hashes_and_filters_tell_what_was_generated(made, tmp_path):
   config = config_lib.from_dict(json.loads((made / "manifest.json").read_text())["identity"]["config"])
   vocab = Vocabulary(1)
   rows = [row for path in records.find_shards(made) for row in writer_lib.read_rows(path)][::37]
-  texts = [expression.to_text(inspect_lib.to_tree(row, vocab), ("x",), digits=7) for row in rows]
+  texts = [printing.to_text(inspect_lib.to_tree(row, vocab), ("x",), digits=7) for row in rows]
   bare = tmp_path / "bare"  # the filters alone, as they go with a model
   shutil.copytree(made, bare, ignore=shutil.ignore_patterns("*.hashes-*", "*.tfrecord-*"))
   # Text has no arccot and no cot: read back, they are other tokens of the same function.

@@ -13,7 +13,7 @@ from data_gen import config as config_lib, exclusion, filters, simplify, trees, 
 from data_gen.candidates import Equation, Generator, read_tree
 from symformer_jax.data import records
 from symformer_jax.errors import ExpressionError, InputError
-from symformer_jax.language import expression
+from symformer_jax.language import expression, printing
 from symformer_jax.language.parser import parse
 from symformer_jax.language.vocabulary import Vocabulary
 
@@ -73,7 +73,7 @@ def test_an_accepted_formula_computes_what_its_tree_does(index, setting):
   y, z = trees.values(raw, points), trees.values(stored, points)
   # A box found by 100 random points may hold places where the raw tree is undefined.
   if np.isfinite(y).mean() > 0.6:
-    assert filters.is_equal(y, z) or "tan" in expression.to_text(raw) or _is_steep(raw, points)
+    assert filters.is_equal(y, z) or "tan" in printing.to_text(raw) or _is_steep(raw, points)
 
 
 def test_the_encoding_of_ten_thousand_equations_comes_back(tmp_path):

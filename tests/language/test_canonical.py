@@ -6,7 +6,7 @@ import pytest
 import sympy
 
 from data_gen import trees
-from symformer_jax.language import expression, operators
+from symformer_jax.language import expression, operators, printing, sympy_trees
 from symformer_jax.language.canonical import canonicalize
 from symformer_jax.language.expression import Node, number, variable
 from symformer_jax.language.parser import parse
@@ -93,7 +93,7 @@ def test_the_value_is_kept_where_both_are_defined(tree):
   assume(is_steady.sum() >= 10)
   is_close = np.abs(y - z)[is_steady] <= 1e-6 * (1 + np.abs(y[is_steady]))
   # One point in twenty may sit where a difference of large terms cancels.
-  assert is_close.mean() >= 0.95, expression.to_text(tree, NAMES)
+  assert is_close.mean() >= 0.95, printing.to_text(tree, NAMES)
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
@@ -130,7 +130,7 @@ def has_exact_part(node: Node) -> bool:
 @given(POLYNOMIALS)
 def test_polynomials_of_functions_have_the_form_of_sympy_expand(tree):
   symbols = sympy.symbols("x0 x1", real=True)
-  expected = expression.from_sympy(sympy.expand(expression.to_sympy(tree)), symbols)
+  expected = sympy_trees.from_sympy(sympy.expand(sympy_trees.to_sympy(tree)), symbols)
   # The sign of sin(x - y) against sin(y - x) is a matter of taste.
   has_signed_sine = any(
     n.token == "sin" and any(m.token == "neg" for m in expression.walk(n)) for n in expression.walk(expected)

@@ -9,7 +9,7 @@ import pytest
 import sympy
 
 from symformer_jax.errors import ExpressionError, InputError
-from symformer_jax.language import expression, operators, parser
+from symformer_jax.language import expression, operators, parser, printing, sympy_trees
 from symformer_jax.language.expression import Node, number, symbol, variable
 from symformer_jax.language.vocabulary import Vocabulary
 
@@ -63,10 +63,10 @@ def test_ids_round_trip(node):
 @settings(max_examples=300)
 @given(ALL_TREES)
 def test_text_round_trip(node):
-  text = expression.to_text(node, NAMES)
+  text = printing.to_text(node, NAMES)
   back = parser.parse(text, NAMES)
   assert same_domain_and_values(node, back)
-  assert expression.to_text(back, NAMES) == expression.to_text(parser.parse(expression.to_text(back, NAMES),
+  assert printing.to_text(back, NAMES) == printing.to_text(parser.parse(printing.to_text(back, NAMES),
                                                                             NAMES), NAMES)
 
 
@@ -74,7 +74,7 @@ def test_text_round_trip(node):
 @given(ALL_TREES)
 def test_text_is_python(node):
   """The oracle is Python itself, on text this test has made."""
-  text = expression.to_text(node, NAMES)
+  text = printing.to_text(node, NAMES)
   names = ("sqrt", "exp", "log", "sin", "cos", "tan", "arcsin", "arccos", "arctan")
   scope = {name: getattr(np, name) for name in names} | {"x": POINTS[:, 0], "y": POINTS[:, 1]}
   with np.errstate(all="ignore"):
@@ -96,9 +96,9 @@ def _with_float64(text):
 @given(trees(["+", "*", "neg", "inv", "pow2", "pow3", "sqrt", "exp", "ln", "sin", "cos", "atan", "-", "/"]))
 def test_sympy_round_trip(node):
   symbols = sympy.symbols("x0 x1", real=True)
-  expr = expression.to_sympy(node)
+  expr = sympy_trees.to_sympy(node)
   try:
-    back = expression.from_sympy(expr, symbols)
+    back = sympy_trees.from_sympy(expr, symbols)
   except ExpressionError:  # SymPy saw a constant part that is no real number, such as sqrt(-2) or 1/0
     assert expr.has(sympy.I, sympy.zoo, sympy.oo, sympy.nan, sympy.re, sympy.im, sympy.Abs, sympy.sign)
     return
@@ -109,7 +109,7 @@ def test_sympy_round_trip(node):
 @settings(max_examples=100)
 @given(ALL_TREES)
 def test_latex_brackets_balance(node):
-  latex = expression.to_latex(node, NAMES)
+  latex = printing.to_latex(node, NAMES)
   assert latex.count("{") == latex.count("}") and latex.count("\\left(") == latex.count("\\right)")
 
 
@@ -123,7 +123,7 @@ def test_sorting_operands_keeps_the_function(node):
 
 def test_the_papers_example_of_a_prefix():
   x = sympy.Symbol("x", real=True)
-  node = expression.from_sympy(0.017 * x + 1781.5, [x])
+  node = sympy_trees.from_sympy(0.017 * x + 1781.5, [x])
   ids, constants = expression.encode(node, VOCAB)
   assert [VOCAB.tokens[i] for i in ids] == ["+", "*", "x0", "C-1", "C4"]
   assert constants == pytest.approx([0, 0, 0, 0.17, 0.17815])
@@ -144,7 +144,7 @@ def test_other_encodings(encoding, token, value):
   ("1e-9*x", "1e-09*x"), ("x**2**3", "x**(2**3)"), ("(x**2)**3", "(x**2)**3"), ("1/x", "1/x"), ("-1", "-1"),
 ])
 def test_texts_of_choice(text, expected):
-  assert expression.to_text(parser.parse(text, NAMES, allow_symbols=True), NAMES) == expected
+  assert printing.to_text(parser.parse(text, NAMES, allow_symbols=True), NAMES) == expected
 
 
 @pytest.mark.parametrize(("text", "expected"), [
@@ -155,11 +155,11 @@ def test_texts_of_choice(text, expected):
   ("beta*x1", r"\mathrm{beta} x_{1}"), ("a_b*x", r"\mathrm{a\_b} x"),
 ])
 def test_latex_of_choice(text, expected):
-  assert expression.to_latex(parser.parse(text, NAMES, allow_symbols=True), NAMES) == expected
+  assert printing.to_latex(parser.parse(text, NAMES, allow_symbols=True), NAMES) == expected
 
 
 def test_latex_escapes_column_names():
-  assert expression.to_latex(variable(0), ["50%_{a}"]) == r"\mathrm{50\%\_\{a\}}"
+  assert printing.to_latex(variable(0), ["50%_{a}"]) == r"\mathrm{50\%\_\{a\}}"
 
 
 @pytest.mark.parametrize(("value", "digits", "expected"), [
@@ -167,12 +167,12 @@ def test_latex_escapes_column_names():
   (1234.5678, 2, "1200"), (1e-12, None, "1e-12"), (math.inf, None, "inf"),
 ])
 def test_numbers(value, digits, expected):
-  assert expression.format_number(value, digits) == expected
+  assert printing.format_number(value, digits) == expected
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False))
 def test_numbers_are_exact(value):
-  assert float(expression.format_number(value)) == value
+  assert float(printing.format_number(value)) == value
 
 
 def test_common_powers_have_their_tokens():
@@ -223,7 +223,7 @@ def test_what_cannot_be_encoded(node, message):
 def test_foreign_sympy(make):
   x = sympy.Symbol("x", real=True)
   with pytest.raises(ExpressionError):
-    expression.from_sympy(make(x), [x])
+    sympy_trees.from_sympy(make(x), [x])
 
 
 @pytest.mark.parametrize(("node", "message"), [(symbol("a"), "has no value"), (variable(3), "are 2 columns")])

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import sympy
 
-from symformer_jax.language import expression, interpreter, operators, parser
+from symformer_jax.language import expression, interpreter, operators, parser, printing, sympy_trees
 from symformer_jax.language.expression import Node, variable
 from symformer_jax.language.vocabulary import Vocabulary
 
@@ -70,7 +70,7 @@ def test_sympy_form(op):
 
 @ROWS
 def test_printed_text_means_the_same(op):
-  node = parser.parse(expression.to_text(tree(op), ["a", "b"]), ["a", "b"])
+  node = parser.parse(printing.to_text(tree(op), ["a", "b"]), ["a", "b"])
   for args in POINTS[op.arity]:
     assert expression.evaluate(node, np.array([args])) == pytest.approx(expected(op, args), rel=1e-12)
 
@@ -79,7 +79,7 @@ def test_printed_text_means_the_same(op):
 def test_complexity_counts_what_is_written_out(op):
   """The nodes of the text as Python's own parser sees them."""
   leaf_or_call = (ast.BinOp, ast.UnaryOp, ast.Call, ast.Constant)
-  text = expression.to_text(tree(op), ["a", "b"])
+  text = printing.to_text(tree(op), ["a", "b"])
   nodes = list(ast.walk(ast.parse(text, mode="eval")))
   called = sum(isinstance(n, ast.Call) for n in nodes)  # their names are no nodes of their own
   written = sum(isinstance(n, (*leaf_or_call, ast.Name)) for n in nodes) - called
@@ -90,7 +90,7 @@ def test_complexity_counts_what_is_written_out(op):
 
 @ROWS
 def test_latex_has_every_argument(op):
-  latex = expression.to_latex(tree(op), ["a", "b"])
+  latex = printing.to_latex(tree(op), ["a", "b"])
   assert "a" in latex and (op.arity == 1 or "b" in latex)
   assert latex.count("{") == latex.count("}")
 
@@ -112,9 +112,9 @@ def test_the_interpreter_has_the_row(op):
 @MODEL_ROWS
 def test_sympy_round_trip_has_the_row(op):
   a, b = sympy.symbols("x0 x1", real=True)
-  expr = expression.to_sympy(tree(op))
-  back = expression.from_sympy(expr, [a, b])
-  assert expression.to_sympy(back) == expr
+  expr = sympy_trees.to_sympy(tree(op))
+  back = sympy_trees.from_sympy(expr, [a, b])
+  assert sympy_trees.to_sympy(back) == expr
   for args in POINTS[op.arity]:
     assert expression.evaluate(back, np.array([args])) == pytest.approx(expected(op, args), rel=1e-12)
 

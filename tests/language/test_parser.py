@@ -10,7 +10,7 @@ import pytest
 import sympy
 
 from symformer_jax.errors import ExpressionError, SymFormerError
-from symformer_jax.language import expression, parser
+from symformer_jax.language import expression, parser, printing
 from symformer_jax.language.expression import Node, number, symbol, variable
 
 X = np.array([[0.37], [1.21], [2.9]])
@@ -97,8 +97,8 @@ def test_hostile_sizes_are_refused_quickly(text):
 ])
 def test_the_largest_legal_formulas_go_through_every_printer(text):
   node = parser.parse(text)
-  assert parser.parse(expression.to_text(node)[: parser.MAX_LENGTH], ["x0"]) is not None
-  assert expression.to_latex(node)
+  assert parser.parse(printing.to_text(node)[: parser.MAX_LENGTH], ["x0"]) is not None
+  assert printing.to_latex(node)
   assert expression.complexity(expression.sort_operands(node)) > 10
   assert expression.evaluate(node, X).shape == (3,)
 

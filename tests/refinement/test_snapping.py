@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from symformer_jax.language import expression, parser
+from symformer_jax.language import expression, parser, printing
 from symformer_jax.language.vocabulary import Vocabulary
 from symformer_jax.refinement import snapping, special_values
 from symformer_jax.refinement.refine import refine
@@ -24,7 +24,7 @@ def wave(constants):
 def snap_wave(truth, noise=0.0, start=1.0001, **options):
   y = wave(truth)[0] + noise * np.random.default_rng(0).normal(size=len(X))
   snapped = snapping.snap(wave, np.array(truth) * start + 1e-5, y, np.ones(len(X)), **options)
-  return snapped, [special and expression.to_text(special.node) for special in snapped.exact]
+  return snapped, [special and printing.to_text(special.node) for special in snapped.exact]
 
 
 @pytest.mark.parametrize("noise", [0.0, 1e-5, 1e-4])
@@ -141,7 +141,7 @@ def test_special_values_have_a_prior_and_no_value_is_there_twice():
   distinct = np.sort(list(specials))
   assert np.diff(distinct).min() > 1e-9
   for special in list(specials.values())[::50]:
-    again = float(expression.evaluate(parser.parse(expression.to_text(special.node)), np.zeros((1, 1)))[0])
+    again = float(expression.evaluate(parser.parse(printing.to_text(special.node)), np.zeros((1, 1)))[0])
     assert again == pytest.approx(special.value, rel=1e-14)
 
 
@@ -182,6 +182,6 @@ def test_a_fitted_program_is_snapped_in_place():
   ids, values = (np.pad(np.array(a), (0, 24 - len(ids))) for a in (ids, values))
   y = 1.5 * np.exp(-X / 3) + 0.71321
   snapped, found = snapping.snap_program(ids, values, X[:, None], y, np.ones(len(X)), vocab=vocab, max_constants=4)
-  texts = [s and expression.to_text(s.node) for s in found.exact]
+  texts = [s and printing.to_text(s.node) for s in found.exact]
   assert texts == ["3/2", "-1/3", None]
   np.testing.assert_allclose(snapped[snapped != 0], [1.5, -1 / 3, 0.71321], rtol=1e-12)

@@ -6,7 +6,7 @@ import pytest
 from scipy import optimize
 import sympy
 
-from symformer_jax.language import constants, expression, parser
+from symformer_jax.language import constants, expression, parser, sympy_trees
 from symformer_jax.language.vocabulary import Vocabulary
 from symformer_jax.refinement import solve
 from symformer_jax.refinement.problem import STATUS_TEXT, Status
@@ -62,7 +62,7 @@ def numpy_form(text, module="numpy"):
       return expression.symbol(f"c{next(names)}")
     return n._replace(args=tuple(symbols(arg) for arg in n.args))
 
-  expr = expression.to_sympy(symbols(node))
+  expr = sympy_trees.to_sympy(symbols(node))
   names = [*(f"c{i}" for i in range(next(names))), "x0"]
   form = sympy.lambdify([sympy.Symbol(name, real=True) for name in names], expr, module)
   return lambda c, x: form(*c, x)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import optimize
 
-from symformer_jax.language import expression, parser
+from symformer_jax.language import expression, parser, printing
 from symformer_jax.selection import rounding, scoring
 from symformer_jax.selection.tidy import tidy
 
@@ -38,7 +38,7 @@ def test_weights_count_as_repetitions(power_law):
 
 def test_a_true_law_comes_out_as_written(power_law):
   node, _, *data = power_law
-  assert expression.to_text(tidy(rounding.snap_constants(node, *data)), ["x"]) == "x**1.5"
+  assert printing.to_text(tidy(rounding.snap_constants(node, *data)), ["x"]) == "x**1.5"
 
 
 def test_a_constant_that_matters_is_not_snapped(power_law):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from symformer_jax.language import expression, parser
+from symformer_jax.language import expression, parser, printing
 from symformer_jax.selection.tidy import tidy
 
 CASES = [
@@ -23,7 +23,7 @@ def test_tidy(text, expected):
   assert expression.complexity(tidied) <= expression.complexity(node)
   assert tidy(tidied) == tidied
   if expected is not None:
-    assert expression.to_text(tidied, ["x"]) == expected
+    assert printing.to_text(tidied, ["x"]) == expected
 
 
 def test_undefined_numbers_are_kept():
