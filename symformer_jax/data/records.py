@@ -27,6 +27,7 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 import google_crc32c
 import numpy as np
 
+from symformer_jax import files
 from symformer_jax.errors import DataError
 from symformer_jax.language.vocabulary import PAD_ID, Vocabulary
 
@@ -167,15 +168,10 @@ def write_atomically(path: os.PathLike | str, data: bytes) -> None:
     OSError: full disk, unwritable folder; nothing half-written stays behind.
   """
   path = Path(path)
-  temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-  try:
-    with open(temporary, "wb") as file:
-      file.write(data)
-      file.flush()
-      os.fsync(file.fileno())
-    os.replace(temporary, path)
-  finally:
-    temporary.unlink(missing_ok=True)
+  with files.replacing(path) as temporary, open(temporary, "wb") as file:
+    file.write(data)
+    file.flush()
+    os.fsync(file.fileno())
   folder = os.open(path.parent, os.O_RDONLY)
   try:
     os.fsync(folder)

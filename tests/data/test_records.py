@@ -110,7 +110,7 @@ def test_shards_are_found_in_order_and_temporary_files_are_not(tmp_path, rng):
   folder.mkdir(parents=True)
   for i in (2, 0):
     records.write_shard(folder / records.shard_name("train", i, 3), [make_block(rng, 2)])
-  (folder / f".{records.shard_name('train', 1, 3)}.77.tmp").write_bytes(b"half")
+  (folder / f".{records.shard_name('train', 1, 3)}".replace(".tfrecord", "-x1y2.tfrecord")).write_bytes(b"half")
   (folder / "manifest.json").write_text("{}")
   names = [path.name for path in records.find_shards(tmp_path)]
   assert names == [f"symformer_equations-train.tfrecord-0000{i}-of-00003" for i in (0, 2)]
