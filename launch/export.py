@@ -7,6 +7,7 @@ model it started from, so that an evaluation can tell what of its problems the m
 """
 
 from collections.abc import Sequence
+import hashlib
 import json
 from pathlib import Path
 import sys
@@ -14,12 +15,17 @@ from typing import Any
 
 from absl import flags
 
-from data_gen import seen
+from data_gen import seen, writer
+from data_gen.candidates import EXCLUDED
 from symformer_jax import configuration, runner
+from symformer_jax.data import records
 from symformer_jax.errors import DataError, ModelError
 from symformer_jax.pretrained import registry
 from symformer_jax.training import checkpoint
 from symformer_jax.training.config import TrainConfig
+
+# What the card keeps of a line of validation.
+_CURVE = ("step", "cross_entropy", "constant_mse", "token_accuracy")
 
 _WORKDIR = flags.DEFINE_string("workdir", None, "Work directory of launch.train.")
 _NAME = flags.DEFINE_string("name", None, "Name of the model.")
@@ -43,8 +49,9 @@ def main(argv):
   parent = registry.load_model(config.init_from) if config.init_from else None
   ancestor = _describe_ancestor(parent)
   examples = step * config.data.batch_size
-  curve = [json.loads(line) for line in (workdir / "metrics.jsonl").read_text().splitlines()]
-  validation = [line for line in curve if line["kind"] == "validation" and line["step"] <= step]
+  lines = [json.loads(line) for line in (workdir / "metrics.jsonl").read_text().splitlines()]
+  lines = [line for line in lines if line["step"] <= step]
+  validation = [line for line in lines if line["kind"] == "validation"]
   out = Path(_OUT.value)
   out.mkdir(parents=True, exist_ok=True)
   registry.save_model(
@@ -52,10 +59,42 @@ def main(argv):
       "training": {
         "steps": step, "examples": examples, "config": described, "started_from": ancestor,
         "examples_in_all": examples + (ancestor["examples_in_all"] if ancestor else 0),
-        "validation": validation[-1] if validation else None},
+        "hours": _hours(lines, config.data.batch_size),
+        "data": _describe_data(config.data.dirs),
+        "validation": validation[-1] if validation else None,
+        "curve": [{name: line[name] for name in _CURVE if name in line} for line in validation]},
       "seen": _write_seen(out, _SEEN.value or config.data.dirs, parent)})
   print(f"{_OUT.value}: {_NAME.value} after {step} steps")
   return runner.DONE
+
+
+def _hours(lines: Sequence[dict[str, Any]], batch_size: int) -> float:
+  """Time of the steps on the clock, without compiling and validating."""
+  train = [line for line in lines if line["kind"] == "train" and line["examples_per_s"] > 0]
+  steps = [0, *(line["step"] for line in train)]
+  seconds = sum((after - before) * batch_size / line["examples_per_s"]
+                for before, after, line in zip(steps, steps[1:], train, strict=False))
+  return round(seconds / 3600, 2)
+
+
+def _describe_data(directories: Sequence[str]) -> list[dict[str, Any]] | None:
+  """What the generated folders are, by their manifests; None when they are not here."""
+  try:
+    return [_describe_folder(folder) for root in directories for folder in writer.find_folders(root)]
+  except DataError:  # `_write_seen` says so
+    return None
+
+
+def _describe_folder(folder: Path) -> dict[str, Any]:
+  """Among it how many problems were to be kept out, and how often one was met and dropped."""
+  manifest = writer.read_manifest(folder)
+  identity, text = manifest["identity"], (folder / writer.MANIFEST).read_bytes()
+  equations = {split: sum(shard["equations"] for shard in manifest["shards"]
+                          if shard["split"] == split and shard["finished"]) for split in records.SPLITS}
+  dropped = sum(count for rule, count in manifest["counts"].items() if rule.startswith(EXCLUDED))
+  return {"name": identity["config"]["name"], "simplify": identity["config"]["simplify"], "seed": identity["seed"],
+          "equations": equations, "manifest_sha256": hashlib.sha256(text).hexdigest(),
+          "problems_kept_out": len(identity["excluded_problems"]), "dropped_for_them": dropped}
 
 
 def _describe_ancestor(model: registry.LoadedModel | None) -> dict[str, Any] | None:

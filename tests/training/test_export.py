@@ -1,8 +1,10 @@
 """launch.export: the checkpoint as a model, what its card says, and what a model made from it inherits."""
 
 import dataclasses
+import hashlib
 import json
 from pathlib import Path
+import shutil
 
 from absl import flags
 from absl.testing import flagsaver
@@ -14,9 +16,9 @@ import pytest
 from configs import tiny
 from configs.data import univariate
 from data_gen import config as config_lib, job as job_lib, seen, workers
-from launch import export
+from launch import card, export
 from symformer_jax import configuration
-from symformer_jax.errors import ModelError
+from symformer_jax.errors import InputError, ModelError
 from symformer_jax.pretrained import registry
 from symformer_jax.training import checkpoint, loop
 from symformer_jax.training.config import MeshConfig, TrainConfig
@@ -77,6 +79,11 @@ def test_the_newest_checkpoint_and_its_card(first, generated):
   assert (training["steps"], training["examples"], training["examples_in_all"]) == (4, 64, 64)
   assert training["validation"]["step"] == 4 and training["started_from"] is None
   assert str(generated) not in json.dumps(model.card)  # where the data lay is nobody else's business
+  assert [line["step"] for line in training["curve"]] == [2, 4] and training["hours"] >= 0
+  [data] = training["data"]
+  manifest = next(generated.rglob("manifest.json"))
+  assert data["manifest_sha256"] == hashlib.sha256(manifest.read_bytes()).hexdigest()
+  assert (data["simplify"], data["seed"], data["equations"]) == ("rules", 3, {"train": 64, "validation": 16})
   [part] = seen.read(model.folder, model.card).parts
   assert part.num_equations == 64
 
@@ -102,7 +109,34 @@ def test_a_model_that_started_from_another_inherits_what_that_one_met(first, gen
 
 def test_without_the_data_the_card_knows_no_hashes(first, tmp_path, capsys):
   model = export_to(tmp_path, first[0], seen=[str(tmp_path / "gone")])
-  assert model.card["seen"] is None and "note: without hashes of the training data" in capsys.readouterr().err
+  assert model.card["seen"] is None and model.card["training"]["data"]
+  assert "note: without hashes of the training data" in capsys.readouterr().err
+
+
+def test_hours_of_steps_on_the_clock():
+  lines = [{"kind": "train", "step": 50, "examples_per_s": 100.0}, {"kind": "validation", "step": 50},
+           {"kind": "train", "step": 150, "examples_per_s": 25.0}]
+  assert export._hours(lines, 72) == round((50 * 72 / 100 + 100 * 72 / 25) / 3600, 2)
+
+
+def test_a_card_is_completed(first, tmp_path):
+  shutil.copytree(first[1].folder, tmp_path / "model")
+  figures = {"rows": 3, "median_r2": 1.0, "median_relative_error": 0.1, "share_r2_above_0.99": 1.0,
+             "share_r2_above_0.999": 1.0, "share_r2_above_0.9999": 0.5, "share_recovered": 0.5, "mean_seconds": 2.0}
+  (tmp_path / "results" / "paper").mkdir(parents=True)
+  (tmp_path / "results" / "paper" / "summary.json").write_text(json.dumps({
+    "command": "c", "date": "d", "commit": "e", "hardware": "h", "models": "m", "settings": {},
+    "variants": {"": {**figures, "answered": 3}}}))
+  with flagsaver.flagsaver(model=str(tmp_path / "model"), results=str(tmp_path / "results"), hardware="two cores",
+                           weakness=["long polynomials"]):
+    assert card.main([]) == 0
+  model = registry.load_model(str(tmp_path / "model"))  # its weights are still those of the card
+  assert model.card["results"]["paper"]["variants"] == {"all": figures}
+  assert model.card["training"]["hardware"] == "two cores" and model.card["weaknesses"] == ["long polynomials"]
+  assert model.card["training"]["steps"] == 4
+  with flagsaver.flagsaver(model=str(tmp_path / "model"), results=str(tmp_path)), \
+      pytest.raises(InputError, match="no summary.json in the folders of"):
+    card.main([])
 
 
 def test_nothing_to_export(tmp_path):

@@ -1,0 +1,68 @@
+"""Completes the card of an exported model: where it was trained, the results of its suites, what it is bad at.
+
+python -m launch.card --model=DIR [--results=DIR] [--hardware=TEXT] [--weakness=TEXT --weakness=TEXT ...]
+
+What is given replaces what the card said of it; the rest stays.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from absl import flags
+
+from symformer_jax import runner
+from symformer_jax.errors import InputError
+from symformer_jax.files import write_text
+from symformer_jax.pretrained import registry
+
+_MODEL = flags.DEFINE_string("model", None, "Folder of the model.")
+_RESULTS = flags.DEFINE_string("results", None, "Folder of the suites' folders, as launch/reproduce.sh leaves them.")
+_HARDWARE = flags.DEFINE_string("hardware", None, "What it was trained on.")
+_WEAKNESS = flags.DEFINE_multi_string("weakness", None, "What it is known to be bad at; once for each.")
+
+# What the card keeps of a suite's summary.json, of the run and of each variant.
+_RUN = ("command", "date", "commit", "hardware", "models")
+_FIGURES = ("rows", "median_r2", "median_relative_error", "share_r2_above_0.99", "share_r2_above_0.999",
+            "share_r2_above_0.9999", "share_recovered", "mean_seconds")
+
+
+def main(argv: list[str]) -> int:
+  """Writes card.json anew."""
+  del argv
+  folder = Path(_MODEL.value)
+  card = dict(registry.load_model(str(folder)).card)
+  if _HARDWARE.value is not None:
+    card["training"] = {**card["training"], "hardware": _HARDWARE.value}
+  if _RESULTS.value is not None:
+    card["results"] = _read_results(Path(_RESULTS.value))
+  if _WEAKNESS.value is not None:
+    card["weaknesses"] = _WEAKNESS.value
+  write_text(folder / registry.CARD, json.dumps(card, indent=1) + "\n")
+  return runner.DONE
+
+
+def _read_results(folder: Path) -> dict[str, Any]:
+  """Main figures by suite.
+
+  Raises:
+    InputError: no summary.json in any folder below, or one that is none.
+  """
+  paths = sorted(folder.glob("*/summary.json"))
+  if not paths:
+    raise InputError(f"--results: no summary.json in the folders of {str(folder)!r}")
+  return {path.parent.name: _shorten(path) for path in paths}
+
+
+def _shorten(path: Path) -> dict[str, Any]:
+  try:
+    summary = json.loads(path.read_text())
+    variants = {name or "all": {key: figures[key] for key in _FIGURES} for name, figures in summary["variants"].items()}
+    return {**{key: summary[key] for key in _RUN}, "variants": variants}
+  except (ValueError, KeyError) as error:
+    raise InputError(f"{path} is no summary of launch.evaluate: {error}") from None
+
+
+if __name__ == "__main__":
+  flags.mark_flag_as_required("model")
+  runner.run(main)
