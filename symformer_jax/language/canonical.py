@@ -22,6 +22,8 @@ MAX_TERMS = 30
 MAX_EXPANDED_POWER = 12
 # Terms that cancel up to float64 rounding are gone.
 _CANCELLED = 1e-13
+# A larger float is a number like any other, not a power to take apart: all rules must agree on it.
+_LARGEST_WHOLE = 1e9
 
 Number = int | Fraction | float
 Monomial = frozenset  # of (Node, Number)
@@ -55,7 +57,7 @@ def canonicalize(node: Node) -> Node:
 
 
 def _exact(value: float) -> Number:
-  return int(value) if value == int(value) and abs(value) < 1e9 else value
+  return int(value) if _is_integer(value) else value
 
 
 def _tidy(value: Number) -> Number:
@@ -84,7 +86,7 @@ def _number_power(base: Number, exponent: Number) -> Number:
 
 
 def _is_integer(value: Number) -> bool:
-  return type(value) is int or value == int(value)
+  return type(value) is int or abs(value) < _LARGEST_WHOLE and value == int(value)
 
 
 # --- sums ----------------------------------------------------------------------------------------------------------
@@ -121,7 +123,8 @@ def _add_into(total: Sum, terms: Sum) -> None:
 def _scale(total: Sum, factor: Number) -> Sum:
   if type(factor) is int and factor == 1:
     return total
-  return {monomial: _tidy(coefficient * factor) for monomial, coefficient in total.items()}
+  # Products may underflow: a coefficient of 0 is no term.
+  return {monomial: new for monomial, coefficient in total.items() if (new := _tidy(coefficient * factor))}
 
 
 def _merge(first: Monomial, second: Monomial) -> dict[Node, Number]:
@@ -144,6 +147,8 @@ def _multiply(first: Sum, second: Sum) -> Sum:
   for m1, c1 in first.items():
     for m2, c2 in second.items():
       coefficient = _tidy(c1 * c2)
+      if not coefficient:
+        continue
       if not m1 or not m2:
         _add_into(total, {m1 or m2: coefficient})
         continue
@@ -300,7 +305,7 @@ def _power(base: Sum, exponent: Sum) -> Sum:
 
 def _numeric_power(base: Sum, exponent: Number) -> Sum:
   """`base ** exponent` for a number: integer powers are distributed and multiplied out, broken ones are not."""
-  exponent = int(exponent) if _is_integer(exponent) and abs(exponent) < 1e9 else exponent
+  exponent = int(exponent) if _is_integer(exponent) else exponent
   if exponent == 0:
     return {_ONE: 1}
   if exponent == 1:

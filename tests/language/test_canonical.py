@@ -69,16 +69,23 @@ LEAVES = st.one_of(
   st.sampled_from([variable(0), variable(1)]),
   st.sampled_from([number(v) for v in (-3, -2, -1, 1, 2, 4, 0.5, -1.25, 3.7)]),
 )
+EXTREMES = (0.0, 1.0, -1.0, 0.5, 3.0, 40.0, 41.0, 123456789.0, 1e9, 2e12, -1e13, 1e15, 1e300, 1e-14, 1e-300)
 UNARY = [op.name for op in operators.OPERATORS if op.arity == 1]
 BINARY = [op.name for op in operators.OPERATORS if op.arity == 2]
-TREES = st.recursive(
-  LEAVES,
-  lambda inner: st.one_of(
-    st.builds(lambda token, a: Node(token, (a,)), st.sampled_from(UNARY), inner),
-    st.builds(lambda token, a, b: Node(token, (a, b)), st.sampled_from(BINARY), inner, inner),
-  ),
-  max_leaves=8,
-)
+
+
+def trees_over(leaves):
+  return st.recursive(
+    leaves,
+    lambda inner: st.one_of(
+      st.builds(lambda token, a: Node(token, (a,)), st.sampled_from(UNARY), inner),
+      st.builds(lambda token, a, b: Node(token, (a, b)), st.sampled_from(BINARY), inner, inner),
+    ),
+    max_leaves=8,
+  )
+
+
+TREES = trees_over(LEAVES)
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
@@ -94,6 +101,21 @@ def test_the_value_is_kept_where_both_are_defined(tree):
   is_close = np.abs(y - z)[is_steady] <= 1e-6 * (1 + np.abs(y[is_steady]))
   # One point in twenty may sit where a difference of large terms cancels.
   assert is_close.mean() >= 0.95, printing.to_text(tree, NAMES)
+
+
+@pytest.mark.parametrize("text", [
+  "1/(x*(x**3 + 1)**2000000000000)", "(log(x)**2)**8803351265280*(1 + 1/x)", "x*log(exp(1 + y - 10000000000000))",
+  "sqrt(log((y*(y/12)**(x - 40))**(-10000000000000)*tan(x)))",
+])
+def test_huge_exponents_and_vanishing_coefficients_come_to_an_end(text):
+  canonicalize(parse(text, NAMES))
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@settings(max_examples=400)
+@given(trees_over(st.one_of(st.sampled_from([variable(0), variable(1)]), st.sampled_from(EXTREMES).map(number))))
+def test_no_formula_is_too_strange(tree):
+  assert isinstance(canonicalize(tree), Node)
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
