@@ -25,6 +25,42 @@ def test_restored_formula_has_the_values_of_the_scaled_one(text, rng):
     np.testing.assert_allclose(expression.evaluate(form, x), expected, rtol=1e-12)
 
 
+@pytest.mark.parametrize("text", FORMULAS)
+def test_offsets_come_back_as_constants(text, rng):
+  node = parser.parse(text, ["x", "y"])
+  scaling = rescale.Scaling((6.0, 0.03), 250.0, (-7.0, 40.0), 1000.0)
+  x = rng.uniform(0.1, 3, (50, 2)) + [-7.0, 40.0]
+  scaled_x, scaled_y = scaling.apply(x, np.full(50, 1250.0))
+  np.testing.assert_allclose(scaled_y, 1.0)
+  restored = scaling.restore(node)
+  expected = 250.0 * expression.evaluate(node, scaled_x) + 1000.0
+  for form in (restored, tidy(restored)):
+    np.testing.assert_allclose(expression.evaluate(form, x), expected, rtol=1e-10)
+
+
+def test_columns_off_to_one_side_are_centred_and_begun_at_zero(rng):
+  x = np.column_stack([rng.uniform(1990, 2020, 60), rng.uniform(-3, 3, 60)])
+  centred, begun, plain = rescale.propose_scalings(x, rng.normal(size=60))
+  for scaling, low in ((centred, -5.0), (begun, 0.0)):
+    moved, _ = scaling.apply(x, np.zeros(60))
+    assert (moved[:, 0].min(), moved[:, 0].max()) == pytest.approx((low, 5.0))
+    assert np.array_equal(moved[:, 1], x[:, 1])
+  assert not plain.x_offsets and plain.x_factors[0] > 300
+
+
+@pytest.mark.parametrize("x", [(2.0, 5.0), (1.0, 30.0), (-5.0, 5.0), (0.0, 1e5)])
+def test_columns_that_lie_well_or_reach_far_are_not_moved(x):
+  scalings = rescale.propose_scalings(np.linspace(*x, 30)[:, None], np.linspace(-1, 1, 30))
+  assert not any(any(scaling.x_offsets) for scaling in scalings)
+
+
+def test_a_target_that_hardly_varies_is_tried_without_its_mean(rng):
+  y = 293.15 + rng.normal(size=40)
+  moved, plain = rescale.propose_scalings(rng.uniform(-4, 4, (40, 1)), y)
+  assert moved.apply(np.zeros((40, 1)), y)[1].mean() == pytest.approx(0, abs=1e-9)
+  assert moved.y_factor == 1 and plain.is_identity
+
+
 @pytest.mark.parametrize(("text", "skeleton"), [
   ("14.7*x**1.5", "3.1*x**1.5"), ("2*sqrt(x)", "3.1*sqrt(x)"), ("3/x**2", "3.1/x**2"), ("7.5*(2*x)**3", "3.1*x**3"),
 ])
