@@ -41,6 +41,7 @@ class LossConfig:
     noise_std: standard deviation of the noise on input constants at the start, decayed by the same cosine.
       The paper's text and table disagree on whether 0.1 is a variance; the reference code takes a deviation.
     update_every: steps between updates of learning rate, lambda and noise (977 in the paper).
+    huber_delta: error of a constant beyond which its loss grows linearly; None: squared everywhere, as in the paper.
   """
 
   label_smoothing: float = 0.1
@@ -49,6 +50,7 @@ class LossConfig:
   lambda_end: float = 1.0
   noise_std: float = 0.1
   update_every: int = 977
+  huber_delta: float | None = None
 
 
 @dataclasses.dataclass(frozen=True)

@@ -41,7 +41,17 @@ def classification_loss(
 
 
 def regression_loss(
-  predicted: jax.Array, target_constants: jax.Array, is_constant: jax.Array, count: jax.Array
+  predicted: jax.Array, target_constants: jax.Array, is_constant: jax.Array, count: jax.Array,
+  *, huber_delta: float | None = None,
 ) -> jax.Array:
-  """Mean squared error of mantissas [B, L] at the positions where a constant stands, and only there."""
-  return masked_mean(jnp.square(predicted - target_constants), is_constant, count)
+  """Mean squared error of constants [B, L] at the positions where one stands, and only there.
+
+  Args:
+    predicted, target_constants, is_constant: [B, L]; count: constants of the whole batch.
+    huber_delta: beyond this error the loss grows linearly, with the slope it has there (Huber 1964); None: nowhere.
+  """
+  if huber_delta is None:
+    losses = jnp.square(predicted - target_constants)
+  else:
+    losses = 2 * optax.huber_loss(predicted, target_constants, delta=huber_delta)
+  return masked_mean(losses, is_constant, count)

@@ -95,7 +95,8 @@ def compute_loss(
   smoothed, plain = losses.classification_loss(
     logits, seqs.targets, seqs.is_target, counts.targets, label_smoothing=config.loss.label_smoothing)
   squared = losses.regression_loss(
-    predicted, seqs.target_constants, _is_constant(seqs.targets, config), counts.constants)
+    predicted, seqs.target_constants, _is_constant(seqs.targets, config), counts.constants,
+    huber_delta=config.loss.huber_delta)
   has_values = config.model.vocabulary.encoding != "skeleton"
   loss = smoothed + (weight * squared if has_values else 0.0)
   is_right = jnp.argmax(logits, axis=-1) == seqs.targets
