@@ -5,7 +5,7 @@ end, random subsets and parts of the box, a little target noise, new mantissas a
 by length.
 Command: python -m launch.train --config=configs/small.py --workdir=DIR --config.data.dirs="('RULES', 'FAST')"
          --config.data.repeats="(1, 2)"
-Cost: 1.2 million examples in 100 minutes beside other work on 2 CPU cores (170 to 240 examples/s).
+Cost: 336 examples per CPU second with huge pages (docs/results/training_speed.md): 1.2 million in an hour on a core.
 Result: docs/results/training.md.
 """
 
