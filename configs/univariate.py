@@ -2,6 +2,7 @@
 
 Command: python -m launch.train --config=configs/univariate.py --workdir=DIR --config.data.dirs="('DATA',)"
 Cost: 390 million examples at about 45 GFLOP each (the paper: 33 hours on 8 A100).
+Result: not trained here. The paper's model: R2 .9995, with local search 1.0000.
 """
 
 import dataclasses

@@ -98,17 +98,20 @@ def _forms(tree: Node) -> Iterable[Node]:
 
 
 def collect(directories: Sequence[str | Path]) -> Seen:
-  """Filters over the train splits of generated folders.
+  """Filters over the train splits of generated folders; a part for each number of variables and box.
 
   Hashes come from the files beside the shards, or, where these are missing, from the equations themselves.
   Raises:
-    DataError: no folder with a manifest, or a damaged shard; InputError when the folders do not go together.
+    DataError: no folder with a manifest, or a damaged shard.
   """
-  folders = [folder for directory in directories for folder in writer_lib.find_folders(directory)]
-  configs = [from_dict(writer_lib.read_manifest(folder)["identity"]["config"]) for folder in folders]
-  spaces = {ProbeSpace(config.num_variables, config.box_edge) for config in configs}
-  if len(spaces) > 1:
-    raise InputError(f"seen equations: expected data of one number of variables and one box, got {spaces}")
+  by_space: dict[ProbeSpace, list[Path]] = {}
+  for folder in (folder for directory in directories for folder in writer_lib.find_folders(directory)):
+    config = from_dict(writer_lib.read_manifest(folder)["identity"]["config"])
+    by_space.setdefault(ProbeSpace(config.num_variables, config.box_edge), []).append(folder)
+  return Seen(tuple(_collect_part(space, folders) for space, folders in by_space.items()))
+
+
+def _collect_part(space: ProbeSpace, folders: Sequence[Path]) -> Part:
   hashes = [rows for folder in folders for rows in _train_hashes(folder)]
   if not hashes:
     raise DataError(f"no finished train shard in {', '.join(map(str, folders))}")
@@ -116,7 +119,7 @@ def collect(directories: Sequence[str | Path]) -> Seen:
   for row in (np.unique(np.concatenate(rows)) for rows in zip(*hashes, strict=True)):
     filters.append(bloom.BloomFilter(len(row), RATE))
     filters[-1].add(row)
-  return Seen((Part(tuple(filters), spaces.pop(), sum(rows.shape[1] for rows in hashes)),))
+  return Part(tuple(filters), space, sum(rows.shape[1] for rows in hashes))
 
 
 def _train_hashes(folder: Path) -> Iterable[np.ndarray]:
@@ -139,6 +142,8 @@ def write(folder: Path, seen: Seen) -> list[dict[str, Any]] | None:
                for kind, one in zip(KINDS, part.filters, strict=True)} for i, part in enumerate(seen.parts)]
   if sum(len(data) for files in contents for data in files.values()) > MAX_SHIPPED_BYTES:
     return None
+  for stale in folder.glob("seen-*.bloom"):
+    stale.unlink()
   for files in contents:
     for name, data in files.items():
       records.write_atomically(folder / name, data)
@@ -157,7 +162,8 @@ def read(folder: Path, card: dict[str, Any]) -> Seen | None:
   """
   if not card.get("seen"):
     return None
-  return Seen(tuple(_read_part(folder, described) for described in card["seen"]))
+  parts = card["seen"] if isinstance(card["seen"], list) else [card["seen"]]  # one part, as cards once had it
+  return Seen(tuple(_read_part(folder, described) for described in parts))
 
 
 def _read_part(folder: Path, described: dict[str, Any]) -> Part:

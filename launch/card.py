@@ -16,10 +16,13 @@ from symformer_jax.errors import InputError
 from symformer_jax.files import write_text
 from symformer_jax.pretrained import registry
 
-_MODEL = flags.DEFINE_string("model", None, "Folder of the model.")
-_RESULTS = flags.DEFINE_string("results", None, "Folder of the suites' folders, as launch/reproduce.sh leaves them.")
-_HARDWARE = flags.DEFINE_string("hardware", None, "What it was trained on.")
-_WEAKNESS = flags.DEFINE_multi_string("weakness", None, "What it is known to be bad at; once for each.")
+_FLAGS = flags.FlagValues()
+_MODEL = flags.DEFINE_string("model", None, "Folder of the model, or the name of a shipped one.", flag_values=_FLAGS)
+_RESULTS = flags.DEFINE_string(
+  "results", None, "Folder of the suites' folders, as launch/reproduce.sh leaves them.", flag_values=_FLAGS)
+_HARDWARE = flags.DEFINE_string("hardware", None, "What it was trained on.", flag_values=_FLAGS)
+_WEAKNESS = flags.DEFINE_multi_string(
+  "weakness", None, "What it is known to be bad at; once for each.", flag_values=_FLAGS)
 
 # What the card keeps of a suite's summary.json, of the run and of each variant.
 _RUN = ("command", "date", "commit", "hardware", "models")
@@ -30,15 +33,15 @@ _FIGURES = ("rows", "median_r2", "median_relative_error", "share_r2_above_0.99",
 def main(argv: list[str]) -> int:
   """Writes card.json anew."""
   del argv
-  folder = Path(_MODEL.value)
-  card = dict(registry.load_model(str(folder)).card)
+  model = registry.load_model(_MODEL.value)
+  card = dict(model.card)
   if _HARDWARE.value is not None:
     card["training"] = {**card["training"], "hardware": _HARDWARE.value}
   if _RESULTS.value is not None:
     card["results"] = _read_results(Path(_RESULTS.value))
   if _WEAKNESS.value is not None:
     card["weaknesses"] = _WEAKNESS.value
-  write_text(folder / registry.CARD, json.dumps(card, indent=1) + "\n")
+  write_text(model.folder / registry.CARD, json.dumps(card, indent=1) + "\n")
   return runner.DONE
 
 
@@ -64,5 +67,5 @@ def _shorten(path: Path) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-  flags.mark_flag_as_required("model")
-  runner.run(main)
+  flags.mark_flag_as_required("model", flag_values=_FLAGS)
+  runner.run(main, flag_values=_FLAGS)

@@ -27,13 +27,15 @@ from symformer_jax.training.config import TrainConfig
 # What the card keeps of a line of validation.
 _CURVE = ("step", "cross_entropy", "constant_mse", "token_accuracy")
 
-_WORKDIR = flags.DEFINE_string("workdir", None, "Work directory of launch.train.")
-_NAME = flags.DEFINE_string("name", None, "Name of the model.")
-_OUT = flags.DEFINE_string("out", None, "Folder to write card.json and weights.npz to.")
+_FLAGS = flags.FlagValues()
+_WORKDIR = flags.DEFINE_string("workdir", None, "Work directory of launch.train.", flag_values=_FLAGS)
+_NAME = flags.DEFINE_string("name", None, "Name of the model.", flag_values=_FLAGS)
+_OUT = flags.DEFINE_string("out", None, "Folder to write card.json and weights.npz to.", flag_values=_FLAGS)
 _WHICH = flags.DEFINE_enum(
-  "which", "newest", ("newest", "best"), "The newest checkpoint, or that of the lowest validation loss.")
+  "which", "newest", ("newest", "best"), "The newest checkpoint, or that of the lowest validation loss.",
+  flag_values=_FLAGS)
 _SEEN = flags.DEFINE_list(
-  "seen", None, "Folders of the equations trained on; by default those of the run's configuration.")
+  "seen", None, "Folders of the equations trained on; by default those of the run's configuration.", flag_values=_FLAGS)
 
 
 def main(argv):
@@ -60,7 +62,7 @@ def main(argv):
         "steps": step, "examples": examples, "config": described, "started_from": ancestor,
         "examples_in_all": examples + (ancestor["examples_in_all"] if ancestor else 0),
         "hours": _hours(lines, config.data.batch_size),
-        "data": _describe_data(config.data.dirs),
+        "data": _describe_data(_SEEN.value or config.data.dirs),
         "validation": validation[-1] if validation else None,
         "curve": [{name: line[name] for name in _CURVE if name in line} for line in validation]},
       "seen": _write_seen(out, _SEEN.value or config.data.dirs, parent)})
@@ -141,5 +143,5 @@ def _write_seen(
 
 
 if __name__ == "__main__":
-  flags.mark_flags_as_required(["workdir", "name", "out"])
-  runner.run(main)
+  flags.mark_flags_as_required(["workdir", "name", "out"], flag_values=_FLAGS)
+  runner.run(main, flag_values=_FLAGS)

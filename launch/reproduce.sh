@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A shipped model from nothing: data, training, export, every suite of evaluation, and its card; each step resumes.
+# A model like a shipped one from nothing, in one run: data, training, export, every suite of evaluation, and its card; each step resumes.
 # Usage: launch/reproduce.sh NAME [FOLDER]      NAME: univariate, bivariate or tiny (a rehearsal of the steps)
 #        launch/reproduce.sh NAME FOLDER evaluate      the suites alone, of the model NAME as it ships
 # Everything is written below FOLDER (default: runs/NAME); the suites go to FOLDER/results/SUITE.

@@ -10,6 +10,7 @@ one line on standard error says what is wrong; 75 stopped by SIGTERM or Ctrl-C.
 from collections.abc import Callable, Iterator, Sequence
 import dataclasses
 import json
+import math
 import pathlib
 import sys
 from typing import Any
@@ -98,7 +99,8 @@ class _Answer:
 
 
 def _options() -> dict[str, Any]:
-  return {flag.name: flag.value for flag in _DECISIVE}
+  """By flag; JSON has no infinity, which some of them may be."""
+  return {flag.name: str(flag.value) if flag.value == math.inf else flag.value for flag in _DECISIVE}
 
 
 def main(argv: list[str]) -> int:

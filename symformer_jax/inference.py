@@ -229,8 +229,10 @@ class _Search:
   def _make_views(self, seed: int, key: jax.Array) -> tuple[list[rescale.Scaling], list[View]]:
     """Every bag of rows in every scaling; each view samples with a key of its own."""
     scalings, views = [], []
+    proposed = rescale.propose_scalings(self.fit_rows.x, self.fit_rows.y)
+    proposed = [s for s in proposed if not s.is_moved or self.rule.allows_operator("+")]
     for bag in bags.draw_bags(self.rows, self.fit_rows, seed=seed):
-      for scaling in rescale.propose_scalings(self.fit_rows.x, self.fit_rows.y):
+      for scaling in proposed:
         shown, fitted = (Rows(*scaling.apply(r.x, r.y), r.weights).padded(self.num_rows) for r in (bag, self.fit_rows))
         views.append(View(shown, fitted, jax.random.fold_in(key, len(views)), self.rule))
         scalings.append(scaling)

@@ -45,7 +45,7 @@ class ResultLines:
     try:
       record = json.loads(line)
       name, status, before = record["data"], record["status"], dict(record["options"])
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError):  # lines of before options were kept among them
       raise InputError(f"--resume: line {number} of {str(self.path)!r} is no result of this command") from None
     for flag, value in options.items():
       if before.get(flag) != value:

@@ -64,7 +64,7 @@ def _tidy(value: Number) -> Number:
   """A Fraction that is whole becomes an int; one of long numbers a float, which is as exact as anything needs to be."""
   kind = type(value)  # isinstance is slow for Fraction, an abstract base class, and this is the innermost call
   if kind is int:
-    return value if -(10**12) < value < 10**12 else float(value)
+    return value if -_LARGEST_WHOLE < value < _LARGEST_WHOLE else float(value)
   if kind is Fraction:
     if value.denominator == 1:
       return _tidy(value.numerator)

@@ -16,8 +16,8 @@ ACTIVATIONS: dict[str, Callable[[jax.Array], jax.Array]] = {"relu": jax.nn.relu,
 def _multiply_rows(lhs: jax.Array, rhs: jax.Array, dimension_numbers: object, **options: object) -> jax.Array:
   """`lhs` [..., A] times `rhs` [A, B], as the product of two matrices.
 
-  With more axes XLA's CPU compiler copies a transpose of each activation for the gradient of `rhs`: half as much
-  again as the products themselves take (docs/results/training_speed.md).
+  With more axes XLA's CPU compiler copies a transpose of each activation for the gradient of `rhs`
+  (docs/results/training_speed.md).
   """
   del dimension_numbers  # nnx.Linear contracts the last axis of lhs with the first of rhs
   rows = lhs.reshape(-1, lhs.shape[-1])

@@ -41,7 +41,12 @@ class Scaling:
 
   @property
   def is_identity(self) -> bool:
-    return self.y_factor == 1 and self.y_offset == 0 and all(s == 1 for s in self.x_factors) and not any(self.x_offsets)
+    return self.y_factor == 1 and all(s == 1 for s in self.x_factors) and not self.is_moved
+
+  @property
+  def is_moved(self) -> bool:
+    """Whether a formula comes back with a sum in it."""
+    return self.y_offset != 0 or any(self.x_offsets)
 
   def apply(self, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Scaled points `(x' [N, D], y' [N])`, dimensionless."""
@@ -71,7 +76,9 @@ def propose_scalings(x: np.ndarray, y: np.ndarray) -> list[Scaling]:
   plain = [_scaling(x, y)]
   if not plain[0].is_identity and plain[0].y_factor == 1 and np.all(np.max(np.abs(x), axis=0) <= BOX):
     plain.append(Scaling((1.0,) * x.shape[1]))
-  is_far, y_offset = _is_far(x), float(np.mean(y)) if np.ptp(y) < FAR_Y * np.max(np.abs(y)) else 0.0
+  is_far, highest = _is_far(x), float(np.max(np.abs(y)))
+  # Divided first: squares and sums of huge targets overflow.
+  y_offset = float(np.mean(y / highest)) * highest if 0 < np.ptp(y) < FAR_Y * highest else 0.0
   moved = []
   if is_far.any():
     lowest, highest = x.min(axis=0), x.max(axis=0)

@@ -123,5 +123,7 @@ class TrainConfig:
       raise ValueError(f"unknown on_nonfinite {self.on_nonfinite!r}: expected 'stop' or 'skip'")
     if self.compute_dtype not in ("float32", "bfloat16"):
       raise ValueError(f"unknown compute_dtype {self.compute_dtype!r}: expected 'float32' or 'bfloat16'")
+    if self.loss.huber_delta is not None and not self.loss.huber_delta > 0:
+      raise ValueError(f"loss.huber_delta must be above 0, or None for squared errors, got {self.loss.huber_delta}")
     if self.accumulation < 1 or self.data.batch_size % self.accumulation:
       raise ValueError(f"accumulation must divide the batch of {self.data.batch_size}, got {self.accumulation}")

@@ -1,4 +1,4 @@
-"""Cross entropy over symbols and squared error over constants (SymFormer, eq. 1)."""
+"""Cross entropy over symbols and squared error over constants (SymFormer, eq. 1), or Huber's."""
 
 from typing import NamedTuple
 

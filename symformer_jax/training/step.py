@@ -76,7 +76,7 @@ def compute_loss(
   params: Any, examples: Examples, counts: losses.Counts, *, config: TrainConfig, weight: jax.Array,
   dropout_key: jax.Array | None, layout: Any = None,
 ) -> tuple[jax.Array, Metrics]:
-  """Cross entropy plus lambda times squared error (SymFormer, eq. 1), and the parts of it.
+  """Cross entropy plus lambda times squared error (SymFormer, eq. 1; or Huber's loss), and the parts of it.
 
   Args:
     counts: of the whole batch, of which the examples may be a part: the parts' losses then add up to its loss.
@@ -94,11 +94,11 @@ def compute_loss(
     dropout_key=dropout_key, remat=config.remat)
   smoothed, plain = losses.classification_loss(
     logits, seqs.targets, seqs.is_target, counts.targets, label_smoothing=config.loss.label_smoothing)
-  squared = losses.regression_loss(
-    predicted, seqs.target_constants, _is_constant(seqs.targets, config), counts.constants,
-    huber_delta=config.loss.huber_delta)
+  regress = functools.partial(
+    losses.regression_loss, predicted, seqs.target_constants, _is_constant(seqs.targets, config), counts.constants)
+  squared = regress()
   has_values = config.model.vocabulary.encoding != "skeleton"
-  loss = smoothed + (weight * squared if has_values else 0.0)
+  loss = smoothed + (weight * regress(huber_delta=config.loss.huber_delta) if has_values else 0.0)
   is_right = jnp.argmax(logits, axis=-1) == seqs.targets
   return loss, {
     "loss": loss, "cross_entropy": plain, "constant_mse": squared,

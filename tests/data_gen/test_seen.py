@@ -1,5 +1,8 @@
 """What a model met in training, told from two small files that go with it."""
 
+import json
+import shutil
+
 import numpy as np
 import pytest
 
@@ -94,6 +97,20 @@ def test_hashes_that_were_taken_away_are_made_again(made, collected, tmp_path):
     if "hashes" not in path.name:
       (tmp_path / path.name).write_bytes(path.read_bytes())
   assert same(seen.collect([tmp_path]), collected)
+
+
+def test_folders_of_other_numbers_of_variables_are_parts_of_their_own(made, tmp_path):
+  shutil.copytree(made, tmp_path / "two")
+  manifest = json.loads((tmp_path / "two" / "manifest.json").read_text())
+  manifest["identity"]["config"]["box_edge"] = 6.0
+  (tmp_path / "two" / "manifest.json").write_text(json.dumps(manifest))
+  parts = seen.collect([made, tmp_path / "two"]).parts
+  assert [(part.space.box_edge, part.num_equations) for part in parts] == [(5.0, 300), (6.0, 300)]
+
+
+def test_a_card_of_one_part_without_a_list_is_read(collected, tmp_path):
+  [described] = seen.write(tmp_path, collected)
+  assert same(seen.read(tmp_path, {"seen": described}), collected)
 
 
 def test_no_data():

@@ -61,6 +61,14 @@ def test_a_target_that_hardly_varies_is_tried_without_its_mean(rng):
   assert moved.y_factor == 1 and plain.is_identity
 
 
+def test_a_target_without_variation_or_beyond_squares_keeps_its_place():
+  x = np.linspace(1, 4, 9)[:, None]
+  for y in (np.full(9, 0.3), np.linspace(0.9, 1, 9) * 1e307):
+    for scaling in rescale.propose_scalings(x, y):
+      assert np.isfinite([scaling.y_factor, scaling.y_offset]).all()
+  assert not any(s.is_moved for s in rescale.propose_scalings(x, np.full(9, 0.3)))
+
+
 @pytest.mark.parametrize(("text", "skeleton"), [
   ("14.7*x**1.5", "3.1*x**1.5"), ("2*sqrt(x)", "3.1*sqrt(x)"), ("3/x**2", "3.1/x**2"), ("7.5*(2*x)**3", "3.1*x**3"),
 ])
