@@ -9,11 +9,12 @@ from collections.abc import Callable, Iterator
 import contextlib
 import functools
 import multiprocessing
-from multiprocessing import connection
+from multiprocessing import connection, resource_tracker
 import os
 import random
 import resource
 import signal
+import threading
 import time
 from typing import NamedTuple
 
@@ -42,6 +43,30 @@ class _Task(NamedTuple):
   skip: tuple[int, ...]
 
 
+@contextlib.contextmanager
+def _signals_held() -> Iterator[None]:
+  """Ctrl-C and SIGTERM wait until the end: a worker half started would complain.
+
+  Ctrl-C reaches the whole group, but it is the parent that decides: processes started here are born with it blocked.
+  Other threads take signals too, so that blocking them here is not enough for the parent.
+  """
+  if threading.current_thread() is not threading.main_thread():
+    yield
+    return
+  caught: list[int] = []
+  handlers = {number: signal.signal(number, lambda got, frame: caught.append(got))
+              for number in (signal.SIGINT, signal.SIGTERM)}
+  mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+  try:
+    yield
+  finally:
+    signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+    for number, handler in handlers.items():
+      signal.signal(number, signal.SIG_DFL if handler is None else handler)
+    for number in caught:
+      signal.raise_signal(number)
+
+
 class _Worker:
   """One process and what it is at."""
 
@@ -50,12 +75,8 @@ class _Worker:
     # Index of the candidate the worker is at, and its number of started candidates.
     self.progress = context.RawArray("q", 2)
     self.process = context.Process(target=_serve, args=(child, self.progress, generator), daemon=True)
-    # Ctrl-C reaches the whole group, but it is the parent that decides: workers are born with it blocked.
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
+    with _signals_held():
       self.process.start()
-    finally:
-      signal.pthread_sigmask(signal.SIG_SETMASK, mask)
     child.close()
     self.task: _Task | None = None
     self.last_count, self.last_change = -1, time.monotonic()
@@ -147,6 +168,8 @@ class Pool:
     self._generator, self._chunk = generator, chunk
     self._skip = dict(skip)
     self._hang_limit_s = max(MIN_HANG_S, HANG_FACTOR * generator.config.time_limit_s)
+    # Started now: it would be with the first worker, and unblock the Ctrl-C that workers are born without.
+    resource_tracker.ensure_running()
     self._workers = [_Worker(self._context, generator) for _ in range(num_workers)]
     self.num_replaced = 0
 
