@@ -40,12 +40,12 @@ def _join_hosts() -> None:
 
 
 def _initial_params(config: config_lib.TrainConfig):
-  """Parameters to start from, when config.init_from names a model of the same shape for as many variables or fewer."""
+  """Parameters to start from, when config.init_from names a model of the same shape or a smaller one (`transfer`)."""
   if not config.init_from:
     return None
   model = registry.load_model(config.init_from)
   try:
-    return transfer.widen(model.params, model.config, config.model, seed=config.seed)
+    return transfer.grow(model.params, model.config, config.model, seed=config.seed)
   except InputError as error:
     raise InputError(f"config.init_from={config.init_from!r}: {error}") from None
 

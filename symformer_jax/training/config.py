@@ -94,7 +94,7 @@ class TrainConfig:
     log_every, eval_every, checkpoint_every: in steps.
     num_eval_batches: validation batches per evaluation.
     keep_checkpoints: how many of the newest to keep, beside the one of the lowest validation loss.
-    init_from: model name or export folder whose parameters to start from; it may have fewer variables.
+    init_from: model name or export folder whose parameters to start from; it may be smaller (`transfer`).
   """
 
   model: ModelConfig = ModelConfig()

@@ -1,9 +1,12 @@
-"""Starts a model of more variables from one of fewer.
+"""Starts a model from a smaller one: fewer variables, layers, heads, or narrower feed-forward layers.
 
-Variables come last in the vocabulary and each has features of its own, so all that is new are a few rows. Where the
-new variables are 0 the wider model says what the narrower one does (but for `bits`, which has no zeros).
+What is new begins as nothing: what new layers, new heads and new inner units would add is multiplied by zero.
+Variables come last in the vocabulary and each has features of its own, so that all that is new for them are a few
+rows. The grown model therefore says what the smaller one says where new variables are 0 (but for `bits`, which has no
+zeros), and learns on from there.
 """
 
+from collections.abc import Sequence
 import dataclasses
 
 import jax
@@ -15,32 +18,69 @@ from symformer_jax.model.config import ModelConfig
 
 # The token of a new variable starts as that of the first one, apart by this share of a fresh draw.
 _DIFFERENCE = 0.1
+# What may differ, of the encoder and of the decoder.
+_GROWING = ("num_layers", "num_heads", "ff_dim")
+# The last matrix of each sublayer: its rows for new inner units are zero.
+_ENDS = ("out", "outer")
 
 
-def widen(params: symformer.Params, old: ModelConfig, new: ModelConfig, *, seed: int) -> symformer.Params:
-  """Parameters of `new` from those of `old`, which may have fewer variables and is else the same.
+def grow(params: symformer.Params, old: ModelConfig, new: ModelConfig, *, seed: int) -> symformer.Params:
+  """Parameters of `new` from those of `old`, which may be smaller, as said above, and is else the same.
 
   Raises:
-    InputError: where the two differ in anything else, or `new` has fewer variables.
+    InputError: where the two differ in anything else, `new` is smaller in something, or has more layers in post-norm,
+      whose layers cannot be the identity.
   """
+  _check(old, new)
+  if old == new:
+    return params
+  fresh = jax.tree.map(np.array, symformer.init_params(new, jax.random.key(seed)))
+  wide = _widen(jax.tree.map(np.array, params), fresh, old, new)
+  kept = dict(jax.tree_util.tree_leaves_with_path(wide))
+  return jax.tree_util.tree_map_with_path(lambda path, drawn: _grow_leaf(path, kept.get(path), drawn), fresh)
+
+
+def _check(old: ModelConfig, new: ModelConfig) -> None:
+  parts = (("vocabulary", ("num_variables",)), ("encoder", _GROWING), ("decoder", _GROWING))
+  grown = dataclasses.replace(old, **{part: _with_fields_of(getattr(old, part), getattr(new, part), names)
+                                      for part, names in parts})
+  if grown != new:
+    raise InputError("a model can only start from one of the same shape, but for variables, layers, heads and ff_dim")
+  for part, names in parts:
+    for name in names:
+      before, after = getattr(getattr(old, part), name), getattr(getattr(new, part), name)
+      if before > after:
+        raise InputError(f"a model with {part}.{name}={after} cannot start from one with {before}")
+      if before < after and name == "num_layers" and new.norm == "post":
+        raise InputError(f"only pre-norm models can start from shallower ones, as with {part}.num_layers={after}")
+
+
+def _with_fields_of(old, new, names: Sequence[str]):
+  return dataclasses.replace(old, **{name: getattr(new, name) for name in names})
+
+
+def _grow_leaf(path: tuple, kept: np.ndarray | None, drawn: np.ndarray) -> np.ndarray:
+  """`drawn`, with `kept` in its first corner; what ends a sublayer is zero elsewhere."""
+  out = np.zeros_like(drawn) if len(path) > 1 and path[-2].key in _ENDS else drawn
+  if kept is not None:
+    out[tuple(slice(n) for n in kept.shape)] = kept
+  return out
+
+
+def _widen(params: symformer.Params, fresh: symformer.Params, old: ModelConfig, new: ModelConfig) -> symformer.Params:
+  """`params` with rows for the variables that are new."""
   before, after = old.vocabulary.num_variables, new.vocabulary.num_variables
-  if dataclasses.replace(old, vocabulary=dataclasses.replace(old.vocabulary, num_variables=after)) != new:
-    raise InputError("a model can only start from one of the same shape")
-  if before > after:
-    raise InputError(f"a model of {after} variables cannot start from one of {before}")
   if before == after:
     return params
-  wide = jax.tree.map(np.array, params)
-  fresh = jax.tree.map(np.array, symformer.init_params(new, jax.random.key(seed)))
   old_rows, old_rest = encoder.feature_rows(old.encoder.features, before)
   rows, rest = encoder.feature_rows(new.encoder.features, after)
   kernel = fresh["encoder"]["embed"]["kernel"]
-  kernel[[*sum(rows[:before], []), *rest]] = wide["encoder"]["embed"]["kernel"][[*sum(old_rows, []), *old_rest]]
-  wide["encoder"]["embed"]["kernel"] = kernel
+  kernel[[*sum(rows[:before], []), *rest]] = params["encoder"]["embed"]["kernel"][[*sum(old_rows, []), *old_rest]]
+  params["encoder"]["embed"]["kernel"] = kernel
   first = old.vocabulary.ids["x0"]
   for part, leaf, axis in (("embed", "embedding", 0), ("classify", "kernel", 1), ("classify", "bias", 0)):
-    wide["decoder"][part][leaf] = _extend(wide["decoder"][part][leaf], fresh["decoder"][part][leaf], axis, first)
-  return wide
+    params["decoder"][part][leaf] = _extend(params["decoder"][part][leaf], fresh["decoder"][part][leaf], axis, first)
+  return params
 
 
 def _extend(kept: np.ndarray, drawn: np.ndarray, axis: int, first: int) -> np.ndarray:
