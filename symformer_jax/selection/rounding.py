@@ -29,6 +29,10 @@ DIGIT_ERRORS = 0.1
 EXACT_DIGIT_ERRORS = 1.0
 MAX_DIGITS = 15
 NUM_REFITS = 3
+# Of a central difference, relative to the constant: the cube root balances truncation and rounding.
+STEP = float(np.cbrt(np.finfo(np.float64).eps))
+# A difference below this share of the predictions is their rounding; the step is then larger by this factor.
+VISIBLE, SCALE_GROWTH = 1e-10, 1e3
 # Singular values below this share of the largest are zero, by the accuracy of a central difference (about 1e-10).
 SINGULAR = 1e-8
 
@@ -90,14 +94,26 @@ class _Local:
     return np.vstack([self._predict(theta), self._differences(theta).T])
 
   def _differences(self, theta: np.ndarray) -> np.ndarray:
+    """Jacobian [N, C] at constants [C]."""
     jacobian = np.zeros((len(self.y), len(theta)))
     for i, value in enumerate(theta):
-      # The cube root of float64's epsilon balances truncation and rounding of a central difference.
-      step = np.zeros(len(theta))
-      step[i] = np.cbrt(np.finfo(np.float64).eps) * (abs(value) or 1.0)
-      with np.errstate(all="ignore"):
-        jacobian[:, i] = (self._predict(theta + step) - self._predict(theta - step)) / (2 * step[i])
+      scale = abs(value) or 1.0
+      jacobian[:, i], is_visible = self._difference(theta, i, STEP * scale)
+      # Beside what it is added to, a constant like the 1e-13 of `x + 1e-13` moves nothing by a share of itself.
+      while not is_visible and scale < 1.0:
+        scale = min(scale * SCALE_GROWTH, 1.0)
+        jacobian[:, i], is_visible = self._difference(theta, i, STEP * scale)
     return jacobian
+
+  def _difference(self, theta: np.ndarray, index: int, size: float) -> tuple[np.ndarray, bool]:
+    """Central difference [N] by one constant, and whether it stands out of the rounding of the predictions."""
+    step = np.zeros(len(theta))
+    step[index] = size
+    with np.errstate(all="ignore"):
+      above, below = self._predict(theta + step), self._predict(theta - step)
+      change = np.max(np.abs(above - below), initial=0.0)
+      is_visible = not change <= VISIBLE * np.max(np.abs(above), initial=0.0)  # NaN: no larger step mends it
+      return (above - below) / (2 * size), is_visible
 
   @property
   def _degrees(self) -> int:

@@ -57,8 +57,23 @@ def _tidy_inverse(node: Node) -> Node:
 
 def _tidy_sum(terms: list[Node]) -> Node:
   constant = sum(t.value for t in terms if t.is_number)
-  rest = sorted((t for t in terms if not t.is_number), key=sort_key)
+  rest = sorted(_join_like_terms([t for t in terms if not t.is_number]), key=sort_key)
   return chain("+", [*rest, number(constant)] if constant or not rest else rest)
+
+
+def _join_like_terms(terms: list[Node]) -> list[Node]:
+  """a*t + b*t -> (a + b)*t; terms that occur once stay as they are."""
+  factors: dict[Node, list[float]] = {}
+  written: dict[Node, Node] = {}
+  for term in terms:
+    bare, factor = (term.args[0], -1.0) if term.token == "neg" else (term, 1.0)
+    parts = flatten(bare, "*")
+    factor *= math.prod(part.value for part in parts if part.is_number)
+    bare = chain("*", [part for part in parts if not part.is_number])
+    factors.setdefault(bare, []).append(factor)
+    written[bare] = term
+  return [written[bare] if len(each) == 1 else _tidy_product([*flatten(bare, "*"), number(math.fsum(each))])
+          for bare, each in factors.items() if len(each) == 1 or math.fsum(each)]
 
 
 def _tidy_product(factors: list[Node]) -> Node:

@@ -56,6 +56,27 @@ def test_terms_within_their_error_go(rng):
   assert expression.complexity(snapped) == 3
 
 
+@pytest.mark.parametrize(("text", "expected"), [
+  ("x**4 + x**5 + x + 1e-13", "x**4 + x**5 + x"), ("sin(x**2 - 9e-16)", "sin(x**2)"), ("x**(-7e-14) + x", "x + 1"),
+  ("3.7*x + 2e-14*exp(x)", "3.7*x")])
+def test_constants_that_only_carry_rounding_go(text, expected, rng):
+  x = rng.uniform(0, 5, (60, 1))
+  truth = parser.parse(expected)
+  data = (x, scoring.evaluate(truth, x), np.ones(60))
+  assert printing.to_text(tidy(rounding.snap_constants(parser.parse(text), *data)), ["x"]) == expected
+
+
+@pytest.mark.parametrize("unit", [1e-11, 1e-6, 1.0, 1e6])
+def test_small_constants_that_matter_have_their_standard_errors(unit, rng):
+  """Constants are small because x is large: the errors are those of the same fit in other units, and finite."""
+  z = rng.uniform(1, 5, 60)
+  y = 2 * np.exp(-0.7 * z) + rng.normal(0, 0.01, 60)
+  values, covariance = optimize.curve_fit(lambda z, a, b: a * np.exp(b * z), z, y, (1, -1))
+  node = rounding.replace_values(parser.parse("2.1*exp(-0.6*x)"), [values[0], values[1] * unit])
+  errors = rounding.standard_errors(node, z[:, None] / unit, y, np.ones(60))
+  np.testing.assert_allclose(errors, np.sqrt(np.diag(covariance)) * [1, unit], rtol=1e-4)
+
+
 def test_rounding_costs_less_than_a_hundredth_of_sigma_squared_a_constant(power_law):
   node, errors, x, y, weights = power_law
   rounded = rounding.round_constants(node, x, y, weights)
