@@ -14,7 +14,7 @@ from symformer_jax.language.expression import Node, chain, number, variable
 from symformer_jax.refinement import solve
 from symformer_jax.results import Constant, Equation
 from symformer_jax.selection import criteria, front, programs, rounding, scoring
-from symformer_jax.selection.tidy import tidy
+from symformer_jax.selection.tidy import tidy, to_exponentials
 
 # Rows on which candidates are fitted, and those that give finalists their last digits; all rows score.
 FIT_ROWS, MAX_ROWS = 256, 4096
@@ -175,12 +175,23 @@ def select(
 
 def _rounded(nodes: Sequence[Node], data: tuple, is_allowed: Callable[[Node], bool]) -> list[Node]:
   """The trees and their variants with fewer and simpler constants, all with the fewest digits."""
+  nodes = [tidy(node) for node in nodes]
   reduced = [tidy(rounding.remove_redundant(node, *data)) for node in nodes]
   snapped = [tidy(rounding.snap_constants(node, *data, num_errors=num_errors))
              for node in reduced for num_errors in rounding.SNAP_ERRORS]
   # A bare number left of a formula is worse than the constant fit, which is there already.
   simpler = [node for node in dict.fromkeys([*reduced, *snapped]) if not node.is_number and is_allowed(node)]
-  return [tidy(rounding.round_constants(node, *data)) for node in dict.fromkeys([*nodes, *simpler])]
+  return [_fewest_digits(node, data, is_allowed) for node in dict.fromkeys([*nodes, *simpler])]
+
+
+def _fewest_digits(node: Node, data: tuple, is_allowed: Callable[[Node], bool]) -> Node:
+  """The tree with rounded constants; with exponentials for powers of numbers where that saves more than one digit."""
+  rounded = tidy(rounding.round_constants(node, *data))
+  natural = to_exponentials(node)
+  if natural == node or not is_allowed(natural):
+    return rounded
+  natural = tidy(rounding.round_constants(rounding.snap_constants(natural, *data), *data))
+  return natural if rounding.count_digits(natural) + 1 < rounding.count_digits(rounded) else rounded
 
 
 def _equation(finalist: _Finalist, rows: Rows, names: Sequence[str]) -> Equation:

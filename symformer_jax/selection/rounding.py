@@ -71,10 +71,11 @@ class _Local:
     self.node, self.x, self.y = node, x, y
     self.weights = weights / np.mean(weights)
     self.theta = np.array(fitted_values(node), np.float64)
-    self.is_free = np.ones(len(self.theta), bool)
     self._floor = criteria.error_floor(scoring.weighted_variance(self.y, self.weights))
     self.sum_of_squares, self.jacobian = np.inf, np.zeros((len(self.y), len(self.theta)))
     self.update()
+    # A constant whose neighbours leave the formula undefined, as the 6 of `x**6` where x < 0, stays as it is.
+    self.is_free = np.all(np.isfinite(self.jacobian), axis=0)
 
   def _predict(self, theta: np.ndarray) -> np.ndarray:
     # Positions are those of the fitted tree, whatever small integers the values pass through.
@@ -89,9 +90,11 @@ class _Local:
     """Computes loss and Jacobian [N, C] at theta, the latter by central differences."""
     self.sum_of_squares, self.jacobian = self.loss(self.theta), self._differences(self.theta)
 
-  def look(self, theta: np.ndarray) -> np.ndarray:
-    """Values and derivatives [1 + C, N] at constants [C]."""
-    return np.vstack([self._predict(theta), self._differences(theta).T])
+  def look(self, free: np.ndarray) -> np.ndarray:
+    """Values and derivatives [1 + F, N] at free constants [F], the others held."""
+    theta = self.theta.copy()
+    theta[self.is_free] = free
+    return np.vstack([self._predict(theta), self._differences(theta)[:, self.is_free].T])
 
   def _differences(self, theta: np.ndarray) -> np.ndarray:
     """Jacobian [N, C] at constants [C]."""
@@ -133,7 +136,7 @@ class _Local:
     """Covariance of the free constants [F, F], scaled by sigma^2; infinite where the data say nothing."""
     jacobian = self.jacobian[:, self.is_free]
     scale = np.sqrt(np.sum(self.weights[:, None] * jacobian**2, axis=0))
-    if not np.all(np.isfinite(scale)) or np.any(scale == 0):
+    if not len(scale) or not np.all(np.isfinite(scale)) or np.any(scale == 0):
       return np.full((len(scale), len(scale)), np.inf)
     scaled = jacobian / scale
     gram = scaled.T @ (self.weights[:, None] * scaled)
@@ -177,7 +180,8 @@ def standard_errors(node: Node, x: np.ndarray, y: np.ndarray, weights: np.ndarra
   local = _Local(node, x, y, weights)
   if not len(local.theta) or np.sum(local.weights > 0) <= len(local.theta):
     return [None] * len(local.theta)
-  variances = np.diag(local.covariance())
+  variances = np.full(len(local.theta), np.nan)
+  variances[local.is_free] = np.diag(local.covariance())
   return [float(np.sqrt(v)) if np.isfinite(v) and v >= 0 else None for v in variances]
 
 
@@ -189,11 +193,15 @@ def exact_forms(node: Node, x: np.ndarray, y: np.ndarray, weights: np.ndarray) -
     node: a formula with fitted constants; x: [N, D]; y: [N]; weights: [N], at least 0, relative.
   """
   local = _Local(node, x, y, weights)
-  if not len(local.theta) or not math.isfinite(local.sum_of_squares):
-    return [None] * len(local.theta)
-  snapped = snapping.snap(local.look, local.theta, local.y, local.weights)
-  return [None if special is None or special.value == value else printing.to_text(special.node)
-          for special, value in zip(snapped.exact, local.theta, strict=True)]
+  forms: list[str | None] = [None] * len(local.theta)
+  if not local.is_free.any() or not math.isfinite(local.sum_of_squares):
+    return forms
+  free = local.theta[local.is_free]
+  snapped = snapping.snap(local.look, free, local.y, local.weights)
+  for i, special, value in zip(np.flatnonzero(local.is_free), snapped.exact, free, strict=True):
+    if special is not None and special.value != value:
+      forms[i] = printing.to_text(special.node)
+  return forms
 
 
 def refit_constants(node: Node, x: np.ndarray, y: np.ndarray, weights: np.ndarray) -> Node:

@@ -44,6 +44,14 @@ def tidy(node: Node) -> Node:
   return node
 
 
+def to_exponentials(node: Node) -> Node:
+  """c**u -> exp(log(c)*u) for numbers c > 0: `0.60653066**(x**2)` is `exp(-0.5*x**2)`, a node more and digits less."""
+  node = node._replace(args=tuple(to_exponentials(arg) for arg in node.args))
+  if node.token == "pow" and node.args[0].is_number and node.args[0].value > 0 and not node.args[1].is_number:
+    return Node("exp", (_tidy_product([*flatten(node.args[1], "*"), number(math.log(node.args[0].value))]),))
+  return node
+
+
 def _tidy_inverse(node: Node) -> Node:
   """1/(1/a) -> a, and 1/(c*a) -> (1/c)/a: the constant of a law is read above the line."""
   inner = node.args[0]

@@ -66,6 +66,22 @@ def test_constants_that_only_carry_rounding_go(text, expected, rng):
   assert printing.to_text(tidy(rounding.snap_constants(parser.parse(text), *data)), ["x"]) == expected
 
 
+def test_whole_exponents_do_not_stand_in_the_way_where_x_is_negative(rng):
+  """(-2)**6.001 is undefined: the exponent stays, all else is judged as usual."""
+  x = rng.uniform(-5, 5, (60, 1))
+  truth = parser.parse("x**6 - 2*x**4 + 3.14159265358979*x")
+  data = (x, scoring.evaluate(truth, x), np.ones(60))
+  node = parser.parse("1.0000003*x**6 - 2.00001*x**4 - 2e-7*x**5 + 3.1416*x + 9e-5")
+  snapped = tidy(rounding.snap_constants(node, *data))
+  assert expression.complexity(snapped) == expression.complexity(truth)
+  constants = rounding.fitted_values(snapped)
+  assert constants == pytest.approx([6, np.pi], rel=1e-9) or constants == pytest.approx([np.pi, 6], rel=1e-9)
+  exponent = constants.index(6.0)
+  errors, forms = rounding.standard_errors(snapped, *data), rounding.exact_forms(snapped, *data)
+  assert errors[exponent] is None and errors[1 - exponent] < 1e-4
+  assert forms[exponent] is None and forms[1 - exponent] == "pi"
+
+
 @pytest.mark.parametrize("unit", [1e-11, 1e-6, 1.0, 1e6])
 def test_small_constants_that_matter_have_their_standard_errors(unit, rng):
   """Constants are small because x is large: the errors are those of the same fit in other units, and finite."""

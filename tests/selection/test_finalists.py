@@ -1,0 +1,29 @@
+"""What a user reads of formulas that fit exactly, or nearly."""
+
+import numpy as np
+import pytest
+
+from symformer_jax.language import parser, printing
+from symformer_jax.selection import finalists, scoring
+from symformer_jax.selection.finalists import Rows
+
+
+@pytest.mark.parametrize(("found", "truth"), [
+  ("x**4 + x**5 + x**2 + x**3 + x - 1e-14", "x**4 + x**5 + x**2 + x**3 + x"),
+  ("-2.00001*x**4 - 2e-07*x**5 + 1.0000003*x**6 + 1.0001*x**2 + 2e-06*x**3 + 1e-05*x - 9e-05", "-2*x**4 + x**6 + x**2"),
+  ("exp(x)*(1 - 0.2512744*x**2 + 1.2512744*x**2 + x + 2e-15)", "(x**2 + x + 1)*exp(x)"),
+  ("0.60653066**(x**2)", "exp(-0.5*x**2)"), ("2**x", "2**x"), ("1.05**x", "1.05**x"),
+  ("sin(x**2 + 6e-17)*2 - 1", "2*sin(x**2) - 1")])
+def test_exact_fits_read_as_a_person_would_write_them(found, truth, rng):
+  x = rng.uniform(-5, 5, (100, 1))
+  rows = Rows(x, scoring.evaluate(parser.parse(truth), x), np.ones(100))
+  best, _ = finalists.select([parser.parse(found)], rows, ["x"], seed=0)
+  assert printing.to_text(best.node, ["x"]) == truth
+
+
+def test_powers_of_numbers_stay_where_exponentials_are_forbidden(rng):
+  x = rng.uniform(-2, 2, (100, 1))
+  node = parser.parse("0.60653066**(x**2)")
+  rows = Rows(x, scoring.evaluate(node, x), np.ones(100))
+  best, _ = finalists.select([node], rows, ["x"], seed=0, is_allowed=lambda n: "exp" not in printing.to_text(n, ["x"]))
+  assert "exp" not in printing.to_text(best.node, ["x"])
