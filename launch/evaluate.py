@@ -47,6 +47,9 @@ _NUM_EQUATIONS = flags.DEFINE_integer("num_equations", None, "Problems asked; th
 _SAMPLES = flags.DEFINE_integer("samples", None, "Candidates drawn per problem; the suite's number by default.", 1)
 _TOP_K = flags.DEFINE_integer("top_k", None, "Tokens among which each step of sampling chooses.", 1)
 _REFINE = flags.DEFINE_enum("refine", None, ["lm", "bfgs", "gd", "none"], "How constants are fitted.")
+_RECOMBINE = flags.DEFINE_bool(
+  "recombine", None, "Whether sums and products of parts of the candidates compete with them; the suites that judge "
+  "bare samples (in_domain, out_of_domain, ablation, samples) do not ask.")
 _SEEDS = flags.DEFINE_integer("seeds", 1, "How often each problem is asked, with other points and samples.", 1)
 _NOISE = flags.DEFINE_float("noise", None, "Standard deviation of noise on y, relative to its RMS.", 0.0)
 _BASELINE = flags.DEFINE_list(
@@ -68,9 +71,9 @@ def main(argv: list[str]) -> int:
   compilation.use_cache()
   settings = suites.Settings(
     list=_LIST.value, problems=_PROBLEMS.value, data=_DATA.value, variables=_VARIABLES.value,
-    num_equations=_NUM_EQUATIONS.value,
-    num_samples=_SAMPLES.value, top_k=_TOP_K.value, refine=_REFINE.value, max_time=_MAX_TIME.value,
-    noise=_NOISE.value, seeds=_SEEDS.value, baseline=tuple(_BASELINE.value), predictions=_PREDICTIONS.value)
+    num_equations=_NUM_EQUATIONS.value, num_samples=_SAMPLES.value, top_k=_TOP_K.value, refine=_REFINE.value,
+    max_time=_MAX_TIME.value, recombine=_RECOMBINE.value, noise=_NOISE.value, seeds=_SEEDS.value,
+    baseline=tuple(_BASELINE.value), predictions=_PREDICTIONS.value)
   peers = peers_lib.open_peers(settings.baseline, python=_BASELINE_PYTHON.value, predictions=settings.predictions)
   settings = _with_peers(settings, peers)
   suite = suites.find_suite(_SUITE.value, settings)

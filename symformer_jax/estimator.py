@@ -34,6 +34,8 @@ class SymFormerRegressor(RegressorMixin, BaseEstimator):
       Tokens among which each step of sampling chooses. Fewer stay closer to what the model thinks likely.
   refine : {"lm", "bfgs", "gd", "none"}, default="lm"
       How constants are fitted. "lm" (damped least squares) is the fastest; the others are for comparison.
+  recombine : bool, default=True
+      Whether sums and products of parts of the candidates compete with them; else only what the model proposed does.
   operators : sequence of str, default=None
       Operators a formula may use, such as ["+", "*", "exp"]; None for all. Name them when you know the field.
   restrictions : Restrictions, default=None
@@ -63,13 +65,14 @@ class SymFormerRegressor(RegressorMixin, BaseEstimator):
 
   def __init__(
     self, model: Any = "auto", n_samples: int = 1024, top_k: int = 20, refine: str = "lm",
-    operators: Sequence[str] | None = None, restrictions: Restrictions | None = None, max_time: float | None = None,
-    accuracy: float | None = None, random_state: Any = None,
+    recombine: bool = True, operators: Sequence[str] | None = None, restrictions: Restrictions | None = None,
+    max_time: float | None = None, accuracy: float | None = None, random_state: Any = None,
   ):
     self.model = model
     self.n_samples = n_samples
     self.top_k = top_k
     self.refine = refine
+    self.recombine = recombine
     self.operators = operators
     self.restrictions = restrictions
     self.max_time = max_time
@@ -99,8 +102,8 @@ class SymFormerRegressor(RegressorMixin, BaseEstimator):
       raise InputError(_describe_too_little(y[weights > 0]))
     [result] = inference.search(
       model, [(X, y, weights)], names=[names], n_samples=self.n_samples, top_k=self.top_k, refine=self.refine,
-      operators=self.operators, restrictions=self.restrictions, max_time=self.max_time, accuracy=self.accuracy,
-      seed=self._seed())
+      recombine=self.recombine, operators=self.operators, restrictions=self.restrictions, max_time=self.max_time,
+      accuracy=self.accuracy, seed=self._seed())
     if result.status != results.OK:
       raise InputError(result.message)
     self.result_ = result

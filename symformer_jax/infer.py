@@ -42,6 +42,8 @@ _TOP_K = flags.DEFINE_integer(
   "top_k", 20, "Tokens among which each step of sampling chooses.", flag_values=_FLAGS)
 _REFINE = flags.DEFINE_string(
   "refine", "lm", "How constants are fitted: lm (damped least squares), bfgs, gd or none.", flag_values=_FLAGS)
+_RECOMBINE = flags.DEFINE_bool(
+  "recombine", True, "Let sums and products of parts of the candidates compete with them.", flag_values=_FLAGS)
 _OPERATORS = flags.DEFINE_list(
   "operators", None, "Operators a formula may use, such as +,*,pow,exp; by default all.", flag_values=_FLAGS)
 _FORBID = flags.DEFINE_list("forbid", [], "Operators that no formula may use.", flag_values=_FLAGS)
@@ -79,8 +81,8 @@ _QUIET = flags.DEFINE_bool("quiet", False, "Print nothing but errors.", flag_val
 
 # What decides an answer: lines of another setting are no part of a batch that is resumed.
 _DECISIVE = (
-  _TARGET, _FEATURES, _DROP_MISSING, _MODEL, _SAMPLES, _STRATEGY, _TEMPERATURE, _TOP_K, _REFINE, _OPERATORS, _FORBID,
-  _REQUIRE, _EXCLUDE, _MAX_EXPONENT, _MAX_DEPTH, _UNNESTED, _ACCURACY, _MAX_TIME, _SEED)
+  _TARGET, _FEATURES, _DROP_MISSING, _MODEL, _SAMPLES, _STRATEGY, _TEMPERATURE, _TOP_K, _REFINE, _RECOMBINE,
+  _OPERATORS, _FORBID, _REQUIRE, _EXCLUDE, _MAX_EXPONENT, _MAX_DEPTH, _UNNESTED, _ACCURACY, _MAX_TIME, _SEED)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -259,7 +261,7 @@ def _search(batch: Sequence[tables.Table], model: Any, should_stop: Callable[[],
   found = inference.search(
     model, [(table.x, table.y) for table in batch], names=[table.features for table in batch],
     n_samples=_SAMPLES.value, strategy=_STRATEGY.value, top_k=_TOP_K.value, temperature=_TEMPERATURE.value,
-    refine=_REFINE.value, restrictions=restrictions,
+    refine=_REFINE.value, recombine=_RECOMBINE.value, restrictions=restrictions,
     max_time=_MAX_TIME.value, accuracy=_ACCURACY.value, seed=_SEED.value, should_stop=should_stop)
   return [_Answer(table.path, table, result) for table, result in zip(batch, found, strict=True)]
 

@@ -23,7 +23,14 @@ from symformer_jax.language.expression import Node
 from symformer_jax.proposals import Samples, View
 from symformer_jax.refinement import solve
 from symformer_jax.results import Counts, Round, SearchResult
-from symformer_jax.selection import bags, finalists as finalists_lib, programs, rescale, scoring
+from symformer_jax.selection import (
+  bags,
+  finalists as finalists_lib,
+  programs,
+  recombine as recombine_lib,
+  rescale,
+  scoring,
+)
 from symformer_jax.selection.finalists import Rows
 from symformer_jax.selection.tidy import tidy
 
@@ -32,6 +39,8 @@ MIN_POINTS = 5
 POINT_BUCKETS = (64, 128, finalists_lib.FIT_ROWS)
 # Candidates that go on to the fit in the user's units: the best, and the best few of every complexity.
 NUM_BEST, NUM_PER_COMPLEXITY = 64, 3
+# Candidates whose parts are put together anew, of all views together.
+NUM_DONORS = 512
 # Fits of one skeleton that go on: from poor starts they end in different places, or have not ended yet.
 FITS_PER_SKELETON = 4
 # Samples of the first round: soon done, and enough for easy data. The second fills up the third number, of which each
@@ -54,6 +63,7 @@ class Options:
   accuracy: float | None
   seed: int
   restrictions: Restrictions
+  recombine: bool
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,7 +78,7 @@ def search(
   model: Any, datasets: Sequence[Any], *, n_samples: int = 1024, strategy: str = "top_k", top_k: int = 20,
   temperature: float = 1.0, refine: str = "lm", operators: Sequence[str] | None = None,
   restrictions: Restrictions | None = None, max_time: float | None = None, accuracy: float | None = None, seed: int = 0,
-  key: jax.Array | None = None, names: Sequence[Sequence[str]] | None = None,
+  recombine: bool = True, key: jax.Array | None = None, names: Sequence[Sequence[str]] | None = None,
   on_round: Callable[[int, Round], None] = lambda index, found: None,
   should_stop: Callable[[], bool] = lambda: False,
 ) -> list[SearchResult]:
@@ -89,6 +99,8 @@ def search(
     max_time: seconds after which no further round of samples is begun for a data set; None for no limit.
     accuracy: R2 at which no further round is begun; None for all rounds.
     seed: fixes every random choice. The answer for a data set does not depend on the others.
+    recombine: whether sums and products of parts of the candidates compete as well (`selection.recombine`); not
+      without refinement.
     key: a JAX key to use in place of the seed's; consumed.
     names: column names of each data set; x0, x1, ... by default.
     on_round: called after each round with the data set's index and how far it is.
@@ -102,7 +114,7 @@ def search(
   if operators is not None:
     restrictions = dataclasses.replace(restrictions, operators=tuple(operators))
   options = _check_options(
-    n_samples, strategy, top_k, temperature, refine, restrictions, max_time, accuracy, seed)
+    n_samples, strategy, top_k, temperature, refine, restrictions, max_time, accuracy, seed, recombine)
   if names is not None and len(names) != len(datasets):
     raise InputError(f"names: expected column names for {len(datasets)} data sets, got {len(names)}")
   key = jax.random.key(seed) if key is None else key
@@ -147,7 +159,7 @@ def resolve_model(name: str, *, num_variables: int) -> Any:
 
 
 def _check_options(
-  n_samples, strategy, top_k, temperature, refine, restrictions, max_time, accuracy, seed
+  n_samples, strategy, top_k, temperature, refine, restrictions, max_time, accuracy, seed, recombine
 ) -> Options:
   for name, value in (("n_samples", n_samples), ("top_k", top_k)):
     if not isinstance(value, int | np.integer) or value < 1:
@@ -164,7 +176,8 @@ def _check_options(
     raise InputError(f"accuracy: expected an R2 above 0 and up to 1, got {accuracy!r}")
   restrictions.check()
   return Options(
-    int(n_samples), strategy, int(top_k), float(temperature), refine, max_time, accuracy, seed, restrictions)
+    int(n_samples), strategy, int(top_k), float(temperature), refine, max_time, accuracy, seed, restrictions,
+    bool(recombine) and refine != "none")
 
 
 def check_dataset(dataset: Any, model: Any = None) -> Rows:
@@ -222,6 +235,7 @@ class _Search:
     self.num_rows = compilation.bucket(len(self.fit_rows), POINT_BUCKETS)
     self.scalings, self.views = self._make_views(options.seed, key)
     self.candidates: list[_Candidate] = []
+    self.donors: list[_Candidate] = []
     self.counts = Counts()
     self.rounds: list[Round] = []
     self.ended_by = ""
@@ -249,6 +263,20 @@ class _Search:
       self.candidates += [_Candidate(form, mse) for form in forms if self.rule(form)]
     self.counts = Counts(*(a + b for a, b in zip(dataclasses.astuple(self.counts), dataclasses.astuple(counts),
                                                  strict=True)))
+
+  def add_donors(self, index: int, samples: Samples) -> None:
+    """Takes more of what one view has found, for its parts."""
+    scaling = self.scalings[index]
+    order = np.argsort(samples.loss)[: NUM_DONORS // len(self.views)]
+    self.donors += [
+      _Candidate(tidy(scaling.restore(samples.node(lane))), float(samples.loss[lane]) * scaling.y_factor**2)
+      for lane in order if math.isfinite(samples.loss[lane])]
+
+  def recombine(self) -> None:
+    """Adds formulas made of parts of the best donors to the candidates."""
+    donors = sorted(self.donors, key=lambda c: c.mse)
+    made = recombine_lib.recombine([donor.node for donor in donors[:NUM_DONORS]], self.fit_rows)
+    self.candidates += [_Candidate(node, mse) for node, mse in made if self.rule(node)]
 
   def close_round(self, options: Options, seconds: float) -> Round:
     """Notes where the search stands, and whether it is to go on."""
@@ -339,11 +367,16 @@ def _explore_group(model, group: list[_Search], size: int, options: Options, clo
     drawn = [(search_, v, *answer) for (search_, v), answer in zip(some, found, strict=True)]
     for search_, v, samples, counts in drawn:
       search_.add(v, samples, counts)
+      if options.recombine:
+        search_.add_donors(v, samples)
 
 
 def _finish(model, search_: _Search, options: Options, clock: Clock) -> SearchResult:
   """Reduces what the rounds have found to the front."""
   rows, fit_rows, rule = search_.rows, search_.fit_rows, search_.rule
+  if search_.donors:
+    with clock.measure("recombine"):
+      search_.recombine()
   with clock.measure("refine"):
     nodes = [c.node for c in _shortlist(search_.candidates)]
     polished = finalists_lib.polish(

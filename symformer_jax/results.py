@@ -87,8 +87,8 @@ class Seconds:
 
   Attributes:
     compile: tracing and compiling; encode, decode: sampling from the model; deduplicate: leaving out what is equal;
-      refine: fitting constants; select: reducing what was found to the front; search: all but compiling; total:
-      everything.
+      refine: fitting constants; recombine: new formulas from parts of others; select: reducing what was found to the
+      front; search: all but compiling; total: everything.
   """
 
   compile: float = 0.0
@@ -96,6 +96,7 @@ class Seconds:
   decode: float = 0.0
   deduplicate: float = 0.0
   refine: float = 0.0
+  recombine: float = 0.0
   select: float = 0.0
   search: float = 0.0
   total: float = 0.0

@@ -34,7 +34,8 @@ class Method:
   Attributes:
     peer: name of another system that is asked in place of the model (`peers.PEERS`); the rest is then not read.
     choice: `recommended` or `most accurate` of the search's front, or `lowest error` of the bare samples.
-    num_samples, top_k, refine, max_time: see `inference.search`; the bare protocol knows no time limit.
+    num_samples, top_k, refine, max_time, recombine: see `inference.search`; the bare protocol knows neither of the
+      last two.
   """
 
   choice: str = RECOMMENDED
@@ -42,6 +43,7 @@ class Method:
   top_k: int = 20
   refine: str = "lm"
   max_time: float | None = None
+  recombine: bool = True
   peer: str = ""
 
 
@@ -70,7 +72,7 @@ def answer(model: Any, points: np.ndarray, method: Method, *, seed: int) -> Answ
     return _lowest_error(model, points, method, seed)
   result = inference.search(
     model, [points], n_samples=method.num_samples, top_k=method.top_k, refine=method.refine,
-    max_time=method.max_time, seed=seed)[0]
+    max_time=method.max_time, recombine=method.recombine, seed=seed)[0]
   node = None
   if result.best is not None:
     chosen = result.best if method.choice == RECOMMENDED else min(result.pareto, key=lambda e: e.mse)

@@ -20,7 +20,7 @@ class Settings:
     data: a generated data set, whose validation split gives fresh equations; None for those that ship.
     variables: of the fresh equations that ship: 1 or 2.
     num_equations: fresh equations, or the first rows of a list.
-    num_samples, top_k, refine, max_time: see `answers.Method`.
+    num_samples, top_k, refine, max_time, recombine: see `answers.Method`.
     noise: standard deviation of the noise on y, relative to its RMS.
     seeds: each problem is asked so many times, with different points and samples.
     baseline: other systems that are asked the same (see `peers.PEERS`).
@@ -36,6 +36,7 @@ class Settings:
   top_k: int | None = None
   refine: str | None = None
   max_time: float | None = None
+  recombine: bool | None = None
   noise: float | None = None
   seeds: int = 1
   baseline: tuple[str, ...] = ()
@@ -210,7 +211,7 @@ def _variant_tasks(
   """The user's settings win over the suite's method, the variant over both: it is what is asked."""
   change_problem = changes.pop("problem", lambda problem: problem)
   fields = {"noise": settings.noise or 0.0, **{k: v for k, v in changes.items() if k in _TASK_FIELDS}}
-  asked = {name: getattr(settings, name) for name in ("num_samples", "top_k", "refine", "max_time")}
+  asked = {name: getattr(settings, name) for name in ("num_samples", "top_k", "refine", "max_time", "recombine")}
   asked = {name: value for name, value in asked.items() if value is not None}
   of_method = {k: v for k, v in changes.items() if k not in _TASK_FIELDS}
   method = dataclasses.replace(suite.method, **{**asked, **of_method})
