@@ -19,6 +19,8 @@ from symformer_jax.selection.tidy import tidy
 
 # Parts taken from the best candidates: terms of their outermost sums, and all others.
 MAX_OUTER, MAX_INNER = 512, 256
+# Nodes of a part and of a formula: longer ones are nobody's law, and their many constants take seconds to round.
+MAX_PART_NODES, MAX_NODES = 12, 40
 # Parts of a formula, formulas carried from one number of parts to the next, and those that are kept of each number.
 MAX_PARTS, NUM_BEAMS, NUM_KEPT = 6, 8, 3
 # A column whose part orthogonal to those chosen is a smaller share of it than this adds nothing but rounding.
@@ -71,7 +73,7 @@ def recombine(nodes: Sequence[Node], rows: Rows) -> list[tuple[Node, float]]:
   if np.all(rows.y != 0):
     formulas += _products(parts, rows)
   scored = ((node, scoring.score(scoring.evaluate(node, rows.x), rows.y, rows.weights).mse)
-            for node in dict.fromkeys(formulas))
+            for node in dict.fromkeys(formulas) if complexity(node) <= MAX_NODES)
   return [(node, mse) for node, mse in scored if np.isfinite(mse)]
 
 
@@ -101,7 +103,8 @@ class _Parts:
       bare = _without_factor(term)
       if bare is not None and bare not in self._seen:
         self._seen.add(bare)
-        self._add(bare)
+        if complexity(bare) <= MAX_PART_NODES:
+          self._add(bare)
 
   def _add(self, node: Node) -> None:
     values = scoring.evaluate(node, self._x)

@@ -216,11 +216,12 @@ def refit_constants(node: Node, x: np.ndarray, y: np.ndarray, weights: np.ndarra
 
 
 def remove_redundant(node: Node, x: np.ndarray, y: np.ndarray, weights: np.ndarray) -> Node:
-  """Sets constants to 1 that others can make up for: a/(b x + c) -> (a/b)/(x + c/b).
+  """Sets constants to 1 or 0 that others can make up for: a/(b x + c) -> (a/b)/(x + c/b), a*x**0 + b -> (a + b)*x**0.
 
   A constant that only rescales others shows as a direction in the logarithms of the constants along which no
-  prediction changes. Moving along it until one of them is 1 is exact for such scalings; whatever else looks alike
-  is tried and kept only when the error stays.
+  prediction changes, one that only adds to others as a direction in the constants themselves. Moving along it until
+  one of them is 1, or 0, is exact for such formulas; whatever else looks alike is tried and kept only when the error
+  stays.
   Args:
     node: a formula with fitted constants; x: [N, D]; y: [N]; weights: [N].
   Returns:
@@ -234,20 +235,36 @@ def remove_redundant(node: Node, x: np.ndarray, y: np.ndarray, weights: np.ndarr
 
 
 def _fix_redundant(local: _Local) -> bool:
-  """Fixes one redundant constant of `local` at 1 or -1; False when there is none."""
-  free = np.flatnonzero(local.is_free)
-  by_log = np.sqrt(local.weights)[:, None] * local.jacobian[:, free] * local.theta[free]
-  norms = np.linalg.norm(by_log, axis=0)
-  if not np.all(np.isfinite(norms)):
-    return False
+  """Fixes one redundant constant of `local`: at 1 or -1 where it rescales others, at 0 where others add up to it."""
+  return _fix_factor(local) or _fix_summand(local)
+
+
+def _null_direction(columns: np.ndarray) -> np.ndarray | None:
+  """Along which combination of the columns [N, F] nothing changes [F]; None where every one does."""
+  norms = np.linalg.norm(columns, axis=0)
+  if not len(norms) or not np.all(np.isfinite(norms)):
+    return None
   norms = np.where(norms > 0, norms, 1.0)
   # Rows of zeros change nothing, and make a direction for every constant even with fewer points than those.
-  padded = np.pad(by_log / norms, ((0, max(len(free) - len(by_log), 0)), (0, 0)))
+  padded = np.pad(columns / norms, ((0, max(len(norms) - len(columns), 0)), (0, 0)))
   _, singular, directions = np.linalg.svd(padded, full_matrices=False)
-  if singular[-1] > SINGULAR * singular[0]:
+  return None if singular[-1] > SINGULAR * singular[0] else directions[-1] / norms
+
+
+def _accept(local: _Local, index: int, theta: np.ndarray) -> bool:
+  """Holds constant `index` at its place in theta [C] from now on, where the error stays."""
+  if not np.all(np.isfinite(theta)) or local.loss(theta) > local.sum_of_squares + 1e-3 * local.noise:
     return False
-  direction = directions[-1] / norms
-  allowed = local.sum_of_squares + 1e-3 * local.noise
+  local.theta = theta
+  local.is_free[index] = False
+  return True
+
+
+def _fix_factor(local: _Local) -> bool:
+  free = np.flatnonzero(local.is_free)
+  direction = _null_direction(np.sqrt(local.weights)[:, None] * local.jacobian[:, free] * local.theta[free])
+  if direction is None:
+    return False
   is_factor = np.array(_factor_flags(local.node))[free]
   for row in np.lexsort((-np.abs(direction), ~is_factor)):
     if abs(direction[row]) < 1e-3 * np.max(np.abs(direction)):  # no part of the redundancy
@@ -257,9 +274,23 @@ def _fix_redundant(local: _Local) -> bool:
     with np.errstate(over="ignore", under="ignore"):
       theta[free] *= np.exp(shift * direction)
     theta[free[row]] = math.copysign(1.0, local.theta[free[row]])
-    if np.all(np.isfinite(theta)) and local.loss(theta) <= allowed:
-      local.theta = theta
-      local.is_free[free[row]] = False
+    if _accept(local, free[row], theta):
+      return True
+  return False
+
+
+def _fix_summand(local: _Local) -> bool:
+  free = np.flatnonzero(local.is_free)
+  direction = _null_direction(np.sqrt(local.weights)[:, None] * local.jacobian[:, free])
+  if direction is None:
+    return False
+  for row in np.argsort(-np.abs(direction)):
+    if abs(direction[row]) < 1e-3 * np.max(np.abs(direction)):
+      continue
+    theta = local.theta.copy()
+    theta[free] -= direction * theta[free[row]] / direction[row]
+    theta[free[row]] = 0.0
+    if _accept(local, free[row], theta):
       return True
   return False
 

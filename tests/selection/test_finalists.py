@@ -13,6 +13,7 @@ from symformer_jax.selection.finalists import Rows
   ("-2.00001*x**4 - 2e-07*x**5 + 1.0000003*x**6 + 1.0001*x**2 + 2e-06*x**3 + 1e-05*x - 9e-05", "-2*x**4 + x**6 + x**2"),
   ("exp(x)*(1 - 0.2512744*x**2 + 1.2512744*x**2 + x + 2e-15)", "(x**2 + x + 1)*exp(x)"),
   ("0.60653066**(x**2)", "exp(-0.5*x**2)"), ("2**x", "2**x"), ("1.05**x", "1.05**x"),
+  ("exp(0.9522396*abs(x)**(-7e-14) + x**2/8 + 0.0477604)", "exp(0.125*x**2 + 1)"),
   ("sin(x**2 + 6e-17)*2 - 1", "2*sin(x**2) - 1")])
 def test_exact_fits_read_as_a_person_would_write_them(found, truth, rng):
   x = rng.uniform(-5, 5, (100, 1))
