@@ -7,6 +7,7 @@ Result: docs/results/studies.md.
 """
 
 from configs import small
+from symformer_jax.errors import InputError
 
 # Name -> what is changed. The shapes `wide_encoder` and `wide_decoder` cost what `control` costs an example.
 STUDIES = {
@@ -30,6 +31,8 @@ STUDIES = {
 
 def get_config(name: str = "control"):
   """Differences from `small`: 480 steps, and the study's own."""
+  if name not in STUDIES:
+    raise InputError(f"unknown study {name!r}: expected one of {', '.join(STUDIES)}")
   config = small.get_config()
   config.optimizer.update(warmup_steps=80, decay_steps=240)
   config.decoding.every = 0

@@ -34,8 +34,6 @@ class SymFormerRegressor(RegressorMixin, BaseEstimator):
       Tokens among which each step of sampling chooses. Fewer stay closer to what the model thinks likely.
   refine : {"lm", "bfgs", "gd", "none"}, default="lm"
       How constants are fitted. "lm" (damped least squares) is the fastest; the others are for comparison.
-  recombine : bool, default=True
-      Whether sums and products of parts of the candidates compete with them; else only what the model proposed does.
   operators : sequence of str, default=None
       Operators a formula may use, such as ["+", "*", "exp"]; None for all. Name them when you know the field.
   restrictions : Restrictions, default=None
@@ -47,6 +45,8 @@ class SymFormerRegressor(RegressorMixin, BaseEstimator):
       R2 at which no further samples are drawn; None for all. Set it to have easy data done sooner.
   random_state : int, RandomState instance or None, default=None
       Fixes every random choice. Pass an int for the same answer in every run.
+  recombine : bool, default=True
+      Whether sums and products of parts of the candidates compete with them; else only what the model proposed does.
 
   Attributes
   ----------
@@ -65,19 +65,19 @@ class SymFormerRegressor(RegressorMixin, BaseEstimator):
 
   def __init__(
     self, model: Any = "auto", n_samples: int = 1024, top_k: int = 20, refine: str = "lm",
-    recombine: bool = True, operators: Sequence[str] | None = None, restrictions: Restrictions | None = None,
-    max_time: float | None = None, accuracy: float | None = None, random_state: Any = None,
+    operators: Sequence[str] | None = None, restrictions: Restrictions | None = None, max_time: float | None = None,
+    accuracy: float | None = None, random_state: Any = None, recombine: bool = True,
   ):
     self.model = model
     self.n_samples = n_samples
     self.top_k = top_k
     self.refine = refine
-    self.recombine = recombine
     self.operators = operators
     self.restrictions = restrictions
     self.max_time = max_time
     self.accuracy = accuracy
     self.random_state = random_state
+    self.recombine = recombine
 
   def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
     """Searches formulas for y over the columns of X.

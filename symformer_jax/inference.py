@@ -39,7 +39,7 @@ MIN_POINTS = 5
 POINT_BUCKETS = (64, 128, finalists_lib.FIT_ROWS)
 # Candidates that go on to the fit in the user's units: the best, and the best few of every complexity.
 NUM_BEST, NUM_PER_COMPLEXITY = 64, 3
-# Candidates whose parts are put together anew, of all views together.
+# Candidates whose parts are put together anew: the best of all rounds and views.
 NUM_DONORS = 512
 # Fits of one skeleton that go on: from poor starts they end in different places, or have not ended yet.
 FITS_PER_SKELETON = 4
@@ -174,6 +174,8 @@ def _check_options(
     raise InputError(f"max_time: expected a number of seconds above 0, got {max_time!r}")
   if accuracy is not None and not 0 < accuracy <= 1:
     raise InputError(f"accuracy: expected an R2 above 0 and up to 1, got {accuracy!r}")
+  if not isinstance(recombine, bool | np.bool_):
+    raise InputError(f"recombine: expected True or False, got {recombine!r}")
   restrictions.check()
   return Options(
     int(n_samples), strategy, int(top_k), float(temperature), refine, max_time, accuracy, seed, restrictions,
@@ -271,11 +273,12 @@ class _Search:
     self.donors += [
       _Candidate(tidy(scaling.restore(samples.node(lane))), float(samples.loss[lane]) * scaling.y_factor**2)
       for lane in order if math.isfinite(samples.loss[lane])]
+    self.donors = sorted(self.donors, key=lambda c: c.mse)[:NUM_DONORS]
 
   def recombine(self) -> None:
-    """Adds formulas made of parts of the best donors to the candidates."""
-    donors = sorted(self.donors, key=lambda c: c.mse)
-    made = recombine_lib.recombine([donor.node for donor in donors[:NUM_DONORS]], self.fit_rows)
+    """Adds formulas made of parts of the donors to the candidates."""
+    columns = set(range(self.rows.x.shape[1])) - self.rule.excluded
+    made = recombine_lib.recombine([donor.node for donor in self.donors], self.fit_rows, columns=sorted(columns))
     self.candidates += [_Candidate(node, mse) for node, mse in made if self.rule(node)]
 
   def close_round(self, options: Options, seconds: float) -> Round:
@@ -368,7 +371,8 @@ def _explore_group(model, group: list[_Search], size: int, options: Options, clo
     for search_, v, samples, counts in drawn:
       search_.add(v, samples, counts)
       if options.recombine:
-        search_.add_donors(v, samples)
+        with clock.measure("recombine"):
+          search_.add_donors(v, samples)
 
 
 def _finish(model, search_: _Search, options: Options, clock: Clock) -> SearchResult:

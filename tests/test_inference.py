@@ -272,3 +272,40 @@ def test_json_has_the_fields_of_the_contract(model):
   assert set(record["seconds"]) == {"compile", "encode", "decode", "deduplicate", "refine", "recombine", "select",
                                     "search", "total"}
   assert record["seed"] == 7 and record["n_points"] == 8 and record["best"] in record["pareto"]
+
+
+def _sum_of_parts(rng, **options):
+  """y = sin(x0) + x1**2 - 3, of which the model proposes each part alone."""
+  model = testing.FixedProposer(["1.3*sin(x0)", "2.1*x1**2", "x1"], num_variables=2)
+  x = rng.uniform(-3, 3, (60, 2))
+  [result] = inference.search(model, [(x, np.sin(x[:, 0]) + x[:, 1] ** 2 - 3)], n_samples=64, **options)
+  return result
+
+
+def test_parts_of_different_candidates_are_put_together(rng):
+  result = _sum_of_parts(rng)
+  assert result.best.expression == "x1**2 + sin(x0) - 3" and result.seconds.recombine > 0
+
+
+@pytest.mark.parametrize("options", [{"recombine": False}, {"refine": "none"}], ids=str)
+def test_recombination_can_be_left_out(options, rng):
+  result = _sum_of_parts(rng, **options)
+  assert result.seconds.recombine == 0
+  assert not any("sin" in e.expression and "x1**2" in e.expression for e in result.pareto)
+
+
+@pytest.mark.parametrize("restrictions", [
+  Restrictions(forbidden=("sin",)), Restrictions(forbidden=("+",)), Restrictions(excluded=("x1",)),
+  Restrictions(required=("x0",)), Restrictions(max_depth=3)], ids=str)
+def test_recombined_formulas_keep_the_rules(restrictions, rng):
+  rule = restrictions.for_columns(("x0", "x1"))
+  model = testing.FixedProposer(["1.3*sin(x0)", "2.1*x1**2", "x1*x0"], num_variables=2)
+  x = rng.uniform(1, 3, (60, 2))
+  [result] = inference.search(
+    model, [(x, np.sin(x[:, 0]) + x[:, 1] ** 2 - 3)], n_samples=64, restrictions=restrictions)
+  assert result.status == "ok" and all(rule(e.node) for e in result.pareto)
+
+
+def test_recombine_is_yes_or_no(rng):
+  with pytest.raises(InputError, match="recombine: expected True or False, got 'no'"):
+    _sum_of_parts(rng, recombine="no")

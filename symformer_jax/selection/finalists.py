@@ -122,6 +122,10 @@ class _Judge:
     fit = criteria.Fit(finalist.scores.mse, finalist.complexity, len(rounding.fitted_values(node)), num_digits)
     return criteria.mdl(fit, num_points=len(self.rows), variance=self.variance)
 
+  def cost_of(self, node: Node) -> float:
+    """That of a rounded tree."""
+    return self.cost(_Finalist(node, self.score(node)), is_rounded=True)
+
   def front(self, finalists: Sequence[_Finalist], costs: Sequence[float]) -> list[int]:
     return front.pareto_indices(
       [f.complexity for f in finalists], [f.scores.mse for f in finalists], floor=self.floor, costs=costs,
@@ -159,7 +163,7 @@ def select(
   nodes = judge.chosen([*yardsticks, *nodes], is_rounded=False)
   if may_fit and len(some) > FIT_ROWS:
     nodes = [rounding.refit_constants(node, *data) for node in nodes]
-  rounded = _rounded(nodes, data, is_allowed) if may_fit else nodes
+  rounded = _rounded(nodes, judge, is_allowed) if may_fit else nodes
   if len(some) < len(rows):
     rounded, judge = judge.chosen(rounded, is_rounded=True), _Judge(rows)
   listed = [rounding.round_constants(node, *data) for node in yardsticks] if may_fit else yardsticks
@@ -173,25 +177,30 @@ def select(
   return equations[best], tuple(equations.values())
 
 
-def _rounded(nodes: Sequence[Node], data: tuple, is_allowed: Callable[[Node], bool]) -> list[Node]:
+def _rounded(nodes: Sequence[Node], judge: _Judge, is_allowed: Callable[[Node], bool]) -> list[Node]:
   """The trees and their variants with fewer and simpler constants, all with the fewest digits."""
-  nodes = [tidy(node) for node in nodes]
+  data = (judge.rows.x, judge.rows.y, judge.rows.weights)
+  nodes = [tidied if is_allowed(tidied := tidy(node)) else node for node in nodes]
   reduced = [tidy(rounding.remove_redundant(node, *data)) for node in nodes]
   snapped = [tidy(rounding.snap_constants(node, *data, num_errors=num_errors))
              for node in reduced for num_errors in rounding.SNAP_ERRORS]
   # A bare number left of a formula is worse than the constant fit, which is there already.
   simpler = [node for node in dict.fromkeys([*reduced, *snapped]) if not node.is_number and is_allowed(node)]
-  return [_fewest_digits(node, data, is_allowed) for node in dict.fromkeys([*nodes, *simpler])]
+  return [_shortest(node, judge, is_allowed) for node in dict.fromkeys([*nodes, *simpler])]
 
 
-def _fewest_digits(node: Node, data: tuple, is_allowed: Callable[[Node], bool]) -> Node:
-  """The tree with rounded constants; with exponentials for powers of numbers where that saves more than one digit."""
-  rounded = tidy(rounding.round_constants(node, *data))
+def _shortest(node: Node, judge: _Judge, is_allowed: Callable[[Node], bool]) -> Node:
+  """The tree with the fewest digits; where that is shorter as a description, with exponentials for powers of numbers.
+
+  The rules are asked of what comes out: digits and simple values change operators, and may make a column vanish.
+  """
+  data = (judge.rows.x, judge.rows.y, judge.rows.weights)
+  variants = [rounding.round_constants(node, *data)]
   natural = to_exponentials(node)
-  if natural == node or not is_allowed(natural):
-    return rounded
-  natural = tidy(rounding.round_constants(rounding.snap_constants(natural, *data), *data))
-  return natural if rounding.count_digits(natural) + 1 < rounding.count_digits(rounded) else rounded
+  if natural != node:
+    variants.append(rounding.round_constants(rounding.snap_constants(natural, *data), *data))
+  allowed = [each for each in map(tidy, variants) if is_allowed(each) and (node.is_number or not each.is_number)]
+  return min(allowed, key=judge.cost_of, default=node)
 
 
 def _equation(finalist: _Finalist, rows: Rows, names: Sequence[str]) -> Equation:

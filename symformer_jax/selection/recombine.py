@@ -23,10 +23,12 @@ MAX_OUTER, MAX_INNER = 512, 256
 MAX_PART_NODES, MAX_NODES = 12, 40
 # Parts of a formula, formulas carried from one number of parts to the next, and those that are kept of each number.
 MAX_PARTS, NUM_BEAMS, NUM_KEPT = 6, 8, 3
+# Parts that agree to so many digits of their largest value are one: fits of one formula that ended side by side.
+VALUE_DIGITS = 5
 # A column whose part orthogonal to those chosen is a smaller share of it than this adds nothing but rounding.
 INDEPENDENT = 1e-6
-# Squared error below this share of the target's is exact: more parts would fit rounding.
-EXACT = 1e-20
+# Squared error below this share of the target's spread, or within rounding of the target, is exact.
+EXACT, ROUNDING = 1e-20, (4 * np.finfo(np.float64).eps) ** 2
 # exp(y) is a target where y reaches no further than this.
 LARGEST_EXPONENT = 30.0
 # Exponents of a product so near to a half number are meant to be one.
@@ -54,24 +56,25 @@ TARGETS = (
   _Target("inv", lambda y: 1 / y, lambda y: 1 / y**2, lambda y: bool(np.all(y != 0))),
   _Target("ln", np.exp, np.exp, lambda y: float(np.max(np.abs(y))) < LARGEST_EXPONENT),
   _Target("exp", np.log, lambda y: 1 / y, lambda y: bool(np.all(y > 0))),
-  _Target("sqrt", np.square, lambda y: 2 * y, lambda y: bool(np.all(y > 0))),
+  _Target("sqrt", np.square, lambda y: 2 * y, lambda y: bool(np.all(y >= 0))),
 )
 
 
-def recombine(nodes: Sequence[Node], rows: Rows) -> list[tuple[Node, float]]:
+@np.errstate(all="ignore")  # what is not finite is left out
+def recombine(nodes: Sequence[Node], rows: Rows, *, columns: Iterable[int]) -> list[tuple[Node, float]]:
   """Formulas of few parts that fit best, for every target and number of parts.
 
   Args:
     nodes: candidates, the best first; inner constants of their parts are taken as they are.
     rows: what is fitted.
+    columns: of x; these variables are parts as well.
   Returns:
     `(formula, weighted mean squared error)`, all finite.
   """
-  parts = _Parts(nodes, rows.x)
+  parts = _Parts(nodes, rows.x, columns)
   formulas = [_wrap(target.token, formula) for target in TARGETS if target.is_defined(rows.y)
               for formula in _sums(parts, target, rows)]
-  if np.all(rows.y != 0):
-    formulas += _products(parts, rows)
+  formulas += _products(parts, rows)
   scored = ((node, scoring.score(scoring.evaluate(node, rows.x), rows.y, rows.weights).mse)
             for node in dict.fromkeys(formulas) if complexity(node) <= MAX_NODES)
   return [(node, mse) for node, mse in scored if np.isfinite(mse)]
@@ -83,11 +86,11 @@ def recombine(nodes: Sequence[Node], rows: Rows) -> list[tuple[Node, float]]:
 class _Parts:
   """Distinct parts of candidates and their values [N, P], relative to the largest of each, all finite."""
 
-  def __init__(self, nodes: Sequence[Node], x: np.ndarray):
+  def __init__(self, nodes: Sequence[Node], x: np.ndarray, variables: Iterable[int]):
     self._x = x
     self._found: dict[bytes, tuple[Node, np.ndarray, float]] = {}
     self._seen: set[Node] = set()
-    self._collect((variable(i) for i in range(x.shape[1])), x.shape[1])
+    self._collect((variable(i) for i in variables), x.shape[1])
     self._collect((term for node in nodes for term in flatten(node, "+")), MAX_OUTER)
     self._collect((term for node in nodes for part in _subtrees(node) for term in flatten(part, "+")), MAX_INNER)
     found = self._found.values()
@@ -112,7 +115,7 @@ class _Parts:
     if not np.isfinite(largest) or np.ptp(values) <= INDEPENDENT * abs(largest):
       return
     # Up to a factor the same column: the simplest formula stands for it.
-    key = np.round(values / largest, 9).tobytes()
+    key = np.round(values / largest, VALUE_DIGITS).tobytes()
     if key not in self._found or complexity(node) < complexity(self._found[key][0]):
       self._found[key] = node, values / largest, float(largest)
 
@@ -154,7 +157,7 @@ def select_columns(columns: np.ndarray, target: np.ndarray, weights: np.ndarray)
   one = root[:, None] / np.linalg.norm(root)
   residual = target - one[:, 0] * (one[:, 0] @ target)
   beams = [_Choice(frozenset(), one, residual, float(residual @ residual))]
-  exact = EXACT * float(target @ target)
+  exact = EXACT * beams[0].error + ROUNDING * float(target @ target)
   kept: list[_Choice] = []
   for _ in range(MAX_PARTS):
     longer = {c.chosen: c for beam in beams for c in _extensions(beam, columns, norms)}
@@ -184,42 +187,51 @@ def _extensions(beam: _Choice, columns: np.ndarray, norms: np.ndarray) -> list[_
 # --- formulas ------------------------------------------------------------------------------------------------------
 
 
-@np.errstate(over="ignore", under="ignore")
 def _sums(parts: _Parts, target: _Target, rows: Rows) -> list[Node]:
   """Sums of parts that fit the target, errors weighted as those of y."""
-  z = target.transform(rows.y)
-  weights = rows.weights / target.derivative(rows.y) ** 2
-  if not (np.all(np.isfinite(z)) and np.all(np.isfinite(weights)) and np.all(weights > 0)):
+  z, slope = target.transform(rows.y), target.derivative(rows.y)
+  is_used = slope != 0  # where y says nothing of the target
+  z, weights = z[is_used], rows.weights[is_used] / slope[is_used] ** 2
+  weights = weights / np.max(weights, initial=0.0)
+  if not (len(z) and np.all(np.isfinite(z)) and np.all(weights > 0)):  # NaN is not above 0
     return []
-  formulas = []
-  for chosen in select_columns(parts.columns, z, weights):
-    *factors, constant = _least_squares(parts.columns[:, chosen], z, weights)
+  columns, formulas = parts.columns[is_used], []
+  for chosen in select_columns(columns, z, weights):
+    *factors, constant = _least_squares(columns[:, chosen], z, weights)
     terms = [Node("*", (parts.nodes[i], number(factor / parts.scales[i])))
              for i, factor in zip(chosen, factors, strict=True)]
     formulas.append(tidy(chain("+", [*terms, number(constant)])))
   return formulas
 
 
-@np.errstate(over="ignore", under="ignore", invalid="ignore")
 def _products(parts: _Parts, rows: Rows) -> list[Node]:
-  """Products of powers of parts: the logarithm of |y| as a sum of logarithms."""
-  usable = np.flatnonzero(np.all(parts.columns != 0, axis=0))
-  columns, z = np.log(np.abs(parts.columns[:, usable])), np.log(np.abs(rows.y))
-  weights = rows.weights * (rows.y / np.max(np.abs(rows.y))) ** 2
-  if not np.all(weights > 0):
+  """Products of powers of parts: the logarithm of |y| as a sum of logarithms, where y is not 0."""
+  relative = rows.y / np.max(np.abs(rows.y))
+  weights = rows.weights * relative**2
+  is_used = weights > 0
+  usable = np.flatnonzero(np.all(parts.columns[is_used] != 0, axis=0))
+  if not is_used.any():
     return []
+  columns = np.log(np.abs(parts.columns[is_used][:, usable]))
+  z, weights = np.log(np.abs(relative[is_used])), weights[is_used]
   formulas = []
   for chosen in select_columns(columns, z, weights):
     exponents = _least_squares(columns[:, chosen], z, weights)[:-1]
     halves = np.round(2 * exponents) / 2
     exponents = np.where(np.abs(exponents - halves) < NEAR_HALF, halves, exponents)
-    product = chain("*", [power(parts.nodes[usable[i]], number(float(e)))
-                          for i, e in zip(chosen, exponents, strict=True) if e] or [number(1.0)])
-    values = scoring.evaluate(product, rows.x)
-    factor = np.sum(rows.weights * values * rows.y) / np.sum(rows.weights * values**2)
-    if np.isfinite(factor):
-      formulas.append(tidy(Node("*", (product, number(float(factor))))))
+    powers = [power(parts.nodes[usable[i]], number(float(e))) for i, e in zip(chosen, exponents, strict=True) if e]
+    if powers:
+      formulas.append(_with_factor(chain("*", powers), rows))
   return formulas
+
+
+def _with_factor(product: Node, rows: Rows) -> Node:
+  """The product times the number that fits best."""
+  values = scoring.evaluate(product, rows.x)
+  largest = np.max(np.abs(values))
+  values = values / largest
+  factor = np.sum(rows.weights * values * rows.y) / np.sum(rows.weights * values**2) / largest
+  return tidy(Node("*", (product, number(float(factor)))))
 
 
 def _least_squares(columns: np.ndarray, target: np.ndarray, weights: np.ndarray) -> np.ndarray:

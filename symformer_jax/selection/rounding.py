@@ -114,8 +114,9 @@ class _Local:
     step[index] = size
     with np.errstate(all="ignore"):
       above, below = self._predict(theta + step), self._predict(theta - step)
-      change = np.max(np.abs(above - below), initial=0.0)
-      is_visible = not change <= VISIBLE * np.max(np.abs(above), initial=0.0)  # NaN: no larger step mends it
+      # As the squared error sees it: rows of small weight are not what a constant is known by.
+      change, level = (np.sum(self.weights * values**2) for values in (above - below, above))
+      is_visible = not change <= VISIBLE**2 * level  # NaN: no larger step mends it
       return (above - below) / (2 * size), is_visible
 
   @property

@@ -70,18 +70,21 @@ def _tidy_sum(terms: list[Node]) -> Node:
 
 
 def _join_like_terms(terms: list[Node]) -> list[Node]:
-  """a*t + b*t -> (a + b)*t; terms that occur once stay as they are."""
-  factors: dict[Node, list[float]] = {}
-  written: dict[Node, Node] = {}
+  """a*t + b*t -> (a + b)*t; terms that occur once, or whose factors do not add up to a number, stay as they are."""
+  alike: dict[tuple[Node, ...], list[tuple[Node, float]]] = {}
   for term in terms:
     bare, factor = (term.args[0], -1.0) if term.token == "neg" else (term, 1.0)
     parts = flatten(bare, "*")
     factor *= math.prod(part.value for part in parts if part.is_number)
-    bare = chain("*", [part for part in parts if not part.is_number])
-    factors.setdefault(bare, []).append(factor)
-    written[bare] = term
-  return [written[bare] if len(each) == 1 else _tidy_product([*flatten(bare, "*"), number(math.fsum(each))])
-          for bare, each in factors.items() if len(each) == 1 or math.fsum(each)]
+    alike.setdefault(tuple(part for part in parts if not part.is_number), []).append((term, factor))
+  joined = []
+  for parts, each in alike.items():
+    total = sum(factor for _, factor in each)
+    if len(each) == 1 or not parts or not math.isfinite(total):
+      joined += [term for term, _ in each]
+    elif total:
+      joined.append(_tidy_product([*parts, number(total)]))
+  return joined
 
 
 def _tidy_product(factors: list[Node]) -> Node:

@@ -22,6 +22,30 @@ def test_exact_fits_read_as_a_person_would_write_them(found, truth, rng):
   assert printing.to_text(best.node, ["x"]) == truth
 
 
+@pytest.mark.parametrize(("found", "noise"), [
+  ("(2.4*x + 0.1)*3.1**sqrt(x + 2.9)", 0.05), ("0.45*1.7**x + 1.47*sin(0.3*x + 1.2)", 0.01)])
+def test_a_good_fit_is_not_given_up_for_digits(found, noise):
+  rng = np.random.default_rng(0)
+  x = rng.uniform(0.1, 3, (50, 1))
+  y = scoring.evaluate(parser.parse(found), x)
+  y = y + noise * np.std(y) * rng.standard_normal(50)
+  best, _ = finalists.select([parser.parse(found)], Rows(x, y, np.ones(50)), ["x"], seed=0)
+  assert best.r2 > 1 - 2 * noise**2
+
+
+@pytest.mark.parametrize(("found", "is_kept"), [
+  ("2.995*0.6047**(x - 0.00117*y)", lambda text: "y" in text),
+  ("3.03*0.597**(x**1.964)", lambda text: "x**2" not in text)])
+def test_simpler_constants_do_not_break_the_rules(found, is_kept):
+  rng = np.random.default_rng(0)
+  x = rng.uniform(0.1, 3, (50, 2))
+  y = scoring.evaluate(parser.parse(found, ("x", "y")), x) + 0.05 * rng.standard_normal(50)
+  _, front = finalists.select(
+    [parser.parse(found, ("x", "y"))], Rows(x, y, np.ones(50)), ["x", "y"], seed=0,
+    is_allowed=lambda node: is_kept(printing.to_text(node, ["x", "y"])))
+  assert front and all(is_kept(equation.expression) for equation in front)
+
+
 def test_powers_of_numbers_stay_where_exponentials_are_forbidden(rng):
   x = rng.uniform(-2, 2, (100, 1))
   node = parser.parse("0.60653066**(x**2)")

@@ -18,7 +18,7 @@ def rows_of(truth, rng, *, low=-3.0, high=3.0, num_rows=80, weights=None):
 
 
 def best_of(candidates, rows):
-  found = recombine.recombine([parser.parse(text, NAMES) for text in candidates], rows)
+  found = recombine.recombine([parser.parse(text, NAMES) for text in candidates], rows, columns=(0, 1))
   return min(found, key=lambda pair: pair[1])
 
 
@@ -40,7 +40,8 @@ def test_parts_of_different_candidates_make_the_formula(candidates, truth, low, 
 
 def test_nothing_is_offered_that_a_row_leaves_undefined(rng):
   rows = rows_of("x + y**2", rng)
-  found = recombine.recombine([parser.parse(t, NAMES) for t in ("log(x)", "sqrt(y) + x", "1e300**(x*y*100)")], rows)
+  found = recombine.recombine([parser.parse(t, NAMES) for t in ("log(x)", "sqrt(y) + x", "1e300**(x*y*100)")], rows,
+                              columns=(0, 1))
   assert found
   assert all(np.isfinite(scoring.evaluate(node, rows.x)).all() and np.isfinite(mse) for node, mse in found)
   texts = [printing.to_text(node, NAMES) for node, _ in found]
@@ -63,6 +64,34 @@ def test_weights_decide_which_rows_matter(rng):
   np.testing.assert_allclose(scoring.evaluate(node, rows.x)[:40], rows.y[:40], atol=1e-5)
 
 
+def test_rows_where_y_is_zero_do_not_hide_a_product():
+  grid = np.stack(np.meshgrid(np.linspace(-3, 3, 13), np.linspace(-3, 3, 13)), axis=-1).reshape(-1, 2)
+  rows = Rows(grid, 2 * grid[:, 0] ** 2 * grid[:, 1], np.ones(len(grid)))
+  assert best_of(["x", "y"], rows)[1] < 1e-20
+
+
+def test_a_large_constant_does_not_hide_a_small_term(rng):
+  rows = rows_of("2450000 + x**2 + 0.0001*sin(3*y)", rng)
+  node, _ = best_of(["x**2", "sin(3*y)"], rows)
+  assert "sin(3*y)" in printing.to_text(node, NAMES)
+
+
+@pytest.mark.parametrize("unit", [1e-160, 1e-60, 1e60, 1e100, 1e160])
+def test_extreme_units_make_no_trouble(unit, rng):
+  x = rng.uniform(0.5, 3, (60, 2))
+  rows = Rows(x, unit * x[:, 0] ** 3 * x[:, 1], np.ones(60))
+  found = recombine.recombine([parser.parse("x", NAMES)], rows, columns=(0, 1))
+  assert all(np.isfinite(mse) for _, mse in found)
+  tiny = Rows(x * 1e-60, x[:, 0] ** 3 * x[:, 1], np.ones(60))
+  node, _ = best_of(["x"], tiny)
+  np.testing.assert_allclose(scoring.evaluate(node, tiny.x), tiny.y, rtol=1e-9)
+
+
+def test_only_the_given_columns_are_parts(rng):
+  found = recombine.recombine([parser.parse("sin(x)", NAMES)], rows_of("x + y", rng), columns=(0,))
+  assert found and not any("y" in printing.to_text(node, NAMES) for node, _ in found)
+
+
 @pytest.mark.parametrize("size", [1, 2, 3])
 def test_selection_finds_what_exhaustive_search_finds(size, rng):
   columns, weights = rng.normal(size=(60, 12)), rng.uniform(0.5, 2, 60)
@@ -80,7 +109,7 @@ def test_selection_finds_what_exhaustive_search_finds(size, rng):
 
 def test_dependent_and_constant_columns_are_no_gain(rng):
   column = rng.normal(size=50)
-  columns = np.stack([column, 2 * column, column * (1 + 1e-9)], axis=1)
+  columns = np.stack([column, 2 * column, column + 1e-9 * rng.normal(size=50), np.ones(50)], axis=1)
   chosen = recombine.select_columns(columns, column + rng.normal(size=50), np.ones(50))
   assert {len(c) for c in chosen} == {1}
 
@@ -88,5 +117,5 @@ def test_dependent_and_constant_columns_are_no_gain(rng):
 @pytest.mark.parametrize("candidates", [[], ["3"], ["x - x"], ["log(-1)"]])
 def test_no_parts_but_the_variables(candidates, rng):
   rows = rows_of("x*y", rng)
-  found = recombine.recombine([parser.parse(t, NAMES) for t in candidates], rows)
+  found = recombine.recombine([parser.parse(t, NAMES) for t in candidates], rows, columns=(0, 1))
   assert min(mse for _, mse in found) < 1e-20  # x and y alone make the product

@@ -30,6 +30,14 @@ def test_tidy(text, expected):
     assert printing.to_text(tidied, ["x"]) == expected
 
 
+@pytest.mark.parametrize("text", [
+  "1/(x + exp(500)*exp(600))", "x*1e308 + x*1e308", "x*1e200*1e200 - x*1e200*1e200", "exp(500)*exp(600) + exp(800)"])
+def test_infinite_factors_are_no_reason_to_fail(text):
+  node, x = parser.parse(text), np.linspace(0.3, 3, 7)[:, None]
+  with np.errstate(all="ignore"):
+    np.testing.assert_array_equal(expression.evaluate(tidy(node), x), expression.evaluate(node, x))
+
+
 def test_undefined_numbers_are_kept():
   node = parser.parse("x + ln(-2)")
   assert np.isnan(expression.evaluate(tidy(node), np.ones((1, 1)))).all()
