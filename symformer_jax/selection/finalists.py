@@ -14,7 +14,7 @@ from symformer_jax.language.expression import Node, chain, number, variable
 from symformer_jax.refinement import solve
 from symformer_jax.results import Constant, Equation
 from symformer_jax.selection import criteria, front, programs, rounding, scoring
-from symformer_jax.selection.tidy import tidy, to_exponentials
+from symformer_jax.selection.tidy import tidy, to_exponentials, to_principal_phases
 
 # Rows on which candidates are fitted, and those that give finalists their last digits; all rows score.
 FIT_ROWS, MAX_ROWS = 256, 4096
@@ -190,15 +190,15 @@ def _rounded(nodes: Sequence[Node], judge: _Judge, is_allowed: Callable[[Node], 
 
 
 def _shortest(node: Node, judge: _Judge, is_allowed: Callable[[Node], bool]) -> Node:
-  """The tree with the fewest digits; where that is shorter as a description, with exponentials for powers of numbers.
+  """The tree with the fewest digits, or rewritten where that is the shorter description (exponentials, phases).
 
   The rules are asked of what comes out: digits and simple values change operators, and may make a column vanish.
   """
   data = (judge.rows.x, judge.rows.y, judge.rows.weights)
   variants = [rounding.round_constants(node, *data)]
-  natural = to_exponentials(node)
-  if natural != node:
-    variants.append(rounding.round_constants(rounding.snap_constants(natural, *data), *data))
+  for rewritten in (to_exponentials(node), to_principal_phases(node)):
+    if rewritten != node:
+      variants.append(rounding.round_constants(rounding.snap_constants(tidy(rewritten), *data), *data))
   allowed = [each for each in map(tidy, variants) if is_allowed(each) and (node.is_number or not each.is_number)]
   return min(allowed, key=judge.cost_of, default=node)
 

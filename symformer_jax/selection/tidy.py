@@ -12,6 +12,8 @@ from symformer_jax.language import expression
 from symformer_jax.language.expression import Node, chain, flatten, negate, number, power, sort_key
 
 _NO_POINT = np.zeros((1, 1))
+# A phase so near to quarter turns (radians) is offered as none.
+QUARTER_TURN, NEAR_QUARTER = math.pi / 2, 0.05
 
 
 def tidy(node: Node) -> Node:
@@ -50,6 +52,26 @@ def to_exponentials(node: Node) -> Node:
   if node.token == "pow" and node.args[0].is_number and node.args[0].value > 0 and not node.args[1].is_number:
     return Node("exp", (_tidy_product([*flatten(node.args[1], "*"), number(math.log(node.args[0].value))]),))
   return node
+
+
+def to_principal_phases(node: Node) -> Node:
+  """Phases of sines and cosines within half a turn, and none near a quarter: sin(u + 3.14159) -> -sin(u).
+
+  The value changes by what a phase is off its quarter turn: whoever asks decides whether that is too much.
+  """
+  node = node._replace(args=tuple(to_principal_phases(arg) for arg in node.args))
+  if node.token not in ("sin", "cos"):
+    return node
+  terms = flatten(node.args[0], "+")
+  rest, phase = [t for t in terms if not t.is_number], sum(t.value for t in terms if t.is_number)
+  if not rest or not phase or not math.isfinite(phase):
+    return node
+  quarter = round(phase / QUARTER_TURN)
+  if abs(phase - quarter * QUARTER_TURN) > NEAR_QUARTER:
+    return Node(node.token, (chain("+", [*rest, number(math.remainder(phase, 4 * QUARTER_TURN))]),))
+  turns = (quarter + (node.token == "cos")) % 4
+  turned = Node("cos" if turns % 2 else "sin", (chain("+", rest),))
+  return negate(turned) if turns >= 2 else turned
 
 
 def _tidy_inverse(node: Node) -> Node:

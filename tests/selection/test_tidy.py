@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from symformer_jax.language import expression, parser, printing
-from symformer_jax.selection.tidy import tidy
+from symformer_jax.selection.tidy import tidy, to_principal_phases
 
 CASES = [
   ("1*x", "x"), ("0*x + 2", "2"), ("x + 0", "x"), ("x*2*3", "6*x"), ("2 + 3*4", "14"), ("-(-x)", "x"), ("x**1", "x"),
@@ -36,6 +36,19 @@ def test_infinite_factors_are_no_reason_to_fail(text):
   node, x = parser.parse(text), np.linspace(0.3, 3, 7)[:, None]
   with np.errstate(all="ignore"):
     np.testing.assert_array_equal(expression.evaluate(tidy(node), x), expression.evaluate(node, x))
+
+
+@pytest.mark.parametrize(("text", "expected"), [
+  ("sin(x + 3.14159265358979)", "-sin(x)"), ("cos(2*x - 1.5707963267949)", "sin(2*x)"),
+  ("sin(x**2 + 34.5575191894877)", "-sin(x**2)"), ("3*cos(x + 1.5707963267949)", "-3*sin(x)"), ("sin(x + 7)", None),
+  ("cos(x - 100)", None), ("sin(x + 0.5)", "sin(x + 0.5)"), ("sin(cos(x + 3.14159265358979) + 9)", None)])
+def test_phases_come_within_half_a_turn(text, expected):
+  node, x = parser.parse(text), np.linspace(-3, 3, 7)[:, None]
+  phases = tidy(to_principal_phases(node))
+  np.testing.assert_allclose(expression.evaluate(phases, x), expression.evaluate(node, x), atol=1e-12)
+  assert all(abs(n.value) <= np.pi for n in expression.walk(phases) if n.is_number)
+  if expected is not None:
+    assert printing.to_text(phases, ["x"]) == expected
 
 
 def test_undefined_numbers_are_kept():
