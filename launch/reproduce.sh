@@ -58,6 +58,9 @@ evaluate_all() {
   done
   evaluate paper --suite=paper
   evaluate reference --suite=paper --list=reference
+  # The model alone: nothing but its own candidates and their constants.
+  evaluate paper-alone --suite=paper --norecombine
+  evaluate reference-alone --suite=paper --list=reference --norecombine
   for suite in official noise points ranges examples; do
     evaluate "$suite" --suite="$suite"
   done

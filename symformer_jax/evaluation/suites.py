@@ -112,8 +112,10 @@ SUITES: dict[str, Suite] = {
     "The benchmark functions on the ranges and numbers of points of their authors", "official", None,
     Method(MOST_ACCURATE)),
   "in_domain": Suite(
-    "Fresh equations of the generator, by the paper's protocol", None, 256, Method(LOWEST_ERROR, 256, 16),
-    (("refine=none", {"refine": "none"}), ("refine=lm", {"refine": "lm"}))),
+    "Fresh equations of the generator, by the paper's protocol and by the whole search", None, 256,
+    Method(LOWEST_ERROR, 256, 16),
+    (("refine=none", {"refine": "none"}), ("refine=lm", {"refine": "lm"}),
+     ("search", {"refine": "lm", "choice": MOST_ACCURATE}))),
   "out_of_domain": Suite(
     "Fresh equations, judged outside the sampled box up to a distance", None, 1024, Method(LOWEST_ERROR, 256, 20),
     tuple((f"distance={d}", {"distance": float(d)}) for d in (1, 2, 5, 10, 20))),

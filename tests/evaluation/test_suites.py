@@ -1,5 +1,7 @@
 """The table of suites, and the rows it asks for."""
 
+import dataclasses
+
 import pytest
 
 from symformer_jax.errors import DataError, InputError
@@ -28,7 +30,15 @@ def test_variants_do_what_their_label_says(name, own_file):
     found = {"noise": task.noise, "points": task.num_points, "samples": task.method.num_samples,
              "refine": task.method.refine, "distance": task.distance, "scale": task.problem.box[0][1],
              "shift": task.problem.box[0][0]}
-    assert task.variant in ("", "as given") or str(found[key]).removesuffix(".0") == value
+    if task.variant == "search":
+      assert task.method == dataclasses.replace(SUITES[name].method, choice=answers.MOST_ACCURATE)
+    else:
+      assert task.variant in ("", "as given") or str(found[key]).removesuffix(".0") == value
+
+
+def test_recombination_is_left_out_where_the_user_says_so(own_file):
+  assert all(task.method.recombine for task in make_tasks(SUITES["paper"], Settings()))
+  assert not any(task.method.recombine for task in make_tasks(SUITES["noise"], Settings(recombine=False)))
 
 
 def test_the_users_settings_win_over_the_suite_and_the_variant_over_both(own_file):
