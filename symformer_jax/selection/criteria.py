@@ -26,12 +26,15 @@ class Fit:
     complexity: nodes of the formula.
     num_constants: fitted constants C.
     num_digits: significant digits that the constants are written with, all together; None before rounding.
+    names: nats to say which columns are meant: log D for each time one of D is named. The best of many columns fits
+      something by chance.
   """
 
   mse: float
   complexity: int
   num_constants: int
   num_digits: int | None = None
+  names: float = 0.0
 
 
 def error_floor(variance: float) -> float:
@@ -40,7 +43,7 @@ def error_floor(variance: float) -> float:
 
 
 def mdl(fit: Fit, *, num_points: int, variance: float) -> float:
-  """Description length in nats: N/2 log(residual variance) + 2 for each node + log 10 for each further digit.
+  """Description length in nats: N/2 log(residual variance) + 2 for each node + log 10 for each further digit + names.
 
   A constant's node pays for its first digit. Constants not yet rounded cost C/2 log N, which is what their digits
   come to on average. The residual variance is corrected for the C constants: a formula with as many of them as
@@ -54,7 +57,7 @@ def mdl(fit: Fit, *, num_points: int, variance: float) -> float:
     constants = 0.5 * fit.num_constants * math.log(num_points)
   else:
     constants = (fit.num_digits - fit.num_constants) * math.log(10)
-  return 0.5 * num_points * math.log(residual) + NATS_PER_NODE * fit.complexity + constants
+  return 0.5 * num_points * math.log(residual) + NATS_PER_NODE * fit.complexity + fit.names + constants
 
 
 def bic(fit: Fit, *, num_points: int, variance: float) -> float:

@@ -6,6 +6,7 @@ variant with simple constants, judged on all rows, and reduced to the front that
 
 from collections.abc import Callable, Sequence
 import dataclasses
+import math
 
 import numpy as np
 
@@ -119,7 +120,9 @@ class _Judge:
     """Description length in nats."""
     node = finalist.node
     num_digits = rounding.count_digits(node) if is_rounded else None
-    fit = criteria.Fit(finalist.scores.mse, finalist.complexity, len(rounding.fitted_values(node)), num_digits)
+    num_named = sum(part.token == expression.VARIABLE for part in expression.walk(node))
+    fit = criteria.Fit(finalist.scores.mse, finalist.complexity, len(rounding.fitted_values(node)), num_digits,
+                       names=num_named * math.log(self.rows.x.shape[1]))
     return criteria.mdl(fit, num_points=len(self.rows), variance=self.variance)
 
   def cost_of(self, node: Node) -> float:

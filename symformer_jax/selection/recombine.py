@@ -25,6 +25,8 @@ MAX_PART_NODES, MAX_NODES = 12, 40
 MAX_PARTS, NUM_BEAMS, NUM_KEPT = 6, 8, 3
 # Parts that agree to so many digits of their largest value are one: fits of one formula that ended side by side.
 VALUE_DIGITS = 5
+# Different points for each part of a formula: fewer are fitted by anything.
+POINTS_PER_PART = 5
 # A column whose part orthogonal to those chosen is a smaller share of it than this adds nothing but rounding.
 INDEPENDENT = 1e-6
 # Squared error below this share of the target's spread, or within rounding of the target, is exact.
@@ -72,9 +74,10 @@ def recombine(nodes: Sequence[Node], rows: Rows, *, columns: Iterable[int]) -> l
     `(formula, weighted mean squared error)`, all finite.
   """
   parts = _Parts(nodes, rows.x, columns)
+  at_most = min(MAX_PARTS, len(np.unique(rows.x, axis=0)) // POINTS_PER_PART)
   formulas = [_wrap(target.token, formula) for target in TARGETS if target.is_defined(rows.y)
-              for formula in _sums(parts, target, rows)]
-  formulas += _products(parts, rows)
+              for formula in _sums(parts, target, rows, at_most)]
+  formulas += _products(parts, rows, at_most)
   scored = ((node, scoring.score(scoring.evaluate(node, rows.x), rows.y, rows.weights).mse)
             for node in dict.fromkeys(formulas) if complexity(node) <= MAX_NODES)
   return [(node, mse) for node, mse in scored if np.isfinite(mse)]
@@ -145,11 +148,14 @@ class _Choice:
   error: float
 
 
-def select_columns(columns: np.ndarray, target: np.ndarray, weights: np.ndarray) -> list[tuple[int, ...]]:
+def select_columns(
+  columns: np.ndarray, target: np.ndarray, weights: np.ndarray, *, at_most: int = MAX_PARTS
+) -> list[tuple[int, ...]]:
   """Sets of columns that, with a constant, fit a target with the least squared error: the best few of each size.
 
   Args:
     columns: [N, P]; target: [N]; weights: [N], above 0.
+    at_most: columns of a set.
   """
   root = np.sqrt(weights / weights.sum())
   columns, target = root[:, None] * columns, root * target
@@ -159,7 +165,7 @@ def select_columns(columns: np.ndarray, target: np.ndarray, weights: np.ndarray)
   beams = [_Choice(frozenset(), one, residual, float(residual @ residual))]
   exact = EXACT * beams[0].error + ROUNDING * float(target @ target)
   kept: list[_Choice] = []
-  for _ in range(MAX_PARTS):
+  for _ in range(at_most):
     longer = {c.chosen: c for beam in beams for c in _extensions(beam, columns, norms)}
     beams = sorted(longer.values(), key=lambda c: c.error)[:NUM_BEAMS]
     kept += beams[:NUM_KEPT]
@@ -187,7 +193,7 @@ def _extensions(beam: _Choice, columns: np.ndarray, norms: np.ndarray) -> list[_
 # --- formulas ------------------------------------------------------------------------------------------------------
 
 
-def _sums(parts: _Parts, target: _Target, rows: Rows) -> list[Node]:
+def _sums(parts: _Parts, target: _Target, rows: Rows, at_most: int) -> list[Node]:
   """Sums of parts that fit the target, errors weighted as those of y."""
   z, slope = target.transform(rows.y), target.derivative(rows.y)
   is_used = slope != 0  # where y says nothing of the target
@@ -196,7 +202,7 @@ def _sums(parts: _Parts, target: _Target, rows: Rows) -> list[Node]:
   if not (len(z) and np.all(np.isfinite(z)) and np.all(weights > 0)):  # NaN is not above 0
     return []
   columns, formulas = parts.columns[is_used], []
-  for chosen in select_columns(columns, z, weights):
+  for chosen in select_columns(columns, z, weights, at_most=at_most):
     *factors, constant = _least_squares(columns[:, chosen], z, weights)
     terms = [Node("*", (parts.nodes[i], number(factor / parts.scales[i])))
              for i, factor in zip(chosen, factors, strict=True)]
@@ -204,7 +210,7 @@ def _sums(parts: _Parts, target: _Target, rows: Rows) -> list[Node]:
   return formulas
 
 
-def _products(parts: _Parts, rows: Rows) -> list[Node]:
+def _products(parts: _Parts, rows: Rows, at_most: int) -> list[Node]:
   """Products of powers of parts: the logarithm of |y| as a sum of logarithms, where y is not 0."""
   relative = rows.y / np.max(np.abs(rows.y))
   weights = rows.weights * relative**2
@@ -215,7 +221,7 @@ def _products(parts: _Parts, rows: Rows) -> list[Node]:
   columns = np.log(np.abs(parts.columns[is_used][:, usable]))
   z, weights = np.log(np.abs(relative[is_used])), weights[is_used]
   formulas = []
-  for chosen in select_columns(columns, z, weights):
+  for chosen in select_columns(columns, z, weights, at_most=at_most):
     exponents = _least_squares(columns[:, chosen], z, weights)[:-1]
     halves = np.round(2 * exponents) / 2
     exponents = np.where(np.abs(exponents - halves) < NEAR_HALF, halves, exponents)

@@ -282,6 +282,8 @@ def _fix_factor(local: _Local) -> bool:
 
 def _fix_summand(local: _Local) -> bool:
   free = np.flatnonzero(local.is_free)
+  if len(np.unique(local.x[local.weights > 0], axis=0)) <= len(free):
+    return False  # what so few points leave open is not redundant
   direction = _null_direction(np.sqrt(local.weights)[:, None] * local.jacobian[:, free])
   if direction is None:
     return False

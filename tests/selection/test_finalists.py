@@ -53,3 +53,15 @@ def test_powers_of_numbers_stay_where_exponentials_are_forbidden(rng):
   rows = Rows(x, scoring.evaluate(node, x), np.ones(100))
   best, _ = finalists.select([node], rows, ["x"], seed=0, is_allowed=lambda n: "exp" not in printing.to_text(n, ["x"]))
   assert "exp" not in printing.to_text(best.node, ["x"])
+
+
+def test_the_best_of_many_noisy_columns_is_no_law():
+  """Of 400 columns one follows 25 random targets by chance (R2 about .5): the mean stays recommended."""
+  for seed in range(5):
+    rng = np.random.default_rng(seed)
+    x, y = rng.normal(size=(25, 400)), rng.normal(size=25)
+    best = int(np.argmax([abs(np.corrcoef(column, y)[0, 1]) for column in x.T]))
+    names = [f"c{i}" for i in range(400)]
+    nodes = [parser.parse(text, names) for text in ("0.1", f"0.9*c{best}", f"0.9*c{best} + 0.1")]
+    chosen, _ = finalists.select(nodes, Rows(x, y, np.ones(25)), names, seed=0)
+    assert chosen.node.is_number

@@ -119,3 +119,10 @@ def test_no_parts_but_the_variables(candidates, rng):
   rows = rows_of("x*y", rng)
   found = recombine.recombine([parser.parse(t, NAMES) for t in candidates], rows, columns=(0, 1))
   assert min(mse for _, mse in found) < 1e-20  # x and y alone make the product
+
+
+def test_few_points_make_few_parts(rng):
+  x = rng.uniform(-3, 3, (8, 2))
+  found = recombine.recombine([parser.parse(t, NAMES) for t in ("sin(x)", "exp(y)", "x**3")],
+                              Rows(np.tile(x, (4, 1)), np.tile(rng.normal(size=8), 4), np.ones(32)), columns=(0, 1))
+  assert found and all(len(expression.flatten(node, "+")) <= 2 for node, _ in found)

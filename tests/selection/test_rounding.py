@@ -163,3 +163,10 @@ def test_exact_forms_are_named_where_the_data_leave_no_doubt(text, truth, noise,
   node = parser.parse(text, ("x",))
   exact = rounding.exact_forms(node, x, y, np.ones(100))
   assert dict(zip(rounding.fitted_values(node), exact, strict=True)) == expected
+
+
+def test_constants_that_few_points_leave_open_are_not_redundant(rng):
+  x = np.repeat(rng.normal(size=(6, 8)), 5, axis=0)
+  node = parser.parse("+".join(f"1.{i}3*{n}" for i, n in enumerate("abcdefgh", 1)), tuple("abcdefgh"))
+  data = (x, scoring.evaluate(node, x), np.ones(30))
+  assert 0 not in rounding.fitted_values(rounding.remove_redundant(node, *data))
