@@ -85,7 +85,7 @@ class SymFormerRegressor(RegressorMixin, BaseEstimator):
     Args:
       X: points [N, D]; columns of a DataFrame give the formulas their names.
       y: targets [N].
-      sample_weight: weights of the points [N], at least 0; None for equal ones.
+      sample_weight: weights of the points [N], at least 0, of which only the ratios count; None for equal ones.
     Raises:
       InputError: a ValueError, says what makes arguments or data unusable.
     """

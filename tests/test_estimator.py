@@ -19,7 +19,7 @@ WIDE = testing.FixedProposer(
 
 
 # A model that knows as many columns as the checks have: none is left out.
-# Weights are relative, and description length counts rows: thirty that repeat nine are more evidence than weighted ones.
+# Weights are relative, and description length counts rows: thirty that repeat nine are more evidence than nine.
 @parametrize_with_checks(
   [SymFormerRegressor(model=WIDE, n_samples=16, random_state=0)],
   expected_failed_checks=lambda estimator: {
