@@ -20,6 +20,7 @@ from data_gen import bloom, exclusion
 from data_gen.candidates import Equation, hash_skeleton, read_tree
 from data_gen.config import from_dict
 from data_gen.workers import LOSSES
+from symformer_jax import files
 from symformer_jax.data import records
 from symformer_jax.errors import DataError, InputError
 from symformer_jax.language.vocabulary import Vocabulary
@@ -98,8 +99,7 @@ class Writer:
 
   def resume(self) -> None:
     """Reads what an interrupted run has finished; from the first damaged or missing shard on, all are made again."""
-    for leftover in self.plan.folder.glob(".*.tmp"):
-      leftover.unlink()  # of a run that was killed while it wrote
+    files.remove_leftovers(self.plan.folder)
     if not self.manifest_path.exists():
       self.plan.folder.mkdir(parents=True, exist_ok=True)
       self._write_manifest()

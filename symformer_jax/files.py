@@ -48,6 +48,12 @@ def replacing(path: str | os.PathLike) -> Iterator[pathlib.Path]:
     temporary.unlink(missing_ok=True)
 
 
+def remove_leftovers(folder: pathlib.Path) -> None:
+  """Removes what `replacing` leaves in a folder when its process is killed; nobody may be writing there."""
+  for path in folder.glob(".*-????????*"):  # the name's stem, eight random letters, the suffix
+    path.unlink()
+
+
 def write_text(path: str | os.PathLike, text: str) -> None:
   """Writes a UTF-8 text file atomically."""
   with replacing(path) as temporary:

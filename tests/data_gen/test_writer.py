@@ -9,7 +9,7 @@ from small_runs import FLAGS, InProcess, contents, make, small_job
 
 from data_gen import generate, job as job_lib, writer as writer_lib
 from data_gen.candidates import Equation
-from symformer_jax import runner
+from symformer_jax import files, runner
 from symformer_jax.data import records
 from symformer_jax.errors import DataError, InputError
 
@@ -92,7 +92,11 @@ def test_another_folder_shares_no_function_with_one_it_was_made_against(made, tm
 
 
 def test_what_a_killed_run_left_half_written_is_removed(tmp_path):
-  (tmp_path / ".shard.7.tmp").write_bytes(b"half")
+  # Never left, as if the process had been killed inside.
+  writing = [files.replacing(tmp_path / name) for name in ("manifest.json", "symformer-train.tfrecord-00000-of-00002")]
+  for block in writing:
+    block.__enter__().write_bytes(b"half")
+  assert len(list(tmp_path.iterdir())) == 2
   writer_lib.Writer(writer_lib.Plan(tmp_path, 0, 10, 10), {}, info={}).resume()
   assert [path.name for path in tmp_path.iterdir()] == ["manifest.json"]
 
