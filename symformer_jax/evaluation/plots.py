@@ -17,6 +17,8 @@ from symformer_jax.selection import scoring
 # The paper's colours, distinct for colour-blind readers as well.
 TRUTH_COLOUR, PREDICTED_COLOUR = "#1f77b4", "#d96e0f"
 MAX_PANELS = 16
+# Rows of no variant, where others have one: a peer's.
+OWN_LABEL = "the model"
 NUM_CURVE_POINTS, NUM_SURFACE_POINTS = 400, 50
 
 
@@ -154,13 +156,20 @@ def draw_distance(variants: Mapping[str, Mapping[str, Any]]) -> Figure | None:
 
 
 def draw_time(rows: Sequence[Row]) -> Figure | None:
-  """1 - R2 against seconds, one dot per row."""
-  dots = [(row.seconds, max(row.fvu, 1e-16)) for row in rows if row.fvu is not None and row.seconds]
+  """1 - R2 against seconds, one dot per row, a colour for each variant."""
+  dots: dict[str, list[tuple[float, float]]] = {}
+  for row in rows:
+    if row.fvu is not None and row.seconds:
+      dots.setdefault(row.variant, []).append((row.seconds, max(row.fvu, 1e-16)))
   if not dots:
     return None
   figure = Figure(figsize=(6, 4), layout="constrained")
   axes = figure.add_subplot()
-  axes.scatter(*zip(*dots, strict=True), s=14, alpha=0.6, color=PREDICTED_COLOUR)
+  colours = matplotlib.colormaps["viridis"](np.linspace(0, 0.9, len(dots))) if len(dots) > 1 else [PREDICTED_COLOUR]
+  for (variant, some), colour in zip(dots.items(), colours, strict=True):
+    axes.scatter(*zip(*some, strict=True), s=14, alpha=0.6, color=colour, label=variant or OWN_LABEL)
+  if len(dots) > 1:
+    axes.legend(fontsize=8)
   axes.set_xscale("log")
   axes.set_yscale("log")
   axes.set_xlabel("seconds, without compilation")
