@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 import numpy as np
 
 from symformer_jax.evaluation.problems import Problem, variable_names
-from symformer_jax.evaluation.runs import Row
+from symformer_jax.evaluation.runs import OWN_LABEL, Row
 from symformer_jax.files import replacing
 from symformer_jax.language import parser
 from symformer_jax.selection import scoring
@@ -17,8 +17,6 @@ from symformer_jax.selection import scoring
 # The paper's colours, distinct for colour-blind readers as well.
 TRUTH_COLOUR, PREDICTED_COLOUR = "#1f77b4", "#d96e0f"
 MAX_PANELS = 16
-# Rows of no variant, where others have one: a peer's.
-OWN_LABEL = "the model"
 NUM_CURVE_POINTS, NUM_SURFACE_POINTS = 400, 50
 
 

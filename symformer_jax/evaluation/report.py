@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from symformer_jax.evaluation import metrics, problems as problems_lib, published, second_opinion
-from symformer_jax.evaluation.runs import Row
+from symformer_jax.evaluation.runs import OWN_LABEL, Row
 from symformer_jax.language import parser
 
 
@@ -161,7 +161,7 @@ def _variant_table(variants: Mapping[str, Mapping[str, Any]], missing: Mapping[s
   """A line per variant; one that could not be asked says why."""
   header = ["variant", *(name for name, _, _ in _FIGURES)]
   # Beside other systems the rows of the model have no label of their own.
-  unnamed = "the model" if len(variants) > 1 else "all"
+  unnamed = OWN_LABEL if len(variants) > 1 else "all"
   lines = [[name or unnamed, *(format_figure(figures[key], form) for _, key, form in _FIGURES)]
            for name, figures in variants.items()]
   lines += [[name, f"missing: {why}", *[""] * (len(_FIGURES) - 1)] for name, why in missing.items()]

@@ -61,6 +61,8 @@ class Row:
 
 # SymPy is asked about formulas that agree at least so well: for the others there is nothing to decide.
 NEARLY_EQUAL_FVU = 1e-6
+# In tables and figures, rows of no variant beside those of a peer.
+OWN_LABEL = "the model"
 
 
 @dataclasses.dataclass(frozen=True)
