@@ -41,11 +41,16 @@ POINT_BUCKETS = (64, 128, finalists_lib.FIT_ROWS)
 NUM_BEST, NUM_PER_COMPLEXITY = 64, 3
 # Candidates whose parts are put together anew: the best of all rounds and views.
 NUM_DONORS = 512
+# Sums of atoms that are fitted before their parts are put together again, and the steps each gets: enough for a right
+# one.
+NUM_ATOM_SUMS, ATOM_STEPS = 2 * finalists_lib.NUM_PROGRAMS, 40
 # Fits of one skeleton that go on: from poor starts they end in different places, or have not ended yet.
 FITS_PER_SKELETON = 4
 # Samples of the first round: soon done, and enough for easy data. The second fills up the third number, of which each
 # further round is one.
 ROUND_SAMPLES, LATER_SAMPLES = 256, 1024
+# Candidates whose error is a smaller share of y's variance differ in what single precision left of their constants.
+EXACT = 1e-11
 # Finalists whose values agree to this share of y's spread are one formula, the simplest stands for it.
 EQUAL_VALUES = 1e-9
 
@@ -231,6 +236,7 @@ class _Search:
     self.rows = check_dataset(dataset, model)
     self.names = tuple(names) if names is not None else tuple(f"x{d}" for d in range(self.rows.x.shape[1]))
     self.rule = options.restrictions.for_columns(self.names)
+    self.method, self.num_variables = options.refine, model.vocab.num_variables
     _refuse_the_impossible(self.rule, model)
     self.fit_rows = self.rows.sample(finalists_lib.FIT_ROWS, seed=options.seed)
     self.variance = scoring.weighted_variance(self.fit_rows.y, self.fit_rows.weights)
@@ -277,9 +283,27 @@ class _Search:
 
   def recombine(self) -> None:
     """Adds formulas made of parts of the donors to the candidates."""
-    columns = set(range(self.rows.x.shape[1])) - self.rule.excluded
-    made = recombine_lib.recombine([donor.node for donor in self.donors], self.fit_rows, columns=sorted(columns))
-    self.candidates += [_Candidate(node, mse) for node, mse in made if self.rule(node)]
+    columns = sorted(set(range(self.rows.x.shape[1])) - self.rule.excluded)
+    near = recombine_lib.combine_with_atoms(
+      [donor.node for donor in self.donors], self.fit_rows, columns=columns, allows=self.rule.allows_operator)
+    fitted = self._fitted([node for node, _ in near[:NUM_ATOM_SUMS]])
+    self.donors = sorted([*self.donors, *fitted], key=lambda c: c.mse)
+    made = recombine_lib.recombine([donor.node for donor in self.donors], self.fit_rows, columns=columns)
+    self.candidates += [c for c in (*fitted, *(_Candidate(*each) for each in made)) if self.rule(c.node)]
+
+  def _fitted(self, nodes: Sequence[Node]) -> list[_Candidate]:
+    at_once = finalists_lib.NUM_PROGRAMS
+    polished = [node for begin in range(0, len(nodes), at_once)
+                for node in self.polish(nodes[begin : begin + at_once], max_steps=ATOM_STEPS)]
+    scored = ((node, scoring.score(scoring.evaluate(node, self.fit_rows.x), self.fit_rows.y, self.fit_rows.weights))
+              for node in polished)
+    return [_Candidate(node, scores.mse) for node, scores in scored if math.isfinite(scores.mse)]
+
+  def polish(self, nodes: Sequence[Node], *, max_steps: int) -> list[Node]:
+    """The trees with constants fitted in the user's units."""
+    return finalists_lib.polish(
+      nodes, self.fit_rows, num_rows=self.num_rows, num_variables=self.num_variables, method=self.method,
+      max_steps=max_steps)
 
   def close_round(self, options: Options, seconds: float) -> Round:
     """Notes where the search stands, and whether it is to go on."""
@@ -382,12 +406,11 @@ def _finish(model, search_: _Search, options: Options, clock: Clock) -> SearchRe
     with clock.measure("recombine"):
       search_.recombine()
   with clock.measure("refine"):
-    nodes = [c.node for c in _shortlist(search_.candidates)]
-    polished = finalists_lib.polish(
-      nodes[: finalists_lib.NUM_PROGRAMS], fit_rows, num_rows=search_.num_rows,
-      num_variables=model.vocab.num_variables, method=options.refine)
+    nodes = [c.node for c in _shortlist(search_.candidates, exact=EXACT * search_.variance)]
+    polished = search_.polish(nodes[: finalists_lib.NUM_PROGRAMS], max_steps=finalists_lib.POLISH_STEPS)
   with clock.measure("deduplicate"):
-    polished = _different_values(polished, fit_rows, math.sqrt(search_.variance))
+    forms = [form for node in polished for form in (node, canonicalize(node)) if form is node or rule(form)]
+    polished = _different_values(forms, fit_rows, math.sqrt(search_.variance))
   fits = [n for n in finalists_lib.closed_form_fits(fit_rows) if rule(n)]
   if not polished and not fits:
     return results.failed("no candidate of the model fits, and no closed form keeps the rules", model=model.name,
@@ -414,7 +437,7 @@ def _different_values(nodes: Sequence[Node], rows: Rows, spread: float) -> list[
 
 def _survivors(loss: np.ndarray, lengths: Sequence[int]) -> list[int]:
   """The best lanes, and the best few of every length; none without a finite loss."""
-  order = [int(i) for i in np.argsort(loss) if math.isfinite(loss[i])]
+  order = [int(i) for i in np.argsort(loss, kind="stable") if math.isfinite(loss[i])]
   kept = dict.fromkeys(order[:NUM_BEST])
   by_length: dict[int, int] = {}
   for lane in order:
@@ -424,8 +447,11 @@ def _survivors(loss: np.ndarray, lengths: Sequence[int]) -> list[int]:
   return list(kept)
 
 
-def _shortlist(candidates: Sequence[_Candidate]) -> list[_Candidate]:
-  """The best candidates of all scalings, few of each skeleton, the best and the best per complexity first."""
+def _shortlist(candidates: Sequence[_Candidate], *, exact: float) -> list[_Candidate]:
+  """The best candidates of all scalings, few of each skeleton, the best and the best per complexity first.
+
+  Below the error `exact` the simpler one is the better.
+  """
   per_skeleton: dict[tuple, int] = {}
   unique = []
   for candidate in sorted(candidates, key=lambda c: c.mse):
@@ -434,4 +460,6 @@ def _shortlist(candidates: Sequence[_Candidate]) -> list[_Candidate]:
     if per_skeleton[form] <= FITS_PER_SKELETON and programs.size(candidate.node) <= finalists_lib.MAX_TOKENS:
       unique.append(candidate)
   sizes = [expression.complexity(c.node) for c in unique]
-  return [unique[i] for i in _survivors(np.array([c.mse for c in unique]), sizes)]
+  in_order = sorted(range(len(unique)), key=lambda i: (max(unique[i].mse, exact), sizes[i]))
+  unique, sizes = [unique[i] for i in in_order], [sizes[i] for i in in_order]
+  return [unique[i] for i in _survivors(np.maximum([c.mse for c in unique], exact), sizes)]

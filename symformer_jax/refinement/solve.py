@@ -67,7 +67,7 @@ def fit_candidates(
     x: points [N, D], or [B, N, D] of several data sets, in the user's units; their dtype is computed in.
     y: [N] or [B, N]; weights: alike, at least 0, 0 for a masked point.
     vocab: static; method: `lm`, `bfgs`, `gd` or `none` (evaluate only), static.
-    max_steps: evaluations a candidate may take, static; default by method.
+    max_steps: evaluations a candidate may take; default by method.
     max_constants: C, static.
     plan: `loop`, `vmap` or None for the platform's, static.
     is_free: numeric tokens to be fitted [K, L]; default: the constant tokens. At most C per candidate are.
@@ -90,7 +90,7 @@ def fit_candidates(
   if dataset is None:
     dataset = np.zeros(ids.shape[0], np.int32)
   fit = functools.partial(
-    _fit, vocab=vocab, method=method, max_steps=MAX_STEPS[method] if max_steps is None else max_steps,
+    _fit, vocab=vocab, method=method, max_steps=np.int32(MAX_STEPS[method] if max_steps is None else max_steps),
     max_constants=max_constants, plan=plan, is_persistent=is_persistent)
   per_candidate, shared = (ids, values, is_free, dataset), (x, y, weights)
   num_threads = min(os.cpu_count() or 1, ids.shape[0] // MIN_CANDIDATES_PER_THREAD)
@@ -101,7 +101,7 @@ def fit_candidates(
 
 
 @functools.partial(
-  jax.jit, static_argnames=("vocab", "method", "max_steps", "max_constants", "plan", "is_persistent"))
+  jax.jit, static_argnames=("vocab", "method", "max_constants", "plan", "is_persistent"))
 def _fit(per_candidate, shared, *, vocab, method, max_steps, max_constants, plan, is_persistent):
   """`fit_candidates` on one device; `x` is [B, N, D] and `dataset` is given."""
   (ids, values, is_free, dataset), (x, y, weights) = per_candidate, shared
@@ -298,7 +298,7 @@ def polish(
 
   Args:
     ids, values, x, y, weights, vocab, options: as for `fit_candidates`; numbers of any precision.
-    max_steps: evaluations a candidate may take, static.
+    max_steps: evaluations a candidate may take.
   Returns:
     The same as `fit_candidates`, as float64 NumPy arrays.
   """

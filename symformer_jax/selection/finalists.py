@@ -15,7 +15,7 @@ from symformer_jax.language.expression import Node, chain, number, variable
 from symformer_jax.refinement import solve
 from symformer_jax.results import Constant, Equation
 from symformer_jax.selection import criteria, front, programs, rounding, scoring
-from symformer_jax.selection.tidy import tidy, to_exponentials, to_principal_phases
+from symformer_jax.selection.tidy import tidy, to_exponentials, to_powers, to_principal_phases
 
 # Rows on which candidates are fitted, and those that give finalists their last digits; all rows score.
 FIT_ROWS, MAX_ROWS = 256, 4096
@@ -24,6 +24,9 @@ NUM_PROGRAMS = 128
 MAX_TOKENS = 64
 # A longer formula must fit better by this share: less is within what rounding constants costs.
 MIN_GAIN = 0.01
+# Nats by which a formula more complex than the recommended one may describe the data worse: at odds of three million to
+# one it fits the noise.
+MAX_EXCESS = 15.0
 # Formulas that get a variant with simple constants, and that are judged on all rows.
 NUM_CHOSEN = 24
 # More steps than in the search: few formulas, and now every digit counts.
@@ -69,13 +72,14 @@ def closed_form_fits(rows: Rows) -> list[Node]:
   return [mean, chain("+", [*terms, number(float(solution[-1]))])] if terms else [mean]
 
 
-def polish(nodes: Sequence[Node], rows: Rows, *, num_rows: int, num_variables: int, method: str) -> list[Node]:
+def polish(nodes: Sequence[Node], rows: Rows, *, num_rows: int, num_variables: int, method: str,
+           max_steps: int = POLISH_STEPS) -> list[Node]:
   """Fits the constants of at most `NUM_PROGRAMS` trees in float64, in the user's units.
 
   Args:
     nodes: trees; rows: at most `num_rows` of them, padded to that many (one compiled shape for each).
     num_variables: columns are padded to so many.
-    method: as in `solve.fit_candidates`.
+    method, max_steps: as in `solve.fit_candidates`.
   Returns:
     The trees with fitted constants; one whose fit is worse or undefined is returned as it came.
   """
@@ -84,7 +88,7 @@ def polish(nodes: Sequence[Node], rows: Rows, *, num_rows: int, num_variables: i
   padded = rows.padded(num_rows)
   x = np.pad(padded.x, ((0, 0), (0, num_variables - padded.x.shape[1])))
   fitted, fit = solve.polish(
-    ids, values, x, padded.y, padded.weights, vocab=vocab, method=method, max_steps=POLISH_STEPS,
+    ids, values, x, padded.y, padded.weights, vocab=vocab, method=method, max_steps=max_steps,
     max_constants=MAX_CONSTANTS)
   is_constant = np.asarray(vocab.is_constant)[ids]
   return [rounding.replace_values(node, fitted[k][is_constant[k]].tolist()) if np.isfinite(fit.loss[k]) else node
@@ -174,6 +178,8 @@ def select(
   costs = [judge.cost(finalist, is_rounded=True) for finalist in judged]
   on_front = judge.front(judged, costs)
   best = min(on_front, key=lambda i: costs[i])
+  on_front = [i for i in on_front
+              if judged[i].complexity <= judged[best].complexity or costs[i] <= costs[best] + MAX_EXCESS]
   shown = {*on_front, *(i for i, finalist in enumerate(judged) if finalist.node in listed)}
   in_order = sorted(shown, key=lambda i: (judged[i].complexity, -judged[i].scores.mse))
   equations = {i: _equation(judged[i], some, names) for i in in_order}
@@ -193,13 +199,13 @@ def _rounded(nodes: Sequence[Node], judge: _Judge, is_allowed: Callable[[Node], 
 
 
 def _shortest(node: Node, judge: _Judge, is_allowed: Callable[[Node], bool]) -> Node:
-  """The tree with the fewest digits, or rewritten where that is the shorter description (exponentials, phases).
+  """The tree with the fewest digits, or rewritten where that is the shorter description (exponentials, powers, phases).
 
   The rules are asked of what comes out: digits and simple values change operators, and may make a column vanish.
   """
   data = (judge.rows.x, judge.rows.y, judge.rows.weights)
   variants = [rounding.round_constants(node, *data)]
-  for rewritten in (to_exponentials(node), to_principal_phases(node)):
+  for rewritten in (to_exponentials(node), to_powers(node), to_principal_phases(node)):
     if rewritten != node:
       variants.append(rounding.round_constants(rounding.snap_constants(tidy(rewritten), *data), *data))
   allowed = [each for each in map(tidy, variants) if is_allowed(each) and (node.is_number or not each.is_number)]

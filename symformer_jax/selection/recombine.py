@@ -1,19 +1,19 @@
-"""New candidates from parts of others: sums and products of few parts, under one function or none.
+"""New candidates from parts of others and from atoms: sums and products of few, under a function or none.
 
 A model often names every part of a formula, but not all of them in one sample. A sum is linear in its terms, so which
-of them belong together needs no sampling: they are selected forward, as in orthogonal matching pursuit (Pati et al.,
-1993), a few sums at a time. `1/y`, `exp(y)`, `log(y)` and `y**2` are tried as sums as well, and the logarithm of |y| as
-one of logarithms, which makes products of powers.
+of them belong together needs no sampling: they are selected forward (forward.py). Functions of y are tried as sums as
+well (`TARGETS`), and the logarithm of |y| as one of logarithms, which makes products of powers.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 import dataclasses
+from typing import Protocol
 
 import numpy as np
 
 from symformer_jax.language import expression
 from symformer_jax.language.expression import Node, chain, complexity, flatten, number, power, variable
-from symformer_jax.selection import scoring
+from symformer_jax.selection import atoms, forward, scoring
 from symformer_jax.selection.finalists import Rows
 from symformer_jax.selection.tidy import tidy
 
@@ -21,16 +21,19 @@ from symformer_jax.selection.tidy import tidy
 MAX_OUTER, MAX_INNER = 512, 256
 # Nodes of a part and of a formula: longer ones are nobody's law, and their many constants take seconds to round.
 MAX_PART_NODES, MAX_NODES = 12, 40
-# Parts of a formula, formulas carried from one number of parts to the next, and those that are kept of each number.
-MAX_PARTS, NUM_BEAMS, NUM_KEPT = 6, 8, 3
+# Parts of a formula.
+MAX_PARTS = 6
+# Searches among atoms: the least tier, parts of a sum at most (of 100 points and 10 000 columns any four fit), sums of
+# one part that are carried on.
+SEARCHES = ((atoms.ANY, 3, forward.NUM_LOOKED_AT), (atoms.BASIC, 3, 4096), (atoms.MONOMIAL, MAX_PARTS, 4096))
+# Nodes of a short sum.
+SHORT = 20
+# Rows on which atoms are selected.
+ATOM_ROWS = 128
 # Parts that agree to so many digits of their largest value are one: fits of one formula that ended side by side.
 VALUE_DIGITS = 5
 # Different points for each part of a formula: fewer are fitted by anything.
 POINTS_PER_PART = 5
-# A column whose part orthogonal to those chosen is a smaller share of it than this adds nothing but rounding.
-INDEPENDENT = 1e-6
-# Squared error below this share of the target's spread, or within rounding of the target, is exact.
-EXACT, ROUNDING = 1e-20, (4 * np.finfo(np.float64).eps) ** 2
 # exp(y) is a target where y reaches no further than this.
 LARGEST_EXPONENT = 30.0
 # Exponents of a product so near to a half number are meant to be one.
@@ -42,23 +45,32 @@ class _Target:
   """A function of y that may be a sum.
 
   Attributes:
-    token: the operator that undoes it: y = operator(sum); empty for y itself.
+    tokens: the operators that undo it, the last first: y = sqrt(1/sum) for ("sqrt", "inv"); none for y itself.
     transform: y [N] -> the function's values; derivative: of the function, for what an error of y becomes.
     is_defined: whether it may be asked of y.
   """
 
-  token: str
+  tokens: tuple[str, ...]
   transform: Callable[[np.ndarray], np.ndarray]
   derivative: Callable[[np.ndarray], np.ndarray]
   is_defined: Callable[[np.ndarray], bool]
 
+  def undo(self, node: Node) -> Node:
+    """y as a function of the sum."""
+    for token in reversed(self.tokens):
+      node = Node(token, (node,))
+    return tidy(node)
+
 
 TARGETS = (
-  _Target("", lambda y: y, np.ones_like, lambda y: True),
-  _Target("inv", lambda y: 1 / y, lambda y: 1 / y**2, lambda y: bool(np.all(y != 0))),
-  _Target("ln", np.exp, np.exp, lambda y: float(np.max(np.abs(y))) < LARGEST_EXPONENT),
-  _Target("exp", np.log, lambda y: 1 / y, lambda y: bool(np.all(y > 0))),
-  _Target("sqrt", np.square, lambda y: 2 * y, lambda y: bool(np.all(y >= 0))),
+  _Target((), lambda y: y, np.ones_like, lambda y: True),
+  _Target(("inv",), lambda y: 1 / y, lambda y: 1 / y**2, lambda y: bool(np.all(y != 0))),
+  _Target(("ln",), np.exp, np.exp, lambda y: float(np.max(np.abs(y))) < LARGEST_EXPONENT),
+  _Target(("exp",), np.log, lambda y: 1 / y, lambda y: bool(np.all(y > 0))),
+  _Target(("sqrt",), np.square, lambda y: 2 * y, lambda y: bool(np.all(y >= 0))),
+  _Target(("sqrt", "inv"), lambda y: y**-2, lambda y: 2 * y**-3, lambda y: bool(np.all(y > 0))),
+  _Target(("asin",), np.sin, np.cos, lambda y: float(np.max(np.abs(y))) < np.pi / 2),
+  _Target(("atan",), np.tan, lambda y: np.cos(y) ** -2, lambda y: float(np.max(np.abs(y))) < np.pi / 2),
 )
 
 
@@ -74,10 +86,37 @@ def recombine(nodes: Sequence[Node], rows: Rows, *, columns: Iterable[int]) -> l
     `(formula, weighted mean squared error)`, all finite.
   """
   parts = _Parts(nodes, rows.x, columns)
-  at_most = min(MAX_PARTS, len(np.unique(rows.x, axis=0)) // POINTS_PER_PART)
-  formulas = [_wrap(target.token, formula) for target in TARGETS if target.is_defined(rows.y)
-              for formula in _sums(parts, target, rows, at_most)]
-  formulas += _products(parts, rows, at_most)
+  at_most = _at_most(rows, MAX_PARTS)
+  return _scored([*_all_sums(parts, rows, at_most), *_products(parts, rows, at_most)], rows)
+
+
+@np.errstate(all="ignore")
+def combine_with_atoms(
+  nodes: Sequence[Node], rows: Rows, *, columns: Sequence[int], allows: Callable[[str], bool]
+) -> list[tuple[Node, float]]:
+  """Sums of few atoms and parts that come near, for every target: their inner constants are still to be fitted.
+
+  Args:
+    nodes, rows, columns: as in `recombine`.
+    allows: operators by name; no atom has another.
+  Returns:
+    `(formula, weighted mean squared error)`, all finite: short sums first, those of the least error.
+  """
+  some = rows.sample(ATOM_ROWS, seed=0)
+  columns = list(columns)
+  both = _Union([_Parts(nodes, some.x, columns), atoms.Atoms(some.x, columns, allows)])
+  made: list[Node] = []
+  for tier, at_most, num_first in SEARCHES:
+    subset = _Subset(both, np.flatnonzero(both.tiers >= tier))
+    made += _all_sums(subset, some, _at_most(some, at_most), num_first=num_first)
+  return sorted(_scored(made, rows), key=lambda pair: (complexity(pair[0]) > SHORT, pair[1]))
+
+
+def _at_most(rows: Rows, number_of_parts: int) -> int:
+  return min(number_of_parts, len(np.unique(rows.x, axis=0)) // POINTS_PER_PART)
+
+
+def _scored(formulas: Iterable[Node], rows: Rows) -> list[tuple[Node, float]]:
   scored = ((node, scoring.score(scoring.evaluate(node, rows.x), rows.y, rows.weights).mse)
             for node in dict.fromkeys(formulas) if complexity(node) <= MAX_NODES)
   return [(node, mse) for node, mse in scored if np.isfinite(mse)]
@@ -86,8 +125,61 @@ def recombine(nodes: Sequence[Node], rows: Rows, *, columns: Iterable[int]) -> l
 # --- parts -------------------------------------------------------------------------------------------------------
 
 
+class _Columns(Protocol):
+  """Functions of the variables: values [N, P] relative to the largest of each, all finite; the group of each [P]."""
+
+  columns: np.ndarray
+  groups: np.ndarray
+
+  def node(self, index: int) -> Node:
+    """The formula of a column."""
+
+  def scale(self, index: int) -> float:
+    """The largest value of that formula, by which its column is divided."""
+
+
+class _Union:
+  """Several such, side by side, in single precision."""
+
+  def __init__(self, groups: Sequence[_Columns]):
+    self._groups = groups
+    self.columns = np.concatenate([group.columns.astype(np.float32) for group in groups], axis=1)
+    self.tiers = np.concatenate([group.tiers for group in groups])
+    ends = np.cumsum([0, *(np.max(group.groups, initial=-1) + 1 for group in groups)])
+    self.groups = np.concatenate([group.groups + end for group, end in zip(groups, ends, strict=False)])
+
+  def node(self, index: int) -> Node:
+    group, index = self._find(index)
+    return group.node(index)
+
+  def scale(self, index: int) -> float:
+    group, index = self._find(index)
+    return group.scale(index)
+
+  def _find(self, index: int) -> tuple[_Columns, int]:
+    for group in self._groups:
+      if index < group.columns.shape[1]:
+        return group, index
+      index -= group.columns.shape[1]
+    raise IndexError(index)
+
+
+class _Subset:
+  """Some columns of a union."""
+
+  def __init__(self, union: _Union, indices: np.ndarray):
+    self._union, self._indices = union, indices
+    self.columns, self.groups = union.columns[:, indices], union.groups[indices]
+
+  def node(self, index: int) -> Node:
+    return self._union.node(int(self._indices[index]))
+
+  def scale(self, index: int) -> float:
+    return self._union.scale(int(self._indices[index]))
+
+
 class _Parts:
-  """Distinct parts of candidates and their values [N, P], relative to the largest of each, all finite."""
+  """Distinct parts of candidates."""
 
   def __init__(self, nodes: Sequence[Node], x: np.ndarray, variables: Iterable[int]):
     self._x = x
@@ -97,9 +189,16 @@ class _Parts:
     self._collect((term for node in nodes for term in flatten(node, "+")), MAX_OUTER)
     self._collect((term for node in nodes for part in _subtrees(node) for term in flatten(part, "+")), MAX_INNER)
     found = self._found.values()
-    self.nodes = [node for node, _, _ in found]
+    self._nodes = [node for node, _, _ in found]
     self.columns = np.stack([column for _, column, _ in found], axis=1) if found else np.zeros((len(x), 0))
-    self.scales = np.array([scale for _, _, scale in found])
+    self.groups, self.tiers = np.arange(len(found)), np.full(len(found), atoms.ANY)
+    self._scales = [scale for _, _, scale in found]
+
+  def node(self, index: int) -> Node:
+    return self._nodes[index]
+
+  def scale(self, index: int) -> float:
+    return self._scales[index]
 
   def _collect(self, terms: Iterable[Node], at_most: int) -> None:
     end = len(self._found) + at_most
@@ -115,7 +214,7 @@ class _Parts:
   def _add(self, node: Node) -> None:
     values = scoring.evaluate(node, self._x)
     largest = values[np.argmax(np.abs(values))]  # NaN where there is one
-    if not np.isfinite(largest) or np.ptp(values) <= INDEPENDENT * abs(largest):
+    if not np.isfinite(largest) or np.ptp(values) <= forward.INDEPENDENT * abs(largest):
       return
     # Up to a factor the same column: the simplest formula stands for it.
     key = np.round(values / largest, VALUE_DIGITS).tobytes()
@@ -135,76 +234,27 @@ def _without_factor(term: Node) -> Node | None:
   return chain("*", factors) if factors else None
 
 
-# --- forward selection ---------------------------------------------------------------------------------------------
-
-
-@dataclasses.dataclass(frozen=True)
-class _Choice:
-  """Chosen columns, an orthonormal basis of them and of the constant, what they leave of the target, its square."""
-
-  chosen: frozenset[int]
-  basis: np.ndarray
-  residual: np.ndarray
-  error: float
-
-
-def select_columns(
-  columns: np.ndarray, target: np.ndarray, weights: np.ndarray, *, at_most: int = MAX_PARTS
-) -> list[tuple[int, ...]]:
-  """Sets of columns that, with a constant, fit a target with the least squared error: the best few of each size.
-
-  Args:
-    columns: [N, P]; target: [N]; weights: [N], above 0.
-    at_most: columns of a set.
-  """
-  root = np.sqrt(weights / weights.sum())
-  columns, target = root[:, None] * columns, root * target
-  norms = np.linalg.norm(columns, axis=0)
-  one = root[:, None] / np.linalg.norm(root)
-  residual = target - one[:, 0] * (one[:, 0] @ target)
-  beams = [_Choice(frozenset(), one, residual, float(residual @ residual))]
-  exact = EXACT * beams[0].error + ROUNDING * float(target @ target)
-  kept: list[_Choice] = []
-  for _ in range(at_most):
-    longer = {c.chosen: c for beam in beams for c in _extensions(beam, columns, norms)}
-    beams = sorted(longer.values(), key=lambda c: c.error)[:NUM_BEAMS]
-    kept += beams[:NUM_KEPT]
-    if not beams or beams[0].error <= exact:
-      break
-  return [tuple(sorted(choice.chosen)) for choice in kept]
-
-
-def _extensions(beam: _Choice, columns: np.ndarray, norms: np.ndarray) -> list[_Choice]:
-  """The choice with one more column, for those columns that leave least."""
-  across = columns - beam.basis @ (beam.basis.T @ columns)
-  lengths = np.linalg.norm(across, axis=0)
-  is_new = lengths > INDEPENDENT * norms
-  gains = np.where(is_new, (across.T @ beam.residual) / np.where(is_new, lengths, 1.0), 0.0) ** 2
-  longer = []
-  for index in np.argsort(-gains)[:NUM_BEAMS]:
-    if gains[index] > 0:
-      unit = across[:, index] / lengths[index]
-      residual = beam.residual - unit * (unit @ beam.residual)
-      longer.append(_Choice(beam.chosen | {int(index)}, np.column_stack([beam.basis, unit]), residual,
-                            float(residual @ residual)))
-  return longer
-
-
 # --- formulas ------------------------------------------------------------------------------------------------------
 
 
-def _sums(parts: _Parts, target: _Target, rows: Rows, at_most: int) -> list[Node]:
-  """Sums of parts that fit the target, errors weighted as those of y."""
+def _all_sums(parts: _Columns, rows: Rows, at_most: int, **options) -> list[Node]:
+  return [target.undo(formula) for target in TARGETS if target.is_defined(rows.y)
+          for formula in _sums(parts, target, rows, at_most, **options)]
+
+
+def _sums(parts: _Columns, target: _Target, rows: Rows, at_most: int, **options) -> list[Node]:
+  """Sums of parts that fit the target, errors weighted as those of y; options as of `select_columns`."""
   z, slope = target.transform(rows.y), target.derivative(rows.y)
   is_used = slope != 0  # where y says nothing of the target
   z, weights = z[is_used], rows.weights[is_used] / slope[is_used] ** 2
   weights = weights / np.max(weights, initial=0.0)
   if not (len(z) and np.all(np.isfinite(z)) and np.all(weights > 0)):  # NaN is not above 0
     return []
-  columns, formulas = parts.columns[is_used], []
-  for chosen in select_columns(columns, z, weights, at_most=at_most):
+  columns = parts.columns if is_used.all() else parts.columns[is_used]
+  formulas = []
+  for chosen in forward.select_columns(columns, z, weights, at_most=at_most, groups=parts.groups, **options):
     *factors, constant = _least_squares(columns[:, chosen], z, weights)
-    terms = [Node("*", (parts.nodes[i], number(factor / parts.scales[i])))
+    terms = [Node("*", (parts.node(i), number(factor / parts.scale(i))))
              for i, factor in zip(chosen, factors, strict=True)]
     formulas.append(tidy(chain("+", [*terms, number(constant)])))
   return formulas
@@ -221,11 +271,11 @@ def _products(parts: _Parts, rows: Rows, at_most: int) -> list[Node]:
   columns = np.log(np.abs(parts.columns[is_used][:, usable]))
   z, weights = np.log(np.abs(relative[is_used])), weights[is_used]
   formulas = []
-  for chosen in select_columns(columns, z, weights, at_most=at_most):
+  for chosen in forward.select_columns(columns, z, weights, at_most=at_most):
     exponents = _least_squares(columns[:, chosen], z, weights)[:-1]
     halves = np.round(2 * exponents) / 2
     exponents = np.where(np.abs(exponents - halves) < NEAR_HALF, halves, exponents)
-    powers = [power(parts.nodes[usable[i]], number(float(e))) for i, e in zip(chosen, exponents, strict=True) if e]
+    powers = [power(parts.node(usable[i]), number(float(e))) for i, e in zip(chosen, exponents, strict=True) if e]
     if powers:
       formulas.append(_with_factor(chain("*", powers), rows))
   return formulas
@@ -246,6 +296,3 @@ def _least_squares(columns: np.ndarray, target: np.ndarray, weights: np.ndarray)
   design = np.column_stack([columns, np.ones(len(target))])
   return np.linalg.lstsq(root[:, None] * design, root * target, rcond=None)[0]
 
-
-def _wrap(token: str, node: Node) -> Node:
-  return tidy(Node(token, (node,))) if token else node

@@ -236,8 +236,17 @@ def remove_redundant(node: Node, x: np.ndarray, y: np.ndarray, weights: np.ndarr
 
 
 def _fix_redundant(local: _Local) -> bool:
-  """Fixes one redundant constant of `local`: at 1 or -1 where it rescales others, at 0 where others add up to it."""
-  return _fix_factor(local) or _fix_summand(local)
+  """Fixes one redundant constant of `local`.
+
+  At 0 where it does nothing or others add up to it, at 1 or -1 where it rescales others.
+  """
+  return _fix_negligible(local) or _fix_factor(local) or _fix_summand(local)
+
+
+def _fix_negligible(local: _Local) -> bool:
+  """A constant that changes nothing when it is 0, as 3e-15 times a term that an exact fit has left over."""
+  return any(_accept(local, index, np.where(np.arange(len(local.theta)) == index, 0.0, local.theta))
+             for index in np.flatnonzero(local.is_free & (local.theta != 0)))
 
 
 def _null_direction(columns: np.ndarray) -> np.ndarray | None:

@@ -54,6 +54,26 @@ def to_exponentials(node: Node) -> Node:
   return node
 
 
+def to_powers(node: Node) -> Node:
+  """exp(a*log(u) + v) -> u**a*exp(v): `exp(log(x + 1)*y + 6.9077553)` is `1000*(x + 1)**y`."""
+  node = node._replace(args=tuple(to_powers(arg) for arg in node.args))
+  if node.token != "exp":
+    return node
+  factors, rest = [], []
+  for term in flatten(node.args[0], "+"):
+    sign, term = (number(-1), term.args[0]) if term.token == "neg" else (number(1), term)
+    parts = flatten(term, "*")
+    logarithm = next((part for part in parts if part.token == "ln"), None)
+    if logarithm is None:
+      rest.append(_tidy_product([*parts, sign]))
+    else:
+      exponent = _tidy_product([*(part for part in parts if part is not logarithm), sign])
+      factors.append(power(logarithm.args[0], exponent))
+  if rest and factors:
+    factors.append(tidy(Node("exp", (chain("+", rest),))))
+  return _tidy_product(factors) if factors else node
+
+
 def to_principal_phases(node: Node) -> Node:
   """Phases of sines and cosines within half a turn, and none near a quarter: sin(u + 3.14159) -> -sin(u).
 

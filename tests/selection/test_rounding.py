@@ -170,3 +170,14 @@ def test_constants_that_few_points_leave_open_are_not_redundant(rng):
   node = parser.parse("+".join(f"1.{i}3*{n}" for i, n in enumerate("abcdefgh", 1)), tuple("abcdefgh"))
   data = (x, scoring.evaluate(node, x), np.ones(30))
   assert 0 not in rounding.fitted_values(rounding.remove_redundant(node, *data))
+
+
+@pytest.mark.parametrize(("text", "expected"), [
+  ("5*exp(-0.5*x) + 3e-15*exp(-2*x)*log(x)", "5*exp(-0.5*x)"), ("2*x + 1/(1e-17*x + 1)", "2*x + 1"),
+  ("x**2 + 0.00001*x", "1e-05*x + x**2")])
+def test_terms_below_rounding_go(text, expected, rng):
+  x = rng.uniform(0.5, 4, (30, 1))
+  node = parser.parse(text, ("x",))
+  data = (x, scoring.evaluate(node, x), np.ones(30))
+  reduced = tidy(rounding.remove_redundant(node, *data))
+  assert printing.to_text(tidy(rounding.round_constants(reduced, *data)), ("x",)) == expected

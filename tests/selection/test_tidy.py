@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from symformer_jax.language import expression, parser, printing
-from symformer_jax.selection.tidy import tidy, to_principal_phases
+from symformer_jax.selection.tidy import tidy, to_powers, to_principal_phases
 
 CASES = [
   ("1*x", "x"), ("0*x + 2", "2"), ("x + 0", "x"), ("x*2*3", "6*x"), ("2 + 3*4", "14"), ("-(-x)", "x"), ("x**1", "x"),
@@ -49,6 +49,19 @@ def test_phases_come_within_half_a_turn(text, expected):
   assert all(abs(n.value) <= np.pi for n in expression.walk(phases) if n.is_number)
   if expected is not None:
     assert printing.to_text(phases, ["x"]) == expected
+
+
+@pytest.mark.parametrize(("text", "expected"), [
+  ("exp(log(x + 1)*x + 0)", "(x + 1)**x"), ("exp(log(x + 1)*x + 6.9077)", None), ("exp(2*log(x))", "x**2"),
+  ("exp(-log(x))", "1/x"),
+  ("exp(log(x) - 3*x)", "exp(-3*x)*x"), ("exp(x)", "exp(x)"), ("2*sin(exp(x*log(3*x)))", "2*sin((3*x)**x)"),
+  ("exp(log(x)*log(x + 1))", None)])
+def test_logarithms_leave_exponents(text, expected):
+  node, x = parser.parse(text), np.linspace(0.3, 3, 7)[:, None]
+  powers = tidy(to_powers(node))
+  np.testing.assert_allclose(expression.evaluate(powers, x), expression.evaluate(node, x), rtol=1e-12)
+  if expected is not None:
+    assert printing.to_text(powers, ["x"]) == expected
 
 
 def test_undefined_numbers_are_kept():

@@ -1,0 +1,122 @@
+"""Forward selection: the few columns of many whose sum fits a target best.
+
+As orthogonal matching pursuit (Pati et al., 1993) with a beam of sets in place of one.
+"""
+
+from collections.abc import Sequence
+import dataclasses
+
+import numpy as np
+
+# Columns of a set.
+MAX_COLUMNS = 6
+# Sets that are kept of one and of two columns, and of each larger size: short sums are the likelier laws.
+NUM_KEPT_SHORT, NUM_KEPT = 8, 3
+# Sets carried from one size to the next.
+NUM_BEAMS = 8
+# The sets whose extensions are looked at, and extensions for each that is carried on: most of the best differ in a
+# neighbour of the same group.
+NUM_LOOKED_AT = 64
+# A column whose part orthogonal to those chosen is a smaller share of it than this adds nothing but rounding.
+INDEPENDENT = 1e-6
+# Squared error below this share of the target's spread, or within rounding of the target, is exact.
+EXACT, ROUNDING = 1e-20, (4 * np.finfo(np.float64).eps) ** 2
+
+
+@dataclasses.dataclass(frozen=True)
+class _Choice:
+  """Chosen columns, an orthonormal basis of them and of the constant, what they leave of the target, its square.
+
+  `across` [P] is the squared length of every column's part orthogonal to the basis.
+  """
+
+  chosen: tuple[int, ...]
+  basis: np.ndarray
+  residual: np.ndarray
+  error: float
+  across: np.ndarray
+
+
+def select_columns(
+  columns: np.ndarray, target: np.ndarray, weights: np.ndarray, *, at_most: int = MAX_COLUMNS,
+  groups: Sequence[int] | None = None, num_first: int = NUM_BEAMS,
+) -> list[tuple[int, ...]]:
+  """Sets of columns that, with a constant, fit a target with the least squared error: the best few of each size.
+
+  Args:
+    columns: [N, P], float64 or, for many of them, float32; target: [N]; weights: [N], above 0.
+    at_most: columns of a set.
+    groups: [P], of columns that differ in a number; of sets from the same groups only the best is carried on. By
+      default each column is one.
+    num_first: sets of one column that are carried on; with all of them every pair is tried.
+  """
+  root = np.sqrt(weights / weights.sum())
+  columns, target = (root[:, None] * columns).astype(columns.dtype), root * target
+  groups = np.arange(columns.shape[1]) if groups is None else np.asarray(groups)
+  one = root / np.linalg.norm(root)
+  residual = target - one * (one @ target)
+  squares = np.einsum("np,np->p", columns, columns)
+  across = squares - _along(columns, [one])[0] ** 2
+  beams = [_Choice((), one[:, None], residual, float(residual @ residual), across)]
+  rounding = float(np.finfo(columns.dtype).eps)
+  exact = max(EXACT, (10 * rounding) ** 2) * beams[0].error + ROUNDING * float(target @ target)
+  least = max(INDEPENDENT**2, 100 * rounding) * squares
+  kept: list[_Choice] = []
+  for size in range(1, at_most + 1):
+    beams = _extend(beams, columns, groups, least, num_first if size == 1 else NUM_BEAMS)
+    kept += beams[: NUM_KEPT_SHORT if size <= 2 else NUM_KEPT]
+    # What is exact needs no more columns; several others may be exact as well, and simpler.
+    beams = [beam for beam in beams if beam.error > exact]
+  return [tuple(sorted(choice.chosen)) for choice in kept]
+
+
+def _extend(
+  beams: list[_Choice], columns: np.ndarray, groups: np.ndarray, least: np.ndarray, num_beams: int
+) -> list[_Choice]:
+  """The choices with one more column that leave least, the best first; two products with all columns in all."""
+  if not beams:
+    return []
+  across = np.stack([beam.across for beam in beams])
+  gains = np.where(across > least, _along(columns, [beam.residual for beam in beams]), 0) ** 2
+  np.divide(gains, across, out=gains, where=gains > 0)
+  errors = np.array([beam.error for beam in beams])[:, None] - gains
+  errors[gains <= 0] = np.inf
+  rows = _smallest(errors.min(axis=1, initial=np.inf), NUM_LOOKED_AT)
+  beams, errors = [beams[row] for row in rows], errors[rows]
+  best: dict[tuple[int, ...], tuple[_Choice, int]] = {}
+  for place in _smallest(errors.ravel(), num_beams * NUM_LOOKED_AT):
+    beam, index = beams[place // columns.shape[1]], int(place % columns.shape[1])
+    best.setdefault(tuple(sorted(groups[[*beam.chosen, index]])), (beam, index))
+    if len(best) == num_beams:
+      break
+  longer = sorted((_with_column(beam, index, columns[:, index]) for beam, index in best.values()),
+                  key=lambda choice: choice.error)
+  along = _along(columns, [choice.basis[:, -1] for choice in longer])
+  return [dataclasses.replace(c, across=c.across - a**2) for c, a in zip(longer, along, strict=True)]
+
+
+def _smallest(values: np.ndarray, number: int) -> np.ndarray:
+  """Indices of the smallest finite values, in their order."""
+  if number < len(values):
+    found = np.argpartition(values, number)[:number]
+    found = found[np.argsort(values[found])]
+  else:
+    found = np.argsort(values)
+  return found[np.isfinite(values[found])]
+
+
+def _with_column(beam: _Choice, index: int, column: np.ndarray) -> _Choice:
+  unit = column.astype(np.float64)
+  for _ in range(2):  # the second time takes away what rounding left
+    unit = unit - beam.basis @ (beam.basis.T @ unit)
+  unit /= np.linalg.norm(unit)
+  residual = beam.residual - unit * (unit @ beam.residual)
+  return _Choice((*beam.chosen, index), np.column_stack([beam.basis, unit]), residual, float(residual @ residual),
+                 beam.across)
+
+
+def _along(columns: np.ndarray, vectors: list[np.ndarray]) -> np.ndarray:
+  """Every vector's products with the columns [K, P]; one pass over the columns."""
+  if not vectors:
+    return np.zeros((0, columns.shape[1]), columns.dtype)
+  return np.stack(vectors).astype(columns.dtype) @ columns

@@ -1,0 +1,68 @@
+"""Atoms: columns are what their formulas compute, and formulas keep the rules."""
+
+import numpy as np
+import pytest
+
+from symformer_jax.language import expression, printing
+from symformer_jax.selection import scoring
+from symformer_jax.selection.atoms import MONOMIAL, Atoms
+
+BOXES = {"positive": (0.1, 5.0), "around 0": (-5.0, 5.0), "negative": (-3.0, -0.5), "far": (280.0, 400.0)}
+
+
+def points(low, high, num_variables, rng, num_rows=80):
+  return rng.uniform(low, high, (num_rows, num_variables))
+
+
+@pytest.mark.parametrize("num_variables", [1, 2, 3])
+@pytest.mark.parametrize("box", BOXES.values(), ids=BOXES)
+def test_columns_are_what_the_formulas_compute(box, num_variables, rng):
+  x = points(*box, num_variables, rng)
+  atoms = Atoms(x, range(num_variables))
+  assert atoms.columns.dtype == np.float32 and atoms.columns.shape == (80, len(atoms.groups))
+  assert np.isfinite(atoms.columns).all() and np.abs(atoms.columns).max() <= 1
+  assert np.ptp(atoms.columns, axis=0).min() > 0
+  ends = np.flatnonzero(np.diff(atoms.groups, append=-1))
+  for index in {*ends.tolist(), *rng.integers(0, len(atoms.groups), 200).tolist()}:
+    node = atoms.node(index)
+    np.testing.assert_allclose(
+      scoring.evaluate(node, x), atoms.scale(index) * atoms.columns[:, index], rtol=1e-5,
+      atol=1e-6 * atoms.scale(index), err_msg=printing.to_text(node, ("x", "y", "z")))
+
+
+def test_a_grid_of_ten_thousand_is_not_more(rng):
+  for num_variables in (1, 2):
+    assert len(Atoms(points(0.1, 5.0, num_variables, rng), range(num_variables)).groups) < 25_000
+
+
+@pytest.mark.parametrize("forbidden", [{"exp"}, {"sin", "cos"}, {"inv"}, {"*"}, {"+"}, {"pow", "pow2"}], ids=str)
+def test_no_atom_has_a_forbidden_operator(forbidden, rng):
+  atoms = Atoms(points(0.1, 5.0, 2, rng), (0, 1), lambda token: token not in forbidden)
+  ends = np.flatnonzero(np.diff(atoms.groups, append=-1))  # one of each family
+  used = {part.token for index in ends.tolist() for part in expression.walk(atoms.node(index))}
+  assert len(ends) and not used & forbidden
+
+
+def test_only_the_given_columns_occur(rng):
+  atoms = Atoms(points(0.1, 5.0, 2, rng), (1,))
+  ends = np.flatnonzero(np.diff(atoms.groups, append=-1))
+  named = {part.value for index in ends.tolist() for part in expression.walk(atoms.node(index))
+           if part.token == expression.VARIABLE}
+  assert named == {1}
+
+
+def test_monomials_are_marked(rng):
+  atoms = Atoms(points(0.1, 5.0, 2, rng), (0, 1))
+  texts = {printing.to_text(atoms.node(int(i)), ("x", "y")) for i in np.flatnonzero(atoms.tiers == MONOMIAL)}
+  assert {"x", "y**2", "x*y", "x/y**2", "sqrt(x)*y"} <= texts
+  assert not any("(" in text and "sqrt" not in text and "**(-" not in text and "/(" not in text for text in texts)
+
+
+@pytest.mark.parametrize("x", [
+  np.full((10, 1), 2.0), np.tile([[1.0, 2.0]], (6, 1)), np.linspace(0, 1e-150, 9)[:, None],
+  np.linspace(1e150, 1e155, 9)[:, None], np.repeat([[0.0], [1.0]], 5, axis=0), np.zeros((5, 1))])
+def test_odd_points_are_no_reason_to_fail(x):
+  atoms = Atoms(x, range(x.shape[1]))
+  assert np.isfinite(atoms.columns).all()
+  for index in range(0, len(atoms.groups), 97):
+    assert np.isfinite(atoms.scale(index))
