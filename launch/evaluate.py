@@ -48,7 +48,7 @@ _SAMPLES = flags.DEFINE_integer("samples", None, "Candidates drawn per problem; 
 _TOP_K = flags.DEFINE_integer("top_k", None, "Tokens among which each step of sampling chooses.", 1)
 _REFINE = flags.DEFINE_enum("refine", None, ["lm", "bfgs", "gd", "none"], "How constants are fitted.")
 _RECOMBINE = flags.DEFINE_bool(
-  "recombine", None, "Whether sums and products of parts of the candidates compete with them; answers that "
+  "recombine", None, "Whether formulas made of parts of the candidates and of atoms compete with them; answers that "
   "are bare samples (in suites such as in_domain and ablation) know none.")
 _SEEDS = flags.DEFINE_integer("seeds", 1, "How often each problem is asked, with other points and samples.", 1)
 _NOISE = flags.DEFINE_float("noise", None, "Standard deviation of noise on y, relative to its RMS.", 0.0)

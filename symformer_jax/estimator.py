@@ -46,7 +46,8 @@ class SymFormerRegressor(RegressorMixin, BaseEstimator):
   random_state : int, RandomState instance or None, default=None
       Fixes every random choice. Pass an int for the same answer in every run.
   recombine : bool, default=True
-      Whether sums and products of parts of the candidates compete with them; else only what the model proposed does.
+      Whether formulas made of parts of the candidates, and of small functions with inner constants on a grid, compete
+      with them; else only what the model proposed does.
 
   Attributes
   ----------

@@ -43,7 +43,8 @@ _TOP_K = flags.DEFINE_integer(
 _REFINE = flags.DEFINE_string(
   "refine", "lm", "How constants are fitted: lm (damped least squares), bfgs, gd or none.", flag_values=_FLAGS)
 _RECOMBINE = flags.DEFINE_bool(
-  "recombine", True, "Let sums and products of parts of the candidates compete with them.", flag_values=_FLAGS)
+  "recombine", True, "Let formulas made of parts of the candidates and of atoms (small functions with inner constants "
+  "on a grid) compete with them.", flag_values=_FLAGS)
 _OPERATORS = flags.DEFINE_list(
   "operators", None, "Operators a formula may use, such as +,*,pow,exp; by default all.", flag_values=_FLAGS)
 _FORBID = flags.DEFINE_list("forbid", [], "Operators that no formula may use.", flag_values=_FLAGS)

@@ -104,8 +104,8 @@ def search(
     max_time: seconds after which no further round of samples is begun for a data set; None for no limit.
     accuracy: R2 at which no further round is begun; None for all rounds.
     seed: fixes every random choice. The answer for a data set does not depend on the others.
-    recombine: whether sums and products of parts of the candidates compete as well (`selection.recombine`); not
-      without refinement.
+    recombine: whether formulas made of parts of the candidates and of atoms compete as well (`selection.recombine`);
+      not without refinement.
     key: a JAX key to use in place of the seed's; consumed.
     names: column names of each data set; x0, x1, ... by default.
     on_round: called after each round with the data set's index and how far it is.

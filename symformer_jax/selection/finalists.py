@@ -15,7 +15,7 @@ from symformer_jax.language.expression import Node, chain, number, variable
 from symformer_jax.refinement import solve
 from symformer_jax.results import Constant, Equation
 from symformer_jax.selection import criteria, front, programs, rounding, scoring
-from symformer_jax.selection.tidy import tidy, to_exponentials, to_powers, to_principal_phases
+from symformer_jax.selection.tidy import tidy, to_exponentials, to_powers, to_principal_phases, to_single_waves
 
 # Rows on which candidates are fitted, and those that give finalists their last digits; all rows score.
 FIT_ROWS, MAX_ROWS = 256, 4096
@@ -27,6 +27,8 @@ MIN_GAIN = 0.01
 # Nats by which a formula more complex than the recommended one may describe the data worse: at odds of three million to
 # one it fits the noise.
 MAX_EXCESS = 15.0
+# Other ways to write a formula, each tried.
+REWRITINGS = (to_exponentials, to_powers, to_principal_phases, to_single_waves)
 # Formulas that get a variant with simple constants, and that are judged on all rows.
 NUM_CHOSEN = 24
 # More steps than in the search: few formulas, and now every digit counts.
@@ -199,15 +201,16 @@ def _rounded(nodes: Sequence[Node], judge: _Judge, is_allowed: Callable[[Node], 
 
 
 def _shortest(node: Node, judge: _Judge, is_allowed: Callable[[Node], bool]) -> Node:
-  """The tree with the fewest digits, or rewritten where that is the shorter description (exponentials, powers, phases).
+  """The tree with the fewest digits, or rewritten where that is the shorter description.
 
   The rules are asked of what comes out: digits and simple values change operators, and may make a column vanish.
   """
   data = (judge.rows.x, judge.rows.y, judge.rows.weights)
   variants = [rounding.round_constants(node, *data)]
-  for rewritten in (to_exponentials(node), to_powers(node), to_principal_phases(node)):
-    if rewritten != node:
-      variants.append(rounding.round_constants(rounding.snap_constants(tidy(rewritten), *data), *data))
+  # Parts whose constants are the same once rounded can be joined only then.
+  pairs = [(rewrite, base) for rewrite in REWRITINGS for base in (node, tidy(variants[0]))]
+  for rewritten in dict.fromkeys(tidy(rewrite(base)) for rewrite, base in pairs if rewrite(base) != base):
+    variants.append(rounding.round_constants(rounding.snap_constants(rewritten, *data), *data))
   allowed = [each for each in map(tidy, variants) if is_allowed(each) and (node.is_number or not each.is_number)]
   return min(allowed, key=judge.cost_of, default=node)
 

@@ -7,6 +7,7 @@ well (`TARGETS`), and the logarithm of |y| as one of logarithms, which makes pro
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 import dataclasses
+import itertools
 from typing import Protocol
 
 import numpy as np
@@ -26,8 +27,6 @@ MAX_PARTS = 6
 # Searches among atoms: the least tier, parts of a sum at most (of 100 points and 10 000 columns any four fit), sums of
 # one part that are carried on.
 SEARCHES = ((atoms.ANY, 3, forward.NUM_LOOKED_AT), (atoms.BASIC, 3, 4096), (atoms.MONOMIAL, MAX_PARTS, 4096))
-# Nodes of a short sum.
-SHORT = 20
 # Rows on which atoms are selected.
 ATOM_ROWS = 128
 # Parts that agree to so many digits of their largest value are one: fits of one formula that ended side by side.
@@ -87,7 +86,8 @@ def recombine(nodes: Sequence[Node], rows: Rows, *, columns: Iterable[int]) -> l
   """
   parts = _Parts(nodes, rows.x, columns)
   at_most = _at_most(rows, MAX_PARTS)
-  return _scored([*_all_sums(parts, rows, at_most), *_products(parts, rows, at_most)], rows)
+  sums = [formula for _, formula in _all_sums(parts, rows, at_most)]
+  return _scored([*sums, *_products(parts, rows, at_most)], rows)
 
 
 @np.errstate(all="ignore")
@@ -100,16 +100,19 @@ def combine_with_atoms(
     nodes, rows, columns: as in `recombine`.
     allows: operators by name; no atom has another.
   Returns:
-    `(formula, weighted mean squared error)`, all finite: short sums first, those of the least error.
+    `(formula, weighted mean squared error)`, all finite: the best of one part, of two, of more; the second best...
   """
   some = rows.sample(ATOM_ROWS, seed=0)
   columns = list(columns)
   both = _Union([_Parts(nodes, some.x, columns), atoms.Atoms(some.x, columns, allows)])
-  made: list[Node] = []
+  by_size: dict[int, list[Node]] = {}
   for tier, at_most, num_first in SEARCHES:
     subset = _Subset(both, np.flatnonzero(both.tiers >= tier))
-    made += _all_sums(subset, some, _at_most(some, at_most), num_first=num_first)
-  return sorted(_scored(made, rows), key=lambda pair: (complexity(pair[0]) > SHORT, pair[1]))
+    for size, formula in _all_sums(subset, some, _at_most(some, at_most), num_first=num_first):
+      by_size.setdefault(size, []).append(formula)
+  # On a grid a short sum that is right has a larger error than long ones that are not: every size has its turn.
+  in_order = (sorted(_scored(formulas, rows), key=lambda pair: pair[1]) for _, formulas in sorted(by_size.items()))
+  return [pair for turn in itertools.zip_longest(*in_order) for pair in turn if pair is not None]
 
 
 def _at_most(rows: Rows, number_of_parts: int) -> int:
@@ -237,12 +240,13 @@ def _without_factor(term: Node) -> Node | None:
 # --- formulas ------------------------------------------------------------------------------------------------------
 
 
-def _all_sums(parts: _Columns, rows: Rows, at_most: int, **options) -> list[Node]:
-  return [target.undo(formula) for target in TARGETS if target.is_defined(rows.y)
-          for formula in _sums(parts, target, rows, at_most, **options)]
+def _all_sums(parts: _Columns, rows: Rows, at_most: int, **options) -> list[tuple[int, Node]]:
+  """`(number of parts, formula)` for every target."""
+  return [(size, target.undo(formula)) for target in TARGETS if target.is_defined(rows.y)
+          for size, formula in _sums(parts, target, rows, at_most, **options)]
 
 
-def _sums(parts: _Columns, target: _Target, rows: Rows, at_most: int, **options) -> list[Node]:
+def _sums(parts: _Columns, target: _Target, rows: Rows, at_most: int, **options) -> list[tuple[int, Node]]:
   """Sums of parts that fit the target, errors weighted as those of y; options as of `select_columns`."""
   z, slope = target.transform(rows.y), target.derivative(rows.y)
   is_used = slope != 0  # where y says nothing of the target
@@ -256,7 +260,7 @@ def _sums(parts: _Columns, target: _Target, rows: Rows, at_most: int, **options)
     *factors, constant = _least_squares(columns[:, chosen], z, weights)
     terms = [Node("*", (parts.node(i), number(factor / parts.scale(i))))
              for i, factor in zip(chosen, factors, strict=True)]
-    formulas.append(tidy(chain("+", [*terms, number(constant)])))
+    formulas.append((len(chosen), tidy(chain("+", [*terms, number(constant)]))))
   return formulas
 
 

@@ -94,6 +94,31 @@ def to_principal_phases(node: Node) -> Node:
   return negate(turned) if turns >= 2 else turned
 
 
+def to_single_waves(node: Node) -> Node:
+  """a*sin(u)*v + b*cos(u)*v -> c*sin(u + phase)*v: what a selection among sines and cosines takes apart."""
+  node = node._replace(args=tuple(to_single_waves(arg) for arg in node.args))
+  if node.token != "+":
+    return node
+  waves: dict[tuple, dict[str, float]] = {}
+  rest = []
+  for term in flatten(node, "+"):
+    parts, factor = _split_factor(term)
+    wave = next((part for part in parts if part.token in ("sin", "cos")), None)
+    if wave is None:
+      rest.append(term)
+      continue
+    others = tuple(sorted((part for part in parts if part is not wave), key=sort_key))
+    amplitudes = waves.setdefault((others, wave.args[0]), {})
+    amplitudes[wave.token] = amplitudes.get(wave.token, 0.0) + factor
+  for (others, argument), amplitudes in waves.items():
+    if len(amplitudes) == 2:
+      phase = number(math.atan2(amplitudes["cos"], amplitudes["sin"]))
+      amplitudes = {"sin": math.hypot(*amplitudes.values())}
+      argument = chain("+", [*flatten(argument, "+"), phase])
+    rest += [_tidy_product([*others, Node(token, (argument,)), number(factor)]) for token, factor in amplitudes.items()]
+  return _tidy_sum(rest)
+
+
 def _tidy_inverse(node: Node) -> Node:
   """1/(1/a) -> a, and 1/(c*a) -> (1/c)/a: the constant of a law is read above the line."""
   inner = node.args[0]
@@ -111,14 +136,20 @@ def _tidy_sum(terms: list[Node]) -> Node:
   return chain("+", [*rest, number(constant)] if constant or not rest else rest)
 
 
+def _split_factor(term: Node) -> tuple[tuple[Node, ...], float]:
+  """The factors of a term that are no numbers, and the product of those that are."""
+  bare, factor = (term.args[0], -1.0) if term.token == "neg" else (term, 1.0)
+  parts = flatten(bare, "*")
+  return tuple(part for part in parts if not part.is_number), factor * math.prod(
+    part.value for part in parts if part.is_number)
+
+
 def _join_like_terms(terms: list[Node]) -> list[Node]:
   """a*t + b*t -> (a + b)*t; terms that occur once, or whose factors do not add up to a number, stay as they are."""
   alike: dict[tuple[Node, ...], list[tuple[Node, float]]] = {}
   for term in terms:
-    bare, factor = (term.args[0], -1.0) if term.token == "neg" else (term, 1.0)
-    parts = flatten(bare, "*")
-    factor *= math.prod(part.value for part in parts if part.is_number)
-    alike.setdefault(tuple(part for part in parts if not part.is_number), []).append((term, factor))
+    parts, factor = _split_factor(term)
+    alike.setdefault(parts, []).append((term, factor))
   joined = []
   for parts, each in alike.items():
     total = sum(factor for _, factor in each)
@@ -140,6 +171,10 @@ def _tidy_product(factors: list[Node]) -> Node:
       rest.append(factor)
   if constant == 0 or not rest:
     return number(constant)
+  exponents = [factor.args[0] for factor in rest if factor.token == "exp"]
+  if len(exponents) > 1:
+    joined = _tidy_sum([term for exponent in exponents for term in flatten(exponent, "+")])
+    return _tidy_product([*(f for f in rest if f.token != "exp"), tidy(Node("exp", (joined,))), number(constant)])
   rest.sort(key=sort_key)
   if constant == -1:
     return negate(chain("*", rest))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from symformer_jax.language import expression, parser, printing
-from symformer_jax.selection.tidy import tidy, to_powers, to_principal_phases
+from symformer_jax.selection.tidy import tidy, to_powers, to_principal_phases, to_single_waves
 
 CASES = [
   ("1*x", "x"), ("0*x + 2", "2"), ("x + 0", "x"), ("x*2*3", "6*x"), ("2 + 3*4", "14"), ("-(-x)", "x"), ("x**1", "x"),
@@ -14,6 +14,7 @@ CASES = [
   ("x**2*0.25 + sin(x) + 0.75*x**2", "x**2 + sin(x)"), ("4*x - 2*x - 2*x", "0"),
   ("x*sin(x) - (-2)*(x*sin(x))", "3*sin(x)*x"),
   ("2*sin(0.5*x**3 + x**3) + 3*x", "2*sin(1.5*x**3) + 3*x"), ("x + x**2 + 0.1*x**2.1", None),
+  ("5*exp(-0.51*x)*exp(0.01*x)", "5*exp(-0.5*x)"), ("exp(x)*x*exp(-x)", "x"), ("exp(x + 1)*exp(x**2)", None),
   ("1/(4*x*(x + 1))", "0.25/((x + 1)*x)"),
 ]
 
@@ -62,6 +63,18 @@ def test_logarithms_leave_exponents(text, expected):
   np.testing.assert_allclose(expression.evaluate(powers, x), expression.evaluate(node, x), rtol=1e-12)
   if expected is not None:
     assert printing.to_text(powers, ["x"]) == expected
+
+
+@pytest.mark.parametrize(("text", "terms"), [
+  ("3*sin(2*x) + 4*cos(2*x)", 1), ("exp(-x)*cos(x)*2 - 3*sin(x)*exp(-x) + 1", 2), ("sin(x) + cos(2*x)", 2),
+  ("sin(x)*x + cos(x)", 2), ("-2*cos(x) - sin(x) + x", 2), ("2*sin(x + 0.3) + cos(x + 0.3) + sin(5*x)", 2),
+  ("exp(3*sin(x) + 2*cos(x)) + 1", 2), ("sin(x)*cos(x) + sin(x)**2", 2), ("x + 2", 2)])
+def test_a_sine_and_a_cosine_are_one_wave(text, terms):
+  node, x = tidy(parser.parse(text)), np.linspace(-3, 3, 13)[:, None]
+  wave = tidy(to_single_waves(node))
+  np.testing.assert_allclose(expression.evaluate(wave, x), expression.evaluate(node, x), atol=1e-12)
+  assert len(expression.flatten(wave, "+")) == terms
+  assert expression.complexity(wave) <= expression.complexity(node)
 
 
 def test_undefined_numbers_are_kept():
