@@ -1,4 +1,4 @@
-"""The quick univariate model that ships: about a million parameters, for training on a few CPU cores.
+"""The quick model: about a million parameters, for training on a few CPU cores; what ships began as one of these.
 
 Differs from the paper's configuration: pre-norm, gelu, head sizes 16 and 32, AdamW at a constant rate with a linear
 end, random subsets and parts of the box, a little target noise, new mantissas at every visit, batches sorted

@@ -17,7 +17,7 @@ export GLIBC_TUNABLES=${GLIBC_TUNABLES:-glibc.malloc.hugetlb=1}
 
 # Per model: configurations, equations by the rules and by SymPy's cheap passes, variables.
 case $name in
-  univariate) data_config=univariate config=small rules=1000000 fast=120000 variables=1 ;;
+  univariate) data_config=univariate config=small_univariate rules=1000000 fast=120000 variables=1 ;;
   bivariate)  data_config=bivariate config=small_bivariate rules=1000000 fast=120000 variables=2 ;;
   tiny)       data_config=univariate config=tiny rules=2048 fast=0 variables=1 ;;
   *) echo "error: unknown model '$name': expected univariate, bivariate or tiny" >&2; exit 2 ;;

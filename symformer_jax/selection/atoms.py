@@ -75,7 +75,7 @@ class Atoms:
     self._made: list[tuple[Family, np.ndarray, np.ndarray]] = []
     values = []
     with np.errstate(all="ignore"):  # what is undefined is left out
-      for family in _families(x, [variable(i) for i in columns]):
+      for family in _families(x, [variable(i) for i in columns], allows):
         if not family.values.shape[1] or not _is_allowed(family.build(family.values.shape[1] - 1), allows):
           continue
         largest = np.max(np.abs(family.values), axis=0)
@@ -117,7 +117,7 @@ def _is_allowed(node: Node, allows: Callable[[str], bool]) -> bool:
 # --- families ------------------------------------------------------------------------------------------------------
 
 
-def _families(x: np.ndarray, variables: Sequence[Node]) -> Iterator[Family]:
+def _families(x: np.ndarray, variables: Sequence[Node], allows: Callable[[str], bool]) -> Iterator[Family]:
   """Every atom: monomials, and functions of arguments times monomials."""
   yield from _each(x, [power(v, number(p)) for v in variables for p in POWERS])
   yield from _each(x, [
@@ -138,6 +138,7 @@ def _families(x: np.ndarray, variables: Sequence[Node]) -> Iterator[Family]:
   for v in variables:
     yield from _decaying_waves(x, v)
     yield from _peaks_and_steps(x, v)
+  yield from _products(x, variables, allows)
   for v, w in itertools.combinations(variables, 2):
     yield from _plane_waves(x, v, w)
 
@@ -201,6 +202,25 @@ def _decaying_waves(x: np.ndarray, v: Node) -> Iterator[Family]:
       wave = _grid(token, _scaled(v), rates, u)
       yield Family(wave.values * np.exp(-decay * u)[:, None],
                    lambda g, wave=wave, envelope=envelope: Node("*", (envelope, wave.build(g))))
+
+
+def _products(x: np.ndarray, variables: Sequence[Node], allows: Callable[[str], bool]) -> Iterator[Family]:
+  """Products of two functions without inner constants, such as sin(v**2)*cos(w)."""
+  powers = [power(v, number(p)) for v in variables for p in (1, 2, 3)]
+  twice = [Node("*", (v, number(2))) for v in variables]
+  sums = [node for pair in itertools.combinations(variables, 2) for node in (Node("+", pair), Node("*", pair))]
+  arguments = [*powers, *twice, *sums]
+  nodes = [Node(token, (argument,)) for argument in arguments for token in ("sin", "cos", "exp", "ln", "atan", "tan")]
+  nodes += [Node("exp", (Node("neg", (argument,)),)) for argument in arguments]
+  nodes = [node for node in nodes if _is_allowed(node, allows)]
+  if len(nodes) < 2:
+    return
+  values = np.stack([expression.evaluate(node, x) for node in nodes], axis=1)
+  for i, node in enumerate(nodes[:-1]):
+    # Two exponentials are one.
+    others = [j for j in range(i + 1, len(nodes)) if not node.token == nodes[j].token == "exp"]
+    yield Family(values[:, [i]] * values[:, others],
+                 lambda g, node=node, others=others: Node("*", (node, nodes[others[g]])))
 
 
 def _plane_waves(x: np.ndarray, v: Node, w: Node) -> Iterator[Family]:

@@ -48,7 +48,7 @@ def select_columns(
     at_most: columns of a set.
     groups: [P], of columns that differ in a number; of sets from the same groups only the best is carried on. By
       default each column is one.
-    num_first: sets of one column that are carried on; with all of them every pair is tried.
+    num_first: sets of one column that are carried on; when that is all, every pair is tried, whatever the groups.
   """
   root = np.sqrt(weights / weights.sum())
   columns, target = (root[:, None] * columns).astype(columns.dtype), root * target
@@ -63,7 +63,10 @@ def select_columns(
   least = max(INDEPENDENT**2, 100 * rounding) * squares
   kept: list[_Choice] = []
   for size in range(1, at_most + 1):
-    beams = _extend(beams, columns, groups, least, num_first if size == 1 else NUM_BEAMS)
+    if size == 1 and num_first >= columns.shape[1]:
+      beams = _extend(beams, columns, np.arange(columns.shape[1]), least, num_first)
+    else:
+      beams = _extend(beams, columns, groups, least, num_first if size == 1 else NUM_BEAMS)
     kept += beams[: NUM_KEPT_SHORT if size <= 2 else NUM_KEPT]
     # What is exact needs no more columns; several others may be exact as well, and simpler.
     beams = [beam for beam in beams if beam.error > exact]

@@ -61,6 +61,14 @@ def test_with_all_columns_carried_on_every_pair_is_tried(rng):
   assert pairs(num_first=62)[0] == best
 
 
+def test_pairs_of_one_group_are_tried_as_well(rng):
+  columns, target = _difference(rng)
+  groups = [0] * 60 + [1, 1]
+  options = {"at_most": 2, "num_first": 62, "groups": groups}
+  found = [c for c in forward.select_columns(columns, target, np.ones(200), **options) if len(c) == 2]
+  assert found[0] == (60, 61)
+
+
 def test_of_a_group_only_the_best_is_carried_on(rng):
   target, other = rng.normal(size=100), rng.normal(size=100)
   near = target[:, None] + 0.1 * other[:, None] + 0.01 * rng.normal(size=(100, 40))
