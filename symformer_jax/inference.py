@@ -43,7 +43,7 @@ NUM_BEST, NUM_PER_COMPLEXITY = 64, 3
 NUM_DONORS = 512
 # Sums of atoms that are fitted before their parts are put together again, and the steps each gets: enough for a right
 # one.
-NUM_ATOM_SUMS, ATOM_STEPS = 2 * finalists_lib.NUM_PROGRAMS, 40
+NUM_ATOM_SUMS, ATOM_STEPS = 3 * finalists_lib.NUM_PROGRAMS, 40
 # Fits of one skeleton that go on: from poor starts they end in different places, or have not ended yet.
 FITS_PER_SKELETON = 4
 # Samples of the first round: soon done, and enough for easy data. The second fills up the third number, of which each
@@ -104,8 +104,8 @@ def search(
     max_time: seconds after which no further round of samples is begun for a data set; None for no limit.
     accuracy: R2 at which no further round is begun; None for all rounds.
     seed: fixes every random choice. The answer for a data set does not depend on the others.
-    recombine: whether formulas made of parts of the candidates and of atoms compete as well (`selection.recombine`);
-      not without refinement.
+    recombine: whether formulas made of parts of the candidates and of atoms compete as well (`selection.recombine`),
+      once the rounds are over, whatever `max_time`; not without refinement.
     key: a JAX key to use in place of the seed's; consumed.
     names: column names of each data set; x0, x1, ... by default.
     on_round: called after each round with the data set's index and how far it is.
@@ -284,9 +284,11 @@ class _Search:
   def recombine(self) -> None:
     """Adds formulas made of parts of the donors to the candidates."""
     columns = sorted(set(range(self.rows.x.shape[1])) - self.rule.excluded)
+    is_open = self.rule.tokens is None and self.rule.max_exponent is None
     near = recombine_lib.combine_with_atoms(
-      [donor.node for donor in self.donors], self.fit_rows, columns=columns, allows=self.rule.allows_operator)
-    fitted = self._fitted([node for node, _ in near[:NUM_ATOM_SUMS]])
+      [donor.node for donor in self.donors], self.fit_rows, columns=columns,
+      allows=None if is_open else self.rule.allows_operator)
+    fitted = self._fitted([node for node, _ in near if self.rule(node)][:NUM_ATOM_SUMS])
     self.donors = sorted([*self.donors, *fitted], key=lambda c: c.mse)
     made = recombine_lib.recombine([donor.node for donor in self.donors], self.fit_rows, columns=columns)
     self.candidates += [c for c in (*fitted, *(_Candidate(*each) for each in made)) if self.rule(c.node)]
@@ -402,7 +404,7 @@ def _explore_group(model, group: list[_Search], size: int, options: Options, clo
 def _finish(model, search_: _Search, options: Options, clock: Clock) -> SearchResult:
   """Reduces what the rounds have found to the front."""
   rows, fit_rows, rule = search_.rows, search_.fit_rows, search_.rule
-  if search_.donors:
+  if options.recombine:
     with clock.measure("recombine"):
       search_.recombine()
   with clock.measure("refine"):
@@ -413,13 +415,13 @@ def _finish(model, search_: _Search, options: Options, clock: Clock) -> SearchRe
     polished = _different_values(forms, fit_rows, math.sqrt(search_.variance))
   fits = [n for n in finalists_lib.closed_form_fits(fit_rows) if rule(n)]
   if not polished and not fits:
-    return results.failed("no candidate of the model fits, and no closed form keeps the rules", model=model.name,
+    return results.failed("no candidate fits, and no closed form keeps the rules", model=model.name,
                           seed=options.seed)
   with clock.measure("select"):
     best, front = finalists_lib.select(
       polished, rows, search_.names, seed=options.seed, yardsticks=fits, is_allowed=rule,
       may_fit=options.refine != "none")
-  message = "" if polished else "no candidate of the model fits; the front holds the closed-form fits alone"
+  message = "" if polished else "no candidate fits; the front holds the closed-form fits alone"
   return SearchResult(
     results.OK, message, best, front, search_.counts, clock.seconds(), options.seed, len(rows), model.name,
     tuple(search_.rounds), search_.ended_by)

@@ -13,7 +13,7 @@ from symformer_jax import compilation, inference, proposals, testing
 from symformer_jax.clock import Clock
 from symformer_jax.decoding.rules import Restrictions, Rule
 from symformer_jax.errors import InputError
-from symformer_jax.language import expression, printing, sympy_trees
+from symformer_jax.language import expression, parser, printing, sympy_trees
 from symformer_jax.selection.finalists import Rows
 
 EXAMPLES = pathlib.Path(__file__).parents[1] / "examples"
@@ -146,7 +146,7 @@ def test_failed_data_sets_say_why_and_leave_the_others_alone(model):
 
 def test_no_usable_proposal_leaves_the_closed_forms(rng):
   model = testing.FixedProposer(["ln(-1.5 - x0**2)"])
-  result = search(model, np.linspace(1, 4, 20), rng.normal(size=20))
+  result = search(model, np.linspace(1, 4, 20), rng.normal(size=20), recombine=False)
   assert result.status == "ok" and "closed-form fits alone" in result.message
 
 
@@ -323,3 +323,19 @@ def test_recombined_formulas_keep_the_rules(restrictions, rng):
 def test_recombine_is_yes_or_no(rng):
   with pytest.raises(InputError, match="recombine: expected True or False, got 'no'"):
     _sum_of_parts(rng, recombine="no")
+
+
+def test_of_exact_candidates_the_simplest_come_first():
+  """Errors of single precision say nothing: a long sum of small ones must not crowd out the law."""
+  texts = [f"sin({k}*x0) + {k}*exp(x0)*cos(x0) + x0" for k in range(1, 100)]
+  long = [inference._Candidate(parser.parse(text, ("x0",)), 1e-16) for text in texts]
+  law = inference._Candidate(parser.parse("x0**2", ("x0",)), 1e-13)
+  assert inference._shortlist([*long, law], exact=1e-11)[0] == law
+  assert inference._shortlist([*long, law], exact=0.0)[0] != law
+
+
+def test_atoms_need_no_candidate(rng):
+  """Where every formula of the model is undefined, atoms are tried all the same."""
+  x = rng.uniform(-3, -1, 60)
+  result = search(testing.FixedProposer(["log(x0)"]), x, 3 * np.exp(-1.25 * (x + 2) ** 2))
+  assert result.best.expression == "3*exp(-1.25*(x + 2)**2)"

@@ -281,7 +281,9 @@ def _fit_in_threads(fit, per_candidate, shared, num_threads):
       return jax.tree.map(np.asarray, fit(part, shared))
 
   shapes = [(a.shape, a.dtype) for a in jax.tree.leaves((parts[0], shared))]
-  signature = str((sorted(fit.keywords.items()), use_x64, per_candidate[2] is None, shapes))
+  # The number of steps is no part of the program.
+  settings = sorted((name, value) for name, value in fit.keywords.items() if name != "max_steps")
+  signature = str((settings, use_x64, per_candidate[2] is None, shapes))
   with _compile_lock:  # else every thread would compile the same program
     done = [] if signature in _compiled else [run(parts[0])]
     _compiled.add(signature)

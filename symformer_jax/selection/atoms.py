@@ -53,11 +53,13 @@ class Family:
     values: [N, G]; NaN or infinite where undefined.
     build: index of a column -> its formula.
     tier: how thoroughly sums of such atoms are searched.
+    is_mixed: whether the members are different functions after all.
   """
 
   values: np.ndarray
   build: Callable[[int], Node]
   tier: int = ANY
+  is_mixed: bool = False
 
 
 class Atoms:
@@ -66,48 +68,50 @@ class Atoms:
   Args:
     x: points [N, D].
     columns: of x; these variables are used.
-    allows: operators by name.
+    allows: operators by name; None for all.
   Attributes:
     columns: [N, P]; groups: [P], the family of each; tiers: [P].
   """
 
-  def __init__(self, x: np.ndarray, columns: Sequence[int], allows: Callable[[str], bool] = lambda token: True):
-    self._made: list[tuple[Family, np.ndarray, np.ndarray]] = []
-    values = []
+  def __init__(self, x: np.ndarray, columns: Sequence[int], allows: Callable[[str], bool] | None = None):
+    self._made: list[tuple[Callable[[int], Node], np.ndarray, np.ndarray]] = []
+    values, tiers, groups = [np.zeros((len(x), 0), np.float32)], [np.zeros(0, int)], [np.zeros(0, int)]
+    num_groups = 0
     with np.errstate(all="ignore"):  # what is undefined is left out
-      for family in _families(x, [variable(i) for i in columns], allows):
-        if not family.values.shape[1] or not _is_allowed(family.build(family.values.shape[1] - 1), allows):
-          continue
+      for family in _families(x, [variable(i) for i in columns]):
         largest = np.max(np.abs(family.values), axis=0)
         usable = np.isfinite(largest) & (largest > SMALLEST) & (largest < LARGEST)
         relative = family.values[:, usable] / largest[usable]
-        varies = np.ptp(relative, axis=0) > MIN_VARIATION
-        indices = np.flatnonzero(usable)[varies]
-        values.append(relative[:, varies].astype(np.float32))
-        self._made.append((family, indices, largest[indices]))
-    self.columns = np.concatenate(values, axis=1) if values else np.zeros((len(x), 0), np.float32)
-    lengths = [len(indices) for _, indices, _ in self._made]
-    self._ends = np.cumsum(lengths)
-    self.groups = np.repeat(np.arange(len(lengths)), lengths)
-    self.tiers = np.repeat(np.array([family.tier for family, _, _ in self._made], int), lengths)
+        is_kept = np.ptp(relative, axis=0) > MIN_VARIATION
+        indices = np.flatnonzero(usable)
+        if allows is not None:
+          is_kept &= np.array([_is_allowed(family.build(g), allows) for g in indices], bool)
+        indices = indices[is_kept]
+        values.append(relative[:, is_kept].astype(np.float32))
+        tiers.append(np.full(len(indices), family.tier))
+        groups.append(num_groups + (np.arange(len(indices)) if family.is_mixed else np.zeros(len(indices), int)))
+        num_groups += max(len(indices), 1)
+        self._made.append((family.build, indices, largest[indices]))
+    self.columns, self.tiers, self.groups = (np.concatenate(parts, axis=-1) for parts in (values, tiers, groups))
+    self._ends = np.cumsum([len(indices) for _, indices, _ in self._made])
 
   def __len__(self) -> int:
     return self.columns.shape[1]
 
   def node(self, index: int) -> Node:
     """The formula of a column."""
-    family, indices, _, at = self._find(index)
-    return tidy(family.build(int(indices[at])))
+    build, indices, _, at = self._find(index)
+    return tidy(build(int(indices[at])))
 
   def scale(self, index: int) -> float:
     """The largest value of that formula, by which its column is divided."""
     _, _, largest, at = self._find(index)
     return float(largest[at])
 
-  def _find(self, index: int) -> tuple[Family, np.ndarray, np.ndarray, int]:
+  def _find(self, index: int) -> tuple[Callable[[int], Node], np.ndarray, np.ndarray, int]:
     place = int(np.searchsorted(self._ends, index, side="right"))
-    family, indices, largest = self._made[place]
-    return family, indices, largest, index - (int(self._ends[place - 1]) if place else 0)
+    build, indices, largest = self._made[place]
+    return build, indices, largest, index - (int(self._ends[place - 1]) if place else 0)
 
 
 def _is_allowed(node: Node, allows: Callable[[str], bool]) -> bool:
@@ -117,7 +121,7 @@ def _is_allowed(node: Node, allows: Callable[[str], bool]) -> bool:
 # --- families ------------------------------------------------------------------------------------------------------
 
 
-def _families(x: np.ndarray, variables: Sequence[Node], allows: Callable[[str], bool]) -> Iterator[Family]:
+def _families(x: np.ndarray, variables: Sequence[Node]) -> Iterator[Family]:
   """Every atom: monomials, and functions of arguments times monomials."""
   yield from _each(x, [power(v, number(p)) for v in variables for p in POWERS])
   yield from _each(x, [
@@ -138,7 +142,7 @@ def _families(x: np.ndarray, variables: Sequence[Node], allows: Callable[[str], 
   for v in variables:
     yield from _decaying_waves(x, v)
     yield from _peaks_and_steps(x, v)
-  yield from _products(x, variables, allows)
+  yield from _products(x, variables)
   for v, w in itertools.combinations(variables, 2):
     yield from _plane_waves(x, v, w)
 
@@ -204,7 +208,7 @@ def _decaying_waves(x: np.ndarray, v: Node) -> Iterator[Family]:
                    lambda g, wave=wave, envelope=envelope: Node("*", (envelope, wave.build(g))))
 
 
-def _products(x: np.ndarray, variables: Sequence[Node], allows: Callable[[str], bool]) -> Iterator[Family]:
+def _products(x: np.ndarray, variables: Sequence[Node]) -> Iterator[Family]:
   """Products of two functions without inner constants, such as sin(v**2)*cos(w)."""
   powers = [power(v, number(p)) for v in variables for p in (1, 2, 3)]
   twice = [Node("*", (v, number(2))) for v in variables]
@@ -212,15 +216,12 @@ def _products(x: np.ndarray, variables: Sequence[Node], allows: Callable[[str], 
   arguments = [*powers, *twice, *sums]
   nodes = [Node(token, (argument,)) for argument in arguments for token in ("sin", "cos", "exp", "ln", "atan", "tan")]
   nodes += [Node("exp", (Node("neg", (argument,)),)) for argument in arguments]
-  nodes = [node for node in nodes if _is_allowed(node, allows)]
-  if len(nodes) < 2:
-    return
   values = np.stack([expression.evaluate(node, x) for node in nodes], axis=1)
   for i, node in enumerate(nodes[:-1]):
     # Two exponentials are one.
     others = [j for j in range(i + 1, len(nodes)) if not node.token == nodes[j].token == "exp"]
     yield Family(values[:, [i]] * values[:, others],
-                 lambda g, node=node, others=others: Node("*", (node, nodes[others[g]])))
+                 lambda g, node=node, others=others: Node("*", (node, nodes[others[g]])), is_mixed=True)
 
 
 def _plane_waves(x: np.ndarray, v: Node, w: Node) -> Iterator[Family]:

@@ -191,9 +191,13 @@ def select(
 def _rounded(nodes: Sequence[Node], judge: _Judge, is_allowed: Callable[[Node], bool]) -> list[Node]:
   """The trees and their variants with fewer and simpler constants, all with the fewest digits."""
   data = (judge.rows.x, judge.rows.y, judge.rows.weights)
-  nodes = [tidied if is_allowed(tidied := tidy(node)) else node for node in nodes]
-  reduced = [tidy(rounding.remove_redundant(node, *data)) for node in nodes]
-  snapped = [tidy(rounding.snap_constants(node, *data, num_errors=num_errors))
+  def tidied(node: Node) -> Node:
+    """Unless a rule forbids what tidying makes of it: exp(u)*exp(v) becomes a sum."""
+    return form if is_allowed(form := tidy(node)) else node
+
+  nodes = [tidied(node) for node in nodes]
+  reduced = [tidied(rounding.remove_redundant(node, *data)) for node in nodes]
+  snapped = [tidied(rounding.snap_constants(node, *data, num_errors=num_errors))
              for node in reduced for num_errors in rounding.SNAP_ERRORS]
   # A bare number left of a formula is worse than the constant fit, which is there already.
   simpler = [node for node in dict.fromkeys([*reduced, *snapped]) if not node.is_number and is_allowed(node)]
@@ -208,10 +212,12 @@ def _shortest(node: Node, judge: _Judge, is_allowed: Callable[[Node], bool]) -> 
   data = (judge.rows.x, judge.rows.y, judge.rows.weights)
   variants = [rounding.round_constants(node, *data)]
   # Parts whose constants are the same once rounded can be joined only then.
-  pairs = [(rewrite, base) for rewrite in REWRITINGS for base in (node, tidy(variants[0]))]
-  for rewritten in dict.fromkeys(tidy(rewrite(base)) for rewrite, base in pairs if rewrite(base) != base):
+  pairs = [(rewrite(base), base) for rewrite in REWRITINGS for base in (node, tidy(variants[0]))]
+  for rewritten in dict.fromkeys(tidy(rewritten) for rewritten, base in pairs if rewritten != base):
     variants.append(rounding.round_constants(rounding.snap_constants(rewritten, *data), *data))
-  allowed = [each for each in map(tidy, variants) if is_allowed(each) and (node.is_number or not each.is_number)]
+  # A rule may forbid what tidying makes of a variant, and not the variant.
+  forms = [form for variant in variants for form in (tidy(variant), variant)]
+  allowed = [form for form in forms if is_allowed(form) and (node.is_number or not form.is_number)]
   return min(allowed, key=judge.cost_of, default=node)
 
 

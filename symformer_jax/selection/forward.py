@@ -11,9 +11,9 @@ import numpy as np
 # Columns of a set.
 MAX_COLUMNS = 6
 # Sets that are kept of one and of two columns, and of each larger size: short sums are the likelier laws.
-NUM_KEPT_SHORT, NUM_KEPT = 8, 3
-# Sets carried from one size to the next.
-NUM_BEAMS = 8
+NUM_KEPT_SHORT, NUM_KEPT = 16, 3
+# Sets carried from one size to the next, from two columns and from more.
+NUM_BEAMS_SHORT, NUM_BEAMS = 16, 8
 # The sets whose extensions are looked at, and extensions for each that is carried on: most of the best differ in a
 # neighbour of the same group.
 NUM_LOOKED_AT = 64
@@ -51,7 +51,9 @@ def select_columns(
     num_first: sets of one column that are carried on; when that is all, every pair is tried, whatever the groups.
   """
   root = np.sqrt(weights / weights.sum())
-  columns, target = (root[:, None] * columns).astype(columns.dtype), root * target
+  columns = (root[:, None] * columns).astype(columns.dtype)
+  # In units of its own: single precision squares it.
+  target = root * (target / max(np.max(np.abs(target), initial=0.0), np.finfo(np.float64).tiny))
   groups = np.arange(columns.shape[1]) if groups is None else np.asarray(groups)
   one = root / np.linalg.norm(root)
   residual = target - one * (one @ target)
@@ -66,8 +68,9 @@ def select_columns(
     if size == 1 and num_first >= columns.shape[1]:
       beams = _extend(beams, columns, np.arange(columns.shape[1]), least, num_first)
     else:
-      beams = _extend(beams, columns, groups, least, num_first if size == 1 else NUM_BEAMS)
-    kept += beams[: NUM_KEPT_SHORT if size <= 2 else NUM_KEPT]
+      beams = _extend(beams, columns, groups, least, {1: num_first, 2: NUM_BEAMS_SHORT}.get(size, NUM_BEAMS))
+    distinct = {tuple(sorted(groups[list(beam.chosen)])): beam for beam in reversed(beams)}  # the best of equal groups
+    kept += sorted(distinct.values(), key=lambda beam: beam.error)[: NUM_KEPT_SHORT if size <= 2 else NUM_KEPT]
     # What is exact needs no more columns; several others may be exact as well, and simpler.
     beams = [beam for beam in beams if beam.error > exact]
   return [tuple(sorted(choice.chosen)) for choice in kept]

@@ -92,13 +92,13 @@ def recombine(nodes: Sequence[Node], rows: Rows, *, columns: Iterable[int]) -> l
 
 @np.errstate(all="ignore")
 def combine_with_atoms(
-  nodes: Sequence[Node], rows: Rows, *, columns: Sequence[int], allows: Callable[[str], bool]
+  nodes: Sequence[Node], rows: Rows, *, columns: Sequence[int], allows: Callable[[str], bool] | None
 ) -> list[tuple[Node, float]]:
   """Sums of few atoms and parts that come near, for every target: their inner constants are still to be fitted.
 
   Args:
     nodes, rows, columns: as in `recombine`.
-    allows: operators by name; no atom has another.
+    allows: operators by name, no atom has another; None for all.
   Returns:
     `(formula, weighted mean squared error)`, all finite: the best of one part, of two, of more; the second best...
   """
@@ -129,10 +129,13 @@ def _scored(formulas: Iterable[Node], rows: Rows) -> list[tuple[Node, float]]:
 
 
 class _Columns(Protocol):
-  """Functions of the variables: values [N, P] relative to the largest of each, all finite; the group of each [P]."""
+  """Functions of the variables: values [N, P] relative to the largest of each, all finite; the group and
+  the tier of each [P].
+  """
 
   columns: np.ndarray
   groups: np.ndarray
+  tiers: np.ndarray
 
   def node(self, index: int) -> Node:
     """The formula of a column."""

@@ -55,7 +55,10 @@ def to_exponentials(node: Node) -> Node:
 
 
 def to_powers(node: Node) -> Node:
-  """exp(a*log(u) + v) -> u**a*exp(v): `exp(log(x + 1)*y + 6.9077553)` is `1000*(x + 1)**y`."""
+  """exp(a*log(u) + v) -> u**a*exp(v): `exp(log(x + 1)*y + 6.9077553)` is `1000*(x + 1)**y`.
+
+  Where u is negative the power may be defined though the logarithm is not.
+  """
   node = node._replace(args=tuple(to_powers(arg) for arg in node.args))
   if node.token != "exp":
     return node
@@ -95,7 +98,10 @@ def to_principal_phases(node: Node) -> Node:
 
 
 def to_single_waves(node: Node) -> Node:
-  """a*sin(u)*v + b*cos(u)*v -> c*sin(u + phase)*v: what a selection among sines and cosines takes apart."""
+  """a*sin(u)*v + b*cos(u)*v -> c*sin(u + phase)*v: what a selection among sines and cosines takes apart.
+
+  Of a product of waves the first counts.
+  """
   node = node._replace(args=tuple(to_single_waves(arg) for arg in node.args))
   if node.token != "+":
     return node

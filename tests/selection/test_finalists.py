@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from symformer_jax.language import parser, printing
+from symformer_jax.language import expression, parser, printing
 from symformer_jax.selection import finalists, scoring
 from symformer_jax.selection.finalists import Rows
 
@@ -15,6 +15,8 @@ from symformer_jax.selection.finalists import Rows
   ("0.60653066**(x**2)", "exp(-0.5*x**2)"), ("2**x", "2**x"), ("1.05**x", "1.05**x"),
   ("exp(0.9522396*abs(x)**(-7e-14) + x**2/8 + 0.0477604)", "exp(0.125*x**2 + 1)"),
   ("-sin(x - 3.14159265) + 0.4*x", "0.4*x + sin(x)"), ("2*cos(3*x - 1.5707963)", "2*sin(3*x)"),
+  ("3*cos(4*x)*exp(-0.3000000001*x) + 4*exp(-0.2999999999*x)*sin(4*x)", "5*exp(-0.3*x)*sin(4*x + 0.6435011)"),
+  ("exp(x**2*log(abs(x) + 1) + 6.90775528)", "1000*(sqrt(x**2) + 1)**(x**2)"),
   ("2*sin(3*x + 31.9159265358979)", "2*sin(3*x + 0.5)"), ("sin(x**2 + 6e-17)*2 - 1", "2*sin(x**2) - 1")])
 def test_exact_fits_read_as_a_person_would_write_them(found, truth, rng):
   x = rng.uniform(-5, 5, (100, 1))
@@ -65,3 +67,24 @@ def test_the_best_of_many_noisy_columns_is_no_law():
     nodes = [parser.parse(text, names) for text in ("0.1", f"0.9*c{best}", f"0.9*c{best} + 0.1")]
     chosen, _ = finalists.select(nodes, Rows(x, y, np.ones(25)), names, seed=0)
     assert chosen.node.is_number
+
+
+@pytest.mark.parametrize(("noise", "is_listed"), [(0.1, False), (0.0, True)])
+def test_what_fits_the_noise_is_not_listed(noise, is_listed, rng):
+  """A polynomial beside the line it is laid upon; without noise a term of the same size is real."""
+  x = np.linspace(0, 4, 25)[:, None]
+  y = 2 * x[:, 0] + noise * rng.standard_normal(25) + (0 if noise else 0.1 * np.sin(9 * x[:, 0]) ** 2)
+  polynomial = np.polynomial.Polynomial.fit(x[:, 0], y, 9).convert().coef
+  text = "+".join(f"({c!r})*x**{p}" for p, c in enumerate(polynomial.tolist()))
+  nodes = [parser.parse("2*x"), parser.parse(text if noise else "2*x + 0.1*sin(9*x)**2")]
+  best, front = finalists.select(nodes, Rows(x, y, np.ones(25)), ["x"], seed=0)
+  assert any(equation.mse < 0.6 * np.mean((y - 2 * x[:, 0]) ** 2) for equation in front) == is_listed
+  assert best in front
+
+
+def test_without_sums_a_product_of_exponentials_is_rounded_all_the_same(rng):
+  x = rng.uniform(0.1, 3, (60, 2))
+  node = parser.parse("2.00000001234*exp(0.30000000123*x)*exp(0.4999999987*y)", ("x", "y"))
+  best, _ = finalists.select([node], Rows(x, scoring.evaluate(node, x), np.ones(60)), ["x", "y"], seed=0,
+                             is_allowed=lambda n: all(part.token != "+" for part in expression.walk(n)))
+  assert printing.to_text(best.node, ["x", "y"]) == "2*exp(0.3*x)*exp(0.5*y)"
