@@ -61,7 +61,7 @@ evaluate_all() {
   # The model alone: nothing but its own candidates and their constants.
   evaluate paper-alone --suite=paper --norecombine
   evaluate reference-alone --suite=paper --list=reference --norecombine
-  for suite in official noise points ranges examples; do
+  for suite in official laws noise points ranges examples; do
     evaluate "$suite" --suite="$suite"
   done
 }

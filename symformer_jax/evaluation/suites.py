@@ -15,7 +15,7 @@ class Settings:
   """What the user asked for; None leaves a suite its default.
 
   Attributes:
-    list: `paper`, `reference` or `official`: the list of benchmark functions.
+    list: one of `problems.LISTS`.
     problems: a problem file; then `list` is not read.
     data: a generated data set, whose validation split gives fresh equations; None for those that ship.
     variables: of the fresh equations that ship: 1 or 2.
@@ -130,6 +130,9 @@ SUITES: dict[str, Suite] = {
       ("extended + LM", {"encoding": "extended", "refine": "lm"}))),
   "examples": Suite(
     "The sixteen formulas pictured in the paper", "examples", None, Method(RECOMMENDED, 256, 20)),
+  "laws": Suite(
+    "Textbook laws, their constants as they come, on the ranges they are measured on", "laws", None, Method(RECOMMENDED),
+    (("noise=0", {"noise": 0.0}), ("noise=0.01", {"noise": 0.01}))),
   "samples": Suite(
     "How the number of samples counts, without refinement", None, 64, Method(LOWEST_ERROR, 256, 20, "none"),
     tuple((f"samples={n}", {"num_samples": n}) for n in (16, 64, 256, 1024, 4096, 16384))),

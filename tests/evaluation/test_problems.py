@@ -202,3 +202,15 @@ def test_the_pictured_formulas_and_the_papers_answers():
     p.truth, parse(published.EXAMPLES[name], p.names), p.box, rng=np.random.default_rng(0))}
   assert equal == {f"pictured-{n}" for n in (1, 7, 10, 12, 15)}
   assert not metrics.has_same_skeleton(found["pictured-1"].truth, parse(published.EXAMPLES["pictured-1"]))
+
+
+def test_the_laws_are_what_textbooks_say():
+  """Against NumPy's own functions, in which the list is not written."""
+  laws, x = by_name("laws"), np.linspace(0.3, 0.9, 7)
+  oracles = {
+    "Langevin": 1 / np.tanh(x) - 1 / x, "saturating magnetisation": np.tanh(1.4 * x),
+    "daily cycle": 12.3 + 4.5 * np.sin(np.pi * x / 12 + 1.1), "logistic growth": 10 / (1 + np.exp(5.2 - 1.3 * x)),
+    "diode": 1e-9 * np.expm1(20 * x), "Planck": x**3 / np.expm1(x)}
+  for name, values in oracles.items():
+    np.testing.assert_allclose(expression.evaluate(laws[name].truth, x[:, None]), values, rtol=1e-9)
+  assert len(laws) == 36 and all(p.box for p in laws.values())
