@@ -131,7 +131,8 @@ SUITES: dict[str, Suite] = {
   "examples": Suite(
     "The sixteen formulas pictured in the paper", "examples", None, Method(RECOMMENDED, 256, 20)),
   "laws": Suite(
-    "Textbook laws, their constants as they come, on the ranges they are measured on", "laws", None, Method(RECOMMENDED),
+    "Textbook laws, their constants as they come, on the ranges they are measured on", "laws", None,
+    Method(RECOMMENDED),
     (("noise=0", {"noise": 0.0}), ("noise=0.01", {"noise": 0.01}))),
   "samples": Suite(
     "How the number of samples counts, without refinement", None, 64, Method(LOWEST_ERROR, 256, 20, "none"),
