@@ -15,7 +15,14 @@ from symformer_jax.language.expression import Node, chain, number, variable
 from symformer_jax.refinement import solve
 from symformer_jax.results import Constant, Equation
 from symformer_jax.selection import criteria, front, programs, rounding, scoring
-from symformer_jax.selection.tidy import tidy, to_exponentials, to_powers, to_principal_phases, to_single_waves
+from symformer_jax.selection.tidy import (
+  tidy,
+  to_exponentials,
+  to_powers,
+  to_principal_phases,
+  to_single_waves,
+  to_vertices,
+)
 
 # Rows on which candidates are fitted, and those that give finalists their last digits; all rows score.
 FIT_ROWS, MAX_ROWS = 256, 4096
@@ -28,7 +35,7 @@ MIN_GAIN = 0.01
 # one it fits the noise.
 MAX_EXCESS = 15.0
 # Other ways to write a formula, each tried.
-REWRITINGS = (to_exponentials, to_powers, to_principal_phases, to_single_waves)
+REWRITINGS = (to_exponentials, to_powers, to_principal_phases, to_single_waves, to_vertices)
 # Formulas that get a variant with simple constants, and that are judged on all rows.
 NUM_CHOSEN = 24
 # More steps than in the search: few formulas, and now every digit counts.

@@ -97,6 +97,26 @@ def to_principal_phases(node: Node) -> Node:
   return negate(turned) if turns >= 2 else turned
 
 
+def to_vertices(node: Node) -> Node:
+  """a*u**2 + b*u + c -> a*((u + h)**2 + d): the place and the width of a peak are read from it."""
+  node = node._replace(args=tuple(to_vertices(arg) for arg in node.args))
+  if node.token != "+":
+    return node
+  terms = [_split_factor(term) for term in flatten(node, "+")]
+  factors = {parts[0]: factor for parts, factor in terms if len(parts) == 1}
+  square = next((part for part in factors if part.token == "pow2" and part.args[0] in factors), None)
+  if square is None or not factors[square]:
+    return node
+  inner, factor = square.args[0], factors[square]
+  shift = factors[inner] / factor / 2
+  constant = sum(value for parts, value in terms if not parts) - factor * shift**2
+  moved = power(_tidy_sum([*flatten(inner, "+"), number(shift)]), number(2))
+  rest = [_tidy_product([*parts, number(value)]) for parts, value in terms if parts and parts[0] not in (square, inner)]
+  if rest:
+    return _tidy_sum([*rest, _tidy_product([moved, number(factor)]), number(constant)])
+  return _tidy_product([_tidy_sum([moved, number(constant / factor)]), number(factor)])
+
+
 def to_single_waves(node: Node) -> Node:
   """a*sin(u)*v + b*cos(u)*v -> c*sin(u + phase)*v: what a selection among sines and cosines takes apart.
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from symformer_jax.language import expression, parser, printing
-from symformer_jax.selection.tidy import tidy, to_powers, to_principal_phases, to_single_waves
+from symformer_jax.selection.tidy import tidy, to_powers, to_principal_phases, to_single_waves, to_vertices
 
 CASES = [
   ("1*x", "x"), ("0*x + 2", "2"), ("x + 0", "x"), ("x*2*3", "6*x"), ("2 + 3*4", "14"), ("-(-x)", "x"), ("x**1", "x"),
@@ -75,6 +75,20 @@ def test_a_sine_and_a_cosine_are_one_wave(text, terms):
   np.testing.assert_allclose(expression.evaluate(wave, x), expression.evaluate(node, x), atol=1e-12)
   assert len(expression.flatten(wave, "+")) == terms
   assert expression.complexity(wave) <= expression.complexity(node)
+
+
+@pytest.mark.parametrize(("text", "expected"), [
+  ("x**2 - 4*x + 9", "(x - 2)**2 + 5"), ("0.5*x**2 + 2*x", "0.5*((x + 2)**2 - 4)"),
+  ("3*x**2 + 6*x + 3", "3*(x + 1)**2"),
+  ("x**2 - 2*x + sin(x) + 3", "(x - 1)**2 + sin(x) + 2"), ("exp(-2*x**2 + 4*x)", "exp(-2*((x - 1)**2 - 1))"),
+  ("sin(x)**2 + sin(x)", "(sin(x) + 0.5)**2 - 0.25"), ("x**2 + x**3 + 1", "x**2 + x**3 + 1"), ("x**2 + 1", "x**2 + 1"),
+  ("2/(x**2 - 100*x + 2509)", "2/((x - 50)**2 + 9)"),
+  ("1/(3*x**2 - 6*x + 15)", "0.33333333333333333/((x - 1)**2 + 4)")])
+def test_squares_are_completed(text, expected):
+  node, x = tidy(parser.parse(text)), np.linspace(-3, 3, 13)[:, None]
+  vertex = tidy(to_vertices(node))
+  np.testing.assert_allclose(expression.evaluate(vertex, x), expression.evaluate(node, x), rtol=1e-9, atol=1e-12)
+  assert vertex == tidy(parser.parse(expected))
 
 
 def test_undefined_numbers_are_kept():
