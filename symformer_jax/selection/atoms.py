@@ -37,6 +37,8 @@ WIDTHS = np.geomspace(0.02, 1.0, 8)
 OUTER_POWERS = (1, -1, 2, -2, 0.5, 3)
 # Of these, what functions of a power are multiplied by.
 NUM_FEW_FACTORS = 2
+# With more variables than these there are no functions, and of products of two only the plain one: pairs are too many.
+MAX_VARIABLES = 3
 # Beyond these a column is of no use in single precision.
 SMALLEST, LARGEST = 1e-30, 1e30
 # A column that varies by a smaller share of its largest value is constant.
@@ -123,10 +125,13 @@ def _is_allowed(node: Node, allows: Callable[[str], bool]) -> bool:
 
 def _families(x: np.ndarray, variables: Sequence[Node]) -> Iterator[Family]:
   """Every atom: monomials, and functions of arguments times monomials."""
-  yield from _each(x, [power(v, number(p)) for v in variables for p in POWERS])
-  yield from _each(x, [
+  yield _monomials(x, [power(v, number(p)) for v in variables for p in POWERS])
+  powers = PAIRED_POWERS if len(variables) <= MAX_VARIABLES else (1,)
+  yield _monomials(x, [
     chain("*", [power(v, number(p)), power(w, number(q))])
-    for v, w in itertools.combinations(variables, 2) for p in PAIRED_POWERS for q in PAIRED_POWERS])
+    for v, w in itertools.combinations(variables, 2) for p in powers for q in powers])
+  if len(variables) > MAX_VARIABLES:
+    return
   factors = [power(v, number(p)) for v in variables for p in OUTER_POWERS]
   for argument in _arguments(variables):
     is_variable = argument in variables
@@ -255,9 +260,11 @@ def _peaks_and_steps(x: np.ndarray, v: Node) -> Iterator[Family]:
     Node("exp", (over_width(Node("+", (v, number(-places[g]))), g, -1),)), number(1))),)))
 
 
-def _each(x: np.ndarray, nodes: Sequence[Node]) -> Iterator[Family]:
-  for node in nodes:
-    yield Family(expression.evaluate(node, x)[:, None], lambda g, node=node: node, tier=MONOMIAL)
+def _monomials(x: np.ndarray, nodes: Sequence[Node]) -> Family:
+  values = np.zeros((len(x), len(nodes)))
+  for index, node in enumerate(nodes):
+    values[:, index] = expression.evaluate(node, x)
+  return Family(values, lambda g: nodes[g], MONOMIAL, is_mixed=True)
 
 
 def _times(factor: Node, family: Family, x: np.ndarray) -> Family:
