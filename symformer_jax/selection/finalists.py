@@ -142,6 +142,17 @@ class _Judge:
     """That of a rounded tree."""
     return self.cost(_Finalist(node, self.score(node)), is_rounded=True)
 
+  def _listable(
+    self, finalists: Sequence[_Finalist], costs: Sequence[float]
+  ) -> tuple[list[_Finalist], list[float]]:
+    """Those that could be listed beside the cheapest even if their constants came to cost nothing."""
+    cheapest = min(range(len(costs)), key=lambda i: costs[i], default=0)
+    per_constant = 0.5 * math.log(len(self.rows))
+    kept = [(f, cost) for f, cost in zip(finalists, costs, strict=True)
+            if f.complexity <= finalists[cheapest].complexity
+            or cost - per_constant * len(rounding.fitted_values(f.node)) <= costs[cheapest] + MAX_EXCESS]
+    return [f for f, _ in kept], [cost for _, cost in kept]
+
   def front(self, finalists: Sequence[_Finalist], costs: Sequence[float]) -> list[int]:
     return front.pareto_indices(
       [f.complexity for f in finalists], [f.scores.mse for f in finalists], floor=self.floor, costs=costs,
@@ -151,6 +162,7 @@ class _Judge:
     """The front, and the cheapest by description length."""
     finalists = self.finalists(nodes)
     costs = [self.cost(f, is_rounded=is_rounded) for f in finalists]
+    finalists, costs = self._listable(finalists, costs)
     on_front = self.front(finalists, costs if is_rounded else [f.scores.mse for f in finalists])
     cheapest = sorted(range(len(finalists)), key=lambda i: costs[i])[:NUM_CHOSEN]
     return [finalists[i].node for i in dict.fromkeys([*on_front, *cheapest])]
@@ -223,7 +235,7 @@ def _shortest(node: Node, judge: _Judge, is_allowed: Callable[[Node], bool]) -> 
   for rewritten in dict.fromkeys(tidy(rewritten) for rewritten, base in pairs if rewritten != base):
     variants.append(rounding.round_constants(rounding.snap_constants(rewritten, *data), *data))
   # A rule may forbid what tidying makes of a variant, and not the variant.
-  forms = [form for variant in variants for form in (tidy(variant), variant)]
+  forms = [form if is_allowed(form := tidy(variant)) else variant for variant in variants]
   allowed = [form for form in forms if is_allowed(form) and (node.is_number or not form.is_number)]
   return min(allowed, key=judge.cost_of, default=node)
 
