@@ -36,13 +36,13 @@ def test_atoms_are_some_ten_thousand(rng):
 
 
 @pytest.mark.parametrize(("forbidden", "allowed"), [
-  ({"exp"}, "sin(x)"), ({"sin", "cos"}, "exp(x)"), ({"inv"}, "x**2"), ({"*"}, "exp(x)"), ({"+"}, "log(x)"),
-  ({"pow", "pow2"}, "1/x"), ({"neg"}, "x*y")], ids=str)
+  (["exp"], "sin(x)"), (["sin", "cos"], "exp(x)"), (["inv"], "x**2"), (["*"], "exp(x)"), (["+"], "log(x)"),
+  (["pow", "pow2"], "1/x"), (["neg"], "x*y")])
 @pytest.mark.parametrize("high", [5.0, 50.0])
 def test_no_atom_has_a_forbidden_operator(forbidden, allowed, high, rng):
   atoms = Atoms(points(0.1, high, 2, rng), (0, 1), lambda token: token not in forbidden)
   nodes = [atoms.node(index) for index in range(len(atoms.groups))]
-  assert not {part.token for node in nodes for part in expression.walk(node)} & forbidden
+  assert not {part.token for node in nodes for part in expression.walk(node)} & set(forbidden)
   assert allowed in {printing.to_text(node, ("x", "y")) for node in nodes}
 
 
