@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # A model like a shipped one from nothing, in one run: data, training, export, every suite of evaluation, and its card; each step resumes.
-# Usage: launch/reproduce.sh NAME [FOLDER]      NAME: univariate, bivariate or tiny (a rehearsal of the steps)
+# Usage: launch/reproduce.sh NAME [FOLDER]      NAME: univariate, univariate-quick, bivariate or tiny (a rehearsal of the steps)
 #        launch/reproduce.sh NAME FOLDER evaluate      the suites alone, of the model NAME as it ships
 # Everything is written below FOLDER (default: runs/NAME); the suites go to FOLDER/results/SUITE.
 # The suites of `univariate` took 36 minutes on one core beside other work, those of `bivariate` take about twice as long:
 # fewer equations for the two long ones than launch.evaluate asks by itself. MINUTES=N bounds the training, EQUATIONS=N the data, NUM_EQUATIONS=N every suite.
 set -euo pipefail
 
-name=${1:?expected the name of a model: univariate, bivariate or tiny}
+name=${1:?expected the name of a model: univariate, univariate-quick, bivariate or tiny}
 folder=${2:-runs/$name}
 only=${3:-}
 python=${PYTHON:-python}
@@ -18,9 +18,10 @@ export GLIBC_TUNABLES=${GLIBC_TUNABLES:-glibc.malloc.hugetlb=1}
 # Per model: configurations, equations by the rules and by SymPy's cheap passes, variables.
 case $name in
   univariate) data_config=univariate config=small_univariate rules=1000000 fast=120000 variables=1 ;;
+  univariate-quick) data_config=univariate config=small rules=1000000 fast=120000 variables=1 ;;
   bivariate)  data_config=bivariate config=small_bivariate rules=1000000 fast=120000 variables=2 ;;
   tiny)       data_config=univariate config=tiny rules=2048 fast=0 variables=1 ;;
-  *) echo "error: unknown model '$name': expected univariate, bivariate or tiny" >&2; exit 2 ;;
+  *) echo "error: unknown model '$name': expected univariate, univariate-quick, bivariate or tiny" >&2; exit 2 ;;
 esac
 rules=${EQUATIONS:-$rules}
 

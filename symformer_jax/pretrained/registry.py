@@ -60,8 +60,8 @@ def load_model(name: str = "auto", *, num_variables: int = 1) -> LoadedModel:
   """Loads a shipped model by name, or an exported one by folder.
 
   Args:
-    name: a shipped model, a folder written by `launch.export`, or `auto`: the smallest shipped one for so many
-      variables.
+    name: a shipped model, a folder written by `launch.export`, or `auto`: the shipped one that knows so many variables
+      and fewest more; of two the one of the shorter name.
     num_variables: D, read by `auto`.
   Raises:
     ModelError: unknown name (the message says which exist), damaged or foreign files.
