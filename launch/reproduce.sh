@@ -3,7 +3,7 @@
 # Usage: launch/reproduce.sh NAME [FOLDER]      NAME: univariate, univariate-quick, bivariate or tiny (a rehearsal of the steps)
 #        launch/reproduce.sh NAME FOLDER evaluate      the suites alone, of the model NAME as it ships
 # Everything is written below FOLDER (default: runs/NAME); the suites go to FOLDER/results/SUITE.
-# The suites of `univariate` took 36 minutes on one core beside other work, those of `bivariate` take about twice as long:
+# Before atoms joined the search the suites of `univariate` took 36 minutes on one core, those of `bivariate` about twice that:
 # fewer equations for the two long ones than launch.evaluate asks by itself. MINUTES=N bounds the training, EQUATIONS=N the data, NUM_EQUATIONS=N every suite.
 set -euo pipefail
 

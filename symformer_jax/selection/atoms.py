@@ -97,9 +97,6 @@ class Atoms:
     self.columns, self.tiers, self.groups = (np.concatenate(parts, axis=-1) for parts in (values, tiers, groups))
     self._ends = np.cumsum([len(indices) for _, indices, _ in self._made])
 
-  def __len__(self) -> int:
-    return self.columns.shape[1]
-
   def node(self, index: int) -> Node:
     """The formula of a column."""
     build, indices, _, at = self._find(index)

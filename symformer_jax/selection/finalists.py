@@ -210,6 +210,7 @@ def select(
 def _rounded(nodes: Sequence[Node], judge: _Judge, is_allowed: Callable[[Node], bool]) -> list[Node]:
   """The trees and their variants with fewer and simpler constants, all with the fewest digits."""
   data = (judge.rows.x, judge.rows.y, judge.rows.weights)
+
   def tidied(node: Node) -> Node:
     """Unless a rule forbids what tidying makes of it: exp(u)*exp(v) becomes a sum."""
     return form if is_allowed(form := tidy(node)) else node

@@ -45,7 +45,7 @@ class _Target:
 
   Attributes:
     tokens: the operators that undo it, the last first: y = sqrt(1/sum) for ("sqrt", "inv"); none for y itself.
-    transform: y [N] -> the function's values; derivative: of the function, for what an error of y becomes.
+    transform: y [N] -> the function's values; derivative: its size, for what an error of y becomes.
     is_defined: whether it may be asked of y.
   """
 
@@ -103,7 +103,6 @@ def combine_with_atoms(
     `(formula, weighted mean squared error)`, all finite: the best of one part, of two, of more; the second best...
   """
   some = rows.sample(ATOM_ROWS, seed=0)
-  columns = list(columns)
   both = _Union([_Parts(nodes, some.x, columns), atoms.Atoms(some.x, columns, allows)])
   by_size: dict[int, list[Node]] = {}
   for tier, at_most, num_first in SEARCHES:
@@ -302,4 +301,3 @@ def _least_squares(columns: np.ndarray, target: np.ndarray, weights: np.ndarray)
   root = np.sqrt(weights / np.max(weights))
   design = np.column_stack([columns, np.ones(len(target))])
   return np.linalg.lstsq(root[:, None] * design, root * target, rcond=None)[0]
-

@@ -170,6 +170,15 @@ def test_one_compile_serves_a_second_data_set():
   assert solve._fit._cache_size() == before
 
 
+def test_the_number_of_steps_is_no_part_of_the_program():
+  batch = make_batch(0)[:4]
+  _, long = fit32(*batch, max_steps=50)
+  before = solve._fit._cache_size()
+  _, short = fit32(*batch, max_steps=2)
+  assert solve._fit._cache_size() == before
+  assert short.steps.max() <= 2 < long.steps.max()
+
+
 def test_masked_points_do_not_count():
   ids, starts, x, y, _ = make_batch(0)
   weights = np.ones_like(y)
