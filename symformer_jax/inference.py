@@ -297,9 +297,7 @@ class _Search:
     at_once = finalists_lib.NUM_PROGRAMS
     polished = [node for begin in range(0, len(nodes), at_once)
                 for node in self.polish(nodes[begin : begin + at_once], max_steps=ATOM_STEPS)]
-    scored = ((node, scoring.score(scoring.evaluate(node, self.fit_rows.x), self.fit_rows.y, self.fit_rows.weights))
-              for node in polished)
-    return [_Candidate(node, scores.mse) for node, scores in scored if math.isfinite(scores.mse)]
+    return [_Candidate(*each) for each in recombine_lib.scored(polished, self.fit_rows)]
 
   def polish(self, nodes: Sequence[Node], *, max_steps: int) -> list[Node]:
     """The trees with constants fitted in the user's units."""

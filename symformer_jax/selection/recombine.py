@@ -87,7 +87,7 @@ def recombine(nodes: Sequence[Node], rows: Rows, *, columns: Iterable[int]) -> l
   parts = _Parts(nodes, rows.x, columns)
   at_most = _at_most(rows, MAX_PARTS)
   sums = [formula for _, formula in _all_sums(parts, rows, at_most)]
-  return _scored([*sums, *_products(parts, rows, at_most)], rows)
+  return scored([*sums, *_products(parts, rows, at_most)], rows)
 
 
 @np.errstate(all="ignore")
@@ -110,7 +110,7 @@ def combine_with_atoms(
     for size, formula in _all_sums(subset, some, _at_most(some, at_most), num_first=num_first):
       by_size.setdefault(size, []).append(formula)
   # On a grid a short sum that is right has a larger error than long ones that are not: every size has its turn.
-  in_order = (sorted(_scored(formulas, rows), key=lambda pair: pair[1]) for _, formulas in sorted(by_size.items()))
+  in_order = (sorted(scored(formulas, rows), key=lambda pair: pair[1]) for _, formulas in sorted(by_size.items()))
   return [pair for turn in itertools.zip_longest(*in_order) for pair in turn if pair is not None]
 
 
@@ -118,10 +118,11 @@ def _at_most(rows: Rows, number_of_parts: int) -> int:
   return min(number_of_parts, len(np.unique(rows.x, axis=0)) // POINTS_PER_PART)
 
 
-def _scored(formulas: Iterable[Node], rows: Rows) -> list[tuple[Node, float]]:
-  scored = ((node, scoring.score(scoring.evaluate(node, rows.x), rows.y, rows.weights).mse)
+def scored(formulas: Iterable[Node], rows: Rows) -> list[tuple[Node, float]]:
+  """Distinct formulas that are not too long, with their weighted mean squared errors where these are finite."""
+  found = ((node, scoring.score(scoring.evaluate(node, rows.x), rows.y, rows.weights).mse)
             for node in dict.fromkeys(formulas) if complexity(node) <= MAX_NODES)
-  return [(node, mse) for node, mse in scored if np.isfinite(mse)]
+  return [(node, mse) for node, mse in found if np.isfinite(mse)]
 
 
 # --- parts -------------------------------------------------------------------------------------------------------
