@@ -21,7 +21,7 @@ from symformer_jax.language import expression, interpreter
 from symformer_jax.language.expression import Node
 from symformer_jax.refinement import solve
 from symformer_jax.results import Counts
-from symformer_jax.selection.finalists import Rows
+from symformer_jax.selection.rows import Rows
 
 # Different starting constants kept of one token string: the fit is local.
 STARTS_PER_STRING = 3

@@ -7,7 +7,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from symformer_jax import compilation, inference, proposals
+from symformer_jax import compilation, proposals, rounds
 from symformer_jax.clock import Clock
 from symformer_jax.decoding.rules import Rule
 from symformer_jax.errors import InputError
@@ -15,6 +15,7 @@ from symformer_jax.language import expression
 from symformer_jax.language.expression import Node
 from symformer_jax.refinement import solve, trace as trace_lib
 from symformer_jax.selection import finalists, rescale
+from symformer_jax.selection.rows import Rows, check_dataset
 
 NUM_CANDIDATES = 8
 NUM_STEPS = 50
@@ -52,11 +53,11 @@ def record(
   """
   if method not in solve.METHODS:
     raise InputError(f"expected a method of refinement that takes steps ({', '.join(solve.METHODS)}), got {method!r}")
-  rows = inference.check_dataset((x, y), model).sample(finalists.FIT_ROWS, seed=seed)
+  rows = check_dataset((x, y), model).sample(finalists.FIT_ROWS, seed=seed)
   scaling = rescale.propose_scalings(rows.x, rows.y)[0]
   scaled_x, scaled_y = scaling.apply(rows.x, rows.y)
-  scaled = finalists.Rows(scaled_x, scaled_y, rows.weights).padded(
-    compilation.bucket(len(rows), inference.POINT_BUCKETS))
+  scaled = Rows(scaled_x, scaled_y, rows.weights).padded(
+    compilation.bucket(len(rows), rounds.POINT_BUCKETS))
   samples, _ = proposals.sample_and_fit(
     model, scaled, jax.random.key(seed), num_samples=n_samples, top_k=top_k, refine="none",
     is_allowed=Rule(rows.x.shape[1]), clock=Clock())

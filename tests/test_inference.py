@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 import sympy
 
-from symformer_jax import compilation, inference, proposals, testing
+from symformer_jax import compilation, inference, proposals, rounds, testing
 from symformer_jax.clock import Clock
 from symformer_jax.decoding.rules import Restrictions, Rule
 from symformer_jax.errors import InputError
 from symformer_jax.language import expression, parser, printing, sympy_trees
-from symformer_jax.selection.finalists import Rows
+from symformer_jax.selection.rows import Rows
 
 EXAMPLES = pathlib.Path(__file__).parents[1] / "examples"
 FORMULAS = [
@@ -136,12 +136,24 @@ def test_operators_are_obeyed(model, rng):
 
 def test_failed_data_sets_say_why_and_leave_the_others_alone(model):
   x = np.linspace(1, 2, 9)
-  bad = [(x[:4], x[:4]), (x, np.ones(9)), (x, np.full(9, np.nan)), np.column_stack([x, x, x])]
+  bad = [(x[:4], x[:4]), (x, np.ones(9)), (x, np.full(9, np.nan)), np.column_stack([x, x, x]), (1e120 * x, x),
+         (x, 1e160 * x), (x, 1e-160 * x)]
   answers = inference.search(model, [*bad, (x, x**2)], n_samples=64)
-  assert [a.status for a in answers] == ["failed"] * 4 + ["ok"]
+  assert [a.status for a in answers] == ["failed"] * 7 + ["ok"]
   assert [a.message.split(":")[0] for a in answers[:4]] == [
     "too few points", "the target is constant", "the data hold NaN or infinity; expected finite numbers",
     "more variables than the model knows"]
+  assert [a.message for a in answers[4:7]] == [
+    "X: expected numbers up to 1e+60 in size, got 2e+120; take a larger unit",
+    "y: expected numbers up to 1e+60 in size, got 2e+160; take a larger unit",
+    "y: expected a spread of at least 1e-60, got 1e-160; take a smaller unit"]
+
+
+@pytest.mark.parametrize("unit", [1e-58, 1e58])
+def test_units_may_be_extreme(unit):
+  x = np.linspace(1, 2, 30)
+  [result] = inference.search(testing.FixedProposer(["x0**2"]), [(x, unit * x**2)], n_samples=64)
+  assert result.best.r2 == pytest.approx(1, abs=1e-12)
 
 
 def test_no_usable_proposal_leaves_the_closed_forms(rng):
@@ -328,10 +340,10 @@ def test_recombine_is_yes_or_no(rng):
 def test_of_exact_candidates_the_simplest_come_first():
   """Errors of single precision say nothing: a long sum of small ones must not crowd out the law."""
   texts = [f"sin({k}*x0) + {k}*exp(x0)*cos(x0) + x0" for k in range(1, 100)]
-  long = [inference._Candidate(parser.parse(text, ("x0",)), 1e-16) for text in texts]
-  law = inference._Candidate(parser.parse("x0**2", ("x0",)), 1e-13)
-  assert inference._shortlist([*long, law], exact=1e-11)[0] == law
-  assert inference._shortlist([*long, law], exact=0.0)[0] != law
+  long = [rounds._Candidate(parser.parse(text, ("x0",)), 1e-16) for text in texts]
+  law = rounds._Candidate(parser.parse("x0**2", ("x0",)), 1e-13)
+  assert rounds._shortlist([*long, law], exact=1e-11)[0] == law
+  assert rounds._shortlist([*long, law], exact=0.0)[0] != law
 
 
 def test_atoms_need_no_candidate(rng):

@@ -17,7 +17,7 @@ from symformer_jax.language import expression
 from symformer_jax.language.expression import Node
 from symformer_jax.proposals import Samples
 from symformer_jax.refinement import restarts, solve
-from symformer_jax.selection.finalists import Rows
+from symformer_jax.selection.rows import Rows
 
 # The front's recommended formula, its most accurate one, and the bare protocol.
 RECOMMENDED, MOST_ACCURATE, LOWEST_ERROR = "recommended", "most accurate", "lowest error"

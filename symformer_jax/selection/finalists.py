@@ -15,6 +15,7 @@ from symformer_jax.language.expression import Node, chain, number, variable
 from symformer_jax.refinement import solve
 from symformer_jax.results import Constant, Equation
 from symformer_jax.selection import criteria, front, programs, rounding, scoring
+from symformer_jax.selection.rows import Rows
 from symformer_jax.selection.tidy import (
   tidy,
   to_exponentials,
@@ -41,31 +42,6 @@ NUM_CHOSEN = 24
 # More steps than in the search: few formulas, and now every digit counts.
 POLISH_STEPS = 150
 MAX_CONSTANTS = 16
-
-
-@dataclasses.dataclass(frozen=True)
-class Rows:
-  """Rows of a data set in the user's units: x [N, D], y [N], weights [N] > 0; all float64."""
-
-  x: np.ndarray
-  y: np.ndarray
-  weights: np.ndarray
-
-  def __len__(self) -> int:
-    return len(self.y)
-
-  def sample(self, num_rows: int, *, seed: int) -> "Rows":
-    """At most so many rows, drawn by the seed, in their order."""
-    if len(self) <= num_rows:
-      return self
-    index = np.sort(np.random.default_rng(seed).choice(len(self), num_rows, replace=False))
-    return Rows(self.x[index], self.y[index], self.weights[index])
-
-  def padded(self, num_rows: int) -> "Rows":
-    """With the last row repeated at weight 0: no formula is undefined for the sake of padding."""
-    extra = num_rows - len(self)
-    return Rows(np.pad(self.x, ((0, extra), (0, 0)), mode="edge"), np.pad(self.y, (0, extra), mode="edge"),
-                np.pad(self.weights, (0, extra)))
 
 
 def closed_form_fits(rows: Rows) -> list[Node]:

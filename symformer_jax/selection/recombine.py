@@ -15,7 +15,7 @@ import numpy as np
 from symformer_jax.language import expression
 from symformer_jax.language.expression import Node, chain, complexity, flatten, number, power, variable
 from symformer_jax.selection import atoms, forward, scoring
-from symformer_jax.selection.finalists import Rows
+from symformer_jax.selection.rows import Rows
 from symformer_jax.selection.tidy import tidy
 
 # Parts taken from the best candidates: terms of their outermost sums, and all others.

@@ -5,7 +5,7 @@ import pytest
 
 from symformer_jax.language import expression, parser, printing
 from symformer_jax.selection import finalists, scoring
-from symformer_jax.selection.finalists import Rows
+from symformer_jax.selection.rows import Rows
 
 
 @pytest.mark.parametrize(("found", "truth"), [

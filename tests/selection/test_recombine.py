@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from scipy import differentiate
 
-from symformer_jax import inference
+from symformer_jax import rounds
 from symformer_jax.language import expression, parser, printing
 from symformer_jax.selection import finalists, recombine, scoring
-from symformer_jax.selection.finalists import Rows
+from symformer_jax.selection.rows import Rows
 
 NAMES = ("x", "y")
 
@@ -119,7 +119,7 @@ def test_atoms_make_what_no_candidate_has(truth, low, rng):
   rows = rows_of(truth, rng, low=low, num_rows=150)
   near = recombine.combine_with_atoms([], rows, columns=(0, 1), allows=lambda token: True)
   assert all(np.isfinite(mse) for _, mse in near)
-  near = near[: inference.NUM_ATOM_SUMS]
+  near = near[: rounds.NUM_ATOM_SUMS]
   fitted = [node for begin in range(0, len(near), 128) for node in finalists.polish(
     [node for node, _ in near[begin : begin + 128]], rows, num_rows=256, num_variables=2, method="lm", max_steps=40)]
   errors = [scoring.score(scoring.evaluate(node, rows.x), rows.y).mse / np.var(rows.y) for node in fitted]

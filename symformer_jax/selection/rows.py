@@ -1,0 +1,81 @@
+"""A data set as rows: checked, without those of weight 0."""
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from symformer_jax.errors import InputError
+
+MIN_POINTS = 5
+# Sizes whose fourth powers double precision holds: covariances of constants have those.
+SMALLEST, LARGEST = 1e-60, 1e60
+
+
+@dataclasses.dataclass(frozen=True)
+class Rows:
+  """Rows of a data set in the user's units: x [N, D], y [N], weights [N] > 0; all float64."""
+
+  x: np.ndarray
+  y: np.ndarray
+  weights: np.ndarray
+
+  def __len__(self) -> int:
+    return len(self.y)
+
+  def sample(self, num_rows: int, *, seed: int) -> "Rows":
+    """At most so many rows, drawn by the seed, in their order."""
+    if len(self) <= num_rows:
+      return self
+    index = np.sort(np.random.default_rng(seed).choice(len(self), num_rows, replace=False))
+    return Rows(self.x[index], self.y[index], self.weights[index])
+
+  def padded(self, num_rows: int) -> "Rows":
+    """With the last row repeated at weight 0: no formula is undefined for the sake of padding."""
+    extra = num_rows - len(self)
+    return Rows(np.pad(self.x, ((0, extra), (0, 0)), mode="edge"), np.pad(self.y, (0, extra), mode="edge"),
+                np.pad(self.weights, (0, extra)))
+
+
+def check_dataset(dataset: Any, model: Any = None) -> Rows:
+  """Reads one data set (see `search`) as float64 rows, those of weight 0 left out.
+
+  Raises:
+    InputError: says what makes the data unusable, here or for the model.
+  """
+  x, y, weights = _split_dataset(dataset)
+  if len(y) != len(x) or len(weights) != len(x):
+    raise InputError(f"rows differ: X has {len(x)}, y has {len(y)}, weights have {len(weights)}")
+  if not (np.all(np.isfinite(x)) and np.all(np.isfinite(y)) and np.all(np.isfinite(weights))):
+    raise InputError("the data hold NaN or infinity; expected finite numbers")
+  if np.any(weights < 0):
+    raise InputError(f"weights: expected at least 0, got {weights.min():g}")
+  is_used = weights > 0
+  x, y, weights = x[is_used], y[is_used], weights[is_used]
+  if len(y) < MIN_POINTS:
+    raise InputError(f"too few points: expected at least {MIN_POINTS}, got {len(y)}")
+  if np.ptp(y) == 0:
+    raise InputError(f"the target is constant: every value is {y[0]:g}")
+  for name, size in (("X", np.max(np.abs(x))), ("y", np.max(np.abs(y)))):
+    if size > LARGEST:
+      raise InputError(f"{name}: expected numbers up to {LARGEST:g} in size, got {size:g}; take a larger unit")
+  if np.ptp(y) < SMALLEST:
+    raise InputError(f"y: expected a spread of at least {SMALLEST:g}, got {np.ptp(y):g}; take a smaller unit")
+  if model is not None and x.shape[1] > model.vocab.num_variables:
+    raise InputError(f"more variables than the model knows: {model.name!r} knows {model.vocab.num_variables}, "
+                     f"the data have {x.shape[1]}")
+  return Rows(x, y, weights / weights.mean())
+
+
+def _split_dataset(dataset: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+  if isinstance(dataset, tuple) and len(dataset) in (2, 3):
+    x, y, *rest = (np.asarray(part, np.float64) for part in dataset)
+    x = x[:, None] if x.ndim == 1 else x
+  else:
+    points = np.asarray(dataset, np.float64)
+    if points.ndim != 2 or points.shape[1] < 2:
+      raise InputError(f"expected points [N, D+1] with y in the last column, got an array of shape {points.shape}")
+    x, y, rest = points[:, :-1], points[:, -1], []
+  if x.ndim != 2 or y.ndim != 1 or x.shape[1] < 1:
+    raise InputError(f"expected X [N, D] and y [N], got shapes {x.shape} and {y.shape}")
+  return x, y, rest[0] if rest else np.ones(len(y))
