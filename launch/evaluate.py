@@ -44,6 +44,7 @@ _OUT = flags.DEFINE_string("out", None, "Folder of the results; made when it doe
 _DATA = flags.DEFINE_string("data", None, "A generated data set, whose validation split gives fresh equations.")
 _VARIABLES = flags.DEFINE_integer("variables", 1, "Variables of the fresh equations that ship.", 1, 2)
 _NUM_EQUATIONS = flags.DEFINE_integer("num_equations", None, "Problems asked; the suite's number by default.", 1)
+_SKIP = flags.DEFINE_integer("skip", 0, "Problems left out before the first that is asked.", 0)
 _SAMPLES = flags.DEFINE_integer("samples", None, "Candidates drawn per problem; the suite's number by default.", 1)
 _TOP_K = flags.DEFINE_integer("top_k", None, "Tokens among which each step of sampling chooses.", 1)
 _REFINE = flags.DEFINE_enum("refine", None, ["lm", "bfgs", "gd", "none"], "How constants are fitted.")
@@ -71,7 +72,7 @@ def main(argv: list[str]) -> int:
   compilation.use_cache()
   settings = suites.Settings(
     list=_LIST.value, problems=_PROBLEMS.value, data=_DATA.value, variables=_VARIABLES.value,
-    num_equations=_NUM_EQUATIONS.value, num_samples=_SAMPLES.value, top_k=_TOP_K.value, refine=_REFINE.value,
+    num_equations=_NUM_EQUATIONS.value, skip=_SKIP.value, num_samples=_SAMPLES.value, top_k=_TOP_K.value, refine=_REFINE.value,
     max_time=_MAX_TIME.value, recombine=_RECOMBINE.value, noise=_NOISE.value, seeds=_SEEDS.value,
     baseline=tuple(_BASELINE.value), predictions=_PREDICTIONS.value)
   peers = peers_lib.open_peers(settings.baseline, python=_BASELINE_PYTHON.value, predictions=settings.predictions)

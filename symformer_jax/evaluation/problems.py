@@ -20,7 +20,7 @@ from symformer_jax.selection import scoring
 
 COLUMNS = ("family", "name", "n_vars", "expression", "ranges")
 OPTIONAL_COLUMNS = ("n_points", "spacing")
-LISTS = ("paper", "reference", "official", "examples", "laws")
+LISTS = ("paper", "reference", "official", "examples", "laws", "feynman")
 UNIFORM, GRID = "uniform", "grid"
 POINTS_PER_VARIABLE = 100
 NUM_SCORING_POINTS = 10_000

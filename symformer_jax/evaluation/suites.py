@@ -19,7 +19,8 @@ class Settings:
     problems: a problem file; then `list` is not read.
     data: a generated data set, whose validation split gives fresh equations; None for those that ship.
     variables: of the fresh equations that ship: 1 or 2.
-    num_equations: fresh equations, or the first rows of a list.
+    num_equations: fresh equations, or rows of a list.
+    skip: those before the first that is asked.
     num_samples, top_k, refine, max_time, recombine: see `answers.Method`.
     noise: standard deviation of the noise on y, relative to its RMS.
     seeds: each problem is asked so many times, with different points and samples.
@@ -32,6 +33,7 @@ class Settings:
   data: str | None = None
   variables: int = 1
   num_equations: int | None = None
+  skip: int = 0
   num_samples: int | None = None
   top_k: int | None = None
   refine: str | None = None
@@ -198,17 +200,21 @@ def _peer_tasks(tasks: Sequence[Task], suite: Suite, peer: str) -> list[Task]:
 
 def _problems(suite: Suite, settings: Settings) -> list[Problem]:
   count = settings.num_equations or suite.num_equations
+  end = None if count is None else settings.skip + count
   if settings.problems is not None:
-    return problems_lib.read_problems(settings.problems)[:count]
-  if suite.default_list is not None:
-    return problems_lib.load_list(settings.list or suite.default_list)[:count]
-  if settings.list is not None:
-    return problems_lib.load_list(settings.list)[:count]
-  directory = settings.data or problems_lib.FRESH_EQUATIONS[settings.variables]
-  problems = problems_lib.load_equations(directory, num_equations=count)
-  if len(problems) < count and settings.num_equations is not None:
-    raise InputError(f"--num_equations={count}: the validation split of {str(directory)!r} has {len(problems)}")
-  return problems
+    problems = problems_lib.read_problems(settings.problems)
+  elif name := settings.list or suite.default_list:
+    problems = problems_lib.load_list(name)
+  else:
+    directory = settings.data or problems_lib.FRESH_EQUATIONS[settings.variables]
+    problems = problems_lib.load_equations(directory, num_equations=end)
+    if len(problems) < end and settings.num_equations is not None:
+      skipped = f" after {settings.skip}" if settings.skip else ""
+      raise InputError(f"--num_equations={count}{skipped}: the validation split of {str(directory)!r} has "
+                       f"{len(problems)}")
+  if settings.skip >= len(problems):
+    raise InputError(f"--skip={settings.skip}: there are {len(problems)} problems")
+  return problems[settings.skip : end]
 
 
 def _variant_tasks(

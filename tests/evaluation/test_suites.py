@@ -93,5 +93,17 @@ def test_fresh_equations_ship_and_are_limited():
   assert len({task.problem.name for task in tasks}) == 1024
   with pytest.raises(InputError, match="--num_equations=1025: the validation split of .*univariate' has 1024"):
     make_tasks(SUITES["in_domain"], Settings(num_equations=1025))
+
+
+def test_problems_may_be_skipped():
+  names = [task.problem.name for task in make_tasks(SUITES["paper"], Settings(list="reference", num_equations=5))]
+  some = make_tasks(SUITES["paper"], Settings(list="reference", num_equations=2, skip=3))
+  assert [task.problem.name for task in some] == names[3:]
+  fresh = make_tasks(SUITES["in_domain"], Settings(num_equations=2, skip=1022))
+  assert {task.problem.name for task in fresh} == {"fresh-1023", "fresh-1024"}
+  with pytest.raises(InputError, match="--num_equations=2 after 1023: .* has 1024"):
+    make_tasks(SUITES["in_domain"], Settings(num_equations=2, skip=1023))
+  with pytest.raises(InputError, match="--skip=99: there are 59 problems"):
+    make_tasks(SUITES["paper"], Settings(list="reference", skip=99))
   with pytest.raises(DataError, match="no validation shards in nowhere"):
     make_tasks(SUITES["in_domain"], Settings(data="nowhere"))
