@@ -72,8 +72,8 @@ def main(argv: list[str]) -> int:
   compilation.use_cache()
   settings = suites.Settings(
     list=_LIST.value, problems=_PROBLEMS.value, data=_DATA.value, variables=_VARIABLES.value,
-    num_equations=_NUM_EQUATIONS.value, skip=_SKIP.value, num_samples=_SAMPLES.value, top_k=_TOP_K.value, refine=_REFINE.value,
-    max_time=_MAX_TIME.value, recombine=_RECOMBINE.value, noise=_NOISE.value, seeds=_SEEDS.value,
+    num_equations=_NUM_EQUATIONS.value, skip=_SKIP.value, num_samples=_SAMPLES.value, top_k=_TOP_K.value,
+    refine=_REFINE.value, max_time=_MAX_TIME.value, recombine=_RECOMBINE.value, noise=_NOISE.value, seeds=_SEEDS.value,
     baseline=tuple(_BASELINE.value), predictions=_PREDICTIONS.value)
   peers = peers_lib.open_peers(settings.baseline, python=_BASELINE_PYTHON.value, predictions=settings.predictions)
   settings = _with_peers(settings, peers)

@@ -18,6 +18,7 @@ from symformer_jax.errors import InputError
 from symformer_jax.language import expression, parser, sympy_trees
 from symformer_jax.results import Constant, Equation
 from symformer_jax.selection import scoring
+from symformer_jax.selection.rows import MIN_POINTS
 
 
 class SymFormerRegressor(RegressorMixin, BaseEstimator):
@@ -99,7 +100,7 @@ class SymFormerRegressor(RegressorMixin, BaseEstimator):
     if not np.any(weights > 0):
       raise InputError("sample_weight: expected at least one weight above 0")
     names = tuple(self._column_names())
-    if len(np.unique(y[weights > 0])) == 1 or np.sum(weights > 0) < inference.MIN_POINTS:
+    if len(np.unique(y[weights > 0])) == 1 or np.sum(weights > 0) < MIN_POINTS:
       raise InputError(_describe_too_little(y[weights > 0]))
     [result] = inference.search(
       model, [(X, y, weights)], names=[names], n_samples=self.n_samples, top_k=self.top_k, refine=self.refine,
@@ -240,8 +241,8 @@ def _read_equation(record: dict[str, Any], names: Sequence[str]) -> Equation:
 
 
 def _describe_too_little(y: np.ndarray) -> str:
-  if len(y) < inference.MIN_POINTS:
-    return f"n_samples = {len(y)}: expected at least {inference.MIN_POINTS} points of positive weight"
+  if len(y) < MIN_POINTS:
+    return f"n_samples = {len(y)}: expected at least {MIN_POINTS} points of positive weight"
   return f"the target is constant: every value is {y[0]:g}"
 
 

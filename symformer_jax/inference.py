@@ -38,7 +38,8 @@ def search(
   Samples are drawn and fitted in rounds of 256, 768 and then 1024. Ctrl-C ends the rounds and gives the best so far.
   Args:
     model: a loaded model (`load_model`), or anything with `name`, `vocab` and `propose`.
-    datasets: each points [N, D+1] with y in the last column, or `(X [N, D], y [N])` or `(X, y, weights [N])`.
+    datasets: each points [N, D+1] with y in the last column, or `(X [N, D], y [N])` or `(X, y, weights [N])`. Of three
+      and more variables than the model knows, formulas are made of atoms alone; that needs `recombine`.
     n_samples: candidates drawn for each data set.
     strategy: how: `top_k`, `temperature` (all tokens), `nucleus`, `greedy`, `beam` or `distinct` (samples without
       replacement); the last two draw all candidates in one round, since they compete.
@@ -180,7 +181,7 @@ def _explore(model, searches: dict[int, DatasetSearch], options: Options, clock:
       if should_stop():
         break
   except KeyboardInterrupt:
-    if not all(s.rounds for s in searches.values()):
+    if not all(s.rounds or s.ended_by for s in searches.values()):
       raise
   for search_ in searches.values():
     search_.ended_by = search_.ended_by or results.STOPPED

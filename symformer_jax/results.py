@@ -102,8 +102,9 @@ class Seconds:
   total: float = 0.0
 
 
-# Why no further round was begun: all samples drawn, accurate enough, out of time, or asked to stop.
-BUDGET, ACCURACY, TIME, STOPPED = "budget", "accuracy", "time", "stopped"
+# Why no further round was begun: all samples drawn, accurate enough, out of time, asked to stop, or more variables than
+# the model knows.
+BUDGET, ACCURACY, TIME, STOPPED, NO_MODEL = "budget", "accuracy", "time", "stopped", "no_model"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -136,7 +137,8 @@ class SearchResult:
     num_points: rows of the data set.
     model: name of the model.
     rounds: one for each round of samples; with the same seed and number of rounds the answer is the same.
-    ended_by: `budget`, `accuracy`, `time` or `stopped`; empty for a failed data set.
+    ended_by: `budget`, `accuracy`, `time`, `stopped` or `no_model` (no rounds, for the model knows fewer variables);
+      empty for a failed data set.
   """
 
   status: str

@@ -17,7 +17,7 @@ from symformer_jax.language.canonical import canonicalize
 from symformer_jax.language.expression import Node
 from symformer_jax.proposals import Samples, View
 from symformer_jax.results import Counts, Round, SearchResult
-from symformer_jax.selection import bags, finalists, programs, recombine, rescale, scoring
+from symformer_jax.selection import atoms, bags, finalists, programs, recombine, rescale, scoring
 from symformer_jax.selection.rows import Rows, check_dataset
 from symformer_jax.selection.tidy import tidy
 
@@ -66,20 +66,27 @@ class DatasetSearch:
   """One data set on its way: what its rounds have found so far."""
 
   def __init__(self, model: Any, dataset: Any, names: Sequence[str] | None, options: Options, key: jax.Array):
-    self.rows = check_dataset(dataset, model)
-    self.names = tuple(names) if names is not None else tuple(f"x{d}" for d in range(self.rows.x.shape[1]))
+    self.rows = check_dataset(dataset)
+    num_columns = self.rows.x.shape[1]
+    is_known = num_columns <= model.vocab.num_variables
+    if not is_known and not (options.recombine and num_columns >= atoms.MANY_VARIABLES):
+      raise InputError(f"more variables than the model knows: {model.name!r} knows {model.vocab.num_variables}, "
+                       f"the data have {num_columns}")
+    self.names = tuple(names) if names is not None else tuple(f"x{d}" for d in range(num_columns))
     self.rule = options.restrictions.for_columns(self.names)
-    self.model_name, self.num_variables, self.method = model.name, model.vocab.num_variables, options.refine
-    _refuse_the_impossible(self.rule, model)
+    self.model_name, self.method = model.name, options.refine
+    self.num_variables = max(model.vocab.num_variables, num_columns)
+    if is_known:
+      _refuse_the_impossible(self.rule, model)
     self.fit_rows = self.rows.sample(finalists.FIT_ROWS, seed=options.seed)
     self.variance = scoring.weighted_variance(self.fit_rows.y, self.fit_rows.weights)
     self.num_rows = compilation.bucket(len(self.fit_rows), POINT_BUCKETS)
-    self.scalings, self.views = self._make_views(options.seed, key)
+    self.scalings, self.views = self._make_views(options.seed, key) if is_known else ([], [])
     self.candidates: list[_Candidate] = []
     self.donors: list[_Candidate] = []
     self.counts = Counts()
     self.rounds: list[Round] = []
-    self.ended_by = ""
+    self.ended_by = "" if is_known else results.NO_MODEL
 
   def _make_views(self, seed: int, key: jax.Array) -> tuple[list[rescale.Scaling], list[View]]:
     """Every bag of rows in every scaling; each view samples with a key of its own."""
@@ -171,7 +178,9 @@ class DatasetSearch:
       best, front = finalists.select(
         polished, self.rows, self.names, seed=options.seed, yardsticks=fits, is_allowed=self.rule,
         may_fit=options.refine != "none")
-    message = "" if polished else "no candidate fits; the front holds the closed-form fits alone"
+    message = "more variables than the model knows: searched without it" if self.ended_by == results.NO_MODEL else ""
+    if not polished:
+      message = "no candidate fits; the front holds the closed-form fits alone"
     return SearchResult(
       results.OK, message, best, front, self.counts, clock.seconds(), options.seed, len(self.rows), self.model_name,
       tuple(self.rounds), self.ended_by)

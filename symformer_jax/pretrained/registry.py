@@ -61,7 +61,7 @@ def load_model(name: str = "auto", *, num_variables: int = 1) -> LoadedModel:
 
   Args:
     name: a shipped model, a folder written by `launch.export`, or `auto`: the shipped one that knows so many variables
-      and fewest more; of two the one of the shorter name.
+      and fewest more, or most where none does; of two the one of the shorter name.
     num_variables: D, read by `auto`.
   Raises:
     ModelError: unknown name (the message says which exist), damaged or foreign files.
@@ -79,11 +79,8 @@ def load_model(name: str = "auto", *, num_variables: int = 1) -> LoadedModel:
 def _pick(num_variables: int) -> str:
   known = {name: json.loads((FOLDER / name / CARD).read_text())["config"]["vocabulary"]["num_variables"]
            for name in model_names()}
-  fitting = sorted((count, name) for name, count in known.items() if count >= num_variables)
-  if not fitting:
-    most = max(known.values(), default=0)
-    raise InputError(f"more variables than any shipped model knows: at most {most}, the data have {num_variables}")
-  return fitting[0][1]
+  enough = min(num_variables, max(known.values()))
+  return min((count, name) for name, count in known.items() if count >= enough)[1]
 
 
 def save_model(folder: Path | str, *, name: str, config: ModelConfig, params: Any, card: dict[str, Any]) -> None:

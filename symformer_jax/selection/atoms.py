@@ -14,6 +14,7 @@ import numpy as np
 
 from symformer_jax.language import expression, operators
 from symformer_jax.language.expression import Node, chain, number, power, variable
+from symformer_jax.selection.monomials import PLAIN, WIDE, Monomial, Values, monomials, to_node, up_to
 from symformer_jax.selection.tidy import tidy
 
 # Exponents of one variable, and of each of two in a product.
@@ -37,8 +38,20 @@ WIDTHS = np.geomspace(0.02, 1.0, 8)
 OUTER_POWERS = (1, -1, 2, -2, 0.5, 3)
 # Of these, what functions of a power are multiplied by.
 NUM_FEW_FACTORS = 2
-# With more variables than these there are no functions, and of products of two only the plain one: pairs are too many.
-MAX_VARIABLES = 3
+# From so many variables on there are monomials of several; with more than these, functions of one or two alone and only
+# the usual inner constants.
+MANY_VARIABLES, MAX_VARIABLES = 3, 3
+# Monomials of two variables, of each larger size, and those that functions are multiplied by, at most of a size; their
+# exponents, the first set that is small enough.
+MAX_PAIRS, MAX_MONOMIALS, MAX_MULTIPLIERS = 2000, 4000, 200
+MANY_POWERS = ((-3, -2, -1, -0.5, 0.5, 1, 2, 3), WIDE, PLAIN)
+MULTIPLIER_POWERS = ((-1, -0.5, 0.5, 1, 2), (-1, 0.5, 1), PLAIN, (1,))
+MAX_MONOMIAL_SIZE = 6
+# Monomials that waves of all lengths are taken of, and how many in all.
+MAX_ANGLES, MAX_MANY_WAVES = 40, 2500
+# Functions of one variable and, with at most so many, of products, quotients and differences of two; inner factors.
+MAX_PAIRED_ARGUMENTS = 5
+MANY_FUNCTIONS = (("sin", (1, 2, 0.5)), ("cos", (1, 2, 0.5)), ("exp", (1, -1)), ("ln", (1,)))
 # Beyond these a column is of no use in single precision.
 SMALLEST, LARGEST = 1e-30, 1e30
 # A column that varies by a smaller share of its largest value is constant.
@@ -122,11 +135,12 @@ def _is_allowed(node: Node, allows: Callable[[str], bool]) -> bool:
 
 def _families(x: np.ndarray, variables: Sequence[Node]) -> Iterator[Family]:
   """Every atom: monomials, and functions of arguments times monomials."""
-  yield _monomials(x, [power(v, number(p)) for v in variables for p in POWERS])
-  powers = PAIRED_POWERS if len(variables) <= MAX_VARIABLES else (1,)
-  yield _monomials(x, [
-    chain("*", [power(v, number(p)), power(w, number(q))])
-    for v, w in itertools.combinations(variables, 2) for p in powers for q in powers])
+  columns = [v.value for v in variables]
+  yield _monomials(x, monomials(columns, 1, POWERS), MONOMIAL)
+  if len(variables) <= MAX_VARIABLES:
+    yield _monomials(x, monomials(columns, 2, PAIRED_POWERS), MONOMIAL)
+  if len(variables) >= MANY_VARIABLES:
+    yield from _of_many(x, columns)
   if len(variables) > MAX_VARIABLES:
     return
   factors = [power(v, number(p)) for v in variables for p in OUTER_POWERS]
@@ -257,11 +271,39 @@ def _peaks_and_steps(x: np.ndarray, v: Node) -> Iterator[Family]:
     Node("exp", (over_width(Node("+", (v, number(-places[g]))), g, -1),)), number(1))),)))
 
 
-def _monomials(x: np.ndarray, nodes: Sequence[Node]) -> Family:
-  values = np.zeros((len(x), len(nodes)))
-  for index, node in enumerate(nodes):
-    values[:, index] = expression.evaluate(node, x)
-  return Family(values, lambda g: nodes[g], MONOMIAL, is_mixed=True)
+def _of_many(x: np.ndarray, columns: Sequence[int]) -> Iterator[Family]:
+  """Monomials of several variables, and functions of one or two times such."""
+  yield _monomials(x, up_to(columns, 2, at_most=MAX_PAIRS, exponents=MANY_POWERS), MONOMIAL)
+  yield _squares_of_differences(x, columns)
+  longer = up_to(columns, MAX_MONOMIAL_SIZE, at_most=MAX_MONOMIALS)
+  yield _monomials(x, [m for m in longer if len(m) > 2], BASIC)
+  few = [(), *up_to(columns, 3, at_most=MAX_MULTIPLIERS, exponents=MULTIPLIER_POWERS)]
+  multipliers = Values(x)(few)
+  pairs = monomials(columns, 2, (-1, 1)) if len(columns) <= MAX_PAIRED_ARGUMENTS else []
+  arguments = [variable(c) for c in columns] + [to_node(m) for m in pairs if m[0][1] > 0]
+  arguments += [Node("+", (variable(v), Node("neg", (variable(w),)))) for (v, _), (w, _) in pairs]
+  for argument in dict.fromkeys(arguments):
+    u = expression.evaluate(argument, x)
+    for token, factors in MANY_FUNCTIONS:
+      for factor in factors:
+        values = operators.BY_NAME[token].numpy_fn(factor * u)
+        node = tidy(Node(token, (_scaled(argument)(factor),)))
+        yield Family(multipliers * values[:, None],
+                     lambda g, node=node: chain("*", [to_node(few[g]), node]) if few[g] else node, BASIC, is_mixed=True)
+  angles = up_to(columns, 3, at_most=MAX_ANGLES, exponents=(PLAIN,))
+  for angle in angles:
+    yield from _waves(x, to_node(angle), MAX_MANY_WAVES // len(angles))
+
+
+def _squares_of_differences(x: np.ndarray, columns: Sequence[int]) -> Family:
+  nodes = [power(Node("+", (variable(v), Node("neg", (variable(w),)))), number(2))
+           for v, w in itertools.combinations(columns, 2)]
+  return Family(np.stack([expression.evaluate(node, x) for node in nodes], axis=1), lambda g: nodes[g], MONOMIAL,
+                is_mixed=True)
+
+
+def _monomials(x: np.ndarray, some: Sequence[Monomial], tier: int) -> Family:
+  return Family(Values(x)(some), lambda g: to_node(some[g]), tier, is_mixed=True)
 
 
 def _times(factor: Node, family: Family, x: np.ndarray) -> Family:

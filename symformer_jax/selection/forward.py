@@ -12,7 +12,7 @@ import numpy as np
 MAX_COLUMNS = 6
 # Sets that are kept of one and of two columns, and of each larger size: short sums are the likelier laws.
 NUM_KEPT_SHORT, NUM_KEPT = 16, 3
-# Sets carried from one size to the next, from two columns and from more.
+# Sets carried from one size to the next, by default from two columns, and from more.
 NUM_BEAMS_SHORT, NUM_BEAMS = 16, 8
 # The sets whose extensions are looked at, and extensions for each that is carried on: most of the best differ in a
 # neighbour of the same group.
@@ -39,7 +39,8 @@ class _Choice:
 
 def select_columns(
   columns: np.ndarray, target: np.ndarray, weights: np.ndarray, *, at_most: int = MAX_COLUMNS,
-  groups: Sequence[int] | None = None, num_first: int = NUM_BEAMS,
+  groups: Sequence[int] | None = None, num_first: int = NUM_BEAMS, num_pairs: int = NUM_BEAMS_SHORT,
+  num_kept: int = NUM_KEPT_SHORT,
 ) -> list[tuple[int, ...]]:
   """Sets of columns that, with a constant, fit a target with the least squared error: the best few of each size.
 
@@ -49,6 +50,8 @@ def select_columns(
     groups: [P], of columns that differ in a number; of sets from the same groups only the best is carried on. By
       default each column is one.
     num_first: sets of one column that are carried on; when that is all, every pair is tried, whatever the groups.
+    num_pairs: sets of two that are carried on.
+    num_kept: sets of one column that are kept, and of two.
   """
   root = np.sqrt(weights / weights.sum())
   columns = (root[:, None] * columns).astype(columns.dtype)
@@ -68,9 +71,9 @@ def select_columns(
     if size == 1 and num_first >= columns.shape[1]:
       beams = _extend(beams, columns, np.arange(columns.shape[1]), least, num_first)
     else:
-      beams = _extend(beams, columns, groups, least, {1: num_first, 2: NUM_BEAMS_SHORT}.get(size, NUM_BEAMS))
+      beams = _extend(beams, columns, groups, least, {1: num_first, 2: num_pairs}.get(size, NUM_BEAMS))
     distinct = {tuple(sorted(groups[list(beam.chosen)])): beam for beam in reversed(beams)}  # the best of equal groups
-    kept += sorted(distinct.values(), key=lambda beam: beam.error)[: NUM_KEPT_SHORT if size <= 2 else NUM_KEPT]
+    kept += sorted(distinct.values(), key=lambda beam: beam.error)[: num_kept if size <= 2 else NUM_KEPT]
     # What is exact needs no more columns; several others may be exact as well, and simpler.
     beams = [beam for beam in beams if beam.error > exact]
   return [tuple(sorted(choice.chosen)) for choice in kept]
@@ -87,7 +90,7 @@ def _extend(
   np.divide(gains, across, out=gains, where=gains > 0)
   errors = np.array([beam.error for beam in beams])[:, None] - gains
   errors[gains <= 0] = np.inf
-  rows = _smallest(errors.min(axis=1, initial=np.inf), NUM_LOOKED_AT)
+  rows = _smallest(errors.min(axis=1, initial=np.inf), max(NUM_LOOKED_AT, num_beams))
   beams, errors = [beams[row] for row in rows], errors[rows]
   best: dict[tuple[int, ...], tuple[_Choice, int]] = {}
   for place in _smallest(errors.ravel(), num_beams * NUM_LOOKED_AT):

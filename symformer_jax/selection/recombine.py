@@ -14,7 +14,7 @@ import numpy as np
 
 from symformer_jax.language import expression
 from symformer_jax.language.expression import Node, chain, complexity, flatten, number, power, variable
-from symformer_jax.selection import atoms, forward, scoring
+from symformer_jax.selection import atoms, factors, forward, scoring
 from symformer_jax.selection.rows import Rows
 from symformer_jax.selection.tidy import tidy
 
@@ -25,8 +25,11 @@ MAX_PART_NODES, MAX_NODES = 12, 40
 # Parts of a formula.
 MAX_PARTS = 6
 # Searches among atoms: the least tier, parts of a sum at most (of 100 points and 10 000 columns any four fit), sums of
-# one part that are carried on.
-SEARCHES = ((atoms.ANY, 3, forward.NUM_LOOKED_AT), (atoms.BASIC, 3, 4096), (atoms.MONOMIAL, MAX_PARTS, 4096))
+# one part that are carried on, and of two; with few variables and with many.
+SEARCHES = ((atoms.ANY, 3, 64, 16), (atoms.BASIC, 3, 4096, 16), (atoms.MONOMIAL, MAX_PARTS, 4096, 16))
+MANY_SEARCHES = ((atoms.ANY, 2, 64, 16), (atoms.BASIC, 3, 128, 64), (atoms.MONOMIAL, MAX_PARTS, 4096, 256))
+# A product whose error is a smaller share of y's variance is the law, and long sums are not looked for.
+EXACT = 1e-22
 # Rows on which atoms are selected.
 ATOM_ROWS = 128
 # Parts that agree to so many digits of their largest value are one: fits of one formula that ended side by side.
@@ -105,9 +108,14 @@ def combine_with_atoms(
   some = rows.sample(ATOM_ROWS, seed=0)
   both = _Union([_Parts(nodes, some.x, columns), atoms.Atoms(some.x, columns, allows)])
   by_size: dict[int, list[Node]] = {}
-  for tier, at_most, num_first in SEARCHES:
+  searches = SEARCHES
+  if len(columns) >= atoms.MANY_VARIABLES:
+    by_size[-1], by_size[0] = factors.products(some, columns, allows)
+    least = min((mse for _, mse in scored(by_size[-1], rows)), default=np.inf)
+    searches = MANY_SEARCHES if least > EXACT * np.var(rows.y) else MANY_SEARCHES[-1:]
+  for tier, at_most, num_first, num_pairs in searches:
     subset = _Subset(both, np.flatnonzero(both.tiers >= tier))
-    for size, formula in _all_sums(subset, some, _at_most(some, at_most), num_first=num_first):
+    for size, formula in _all_sums(subset, some, _at_most(some, at_most), num_first=num_first, num_pairs=num_pairs):
       by_size.setdefault(size, []).append(formula)
   # On a grid a short sum that is right has a larger error than long ones that are not: every size has its turn.
   in_order = (sorted(scored(formulas, rows), key=lambda pair: pair[1]) for _, formulas in sorted(by_size.items()))
@@ -260,9 +268,9 @@ def _sums(parts: _Columns, target: _Target, rows: Rows, at_most: int, **options)
   columns = parts.columns if is_used.all() else parts.columns[is_used]
   formulas = []
   for chosen in forward.select_columns(columns, z, weights, at_most=at_most, groups=parts.groups, **options):
-    *factors, constant = _least_squares(columns[:, chosen], z, weights)
+    *multiples, constant = _least_squares(columns[:, chosen], z, weights)
     terms = [Node("*", (parts.node(i), number(factor / parts.scale(i))))
-             for i, factor in zip(chosen, factors, strict=True)]
+             for i, factor in zip(chosen, multiples, strict=True)]
     formulas.append((len(chosen), tidy(chain("+", [*terms, number(constant)]))))
   return formulas
 
@@ -284,17 +292,8 @@ def _products(parts: _Parts, rows: Rows, at_most: int) -> list[Node]:
     exponents = np.where(np.abs(exponents - halves) < NEAR_HALF, halves, exponents)
     powers = [power(parts.node(usable[i]), number(float(e))) for i, e in zip(chosen, exponents, strict=True) if e]
     if powers:
-      formulas.append(_with_factor(chain("*", powers), rows))
+      formulas.append(factors.with_factor(chain("*", powers), rows))
   return formulas
-
-
-def _with_factor(product: Node, rows: Rows) -> Node:
-  """The product times the number that fits best."""
-  values = scoring.evaluate(product, rows.x)
-  largest = np.max(np.abs(values))
-  values = values / largest
-  factor = np.sum(rows.weights * values * rows.y) / np.sum(rows.weights * values**2) / largest
-  return tidy(Node("*", (product, number(float(factor)))))
 
 
 def _least_squares(columns: np.ndarray, target: np.ndarray, weights: np.ndarray) -> np.ndarray:

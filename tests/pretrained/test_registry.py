@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from symformer_jax.errors import InputError, ModelError
+from symformer_jax.errors import ModelError
 from symformer_jax.model import symformer
 from symformer_jax.model.config import DecoderConfig, EncoderConfig, ModelConfig
 from symformer_jax.pretrained import registry
@@ -36,8 +36,8 @@ def test_shipped_models_load_and_auto_picks_by_variables():
   for name in registry.model_names():
     assert registry.load_model(name).name == name
   assert registry.load_model("auto").vocab.num_variables == 1
-  with pytest.raises(InputError, match="more variables than any shipped model knows: at most .*, the data have 99"):
-    registry.load_model("auto", num_variables=99)
+  assert registry.load_model("auto", num_variables=2).vocab.num_variables == 2
+  assert registry.load_model("auto", num_variables=99).name == "bivariate"
 
 
 def test_unknown_name_lists_what_exists():

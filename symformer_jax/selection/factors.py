@@ -1,0 +1,315 @@
+"""Products of powers of the variables and of few other factors, such as `x*y/sqrt(1 - x**2/z**2)`.
+
+The logarithm of such a product is a sum. Powers of all variables are fitted at once, whatever the exponents; what they
+leave is selected forward among the logarithms of sums `1 + c*monomial` and of functions of monomials. For data of many
+variables: laws of nature are mostly such products, a monomial of all variables with few exceptions.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+import dataclasses
+import itertools
+
+import numpy as np
+
+from symformer_jax.language import expression
+from symformer_jax.language.expression import Node, chain, number, power, variable
+from symformer_jax.selection import forward, scoring
+from symformer_jax.selection.monomials import PLAIN, Monomial, Values, to_node, up_to
+from symformer_jax.selection.rows import Rows
+from symformer_jax.selection.tidy import tidy
+
+# Factors beside the powers of the variables.
+MAX_FACTORS = 3
+# Monomials of a size; those that functions are taken of, and those under an exponential.
+MAX_MONOMIALS, MAX_ARGUMENTS, MAX_EXPONENTS = 4000, 700, 4000
+MAX_SIZE, MAX_ARGUMENT_SIZE, MAX_EXPONENT_SIZE = 4, 4, 6
+MAX_DISTANCES = 400
+# Columns of each kind, roughly: with more monomials fewer inner constants are tried.
+MAX_COLUMNS = 15_000
+# Inner constants of sums, and of arguments: the usual ones, and some over the data's range.
+FACTORS = (1.0, 0.5, 2.0, 1 / 3, 3.0, 0.25, 4.0, 0.1, 10.0, 0.03, 30.0)
+NUM_RATES, LOWEST_RATE, HIGHEST_RATE = 16, 0.2, 20.0
+# Firsts of three factors that are carried on, and of pairs of plain ones: of at most so many every pair is tried.
+NUM_FIRST, NUM_PAIRED = 64, 3000
+# Pairs that are kept, and carried on: in single precision many are as good as the right one.
+NUM_PAIRS = 400
+# Logarithms of larger size, and of a smaller spread, are of no use in single precision.
+LARGEST_LOG, LEAST_SPREAD = 60.0, 1e-5
+# A column of which the powers of the variables leave a smaller share is one of them.
+INDEPENDENT = 1e-3
+# Exponents so near to a half number are meant to be one, and below this none.
+NEAR_HALF, NO_EXPONENT = 0.03, 1e-3
+
+
+@dataclasses.dataclass(frozen=True)
+class _Family:
+  """Logarithms of factors.
+
+  Attributes:
+    logs: [N, G]; NaN or infinite where a factor is 0 or undefined.
+    build: index, exponent -> ways to write that power of the factor, as (exponents of variables, formula).
+    groups: [G], what differs in a number has one.
+    is_plain: [G], whether the inner constant is the usual one.
+  """
+
+  logs: np.ndarray
+  build: Callable[[int, float], list[tuple[Monomial, Node]]]
+  groups: np.ndarray
+  is_plain: np.ndarray
+
+
+class Factors:
+  """Logarithms of the sizes of all factors at points x [N, D], float32 and finite.
+
+  Args:
+    x: points; columns: of x, these variables are used; allows: operators by name, None for all.
+  Attributes:
+    columns: [N, P]; groups: [P]; is_plain: [P].
+  """
+
+  def __init__(self, x: np.ndarray, columns: Sequence[int], allows: Callable[[str], bool] | None = None):
+    self._made: list[tuple[_Family, np.ndarray]] = []
+    logs, groups, is_plain = [np.zeros((len(x), 0), np.float32)], [np.zeros(0, int)], [np.zeros(0, bool)]
+    num_groups = 0
+    with np.errstate(all="ignore"):  # what is undefined is left out
+      for family in _families(Values(x), columns):
+        largest = np.max(np.abs(family.logs), axis=0)
+        indices = np.flatnonzero(largest < LARGEST_LOG)  # NaN is not below
+        indices = indices[np.ptp(family.logs[:, indices], axis=0) > LEAST_SPREAD]
+        if allows is not None:
+          indices = np.array([i for i in indices if _is_allowed(family, i, allows)], int)
+        logs.append(family.logs[:, indices].astype(np.float32))
+        groups.append(num_groups + family.groups[indices])
+        is_plain.append(family.is_plain[indices])
+        num_groups += 1 + int(np.max(family.groups, initial=0))
+        self._made.append((family, indices))
+    self.columns, self.groups, self.is_plain = (
+      np.concatenate(parts, axis=-1) for parts in (logs, groups, is_plain))
+    self._ends = np.cumsum([len(indices) for _, indices in self._made])
+
+  def forms(self, index: int, exponent: float) -> list[tuple[Monomial, Node]]:
+    """Ways to write a power of a factor, as (exponents of variables that go with it, formula)."""
+    place = int(np.searchsorted(self._ends, index, side="right"))
+    family, indices = self._made[place]
+    begin = int(self._ends[place - 1]) if place else 0
+    return family.build(int(indices[index - begin]), exponent)
+
+
+@np.errstate(all="ignore")  # what is not finite is left out
+def products(
+  rows: Rows, columns: Sequence[int], allows: Callable[[str], bool] | None = None
+) -> tuple[list[Node], list[Node]]:
+  """Products of powers of the variables and of few factors that fit best, of every number of factors.
+
+  Args:
+    rows: what is fitted, where y is not 0; errors are weighted as those of y.
+    columns: of x; these variables are used.
+    allows: operators by name, for the factors; None for all.
+  Returns:
+    Those with the exponents that fit best, and those with half numbers, for inner constants that are not fitted yet.
+  """
+  relative = rows.y / np.max(np.abs(rows.y))
+  is_used = rows.weights * relative**2 > 0
+  rows = Rows(rows.x[is_used], rows.y[is_used], rows.weights[is_used])
+  target = _Target(rows, columns)
+  if len(rows) <= len(columns) + MAX_FACTORS + 1:
+    return [], []
+  factors = Factors(rows.x, columns, allows)
+  plain = np.flatnonzero(factors.is_plain)
+  chosen = [np.zeros(0, int), *target.select(factors, np.arange(len(factors.groups)), MAX_FACTORS, NUM_FIRST),
+            *target.select(factors, plain, 2, NUM_PAIRED)]
+  found = [target.products(factors, each) for each in chosen]
+  fitted, halves = ([with_factor(node, rows) for node in dict.fromkeys(nodes) if not node.is_number]
+                    for nodes in zip(*found, strict=True))
+  return fitted, halves
+
+
+class _Target:
+  """log|y| as a sum of multiples of the logarithms of variables, of factors, and of a constant."""
+
+  def __init__(self, rows: Rows, columns: Sequence[int]):
+    self._point, self._sign = rows.x[:1], float(np.sign(rows.y[0])) if len(rows) else 0.0
+    self._z, self._weights = np.log(np.abs(rows.y)), rows.weights * (rows.y / np.max(np.abs(rows.y), initial=0.0)) ** 2
+    logs = np.log(np.abs(rows.x[:, columns]))
+    is_power = np.isfinite(logs).all(axis=0) & (np.ptp(logs, axis=0) > LEAST_SPREAD) if len(rows) else []
+    self._logs = logs[:, np.flatnonzero(is_power)]
+    self._variables = [column for column, ok in zip(columns, is_power, strict=False) if ok]
+
+  def select(self, factors: Factors, some: np.ndarray, at_most: int, num_first: int) -> list[np.ndarray]:
+    """Sets of some factors, selected forward for what the powers of the variables leave."""
+    columns = factors.columns[:, some]
+    root = np.sqrt(self._weights / self._weights.sum())[:, None]
+    basis, _ = np.linalg.qr(root * np.column_stack([self._logs, np.ones(len(self._z))]))
+    target = root[:, 0] * self._z
+    target = (target - basis @ (basis.T @ target)) / root[:, 0]
+    left = root * columns
+    lengths = np.linalg.norm(left, axis=0)
+    single = basis.astype(np.float32)
+    left = left - single @ (single.T @ left)
+    is_own = np.flatnonzero(np.linalg.norm(left, axis=0) > INDEPENDENT * lengths)
+    chosen = forward.select_columns(
+      (left[:, is_own] / root).astype(np.float32), target, self._weights, at_most=at_most,
+      groups=factors.groups[some[is_own]], num_first=num_first, num_pairs=NUM_PAIRS, num_kept=NUM_PAIRS)
+    return [some[is_own[list(each)]] for each in chosen]
+
+  def products(self, factors: Factors, chosen: np.ndarray) -> tuple[Node, Node]:
+    """The product of these factors and of powers, with the exponents that fit best, and with half numbers."""
+    root = np.sqrt(self._weights / np.max(self._weights))
+    design = np.column_stack([self._logs, factors.columns[:, chosen], np.ones(len(self._z))])
+    exponents = np.linalg.lstsq(root[:, None] * design, root * self._z, rcond=None)[0][:-1]
+    halves = np.round(2 * exponents) / 2
+    near = np.where(np.abs(exponents - halves) < NEAR_HALF, halves, exponents)
+    return self._product(factors, chosen, near), self._product(factors, chosen, halves)
+
+  def _product(self, factors: Factors, chosen: np.ndarray, exponents: np.ndarray) -> Node:
+    """In its shortest form, of y's sign if that makes no difference."""
+    split = len(self._variables)
+    powers = {c: e for c, e in zip(self._variables, exponents[:split].tolist(), strict=True) if abs(e) > NO_EXPONENT}
+    forms = [factors.forms(int(index), e)
+             for index, e in zip(chosen, exponents[split:].tolist(), strict=True) if abs(e) > NO_EXPONENT]
+    written = [_joined(powers, form) for form in itertools.product(*forms)]
+    return min(written, key=lambda node: (
+      expression.complexity(node), expression.evaluate(node, self._point)[0] * self._sign < 0))
+
+
+def _joined(exponents: dict[int, float], factors: Sequence[tuple[Monomial, Node]]) -> Node:
+  exponents = dict(exponents)
+  for monomial, _ in factors:
+    for column, exponent in monomial:
+      exponents[column] = exponents.get(column, 0.0) + exponent
+  powers = to_node(tuple((column, exponent) for column, exponent in exponents.items() if exponent))
+  return tidy(chain("*", [powers, *(node for _, node in factors)]))
+
+
+def with_factor(product: Node, rows: Rows) -> Node:
+  """The product times the number that fits best."""
+  values = scoring.evaluate(product, rows.x)
+  largest = np.max(np.abs(values))
+  values = values / largest
+  factor = np.sum(rows.weights * values * rows.y) / np.sum(rows.weights * values**2) / largest
+  return tidy(Node("*", (product, number(float(factor)))))
+
+
+def _is_allowed(family: _Family, index: int, allows: Callable[[str], bool]) -> bool:
+  [(_, node), *_] = family.build(int(index), 1.0)
+  return all(allows(part.token) for part in expression.walk(node) if part.args)
+
+
+# --- families ------------------------------------------------------------------------------------------------------
+
+
+def _families(values: Values, columns: Sequence[int]) -> Iterator[_Family]:
+  """Sums of two monomials, sums with a wave, exponentials, and functions of a monomial."""
+  terms = [m for m in up_to(columns, MAX_SIZE, at_most=MAX_MONOMIALS) if m[0][1] > 0]  # 1 + 1/m is (m + 1)/m
+  yield from _sums(values(terms), terms)
+  yield from _sums_with_waves(values, columns)
+  exponents = up_to(columns, MAX_EXPONENT_SIZE, at_most=MAX_EXPONENTS)
+  yield _exponentials(values(exponents), lambda i: to_node(exponents[i]))
+  distances = _distances(columns)
+  yield _exponentials(_evaluated(distances, values.x), lambda i: distances[i])
+  arguments = up_to(columns, MAX_ARGUMENT_SIZE, at_most=MAX_ARGUMENTS, exponents=(PLAIN,))
+  num_rates = int(np.clip(MAX_COLUMNS / 7 / max(len(arguments), 1), 2, NUM_RATES))
+  for monomial, u in zip(arguments, values(arguments).T, strict=True):
+    yield from _functions(monomial, u, num_rates)
+
+
+def _exponentials(exponents: np.ndarray, build: Callable[[int], Node]) -> _Family:
+  largest = np.max(np.abs(exponents), axis=0)
+  return _Family(exponents / largest, lambda i, e: [((), Node("exp", (_times(build(i), e / largest[i]),)))],
+                 np.arange(len(largest)), np.ones(len(largest), bool))
+
+
+def _distances(columns: Sequence[int]) -> list[Node]:
+  """v - w, its square, and both over another variable, as in a normal density."""
+  differences = [_plus(variable(v), Node("neg", (variable(w),))) for v, w in itertools.combinations(columns, 2)]
+  if len(differences) * len(columns) > MAX_DISTANCES:
+    return []
+  scaled = [Node("*", (difference, Node("inv", (variable(u),)))) for difference in differences for u in columns]
+  return [node for each in (*differences, *scaled) for node in (each, power(each, number(2)))]
+
+
+def _evaluated(nodes: Sequence[Node], x: np.ndarray) -> np.ndarray:
+  return np.stack([expression.evaluate(node, x) for node in nodes], axis=1) if nodes else np.zeros((len(x), 0))
+
+
+def _sums(values: np.ndarray, terms: Sequence[Monomial]) -> Iterator[_Family]:
+  """1 + c*m."""
+  groups = np.arange(len(terms))
+  num_factors = int(np.clip(MAX_COLUMNS / 2 / max(len(terms), 1), 1, len(FACTORS)))
+  for c in FACTORS[:num_factors]:
+    for signed in (c, -c):
+      sums = 1 + signed * values
+      is_negative = np.all(sums <= 0, axis=0)
+      yield _Family(
+        _log_size(sums),
+        lambda i, e, c=signed, flip=is_negative: _ways_to_write_sum(terms[i], c, e, flip=bool(flip[i])),
+        groups, np.full(len(terms), c == 1))
+
+
+def _ways_to_write_sum(
+  monomial: Monomial, factor: float, exponent: float, *, flip: bool
+) -> list[tuple[Monomial, Node]]:
+  """(1 + c*n/d)**e, and as (d + c*n)**e/d**e; with all signs changed to `flip` them, and for whole e either way."""
+  above = tuple((column, p) for column, p in monomial if p > 0)
+  below = tuple((column, -p) for column, p in monomial if p < 0)
+  outside = tuple((column, -p * exponent) for column, p in below)
+  forms = [((), number(1), monomial)] + ([(outside, to_node(below), above)] if below else [])
+  signs = (1, -1) if exponent == int(exponent) else (-1,) if flip else (1,)
+  return [(extra, power(_plus(_times(first, sign), _times(to_node(second), sign * factor)), number(exponent)))
+          for extra, first, second in forms for sign in signs]
+
+
+def _sums_with_waves(values: Values, columns: Sequence[int]) -> Iterator[_Family]:
+  """1 + c*m*sin(v) and 1 + c*m*cos(v)."""
+  terms = [(), *up_to(columns, MAX_SIZE, at_most=MAX_ARGUMENTS, exponents=(PLAIN,))]
+  powers = values(terms)
+  for column in columns:
+    angle = values([((column, 1),)])
+    for token, wave in (("sin", np.sin(angle)), ("cos", np.cos(angle))):
+      for c in (1.0, -1.0):
+        yield _Family(
+          _log_size(1 + c * powers * wave),
+          lambda i, e, c=c, column=column, token=token: [((), power(_plus(number(1), _times(
+            Node("*", (to_node(terms[i]), Node(token, (variable(column),)))), c)), number(e)))],
+          np.arange(len(terms)), np.zeros(len(terms), bool))
+
+
+def _functions(monomial: Monomial, u: np.ndarray, num_rates: int) -> Iterator[_Family]:
+  """sin, cos, ln, arctan, exp(u) - 1, exp(u) + 1, exp(u) - exp(-u), exp(u) + exp(-u), tanh."""
+  rates = np.concatenate([[1.0, 0.5, 2.0], np.geomspace(LOWEST_RATE, HIGHEST_RATE, num_rates) / np.max(np.abs(u))])
+  inner = u[:, None] * rates
+
+  def scaled(i: int, factor: float = 1.0) -> Node:
+    return _times(to_node(monomial), factor * rates[i])
+
+  def exponential(i: int, factor: float = 1.0) -> Node:
+    return Node("exp", (scaled(i, factor),))
+
+  kinds: list[tuple[np.ndarray, Callable[[int], Node]]] = [
+    (np.sin(inner), lambda i: Node("sin", (scaled(i),))),
+    (np.cos(inner), lambda i: Node("cos", (scaled(i),))),
+    (np.expm1(inner), lambda i: _plus(exponential(i), number(-1))),
+    (np.exp(inner) + 1, lambda i: _plus(exponential(i), number(1))),
+    (np.sinh(inner), lambda i: _plus(exponential(i), Node("neg", (exponential(i, -1),)))),
+    (np.cosh(inner), lambda i: _plus(exponential(i), exponential(i, -1))),
+    (np.tanh(inner), lambda i: Node("*", (_plus(exponential(i, 2), number(-1)),
+                                          Node("inv", (_plus(exponential(i, 2), number(1)),))))),
+    (np.log(inner[:, :1]), lambda i: Node("ln", (to_node(monomial),))),
+    (np.arctan(inner), lambda i: Node("atan", (scaled(i),))),
+  ]
+  for values, build in kinds:
+    count = values.shape[1]
+    yield _Family(_log_size(values), lambda i, e, build=build: [((), power(build(i), number(e)))],
+                  np.zeros(count, int), np.arange(count) < 1)
+
+
+def _log_size(values: np.ndarray) -> np.ndarray:
+  return np.log(np.abs(values))
+
+
+def _times(node: Node, factor: float) -> Node:
+  return tidy(Node("*", (node, number(float(factor)))))
+
+
+def _plus(first: Node, second: Node) -> Node:
+  return chain("+", [first, second])
