@@ -351,3 +351,47 @@ def test_atoms_need_no_candidate(rng):
   x = rng.uniform(-3, -1, 60)
   result = search(testing.FixedProposer(["log(x0)"]), x, 3 * np.exp(-1.25 * (x + 2) ** 2))
   assert result.best.expression == "3*exp(-1.25*(x + 2)**2)"
+
+
+def _gravitation(rng, num_rows=120):
+  x = rng.uniform(1, 5, (num_rows, 4))
+  return x, 6.67 * x[:, 0] * x[:, 1] / x[:, 2] ** 2
+
+
+def test_of_more_variables_than_the_model_knows_formulas_are_made_without_it(model, rng):
+  x, y = _gravitation(rng)
+  seen = []
+  result, known = inference.search(
+    model, [(x, y), example("kepler")], names=[["m", "n", "r", "t"], ["axis"]], n_samples=64,
+    on_round=lambda index, found: seen.append(index))
+  assert result.best.expression == "6.67*m*n/r**2" and result.num_points == 120
+  assert (result.status, result.ended_by, result.rounds, result.counts.sampled) == ("ok", "no_model", (), 0)
+  assert result.message == "more variables than the model knows: searched without it"
+  assert known.best.expression == "axis**1.5" and known.ended_by == "budget" and set(seen) == {1}
+
+
+def test_without_the_model_rules_are_kept(model, rng):
+  x, y = _gravitation(rng)
+  [result] = inference.search(model, [(x, y)], names=[["m", "n", "r", "t"]], restrictions=Restrictions(
+    excluded=("t",), forbidden=("log", "exp"), required=("m",)))
+  assert result.best.expression == "6.67*m*n/r**2"
+  nodes = [part for equation in result.pareto for part in expression.walk(equation.node)]
+  assert not {"ln", "exp"} & {part.token for part in nodes}
+  assert {part.value for part in nodes if part.token == expression.VARIABLE} <= {0, 1, 2}
+
+
+def test_noise_leaves_the_law_of_many_variables(model, rng):
+  x, y = _gravitation(rng, 400)
+  y *= 1 + 0.03 * rng.normal(size=400)
+  [result] = inference.search(model, [(x, y)])
+  best = result.best
+  assert printing.to_text(best.node, ["m", "n", "r", "t"]).endswith("*m*n/r**2")
+  [constant] = best.constants
+  assert abs(constant.value - 6.67) < 4 * constant.stderr < 0.2
+
+
+@pytest.mark.parametrize("options", [{"recombine": False}, {"refine": "none"}])
+def test_without_atoms_more_variables_are_a_failure(options, model, rng):
+  [result] = inference.search(model, [_gravitation(rng)], n_samples=64, **options)
+  assert result.status == "failed"
+  assert result.message == "more variables than the model knows: 'fixed' knows 1, the data have 4"

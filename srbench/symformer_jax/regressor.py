@@ -7,10 +7,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from symformer_jax import SymFormerRegressor
 from symformer_jax.language import sympy_trees
-from symformer_jax.pretrained import registry
 from symformer_jax.results import Equation
 from symformer_jax.selection import scoring
 
+# Formulas are made of at most so many columns.
+MAX_COLUMNS = 10
 # More points than this decide nothing about which columns matter.
 MAX_ROWS_TO_CHOOSE = 2000
 # SRBench takes at most so many formulas of a population.
@@ -20,8 +21,7 @@ MAX_POPULATION = 100
 class SRBenchRegressor(RegressorMixin, BaseEstimator):
   """`SymFormerRegressor` for any number of columns.
 
-  Data with more columns than the largest shipped model knows are searched over those with most mutual information
-  with the target.
+  Data with more than ten columns are searched over those with most mutual information with the target.
 
   Args:
     n_samples: candidates drawn from the model.
@@ -43,12 +43,11 @@ class SRBenchRegressor(RegressorMixin, BaseEstimator):
     return self
 
   def _choose_columns(self, X, y):
-    most = max(registry.load_model(name).vocab.num_variables for name in registry.model_names())
-    if X.shape[1] <= most:
+    if X.shape[1] <= MAX_COLUMNS:
       return np.arange(X.shape[1])
     rows = np.random.default_rng(0).permutation(len(y))[:MAX_ROWS_TO_CHOOSE]
     information = mutual_info_regression(X[rows], y[rows], random_state=0)
-    return np.sort(np.argsort(information)[-most:])
+    return np.sort(np.argsort(information)[-MAX_COLUMNS:])
 
   def predict(self, X):
     check_is_fitted(self)

@@ -43,7 +43,7 @@ NUM_FEW_FACTORS = 2
 MANY_VARIABLES, MAX_VARIABLES = 3, 3
 # Monomials of two variables, of each larger size, and those that functions are multiplied by, at most of a size; their
 # exponents, the first set that is small enough.
-MAX_PAIRS, MAX_MONOMIALS, MAX_MULTIPLIERS = 2000, 4000, 200
+MAX_PAIRS, MAX_MONOMIALS, MAX_MULTIPLIERS = 2000, 4000, 100
 MANY_POWERS = ((-3, -2, -1, -0.5, 0.5, 1, 2, 3), WIDE, PLAIN)
 MULTIPLIER_POWERS = ((-1, -0.5, 0.5, 1, 2), (-1, 0.5, 1), PLAIN, (1,))
 MAX_MONOMIAL_SIZE = 6

@@ -50,12 +50,14 @@ class _Family:
     build: index, exponent -> ways to write that power of the factor, as (exponents of variables, formula).
     groups: [G], what differs in a number has one.
     is_plain: [G], whether the inner constant is the usual one.
+    is_exponential: whether the exponent of the factor is an inner constant.
   """
 
   logs: np.ndarray
   build: Callable[[int, float], list[tuple[Monomial, Node]]]
   groups: np.ndarray
   is_plain: np.ndarray
+  is_exponential: bool = False
 
 
 class Factors:
@@ -64,12 +66,13 @@ class Factors:
   Args:
     x: points; columns: of x, these variables are used; allows: operators by name, None for all.
   Attributes:
-    columns: [N, P]; groups: [P]; is_plain: [P].
+    columns: [N, P]; groups, is_plain, is_exponential: [P].
   """
 
   def __init__(self, x: np.ndarray, columns: Sequence[int], allows: Callable[[str], bool] | None = None):
     self._made: list[tuple[_Family, np.ndarray]] = []
-    logs, groups, is_plain = [np.zeros((len(x), 0), np.float32)], [np.zeros(0, int)], [np.zeros(0, bool)]
+    logs, groups = [np.zeros((len(x), 0), np.float32)], [np.zeros(0, int)]
+    is_plain, is_exponential = [np.zeros(0, bool)], [np.zeros(0, bool)]
     num_groups = 0
     with np.errstate(all="ignore"):  # what is undefined is left out
       for family in _families(Values(x), columns):
@@ -81,10 +84,11 @@ class Factors:
         logs.append(family.logs[:, indices].astype(np.float32))
         groups.append(num_groups + family.groups[indices])
         is_plain.append(family.is_plain[indices])
+        is_exponential.append(np.full(len(indices), family.is_exponential))
         num_groups += 1 + int(np.max(family.groups, initial=0))
         self._made.append((family, indices))
-    self.columns, self.groups, self.is_plain = (
-      np.concatenate(parts, axis=-1) for parts in (logs, groups, is_plain))
+    self.columns, self.groups, self.is_plain, self.is_exponential = (
+      np.concatenate(parts, axis=-1) for parts in (logs, groups, is_plain, is_exponential))
     self._ends = np.cumsum([len(indices) for _, indices in self._made])
 
   def forms(self, index: int, exponent: float) -> list[tuple[Monomial, Node]]:
@@ -157,7 +161,8 @@ class _Target:
     root = np.sqrt(self._weights / np.max(self._weights))
     design = np.column_stack([self._logs, factors.columns[:, chosen], np.ones(len(self._z))])
     exponents = np.linalg.lstsq(root[:, None] * design, root * self._z, rcond=None)[0][:-1]
-    halves = np.round(2 * exponents) / 2
+    is_inner = np.concatenate([np.zeros(len(self._variables), bool), factors.is_exponential[chosen]])
+    halves = np.where(is_inner, exponents, np.round(2 * exponents) / 2)
     near = np.where(np.abs(exponents - halves) < NEAR_HALF, halves, exponents)
     return self._product(factors, chosen, near), self._product(factors, chosen, halves)
 
@@ -216,7 +221,7 @@ def _families(values: Values, columns: Sequence[int]) -> Iterator[_Family]:
 def _exponentials(exponents: np.ndarray, build: Callable[[int], Node]) -> _Family:
   largest = np.max(np.abs(exponents), axis=0)
   return _Family(exponents / largest, lambda i, e: [((), Node("exp", (_times(build(i), e / largest[i]),)))],
-                 np.arange(len(largest)), np.ones(len(largest), bool))
+                 np.arange(len(largest)), np.ones(len(largest), bool), is_exponential=True)
 
 
 def _distances(columns: Sequence[int]) -> list[Node]:
@@ -290,10 +295,10 @@ def _functions(monomial: Monomial, u: np.ndarray, num_rates: int) -> Iterator[_F
     (np.cos(inner), lambda i: Node("cos", (scaled(i),))),
     (np.expm1(inner), lambda i: _plus(exponential(i), number(-1))),
     (np.exp(inner) + 1, lambda i: _plus(exponential(i), number(1))),
-    (np.sinh(inner), lambda i: _plus(exponential(i), Node("neg", (exponential(i, -1),)))),
-    (np.cosh(inner), lambda i: _plus(exponential(i), exponential(i, -1))),
-    (np.tanh(inner), lambda i: Node("*", (_plus(exponential(i, 2), number(-1)),
-                                          Node("inv", (_plus(exponential(i, 2), number(1)),))))),
+    (2 * np.sinh(inner), lambda i: _plus(exponential(i), Node("neg", (exponential(i, -1),)))),
+    (2 * np.cosh(inner), lambda i: _plus(exponential(i), exponential(i, -1))),
+    (np.tanh(inner), lambda i: _plus(number(1), _times(
+      Node("inv", (_plus(exponential(i, 2), number(1)),)), -2))),  # defined where exp(2*u) overflows
     (np.log(inner[:, :1]), lambda i: Node("ln", (to_node(monomial),))),
     (np.arctan(inner), lambda i: Node("atan", (scaled(i),))),
   ]

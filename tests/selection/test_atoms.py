@@ -14,7 +14,7 @@ def points(low, high, num_variables, rng, num_rows=80):
   return rng.uniform(low, high, (num_rows, num_variables))
 
 
-@pytest.mark.parametrize("num_variables", [1, 2, 3])
+@pytest.mark.parametrize("num_variables", [1, 2, 3, 5])
 @pytest.mark.parametrize("box", BOXES.values(), ids=BOXES)
 def test_columns_are_what_the_formulas_compute(box, num_variables, rng):
   x = points(*box, num_variables, rng)
@@ -27,12 +27,18 @@ def test_columns_are_what_the_formulas_compute(box, num_variables, rng):
     node = atoms.node(index)
     np.testing.assert_allclose(
       scoring.evaluate(node, x), atoms.scale(index) * atoms.columns[:, index], rtol=1e-5,
-      atol=1e-6 * atoms.scale(index), err_msg=printing.to_text(node, ("x", "y", "z")))
+      atol=1e-6 * atoms.scale(index), err_msg=printing.to_text(node, tuple("xyzuv")))
 
 
 def test_atoms_are_some_ten_thousand(rng):
-  for num_variables in (1, 2, 64):
-    assert 3000 < len(Atoms(points(0.1, 5.0, num_variables, rng), range(num_variables)).groups) < 30_000
+  for num_variables, most in ((1, 30_000), (2, 30_000), (3, 90_000), (9, 90_000), (64, 90_000)):
+    assert 3000 < len(Atoms(points(0.1, 5.0, num_variables, rng), range(num_variables)).groups) < most
+
+
+def test_of_many_variables_there_are_products_of_several_and_of_functions(rng):
+  atoms = Atoms(points(0.1, 5.0, 5, rng), range(5))
+  texts = {printing.to_text(atoms.node(index), tuple("xyzuv")) for index in range(len(atoms.groups))}
+  assert {"x*y*z", "x*y/(u*v)", "x**2*z/u", "(-y + x)**2", "cos(z)*x*y", "sin(2*x)*y/z", "exp(-x)*u*v"} <= texts
 
 
 @pytest.mark.parametrize(("forbidden", "allowed"), [

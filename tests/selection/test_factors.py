@@ -1,0 +1,119 @@
+"""Products of powers and few factors: columns are logarithms of their formulas; laws come out as they are written."""
+
+import itertools
+import re
+
+import numpy as np
+import pytest
+
+from symformer_jax.language import expression, parser, printing
+from symformer_jax.selection import factors, scoring
+from symformer_jax.selection.factors import Factors, products
+from symformer_jax.selection.rows import Rows
+
+NAMES = tuple("xyzuvw")
+
+
+def rows_of(truth, rng, *, low=1.0, high=5.0, num_variables=4, num_rows=120):
+  x = rng.uniform(low, high, (num_rows, num_variables))
+  return Rows(x, scoring.evaluate(parser.parse(truth, NAMES), x), np.ones(num_rows))
+
+
+def best_of(nodes, rows):
+  """The simplest of those that are exact, or the nearest: (text, share of the variance missed)."""
+  variance = np.var(rows.y)
+  found = [(scoring.score(scoring.evaluate(node, rows.x), rows.y).mse / variance, node) for node in nodes]
+  error, node = min(((max(e, 1e-20), n) for e, n in found if np.isfinite(e)),
+                    key=lambda pair: (pair[0], expression.complexity(pair[1])))
+  return printing.to_text(node, NAMES), error
+
+
+@pytest.mark.parametrize("num_variables", [3, 5])
+@pytest.mark.parametrize(("low", "high"), [(0.1, 5.0), (-5.0, 5.0), (-3.0, -0.5), (280.0, 400.0)])
+def test_every_way_to_write_a_factor_is_its_power(low, high, num_variables, rng):
+  x = rng.uniform(low, high, (60, num_variables))
+  some = Factors(x, range(num_variables))
+  assert some.columns.dtype == np.float32 and np.isfinite(some.columns).all()
+  assert some.columns.shape == (60, len(some.groups)) and np.ptp(some.columns, axis=0).min() > 0
+  for index, exponent in itertools.product(rng.integers(0, len(some.groups), 150).tolist(), (1.0, -2.0, 0.5)):
+    is_defined = False
+    for monomial, node in some.forms(index, exponent):
+      values = scoring.evaluate(node, x) * np.prod([np.abs(x[:, c]) ** p for c, p in monomial], axis=0)
+      positive = np.isfinite(values)  # a root of what is negative is not there
+      is_defined |= positive.all()
+      np.testing.assert_allclose(np.log(np.abs(values[positive])), exponent * some.columns[positive, index], rtol=1e-4,
+                                 atol=1e-4, err_msg=printing.to_text(node, NAMES))
+    assert is_defined or exponent == 0.5, printing.to_text(node, NAMES)
+
+
+@pytest.mark.parametrize("law", [
+  "2.5*x*y**2/z", "u*sqrt(x)/y**1.5", "x*y/(z + y)", "x*sin(u)*y/z", "z/(exp(x*y/u) - 1)",
+  "x*log(y/z)", "exp(-x*y/(z*u))*u", "y*(x**2 + z**2)", "x*z/(y + u)/(x + y)",
+  "x*exp(-((y - z)/u)**2/2)/u", "x*(1 + y*cos(u))", "y/(exp(x*z) + exp(-x*z))", "x*(exp(2*y/z) - 1)/(exp(2*y/z) + 1)",
+  "(x + y)*u**2/(x*y + u**2)", "-x*y/z**3"])
+def test_laws_are_found(law, rng):
+  rows = rows_of(law, rng)
+  fitted, _ = products(rows, range(4))
+  assert best_of(fitted, rows)[1] < 1e-18
+
+
+@pytest.mark.parametrize(("law", "text"), [
+  ("x*y/(x + z)", "x*y/(x + z)"), ("1/(1/x + 1/y)", "x*y/(x + y)"), ("x/(1 + y/z)", "x*z/(y + z)"),
+  ("y*sqrt(1 + x**2/y**2)", "sqrt(x**2 + y**2)")])
+def test_denominators_are_cleared(law, text, rng):
+  rows = rows_of(law, rng)
+  fitted, _ = products(rows, range(4))
+  exact = [printing.to_text(node, NAMES) for node in fitted
+           if scoring.score(scoring.evaluate(node, rows.x), rows.y).mse < 1e-20]
+  assert any(found.endswith(text) and len(found) < len(text) + 20 for found in exact)  # beside a factor like 0.9999
+
+
+def test_the_sign_goes_into_the_sum(rng):
+  x = rng.uniform(1, 2, (80, 3)) + [0, 0, 2]
+  rows = Rows(x, x[:, 0] / (x[:, 1] - x[:, 2]), np.ones(80))
+  text, error = best_of(products(rows, range(3))[0], rows)
+  assert error < 1e-18 and "-1" not in text and text.count("-") == 1
+
+
+def test_a_root_of_a_difference_is_real(rng):
+  x = rng.uniform(1, 2, (80, 3)) * [1, 1, 3]
+  x[:, 2] += 2
+  for law in ("x/sqrt(z**2 - y**2)", "x/sqrt(1 - y**2/z**2)", "sqrt((z + y)/(z - y))*x"):
+    rows = Rows(x, scoring.evaluate(parser.parse(law, NAMES), x), np.ones(80))
+    assert best_of(products(rows, range(3))[0], rows)[1] < 1e-18
+
+
+def test_with_an_unusual_inner_constant_the_right_form_waits_for_its_fit(rng):
+  rows = rows_of("x/(exp(0.1591*y/z) - 1)", rng)
+  _, halves = products(rows, range(4))
+  texts = [printing.to_text(node, NAMES) for node in halves]
+  assert any(re.fullmatch(r"[0-9.e-]+\*x/\(exp\([0-9.]+\*y/z\) - 1\)", text) for text in texts)
+
+
+def test_forbidden_operators_stay_out(rng):
+  some = Factors(rng.uniform(1, 5, (50, 3)), range(3), lambda token: token not in {"exp", "sin", "+"})
+  used = {part.token for index in range(0, len(some.groups), 7) for _, node in some.forms(index, 1.0)
+          for part in expression.walk(node)}
+  assert "cos" in used and not used & {"exp", "sin", "+"}
+
+
+@pytest.mark.parametrize("x", [
+  np.full((10, 3), 2.0), np.zeros((20, 3)), np.tile([[1.0, 2.0, 3.0]], (6, 1)), np.eye(3), np.full((9, 3), 1e60)])
+@pytest.mark.parametrize("unit", [1e-60, 1.0, 1e60])
+def test_odd_points_are_no_reason_to_fail(x, unit):
+  y = unit * np.arange(len(x))
+  for nodes in products(Rows(x, y, np.ones(len(x))), range(3)):
+    assert all(isinstance(node, expression.Node) for node in nodes)
+
+
+def test_rows_where_y_is_0_say_nothing_of_its_logarithm(rng):
+  rows = rows_of("x*y/(x + z)", rng)
+  y = np.where(np.arange(120) < 20, 0.0, rows.y)
+  fitted, _ = products(Rows(rows.x, y, rows.weights), range(4))
+  assert best_of(fitted, rows)[1] < 1e-18
+
+
+@pytest.mark.parametrize("num_variables", [9, 40])
+def test_many_variables_do_not_make_millions_of_columns(num_variables, rng):
+  some = Factors(rng.uniform(1, 5, (40, num_variables)), range(num_variables))
+  assert factors.MAX_COLUMNS / 10 < len(some.groups) < 12 * factors.MAX_COLUMNS
