@@ -26,19 +26,26 @@ MAX_SIZE, MAX_ARGUMENT_SIZE, MAX_EXPONENT_SIZE = 4, 4, 6
 MAX_DISTANCES = 400
 # Columns of each kind, roughly: with more monomials fewer inner constants are tried.
 MAX_COLUMNS = 15_000
-# Inner constants of sums, and of arguments: the usual ones, and some over the data's range.
+# Inner constants of sums, exponents of arguments and their inner constants: the usual ones, and some over the data's
+# range.
 FACTORS = (1.0, 0.5, 2.0, 1 / 3, 3.0, 0.25, 4.0, 0.1, 10.0, 0.03, 30.0)
+ROOTS = (-1, -0.5, 0.5, 1)
+RATES = (1.0, 0.5, 2.0, 2 * np.pi)
 NUM_RATES, LOWEST_RATE, HIGHEST_RATE = 16, 0.2, 20.0
 # Firsts of three factors that are carried on, and of pairs of plain ones: of at most so many every pair is tried.
 NUM_FIRST, NUM_PAIRED = 64, 3000
 # Pairs that are kept, and carried on: in single precision many are as good as the right one.
-NUM_PAIRS = 400
+NUM_PAIRS = 256
 # Logarithms of larger size, and of a smaller spread, are of no use in single precision.
 LARGEST_LOG, LEAST_SPREAD = 60.0, 1e-5
 # A column of which the powers of the variables leave a smaller share is one of them.
 INDEPENDENT = 1e-3
-# Exponents so near to a half number are meant to be one, and below this none.
+# Exponents so near to a half number are meant to be one, and smaller ones none.
 NEAR_HALF, NO_EXPONENT = 0.03, 1e-3
+# Of factors but exponentials.
+LARGEST_EXPONENT = 3.0
+# A variable is left out where the mean squared error of log|y| grows by less than this, or is rounding of logarithms.
+MAX_LOSS, ROUNDING = 1.3, 1e-12
 
 
 @dataclasses.dataclass(frozen=True)
@@ -102,30 +109,35 @@ class Factors:
 @np.errstate(all="ignore")  # what is not finite is left out
 def products(
   rows: Rows, columns: Sequence[int], allows: Callable[[str], bool] | None = None
-) -> tuple[list[Node], list[Node]]:
-  """Products of powers of the variables and of few factors that fit best, of every number of factors.
+) -> list[list[Node]]:
+  """Products of powers of the variables and of few factors that fit best.
 
   Args:
     rows: what is fitted, where y is not 0; errors are weighted as those of y.
     columns: of x; these variables are used.
     allows: operators by name, for the factors; None for all.
   Returns:
-    Those with the exponents that fit best, and those with half numbers, for inner constants that are not fitted yet.
+    For every number of factors those with the exponents that fit best, those with fewer variables where that is nearly
+    as good, and those whose exponents are half numbers, for inner constants that are not fitted yet.
   """
   relative = rows.y / np.max(np.abs(rows.y))
   is_used = rows.weights * relative**2 > 0
   rows = Rows(rows.x[is_used], rows.y[is_used], rows.weights[is_used])
   target = _Target(rows, columns)
   if len(rows) <= len(columns) + MAX_FACTORS + 1:
-    return [], []
+    return []
   factors = Factors(rows.x, columns, allows)
   plain = np.flatnonzero(factors.is_plain)
   chosen = [np.zeros(0, int), *target.select(factors, np.arange(len(factors.groups)), MAX_FACTORS, NUM_FIRST),
             *target.select(factors, plain, 2, NUM_PAIRED)]
-  found = [target.products(factors, each) for each in chosen]
-  fitted, halves = ([with_factor(node, rows) for node in dict.fromkeys(nodes) if not node.is_number]
-                    for nodes in zip(*found, strict=True))
-  return fitted, halves
+  found: dict[tuple[int, int], list[Node]] = {}
+  seen = set()
+  for each in chosen:
+    for variant, node in enumerate(target.products(factors, each)):
+      if not node.is_number and node not in seen:
+        seen.add(node)
+        found.setdefault((variant, len(each)), []).append(with_factor(node, rows))
+  return list(found.values())
 
 
 class _Target:
@@ -156,15 +168,54 @@ class _Target:
       groups=factors.groups[some[is_own]], num_first=num_first, num_pairs=NUM_PAIRS, num_kept=NUM_PAIRS)
     return [some[is_own[list(each)]] for each in chosen]
 
-  def products(self, factors: Factors, chosen: np.ndarray) -> tuple[Node, Node]:
-    """The product of these factors and of powers, with the exponents that fit best, and with half numbers."""
+  def products(self, factors: Factors, chosen: np.ndarray) -> list[Node]:
+    """The product of these factors and of powers: as it fits best, with fewer variables, with half numbers.
+
+    Factors but exponentials have half numbers as exponents; none where these are 0 or large, for that is no law.
+    """
+    design = np.column_stack([self._logs, factors.columns[:, chosen]])
+    is_free = np.concatenate([np.ones(len(self._variables), bool), factors.is_exponential[chosen]])
+    exponents = self._fit(self._z, design, np.ones(len(is_free), bool))
+    exponents[~is_free] = np.round(2 * exponents[~is_free]) / 2
+    if np.any(exponents[~is_free] == 0) or np.any(np.abs(exponents[~is_free]) > LARGEST_EXPONENT):
+      return []
+    z = self._z - design[:, ~is_free] @ exponents[~is_free]
+    is_power = np.arange(len(is_free)) < len(self._variables)
+    products_ = []
+    for is_used in (is_free, self._needed(z, design, is_free)):
+      fitted = np.where(is_free, self._fit(z, design, is_used), exponents)
+      halves = np.round(2 * fitted) / 2
+      products_ += [np.where(is_power & (np.abs(fitted - halves) < width), halves, fitted)
+                    for width in (NEAR_HALF, np.inf)]
+    return [self._product(factors, chosen, products_[k]) for k in (0, 2, 3)]
+
+  def _fit(self, z: np.ndarray, design: np.ndarray, is_used: np.ndarray) -> np.ndarray:
+    """Factors [F] of the columns that fit best beside a constant, 0 for those not used."""
     root = np.sqrt(self._weights / np.max(self._weights))
-    design = np.column_stack([self._logs, factors.columns[:, chosen], np.ones(len(self._z))])
-    exponents = np.linalg.lstsq(root[:, None] * design, root * self._z, rcond=None)[0][:-1]
-    is_inner = np.concatenate([np.zeros(len(self._variables), bool), factors.is_exponential[chosen]])
-    halves = np.where(is_inner, exponents, np.round(2 * exponents) / 2)
-    near = np.where(np.abs(exponents - halves) < NEAR_HALF, halves, exponents)
-    return self._product(factors, chosen, near), self._product(factors, chosen, halves)
+    used = np.column_stack([design[:, is_used], np.ones(len(z))])
+    found = np.zeros(len(is_used))
+    found[is_used] = np.linalg.lstsq(root[:, None] * used, root * z, rcond=None)[0][:-1]
+    return found
+
+  def _needed(self, z: np.ndarray, design: np.ndarray, is_used: np.ndarray) -> np.ndarray:
+    """Columns [F] that remain when variables are left out, one after the other, while that costs little."""
+    is_used = is_used.copy()
+    allowed = self._error(z, design, is_used) * MAX_LOSS + ROUNDING
+    while True:
+      errors = {}
+      for place in np.flatnonzero(is_used[: len(self._variables)]).tolist():
+        is_used[place] = False
+        errors[place] = self._error(z, design, is_used)
+        is_used[place] = True
+      if not errors or min(errors.values()) > allowed:
+        return is_used
+      is_used[min(errors, key=errors.__getitem__)] = False
+
+  def _error(self, z: np.ndarray, design: np.ndarray, is_used: np.ndarray) -> float:
+    """Weighted mean squared error of z."""
+    left = z - design @ self._fit(z, design, is_used)
+    weights = self._weights / self._weights.sum()
+    return float(weights @ (left - weights @ left) ** 2)
 
   def _product(self, factors: Factors, chosen: np.ndarray, exponents: np.ndarray) -> Node:
     """In its shortest form, of y's sign if that makes no difference."""
@@ -212,10 +263,12 @@ def _families(values: Values, columns: Sequence[int]) -> Iterator[_Family]:
   yield _exponentials(values(exponents), lambda i: to_node(exponents[i]))
   distances = _distances(columns)
   yield _exponentials(_evaluated(distances, values.x), lambda i: distances[i])
-  arguments = up_to(columns, MAX_ARGUMENT_SIZE, at_most=MAX_ARGUMENTS, exponents=(PLAIN,))
-  num_rates = int(np.clip(MAX_COLUMNS / 7 / max(len(arguments), 1), 2, NUM_RATES))
+  arguments, plain = (up_to(columns, MAX_ARGUMENT_SIZE, at_most=MAX_ARGUMENTS, exponents=exponents)
+                      for exponents in ((ROOTS, PLAIN), (PLAIN,)))
+  num_rates = int(np.clip(MAX_COLUMNS / 7 / max(len(plain), 1), 2, NUM_RATES))
+  has_rates = frozenset(plain)
   for monomial, u in zip(arguments, values(arguments).T, strict=True):
-    yield from _functions(monomial, u, num_rates)
+    yield from _functions(monomial, u, num_rates if monomial in has_rates else 0)
 
 
 def _exponentials(exponents: np.ndarray, build: Callable[[int], Node]) -> _Family:
@@ -281,7 +334,7 @@ def _sums_with_waves(values: Values, columns: Sequence[int]) -> Iterator[_Family
 
 def _functions(monomial: Monomial, u: np.ndarray, num_rates: int) -> Iterator[_Family]:
   """sin, cos, ln, arctan, exp(u) - 1, exp(u) + 1, exp(u) - exp(-u), exp(u) + exp(-u), tanh."""
-  rates = np.concatenate([[1.0, 0.5, 2.0], np.geomspace(LOWEST_RATE, HIGHEST_RATE, num_rates) / np.max(np.abs(u))])
+  rates = np.concatenate([RATES, np.geomspace(LOWEST_RATE, HIGHEST_RATE, num_rates) / np.max(np.abs(u))])
   inner = u[:, None] * rates
 
   def scaled(i: int, factor: float = 1.0) -> Node:

@@ -7,6 +7,7 @@ well (`TARGETS`), and the logarithm of |y| as one of logarithms, which makes pro
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 import dataclasses
+import functools
 import itertools
 from typing import Protocol
 
@@ -30,6 +31,8 @@ SEARCHES = ((atoms.ANY, 3, 64, 16), (atoms.BASIC, 3, 4096, 16), (atoms.MONOMIAL,
 MANY_SEARCHES = ((atoms.ANY, 2, 64, 16), (atoms.BASIC, 3, 128, 64), (atoms.MONOMIAL, MAX_PARTS, 4096, 256))
 # A product whose error is a smaller share of y's variance is the law, and long sums are not looked for.
 EXACT = 1e-22
+# Nats for a node of a formula.
+NODE_COST = 2.0
 # Rows on which atoms are selected.
 ATOM_ROWS = 128
 # Parts that agree to so many digits of their largest value are one: fits of one formula that ended side by side.
@@ -108,18 +111,25 @@ def combine_with_atoms(
   some = rows.sample(ATOM_ROWS, seed=0)
   both = _Union([_Parts(nodes, some.x, columns), atoms.Atoms(some.x, columns, allows)])
   by_size: dict[int, list[Node]] = {}
-  searches = SEARCHES
+  searches, made = SEARCHES, []
   if len(columns) >= atoms.MANY_VARIABLES:
-    by_size[-1], by_size[0] = factors.products(some, columns, allows)
-    least = min((mse for _, mse in scored(by_size[-1], rows)), default=np.inf)
+    made = [scored(nodes, rows) for nodes in factors.products(some, columns, allows)]
+    least = min((mse for pairs in made for _, mse in pairs), default=np.inf)
     searches = MANY_SEARCHES if least > EXACT * np.var(rows.y) else MANY_SEARCHES[-1:]
   for tier, at_most, num_first, num_pairs in searches:
     subset = _Subset(both, np.flatnonzero(both.tiers >= tier))
     for size, formula in _all_sums(subset, some, _at_most(some, at_most), num_first=num_first, num_pairs=num_pairs):
       by_size.setdefault(size, []).append(formula)
   # On a grid a short sum that is right has a larger error than long ones that are not: every size has its turn.
-  in_order = (sorted(scored(formulas, rows), key=lambda pair: pair[1]) for _, formulas in sorted(by_size.items()))
+  in_order = [sorted(scored(formulas, rows), key=lambda pair: pair[1]) for _, formulas in sorted(by_size.items())]
+  in_order += [sorted(pairs, key=functools.partial(_cost, num_rows=len(rows))) for pairs in made]
   return [pair for turn in itertools.zip_longest(*in_order) for pair in turn if pair is not None]
+
+
+def _cost(pair: tuple[Node, float], num_rows: int) -> float:
+  """Nats, roughly, to describe the data by a formula: products of many variables differ in more than their errors."""
+  node, mse = pair
+  return num_rows / 2 * np.log(max(mse, np.finfo(np.float64).tiny)) + NODE_COST * complexity(node)
 
 
 def _at_most(rows: Rows, number_of_parts: int) -> int:

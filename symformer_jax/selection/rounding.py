@@ -133,6 +133,7 @@ class _Local:
     """sigma^2, squared units of y: never below the resolution of float32 numbers."""
     return max(self.sum_of_squares / self._degrees, self._floor)
 
+  @np.errstate(over="ignore")  # what overflows is infinite, as it should be
   def covariance(self) -> np.ndarray:
     """Covariance of the free constants [F, F], scaled by sigma^2; infinite where the data say nothing."""
     jacobian = self.jacobian[:, self.is_free]
