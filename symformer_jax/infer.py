@@ -121,7 +121,11 @@ def main(argv: list[str]) -> int:
 def _run_one(path: str, stop: runner.StopRequest) -> int:
   """Searches one file; whatever makes it fail is an error of the command."""
   table = _read(path)
-  [answer] = _search([table], _resolve_model(table), stop.is_set)
+  model = _resolve_model(table)
+  if _ANIMATE.value and len(table.features) > model.vocab.num_variables:
+    raise InputError(f"--animate: shows candidates of the model, {model.name!r} knows {model.vocab.num_variables} "
+                     f"variables, the data have {len(table.features)}")
+  [answer] = _search([table], model, stop.is_set)
   if answer.result.status == FAILED:
     raise InputError(f"{path}: {answer.result.message}")
   if _OUT.value:
@@ -130,7 +134,7 @@ def _run_one(path: str, stop: runner.StopRequest) -> int:
     _draw(answer)
   _print(answer)
   if _ANIMATE.value:
-    _animate(table, _resolve_model(table))
+    _animate(table, model)
   if answer.result.ended_by == STOPPED:
     print("stopped: this is the best so far", file=sys.stderr)
     return runner.STOPPED
@@ -231,17 +235,11 @@ def _answer_many(paths: Sequence[str], stop: runner.StopRequest) -> Iterator[_An
 
 def _prepare(path: str) -> tuple[tables.Table, Any] | _Answer:
   """A file's table and model, or the answer that says why there is none."""
-  table = None
   try:
     table = _read(path)
-    return table, _resolve_model(table)
   except tables.TableError as error:
-    message = str(error)
-  except InputError as error:
-    if _MODEL.value != "auto":  # wrong for every file
-      raise
-    message = f"{path}: {error}"
-  return _Answer(path, table, failed(message, model=_MODEL.value, seed=_SEED.value))
+    return _Answer(path, None, failed(str(error), model=_MODEL.value, seed=_SEED.value))
+  return table, _resolve_model(table)
 
 
 def _resolve_model(table: tables.Table) -> Any:

@@ -39,7 +39,7 @@ def search(
   Args:
     model: a loaded model (`load_model`), or anything with `name`, `vocab` and `propose`.
     datasets: each points [N, D+1] with y in the last column, or `(X [N, D], y [N])` or `(X, y, weights [N])`. Of three
-      and more variables than the model knows, formulas are made of atoms alone; that needs `recombine`.
+      or more variables, where the model knows fewer, formulas are made without it; that needs `recombine`.
     n_samples: candidates drawn for each data set.
     strategy: how: `top_k`, `temperature` (all tokens), `nucleus`, `greedy`, `beam` or `distinct` (samples without
       replacement); the last two draw all candidates in one round, since they compete.
@@ -72,15 +72,17 @@ def search(
   key = jax.random.key(seed) if key is None else key
   found: list[SearchResult] = []
   at_once = compilation.dataset_buckets()[-1]
+  is_stopped = False
   for begin in range(0, len(datasets), at_once):
     some = range(begin, min(begin + at_once, len(datasets)))
-    if any(result.ended_by == results.STOPPED for result in found):
+    if is_stopped:
       found += [results.failed("stopped before it was searched", model=model.name, seed=seed) for _ in some]
     else:
       columns = [names[i] if names is not None else None for i in some]
-      found += _search_together(
+      answers, is_stopped = _search_together(
         model, [datasets[i] for i in some], columns, options, key,
         lambda i, round_, begin=begin: on_round(begin + i, round_), should_stop)
+      found += answers
   return found
 
 
@@ -97,7 +99,6 @@ def warmup(model: Any, *, num_points: int = 100, n_samples: int = 1024, refine: 
   return clock.elapsed()
 
 
-@functools.lru_cache(maxsize=4)
 def resolve_model(name: str, *, num_variables: int) -> Any:
   """The model a user names, loaded once: `auto` is the shipped one for so many variables.
 
@@ -107,7 +108,14 @@ def resolve_model(name: str, *, num_variables: int) -> Any:
   # Imported late: stand-ins for a model need neither weights nor a network.
   from symformer_jax.pretrained import registry
 
-  return registry.load_model(name, num_variables=num_variables)
+  return _load_model(registry.pick_name(num_variables) if name == "auto" else name)
+
+
+@functools.lru_cache(maxsize=4)
+def _load_model(name: str) -> Any:
+  from symformer_jax.pretrained import registry
+
+  return registry.load_model(name)
 
 
 def _check_options(
@@ -137,8 +145,10 @@ def _check_options(
 # --- rounds ----------------------------------------------------------------------------------------------------
 
 
-def _search_together(model, datasets, names, options: Options, key, on_round, should_stop) -> list[SearchResult]:
-  """Searches data sets in common rounds; each gets the time that all took."""
+def _search_together(
+  model, datasets, names, options: Options, key, on_round, should_stop
+) -> tuple[list[SearchResult], bool]:
+  """Searches data sets in common rounds; each gets the time that all took; and whether it was stopped."""
   clock = Clock()
   found: dict[int, SearchResult] = {}
   searches: dict[int, DatasetSearch] = {}
@@ -147,10 +157,10 @@ def _search_together(model, datasets, names, options: Options, key, on_round, sh
       searches[i] = DatasetSearch(model, dataset, names[i], options, key)
     except InputError as error:
       found[i] = results.failed(str(error), model=model.name, seed=options.seed)
-  _explore(model, searches, options, clock, on_round, should_stop)
+  is_stopped = _explore(model, searches, options, clock, on_round, should_stop)
   for i, search_ in searches.items():
     found[i] = search_.finish(options, clock)
-  return [found[i] for i in range(len(datasets))]
+  return [found[i] for i in range(len(datasets))], is_stopped
 
 
 def _round_sizes(options: Options) -> Iterator[int]:
@@ -165,8 +175,9 @@ def _round_sizes(options: Options) -> Iterator[int]:
     drawn = end
 
 
-def _explore(model, searches: dict[int, DatasetSearch], options: Options, clock: Clock, on_round, should_stop) -> None:
-  """Round after round for all data sets that are not done."""
+def _explore(model, searches: dict[int, DatasetSearch], options: Options, clock: Clock, on_round, should_stop) -> bool:
+  """Round after round for all data sets that are not done; whether it was stopped."""
+  is_stopped = False
   try:
     for size in _round_sizes(options):
       live = {i: s for i, s in searches.items() if not s.ended_by}
@@ -178,13 +189,16 @@ def _explore(model, searches: dict[int, DatasetSearch], options: Options, clock:
         _explore_group(model, group, size, options, clock)
       for i, search_ in live.items():
         on_round(i, search_.close_round(options, clock.elapsed()))
-      if should_stop():
+      is_stopped = should_stop()
+      if is_stopped:
         break
   except KeyboardInterrupt:
+    is_stopped = True
     if not all(s.rounds or s.ended_by for s in searches.values()):
       raise
   for search_ in searches.values():
     search_.ended_by = search_.ended_by or results.STOPPED
+  return is_stopped
 
 
 def _explore_group(model, group: list[DatasetSearch], size: int, options: Options, clock: Clock) -> None:

@@ -18,7 +18,7 @@ from symformer_jax.language.expression import Node
 from symformer_jax.proposals import Samples, View
 from symformer_jax.results import Counts, Round, SearchResult
 from symformer_jax.selection import atoms, bags, finalists, programs, recombine, rescale, scoring
-from symformer_jax.selection.rows import Rows, check_dataset
+from symformer_jax.selection.rows import Rows, check_dataset, refuse_variables
 from symformer_jax.selection.tidy import tidy
 
 # The rows shown to the model and used to fit constants are padded to one of these shapes.
@@ -69,15 +69,13 @@ class DatasetSearch:
     self.rows = check_dataset(dataset)
     num_columns = self.rows.x.shape[1]
     is_known = num_columns <= model.vocab.num_variables
-    if not is_known and not (options.recombine and num_columns >= atoms.MANY_VARIABLES):
-      raise InputError(f"more variables than the model knows: {model.name!r} knows {model.vocab.num_variables}, "
-                       f"the data have {num_columns}")
+    if not (is_known or options.recombine and num_columns >= atoms.MANY_VARIABLES):
+      refuse_variables(num_columns, model)
     self.names = tuple(names) if names is not None else tuple(f"x{d}" for d in range(num_columns))
     self.rule = options.restrictions.for_columns(self.names)
     self.model_name, self.method = model.name, options.refine
     self.num_variables = max(model.vocab.num_variables, num_columns)
-    if is_known:
-      _refuse_the_impossible(self.rule, model)
+    _refuse_the_impossible(self.rule, model if is_known else None)
     self.fit_rows = self.rows.sample(finalists.FIT_ROWS, seed=options.seed)
     self.variance = scoring.weighted_variance(self.fit_rows.y, self.fit_rows.weights)
     self.num_rows = compilation.bucket(len(self.fit_rows), POINT_BUCKETS)
@@ -178,20 +176,24 @@ class DatasetSearch:
       best, front = finalists.select(
         polished, self.rows, self.names, seed=options.seed, yardsticks=fits, is_allowed=self.rule,
         may_fit=options.refine != "none")
-    message = "more variables than the model knows: searched without it" if self.ended_by == results.NO_MODEL else ""
+    messages = []
+    if self.ended_by == results.NO_MODEL:
+      messages.append("more variables than the model knows: searched without it")
     if not polished:
-      message = "no candidate fits; the front holds the closed-form fits alone"
+      messages.append("no candidate fits; the front holds the closed-form fits alone")
     return SearchResult(
-      results.OK, message, best, front, self.counts, clock.seconds(), options.seed, len(self.rows), self.model_name,
-      tuple(self.rounds), self.ended_by)
+      results.OK, "; ".join(messages), best, front, self.counts, clock.seconds(), options.seed, len(self.rows),
+      self.model_name, tuple(self.rounds), self.ended_by)
 
 
-def _refuse_the_impossible(rule: Rule, model: Any) -> None:
+def _refuse_the_impossible(rule: Rule, model: Any | None) -> None:
+  """For a model's formulas, or for any where it knows too few variables."""
   # Imported late: stand-ins for a model need no network.
   from symformer_jax.decoding import grammar
 
   length = model.config.decoder.max_length - 1 if hasattr(model, "config") else finalists.MAX_TOKENS
-  if not grammar.is_satisfiable(grammar.make_grammar(rule, model.vocab), length, vocab=model.vocab):
+  vocab = programs.base_vocabulary(rule.num_columns) if model is None else model.vocab
+  if not grammar.is_satisfiable(grammar.make_grammar(rule, vocab), length, vocab=vocab):
     raise InputError(f"the rules allow nothing: no formula of at most {length} tokens keeps them all")
 
 

@@ -9,7 +9,6 @@ import sys
 import pytest
 
 from symformer_jax import infer, inference, runner, testing
-from symformer_jax.errors import InputError
 
 ROOT = pathlib.Path(__file__).parents[1]
 KEPLER = str(ROOT / "examples" / "kepler.csv")
@@ -23,12 +22,7 @@ def model():
 @pytest.fixture
 def command(model, monkeypatch, capsys):
   """Runs the command in this process: `(code, stdout, stderr)`."""
-  def resolve(name, *, num_variables):
-    if num_variables > 1:
-      raise InputError(f"more variables than any shipped model knows: at most 1, the data have {num_variables}")
-    return model
-
-  monkeypatch.setattr(inference, "resolve_model", resolve)
+  monkeypatch.setattr(inference, "resolve_model", lambda name, *, num_variables: model)
   handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
 
   def run(*argv):
@@ -53,6 +47,17 @@ def test_kepler_end_to_end(command, tmp_path):
   assert (record["status"], record["target"], record["features"]) == ("ok", "period", ["axis"])
   assert record["best"]["expression"] == "axis**1.5"
   assert (tmp_path / "k.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_of_three_columns_and_more_the_answer_says_that_no_model_was_asked(command, tmp_path):
+  rows = [(a, b, c, 2 * a * b / c) for a in (1, 2, 3) for b in (1, 3, 4) for c in (2, 5, 7)]
+  (tmp_path / "many.csv").write_text("a,b,c,y\n" + "".join(f"{','.join(map(str, row))}\n" for row in rows))
+  code, out, err = command(f"--data={tmp_path / 'many.csv'}", f"--out={tmp_path / 'many.json'}")
+  assert (code, err) == (0, "") and "recommended: y = 2*a*b/c" in out
+  assert "more variables than the model knows: searched without it" in out
+  assert json.loads((tmp_path / "many.json").read_text())["ended_by"] == "no_model"
+  code, _, err = command(f"--data={tmp_path / 'many.csv'}", f"--animate={tmp_path / 'many.gif'}")
+  assert code == 2 and "--animate: shows candidates of the model, 'fixed' knows 1 variables, the data have 3" in err
 
 
 def test_quiet_prints_nothing(command):

@@ -353,8 +353,8 @@ def test_atoms_need_no_candidate(rng):
   assert result.best.expression == "3*exp(-1.25*(x + 2)**2)"
 
 
-def _gravitation(rng, num_rows=120):
-  x = rng.uniform(1, 5, (num_rows, 4))
+def _gravitation(rng, num_rows=120, high=5.0):
+  x = rng.uniform(1, high, (num_rows, 4))
   return x, 6.67 * x[:, 0] * x[:, 1] / x[:, 2] ** 2
 
 
@@ -380,14 +380,31 @@ def test_without_the_model_rules_are_kept(model, rng):
   assert {part.value for part in nodes if part.token == expression.VARIABLE} <= {0, 1, 2}
 
 
-def test_noise_leaves_the_law_of_many_variables(model, rng):
-  x, y = _gravitation(rng, 400)
+@pytest.mark.parametrize("seed", range(3))
+def test_noise_leaves_the_law_of_many_variables(seed, model):
+  """Noise that is a share of y: few large errors decide, which must not be taken for a law."""
+  rng = np.random.default_rng(seed)
+  x, y = _gravitation(rng, 400, high=3.0)
   y *= 1 + 0.03 * rng.normal(size=400)
   [result] = inference.search(model, [(x, y)])
   best = result.best
   assert printing.to_text(best.node, ["m", "n", "r", "t"]).endswith("*m*n/r**2")
   [constant] = best.constants
-  assert abs(constant.value - 6.67) < 4 * constant.stderr < 0.2
+  assert abs(constant.value - 6.67) < 5 * constant.stderr < 0.3
+
+
+def test_asked_to_stop_data_without_the_model_stop_as_well(model, rng):
+  first, second = inference.search(model, [_gravitation(rng), _gravitation(rng)], should_stop=lambda: True)
+  assert first.ended_by == "no_model" and second.status == "failed"
+  assert second.message == "stopped before it was searched"
+
+
+@pytest.mark.parametrize(("options", "message"), [
+  ({"excluded": ("x0", "x1", "x2", "x3")}, "excluded: every column is excluded; leave one"),
+  ({"required": ("x0", "x1"), "max_depth": 1}, "the rules allow nothing: no formula of at most 64 tokens keeps them")])
+def test_rules_that_leave_nothing_are_refused_without_the_model_too(options, message, model, rng):
+  results = inference.search(model, [_gravitation(rng)] * 2, n_samples=64, restrictions=Restrictions(**options))
+  assert all(result.status == "failed" and message in result.message for result in results)
 
 
 @pytest.mark.parametrize("options", [{"recombine": False}, {"refine": "none"}])

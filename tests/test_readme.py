@@ -21,7 +21,11 @@ COMMANDS = [line for language, block in BLOCKS if not language for line in block
 def test_snippets_run(code):
   if "SymFormerRegressor" in code and not registry.model_names():
     pytest.skip("this installation has no shipped model")
-  exec(compile(code, "README.md", "exec"), {})  # this project's own text
+  scope = {}
+  exec(compile(code, "README.md", "exec"), scope)  # this project's own text
+  for name, value in re.findall(r"^(\w+) = .*  # (.*)$", code, re.MULTILINE):
+    if name == "law":
+      assert str(scope[name]) == value
 
 
 def test_the_snippet_of_refine_finds_its_constants():

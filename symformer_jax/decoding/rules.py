@@ -106,6 +106,8 @@ class Restrictions:
     excluded = _column_indices(self.excluded, columns, "excluded")
     if both := required & excluded:
       raise InputError(f"required: column {columns[min(both)]!r} is required and excluded at once")
+    if columns and len(excluded) == len(columns):
+      raise InputError("excluded: every column is excluded; leave one")
     is_open = self.operators is None and not self.forbidden
     return Rule(len(columns), None if is_open else allowed, required, excluded, self.max_exponent, self.max_depth,
                 _tokens(self.unnested, "unnested"))

@@ -67,7 +67,7 @@ def load_model(name: str = "auto", *, num_variables: int = 1) -> LoadedModel:
     ModelError: unknown name (the message says which exist), damaged or foreign files.
   """
   if name == "auto":
-    return load_model(_pick(num_variables))
+    return load_model(pick_name(num_variables))
   if name in model_names():
     return _read(FOLDER / name)
   if Path(name).is_dir():
@@ -76,9 +76,12 @@ def load_model(name: str = "auto", *, num_variables: int = 1) -> LoadedModel:
   raise ModelError(f"unknown model {name!r}: expected {known} or a folder of an exported model")
 
 
-def _pick(num_variables: int) -> str:
+def pick_name(num_variables: int) -> str:
+  """What `auto` stands for (see `load_model`)."""
   known = {name: json.loads((FOLDER / name / CARD).read_text())["config"]["vocabulary"]["num_variables"]
            for name in model_names()}
+  if not known:
+    raise ModelError("this installation has no shipped model")
   enough = min(num_variables, max(known.values()))
   return min((count, name) for name, count in known.items() if count >= enough)[1]
 

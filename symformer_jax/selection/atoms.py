@@ -9,6 +9,7 @@ terms, and a constant near enough is fitted later. As the feature spaces of SISS
 from collections.abc import Callable, Iterator, Sequence
 import dataclasses
 import itertools
+import math
 
 import numpy as np
 
@@ -44,7 +45,7 @@ MANY_VARIABLES, MAX_VARIABLES = 3, 3
 # Monomials of two variables, of each larger size, and those that functions are multiplied by, at most of a size; their
 # exponents, the first set that is small enough.
 MAX_PAIRS, MAX_MONOMIALS, MAX_MULTIPLIERS = 2000, 4000, 100
-MANY_POWERS = ((-3, -2, -1, -0.5, 0.5, 1, 2, 3), WIDE, PLAIN)
+MANY_POWERS = ((-3, -2, -1, -0.5, 0.5, 1, 2, 3), WIDE, PLAIN, (1,))
 MULTIPLIER_POWERS = ((-1, -0.5, 0.5, 1, 2), (-1, 0.5, 1), PLAIN, (1,))
 MAX_MONOMIAL_SIZE = 6
 # Monomials that waves of all lengths are taken of, and how many in all.
@@ -273,8 +274,11 @@ def _peaks_and_steps(x: np.ndarray, v: Node) -> Iterator[Family]:
 
 def _of_many(x: np.ndarray, columns: Sequence[int]) -> Iterator[Family]:
   """Monomials of several variables, and functions of one or two times such."""
-  yield _monomials(x, up_to(columns, 2, at_most=MAX_PAIRS, exponents=MANY_POWERS), MONOMIAL)
-  yield _squares_of_differences(x, columns)
+  if len(columns) > MAX_VARIABLES:  # with fewer they are there already
+    yield _monomials(
+      x, [m for m in up_to(columns, 2, at_most=MAX_PAIRS, exponents=MANY_POWERS) if len(m) == 2], MONOMIAL)
+  if math.comb(len(columns), 2) <= MAX_PAIRS:
+    yield _squares_of_differences(x, columns)
   longer = up_to(columns, MAX_MONOMIAL_SIZE, at_most=MAX_MONOMIALS)
   yield _monomials(x, [m for m in longer if len(m) > 2], BASIC)
   few = [(), *up_to(columns, 3, at_most=MAX_MULTIPLIERS, exponents=MULTIPLIER_POWERS)]

@@ -42,7 +42,7 @@ def error_floor(variance: float) -> float:
   return variance * NOISE_FLOOR**2
 
 
-def mdl(fit: Fit, *, num_points: int, variance: float) -> float:
+def mdl(fit: Fit, *, num_points: float, variance: float) -> float:
   """Description length in nats: N/2 log(residual variance) + 2 for each node + log 10 for each further digit + names.
 
   A constant's node pays for its first digit. Constants not yet rounded cost C/2 log N, which is what their digits
@@ -60,7 +60,7 @@ def mdl(fit: Fit, *, num_points: int, variance: float) -> float:
   return 0.5 * num_points * math.log(residual) + NATS_PER_NODE * fit.complexity + fit.names + constants
 
 
-def bic(fit: Fit, *, num_points: int, variance: float) -> float:
+def bic(fit: Fit, *, num_points: float, variance: float) -> float:
   """Half of Schwarz's criterion: N/2 log(mse) + C/2 log N; blind to structure, so it prefers longer formulas."""
   if not math.isfinite(fit.mse):
     return math.inf
@@ -68,7 +68,7 @@ def bic(fit: Fit, *, num_points: int, variance: float) -> float:
   return 0.5 * num_points * math.log(residual) + 0.5 * (fit.num_constants + 1) * math.log(num_points)
 
 
-def accuracy(fit: Fit, *, num_points: int, variance: float) -> float:
+def accuracy(fit: Fit, *, num_points: float, variance: float) -> float:
   """The error alone: what the paper reports."""
   del num_points
   return math.inf if not math.isfinite(fit.mse) else math.log(fit.mse / variance + NOISE_FLOOR**2)

@@ -55,9 +55,10 @@ class _Family:
   Attributes:
     logs: [N, G]; NaN or infinite where a factor is 0 or undefined.
     build: index, exponent -> ways to write that power of the factor, as (exponents of variables, formula).
-    groups: [G], what differs in a number has one.
+    groups: [G], one for what differs in an inner constant, but for sums.
     is_plain: [G], whether the inner constant is the usual one.
     is_exponential: whether the exponent of the factor is an inner constant.
+    tokens: its operators, those of monomials apart.
   """
 
   logs: np.ndarray
@@ -65,6 +66,7 @@ class _Family:
   groups: np.ndarray
   is_plain: np.ndarray
   is_exponential: bool = False
+  tokens: tuple[str, ...] = ("+",)
 
 
 class Factors:
@@ -82,12 +84,12 @@ class Factors:
     is_plain, is_exponential = [np.zeros(0, bool)], [np.zeros(0, bool)]
     num_groups = 0
     with np.errstate(all="ignore"):  # what is undefined is left out
-      for family in _families(Values(x), columns):
+      for family in _families(Values(x), columns, allows):
+        if allows is not None and not all(allows(token) for token in family.tokens):
+          continue
         largest = np.max(np.abs(family.logs), axis=0)
         indices = np.flatnonzero(largest < LARGEST_LOG)  # NaN is not below
         indices = indices[np.ptp(family.logs[:, indices], axis=0) > LEAST_SPREAD]
-        if allows is not None:
-          indices = np.array([i for i in indices if _is_allowed(family, i, allows)], int)
         logs.append(family.logs[:, indices].astype(np.float32))
         groups.append(num_groups + family.groups[indices])
         is_plain.append(family.is_plain[indices])
@@ -123,10 +125,9 @@ def products(
   relative = rows.y / np.max(np.abs(rows.y))
   is_used = rows.weights * relative**2 > 0
   rows = Rows(rows.x[is_used], rows.y[is_used], rows.weights[is_used])
-  target = _Target(rows, columns)
   if len(rows) <= len(columns) + MAX_FACTORS + 1:
     return []
-  factors = Factors(rows.x, columns, allows)
+  target, factors = _Target(rows, columns, allows), Factors(rows.x, columns, allows)
   plain = np.flatnonzero(factors.is_plain)
   chosen = [np.zeros(0, int), *target.select(factors, np.arange(len(factors.groups)), MAX_FACTORS, NUM_FIRST),
             *target.select(factors, plain, 2, NUM_PAIRED)]
@@ -134,22 +135,23 @@ def products(
   seen = set()
   for each in chosen:
     for variant, node in enumerate(target.products(factors, each)):
-      if not node.is_number and node not in seen:
+      if node is not None and not node.is_number and node not in seen:
         seen.add(node)
-        found.setdefault((variant, len(each)), []).append(with_factor(node, rows))
+        found.setdefault((variant, len(each)), []).append(scoring.with_factor(node, rows.x, rows.y, rows.weights))
   return list(found.values())
 
 
 class _Target:
   """log|y| as a sum of multiples of the logarithms of variables, of factors, and of a constant."""
 
-  def __init__(self, rows: Rows, columns: Sequence[int]):
-    self._point, self._sign = rows.x[:1], float(np.sign(rows.y[0])) if len(rows) else 0.0
-    self._z, self._weights = np.log(np.abs(rows.y)), rows.weights * (rows.y / np.max(np.abs(rows.y), initial=0.0)) ** 2
+  def __init__(self, rows: Rows, columns: Sequence[int], allows: Callable[[str], bool] | None):
+    self._x, self._sign, self._allows = rows.x, float(np.sign(rows.y[0])), allows
+    self._z, self._weights = np.log(np.abs(rows.y)), rows.weights * (rows.y / np.max(np.abs(rows.y))) ** 2
     logs = np.log(np.abs(rows.x[:, columns]))
-    is_power = np.isfinite(logs).all(axis=0) & (np.ptp(logs, axis=0) > LEAST_SPREAD) if len(rows) else []
-    self._logs = logs[:, np.flatnonzero(is_power)]
-    self._variables = [column for column, ok in zip(columns, is_power, strict=False) if ok]
+    is_power = np.isfinite(logs).all(axis=0) & (np.ptp(logs, axis=0) > LEAST_SPREAD)
+    self._logs = logs[:, is_power]
+    self._variables = [column for column, ok in zip(columns, is_power, strict=True) if ok]
+    self._negative = {column for column in self._variables if np.all(rows.x[:, column] < 0)}
 
   def select(self, factors: Factors, some: np.ndarray, at_most: int, num_first: int) -> list[np.ndarray]:
     """Sets of some factors, selected forward for what the powers of the variables leave."""
@@ -168,7 +170,7 @@ class _Target:
       groups=factors.groups[some[is_own]], num_first=num_first, num_pairs=NUM_PAIRS, num_kept=NUM_PAIRS)
     return [some[is_own[list(each)]] for each in chosen]
 
-  def products(self, factors: Factors, chosen: np.ndarray) -> list[Node]:
+  def products(self, factors: Factors, chosen: np.ndarray) -> list[Node | None]:
     """The product of these factors and of powers: as it fits best, with fewer variables, with half numbers.
 
     Factors but exponentials have half numbers as exponents; none where these are 0 or large, for that is no law.
@@ -181,13 +183,11 @@ class _Target:
       return []
     z = self._z - design[:, ~is_free] @ exponents[~is_free]
     is_power = np.arange(len(is_free)) < len(self._variables)
-    products_ = []
-    for is_used in (is_free, self._needed(z, design, is_free)):
-      fitted = np.where(is_free, self._fit(z, design, is_used), exponents)
-      halves = np.round(2 * fitted) / 2
-      products_ += [np.where(is_power & (np.abs(fitted - halves) < width), halves, fitted)
-                    for width in (NEAR_HALF, np.inf)]
-    return [self._product(factors, chosen, products_[k]) for k in (0, 2, 3)]
+    all_fitted, few_fitted = (np.where(is_free, self._fit(z, design, is_used), exponents)
+                              for is_used in (is_free, self._needed(z, design, is_free)))
+    rounded = [(all_fitted, NEAR_HALF), (few_fitted, NEAR_HALF), (few_fitted, np.inf)]
+    return [self._product(factors, chosen, np.where(is_power & (np.abs(fitted - _halves(fitted)) < width),
+                                                    _halves(fitted), fitted)) for fitted, width in rounded]
 
   def _fit(self, z: np.ndarray, design: np.ndarray, is_used: np.ndarray) -> np.ndarray:
     """Factors [F] of the columns that fit best beside a constant, 0 for those not used."""
@@ -198,68 +198,90 @@ class _Target:
     return found
 
   def _needed(self, z: np.ndarray, design: np.ndarray, is_used: np.ndarray) -> np.ndarray:
-    """Columns [F] that remain when variables are left out, one after the other, while that costs little."""
-    is_used = is_used.copy()
-    allowed = self._error(z, design, is_used) * MAX_LOSS + ROUNDING
-    while True:
-      errors = {}
-      for place in np.flatnonzero(is_used[: len(self._variables)]).tolist():
-        is_used[place] = False
-        errors[place] = self._error(z, design, is_used)
-        is_used[place] = True
-      if not errors or min(errors.values()) > allowed:
-        return is_used
-      is_used[min(errors, key=errors.__getitem__)] = False
+    """Columns [F] that remain when variables are left out, one after the other, while that costs little.
 
-  def _error(self, z: np.ndarray, design: np.ndarray, is_used: np.ndarray) -> float:
-    """Weighted mean squared error of z."""
-    left = z - design @ self._fit(z, design, is_used)
+    To leave one out costs its factor squared over its place in the inverse of the normal matrix.
+    """
     weights = self._weights / self._weights.sum()
-    return float(weights @ (left - weights @ left) ** 2)
+    places = np.flatnonzero(is_used)
+    columns = design[:, places] - weights @ design[:, places]
+    z = z - weights @ z
+    inverse = np.linalg.pinv(columns.T @ (weights[:, None] * columns), hermitian=True)
+    factors = inverse @ (columns.T @ (weights * z))
+    error = float(weights @ (z - columns @ factors) ** 2)
+    allowed = error * MAX_LOSS + ROUNDING
+    may_go = places < len(self._variables)
+    while may_go.any():
+      costs = np.where(may_go, factors**2 / np.diag(inverse), np.inf)
+      least = int(np.argmin(costs))  # NaN, where the data say nothing of a variable, comes first
+      if error + costs[least] > allowed:
+        break
+      error += costs[least]
+      factors = factors - inverse[:, least] * (factors[least] / inverse[least, least])
+      inverse = inverse - np.outer(inverse[:, least], inverse[least]) / inverse[least, least]
+      # What rounding leaves of its own row must not make it return.
+      inverse[least, least], may_go[least], factors[least] = 1.0, False, 0.0
+      is_used = is_used & (np.arange(len(is_used)) != places[least])
+    return is_used
 
-  def _product(self, factors: Factors, chosen: np.ndarray, exponents: np.ndarray) -> Node:
-    """In its shortest form, of y's sign if that makes no difference."""
+  def _product(self, factors: Factors, chosen: np.ndarray, exponents: np.ndarray) -> Node | None:
+    """In the shortest form that is defined and allowed, of y's sign if that makes no difference."""
     split = len(self._variables)
     powers = {c: e for c, e in zip(self._variables, exponents[:split].tolist(), strict=True) if abs(e) > NO_EXPONENT}
     forms = [factors.forms(int(index), e)
              for index, e in zip(chosen, exponents[split:].tolist(), strict=True) if abs(e) > NO_EXPONENT]
-    written = [_joined(powers, form) for form in itertools.product(*forms)]
-    return min(written, key=lambda node: (
-      expression.complexity(node), expression.evaluate(node, self._point)[0] * self._sign < 0))
+    written = [self._joined(powers, form) for form in itertools.product(*forms)]
+    best, best_complexity = None, 0
+    for node in sorted(written, key=expression.complexity):
+      if best is not None and expression.complexity(node) > best_complexity:
+        break
+      values = expression.evaluate(node, self._x)
+      is_better = best is None or np.ravel(values)[0] * self._sign > 0
+      if np.isfinite(values).all() and is_better and self._is_allowed(node):
+        best, best_complexity = node, expression.complexity(node)
+    return best
+
+  def _is_allowed(self, node: Node) -> bool:
+    return self._allows is None or all(self._allows(part.token) for part in expression.walk(node) if part.args)
+
+  def _joined(self, exponents: dict[int, float], factors: Sequence[tuple[Monomial, Node]]) -> Node:
+    exponents = dict(exponents)
+    for monomial, _ in factors:
+      for column, exponent in monomial:
+        exponents[column] = exponents.get(column, 0.0) + exponent
+    powers = [power(self._base(column, exponent), number(exponent))
+              for column, exponent in exponents.items() if exponent]
+    return tidy(chain("*", [*(powers or [number(1)]), *(node for _, node in factors)]))
+
+  def _base(self, column: int, exponent: float) -> Node:
+    """The variable, or what is left of its sign where a root is taken."""
+    is_turned = column in self._negative and exponent != int(exponent)
+    return Node("neg", (variable(column),)) if is_turned else variable(column)
 
 
-def _joined(exponents: dict[int, float], factors: Sequence[tuple[Monomial, Node]]) -> Node:
-  exponents = dict(exponents)
-  for monomial, _ in factors:
-    for column, exponent in monomial:
-      exponents[column] = exponents.get(column, 0.0) + exponent
-  powers = to_node(tuple((column, exponent) for column, exponent in exponents.items() if exponent))
-  return tidy(chain("*", [powers, *(node for _, node in factors)]))
-
-
-def with_factor(product: Node, rows: Rows) -> Node:
-  """The product times the number that fits best."""
-  values = scoring.evaluate(product, rows.x)
-  largest = np.max(np.abs(values))
-  values = values / largest
-  factor = np.sum(rows.weights * values * rows.y) / np.sum(rows.weights * values**2) / largest
-  return tidy(Node("*", (product, number(float(factor)))))
-
-
-def _is_allowed(family: _Family, index: int, allows: Callable[[str], bool]) -> bool:
-  [(_, node), *_] = family.build(int(index), 1.0)
-  return all(allows(part.token) for part in expression.walk(node) if part.args)
+def _halves(numbers: np.ndarray) -> np.ndarray:
+  return np.round(2 * numbers) / 2
 
 
 # --- families ------------------------------------------------------------------------------------------------------
 
 
-def _families(values: Values, columns: Sequence[int]) -> Iterator[_Family]:
+def _families(
+  values: Values, columns: Sequence[int], allows: Callable[[str], bool] | None
+) -> Iterator[_Family]:
   """Sums of two monomials, sums with a wave, exponentials, and functions of a monomial."""
+  def allowed(some: list[Monomial]) -> list[Monomial]:
+    if allows is None:
+      return some
+    exponents = {p for m in some for _, p in m}
+    allowed_ones = {p for p in exponents if all(
+      allows(part.token) for part in expression.walk(to_node(((0, p),))) if part.args)}
+    return [m for m in some if all(p in allowed_ones for _, p in m)]
+
   terms = [m for m in up_to(columns, MAX_SIZE, at_most=MAX_MONOMIALS) if m[0][1] > 0]  # 1 + 1/m is (m + 1)/m
   yield from _sums(values(terms), terms)
   yield from _sums_with_waves(values, columns)
-  exponents = up_to(columns, MAX_EXPONENT_SIZE, at_most=MAX_EXPONENTS)
+  exponents = allowed(up_to(columns, MAX_EXPONENT_SIZE, at_most=MAX_EXPONENTS))
   yield _exponentials(values(exponents), lambda i: to_node(exponents[i]))
   distances = _distances(columns)
   yield _exponentials(_evaluated(distances, values.x), lambda i: distances[i])
@@ -267,6 +289,7 @@ def _families(values: Values, columns: Sequence[int]) -> Iterator[_Family]:
                       for exponents in ((ROOTS, PLAIN), (PLAIN,)))
   num_rates = int(np.clip(MAX_COLUMNS / 7 / max(len(plain), 1), 2, NUM_RATES))
   has_rates = frozenset(plain)
+  arguments = allowed(arguments)
   for monomial, u in zip(arguments, values(arguments).T, strict=True):
     yield from _functions(monomial, u, num_rates if monomial in has_rates else 0)
 
@@ -274,7 +297,7 @@ def _families(values: Values, columns: Sequence[int]) -> Iterator[_Family]:
 def _exponentials(exponents: np.ndarray, build: Callable[[int], Node]) -> _Family:
   largest = np.max(np.abs(exponents), axis=0)
   return _Family(exponents / largest, lambda i, e: [((), Node("exp", (_times(build(i), e / largest[i]),)))],
-                 np.arange(len(largest)), np.ones(len(largest), bool), is_exponential=True)
+                 np.arange(len(largest)), np.ones(len(largest), bool), is_exponential=True, tokens=("exp",))
 
 
 def _distances(columns: Sequence[int]) -> list[Node]:
@@ -296,25 +319,18 @@ def _sums(values: np.ndarray, terms: Sequence[Monomial]) -> Iterator[_Family]:
   num_factors = int(np.clip(MAX_COLUMNS / 2 / max(len(terms), 1), 1, len(FACTORS)))
   for c in FACTORS[:num_factors]:
     for signed in (c, -c):
-      sums = 1 + signed * values
-      is_negative = np.all(sums <= 0, axis=0)
-      yield _Family(
-        _log_size(sums),
-        lambda i, e, c=signed, flip=is_negative: _ways_to_write_sum(terms[i], c, e, flip=bool(flip[i])),
-        groups, np.full(len(terms), c == 1))
+      yield _Family(_log_size(1 + signed * values), lambda i, e, c=signed: _ways_to_write_sum(terms[i], c, e), groups,
+                    np.full(len(terms), c == 1))
 
 
-def _ways_to_write_sum(
-  monomial: Monomial, factor: float, exponent: float, *, flip: bool
-) -> list[tuple[Monomial, Node]]:
-  """(1 + c*n/d)**e, and as (d + c*n)**e/d**e; with all signs changed to `flip` them, and for whole e either way."""
+def _ways_to_write_sum(monomial: Monomial, factor: float, exponent: float) -> list[tuple[Monomial, Node]]:
+  """(1 + c*n/d)**e, and as (d + c*n)**e/d**e; each also with all signs changed, for roots of what is positive."""
   above = tuple((column, p) for column, p in monomial if p > 0)
   below = tuple((column, -p) for column, p in monomial if p < 0)
   outside = tuple((column, -p * exponent) for column, p in below)
   forms = [((), number(1), monomial)] + ([(outside, to_node(below), above)] if below else [])
-  signs = (1, -1) if exponent == int(exponent) else (-1,) if flip else (1,)
   return [(extra, power(_plus(_times(first, sign), _times(to_node(second), sign * factor)), number(exponent)))
-          for extra, first, second in forms for sign in signs]
+          for extra, first, second in forms for sign in (1, -1)]
 
 
 def _sums_with_waves(values: Values, columns: Sequence[int]) -> Iterator[_Family]:
@@ -329,7 +345,7 @@ def _sums_with_waves(values: Values, columns: Sequence[int]) -> Iterator[_Family
           _log_size(1 + c * powers * wave),
           lambda i, e, c=c, column=column, token=token: [((), power(_plus(number(1), _times(
             Node("*", (to_node(terms[i]), Node(token, (variable(column),)))), c)), number(e)))],
-          np.arange(len(terms)), np.zeros(len(terms), bool))
+          np.arange(len(terms)), np.zeros(len(terms), bool), tokens=("+", token))
 
 
 def _functions(monomial: Monomial, u: np.ndarray, num_rates: int) -> Iterator[_Family]:
@@ -343,22 +359,22 @@ def _functions(monomial: Monomial, u: np.ndarray, num_rates: int) -> Iterator[_F
   def exponential(i: int, factor: float = 1.0) -> Node:
     return Node("exp", (scaled(i, factor),))
 
-  kinds: list[tuple[np.ndarray, Callable[[int], Node]]] = [
-    (np.sin(inner), lambda i: Node("sin", (scaled(i),))),
-    (np.cos(inner), lambda i: Node("cos", (scaled(i),))),
-    (np.expm1(inner), lambda i: _plus(exponential(i), number(-1))),
-    (np.exp(inner) + 1, lambda i: _plus(exponential(i), number(1))),
-    (2 * np.sinh(inner), lambda i: _plus(exponential(i), Node("neg", (exponential(i, -1),)))),
-    (2 * np.cosh(inner), lambda i: _plus(exponential(i), exponential(i, -1))),
-    (np.tanh(inner), lambda i: _plus(number(1), _times(
+  kinds: list[tuple[tuple[str, ...], np.ndarray, Callable[[int], Node]]] = [
+    (("sin",), np.sin(inner), lambda i: Node("sin", (scaled(i),))),
+    (("cos",), np.cos(inner), lambda i: Node("cos", (scaled(i),))),
+    (("+", "exp"), np.expm1(inner), lambda i: _plus(exponential(i), number(-1))),
+    (("+", "exp"), np.exp(inner) + 1, lambda i: _plus(exponential(i), number(1))),
+    (("+", "exp", "neg"), 2 * np.sinh(inner), lambda i: _plus(exponential(i), Node("neg", (exponential(i, -1),)))),
+    (("+", "exp"), 2 * np.cosh(inner), lambda i: _plus(exponential(i), exponential(i, -1))),
+    (("+", "exp", "inv"), np.tanh(inner), lambda i: _plus(number(1), _times(
       Node("inv", (_plus(exponential(i, 2), number(1)),)), -2))),  # defined where exp(2*u) overflows
-    (np.log(inner[:, :1]), lambda i: Node("ln", (to_node(monomial),))),
-    (np.arctan(inner), lambda i: Node("atan", (scaled(i),))),
+    (("ln",), np.log(inner[:, :1]), lambda i: Node("ln", (to_node(monomial),))),
+    (("atan",), np.arctan(inner), lambda i: Node("atan", (scaled(i),))),
   ]
-  for values, build in kinds:
+  for tokens, values, build in kinds:
     count = values.shape[1]
     yield _Family(_log_size(values), lambda i, e, build=build: [((), power(build(i), number(e)))],
-                  np.zeros(count, int), np.arange(count) < 1)
+                  np.zeros(count, int), np.arange(count) < 1, tokens=tokens)
 
 
 def _log_size(values: np.ndarray) -> np.ndarray:

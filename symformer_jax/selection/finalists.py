@@ -14,7 +14,7 @@ from symformer_jax.language import expression
 from symformer_jax.language.expression import Node, chain, number, variable
 from symformer_jax.refinement import solve
 from symformer_jax.results import Constant, Equation
-from symformer_jax.selection import criteria, front, programs, rounding, scoring
+from symformer_jax.selection import atoms, criteria, front, programs, rounding, scoring
 from symformer_jax.selection.rows import Rows
 from symformer_jax.selection.tidy import (
   tidy,
@@ -35,6 +35,8 @@ MIN_GAIN = 0.01
 # Nats by which a formula more complex than the recommended one may describe the data worse: at odds of three million to
 # one it fits the noise.
 MAX_EXCESS = 15.0
+# Of the errors, above which they are not normal; mean squared errors that are nearly the least, as a multiple of it.
+NORMAL_KURTOSIS, NEARLY = 5.0, 1.5
 # Other ways to write a formula, each tried.
 REWRITINGS = (to_exponentials, to_powers, to_principal_phases, to_single_waves, to_vertices)
 # Formulas that get a variant with simple constants, and that are judged on all rows.
@@ -91,10 +93,10 @@ class _Finalist:
 
 
 class _Judge:
-  """Scores trees on rows, each distinct formula once."""
+  """Scores trees on rows, each distinct formula once; `num_points` is how many points these are worth."""
 
-  def __init__(self, rows: Rows):
-    self.rows = rows
+  def __init__(self, rows: Rows, num_points: float):
+    self.rows, self.num_points = rows, num_points
     self.variance = scoring.weighted_variance(rows.y, rows.weights)
     self.floor = criteria.error_floor(self.variance)
 
@@ -110,9 +112,31 @@ class _Judge:
     node = finalist.node
     num_digits = rounding.count_digits(node) if is_rounded else None
     num_named = sum(part.token == expression.VARIABLE for part in expression.walk(node))
-    fit = criteria.Fit(finalist.scores.mse, finalist.complexity, len(rounding.fitted_values(node)), num_digits,
+    fit = criteria.Fit(finalist.scores.mse, self._size(finalist), len(rounding.fitted_values(node)), num_digits,
                        names=num_named * math.log(self.rows.x.shape[1]))
-    return criteria.mdl(fit, num_points=len(self.rows), variance=self.variance)
+    return criteria.mdl(fit, num_points=self.num_points, variance=self.variance)
+
+  def _size(self, finalist: _Finalist) -> int:
+    """Complexity; with many variables an inverse square is a power, or x**(-2.02) would be the simpler."""
+    if self.rows.x.shape[1] < atoms.MANY_VARIABLES:
+      return finalist.complexity
+    parts = expression.walk(finalist.node)
+    return finalist.complexity - sum(p.token == "inv" and p.args[0].token in ("pow2", "pow3") for p in parts)
+
+  def count_effective(self, nodes: Sequence[Node]) -> float:
+    """Points that the rows are worth: fewer where a few large errors decide, as when noise is a share of y.
+
+    The variance of a variance goes with the kurtosis, which is 3 for normal errors; below `NORMAL_KURTOSIS` it may be
+    chance. Errors are those of the simplest formula that is nearly as accurate as any: longer ones fit large errors.
+    """
+    finalists = self.finalists(nodes)
+    least = min((f.scores.mse for f in finalists), default=0.0)
+    if least <= self.floor:
+      return self.num_points
+    simplest = min((f for f in finalists if f.scores.mse <= NEARLY * least), key=lambda f: f.complexity)
+    squares = self.rows.weights * (scoring.evaluate(simplest.node, self.rows.x) - self.rows.y) ** 2
+    kurtosis = float(np.mean(squares**2) / np.mean(squares) ** 2)
+    return self.num_points * (3 / kurtosis if kurtosis > NORMAL_KURTOSIS else 1)
 
   def cost_of(self, node: Node) -> float:
     """That of a rounded tree."""
@@ -123,7 +147,7 @@ class _Judge:
   ) -> tuple[list[_Finalist], list[float]]:
     """Those that could be listed beside the cheapest even if their constants came to cost nothing."""
     cheapest = min(range(len(costs)), key=lambda i: costs[i], default=0)
-    per_constant = 0.5 * math.log(len(self.rows))
+    per_constant = 0.5 * math.log(self.num_points)
     kept = [(f, cost) for f, cost in zip(finalists, costs, strict=True)
             if f.complexity <= finalists[cheapest].complexity
             or cost - per_constant * len(rounding.fitted_values(f.node)) <= costs[cheapest] + MAX_EXCESS]
@@ -131,7 +155,7 @@ class _Judge:
 
   def front(self, finalists: Sequence[_Finalist], costs: Sequence[float]) -> list[int]:
     return front.pareto_indices(
-      [f.complexity for f in finalists], [f.scores.mse for f in finalists], floor=self.floor, costs=costs,
+      [self._size(f) for f in finalists], [f.scores.mse for f in finalists], floor=self.floor, costs=costs,
       min_gain=MIN_GAIN)
 
   def chosen(self, nodes: Sequence[Node], *, is_rounded: bool) -> list[Node]:
@@ -162,14 +186,16 @@ def select(
     `(best, front)`, from simple to accurate, the best a member of the front proper.
   """
   some = rows.sample(MAX_ROWS, seed=seed)
-  judge = _Judge(some)
+  judge = _Judge(some, len(some))
   data = (some.x, some.y, some.weights)
   nodes = judge.chosen([*yardsticks, *nodes], is_rounded=False)
   if may_fit and len(some) > FIT_ROWS:
     nodes = [rounding.refit_constants(node, *data) for node in nodes]
+  if rows.x.shape[1] >= atoms.MANY_VARIABLES:
+    judge = _Judge(some, judge.count_effective(nodes))
   rounded = _rounded(nodes, judge, is_allowed) if may_fit else nodes
   if len(some) < len(rows):
-    rounded, judge = judge.chosen(rounded, is_rounded=True), _Judge(rows)
+    rounded, judge = judge.chosen(rounded, is_rounded=True), _Judge(rows, judge.num_points * len(rows) / len(some))
   listed = [rounding.round_constants(node, *data) for node in yardsticks] if may_fit else yardsticks
   judged = judge.finalists([*rounded, *listed])
   costs = [judge.cost(finalist, is_rounded=True) for finalist in judged]

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import dataclasses
 import functools
 import itertools
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -25,11 +25,28 @@ MAX_OUTER, MAX_INNER = 512, 256
 MAX_PART_NODES, MAX_NODES = 12, 40
 # Parts of a formula.
 MAX_PARTS = 6
-# Searches among atoms: the least tier, parts of a sum at most (of 100 points and 10 000 columns any four fit), sums of
-# one part that are carried on, and of two; with few variables and with many.
-SEARCHES = ((atoms.ANY, 3, 64, 16), (atoms.BASIC, 3, 4096, 16), (atoms.MONOMIAL, MAX_PARTS, 4096, 16))
-MANY_SEARCHES = ((atoms.ANY, 2, 64, 16), (atoms.BASIC, 3, 128, 64), (atoms.MONOMIAL, MAX_PARTS, 4096, 256))
-# A product whose error is a smaller share of y's variance is the law, and long sums are not looked for.
+
+
+class Search(NamedTuple):
+  """A search among atoms.
+
+  Attributes:
+    tier: the least; at_most: parts of a sum (of 100 points and 10 000 columns any four fit).
+    num_first, num_pairs: sums of one part that are carried on, and of two; from 4096 all pairs are tried.
+  """
+
+  tier: int
+  at_most: int
+  num_first: int
+  num_pairs: int = forward.NUM_BEAMS_SHORT
+
+
+# With few variables, and with many: there columns are five times as many, and a sum of three monomials has pairs of
+# which hundreds fit better than the right one.
+SEARCHES = (Search(atoms.ANY, 3, 64), Search(atoms.BASIC, 3, 4096), Search(atoms.MONOMIAL, MAX_PARTS, 4096))
+MANY_SEARCHES = (
+  Search(atoms.ANY, 2, 64), Search(atoms.BASIC, 3, 128, 64), Search(atoms.MONOMIAL, MAX_PARTS, 4096, 256))
+# A product whose error is a smaller share of y's variance is the law, and sums of functions are not looked for.
 EXACT = 1e-22
 # Nats for a node of a formula.
 NODE_COST = 2.0
@@ -113,7 +130,7 @@ def combine_with_atoms(
   by_size: dict[int, list[Node]] = {}
   searches, made = SEARCHES, []
   if len(columns) >= atoms.MANY_VARIABLES:
-    made = [scored(nodes, rows) for nodes in factors.products(some, columns, allows)]
+    made = [scored(products, rows) for products in factors.products(some, columns, allows)]
     least = min((mse for pairs in made for _, mse in pairs), default=np.inf)
     searches = MANY_SEARCHES if least > EXACT * np.var(rows.y) else MANY_SEARCHES[-1:]
   for tier, at_most, num_first, num_pairs in searches:
@@ -302,7 +319,7 @@ def _products(parts: _Parts, rows: Rows, at_most: int) -> list[Node]:
     exponents = np.where(np.abs(exponents - halves) < NEAR_HALF, halves, exponents)
     powers = [power(parts.node(usable[i]), number(float(e))) for i, e in zip(chosen, exponents, strict=True) if e]
     if powers:
-      formulas.append(factors.with_factor(chain("*", powers), rows))
+      formulas.append(scoring.with_factor(chain("*", powers), rows.x, rows.y, rows.weights))
   return formulas
 
 

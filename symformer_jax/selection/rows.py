@@ -54,17 +54,22 @@ def check_dataset(dataset: Any, model: Any = None) -> Rows:
   x, y, weights = x[is_used], y[is_used], weights[is_used]
   if len(y) < MIN_POINTS:
     raise InputError(f"too few points: expected at least {MIN_POINTS}, got {len(y)}")
-  if np.ptp(y) == 0:
-    raise InputError(f"the target is constant: every value is {y[0]:g}")
   for name, size in (("X", np.max(np.abs(x))), ("y", np.max(np.abs(y)))):
     if size > LARGEST:
       raise InputError(f"{name}: expected numbers up to {LARGEST:g} in size, got {size:g}; take a larger unit")
+  if np.ptp(y) == 0:
+    raise InputError(f"the target is constant: every value is {y[0]:g}")
   if np.ptp(y) < SMALLEST:
     raise InputError(f"y: expected a spread of at least {SMALLEST:g}, got {np.ptp(y):g}; take a smaller unit")
   if model is not None and x.shape[1] > model.vocab.num_variables:
-    raise InputError(f"more variables than the model knows: {model.name!r} knows {model.vocab.num_variables}, "
-                     f"the data have {x.shape[1]}")
+    refuse_variables(x.shape[1], model)
   return Rows(x, y, weights / weights.mean())
+
+
+def refuse_variables(num_columns: int, model: Any) -> None:
+  """Raises the InputError of data with more variables than a model knows."""
+  raise InputError(f"more variables than the model knows: {model.name!r} knows {model.vocab.num_variables}, "
+                   f"the data have {num_columns}")
 
 
 def _split_dataset(dataset: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -9,7 +9,8 @@ import dataclasses
 import numpy as np
 
 from symformer_jax.language import expression
-from symformer_jax.language.expression import Node
+from symformer_jax.language.expression import Node, number
+from symformer_jax.selection.tidy import tidy
 
 # Rows evaluated at once: the intermediate columns of a deep tree stay within some tens of megabytes.
 CHUNK_ROWS = 100_000
@@ -19,6 +20,15 @@ def evaluate(node: Node, x: np.ndarray) -> np.ndarray:
   """Values of a formula [N] on points [N, D], float64, in bounded memory (see `expression.evaluate`)."""
   parts = [expression.evaluate(node, x[i : i + CHUNK_ROWS]) for i in range(0, max(len(x), 1), CHUNK_ROWS)]
   return np.concatenate(parts)
+
+
+def with_factor(node: Node, x: np.ndarray, y: np.ndarray, weights: np.ndarray) -> Node:
+  """The formula times the number that fits best; where that is not finite, neither is the number."""
+  values = evaluate(node, x)
+  largest = np.max(np.abs(values))
+  values = values / largest
+  factor = np.sum(weights * values * y) / np.sum(weights * values**2) / largest
+  return tidy(Node("*", (node, number(float(factor)))))
 
 
 @dataclasses.dataclass(frozen=True)

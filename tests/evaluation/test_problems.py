@@ -150,8 +150,14 @@ def test_bad_files(tmp_path):
 
 
 def test_an_unknown_list_says_which_exist():
-  with pytest.raises(InputError, match="'feynman': expected one of paper, reference, official"):
-    problems.load_list("feynman")
+  with pytest.raises(InputError, match="'nonesuch': expected one of paper, reference, official, .*feynman"):
+    problems.load_list("nonesuch")
+
+
+def test_laws_of_many_variables_are_83():
+  found = problems.load_list("feynman")
+  assert len(found) == 83 and {p.num_variables for p in found} == {3, 4, 5, 6, 8, 9}
+  assert all(p.num_points == 100 * p.num_variables for p in found)
 
 
 @pytest.mark.parametrize("change", [{"scale": 10.0}, {"shift": 100.0}, {"scale": 0.1, "shift": -3.0}])

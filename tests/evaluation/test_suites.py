@@ -93,6 +93,8 @@ def test_fresh_equations_ship_and_are_limited():
   assert len({task.problem.name for task in tasks}) == 1024
   with pytest.raises(InputError, match="--num_equations=1025: the validation split of .*univariate' has 1024"):
     make_tasks(SUITES["in_domain"], Settings(num_equations=1025))
+  with pytest.raises(DataError, match="no validation shards in nowhere"):
+    make_tasks(SUITES["in_domain"], Settings(data="nowhere"))
 
 
 def test_problems_may_be_skipped():
@@ -105,5 +107,3 @@ def test_problems_may_be_skipped():
     make_tasks(SUITES["in_domain"], Settings(num_equations=2, skip=1023))
   with pytest.raises(InputError, match="--skip=99: there are 59 problems"):
     make_tasks(SUITES["paper"], Settings(list="reference", skip=99))
-  with pytest.raises(DataError, match="no validation shards in nowhere"):
-    make_tasks(SUITES["in_domain"], Settings(data="nowhere"))

@@ -69,6 +69,21 @@ def test_monomials_are_marked(rng):
   assert used == {"*", "inv", "pow", "pow2", "pow3", "sqrt"}
 
 
+@pytest.mark.parametrize("num_variables", [2, 3, 5])
+def test_no_monomial_stands_there_twice(num_variables, rng):
+  atoms = Atoms(points(0.1, 5.0, num_variables, rng), range(num_variables))
+  texts = [printing.to_text(atoms.node(int(i)), tuple("xyzuv")) for i in np.flatnonzero(atoms.tiers == MONOMIAL)]
+  assert len(set(texts)) == len(texts)
+
+
+@pytest.mark.parametrize("num_variables", [30, 60])
+def test_of_any_number_of_variables_there_are_products_of_two(num_variables, rng):
+  names = tuple(f"v{i}" for i in range(num_variables))
+  atoms = Atoms(points(0.1, 5.0, num_variables, rng), range(num_variables))
+  texts = {printing.to_text(atoms.node(int(i)), names) for i in np.flatnonzero(atoms.tiers == MONOMIAL)}
+  assert {"v0", "v29", "v3*v17"} <= texts
+
+
 @pytest.mark.parametrize("x", [
   np.full((10, 1), 2.0), np.tile([[1.0, 2.0]], (6, 1)), np.linspace(0, 1e-150, 9)[:, None],
   np.linspace(1e150, 1e155, 9)[:, None], np.repeat([[0.0], [1.0]], 5, axis=0), np.zeros((5, 1))])
