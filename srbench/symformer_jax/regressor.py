@@ -24,7 +24,7 @@ class SRBenchRegressor(RegressorMixin, BaseEstimator):
   Data with more than ten columns are searched over those with most mutual information with the target.
 
   Args:
-    n_samples: candidates drawn from the model.
+    n_samples: candidates drawn from the model, for one and two columns.
     max_time: seconds after which no further samples are drawn; None for no limit.
     random_state: fixes every random choice.
   """
