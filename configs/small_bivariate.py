@@ -1,7 +1,8 @@
 """The quick model of two variables: `small_univariate` with four encoder blocks, started from the univariate model.
 
 A surface is more to read than a curve, and blocks of the encoder cost nothing when candidates are drawn. The model that
-ships began from an earlier univariate one and has that one's decoder: three blocks, inner layers of 512.
+ships began from an earlier univariate one and has that one's decoder: three blocks, inner layers of 512; grown to this
+one's it gained little.
 
 Command: python -m launch.train --config=configs/small_bivariate.py --workdir=DIR --config.data.dirs="('DATA',)"
 Cost and result: docs/results/training.md.

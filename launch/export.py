@@ -131,7 +131,9 @@ def _write_seen(
       before = seen.read(parent.folder, parent.card)
       if before is None:
         raise DataError(f"the model it started from, {parent.card['name']}, has none")
-      parts += before.parts
+      # Data that this run was trained on again are there already.
+      files = {_to_bytes(part) for part in parts}
+      parts += tuple(part for part in before.parts if _to_bytes(part) not in files)
     found = seen.write(out, seen.Seen(parts))
   except DataError as error:
     print(f"note: without hashes of the training data: {error}", file=sys.stderr)
@@ -140,6 +142,10 @@ def _write_seen(
     print(f"note: hashes of the training data are larger than {seen.MAX_SHIPPED_BYTES} bytes and stay out; "
           "launch.evaluate --seen=DIR reads them from the data", file=sys.stderr)
   return found
+
+
+def _to_bytes(part: seen.Part) -> tuple[bytes, ...]:
+  return tuple(one.to_bytes() for one in part.filters)
 
 
 if __name__ == "__main__":

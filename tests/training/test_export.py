@@ -13,7 +13,7 @@ import pytest
 
 from configs import tiny
 from configs.data import univariate
-from data_gen import config as config_lib, job as job_lib, seen, workers
+from data_gen import bloom, config as config_lib, job as job_lib, seen, workers
 from launch import card, export
 from symformer_jax import configuration
 from symformer_jax.errors import InputError, ModelError
@@ -102,10 +102,23 @@ def test_a_model_that_started_from_another_inherits_what_that_one_met(first, gen
   ancestor = model.card["training"]["started_from"]
   assert ancestor["weights_sha256"] == parent.card["weights_sha256"]
   assert model.card["training"]["examples_in_all"] == 128
-  own, inherited = seen.read(model.folder, model.card).parts
+  [own] = seen.read(model.folder, model.card).parts  # the same data, hashed once
   [before] = seen.read(parent.folder, parent.card).parts
-  for part in (own, inherited):
-    assert all((a.bits == b.bits).all() for a, b in zip(part.filters, before.filters, strict=True))
+  assert all((a.bits == b.bits).all() for a, b in zip(own.filters, before.filters, strict=True))
+
+
+def test_other_data_of_the_model_it_started_from_stay_known(first, generated, tmp_path):
+  _, parent = first
+  folder = shutil.copytree(parent.folder, tmp_path / "parent")
+  [part] = seen.read(folder, parent.card).parts
+  other = bloom.BloomFilter(1, seen.RATE)
+  other.add(np.array([7], np.uint64))
+  earlier = dataclasses.replace(part, filters=(other, part.filters[1]), num_equations=1)
+  card_ = {**parent.card, "seen": seen.write(folder, seen.Seen((earlier,)))}
+  (folder / registry.CARD).write_text(json.dumps(card_))
+  train(tmp_path / "run", generated, init_from=str(folder))
+  model = export_to(tmp_path / "model", tmp_path / "run")
+  assert [part.num_equations for part in seen.read(model.folder, model.card).parts] == [64, 1]
 
 
 def test_without_the_data_the_card_knows_no_hashes(first, tmp_path, capsys):
