@@ -202,18 +202,18 @@ def test_an_interrupt_between_rounds_gives_the_best_so_far(model):
   assert result.ended_by == "stopped" and result.best.expression == "x0**2" and len(result.rounds) == 1
 
 
-@pytest.mark.parametrize("at_once", [(1,), (1, 2), (1, 8)])
-def test_batches_of_any_size_answer_as_single_calls_do(model, rng, monkeypatch, at_once):
+@pytest.mark.parametrize(("at_once", "recombine"), [((1, 2), False), ((1, 8), True)])
+def test_batches_of_any_size_answer_as_single_calls_do(model, rng, monkeypatch, at_once, recombine):
   """Mixed numbers of rows, a failed one between, chunks of one, two and all, in two orders."""
   monkeypatch.setitem(compilation.DATASET_BUCKETS, "cpu", at_once)
   x = rng.uniform(0.5, 4, 150)
   data = [(x[:40], 1.3 * x[:40] ** 1.4), (x[:3], x[:3]), (x, 2.2 / (x + 1.2)), (x[:50], 3 * x[:50] + 1)]
-  found = inference.search(model, data, n_samples=64)
-  back = inference.search(model, data[::-1], n_samples=64)[::-1]
+  found = inference.search(model, data, n_samples=64, recombine=recombine)
+  back = inference.search(model, data[::-1], n_samples=64, recombine=recombine)[::-1]
   assert [f.status for f in found] == ["ok", "failed", "ok", "ok"]
   monkeypatch.setitem(compilation.DATASET_BUCKETS, "cpu", (1,))
   for i in (0, 2, 3):
-    [alone] = inference.search(model, [data[i]], n_samples=64)
+    [alone] = inference.search(model, [data[i]], n_samples=64, recombine=recombine)
     for other in (found[i], back[i]):
       assert dataclasses.replace(other, seconds=alone.seconds) == alone
 
