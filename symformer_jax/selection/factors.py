@@ -23,6 +23,7 @@ MAX_FACTORS = 3
 # Monomials of a size; those that functions are taken of, and those under an exponential.
 MAX_MONOMIALS, MAX_ARGUMENTS, MAX_EXPONENTS = 4000, 700, 4000
 MAX_SIZE, MAX_ARGUMENT_SIZE, MAX_EXPONENT_SIZE = 4, 4, 6
+# Differences of two variables over a third, at most; with more none is tried.
 MAX_DISTANCES = 400
 # Columns of each kind, roughly: with more monomials fewer inner constants are tried.
 MAX_COLUMNS = 15_000
