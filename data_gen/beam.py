@@ -23,7 +23,7 @@ import numpy as np
 from data_gen import config as config_lib, job as job_lib, writer as writer_lib
 from data_gen.candidates import Equation, Generator
 from data_gen.workers import CHUNK_CANDIDATES, Outcome, Pool
-from symformer_jax import runner
+from symformer_jax.commands import runner
 from symformer_jax.errors import InputError
 
 _FLAGS = flags.FlagValues()

@@ -12,7 +12,7 @@ from absl import flags
 from data_gen import config as config_lib, job as job_lib, writer as writer_lib
 from data_gen.candidates import EXCLUDED
 from data_gen.workers import Pool
-from symformer_jax import runner
+from symformer_jax.commands import runner
 from symformer_jax.errors import InputError
 
 _FLAGS = flags.FlagValues()

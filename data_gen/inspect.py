@@ -17,7 +17,7 @@ from data_gen.candidates import EXCLUDED, hash_skeleton, read_tree
 from data_gen.config import GeneratorConfig, from_dict
 from data_gen.exclusion import VARIABLE_NAMES
 from data_gen.writer import Row
-from symformer_jax import runner
+from symformer_jax.commands import runner
 from symformer_jax.data import records
 from symformer_jax.errors import DataError, InputError
 from symformer_jax.language import expression, printing

@@ -16,7 +16,7 @@ from absl import flags
 import jax
 from ml_collections import config_flags
 
-from symformer_jax import runner
+from symformer_jax.commands import runner
 from symformer_jax.errors import InputError
 from symformer_jax.files import check_writable, write_text
 

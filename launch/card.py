@@ -11,7 +11,7 @@ from typing import Any
 
 from absl import flags
 
-from symformer_jax import runner
+from symformer_jax.commands import runner
 from symformer_jax.errors import InputError
 from symformer_jax.files import write_text
 from symformer_jax.pretrained import registry

@@ -18,7 +18,8 @@ from typing import Any
 
 from absl import flags
 
-from symformer_jax import compilation, runner
+from symformer_jax import compilation
+from symformer_jax.commands import runner
 from symformer_jax.errors import InputError
 from symformer_jax.evaluation import (
   models as models_lib,

@@ -17,7 +17,8 @@ from absl import flags
 
 from data_gen import seen, writer
 from data_gen.candidates import EXCLUDED
-from symformer_jax import configuration, runner
+from symformer_jax import configuration
+from symformer_jax.commands import runner
 from symformer_jax.data import records
 from symformer_jax.errors import DataError, ModelError
 from symformer_jax.pretrained import registry

@@ -12,7 +12,8 @@ import time
 from absl import flags, logging
 from ml_collections import config_flags
 
-from symformer_jax import compilation, configuration, runner
+from symformer_jax import compilation, configuration
+from symformer_jax.commands import runner
 from symformer_jax.errors import InputError
 from symformer_jax.files import write_text
 from symformer_jax.pretrained import registry

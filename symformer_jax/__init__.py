@@ -9,7 +9,7 @@ from typing import Any
 
 # Public name -> module that defines it.
 _PUBLIC = {
-  "Restrictions": "symformer_jax.decoding.rules",
+  "Restrictions": "symformer_jax.language.rules",
   "SymFormerRegressor": "symformer_jax.estimator",
   "load_model": "symformer_jax.pretrained.registry",
   "parse": "symformer_jax.language.parser",

@@ -13,12 +13,12 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from symformer_jax import files, inference, results
-from symformer_jax.decoding.rules import Restrictions
+from symformer_jax.engine.rows import MIN_POINTS
 from symformer_jax.errors import InputError
 from symformer_jax.language import expression, parser, sympy_trees
+from symformer_jax.language.rules import Restrictions
 from symformer_jax.results import Constant, Equation
 from symformer_jax.selection import scoring
-from symformer_jax.selection.rows import MIN_POINTS
 
 
 class SymFormerRegressor(RegressorMixin, BaseEstimator):

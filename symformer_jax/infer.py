@@ -18,7 +18,8 @@ from typing import Any
 from absl import flags
 from rich import console, progress
 
-from symformer_jax import files, result_lines, runner, tables
+from symformer_jax import files
+from symformer_jax.commands import result_lines, runner, tables
 from symformer_jax.errors import InputError
 from symformer_jax.results import FAILED, OK, STOPPED, Constant, Equation, SearchResult, failed
 
@@ -178,7 +179,7 @@ def _check_outputs(num_files: int) -> None:
     if path.exists() and not (_RESUME.value or _OVERWRITE.value):
       raise InputError(f"--out: {_OUT.value!r} exists; --overwrite replaces it, --resume goes on with a .jsonl")
   if _PLOT.value:
-    from symformer_jax import figures
+    from symformer_jax.commands import figures
 
     path = files.check_writable(_PLOT.value, flag="--plot")
     if path.suffix not in figures.FORMATS:
@@ -191,7 +192,7 @@ def _check_movie(num_files: int) -> None:
   """Refuses an unusable film before any work is done."""
   if not _ANIMATE.value:
     return
-  from symformer_jax import figures
+  from symformer_jax.commands import figures
 
   path = files.check_writable(_ANIMATE.value, flag="--animate")
   if path.suffix not in figures.MOVING_FORMATS:
@@ -252,7 +253,7 @@ def _resolve_model(table: tables.Table) -> Any:
 
 def _search(batch: Sequence[tables.Table], model: Any, should_stop: Callable[[], bool]) -> list[_Answer]:
   from symformer_jax import inference
-  from symformer_jax.decoding.rules import Restrictions
+  from symformer_jax.language.rules import Restrictions
 
   restrictions = Restrictions(
     None if _OPERATORS.value is None else tuple(_OPERATORS.value), tuple(_FORBID.value), tuple(_REQUIRE.value),
@@ -266,14 +267,14 @@ def _search(batch: Sequence[tables.Table], model: Any, should_stop: Callable[[],
 
 
 def _draw(answer: _Answer) -> None:
-  from symformer_jax import figures
+  from symformer_jax.commands import figures
 
   with files.replacing(_PLOT.value) as temporary:
     figures.draw_result(answer.result, answer.table, temporary)
 
 
 def _animate(table: tables.Table, model: Any) -> None:
-  from symformer_jax import figures, trajectories
+  from symformer_jax.commands import figures, trajectories
 
   found = trajectories.record(
     model, table.x, table.y, n_samples=_SAMPLES.value, top_k=_TOP_K.value, method=_REFINE.value, seed=_SEED.value)

@@ -12,10 +12,10 @@ import jax
 import numpy as np
 
 from symformer_jax import compilation, proposals, results
-from symformer_jax.clock import Clock
-from symformer_jax.decoding.rules import Restrictions
 from symformer_jax.decoding.strategies import COMPETING, STRATEGIES
+from symformer_jax.engine.clock import Clock
 from symformer_jax.errors import InputError
+from symformer_jax.language.rules import Restrictions
 from symformer_jax.refinement import solve
 from symformer_jax.results import Round, SearchResult
 from symformer_jax.rounds import DatasetSearch, Options

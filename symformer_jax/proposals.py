@@ -13,15 +13,15 @@ import jax
 import numpy as np
 
 from symformer_jax import compilation
-from symformer_jax.clock import Clock
 from symformer_jax.decoding import strategies
-from symformer_jax.decoding.rules import Rule
+from symformer_jax.engine.clock import Clock
+from symformer_jax.engine.rows import Rows
 from symformer_jax.errors import ExpressionError
 from symformer_jax.language import expression, interpreter
 from symformer_jax.language.expression import Node
+from symformer_jax.language.rules import Rule
 from symformer_jax.refinement import solve
 from symformer_jax.results import Counts
-from symformer_jax.selection.rows import Rows
 
 # Different starting constants kept of one token string: the fit is local.
 STARTS_PER_STRING = 3

@@ -9,27 +9,29 @@ import jax
 import numpy as np
 
 from symformer_jax import compilation, proposals, results
-from symformer_jax.clock import Clock
-from symformer_jax.decoding.rules import Restrictions, Rule
+from symformer_jax.engine import bags, rescale
+from symformer_jax.engine.clock import Clock
+from symformer_jax.engine.rows import MANY_VARIABLES, Rows, check_dataset, refuse_variables
 from symformer_jax.errors import InputError
-from symformer_jax.language import expression, printing
+from symformer_jax.language import expression, printing, programs
 from symformer_jax.language.canonical import canonicalize
 from symformer_jax.language.expression import Node
+from symformer_jax.language.rules import Restrictions, Rule
+from symformer_jax.language.tidy import tidy
 from symformer_jax.proposals import Samples, View
 from symformer_jax.results import Counts, Round, SearchResult
-from symformer_jax.selection import atoms, bags, finalists, programs, recombine, rescale, scoring
-from symformer_jax.selection.rows import Rows, check_dataset, refuse_variables
-from symformer_jax.selection.tidy import tidy
+from symformer_jax.selection import scoring, select
+from symformer_jax.sources import terms
 
 # The rows shown to the model and used to fit constants are padded to one of these shapes.
-POINT_BUCKETS = (64, 128, finalists.FIT_ROWS)
+POINT_BUCKETS = (64, 128, select.FIT_ROWS)
 # Candidates that go on to the fit in the user's units: the best, and the best few of every complexity.
 NUM_BEST, NUM_PER_COMPLEXITY = 64, 3
 # Candidates whose parts are put together anew: the best of all rounds and views.
 NUM_DONORS = 512
 # Sums of atoms that are fitted before their parts are put together again, and the steps each gets: enough for a right
 # one.
-NUM_ATOM_SUMS, ATOM_STEPS = 3 * finalists.NUM_PROGRAMS, 40
+NUM_ATOM_SUMS, ATOM_STEPS = 3 * select.NUM_PROGRAMS, 40
 # Fits of one skeleton that go on: from poor starts they end in different places, or have not ended yet.
 FITS_PER_SKELETON = 4
 # Candidates whose error is a smaller share of y's variance differ in what single precision left of their constants.
@@ -69,14 +71,14 @@ class DatasetSearch:
     self.rows = check_dataset(dataset)
     num_columns = self.rows.x.shape[1]
     is_known = num_columns <= model.vocab.num_variables
-    if not (is_known or options.recombine and num_columns >= atoms.MANY_VARIABLES):
+    if not (is_known or options.recombine and num_columns >= MANY_VARIABLES):
       refuse_variables(num_columns, model)
     self.names = tuple(names) if names is not None else tuple(f"x{d}" for d in range(num_columns))
     self.rule = options.restrictions.for_columns(self.names)
     self.model_name, self.method = model.name, options.refine
     self.num_variables = max(model.vocab.num_variables, num_columns)
     _refuse_the_impossible(self.rule, model if is_known else None)
-    self.fit_rows = self.rows.sample(finalists.FIT_ROWS, seed=options.seed)
+    self.fit_rows = self.rows.sample(select.FIT_ROWS, seed=options.seed)
     self.variance = scoring.weighted_variance(self.fit_rows.y, self.fit_rows.weights)
     self.num_rows = compilation.bucket(len(self.fit_rows), POINT_BUCKETS)
     self.scalings, self.views = self._make_views(options.seed, key) if is_known else ([], [])
@@ -123,23 +125,23 @@ class DatasetSearch:
     """Adds formulas made of parts of the donors to the candidates."""
     columns = sorted(set(range(self.rows.x.shape[1])) - self.rule.excluded)
     is_open = self.rule.tokens is None and self.rule.max_exponent is None
-    near = recombine.combine_with_atoms(
+    near = terms.combine_with_atoms(
       [donor.node for donor in self.donors], self.fit_rows, columns=columns,
       allows=None if is_open else self.rule.allows_operator)
     fitted = self._fitted([node for node, _ in near if self.rule(node)][:NUM_ATOM_SUMS])
     self.donors = sorted([*self.donors, *fitted], key=lambda c: c.mse)
-    made = recombine.recombine([donor.node for donor in self.donors], self.fit_rows, columns=columns)
+    made = terms.recombine([donor.node for donor in self.donors], self.fit_rows, columns=columns)
     self.candidates += [c for c in (*fitted, *(_Candidate(*each) for each in made)) if self.rule(c.node)]
 
   def _fitted(self, nodes: Sequence[Node]) -> list[_Candidate]:
-    at_once = finalists.NUM_PROGRAMS
+    at_once = select.NUM_PROGRAMS
     polished = [node for begin in range(0, len(nodes), at_once)
                 for node in self.polish(nodes[begin : begin + at_once], max_steps=ATOM_STEPS)]
-    return [_Candidate(*each) for each in recombine.scored(polished, self.fit_rows)]
+    return [_Candidate(*each) for each in terms.scored(polished, self.fit_rows)]
 
   def polish(self, nodes: Sequence[Node], *, max_steps: int) -> list[Node]:
     """The trees with constants fitted in the user's units."""
-    return finalists.polish(
+    return select.polish(
       nodes, self.fit_rows, num_rows=self.num_rows, num_variables=self.num_variables, method=self.method,
       max_steps=max_steps)
 
@@ -164,16 +166,16 @@ class DatasetSearch:
         self.recombine()
     with clock.measure("refine"):
       nodes = [c.node for c in _shortlist(self.candidates, exact=EXACT * self.variance)]
-      polished = self.polish(nodes[: finalists.NUM_PROGRAMS], max_steps=finalists.POLISH_STEPS)
+      polished = self.polish(nodes[: select.NUM_PROGRAMS], max_steps=select.POLISH_STEPS)
     with clock.measure("deduplicate"):
       forms = [form for node in polished for form in (node, canonicalize(node)) if form is node or self.rule(form)]
       polished = _different_values(forms, self.fit_rows, math.sqrt(self.variance))
-    fits = [n for n in finalists.closed_form_fits(self.fit_rows) if self.rule(n)]
+    fits = [n for n in select.closed_form_fits(self.fit_rows) if self.rule(n)]
     if not polished and not fits:
       return results.failed("no candidate fits, and no closed form keeps the rules", model=self.model_name,
                             seed=options.seed)
     with clock.measure("select"):
-      best, front = finalists.select(
+      best, front = select.select(
         polished, self.rows, self.names, seed=options.seed, yardsticks=fits, is_allowed=self.rule,
         may_fit=options.refine != "none")
     messages = []
@@ -191,7 +193,7 @@ def _refuse_the_impossible(rule: Rule, model: Any | None) -> None:
   # Imported late: stand-ins for a model need no network.
   from symformer_jax.decoding import grammar
 
-  length = model.config.decoder.max_length - 1 if hasattr(model, "config") else finalists.MAX_TOKENS
+  length = model.config.decoder.max_length - 1 if hasattr(model, "config") else select.MAX_TOKENS
   vocab = programs.base_vocabulary(rule.num_columns) if model is None else model.vocab
   if not grammar.is_satisfiable(grammar.make_grammar(rule, vocab), length, vocab=vocab):
     raise InputError(f"the rules allow nothing: no formula of at most {length} tokens keeps them all")
@@ -229,7 +231,7 @@ def _shortlist(candidates: Sequence[_Candidate], *, exact: float) -> list[_Candi
   for candidate in sorted(candidates, key=lambda c: c.mse):
     form = programs.skeleton(candidate.node)
     per_skeleton[form] = per_skeleton.get(form, 0) + 1
-    if per_skeleton[form] <= FITS_PER_SKELETON and programs.size(candidate.node) <= finalists.MAX_TOKENS:
+    if per_skeleton[form] <= FITS_PER_SKELETON and programs.size(candidate.node) <= select.MAX_TOKENS:
       unique.append(candidate)
   sizes = [expression.complexity(c.node) for c in unique]
   in_order = sorted(range(len(unique)), key=lambda i: (max(unique[i].mse, exact), sizes[i]))

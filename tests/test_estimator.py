@@ -10,9 +10,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import sympy
 
 from symformer_jax import testing
-from symformer_jax.decoding.rules import Restrictions
 from symformer_jax.errors import InputError
 from symformer_jax.estimator import SymFormerRegressor
+from symformer_jax.language.rules import Restrictions
 
 WIDE = testing.FixedProposer(
   ["0.7*x0**1.4", "1.3*x0 + 2.2", "1.1*x0 + 1.2*x1 + 0.3*x2 + 1.7", "1.5*exp(0.3*x0) + 1.1"], num_variables=64)

@@ -8,7 +8,8 @@ import sys
 
 import pytest
 
-from symformer_jax import infer, inference, runner, testing
+from symformer_jax import infer, inference, testing
+from symformer_jax.commands import runner
 
 ROOT = pathlib.Path(__file__).parents[1]
 KEPLER = str(ROOT / "examples" / "kepler.csv")
@@ -210,7 +211,7 @@ def test_as_a_process(argv, code, message):
 
 @pytest.mark.parametrize("path", sorted((ROOT / "examples").glob("*.csv")), ids=lambda p: p.stem)
 def test_examples_are_described(path):
-  from symformer_jax import tables
+  from symformer_jax.commands import tables
 
   table = tables.read_table(str(path))
   assert len(table.features) == 1 and not table.notes

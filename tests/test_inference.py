@@ -10,11 +10,11 @@ import pytest
 import sympy
 
 from symformer_jax import compilation, inference, proposals, rounds, testing
-from symformer_jax.clock import Clock
-from symformer_jax.decoding.rules import Restrictions, Rule
+from symformer_jax.engine.clock import Clock
+from symformer_jax.engine.rows import Rows
 from symformer_jax.errors import InputError
 from symformer_jax.language import expression, parser, printing, sympy_trees
-from symformer_jax.selection.rows import Rows
+from symformer_jax.language.rules import Restrictions, Rule
 
 EXAMPLES = pathlib.Path(__file__).parents[1] / "examples"
 FORMULAS = [

@@ -9,8 +9,8 @@ import numpy as np
 
 from launch.benchmarks import candidates as candidates_lib
 from symformer_jax.decoding import sampling
-from symformer_jax.decoding.rules import Restrictions
 from symformer_jax.decoding.strategies import Greedy, Nucleus, Strategy, Temperature, TopK
+from symformer_jax.language.rules import Restrictions
 from symformer_jax.pretrained import registry
 
 NUM_POINTS, NUM_SAMPLES, NUM_DATASETS = 100, 1024, 64

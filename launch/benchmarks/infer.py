@@ -15,7 +15,7 @@ import numpy as np
 
 from launch.benchmarks import decode as decode_lib
 from symformer_jax import inference
-from symformer_jax.clock import PARTS
+from symformer_jax.engine.clock import PARTS
 from symformer_jax.pretrained import registry
 
 NUM_SAMPLES, NUM_ALONE, NUM_TOGETHER = 1024, 8, 64

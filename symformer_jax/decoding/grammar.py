@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from symformer_jax.decoding.rules import Rule
+from symformer_jax.language.rules import Rule
 from symformer_jax.language.vocabulary import END_ID, Vocabulary
 
 # Stands for "no limit" where numbers are added up: more than any expression has tokens.

@@ -10,9 +10,9 @@ import numpy as np
 
 from symformer_jax import compilation
 from symformer_jax.decoding import beam, grammar as grammar_lib, loop
-from symformer_jax.decoding.rules import Rule
 from symformer_jax.decoding.strategies import Beam, StochasticBeam, Strategy, TopK
 from symformer_jax.language import constants as constants_lib
+from symformer_jax.language.rules import Rule
 from symformer_jax.language.vocabulary import Vocabulary
 from symformer_jax.model import symformer
 from symformer_jax.model.config import ModelConfig

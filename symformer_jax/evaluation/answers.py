@@ -11,13 +11,13 @@ import jax
 import numpy as np
 
 from symformer_jax import inference, proposals, results
-from symformer_jax.clock import Clock
-from symformer_jax.decoding.rules import Rule
+from symformer_jax.engine.clock import Clock
+from symformer_jax.engine.rows import Rows
 from symformer_jax.language import expression
 from symformer_jax.language.expression import Node
+from symformer_jax.language.rules import Rule
 from symformer_jax.proposals import Samples
 from symformer_jax.refinement import restarts, solve
-from symformer_jax.selection.rows import Rows
 
 # The front's recommended formula, its most accurate one, and the bare protocol.
 RECOMMENDED, MOST_ACCURATE, LOWEST_ERROR = "recommended", "most accurate", "lowest error"

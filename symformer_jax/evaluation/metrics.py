@@ -11,10 +11,10 @@ import statistics
 
 import numpy as np
 
-from symformer_jax.language import expression
+from symformer_jax.language import expression, programs
 from symformer_jax.language.canonical import canonicalize
 from symformer_jax.language.expression import Node
-from symformer_jax.selection import programs, scoring
+from symformer_jax.selection import scoring
 
 Box = tuple[tuple[float, float], ...]
 

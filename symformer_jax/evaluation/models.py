@@ -5,10 +5,10 @@ import functools
 import pathlib
 from typing import Any
 
+from symformer_jax.engine.rows import MANY_VARIABLES
 from symformer_jax.errors import InputError
 from symformer_jax.evaluation.suites import Task
 from symformer_jax.pretrained import registry
-from symformer_jax.selection import atoms
 
 
 class Models:
@@ -36,7 +36,7 @@ class Models:
       raise InputError(f"--model: expected one model for this suite, got {names}")
     model = self._by_encoding[task.encoding or next(iter(self._by_encoding))]
     known = model.vocab.num_variables
-    if known < num_variables < atoms.MANY_VARIABLES:
+    if known < num_variables < MANY_VARIABLES:
       raise InputError(f"the model {model.name!r} knows {known} variables, the problem has {num_variables}")
     return model
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from symformer_jax.language import expression
 from symformer_jax.language.expression import Node, number
-from symformer_jax.selection.tidy import tidy
+from symformer_jax.language.tidy import tidy
 
 # Rows evaluated at once: the intermediate columns of a deep tree stay within some tens of megabytes.
 CHUNK_ROWS = 100_000

@@ -16,10 +16,10 @@ import numpy as np
 from symformer_jax.data import pipeline, points as points_lib, records
 from symformer_jax.data.pipeline import Batch
 from symformer_jax.decoding import sampling
-from symformer_jax.decoding.rules import Rule
 from symformer_jax.decoding.strategies import Greedy, Strategy, TopK
 from symformer_jax.errors import DataError
 from symformer_jax.language import interpreter
+from symformer_jax.language.rules import Rule
 from symformer_jax.training import processes, step as step_lib
 from symformer_jax.training.config import TrainConfig
 from symformer_jax.training.logs import Window

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from data_gen import config as config_lib, inspect as inspect_lib, writer as writer_lib
-from symformer_jax import runner
+from symformer_jax.commands import runner
 from symformer_jax.data import records
 from symformer_jax.errors import DataError, InputError
 from symformer_jax.language import printing

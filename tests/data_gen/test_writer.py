@@ -9,7 +9,8 @@ from small_runs import FLAGS, InProcess, contents, make, small_job
 
 from data_gen import generate, job as job_lib, writer as writer_lib
 from data_gen.candidates import Equation
-from symformer_jax import files, runner
+from symformer_jax import files
+from symformer_jax.commands import runner
 from symformer_jax.data import records
 from symformer_jax.errors import DataError, InputError
 

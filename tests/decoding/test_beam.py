@@ -9,8 +9,8 @@ import scipy.stats
 from small_network import CONFIG, Model, points
 
 from symformer_jax.decoding import beam, grammar, sampling
-from symformer_jax.decoding.rules import Rule
 from symformer_jax.decoding.strategies import Beam, StochasticBeam
+from symformer_jax.language.rules import Rule
 from symformer_jax.language.vocabulary import START_ID, Vocabulary
 from symformer_jax.model import symformer
 

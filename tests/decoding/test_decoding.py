@@ -11,9 +11,9 @@ from small_network import CONFIG, Model, points
 
 from symformer_jax import compilation
 from symformer_jax.decoding import grammar, sampling
-from symformer_jax.decoding.rules import Rule
 from symformer_jax.decoding.strategies import Greedy, Nucleus, Temperature, TopK
 from symformer_jax.language import expression, interpreter
+from symformer_jax.language.rules import Rule
 from symformer_jax.language.vocabulary import START_ID
 from symformer_jax.model import symformer
 

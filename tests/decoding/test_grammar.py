@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from symformer_jax.decoding import grammar as grammar_lib
-from symformer_jax.decoding.rules import Restrictions, Rule
 from symformer_jax.errors import InputError
 from symformer_jax.language import expression
+from symformer_jax.language.rules import Restrictions, Rule
 from symformer_jax.language.vocabulary import END_ID, Vocabulary
 
 VOCAB = Vocabulary(2)

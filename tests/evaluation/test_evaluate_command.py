@@ -12,7 +12,8 @@ import pytest
 
 from data_gen import bloom, exclusion, seen
 from launch import evaluate
-from symformer_jax import runner, testing
+from symformer_jax import testing
+from symformer_jax.commands import runner
 from symformer_jax.errors import InputError
 from symformer_jax.evaluation import peers, problems, runs
 from symformer_jax.language.parser import parse

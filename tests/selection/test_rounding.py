@@ -5,8 +5,8 @@ import pytest
 from scipy import optimize
 
 from symformer_jax.language import expression, parser, printing
+from symformer_jax.language.tidy import tidy
 from symformer_jax.selection import rounding, scoring
-from symformer_jax.selection.tidy import tidy
 
 
 def fitted(model, text, x, y, start):

@@ -11,8 +11,8 @@ import pytest
 
 from symformer_jax.data.pipeline import Batch
 from symformer_jax.decoding import grammar, loop
-from symformer_jax.decoding.rules import Rule
 from symformer_jax.decoding.strategies import TopK
+from symformer_jax.language.rules import Rule
 from symformer_jax.language.vocabulary import Vocabulary
 from symformer_jax.model import symformer
 from symformer_jax.refinement import solve

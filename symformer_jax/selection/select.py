@@ -10,13 +10,10 @@ import math
 
 import numpy as np
 
-from symformer_jax.language import expression
+from symformer_jax.engine.rows import MANY_VARIABLES, Rows
+from symformer_jax.language import expression, programs
 from symformer_jax.language.expression import Node, chain, number, variable
-from symformer_jax.refinement import solve
-from symformer_jax.results import Constant, Equation
-from symformer_jax.selection import atoms, criteria, front, programs, rounding, scoring
-from symformer_jax.selection.rows import Rows
-from symformer_jax.selection.tidy import (
+from symformer_jax.language.tidy import (
   tidy,
   to_exponentials,
   to_powers,
@@ -24,6 +21,9 @@ from symformer_jax.selection.tidy import (
   to_single_waves,
   to_vertices,
 )
+from symformer_jax.refinement import solve
+from symformer_jax.results import Constant, Equation
+from symformer_jax.selection import criteria, front, rounding, scoring
 
 # Rows on which candidates are fitted, and those that give finalists their last digits; all rows score.
 FIT_ROWS, MAX_ROWS = 256, 4096
@@ -118,7 +118,7 @@ class _Judge:
 
   def _size(self, finalist: _Finalist) -> int:
     """Complexity; with many variables an inverse square is a power, or x**(-2.02) would be the simpler."""
-    if self.rows.x.shape[1] < atoms.MANY_VARIABLES:
+    if self.rows.x.shape[1] < MANY_VARIABLES:
       return finalist.complexity
     parts = expression.walk(finalist.node)
     return finalist.complexity - sum(p.token == "inv" and p.args[0].token in ("pow2", "pow3") for p in parts)
@@ -191,7 +191,7 @@ def select(
   nodes = judge.chosen([*yardsticks, *nodes], is_rounded=False)
   if may_fit and len(some) > FIT_ROWS:
     nodes = [rounding.refit_constants(node, *data) for node in nodes]
-  if rows.x.shape[1] >= atoms.MANY_VARIABLES:
+  if rows.x.shape[1] >= MANY_VARIABLES:
     judge = _Judge(some, judge.count_effective(nodes))
   rounded = _rounded(nodes, judge, is_allowed) if may_fit else nodes
   if len(some) < len(rows):

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from symformer_jax.selection import forward
+from symformer_jax.sources import pursuit
 
 
 def error(columns, target, weights, chosen):
@@ -27,7 +27,7 @@ def test_selection_finds_what_exhaustive_search_finds(size, dtype, rng):
   columns, weights = rng.normal(size=(60, 12)), rng.uniform(0.5, 2, 60)
   target = columns[:, [1, 4, 9]] @ [2.0, -1.0, 0.7] + 3 + 0.1 * rng.normal(size=60)
   best = min(itertools.combinations(range(12), size), key=lambda chosen: error(columns, target, weights, chosen))
-  found = forward.select_columns(columns.astype(dtype), target, weights)
+  found = pursuit.select_columns(columns.astype(dtype), target, weights)
   of_size = [chosen for chosen in found if len(chosen) == size]
   assert of_size[0] == best
   errors = [error(columns, target, weights, chosen) for chosen in of_size]
@@ -37,7 +37,7 @@ def test_selection_finds_what_exhaustive_search_finds(size, dtype, rng):
 def test_dependent_and_constant_columns_are_no_gain(rng):
   column = rng.normal(size=50)
   columns = np.stack([column, 2 * column, column + 1e-9 * rng.normal(size=50), np.ones(50)], axis=1)
-  chosen = forward.select_columns(columns, column + rng.normal(size=50), np.ones(50))
+  chosen = pursuit.select_columns(columns, column + rng.normal(size=50), np.ones(50))
   assert {len(c) for c in chosen} == {1}
 
 
@@ -55,7 +55,7 @@ def test_with_all_columns_carried_on_every_pair_is_tried(rng):
   assert best == (60, 61)
 
   def pairs(**options):
-    return [c for c in forward.select_columns(columns, target, weights, at_most=2, **options) if len(c) == 2]
+    return [c for c in pursuit.select_columns(columns, target, weights, at_most=2, **options) if len(c) == 2]
 
   assert best not in pairs()
   assert pairs(num_first=62)[0] == best
@@ -65,7 +65,7 @@ def test_pairs_of_one_group_are_tried_as_well(rng):
   columns, target = _difference(rng)
   groups = [0] * 60 + [1, 1]
   options = {"at_most": 2, "num_first": 62, "groups": groups}
-  found = [c for c in forward.select_columns(columns, target, np.ones(200), **options) if len(c) == 2]
+  found = [c for c in pursuit.select_columns(columns, target, np.ones(200), **options) if len(c) == 2]
   assert found[0] == (60, 61)
 
 
@@ -74,13 +74,13 @@ def test_of_a_group_only_the_best_is_carried_on(rng):
   near = target[:, None] + 0.1 * other[:, None] + 0.01 * rng.normal(size=(100, 40))
   columns = np.column_stack([near, target + 2 * rng.normal(size=100)])
   groups = [0] * 40 + [1]
-  singles = [c for c in forward.select_columns(columns, target, np.ones(100), groups=groups) if len(c) == 1]
+  singles = [c for c in pursuit.select_columns(columns, target, np.ones(100), groups=groups) if len(c) == 1]
   assert len(singles) == 2 and singles[1] == (40,)
   assert singles[0] == min(((i,) for i in range(40)), key=lambda c: error(columns, target, np.ones(100), c))
-  alone = [c for c in forward.select_columns(columns, target, np.ones(100)) if len(c) == 1]
+  alone = [c for c in pursuit.select_columns(columns, target, np.ones(100)) if len(c) == 1]
   assert (40,) not in alone
 
 
 @pytest.mark.parametrize("columns", [np.zeros((20, 0)), np.ones((20, 3)), np.zeros((20, 2))])
 def test_nothing_is_selected_of_nothing(columns, rng):
-  assert forward.select_columns(columns, rng.normal(size=20), np.ones(20)) == []
+  assert pursuit.select_columns(columns, rng.normal(size=20), np.ones(20)) == []

@@ -9,7 +9,8 @@ import sys
 from absl import flags
 import pytest
 
-from symformer_jax import files, runner
+from symformer_jax import files
+from symformer_jax.commands import runner
 from symformer_jax.errors import InputError
 
 
@@ -81,20 +82,20 @@ def test_signals_stop_with_75(flag_values, number):
 
 def test_an_interrupt_of_evaluated_text_stops_with_75_too(tmp_path):
   (tmp_path / "command.py").write_text(
-    "import signal\nfrom symformer_jax import runner\n"
+    "import signal\nfrom symformer_jax.commands import runner\n"
     "runner.run(lambda argv: exec('signal.raise_signal(signal.SIGTERM)'))")
   done = subprocess.run([sys.executable, "-m", "command"], cwd=tmp_path, capture_output=True, text=True,
-                        env={**os.environ, "PYTHONPATH": str(pathlib.Path(__file__).parents[1])})
+                        env={**os.environ, "PYTHONPATH": str(pathlib.Path(__file__).parents[2])})
   assert done.returncode == 75 and done.stderr == "stopped\n"
 
 
 def test_a_reader_that_leaves_is_no_error():
-  code = ("from symformer_jax import runner\n"
+  code = ("from symformer_jax.commands import runner\n"
           "def main(argv):\n"
           "  while True: print('row')\n"
           "runner.run(main)")
   done = subprocess.run(f'{sys.executable} -c "$CODE" | head -1', shell=True, capture_output=True, text=True,
-                        env={**os.environ, "CODE": code}, cwd=pathlib.Path(__file__).parents[1])
+                        env={**os.environ, "CODE": code}, cwd=pathlib.Path(__file__).parents[2])
   assert done.stdout == "row\n" and done.stderr == ""
 
 

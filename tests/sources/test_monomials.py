@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from symformer_jax.language import printing
-from symformer_jax.selection import monomials, scoring
-from symformer_jax.selection.monomials import PLAIN, WIDE
+from symformer_jax.selection import scoring
+from symformer_jax.sources import monomials
+from symformer_jax.sources.monomials import PLAIN, WIDE
 
 
 @pytest.mark.parametrize("size", [1, 2, 3])

@@ -4,13 +4,14 @@ import numpy as np
 from PIL import Image
 import pytest
 
-from symformer_jax import figures, infer, runner, testing, trajectories
+from symformer_jax import infer, testing
+from symformer_jax.commands import figures, runner, trajectories
+from symformer_jax.commands.tables import Table
 from symformer_jax.errors import InputError
 from symformer_jax.language import expression, parser, printing
 from symformer_jax.language.vocabulary import Vocabulary
 from symformer_jax.refinement import solve, trace
 from symformer_jax.selection import scoring
-from symformer_jax.tables import Table
 
 X = np.linspace(-4, 4, 60)[:, None]
 Y = 2.5 * np.sin(X[:, 0]) + 1.5

@@ -11,12 +11,13 @@ import itertools
 
 import numpy as np
 
+from symformer_jax.engine.rows import Rows
 from symformer_jax.language import expression
 from symformer_jax.language.expression import Node, chain, number, power, variable
-from symformer_jax.selection import forward, scoring
-from symformer_jax.selection.monomials import PLAIN, Monomial, Values, to_node, up_to
-from symformer_jax.selection.rows import Rows
-from symformer_jax.selection.tidy import tidy
+from symformer_jax.language.tidy import tidy
+from symformer_jax.selection import scoring
+from symformer_jax.sources import pursuit
+from symformer_jax.sources.monomials import PLAIN, Monomial, Values, to_node, up_to
 
 # Factors beside the powers of the variables.
 MAX_FACTORS = 3
@@ -110,7 +111,7 @@ class Factors:
 
 
 @np.errstate(all="ignore")  # what is not finite is left out
-def products(
+def find_products(
   rows: Rows, columns: Sequence[int], allows: Callable[[str], bool] | None = None
 ) -> list[list[Node]]:
   """Products of powers of the variables and of few factors that fit best.
@@ -166,7 +167,7 @@ class _Target:
     single = basis.astype(np.float32)
     left = left - single @ (single.T @ left)
     is_own = np.flatnonzero(np.linalg.norm(left, axis=0) > INDEPENDENT * lengths)
-    chosen = forward.select_columns(
+    chosen = pursuit.select_columns(
       (left[:, is_own] / root).astype(np.float32), target, self._weights, at_most=at_most,
       groups=factors.groups[some[is_own]], num_first=num_first, num_pairs=NUM_PAIRS, num_kept=NUM_PAIRS)
     return [some[is_own[list(each)]] for each in chosen]

@@ -8,14 +8,15 @@ import jax
 import numpy as np
 
 from symformer_jax import compilation, proposals, rounds
-from symformer_jax.clock import Clock
-from symformer_jax.decoding.rules import Rule
+from symformer_jax.engine import rescale
+from symformer_jax.engine.clock import Clock
+from symformer_jax.engine.rows import Rows, check_dataset
 from symformer_jax.errors import InputError
 from symformer_jax.language import expression
 from symformer_jax.language.expression import Node
+from symformer_jax.language.rules import Rule
 from symformer_jax.refinement import solve, trace as trace_lib
-from symformer_jax.selection import finalists, rescale
-from symformer_jax.selection.rows import Rows, check_dataset
+from symformer_jax.selection import select
 
 NUM_CANDIDATES = 8
 NUM_STEPS = 50
@@ -53,7 +54,7 @@ def record(
   """
   if method not in solve.METHODS:
     raise InputError(f"expected a method of refinement that takes steps ({', '.join(solve.METHODS)}), got {method!r}")
-  rows = check_dataset((x, y), model).sample(finalists.FIT_ROWS, seed=seed)
+  rows = check_dataset((x, y), model).sample(select.FIT_ROWS, seed=seed)
   scaling = rescale.propose_scalings(rows.x, rows.y)[0]
   scaled_x, scaled_y = scaling.apply(rows.x, rows.y)
   scaled = Rows(scaled_x, scaled_y, rows.weights).padded(

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from symformer_jax.commands.tables import Table
 from symformer_jax.results import Equation, SearchResult
 from symformer_jax.selection import scoring
-from symformer_jax.tables import Table
 
 if TYPE_CHECKING:  # behind it lies all of inference, which a look at the formats should not wait for
-  from symformer_jax.trajectories import Trajectory
+  from symformer_jax.commands.trajectories import Trajectory
 
 # Points along a curve: smooth at print size.
 NUM_CURVE_POINTS = 400

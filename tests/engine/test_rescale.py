@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from symformer_jax.language import expression, parser
-from symformer_jax.selection import programs, rescale
-from symformer_jax.selection.tidy import tidy
+from symformer_jax.engine import rescale
+from symformer_jax.language import expression, parser, programs
+from symformer_jax.language.tidy import tidy
 
 FORMULAS = [
   "14.7*x**1.5", "2*x + 3", "sin(2*x)/y", "ln(x) + 1", "(-x)**3", "sqrt(x)*y**2", "exp(-x)*(1 + x*y)", "1/(x + 2)",

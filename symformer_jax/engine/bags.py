@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from symformer_jax.selection.rows import Rows
+from symformer_jax.engine.rows import Rows
 
 # From so many rows on, two more bags are worth their share of the samples.
 MANY_ROWS = 4096

@@ -6,10 +6,11 @@ import re
 import numpy as np
 import pytest
 
+from symformer_jax.engine.rows import Rows
 from symformer_jax.language import expression, parser, printing
-from symformer_jax.selection import factors, scoring
-from symformer_jax.selection.factors import Factors, products
-from symformer_jax.selection.rows import Rows
+from symformer_jax.selection import scoring
+from symformer_jax.sources import products
+from symformer_jax.sources.products import Factors, find_products
 
 NAMES = tuple("xyzuvw")
 
@@ -52,7 +53,7 @@ def test_every_way_to_write_a_factor_is_its_power(low, high, num_variables, rng)
   "x*exp(-((y - z)/u)**2/2)/u", "x*(1 + y*cos(u))", "x*(exp(2*y/z) - 1)/(exp(2*y/z) + 1)", "-x*y/z**3"])
 def test_laws_are_found(law, rng):
   rows = rows_of(law, rng)
-  fitted = sum(products(rows, range(4)), [])
+  fitted = sum(find_products(rows, range(4)), [])
   assert best_of(fitted, rows)[1] < 1e-18
 
 
@@ -61,7 +62,7 @@ def test_laws_are_found(law, rng):
 def test_laws_of_a_negative_variable_are_found(law, rng):
   x = rng.uniform(1, 4, (120, 3)) * [1, 1, -1] - [0, 0, 2]
   rows = Rows(x, scoring.evaluate(parser.parse(law, NAMES), x), np.ones(120))
-  assert best_of(sum(products(rows, range(3)), []), rows)[1] < 1e-16
+  assert best_of(sum(find_products(rows, range(3)), []), rows)[1] < 1e-16
 
 
 @pytest.mark.parametrize(("law", "text"), [
@@ -69,7 +70,7 @@ def test_laws_of_a_negative_variable_are_found(law, rng):
   ("y*sqrt(1 + x**2/y**2)", "sqrt(x**2 + y**2)")])
 def test_denominators_are_cleared(law, text, rng):
   rows = rows_of(law, rng)
-  fitted = sum(products(rows, range(4)), [])
+  fitted = sum(find_products(rows, range(4)), [])
   exact = [printing.to_text(node, NAMES) for node in fitted
            if scoring.score(scoring.evaluate(node, rows.x), rows.y).mse < 1e-20]
   assert any(found.endswith(text) and len(found) < len(text) + 20 for found in exact)  # beside a factor like 0.9999
@@ -78,7 +79,7 @@ def test_denominators_are_cleared(law, text, rng):
 def test_the_sign_goes_into_the_sum(rng):
   x = rng.uniform(1, 2, (80, 3)) + [0, 0, 2]
   rows = Rows(x, x[:, 0] / (x[:, 1] - x[:, 2]), np.ones(80))
-  text, error = best_of(sum(products(rows, range(3)), []), rows)
+  text, error = best_of(sum(find_products(rows, range(3)), []), rows)
   assert error < 1e-18 and "-1" not in text and text.count("-") == 1
 
 
@@ -87,12 +88,12 @@ def test_a_root_of_a_difference_is_real(rng):
   x[:, 2] += 2
   for law in ("x/sqrt(z**2 - y**2)", "x/sqrt(1 - y**2/z**2)", "sqrt((z + y)/(z - y))*x"):
     rows = Rows(x, scoring.evaluate(parser.parse(law, NAMES), x), np.ones(80))
-    assert best_of(sum(products(rows, range(3)), []), rows)[1] < 1e-18
+    assert best_of(sum(find_products(rows, range(3)), []), rows)[1] < 1e-18
 
 
 def test_with_an_unusual_inner_constant_the_right_form_waits_for_its_fit(rng):
   rows = rows_of("x/(exp(0.1591*y/z) - 1)", rng)
-  halves = sum(products(rows, range(4)), [])
+  halves = sum(find_products(rows, range(4)), [])
   texts = [printing.to_text(node, NAMES) for node in halves]
   assert any(re.fullmatch(r"[0-9.e-]+\*x/\(exp\([0-9.]+\*y/z\) - 1\)", text) for text in texts)
 
@@ -101,7 +102,7 @@ def test_with_an_unusual_inner_constant_the_right_form_waits_for_its_fit(rng):
   ({"exp", "sin", "+"}, "x*cos(y)"), ({"inv"}, "z*(x + y)"), ({"exp"}, "x*y/(x + z)"), ({"pow2"}, "x/(y + z)")])
 def test_forbidden_operators_stay_out(forbidden, law, rng):
   rows = rows_of(law, rng)
-  found = sum(products(rows, range(4), lambda token: token not in forbidden), [])
+  found = sum(find_products(rows, range(4), lambda token: token not in forbidden), [])
   assert not {part.token for node in found for part in expression.walk(node)} & forbidden
   assert best_of(found, rows)[1] < 1e-18
 
@@ -113,7 +114,7 @@ def test_forbidden_operators_stay_out(forbidden, law, rng):
 def test_odd_points_are_no_reason_to_fail(x, unit):
   """Constant, equal and empty columns: what is found is finite, and its constants as well."""
   rows = Rows(x, unit * np.arange(len(x)) ** 2, np.ones(len(x)))
-  for node in itertools.chain(*products(rows, range(3))):
+  for node in itertools.chain(*find_products(rows, range(3))):
     assert np.isfinite(scoring.evaluate(node, x[1:])).all()
 
 
@@ -124,7 +125,7 @@ def test_the_number_of_fits_does_not_grow_with_the_square_of_the_columns(rng, mo
   counts = []
   for num_variables in (5, 20):
     calls.clear()
-    products(rows_of("x*y/(x + z)", rng, num_variables=num_variables), range(num_variables))
+    find_products(rows_of("x*y/(x + z)", rng, num_variables=num_variables), range(num_variables))
     counts.append(len(calls))
   assert 0 < counts[1] < 2 * counts[0]
 
@@ -132,11 +133,11 @@ def test_the_number_of_fits_does_not_grow_with_the_square_of_the_columns(rng, mo
 def test_rows_where_y_is_0_say_nothing_of_its_logarithm(rng):
   rows = rows_of("x*y/(x + z)", rng)
   y = np.where(np.arange(120) < 20, 0.0, rows.y)
-  fitted = sum(products(Rows(rows.x, y, rows.weights), range(4)), [])
+  fitted = sum(find_products(Rows(rows.x, y, rows.weights), range(4)), [])
   assert best_of(fitted, rows)[1] < 1e-18
 
 
 @pytest.mark.parametrize("num_variables", [9, 40])
 def test_many_variables_do_not_make_millions_of_columns(num_variables, rng):
   some = Factors(rng.uniform(1, 5, (40, num_variables)), range(num_variables))
-  assert factors.MAX_COLUMNS / 10 < len(some.groups) < 12 * factors.MAX_COLUMNS
+  assert products.MAX_COLUMNS / 10 < len(some.groups) < 12 * products.MAX_COLUMNS

@@ -5,9 +5,10 @@ import pytest
 from scipy import differentiate
 
 from symformer_jax import rounds
+from symformer_jax.engine.rows import Rows
 from symformer_jax.language import expression, parser, printing
-from symformer_jax.selection import finalists, recombine, scoring
-from symformer_jax.selection.rows import Rows
+from symformer_jax.selection import scoring, select
+from symformer_jax.sources import terms
 
 NAMES = ("x", "y")
 
@@ -18,7 +19,7 @@ def rows_of(truth, rng, *, low=-3.0, high=3.0, num_rows=80, weights=None):
 
 
 def best_of(candidates, rows):
-  found = recombine.recombine([parser.parse(text, NAMES) for text in candidates], rows, columns=(0, 1))
+  found = terms.recombine([parser.parse(text, NAMES) for text in candidates], rows, columns=(0, 1))
   # Of those that are exact the simplest.
   exact = 1e-20 * np.var(rows.y)
   return min(found, key=lambda pair: (max(pair[1], exact), expression.complexity(pair[0])))
@@ -42,7 +43,7 @@ def test_parts_of_different_candidates_make_the_formula(candidates, truth, low, 
 
 def test_nothing_is_offered_that_a_row_leaves_undefined(rng):
   rows = rows_of("x + y**2", rng)
-  found = recombine.recombine([parser.parse(t, NAMES) for t in ("log(x)", "sqrt(y) + x", "1e300**(x*y*100)")], rows,
+  found = terms.recombine([parser.parse(t, NAMES) for t in ("log(x)", "sqrt(y) + x", "1e300**(x*y*100)")], rows,
                               columns=(0, 1))
   assert found
   assert all(np.isfinite(scoring.evaluate(node, rows.x)).all() and np.isfinite(mse) for node, mse in found)
@@ -82,7 +83,7 @@ def test_a_large_constant_does_not_hide_a_small_term(rng):
 def test_extreme_units_make_no_trouble(unit, rng):
   x = rng.uniform(0.5, 3, (60, 2))
   rows = Rows(x, unit * x[:, 0] ** 3 * x[:, 1], np.ones(60))
-  found = recombine.recombine([parser.parse("x", NAMES)], rows, columns=(0, 1))
+  found = terms.recombine([parser.parse("x", NAMES)], rows, columns=(0, 1))
   assert all(np.isfinite(mse) for _, mse in found)
   tiny = Rows(x * 1e-60, x[:, 0] ** 3 * x[:, 1], np.ones(60))
   node, _ = best_of(["x"], tiny)
@@ -90,20 +91,20 @@ def test_extreme_units_make_no_trouble(unit, rng):
 
 
 def test_only_the_given_columns_are_parts(rng):
-  found = recombine.recombine([parser.parse("sin(x)", NAMES)], rows_of("x + y", rng), columns=(0,))
+  found = terms.recombine([parser.parse("sin(x)", NAMES)], rows_of("x + y", rng), columns=(0,))
   assert found and not any("y" in printing.to_text(node, NAMES) for node, _ in found)
 
 
 @pytest.mark.parametrize("candidates", [[], ["3"], ["x - x"], ["log(-1)"]])
 def test_no_parts_but_the_variables(candidates, rng):
   rows = rows_of("x*y", rng)
-  found = recombine.recombine([parser.parse(t, NAMES) for t in candidates], rows, columns=(0, 1))
+  found = terms.recombine([parser.parse(t, NAMES) for t in candidates], rows, columns=(0, 1))
   assert min(mse for _, mse in found) < 1e-20  # x and y alone make the product
 
 
 def test_few_points_make_few_parts(rng):
   x = rng.uniform(-3, 3, (8, 2))
-  found = recombine.recombine([parser.parse(t, NAMES) for t in ("sin(x)", "exp(y)", "x**3")],
+  found = terms.recombine([parser.parse(t, NAMES) for t in ("sin(x)", "exp(y)", "x**3")],
                               Rows(np.tile(x, (4, 1)), np.tile(rng.normal(size=8), 4), np.ones(32)), columns=(0, 1))
   assert found and all(len(expression.flatten(node, "+")) <= 2 for node, _ in found)
 
@@ -117,10 +118,10 @@ def test_few_points_make_few_parts(rng):
 def test_atoms_make_what_no_candidate_has(truth, low, rng):
   """Among the sums that are fitted is the truth."""
   rows = rows_of(truth, rng, low=low, num_rows=150)
-  near = recombine.combine_with_atoms([], rows, columns=(0, 1), allows=lambda token: True)
+  near = terms.combine_with_atoms([], rows, columns=(0, 1), allows=lambda token: True)
   assert all(np.isfinite(mse) for _, mse in near)
   near = near[: rounds.NUM_ATOM_SUMS]
-  fitted = [node for begin in range(0, len(near), 128) for node in finalists.polish(
+  fitted = [node for begin in range(0, len(near), 128) for node in select.polish(
     [node for node, _ in near[begin : begin + 128]], rows, num_rows=256, num_variables=2, method="lm", max_steps=40)]
   errors = [scoring.score(scoring.evaluate(node, rows.x), rows.y).mse / np.var(rows.y) for node in fitted]
   assert min(errors) < 1e-12
@@ -128,7 +129,7 @@ def test_atoms_make_what_no_candidate_has(truth, low, rng):
 
 def test_atoms_keep_forbidden_operators_out(rng):
   rows = rows_of("exp(-0.3*x)*cos(4*x)", rng)
-  near = recombine.combine_with_atoms(
+  near = terms.combine_with_atoms(
     [], rows, columns=(0,), allows=lambda token: token not in {"exp", "sin", "cos", "tan"})
   used = {part.token for node, _ in near for part in expression.walk(node)}
   assert near and not used & {"sin", "cos", "tan"} and not any("y" in printing.to_text(node, NAMES) for node, _ in near)
@@ -141,7 +142,7 @@ def test_atoms_do_not_depend_on_the_unit_of_y(unit, rng):
   rows = rows_of("2*sin(3*x - 5*y) + x**2/3", rng)
 
   def best(scale):
-    near = recombine.combine_with_atoms([], Rows(rows.x, scale * rows.y, rows.weights), columns=(0, 1), allows=None)
+    near = terms.combine_with_atoms([], Rows(rows.x, scale * rows.y, rows.weights), columns=(0, 1), allows=None)
     return min(mse for _, mse in near) / (scale**2 * np.var(rows.y))
 
   assert best(unit) == pytest.approx(best(1.0), rel=0.05)
@@ -152,18 +153,18 @@ def test_atoms_of_weighted_rows_a_constant_column_and_three_variables(rng):
   is_bent = np.arange(60) < 20
   y = np.exp(-0.7 * x[:, 0]) + x[:, 2] ** 2 + 50 * is_bent
   rows = Rows(x, y, np.where(is_bent, 1e-12, 1.0))
-  near = recombine.combine_with_atoms([], rows, columns=(0, 1, 2), allows=None)
+  near = terms.combine_with_atoms([], rows, columns=(0, 1, 2), allows=None)
   assert min(mse for _, mse in near) < 1e-3 * np.var(y)
 
 
 def test_sums_of_every_size_have_their_turn(rng):
   """The best sum of one part comes first, however far off, then that of two."""
-  near = recombine.combine_with_atoms([], rows_of("sin(x) + y", rng), columns=(0, 1), allows=lambda token: True)
+  near = terms.combine_with_atoms([], rows_of("sin(x) + y", rng), columns=(0, 1), allows=lambda token: True)
   errors = [mse for _, mse in near]
   assert errors[0] > 0.1 > errors[1] and errors[1] < 1e-10
 
 
-@pytest.mark.parametrize("target", recombine.TARGETS, ids=lambda target: "-".join(target.tokens) or "y")
+@pytest.mark.parametrize("target", terms.TARGETS, ids=lambda target: "-".join(target.tokens) or "y")
 def test_every_target_is_undone(target, rng):
   """y = undo(transform(y)), and the derivative is that of the transform (SciPy's differences are the oracle)."""
   y = rng.uniform(0.2, 1.4, 30)

@@ -1,7 +1,7 @@
 """New candidates from parts of others and from atoms: sums and products of few, under a function or none.
 
 A model often names every part of a formula, but not all of them in one sample. A sum is linear in its terms, so which
-of them belong together needs no sampling: they are selected forward (forward.py). Functions of y are tried as sums as
+of them belong together needs no sampling: they are selected forward (pursuit.py). Functions of y are tried as sums as
 well (`TARGETS`), and the logarithm of |y| as one of logarithms, which makes products of powers.
 """
 
@@ -13,11 +13,12 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from symformer_jax.engine.rows import MANY_VARIABLES, Rows
 from symformer_jax.language import expression
 from symformer_jax.language.expression import Node, chain, complexity, flatten, number, power, variable
-from symformer_jax.selection import atoms, factors, forward, scoring
-from symformer_jax.selection.rows import Rows
-from symformer_jax.selection.tidy import tidy
+from symformer_jax.language.tidy import tidy
+from symformer_jax.selection import scoring
+from symformer_jax.sources import library, products, pursuit
 
 # Parts taken from the best candidates: terms of their outermost sums, and all others.
 MAX_OUTER, MAX_INNER = 512, 256
@@ -38,14 +39,14 @@ class Search(NamedTuple):
   tier: int
   at_most: int
   num_first: int
-  num_pairs: int = forward.NUM_BEAMS_SHORT
+  num_pairs: int = pursuit.NUM_BEAMS_SHORT
 
 
 # With few variables, and with many: there columns are five times as many, and a sum of three monomials has pairs of
 # which hundreds fit better than the right one.
-SEARCHES = (Search(atoms.ANY, 3, 64), Search(atoms.BASIC, 3, 4096), Search(atoms.MONOMIAL, MAX_PARTS, 4096))
+SEARCHES = (Search(library.ANY, 3, 64), Search(library.BASIC, 3, 4096), Search(library.MONOMIAL, MAX_PARTS, 4096))
 MANY_SEARCHES = (
-  Search(atoms.ANY, 2, 64), Search(atoms.BASIC, 3, 128, 64), Search(atoms.MONOMIAL, MAX_PARTS, 4096, 256))
+  Search(library.ANY, 2, 64), Search(library.BASIC, 3, 128, 64), Search(library.MONOMIAL, MAX_PARTS, 4096, 256))
 # A product whose error is a smaller share of y's variance is the law, and sums of functions are not looked for.
 EXACT = 1e-22
 # Nats for a node of a formula.
@@ -126,11 +127,11 @@ def combine_with_atoms(
     `(formula, weighted mean squared error)`, all finite: the best of one part, of two, of more; the second best...
   """
   some = rows.sample(ATOM_ROWS, seed=0)
-  both = _Union([_Parts(nodes, some.x, columns), atoms.Atoms(some.x, columns, allows)])
+  both = _Union([_Parts(nodes, some.x, columns), library.Atoms(some.x, columns, allows)])
   by_size: dict[int, list[Node]] = {}
   searches, made = SEARCHES, []
-  if len(columns) >= atoms.MANY_VARIABLES:
-    made = [scored(products, rows) for products in factors.products(some, columns, allows)]
+  if len(columns) >= MANY_VARIABLES:
+    made = [scored(formulas, rows) for formulas in products.find_products(some, columns, allows)]
     least = min((mse for pairs in made for _, mse in pairs), default=np.inf)
     searches = MANY_SEARCHES if least > EXACT * np.var(rows.y) else MANY_SEARCHES[-1:]
   for tier, at_most, num_first, num_pairs in searches:
@@ -232,7 +233,7 @@ class _Parts:
     found = self._found.values()
     self._nodes = [node for node, _, _ in found]
     self.columns = np.stack([column for _, column, _ in found], axis=1) if found else np.zeros((len(x), 0))
-    self.groups, self.tiers = np.arange(len(found)), np.full(len(found), atoms.ANY)
+    self.groups, self.tiers = np.arange(len(found)), np.full(len(found), library.ANY)
     self._scales = [scale for _, _, scale in found]
 
   def node(self, index: int) -> Node:
@@ -255,7 +256,7 @@ class _Parts:
   def _add(self, node: Node) -> None:
     values = scoring.evaluate(node, self._x)
     largest = values[np.argmax(np.abs(values))]  # NaN where there is one
-    if not np.isfinite(largest) or np.ptp(values) <= forward.INDEPENDENT * abs(largest):
+    if not np.isfinite(largest) or np.ptp(values) <= pursuit.INDEPENDENT * abs(largest):
       return
     # Up to a factor the same column: the simplest formula stands for it.
     key = np.round(values / largest, VALUE_DIGITS).tobytes()
@@ -294,7 +295,7 @@ def _sums(parts: _Columns, target: _Target, rows: Rows, at_most: int, **options)
     return []
   columns = parts.columns if is_used.all() else parts.columns[is_used]
   formulas = []
-  for chosen in forward.select_columns(columns, z, weights, at_most=at_most, groups=parts.groups, **options):
+  for chosen in pursuit.select_columns(columns, z, weights, at_most=at_most, groups=parts.groups, **options):
     *multiples, constant = _least_squares(columns[:, chosen], z, weights)
     terms = [Node("*", (parts.node(i), number(factor / parts.scale(i))))
              for i, factor in zip(chosen, multiples, strict=True)]
@@ -313,7 +314,7 @@ def _products(parts: _Parts, rows: Rows, at_most: int) -> list[Node]:
   columns = np.log(np.abs(parts.columns[is_used][:, usable]))
   z, weights = np.log(np.abs(relative[is_used])), weights[is_used]
   formulas = []
-  for chosen in forward.select_columns(columns, z, weights, at_most=at_most):
+  for chosen in pursuit.select_columns(columns, z, weights, at_most=at_most):
     exponents = _least_squares(columns[:, chosen], z, weights)[:-1]
     halves = np.round(2 * exponents) / 2
     exponents = np.where(np.abs(exponents - halves) < NEAR_HALF, halves, exponents)

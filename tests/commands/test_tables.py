@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from symformer_jax.commands.tables import TableError, find_files, read_table
 from symformer_jax.errors import InputError
-from symformer_jax.tables import TableError, find_files, read_table
 
 ROWS = "".join(f"{i},{i * i}\n" for i in range(1, 8))
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from symformer_jax.language import expression, parser, printing
-from symformer_jax.selection.tidy import tidy, to_powers, to_principal_phases, to_single_waves, to_vertices
+from symformer_jax.language.tidy import tidy, to_powers, to_principal_phases, to_single_waves, to_vertices
 
 CASES = [
   ("1*x", "x"), ("0*x + 2", "2"), ("x + 0", "x"), ("x*2*3", "6*x"), ("2 + 3*4", "14"), ("-(-x)", "x"), ("x**1", "x"),

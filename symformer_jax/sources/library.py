@@ -13,10 +13,11 @@ import math
 
 import numpy as np
 
+from symformer_jax.engine.rows import MANY_VARIABLES
 from symformer_jax.language import expression, operators
 from symformer_jax.language.expression import Node, chain, number, power, variable
-from symformer_jax.selection.monomials import PLAIN, WIDE, Monomial, Values, monomials, to_node, up_to
-from symformer_jax.selection.tidy import tidy
+from symformer_jax.language.tidy import tidy
+from symformer_jax.sources.monomials import PLAIN, WIDE, Monomial, Values, monomials, to_node, up_to
 
 # Exponents of one variable, and of each of two in a product.
 POWERS = (-6, -5, -4, -3, -2.5, -2, -1.5, -1, -0.5, 0.5, 1, 1.5, 2, 2.5, 3, 3.5, 4, 5, 6, 7, 8)
@@ -39,9 +40,8 @@ WIDTHS = np.geomspace(0.02, 1.0, 8)
 OUTER_POWERS = (1, -1, 2, -2, 0.5, 3)
 # Of these, what functions of a power are multiplied by.
 NUM_FEW_FACTORS = 2
-# From so many variables on there are monomials of several; with more than these, functions of one or two alone and only
-# the usual inner constants.
-MANY_VARIABLES, MAX_VARIABLES = 3, 3
+# With more variables than these, functions of one or two alone and only the usual inner constants.
+MAX_VARIABLES = 3
 # Monomials of two variables, of each larger size, and those that functions are multiplied by, at most of a size; their
 # exponents, the first set that is small enough.
 MAX_PAIRS, MAX_MONOMIALS, MAX_MULTIPLIERS = 2000, 4000, 100

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from symformer_jax.engine.rows import Rows
 from symformer_jax.language import expression, parser, printing
-from symformer_jax.selection import finalists, scoring
-from symformer_jax.selection.rows import Rows
+from symformer_jax.selection import scoring, select
 
 
 @pytest.mark.parametrize(("found", "truth"), [
@@ -22,7 +22,7 @@ from symformer_jax.selection.rows import Rows
 def test_exact_fits_read_as_a_person_would_write_them(found, truth, rng):
   x = rng.uniform(-5, 5, (100, 1))
   rows = Rows(x, scoring.evaluate(parser.parse(truth), x), np.ones(100))
-  best, _ = finalists.select([parser.parse(found)], rows, ["x"], seed=0)
+  best, _ = select.select([parser.parse(found)], rows, ["x"], seed=0)
   assert printing.to_text(best.node, ["x"]) == truth
 
 
@@ -33,7 +33,7 @@ def test_a_good_fit_is_not_given_up_for_digits(found, noise):
   x = rng.uniform(0.1, 3, (50, 1))
   y = scoring.evaluate(parser.parse(found), x)
   y = y + noise * np.std(y) * rng.standard_normal(50)
-  best, _ = finalists.select([parser.parse(found)], Rows(x, y, np.ones(50)), ["x"], seed=0)
+  best, _ = select.select([parser.parse(found)], Rows(x, y, np.ones(50)), ["x"], seed=0)
   assert best.r2 > 1 - 2 * noise**2
 
 
@@ -44,7 +44,7 @@ def test_simpler_constants_do_not_break_the_rules(found, is_kept):
   rng = np.random.default_rng(0)
   x = rng.uniform(0.1, 3, (50, 2))
   y = scoring.evaluate(parser.parse(found, ("x", "y")), x) + 0.05 * rng.standard_normal(50)
-  _, front = finalists.select(
+  _, front = select.select(
     [parser.parse(found, ("x", "y"))], Rows(x, y, np.ones(50)), ["x", "y"], seed=0,
     is_allowed=lambda node: is_kept(printing.to_text(node, ["x", "y"])))
   assert front and all(is_kept(equation.expression) for equation in front)
@@ -54,7 +54,7 @@ def test_powers_of_numbers_stay_where_exponentials_are_forbidden(rng):
   x = rng.uniform(-2, 2, (100, 1))
   node = parser.parse("0.60653066**(x**2)")
   rows = Rows(x, scoring.evaluate(node, x), np.ones(100))
-  best, _ = finalists.select([node], rows, ["x"], seed=0, is_allowed=lambda n: "exp" not in printing.to_text(n, ["x"]))
+  best, _ = select.select([node], rows, ["x"], seed=0, is_allowed=lambda n: "exp" not in printing.to_text(n, ["x"]))
   assert "exp" not in printing.to_text(best.node, ["x"])
 
 
@@ -66,7 +66,7 @@ def test_the_best_of_many_noisy_columns_is_no_law():
     best = int(np.argmax([abs(np.corrcoef(column, y)[0, 1]) for column in x.T]))
     names = [f"c{i}" for i in range(400)]
     nodes = [parser.parse(text, names) for text in ("0.1", f"0.9*c{best}", f"0.9*c{best} + 0.1")]
-    chosen, _ = finalists.select(nodes, Rows(x, y, np.ones(25)), names, seed=0)
+    chosen, _ = select.select(nodes, Rows(x, y, np.ones(25)), names, seed=0)
     assert chosen.node.is_number
 
 
@@ -78,7 +78,7 @@ def test_what_fits_the_noise_is_not_listed(noise, is_listed, rng):
   polynomial = np.polynomial.Polynomial.fit(x[:, 0], y, 9).convert().coef
   text = "+".join(f"({c!r})*x**{p}" for p, c in enumerate(polynomial.tolist()))
   nodes = [parser.parse("2*x"), parser.parse(text if noise else "2*x + 0.1*sin(9*x)**2")]
-  best, front = finalists.select(nodes, Rows(x, y, np.ones(25)), ["x"], seed=0)
+  best, front = select.select(nodes, Rows(x, y, np.ones(25)), ["x"], seed=0)
   assert any(equation.mse < 0.6 * np.mean((y - 2 * x[:, 0]) ** 2) for equation in front) == is_listed
   assert best in front
 
@@ -86,6 +86,6 @@ def test_what_fits_the_noise_is_not_listed(noise, is_listed, rng):
 def test_without_sums_a_product_of_exponentials_is_rounded_all_the_same(rng):
   x = rng.uniform(0.1, 3, (60, 2))
   node = parser.parse("2.00000001234*exp(0.30000000123*x)*exp(0.4999999987*y)", ("x", "y"))
-  best, _ = finalists.select([node], Rows(x, scoring.evaluate(node, x), np.ones(60)), ["x", "y"], seed=0,
+  best, _ = select.select([node], Rows(x, scoring.evaluate(node, x), np.ones(60)), ["x", "y"], seed=0,
                              is_allowed=lambda n: all(part.token != "+" for part in expression.walk(n)))
   assert printing.to_text(best.node, ["x", "y"]) == "2*exp(0.3*x)*exp(0.5*y)"

@@ -1,0 +1,1 @@
+"""What only commands need: exit codes, tables, printing, figures."""

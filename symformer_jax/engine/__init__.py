@@ -1,0 +1,1 @@
+"""The search: data sets, the pool of candidates, the one loop."""
