@@ -51,7 +51,7 @@ def search(
     max_time: seconds after which no further round of samples is begun for a data set; None for no limit.
     accuracy: R2 at which no further round is begun; None for all rounds.
     seed: fixes every random choice. The answer for a data set does not depend on the others.
-    recombine: whether formulas made of parts of the candidates and of atoms compete as well (`selection.recombine`),
+    recombine: whether formulas made of parts of the candidates and of atoms compete as well (`sources.terms`),
       once the rounds are over, whatever `max_time`; not without refinement.
     key: a JAX key to use in place of the seed's; consumed.
     names: column names of each data set; x0, x1, ... by default.

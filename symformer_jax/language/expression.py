@@ -5,7 +5,7 @@ powers 2, 3, 1/2, -1 by their own tokens, sums and products nested to the right 
 paper's example `0.017 x + 1781.5 -> [+, *, x, C-1, C4]`.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 import functools
 from typing import Any, NamedTuple
 
@@ -88,6 +88,13 @@ def walk(node: Node) -> Iterator[Node]:
     node = stack.pop()
     yield node
     stack.extend(node.args[::-1])
+
+
+def with_columns(node: Node, place: Mapping[int, int]) -> Node:
+  """The tree over other columns: variable i becomes variable `place[i]`."""
+  if node.token == VARIABLE:
+    return variable(place[node.value])
+  return node._replace(args=tuple(with_columns(arg, place) for arg in node.args)) if node.args else node
 
 
 def complexity(node: Node) -> int:

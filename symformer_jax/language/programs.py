@@ -3,7 +3,7 @@
 Unlike `expression.encode`, any finite constant is a C token with its raw value: user's units know no bounds.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -30,7 +30,7 @@ def encode_programs(
   ids, values = np.zeros((num_programs, length), np.int32), np.zeros((num_programs, length))
   for k in range(num_programs):
     for i, n in enumerate(walk(nodes[k] if k < len(nodes) else number(0))):
-      if n.is_number and not constants_lib.is_small_integer(n.value):
+      if is_constant(n):
         ids[k, i], values[k, i] = vocab.first_constant_id, n.value
       elif n.is_number:
         ids[k, i] = vocab.zero_id + int(n.value)
@@ -47,7 +47,28 @@ def size(node: Node) -> int:
 def skeleton(node: Node) -> tuple:
   """The tree's tokens with its constants left out: equal for trees that differ in fitted values alone."""
   def key(n: Node):
-    if n.is_number and not constants_lib.is_small_integer(n.value):
+    if is_constant(n):
       return "C"
     return n.token if n.args else (n.token, n.value)
   return tuple(key(n) for n in walk(node))
+
+
+def is_constant(node: Node) -> bool:
+  """Whether a node is a number to be fitted: the integers that are tokens of their own are not."""
+  return node.is_number and not constants_lib.is_small_integer(node.value)
+
+
+def fitted_values(node: Node) -> list[float]:
+  """The constants of a tree in prefix order: its numbers, save the integers that are tokens of their own."""
+  return [n.value for n in walk(node) if is_constant(n)]
+
+
+def replace_values(node: Node, values: Sequence[float]) -> Node:
+  """The tree with its constants (see `fitted_values`) replaced."""
+  return _replaced(node, iter(values))
+
+
+def _replaced(node: Node, values: Iterator[float]) -> Node:
+  if is_constant(node):
+    return number(next(values))
+  return node._replace(args=tuple(_replaced(arg, values) for arg in node.args)) if node.args else node

@@ -5,14 +5,14 @@ others follow, raises it by sigma^2 (d / stderr_i)^2. So one Jacobian tells whic
 ones, and by how much the others must move: Babai's nearest-plane rounding, one constant after the other.
 """
 
-from collections.abc import Iterator, Sequence
 import math
 
 import numpy as np
 
-from symformer_jax.language import constants as constants_lib, printing
-from symformer_jax.language.expression import Node, number, walk
+from symformer_jax.language import printing, programs
+from symformer_jax.language.expression import Node
 from symformer_jax.refinement import snapping
+from symformer_jax.refinement.local import LocalModel
 from symformer_jax.selection import criteria, scoring
 
 # A whole or half number is offered in place of a constant within so many standard errors. Under a true simple value
@@ -28,149 +28,20 @@ DIGIT_ERRORS = 0.1
 # that resolution, is room.
 EXACT_DIGIT_ERRORS = 1.0
 MAX_DIGITS = 15
-NUM_REFITS = 3
-# Of a central difference, relative to the constant: the cube root balances truncation and rounding.
-STEP = float(np.cbrt(np.finfo(np.float64).eps))
-# A difference below this share of the predictions is their rounding; the step is then larger by this factor.
-VISIBLE, SCALE_GROWTH = 1e-10, 1e3
-# Singular values below this share of the largest are zero, by the accuracy of a central difference (about 1e-10).
+# Singular values below this share of the largest are zero, with room for the rounding of derivatives near a pole.
 SINGULAR = 1e-8
-
-
-def fitted_values(node: Node) -> list[float]:
-  """The constants of a tree in prefix order: its numbers, save the integers that are tokens of their own."""
-  return [n.value for n in walk(node) if _is_constant(n)]
-
-
-def replace_values(node: Node, values: Sequence[float]) -> Node:
-  """The tree with its constants (see `fitted_values`) replaced."""
-  return _replaced(node, iter(values))
-
-
-def _replaced(node: Node, values: Iterator[float]) -> Node:
-  if _is_constant(node):
-    return number(next(values))
-  return node._replace(args=tuple(_replaced(arg, values) for arg in node.args)) if node.args else node
-
-
-def _is_constant(node: Node) -> bool:
-  return node.is_number and not constants_lib.is_small_integer(node.value)
 
 
 def _factor_flags(node: Node, parent: str = "") -> list[bool]:
   """Whether each constant is a factor of a product: at 1 it goes, and the product with it."""
-  if _is_constant(node):
+  if programs.is_constant(node):
     return [parent == "*"]
   return [flag for arg in node.args for flag in _factor_flags(arg, node.token)]
 
 
-class _Local:
-  """The squared error of one formula around its constants theta [C], some of them held fixed."""
-
-  def __init__(self, node: Node, x: np.ndarray, y: np.ndarray, weights: np.ndarray):
-    self.node, self.x, self.y = node, x, y
-    self.weights = weights / np.mean(weights)
-    self.theta = np.array(fitted_values(node), np.float64)
-    self._floor = criteria.error_floor(scoring.weighted_variance(self.y, self.weights))
-    self.sum_of_squares, self.jacobian = np.inf, np.zeros((len(self.y), len(self.theta)))
-    self.update()
-    # A constant whose neighbours leave the formula undefined, as the 6 of `x**6` where x < 0, stays as it is.
-    self.is_free = np.all(np.isfinite(self.jacobian), axis=0)
-
-  def _predict(self, theta: np.ndarray) -> np.ndarray:
-    # Positions are those of the fitted tree, whatever small integers the values pass through.
-    return scoring.evaluate(_replaced(self.node, iter(theta.tolist())), self.x)
-
-  def loss(self, theta: np.ndarray) -> float:
-    with np.errstate(over="ignore", invalid="ignore"):
-      loss = float(np.sum(self.weights * (self._predict(theta) - self.y) ** 2))
-    return loss if math.isfinite(loss) else math.inf
-
-  def update(self) -> None:
-    """Computes loss and Jacobian [N, C] at theta, the latter by central differences."""
-    self.sum_of_squares, self.jacobian = self.loss(self.theta), self._differences(self.theta)
-
-  def look(self, free: np.ndarray) -> np.ndarray:
-    """Values and derivatives [1 + F, N] at free constants [F], the others held."""
-    theta = self.theta.copy()
-    theta[self.is_free] = free
-    return np.vstack([self._predict(theta), self._differences(theta)[:, self.is_free].T])
-
-  def _differences(self, theta: np.ndarray) -> np.ndarray:
-    """Jacobian [N, C] at constants [C]."""
-    jacobian = np.zeros((len(self.y), len(theta)))
-    for i, value in enumerate(theta):
-      scale = abs(value) or 1.0
-      jacobian[:, i], is_visible = self._difference(theta, i, STEP * scale)
-      # Beside what it is added to, a constant like the 1e-13 of `x + 1e-13` moves nothing by a share of itself.
-      while not is_visible and scale < 1.0:
-        scale = min(scale * SCALE_GROWTH, 1.0)
-        jacobian[:, i], is_visible = self._difference(theta, i, STEP * scale)
-    return jacobian
-
-  def _difference(self, theta: np.ndarray, index: int, size: float) -> tuple[np.ndarray, bool]:
-    """Central difference [N] by one constant, and whether it stands out of the rounding of the predictions."""
-    step = np.zeros(len(theta))
-    step[index] = size
-    with np.errstate(all="ignore"):
-      above, below = self._predict(theta + step), self._predict(theta - step)
-      # As the squared error sees it: rows of small weight are not what a constant is known by.
-      change, level = (np.sum(self.weights * values**2) for values in (above - below, above))
-      is_visible = not change <= VISIBLE**2 * level  # NaN: no larger step mends it
-      return (above - below) / (2 * size), is_visible
-
-  @property
-  def _degrees(self) -> int:
-    return max(int(np.sum(self.weights > 0)) - int(np.sum(self.is_free)), 1)
-
-  @property
-  def is_exact(self) -> bool:
-    """Whether the residual is no more than the resolution of float32 numbers."""
-    return self.sum_of_squares / self._degrees <= self._floor
-
-  @property
-  def noise(self) -> float:
-    """sigma^2, squared units of y: never below the resolution of float32 numbers."""
-    return max(self.sum_of_squares / self._degrees, self._floor)
-
-  @np.errstate(over="ignore")  # what overflows is infinite, as it should be
-  def covariance(self) -> np.ndarray:
-    """Covariance of the free constants [F, F], scaled by sigma^2; infinite where the data say nothing."""
-    jacobian = self.jacobian[:, self.is_free]
-    scale = np.sqrt(np.sum(self.weights[:, None] * jacobian**2, axis=0))
-    if not len(scale) or not np.all(np.isfinite(scale)) or np.any(scale == 0):
-      return np.full((len(scale), len(scale)), np.inf)
-    scaled = jacobian / scale
-    gram = scaled.T @ (self.weights[:, None] * scaled)
-    if np.linalg.cond(gram) > 1 / np.finfo(np.float64).eps:
-      return np.full(gram.shape, np.inf)
-    return np.linalg.inv(gram) / np.outer(scale, scale) * self.noise
-
-  def fix(self, index: int, value: float, covariance: np.ndarray) -> None:
-    """Holds constant `index` at `value` from now on; the free ones move to where they fit best beside it."""
-    free = np.flatnonzero(self.is_free)
-    row = int(np.flatnonzero(free == index)[0])
-    self.theta[free] += covariance[:, row] / covariance[row, row] * (value - self.theta[index])
-    self.theta[index] = value
-    self.is_free[index] = False
-
-  def refit(self) -> None:
-    """A few Gauss-Newton steps of the free constants; steps that do not help are not taken."""
-    for _ in range(NUM_REFITS):
-      self.update()
-      if not self.is_free.any() or not math.isfinite(self.sum_of_squares):
-        return
-      root = np.sqrt(self.weights)
-      residual = root * (self.y - self._predict(self.theta))
-      jacobian = root[:, None] * self.jacobian[:, self.is_free]
-      if not np.all(np.isfinite(jacobian)):
-        return
-      step = np.zeros(len(self.theta))
-      step[self.is_free] = np.linalg.lstsq(jacobian, residual, rcond=None)[0]
-      if self.loss(self.theta + step) >= self.sum_of_squares:
-        return
-      self.theta = self.theta + step
-    self.update()
+def _local(node: Node, x: np.ndarray, y: np.ndarray, weights: np.ndarray) -> LocalModel:
+  floor = criteria.error_floor(scoring.weighted_variance(y, weights / np.mean(weights)))
+  return LocalModel(node, x, y, weights, floor=floor)
 
 
 def standard_errors(node: Node, x: np.ndarray, y: np.ndarray, weights: np.ndarray) -> list[float | None]:
@@ -179,7 +50,7 @@ def standard_errors(node: Node, x: np.ndarray, y: np.ndarray, weights: np.ndarra
   Args:
     node: a formula; x: [N, D]; y: [N]; weights: [N], at least 0, relative.
   """
-  local = _Local(node, x, y, weights)
+  local = _local(node, x, y, weights)
   if not len(local.theta) or np.sum(local.weights > 0) <= len(local.theta):
     return [None] * len(local.theta)
   variances = np.full(len(local.theta), np.nan)
@@ -194,7 +65,7 @@ def exact_forms(node: Node, x: np.ndarray, y: np.ndarray, weights: np.ndarray) -
   Args:
     node: a formula with fitted constants; x: [N, D]; y: [N]; weights: [N], at least 0, relative.
   """
-  local = _Local(node, x, y, weights)
+  local = _local(node, x, y, weights)
   forms: list[str | None] = [None] * len(local.theta)
   if not local.is_free.any() or not math.isfinite(local.sum_of_squares):
     return forms
@@ -212,9 +83,9 @@ def refit_constants(node: Node, x: np.ndarray, y: np.ndarray, weights: np.ndarra
   Args:
     node: a formula with nearly fitted constants; x: [N, D]; y: [N]; weights: [N].
   """
-  local = _Local(node, x, y, weights)
+  local = _local(node, x, y, weights)
   local.refit()
-  return replace_values(node, local.theta.tolist())
+  return programs.replace_values(node, local.theta.tolist())
 
 
 def remove_redundant(node: Node, x: np.ndarray, y: np.ndarray, weights: np.ndarray) -> Node:
@@ -229,14 +100,14 @@ def remove_redundant(node: Node, x: np.ndarray, y: np.ndarray, weights: np.ndarr
   Returns:
     A tree of the same shape; `1*x` is left to the canonicalizer.
   """
-  local = _Local(node, x, y, weights)
+  local = _local(node, x, y, weights)
   while local.is_free.any() and math.isfinite(local.sum_of_squares) and _fix_redundant(local):
     # The fit may have stopped short in the valley that has now become a point.
     local.refit()
-  return replace_values(node, local.theta.tolist())
+  return programs.replace_values(node, local.theta.tolist())
 
 
-def _fix_redundant(local: _Local) -> bool:
+def _fix_redundant(local: LocalModel) -> bool:
   """Fixes one redundant constant of `local`.
 
   At 0 where it does nothing or others add up to it, at 1 or -1 where it rescales others.
@@ -244,7 +115,7 @@ def _fix_redundant(local: _Local) -> bool:
   return _fix_negligible(local) or _fix_factor(local) or _fix_summand(local)
 
 
-def _fix_negligible(local: _Local) -> bool:
+def _fix_negligible(local: LocalModel) -> bool:
   """A constant that changes nothing when it is 0, as 3e-15 times a term that an exact fit has left over."""
   for index in np.flatnonzero(local.is_free & (local.theta != 0)):
     if _accept(local, index, np.where(np.arange(len(local.theta)) == index, 0.0, local.theta)):
@@ -264,7 +135,7 @@ def _null_direction(columns: np.ndarray) -> np.ndarray | None:
   return None if singular[-1] > SINGULAR * singular[0] else directions[-1] / norms
 
 
-def _accept(local: _Local, index: int, theta: np.ndarray) -> bool:
+def _accept(local: LocalModel, index: int, theta: np.ndarray) -> bool:
   """Holds constant `index` at its place in theta [C] from now on, where the error stays."""
   if not np.all(np.isfinite(theta)) or local.loss(theta) > local.sum_of_squares + 1e-3 * local.noise:
     return False
@@ -273,7 +144,7 @@ def _accept(local: _Local, index: int, theta: np.ndarray) -> bool:
   return True
 
 
-def _fix_factor(local: _Local) -> bool:
+def _fix_factor(local: LocalModel) -> bool:
   free = np.flatnonzero(local.is_free)
   direction = _null_direction(np.sqrt(local.weights)[:, None] * local.jacobian[:, free] * local.theta[free])
   if direction is None:
@@ -292,7 +163,7 @@ def _fix_factor(local: _Local) -> bool:
   return False
 
 
-def _fix_summand(local: _Local) -> bool:
+def _fix_summand(local: LocalModel) -> bool:
   free = np.flatnonzero(local.is_free)
   if len(np.unique(local.x[local.weights > 0], axis=0)) <= len(free):
     return False  # what so few points leave open is not redundant
@@ -323,7 +194,7 @@ def snap_constants(
   """
   if node.is_number:  # a constant fit has no structure to simplify
     return node
-  local = _Local(node, x, y, weights)
+  local = _local(node, x, y, weights)
   while local.is_free.any() and math.isfinite(local.sum_of_squares):
     covariance = local.covariance()
     choice = _nearest_simple(local, covariance, num_errors)
@@ -331,10 +202,10 @@ def snap_constants(
       break
     local.fix(*choice, covariance)
     local.refit()
-  return replace_values(node, local.theta.tolist())
+  return programs.replace_values(node, local.theta.tolist())
 
 
-def _nearest_simple(local: _Local, covariance: np.ndarray, num_errors: float) -> tuple[int, float] | None:
+def _nearest_simple(local: LocalModel, covariance: np.ndarray, num_errors: float) -> tuple[int, float] | None:
   """The free constant closest to a simple value in standard errors, and that value; None when none is near."""
   best, choice = num_errors, None
   for row, index in enumerate(np.flatnonzero(local.is_free)):
@@ -356,7 +227,7 @@ def round_constants(node: Node, x: np.ndarray, y: np.ndarray, weights: np.ndarra
 
   The best determined constants are rounded first, and the others follow each time.
   """
-  local = _Local(node, x, y, weights)
+  local = _local(node, x, y, weights)
   if not math.isfinite(local.sum_of_squares):
     return node
   before, noise = local.sum_of_squares, local.noise
@@ -376,10 +247,10 @@ def round_constants(node: Node, x: np.ndarray, y: np.ndarray, weights: np.ndarra
   local.update()
   # Far from quadratic, the prediction of what rounding costs may be wrong: then keep all digits.
   is_harmless = local.sum_of_squares <= before + len(local.theta) * noise
-  return replace_values(node, local.theta.tolist()) if is_harmless else node
+  return programs.replace_values(node, local.theta.tolist()) if is_harmless else node
 
 
-def _round_one_by_one(local: _Local, allowed: float) -> None:
+def _round_one_by_one(local: LocalModel, allowed: float) -> None:
   """Rounds each constant alone, as far as the squared error stays within `allowed`."""
   for i in np.flatnonzero(local.is_free):
     for digits in range(1, MAX_DIGITS + 1):
@@ -392,7 +263,7 @@ def _round_one_by_one(local: _Local, allowed: float) -> None:
 
 def count_digits(node: Node) -> int:
   """Significant digits with which the constants of a tree are written, all together."""
-  return sum(_num_digits(value) for value in fitted_values(node))
+  return sum(_num_digits(value) for value in programs.fitted_values(node))
 
 
 def _num_digits(value: float) -> int:

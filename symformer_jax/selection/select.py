@@ -78,7 +78,7 @@ def polish(nodes: Sequence[Node], rows: Rows, *, num_rows: int, num_variables: i
     ids, values, x, padded.y, padded.weights, vocab=vocab, method=method, max_steps=max_steps,
     max_constants=MAX_CONSTANTS)
   is_constant = np.asarray(vocab.is_constant)[ids]
-  return [rounding.replace_values(node, fitted[k][is_constant[k]].tolist()) if np.isfinite(fit.loss[k]) else node
+  return [programs.replace_values(node, fitted[k][is_constant[k]].tolist()) if np.isfinite(fit.loss[k]) else node
           for k, node in enumerate(nodes)]
 
 
@@ -112,7 +112,7 @@ class _Judge:
     node = finalist.node
     num_digits = rounding.count_digits(node) if is_rounded else None
     num_named = sum(part.token == expression.VARIABLE for part in expression.walk(node))
-    fit = criteria.Fit(finalist.scores.mse, self._size(finalist), len(rounding.fitted_values(node)), num_digits,
+    fit = criteria.Fit(finalist.scores.mse, self._size(finalist), len(programs.fitted_values(node)), num_digits,
                        names=num_named * math.log(self.rows.x.shape[1]))
     return criteria.mdl(fit, num_points=self.num_points, variance=self.variance)
 
@@ -150,7 +150,7 @@ class _Judge:
     per_constant = 0.5 * math.log(self.num_points)
     kept = [(f, cost) for f, cost in zip(finalists, costs, strict=True)
             if f.complexity <= finalists[cheapest].complexity
-            or cost - per_constant * len(rounding.fitted_values(f.node)) <= costs[cheapest] + MAX_EXCESS]
+            or cost - per_constant * len(programs.fitted_values(f.node)) <= costs[cheapest] + MAX_EXCESS]
     return [f for f, _ in kept], [cost for _, cost in kept]
 
   def front(self, finalists: Sequence[_Finalist], costs: Sequence[float]) -> list[int]:
@@ -244,7 +244,7 @@ def _shortest(node: Node, judge: _Judge, is_allowed: Callable[[Node], bool]) -> 
 
 
 def _equation(finalist: _Finalist, rows: Rows, names: Sequence[str]) -> Equation:
-  values = rounding.fitted_values(finalist.node)
+  values = programs.fitted_values(finalist.node)
   data = (rows.x, rows.y, rows.weights)
   errors, exact = rounding.standard_errors(finalist.node, *data), rounding.exact_forms(finalist.node, *data)
   constants = tuple(Constant(*each) for each in zip(values, errors, exact, strict=True))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import optimize
 
-from symformer_jax.language import expression, parser, printing
+from symformer_jax.language import expression, parser, printing, programs
 from symformer_jax.language.tidy import tidy
 from symformer_jax.selection import rounding, scoring
 
@@ -12,7 +12,7 @@ from symformer_jax.selection import rounding, scoring
 def fitted(model, text, x, y, start):
   """Fits by SciPy: `(tree with the fitted constants in prefix order, standard errors)`."""
   values, covariance = optimize.curve_fit(model, x, y, start)
-  return rounding.replace_values(parser.parse(text), values.tolist()), np.sqrt(np.diag(covariance))
+  return programs.replace_values(parser.parse(text), values.tolist()), np.sqrt(np.diag(covariance))
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def test_a_true_law_comes_out_as_written(power_law):
 def test_a_constant_that_matters_is_not_snapped(power_law):
   _, _, x, _, weights = power_law
   node, *_ = fitted(lambda x, a, b: a * x**b, "0.9*x**1.4", x[:, 0], 1.07 * x[:, 0] ** 1.5, (1, 1.5))
-  values = rounding.fitted_values(rounding.snap_constants(node, x, 1.07 * x[:, 0] ** 1.5, weights))
+  values = programs.fitted_values(rounding.snap_constants(node, x, 1.07 * x[:, 0] ** 1.5, weights))
   assert values == pytest.approx([1.07, 1.5], abs=1e-9)
 
 
@@ -74,7 +74,7 @@ def test_whole_exponents_do_not_stand_in_the_way_where_x_is_negative(rng):
   node = parser.parse("1.0000003*x**6 - 2.00001*x**4 - 2e-7*x**5 + 3.1416*x + 9e-5")
   snapped = tidy(rounding.snap_constants(node, *data))
   assert expression.complexity(snapped) == expression.complexity(truth)
-  constants = rounding.fitted_values(snapped)
+  constants = programs.fitted_values(snapped)
   assert constants == pytest.approx([6, np.pi], rel=1e-9) or constants == pytest.approx([np.pi, 6], rel=1e-9)
   exponent = constants.index(6.0)
   errors, forms = rounding.standard_errors(snapped, *data), rounding.exact_forms(snapped, *data)
@@ -88,7 +88,7 @@ def test_small_constants_that_matter_have_their_standard_errors(unit, rng):
   z = rng.uniform(1, 5, 60)
   y = 2 * np.exp(-0.7 * z) + rng.normal(0, 0.01, 60)
   values, covariance = optimize.curve_fit(lambda z, a, b: a * np.exp(b * z), z, y, (1, -1))
-  node = rounding.replace_values(parser.parse("2.1*exp(-0.6*x)"), [values[0], values[1] * unit])
+  node = programs.replace_values(parser.parse("2.1*exp(-0.6*x)"), [values[0], values[1] * unit])
   errors = rounding.standard_errors(node, z[:, None] / unit, y, np.ones(60))
   np.testing.assert_allclose(errors, np.sqrt(np.diag(covariance)) * [1, unit], rtol=1e-4)
 
@@ -99,14 +99,14 @@ def test_rounding_costs_less_than_a_hundredth_of_sigma_squared_a_constant(power_
   before, after = (np.sum((scoring.evaluate(n, x) - y) ** 2) for n in (node, rounded))
   assert after - before < 2 * 0.011 * before / 58
   assert rounding.count_digits(rounded) < 10
-  assert np.all(np.abs(np.subtract(rounding.fitted_values(rounded), rounding.fitted_values(node))) < errors)
+  assert np.all(np.abs(np.subtract(programs.fitted_values(rounded), programs.fitted_values(node))) < errors)
 
 
 def test_exact_data_give_exact_constants():
   x = np.linspace(0.5, 4, 30)
   y = 1.7 * x**1.3
-  node = rounding.replace_values(parser.parse("0.9*x**1.4"), [1.7 + 3e-9, 1.3 - 1e-9])
-  assert rounding.fitted_values(rounding.round_constants(node, x[:, None], y, np.ones(30))) == [1.7, 1.3]
+  node = programs.replace_values(parser.parse("0.9*x**1.4"), [1.7 + 3e-9, 1.3 - 1e-9])
+  assert programs.fitted_values(rounding.round_constants(node, x[:, None], y, np.ones(30))) == [1.7, 1.3]
 
 
 @pytest.mark.parametrize(("text", "num_redundant"), [
@@ -134,9 +134,9 @@ def test_undetermined_constants_lose_their_idle_digits_too(rng):
 
 def test_refit_reaches_the_least_squares_optimum(power_law):
   node, _, x, y, weights = power_law
-  off = rounding.replace_values(node, [v * 1.003 for v in rounding.fitted_values(node)])
+  off = programs.replace_values(node, [v * 1.003 for v in programs.fitted_values(node)])
   refitted = rounding.refit_constants(off, x, y, weights)
-  assert rounding.fitted_values(refitted) == pytest.approx(rounding.fitted_values(node), rel=1e-6)
+  assert programs.fitted_values(refitted) == pytest.approx(programs.fitted_values(node), rel=1e-6)
 
 
 def test_undefined_formulas_pass_through():
@@ -162,14 +162,14 @@ def test_exact_forms_are_named_where_the_data_leave_no_doubt(text, truth, noise,
   y = truth(x[:, 0]) + noise * rng.normal(size=100)
   node = parser.parse(text, ("x",))
   exact = rounding.exact_forms(node, x, y, np.ones(100))
-  assert dict(zip(rounding.fitted_values(node), exact, strict=True)) == expected
+  assert dict(zip(programs.fitted_values(node), exact, strict=True)) == expected
 
 
 def test_constants_that_few_points_leave_open_are_not_redundant(rng):
   x = np.repeat(rng.normal(size=(6, 8)), 5, axis=0)
   node = parser.parse("+".join(f"1.{i}3*{n}" for i, n in enumerate("abcdefgh", 1)), tuple("abcdefgh"))
   data = (x, scoring.evaluate(node, x), np.ones(30))
-  assert 0 not in rounding.fitted_values(rounding.remove_redundant(node, *data))
+  assert 0 not in programs.fitted_values(rounding.remove_redundant(node, *data))
 
 
 @pytest.mark.parametrize(("text", "expected"), [

@@ -1,0 +1,91 @@
+"""The local model of a formula: derivatives against SymPy, covariance against SciPy, what is held."""
+
+import numpy as np
+import pytest
+from scipy import optimize
+import sympy
+
+from symformer_jax.language import expression, parser, programs, sympy_trees
+from symformer_jax.refinement import local as local_lib
+from symformer_jax.refinement.local import LocalModel
+
+NAMES = ("x", "y", "z")
+FORMULAS = (
+  "2.5*exp(-0.31*x)*cos(4.2*x + 0.51)", "1.7*x**2.3/(0.6 + y**1.5)", "log(1.3 + x*y) - 0.7*sqrt(y + 1.2)",
+  "3.1*arctan(2.2*x) + 7.5", "x + 1e-13")
+
+
+def _model(text, x, noise=0.0, rng=None):
+  node = parser.parse(text, NAMES)
+  y = expression.evaluate(node, x) + (noise * rng.normal(size=len(x)) if noise else 0.0)
+  return LocalModel(node, x, y, np.ones(len(x)), floor=1e-14)
+
+
+@pytest.mark.parametrize("text", FORMULAS)
+def test_derivatives_are_those_of_sympy(text, rng):
+  x = rng.uniform(0.2, 3, (50, 3))
+  model = _model(text, x)
+  symbols = sympy.symbols(f"c0:{len(model.theta)}")
+  # Each constant becomes a symbol of its own, in prefix order.
+  named = _named(model.node, iter([s.name for s in symbols]))
+  formula = sympy_trees.to_sympy(named, NAMES).subs({sympy.Symbol(s.name): s for s in symbols})
+  variables = [next((s for s in formula.free_symbols if s.name == n), sympy.Symbol(n)) for n in NAMES]
+  free = {s.name: s for s in formula.free_symbols}
+  constants = [free[s.name] for s in symbols]
+  for i, constant in enumerate(constants):
+    slope = sympy.lambdify([*variables, *constants], formula.diff(constant), "numpy")
+    expected = np.broadcast_to(slope(*x.T, *model.theta), len(x))
+    np.testing.assert_allclose(model.jacobian[:, i], expected, rtol=1e-9, atol=1e-12)
+
+
+def _named(node, names):
+  if programs.is_constant(node):
+    return expression.symbol(next(names))
+  return node._replace(args=tuple(_named(arg, names) for arg in node.args)) if node.args else node
+
+
+def test_values_are_those_of_numpy_whatever_the_padding(rng):
+  for num in (5, 64, 65, 300):
+    x = rng.uniform(0.2, 3, (num, 3))
+    model = _model("1.7*z**2.3 + 0.6*x", x)
+    np.testing.assert_allclose(model.predict(model.theta), expression.evaluate(model.node, x), rtol=1e-13)
+    assert model.jacobian.shape == (num, 3) and model.sum_of_squares < 1e-20
+
+
+def test_covariance_is_that_of_scipy(rng):
+  x = rng.uniform(0.2, 3, (80, 3))
+  model = _model("2.5*exp(-0.31*x) + 0.7", x, noise=0.05, rng=rng)
+  model.refit()
+  found, covariance = optimize.curve_fit(lambda u, a, b, c: a * np.exp(b * u) + c, x[:, 0], model.y, p0=[2, -0.2, 1])
+  np.testing.assert_allclose(model.theta, found, rtol=1e-4)
+  np.testing.assert_allclose(model.covariance(), covariance, rtol=1e-3)
+
+
+def test_an_exponent_that_must_be_whole_is_held(rng):
+  x = rng.uniform(-2, 2, (40, 3))
+  model = _model("1.3*x**6 + 0.5", x)
+  assert model.theta.tolist() == [1.3, 6.0, 0.5] and model.is_free.tolist() == [True, False, True]
+  assert _model("1.3*x**6 + 0.5", np.abs(x)).is_free.all()
+
+
+def test_a_formula_without_constants_or_columns_has_a_model(rng):
+  x = rng.uniform(1, 2, (20, 3))
+  assert _model("x*y", x).sum_of_squares == 0 and _model("x*y", x).covariance().shape == (0, 0)
+  assert _model("7.3", x).jacobian.tolist() == [[1.0]] * 20
+
+
+def test_a_column_far_to_the_right_needs_no_larger_program(rng):
+  """Formulas read few of many columns: what is compiled depends on these alone."""
+  x = rng.uniform(1, 2, (30, 400))
+  node = expression.Node("*", (expression.variable(399), expression.number(1.5)))
+  model = LocalModel(node, x, 1.5 * x[:, 399], np.ones(30), floor=0.0)
+  assert model._columns.shape == (2, 64) and model.sum_of_squares < 1e-25
+
+
+def test_new_formulas_of_one_shape_compile_nothing(rng):
+  x = rng.uniform(1, 2, (30, 3))
+  _model("1.7*x**2.3", x)
+  before = local_lib._values_and_jacobian._cache_size()
+  for text in ("0.3*sin(1.1*y)", "7.7*log(x) + 1.2", "0.1/(y + 2.2)"):
+    _model(text, x)
+  assert local_lib._values_and_jacobian._cache_size() == before
