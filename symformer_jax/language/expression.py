@@ -97,11 +97,13 @@ def with_columns(node: Node, place: Mapping[int, int]) -> Node:
   return node._replace(args=tuple(with_columns(arg, place) for arg in node.args)) if node.args else node
 
 
+@functools.lru_cache(maxsize=1 << 14)  # asked of the same trees wherever formulas are compared
 def complexity(node: Node) -> int:
   """Nodes of the expression tree as written out, each constant and variable one."""
   return sum(operators.BY_NAME[n.token].complexity if n.args else 1 for n in walk(node))
 
 
+@functools.lru_cache(maxsize=1 << 14)
 def sort_key(node: Node) -> tuple:
   """Order of operands: numbers last, then by tokens, then by values: the same for equal skeletons."""
   tokens, values = [], []

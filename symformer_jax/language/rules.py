@@ -37,11 +37,16 @@ class Rule:
   max_depth: int | None = None
   unnested: frozenset[str] = frozenset()
 
+  @property
+  def is_open(self) -> bool:
+    """Whether any formula over allowed columns counts."""
+    return self.tokens is None and self.max_exponent is None and self.max_depth is None and not self.unnested
+
   def __call__(self, node: Node) -> bool:
     used = {n.value for n in walk(node) if n.token == VARIABLE}
     if not self.required <= used or used & self.excluded or any(column >= self.num_columns for column in used):
       return False
-    return all(self.allows_operator(n.token) and self._allows_exponent(n) for n in walk(node) if n.args) and (
+    return self.is_open or all(self.allows_operator(n.token) and self._allows_exponent(n) for n in walk(node) if n.args) and (
       self.max_depth is None or _depth(node) <= self.max_depth) and not self._is_nested(node, False)
 
   def allows_operator(self, token: str) -> bool:

@@ -4,6 +4,7 @@
 compact as it was found: `a*(1 - exp(-b*x))` is no better as `a - a*exp(-b*x)`, with one more constant to fit.
 """
 
+import functools
 import math
 
 import numpy as np
@@ -16,6 +17,8 @@ _NO_POINT = np.zeros((1, 1))
 QUARTER_TURN, NEAR_QUARTER = math.pi / 2, 0.05
 
 
+# Trees share most of their parts, and many are tidied again and again: 16 thousand of them take some ten megabytes.
+@functools.lru_cache(maxsize=1 << 14)
 def tidy(node: Node) -> Node:
   """Folds numbers, drops neutral operands, joins numeric factors and sums, and orders operands.
 
