@@ -10,25 +10,14 @@ import math
 
 import numpy as np
 
+from symformer_jax.engine.config import DEFAULT, SelectionConfig
 from symformer_jax.language import constants as constants_lib, printing
 from symformer_jax.language.expression import Node, number, walk
 from symformer_jax.refinement import snapping
 from symformer_jax.selection import criteria, scoring
 
-# A whole or half number is offered in place of a constant within so many standard errors. Under a true simple value
-# 1 fit in 80 is further away than the first; real data are seldom as well-behaved as a standard error supposes,
-# so a wider reach is offered too, and description length decides.
-SNAP_ERRORS = (2.5, 6.0)
-# The reach must stay below this share of the distance between simple values: near one by chance is no finding.
-SNAP_SHARE = 0.25
-# Digits are dropped within this share of a standard error: the squared error then rises by at most
-# 0.01 sigma^2 a constant, a hundredth of what one data point contributes.
-DIGIT_ERRORS = 0.1
-# A fit below the resolution of float32 has no residual to speak of: the whole standard error, which then stands for
-# that resolution, is room.
-EXACT_DIGIT_ERRORS = 1.0
+# Significant digits of float64 that survive arithmetic.
 MAX_DIGITS = 15
-NUM_REFITS = 3
 # Of a central difference, relative to the constant: the cube root balances truncation and rounding.
 STEP = float(np.cbrt(np.finfo(np.float64).eps))
 # A difference below this share of the predictions is their rounding; the step is then larger by this factor.
@@ -67,8 +56,10 @@ def _factor_flags(node: Node, parent: str = "") -> list[bool]:
 class _Local:
   """The squared error of one formula around its constants theta [C], some of them held fixed."""
 
-  def __init__(self, node: Node, x: np.ndarray, y: np.ndarray, weights: np.ndarray):
-    self.node, self.x, self.y = node, x, y
+  def __init__(
+    self, node: Node, x: np.ndarray, y: np.ndarray, weights: np.ndarray, config: SelectionConfig = DEFAULT.selection
+  ):
+    self.node, self.x, self.y, self.config = node, x, y, config
     self.weights = weights / np.mean(weights)
     self.theta = np.array(fitted_values(node), np.float64)
     self._floor = criteria.error_floor(scoring.weighted_variance(self.y, self.weights))
@@ -156,7 +147,7 @@ class _Local:
 
   def refit(self) -> None:
     """A few Gauss-Newton steps of the free constants; steps that do not help are not taken."""
-    for _ in range(NUM_REFITS):
+    for _ in range(self.config.num_refits):
       self.update()
       if not self.is_free.any() or not math.isfinite(self.sum_of_squares):
         return
@@ -206,18 +197,22 @@ def exact_forms(node: Node, x: np.ndarray, y: np.ndarray, weights: np.ndarray) -
   return forms
 
 
-def refit_constants(node: Node, x: np.ndarray, y: np.ndarray, weights: np.ndarray) -> Node:
+def refit_constants(
+  node: Node, x: np.ndarray, y: np.ndarray, weights: np.ndarray, *, config: SelectionConfig = DEFAULT.selection
+) -> Node:
   """A few Gauss-Newton steps from constants that were fitted on fewer rows.
 
   Args:
     node: a formula with nearly fitted constants; x: [N, D]; y: [N]; weights: [N].
   """
-  local = _Local(node, x, y, weights)
+  local = _Local(node, x, y, weights, config)
   local.refit()
   return replace_values(node, local.theta.tolist())
 
 
-def remove_redundant(node: Node, x: np.ndarray, y: np.ndarray, weights: np.ndarray) -> Node:
+def remove_redundant(
+  node: Node, x: np.ndarray, y: np.ndarray, weights: np.ndarray, *, config: SelectionConfig = DEFAULT.selection
+) -> Node:
   """Sets constants to 1 or 0 that others can make up for: a/(b x + c) -> (a/b)/(x + c/b), a*x**0 + b -> (a + b)*x**0.
 
   A constant that only rescales others shows as a direction in the logarithms of the constants along which no
@@ -229,7 +224,7 @@ def remove_redundant(node: Node, x: np.ndarray, y: np.ndarray, weights: np.ndarr
   Returns:
     A tree of the same shape; `1*x` is left to the canonicalizer.
   """
-  local = _Local(node, x, y, weights)
+  local = _Local(node, x, y, weights, config)
   while local.is_free.any() and math.isfinite(local.sum_of_squares) and _fix_redundant(local):
     # The fit may have stopped short in the valley that has now become a point.
     local.refit()
@@ -266,7 +261,8 @@ def _null_direction(columns: np.ndarray) -> np.ndarray | None:
 
 def _accept(local: _Local, index: int, theta: np.ndarray) -> bool:
   """Holds constant `index` at its place in theta [C] from now on, where the error stays."""
-  if not np.all(np.isfinite(theta)) or local.loss(theta) > local.sum_of_squares + 1e-3 * local.noise:
+  most = local.sum_of_squares + local.config.redundant_share * local.noise
+  if not np.all(np.isfinite(theta)) or local.loss(theta) > most:
     return False
   local.theta = theta
   local.is_free[index] = False
@@ -311,19 +307,21 @@ def _fix_summand(local: _Local) -> bool:
 
 
 def snap_constants(
-  node: Node, x: np.ndarray, y: np.ndarray, weights: np.ndarray, *, num_errors: float = SNAP_ERRORS[0]
+  node: Node, x: np.ndarray, y: np.ndarray, weights: np.ndarray, *, num_errors: float | None = None,
+  config: SelectionConfig = DEFAULT.selection,
 ) -> Node:
   """Replaces constants by 0, whole or half numbers within their standard errors, and refits the others.
 
   Args:
     node: a formula with fitted constants; x: [N, D]; y: [N]; weights: [N].
-    num_errors: reach in standard errors.
+    num_errors: reach in standard errors; by default the first of `config.snap_errors`.
   Returns:
     A tree of the same shape; `1*x` and `0*x` are left to the canonicalizer.
   """
   if node.is_number:  # a constant fit has no structure to simplify
     return node
-  local = _Local(node, x, y, weights)
+  num_errors = config.snap_errors[0] if num_errors is None else num_errors
+  local = _Local(node, x, y, weights, config)
   while local.is_free.any() and math.isfinite(local.sum_of_squares):
     covariance = local.covariance()
     choice = _nearest_simple(local, covariance, num_errors)
@@ -343,7 +341,7 @@ def _nearest_simple(local: _Local, covariance: np.ndarray, num_errors: float) ->
       continue
     stderr, value = math.sqrt(variance), local.theta[index]
     for target, spacing in ((0.0, math.inf), (float(round(value)), 1.0), (round(2 * value) / 2, 0.5)):
-      if num_errors * stderr > SNAP_SHARE * spacing:
+      if num_errors * stderr > local.config.snap_share * spacing:
         continue
       distance = abs(value - target) / stderr
       if distance < best:
@@ -351,16 +349,18 @@ def _nearest_simple(local: _Local, covariance: np.ndarray, num_errors: float) ->
   return choice
 
 
-def round_constants(node: Node, x: np.ndarray, y: np.ndarray, weights: np.ndarray) -> Node:
+def round_constants(
+  node: Node, x: np.ndarray, y: np.ndarray, weights: np.ndarray, *, config: SelectionConfig = DEFAULT.selection
+) -> Node:
   """Gives every constant the fewest digits that cost nothing within the residual.
 
   The best determined constants are rounded first, and the others follow each time.
   """
-  local = _Local(node, x, y, weights)
+  local = _Local(node, x, y, weights, config)
   if not math.isfinite(local.sum_of_squares):
     return node
   before, noise = local.sum_of_squares, local.noise
-  room = EXACT_DIGIT_ERRORS if local.is_exact else DIGIT_ERRORS
+  room = config.exact_digit_errors if local.is_exact else config.digit_errors
   while local.is_free.any():
     covariance = local.covariance()
     free = np.flatnonzero(local.is_free)
