@@ -2,11 +2,10 @@
 
 from collections.abc import Mapping
 import dataclasses
-import difflib
 import typing
 from typing import Any, TypeVar
 
-from symformer_jax.errors import InputError
+from symformer_jax.errors import InputError, suggest
 
 T = TypeVar("T")
 
@@ -15,7 +14,7 @@ def build(cls: type[T], values: Mapping[str, Any], *, path: str = "config") -> T
   """Builds a (nested) frozen dataclass from a mapping.
 
   Args:
-    cls: a dataclass; fields that are dataclasses are built from nested mappings, lists become tuples.
+    cls: a dataclass; fields that are dataclasses are built from nested mappings, lists become tuples at every depth.
     values: what a config file gave; missing keys keep their defaults.
     path: where we are, for messages.
   Raises:
@@ -26,18 +25,19 @@ def build(cls: type[T], values: Mapping[str, Any], *, path: str = "config") -> T
   arguments = {}
   for key, value in values.items():
     if key not in names:
-      close = difflib.get_close_matches(key, names, n=1)
-      hint = f"did you mean {close[0]!r}?" if close else f"expected one of {', '.join(names)}"
-      raise InputError(f"unknown key {path}.{key}: {hint}")
+      raise InputError(f"unknown key {path}.{key}: {suggest(key, names)}")
     if dataclasses.is_dataclass(hints[key]):
       value = build(hints[key], value, path=f"{path}.{key}")
-    elif isinstance(value, list):
-      value = tuple(value)
-    arguments[key] = value
+    arguments[key] = _without_lists(value)
   try:
     return cls(**arguments)
   except (TypeError, ValueError) as error:
     raise InputError(f"{path}: {error}") from None
+
+
+def _without_lists(value: Any) -> Any:
+  """Lists as tuples, within each other as well: a frozen dataclass is hashable."""
+  return tuple(_without_lists(v) for v in value) if isinstance(value, list | tuple) else value
 
 
 def to_dict(config: Any) -> dict[str, Any]:

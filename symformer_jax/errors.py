@@ -1,5 +1,8 @@
 """The few exceptions a user sees. Commands print them as one line and leave with exit code 2."""
 
+from collections.abc import Iterable
+import difflib
+
 
 class SymFormerError(Exception):
   """Base of all errors with a message meant for the user."""
@@ -19,3 +22,10 @@ class ModelError(SymFormerError):
 
 class DataError(SymFormerError):
   """A damaged or foreign data shard, named."""
+
+
+def suggest(name: str, known: Iterable[str]) -> str:
+  """The end of a message about an unknown name: the nearest legal one, or all where none is near."""
+  known = tuple(known)
+  close = difflib.get_close_matches(name, known, n=1)
+  return f"did you mean {close[0]!r}?" if close else f"expected one of {', '.join(known)}"

@@ -14,15 +14,12 @@ import numpy as np
 from symformer_jax import compilation, proposals, results
 from symformer_jax.decoding.strategies import COMPETING, STRATEGIES
 from symformer_jax.engine.clock import Clock
+from symformer_jax.engine.config import DEFAULT, SearchConfig
 from symformer_jax.errors import InputError
 from symformer_jax.language.rules import Restrictions
 from symformer_jax.refinement import solve
 from symformer_jax.results import Round, SearchResult
 from symformer_jax.rounds import DatasetSearch, Options
-
-# Samples of the first round: soon done, and enough for easy data. The second fills up the third number, of which each
-# further round is one.
-ROUND_SAMPLES, LATER_SAMPLES = 256, 1024
 
 
 def search(
@@ -31,7 +28,7 @@ def search(
   restrictions: Restrictions | None = None, max_time: float | None = None, accuracy: float | None = None, seed: int = 0,
   recombine: bool = True, key: jax.Array | None = None, names: Sequence[Sequence[str]] | None = None,
   on_round: Callable[[int, Round], None] = lambda index, found: None,
-  should_stop: Callable[[], bool] = lambda: False,
+  should_stop: Callable[[], bool] = lambda: False, config: SearchConfig = DEFAULT,
 ) -> list[SearchResult]:
   """Finds formulas for data sets.
 
@@ -57,6 +54,7 @@ def search(
     names: column names of each data set; x0, x1, ... by default.
     on_round: called after each round with the data set's index and how far it is.
     should_stop: asked after each round; True ends the rounds of all data sets.
+    config: what steers the search: which sources, how many of what, thresholds.
   Returns:
     One result for each data set, in their order. A data set that cannot be used has status `failed`.
   Raises:
@@ -66,7 +64,7 @@ def search(
   if operators is not None:
     restrictions = dataclasses.replace(restrictions, operators=tuple(operators))
   options = _check_options(
-    n_samples, strategy, top_k, temperature, refine, restrictions, max_time, accuracy, seed, recombine)
+    n_samples, strategy, top_k, temperature, refine, restrictions, max_time, accuracy, seed, recombine, config)
   if names is not None and len(names) != len(datasets):
     raise InputError(f"names: expected column names for {len(datasets)} data sets, got {len(names)}")
   key = jax.random.key(seed) if key is None else key
@@ -119,7 +117,7 @@ def _load_model(name: str) -> Any:
 
 
 def _check_options(
-  n_samples, strategy, top_k, temperature, refine, restrictions, max_time, accuracy, seed, recombine
+  n_samples, strategy, top_k, temperature, refine, restrictions, max_time, accuracy, seed, recombine, config
 ) -> Options:
   for name, value in (("n_samples", n_samples), ("top_k", top_k)):
     if not isinstance(value, int | np.integer) or value < 1:
@@ -139,7 +137,7 @@ def _check_options(
   restrictions.check()
   return Options(
     int(n_samples), strategy, int(top_k), float(temperature), refine, max_time, accuracy, seed, restrictions,
-    bool(recombine) and refine != "none")
+    bool(recombine) and refine != "none", config)
 
 
 # --- rounds ----------------------------------------------------------------------------------------------------
@@ -168,9 +166,10 @@ def _round_sizes(options: Options) -> Iterator[int]:
   if options.strategy in COMPETING:
     yield options.n_samples
     return
+  first, later = options.config.transformer.round_samples, options.config.transformer.later_samples
   drawn = 0
   while drawn < options.n_samples:
-    end = ROUND_SAMPLES if not drawn else (drawn // LATER_SAMPLES + 1) * LATER_SAMPLES
+    end = first if not drawn else (drawn // later + 1) * later
     yield min(end, options.n_samples) - drawn
     drawn = end
 
@@ -212,7 +211,7 @@ def _explore_group(model, group: list[DatasetSearch], size: int, options: Option
     found = proposals.sample_and_fit_all(
       model, [search_.views[v] for search_, v in some], num_samples=share, top_k=options.top_k, refine=options.refine,
       clock=clock, first_sample=group[0].counts.sampled // num_views, strategy=options.strategy,
-      temperature=options.temperature)
+      temperature=options.temperature, config=options.config.transformer)
     drawn = [(search_, v, *answer) for (search_, v), answer in zip(some, found, strict=True)]
     for search_, v, samples, counts in drawn:
       search_.add(v, samples, counts)

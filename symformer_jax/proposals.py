@@ -15,6 +15,7 @@ import numpy as np
 from symformer_jax import compilation
 from symformer_jax.decoding import strategies
 from symformer_jax.engine.clock import Clock
+from symformer_jax.engine.config import DEFAULT, TransformerConfig
 from symformer_jax.engine.rows import Rows
 from symformer_jax.errors import ExpressionError
 from symformer_jax.language import expression, interpreter
@@ -22,11 +23,6 @@ from symformer_jax.language.expression import Node
 from symformer_jax.language.rules import Rule
 from symformer_jax.refinement import solve
 from symformer_jax.results import Counts
-
-# Different starting constants kept of one token string: the fit is local.
-STARTS_PER_STRING = 3
-# Candidates are equal in value when they agree at so many points to so many digits of their largest value.
-VALUE_POINTS, VALUE_DIGITS = 16, 5
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,6 +64,7 @@ class Samples:
 def sample_and_fit_all(
   model: Any, views: Sequence[View], *, num_samples: int, top_k: int, refine: str, clock: Clock,
   first_sample: int = 0, strategy: str = "top_k", temperature: float = 1.0,
+  config: TransformerConfig = DEFAULT.transformer,
 ) -> list[tuple[Samples, Counts]]:
   """Draws samples for views of equal numbers of rows and fits their constants in one call.
 
@@ -77,6 +74,7 @@ def sample_and_fit_all(
     num_samples: drawn for each; first_sample: number of the first.
     top_k, refine, strategy, temperature: see `inference.search`.
     clock: gets the time of `encode`, `decode`, `deduplicate` and `refine`.
+    config: which samples count as different.
   Returns:
     `(samples, counts)` of each view; no samples when none is a valid formula.
   """
@@ -87,9 +85,9 @@ def sample_and_fit_all(
     for view, (ids, mantissas) in zip(views, proposed, strict=True):
       values = np.asarray(interpreter.constant_values(ids, mantissas, model.vocab))
       valid = _valid(ids, values, model.vocab, view.rule)
-      chosen = _distinct(ids, values, valid)
+      chosen = _distinct(ids, values, valid, config.starts_per_string)
       if model.vocab.encoding != "skeleton":  # constants without values yet: nothing to compare
-        chosen = _different_in_value(ids, values, chosen, _columns(view, model), model.vocab)
+        chosen = _different_in_value(ids, values, chosen, _columns(view, model), model.vocab, config)
       counts.append(Counts(num_samples, len(valid), len({ids[k].tobytes() for k in valid}), len(chosen)))
       kept.append((ids[chosen], values[chosen]))
   if not any(len(ids) for ids, _ in kept):
@@ -158,14 +156,14 @@ def _valid(ids: np.ndarray, values: np.ndarray, vocab, is_allowed: Rule) -> list
   return [k for k in range(len(ids)) if verdicts[ids[k].tobytes()]]
 
 
-def _distinct(ids: np.ndarray, values: np.ndarray, valid: Sequence[int]) -> list[int]:
+def _distinct(ids: np.ndarray, values: np.ndarray, valid: Sequence[int], starts_per_string: int) -> list[int]:
   """Of each token string the first few with different constants."""
   seen: dict[bytes, list[bytes]] = {}
   kept = []
   for k in valid:
     starts = seen.setdefault(ids[k].tobytes(), [])
     start = values[k].tobytes()
-    if len(starts) < STARTS_PER_STRING and start not in starts:
+    if len(starts) < starts_per_string and start not in starts:
       starts.append(start)
       kept.append(k)
   return kept
@@ -177,21 +175,23 @@ def _evaluate(ids, values, x, *, vocab):
   return interpreter.evaluate_many(ids, values, jax.numpy.broadcast_to(x, (ids.shape[0], *x.shape)), vocab=vocab)
 
 
-def _different_in_value(ids, values, chosen: list[int], x: np.ndarray, vocab) -> list[int]:
+def _different_in_value(
+  ids, values, chosen: list[int], x: np.ndarray, vocab, config: TransformerConfig
+) -> list[int]:
   """Of candidates equal in value and in the number of constants the shortest, the first of equals.
 
   Another number of constants is another family, which the fit may lead elsewhere.
   """
   if len(chosen) < 2:
     return chosen
-  points = x[np.linspace(0, len(x) - 1, VALUE_POINTS).astype(int)]
+  points = x[np.linspace(0, len(x) - 1, config.value_points).astype(int)]
   found = np.concatenate([np.asarray(_evaluate(block_ids, block_values, points, vocab=vocab))[:size]
                           for size, block_ids, block_values, _ in _blocks(ids[chosen], values[chosen], vocab)])
   with np.errstate(all="ignore"):
     largest = np.max(np.where(np.isfinite(found), np.abs(found), 0), axis=1, keepdims=True)
-    digits = np.round(found / np.where(largest > 0, largest, 1), VALUE_DIGITS) + 0.0  # -0 is 0
+    digits = np.round(found / np.where(largest > 0, largest, 1), config.value_digits) + 0.0  # -0 is 0
   # The scale in logarithm: two largest values that differ by rounding alone mostly share a bin.
-  scale = np.round(np.log(np.where(largest > 0, largest, 1)), VALUE_DIGITS - 1)
+  scale = np.round(np.log(np.where(largest > 0, largest, 1)), config.value_digits - 1)
   num_constants = np.asarray(vocab.is_constant)[ids[chosen]].sum(axis=1)
   lengths = [token_count(ids[k]) for k in chosen]
   best: dict[tuple, int] = {}

@@ -11,6 +11,7 @@ import numpy as np
 from symformer_jax import compilation, proposals, results
 from symformer_jax.engine import bags, rescale
 from symformer_jax.engine.clock import Clock
+from symformer_jax.engine.config import DEFAULT, PoolConfig, SearchConfig
 from symformer_jax.engine.rows import MANY_VARIABLES, Rows, check_dataset, refuse_variables
 from symformer_jax.errors import InputError
 from symformer_jax.language import expression, printing, programs
@@ -23,21 +24,8 @@ from symformer_jax.results import Counts, Round, SearchResult
 from symformer_jax.selection import scoring, select
 from symformer_jax.sources import terms
 
-# The rows shown to the model and used to fit constants are padded to one of these shapes.
-POINT_BUCKETS = (64, 128, select.FIT_ROWS)
-# Candidates that go on to the fit in the user's units: the best, and the best few of every complexity.
-NUM_BEST, NUM_PER_COMPLEXITY = 64, 3
-# Candidates whose parts are put together anew: the best of all rounds and views.
-NUM_DONORS = 512
-# Sums of atoms that are fitted before their parts are put together again, and the steps each gets: enough for a right
-# one.
-NUM_ATOM_SUMS, ATOM_STEPS = 3 * select.NUM_PROGRAMS, 40
-# Fits of one skeleton that go on: from poor starts they end in different places, or have not ended yet.
-FITS_PER_SKELETON = 4
-# Candidates whose error is a smaller share of y's variance differ in what single precision left of their constants.
-EXACT = 1e-11
-# Finalists whose values agree to this share of y's spread are one formula, the simplest stands for it.
-EQUAL_VALUES = 1e-9
+# The rows shown to the model and used to fit constants are padded to one of these shapes, or to `PoolConfig.fit_rows`.
+POINT_BUCKETS = (64, 128)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,6 +42,7 @@ class Options:
   seed: int
   restrictions: Restrictions
   recombine: bool
+  config: SearchConfig = DEFAULT
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,7 +57,7 @@ class DatasetSearch:
   """One data set on its way: what its rounds have found so far."""
 
   def __init__(self, model: Any, dataset: Any, names: Sequence[str] | None, options: Options, key: jax.Array):
-    self.rows = check_dataset(dataset)
+    self.rows, self.config = check_dataset(dataset), options.config
     num_columns = self.rows.x.shape[1]
     is_known = num_columns <= model.vocab.num_variables
     if not (is_known or options.recombine and num_columns >= MANY_VARIABLES):
@@ -78,9 +67,9 @@ class DatasetSearch:
     self.model_name, self.method = model.name, options.refine
     self.num_variables = max(model.vocab.num_variables, num_columns)
     _refuse_the_impossible(self.rule, model if is_known else None)
-    self.fit_rows = self.rows.sample(select.FIT_ROWS, seed=options.seed)
+    self.fit_rows = self.rows.sample(self.config.pool.fit_rows, seed=options.seed)
     self.variance = scoring.weighted_variance(self.fit_rows.y, self.fit_rows.weights)
-    self.num_rows = compilation.bucket(len(self.fit_rows), POINT_BUCKETS)
+    self.num_rows = compilation.bucket(len(self.fit_rows), (*POINT_BUCKETS, self.config.pool.fit_rows))
     self.scalings, self.views = self._make_views(options.seed, key) if is_known else ([], [])
     self.candidates: list[_Candidate] = []
     self.donors: list[_Candidate] = []
@@ -91,9 +80,9 @@ class DatasetSearch:
   def _make_views(self, seed: int, key: jax.Array) -> tuple[list[rescale.Scaling], list[View]]:
     """Every bag of rows in every scaling; each view samples with a key of its own."""
     scalings, views = [], []
-    proposed = rescale.propose_scalings(self.fit_rows.x, self.fit_rows.y)
+    proposed = rescale.propose_scalings(self.fit_rows.x, self.fit_rows.y, config=self.config.scaling)
     proposed = [s for s in proposed if not s.is_moved or self.rule.allows_operator("+")]
-    for bag in bags.draw_bags(self.rows, self.fit_rows, seed=seed):
+    for bag in bags.draw_bags(self.rows, self.fit_rows, seed=seed, config=self.config.scaling):
       for scaling in proposed:
         shown, fitted = (Rows(*scaling.apply(r.x, r.y), r.weights).padded(self.num_rows) for r in (bag, self.fit_rows))
         views.append(View(shown, fitted, jax.random.fold_in(key, len(views)), self.rule))
@@ -103,7 +92,8 @@ class DatasetSearch:
   def add(self, index: int, samples: Samples, counts: Counts) -> None:
     """Takes the best of what one view has found."""
     scaling = self.scalings[index]
-    for lane in _survivors(samples.loss, [proposals.token_count(ids) for ids in samples.ids]):
+    lengths, few = [proposals.token_count(ids) for ids in samples.ids], self.config.transformer
+    for lane in _survivors(samples.loss, lengths, num_best=few.num_best, num_per_length=few.num_per_length):
       node = scaling.restore(samples.node(lane))
       mse = float(samples.loss[lane]) * scaling.y_factor**2
       # Multiplied out, like terms join; as it was found, a formula may be shorter.
@@ -115,11 +105,12 @@ class DatasetSearch:
   def add_donors(self, index: int, samples: Samples) -> None:
     """Takes more of what one view has found, for its parts."""
     scaling = self.scalings[index]
-    order = np.argsort(samples.loss)[: NUM_DONORS // len(self.views)]
+    num_donors = self.config.pool.num_donors
+    order = np.argsort(samples.loss)[: num_donors // len(self.views)]
     self.donors += [
       _Candidate(tidy(scaling.restore(samples.node(lane))), float(samples.loss[lane]) * scaling.y_factor**2)
       for lane in order if math.isfinite(samples.loss[lane])]
-    self.donors = sorted(self.donors, key=lambda c: c.mse)[:NUM_DONORS]
+    self.donors = sorted(self.donors, key=lambda c: c.mse)[:num_donors]
 
   def recombine(self) -> None:
     """Adds formulas made of parts of the donors to the candidates."""
@@ -127,17 +118,16 @@ class DatasetSearch:
     is_open = self.rule.tokens is None and self.rule.max_exponent is None
     near = terms.combine_with_atoms(
       [donor.node for donor in self.donors], self.fit_rows, columns=columns,
-      allows=None if is_open else self.rule.allows_operator)
-    fitted = self._fitted([node for node, _ in near if self.rule(node)][:NUM_ATOM_SUMS])
+      allows=None if is_open else self.rule.allows_operator, config=self.config)
+    fitted = self._fitted([node for node, _ in near if self.rule(node)][: self.config.terms.num_fitted])
     self.donors = sorted([*self.donors, *fitted], key=lambda c: c.mse)
-    made = terms.recombine([donor.node for donor in self.donors], self.fit_rows, columns=columns)
+    made = terms.recombine([donor.node for donor in self.donors], self.fit_rows, columns=columns, config=self.config)
     self.candidates += [c for c in (*fitted, *(_Candidate(*each) for each in made)) if self.rule(c.node)]
 
   def _fitted(self, nodes: Sequence[Node]) -> list[_Candidate]:
-    at_once = select.NUM_PROGRAMS
-    polished = [node for begin in range(0, len(nodes), at_once)
-                for node in self.polish(nodes[begin : begin + at_once], max_steps=ATOM_STEPS)]
-    return [_Candidate(*each) for each in terms.scored(polished, self.fit_rows)]
+    polished = self.polish(nodes, max_steps=self.config.terms.fit_steps)
+    return [_Candidate(*each)
+            for each in terms.scored(polished, self.fit_rows, max_nodes=self.config.terms.max_nodes)]
 
   def polish(self, nodes: Sequence[Node], *, max_steps: int) -> list[Node]:
     """The trees with constants fitted in the user's units."""
@@ -165,11 +155,12 @@ class DatasetSearch:
       with clock.measure("recombine"):
         self.recombine()
     with clock.measure("refine"):
-      nodes = [c.node for c in _shortlist(self.candidates, exact=EXACT * self.variance)]
-      polished = self.polish(nodes[: select.NUM_PROGRAMS], max_steps=select.POLISH_STEPS)
+      pool = self.config.pool
+      nodes = [c.node for c in _shortlist(self.candidates, exact=pool.exact * self.variance, config=pool)]
+      polished = self.polish(nodes[: pool.num_finalists], max_steps=pool.polish_steps)
     with clock.measure("deduplicate"):
       forms = [form for node in polished for form in (node, canonicalize(node)) if form is node or self.rule(form)]
-      polished = _different_values(forms, self.fit_rows, math.sqrt(self.variance))
+      polished = _different_values(forms, self.fit_rows, math.sqrt(self.variance), pool.equal_values)
     fits = [n for n in select.closed_form_fits(self.fit_rows) if self.rule(n)]
     if not polished and not fits:
       return results.failed("no candidate fits, and no closed form keeps the rules", model=self.model_name,
@@ -177,7 +168,7 @@ class DatasetSearch:
     with clock.measure("select"):
       best, front = select.select(
         polished, self.rows, self.names, seed=options.seed, yardsticks=fits, is_allowed=self.rule,
-        may_fit=options.refine != "none")
+        may_fit=options.refine != "none", num_fit_rows=pool.fit_rows, config=self.config.selection)
     messages = []
     if self.ended_by == results.NO_MODEL:
       messages.append("more variables than the model knows: searched without it")
@@ -199,29 +190,31 @@ def _refuse_the_impossible(rule: Rule, model: Any | None) -> None:
     raise InputError(f"the rules allow nothing: no formula of at most {length} tokens keeps them all")
 
 
-def _different_values(nodes: Sequence[Node], rows: Rows, spread: float) -> list[Node]:
-  """Of formulas with the same values on the rows the simplest, in their order."""
+def _different_values(nodes: Sequence[Node], rows: Rows, spread: float, tolerance: float) -> list[Node]:
+  """Of formulas with the same values on the rows, to a share of the spread, the simplest, in their order."""
   kept: dict[bytes | int, int] = {}
   for i in sorted(range(len(nodes)), key=lambda i: expression.complexity(nodes[i])):
     values = scoring.evaluate(nodes[i], rows.x) / spread
     is_defined = np.isfinite(values).all()
-    kept.setdefault((np.round(values / EQUAL_VALUES) + 0.0).tobytes() if is_defined else i, i)
+    kept.setdefault((np.round(values / tolerance) + 0.0).tobytes() if is_defined else i, i)
   return [nodes[i] for i in sorted(kept.values())]
 
 
-def _survivors(loss: np.ndarray, lengths: Sequence[int]) -> list[int]:
+def _survivors(loss: np.ndarray, lengths: Sequence[int], *, num_best: int, num_per_length: int) -> list[int]:
   """The best lanes, and the best few of every length; none without a finite loss."""
   order = [int(i) for i in np.argsort(loss, kind="stable") if math.isfinite(loss[i])]
-  kept = dict.fromkeys(order[:NUM_BEST])
+  kept = dict.fromkeys(order[:num_best])
   by_length: dict[int, int] = {}
   for lane in order:
     by_length[lengths[lane]] = by_length.get(lengths[lane], 0) + 1
-    if by_length[lengths[lane]] <= NUM_PER_COMPLEXITY:
+    if by_length[lengths[lane]] <= num_per_length:
       kept[lane] = None
   return list(kept)
 
 
-def _shortlist(candidates: Sequence[_Candidate], *, exact: float) -> list[_Candidate]:
+def _shortlist(
+  candidates: Sequence[_Candidate], *, exact: float, config: PoolConfig = DEFAULT.pool
+) -> list[_Candidate]:
   """The best candidates of all scalings, few of each skeleton, the best and the best per complexity first.
 
   Below the error `exact` the simpler one is the better.
@@ -231,9 +224,11 @@ def _shortlist(candidates: Sequence[_Candidate], *, exact: float) -> list[_Candi
   for candidate in sorted(candidates, key=lambda c: c.mse):
     form = programs.skeleton(candidate.node)
     per_skeleton[form] = per_skeleton.get(form, 0) + 1
-    if per_skeleton[form] <= FITS_PER_SKELETON and programs.size(candidate.node) <= select.MAX_TOKENS:
+    if per_skeleton[form] <= config.fits_per_skeleton and programs.size(candidate.node) <= select.MAX_TOKENS:
       unique.append(candidate)
   sizes = [expression.complexity(c.node) for c in unique]
   in_order = sorted(range(len(unique)), key=lambda i: (max(unique[i].mse, exact), sizes[i]))
   unique, sizes = [unique[i] for i in in_order], [sizes[i] for i in in_order]
-  return [unique[i] for i in _survivors(np.maximum([c.mse for c in unique], exact), sizes)]
+  return [unique[i] for i in _survivors(
+    np.maximum([c.mse for c in unique], exact), sizes, num_best=config.num_best,
+    num_per_length=config.num_per_complexity)]

@@ -11,6 +11,7 @@ import sympy
 
 from symformer_jax import compilation, inference, proposals, rounds, testing
 from symformer_jax.engine.clock import Clock
+from symformer_jax.engine.config import DEFAULT
 from symformer_jax.engine.rows import Rows
 from symformer_jax.errors import InputError
 from symformer_jax.language import expression, parser, printing, sympy_trees
@@ -165,7 +166,7 @@ def test_no_usable_proposal_leaves_the_closed_forms(rng):
 def test_time_limit_stops_between_rounds(model):
   x = np.linspace(1, 4, 20)
   [result] = inference.search(model, [(x, x**2)], n_samples=100_000, max_time=1e-6)
-  assert result.counts.sampled == inference.ROUND_SAMPLES and result.ended_by == "time"
+  assert result.counts.sampled == DEFAULT.transformer.round_samples and result.ended_by == "time"
 
 
 def test_rounds_go_on_until_the_accuracy_asked_for(model, rng):

@@ -10,13 +10,13 @@ import numpy as np
 from symformer_jax import compilation, proposals, rounds
 from symformer_jax.engine import rescale
 from symformer_jax.engine.clock import Clock
+from symformer_jax.engine.config import DEFAULT
 from symformer_jax.engine.rows import Rows, check_dataset
 from symformer_jax.errors import InputError
 from symformer_jax.language import expression
 from symformer_jax.language.expression import Node
 from symformer_jax.language.rules import Rule
 from symformer_jax.refinement import solve, trace as trace_lib
-from symformer_jax.selection import select
 
 NUM_CANDIDATES = 8
 NUM_STEPS = 50
@@ -54,11 +54,11 @@ def record(
   """
   if method not in solve.METHODS:
     raise InputError(f"expected a method of refinement that takes steps ({', '.join(solve.METHODS)}), got {method!r}")
-  rows = check_dataset((x, y), model).sample(select.FIT_ROWS, seed=seed)
+  rows = check_dataset((x, y), model).sample(DEFAULT.pool.fit_rows, seed=seed)
   scaling = rescale.propose_scalings(rows.x, rows.y)[0]
   scaled_x, scaled_y = scaling.apply(rows.x, rows.y)
-  scaled = Rows(scaled_x, scaled_y, rows.weights).padded(
-    compilation.bucket(len(rows), rounds.POINT_BUCKETS))
+  num_rows = compilation.bucket(len(rows), (*rounds.POINT_BUCKETS, DEFAULT.pool.fit_rows))
+  scaled = Rows(scaled_x, scaled_y, rows.weights).padded(num_rows)
   samples, _ = proposals.sample_and_fit(
     model, scaled, jax.random.key(seed), num_samples=n_samples, top_k=top_k, refine="none",
     is_allowed=Rule(rows.x.shape[1]), clock=Clock())

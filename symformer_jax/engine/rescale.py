@@ -10,19 +10,8 @@ import dataclasses
 
 import numpy as np
 
+from symformer_jax.engine.config import DEFAULT, ScalingConfig
 from symformer_jax.language.expression import VARIABLE, Node, chain, flatten, number, power
-
-# Training points are drawn from boxes made of {-5, 0, 5} (SymFormer, sec. 3.3).
-BOX = 5.0
-# Below this the points fill less than a fifth of the box, and look to the model like a constant input.
-SMALL_X = 1.0
-# RMS of y seen in training, roughly; outside it the model has met few formulas.
-SMALLEST_Y, LARGEST_Y = 0.05, 1000.0
-COMFORTABLE_Y = 5.0
-# A column whose values span less than this share of the largest lies off to one side: years, for instance.
-FAR_X = 0.7
-# A target that varies by less than this share of its largest value: temperatures in kelvin, for instance.
-FAR_Y = 0.2
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,43 +54,49 @@ class Scaling:
     return chain("+", [node, number(-offset)]) if offset else node
 
 
-def propose_scalings(x: np.ndarray, y: np.ndarray) -> list[Scaling]:
+def propose_scalings(
+  x: np.ndarray, y: np.ndarray, *, config: ScalingConfig = DEFAULT.scaling
+) -> list[Scaling]:
   """The scalings worth trying, the likeliest first.
 
   The raw data alone when they fit the trained box; with them when they fit but are small; else the scaled alone.
   Data off to one side are centred as well, and moved to where their lowest value is 0.
   Args:
     x: points [N, D]; y: [N]; finite, in the user's units.
+    config: the trained box, and what counts as small or far off.
   """
-  plain = [_scaling(x, y)]
-  if not plain[0].is_identity and plain[0].y_factor == 1 and np.all(np.max(np.abs(x), axis=0) <= BOX):
+  plain = [_scaling(x, y, config)]
+  if not plain[0].is_identity and plain[0].y_factor == 1 and np.all(np.max(np.abs(x), axis=0) <= config.box):
     plain.append(Scaling((1.0,) * x.shape[1]))
-  is_far, highest = _is_far(x), float(np.max(np.abs(y)))
+  is_far, highest = _is_far(x, config), float(np.max(np.abs(y)))
   # Divided first: squares and sums of huge targets overflow.
-  y_offset = float(np.mean(y / highest)) * highest if 0 < np.ptp(y) < FAR_Y * highest else 0.0
+  y_offset = float(np.mean(y / highest)) * highest if 0 < np.ptp(y) < config.far_y * highest else 0.0
   moved = []
   if is_far.any():
     lowest, highest = x.min(axis=0), x.max(axis=0)
     moved = [np.where(is_far, offsets, 0.0) for offsets in (lowest + (highest - lowest) / 2, lowest)]
   elif y_offset:
     moved = [np.zeros(x.shape[1])]
-  return [_scaling(x, y, tuple(offsets.tolist()), y_offset) for offsets in moved] + plain
+  return [_scaling(x, y, config, tuple(offsets.tolist()), y_offset) for offsets in moved] + plain
 
 
-def _is_far(x: np.ndarray) -> np.ndarray:
+def _is_far(x: np.ndarray, config: ScalingConfig) -> np.ndarray:
   """Columns [D] off to one side that do not fit the box as they are, or lie in a small part of it."""
   largest, span = np.max(np.abs(x), axis=0), np.ptp(x, axis=0)
-  is_outside = (largest > BOX) | (span < SMALL_X)
-  return is_outside & (span > 0) & (span < FAR_X * largest)
+  is_outside = (largest > config.box) | (span < config.small_x)
+  return is_outside & (span > 0) & (span < config.far_x * largest)
 
 
-def _scaling(x: np.ndarray, y: np.ndarray, x_offsets: tuple[float, ...] = (), y_offset: float = 0.0) -> Scaling:
+def _scaling(
+  x: np.ndarray, y: np.ndarray, config: ScalingConfig, x_offsets: tuple[float, ...] = (), y_offset: float = 0.0
+) -> Scaling:
   """Factors that bring the moved data into the box, 1 where they lie well."""
   x, y = Scaling((1.0,) * x.shape[1], 1.0, x_offsets, y_offset).apply(x, y)
   largest, highest = np.max(np.abs(x), axis=0), float(np.max(np.abs(y)))
   rms = float(np.sqrt(np.mean(np.square(y / highest)))) * highest if highest else 1.0
-  x_factors = tuple(float(m) / BOX if m > BOX or 0 < m < SMALL_X else 1.0 for m in largest)
-  y_factor = 1.0 if SMALLEST_Y <= rms <= LARGEST_Y else rms / COMFORTABLE_Y
+  box = config.box
+  x_factors = tuple(float(m) / box if m > box or 0 < m < config.small_x else 1.0 for m in largest)
+  y_factor = 1.0 if config.smallest_y <= rms <= config.largest_y else rms / config.comfortable_y
   return Scaling(x_factors, y_factor, x_offsets, y_offset)
 
 

@@ -46,7 +46,9 @@ class Rule:
     used = {n.value for n in walk(node) if n.token == VARIABLE}
     if not self.required <= used or used & self.excluded or any(column >= self.num_columns for column in used):
       return False
-    return self.is_open or all(self.allows_operator(n.token) and self._allows_exponent(n) for n in walk(node) if n.args) and (
+    if self.is_open:
+      return True
+    return all(self.allows_operator(n.token) and self._allows_exponent(n) for n in walk(node) if n.args) and (
       self.max_depth is None or _depth(node) <= self.max_depth) and not self._is_nested(node, False)
 
   def allows_operator(self, token: str) -> bool:

@@ -20,8 +20,6 @@ from symformer_jax.language.expression import Node
 # a time, so padding costs little beside a compilation of a second and a half.
 ROW_BUCKETS, COLUMN_BUCKETS = (64, 128, 256, 1024, 4096), (2, 9, 32)
 CONSTANT_BUCKETS, TOKEN_BUCKETS = (8, 24), (64, 128)
-# Gauss-Newton steps of a refit: from constants that have moved by rounding, the first is nearly exact.
-NUM_REFITS = 3
 # A constant whose neighbours at this relative distance leave the formula undefined has no derivative.
 PROBE = float(np.cbrt(np.finfo(np.float64).eps))
 
@@ -56,9 +54,11 @@ class LocalModel:
     jacobian: [N, C], at theta as it was when `update` was called last.
   """
 
-  def __init__(self, node: Node, x: np.ndarray, y: np.ndarray, weights: np.ndarray, *, floor: float):
-    """Args: floor: the mean squared error that counts as exact (squared units of y)."""
-    self.node, self.x, self.y, self._floor = node, x, y, floor
+  def __init__(
+    self, node: Node, x: np.ndarray, y: np.ndarray, weights: np.ndarray, *, floor: float, num_refits: int = 3
+  ):
+    """Args: floor: the mean squared error that counts as exact, squared units of y; num_refits: steps of `refit`."""
+    self.node, self.x, self.y, self._floor, self._num_refits = node, x, y, floor, num_refits
     self.weights = weights / np.mean(weights)
     self.theta = np.array(programs.fitted_values(node), np.float64)
     self._translate()
@@ -165,7 +165,7 @@ class LocalModel:
   def refit(self) -> None:
     """A few Gauss-Newton steps of the free constants; steps that do not help are not taken."""
     root = np.sqrt(self.weights)
-    for _ in range(NUM_REFITS):
+    for _ in range(self._num_refits):
       values, self.jacobian = self._predict_with_jacobian(self.theta)
       self.sum_of_squares = self._squares(values)
       jacobian = root[:, None] * self.jacobian[:, self.is_free]

@@ -10,9 +10,8 @@ import math
 
 import numpy as np
 
-# Nats to name one node. A uniform choice among the about 25 kinds would cost log 25 = 3.2; formulas are more regular:
-# a trained model needs 1.3 given the points (docs/design.md, decision 12).
-NATS_PER_NODE = 2.0
+from symformer_jax.engine.config import DEFAULT
+
 # Residuals below float32's resolution of y's spread are noise of the numbers, whatever the formula.
 NOISE_FLOOR = float(np.finfo(np.float32).eps)
 
@@ -42,8 +41,11 @@ def error_floor(variance: float) -> float:
   return variance * NOISE_FLOOR**2
 
 
-def mdl(fit: Fit, *, num_points: float, variance: float) -> float:
-  """Description length in nats: N/2 log(residual variance) + 2 for each node + log 10 for each further digit + names.
+def mdl(
+  fit: Fit, *, num_points: float, variance: float, nats_per_node: float = DEFAULT.selection.nats_per_node
+) -> float:
+  """Description length in nats: N/2 log(residual variance) + some for each node + log 10 for each further digit
+  + names.
 
   A constant's node pays for its first digit. Constants not yet rounded cost C/2 log N, which is what their digits
   come to on average. The residual variance is corrected for the C constants: a formula with as many of them as
@@ -57,7 +59,7 @@ def mdl(fit: Fit, *, num_points: float, variance: float) -> float:
     constants = 0.5 * fit.num_constants * math.log(num_points)
   else:
     constants = (fit.num_digits - fit.num_constants) * math.log(10)
-  return 0.5 * num_points * math.log(residual) + NATS_PER_NODE * fit.complexity + fit.names + constants
+  return 0.5 * num_points * math.log(residual) + nats_per_node * fit.complexity + fit.names + constants
 
 
 def bic(fit: Fit, *, num_points: float, variance: float) -> float:

@@ -9,24 +9,14 @@ import math
 
 import numpy as np
 
+from symformer_jax.engine.config import DEFAULT, SelectionConfig
 from symformer_jax.language import printing, programs
 from symformer_jax.language.expression import Node
 from symformer_jax.refinement import snapping
 from symformer_jax.refinement.local import LocalModel
 from symformer_jax.selection import criteria, scoring
 
-# A whole or half number is offered in place of a constant within so many standard errors. Under a true simple value
-# 1 fit in 80 is further away than the first; real data are seldom as well-behaved as a standard error supposes,
-# so a wider reach is offered too, and description length decides.
-SNAP_ERRORS = (2.5, 6.0)
-# The reach must stay below this share of the distance between simple values: near one by chance is no finding.
-SNAP_SHARE = 0.25
-# Digits are dropped within this share of a standard error: the squared error then rises by at most
-# 0.01 sigma^2 a constant, a hundredth of what one data point contributes.
-DIGIT_ERRORS = 0.1
-# A fit below the resolution of float32 has no residual to speak of: the whole standard error, which then stands for
-# that resolution, is room.
-EXACT_DIGIT_ERRORS = 1.0
+# Significant digits of float64 that survive arithmetic.
 MAX_DIGITS = 15
 # Singular values below this share of the largest are zero, with room for the rounding of derivatives near a pole.
 SINGULAR = 1e-8
@@ -39,9 +29,15 @@ def _factor_flags(node: Node, parent: str = "") -> list[bool]:
   return [flag for arg in node.args for flag in _factor_flags(arg, node.token)]
 
 
-def _local(node: Node, x: np.ndarray, y: np.ndarray, weights: np.ndarray) -> LocalModel:
-  floor = criteria.error_floor(scoring.weighted_variance(y, weights / np.mean(weights)))
-  return LocalModel(node, x, y, weights, floor=floor)
+class _Local(LocalModel):
+  """The local model of a finalist, and what the config says of its constants."""
+
+  def __init__(
+    self, node: Node, x: np.ndarray, y: np.ndarray, weights: np.ndarray, config: SelectionConfig = DEFAULT.selection
+  ):
+    self.config = config
+    floor = criteria.error_floor(scoring.weighted_variance(y, weights / np.mean(weights)))
+    super().__init__(node, x, y, weights, floor=floor, num_refits=config.num_refits)
 
 
 def standard_errors(node: Node, x: np.ndarray, y: np.ndarray, weights: np.ndarray) -> list[float | None]:
@@ -50,7 +46,7 @@ def standard_errors(node: Node, x: np.ndarray, y: np.ndarray, weights: np.ndarra
   Args:
     node: a formula; x: [N, D]; y: [N]; weights: [N], at least 0, relative.
   """
-  local = _local(node, x, y, weights)
+  local = _Local(node, x, y, weights)
   if not len(local.theta) or np.sum(local.weights > 0) <= len(local.theta):
     return [None] * len(local.theta)
   variances = np.full(len(local.theta), np.nan)
@@ -65,7 +61,7 @@ def exact_forms(node: Node, x: np.ndarray, y: np.ndarray, weights: np.ndarray) -
   Args:
     node: a formula with fitted constants; x: [N, D]; y: [N]; weights: [N], at least 0, relative.
   """
-  local = _local(node, x, y, weights)
+  local = _Local(node, x, y, weights)
   forms: list[str | None] = [None] * len(local.theta)
   if not local.is_free.any() or not math.isfinite(local.sum_of_squares):
     return forms
@@ -77,18 +73,22 @@ def exact_forms(node: Node, x: np.ndarray, y: np.ndarray, weights: np.ndarray) -
   return forms
 
 
-def refit_constants(node: Node, x: np.ndarray, y: np.ndarray, weights: np.ndarray) -> Node:
+def refit_constants(
+  node: Node, x: np.ndarray, y: np.ndarray, weights: np.ndarray, *, config: SelectionConfig = DEFAULT.selection
+) -> Node:
   """A few Gauss-Newton steps from constants that were fitted on fewer rows.
 
   Args:
     node: a formula with nearly fitted constants; x: [N, D]; y: [N]; weights: [N].
   """
-  local = _local(node, x, y, weights)
+  local = _Local(node, x, y, weights, config)
   local.refit()
   return programs.replace_values(node, local.theta.tolist())
 
 
-def remove_redundant(node: Node, x: np.ndarray, y: np.ndarray, weights: np.ndarray) -> Node:
+def remove_redundant(
+  node: Node, x: np.ndarray, y: np.ndarray, weights: np.ndarray, *, config: SelectionConfig = DEFAULT.selection
+) -> Node:
   """Sets constants to 1 or 0 that others can make up for: a/(b x + c) -> (a/b)/(x + c/b), a*x**0 + b -> (a + b)*x**0.
 
   A constant that only rescales others shows as a direction in the logarithms of the constants along which no
@@ -100,14 +100,14 @@ def remove_redundant(node: Node, x: np.ndarray, y: np.ndarray, weights: np.ndarr
   Returns:
     A tree of the same shape; `1*x` is left to the canonicalizer.
   """
-  local = _local(node, x, y, weights)
+  local = _Local(node, x, y, weights, config)
   while local.is_free.any() and math.isfinite(local.sum_of_squares) and _fix_redundant(local):
     # The fit may have stopped short in the valley that has now become a point.
     local.refit()
   return programs.replace_values(node, local.theta.tolist())
 
 
-def _fix_redundant(local: LocalModel) -> bool:
+def _fix_redundant(local: _Local) -> bool:
   """Fixes one redundant constant of `local`.
 
   At 0 where it does nothing or others add up to it, at 1 or -1 where it rescales others.
@@ -115,7 +115,7 @@ def _fix_redundant(local: LocalModel) -> bool:
   return _fix_negligible(local) or _fix_factor(local) or _fix_summand(local)
 
 
-def _fix_negligible(local: LocalModel) -> bool:
+def _fix_negligible(local: _Local) -> bool:
   """A constant that changes nothing when it is 0, as 3e-15 times a term that an exact fit has left over."""
   for index in np.flatnonzero(local.is_free & (local.theta != 0)):
     if _accept(local, index, np.where(np.arange(len(local.theta)) == index, 0.0, local.theta)):
@@ -135,16 +135,17 @@ def _null_direction(columns: np.ndarray) -> np.ndarray | None:
   return None if singular[-1] > SINGULAR * singular[0] else directions[-1] / norms
 
 
-def _accept(local: LocalModel, index: int, theta: np.ndarray) -> bool:
+def _accept(local: _Local, index: int, theta: np.ndarray) -> bool:
   """Holds constant `index` at its place in theta [C] from now on, where the error stays."""
-  if not np.all(np.isfinite(theta)) or local.loss(theta) > local.sum_of_squares + 1e-3 * local.noise:
+  most = local.sum_of_squares + local.config.redundant_share * local.noise
+  if not np.all(np.isfinite(theta)) or local.loss(theta) > most:
     return False
   local.theta = theta
   local.is_free[index] = False
   return True
 
 
-def _fix_factor(local: LocalModel) -> bool:
+def _fix_factor(local: _Local) -> bool:
   free = np.flatnonzero(local.is_free)
   direction = _null_direction(np.sqrt(local.weights)[:, None] * local.jacobian[:, free] * local.theta[free])
   if direction is None:
@@ -163,7 +164,7 @@ def _fix_factor(local: LocalModel) -> bool:
   return False
 
 
-def _fix_summand(local: LocalModel) -> bool:
+def _fix_summand(local: _Local) -> bool:
   free = np.flatnonzero(local.is_free)
   if len(np.unique(local.x[local.weights > 0], axis=0)) <= len(free):
     return False  # what so few points leave open is not redundant
@@ -182,19 +183,21 @@ def _fix_summand(local: LocalModel) -> bool:
 
 
 def snap_constants(
-  node: Node, x: np.ndarray, y: np.ndarray, weights: np.ndarray, *, num_errors: float = SNAP_ERRORS[0]
+  node: Node, x: np.ndarray, y: np.ndarray, weights: np.ndarray, *, num_errors: float | None = None,
+  config: SelectionConfig = DEFAULT.selection,
 ) -> Node:
   """Replaces constants by 0, whole or half numbers within their standard errors, and refits the others.
 
   Args:
     node: a formula with fitted constants; x: [N, D]; y: [N]; weights: [N].
-    num_errors: reach in standard errors.
+    num_errors: reach in standard errors; by default the first of `config.snap_errors`.
   Returns:
     A tree of the same shape; `1*x` and `0*x` are left to the canonicalizer.
   """
   if node.is_number:  # a constant fit has no structure to simplify
     return node
-  local = _local(node, x, y, weights)
+  num_errors = config.snap_errors[0] if num_errors is None else num_errors
+  local = _Local(node, x, y, weights, config)
   while local.is_free.any() and math.isfinite(local.sum_of_squares):
     covariance = local.covariance()
     choice = _nearest_simple(local, covariance, num_errors)
@@ -205,7 +208,7 @@ def snap_constants(
   return programs.replace_values(node, local.theta.tolist())
 
 
-def _nearest_simple(local: LocalModel, covariance: np.ndarray, num_errors: float) -> tuple[int, float] | None:
+def _nearest_simple(local: _Local, covariance: np.ndarray, num_errors: float) -> tuple[int, float] | None:
   """The free constant closest to a simple value in standard errors, and that value; None when none is near."""
   best, choice = num_errors, None
   for row, index in enumerate(np.flatnonzero(local.is_free)):
@@ -214,7 +217,7 @@ def _nearest_simple(local: LocalModel, covariance: np.ndarray, num_errors: float
       continue
     stderr, value = math.sqrt(variance), local.theta[index]
     for target, spacing in ((0.0, math.inf), (float(round(value)), 1.0), (round(2 * value) / 2, 0.5)):
-      if num_errors * stderr > SNAP_SHARE * spacing:
+      if num_errors * stderr > local.config.snap_share * spacing:
         continue
       distance = abs(value - target) / stderr
       if distance < best:
@@ -222,16 +225,18 @@ def _nearest_simple(local: LocalModel, covariance: np.ndarray, num_errors: float
   return choice
 
 
-def round_constants(node: Node, x: np.ndarray, y: np.ndarray, weights: np.ndarray) -> Node:
+def round_constants(
+  node: Node, x: np.ndarray, y: np.ndarray, weights: np.ndarray, *, config: SelectionConfig = DEFAULT.selection
+) -> Node:
   """Gives every constant the fewest digits that cost nothing within the residual.
 
   The best determined constants are rounded first, and the others follow each time.
   """
-  local = _local(node, x, y, weights)
+  local = _Local(node, x, y, weights, config)
   if not math.isfinite(local.sum_of_squares):
     return node
   before, noise = local.sum_of_squares, local.noise
-  room = EXACT_DIGIT_ERRORS if local.is_exact else DIGIT_ERRORS
+  room = config.exact_digit_errors if local.is_exact else config.digit_errors
   while local.is_free.any():
     covariance = local.covariance()
     free = np.flatnonzero(local.is_free)
@@ -250,7 +255,7 @@ def round_constants(node: Node, x: np.ndarray, y: np.ndarray, weights: np.ndarra
   return programs.replace_values(node, local.theta.tolist()) if is_harmless else node
 
 
-def _round_one_by_one(local: LocalModel, allowed: float) -> None:
+def _round_one_by_one(local: _Local, allowed: float) -> None:
   """Rounds each constant alone, as far as the squared error stays within `allowed`."""
   for i in np.flatnonzero(local.is_free):
     for digits in range(1, MAX_DIGITS + 1):

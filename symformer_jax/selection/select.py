@@ -10,7 +10,8 @@ import math
 
 import numpy as np
 
-from symformer_jax.engine.rows import MANY_VARIABLES, Rows
+from symformer_jax.engine.config import DEFAULT, SelectionConfig
+from symformer_jax.engine.rows import Rows
 from symformer_jax.language import expression, programs
 from symformer_jax.language.expression import Node, chain, number, variable
 from symformer_jax.language.tidy import (
@@ -21,29 +22,18 @@ from symformer_jax.language.tidy import (
   to_single_waves,
   to_vertices,
 )
+from symformer_jax.language.vocabulary import Vocabulary
 from symformer_jax.refinement import solve
 from symformer_jax.results import Constant, Equation
 from symformer_jax.selection import criteria, front, rounding, scoring
 
-# Rows on which candidates are fitted, and those that give finalists their last digits; all rows score.
-FIT_ROWS, MAX_ROWS = 256, 4096
-# One compiled shape: finalists are few, and padding is cheap (a program `0` takes one step).
-NUM_PROGRAMS = 128
-MAX_TOKENS = 64
-# A longer formula must fit better by this share: less is within what rounding constants costs.
-MIN_GAIN = 0.01
-# Nats by which a formula more complex than the recommended one may describe the data worse: at odds of three million to
-# one it fits the noise.
-MAX_EXCESS = 15.0
-# Of the errors, above which they are not normal; mean squared errors that are nearly the least, as a multiple of it.
-NORMAL_KURTOSIS, NEARLY = 5.0, 1.5
-# Other ways to write a formula, each tried.
-REWRITINGS = (to_exponentials, to_powers, to_principal_phases, to_single_waves, to_vertices)
-# Formulas that get a variant with simple constants, and that are judged on all rows.
-NUM_CHOSEN = 24
-# More steps than in the search: few formulas, and now every digit counts.
-POLISH_STEPS = 150
-MAX_CONSTANTS = 16
+# One compiled shape: finalists are few, and padding is cheap (a program `0` takes one step). Longer formulas, and those
+# of more constants, are none that a person would read.
+NUM_PROGRAMS, MAX_TOKENS, MAX_CONSTANTS = 128, 64, 16
+# Other ways to write a formula, by name.
+REWRITINGS: dict[str, Callable[[Node], Node]] = {
+  "exponentials": to_exponentials, "powers": to_powers, "principal_phases": to_principal_phases,
+  "single_waves": to_single_waves, "vertices": to_vertices}
 
 
 def closed_form_fits(rows: Rows) -> list[Node]:
@@ -59,9 +49,10 @@ def closed_form_fits(rows: Rows) -> list[Node]:
   return [mean, chain("+", [*terms, number(float(solution[-1]))])] if terms else [mean]
 
 
-def polish(nodes: Sequence[Node], rows: Rows, *, num_rows: int, num_variables: int, method: str,
-           max_steps: int = POLISH_STEPS) -> list[Node]:
-  """Fits the constants of at most `NUM_PROGRAMS` trees in float64, in the user's units.
+def polish(
+  nodes: Sequence[Node], rows: Rows, *, num_rows: int, num_variables: int, method: str, max_steps: int
+) -> list[Node]:
+  """Fits the constants of trees in float64, in the user's units; `NUM_PROGRAMS` of them a call.
 
   Args:
     nodes: trees; rows: at most `num_rows` of them, padded to that many (one compiled shape for each).
@@ -71,11 +62,16 @@ def polish(nodes: Sequence[Node], rows: Rows, *, num_rows: int, num_variables: i
     The trees with fitted constants; one whose fit is worse or undefined is returned as it came.
   """
   vocab = programs.base_vocabulary(num_variables)
-  ids, values = programs.encode_programs(nodes, vocab, num_programs=NUM_PROGRAMS, length=MAX_TOKENS)
   padded = rows.padded(num_rows)
-  x = np.pad(padded.x, ((0, 0), (0, num_variables - padded.x.shape[1])))
+  padded = dataclasses.replace(padded, x=np.pad(padded.x, ((0, 0), (0, num_variables - padded.x.shape[1]))))
+  blocks = (nodes[begin : begin + NUM_PROGRAMS] for begin in range(0, len(nodes), NUM_PROGRAMS))
+  return [node for block in blocks for node in _polish_block(block, padded, vocab, method, max_steps)]
+
+
+def _polish_block(nodes: Sequence[Node], padded: Rows, vocab: Vocabulary, method: str, max_steps: int) -> list[Node]:
+  ids, values = programs.encode_programs(nodes, vocab, num_programs=NUM_PROGRAMS, length=MAX_TOKENS)
   fitted, fit = solve.polish(
-    ids, values, x, padded.y, padded.weights, vocab=vocab, method=method, max_steps=max_steps,
+    ids, values, padded.x, padded.y, padded.weights, vocab=vocab, method=method, max_steps=max_steps,
     max_constants=MAX_CONSTANTS)
   is_constant = np.asarray(vocab.is_constant)[ids]
   return [programs.replace_values(node, fitted[k][is_constant[k]].tolist()) if np.isfinite(fit.loss[k]) else node
@@ -95,8 +91,8 @@ class _Finalist:
 class _Judge:
   """Scores trees on rows, each distinct formula once; `num_points` is how many points these are worth."""
 
-  def __init__(self, rows: Rows, num_points: float):
-    self.rows, self.num_points = rows, num_points
+  def __init__(self, rows: Rows, num_points: float, config: SelectionConfig):
+    self.rows, self.num_points, self.config = rows, num_points, config
     self.variance = scoring.weighted_variance(rows.y, rows.weights)
     self.floor = criteria.error_floor(self.variance)
 
@@ -114,11 +110,12 @@ class _Judge:
     num_named = sum(part.token == expression.VARIABLE for part in expression.walk(node))
     fit = criteria.Fit(finalist.scores.mse, self._size(finalist), len(programs.fitted_values(node)), num_digits,
                        names=num_named * math.log(self.rows.x.shape[1]))
-    return criteria.mdl(fit, num_points=self.num_points, variance=self.variance)
+    return criteria.mdl(
+      fit, num_points=self.num_points, variance=self.variance, nats_per_node=self.config.nats_per_node)
 
   def _size(self, finalist: _Finalist) -> int:
     """Complexity; with many variables an inverse square is a power, or x**(-2.02) would be the simpler."""
-    if self.rows.x.shape[1] < MANY_VARIABLES:
+    if self.rows.x.shape[1] < self.config.min_many:
       return finalist.complexity
     parts = expression.walk(finalist.node)
     return finalist.complexity - sum(p.token == "inv" and p.args[0].token in ("pow2", "pow3") for p in parts)
@@ -126,17 +123,17 @@ class _Judge:
   def count_effective(self, nodes: Sequence[Node]) -> float:
     """Points that the rows are worth: fewer where a few large errors decide, as when noise is a share of y.
 
-    The variance of a variance goes with the kurtosis, which is 3 for normal errors; below `NORMAL_KURTOSIS` it may be
+    The variance of a variance goes with the kurtosis, which is 3 for normal errors; below `normal_kurtosis` it may be
     chance. Errors are those of the simplest formula that is nearly as accurate as any: longer ones fit large errors.
     """
     finalists = self.finalists(nodes)
     least = min((f.scores.mse for f in finalists), default=0.0)
     if least <= self.floor:
       return self.num_points
-    simplest = min((f for f in finalists if f.scores.mse <= NEARLY * least), key=lambda f: f.complexity)
+    simplest = min((f for f in finalists if f.scores.mse <= self.config.nearly * least), key=lambda f: f.complexity)
     squares = self.rows.weights * (scoring.evaluate(simplest.node, self.rows.x) - self.rows.y) ** 2
     kurtosis = float(np.mean(squares**2) / np.mean(squares) ** 2)
-    return self.num_points * (3 / kurtosis if kurtosis > NORMAL_KURTOSIS else 1)
+    return self.num_points * (3 / kurtosis if kurtosis > self.config.normal_kurtosis else 1)
 
   def cost_of(self, node: Node) -> float:
     """That of a rounded tree."""
@@ -150,13 +147,13 @@ class _Judge:
     per_constant = 0.5 * math.log(self.num_points)
     kept = [(f, cost) for f, cost in zip(finalists, costs, strict=True)
             if f.complexity <= finalists[cheapest].complexity
-            or cost - per_constant * len(programs.fitted_values(f.node)) <= costs[cheapest] + MAX_EXCESS]
+            or cost - per_constant * len(programs.fitted_values(f.node)) <= costs[cheapest] + self.config.max_excess]
     return [f for f, _ in kept], [cost for _, cost in kept]
 
   def front(self, finalists: Sequence[_Finalist], costs: Sequence[float]) -> list[int]:
     return front.pareto_indices(
       [self._size(f) for f in finalists], [f.scores.mse for f in finalists], floor=self.floor, costs=costs,
-      min_gain=MIN_GAIN)
+      min_gain=self.config.min_gain)
 
   def chosen(self, nodes: Sequence[Node], *, is_rounded: bool) -> list[Node]:
     """The front, and the cheapest by description length."""
@@ -164,45 +161,49 @@ class _Judge:
     costs = [self.cost(f, is_rounded=is_rounded) for f in finalists]
     finalists, costs = self._listable(finalists, costs)
     on_front = self.front(finalists, costs if is_rounded else [f.scores.mse for f in finalists])
-    cheapest = sorted(range(len(finalists)), key=lambda i: costs[i])[:NUM_CHOSEN]
+    cheapest = sorted(range(len(finalists)), key=lambda i: costs[i])[: self.config.num_chosen]
     return [finalists[i].node for i in dict.fromkeys([*on_front, *cheapest])]
 
 
 def select(
   nodes: Sequence[Node], rows: Rows, names: Sequence[str], *, seed: int,
   yardsticks: Sequence[Node] = (), is_allowed: Callable[[Node], bool] = lambda node: True, may_fit: bool = True,
+  num_fit_rows: int = DEFAULT.pool.fit_rows, config: SelectionConfig = DEFAULT.selection,
 ) -> tuple[Equation, tuple[Equation, ...]]:
   """Chooses the front and the recommended formula.
 
   Args:
     nodes: fitted trees in the user's units; there is at least one, or a yardstick.
-    rows: all rows: formulas are scored on them, and get their last digits from at most `MAX_ROWS` of them.
+    rows: all rows: formulas are scored on them, and get their last digits from at most `max_rows` of them.
     names: of the columns.
     seed: chooses those rows.
     yardsticks: trees that are listed with the front even where it beats them: what any formula is measured against.
     is_allowed: trees the user's rules admit, asked again because simpler constants change operators.
     may_fit: whether constants may be changed; otherwise the trees compete as they are.
+    num_fit_rows: rows they were fitted to; with more than these, constants are fitted again.
+    config: what a formula may cost, and how round its constants are to be.
   Returns:
     `(best, front)`, from simple to accurate, the best a member of the front proper.
   """
-  some = rows.sample(MAX_ROWS, seed=seed)
-  judge = _Judge(some, len(some))
+  some = rows.sample(config.max_rows, seed=seed)
+  judge = _Judge(some, len(some), config)
   data = (some.x, some.y, some.weights)
   nodes = judge.chosen([*yardsticks, *nodes], is_rounded=False)
-  if may_fit and len(some) > FIT_ROWS:
-    nodes = [rounding.refit_constants(node, *data) for node in nodes]
-  if rows.x.shape[1] >= MANY_VARIABLES:
-    judge = _Judge(some, judge.count_effective(nodes))
+  if may_fit and len(some) > num_fit_rows:
+    nodes = [rounding.refit_constants(node, *data, config=config) for node in nodes]
+  if rows.x.shape[1] >= config.min_many:
+    judge = _Judge(some, judge.count_effective(nodes), config)
   rounded = _rounded(nodes, judge, is_allowed) if may_fit else nodes
   if len(some) < len(rows):
-    rounded, judge = judge.chosen(rounded, is_rounded=True), _Judge(rows, judge.num_points * len(rows) / len(some))
-  listed = [rounding.round_constants(node, *data) for node in yardsticks] if may_fit else yardsticks
+    rounded = judge.chosen(rounded, is_rounded=True)
+    judge = _Judge(rows, judge.num_points * len(rows) / len(some), config)
+  listed = [rounding.round_constants(node, *data, config=config) for node in yardsticks] if may_fit else yardsticks
   judged = judge.finalists([*rounded, *listed])
   costs = [judge.cost(finalist, is_rounded=True) for finalist in judged]
   on_front = judge.front(judged, costs)
   best = min(on_front, key=lambda i: costs[i])
   on_front = [i for i in on_front
-              if judged[i].complexity <= judged[best].complexity or costs[i] <= costs[best] + MAX_EXCESS]
+              if judged[i].complexity <= judged[best].complexity or costs[i] <= costs[best] + config.max_excess]
   shown = {*on_front, *(i for i, finalist in enumerate(judged) if finalist.node in listed)}
   in_order = sorted(shown, key=lambda i: (judged[i].complexity, -judged[i].scores.mse))
   equations = {i: _equation(judged[i], some, names) for i in in_order}
@@ -211,6 +212,7 @@ def select(
 
 def _rounded(nodes: Sequence[Node], judge: _Judge, is_allowed: Callable[[Node], bool]) -> list[Node]:
   """The trees and their variants with fewer and simpler constants, all with the fewest digits."""
+  config = judge.config
   data = (judge.rows.x, judge.rows.y, judge.rows.weights)
 
   def tidied(node: Node) -> Node:
@@ -218,9 +220,9 @@ def _rounded(nodes: Sequence[Node], judge: _Judge, is_allowed: Callable[[Node], 
     return form if is_allowed(form := tidy(node)) else node
 
   nodes = [tidied(node) for node in nodes]
-  reduced = [tidied(rounding.remove_redundant(node, *data)) for node in nodes]
-  snapped = [tidied(rounding.snap_constants(node, *data, num_errors=num_errors))
-             for node in reduced for num_errors in rounding.SNAP_ERRORS]
+  reduced = [tidied(rounding.remove_redundant(node, *data, config=config)) for node in nodes]
+  snapped = [tidied(rounding.snap_constants(node, *data, num_errors=num_errors, config=config))
+             for node in reduced for num_errors in config.snap_errors]
   # A bare number left of a formula is worse than the constant fit, which is there already.
   simpler = [node for node in dict.fromkeys([*reduced, *snapped]) if not node.is_number and is_allowed(node)]
   return [_shortest(node, judge, is_allowed) for node in dict.fromkeys([*nodes, *simpler])]
@@ -231,12 +233,15 @@ def _shortest(node: Node, judge: _Judge, is_allowed: Callable[[Node], bool]) -> 
 
   The rules are asked of what comes out: digits and simple values change operators, and may make a column vanish.
   """
+  config = judge.config
   data = (judge.rows.x, judge.rows.y, judge.rows.weights)
-  variants = [rounding.round_constants(node, *data)]
+  variants = [rounding.round_constants(node, *data, config=config)]
   # Parts whose constants are the same once rounded can be joined only then.
-  pairs = [(rewrite(base), base) for rewrite in REWRITINGS for base in (node, tidy(variants[0]))]
+  rewritings = [rewrite for name, rewrite in REWRITINGS.items() if name in config.rewritings]
+  pairs = [(rewrite(base), base) for rewrite in rewritings for base in (node, tidy(variants[0]))]
   for rewritten in dict.fromkeys(tidy(rewritten) for rewritten, base in pairs if rewritten != base):
-    variants.append(rounding.round_constants(rounding.snap_constants(rewritten, *data), *data))
+    snapped = rounding.snap_constants(rewritten, *data, config=config)
+    variants.append(rounding.round_constants(snapped, *data, config=config))
   # A rule may forbid what tidying makes of a variant, and not the variant.
   forms = [form if is_allowed(form := tidy(variant)) else variant for variant in variants]
   allowed = [form for form in forms if is_allowed(form) and (node.is_number or not form.is_number)]

@@ -11,8 +11,6 @@ from symformer_jax.language.expression import Node, chain, number, power, variab
 
 # Pairs (column, exponent); empty for 1.
 Monomial = tuple[tuple[int, float], ...]
-# Exponents of each variable: of these the first that are few enough.
-WIDE, PLAIN = (-2, -1, 1, 2), (-1, 1)
 
 
 def monomials(columns: Sequence[int], size: int, exponents: Sequence[float]) -> list[Monomial]:
@@ -21,8 +19,9 @@ def monomials(columns: Sequence[int], size: int, exponents: Sequence[float]) -> 
           for powers in itertools.product(exponents, repeat=size)]
 
 
-def up_to(columns: Sequence[int], max_size: int, *, at_most: int, exponents: Sequence[Sequence[float]] = (WIDE, PLAIN)
-          ) -> list[Monomial]:
+def up_to(
+  columns: Sequence[int], max_size: int, *, at_most: int, exponents: Sequence[Sequence[float]]
+) -> list[Monomial]:
   """All of one variable, of two, ..., with the first of the sets of exponents that makes at most so many of a size.
 
   A size of which there would be more is left out.

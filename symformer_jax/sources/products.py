@@ -11,43 +11,19 @@ import itertools
 
 import numpy as np
 
+from symformer_jax.engine.config import DEFAULT, ProductsConfig, PursuitConfig
 from symformer_jax.engine.rows import Rows
 from symformer_jax.language import expression
 from symformer_jax.language.expression import Node, chain, number, power, variable
 from symformer_jax.language.tidy import tidy
 from symformer_jax.selection import scoring
 from symformer_jax.sources import pursuit
-from symformer_jax.sources.monomials import PLAIN, Monomial, Values, to_node, up_to
+from symformer_jax.sources.monomials import Monomial, Values, to_node, up_to
 
-# Factors beside the powers of the variables.
-MAX_FACTORS = 3
-# Monomials of a size; those that functions are taken of, and those under an exponential.
-MAX_MONOMIALS, MAX_ARGUMENTS, MAX_EXPONENTS = 4000, 700, 4000
-MAX_SIZE, MAX_ARGUMENT_SIZE, MAX_EXPONENT_SIZE = 4, 4, 6
-# Differences of two variables over a third, at most; with more none is tried.
-MAX_DISTANCES = 400
-# Columns of each kind, roughly: with more monomials fewer inner constants are tried.
-MAX_COLUMNS = 15_000
-# Inner constants of sums, exponents of arguments and their inner constants: the usual ones, and some over the data's
-# range.
-FACTORS = (1.0, 0.5, 2.0, 1 / 3, 3.0, 0.25, 4.0, 0.1, 10.0, 0.03, 30.0)
-ROOTS = (-1, -0.5, 0.5, 1)
-RATES = (1.0, 0.5, 2.0, 2 * np.pi)
-NUM_RATES, LOWEST_RATE, HIGHEST_RATE = 16, 0.2, 20.0
-# Firsts of three factors that are carried on, and of pairs of plain ones: of at most so many every pair is tried.
-NUM_FIRST, NUM_PAIRED = 64, 3000
-# Pairs that are kept, and carried on: in single precision many are as good as the right one.
-NUM_PAIRS = 256
 # Logarithms of larger size, and of a smaller spread, are of no use in single precision.
 LARGEST_LOG, LEAST_SPREAD = 60.0, 1e-5
-# A column of which the powers of the variables leave a smaller share is one of them.
-INDEPENDENT = 1e-3
-# Exponents so near to a half number are meant to be one, and smaller ones none.
-NEAR_HALF, NO_EXPONENT = 0.03, 1e-3
-# Of factors but exponentials.
-LARGEST_EXPONENT = 3.0
-# A variable is left out where the mean squared error of log|y| grows by less than this, or is rounding of logarithms.
-MAX_LOSS, ROUNDING = 1.3, 1e-12
+# Mean squared error of log|y| that is rounding of logarithms.
+ROUNDING = 1e-12
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,17 +52,21 @@ class Factors:
 
   Args:
     x: points; columns: of x, these variables are used; allows: operators by name, None for all.
+    config: which factors.
   Attributes:
     columns: [N, P]; groups, is_plain, is_exponential: [P].
   """
 
-  def __init__(self, x: np.ndarray, columns: Sequence[int], allows: Callable[[str], bool] | None = None):
+  def __init__(
+    self, x: np.ndarray, columns: Sequence[int], allows: Callable[[str], bool] | None = None, *,
+    config: ProductsConfig = DEFAULT.products,
+  ):
     self._made: list[tuple[_Family, np.ndarray]] = []
     logs, groups = [np.zeros((len(x), 0), np.float32)], [np.zeros(0, int)]
     is_plain, is_exponential = [np.zeros(0, bool)], [np.zeros(0, bool)]
     num_groups = 0
     with np.errstate(all="ignore"):  # what is undefined is left out
-      for family in _families(Values(x), columns, allows):
+      for family in _families(_Space(Values(x), columns, allows, config)):
         if allows is not None and not all(allows(token) for token in family.tokens):
           continue
         largest = np.max(np.abs(family.logs), axis=0)
@@ -112,7 +92,8 @@ class Factors:
 
 @np.errstate(all="ignore")  # what is not finite is left out
 def find_products(
-  rows: Rows, columns: Sequence[int], allows: Callable[[str], bool] | None = None
+  rows: Rows, columns: Sequence[int], allows: Callable[[str], bool] | None = None, *,
+  config: ProductsConfig = DEFAULT.products, pursuit_config: PursuitConfig = DEFAULT.pursuit,
 ) -> list[list[Node]]:
   """Products of powers of the variables and of few factors that fit best.
 
@@ -120,6 +101,7 @@ def find_products(
     rows: what is fitted, where y is not 0; errors are weighted as those of y.
     columns: of x; these variables are used.
     allows: operators by name, for the factors; None for all.
+    config: which factors, and how many; pursuit_config: how they are selected.
   Returns:
     For every number of factors those with the exponents that fit best, those with fewer variables where that is nearly
     as good, and those whose exponents are half numbers, for inner constants that are not fitted yet.
@@ -127,12 +109,16 @@ def find_products(
   relative = rows.y / np.max(np.abs(rows.y))
   is_used = rows.weights * relative**2 > 0
   rows = Rows(rows.x[is_used], rows.y[is_used], rows.weights[is_used])
-  if len(rows) <= len(columns) + MAX_FACTORS + 1:
+  if len(rows) <= len(columns) + config.max_factors + 1:
     return []
-  target, factors = _Target(rows, columns, allows), Factors(rows.x, columns, allows)
+  target, factors = _Target(rows, columns, allows, config), Factors(rows.x, columns, allows, config=config)
   plain = np.flatnonzero(factors.is_plain)
-  chosen = [np.zeros(0, int), *target.select(factors, np.arange(len(factors.groups)), MAX_FACTORS, NUM_FIRST),
-            *target.select(factors, plain, 2, NUM_PAIRED)]
+  among_all, among_plain = (
+    dataclasses.replace(pursuit_config, max_columns=max_columns, num_first=num_first, num_pairs=config.num_pairs,
+                        num_kept_short=config.num_pairs)
+    for max_columns, num_first in ((config.max_factors, config.num_first), (2, config.num_paired)))
+  chosen = [np.zeros(0, int), *target.select(factors, np.arange(len(factors.groups)), among_all),
+            *target.select(factors, plain, among_plain)]
   found: dict[tuple[int, int], list[Node]] = {}
   seen = set()
   for each in chosen:
@@ -146,7 +132,10 @@ def find_products(
 class _Target:
   """log|y| as a sum of multiples of the logarithms of variables, of factors, and of a constant."""
 
-  def __init__(self, rows: Rows, columns: Sequence[int], allows: Callable[[str], bool] | None):
+  def __init__(
+    self, rows: Rows, columns: Sequence[int], allows: Callable[[str], bool] | None, config: ProductsConfig
+  ):
+    self._config = config
     self._x, self._sign, self._allows = rows.x, float(np.sign(rows.y[0])), allows
     self._z, self._weights = np.log(np.abs(rows.y)), rows.weights * (rows.y / np.max(np.abs(rows.y))) ** 2
     logs = np.log(np.abs(rows.x[:, columns]))
@@ -155,7 +144,7 @@ class _Target:
     self._variables = [column for column, ok in zip(columns, is_power, strict=True) if ok]
     self._negative = {column for column in self._variables if np.all(rows.x[:, column] < 0)}
 
-  def select(self, factors: Factors, some: np.ndarray, at_most: int, num_first: int) -> list[np.ndarray]:
+  def select(self, factors: Factors, some: np.ndarray, config: PursuitConfig) -> list[np.ndarray]:
     """Sets of some factors, selected forward for what the powers of the variables leave."""
     columns = factors.columns[:, some]
     root = np.sqrt(self._weights / self._weights.sum())[:, None]
@@ -166,10 +155,10 @@ class _Target:
     lengths = np.linalg.norm(left, axis=0)
     single = basis.astype(np.float32)
     left = left - single @ (single.T @ left)
-    is_own = np.flatnonzero(np.linalg.norm(left, axis=0) > INDEPENDENT * lengths)
+    is_own = np.flatnonzero(np.linalg.norm(left, axis=0) > self._config.independent * lengths)
     chosen = pursuit.select_columns(
-      (left[:, is_own] / root).astype(np.float32), target, self._weights, at_most=at_most,
-      groups=factors.groups[some[is_own]], num_first=num_first, num_pairs=NUM_PAIRS, num_kept=NUM_PAIRS)
+      (left[:, is_own] / root).astype(np.float32), target, self._weights, groups=factors.groups[some[is_own]],
+      config=config)
     return [some[is_own[list(each)]] for each in chosen]
 
   def products(self, factors: Factors, chosen: np.ndarray) -> list[Node | None]:
@@ -181,13 +170,14 @@ class _Target:
     is_free = np.concatenate([np.ones(len(self._variables), bool), factors.is_exponential[chosen]])
     exponents = self._fit(self._z, design, np.ones(len(is_free), bool))
     exponents[~is_free] = np.round(2 * exponents[~is_free]) / 2
-    if np.any(exponents[~is_free] == 0) or np.any(np.abs(exponents[~is_free]) > LARGEST_EXPONENT):
+    if np.any(exponents[~is_free] == 0) or np.any(np.abs(exponents[~is_free]) > self._config.largest_exponent):
       return []
     z = self._z - design[:, ~is_free] @ exponents[~is_free]
     is_power = np.arange(len(is_free)) < len(self._variables)
     all_fitted, few_fitted = (np.where(is_free, self._fit(z, design, is_used), exponents)
                               for is_used in (is_free, self._needed(z, design, is_free)))
-    rounded = [(all_fitted, NEAR_HALF), (few_fitted, NEAR_HALF), (few_fitted, np.inf)]
+    near_half = self._config.near_half
+    rounded = [(all_fitted, near_half), (few_fitted, near_half), (few_fitted, np.inf)]
     return [self._product(factors, chosen, np.where(is_power & (np.abs(fitted - _halves(fitted)) < width),
                                                     _halves(fitted), fitted)) for fitted, width in rounded]
 
@@ -211,7 +201,7 @@ class _Target:
     inverse = np.linalg.pinv(columns.T @ (weights[:, None] * columns), hermitian=True)
     factors = inverse @ (columns.T @ (weights * z))
     error = float(weights @ (z - columns @ factors) ** 2)
-    allowed = error * MAX_LOSS + ROUNDING
+    allowed = error * self._config.max_loss + ROUNDING
     may_go = places < len(self._variables)
     while may_go.any():
       costs = np.where(may_go, factors**2 / np.diag(inverse), np.inf)
@@ -228,10 +218,10 @@ class _Target:
 
   def _product(self, factors: Factors, chosen: np.ndarray, exponents: np.ndarray) -> Node | None:
     """In the shortest form that is defined and allowed, of y's sign if that makes no difference."""
-    split = len(self._variables)
-    powers = {c: e for c, e in zip(self._variables, exponents[:split].tolist(), strict=True) if abs(e) > NO_EXPONENT}
+    split, least = len(self._variables), self._config.no_exponent
+    powers = {c: e for c, e in zip(self._variables, exponents[:split].tolist(), strict=True) if abs(e) > least}
     forms = [factors.forms(int(index), e)
-             for index, e in zip(chosen, exponents[split:].tolist(), strict=True) if abs(e) > NO_EXPONENT]
+             for index, e in zip(chosen, exponents[split:].tolist(), strict=True) if abs(e) > least]
     written = [self._joined(powers, form) for form in itertools.product(*forms)]
     best, best_complexity = None, 0
     for node in sorted(written, key=expression.complexity):
@@ -268,44 +258,54 @@ def _halves(numbers: np.ndarray) -> np.ndarray:
 # --- families ------------------------------------------------------------------------------------------------------
 
 
-def _families(
-  values: Values, columns: Sequence[int], allows: Callable[[str], bool] | None
-) -> Iterator[_Family]:
-  """Sums of two monomials, sums with a wave, exponentials, and functions of a monomial."""
-  def allowed(some: list[Monomial]) -> list[Monomial]:
-    if allows is None:
+@dataclasses.dataclass(frozen=True)
+class _Space:
+  """What families are made of: values of monomials at the points, the columns used, the rules, and how many of what."""
+
+  values: Values
+  columns: Sequence[int]
+  allows: Callable[[str], bool] | None
+  config: ProductsConfig
+
+  def allowed(self, some: list[Monomial]) -> list[Monomial]:
+    """Of monomials those whose powers the rules allow."""
+    if self.allows is None:
       return some
-    exponents = {p for m in some for _, p in m}
-    allowed_ones = {p for p in exponents if all(
-      allows(part.token) for part in expression.walk(to_node(((0, p),))) if part.args)}
+    allowed_ones = {p for p in {p for m in some for _, p in m} if all(
+      self.allows(part.token) for part in expression.walk(to_node(((0, p),))) if part.args)}
     return [m for m in some if all(p in allowed_ones for _, p in m)]
 
-  terms = [m for m in up_to(columns, MAX_SIZE, at_most=MAX_MONOMIALS) if m[0][1] > 0]  # 1 + 1/m is (m + 1)/m
-  yield from _sums(values(terms), terms)
-  yield from _sums_with_waves(values, columns)
-  exponents = allowed(up_to(columns, MAX_EXPONENT_SIZE, at_most=MAX_EXPONENTS))
-  yield _exponentials(values(exponents), lambda i: to_node(exponents[i]))
-  distances = _distances(columns)
-  yield _exponentials(_evaluated(distances, values.x), lambda i: distances[i])
-  arguments, plain = (up_to(columns, MAX_ARGUMENT_SIZE, at_most=MAX_ARGUMENTS, exponents=exponents)
-                      for exponents in ((ROOTS, PLAIN), (PLAIN,)))
-  num_rates = int(np.clip(MAX_COLUMNS / 7 / max(len(plain), 1), 2, NUM_RATES))
-  has_rates = frozenset(plain)
-  arguments = allowed(arguments)
-  for monomial, u in zip(arguments, values(arguments).T, strict=True):
-    yield from _functions(monomial, u, num_rates if monomial in has_rates else 0)
+
+def _families(space: _Space) -> Iterator[_Family]:
+  """Every factor of the families that the config names."""
+  for name, make in FAMILIES.items():
+    if name in space.config.families:
+      yield from make(space)
 
 
-def _exponentials(exponents: np.ndarray, build: Callable[[int], Node]) -> _Family:
+def _exponentials(space: _Space) -> Iterator[_Family]:
+  """exp(m)."""
+  config = space.config
+  exponents = space.allowed(up_to(space.columns, config.max_exponent_size, at_most=config.max_exponents,
+                                  exponents=config.exponent_powers))
+  yield _exponentials_of(space.values(exponents), lambda i: to_node(exponents[i]))
+
+
+def _exponentials_of(exponents: np.ndarray, build: Callable[[int], Node]) -> _Family:
   largest = np.max(np.abs(exponents), axis=0)
   return _Family(exponents / largest, lambda i, e: [((), Node("exp", (_times(build(i), e / largest[i]),)))],
                  np.arange(len(largest)), np.ones(len(largest), bool), is_exponential=True, tokens=("exp",))
 
 
-def _distances(columns: Sequence[int]) -> list[Node]:
-  """v - w, its square, and both over another variable, as in a normal density."""
+def _exponentials_of_distances(space: _Space) -> Iterator[_Family]:
+  distances = _distances(space.columns, space.config.max_distances)
+  yield _exponentials_of(_evaluated(distances, space.values.x), lambda i: distances[i])
+
+
+def _distances(columns: Sequence[int], at_most: int) -> list[Node]:
+  """v - w, its square, and both over another variable, as in a normal density; none where these are too many."""
   differences = [_plus(variable(v), Node("neg", (variable(w),))) for v, w in itertools.combinations(columns, 2)]
-  if len(differences) * len(columns) > MAX_DISTANCES:
+  if len(differences) * len(columns) > at_most:
     return []
   scaled = [Node("*", (difference, Node("inv", (variable(u),)))) for difference in differences for u in columns]
   return [node for each in (*differences, *scaled) for node in (each, power(each, number(2)))]
@@ -315,11 +315,14 @@ def _evaluated(nodes: Sequence[Node], x: np.ndarray) -> np.ndarray:
   return np.stack([expression.evaluate(node, x) for node in nodes], axis=1) if nodes else np.zeros((len(x), 0))
 
 
-def _sums(values: np.ndarray, terms: Sequence[Monomial]) -> Iterator[_Family]:
+def _sums(space: _Space) -> Iterator[_Family]:
   """1 + c*m."""
-  groups = np.arange(len(terms))
-  num_factors = int(np.clip(MAX_COLUMNS / 2 / max(len(terms), 1), 1, len(FACTORS)))
-  for c in FACTORS[:num_factors]:
+  config = space.config
+  terms = [m for m in up_to(space.columns, config.max_term_size, at_most=config.max_terms, exponents=config.term_powers)
+           if m[0][1] > 0]  # 1 + 1/m is (m + 1)/m
+  values, groups = space.values(terms), np.arange(len(terms))
+  num_multiples = int(np.clip(config.max_columns / 2 / max(len(terms), 1), 1, len(config.multiples)))
+  for c in config.multiples[:num_multiples]:
     for signed in (c, -c):
       yield _Family(_log_size(1 + signed * values), lambda i, e, c=signed: _ways_to_write_sum(terms[i], c, e), groups,
                     np.full(len(terms), c == 1))
@@ -335,12 +338,14 @@ def _ways_to_write_sum(monomial: Monomial, factor: float, exponent: float) -> li
           for extra, first, second in forms for sign in (1, -1)]
 
 
-def _sums_with_waves(values: Values, columns: Sequence[int]) -> Iterator[_Family]:
+def _sums_with_waves(space: _Space) -> Iterator[_Family]:
   """1 + c*m*sin(v) and 1 + c*m*cos(v)."""
-  terms = [(), *up_to(columns, MAX_SIZE, at_most=MAX_ARGUMENTS, exponents=(PLAIN,))]
-  powers = values(terms)
-  for column in columns:
-    angle = values([((column, 1),)])
+  config = space.config
+  terms = [(), *up_to(
+    space.columns, config.max_term_size, at_most=config.max_arguments, exponents=config.plain_powers)]
+  powers = space.values(terms)
+  for column in space.columns:
+    angle = space.values([((column, 1),)])
     for token, wave in (("sin", np.sin(angle)), ("cos", np.cos(angle))):
       for c in (1.0, -1.0):
         yield _Family(
@@ -350,9 +355,22 @@ def _sums_with_waves(values: Values, columns: Sequence[int]) -> Iterator[_Family
           np.arange(len(terms)), np.zeros(len(terms), bool), tokens=("+", token))
 
 
-def _functions(monomial: Monomial, u: np.ndarray, num_rates: int) -> Iterator[_Family]:
+def _functions(space: _Space) -> Iterator[_Family]:
+  """Those of every monomial, with inner constants on a grid where there are few."""
+  config = space.config
+  arguments, plain = (
+    up_to(space.columns, config.max_argument_size, at_most=config.max_arguments, exponents=exponents)
+    for exponents in (config.argument_powers, config.plain_powers))
+  low, high, num_rates = config.rates
+  num_rates = int(np.clip(config.max_columns / 7 / max(len(plain), 1), config.min_rates, num_rates))
+  arguments, has_rates = space.allowed(arguments), frozenset(plain)
+  for monomial, u in zip(arguments, space.values(arguments).T, strict=True):
+    grid = np.geomspace(low, high, num_rates if monomial in has_rates else 0) / np.max(np.abs(u))
+    yield from _functions_of(monomial, u, np.concatenate([config.usual_rates, grid]))
+
+
+def _functions_of(monomial: Monomial, u: np.ndarray, rates: np.ndarray) -> Iterator[_Family]:
   """sin, cos, ln, arctan, exp(u) - 1, exp(u) + 1, exp(u) - exp(-u), exp(u) + exp(-u), tanh."""
-  rates = np.concatenate([RATES, np.geomspace(LOWEST_RATE, HIGHEST_RATE, num_rates) / np.max(np.abs(u))])
   inner = u[:, None] * rates
 
   def scaled(i: int, factor: float = 1.0) -> Node:
@@ -377,6 +395,11 @@ def _functions(monomial: Monomial, u: np.ndarray, num_rates: int) -> Iterator[_F
     count = values.shape[1]
     yield _Family(_log_size(values), lambda i, e, build=build: [((), power(build(i), number(e)))],
                   np.zeros(count, int), np.arange(count) < 1, tokens=tokens)
+
+
+FAMILIES: dict[str, Callable[[_Space], Iterator[_Family]]] = {
+  "sums": _sums, "sums_with_waves": _sums_with_waves, "exponentials": _exponentials,
+  "distances": _exponentials_of_distances, "functions": _functions}
 
 
 def _log_size(values: np.ndarray) -> np.ndarray:

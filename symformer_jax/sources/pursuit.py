@@ -8,15 +8,8 @@ import dataclasses
 
 import numpy as np
 
-# Columns of a set.
-MAX_COLUMNS = 6
-# Sets that are kept of one and of two columns, and of each larger size: short sums are the likelier laws.
-NUM_KEPT_SHORT, NUM_KEPT = 16, 3
-# Sets carried from one size to the next, by default from two columns, and from more.
-NUM_BEAMS_SHORT, NUM_BEAMS = 16, 8
-# The sets whose extensions are looked at, and extensions for each that is carried on: most of the best differ in a
-# neighbour of the same group.
-NUM_LOOKED_AT = 64
+from symformer_jax.engine.config import DEFAULT, PursuitConfig
+
 # A column whose part orthogonal to those chosen is a smaller share of it than this adds nothing but rounding.
 INDEPENDENT = 1e-6
 # Squared error below this share of the target's spread, or within rounding of the target, is exact.
@@ -38,20 +31,17 @@ class _Choice:
 
 
 def select_columns(
-  columns: np.ndarray, target: np.ndarray, weights: np.ndarray, *, at_most: int = MAX_COLUMNS,
-  groups: Sequence[int] | None = None, num_first: int = NUM_BEAMS, num_pairs: int = NUM_BEAMS_SHORT,
-  num_kept: int = NUM_KEPT_SHORT,
+  columns: np.ndarray, target: np.ndarray, weights: np.ndarray, *, groups: Sequence[int] | None = None,
+  config: PursuitConfig = DEFAULT.pursuit,
 ) -> list[tuple[int, ...]]:
   """Sets of columns that, with a constant, fit a target with the least squared error: the best few of each size.
 
   Args:
     columns: [N, P], float64 or, for many of them, float32; target: [N]; weights: [N], above 0.
-    at_most: columns of a set.
     groups: [P], of columns that differ in a number; of sets from the same groups only the best is carried on. By
       default each column is one.
-    num_first: sets of one column that are carried on; when that is all, every pair is tried, whatever the groups.
-    num_pairs: sets of two that are carried on.
-    num_kept: sets of one column that are kept, and of two.
+    config: columns of a set, and how many sets are carried on and kept; where all sets of one column are carried on,
+      every pair is tried, whatever the groups.
   """
   root = np.sqrt(weights / weights.sum())
   columns = (root[:, None] * columns).astype(columns.dtype)
@@ -67,20 +57,22 @@ def select_columns(
   exact = max(EXACT, (10 * rounding) ** 2) * beams[0].error + ROUNDING * float(target @ target)
   least = max(INDEPENDENT**2, 100 * rounding) * squares
   kept: list[_Choice] = []
-  for size in range(1, at_most + 1):
-    if size == 1 and num_first >= columns.shape[1]:
-      beams = _extend(beams, columns, np.arange(columns.shape[1]), least, num_first)
-    else:
-      beams = _extend(beams, columns, groups, least, {1: num_first, 2: num_pairs}.get(size, NUM_BEAMS))
+  for size in range(1, config.max_columns + 1):
+    is_every_pair = size == 1 and config.num_first >= columns.shape[1]
+    beams = _extend(
+      beams, columns, np.arange(columns.shape[1]) if is_every_pair else groups, least,
+      {1: config.num_first, 2: config.num_pairs}.get(size, config.num_beams), config.num_looked_at)
     distinct = {tuple(sorted(groups[list(beam.chosen)])): beam for beam in reversed(beams)}  # the best of equal groups
-    kept += sorted(distinct.values(), key=lambda beam: beam.error)[: num_kept if size <= 2 else NUM_KEPT]
+    kept += sorted(distinct.values(), key=lambda beam: beam.error)[
+      : config.num_kept_short if size <= 2 else config.num_kept]
     # What is exact needs no more columns; several others may be exact as well, and simpler.
     beams = [beam for beam in beams if beam.error > exact]
   return [tuple(sorted(choice.chosen)) for choice in kept]
 
 
 def _extend(
-  beams: list[_Choice], columns: np.ndarray, groups: np.ndarray, least: np.ndarray, num_beams: int
+  beams: list[_Choice], columns: np.ndarray, groups: np.ndarray, least: np.ndarray, num_beams: int,
+  num_looked_at: int,
 ) -> list[_Choice]:
   """The choices with one more column that leave least, the best first; two products with all columns in all."""
   if not beams:
@@ -90,10 +82,10 @@ def _extend(
   np.divide(gains, across, out=gains, where=gains > 0)
   errors = np.array([beam.error for beam in beams])[:, None] - gains
   errors[gains <= 0] = np.inf
-  rows = _smallest(errors.min(axis=1, initial=np.inf), max(NUM_LOOKED_AT, num_beams))
+  rows = _smallest(errors.min(axis=1, initial=np.inf), max(num_looked_at, num_beams))
   beams, errors = [beams[row] for row in rows], errors[rows]
   best: dict[tuple[int, ...], tuple[_Choice, int]] = {}
-  for place in _smallest(errors.ravel(), num_beams * NUM_LOOKED_AT):
+  for place in _smallest(errors.ravel(), num_beams * num_looked_at):
     beam, index = beams[place // columns.shape[1]], int(place % columns.shape[1])
     best.setdefault(tuple(sorted(groups[[*beam.chosen, index]])), (beam, index))
     if len(best) == num_beams:

@@ -2,69 +2,31 @@
 
 A model often names every part of a formula, but not all of them in one sample. A sum is linear in its terms, so which
 of them belong together needs no sampling: they are selected forward (pursuit.py). Functions of y are tried as sums as
-well (`TARGETS`), and the logarithm of |y| as one of logarithms, which makes products of powers.
+well (`LINKS`), and the logarithm of |y| as one of logarithms, which makes products of powers.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 import dataclasses
 import functools
 import itertools
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import numpy as np
 
-from symformer_jax.engine.rows import MANY_VARIABLES, Rows
+from symformer_jax.engine.config import DEFAULT, TIERS, PursuitConfig, SearchConfig, TermsConfig
+from symformer_jax.engine.rows import Rows
 from symformer_jax.language import expression
 from symformer_jax.language.expression import Node, chain, complexity, flatten, number, power, variable
 from symformer_jax.language.tidy import tidy
 from symformer_jax.selection import scoring
-from symformer_jax.sources import library, products, pursuit
+from symformer_jax.sources import families, library, products, pursuit
 
-# Parts taken from the best candidates: terms of their outermost sums, and all others.
-MAX_OUTER, MAX_INNER = 512, 256
-# Nodes of a part and of a formula: longer ones are nobody's law, and their many constants take seconds to round.
-MAX_PART_NODES, MAX_NODES = 12, 40
-# Parts of a formula.
-MAX_PARTS = 6
-
-
-class Search(NamedTuple):
-  """A search among atoms.
-
-  Attributes:
-    tier: the least; at_most: parts of a sum (of 100 points and 10 000 columns any four fit).
-    num_first, num_pairs: sums of one part that are carried on, and of two; from 4096 all pairs are tried.
-  """
-
-  tier: int
-  at_most: int
-  num_first: int
-  num_pairs: int = pursuit.NUM_BEAMS_SHORT
-
-
-# With few variables, and with many: there columns are five times as many, and a sum of three monomials has pairs of
-# which hundreds fit better than the right one.
-SEARCHES = (Search(library.ANY, 3, 64), Search(library.BASIC, 3, 4096), Search(library.MONOMIAL, MAX_PARTS, 4096))
-MANY_SEARCHES = (
-  Search(library.ANY, 2, 64), Search(library.BASIC, 3, 128, 64), Search(library.MONOMIAL, MAX_PARTS, 4096, 256))
-# A product whose error is a smaller share of y's variance is the law, and sums of functions are not looked for.
-EXACT = 1e-22
-# Nats for a node of a formula.
-NODE_COST = 2.0
-# Rows on which atoms are selected.
-ATOM_ROWS = 128
-# Parts that agree to so many digits of their largest value are one: fits of one formula that ended side by side.
-VALUE_DIGITS = 5
-# Different points for each part of a formula: fewer are fitted by anything.
-POINTS_PER_PART = 5
-# exp(y) is a target where y reaches no further than this.
+# exp(y) may be a sum where y reaches no further than this: squares of more leave nothing of small ones.
 LARGEST_EXPONENT = 30.0
-# Exponents of a product so near to a half number are meant to be one.
-NEAR_HALF = 0.02
 
 
 @dataclasses.dataclass(frozen=True)
-class _Target:
+class Link:
   """A function of y that may be a sum.
 
   Attributes:
@@ -85,79 +47,94 @@ class _Target:
     return tidy(node)
 
 
-TARGETS = (
-  _Target((), lambda y: y, np.ones_like, lambda y: True),
-  _Target(("inv",), lambda y: 1 / y, lambda y: 1 / y**2, lambda y: bool(np.all(y != 0))),
-  _Target(("ln",), np.exp, np.exp, lambda y: float(np.max(np.abs(y))) < LARGEST_EXPONENT),
-  _Target(("exp",), np.log, lambda y: 1 / y, lambda y: bool(np.all(y > 0))),
-  _Target(("sqrt",), np.square, lambda y: 2 * y, lambda y: bool(np.all(y >= 0))),
-  _Target(("sqrt", "inv"), lambda y: y**-2, lambda y: 2 * y**-3, lambda y: bool(np.all(y > 0))),
-  _Target(("asin",), np.sin, np.cos, lambda y: float(np.max(np.abs(y))) < np.pi / 2),
-  _Target(("atan",), np.tan, lambda y: np.cos(y) ** -2, lambda y: float(np.max(np.abs(y))) < np.pi / 2),
-)
+LINKS = {
+  "y": Link((), lambda y: y, np.ones_like, lambda y: True),
+  "inv": Link(("inv",), lambda y: 1 / y, lambda y: 1 / y**2, lambda y: bool(np.all(y != 0))),
+  "ln": Link(("ln",), np.exp, np.exp, lambda y: float(np.max(np.abs(y))) < LARGEST_EXPONENT),
+  "exp": Link(("exp",), np.log, lambda y: 1 / y, lambda y: bool(np.all(y > 0))),
+  "sqrt": Link(("sqrt",), np.square, lambda y: 2 * y, lambda y: bool(np.all(y >= 0))),
+  "sqrt_inv": Link(("sqrt", "inv"), lambda y: y**-2, lambda y: 2 * y**-3, lambda y: bool(np.all(y > 0))),
+  "asin": Link(("asin",), np.sin, np.cos, lambda y: float(np.max(np.abs(y))) < np.pi / 2),
+  "atan": Link(("atan",), np.tan, lambda y: np.cos(y) ** -2, lambda y: float(np.max(np.abs(y))) < np.pi / 2),
+}
 
 
 @np.errstate(all="ignore")  # what is not finite is left out
-def recombine(nodes: Sequence[Node], rows: Rows, *, columns: Iterable[int]) -> list[tuple[Node, float]]:
-  """Formulas of few parts that fit best, for every target and number of parts.
+def recombine(
+  nodes: Sequence[Node], rows: Rows, *, columns: Iterable[int], config: SearchConfig = DEFAULT
+) -> list[tuple[Node, float]]:
+  """Formulas of few parts that fit best, for every function of y and number of parts.
 
   Args:
     nodes: candidates, the best first; inner constants of their parts are taken as they are.
     rows: what is fitted.
     columns: of x; these variables are parts as well.
+    config: its `terms` and `pursuit` are used.
   Returns:
     `(formula, weighted mean squared error)`, all finite.
   """
-  parts = _Parts(nodes, rows.x, columns)
-  at_most = _at_most(rows, MAX_PARTS)
-  sums = [formula for _, formula in _all_sums(parts, rows, at_most)]
-  return scored([*sums, *_products(parts, rows, at_most)], rows)
+  terms = config.terms
+  parts = _Parts(nodes, rows.x, columns, terms)
+  pursuit_config = dataclasses.replace(config.pursuit, max_columns=_max_parts(rows, terms.max_parts, terms))
+  sums = [formula for _, formula in _all_sums(parts, rows, terms.links, pursuit_config)]
+  products_ = _products(parts, rows, pursuit_config, terms.near_half) if terms.use_products else []
+  return scored([*sums, *products_], rows, max_nodes=terms.max_nodes)
 
 
 @np.errstate(all="ignore")
 def combine_with_atoms(
-  nodes: Sequence[Node], rows: Rows, *, columns: Sequence[int], allows: Callable[[str], bool] | None
+  nodes: Sequence[Node], rows: Rows, *, columns: Sequence[int], allows: Callable[[str], bool] | None,
+  config: SearchConfig = DEFAULT,
 ) -> list[tuple[Node, float]]:
-  """Sums of few atoms and parts that come near, for every target: their inner constants are still to be fitted.
+  """Sums of few atoms and parts that come near, for every function of y: their inner constants are still to be fitted.
 
   Args:
     nodes, rows, columns: as in `recombine`.
     allows: operators by name, no atom has another; None for all.
+    config: its `terms`, `library`, `products` and `pursuit` are used.
   Returns:
     `(formula, weighted mean squared error)`, all finite: the best of one part, of two, of more; the second best...
   """
-  some = rows.sample(ATOM_ROWS, seed=0)
-  both = _Union([_Parts(nodes, some.x, columns), library.Atoms(some.x, columns, allows)])
+  terms = config.terms
+  score_all = functools.partial(scored, rows=rows, max_nodes=terms.max_nodes)
+  some = rows.sample(terms.num_rows, seed=0)
+  both = _Union([_Parts(nodes, some.x, columns, terms), library.Atoms(some.x, columns, allows, config=config.library)])
   by_size: dict[int, list[Node]] = {}
-  searches, made = SEARCHES, []
-  if len(columns) >= MANY_VARIABLES:
-    made = [scored(formulas, rows) for formulas in products.find_products(some, columns, allows)]
+  searches, made = terms.searches, []
+  if len(columns) >= terms.min_many:
+    made = [score_all(formulas) for formulas in products.find_products(
+      some, columns, allows, config=config.products, pursuit_config=config.pursuit)]
     least = min((mse for pairs in made for _, mse in pairs), default=np.inf)
-    searches = MANY_SEARCHES if least > EXACT * np.var(rows.y) else MANY_SEARCHES[-1:]
-  for tier, at_most, num_first, num_pairs in searches:
-    subset = _Subset(both, np.flatnonzero(both.tiers >= tier))
-    for size, formula in _all_sums(subset, some, _at_most(some, at_most), num_first=num_first, num_pairs=num_pairs):
+    searches = terms.many_searches if least > terms.exact * np.var(rows.y) else terms.many_searches[-1:]
+  for tier, max_columns, num_first, num_pairs in searches:
+    subset = _Subset(both, np.flatnonzero(both.tiers >= TIERS.index(tier)))
+    pursuit_config = dataclasses.replace(
+      config.pursuit, max_columns=_max_parts(some, max_columns, terms), num_first=num_first, num_pairs=num_pairs)
+    for size, formula in _all_sums(subset, some, terms.links, pursuit_config):
       by_size.setdefault(size, []).append(formula)
   # On a grid a short sum that is right has a larger error than long ones that are not: every size has its turn.
-  in_order = [sorted(scored(formulas, rows), key=lambda pair: pair[1]) for _, formulas in sorted(by_size.items())]
-  in_order += [sorted(pairs, key=functools.partial(_cost, num_rows=len(rows))) for pairs in made]
+  in_order = [sorted(score_all(formulas), key=lambda pair: pair[1]) for _, formulas in sorted(by_size.items())]
+  cost = functools.partial(_cost, num_rows=len(rows), nats_per_node=terms.nats_per_node)
+  in_order += [sorted(pairs, key=cost) for pairs in made]
   return [pair for turn in itertools.zip_longest(*in_order) for pair in turn if pair is not None]
 
 
-def _cost(pair: tuple[Node, float], num_rows: int) -> float:
+def _cost(pair: tuple[Node, float], *, num_rows: int, nats_per_node: float) -> float:
   """Nats, roughly, to describe the data by a formula: products of many variables differ in more than their errors."""
   node, mse = pair
-  return num_rows / 2 * np.log(max(mse, np.finfo(np.float64).tiny)) + NODE_COST * complexity(node)
+  return num_rows / 2 * np.log(max(mse, np.finfo(np.float64).tiny)) + nats_per_node * complexity(node)
 
 
-def _at_most(rows: Rows, number_of_parts: int) -> int:
-  return min(number_of_parts, len(np.unique(rows.x, axis=0)) // POINTS_PER_PART)
+def _max_parts(rows: Rows, most: int, config: TermsConfig) -> int:
+  return min(most, len(np.unique(rows.x, axis=0)) // config.points_per_part)
 
 
-def scored(formulas: Iterable[Node], rows: Rows) -> list[tuple[Node, float]]:
+def scored(
+  formulas: Iterable[Node], rows: Rows, *, max_nodes: int = DEFAULT.terms.max_nodes
+) -> list[tuple[Node, float]]:
   """Distinct formulas that are not too long, with their weighted mean squared errors where these are finite."""
   found = ((node, scoring.score(scoring.evaluate(node, rows.x), rows.y, rows.weights).mse)
-            for node in dict.fromkeys(formulas) if complexity(node) <= MAX_NODES)
+            for node in dict.fromkeys(formulas) if complexity(node) <= max_nodes)
   return [(node, mse) for node, mse in found if np.isfinite(mse)]
 
 
@@ -223,17 +200,18 @@ class _Subset:
 class _Parts:
   """Distinct parts of candidates."""
 
-  def __init__(self, nodes: Sequence[Node], x: np.ndarray, variables: Iterable[int]):
-    self._x = x
+  def __init__(self, nodes: Sequence[Node], x: np.ndarray, variables: Iterable[int], config: TermsConfig):
+    self._x, self._config = x, config
     self._found: dict[bytes, tuple[Node, np.ndarray, float]] = {}
     self._seen: set[Node] = set()
     self._collect((variable(i) for i in variables), x.shape[1])
-    self._collect((term for node in nodes for term in flatten(node, "+")), MAX_OUTER)
-    self._collect((term for node in nodes for part in _subtrees(node) for term in flatten(part, "+")), MAX_INNER)
+    self._collect((term for node in nodes for term in flatten(node, "+")), config.max_outer)
+    self._collect((term for node in nodes for part in _subtrees(node) for term in flatten(part, "+")),
+                  config.max_inner)
     found = self._found.values()
     self._nodes = [node for node, _, _ in found]
     self.columns = np.stack([column for _, column, _ in found], axis=1) if found else np.zeros((len(x), 0))
-    self.groups, self.tiers = np.arange(len(found)), np.full(len(found), library.ANY)
+    self.groups, self.tiers = np.arange(len(found)), np.full(len(found), families.ANY)
     self._scales = [scale for _, _, scale in found]
 
   def node(self, index: int) -> Node:
@@ -250,7 +228,7 @@ class _Parts:
       bare = _without_factor(term)
       if bare is not None and bare not in self._seen:
         self._seen.add(bare)
-        if complexity(bare) <= MAX_PART_NODES:
+        if complexity(bare) <= self._config.max_part_nodes:
           self._add(bare)
 
   def _add(self, node: Node) -> None:
@@ -259,7 +237,7 @@ class _Parts:
     if not np.isfinite(largest) or np.ptp(values) <= pursuit.INDEPENDENT * abs(largest):
       return
     # Up to a factor the same column: the simplest formula stands for it.
-    key = np.round(values / largest, VALUE_DIGITS).tobytes()
+    key = np.round(values / largest, self._config.value_digits).tobytes()
     if key not in self._found or complexity(node) < complexity(self._found[key][0]):
       self._found[key] = node, values / largest, float(largest)
 
@@ -279,23 +257,25 @@ def _without_factor(term: Node) -> Node | None:
 # --- formulas ------------------------------------------------------------------------------------------------------
 
 
-def _all_sums(parts: _Columns, rows: Rows, at_most: int, **options) -> list[tuple[int, Node]]:
-  """`(number of parts, formula)` for every target."""
-  return [(size, target.undo(formula)) for target in TARGETS if target.is_defined(rows.y)
-          for size, formula in _sums(parts, target, rows, at_most, **options)]
+def _all_sums(
+  parts: _Columns, rows: Rows, names: Sequence[str], config: PursuitConfig
+) -> list[tuple[int, Node]]:
+  """`(number of parts, formula)` for every function of y that is named."""
+  links = [link for name, link in LINKS.items() if name in names and link.is_defined(rows.y)]
+  return [(size, link.undo(formula)) for link in links for size, formula in _sums(parts, link, rows, config)]
 
 
-def _sums(parts: _Columns, target: _Target, rows: Rows, at_most: int, **options) -> list[tuple[int, Node]]:
-  """Sums of parts that fit the target, errors weighted as those of y; options as of `select_columns`."""
-  z, slope = target.transform(rows.y), target.derivative(rows.y)
-  is_used = slope != 0  # where y says nothing of the target
+def _sums(parts: _Columns, link: Link, rows: Rows, config: PursuitConfig) -> list[tuple[int, Node]]:
+  """Sums of parts that fit the function of y, errors weighted as those of y."""
+  z, slope = link.transform(rows.y), link.derivative(rows.y)
+  is_used = slope != 0  # where y says nothing of its function
   z, weights = z[is_used], rows.weights[is_used] / slope[is_used] ** 2
   weights = weights / np.max(weights, initial=0.0)
   if not (len(z) and np.all(np.isfinite(z)) and np.all(weights > 0)):  # NaN is not above 0
     return []
   columns = parts.columns if is_used.all() else parts.columns[is_used]
   formulas = []
-  for chosen in pursuit.select_columns(columns, z, weights, at_most=at_most, groups=parts.groups, **options):
+  for chosen in pursuit.select_columns(columns, z, weights, groups=parts.groups, config=config):
     *multiples, constant = _least_squares(columns[:, chosen], z, weights)
     terms = [Node("*", (parts.node(i), number(factor / parts.scale(i))))
              for i, factor in zip(chosen, multiples, strict=True)]
@@ -303,7 +283,7 @@ def _sums(parts: _Columns, target: _Target, rows: Rows, at_most: int, **options)
   return formulas
 
 
-def _products(parts: _Parts, rows: Rows, at_most: int) -> list[Node]:
+def _products(parts: _Parts, rows: Rows, config: PursuitConfig, near_half: float) -> list[Node]:
   """Products of powers of parts: the logarithm of |y| as a sum of logarithms, where y is not 0."""
   relative = rows.y / np.max(np.abs(rows.y))
   weights = rows.weights * relative**2
@@ -314,10 +294,10 @@ def _products(parts: _Parts, rows: Rows, at_most: int) -> list[Node]:
   columns = np.log(np.abs(parts.columns[is_used][:, usable]))
   z, weights = np.log(np.abs(relative[is_used])), weights[is_used]
   formulas = []
-  for chosen in pursuit.select_columns(columns, z, weights, at_most=at_most):
+  for chosen in pursuit.select_columns(columns, z, weights, config=config):
     exponents = _least_squares(columns[:, chosen], z, weights)[:-1]
     halves = np.round(2 * exponents) / 2
-    exponents = np.where(np.abs(exponents - halves) < NEAR_HALF, halves, exponents)
+    exponents = np.where(np.abs(exponents - halves) < near_half, halves, exponents)
     powers = [power(parts.node(usable[i]), number(float(e))) for i, e in zip(chosen, exponents, strict=True) if e]
     if powers:
       formulas.append(scoring.with_factor(chain("*", powers), rows.x, rows.y, rows.weights))

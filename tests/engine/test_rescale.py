@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from symformer_jax.engine import rescale
+from symformer_jax.engine.config import DEFAULT
 from symformer_jax.language import expression, parser, programs
 from symformer_jax.language.tidy import tidy
 
@@ -86,7 +87,7 @@ def test_large_columns_come_into_the_box(rng):
   [scaling] = rescale.propose_scalings(x, y)
   scaled_x, scaled_y = scaling.apply(x, y)
   assert np.abs(scaled_x).max(axis=0) == pytest.approx([5.0, np.abs(x[:, 1]).max()])
-  assert np.sqrt(np.mean(scaled_y**2)) == pytest.approx(rescale.COMFORTABLE_Y)
+  assert np.sqrt(np.mean(scaled_y**2)) == pytest.approx(DEFAULT.scaling.comfortable_y)
 
 
 def test_small_data_that_fit_are_tried_both_ways(rng):

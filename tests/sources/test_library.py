@@ -5,7 +5,8 @@ import pytest
 
 from symformer_jax.language import expression, printing
 from symformer_jax.selection import scoring
-from symformer_jax.sources.library import MONOMIAL, Atoms
+from symformer_jax.sources.families import MONOMIAL
+from symformer_jax.sources.library import Atoms
 
 BOXES = {"positive": (0.1, 5.0), "around 0": (-5.0, 5.0), "negative": (-3.0, -0.5), "far": (280.0, 400.0)}
 

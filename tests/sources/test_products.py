@@ -6,10 +6,10 @@ import re
 import numpy as np
 import pytest
 
+from symformer_jax.engine.config import DEFAULT
 from symformer_jax.engine.rows import Rows
 from symformer_jax.language import expression, parser, printing
 from symformer_jax.selection import scoring
-from symformer_jax.sources import products
 from symformer_jax.sources.products import Factors, find_products
 
 NAMES = tuple("xyzuvw")
@@ -140,4 +140,5 @@ def test_rows_where_y_is_0_say_nothing_of_its_logarithm(rng):
 @pytest.mark.parametrize("num_variables", [9, 40])
 def test_many_variables_do_not_make_millions_of_columns(num_variables, rng):
   some = Factors(rng.uniform(1, 5, (40, num_variables)), range(num_variables))
-  assert products.MAX_COLUMNS / 10 < len(some.groups) < 12 * products.MAX_COLUMNS
+  roughly = DEFAULT.products.max_columns
+  assert roughly / 10 < len(some.groups) < 12 * roughly

@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
+from symformer_jax.engine.config import PursuitConfig
 from symformer_jax.sources import pursuit
 
 
@@ -55,7 +56,8 @@ def test_with_all_columns_carried_on_every_pair_is_tried(rng):
   assert best == (60, 61)
 
   def pairs(**options):
-    return [c for c in pursuit.select_columns(columns, target, weights, at_most=2, **options) if len(c) == 2]
+    config = PursuitConfig(max_columns=2, **options)
+    return [c for c in pursuit.select_columns(columns, target, weights, config=config) if len(c) == 2]
 
   assert best not in pairs()
   assert pairs(num_first=62)[0] == best
@@ -64,8 +66,9 @@ def test_with_all_columns_carried_on_every_pair_is_tried(rng):
 def test_pairs_of_one_group_are_tried_as_well(rng):
   columns, target = _difference(rng)
   groups = [0] * 60 + [1, 1]
-  options = {"at_most": 2, "num_first": 62, "groups": groups}
-  found = [c for c in pursuit.select_columns(columns, target, np.ones(200), **options) if len(c) == 2]
+  config = PursuitConfig(max_columns=2, num_first=62)
+  found = [c for c in pursuit.select_columns(columns, target, np.ones(200), groups=groups, config=config)
+           if len(c) == 2]
   assert found[0] == (60, 61)
 
 

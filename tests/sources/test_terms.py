@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import differentiate
 
-from symformer_jax import rounds
+from symformer_jax.engine.config import DEFAULT
 from symformer_jax.engine.rows import Rows
 from symformer_jax.language import expression, parser, printing
 from symformer_jax.selection import scoring, select
@@ -120,9 +120,8 @@ def test_atoms_make_what_no_candidate_has(truth, low, rng):
   rows = rows_of(truth, rng, low=low, num_rows=150)
   near = terms.combine_with_atoms([], rows, columns=(0, 1), allows=lambda token: True)
   assert all(np.isfinite(mse) for _, mse in near)
-  near = near[: rounds.NUM_ATOM_SUMS]
-  fitted = [node for begin in range(0, len(near), 128) for node in select.polish(
-    [node for node, _ in near[begin : begin + 128]], rows, num_rows=256, num_variables=2, method="lm", max_steps=40)]
+  fitted = select.polish([node for node, _ in near[: DEFAULT.terms.num_fitted]], rows, num_rows=256, num_variables=2,
+                         method="lm", max_steps=DEFAULT.terms.fit_steps)
   errors = [scoring.score(scoring.evaluate(node, rows.x), rows.y).mse / np.var(rows.y) for node in fitted]
   assert min(errors) < 1e-12
 
@@ -164,12 +163,12 @@ def test_sums_of_every_size_have_their_turn(rng):
   assert errors[0] > 0.1 > errors[1] and errors[1] < 1e-10
 
 
-@pytest.mark.parametrize("target", terms.TARGETS, ids=lambda target: "-".join(target.tokens) or "y")
-def test_every_target_is_undone(target, rng):
+@pytest.mark.parametrize("link", terms.LINKS.values(), ids=terms.LINKS)
+def test_every_function_of_y_is_undone(link, rng):
   """y = undo(transform(y)), and the derivative is that of the transform (SciPy's differences are the oracle)."""
   y = rng.uniform(0.2, 1.4, 30)
-  assert target.is_defined(y)
+  assert link.is_defined(y)
   column = expression.variable(0)
-  np.testing.assert_allclose(scoring.evaluate(target.undo(column), target.transform(y)[:, None]), y, rtol=1e-12)
-  numeric = differentiate.derivative(target.transform, y, initial_step=0.05).df
-  np.testing.assert_allclose(np.abs(target.derivative(y)), np.abs(numeric), rtol=1e-6)
+  np.testing.assert_allclose(scoring.evaluate(link.undo(column), link.transform(y)[:, None]), y, rtol=1e-12)
+  numeric = differentiate.derivative(link.transform, y, initial_step=0.05).df
+  np.testing.assert_allclose(np.abs(link.derivative(y)), np.abs(numeric), rtol=1e-6)

@@ -1,0 +1,372 @@
+"""What steers the search: what is tried, how many of it, and where one choice gives way to another.
+
+One frozen part for each room, all in `SearchConfig`. Functions take the part they need; the defaults are those of a
+search. What guards the arithmetic alone (rounding, overflow, shapes to compile) stands where it is used. Variants are
+files in configs/search, read by `commands.search_config`.
+"""
+
+import dataclasses
+import math
+from typing import NamedTuple
+
+from symformer_jax.errors import suggest
+
+# Lowest, highest, and how many between them, evenly spaced in the logarithm.
+Grid = tuple[float, float, int]
+# Exponents of a variable in a monomial: of several such sets the first that makes few enough monomials is taken.
+Exponents = tuple[float, ...]
+
+# Families of columns (`sources.library.FAMILIES`) and of factors (`sources.products.FAMILIES`), functions of y
+# (`sources.terms.LINKS`), ways to rewrite a formula (`selection.select.REWRITINGS`): what a config may name.
+LIBRARY_FAMILIES = (
+  "monomials", "squared_differences", "long_monomials", "functions_times_monomials", "waves_of_monomials",
+  "exponentials", "occupancies", "arctangents", "trigonometric", "logarithms", "roots", "poles", "bent_functions",
+  "waves", "decaying_waves", "peaks_and_steps", "products", "plane_waves")
+PRODUCTS_FAMILIES = ("sums", "sums_with_waves", "exponentials", "distances", "functions")
+LINKS = ("y", "inv", "ln", "exp", "sqrt", "sqrt_inv", "asin", "atan")
+REWRITINGS = ("exponentials", "powers", "principal_phases", "single_waves", "vertices")
+# How thoroughly sums of a column are searched: greedily; in all pairs; in longer sums, which of monomials are common.
+TIERS = ("any", "basic", "monomial")
+
+_WIDE: Exponents = (-2, -1, 1, 2)
+_PLAIN: Exponents = (-1, 1)
+
+
+def _check_names(field: str, names: tuple[str, ...], known: tuple[str, ...]) -> None:
+  for name in names:
+    if name not in known:
+      raise ValueError(f"{field}: unknown name {name!r}: {suggest(name, known)}")
+
+
+@dataclasses.dataclass(frozen=True)
+class TransformerConfig:
+  """Candidates that a model draws."""
+
+  # Samples of the first round: soon done, and enough for easy data. The second round fills up to the second number, of
+  # which each further round is one. Smaller rounds stop earlier and pay the overhead of a round more often.
+  round_samples: int = 256
+  later_samples: int = 1024
+  # Different starting constants kept of one token string: the fit is local, and each is one more fit.
+  starts_per_string: int = 3
+  # Candidates are equal in value when they agree at so many points to so many digits of their largest value. More of
+  # either fits formulas that differ in rounding twice; fewer lose formulas that differ in a narrow range.
+  value_points: int = 16
+  value_digits: int = 5
+  # Candidates of a view that go on to the pool: the best, and the best few of every length, for short laws have larger
+  # errors than long ones until their constants are fitted in the user's units.
+  num_best: int = 64
+  num_per_length: int = 3
+
+
+@dataclasses.dataclass(frozen=True)
+class ScalingConfig:
+  """Which rows a model is shown, and in which units."""
+
+  # From so many rows on, two more bags are worth their share of the samples.
+  many_rows: int = 4096
+  # Training points are drawn from boxes made of {-5, 0, 5} (SymFormer, sec. 3.3).
+  box: float = 5.0
+  # Below this the points fill less than a fifth of the box, and look to the model like a constant input.
+  small_x: float = 1.0
+  # RMS of y seen in training, roughly; outside it the model has met few formulas, and y is brought to the third.
+  smallest_y: float = 0.05
+  largest_y: float = 1000.0
+  comfortable_y: float = 5.0
+  # A column whose values span less than this share of the largest lies off to one side: years, for instance. It is
+  # shown centred and begun at 0 as well, which divides the samples among two views more.
+  far_x: float = 0.7
+  # A target that varies by less than this share of its largest value: temperatures in kelvin, for instance.
+  far_y: float = 0.2
+
+
+@dataclasses.dataclass(frozen=True)
+class LibraryConfig:
+  """Columns: small functions of the variables, their inner constants on a grid.
+
+  Grids are as fine as the fit that follows needs: a neighbour must lie in the basin of the right constant. Each column
+  costs its place in every product of the pursuit; with one or two variables there are some 20 000.
+  """
+
+  # Which families there are, see `library.FAMILIES`.
+  families: tuple[str, ...] = LIBRARY_FAMILIES
+  # From so many variables on monomials of several, and functions times such, are columns as well: laws are mostly
+  # products of powers there.
+  min_many: int = 3
+  # With more than this, functions of one or two alone and only the usual inner constants: grids for every variable
+  # would not fit into memory.
+  max_variables: int = 3
+  # Exponents of one variable, and of each of two in a product.
+  powers: Exponents = (-6, -5, -4, -3, -2.5, -2, -1.5, -1, -0.5, 0.5, 1, 1.5, 2, 2.5, 3, 3.5, 4, 5, 6, 7, 8)
+  paired_powers: Exponents = (-3, -2, -1.5, -1, -0.5, 0.5, 1, 1.5, 2, 3)
+  # Arguments of functions, as powers of one variable; the first has the finest grid.
+  argument_powers: Exponents = (1, 2, -1, 0.5, 3)
+  # What a term may be multiplied by, as powers of a variable; of these the first few for functions of a power.
+  outer_powers: Exponents = (1, -1, 2, -2, 0.5, 3)
+  num_few_factors: int = 2
+  # Quarter waves over the data, at most: of a variable, of one times a power, of other arguments, of each of two
+  # variables, under a decay. 100 rows resolve some 100 half waves; more of the first serve data of many rows.
+  num_waves: int = 400
+  num_multiplied_waves: int = 40
+  num_other_waves: int = 100
+  num_plane_waves: int = 20
+  num_decaying_waves: int = 100
+  # Integer factors are what most formulas have, and poles are met by no grid but that of the right number.
+  integers: tuple[float, ...] = (1.0, 2.0, 3.0, 4.0, 5.0)
+  # The usual rates of exponentials, and the usual summands in logarithms, roots and poles, beside the grids.
+  usual_rates: tuple[float, ...] = (1.0, -1.0)
+  usual_shifts: tuple[float, ...] = (0.0, 1.0, -1.0)
+  # Exponents of exponentials over the data's range, and decays that go with waves.
+  rates: Grid = (0.1, 50.0, 24)
+  decays: Grid = (0.3, 20.0, 7)
+  # Distances of poles and zeros from the data, in ranges; places of poles, peaks and steps within, evenly spaced; the
+  # widths of the latter two.
+  distances: Grid = (0.003, 5.0, 16)
+  num_places: int = 20
+  widths: Grid = (0.02, 1.0, 8)
+  # Arguments of products of two functions: powers of a variable and multiples of it. Sums and products of two variables
+  # are taken as they are.
+  product_powers: Exponents = (1, 2, 3)
+  product_factors: tuple[float, ...] = (2.0,)
+  # Monomials of two of many variables: at most so many; their exponents, the first set that is small enough.
+  max_pairs: int = 2000
+  pair_powers: tuple[Exponents, ...] = ((-3, -2, -1, -0.5, 0.5, 1, 2, 3), _WIDE, _PLAIN, (1,))
+  # Those of more variables: of how many at most, and at most so many of each size.
+  max_monomial_size: int = 6
+  max_long_monomials: int = 4000
+  long_powers: tuple[Exponents, ...] = (_WIDE, _PLAIN)
+  # Those that functions of many variables are multiplied by, likewise.
+  max_multiplier_size: int = 3
+  max_multipliers: int = 100
+  multiplier_powers: tuple[Exponents, ...] = ((-1, -0.5, 0.5, 1, 2), (-1, 0.5, 1), _PLAIN, (1,))
+  # These functions, with their inner factors: of one variable and, with at most so many variables, of products,
+  # quotients and differences of two.
+  many_functions: tuple[tuple[str, tuple[float, ...]], ...] = (
+    ("sin", (1, 2, 0.5)), ("cos", (1, 2, 0.5)), ("exp", (1, -1)), ("ln", (1,)))
+  max_paired_arguments: int = 5
+  # Monomials that waves of all lengths are taken of: of how many variables, how many, and how many waves in all.
+  max_angle_size: int = 3
+  max_angles: int = 40
+  angle_powers: tuple[Exponents, ...] = (_PLAIN,)
+  num_many_waves: int = 2500
+
+  def __post_init__(self):
+    _check_names("families", self.families, LIBRARY_FAMILIES)
+
+
+@dataclasses.dataclass(frozen=True)
+class ProductsConfig:
+  """Products of powers of many variables and of few other factors."""
+
+  # Which families of factors there are, see `products.FAMILIES`; without any there are powers alone.
+  families: tuple[str, ...] = PRODUCTS_FAMILIES
+  # Factors beside the powers of the variables: laws with more are rare, and three of 50 000 fit much by chance.
+  max_factors: int = 3
+  # Columns of each kind, roughly: with more monomials fewer inner constants are tried.
+  max_columns: int = 15_000
+  # Monomials m of sums 1 + c*m: of how many variables, and how many of each size; their exponents, the first set that
+  # is small enough; c, the likelier first.
+  max_term_size: int = 4
+  max_terms: int = 4000
+  term_powers: tuple[Exponents, ...] = (_WIDE, _PLAIN)
+  multiples: tuple[float, ...] = (1.0, 0.5, 2.0, 1 / 3, 3.0, 0.25, 4.0, 0.1, 10.0, 0.03, 30.0)
+  # Monomials under an exponential, likewise.
+  max_exponent_size: int = 6
+  max_exponents: int = 4000
+  exponent_powers: tuple[Exponents, ...] = (_WIDE, _PLAIN)
+  # Differences of two variables over a third, at most; with more none is tried.
+  max_distances: int = 400
+  # Monomials that functions are taken of, likewise; those of the second exponents have inner constants on a grid as
+  # well, and stand before waves in sums.
+  max_argument_size: int = 4
+  max_arguments: int = 700
+  argument_powers: tuple[Exponents, ...] = ((-1, -0.5, 0.5, 1), _PLAIN)
+  plain_powers: tuple[Exponents, ...] = (_PLAIN,)
+  # Inner constants of functions: the usual ones, and some over the data's range, at most so many and at least the
+  # second number.
+  usual_rates: tuple[float, ...] = (1.0, 0.5, 2.0, 2 * math.pi)
+  rates: Grid = (0.2, 20.0, 16)
+  min_rates: int = 2
+  # Firsts of three factors that are carried on, and of pairs of plain ones: of at most so many every pair is tried.
+  num_first: int = 64
+  num_paired: int = 3000
+  # Pairs that are kept, and carried on: in single precision many are as good as the right one.
+  num_pairs: int = 256
+  # A column of which the powers of the variables leave a smaller share is one of them.
+  independent: float = 1e-3
+  # Exponents so near to a half number are meant to be one, and smaller ones none. Only what is written changes: the
+  # form with the exponents as they fit competes too.
+  near_half: float = 0.03
+  no_exponent: float = 1e-3
+  # Exponents of factors, exponentials apart: larger ones are no law.
+  largest_exponent: float = 3.0
+  # A variable is left out where the mean squared error of log|y| grows by less than this factor.
+  max_loss: float = 1.3
+
+  def __post_init__(self):
+    _check_names("families", self.families, PRODUCTS_FAMILIES)
+
+
+@dataclasses.dataclass(frozen=True)
+class PursuitConfig:
+  """The few columns of many whose sum fits a target best: how many sets of columns are carried along."""
+
+  # Columns of a set.
+  max_columns: int = 6
+  # Sets carried from one size to the next: of one column (where these are all columns, every pair is tried), of two,
+  # and of more. Time goes with them.
+  num_first: int = 8
+  num_pairs: int = 16
+  num_beams: int = 8
+  # Sets that are kept of one and of two columns, and of each larger size: short sums are the likelier laws.
+  num_kept_short: int = 16
+  num_kept: int = 3
+  # The sets whose extensions are looked at, and extensions for each that is carried on: most of the best differ in a
+  # neighbour of the same group.
+  num_looked_at: int = 64
+
+
+class Search(NamedTuple):
+  """A search among columns.
+
+  Attributes:
+    tier: the least, one of `TIERS`.
+    max_columns: of a sum (of 100 points and 10 000 columns any four fit).
+    num_first, num_pairs: sums of one column that are carried on, and of two; from 4096 all pairs are tried.
+  """
+
+  tier: str
+  max_columns: int
+  num_first: int
+  num_pairs: int = 16
+
+
+@dataclasses.dataclass(frozen=True)
+class TermsConfig:
+  """Sums and products of columns and of parts of candidates, as a function of y."""
+
+  # The functions of y that may be a sum, see `terms.LINKS`: each is one more pursuit of every search.
+  links: tuple[str, ...] = LINKS
+  # Whether products of powers of parts are tried: the logarithm of |y| as a sum of logarithms.
+  use_products: bool = True
+  # With few variables, and from `min_many` on: there columns are five times as many, and a sum of three monomials has
+  # pairs of which hundreds fit better than the right one.
+  searches: tuple[Search, ...] = (Search("any", 3, 64), Search("basic", 3, 4096), Search("monomial", 6, 4096))
+  many_searches: tuple[Search, ...] = (
+    Search("any", 2, 64), Search("basic", 3, 128, 64), Search("monomial", 6, 4096, 256))
+  min_many: int = 3
+  # A product of many variables whose error is a smaller share of y's variance is the law, and only the last search is
+  # made beside it.
+  exact: float = 1e-22
+  # Rows on which columns are selected: the products of the pursuit go with them.
+  num_rows: int = 128
+  # Sums that are fitted before their parts are put together again, and the steps each gets: enough for a right one.
+  num_fitted: int = 384
+  fit_steps: int = 40
+  # Nats for a node of a formula, where products of many variables take turns (as `SelectionConfig.nats_per_node`).
+  nats_per_node: float = 2.0
+  # Parts taken from the best candidates: terms of their outermost sums, and all others.
+  max_outer: int = 512
+  max_inner: int = 256
+  # Nodes of a part and of a formula: longer ones are rarely a law, and their many constants take seconds to round.
+  max_part_nodes: int = 12
+  max_nodes: int = 40
+  # Parts of a formula, and different points for each: fewer points are fitted by anything.
+  max_parts: int = 6
+  points_per_part: int = 5
+  # Parts that agree to so many digits of their largest value are one: fits of one formula that ended side by side.
+  value_digits: int = 5
+  # Exponents of a product so near to a half number are meant to be one.
+  near_half: float = 0.02
+
+  def __post_init__(self):
+    _check_names("links", self.links, LINKS)
+    for name in ("searches", "many_searches"):
+      searches = tuple(Search(*search) for search in getattr(self, name))
+      _check_names(name, tuple(search.tier for search in searches), TIERS)
+      object.__setattr__(self, name, searches)
+
+
+@dataclasses.dataclass(frozen=True)
+class PoolConfig:
+  """What is kept of all candidates on the way to the finalists."""
+
+  # Rows on which candidates are fitted: more tell formulas apart that noise makes alike, and cost in proportion.
+  fit_rows: int = 256
+  # Candidates whose parts are put together anew: the best of all rounds and views.
+  num_donors: int = 512
+  # Fits of one skeleton that go on: from poor starts they end in different places, or have not ended yet.
+  fits_per_skeleton: int = 4
+  # Candidates that go on to the last fit in the user's units: the best, and the best few of every complexity, at most
+  # so many in all; and its steps. More steps than in the search: few formulas, and now every digit counts.
+  num_best: int = 64
+  num_per_complexity: int = 3
+  num_finalists: int = 128
+  polish_steps: int = 150
+  # Candidates whose error is a smaller share of y's variance differ in what single precision left of their constants.
+  exact: float = 1e-11
+  # Finalists whose values agree to this share of y's spread are one formula, the simplest stands for it.
+  equal_values: float = 1e-9
+
+
+@dataclasses.dataclass(frozen=True)
+class SelectionConfig:
+  """From finalists to the front: how long a formula may be for what it explains, and how round its constants."""
+
+  # Rows that give finalists their last digits; all rows score.
+  max_rows: int = 4096
+  # Nats to name one node. A uniform choice among the about 25 kinds would cost log 25 = 3.2; formulas are more regular:
+  # a trained model needs 1.3 given the points (docs/design.md, decision 12). Higher prefers shorter formulas.
+  nats_per_node: float = 2.0
+  # From so many variables on an inverse square is a power, or x**(-2.02) would be the simpler; and points count less
+  # where a few large errors decide.
+  min_many: int = 3
+  # Kurtosis of the errors above which they are not normal; mean squared errors that are nearly the least, as a multiple
+  # of it.
+  normal_kurtosis: float = 5.0
+  nearly: float = 1.5
+  # A longer formula must fit better by this share: less is within what rounding constants costs.
+  min_gain: float = 0.01
+  # Nats by which a formula more complex than the recommended one may describe the data worse: at odds of three million
+  # to one it fits the noise.
+  max_excess: float = 15.0
+  # Formulas that get a variant with simple constants, and that are judged on all rows: each costs some milliseconds.
+  num_chosen: int = 24
+  # Other ways to write a formula, each tried, see `select.REWRITINGS`.
+  rewritings: tuple[str, ...] = REWRITINGS
+  # A whole or half number is offered in place of a constant within so many standard errors. Under a true simple value
+  # 1 fit in 80 is further away than the first; real data are seldom as well-behaved as a standard error supposes,
+  # so a wider reach is offered too, and description length decides.
+  snap_errors: tuple[float, ...] = (2.5, 6.0)
+  # The reach must stay below this share of the distance between simple values: near one by chance is no finding.
+  snap_share: float = 0.25
+  # Digits are dropped within this share of a standard error: the squared error then rises by at most
+  # 0.01 sigma^2 a constant, a hundredth of what one data point contributes.
+  digit_errors: float = 0.1
+  # A fit below the resolution of float32 has no residual to speak of: the whole standard error, which then stands for
+  # that resolution, is room.
+  exact_digit_errors: float = 1.0
+  # A constant is redundant where the squared error rises by less than this share of sigma^2 without it.
+  redundant_share: float = 1e-3
+  # Gauss-Newton steps of the constants left free when another is held: the start is nearly the optimum.
+  num_refits: int = 3
+
+  def __post_init__(self):
+    _check_names("rewritings", self.rewritings, REWRITINGS)
+
+
+@dataclasses.dataclass(frozen=True)
+class SearchConfig:
+  """All that steers a search. Hashable: a search is a function of data, model, options and this."""
+
+  transformer: TransformerConfig = TransformerConfig()
+  scaling: ScalingConfig = ScalingConfig()
+  library: LibraryConfig = LibraryConfig()
+  products: ProductsConfig = ProductsConfig()
+  pursuit: PursuitConfig = PursuitConfig()
+  terms: TermsConfig = TermsConfig()
+  pool: PoolConfig = PoolConfig()
+  selection: SelectionConfig = SelectionConfig()
+
+
+# Functions take their parts of this where none are given.
+DEFAULT = SearchConfig()
