@@ -11,7 +11,7 @@ import sympy
 
 from symformer_jax import compilation, inference, proposals, rounds, testing
 from symformer_jax.engine.clock import Clock
-from symformer_jax.engine.config import DEFAULT
+from symformer_jax.engine.config import DEFAULT, LibraryConfig, TermsConfig, TransformerConfig
 from symformer_jax.engine.rows import Rows
 from symformer_jax.errors import InputError
 from symformer_jax.language import expression, parser, printing, sympy_trees
@@ -167,6 +167,18 @@ def test_time_limit_stops_between_rounds(model):
   x = np.linspace(1, 4, 20)
   [result] = inference.search(model, [(x, x**2)], n_samples=100_000, max_time=1e-6)
   assert result.counts.sampled == DEFAULT.transformer.round_samples and result.ended_by == "time"
+
+
+def test_a_config_steers_every_stage(rng):
+  """Rounds as long as it says; of the library, and of the functions of y, what it names."""
+  x = rng.uniform(0.2, 3, 60)
+  y = 1.5 * np.exp(-((x - 1.1) ** 2) / 0.3) + 0.5
+  model = testing.FixedProposer(["0.7*x0**1.4"])
+  few = dataclasses.replace(DEFAULT, transformer=TransformerConfig(round_samples=16, later_samples=32),
+                            library=LibraryConfig(families=("monomials",)), terms=TermsConfig(links=("y",)))
+  full, bare = (search(model, x, y, config=config) for config in (DEFAULT, few))
+  assert [r.sampled for r in full.rounds] == [64] and [r.sampled for r in bare.rounds] == [16, 32, 64]
+  assert full.best.r2 > 1 - 1e-9 and not any("exp" in equation.expression for equation in bare.pareto)
 
 
 def test_rounds_go_on_until_the_accuracy_asked_for(model, rng):

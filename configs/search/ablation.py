@@ -1,0 +1,59 @@
+"""The search with one thing left out, or one constant changed: what each is worth.
+
+A name is that of what is left out: `no_waves`, a family of columns; `no_products_sums`, one of factors of products of
+many variables; `no_link_ln`, a function of y; `no_rewriting_powers`, a way to write a formula; or one of `CHANGES`.
+Read by `symformer_jax.commands.search_config.load_search_config("configs/search/ablation.py:no_waves")`.
+Cost: that of the search itself, for each name.
+"""
+
+from configs.search import default
+from symformer_jax.engine.config import DEFAULT, LIBRARY_FAMILIES, LINKS, PRODUCTS_FAMILIES, REWRITINGS
+from symformer_jax.errors import InputError, suggest
+
+
+def _each_left_out(field: str, prefix: str, names: tuple[str, ...]) -> dict[str, dict]:
+  return {f"{prefix}{left_out}": {field: tuple(name for name in names if name != left_out)} for left_out in names}
+
+
+# Name -> what is changed; constants go to half or twice their value, or to where they choose nothing.
+CHANGES = {
+  "no_library": {"library.families": ()},
+  "no_factors": {"products.families": ()},
+  "no_links": {"terms.links": ("y",)},
+  "no_products_of_parts": {"terms.use_products": False},
+  "no_rewritings": {"selection.rewritings": ()},
+  "no_sums_of_all_columns": {"terms.searches": DEFAULT.terms.searches[1:],
+                             "terms.many_searches": DEFAULT.terms.many_searches[1:]},
+  "no_long_sums": {"terms.searches": DEFAULT.terms.searches[:-1]},
+  "half_the_waves": {"library.num_waves": 200, "library.num_multiplied_waves": 20, "library.num_other_waves": 50,
+                     "library.num_plane_waves": 10, "library.num_decaying_waves": 50, "library.num_many_waves": 1250},
+  "coarse_grids": {"library.rates": (0.1, 50.0, 12), "library.decays": (0.3, 20.0, 4),
+                   "library.distances": (0.003, 5.0, 8), "library.num_places": 10, "library.widths": (0.02, 1.0, 4)},
+  "narrow_beams": {"pursuit.num_first": 4, "pursuit.num_pairs": 8, "pursuit.num_beams": 4},
+  "wide_beams": {"pursuit.num_first": 16, "pursuit.num_pairs": 32, "pursuit.num_beams": 16},
+  "few_rows": {"terms.num_rows": 64},
+  "few_fitted_sums": {"terms.num_fitted": 128},
+  "few_donors": {"pool.num_donors": 128},
+  "few_finalists": {"pool.num_best": 16, "pool.num_per_complexity": 1, "pool.num_finalists": 32},
+  "one_start": {"transformer.starts_per_string": 1},
+  "few_survivors": {"transformer.num_best": 16, "transformer.num_per_length": 1},
+  "one_snap": {"selection.snap_errors": DEFAULT.selection.snap_errors[:1]},
+  "cheap_nodes": {"selection.nats_per_node": 1.0},
+  "dear_nodes": {"selection.nats_per_node": 4.0},
+}
+ABLATIONS = {
+  **_each_left_out("library.families", "no_", LIBRARY_FAMILIES),
+  **_each_left_out("products.families", "no_products_", PRODUCTS_FAMILIES),
+  **_each_left_out("terms.links", "no_link_", LINKS),
+  **_each_left_out("selection.rewritings", "no_rewriting_", REWRITINGS),
+  **CHANGES,
+}
+
+
+def get_config(name: str):
+  """Differences from `default`: those of the name."""
+  if name not in ABLATIONS:
+    raise InputError(f"unknown ablation {name!r}: {suggest(name, ABLATIONS)}")
+  config = default.get_config()
+  config.update_from_flattened_dict(ABLATIONS[name])
+  return config

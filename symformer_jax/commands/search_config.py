@@ -1,0 +1,56 @@
+"""Reads what steers a search from a config file: `FILE` or `FILE:NAME`, as in configs/search."""
+
+from collections.abc import Callable, Mapping
+import inspect
+from pathlib import Path
+import runpy
+from typing import Any
+
+from ml_collections import ConfigDict
+
+from symformer_jax import configuration
+from symformer_jax.engine.config import SearchConfig
+from symformer_jax.errors import InputError
+
+
+def load_search_config(spec: str) -> SearchConfig:
+  """The config that a file's `get_config()`, or `get_config(NAME)`, describes; what it does not say is as by default.
+
+  The file is run: as a config of training, it is the user's own program. Not by the loader of those, which belongs to a
+  flag and keeps one file's names for the next.
+  Args:
+    spec: `FILE` or `FILE:NAME`.
+  Raises:
+    InputError: for a file that is missing or fails, an unknown name, or an unknown key, with the nearest legal one.
+  """
+  path, colon, name = spec.partition(":")
+  get_config, arguments = _get_config_of(path), (name,) if colon else ()
+  try:
+    inspect.signature(get_config).bind(*arguments)
+  except TypeError:
+    wanted = f"expected {path}" if colon else f"expected {path}:NAME"
+    raise InputError(f"search config {spec!r}: {wanted}, as its get_config{inspect.signature(get_config)} has it") \
+      from None
+  values = _run(path, lambda: get_config(*arguments))
+  if not isinstance(values, ConfigDict | Mapping):
+    raise InputError(f"search config {spec!r}: expected get_config() to return a ConfigDict, got {values!r}")
+  return configuration.build(SearchConfig, values, path="search config")
+
+
+def _get_config_of(path: str) -> Callable[..., Any]:
+  if not Path(path).is_file():
+    raise InputError(f"search config: no file {path!r}; expected FILE.py or FILE.py:NAME")
+  names = _run(path, lambda: runpy.run_path(path))
+  if not callable(names.get("get_config")):
+    raise InputError(f"search config {path!r}: expected a function get_config")
+  return names["get_config"]
+
+
+def _run(path: str, ask: Callable[[], Any]) -> Any:
+  """What the user's file answers; whatever goes wrong there is the user's to mend."""
+  try:
+    return ask()
+  except InputError:
+    raise
+  except (OSError, ImportError, SyntaxError, AttributeError, KeyError, TypeError, ValueError) as error:
+    raise InputError(f"search config {path!r}: {type(error).__name__}: {error}") from error

@@ -1,0 +1,162 @@
+"""What steers the search: frozen, hashable, checked; every name of the config files changes what it says."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from configs.search import ablation, default
+from symformer_jax import configuration
+from symformer_jax.commands.search_config import load_search_config
+from symformer_jax.engine import config as config_lib
+from symformer_jax.engine.config import DEFAULT, LibraryConfig, ProductsConfig, SearchConfig, TermsConfig
+from symformer_jax.engine.rows import Rows
+from symformer_jax.errors import InputError
+from symformer_jax.language import printing
+from symformer_jax.selection import select
+from symformer_jax.sources import families, products, terms
+from symformer_jax.sources.library import Atoms
+
+ABLATION = "configs/search/ablation.py"
+
+
+def leaves(config, path=""):
+  """`(path, value)` of every entry."""
+  for field in dataclasses.fields(config):
+    value = getattr(config, field.name)
+    if dataclasses.is_dataclass(value):
+      yield from leaves(value, f"{path}{field.name}.")
+    else:
+      yield path + field.name, value
+
+
+def other_than(value):
+  if isinstance(value, bool):
+    return not value
+  return value[:-1] if isinstance(value, tuple) else value + 1
+
+
+def changed(path, value):
+  part, name = path.split(".")
+  return dataclasses.replace(DEFAULT, **{part: dataclasses.replace(getattr(DEFAULT, part), **{name: value})})
+
+
+@pytest.mark.parametrize(("path", "value"), leaves(DEFAULT), ids=[path for path, _ in leaves(DEFAULT)])
+def test_every_entry_tells_configs_apart(path, value):
+  other = changed(path, other_than(value))
+  assert other != DEFAULT and hash(other) != hash(DEFAULT)
+  assert changed(path, value) == DEFAULT and hash(changed(path, value)) == hash(DEFAULT)
+
+
+@pytest.mark.parametrize(("names", "table"), [
+  (config_lib.LIBRARY_FAMILIES, [name for _, rows in families.FAMILIES for name in rows]),
+  (config_lib.PRODUCTS_FAMILIES, products.FAMILIES), (config_lib.LINKS, terms.LINKS),
+  (config_lib.REWRITINGS, select.REWRITINGS)], ids=["library", "products", "links", "rewritings"])
+def test_what_a_config_may_name_is_what_there_is(names, table):
+  assert sorted(names) == sorted(table)
+
+
+def test_a_config_survives_plain_types():
+  assert configuration.build(SearchConfig, configuration.to_dict(DEFAULT)) == DEFAULT
+
+
+def test_the_default_file_is_the_default():
+  assert load_search_config("configs/search/default.py") == SearchConfig() == DEFAULT
+  assert default.get_config().library.num_waves == DEFAULT.library.num_waves
+
+
+@pytest.mark.parametrize("name", ablation.ABLATIONS)
+def test_an_ablation_differs_from_the_default_in_what_it_names(name):
+  before, after = dict(leaves(DEFAULT)), dict(leaves(load_search_config(f"{ABLATION}:{name}")))
+  assert {path: value for path, value in after.items() if value != before[path]} == ablation.ABLATIONS[name]
+
+
+@pytest.mark.parametrize(("text", "name", "message"), [
+  ("def get_config(): return {'librari': {}}", "", "unknown key search config.librari: did you mean 'library'?"),
+  ("def get_config(): return {'library': {'num_wave': 3}}", "", "library.num_wave: did you mean 'num_waves'?"),
+  ("def get_config(): return {'library': {'families': ('wavs',)}}", "",
+   "families: unknown name 'wavs': did you mean 'waves'?"),
+  ("def get_config(): return {'terms': {'searches': [['basik', 3, 4]]}}", "", "did you mean 'basic'?"),
+  ("def get_config(): return {'terms': {'searches': [['basic']]}}", "", "missing 2 required positional arguments"),
+  ("def get_config(name): return {}", "", "expected {file}:NAME"),
+  ("def get_config(): return {}", ":waves", "expected {file}, as its get_config()"),
+  ("def get_config(): return 3", "", "expected get_config() to return a ConfigDict, got 3"),
+  ("def get_config(", "", "SyntaxError"), ("import nothing_like_it", "", "ModuleNotFoundError"),
+  ("get = 3", "", "expected a function get_config")])
+def test_a_file_that_is_no_config_says_so_in_one_line(text, name, message, tmp_path):
+  file = tmp_path / "mine.py"
+  file.write_text(text)
+  with pytest.raises(InputError) as raised:
+    load_search_config(f"{file}{name}")
+  assert message.format(file=file) in str(raised.value) and "\n" not in str(raised.value)
+
+
+def test_a_misspelt_name_and_a_missing_file_are_told():
+  with pytest.raises(InputError, match="unknown ablation 'no_wave': did you mean 'no_waves'?"):
+    load_search_config(f"{ABLATION}:no_wave")
+  with pytest.raises(InputError, match="no file 'configs/search/mine.py'; expected FILE.py or FILE.py:NAME"):
+    load_search_config("configs/search/mine.py")
+
+
+def test_two_files_of_one_process_are_two(tmp_path):
+  for number in (3, 4):
+    (tmp_path / f"{number}.py").write_text(f"def get_config(): return {{'library': {{'num_waves': {number}}}}}")
+  assert [load_search_config(str(tmp_path / f"{number}.py")).library.num_waves for number in (3, 4)] == [3, 4]
+
+
+def texts_of(x, **options):
+  atoms = Atoms(x, range(x.shape[1]), **options)
+  return [printing.to_text(atoms.node(index), tuple("xyz")) for index in range(0, len(atoms.groups), 7)]
+
+
+@pytest.mark.parametrize("num_variables", [1, 3])
+def test_a_family_left_out_leaves_its_columns_out_and_no_others(num_variables, rng):
+  """Every family alone makes columns; all together make the library."""
+  x = rng.uniform(0.1, 5.0, (20, num_variables))
+  sizes = {name: Atoms(x, range(num_variables), config=LibraryConfig(families=(name,))).columns.shape[1]
+           for name in config_lib.LIBRARY_FAMILIES}
+  is_of_one = num_variables == 1
+  of_many = {name for _, rows in families.FAMILIES[1:2] for name in rows} | {"plane_waves"}
+  assert {name for name, size in sizes.items() if not size} == (of_many if is_of_one else set())
+  full = Atoms(x, range(num_variables)).columns.shape[1]
+  assert full == sum(sizes.values())
+  assert Atoms(x, range(num_variables), config=LibraryConfig(families=())).columns.shape == (20, 0)
+
+
+def test_without_waves_there_is_none(rng):
+  x = rng.uniform(0.1, 5.0, (20, 1))
+  without = LibraryConfig(families=tuple(
+    name for name in config_lib.LIBRARY_FAMILIES
+    if name not in ("waves", "decaying_waves", "trigonometric", "bent_functions", "products")))
+  assert any("sin" in text for text in texts_of(x))
+  assert not any("sin" in text or "cos" in text for text in texts_of(x, config=without))
+
+
+@pytest.mark.parametrize("name", config_lib.PRODUCTS_FAMILIES)
+def test_a_family_of_factors_left_out_leaves_them_out(name, rng):
+  x = rng.uniform(0.1, 5.0, (20, 3))
+  alone, rest = (products.Factors(x, range(3), config=ProductsConfig(families=names)).columns.shape[1] for names in (
+    (name,), tuple(other for other in config_lib.PRODUCTS_FAMILIES if other != name)))
+  assert 0 < alone == products.Factors(x, range(3)).columns.shape[1] - rest
+
+
+@pytest.mark.parametrize("num_variables", [1, 3])
+def test_with_everything_left_out_the_variables_remain(num_variables, rng):
+  x = rng.uniform(0.5, 2.0, (40, num_variables))
+  rows = Rows(x, 3 * x[:, 0] - 1, np.ones(40))
+  bare = dataclasses.replace(
+    DEFAULT, library=LibraryConfig(families=()), products=ProductsConfig(families=()), terms=TermsConfig(links=("y",)))
+  near = terms.combine_with_atoms([], rows, columns=range(num_variables), allows=None, config=bare)
+  assert min(mse for _, mse in near) < 1e-12  # columns are in single precision
+  names = {printing.to_text(node, tuple("xyz")) for node, _ in near}
+  assert not any("log" in text or "exp" in text or "sin" in text for text in names)
+
+
+def test_links_that_are_not_named_are_not_tried(rng):
+  x = rng.uniform(0.5, 2.0, (40, 1))
+  rows = Rows(x, np.exp(x[:, 0] ** 2 - 2 * x[:, 0]), np.ones(40))
+  bare = dataclasses.replace(DEFAULT, library=LibraryConfig(families=("monomials",)))
+  for links, is_found in ((("y", "exp"), True), (("y",), False)):
+    config = dataclasses.replace(bare, terms=TermsConfig(links=links))
+    near = terms.combine_with_atoms([], rows, columns=(0,), allows=None, config=config)
+    assert any("exp" in printing.to_text(node, ("x",)) for node, _ in near) == is_found
