@@ -1,59 +1,74 @@
-"""From points to a ranked front of formulas: sample, keep what differs, fit, bring back to the user's units, select.
+"""From points to a ranked front of formulas: the sources of candidates, the loop that asks them, the selection.
 
 `search` is the whole path for any number of data sets; `infer.py` and `estimator.py` are thin layers over it.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 import dataclasses
 import functools
+import math
 from typing import Any
 
 import jax
 import numpy as np
 
-from symformer_jax import compilation, proposals, results
-from symformer_jax.decoding.strategies import COMPETING, STRATEGIES
+from symformer_jax import compilation, results
+from symformer_jax.decoding.strategies import STRATEGIES
+from symformer_jax.engine import loop, refine as refine_lib
 from symformer_jax.engine.clock import Clock
 from symformer_jax.engine.config import DEFAULT, SearchConfig
+from symformer_jax.engine.loop import Search
+from symformer_jax.engine.options import SearchOptions
+from symformer_jax.engine.rows import Rows, refuse_variables
+from symformer_jax.engine.source import Source
+from symformer_jax.engine.task import Task, make_task
 from symformer_jax.errors import InputError
+from symformer_jax.language import expression
+from symformer_jax.language.canonical import canonicalize
+from symformer_jax.language.expression import Node
 from symformer_jax.language.rules import Restrictions
-from symformer_jax.refinement import solve
-from symformer_jax.results import Round, SearchResult
-from symformer_jax.rounds import DatasetSearch, Options
+from symformer_jax.results import Progress, SearchResult
+from symformer_jax.selection import scoring, select
+from symformer_jax.sources import closed_forms, registry, samples
 
 
 def search(
   model: Any, datasets: Sequence[Any], *, n_samples: int = 1024, strategy: str = "top_k", top_k: int = 20,
   temperature: float = 1.0, refine: str = "lm", operators: Sequence[str] | None = None,
   restrictions: Restrictions | None = None, max_time: float | None = None, accuracy: float | None = None, seed: int = 0,
-  recombine: bool = True, key: jax.Array | None = None, names: Sequence[Sequence[str]] | None = None,
-  on_round: Callable[[int, Round], None] = lambda index, found: None,
+  recombine: bool = True, guesses: Sequence[str] = (), key: jax.Array | None = None,
+  names: Sequence[Sequence[str]] | None = None,
+  on_round: Callable[[int, Progress], None] = lambda index, found: None,
   should_stop: Callable[[], bool] = lambda: False, config: SearchConfig = DEFAULT,
 ) -> list[SearchResult]:
   """Finds formulas for data sets.
 
-  Samples are drawn and fitted in rounds of 256, 768 and then 1024. Ctrl-C ends the rounds and gives the best so far.
+  Sources of candidates are asked in turns, cheap ones first; the model draws 256, 768 and then 1024 samples a turn. A
+  search ends when all turns are over, or when a formula meets the data exactly and a further turn found no simpler one.
+  Ctrl-C ends the turns and gives the best so far.
   Args:
     model: a loaded model (`load_model`), or anything with `name`, `vocab` and `propose`.
-    datasets: each points [N, D+1] with y in the last column, or `(X [N, D], y [N])` or `(X, y, weights [N])`. Of three
-      or more variables, where the model knows fewer, formulas are made without it; that needs `recombine`.
-    n_samples: candidates drawn for each data set.
+    datasets: each points [N, D+1] with y in the last column, or `(X [N, D], y [N])` or `(X, y, weights [N])`. Of more
+      variables than the model knows, formulas are made without it; that needs `recombine`.
+    n_samples: candidates drawn from the model for each data set, at most.
     strategy: how: `top_k`, `temperature` (all tokens), `nucleus`, `greedy`, `beam` or `distinct` (samples without
-      replacement); the last two draw all candidates in one round, since they compete.
+      replacement); the last two draw all candidates in one turn, since they compete.
     top_k: tokens among which each step of sampling chooses, with the strategy of that name.
     temperature: divides the logits: below 1 candidates are likelier, above 1 more varied.
     refine: how constants are fitted: `lm`, `bfgs`, `gd` or `none`.
     operators: names of the operators a formula may use; None for all.
     restrictions: further rules, and the place for `operators` where there are some.
-    max_time: seconds after which no further round of samples is begun for a data set; None for no limit.
-    accuracy: R2 at which no further round is begun; None for all rounds.
+    max_time: seconds after which no further turn is begun for a data set; None for no limit. A turn takes about a
+      second, and so does the choice of the answer that follows.
+    accuracy: R2 at which no further turn is begun; None for all turns.
     seed: fixes every random choice. The answer for a data set does not depend on the others.
-    recombine: whether formulas made of parts of the candidates and of atoms compete as well (`sources.terms`),
-      once the rounds are over, whatever `max_time`; not without refinement.
+    recombine: whether sources that need no model compete with it: sums of library columns and of parts of candidates
+      (`sources.terms`); not without refinement.
+    guesses: formulas in the column names that join the pool, their constants fitted.
     key: a JAX key to use in place of the seed's; consumed.
     names: column names of each data set; x0, x1, ... by default.
-    on_round: called after each round with the data set's index and how far it is.
-    should_stop: asked after each round; True ends the rounds of all data sets.
+    on_round: called after each turn with the data set's index and where its search stands.
+    should_stop: asked after each turn; True ends the search of all data sets.
     config: what steers the search: which sources, how many of what, thresholds.
   Returns:
     One result for each data set, in their order. A data set that cannot be used has status `failed`.
@@ -63,8 +78,12 @@ def search(
   restrictions = restrictions or Restrictions()
   if operators is not None:
     restrictions = dataclasses.replace(restrictions, operators=tuple(operators))
-  options = _check_options(
-    n_samples, strategy, top_k, temperature, refine, restrictions, max_time, accuracy, seed, recombine, config)
+  options = SearchOptions(
+    n_samples, strategy, top_k, temperature, refine, restrictions, max_time, accuracy, seed, recombine, tuple(guesses),
+    config)
+  options.check()
+  if strategy not in STRATEGIES:
+    raise InputError(f"strategy: unknown strategy {strategy!r}, expected one of {', '.join(STRATEGIES)}")
   if names is not None and len(names) != len(datasets):
     raise InputError(f"names: expected column names for {len(datasets)} data sets, got {len(names)}")
   key = jax.random.key(seed) if key is None else key
@@ -79,7 +98,7 @@ def search(
       columns = [names[i] if names is not None else None for i in some]
       answers, is_stopped = _search_together(
         model, [datasets[i] for i in some], columns, options, key,
-        lambda i, round_, begin=begin: on_round(begin + i, round_), should_stop)
+        lambda i, progress, begin=begin: on_round(begin + i, progress), should_stop)
       found += answers
   return found
 
@@ -116,107 +135,90 @@ def _load_model(name: str) -> Any:
   return registry.load_model(name)
 
 
-def _check_options(
-  n_samples, strategy, top_k, temperature, refine, restrictions, max_time, accuracy, seed, recombine, config
-) -> Options:
-  for name, value in (("n_samples", n_samples), ("top_k", top_k)):
-    if not isinstance(value, int | np.integer) or value < 1:
-      raise InputError(f"{name}: expected a whole number of at least 1, got {value!r}")
-  if strategy not in STRATEGIES:
-    raise InputError(f"strategy: unknown strategy {strategy!r}, expected one of {', '.join(STRATEGIES)}")
-  if not temperature > 0:
-    raise InputError(f"temperature: expected a number above 0, got {temperature!r}")
-  if refine not in solve.MAX_STEPS:
-    raise InputError(f"refine: unknown method {refine!r}, expected one of {', '.join(solve.MAX_STEPS)}")
-  if max_time is not None and not max_time > 0:
-    raise InputError(f"max_time: expected a number of seconds above 0, got {max_time!r}")
-  if accuracy is not None and not 0 < accuracy <= 1:
-    raise InputError(f"accuracy: expected an R2 above 0 and up to 1, got {accuracy!r}")
-  if not isinstance(recombine, bool | np.bool_):
-    raise InputError(f"recombine: expected True or False, got {recombine!r}")
-  restrictions.check()
-  return Options(
-    int(n_samples), strategy, int(top_k), float(temperature), refine, max_time, accuracy, seed, restrictions,
-    bool(recombine) and refine != "none", config)
-
-
-# --- rounds ----------------------------------------------------------------------------------------------------
+# --- the search of some data sets ------------------------------------------------------------------------------------
 
 
 def _search_together(
-  model, datasets, names, options: Options, key, on_round, should_stop
+  model, datasets, names, options: SearchOptions, key, on_round, should_stop
 ) -> tuple[list[SearchResult], bool]:
-  """Searches data sets in common rounds; each gets the time that all took; and whether it was stopped."""
-  clock = Clock()
+  """Searches data sets in common turns; each gets the time that all took; and whether it was stopped."""
+  clock, sources = Clock(), registry.make_sources(model, options)
   found: dict[int, SearchResult] = {}
-  searches: dict[int, DatasetSearch] = {}
+  searches: dict[int, Search] = {}
   for i, dataset in enumerate(datasets):
     try:
-      searches[i] = DatasetSearch(model, dataset, names[i], options, key)
+      task = make_task(dataset, names[i], options)
+      searches[i] = Search(task, _supporting(sources, task, model), options, key)
     except InputError as error:
       found[i] = results.failed(str(error), model=model.name, seed=options.seed)
-  is_stopped = _explore(model, searches, options, clock, on_round, should_stop)
-  for i, search_ in searches.items():
-    found[i] = search_.finish(options, clock)
-  return [found[i] for i in range(len(datasets))], is_stopped
-
-
-def _round_sizes(options: Options) -> Iterator[int]:
-  """Samples of each round; they depend on the budget only in the last."""
-  if options.strategy in COMPETING:
-    yield options.n_samples
-    return
-  first, later = options.config.transformer.round_samples, options.config.transformer.later_samples
-  drawn = 0
-  while drawn < options.n_samples:
-    end = first if not drawn else (drawn // later + 1) * later
-    yield min(end, options.n_samples) - drawn
-    drawn = end
-
-
-def _explore(model, searches: dict[int, DatasetSearch], options: Options, clock: Clock, on_round, should_stop) -> bool:
-  """Round after round for all data sets that are not done; whether it was stopped."""
-  is_stopped = False
   try:
-    for size in _round_sizes(options):
-      live = {i: s for i, s in searches.items() if not s.ended_by}
-      # Data sets that share their shapes go through one call.
-      groups: dict[tuple[int, int], list[DatasetSearch]] = {}
-      for search_ in live.values():
-        groups.setdefault((search_.num_rows, len(search_.views)), []).append(search_)
-      for group in groups.values():
-        _explore_group(model, group, size, options, clock)
-      for i, search_ in live.items():
-        on_round(i, search_.close_round(options, clock.elapsed()))
-      is_stopped = should_stop()
-      if is_stopped:
-        break
+    for i, progress in loop.run(searches, sources, options, clock=clock, should_stop=should_stop):
+      on_round(i, progress)
   except KeyboardInterrupt:
-    is_stopped = True
-    if not all(s.rounds or s.ended_by for s in searches.values()):
+    if not all(search.progress for search in searches.values()):
       raise
-  for search_ in searches.values():
-    search_.ended_by = search_.ended_by or results.STOPPED
-  return is_stopped
+    loop.end(searches, results.STOPPED)
+  for i, search_ in searches.items():
+    found[i] = _finish(search_, model, options, clock)
+  return [found[i] for i in range(len(datasets))], any(s.ended_by == results.STOPPED for s in searches.values())
 
 
-def _explore_group(model, group: list[DatasetSearch], size: int, options: Options, clock: Clock) -> None:
-  """One round of data sets with equal numbers of rows and views."""
-  num_views = len(group[0].views)
-  share = -(-size // num_views)
-  pairs = [(search_, v) for search_ in group for v in range(num_views)]
-  at_once = compilation.dataset_buckets()[-1]
-  for begin in range(0, len(pairs), at_once):
-    some = pairs[begin : begin + at_once]
-    found = proposals.sample_and_fit_all(
-      model, [search_.views[v] for search_, v in some], num_samples=share, top_k=options.top_k, refine=options.refine,
-      clock=clock, first_sample=group[0].counts.sampled // num_views, strategy=options.strategy,
-      temperature=options.temperature, config=options.config.transformer)
-    drawn = [(search_, v, *answer) for (search_, v), answer in zip(some, found, strict=True)]
-    for search_, v, samples, counts in drawn:
-      search_.add(v, samples, counts)
-      if options.recombine:
-        with clock.measure("recombine"):
-          search_.add_donors(v, samples)
+def _supporting(sources: Sequence[Source], task: Task, model: Any) -> list[Source]:
+  """The sources that can make candidates for a data set.
+
+  Raises:
+    InputError: where the rules allow nothing, or none but the closed forms is left since the model knows too few
+      variables.
+  """
+  if not samples.is_satisfiable(task.rule, None):
+    raise InputError("the rules allow nothing: no formula of at most 64 tokens keeps them all")
+  found = [source for source in sources if source.supports(task)]
+  if len(task.names) > model.vocab.num_variables and not any(s.name in registry.WITHOUT_MODEL for s in found):
+    refuse_variables(len(task.names), model)
+  return found
 
 
+def _finish(search_: Search, model: Any, options: SearchOptions, clock: Clock) -> SearchResult:
+  """Reduces what was found to the front."""
+  task, pool = search_.task, options.config.pool
+  with clock.measure("refine"):
+    shortlist = [candidate.node for candidate in search_.pool.shortlist()]
+    [fitted] = refine_lib.fit_constants([(task, shortlist)], method=options.refine, max_steps=pool.polish_steps)
+  with clock.measure("deduplicate"):
+    forms = [form for node, _ in fitted for form in (node, canonicalize(node)) if form is node or task.rule(form)]
+    finalists = _different_values(forms, task.fit_rows, math.sqrt(task.variance), pool.equal_values)
+  yardsticks = [node for node in closed_forms.fit(task.fit_rows, task.columns) if task.rule(node)]
+  if not finalists and not yardsticks:
+    return results.failed("no candidate fits, and no closed form keeps the rules", model=model.name, seed=options.seed)
+  with clock.measure("select"):
+    best, front = select.select(
+      finalists, task.rows, task.names, seed=options.seed, yardsticks=yardsticks, is_allowed=task.rule,
+      may_fit=options.refine != "none", num_fit_rows=pool.fit_rows, config=options.config.selection)
+  is_known = len(task.names) <= model.vocab.num_variables
+  ended_by = results.NO_MODEL if search_.ended_by == results.BUDGET and not is_known else search_.ended_by
+  return SearchResult(
+    results.OK, "; ".join(_messages(search_, is_known)), best, front, search_.counts, clock.seconds(), options.seed,
+    len(task.rows), model.name, tuple(search_.progress), ended_by)
+
+
+def _messages(search_: Search, is_known: bool) -> list[str]:
+  """What a user should know of how an answer was found."""
+  task, messages = search_.task, []
+  if not is_known:
+    messages.append("more variables than the model knows: searched without it")
+  if task.is_chosen:
+    names = ", ".join(task.names[column] for column in task.columns)
+    messages.append(f"of {len(task.names)} columns those that explain most were searched: {names}")
+  if {c.source for c in search_.pool.in_order()} <= {"closed_forms"}:
+    messages.append("no candidate fits; the front holds the closed-form fits alone")
+  return messages
+
+
+def _different_values(nodes: Sequence[Node], rows: Rows, spread: float, tolerance: float) -> list[Node]:
+  """Of formulas with the same values on the rows, to a share of the spread, the simplest, in their order."""
+  kept: dict[bytes | int, int] = {}
+  for i in sorted(range(len(nodes)), key=lambda i: expression.complexity(nodes[i])):
+    values = scoring.evaluate(nodes[i], rows.x) / spread
+    is_defined = np.isfinite(values).all()
+    kept.setdefault((np.round(values / tolerance) + 0.0).tobytes() if is_defined else i, i)
+  return [nodes[i] for i in sorted(kept.values())]

@@ -80,6 +80,9 @@ class Counts:
   distinct: int = 0
   refined: int = 0
 
+  def __add__(self, other: "Counts") -> "Counts":
+    return Counts(*(a + b for a, b in zip(dataclasses.astuple(self), dataclasses.astuple(other), strict=True)))
+
 
 @dataclasses.dataclass(frozen=True)
 class Seconds:
@@ -102,25 +105,28 @@ class Seconds:
   total: float = 0.0
 
 
-# Why no further round was begun: all samples drawn, accurate enough, out of time, asked to stop, or more variables than
-# the model knows.
-BUDGET, ACCURACY, TIME, STOPPED, NO_MODEL = "budget", "accuracy", "time", "stopped", "no_model"
+# Why no further turn was begun: all turns over, met exactly by a formula that a further turn did not improve, accurate
+# enough, out of time, asked to stop; or all turns over, and more variables than the model knows.
+BUDGET, EXACT, ACCURACY, TIME, STOPPED, NO_MODEL = "budget", "exact", "accuracy", "time", "stopped", "no_model"
 
 
 @dataclasses.dataclass(frozen=True)
-class Round:
-  """Where a search stood after a round of samples.
+class Progress:
+  """Where a search stood after a turn.
 
   Attributes:
-    sampled: candidates drawn so far.
+    sampled: candidates drawn from the model so far.
     best: the most accurate formula so far, before selection; empty when none is defined on all points.
     r2: of it on the rows that constants were fitted to; None when there is none.
+    source: who was asked in this turn; gained: whether the best has become better by it.
     seconds: since the search began.
   """
 
   sampled: int
   best: str
   r2: float | None
+  source: str
+  gained: bool
   seconds: float = dataclasses.field(compare=False)
 
 
@@ -136,9 +142,9 @@ class SearchResult:
     seed: with the same seed and model the answer is the same on one platform.
     num_points: rows of the data set.
     model: name of the model.
-    rounds: one for each round of samples; with the same seed and number of rounds the answer is the same.
-    ended_by: `budget`, `accuracy`, `time`, `stopped` or `no_model` (no rounds, for the model knows fewer variables);
-      empty for a failed data set.
+    rounds: one for each turn; with the same seed and number of turns the answer is the same.
+    ended_by: `budget`, `exact`, `accuracy`, `time`, `stopped` or `no_model` (all turns over, none of the model's, for
+      it knows fewer variables); empty for a failed data set.
   """
 
   status: str
@@ -150,7 +156,7 @@ class SearchResult:
   seed: int
   num_points: int
   model: str
-  rounds: tuple[Round, ...] = ()
+  rounds: tuple[Progress, ...] = ()
   ended_by: str = ""
 
   def to_json(self, *, data: str, target: str, features: list[str]) -> dict[str, Any]:

@@ -7,8 +7,8 @@ from typing import Any
 import jax
 import numpy as np
 
-from symformer_jax import compilation, proposals, rounds
-from symformer_jax.engine import rescale
+from symformer_jax import compilation
+from symformer_jax.engine import rescale, task
 from symformer_jax.engine.clock import Clock
 from symformer_jax.engine.config import DEFAULT
 from symformer_jax.engine.rows import Rows, check_dataset
@@ -17,6 +17,7 @@ from symformer_jax.language import expression
 from symformer_jax.language.expression import Node
 from symformer_jax.language.rules import Rule
 from symformer_jax.refinement import solve, trace as trace_lib
+from symformer_jax.sources import samples as samples_lib
 
 NUM_CANDIDATES = 8
 NUM_STEPS = 50
@@ -57,9 +58,9 @@ def record(
   rows = check_dataset((x, y), model).sample(DEFAULT.pool.fit_rows, seed=seed)
   scaling = rescale.propose_scalings(rows.x, rows.y)[0]
   scaled_x, scaled_y = scaling.apply(rows.x, rows.y)
-  num_rows = compilation.bucket(len(rows), (*rounds.POINT_BUCKETS, DEFAULT.pool.fit_rows))
+  num_rows = compilation.bucket(len(rows), (*task.ROW_BUCKETS, DEFAULT.pool.fit_rows))
   scaled = Rows(scaled_x, scaled_y, rows.weights).padded(num_rows)
-  samples, _ = proposals.sample_and_fit(
+  samples, _ = samples_lib.sample_and_fit(
     model, scaled, jax.random.key(seed), num_samples=n_samples, top_k=top_k, refine="none",
     is_allowed=Rule(rows.x.shape[1]), clock=Clock())
   x = np.pad(scaled.x, ((0, 0), (0, model.vocab.num_variables - rows.x.shape[1]))).astype(np.float32)
@@ -74,7 +75,7 @@ def record(
     np.sqrt(losses) * scaling.y_factor) for k, steps, losses in zip(chosen, values, loss, strict=False)]
 
 
-def _choose(samples: proposals.Samples, points: tuple[np.ndarray, ...], method: str) -> list[int]:
+def _choose(samples: samples_lib.Samples, points: tuple[np.ndarray, ...], method: str) -> list[int]:
   """Of different formulas those whose fit ends best."""
   if not len(samples.ids):
     return []
@@ -89,7 +90,7 @@ def _choose(samples: proposals.Samples, points: tuple[np.ndarray, ...], method: 
   return list(best.values())[:NUM_CANDIDATES]
 
 
-def _padded(samples: proposals.Samples, chosen: Sequence[int], num_lanes: int) -> tuple[np.ndarray, np.ndarray]:
+def _padded(samples: samples_lib.Samples, chosen: Sequence[int], num_lanes: int) -> tuple[np.ndarray, np.ndarray]:
   """Ids and values [num_lanes, L] of the chosen; the lanes beyond them hold the program `0`."""
   rows = np.asarray(chosen)
   extra = ((0, num_lanes - len(rows)), (0, 0))

@@ -27,6 +27,8 @@ LINKS = ("y", "inv", "ln", "exp", "sqrt", "sqrt_inv", "asin", "atan")
 REWRITINGS = ("exponentials", "powers", "principal_phases", "single_waves", "vertices")
 # How thoroughly sums of a column are searched: greedily; in all pairs; in longer sums, which of monomials are common.
 TIERS = ("any", "basic", "monomial")
+# Sources of candidates (`sources.registry.SOURCES`).
+SOURCES = ("closed_forms", "guesses", "library", "transformer", "parts")
 
 _WIDE: Exponents = (-2, -1, 1, 2)
 _PLAIN: Exponents = (-1, 1)
@@ -87,6 +89,9 @@ class LibraryConfig:
   costs its place in every product of the pursuit; with one or two variables there are some 20 000.
   """
 
+  # Columns of a data set that formulas are made of: of more the best are chosen (`engine.screening`). Monomials of 12
+  # columns fill the library already.
+  max_columns: int = 12
   # Which families there are, see `library.FAMILIES`.
   families: tuple[str, ...] = LIBRARY_FAMILIES
   # From so many variables on monomials of several, and functions times such, are columns as well: laws are mostly
@@ -259,9 +264,8 @@ class TermsConfig:
   exact: float = 1e-22
   # Rows on which columns are selected: the products of the pursuit go with them.
   num_rows: int = 128
-  # Sums that are fitted before their parts are put together again, and the steps each gets: enough for a right one.
-  num_fitted: int = 384
-  fit_steps: int = 40
+  # Sums of a turn that are fitted.
+  num_fitted: int = 192
   # Nats for a node of a formula, where products of many variables take turns (as `SelectionConfig.nats_per_node`).
   nats_per_node: float = 2.0
   # Parts taken from the best candidates: terms of their outermost sums, and all others.
@@ -292,8 +296,19 @@ class PoolConfig:
 
   # Rows on which candidates are fitted: more tell formulas apart that noise makes alike, and cost in proportion.
   fit_rows: int = 256
-  # Candidates whose parts are put together anew: the best of all rounds and views.
+  # Candidates that are remembered: beyond so many half of them, the best, and the best of every complexity.
+  capacity: int = 4096
+  # Candidates whose parts are put together anew: the best of all sources.
   num_donors: int = 512
+  # Steps of the fit that a formula gets when it is made: enough for a right one.
+  fit_steps: int = 40
+  # A candidate whose error is a smaller share of y's variance meets the data to double precision, if there are so many
+  # points for each of its constants; a search ends when a further turn finds no simpler one. Below the third share
+  # single precision may have left the error: so many of the simplest are fitted in double precision at once.
+  met: float = 1e-22
+  points_per_constant: int = 4
+  near: float = 1e-9
+  num_sharpened: int = 8
   # Fits of one skeleton that go on: from poor starts they end in different places, or have not ended yet.
   fits_per_skeleton: int = 4
   # Candidates that go on to the last fit in the user's units: the best, and the best few of every complexity, at most
@@ -358,6 +373,8 @@ class SelectionConfig:
 class SearchConfig:
   """All that steers a search. Hashable: a search is a function of data, model, options and this."""
 
+  # Which sources there are, see `sources.registry.SOURCES`; they are asked in that table's order.
+  sources: tuple[str, ...] = SOURCES
   transformer: TransformerConfig = TransformerConfig()
   scaling: ScalingConfig = ScalingConfig()
   library: LibraryConfig = LibraryConfig()
@@ -366,6 +383,9 @@ class SearchConfig:
   terms: TermsConfig = TermsConfig()
   pool: PoolConfig = PoolConfig()
   selection: SelectionConfig = SelectionConfig()
+
+  def __post_init__(self):
+    _check_names("sources", self.sources, SOURCES)
 
 
 # Functions take their parts of this where none are given.

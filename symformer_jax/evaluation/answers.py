@@ -10,14 +10,15 @@ from typing import Any
 import jax
 import numpy as np
 
-from symformer_jax import inference, proposals, results
+from symformer_jax import inference, results
 from symformer_jax.engine.clock import Clock
 from symformer_jax.engine.rows import Rows
 from symformer_jax.language import expression
 from symformer_jax.language.expression import Node
 from symformer_jax.language.rules import Rule
-from symformer_jax.proposals import Samples
 from symformer_jax.refinement import restarts, solve
+from symformer_jax.sources import samples as samples_lib
+from symformer_jax.sources.samples import Samples
 
 # The front's recommended formula, its most accurate one, and the bare protocol.
 RECOMMENDED, MOST_ACCURATE, LOWEST_ERROR = "recommended", "most accurate", "lowest error"
@@ -90,7 +91,7 @@ def _lowest_error(model: Any, points: np.ndarray, method: Method, seed: int) -> 
   key = jax.random.key(seed)
   has_values = model.vocab.encoding != "skeleton"
   refine = method.refine if has_values else "none"
-  samples, counts = proposals.sample_and_fit(
+  samples, counts = samples_lib.sample_and_fit(
     model, rows, key, num_samples=method.num_samples, top_k=method.top_k, refine=refine,
     is_allowed=Rule(num_columns), clock=clock)
   if not has_values and method.refine != "none":

@@ -11,6 +11,9 @@ from symformer_jax.language import constants as constants_lib
 from symformer_jax.language.expression import VARIABLE, Node, number, walk
 from symformer_jax.language.vocabulary import Vocabulary
 
+# Tokens of a program: one compiled shape, and longer formulas are none that a person would read.
+MAX_TOKENS = 64
+
 
 def base_vocabulary(num_variables: int) -> Vocabulary:
   """The vocabulary of these programs: one constant token, its value beside it."""

@@ -13,7 +13,7 @@ import numpy as np
 from symformer_jax.engine.config import DEFAULT, SelectionConfig
 from symformer_jax.engine.rows import Rows
 from symformer_jax.language import expression, programs
-from symformer_jax.language.expression import Node, chain, number, variable
+from symformer_jax.language.expression import Node
 from symformer_jax.language.tidy import (
   tidy,
   to_exponentials,
@@ -22,60 +22,13 @@ from symformer_jax.language.tidy import (
   to_single_waves,
   to_vertices,
 )
-from symformer_jax.language.vocabulary import Vocabulary
-from symformer_jax.refinement import solve
 from symformer_jax.results import Constant, Equation
 from symformer_jax.selection import criteria, front, rounding, scoring
 
-# One compiled shape: finalists are few, and padding is cheap (a program `0` takes one step). Longer formulas, and those
-# of more constants, are none that a person would read.
-NUM_PROGRAMS, MAX_TOKENS, MAX_CONSTANTS = 128, 64, 16
 # Other ways to write a formula, by name.
 REWRITINGS: dict[str, Callable[[Node], Node]] = {
   "exponentials": to_exponentials, "powers": to_powers, "principal_phases": to_principal_phases,
   "single_waves": to_single_waves, "vertices": to_vertices}
-
-
-def closed_form_fits(rows: Rows) -> list[Node]:
-  """The weighted mean and the weighted linear fit, which a generator without linear functions would not propose."""
-  mean = number(float(np.average(rows.y, weights=rows.weights)))
-  design = np.column_stack([rows.x, np.ones(len(rows))])
-  # Columns of unit length: the rank decision of lstsq must not depend on units.
-  scale = np.linalg.norm(design, axis=0)
-  scale[scale == 0] = 1
-  root = np.sqrt(rows.weights)
-  solution = np.linalg.lstsq(root[:, None] * design / scale, root * rows.y, rcond=None)[0] / scale
-  terms = [Node("*", (variable(i), number(float(c)))) for i, c in enumerate(solution[:-1]) if c]
-  return [mean, chain("+", [*terms, number(float(solution[-1]))])] if terms else [mean]
-
-
-def polish(
-  nodes: Sequence[Node], rows: Rows, *, num_rows: int, num_variables: int, method: str, max_steps: int
-) -> list[Node]:
-  """Fits the constants of trees in float64, in the user's units; `NUM_PROGRAMS` of them a call.
-
-  Args:
-    nodes: trees; rows: at most `num_rows` of them, padded to that many (one compiled shape for each).
-    num_variables: columns are padded to so many.
-    method, max_steps: as in `solve.fit_candidates`.
-  Returns:
-    The trees with fitted constants; one whose fit is worse or undefined is returned as it came.
-  """
-  vocab = programs.base_vocabulary(num_variables)
-  padded = rows.padded(num_rows)
-  padded = dataclasses.replace(padded, x=np.pad(padded.x, ((0, 0), (0, num_variables - padded.x.shape[1]))))
-  blocks = (nodes[begin : begin + NUM_PROGRAMS] for begin in range(0, len(nodes), NUM_PROGRAMS))
-  return [node for block in blocks for node in _polish_block(block, padded, vocab, method, max_steps)]
-
-
-def _polish_block(nodes: Sequence[Node], padded: Rows, vocab: Vocabulary, method: str, max_steps: int) -> list[Node]:
-  ids, values = programs.encode_programs(nodes, vocab, num_programs=NUM_PROGRAMS, length=MAX_TOKENS)
-  fitted, fit = solve.polish(
-    ids, values, padded.x, padded.y, padded.weights, vocab=vocab, method=method, max_steps=max_steps,
-    max_constants=MAX_CONSTANTS)
-  is_constant = np.asarray(vocab.is_constant)[ids]
-  return [programs.replace_values(node, fitted[k][is_constant[k]].tolist()) if np.isfinite(fit.loss[k]) else node
-          for k, node in enumerate(nodes)]
 
 
 @dataclasses.dataclass(frozen=True)

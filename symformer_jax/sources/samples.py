@@ -18,7 +18,7 @@ from symformer_jax.engine.clock import Clock
 from symformer_jax.engine.config import DEFAULT, TransformerConfig
 from symformer_jax.engine.rows import Rows
 from symformer_jax.errors import ExpressionError
-from symformer_jax.language import expression, interpreter
+from symformer_jax.language import expression, interpreter, programs
 from symformer_jax.language.expression import Node
 from symformer_jax.language.rules import Rule
 from symformer_jax.refinement import solve
@@ -231,6 +231,16 @@ def _fit(kept, views: Sequence[View], model: Any, refine: str) -> list[tuple[np.
     found.append((np.asarray(fitted)[:size], np.asarray(fit.loss)[:size]))
   ends = np.cumsum(sizes)[:-1]
   return list(zip(*(np.split(np.concatenate([part[i] for part in found]), ends) for i in range(2)), strict=True))
+
+
+def is_satisfiable(rule: Rule, model: Any) -> bool:
+  """Whether some formula of the model's tokens and length keeps the rule; of any tokens where the model is None."""
+  # Imported late: stand-ins for a model need no network.
+  from symformer_jax.decoding import grammar
+
+  length = model.config.decoder.max_length - 1 if hasattr(model, "config") else programs.MAX_TOKENS
+  vocab = programs.base_vocabulary(rule.num_columns) if model is None else model.vocab
+  return grammar.is_satisfiable(grammar.make_grammar(rule, vocab), length, vocab=vocab)
 
 
 def token_count(ids: np.ndarray) -> int:

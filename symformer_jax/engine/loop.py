@@ -1,0 +1,156 @@
+"""The loop of a search: every turn one source is asked, its formulas are fitted, and the pool keeps the best.
+
+Anytime: after each turn there is a best formula, and nothing but the turn in progress is lost by stopping. How many
+turns there are, and how much is asked in each, does not depend on the clock; the clock only ends them.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import jax
+
+from symformer_jax import results
+from symformer_jax.engine import refine
+from symformer_jax.engine.clock import Clock
+from symformer_jax.engine.options import SearchOptions
+from symformer_jax.engine.pool import Candidate, Pool
+from symformer_jax.engine.source import Proposal, Question, Source
+from symformer_jax.engine.task import Task
+from symformer_jax.language import expression, programs
+from symformer_jax.language.expression import Node
+from symformer_jax.results import Counts, Progress
+
+
+class Turn(NamedTuple):
+  """One turn: `number` counts those of the source, `num` is how much is asked of it."""
+
+  source: Source
+  number: int
+  num: int
+
+
+def schedule(sources: Sequence[Source]) -> list[Turn]:
+  """All turns in their order: source after source, the cheap ones first, as the registry has them."""
+  return [Turn(source, number, num) for source in sources for number, num in enumerate(source.turns)]
+
+
+class Search:
+  """One data set on its way.
+
+  Attributes:
+    task; sources: those that can make candidates for it.
+    pool: what has been found; progress: a line for each turn; counts: what was drawn.
+    ended_by: why no further turn is begun, one of the words of `results`; empty before.
+  """
+
+  def __init__(self, task: Task, sources: Sequence[Source], options: SearchOptions, key: jax.Array):
+    self.task, self.sources, self._options = task, tuple(sources), options
+    self.pool = Pool(task.variance, len(task.fit_rows), options.config.pool)
+    self.counts = Counts()
+    self.progress: list[Progress] = []
+    self.ended_by = ""
+    self.states: dict[str, Any] = {
+      source.name: source.init(task, jax.random.fold_in(key, i)) for i, source in enumerate(self.sources)}
+    self._exact: Candidate | None = None
+
+  def question(self, source: Source) -> Question:
+    return Question(self.task, self.pool, self.states[source.name])
+
+  def takes_part(self, source: Source) -> bool:
+    """Whether the source is to be asked for this data set now."""
+    return not self.ended_by and source.name in self.states
+
+  def close_turn(self, source: Source, proposal: Proposal, fitted: Sequence[Candidate], seconds: float) -> Progress:
+    """Takes what a turn has made, and decides whether the search is to go on."""
+    candidates = [*proposal.candidates, *fitted]
+    has_gained = self.pool.insert(c for c in candidates if self.task.rule(c.node))
+    self.states[source.name] = proposal.state
+    self.counts = self.counts + proposal.counts
+    best = self.pool.best
+    r2 = None if best is None else 1 - best.mse / self.task.variance
+    self.progress.append(Progress(
+      self.counts.sampled, "" if best is None else self.task.text(best.node), r2, source.name, has_gained,
+      seconds=round(seconds, 4)))
+    exact = self.pool.exact()
+    if self._options.accuracy is not None and r2 is not None and r2 >= self._options.accuracy:
+      self.ended_by = results.ACCURACY
+    elif exact is not None and self._exact is not None and not _is_simpler(exact, self._exact):
+      self.ended_by = results.EXACT
+    elif self._options.max_time is not None and seconds > self._options.max_time:
+      self.ended_by = results.TIME
+    self._exact = exact
+    return self.progress[-1]
+
+
+def _is_simpler(first: Candidate, second: Candidate) -> bool:
+  return expression.complexity(first.node) < expression.complexity(second.node)
+
+
+def run(
+  searches: dict[int, Search], sources: Sequence[Source], options: SearchOptions, *, clock: Clock,
+  should_stop: Callable[[], bool] = lambda: False,
+) -> Iterator[tuple[int, Progress]]:
+  """Asks source after source for all data sets that are not done; what each finds is left in its `Search`.
+
+  Stopping between any two steps, by Ctrl-C say, loses no more than the turn in progress.
+  Args:
+    searches: by the number of the data set.
+    sources: see `schedule`.
+    clock: started with the search.
+    should_stop: asked after each turn; True ends the search of all data sets.
+  Yields:
+    `(number of the data set, where it stands)` for each of them after every turn.
+  """
+  for turn in schedule(sources):
+    live = {i: search for i, search in searches.items() if search.takes_part(turn.source)}
+    if not live:
+      continue
+    for i, (proposal, fitted) in zip(live, _take_turn(turn, list(live.values()), options, clock), strict=True):
+      yield i, live[i].close_turn(turn.source, proposal, fitted, clock.elapsed())
+    if should_stop():
+      end(searches, results.STOPPED)
+      return
+  end(searches, results.BUDGET)
+
+
+def end(searches: dict[int, Search], reason: str) -> None:
+  """Ends those that have not ended for another reason."""
+  for search in searches.values():
+    search.ended_by = search.ended_by or reason
+
+
+def _take_turn(
+  turn: Turn, searches: list[Search], options: SearchOptions, clock: Clock
+) -> list[tuple[Proposal, list[Candidate]]]:
+  """What the source makes for each data set, and the fits of what it has not fitted itself."""
+  tasks, name, pool = [search.task for search in searches], turn.source.name, options.config.pool
+  proposals = turn.source.propose(
+    [search.question(turn.source) for search in searches], turn=turn.number, num=turn.num, clock=clock)
+  with clock.measure("refine"):
+    nodes = [_fittable(proposal.nodes, task) for proposal, task in zip(proposals, tasks, strict=True)]
+    fitted = _fit(tasks, nodes, name, options, pool.fit_steps)
+    if options.refine == "none":
+      return list(zip(proposals, fitted, strict=True))
+    near = [_fittable(_nearly_exact([*proposal.candidates, *some], task, options), task)
+            for proposal, some, task in zip(proposals, fitted, tasks, strict=True)]
+    sharpened = _fit(tasks, near, name, options, pool.polish_steps)
+  return [(proposal, [*some, *more]) for proposal, some, more in zip(proposals, fitted, sharpened, strict=True)]
+
+
+def _fit(
+  tasks: Sequence[Task], nodes: Sequence[Sequence[Node]], name: str, options: SearchOptions, max_steps: int
+) -> list[list[Candidate]]:
+  fits = refine.fit_constants(list(zip(tasks, nodes, strict=True)), method=options.refine, max_steps=max_steps)
+  return [[Candidate(node, mse, name) for node, mse in some] for some in fits]
+
+
+def _fittable(nodes: Sequence[Node], task: Task) -> list[Node]:
+  """Different trees that the rule allows and that a program holds."""
+  return [node for node in dict.fromkeys(nodes) if task.rule(node) and programs.size(node) <= programs.MAX_TOKENS]
+
+
+def _nearly_exact(candidates: Sequence[Candidate], task: Task, options: SearchOptions) -> list[Node]:
+  """Those that may be exact: only a fit in double precision, to its end, can tell."""
+  fitted = Pool(task.variance, len(task.fit_rows), options.config.pool)
+  fitted.insert(candidates)
+  return fitted.nearly_exact()

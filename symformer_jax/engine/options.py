@@ -1,0 +1,59 @@
+"""What a user asks of a search: arguments of `search`, flags of the command and parameters of the estimator."""
+
+import dataclasses
+
+import numpy as np
+
+from symformer_jax.engine.config import DEFAULT, SearchConfig
+from symformer_jax.errors import InputError
+from symformer_jax.language.rules import Restrictions
+from symformer_jax.refinement import solve
+
+
+@dataclasses.dataclass(frozen=True)
+class SearchOptions:
+  """See `inference.search`, which has a keyword argument for each.
+
+  Attributes:
+    n_samples: candidates that the model draws for each data set, in all.
+    strategy, top_k, temperature: how it draws them.
+    refine: how constants are fitted: `lm`, `bfgs`, `gd` or `none`.
+    restrictions: the formulas that count.
+    max_time: seconds after which no further turn is begun for a data set; None for no limit.
+    accuracy: R2 at which no further turn is begun; None for none.
+    seed: fixes every random choice.
+    recombine: whether sources that need no model compete with it.
+    guesses: formulas of the user's, in the column names, that join the pool.
+    config: what steers the search.
+  """
+
+  n_samples: int = 1024
+  strategy: str = "top_k"
+  top_k: int = 20
+  temperature: float = 1.0
+  refine: str = "lm"
+  restrictions: Restrictions = Restrictions()
+  max_time: float | None = None
+  accuracy: float | None = None
+  seed: int = 0
+  recombine: bool = True
+  guesses: tuple[str, ...] = ()
+  config: SearchConfig = DEFAULT
+
+  def check(self) -> None:
+    """Refuses what is wrong for any data set: an InputError of one line."""
+    for name in ("n_samples", "top_k"):
+      value = getattr(self, name)
+      if not isinstance(value, int | np.integer) or value < 1:
+        raise InputError(f"{name}: expected a whole number of at least 1, got {value!r}")
+    if not self.temperature > 0:
+      raise InputError(f"temperature: expected a number above 0, got {self.temperature!r}")
+    if self.refine not in solve.MAX_STEPS:
+      raise InputError(f"refine: unknown method {self.refine!r}, expected one of {', '.join(solve.MAX_STEPS)}")
+    if self.max_time is not None and not self.max_time > 0:
+      raise InputError(f"max_time: expected a number of seconds above 0, got {self.max_time!r}")
+    if self.accuracy is not None and not 0 < self.accuracy <= 1:
+      raise InputError(f"accuracy: expected an R2 above 0 and up to 1, got {self.accuracy!r}")
+    if not isinstance(self.recombine, bool | np.bool_):
+      raise InputError(f"recombine: expected True or False, got {self.recombine!r}")
+    self.restrictions.check()

@@ -1,0 +1,76 @@
+"""One data set as a search sees it: its rows, the formulas that count, the shapes that are compiled for it."""
+
+from collections.abc import Sequence
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from symformer_jax import compilation
+from symformer_jax.engine import screening
+from symformer_jax.engine.options import SearchOptions
+from symformer_jax.engine.rows import Rows, check_dataset
+from symformer_jax.errors import InputError
+from symformer_jax.language import printing
+from symformer_jax.language.expression import Node
+from symformer_jax.language.rules import Rule
+
+# Rows that are fitted are padded to one of these numbers, or to `PoolConfig.fit_rows`; columns to one of these.
+ROW_BUCKETS, COLUMN_BUCKETS = (64, 128), (1, 2, 4, 9)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Task:
+  """A data set to be searched.
+
+  Attributes:
+    rows: all of them, in the user's units; fit_rows: those that constants are fitted to.
+    names: of the columns, D of them.
+    rule: the formulas that count.
+    columns: of x, those that formulas are made of: all that the rule allows, or the best of many.
+    variance: of y in `fit_rows`, squared units of y.
+    num_rows, num_columns: what `fit_rows` are padded to for compiled programs.
+  """
+
+  rows: Rows
+  fit_rows: Rows
+  names: tuple[str, ...]
+  rule: Rule
+  columns: tuple[int, ...]
+  variance: float
+  num_rows: int
+  num_columns: int
+
+  @property
+  def is_chosen(self) -> bool:
+    """Whether columns were left out for being too many."""
+    return len(self.columns) < len(self.names) - len(self.rule.excluded)
+
+  def padded_points(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """`(x [num_rows, num_columns], y, weights)` of `fit_rows`; rows added have weight 0."""
+    padded = self.fit_rows.padded(self.num_rows)
+    return np.pad(padded.x, ((0, 0), (0, self.num_columns - padded.x.shape[1]))), padded.y, padded.weights
+
+  def text(self, node: Node) -> str:
+    """A formula in the column names."""
+    return printing.to_text(node, self.names)
+
+
+def make_task(dataset: Any, names: Sequence[str] | None, options: SearchOptions) -> Task:
+  """Checks one data set (see `search`) and says what is to be searched.
+
+  Raises:
+    InputError: says what makes the data, or the rules for their columns, unusable.
+  """
+  rows, pool = check_dataset(dataset), options.config.pool
+  num_columns = rows.x.shape[1]
+  names = tuple(names) if names is not None else tuple(f"x{d}" for d in range(num_columns))
+  if len(names) != num_columns:
+    raise InputError(f"names: expected {num_columns} of them, one for each column, got {len(names)}")
+  rule = options.restrictions.for_columns(names)
+  fit_rows = rows.sample(pool.fit_rows, seed=options.seed)
+  mean = np.average(fit_rows.y, weights=fit_rows.weights)
+  variance = float(np.average((fit_rows.y - mean) ** 2, weights=fit_rows.weights))
+  columns = screening.choose_columns(fit_rows, rule, num_columns=options.config.library.max_columns)
+  num_rows = compilation.bucket(len(fit_rows), (*ROW_BUCKETS, pool.fit_rows))
+  return Task(rows, fit_rows, names, rule, columns, variance, num_rows, compilation.bucket(num_columns, COLUMN_BUCKETS))

@@ -1,0 +1,46 @@
+"""THE table of links: functions of y that may be a sum of columns, and how y comes back from them."""
+
+from collections.abc import Callable
+import dataclasses
+
+import numpy as np
+
+from symformer_jax.language.expression import Node
+from symformer_jax.language.tidy import tidy
+
+# exp(y) may be a sum where y reaches no further than this: squares of more leave nothing of small ones.
+LARGEST_EXPONENT = 30.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Link:
+  """A function of y that may be a sum.
+
+  Attributes:
+    tokens: the operators that undo it, the last first: y = sqrt(1/sum) for ("sqrt", "inv"); none for y itself.
+    transform: y [N] -> the function's values; derivative: its size, for what an error of y becomes.
+    is_defined: whether it may be asked of y.
+  """
+
+  tokens: tuple[str, ...]
+  transform: Callable[[np.ndarray], np.ndarray]
+  derivative: Callable[[np.ndarray], np.ndarray]
+  is_defined: Callable[[np.ndarray], bool]
+
+  def undo(self, node: Node) -> Node:
+    """y as a function of the sum."""
+    for token in reversed(self.tokens):
+      node = Node(token, (node,))
+    return tidy(node)
+
+
+LINKS = {
+  "y": Link((), lambda y: y, np.ones_like, lambda y: True),
+  "inv": Link(("inv",), lambda y: 1 / y, lambda y: 1 / y**2, lambda y: bool(np.all(y != 0))),
+  "ln": Link(("ln",), np.exp, np.exp, lambda y: float(np.max(np.abs(y))) < LARGEST_EXPONENT),
+  "exp": Link(("exp",), np.log, lambda y: 1 / y, lambda y: bool(np.all(y > 0))),
+  "sqrt": Link(("sqrt",), np.square, lambda y: 2 * y, lambda y: bool(np.all(y >= 0))),
+  "sqrt_inv": Link(("sqrt", "inv"), lambda y: y**-2, lambda y: 2 * y**-3, lambda y: bool(np.all(y > 0))),
+  "asin": Link(("asin",), np.sin, np.cos, lambda y: float(np.max(np.abs(y))) < np.pi / 2),
+  "atan": Link(("atan",), np.tan, lambda y: np.cos(y) ** -2, lambda y: float(np.max(np.abs(y))) < np.pi / 2),
+}

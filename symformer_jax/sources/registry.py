@@ -1,0 +1,29 @@
+"""THE table of sources, in the order in which they are asked: cheap ones first, so that easy data are soon done."""
+
+from collections.abc import Callable
+from typing import Any
+
+from symformer_jax.engine.options import SearchOptions
+from symformer_jax.engine.source import Source
+from symformer_jax.sources.closed_forms import ClosedForms
+from symformer_jax.sources.guesses import Guesses
+from symformer_jax.sources.terms import LibrarySums, PartSums
+from symformer_jax.sources.transformer import Transformer
+
+SOURCES: dict[str, Callable[[Any, SearchOptions], Source]] = {
+  "closed_forms": lambda model, options: ClosedForms(),
+  "guesses": lambda model, options: Guesses(options.guesses),
+  "library": lambda model, options: LibrarySums(options.config),
+  "transformer": Transformer,
+  "parts": lambda model, options: PartSums(options.config),
+}
+# What `recombine=False` leaves out, and what there is no use for without a fit of constants.
+WITHOUT_MODEL = ("library", "parts")
+
+
+def make_sources(model: Any, options: SearchOptions) -> list[Source]:
+  """The sources of a search: those of the config, in the table's order."""
+  names = [name for name in SOURCES if name in options.config.sources]
+  if not options.recombine or options.refine == "none":
+    names = [name for name in names if name not in WITHOUT_MODEL]
+  return [SOURCES[name](model, options) for name in names]
