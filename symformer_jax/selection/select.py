@@ -12,16 +12,9 @@ import numpy as np
 
 from symformer_jax.engine.config import DEFAULT, SelectionConfig
 from symformer_jax.engine.rows import Rows
-from symformer_jax.language import expression, programs
+from symformer_jax.language import expression, programs, rewritings
 from symformer_jax.language.expression import Node, chain, number, variable
-from symformer_jax.language.tidy import (
-  tidy,
-  to_exponentials,
-  to_powers,
-  to_principal_phases,
-  to_single_waves,
-  to_vertices,
-)
+from symformer_jax.language.tidy import tidy
 from symformer_jax.language.vocabulary import Vocabulary
 from symformer_jax.refinement import solve
 from symformer_jax.results import Constant, Equation
@@ -32,8 +25,9 @@ from symformer_jax.selection import criteria, front, rounding, scoring
 NUM_PROGRAMS, MAX_TOKENS, MAX_CONSTANTS = 128, 64, 16
 # Other ways to write a formula, by name.
 REWRITINGS: dict[str, Callable[[Node], Node]] = {
-  "exponentials": to_exponentials, "powers": to_powers, "principal_phases": to_principal_phases,
-  "single_waves": to_single_waves, "vertices": to_vertices}
+  "exponentials": rewritings.to_exponentials, "powers": rewritings.to_powers,
+  "principal_phases": rewritings.to_principal_phases, "single_waves": rewritings.to_single_waves,
+  "vertices": rewritings.to_vertices}
 
 
 def closed_form_fits(rows: Rows) -> list[Node]:
@@ -237,8 +231,8 @@ def _shortest(node: Node, judge: _Judge, is_allowed: Callable[[Node], bool]) -> 
   data = (judge.rows.x, judge.rows.y, judge.rows.weights)
   variants = [rounding.round_constants(node, *data, config=config)]
   # Parts whose constants are the same once rounded can be joined only then.
-  rewritings = [rewrite for name, rewrite in REWRITINGS.items() if name in config.rewritings]
-  pairs = [(rewrite(base), base) for rewrite in rewritings for base in (node, tidy(variants[0]))]
+  rewrites = [rewrite for name, rewrite in REWRITINGS.items() if name in config.rewritings]
+  pairs = [(rewrite(base), base) for rewrite in rewrites for base in (node, tidy(variants[0]))]
   for rewritten in dict.fromkeys(tidy(rewritten) for rewritten, base in pairs if rewritten != base):
     snapped = rounding.snap_constants(rewritten, *data, config=config)
     variants.append(rounding.round_constants(snapped, *data, config=config))
