@@ -9,13 +9,15 @@ import numpy as np
 import pytest
 import sympy
 
-from symformer_jax import compilation, inference, proposals, rounds, testing
+from symformer_jax import compilation, inference, testing
 from symformer_jax.engine.clock import Clock
-from symformer_jax.engine.config import DEFAULT, LibraryConfig, TermsConfig, TransformerConfig
+from symformer_jax.engine.config import DEFAULT
+from symformer_jax.engine.pool import Candidate, Pool
 from symformer_jax.engine.rows import Rows
 from symformer_jax.errors import InputError
 from symformer_jax.language import expression, parser, printing, sympy_trees
 from symformer_jax.language.rules import Restrictions, Rule
+from symformer_jax.sources import samples
 
 EXAMPLES = pathlib.Path(__file__).parents[1] / "examples"
 FORMULAS = [
@@ -163,56 +165,92 @@ def test_no_usable_proposal_leaves_the_closed_forms(rng):
   assert result.status == "ok" and "closed-form fits alone" in result.message
 
 
-def test_time_limit_stops_between_rounds(model):
+def test_time_limit_stops_after_the_turn(model):
   x = np.linspace(1, 4, 20)
   [result] = inference.search(model, [(x, x**2)], n_samples=100_000, max_time=1e-6)
-  assert result.counts.sampled == DEFAULT.transformer.round_samples and result.ended_by == "time"
+  assert result.counts.sampled == 0 and result.ended_by == "time" and len(result.rounds) == 1
+  assert result.best.r2 > 0.9  # the line, which comes first
 
 
-def test_a_config_steers_every_stage(rng):
-  """Rounds as long as it says; of the library, and of the functions of y, what it names."""
-  x = rng.uniform(0.2, 3, 60)
-  y = 1.5 * np.exp(-((x - 1.1) ** 2) / 0.3) + 0.5
-  model = testing.FixedProposer(["0.7*x0**1.4"])
-  few = dataclasses.replace(DEFAULT, transformer=TransformerConfig(round_samples=16, later_samples=32),
-                            library=LibraryConfig(families=("monomials",)), terms=TermsConfig(links=("y",)))
-  full, bare = (search(model, x, y, config=config) for config in (DEFAULT, few))
-  assert [r.sampled for r in full.rounds] == [64] and [r.sampled for r in bare.rounds] == [16, 32, 64]
-  assert full.best.r2 > 1 - 1e-9 and not any("exp" in equation.expression for equation in bare.pareto)
-
-
-def test_rounds_go_on_until_the_accuracy_asked_for(model, rng):
+def test_turns_go_on_until_the_accuracy_asked_for(model, rng):
   x = rng.uniform(0.5, 4, 40)
-  result = search(model, x, 1.2 * x**2 + 0.1 * np.sin(9 * x), accuracy=0.9)
-  assert result.ended_by == "accuracy" and len(result.rounds) == 1
-  [result] = inference.search(model, [(x, 1.2 * x**2 + 0.1 * np.sin(9 * x))], n_samples=1500, accuracy=1.0)
-  assert result.ended_by == "budget" and [r.sampled for r in result.rounds] == [256, 1024, 1500]
+  y = 1.2 * x**2 + 0.1 * np.sin(9 * x) + 0.01 * rng.normal(size=40)
+  result = search(model, x, y, accuracy=0.9, recombine=False)
+  assert result.ended_by == "accuracy" and [r.source for r in result.rounds] == ["closed_forms"]
+  [result] = inference.search(model, [(x, y)], n_samples=1500, accuracy=1.0, recombine=False)
+  assert result.ended_by == "budget" and [r.sampled for r in result.rounds] == [0, 256, 1024, 1500]
   r2 = [r.r2 for r in result.rounds]
-  assert r2 == sorted(r2) and r2[0] > 0.9 and "x0" in result.rounds[0].best
+  assert r2 == sorted(r2) and r2[1] > 0.9 and "x0" in result.rounds[1].best
 
 
 def test_stopping_gives_the_best_so_far_and_begins_nothing_more(model):
   x = np.linspace(1, 4, 20)
+  y = x**2 + 0.01 * np.sin(40 * x**3)
   seen = []
   first, second = inference.search(
-    model, [(x, x**2), (x, x**3)], n_samples=5000, on_round=lambda i, found: seen.append((i, found.sampled)),
-    should_stop=lambda: len(seen) == 2)
-  assert seen == [(0, 256), (0, 1024)] and first.ended_by == "stopped"
-  assert first.best.expression == "x0**2" and first.counts.sampled == 1024
+    model, [(x, y), (x, x**3)], n_samples=5000, recombine=False,
+    on_round=lambda i, found: seen.append((i, found.source, found.sampled)), should_stop=lambda: len(seen) == 3)
+  assert seen == [(0, "closed_forms", 0), (0, "transformer", 256), (0, "transformer", 1024)]
+  assert first.ended_by == "stopped" and "x0**2" in first.best.expression and first.counts.sampled == 1024
   assert (second.status, second.message) == ("failed", "stopped before it was searched")
-  # As many rounds, asked for or stopped after, give the same answer.
-  [same] = inference.search(model, [(x, x**2)], n_samples=1024)
+  # As many turns, asked for or stopped after, give the same answer.
+  [same] = inference.search(model, [(x, y)], n_samples=1024, recombine=False)
   assert same.pareto == first.pareto and same.rounds == first.rounds
 
 
-def test_an_interrupt_between_rounds_gives_the_best_so_far(model):
+@pytest.mark.parametrize("num_turns", [1, 2, 3])
+def test_an_interrupt_after_any_turn_gives_the_best_so_far(model, num_turns):
   x = np.linspace(1, 4, 20)
+  seen = []
 
   def interrupt(index, found):
-    raise KeyboardInterrupt
+    seen.append(found)
+    if len(seen) == num_turns:
+      raise KeyboardInterrupt
 
   [result] = inference.search(model, [(x, x**2)], n_samples=5000, on_round=interrupt)
-  assert result.ended_by == "stopped" and result.best.expression == "x0**2" and len(result.rounds) == 1
+  assert result.ended_by in ("stopped", "exact") and result.rounds == tuple(seen) and result.best.r2 > 0.9
+
+
+def test_what_is_met_exactly_ends_the_search(model, rng):
+  """A further turn that finds nothing simpler ends it; with noise all turns are taken."""
+  x = rng.uniform(0.5, 4, 40)
+  result = search(model, x, 2.5 * np.exp(-0.3 * x) + 1)
+  assert result.best.expression == "2.5*exp(-0.3*x) + 1" and result.ended_by == "exact"
+  assert result.counts.sampled == 0 and not result.rounds[-1].gained
+  noisy = search(model, x, 2.5 * np.exp(-0.3 * x) + 1 + 1e-9 * rng.normal(size=40))
+  assert noisy.ended_by == "budget" and noisy.counts.sampled == 64
+
+
+def test_few_points_are_never_met_exactly_by_many_constants(rng):
+  """As many constants as points meet anything; that ends no search."""
+  model = testing.FixedProposer(["1.3*x0**4 + 2.1*x0**3 + 1.7*x0**2 + 3.3*x0 + 1.1"])
+  result = search(model, np.linspace(1, 2, 5), rng.normal(size=5))
+  assert result.ended_by == "budget"
+
+
+def test_guesses_join_the_pool(rng):
+  model = testing.FixedProposer(["1.3*x0 + 2.2"])
+  x = rng.uniform(0.5, 4, 60)
+  y = 2.2 * np.tanh(1.7 * x) / (1 + 0.31 * x**2.3) + 0.001 * rng.normal(size=60)
+  guess = "1.0*(exp(1.5*x) - exp(-1.5*x))/(exp(1.5*x) + exp(-1.5*x))/(1 + 0.5*x**2.0)"
+  result = search(model, x, y, guesses=[guess], recombine=False)
+  assert any(r.source == "guesses" and r.gained for r in result.rounds)
+  without = search(model, x, y, recombine=False)
+  assert result.pareto[-1].mse < 0.01 * without.pareto[-1].mse
+  for text, message in (("1.5*", "guesses: '1.5*': "), ("z + 1", "guesses: 'z + 1': ")):
+    failed = search(model, x, y, guesses=[text])
+    assert failed.status == "failed" and failed.message.startswith(message)
+  failed = search(model, x, y, guesses=["sin(x)"], operators=["+", "*"])
+  assert failed.message == "guesses: 'sin(x)' breaks the rules for formulas"
+
+
+def test_of_thousands_of_columns_those_that_matter_are_searched(model, rng):
+  x = rng.uniform(1, 3, (120, 400))
+  y = 3.1 * x[:, 17] * x[:, 333] / x[:, 250] ** 2
+  [result] = inference.search(model, [(x, y)])
+  assert result.best.expression == "3.1*x17*x333/x250**2"
+  assert "of 400 columns those that explain most were searched: " in result.message
 
 
 @pytest.mark.parametrize(("at_once", "recombine"), [((1, 2), False), ((1, 8), True)])
@@ -267,10 +305,10 @@ def test_equal_values_are_refined_once():
   """`x0 + x0` is `2*x0` and `0.5*x0` differs; with a constant of its own a formula is another family."""
   model = testing.FixedProposer(["x0 + x0", "2*x0", "1.7*x0", "sin(x0)"], noise=0.0)
   rows = Rows(np.linspace(1, 2, 64)[:, None], np.linspace(1, 2, 64) ** 2, np.ones(64))
-  samples, counts = proposals.sample_and_fit(
+  found, counts = samples.sample_and_fit(
     model, rows, jax.random.key(0), num_samples=16, top_k=1, refine="lm", is_allowed=Rule(1), clock=Clock())
   assert (counts.valid, counts.distinct, counts.refined) == (16, 4, 3)
-  texts = {printing.to_text(samples.node(i), ["x0"]) for i in range(3)}
+  texts = {printing.to_text(found.node(i), ["x0"]) for i in range(3)}
   assert "sin(x0)" in texts and len({"2*x0", "x0 + x0"} & texts) == 1
 
 @pytest.mark.parametrize(("options", "message"), [
@@ -353,10 +391,12 @@ def test_recombine_is_yes_or_no(rng):
 def test_of_exact_candidates_the_simplest_come_first():
   """Errors of single precision say nothing: a long sum of small ones must not crowd out the law."""
   texts = [f"sin({k}*x0) + {k}*exp(x0)*cos(x0) + x0" for k in range(1, 100)]
-  long = [rounds._Candidate(parser.parse(text, ("x0",)), 1e-16) for text in texts]
-  law = rounds._Candidate(parser.parse("x0**2", ("x0",)), 1e-13)
-  assert rounds._shortlist([*long, law], exact=1e-11)[0] == law
-  assert rounds._shortlist([*long, law], exact=0.0)[0] != law
+  long = [Candidate(parser.parse(text, ("x0",)), 1e-16) for text in texts]
+  law = Candidate(parser.parse("x0**2", ("x0",)), 1e-13)
+  for exact in (1e-11, 0.0):
+    pool = Pool(1.0, 100, dataclasses.replace(DEFAULT.pool, exact=exact))
+    assert pool.insert([*long, law])
+    assert (pool.shortlist()[0] == law) == (exact > 0)
 
 
 def test_atoms_need_no_candidate(rng):
@@ -378,9 +418,9 @@ def test_of_more_variables_than_the_model_knows_formulas_are_made_without_it(mod
     model, [(x, y), example("kepler")], names=[["m", "n", "r", "t"], ["axis"]], n_samples=64,
     on_round=lambda index, found: seen.append(index))
   assert result.best.expression == "6.67*m*n/r**2" and result.num_points == 120
-  assert (result.status, result.ended_by, result.rounds, result.counts.sampled) == ("ok", "no_model", (), 0)
+  assert (result.status, result.ended_by, result.counts.sampled) == ("ok", "exact", 0)
   assert result.message == "more variables than the model knows: searched without it"
-  assert known.best.expression == "axis**1.5" and known.ended_by == "budget" and set(seen) == {1}
+  assert known.best.expression == "axis**1.5" and known.ended_by == "budget" and set(seen) == {0, 1}
 
 
 def test_without_the_model_rules_are_kept(model, rng):
@@ -408,7 +448,7 @@ def test_noise_leaves_the_law_of_many_variables(seed, model):
 
 def test_asked_to_stop_data_without_the_model_stop_as_well(model, rng):
   first, second = inference.search(model, [_gravitation(rng), _gravitation(rng)], should_stop=lambda: True)
-  assert first.ended_by == "no_model" and second.status == "failed"
+  assert first.ended_by == "stopped" and second.status == "failed"
   assert second.message == "stopped before it was searched"
 
 

@@ -8,12 +8,13 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import jax
+import numpy as np
 
 from symformer_jax import results
 from symformer_jax.engine import refine
 from symformer_jax.engine.clock import Clock
 from symformer_jax.engine.options import SearchOptions
-from symformer_jax.engine.pool import Candidate, Pool
+from symformer_jax.engine.pool import Candidate, Pool, survivors
 from symformer_jax.engine.source import Proposal, Question, Source
 from symformer_jax.engine.task import Task
 from symformer_jax.language import expression, programs
@@ -128,7 +129,10 @@ def _take_turn(
     [search.question(turn.source) for search in searches], turn=turn.number, num=turn.num, clock=clock)
   with clock.measure("refine"):
     nodes = [_fittable(proposal.nodes, task) for proposal, task in zip(proposals, tasks, strict=True)]
-    fitted = _fit(tasks, nodes, name, options, pool.fit_steps)
+    fitted = _fit(tasks, nodes, name, options, pool.screen_steps)
+    nodes = [_nearest(some, options) for some in fitted]
+    fitted = [[*some, *more] for some, more in zip(fitted, _fit(tasks, nodes, name, options, pool.fit_steps),
+                                                   strict=True)]
     if options.refine == "none":
       return list(zip(proposals, fitted, strict=True))
     near = [_fittable(_nearly_exact([*proposal.candidates, *some], task, options), task)
@@ -142,6 +146,15 @@ def _fit(
 ) -> list[list[Candidate]]:
   fits = refine.fit_constants(list(zip(tasks, nodes, strict=True)), method=options.refine, max_steps=max_steps)
   return [[Candidate(node, mse, name) for node, mse in some] for some in fits]
+
+
+def _nearest(candidates: Sequence[Candidate], options: SearchOptions) -> list[Node]:
+  """Those whose fit goes on after the first few steps."""
+  config = options.config.pool
+  chosen = survivors(
+    np.array([c.mse for c in candidates]), [expression.complexity(c.node) for c in candidates],
+    num_best=config.num_screened, num_per_length=config.num_screened_per_complexity)
+  return [candidates[i].node for i in chosen]
 
 
 def _fittable(nodes: Sequence[Node], task: Task) -> list[Node]:

@@ -12,23 +12,17 @@ import numpy as np
 
 from symformer_jax.engine.config import DEFAULT, SelectionConfig
 from symformer_jax.engine.rows import Rows
-from symformer_jax.language import expression, programs
+from symformer_jax.language import expression, programs, rewritings
 from symformer_jax.language.expression import Node
-from symformer_jax.language.tidy import (
-  tidy,
-  to_exponentials,
-  to_powers,
-  to_principal_phases,
-  to_single_waves,
-  to_vertices,
-)
+from symformer_jax.language.tidy import tidy
 from symformer_jax.results import Constant, Equation
 from symformer_jax.selection import criteria, front, rounding, scoring
 
 # Other ways to write a formula, by name.
 REWRITINGS: dict[str, Callable[[Node], Node]] = {
-  "exponentials": to_exponentials, "powers": to_powers, "principal_phases": to_principal_phases,
-  "single_waves": to_single_waves, "vertices": to_vertices}
+  "exponentials": rewritings.to_exponentials, "powers": rewritings.to_powers,
+  "principal_phases": rewritings.to_principal_phases, "single_waves": rewritings.to_single_waves,
+  "vertices": rewritings.to_vertices}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -190,8 +184,8 @@ def _shortest(node: Node, judge: _Judge, is_allowed: Callable[[Node], bool]) -> 
   data = (judge.rows.x, judge.rows.y, judge.rows.weights)
   variants = [rounding.round_constants(node, *data, config=config)]
   # Parts whose constants are the same once rounded can be joined only then.
-  rewritings = [rewrite for name, rewrite in REWRITINGS.items() if name in config.rewritings]
-  pairs = [(rewrite(base), base) for rewrite in rewritings for base in (node, tidy(variants[0]))]
+  rewrites = [rewrite for name, rewrite in REWRITINGS.items() if name in config.rewritings]
+  pairs = [(rewrite(base), base) for rewrite in rewrites for base in (node, tidy(variants[0]))]
   for rewritten in dict.fromkeys(tidy(rewritten) for rewritten, base in pairs if rewritten != base):
     snapped = rounding.snap_constants(rewritten, *data, config=config)
     variants.append(rounding.round_constants(snapped, *data, config=config))

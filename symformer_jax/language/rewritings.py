@@ -1,0 +1,108 @@
+"""Other ways to write a formula: a person's choice among several of the same value, each tried by whoever asks."""
+
+import math
+
+from symformer_jax.language.expression import Node, chain, flatten, negate, number, power, sort_key
+from symformer_jax.language.tidy import split_factor, tidy, tidy_product, tidy_sum
+
+# A phase so near to quarter turns (radians) is offered as none.
+QUARTER_TURN, NEAR_QUARTER = math.pi / 2, 0.05
+
+
+def to_exponentials(node: Node) -> Node:
+  """c**u -> exp(log(c)*u) for numbers c > 0: `0.60653066**(x**2)` is `exp(-0.5*x**2)`, a node more and digits less."""
+  node = node._replace(args=tuple(to_exponentials(arg) for arg in node.args))
+  if node.token == "pow" and node.args[0].is_number and node.args[0].value > 0 and not node.args[1].is_number:
+    return Node("exp", (tidy_product([*flatten(node.args[1], "*"), number(math.log(node.args[0].value))]),))
+  return node
+
+
+def to_powers(node: Node) -> Node:
+  """exp(a*log(u) + v) -> u**a*exp(v): `exp(log(x + 1)*y + 6.9077553)` is `1000*(x + 1)**y`.
+
+  Where u is negative the power may be defined though the logarithm is not.
+  """
+  node = node._replace(args=tuple(to_powers(arg) for arg in node.args))
+  if node.token != "exp":
+    return node
+  factors, rest = [], []
+  for term in flatten(node.args[0], "+"):
+    sign, term = (number(-1), term.args[0]) if term.token == "neg" else (number(1), term)
+    parts = flatten(term, "*")
+    logarithm = next((part for part in parts if part.token == "ln"), None)
+    if logarithm is None:
+      rest.append(tidy_product([*parts, sign]))
+    else:
+      exponent = tidy_product([*(part for part in parts if part is not logarithm), sign])
+      factors.append(power(logarithm.args[0], exponent))
+  if rest and factors:
+    factors.append(tidy(Node("exp", (chain("+", rest),))))
+  return tidy_product(factors) if factors else node
+
+
+def to_principal_phases(node: Node) -> Node:
+  """Phases of sines and cosines within half a turn, and none near a quarter: sin(u + 3.14159) -> -sin(u).
+
+  The value changes by what a phase is off its quarter turn: whoever asks decides whether that is too much.
+  """
+  node = node._replace(args=tuple(to_principal_phases(arg) for arg in node.args))
+  if node.token not in ("sin", "cos"):
+    return node
+  terms = flatten(node.args[0], "+")
+  rest, phase = [t for t in terms if not t.is_number], sum(t.value for t in terms if t.is_number)
+  if not rest or not phase or not math.isfinite(phase):
+    return node
+  quarter = round(phase / QUARTER_TURN)
+  if abs(phase - quarter * QUARTER_TURN) > NEAR_QUARTER:
+    return Node(node.token, (chain("+", [*rest, number(math.remainder(phase, 4 * QUARTER_TURN))]),))
+  turns = (quarter + (node.token == "cos")) % 4
+  turned = Node("cos" if turns % 2 else "sin", (chain("+", rest),))
+  return negate(turned) if turns >= 2 else turned
+
+
+def to_vertices(node: Node) -> Node:
+  """a*u**2 + b*u + c -> a*((u + h)**2 + d): the place and the width of a peak are read from it."""
+  node = node._replace(args=tuple(to_vertices(arg) for arg in node.args))
+  if node.token != "+":
+    return node
+  terms = [split_factor(term) for term in flatten(node, "+")]
+  factors = {parts[0]: factor for parts, factor in terms if len(parts) == 1}
+  square = next((part for part in factors if part.token == "pow2" and part.args[0] in factors), None)
+  if square is None or not factors[square]:
+    return node
+  inner, factor = square.args[0], factors[square]
+  shift = factors[inner] / factor / 2
+  constant = sum(value for parts, value in terms if not parts) - factor * shift**2
+  moved = power(tidy_sum([*flatten(inner, "+"), number(shift)]), number(2))
+  rest = [tidy_product([*parts, number(value)]) for parts, value in terms if parts and parts[0] not in (square, inner)]
+  if rest:
+    return tidy_sum([*rest, tidy_product([moved, number(factor)]), number(constant)])
+  return tidy_product([tidy_sum([moved, number(constant / factor)]), number(factor)])
+
+
+def to_single_waves(node: Node) -> Node:
+  """a*sin(u)*v + b*cos(u)*v -> c*sin(u + phase)*v: what a selection among sines and cosines takes apart.
+
+  Of a product of waves the first counts.
+  """
+  node = node._replace(args=tuple(to_single_waves(arg) for arg in node.args))
+  if node.token != "+":
+    return node
+  waves: dict[tuple, dict[str, float]] = {}
+  rest = []
+  for term in flatten(node, "+"):
+    parts, factor = split_factor(term)
+    wave = next((part for part in parts if part.token in ("sin", "cos")), None)
+    if wave is None:
+      rest.append(term)
+      continue
+    others = tuple(sorted((part for part in parts if part is not wave), key=sort_key))
+    amplitudes = waves.setdefault((others, wave.args[0]), {})
+    amplitudes[wave.token] = amplitudes.get(wave.token, 0.0) + factor
+  for (others, argument), amplitudes in waves.items():
+    if len(amplitudes) == 2:
+      phase = number(math.atan2(amplitudes["cos"], amplitudes["sin"]))
+      amplitudes = {"sin": math.hypot(*amplitudes.values())}
+      argument = chain("+", [*flatten(argument, "+"), phase])
+    rest += [tidy_product([*others, Node(token, (argument,)), number(factor)]) for token, factor in amplitudes.items()]
+  return tidy_sum(rest)

@@ -1,0 +1,60 @@
+"""Rewritings keep the value of a formula and read as a person would write it."""
+
+import numpy as np
+import pytest
+
+from symformer_jax.language import expression, parser, printing
+from symformer_jax.language.rewritings import to_powers, to_principal_phases, to_single_waves, to_vertices
+from symformer_jax.language.tidy import tidy
+
+
+@pytest.mark.parametrize(("text", "expected"), [
+  ("sin(x + 3.14159265358979)", "-sin(x)"), ("cos(2*x - 1.5707963267949)", "sin(2*x)"),
+  ("sin(x**2 + 34.5575191894877)", "-sin(x**2)"), ("3*cos(x + 1.5707963267949)", "-3*sin(x)"), ("sin(x + 7)", None),
+  ("cos(x - 100)", None), ("sin(x + 0.5)", "sin(x + 0.5)"), ("sin(cos(x + 3.14159265358979) + 9)", None)])
+def test_phases_come_within_half_a_turn(text, expected):
+  node, x = parser.parse(text), np.linspace(-3, 3, 7)[:, None]
+  phases = tidy(to_principal_phases(node))
+  np.testing.assert_allclose(expression.evaluate(phases, x), expression.evaluate(node, x), atol=1e-12)
+  assert all(abs(n.value) <= np.pi for n in expression.walk(phases) if n.is_number)
+  if expected is not None:
+    assert printing.to_text(phases, ["x"]) == expected
+
+
+@pytest.mark.parametrize(("text", "expected"), [
+  ("exp(log(x + 1)*x + 0)", "(x + 1)**x"), ("exp(log(x + 1)*x + 6.9077)", None), ("exp(2*log(x))", "x**2"),
+  ("exp(-log(x))", "1/x"),
+  ("exp(log(x) - 3*x)", "exp(-3*x)*x"), ("exp(x)", "exp(x)"), ("2*sin(exp(x*log(3*x)))", "2*sin((3*x)**x)"),
+  ("exp(log(x)*log(x + 1))", None)])
+def test_logarithms_leave_exponents(text, expected):
+  node, x = parser.parse(text), np.linspace(0.3, 3, 7)[:, None]
+  powers = tidy(to_powers(node))
+  np.testing.assert_allclose(expression.evaluate(powers, x), expression.evaluate(node, x), rtol=1e-12)
+  if expected is not None:
+    assert printing.to_text(powers, ["x"]) == expected
+
+
+@pytest.mark.parametrize(("text", "terms"), [
+  ("3*sin(2*x) + 4*cos(2*x)", 1), ("exp(-x)*cos(x)*2 - 3*sin(x)*exp(-x) + 1", 2), ("sin(x) + cos(2*x)", 2),
+  ("sin(x)*x + cos(x)", 2), ("-2*cos(x) - sin(x) + x", 2), ("2*sin(x + 0.3) + cos(x + 0.3) + sin(5*x)", 2),
+  ("exp(3*sin(x) + 2*cos(x)) + 1", 2), ("sin(x)*cos(x) + sin(x)**2", 2), ("x + 2", 2)])
+def test_a_sine_and_a_cosine_are_one_wave(text, terms):
+  node, x = tidy(parser.parse(text)), np.linspace(-3, 3, 13)[:, None]
+  wave = tidy(to_single_waves(node))
+  np.testing.assert_allclose(expression.evaluate(wave, x), expression.evaluate(node, x), atol=1e-12)
+  assert len(expression.flatten(wave, "+")) == terms
+  assert expression.complexity(wave) <= expression.complexity(node)
+
+
+@pytest.mark.parametrize(("text", "expected"), [
+  ("x**2 - 4*x + 9", "(x - 2)**2 + 5"), ("0.5*x**2 + 2*x", "0.5*((x + 2)**2 - 4)"),
+  ("3*x**2 + 6*x + 3", "3*(x + 1)**2"),
+  ("x**2 - 2*x + sin(x) + 3", "(x - 1)**2 + sin(x) + 2"), ("exp(-2*x**2 + 4*x)", "exp(-2*((x - 1)**2 - 1))"),
+  ("sin(x)**2 + sin(x)", "(sin(x) + 0.5)**2 - 0.25"), ("x**2 + x**3 + 1", "x**2 + x**3 + 1"), ("x**2 + 1", "x**2 + 1"),
+  ("2/(x**2 - 100*x + 2509)", "2/((x - 50)**2 + 9)"),
+  ("1/(3*x**2 - 6*x + 15)", "0.33333333333333333/((x - 1)**2 + 4)")])
+def test_squares_are_completed(text, expected):
+  node, x = tidy(parser.parse(text)), np.linspace(-3, 3, 13)[:, None]
+  vertex = tidy(to_vertices(node))
+  np.testing.assert_allclose(expression.evaluate(vertex, x), expression.evaluate(node, x), rtol=1e-9, atol=1e-12)
+  assert vertex == tidy(parser.parse(expected))
