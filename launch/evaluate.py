@@ -52,6 +52,9 @@ _REFINE = flags.DEFINE_enum("refine", None, ["lm", "bfgs", "gd", "none"], "How c
 _RECOMBINE = flags.DEFINE_bool(
   "recombine", None, "Whether formulas made of parts of the candidates and of atoms compete with them; answers that "
   "are bare samples (in suites such as in_domain and ablation) know none.")
+_SEARCH_CONFIG = flags.DEFINE_string(
+  "search_config", None, "What steers the search: a Python file with get_config(), such as configs/search/default.py, "
+  "and a name after a colon where it has several.")
 _SEEDS = flags.DEFINE_integer("seeds", 1, "How often each problem is asked, with other points and samples.", 1)
 _NOISE = flags.DEFINE_float("noise", None, "Standard deviation of noise on y, relative to its RMS.", 0.0)
 _BASELINE = flags.DEFINE_list(
@@ -65,7 +68,7 @@ _PREDICTIONS = flags.DEFINE_string(
 _SEEN = flags.DEFINE_list(
   "seen", [], "Generated folders that the model was trained on, to tell which problems it has met; by default from the "
   "hash files that its card names.")
-_MAX_TIME = flags.DEFINE_float("max_time", None, "Seconds per problem after which no more samples are drawn.", 0.0)
+_MAX_TIME = flags.DEFINE_float("max_time", None, "Seconds per problem after which no further turn is begun.", 0.0)
 
 
 def main(argv: list[str]) -> int:
@@ -74,7 +77,8 @@ def main(argv: list[str]) -> int:
   settings = suites.Settings(
     list=_LIST.value, problems=_PROBLEMS.value, data=_DATA.value, variables=_VARIABLES.value,
     num_equations=_NUM_EQUATIONS.value, skip=_SKIP.value, num_samples=_SAMPLES.value, top_k=_TOP_K.value,
-    refine=_REFINE.value, max_time=_MAX_TIME.value, recombine=_RECOMBINE.value, noise=_NOISE.value, seeds=_SEEDS.value,
+    refine=_REFINE.value, max_time=_MAX_TIME.value, recombine=_RECOMBINE.value,
+    search_config=_SEARCH_CONFIG.value, noise=_NOISE.value, seeds=_SEEDS.value,
     baseline=tuple(_BASELINE.value), predictions=_PREDICTIONS.value)
   peers = peers_lib.open_peers(settings.baseline, python=_BASELINE_PYTHON.value, predictions=settings.predictions)
   settings = _with_peers(settings, peers)

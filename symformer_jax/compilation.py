@@ -1,10 +1,11 @@
-"""Few shapes to compile, and compiled programs kept between runs of a command."""
+"""Few shapes to compile, and compiled programs kept between processes."""
 
 from collections.abc import Sequence
 import os
 from pathlib import Path
 
 import jax
+from jax.experimental.compilation_cache import compilation_cache
 
 # Data sets that go through one call together. A CPU gains nothing from several, and takes them in turn: what is
 # computed for one is then the same to the last bit in any company. An accelerator needs many to be busy.
@@ -30,12 +31,19 @@ def bucket(number: int, sizes: Sequence[int]) -> int:
   return next((size for size in sizes if size >= number), -(-number // sizes[-1]) * sizes[-1])
 
 
-def use_cache() -> None:
-  """Stores compiled programs below the user's cache folder; commands call this, the library never does.
+# Set to `off` in the environment, nothing is kept.
+CACHE_VARIABLE = "SYMFORMER_COMPILATION_CACHE"
 
-  `JAX_COMPILATION_CACHE_DIR`, where set, rules. Without a writable folder everything works as before, only slower.
+
+def use_cache() -> None:
+  """Stores compiled programs below the user's cache folder; searches and commands call this.
+
+  A folder that the process has chosen for JAX rules, by `JAX_COMPILATION_CACHE_DIR` or in its config; `CACHE_VARIABLE`
+  set to `off` leaves JAX as it is. Without a writable folder everything works as before, only slower.
   """
-  if os.environ.get("JAX_COMPILATION_CACHE_DIR"):
+  if os.environ.get(CACHE_VARIABLE, "").lower() == "off" or os.environ.get("JAX_COMPILATION_CACHE_DIR"):
+    return
+  if jax.config.jax_compilation_cache_dir is not None:
     return
   root = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
   folder = Path(root) / "symformer_jax" / f"jax-{jax.__version__}"
@@ -46,3 +54,5 @@ def use_cache() -> None:
   jax.config.update("jax_compilation_cache_dir", str(folder))
   # The short ones too: a search compiles some fifty, 1.6 s in all, and reads them back in 0.5 s (1 MB).
   jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+  # What has been compiled before without a folder has settled that there is none.
+  compilation_cache.reset_cache()

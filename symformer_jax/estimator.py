@@ -12,11 +12,13 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from symformer_jax import files, inference, results
+from symformer_jax import configuration, files, inference, results
+from symformer_jax.engine.config import DEFAULT, SearchConfig
 from symformer_jax.engine.rows import MIN_POINTS
 from symformer_jax.errors import InputError
 from symformer_jax.language import expression, parser, sympy_trees
 from symformer_jax.language.rules import Restrictions
+from symformer_jax.progress_line import ProgressLine
 from symformer_jax.results import Constant, Equation
 from symformer_jax.selection import scoring
 
@@ -41,14 +43,20 @@ class SymFormerRegressor(RegressorMixin, BaseEstimator):
       Further rules: columns that must or must not appear, the largest exponent, depth, operators not to be nested.
       Change it when you know what the formula may look like.
   max_time : float, default=None
-      Seconds after which no further samples are drawn; None for no limit.
+      Seconds after which no further turn of the search is begun; None for no limit. A turn takes about one.
   accuracy : float, default=None
-      R2 at which no further samples are drawn; None for all. Set it to have easy data done sooner.
+      R2 at which no further turn is begun; None for all. Set it to have easy data done sooner.
   random_state : int, RandomState instance or None, default=None
       Fixes every random choice. Pass an int for the same answer in every run.
   recombine : bool, default=True
       Whether formulas made of parts of the candidates, and of small functions with inner constants on a grid, compete
       with them; else only what the model proposed does.
+  guesses : sequence of str, default=()
+      Formulas in the column names that join the search, their constants fitted. Name what you expect.
+  config : SearchConfig, default=None
+      What steers the search: which sources, how many of what. None for the defaults; change it for ablations.
+  verbose : bool, default=True
+      Whether a line on standard error shows where the search stands.
 
   Attributes
   ----------
@@ -69,6 +77,7 @@ class SymFormerRegressor(RegressorMixin, BaseEstimator):
     self, model: Any = "auto", n_samples: int = 1024, top_k: int = 20, refine: str = "lm",
     operators: Sequence[str] | None = None, restrictions: Restrictions | None = None, max_time: float | None = None,
     accuracy: float | None = None, random_state: Any = None, recombine: bool = True,
+    guesses: Sequence[str] = (), config: SearchConfig | None = None, verbose: bool = True,
   ):
     self.model = model
     self.n_samples = n_samples
@@ -80,6 +89,9 @@ class SymFormerRegressor(RegressorMixin, BaseEstimator):
     self.accuracy = accuracy
     self.random_state = random_state
     self.recombine = recombine
+    self.guesses = guesses
+    self.config = config
+    self.verbose = verbose
 
   def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
     """Searches formulas for y over the columns of X.
@@ -102,10 +114,12 @@ class SymFormerRegressor(RegressorMixin, BaseEstimator):
     names = tuple(self._column_names())
     if len(np.unique(y[weights > 0])) == 1 or np.sum(weights > 0) < MIN_POINTS:
       raise InputError(_describe_too_little(y[weights > 0]))
-    [result] = inference.search(
-      model, [(X, y, weights)], names=[names], n_samples=self.n_samples, top_k=self.top_k, refine=self.refine,
-      recombine=self.recombine, operators=self.operators, restrictions=self.restrictions, max_time=self.max_time,
-      accuracy=self.accuracy, seed=self._seed())
+    with ProgressLine(is_quiet=not self.verbose) as line:
+      [result] = inference.search(
+        model, [(X, y, weights)], names=[names], n_samples=self.n_samples, top_k=self.top_k, refine=self.refine,
+        recombine=self.recombine, operators=self.operators, restrictions=self.restrictions, max_time=self.max_time,
+        accuracy=self.accuracy, guesses=self.guesses, seed=self._seed(), on_round=line,
+        config=DEFAULT if self.config is None else self.config)
     if result.status != results.OK:
       raise InputError(result.message)
     self.result_ = result
@@ -189,6 +203,8 @@ class SymFormerRegressor(RegressorMixin, BaseEstimator):
       params = dict(state["params"])
       if params.get("restrictions") is not None:
         params["restrictions"] = _read_restrictions(params["restrictions"])
+      if params.get("config") is not None:
+        params["config"] = configuration.build(SearchConfig, params["config"])
       loaded = cls(**params)
       loaded.n_features_in_ = state["n_features"]
       if state["feature_names"]:
@@ -225,6 +241,9 @@ def _json_params(params: dict[str, Any]) -> dict[str, Any]:
     params["operators"] = list(params["operators"])
   if params["restrictions"] is not None:
     params["restrictions"] = dataclasses.asdict(params["restrictions"])
+  params["guesses"] = list(params["guesses"])
+  if params["config"] is not None:
+    params["config"] = configuration.to_dict(params["config"])
   if not isinstance(params["random_state"], numbers.Integral):
     params["random_state"] = None
   return params

@@ -21,7 +21,8 @@ from rich import console, progress
 from symformer_jax import files
 from symformer_jax.commands import result_lines, runner, tables
 from symformer_jax.errors import InputError
-from symformer_jax.results import FAILED, OK, STOPPED, Constant, Equation, SearchResult, failed
+from symformer_jax.progress_line import ProgressLine
+from symformer_jax.results import FAILED, OK, STOPPED, Constant, Equation, Progress, SearchResult, failed
 
 _FLAGS = flags.FlagValues()
 _DATA = flags.DEFINE_list(
@@ -44,8 +45,14 @@ _TOP_K = flags.DEFINE_integer(
 _REFINE = flags.DEFINE_string(
   "refine", "lm", "How constants are fitted: lm (damped least squares), bfgs, gd or none.", flag_values=_FLAGS)
 _RECOMBINE = flags.DEFINE_bool(
-  "recombine", True, "Let formulas made of parts of the candidates and of atoms (small functions with inner constants "
-  "on a grid) compete with them.", flag_values=_FLAGS)
+  "recombine", True, "Let the sources that need no model compete with it: sums of library columns (small functions "
+  "with inner constants on a grid) and of parts of candidates.", flag_values=_FLAGS)
+_GUESS = flags.DEFINE_multi_string(
+  "guess", [], "A formula in the column names that joins the search, its constants fitted; may be given several times.",
+  flag_values=_FLAGS)
+_SEARCH_CONFIG = flags.DEFINE_string(
+  "search_config", None, "What steers the search: a Python file with get_config(), such as configs/search/default.py, "
+  "and a name after a colon where it has several.", flag_values=_FLAGS)
 _OPERATORS = flags.DEFINE_list(
   "operators", None, "Operators a formula may use, such as +,*,pow,exp; by default all.", flag_values=_FLAGS)
 _FORBID = flags.DEFINE_list("forbid", [], "Operators that no formula may use.", flag_values=_FLAGS)
@@ -60,9 +67,10 @@ _UNNESTED = flags.DEFINE_list(
   "unnested", [], "Operators none of which may stand inside another of them, such as sin,cos,exp.",
   flag_values=_FLAGS)
 _ACCURACY = flags.DEFINE_float(
-  "accuracy", None, "R2 at which no further samples are drawn, such as 0.999999.", flag_values=_FLAGS)
+  "accuracy", None, "R2 at which no further turn is begun, such as 0.999999.", flag_values=_FLAGS)
 _MAX_TIME = flags.DEFINE_float(
-  "max_time", None, "Seconds after which no further samples are drawn for a file.", flag_values=_FLAGS)
+  "max_time", None, "Seconds after which no further turn of the search is begun for a file; a turn takes about one.",
+  flag_values=_FLAGS)
 _SEED = flags.DEFINE_integer("seed", 0, "The same seed gives the same answer on one platform.", flag_values=_FLAGS)
 _OUT = flags.DEFINE_string(
   "out", None, "Where to write the results: FILE.json for one file, FILE.jsonl with a line for each of many.",
@@ -84,7 +92,8 @@ _QUIET = flags.DEFINE_bool("quiet", False, "Print nothing but errors.", flag_val
 # What decides an answer: lines of another setting are no part of a batch that is resumed.
 _DECISIVE = (
   _TARGET, _FEATURES, _DROP_MISSING, _MODEL, _SAMPLES, _STRATEGY, _TEMPERATURE, _TOP_K, _REFINE, _RECOMBINE,
-  _OPERATORS, _FORBID, _REQUIRE, _EXCLUDE, _MAX_EXPONENT, _MAX_DEPTH, _UNNESTED, _ACCURACY, _MAX_TIME, _SEED)
+  _GUESS, _SEARCH_CONFIG, _OPERATORS, _FORBID, _REQUIRE, _EXCLUDE, _MAX_EXPONENT, _MAX_DEPTH, _UNNESTED, _ACCURACY,
+  _MAX_TIME, _SEED)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -115,8 +124,24 @@ def main(argv: list[str]) -> int:
   paths = tables.find_files(_DATA.value)
   _check_outputs(len(paths))
   _check_movie(len(paths))
+  _note_old_flags()
+  _search_config()
   stop = runner.StopRequest()
   return _run_one(paths[0], stop) if len(paths) == 1 and not _RESUME.value else _run_many(paths, stop)
+
+
+def _search_config() -> Any:
+  """What steers the search; read before any work is done."""
+  from symformer_jax.commands.search_config import load_search_config
+  from symformer_jax.engine.config import DEFAULT
+
+  return DEFAULT if _SEARCH_CONFIG.value is None else load_search_config(_SEARCH_CONFIG.value)
+
+
+def _note_old_flags() -> None:
+  """`--norecombine` is a choice of sources."""
+  if not _RECOMBINE.value and not _QUIET.value:
+    print("note: --norecombine leaves out the sources that need no model: library and parts", file=sys.stderr)
 
 
 def _run_one(path: str, stop: runner.StopRequest) -> int:
@@ -126,7 +151,8 @@ def _run_one(path: str, stop: runner.StopRequest) -> int:
   if _ANIMATE.value and len(table.features) > model.vocab.num_variables:
     raise InputError(f"--animate: shows candidates of the model, {model.name!r} knows {model.vocab.num_variables} "
                      f"variables, the data have {len(table.features)}")
-  [answer] = _search([table], model, stop.is_set)
+  with ProgressLine(is_quiet=_QUIET.value) as line:
+    [answer] = _search([table], model, stop.is_set, on_round=line)
   if answer.result.status == FAILED:
     raise InputError(f"{path}: {answer.result.message}")
   if _OUT.value:
@@ -251,7 +277,10 @@ def _resolve_model(table: tables.Table) -> Any:
   return inference.resolve_model(_MODEL.value, num_variables=len(table.features))
 
 
-def _search(batch: Sequence[tables.Table], model: Any, should_stop: Callable[[], bool]) -> list[_Answer]:
+def _search(
+  batch: Sequence[tables.Table], model: Any, should_stop: Callable[[], bool],
+  on_round: Callable[[int, Progress], None] = lambda index, found: None,
+) -> list[_Answer]:
   from symformer_jax import inference
   from symformer_jax.language.rules import Restrictions
 
@@ -262,7 +291,9 @@ def _search(batch: Sequence[tables.Table], model: Any, should_stop: Callable[[],
     model, [(table.x, table.y) for table in batch], names=[table.features for table in batch],
     n_samples=_SAMPLES.value, strategy=_STRATEGY.value, top_k=_TOP_K.value, temperature=_TEMPERATURE.value,
     refine=_REFINE.value, recombine=_RECOMBINE.value, restrictions=restrictions,
-    max_time=_MAX_TIME.value, accuracy=_ACCURACY.value, seed=_SEED.value, should_stop=should_stop)
+    max_time=_MAX_TIME.value, accuracy=_ACCURACY.value, seed=_SEED.value, should_stop=should_stop,
+    guesses=_GUESS.value, on_round=on_round,
+    config=_search_config())
   return [_Answer(table.path, table, result) for table, result in zip(batch, found, strict=True)]
 
 

@@ -82,6 +82,7 @@ def search(
     n_samples, strategy, top_k, temperature, refine, restrictions, max_time, accuracy, seed, recombine, tuple(guesses),
     config)
   options.check()
+  compilation.use_cache()
   if strategy not in STRATEGIES:
     raise InputError(f"strategy: unknown strategy {strategy!r}, expected one of {', '.join(STRATEGIES)}")
   if names is not None and len(names) != len(datasets):
@@ -106,12 +107,12 @@ def search(
 def warmup(model: Any, *, num_points: int = 100, n_samples: int = 1024, refine: str = "lm") -> float:
   """Compiles what `search` needs for so many points and samples, by a search; the seconds it took.
 
-  Programs stay in the process, and on disk where a compilation cache is set (commands do: `compilation.use_cache`).
+  Programs stay in the process, and on disk (`compilation.use_cache`).
   """
   clock = Clock()
   x = np.linspace(0.5, 4.5, num_points)
   columns = [x] + [np.full_like(x, 1.5)] * (model.vocab.num_variables - 1)
-  y = np.sin(2 * x) + np.exp(-x) + 0.3 * np.cos(40 * x)  # no formula of few tokens: no part of the path is left out
+  y = np.random.default_rng(0).normal(size=num_points)  # met by no formula: no part of the path is left out
   search(model, [(np.stack(columns, axis=1), y)], n_samples=n_samples, refine=refine)
   return clock.elapsed()
 

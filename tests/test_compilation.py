@@ -1,5 +1,9 @@
 """The compilation cache: below the user's cache folder, unless told otherwise or impossible."""
 
+import os
+import subprocess
+import sys
+
 import jax
 import pytest
 
@@ -29,6 +33,27 @@ def test_the_environment_rules(cache_dir, monkeypatch, tmp_path):
   monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", str(tmp_path))
   compilation.use_cache()
   assert cache_dir() is None
+
+
+def test_the_process_and_its_user_rule(cache_dir, monkeypatch, tmp_path):
+  """A folder set in JAX's own config stays; `off` leaves none."""
+  monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+  monkeypatch.setenv(compilation.CACHE_VARIABLE, "off")
+  compilation.use_cache()
+  assert cache_dir() is None
+  monkeypatch.delenv(compilation.CACHE_VARIABLE)
+  jax.config.update("jax_compilation_cache_dir", str(tmp_path / "mine"))
+  compilation.use_cache()
+  assert cache_dir() == str(tmp_path / "mine")
+
+
+def test_programs_compiled_before_do_not_keep_later_ones_out(tmp_path):
+  """A process that has compiled something writes what its first search compiles all the same."""
+  code = ("import jax; jax.jit(lambda x: x + 1)(1.0); from symformer_jax import compilation; compilation.use_cache();"
+          "jax.jit(lambda x: x * 2 + 3)(1.0).block_until_ready()")
+  env = {name: value for name, value in os.environ.items() if name != "JAX_COMPILATION_CACHE_DIR"}
+  subprocess.run([sys.executable, "-c", code], env=env | {"XDG_CACHE_HOME": str(tmp_path)}, check=True)
+  assert list((tmp_path / "symformer_jax").rglob("*-cache"))
 
 
 def test_an_unwritable_folder_is_no_error(cache_dir, monkeypatch, tmp_path):

@@ -27,9 +27,10 @@ ALLOWED = {
   "commands": {"language", "refinement", "results", "engine", "selection", "sources"},
   "testing": {"language", "model", "training", "data", "pretrained"},
   "evaluation": {"language", "data", "selection", "inference", "results", "refinement", "pretrained", "engine",
-                 "sources"},
-  "estimator": {"language", "inference", "results", "selection", "engine"},
-  "infer": {"language", "inference", "results", "commands", "engine"},
+                 "sources", "commands"},
+  "progress_line": {"results"},
+  "estimator": {"language", "inference", "results", "selection", "engine", "progress_line"},
+  "infer": {"language", "inference", "results", "commands", "engine", "progress_line"},
 }
 OUTSIDE = {"data_gen", "configs", "launch"}
 FILES = sorted(path for folder in ("symformer_jax", "data_gen", "launch", "configs")

@@ -10,8 +10,6 @@ from symformer_jax.errors import InputError
 MIN_POINTS = 5
 # Sizes whose fourth powers double precision holds: covariances of constants have those.
 SMALLEST, LARGEST = 1e-60, 1e60
-# From so many variables on, laws are mostly products of powers: they are searched as such.
-MANY_VARIABLES = 3
 
 
 @dataclasses.dataclass(frozen=True)

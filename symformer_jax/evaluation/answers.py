@@ -12,6 +12,7 @@ import numpy as np
 
 from symformer_jax import inference, results
 from symformer_jax.engine.clock import Clock
+from symformer_jax.engine.config import DEFAULT, SearchConfig
 from symformer_jax.engine.rows import Rows
 from symformer_jax.language import expression
 from symformer_jax.language.expression import Node
@@ -35,8 +36,8 @@ class Method:
   Attributes:
     peer: name of another system that is asked in place of the model (`peers.PEERS`); the rest is then not read.
     choice: `recommended` or `most accurate` of the search's front, or `lowest error` of the bare samples.
-    num_samples, top_k, refine, max_time, recombine: see `inference.search`; the bare protocol knows neither of the
-      last two.
+    num_samples, top_k, refine, max_time, recombine, config: see `inference.search`; the bare protocol knows none of
+      the last three.
   """
 
   choice: str = RECOMMENDED
@@ -45,6 +46,7 @@ class Method:
   refine: str = "lm"
   max_time: float | None = None
   recombine: bool = True
+  config: SearchConfig = DEFAULT
   peer: str = ""
 
 
@@ -73,7 +75,7 @@ def answer(model: Any, points: np.ndarray, method: Method, *, seed: int) -> Answ
     return _lowest_error(model, points, method, seed)
   result = inference.search(
     model, [points], n_samples=method.num_samples, top_k=method.top_k, refine=method.refine,
-    max_time=method.max_time, recombine=method.recombine, seed=seed)[0]
+    max_time=method.max_time, recombine=method.recombine, seed=seed, config=method.config)[0]
   node = None
   if result.best is not None:
     chosen = result.best if method.choice == RECOMMENDED else min(result.pareto, key=lambda e: e.mse)

@@ -5,7 +5,6 @@ import functools
 import pathlib
 from typing import Any
 
-from symformer_jax.engine.rows import MANY_VARIABLES
 from symformer_jax.errors import InputError
 from symformer_jax.evaluation.suites import Task
 from symformer_jax.pretrained import registry
@@ -34,11 +33,7 @@ class Models:
     if task.encoding is None and len(self._by_encoding) > 1:
       names = ", ".join(model.name for model in self._by_encoding.values())
       raise InputError(f"--model: expected one model for this suite, got {names}")
-    model = self._by_encoding[task.encoding or next(iter(self._by_encoding))]
-    known = model.vocab.num_variables
-    if known < num_variables < MANY_VARIABLES:
-      raise InputError(f"the model {model.name!r} knows {known} variables, the problem has {num_variables}")
-    return model
+    return self._by_encoding[task.encoding or next(iter(self._by_encoding))]
 
   def split(self, tasks: Sequence[Task]) -> tuple[list[Task], dict[str, str]]:
     """Tasks that can be asked; and variants that cannot, with the reason: no model of their encoding is here."""

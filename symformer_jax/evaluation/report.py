@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from symformer_jax.evaluation import metrics, problems as problems_lib, published, second_opinion
+from symformer_jax.evaluation import metrics, paired, problems as problems_lib, published, second_opinion
 from symformer_jax.evaluation.runs import OWN_LABEL, Row
 from symformer_jax.language import parser
 
@@ -121,7 +121,7 @@ def make_report(title: str, rows: Sequence[Row], summary: Mapping[str, Any], fig
   parts.append("Seconds are means without compilation, which took "
                f"{sum(v['compile_seconds'] for v in summary['variants'].values()):.1f} s in all. A row without an "
                "answer counts as a miss. Relative error is the mean of |error / y| over points with y != 0.")
-  parts += [_intervals(summary["variants"]), _equivalence(summary["variants"])]
+  parts += [_intervals(summary["variants"]), *_paired(rows), _equivalence(summary["variants"])]
   parts += _training_data(summary["training_data"])
   for variant, families in summary["families"].items():
     if len(families) > 1:
@@ -179,6 +179,17 @@ def _intervals(variants: Mapping[str, Mapping[str, Any]]) -> str:
   note = ("Over seeds where there are several (bootstrap of the figure per seed); of one seed, shares alone have one "
           "(Wilson, by the number of problems).")
   return f"{_table(header, lines)}\n\n{note}"
+
+
+def _paired(rows: Sequence[Row]) -> list[str]:
+  """Variants beside the first, problem by problem."""
+  by_variant = _groups(rows, lambda row: row.variant)
+  if len(by_variant) < 2:
+    return []
+  first = next(iter(by_variant)) or OWN_LABEL
+  note = ("Shares less those of the first variant, over the problems that both have; in brackets 95 % of the difference "
+          "(bootstrap over problems), and problems that only the one or the other solves.")
+  return [_table([f"less {first}", *paired.MEASURES], paired.table_lines(by_variant)), note]
 
 
 def _equivalence(variants: Mapping[str, Mapping[str, Any]]) -> str:

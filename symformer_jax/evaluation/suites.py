@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterator, Sequence
 import dataclasses
 import difflib
 
+from symformer_jax.commands.search_config import load_search_config
+from symformer_jax.engine.config import DEFAULT, SearchConfig
 from symformer_jax.errors import InputError
 from symformer_jax.evaluation import problems as problems_lib
 from symformer_jax.evaluation.answers import LOWEST_ERROR, MOST_ACCURATE, RECOMMENDED, Method
@@ -22,6 +24,7 @@ class Settings:
     num_equations: fresh equations, or rows of a list.
     skip: those before the first that is asked.
     num_samples, top_k, refine, max_time, recombine: see `answers.Method`.
+    search_config: `FILE` or `FILE:NAME`, what steers the search; suites that compare configs start from it.
     noise: standard deviation of the noise on y, relative to its RMS.
     seeds: each problem is asked so many times, with different points and samples.
     baseline: other systems that are asked the same (see `peers.PEERS`).
@@ -39,6 +42,7 @@ class Settings:
   refine: str | None = None
   max_time: float | None = None
   recombine: bool | None = None
+  search_config: str | None = None
   noise: float | None = None
   seeds: int = 1
   baseline: tuple[str, ...] = ()
@@ -93,7 +97,7 @@ class Suite:
     default_list: the list of problems, or None for fresh equations.
     num_equations: how many by default; None for all. Chosen so that a suite takes less than an hour on 2 cores.
     method: how they are answered.
-    variants: `(label, changes)`; changes are fields of `Task` or `Method`, or `problem`, a function of it.
+    variants: `(label, changes)`; changes are fields of `Task` or `Method`, or `problem` or `config`, a function of it.
   """
 
   title: str
@@ -101,6 +105,29 @@ class Suite:
   num_equations: int | None
   method: Method
   variants: Sequence[Variant] = (("", {}),)
+
+
+def _without_source(name: str) -> Callable[[SearchConfig], SearchConfig]:
+  return lambda config: dataclasses.replace(config, sources=tuple(s for s in config.sources if s != name))
+
+
+def _only_sources(*names: str) -> Callable[[SearchConfig], SearchConfig]:
+  return lambda config: dataclasses.replace(config, sources=names)
+
+
+def _without_family(part: str, field: str, name: str) -> Callable[[SearchConfig], SearchConfig]:
+  """The config without one name of a field of a part of it."""
+  def change(config: SearchConfig) -> SearchConfig:
+    changed = getattr(config, part)
+    names = tuple(other for other in getattr(changed, field) if other != name)
+    return dataclasses.replace(config, **{part: dataclasses.replace(changed, **{field: names})})
+  return change
+
+
+# Parts of the search that can be left out, each named in a field of the config.
+_FAMILIES = tuple(
+  (part, field, name) for part, field in (("library", "families"), ("products", "families"), ("terms", "links"))
+  for name in getattr(getattr(DEFAULT, part), field) if name != "y")
 
 
 def _moved(**change: float) -> Callable[[Problem], Problem]:
@@ -143,6 +170,13 @@ SUITES: dict[str, Suite] = {
     "Noise on the target, relative to its RMS; scored on clean values", "reference", None,
     Method(RECOMMENDED, 256),
     tuple((f"noise={level:g}", {"noise": level}) for level in (0.0, 0.001, 0.01, 0.1))),
+  "sources": Suite(
+    "What each source and each family of columns is worth: the same problems without it", None, 128,
+    Method(RECOMMENDED), (
+      ("everything", {}), ("network alone", {"config": _only_sources("closed_forms", "transformer")}),
+      *((f"without {name}", {"config": _without_source(name)}) for name in ("transformer", "library", "parts")),
+      *((f"without {part} {name}", {"config": _without_family(part, field, name)})
+        for part, field, name in _FAMILIES))),
   "points": Suite(
     "How the number of points counts", "reference", None, Method(RECOMMENDED, 256),
     tuple((f"points={n}", {"num_points": n}) for n in (16, 32, 64, 100, 256, 1000))),
@@ -188,7 +222,7 @@ def make_tasks(suite: Suite, settings: Settings) -> list[Task]:
 def _peer_tasks(tasks: Sequence[Task], suite: Suite, peer: str) -> list[Task]:
   """The same questions for a peer; variants that differ in the model's own method alone are one to it."""
   found: dict[Task, Task] = {}
-  methods = {field.name for field in dataclasses.fields(Method)} | {"encoding"}
+  methods = {field.name for field in dataclasses.fields(Method)} | {"encoding"}  # `config` among them
   own = {label for label, changes in suite.variants if set(changes) <= methods}
   for task in tasks:
     label = " ".join(filter(None, (peer, "" if task.variant in own else task.variant)))
@@ -217,16 +251,21 @@ def _problems(suite: Suite, settings: Settings) -> list[Problem]:
   return problems[settings.skip : end]
 
 
+def _search_config(settings: Settings) -> SearchConfig:
+  return DEFAULT if settings.search_config is None else load_search_config(settings.search_config)
+
+
 def _variant_tasks(
   suite: Suite, settings: Settings, problems: Sequence[Problem], label: str, changes: dict
 ) -> Iterator[Task]:
   """The user's settings win over the suite's method, the variant over both: it is what is asked."""
   change_problem = changes.pop("problem", lambda problem: problem)
+  change_config = changes.pop("config", lambda config: config)
   fields = {"noise": settings.noise or 0.0, **{k: v for k, v in changes.items() if k in _TASK_FIELDS}}
   asked = {name: getattr(settings, name) for name in ("num_samples", "top_k", "refine", "max_time", "recombine")}
   asked = {name: value for name, value in asked.items() if value is not None}
   of_method = {k: v for k, v in changes.items() if k not in _TASK_FIELDS}
-  method = dataclasses.replace(suite.method, **{**asked, **of_method})
+  method = dataclasses.replace(suite.method, **{**asked, **of_method}, config=change_config(_search_config(settings)))
   for problem in problems:
     for seed in range(settings.seeds):
       yield Task(label, change_problem(problem), method, seed, **fields)
