@@ -187,7 +187,7 @@ def _paired(rows: Sequence[Row]) -> list[str]:
   if len(by_variant) < 2:
     return []
   first = next(iter(by_variant)) or OWN_LABEL
-  note = ("Shares less those of the first variant, over the problems that both have; in brackets 95 % of the difference "
+  note = ("Shares less those of the first variant, over the problems both have; in brackets 95 % of the difference "
           "(bootstrap over problems), and problems that only the one or the other solves.")
   return [_table([f"less {first}", *paired.MEASURES], paired.table_lines(by_variant)), note]
 
