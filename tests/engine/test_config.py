@@ -14,7 +14,7 @@ from symformer_jax.engine.rows import Rows
 from symformer_jax.errors import InputError
 from symformer_jax.language import printing
 from symformer_jax.selection import select
-from symformer_jax.sources import families, products, terms
+from symformer_jax.sources import families, links, products, registry, terms
 from symformer_jax.sources.library import Atoms
 
 ABLATION = "configs/search/ablation.py"
@@ -37,7 +37,10 @@ def other_than(value):
 
 
 def changed(path, value):
-  part, name = path.split(".")
+  *parts, name = path.split(".")
+  if not parts:
+    return dataclasses.replace(DEFAULT, **{name: value})
+  [part] = parts
   return dataclasses.replace(DEFAULT, **{part: dataclasses.replace(getattr(DEFAULT, part), **{name: value})})
 
 
@@ -50,8 +53,8 @@ def test_every_entry_tells_configs_apart(path, value):
 
 @pytest.mark.parametrize(("names", "table"), [
   (config_lib.LIBRARY_FAMILIES, [name for _, rows in families.FAMILIES for name in rows]),
-  (config_lib.PRODUCTS_FAMILIES, products.FAMILIES), (config_lib.LINKS, terms.LINKS),
-  (config_lib.REWRITINGS, select.REWRITINGS)], ids=["library", "products", "links", "rewritings"])
+  (config_lib.PRODUCTS_FAMILIES, products.FAMILIES), (config_lib.LINKS, links.LINKS), (config_lib.SOURCES, registry.SOURCES),
+  (config_lib.REWRITINGS, select.REWRITINGS)], ids=["library", "products", "links", "sources", "rewritings"])
 def test_what_a_config_may_name_is_what_there_is(names, table):
   assert sorted(names) == sorted(table)
 
@@ -146,7 +149,7 @@ def test_with_everything_left_out_the_variables_remain(num_variables, rng):
   rows = Rows(x, 3 * x[:, 0] - 1, np.ones(40))
   bare = dataclasses.replace(
     DEFAULT, library=LibraryConfig(families=()), products=ProductsConfig(families=()), terms=TermsConfig(links=("y",)))
-  near = terms.combine_with_atoms([], rows, columns=range(num_variables), allows=None, config=bare)
+  near = terms.recombine([], rows, columns=range(num_variables), config=bare)
   assert min(mse for _, mse in near) < 1e-12  # columns are in single precision
   names = {printing.to_text(node, tuple("xyz")) for node, _ in near}
   assert not any("log" in text or "exp" in text or "sin" in text for text in names)
@@ -156,7 +159,9 @@ def test_links_that_are_not_named_are_not_tried(rng):
   x = rng.uniform(0.5, 2.0, (40, 1))
   rows = Rows(x, np.exp(x[:, 0] ** 2 - 2 * x[:, 0]), np.ones(40))
   bare = dataclasses.replace(DEFAULT, library=LibraryConfig(families=("monomials",)))
-  for links, is_found in ((("y", "exp"), True), (("y",), False)):
-    config = dataclasses.replace(bare, terms=TermsConfig(links=links))
-    near = terms.combine_with_atoms([], rows, columns=(0,), allows=None, config=config)
+  for names, is_found in ((("y", "exp"), True), (("y",), False)):
+    config = dataclasses.replace(bare, terms=TermsConfig(links=names))
+    found = terms.sums_of(Atoms(x, (0,), config=config.library), rows, links=names, searches=config.terms.searches,
+                          config=config)
+    near = terms.scored(found, rows)
     assert any("exp" in printing.to_text(node, ("x",)) for node, _ in near) == is_found

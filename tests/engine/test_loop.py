@@ -1,0 +1,105 @@
+"""The loop with sources that say what they are asked."""
+
+import dataclasses
+
+import jax
+import numpy as np
+import pytest
+
+from symformer_jax import results
+from symformer_jax.engine import loop
+from symformer_jax.engine.clock import Clock
+from symformer_jax.engine.options import SearchOptions
+from symformer_jax.engine.source import Proposal
+from symformer_jax.engine.task import make_task
+from symformer_jax.language import parser
+from symformer_jax.language.rules import Restrictions
+
+
+@dataclasses.dataclass(frozen=True)
+class Said:
+  """Proposes given formulas, those of its turn; its state counts its turns."""
+
+  texts: tuple[tuple[str, ...], ...]
+  name: str = "said"
+
+  @property
+  def turns(self):
+    return (1,) * len(self.texts)
+
+  def supports(self, task):
+    return True
+
+  def init(self, task, key):
+    return 0
+
+  def propose(self, questions, *, turn, num, clock):
+    assert all(question.state == turn for question in questions)
+    nodes = tuple(parser.parse(text, ("x",)) for text in self.texts[turn])
+    return [Proposal(question.state + 1, nodes) for question in questions]
+
+
+def run(source, *, options=None, datasets=1, noise=0.0, should_stop=lambda: False):
+  options = options or SearchOptions()
+  x = np.linspace(0.5, 3, 40)
+  y = 2.5 * np.exp(-0.7 * x) + 0.3 + noise * np.sin(50 * x**2)
+  searches = {i: loop.Search(make_task((x, (i + 1) * y), ("x",), options), [source], options, jax.random.key(0))
+              for i in range(datasets)}
+  seen = list(loop.run(searches, [source], options, clock=Clock(), should_stop=should_stop))
+  return searches, seen
+
+
+WRONG, LAW, LONG = "1.1*x + 2.2", "2.2*exp(-0.6*x) + 0.2", "2.2*exp(-0.6*x) + 0.2 + 0.1*x"
+
+
+def test_every_turn_is_a_line_of_progress_and_the_best_never_gets_worse():
+  searches, seen = run(Said(((WRONG,), ("1.2*x",), (LAW,))), noise=1e-3)
+  assert [i for i, _ in seen] == [0, 0, 0] and [p.gained for _, p in seen] == [True, False, True]
+  r2 = [p.r2 for _, p in seen]
+  assert r2 == sorted(r2) and searches[0].ended_by == results.BUDGET
+  assert searches[0].states == {"said": 3} and tuple(p for _, p in seen) == tuple(searches[0].progress)
+
+
+def test_exact_ends_it_once_a_further_turn_finds_nothing_simpler():
+  searches, seen = run(Said(((WRONG,), (LONG,), (LAW,), (WRONG,), (WRONG,))))
+  # The long one is met first, the law is simpler, and the turn after it is the last.
+  assert len(seen) == 4 and searches[0].ended_by == results.EXACT
+  assert "exp" in seen[-1][1].best
+
+
+def test_accuracy_time_and_a_wish_to_stop_end_it_after_the_turn():
+  source = Said(((WRONG,), (WRONG,), (LAW,)))
+  for options, reason in (
+    (SearchOptions(accuracy=0.5), results.ACCURACY), (SearchOptions(max_time=1e-9), results.TIME)
+  ):
+    searches, seen = run(source, options=options)
+    assert len(seen) == 1 and searches[0].ended_by == reason
+  searches, seen = run(source, should_stop=lambda: True)
+  assert len(seen) == 1 and searches[0].ended_by == results.STOPPED
+
+
+def test_what_breaks_the_rules_or_is_too_long_never_enters():
+  options = SearchOptions(restrictions=Restrictions(forbidden=("exp",)))
+  long = " + ".join(f"{k}.5*sin({k}.25*x)" for k in range(1, 30))
+  searches, _ = run(Said(((LAW, WRONG, long),)), options=options)
+  assert [c.source for c in searches[0].pool.in_order()] and all(
+    "exp" not in searches[0].task.text(c.node) for c in searches[0].pool.in_order())
+
+
+@pytest.mark.parametrize("datasets", [2, 3])
+def test_data_sets_of_a_call_share_turns_and_answers_do_not_depend_on_company(datasets, monkeypatch):
+  from symformer_jax import compilation
+
+  monkeypatch.setitem(compilation.DATASET_BUCKETS, "cpu", (1, 8))
+  source = Said(((WRONG,), (LAW,)))
+  together, seen = run(source, datasets=datasets, noise=1e-3)
+  assert [i for i, _ in seen] == list(range(datasets)) * 2
+  alone, _ = run(source, noise=1e-3)
+  assert together[0].pool.in_order() == alone[0].pool.in_order()
+
+
+def test_screening_lets_the_right_one_through():
+  """Of hundreds of sums only those that came nearest get all their steps."""
+  wrong = tuple(f"{k}.5*x + 0.5*sin({k}.25*x)" for k in range(1, 180))
+  searches, _ = run(Said(((*wrong, LAW),)))
+  assert searches[0].pool.best.mse < 1e-20
