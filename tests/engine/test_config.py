@@ -53,7 +53,8 @@ def test_every_entry_tells_configs_apart(path, value):
 
 @pytest.mark.parametrize(("names", "table"), [
   (config_lib.LIBRARY_FAMILIES, [name for _, rows in families.FAMILIES for name in rows]),
-  (config_lib.PRODUCTS_FAMILIES, products.FAMILIES), (config_lib.LINKS, links.LINKS), (config_lib.SOURCES, registry.SOURCES),
+  (config_lib.PRODUCTS_FAMILIES, products.FAMILIES), (config_lib.LINKS, links.LINKS),
+  (config_lib.SOURCES, registry.SOURCES),
   (config_lib.REWRITINGS, select.REWRITINGS)], ids=["library", "products", "links", "sources", "rewritings"])
 def test_what_a_config_may_name_is_what_there_is(names, table):
   assert sorted(names) == sorted(table)

@@ -32,7 +32,8 @@ def ask(tmp_path, monkeypatch):
     evaluate.flags.FLAGS(["evaluate"])
 
   def run(**changes):
-    values = {"problems": str(tmp_path / "own.csv"), "out": str(tmp_path / "out"), "samples": 16, "model": "fixed"}
+    values = {"problems": str(tmp_path / "own.csv"), "out": str(tmp_path / "out"), "samples": 16, "model": "fixed",
+              "recombine": False}
     with flagsaver.flagsaver(**{**values, **changes}):
       return evaluate.main(["evaluate"])
   return run
@@ -44,11 +45,11 @@ def test_all_files_of_the_contract(ask, tmp_path, capsys):
   rows = runs.ResultsFile(out / "results.csv").rows
   assert [row.name for row in rows] == ["wave", "plane"]
   assert rows[0].recovered and rows[0].predicted == "2.5*sin(x) + 1.5"
-  assert rows[1].predicted is None and "knows 1 variables, the problem has 2" in rows[1].message
+  assert rows[1].predicted is None and "knows 1, the data have 2" in rows[1].message
   summary = json.loads((out / "summary.json").read_text())
   assert summary["variants"][""]["share_recovered"] == 0.5
   report = (out / "report.md").read_text()
-  assert "2.5*sin(x) + 1.5" in report and "knows 1 variables" in report and (out / "predictions.png").exists()
+  assert "2.5*sin(x) + 1.5" in report and "knows 1, the data" in report and (out / "predictions.png").exists()
   printed = capsys.readouterr().err.splitlines()
   assert printed[0].startswith("[1/2] wave: R2 1.000000") and printed[1].startswith("[2/2] plane: the model")
 
