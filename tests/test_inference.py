@@ -141,7 +141,7 @@ def test_failed_data_sets_say_why_and_leave_the_others_alone(model):
   x = np.linspace(1, 2, 9)
   bad = [(x[:4], x[:4]), (x, np.ones(9)), (x, np.full(9, np.nan)), np.column_stack([x, x, x]), (1e120 * x, x),
          (x, 1e160 * x), (x, 1e-160 * x)]
-  answers = inference.search(model, [*bad, (x, x**2)], n_samples=64)
+  answers = inference.search(model, [*bad, (x, x**2)], n_samples=64, recombine=False)
   assert [a.status for a in answers] == ["failed"] * 7 + ["ok"]
   assert [a.message.split(":")[0] for a in answers[:4]] == [
     "too few points", "the target is constant", "the data hold NaN or infinity; expected finite numbers",
@@ -233,7 +233,7 @@ def test_guesses_join_the_pool(rng):
   model = testing.FixedProposer(["1.3*x0 + 2.2"])
   x = rng.uniform(0.5, 4, 60)
   y = 2.2 * np.tanh(1.7 * x) / (1 + 0.31 * x**2.3) + 0.001 * rng.normal(size=60)
-  guess = "1.0*(exp(1.5*x) - exp(-1.5*x))/(exp(1.5*x) + exp(-1.5*x))/(1 + 0.5*x**2.0)"
+  guess = "1.1*(exp(1.5*x) - exp(-1.5*x))/(exp(1.5*x) + exp(-1.5*x))/(1 + 0.5*x**2.1)"
   result = search(model, x, y, guesses=[guess], recombine=False)
   assert any(r.source == "guesses" and r.gained for r in result.rounds)
   without = search(model, x, y, recombine=False)
@@ -293,7 +293,7 @@ def test_a_large_table_is_shown_in_several_bags(rng):
   x = rng.exponential(1.0, 50_000)
   y = 1.3 * x + 2.2 + 1e-6 * rng.normal(size=50_000)
   [result] = inference.search(Watching(FORMULAS), [(x, y)], n_samples=64)
-  assert result.best.expression == "1.3*x0 + 2.2" and result.num_points == 50_000
+  assert result.best.complexity == 5 and result.best.r2 > 1 - 1e-9 and result.num_points == 50_000
   assert len(seen) % 4 == 0 and all(len(bag) == 256 for bag in seen)
   scale = max(np.max(np.abs(bag[:, 0])) for bag in seen) / x.max()
   spread = [bag for bag in seen if bag[:, 0].max() >= x.max() * scale * (1 - 1e-6)]
