@@ -196,6 +196,10 @@ class ProductsConfig:
   num_paired: int = 3000
   # Pairs that are kept, and carried on: in single precision many are as good as the right one.
   num_pairs: int = 256
+  # Of each number of factors and way to round exponents so many products are written out, those that describe log|y| in
+  # the fewest nats, so many of them for each exponent.
+  num_written: int = 48
+  nats_per_exponent: float = 4.0
   # A column of which the powers of the variables leave a smaller share is one of them.
   independent: float = 1e-3
   # Exponents so near to a half number are meant to be one, and smaller ones none. Only what is written changes: the

@@ -8,6 +8,7 @@ variables: laws of nature are mostly such products, a monomial of all variables 
 from collections.abc import Callable, Iterator, Sequence
 import dataclasses
 import itertools
+import math
 
 import numpy as np
 
@@ -119,14 +120,15 @@ def find_products(
     for max_columns, num_first in ((config.max_factors, config.num_first), (2, config.num_paired)))
   chosen = [np.zeros(0, int), *target.select(factors, np.arange(len(factors.groups)), among_all),
             *target.select(factors, plain, among_plain)]
-  found: dict[tuple[int, int], list[Node]] = {}
-  seen = set()
+  sets: dict[tuple[int, int], list[tuple[float, np.ndarray, np.ndarray]]] = {}
   for each in chosen:
-    for variant, node in enumerate(target.products(factors, each)):
-      if node is not None and not node.is_number and node not in seen:
-        seen.add(node)
-        found.setdefault((variant, len(each)), []).append(scoring.with_factor(node, rows.x, rows.y, rows.weights))
-  return list(found.values())
+    for variant, exponents in enumerate(target.exponents(factors, each)):
+      cost = target.cost(factors, each, exponents, config.nats_per_exponent)
+      sets.setdefault((variant, len(each)), []).append((cost, each, exponents))
+  # Trees are dear to write and to evaluate: those that promise most.
+  seen: set[Node] = set()
+  return [target.written(factors, sorted(some, key=lambda entry: entry[0])[: config.num_written], rows, seen)
+          for some in sets.values()]
 
 
 class _Target:
@@ -161,8 +163,28 @@ class _Target:
       config=config)
     return [some[is_own[list(each)]] for each in chosen]
 
-  def products(self, factors: Factors, chosen: np.ndarray) -> list[Node | None]:
-    """The product of these factors and of powers: as it fits best, with fewer variables, with half numbers.
+  def written(
+    self, factors: Factors, sets: Sequence[tuple[float, np.ndarray, np.ndarray]], rows: Rows, seen: set[Node]
+  ) -> list[Node]:
+    """The products of `(cost, factors, exponents)`, each with the multiple that fits best; none that was seen."""
+    found = []
+    for _, chosen, exponents in sets:
+      node = self._product(factors, chosen, exponents)
+      if node is not None and not node.is_number and node not in seen:
+        seen.add(node)
+        found.append(scoring.with_factor(node, rows.x, rows.y, rows.weights))
+    return found
+
+  def cost(self, factors: Factors, chosen: np.ndarray, exponents: np.ndarray, nats_per_exponent: float) -> float:
+    """Nats, roughly, to describe log|y| by a product: one that is no half number is paid for twice."""
+    left = self._z - np.column_stack([self._logs, factors.columns[:, chosen]]) @ exponents
+    weights = self._weights / self._weights.sum()
+    error = float(weights @ (left - weights @ left) ** 2)
+    num_named = np.count_nonzero(exponents) + np.count_nonzero(exponents != _halves(exponents))
+    return len(left) / 2 * math.log(error + ROUNDING) + nats_per_exponent * num_named
+
+  def exponents(self, factors: Factors, chosen: np.ndarray) -> list[np.ndarray]:
+    """Exponents of all variables and these factors: as they fit best, with fewer variables, with half numbers.
 
     Factors but exponentials have half numbers as exponents; none where these are 0 or large, for that is no law.
     """
@@ -178,8 +200,8 @@ class _Target:
                               for is_used in (is_free, self._needed(z, design, is_free)))
     near_half = self._config.near_half
     rounded = [(all_fitted, near_half), (few_fitted, near_half), (few_fitted, np.inf)]
-    return [self._product(factors, chosen, np.where(is_power & (np.abs(fitted - _halves(fitted)) < width),
-                                                    _halves(fitted), fitted)) for fitted, width in rounded]
+    return [np.where(is_power & (np.abs(fitted - _halves(fitted)) < width), _halves(fitted), fitted)
+            for fitted, width in rounded]
 
   def _fit(self, z: np.ndarray, design: np.ndarray, is_used: np.ndarray) -> np.ndarray:
     """Factors [F] of the columns that fit best beside a constant, 0 for those not used."""
