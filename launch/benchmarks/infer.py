@@ -1,8 +1,9 @@
-"""Inference: data sets a second of the shipped univariate model, with the time of every part, warm and cold.
+"""Inference: data sets a second of the shipped univariate model, the time of every part and source, warm and cold.
 
 A cold start is a process of its own: once with an empty cache of compiled programs, once with the one it left.
 """
 
+from collections.abc import Sequence
 import json
 import os
 import subprocess
@@ -17,6 +18,7 @@ from launch.benchmarks import decode as decode_lib
 from symformer_jax import inference
 from symformer_jax.engine.clock import PARTS
 from symformer_jax.pretrained import registry
+from symformer_jax.results import SearchResult
 
 NUM_SAMPLES, NUM_ALONE, NUM_TOGETHER = 1024, 8, 64
 
@@ -27,8 +29,8 @@ begin = time.perf_counter(), time.process_time()
 import numpy as np
 from symformer_jax import inference
 x = np.linspace(0.5, 4.5, 100)
-[result] = inference.search(
-  inference.resolve_model("univariate", num_variables=1), [(x, 1.5 * np.sin(2 * x) + x)], n_samples=1024)
+y = np.random.default_rng(0).normal(size=100)  # met by no formula: every source is asked
+[result] = inference.search(inference.resolve_model("univariate", num_variables=1), [(x, y)], n_samples=1024)
 print(json.dumps({"seconds": time.perf_counter() - begin[0], "cpu_seconds": time.process_time() - begin[1],
                   "compile_seconds": result.seconds.compile}))
 """
@@ -61,6 +63,17 @@ def _cold_starts() -> dict[str, dict[str, float]]:
   return rows
 
 
+def _by_source(found: Sequence[SearchResult]) -> dict[str, float]:
+  """Mean seconds of each source's turns, a fit of what it made included."""
+  seconds: dict[str, float] = {}
+  for result in found:
+    before = 0.0
+    for turn in result.rounds:
+      seconds[f"turns of {turn.source}"] = seconds.get(f"turns of {turn.source}", 0.0) + turn.seconds - before
+      before = turn.seconds
+  return {name: value / len(found) for name, value in seconds.items()}
+
+
 def _time_parts(call) -> dict[str, float]:
   """Means over data sets of seconds, on the clock (by part too) and of all cores; data sets and candidates a second."""
   begin, begin_cpu = time.perf_counter(), time.process_time()
@@ -68,6 +81,6 @@ def _time_parts(call) -> dict[str, float]:
   wall_s, cpu_s = time.perf_counter() - begin, time.process_time() - begin_cpu
   sampled = sum(result.counts.sampled for result in found)
   parts = {part: sum(getattr(result.seconds, part) for result in found) / len(found) for part in PARTS}
-  return {"seconds": wall_s / len(found), "cpu_seconds": cpu_s / len(found), **parts,
+  return {"seconds": wall_s / len(found), "cpu_seconds": cpu_s / len(found), **parts, **_by_source(found),
           "compile": sum(result.seconds.compile for result in found) / len(found),
           "datasets_per_cpu_second": len(found) / cpu_s, "candidates_per_cpu_second": sampled / cpu_s}
