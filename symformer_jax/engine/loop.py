@@ -50,8 +50,7 @@ class Search:
     self.counts = Counts()
     self.progress: list[Progress] = []
     self.ended_by = ""
-    self.states: dict[str, Any] = {
-      source.name: source.init(task, jax.random.fold_in(key, i)) for i, source in enumerate(self.sources)}
+    self.states: dict[str, Any] = {source.name: source.init(task, key) for source in self.sources}
     self._exact: Candidate | None = None
 
   def question(self, source: Source) -> Question:

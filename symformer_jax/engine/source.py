@@ -62,7 +62,7 @@ class Source(Protocol):
     """Whether it can make candidates for the data set at all: columns, rules."""
 
   def init(self, task: Task, key: jax.Array) -> Any:
-    """The state before the first turn; the key is consumed."""
+    """The state before the first turn; the key is all sources', who fold in numbers of their own: not consumed."""
 
   def propose(self, questions: Sequence[Question], *, turn: int, num: int, clock: Clock) -> list[Proposal]:
     """Candidates for each data set; what comes out for one depends on no other.
