@@ -1,4 +1,4 @@
-"""Train step, decoding loop and refinement lower for CPU, CUDA and TPU on a machine that may have neither of these."""
+"""Train step, encoder, decoding loop and all fits of a search lower for CPU, CUDA and TPU without these being here."""
 
 import dataclasses
 import functools
@@ -12,10 +12,11 @@ import pytest
 from symformer_jax.data.pipeline import Batch
 from symformer_jax.decoding import grammar, loop
 from symformer_jax.decoding.strategies import TopK
+from symformer_jax.language import programs
 from symformer_jax.language.rules import Rule
 from symformer_jax.language.vocabulary import Vocabulary
 from symformer_jax.model import symformer
-from symformer_jax.refinement import solve
+from symformer_jax.refinement import local, solve
 from symformer_jax.training import step as step_lib
 from symformer_jax.training.optimizer import make_optimizer
 from symformer_jax.training.state import init_state
@@ -74,3 +75,35 @@ def test_refinement_lowers(method, platform):
   row = jax.ShapeDtypeStruct((16,), jnp.float32)
   _lower(fit, name, jax.ShapeDtypeStruct((size, 6), jnp.int32), jax.ShapeDtypeStruct((size, 6), jnp.float32),
          jax.ShapeDtypeStruct((16, 1), jnp.float32), row, row)
+
+
+def test_encoder_lowers(config, platform):
+  name, size = platform
+  model = config.model
+  params = jax.eval_shape(lambda: symformer.init_params(model, jax.random.key(0)))
+  points = jax.ShapeDtypeStruct((size, 16, model.vocabulary.num_variables + 1), jnp.float32)
+  _lower(lambda p, x, ok: symformer.merge(model, p).encoder(x, ok), name, params, points,
+         jax.ShapeDtypeStruct((size, 16), jnp.bool_))
+
+
+def test_fits_of_several_data_sets_in_double_precision_lower(platform):
+  """What the loop of a search asks in every turn."""
+  name, size = platform
+  fit = functools.partial(solve.fit_candidates, vocab=programs.base_vocabulary(2), max_constants=2,
+                          plan="loop" if name == "cpu" else "vmap")
+  with jax.enable_x64(True):
+    ids, dataset = jax.ShapeDtypeStruct((size, 6), jnp.int32), jax.ShapeDtypeStruct((size,), jnp.int32)
+    values, x = jax.ShapeDtypeStruct((size, 6), jnp.float64), jax.ShapeDtypeStruct((3, 16, 2), jnp.float64)
+    rows = jax.ShapeDtypeStruct((3, 16), jnp.float64)
+    text = _lower(lambda *a: fit(*a[:-1], dataset=a[-1]), name, ids, values, x, rows, rows, dataset)
+  assert "f64" in text
+
+
+def test_the_local_model_of_a_formula_lowers(platform):
+  name, size = platform
+  with jax.enable_x64(True):
+    program = jax.eval_shape(functools.partial(local._translate, num_slots=8, num_columns=2),
+                             jax.ShapeDtypeStruct((64,), jnp.int32), jax.ShapeDtypeStruct((64,), jnp.float64))
+    theta, columns = jax.ShapeDtypeStruct((8,), jnp.float64), jax.ShapeDtypeStruct((2, 16 * size), jnp.float64)
+    for function in (local._values, local._values_and_jacobian):
+      assert "f64" in _lower(function, name, program, theta, columns)
