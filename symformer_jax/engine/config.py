@@ -302,7 +302,7 @@ class PoolConfig:
   fit_rows: int = 256
   # Candidates that are remembered: beyond so many half of them, the best, and the best of every complexity.
   capacity: int = 4096
-  # Candidates whose parts are put together anew: the best of all sources.
+  # Candidates whose parts are put together anew with columns of the library: the best of all other sources.
   num_donors: int = 512
   # Steps of the fit that a formula gets when it is made: first a few for all, then, for those that came nearest and the
   # nearest few of every complexity, enough for a right one. Sums that are wrong take all steps they are given.

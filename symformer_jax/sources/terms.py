@@ -26,6 +26,7 @@ from symformer_jax.language.rules import Rule
 from symformer_jax.language.tidy import tidy
 from symformer_jax.selection import scoring
 from symformer_jax.sources import library, products, pursuit
+from symformer_jax.sources.closed_forms import ClosedForms
 from symformer_jax.sources.columns import Columns, Subset, Union
 from symformer_jax.sources.links import LINKS, Link
 from symformer_jax.sources.parts import Parts
@@ -90,10 +91,15 @@ class PartSums:
 
   def _propose(self, question: Question, turn: int) -> Proposal:
     task, config = question.task, self.config
-    donors = [candidate.node for candidate in question.pool.in_order()[: config.pool.num_donors]]
+    candidates = question.pool.in_order()
     if turn == 1:
-      found = recombine(donors, task.fit_rows, columns=task.columns, config=config)
+      found = recombine([c.node for c in candidates], task.fit_rows, columns=task.columns, config=config)
       return Proposal(candidates=tuple(Candidate(node, mse, self.name) for node, mse in found))
+    # The library's sums are made of its columns, which are there already, and fit better than most samples do.
+    donors = [c.node for c in candidates if c.source not in (LibrarySums.name, ClosedForms.name)]
+    donors = donors[: config.pool.num_donors]
+    if not donors:
+      return Proposal()
     parts = Parts(donors, _some(task.fit_rows, config.terms).x, task.columns, config.terms)
     both = Union([parts, library_of(task, config)])
     first = config.terms.searches if len(task.columns) < config.terms.min_many else config.terms.many_searches
