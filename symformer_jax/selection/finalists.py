@@ -14,7 +14,8 @@ from symformer_jax.language import expression
 from symformer_jax.language.expression import Node, chain, number, variable
 from symformer_jax.refinement import solve
 from symformer_jax.results import Constant, Equation
-from symformer_jax.selection import atoms, criteria, front, programs, rounding, scoring
+from symformer_jax.selection import atoms, choice, criteria, front, programs, rounding, scoring, soundness
+from symformer_jax.selection.config import DEFAULT, SelectionConfig
 from symformer_jax.selection.rows import Rows
 from symformer_jax.selection.tidy import (
   tidy,
@@ -95,8 +96,8 @@ class _Finalist:
 class _Judge:
   """Scores trees on rows, each distinct formula once; `num_points` is how many points these are worth."""
 
-  def __init__(self, rows: Rows, num_points: float):
-    self.rows, self.num_points = rows, num_points
+  def __init__(self, rows: Rows, num_points: float, config: SelectionConfig):
+    self.rows, self.num_points, self.config = rows, num_points, config
     self.variance = scoring.weighted_variance(rows.y, rows.weights)
     self.floor = criteria.error_floor(self.variance)
 
@@ -114,7 +115,11 @@ class _Judge:
     num_named = sum(part.token == expression.VARIABLE for part in expression.walk(node))
     fit = criteria.Fit(finalist.scores.mse, self._size(finalist), len(rounding.fitted_values(node)), num_digits,
                        names=num_named * math.log(self.rows.x.shape[1]))
-    return criteria.mdl(fit, num_points=self.num_points, variance=self.variance)
+    return (criteria.mdl(fit, num_points=self.num_points, variance=self.variance)
+            + self.config.odd_nats * choice.num_oddities(node))
+
+  def is_exact(self, finalist: _Finalist) -> bool:
+    return finalist.scores.mse <= self.config.exact * self.variance
 
   def _size(self, finalist: _Finalist) -> int:
     """Complexity; with many variables an inverse square is a power, or x**(-2.02) would be the simpler."""
@@ -171,6 +176,7 @@ class _Judge:
 def select(
   nodes: Sequence[Node], rows: Rows, names: Sequence[str], *, seed: int,
   yardsticks: Sequence[Node] = (), is_allowed: Callable[[Node], bool] = lambda node: True, may_fit: bool = True,
+  config: SelectionConfig = DEFAULT,
 ) -> tuple[Equation, tuple[Equation, ...]]:
   """Chooses the front and the recommended formula.
 
@@ -186,27 +192,66 @@ def select(
     `(best, front)`, from simple to accurate, the best a member of the front proper.
   """
   some = rows.sample(MAX_ROWS, seed=seed)
-  judge = _Judge(some, len(some))
+  judge = _Judge(some, len(some), config)
+  check = _SoundnessCheck(judge, may_fit=may_fit)
   data = (some.x, some.y, some.weights)
-  nodes = judge.chosen([*yardsticks, *nodes], is_rounded=False)
+  if may_fit:
+    nodes = [soundness.to_slow_waves(node, some.x) for node in nodes]
+  nodes = judge.chosen([*yardsticks, *check.keep(nodes)], is_rounded=False)
   if may_fit and len(some) > FIT_ROWS:
     nodes = [rounding.refit_constants(node, *data) for node in nodes]
   if rows.x.shape[1] >= atoms.MANY_VARIABLES:
-    judge = _Judge(some, judge.count_effective(nodes))
-  rounded = _rounded(nodes, judge, is_allowed) if may_fit else nodes
+    judge = _Judge(some, judge.count_effective(nodes), config)
+  rounded = check.keep(_rounded(nodes, judge, is_allowed)) if may_fit else nodes
   if len(some) < len(rows):
-    rounded, judge = judge.chosen(rounded, is_rounded=True), _Judge(rows, judge.num_points * len(rows) / len(some))
+    rounded = judge.chosen(rounded, is_rounded=True)
+    judge = _Judge(rows, judge.num_points * len(rows) / len(some), config)
   listed = [rounding.round_constants(node, *data) for node in yardsticks] if may_fit else yardsticks
   judged = judge.finalists([*rounded, *listed])
   costs = [judge.cost(finalist, is_rounded=True) for finalist in judged]
   on_front = judge.front(judged, costs)
-  best = min(on_front, key=lambda i: costs[i])
-  on_front = [i for i in on_front
-              if judged[i].complexity <= judged[best].complexity or costs[i] <= costs[best] + MAX_EXCESS]
-  shown = {*on_front, *(i for i, finalist in enumerate(judged) if finalist.node in listed)}
+  yards = [i for i, finalist in enumerate(judged) if finalist.node in listed]
+  best = _recommended(judged, costs, on_front, yards, judge, seed=seed, may_fit=may_fit)
+  # Nobody needs a formula that describes the data worse than a yardstick does.
+  listable = max(costs[best], min((costs[i] for i in yards), default=math.inf))
+  least = min(costs[i] for i in on_front)
+  on_front = [i for i in on_front if i == best or costs[i] <= listable and (
+    judged[i].complexity <= judged[best].complexity or costs[i] <= least + MAX_EXCESS)]
+  shown = {*on_front, *yards}
   in_order = sorted(shown, key=lambda i: (judged[i].complexity, -judged[i].scores.mse))
   equations = {i: _equation(judged[i], some, names) for i in in_order}
   return equations[best], tuple(equations.values())
+
+
+def _recommended(
+  judged: Sequence[_Finalist], costs: Sequence[float], on_front: Sequence[int], yardsticks: Sequence[int],
+  judge: _Judge, *, seed: int, may_fit: bool,
+) -> int:
+  """The finalist to recommend: by description length where one is exact or nothing may be fitted, else see `choice`."""
+  among = sorted({*on_front, *yardsticks})
+  cheapest = min(on_front, key=lambda i: costs[i])
+  if not may_fit or judge.is_exact(judged[cheapest]):
+    return cheapest
+  lines = [choice.Line(judged[i].node, judged[i].complexity, judged[i].scores.mse) for i in among]
+  return among[choice.choose(lines, judge.rows, num_points=judge.num_points, seed=seed, config=judge.config)]
+
+
+class _SoundnessCheck:
+  """Which formulas may be listed, by what they do between the rows (`soundness`)."""
+
+  def __init__(self, judge: _Judge, *, may_fit: bool):
+    self._judge, self._may_fit = judge, may_fit
+    self._segments = soundness.make_segments(judge.rows, config=judge.config)
+
+  def keep(self, nodes: Sequence[Node]) -> list[Node]:
+    return [node for node in nodes if self._is_sound(node)]
+
+  def _is_sound(self, node: Node) -> bool:
+    fault = soundness.find_fault(node, self._segments, config=self._judge.config)
+    if not fault or self._judge.is_exact(_Finalist(node, self._judge.score(node))):
+      return True
+    is_pole = fault in (soundness.POLE, soundness.LEAP)
+    return is_pole and self._may_fit and soundness.is_supported(node, self._judge.rows, self._segments)
 
 
 def _rounded(nodes: Sequence[Node], judge: _Judge, is_allowed: Callable[[Node], bool]) -> list[Node]:
