@@ -168,7 +168,7 @@ class DatasetSearch:
     with clock.measure("deduplicate"):
       forms = [form for node in polished for form in (node, canonicalize(node)) if form is node or self.rule(form)]
       polished = _different_values(forms, self.fit_rows, math.sqrt(self.variance))
-    fits = [n for n in finalists.closed_form_fits(self.fit_rows) if self.rule(n)]
+    fits = [n for n in finalists.closed_form_fits(self.rows) if self.rule(n)]
     if not polished and not fits:
       return results.failed("no candidate fits, and no closed form keeps the rules", model=self.model_name,
                             seed=options.seed)

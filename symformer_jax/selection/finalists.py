@@ -26,8 +26,10 @@ from symformer_jax.selection.tidy import (
   to_vertices,
 )
 
-# Rows on which candidates are fitted, and those that give finalists their last digits; all rows score.
+# Rows on which candidates are fitted, and those on which finalists are compared; all rows score.
 FIT_ROWS, MAX_ROWS = 256, 4096
+# Rows that give what is listed its last digits and its standard errors: all of a million, about a second a formula.
+LAST_ROWS = 1_000_000
 # One compiled shape: finalists are few, and padding is cheap (a program `0` takes one step).
 NUM_PROGRAMS = 128
 MAX_TOKENS = 64
@@ -143,6 +145,13 @@ class _Judge:
     kurtosis = float(np.mean(squares**2) / np.mean(squares) ** 2)
     return self.num_points * (3 / kurtosis if kurtosis > NORMAL_KURTOSIS else 1)
 
+  def refitted(self, finalist: _Finalist, rows: Rows) -> _Finalist:
+    """With constants of these rows, and no more digits than they give; as it came where that is no gain."""
+    data = (rows.x, rows.y, rows.weights)
+    node = rounding.round_constants(rounding.refit_constants(finalist.node, *data), *data)
+    scores = self.score(node)
+    return _Finalist(node, scores) if scores.mse < finalist.scores.mse else finalist
+
   def cost_of(self, node: Node) -> float:
     """That of a rounded tree."""
     return self.cost(_Finalist(node, self.score(node)), is_rounded=True)
@@ -182,7 +191,8 @@ def select(
 
   Args:
     nodes: fitted trees in the user's units; there is at least one, or a yardstick.
-    rows: all rows: formulas are scored on them, and get their last digits from at most `MAX_ROWS` of them.
+    rows: all rows: formulas are scored on them, compared on at most `MAX_ROWS` of them, and what is listed gets its
+      last digits from at most `LAST_ROWS`.
     names: of the columns.
     seed: chooses those rows.
     yardsticks: trees that are listed with the front even where it beats them: what any formula is measured against.
@@ -191,7 +201,7 @@ def select(
   Returns:
     `(best, front)`, from simple to accurate, the best a member of the front proper.
   """
-  some = rows.sample(MAX_ROWS, seed=seed)
+  some, most = rows.sample(MAX_ROWS, seed=seed), rows.sample(LAST_ROWS, seed=seed)
   judge = _Judge(some, len(some), config)
   check = _SoundnessCheck(judge, may_fit=may_fit)
   data = (some.x, some.y, some.weights)
@@ -206,7 +216,8 @@ def select(
   if len(some) < len(rows):
     rounded = judge.chosen(rounded, is_rounded=True)
     judge = _Judge(rows, judge.num_points * len(rows) / len(some), config)
-  listed = [rounding.round_constants(node, *data) for node in yardsticks] if may_fit else yardsticks
+  all_data = (most.x, most.y, most.weights)
+  listed = [rounding.round_constants(node, *all_data) for node in yardsticks] if may_fit else yardsticks
   judged = judge.finalists([*rounded, *listed])
   costs = [judge.cost(finalist, is_rounded=True) for finalist in judged]
   on_front = judge.front(judged, costs)
@@ -218,8 +229,10 @@ def select(
   on_front = [i for i in on_front if i == best or costs[i] <= listable and (
     judged[i].complexity <= judged[best].complexity or costs[i] <= least + MAX_EXCESS)]
   shown = {*on_front, *yards}
+  if may_fit and len(some) < len(rows):
+    judged = [judge.refitted(finalist, most) if i in shown else finalist for i, finalist in enumerate(judged)]
   in_order = sorted(shown, key=lambda i: (judged[i].complexity, -judged[i].scores.mse))
-  equations = {i: _equation(judged[i], some, names) for i in in_order}
+  equations = {i: _equation(judged[i], some, most, names) for i in in_order}
   return equations[best], tuple(equations.values())
 
 
@@ -288,10 +301,10 @@ def _shortest(node: Node, judge: _Judge, is_allowed: Callable[[Node], bool]) -> 
   return min(allowed, key=judge.cost_of, default=node)
 
 
-def _equation(finalist: _Finalist, rows: Rows, names: Sequence[str]) -> Equation:
+def _equation(finalist: _Finalist, some: Rows, most: Rows, names: Sequence[str]) -> Equation:
   values = rounding.fitted_values(finalist.node)
-  data = (rows.x, rows.y, rows.weights)
-  errors, exact = rounding.standard_errors(finalist.node, *data), rounding.exact_forms(finalist.node, *data)
+  errors = rounding.standard_errors(finalist.node, most.x, most.y, most.weights)
+  exact = rounding.exact_forms(finalist.node, some.x, some.y, some.weights)
   constants = tuple(Constant(*each) for each in zip(values, errors, exact, strict=True))
   scores = finalist.scores
   return Equation(finalist.node, tuple(names), scores.mse, scores.r2, scores.relative_error, constants)
