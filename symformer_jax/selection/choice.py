@@ -9,7 +9,7 @@ import numpy as np
 
 from symformer_jax.language import expression
 from symformer_jax.language.expression import VARIABLE, Node, flatten
-from symformer_jax.selection import criteria, cross_validation, noise, scoring, soundness
+from symformer_jax.selection import criteria, cross_validation, noise, rounding, scoring, soundness
 from symformer_jax.selection.config import DEFAULT, SelectionConfig
 from symformer_jax.selection.rows import Rows
 
@@ -29,7 +29,7 @@ def choose(
   """The index of the line to recommend.
 
   The least of  N/2 log(cross-validated error) + nats for each node and oddity: as description length has it, but what
-  constants are worth is seen from rows they were not fitted to, in place of a price for their digits. What noise is
+  constants are worth is seen from rows they were not fitted to, so that their digits cost little. What noise is
   met by as well (`noise`) gives way to a constant; a constant gives way to a formula that has a cross-validated R2
   above `config.worthwhile_r2`: then the simplest within one standard error of the best.
   Args:
@@ -64,10 +64,11 @@ def choose(
 
 
 def nats(node: Node, num_columns: int, *, config: SelectionConfig = DEFAULT) -> float:
-  """What a formula costs to name: its nodes, which columns it means, and what is odd in it."""
+  """What a formula costs to name: its nodes and digits, which columns it means, and what is odd in it."""
   named = sum(part.token == VARIABLE for part in expression.walk(node))
-  return (config.nats_per_node * expression.complexity(node) + named * math.log(num_columns)
-          + config.odd_nats * num_oddities(node))
+  further_digits = rounding.count_digits(node) - len(rounding.fitted_values(node))
+  return (config.nats_per_node * expression.complexity(node) + config.nats_per_digit * further_digits
+          + named * math.log(num_columns) + config.odd_nats * num_oddities(node))
 
 
 def num_oddities(node: Node) -> int:

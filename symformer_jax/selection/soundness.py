@@ -182,14 +182,15 @@ def columns_of(node: Node) -> set[int]:
 def turn(wave: Node, segments: Segments) -> float:
   """Radians that a wave turns between neighbouring rows.
 
-  With one column the median over its steps, so that a gap in the data condemns no wave; with several the range of
-  the phase over the number of rows, which is what evenly spread phases would have.
+  With one column the mean over its steps without the largest, so that a gap in the data condemns no wave; with several
+  the range of the phase over the number of rows, which is what evenly spread phases would have.
   """
   phase = _evaluate(wave.args[0], segments.points)
   if not np.isfinite(phase).all():
     return math.inf
   if segments.begin.shape[1] == 1:
-    return float(np.median(np.sum(np.abs(np.diff(phase, axis=1)), axis=1)))
+    steps = np.sort(np.sum(np.abs(np.diff(phase, axis=1)), axis=1))
+    return float(np.mean(steps[: max(len(steps) - 1, 1)]))
   return float(np.ptp(phase) / max(segments.num_rows - 1, 1))
 
 
