@@ -9,7 +9,7 @@ import numpy as np
 
 from symformer_jax.language import expression
 from symformer_jax.language.expression import VARIABLE, Node, flatten
-from symformer_jax.selection import criteria, cross_validation, noise, rounding, scoring, soundness
+from symformer_jax.selection import criteria, cross_validation, noise, scoring, soundness
 from symformer_jax.selection.config import DEFAULT, SelectionConfig
 from symformer_jax.selection.rows import Rows
 
@@ -28,10 +28,10 @@ def choose(
 ) -> int:
   """The index of the line to recommend.
 
-  The least of  N/2 log(cross-validated error) + nats for each node and oddity: as description length has it, but what
-  constants are worth is seen from rows they were not fitted to, so that their digits cost little. What noise is
-  met by as well (`noise`) gives way to a constant; a constant gives way to a formula that has a cross-validated R2
-  above `config.worthwhile_r2`: then the simplest within one standard error of the best.
+  From the constant on, each longer line takes the place of the one before when both say so: its predictive
+  description is shorter (see `_length`), and it is more than the best of many that would meet noise as well
+  (`noise`). A constant that is left gives way to a formula with a cross-validated R2 above `config.worthwhile_r2`, if
+  that is beyond chance: the simplest within one standard error of the best.
   Args:
     lines: at least one.
     rows: all rows, at most `config.max_rows` of them are looked at. num_points: what they are worth (see
@@ -39,36 +39,41 @@ def choose(
     seed: draws rows and folds.
   """
   sample = rows.sample(config.max_rows, seed=seed)
-  variance = scoring.weighted_variance(sample.y, sample.weights)
   folds = cross_validation.draw_folds(sample, config.num_folds, seed=seed)
   errors = [cross_validation.squared_errors(line.node, sample, folds) for line in lines]
-  means = [float(np.average(e, weights=sample.weights)) for e in errors]
+  variance = scoring.weighted_variance(sample.y, sample.weights)
+  shares = [float(np.average(e, weights=sample.weights)) / variance for e in errors]
   num_columns = rows.x.shape[1]
+  lengths = [_length(line, share, num_points, num_columns, config) for line, share in zip(lines, shares, strict=True)]
 
-  def length(i: int) -> float:
-    if not math.isfinite(means[i]):
-      return math.inf
-    fit = 0.5 * num_points * math.log(means[i] / variance + criteria.NOISE_FLOOR**2)
-    return fit + nats(lines[i].node, num_columns, config=config)
+  def is_beyond(i: int, base: int) -> bool:
+    return math.isfinite(shares[i]) and soundness.has_column(lines[i].node) and is_beyond_chance(
+      lines[i], lines[base], rows, num_points=num_points, config=config)
 
-  constants = [i for i, line in enumerate(lines) if not soundness.has_column(line.node)]
-  beyond = [i for i, line in enumerate(lines) if i not in constants and math.isfinite(means[i]) and is_beyond_chance(
-    line, num_points=num_points, num_columns=num_columns, variance=variance, config=config)]
-  best = min(beyond + constants or range(len(lines)), key=length)
-  worthwhile = [i for i in beyond if 1 - means[i] / variance > config.worthwhile_r2]
-  if best in constants and worthwhile:
-    chosen = cross_validation.simplest_within_one_error(
-      [errors[i] for i in worthwhile], [lines[i].complexity for i in worthwhile], sample.weights)
-    return worthwhile[chosen]
-  return best
+  order = sorted(range(len(lines)), key=lambda i: (soundness.has_column(lines[i].node), lines[i].complexity))
+  best = order[0]
+  for i in order[1:]:
+    if lengths[i] < lengths[best] and is_beyond(i, best):
+      best = i
+  if soundness.has_column(lines[best].node):
+    return best
+  worthwhile = [i for i in order if 1 - shares[i] > config.worthwhile_r2 and is_beyond(i, best)]
+  if not worthwhile:
+    return best
+  return worthwhile[cross_validation.simplest_within_one_error(
+    [errors[i] for i in worthwhile], [lines[i].complexity for i in worthwhile], sample.weights)]
 
 
-def nats(node: Node, num_columns: int, *, config: SelectionConfig = DEFAULT) -> float:
-  """What a formula costs to name: its nodes and digits, which columns it means, and what is odd in it."""
-  named = sum(part.token == VARIABLE for part in expression.walk(node))
-  further_digits = rounding.count_digits(node) - len(rounding.fitted_values(node))
-  return (config.nats_per_node * expression.complexity(node) + config.nats_per_digit * further_digits
-          + named * math.log(num_columns) + config.odd_nats * num_oddities(node))
+def _length(line: Line, share: float, num_points: float, num_columns: int, config: SelectionConfig) -> float:
+  """Predictive description length in nats: N/2 log(cross-validated share of the variance) + what the formula costs.
+
+  As `criteria.mdl`, but what constants are worth is seen from rows they were not fitted to: digits cost nothing.
+  """
+  if not math.isfinite(share):
+    return math.inf
+  named = sum(part.token == VARIABLE for part in expression.walk(line.node))
+  return (0.5 * num_points * math.log(share + criteria.NOISE_FLOOR**2) + config.nats_per_node * line.complexity
+          + named * math.log(num_columns) + config.odd_nats * num_oddities(line.node))
 
 
 def num_oddities(node: Node) -> int:
@@ -78,14 +83,19 @@ def num_oddities(node: Node) -> int:
 
 
 def is_beyond_chance(
-  line: Line, *, num_points: float, num_columns: int, variance: float, config: SelectionConfig = DEFAULT
+  line: Line, base: Line, rows: Rows, *, num_points: float, config: SelectionConfig = DEFAULT
 ) -> bool:
-  """See `noise.is_beyond_chance`; every number in the tree counts as fitted, also one that came out whole."""
-  numbers = sum(part.is_number for part in expression.walk(line.node))
+  """See `noise.is_beyond_chance`; every number in a tree counts as fitted, also one that came out whole."""
+  if not base.mse > 0:
+    return False
+  num_columns = rows.x.shape[1]
+  # A constant in few digits is not quite the mean, and leaves more than noise has.
+  left = base.mse if soundness.has_column(base.node) else scoring.weighted_variance(rows.y, rows.weights)
+  counts = [sum(part.is_number for part in expression.walk(each.node)) for each in (line, base)]
   return noise.is_beyond_chance(
-    mse=line.mse, variance=variance, num_points=num_points, num_constants=numbers, complexity=line.complexity,
-    num_columns=num_columns, line_columns=len(soundness.columns_of(line.node)) if is_linear(line.node) else 0,
-    config=config)
+    share=line.mse / left, num_points=num_points, num_constants=counts[0], base_constants=max(counts[1], 1),
+    further_nodes=line.complexity - base.complexity, num_columns=num_columns,
+    line_columns=len(soundness.columns_of(line.node)) if is_linear(line.node) else 0, config=config)
 
 
 def is_linear(node: Node) -> bool:

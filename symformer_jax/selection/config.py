@@ -25,14 +25,14 @@ class SelectionConfig:
     nats_per_node: price of a node where the error is that of rows not seen, which pays for constants itself. A trained
       model needs 1.3 for a node given the points (docs/design.md, decision 12); from 0.9 to 1.1 the sets of
       docs/results/real.md that may be looked at get the same figures, at 0.5 and 1.5 worse ones.
-    nats_per_digit: price of each further digit of a constant there: of formulas that predict alike, the rounder one.
-      Nothing for digits makes answers for laws with 1 % noise a node longer; a nat and more loses what rows not seen
-      have gained.
     num_folds: of cross-validation; five, as Breiman and Spector (1992) recommend.
     max_rows: of cross-validation. Its standard error is then below 5 %, and it takes no longer than the rounding.
     worthwhile_r2: cross-validated R2 from which a formula is preferred to a bare mean: what the trial of the issue
       found to lose nothing.
     noise_share: of data sets of pure noise that may get anything but a constant.
+    chance_nats: logarithm of how many formulas are looked at for each node that they are longer. Of noise, pools of 370
+      functions and their pairs need 0.5; from 0.5 to 1 the sets that may be looked at lose nothing in R2, and answers
+      get shorter (12, 10 and 9 nodes).
     line_share: part of `noise_share` granted to the straight line, the formula that needs no search.
     simple_share, simple_factor: the `simple` line may leave so much of the variance unexplained, or so many times what
       the recommended one leaves: what the eye does not see in a plot.
@@ -45,11 +45,11 @@ class SelectionConfig:
   half_turn: float = math.pi
   odd_nats: float = 14.0
   nats_per_node: float = 1.0
-  nats_per_digit: float = 0.25
   num_folds: int = 5
   max_rows: int = 1024
   worthwhile_r2: float = 0.1
   noise_share: float = 0.05
+  chance_nats: float = 0.75
   line_share: float = 0.02
   simple_share: float = 0.01
   simple_factor: float = 2.0
