@@ -22,10 +22,13 @@ from symformer_jax import compilation
 from symformer_jax.commands import runner
 from symformer_jax.errors import InputError
 from symformer_jax.evaluation import (
+  answers,
   models as models_lib,
   peers as peers_lib,
   plots,
   problems as problems_lib,
+  real_data,
+  real_runs,
   report,
   runs,
   second_opinion,
@@ -33,7 +36,7 @@ from symformer_jax.evaluation import (
 )
 from symformer_jax.files import write_text
 
-_SUITE = flags.DEFINE_string("suite", None, f"What is asked: {', '.join(suites.SUITES)}.")
+_SUITE = flags.DEFINE_string("suite", None, f"What is asked: {', '.join(suites.NAMES)}.")
 _PROBLEMS = flags.DEFINE_string(
   "problems", None, f"A CSV of your own problems instead, with columns {','.join(problems_lib.COLUMNS)}; "
   "variables x, y, z...; ranges lo:hi;lo:hi.")
@@ -68,12 +71,17 @@ _PREDICTIONS = flags.DEFINE_string(
 _SEEN = flags.DEFINE_list(
   "seen", [], "Generated folders that the model was trained on, to tell which problems it has met; by default from the "
   "hash files that its card names.")
+_SETS = flags.DEFINE_enum(
+  "sets", "all", ["all", "open", "aside"], "Of the suite real: all data sets, those that may be looked at while "
+  "developing, or those set aside.")
 _MAX_TIME = flags.DEFINE_float("max_time", None, "Seconds per problem after which no further turn is begun.", 0.0)
 
 
 def main(argv: list[str]) -> int:
   del argv
   compilation.use_cache()
+  if _SUITE.value == suites.REAL:
+    return _run_real()
   settings = suites.Settings(
     list=_LIST.value, problems=_PROBLEMS.value, data=_DATA.value, variables=_VARIABLES.value,
     num_equations=_NUM_EQUATIONS.value, skip=_SKIP.value, num_samples=_SAMPLES.value, top_k=_TOP_K.value,
@@ -98,6 +106,37 @@ def main(argv: list[str]) -> int:
     return runner.STOPPED
   is_short = peers.missing or any(row.predicted is None for row in results.rows)
   return runner.SOME_FAILED if is_short else runner.DONE
+
+
+def _run_real() -> int:
+  """The suite of real data sets, which have no true formula and so no task."""
+  for flag in (_PROBLEMS, _LIST, _DATA, _NOISE, _PREDICTIONS):
+    if flag.value is not None:
+      raise InputError(f"--{flag.name}: not with --suite={suites.REAL}, whose data sets are given")
+  asked = {"num_samples": _SAMPLES.value, "top_k": _TOP_K.value, "refine": _REFINE.value, "max_time": _MAX_TIME.value,
+           "recombine": _RECOMBINE.value}
+  method = answers.Method(**{name: value for name, value in asked.items() if value is not None})
+  sets = [s for s in real_data.load_table() if _SETS.value == "all" or s.is_set_aside == (_SETS.value == "aside")]
+  sets = sets[_SKIP.value :][: _NUM_EQUATIONS.value]
+  folder = _open_folder(_OUT.value, {"suite": _SUITE.value, "model": _MODEL.value, "sets": _SETS.value,
+                                     "num_equations": _NUM_EQUATIONS.value, "skip": _SKIP.value, **vars(method)})
+  stop = runner.StopRequest()
+  rows, is_complete = real_runs.run(
+    sets, folder / "results.csv", model=_MODEL.value, method=method, on_row=_print_real, should_stop=stop.is_set)
+  provenance = _provenance(method, ())
+  figures = {name: real_runs.summarize([row for row in rows if row.set_aside == is_aside])
+             for name, is_aside in (("open", False), ("aside", True))}
+  summary = {**provenance, **figures}
+  write_text(folder / "summary.json", json.dumps(summary, indent=1) + "\n")
+  write_text(folder / "report.md", real_runs.make_report(rows, provenance))
+  if not is_complete:
+    return runner.STOPPED
+  return runner.SOME_FAILED if any(row.message for row in rows) else runner.DONE
+
+
+def _print_real(row: real_runs.RealRow) -> None:
+  figure = row.message or f"R2 {report.format_figure(row.r2, '.4f') or 'none'}  {row.predicted}  {row.faults}"
+  print(f"{row.name}, {row.choice}: {figure}"[:160], file=sys.stderr)
 
 
 def _with_peers(settings: suites.Settings, peers: peers_lib.Peers) -> suites.Settings:
@@ -170,7 +209,7 @@ def _write_report(folder: pathlib.Path, suite, settings, rows, tasks, missing: d
   write_text(folder / "report.md", report.make_report(suite.title, rows, summary, figures))
 
 
-def _provenance(settings: suites.Settings, rows) -> dict[str, Any]:
+def _provenance(settings: suites.Settings | answers.Method, rows) -> dict[str, Any]:
   import jax  # the flags' messages need no accelerator
 
   return {

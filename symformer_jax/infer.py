@@ -23,6 +23,7 @@ from symformer_jax.commands import result_lines, runner, tables
 from symformer_jax.errors import InputError
 from symformer_jax.progress_line import ProgressLine
 from symformer_jax.results import FAILED, OK, STOPPED, Constant, Equation, Progress, SearchResult, failed
+from symformer_jax.selection import choice
 
 _FLAGS = flags.FlagValues()
 _DATA = flags.DEFINE_list(
@@ -340,6 +341,8 @@ def _print(answer: _Answer) -> None:
     print(result.message)
   counts, seconds = result.counts, result.seconds
   print(f"recommended: {answer.table.target} = {result.best.expression}")
+  if (simple := choice.simplest_good(result.pareto, result.best)) is not result.best:
+    print(f"simple: {answer.table.target} = {simple.expression}")
   if result.best.constants:
     print("constants: " + ", ".join(_constant_text(constant) for constant in result.best.constants))
   print(f"{counts.sampled} samples, {counts.valid} valid, {counts.distinct} distinct; "

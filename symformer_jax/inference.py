@@ -188,13 +188,14 @@ def _finish(search_: Search, model: Any, options: SearchOptions, clock: Clock) -
   with clock.measure("deduplicate"):
     forms = [form for node, _ in fitted for form in (node, canonicalize(node)) if form is node or task.rule(form)]
     finalists = _different_values(forms, task.fit_rows, math.sqrt(task.variance), pool.equal_values)
-  yardsticks = [node for node in closed_forms.fit(task.fit_rows, task.columns) if task.rule(node)]
+  yardsticks = [node for node in closed_forms.fit(task.rows, task.columns) if task.rule(node)]
   if not finalists and not yardsticks:
     return results.failed("no candidate fits, and no closed form keeps the rules", model=model.name, seed=options.seed)
   with clock.measure("select"):
     best, front = select.select(
       finalists, task.rows, task.names, seed=options.seed, yardsticks=yardsticks, is_allowed=task.rule,
-      may_fit=options.refine != "none", num_fit_rows=pool.fit_rows, config=options.config.selection)
+      may_fit=options.refine != "none", num_fit_rows=pool.fit_rows, config=options.config.selection,
+      choice_config=options.config.choice)
   is_known = len(task.names) <= model.vocab.num_variables
   ended_by = results.NO_MODEL if search_.ended_by == results.BUDGET and not is_known else search_.ended_by
   return SearchResult(

@@ -186,6 +186,9 @@ SUITES: dict[str, Suite] = {
      ("shift=10", {"problem": _moved(shift=10.0)}), ("shift=100", {"problem": _moved(shift=100.0)}))),
 }
 PROBLEMS_SUITE = Suite("The problems of a file", None, None, Method(RECOMMENDED))
+# Data without a true formula: `real_runs` asks and judges them.
+REAL = "real"
+NAMES = (*SUITES, REAL)
 
 
 def find_suite(name: str | None, settings: Settings) -> Suite:
@@ -199,11 +202,11 @@ def find_suite(name: str | None, settings: Settings) -> Suite:
       raise InputError(f"--suite={name} and --problems={settings.problems}: expected one of them")
     return PROBLEMS_SUITE
   if name is None:
-    raise InputError(f"expected --suite (one of {', '.join(SUITES)}) or --problems")
+    raise InputError(f"expected --suite (one of {', '.join(NAMES)}) or --problems")
   if name not in SUITES:
-    close = difflib.get_close_matches(name, SUITES, n=1)
+    close = difflib.get_close_matches(name, NAMES, n=1)
     hint = f"; did you mean {close[0]!r}?" if close else ""
-    raise InputError(f"unknown suite {name!r}: expected one of {', '.join(SUITES)}{hint}")
+    raise InputError(f"unknown suite {name!r}: expected one of {', '.join(NAMES)}{hint}")
   return SUITES[name]
 
 

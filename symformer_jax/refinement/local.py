@@ -72,16 +72,18 @@ class LocalModel:
     # Of a bare number the first column's rows, which it does not read.
     used = sorted({part.value for part in expression.walk(self.node) if part.token == expression.VARIABLE}) or [0]
     num_columns = compilation.bucket(len(used), COLUMN_BUCKETS)
+    # More rows than the largest bucket go in chunks of it. The last row again: a padded zero could lie outside the
+    # domain for nothing.
     num_rows = compilation.bucket(len(self.y), ROW_BUCKETS)
-    # The last row again: a padded zero could lie outside the domain for nothing.
     columns = np.pad(self.x[:, used].T, ((0, num_columns - len(used)), (0, num_rows - len(self.y))), mode="edge")
+    num_chunks = -(-num_rows // ROW_BUCKETS[-1])
     self._num_slots = compilation.bucket(len(self.theta), CONSTANT_BUCKETS)
     length = compilation.bucket(programs.size(self.node), TOKEN_BUCKETS)
     place = {column: i for i, column in enumerate(used)}
     ids, values = programs.encode_programs(
       [expression.with_columns(self.node, place)], programs.base_vocabulary(num_columns), num_programs=1, length=length)
     with jax.enable_x64(True):
-      self._columns = jnp.asarray(columns)
+      self._chunks = [jnp.asarray(chunk) for chunk in np.split(columns, num_chunks, axis=1)]
       self._program = _translate(ids[0], values[0], num_slots=self._num_slots, num_columns=num_columns)
 
   def _has_neighbours(self) -> np.ndarray:
@@ -99,11 +101,13 @@ class LocalModel:
   def predict(self, theta: np.ndarray) -> np.ndarray:
     """Values [N] with constants theta [C]; those of the fitted tree, whatever small integers they pass through."""
     with jax.enable_x64(True):
-      return np.asarray(_values(self._program, self._padded(theta), self._columns))[: len(self.y)]
+      parts = [np.asarray(_values(self._program, self._padded(theta), chunk)) for chunk in self._chunks]
+    return np.concatenate(parts)[: len(self.y)]
 
   def _predict_with_jacobian(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     with jax.enable_x64(True):
-      rows = np.asarray(_values_and_jacobian(self._program, self._padded(theta), self._columns))
+      parts = [np.asarray(_values_and_jacobian(self._program, self._padded(theta), chunk)) for chunk in self._chunks]
+    rows = np.concatenate(parts, axis=1)
     return rows[0, : len(self.y)], rows[1 : 1 + len(self.theta), : len(self.y)].T
 
   def _squares(self, values: np.ndarray) -> float:

@@ -10,13 +10,13 @@ import math
 
 import numpy as np
 
-from symformer_jax.engine.config import DEFAULT, SelectionConfig
+from symformer_jax.engine.config import DEFAULT, ChoiceConfig, SelectionConfig
 from symformer_jax.engine.rows import Rows
 from symformer_jax.language import expression, programs, rewritings
 from symformer_jax.language.expression import Node
 from symformer_jax.language.tidy import tidy
 from symformer_jax.results import Constant, Equation
-from symformer_jax.selection import criteria, front, rounding, scoring
+from symformer_jax.selection import choice, criteria, front, rounding, scoring, soundness
 
 # Other ways to write a formula, by name.
 REWRITINGS: dict[str, Callable[[Node], Node]] = {
@@ -38,8 +38,8 @@ class _Finalist:
 class _Judge:
   """Scores trees on rows, each distinct formula once; `num_points` is how many points these are worth."""
 
-  def __init__(self, rows: Rows, num_points: float, config: SelectionConfig):
-    self.rows, self.num_points, self.config = rows, num_points, config
+  def __init__(self, rows: Rows, num_points: float, config: SelectionConfig, choice_config: ChoiceConfig):
+    self.rows, self.num_points, self.config, self.choice = rows, num_points, config, choice_config
     self.variance = scoring.weighted_variance(rows.y, rows.weights)
     self.floor = criteria.error_floor(self.variance)
 
@@ -57,8 +57,12 @@ class _Judge:
     num_named = sum(part.token == expression.VARIABLE for part in expression.walk(node))
     fit = criteria.Fit(finalist.scores.mse, self._size(finalist), len(programs.fitted_values(node)), num_digits,
                        names=num_named * math.log(self.rows.x.shape[1]))
-    return criteria.mdl(
+    return choice.num_oddities(node) * self.choice.odd_nats + criteria.mdl(
       fit, num_points=self.num_points, variance=self.variance, nats_per_node=self.config.nats_per_node)
+
+  def is_exact(self, finalist: _Finalist) -> bool:
+    """Whether the data are met so well that description length alone decides."""
+    return finalist.scores.mse <= self.choice.exact * self.variance
 
   def _size(self, finalist: _Finalist) -> int:
     """Complexity; with many variables an inverse square is a power, or x**(-2.02) would be the simpler."""
@@ -81,6 +85,14 @@ class _Judge:
     squares = self.rows.weights * (scoring.evaluate(simplest.node, self.rows.x) - self.rows.y) ** 2
     kurtosis = float(np.mean(squares**2) / np.mean(squares) ** 2)
     return self.num_points * (3 / kurtosis if kurtosis > self.config.normal_kurtosis else 1)
+
+  def refitted(self, finalist: _Finalist, rows: Rows) -> _Finalist:
+    """With constants of these rows, and no more digits than they give; as it came where that is no gain."""
+    data = (rows.x, rows.y, rows.weights)
+    refitted = rounding.refit_constants(finalist.node, *data, config=self.config)
+    node = rounding.round_constants(refitted, *data, config=self.config)
+    scores = self.score(node)
+    return _Finalist(node, scores) if scores.mse < finalist.scores.mse else finalist
 
   def cost_of(self, node: Node) -> float:
     """That of a rounded tree."""
@@ -116,45 +128,89 @@ def select(
   nodes: Sequence[Node], rows: Rows, names: Sequence[str], *, seed: int,
   yardsticks: Sequence[Node] = (), is_allowed: Callable[[Node], bool] = lambda node: True, may_fit: bool = True,
   num_fit_rows: int = DEFAULT.pool.fit_rows, config: SelectionConfig = DEFAULT.selection,
+  choice_config: ChoiceConfig = DEFAULT.choice,
 ) -> tuple[Equation, tuple[Equation, ...]]:
   """Chooses the front and the recommended formula.
 
   Args:
     nodes: fitted trees in the user's units; there is at least one, or a yardstick.
-    rows: all rows: formulas are scored on them, and get their last digits from at most `max_rows` of them.
+    rows: all rows: formulas are scored on them, compared on at most `max_rows` of them, and what is listed gets its
+      last digits from at most `last_rows`.
     names: of the columns.
     seed: chooses those rows.
     yardsticks: trees that are listed with the front even where it beats them: what any formula is measured against.
     is_allowed: trees the user's rules admit, asked again because simpler constants change operators.
     may_fit: whether constants may be changed; otherwise the trees compete as they are.
     num_fit_rows: rows they were fitted to; with more than these, constants are fitted again.
-    config: what a formula may cost, and how round its constants are to be.
+    config: what a formula may cost, and how round its constants are to be; choice_config: which may be listed, and
+      which is recommended where none is exact.
   Returns:
     `(best, front)`, from simple to accurate, the best a member of the front proper.
   """
-  some = rows.sample(config.max_rows, seed=seed)
-  judge = _Judge(some, len(some), config)
+  some, most = rows.sample(config.max_rows, seed=seed), rows.sample(config.last_rows, seed=seed)
+  judge = _Judge(some, len(some), config, choice_config)
+  check = _SoundnessCheck(judge, may_fit=may_fit)
   data = (some.x, some.y, some.weights)
-  nodes = judge.chosen([*yardsticks, *nodes], is_rounded=False)
+  if may_fit:
+    nodes = [soundness.to_slow_waves(node, some.x) for node in nodes]
+  nodes = judge.chosen([*yardsticks, *check.keep(nodes)], is_rounded=False)
   if may_fit and len(some) > num_fit_rows:
     nodes = [rounding.refit_constants(node, *data, config=config) for node in nodes]
   if rows.x.shape[1] >= config.min_many:
-    judge = _Judge(some, judge.count_effective(nodes), config)
-  rounded = _rounded(nodes, judge, is_allowed) if may_fit else nodes
+    judge = _Judge(some, judge.count_effective(nodes), config, choice_config)
+  rounded = check.keep(_rounded(nodes, judge, is_allowed)) if may_fit else nodes
   if len(some) < len(rows):
     rounded = judge.chosen(rounded, is_rounded=True)
-    judge = _Judge(rows, judge.num_points * len(rows) / len(some), config)
-  listed = [rounding.round_constants(node, *data, config=config) for node in yardsticks] if may_fit else yardsticks
+    judge = _Judge(rows, judge.num_points * len(rows) / len(some), config, choice_config)
+  all_data = (most.x, most.y, most.weights)
+  listed = [rounding.round_constants(node, *all_data, config=config) for node in yardsticks] if may_fit else yardsticks
   judged = judge.finalists([*rounded, *listed])
   costs = [judge.cost(finalist, is_rounded=True) for finalist in judged]
   on_front = judge.front(judged, costs)
-  best = min(on_front, key=lambda i: costs[i])
-  on_front = [i for i in on_front
-              if judged[i].complexity <= judged[best].complexity or costs[i] <= costs[best] + config.max_excess]
-  shown = {*on_front, *(i for i, finalist in enumerate(judged) if finalist.node in listed)}
+  yards = [i for i, finalist in enumerate(judged) if finalist.node in listed]
+  best = _recommended(judged, costs, on_front, yards, judge, seed=seed, may_fit=may_fit)
+  # Nobody needs a formula that describes the data worse than a yardstick does.
+  listable = max(costs[best], min((costs[i] for i in yards), default=math.inf))
+  least = min(costs[i] for i in on_front)
+  on_front = [i for i in on_front if i == best or costs[i] <= listable and (
+    judged[i].complexity <= judged[best].complexity or costs[i] <= least + config.max_excess)]
+  shown = {*on_front, *yards}
+  if may_fit and len(some) < len(rows):
+    judged = [judge.refitted(finalist, most) if i in shown else finalist for i, finalist in enumerate(judged)]
   in_order = sorted(shown, key=lambda i: (judged[i].complexity, -judged[i].scores.mse))
-  equations = {i: _equation(judged[i], some, names) for i in in_order}
+  equations = {i: _equation(judged[i], some, most, names) for i in in_order}
   return equations[best], tuple(equations.values())
+
+
+def _recommended(
+  judged: Sequence[_Finalist], costs: Sequence[float], on_front: Sequence[int], yardsticks: Sequence[int],
+  judge: _Judge, *, seed: int, may_fit: bool,
+) -> int:
+  """The finalist to recommend: by description length where one is exact or nothing may be fitted, else see `choice`."""
+  among = sorted({*on_front, *yardsticks})
+  cheapest = min(on_front, key=lambda i: costs[i])
+  if not may_fit or judge.is_exact(judged[cheapest]):
+    return cheapest
+  lines = [choice.Line(judged[i].node, judged[i].complexity, judged[i].scores.mse) for i in among]
+  return among[choice.choose(lines, judge.rows, num_points=judge.num_points, seed=seed, config=judge.choice)]
+
+
+class _SoundnessCheck:
+  """Which formulas may be listed, by what they do between the rows (`soundness`)."""
+
+  def __init__(self, judge: _Judge, *, may_fit: bool):
+    self._judge, self._may_fit = judge, may_fit
+    self._segments = soundness.make_segments(judge.rows, config=judge.choice)
+
+  def keep(self, nodes: Sequence[Node]) -> list[Node]:
+    return [node for node in nodes if self._is_sound(node)]
+
+  def _is_sound(self, node: Node) -> bool:
+    fault = soundness.find_fault(node, self._segments, config=self._judge.choice)
+    if not fault or self._judge.is_exact(_Finalist(node, self._judge.score(node))):
+      return True
+    is_pole = fault in (soundness.POLE, soundness.LEAP)
+    return is_pole and self._may_fit and soundness.is_supported(node, self._judge.rows, self._segments)
 
 
 def _rounded(nodes: Sequence[Node], judge: _Judge, is_allowed: Callable[[Node], bool]) -> list[Node]:
@@ -195,10 +251,10 @@ def _shortest(node: Node, judge: _Judge, is_allowed: Callable[[Node], bool]) -> 
   return min(allowed, key=judge.cost_of, default=node)
 
 
-def _equation(finalist: _Finalist, rows: Rows, names: Sequence[str]) -> Equation:
+def _equation(finalist: _Finalist, some: Rows, most: Rows, names: Sequence[str]) -> Equation:
   values = programs.fitted_values(finalist.node)
-  data = (rows.x, rows.y, rows.weights)
-  errors, exact = rounding.standard_errors(finalist.node, *data), rounding.exact_forms(finalist.node, *data)
+  errors = rounding.standard_errors(finalist.node, most.x, most.y, most.weights)
+  exact = rounding.exact_forms(finalist.node, some.x, some.y, some.weights)
   constants = tuple(Constant(*each) for each in zip(values, errors, exact, strict=True))
   scores = finalist.scores
   return Equation(finalist.node, tuple(names), scores.mse, scores.r2, scores.relative_error, constants)

@@ -79,7 +79,7 @@ def test_a_column_far_to_the_right_needs_no_larger_program(rng):
   x = rng.uniform(1, 2, (30, 400))
   node = expression.Node("*", (expression.variable(399), expression.number(1.5)))
   model = LocalModel(node, x, 1.5 * x[:, 399], np.ones(30), floor=0.0)
-  assert model._columns.shape == (2, 64) and model.sum_of_squares < 1e-25
+  assert [chunk.shape for chunk in model._chunks] == [(2, 64)] and model.sum_of_squares < 1e-25
 
 
 def test_new_formulas_of_one_shape_compile_nothing(rng):

@@ -2,10 +2,13 @@
 
 import numpy as np
 import pytest
+from scipy import optimize
 
 from symformer_jax.engine.rows import Rows
-from symformer_jax.language import expression, parser, printing
-from symformer_jax.selection import scoring, select
+from symformer_jax.language import expression, parser, printing, programs
+from symformer_jax.refinement import local
+from symformer_jax.selection import rounding, scoring, select
+from symformer_jax.sources import closed_forms
 
 
 @pytest.mark.parametrize(("found", "truth"), [
@@ -89,3 +92,40 @@ def test_without_sums_a_product_of_exponentials_is_rounded_all_the_same(rng):
   best, _ = select.select([node], Rows(x, scoring.evaluate(node, x), np.ones(60)), ["x", "y"], seed=0,
                              is_allowed=lambda n: all(part.token != "+" for part in expression.walk(n)))
   assert printing.to_text(best.node, ["x", "y"]) == "2*exp(0.3*x)*exp(0.5*y)"
+
+
+def large_rows(num=6000, seed=0):
+  rng = np.random.default_rng(seed)
+  x = rng.uniform(1, 4, (num, 1))
+  y = 2.345678 * x[:, 0] ** 1.2345 + 0.3 + 0.05 * rng.normal(size=num)
+  return Rows(x, y, rng.uniform(0.5, 1.5, num))
+
+
+def test_what_is_listed_is_fitted_to_all_rows():
+  rows = large_rows()
+  line = np.polyfit(rows.x[:, 0], rows.y, 1, w=np.sqrt(rows.weights))
+  best, front = select.select([parser.parse("2.3*x**1.25 + 0.3")], rows, ("x",), seed=0,
+                                 yardsticks=closed_forms.fit(rows, range(rows.x.shape[1])))
+  shown = next(e for e in front if e.complexity == 5)
+  least = np.average((np.polyval(line, rows.x[:, 0]) - rows.y) ** 2, weights=rows.weights)
+  assert shown.mse == pytest.approx(least, rel=1e-5) and shown.mse >= least * (1 - 1e-12)
+  # The optimum of all rows, by SciPy; digits are dropped within a tenth of a standard error each.
+  fitted, covariance = optimize.curve_fit(lambda x, a, b, c: a * x**b + c, rows.x[:, 0], rows.y, (2.3, 1.25, 0.3),
+                                          sigma=rows.weights**-0.5)
+  found = {round(c.value, 1): c for c in best.constants}
+  for value, error in zip(fitted, np.sqrt(np.diag(covariance)), strict=True):
+    constant = found[round(value, 1)]
+    assert constant.value == pytest.approx(value, abs=0.5 * error)
+    assert constant.stderr == pytest.approx(error, rel=0.02)
+
+
+def test_sums_over_chunks_are_those_of_all_rows_at_once(monkeypatch):
+  rows = large_rows(700)
+  node, data = parser.parse("2.2*x**1.3 + 0.31"), (rows.x, rows.y, rows.weights)
+  tools = (rounding.refit_constants, rounding.round_constants, rounding.standard_errors)
+  whole = [tool(node, *data) for tool in tools]
+  monkeypatch.setattr(local, "ROW_BUCKETS", (64,))
+  in_chunks = [tool(node, *data) for tool in tools]
+  for a, b in zip(whole[:2], in_chunks[:2], strict=True):
+    np.testing.assert_allclose(programs.fitted_values(a), programs.fitted_values(b), rtol=1e-8)
+  np.testing.assert_allclose(whole[2], in_chunks[2], rtol=1e-6)

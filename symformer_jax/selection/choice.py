@@ -1,0 +1,121 @@
+"""Which line of a front to recommend, where none meets the data exactly: by rows that constants were not fitted to."""
+
+from collections.abc import Sequence
+import dataclasses
+import math
+from typing import Any
+
+import numpy as np
+
+from symformer_jax.engine.config import DEFAULT, ChoiceConfig
+from symformer_jax.engine.rows import Rows
+from symformer_jax.language import expression
+from symformer_jax.language.expression import VARIABLE, Node, flatten
+from symformer_jax.selection import criteria, cross_validation, noise, scoring, soundness
+
+
+@dataclasses.dataclass(frozen=True)
+class Line:
+  """One line of a front: a formula with constants fitted to all rows; `mse` in squared units of y."""
+
+  node: Node
+  complexity: int
+  mse: float
+
+
+def choose(
+  lines: Sequence[Line], rows: Rows, *, num_points: float, seed: int, config: ChoiceConfig = DEFAULT.choice,
+) -> int:
+  """The index of the line to recommend.
+
+  From the constant on, each longer line takes the place of the one before when both say so: its predictive
+  description is shorter (see `_length`), and it is more than the best of many that would meet noise as well
+  (`noise`). A constant that is left gives way to a formula with a cross-validated R2 above `config.worthwhile_r2`, if
+  that is beyond chance: the simplest within one standard error of the best.
+  Args:
+    lines: at least one.
+    rows: all rows, at most `config.max_rows` of them are looked at. num_points: what they are worth (see
+      `select._Judge.count_effective`).
+    seed: draws rows and folds.
+  """
+  sample = rows.sample(config.max_rows, seed=seed)
+  folds = cross_validation.draw_folds(sample, config.num_folds, seed=seed)
+  errors = [cross_validation.squared_errors(line.node, sample, folds) for line in lines]
+  variance = scoring.weighted_variance(sample.y, sample.weights)
+  shares = [float(np.average(e, weights=sample.weights)) / variance for e in errors]
+  num_columns = rows.x.shape[1]
+  lengths = [_length(line, share, num_points, num_columns, config) for line, share in zip(lines, shares, strict=True)]
+
+  def is_beyond(i: int, base: int) -> bool:
+    return math.isfinite(shares[i]) and soundness.has_column(lines[i].node) and is_beyond_chance(
+      lines[i], lines[base], rows, num_points=num_points, config=config)
+
+  order = sorted(range(len(lines)), key=lambda i: (soundness.has_column(lines[i].node), lines[i].complexity))
+  best = order[0]
+  for i in order[1:]:
+    if lengths[i] < lengths[best] and is_beyond(i, best):
+      best = i
+  if soundness.has_column(lines[best].node):
+    return best
+  worthwhile = [i for i in order if 1 - shares[i] > config.worthwhile_r2 and is_beyond(i, best)]
+  if not worthwhile:
+    return best
+  return worthwhile[cross_validation.simplest_within_one_error(
+    [errors[i] for i in worthwhile], [lines[i].complexity for i in worthwhile], sample.weights)]
+
+
+def _length(line: Line, share: float, num_points: float, num_columns: int, config: ChoiceConfig) -> float:
+  """Predictive description length in nats: N/2 log(cross-validated share of the variance) + what the formula costs.
+
+  As `criteria.mdl`, but what constants are worth is seen from rows they were not fitted to: digits cost nothing.
+  """
+  if not math.isfinite(share):
+    return math.inf
+  named = sum(part.token == VARIABLE for part in expression.walk(line.node))
+  return (0.5 * num_points * math.log(share + criteria.NOISE_FLOOR**2) + config.nats_per_node * line.complexity
+          + named * math.log(num_columns) + config.odd_nats * num_oddities(line.node))
+
+
+def num_oddities(node: Node) -> int:
+  """Columns in exponents and waves of several columns."""
+  return soundness.num_column_exponents(node) + sum(
+    len(soundness.columns_of(wave)) > 1 for wave in soundness.waves(node))
+
+
+def is_beyond_chance(
+  line: Line, base: Line, rows: Rows, *, num_points: float, config: ChoiceConfig = DEFAULT.choice
+) -> bool:
+  """See `noise.is_beyond_chance`; every number in a tree counts as fitted, also one that came out whole."""
+  if not base.mse > 0:
+    return False
+  num_columns = rows.x.shape[1]
+  # A constant in few digits is not quite the mean, and leaves more than noise has.
+  left = base.mse if soundness.has_column(base.node) else scoring.weighted_variance(rows.y, rows.weights)
+  counts = [sum(part.is_number for part in expression.walk(each.node)) for each in (line, base)]
+  return noise.is_beyond_chance(
+    share=line.mse / left, num_points=num_points, num_constants=counts[0], base_constants=max(counts[1], 1),
+    further_nodes=line.complexity - base.complexity, num_columns=num_columns,
+    line_columns=len(soundness.columns_of(line.node)) if is_linear(line.node) else 0, config=config)
+
+
+def is_linear(node: Node) -> bool:
+  """Whether a formula is a sum of columns times numbers, and a number: what least squares fits."""
+  def is_term(term: Node) -> bool:
+    factors = flatten(term.args[0] if term.token == "neg" else term, "*")
+    return all(f.token == VARIABLE or f.is_number for f in factors) and sum(not f.is_number for f in factors) <= 1
+  return all(map(is_term, flatten(node, "+")))
+
+
+def simplest_good(front: Sequence[Any], best: Any, *, config: ChoiceConfig = DEFAULT.choice) -> Any:
+  """The line to take where the recommended one is long: the simplest that leaves no more than `config.simple_share`
+  of the variance unexplained, or `config.simple_factor` times as much as the recommended one.
+
+  Args:
+    front: lines with `complexity` and `r2`, such as `results.Equation`; best: the recommended one, of them.
+  """
+  if best.r2 is None:
+    return best
+  allowed = max(config.simple_share, config.simple_factor * (1 - best.r2))
+  simpler = (line for line in front if line.r2 is not None and line.complexity < best.complexity)
+  good = [line for line in simpler if 1 - line.r2 <= allowed]
+  return min(good, key=lambda line: (line.complexity, -line.r2), default=best)

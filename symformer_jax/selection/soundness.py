@@ -1,0 +1,275 @@
+"""What a formula does between the rows: formulas nobody would sign are found by what they do where no row is.
+
+Formulas are looked at along segments between rows: between neighbours where there is one column; between near rows
+and between rows drawn at random where there are several. All points then lie among the data, never in a corner of
+their box that no row comes near.
+"""
+
+from collections.abc import Iterator
+import dataclasses
+import math
+
+import numpy as np
+
+from symformer_jax.engine.config import DEFAULT, ChoiceConfig
+from symformer_jax.engine.rows import Rows
+from symformer_jax.language.expression import VARIABLE, Node, chain, number, variable, walk
+from symformer_jax.selection import rounding, scoring
+
+UNDEFINED, POLE, LEAP, ALIAS = "undefined", "pole", "leap", "alias"
+WAVES = ("sin", "cos", "tan", "cot")
+# Steps that draw a smallest denominator into a share of 1e-10 of its segment: a pole is then 1e10 times as high.
+NUM_THIRDS = 60
+# Steps of a column that differ by less than this share of their mean are even (dates as 1959.083 have three digits).
+EVEN = 0.01
+# Values that differ by less than this share of their range are equal: a phase of a thousand turns keeps twelve digits.
+EQUAL = 1e-6
+# A pole is seen where y rises to so many times its usual distance from its median, on both sides; and is predicted
+# where the rows beside it, left out of the fit, are met within so many root mean square errors of the others, or this
+# share of their distance from the median.
+SEEN, WITHIN_ERRORS, WITHIN_SHARE = 2.0, 3.0, 0.1
+
+
+@dataclasses.dataclass(frozen=True)
+class Segments:
+  """Where formulas are looked at.
+
+  Attributes:
+    begin, end: ends of S segments [S, D], rows all of them; with one column in rising order, so that they join.
+    points: on the segments, the ends included [S, P, D].
+    low, high: between which values stay [2]: the range of y, widened.
+    num_rows: distinct rows.
+  """
+
+  begin: np.ndarray
+  end: np.ndarray
+  points: np.ndarray
+  low: float
+  high: float
+  num_rows: int
+
+
+def make_segments(rows: Rows, *, config: ChoiceConfig = DEFAULT.choice, seed: int = 0) -> Segments:
+  """Segments among the rows; none where all rows are one point."""
+  x = np.unique(rows.x, axis=0)
+  rng = np.random.default_rng(seed)
+  if x.shape[1] == 1:
+    pairs = np.column_stack([np.arange(len(x) - 1), np.arange(1, len(x))])
+    if len(pairs) > 4 * config.num_segments:
+      pairs = pairs[np.sort(rng.choice(len(pairs), 4 * config.num_segments, replace=False))]
+  else:
+    pairs = _near_and_far(x, config.num_segments, rng)
+  begin, end = x[pairs[:, 0]], x[pairs[:, 1]]
+  share = np.linspace(0, 1, config.points_between + 2)[None, :, None]
+  points = begin[:, None] + share * (end - begin)[:, None]
+  spread = np.ptp(rows.y)
+  return Segments(begin, end, points, float(rows.y.min() - config.leap * spread),
+                  float(rows.y.max() + config.leap * spread), len(x))
+
+
+def _near_and_far(x: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
+  """Pairs of rows [S, 2]: each of some rows with its nearest, and pairs drawn at random."""
+  if len(x) < 2:
+    return np.zeros((0, 2), int)
+  scale = np.std(x, axis=0)
+  scaled = x / np.where(scale > 0, scale, 1.0)
+  some = np.sort(rng.choice(len(x), min(count, len(x)), replace=False))
+  near = []
+  for i in some:
+    distance = np.sum((scaled - scaled[i]) ** 2, axis=1)
+    distance[i] = np.inf
+    near.append((i, int(np.argmin(distance))))
+  far = rng.integers(0, len(x), (min(count, len(x) ** 2), 2))
+  return np.array([*near, *(pair for pair in far if pair[0] != pair[1])])
+
+
+def find_fault(node: Node, segments: Segments, *, config: ChoiceConfig = DEFAULT.choice) -> str:
+  """The first fault of a formula, one of `UNDEFINED`, `POLE`, `LEAP`, `ALIAS`; empty where there is none."""
+  if not len(segments.begin) or node.is_number:
+    return ""
+  if is_alias(node, segments, config=config):
+    return ALIAS
+  values = _evaluate(node, segments.points)
+  if not np.isfinite(values).all():
+    return UNDEFINED
+  if np.any((values < segments.low) | (values > segments.high)):
+    return LEAP
+  return POLE if len(find_poles(node, segments)) else ""
+
+
+def _evaluate(node: Node, points: np.ndarray) -> np.ndarray:
+  """Values [S, P] at points [S, P, D]."""
+  with np.errstate(all="ignore"):
+    return scoring.evaluate(node, points.reshape(-1, points.shape[-1])).reshape(points.shape[:-1])
+
+
+def find_poles(node: Node, segments: Segments) -> np.ndarray:
+  """Indices of the segments on which the formula leaves the range of the data where a denominator is smallest."""
+  found: set[int] = set()
+  for denominator in dict.fromkeys(_denominators(node)):
+    beside = _evaluate(node, _smallest(denominator, segments.points))
+    is_out = ~np.isfinite(beside) | (beside < segments.low) | (beside > segments.high)
+    found |= set(np.flatnonzero(is_out.any(axis=1)).tolist())
+  return np.array(sorted(found), int)
+
+
+def is_supported(node: Node, rows: Rows, segments: Segments) -> bool:
+  """Whether poles are what the rows say: a tangent, or 1/x on both sides of 0.
+
+  All that leaves the range of the data must lie beside a pole; on both sides of it y must rise, and the rows beside
+  it must be predicted by constants that were fitted without them.
+  """
+  poles = find_poles(node, segments)
+  values = _evaluate(node, segments.points)
+  is_out = ~((values >= segments.low) & (values <= segments.high)).all(axis=1)
+  if not len(poles) or not set(np.flatnonzero(is_out)) <= set(poles.tolist()):
+    return False
+  ends = np.concatenate([segments.begin[poles], segments.end[poles]])
+  beside = (rows.x[:, None] == ends[None]).all(axis=2).any(axis=1)
+  if np.sum(~beside) < 2:
+    return False
+  distance = np.abs(rows.y - np.median(rows.y))
+  if np.any(distance[beside] < SEEN * np.median(distance)):
+    return False
+  fitted = rounding.refit_constants(node, rows.x[~beside], rows.y[~beside], rows.weights[~beside])
+  with np.errstate(all="ignore"):
+    errors = np.abs(scoring.evaluate(fitted, rows.x) - rows.y)
+    room = np.maximum(WITHIN_ERRORS * np.sqrt(np.mean(errors[~beside] ** 2)), WITHIN_SHARE * distance)
+  return bool(np.all(errors[beside] <= room[beside]))
+
+
+def _smallest(node: Node, points: np.ndarray) -> np.ndarray:
+  """Two points [S, 2, D] that enclose where the formula is smallest in size on each segment [S, P, D]."""
+  size = np.abs(_evaluate(node, points))
+  at = np.argmin(np.where(np.isnan(size), np.inf, size), axis=1)
+  which = np.arange(len(points))
+  left, right = points[which, np.maximum(at - 1, 0)], points[which, np.minimum(at + 1, points.shape[1] - 1)]
+  for _ in range(NUM_THIRDS):
+    first, second = (2 * left + right) / 3, (left + 2 * right) / 3
+    size = np.abs(_evaluate(node, np.stack([first, second], axis=1)))
+    is_left = (size[:, 0] < size[:, 1])[:, None]
+    left, right = np.where(is_left, left, first), np.where(is_left, second, right)
+  return np.stack([left, right], axis=1)
+
+
+def _denominators(node: Node) -> Iterator[Node]:
+  """What must not be 0 for a formula to be finite, without the powers of it: (x - 3)**2 has its zero in x - 3."""
+  for n in walk(node):
+    if n.token == "inv" or (n.token == "pow" and n.args[1].is_number and n.args[1].value < 0):
+      inner = n.args[0]
+      while inner.token in ("pow2", "pow3", "sqrt"):
+        inner = inner.args[0]
+      yield inner
+    elif n.token == "tan":
+      yield Node("cos", n.args)
+    elif n.token == "cot":
+      yield Node("sin", n.args)
+
+
+def waves(node: Node) -> list[Node]:
+  """Parts that are waves of something that is no number."""
+  return [n for n in walk(node) if n.token in WAVES and has_column(n)]
+
+
+def has_column(node: Node) -> bool:
+  return any(n.token == VARIABLE for n in walk(node))
+
+
+def columns_of(node: Node) -> set[int]:
+  return {n.value for n in walk(node) if n.token == VARIABLE}
+
+
+def turn(wave: Node, segments: Segments) -> float:
+  """Radians that a wave turns between neighbouring rows.
+
+  With one column the mean over its steps without the largest, so that a gap in the data condemns no wave; with several
+  the range of the phase over the number of rows, which is what evenly spread phases would have.
+  """
+  phase = _evaluate(wave.args[0], segments.points)
+  if not np.isfinite(phase).all():
+    return math.inf
+  if segments.begin.shape[1] == 1:
+    steps = np.sort(np.sum(np.abs(np.diff(phase, axis=1)), axis=1))
+    return float(np.mean(steps[: max(len(steps) - 1, 1)]))
+  return float(np.ptp(phase) / max(segments.num_rows - 1, 1))
+
+
+def is_alias(node: Node, segments: Segments, *, config: ChoiceConfig = DEFAULT.choice) -> bool:
+  """Whether a wave of the formula turns too far between rows to be known from them."""
+  return any(turn(wave, segments) > config.half_turn * (1 + 1e-6) for wave in waves(node))
+
+
+def num_column_exponents(node: Node) -> int:
+  """Powers with a column both below and above, `x**z`; an exponential `exp(z)` or `2**z` is none."""
+  count = 0
+  for n in walk(node):
+    if n.token == "pow" and has_column(n.args[0]) and has_column(n.args[1]):
+      count += 1
+    elif n.token == "exp":  # exp(z*log(x)) is a power
+      count += any(m.token == "*" and any(f.token == "ln" and has_column(f) for f in _factors(m))
+                   and any(f.token != "ln" and has_column(f) for f in _factors(m)) for m in walk(n.args[0]))
+  return count
+
+
+def _factors(node: Node) -> list[Node]:
+  return [f for arg in node.args for f in (_factors(arg) if arg.token == "*" else [arg])]
+
+
+def even_step(x: np.ndarray) -> float | None:
+  """The step of one evenly spaced column [N, 1] of distinct values, in whatever order; None where it is none."""
+  if x.shape[1] != 1:
+    return None
+  column = np.unique(x[:, 0])
+  steps = np.diff(column)
+  if len(column) < len(x) or len(column) < 3:
+    return None
+  # Rows may be missing: steps are then multiples of the smallest.
+  step = float(np.min(steps))
+  return step if np.all(np.abs(steps / step - np.round(steps / step)) <= EVEN * np.round(steps / step)) else None
+
+
+def to_slow_waves(node: Node, x: np.ndarray) -> Node:
+  """Waves of an evenly spaced column [N, 1] as the slowest with the same values on all rows.
+
+  sin(a*x + b) on rows x0 + k*h is sin((a - 2*pi*m/h)*x + b + 2*pi*m*x0/h) for any whole m; within an even function,
+  as in sin(a*x)**2, for any half of a whole one too.
+  """
+  step = even_step(x)
+  if step is None:
+    return node
+  for wave in waves(node):
+    for period in (math.pi, 2 * math.pi):
+      slow = _slowed(wave, float(x[0, 0]), step, period)
+      if slow != wave and has_equal_values(changed := _replaced(node, wave, slow), node, x):
+        node = changed
+        break
+  return node
+
+
+def has_equal_values(first: Node, second: Node, x: np.ndarray) -> bool:
+  """Whether two formulas agree on rows to what rounding of a large phase leaves."""
+  with np.errstate(all="ignore"):
+    values = [scoring.evaluate(node, x) for node in (first, second)]
+  is_finite = all(np.isfinite(v).all() for v in values)
+  return is_finite and np.allclose(*values, rtol=0, atol=EQUAL * max(np.ptp(values[1]), np.finfo(float).tiny))
+
+
+def _replaced(node: Node, part: Node, by: Node) -> Node:
+  if node == part:
+    return by
+  return node._replace(args=tuple(_replaced(arg, part, by) for arg in node.args))
+
+
+def _slowed(wave: Node, origin: float, step: float, period: float) -> Node:
+  """The wave with its phase's change from row to row brought within half a period; itself where it is no line."""
+  at = np.array([[origin], [origin + step], [origin + 2 * step]])
+  with np.errstate(all="ignore"):
+    first, second, third = scoring.evaluate(wave.args[0], at).tolist()
+  slope, fast = (second - first) / step, period / step
+  if not math.isfinite(third) or not math.isclose(third - second, second - first, rel_tol=1e-6, abs_tol=1e-9):
+    return wave
+  slow = math.remainder(slope, fast)
+  if abs(slope) <= fast / 2 or not slow:
+    return wave
+  phase = math.remainder(first - slow * origin, 2 * math.pi)
+  return Node(wave.token, (chain("+", [Node("*", (variable(0), number(slow))), number(phase)]),))

@@ -1,0 +1,126 @@
+"""The recommended line: not a bare mean where something predicts, nothing where noise would do, nothing odd."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from symformer_jax.engine.config import DEFAULT
+from symformer_jax.engine.rows import Rows
+from symformer_jax.language import expression, parser, printing
+from symformer_jax.results import Equation
+from symformer_jax.selection import choice, rounding, scoring, select as select_lib, soundness
+from symformer_jax.sources import closed_forms
+
+NAMES = ("x", "z")
+
+
+def make_rows(function, *, num=22, noise=0.0, columns=1, seed=0):
+  rng = np.random.default_rng(seed)
+  x = rng.uniform(1, 9, (num, columns))
+  return Rows(x, function(*x.T) + noise * rng.normal(size=num), np.ones(num))
+
+
+def make_lines(texts, rows):
+  lines = []
+  for text in texts:
+    node = rounding.refit_constants(parser.parse(text, NAMES[: rows.x.shape[1]]), rows.x, rows.y, rows.weights)
+    mse = scoring.score(scoring.evaluate(node, rows.x), rows.y).mse
+    lines.append(choice.Line(node, expression.complexity(node), mse))
+  return lines
+
+
+def chosen(texts, rows):
+  return texts[choice.choose(make_lines(texts, rows), rows, num_points=len(rows), seed=0)]
+
+
+def test_a_slope_that_twenty_two_rows_tell_of_is_taken():
+  rows = make_rows(lambda x: 0.4 * x, noise=0.9)  # R2 about .5: description length took the mean up to .69
+  assert chosen(["1.5", "0.41*x + 0.12"], rows) == "0.41*x + 0.12"
+
+
+def test_of_noise_the_constant_is_taken():
+  lines = ["0.5", "0.5*x", "0.3*x + 1.2", "0.7*sin(1.3*x + 0.4) + 0.1"]
+  taken = [chosen(lines, make_rows(lambda x: 0 * x, num=8, noise=1.0, seed=seed)) for seed in range(40)]
+  # 5 % of 40 are 2; 5 would be two standard deviations more.
+  assert sum(line != "0.5" for line in taken) < 5
+
+
+def test_a_column_in_an_exponent_needs_more_than_a_little_gain():
+  rows = make_rows(lambda x, z: 3.2 * x + 1.1 * z, num=40, noise=0.8, columns=2)
+  assert chosen(["0.9*x**(0.11*z)*z + 2.9*x", "3.1*x + 1.2*z"], rows) == "3.1*x + 1.2*z"
+  power = make_rows(lambda x, z: x ** (0.3 * z), num=40, noise=0.01, columns=2)
+  assert chosen(["x**(0.31*z)", "3.1*x + 1.2*z"], power) == "x**(0.31*z)"
+
+
+@pytest.mark.parametrize("text, count", [
+  ("x**z", 1), ("sin(x*z)", 1), ("sin(x)*z", 0), ("cos(x - z)*x**(z + 1)", 2), ("exp(x*z)", 0)])
+def test_oddities(text, count):
+  assert choice.num_oddities(parser.parse(text, NAMES)) == count
+
+
+@pytest.mark.parametrize("text, is_line", [
+  ("3*x + 2*z - 1", True), ("-x", True), ("x*z", False), ("2*x + sin(z)", False), ("4.0", True), ("x**2", False)])
+def test_what_least_squares_fits(text, is_line):
+  assert choice.is_linear(parser.parse(text, NAMES)) is is_line
+
+
+def front_of(*pairs):
+  return [Equation(parser.parse(text, NAMES), NAMES, 1 - r2, r2, None, ()) for text, r2 in pairs]
+
+
+def test_the_simple_line_is_the_simplest_that_looks_the_same():
+  front = front_of(("1.5", 0.0), ("2*x", 0.985), ("2*x + 1", 0.995), ("2*x + z**2*x", 0.9999))
+  assert choice.simplest_good(front, front[3]) is front[2]
+  assert choice.simplest_good(front, front[2]) is front[2]
+  poor = front_of(("1.5", 0.0), ("2*x", 0.45), ("2*x + z**2*x", 0.6))
+  assert choice.simplest_good(poor, poor[2]) is poor[1]
+
+
+# --- the whole selection ---------------------------------------------------------------------------------------
+
+
+def select(texts, rows, **options):
+  names = NAMES[: rows.x.shape[1]]
+  nodes = [parser.parse(text, names) for text in texts]
+  yardsticks = closed_forms.fit(rows, range(rows.x.shape[1]))
+  return select_lib.select(nodes, rows, names, seed=0, yardsticks=yardsticks, **options)
+
+
+def test_a_needle_between_rows_is_never_listed():
+  rows = make_rows(lambda x: 2 * x, num=30, noise=0.3)
+  at = float(np.sort(rows.x[:, 0])[7:9].mean())
+  rows.y[np.argsort(rows.x[:, 0])[7]] += 3.0  # which the needle explains
+  _, front = select([f"2*x + 0.1/(x - {at!r})", "2*x"], rows)
+  assert not any("/" in line.expression for line in front)
+
+
+def test_an_alias_is_listed_as_the_slow_wave_it_is():
+  years = np.arange(1900.0, 1960.0)
+  rows = Rows(years[:, None], 3 * np.sin(0.6 * years) + 0.1 * np.random.default_rng(0).normal(size=60), np.ones(60))
+  best, _ = select([f"3*sin({0.6 + 2 * np.pi!r}*x)"], rows)
+  [wave] = soundness.waves(best.node)
+  assert soundness.turn(wave, soundness.make_segments(rows)) == pytest.approx(0.6, abs=0.01)
+  assert best.r2 > 0.99
+
+
+def test_exact_data_are_chosen_by_description_length_whatever_the_formula():
+  rows = make_rows(lambda x, z: x**z, columns=2, num=60)
+  best, _ = select(["x**z", "0.5*x**z + 0.5*exp(z*log(x))", "100*x*z"], rows)
+  assert printing.to_text(best.node, NAMES) == "x**z"
+  pole = Rows(np.linspace(-2, 2, 30)[:, None], 1 / (np.linspace(-2, 2, 30) - 0.01), np.ones(30))
+  assert select(["1/(x - 0.01)"], pole)[0].expression == "1/(x - 0.01)"
+
+
+def test_lines_that_describe_the_data_worse_than_a_yardstick_are_not_listed():
+  rows = make_rows(lambda x: 0 * x, num=40, noise=1.0)
+  best, front = select(["x", "0.1*x**2", "sin(x)"], rows)
+  assert not soundness.has_column(best.node)
+  assert {line.complexity for line in front} <= {1, 5, 6}  # the mean and the line
+
+
+def test_numbers_of_selection_are_a_config():
+  rows = make_rows(lambda x: 0.4 * x, noise=0.9)
+  config = dataclasses.replace(DEFAULT.choice, noise_share=1e-12, line_share=1e-13)
+  best, _ = select(["0.4*x"], rows, choice_config=config)
+  assert not soundness.has_column(best.node)

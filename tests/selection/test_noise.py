@@ -1,0 +1,71 @@
+"""The chance of a fit to noise, against the F test and against noise itself."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from symformer_jax.selection import noise
+
+
+@pytest.mark.parametrize("num_points, num_constants, r2", [(8, 2, 0.6), (20, 3, 0.4), (40, 5, 0.2), (400, 2, 0.05)])
+def test_the_chance_is_that_of_the_f_test(num_points, num_constants, r2):
+  f = r2 / (num_constants - 1) / ((1 - r2) / (num_points - num_constants))
+  expected = math.log(stats.f.sf(f, num_constants - 1, num_points - num_constants))
+  found = noise.log_chance(share=1 - r2, num_points=num_points, num_constants=num_constants)
+  assert found == pytest.approx(expected, rel=1e-9)
+
+
+def test_the_chance_beyond_what_a_double_holds_goes_on_as_before():
+  # log of t**a / (a B(a, b)) (1 + O(t)): each decade of the share counts a log 10.
+  shares = (1e-2, 1e-3, 1e-4)
+  chances = [noise.log_chance(share=share, num_points=2000, num_constants=3) for share in shares]
+  assert np.diff(chances) == pytest.approx([-(2000 - 3) / 2 * math.log(10)] * 2, rel=1e-3)
+
+
+def test_as_many_constants_as_rows_are_no_evidence():
+  assert noise.log_chance(share=1e-9, num_points=5, num_constants=5) == 0
+
+
+def candidates(x):
+  """Many functions [M, N] of a column, with the nodes and constants they would have beside a factor and a constant."""
+  made = [(x, 5, 2), (x**2, 6, 2), (np.log(x), 6, 2), (np.sqrt(x), 6, 2), (1 / x, 6, 2)]
+  made += [(x**p, 7, 3) for p in np.linspace(-3, 5, 33)]
+  made += [(np.exp(k * (x - 10)), 8, 3) for k in np.linspace(-3, 3, 41)]
+  fastest = np.pi / np.median(np.diff(np.sort(x)))
+  made += [(np.sin(w * x + p), 10, 4) for w in np.linspace(0.2, fastest, 40) for p in np.linspace(0, 3, 6)]
+  made += [(np.exp(-((x - c) ** 2) / s), 11, 4) for c in np.linspace(1, 10, 19) for s in (0.3, 1, 3)]
+  return made
+
+
+@pytest.mark.parametrize("num_points", [6, 8, 10, 15, 20, 40])
+def test_noise_seldom_gets_anything_but_a_constant(num_points):
+  """The whole rule on 200 sets, each looked at with 370 functions and a straight line."""
+  rng = np.random.default_rng(num_points)
+  hits = 0
+  for i in range(200):
+    x = np.linspace(1, 10, num_points) if i % 2 else np.sort(rng.uniform(0.5, 10, num_points))
+    y = rng.normal(size=num_points)
+    y -= y.mean()
+    for values, complexity, constants in candidates(x):
+      centred = values - values.mean()
+      r2 = (centred @ y) ** 2 / max(centred @ centred, 1e-300) / (y @ y)
+      if noise.is_beyond_chance(
+        share=1 - r2, num_points=num_points, num_constants=constants, further_nodes=complexity - 1, num_columns=1,
+        line_columns=int(complexity == 5)):
+        hits += 1
+        break
+  # 5 % of 200 are 10; 16 would be two standard deviations more.
+  assert hits <= 16
+
+
+def test_a_clear_line_through_twenty_points_is_no_chance():
+  line = {"share": 0.6, "num_constants": 2, "further_nodes": 4, "num_columns": 1, "line_columns": 1}
+  assert noise.is_beyond_chance(num_points=22, **line) and not noise.is_beyond_chance(num_points=8, **line)
+
+
+def test_a_fit_of_many_constants_to_what_eight_points_leave_is_chance():
+  # Kepler's eight planets: period = axis**1.5 leaves 43 times as much as a formula of fifteen nodes, by rounding.
+  assert not noise.is_beyond_chance(
+    share=0.023, num_points=8, num_constants=5, base_constants=1, further_nodes=12, num_columns=1)

@@ -1,0 +1,125 @@
+"""What is vetoed is a fault by the rule, and what is no fault is kept."""
+
+from hypothesis import given, strategies as st
+import numpy as np
+import pytest
+
+from symformer_jax.engine.rows import Rows
+from symformer_jax.language import parser
+from symformer_jax.selection import scoring, soundness
+
+
+def make_rows(x, function):
+  x = np.asarray(x, float)
+  x = x[:, None] if x.ndim == 1 else x
+  return Rows(x, function(*x.T), np.ones(len(x)))
+
+
+def parse(text):
+  return parser.parse(text, ("x", "z"))
+
+
+EVEN = make_rows(np.linspace(1, 9, 17), lambda x: 2 * x)
+PLANE = make_rows(np.random.default_rng(0).uniform(1, 3, (60, 2)), lambda x, z: x * z)
+
+
+@pytest.mark.parametrize("text, fault", [
+  ("2*x", ""),
+  ("2*x + 0.001/(x - 30)", ""),  # a pole outside the data
+  ("log(x)", ""),
+  ("2*x + sin(3*x)", ""),
+  ("2*x + log(x - 1.01)", soundness.UNDEFINED),  # between the first two rows (and on the first)
+  ("2*x + 1e-4/(x - 3.2)**2", soundness.POLE),  # a needle no grid of points meets
+  ("2*x + 1e-7/((x - 3.2)**2 + 1e-9)", soundness.POLE),
+  ("2*x + 1/(x - 3.2)", soundness.LEAP),
+  ("2*x + 60*exp(-200*(x - 3.25)**2)", soundness.LEAP),
+  ("2*x + 0.1*sin(7*x)", soundness.ALIAS),  # rows are 0.5 apart: 3.5 radians
+  ("2*x + exp(sin(7*x**1.3))", soundness.ALIAS),
+])
+def test_the_faults_of_one_column(text, fault):
+  assert soundness.find_fault(parse(text), soundness.make_segments(EVEN)) == fault
+
+
+@pytest.mark.parametrize("text, fault", [
+  ("x*z", ""),
+  ("sqrt(x + z - 2)", ""),
+  ("x*z + 1e-5/(x - z)", soundness.POLE),
+  ("x*z*log(x - 1.5)", soundness.UNDEFINED),
+  ("x*z + sin(90*x*z)", soundness.ALIAS),
+  ("x*z + sin(x*z)", ""),
+])
+def test_the_faults_of_two_columns(text, fault):
+  assert soundness.find_fault(parse(text), soundness.make_segments(PLANE)) == fault
+
+
+def test_what_is_defined_on_the_rows_only_by_their_order_is_defined_between_them():
+  # A corner of the box in which sqrt(x - z) is undefined has no row near it: all rows have x > z.
+  rng = np.random.default_rng(1)
+  z = rng.uniform(0, 5, 50)
+  rows = make_rows(np.column_stack([z + rng.uniform(0.1, 1, 50), z]), lambda x, z: np.sqrt(x - z))
+  assert soundness.find_fault(parse("sqrt(x - z)"), soundness.make_segments(rows)) == ""
+
+
+@given(st.floats(1.01, 8.99), st.floats(-4, 1))
+def test_any_pole_between_rows_is_found(place, log_width):
+  node = parse(f"2*x + {10**log_width:.6g}/(x - {place:.9g})")
+  segments = soundness.make_segments(EVEN)
+  # Unless it meets a row: there the formula is undefined.
+  with np.errstate(all="ignore"):
+    is_defined = np.isfinite(scoring.evaluate(node, EVEN.x)).all()
+  assert soundness.find_fault(node, segments) or not is_defined
+
+
+def test_quarterly_data_may_turn_once_a_year():
+  quarters = make_rows(1990 + np.arange(40) / 4, lambda t: np.sin(2 * np.pi * t))
+  assert soundness.find_fault(parse("sin(6.2832*x)"), soundness.make_segments(quarters)) == ""
+
+
+def test_a_gap_in_the_data_condemns_no_wave():
+  rows = make_rows(np.concatenate([np.linspace(0, 3, 30), np.linspace(20, 23, 30)]), lambda x: np.sin(5 * x))
+  assert soundness.find_fault(parse("sin(5*x)"), soundness.make_segments(rows)) == ""
+
+
+def test_a_true_pole_is_kept_when_rows_on_both_sides_tell_of_it():
+  rng = np.random.default_rng(2)
+  rows = make_rows(np.linspace(-2, 2, 24), lambda x: 1 / x + 0.02 * rng.normal(size=len(x)))
+  node, segments = parse("1/x"), soundness.make_segments(rows)
+  assert soundness.find_fault(node, segments) == soundness.LEAP
+  assert soundness.is_supported(node, rows, segments)
+
+
+@pytest.mark.parametrize("text", ["2*x + 0.5/(x - 3.2)", "2*x + 1e-4/(x - 3.2)**2"])
+def test_a_pole_that_no_row_tells_of_is_not_supported(text):
+  assert not soundness.is_supported(parse(text), EVEN, soundness.make_segments(EVEN))
+
+
+@given(st.floats(0.3, 40), st.floats(-3, 3), st.sampled_from(["sin", "cos"]))
+def test_slow_waves_have_the_same_values_on_the_rows(frequency, phase, function):
+  rows = make_rows(1900 + np.arange(30) * 0.5, lambda x: x)
+  node = parse(f"3*{function}({frequency!r}*x + {phase!r}) + x")
+  slow = soundness.to_slow_waves(node, rows.x)
+  np.testing.assert_allclose(scoring.evaluate(slow, rows.x), scoring.evaluate(node, rows.x), atol=1e-6)
+  segments = soundness.make_segments(rows)
+  assert all(soundness.turn(wave, segments) <= np.pi * (1 + 1e-6) for wave in soundness.waves(slow))
+
+
+def test_the_alias_of_the_sunspots_becomes_the_eleven_year_cycle():
+  years = np.arange(1700.0, 2009.0)[:, None]
+  slow = soundness.to_slow_waves(parse("25*tan(sin(15.9954*(x - 1854)))**2"), years)
+  [wave] = [w for w in soundness.waves(slow) if w.token == "sin"]
+  segments = soundness.make_segments(make_rows(years, lambda x: x))
+  assert soundness.turn(wave, segments) == pytest.approx(0.28743, abs=1e-4)
+  assert soundness.to_slow_waves(slow, years) == slow
+
+
+def test_rows_that_are_not_even_keep_their_waves():
+  node = parse("sin(40*x)")
+  assert soundness.to_slow_waves(node, np.array([[0.0], [1.0], [2.5], [2.7]])) == node
+
+
+@pytest.mark.parametrize("text, count", [
+  ("x**z", 1), ("exp(0.03*z*log(x))", 1), ("2**z", 0), ("x**1.5", 0), ("exp(-x*z)", 0), ("(x + 1)**(z**x)", 2),
+  ("exp(log(x) + z)", 0),
+])
+def test_columns_in_exponents(text, count):
+  assert soundness.num_column_exponents(parse(text)) == count
