@@ -30,7 +30,7 @@ ALLOWED = {
                  "sources", "commands"},
   "progress_line": {"results"},
   "estimator": {"language", "inference", "results", "selection", "engine", "progress_line"},
-  "infer": {"language", "inference", "results", "commands", "engine", "progress_line"},
+  "infer": {"language", "inference", "results", "commands", "engine", "progress_line", "selection"},
 }
 OUTSIDE = {"data_gen", "configs", "launch"}
 FILES = sorted(path for folder in ("symformer_jax", "data_gen", "launch", "configs")

@@ -23,7 +23,7 @@ def test_every_suite_of_a_list_asks_all_its_rows_per_variant(name):
   assert len({t.key for t in tasks}) == len(tasks) == len({t.question for t in tasks})
 
 
-@pytest.mark.parametrize("name", [n for n in SUITES if n != "ablation"])
+@pytest.mark.parametrize("name", [n for n in SUITES if n not in ("ablation", "sources")])
 def test_variants_do_what_their_label_says(name, own_file):
   for task in make_tasks(SUITES[name], Settings(problems=own_file)):
     key, _, value = task.variant.partition("=")
@@ -107,3 +107,20 @@ def test_problems_may_be_skipped():
     make_tasks(SUITES["in_domain"], Settings(num_equations=2, skip=1023))
   with pytest.raises(InputError, match="--skip=99: there are 59 problems"):
     make_tasks(SUITES["paper"], Settings(list="reference", skip=99))
+
+
+def test_the_suite_of_sources_leaves_out_what_its_labels_say(own_file, tmp_path):
+  configs = {task.variant: task.method.config for task in make_tasks(SUITES["sources"], Settings(problems=own_file))}
+  assert configs["everything"] == DEFAULT and configs["network alone"].sources == ("closed_forms", "transformer")
+  for name in ("transformer", "library", "parts"):
+    assert set(DEFAULT.sources) - set(configs[f"without {name}"].sources) == {name}
+  assert "waves" not in configs["without library waves"].library.families
+  assert set(DEFAULT.terms.links) - set(configs["without terms exp"].terms.links) == {"exp"}
+  families = [*DEFAULT.library.families, *DEFAULT.products.families, *DEFAULT.terms.links]
+  assert len(set(configs.values())) == len(configs) == 5 + len(families) - 1  # y itself stays
+
+  # What a search config changes is changed in every variant.
+  path = tmp_path / "few.py"
+  path.write_text("def get_config(): return {'terms': {'num_fitted': 7}}")
+  tasks = make_tasks(SUITES["sources"], Settings(problems=own_file, search_config=str(path)))
+  assert {task.method.config.terms.num_fitted for task in tasks} == {7}
