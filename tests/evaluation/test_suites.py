@@ -4,6 +4,7 @@ import dataclasses
 
 import pytest
 
+from symformer_jax.engine.config import DEFAULT
 from symformer_jax.errors import DataError, InputError
 from symformer_jax.evaluation import answers, published, suites
 from symformer_jax.evaluation.suites import SUITES, Settings, find_suite, make_tasks
