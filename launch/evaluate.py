@@ -53,8 +53,8 @@ _SAMPLES = flags.DEFINE_integer("samples", None, "Candidates drawn per problem; 
 _TOP_K = flags.DEFINE_integer("top_k", None, "Tokens among which each step of sampling chooses.", 1)
 _REFINE = flags.DEFINE_enum("refine", None, ["lm", "bfgs", "gd", "none"], "How constants are fitted.")
 _RECOMBINE = flags.DEFINE_bool(
-  "recombine", None, "Whether formulas made of parts of the candidates and of atoms compete with them; answers that "
-  "are bare samples (in suites such as in_domain and ablation) know none.")
+  "recombine", None, "Whether the sources that need no model (sums of library columns and of parts) compete with it; "
+  "answers that are bare samples (in suites such as in_domain and ablation) know none.")
 _SEARCH_CONFIG = flags.DEFINE_string(
   "search_config", None, "What steers the search: a Python file with get_config(), such as configs/search/default.py, "
   "and a name after a colon where it has several.")

@@ -51,6 +51,8 @@ def use_cache() -> None:
     folder.mkdir(parents=True, exist_ok=True)
   except OSError:
     return
+  if not os.access(folder, os.W_OK):
+    return
   jax.config.update("jax_compilation_cache_dir", str(folder))
   # The short ones too: a search compiles some fifty, 1.6 s in all, and reads them back in 0.5 s (1 MB).
   jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)

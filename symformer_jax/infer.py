@@ -9,6 +9,7 @@ one line on standard error says what is wrong; 75 stopped by SIGTERM or Ctrl-C.
 
 from collections.abc import Callable, Iterator, Sequence
 import dataclasses
+import functools
 import json
 import math
 import pathlib
@@ -126,17 +127,17 @@ def main(argv: list[str]) -> int:
   _check_outputs(len(paths))
   _check_movie(len(paths))
   _note_old_flags()
-  _search_config()
+  _load_search_config(_SEARCH_CONFIG.value)
   stop = runner.StopRequest()
   return _run_one(paths[0], stop) if len(paths) == 1 and not _RESUME.value else _run_many(paths, stop)
 
 
-def _search_config() -> Any:
-  """What steers the search; read before any work is done."""
+@functools.cache  # the file is the user's program: run once, whatever becomes of it meanwhile
+def _load_search_config(spec: str | None) -> Any:
   from symformer_jax.commands.search_config import load_search_config
   from symformer_jax.engine.config import DEFAULT
 
-  return DEFAULT if _SEARCH_CONFIG.value is None else load_search_config(_SEARCH_CONFIG.value)
+  return DEFAULT if spec is None else load_search_config(spec)
 
 
 def _note_old_flags() -> None:
@@ -294,7 +295,7 @@ def _search(
     refine=_REFINE.value, recombine=_RECOMBINE.value, restrictions=restrictions,
     max_time=_MAX_TIME.value, accuracy=_ACCURACY.value, seed=_SEED.value, should_stop=should_stop,
     guesses=_GUESS.value, on_round=on_round,
-    config=_search_config())
+    config=_load_search_config(_SEARCH_CONFIG.value))
   return [_Answer(table.path, table, result) for table, result in zip(batch, found, strict=True)]
 
 

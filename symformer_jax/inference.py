@@ -3,7 +3,7 @@
 `search` is the whole path for any number of data sets; `infer.py` and `estimator.py` are thin layers over it.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 import dataclasses
 import functools
 import math
@@ -23,7 +23,7 @@ from symformer_jax.engine.rows import Rows, refuse_variables
 from symformer_jax.engine.source import Source
 from symformer_jax.engine.task import Task, make_task
 from symformer_jax.errors import InputError
-from symformer_jax.language import expression
+from symformer_jax.language import expression, programs
 from symformer_jax.language.canonical import canonicalize
 from symformer_jax.language.expression import Node
 from symformer_jax.language.rules import Restrictions
@@ -78,6 +78,8 @@ def search(
   restrictions = restrictions or Restrictions()
   if operators is not None:
     restrictions = dataclasses.replace(restrictions, operators=tuple(operators))
+  if isinstance(guesses, str) or guesses is None:
+    raise InputError(f"guesses: expected a list of formulas, got {guesses!r}")
   options = SearchOptions(
     n_samples, strategy, top_k, temperature, refine, restrictions, max_time, accuracy, seed, recombine, tuple(guesses),
     config)
@@ -149,33 +151,42 @@ def _search_together(
   for i, dataset in enumerate(datasets):
     try:
       task = make_task(dataset, names[i], options)
-      searches[i] = Search(task, _supporting(sources, task, model), options, key)
+      searches[i] = Search(task, _supporting(sources, task, model, options), options, key)
     except InputError as error:
       found[i] = results.failed(str(error), model=model.name, seed=options.seed)
+  is_stopped = False
+
+  def watch() -> Iterator[tuple[int, Progress]]:
+    nonlocal is_stopped
+    is_stopped = yield from loop.run(searches, sources, options, clock=clock, should_stop=should_stop)
+
   try:
-    for i, progress in loop.run(searches, sources, options, clock=clock, should_stop=should_stop):
+    for i, progress in watch():
       on_round(i, progress)
   except KeyboardInterrupt:
     if not all(search.progress for search in searches.values()):
       raise
+    is_stopped = True
     loop.end(searches, results.STOPPED)
   for i, search_ in searches.items():
     found[i] = _finish(search_, model, options, clock)
-  return [found[i] for i in range(len(datasets))], any(s.ended_by == results.STOPPED for s in searches.values())
+  return [found[i] for i in range(len(datasets))], is_stopped
 
 
-def _supporting(sources: Sequence[Source], task: Task, model: Any) -> list[Source]:
+def _supporting(sources: Sequence[Source], task: Task, model: Any, options: SearchOptions) -> list[Source]:
   """The sources that can make candidates for a data set.
 
   Raises:
-    InputError: where the rules allow nothing, or none but the closed forms is left since the model knows too few
-      variables.
+    InputError: where the rules allow nothing, or none but the closed forms is left, with the reason.
   """
   if not samples.is_satisfiable(task.rule, None):
-    raise InputError("the rules allow nothing: no formula of at most 64 tokens keeps them all")
+    raise InputError(f"the rules allow nothing: no formula of at most {programs.MAX_TOKENS} tokens keeps them all")
   found = [source for source in sources if source.supports(task)]
-  if len(task.names) > model.vocab.num_variables and not any(s.name in registry.WITHOUT_MODEL for s in found):
-    refuse_variables(len(task.names), model)
+  asked_for, closed = set(options.config.sources), {registry.CLOSED_FORMS}
+  if {source.name for source in found} <= closed and not asked_for <= closed:
+    if len(task.names) > model.vocab.num_variables:
+      refuse_variables(len(task.names), model)
+    raise InputError(f"the rules allow nothing that the model {model.name!r} can write, and no other source is asked")
   return found
 
 
@@ -196,22 +207,28 @@ def _finish(search_: Search, model: Any, options: SearchOptions, clock: Clock) -
       finalists, task.rows, task.names, seed=options.seed, yardsticks=yardsticks, is_allowed=task.rule,
       may_fit=options.refine != "none", num_fit_rows=pool.fit_rows, config=options.config.selection,
       choice_config=options.config.choice)
-  is_known = len(task.names) <= model.vocab.num_variables
-  ended_by = results.NO_MODEL if search_.ended_by == results.BUDGET and not is_known else search_.ended_by
+  has_model = any(source.name == registry.TRANSFORMER for source in search_.sources)
+  is_without = registry.TRANSFORMER in options.config.sources and not has_model
+  ended_by = results.NO_MODEL if search_.ended_by == results.BUDGET and is_without else search_.ended_by
   return SearchResult(
-    results.OK, "; ".join(_messages(search_, is_known)), best, front, search_.counts, clock.seconds(), options.seed,
-    len(task.rows), model.name, tuple(search_.progress), ended_by)
+    results.OK, "; ".join(_messages(search_, model, is_without)), best, front, search_.counts, clock.seconds(),
+    options.seed, len(task.rows), model.name, tuple(search_.progress), ended_by)
 
 
-def _messages(search_: Search, is_known: bool) -> list[str]:
-  """What a user should know of how an answer was found."""
-  task, messages = search_.task, []
-  if not is_known:
+def _messages(search_: Search, model: Any, is_without: bool) -> list[str]:
+  """What a user should know of how an answer was found; `is_without`: the model was wanted and could not be asked."""
+  task, messages, found = search_.task, [], search_.pool.in_order()
+  if is_without and len(task.names) > model.vocab.num_variables:
     messages.append("more variables than the model knows: searched without it")
+  elif is_without:
+    messages.append("the model can write no formula that keeps the rules: searched without it")
   if task.is_chosen:
     names = ", ".join(task.names[column] for column in task.columns)
     messages.append(f"of {len(task.names)} columns those that explain most were searched: {names}")
-  if {c.source for c in search_.pool.in_order()} <= {"closed_forms"}:
+  has_guessed = any(turn.source == registry.GUESSES for turn in search_.progress)
+  if has_guessed and not any(candidate.source == registry.GUESSES for candidate in found):
+    messages.append("no guess is defined on all rows")
+  if search_.ended_by != results.EXACT and {candidate.source for candidate in found} <= {registry.CLOSED_FORMS}:
     messages.append("no candidate fits; the front holds the closed-form fits alone")
   return messages
 

@@ -10,6 +10,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import sympy
 
 from symformer_jax import testing
+from symformer_jax.engine.config import SearchConfig
 from symformer_jax.errors import InputError
 from symformer_jax.estimator import SymFormerRegressor
 from symformer_jax.language.rules import Restrictions
@@ -112,6 +113,17 @@ def test_restrictions_and_accuracy_are_kept(data, tmp_path):
   assert all(rule(e.node) for e in found.result_.pareto) and found.result_.ended_by == "accuracy"
   found.save(tmp_path / "fit.json")
   assert SymFormerRegressor.load(tmp_path / "fit.json").get_params()["restrictions"] == rules
+
+
+def test_guesses_and_a_config_are_kept(data, tmp_path):
+  model = testing.FixedProposer(["0.7*x0*x1"], num_variables=2)
+  config = SearchConfig(sources=("closed_forms", "guesses", "transformer"))
+  found = SymFormerRegressor(model, n_samples=32, guesses=["0.7*mass*speed**1.9"], config=config, random_state=0)
+  found.fit(*data)
+  assert {turn.source for turn in found.result_.rounds} == {"closed_forms", "guesses"}  # which met it
+  found.save(tmp_path / "fit.json")
+  params = SymFormerRegressor.load(tmp_path / "fit.json").get_params()
+  assert params["config"] == config and list(params["guesses"]) == ["0.7*mass*speed**1.9"]
 
 
 @pytest.mark.parametrize(("text", "message"), [

@@ -222,6 +222,43 @@ def test_what_is_met_exactly_ends_the_search(model, rng):
   assert noisy.ended_by == "budget" and noisy.counts.sampled == 64
 
 
+def test_a_straight_line_is_no_failure(model):
+  x = np.linspace(0.5, 3, 40)
+  result = search(model, x, 2 * x + 1)
+  assert result.best.expression == "2*x + 1" and result.ended_by == "exact" and result.message == ""
+  # The turn that confirms it has made something.
+  assert len(result.rounds) >= 2
+
+
+def test_a_wish_to_stop_holds_for_the_data_sets_that_follow(model):
+  """Also where the data set in work has just ended for a reason of its own."""
+  x = np.linspace(0.5, 3, 40)
+  first, second = inference.search(model, [(x, 2 * x + 1)] * 2, accuracy=0.5, should_stop=lambda: True)
+  assert first.ended_by == "accuracy" and second.message == "stopped before it was searched"
+
+  def interrupt(index, progress):
+    raise KeyboardInterrupt
+
+  first, second = inference.search(model, [(x, 2 * x + 1)] * 2, accuracy=0.5, on_round=interrupt)
+  assert first.status == "ok" and second.message == "stopped before it was searched"
+
+
+def test_laws_are_found_under_rules_that_most_sums_break(rng):
+  x = rng.uniform(0.5, 3, (100, 2))
+  model = testing.FixedProposer(["x0*x1"], num_variables=2)
+  rules = Restrictions(max_depth=5, required=("x0", "x1"))
+  [result] = inference.search(model, [(x, 1 + x[:, 0] * x[:, 1] + np.sin(x[:, 0]) ** 2)], n_samples=16,
+                              restrictions=rules)
+  assert result.best.r2 > 1 - 1e-12
+
+
+def test_numbers_of_numpy_go_into_json(model):
+  x = np.linspace(0.5, 3, 40)
+  [result] = inference.search(model, [(x, x**2 + 0.1 * np.sin(9 * x**2))], n_samples=np.int64(64), top_k=np.int32(4),
+                              temperature=np.float32(1.0), recombine=np.bool_(False))
+  json.dumps(result.to_json(data="", target="", features=[]))
+
+
 def test_few_points_are_never_met_exactly_by_many_constants(rng):
   """As many constants as points meet anything; that ends no search."""
   model = testing.FixedProposer(["1.3*x0**4 + 2.1*x0**3 + 1.7*x0**2 + 3.3*x0 + 1.1"])
@@ -238,9 +275,14 @@ def test_guesses_join_the_pool(rng):
   assert any(r.source == "guesses" and r.gained for r in result.rounds)
   without = search(model, x, y, recombine=False)
   assert result.pareto[-1].mse < 0.01 * without.pareto[-1].mse
-  for text, message in (("1.5*", "guesses: '1.5*': "), ("z + 1", "guesses: 'z + 1': ")):
+  long = " + ".join(f"{k}.5*sin({k}.25*x)" for k in range(1, 20))
+  for text, message in (("1.5*", "guesses: '1.5*': "), ("z + 1", "guesses: 'z + 1': "), (long, f"guesses: {long!r} has")):
     failed = search(model, x, y, guesses=[text])
     assert failed.status == "failed" and failed.message.startswith(message)
+  undefined = search(model, x, y, guesses=["1.5*log(x - 9)"], recombine=False)
+  assert undefined.status == "ok" and "no guess is defined on all rows" in undefined.message
+  with pytest.raises(InputError, match="guesses: expected a list of formulas, got 'x'"):
+    search(model, x, y, guesses="x")
   failed = search(model, x, y, guesses=["sin(x)"], operators=["+", "*"])
   assert failed.message == "guesses: 'sin(x)' breaks the rules for formulas"
 

@@ -14,7 +14,7 @@ from symformer_jax.language.rules import Restrictions
 from symformer_jax.pretrained import registry
 
 NUM_POINTS, NUM_SAMPLES, NUM_DATASETS = 100, 1024, 64
-# Points are padded to so many, as `rounds.POINT_BUCKETS` has them.
+# Points are padded to so many, as `engine.task.ROW_BUCKETS` has them.
 PADDED_POINTS = 128
 NUM_REPEATS = 5
 STRATEGIES: dict[str, Strategy] = {

@@ -52,5 +52,5 @@ def _run(path: str, ask: Callable[[], Any]) -> Any:
     return ask()
   except InputError:
     raise
-  except (OSError, ImportError, SyntaxError, AttributeError, KeyError, TypeError, ValueError) as error:
+  except Exception as error:  # a program of the user's: anything may go wrong in it
     raise InputError(f"search config {path!r}: {type(error).__name__}: {error}") from error

@@ -7,7 +7,7 @@ files in configs/search, read by `commands.search_config`.
 
 import dataclasses
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from symformer_jax.errors import suggest
 
@@ -34,6 +34,14 @@ _WIDE: Exponents = (-2, -1, 1, 2)
 _PLAIN: Exponents = (-1, 1)
 
 
+def _check_counts(config: Any, *names: str) -> None:
+  """Refuses numbers of things below one."""
+  for name in names:
+    value = getattr(config, name)
+    if not isinstance(value, int) or value < 1:
+      raise ValueError(f"{name}: expected a whole number of at least 1, got {value!r}")
+
+
 def _check_names(field: str, names: tuple[str, ...], known: tuple[str, ...]) -> None:
   for name in names:
     if name not in known:
@@ -58,6 +66,11 @@ class TransformerConfig:
   # errors than long ones until their constants are fitted in the user's units.
   num_best: int = 64
   num_per_length: int = 3
+
+  def __post_init__(self):
+    _check_counts(self, "round_samples", "later_samples", "starts_per_string", "value_points", "num_best")
+    if self.later_samples < self.round_samples:
+      raise ValueError(f"later_samples: expected at least round_samples, got {self.later_samples}")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -155,6 +168,7 @@ class LibraryConfig:
   num_many_waves: int = 2500
 
   def __post_init__(self):
+    _check_counts(self, "max_columns")
     _check_names("families", self.families, LIBRARY_FAMILIES)
 
 
@@ -287,6 +301,7 @@ class TermsConfig:
   near_half: float = 0.02
 
   def __post_init__(self):
+    _check_counts(self, "num_rows", "num_fitted", "points_per_part")
     _check_names("links", self.links, LINKS)
     for name in ("searches", "many_searches"):
       searches = tuple(Search(*search) for search in getattr(self, name))
@@ -329,6 +344,10 @@ class PoolConfig:
   exact: float = 1e-11
   # Finalists whose values agree to this share of y's spread are one formula, the simplest stands for it.
   equal_values: float = 1e-9
+
+  def __post_init__(self):
+    _check_counts(self, "fit_rows", "capacity", "num_donors", "screen_steps", "fit_steps", "polish_steps", "num_best",
+                  "num_finalists", "points_per_constant")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -4,7 +4,7 @@ Anytime: after each turn there is a best formula, and nothing but the turn in pr
 turns there are, and how much is asked in each, does not depend on the clock; the clock only ends them.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -19,6 +19,7 @@ from symformer_jax.engine.source import Proposal, Question, Source
 from symformer_jax.engine.task import Task
 from symformer_jax.language import expression, programs
 from symformer_jax.language.expression import Node
+from symformer_jax.refinement import solve
 from symformer_jax.results import Counts, Progress
 
 
@@ -67,15 +68,15 @@ class Search:
     self.states[source.name] = proposal.state
     self.counts = self.counts + proposal.counts
     best = self.pool.best
-    r2 = None if best is None else 1 - best.mse / self.task.variance
+    r2 = None if best is None else 1 - best.mse / self.task.variance  # of rows that differ: see `make_task`
     self.progress.append(Progress(
       self.counts.sampled, "" if best is None else self.task.text(best.node), r2, source.name, has_gained,
       seconds=round(seconds, 4)))
     exact = self.pool.exact()
     if self._options.accuracy is not None and r2 is not None and r2 >= self._options.accuracy:
       self.ended_by = results.ACCURACY
-    elif exact is not None and self._exact is not None and not _is_simpler(exact, self._exact):
-      self.ended_by = results.EXACT
+    elif candidates and exact is not None and self._exact is not None and not _is_simpler(exact, self._exact):
+      self.ended_by = results.EXACT  # a turn that made nothing is none that found nothing simpler
     elif self._options.max_time is not None and seconds > self._options.max_time:
       self.ended_by = results.TIME
     self._exact = exact
@@ -89,7 +90,7 @@ def _is_simpler(first: Candidate, second: Candidate) -> bool:
 def run(
   searches: dict[int, Search], sources: Sequence[Source], options: SearchOptions, *, clock: Clock,
   should_stop: Callable[[], bool] = lambda: False,
-) -> Iterator[tuple[int, Progress]]:
+) -> Generator[tuple[int, Progress], None, bool]:
   """Asks source after source for all data sets that are not done; what each finds is left in its `Search`.
 
   Stopping between any two steps, by Ctrl-C say, loses no more than the turn in progress.
@@ -100,6 +101,8 @@ def run(
     should_stop: asked after each turn; True ends the search of all data sets.
   Yields:
     `(number of the data set, where it stands)` for each of them after every turn.
+  Returns:
+    Whether it was asked to stop.
   """
   for turn in schedule(sources):
     live = {i: search for i, search in searches.items() if search.takes_part(turn.source)}
@@ -109,8 +112,9 @@ def run(
       yield i, live[i].close_turn(turn.source, proposal, fitted, clock.elapsed())
     if should_stop():
       end(searches, results.STOPPED)
-      return
+      return True
   end(searches, results.BUDGET)
+  return False
 
 
 def end(searches: dict[int, Search], reason: str) -> None:
@@ -128,7 +132,9 @@ def _take_turn(
     [search.question(turn.source) for search in searches], turn=turn.number, num=turn.num, clock=clock)
   with clock.measure("refine"):
     nodes = [_fittable(proposal.nodes, task) for proposal, task in zip(proposals, tasks, strict=True)]
-    fitted = _fit(tasks, nodes, name, options, pool.screen_steps)
+    # Methods that know slopes only take more steps to come as near.
+    share = solve.MAX_STEPS[options.refine] / solve.MAX_STEPS["lm"]
+    fitted = _fit(tasks, nodes, name, options, max(1, round(pool.screen_steps * share)))
     nodes = [_nearest(some, options) for some in fitted]
     fitted = [[*some, *more] for some, more in zip(fitted, _fit(tasks, nodes, name, options, pool.fit_steps),
                                                    strict=True)]

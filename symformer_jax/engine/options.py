@@ -40,6 +40,13 @@ class SearchOptions:
   guesses: tuple[str, ...] = ()
   config: SearchConfig = DEFAULT
 
+  def __post_init__(self):
+    # Numbers of other libraries are written as the built-in ones: results go into JSON.
+    for name, kind, known in (("n_samples", int, np.integer), ("top_k", int, np.integer),
+                              ("temperature", float, np.floating | np.integer), ("recombine", bool, np.bool_)):
+      if isinstance(getattr(self, name), known):
+        object.__setattr__(self, name, kind(getattr(self, name)))
+
   def check(self) -> None:
     """Refuses what is wrong for any data set: an InputError of one line."""
     for name in ("n_samples", "top_k"):
@@ -56,4 +63,6 @@ class SearchOptions:
       raise InputError(f"accuracy: expected an R2 above 0 and up to 1, got {self.accuracy!r}")
     if not isinstance(self.recombine, bool | np.bool_):
       raise InputError(f"recombine: expected True or False, got {self.recombine!r}")
+    if not all(isinstance(guess, str) for guess in self.guesses):
+      raise InputError(f"guesses: expected formulas as text, got {self.guesses!r}")
     self.restrictions.check()

@@ -2,17 +2,19 @@
 
 from collections.abc import Sequence
 
+import jax
 import numpy as np
 
 from symformer_jax import compilation
 from symformer_jax.engine.task import Task
-from symformer_jax.language import programs
+from symformer_jax.language import expression, programs
 from symformer_jax.language.expression import Node
 from symformer_jax.refinement import solve
 
-# One compiled shape: padding is cheap (a program `0` takes one step). Formulas of more constants are none that a person
-# would read.
-NUM_PROGRAMS, MAX_CONSTANTS = 128, 16
+# Formulas of more constants are none that a person would read. Columns that the formulas of a task read are padded to
+# one of these numbers; programs on a CPU to this one: padding is cheap (a program `0` takes one step).
+MAX_CONSTANTS, COLUMN_BUCKETS = 16, (1, 2, 4, 9, 18)
+NUM_PROGRAMS = {"cpu": 128}
 
 
 def fit_constants(
@@ -29,30 +31,48 @@ def fit_constants(
   """
   found: list[list[tuple[Node, float]]] = [[] for _ in asked]
   groups: dict[tuple[int, int], list[int]] = {}
+  columns = [_columns_read(task, nodes) for task, nodes in asked]
   for place, (task, nodes) in enumerate(asked):
     if nodes:
-      groups.setdefault((task.num_rows, task.num_columns), []).append(place)
+      groups.setdefault((task.num_rows, compilation.bucket(len(columns[place]), COLUMN_BUCKETS)), []).append(place)
   for (_, num_columns), places in groups.items():
     flat = [(i, node) for i, place in enumerate(places) for node in asked[place][1]]
     extra = compilation.bucket(len(places), compilation.dataset_buckets()) - len(places)
-    points = [asked[place][0].padded_points() for place in [*places, *[places[-1]] * extra]]
+    points = [asked[place][0].padded_points(columns[place], num_columns) for place in [*places, *[places[-1]] * extra]]
     shared = [np.stack(arrays) for arrays in zip(*points, strict=True)]
-    for begin in range(0, len(flat), NUM_PROGRAMS):
-      block = flat[begin : begin + NUM_PROGRAMS]
-      for (i, _), fitted in zip(block, _fit_block(block, shared, num_columns, method, max_steps), strict=True):
-        found[places[i]].append(fitted)
+    where = [{column: i for i, column in enumerate(columns[place])} for place in places]
+    num_programs = NUM_PROGRAMS.get(jax.default_backend()) or compilation.bucket(
+      len(flat), compilation.candidate_buckets())
+    for begin in range(0, len(flat), num_programs):
+      block = flat[begin : begin + num_programs]
+      # Over the columns that are read: what is compiled does not depend on how many more there are.
+      moved = [(i, expression.with_columns(node, where[i])) for i, node in block]
+      for (i, node), (values, mse) in zip(
+        block, _fit_block(moved, shared, num_columns, num_programs, method, max_steps), strict=True
+      ):
+        found[places[i]].append((programs.replace_values(node, values), mse))
   return found
 
 
-def _fit_block(block, shared, num_columns: int, method: str, max_steps: int) -> list[tuple[Node, float]]:
+def _columns_read(task: Task, nodes: Sequence[Node]) -> list[int]:
+  """Those of the task where they are few, else those that its formulas read, in their order."""
+  if len(task.names) <= COLUMN_BUCKETS[-1]:
+    return list(range(len(task.names)))
+  return sorted({part.value for node in nodes for part in expression.walk(node) if part.token == expression.VARIABLE})
+
+
+def _fit_block(
+  block, shared, num_columns: int, num_programs: int, method: str, max_steps: int
+) -> list[tuple[list[float], float]]:
+  """Constants and errors of `(data set, tree)`."""
   nodes = [node for _, node in block]
   vocab = programs.base_vocabulary(num_columns)
-  ids, values = programs.encode_programs(nodes, vocab, num_programs=NUM_PROGRAMS, length=programs.MAX_TOKENS)
-  dataset = np.zeros(NUM_PROGRAMS, np.int32)
+  ids, values = programs.encode_programs(nodes, vocab, num_programs=num_programs, length=programs.MAX_TOKENS)
+  dataset = np.zeros(num_programs, np.int32)
   dataset[: len(block)] = [i for i, _ in block]
   fitted, fit = solve.polish(
     ids, values, *shared, vocab=vocab, method=method, max_steps=max_steps, max_constants=MAX_CONSTANTS,
     dataset=dataset)
   is_constant = np.asarray(vocab.is_constant)[ids]
-  return [(programs.replace_values(node, fitted[k][is_constant[k]].tolist()) if np.isfinite(fit.loss[k]) else node,
-           float(fit.loss[k])) for k, node in enumerate(nodes)]
+  return [((fitted if np.isfinite(fit.loss[k]) else values)[k][is_constant[k]].tolist(), float(fit.loss[k]))
+          for k in range(len(block))]

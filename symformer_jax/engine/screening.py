@@ -18,10 +18,11 @@ def choose_columns(rows: Rows, rule: Rule, *, num_columns: int) -> tuple[int, ..
   allowed = [column for column in range(rows.x.shape[1]) if column not in rule.excluded]
   if len(allowed) <= num_columns:
     return tuple(allowed)
-  bases = np.stack([_basis(rows.x[:, column]) for column in allowed])  # [P, N, DEGREE]
-  left = np.stack([_standardized(rows.y), _standardized(_ranks(rows.y))], axis=1)  # [N, 2]
+  root = np.sqrt(rows.weights / np.max(rows.weights))
+  bases = np.stack([_basis(rows.x[:, column], root) for column in allowed])  # [P, N, DEGREE]
+  left = np.stack([_standardized(rows.y, root), _standardized(_ranks(rows.y), root)], axis=1)  # [N, 2]
   chosen = [allowed.index(column) for column in sorted(rule.required)]
-  design = np.ones((len(rows), 1))
+  design = root[:, None]
   while True:
     design = np.column_stack([design[:, :1], *(bases[i] for i in chosen)])
     residual = left - design @ np.linalg.lstsq(design, left, rcond=None)[0]
@@ -43,15 +44,18 @@ def _ranks(values: np.ndarray) -> np.ndarray:
   return 2 * places / max(places.max(), 1) - 1.0
 
 
-def _standardized(values: np.ndarray) -> np.ndarray:
+def _standardized(values: np.ndarray, root: np.ndarray) -> np.ndarray:
+  """Centred, of unit length, times the root of the weights [N]."""
   largest = np.max(np.abs(values)) or 1.0  # first: squares of huge values overflow
-  centred = values / largest - np.mean(values / largest)
+  centred = root * (values / largest - np.average(values / largest, weights=root**2))
   return centred / (np.linalg.norm(centred) or 1.0)
 
 
-def _basis(column: np.ndarray) -> np.ndarray:
-  """Orthonormal polynomials [N, DEGREE] of a column's ranks, without the constant; zeros for a constant column."""
-  powers = _ranks(column)[:, None] ** np.arange(DEGREE + 1)
-  q, r = np.linalg.qr(powers)
+def _basis(column: np.ndarray, root: np.ndarray) -> np.ndarray:
+  """Orthonormal polynomials [N, DEGREE] of a column's ranks times the root of the weights, orthogonal to that alone.
+
+  Zeros for a constant column.
+  """
+  q, r = np.linalg.qr(root[:, None] * _ranks(column)[:, None] ** np.arange(DEGREE + 1))
   is_new = np.abs(np.diag(r)) > 1e-9 * np.sqrt(len(column))
   return (q * is_new)[:, 1:]

@@ -15,8 +15,8 @@ from symformer_jax.language import printing
 from symformer_jax.language.expression import Node
 from symformer_jax.language.rules import Rule
 
-# Rows that are fitted are padded to one of these numbers, or to `PoolConfig.fit_rows`; columns to one of these.
-ROW_BUCKETS, COLUMN_BUCKETS = (64, 128), (1, 2, 4, 9)
+# Rows that are fitted are padded to one of these numbers, or to `PoolConfig.fit_rows`.
+ROW_BUCKETS = (64, 128)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -29,7 +29,7 @@ class Task:
     rule: the formulas that count.
     columns: of x, those that formulas are made of: all that the rule allows, or the best of many.
     variance: of y in `fit_rows`, squared units of y.
-    num_rows, num_columns: what `fit_rows` are padded to for compiled programs.
+    num_rows: what `fit_rows` are padded to for compiled programs.
   """
 
   rows: Rows
@@ -39,21 +39,33 @@ class Task:
   columns: tuple[int, ...]
   variance: float
   num_rows: int
-  num_columns: int
 
   @property
   def is_chosen(self) -> bool:
     """Whether columns were left out for being too many."""
     return len(self.columns) < len(self.names) - len(self.rule.excluded)
 
-  def padded_points(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """`(x [num_rows, num_columns], y, weights)` of `fit_rows`; rows added have weight 0."""
+  def padded_points(
+    self, columns: Sequence[int], num_columns: int
+  ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """`(x [num_rows, num_columns], y, weights)` of some columns of `fit_rows`; rows added have weight 0."""
     padded = self.fit_rows.padded(self.num_rows)
-    return np.pad(padded.x, ((0, 0), (0, self.num_columns - padded.x.shape[1]))), padded.y, padded.weights
+    x = np.pad(padded.x[:, list(columns)], ((0, 0), (0, num_columns - len(columns))))
+    return x, padded.y, padded.weights
 
   def text(self, node: Node) -> str:
     """A formula in the column names."""
     return printing.to_text(node, self.names)
+
+
+def _sample_that_varies(rows: Rows, num_rows: int, *, seed: int) -> Rows:
+  """Rows drawn by the seed; where y happens to be the same in all, the rows of least and largest y among them."""
+  drawn = rows.sample(num_rows, seed=seed)
+  if np.ptp(drawn.y) > 0:
+    return drawn
+  extremes = np.array([np.argmin(rows.y), np.argmax(rows.y)])
+  return Rows(*(np.concatenate([of_all[extremes], of_some[2:]]) for of_all, of_some in (
+    (rows.x, drawn.x), (rows.y, drawn.y), (rows.weights, drawn.weights))))
 
 
 def make_task(dataset: Any, names: Sequence[str] | None, options: SearchOptions) -> Task:
@@ -68,9 +80,9 @@ def make_task(dataset: Any, names: Sequence[str] | None, options: SearchOptions)
   if len(names) != num_columns:
     raise InputError(f"names: expected {num_columns} of them, one for each column, got {len(names)}")
   rule = options.restrictions.for_columns(names)
-  fit_rows = rows.sample(pool.fit_rows, seed=options.seed)
+  fit_rows = _sample_that_varies(rows, pool.fit_rows, seed=options.seed)
   mean = np.average(fit_rows.y, weights=fit_rows.weights)
   variance = float(np.average((fit_rows.y - mean) ** 2, weights=fit_rows.weights))
   columns = screening.choose_columns(fit_rows, rule, num_columns=options.config.library.max_columns)
   num_rows = compilation.bucket(len(fit_rows), (*ROW_BUCKETS, pool.fit_rows))
-  return Task(rows, fit_rows, names, rule, columns, variance, num_rows, compilation.bucket(num_columns, COLUMN_BUCKETS))
+  return Task(rows, fit_rows, names, rule, columns, variance, num_rows)

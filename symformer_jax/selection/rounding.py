@@ -176,6 +176,7 @@ def _fix_negligible(local: _Local) -> bool:
   return False
 
 
+@np.errstate(over="ignore")  # derivatives may be huge; norms that overflow are infinite, and say nothing
 def _null_direction(columns: np.ndarray) -> np.ndarray | None:
   """Along which combination of the columns [N, F] nothing changes [F]; None where every one does."""
   norms = np.linalg.norm(columns, axis=0)

@@ -10,7 +10,7 @@ from symformer_jax.engine.clock import Clock
 from symformer_jax.engine.source import Proposal, Question
 from symformer_jax.engine.task import Task
 from symformer_jax.errors import ExpressionError, InputError
-from symformer_jax.language import parser
+from symformer_jax.language import parser, programs
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,6 +40,8 @@ class Guesses:
         raise InputError(f"guesses: {text!r}: {error}") from None
       if not task.rule(nodes[-1]):
         raise InputError(f"guesses: {text!r} breaks the rules for formulas")
+      if programs.size(nodes[-1]) > programs.MAX_TOKENS:
+        raise InputError(f"guesses: {text!r} has more than {programs.MAX_TOKENS} tokens")
     return tuple(nodes)
 
   def propose(self, questions: Sequence[Question], *, turn: int, num: int, clock: Clock) -> list[Proposal]:

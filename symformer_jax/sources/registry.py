@@ -10,11 +10,12 @@ from symformer_jax.sources.guesses import Guesses
 from symformer_jax.sources.terms import LibrarySums, PartSums
 from symformer_jax.sources.transformer import Transformer
 
+CLOSED_FORMS, GUESSES, TRANSFORMER = "closed_forms", "guesses", "transformer"
 SOURCES: dict[str, Callable[[Any, SearchOptions], Source]] = {
-  "closed_forms": lambda model, options: ClosedForms(),
-  "guesses": lambda model, options: Guesses(options.guesses),
+  CLOSED_FORMS: lambda model, options: ClosedForms(),
+  GUESSES: lambda model, options: Guesses(options.guesses),
   "library": lambda model, options: LibrarySums(options.config),
-  "transformer": Transformer,
+  TRANSFORMER: Transformer,
   "parts": lambda model, options: PartSums(options.config),
 }
 # What `recombine=False` leaves out, and what there is no use for without a fit of constants.

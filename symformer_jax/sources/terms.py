@@ -59,12 +59,13 @@ class LibrarySums:
   def _nodes(self, question: Question, turn: int) -> list[Node]:
     terms, task = self.config.terms, question.task
     if turn == 0:
-      return products_of(task.fit_rows, task.columns, allows=allowed_operators(task.rule), config=self.config)
+      return products_of(task.fit_rows, task.columns, rule=task.rule, config=self.config)
     links = [name for name in terms.links if (name == "y") == (turn == 1)]
     searches = terms.searches if len(task.columns) < terms.min_many else terms.many_searches
     if len(task.columns) >= terms.min_many and question.pool.exact() is not None:
       searches = searches[-1:]  # the product is the law
-    return sums_of(library_of(task, self.config), task.fit_rows, links=links, searches=searches, config=self.config)
+    return sums_of(library_of(task, self.config), task.fit_rows, links=links, searches=searches, rule=task.rule,
+                   config=self.config)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -104,7 +105,7 @@ class PartSums:
     both = Union([parts, library_of(task, config)])
     first = config.terms.searches if len(task.columns) < config.terms.min_many else config.terms.many_searches
     return Proposal(nodes=tuple(sums_of(
-      both, task.fit_rows, links=config.terms.links, searches=first[:1], config=config)))
+      both, task.fit_rows, links=config.terms.links, searches=first[:1], rule=task.rule, config=config)))
 
 
 def allowed_operators(rule: Rule) -> Callable[[str], bool] | None:
@@ -150,13 +151,15 @@ def recombine(
 
 @np.errstate(all="ignore")
 def sums_of(
-  columns: Columns, rows: Rows, *, links: Sequence[str], searches: Sequence[Search], config: SearchConfig = DEFAULT
+  columns: Columns, rows: Rows, *, links: Sequence[str], searches: Sequence[Search], rule: Rule,
+  config: SearchConfig = DEFAULT,
 ) -> list[Node]:
   """Sums of few columns that come near, for functions of y: their inner constants are still to be fitted.
 
   Args:
     columns: at the rows that `TermsConfig.num_rows` leaves; rows: what is fitted.
     links: names of the functions of y; searches: how thoroughly sums of which columns are tried.
+    rule: the formulas that count.
     config: its `terms` and `pursuit` are used.
   Returns:
     At most `TermsConfig.num_fitted`: the best of one part, of two, of more; the second best...
@@ -169,7 +172,8 @@ def sums_of(
     pursuit_config = dataclasses.replace(
       config.pursuit, max_columns=_max_parts(some, max_columns, terms), num_first=num_first, num_pairs=num_pairs)
     for size, formula in _all_sums(subset, some, links, pursuit_config):
-      by_size.setdefault(size, []).append(formula)
+      if rule(formula):
+        by_size.setdefault(size, []).append(formula)
   # On a grid a short sum that is right has a larger error than long ones that are not: every size has its turn.
   in_order = [sorted(scored(formulas, rows, max_nodes=terms.max_nodes), key=lambda pair: pair[1])
               for _, formulas in sorted(by_size.items())]
@@ -178,7 +182,7 @@ def sums_of(
 
 @np.errstate(all="ignore")
 def products_of(
-  rows: Rows, columns: Sequence[int], *, allows: Callable[[str], bool] | None, config: SearchConfig = DEFAULT
+  rows: Rows, columns: Sequence[int], *, rule: Rule, config: SearchConfig = DEFAULT
 ) -> list[Node]:
   """Products of powers of many variables and of few factors that come near; see `products.find_products`.
 
@@ -188,8 +192,8 @@ def products_of(
   terms = config.terms
   if len(columns) < terms.min_many:
     return []
-  made = [scored(formulas, rows, max_nodes=terms.max_nodes) for formulas in products.find_products(
-    _some(rows, terms), columns, allows, config=config.products, pursuit_config=config.pursuit)]
+  made = [scored(filter(rule, formulas), rows, max_nodes=terms.max_nodes) for formulas in products.find_products(
+    _some(rows, terms), columns, allowed_operators(rule), config=config.products, pursuit_config=config.pursuit)]
   cost = functools.partial(_cost, num_rows=len(rows), nats_per_node=terms.nats_per_node)
   return _in_turn([sorted(pairs, key=cost) for pairs in made], terms.num_fitted)
 

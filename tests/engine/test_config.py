@@ -13,6 +13,7 @@ from symformer_jax.engine.config import DEFAULT, LibraryConfig, ProductsConfig, 
 from symformer_jax.engine.rows import Rows
 from symformer_jax.errors import InputError
 from symformer_jax.language import printing
+from symformer_jax.language.rules import Rule
 from symformer_jax.selection import select
 from symformer_jax.sources import families, links, products, registry, terms
 from symformer_jax.sources.library import Atoms
@@ -76,6 +77,10 @@ def test_an_ablation_differs_from_the_default_in_what_it_names(name):
 
 
 @pytest.mark.parametrize(("text", "name", "message"), [
+  ("def get_config(): return {'library': None}", "", "search config.library: expected its own keys and values, got None"),
+  ("def get_config(): return missing", "", "NameError: name 'missing' is not defined"),
+  ("def get_config(): return {'pool': {'fit_rows': 0}}", "", "fit_rows: expected a whole number of at least 1, got 0"),
+  ("def get_config(): return {'transformer': {'round_samples': 0}}", "", "round_samples: expected a whole number"),
   ("def get_config(): return {'librari': {}}", "", "unknown key search config.librari: did you mean 'library'?"),
   ("def get_config(): return {'library': {'num_wave': 3}}", "", "library.num_wave: did you mean 'num_waves'?"),
   ("def get_config(): return {'library': {'families': ('wavs',)}}", "",
@@ -163,6 +168,6 @@ def test_links_that_are_not_named_are_not_tried(rng):
   for names, is_found in ((("y", "exp"), True), (("y",), False)):
     config = dataclasses.replace(bare, terms=TermsConfig(links=names))
     found = terms.sums_of(Atoms(x, (0,), config=config.library), rows, links=names, searches=config.terms.searches,
-                          config=config)
+                          rule=Rule(1), config=config)
     near = terms.scored(found, rows)
     assert any("exp" in printing.to_text(node, ("x",)) for node, _ in near) == is_found

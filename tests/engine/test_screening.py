@@ -39,6 +39,15 @@ def test_few_rows_constant_columns_and_copies_are_no_obstacle(rng):
   assert len(chosen(x[:, 40], x)) == 8
 
 
+def test_rows_without_weight_do_not_choose(rng):
+  x = rng.uniform(1, 3, (200, 40))
+  y = 3 * x[:, 5] - 2 * x[:, 30]
+  y[100:] = rng.normal(size=100)
+  rule = Restrictions().for_columns(NAMES[:40])
+  rows = Rows(x, y, np.where(np.arange(200) < 100, 1.0, 1e-9))
+  assert {5, 30} <= set(screening.choose_columns(rows, rule, num_columns=4))
+
+
 def test_an_outlier_does_not_choose_the_columns(rng):
   x = rng.uniform(1, 3, (150, 300))
   y = 3 * x[:, 5] + x[:, 9] ** 2

@@ -51,7 +51,7 @@ def test_all_files_of_the_contract(ask, tmp_path, capsys):
   report = (out / "report.md").read_text()
   assert "2.5*sin(x) + 1.5" in report and "knows 1, the data" in report and (out / "predictions.png").exists()
   printed = capsys.readouterr().err.splitlines()
-  assert printed[0].startswith("[1/2] wave: R2 1.000000") and printed[1].startswith("[2/2] plane: the model")
+  assert printed[0].startswith("[1/2] wave: R2 1.000000") and printed[1].startswith("[2/2] plane: more variables")
 
 
 def test_again_resumes(ask, tmp_path, capsys):

@@ -52,11 +52,13 @@ def test_values_are_those_of_numpy_whatever_the_padding(rng):
     assert model.jacobian.shape == (num, 3) and model.sum_of_squares < 1e-20
 
 
-def test_covariance_is_that_of_scipy(rng):
-  x = rng.uniform(0.2, 3, (80, 3))
-  model = _model("2.5*exp(-0.31*x) + 0.7", x, noise=0.05, rng=rng)
+def test_covariance_is_that_of_scipy_under_weights(rng):
+  x, weights = rng.uniform(0.2, 3, (80, 3)), rng.uniform(0.1, 4, 80)
+  node = parser.parse("2.5*exp(-0.31*x) + 0.7", NAMES)
+  model = LocalModel(node, x, expression.evaluate(node, x) + 0.05 * rng.normal(size=80), weights, floor=1e-14)
   model.refit()
-  found, covariance = optimize.curve_fit(lambda u, a, b, c: a * np.exp(b * u) + c, x[:, 0], model.y, p0=[2, -0.2, 1])
+  found, covariance = optimize.curve_fit(
+    lambda u, a, b, c: a * np.exp(b * u) + c, x[:, 0], model.y, p0=[2, -0.2, 1], sigma=weights**-0.5)
   np.testing.assert_allclose(model.theta, found, rtol=1e-4)
   np.testing.assert_allclose(model.covariance(), covariance, rtol=1e-3)
 

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from symformer_jax import results
-from symformer_jax.engine import loop
+from symformer_jax.engine import loop, refine
 from symformer_jax.engine.clock import Clock
 from symformer_jax.engine.options import SearchOptions
 from symformer_jax.engine.source import Proposal
 from symformer_jax.engine.task import make_task
-from symformer_jax.language import parser
+from symformer_jax.language import expression, parser, programs
 from symformer_jax.language.rules import Restrictions
 
 
@@ -103,3 +103,26 @@ def test_screening_lets_the_right_one_through():
   wrong = tuple(f"{k}.5*x + 0.5*sin({k}.25*x)" for k in range(1, 180))
   searches, _ = run(Said(((*wrong, LAW),)))
   assert searches[0].pool.best.mse < 1e-20
+
+
+def test_data_sets_of_different_shapes_are_fitted_in_one_call(rng):
+  """Other rows, other columns, tables wider than what is compiled: each formula to its own data."""
+  asked, truths = [], []
+  for num_rows, num_columns, column in ((40, 1, 0), (90, 3, 2), (200, 50, 49), (30, 2, 1)):
+    x = rng.uniform(1, 3, (num_rows, num_columns))
+    node = expression.Node("*", (expression.variable(column), expression.number(2.5)))
+    asked.append((make_task((x, (column + 1.5) * x[:, column]), None, SearchOptions()), [node]))
+    truths.append(column + 1.5)
+  for [(node, mse)], truth, (_, [given]) in zip(
+    refine.fit_constants(asked, method="lm", max_steps=20), truths, asked, strict=True
+  ):
+    assert programs.fitted_values(node) == pytest.approx([truth]) and mse < 1e-25
+    assert programs.skeleton(node) == programs.skeleton(given)
+
+
+def test_rows_that_are_drawn_hold_what_varies(rng):
+  """One row in 5000 differs: constants are fitted where it is seen."""
+  y = np.zeros(5000)
+  y[4321] = 1.0
+  task = make_task((rng.uniform(size=5000), y), None, SearchOptions())
+  assert len(task.fit_rows) == 256 and task.variance > 0
