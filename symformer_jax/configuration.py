@@ -27,7 +27,7 @@ def build(cls: type[T], values: Mapping[str, Any], *, path: str = "config") -> T
     if key not in names:
       raise InputError(f"unknown key {path}.{key}: {suggest(key, names)}")
     if dataclasses.is_dataclass(hints[key]):
-      if not isinstance(value, Mapping):
+      if not callable(getattr(value, "items", None)):  # a ConfigDict is no Mapping
         raise InputError(f"{path}.{key}: expected its own keys and values, got {value!r}")
       value = build(hints[key], value, path=f"{path}.{key}")
     arguments[key] = _without_lists(value)

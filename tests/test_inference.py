@@ -276,7 +276,9 @@ def test_guesses_join_the_pool(rng):
   without = search(model, x, y, recombine=False)
   assert result.pareto[-1].mse < 0.01 * without.pareto[-1].mse
   long = " + ".join(f"{k}.5*sin({k}.25*x)" for k in range(1, 20))
-  for text, message in (("1.5*", "guesses: '1.5*': "), ("z + 1", "guesses: 'z + 1': "), (long, f"guesses: {long!r} has")):
+  for text, message in (
+    ("1.5*", "guesses: '1.5*': "), ("z + 1", "guesses: 'z + 1': "), (long, f"guesses: {long!r} has")
+  ):
     failed = search(model, x, y, guesses=[text])
     assert failed.status == "failed" and failed.message.startswith(message)
   undefined = search(model, x, y, guesses=["1.5*log(x - 9)"], recombine=False)
