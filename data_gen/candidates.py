@@ -6,9 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from data_gen import domains, exclusion, filters, simplify, trees
-from data_gen.config import GeneratorConfig
+from data_gen import domains, exclusion, filters, laws, simplify, trees
+from data_gen.config import GeneratorConfig, LawsConfig
 from data_gen.exclusion import Exclusion
+from data_gen.shapes import Shapes
 from symformer_jax.errors import ExpressionError, InputError
 from symformer_jax.language import expression
 from symformer_jax.language.expression import Node
@@ -61,17 +62,20 @@ def read_tree(ids: Sequence[int], mantissas: np.ndarray, vocab: Vocabulary) -> N
 class Generator:
   """Makes candidates of one configuration."""
 
-  def __init__(self, config: GeneratorConfig, seed: int, problems: Exclusion):
+  def __init__(self, config: GeneratorConfig, seed: int, problems: Exclusion | Shapes):
     self.config, self.seed, self.problems = config, seed, problems
     self.vocab = Vocabulary(config.num_variables)
-    self.sampler = trees.TreeSampler(config)
+    self.has_boxes = isinstance(config, LawsConfig)
+    self.sampler = laws.LawSampler(config) if self.has_boxes else trees.TreeSampler(config)
 
   def make(self, index: int) -> Equation | str:
     """Candidate `index`, the same whoever makes it: all randomness comes from (seed, index)."""
     rng = np.random.default_rng((self.seed, index))
     with np.errstate(all="ignore"):
-      tree = self.sampler.sample(rng)
-      rule, columns, y = self._judge(tree, rng)
+      tree, box = self._draw(rng)
+      if tree is None:
+        return "no_law"
+      rule, columns, y = self._judge(tree, rng, box)
       if rule:
         return rule
       try:
@@ -83,11 +87,25 @@ class Generator:
         return "inexpressible"
       except RecursionError:
         return "recursion"
-      return self._finish(final, columns, y, rng)
+      return self._finish(final, columns, y, rng, box)
 
-  def _judge(self, tree: Node, rng: np.random.Generator) -> tuple[str, np.ndarray | None, np.ndarray | None]:
+  def _draw(self, rng: np.random.Generator) -> tuple[Node | None, np.ndarray | None]:
+    """A random tree, and its box [D, 2] where that is drawn with it; None and None where no draw made one."""
+    if not self.has_boxes:
+      return self.sampler.sample(rng), None
+    law = self.sampler.sample(rng)
+    if law is None:
+      return None, None
+    # Variables that a law does not have lie in [0, 0].
+    return law.tree, np.pad(law.box, ((0, self.config.num_variables - len(law.box)), (0, 0)))
+
+  def _find_box(self, node: Node, box: np.ndarray | None, rng: np.random.Generator):
+    return domains.find_box(node, rng, self.config) if box is None else domains.try_box(node, box, rng, self.config)
+
+  def _judge(self, tree: Node, rng: np.random.Generator, box: np.ndarray | None = None
+             ) -> tuple[str, np.ndarray | None, np.ndarray | None]:
     """Numeric tests of the raw tree, so that SymPy sees only what may stay: `(rule or "", columns, y)`."""
-    found = domains.find_box(tree, rng, self.config)
+    found = self._find_box(tree, box, rng)
     if found is None:
       return "no_finite_box", None, None
     _, columns, y = found
@@ -95,12 +113,13 @@ class Generator:
       return "too_large", None, None
     if filters.is_near_constant(y):
       return "constant", None, None
-    # A linear function is kept only when its tree had one operator.
-    if trees.count_operators(tree) > 1 and filters.is_near_linear(columns, y):
+    # A linear function is kept only when its tree had one operator, or as a law.
+    if not self.has_boxes and trees.count_operators(tree) > 1 and filters.is_near_linear(columns, y):
       return "linear", None, None
     return "", columns, y
 
-  def _finish(self, final: Node, columns: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> Equation | str:
+  def _finish(self, final: Node, columns: np.ndarray, y: np.ndarray, rng: np.random.Generator,
+              box: np.ndarray | None = None) -> Equation | str:
     """Tests of the simplified formula, in the precision in which it is stored."""
     if filters.is_constant_out_of_range(final, self.config):
       return "constant_out_of_range"
@@ -114,14 +133,14 @@ class Generator:
     stored = read_tree(ids, mantissas, self.vocab)
     if not filters.is_equal(y, trees.values(stored, columns)):
       return "wrong_simplification"
-    found = domains.find_box(stored, rng, self.config)
+    found = self._find_box(stored, box, rng)
     if found is None:
       return "no_finite_box_simplified"
     box, _, values = found
     if filters.is_too_large(values, self.config):
       return "too_large_simplified"
     probes = exclusion.probe(stored, self.config)
-    problem = self.problems.matches(probes)
+    problem = self.problems.matches(stored) if self.has_boxes else self.problems.matches(probes)
     if problem:
       return f"{EXCLUDED}{problem}"
     skeleton = hash_skeleton(ids, self.vocab)

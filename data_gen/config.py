@@ -1,8 +1,9 @@
 """Settings of the generator, checked and frozen."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 import dataclasses
 import difflib
+import fractions
 import importlib.util
 import math
 from pathlib import Path
@@ -13,7 +14,13 @@ from symformer_jax.errors import InputError
 from symformer_jax.language import operators
 
 SIMPLIFIERS = ("simplify", "fast", "rules")
+_MAY_BE_ZERO = ("float_decimals", "centred", "small_as_given")
 LEAVES = ("variable", "integer", "float", "zero")
+# Of `LawsConfig`; what they stand for is in `data_gen.laws`.
+FORMS = ("monomial", "product", "sum", "power", "function")
+FUNCTIONS = ("exp", "decay", "gaussian", "saturation", "growth", "bose", "logistic", "tanh", "sin", "cos", "sin2",
+             "tan", "ln", "sqrt", "asin", "acos", "atan")
+INTERVALS = ("near", "decades", "from_zero", "symmetric", "off_centre", "negative")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,14 +74,56 @@ class GeneratorConfig:
   def __post_init__(self):
     for field in dataclasses.fields(self):
       value = getattr(self, field.name)
-      if field.type in (int, float) and not (math.isfinite(value) and value > 0 or field.name == "float_decimals"):
+      if field.type in (int, float) and not (math.isfinite(value) and value > 0 or field.name in _MAY_BE_ZERO):
         raise InputError(f"config: {field.name} must be positive, got {value}")
-    for name, arity in (("unary", 1), ("binary", 2)):
-      legal = [op.name for op in operators.OPERATORS if op.arity == arity]
+    for name, legal in self._tables().items():
       _check_weights(name, getattr(self, name), legal)
-    _check_weights("leaves", self.leaves, LEAVES)
     _check_choice("simplify", self.simplify, SIMPLIFIERS)
     _check_choice("unique", self.unique, ("equation", "skeleton"))
+
+  def _tables(self) -> dict[str, Sequence[str] | None]:
+    """Legal keys of each table of probabilities; None where they are numbers."""
+    by_arity = {arity: [op.name for op in operators.OPERATORS if op.arity == arity] for arity in (1, 2)}
+    return {"unary": by_arity[1], "binary": by_arity[2], "leaves": LEAVES}
+
+
+@dataclasses.dataclass(frozen=True)
+class LawsConfig(GeneratorConfig):
+  """Formulas of the kind people bring (`data_gen.laws`), of 1 to `num_variables` variables, each with its own box.
+
+  Of the settings above `unary`, `binary`, `leaves`, `max_operators`, `max_integer`, `max_float` and `float_decimals`
+  are not read; `box_edge` bounds the points at which two functions are told apart. Problems that are kept out are known
+  by their shape (`data_gen.shapes`).
+
+  Attributes:
+    kind: tells this configuration from the other in a manifest.
+    variables: unnormalised probabilities of `1`, `2`, ... variables.
+    repeats: of `0`, `1`, ... further occurrences of variables.
+    exponents: of a variable's exponents in a monomial, such as `-1/2`; sum_exponents: of a sum's.
+    functions: by name, see `data_gen.laws`.
+    forms: of `monomial`, `product`, `sum`, `power` (of a sum) and `function`, for parts of several variables;
+      single_forms: for parts of one.
+    intervals: of the kinds of ranges, see `data_gen.laws`.
+    centred: share of the laws whose columns off to one side are moved to 0.
+    small_as_given: share whose columns below 1 keep their units.
+  """
+
+  kind: str = "laws"
+  variables: Mapping[str, float] = dataclasses.field(default_factory=dict)
+  repeats: Mapping[str, float] = dataclasses.field(default_factory=dict)
+  exponents: Mapping[str, float] = dataclasses.field(default_factory=dict)
+  sum_exponents: Mapping[str, float] = dataclasses.field(default_factory=dict)
+  functions: Mapping[str, float] = dataclasses.field(default_factory=dict)
+  forms: Mapping[str, float] = dataclasses.field(default_factory=dict)
+  single_forms: Mapping[str, float] = dataclasses.field(default_factory=dict)
+  intervals: Mapping[str, float] = dataclasses.field(default_factory=dict)
+  centred: float = 0.1
+  small_as_given: float = 0.3
+
+  def _tables(self) -> dict[str, Sequence[str] | None]:
+    counts = [str(i + 1) for i in range(self.num_variables)]
+    return {"variables": counts, "repeats": None, "exponents": None, "sum_exponents": None, "functions": FUNCTIONS,
+            "forms": FORMS, "single_forms": FORMS, "intervals": INTERVALS}
 
 
 def _check_choice(name: str, value: str, legal) -> None:
@@ -84,11 +133,21 @@ def _check_choice(name: str, value: str, legal) -> None:
 
 def _check_weights(name: str, weights: Mapping[str, float], legal) -> None:
   for key, weight in weights.items():
-    _check_choice(f"a key of {name}", key, legal)
+    if legal is None:
+      _check_number(f"a key of {name}", key)
+    else:
+      _check_choice(f"a key of {name}", key, legal)
     if not (math.isfinite(weight) and weight >= 0):
       raise InputError(f"config: probability {name}.{key} must be finite and not negative, got {weight}")
   if not sum(weights.values()) > 0:
     raise InputError(f"config: all probabilities of {name} are zero")
+
+
+def _check_number(name: str, text: str) -> None:
+  try:
+    fractions.Fraction(text)
+  except ValueError:
+    raise InputError(f"config: {name} is {text!r}, expected a number such as -1 or 3/2") from None
 
 
 def _nearest(value: str, legal) -> str:
@@ -102,11 +161,12 @@ def from_dict(values: Mapping[str, Any]) -> GeneratorConfig:
   Raises:
     InputError: for an unknown key (naming the nearest legal one) or an unusable value.
   """
-  legal = [field.name for field in dataclasses.fields(GeneratorConfig)]
+  kind = LawsConfig if values.get("kind") == LawsConfig.kind else GeneratorConfig
+  legal = [field.name for field in dataclasses.fields(kind)]
   for key in values:
     if key not in legal:
       raise InputError(f"config: unknown key {key!r}, expected one of {', '.join(legal)}{_nearest(key, legal)}")
-  return GeneratorConfig(**values)
+  return kind(**values)
 
 
 def load_config(path: str, overrides: Mapping[str, Any]) -> GeneratorConfig:

@@ -51,3 +51,15 @@ def find_box(
     if box is largest and not is_finite.any():
       return None
   return None
+
+
+def try_box(
+  node: Node, box: np.ndarray, rng: np.random.Generator, config: GeneratorConfig
+) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
+  """`find_box` where the box [D, 2] is given: None when no draw is finite throughout. `rng` is consumed."""
+  unit = rng.random((len(box), config.num_tries, config.num_points))
+  columns = box[:, :1, None] + (box[:, 1:, None] - box[:, :1, None]) * unit  # [D, T, N]
+  y = trees.values(node, columns)  # [T, N]
+  is_good = np.isfinite(y).all(axis=1)
+  draw = int(is_good.argmax())
+  return (box, columns[:, draw], y[draw]) if is_good[draw] else None

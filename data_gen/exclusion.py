@@ -1,5 +1,6 @@
 """Functions by what they compute: fingerprints of equations, and the test problems that must stay out of the data."""
 
+from collections.abc import Sequence
 import csv
 import dataclasses
 import functools
@@ -92,7 +93,7 @@ def read_problems(path: os.PathLike | str | None, config: GeneratorConfig) -> Ex
   """
   names, values = [], []
   num_variables = config.num_variables
-  for name, node in _read_rows(path) if path else ():
+  for name, node in read_rows(path, VARIABLE_NAMES):
     used = 1 + max((n.value for n in walk(node) if n.token == VARIABLE), default=0)
     for columns in itertools.permutations(range(num_variables), used) if used <= num_variables else ():
       names.append(name)
@@ -100,7 +101,16 @@ def read_problems(path: os.PathLike | str | None, config: GeneratorConfig) -> Ex
   return Exclusion(tuple(names), np.reshape(values, (len(names), NUM_PROBES)))
 
 
-def _read_rows(path: os.PathLike | str) -> list[tuple[str, Node]]:
+def read_rows(paths: os.PathLike | str | None, variable_names: Sequence[str]) -> list[tuple[str, Node]]:
+  """Name and tree of the problems of a file, or of several with commas between.
+
+  Raises:
+    InputError: see `read_problems`.
+  """
+  return [row for path in str(paths).split(",") for row in _read_file(path, variable_names)] if paths else []
+
+
+def _read_file(path: str, variable_names: Sequence[str]) -> list[tuple[str, Node]]:
   try:
     with open(path, newline="", encoding="utf-8") as file:
       rows = list(csv.DictReader(file))
@@ -112,7 +122,7 @@ def _read_rows(path: os.PathLike | str) -> list[tuple[str, Node]]:
       got = ",".join(filter(None, row))
       raise InputError(f"{path}, row {i + 2}: expected columns family,name,n_vars,expression, got {got}")
     try:
-      found.append((row["name"], parse(row["expression"], VARIABLE_NAMES)))
+      found.append((row["name"], parse(row["expression"], variable_names)))
     except ExpressionError as error:
       raise InputError(f"{path}, row {i + 2}: {error}") from None
   return found

@@ -32,7 +32,8 @@ _SHARD = flags.DEFINE_integer(
   "shard_equations", None, "Equations per shard; overrides the config's.", flag_values=_FLAGS)
 _EXCLUDE = flags.DEFINE_string(
   "exclude", str(job_lib.DEFAULT_EXCLUDED),
-  "CSV of problems (family,name,n_vars,expression) to keep out; empty for none.", flag_values=_FLAGS)
+  "CSV of problems (family,name,n_vars,expression) to keep out, or several with commas between; empty for none.",
+  flag_values=_FLAGS)
 _AGAINST = flags.DEFINE_list(
   "against", [], "Folders of other runs, whose functions are kept out of this one.", flag_values=_FLAGS)
 _LOST = flags.DEFINE_string(

@@ -9,9 +9,9 @@ import platform
 
 import numpy as np
 
-from data_gen import bloom, exclusion, writer as writer_lib
+from data_gen import bloom, exclusion, shapes, writer as writer_lib
 from data_gen.candidates import Generator
-from data_gen.config import GeneratorConfig
+from data_gen.config import GeneratorConfig, LawsConfig
 from symformer_jax.data import records
 from symformer_jax.errors import InputError
 from symformer_jax.language.vocabulary import Vocabulary
@@ -28,7 +28,7 @@ class Job:
     out: folder; shards lie below it in symformer_equations/NAME/1.0.0.
     num_train, num_validation: equations per split, which share no function.
     seed: every seed gives another stream of equations.
-    excluded: CSV of problems whose functions are kept out; None excludes nothing.
+    excluded: CSV of problems whose functions are kept out, or several with commas between; None excludes nothing.
     against: folders of other jobs whose functions are kept out.
     lost_in: manifest of another run of this job, which tells the candidates that its machine could not make.
   """
@@ -58,7 +58,8 @@ class Job:
       InputError: the folder holds another job, or a file given is unusable. DataError: a file there is damaged.
       OSError: the folder cannot be written.
     """
-    problems = exclusion.read_problems(self.excluded, self.config)
+    read = shapes.read_problems if isinstance(self.config, LawsConfig) else exclusion.read_problems
+    problems = read(self.excluded, self.config)
     known, digests = _read_functions(self.against)
     identity = {
       "config": dataclasses.asdict(self.config),

@@ -67,9 +67,9 @@ class TreeSampler:
 
   def __init__(self, config: GeneratorConfig):
     self.config = config
-    self._unary = _Choice(config.unary)
-    self._binary = _Choice(config.binary)
-    self._leaves = _Choice(config.leaves)
+    self._unary = Choice(config.unary)
+    self._binary = Choice(config.binary)
+    self._leaves = Choice(config.leaves)
 
   def sample(self, rng: np.random.Generator) -> Node:
     """A tree with 1 ... max_operators operators, all numbers of them equally likely; `rng` is consumed."""
@@ -97,7 +97,7 @@ class TreeSampler:
     return number(0)
 
 
-class _Choice:
+class Choice:
   """A weighted choice among names."""
 
   def __init__(self, weights: Mapping[str, float]):

@@ -3,7 +3,8 @@
 python -m launch.export --workdir=DIR --name=NAME --out=DIR [--which=best]
 
 Beside the weights go two Bloom filters of the functions and skeletons that the model was trained on, and those of the
-model it started from, so that an evaluation can tell what of its problems the model has met (`data_gen.seen`).
+model it started from, so that an evaluation can tell what of its problems the model has met (`data_gen.seen`); none for
+models of more than four variables.
 """
 
 from collections.abc import Sequence
@@ -25,6 +26,8 @@ from symformer_jax.pretrained import registry
 from symformer_jax.training import checkpoint
 from symformer_jax.training.config import TrainConfig
 
+# A function is looked up in every order of its columns: 24 of four, 362 880 of nine.
+_MOST_VARIABLES = 4
 # What the card keeps of a line of validation.
 _CURVE = ("step", "cross_entropy", "constant_mse", "token_accuracy")
 
@@ -37,6 +40,9 @@ _WHICH = flags.DEFINE_enum(
   flag_values=_FLAGS)
 _SEEN = flags.DEFINE_list(
   "seen", None, "Folders of the equations trained on; by default those of the run's configuration.", flag_values=_FLAGS)
+_BY_NAME_ONLY = flags.DEFINE_bool(
+  "by_name_only", False, "The card says that --model=auto leaves this model out: for one still in training.",
+  flag_values=_FLAGS)
 
 
 def main(argv):
@@ -66,7 +72,8 @@ def main(argv):
         "data": _describe_data(_SEEN.value or config.data.dirs),
         "validation": validation[-1] if validation else None,
         "curve": [{name: line[name] for name in _CURVE if name in line} for line in validation]},
-      "seen": _write_seen(out, _SEEN.value or config.data.dirs, parent)})
+      "seen": _write_seen(out, _SEEN.value or config.data.dirs, parent, config.model.vocabulary.num_variables),
+      **({"by_name_only": True} if _BY_NAME_ONLY.value else {})})
   print(f"{_OUT.value}: {_NAME.value} after {step} steps")
   return runner.DONE
 
@@ -123,9 +130,13 @@ def _choose_step(workdir: Path) -> int:
 
 
 def _write_seen(
-  out: Path, directories: Sequence[str], parent: registry.LoadedModel | None,
+  out: Path, directories: Sequence[str], parent: registry.LoadedModel | None, num_variables: int,
 ) -> list[dict[str, Any]] | None:
   """What the card says of the training data's hashes; None, and a note, when the data are not here or too large."""
+  if num_variables > _MOST_VARIABLES:
+    print(f"note: without hashes of the training data: a formula of {num_variables} variables has too many orders of "
+          "its columns to be looked up", file=sys.stderr)
+    return None
   try:
     parts = seen.collect(directories).parts
     if parent is not None:

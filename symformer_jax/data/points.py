@@ -29,6 +29,10 @@ class PointsConfig:
     noise_probability: share of data sets whose y carries noise.
     max_noise: largest standard deviation of that noise, relative to the RMS of y (log-uniform from 1e-4).
     resample_probability: share of equations that get new mantissas, kept only when all points stay finite.
+    log_probability: share of columns on one side of 0 whose values are even in their logarithm.
+    proportional_share: share of the noise that is relative to each value of y instead of to their RMS.
+    distractor_probability, max_distractors, spread_probability: see `data.columns.place`, which runs when one of the
+      probabilities is above 0.
   """
 
   num_points: int = 100
@@ -39,14 +43,27 @@ class PointsConfig:
   noise_probability: float = 0.0
   max_noise: float = 0.1
   resample_probability: float = 0.0
+  log_probability: float = 0.0
+  proportional_share: float = 0.0
+  distractor_probability: float = 0.0
+  max_distractors: int = 2
+  spread_probability: float = 0.0
+
+  @property
+  def is_placed(self) -> bool:
+    """Whether columns are given to variables anew."""
+    return self.distractor_probability > 0 or self.spread_probability > 0
 
 
-def draw_x(key: jax.Array, domains: jax.Array, num_draws: int, *, subbox_probability: float) -> jax.Array:
+def draw_x(
+  key: jax.Array, domains: jax.Array, num_draws: int, *, subbox_probability: float, log_probability: float = 0.0
+) -> jax.Array:
   """Uniform points of each box, or of an unevenly filled part of it.
 
   Args:
     key: consumed.
     domains: [B, D, 2], lower and upper end.
+    log_probability: see `PointsConfig`.
   Returns:
     x [B, num_draws, D].
   """
@@ -62,7 +79,14 @@ def draw_x(key: jax.Array, domains: jax.Array, num_draws: int, *, subbox_probabi
     width = jnp.minimum(width, 1 - start)
     density = jnp.exp(0.7 * jax.random.normal(keys[3], (batch, 1, num_vars)))
     unit = jnp.where(is_part, start + width * unit**density, unit)
-  return low + (high - low) * unit
+  x = low + (high - low) * unit
+  if log_probability > 0:
+    is_even = jax.random.bernoulli(jax.random.fold_in(keys[3], 1), log_probability, (batch, 1, num_vars))
+    # A ratio of 1 where the interval touches or holds 0: these stay as they are.
+    has_ratio = low * high > 0
+    ratio = jnp.where(has_ratio, high / jnp.where(has_ratio, low, 1.0), 1.0)
+    x = jnp.where(is_even & has_ratio, low * ratio**unit, x)
+  return x
 
 
 def select_valid(x: jax.Array, y: jax.Array, num_points: int) -> tuple[jax.Array, jax.Array]:
@@ -95,7 +119,8 @@ def draw_points(
     points masked because no good draw was left [B].
   """
   keys = jax.random.split(key, 5)
-  x = draw_x(keys[0], domains, config.num_points * config.draws, subbox_probability=config.subbox_probability)
+  x = draw_x(keys[0], domains, config.num_points * config.draws, subbox_probability=config.subbox_probability,
+             log_probability=config.log_probability)
 
   def evaluate(some_mantissas):
     values = interpreter.constant_values(ids, some_mantissas, vocab)
@@ -125,7 +150,7 @@ def _resample(key, mantissas, y, evaluate, probability):
 
 
 def _add_noise(key, points, is_valid, config: PointsConfig):
-  """Gaussian noise of a random level on y, for a random share of the data sets."""
+  """Gaussian noise of a random level on y, even or in proportion to it, for a random share of the data sets."""
   keys = jax.random.split(key, 3)
   batch, num_points = is_valid.shape
   y = points[..., -1]
@@ -133,7 +158,11 @@ def _add_noise(key, points, is_valid, config: PointsConfig):
   rms = jnp.sqrt(jnp.sum(jnp.where(is_valid, y, 0.0) ** 2, axis=1, keepdims=True) / count)
   log_level = jax.random.uniform(keys[0], (batch, 1), minval=jnp.log(1e-4), maxval=jnp.log(config.max_noise))
   is_noisy = jax.random.bernoulli(keys[1], config.noise_probability, (batch, 1))
-  noise = jnp.where(is_noisy, jnp.exp(log_level), 0.0) * rms * jax.random.normal(keys[2], (batch, num_points))
+  scale = rms
+  if config.proportional_share > 0:
+    is_proportional = jax.random.bernoulli(jax.random.fold_in(keys[1], 1), config.proportional_share, (batch, 1))
+    scale = jnp.where(is_proportional, jnp.abs(y), rms)
+  noise = jnp.where(is_noisy, jnp.exp(log_level), 0.0) * scale * jax.random.normal(keys[2], (batch, num_points))
   return points.at[..., -1].set(y + noise)
 
 

@@ -308,7 +308,8 @@ def _equation(ids: np.ndarray, mantissas: np.ndarray, domain: np.ndarray, index:
   scales = np.array(vocab.constant_scale)[ids].tolist()
   values = [float(f"{mantissa * scale:.7g}") for mantissa, scale in zip(mantissas.tolist(), scales, strict=True)]
   truth = expression.decode(ids, values, vocab)
-  box = tuple((float(low), float(high)) for low, high in domain)
+  # Variables that an equation does not have are the last, in [0, 0]: a table of it has no such columns.
+  box = tuple((float(low), float(high)) for low, high in domain if low < high)
   text = printing.to_text(truth, variable_names(len(box)))
   return Problem("fresh", f"fresh-{index + 1}", truth, text, box, POINTS_PER_VARIABLE * len(box))
 

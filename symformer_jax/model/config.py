@@ -4,7 +4,7 @@ import dataclasses
 
 from symformer_jax.language.vocabulary import Vocabulary
 
-FEATURES = ("raw", "bits", "scaled")
+FEATURES = ("raw", "bits", "scaled", "columns")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -18,7 +18,8 @@ class EncoderConfig:
     num_layers: induced set attention blocks.
     num_inducing: inducing points of each block.
     num_seeds: M, seed vectors of the final pooling.
-    features: how points enter: `raw` floats (paper), IEEE-754 `bits`, or `scaled` floats.
+    features: how points enter: `raw` floats (paper), IEEE-754 `bits`, `scaled` floats, or `columns`, which are scaled
+      over more decades and tell which columns the table has.
   """
 
   width: int = 384

@@ -11,22 +11,27 @@ import jax.numpy as jnp
 from symformer_jax.model.config import EncoderConfig, ModelConfig
 from symformer_jax.model.layers import Attention, FeedForward, Linear, Residual, call
 
+# Features of each column of x, and of y and the table; a name of each. The paper's floats and their bits treat y as
+# one more column.
+_OF_X = {"scaled": ("linear", "log"), "columns": ("linear", "log", "small", "present")}
+_OF_Y = {"scaled": ("asinh", "share", "level", "count"), "columns": ("asinh", "share", "small", "level", "count")}
+_BITS = {"raw": 1, "bits": 32}
+
 
 def num_features(features: str, num_columns: int) -> int:
   """Width of a point's feature vector; `num_columns` is D + 1."""
-  per_column = {"raw": 1, "bits": 32, "scaled": 2}[features]
-  return per_column * num_columns + (2 if features == "scaled" else 0)
+  if features in _BITS:
+    return _BITS[features] * num_columns
+  return len(_OF_X[features]) * (num_columns - 1) + len(_OF_Y[features])
 
 
-def feature_rows(features: str, num_variables: int) -> tuple[list[list[int]], list[int]]:
-  """Which of a point's features belong to each variable, and which to none: `(rows by variable, rest)`."""
-  if features == "scaled":
-    by_variable = [[i, num_variables + i] for i in range(num_variables)]
-  else:
-    width = num_features(features, 1)
-    by_variable = [list(range(i * width, (i + 1) * width)) for i in range(num_variables)]
-  taken = {row for rows in by_variable for row in rows}
-  return by_variable, [row for row in range(num_features(features, num_variables + 1)) if row not in taken]
+def feature_names(features: str, num_variables: int) -> list[tuple[str, int]]:
+  """What each of a point's features is, in order: its name, and the variable it tells of, or -1."""
+  if features in _BITS:
+    owners = [*range(num_variables), -1]
+    return [(str(bit), owner) for owner in owners for bit in range(_BITS[features])]
+  of_x = [(name, i) for name in _OF_X[features] for i in range(num_variables)]
+  return of_x + [(name, -1) for name in _OF_Y[features]]
 
 
 def point_features(points: jax.Array, is_valid: jax.Array, features: str) -> jax.Array:
@@ -35,8 +40,9 @@ def point_features(points: jax.Array, is_valid: jax.Array, features: str) -> jax
   Args:
     points: [..., N, D+1], y last; masked rows may hold anything.
     is_valid: [..., N], True for rows that count.
-    features: `raw`, `bits` (each float32 as 32 signs) or `scaled` (x/5, log1p|x| signed; asinh y, y/max|y|,
-      log max|y|, N valid relative to 64).
+    features: `raw`, `bits` (each float32 as 32 signs), `scaled` (x/5, log1p|x| signed; asinh y, y/max|y|,
+      log max|y|, share of valid rows) or `columns` (these, for small values asinh 1000 x and the same of y/max|y|, and
+      whether a column is in the table: one that is 0 in all rows is not).
   Returns:
     [..., N, F], masked rows 0.
   """
@@ -54,9 +60,19 @@ def point_features(points: jax.Array, is_valid: jax.Array, features: str) -> jax
     largest = jnp.maximum(jnp.max(jnp.abs(y), axis=-2, keepdims=True), 1e-30)
     level = jnp.broadcast_to(jnp.log(largest) / 10.0, y.shape)
     count = jnp.broadcast_to(jnp.mean(is_valid.astype(jnp.float32), axis=-1)[..., None, None], y.shape)
-    out = jnp.concatenate(
-      [x / 5.0, jnp.sign(x) * jnp.log1p(jnp.abs(x)), jnp.arcsinh(y) / 3.0, y / largest, level, count], axis=-1)
+    of_x = [x / 5.0, jnp.sign(x) * jnp.log1p(jnp.abs(x))]
+    of_y = [jnp.arcsinh(y) / 3.0, y / largest]
+    if features == "columns":
+      is_present = jnp.any(x != 0, axis=-2, keepdims=True)
+      of_x += [_stretch(x), jnp.broadcast_to(is_present, x.shape).astype(x.dtype)]
+      of_y.append(_stretch(y / largest))
+    out = jnp.concatenate([*of_x, *of_y, level, count], axis=-1)
   return jnp.where(is_valid[..., None], out, 0.0)
+
+
+def _stretch(values: jax.Array) -> jax.Array:
+  """Tells 0.001 from 0.01 as well as 1 from 10; about 1 at the edge of the box."""
+  return jnp.arcsinh(1000.0 * values) / 8.0
 
 
 class MultiheadBlock(nnx.Module):

@@ -61,7 +61,8 @@ def load_model(name: str = "auto", *, num_variables: int = 1) -> LoadedModel:
 
   Args:
     name: a shipped model, a folder written by `launch.export`, or `auto`: the shipped one that knows so many variables
-      and fewest more, or most where none does; of two the one of the shorter name.
+      and fewest more, or most where none does; of two the one of the shorter name. A model whose card says
+      `by_name_only` (one still in training) is left out.
     num_variables: D, read by `auto`.
   Raises:
     ModelError: unknown name (the message says which exist), damaged or foreign files.
@@ -78,8 +79,9 @@ def load_model(name: str = "auto", *, num_variables: int = 1) -> LoadedModel:
 
 def pick_name(num_variables: int) -> str:
   """What `auto` stands for (see `load_model`)."""
-  known = {name: json.loads((FOLDER / name / CARD).read_text())["config"]["vocabulary"]["num_variables"]
-           for name in model_names()}
+  cards = {name: json.loads((FOLDER / name / CARD).read_text()) for name in model_names()}
+  known = {name: card["config"]["vocabulary"]["num_variables"] for name, card in cards.items()
+           if not card.get("by_name_only")}
   if not known:
     raise ModelError("this installation has no shipped model")
   enough = min(num_variables, max(known.values()))

@@ -1,6 +1,6 @@
 """Looks at a run from outside its loss: metrics on validation batches, and what the model answers when it decodes."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 import dataclasses
 import functools
 import itertools
@@ -58,6 +58,37 @@ def make_evaluation(config: TrainConfig, eval_step: Callable, sharding: NamedSha
     return window.pop()
 
   return evaluate
+
+
+def measure_by_variables(
+  model: Any, dirs: Sequence[str], *, num_equations: int, batch_size: int = 64, num_points: int = 64
+) -> dict[int, Metrics]:
+  """Metrics of a model on the validation splits of some folders, apart for each number of columns.
+
+  Args:
+    model: with `config` and `params`.
+    num_equations: of each number of columns, the first so many; fewer where there are fewer. A last batch that is not
+      full is filled up from the beginning.
+    num_points: rows of each table: clean, all columns in their first places, none that does not matter.
+  Returns:
+    By number of columns: `equations`, and the mean of each metric over batches.
+  """
+  config = TrainConfig(model=model.config, points=points_lib.PointsConfig(num_points=num_points),
+                       data=pipeline.DataConfig(dirs=tuple(dirs), batch_size=batch_size))
+  eval_step = jax.jit(step_lib.make_eval_step(config))
+  source = pipeline.BlockSource(dirs, "validation")
+  equations = pipeline.concatenate(
+    [source[i] for i in range(len(source))], model.config.decoder.max_length - 2, model.config.vocabulary.num_variables)
+  columns = (equations.domains[..., 0] != equations.domains[..., 1]).sum(axis=1)
+  found = {}
+  for count in sorted({int(c) for c in columns}):
+    rows = np.flatnonzero(columns == count)[:num_equations]
+    window = Window()
+    for i, chosen in enumerate(np.resize(rows, (-(-len(rows) // batch_size), batch_size))):
+      batch = Batch(equations.ids[chosen].astype(np.int32), equations.constants[chosen], equations.domains[chosen])
+      window.add(jax.device_get(eval_step(model.params, batch, jax.random.key(i))))
+    found[count] = {"equations": len(rows), **window.pop()}
+  return found
 
 
 # --- decoding ----------------------------------------------------------------------------------------------------

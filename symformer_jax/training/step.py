@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from symformer_jax.data import points as points_lib, sequences
+from symformer_jax.data import columns, points as points_lib, sequences
 from symformer_jax.data.pipeline import Batch
 from symformer_jax.language.vocabulary import Vocabulary
 from symformer_jax.model import symformer
@@ -49,15 +49,22 @@ class Examples(NamedTuple):
 def prepare(
   key: jax.Array, batch: Batch, config: TrainConfig, points_config: points_lib.PointsConfig
 ) -> tuple[Examples, jax.Array]:
-  """Draws the points of a batch and writes its sequences in the model's encoding.
+  """Gives variables their columns, draws the points of a batch and writes its sequences in the model's encoding.
 
   Returns:
     The examples, still without noise on their constants, and the number of masked points per data set [B].
   """
   vocab = config.model.vocabulary
+  extended = Vocabulary(vocab.num_variables)
+  ids, domains = batch.ids, batch.domains
+  if points_config.is_placed:
+    ids, domains = columns.place(
+      jax.random.fold_in(key, 1), ids, domains, vocab=extended,
+      distractor_probability=points_config.distractor_probability, max_distractors=points_config.max_distractors,
+      spread_probability=points_config.spread_probability)
   points, is_valid, mantissas, num_masked = points_lib.draw_points(
-    key, batch.ids, batch.mantissas, batch.domains, vocab=Vocabulary(vocab.num_variables), config=points_config)
-  ids, constants = sequences.to_encoding(batch.ids, mantissas, vocab)
+    key, ids, batch.mantissas, domains, vocab=extended, config=points_config)
+  ids, constants = sequences.to_encoding(ids, mantissas, vocab)
   seqs = sequences.teacher_forcing(ids, constants)
   return Examples(points, is_valid, seqs, seqs.constants), num_masked
 

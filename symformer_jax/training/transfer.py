@@ -1,4 +1,4 @@
-"""Starts a model from a smaller one: fewer variables, layers, heads, or narrower feed-forward layers.
+"""Starts a model from a smaller one: fewer variables, layers, heads, inner units, point features.
 
 What is new begins as nothing: what new layers, new heads and new inner units would add is multiplied by zero.
 Variables come last in the vocabulary and each has features of its own, so that all that is new for them are a few
@@ -20,6 +20,8 @@ from symformer_jax.model.config import ModelConfig
 _DIFFERENCE = 0.1
 # What may differ, of the encoder and of the decoder.
 _GROWING = ("num_layers", "num_heads", "ff_dim")
+# The first of these point features are among the second.
+_GROWING_FEATURES = ("scaled", "columns")
 # The last matrix of each sublayer: its rows for new inner units are zero.
 _ENDS = ("out", "outer")
 
@@ -41,11 +43,14 @@ def grow(params: symformer.Params, old: ModelConfig, new: ModelConfig, *, seed: 
 
 
 def _check(old: ModelConfig, new: ModelConfig) -> None:
+  if (old.encoder.features, new.encoder.features) == _GROWING_FEATURES:
+    old = dataclasses.replace(old, encoder=dataclasses.replace(old.encoder, features=new.encoder.features))
   parts = (("vocabulary", ("num_variables",)), ("encoder", _GROWING), ("decoder", _GROWING))
   grown = dataclasses.replace(old, **{part: _with_fields_of(getattr(old, part), getattr(new, part), names)
                                       for part, names in parts})
   if grown != new:
-    raise InputError("a model can only start from one of the same shape, but for variables, layers, heads and ff_dim")
+    raise InputError("a model can only start from one of the same shape, but for variables, layers, heads, ff_dim and "
+                     "features scaled to columns")
   for part, names in parts:
     for name in names:
       before, after = getattr(getattr(old, part), name), getattr(getattr(new, part), name)
@@ -68,15 +73,18 @@ def _grow_leaf(path: tuple, kept: np.ndarray | None, drawn: np.ndarray) -> np.nd
 
 
 def _widen(params: symformer.Params, fresh: symformer.Params, old: ModelConfig, new: ModelConfig) -> symformer.Params:
-  """`params` with rows for the variables that are new."""
+  """`params` with rows for the variables and point features that are new."""
   before, after = old.vocabulary.num_variables, new.vocabulary.num_variables
+  if (before, old.encoder.features) == (after, new.encoder.features):
+    return params
+  old_names, names = (encoder.feature_names(m.encoder.features, m.vocabulary.num_variables) for m in (old, new))
+  kernel = fresh["encoder"]["embed"]["kernel"]
+  # What else is told of the old variables and of y begins as nothing; new variables have all their rows from the draw.
+  kernel[[i for i, (_, variable) in enumerate(names) if variable < before]] = 0.0
+  kernel[[names.index(name) for name in old_names]] = params["encoder"]["embed"]["kernel"]
+  params["encoder"]["embed"]["kernel"] = kernel
   if before == after:
     return params
-  old_rows, old_rest = encoder.feature_rows(old.encoder.features, before)
-  rows, rest = encoder.feature_rows(new.encoder.features, after)
-  kernel = fresh["encoder"]["embed"]["kernel"]
-  kernel[[*sum(rows[:before], []), *rest]] = params["encoder"]["embed"]["kernel"][[*sum(old_rows, []), *old_rest]]
-  params["encoder"]["embed"]["kernel"] = kernel
   first = old.vocabulary.ids["x0"]
   for part, leaf, axis in (("embed", "embedding", 0), ("classify", "kernel", 1), ("classify", "bias", 0)):
     params["decoder"][part][leaf] = _extend(params["decoder"][part][leaf], fresh["decoder"][part][leaf], axis, first)

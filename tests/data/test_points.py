@@ -107,3 +107,29 @@ def test_a_resampled_equation_that_fails_keeps_its_constants():
   drawn, is_valid, new, _ = _draw(batch, num_points=64, resample_probability=1.0)
   assert is_valid.all() and np.isfinite(drawn).all()
   assert (new == batch[1]).all(axis=1).mean() > 0.9
+
+
+def test_columns_on_one_side_of_zero_may_be_even_in_their_logarithm():
+  ids, mantissas, _ = _batch(["x"], repeat=300)
+  for domain, is_even in (((0.005, 5.0), True), ((-5.0, -0.005), True), ((0.0, 5.0), False), ((-1.0, 5.0), False)):
+    domains = np.tile(np.array([[domain]], np.float32), (300, 1, 1))
+    x = _draw((ids, mantissas, domains), num_points=64, log_probability=0.5)[0][..., 0]
+    assert x.min() >= domain[0] - 1e-6 and x.max() <= domain[1] + 1e-6
+    # The geometric mean halves such a column; of a uniform one hardly a thirtieth lies below.
+    low = np.mean(np.abs(x) < np.sqrt(0.005 * 5.0), axis=1)
+    assert np.mean(low > 0.3) == pytest.approx(0.5 if is_even else 0.0, abs=0.1)
+
+
+def test_noise_may_be_in_proportion_to_each_value():
+  batch = _batch(["exp(x)"], (0.0, 5.0), repeat=300)
+  clean = _draw(batch, num_points=64)[0]
+  options = {"num_points": 64, "noise_probability": 1.0, "max_noise": 0.1}
+  plain, mixed = (_draw(batch, **options, proportional_share=share)[0] for share in (0.0, 0.5))
+
+  def is_even(noisy):
+    relative = np.abs(noisy[..., 1] - clean[..., 1]) / clean[..., 1]
+    small = clean[..., 1] < 10
+    return np.array([np.mean(r[s]) < 2 * np.mean(r[~s]) for r, s in zip(relative, small, strict=True)])
+
+  assert is_even(plain).mean() < 0.05
+  assert is_even(mixed).mean() == pytest.approx(0.5, abs=0.12)

@@ -162,7 +162,7 @@ def test_two_writings_share_a_fingerprint_and_two_functions_do_not():
 def test_the_default_exclusions_have_more_than_two_operators():
   problems = exclusion.read_problems("configs/data/excluded.csv", BIVARIATE)
   assert len(set(problems.names)) == 49
-  for _, tree in exclusion._read_rows("configs/data/excluded.csv"):
+  for _, tree in exclusion.read_rows("configs/data/excluded.csv", exclusion.VARIABLE_NAMES):
     assert trees.count_operators(tree) > 2, printing.to_text(tree)
 
 

@@ -200,6 +200,21 @@ def test_fresh_equations_come_from_the_validation_split(tmp_path):
   assert len(problems.load_equations(tmp_path, num_equations=1)) == 1
 
 
+def test_a_fresh_law_has_the_columns_of_its_own_variables(tmp_path):
+  from symformer_jax.data import records
+  from symformer_jax.language.vocabulary import Vocabulary
+
+  ids, mantissas = expression.encode(parse("x*y + 2.5", ("x", "y")), Vocabulary(9))
+  domains = np.zeros((1, 9, 2), np.float32)
+  domains[0, :2] = [[1, 5], [-2, 0]]
+  folder = records.split_folder(tmp_path, "laws")
+  folder.mkdir(parents=True)
+  block = records.Block(np.array([ids], np.uint8), np.array([mantissas], np.float32), domains)
+  records.write_shard(folder / records.shard_name("validation", 0, 1), [block])
+  [found] = problems.load_equations(tmp_path, num_equations=5)
+  assert found.box == ((1, 5), (-2, 0)) and found.num_variables == 2 and found.names == ("x", "y")
+
+
 def test_the_pictured_formulas_and_the_papers_answers():
   """Where the paper's caption has the truth itself as the answer, our judge must say so."""
   found = by_name("examples")

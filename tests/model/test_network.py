@@ -24,6 +24,7 @@ CONFIGS = {
   "pre": dataclasses.replace(TINY, norm="pre", activation="gelu"),
   "bits": dataclasses.replace(TINY, encoder=dataclasses.replace(TINY.encoder, features="bits")),
   "scaled": dataclasses.replace(TINY, encoder=dataclasses.replace(TINY.encoder, features="scaled")),
+  "columns": dataclasses.replace(TINY, encoder=dataclasses.replace(TINY.encoder, features="columns")),
 }
 
 
@@ -123,7 +124,7 @@ def test_masked_points_change_nothing(network, rng):
   before = model.encoder(points, is_valid)
   points[1, 7:] = [np.nan, np.inf, 1e30]
   np.testing.assert_array_equal(before, model.encoder(points, is_valid))
-  if config.encoder.features != "scaled":  # there the share of valid rows is itself a feature
+  if config.encoder.features not in ("scaled", "columns"):  # there the share of valid rows is itself a feature
     np.testing.assert_allclose(before[1], model.encoder(points[1:2, :7], is_valid[1:2, :7])[0], atol=2e-5)
   points[1, 3] += 1
   assert not np.allclose(before[1], model.encoder(points, is_valid)[1], atol=1e-4)
@@ -141,6 +142,26 @@ def test_bits_are_those_of_ieee_754():
   words = [int.from_bytes(np.float32(v).tobytes(), "little") for v in points[0, 0]]
   expected = [2.0 * (word >> i & 1) - 1 for word in words for i in range(32)]
   np.testing.assert_array_equal(got, expected)
+
+
+def test_the_encoder_is_told_which_columns_the_table_has(rng):
+  points = rng.uniform(1, 2, (2, 6, 4)).astype(np.float32)
+  points[0, :, 1] = 0.0
+  points[1, 3:, 2] = 0.0
+  is_valid = np.ones((2, 6), bool)
+  is_valid[1, :3] = False  # the rows in which column 2 is not 0
+  got = np.asarray(encoder.point_features(points, is_valid, "columns"))
+  names = encoder.feature_names("columns", 3)
+  assert got.shape[-1] == encoder.num_features("columns", 4) == len(set(names)) == 17
+  rows = [[names.index((name, i)) for name in ("linear", "log", "small", "present")] for i in range(3)]
+  bits = got[..., [row[-1] for row in rows]]
+  np.testing.assert_array_equal(bits[0], np.tile([1, 0, 1], (6, 1)))
+  np.testing.assert_array_equal(bits[1, 3:], np.tile([1, 1, 0], (3, 1)))
+  assert not got[0][:, rows[1]].any()  # nothing of a column that is not there
+  for i in (0, 2):
+    x = points[0, :, i]
+    np.testing.assert_allclose(
+      got[0][:, rows[i]], np.stack([x / 5, np.log1p(x), np.arcsinh(1000 * x) / 8, np.ones(6)], -1), rtol=1e-5)
 
 
 def test_later_tokens_do_not_reach_earlier_positions(network, rng):

@@ -40,6 +40,15 @@ def test_shipped_models_load_and_auto_picks_by_variables():
   assert registry.load_model("auto", num_variables=99).name == "bivariate"
 
 
+def test_auto_leaves_out_a_model_that_is_for_its_name_only(tmp_path, monkeypatch):
+  params = symformer.init_params(CONFIG, jax.random.key(0))
+  for name, card in (("plain", {}), ("ask", {"by_name_only": True})):
+    registry.save_model(tmp_path / name, name=name, config=CONFIG, params=params, card=card)
+  monkeypatch.setattr(registry, "FOLDER", tmp_path)
+  assert registry.pick_name(1) == registry.pick_name(7) == "plain"  # "ask" would come first
+  assert registry.load_model("ask").name == "ask"
+
+
 def test_unknown_name_lists_what_exists():
   with pytest.raises(ModelError, match="unknown model 'univariat': expected auto, .*univariate.* or a folder"):
     registry.load_model("univariat")

@@ -127,6 +127,19 @@ def test_without_the_data_the_card_knows_no_hashes(first, tmp_path, capsys):
   assert "note: without hashes of the training data" in capsys.readouterr().err
 
 
+def test_a_model_for_its_name_only(first, tmp_path):
+  workdir, plain = first
+  assert export_to(tmp_path, workdir, by_name_only=True).card["by_name_only"] is True
+  assert "by_name_only" not in plain.card
+
+
+def test_hashes_are_left_out_where_columns_have_too_many_orders(tmp_path, generated, capsys):
+  assert export._write_seen(tmp_path, [str(generated)], None, 9) is None
+  assert "a formula of 9 variables has too many orders" in capsys.readouterr().err
+  assert not list(tmp_path.iterdir())
+  assert export._write_seen(tmp_path, [str(generated)], None, 1) is not None
+
+
 def test_hours_of_steps_on_the_clock():
   lines = [{"kind": "train", "step": 50, "examples_per_s": 100.0}, {"kind": "validation", "step": 50},
            {"kind": "train", "step": 150, "examples_per_s": 25.0}]

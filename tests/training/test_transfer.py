@@ -21,9 +21,25 @@ def config_for(num_variables, features="scaled"):
     encoder=dataclasses.replace(config.encoder, features=features))
 
 
-@pytest.mark.parametrize("features", ["scaled", "raw"])
+@pytest.mark.parametrize("features", ["scaled", "raw", "columns"])
 def test_nothing_changes_where_the_new_variables_are_zero(features, rng):
-  old, new = config_for(2, features), config_for(4, features)
+  check_growth(config_for(2, features), config_for(4, features), rng)
+
+
+def test_scaled_features_may_become_columns(rng):
+  check_growth(config_for(2, "scaled"), config_for(4, "columns"), rng)
+  old, new = config_for(2, "scaled"), config_for(2, "columns")
+  params = symformer.init_params(old, jax.random.key(1))
+  points, is_valid = rng.normal(size=(3, 8, 3)).astype(np.float32), np.ones((3, 8), bool)
+  first, second = (symformer.merge(config, p).encoder(points, is_valid) for config, p in (
+    (old, params), (new, transfer.grow(params, old, new, seed=0))))
+  np.testing.assert_allclose(first, second, atol=1e-6)
+  with pytest.raises(InputError, match="scaled to columns"):
+    transfer.grow(params, config_for(2, "columns"), old, seed=0)
+
+
+def check_growth(old, new, rng):
+  """A wider model says what the old one did where its new columns are zero, and reads them where they are not."""
   params = symformer.init_params(old, jax.random.key(1))
   points = rng.normal(size=(3, 8, 3)).astype(np.float32)
   ids, constants = rng.integers(1, old.vocabulary.size, (3, 5)), rng.normal(size=(3, 5)).astype(np.float32)
