@@ -2,7 +2,7 @@
 
 A law is drawn together with the box of its variables, because constants inside functions only mean something there:
 `exp(-0.3*x)` with x to 10, `exp(-3500/x)` with x from 280 to 400. Then it is written in the units in which the search
-shows data to a model (columns to 5, y to 5, see `symformer_jax.selection.rescale`): constants of all sizes come about
+shows data to a model (columns to 5, y to 5, see `symformer_jax.engine.rescale`): constants of all sizes come about
 by themselves.
 """
 
@@ -25,7 +25,7 @@ _FAINT = 0.03
 _LEAST_EFFECT = 0.01
 # y must vary by this share of its largest value: below, a search shows it without its mean.
 _LEAST_VARIATION = 0.02
-# What `selection.rescale` does: columns beyond the box or below 1 are brought to the box, y to 5 where its RMS is
+# What `engine.rescale` does: columns beyond the box or below 1 are brought to the box, y to 5 where its RMS is
 # outside these bounds.
 _BOX, _SMALL_X, _SMALLEST_Y, _LARGEST_Y, _COMFORTABLE_Y = 5.0, 1.0, 0.05, 1000.0, 5.0
 

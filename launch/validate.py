@@ -5,7 +5,8 @@ python -m launch.validate --model=NAME|DIR --data=DIR,DIR [--num_equations=N]
 
 from absl import flags
 
-from symformer_jax import compilation, runner
+from symformer_jax import compilation
+from symformer_jax.commands import runner
 from symformer_jax.pretrained import registry
 from symformer_jax.training import evaluation
 

@@ -95,7 +95,8 @@ def is_beyond_chance(
   return noise.is_beyond_chance(
     share=line.mse / left, num_points=num_points, num_constants=counts[0], base_constants=max(counts[1], 1),
     further_nodes=line.complexity - base.complexity, num_columns=num_columns,
-    line_columns=len(soundness.columns_of(line.node)) if is_linear(line.node) else 0, config=config)
+    line_columns=len(soundness.columns_of(line.node)) if is_linear(line.node) else 0,
+    is_base_constant=not soundness.has_column(base.node), config=config)
 
 
 def is_linear(node: Node) -> bool:

@@ -10,10 +10,11 @@ import pytest
 from configs.data import laws as laws_config, univariate
 from data_gen import config as config_lib, exclusion, laws, shapes
 from data_gen.candidates import Generator, read_tree
+from symformer_jax.engine import rescale
+from symformer_jax.engine.config import DEFAULT
 from symformer_jax.errors import InputError
 from symformer_jax.language import expression
 from symformer_jax.language.expression import VARIABLE, number, variable, walk
-from symformer_jax.selection import rescale
 
 NOTHING = shapes.Shapes({}, ())
 
@@ -71,7 +72,7 @@ def test_laws_are_in_the_units_in_which_a_search_shows_data():
     corners = np.concatenate([x, law.box], axis=1)  # the largest values are those of the box
     y = expression.evaluate(law.tree, x.T)
     if np.isfinite(y).all() and 0.1 < np.sqrt(np.mean(y**2)) < 500:  # the level is that of other points
-      scaling = rescale._scaling(corners.T, np.resize(y, corners.shape[1]))
+      scaling = rescale._scaling(corners.T, np.resize(y, corners.shape[1]), config=DEFAULT.scaling)
       assert scaling.x_factors == pytest.approx((1.0,) * len(x)) and scaling.y_factor == 1
 
 

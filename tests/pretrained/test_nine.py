@@ -3,11 +3,12 @@
 import jax
 import numpy as np
 import pytest
-from symformer_jax.selection.rows import Rows
 
-from symformer_jax import load_model, proposals, search
+from symformer_jax import load_model, search
 from symformer_jax.decoding import sampling
+from symformer_jax.engine.rows import Rows
 from symformer_jax.pretrained import registry
+from symformer_jax.sources import samples
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +24,7 @@ def test_it_is_no_default(nine):
 
 def test_padded_columns_are_no_columns_to_the_encoder(nine, rng):
   x, y = rng.uniform(1, 5, (64, 3)), rng.normal(size=64)
-  points = np.column_stack([proposals._widened(x, nine), y])[None]
+  points = np.column_stack([samples._widened(x, nine), y])[None]
   is_valid = np.ones((1, 64), bool)
   first = np.asarray(sampling.encode(nine, points, is_valid))
   # What stands in an absent column cannot matter: there is nothing but its zeros; a value there makes it a column.
@@ -53,4 +54,4 @@ def test_alone_it_finds_short_laws_in_tables_of_any_width(nine, law, names):
 
 def test_rows_of_a_table_with_all_columns_are_not_padded(nine, rng):
   rows = Rows(rng.normal(size=(5, 9)), rng.normal(size=5), np.ones(5))
-  np.testing.assert_array_equal(proposals._widened(rows.x, nine), rows.x.astype(np.float32))
+  np.testing.assert_array_equal(samples._widened(rows.x, nine), rows.x.astype(np.float32))
