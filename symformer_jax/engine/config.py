@@ -423,6 +423,8 @@ class ChoiceConfig:
     max_rows: of cross-validation. Its standard error is then below 5 %, and it takes no longer than the rounding.
     worthwhile_r2: cross-validated R2 from which a formula is preferred to a bare mean: what the trial of the issue
       found to lose nothing.
+    sign_errors: standard errors by which the share of unseen rows that a formula predicts better than the mean must be
+      above a half, where mean squares prefer the mean: four leave one chance in thirty thousand (the sign test).
     noise_share: of data sets of pure noise that may get anything but a constant.
     chance_nats: logarithm of how many formulas are looked at for each node that they are longer. Of noise, pools of 370
       functions and their pairs need 0.5; from 0.5 to 1 the sets that may be looked at lose nothing in R2, and answers
@@ -446,6 +448,7 @@ class ChoiceConfig:
   num_folds: int = 5
   max_rows: int = 1024
   worthwhile_r2: float = 0.1
+  sign_errors: float = 4.0
   noise_share: float = 0.05
   chance_nats: float = 0.75
   further_nats: float = 2.0

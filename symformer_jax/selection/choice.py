@@ -31,7 +31,8 @@ def choose(
   From the constant on, each longer line takes the place of the one before when both say so: its predictive
   description is shorter (see `_length`), and it is more than the best of many that would meet noise as well
   (`noise`). A constant that is left gives way to a formula with a cross-validated R2 above `config.worthwhile_r2`, if
-  that is beyond chance: the simplest within one standard error of the best.
+  that is beyond chance: the simplest within one standard error of the best; where there is none, to the one that is
+  nearer to most of the rows, if that is beyond doubt.
   Args:
     lines: at least one.
     rows: all rows, at most `config.max_rows` of them are looked at. num_points: what they are worth (see
@@ -59,9 +60,21 @@ def choose(
     return best
   worthwhile = [i for i in order if 1 - shares[i] > config.worthwhile_r2 and is_beyond(i, best)]
   if not worthwhile:
-    return best
+    return _nearer_to_most(errors, [i for i in order if is_beyond(i, best)], best, config)
   return worthwhile[cross_validation.simplest_within_one_error(
     [errors[i] for i in worthwhile], [lines[i].complexity for i in worthwhile], sample.weights)]
+
+
+def _nearer_to_most(errors: Sequence[np.ndarray], among: Sequence[int], constant: int, config: ChoiceConfig) -> int:
+  """Of the lines that predict more than half of the unseen rows better than a constant does, beyond doubt, the one of
+  least median error; else the constant.
+
+  Mean squares see the largest rows alone: beside a pole one row is most of the variance, and no formula predicts it
+  from the others.
+  """
+  least = 0.5 + 0.5 * config.sign_errors / math.sqrt(len(errors[constant]))
+  nearer = [i for i in among if np.mean(errors[i] < errors[constant]) > least]
+  return min(nearer, key=lambda i: float(np.median(errors[i])), default=constant)
 
 
 def _length(line: Line, share: float, num_points: float, num_columns: int, config: ChoiceConfig) -> float:

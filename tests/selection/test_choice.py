@@ -124,3 +124,12 @@ def test_numbers_of_selection_are_a_config():
   config = dataclasses.replace(DEFAULT.choice, noise_share=1e-12, line_share=1e-13)
   best, _ = select(["0.4*x"], rows, choice_config=config)
   assert not soundness.has_column(best.node)
+
+
+def test_where_one_row_is_most_of_the_variance_the_others_decide(rng):
+  constant, good, fair = np.full(100, 1.0), rng.uniform(0, 0.1, 100), rng.uniform(0, 0.9, 100)
+  good[0], fair[0] = 1e9, 1e9  # which no formula predicts from the others
+  errors = [constant, fair, good, rng.uniform(0, 2, 100), np.full(100, np.inf)]
+  assert choice._nearer_to_most(errors, [1, 2, 3, 4], 0, DEFAULT.choice) == 2
+  assert choice._nearer_to_most(errors, [3, 4], 0, DEFAULT.choice) == 0  # a coin would do as well
+  assert choice._nearer_to_most([e[:10] for e in errors], [2], 0, DEFAULT.choice) == 0  # nine of ten rows may be chance
