@@ -39,6 +39,7 @@ class Segments:
     points: on the segments, the ends included [S, P, D].
     low, high: between which values stay [2]: the range of y, widened.
     num_rows: distinct rows.
+    is_near: whether the ends are neighbours [S]; of several columns others join rows far apart.
   """
 
   begin: np.ndarray
@@ -47,6 +48,7 @@ class Segments:
   low: float
   high: float
   num_rows: int
+  is_near: np.ndarray
 
 
 def make_segments(rows: Rows, *, config: ChoiceConfig = DEFAULT.choice, seed: int = 0) -> Segments:
@@ -59,12 +61,13 @@ def make_segments(rows: Rows, *, config: ChoiceConfig = DEFAULT.choice, seed: in
       pairs = pairs[np.sort(rng.choice(len(pairs), 4 * config.num_segments, replace=False))]
   else:
     pairs = _near_and_far(x, config.num_segments, rng)
+  is_near = np.arange(len(pairs)) < (len(pairs) if x.shape[1] == 1 else min(config.num_segments, len(x)))
   begin, end = x[pairs[:, 0]], x[pairs[:, 1]]
   share = np.linspace(0, 1, config.points_between + 2)[None, :, None]
   points = begin[:, None] + share * (end - begin)[:, None]
   spread = np.ptp(rows.y)
   return Segments(begin, end, points, float(rows.y.min() - config.leap * spread),
-                  float(rows.y.max() + config.leap * spread), len(x))
+                  float(rows.y.max() + config.leap * spread), len(x), is_near)
 
 
 def _near_and_far(x: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
@@ -124,9 +127,11 @@ def is_supported(node: Node, rows: Rows, segments: Segments) -> bool:
   is_out = ~((values >= segments.low) & (values <= segments.high)).all(axis=1)
   if not len(poles) or not set(np.flatnonzero(is_out)) <= set(poles.tolist()):
     return False
-  ends = np.concatenate([segments.begin[poles], segments.end[poles]])
+  # Rows far apart are not beside the pole that lies between them.
+  near = poles[segments.is_near[poles]]
+  ends = np.concatenate([segments.begin[near], segments.end[near]])
   beside = (rows.x[:, None] == ends[None]).all(axis=2).any(axis=1)
-  if np.sum(~beside) < 2:
+  if not beside.any() or np.sum(~beside) < 2:
     return False
   distance = np.abs(rows.y - np.median(rows.y))
   if np.any(distance[beside] < SEEN * np.median(distance)):

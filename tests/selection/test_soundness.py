@@ -123,3 +123,16 @@ def test_rows_that_are_not_even_keep_their_waves():
 ])
 def test_columns_in_exponents(text, count):
   assert soundness.num_column_exponents(parse(text)) == count
+
+
+def test_a_pole_of_two_columns_is_judged_by_the_rows_beside_it():
+  """Segments between rows far apart cross it too; their ends say nothing of it."""
+  rng = np.random.default_rng(0)
+  x = rng.uniform(-2, 2, (300, 2))
+  y = 1 / x[:, 0] + 0.02 * rng.normal(size=300)
+  rows = Rows(x, y, np.ones(300))
+  node, segments = parser.parse("0.998/x", ("x", "y")), soundness.make_segments(rows)
+  assert soundness.find_fault(node, segments) in (soundness.POLE, soundness.LEAP)
+  assert soundness.is_supported(node, rows, segments)
+  # A needle somewhere else is none that the rows beside it show.
+  assert not soundness.is_supported(parser.parse("0.998/x + 0.01/(y - 0.5)", ("x", "y")), rows, segments)
