@@ -39,59 +39,6 @@ class _Local(LocalModel):
     floor = criteria.error_floor(scoring.weighted_variance(y, weights / np.mean(weights)))
     super().__init__(node, x, y, weights, floor=floor, num_refits=config.num_refits)
 
-  def _equations(self) -> tuple[np.ndarray, np.ndarray]:
-    """Weighted Jacobian [N, F] of the free constants and residuals [N], whose least squares are the next step."""
-    root = np.sqrt(self.weights)
-    return root[:, None] * self.jacobian[:, self.is_free], root * (self.y - self._predict(self.theta))
-
-
-class _LargeLocal(_Local):
-  """The same for many rows: weighted Jacobian and residuals are kept as their triangular factor [C + 1, C + 1].
-
-  Rows are taken `scoring.CHUNK_ROWS` at a time, and each chunk is joined to the factor by a QR decomposition: least
-  squares and covariance are those of all rows, to rounding, in the memory of one chunk.
-  """
-
-  def update(self) -> None:
-    count = len(self.theta)
-    factor = np.zeros((0, count + 1))
-    is_finite = np.ones(count, bool)
-    total = 0.0
-    for begin in range(0, len(self.y), scoring.CHUNK_ROWS):
-      rows = slice(begin, begin + scoring.CHUNK_ROWS)
-      weights = self.weights[rows]
-      part = _Local(self.node, self.x[rows], self.y[rows], weights, self.theta)
-      total += part.sum_of_squares * np.mean(weights)  # the part's own weights have a mean of 1
-      is_finite &= part.is_free
-      root = np.sqrt(weights)
-      with np.errstate(all="ignore"):
-        residual = root * (part.y - part._predict(self.theta))
-      block = np.column_stack([root[:, None] * np.where(part.is_free, part.jacobian, 0.0), residual])
-      if np.isfinite(total):
-        factor = np.linalg.qr(np.vstack([factor, block]), mode="r")
-    self.sum_of_squares = float(total) if math.isfinite(total) else math.inf
-    self._residual = factor[:, count]
-    self.jacobian = np.where(is_finite, factor[:, :count], np.nan)
-
-  def _equations(self) -> tuple[np.ndarray, np.ndarray]:
-    return self.jacobian[:, self.is_free], self._residual
-
-  def covariance(self) -> np.ndarray:
-    weights, self.weights = self.weights, np.ones(len(self.jacobian))
-    try:
-      return super().covariance()
-    finally:
-      self.weights = weights
-
-  @property
-  def _degrees(self) -> int:
-    return max(len(self.y) - int(np.sum(self.is_free)), 1)
-
-
-def _around(node: Node, x: np.ndarray, y: np.ndarray, weights: np.ndarray) -> _Local:
-  """The squared error of a formula, in a form that suits the number of rows."""
-  return (_LargeLocal if len(y) > scoring.CHUNK_ROWS else _Local)(node, x, y, weights)
-
 
 def standard_errors(node: Node, x: np.ndarray, y: np.ndarray, weights: np.ndarray) -> list[float | None]:
   """Standard error of each constant of a fitted tree, in the constant's units; None where the data give none.
@@ -99,7 +46,7 @@ def standard_errors(node: Node, x: np.ndarray, y: np.ndarray, weights: np.ndarra
   Args:
     node: a formula; x: [N, D]; y: [N]; weights: [N], at least 0, relative.
   """
-  local = _around(node, x, y, weights)
+  local = _Local(node, x, y, weights)
   if not len(local.theta) or np.sum(local.weights > 0) <= len(local.theta):
     return [None] * len(local.theta)
   variances = np.full(len(local.theta), np.nan)

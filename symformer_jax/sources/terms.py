@@ -61,7 +61,7 @@ class LibrarySums:
     if turn == 0:
       return products_of(task.fit_rows, task.columns, rule=task.rule, config=self.config)
     links = [name for name in terms.links if (name == "y") == (turn == 1)]
-    searches = terms.searches if len(task.columns) < terms.min_many else terms.many_searches
+    searches = _searches(task, terms)
     if len(task.columns) >= terms.min_many and question.pool.exact() is not None:
       searches = searches[-1:]  # the product is the law
     return sums_of(library_of(task, self.config), task.fit_rows, links=links, searches=searches, rule=task.rule,
@@ -103,9 +103,14 @@ class PartSums:
       return Proposal()
     parts = Parts(donors, _some(task.fit_rows, config.terms).x, task.columns, config.terms)
     both = Union([parts, library_of(task, config)])
-    first = config.terms.searches if len(task.columns) < config.terms.min_many else config.terms.many_searches
     return Proposal(nodes=tuple(sums_of(
-      both, task.fit_rows, links=config.terms.links, searches=first[:1], rule=task.rule, config=config)))
+      both, task.fit_rows, links=config.terms.links, searches=_searches(task, config.terms)[:1], rule=task.rule,
+      config=config)))
+
+
+def _searches(task: Task, config: TermsConfig) -> tuple[Search, ...]:
+  """Those for so many columns."""
+  return config.searches if len(task.columns) < config.min_many else config.many_searches
 
 
 def allowed_operators(rule: Rule) -> Callable[[str], bool] | None:

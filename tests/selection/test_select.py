@@ -129,3 +129,16 @@ def test_sums_over_chunks_are_those_of_all_rows_at_once(monkeypatch):
   for a, b in zip(whole[:2], in_chunks[:2], strict=True):
     np.testing.assert_allclose(programs.fitted_values(a), programs.fitted_values(b), rtol=1e-8)
   np.testing.assert_allclose(whole[2], in_chunks[2], rtol=1e-6)
+
+
+def test_tables_of_more_rows_than_a_chunk_are_selected_from():
+  """Above `scoring.CHUNK_ROWS` and above the largest compiled number of rows: constants and errors of all rows."""
+  rows = large_rows(scoring.CHUNK_ROWS + 5000)
+  best, _ = select.select([parser.parse("2.3*x**1.25 + 0.3")], rows, ("x",), seed=0,
+                          yardsticks=closed_forms.fit(rows, (0,)))
+  fitted, covariance = optimize.curve_fit(lambda x, a, b, c: a * x**b + c, rows.x[:, 0], rows.y, (2.3, 1.25, 0.3),
+                                          sigma=rows.weights**-0.5)
+  found = {round(c.value, 1): c for c in best.constants}
+  for value, error in zip(fitted, np.sqrt(np.diag(covariance)), strict=True):
+    assert found[round(value, 1)].value == pytest.approx(value, abs=0.5 * error)
+    assert found[round(value, 1)].stderr == pytest.approx(error, rel=0.02)
