@@ -28,7 +28,7 @@ REWRITINGS = ("exponentials", "powers", "principal_phases", "single_waves", "ver
 # How thoroughly sums of a column are searched: greedily; in all pairs; in longer sums, which of monomials are common.
 TIERS = ("any", "basic", "monomial")
 # Sources of candidates (`sources.registry.SOURCES`).
-SOURCES = ("closed_forms", "guesses", "library", "transformer", "parts")
+SOURCES = ("closed_forms", "guesses", "library", "pairs", "transformer", "parts", "growth")
 
 _WIDE: Exponents = (-2, -1, 1, 2)
 _PLAIN: Exponents = (-1, 1)
@@ -246,6 +246,47 @@ class PursuitConfig:
   # The sets whose extensions are looked at, and extensions for each that is carried on: most of the best differ in a
   # neighbour of the same group.
   num_looked_at: int = 64
+
+
+@dataclasses.dataclass(frozen=True)
+class PairsConfig:
+  """Sums of two library columns."""
+
+  # Pairs whose constants are fitted in each turn.
+  turns: tuple[int, ...] = (512,)
+  # Library columns of which every pair is tried: time goes with their square, 32 thousand take 2 seconds of one core.
+  max_columns: int = 32_768
+  # Pairs of blocks of columns looked at in double precision.
+  num_looked_at: int = 16_384
+  # Starts of the fit for a pair of families: waves have many optima.
+  starts_per_pair: int = 2
+
+  def __post_init__(self):
+    _check_counts(self, "max_columns", "num_looked_at", "starts_per_pair")
+
+
+@dataclasses.dataclass(frozen=True)
+class GrowthConfig:
+  """Formulas of the pool with one library column more."""
+
+  # Formulas that are fitted in each turn.
+  turns: tuple[int, ...] = (512, 512)
+  # Formulas that are grown in a turn: those that no shorter one beats, those that only these beat, ...; so many such
+  # fronts, formulas of at most so many nodes.
+  num_seeds: int = 64
+  num_fronts: int = 8
+  max_nodes: int = 28
+  # Places of a formula that are looked at, the outer ones first; of the second front half of them, of the third a third.
+  # Each takes as many products as the formula has constants.
+  num_places: int = 12
+  # Columns tried at each place: the best, and the best of each tier; and the least share of the squared residual that
+  # one must promise to explain.
+  num_per_place: int = 6
+  num_per_tier: int = 2
+  min_gain: float = 0.02
+
+  def __post_init__(self):
+    _check_counts(self, "num_seeds", "num_fronts", "num_places", "num_per_place", "num_per_tier")
 
 
 class Search(NamedTuple):
@@ -468,6 +509,8 @@ class SearchConfig:
   library: LibraryConfig = LibraryConfig()
   products: ProductsConfig = ProductsConfig()
   pursuit: PursuitConfig = PursuitConfig()
+  pairs: PairsConfig = PairsConfig()
+  growth: GrowthConfig = GrowthConfig()
   terms: TermsConfig = TermsConfig()
   pool: PoolConfig = PoolConfig()
   selection: SelectionConfig = SelectionConfig()

@@ -50,9 +50,11 @@ class LevenbergMarquardt:
 
   Attributes:
     damping: Nielsen's tau, the first mu. 1e-3 trusts the start: predicted constants are near.
+    decrease: the least factor by which a step that came as promised lowers mu; a third is Nielsen's.
   """
 
   damping: float = 1e-3
+  decrease: float = 1 / 3
 
   def init(self, problem: Problem, constants: jax.Array) -> State:
     one = jnp.ones((), problem.y.dtype)
@@ -67,7 +69,7 @@ class LevenbergMarquardt:
     is_wider = (state.num_steps == 1) & jnp.any(state.is_held) & (jnp.sum(seen.mask) > jnp.sum(state.evaluation.mask))
     is_taken = is_first | is_wider | (seen.common_loss < state.evaluation.loss)
     actual = state.evaluation.loss - seen.common_loss
-    damping, growth = _update_damping(state, actual, is_taken)
+    damping, growth = _update_damping(state, actual, is_taken, self.decrease)
     constants, evaluation = jax.tree.map(
       lambda new, old: jnp.where(is_taken, new, old), (state.trial, seen), (state.constants, state.evaluation))
     scale = jnp.where(is_wider, 0, state.scale)
@@ -104,10 +106,12 @@ class LevenbergMarquardt:
     return (is_bad | is_converged | is_stuck) & ~is_rounding, status.astype(jnp.int32)
 
 
-def _update_damping(state: State, actual: jax.Array, is_taken: jax.Array) -> tuple[jax.Array, jax.Array]:
+def _update_damping(
+  state: State, actual: jax.Array, is_taken: jax.Array, decrease: float
+) -> tuple[jax.Array, jax.Array]:
   """Nielsen's rule: mu falls smoothly with the gain ratio, and grows ever faster while steps fail."""
   gain = actual / jnp.maximum(state.predicted, jnp.finfo(actual.dtype).tiny)
-  shrunk = state.damping * jnp.maximum(1 / 3, 1 - (2 * gain - 1) ** 3)
+  shrunk = state.damping * jnp.maximum(decrease, 1 - (2 * gain - 1) ** 3)
   # Below a few roundings the damped matrix is no longer positive definite in floating point.
   shrunk = jnp.maximum(shrunk, 4 * jnp.finfo(actual.dtype).eps)
   return jnp.where(is_taken, shrunk, state.damping * state.growth), jnp.where(is_taken, 2, 2 * state.growth)

@@ -20,6 +20,10 @@ from symformer_jax.refinement.levenberg_marquardt import LevenbergMarquardt
 from symformer_jax.refinement.problem import Method, Status
 
 METHODS: dict[str, Method] = {"lm": LevenbergMarquardt(), "bfgs": BFGS(), "gd": GradientDescent()}
+# Where thousands of formulas compete, a step that came as promised is followed by a bolder one: of 480 fits of sums whose
+# constants were 10 to 30 % off, .84 were at the last digit after eight steps with Nielsen's third, and .915 with this.
+# From far starts of a single formula the third arrives more often (NIST's problems).
+_BOLD = {"lm": LevenbergMarquardt(decrease=1 / 30)}
 # 95 % of generated candidates are done in 15 steps of LM; those that need 50 are worth it. The others know slopes only.
 MAX_STEPS = {"lm": 50, "bfgs": 200, "gd": 300, "none": 1}
 # Points are padded to whole vector registers (16 float32).
@@ -144,7 +148,8 @@ def _by_size(fit, program, max_constants):
 def _fit_one(program, x, y, weights, num_tokens, *, method, max_steps, num_slots, start=None, is_persistent=False):
   """Fits one candidate: `(constants [C], loss, status, steps, num_undefined)`."""
   problem = problem_lib.make_problem(program, x, y, weights, num_slots=num_slots, num_tokens=num_tokens)
-  solver = METHODS["lm" if method == "none" else method]
+  name = "lm" if method == "none" else method
+  solver = METHODS[name] if is_persistent else _BOLD.get(name, METHODS[name])
   # The first step only looks at the start.
   limit = jnp.where(jnp.any(problem.is_used), 1 if method == "none" else max_steps, 1)
   if start is None:

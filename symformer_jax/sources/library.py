@@ -20,6 +20,9 @@ from symformer_jax.sources import families
 SMALLEST, LARGEST = 1e-30, 1e30
 # A column that varies by a smaller share of its largest value is constant, but for single precision's rounding.
 MIN_VARIATION = 1e-5
+# Columns that agree within this share of their largest value are one: `x*x` and `sqrt(x**4)`; `x` and `sin(0.001*x)` are
+# two. The simplest families come first, and stand for the others.
+EQUAL = 1e-9
 
 
 class Atoms:
@@ -41,6 +44,7 @@ class Atoms:
     self._made: list[tuple[Callable[[int], Node], np.ndarray, np.ndarray]] = []
     values, tiers, groups = [np.zeros((len(x), 0), np.float32)], [np.zeros(0, int)], [np.zeros(0, int)]
     num_groups = 0
+    seen: set[bytes] = set()
     with np.errstate(all="ignore"):  # what is undefined is left out
       for family in families.make_families(families.Space(x, columns, config)):
         largest = np.max(np.abs(family.values), axis=0)
@@ -50,6 +54,7 @@ class Atoms:
         indices = np.flatnonzero(usable)
         if allows is not None:
           is_kept &= np.array([_is_allowed(family.build(g), allows) for g in indices], bool)
+        is_kept[is_kept] = _is_new(relative[:, is_kept], seen)
         indices = indices[is_kept]
         values.append(relative[:, is_kept].astype(np.float32))
         tiers.append(np.full(len(indices), family.tier))
@@ -73,6 +78,17 @@ class Atoms:
     place = int(np.searchsorted(self._ends, index, side="right"))
     build, indices, largest = self._made[place]
     return build, indices, largest, index - (int(self._ends[place - 1]) if place else 0)
+
+
+def _is_new(relative: np.ndarray, seen: set[bytes]) -> np.ndarray:
+  """Which columns [N, P] are equal, up to a factor, to none before [P]; they are added to what has been seen."""
+  signs = np.where(relative[np.argmax(np.abs(relative), axis=0), np.arange(relative.shape[1])] < 0, -1, 1)
+  keys = [key.tobytes() for key in np.round((signs * relative).T / EQUAL).astype(np.int64)]
+  is_new = np.zeros(len(keys), bool)
+  for index, key in enumerate(keys):
+    is_new[index] = key not in seen
+    seen.add(key)
+  return is_new
 
 
 def _is_allowed(node: Node, allows: Callable[[str], bool]) -> bool:

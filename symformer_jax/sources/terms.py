@@ -101,7 +101,7 @@ class PartSums:
     donors = donors[: config.pool.num_donors]
     if not donors:
       return Proposal()
-    parts = Parts(donors, _some(task.fit_rows, config.terms).x, task.columns, config.terms)
+    parts = Parts(donors, some_of(task.fit_rows, config.terms).x, task.columns, config.terms)
     both = Union([parts, library_of(task, config)])
     return Proposal(nodes=tuple(sums_of(
       both, task.fit_rows, links=config.terms.links, searches=_searches(task, config.terms)[:1], rule=task.rule,
@@ -118,7 +118,7 @@ def allowed_operators(rule: Rule) -> Callable[[str], bool] | None:
   return None if rule.tokens is None and rule.max_exponent is None else rule.allows_operator
 
 
-def _some(rows: Rows, config: TermsConfig) -> Rows:
+def some_of(rows: Rows, config: TermsConfig) -> Rows:
   """Those on which columns are selected."""
   return rows.sample(config.num_rows, seed=0)
 
@@ -128,7 +128,7 @@ def library_of(task: Task, config: SearchConfig) -> library.Atoms:
   made = _libraries.setdefault(task, {})
   if config not in made:
     made[config] = library.Atoms(
-      _some(task.fit_rows, config.terms).x, task.columns, allowed_operators(task.rule), config=config.library)
+      some_of(task.fit_rows, config.terms).x, task.columns, allowed_operators(task.rule), config=config.library)
   return made[config]
 
 
@@ -170,7 +170,7 @@ def sums_of(
     At most `TermsConfig.num_fitted`: the best of one part, of two, of more; the second best...
   """
   terms = config.terms
-  some = _some(rows, terms)
+  some = some_of(rows, terms)
   by_size: dict[int, list[Node]] = {}
   for tier, max_columns, num_first, num_pairs in searches:
     subset = Subset(columns, np.flatnonzero(columns.tiers >= TIERS.index(tier)))
@@ -198,7 +198,7 @@ def products_of(
   if len(columns) < terms.min_many:
     return []
   made = [scored(filter(rule, formulas), rows, max_nodes=terms.max_nodes) for formulas in products.find_products(
-    _some(rows, terms), columns, allowed_operators(rule), config=config.products, pursuit_config=config.pursuit)]
+    some_of(rows, terms), columns, allowed_operators(rule), config=config.products, pursuit_config=config.pursuit)]
   cost = functools.partial(_cost, num_rows=len(rows), nats_per_node=terms.nats_per_node)
   return _in_turn([sorted(pairs, key=cost) for pairs in made], terms.num_fitted)
 
@@ -247,7 +247,7 @@ def _sums(parts: Columns, link: Link, rows: Rows, config: PursuitConfig) -> list
   columns = parts.columns if is_used.all() else parts.columns[is_used]
   formulas = []
   for chosen in pursuit.select_columns(columns, z, weights, groups=parts.groups, config=config):
-    *multiples, constant = _least_squares(columns[:, chosen], z, weights)
+    *multiples, constant = least_squares(columns[:, chosen], z, weights)
     terms = [Node("*", (parts.node(i), number(factor / parts.scale(i))))
              for i, factor in zip(chosen, multiples, strict=True)]
     formulas.append((len(chosen), tidy(chain("+", [*terms, number(constant)]))))
@@ -266,7 +266,7 @@ def _products(parts: Parts, rows: Rows, config: PursuitConfig, near_half: float)
   z, weights = np.log(np.abs(relative[is_used])), weights[is_used]
   formulas = []
   for chosen in pursuit.select_columns(columns, z, weights, config=config):
-    exponents = _least_squares(columns[:, chosen], z, weights)[:-1]
+    exponents = least_squares(columns[:, chosen], z, weights)[:-1]
     halves = np.round(2 * exponents) / 2
     exponents = np.where(np.abs(exponents - halves) < near_half, halves, exponents)
     powers = [power(parts.node(usable[i]), number(float(e))) for i, e in zip(chosen, exponents, strict=True) if e]
@@ -275,7 +275,7 @@ def _products(parts: Parts, rows: Rows, config: PursuitConfig, near_half: float)
   return formulas
 
 
-def _least_squares(columns: np.ndarray, target: np.ndarray, weights: np.ndarray) -> np.ndarray:
+def least_squares(columns: np.ndarray, target: np.ndarray, weights: np.ndarray) -> np.ndarray:
   """Factors of the columns [K] and the constant that fit best."""
   root = np.sqrt(weights / np.max(weights))
   design = np.column_stack([columns, np.ones(len(target))])

@@ -1,0 +1,84 @@
+"""Sums of two columns of the library as a source: every pair is tried, and many are fitted.
+
+On a grid of inner constants the right pair is seldom the best: hundreds of smooth functions come as near until their
+constants are fitted. So the pairs take turns, the nearest first, each pair of families few times.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+import dataclasses
+
+import jax
+import numpy as np
+
+from symformer_jax.engine.clock import Clock
+from symformer_jax.engine.config import DEFAULT, SearchConfig
+from symformer_jax.engine.source import Proposal, Question
+from symformer_jax.engine.task import Task
+from symformer_jax.language.expression import Node, chain, number
+from symformer_jax.sources import pairs, terms
+from symformer_jax.sources.columns import Columns, Subset
+
+
+@dataclasses.dataclass(frozen=True)
+class PairSums:
+  """Two columns and a constant; its state: pairs of columns [K, 2] that have not had their turn, the nearest first."""
+
+  config: SearchConfig = DEFAULT
+  name: str = "pairs"
+
+  @property
+  def turns(self) -> tuple[int, ...]:
+    return self.config.pairs.turns
+
+  def supports(self, task: Task) -> bool:
+    return True
+
+  def init(self, task: Task, key: jax.Array) -> np.ndarray | None:
+    return None
+
+  def propose(self, questions: Sequence[Question], *, turn: int, num: int, clock: Clock) -> list[Proposal]:
+    with clock.measure("recombine"):
+      return [self._propose(question, num) for question in questions]
+
+  def _propose(self, question: Question, num: int) -> Proposal:
+    task, config = question.task, self.config
+    columns = subset(terms.library_of(task, config), config.pairs.max_columns)
+    rows = terms.some_of(task.fit_rows, config.terms)
+    waiting = question.state
+    if waiting is None:
+      found, _ = pairs.best_pairs(
+        columns.columns, columns.groups, rows.y, rows.weights, num=config.pairs.num_looked_at)
+      waiting = of_different_groups(found, columns.groups, config.pairs.starts_per_pair)
+    return Proposal(
+      state=waiting[num:], nodes=tuple(_sums(columns, waiting[:num], rows.y, rows.weights)))
+
+
+def subset(columns: Columns, most: int) -> Columns:
+  """So many of them at most: the plainer tiers first."""
+  if columns.columns.shape[1] <= most:
+    return columns
+  return Subset(columns, np.sort(np.argsort(-columns.tiers, kind="stable")[:most]))
+
+
+def of_different_groups(found: np.ndarray, groups: np.ndarray, most: int) -> np.ndarray:
+  """Of pairs of columns [K, 2] so many of each pair of groups."""
+  counts: Counter[tuple[int, int]] = Counter()
+  kept = []
+  for place, (first, second) in enumerate(np.sort(groups[found], axis=1).tolist()):
+    counts[first, second] += 1
+    if counts[first, second] <= most:
+      kept.append(place)
+  return found[kept]
+
+
+def _sums(columns: Columns, chosen: np.ndarray, y: np.ndarray, weights: np.ndarray) -> Iterator[Node]:
+  nodes: dict[int, Node] = {}
+  for pair in chosen.tolist():
+    factors = terms.least_squares(columns.columns[:, pair].astype(np.float64), y, weights)
+    for index in pair:
+      if index not in nodes:
+        nodes[index] = columns.node(index)
+    yield chain("+", [
+      *(Node("*", (nodes[i], number(factor / columns.scale(i)))) for i, factor in zip(pair, factors, strict=False)),
+      number(factors[-1])])
