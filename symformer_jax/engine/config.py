@@ -28,7 +28,7 @@ REWRITINGS = ("exponentials", "powers", "principal_phases", "single_waves", "ver
 # How thoroughly sums of a column are searched: greedily; in all pairs; in longer sums, which of monomials are common.
 TIERS = ("any", "basic", "monomial")
 # Sources of candidates (`sources.registry.SOURCES`).
-SOURCES = ("closed_forms", "guesses", "library", "transformer", "parts")
+SOURCES = ("closed_forms", "guesses", "rationals", "library", "transformer", "parts")
 
 _WIDE: Exponents = (-2, -1, 1, 2)
 _PLAIN: Exponents = (-1, 1)
@@ -310,6 +310,63 @@ class TermsConfig:
 
 
 @dataclasses.dataclass(frozen=True)
+class RationalsConfig:
+  """Rational functions of few terms."""
+
+  # Functions of y that may be one, see `links.LINKS`; 1/y is one where y is.
+  links: tuple[str, ...] = ("y", "sqrt")
+  # Total degrees above and below the line, for one variable, two, three and more, as far as there are no more
+  # monomials than so many; and the degrees in the root of a single variable, none to leave it out.
+  degrees: tuple[tuple[int, int], ...] = ((6, 6), (3, 3), (3, 2), (2, 2))
+  max_monomials: int = 21
+  root_degrees: tuple[int, ...] = (4, 4)
+  # Of at most so many variables also what is linear in a power of each, of these powers; with more choices than that
+  # the same power of all.
+  max_linear: int = 4
+  linear_powers: tuple[int, ...] = (1, 2)
+  max_choices: int = 8
+  # With more variables than this none is tried.
+  max_variables: int = 12
+  # Terms above and below the line together: longer fractions come near any smooth data. Rows for each constant.
+  max_terms: int = 9
+  rows_per_constant: int = 4
+  # Every set of terms of a size is tried if there are at most so many, the best of them in full precision.
+  max_sets: int = 4000
+  num_small: int = 32
+  # Sets of a size from which terms are left out, and how many are tried of each; sets of more terms than the third
+  # number lose a quarter of them at once.
+  num_beams: int = 16
+  num_drops: int = 2
+  max_single: int = 14
+  # Fractions kept of each number of terms; steps that weigh rows by the denominator.
+  num_kept: int = 3
+  num_reweightings: int = 3
+  # Share of y's variance below which a fraction is exact: its coefficients then tell 0 from what is not.
+  exact: float = 1e-18
+  # Lines between pairs of rows and points on each, where a denominator must not change its sign.
+  num_segments: int = 256
+  points_between: int = 4
+  # Fractions that are written as sums: of what degree numerators are for one variable, two and more; how many
+  # columns are summed; sums carried on and kept of each size; what must be left of a column that is no sum of others.
+  num_taken_apart: int = 3
+  sum_degrees: tuple[int, ...] = (3, 2, 2)
+  max_fractions: int = 6
+  num_carried: int = 32
+  num_sums: int = 3
+  independent: float = 1e-6
+  # Shares by which the roots in one variable may differ between rows and be one: of exact fractions, of others.
+  equal_roots: float = 1e-5
+  near_roots: float = 0.3
+  # Formulas of a turn that are fitted.
+  num_fitted: int = 64
+
+  def __post_init__(self):
+    _check_counts(self, "max_terms", "rows_per_constant", "num_small", "num_beams", "num_drops", "num_kept",
+                  "num_fitted")
+    _check_names("links", self.links, LINKS)
+
+
+@dataclasses.dataclass(frozen=True)
 class PoolConfig:
   """What is kept of all candidates on the way to the finalists."""
 
@@ -469,6 +526,7 @@ class SearchConfig:
   products: ProductsConfig = ProductsConfig()
   pursuit: PursuitConfig = PursuitConfig()
   terms: TermsConfig = TermsConfig()
+  rationals: RationalsConfig = RationalsConfig()
   pool: PoolConfig = PoolConfig()
   selection: SelectionConfig = SelectionConfig()
   choice: ChoiceConfig = ChoiceConfig()

@@ -7,6 +7,7 @@ from symformer_jax.engine.options import SearchOptions
 from symformer_jax.engine.source import Source
 from symformer_jax.sources.closed_forms import ClosedForms
 from symformer_jax.sources.guesses import Guesses
+from symformer_jax.sources.rationals import Rationals
 from symformer_jax.sources.terms import LibrarySums, PartSums
 from symformer_jax.sources.transformer import Transformer
 
@@ -14,12 +15,13 @@ CLOSED_FORMS, GUESSES, TRANSFORMER = "closed_forms", "guesses", "transformer"
 SOURCES: dict[str, Callable[[Any, SearchOptions], Source]] = {
   CLOSED_FORMS: lambda model, options: ClosedForms(),
   GUESSES: lambda model, options: Guesses(options.guesses),
+  "rationals": lambda model, options: Rationals(options.config),
   "library": lambda model, options: LibrarySums(options.config),
   TRANSFORMER: Transformer,
   "parts": lambda model, options: PartSums(options.config),
 }
 # What `recombine=False` leaves out, and what there is no use for without a fit of constants.
-WITHOUT_MODEL = ("library", "parts")
+WITHOUT_MODEL = ("rationals", "library", "parts")
 
 
 def make_sources(model: Any, options: SearchOptions) -> list[Source]:

@@ -1,0 +1,226 @@
+"""Which few monomials above and below a line fit y: sparse null vectors of one matrix.
+
+P(x) - y*Q(x) = 0 is linear in the coefficients of both. Its weighted errors are those of y times Q, so that rows are
+divided by the last Q (Sanathanan and Koerner 1963). Terms are chosen by elimination from nested sets of them, and
+small sets are tried all.
+"""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+
+from symformer_jax.engine.config import RationalsConfig
+from symformer_jax.sources import polynomials
+from symformer_jax.sources.polynomials import Polynomial
+from symformer_jax.sources.rational_bases import Basis, Terms, small_sets
+
+# Shares of the largest below which a coefficient of an exact null vector is rounding.
+_ROUNDING = 1e-7
+_SMALLEST = np.finfo(np.float64).tiny
+_EPSILON = float(np.finfo(np.float64).eps)
+
+
+class Fraction(NamedTuple):
+  """A fitted rational function.
+
+  Attributes:
+    numerator, denominator: polynomials without a common monomial; error: weighted mean squared, of y's variance.
+    is_whole: whether the denominator keeps its sign on the rows and between them.
+  """
+
+  numerator: Polynomial
+  denominator: Polynomial
+  error: float
+  is_whole: bool
+
+  @property
+  def num_terms(self) -> int:
+    return len(self.numerator) + len(self.denominator)
+
+  @property
+  def form(self) -> tuple:
+    """Equal for those that differ in coefficients alone."""
+    return tuple(sorted(self.numerator)), tuple(sorted(self.denominator))
+
+
+class Equation:
+  """The equation of one basis on the rows of a data set whose sizes are about 1.
+
+  Attributes:
+    basis; x [N, D], y [N], weights [N]: what is fitted.
+  """
+
+  def __init__(self, basis: Basis, x: np.ndarray, y: np.ndarray, weights: np.ndarray, between: np.ndarray):
+    """Args: between: points [N', D] among the rows, where a denominator must not change its sign either."""
+    self.basis, self._y, self._weights = basis, y, weights / np.sum(weights)
+    self._variance = float(np.sum(self._weights * (y - np.sum(self._weights * y)) ** 2))
+    self._above, self._below = polynomials.table(basis.numerator, x), polynomials.table(basis.denominator, x)
+    self._between = polynomials.table(basis.denominator, between)
+    self._columns = np.concatenate([self._above, -y[:, None] * self._below], axis=1)
+    self._norms = np.maximum(np.linalg.norm(self._columns, axis=0), _SMALLEST)
+    self._powers = basis.numerator + basis.denominator
+    self._triangle = self._reduced(np.sqrt(self._weights))
+
+  def _reduced(self, root: np.ndarray) -> np.ndarray:
+    """The triangle [R, M + K] that has the norms of all combinations of the weighted columns of unit length."""
+    return np.linalg.qr(root[:, None] * self._columns / self._norms, mode="r")
+
+  def weigh_by(self, coefficients: np.ndarray) -> None:
+    """Divides the rows by a denominator: the equation's errors become those of y."""
+    below = self._below @ coefficients[len(self.basis.numerator):]
+    self._triangle = self._reduced(np.sqrt(self._weights) / np.abs(below))
+
+  def solve(self, sets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """`(coefficients [B, M + K], what each term's loss costs [B, k])` of sets of terms [B, k]."""
+    matrices = np.swapaxes(self._triangle[:, sets], 0, 1)
+    _, sizes, vectors = np.linalg.svd(matrices, full_matrices=False)
+    others = np.maximum(sizes[:, :-1], _EPSILON * sizes[:, :1]) ** -2.0
+    # The rise of the least singular value without a column, where that value is small beside the others.
+    rise = vectors[:, -1] ** 2 / np.maximum(np.einsum("bj,bji->bi", others, vectors[:, :-1] ** 2), _SMALLEST)
+    return self._spread(sets, vectors[:, -1]), rise
+
+  def solve_many(self, sets: np.ndarray) -> np.ndarray:
+    """Coefficients [B, M + K] of sets of terms [B, k], in half the digits."""
+    gram = self._triangle.T @ self._triangle
+    _, vectors = np.linalg.eigh(gram[sets[:, :, None], sets[:, None, :]])
+    return self._spread(sets, vectors[:, :, 0])
+
+  def _spread(self, sets: np.ndarray, values: np.ndarray) -> np.ndarray:
+    coefficients = np.zeros((len(sets), len(self._powers)))
+    np.put_along_axis(coefficients, sets, values / self._norms[sets], axis=1)
+    return coefficients
+
+  def reweighted(self, coefficients: np.ndarray, num_steps: int) -> np.ndarray:
+    """Coefficients [M + K] after so many steps, each with rows divided by the denominator of the one before."""
+    terms = np.flatnonzero(coefficients)
+    for _ in range(num_steps):
+      below = np.abs(self._below @ coefficients[len(self.basis.numerator):])
+      if not np.all(below > 0):
+        return coefficients
+      rows = (np.sqrt(self._weights) / below)[:, None] * self._columns[:, terms]
+      norms = np.maximum(np.linalg.norm(rows, axis=0), _SMALLEST)
+      coefficients = np.zeros_like(coefficients)
+      coefficients[terms] = np.linalg.svd(rows / norms, full_matrices=False)[2][-1] / norms
+    return coefficients
+
+  def errors(self, coefficients: np.ndarray) -> np.ndarray:
+    """Of y, as shares of its variance [B]; infinite where undefined, or where a denominator changes its sign on rows
+    that are not met exactly."""
+    num_above = len(self.basis.numerator)
+    below = self._below @ coefficients[:, num_above:].T
+    misses = self._above @ coefficients[:, :num_above].T / below - self._y[:, None]
+    found = self._weights @ misses**2 / self._variance
+    return np.where(np.isfinite(found), found, np.inf)
+
+  def is_whole(self, coefficients: np.ndarray) -> np.ndarray:
+    """Whether each denominator [B] keeps its sign on the rows and between them."""
+    below = coefficients[:, len(self.basis.numerator):].T
+    on_rows, between = self._below @ below, self._between @ below
+    lowest = np.minimum(on_rows.min(axis=0), between.min(axis=0, initial=np.inf))
+    return (lowest > 0) | (np.maximum(on_rows.max(axis=0), between.max(axis=0, initial=-np.inf)) < 0)
+
+  def fraction(self, coefficients: np.ndarray) -> Fraction:
+    """What they stand for, with what is common to all terms cancelled."""
+    terms, num_above = np.flatnonzero(coefficients), len(self.basis.numerator)
+    common = np.min([self._powers[i] for i in terms], axis=0)
+    above, below = ({tuple((np.array(self._powers[i]) - common).tolist()): float(coefficients[i]) for i in some}
+                    for some in (terms[terms < num_above], terms[terms >= num_above]))
+    return Fraction(above, below, float(self.errors(coefficients[None])[0]), bool(self.is_whole(coefficients[None])[0]))
+
+
+@np.errstate(all="ignore")  # what is not finite has an infinite error
+def find(equation: Equation, config: RationalsConfig, *, num_rows: int) -> list[Fraction]:
+  """The best few fractions of every number of terms.
+
+  Args:
+    equation: of a basis; num_rows: rows that differ: terms are as many as these can tell.
+  """
+  most = min(config.max_terms, 1 + num_rows // config.rows_per_constant)
+  found = _Found(equation, config)
+  _weigh(equation)
+  for sets in small_sets(equation.basis, config.max_sets):
+    if sets.shape[1] <= most and len(sets):
+      rough = equation.errors(equation.solve_many(sets))
+      chosen = sets[np.argsort(rough, kind="stable")[: config.num_small]]
+      found.take(equation.solve(chosen)[0])
+  _eliminate(equation, found, config, num_rows)
+  return [equation.fraction(equation.reweighted(each, config.num_reweightings)) for each in found.best(most)]
+
+
+def _weigh(equation: Equation) -> None:
+  """Weighs by the denominator of the nested set that fits best."""
+  best, weights = np.inf, None
+  for starts in _by_size(equation.basis.starts).values():
+    coefficients = equation.solve(starts)[0]
+    errors = np.where(equation.is_whole(coefficients), equation.errors(coefficients), np.inf)
+    if np.min(errors) < best:
+      best, weights = np.min(errors), coefficients[np.argmin(errors)]
+  if weights is not None:
+    equation.weigh_by(weights)
+
+
+def _by_size(sets: Iterable[Terms]) -> dict[int, np.ndarray]:
+  grouped: dict[int, list[Terms]] = {}
+  for each in sets:
+    grouped.setdefault(len(each), []).append(each)
+  return {size: np.array(grouped[size]) for size in sorted(grouped)}
+
+
+class _Found:
+  """The coefficients of least error, by number of terms."""
+
+  def __init__(self, equation: Equation, config: RationalsConfig):
+    self._equation, self._config = equation, config
+    self._by_size: dict[int, list[tuple[float, np.ndarray]]] = {}
+
+  def take(self, coefficients: np.ndarray) -> np.ndarray:
+    """Remembers those [B, M + K] that may be offered; returns their errors [B]."""
+    errors = self._equation.errors(coefficients)
+    may_be = np.isfinite(errors) & ((errors < self._config.exact) | self._equation.is_whole(coefficients))
+    for each, error, is_meant in zip(coefficients, errors, may_be, strict=True):
+      if is_meant:
+        self._by_size.setdefault(int(np.count_nonzero(each)), []).append((float(error), each))
+    return np.where(may_be, errors, np.inf)
+
+  def best(self, most: int) -> list[np.ndarray]:
+    """The best few of each number of terms; beyond so many terms only the first that is exact."""
+    chosen, is_exact = [], False
+    for size, each in sorted(self._by_size.items()):
+      ranked = sorted(each, key=lambda pair: pair[0])
+      if size <= most:
+        chosen += [c for _, c in ranked[: self._config.num_kept]]
+      elif not is_exact and ranked[0][0] < self._config.exact:
+        chosen.append(ranked[0][1])
+      is_exact = is_exact or ranked[0][0] < self._config.exact
+    return chosen
+
+
+def _eliminate(equation: Equation, found: _Found, config: RationalsConfig, num_rows: int) -> None:
+  """From the largest nested sets down, the terms left out whose loss costs least; a beam of sets for each size."""
+  waiting: dict[int, dict[Terms, None]] = {}
+  for start in equation.basis.starts:
+    if len(start) <= max(num_rows // 2, 2):
+      waiting.setdefault(len(start), {})[start] = None
+  for size in range(max(waiting, default=0), 1, -1):
+    sets = np.array(list(waiting.pop(size, {})))
+    if not len(sets):
+      continue
+    coefficients, rises = equation.solve(sets)
+    errors = found.take(coefficients)
+    for i in np.argsort(errors, kind="stable")[: config.num_beams]:
+      for child in _children(sets[i], coefficients[i] * equation._norms, rises[i], errors[i], config):
+        if 2 <= len(child) < size and child[0] < len(equation.basis.numerator) <= child[-1]:
+          waiting.setdefault(len(child), {})[child] = None
+
+
+def _children(terms, sizes, rises, error: float, config: RationalsConfig) -> list[Terms]:
+  """Sets without the terms that cost least, and without all that an exact fit does not need."""
+  order = np.argsort(rises, kind="stable")
+  num_left_out = 1 if len(terms) <= config.max_single else len(terms) // 4
+  kept = [np.sort(terms[order[num_left_out:]])] if num_left_out > 1 else [
+    np.delete(terms, i) for i in order[: config.num_drops]]
+  if error < config.exact:
+    share = np.abs(sizes[terms])
+    kept.append(terms[share > _ROUNDING * share.max()])
+  return [tuple(each.tolist()) for each in kept]

@@ -1,0 +1,197 @@
+"""How a person would write a rational function: reduced, factored, or as a sum of fractions."""
+
+from collections.abc import Sequence
+import itertools
+
+import numpy as np
+
+from symformer_jax.engine.config import RationalsConfig
+from symformer_jax.language.expression import Node, chain, flatten, number, power
+from symformer_jax.language.tidy import tidy
+from symformer_jax.sources import polynomials
+from symformer_jax.sources.polynomials import Polynomial, Powers
+from symformer_jax.sources.rational_fits import Fraction
+
+# Small multiples that make a fraction's coefficients whole, and the share by which a number may miss a simple one.
+_MULTIPLES = range(1, 11)
+_MISSED = 1e-9
+
+
+def written(fraction: Fraction, sizes: np.ndarray, y_size: float, *, is_exact: bool) -> Node:
+  """P/Q over x and y in the user's units.
+
+  Args:
+    fraction: over x divided by sizes [D], of y divided by its size.
+    is_exact: whether coefficients have digits enough that simple ones can be told.
+  """
+  above = {powers: c * y_size for powers, c in polynomials.rescaled(fraction.numerator, sizes).items()}
+  below = polynomials.rescaled(fraction.denominator, sizes)
+  divisor = below[max(below, key=lambda powers: (sum(powers), powers))]
+  if is_exact:
+    divisor = _simplest_divisor([*below.values(), *above.values()], divisor)
+  above, below = ({powers: c / divisor for powers, c in each.items()} for each in (above, below))
+  return _quotient(above, below)
+
+
+def _simplest_divisor(coefficients: list[float], usual: float) -> float:
+  """What leaves most of the coefficients simple; the usual one where nothing leaves more."""
+  def num_simple(divisor: float) -> int:
+    rest = np.array(coefficients) / divisor
+    return int(np.sum(np.abs(rest - np.round(rest)) <= _MISSED * np.abs(rest)))
+  divisors = [usual, *(c / multiple for c in coefficients for multiple in _MULTIPLES)]
+  return max(divisors, key=num_simple)  # of equals the first
+
+
+def _quotient(above: Polynomial, below: Polynomial) -> Node:
+  if len(below) == 1:  # a sum of powers needs no line
+    (divisor, lead), = below.items()
+    return tidy(chain("+", [
+      Node("*", (polynomials.node_of(tuple(p - q for p, q in zip(powers, divisor, strict=True))), number(c / lead)))
+      for powers, c in above.items()]))
+  return tidy(chain("*", [polynomials.to_node(above), Node("inv", (polynomials.to_node(below),))]))
+
+
+class Fractions:
+  """Sums of fractions whose denominators are factors of one.
+
+  Attributes:
+    factors: of the denominator, different ones; counts: how often each divides it.
+  """
+
+  def __init__(self, fraction: Fraction, x: np.ndarray, *, tolerance: float):
+    """Args: x: points [N, D] that the fraction is over; tolerance: see `polynomials.factors`."""
+    found, rest = polynomials.factors(fraction.denominator, x, tolerance=tolerance)
+    if len(rest) > 1:
+      found.append(rest)
+    self._x, self._fraction = x, fraction
+    keys = [tuple(sorted(factor.items())) for factor in found]
+    self.factors = [dict(key) for key in dict.fromkeys(keys)]
+    self.counts = [keys.count(key) for key in dict.fromkeys(keys)]
+
+  @property
+  def is_product(self) -> bool:
+    return sum(self.counts) > 1
+
+  def product(self, sizes: np.ndarray, y_size: float, weights: np.ndarray, y: np.ndarray) -> Node:
+    """The numerator over the product of the factors; a multiple brings it near y."""
+    below = [polynomials.rescaled(factor, sizes) for factor in self.factors]
+    values = np.prod([polynomials.values(factor, self._x) ** count
+                      for factor, count in zip(self.factors, self.counts, strict=True)], axis=0)
+    above = polynomials.table(list(self._fraction.numerator), self._x) / values[:, None]
+    coefficients = _least_squares(above, y, weights)
+    leading = [_leading(factor) for factor in below]
+    scale = y_size / np.prod([lead**count for lead, count in zip(leading, self.counts, strict=True)])
+    numerator = polynomials.rescaled(dict(zip(self._fraction.numerator, coefficients, strict=True)), sizes)
+    parts = [power(polynomials.to_node({p: c / lead for p, c in factor.items()}), number(count))
+             for factor, lead, count in zip(below, leading, self.counts, strict=True)]
+    above_node = polynomials.to_node({p: c * scale for p, c in numerator.items()})
+    return tidy(chain("*", [above_node, *(Node("inv", (part,)) for part in parts)]))
+
+  def columns(self, monomials: Sequence[Powers]) -> tuple[np.ndarray, list[tuple[Powers, int, int]]]:
+    """Values [N, P] of monomials, alone and over each power of each factor; what each is: (monomial, factor,
+    exponent), where an exponent of 0 stands for none."""
+    above, parts, what = polynomials.table(monomials, self._x), [], []
+    parts.append(above)
+    what += [(powers, 0, 0) for powers in monomials]
+    for i, (factor, count) in enumerate(zip(self.factors, self.counts, strict=True)):
+      below = polynomials.values(factor, self._x)
+      for exponent in range(1, count + 1):
+        parts.append(above / below[:, None] ** exponent)
+        what += [(powers, i, exponent) for powers in monomials]
+    return np.concatenate(parts, axis=1), what
+
+  def node(
+    self, what: Sequence[tuple[Powers, int, int]], coefficients: np.ndarray, sizes: np.ndarray, y_size: float
+  ) -> Node:
+    """The sum of some of the columns: those over one denominator above one line."""
+    terms, by_factor = [], {}
+    for (powers, factor, exponent), coefficient in zip(what, coefficients, strict=True):
+      by_factor.setdefault((factor, exponent), {})[powers] = float(coefficient)
+    for (factor, exponent), polynomial in by_factor.items():
+      above = polynomials.rescaled({p: c * y_size for p, c in polynomial.items()}, sizes)
+      if not exponent:
+        terms += [Node("*", (polynomials.node_of(p), number(c))) for p, c in above.items()]
+        continue
+      below = polynomials.rescaled(self.factors[factor], sizes)
+      lead = _leading(below)
+      line = power(polynomials.to_node({p: c / lead for p, c in below.items()}), number(exponent))
+      terms.append(Node("*", (polynomials.to_node({p: c / lead**exponent for p, c in above.items()}),
+                              Node("inv", (line,)))))
+    return tidy(chain("+", [term for each in terms for term in flatten(tidy(each), "+")]))
+
+
+def _leading(polynomial: Polynomial) -> float:
+  """The coefficient of its highest power."""
+  return polynomial[max(polynomial, key=lambda powers: (sum(powers), powers))]
+
+
+def sums_of_fractions(
+  fraction: Fraction, x: np.ndarray, y: np.ndarray, weights: np.ndarray, sizes: np.ndarray, y_size: float,
+  config: RationalsConfig,
+) -> list[Node]:
+  """The fraction with factors below the line, and as sums of few fractions of these, the shortest first.
+
+  Args:
+    x [N, D], y [N]: of sizes about 1; weights [N]; sizes [D], y_size: what they were divided by.
+  """
+  tolerance = config.equal_roots if fraction.error < config.exact else config.near_roots
+  parts = Fractions(fraction, x, tolerance=tolerance)
+  if not parts.factors:
+    return []
+  nodes = [parts.product(sizes, y_size, weights, y)] if parts.is_product else []
+  degree = config.sum_degrees[min(x.shape[1], len(config.sum_degrees)) - 1]
+  values, what = parts.columns(_products(x.shape[1], degree))
+  usable = np.flatnonzero(np.all(np.isfinite(values), axis=0))
+  for chosen in _few_columns(values[:, usable], y, weights, config):
+    chosen = usable[chosen]
+    coefficients = _least_squares(values[:, chosen], y, weights)
+    nodes.append(parts.node([what[i] for i in chosen], coefficients, sizes, y_size))
+  return nodes
+
+
+def _products(num_variables: int, degree: int) -> list[Powers]:
+  """All monomials up to a total degree."""
+  return [tuple(map(float, np.bincount(chosen, minlength=num_variables)) if chosen else (0.0,) * num_variables)
+          for size in range(degree + 1)
+          for chosen in itertools.combinations_with_replacement(range(num_variables), size)]
+
+
+def _least_squares(columns: np.ndarray, target: np.ndarray, weights: np.ndarray) -> np.ndarray:
+  root = np.sqrt(weights)
+  norms = np.linalg.norm(columns, axis=0)
+  norms[norms == 0] = 1
+  return np.linalg.lstsq(root[:, None] * columns / norms, root * target, rcond=None)[0] / norms
+
+
+def _few_columns(
+  columns: np.ndarray, target: np.ndarray, weights: np.ndarray, config: RationalsConfig
+) -> list[list[int]]:
+  """Sets of few columns whose sums come nearest, the best of each size: selected forward, many carried along.
+
+  Each set keeps what its columns leave of the target and of all columns, so that a step is one product.
+  """
+  root = np.sqrt(weights)
+  matrix = root[:, None] * columns
+  norms = np.linalg.norm(matrix, axis=0)
+  matrix = np.linalg.qr(np.column_stack([matrix / np.where(norms > 0, norms, 1), root * target]), mode="r")
+  left, sets, found = matrix[None], [()], []
+  for _ in range(config.max_fractions):
+    sizes = np.linalg.norm(left[:, :, :-1], axis=1)
+    is_new = sizes > config.independent
+    directions = left[:, :, :-1] / np.where(is_new, sizes, np.inf)[:, None]
+    gains = np.einsum("brp,br->bp", directions, left[:, :, -1]) ** 2
+    ranked = np.argsort(-np.where(is_new, gains, -1.0) + np.sum(left[:, :, -1] ** 2, axis=1)[:, None], axis=None,
+                        kind="stable")
+    chosen: dict[tuple[int, ...], tuple[int, int]] = {}
+    for flat in ranked[: 4 * config.num_carried]:
+      b, p = divmod(int(flat), is_new.shape[1])
+      if is_new[b, p]:
+        chosen.setdefault(tuple(sorted((*sets[b], p))), (b, p))
+    if not chosen:
+      break
+    sets = list(chosen)[: config.num_carried]
+    from_set, column = np.array([chosen[each] for each in sets]).T
+    direction = directions[from_set, :, column]
+    left = left[from_set] - direction[:, :, None] * np.einsum("br,brp->bp", direction, left[from_set])[:, None]
+    found += [list(each) for each in sets[: config.num_sums]]
+  return found

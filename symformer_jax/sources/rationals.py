@@ -1,0 +1,133 @@
+"""Rational functions as a source: P/Q with few terms, from the linear equation P(x) - y*Q(x) = 0."""
+
+from collections.abc import Iterable, Sequence
+import dataclasses
+import itertools
+from typing import Any
+
+import jax
+import numpy as np
+
+from symformer_jax.engine.clock import Clock
+from symformer_jax.engine.config import DEFAULT, RationalsConfig, SearchConfig
+from symformer_jax.engine.rows import Rows
+from symformer_jax.engine.source import Proposal, Question
+from symformer_jax.engine.task import Task
+from symformer_jax.language.expression import Node, with_columns
+from symformer_jax.language.rules import Rule
+from symformer_jax.sources import rational_fits
+from symformer_jax.sources.links import LINKS, Link
+from symformer_jax.sources.rational_bases import bases
+from symformer_jax.sources.rational_fits import Equation, Fraction
+from symformer_jax.sources.rational_forms import sums_of_fractions, written
+
+
+@dataclasses.dataclass(frozen=True)
+class Rationals:
+  """Rational functions of y, and of functions of y, and the sums of fractions that they are."""
+
+  config: SearchConfig = DEFAULT
+  name: str = "rationals"
+  turns: tuple[int, ...] = (1,)
+
+  def supports(self, task: Task) -> bool:
+    return all(task.rule.allows_operator(token) for token in ("+", "*", "inv"))
+
+  def init(self, task: Task, key: jax.Array) -> Any:
+    return None
+
+  def propose(self, questions: Sequence[Question], *, turn: int, num: int, clock: Clock) -> list[Proposal]:
+    with clock.measure("recombine"):
+      return [Proposal(nodes=tuple(rationals_of(
+        question.task.fit_rows, question.task.columns, rule=question.task.rule, config=self.config.rationals)))
+        for question in questions]
+
+
+@np.errstate(all="ignore")  # what is not finite is left out
+def rationals_of(
+  rows: Rows, columns: Sequence[int], *, rule: Rule, config: RationalsConfig = DEFAULT.rationals
+) -> list[Node]:
+  """Rational functions that come near, short and long ones in turn.
+
+  Args:
+    rows: what is fitted; columns: of x, those that formulas are made of; rule: the formulas that count.
+  Returns:
+    At most `RationalsConfig.num_fitted`, over all columns of the rows.
+  """
+  varies = [column for column in columns if np.ptp(rows.x[:, column]) > 0]
+  if not varies or len(varies) > config.max_variables:
+    return []
+  made: list[list[Node]] = []
+  for name in config.links:
+    link = LINKS[name]
+    if link.is_defined(rows.y):
+      made += _of_link(Rows(rows.x[:, varies], rows.y, rows.weights), link, config)
+  place = dict(enumerate(varies))
+  nodes = (with_columns(node, place) for node in _in_turn(made))
+  return list(itertools.islice(filter(rule, dict.fromkeys(nodes)), config.num_fitted))
+
+
+def _in_turn(lists: Sequence[Sequence[Node]]) -> Iterable[Node]:
+  """The first of each, then the second of each, ..."""
+  return (node for turn in itertools.zip_longest(*lists) for node in turn if node is not None)
+
+
+def _of_link(rows: Rows, link: Link, config: RationalsConfig) -> list[list[Node]]:
+  """Formulas by number of terms, the best of each first; then sums of fractions."""
+  z, slope = link.transform(rows.y), link.derivative(rows.y)
+  is_used = slope != 0  # where y says nothing of its function
+  x, z, weights = rows.x[is_used], z[is_used], rows.weights[is_used] / slope[is_used] ** 2
+  weights = weights / np.max(weights, initial=0.0)
+  if not (len(z) and np.all(np.isfinite(z)) and np.all(weights > 0) and np.ptp(z) > 0):
+    return []
+  sizes, z_size = np.max(np.abs(x), axis=0), float(np.max(np.abs(z)))
+  if not np.all(sizes > 0):
+    return []
+  scaled = Rows(x / sizes, z / z_size, weights)
+  fractions = _fractions(scaled, config)
+  by_size = [[link.undo(written(each, sizes, z_size, is_exact=each.error < config.exact)) for each in some]
+             for some in fractions]
+  sums = [link.undo(node) for each in _promising(fractions, config) for node in sums_of_fractions(
+    each, scaled.x, scaled.y, weights, sizes, z_size, config)]
+  return [*by_size, sums]
+
+
+def _fractions(rows: Rows, config: RationalsConfig) -> list[list[Fraction]]:
+  """Different fractions, the best few of each number of terms."""
+  between, num_rows = _between(rows.x, config), len(np.unique(rows.x, axis=0))
+  by_form: dict[tuple, Fraction] = {}
+  for basis in bases(rows.x.shape[1], config):
+    if basis.has_roots and np.min(rows.x) < 0:
+      continue
+    equation = Equation(basis, rows.x, rows.y, rows.weights, between)
+    for each in rational_fits.find(equation, config, num_rows=num_rows):
+      if each.is_whole or each.error < config.exact:
+        by_form.setdefault(each.form, each)
+  by_size: dict[int, list[Fraction]] = {}
+  for each in sorted(by_form.values(), key=lambda fraction: fraction.error):
+    by_size.setdefault(each.num_terms, []).append(each)
+  return [by_size[size][: config.num_kept] for size in sorted(by_size)]
+
+
+def _between(x: np.ndarray, config: RationalsConfig) -> np.ndarray:
+  """Points [N', D] among the rows: on lines between neighbours, or between rows drawn at random."""
+  if x.shape[1] == 1:
+    ends = np.sort(x, axis=0)
+    ends = ends[:-1], ends[1:]
+  else:
+    ends = np.random.default_rng(0).integers(0, len(x), (2, config.num_segments))
+    ends = x[ends[0]], x[ends[1]]
+  shares = np.arange(1, config.points_between + 1) / (config.points_between + 1)
+  return np.concatenate([ends[0] + share * (ends[1] - ends[0]) for share in shares])
+
+
+def _promising(fractions: Sequence[Sequence[Fraction]], config: RationalsConfig) -> list[Fraction]:
+  """Those that may be sums of fractions: the shortest that is exact, or the nearest of the longer ones."""
+  exact = [each for some in fractions for each in some if each.error < config.exact]
+  nearest = [some[0] for some in fractions if some[0].num_terms > 2]
+  best = exact[:1] or sorted(nearest, key=lambda fraction: fraction.error)[: config.num_taken_apart]
+  return [each for each in best if len(each.denominator) > 1 and _is_whole_powered(each)]
+
+
+def _is_whole_powered(fraction: Fraction) -> bool:
+  return all(power == int(power) for powers in (*fraction.numerator, *fraction.denominator) for power in powers)
