@@ -36,7 +36,7 @@ class Basis(NamedTuple):
 
 @functools.lru_cache(maxsize=32)
 def bases(num_variables: int, config: RationalsConfig) -> tuple[Basis, ...]:
-  """Those for so many variables: up to a total degree; of one variable in its root; of few, linear in powers of each."""
+  """Those for so many variables: up to a total degree; in the root of a single one; linear in a power of each."""
   found = [_total_degree(num_variables, config)]
   if num_variables == 1:
     root_degrees = config.root_degrees

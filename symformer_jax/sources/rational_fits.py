@@ -19,6 +19,9 @@ from symformer_jax.sources.rational_bases import Basis, Terms, small_sets
 _ROUNDING = 1e-7
 _SMALLEST = np.finfo(np.float64).tiny
 _EPSILON = float(np.finfo(np.float64).eps)
+# Rows on which all small sets are compared.
+_FEW_ROWS = 48
+_ALL = slice(None)
 
 
 class Fraction(NamedTuple):
@@ -26,13 +29,15 @@ class Fraction(NamedTuple):
 
   Attributes:
     numerator, denominator: polynomials without a common monomial; error: weighted mean squared, of y's variance.
-    is_whole: whether the denominator keeps its sign on the rows and between them.
+    is_whole: whether the denominator keeps its sign on the rows and between them; is_exact: whether it is the law and
+      no approximation.
   """
 
   numerator: Polynomial
   denominator: Polynomial
   error: float
   is_whole: bool
+  is_exact: bool = False
 
   @property
   def num_terms(self) -> int:
@@ -61,6 +66,8 @@ class Equation:
     self._norms = np.maximum(np.linalg.norm(self._columns, axis=0), _SMALLEST)
     self._powers = basis.numerator + basis.denominator
     self._triangle = self._reduced(np.sqrt(self._weights))
+    # Rows that tell whether a set is worth a look.
+    self._few = np.unique(np.linspace(0, len(y) - 1, _FEW_ROWS).astype(int))
 
   def _reduced(self, root: np.ndarray) -> np.ndarray:
     """The triangle [R, M + K] that has the norms of all combinations of the weighted columns of unit length."""
@@ -80,11 +87,11 @@ class Equation:
     rise = vectors[:, -1] ** 2 / np.maximum(np.einsum("bj,bji->bi", others, vectors[:, :-1] ** 2), _SMALLEST)
     return self._spread(sets, vectors[:, -1]), rise
 
-  def solve_many(self, sets: np.ndarray) -> np.ndarray:
-    """Coefficients [B, M + K] of sets of terms [B, k], in half the digits."""
+  def rough_errors(self, sets: np.ndarray) -> np.ndarray:
+    """Errors [B] of sets of terms [B, k] in half the digits and on few rows."""
     gram = self._triangle.T @ self._triangle
     _, vectors = np.linalg.eigh(gram[sets[:, :, None], sets[:, None, :]])
-    return self._spread(sets, vectors[:, :, 0])
+    return self.errors(self._spread(sets, vectors[:, :, 0]), self._few)
 
   def _spread(self, sets: np.ndarray, values: np.ndarray) -> np.ndarray:
     coefficients = np.zeros((len(sets), len(self._powers)))
@@ -104,13 +111,12 @@ class Equation:
       coefficients[terms] = np.linalg.svd(rows / norms, full_matrices=False)[2][-1] / norms
     return coefficients
 
-  def errors(self, coefficients: np.ndarray) -> np.ndarray:
-    """Of y, as shares of its variance [B]; infinite where undefined, or where a denominator changes its sign on rows
-    that are not met exactly."""
+  def errors(self, coefficients: np.ndarray, rows: np.ndarray | slice = _ALL) -> np.ndarray:
+    """Of y, as shares of its variance [B]; infinite where undefined."""
     num_above = len(self.basis.numerator)
-    below = self._below @ coefficients[:, num_above:].T
-    misses = self._above @ coefficients[:, :num_above].T / below - self._y[:, None]
-    found = self._weights @ misses**2 / self._variance
+    below = self._below[rows] @ coefficients[:, num_above:].T
+    misses = self._above[rows] @ coefficients[:, :num_above].T / below - self._y[rows, None]
+    found = self._weights[rows] @ misses**2 / self._variance
     return np.where(np.isfinite(found), found, np.inf)
 
   def is_whole(self, coefficients: np.ndarray) -> np.ndarray:
@@ -129,29 +135,63 @@ class Equation:
     return Fraction(above, below, float(self.errors(coefficients[None])[0]), bool(self.is_whole(coefficients[None])[0]))
 
 
+class Fit(NamedTuple):
+  """A fraction in a basis.
+
+  Attributes:
+    error: weighted mean squared, as a share of y's variance; equation: of the basis; coefficients: [M + K].
+    is_exact: whether it is the law and no approximation.
+  """
+
+  error: float
+  equation: Equation
+  coefficients: np.ndarray
+  is_exact: bool = False
+
+  def fraction(self, num_steps: int) -> Fraction:
+    """What it stands for, after so many steps that weigh by the denominator."""
+    coefficients = self.equation.reweighted(self.coefficients, num_steps)
+    return self.equation.fraction(coefficients)._replace(is_exact=self.is_exact)
+
+
+def upto_exact(by_size: dict[int, list[Fit]], config: RationalsConfig) -> dict[int, list[Fit]]:
+  """The fits of each number of terms, the best of them first, up to those that are exact.
+
+  With every term more a fraction comes nearer to any smooth function, to rounding at last, by factors of a hundred to
+  ten thousand (in squares). The right number of terms is one leap: without it none that comes too near stays.
+  """
+  found, nearest = {}, 1.0
+  for size, fits in sorted(by_size.items()):
+    has_leapt = fits[0].error < config.leap * nearest
+    if fits[0].error < config.exact and has_leapt:
+      return {**found, size: [fit._replace(is_exact=True) for fit in fits if fit.error < config.exact]}
+    if fits[0].error < config.too_near:
+      return found
+    found[size], nearest = fits, min(nearest, fits[0].error)
+  return found
+
+
 @np.errstate(all="ignore")  # what is not finite has an infinite error
-def find(equation: Equation, config: RationalsConfig, *, num_rows: int) -> list[Fraction]:
-  """The best few fractions of every number of terms.
+def find(equation: Equation, config: RationalsConfig, *, num_rows: int) -> dict[int, list[Fit]]:
+  """The best few of every number of terms, the best first.
 
   Args:
-    equation: of a basis; num_rows: rows that differ: terms are as many as these can tell.
+    equation: of a basis; num_rows: rows that differ: elimination begins with at most half as many terms.
   """
-  most = min(config.max_terms, 1 + num_rows // config.rows_per_constant)
   found = _Found(equation, config)
-  _weigh(equation)
+  _weigh(equation, max(num_rows // 2, 2))
   for sets in small_sets(equation.basis, config.max_sets):
-    if sets.shape[1] <= most and len(sets):
-      rough = equation.errors(equation.solve_many(sets))
-      chosen = sets[np.argsort(rough, kind="stable")[: config.num_small]]
+    if sets.shape[1] <= config.max_terms and len(sets):
+      chosen = sets[np.argsort(equation.rough_errors(sets), kind="stable")[: config.num_small]]
       found.take(equation.solve(chosen)[0])
-  _eliminate(equation, found, config, num_rows)
-  return [equation.fraction(equation.reweighted(each, config.num_reweightings)) for each in found.best(most)]
+  _eliminate(equation, found, config, max(num_rows // 2, 2))
+  return found.best()
 
 
-def _weigh(equation: Equation) -> None:
-  """Weighs by the denominator of the nested set that fits best."""
+def _weigh(equation: Equation, most: int) -> None:
+  """Weighs by the denominator of the nested set of at most so many terms that fits best."""
   best, weights = np.inf, None
-  for starts in _by_size(equation.basis.starts).values():
+  for starts in _by_size(each for each in equation.basis.starts if len(each) <= most).values():
     coefficients = equation.solve(starts)[0]
     errors = np.where(equation.is_whole(coefficients), equation.errors(coefficients), np.inf)
     if np.min(errors) < best:
@@ -172,7 +212,7 @@ class _Found:
 
   def __init__(self, equation: Equation, config: RationalsConfig):
     self._equation, self._config = equation, config
-    self._by_size: dict[int, list[tuple[float, np.ndarray]]] = {}
+    self._by_size: dict[int, list[Fit]] = {}
 
   def take(self, coefficients: np.ndarray) -> np.ndarray:
     """Remembers those [B, M + K] that may be offered; returns their errors [B]."""
@@ -180,27 +220,21 @@ class _Found:
     may_be = np.isfinite(errors) & ((errors < self._config.exact) | self._equation.is_whole(coefficients))
     for each, error, is_meant in zip(coefficients, errors, may_be, strict=True):
       if is_meant:
-        self._by_size.setdefault(int(np.count_nonzero(each)), []).append((float(error), each))
+        fit = Fit(float(error), self._equation, each)
+        self._by_size.setdefault(int(np.count_nonzero(each)), []).append(fit)
     return np.where(may_be, errors, np.inf)
 
-  def best(self, most: int) -> list[np.ndarray]:
-    """The best few of each number of terms; beyond so many terms only the first that is exact."""
-    chosen, is_exact = [], False
-    for size, each in sorted(self._by_size.items()):
-      ranked = sorted(each, key=lambda pair: pair[0])
-      if size <= most:
-        chosen += [c for _, c in ranked[: self._config.num_kept]]
-      elif not is_exact and ranked[0][0] < self._config.exact:
-        chosen.append(ranked[0][1])
-      is_exact = is_exact or ranked[0][0] < self._config.exact
-    return chosen
+  def best(self) -> dict[int, list[Fit]]:
+    """The best few of each number of terms; see `upto_exact`."""
+    return upto_exact({size: sorted(fits, key=lambda fit: fit.error)[: self._config.num_kept]
+                       for size, fits in self._by_size.items()}, self._config)
 
 
-def _eliminate(equation: Equation, found: _Found, config: RationalsConfig, num_rows: int) -> None:
-  """From the largest nested sets down, the terms left out whose loss costs least; a beam of sets for each size."""
+def _eliminate(equation: Equation, found: _Found, config: RationalsConfig, most: int) -> None:
+  """From nested sets of at most so many terms down: those are left out whose loss costs least, by a beam of sets."""
   waiting: dict[int, dict[Terms, None]] = {}
   for start in equation.basis.starts:
-    if len(start) <= max(num_rows // 2, 2):
+    if len(start) <= most:
       waiting.setdefault(len(start), {})[start] = None
   for size in range(max(waiting, default=0), 1, -1):
     sets = np.array(list(waiting.pop(size, {})))

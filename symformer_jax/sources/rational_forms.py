@@ -1,12 +1,12 @@
 """How a person would write a rational function: reduced, factored, or as a sum of fractions."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 import itertools
 
 import numpy as np
 
 from symformer_jax.engine.config import RationalsConfig
-from symformer_jax.language.expression import Node, chain, flatten, number, power
+from symformer_jax.language.expression import Node, chain, complexity, flatten, number, power
 from symformer_jax.language.tidy import tidy
 from symformer_jax.sources import polynomials
 from symformer_jax.sources.polynomials import Polynomial, Powers
@@ -15,6 +15,8 @@ from symformer_jax.sources.rational_fits import Fraction
 # Small multiples that make a fraction's coefficients whole, and the share by which a number may miss a simple one.
 _MULTIPLES = range(1, 11)
 _MISSED = 1e-9
+# Ways to come by one set of columns that are looked at, on average.
+_PER_SET = 4
 
 
 def written(fraction: Fraction, sizes: np.ndarray, y_size: float, *, is_exact: bool) -> Node:
@@ -134,7 +136,7 @@ def sums_of_fractions(
   Args:
     x [N, D], y [N]: of sizes about 1; weights [N]; sizes [D], y_size: what they were divided by.
   """
-  tolerance = config.equal_roots if fraction.error < config.exact else config.near_roots
+  tolerance = config.equal_roots if fraction.is_exact else config.near_roots
   parts = Fractions(fraction, x, tolerance=tolerance)
   if not parts.factors:
     return []
@@ -142,10 +144,18 @@ def sums_of_fractions(
   degree = config.sum_degrees[min(x.shape[1], len(config.sum_degrees)) - 1]
   values, what = parts.columns(_products(x.shape[1], degree))
   usable = np.flatnonzero(np.all(np.isfinite(values), axis=0))
-  for chosen in _few_columns(values[:, usable], y, weights, config):
-    chosen = usable[chosen]
-    coefficients = _least_squares(values[:, chosen], y, weights)
-    nodes.append(parts.node([what[i] for i in chosen], coefficients, sizes, y_size))
+  variance = float(np.average((y - np.average(y, weights=weights)) ** 2, weights=weights))
+  for sets, errors in _few_columns(values[:, usable], y, weights, config):
+    shares = errors / variance
+    if fraction.is_exact:
+      sets = [each for each, share in zip(sets, shares, strict=True) if share < config.exact]
+    else:
+      sets = [each for each, share in zip(sets, shares, strict=True) if share > config.too_near][: config.num_sums]
+    made = [parts.node([what[i] for i in usable[chosen]],
+                       _least_squares(values[:, usable[chosen]], y, weights), sizes, y_size) for chosen in sets]
+    nodes += sorted(made, key=complexity)[: config.num_sums]
+    if np.min(shares) < config.exact:
+      break
   return nodes
 
 
@@ -165,33 +175,33 @@ def _least_squares(columns: np.ndarray, target: np.ndarray, weights: np.ndarray)
 
 def _few_columns(
   columns: np.ndarray, target: np.ndarray, weights: np.ndarray, config: RationalsConfig
-) -> list[list[int]]:
-  """Sets of few columns whose sums come nearest, the best of each size: selected forward, many carried along.
+) -> Iterator[tuple[list[list[int]], np.ndarray]]:
+  """Sets of one column, of two, ..., whose sums come nearest: selected forward, many carried along.
 
   Each set keeps what its columns leave of the target and of all columns, so that a step is one product.
+  Yields:
+    `(sets, weighted mean squared errors)` of each size, the nearest first.
   """
-  root = np.sqrt(weights)
+  root = np.sqrt(weights / np.sum(weights))
   matrix = root[:, None] * columns
   norms = np.linalg.norm(matrix, axis=0)
   matrix = np.linalg.qr(np.column_stack([matrix / np.where(norms > 0, norms, 1), root * target]), mode="r")
-  left, sets, found = matrix[None], [()], []
+  left, sets = matrix[None], [()]
   for _ in range(config.max_fractions):
-    sizes = np.linalg.norm(left[:, :, :-1], axis=1)
-    is_new = sizes > config.independent
-    directions = left[:, :, :-1] / np.where(is_new, sizes, np.inf)[:, None]
+    lengths = np.linalg.norm(left[:, :, :-1], axis=1)
+    is_new = lengths > config.independent
+    directions = left[:, :, :-1] / np.where(is_new, lengths, np.inf)[:, None]
     gains = np.einsum("brp,br->bp", directions, left[:, :, -1]) ** 2
-    ranked = np.argsort(-np.where(is_new, gains, -1.0) + np.sum(left[:, :, -1] ** 2, axis=1)[:, None], axis=None,
-                        kind="stable")
+    losses = np.where(is_new, np.sum(left[:, :, -1] ** 2, axis=1)[:, None] - gains, np.inf)
     chosen: dict[tuple[int, ...], tuple[int, int]] = {}
-    for flat in ranked[: 4 * config.num_carried]:
-      b, p = divmod(int(flat), is_new.shape[1])
-      if is_new[b, p]:
-        chosen.setdefault(tuple(sorted((*sets[b], p))), (b, p))
+    for flat in np.argsort(losses, axis=None, kind="stable")[: _PER_SET * config.num_carried]:
+      place, column = divmod(int(flat), is_new.shape[1])
+      if is_new[place, column]:  # a set comes as often as it has columns
+        chosen.setdefault(tuple(sorted((*sets[place], column))), (place, column))
     if not chosen:
-      break
+      return
     sets = list(chosen)[: config.num_carried]
-    from_set, column = np.array([chosen[each] for each in sets]).T
-    direction = directions[from_set, :, column]
-    left = left[from_set] - direction[:, :, None] * np.einsum("br,brp->bp", direction, left[from_set])[:, None]
-    found += [list(each) for each in sets[: config.num_sums]]
-  return found
+    places, added = np.array([chosen[each] for each in sets]).T
+    direction = directions[places, :, added]
+    left = left[places] - direction[:, :, None] * np.einsum("br,brp->bp", direction, left[places])[:, None]
+    yield [list(each) for each in sets], np.sum(left[:, :, -1] ** 2, axis=1)

@@ -18,7 +18,7 @@ from symformer_jax.language.rules import Rule
 from symformer_jax.sources import rational_fits
 from symformer_jax.sources.links import LINKS, Link
 from symformer_jax.sources.rational_bases import bases
-from symformer_jax.sources.rational_fits import Equation, Fraction
+from symformer_jax.sources.rational_fits import Equation, Fit, Fraction
 from symformer_jax.sources.rational_forms import sums_of_fractions, written
 
 
@@ -61,7 +61,10 @@ def rationals_of(
   for name in config.links:
     link = LINKS[name]
     if link.is_defined(rows.y):
-      made += _of_link(Rows(rows.x[:, varies], rows.y, rows.weights), link, config)
+      nodes, is_exact = _of_link(Rows(rows.x[:, varies], rows.y, rows.weights), link, config)
+      made += nodes
+      if is_exact:
+        break
   place = dict(enumerate(varies))
   nodes = (with_columns(node, place) for node in _in_turn(made))
   return list(itertools.islice(filter(rule, dict.fromkeys(nodes)), config.num_fitted))
@@ -72,41 +75,54 @@ def _in_turn(lists: Sequence[Sequence[Node]]) -> Iterable[Node]:
   return (node for turn in itertools.zip_longest(*lists) for node in turn if node is not None)
 
 
-def _of_link(rows: Rows, link: Link, config: RationalsConfig) -> list[list[Node]]:
-  """Formulas by number of terms, the best of each first; then sums of fractions."""
+def _of_link(rows: Rows, link: Link, config: RationalsConfig) -> tuple[list[list[Node]], bool]:
+  """Formulas by number of terms, the best of each first, then sums of fractions; and whether they are exact."""
   z, slope = link.transform(rows.y), link.derivative(rows.y)
   is_used = slope != 0  # where y says nothing of its function
   x, z, weights = rows.x[is_used], z[is_used], rows.weights[is_used] / slope[is_used] ** 2
   weights = weights / np.max(weights, initial=0.0)
   if not (len(z) and np.all(np.isfinite(z)) and np.all(weights > 0) and np.ptp(z) > 0):
-    return []
+    return [], False
   sizes, z_size = np.max(np.abs(x), axis=0), float(np.max(np.abs(z)))
   if not np.all(sizes > 0):
-    return []
+    return [], False
   scaled = Rows(x / sizes, z / z_size, weights)
-  fractions = _fractions(scaled, config)
-  by_size = [[link.undo(written(each, sizes, z_size, is_exact=each.error < config.exact)) for each in some]
-             for some in fractions]
+  # Of functions of y few are rational, and then mostly simple.
+  fractions = _fractions(scaled, config, None if not link.tokens else 1)
+  by_size = [[link.undo(written(each, sizes, z_size, is_exact=each.is_exact)) for each in some]
+             for some in fractions if some[0].num_terms <= config.max_terms]
   sums = [link.undo(node) for each in _promising(fractions, config) for node in sums_of_fractions(
     each, scaled.x, scaled.y, weights, sizes, z_size, config)]
-  return [*by_size, sums]
+  return [*by_size, sums], any(each.is_exact for some in fractions for each in some)
 
 
-def _fractions(rows: Rows, config: RationalsConfig) -> list[list[Fraction]]:
-  """Different fractions, the best few of each number of terms."""
+def _fractions(rows: Rows, config: RationalsConfig, num_bases: int | None = None) -> list[list[Fraction]]:
+  """Different fractions, the best few of each number of terms; of bases after one that is exact there are none."""
   between, num_rows = _between(rows.x, config), len(np.unique(rows.x, axis=0))
-  by_form: dict[tuple, Fraction] = {}
-  for basis in bases(rows.x.shape[1], config):
+  by_size: dict[int, list[Fit]] = {}
+  for basis in bases(rows.x.shape[1], config)[:num_bases]:
     if basis.has_roots and np.min(rows.x) < 0:
       continue
     equation = Equation(basis, rows.x, rows.y, rows.weights, between)
-    for each in rational_fits.find(equation, config, num_rows=num_rows):
-      if each.is_whole or each.error < config.exact:
-        by_form.setdefault(each.form, each)
-  by_size: dict[int, list[Fraction]] = {}
-  for each in sorted(by_form.values(), key=lambda fraction: fraction.error):
-    by_size.setdefault(each.num_terms, []).append(each)
-  return [by_size[size][: config.num_kept] for size in sorted(by_size)]
+    for size, fits in rational_fits.find(equation, config, num_rows=num_rows).items():
+      by_size[size] = sorted([*by_size.get(size, []), *fits], key=lambda fit: fit.error)
+    if any(fits[0].is_exact for fits in by_size.values()):
+      break
+  most = 1 + num_rows // config.rows_per_constant
+  kept = rational_fits.upto_exact({size: fits for size, fits in by_size.items() if size <= most}, config)
+  return [some for fits in kept.values() if (some := _best(fits, config))]
+
+
+def _best(fits: Sequence[Fit], config: RationalsConfig) -> list[Fraction]:
+  """The best few that differ and may be offered."""
+  by_form: dict[tuple, Fraction] = {}
+  for fit in fits:
+    fraction = fit.fraction(config.num_reweightings)
+    if fraction.is_whole or fraction.is_exact:
+      by_form.setdefault(fraction.form, fraction)
+    if len(by_form) == config.num_kept:
+      break
+  return list(by_form.values())
 
 
 def _between(x: np.ndarray, config: RationalsConfig) -> np.ndarray:
@@ -123,7 +139,7 @@ def _between(x: np.ndarray, config: RationalsConfig) -> np.ndarray:
 
 def _promising(fractions: Sequence[Sequence[Fraction]], config: RationalsConfig) -> list[Fraction]:
   """Those that may be sums of fractions: the shortest that is exact, or the nearest of the longer ones."""
-  exact = [each for some in fractions for each in some if each.error < config.exact]
+  exact = [each for some in fractions for each in some if each.is_exact]
   nearest = [some[0] for some in fractions if some[0].num_terms > 2]
   best = exact[:1] or sorted(nearest, key=lambda fraction: fraction.error)[: config.num_taken_apart]
   return [each for each in best if len(each.denominator) > 1 and _is_whole_powered(each)]
