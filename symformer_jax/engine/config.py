@@ -331,7 +331,7 @@ class RationalsConfig:
   max_terms: int = 9
   rows_per_constant: int = 4
   # Every set of terms of a size is tried if there are at most so many, the best of them in full precision.
-  max_sets: int = 4000
+  max_sets: int = 1100
   num_small: int = 32
   # Sets of a size from which terms are left out, and how many are tried of each; sets of more terms than the third
   # number lose a quarter of them at once.
@@ -351,10 +351,11 @@ class RationalsConfig:
   # Lines between pairs of rows and points on each, where a denominator must not change its sign.
   num_segments: int = 256
   points_between: int = 4
-  # Fractions that are written as sums: of what degree numerators are for one variable, two and more; how many
-  # columns are summed; sums carried on and kept of each size; what must be left of a column that is no sum of others.
+  # Fractions that are written as sums. Of what degree numerators are for one variable, two and more, the later ones
+  # where no sum with the earlier is exact; how many columns are summed; sums carried on and kept of each size; what
+  # must be left of a column that is no sum of others.
   num_taken_apart: int = 3
-  sum_degrees: tuple[int, ...] = (3, 2, 2)
+  sum_degrees: tuple[tuple[int, ...], ...] = ((3,), (2, 3), (2,))
   max_fractions: int = 6
   num_carried: int = 32
   num_sums: int = 3

@@ -19,20 +19,19 @@ _MISSED = 1e-9
 _PER_SET = 4
 
 
-def written(fraction: Fraction, sizes: np.ndarray, y_size: float, *, is_exact: bool) -> Node:
-  """P/Q over x and y in the user's units.
+def written(fraction: Fraction, sizes: np.ndarray, y_size: float) -> list[Node]:
+  """P/Q over x and y in the user's units: with 1 before the highest power below the line; with simple numbers.
 
   Args:
     fraction: over x divided by sizes [D], of y divided by its size.
-    is_exact: whether coefficients have digits enough that simple ones can be told.
   """
   above = {powers: c * y_size for powers, c in polynomials.rescaled(fraction.numerator, sizes).items()}
   below = polynomials.rescaled(fraction.denominator, sizes)
-  divisor = below[max(below, key=lambda powers: (sum(powers), powers))]
-  if is_exact:
-    divisor = _simplest_divisor([*below.values(), *above.values()], divisor)
-  above, below = ({powers: c / divisor for powers, c in each.items()} for each in (above, below))
-  return _quotient(above, below)
+  divisors = [_leading(below)]
+  if fraction.is_exact:  # else coefficients have too few digits to tell
+    divisors.append(_simplest_divisor([*below.values(), *above.values()], divisors[0]))
+  return [_quotient(*({powers: c / divisor for powers, c in each.items()} for each in (above, below)))
+          for divisor in dict.fromkeys(divisors)]
 
 
 def _simplest_divisor(coefficients: list[float], usual: float) -> float:
@@ -66,9 +65,11 @@ class Fractions:
     if len(rest) > 1:
       found.append(rest)
     self._x, self._fraction = x, fraction
+    whole = fraction.denominator
     keys = [tuple(sorted(factor.items())) for factor in found]
     self.factors = [dict(key) for key in dict.fromkeys(keys)]
     self.counts = [keys.count(key) for key in dict.fromkeys(keys)]
+    self._lines = [*self.factors, whole] if len(self.factors) > 1 else self.factors
 
   @property
   def is_product(self) -> bool:
@@ -90,13 +91,12 @@ class Fractions:
     return tidy(chain("*", [above_node, *(Node("inv", (part,)) for part in parts)]))
 
   def columns(self, monomials: Sequence[Powers]) -> tuple[np.ndarray, list[tuple[Powers, int, int]]]:
-    """Values [N, P] of monomials, alone and over each power of each factor; what each is: (monomial, factor,
-    exponent), where an exponent of 0 stands for none."""
-    above, parts, what = polynomials.table(monomials, self._x), [], []
-    parts.append(above)
-    what += [(powers, 0, 0) for powers in monomials]
-    for i, (factor, count) in enumerate(zip(self.factors, self.counts, strict=True)):
-      below = polynomials.values(factor, self._x)
+    """Values [N, P] of monomials, alone, over each power of each factor and over the denominator as it is; what
+    each is: (monomial, factor, exponent), where an exponent of 0 stands for none."""
+    above = polynomials.table(monomials, self._x)
+    parts, what = [above], [(powers, 0, 0) for powers in monomials]
+    for i, (line, count) in enumerate(zip(self._lines, [*self.counts, 1], strict=False)):
+      below = polynomials.values(line, self._x)
       for exponent in range(1, count + 1):
         parts.append(above / below[:, None] ** exponent)
         what += [(powers, i, exponent) for powers in monomials]
@@ -114,7 +114,7 @@ class Fractions:
       if not exponent:
         terms += [Node("*", (polynomials.node_of(p), number(c))) for p, c in above.items()]
         continue
-      below = polynomials.rescaled(self.factors[factor], sizes)
+      below = polynomials.rescaled(self._lines[factor], sizes)
       lead = _leading(below)
       line = power(polynomials.to_node({p: c / lead for p, c in below.items()}), number(exponent))
       terms.append(Node("*", (polynomials.to_node({p: c / lead**exponent for p, c in above.items()}),
@@ -141,22 +141,35 @@ def sums_of_fractions(
   if not parts.factors:
     return []
   nodes = [parts.product(sizes, y_size, weights, y)] if parts.is_product else []
-  degree = config.sum_degrees[min(x.shape[1], len(config.sum_degrees)) - 1]
-  values, what = parts.columns(_products(x.shape[1], degree))
-  usable = np.flatnonzero(np.all(np.isfinite(values), axis=0))
-  variance = float(np.average((y - np.average(y, weights=weights)) ** 2, weights=weights))
-  for sets, errors in _few_columns(values[:, usable], y, weights, config):
-    shares = errors / variance
-    if fraction.is_exact:
-      sets = [each for each, share in zip(sets, shares, strict=True) if share < config.exact]
-    else:
-      sets = [each for each, share in zip(sets, shares, strict=True) if share > config.too_near][: config.num_sums]
-    made = [parts.node([what[i] for i in usable[chosen]],
-                       _least_squares(values[:, usable[chosen]], y, weights), sizes, y_size) for chosen in sets]
-    nodes += sorted(made, key=complexity)[: config.num_sums]
-    if np.min(shares) < config.exact:
+  for degree in config.sum_degrees[min(x.shape[1], len(config.sum_degrees)) - 1]:
+    made, is_exact = _sums(parts, _products(x.shape[1], degree), fraction, y, weights, sizes, y_size, config)
+    nodes += made
+    if is_exact or not fraction.is_exact:
       break
   return nodes
+
+
+def _sums(
+  parts: Fractions, monomials: Sequence[Powers], fraction: Fraction, y: np.ndarray, weights: np.ndarray,
+  sizes: np.ndarray, y_size: float, config: RationalsConfig,
+) -> tuple[list[Node], bool]:
+  """Sums of few of the parts with these monomials above the line, and whether some are exact: then these alone."""
+  values, what = parts.columns(monomials)
+  usable = np.flatnonzero(np.all(np.isfinite(values), axis=0))
+  variance = float(np.average((y - np.average(y, weights=weights)) ** 2, weights=weights))
+  nodes = []
+  for sets, errors in _few_columns(values[:, usable], y, weights, config):
+    shares = errors / variance
+    is_meant = shares < config.exact if fraction.is_exact else shares > config.too_near
+    chosen = [usable[each] for each, meant in zip(sets, is_meant, strict=True) if meant]
+    if not fraction.is_exact:
+      chosen = chosen[: config.num_sums]
+    made = [parts.node([what[i] for i in each], _least_squares(values[:, each], y, weights), sizes, y_size)
+            for each in chosen]
+    nodes += sorted(made, key=complexity)[: config.num_sums]
+    if np.min(shares) < config.exact:
+      return nodes, True
+  return nodes, False
 
 
 def _products(num_variables: int, degree: int) -> list[Powers]:

@@ -89,7 +89,7 @@ def _of_link(rows: Rows, link: Link, config: RationalsConfig) -> tuple[list[list
   scaled = Rows(x / sizes, z / z_size, weights)
   # Of functions of y few are rational, and then mostly simple.
   fractions = _fractions(scaled, config, None if not link.tokens else 1)
-  by_size = [[link.undo(written(each, sizes, z_size, is_exact=each.is_exact)) for each in some]
+  by_size = [[link.undo(node) for each in some for node in written(each, sizes, z_size)]
              for some in fractions if some[0].num_terms <= config.max_terms]
   sums = [link.undo(node) for each in _promising(fractions, config) for node in sums_of_fractions(
     each, scaled.x, scaled.y, weights, sizes, z_size, config)]
