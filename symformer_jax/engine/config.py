@@ -341,6 +341,10 @@ class RationalsConfig:
   # Fractions kept of each number of terms; steps that weigh rows by the denominator.
   num_kept: int = 3
   num_reweightings: int = 3
+  # The best nested set stands for y where y has noise: steps of its fit, and sets in a row that are no better before
+  # the larger ones are left out.
+  num_steps: int = 4
+  max_idle: int = 8
   # Share of y's variance below which a fraction may be exact; it is where it has less than this share of the error of
   # all with fewer terms. Without such a leap none is offered below the third share: approximations of other functions
   # would end the search. Of 30 laws the exact fraction had 1e-20 of the error before it, of 15 other functions none had

@@ -5,7 +5,7 @@ divided by the last Q (Sanathanan and Koerner 1963). Terms are chosen by elimina
 small sets are tried all.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -19,6 +19,8 @@ from symformer_jax.sources.rational_bases import Basis, Terms, small_sets
 _ROUNDING = 1e-7
 _SMALLEST = np.finfo(np.float64).tiny
 _EPSILON = float(np.finfo(np.float64).eps)
+# A fraction's multiples are the same: the direction of them is not for the steps of a fit.
+_SINGULAR = 1e-12
 # Rows on which all small sets are compared.
 _FEW_ROWS = 48
 _ALL = slice(None)
@@ -73,9 +75,14 @@ class Equation:
     """The triangle [R, M + K] that has the norms of all combinations of the weighted columns of unit length."""
     return np.linalg.qr(root[:, None] * self._columns / self._norms, mode="r")
 
-  def weigh_by(self, coefficients: np.ndarray) -> None:
-    """Divides the rows by a denominator: the equation's errors become those of y."""
+  def follow(self, coefficients: np.ndarray, *, is_exact: bool) -> None:
+    """Divides the rows by a fraction's denominator, so that the equation's errors become those of y; and, unless y is
+    exact, puts the fraction's values for y into its columns: noise there would bias all coefficients."""
     below = self._below @ coefficients[len(self.basis.numerator):]
+    if not is_exact:
+      y = self._above @ coefficients[: len(self.basis.numerator)] / below
+      self._columns = np.concatenate([self._above, -y[:, None] * self._below], axis=1)
+      self._norms = np.maximum(np.linalg.norm(self._columns, axis=0), _SMALLEST)
     self._triangle = self._reduced(np.sqrt(self._weights) / np.abs(below))
 
   def solve(self, sets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -111,6 +118,24 @@ class Equation:
       coefficients[terms] = np.linalg.svd(rows / norms, full_matrices=False)[2][-1] / norms
     return coefficients
 
+  def refined(self, coefficients: np.ndarray, num_steps: int) -> np.ndarray:
+    """Coefficients [M + K] after at most so many Gauss-Newton steps, as long as they help and the sign stays."""
+    num_above = len(self.basis.numerator)
+    terms, error = np.flatnonzero(coefficients), self.errors(coefficients[None])[0]
+    for _ in range(num_steps):
+      below = self._below @ coefficients[num_above:]
+      y = self._above @ coefficients[:num_above] / below
+      slopes = np.concatenate([self._above, -y[:, None] * self._below], axis=1)[:, terms] / below[:, None]
+      slopes = np.sqrt(self._weights)[:, None] * slopes
+      norms = np.maximum(np.linalg.norm(slopes, axis=0), _SMALLEST)
+      step = np.zeros_like(coefficients)
+      step[terms] = np.linalg.lstsq(slopes / norms, np.sqrt(self._weights) * (self._y - y), rcond=_SINGULAR)[0] / norms
+      after = self.errors((coefficients + step)[None])[0]
+      if not (after < error and self.is_whole((coefficients + step)[None])[0]):
+        break
+      coefficients, error = coefficients + step, after
+    return coefficients
+
   def errors(self, coefficients: np.ndarray, rows: np.ndarray | slice = _ALL) -> np.ndarray:
     """Of y, as shares of its variance [B]; infinite where undefined."""
     num_above = len(self.basis.numerator)
@@ -118,6 +143,11 @@ class Equation:
     misses = self._above[rows] @ coefficients[:, :num_above].T / below - self._y[rows, None]
     found = self._weights[rows] @ misses**2 / self._variance
     return np.where(np.isfinite(found), found, np.inf)
+
+  def nats(self, error: float, num_terms: int) -> float:
+    """Roughly what it takes to describe y by so many terms (Schwarz 1978)."""
+    num_rows = len(self._y)
+    return num_rows / 2 * np.log(max(error, _SMALLEST)) + num_terms / 2 * np.log(num_rows)
 
   def is_whole(self, coefficients: np.ndarray) -> np.ndarray:
     """Whether each denominator [B] keeps its sign on the rows and between them."""
@@ -179,7 +209,7 @@ def find(equation: Equation, config: RationalsConfig, *, num_rows: int) -> dict[
     equation: of a basis; num_rows: rows that differ: elimination begins with at most half as many terms.
   """
   found = _Found(equation, config)
-  _weigh(equation, max(num_rows // 2, 2))
+  _follow_best(equation, config, max(num_rows // 2, 2))
   for sets in small_sets(equation.basis, config.max_sets):
     if sets.shape[1] <= config.max_terms and len(sets):
       chosen = sets[np.argsort(equation.rough_errors(sets), kind="stable")[: config.num_small]]
@@ -188,16 +218,48 @@ def find(equation: Equation, config: RationalsConfig, *, num_rows: int) -> dict[
   return found.best()
 
 
-def _weigh(equation: Equation, most: int) -> None:
-  """Weighs by the denominator of the nested set of at most so many terms that fits best."""
-  best, weights = np.inf, None
-  for starts in _by_size(each for each in equation.basis.starts if len(each) <= most).values():
-    coefficients = equation.solve(starts)[0]
-    errors = np.where(equation.is_whole(coefficients), equation.errors(coefficients), np.inf)
-    if np.min(errors) < best:
-      best, weights = np.min(errors), coefficients[np.argmin(errors)]
-  if weights is not None:
-    equation.weigh_by(weights)
+def _follow_best(equation: Equation, config: RationalsConfig, most: int) -> None:
+  """Prepares the equation by the nested set of at most so many terms that describes y best."""
+  starts = [each for each in equation.basis.starts if len(each) <= most]
+  solved = []
+  for sets in _by_size(starts).values():
+    coefficients = equation.solve(sets)[0]
+    errors = equation.errors(coefficients)
+    if np.min(errors) < config.exact:
+      equation.follow(coefficients[np.argmin(errors)], is_exact=True)
+      return
+    solved += list(coefficients)
+  best = _best_refined(equation, solved, config)
+  if best is not None:
+    equation.follow(best, is_exact=False)
+
+
+def _best_refined(equation: Equation, solved: Sequence[np.ndarray], config: RationalsConfig) -> np.ndarray | None:
+  """Of the solutions of nested sets, the small ones first, the one that describes y in the fewest nats once refined.
+
+  Under noise large sets have poor solutions: each begins from that of the best set within it, where that is better.
+  """
+  refined: list[tuple[float, np.ndarray]] = []
+  least, num_idle = np.inf, 0
+  for own in solved:
+    own = equation.reweighted(own, config.num_reweightings)
+    choices = [own, *(_extended(each, own) for _, each in refined if not np.any(each[own == 0]))]
+    errors = np.where(equation.is_whole(np.array(choices)), equation.errors(np.array(choices)), np.inf)
+    if np.min(errors) == np.inf:
+      continue
+    coefficients = equation.refined(choices[int(np.argmin(errors))], config.num_steps)
+    nats = equation.nats(equation.errors(coefficients[None])[0], np.count_nonzero(own))
+    refined.append((nats, coefficients))
+    num_idle = 0 if nats < least else num_idle + 1
+    least = min(least, nats)
+    if num_idle > config.max_idle:
+      break
+  return min(refined, key=lambda pair: pair[0])[1] if refined else None
+
+
+def _extended(coefficients: np.ndarray, larger: np.ndarray) -> np.ndarray:
+  """With the terms of a larger set, as good as 0."""
+  return np.where((coefficients == 0) & (larger != 0), _SMALLEST, coefficients)
 
 
 def _by_size(sets: Iterable[Terms]) -> dict[int, np.ndarray]:

@@ -35,12 +35,14 @@ def written(fraction: Fraction, sizes: np.ndarray, y_size: float) -> list[Node]:
 
 
 def _simplest_divisor(coefficients: list[float], usual: float) -> float:
-  """What leaves most of the coefficients simple; the usual one where nothing leaves more."""
-  def num_simple(divisor: float) -> int:
-    rest = np.array(coefficients) / divisor
-    return int(np.sum(np.abs(rest - np.round(rest)) <= _MISSED * np.abs(rest)))
-  divisors = [usual, *(c / multiple for c in coefficients for multiple in _MULTIPLES)]
-  return max(divisors, key=num_simple)  # of equals the first
+  """What leaves most of the coefficients simple: 1, which is not written, or a number of three digits."""
+  def worth(divisor: float) -> int:
+    rest = np.abs(np.array(coefficients)) / divisor
+    digits = 10 ** (2 - np.floor(np.log10(rest)))
+    is_short = np.abs(rest - np.round(rest * digits) / digits) <= _MISSED * rest
+    return int(np.sum(is_short) + np.sum(np.abs(rest - 1) <= _MISSED))
+  divisors = [usual, *(c / multiple for multiple in _MULTIPLES for c in coefficients)]
+  return max(divisors, key=lambda divisor: worth(abs(divisor)))  # of equals the first
 
 
 def _quotient(above: Polynomial, below: Polynomial) -> Node:
@@ -116,6 +118,8 @@ class Fractions:
         continue
       below = polynomials.rescaled(self._lines[factor], sizes)
       lead = _leading(below)
+      if self._fraction.is_exact and exponent == 1:
+        lead = _simplest_divisor([*below.values(), *above.values()], lead)
       line = power(polynomials.to_node({p: c / lead for p, c in below.items()}), number(exponent))
       terms.append(Node("*", (polynomials.to_node({p: c / lead**exponent for p, c in above.items()}),
                               Node("inv", (line,)))))
