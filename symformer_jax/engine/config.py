@@ -358,17 +358,17 @@ class RationalsConfig:
   # Fractions that are written as sums. Of what degree numerators are for one variable, two and more, the later ones
   # where no sum with the earlier is exact; how many columns are summed; sums carried on and kept of each size; what
   # must be left of a column that is no sum of others.
-  num_taken_apart: int = 3
+  num_taken_apart: int = 2
   sum_degrees: tuple[tuple[int, ...], ...] = ((3,), (2, 3), (2,))
   max_fractions: int = 6
   num_carried: int = 32
-  num_sums: int = 3
+  num_sums: int = 2
   independent: float = 1e-6
   # Shares by which the roots in one variable may differ between rows and be one: of exact fractions, of others.
   equal_roots: float = 1e-5
   near_roots: float = 0.3
   # Formulas of a turn that are fitted.
-  num_fitted: int = 64
+  num_fitted: int = 48
 
   def __post_init__(self):
     _check_counts(self, "max_terms", "rows_per_constant", "num_small", "num_beams", "num_drops", "num_kept",

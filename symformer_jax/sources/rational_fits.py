@@ -71,6 +71,10 @@ class Equation:
     # Rows that tell whether a set is worth a look.
     self._few = np.unique(np.linspace(0, len(y) - 1, _FEW_ROWS).astype(int))
 
+  @property
+  def num_rows(self) -> int:
+    return len(self._y)
+
   def _reduced(self, root: np.ndarray) -> np.ndarray:
     """The triangle [R, M + K] that has the norms of all combinations of the weighted columns of unit length."""
     return np.linalg.qr(root[:, None] * self._columns / self._norms, mode="r")
@@ -144,11 +148,6 @@ class Equation:
     found = self._weights[rows] @ misses**2 / self._variance
     return np.where(np.isfinite(found), found, np.inf)
 
-  def nats(self, error: float, num_terms: int) -> float:
-    """Roughly what it takes to describe y by so many terms (Schwarz 1978)."""
-    num_rows = len(self._y)
-    return num_rows / 2 * np.log(max(error, _SMALLEST)) + num_terms / 2 * np.log(num_rows)
-
   def is_whole(self, coefficients: np.ndarray) -> np.ndarray:
     """Whether each denominator [B] keeps its sign on the rows and between them."""
     below = coefficients[:, len(self.basis.numerator):].T
@@ -182,6 +181,11 @@ class Fit(NamedTuple):
     """What it stands for, after so many steps that weigh by the denominator."""
     coefficients = self.equation.reweighted(self.coefficients, num_steps)
     return self.equation.fraction(coefficients)._replace(is_exact=self.is_exact)
+
+
+def nats(error: float, num_terms: int, num_rows: int) -> float:
+  """Roughly what it takes to describe y by so many terms with this share of its variance missed (Schwarz 1978)."""
+  return num_rows / 2 * np.log(max(error, _SMALLEST)) + num_terms / 2 * np.log(num_rows)
 
 
 def upto_exact(by_size: dict[int, list[Fit]], config: RationalsConfig) -> dict[int, list[Fit]]:
@@ -242,16 +246,17 @@ def _best_refined(equation: Equation, solved: Sequence[np.ndarray], config: Rati
   refined: list[tuple[float, np.ndarray]] = []
   least, num_idle = np.inf, 0
   for own in solved:
-    own = equation.reweighted(own, config.num_reweightings)
-    choices = [own, *(_extended(each, own) for _, each in refined if not np.any(each[own == 0]))]
-    errors = np.where(equation.is_whole(np.array(choices)), equation.errors(np.array(choices)), np.inf)
-    if np.min(errors) == np.inf:
+    choices = [equation.reweighted(own, 1), *(
+      _extended(each, own) for _, each in refined if not np.any(each[own == 0]))]
+    in_order = (choices[i] for i in np.argsort(equation.errors(np.array(choices)), kind="stable"))
+    start = next((each for each in in_order if equation.is_whole(each[None])[0]), None)
+    if start is None:
       continue
-    coefficients = equation.refined(choices[int(np.argmin(errors))], config.num_steps)
-    nats = equation.nats(equation.errors(coefficients[None])[0], np.count_nonzero(own))
-    refined.append((nats, coefficients))
-    num_idle = 0 if nats < least else num_idle + 1
-    least = min(least, nats)
+    coefficients = equation.refined(start, config.num_steps)
+    cost = nats(equation.errors(coefficients[None])[0], np.count_nonzero(own), equation.num_rows)
+    refined.append((cost, coefficients))
+    num_idle = 0 if cost < least else num_idle + 1
+    least = min(least, cost)
     if num_idle > config.max_idle:
       break
   return min(refined, key=lambda pair: pair[0])[1] if refined else None

@@ -65,8 +65,10 @@ def rationals_of(
       made += nodes
       if is_exact:
         break
-  place = dict(enumerate(varies))
-  nodes = (with_columns(node, place) for node in _in_turn(made))
+  nodes = _in_turn(made)
+  if varies != list(range(len(varies))):
+    place = dict(enumerate(varies))
+    nodes = (with_columns(node, place) for node in nodes)
   return list(itertools.islice(filter(rule, dict.fromkeys(nodes)), config.num_fitted))
 
 
@@ -87,13 +89,15 @@ def _of_link(rows: Rows, link: Link, config: RationalsConfig) -> tuple[list[list
   if not np.all(sizes > 0):
     return [], False
   scaled = Rows(x / sizes, z / z_size, weights)
-  # Of functions of y few are rational, and then mostly simple.
+  # Of functions of y few are rational, and then mostly simple: one basis, and no sums of what is not exact.
   fractions = _fractions(scaled, config, None if not link.tokens else 1)
   by_size = [[link.undo(node) for each in some for node in written(each, sizes, z_size)]
              for some in fractions if some[0].num_terms <= config.max_terms]
-  sums = [link.undo(node) for each in _promising(fractions, config) for node in sums_of_fractions(
+  is_exact = any(each.is_exact for some in fractions for each in some)
+  promising = _promising(fractions, len(z), config) if is_exact or not link.tokens else []
+  sums = [link.undo(node) for each in promising for node in sums_of_fractions(
     each, scaled.x, scaled.y, weights, sizes, z_size, config)]
-  return [*by_size, sums], any(each.is_exact for some in fractions for each in some)
+  return [*by_size, sums], is_exact
 
 
 def _fractions(rows: Rows, config: RationalsConfig, num_bases: int | None = None) -> list[list[Fraction]]:
@@ -137,12 +141,12 @@ def _between(x: np.ndarray, config: RationalsConfig) -> np.ndarray:
   return np.concatenate([ends[0] + share * (ends[1] - ends[0]) for share in shares])
 
 
-def _promising(fractions: Sequence[Sequence[Fraction]], config: RationalsConfig) -> list[Fraction]:
-  """Those that may be sums of fractions: the shortest that is exact, or the nearest of the longer ones."""
-  exact = [each for some in fractions for each in some if each.is_exact]
-  nearest = [some[0] for some in fractions if some[0].num_terms > 2]
-  best = exact[:1] or sorted(nearest, key=lambda fraction: fraction.error)[: config.num_taken_apart]
-  return [each for each in best if len(each.denominator) > 1 and _is_whole_powered(each)]
+def _promising(fractions: Sequence[Sequence[Fraction]], num_rows: int, config: RationalsConfig) -> list[Fraction]:
+  """Those that may be sums of fractions: the shortest that is exact, or those that describe y in the fewest nats."""
+  may_be = [each for some in fractions for each in some if len(each.denominator) > 1 and _is_whole_powered(each)]
+  exact = [each for each in may_be if each.is_exact]
+  return exact[:1] or sorted(may_be, key=lambda each: rational_fits.nats(
+    each.error, each.num_terms, num_rows))[: config.num_taken_apart]
 
 
 def _is_whole_powered(fraction: Fraction) -> bool:
