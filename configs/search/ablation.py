@@ -17,6 +17,7 @@ def _each_left_out(field: str, prefix: str, names: tuple[str, ...]) -> dict[str,
 
 # Name -> what is changed; constants go to half or twice their value, or to where they choose nothing.
 CHANGES = {
+  "no_rationals": {"sources": tuple(name for name in DEFAULT.sources if name != "rationals")},
   "no_library": {"library.families": ()},
   "no_factors": {"products.families": ()},
   "no_links": {"terms.links": ("y",)},

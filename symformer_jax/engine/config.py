@@ -356,13 +356,13 @@ class RationalsConfig:
   num_segments: int = 256
   points_between: int = 4
   # Fractions that are written as sums. Of what degree numerators are for one variable, two and more, the later ones
-  # where no sum with the earlier is exact; how many columns are summed; sums carried on and kept of each size; what
+  # where no sum with the earlier is exact; how many columns are summed; sums carried on of each size, and kept; what
   # must be left of a column that is no sum of others.
-  num_taken_apart: int = 2
+  num_taken_apart: int = 3
   sum_degrees: tuple[tuple[int, ...], ...] = ((3,), (2, 3), (2,))
   max_fractions: int = 6
   num_carried: int = 32
-  num_sums: int = 2
+  num_sums: int = 4
   independent: float = 1e-6
   # Shares by which the roots in one variable may differ between rows and be one: of exact fractions, of others.
   equal_roots: float = 1e-5

@@ -10,7 +10,7 @@ from symformer_jax.language.expression import Node, chain, complexity, flatten, 
 from symformer_jax.language.tidy import tidy
 from symformer_jax.sources import polynomials
 from symformer_jax.sources.polynomials import Polynomial, Powers
-from symformer_jax.sources.rational_fits import Fraction
+from symformer_jax.sources.rational_fits import Fraction, nats
 
 # Small multiples that make a fraction's coefficients whole, and the share by which a number may miss a simple one.
 _MULTIPLES = range(1, 11)
@@ -161,19 +161,22 @@ def _sums(
   values, what = parts.columns(monomials)
   usable = np.flatnonzero(np.all(np.isfinite(values), axis=0))
   variance = float(np.average((y - np.average(y, weights=weights)) ** 2, weights=weights))
-  nodes = []
+
+  def node_of(chosen: np.ndarray) -> Node:
+    coefficients = _least_squares(values[:, chosen], y, weights)
+    return parts.node([what[i] for i in chosen], coefficients, sizes, y_size)
+
+  ranked: list[tuple[float, np.ndarray]] = []
   for sets, errors in _few_columns(values[:, usable], y, weights, config):
-    shares = errors / variance
-    is_meant = shares < config.exact if fraction.is_exact else shares > config.too_near
-    chosen = [usable[each] for each, meant in zip(sets, is_meant, strict=True) if meant]
-    if not fraction.is_exact:
-      chosen = chosen[: config.num_sums]
-    made = [parts.node([what[i] for i in each], _least_squares(values[:, each], y, weights), sizes, y_size)
-            for each in chosen]
-    nodes += sorted(made, key=complexity)[: config.num_sums]
-    if np.min(shares) < config.exact:
-      return nodes, True
-  return nodes, False
+    shares, chosen = errors / variance, [usable[each] for each in sets]
+    if fraction.is_exact and np.min(shares) < config.exact:
+      made = (node_of(each) for each, share in zip(chosen, shares, strict=True) if share < config.exact)
+      return sorted(made, key=complexity)[: config.num_sums], True
+    ranked += [(nats(share, len(each), len(y)), each)
+               for each, share in zip(chosen, shares, strict=True) if share > config.too_near]
+  if fraction.is_exact:
+    return [], False
+  return [node_of(each) for _, each in sorted(ranked, key=lambda pair: pair[0])[: config.num_sums]], False
 
 
 def _products(num_variables: int, degree: int) -> list[Powers]:

@@ -78,7 +78,7 @@ def _in_turn(lists: Sequence[Sequence[Node]]) -> Iterable[Node]:
 
 
 def _of_link(rows: Rows, link: Link, config: RationalsConfig) -> tuple[list[list[Node]], bool]:
-  """Formulas by number of terms, the best of each first, then sums of fractions; and whether they are exact."""
+  """Sums of fractions, fractions by number of terms, the best of each first; and whether they are exact."""
   z, slope = link.transform(rows.y), link.derivative(rows.y)
   is_used = slope != 0  # where y says nothing of its function
   x, z, weights = rows.x[is_used], z[is_used], rows.weights[is_used] / slope[is_used] ** 2
@@ -95,9 +95,9 @@ def _of_link(rows: Rows, link: Link, config: RationalsConfig) -> tuple[list[list
              for some in fractions if some[0].num_terms <= config.max_terms]
   is_exact = any(each.is_exact for some in fractions for each in some)
   promising = _promising(fractions, len(z), config) if is_exact or not link.tokens else []
-  sums = [link.undo(node) for each in promising for node in sums_of_fractions(
-    each, scaled.x, scaled.y, weights, sizes, z_size, config)]
-  return [*by_size, sums], is_exact
+  sums = [[link.undo(node) for node in sums_of_fractions(each, scaled.x, scaled.y, weights, sizes, z_size, config)]
+          for each in promising]
+  return [*sums, *by_size], is_exact
 
 
 def _fractions(rows: Rows, config: RationalsConfig, num_bases: int | None = None) -> list[list[Fraction]]:
