@@ -325,8 +325,6 @@ class RationalsConfig:
   max_linear: int = 4
   linear_powers: tuple[int, ...] = (1, 2)
   max_choices: int = 8
-  # With more variables than this none is tried.
-  max_variables: int = 12
   # Terms above and below the line together: longer fractions come near any smooth data. Rows for each constant.
   max_terms: int = 9
   rows_per_constant: int = 4

@@ -55,17 +55,18 @@ class Equation:
   """The equation of one basis on the rows of a data set whose sizes are about 1.
 
   Attributes:
-    basis; x [N, D], y [N], weights [N]: what is fitted.
+    basis: its M + K columns; norms: what these are divided by [M + K].
   """
 
   def __init__(self, basis: Basis, x: np.ndarray, y: np.ndarray, weights: np.ndarray, between: np.ndarray):
-    """Args: between: points [N', D] among the rows, where a denominator must not change its sign either."""
+    """Args: x [N, D], y [N], weights [N]: what is fitted; between: points [N', D] among the rows, where a denominator
+    must not change its sign either."""
     self.basis, self._y, self._weights = basis, y, weights / np.sum(weights)
     self._variance = float(np.sum(self._weights * (y - np.sum(self._weights * y)) ** 2))
     self._above, self._below = polynomials.table(basis.numerator, x), polynomials.table(basis.denominator, x)
     self._between = polynomials.table(basis.denominator, between)
     self._columns = np.concatenate([self._above, -y[:, None] * self._below], axis=1)
-    self._norms = np.maximum(np.linalg.norm(self._columns, axis=0), _SMALLEST)
+    self.norms = np.maximum(np.linalg.norm(self._columns, axis=0), _SMALLEST)
     self._powers = basis.numerator + basis.denominator
     self._triangle = self._reduced(np.sqrt(self._weights))
     # Rows that tell whether a set is worth a look.
@@ -77,16 +78,18 @@ class Equation:
 
   def _reduced(self, root: np.ndarray) -> np.ndarray:
     """The triangle [R, M + K] that has the norms of all combinations of the weighted columns of unit length."""
-    return np.linalg.qr(root[:, None] * self._columns / self._norms, mode="r")
+    return np.linalg.qr(root[:, None] * self._columns / self.norms, mode="r")
 
   def follow(self, coefficients: np.ndarray, *, is_exact: bool) -> None:
     """Divides the rows by a fraction's denominator, so that the equation's errors become those of y; and, unless y is
     exact, puts the fraction's values for y into its columns: noise there would bias all coefficients."""
     below = self._below @ coefficients[len(self.basis.numerator):]
+    if not np.all(below != 0):
+      return
     if not is_exact:
       y = self._above @ coefficients[: len(self.basis.numerator)] / below
       self._columns = np.concatenate([self._above, -y[:, None] * self._below], axis=1)
-      self._norms = np.maximum(np.linalg.norm(self._columns, axis=0), _SMALLEST)
+      self.norms = np.maximum(np.linalg.norm(self._columns, axis=0), _SMALLEST)
     self._triangle = self._reduced(np.sqrt(self._weights) / np.abs(below))
 
   def solve(self, sets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -106,7 +109,7 @@ class Equation:
 
   def _spread(self, sets: np.ndarray, values: np.ndarray) -> np.ndarray:
     coefficients = np.zeros((len(sets), len(self._powers)))
-    np.put_along_axis(coefficients, sets, values / self._norms[sets], axis=1)
+    np.put_along_axis(coefficients, sets, values / self.norms[sets], axis=1)
     return coefficients
 
   def reweighted(self, coefficients: np.ndarray, num_steps: int) -> np.ndarray:
@@ -210,15 +213,16 @@ def find(equation: Equation, config: RationalsConfig, *, num_rows: int) -> dict[
   """The best few of every number of terms, the best first.
 
   Args:
-    equation: of a basis; num_rows: rows that differ: elimination begins with at most half as many terms.
+    equation: of a basis; num_rows: rows that differ: they tell so many terms apart.
   """
-  found = _Found(equation, config)
-  _follow_best(equation, config, max(num_rows // 2, 2))
+  found = _Found(equation, config, 1 + num_rows // config.rows_per_constant)
+  most = max(num_rows // 2, 2)  # nested sets that are larger have no errors left
+  _follow_best(equation, config, most)
   for sets in small_sets(equation.basis, config.max_sets):
-    if sets.shape[1] <= config.max_terms and len(sets):
+    if sets.shape[1] <= min(config.max_terms, most) and len(sets):
       chosen = sets[np.argsort(equation.rough_errors(sets), kind="stable")[: config.num_small]]
       found.take(equation.solve(chosen)[0])
-  _eliminate(equation, found, config, max(num_rows // 2, 2))
+  _eliminate(equation, found, config, most)
   return found.best()
 
 
@@ -275,10 +279,10 @@ def _by_size(sets: Iterable[Terms]) -> dict[int, np.ndarray]:
 
 
 class _Found:
-  """The coefficients of least error, by number of terms."""
+  """The coefficients of least error, by number of terms, of which there are not too many."""
 
-  def __init__(self, equation: Equation, config: RationalsConfig):
-    self._equation, self._config = equation, config
+  def __init__(self, equation: Equation, config: RationalsConfig, most: int):
+    self._equation, self._config, self._most = equation, config, most
     self._by_size: dict[int, list[Fit]] = {}
 
   def take(self, coefficients: np.ndarray) -> np.ndarray:
@@ -286,7 +290,7 @@ class _Found:
     errors = self._equation.errors(coefficients)
     may_be = np.isfinite(errors) & ((errors < self._config.exact) | self._equation.is_whole(coefficients))
     for each, error, is_meant in zip(coefficients, errors, may_be, strict=True):
-      if is_meant:
+      if is_meant and np.count_nonzero(each) <= self._most:
         fit = Fit(float(error), self._equation, each)
         self._by_size.setdefault(int(np.count_nonzero(each)), []).append(fit)
     return np.where(may_be, errors, np.inf)
@@ -310,7 +314,7 @@ def _eliminate(equation: Equation, found: _Found, config: RationalsConfig, most:
     coefficients, rises = equation.solve(sets)
     errors = found.take(coefficients)
     for i in np.argsort(errors, kind="stable")[: config.num_beams]:
-      for child in _children(sets[i], coefficients[i] * equation._norms, rises[i], errors[i], config):
+      for child in _children(sets[i], coefficients[i] * equation.norms, rises[i], errors[i], config):
         if 2 <= len(child) < size and child[0] < len(equation.basis.numerator) <= child[-1]:
           waiting.setdefault(len(child), {})[child] = None
 

@@ -55,7 +55,7 @@ def rationals_of(
     At most `RationalsConfig.num_fitted`, over all columns of the rows.
   """
   varies = [column for column in columns if np.ptp(rows.x[:, column]) > 0]
-  if not varies or len(varies) > config.max_variables:
+  if not varies:
     return []
   made: list[list[Node]] = []
   for name in config.links:
@@ -112,9 +112,8 @@ def _fractions(rows: Rows, config: RationalsConfig, num_bases: int | None = None
       by_size[size] = sorted([*by_size.get(size, []), *fits], key=lambda fit: fit.error)
     if any(fits[0].is_exact for fits in by_size.values()):
       break
-  most = 1 + num_rows // config.rows_per_constant
-  kept = rational_fits.upto_exact({size: fits for size, fits in by_size.items() if size <= most}, config)
-  return [some for fits in kept.values() if (some := _best(fits, config))]
+  kept = rational_fits.upto_exact(by_size, config).values()
+  return [some for fits in kept if (some := _best(fits, config))]
 
 
 def _best(fits: Sequence[Fit], config: RationalsConfig) -> list[Fraction]:
