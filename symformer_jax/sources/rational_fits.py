@@ -121,8 +121,11 @@ class Equation:
         return coefficients
       rows = (np.sqrt(self._weights) / below)[:, None] * self._columns[:, terms]
       norms = np.maximum(np.linalg.norm(rows, axis=0), _SMALLEST)
-      coefficients = np.zeros_like(coefficients)
-      coefficients[terms] = np.linalg.svd(rows / norms, full_matrices=False)[2][-1] / norms
+      after = np.zeros_like(coefficients)
+      after[terms] = np.linalg.svd(rows / norms, full_matrices=False)[2][-1] / norms
+      if not self.are_fractions(after[None])[0]:
+        return coefficients
+      coefficients = after
     return coefficients
 
   def refined(self, coefficients: np.ndarray, num_steps: int) -> np.ndarray:
@@ -150,6 +153,11 @@ class Equation:
     misses = self._above[rows] @ coefficients[:, :num_above].T / below - self._y[rows, None]
     found = self._weights[rows] @ misses**2 / self._variance
     return np.where(np.isfinite(found), found, np.inf)
+
+  def are_fractions(self, coefficients: np.ndarray) -> np.ndarray:
+    """Whether something is left [B] above the line and below it."""
+    num_above = len(self.basis.numerator)
+    return np.any(coefficients[:, :num_above] != 0, axis=1) & np.any(coefficients[:, num_above:] != 0, axis=1)
 
   def is_whole(self, coefficients: np.ndarray) -> np.ndarray:
     """Whether each denominator [B] keeps its sign on the rows and between them."""
@@ -288,7 +296,8 @@ class _Found:
   def take(self, coefficients: np.ndarray) -> np.ndarray:
     """Remembers those [B, M + K] that may be offered; returns their errors [B]."""
     errors = self._equation.errors(coefficients)
-    may_be = np.isfinite(errors) & ((errors < self._config.exact) | self._equation.is_whole(coefficients))
+    may_be = (errors < self._config.exact) | self._equation.is_whole(coefficients)
+    may_be &= np.isfinite(errors) & self._equation.are_fractions(coefficients)
     for each, error, is_meant in zip(coefficients, errors, may_be, strict=True):
       if is_meant and np.count_nonzero(each) <= self._most:
         fit = Fit(float(error), self._equation, each)

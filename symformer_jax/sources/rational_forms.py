@@ -90,7 +90,7 @@ class Fractions:
     parts = [power(polynomials.to_node({p: c / lead for p, c in factor.items()}), number(count))
              for factor, lead, count in zip(below, leading, self.counts, strict=True)]
     above_node = polynomials.to_node({p: c * scale for p, c in numerator.items()})
-    return tidy(chain("*", [above_node, *(Node("inv", (part,)) for part in parts)]))
+    return tidy(Node("*", (above_node, Node("inv", (chain("*", parts),)))))
 
   def columns(self, monomials: Sequence[Powers]) -> tuple[np.ndarray, list[tuple[Powers, int, int]]]:
     """Values [N, P] of monomials, alone, over each power of each factor and over the denominator as it is; what
@@ -207,7 +207,7 @@ def _few_columns(
   norms = np.linalg.norm(matrix, axis=0)
   matrix = np.linalg.qr(np.column_stack([matrix / np.where(norms > 0, norms, 1), root * target]), mode="r")
   left, sets = matrix[None], [()]
-  for _ in range(config.max_fractions):
+  for _ in range(min(config.max_fractions, len(target) // (2 * config.rows_per_constant))):  # with one below the line
     lengths = np.linalg.norm(left[:, :, :-1], axis=1)
     is_new = lengths > config.independent
     directions = left[:, :, :-1] / np.where(is_new, lengths, np.inf)[:, None]
