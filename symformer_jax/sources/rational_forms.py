@@ -20,7 +20,7 @@ _PER_SET = 4
 
 
 def written(fraction: Fraction, sizes: np.ndarray, y_size: float) -> list[Node]:
-  """P/Q over x and y in the user's units: with 1 before the highest power below the line; with simple numbers.
+  """P/Q over x and y in the user's units: with 1 before the highest power below the line, or with simple numbers.
 
   Args:
     fraction: over x divided by sizes [D], of y divided by its size.
@@ -29,20 +29,22 @@ def written(fraction: Fraction, sizes: np.ndarray, y_size: float) -> list[Node]:
   below = polynomials.rescaled(fraction.denominator, sizes)
   divisors = [_leading(below)]
   if fraction.is_exact:  # else coefficients have too few digits to tell
-    divisors.append(_simplest_divisor([*below.values(), *above.values()], divisors[0]))
+    divisors = _simplest_divisors([*below.values(), *above.values()], divisors[0])
   return [_quotient(*({powers: c / divisor for powers, c in each.items()} for each in (above, below)))
-          for divisor in dict.fromkeys(divisors)]
+          for divisor in divisors]
 
 
-def _simplest_divisor(coefficients: list[float], usual: float) -> float:
-  """What leaves most of the coefficients simple: 1, which is not written, or a number of three digits."""
+def _simplest_divisors(coefficients: list[float], usual: float) -> list[float]:
+  """What leaves most of the coefficients simple: 1, which is not written, or a number of three digits; and the usual
+  one, unless it leaves two fewer."""
   def worth(divisor: float) -> int:
-    rest = np.abs(np.array(coefficients)) / divisor
+    rest = np.abs(np.array(coefficients) / divisor)
     digits = 10 ** (2 - np.floor(np.log10(rest)))
     is_short = np.abs(rest - np.round(rest * digits) / digits) <= _MISSED * rest
     return int(np.sum(is_short) + np.sum(np.abs(rest - 1) <= _MISSED))
   divisors = [usual, *(c / multiple for multiple in _MULTIPLES for c in coefficients)]
-  return max(divisors, key=lambda divisor: worth(abs(divisor)))  # of equals the first
+  best = max(divisors, key=worth)  # of equals the first
+  return [best] if best == usual or worth(best) > worth(usual) + 1 else [usual, best]
 
 
 def _quotient(above: Polynomial, below: Polynomial) -> Node:
@@ -119,7 +121,7 @@ class Fractions:
       below = polynomials.rescaled(self._lines[factor], sizes)
       lead = _leading(below)
       if self._fraction.is_exact and exponent == 1:
-        lead = _simplest_divisor([*below.values(), *above.values()], lead)
+        lead = _simplest_divisors([*below.values(), *above.values()], lead)[-1]
       line = power(polynomials.to_node({p: c / lead for p, c in below.items()}), number(exponent))
       terms.append(Node("*", (polynomials.to_node({p: c / lead**exponent for p, c in above.items()}),
                               Node("inv", (line,)))))
