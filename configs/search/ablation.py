@@ -17,6 +17,8 @@ def _each_left_out(field: str, prefix: str, names: tuple[str, ...]) -> dict[str,
 
 # Name -> what is changed; constants go to half or twice their value, or to where they choose nothing.
 CHANGES = {
+  **{f"no_{left_out}": {"sources": tuple(name for name in DEFAULT.sources if name != left_out)}
+     for left_out in ("rationals", "pairs", "growth")},
   "no_library": {"library.families": ()},
   "no_factors": {"products.families": ()},
   "no_links": {"terms.links": ("y",)},

@@ -20,9 +20,9 @@ from symformer_jax.refinement.levenberg_marquardt import LevenbergMarquardt
 from symformer_jax.refinement.problem import Method, Status
 
 METHODS: dict[str, Method] = {"lm": LevenbergMarquardt(), "bfgs": BFGS(), "gd": GradientDescent()}
-# Where thousands of formulas compete, a step that came as promised is followed by a bolder one: of 480 fits of sums whose
-# constants were 10 to 30 % off, .84 were at the last digit after eight steps with Nielsen's third, and .915 with this.
-# From far starts of a single formula the third arrives more often (NIST's problems).
+# Where thousands of formulas compete, a step that came as promised is followed by a bolder one: of 480 fits of sums
+# whose constants were 10 to 30 % off, .84 were at the last digit after eight steps with Nielsen's third, and .915 with
+# this. From far starts of a single formula the third arrives more often (NIST's problems).
 _BOLD = {"lm": LevenbergMarquardt(decrease=1 / 30)}
 # 95 % of generated candidates are done in 15 steps of LM; those that need 50 are worth it. The others know slopes only.
 MAX_STEPS = {"lm": 50, "bfgs": 200, "gd": 300, "none": 1}

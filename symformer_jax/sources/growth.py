@@ -26,7 +26,7 @@ from symformer_jax.engine.task import Task
 from symformer_jax.language import adjoints, expression, programs
 from symformer_jax.language.expression import Node, number
 from symformer_jax.language.tidy import tidy
-from symformer_jax.sources import pairs, pair_sums, terms
+from symformer_jax.sources import pair_sums, pairs, terms
 from symformer_jax.sources.columns import Columns
 
 # Directions of a formula that are projected out, padded; formulas with more constants are not grown. Places of one

@@ -20,8 +20,8 @@ from symformer_jax.sources import families
 SMALLEST, LARGEST = 1e-30, 1e30
 # A column that varies by a smaller share of its largest value is constant, but for single precision's rounding.
 MIN_VARIATION = 1e-5
-# Columns that agree within this share of their largest value are one: `x*x` and `sqrt(x**4)`; `x` and `sin(0.001*x)` are
-# two. The simplest families come first, and stand for the others.
+# Columns that agree within this share of their largest value are one: `x*x` and `sqrt(x**4)`; `x` and `sin(0.001*x)`
+# are two. The simplest families come first, and stand for the others.
 EQUAL = 1e-9
 
 

@@ -88,7 +88,8 @@ def _block_gains(units: jax.Array, along: jax.Array, num_used: jax.Array) -> jax
   """Share of the target explained by the best pair of two blocks [R, R], 0 in tiles below the diagonal.
 
   Args:
-    units: unit vectors [R * BLOCK, N] in tiles of the first members of all its blocks, ...; along: their products with the target [R * BLOCK].
+    units: unit vectors [R * BLOCK, N], in each tile the first members of all its blocks, then the second, ...
+    along: their products with the target [R * BLOCK].
     num_used: tiles that are in use.
   """
   num_tiles = units.shape[0] // TILE

@@ -6,9 +6,10 @@ from typing import Any
 from symformer_jax.engine.options import SearchOptions
 from symformer_jax.engine.source import Source
 from symformer_jax.sources.closed_forms import ClosedForms
-from symformer_jax.sources.guesses import Guesses
 from symformer_jax.sources.growth import Growth
+from symformer_jax.sources.guesses import Guesses
 from symformer_jax.sources.pair_sums import PairSums
+from symformer_jax.sources.rationals import Rationals
 from symformer_jax.sources.terms import LibrarySums, PartSums
 from symformer_jax.sources.transformer import Transformer
 
@@ -16,6 +17,7 @@ CLOSED_FORMS, GUESSES, TRANSFORMER = "closed_forms", "guesses", "transformer"
 SOURCES: dict[str, Callable[[Any, SearchOptions], Source]] = {
   CLOSED_FORMS: lambda model, options: ClosedForms(),
   GUESSES: lambda model, options: Guesses(options.guesses),
+  "rationals": lambda model, options: Rationals(options.config),
   "library": lambda model, options: LibrarySums(options.config),
   "pairs": lambda model, options: PairSums(options.config),
   TRANSFORMER: Transformer,
@@ -23,7 +25,7 @@ SOURCES: dict[str, Callable[[Any, SearchOptions], Source]] = {
   "growth": lambda model, options: Growth(options.config),
 }
 # What `recombine=False` leaves out, and what there is no use for without a fit of constants.
-WITHOUT_MODEL = ("library", "pairs", "parts", "growth")
+WITHOUT_MODEL = ("rationals", "library", "pairs", "parts", "growth")
 
 
 def make_sources(model: Any, options: SearchOptions) -> list[Source]:

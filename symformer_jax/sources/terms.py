@@ -31,6 +31,9 @@ from symformer_jax.sources.columns import Columns, Subset, Union
 from symformer_jax.sources.links import LINKS, Link
 from symformer_jax.sources.parts import Parts
 
+# Sources whose formulas have no parts that the library has not.
+_OF_COLUMNS = (ClosedForms.name, "library", "pairs")
+
 # Library columns of the data sets that are being searched: the same for every turn that asks.
 _libraries: weakref.WeakKeyDictionary[Task, dict[SearchConfig, library.Atoms]] = weakref.WeakKeyDictionary()
 
@@ -96,8 +99,8 @@ class PartSums:
     if turn == 1:
       found = recombine([c.node for c in candidates], task.fit_rows, columns=task.columns, config=config)
       return Proposal(candidates=tuple(Candidate(node, mse, self.name) for node, mse in found))
-    # The library's sums are made of its columns, which are there already, and fit better than most samples do.
-    donors = [c.node for c in candidates if c.source not in (LibrarySums.name, ClosedForms.name)]
+    # Sums of the library's columns are made of what is there already, and fit better than most samples do.
+    donors = [c.node for c in candidates if c.source not in _OF_COLUMNS]
     donors = donors[: config.pool.num_donors]
     if not donors:
       return Proposal()
