@@ -1,10 +1,11 @@
 """The result file of a batch: a line of JSON for each data file, written as it is done, so that a batch resumes."""
 
 from collections.abc import Mapping
+import contextlib
 import json
 import os
 import pathlib
-from typing import Any
+from typing import Any, BinaryIO
 
 from symformer_jax.errors import InputError
 from symformer_jax.results import FAILED
@@ -55,13 +56,23 @@ class ResultLines:
     self.has_failed |= status == FAILED
 
   def add(self, name: str, line: str) -> None:
-    """Writes the line of a data file, to the disk before it returns."""
+    """Writes the line of a data file, to the disk before it returns; whole, or with an OSError nothing of it."""
     if self.path is not None:
-      with open(self.path, "a", encoding="utf-8") as file:
-        file.write(line + "\n")
-        file.flush()
-        os.fsync(file.fileno())
+      with open(self.path, "ab", buffering=0) as file:
+        end = file.tell()
+        try:
+          _write_all(file, (line + "\n").encode())
+        except OSError:
+          with contextlib.suppress(OSError):  # what is not even a file of its own, such as a device
+            file.truncate(end)
+          raise
     self.done.add(name)
+
+
+def _write_all(file: BinaryIO, data: bytes) -> None:
+  while data:
+    data = data[file.write(data) :]
+  os.fsync(file.fileno())
 
 
 def _flag(name: str, value: Any) -> str:

@@ -16,6 +16,7 @@ import zipfile
 import numpy as np
 import pandas as pd
 
+from symformer_jax import files
 from symformer_jax.errors import InputError
 from symformer_jax.language import parser
 
@@ -56,8 +57,12 @@ def find_files(patterns: Sequence[str]) -> list[str]:
   """
   found: list[str] = []
   for pattern in patterns:
-    # A file whose name looks like a glob is meant literally.
-    matches = [pattern] if pathlib.Path(pattern).exists() else sorted(glob.glob(pattern, recursive=True))
+    try:
+      # A file whose name looks like a glob is meant literally.
+      matches = [pattern] if pathlib.Path(pattern).exists() else sorted(glob.glob(pattern, recursive=True))
+    except (OSError, ValueError) as error:  # too long, or with a null in it
+      reason = error.strerror if isinstance(error, OSError) else error
+      raise InputError(f"--data: cannot look for {files.shorten(pattern)!r}: {reason}") from None
     if not matches:
       what = "no file matches" if any(c in pattern for c in "*?[") else "no such file:"
       raise InputError(f"--data: {what} {pattern!r}")
