@@ -4,19 +4,18 @@ Text is parsed as numbers by our own rules, not guessed by the reader: every cel
 number, and a row that is not is named by its line in the file.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 import dataclasses
 import glob
 import io
 import keyword
 import pathlib
 import re
-import zipfile
 
 import numpy as np
 import pandas as pd
 
-from symformer_jax import files
+from symformer_jax import files, npz
 from symformer_jax.errors import InputError
 from symformer_jax.language import parser
 
@@ -26,6 +25,8 @@ class TableError(InputError):
 
 
 MIN_POINTS = 5
+# A small file may unpack to anything; this is 500 million numbers, far beyond what a search can use.
+MAX_NPZ_BYTES = 4 << 30
 SUFFIXES = (".csv", ".tsv", ".parquet", ".npz")
 
 
@@ -60,9 +61,8 @@ def find_files(patterns: Sequence[str]) -> list[str]:
     try:
       # A file whose name looks like a glob is meant literally.
       matches = [pattern] if pathlib.Path(pattern).exists() else sorted(glob.glob(pattern, recursive=True))
-    except (OSError, ValueError) as error:  # too long, or with a null in it
-      reason = error.strerror if isinstance(error, OSError) else error
-      raise InputError(f"--data: cannot look for {files.shorten(pattern)!r}: {reason}") from None
+    except OSError as error:  # a name that is too long
+      raise InputError(f"--data: cannot look for {files.shorten(pattern)!r}: {error.strerror}") from None
     if not matches:
       what = "no file matches" if any(c in pattern for c in "*?[") else "no such file:"
       raise InputError(f"--data: {what} {pattern!r}")
@@ -164,25 +164,27 @@ def _read_parquet(path: pathlib.Path) -> tuple[pd.DataFrame, int]:
 
 
 def _read_npz(path: pathlib.Path) -> tuple[pd.DataFrame, int]:
-  try:
-    with np.load(path, allow_pickle=False) as arrays:
-      parts = {name: arrays[name] for name in arrays.files}
-  except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
-    raise InputError(f"cannot be read as npz of plain arrays: {' '.join(str(error).split())}") from None
+  parts = npz.read(path, _check_arrays)
   columns: dict[str, np.ndarray] = {}
   for name, array in parts.items():
     if array.ndim == 1:
       columns[name] = array
-    elif array.ndim == 2:
-      columns |= {f"{name}{i}": array[:, i] for i in range(array.shape[1])}
     else:
-      raise InputError(f"array {name!r} has {array.ndim} dimensions, expected 1 (a column) or 2 (columns)")
+      columns |= {f"{name}{i}": array[:, i] for i in range(array.shape[1])}
   if len({len(column) for column in columns.values()}) > 1:
     sizes = ", ".join(f"{name} {len(column)}" for name, column in columns.items())
     raise InputError(f"arrays differ in length: {sizes}")
   # A target called y stands last wherever it is stored.
   order = sorted(columns, key=lambda name: name in ("y", "Y", "target"))
   return pd.DataFrame({name: columns[name] for name in order}), 0
+
+
+def _check_arrays(headers: Mapping[str, npz.Header]) -> None:
+  for name, header in headers.items():
+    if len(header.shape) not in (1, 2):
+      raise InputError(f"array {name!r} has {len(header.shape)} dimensions, expected 1 (a column) or 2 (columns)")
+  if sum(header.num_bytes for header in headers.values()) > MAX_NPZ_BYTES:
+    raise InputError(f"holds more than {MAX_NPZ_BYTES >> 30} GB of numbers; give a part of its rows")
 
 
 # --- checking --------------------------------------------------------------------------------------------------

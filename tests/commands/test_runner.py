@@ -1,5 +1,6 @@
 """Exit codes and one-line messages of every command."""
 
+import errno
 import os
 import pathlib
 import signal
@@ -99,6 +100,25 @@ def test_a_reader_that_leaves_is_no_error():
   assert done.stdout == "row\n" and done.stderr == ""
 
 
+def test_output_that_takes_nothing_more_is_one_line():
+  code = ("from symformer_jax.commands import runner\n"
+          "runner.run(lambda argv: print('row'))")
+  with open("/dev/full", "w") as full:
+    done = subprocess.run([sys.executable, "-c", code], stdout=full, stderr=subprocess.PIPE, text=True,
+                          cwd=pathlib.Path(__file__).parents[2])
+  assert (done.returncode, done.stderr) == (1, "error: cannot write: No space left on device\n")
+
+
+def test_flags_with_nothing_are_refused(flag_values, capsys):
+  name = flags.DEFINE_list("names", None, "Which.", flag_values=flag_values)
+  main = lambda argv: runner.refuse_empty(name)  # noqa: E731
+  assert outcome(main, flag_values, "--names=") == 2
+  assert capsys.readouterr().err == "error: --names: expected a value, got nothing\n"
+  assert outcome(main, flag_values, "--names=a") == 0
+  flag_values["names"].unparse()
+  assert outcome(main, flag_values) == 0
+
+
 def test_stop_request_waits_once():
   stop = runner.StopRequest()
   assert not stop.is_set()
@@ -122,3 +142,19 @@ def test_unwritable_outputs_are_refused_before(tmp_path):
     files.check_writable(tmp_path / "nowhere" / "x.json", flag="--out")
   with pytest.raises(InputError, match="is a folder, expected a file name"):
     files.check_writable(tmp_path, flag="--out")
+  # Permissions alone would allow these, at least to a superuser.
+  for path in ("/proc/x.json", "/sys/x.json", "a" * 5000 + ".json"):
+    with pytest.raises(InputError, match="--out: cannot write '") as caught:
+      files.check_writable(path, flag="--out")
+    assert len(str(caught.value)) < 300
+  files.check_writable(tmp_path / "x.json", flag="--out")
+  assert not list(tmp_path.iterdir())
+
+
+def test_a_full_disk_is_seen_before(tmp_path, monkeypatch):
+  def fsync(handle):
+    raise OSError(errno.ENOSPC, "No space left on device")
+  monkeypatch.setattr(os, "fsync", fsync)
+  with pytest.raises(InputError, match="--out: cannot write '.*x.json': No space left on device"):
+    files.check_writable(tmp_path / "x.json", flag="--out")
+  assert not list(tmp_path.iterdir())
