@@ -29,7 +29,8 @@ MEMORY_LIMIT_BYTES = 2 << 30
 MIN_HANG_S, HANG_FACTOR = 60, 12
 CHUNK_CANDIDATES = 64
 
-# Workers in a row that may die before their first candidate: one is bad luck, so many are a machine that cannot run them.
+# Workers in a row that may die before their first candidate: one is bad luck, so many are a machine that cannot run
+# them.
 MAX_EARLY_DEATHS = 8
 
 # Outcomes that depend on the machine: they are written down, so that a rerun drops the same candidates.

@@ -4,6 +4,11 @@ Writes results.csv (row by row), summary.json, report.md and its figures. The sa
 says that some rows have no answer, each with its reason.
 """
 
+if __name__ == "__main__":
+  from symformer_jax.commands import startup  # first: the other imports take seconds
+
+  startup.stop_quietly()
+
 from collections.abc import Callable
 import dataclasses
 import datetime
@@ -34,7 +39,7 @@ from symformer_jax.evaluation import (
   second_opinion,
   suites,
 )
-from symformer_jax.files import write_text
+from symformer_jax.files import check_writable, write_text
 
 _SUITE = flags.DEFINE_string("suite", None, f"What is asked: {', '.join(suites.NAMES)}.")
 _PROBLEMS = flags.DEFINE_string(
@@ -151,7 +156,7 @@ def _with_peers(settings: suites.Settings, peers: peers_lib.Peers) -> suites.Set
 
 def _open_folder(out: str | None, settings: dict[str, Any]) -> pathlib.Path:
   """Makes the folder, or checks that what is in it comes from the same question."""
-  if out is None:
+  if not out:
     raise InputError("expected --out, the folder of the results")
   folder = pathlib.Path(out)
   try:
@@ -159,8 +164,12 @@ def _open_folder(out: str | None, settings: dict[str, Any]) -> pathlib.Path:
   except OSError as error:
     raise InputError(f"--out: cannot make the folder {out!r}: {error.strerror}") from None
   note = folder / "settings.json"
+  check_writable(note, flag="--out")
   if note.exists():
-    before = json.loads(note.read_text(encoding="utf-8"))
+    try:
+      before = dict(json.loads(note.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError, RecursionError):
+      raise InputError(f"--out: {str(note)!r} is no settings file of this command; give another folder") from None
     # As JSON has them: lists for tuples.
     settings = json.loads(json.dumps(settings))
     changed = [name for name in settings if before.get(name) != settings[name]]

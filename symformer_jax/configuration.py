@@ -3,13 +3,33 @@
 from collections.abc import Mapping
 import dataclasses
 import numbers
+import pathlib
 import types
 import typing
 from typing import Any, TypeVar
 
 from symformer_jax.errors import InputError, suggest
+from symformer_jax.files import shorten
 
 T = TypeVar("T")
+
+
+def find_config(path: str) -> str:
+  """A config file by name: as it is, or, for `configs/...`, that of this installation, from whatever folder.
+
+  Raises:
+    InputError: when there is none.
+  """
+  own = pathlib.Path(__file__).parents[1] / path
+  try:
+    if pathlib.Path(path).is_file():
+      return path
+    if pathlib.PurePath(path).parts[:1] == ("configs",) and own.is_file():
+      return str(own)
+  except (OSError, ValueError):  # a name that no file can have
+    pass
+  raise InputError(f"no config file {shorten(path)!r}: expected a Python file with get_config(), such as "
+                   "configs/small.py")
 
 
 def build(cls: type[T], values: Mapping[str, Any], *, path: str = "config") -> T:

@@ -7,6 +7,11 @@ Exit codes: 0 done; 1 some files failed (each says why in its line of the JSONL)
 one line on standard error says what is wrong; 75 stopped by SIGTERM or Ctrl-C.
 """
 
+if __name__ == "__main__":
+  from symformer_jax.commands import startup  # first: the other imports take seconds
+
+  startup.stop_quietly()
+
 from collections.abc import Callable, Iterator, Sequence
 import dataclasses
 import functools

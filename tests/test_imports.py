@@ -67,7 +67,8 @@ def test_imports_follow_the_design(path):
       assert {room(n) for n in names} == {None} or not names
   elif own[0] == "data_gen":
     rooms = {".".join(n.split(".")[:3]) for n in names if room(n)}
-    allowed = ("symformer_jax.language", "symformer_jax.data.records", "symformer_jax.commands.runner")
+    allowed = ("symformer_jax.language", "symformer_jax.data.records", "symformer_jax.commands.runner",
+               "symformer_jax.commands.startup")
     assert all(r.startswith(allowed) for r in rooms), rooms
     assert not {n for n in names if n.split(".")[0] == "launch"}
 

@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 
 from absl import flags
 
+from symformer_jax.commands import startup
 from symformer_jax.errors import InputError, SymFormerError
 
 DONE = 0
@@ -77,6 +78,7 @@ def run(
 
 
 def _outcome(main, flag_values: flags.FlagValues, argv: list[str], takes_arguments: bool) -> int:
+  startup.listen_again()
   signal.signal(signal.SIGTERM, _interrupt)
   try:
     if _HELP & set(argv[1:]):
@@ -128,8 +130,7 @@ def _parse(flag_values: flags.FlagValues, argv: list[str]) -> list[str]:
     return flag_values(argv)
   except flags.Error:
     raise
-  except (OSError, ImportError, SyntaxError, AttributeError, KeyError, TypeError, ValueError) as error:
-    # Config files are read while flags are parsed: whatever goes wrong there is the user's to mend.
+  except Exception as error:  # config files are run while flags are parsed: whatever goes wrong is the user's to mend
     raise flags.Error(f"{type(error).__name__}: {error}") from error
 
 

@@ -14,6 +14,8 @@ from symformer_jax import files
 from symformer_jax.commands import runner
 from symformer_jax.errors import InputError
 
+ROOT = pathlib.Path(__file__).parents[2]
+
 
 @pytest.fixture
 def flag_values():
@@ -88,6 +90,22 @@ def test_an_interrupt_of_evaluated_text_stops_with_75_too(tmp_path):
   done = subprocess.run([sys.executable, "-m", "command"], cwd=tmp_path, capture_output=True, text=True,
                         env={**os.environ, "PYTHONPATH": str(pathlib.Path(__file__).parents[2])})
   assert done.returncode == 75 and done.stderr == "stopped\n"
+
+
+COMMANDS = sorted(str(path.relative_to(ROOT).with_suffix("")).replace("/", ".")
+                  for folder in ("symformer_jax", "launch", "data_gen") for path in (ROOT / folder).rglob("*.py")
+                  if "  runner.run(" in path.read_text() and path.name != "runner.py")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_ctrl_c_while_a_command_is_imported_is_one_line(tmp_path, command):
+  # In place of the first library that every command imports: one during whose import Ctrl-C comes.
+  (tmp_path / "absl.py").write_text("import os, signal, time\nos.kill(os.getpid(), signal.SIGINT)\ntime.sleep(5)\n")
+  done = subprocess.run(
+    [sys.executable, "-m", command], capture_output=True, text=True,
+    env={**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"}, cwd=tmp_path,
+    preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler))
+  assert (done.returncode, done.stdout, done.stderr) == (75, "", "stopped\n")
 
 
 def test_a_reader_that_leaves_is_no_error():
