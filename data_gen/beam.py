@@ -11,7 +11,7 @@ many candidates it takes. The same command again uses the spans that are there.
 if __name__ == "__main__":
   from symformer_jax.commands import startup  # first: the other imports take seconds
 
-  startup.stop_quietly()
+  startup.prepare()
 
 from collections.abc import Iterator
 import json

@@ -6,7 +6,7 @@ python -m data_gen.generate --config=configs/data/univariate.py --out=DIR --equa
 if __name__ == "__main__":
   from symformer_jax.commands import startup  # first: the other imports take seconds
 
-  startup.stop_quietly()
+  startup.prepare()
 
 import os
 import sys

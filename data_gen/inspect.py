@@ -6,7 +6,7 @@ python -m data_gen.inspect DIR [DIR2 ...] [--samples=20] [--seen=FORMULA] [--plo
 if __name__ == "__main__":
   from symformer_jax.commands import startup  # first: the other imports take seconds
 
-  startup.stop_quietly()
+  startup.prepare()
 
 from collections import Counter
 import itertools

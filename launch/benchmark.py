@@ -7,7 +7,7 @@ written with the command's circumstances; they are kept, commented, in docs/resu
 if __name__ == "__main__":
   from symformer_jax.commands import startup  # first: the other imports take seconds
 
-  startup.stop_quietly()
+  startup.prepare()
 
 import datetime
 import importlib.util

@@ -8,7 +8,7 @@ What is given replaces what the card said of it; the rest stays.
 if __name__ == "__main__":
   from symformer_jax.commands import startup  # first: the other imports take seconds
 
-  startup.stop_quietly()
+  startup.prepare()
 
 import json
 from pathlib import Path

@@ -10,7 +10,7 @@ models of more than four variables.
 if __name__ == "__main__":
   from symformer_jax.commands import startup  # first: the other imports take seconds
 
-  startup.stop_quietly()
+  startup.prepare()
 
 from collections.abc import Sequence
 import hashlib

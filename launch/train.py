@@ -7,7 +7,7 @@ with --coordinator, --num_processes and --process_id; job files are in launch/cl
 if __name__ == "__main__":
   from symformer_jax.commands import startup  # first: the other imports take seconds
 
-  startup.stop_quietly()
+  startup.prepare()
 
 import json
 import logging as python_logging

@@ -10,7 +10,7 @@ one line on standard error says what is wrong; 75 stopped by SIGTERM or Ctrl-C.
 if __name__ == "__main__":
   from symformer_jax.commands import startup  # first: the other imports take seconds
 
-  startup.stop_quietly()
+  startup.prepare()
 
 from collections.abc import Callable, Iterator, Sequence
 import dataclasses

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM while a command's imports are under way: one line, not a traceback of some library.
+"""What a command settles before its imports: no traceback of a library for Ctrl-C, no banners and hints of theirs.
 
 Imported before everything else by every command, and light: the imports that follow take seconds.
 """
@@ -6,12 +6,17 @@ Imported before everything else by every command, and light: the imports that fo
 import os
 import signal
 from typing import NoReturn
+import warnings
 
 STOPPED = 75  # as runner.STOPPED, whose imports would be some of those that this has to come before
 
 
-def stop_quietly() -> None:
-  """Until `listen_again`, signals end the process at once; a signal that is ignored stays so."""
+def prepare() -> None:
+  """Until `listen_again`, signals end the process at once; libraries keep to themselves what no user can mend."""
+  # XLA reports slow compilations and the like as errors of its log; what fails is an exception. Read when JAX is loaded.
+  os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+  # Pandas' advice on other packages' versions, while it is imported.
+  warnings.filterwarnings("ignore", module=r"pandas(\.|$)")
   for number in (signal.SIGINT, signal.SIGTERM):
     if signal.getsignal(number) != signal.SIG_IGN:
       signal.signal(number, _stop)

@@ -11,6 +11,7 @@ import io
 import keyword
 import pathlib
 import re
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -122,8 +123,9 @@ def _read_text(path: pathlib.Path) -> tuple[pd.DataFrame, int]:
     raise InputError("the file is empty")
   separator = _separator(first, path.suffix.lower())
   try:
-    frame = pd.read_csv(io.StringIO(text), sep=separator, dtype=str, keep_default_na=False, skipinitialspace=True,
-                        header=None, skip_blank_lines=False)
+    with warnings.catch_warnings(action="ignore"):  # what it has to say that matters is said by the checks below
+      frame = pd.read_csv(io.StringIO(text), sep=separator, dtype=str, keep_default_na=False, skipinitialspace=True,
+                          header=None, skip_blank_lines=False)
   except (pd.errors.ParserError, pd.errors.EmptyDataError) as error:
     raise InputError(f"cannot be read as a table: {' '.join(str(error).split())}") from None
   frame = _strip_blank_lines(frame.fillna(""))

@@ -108,6 +108,20 @@ def test_ctrl_c_while_a_command_is_imported_is_one_line(tmp_path, command):
   assert (done.returncode, done.stdout, done.stderr) == (75, "", "stopped\n")
 
 
+@pytest.mark.parametrize("command", COMMANDS)
+def test_libraries_have_nothing_to_say_to_the_user(tmp_path, command):
+  # In place of the first library that every command imports: one that looks at what XLA will log, and pandas' warnings.
+  (tmp_path / "pandas").mkdir()
+  (tmp_path / "pandas" / "__init__.py").write_text("import warnings; warnings.warn('install another numexpr')")
+  (tmp_path / "absl.py").write_text("import os, pandas; print(os.environ['TF_CPP_MIN_LOG_LEVEL']); os._exit(0)\n")
+  environment = {k: v for k, v in os.environ.items() if k != "TF_CPP_MIN_LOG_LEVEL"}
+  for given, expected in (({}, "3"), ({"TF_CPP_MIN_LOG_LEVEL": "0"}, "0")):
+    done = subprocess.run(
+      [sys.executable, "-u", "-m", command], capture_output=True, text=True, cwd=tmp_path,
+      env={**environment, **given, "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"})
+    assert (done.stdout, done.stderr) == (f"{expected}\n", "")
+
+
 def test_a_reader_that_leaves_is_no_error():
   code = ("from symformer_jax.commands import runner\n"
           "def main(argv):\n"
