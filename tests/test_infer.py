@@ -13,6 +13,9 @@ import pytest
 
 from symformer_jax import infer, inference, progress_line, testing
 from symformer_jax.commands import result_lines, runner
+from symformer_jax.engine.config import SearchConfig
+from symformer_jax.errors import InputError
+from symformer_jax.language.rules import Restrictions
 
 ROOT = pathlib.Path(__file__).parents[1]
 KEPLER = str(ROOT / "examples" / "kepler.csv")
@@ -173,6 +176,36 @@ def test_rules_of_the_command_line(command):
   assert code == 0 and "**" not in out and "*axis" in out
 
 
+def test_every_flag_of_the_search_reaches_it(command, tmp_path, monkeypatch):
+  asked = {}
+
+  def search(model, datasets, **options):
+    asked.update(options)
+    raise InputError("far enough")
+  monkeypatch.setattr(inference, "search", search)
+  (tmp_path / "own.py").write_text("def get_config(): return {'sources': ['closed_forms']}")
+  given = {
+    "n_samples": ("samples", "77", 77), "strategy": ("strategy", "nucleus", "nucleus"), "top_k": ("top_k", "7", 7),
+    "temperature": ("temperature", "0.5", 0.5), "refine": ("refine", "bfgs", "bfgs"), "seed": ("seed", "9", 9),
+    "recombine": ("recombine", "false", False), "max_time": ("max_time", "3.5", 3.5),
+    "accuracy": ("accuracy", "0.75", 0.75), "guesses": ("guess", "axis", ["axis"]),
+    "config": ("search_config", str(tmp_path / "own.py"), SearchConfig(sources=("closed_forms",)))}
+  rules = {
+    "operators": ("operators", "+,*,pow", ("+", "*", "pow")), "forbidden": ("forbid", "exp", ("exp",)),
+    "required": ("require", "axis", ("axis",)), "excluded": ("exclude", "mass", ("mass",)),
+    "max_exponent": ("max_exponent", "3", 3.0), "max_depth": ("max_depth", "4", 4),
+    "unnested": ("unnested", "sin", ("sin",))}
+  argv = [f"--{flag}={text}" for flag, text, _ in (*given.values(), *rules.values())]
+  code, _, err = command(f"--data={KEPLER}", *argv)
+  assert code == 2 and "far enough" in err
+  assert {name: asked[name] for name in given} == {name: value for name, (_, _, value) in given.items()}
+  assert asked["restrictions"] == Restrictions(**{name: value for name, (_, _, value) in rules.items()})
+  # None is left out, here or there.
+  assert set(asked) == {*given, "restrictions", "names", "should_stop", "on_round"}
+  decisive = {flag.name for flag in infer._DECISIVE} - {"target", "features", "drop_missing", "model"}
+  assert decisive == {flag for flag, _, _ in (*given.values(), *rules.values())}
+
+
 def no_room(*args, **options):
   raise OSError(errno.ENOSPC, "No space left on device")
 
@@ -250,6 +283,7 @@ def test_an_unusable_table_leaves_nothing_behind(command, tmp_path):
 @pytest.mark.parametrize(("argv", "code", "message"), [
   (["--help"], 0, "--drop_missing: Leave out rows"),
   ([f"--data={KEPLER}", "--model=unheard_of"], 2, "unknown model 'unheard_of': expected auto"),
+  ([f"--data={KEPLER}", "--samples=64", "--norecombine"], 0, "recommended: period = axis**1.5"),
   (["--dta=x.csv"], 2, "Unknown command line flag 'dta'. Did you mean: data"),
 ])
 def test_as_a_process(argv, code, message):

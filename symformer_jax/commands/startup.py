@@ -13,7 +13,7 @@ STOPPED = 75  # as runner.STOPPED, whose imports would be some of those that thi
 
 def prepare() -> None:
   """Until `listen_again`, signals end the process at once; libraries keep to themselves what no user can mend."""
-  # XLA reports slow compilations and the like as errors of its log; what fails is an exception. Read when JAX is loaded.
+  # XLA logs slow compilations as errors; what fails is an exception. Read when JAX is loaded.
   os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
   # Pandas' advice on other packages' versions, while it is imported.
   warnings.filterwarnings("ignore", module=r"pandas(\.|$)")

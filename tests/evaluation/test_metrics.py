@@ -59,6 +59,12 @@ def test_other_functions_are_not(truth, predicted):
   assert not recovered(truth, predicted)
 
 
+def test_the_same_points_have_to_be_finite():
+  # Undefined at a fiftieth of the points, and equal at all others.
+  assert recovered("sqrt(x + 9.6)**2", "sqrt(x + 9.6)**2")
+  assert not recovered("sqrt(x + 9.6)**2", "x + 9.6") and not recovered("x + 9.6", "sqrt(x + 9.6)**2")
+
+
 def test_a_fit_that_is_close_on_the_box_alone_is_not_recovered():
   """The Taylor polynomial is within 1e-9 on the box; on one twice as wide it is not."""
   taylor = "x - x**3/6 + x**5/120 - x**7/5040 + x**9/362880"

@@ -49,3 +49,9 @@ def test_every_criterion_prefers_the_better_of_equals_and_refuses_undefined_fits
 
 def test_error_floor_scales_with_the_variance():
   assert error_floor(4.0) == pytest.approx(4 * (2.0**-23) ** 2)
+
+
+def test_the_residual_variance_is_corrected_for_the_constants():
+  # Constants of one digit cost nothing besides their nodes: what is left is N/2 log(N / (N - C)).
+  without, with_five = (mdl(Fit(0.1, 9, count, count), num_points=20, variance=1.0) for count in (0, 5))
+  assert with_five - without == pytest.approx(10 * math.log(20 / 15), rel=1e-9)
