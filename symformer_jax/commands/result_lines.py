@@ -46,7 +46,9 @@ class ResultLines:
     try:
       record = json.loads(line)
       name, status, before = record["data"], record["status"], dict(record["options"])
-    except (ValueError, KeyError, TypeError):  # lines of before options were kept among them
+      if not isinstance(name, str) or not isinstance(status, str):
+        raise ValueError("no names")
+    except (ValueError, KeyError, TypeError, RecursionError):  # lines of before options were kept among them
       raise InputError(f"--resume: line {number} of {str(self.path)!r} is no result of this command") from None
     for flag, value in options.items():
       if before.get(flag) != value:
