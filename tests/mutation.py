@@ -95,10 +95,11 @@ def _with(node: ast.expr, **fields) -> ast.expr:
 
 
 def tests_of(module: pathlib.Path, root: pathlib.Path) -> list[str]:
-  """The test files that import a module (path from `root`), or bear its name; else all of its room."""
+  """The test files that bear a module's name (path from `root`); else those that import it, else all of its room."""
   dotted = ".".join(module.with_suffix("").parts)
   files = sorted((root / "tests").rglob("test_*.py"))
-  found = [path for path in files if path.stem == f"test_{module.stem}" or dotted in _imported(path)]
+  found = [path for path in files if path.stem == f"test_{module.stem}"]
+  found = found or [path for path in files if dotted in _imported(path)]
   rooms = [root / "tests" / part for part in reversed(module.parent.parts) if (root / "tests" / part).is_dir()]
   return [str(path.relative_to(root)) for path in found or rooms[:1] or [root / "tests"]]
 

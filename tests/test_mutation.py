@@ -37,7 +37,7 @@ def test_letters_beyond_ascii_move_nothing():
 
 
 def test_the_tests_of_a_module():
-  assert "tests/language/test_parser.py" in mutation.tests_of(pathlib.Path("symformer_jax/language/parser.py"), ROOT)
+  assert mutation.tests_of(pathlib.Path("symformer_jax/language/parser.py"), ROOT) == ["tests/language/test_parser.py"]
   assert mutation.tests_of(pathlib.Path("symformer_jax/nowhere/none.py"), ROOT) == ["tests"]
 
 

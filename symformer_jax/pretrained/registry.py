@@ -118,7 +118,7 @@ def _read(folder: Path) -> LoadedModel:
   if config.vocabulary.hash != card["vocabulary_hash"]:
     hashes = f"{card['vocabulary_hash']}, here {config.vocabulary.hash}"
     raise ModelError(f"{folder} was made with another vocabulary ({hashes})")
-  params = _read_params(folder, card["weights_sha256"], symformer.abstract_params(config))
+  params = _read_params(folder, card["weights_sha256"], config)
   return LoadedModel(card["name"], config, jax.device_put(params), card, folder)
 
 
@@ -145,30 +145,30 @@ def _flatten(params: Any) -> dict[str, Any]:
   return {"/".join(str(k.key) for k in path): leaf for path, leaf in leaves}
 
 
-def _read_params(folder: Path, sha256: str, wanted: Any) -> Any:
-  """The parameter tree `wanted` [abstract] from the weights file: all of it, nothing else, finite."""
-  leaves = _flatten(wanted)
-  most = 4 * sum(leaf.size for leaf in leaves.values()) + MAX_CARD_BYTES  # twice what they take without compression
+def _read_params(folder: Path, sha256: str, config: ModelConfig) -> Any:
+  """The parameter tree of `config` from the weights file: all of it, nothing else, finite."""
   try:
-    if (folder / WEIGHTS).stat().st_size > most:
-      raise ModelError(f"{folder} holds a foreign model: {WEIGHTS} is larger than its parameters could be")
-    data = (folder / WEIGHTS).read_bytes()
+    with open(folder / WEIGHTS, "rb") as file:
+      if hashlib.file_digest(file, "sha256").hexdigest() != sha256:
+        raise ModelError(f"the weights in {folder} are damaged: their sha256 is not the one in {CARD}")
+      arrays = npz.read(file, lambda headers: _check_headers(headers, config))
   except OSError as error:
     raise ModelError(f"{folder} is no model: expected {CARD} and {WEIGHTS} ({error})") from None
-  if hashlib.sha256(data).hexdigest() != sha256:
-    raise ModelError(f"the weights in {folder} are damaged: their sha256 is not the one in {CARD}")
-  try:
-    arrays = npz.read(io.BytesIO(data), lambda headers: _check_headers(headers, leaves))
   except InputError as error:
     raise ModelError(f"{folder} holds a foreign model: {WEIGHTS}: {error}") from None
   values = {path: array.view(ml_dtypes.bfloat16).astype(np.float32) for path, array in arrays.items()}
   for path, array in values.items():
     if not np.isfinite(array).all():
       raise ModelError(f"{folder} holds a foreign model: parameter {path} is not finite")
-  return jax.tree.unflatten(jax.tree.structure(wanted), [values[path] for path in leaves])
+  wanted = symformer.abstract_params(config)
+  return jax.tree.unflatten(jax.tree.structure(wanted), [values[path] for path in _flatten(wanted)])
 
 
-def _check_headers(headers: Mapping[str, npz.Header], leaves: dict[str, Any]) -> None:
+def _check_headers(headers: Mapping[str, npz.Header], config: ModelConfig) -> None:
+  # Before the tree of the parameters is built, which takes some half a second for each layer.
+  if (num_layers := config.encoder.num_layers + config.decoder.num_layers) > len(headers):
+    raise InputError(f"{len(headers)} arrays, too few for the {num_layers} layers of its configuration")
+  leaves = _flatten(symformer.abstract_params(config))
   for path, leaf in leaves.items():
     got = (headers[path].shape, headers[path].dtype.str) if path in headers else "missing"
     if got != (leaf.shape, _STORED):
