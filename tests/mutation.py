@@ -128,7 +128,7 @@ def run_tests(tests: list[str], root: pathlib.Path, timeout_s: float | None) -> 
 
 
 def _environment(root: pathlib.Path) -> dict[str, str]:
-  return os.environ | {"PYTHONPATH": str(root), "PYTHONDONTWRITEBYTECODE": "1"}
+  return os.environ | {"PYTHONPATH": str(root), "PYTHONDONTWRITEBYTECODE": "1", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
 
 
 def copy_tracked(root: pathlib.Path, to: pathlib.Path) -> None:
