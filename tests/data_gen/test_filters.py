@@ -186,3 +186,10 @@ def test_functions_with_few_common_points_are_not_equal():
   for num_common, is_equal in ((4, False), (5, True)):
     second = np.where(np.arange(10) < num_common, first, np.nan)
     assert filters.is_equal(first, second) == filters.is_equal(second, first) == is_equal
+
+
+def test_straightness_has_no_unit():
+  x = np.linspace(-5, 5, 50)
+  for unit in (1e-6, 1.0, 1e6):
+    assert filters.is_near_linear(x[None], unit * (x + 1e-9 * x**2))
+    assert not filters.is_near_linear(x[None], unit * (x + 1e-6 * x**2))
