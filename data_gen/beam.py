@@ -8,6 +8,11 @@ process then gives them to the writer in order, as data_gen.generate does. It go
 many candidates it takes. The same command again uses the spans that are there.
 """
 
+if __name__ == "__main__":
+  from symformer_jax.commands import startup  # first: the other imports take seconds
+
+  startup.prepare()
+
 from collections.abc import Iterator
 import json
 import math

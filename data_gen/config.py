@@ -10,6 +10,7 @@ from pathlib import Path
 import sys
 from typing import Any
 
+from symformer_jax.configuration import find_config
 from symformer_jax.errors import InputError
 from symformer_jax.language import operators
 
@@ -175,15 +176,20 @@ def load_config(path: str, overrides: Mapping[str, Any]) -> GeneratorConfig:
   Raises:
     InputError: no such file, no get_config, an unknown key or an unusable value.
   """
-  if not Path(path).is_file():
-    raise InputError(f"no such config file: {path}")
+  path = find_config(path)
   # Config files import their siblings as configs.data.*: from anywhere, not only from the repository's root.
   sys.path.append(str(Path(__file__).parent.parent))
   spec = importlib.util.spec_from_file_location("data_config", path)
   if spec is None or spec.loader is None:
     raise InputError(f"config must be a Python file, got {path}")
   module = importlib.util.module_from_spec(spec)
-  spec.loader.exec_module(module)
-  if not hasattr(module, "get_config"):
-    raise InputError(f"config {path} defines no get_config()")
-  return from_dict({**module.get_config().to_dict(), **{k: v for k, v in overrides.items() if v is not None}})
+  try:
+    spec.loader.exec_module(module)
+    if not hasattr(module, "get_config"):
+      raise InputError(f"config {path} defines no get_config()")
+    values = module.get_config().to_dict()
+    return from_dict({**values, **{k: v for k, v in overrides.items() if v is not None}})
+  except InputError:
+    raise
+  except Exception as error:  # a program of the user's: anything may go wrong in it, or with the values that it gives
+    raise InputError(f"config {path}: {type(error).__name__}: {error}") from error

@@ -3,6 +3,11 @@
 python -m data_gen.generate --config=configs/data/univariate.py --out=DIR --equations=1000000 --workers=8 --seed=1
 """
 
+if __name__ == "__main__":
+  from symformer_jax.commands import startup  # first: the other imports take seconds
+
+  startup.prepare()
+
 import os
 import sys
 import time
@@ -46,6 +51,7 @@ def _read_job() -> job_lib.Job:
   for flag in (_CONFIG, _OUT, _EQUATIONS):
     if flag.value is None:
       raise InputError(f"--{flag.name} is required")
+  runner.refuse_empty(_CONFIG, _OUT)
   for flag, least in ((_EQUATIONS, 1), (_VALIDATION, 0), (_WORKERS, 1), (_SEED, 0)):
     if flag.value < least:
       raise InputError(f"--{flag.name} must be at least {least}, got {flag.value}")

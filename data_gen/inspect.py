@@ -3,6 +3,11 @@
 python -m data_gen.inspect DIR [DIR2 ...] [--samples=20] [--seen=FORMULA] [--plot=FILE.png]
 """
 
+if __name__ == "__main__":
+  from symformer_jax.commands import startup  # first: the other imports take seconds
+
+  startup.prepare()
+
 from collections import Counter
 import itertools
 from pathlib import Path

@@ -8,6 +8,7 @@ again without it. Chunks start with SymPy's cache empty, so that an outcome does
 from collections.abc import Callable, Iterator
 import contextlib
 import functools
+import gc
 import multiprocessing
 from multiprocessing import connection, resource_tracker
 import os
@@ -19,6 +20,7 @@ import time
 from typing import NamedTuple
 
 from data_gen.candidates import Equation, Generator
+from symformer_jax.errors import InputError
 
 # A worker may use so much memory beyond what it has after its imports.
 MEMORY_LIMIT_BYTES = 2 << 30
@@ -26,6 +28,10 @@ MEMORY_LIMIT_BYTES = 2 << 30
 # CPU seconds, which comes first wherever Python still runs: a worker may run at low priority on a loaded machine.
 MIN_HANG_S, HANG_FACTOR = 60, 12
 CHUNK_CANDIDATES = 64
+
+# Workers in a row that may die before their first candidate: one is bad luck, so many are a machine that cannot run
+# them.
+MAX_EARLY_DEATHS = 8
 
 # Outcomes that depend on the machine: they are written down, so that a rerun drops the same candidates.
 LOSSES = ("timeout", "memory", "died")
@@ -136,13 +142,16 @@ def make_chunk(generator: Generator, task: _Task, progress) -> list[Outcome]:
 def call_with_limit(make: Callable[[], Outcome], limit_s: float) -> Outcome:
   """What `make` returns, or the rule by which it failed: `timeout` (CPU seconds), `memory`, `error_...`."""
   signal.signal(signal.SIGVTALRM, _raise_time_limit)
+  # An exception in a library's hook of garbage collection (JAX has one) is printed and lost: none is called meanwhile.
+  hooks, gc.callbacks[:] = gc.callbacks[:], []
   try:
-    # Again after as long: where Python calls back from C, as in garbage collection, an exception is swallowed.
+    # Again after as long: where else Python calls back from C, as in a destructor, an exception is lost as well.
     signal.setitimer(signal.ITIMER_VIRTUAL, limit_s, limit_s)
     try:
       return make()
     finally:
       signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+      gc.callbacks[:] = hooks
   except _TimeLimitError:
     return "timeout"
   except MemoryError:
@@ -171,7 +180,7 @@ class Pool:
     # Started now: it would be with the first worker, and unblock the Ctrl-C that workers are born without.
     resource_tracker.ensure_running()
     self._workers = [_Worker(self._context, generator) for _ in range(num_workers)]
-    self.num_replaced = 0
+    self.num_replaced = self._num_early = 0
 
   def __enter__(self) -> "Pool":
     return self
@@ -208,24 +217,30 @@ class Pool:
     for i, worker in enumerate(self._workers):
       if worker.pipe in ready:
         try:
-          done[worker.task.start] = worker.pipe.recv()
-          worker.task = None
+          outcomes = worker.pipe.recv()
+          done[worker.task.start] = outcomes
+          worker.task, self._num_early = None, 0
         except (EOFError, OSError):
           self._replace(i, "died")
       elif worker.is_hung(self._hang_limit_s):
         self._replace(i, "timeout")
 
   def _replace(self, i: int, rule: str) -> None:
-    """Drops the candidate a worker was at and gives the rest of its chunk to a fresh one."""
+    """Drops the candidate a worker was at, if it was at one, and gives its chunk to a fresh worker."""
     worker = self._workers[i]
     lost, task = worker.progress[0], worker.task
     worker.stop()
     self.num_replaced += 1
-    if task is None or lost < 0:
-      raise RuntimeError("a worker died before it began: is its machine out of memory?")
-    self._skip[lost] = rule
+    if task is None or lost < 0:  # killed from outside, or for memory, while it was started or had nothing to do
+      self._num_early += 1
+      if self._num_early > MAX_EARLY_DEATHS:
+        raise InputError(f"{self._num_early} workers one after the other died before their first candidate: is the "
+                         "machine out of memory? The same command continues, with fewer --workers if need be")
+    else:
+      self._skip[lost] = rule
     self._workers[i] = _Worker(self._context, self._generator)
-    self._assign(self._workers[i], task.start)
+    if task is not None:
+      self._assign(self._workers[i], task.start)
 
   @property
   def process_ids(self) -> list[int]:

@@ -4,19 +4,25 @@ A part is a module of launch/benchmarks with a function `run() -> dict`, which p
 written with the command's circumstances; they are kept, commented, in docs/results/.
 """
 
+if __name__ == "__main__":
+  from symformer_jax.commands import startup  # first: the other imports take seconds
+
+  startup.prepare()
+
 import datetime
 import importlib.util
 import json
 import os
 import platform
 import subprocess
+import sys
 from typing import Any
 
 from absl import flags
 import jax
 from ml_collections import config_flags
 
-from symformer_jax.commands import runner
+from symformer_jax.commands import config_flag, runner
 from symformer_jax.errors import InputError
 from symformer_jax.files import check_writable, write_text
 
@@ -39,6 +45,7 @@ def main(argv: list[str]) -> int:
   name = f"launch.benchmarks.{_WHAT.value}"
   if importlib.util.find_spec(name) is None:
     raise InputError(f"there is no benchmark of {_WHAT.value!r} yet")
+  runner.refuse_empty(_OUT)
   if _OUT.value:
     check_writable(_OUT.value, flag="--out")
   if _DEVICES.value:
@@ -62,4 +69,4 @@ def _circumstances() -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-  runner.run(main)
+  runner.run(main, argv=config_flag.locate(sys.argv))

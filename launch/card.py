@@ -5,6 +5,11 @@ python -m launch.card --model=DIR [--results=DIR] [--hardware=TEXT] [--weakness=
 What is given replaces what the card said of it; the rest stays.
 """
 
+if __name__ == "__main__":
+  from symformer_jax.commands import startup  # first: the other imports take seconds
+
+  startup.prepare()
+
 import json
 from pathlib import Path
 from typing import Any

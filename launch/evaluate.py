@@ -4,6 +4,11 @@ Writes results.csv (row by row), summary.json, report.md and its figures. The sa
 says that some rows have no answer, each with its reason.
 """
 
+if __name__ == "__main__":
+  from symformer_jax.commands import startup  # first: the other imports take seconds
+
+  startup.prepare()
+
 from collections.abc import Callable
 import dataclasses
 import datetime
@@ -34,7 +39,7 @@ from symformer_jax.evaluation import (
   second_opinion,
   suites,
 )
-from symformer_jax.files import write_text
+from symformer_jax.files import check_writable, write_text
 
 _SUITE = flags.DEFINE_string("suite", None, f"What is asked: {', '.join(suites.NAMES)}.")
 _PROBLEMS = flags.DEFINE_string(
@@ -74,6 +79,9 @@ _SEEN = flags.DEFINE_list(
 _SETS = flags.DEFINE_enum(
   "sets", "all", ["all", "open", "aside"], "Of the suite real: all data sets, those that may be looked at while "
   "developing, or those set aside.")
+_MAX_ABS_VALUE = flags.DEFINE_float(
+  "max_abs_value", None, f"Points at which the truth is larger in size are left out; by default "
+  f"{problems_lib.LARGEST_VALUE:g}, as in training. Laws in SI units may want more.", 0.0)
 _MAX_TIME = flags.DEFINE_float("max_time", None, "Seconds per problem after which no further turn is begun.", 0.0)
 
 
@@ -87,7 +95,7 @@ def main(argv: list[str]) -> int:
     num_equations=_NUM_EQUATIONS.value, skip=_SKIP.value, num_samples=_SAMPLES.value, top_k=_TOP_K.value,
     refine=_REFINE.value, max_time=_MAX_TIME.value, recombine=_RECOMBINE.value,
     search_config=_SEARCH_CONFIG.value, noise=_NOISE.value, seeds=_SEEDS.value,
-    baseline=tuple(_BASELINE.value), predictions=_PREDICTIONS.value)
+    baseline=tuple(_BASELINE.value), predictions=_PREDICTIONS.value, max_abs_value=_MAX_ABS_VALUE.value)
   peers = peers_lib.open_peers(settings.baseline, python=_BASELINE_PYTHON.value, predictions=settings.predictions)
   settings = _with_peers(settings, peers)
   suite = suites.find_suite(_SUITE.value, settings)
@@ -110,7 +118,7 @@ def main(argv: list[str]) -> int:
 
 def _run_real() -> int:
   """The suite of real data sets, which have no true formula and so no task."""
-  for flag in (_PROBLEMS, _LIST, _DATA, _NOISE, _PREDICTIONS):
+  for flag in (_PROBLEMS, _LIST, _DATA, _NOISE, _PREDICTIONS, _MAX_ABS_VALUE):
     if flag.value is not None:
       raise InputError(f"--{flag.name}: not with --suite={suites.REAL}, whose data sets are given")
   asked = {"num_samples": _SAMPLES.value, "top_k": _TOP_K.value, "refine": _REFINE.value, "max_time": _MAX_TIME.value,
@@ -151,7 +159,7 @@ def _with_peers(settings: suites.Settings, peers: peers_lib.Peers) -> suites.Set
 
 def _open_folder(out: str | None, settings: dict[str, Any]) -> pathlib.Path:
   """Makes the folder, or checks that what is in it comes from the same question."""
-  if out is None:
+  if not out:
     raise InputError("expected --out, the folder of the results")
   folder = pathlib.Path(out)
   try:
@@ -159,8 +167,12 @@ def _open_folder(out: str | None, settings: dict[str, Any]) -> pathlib.Path:
   except OSError as error:
     raise InputError(f"--out: cannot make the folder {out!r}: {error.strerror}") from None
   note = folder / "settings.json"
+  check_writable(note, flag="--out")
   if note.exists():
-    before = json.loads(note.read_text(encoding="utf-8"))
+    try:
+      before = dict(json.loads(note.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError, RecursionError):
+      raise InputError(f"--out: {str(note)!r} is no settings file of this command; give another folder") from None
     # As JSON has them: lists for tuples.
     settings = json.loads(json.dumps(settings))
     changed = [name for name in settings if before.get(name) != settings[name]]

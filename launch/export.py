@@ -7,6 +7,11 @@ model it started from, so that an evaluation can tell what of its problems the m
 models of more than four variables.
 """
 
+if __name__ == "__main__":
+  from symformer_jax.commands import startup  # first: the other imports take seconds
+
+  startup.prepare()
+
 from collections.abc import Sequence
 import hashlib
 import json

@@ -4,16 +4,22 @@ On several hosts the same command runs on each, with --distributed (Slurm, TPU p
 with --coordinator, --num_processes and --process_id; job files are in launch/cluster.
 """
 
+if __name__ == "__main__":
+  from symformer_jax.commands import startup  # first: the other imports take seconds
+
+  startup.prepare()
+
 import json
 import logging as python_logging
 from pathlib import Path
+import sys
 import time
 
 from absl import flags, logging
 from ml_collections import config_flags
 
 from symformer_jax import compilation, configuration
-from symformer_jax.commands import runner
+from symformer_jax.commands import config_flag, runner
 from symformer_jax.errors import InputError
 from symformer_jax.files import write_text
 from symformer_jax.pretrained import registry
@@ -59,7 +65,8 @@ def _is_ours(record: python_logging.LogRecord) -> bool:
 def main(argv):
   del argv
   compilation.use_cache()
-  config = configuration.build(config_lib.TrainConfig, _CONFIG.value.to_dict())
+  runner.refuse_empty(_WORKDIR)
+  config = configuration.build(config_lib.TrainConfig, config_flag.read(_CONFIG))
   _join_hosts()
   workdir = Path(_WORKDIR.value)
   stop = runner.StopRequest()
@@ -78,4 +85,4 @@ if __name__ == "__main__":
   logging.set_verbosity(logging.INFO)
   python_logging.getLogger("absl").addFilter(_is_ours)
   flags.mark_flags_as_required(["config", "workdir"])
-  runner.run(main)
+  runner.run(main, argv=config_flag.locate(sys.argv))

@@ -3,6 +3,11 @@
 python -m launch.validate --model=NAME|DIR --data=DIR,DIR [--num_equations=N]
 """
 
+if __name__ == "__main__":
+  from symformer_jax.commands import startup  # first: the other imports take seconds
+
+  startup.prepare()
+
 from absl import flags
 
 from symformer_jax import compilation

@@ -2,12 +2,34 @@
 
 from collections.abc import Mapping
 import dataclasses
+import numbers
+import pathlib
+import types
 import typing
 from typing import Any, TypeVar
 
 from symformer_jax.errors import InputError, suggest
+from symformer_jax.files import shorten
 
 T = TypeVar("T")
+
+
+def find_config(path: str) -> str:
+  """A config file by name: as it is, or, for `configs/...`, that of this installation, from whatever folder.
+
+  Raises:
+    InputError: when there is none.
+  """
+  own = pathlib.Path(__file__).parents[1] / path
+  try:
+    if pathlib.Path(path).is_file():
+      return path
+    if pathlib.PurePath(path).parts[:1] == ("configs",) and own.is_file():
+      return str(own)
+  except (OSError, ValueError):  # a name that no file can have
+    pass
+  raise InputError(f"no config file {shorten(path)!r}: expected a Python file with get_config(), such as "
+                   "configs/small.py")
 
 
 def build(cls: type[T], values: Mapping[str, Any], *, path: str = "config") -> T:
@@ -31,10 +53,26 @@ def build(cls: type[T], values: Mapping[str, Any], *, path: str = "config") -> T
         raise InputError(f"{path}.{key}: expected its own keys and values, got {value!r}")
       value = build(hints[key], value, path=f"{path}.{key}")
     arguments[key] = _without_lists(value)
+    _check_type(arguments[key], hints[key], f"{path}.{key}")
   try:
     return cls(**arguments)
   except (TypeError, ValueError) as error:
     raise InputError(f"{path}: {error}") from None
+
+
+# Kinds of numbers and text that a field may be declared as, and what is taken for it; a bool is no number here.
+_TAKEN = {int: numbers.Integral, float: numbers.Real, str: str, bool: bool}
+
+
+def _check_type(value: Any, hint: Any, path: str) -> None:
+  """Refuses what is no value of a field declared as a number, as text, or as one of these or None."""
+  alternatives = typing.get_args(hint) if typing.get_origin(hint) in (typing.Union, types.UnionType) else (hint,)
+  kinds = [kind for kind in alternatives if kind is not types.NoneType]
+  if (value is None and types.NoneType in alternatives) or not all(kind in _TAKEN for kind in kinds):
+    return
+  if not any(isinstance(value, _TAKEN[kind]) and isinstance(value, bool) == (kind is bool) for kind in kinds):
+    names = " or ".join(kind.__name__ for kind in kinds)
+    raise InputError(f"{path}: expected a value of type {names}, got {value!r}")
 
 
 def _without_lists(value: Any) -> Any:

@@ -214,7 +214,7 @@ class SymFormerRegressor(RegressorMixin, BaseEstimator):
       loaded._set_front(front, front[state["best"]])
     except OSError as error:
       raise InputError(f"{path}: cannot be read: {error.strerror}") from None
-    except (KeyError, TypeError, IndexError, ValueError) as error:
+    except (KeyError, TypeError, IndexError, ValueError, RecursionError) as error:
       if isinstance(error, InputError):
         raise
       raise InputError(f"{path}: is no saved SymFormerRegressor: {error}") from None

@@ -5,8 +5,12 @@ import contextlib
 import os
 import pathlib
 import tempfile
+from typing import BinaryIO
 
 from symformer_jax.errors import InputError
+
+# Written and removed to see whether a place takes files: a page, what a disk with any room left has.
+PROBE_BYTES = 4096
 
 
 def check_writable(path: str | os.PathLike, *, flag: str) -> pathlib.Path:
@@ -16,17 +20,42 @@ def check_writable(path: str | os.PathLike, *, flag: str) -> pathlib.Path:
     path: a file that is to be written.
     flag: the argument it came from, for the message.
   Raises:
-    InputError: when its folder does not exist or cannot be written, or the path is a folder.
+    InputError: when its folder does not exist, the path is a folder, or writing there fails.
   """
   path = pathlib.Path(path)
   folder = path.parent
-  if not folder.is_dir():
-    raise InputError(f"{flag}: the folder {str(folder)!r} of {str(path)!r} does not exist")
-  if path.is_dir():
-    raise InputError(f"{flag}: {str(path)!r} is a folder, expected a file name")
-  if not os.access(folder, os.W_OK):
-    raise InputError(f"{flag}: no permission to write into the folder {str(folder)!r}")
+  try:
+    if not folder.is_dir():
+      raise InputError(f"{flag}: the folder {shorten(folder)!r} of {shorten(path)!r} does not exist")
+    if path.is_dir():
+      raise InputError(f"{flag}: {shorten(path)!r} is a folder, expected a file name")
+    if path.exists() and not os.access(path, os.W_OK):
+      raise InputError(f"{flag}: no permission to write {shorten(path)!r}")
+    # Permissions do not tell all: of `/proc`, of a file system that is read-only, of a full disk, of a long name.
+    with open_beside(path) as file:
+      file.write(bytes(PROBE_BYTES))
+      file.flush()
+      os.fsync(file.fileno())
+  except OSError as error:
+    raise InputError(f"{flag}: cannot write {shorten(path)!r}: {error.strerror or error}") from None
   return path
+
+
+def shorten(path: str | os.PathLike, length: int = 200) -> str:
+  """A path for a message of one line: the middle of a very long one is left out."""
+  text = str(path)
+  return text if len(text) <= length else f"{text[: length // 2]}...{text[-length // 2 :]}"
+
+
+@contextlib.contextmanager
+def open_beside(path: pathlib.Path) -> Iterator[BinaryIO]:
+  """A file in the folder of `path`, under a name such as `replacing` takes; removed at the end."""
+  handle, name = tempfile.mkstemp(prefix=f".{path.stem}-", suffix=path.suffix, dir=path.parent)
+  try:
+    with os.fdopen(handle, "wb") as file:
+      yield file
+  finally:
+    pathlib.Path(name).unlink(missing_ok=True)
 
 
 @contextlib.contextmanager

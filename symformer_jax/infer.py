@@ -3,9 +3,15 @@
 Prints formulas from simple to accurate and marks the recommended one. Many files or globs are one batch, whose
 results are written line by line. Ctrl-C ends the search of one file with the best so far; a batch keeps the files
 that are done, and goes on with --resume.
-Exit codes: 0 done; 1 some files failed (each says why in its line of the JSONL); 2 unusable arguments or input,
-one line on standard error says what is wrong; 75 stopped by SIGTERM or Ctrl-C.
+Exit codes: 0 done; 1 some files failed (each says why in its line of the JSONL), or results could not be written, and
+are printed; 2 unusable arguments or input, one line on standard error says what is wrong; 75 stopped by SIGTERM or
+Ctrl-C.
 """
+
+if __name__ == "__main__":
+  from symformer_jax.commands import startup  # first: the other imports take seconds
+
+  startup.prepare()
 
 from collections.abc import Callable, Iterator, Sequence
 import dataclasses
@@ -123,6 +129,7 @@ def main(argv: list[str]) -> int:
   del argv
   if not _DATA.value:
     raise InputError("--data: expected a file, such as --data=examples/kepler.csv; see --help")
+  runner.refuse_empty(_TARGET, _FEATURES, _MODEL, _SEARCH_CONFIG, _OUT, _PLOT, _ANIMATE)
   paths = tables.find_files(_DATA.value)
   _check_outputs(len(paths))
   _check_movie(len(paths))
@@ -157,17 +164,31 @@ def _run_one(path: str, stop: runner.StopRequest) -> int:
     [answer] = _search([table], model, stop.is_set, on_round=line)
   if answer.result.status == FAILED:
     raise InputError(f"{path}: {answer.result.message}")
-  if _OUT.value:
-    files.write_text(_OUT.value, answer.to_json() + "\n")
-  if _PLOT.value:
-    _draw(answer)
-  _print(answer)
-  if _ANIMATE.value:
-    _animate(table, model)
+  lost = _write(_OUT, lambda: files.write_text(_OUT.value, answer.to_json() + "\n"))
+  lost += _write(_PLOT, lambda: _draw(answer))
+  _print(answer, is_quiet=_QUIET.value and not lost)
+  lost += _write(_ANIMATE, lambda: _animate(table, model))
+  if lost:
+    print(*lost, sep="\n", file=sys.stderr)
+    return runner.SOME_FAILED
   if answer.result.ended_by == STOPPED:
     print("stopped: this is the best so far", file=sys.stderr)
     return runner.STOPPED
   return runner.DONE
+
+
+def _write(flag: flags.FlagHolder, write: Callable[[], object]) -> list[str]:
+  """Writes what a flag asks for, if it does; what could not be written, one line: what was found is not to be lost."""
+  try:
+    if flag.value:
+      write()
+  except OSError as error:
+    return [_describe_loss(flag, error)]
+  return []
+
+
+def _describe_loss(flag: flags.FlagHolder, error: OSError) -> str:
+  return f"error: --{flag.name}: cannot write {files.shorten(flag.value)!r}: {error.strerror or error}"
 
 
 def _run_many(paths: list[str], stop: runner.StopRequest) -> int:
@@ -175,18 +196,28 @@ def _run_many(paths: list[str], stop: runner.StopRequest) -> int:
   lines = result_lines.ResultLines(_OUT.value, options=_options(), is_new=not _RESUME.value)
   waiting = [path for path in paths if path not in lines.done]
   has_failed = lines.has_failed
+  lost = ""
   # A bar for people; elsewhere the lines below say how far it is.
   with progress.Progress(console=console.Console(stderr=True), transient=True,
                          disable=_QUIET.value or not sys.stderr.isatty()) as bar:
     task = bar.add_task("files", total=len(paths), completed=len(paths) - len(waiting))
     for answer in _answer_many(waiting, stop):
-      lines.add(answer.path, answer.to_json())
       has_failed |= answer.result.status == FAILED
-      if _OUT.value:
+      try:
+        lines.add(answer.path, answer.to_json())
+      except OSError as error:
+        lost = _describe_loss(_OUT, error)
+      if lost:
+        stop.set()  # what was found in the same turn is printed, nothing more is begun
+        _print(answer, is_quiet=False)
+      elif _OUT.value:
         _print_line(answer, len(lines.done), len(paths))
       else:
-        _print(answer)
+        _print(answer, is_quiet=_QUIET.value)
       bar.advance(task)
+  if lost:
+    print(f"{lost}; {len(lines.done)} of {len(paths)} files are done, --resume goes on", file=sys.stderr)
+    return runner.SOME_FAILED
   if len(lines.done) < len(paths):
     hint = "; --resume goes on" if _OUT.value else ""
     print(f"stopped: {len(lines.done)} of {len(paths)} files are done{hint}", file=sys.stderr)
@@ -321,11 +352,11 @@ def _animate(table: tables.Table, model: Any) -> None:
 # --- printing --------------------------------------------------------------------------------------------------
 
 
-def _print(answer: _Answer) -> None:
+def _print(answer: _Answer, *, is_quiet: bool) -> None:
   if answer.result.status != OK:
     print(f"failed: {answer.result.message}", file=sys.stderr)
     return
-  if _QUIET.value:
+  if is_quiet:
     return
   for note in answer.table.notes:
     print(f"note: {answer.path}: {note}", file=sys.stderr)

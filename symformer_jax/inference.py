@@ -84,6 +84,7 @@ def search(
     n_samples, strategy, top_k, temperature, refine, restrictions, max_time, accuracy, seed, recombine, tuple(guesses),
     config)
   options.check()
+  _check_seed(seed)
   compilation.use_cache()
   if strategy not in STRATEGIES:
     raise InputError(f"strategy: unknown strategy {strategy!r}, expected one of {', '.join(STRATEGIES)}")
@@ -104,6 +105,12 @@ def search(
         lambda i, progress, begin=begin: on_round(begin + i, progress), should_stop)
       found += answers
   return found
+
+
+def _check_seed(seed: int) -> None:
+  """What NumPy takes (nothing negative) and JAX (64 bits)."""
+  if not isinstance(seed, int | np.integer) or not 0 <= seed < 2**63:
+    raise InputError(f"seed: expected a whole number from 0 to 2**63 - 1, got {seed!r}")
 
 
 def warmup(model: Any, *, num_points: int = 100, n_samples: int = 1024, refine: str = "lm") -> float:

@@ -158,3 +158,43 @@ def test_every_parameter_and_attribute_is_documented(fitted):
   for name in vars(fitted):
     if name.endswith("_") and not name.startswith("_"):
       assert f"\n{name} : " in attributes
+
+
+def test_every_parameter_reaches_the_search(data, monkeypatch):
+  X, y = data
+  asked = {}
+
+  def search(model, datasets, **options):
+    asked.update(options, model=model, datasets=datasets)
+    raise InputError("far enough")
+  monkeypatch.setattr("symformer_jax.inference.search", search)
+  weights = np.linspace(0.5, 2, len(y))
+  parameters = {
+    "model": WIDE, "n_samples": 77, "top_k": 7, "refine": "bfgs", "operators": ("+", "*"),
+    "restrictions": Restrictions(max_depth=4), "max_time": 3.5, "accuracy": 0.75, "recombine": False,
+    "guesses": ("mass",), "config": SearchConfig(sources=("closed_forms",))}
+  estimator = SymFormerRegressor(**parameters, random_state=5)
+  # All of them, and none with its default: what is left out here or there is seen.
+  assert {*parameters, "random_state", "verbose"} == set(estimator.get_params())
+  assert all(value != getattr(SymFormerRegressor(), name) for name, value in parameters.items())
+  with pytest.raises(InputError, match="far enough"):
+    estimator.fit(X, y, sample_weight=weights)
+  assert {name: asked[name] for name in parameters} == parameters and asked["seed"] == 5
+  [(points, targets, given)] = asked["datasets"]
+  np.testing.assert_array_equal(points, X)
+  np.testing.assert_array_equal(targets, y)
+  np.testing.assert_array_equal(given, weights)
+  assert asked["names"] == [("mass", "speed")]
+
+
+def test_random_states_of_numpy_give_other_seeds(data, monkeypatch):
+  seeds = []
+
+  def search(model, datasets, *, seed, **options):
+    seeds.append(seed)
+    raise InputError("far enough")
+  monkeypatch.setattr("symformer_jax.inference.search", search)
+  for state in (np.random.RandomState(0), np.random.RandomState(0), np.random.RandomState(1), None, None):
+    with pytest.raises(InputError, match="far enough"):
+      SymFormerRegressor(model=WIDE, random_state=state).fit(*data)
+  assert seeds[0] == seeds[1] != seeds[2] and seeds[3] != seeds[4]

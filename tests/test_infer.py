@@ -1,7 +1,9 @@
 """The command: files in, table, JSON and picture out, exit codes; with a stand-in for the model."""
 
+import errno
 import json
 import math
+import os
 import pathlib
 import signal
 import subprocess
@@ -10,7 +12,10 @@ import sys
 import pytest
 
 from symformer_jax import infer, inference, progress_line, testing
-from symformer_jax.commands import runner
+from symformer_jax.commands import result_lines, runner
+from symformer_jax.engine.config import SearchConfig
+from symformer_jax.errors import InputError
+from symformer_jax.language.rules import Restrictions
 
 ROOT = pathlib.Path(__file__).parents[1]
 KEPLER = str(ROOT / "examples" / "kepler.csv")
@@ -171,7 +176,78 @@ def test_rules_of_the_command_line(command):
   assert code == 0 and "**" not in out and "*axis" in out
 
 
+def test_every_flag_of_the_search_reaches_it(command, tmp_path, monkeypatch):
+  asked = {}
+
+  def search(model, datasets, **options):
+    asked.update(options)
+    raise InputError("far enough")
+  monkeypatch.setattr(inference, "search", search)
+  (tmp_path / "own.py").write_text("def get_config(): return {'sources': ['closed_forms']}")
+  given = {
+    "n_samples": ("samples", "77", 77), "strategy": ("strategy", "nucleus", "nucleus"), "top_k": ("top_k", "7", 7),
+    "temperature": ("temperature", "0.5", 0.5), "refine": ("refine", "bfgs", "bfgs"), "seed": ("seed", "9", 9),
+    "recombine": ("recombine", "false", False), "max_time": ("max_time", "3.5", 3.5),
+    "accuracy": ("accuracy", "0.75", 0.75), "guesses": ("guess", "axis", ["axis"]),
+    "config": ("search_config", str(tmp_path / "own.py"), SearchConfig(sources=("closed_forms",)))}
+  rules = {
+    "operators": ("operators", "+,*,pow", ("+", "*", "pow")), "forbidden": ("forbid", "exp", ("exp",)),
+    "required": ("require", "axis", ("axis",)), "excluded": ("exclude", "mass", ("mass",)),
+    "max_exponent": ("max_exponent", "3", 3.0), "max_depth": ("max_depth", "4", 4),
+    "unnested": ("unnested", "sin", ("sin",))}
+  argv = [f"--{flag}={text}" for flag, text, _ in (*given.values(), *rules.values())]
+  code, _, err = command(f"--data={KEPLER}", *argv)
+  assert code == 2 and "far enough" in err
+  assert {name: asked[name] for name in given} == {name: value for name, (_, _, value) in given.items()}
+  assert asked["restrictions"] == Restrictions(**{name: value for name, (_, _, value) in rules.items()})
+  # None is left out, here or there.
+  assert set(asked) == {*given, "restrictions", "names", "should_stop", "on_round"}
+  decisive = {flag.name for flag in infer._DECISIVE} - {"target", "features", "drop_missing", "model"}
+  assert decisive == {flag for flag, _, _ in (*given.values(), *rules.values())}
+
+
+def no_room(*args, **options):
+  raise OSError(errno.ENOSPC, "No space left on device")
+
+
+@pytest.mark.parametrize("quiet", [[], ["--quiet"]])
+def test_what_was_found_is_printed_when_it_cannot_be_written(command, tmp_path, monkeypatch, quiet):
+  monkeypatch.setattr(pathlib.Path, "replace", no_room)
+  out, plot = tmp_path / "k.json", tmp_path / "k.png"
+  code, printed, err = command(f"--data={KEPLER}", f"--out={out}", f"--plot={plot}", *quiet)
+  assert code == 1 and "recommended: period = axis**1.5" in printed and not list(tmp_path.iterdir())
+  assert err == (f"error: --out: cannot write '{out}': No space left on device\n"
+                 f"error: --plot: cannot write '{plot}': No space left on device\n")
+
+
+def test_a_batch_that_cannot_write_prints_what_it_found_and_ends(command, folder):
+  out = folder / "all.jsonl"
+  out.symlink_to("/dev/full")
+  code, printed, err = command(f"--data={folder}/*.csv", f"--out={out}", "--overwrite", "--quiet")
+  assert code == 1 and printed.count("recommended: v = 3*u**1.5") == 1 and "1.2" not in printed
+  assert err == (f"error: --out: cannot write '{out}': No space left on device; 0 of 3 files are done, "
+                 "--resume goes on\n")
+
+
+def test_a_line_that_was_not_written_whole_is_not_kept(tmp_path, monkeypatch):
+  path = tmp_path / "all.jsonl"
+  lines = result_lines.ResultLines(path, options={}, is_new=True)
+  lines.add("a.csv", "1")
+  with monkeypatch.context() as patch, pytest.raises(OSError, match="No space"):
+    patch.setattr(os, "fsync", no_room)
+    lines.add("b.csv", "2")
+  assert path.read_text() == "1\n" and lines.done == {"a.csv"}
+
+
 @pytest.mark.parametrize(("argv", "message"), [
+  ([f"--data={KEPLER}", "--out="], "--out: expected a value, got nothing"),
+  ([f"--data={KEPLER}", "--target="], "--target: expected a value, got nothing"),
+  ([f"--data={KEPLER}", "--features="], "--features: expected a value, got nothing"),
+  ([f"--data={KEPLER}", "--plot=/proc/x.png"], "--plot: cannot write '/proc/x.png'"),
+  ([f"--data={KEPLER}", "--out=/proc/x.jsonl"], "--out: cannot write '/proc/x.jsonl'"),
+  ([f"--data={KEPLER}", "--seed=99999999999999999999999"], "seed: expected a whole number from 0 to 2**63 - 1, got 9"),
+  ([f"--data={KEPLER}", "--seed=-1"], "seed: expected a whole number from 0 to 2**63 - 1, got -1"),
+  ([f"--data={'a' * 5000}.csv"], "File name too long"),
   ([f"--data={KEPLER}", "--operators=sin", "--forbid=sin"], "operators: the rules leave no operator"),
   ([f"--data={KEPLER}", "--require=mass"], "required: no column 'mass', expected some of 'axis'"),
   ([f"--data={KEPLER}", "--max_exponent=0"], "max_exponent: expected a number of at least 1"),
@@ -207,6 +283,7 @@ def test_an_unusable_table_leaves_nothing_behind(command, tmp_path):
 @pytest.mark.parametrize(("argv", "code", "message"), [
   (["--help"], 0, "--drop_missing: Leave out rows"),
   ([f"--data={KEPLER}", "--model=unheard_of"], 2, "unknown model 'unheard_of': expected auto"),
+  ([f"--data={KEPLER}", "--samples=64", "--norecombine"], 0, "recommended: period = axis**1.5"),
   (["--dta=x.csv"], 2, "Unknown command line flag 'dta'. Did you mean: data"),
 ])
 def test_as_a_process(argv, code, message):

@@ -19,6 +19,7 @@ import numpy as np
 
 from configs import small
 from symformer_jax import configuration
+from symformer_jax.commands import config_flag
 from symformer_jax.data import pipeline
 from symformer_jax.data.pipeline import Batch
 from symformer_jax.evaluation import problems
@@ -38,8 +39,9 @@ _SHAPE = re.compile(r"(\w+)\[([\d,]*)\]")
 
 def run() -> dict[str, Any]:
   """The figures as a dict; prints them."""
-  chosen = flags.FLAGS.config
-  config = configuration.build(TrainConfig, (chosen if chosen is not None else small.get_config()).to_dict())
+  chosen = flags.FLAGS["config"]
+  values = config_flag.read(chosen) if chosen.value is not None else small.get_config().to_dict()
+  config = configuration.build(TrainConfig, values)
   results = _compile_only(config) if flags.FLAGS.devices else _measure(config)
   for name, value in results.items():
     print(f"{name}: {value:.4g}" if isinstance(value, float) else f"{name}: {value}")

@@ -1,10 +1,11 @@
 """The result file of a batch: a line of JSON for each data file, written as it is done, so that a batch resumes."""
 
 from collections.abc import Mapping
+import contextlib
 import json
 import os
 import pathlib
-from typing import Any
+from typing import Any, BinaryIO
 
 from symformer_jax.errors import InputError
 from symformer_jax.results import FAILED
@@ -45,7 +46,9 @@ class ResultLines:
     try:
       record = json.loads(line)
       name, status, before = record["data"], record["status"], dict(record["options"])
-    except (ValueError, KeyError, TypeError):  # lines of before options were kept among them
+      if not isinstance(name, str) or not isinstance(status, str):
+        raise ValueError("no names")
+    except (ValueError, KeyError, TypeError, RecursionError):  # lines of before options were kept among them
       raise InputError(f"--resume: line {number} of {str(self.path)!r} is no result of this command") from None
     for flag, value in options.items():
       if before.get(flag) != value:
@@ -55,13 +58,23 @@ class ResultLines:
     self.has_failed |= status == FAILED
 
   def add(self, name: str, line: str) -> None:
-    """Writes the line of a data file, to the disk before it returns."""
+    """Writes the line of a data file, to the disk before it returns; whole, or with an OSError nothing of it."""
     if self.path is not None:
-      with open(self.path, "a", encoding="utf-8") as file:
-        file.write(line + "\n")
-        file.flush()
-        os.fsync(file.fileno())
+      with open(self.path, "ab", buffering=0) as file:
+        end = file.tell()
+        try:
+          _write_all(file, (line + "\n").encode())
+        except OSError:
+          with contextlib.suppress(OSError):  # what is not even a file of its own, such as a device
+            file.truncate(end)
+          raise
     self.done.add(name)
+
+
+def _write_all(file: BinaryIO, data: bytes) -> None:
+  while data:
+    data = data[file.write(data) :]
+  os.fsync(file.fileno())
 
 
 def _flag(name: str, value: Any) -> str:

@@ -5,6 +5,7 @@ nobody foresaw keep their traceback.
 """
 
 from collections.abc import Callable, Sequence
+import errno
 import os
 import signal
 import sys
@@ -12,7 +13,8 @@ from typing import Any, NoReturn
 
 from absl import flags
 
-from symformer_jax.errors import SymFormerError
+from symformer_jax.commands import startup
+from symformer_jax.errors import InputError, SymFormerError
 
 DONE = 0
 SOME_FAILED = 1
@@ -34,10 +36,25 @@ class StopRequest:
   def is_set(self) -> bool:
     return self._is_set
 
+  def set(self) -> None:
+    """The wish without a signal: what is under way is ended, nothing new begun."""
+    self._is_set = True
+
   def _on_signal(self, *_: object) -> None:
     if self._is_set:
       raise KeyboardInterrupt
     self._is_set = True
+
+
+def refuse_empty(*given: flags.FlagHolder) -> None:
+  """Refuses flags that were given with nothing, as in `--out=`: a script's variable was empty.
+
+  Raises:
+    InputError: names the first one.
+  """
+  for flag in given:
+    if flag.value is not None and len(flag.value) == 0:
+      raise InputError(f"--{flag.name}: expected a value, got nothing")
 
 
 def run(
@@ -61,6 +78,7 @@ def run(
 
 
 def _outcome(main, flag_values: flags.FlagValues, argv: list[str], takes_arguments: bool) -> int:
+  startup.listen_again()
   signal.signal(signal.SIGTERM, _interrupt)
   try:
     if _HELP & set(argv[1:]):
@@ -69,7 +87,9 @@ def _outcome(main, flag_values: flags.FlagValues, argv: list[str], takes_argumen
     rest = _parse(flag_values, argv)
     if len(rest) > 1 and not takes_arguments:
       return _fail(f"unexpected argument {rest[1]!r}: expected flags only, see --help")
-    return main(rest) or DONE
+    code = main(rest) or DONE
+    sys.stdout.flush()  # here, where what goes wrong can still be said
+    return code
   except flags.Error as error:
     return _fail(f"{error}; see --help")
   except SymFormerError as error:
@@ -77,10 +97,28 @@ def _outcome(main, flag_values: flags.FlagValues, argv: list[str], takes_argumen
   except KeyboardInterrupt:
     print("stopped", file=sys.stderr)
     return STOPPED
-  except BrokenPipeError:
-    # The reader of our output, such as `head`, has left; nothing more may be written, not even at exit.
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+  except BrokenPipeError:  # the reader of our output, such as `head`, has left
     return SOME_FAILED
+  except OSError as error:
+    if error.errno not in _NO_ROOM:
+      raise
+    where = f" ({error.filename})" if error.filename else ""
+    print(f"error: cannot write: {error.strerror}{where}", file=sys.stderr)
+    return SOME_FAILED
+  finally:
+    _drop_unwritable_output()
+
+
+# What any write may meet, wherever it stands: disk full, quota or limit reached, no longer writable, a broken device.
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO)
+
+
+def _drop_unwritable_output() -> None:
+  """What cannot be written to standard output may not be tried again at exit, which would print a traceback."""
+  try:
+    sys.stdout.flush()
+  except OSError:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _interrupt(*_: object) -> None:
@@ -92,8 +130,7 @@ def _parse(flag_values: flags.FlagValues, argv: list[str]) -> list[str]:
     return flag_values(argv)
   except flags.Error:
     raise
-  except (OSError, ImportError, SyntaxError, AttributeError, KeyError, TypeError, ValueError) as error:
-    # Config files are read while flags are parsed: whatever goes wrong there is the user's to mend.
+  except Exception as error:  # config files are run while flags are parsed: whatever goes wrong is the user's to mend
     raise flags.Error(f"{type(error).__name__}: {error}") from error
 
 

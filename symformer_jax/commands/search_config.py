@@ -1,8 +1,8 @@
 """Reads what steers a search from a config file: `FILE` or `FILE:NAME`, as in configs/search."""
 
 from collections.abc import Callable, Mapping
+import functools
 import inspect
-from pathlib import Path
 import runpy
 from typing import Any
 
@@ -38,9 +38,7 @@ def load_search_config(spec: str) -> SearchConfig:
 
 
 def _get_config_of(path: str) -> Callable[..., Any]:
-  if not Path(path).is_file():
-    raise InputError(f"search config: no file {path!r}; expected FILE.py or FILE.py:NAME")
-  names = _run(path, lambda: runpy.run_path(path))
+  names = _run(path, functools.partial(runpy.run_path, configuration.find_config(path)))
   if not callable(names.get("get_config")):
     raise InputError(f"search config {path!r}: expected a function get_config")
   return names["get_config"]

@@ -4,18 +4,19 @@ Text is parsed as numbers by our own rules, not guessed by the reader: every cel
 number, and a row that is not is named by its line in the file.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 import dataclasses
 import glob
 import io
 import keyword
 import pathlib
 import re
-import zipfile
+import warnings
 
 import numpy as np
 import pandas as pd
 
+from symformer_jax import files, npz
 from symformer_jax.errors import InputError
 from symformer_jax.language import parser
 
@@ -25,6 +26,8 @@ class TableError(InputError):
 
 
 MIN_POINTS = 5
+# A small file may unpack to anything; this is 500 million numbers, far beyond what a search can use.
+MAX_NPZ_BYTES = 4 << 30
 SUFFIXES = (".csv", ".tsv", ".parquet", ".npz")
 
 
@@ -56,8 +59,11 @@ def find_files(patterns: Sequence[str]) -> list[str]:
   """
   found: list[str] = []
   for pattern in patterns:
-    # A file whose name looks like a glob is meant literally.
-    matches = [pattern] if pathlib.Path(pattern).exists() else sorted(glob.glob(pattern, recursive=True))
+    try:
+      # A file whose name looks like a glob is meant literally.
+      matches = [pattern] if pathlib.Path(pattern).exists() else sorted(glob.glob(pattern, recursive=True))
+    except OSError as error:  # a name that is too long
+      raise InputError(f"--data: cannot look for {files.shorten(pattern)!r}: {error.strerror}") from None
     if not matches:
       what = "no file matches" if any(c in pattern for c in "*?[") else "no such file:"
       raise InputError(f"--data: {what} {pattern!r}")
@@ -117,8 +123,9 @@ def _read_text(path: pathlib.Path) -> tuple[pd.DataFrame, int]:
     raise InputError("the file is empty")
   separator = _separator(first, path.suffix.lower())
   try:
-    frame = pd.read_csv(io.StringIO(text), sep=separator, dtype=str, keep_default_na=False, skipinitialspace=True,
-                        header=None, skip_blank_lines=False)
+    with warnings.catch_warnings(action="ignore"):  # what it has to say that matters is said by the checks below
+      frame = pd.read_csv(io.StringIO(text), sep=separator, dtype=str, keep_default_na=False, skipinitialspace=True,
+                          header=None, skip_blank_lines=False)
   except (pd.errors.ParserError, pd.errors.EmptyDataError) as error:
     raise InputError(f"cannot be read as a table: {' '.join(str(error).split())}") from None
   frame = _strip_blank_lines(frame.fillna(""))
@@ -159,25 +166,27 @@ def _read_parquet(path: pathlib.Path) -> tuple[pd.DataFrame, int]:
 
 
 def _read_npz(path: pathlib.Path) -> tuple[pd.DataFrame, int]:
-  try:
-    with np.load(path, allow_pickle=False) as arrays:
-      parts = {name: arrays[name] for name in arrays.files}
-  except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
-    raise InputError(f"cannot be read as npz of plain arrays: {' '.join(str(error).split())}") from None
+  parts = npz.read(path, _check_arrays)
   columns: dict[str, np.ndarray] = {}
   for name, array in parts.items():
     if array.ndim == 1:
       columns[name] = array
-    elif array.ndim == 2:
-      columns |= {f"{name}{i}": array[:, i] for i in range(array.shape[1])}
     else:
-      raise InputError(f"array {name!r} has {array.ndim} dimensions, expected 1 (a column) or 2 (columns)")
+      columns |= {f"{name}{i}": array[:, i] for i in range(array.shape[1])}
   if len({len(column) for column in columns.values()}) > 1:
     sizes = ", ".join(f"{name} {len(column)}" for name, column in columns.items())
     raise InputError(f"arrays differ in length: {sizes}")
   # A target called y stands last wherever it is stored.
   order = sorted(columns, key=lambda name: name in ("y", "Y", "target"))
   return pd.DataFrame({name: columns[name] for name in order}), 0
+
+
+def _check_arrays(headers: Mapping[str, npz.Header]) -> None:
+  for name, header in headers.items():
+    if len(header.shape) not in (1, 2):
+      raise InputError(f"array {name!r} has {len(header.shape)} dimensions, expected 1 (a column) or 2 (columns)")
+  if sum(header.num_bytes for header in headers.values()) > MAX_NPZ_BYTES:
+    raise InputError(f"holds more than {MAX_NPZ_BYTES >> 30} GB of numbers; give a part of its rows")
 
 
 # --- checking --------------------------------------------------------------------------------------------------

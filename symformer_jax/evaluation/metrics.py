@@ -60,7 +60,9 @@ def score_formula(node: Node, points: np.ndarray) -> Scores:
   return score(points[:, -1], scoring.evaluate(node, points[:, :-1]))
 
 
-def is_recovered(truth: Node, predicted: Node, box: Box, *, rng: np.random.Generator) -> bool:
+def is_recovered(
+  truth: Node, predicted: Node, box: Box, *, rng: np.random.Generator, has_signs: bool = False
+) -> bool:
   """Whether two formulas are equal as functions, judged by numbers on a box twice as wide.
 
   1 - R2 < 1e-9 on random points, of which 90 % agree within 1e-4 of their size; at least 90 % of them are finite,
@@ -70,8 +72,10 @@ def is_recovered(truth: Node, predicted: Node, box: Box, *, rng: np.random.Gener
     truth, predicted: trees over the columns of the box.
     box: where the data came from, `(low, high)` per column.
     rng: draws the points.
+    has_signs: a column that has one sign in its range has it in the wider box too: a mass above 0 has no values below,
+      and `sqrt(y**2/m)` is `y/sqrt(m)` for a distance y.
   """
-  x, y = _wide_points(truth, box, rng)
+  x, y = _wide_points(truth, box, rng, has_signs)
   prediction = scoring.evaluate(predicted, x)
   is_finite = np.isfinite(y)
   if is_finite.mean() < MIN_FINITE_SHARE or not np.array_equal(is_finite, np.isfinite(prediction)):
@@ -84,13 +88,18 @@ def is_recovered(truth: Node, predicted: Node, box: Box, *, rng: np.random.Gener
   return fvu < RECOVERED_FVU and bool(is_near.mean() >= MIN_AGREEING_SHARE)
 
 
-def _wide_points(truth: Node, box: Box, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+def _wide_points(
+  truth: Node, box: Box, rng: np.random.Generator, has_signs: bool
+) -> tuple[np.ndarray, np.ndarray]:
   """Points and true values on the first of the wider boxes where the truth mostly exists, else on the box."""
   # Both sides by half the width, or one side by the whole.
   widenings = itertools.product(((0.5, 0.5), (0.0, 1.0), (1.0, 0.0), (0.0, 0.0)), repeat=len(box))
   for widening in sorted(widenings, key=lambda w: sum(side == (0.0, 0.0) for side in w)):
     low = np.array([lo - (hi - lo) * below for (lo, hi), (below, _) in zip(box, widening, strict=True)])
     high = np.array([hi + (hi - lo) * above for (lo, hi), (_, above) in zip(box, widening, strict=True)])
+    if has_signs:
+      low = np.array([max(wide, 0.0) if lo >= 0 else wide for (lo, _), wide in zip(box, low, strict=True)])
+      high = np.array([min(wide, 0.0) if hi <= 0 else wide for (_, hi), wide in zip(box, high, strict=True)])
     x = rng.uniform(low, high, (NUM_RECOVERY_POINTS, len(box)))
     y = scoring.evaluate(truth, x)
     if np.isfinite(y).mean() >= MIN_FINITE_SHARE:

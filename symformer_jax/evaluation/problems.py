@@ -46,6 +46,8 @@ class Problem:
     box: `(low, high)` per column.
     num_points: of the training set.
     spacing: `uniform` (random) or `grid` (evenly spaced, one variable).
+    largest: points whose value is larger in size are left out, as in training.
+    unusable: why it cannot be asked; empty where it can.
   """
 
   family: str
@@ -55,6 +57,8 @@ class Problem:
   box: Box
   num_points: int
   spacing: str = UNIFORM
+  largest: float = LARGEST_VALUE
+  unusable: str = ""
 
   @property
   def num_variables(self) -> int:
@@ -124,20 +128,18 @@ def _problem(row: dict[str, str], where: str) -> Problem:
   except ExpressionError as error:
     raise InputError(f"{where}: {error}") from None
   box = _parse_ranges(row["ranges"], count, where) if row["ranges"].strip() else largest_finite_box(truth, count)
+  unusable = ""
   if box is None:
-    raise InputError(f"{where}: no box made of -5, 0 and 5 on which the formula is finite; give its ranges")
+    box, unusable = (_SIDES[0],) * count, "no box made of -5, 0 and 5 on which the formula is finite; give its ranges"
   num_points = POINTS_PER_VARIABLE * count
   if (row.get("n_points") or "").strip():
     num_points = _whole_number(row["n_points"], where, "n_points", at_most=1_000_000)
   spacing = (row.get("spacing") or UNIFORM).strip()
   if spacing not in (UNIFORM, GRID) or (spacing == GRID and count > 1):
     raise InputError(f"{where}: spacing: expected uniform, or grid with one variable, got {spacing!r}")
-  problem = Problem(row["family"], row["name"], truth, row["expression"], box, num_points, spacing)
-  try:
-    draw_points(problem, NUM_BOX_POINTS, rng=np.random.default_rng(0), spacing=UNIFORM)
-  except InputError as error:
-    raise InputError(f"{where}: {error}") from None
-  return problem
+  # Whether its ranges hold usable points is seen when it is asked: other rows have theirs.
+  return Problem(
+    row["family"], row["name"], truth, row["expression"], box, num_points, spacing, unusable=unusable)
 
 
 def _whole_number(text: str, where: str, column: str, *, at_most: int) -> int:
@@ -162,28 +164,35 @@ def _parse_ranges(text: str, count: int, where: str) -> Box:
   return tuple(box)
 
 
+# Of the paper's boxes, the largest first.
+_SIDES = ((-5.0, 5.0), (0.0, 5.0), (-5.0, 0.0))
+
 # --- points ----------------------------------------------------------------------------------------------------
 
 
 def largest_finite_box(truth: Node, num_variables: int) -> Box | None:
   """The largest box made of {-5, 0, 5} on which the formula is finite (the paper's rule); None where none is."""
-  sides = ((-5.0, 5.0), (0.0, 5.0), (-5.0, 0.0))
   rng = np.random.default_rng(0)
   unit = rng.uniform(size=(NUM_BOX_POINTS, num_variables))
   # Only columns that the formula uses have a say: beyond a few of them the choices would be too many.
   used = sorted({n.value for n in walk(truth) if n.token == VARIABLE})
-  boxes = itertools.product(sides, repeat=len(used))
+  boxes = itertools.product(_SIDES, repeat=len(used))
   for choice in sorted(boxes, key=lambda box: -math.prod(high - low for low, high in box)):
-    box = tuple(dict(zip(used, choice, strict=True)).get(d, sides[0]) for d in range(num_variables))
+    box = tuple(dict(zip(used, choice, strict=True)).get(d, _SIDES[0]) for d in range(num_variables))
     low, high = np.array(box).T
     if np.isfinite(expression.evaluate(truth, low + (high - low) * unit)).all():
       return box
   return None
 
 
-def _is_usable(y: np.ndarray) -> np.ndarray:
+def _is_usable(y: np.ndarray, problem: Problem) -> np.ndarray:
   """Points beside a pole are left out, as in training: their values would be all that a score sees."""
-  return np.isfinite(y) & (np.abs(y) <= LARGEST_VALUE)
+  return np.isfinite(y) & (np.abs(y) <= problem.largest)
+
+
+def _describe_no_point(problem: Problem, where: str) -> str:
+  return (f"no point of {problem.text!r} {where} has a finite value of at most {problem.largest:g} in size; "
+          "--max_abs_value moves that bound")
 
 
 def draw_points(
@@ -198,8 +207,10 @@ def draw_points(
   Returns:
     points [N, D+1], y in the last column.
   Raises:
-    InputError: when (almost) no point in the ranges has a finite value.
+    InputError: when (almost) no point in the ranges has a usable value.
   """
+  if problem.unusable:
+    raise InputError(problem.unusable)
   num_points = num_points or problem.num_points
   if (spacing or problem.spacing) == GRID:
     blocks = iter([np.linspace(*problem.box[0], num_points)[:, None]])
@@ -208,12 +219,12 @@ def draw_points(
   found, total = [], 0
   for x in blocks:
     y = scoring.evaluate(problem.truth, x)
-    found.append(np.column_stack([x, y])[_is_usable(y)])
+    found.append(np.column_stack([x, y])[_is_usable(y, problem)])
     total += len(found[-1])
     if total >= num_points:
       break
   if total < min(num_points, 5):
-    raise InputError(f"no finite point of {problem.text!r} in {format_box(problem.box)}")
+    raise InputError(_describe_no_point(problem, f"in {format_box(problem.box)}"))
   return np.concatenate(found)[:num_points]
 
 
@@ -232,12 +243,12 @@ def draw_points_outside(
   for x in _uniform_blocks(wide, num_points, rng):
     x = x[((x < low) | (x > high)).any(axis=1)]
     y = scoring.evaluate(problem.truth, x)
-    found.append(np.column_stack([x, y])[_is_usable(y)])
+    found.append(np.column_stack([x, y])[_is_usable(y, problem)])
     total += len(found[-1])
     if total >= num_points:
       return np.concatenate(found)[:num_points]
   if total < MIN_POINTS_OUTSIDE:
-    raise InputError(f"no finite point of {problem.text!r} outside {format_box(problem.box)} within {distance:g}")
+    raise InputError(_describe_no_point(problem, f"outside {format_box(problem.box)} within {distance:g}"))
   return np.concatenate(found)
 
 

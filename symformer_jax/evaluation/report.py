@@ -121,7 +121,7 @@ def make_report(title: str, rows: Sequence[Row], summary: Mapping[str, Any], fig
   parts.append("Seconds are means without compilation, which took "
                f"{sum(v['compile_seconds'] for v in summary['variants'].values()):.1f} s in all. A row without an "
                "answer counts as a miss. Relative error is the mean of |error / y| over points with y != 0.")
-  parts += [_intervals(summary["variants"]), *_paired(rows), _equivalence(summary["variants"])]
+  parts += [_intervals(summary["variants"]), *_paired(rows), _equivalence(summary["variants"]), *_signs(rows)]
   parts += _training_data(summary["training_data"])
   for variant, families in summary["families"].items():
     if len(families) > 1:
@@ -200,6 +200,13 @@ def _equivalence(variants: Mapping[str, Mapping[str, Any]]) -> str:
           f"says otherwise than the numbers in {disagrees} rows; the numbers count.")
 
 
+def _signs(rows: Sequence[Row]) -> list[str]:
+  """The rows whose answer is the truth for variables of the signs in the data, and for no others."""
+  names = list(dict.fromkeys(" ".join(filter(None, (row.variant, row.name))) for row in rows if row.needs_signs))
+  return [f"Recovered only for variables of the signs in the data (`sqrt(y**2)` for y above 0): {len(names)} of the "
+          f"problems{': ' + ', '.join(names) if names else ''}."]
+
+
 def _training_data(by_variant: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> list[str]:
   """The figures split by what of a problem was in the model's training data."""
   if all(set(groups) == {"unknown"} for groups in by_variant.values()):
@@ -254,7 +261,7 @@ def _pictured(rows: Sequence[Row]) -> list[str]:
       continue
     theirs = parser.parse(published.EXAMPLES[row.name], problem.names)
     rng = np.random.default_rng(row.seed)
-    is_equal = metrics.is_recovered(problem.truth, theirs, problem.box, rng=rng)
+    is_equal = metrics.is_recovered(problem.truth, theirs, problem.box, rng=rng, has_signs=True)
     points = problems_lib.draw_points(problem, problems_lib.NUM_SCORING_POINTS, rng=rng)
     note = describe_equality(is_equal, metrics.has_same_skeleton(problem.truth, theirs))
     ours = f"`{row.predicted}`" if row.predicted else ""

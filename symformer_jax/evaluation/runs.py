@@ -28,6 +28,8 @@ class Row:
   Attributes:
     sympy: SymPy's second opinion on equality, `equal`, `different` or `undecided`; empty where it was not asked.
     seen_function, seen_skeleton: whether they were in the model's training data; None where nobody knows.
+    recovered: equal as a function where every variable keeps the sign that it has in its whole range.
+    needs_signs: recovered, and another function where a variable has the other sign.
   """
 
   family: str
@@ -53,6 +55,7 @@ class Row:
   sympy: str = ""
   seen_function: bool | None = None
   seen_skeleton: bool | None = None
+  needs_signs: bool | None = None
 
   @property
   def key(self) -> tuple[str, str, str]:
@@ -198,12 +201,15 @@ def _judge(
 ) -> Row:
   scores = metrics.score_formula(node, scoring_points)
   truth, box = task.problem.truth, task.problem.box
-  is_recovered = metrics.is_recovered(truth, node, box, rng=_rng(task, "recovery"))
+  is_recovered, is_everywhere = (
+    metrics.is_recovered(truth, node, box, rng=_rng(task, "recovery"), has_signs=has_signs)
+    for has_signs in (True, False))
   is_near = is_recovered or (scores.fvu is not None and scores.fvu < NEARLY_EQUAL_FVU)
   return dataclasses.replace(
     row, predicted=printing.to_text(node, task.problem.names), complexity=metrics.complexity(node), r2=scores.r2,
     relative_error=scores.relative_error, fvu=scores.fvu,
-    recovered=is_recovered, same_skeleton=metrics.has_same_skeleton(truth, node),
+    recovered=is_recovered, needs_signs=is_recovered and not is_everywhere,
+    same_skeleton=metrics.has_same_skeleton(truth, node),
     sympy=second_opinion(truth, node) if is_near else "")
 
 

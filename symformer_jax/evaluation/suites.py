@@ -29,6 +29,7 @@ class Settings:
     seeds: each problem is asked so many times, with different points and samples.
     baseline: other systems that are asked the same (see `peers.PEERS`).
     predictions: a file of formulas, for the baseline `file`.
+    max_abs_value: largest size of a value of the truth; points of larger ones are left out.
   """
 
   list: str | None = None
@@ -47,6 +48,7 @@ class Settings:
   seeds: int = 1
   baseline: tuple[str, ...] = ()
   predictions: str | None = None
+  max_abs_value: float | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -252,7 +254,10 @@ def _problems(suite: Suite, settings: Settings) -> list[Problem]:
                        f"{len(problems)}")
   if settings.skip >= len(problems):
     raise InputError(f"--skip={settings.skip}: there are {len(problems)} problems")
-  return problems[settings.skip : end]
+  problems = problems[settings.skip : end]
+  if settings.max_abs_value is not None:
+    problems = [dataclasses.replace(problem, largest=settings.max_abs_value) for problem in problems]
+  return problems
 
 
 def _search_config(settings: Settings) -> SearchConfig:

@@ -4,6 +4,8 @@ import dataclasses
 
 from symformer_jax.language.vocabulary import Vocabulary
 
+# Far above what anybody trains. Beyond it a mistyped or hostile config takes minutes and gigabytes before it fails.
+MAX_LAYERS, MAX_SIZE = 256, 1 << 16
 FEATURES = ("raw", "bits", "scaled", "columns")
 
 
@@ -71,6 +73,12 @@ class ModelConfig:
   dropout: float = 0.1
 
   def __post_init__(self):
+    _check_sizes("encoder", self.encoder)
+    _check_sizes("decoder", self.decoder)
+    if not 0 <= self.dropout < 1:
+      raise ValueError(f"dropout must be at least 0 and below 1, got {self.dropout}")
+    if self.vocabulary.num_variables > MAX_SIZE:
+      raise ValueError(f"a network knows at most {MAX_SIZE} variables, got {self.vocabulary.num_variables}")
     if self.encoder.features not in FEATURES:
       raise ValueError(f"unknown point features {self.encoder.features!r}: expected one of {', '.join(FEATURES)}")
     if self.norm not in ("pre", "post"):
@@ -79,3 +87,10 @@ class ModelConfig:
       raise ValueError(f"unknown activation {self.activation!r}: expected 'relu' or 'gelu'")
     if self.decoder.width % 2:
       raise ValueError(f"decoder width must be even, got {self.decoder.width}")
+
+
+def _check_sizes(name: str, part: EncoderConfig | DecoderConfig) -> None:
+  for field in dataclasses.fields(part):
+    value, most = getattr(part, field.name), MAX_LAYERS if field.name == "num_layers" else MAX_SIZE
+    if field.type is int and not 1 <= value <= most:
+      raise ValueError(f"{name}.{field.name} must lie between 1 and {most}, got {value}")

@@ -5,19 +5,19 @@ sha256 of the weights, how it was trained) and `weights.npz` (one array per para
 integers).
 """
 
+from collections.abc import Mapping
 import dataclasses
 import hashlib
 import io
 import json
 from pathlib import Path
 from typing import Any
-import zipfile
 
 import jax
 import ml_dtypes
 import numpy as np
 
-from symformer_jax import configuration
+from symformer_jax import configuration, npz
 from symformer_jax.errors import InputError, ModelError
 from symformer_jax.files import replacing
 from symformer_jax.language.vocabulary import Vocabulary
@@ -26,6 +26,10 @@ from symformer_jax.model.config import ModelConfig
 
 FOLDER = Path(__file__).parent
 CARD, WEIGHTS = "card.json", "weights.npz"
+# Those shipped have 20 kB.
+MAX_CARD_BYTES = 16 << 20
+# bfloat16 as integers of 16 bits.
+_STORED = "<u2"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -106,23 +110,34 @@ def save_model(folder: Path | str, *, name: str, config: ModelConfig, params: An
 
 
 def _read(folder: Path) -> LoadedModel:
-  try:
-    card = json.loads((folder / CARD).read_text())
-    data = (folder / WEIGHTS).read_bytes()
-  except (OSError, json.JSONDecodeError) as error:
-    raise ModelError(f"{folder} is no model: expected {CARD} and {WEIGHTS} ({error})") from None
-  if hashlib.sha256(data).hexdigest() != card.get("weights_sha256"):
-    raise ModelError(f"the weights in {folder} are damaged: their sha256 is not the one in {CARD}")
+  card = _read_card(folder)
   try:
     config = configuration.build(ModelConfig, card["config"])
-    with np.load(io.BytesIO(data), allow_pickle=False) as file:
-      arrays = {path: file[path].view(ml_dtypes.bfloat16).astype(np.float32) for path in file.files}
-  except (InputError, KeyError, ValueError, zipfile.BadZipFile) as error:
+  except InputError as error:
     raise ModelError(f"{folder} holds a foreign model: {error}") from None
   if config.vocabulary.hash != card["vocabulary_hash"]:
     hashes = f"{card['vocabulary_hash']}, here {config.vocabulary.hash}"
     raise ModelError(f"{folder} was made with another vocabulary ({hashes})")
-  return LoadedModel(card["name"], config, jax.device_put(_unflatten(arrays, config, folder)), card, folder)
+  params = _read_params(folder, card["weights_sha256"], config)
+  return LoadedModel(card["name"], config, jax.device_put(params), card, folder)
+
+
+def _read_card(folder: Path) -> dict[str, Any]:
+  """The card, with all that is read here, of the right kind."""
+  path = folder / CARD
+  try:
+    if path.stat().st_size > MAX_CARD_BYTES:
+      raise ValueError(f"{CARD} has more than {MAX_CARD_BYTES >> 20} MB")
+    card = json.loads(path.read_text(encoding="utf-8"))
+  except (OSError, ValueError, RecursionError) as error:  # of JSON and of UTF-8 among them; nested too deep
+    raise ModelError(f"{folder} is no model: expected {CARD} and {WEIGHTS} ({error})") from None
+  if not isinstance(card, dict):
+    raise ModelError(f"{folder} is no model: expected a JSON object in {CARD}, got {type(card).__name__}")
+  for key, kind in (("name", str), ("config", dict), ("vocabulary_hash", str), ("weights_sha256", str)):
+    if not isinstance(card.get(key), kind):
+      got = type(card[key]).__name__ if key in card else "nothing"
+      raise ModelError(f"{folder} holds a foreign model: {CARD}: {key}: expected {kind.__name__}, got {got}")
+  return card
 
 
 def _flatten(params: Any) -> dict[str, Any]:
@@ -130,12 +145,33 @@ def _flatten(params: Any) -> dict[str, Any]:
   return {"/".join(str(k.key) for k in path): leaf for path, leaf in leaves}
 
 
-def _unflatten(arrays: dict[str, np.ndarray], config: ModelConfig, folder: Path) -> Any:
-  """Arrays by path -> the parameter tree of `config`, every shape checked."""
+def _read_params(folder: Path, sha256: str, config: ModelConfig) -> Any:
+  """The parameter tree of `config` from the weights file: all of it, nothing else, finite."""
+  try:
+    with open(folder / WEIGHTS, "rb") as file:
+      if hashlib.file_digest(file, "sha256").hexdigest() != sha256:
+        raise ModelError(f"the weights in {folder} are damaged: their sha256 is not the one in {CARD}")
+      arrays = npz.read(file, lambda headers: _check_headers(headers, config))
+  except OSError as error:
+    raise ModelError(f"{folder} is no model: expected {CARD} and {WEIGHTS} ({error})") from None
+  except InputError as error:
+    raise ModelError(f"{folder} holds a foreign model: {WEIGHTS}: {error}") from None
+  values = {path: array.view(ml_dtypes.bfloat16).astype(np.float32) for path, array in arrays.items()}
+  for path, array in values.items():
+    if not np.isfinite(array).all():
+      raise ModelError(f"{folder} holds a foreign model: parameter {path} is not finite")
   wanted = symformer.abstract_params(config)
-  for path, leaf in _flatten(wanted).items():
-    got = arrays[path].shape if path in arrays else None
-    if got != leaf.shape:
-      raise ModelError(f"{folder} holds a foreign model: parameter {path} is {got}, expected {leaf.shape}")
-  paths = _flatten(wanted)
-  return jax.tree.unflatten(jax.tree.structure(wanted), [arrays[path] for path in paths])
+  return jax.tree.unflatten(jax.tree.structure(wanted), [values[path] for path in _flatten(wanted)])
+
+
+def _check_headers(headers: Mapping[str, npz.Header], config: ModelConfig) -> None:
+  # Before the tree of the parameters is built, which takes some half a second for each layer.
+  if (num_layers := config.encoder.num_layers + config.decoder.num_layers) > len(headers):
+    raise InputError(f"{len(headers)} arrays, too few for the {num_layers} layers of its configuration")
+  leaves = _flatten(symformer.abstract_params(config))
+  for path, leaf in leaves.items():
+    got = (headers[path].shape, headers[path].dtype.str) if path in headers else "missing"
+    if got != (leaf.shape, _STORED):
+      raise InputError(f"parameter {path} is {got}, expected {(leaf.shape, _STORED)}")
+  if unknown := sorted(set(headers) - set(leaves)):
+    raise InputError(f"{unknown[0]!r} is no parameter of its configuration")

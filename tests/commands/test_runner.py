@@ -1,5 +1,6 @@
 """Exit codes and one-line messages of every command."""
 
+import errno
 import os
 import pathlib
 import signal
@@ -12,6 +13,8 @@ import pytest
 from symformer_jax import files
 from symformer_jax.commands import runner
 from symformer_jax.errors import InputError
+
+ROOT = pathlib.Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -89,6 +92,36 @@ def test_an_interrupt_of_evaluated_text_stops_with_75_too(tmp_path):
   assert done.returncode == 75 and done.stderr == "stopped\n"
 
 
+COMMANDS = sorted(str(path.relative_to(ROOT).with_suffix("")).replace("/", ".")
+                  for folder in ("symformer_jax", "launch", "data_gen") for path in (ROOT / folder).rglob("*.py")
+                  if "  runner.run(" in path.read_text() and path.name != "runner.py")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_ctrl_c_while_a_command_is_imported_is_one_line(tmp_path, command):
+  # In place of the first library that every command imports: one during whose import Ctrl-C comes.
+  (tmp_path / "absl.py").write_text("import os, signal, time\nos.kill(os.getpid(), signal.SIGINT)\ntime.sleep(5)\n")
+  done = subprocess.run(
+    [sys.executable, "-m", command], capture_output=True, text=True,
+    env={**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"}, cwd=tmp_path,
+    preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler))
+  assert (done.returncode, done.stdout, done.stderr) == (75, "", "stopped\n")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_libraries_have_nothing_to_say_to_the_user(tmp_path, command):
+  # In place of the first library that every command imports: one that looks at what XLA will log, and pandas' warnings.
+  (tmp_path / "pandas").mkdir()
+  (tmp_path / "pandas" / "__init__.py").write_text("import warnings; warnings.warn('install another numexpr')")
+  (tmp_path / "absl.py").write_text("import os, pandas; print(os.environ['TF_CPP_MIN_LOG_LEVEL']); os._exit(0)\n")
+  environment = {k: v for k, v in os.environ.items() if k != "TF_CPP_MIN_LOG_LEVEL"}
+  for given, expected in (({}, "3"), ({"TF_CPP_MIN_LOG_LEVEL": "0"}, "0")):
+    done = subprocess.run(
+      [sys.executable, "-u", "-m", command], capture_output=True, text=True, cwd=tmp_path,
+      env={**environment, **given, "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"})
+    assert (done.stdout, done.stderr) == (f"{expected}\n", "")
+
+
 def test_a_reader_that_leaves_is_no_error():
   code = ("from symformer_jax.commands import runner\n"
           "def main(argv):\n"
@@ -97,6 +130,25 @@ def test_a_reader_that_leaves_is_no_error():
   done = subprocess.run(f'{sys.executable} -c "$CODE" | head -1', shell=True, capture_output=True, text=True,
                         env={**os.environ, "CODE": code}, cwd=pathlib.Path(__file__).parents[2])
   assert done.stdout == "row\n" and done.stderr == ""
+
+
+def test_output_that_takes_nothing_more_is_one_line():
+  code = ("from symformer_jax.commands import runner\n"
+          "runner.run(lambda argv: print('row'))")
+  with open("/dev/full", "w") as full:
+    done = subprocess.run([sys.executable, "-c", code], stdout=full, stderr=subprocess.PIPE, text=True,
+                          cwd=pathlib.Path(__file__).parents[2])
+  assert (done.returncode, done.stderr) == (1, "error: cannot write: No space left on device\n")
+
+
+def test_flags_with_nothing_are_refused(flag_values, capsys):
+  name = flags.DEFINE_list("names", None, "Which.", flag_values=flag_values)
+  main = lambda argv: runner.refuse_empty(name)  # noqa: E731
+  assert outcome(main, flag_values, "--names=") == 2
+  assert capsys.readouterr().err == "error: --names: expected a value, got nothing\n"
+  assert outcome(main, flag_values, "--names=a") == 0
+  flag_values["names"].unparse()
+  assert outcome(main, flag_values) == 0
 
 
 def test_stop_request_waits_once():
@@ -122,3 +174,19 @@ def test_unwritable_outputs_are_refused_before(tmp_path):
     files.check_writable(tmp_path / "nowhere" / "x.json", flag="--out")
   with pytest.raises(InputError, match="is a folder, expected a file name"):
     files.check_writable(tmp_path, flag="--out")
+  # Permissions alone would allow these, at least to a superuser.
+  for path in ("/proc/x.json", "/sys/x.json", "a" * 5000 + ".json"):
+    with pytest.raises(InputError, match="--out: cannot write '") as caught:
+      files.check_writable(path, flag="--out")
+    assert len(str(caught.value)) < 300
+  files.check_writable(tmp_path / "x.json", flag="--out")
+  assert not list(tmp_path.iterdir())
+
+
+def test_a_full_disk_is_seen_before(tmp_path, monkeypatch):
+  def fsync(handle):
+    raise OSError(errno.ENOSPC, "No space left on device")
+  monkeypatch.setattr(os, "fsync", fsync)
+  with pytest.raises(InputError, match="--out: cannot write '.*x.json': No space left on device"):
+    files.check_writable(tmp_path / "x.json", flag="--out")
+  assert not list(tmp_path.iterdir())

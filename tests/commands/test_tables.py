@@ -1,9 +1,13 @@
 """Reading tables: what is accepted, and one clear line for each way a file can be unusable."""
 
+import io
+import zipfile
+
 import numpy as np
 import pandas as pd
 import pytest
 
+from symformer_jax.commands import tables
 from symformer_jax.commands.tables import TableError, find_files, read_table
 from symformer_jax.errors import InputError
 
@@ -77,6 +81,50 @@ def test_pickles_are_refused(tmp_path):
   np.savez(tmp_path / "t.npz", x=np.array([{"a": 1}] * 6, dtype=object))
   with pytest.raises(TableError, match="cannot be read as npz of plain arrays"):
     read_table(str(tmp_path / "t.npz"))
+
+
+def test_npz_that_hold_no_table_say_why(tmp_path):
+  path, column = tmp_path / "t.npz", np.arange(6.0)
+  def refused(message):
+    with pytest.raises(TableError, match=message) as caught:
+      read_table(str(path))
+    assert "\n" not in str(caught.value)
+
+  with open(path, "wb") as file:
+    np.save(file, column)
+  refused("cannot be read as npz of plain arrays: File is not a zip file")
+  np.savez(path, x=column, y=column**2)
+  with zipfile.ZipFile(path, "a") as file:
+    file.writestr("readme.txt", "columns x and y")
+  refused("'readme.txt' in it is no array")
+  with zipfile.ZipFile(path, "w") as file:
+    file.writestr("x.npy", "columns x and y")
+  refused("cannot be read as npz of plain arrays")
+  np.savez(path, x=column, y=np.zeros((2, 3, 4)))
+  refused("array 'y' has 3 dimensions")
+  np.savez(path, x=np.float64(3))
+  refused("array 'x' has 0 dimensions")
+  header = io.BytesIO()
+  np.lib.format.write_array_header_1_0(header, {"descr": "<f8", "fortran_order": False, "shape": (10**12,)})
+  with zipfile.ZipFile(path, "w") as file:
+    file.writestr("x.npy", header.getvalue())
+  refused("'x.npy' does not hold what its header says")
+
+
+def test_npz_that_unpack_to_more_than_a_table_are_not_unpacked(tmp_path, monkeypatch):
+  monkeypatch.setattr(tables, "MAX_NPZ_BYTES", 1 << 20)
+  np.savez_compressed(tmp_path / "t.npz", x=np.zeros(1 << 17), y=np.zeros(1 << 17))
+  monkeypatch.setattr(np.lib.format, "read_array", lambda *args, **options: pytest.fail("values were read"))
+  with pytest.raises(TableError, match="holds more than 0 GB of numbers"):
+    read_table(str(tmp_path / "t.npz"))
+
+
+def test_names_that_no_file_can_have_say_why():
+  with pytest.raises(InputError, match="--data: cannot look for 'a+[.]+a+': File name too long") as caught:
+    find_files(["a" * 5000])
+  assert len(str(caught.value)) < 300
+  with pytest.raises(InputError, match="--data: no such file: 'a"):
+    find_files(["a\0b"])
 
 
 def test_dropped_rows_are_counted(write):

@@ -54,9 +54,21 @@ def test_batches_are_padded_to_the_smallest_bucket(shards):
 
 
 def test_too_long_expressions_are_left_out(shards):
+  source = pipeline.BlockSource([shards], "train")
+  is_short = np.concatenate([(source[b].ids != 0).sum(axis=1) <= 10 for b in range(3)])
+  numbers = np.concatenate([source[b].domains[:, 0, 0] for b in range(3)])
   iterator = pipeline.make_iterator(_config(shards, length_buckets=(11,)), seed=0)
-  for _ in range(10):
-    assert ((next(iterator).ids != 0).sum(axis=1) <= 10).all()
+  seen = {int(n) for _ in range(12) for n in next(iterator).domains[:, 0, 0]}
+  assert len(seen) > 200 and seen <= set(numbers[is_short].astype(int).tolist())  # none of the others, cut short
+
+
+def test_the_seed_orders_the_blocks(shards):
+  def order(seed):
+    iterator = pipeline.make_iterator(_config(shards), seed=seed)
+    return tuple(int(next(iterator).domains[0, 0, 0]) // 256 for _ in range(12))[::4]
+  orders = [order(seed) for seed in range(6)]
+  assert all(set(blocks) == {0, 1, 2} for blocks in orders) and len(set(orders)) > 1
+  assert order(3) == orders[3]
 
 
 def test_resumed_equals_uninterrupted(shards):

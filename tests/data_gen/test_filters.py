@@ -8,6 +8,7 @@ from data_gen import config as config_lib, domains, exclusion, filters, trees
 from data_gen.candidates import Equation, Generator
 from symformer_jax.errors import InputError
 from symformer_jax.language import expression, printing
+from symformer_jax.language.expression import Node, number, variable
 from symformer_jax.language.parser import parse
 
 UNIVARIATE = config_lib.from_dict({**univariate.get_config().to_dict(), "simplify": "rules"})
@@ -172,3 +173,23 @@ def test_what_is_excluded_is_counted_by_problem(tmp_path):
   problems = exclusion.read_problems(path, UNIVARIATE)
   assert finish("x + sin(x)", problems) == "excluded: F-2"
   assert isinstance(finish("x + cos(x)", problems), Equation)
+
+
+def test_the_range_of_constants_has_no_sign():
+  def is_out(value):
+    return filters.is_constant_out_of_range(Node("*", (number(value), variable(0))), UNIVARIATE)
+  assert not is_out(-3.5) and not is_out(-9e9) and is_out(-2e10) and is_out(-1e-12) and is_out(1e-12)
+
+
+def test_functions_with_few_common_points_are_not_equal():
+  first = np.arange(1.0, 11.0)
+  for num_common, is_equal in ((4, False), (5, True)):
+    second = np.where(np.arange(10) < num_common, first, np.nan)
+    assert filters.is_equal(first, second) == filters.is_equal(second, first) == is_equal
+
+
+def test_straightness_has_no_unit():
+  x = np.linspace(-5, 5, 50)
+  for unit in (1e-6, 1.0, 1e6):
+    assert filters.is_near_linear(x[None], unit * (x + 1e-9 * x**2))
+    assert not filters.is_near_linear(x[None], unit * (x + 1e-6 * x**2))

@@ -1,9 +1,17 @@
 """The pool: order, and candidates that hang, die, exhaust memory or run too long."""
 
+import gc
 import os
+import signal
+import sys
+import time
 import types
 
-from data_gen.workers import Pool
+import pytest
+
+from data_gen import workers
+from data_gen.workers import Pool, call_with_limit
+from symformer_jax.errors import InputError
 
 
 class Hostile:
@@ -22,6 +30,69 @@ class Hostile:
     if index == 20:
       raise KeyError("from a library")
     return f"made_{index}"
+
+
+class Stillborn:
+  """A generator whose first workers die where it is unpacked: before any candidate."""
+
+  config = types.SimpleNamespace(time_limit_s=5.0)
+
+  def __init__(self, folder, num_deaths):
+    self.folder, self.num_deaths = folder, num_deaths
+
+  def __setstate__(self, state):
+    self.__dict__.update(state)
+    number = len(list(self.folder.iterdir()))
+    (self.folder / str(number)).touch()
+    if number < self.num_deaths:
+      os.kill(os.getpid(), signal.SIGKILL)
+
+  def make(self, index: int) -> str:
+    return f"made_{index}"
+
+
+def test_a_worker_killed_before_its_first_candidate_is_replaced(tmp_path):
+  with Pool(Stillborn(tmp_path, 1), 1, skip={}, chunk=4) as pool:
+    assert list(pool.outcomes(0, 4)) == [(i, f"made_{i}") for i in range(4)] and pool.num_replaced == 1
+
+
+def test_workers_that_never_live_are_one_error(tmp_path, monkeypatch):
+  monkeypatch.setattr(workers, "MAX_EARLY_DEATHS", 1)
+  with Pool(Stillborn(tmp_path, 99), 1, skip={}, chunk=4) as pool, \
+      pytest.raises(InputError, match="2 workers one after the other died before their first candidate"):
+    list(pool.outcomes(0, 4))
+
+
+def test_an_idle_worker_that_is_killed_is_replaced():
+  with Pool(Hostile(), 1, skip={3: "died"}, chunk=4) as pool:
+    assert list(pool.outcomes(4, 8)) == [(i, f"made_{i}") for i in range(4, 8)]
+    os.kill(pool.process_ids[0], signal.SIGKILL)
+    assert list(pool.outcomes(4, 8)) == [(i, f"made_{i}") for i in range(4, 8)] and pool.num_replaced == 1
+
+
+def test_the_time_limit_is_not_lost_in_a_hook_of_garbage_collection(monkeypatch):
+  lost = []
+  monkeypatch.setattr(sys, "unraisablehook", lost.append)
+
+  def busy(phase, info):
+    end = time.process_time() + 0.02
+    while time.process_time() < end:
+      pass
+
+  def collect():
+    end = time.process_time() + 2
+    while time.process_time() < end:
+      gc.collect(0)
+    return "the limit was lost"
+
+  gc.callbacks.append(busy)
+  try:
+    begin = time.process_time()
+    assert call_with_limit(collect, 0.2) == "timeout"
+    assert not lost and time.process_time() - begin < 0.4  # at once, not when the limit comes again
+    assert gc.callbacks[-1] is busy
+  finally:
+    gc.callbacks.remove(busy)
 
 
 def first_outcomes(pool: Pool, count: int, start: int = 0) -> list:

@@ -5,6 +5,7 @@ import pytest
 from sklearn.metrics import r2_score
 
 from symformer_jax.evaluation import metrics
+from symformer_jax.language import expression
 from symformer_jax.language.parser import parse
 
 BOX = ((-5.0, 5.0),)
@@ -58,6 +59,12 @@ def test_other_functions_are_not(truth, predicted):
   assert not recovered(truth, predicted)
 
 
+def test_the_same_points_have_to_be_finite():
+  # Undefined at a fiftieth of the points, and equal at all others.
+  assert recovered("sqrt(x + 9.6)**2", "sqrt(x + 9.6)**2")
+  assert not recovered("sqrt(x + 9.6)**2", "x + 9.6") and not recovered("x + 9.6", "sqrt(x + 9.6)**2")
+
+
 def test_a_fit_that_is_close_on_the_box_alone_is_not_recovered():
   """The Taylor polynomial is within 1e-9 on the box; on one twice as wide it is not."""
   taylor = "x - x**3/6 + x**5/120 - x**7/5040 + x**9/362880"
@@ -71,6 +78,28 @@ def test_a_fit_that_is_close_on_the_box_alone_is_not_recovered():
 def test_a_truth_that_ends_with_its_box_can_be_recovered(truth, box):
   assert recovered(truth, truth, box)
   assert not recovered(truth, f"{truth} + 0.01", box)
+
+
+@pytest.mark.parametrize(("truth", "predicted", "box"), [
+  ("y/sqrt(x)", "sqrt(y**2/x)", ((1.0, 5.0), (0.5, 2.0))), ("x", "sqrt(x**2)", ((0.0, 5.0),)),
+  ("-x", "sqrt(x**2)", ((-5.0, -1.0),)),
+])
+def test_signs_of_the_data_are_part_of_the_question_where_that_is_asked(truth, predicted, box):
+  def judged(predicted, box, has_signs):
+    trees = (parse(text, ("x", "y")) for text in (truth, predicted))
+    return metrics.is_recovered(*trees, box, rng=np.random.default_rng(0), has_signs=has_signs)
+  assert judged(predicted, box, True) and not judged(predicted, box, False)
+  assert not judged(f"{predicted} + 0.001", box, True)
+  # A column that has both signs, if only just, keeps neither.
+  assert not judged(predicted, ((-0.1, 5.0), (-0.1, 2.0))[: len(box)], True)
+
+
+def test_the_box_is_still_twice_as_wide_where_signs_are_kept():
+  taylor = parse("1 + x + x**2/2 + x**3/6 + x**4/24 + x**5/120 + x**6/720")
+  x = np.linspace(0, 0.6, 200)
+  assert metrics.score(np.exp(x), expression.evaluate(taylor, x[:, None])).fvu < 1e-10
+  rng = np.random.default_rng(0)
+  assert not metrics.is_recovered(parse("exp(x)"), taylor, ((0.0, 0.6),), rng=rng, has_signs=True)
 
 
 def test_skeletons():

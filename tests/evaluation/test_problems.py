@@ -1,6 +1,7 @@
 """Problem lists, problem files and the points of problems."""
 
 import collections
+import dataclasses
 
 import numpy as np
 import pytest
@@ -101,7 +102,7 @@ def test_points_outside(rng, box):
 
 def test_a_truth_that_ends_with_its_box_has_no_points_outside(rng):
   problem = problems.Problem("f", "n", parse("arcsin(x)"), "arcsin(x)", ((-1.0, 1.0),), 100)
-  with pytest.raises(InputError, match=r"no finite point of 'arcsin\(x\)' outside -1:1 within 2"):
+  with pytest.raises(InputError, match=r"no point of 'arcsin\(x\)' outside -1:1 within 2 has a finite"):
     problems.draw_points_outside(problem, 1000, distance=2.0, rng=rng)
 
 
@@ -126,13 +127,29 @@ def test_optional_columns_and_other_orders(tmp_path):
   ("f,a,1,x,0-1", "ranges: expected lo:hi with numbers, got '0-1'"),
   ("f,a,1,x,3:1", "expected lo < hi, both finite, got '3:1'"),
   ("f,a,1,x,0:inf", "expected lo < hi, both finite"),
-  ("f,a,1,log(x),-5:-1", r"no finite point of 'log\(x\)' in -5:-1"),
-  ("f,a,1,log(x - 9),", "no box made of -5, 0 and 5"),
   ("f,a,1", r"row 1 \(a\): the formula is empty"),
 ])
 def test_bad_rows_are_named(tmp_path, row, message):
   with pytest.raises(InputError, match=message):
     read(tmp_path, f"{HEADER}\n{row}\n")
+
+
+@pytest.mark.parametrize(("row", "message"), [
+  ("f,a,1,log(x),-5:-1", r"no point of 'log\(x\)' in -5:-1 has a finite value of at most 1e\+07 in size; --max_abs"),
+  ("f,a,1,x*1e9,1:2", r"no point of 'x\*1e9' in 1:2 has a finite value"),
+  ("f,a,1,log(x - 9),", "no box made of -5, 0 and 5"),
+])
+def test_a_row_without_points_spoils_no_other(tmp_path, rng, row, message):
+  useless, good = read(tmp_path, f"{HEADER}\n{row}\nf,b,1,x**2,1:2\n")
+  with pytest.raises(InputError, match=message):
+    problems.draw_points(useless, rng=rng)
+  assert problems.draw_points(good, rng=rng).shape == (100, 2)
+
+
+def test_values_of_any_size_where_the_bound_is_moved(tmp_path, rng):
+  [problem] = read(tmp_path, f"{HEADER}\nf,a,1,x*1e9,1:2\n")
+  points = problems.draw_points(dataclasses.replace(problem, largest=1.5e9), rng=rng)
+  assert len(points) == 100 and 1.4e9 < points[:, -1].max() <= 1.5e9
 
 
 def test_bad_files(tmp_path):

@@ -55,6 +55,12 @@ def test_figures_split_by_training_data():
   assert "training data is unknown" in report.make_report("T", ROWS, unknown, {})
 
 
+def test_rows_that_need_the_signs_of_the_data_are_named():
+  rows = [GOOD, dataclasses.replace(OTHER, needs_signs=True)]
+  text = report.make_report("T", rows, report.make_summary(rows, {}), {})
+  assert "for variables of the signs in the data (`sqrt(y**2)` for y above 0): 1 of the problems: R-1." in text
+
+
 def test_variants_that_could_not_be_asked_are_shown_as_missing():
   summary = report.make_summary([dataclasses.replace(GOOD, variant="base")], {})
   summary["missing"] = {"extended": "no model"}

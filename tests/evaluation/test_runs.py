@@ -102,6 +102,19 @@ def test_opinions_and_training_data_reach_the_row(proposer):
   assert (other.sympy, len(asked)) == ("", 1)
 
 
+def test_an_answer_that_needs_the_signs_of_the_data_is_recovered_and_said(monkeypatch, proposer):
+  for predicted, expected in (("x", (True, False)), ("sqrt(x**2)", (True, True)), ("x + 1", (False, False))):
+    answer = answers.Answer(parse(predicted), "", 0.0, 0.0, "m")
+    monkeypatch.setattr(answers, "answer", lambda *args, answer=answer, **options: answer)
+    row = runs.run_task(make_task("x", ((0.5, 2.0),)), sources(proposer))
+    assert (row.recovered, row.needs_signs) == expected
+
+
+def test_a_problem_without_points_marks_its_row(proposer):
+  row = runs.run_task(make_task("1e9*x", ((1.0, 2.0),)), sources(proposer))
+  assert row.predicted is None and "has a finite value of at most 1e+07 in size" in row.message
+
+
 def test_a_model_without_constants_is_fitted_from_random_starts():
   proposer = testing.FixedProposer(["0.7*x0 + 0.3", "0.9*sin(x0) + 0.5"])
   proposer.vocab = Vocabulary(1, "skeleton")
@@ -120,7 +133,7 @@ def test_no_sample_is_defined():
 
 ROWS = [
   runs.Row("f", "a,b", 1, 0, "x", "x + 1", 3, 0.25, None, False, 0.5, 1.5, 8, 8, 3, "v", True, 0.75, "m", 'say "x"',
-           "equal", True, False),
+           "equal", True, False, True),
   runs.Row("f", "c", 2, 1, "x*y", message="no\nanswer"),
 ]
 

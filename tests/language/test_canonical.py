@@ -161,3 +161,14 @@ def test_polynomials_of_functions_have_the_form_of_sympy_expand(tree):
   assume(not has_exact_part(expected) and not has_signed_sine)
   tokens = [n.token for n in expression.walk(canonicalize(tree))]
   assert sorted(tokens) == sorted(n.token for n in expression.walk(expected))
+
+
+@pytest.mark.parametrize(("text", "expected"), [
+  ("1.0000001*x - x", lambda x: 1e-7 * x), ("x**1.0000001/x", lambda x: x**1e-7),
+  ("x + 1e-9 - x", lambda x: 1e-9 + 0 * x),
+  ("1.00000000000001*x - x", lambda x: 0 * x),  # below float64's rounding of what is added
+])
+def test_only_rounding_cancels(text, expected):
+  x = np.array([0.5, 2.0, 3.0])
+  values = expression.evaluate(canonicalize(parse(text)), x[:, None])
+  np.testing.assert_allclose(values, expected(x), rtol=1e-6, atol=0)

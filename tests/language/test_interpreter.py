@@ -231,3 +231,14 @@ def test_whole_exponents_stay_whole_in_float32():
   assert float(interpreter.constant_values(ids, mantissas, vocab)[0]) == pytest.approx(6.0001, abs=1e-6)
   slope = jax.grad(lambda m: interpreter.constant_values(ids, m, vocab)[0])(jnp.array([0.6], jnp.float32))
   assert float(slope[0]) == 10
+
+
+def test_free_tokens_beyond_the_slots_keep_their_numbers():
+  ids, _, _ = encode(expression.chain("+", [Node("*", (number(3), variable(0))), number(4)]))
+  is_number = np.isin(ids, [VOCAB.zero_id + 3, VOCAB.zero_id + 4])
+  values = np.zeros(LENGTH)
+  values[is_number] = (3.5, 4.5)
+  x = np.array([[1.0, 0.0], [2.0, 0.0]])
+  program = interpreter.translate(ids, values, vocab=VOCAB, is_free=is_number, num_slots=1)
+  found = interpreter.run(program, jnp.asarray([7.0]), jnp.asarray(x.T))
+  np.testing.assert_allclose(found, [7 * x[:, 0] + 4.5, x[:, 0]])  # the value, and the slope of the one slot

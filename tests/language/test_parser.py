@@ -120,3 +120,14 @@ def test_any_text_is_read_or_refused(text):
     assert "\n" not in str(error).replace(repr(text), "")
   else:
     assert isinstance(node, Node)
+
+
+@pytest.mark.parametrize(("legal", "hostile", "message"), [
+  ("+".join(["x"] * 300), "+".join(["x"] * 301), "more than 600 numbers, names, operators and brackets"),
+  ("-" * 39 + "x", "-" * 40 + "x", "nested more than 40 deep"),
+  ("x" + " " * 9_999, "x" + " " * 10_000, "10001 characters long, at most 10000 are read"),
+], ids=["tokens", "depth", "length"])
+def test_each_limit_holds_alone(legal, hostile, message):
+  parser.parse(legal)
+  with pytest.raises(ExpressionError, match=message):
+    parser.parse(hostile)

@@ -44,7 +44,7 @@ def test_scales_of_constant_tokens():
 
 def test_hash_tells_token_sets_apart():
   hashes = {Vocabulary(d, e).hash for d in (1, 2) for e in ENCODINGS}
-  assert len(hashes) == 6
+  assert len(hashes) == 6 and {len(text) for text in hashes} == {16}  # as cards and manifests have them
   assert Vocabulary(2).hash == Vocabulary(2, "extended").hash
 
 

@@ -1,6 +1,10 @@
 """Model folders: what is written is read, and what is damaged or foreign is refused in one line."""
 
+import hashlib
+import io
 import json
+import re
+import zipfile
 
 import jax
 import jax.numpy as jnp
@@ -71,6 +75,117 @@ def test_foreign_configuration_is_refused(folder, change):
   change(card)
   (folder / "card.json").write_text(json.dumps(card))
   with pytest.raises(ModelError, match="holds a foreign model"):
+    registry.load_model(str(folder))
+
+
+def write_card(folder, **changes):
+  card = json.loads((folder / "card.json").read_text())
+  (folder / "card.json").write_text(json.dumps({k: v for k, v in (card | changes).items() if v is not None}))
+
+
+@pytest.mark.parametrize(("text", "message"), [
+  (b"[]", "expected a JSON object in card.json, got list"),
+  (b"3", "expected a JSON object in card.json, got int"),
+  (b"null", "expected a JSON object in card.json, got NoneType"),
+  (b"\xff\xfe{", "is no model: expected card.json"),
+  (b"", "is no model: expected card.json"),
+  (b"[" * 100_000, "is no model: expected card.json"),
+  (b" " * (registry.MAX_CARD_BYTES + 1), "more than 16 MB"),
+], ids=["list", "number", "null", "bytes", "empty", "deep", "large"])
+def test_a_card_that_is_none_is_refused(folder, text, message):
+  (folder / "card.json").write_bytes(text)
+  with pytest.raises(ModelError, match=message):
+    registry.load_model(str(folder))
+
+
+@pytest.mark.parametrize(("changes", "message"), [
+  ({"name": None}, "card.json: name: expected str, got nothing"),
+  ({"name": 3}, "card.json: name: expected str, got int"),
+  ({"vocabulary_hash": None}, "card.json: vocabulary_hash: expected str, got nothing"),
+  ({"weights_sha256": []}, "card.json: weights_sha256: expected str, got list"),
+  ({"config": "small"}, "card.json: config: expected dict, got str"),
+  ({"config": {"encoder": {"width": "a"}}}, "config.encoder.width: expected a value of type int, got 'a'"),
+  ({"config": {"encoder": {"width": True}}}, "config.encoder.width: expected a value of type int, got True"),
+  ({"config": {"encoder": {"width": -1}}}, "encoder.width must lie between 1 and 65536, got -1"),
+  ({"config": {"decoder": {"num_layers": 100_000}}}, "decoder.num_layers must lie between 1 and 256, got 100000"),
+  ({"config": {"decoder": {"num_layers": 256}}}, "too few for the 260 layers of its configuration"),
+  ({"config": {"decoder": 3}}, "config.decoder: expected its own keys and values, got 3"),
+  ({"config": {"dropout": "none"}}, "config.dropout: expected a value of type float, got 'none'"),
+  ({"config": {"dropout": 1.0}}, "dropout must be at least 0 and below 1, got 1.0"),
+  ({"config": {"vocabulary": {"num_variables": 10**12}}}, "at most 65536 variables"),
+])
+def test_a_damaged_card_is_refused(folder, changes, message):
+  write_card(folder, **changes)
+  with pytest.raises(ModelError, match=re.escape(message)):
+    registry.load_model(str(folder))
+
+
+def write_weights(folder, data):
+  """Puts weights in the folder that its card vouches for: only what they hold can be wrong."""
+  (folder / "weights.npz").write_bytes(data)
+  write_card(folder, weights_sha256=hashlib.sha256(data).hexdigest())
+
+
+def archive(arrays):
+  buffer = io.BytesIO()
+  np.savez_compressed(buffer, **arrays)
+  return buffer.getvalue()
+
+
+@pytest.fixture
+def arrays(folder):
+  with np.load(folder / "weights.npz", allow_pickle=False) as file:
+    return dict(file)
+
+
+def saved(array):
+  buffer = io.BytesIO()
+  np.save(buffer, array)
+  return buffer.getvalue()
+
+
+class Bomb:
+  """A pickle that would be seen: unpacking it makes a file."""
+
+  def __init__(self, path):
+    self.path = str(path)
+
+  def __reduce__(self):
+    return open, (self.path, "w")
+
+
+def test_damaged_weights_are_refused(folder, arrays, tmp_path):
+  first, *_ = arrays
+  pickled = np.empty(1, object)
+  pickled[0] = Bomb(tmp_path / "unpickled")
+  infinite = arrays[first].copy()
+  infinite.flat[0] = np.array(np.nan, np.float32).astype(jnp.bfloat16).view(np.uint16)
+  cases = [
+    ("cannot be read as npz", b""), ("cannot be read as npz", saved(arrays[first])),
+    ("is missing", archive({k: v for k, v in arrays.items() if k != first})),
+    ("is ((", archive(arrays | {first: arrays[first].astype(np.float32)})),
+    ("1), '<u2'), expected", archive(arrays | {first: arrays[first][..., None]})),
+    ("'extra' is no parameter of its configuration", archive(arrays | {"extra": np.zeros(1 << 28, np.uint8)})),
+    ("Python objects", archive(arrays | {first: pickled})),
+    (f"parameter {first} is not finite", archive(arrays | {first: infinite})),
+  ]
+  for message, data in cases:
+    write_weights(folder, data)
+    with pytest.raises(ModelError, match="holds a foreign model: ") as caught:
+      registry.load_model(str(folder))
+    assert message in str(caught.value) and "\n" not in str(caught.value)
+  assert not (tmp_path / "unpickled").exists()
+
+
+def test_a_size_in_a_header_is_believed_by_nobody(folder, arrays):
+  first, *_ = arrays
+  lying = io.BytesIO()
+  np.lib.format.write_array_header_1_0(lying, {"descr": "<u2", "fortran_order": False, "shape": (10**12,)})
+  buffer = io.BytesIO(archive({k: v for k, v in arrays.items() if k != first}))
+  with zipfile.ZipFile(buffer, "a") as file:
+    file.writestr(f"{first}.npy", lying.getvalue())
+  write_weights(folder, buffer.getvalue())
+  with pytest.raises(ModelError, match="does not hold what its header says"):
     registry.load_model(str(folder))
 
 

@@ -185,3 +185,18 @@ def test_a_fitted_program_is_snapped_in_place():
   texts = [s and printing.to_text(s.node) for s in found.exact]
   assert texts == ["3/2", "-1/3", None]
   np.testing.assert_allclose(snapped[snapped != 0], [1.5, -1 / 3, 0.71321], rtol=1e-12)
+
+
+@pytest.mark.parametrize(("num_points", "threshold"), [(64, 2.6561), (6, 4.0321)])
+def test_the_f_test_decides_where_the_odds_do_not(num_points, threshold):
+  """A mean so many standard errors from 1: Student's 1 % point of N - 1 degrees, from a printed table."""
+  assert stats.t.isf(0.005, num_points - 1) == pytest.approx(threshold, abs=1e-4)
+  noise = 1e-7 * np.resize([1.0, -1.0], num_points)  # so small that 1 is far more probable than a number beside it
+  stderr = np.std(noise, ddof=1) / math.sqrt(num_points)
+
+  def constant(values):
+    return np.stack([np.full(num_points, values[0]), np.ones(num_points)])
+  for distance, is_snapped in ((0.97 * threshold, True), (1.03 * threshold, False)):
+    y = 1 + distance * stderr + noise
+    [exact] = snapping.snap(constant, np.array([y.mean()]), y, np.ones(num_points)).exact
+    assert (exact is not None and exact.value == 1) == is_snapped

@@ -49,3 +49,17 @@ def test_every_criterion_prefers_the_better_of_equals_and_refuses_undefined_fits
 
 def test_error_floor_scales_with_the_variance():
   assert error_floor(4.0) == pytest.approx(4 * (2.0**-23) ** 2)
+
+
+def test_the_residual_variance_is_corrected_for_the_constants():
+  # Constants of one digit cost nothing besides their nodes: what is left is N/2 log(N / (N - C)).
+  without, with_five = (mdl(Fit(0.1, 9, count, count), num_points=20, variance=1.0) for count in (0, 5))
+  assert with_five - without == pytest.approx(10 * math.log(20 / 15), rel=1e-9)
+
+
+@pytest.mark.parametrize(("name", "size"), [("accuracy", 1), ("bic", 10), ("mdl", 10)])
+def test_an_exact_fit_costs_what_the_resolution_of_float32_leaves(name, size):
+  """Of numbers of 24 bits, whose spacing at 1 is 2**-23; 20 points, no constants."""
+  found = CRITERIA[name](Fit(0.0, 0, 0), num_points=20, variance=3.0)
+  mean = 0.5 * math.log(20) if name == "bic" else 0.0
+  assert found - mean == pytest.approx(size * math.log(2.0**-46), rel=1e-12)

@@ -181,3 +181,10 @@ def test_terms_below_rounding_go(text, expected, rng):
   data = (x, scoring.evaluate(node, x), np.ones(30))
   reduced = tidy(rounding.remove_redundant(node, *data))
   assert printing.to_text(tidy(rounding.round_constants(reduced, *data)), ("x",)) == expected
+
+
+def test_rounding_that_harms_is_not_done(power_law, monkeypatch):
+  node, _, *data = power_law
+  assert rounding.round_constants(node, *data) != node
+  monkeypatch.setattr(rounding, "_fewest_digits", lambda value, tolerance: 2 * value)
+  assert rounding.round_constants(node, *data) == node

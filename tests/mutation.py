@@ -1,0 +1,189 @@
+"""Mutation tests: samples small changes of named modules, runs the tests that belong to them, lists what went unseen.
+
+tests/mutation.sh --num=20 symformer_jax/selection data_gen/filters.py
+The changes are made in a copy of the tracked files, never in the working tree.
+"""
+
+import argparse
+import ast
+from collections.abc import Iterator
+import copy
+import os
+import pathlib
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from typing import NamedTuple
+
+ROOT = pathlib.Path(__file__).parents[1]
+# Another operator in place of each.
+SWAPS = {
+  ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult, ast.FloorDiv: ast.Mult, ast.Mod: ast.Mult,
+  ast.Pow: ast.Mult, ast.BitAnd: ast.BitOr, ast.BitOr: ast.BitAnd, ast.And: ast.Or, ast.Or: ast.And,
+  ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
+  ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In, ast.USub: ast.UAdd}
+# Seconds that a mutant's tests may take longer than three times what they take without it.
+PATIENCE_S = 60
+
+
+class Mutant(NamedTuple):
+  """One change: of which line, what stood there and what stands there now, and the whole text with it."""
+
+  line: int
+  before: str
+  after: str
+  text: str
+
+
+def mutants(source: str) -> Iterator[Mutant]:
+  """Every change of a module's text: one operator, number, truth value, condition, negation or keyword argument."""
+  data = source.encode()
+  starts = [0]
+  for line in data.splitlines(keepends=True):
+    starts.append(starts[-1] + len(line))
+  for node in _parts(ast.parse(source)):
+    begin = starts[node.lineno - 1] + node.col_offset
+    end = starts[node.end_lineno - 1] + node.end_col_offset
+    before = data[begin:end].decode()
+    for changed in _changes(node):
+      after = ast.unparse(changed)
+      after = f"({after})" if isinstance(node, ast.expr) and not isinstance(node, ast.Constant | ast.Call) else after
+      yield Mutant(node.lineno, before, after, (data[:begin] + after.encode() + data[end:]).decode())
+
+
+def _parts(node: ast.AST) -> Iterator[ast.expr]:
+  """The expressions that decide something: not texts of errors, annotations, docstrings, assertions."""
+  for name, value in ast.iter_fields(node):
+    for child in value if isinstance(value, list) else [value]:
+      is_left_out = name in ("annotation", "returns", "decorator_list") or isinstance(
+        child, ast.Raise | ast.JoinedStr | ast.Assert | ast.Import | ast.ImportFrom)
+      if not isinstance(child, ast.AST) or is_left_out:
+        continue
+      if isinstance(child, ast.expr):
+        yield child
+      yield from _parts(child)
+
+
+def _changes(node: ast.expr) -> Iterator[ast.expr]:
+  if isinstance(node, ast.BinOp | ast.BoolOp | ast.UnaryOp) and type(node.op) in SWAPS:
+    yield _with(node, op=SWAPS[type(node.op)]())
+  elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+    yield node.operand
+  elif isinstance(node, ast.Compare) and type(node.ops[0]) in SWAPS:
+    yield _with(node, ops=[SWAPS[type(node.ops[0])](), *node.ops[1:]])
+  elif isinstance(node, ast.Constant) and isinstance(node.value, bool):
+    yield ast.Constant(not node.value)
+  elif isinstance(node, ast.Constant) and isinstance(node.value, int | float):
+    yield ast.Constant(node.value + 1 if isinstance(node.value, int) else node.value * 2)
+  elif isinstance(node, ast.IfExp):
+    yield node.body
+    yield node.orelse
+  elif isinstance(node, ast.Call):
+    for i, keyword in enumerate(node.keywords):
+      if keyword.arg is not None:
+        yield _with(node, keywords=[*node.keywords[:i], *node.keywords[i + 1:]])
+
+
+def _with(node: ast.expr, **fields) -> ast.expr:
+  changed = copy.copy(node)
+  for name, value in fields.items():
+    setattr(changed, name, value)
+  return changed
+
+
+def tests_of(module: pathlib.Path, root: pathlib.Path) -> list[str]:
+  """The test files that bear a module's name (path from `root`); else those that import it, else all of its room."""
+  dotted = ".".join(module.with_suffix("").parts)
+  files = sorted((root / "tests").rglob("test_*.py"))
+  found = [path for path in files if path.stem == f"test_{module.stem}"]
+  found = found or [path for path in files if dotted in _imported(path)]
+  rooms = [root / "tests" / part for part in reversed(module.parent.parts) if (root / "tests" / part).is_dir()]
+  return [str(path.relative_to(root)) for path in found or rooms[:1] or [root / "tests"]]
+
+
+def _imported(path: pathlib.Path) -> set[str]:
+  names = set()
+  for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    if isinstance(node, ast.ImportFrom):
+      names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    elif isinstance(node, ast.Import):
+      names |= {alias.name for alias in node.names}
+  return names
+
+
+def run_tests(tests: list[str], root: pathlib.Path, timeout_s: float | None) -> str:
+  """`passed`, `noticed` (a test fails or hangs), or `broken`: nothing was run."""
+  command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *tests]
+  try:
+    # The copy comes before an installed package on the path, for the processes that tests start as well.
+    code = subprocess.run(command, cwd=root, capture_output=True, timeout=timeout_s, check=False,
+                          env=_environment(root)).returncode
+  except subprocess.TimeoutExpired:
+    return "noticed"
+  # A module that can no longer be imported stops pytest while it collects (2).
+  return {0: "passed", 1: "noticed", 2: "noticed"}.get(code, "broken")
+
+
+def _environment(root: pathlib.Path) -> dict[str, str]:
+  return os.environ | {"PYTHONPATH": str(root), "PYTHONDONTWRITEBYTECODE": "1", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+
+
+def copy_tracked(root: pathlib.Path, to: pathlib.Path) -> None:
+  """The tracked files of a repository, as they are in the working tree."""
+  names = subprocess.run(["git", "ls-files", "-z"], cwd=root, capture_output=True, text=True, check=True).stdout
+  for name in filter(None, names.split("\0")):
+    if (root / name).is_file():
+      (to / name).parent.mkdir(parents=True, exist_ok=True)
+      shutil.copyfile(root / name, to / name)
+
+
+def sample(paths: list[str], num: int, seed: int, root: pathlib.Path) -> list[tuple[pathlib.Path, Mutant]]:
+  """`num` mutants of the modules and folders named, every change as likely as any other."""
+  files = sorted({file for path in paths
+                  for file in ([root / path] if path.endswith(".py") else (root / path).rglob("*.py"))})
+  found = [(file.relative_to(root), mutant) for file in files
+           for mutant in mutants(file.read_text(encoding="utf-8")) if file.name != "__init__.py"]
+  return random.Random(seed).sample(found, min(num, len(found)))
+
+
+def main() -> int:
+  parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+  parser.add_argument("paths", nargs="+", help="modules and folders, such as symformer_jax/selection")
+  parser.add_argument("--num", type=int, default=20, help="mutants; each costs a run of its module's tests")
+  parser.add_argument("--seed", type=int, default=0, help="which mutants")
+  given = parser.parse_args()
+  with tempfile.TemporaryDirectory(prefix="mutation-") as folder:
+    root = pathlib.Path(folder)
+    copy_tracked(ROOT, root)
+    return _report(sample(given.paths, given.num, given.seed, root), root)
+
+
+def _report(chosen: list[tuple[pathlib.Path, Mutant]], root: pathlib.Path) -> int:
+  """Tries each mutant; 1 where one survived or tests fail without any, 0 otherwise."""
+  seconds: dict[pathlib.Path, float] = {}
+  counts = {"noticed": 0, "passed": 0, "broken": 0}
+  for path, mutant in chosen:
+    tests = tests_of(path, root)
+    if path not in seconds:
+      begin = time.monotonic()
+      if run_tests(tests, root, None) != "passed":
+        print(f"the tests of {path} fail without a mutant: {' '.join(tests)}", file=sys.stderr)
+        return 1
+      seconds[path] = time.monotonic() - begin
+    original = (root / path).read_text(encoding="utf-8")
+    (root / path).write_text(mutant.text, encoding="utf-8")
+    outcome = run_tests(tests, root, 3 * seconds[path] + PATIENCE_S)
+    (root / path).write_text(original, encoding="utf-8")
+    counts[outcome] += 1
+    word = "SURVIVED" if outcome == "passed" else outcome
+    before, after = (" ".join(text.split())[:80] for text in (mutant.before, mutant.after))
+    print(f"{word:8} {path}:{mutant.line}: {before} -> {after}", flush=True)
+  print(f"{counts['noticed']} of {len(chosen)} noticed")
+  return 1 if counts["passed"] or counts["broken"] else 0
+
+
+if __name__ == "__main__":
+  sys.exit(main())

@@ -1,0 +1,60 @@
+"""The mutation tool: what it changes, which tests it asks, what it reports."""
+
+import ast
+import pathlib
+import subprocess
+import sys
+
+import mutation
+
+ROOT = pathlib.Path(__file__).parents[1]
+SOURCE = '''"""A docstring with 3 numbers."""
+def area(width: int = 2, *, is_square=True) -> float:
+  """Another one."""
+  if width < 0 or not is_square:
+    raise ValueError(f"width {width + 1}")
+  return round(width * 1.5, ndigits=3) if width else 0
+'''
+
+
+def test_every_change_is_one_and_of_code_that_decides():
+  found = list(mutation.mutants(SOURCE))
+  changes = {(m.before, m.after) for m in found}
+  assert changes == {
+    ("2", "3"), ("True", "False"), ("width < 0 or not is_square", "(width < 0 and (not is_square))"),
+    ("width < 0", "(width <= 0)"), ("0", "1"), ("not is_square", "(is_square)"), ("width * 1.5", "(width / 1.5)"),
+    ("1.5", "3.0"), ("3", "4"), ("round(width * 1.5, ndigits=3)", "round(width * 1.5)"),
+    ("round(width * 1.5, ndigits=3) if width else 0", "(round(width * 1.5, ndigits=3))"),
+    ("round(width * 1.5, ndigits=3) if width else 0", "(0)")}
+  for mutant in found:
+    assert ast.dump(ast.parse(mutant.text)) != ast.dump(ast.parse(SOURCE))
+    assert SOURCE.splitlines()[mutant.line - 1].count(mutant.before.splitlines()[0])
+
+
+def test_letters_beyond_ascii_move_nothing():
+  [mutant] = mutation.mutants("name = 'größe'; half = 'ü' + name")
+  assert mutant.text == "name = 'größe'; half = ('ü' - name)"
+
+
+def test_the_tests_of_a_module():
+  assert mutation.tests_of(pathlib.Path("symformer_jax/language/parser.py"), ROOT) == ["tests/language/test_parser.py"]
+  assert mutation.tests_of(pathlib.Path("symformer_jax/nowhere/none.py"), ROOT) == ["tests"]
+
+
+def test_survivors_are_listed(tmp_path):
+  (tmp_path / "tests").mkdir()
+  (tmp_path / "tests" / "mutation.py").write_text(pathlib.Path(mutation.__file__).read_text(encoding="utf-8"))
+  (tmp_path / "sign.py").write_text("def sign(x):\n  return x >= 0\n")
+  (tmp_path / "tests" / "test_sign.py").write_text(
+    "import sign\n\ndef test_sign():\n  assert sign.sign(3) and not sign.sign(-3)\n")
+  subprocess.run("git init -q && git add -A", shell=True, cwd=tmp_path, check=True)
+
+  def ask():
+    done = subprocess.run(
+      [sys.executable, "tests/mutation.py", "sign.py"], cwd=tmp_path, capture_output=True, text=True)
+    return done.returncode, sorted(done.stdout.splitlines())
+  assert ask() == (1, ["0 of 2 noticed", "SURVIVED sign.py:2: 0 -> 1", "SURVIVED sign.py:2: x >= 0 -> (x > 0)"])
+  with open(tmp_path / "tests" / "test_sign.py", "a") as file:
+    file.write("  assert sign.sign(0)\n")
+  assert ask() == (0, ["2 of 2 noticed", "noticed  sign.py:2: 0 -> 1", "noticed  sign.py:2: x >= 0 -> (x > 0)"])
+  assert (tmp_path / "sign.py").read_text() == "def sign(x):\n  return x >= 0\n"
