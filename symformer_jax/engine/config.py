@@ -284,6 +284,9 @@ class GrowthConfig:
   num_per_place: int = 6
   num_per_tier: int = 2
   min_gain: float = 0.02
+  # Nats for a node (as `SelectionConfig.nats_per_node`): a turn after one that did not shorten the description of the
+  # data by so much makes nothing.
+  nats_per_node: float = 2.0
 
   def __post_init__(self):
     _check_counts(self, "num_seeds", "num_fronts", "num_places", "num_per_place", "num_per_tier")

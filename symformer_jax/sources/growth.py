@@ -70,9 +70,16 @@ class Tangent(NamedTuple):
   grafts: list[Graft]
 
 
+class State(NamedTuple):
+  """Formulas that have been grown, and nats to describe the data by the pool's best before the last turn."""
+
+  grown: frozenset[Node] = frozenset()
+  nats: float = np.inf
+
+
 @dataclasses.dataclass(frozen=True)
 class Growth:
-  """One column more; its state: the formulas that have been grown."""
+  """One column more; a turn that follows one without success makes nothing."""
 
   config: SearchConfig = DEFAULT
   name: str = "growth"
@@ -84,8 +91,8 @@ class Growth:
   def supports(self, task: Task) -> bool:
     return True
 
-  def init(self, task: Task, key: jax.Array) -> frozenset[Node]:
-    return frozenset()
+  def init(self, task: Task, key: jax.Array) -> State:
+    return State()
 
   def propose(self, questions: Sequence[Question], *, turn: int, num: int, clock: Clock) -> list[Proposal]:
     with clock.measure("recombine"):
@@ -93,10 +100,15 @@ class Growth:
 
   def _propose(self, question: Question, num: int) -> Proposal:
     task, config = question.task, self.config.growth
-    seeds = _seeds(question.pool.in_order(), question.state, config)
+    candidates = question.pool.in_order()
+    nats = min((terms.nats(c.node, c.mse, num_rows=len(task.fit_rows), nats_per_node=config.nats_per_node)
+                for c in candidates), default=np.inf)
+    if nats > question.state.nats - config.nats_per_node:
+      return Proposal(state=question.state)
+    seeds = _seeds(candidates, question.state.grown, config)
     columns = pair_sums.subset(terms.library_of(task, self.config), self.config.pairs.max_columns)
     rows = terms.some_of(task.fit_rows, self.config.terms)
-    return Proposal(state=question.state | set(seeds), nodes=tuple(_grown(seeds, columns, rows, num, config)))
+    return Proposal(state=State(question.state.grown | set(seeds), nats), nodes=tuple(_grown(seeds, columns, rows, num, config)))
 
 
 def _in_turn(lists: Sequence[Sequence[T]], num: int) -> Iterator[T]:

@@ -202,8 +202,8 @@ def products_of(
     return []
   made = [scored(filter(rule, formulas), rows, max_nodes=terms.max_nodes) for formulas in products.find_products(
     some_of(rows, terms), columns, allowed_operators(rule), config=config.products, pursuit_config=config.pursuit)]
-  cost = functools.partial(_cost, num_rows=len(rows), nats_per_node=terms.nats_per_node)
-  return _in_turn([sorted(pairs, key=cost) for pairs in made], terms.num_fitted)
+  cost = functools.partial(nats, num_rows=len(rows), nats_per_node=terms.nats_per_node)
+  return _in_turn([sorted(pairs, key=lambda pair: cost(*pair)) for pairs in made], terms.num_fitted)
 
 
 def _in_turn(in_order: Sequence[Sequence[tuple[Node, float]]], num: int) -> list[Node]:
@@ -212,9 +212,8 @@ def _in_turn(in_order: Sequence[Sequence[tuple[Node, float]]], num: int) -> list
   return [node for node, _ in itertools.islice(mixed, num)]
 
 
-def _cost(pair: tuple[Node, float], *, num_rows: int, nats_per_node: float) -> float:
-  """Nats, roughly, to describe the data by a formula: products of many variables differ in more than their errors."""
-  node, mse = pair
+def nats(node: Node, mse: float, *, num_rows: int, nats_per_node: float) -> float:
+  """Nats, roughly, to describe the data by a formula with this mean squared error, up to a constant of the data."""
   return num_rows / 2 * np.log(max(mse, np.finfo(np.float64).tiny)) + nats_per_node * complexity(node)
 
 

@@ -102,8 +102,18 @@ def test_fronts_come_one_after_another():
 
 def test_what_has_been_grown_is_not_grown_again():
   task, names = task_of("0.8*sin(1.9*x) + 0.03*x**2", [(0.0, 8.0)])
-  proposal, _ = proposed(task, names, ["sin(1.7*x) + 0.1"], num=8)
-  assert len(proposal.state) == 1 and len(proposal.nodes) == 8
+  pool = Pool(task.variance, len(task.fit_rows))
+  pool.insert([Candidate(parse("0.7*sin(1.7*x) + 0.1", names), 0.1)])
+  source = Growth(DEFAULT)
+  [first] = source.propose([Question(task, pool, source.init(task, jax.random.key(0)))], turn=0, num=8, clock=_Clock())
+  assert len(first.state.grown) == 1 and len(first.nodes) == 8
+  # Nothing has been gained since: the next turn makes nothing.
+  [second] = source.propose([Question(task, pool, first.state)], turn=1, num=8, clock=_Clock())
+  assert second.nodes == () and second.state == first.state
+  # Something has: what is new is grown.
+  pool.insert([Candidate(parse("0.8*sin(1.8*x) + 0.1*x", names), 1e-4)])
+  [third] = source.propose([Question(task, pool, second.state)], turn=1, num=8, clock=_Clock())
+  assert len(third.state.grown) == 2 and third.nodes
 
 
 def test_formulas_that_cannot_be_grown_are_left_out():
