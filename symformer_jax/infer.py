@@ -33,6 +33,11 @@ _TARGET = flags.DEFINE_string(
   "target", None, "Column to explain; by default the last one with numbers.", flag_values=_FLAGS)
 _FEATURES = flags.DEFINE_list(
   "features", None, "Columns to explain it by; by default all others with numbers.", flag_values=_FLAGS)
+_WEIGHTS = flags.DEFINE_string(
+  "weights", None, "Column of weights, at least 0: how much each row counts in fitting, choice, standard errors, R2 and "
+  "RMSE; only ratios matter.", flag_values=_FLAGS)
+_SIGMA = flags.DEFINE_string(
+  "sigma", None, "Column of standard deviations of the target, above 0: rows count as 1/sigma**2.", flag_values=_FLAGS)
 _MODEL = flags.DEFINE_string(
   "model", "auto", "A shipped model's name, a model's folder, or auto: the shipped model for so many variables.",
   flag_values=_FLAGS)
@@ -93,7 +98,7 @@ _QUIET = flags.DEFINE_bool("quiet", False, "Print nothing but errors.", flag_val
 
 # What decides an answer: lines of another setting are no part of a batch that is resumed.
 _DECISIVE = (
-  _TARGET, _FEATURES, _DROP_MISSING, _MODEL, _SAMPLES, _STRATEGY, _TEMPERATURE, _TOP_K, _REFINE, _RECOMBINE,
+  _TARGET, _FEATURES, _WEIGHTS, _SIGMA, _DROP_MISSING, _MODEL, _SAMPLES, _STRATEGY, _TEMPERATURE, _TOP_K, _REFINE, _RECOMBINE,
   _GUESS, _SEARCH_CONFIG, _OPERATORS, _FORBID, _REQUIRE, _EXCLUDE, _MAX_EXPONENT, _MAX_DEPTH, _UNNESTED, _ACCURACY,
   _MAX_TIME, _SEED)
 
@@ -234,7 +239,8 @@ def _check_movie(num_files: int) -> None:
 
 
 def _read(path: str) -> tables.Table:
-  return tables.read_table(path, target=_TARGET.value, features=_FEATURES.value, drop_missing=_DROP_MISSING.value)
+  return tables.read_table(path, target=_TARGET.value, features=_FEATURES.value, drop_missing=_DROP_MISSING.value,
+                           weights=_WEIGHTS.value, sigma=_SIGMA.value)
 
 
 def _answer_many(paths: Sequence[str], stop: runner.StopRequest) -> Iterator[_Answer]:
@@ -290,7 +296,7 @@ def _search(
     None if _OPERATORS.value is None else tuple(_OPERATORS.value), tuple(_FORBID.value), tuple(_REQUIRE.value),
     tuple(_EXCLUDE.value), _MAX_EXPONENT.value, _MAX_DEPTH.value, tuple(_UNNESTED.value))
   found = inference.search(
-    model, [(table.x, table.y) for table in batch], names=[table.features for table in batch],
+    model, [table.points for table in batch], names=[table.features for table in batch],
     n_samples=_SAMPLES.value, strategy=_STRATEGY.value, top_k=_TOP_K.value, temperature=_TEMPERATURE.value,
     refine=_REFINE.value, recombine=_RECOMBINE.value, restrictions=restrictions,
     max_time=_MAX_TIME.value, accuracy=_ACCURACY.value, seed=_SEED.value, should_stop=should_stop,
@@ -310,7 +316,8 @@ def _animate(table: tables.Table, model: Any) -> None:
   from symformer_jax.commands import figures, trajectories
 
   found = trajectories.record(
-    model, table.x, table.y, n_samples=_SAMPLES.value, top_k=_TOP_K.value, method=_REFINE.value, seed=_SEED.value)
+    model, table.x, table.y, weights=table.weights, n_samples=_SAMPLES.value, top_k=_TOP_K.value, method=_REFINE.value,
+    seed=_SEED.value)
   if not found:
     print("note: --animate: no candidate is defined on all points, nothing is filmed", file=sys.stderr)
     return

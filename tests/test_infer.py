@@ -166,6 +166,26 @@ def test_results_of_another_run_are_not_lost(command, folder):
   assert code == 2 and "--resume: expected --out=FILE.jsonl" in err
 
 
+def write_two_lines(path):
+  """y = 3*x + 2 in rows of small error, y = 20 - x in those of a large one."""
+  rows = [(x, 3 * x + 2 + 0.01 * (-1) ** x, 0.1) for x in range(1, 13)]
+  rows += [(x + 0.5, 19.5 - x, 1000) for x in range(1, 25)]
+  path.write_text("x,y,sd,w\n" + "".join(f"{x},{y},{sd},{sd**-2}\n" for x, y, sd in rows))
+
+
+@pytest.mark.parametrize("flag", ["--sigma=sd", "--weights=w"])
+def test_rows_count_as_a_column_says(command, tmp_path, flag):
+  write_two_lines(tmp_path / "t.csv")
+  argv = [f"--data={tmp_path}/t.csv", "--target=y", "--features=x", "--norecombine", "--quiet"]
+  command(*argv, f"--out={tmp_path}/plain.json")
+  code, _, err = command(*argv, flag, f"--out={tmp_path}/t.json", f"--plot={tmp_path}/t.png")
+  assert code == 0 and "no column" not in err
+  plain, record = (json.loads((tmp_path / name).read_text()) for name in ("plain.json", "t.json"))
+  constants = [constant["value"] for constant in record["best"]["constants"]]
+  assert constants == pytest.approx([3, 2], abs=0.01) and record["best"]["r2"] > 0.999 > plain["best"]["r2"]
+  assert record["options"][flag[2:].split("=")[0]] == flag.split("=")[1] and record["n_points"] == 36
+
+
 def test_rules_of_the_command_line(command):
   code, out, _ = command(f"--data={KEPLER}", "--forbid=**,exp", "--max_depth=4", "--accuracy=0.9")
   assert code == 0 and "**" not in out and "*axis" in out
@@ -179,6 +199,8 @@ def test_rules_of_the_command_line(command):
   ([], "--data: expected a file"),
   (["--data=no.csv"], "--data: no such file: 'no.csv'"),
   ([f"--data={KEPLER}", "--target=mass"], "--target: no column 'mass', expected one of 'axis', 'period'"),
+  ([f"--data={KEPLER}", "--sigma=error"], "--sigma: no column 'error', expected one of 'axis', 'period'"),
+  ([f"--data={KEPLER}", "--weights=axis"], "no column left to explain 'period'"),
   ([f"--data={KEPLER}", "--refine=sgd"], "refine: unknown method 'sgd'"),
   ([f"--data={KEPLER}", "--samples=0"], "n_samples: expected a whole number of at least 1"),
   ([f"--data={KEPLER}", "--operators=foo"], "operators: unknown operator 'foo'"),
