@@ -34,8 +34,8 @@ _TARGET = flags.DEFINE_string(
 _FEATURES = flags.DEFINE_list(
   "features", None, "Columns to explain it by; by default all others with numbers.", flag_values=_FLAGS)
 _WEIGHTS = flags.DEFINE_string(
-  "weights", None, "Column of weights, at least 0: how much each row counts in fitting, choice, standard errors, R2 and "
-  "RMSE; only ratios matter.", flag_values=_FLAGS)
+  "weights", None, "Column of weights, at least 0: how much each row counts in fitting, choice, standard errors, R2 "
+  "and RMSE; only ratios matter.", flag_values=_FLAGS)
 _SIGMA = flags.DEFINE_string(
   "sigma", None, "Column of standard deviations of the target, above 0: rows count as 1/sigma**2.", flag_values=_FLAGS)
 _MODEL = flags.DEFINE_string(
@@ -98,8 +98,8 @@ _QUIET = flags.DEFINE_bool("quiet", False, "Print nothing but errors.", flag_val
 
 # What decides an answer: lines of another setting are no part of a batch that is resumed.
 _DECISIVE = (
-  _TARGET, _FEATURES, _WEIGHTS, _SIGMA, _DROP_MISSING, _MODEL, _SAMPLES, _STRATEGY, _TEMPERATURE, _TOP_K, _REFINE, _RECOMBINE,
-  _GUESS, _SEARCH_CONFIG, _OPERATORS, _FORBID, _REQUIRE, _EXCLUDE, _MAX_EXPONENT, _MAX_DEPTH, _UNNESTED, _ACCURACY,
+  _TARGET, _FEATURES, _WEIGHTS, _SIGMA, _DROP_MISSING, _MODEL, _SAMPLES, _STRATEGY, _TEMPERATURE, _TOP_K, _REFINE,
+  _RECOMBINE, _GUESS, _SEARCH_CONFIG, _OPERATORS, _FORBID, _REQUIRE, _EXCLUDE, _MAX_EXPONENT, _MAX_DEPTH, _UNNESTED, _ACCURACY,
   _MAX_TIME, _SEED)
 
 
