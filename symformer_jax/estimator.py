@@ -55,6 +55,10 @@ class SymFormerRegressor(RegressorMixin, BaseEstimator):
       Formulas in the column names that join the search, their constants fitted. Name what you expect.
   config : SearchConfig, default=None
       What steers the search: which sources, how many of what. None for the defaults; change it for ablations.
+  loss : {"squared", "relative", "log", "huber", "auto"}, default="squared"
+      Which errors are to be small. "relative" counts rows as 1/y**2, "log" fits log|y|, "huber" counts rows far from
+      the formula less, "auto" finds by a first look how errors grow with |y|. Change it for data over decades or with
+      outliers; `result_.message` says what was found.
   verbose : bool, default=True
       Whether a line on standard error shows where the search stands.
 
@@ -77,7 +81,8 @@ class SymFormerRegressor(RegressorMixin, BaseEstimator):
     self, model: Any = "auto", n_samples: int = 1024, top_k: int = 20, refine: str = "lm",
     operators: Sequence[str] | None = None, restrictions: Restrictions | None = None, max_time: float | None = None,
     accuracy: float | None = None, random_state: Any = None, recombine: bool = True,
-    guesses: Sequence[str] = (), config: SearchConfig | None = None, verbose: bool = True,
+    guesses: Sequence[str] = (), config: SearchConfig | None = None, loss: str = "squared",
+    verbose: bool = True,
   ):
     self.model = model
     self.n_samples = n_samples
@@ -91,6 +96,7 @@ class SymFormerRegressor(RegressorMixin, BaseEstimator):
     self.recombine = recombine
     self.guesses = guesses
     self.config = config
+    self.loss = loss
     self.verbose = verbose
 
   def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -118,7 +124,7 @@ class SymFormerRegressor(RegressorMixin, BaseEstimator):
       [result] = inference.search(
         model, [(X, y, weights)], names=[names], n_samples=self.n_samples, top_k=self.top_k, refine=self.refine,
         recombine=self.recombine, operators=self.operators, restrictions=self.restrictions, max_time=self.max_time,
-        accuracy=self.accuracy, guesses=self.guesses, seed=self._seed(), on_round=line,
+        accuracy=self.accuracy, guesses=self.guesses, seed=self._seed(), on_round=line, loss=self.loss,
         config=DEFAULT if self.config is None else self.config)
     if result.status != results.OK:
       raise InputError(result.message)

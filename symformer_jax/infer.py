@@ -38,6 +38,10 @@ _WEIGHTS = flags.DEFINE_string(
   "and RMSE; only ratios matter.", flag_values=_FLAGS)
 _SIGMA = flags.DEFINE_string(
   "sigma", None, "Column of standard deviations of the target, above 0: rows count as 1/sigma**2.", flag_values=_FLAGS)
+_LOSS = flags.DEFINE_string(
+  "loss", "squared", "Which errors are to be small: squared; relative (rows count as 1/y**2); log (log|y| is fitted); "
+  "huber (rows far from the formula count less); auto (as errors grow with |y|, found by a first look).",
+  flag_values=_FLAGS)
 _MODEL = flags.DEFINE_string(
   "model", "auto", "A shipped model's name, a model's folder, or auto: the shipped model for so many variables.",
   flag_values=_FLAGS)
@@ -98,9 +102,9 @@ _QUIET = flags.DEFINE_bool("quiet", False, "Print nothing but errors.", flag_val
 
 # What decides an answer: lines of another setting are no part of a batch that is resumed.
 _DECISIVE = (
-  _TARGET, _FEATURES, _WEIGHTS, _SIGMA, _DROP_MISSING, _MODEL, _SAMPLES, _STRATEGY, _TEMPERATURE, _TOP_K, _REFINE,
-  _RECOMBINE, _GUESS, _SEARCH_CONFIG, _OPERATORS, _FORBID, _REQUIRE, _EXCLUDE, _MAX_EXPONENT, _MAX_DEPTH, _UNNESTED, _ACCURACY,
-  _MAX_TIME, _SEED)
+  _TARGET, _FEATURES, _WEIGHTS, _SIGMA, _LOSS, _DROP_MISSING, _MODEL, _SAMPLES, _STRATEGY, _TEMPERATURE, _TOP_K,
+  _REFINE, _RECOMBINE, _GUESS, _SEARCH_CONFIG, _OPERATORS, _FORBID, _REQUIRE, _EXCLUDE, _MAX_EXPONENT, _MAX_DEPTH,
+  _UNNESTED, _ACCURACY, _MAX_TIME, _SEED)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -300,7 +304,7 @@ def _search(
     n_samples=_SAMPLES.value, strategy=_STRATEGY.value, top_k=_TOP_K.value, temperature=_TEMPERATURE.value,
     refine=_REFINE.value, recombine=_RECOMBINE.value, restrictions=restrictions,
     max_time=_MAX_TIME.value, accuracy=_ACCURACY.value, seed=_SEED.value, should_stop=should_stop,
-    guesses=_GUESS.value, on_round=on_round,
+    guesses=_GUESS.value, on_round=on_round, loss=_LOSS.value,
     config=_load_search_config(_SEARCH_CONFIG.value))
   return [_Answer(table.path, table, result) for table, result in zip(batch, found, strict=True)]
 
@@ -338,9 +342,11 @@ def _print(answer: _Answer) -> None:
     print(f"note: {answer.path}: {note}", file=sys.stderr)
   result = answer.result
   title = f"{pathlib.Path(answer.path).name}: {answer.table.target}, {result.num_points} points, model {result.model}"
+  title += "" if result.loss == "squared" else f", loss {result.loss}"
   is_terminal = sys.stdout.isatty()
   rows = [_cells(e, is_best=e is result.best, is_shortened=not is_terminal) for e in result.pareto]
-  header = ("", answer.table.target + " =", "complexity", "R2", "RMSE")
+  figures = ("weighted R2", "weighted RMSE") if result.is_weighted else ("R2", "RMSE")
+  header = ("", answer.table.target + " =", "complexity", *figures)
   if is_terminal:
     _print_rich(title, header, rows)
   else:

@@ -4,6 +4,8 @@ import dataclasses
 import math
 from typing import Any
 
+import numpy as np
+
 from symformer_jax.language import expression, printing
 from symformer_jax.language.expression import Node
 
@@ -32,9 +34,9 @@ class Equation:
   Attributes:
     node: the tree, over column indices, in the user's units.
     names: names of the columns.
-    mse: mean squared error, squared units of y; rmse: its root.
-    r2: None where it does not exist.
-    relative_error: mean |error| / |y|; None where every y is 0.
+    mse: mean squared error, squared units of y, each row counting as its weight; rmse: its root.
+    r2: 1 - mse / weighted variance of y; None where it does not exist.
+    relative_error: mean |error| / |y|, weighted as well; None where every y is 0.
     constants: in the order in which they stand in the tree.
   """
 
@@ -145,6 +147,8 @@ class SearchResult:
     rounds: one for each turn; with the same seed and number of turns the answer is the same.
     ended_by: `budget`, `exact`, `accuracy`, `time`, `stopped` or `no_model` (all turns over, none of the model's, for
       it knows fewer variables); empty for a failed data set.
+    loss: which errors were made small; `message` says how rows count for it.
+    weights: of the rows [N], those of the user times those of the loss, mean 1 where above 0; None for a failed one.
   """
 
   status: str
@@ -158,6 +162,13 @@ class SearchResult:
   model: str
   rounds: tuple[Progress, ...] = ()
   ended_by: str = ""
+  loss: str = "squared"
+  weights: np.ndarray | None = dataclasses.field(default=None, compare=False, repr=False)
+
+  @property
+  def is_weighted(self) -> bool:
+    """Whether rows count differently: then errors and R2 are weighted."""
+    return self.weights is not None and np.ptp(self.weights[self.weights > 0]) > 0
 
   def to_json(self, *, data: str, target: str, features: list[str]) -> dict[str, Any]:
     """The contract's record of one data set; NaN and infinities, which JSON has not, become null."""
@@ -169,6 +180,7 @@ class SearchResult:
       "candidates": dataclasses.asdict(self.counts),
       "seconds": {name: round(value, 4) for name, value in dataclasses.asdict(self.seconds).items()},
       "seed": self.seed, "rounds": [dataclasses.asdict(r) for r in self.rounds], "ended_by": self.ended_by,
+      "loss": self.loss,
     })
 
 

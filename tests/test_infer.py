@@ -166,6 +166,17 @@ def test_results_of_another_run_are_not_lost(command, folder):
   assert code == 2 and "--resume: expected --out=FILE.jsonl" in err
 
 
+def test_a_loss_is_named_and_its_figures_are_called_weighted(command, tmp_path):
+  (tmp_path / "t.csv").write_text("x,y\n" + "".join(f"{x},{1.5 * x + 0.01 * (-1) ** x * x}\n" for x in range(1, 31)))
+  code, out, _ = command(f"--data={tmp_path}/t.csv", "--loss=relative", f"--out={tmp_path}/t.json", "--norecombine")
+  assert code == 0 and "loss relative: rows count as 1/y**2" in out and ", loss relative" in out.splitlines()[0]
+  assert "weighted R2  weighted RMSE" in out.splitlines()[1]
+  assert json.loads((tmp_path / "t.json").read_text())["loss"] == "relative"
+  (tmp_path / "s.csv").write_text("x,y\n" + "".join(f"{x},{x - 5.5}\n" for x in range(1, 12)))
+  code, out, err = command(f"--data={tmp_path}/s.csv", "--loss=log")
+  assert code == 2 and out == "" and "loss: log takes a target of one sign, got both signs" in err
+
+
 def write_two_lines(path):
   """y = 3*x + 2 in rows of small error, y = 20 - x in those of a large one."""
   rows = [(x, 3 * x + 2 + 0.01 * (-1) ** x, 0.1) for x in range(1, 13)]
@@ -201,6 +212,7 @@ def test_rules_of_the_command_line(command):
   ([f"--data={KEPLER}", "--target=mass"], "--target: no column 'mass', expected one of 'axis', 'period'"),
   ([f"--data={KEPLER}", "--sigma=error"], "--sigma: no column 'error', expected one of 'axis', 'period'"),
   ([f"--data={KEPLER}", "--weights=axis"], "no column left to explain 'period'"),
+  ([f"--data={KEPLER}", "--loss=realtive"], "loss: unknown loss 'realtive': did you mean 'relative'?"),
   ([f"--data={KEPLER}", "--refine=sgd"], "refine: unknown method 'sgd'"),
   ([f"--data={KEPLER}", "--samples=0"], "n_samples: expected a whole number of at least 1"),
   ([f"--data={KEPLER}", "--operators=foo"], "operators: unknown operator 'foo'"),

@@ -7,6 +7,7 @@ printed figures then follow from the weights alone.
 from collections.abc import Callable, Sequence
 import dataclasses
 import functools
+import itertools
 import math
 
 import numpy as np
@@ -16,11 +17,11 @@ from symformer_jax.engine.rows import Rows
 from symformer_jax.errors import InputError
 from symformer_jax.language import expression
 from symformer_jax.language.expression import Node
-from symformer_jax.selection import rounding, scoring
+from symformer_jax.selection import rounding, scoring, soundness
 
 SQUARED, RELATIVE, LOG, HUBER, AUTO = "squared", "relative", "log", "huber", "auto"
-# Those whose weights depend on a formula.
-BY_A_LOOK = (LOG, HUBER, AUTO)
+# Those whose weights depend on a formula, of at most so many first looks.
+BY_A_LOOK, MAX_LOOKS = (LOG, HUBER, AUTO), 2
 # Share of y's spread below which errors are those of the numbers, not of the data.
 EXACT_SHARE = 1e-7
 
@@ -69,7 +70,7 @@ def _relative(rows: Rows) -> Weighing:
 
 
 def starts(loss: str, rows: Rows) -> list[np.ndarray]:
-  """Weights [N] of the first looks that a loss takes: of `auto` two where y spans a decade, for one may miss the law."""
+  """Weights [N] of the first looks that a loss takes: of `auto` two where y spans a decade, or one may miss the law."""
   first = weigh_first(loss, rows).weights
   size = np.abs(rows.y)
   is_one_sided = np.all(rows.y > 0) or np.all(rows.y < 0)
@@ -89,22 +90,22 @@ def weigh(
   do not decide.
   Args:
     loss: one of `BY_A_LOOK`.
-    nodes: fitted formulas; those undefined on a row are left out.
+    nodes: fitted formulas; those undefined on a row, or with a fault between rows, are left out.
     rows: with the user's weights. num_rows: formulas are fitted to so many of them, drawn by the seed.
     text: a formula in the column names.
   """
   some, reweigh = rows.sample(num_rows, seed=seed), functools.partial(_REWEIGH[loss], config=config)
-  best, least = None, math.inf
-  for node in nodes:
-    fitted = _fit(node, some, reweigh, config.num_turns)
-    if fitted is None:
-      continue
-    cost = _cost(fitted, some, reweigh, config)
-    if best is None or cost < least:
-      best, least = fitted, cost
-  if best is None:
-    return dataclasses.replace(weigh_first(loss, rows), text=f"loss {loss}: no formula is defined on all rows, squared")
-  return _described(loss, best, rows, reweigh, text)
+  cost = functools.partial(_cost, rows=some, reweigh=reweigh, config=config)
+  segments = soundness.make_segments(some)
+  with np.errstate(all="ignore"):
+    in_order = (node for node in sorted(dict.fromkeys(nodes), key=cost) if not soundness.find_fault(node, segments))
+    promising = list(itertools.islice(in_order, config.num_fitted))
+    fitted = [_fit(node, some, reweigh, config.num_turns) for node in promising]
+    best = min(fitted, key=cost, default=None)
+    if best is None or not math.isfinite(cost(best)):
+      first = weigh_first(loss, rows)
+      return dataclasses.replace(first, text=f"loss {loss}: no formula of a first look is defined on all rows, squared")
+    return _described(loss, best, rows, reweigh, text)
 
 
 def _described(loss: str, node: Node, rows: Rows, reweigh: Callable[..., Weighing], text) -> Weighing:
@@ -114,19 +115,21 @@ def _described(loss: str, node: Node, rows: Rows, reweigh: Callable[..., Weighin
   return dataclasses.replace(weighing, text=f"loss {loss}: {weighing.text}; first look: {text(node)}")
 
 
-def _fit(node: Node, rows: Rows, reweigh: Callable[..., Weighing], num_turns: int) -> Node | None:
-  """With constants and weights that agree, nearly; None where the formula is undefined on a row."""
+def _fit(node: Node, rows: Rows, reweigh: Callable[..., Weighing], num_turns: int) -> Node:
+  """With constants and weights that agree, nearly; as it is where the formula is undefined on a row."""
   for _ in range(num_turns):
     values = scoring.evaluate(node, rows.x)
     if not np.all(np.isfinite(values)):
-      return None
+      return node
     node = rounding.refit_constants(node, rows.x, rows.y, reweigh(values, rows).weights)
-  return node if np.all(np.isfinite(scoring.evaluate(node, rows.x))) else None
+  return node
 
 
-def _cost(node: Node, rows: Rows, reweigh: Callable[..., Weighing], config: LossConfig) -> float:
+def _cost(node: Node, *, rows: Rows, reweigh: Callable[..., Weighing], config: LossConfig) -> float:
   """Nats to describe y by a formula and errors of Laplace's distribution, whose size goes as its weights suppose."""
   values = scoring.evaluate(node, rows.x)
+  if not np.all(np.isfinite(values)):
+    return math.inf
   exponent = reweigh(values, rows).exponent or 0.0
   return _laplace(values, rows, exponent, config) + config.nats_per_node * expression.complexity(node)
 
@@ -147,7 +150,7 @@ def _sizes(values: np.ndarray, config: LossConfig) -> np.ndarray:
   return np.maximum(size, least if least > 0 else 1.0) / max(float(np.max(size)), least or 1.0)
 
 
-# --- weights around fitted values [N], by loss -------------------------------------------------------------------------
+# --- weights around fitted values [N], by loss --------------------------------------------------------------------
 
 
 def _log_weights(values: np.ndarray, rows: Rows, config: LossConfig) -> Weighing:
@@ -165,13 +168,18 @@ def _log_weights(values: np.ndarray, rows: Rows, config: LossConfig) -> Weighing
 
 
 def _huber_weights(values: np.ndarray, rows: Rows, config: LossConfig) -> Weighing:
-  """Those of Huber (1964): errors beyond some robust standard errors count as if they were linear."""
+  """Those of Huber (1964): errors beyond some robust standard errors count as if they were linear.
+
+  Differs from the source: from `huber_gross` on weights fall with the square. Under Huber's, what gross errors add to
+  the weighted squares grows with them; the choice between formulas would take it for noise.
+  """
   errors = np.sqrt(rows.weights) * np.abs(rows.y - values)
   # 1.4826 makes the median of |errors| the standard deviation of normal ones.
   sigma = max(1.4826 * float(np.median(errors)), EXACT_SHARE * float(np.std(rows.y)))
   far = config.huber_errors * sigma
-  is_light = errors > far
-  weights = rows.weights * np.where(is_light, far / np.where(is_light, errors, 1.0), 1.0)
+  is_light, gross = errors > far, config.huber_gross * sigma
+  share = far / np.maximum(errors, far)
+  weights = rows.weights * share * np.minimum(1.0, gross / np.maximum(errors, gross))
   text = f"{np.sum(is_light)} of {len(rows)} rows lie beyond {far:.3g} and count less"
   return Weighing(weights, text, 0.0, int(np.sum(is_light)))
 

@@ -144,6 +144,7 @@ def test_a_pole_beside_the_pole_of_a_denominator_is_found(place, log_width, sign
   rows = make_rows(np.arange(11.0), lambda x: 1 + x)
   between = min(place % 1, 1 - place % 1)
   width = sign * between * 10**log_width
-  node = parse(f"1/(0.5 - {0.5 * width!r}/(x - {place!r}))")  # inf at place + width, 0 at place
+  # Infinite near place + width, 0 at the place; else the denominator is smallest far from both.
+  node = parse(f"1/(0.5 + {0.3 * sign}*(x - {place!r}) - {0.5 * width!r}/(x - {place!r}))")
   segments = soundness.make_segments(rows)
   assert soundness.find_fault(node, segments)
