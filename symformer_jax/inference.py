@@ -4,6 +4,7 @@
 """
 
 from collections.abc import Callable, Iterator, Sequence
+import contextlib
 import dataclasses
 import functools
 import math
@@ -250,8 +251,9 @@ def _look(
     for i in usable:
       if number < len(starts := losses.starts(options.loss, rows[i])):
         some = Rows(rows[i].x, rows[i].y, starts[number]).sample(options.config.selection.max_rows, seed=options.seed)
-        task = make_task((some.x, some.y, some.weights), names[i], look)
-        searches[i] = Search(task, [source for source in sources if source.supports(task)], look, key)
+        with contextlib.suppress(InputError):  # which the search itself will raise
+          task = make_task((some.x, some.y, some.weights), names[i], look)
+          searches[i] = Search(task, [source for source in sources if source.supports(task)], look, key)
     for _ in loop.run(searches, sources, look, clock=Clock(), should_stop=should_stop):
       pass
     is_stopped = any(each.ended_by == results.STOPPED for each in searches.values())

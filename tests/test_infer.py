@@ -45,7 +45,7 @@ def test_kepler_end_to_end(command, tmp_path):
   code, out, err = command(f"--data={KEPLER}", f"--out={tmp_path / 'k.json'}", f"--plot={tmp_path / 'k.png'}")
   assert (code, err) == (0, "")
   [marked] = [line for line in out.splitlines() if line.startswith("->")]
-  assert marked.split()[1] == "axis**1.5" and "recommended: period = axis**1.5" in out
+  assert marked.split()[1:3] == ["1", "axis**1.5"] and "recommended: period = axis**1.5" in out
   record = json.loads((tmp_path / "k.json").read_text())
   assert (record["status"], record["target"], record["features"]) == ("ok", "period", ["axis"])
   assert record["best"]["expression"] == "axis**1.5"
@@ -197,6 +197,35 @@ def test_rows_count_as_a_column_says(command, tmp_path, flag):
   assert record["options"][flag[2:].split("=")[0]] == flag.split("=")[1] and record["n_points"] == 36
 
 
+def test_the_line_that_is_taken_is_marked_and_its_constants_printed(command, tmp_path):
+  _, whole, _ = command(f"--data={KEPLER}")
+  for selection, expression in (("accurate", "axis**1.5"), ("0", "37"), ("2", "5.4*axis - 9")):
+    code, out, _ = command(f"--data={KEPLER}", f"--select={selection}", f"--out={tmp_path}/{selection}.json")
+    [marked] = [line.split() for line in out.splitlines() if line.startswith("->")]
+    record = json.loads((tmp_path / f"{selection}.json").read_text())
+    assert code == 0 and record["pareto"][record["selected"]]["expression"] == expression
+    assert marked[1] == str(record["selected"]) and record["best"]["expression"] == "axis**1.5"
+    assert "recommended: period = axis**1.5" in out
+    assert (f"selected: period = {expression}" in out) == (expression != "axis**1.5")
+    others = [line.split()[0] for line in out.splitlines() if line.endswith("  recommended")]
+    assert others == ([] if expression == "axis**1.5" else ["1"])
+  assert "constants: 1.5" in whole and "constants: 5.4" in out
+
+
+def test_a_line_that_is_not_there_leaves_nothing_behind(command, tmp_path):
+  code, out, err = command(f"--data={KEPLER}", "--select=17", f"--out={tmp_path}/k.json", f"--plot={tmp_path}/k.png")
+  assert code == 2 and out == "" and "--select: expected a line of the front, 0 to 2, got 17" in err
+  assert not list(tmp_path.iterdir())
+
+
+def test_nothing_longer_than_asked_for_is_listed(command, tmp_path):
+  argv = f"--data={ROOT}/examples/boyle.csv", "--quiet"
+  for limit, expected in ((3, {1}), (4, {1, 4})):
+    assert command(*argv, f"--max_complexity={limit}", f"--out={tmp_path}/{limit}.json")[0] == 0
+    front = json.loads((tmp_path / f"{limit}.json").read_text())["pareto"]
+    assert {line["complexity"] for line in front} >= expected and max(line["complexity"] for line in front) <= limit
+
+
 def test_rules_of_the_command_line(command):
   code, out, _ = command(f"--data={KEPLER}", "--forbid=**,exp", "--max_depth=4", "--accuracy=0.9")
   assert code == 0 and "**" not in out and "*axis" in out
@@ -213,6 +242,9 @@ def test_rules_of_the_command_line(command):
   ([f"--data={KEPLER}", "--sigma=error"], "--sigma: no column 'error', expected one of 'axis', 'period'"),
   ([f"--data={KEPLER}", "--weights=axis"], "no column left to explain 'period'"),
   ([f"--data={KEPLER}", "--loss=realtive"], "loss: unknown loss 'realtive': did you mean 'relative'?"),
+  ([f"--data={KEPLER}", "--select=acurate"], "--select: unknown choice 'acurate', a number of the front or a word: did "
+   "you mean 'accurate'?"),
+  ([f"--data={KEPLER}", "--max_complexity=0"], "max_complexity: expected a whole number of at least 1, got 0"),
   ([f"--data={KEPLER}", "--refine=sgd"], "refine: unknown method 'sgd'"),
   ([f"--data={KEPLER}", "--samples=0"], "n_samples: expected a whole number of at least 1"),
   ([f"--data={KEPLER}", "--operators=foo"], "operators: unknown operator 'foo'"),

@@ -15,7 +15,7 @@ import numpy as np
 from symformer_jax.engine.config import DEFAULT, LossConfig
 from symformer_jax.engine.rows import Rows
 from symformer_jax.errors import InputError
-from symformer_jax.language import expression
+from symformer_jax.language import expression, programs
 from symformer_jax.language.expression import Node
 from symformer_jax.selection import rounding, scoring, soundness
 
@@ -24,6 +24,8 @@ SQUARED, RELATIVE, LOG, HUBER, AUTO = "squared", "relative", "log", "huber", "au
 BY_A_LOOK, MAX_LOOKS = (LOG, HUBER, AUTO), 2
 # Share of y's spread below which errors are those of the numbers, not of the data.
 EXACT_SHARE = 1e-7
+# Share of the largest |y| below which all count alike: no weight vanishes, which would leave its row out.
+SMALLEST_SHARE = 1e-60
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,7 +61,7 @@ def weigh_first(loss: str, rows: Rows) -> Weighing:
 
 def _relative(rows: Rows) -> Weighing:
   size = np.abs(rows.y)
-  least = np.min(size[size > 0])
+  least = max(np.min(size[size > 0]), SMALLEST_SHARE * np.max(size))
   text = "loss relative: rows count as 1/y**2"
   if num_zeros := int(np.sum(size == 0)):
     text += f", {num_zeros} with y = 0 as the smallest other, {least:g}"
@@ -112,7 +114,12 @@ def _described(loss: str, node: Node, rows: Rows, reweigh: Callable[..., Weighin
   weighing = reweigh(scoring.evaluate(node, rows.x), rows)
   if not np.all(np.isfinite(weighing.weights) & (weighing.weights > 0)):
     return Weighing(rows.weights, f"loss {loss}: a first look says nothing of all rows, squared")
-  return dataclasses.replace(weighing, text=f"loss {loss}: {weighing.text}; first look: {text(node)}")
+  return dataclasses.replace(weighing, text=f"loss {loss}: {weighing.text}; first look: {text(_short(node))}")
+
+
+def _short(node: Node) -> Node:
+  """With constants of four digits."""
+  return programs.replace_values(node, [float(f"{value:.4g}") for value in programs.fitted_values(node)])
 
 
 def _fit(node: Node, rows: Rows, reweigh: Callable[..., Weighing], num_turns: int) -> Node:
