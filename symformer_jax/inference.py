@@ -28,9 +28,12 @@ from symformer_jax.language import expression, printing, programs
 from symformer_jax.language.canonical import canonicalize
 from symformer_jax.language.expression import Node
 from symformer_jax.language.rules import Restrictions
-from symformer_jax.results import Progress, SearchResult
-from symformer_jax.selection import losses, scoring, select
+from symformer_jax.results import Progress, SearchResult, Seen
+from symformer_jax.selection import losses, scoring, select, soundness
 from symformer_jax.sources import closed_forms, registry, samples
+
+# Columns that a message names; the JSON has all.
+MAX_NAMED = 8
 
 
 def search(
@@ -277,18 +280,36 @@ def _finish(
   if not finalists and not yardsticks:
     return results.failed("no candidate fits, and no closed form keeps the rules", model=model.name, seed=options.seed)
   with clock.measure("select"):
-    best, front = select.select(
+    best, front, rejected = select.select(
       finalists, task.rows, task.names, seed=options.seed, yardsticks=yardsticks, is_allowed=task.rule,
       may_fit=options.refine != "none", num_fit_rows=pool.fit_rows, config=options.config.selection,
       choice_config=options.config.choice)
   has_model = any(source.name == registry.TRANSFORMER for source in search_.sources)
   is_without = registry.TRANSFORMER in options.config.sources and not has_model
   ended_by = results.NO_MODEL if search_.ended_by == results.BUDGET and is_without else search_.ended_by
-  messages = [*_messages(search_, model, is_without), *([text] if (text := weighed.weighing.text) else [])]
+  weighing = weighed.weighing
+  seen = Seen(
+    {name: (float(low), float(high))
+     for name, low, high in zip(task.names, task.rows.x.min(axis=0), task.rows.x.max(axis=0), strict=True)},
+    tuple(task.names[column] for column in range(len(task.names)) if column not in soundness.columns_of(best.node)),
+    None if best.r2 is None else math.sqrt(max(1 - best.r2, 0.0)), options.loss, weighing.exponent,
+    weighing.num_light, rejected)
+  messages = [*_messages(search_, model, is_without), *([weighing.text] if weighing.text else []), *_describe(seen)]
   return SearchResult(
     results.OK, "; ".join(messages), best, front, search_.counts, clock.seconds(),
-    options.seed, len(task.rows), model.name, tuple(search_.progress), ended_by, options.loss,
+    options.seed, len(task.rows), model.name, tuple(search_.progress), ended_by, seen,
     with_weights(weighed.dataset, task.rows.weights)[2])
+
+
+def _describe(seen: Seen) -> list[str]:
+  """What was seen and a user might not expect."""
+  messages = []
+  if seen.unused and len(seen.unused) < len(seen.ranges):
+    names = ", ".join(seen.unused[:MAX_NAMED]) + (", ..." if len(seen.unused) > MAX_NAMED else "")
+    messages.append(f"not in the recommended formula: {names}")
+  messages += [f"left out for {each.reason}: a formula of {each.complexity} nodes"
+               + ("" if each.r2 is None else f", R2 {each.r2:.4g}") for each in seen.rejected]
+  return messages
 
 
 def _messages(search_: Search, model: Any, is_without: bool) -> list[str]:

@@ -59,6 +59,10 @@ def test_of_three_columns_and_more_the_answer_says_that_no_model_was_asked(comma
   assert (code, err) == (0, "") and "recommended: y = 2*a*b/c" in out
   assert "more variables than the model knows: searched without it" in out
   assert json.loads((tmp_path / "many.json").read_text())["ended_by"] == "exact"
+  (tmp_path / "idle.csv").write_text("a,b,c,y\n" + "".join(f"{a},{b},{c},{3.5 * a}\n" for a, b, c, _ in rows))
+  code, out, _ = command(f"--data={tmp_path / 'idle.csv'}", f"--out={tmp_path / 'idle.json'}")
+  assert code == 0 and "not in the recommended formula: b, c" in out
+  assert json.loads((tmp_path / "idle.json").read_text())["seen"]["unused"] == ["b", "c"]
   code, _, err = command(f"--data={tmp_path / 'many.csv'}", f"--animate={tmp_path / 'many.gif'}")
   assert code == 2 and "--animate: shows candidates of the model, 'fixed' knows 1 variables, the data have 3" in err
 
@@ -171,7 +175,9 @@ def test_a_loss_is_named_and_its_figures_are_called_weighted(command, tmp_path):
   code, out, _ = command(f"--data={tmp_path}/t.csv", "--loss=relative", f"--out={tmp_path}/t.json", "--norecombine")
   assert code == 0 and "loss relative: rows count as 1/y**2" in out and ", loss relative" in out.splitlines()[0]
   assert "weighted R2  weighted RMSE" in out.splitlines()[1]
-  assert json.loads((tmp_path / "t.json").read_text())["loss"] == "relative"
+  seen = json.loads((tmp_path / "t.json").read_text())["seen"]
+  assert (seen["loss"], seen["exponent"], seen["ranges"]) == ("relative", 1.0, {"x": [1.0, 30.0]})
+  assert seen["noise"] < 0.1 and "seen: x 1 to 30; noise " in out
   (tmp_path / "s.csv").write_text("x,y\n" + "".join(f"{x},{x - 5.5}\n" for x in range(1, 12)))
   code, out, err = command(f"--data={tmp_path}/s.csv", "--loss=log")
   assert code == 2 and out == "" and "loss: log takes a target of one sign, got both signs" in err

@@ -407,11 +407,13 @@ def test_json_has_the_fields_of_the_contract(model):
   [result] = inference.search(model, [example("kepler")], n_samples=64, names=[["axis"]], seed=7)
   record = json.loads(json.dumps(result.to_json(data="k.csv", target="period", features=["axis"]), allow_nan=False))
   assert list(record) == ["data", "target", "features", "n_points", "model", "status", "message", "best", "pareto",
-                          "candidates", "seconds", "seed", "rounds", "ended_by", "loss"]
+                          "candidates", "seconds", "seed", "rounds", "ended_by", "seen"]
   assert {"expression", "latex", "complexity", "r2", "mse", "relative_error", "constants"} <= set(record["best"])
   assert set(record["candidates"]) == {"sampled", "valid", "distinct", "refined"}
   assert set(record["seconds"]) == {"compile", "encode", "decode", "deduplicate", "refine", "recombine", "select",
                                     "search", "total"}
+  assert record["seen"]["ranges"] == {"axis": [0.387, 30.06]} and record["seen"]["unused"] == []
+  assert record["seen"]["noise"] < 1e-3 and record["seen"]["loss"] == "squared" and record["seen"]["rejected"] == []
   assert record["seed"] == 7 and record["n_points"] == 8 and record["best"] in record["pareto"]
 
 

@@ -1,5 +1,6 @@
 """A result as people read it: the front, the line that is taken, its constants, what was seen."""
 
+from collections.abc import Mapping
 import sys
 
 from rich import console
@@ -9,6 +10,8 @@ from symformer_jax.selection import choice
 
 # Longer formulas are cut in plain tables, which cannot fold them; the JSON and the last line have them whole.
 MAX_WIDTH = 72
+# Columns whose ranges are printed; the JSON has all.
+MAX_RANGES = 6
 
 
 def print_result(result: SearchResult, selected: Equation, *, name: str, target: str) -> None:
@@ -39,6 +42,9 @@ def print_result(result: SearchResult, selected: Equation, *, name: str, target:
     print(f"selected: {target} = {selected.expression}")
   if selected.constants:
     print("constants: " + ", ".join(_constant_text(constant) for constant in selected.constants))
+  if result.seen is not None:
+    noise = "" if result.seen.noise is None else f"; noise {100 * result.seen.noise:.2g} % of its spread"
+    print(f"seen: {', '.join(_range_text(result.seen.ranges))}{noise}")
   counts, seconds = result.counts, result.seconds
   print(f"{counts.sampled} samples, {counts.valid} valid, {counts.distinct} distinct; "
         f"{seconds.total:.1f} s, of which compiling {seconds.compile:.1f} s")
@@ -59,6 +65,12 @@ def _cells(
     text = text[: MAX_WIDTH - 4] + " ..."
   return ("->" if is_selected else "", str(number), text, str(equation.complexity), format_r2(equation.r2),
           f"{equation.rmse:.4g}", name)
+
+
+def _range_text(ranges: Mapping[str, tuple[float, float]]) -> list[str]:
+  """Where each column lies; of many the first."""
+  shown = [f"{name} {low:.4g} to {high:.4g}" for name, (low, high) in ranges.items()]
+  return shown if len(shown) <= MAX_RANGES else [*shown[:MAX_RANGES], "..."]
 
 
 def _constant_text(constant: Constant) -> str:

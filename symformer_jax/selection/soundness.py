@@ -17,6 +17,10 @@ from symformer_jax.language.expression import VARIABLE, Node, chain, number, var
 from symformer_jax.selection import rounding, scoring
 
 UNDEFINED, POLE, LEAP, ALIAS = "undefined", "pole", "leap", "alias"
+# The same in words.
+REASONS = {
+  UNDEFINED: "undefined between rows", POLE: "a pole or needle between rows that no row tells of",
+  LEAP: "leaves the data's range between rows", ALIAS: "a wave that turns by more than half a turn between rows"}
 WAVES = ("sin", "cos", "tan", "cot")
 # Steps that draw a smallest denominator into a share of 1e-10 of its segment: a pole is then 1e10 times as high.
 NUM_THIRDS = 60
