@@ -20,11 +20,11 @@ from symformer_jax.language import expression, parser, sympy_trees
 from symformer_jax.language.rules import Restrictions
 from symformer_jax.progress_line import ProgressLine
 from symformer_jax.results import Constant, Equation
-from symformer_jax.selection import scoring
+from symformer_jax.selection import choice, scoring
 
 
 class SymFormerRegressor(RegressorMixin, BaseEstimator):
-  """Finds formulas for points and predicts by the recommended one.
+  """Finds formulas for points and predicts by the recommended one, or another one of the front.
 
   Parameters
   ----------
@@ -55,13 +55,22 @@ class SymFormerRegressor(RegressorMixin, BaseEstimator):
       Formulas in the column names that join the search, their constants fitted. Name what you expect.
   config : SearchConfig, default=None
       What steers the search: which sources, how many of what. None for the defaults; change it for ablations.
+  loss : {"squared", "relative", "log", "huber", "auto"}, default="squared"
+      Which errors are to be small. "relative" counts rows as 1/y**2, "log" fits log|y|, "huber" counts rows far from
+      the formula less, "auto" finds by a first look how errors grow with |y|. Change it for data over decades or with
+      outliers; `result_.message` says what was found.
+  model_selection : {"recommended", "accurate", "simple"} or int, default="recommended"
+      Which formula of the front predicts, scores and is exported: the recommended one, the one of least error, the
+      shortest that looks as good in a plot, or a row of `equations_`. May be changed after `fit`.
+  max_complexity : int, default=None
+      Nodes that a formula may have, of 2*x + 1 five; None for any number. Lower it for formulas to be read.
   verbose : bool, default=True
       Whether a line on standard error shows where the search stands.
 
   Attributes
   ----------
   best_ : Equation
-      The recommended formula.
+      The formula that `model_selection` takes, with standard errors of its constants.
   equations_ : pandas.DataFrame
       The front from simple to accurate: expression, latex, complexity, r2, mse, rmse, relative_error, constants,
       recommended.
@@ -77,7 +86,8 @@ class SymFormerRegressor(RegressorMixin, BaseEstimator):
     self, model: Any = "auto", n_samples: int = 1024, top_k: int = 20, refine: str = "lm",
     operators: Sequence[str] | None = None, restrictions: Restrictions | None = None, max_time: float | None = None,
     accuracy: float | None = None, random_state: Any = None, recombine: bool = True,
-    guesses: Sequence[str] = (), config: SearchConfig | None = None, verbose: bool = True,
+    guesses: Sequence[str] = (), config: SearchConfig | None = None, loss: str = "squared",
+    model_selection: str | int = "recommended", max_complexity: int | None = None, verbose: bool = True,
   ):
     self.model = model
     self.n_samples = n_samples
@@ -91,6 +101,9 @@ class SymFormerRegressor(RegressorMixin, BaseEstimator):
     self.recombine = recombine
     self.guesses = guesses
     self.config = config
+    self.loss = loss
+    self.model_selection = model_selection
+    self.max_complexity = max_complexity
     self.verbose = verbose
 
   def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -106,6 +119,10 @@ class SymFormerRegressor(RegressorMixin, BaseEstimator):
     X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
     y = y.astype(np.float64)
     weights = np.ones(len(y)) if sample_weight is None else _check_sample_weight(sample_weight, X, dtype=np.float64)
+    choice.read_selection(self.model_selection, argument="model_selection")
+    restrictions = self.restrictions
+    if self.max_complexity is not None:
+      restrictions = dataclasses.replace(restrictions or Restrictions(), max_complexity=self.max_complexity)
     model = self.model
     if isinstance(model, str):
       model = inference.resolve_model(model, num_variables=X.shape[1])
@@ -117,14 +134,21 @@ class SymFormerRegressor(RegressorMixin, BaseEstimator):
     with ProgressLine(is_quiet=not self.verbose) as line:
       [result] = inference.search(
         model, [(X, y, weights)], names=[names], n_samples=self.n_samples, top_k=self.top_k, refine=self.refine,
-        recombine=self.recombine, operators=self.operators, restrictions=self.restrictions, max_time=self.max_time,
-        accuracy=self.accuracy, guesses=self.guesses, seed=self._seed(), on_round=line,
+        recombine=self.recombine, operators=self.operators, restrictions=restrictions, max_time=self.max_time,
+        accuracy=self.accuracy, guesses=self.guesses, seed=self._seed(), on_round=line, loss=self.loss,
         config=DEFAULT if self.config is None else self.config)
     if result.status != results.OK:
       raise InputError(result.message)
     self.result_ = result
     self._set_front(result.pareto, result.best)
+    self._equation(None)  # a line that does not exist is refused now
     return self
+
+  @property
+  def best_(self) -> Equation:
+    """The formula that `model_selection` takes."""
+    check_is_fitted(self)
+    return choice.pick(self._front, self._recommended, self.model_selection, argument="model_selection")
 
   def _seed(self) -> int:
     if isinstance(self.random_state, numbers.Integral):
@@ -138,12 +162,12 @@ class SymFormerRegressor(RegressorMixin, BaseEstimator):
   def _set_front(self, front: Sequence[Equation], best: Equation) -> None:
     import pandas as pd
 
-    self.best_ = best
+    self._recommended = best
     self.equations_ = pd.DataFrame([{**e.to_json(), "recommended": e is best} for e in front])
     self._front = tuple(front)
 
   def predict(self, X: Any, index: int | None = None) -> np.ndarray:
-    """Values of the recommended formula, or of row `index` of `equations_`, at X [N, D]: y [N].
+    """Values of the formula of `model_selection`, or of row `index` of `equations_`, at X [N, D]: y [N].
 
     NaN or infinite where the formula is undefined.
     """
@@ -181,9 +205,9 @@ class SymFormerRegressor(RegressorMixin, BaseEstimator):
     """Writes the fitted formulas as JSON; the model is not part of it."""
     check_is_fitted(self)
     state = {
-      "format": _FORMAT, "n_features": self.n_features_in_, "names": list(self.best_.names),
+      "format": _FORMAT, "n_features": self.n_features_in_, "names": list(self._recommended.names),
       "feature_names": list(getattr(self, "feature_names_in_", [])) or None,
-      "best": self._front.index(self.best_), "params": _json_params(self.get_params(deep=False)),
+      "best": self._front.index(self._recommended), "params": _json_params(self.get_params(deep=False)),
       "front": [equation.to_json() for equation in self._front],
     }
     files.write_text(path, json.dumps(state, indent=1) + "\n")

@@ -26,10 +26,10 @@ from absl import flags
 from rich import console, progress
 
 from symformer_jax import files
-from symformer_jax.commands import result_lines, runner, tables
+from symformer_jax.commands import listing, result_lines, runner, tables
 from symformer_jax.errors import InputError
 from symformer_jax.progress_line import ProgressLine
-from symformer_jax.results import FAILED, OK, STOPPED, Constant, Equation, Progress, SearchResult, failed
+from symformer_jax.results import FAILED, OK, STOPPED, Equation, Progress, SearchResult, failed
 from symformer_jax.selection import choice
 
 _FLAGS = flags.FlagValues()
@@ -39,6 +39,15 @@ _TARGET = flags.DEFINE_string(
   "target", None, "Column to explain; by default the last one with numbers.", flag_values=_FLAGS)
 _FEATURES = flags.DEFINE_list(
   "features", None, "Columns to explain it by; by default all others with numbers.", flag_values=_FLAGS)
+_WEIGHTS = flags.DEFINE_string(
+  "weights", None, "Column of weights, at least 0: how much each row counts in fitting, choice, standard errors, R2 "
+  "and RMSE; only ratios matter.", flag_values=_FLAGS)
+_SIGMA = flags.DEFINE_string(
+  "sigma", None, "Column of standard deviations of the target, above 0: rows count as 1/sigma**2.", flag_values=_FLAGS)
+_LOSS = flags.DEFINE_string(
+  "loss", "squared", "Which errors are to be small: squared; relative (rows count as 1/y**2); log (log|y| is fitted); "
+  "huber (rows far from the formula count less); auto (as errors grow with |y|, found by a first look).",
+  flag_values=_FLAGS)
 _MODEL = flags.DEFINE_string(
   "model", "auto", "A shipped model's name, a model's folder, or auto: the shipped model for so many variables.",
   flag_values=_FLAGS)
@@ -68,11 +77,18 @@ _REQUIRE = flags.DEFINE_list("require", [], "Columns that every formula must con
 _EXCLUDE = flags.DEFINE_list("exclude", [], "Columns that no formula may contain.", flag_values=_FLAGS)
 _MAX_EXPONENT = flags.DEFINE_float(
   "max_exponent", None, "Largest exponent, at least 1; exponents are then numbers.", flag_values=_FLAGS)
+_MAX_COMPLEXITY = flags.DEFINE_integer(
+  "max_complexity", None, "Nodes that a formula may have: of 2*x + 1 five. Nothing longer is searched or listed.",
+  flag_values=_FLAGS)
 _MAX_DEPTH = flags.DEFINE_integer(
   "max_depth", None, "Levels of the expression tree; a bare variable has one, a sum of three terms three.",
   flag_values=_FLAGS)
 _UNNESTED = flags.DEFINE_list(
   "unnested", [], "Operators none of which may stand inside another of them, such as sin,cos,exp.",
+  flag_values=_FLAGS)
+_SELECT = flags.DEFINE_string(
+  "select", choice.RECOMMENDED, "Which line of the front to take, to print its constants and to draw it: recommended; "
+  "accurate, the one of least error; simple, the shortest that looks as good in a plot; or its number in the list.",
   flag_values=_FLAGS)
 _ACCURACY = flags.DEFINE_float(
   "accuracy", None, "R2 at which no further turn is begun, such as 0.999999.", flag_values=_FLAGS)
@@ -99,23 +115,27 @@ _QUIET = flags.DEFINE_bool("quiet", False, "Print nothing but errors.", flag_val
 
 # What decides an answer: lines of another setting are no part of a batch that is resumed.
 _DECISIVE = (
-  _TARGET, _FEATURES, _DROP_MISSING, _MODEL, _SAMPLES, _STRATEGY, _TEMPERATURE, _TOP_K, _REFINE, _RECOMBINE,
-  _GUESS, _SEARCH_CONFIG, _OPERATORS, _FORBID, _REQUIRE, _EXCLUDE, _MAX_EXPONENT, _MAX_DEPTH, _UNNESTED, _ACCURACY,
-  _MAX_TIME, _SEED)
+  _TARGET, _FEATURES, _WEIGHTS, _SIGMA, _LOSS, _DROP_MISSING, _MODEL, _SAMPLES, _STRATEGY, _TEMPERATURE, _TOP_K,
+  _REFINE, _RECOMBINE, _GUESS, _SEARCH_CONFIG, _OPERATORS, _FORBID, _REQUIRE, _EXCLUDE, _MAX_EXPONENT, _MAX_DEPTH,
+  _UNNESTED, _MAX_COMPLEXITY, _SELECT, _ACCURACY, _MAX_TIME, _SEED)
 
 
 @dataclasses.dataclass(frozen=True)
 class _Answer:
-  """One file's outcome; without a table its result is `failed`."""
+  """One file's outcome: `selected` is the line that the user takes; without a table its result is `failed`."""
 
   path: str
   table: tables.Table | None
   result: SearchResult
+  selected: Equation | None = None
 
   def to_json(self) -> str:
+    """The record of the file; `selected` is the number in `pareto` of the line that --select takes."""
     target = self.table.target if self.table else (_TARGET.value or "")
     features = list(self.table.features) if self.table else list(_FEATURES.value or [])
-    record = self.result.to_json(data=self.path, target=target, features=features) | {"options": _options()}
+    place = None if self.selected is None else self.result.pareto.index(self.selected)
+    record = self.result.to_json(data=self.path, target=target, features=features)
+    record |= {"selected": place, "options": _options()}
     return json.dumps(record, allow_nan=False)
 
 
@@ -131,6 +151,7 @@ def main(argv: list[str]) -> int:
     raise InputError("--data: expected a file, such as --data=examples/kepler.csv; see --help")
   runner.refuse_empty(_TARGET, _FEATURES, _MODEL, _SEARCH_CONFIG, _OUT, _PLOT, _ANIMATE)
   paths = tables.find_files(_DATA.value)
+  choice.read_selection(_SELECT.value, argument="--select")
   _check_outputs(len(paths))
   _check_movie(len(paths))
   _note_old_flags()
@@ -265,7 +286,8 @@ def _check_movie(num_files: int) -> None:
 
 
 def _read(path: str) -> tables.Table:
-  return tables.read_table(path, target=_TARGET.value, features=_FEATURES.value, drop_missing=_DROP_MISSING.value)
+  return tables.read_table(path, target=_TARGET.value, features=_FEATURES.value, drop_missing=_DROP_MISSING.value,
+                           weights=_WEIGHTS.value, sigma=_SIGMA.value)
 
 
 def _answer_many(paths: Sequence[str], stop: runner.StopRequest) -> Iterator[_Answer]:
@@ -319,29 +341,42 @@ def _search(
 
   restrictions = Restrictions(
     None if _OPERATORS.value is None else tuple(_OPERATORS.value), tuple(_FORBID.value), tuple(_REQUIRE.value),
-    tuple(_EXCLUDE.value), _MAX_EXPONENT.value, _MAX_DEPTH.value, tuple(_UNNESTED.value))
+    tuple(_EXCLUDE.value), _MAX_EXPONENT.value, _MAX_DEPTH.value, tuple(_UNNESTED.value),
+    _MAX_COMPLEXITY.value)
   found = inference.search(
-    model, [(table.x, table.y) for table in batch], names=[table.features for table in batch],
+    model, [table.points for table in batch], names=[table.features for table in batch],
     n_samples=_SAMPLES.value, strategy=_STRATEGY.value, top_k=_TOP_K.value, temperature=_TEMPERATURE.value,
     refine=_REFINE.value, recombine=_RECOMBINE.value, restrictions=restrictions,
     max_time=_MAX_TIME.value, accuracy=_ACCURACY.value, seed=_SEED.value, should_stop=should_stop,
-    guesses=_GUESS.value, on_round=on_round,
+    guesses=_GUESS.value, on_round=on_round, loss=_LOSS.value,
     config=_load_search_config(_SEARCH_CONFIG.value))
-  return [_Answer(table.path, table, result) for table, result in zip(batch, found, strict=True)]
+  return [_select(table, result) for table, result in zip(batch, found, strict=True)]
+
+
+def _select(table: tables.Table, result: SearchResult) -> _Answer:
+  """The answer of a file with the line that --select takes; a front without it is a failure."""
+  if result.status == FAILED:
+    return _Answer(table.path, table, result)
+  try:
+    selected = choice.pick(result.pareto, result.best, _SELECT.value, argument="--select")
+    return _Answer(table.path, table, result, selected)
+  except InputError as error:
+    return _Answer(table.path, table, failed(str(error), model=result.model, seed=result.seed))
 
 
 def _draw(answer: _Answer) -> None:
   from symformer_jax.commands import figures
 
   with files.replacing(_PLOT.value) as temporary:
-    figures.draw_result(answer.result, answer.table, temporary)
+    figures.draw_result(answer.result, answer.selected, answer.table, temporary)
 
 
 def _animate(table: tables.Table, model: Any) -> None:
   from symformer_jax.commands import figures, trajectories
 
   found = trajectories.record(
-    model, table.x, table.y, n_samples=_SAMPLES.value, top_k=_TOP_K.value, method=_REFINE.value, seed=_SEED.value)
+    model, table.x, table.y, weights=table.weights, n_samples=_SAMPLES.value, top_k=_TOP_K.value, method=_REFINE.value,
+    seed=_SEED.value)
   if not found:
     print("note: --animate: no candidate is defined on all points, nothing is filmed", file=sys.stderr)
     return
@@ -360,25 +395,7 @@ def _print(answer: _Answer, *, is_quiet: bool) -> None:
     return
   for note in answer.table.notes:
     print(f"note: {answer.path}: {note}", file=sys.stderr)
-  result = answer.result
-  title = f"{pathlib.Path(answer.path).name}: {answer.table.target}, {result.num_points} points, model {result.model}"
-  is_terminal = sys.stdout.isatty()
-  rows = [_cells(e, is_best=e is result.best, is_shortened=not is_terminal) for e in result.pareto]
-  header = ("", answer.table.target + " =", "complexity", "R2", "RMSE")
-  if is_terminal:
-    _print_rich(title, header, rows)
-  else:
-    _print_plain(title, header, rows)
-  if result.message:
-    print(result.message)
-  counts, seconds = result.counts, result.seconds
-  print(f"recommended: {answer.table.target} = {result.best.expression}")
-  if (simple := choice.simplest_good(result.pareto, result.best)) is not result.best:
-    print(f"simple: {answer.table.target} = {simple.expression}")
-  if result.best.constants:
-    print("constants: " + ", ".join(_constant_text(constant) for constant in result.best.constants))
-  print(f"{counts.sampled} samples, {counts.valid} valid, {counts.distinct} distinct; "
-        f"{seconds.total:.1f} s, of which compiling {seconds.compile:.1f} s")
+  listing.print_result(answer.result, answer.selected, name=pathlib.Path(answer.path).name, target=answer.table.target)
 
 
 def _print_line(answer: _Answer, num_done: int, num_files: int) -> None:
@@ -386,50 +403,8 @@ def _print_line(answer: _Answer, num_done: int, num_files: int) -> None:
   if answer.result.status != OK:
     print(f"failed: [{num_done}/{num_files}] {answer.result.message}", file=sys.stderr)
   elif not _QUIET.value:
-    best = answer.result.best
-    print(f"[{num_done}/{num_files}] {answer.path}: {answer.table.target} = {best.expression}  "
-          f"R2 {'' if best.r2 is None else _format_r2(best.r2)}")
-
-
-# Longer formulas are cut in plain tables, which cannot fold them; the JSON and the last line have them whole.
-_MAX_WIDTH = 72
-
-
-def _cells(equation: Equation, *, is_best: bool, is_shortened: bool) -> tuple[str, ...]:
-  text, r2 = equation.expression, "" if equation.r2 is None else _format_r2(equation.r2)
-  if is_shortened and len(text) > _MAX_WIDTH:
-    text = text[: _MAX_WIDTH - 4] + " ..."
-  return "->" if is_best else "", text, str(equation.complexity), r2, f"{equation.rmse:.4g}"
-
-
-def _constant_text(constant: Constant) -> str:
-  error = "" if constant.stderr is None else f" +- {constant.stderr:.1g}"
-  return f"{constant.value:.15g}{error}" + (f" ({constant.exact})" if constant.exact else "")
-
-
-def _format_r2(r2: float) -> str:
-  """Six decimals, or as many as show that a fit is not perfect."""
-  return f"{r2:.6f}" if r2 < 0.999999 or r2 == 1 else f"1 - {1 - r2:.1e}"
-
-
-def _print_rich(title: str, header: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
-  from rich import table as rich_table, text
-
-  table = rich_table.Table(title=title, title_justify="left")
-  for i, name in enumerate(header):
-    table.add_column(name, justify="left" if i < 2 else "right", overflow="fold")
-  for row in rows:
-    # Text, not str: brackets in a formula are no markup.
-    table.add_row(*(text.Text(cell) for cell in row), style="bold green" if row[0] else "")
-  console.Console().print(table)
-
-
-def _print_plain(title: str, header: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
-  widths = [max(len(row[i]) for row in [header, *rows]) for i in range(len(header))]
-  print(title)
-  for row in [header, *rows]:
-    cells = [cell.ljust(w) if i < 2 else cell.rjust(w) for i, (cell, w) in enumerate(zip(row, widths, strict=True))]
-    print("  ".join(cells).rstrip())
+    print(f"[{num_done}/{num_files}] {answer.path}: {answer.table.target} = {answer.selected.expression}  "
+          f"R2 {listing.format_r2(answer.selected.r2)}")
 
 
 if __name__ == "__main__":

@@ -4,10 +4,11 @@
 """
 
 from collections.abc import Callable, Iterator, Sequence
+import contextlib
 import dataclasses
 import functools
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -19,17 +20,20 @@ from symformer_jax.engine.clock import Clock
 from symformer_jax.engine.config import DEFAULT, SearchConfig
 from symformer_jax.engine.loop import Search
 from symformer_jax.engine.options import SearchOptions
-from symformer_jax.engine.rows import Rows, refuse_variables
+from symformer_jax.engine.rows import Rows, check_dataset, refuse_variables, with_weights
 from symformer_jax.engine.source import Source
-from symformer_jax.engine.task import Task, make_task
+from symformer_jax.engine.task import Task, default_names, make_task
 from symformer_jax.errors import InputError
-from symformer_jax.language import expression, programs
+from symformer_jax.language import expression, printing, programs
 from symformer_jax.language.canonical import canonicalize
 from symformer_jax.language.expression import Node
 from symformer_jax.language.rules import Restrictions
-from symformer_jax.results import Progress, SearchResult
-from symformer_jax.selection import scoring, select
+from symformer_jax.results import Progress, SearchResult, Seen
+from symformer_jax.selection import losses, scoring, select, soundness
 from symformer_jax.sources import closed_forms, registry, samples
+
+# Columns that a message names; the JSON has all.
+MAX_NAMED = 8
 
 
 def search(
@@ -39,7 +43,7 @@ def search(
   recombine: bool = True, guesses: Sequence[str] = (), key: jax.Array | None = None,
   names: Sequence[Sequence[str]] | None = None,
   on_round: Callable[[int, Progress], None] = lambda index, found: None,
-  should_stop: Callable[[], bool] = lambda: False, config: SearchConfig = DEFAULT,
+  should_stop: Callable[[], bool] = lambda: False, config: SearchConfig = DEFAULT, loss: str = "squared",
 ) -> list[SearchResult]:
   """Finds formulas for data sets.
 
@@ -70,6 +74,9 @@ def search(
     on_round: called after each turn with the data set's index and where its search stands.
     should_stop: asked after each turn; True ends the search of all data sets.
     config: what steers the search: which sources, how many of what, thresholds.
+    loss: which errors are to be small: `squared`; `relative` (rows count as 1/y**2); `log` (log|y| is fitted); `huber`
+      (far rows count less); `auto` (as errors grow with |y|, by a first look). Each becomes weights of the rows, which
+      decide constants, choice, standard errors, R2 and RMSE alike; `message` says how rows count.
   Returns:
     One result for each data set, in their order. A data set that cannot be used has status `failed`.
   Raises:
@@ -82,7 +89,7 @@ def search(
     raise InputError(f"guesses: expected a list of formulas, got {guesses!r}")
   options = SearchOptions(
     n_samples, strategy, top_k, temperature, refine, restrictions, max_time, accuracy, seed, recombine, tuple(guesses),
-    config)
+    config, loss)
   options.check()
   _check_seed(seed)
   compilation.use_cache()
@@ -155,17 +162,21 @@ def _search_together(
   clock, sources = Clock(), registry.make_sources(model, options)
   found: dict[int, SearchResult] = {}
   searches: dict[int, Search] = {}
-  for i, dataset in enumerate(datasets):
+  weighed, is_stopped = _weigh(model, datasets, names, options, key, should_stop)
+  for i, weighing in enumerate(weighed):
     try:
-      task = make_task(dataset, names[i], options)
+      if isinstance(weighing, InputError):
+        raise weighing
+      task = make_task(weighing.dataset, names[i], options)
       searches[i] = Search(task, _supporting(sources, task, model, options), options, key)
     except InputError as error:
       found[i] = results.failed(str(error), model=model.name, seed=options.seed)
-  is_stopped = False
+  was_stopped = is_stopped
 
   def watch() -> Iterator[tuple[int, Progress]]:
     nonlocal is_stopped
-    is_stopped = yield from loop.run(searches, sources, options, clock=clock, should_stop=should_stop)
+    is_stopped = yield from loop.run(
+      searches, sources, options, clock=clock, should_stop=lambda: was_stopped or should_stop())
 
   try:
     for i, progress in watch():
@@ -176,7 +187,7 @@ def _search_together(
     is_stopped = True
     loop.end(searches, results.STOPPED)
   for i, search_ in searches.items():
-    found[i] = _finish(search_, model, options, clock)
+    found[i] = _finish(search_, weighed[i], model, options, clock)
   return [found[i] for i in range(len(datasets))], is_stopped
 
 
@@ -197,7 +208,73 @@ def _supporting(sources: Sequence[Source], task: Task, model: Any, options: Sear
   return found
 
 
-def _finish(search_: Search, model: Any, options: SearchOptions, clock: Clock) -> SearchResult:
+class _Weighed(NamedTuple):
+  """A data set with the weights of the loss, and what is to be said of them."""
+
+  dataset: Any
+  weighing: losses.Weighing
+
+
+def _weigh(
+  model: Any, datasets: Sequence[Any], names: Sequence[Any], options: SearchOptions, key, should_stop
+) -> tuple[list[_Weighed | InputError], bool]:
+  """The data sets under the loss, or why one cannot be; and whether a first look was stopped."""
+  weighed: list[_Weighed | InputError] = []
+  for dataset in datasets:
+    try:
+      rows = check_dataset(dataset)
+      weighing = losses.weigh_first(options.loss, rows)
+      is_changed = options.loss != losses.SQUARED
+      weighed.append(_Weighed(with_weights(dataset, weighing.weights) if is_changed else dataset, weighing))
+    except InputError as error:
+      weighed.append(error)
+  if options.loss not in losses.BY_A_LOOK:
+    return weighed, False
+  nodes, is_stopped = _look(model, datasets, weighed, names, options, key, should_stop)
+  for i, found in nodes.items():
+    rows, columns = check_dataset(datasets[i]), names[i]
+    weighing = losses.weigh(
+      options.loss, found, rows, num_rows=options.config.selection.max_rows, seed=options.seed,
+      config=options.config.loss,
+      text=lambda node, rows=rows, columns=columns: printing.to_text(node, columns or default_names(rows.x.shape[1])))
+    weighed[i] = _Weighed(with_weights(datasets[i], weighing.weights), weighing)
+  return weighed, is_stopped
+
+
+def _look(
+  model: Any, datasets: Sequence[Any], weighed: Sequence[_Weighed | InputError], names: Sequence[Any],
+  options: SearchOptions, key, should_stop,
+) -> tuple[dict[int, list[Node]], bool]:
+  """Formulas of a first look at each data set that can be weighed: the sources that need no model; no selection."""
+  rules = Restrictions(excluded=options.restrictions.excluded)  # others do not matter to the size of errors
+  look = dataclasses.replace(
+    options, loss=losses.SQUARED, restrictions=rules, recombine=True, refine="lm", accuracy=None,
+    config=dataclasses.replace(options.config, sources=options.config.loss.sources))
+  usable = [i for i, each in enumerate(weighed) if isinstance(each, _Weighed)]
+  rows = {i: check_dataset(datasets[i]) for i in usable}
+  found: dict[int, list[Node]] = {i: [] for i in usable}
+  sources, is_stopped = registry.make_sources(model, look), False
+  for number in range(losses.MAX_LOOKS):
+    if is_stopped:
+      break
+    searches: dict[int, Search] = {}
+    for i in usable:
+      if number < len(starts := losses.starts(options.loss, rows[i])):
+        some = Rows(rows[i].x, rows[i].y, starts[number]).sample(options.config.selection.max_rows, seed=options.seed)
+        with contextlib.suppress(InputError):  # which the search itself will raise
+          task = make_task((some.x, some.y, some.weights), names[i], look)
+          searches[i] = Search(task, [source for source in sources if source.supports(task)], look, key)
+    for _ in loop.run(searches, sources, look, clock=Clock(), should_stop=should_stop):
+      pass
+    is_stopped = any(each.ended_by == results.STOPPED for each in searches.values())
+    for i, each in searches.items():
+      found[i] += [candidate.node for candidate in each.pool.shortlist()]
+  return found, is_stopped
+
+
+def _finish(
+  search_: Search, weighed: _Weighed, model: Any, options: SearchOptions, clock: Clock
+) -> SearchResult:
   """Reduces what was found to the front."""
   task, pool = search_.task, options.config.pool
   with clock.measure("refine"):
@@ -210,16 +287,36 @@ def _finish(search_: Search, model: Any, options: SearchOptions, clock: Clock) -
   if not finalists and not yardsticks:
     return results.failed("no candidate fits, and no closed form keeps the rules", model=model.name, seed=options.seed)
   with clock.measure("select"):
-    best, front = select.select(
+    best, front, rejected = select.select(
       finalists, task.rows, task.names, seed=options.seed, yardsticks=yardsticks, is_allowed=task.rule,
       may_fit=options.refine != "none", num_fit_rows=pool.fit_rows, config=options.config.selection,
       choice_config=options.config.choice)
   has_model = any(source.name == registry.TRANSFORMER for source in search_.sources)
   is_without = registry.TRANSFORMER in options.config.sources and not has_model
   ended_by = results.NO_MODEL if search_.ended_by == results.BUDGET and is_without else search_.ended_by
+  weighing = weighed.weighing
+  seen = Seen(
+    {name: (float(low), float(high))
+     for name, low, high in zip(task.names, task.rows.x.min(axis=0), task.rows.x.max(axis=0), strict=True)},
+    tuple(task.names[column] for column in range(len(task.names)) if column not in soundness.columns_of(best.node)),
+    None if best.r2 is None else math.sqrt(max(1 - best.r2, 0.0)), options.loss, weighing.exponent,
+    weighing.num_light, rejected)
+  messages = [*_messages(search_, model, is_without), *([weighing.text] if weighing.text else []), *_describe(seen)]
   return SearchResult(
-    results.OK, "; ".join(_messages(search_, model, is_without)), best, front, search_.counts, clock.seconds(),
-    options.seed, len(task.rows), model.name, tuple(search_.progress), ended_by)
+    results.OK, "; ".join(messages), best, front, search_.counts, clock.seconds(),
+    options.seed, len(task.rows), model.name, tuple(search_.progress), ended_by, seen,
+    with_weights(weighed.dataset, task.rows.weights)[2])
+
+
+def _describe(seen: Seen) -> list[str]:
+  """What was seen and a user might not expect."""
+  messages = []
+  if seen.unused and len(seen.unused) < len(seen.ranges):
+    names = ", ".join(seen.unused[:MAX_NAMED]) + (", ..." if len(seen.unused) > MAX_NAMED else "")
+    messages.append(f"not in the recommended formula: {names}")
+  messages += [f"left out for {each.reason}: a formula of {each.complexity} nodes"
+               + ("" if each.r2 is None else f", R2 {each.r2:.4g}") for each in seen.rejected]
+  return messages
 
 
 def _messages(search_: Search, model: Any, is_without: bool) -> list[str]:

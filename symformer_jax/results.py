@@ -4,6 +4,8 @@ import dataclasses
 import math
 from typing import Any
 
+import numpy as np
+
 from symformer_jax.language import expression, printing
 from symformer_jax.language.expression import Node
 
@@ -32,9 +34,9 @@ class Equation:
   Attributes:
     node: the tree, over column indices, in the user's units.
     names: names of the columns.
-    mse: mean squared error, squared units of y; rmse: its root.
-    r2: None where it does not exist.
-    relative_error: mean |error| / |y|; None where every y is 0.
+    mse: mean squared error, squared units of y, each row counting as its weight; rmse: its root.
+    r2: 1 - mse / weighted variance of y; None where it does not exist.
+    relative_error: mean |error| / |y|, weighted as well; None where every y is 0.
     constants: in the order in which they stand in the tree.
   """
 
@@ -69,6 +71,43 @@ class Equation:
       "mse": self.mse, "rmse": self.rmse, "relative_error": self.relative_error,
       "constants": [dataclasses.asdict(c) for c in self.constants],
     }
+
+
+@dataclasses.dataclass(frozen=True)
+class Rejected:
+  """A formula that describes the rows better than the recommended one, and is not listed.
+
+  Attributes:
+    expression: in the column names; r2: on the rows; complexity: nodes.
+    reason: what is wrong with it, a phrase.
+  """
+
+  expression: str
+  complexity: int
+  r2: float | None
+  reason: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Seen:
+  """What was seen of a data set on the way to the answer.
+
+  Attributes:
+    ranges: `(least, largest)` of each column in the rows: outside of it the formulas were not tested.
+    unused: columns that do not stand in the recommended formula.
+    noise: root mean squared error of the recommended formula as a share of y's standard deviation, both weighted.
+    loss: which errors were made small; exponent: p where rows count as 1/|y|**(2 p); None where they do not count by
+      |y|; num_light: rows that count less for being far from the formula.
+    rejected: a few formulas that were left out for a fault, at most one for each reason.
+  """
+
+  ranges: dict[str, tuple[float, float]]
+  unused: tuple[str, ...]
+  noise: float | None
+  loss: str = "squared"
+  exponent: float | None = 0.0
+  num_light: int = 0
+  rejected: tuple[Rejected, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -145,6 +184,8 @@ class SearchResult:
     rounds: one for each turn; with the same seed and number of turns the answer is the same.
     ended_by: `budget`, `exact`, `accuracy`, `time`, `stopped` or `no_model` (all turns over, none of the model's, for
       it knows fewer variables); empty for a failed data set.
+    seen: ranges, unused columns, noise, what was left out and why; None for a failed data set.
+    weights: of the rows [N], those of the user times those of the loss, mean 1 where above 0; None for a failed one.
   """
 
   status: str
@@ -158,6 +199,18 @@ class SearchResult:
   model: str
   rounds: tuple[Progress, ...] = ()
   ended_by: str = ""
+  seen: Seen | None = None
+  weights: np.ndarray | None = dataclasses.field(default=None, compare=False, repr=False)
+
+  @property
+  def loss(self) -> str:
+    """Which errors were made small; `message` says how rows count for it."""
+    return self.seen.loss if self.seen else "squared"
+
+  @property
+  def is_weighted(self) -> bool:
+    """Whether rows count differently: then errors and R2 are weighted."""
+    return self.weights is not None and np.ptp(self.weights[self.weights > 0]) > 0
 
   def to_json(self, *, data: str, target: str, features: list[str]) -> dict[str, Any]:
     """The contract's record of one data set; NaN and infinities, which JSON has not, become null."""
@@ -169,13 +222,14 @@ class SearchResult:
       "candidates": dataclasses.asdict(self.counts),
       "seconds": {name: round(value, 4) for name, value in dataclasses.asdict(self.seconds).items()},
       "seed": self.seed, "rounds": [dataclasses.asdict(r) for r in self.rounds], "ended_by": self.ended_by,
+      "seen": dataclasses.asdict(self.seen) if self.seen else None,
     })
 
 
 def _finite(value: Any) -> Any:
   if isinstance(value, dict):
     return {key: _finite(item) for key, item in value.items()}
-  if isinstance(value, list):
+  if isinstance(value, list | tuple):
     return [_finite(item) for item in value]
   return None if isinstance(value, float) and not math.isfinite(value) else value
 

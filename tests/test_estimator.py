@@ -6,6 +6,7 @@ import jax
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 import sympy
 
@@ -93,6 +94,40 @@ def test_the_front_is_a_table(fitted, data):
   assert len(np.unique(fitted.predict(data[0], index=0))) == 1
   with pytest.raises(InputError, match=r"index: expected a row of equations_ \(0 to \d+\), got 99"):
     fitted.predict(data[0], index=99)
+
+
+def test_all_follows_the_formula_that_is_taken(fitted, data, tmp_path):
+  X, y = data
+  taken = clone(fitted).set_params(model_selection=0).fit(X, y)
+  assert len(np.unique(taken.predict(X))) == 1 and taken.score(X, y) == pytest.approx(0, abs=0.01)
+  assert not taken.sympy().free_symbols and taken.best_.expression == taken.equations_["expression"][0]
+  assert taken.best_.constants[0].stderr > 0 and taken.latex() == taken.equations_["latex"][0]
+  assert np.array_equal(taken.numpy()(X.to_numpy()), taken.predict(X))
+  assert not taken.equations_["recommended"][0]
+  taken.set_params(model_selection="recommended")
+  np.testing.assert_array_equal(taken.predict(X), fitted.predict(X))
+  taken.set_params(model_selection="accurate").save(tmp_path / "fit.json")
+  loaded = SymFormerRegressor.load(tmp_path / "fit.json")
+  assert loaded.model_selection == "accurate" and loaded.best_.mse == fitted.equations_["mse"].min()
+  with pytest.raises(InputError, match="model_selection: unknown choice 'simpel', .* did you mean 'simple'?"):
+    clone(fitted).set_params(model_selection="simpel").fit(X, y)
+  with pytest.raises(InputError, match=r"model_selection: expected a line of the front, 0 to \d+, got 50"):
+    clone(fitted).set_params(model_selection=50).fit(X, y)
+
+
+def test_a_limit_of_nodes_holds_beside_other_rules(fitted, data):
+  short = clone(fitted).set_params(
+    max_complexity=5, restrictions=Restrictions(required=("mass",))).fit(*data)
+  assert short.equations_["complexity"].max() <= 5 and all("mass" in text for text in short.equations_["expression"])
+
+
+def test_weights_and_loss_reach_the_search(fitted, data):
+  X, y = data
+  weights = np.where(np.arange(40) < 20, 1.0, 1e-6)
+  spoiled = np.where(np.arange(40) < 20, y, 7.0)
+  taken = clone(fitted).set_params(loss="relative").fit(X, spoiled, sample_weight=weights)
+  assert taken.best_.expression == fitted.best_.expression
+  np.testing.assert_allclose(taken.result_.weights / (weights / spoiled**2), taken.result_.weights[0] * spoiled[0] ** 2)
 
 
 def test_saved_and_loaded_predict_alike(fitted, data, tmp_path):

@@ -50,7 +50,7 @@ def test_kepler_end_to_end(command, tmp_path):
   code, out, err = command(f"--data={KEPLER}", f"--out={tmp_path / 'k.json'}", f"--plot={tmp_path / 'k.png'}")
   assert (code, err) == (0, "")
   [marked] = [line for line in out.splitlines() if line.startswith("->")]
-  assert marked.split()[1] == "axis**1.5" and "recommended: period = axis**1.5" in out
+  assert marked.split()[1:3] == ["1", "axis**1.5"] and "recommended: period = axis**1.5" in out
   record = json.loads((tmp_path / "k.json").read_text())
   assert (record["status"], record["target"], record["features"]) == ("ok", "period", ["axis"])
   assert record["best"]["expression"] == "axis**1.5"
@@ -64,6 +64,10 @@ def test_of_three_columns_and_more_the_answer_says_that_no_model_was_asked(comma
   assert (code, err) == (0, "") and "recommended: y = 2*a*b/c" in out
   assert "more variables than the model knows: searched without it" in out
   assert json.loads((tmp_path / "many.json").read_text())["ended_by"] == "exact"
+  (tmp_path / "idle.csv").write_text("a,b,c,y\n" + "".join(f"{a},{b},{c},{3.5 * a}\n" for a, b, c, _ in rows))
+  code, out, _ = command(f"--data={tmp_path / 'idle.csv'}", f"--out={tmp_path / 'idle.json'}")
+  assert code == 0 and "not in the recommended formula: b, c" in out
+  assert json.loads((tmp_path / "idle.json").read_text())["seen"]["unused"] == ["b", "c"]
   code, _, err = command(f"--data={tmp_path / 'many.csv'}", f"--animate={tmp_path / 'many.gif'}")
   assert code == 2 and "--animate: shows candidates of the model, 'fixed' knows 1 variables, the data have 3" in err
 
@@ -171,6 +175,68 @@ def test_results_of_another_run_are_not_lost(command, folder):
   assert code == 2 and "--resume: expected --out=FILE.jsonl" in err
 
 
+def test_a_loss_is_named_and_its_figures_are_called_weighted(command, tmp_path):
+  (tmp_path / "t.csv").write_text("x,y\n" + "".join(f"{x},{1.5 * x + 0.01 * (-1) ** x * x}\n" for x in range(1, 31)))
+  code, out, _ = command(f"--data={tmp_path}/t.csv", "--loss=relative", f"--out={tmp_path}/t.json", "--norecombine")
+  assert code == 0 and "loss relative: rows count as 1/y**2" in out and ", loss relative" in out.splitlines()[0]
+  assert "weighted R2  weighted RMSE" in out.splitlines()[1]
+  seen = json.loads((tmp_path / "t.json").read_text())["seen"]
+  assert (seen["loss"], seen["exponent"], seen["ranges"]) == ("relative", 1.0, {"x": [1.0, 30.0]})
+  assert seen["noise"] < 0.1 and "seen: x 1 to 30; noise " in out
+  (tmp_path / "s.csv").write_text("x,y\n" + "".join(f"{x},{x - 5.5}\n" for x in range(1, 12)))
+  code, out, err = command(f"--data={tmp_path}/s.csv", "--loss=log")
+  assert code == 2 and out == "" and "loss: log takes a target of one sign, got both signs" in err
+
+
+def write_two_lines(path):
+  """y = 3*x + 2 in rows of small error, y = 20 - x in those of a large one."""
+  rows = [(x, 3 * x + 2 + 0.01 * (-1) ** x, 0.1) for x in range(1, 13)]
+  rows += [(x + 0.5, 19.5 - x, 1000) for x in range(1, 25)]
+  path.write_text("x,y,sd,w\n" + "".join(f"{x},{y},{sd},{sd**-2}\n" for x, y, sd in rows))
+
+
+@pytest.mark.parametrize("flag", ["--sigma=sd", "--weights=w"])
+def test_rows_count_as_a_column_says(command, tmp_path, flag):
+  write_two_lines(tmp_path / "t.csv")
+  argv = [f"--data={tmp_path}/t.csv", "--target=y", "--features=x", "--norecombine", "--quiet"]
+  command(*argv, f"--out={tmp_path}/plain.json")
+  code, _, err = command(*argv, flag, f"--out={tmp_path}/t.json", f"--plot={tmp_path}/t.png")
+  assert code == 0 and "no column" not in err
+  plain, record = (json.loads((tmp_path / name).read_text()) for name in ("plain.json", "t.json"))
+  constants = [constant["value"] for constant in record["best"]["constants"]]
+  assert constants == pytest.approx([3, 2], abs=0.01) and record["best"]["r2"] > 0.999 > plain["best"]["r2"]
+  assert record["options"][flag[2:].split("=")[0]] == flag.split("=")[1] and record["n_points"] == 36
+
+
+def test_the_line_that_is_taken_is_marked_and_its_constants_printed(command, tmp_path):
+  _, whole, _ = command(f"--data={KEPLER}")
+  for selection, expression in (("accurate", "axis**1.5"), ("0", "37"), ("2", "5.4*axis - 9")):
+    code, out, _ = command(f"--data={KEPLER}", f"--select={selection}", f"--out={tmp_path}/{selection}.json")
+    [marked] = [line.split() for line in out.splitlines() if line.startswith("->")]
+    record = json.loads((tmp_path / f"{selection}.json").read_text())
+    assert code == 0 and record["pareto"][record["selected"]]["expression"] == expression
+    assert marked[1] == str(record["selected"]) and record["best"]["expression"] == "axis**1.5"
+    assert "recommended: period = axis**1.5" in out
+    assert (f"selected: period = {expression}" in out) == (expression != "axis**1.5")
+    others = [line.split()[0] for line in out.splitlines() if line.endswith("  recommended")]
+    assert others == ([] if expression == "axis**1.5" else ["1"])
+  assert "constants: 1.5" in whole and "constants: 5.4" in out
+
+
+def test_a_line_that_is_not_there_leaves_nothing_behind(command, tmp_path):
+  code, out, err = command(f"--data={KEPLER}", "--select=17", f"--out={tmp_path}/k.json", f"--plot={tmp_path}/k.png")
+  assert code == 2 and out == "" and "--select: expected a line of the front, 0 to 2, got 17" in err
+  assert not list(tmp_path.iterdir())
+
+
+def test_nothing_longer_than_asked_for_is_listed(command, tmp_path):
+  argv = f"--data={ROOT}/examples/boyle.csv", "--quiet"
+  for limit, expected in ((3, {1}), (4, {1, 4})):
+    assert command(*argv, f"--max_complexity={limit}", f"--out={tmp_path}/{limit}.json")[0] == 0
+    front = json.loads((tmp_path / f"{limit}.json").read_text())["pareto"]
+    assert {line["complexity"] for line in front} >= expected and max(line["complexity"] for line in front) <= limit
+
+
 def test_rules_of_the_command_line(command):
   code, out, _ = command(f"--data={KEPLER}", "--forbid=**,exp", "--max_depth=4", "--accuracy=0.9")
   assert code == 0 and "**" not in out and "*axis" in out
@@ -255,6 +321,12 @@ def test_a_line_that_was_not_written_whole_is_not_kept(tmp_path, monkeypatch):
   ([], "--data: expected a file"),
   (["--data=no.csv"], "--data: no such file: 'no.csv'"),
   ([f"--data={KEPLER}", "--target=mass"], "--target: no column 'mass', expected one of 'axis', 'period'"),
+  ([f"--data={KEPLER}", "--sigma=error"], "--sigma: no column 'error', expected one of 'axis', 'period'"),
+  ([f"--data={KEPLER}", "--weights=axis"], "no column left to explain 'period'"),
+  ([f"--data={KEPLER}", "--loss=realtive"], "loss: unknown loss 'realtive': did you mean 'relative'?"),
+  ([f"--data={KEPLER}", "--select=acurate"], "--select: unknown choice 'acurate', a number of the front or a word: did "
+   "you mean 'accurate'?"),
+  ([f"--data={KEPLER}", "--max_complexity=0"], "max_complexity: expected a whole number of at least 1, got 0"),
   ([f"--data={KEPLER}", "--refine=sgd"], "refine: unknown method 'sgd'"),
   ([f"--data={KEPLER}", "--samples=0"], "n_samples: expected a whole number of at least 1"),
   ([f"--data={KEPLER}", "--operators=foo"], "operators: unknown operator 'foo'"),

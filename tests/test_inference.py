@@ -7,6 +7,7 @@ import pathlib
 import jax
 import numpy as np
 import pytest
+from scipy import optimize
 import sympy
 
 from symformer_jax import compilation, inference, testing
@@ -110,6 +111,37 @@ def test_weights_decide_between_two_laws(model):
   y = np.concatenate([2 * x[:20] ** 2, 5 / x[20:]])
   [result] = inference.search(model, [(x, y, np.repeat([0.0, 1.0], 20))], n_samples=64, names=[["x"]])
   assert result.best.expression == "5/x" and result.num_points == 20
+
+
+def weighed_power_law(rng):
+  """`(x, y, weights)` of 2.5*x**1.3 in two halves: one is precise, one has a bias that only weights take away."""
+  x = rng.uniform(1, 9, 80)
+  sigma = np.repeat([0.02, 5.0], 40)
+  return x, 2.5 * x**1.3 + sigma * (rng.normal(size=80) + np.repeat([0.0, 1.0], 40)), sigma**-2
+
+
+def test_weights_are_used_in_constants_standard_errors_and_figures(model, rng):
+  x, y, weights = weighed_power_law(rng)
+  [result] = inference.search(model, [(x[:, None], y, 7 * weights)], n_samples=64, names=[["x"]])
+  fitted, covariance = optimize.curve_fit(lambda x, a, b: a * x**b, x, y, (2, 1), sigma=weights**-0.5)
+  best = result.best
+  found = sorted(best.constants, key=lambda constant: -constant.value)
+  for constant, value, error in zip(found, fitted, np.sqrt(np.diag(covariance)), strict=True):
+    assert constant.value == pytest.approx(value, abs=1.5 * error)  # 1.3 is a simple value
+    assert constant.stderr == pytest.approx(error, rel=0.05)
+  values = found[0].value * x ** found[1].value
+  mean = np.average(y, weights=weights)
+  mse = np.average((values - y) ** 2, weights=weights)
+  assert best.mse == pytest.approx(mse, rel=1e-6)
+  assert best.r2 == pytest.approx(1 - mse / np.average((y - mean) ** 2, weights=weights), rel=1e-9)
+
+
+def test_weights_decide_what_is_recommended(model, rng):
+  x = np.tile(np.linspace(1, 4, 20), 2)
+  y = np.concatenate([2 * x[:20] ** 2, 5 / x[20:]]) + 0.01 * rng.normal(size=40)
+  for ratio, expected in ((1e-6, "5/x"), (1e6, "2*x**2")):
+    [result] = inference.search(model, [(x, y, np.repeat([ratio, 1.0], 20))], n_samples=64, names=[["x"]])
+    assert result.best.expression == expected
 
 
 def test_same_seed_same_answer_in_any_company(model, rng):
@@ -375,11 +407,13 @@ def test_json_has_the_fields_of_the_contract(model):
   [result] = inference.search(model, [example("kepler")], n_samples=64, names=[["axis"]], seed=7)
   record = json.loads(json.dumps(result.to_json(data="k.csv", target="period", features=["axis"]), allow_nan=False))
   assert list(record) == ["data", "target", "features", "n_points", "model", "status", "message", "best", "pareto",
-                          "candidates", "seconds", "seed", "rounds", "ended_by"]
+                          "candidates", "seconds", "seed", "rounds", "ended_by", "seen"]
   assert {"expression", "latex", "complexity", "r2", "mse", "relative_error", "constants"} <= set(record["best"])
   assert set(record["candidates"]) == {"sampled", "valid", "distinct", "refined"}
   assert set(record["seconds"]) == {"compile", "encode", "decode", "deduplicate", "refine", "recombine", "select",
                                     "search", "total"}
+  assert record["seen"]["ranges"] == {"axis": [0.387, 30.06]} and record["seen"]["unused"] == []
+  assert record["seen"]["noise"] < 1e-3 and record["seen"]["loss"] == "squared" and record["seen"]["rejected"] == []
   assert record["seed"] == 7 and record["n_points"] == 8 and record["best"] in record["pareto"]
 
 

@@ -8,15 +8,19 @@ import numpy as np
 
 from symformer_jax.commands.tables import Table
 from symformer_jax.results import Equation, SearchResult
-from symformer_jax.selection import scoring
+from symformer_jax.selection import choice, rounding, scoring
 
-if TYPE_CHECKING:  # behind it lies all of inference, which a look at the formats should not wait for
+if TYPE_CHECKING:  # behind these lie matplotlib and all of inference, for which a look at the formats should not wait
+  from matplotlib.figure import Figure
+
   from symformer_jax.commands.trajectories import Trajectory
 
 # Points along a curve: smooth at print size.
 NUM_CURVE_POINTS = 400
 # More dots than this hide each other; a regular sub-sample is drawn.
 MAX_DOTS = 5000
+# Standard errors of a band that holds 95 % of normal errors.
+NUM_ERRORS = 1.96
 FORMATS = (".png", ".pdf", ".svg")
 MOVING_FORMATS = (".gif", ".mp4")
 FRAMES_PER_S = 8
@@ -24,26 +28,37 @@ FRAMES_PER_S = 8
 NUM_STILL_FRAMES = 8
 
 
-def draw_result(result: SearchResult, table: Table, path: str | os.PathLike) -> None:
-  """Draws the fit and the front side by side into a file.
+def draw_result(result: SearchResult, selected: Equation, table: Table, path: str | os.PathLike) -> None:
+  """Draws `make_figure` into a file whose suffix, one of `FORMATS`, chooses the format."""
+  make_figure(result, selected, table).savefig(path, dpi=150)
+
+
+def make_figure(result: SearchResult, selected: Equation, table: Table) -> "Figure":
+  """The fit, its residuals under it, and the front beside both.
 
   Args:
-    result: of status `ok`.
-    table: the data searched; with one feature the left panel shows curves over it, with more predictions
-      against observations.
-    path: the suffix chooses the format, one of `FORMATS`.
+    result: of status `ok`; selected: the line of its front that is drawn.
+    table: the data searched; with one feature the left panels show curves over it and a band from the covariance of
+      the constants, with more observations against predictions. Weighted data over decades get logarithmic axes, and
+      residuals are then shares.
   """
   from matplotlib.backends.backend_agg import FigureCanvasAgg
   from matplotlib.figure import Figure
 
   # No pyplot: no global state, no display.
-  figure = Figure(figsize=(11, 4.5), layout="constrained")
+  figure = Figure(figsize=(11, 5.5), layout="constrained")
   FigureCanvasAgg(figure)
-  fit_axes, front_axes = figure.subplots(1, 2, width_ratios=(3, 2))
+  panels = figure.subplot_mosaic(
+    [["fit", "front"], ["residuals", "front"]], width_ratios=(3, 2), height_ratios=(3, 1))
+  panels["residuals"].sharex(panels["fit"])
+  panels["fit"].tick_params(labelbottom=False)
+  if result.is_weighted and _spans_decades(table.y):
+    panels["fit"].set_yscale("log")
   draw = _draw_curves if len(table.features) == 1 else _draw_predictions
-  draw(fit_axes, result, table)
-  _draw_front(front_axes, result)
-  figure.savefig(path, dpi=150)
+  horizontal = draw(panels["fit"], result, selected, table)
+  _draw_residuals(panels["residuals"], selected, table, horizontal, is_share=panels["fit"].get_yscale() == "log")
+  _draw_front(panels["front"], result, selected)
+  return figure
 
 
 def can_write_movie(suffix: str) -> bool:
@@ -113,36 +128,80 @@ def _dots(table: Table) -> tuple[np.ndarray, np.ndarray]:
   return table.x[::step], table.y[::step]
 
 
-def _draw_curves(axes, result: SearchResult, table: Table) -> None:
+def _spans_decades(values: np.ndarray) -> bool:
+  """Whether numbers are best shown on a logarithmic axis."""
+  return bool(np.all(values > 0) and np.max(values) > 100 * np.min(values))
+
+
+def _draw_curves(axes, result: SearchResult, selected: Equation, table: Table) -> np.ndarray:
+  """Data, the formula with its band, the rest of the front in grey; returns where the dots are [M]."""
   x, y = _dots(table)
-  grid = np.linspace(table.x.min(), table.x.max(), NUM_CURVE_POINTS)
+  is_log = axes.get_yscale() == "log"
+  if is_log and _spans_decades(table.x):
+    axes.set_xscale("log")
+  spread = np.geomspace if axes.get_xscale() == "log" else np.linspace
+  grid = spread(table.x.min(), table.x.max(), NUM_CURVE_POINTS)
   for equation in result.pareto:
-    if equation is not result.best:
+    if equation is not selected:
       axes.plot(grid, _values(equation, grid[:, None]), color="0.75", linewidth=1, zorder=1)
-  axes.plot(grid, _values(result.best, grid[:, None]), color="C0", linewidth=2, zorder=2,
-            label=_shortened(f"{table.target} = {_short_text(result.best)}"))
-  axes.plot(x[:, 0], y, "o", color="black", markersize=4, zorder=3, label="data")
-  margin = 0.05 * np.ptp(table.y)  # curves of the front may leave for infinity
-  axes.set(xlabel=table.features[0], ylabel=table.target, ylim=(table.y.min() - margin, table.y.max() + margin))
+  values = _values(selected, grid[:, None])
+  axes.plot(grid, values, color="C0", linewidth=2, zorder=3,
+            label=_shortened(f"{table.target} = {_short_text(selected)}"))
+  weights = np.ones(len(table.y)) if result.weights is None else result.weights
+  is_used = weights > 0
+  errors = rounding.curve_errors(
+    selected.node, table.x[is_used], table.y[is_used], weights[is_used], grid[:, None])
+  if errors is not None:
+    axes.fill_between(grid, values - NUM_ERRORS * errors, values + NUM_ERRORS * errors, color="C0", alpha=0.25,
+                      linewidth=0, zorder=2, label="95 % band of the curve")
+  axes.plot(x[:, 0], y, "o", color="black", markersize=4, zorder=4, label="data")
+  # Curves of the front may leave for infinity.
+  low, high, margin = table.y.min(), table.y.max(), 0.05 * np.ptp(table.y)
+  axes.set(ylabel=table.target, ylim=(low / 1.5, high * 1.5) if is_log else (low - margin, high + margin))
   axes.legend(loc="best", fontsize="small")
+  return x[:, 0]
 
 
-def _draw_predictions(axes, result: SearchResult, table: Table) -> None:
+def _draw_predictions(axes, result: SearchResult, selected: Equation, table: Table) -> np.ndarray:
+  """Observations over predictions; returns where the dots are [M]."""
+  del result
   x, y = _dots(table)
-  axes.axline((y.min(), y.min()), slope=1, color="0.75", linewidth=1)
-  axes.plot(y, _values(result.best, x), "o", color="C0", markersize=4)
-  axes.set(xlabel=f"{table.target}, observed", ylabel=f"{table.target}, predicted",
-           title=_shortened(f"{table.target} = {_short_text(result.best)}"))
+  values = _values(selected, x)
+  if axes.get_yscale() == "log" and np.all(values > 0):
+    axes.set_xscale("log")
+  ends = [y.min(), y.max()]
+  axes.plot(ends, ends, color="0.75", linewidth=1)
+  axes.plot(values, y, "o", color="C0", markersize=4)
+  axes.set(ylabel=f"{table.target}, observed", title=_shortened(f"{table.target} = {_short_text(selected)}"))
+  return values
 
 
-def _draw_front(axes, result: SearchResult) -> None:
+def _draw_residuals(axes, selected: Equation, table: Table, horizontal: np.ndarray, *, is_share: bool) -> None:
+  """What the formula leaves, as y less its value or as a share of that, over the horizontal axis of the fit."""
+  x, y = _dots(table)
+  values = _values(selected, x)
+  with np.errstate(all="ignore"):
+    left = (y - values) / values if is_share else y - values
+  axes.axhline(0, color="0.75", linewidth=1)
+  axes.plot(horizontal, left, "o", color="C0" if len(table.features) > 1 else "black", markersize=3)
+  label = table.features[0] if len(table.features) == 1 else f"{table.target}, fitted"
+  axes.set(xlabel=label, ylabel="residual / fit" if is_share else "residual")
+
+
+def _draw_front(axes, result: SearchResult, selected: Equation) -> None:
   complexity = [equation.complexity for equation in result.pareto]
   # A perfect fit has no place on a logarithmic axis: it is drawn at the resolution of float64.
   error = [max(equation.rmse, 1e-16) for equation in result.pareto]
-  axes.step(complexity, error, where="post", color="0.75")
+  # The mean and the straight line are listed also where a shorter formula beats them: no step goes up.
+  axes.step(complexity, np.minimum.accumulate(error), where="post", color="0.75")
   axes.plot(complexity, error, "o", color="0.4")
-  axes.plot(result.best.complexity, max(result.best.rmse, 1e-16), "o", color="C0", markersize=9, label="recommended")
-  axes.set(xlabel="complexity", ylabel="RMSE", yscale="log")
+  simple = choice.simplest_good(result.pareto, result.best)
+  marked = {choice.RECOMMENDED: result.best} | ({choice.SIMPLE: simple} if simple is not result.best else {})
+  if selected not in marked.values():
+    marked["selected"] = selected
+  for i, (name, line) in enumerate(marked.items()):
+    axes.plot(line.complexity, max(line.rmse, 1e-16), "os^"[i], color=f"C{i}", markersize=9, label=name)
+  axes.set(xlabel="complexity", ylabel="weighted RMSE" if result.is_weighted else "RMSE", yscale="log")
   axes.xaxis.get_major_locator().set_params(integer=True)
   axes.legend(loc="best", fontsize="small")
 

@@ -4,7 +4,7 @@ Text is parsed as numbers by our own rules, not guessed by the reader: every cel
 number, and a row that is not is named by its line in the file.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 import dataclasses
 import glob
 import io
@@ -40,6 +40,7 @@ class Table:
     features: names of the columns of x, Python identifiers.
     target: name of y.
     x: [N, D] float64; y: [N] float64; all finite.
+    weights: of the rows [N], above 0, relative; None for equal ones.
     notes: what was changed on the way, one sentence each: renamed columns, columns and rows left out.
   """
 
@@ -49,6 +50,12 @@ class Table:
   x: np.ndarray
   y: np.ndarray
   notes: tuple[str, ...] = ()
+  weights: np.ndarray | None = None
+
+  @property
+  def points(self) -> tuple[np.ndarray, ...]:
+    """`(x, y)` or `(x, y, weights)`, as `inference.search` takes them."""
+    return (self.x, self.y) if self.weights is None else (self.x, self.y, self.weights)
 
 
 def find_files(patterns: Sequence[str]) -> list[str]:
@@ -74,7 +81,8 @@ def find_files(patterns: Sequence[str]) -> list[str]:
 
 
 def read_table(
-  path: str, *, target: str | None = None, features: Sequence[str] | None = None, drop_missing: bool = False
+  path: str, *, target: str | None = None, features: Sequence[str] | None = None, drop_missing: bool = False,
+  weights: str | None = None, sigma: str | None = None,
 ) -> Table:
   """Reads one file.
 
@@ -83,12 +91,17 @@ def read_table(
     target: name of y; default the last column that has numbers.
     features: names of the columns of x, in the order wanted; default all others that have numbers.
     drop_missing: leave out rows with an empty or unreadable cell in a used column, instead of refusing them.
+    weights: name of the column of weights, at least 0; or sigma: of standard deviations of y, above 0, whose weights
+      are 1/sigma**2. That column is then no feature unless it is named as one.
   Raises:
     TableError: says what is wrong in which file, and where.
   """
+  if weights and sigma:
+    raise InputError("--weights and --sigma: expected one of them, a row has one weight")
+  weigher = _Weigher(weights, "--weights") if weights else _Weigher(sigma, "--sigma") if sigma else None
   try:
     frame, first_line = _read(pathlib.Path(path))
-    return _table(path, frame, first_line, target, features, drop_missing)
+    return _table(path, frame, first_line, target, features, drop_missing, weigher)
   except InputError as error:
     raise TableError(f"{path}: {error}") from None
 
@@ -192,29 +205,74 @@ def _check_arrays(headers: Mapping[str, npz.Header]) -> None:
 # --- checking --------------------------------------------------------------------------------------------------
 
 
-def _table(path, frame, first_line, target, features, drop_missing) -> Table:
+@dataclasses.dataclass(frozen=True)
+class _Weigher:
+  """The column that says how much rows count, and the flag that names it."""
+
+  name: str
+  flag: str
+
+  def weigh(self, column: np.ndarray, place: Callable[[int], str]) -> np.ndarray:
+    """Weights [N], at least 0, of a column [N] of finite numbers; `place` says where a row stands."""
+    is_sigma = self.flag == "--sigma"
+    is_wrong = column <= 0 if is_sigma else column < 0
+    if is_wrong.any():
+      row, least = int(np.argmax(is_wrong)), "above 0" if is_sigma else "of at least 0"
+      raise InputError(f"{place(row)}, column {self.name!r}: {self.flag} expects numbers {least}, got {column[row]:g}")
+    if not column.any():
+      raise InputError(f"{self.flag}: every number of column {self.name!r} is 0")
+    # Relative to the largest: no square leaves the range of double precision upwards.
+    return (column.min() / column) ** 2 if is_sigma else column / column.max()
+
+
+def _table(path, frame, first_line, target, features, drop_missing, weigher: _Weigher | None) -> Table:
   frame.columns = [str(name).strip() for name in frame.columns]
   repeated = frame.columns[frame.columns.duplicated()]
   if len(repeated):
     raise InputError(f"two columns are called {repeated[0]!r}")
   numbers = frame.apply(_to_numbers)
-  target, features, notes = _choose_columns(frame, numbers, target, features)
+  target, features, notes = _choose_columns(frame, numbers, target, features, weigher)
   used = [*features, target]
-  is_bad = ~np.isfinite(numbers[used].to_numpy(np.float64))
+  read = used if weigher is None or weigher.name in used else [*used, weigher.name]
+  is_bad = ~np.isfinite(numbers[read].to_numpy(np.float64))
   if is_bad.any():
     if not drop_missing:
-      raise InputError(_describe_bad_cell(frame, used, is_bad, first_line))
+      raise InputError(_describe_bad_cell(frame, read, is_bad, first_line))
     is_kept = ~is_bad.any(axis=1)
     notes.append(f"{np.sum(~is_kept)} of {len(frame)} rows left out: no finite number in a used column")
     numbers = numbers[is_kept]
+  numbers, weights = _weigh(numbers, weigher, first_line, notes)
   x, y = numbers[features].to_numpy(np.float64), numbers[target].to_numpy(np.float64)
+  _check_points(y, target)
+  safe = _safe_names(used)
+  notes += [f"column {old!r} is called {new} in formulas" for old, new in zip(used, safe, strict=True) if old != new]
+  return Table(str(path), tuple(safe[:-1]), safe[-1], x, y, tuple(notes), weights)
+
+
+def _weigh(
+  numbers: pd.DataFrame, weigher: _Weigher | None, first_line: int, notes: list[str]
+) -> tuple[pd.DataFrame, np.ndarray | None]:
+  """The rows that count, and their weights; a note tells of others."""
+  if weigher is None or not len(numbers):
+    return numbers, None
+  weights = weigher.weigh(
+    numbers[weigher.name].to_numpy(np.float64), lambda row: _place(numbers.index[row], row, first_line))
+  is_used = weights > 0
+  if not is_used.all():
+    notes.append(f"{np.sum(~is_used)} of {len(weights)} rows left out: their weight is 0")
+  return numbers[is_used], weights[is_used]
+
+
+def _check_points(y: np.ndarray, target: str) -> None:
   if len(y) < MIN_POINTS:
     raise InputError(f"too few points: expected at least {MIN_POINTS} rows, got {len(y)}")
   if np.ptp(y) == 0:
     raise InputError(f"the target {target!r} is constant: every value is {y[0]:g}")
-  safe = _safe_names(used)
-  notes += [f"column {old!r} is called {new} in formulas" for old, new in zip(used, safe, strict=True) if old != new]
-  return Table(str(path), tuple(safe[:-1]), safe[-1], x, y, tuple(notes))
+
+
+def _place(label: int, row: int, first_line: int) -> str:
+  """Where a row stands: its line in a text file, else its number from 1; `label` is that of the frame."""
+  return f"line {label + first_line}" if first_line else f"row {row + 1}"
 
 
 def _to_numbers(column: pd.Series) -> pd.Series:
@@ -224,18 +282,24 @@ def _to_numbers(column: pd.Series) -> pd.Series:
   return pd.to_numeric(column, errors="coerce").astype(np.float64)
 
 
-def _choose_columns(frame, numbers, target, features) -> tuple[str, list[str], list[str]]:
-  """Target, features and notes; columns without any number are left aside unless asked for."""
-  numeric = [name for name in frame.columns if numbers[name].notna().any()]
-  for flag, names in (("--target", [target] if target else []), ("--features", features or [])):
-    for name in names:
-      if name not in frame.columns:
-        raise InputError(f"{flag}: no column {name!r}, expected one of {', '.join(map(repr, frame.columns))}")
+def _choose_columns(
+  frame, numbers, target, features, weigher: _Weigher | None
+) -> tuple[str, list[str], list[str]]:
+  """Target, features and notes; columns without any number are left aside unless asked for, and so are weights."""
+  weighing = [weigher] if weigher else []
+  asked = [("--target", name) for name in [target] if target] + [("--features", name) for name in features or []]
+  for flag, name in [*asked, *((w.flag, w.name) for w in weighing)]:
+    if name not in frame.columns:
+      raise InputError(f"{flag}: no column {name!r}, expected one of {', '.join(map(repr, frame.columns))}")
+  numeric = [name for name in frame.columns
+             if numbers[name].notna().any() and name not in [w.name for w in weighing]]
   if not len(frame):
     raise InputError("the table has no rows")
   if not numeric:
     raise InputError(f"no numeric column: none of {', '.join(map(repr, frame.columns))} holds a number")
   target = target or numeric[-1]
+  if target in [w.name for w in weighing]:
+    raise InputError(f"{target!r} is both the target and the column of {weigher.flag}")
   if features and target in features:
     raise InputError(f"{target!r} is both the target and a feature")
   if features and len(set(features)) < len(features):
@@ -245,7 +309,7 @@ def _choose_columns(frame, numbers, target, features) -> tuple[str, list[str], l
     raise InputError(f"no column left to explain {target!r}: expected at least two numeric columns")
   notes = []
   if not features:
-    aside = [name for name in frame.columns if name not in chosen and name != target]
+    aside = [name for name in frame.columns if name not in [*chosen, target, *(w.name for w in weighing)]]
     notes = [f"column {name!r} left aside: it holds no number" for name in aside]
   return target, chosen, notes
 
@@ -253,7 +317,7 @@ def _choose_columns(frame, numbers, target, features) -> tuple[str, list[str], l
 def _describe_bad_cell(frame: pd.DataFrame, used: list[str], is_bad: np.ndarray, first_line: int) -> str:
   row, column = (int(i) for i in np.argwhere(is_bad)[0])
   cell = frame[used[column]].iloc[row]
-  where = f"line {frame.index[row] + first_line}" if first_line else f"row {row + 1}"
+  where = _place(frame.index[row], row, first_line)
   is_missing = cell is None or cell != cell or str(cell).strip().lower() in ("", "na", "n/a", "nan", "null", "none")
   what = "a missing value" if is_missing else f"{str(cell)!r}"
   others = int(is_bad.any(axis=1).sum()) - 1

@@ -39,13 +39,14 @@ class Trajectory:
 
 
 def record(
-  model: Any, x: np.ndarray, y: np.ndarray, *, n_samples: int = 256, top_k: int = 20, method: str = "lm", seed: int = 0
+  model: Any, x: np.ndarray, y: np.ndarray, *, weights: np.ndarray | None = None, n_samples: int = 256, top_k: int = 20,
+  method: str = "lm", seed: int = 0,
 ) -> list[Trajectory]:
   """Draws candidates as a search does and records the fits of the eight that end best, the best first.
 
   Args:
     model: a loaded model, or anything with `vocab` and `propose`.
-    x: points [N, D]; y: [N]; in the user's units.
+    x: points [N, D]; y: [N]; in the user's units. weights: [N], at least 0; None for equal ones.
     n_samples, top_k: see `inference.search`; method: `lm`, `bfgs` or `gd`.
     seed: fixes every random choice.
   Returns:
@@ -55,7 +56,7 @@ def record(
   """
   if method not in solve.METHODS:
     raise InputError(f"expected a method of refinement that takes steps ({', '.join(solve.METHODS)}), got {method!r}")
-  rows = check_dataset((x, y), model).sample(DEFAULT.pool.fit_rows, seed=seed)
+  rows = check_dataset((x, y) if weights is None else (x, y, weights), model).sample(DEFAULT.pool.fit_rows, seed=seed)
   scaling = rescale.propose_scalings(rows.x, rows.y)[0]
   scaled_x, scaled_y = scaling.apply(rows.x, rows.y)
   num_rows = compilation.bucket(len(rows), (*task.ROW_BUCKETS, DEFAULT.pool.fit_rows))

@@ -567,6 +567,43 @@ class ChoiceConfig:
 
 
 @dataclasses.dataclass(frozen=True)
+class LossConfig:
+  """How losses other than squares become weights of rows (`selection.losses`).
+
+  Attributes:
+    sources: of the first look that log, huber and auto take: those that need no model and take a second or two.
+    num_fitted: formulas of a first look, the shortest descriptions, that are fitted under the weights they give.
+    num_turns: fits of a formula, each under the weights of the one before; a dozen leave constants to four digits.
+    nats_per_node: price of a node of the formula that weights are found around, as `SelectionConfig.nats_per_node`.
+    log_reach: factor between formula and y beyond which the logarithm is cut: what is as far from y says nothing of
+      small errors, and a row of the wrong sign must not weigh without bound.
+    huber_errors: robust standard errors from which on errors count less: 95 % of the efficiency of least squares where
+      errors are normal (Huber 1964); huber_gross: from which on an error adds no more, whatever its size.
+    min_rows: fewer do not tell how errors grow; max_growth: largest exponent of |y| that is looked at.
+    growth_nats: evidence that errors grow at all: odds of twenty to one; simple_nats: what an exponent of 1 or 1/2 may
+      be less likely than the best one and be taken for it.
+    smallest_share: share of the rows whose |y| counts as larger than it is: where y passes 0, errors do not vanish.
+  """
+
+  sources: tuple[str, ...] = ("closed_forms", "guesses", "library")
+  num_fitted: int = 8
+  num_turns: int = 12
+  nats_per_node: float = 2.0
+  log_reach: float = 30.0
+  huber_errors: float = 1.345
+  huber_gross: float = 3.0
+  min_rows: int = 20
+  max_growth: float = 2.0
+  growth_nats: float = 3.0
+  simple_nats: float = 1.0
+  smallest_share: float = 0.05
+
+  def __post_init__(self):
+    _check_counts(self, "num_fitted", "num_turns", "min_rows")
+    _check_names("sources", self.sources, SOURCES)
+
+
+@dataclasses.dataclass(frozen=True)
 class SearchConfig:
   """All that steers a search. Hashable: a search is a function of data, model, options and this."""
 
@@ -584,6 +621,7 @@ class SearchConfig:
   pool: PoolConfig = PoolConfig()
   selection: SelectionConfig = SelectionConfig()
   choice: ChoiceConfig = ChoiceConfig()
+  loss: LossConfig = LossConfig()
 
   def __post_init__(self):
     _check_names("sources", self.sources, SOURCES)

@@ -5,9 +5,12 @@ import dataclasses
 import numpy as np
 
 from symformer_jax.engine.config import DEFAULT, SearchConfig
-from symformer_jax.errors import InputError
+from symformer_jax.errors import InputError, suggest
 from symformer_jax.language.rules import Restrictions
 from symformer_jax.refinement import solve
+
+# What is minimized; see `selection.losses`.
+LOSSES = ("squared", "relative", "log", "huber", "auto")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,6 +28,7 @@ class SearchOptions:
     recombine: whether sources that need no model compete with it.
     guesses: formulas of the user's, in the column names, that join the pool.
     config: what steers the search.
+    loss: which errors are to be small: one of `LOSSES`.
   """
 
   n_samples: int = 1024
@@ -39,6 +43,7 @@ class SearchOptions:
   recombine: bool = True
   guesses: tuple[str, ...] = ()
   config: SearchConfig = DEFAULT
+  loss: str = "squared"
 
   def __post_init__(self):
     # Numbers of other libraries are written as the built-in ones: results go into JSON.
@@ -55,6 +60,8 @@ class SearchOptions:
         raise InputError(f"{name}: expected a whole number of at least 1, got {value!r}")
     if not self.temperature > 0:
       raise InputError(f"temperature: expected a number above 0, got {self.temperature!r}")
+    if self.loss not in LOSSES:
+      raise InputError(f"loss: unknown loss {self.loss!r}: {suggest(str(self.loss), LOSSES)}")
     if self.refine not in solve.MAX_STEPS:
       raise InputError(f"refine: unknown method {self.refine!r}, expected one of {', '.join(solve.MAX_STEPS)}")
     if self.max_time is not None and not self.max_time > 0:

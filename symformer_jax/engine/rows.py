@@ -66,6 +66,14 @@ def check_dataset(dataset: Any, model: Any = None) -> Rows:
   return Rows(x, y, weights / weights.mean())
 
 
+def with_weights(dataset: Any, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+  """A data set with other weights for those rows that `check_dataset` leaves: `(X [N, D], y [N], weights [N])`."""
+  x, y, before = _split_dataset(dataset)
+  after = np.zeros(len(y))
+  after[before > 0] = weights
+  return x, y, after
+
+
 def refuse_variables(num_columns: int, model: Any) -> None:
   """Raises the InputError of data with more variables than a model knows."""
   raise InputError(f"more variables than the model knows: {model.name!r} knows {model.vocab.num_variables}, "

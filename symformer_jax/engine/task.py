@@ -68,6 +68,11 @@ def _sample_that_varies(rows: Rows, num_rows: int, *, seed: int) -> Rows:
     (rows.x, drawn.x), (rows.y, drawn.y), (rows.weights, drawn.weights))))
 
 
+def default_names(num_columns: int) -> tuple[str, ...]:
+  """Names of columns that have none: x0, x1, ..."""
+  return tuple(f"x{d}" for d in range(num_columns))
+
+
 def make_task(dataset: Any, names: Sequence[str] | None, options: SearchOptions) -> Task:
   """Checks one data set (see `search`) and says what is to be searched.
 
@@ -76,7 +81,7 @@ def make_task(dataset: Any, names: Sequence[str] | None, options: SearchOptions)
   """
   rows, pool = check_dataset(dataset), options.config.pool
   num_columns = rows.x.shape[1]
-  names = tuple(names) if names is not None else tuple(f"x{d}" for d in range(num_columns))
+  names = tuple(names) if names is not None else default_names(num_columns)
   if len(names) != num_columns:
     raise InputError(f"names: expected {num_columns} of them, one for each column, got {len(names)}")
   rule = options.restrictions.for_columns(names)

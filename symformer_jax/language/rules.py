@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 import dataclasses
 import difflib
+import numbers
 
 from symformer_jax.errors import InputError
 from symformer_jax.language import operators as operators_lib
-from symformer_jax.language.expression import VARIABLE, Node, walk
+from symformer_jax.language.expression import VARIABLE, Node, complexity, walk
 
 # What people write for operators that have other names in a tree without minus and division.
 ALIASES = {"-": ("+", "neg", "*"), "/": ("*", "inv"), "**": ("pow", "pow2", "pow3"), "^": ("pow", "pow2", "pow3"),
@@ -27,6 +28,7 @@ class Rule:
     max_depth: levels of the tree, where a bare number or variable has one and a sum of three terms three; None for
       any.
     unnested: operators none of which may stand inside another of them, or of its own kind.
+    max_complexity: nodes of the tree; None for any number.
   """
 
   num_columns: int
@@ -36,15 +38,18 @@ class Rule:
   max_exponent: float | None = None
   max_depth: int | None = None
   unnested: frozenset[str] = frozenset()
+  max_complexity: int | None = None
 
   @property
   def is_open(self) -> bool:
-    """Whether any formula over allowed columns counts."""
+    """Whether any formula over allowed columns counts, if it is not too long."""
     return self.tokens is None and self.max_exponent is None and self.max_depth is None and not self.unnested
 
   def __call__(self, node: Node) -> bool:
     used = {n.value for n in walk(node) if n.token == VARIABLE}
     if not self.required <= used or used & self.excluded or any(column >= self.num_columns for column in used):
+      return False
+    if self.max_complexity is not None and complexity(node) > self.max_complexity:
       return False
     if self.is_open:
       return True
@@ -78,7 +83,7 @@ class Restrictions:
   Attributes:
     operators: names of those allowed (None: all), such as +, /, log; forbidden: of those not allowed all the same.
     required, excluded: names of columns that every formula, or no formula, may contain.
-    max_exponent, max_depth, unnested: see `Rule`.
+    max_exponent, max_depth, unnested, max_complexity: see `Rule`.
   """
 
   operators: tuple[str, ...] | None = None
@@ -88,6 +93,7 @@ class Restrictions:
   max_exponent: float | None = None
   max_depth: int | None = None
   unnested: tuple[str, ...] = ()
+  max_complexity: int | None = None
 
   def check(self) -> None:
     """Refuses what is wrong for any data set: an InputError."""
@@ -109,6 +115,9 @@ class Restrictions:
       raise InputError(f"max_exponent: expected a number of at least 1, got {self.max_exponent!r}")
     if self.max_depth is not None and not self.max_depth >= 1:
       raise InputError(f"max_depth: expected a whole number of at least 1, got {self.max_depth!r}")
+    limit = self.max_complexity
+    if limit is not None and (not isinstance(limit, numbers.Integral) or limit < 1):
+      raise InputError(f"max_complexity: expected a whole number of at least 1, got {limit!r}")
     required = _column_indices(self.required, columns, "required")
     excluded = _column_indices(self.excluded, columns, "excluded")
     if both := required & excluded:
@@ -117,7 +126,7 @@ class Restrictions:
       raise InputError("excluded: every column is excluded; leave one")
     is_open = self.operators is None and not self.forbidden
     return Rule(len(columns), None if is_open else allowed, required, excluded, self.max_exponent, self.max_depth,
-                _tokens(self.unnested, "unnested"))
+                _tokens(self.unnested, "unnested"), limit)
 
 
 def _known() -> dict[str, tuple[str, ...]]:

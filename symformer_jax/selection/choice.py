@@ -3,15 +3,21 @@
 from collections.abc import Sequence
 import dataclasses
 import math
+import numbers
 from typing import Any
 
 import numpy as np
 
 from symformer_jax.engine.config import DEFAULT, ChoiceConfig
 from symformer_jax.engine.rows import Rows
+from symformer_jax.errors import InputError, suggest
 from symformer_jax.language import expression
 from symformer_jax.language.expression import VARIABLE, Node, flatten
 from symformer_jax.selection import criteria, cross_validation, noise, scoring, soundness
+
+# Which line of a front a user takes, by name; or its number, from 0.
+RECOMMENDED, ACCURATE, SIMPLE = "recommended", "accurate", "simple"
+SELECTIONS = (RECOMMENDED, ACCURATE, SIMPLE)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -133,3 +139,38 @@ def simplest_good(front: Sequence[Any], best: Any, *, config: ChoiceConfig = DEF
   simpler = (line for line in front if line.r2 is not None and line.complexity < best.complexity)
   good = [line for line in simpler if 1 - line.r2 <= allowed]
   return min(good, key=lambda line: (line.complexity, -line.r2), default=best)
+
+
+def read_selection(value: str | int, *, argument: str) -> str | int:
+  """A choice of a line as `pick` takes it: a word, or a number that may be text.
+
+  Raises:
+    InputError: for anything else.
+  """
+  if isinstance(value, str) and value.isdecimal():
+    return int(value)
+  if value in SELECTIONS or (isinstance(value, numbers.Integral) and not isinstance(value, bool)):
+    return value
+  raise InputError(f"{argument}: unknown choice {value!r}, a number of the front or a word: "
+                   f"{suggest(str(value), SELECTIONS)}")
+
+
+def pick(front: Sequence[Any], best: Any, selection: str | int, *, argument: str) -> Any:
+  """The line of a front that a user takes.
+
+  Args:
+    front: lines with `complexity`, `r2` and `mse`, from simple to accurate; best: the recommended one, of them.
+    selection: see `read_selection`; argument: its name, for the message.
+  Raises:
+    InputError: for a number that no line has.
+  """
+  selection = read_selection(selection, argument=argument)
+  if selection == RECOMMENDED:
+    return best
+  if selection == SIMPLE:
+    return simplest_good(front, best)
+  if selection == ACCURATE:
+    return min(front, key=lambda line: line.mse)
+  if not -len(front) <= selection < len(front):
+    raise InputError(f"{argument}: expected a line of the front, 0 to {len(front) - 1}, got {selection}")
+  return front[selection]

@@ -54,6 +54,27 @@ def standard_errors(node: Node, x: np.ndarray, y: np.ndarray, weights: np.ndarra
   return [float(np.sqrt(v)) if np.isfinite(v) and v >= 0 else None for v in variances]
 
 
+def curve_errors(
+  node: Node, x: np.ndarray, y: np.ndarray, weights: np.ndarray, at: np.ndarray
+) -> np.ndarray | None:
+  """Standard error of a formula's value at points [M, D], from the covariance of its constants: [M], units of y.
+
+  Args:
+    node: a fitted formula; x: [N, D]; y: [N]; weights: [N], at least 0, relative.
+  Returns:
+    NaN where the formula has no derivative; None where the data give its constants no errors.
+  """
+  local = _Local(node, x, y, weights)
+  if not local.is_free.any() or np.sum(local.weights > 0) <= len(local.theta):
+    return None
+  covariance = local.covariance()
+  if not np.all(np.isfinite(covariance)):
+    return None
+  slopes = LocalModel(node, at, np.zeros(len(at)), np.ones(len(at)), floor=0.0).jacobian[:, local.is_free]
+  with np.errstate(all="ignore"):
+    return np.sqrt(np.einsum("mi,ij,mj->m", slopes, covariance, slopes))
+
+
 def exact_forms(node: Node, x: np.ndarray, y: np.ndarray, weights: np.ndarray) -> list[str | None]:
   """What each constant of a fitted tree is exactly, as `2*pi` or `1/3`, where the data leave no doubt.
 

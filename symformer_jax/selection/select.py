@@ -7,15 +7,16 @@ variant with simple constants, judged on all rows, and reduced to the front that
 from collections.abc import Callable, Sequence
 import dataclasses
 import math
+from typing import NamedTuple
 
 import numpy as np
 
 from symformer_jax.engine.config import DEFAULT, ChoiceConfig, SelectionConfig
 from symformer_jax.engine.rows import Rows
-from symformer_jax.language import expression, programs, rewritings
+from symformer_jax.language import expression, printing, programs, rewritings
 from symformer_jax.language.expression import Node
 from symformer_jax.language.tidy import tidy
-from symformer_jax.results import Constant, Equation
+from symformer_jax.results import Constant, Equation, Rejected
 from symformer_jax.selection import choice, criteria, front, rounding, scoring, soundness
 
 # Other ways to write a formula, by name.
@@ -33,6 +34,14 @@ class _Finalist:
   @property
   def complexity(self) -> int:
     return expression.complexity(self.node)
+
+
+class Selection(NamedTuple):
+  """The answer: the recommended formula, a member of the front; the front; what was left out for a fault."""
+
+  best: Equation
+  front: tuple[Equation, ...]
+  rejected: tuple[Rejected, ...]
 
 
 class _Judge:
@@ -129,7 +138,7 @@ def select(
   yardsticks: Sequence[Node] = (), is_allowed: Callable[[Node], bool] = lambda node: True, may_fit: bool = True,
   num_fit_rows: int = DEFAULT.pool.fit_rows, config: SelectionConfig = DEFAULT.selection,
   choice_config: ChoiceConfig = DEFAULT.choice,
-) -> tuple[Equation, tuple[Equation, ...]]:
+) -> Selection:
   """Chooses the front and the recommended formula.
 
   Args:
@@ -145,7 +154,8 @@ def select(
     config: what a formula may cost, and how round its constants are to be; choice_config: which may be listed, and
       which is recommended where none is exact.
   Returns:
-    `(best, front)`, from simple to accurate, the best a member of the front proper.
+    The front from simple to accurate, on which errors fall from line to line but for yardsticks; the best is of it, or
+    a yardstick.
   """
   some, most = rows.sample(config.max_rows, seed=seed), rows.sample(config.last_rows, seed=seed)
   judge = _Judge(some, len(some), config, choice_config)
@@ -178,8 +188,19 @@ def select(
   if may_fit and len(some) < len(rows):
     judged = [judge.refitted(finalist, most) if i in shown else finalist for i, finalist in enumerate(judged)]
   in_order = sorted(shown, key=lambda i: (judged[i].complexity, -judged[i].scores.mse))
+  in_order = _falling(in_order, judged, {best, *yards})
   equations = {i: _equation(judged[i], some, most, names) for i in in_order}
-  return equations[best], tuple(equations.values())
+  return Selection(equations[best], tuple(equations.values()), check.rejected(judged[best], names))
+
+
+def _falling(in_order: Sequence[int], judged: Sequence[_Finalist], kept: set[int]) -> list[int]:
+  """Those that are more accurate than all simpler ones, and those that are kept: the last fit may change the order."""
+  falling: list[int] = []
+  for i in in_order:
+    if i in kept or all(judged[i].scores.mse < judged[j].scores.mse for j in falling):
+      falling = [j for j in falling if j in kept or judged[j].complexity < judged[i].complexity]
+      falling.append(i)
+  return falling
 
 
 def _recommended(
@@ -201,6 +222,17 @@ class _SoundnessCheck:
   def __init__(self, judge: _Judge, *, may_fit: bool):
     self._judge, self._may_fit = judge, may_fit
     self._segments = soundness.make_segments(judge.rows, config=judge.choice)
+    self._faults: dict[Node, str] = {}
+
+  def rejected(self, best: _Finalist, names: Sequence[str]) -> tuple[Rejected, ...]:
+    """For each fault the simplest formula that has it and describes the rows better than the best does."""
+    found: dict[str, Rejected] = {}
+    most = self._judge.cost(best, is_rounded=False)
+    for each in sorted(self._judge.finalists(list(self._faults)), key=lambda f: (f.complexity, f.scores.mse)):
+      reason = soundness.REASONS[self._faults[each.node]]
+      if self._judge.cost(each, is_rounded=False) < most:
+        found.setdefault(reason, Rejected(printing.to_text(each.node, names), each.complexity, each.scores.r2, reason))
+    return tuple(found.values())
 
   def keep(self, nodes: Sequence[Node]) -> list[Node]:
     return [node for node in nodes if self._is_sound(node)]
@@ -210,7 +242,10 @@ class _SoundnessCheck:
     if not fault or self._judge.is_exact(_Finalist(node, self._judge.score(node))):
       return True
     is_pole = fault in (soundness.POLE, soundness.LEAP)
-    return is_pole and self._may_fit and soundness.is_supported(node, self._judge.rows, self._segments)
+    is_sound = is_pole and self._may_fit and soundness.is_supported(node, self._judge.rows, self._segments)
+    if not is_sound:
+      self._faults[node] = fault
+    return is_sound
 
 
 def _rounded(nodes: Sequence[Node], judge: _Judge, is_allowed: Callable[[Node], bool]) -> list[Node]:

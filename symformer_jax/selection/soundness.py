@@ -17,9 +17,15 @@ from symformer_jax.language.expression import VARIABLE, Node, chain, number, var
 from symformer_jax.selection import rounding, scoring
 
 UNDEFINED, POLE, LEAP, ALIAS = "undefined", "pole", "leap", "alias"
+# The same in words.
+REASONS = {
+  UNDEFINED: "undefined between rows", POLE: "a pole or needle between rows that no row tells of",
+  LEAP: "leaves the data's range between rows", ALIAS: "a wave that turns by more than half a turn between rows"}
 WAVES = ("sin", "cos", "tan", "cot")
 # Steps that draw a smallest denominator into a share of 1e-10 of its segment: a pole is then 1e10 times as high.
 NUM_THIRDS = 60
+# Shares of a segment at which a zero is approached: five in each decade find another zero as far from it as any.
+APPROACH = np.logspace(-1, -14, 66)
 # Steps of a column that differ by less than this share of their mean are even (dates as 1959.083 have three digits).
 EVEN = 0.01
 # Values that differ by less than this share of their range are equal: a phase of a thousand turns keeps twelve digits.
@@ -109,10 +115,14 @@ def _evaluate(node: Node, points: np.ndarray) -> np.ndarray:
 def find_poles(node: Node, segments: Segments) -> np.ndarray:
   """Indices of the segments on which the formula leaves the range of the data where a denominator is smallest."""
   found: set[int] = set()
-  for denominator in dict.fromkeys(_denominators(node)):
-    beside = _evaluate(node, _smallest(denominator, segments.points))
+  points = segments.points
+  # Inner ones first: beside its pole 1/(x - 3) hides the zero of 1 - 1e-6/(x - 3).
+  for denominator in reversed(list(dict.fromkeys(_denominators(node)))):
+    nearest = _smallest(denominator, points)
+    beside = _evaluate(node, nearest)
     is_out = ~np.isfinite(beside) | (beside < segments.low) | (beside > segments.high)
     found |= set(np.flatnonzero(is_out.any(axis=1)).tolist())
+    points = _with_approach(points, nearest, segments)
   return np.array(sorted(found), int)
 
 
@@ -141,6 +151,17 @@ def is_supported(node: Node, rows: Rows, segments: Segments) -> bool:
     errors = np.abs(scoring.evaluate(fitted, rows.x) - rows.y)
     room = np.maximum(WITHIN_ERRORS * np.sqrt(np.mean(errors[~beside] ** 2)), WITHIN_SHARE * distance)
   return bool(np.all(errors[beside] <= room[beside]))
+
+
+def _with_approach(points: np.ndarray, beside: np.ndarray, segments: Segments) -> np.ndarray:
+  """The points [S, P, D] and others nearer and nearer to those of `beside` [S, 2, D], in order along each segment."""
+  span = (segments.end - segments.begin)[:, None]
+  steps = np.concatenate([APPROACH, -APPROACH])[None, :, None] * span
+  low, high = (limit(segments.begin, segments.end)[:, None] for limit in (np.minimum, np.maximum))
+  more = np.clip(beside.mean(axis=1, keepdims=True) + steps, low, high)
+  together = np.concatenate([points, more], axis=1)
+  order = np.argsort(np.sum((together - segments.begin[:, None]) * span, axis=2), axis=1)
+  return np.take_along_axis(together, order[:, :, None], axis=1)
 
 
 def _smallest(node: Node, points: np.ndarray) -> np.ndarray:

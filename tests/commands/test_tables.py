@@ -163,6 +163,56 @@ def test_unusable_choices_say_why(write, options, message):
     read_table(write("a,b\n" + ROWS), **options)
 
 
+WEIGHED = "a,e,b\n1,1,2\n2,2,4\n3,4,9\n4,0.5,1\n5,1,7\n6,1,8\n"
+
+
+def test_weights_and_standard_deviations_weigh_rows_and_are_no_features(write):
+  path = write(WEIGHED)
+  weighed, table = read_table(path, weights="e"), read_table(path, sigma="e")
+  assert weighed.features == table.features == ("a",) and weighed.target == table.target == "b"
+  assert not weighed.notes and not table.notes and len(read_table(path).points) == 2
+  e = np.array([1, 2, 4, 0.5, 1, 1])
+  np.testing.assert_allclose(weighed.weights / weighed.weights.sum(), e / e.sum())
+  np.testing.assert_allclose(table.weights / table.weights.sum(), e**-2 / (e**-2).sum())
+  # A column that is asked for is a feature all the same; the last column is no target when it weighs.
+  assert read_table(path, sigma="e", features=["a", "e"]).features == ("a", "e")
+  assert read_table(path, weights="b").target == "e"
+
+
+def test_rows_of_weight_0_are_left_out_and_extreme_ones_kept(write):
+  table = read_table(write(WEIGHED.replace("2,2,4", "2,0,4")), weights="e")
+  assert len(table.y) == 5 and table.notes == ("1 of 6 rows left out: their weight is 0",)
+  tiny = read_table(write("a,e,b\n" + "".join(f"{i},{1 + i / 10}e-200,{i * i}\n" for i in range(6))), sigma="e")
+  np.testing.assert_allclose(tiny.weights, (1 + np.arange(6) / 10) ** -2.0)
+
+
+@pytest.mark.parametrize(("changed", "options", "message"), [
+  ("2,2,4", {"weights": "z"}, "--weights: no column 'z', expected one of 'a', 'e', 'b'"),
+  ("2,2,4", {"sigma": "z"}, "--sigma: no column 'z'"),
+  ("2,2,4", {"sigma": "b", "target": "b"}, "'b' is both the target and the column of --sigma"),
+  ("2,0,4", {"sigma": "e"}, "line 3, column 'e': --sigma expects numbers above 0, got 0"),
+  ("2,-2,4", {"sigma": "e"}, "line 3, column 'e': --sigma expects numbers above 0, got -2"),
+  ("2,-2,4", {"weights": "e"}, "line 3, column 'e': --weights expects numbers of at least 0, got -2"),
+  ("2,,4", {"weights": "e"}, "line 3, column 'e': expected a finite number, got a missing value; --drop_missing"),
+  ("2,much,4", {"sigma": "e"}, "line 3, column 'e': expected a finite number, got 'much'"),
+  ("2,inf,4", {"sigma": "e"}, "line 3, column 'e': expected a finite number, got 'inf'"),
+])
+def test_unusable_weights_say_why(write, changed, options, message):
+  with pytest.raises(TableError, match=message):
+    read_table(write(WEIGHED.replace("2,2,4", changed)), **options)
+
+
+def test_weights_leave_enough_rows_that_vary(write):
+  with pytest.raises(TableError, match="--weights: every number of column 'e' is 0"):
+    read_table(write("a,e,b\n" + "".join(f"{i},0,{i}\n" for i in range(6))), weights="e")
+  with pytest.raises(TableError, match="too few points: expected at least 5 rows, got 4"):
+    read_table(write("a,e,b\n" + "".join(f"{i},{int(i > 1)},{i}\n" for i in range(6))), weights="e")
+  with pytest.raises(TableError, match="the target 'b' is constant: every value is 1"):
+    read_table(write("a,e,b\n" + "".join(f"{i},{int(i > 0)},{int(i > 0)}\n" for i in range(8))), weights="e")
+  with pytest.raises(InputError, match="--weights and --sigma: expected one of them"):
+    read_table(write(WEIGHED), weights="e", sigma="e")
+
+
 def test_unusable_paths_say_why(tmp_path, write):
   with pytest.raises(TableError, match="no such file"):
     read_table(str(tmp_path / "no.csv"))

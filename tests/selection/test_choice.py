@@ -1,12 +1,14 @@
 """The recommended line: not a bare mean where something predicts, nothing where noise would do, nothing odd."""
 
 import dataclasses
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from symformer_jax.engine.config import DEFAULT
 from symformer_jax.engine.rows import Rows
+from symformer_jax.errors import InputError
 from symformer_jax.language import expression, parser, printing
 from symformer_jax.results import Equation
 from symformer_jax.selection import choice, rounding, scoring, select as select_lib, soundness
@@ -84,7 +86,7 @@ def select(texts, rows, **options):
   names = NAMES[: rows.x.shape[1]]
   nodes = [parser.parse(text, names) for text in texts]
   yardsticks = closed_forms.fit(rows, range(rows.x.shape[1]))
-  return select_lib.select(nodes, rows, names, seed=0, yardsticks=yardsticks, **options)
+  return select_lib.select(nodes, rows, names, seed=0, yardsticks=yardsticks, **options)[:2]
 
 
 def test_a_needle_between_rows_is_never_listed():
@@ -133,3 +135,24 @@ def test_where_one_row_is_most_of_the_variance_the_others_decide(rng):
   assert choice._nearer_to_most(errors, [1, 2, 3, 4], 0, DEFAULT.choice) == 2
   assert choice._nearer_to_most(errors, [3, 4], 0, DEFAULT.choice) == 0  # a coin would do as well
   assert choice._nearer_to_most([e[:10] for e in errors], [2], 0, DEFAULT.choice) == 0  # nine of ten rows may be chance
+
+
+@pytest.mark.parametrize(("selection", "place"), [
+  ("recommended", 2), ("accurate", 3), ("simple", 1), (0, 0), ("3", 3), (-1, 3), (np.int64(2), 2)])
+def test_the_line_that_a_user_takes(selection, place):
+  figures = (1, 0.0), (3, 0.994), (9, 0.995), (20, 0.996)
+  front = [SimpleNamespace(complexity=c, r2=r2, mse=1 - r2) for c, r2 in figures]
+  assert choice.pick(front, front[2], selection, argument="--select") is front[place]
+
+
+@pytest.mark.parametrize(("selection", "message"), [
+  ("acurate", "--select: unknown choice 'acurate', .* did you mean 'accurate'?"),
+  ("best of all", "--select: unknown choice 'best of all', .* expected one of recommended, accurate, simple"),
+  ("", "--select: unknown choice ''"), (True, "--select: unknown choice True"), (1.5, "--select: unknown choice 1.5"),
+  (None, "--select: unknown choice None"), (2, "--select: expected a line of the front, 0 to 1, got 2"),
+  ("7", "0 to 1, got 7"), (-3, "0 to 1, got -3"),
+])
+def test_a_choice_that_is_none_is_refused(selection, message):
+  front = [SimpleNamespace(complexity=c, r2=0.5, mse=0.5) for c in (1, 3)]
+  with pytest.raises(InputError, match=message):
+    choice.pick(front, front[0], selection, argument="--select")

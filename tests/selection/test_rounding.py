@@ -188,3 +188,18 @@ def test_rounding_that_harms_is_not_done(power_law, monkeypatch):
   assert rounding.round_constants(node, *data) != node
   monkeypatch.setattr(rounding, "_fewest_digits", lambda value, tolerance: 2 * value)
   assert rounding.round_constants(node, *data) == node
+
+
+def test_errors_of_the_curve_are_those_of_linear_regression(rng):
+  x, at = rng.uniform(1, 5, 40), np.linspace(0, 6, 7)
+  weights = rng.uniform(0.1, 3, 40)
+  y = 2.3 * x + 1.1 + rng.normal(size=40) / np.sqrt(weights)
+  slope, constant = np.polyfit(x, y, 1, w=np.sqrt(weights))
+  node = parser.parse(f"{slope:.17g}*x + {constant:.17g}", ["x"])
+  _, covariance = np.polyfit(x, y, 1, w=np.sqrt(weights), cov=True)
+  design = np.column_stack([at, np.ones(7)])
+  expected = np.sqrt(np.einsum("mi,ij,mj->m", design, covariance, design))
+  found = rounding.curve_errors(node, x[:, None], y, weights, at[:, None])
+  np.testing.assert_allclose(found, expected, rtol=1e-6)
+  assert rounding.curve_errors(node, x[:2, None], y[:2], weights[:2], at[:, None]) is None
+  assert rounding.curve_errors(parser.parse("x", ["x"]), x[:, None], y, weights, at[:, None]) is None

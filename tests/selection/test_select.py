@@ -1,5 +1,8 @@
 """What a user reads of formulas that fit exactly, or nearly."""
 
+from types import SimpleNamespace
+
+from hypothesis import given, settings, strategies as st
 import numpy as np
 import pytest
 from scipy import optimize
@@ -7,7 +10,7 @@ from scipy import optimize
 from symformer_jax.engine.rows import Rows
 from symformer_jax.language import expression, parser, printing, programs
 from symformer_jax.refinement import local
-from symformer_jax.selection import rounding, scoring, select
+from symformer_jax.selection import choice, rounding, scoring, select
 from symformer_jax.sources import closed_forms
 
 
@@ -25,7 +28,7 @@ from symformer_jax.sources import closed_forms
 def test_exact_fits_read_as_a_person_would_write_them(found, truth, rng):
   x = rng.uniform(-5, 5, (100, 1))
   rows = Rows(x, scoring.evaluate(parser.parse(truth), x), np.ones(100))
-  best, _ = select.select([parser.parse(found)], rows, ["x"], seed=0)
+  best, _, _ = select.select([parser.parse(found)], rows, ["x"], seed=0)
   assert printing.to_text(best.node, ["x"]) == truth
 
 
@@ -36,7 +39,7 @@ def test_a_good_fit_is_not_given_up_for_digits(found, noise):
   x = rng.uniform(0.1, 3, (50, 1))
   y = scoring.evaluate(parser.parse(found), x)
   y = y + noise * np.std(y) * rng.standard_normal(50)
-  best, _ = select.select([parser.parse(found)], Rows(x, y, np.ones(50)), ["x"], seed=0)
+  best, _, _ = select.select([parser.parse(found)], Rows(x, y, np.ones(50)), ["x"], seed=0)
   assert best.r2 > 1 - 2 * noise**2
 
 
@@ -47,7 +50,7 @@ def test_simpler_constants_do_not_break_the_rules(found, is_kept):
   rng = np.random.default_rng(0)
   x = rng.uniform(0.1, 3, (50, 2))
   y = scoring.evaluate(parser.parse(found, ("x", "y")), x) + 0.05 * rng.standard_normal(50)
-  _, front = select.select(
+  _, front, _ = select.select(
     [parser.parse(found, ("x", "y"))], Rows(x, y, np.ones(50)), ["x", "y"], seed=0,
     is_allowed=lambda node: is_kept(printing.to_text(node, ["x", "y"])))
   assert front and all(is_kept(equation.expression) for equation in front)
@@ -57,7 +60,7 @@ def test_powers_of_numbers_stay_where_exponentials_are_forbidden(rng):
   x = rng.uniform(-2, 2, (100, 1))
   node = parser.parse("0.60653066**(x**2)")
   rows = Rows(x, scoring.evaluate(node, x), np.ones(100))
-  best, _ = select.select([node], rows, ["x"], seed=0, is_allowed=lambda n: "exp" not in printing.to_text(n, ["x"]))
+  best, _, _ = select.select([node], rows, ["x"], seed=0, is_allowed=lambda n: "exp" not in printing.to_text(n, ["x"]))
   assert "exp" not in printing.to_text(best.node, ["x"])
 
 
@@ -69,7 +72,7 @@ def test_the_best_of_many_noisy_columns_is_no_law():
     best = int(np.argmax([abs(np.corrcoef(column, y)[0, 1]) for column in x.T]))
     names = [f"c{i}" for i in range(400)]
     nodes = [parser.parse(text, names) for text in ("0.1", f"0.9*c{best}", f"0.9*c{best} + 0.1")]
-    chosen, _ = select.select(nodes, Rows(x, y, np.ones(25)), names, seed=0)
+    chosen, _, _ = select.select(nodes, Rows(x, y, np.ones(25)), names, seed=0)
     assert chosen.node.is_number
 
 
@@ -81,7 +84,7 @@ def test_what_fits_the_noise_is_not_listed(noise, is_listed, rng):
   polynomial = np.polynomial.Polynomial.fit(x[:, 0], y, 9).convert().coef
   text = "+".join(f"({c!r})*x**{p}" for p, c in enumerate(polynomial.tolist()))
   nodes = [parser.parse("2*x"), parser.parse(text if noise else "2*x + 0.1*sin(9*x)**2")]
-  best, front = select.select(nodes, Rows(x, y, np.ones(25)), ["x"], seed=0)
+  best, front, _ = select.select(nodes, Rows(x, y, np.ones(25)), ["x"], seed=0)
   assert any(equation.mse < 0.6 * np.mean((y - 2 * x[:, 0]) ** 2) for equation in front) == is_listed
   assert best in front
 
@@ -89,7 +92,7 @@ def test_what_fits_the_noise_is_not_listed(noise, is_listed, rng):
 def test_without_sums_a_product_of_exponentials_is_rounded_all_the_same(rng):
   x = rng.uniform(0.1, 3, (60, 2))
   node = parser.parse("2.00000001234*exp(0.30000000123*x)*exp(0.4999999987*y)", ("x", "y"))
-  best, _ = select.select([node], Rows(x, scoring.evaluate(node, x), np.ones(60)), ["x", "y"], seed=0,
+  best, _, _ = select.select([node], Rows(x, scoring.evaluate(node, x), np.ones(60)), ["x", "y"], seed=0,
                              is_allowed=lambda n: all(part.token != "+" for part in expression.walk(n)))
   assert printing.to_text(best.node, ["x", "y"]) == "2*exp(0.3*x)*exp(0.5*y)"
 
@@ -104,7 +107,7 @@ def large_rows(num=6000, seed=0):
 def test_what_is_listed_is_fitted_to_all_rows():
   rows = large_rows()
   line = np.polyfit(rows.x[:, 0], rows.y, 1, w=np.sqrt(rows.weights))
-  best, front = select.select([parser.parse("2.3*x**1.25 + 0.3")], rows, ("x",), seed=0,
+  best, front, _ = select.select([parser.parse("2.3*x**1.25 + 0.3")], rows, ("x",), seed=0,
                                  yardsticks=closed_forms.fit(rows, range(rows.x.shape[1])))
   shown = next(e for e in front if e.complexity == 5)
   least = np.average((np.polyval(line, rows.x[:, 0]) - rows.y) ** 2, weights=rows.weights)
@@ -134,7 +137,7 @@ def test_sums_over_chunks_are_those_of_all_rows_at_once(monkeypatch):
 def test_tables_of_more_rows_than_a_chunk_are_selected_from():
   """Above `scoring.CHUNK_ROWS` and above the largest compiled number of rows: constants and errors of all rows."""
   rows = large_rows(scoring.CHUNK_ROWS + 5000)
-  best, _ = select.select([parser.parse("2.3*x**1.25 + 0.3")], rows, ("x",), seed=0,
+  best, _, _ = select.select([parser.parse("2.3*x**1.25 + 0.3")], rows, ("x",), seed=0,
                           yardsticks=closed_forms.fit(rows, (0,)))
   fitted, covariance = optimize.curve_fit(lambda x, a, b, c: a * x**b + c, rows.x[:, 0], rows.y, (2.3, 1.25, 0.3),
                                           sigma=rows.weights**-0.5)
@@ -142,3 +145,37 @@ def test_tables_of_more_rows_than_a_chunk_are_selected_from():
   for value, error in zip(fitted, np.sqrt(np.diag(covariance)), strict=True):
     assert found[round(value, 1)].value == pytest.approx(value, abs=0.5 * error)
     assert found[round(value, 1)].stderr == pytest.approx(error, rel=0.02)
+
+
+@settings(max_examples=12, deadline=None)
+@given(st.integers(0, 10**6), st.sampled_from(["equal", "relative", "huber"]))
+def test_the_staircase_falls_whatever_rows_count(seed, kind):
+  rng = np.random.default_rng(seed)
+  x = rng.uniform(0.5, 5, (40, 1))
+  y = 3 * np.exp(-0.5 * x[:, 0]) + 1 + 0.1 * rng.normal(size=40)
+  weights = {"equal": np.ones(40), "relative": y**-2, "huber": np.where(rng.uniform(size=40) < 0.1, 1e-3, 1)}[kind]
+  rows = Rows(x, y, weights / weights.mean())
+  texts = ["2/x + 0.4", "3*exp(-0.5*x) + 1", "1/(0.3*x + 0.2)", "4 - 2*sqrt(x)", "0.1*x**2 - 1.2*x + 4",
+           "2*exp(-0.4*x) + 0.1*sin(2*x) + 1", "0.3*sin(x) + 2/x"]
+  nodes = [rounding.refit_constants(parser.parse(text), rows.x, rows.y, rows.weights) for text in texts]
+  best, front, _ = select.select(nodes, rows, ("x",), seed=0, yardsticks=closed_forms.fit(rows, (0,)))
+  proper = [line for line in front if line is best or not (choice.is_linear(line.node) or line.node.is_number)]
+  assert all(a.complexity < b.complexity and a.mse > b.mse for a, b in zip(proper, proper[1:], strict=False))
+
+
+def test_lines_that_the_last_fit_has_passed_are_left_out():
+  finalists = [SimpleNamespace(complexity=c, scores=SimpleNamespace(mse=mse))
+               for c, mse in ((1, 9.0), (3, 4.0), (5, 8.0), (6, 4.1), (7, 3.0), (7, 2.5), (9, 2.0))]
+  assert select._falling(range(7), finalists, {2}) == [0, 1, 2, 5, 6]
+
+
+def test_what_was_left_out_is_told_with_its_reason(rng):
+  x = np.linspace(1, 9, 17)[:, None]
+  y = 2 * x[:, 0] + 0.1 * rng.normal(size=17)
+  y[4] += 3
+  row = x[4, 0] + 0.001
+  needle = parser.parse(f"2*x + 0.003/({row} - x)")
+  rows = Rows(x, y, np.ones(17))
+  _, front, rejected = select.select([parser.parse("2*x"), needle], rows, ("x",), seed=0)
+  assert [each.reason for each in rejected] == ["a pole or needle between rows that no row tells of"]
+  assert "/" in rejected[0].expression and rejected[0].r2 > max(line.r2 for line in front)
