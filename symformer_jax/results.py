@@ -90,8 +90,8 @@ class Seconds:
 
   Attributes:
     compile: tracing and compiling; encode, decode: sampling from the model; deduplicate: leaving out what is equal;
-      refine: fitting constants; recombine: sums of library columns and of parts of others; select: reducing what was
-      found to the front; search: all but compiling; total: everything.
+      refine: fitting constants; recombine: sums of library columns and of parts of others; evolve: breeding
+      formulas, their constants fitted; select: reducing what was found to the front; search: all but compiling; total: everything.
   """
 
   compile: float = 0.0
@@ -100,6 +100,7 @@ class Seconds:
   deduplicate: float = 0.0
   refine: float = 0.0
   recombine: float = 0.0
+  evolve: float = 0.0
   select: float = 0.0
   search: float = 0.0
   total: float = 0.0

@@ -28,7 +28,11 @@ REWRITINGS = ("exponentials", "powers", "principal_phases", "single_waves", "ver
 # How thoroughly sums of a column are searched: greedily; in all pairs; in longer sums, which of monomials are common.
 TIERS = ("any", "basic", "monomial")
 # Sources of candidates (`sources.registry.SOURCES`).
-SOURCES = ("closed_forms", "guesses", "library", "transformer", "parts")
+SOURCES = ("closed_forms", "guesses", "library", "transformer", "parts", "evolution")
+# How long a search goes on (`BudgetConfig.turns`).
+EFFORTS = ("quick", "normal", "thorough")
+# Ways to vary a formula (`sources.variation.KINDS`).
+EDITS = ("crossover", "insert", "function", "point", "hoist", "delete", "constants")
 
 _WIDE: Exponents = (-2, -1, 1, 2)
 _PLAIN: Exponents = (-1, 1)
@@ -351,6 +355,49 @@ class PoolConfig:
 
 
 @dataclasses.dataclass(frozen=True)
+class EvolutionConfig:
+  """Formulas that are bred from those found (`sources.evolution`)."""
+
+  generations: int = 8
+  num_drawn: int = 384
+  num_children: int = 256
+  fit_steps: int = 6
+  max_tokens: int = 30
+  num_per_niche: int = 6
+  num_places: int = 384
+  layer_generations: int = 24
+  temperature: float = 2.0
+  foreign: float = 0.5
+  kinds: tuple[tuple[str, float], ...] = (
+    ("crossover", 0.3), ("insert", 0.25), ("function", 0.1), ("point", 0.12), ("hoist", 0.05), ("delete", 0.13),
+    ("constants", 0.05))
+  more_edits: float = 0.35
+  num_edits: int = 3
+  scaled: float = 0.5
+  near: float = 0.3
+  far: float = 1.0
+  operators: tuple[tuple[str, float], ...] = (
+    ("+", 1.0), ("*", 1.0), ("inv", 0.5), ("pow2", 0.3), ("pow3", 0.1), ("sqrt", 0.2), ("exp", 0.3), ("ln", 0.2),
+    ("sin", 0.15), ("cos", 0.15), ("pow", 0.05), ("atan", 0.05), ("tan", 0.02), ("neg", 0.01))
+  constant_weight: float = 0.6
+  num_pool: int = 64
+  num_terms: int = 64
+  num_library: int = 64
+  num_random: int = 128
+  random_nodes: int = 7
+  max_tries: int = 3
+  num_answers: int = 16
+
+
+@dataclasses.dataclass(frozen=True)
+class BudgetConfig:
+  """How a search goes on once every source has had its turns."""
+
+  cycle: tuple[str, ...] = ("evolution",) * 4 + ("parts",)
+  turns: tuple[tuple[str, int], ...] = (("quick", 0), ("normal", 2), ("thorough", 40))
+
+
+@dataclasses.dataclass(frozen=True)
 class SelectionConfig:
   """From finalists to the front: how long a formula may be for what it explains, and how round its constants."""
 
@@ -469,6 +516,8 @@ class SearchConfig:
   products: ProductsConfig = ProductsConfig()
   pursuit: PursuitConfig = PursuitConfig()
   terms: TermsConfig = TermsConfig()
+  evolution: EvolutionConfig = EvolutionConfig()
+  budget: BudgetConfig = BudgetConfig()
   pool: PoolConfig = PoolConfig()
   selection: SelectionConfig = SelectionConfig()
   choice: ChoiceConfig = ChoiceConfig()

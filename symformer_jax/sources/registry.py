@@ -6,6 +6,7 @@ from typing import Any
 from symformer_jax.engine.options import SearchOptions
 from symformer_jax.engine.source import Source
 from symformer_jax.sources.closed_forms import ClosedForms
+from symformer_jax.sources.evolution import Evolution
 from symformer_jax.sources.guesses import Guesses
 from symformer_jax.sources.terms import LibrarySums, PartSums
 from symformer_jax.sources.transformer import Transformer
@@ -17,9 +18,10 @@ SOURCES: dict[str, Callable[[Any, SearchOptions], Source]] = {
   "library": lambda model, options: LibrarySums(options.config),
   TRANSFORMER: Transformer,
   "parts": lambda model, options: PartSums(options.config),
+  "evolution": lambda model, options: Evolution(options),
 }
 # What `recombine=False` leaves out, and what there is no use for without a fit of constants.
-WITHOUT_MODEL = ("library", "parts")
+WITHOUT_MODEL = ("library", "parts", "evolution")
 
 
 def make_sources(model: Any, options: SearchOptions) -> list[Source]:

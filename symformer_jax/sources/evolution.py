@@ -1,0 +1,249 @@
+"""Evolution as a source: genetic programming with fitted constants, for what the other sources have left.
+
+A population of one data set is bred on the device (variation.py), its constants are fitted by a few steps of the
+search's own refinement, and the best of every complexity survive (population.py). It begins with what the pool has found
+and with newcomers, and goes on from turn to turn; what is better than the pool's formulas of its length goes out.
+A population lives on one device: islands over several would be one more axis, and are not here.
+"""
+
+from collections.abc import Sequence
+import dataclasses
+from typing import Any
+
+import jax
+import numpy as np
+
+from symformer_jax import compilation
+from symformer_jax.decoding import grammar as grammar_lib
+from symformer_jax.engine import refine
+from symformer_jax.engine.clock import Clock
+from symformer_jax.engine.config import EvolutionConfig
+from symformer_jax.engine.options import SearchOptions
+from symformer_jax.engine.source import Proposal, Question
+from symformer_jax.engine.task import Task
+from symformer_jax.language import expression, programs
+from symformer_jax.language.expression import Node
+from symformer_jax.refinement import solve
+from symformer_jax.results import Counts
+from symformer_jax.sources import population as population_lib, stock, terms, variation
+from symformer_jax.sources.population import Population
+from symformer_jax.sources.variation import Choices, Genome
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class State:
+  """What a data set's evolution knows.
+
+  Attributes:
+    key: of the data set; never consumed, turns and generations are folded in.
+    population: None before the first turn.
+    tries: how often each signature was fitted.
+    generation: how many there have been.
+  """
+
+  key: jax.Array
+  population: Population | None = None
+  tries: dict[int, int] = dataclasses.field(default_factory=dict)
+  generation: int = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class Evolution:
+  """Genetic programming; it is asked once the other sources have had their turns, as long as there is budget."""
+
+  options: SearchOptions
+  name: str = "evolution"
+
+  turns: tuple[int, ...] = ()
+
+  def supports(self, task: Task) -> bool:
+    return True
+
+  def init(self, task: Task, key: jax.Array) -> State:
+    return State(jax.random.fold_in(key, _NUMBER))
+
+  def propose(self, questions: Sequence[Question], *, turn: int, num: int, clock: Clock) -> list[Proposal]:
+    with clock.measure("evolve"):
+      return [_Breeder(question.task, self.options).turn(question) for question in questions]
+
+
+# Folded into the key that all sources share: any number that is none of a view's.
+_NUMBER = 0x65766F
+
+
+class _Breeder:
+  """The evolution of one data set: what does not change from turn to turn."""
+
+  def __init__(self, task: Task, options: SearchOptions):
+    self._task, self._options, self._config = task, options, options.config.evolution
+    columns = refine.columns_read(task, ())
+    columns = list(task.columns) if not columns else columns
+    self._units = stock.make_units(task, columns)
+    num_columns = compilation.bucket(len(columns), refine.COLUMN_BUCKETS)
+    self._vocab = programs.base_vocabulary(num_columns)
+    self._weights = stock.token_weights(task.rule, self._vocab, self._units, self._config)
+    self.choices = _choices(self._weights, self._vocab, self._config)
+    self._has_rules = not task.rule.is_open or bool(task.rule.required)
+    x, y, weights = task.padded_points(columns, num_columns)
+    scales = np.pad(np.array(self._units.scales), (0, num_columns - len(columns)), constant_values=1)
+    self._points = x / scales, y, weights
+
+  def turn(self, question: Question) -> Proposal:
+    """Some generations, and what is better than the pool's."""
+    state, tries = question.state, dict(question.state.tries)
+    rng = np.random.default_rng(np.asarray(jax.random.key_data(jax.random.fold_in(state.key, state.generation))))
+    donors = self._donors(question, rng)
+    population = self._enroll(donors, tries, layer=0)
+    if state.population is not None:
+      population = self._survivors(state.population.join(population))
+    population = self._survivors(population.join(self._enroll(self._pool(question), tries, layer=1)))
+    generation = state.generation
+    for generation in range(state.generation + 1, state.generation + 1 + self._config.generations):
+      key = jax.random.fold_in(state.key, generation)
+      population = self._survivors(population.join(self._children(key, population, donors, tries)))
+      if generation % self._config.layer_generations == 0:
+        population = self._survivors(population.in_layer(1))
+    answers = self._answers(question, population)
+    return Proposal(State(state.key, population, tries, generation), nodes=tuple(answers), counts=Counts())
+
+  def _survivors(self, population: Population) -> Population:
+    return population_lib.survivors(population, num_per_niche=self._config.num_per_niche)
+
+  # --- seeds and donors -------------------------------------------------------------------------------------------
+
+  def _pool(self, question: Question) -> Genome:
+    """The pool's formulas, the best of every complexity first."""
+    best = question.pool.shortlist()[: self._config.num_pool]
+    nodes = [expression.chain("+", bare) for bare in (stock.bare_terms(c.node) for c in best) if bare]
+    return self._encode(dict.fromkeys(nodes), self._config.num_pool)
+
+  def _donors(self, question: Question, rng: np.random.Generator) -> Genome:
+    """Whole terms of the pool, columns of the library, and random trees."""
+    config, task = self._config, self._task
+    some = question.pool.shortlist()[: config.num_pool]
+    from_pool = list(dict.fromkeys(term for candidate in some for term in stock.bare_terms(candidate.node)))
+    library = terms.library_of(task, self._options.config)
+    num_columns = library.columns.shape[1]
+    chosen = rng.choice(num_columns, min(config.num_library, num_columns), replace=False)
+    columns = [term for index in chosen for term in stock.bare_terms(library.node(int(index)))]
+    random = stock.random_trees(rng, config.num_random, self._weights, self._vocab, config)
+    parts = [self._encode(from_pool, config.num_terms), self._encode(columns, config.num_library),
+             self._encode((self._units.to_user(node) for node in random), config.num_random)]
+    return Genome(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
+
+  def _encode(self, nodes: Any, num: int) -> Genome:
+    ids, values, _ = stock.encode(
+      (node for node in nodes if self._is_known(node)), self._units, self._vocab, num=num,
+      size=self._config.max_tokens)
+    return Genome(ids, values)
+
+  def _is_known(self, node: Node) -> bool:
+    """Whether genomes have all its columns."""
+    return all(part.value in self._units.columns for part in expression.walk(node)
+               if part.token == expression.VARIABLE)
+
+  def _enroll(self, genomes: Genome, tries: dict[int, int], *, layer: int) -> Population:
+    """Whole programs as part of the population."""
+    num = self._config.num_drawn
+    extra = -len(genomes.ids) % num
+    padded = Genome(*(np.pad(np.asarray(a), ((0, extra), (0, 0))) for a in genomes))
+    found = population_lib.empty(self._config.max_tokens, programs.MAX_TOKENS)
+    for begin in range(0, len(padded.ids), num):
+      block = Genome(padded.ids[begin : begin + num], padded.values[begin : begin + num].astype(np.float32))
+      enrolled = variation.enroll(
+        block, self.choices, self._grammar, vocab=self._vocab, size=programs.MAX_TOKENS, has_rules=self._has_rules)
+      found = found.join(self._fit(*jax.tree.map(np.asarray, enrolled), tries, np.full(num, layer, np.int32)))
+    return found
+
+  # --- a generation -----------------------------------------------------------------------------------------------
+
+  @property
+  def _grammar(self) -> grammar_lib.Grammar:
+    return grammar_lib.make_grammar(self._task.rule, self._vocab)
+
+  def _children(self, key: jax.Array, population: Population, donors: Genome, tries: dict[int, int]) -> Population:
+    config = self._config
+    num_places = config.num_places
+    # Where there are more than places, the worst do not breed.
+    excess = population_lib.excess(population)
+    index = np.sort(np.argsort(excess, kind="stable")[:num_places])
+    parents, excess = population.take(index), excess[index]
+    pad = num_places - len(parents)
+    ids, values = (np.concatenate([np.pad(a, ((0, pad), (0, 0))), b]).astype(a.dtype)
+                   for a, b in ((parents.ids, donors.ids), (parents.values, donors.values)))
+    logits = np.full(len(ids), -np.inf, np.float32)
+    sizes = np.bincount(parents.layer, minlength=2)
+    logits[: len(parents)] = -excess / config.temperature
+    for layer in range(2):  # both layers breed alike
+      own = np.flatnonzero(parents.layer == layer)
+      if sizes[layer]:
+        logits[own] -= np.log(np.sum(np.exp(logits[own])))
+    donor_logits = logits + np.log((1 - config.foreign))
+    is_foreign = np.flatnonzero(ids[:, 0] > 0)
+    is_foreign = is_foreign[is_foreign >= num_places]
+    donor_logits[is_foreign] = np.log(2 * config.foreign / max(len(is_foreign), 1))
+    genomes, expressed, chosen = jax.tree.map(np.asarray, variation.breed(
+      key, Genome(ids, values.astype(np.float32)), logits, donor_logits, np.float32(config.more_edits), self.choices,
+      self._grammar, num=config.num_drawn, num_edits=config.num_edits, vocab=self._vocab, size=programs.MAX_TOKENS,
+      has_rules=self._has_rules))
+    return self._fit(genomes, expressed, tries, parents.layer[np.minimum(chosen, len(parents) - 1)])
+
+  def _fit(
+    self, genomes: Genome, expressed: variation.Expressed, tries: dict[int, int], layer: np.ndarray
+  ) -> Population:
+    """Those that have not been fitted often enough, at most `num_children`, with their constants."""
+    config = self._config
+    chosen = []
+    for i in np.flatnonzero(expressed.is_usable):
+      form = int(expressed.signature[i])
+      if tries.get(form, 0) < config.max_tries and len(chosen) < config.num_children:
+        tries[form] = tries.get(form, 0) + 1
+        chosen.append(i)
+    index = np.array(chosen, int)
+    if not len(index):
+      return population_lib.empty(config.max_tokens, programs.MAX_TOKENS)
+    share = solve.MAX_STEPS[self._options.refine] / solve.MAX_STEPS["lm"]
+    ids, origin = expressed.ids[index], expressed.origin[index]
+    constants, loss = refine.fit_programs(
+      ids, expressed.values[index], self._points, vocab=self._vocab, method=self._options.refine,
+      max_steps=max(1, round(config.fit_steps * share)))
+    values = np.zeros((len(index), config.max_tokens))
+    row, place = np.nonzero(origin >= 0)
+    values[row, origin[row, place]] = constants[row, place]
+    is_sane = np.all(np.isfinite(constants), axis=1) & (np.max(np.abs(constants), axis=1) < _LARGEST)
+    return Population(
+      genomes.ids[index], values, np.where(is_sane, loss / self._task.variance, np.inf), expressed.complexity[index],
+      expressed.signature[index], layer[index], ids, constants)
+
+  # --- what goes out ----------------------------------------------------------------------------------------------
+
+  def _answers(self, question: Question, population: Population) -> list[Node]:
+    """The front of the population, the formulas that are better than the pool's of their length first."""
+    known = sorted((expression.complexity(c.node), c.mse / self._task.variance) for c in question.pool.in_order())
+    lengths = np.array([length for length, _ in known])
+    best = np.minimum.accumulate([loss for _, loss in known]) if known else np.zeros(0)
+    better, others = [], []
+    for i in population_lib.front(population)[::-1]:
+      node = stock.answer(expression.decode(population.programs[i], population.constants[i], self._vocab), self._units)
+      at = np.searchsorted(lengths, expression.complexity(node), side="right")
+      is_better = at == 0 or population.loss[i] < best[at - 1]
+      (better if is_better else others).append(node)
+    # Never nothing: a search that has met the data ends once a turn has made nothing simpler.
+    return [*better, *others[:1]][: self._config.num_answers]
+
+
+# A constant of this size is one that a fit has lost; single precision holds its square.
+_LARGEST = 1e15
+
+
+def _choices(weights: np.ndarray, vocab: Any, config: EvolutionConfig) -> Choices:
+  """What edits choose among, those left out that no operator is allowed for."""
+  arity = np.asarray(vocab.arity)
+  kinds = np.array([dict(config.kinds).get(kind, 0.0) for kind in variation.KINDS])
+  is_power = np.arange(vocab.size) == vocab.ids["pow"]
+  if not np.any(weights[(arity == 2) & ~is_power]):
+    kinds[variation.KINDS.index("insert")] = 0
+  if not np.any(weights[(arity == 1) | is_power]):
+    kinds[variation.KINDS.index("function")] = 0
+  return Choices(stock.log_weights(kinds), stock.log_weights(weights), np.float32(config.scaled),
+                 np.float32(config.near), np.float32(config.far))

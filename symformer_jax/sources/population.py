@@ -1,0 +1,99 @@
+"""A population between generations: who survives, who breeds, on the host.
+
+Niches are complexities: the best few of each survive, so that short formulas are not crowded out by long ones. Layers
+are ages (Hornby, 2006, ALPS): newcomers compete among themselves, and with the elders only once they have had time.
+"""
+
+import dataclasses
+
+import numpy as np
+
+# Losses that agree to this share are those of one function: what is equal in value is equal in its loss.
+EQUAL_LOSS = 1e-6
+
+
+@dataclasses.dataclass(frozen=True)
+class Population:
+  """Fitted genomes.
+
+  Attributes:
+    ids, values: genomes [P, L]; loss: mean squared error as a share of y's variance [P]; complexity: of the formula
+      [P]; signature: see `variation.Expressed` [P]; layer: 0 for newcomers [P].
+    programs, constants: the fitted formulas [P, M].
+  """
+
+  ids: np.ndarray
+  values: np.ndarray
+  loss: np.ndarray
+  complexity: np.ndarray
+  signature: np.ndarray
+  layer: np.ndarray
+  programs: np.ndarray
+  constants: np.ndarray
+
+  def __len__(self) -> int:
+    return len(self.loss)
+
+  def take(self, index: np.ndarray) -> "Population":
+    return Population(*(getattr(self, field.name)[index] for field in dataclasses.fields(self)))
+
+  def join(self, other: "Population") -> "Population":
+    return Population(*(np.concatenate([getattr(self, field.name), getattr(other, field.name)])
+                        for field in dataclasses.fields(self)))
+
+  def in_layer(self, layer: int) -> "Population":
+    return dataclasses.replace(self, layer=np.full(len(self), layer, np.int32))
+
+
+def empty(size: int, program_size: int) -> Population:
+  """One of nobody, of genomes of so many tokens."""
+  none = np.zeros(0)
+  return Population(np.zeros((0, size), np.int32), np.zeros((0, size)), none, none.astype(np.int32),
+                    none.astype(np.uint32), none.astype(np.int32), np.zeros((0, program_size), np.int32),
+                    np.zeros((0, program_size)))
+
+
+def survivors(population: Population, *, num_per_niche: int) -> Population:
+  """In every layer the best few of every complexity, different in value; in the order of layer, complexity and loss.
+
+  Of equal functions the simplest survives; of those that differ in constants alone the best.
+  """
+  found = population.take(np.flatnonzero(np.isfinite(population.loss)))
+  order = np.lexsort((found.loss, found.complexity, found.layer))
+  kept, in_niche = [], {}
+  seen: set[tuple[int, int]] = set()
+  for i in order:
+    layer, loss = int(found.layer[i]), float(found.loss[i])
+    niche = layer, int(found.complexity[i])
+    # Beside its own cell a loss is looked for in the next: cells have borders.
+    cell = int(np.floor(np.log(max(loss, 1e-300)) / EQUAL_LOSS))
+    form = layer, -1 - int(found.signature[i])
+    if in_niche.get(niche, 0) >= num_per_niche or form in seen or not seen.isdisjoint(
+      ((layer, cell), (layer, cell + 1))):
+      continue
+    in_niche[niche] = in_niche.get(niche, 0) + 1
+    seen |= {form, (layer, cell), (layer, cell + 1)}
+    kept.append(i)
+  return found.take(np.array(kept, int))
+
+
+def excess(population: Population) -> np.ndarray:
+  """How much worse each is than the best of its layer that is no more complex [P], in logarithms; 0 on the front."""
+  log_loss = np.log(np.maximum(population.loss, 1e-300))
+  best = np.empty(len(population))
+  for layer in np.unique(population.layer):
+    index = np.flatnonzero(population.layer == layer)
+    index = index[np.lexsort((log_loss[index], population.complexity[index]))]
+    best[index] = np.minimum.accumulate(log_loss[index])
+  return log_loss - best
+
+
+def front(population: Population) -> np.ndarray:
+  """Indices of those that no simpler one is as good as, from simple to accurate, whatever their layer."""
+  order = np.lexsort((population.loss, population.complexity))
+  kept, least = [], np.inf
+  for i in order:
+    if population.loss[i] < least:
+      kept.append(i)
+      least = population.loss[i]
+  return np.array(kept, int)
