@@ -359,10 +359,12 @@ class EvolutionConfig:
   """Formulas that are bred from those found (`sources.evolution`)."""
 
   generations: int = 8
-  num_drawn: int = 384
-  num_children: int = 256
-  fit_steps: int = 6
-  max_tokens: int = 30
+  num_children: int = 1024
+  num_screened: int = 128
+  screen_steps: int = 4
+  num_near: int = 48
+  fit_steps: int = 16
+  max_tokens: int = 24
   num_per_niche: int = 6
   num_places: int = 384
   layer_generations: int = 24
@@ -372,8 +374,9 @@ class EvolutionConfig:
     ("crossover", 0.3), ("insert", 0.25), ("function", 0.1), ("point", 0.12), ("hoist", 0.05), ("delete", 0.13),
     ("constants", 0.05))
   more_edits: float = 0.35
-  num_edits: int = 3
+  num_edits: int = 2
   scaled: float = 0.5
+  redrawn: float = 0.25
   near: float = 0.3
   far: float = 1.0
   operators: tuple[tuple[str, float], ...] = (
@@ -383,7 +386,7 @@ class EvolutionConfig:
   num_pool: int = 64
   num_terms: int = 64
   num_library: int = 64
-  num_random: int = 128
+  num_random: int = 512
   random_nodes: int = 7
   max_tries: int = 3
   num_answers: int = 16

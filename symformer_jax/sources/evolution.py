@@ -21,11 +21,11 @@ from symformer_jax.engine.config import EvolutionConfig
 from symformer_jax.engine.options import SearchOptions
 from symformer_jax.engine.source import Proposal, Question
 from symformer_jax.engine.task import Task
-from symformer_jax.language import expression, programs
+from symformer_jax.language import expression, interpreter, programs
 from symformer_jax.language.expression import Node
 from symformer_jax.refinement import solve
 from symformer_jax.results import Counts
-from symformer_jax.sources import population as population_lib, stock, terms, variation
+from symformer_jax.sources import population as population_lib, projection, stock, terms, variation
 from symformer_jax.sources.population import Population
 from symformer_jax.sources.variation import Choices, Genome
 
@@ -144,14 +144,13 @@ class _Breeder:
 
   def _enroll(self, genomes: Genome, tries: dict[int, int], *, layer: int) -> Population:
     """Whole programs as part of the population."""
-    num = self._config.num_drawn
+    num = self._config.num_children
     extra = -len(genomes.ids) % num
-    padded = Genome(*(np.pad(np.asarray(a), ((0, extra), (0, 0))) for a in genomes))
+    ids, values = (np.pad(np.asarray(a), ((0, extra), (0, 0))) for a in genomes)
     found = population_lib.empty(self._config.max_tokens, programs.MAX_TOKENS)
-    for begin in range(0, len(padded.ids), num):
-      block = Genome(padded.ids[begin : begin + num], padded.values[begin : begin + num].astype(np.float32))
-      enrolled = variation.enroll(
-        block, self.choices, self._grammar, vocab=self._vocab, size=programs.MAX_TOKENS, has_rules=self._has_rules)
+    for begin in range(0, len(ids), num):
+      block = Genome(ids[begin : begin + num], values[begin : begin + num].astype(np.float32))
+      enrolled = variation.enroll(block, self.choices, vocab=self._vocab, size=programs.MAX_TOKENS)
       found = found.join(self._fit(*jax.tree.map(np.asarray, enrolled), tries, np.full(num, layer, np.int32)))
     return found
 
@@ -165,55 +164,81 @@ class _Breeder:
     config = self._config
     num_places = config.num_places
     # Where there are more than places, the worst do not breed.
-    excess = population_lib.excess(population)
+    excess = _excess(population.loss, population.complexity, population.layer)
     index = np.sort(np.argsort(excess, kind="stable")[:num_places])
     parents, excess = population.take(index), excess[index]
     pad = num_places - len(parents)
     ids, values = (np.concatenate([np.pad(a, ((0, pad), (0, 0))), b]).astype(a.dtype)
                    for a, b in ((parents.ids, donors.ids), (parents.values, donors.values)))
-    logits = np.full(len(ids), -np.inf, np.float32)
-    sizes = np.bincount(parents.layer, minlength=2)
-    logits[: len(parents)] = -excess / config.temperature
+    shares = np.zeros(len(ids), np.float32)
     for layer in range(2):  # both layers breed alike
       own = np.flatnonzero(parents.layer == layer)
-      if sizes[layer]:
-        logits[own] -= np.log(np.sum(np.exp(logits[own])))
-    donor_logits = logits + np.log((1 - config.foreign))
-    is_foreign = np.flatnonzero(ids[:, 0] > 0)
-    is_foreign = is_foreign[is_foreign >= num_places]
-    donor_logits[is_foreign] = np.log(2 * config.foreign / max(len(is_foreign), 1))
-    genomes, expressed, chosen = jax.tree.map(np.asarray, variation.breed(
-      key, Genome(ids, values.astype(np.float32)), logits, donor_logits, np.float32(config.more_edits), self.choices,
-      self._grammar, num=config.num_drawn, num_edits=config.num_edits, vocab=self._vocab, size=programs.MAX_TOKENS,
-      has_rules=self._has_rules))
-    return self._fit(genomes, expressed, tries, parents.layer[np.minimum(chosen, len(parents) - 1)])
+      fit = np.exp(-excess[own] / config.temperature)
+      shares[own] = fit / max(fit.sum(), 1e-30)
+    num_layers = len(np.unique(parents.layer))
+    donor_shares = (1 - config.foreign) * shares / num_layers
+    is_foreign = (ids[:, 0] > 0) & (np.arange(len(ids)) >= num_places)
+    donor_shares[is_foreign] = config.foreign / np.sum(is_foreign)
+    genomes, traits, chosen = jax.tree.map(np.asarray, variation.breed(
+      key, Genome(ids, values.astype(np.float32)), shares, donor_shares, np.float32(config.more_edits), self.choices,
+      num=config.num_children, num_edits=config.num_edits, vocab=self._vocab, size=programs.MAX_TOKENS))
+    return self._fit(genomes, traits, tries, parents.layer[np.minimum(chosen, len(parents) - 1)])
 
   def _fit(
-    self, genomes: Genome, expressed: variation.Expressed, tries: dict[int, int], layer: np.ndarray
+    self, genomes: Genome, traits: variation.Traits, tries: dict[int, int], layer: np.ndarray
   ) -> Population:
-    """Those that have not been fitted often enough, at most `num_children`, with their constants."""
+    """The nearest of those that have not been fitted often enough, with their constants."""
     config = self._config
-    chosen = []
-    for i in np.flatnonzero(expressed.is_usable):
-      form = int(expressed.signature[i])
-      if tries.get(form, 0) < config.max_tries and len(chosen) < config.num_children:
-        tries[form] = tries.get(form, 0) + 1
-        chosen.append(i)
-    index = np.array(chosen, int)
+    index = self._screened(genomes, traits, tries, layer)
     if not len(index):
       return population_lib.empty(config.max_tokens, programs.MAX_TOKENS)
-    share = solve.MAX_STEPS[self._options.refine] / solve.MAX_STEPS["lm"]
-    ids, origin = expressed.ids[index], expressed.origin[index]
-    constants, loss = refine.fit_programs(
-      ids, expressed.values[index], self._points, vocab=self._vocab, method=self._options.refine,
-      max_steps=max(1, round(config.fit_steps * share)))
+    some = Genome(*(np.pad(a[index], ((0, config.num_screened - len(index)), (0, 0))) for a in genomes))
+    expressed = jax.tree.map(np.asarray, variation.express_many(
+      some, self.choices, self._grammar, vocab=self._vocab, size=programs.MAX_TOKENS, has_rules=self._has_rules))
+    ids, values, origin, is_allowed = (a[: len(index)] for a in expressed)
+    constants, loss = self._fit_programs(ids, values, config.screen_steps)
+    loss = np.where(is_allowed, loss, np.inf)
+    # Most are wrong, and not worth the steps that a right one needs.
+    near = np.sort(np.argsort(_excess(loss, traits.complexity[index], layer[index]), kind="stable")[: config.num_near])
+    constants[near], loss[near] = self._fit_programs(ids[near], constants[near], config.fit_steps)
     values = np.zeros((len(index), config.max_tokens))
     row, place = np.nonzero(origin >= 0)
     values[row, origin[row, place]] = constants[row, place]
-    is_sane = np.all(np.isfinite(constants), axis=1) & (np.max(np.abs(constants), axis=1) < _LARGEST)
+    is_sane = is_allowed & np.all(np.isfinite(constants), axis=1) & (np.max(np.abs(constants), axis=1) < _LARGEST)
     return Population(
-      genomes.ids[index], values, np.where(is_sane, loss / self._task.variance, np.inf), expressed.complexity[index],
-      expressed.signature[index], layer[index], ids, constants)
+      genomes.ids[index], values, np.where(is_sane, loss / self._task.variance, np.inf), traits.complexity[index],
+      traits.signature[index], layer[index], ids, constants)
+
+  def _screened(
+    self, genomes: Genome, traits: variation.Traits, tries: dict[int, int], layer: np.ndarray
+  ) -> np.ndarray:
+    """Indices of those whose constants are worth a fit, by what their terms alone can do."""
+    config, fresh, seen = self._config, [], set()
+    for i in np.flatnonzero(traits.is_usable):
+      form = int(traits.signature[i]), int(layer[i])
+      if tries.get(form[0], 0) < config.max_tries and form not in seen:
+        seen.add(form)
+        fresh.append(i)
+    fresh = np.array(fresh, int)
+    if not len(fresh):
+      return fresh
+    ids = np.zeros_like(genomes.ids)
+    ids[fresh] = genomes.ids[fresh]  # a program without tokens takes no time
+    with jax.enable_x64(True):
+      loss = np.asarray(projection.project_many(
+        Genome(ids, genomes.values.astype(np.float64)), *self._points, vocab=self._vocab,
+        plan=interpreter.default_plan()))[fresh]
+    excess = _excess(loss, traits.complexity[fresh], layer[fresh])
+    order = np.argsort(excess, kind="stable")[: config.num_screened]
+    index = np.sort(fresh[order[np.isfinite(loss[order])]])
+    for i in index:
+      tries[int(traits.signature[i])] = tries.get(int(traits.signature[i]), 0) + 1
+    return index
+
+  def _fit_programs(self, ids: np.ndarray, values: np.ndarray, max_steps: int) -> tuple[np.ndarray, np.ndarray]:
+    share = solve.MAX_STEPS[self._options.refine] / solve.MAX_STEPS["lm"]
+    return refine.fit_programs(ids, values, self._points, vocab=self._vocab, method=self._options.refine,
+                               max_steps=max(1, round(max_steps * share)))
 
   # --- what goes out ----------------------------------------------------------------------------------------------
 
@@ -232,6 +257,7 @@ class _Breeder:
     return [*better, *others[:1]][: self._config.num_answers]
 
 
+_excess = population_lib.excess_of
 # A constant of this size is one that a fit has lost; single precision holds its square.
 _LARGEST = 1e15
 
@@ -245,5 +271,5 @@ def _choices(weights: np.ndarray, vocab: Any, config: EvolutionConfig) -> Choice
     kinds[variation.KINDS.index("insert")] = 0
   if not np.any(weights[(arity == 1) | is_power]):
     kinds[variation.KINDS.index("function")] = 0
-  return Choices(stock.log_weights(kinds), stock.log_weights(weights), np.float32(config.scaled),
-                 np.float32(config.near), np.float32(config.far))
+  return Choices(*(np.asarray(a, np.float32) for a in (
+    kinds, weights, config.scaled, config.redrawn, config.near, config.far)))

@@ -77,13 +77,13 @@ def survivors(population: Population, *, num_per_niche: int) -> Population:
   return found.take(np.array(kept, int))
 
 
-def excess(population: Population) -> np.ndarray:
+def excess_of(loss: np.ndarray, complexity: np.ndarray, layer: np.ndarray) -> np.ndarray:
   """How much worse each is than the best of its layer that is no more complex [P], in logarithms; 0 on the front."""
-  log_loss = np.log(np.maximum(population.loss, 1e-300))
-  best = np.empty(len(population))
-  for layer in np.unique(population.layer):
-    index = np.flatnonzero(population.layer == layer)
-    index = index[np.lexsort((log_loss[index], population.complexity[index]))]
+  log_loss = np.log(np.clip(loss, 1e-300, 1e300))
+  best = np.empty(len(loss))
+  for one in np.unique(layer):
+    index = np.flatnonzero(layer == one)
+    index = index[np.lexsort((log_loss[index], complexity[index]))]
     best[index] = np.minimum.accumulate(log_loss[index])
   return log_loss - best
 

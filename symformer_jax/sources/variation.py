@@ -32,19 +32,53 @@ class Genome(NamedTuple):
 
 
 class Choices(NamedTuple):
-  """What edits choose among: logarithms of frequencies, minus infinity for what may not be.
+  """What edits choose among: shares, 0 for what may not be.
 
   Attributes:
     kinds: of `KINDS` [E]; tokens: operators and leaves by id [V].
     scaled: share of the terms joined to an inner sum that get a factor to be fitted; scalar.
+    redrawn: share of the constants drawn anew where constants change; scalar.
     near, far: spread of the logarithm of a constant that moves, and of one that is drawn; scalars.
   """
 
   kinds: jax.Array
   tokens: jax.Array
   scaled: jax.Array
+  redrawn: jax.Array
   near: jax.Array
   far: jax.Array
+
+
+class Draws(NamedTuple):
+  """All that is random in one edit, so that an edit is a function that can be enumerated.
+
+  Attributes:
+    units: from 0 to 1, each named in `_UNITS` [U]; of_tokens: from 0 to 1 [L]; numbers: standard normal [2, L].
+  """
+
+  units: jax.Array
+  of_tokens: jax.Array
+  numbers: jax.Array
+
+
+_UNITS = ("kind", "is_term", "spot", "is_whole", "given", "hoisted", "argument", "binary", "function", "is_scaled",
+          "token")
+NUM_UNITS = len(_UNITS)
+_Units = NamedTuple("_Units", [(name, jax.Array) for name in _UNITS])
+
+
+class Traits(NamedTuple):
+  """What is known of a genome before it is fitted.
+
+  Attributes:
+    signature: uint32 scalar, equal for genomes that differ in constants or in the order of sums and products alone.
+    complexity: nodes of its formula as written out, scalar.
+    is_usable: whether it has a variable, and its formula no more than M tokens; scalar.
+  """
+
+  signature: jax.Array
+  complexity: jax.Array
+  is_usable: jax.Array
 
 
 class Expressed(NamedTuple):
@@ -53,17 +87,13 @@ class Expressed(NamedTuple):
   Attributes:
     ids, values: program [M]; factors and constant are 0, so that the first step of a fit solves for them alone.
     origin: the token of the genome that stands at each token [M]; -1 for what was added.
-    signature: uint32 scalar, equal for genomes that differ in constants or in the order of sums and products alone.
-    complexity: nodes of the formula as written out, scalar.
-    is_usable: whether it has a variable and keeps the rules, scalar.
+    is_allowed: whether it keeps the rules, scalar.
   """
 
   ids: jax.Array
   values: jax.Array
   origin: jax.Array
-  signature: jax.Array
-  complexity: jax.Array
-  is_usable: jax.Array
+  is_allowed: jax.Array
 
 
 def _arities(vocab: Vocabulary) -> jax.Array:
@@ -90,7 +120,7 @@ def _contains(sizes: jax.Array) -> jax.Array:
   return (at[None, :] >= at[:, None]) & (at[None, :] < (at + sizes)[:, None])
 
 
-def _second_argument(sizes: jax.Array) -> jax.Array:
+def second_arguments(sizes: jax.Array) -> jax.Array:
   """Where the second argument of each token begins [L], if it has one."""
   at = jnp.arange(sizes.shape[0])
   last = sizes.shape[0] - 1
@@ -100,7 +130,7 @@ def _second_argument(sizes: jax.Array) -> jax.Array:
 def _is_exponent(ids: jax.Array, sizes: jax.Array, vocab: Vocabulary) -> jax.Array:
   """Second arguments of powers [L]: they stay the numbers that they are."""
   at = jnp.arange(ids.shape[0])
-  is_second = (_second_argument(sizes)[:, None] == at[None, :]) & (ids == vocab.ids["pow"])[:, None]
+  is_second = (second_arguments(sizes)[:, None] == at[None, :]) & (ids == vocab.ids["pow"])[:, None]
   return jnp.any(is_second, axis=0)
 
 
@@ -122,58 +152,68 @@ def splice(source: Genome, begins: jax.Array, lengths: jax.Array, *, size: int) 
   return Genome(jnp.where(is_there, source.ids[index], 0), jnp.where(is_there, source.values[index], 0)), ends[-1]
 
 
-def _pick(key: jax.Array, is_possible: jax.Array) -> jax.Array:
-  """One of the tokens that are possible [L], all alike; the first where none is."""
-  return jnp.argmax(jnp.where(is_possible, jax.random.uniform(key, is_possible.shape), -1.0)).astype(jnp.int32)
+def _pick(unit: jax.Array, is_possible: jax.Array) -> jax.Array:
+  """One of those that are possible [L], all alike, by a number from 0 to 1; the first where none is."""
+  rank = jnp.cumsum(is_possible)
+  number = jnp.minimum((unit * rank[-1]).astype(rank.dtype), rank[-1] - 1)
+  return jnp.argmax(is_possible & (rank == number + 1)).astype(jnp.int32)
 
 
-def _draw_numbers(key: jax.Array, shape: tuple[int, ...], spread: jax.Array) -> jax.Array:
-  """Numbers of both signs around one."""
-  keys = jax.random.split(key)
-  size = jnp.exp(spread * jax.random.normal(keys[0], shape))
-  return jnp.where(jax.random.bernoulli(keys[1], 0.5, shape), size, -size)
+def _pick_weighted(unit: jax.Array, weights: jax.Array) -> jax.Array:
+  """One by its share [V]; never one of share 0 where another has more; the first where none has."""
+  ends = jnp.cumsum(weights)
+  # Rounding must not let a number just below 1 fall behind the last share.
+  is_beyond = (weights > 0) & (unit * ends[-1] < ends)
+  last = weights.shape[0] - 1 - jnp.argmax((weights > 0)[::-1])
+  return jnp.where(jnp.any(is_beyond), jnp.argmax(is_beyond), jnp.where(jnp.any(weights > 0), last, 0)).astype(jnp.int32)
 
 
-def edit(key: jax.Array, parent: Genome, donor: Genome, choices: Choices, *, vocab: Vocabulary) -> Genome:
+def _drawn_numbers(draws: Draws, choices: Choices) -> jax.Array:
+  """Numbers of both signs around one [L]."""
+  sign = jnp.where(draws.of_tokens * 2 % 1 < 0.5, 1, -1)
+  return sign * jnp.exp(choices.far * draws.numbers[0])
+
+
+def edit(draws: Draws, parent: Genome, donor: Genome, choices: Choices, *, vocab: Vocabulary) -> Genome:
   """One edit; the parent itself where what is drawn cannot be done to it, or would be too long.
 
   Args:
-    key: consumed.
+    draws: see there.
     parent, donor: whole programs [L].
     choices: see there; vocab: static.
   Returns:
     A whole program [L].
   """
-  keys = jax.random.split(key, 3)
-  kind = jax.random.categorical(keys[0], choices.kinds)
+  units = _Units(*draws.units)
+  kind = _pick_weighted(units.kind, choices.kinds)
   is_spliced = (kind != _POINT) & (kind != _CONSTANTS)
-  spliced = _splice_in(keys[1], kind, parent, donor, choices, vocab)
-  changed = _change(keys[2], kind, parent, choices, vocab)
+  drawn = _drawn_numbers(draws, choices).astype(parent.values.dtype)
+  spliced = _splice_in(units, drawn, kind, parent, donor, choices, vocab)
+  changed = _change(units, drawn, draws, kind, parent, choices, vocab)
   return jax.tree.map(lambda one, other: jnp.where(is_spliced, one, other), spliced, changed)
 
 
 def _splice_in(
-  key: jax.Array, kind: jax.Array, parent: Genome, donor: Genome, choices: Choices, vocab: Vocabulary
+  units: _Units, drawn: jax.Array, kind: jax.Array, parent: Genome, donor: Genome, choices: Choices, vocab: Vocabulary
 ) -> Genome:
   """The edits that move subtrees: pieces are parent, new tokens, donor, what is kept, an exponent, parent."""
-  keys, size = jax.random.split(key, 8), parent.ids.shape[0]
+  size = parent.ids.shape[0]
   sizes, donor_sizes = extents(parent.ids, vocab=vocab), extents(donor.ids, vocab=vocab)
   is_open = (parent.ids > 0) & ~_is_exponent(parent.ids, sizes, vocab)
   shrinks = (kind == _HOIST) | (kind == _DELETE)
   is_node = sizes > 1
   # Half of what is inserted is a term of the whole sum.
-  is_term = (kind == _INSERT) & jax.random.bernoulli(keys[0])
-  spot = jnp.where(is_term, 0, _pick(keys[1], is_open & (~shrinks | is_node)))
+  is_term = (kind == _INSERT) & (units.is_term < 0.5)
+  spot = jnp.where(is_term, 0, _pick(units.spot, is_open & (~shrinks | is_node)))
   is_part = (donor.ids > 0) & ~_is_exponent(donor.ids, donor_sizes, vocab)
-  given = jnp.where(is_term | jax.random.bernoulli(keys[2]), 0, _pick(keys[3], is_part))
-  hoisted = _pick(keys[4], _contains(sizes)[spot] & is_open & (jnp.arange(size) > spot))
+  given = jnp.where(is_term | (units.is_whole < 0.5), 0, _pick(units.given, is_part))
+  hoisted = _pick(units.hoisted, _contains(sizes)[spot] & is_open & (jnp.arange(size) > spot))
   has_second = (_arities(vocab)[parent.ids[spot]] == 2) & (parent.ids[spot] != vocab.ids["pow"])
-  argument = jnp.where(has_second & jax.random.bernoulli(keys[5]), _second_argument(sizes)[spot], spot + 1)
-  new, begin, num_before, num_after = _new_tokens(keys[6], kind, is_term, choices, vocab)
+  argument = jnp.where(has_second & (units.argument < 0.5), second_arguments(sizes)[spot], spot + 1)
+  new, begin, num_before, num_after = _new_tokens(units, kind, is_term, choices, vocab)
   source = Genome(
     jnp.concatenate([parent.ids, donor.ids, new]),
-    jnp.concatenate([parent.values, donor.values, _draw_numbers(keys[7], new.shape, choices.far).astype(
-      parent.values.dtype)]))
+    jnp.concatenate([parent.values, donor.values, jnp.where(new == vocab.first_constant_id, drawn[: len(new)], 0)]))
   kept = jnp.where(kind == _HOIST, hoisted, jnp.where(kind == _DELETE, argument, spot))
   num_given = jnp.where((kind == _CROSSOVER) | (kind == _INSERT), donor_sizes[given], 0)
   num_kept = jnp.where(kind == _CROSSOVER, 0, sizes[kept])
@@ -186,37 +226,35 @@ def _splice_in(
 
 
 def _new_tokens(
-  key: jax.Array, kind: jax.Array, is_term: jax.Array, choices: Choices, vocab: Vocabulary
+  units: _Units, kind: jax.Array, is_term: jax.Array, choices: Choices, vocab: Vocabulary
 ) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
   """`(ids [6], where those before the subtree begin, how many, how many after it)`: the last is an exponent."""
-  keys = jax.random.split(key, 3)
-  arity, is_power = _arities(vocab), jnp.arange(vocab.size) == vocab.ids["pow"]
+  arity, is_power, tokens = _arities(vocab), jnp.arange(vocab.size) == vocab.ids["pow"], choices.tokens
   plus, times, constant = vocab.ids["+"], vocab.ids["*"], vocab.first_constant_id
-  binary = jax.random.categorical(keys[0], jnp.where((arity == 2) & ~is_power, choices.tokens, -jnp.inf))
-  function = jax.random.categorical(keys[1], jnp.where((arity == 1) | is_power, choices.tokens, -jnp.inf))
-  binary = jnp.where(is_term & jnp.isfinite(choices.tokens[plus]), plus, binary)
-  is_scaled = (binary == plus) & ~is_term & jnp.isfinite(choices.tokens[times]) & (
-    jax.random.uniform(keys[2]) < choices.scaled)
+  binary = _pick_weighted(units.binary, jnp.where((arity == 2) & ~is_power, tokens, 0))
+  function = _pick_weighted(units.function, jnp.where((arity == 1) | is_power, tokens, 0))
+  binary = jnp.where(is_term & (tokens[plus] > 0), plus, binary)
+  is_scaled = (binary == plus) & ~is_term & (tokens[times] > 0) & (units.is_scaled < choices.scaled)
   ids = jnp.stack([plus, times, constant, binary, function, constant]).astype(jnp.int32)
   begin = jnp.where(kind == _INSERT, jnp.where(is_scaled, 0, 3), 4)
   num_before = jnp.where(kind == _INSERT, jnp.where(is_scaled, 3, 1), (kind == _FUNCTION).astype(jnp.int32))
   return ids, begin, num_before, ((kind == _FUNCTION) & (function == vocab.ids["pow"])).astype(jnp.int32)
 
 
-def _change(key: jax.Array, kind: jax.Array, parent: Genome, choices: Choices, vocab: Vocabulary) -> Genome:
+def _change(
+  units: _Units, drawn: jax.Array, draws: Draws, kind: jax.Array, parent: Genome, choices: Choices, vocab: Vocabulary
+) -> Genome:
   """The edits that leave the tree's shape: another token with as many arguments, or other constants."""
-  keys = jax.random.split(key, 5)
   arity, ids = _arities(vocab), parent.ids
-  spot = _pick(keys[0], (ids > 0) & ~_is_exponent(ids, extents(ids, vocab=vocab), vocab))
-  at, tokens = jnp.arange(vocab.size), choices.tokens
+  spot = _pick(units.spot, (ids > 0) & ~_is_exponent(ids, extents(ids, vocab=vocab), vocab))
+  at = jnp.arange(vocab.size)
   # A power's second argument is a number, which no other operator's need be.
-  is_alike = (arity == arity[ids[spot]]) & (at != ids[spot]) & (at != vocab.ids["pow"]) & jnp.isfinite(tokens)
-  token = jax.random.categorical(keys[1], jnp.where(is_alike, tokens, -jnp.inf)).astype(jnp.int32)
+  is_alike = (arity == arity[ids[spot]]) & (at != ids[spot]) & (at != vocab.ids["pow"]) & (choices.tokens > 0)
+  token = _pick_weighted(units.token, jnp.where(is_alike, choices.tokens, 0))
   is_changed = (jnp.arange(ids.shape[0]) == spot) & (kind == _POINT) & jnp.any(is_alike)
   is_constant = jnp.asarray(np.asarray(vocab.is_constant))
-  drawn = _draw_numbers(keys[2], ids.shape, choices.far).astype(parent.values.dtype)
-  moved = parent.values * jnp.exp(choices.near * jax.random.normal(keys[3], ids.shape)).astype(parent.values.dtype)
-  moved = jnp.where(jax.random.bernoulli(keys[4], 0.25), drawn, moved)
+  moved = parent.values * jnp.exp(choices.near * draws.numbers[1]).astype(parent.values.dtype)
+  moved = jnp.where(draws.of_tokens < choices.redrawn, drawn, moved)
   ids = jnp.where(is_changed, token, ids)
   values = jnp.where(is_changed, drawn, jnp.where(kind == _CONSTANTS, moved, parent.values))
   return Genome(ids, jnp.where(is_constant[ids], values, 0))
@@ -235,7 +273,7 @@ def normalize(genome: Genome, *, vocab: Vocabulary) -> Genome:
   is_inside = jnp.any(is_above & is_number[:, None], axis=0)
   is_folded = is_number & ~is_inside & (sizes > 1)
   is_term = _is_term(ids, is_above, vocab)
-  first, second = jnp.minimum(at + 1, size - 1), _second_argument(sizes)
+  first, second = jnp.minimum(at + 1, size - 1), second_arguments(sizes)
   is_product, is_sum = is_term & (ids == vocab.ids["*"]), ~_has_other_above(ids, is_above, vocab) & (
     ids == vocab.ids["+"])
   drops_first = (is_product | is_sum) & is_number[first]
@@ -256,9 +294,43 @@ def _has_other_above(ids: jax.Array, is_above: jax.Array, vocab: Vocabulary) -> 
   return jnp.any(is_above & (ids != vocab.ids["+"])[:, None], axis=0)
 
 
+def find_terms(ids: jax.Array, *, vocab: Vocabulary) -> jax.Array:
+  """Where the terms of the outermost sum begin [L]."""
+  contains, at = _contains(extents(ids, vocab=vocab)), jnp.arange(ids.shape[0])
+  return _is_term(ids, contains & (at[:, None] != at[None, :]), vocab)
+
+
 def _is_term(ids: jax.Array, is_above: jax.Array, vocab: Vocabulary) -> jax.Array:
   """Where the terms of the outermost sum begin [L]."""
   return (ids > 0) & (ids != vocab.ids["+"]) & ~_has_other_above(ids, is_above, vocab)
+
+
+def measure(genome: Genome, choices: Choices, *, vocab: Vocabulary, size: int) -> Traits:
+  """Traits of a normalized genome [L]; vocab, size (M): static."""
+  ids = genome.ids
+  cost = jnp.asarray([operators.BY_NAME[token].complexity if token in operators.BY_NAME else 1
+                      for token in vocab.tokens], jnp.int32)
+  num_terms = jnp.sum(find_terms(ids, vocab=vocab), dtype=jnp.int32)
+  scales, shifts = _additions(choices, vocab)
+  added = 2 * scales * num_terms + 2 * shifts
+  complexity = jnp.sum(jnp.where(ids > 0, cost[ids], 0)) + added
+  is_usable = jnp.any(ids >= vocab.first_variable_id) & (length(ids) + added <= size)
+  return Traits(signature(ids, extents(ids, vocab=vocab), vocab=vocab), complexity, is_usable)
+
+
+def _additions(choices: Choices, vocab: Vocabulary) -> tuple[jax.Array, jax.Array]:
+  """Whether terms get factors, and sums a constant: 1 or 0."""
+  scales, shifts = ((choices.tokens[vocab.ids[token]] > 0).astype(jnp.int32) for token in ("*", "+"))
+  return scales, shifts
+
+
+@functools.partial(jax.jit, static_argnames=("vocab", "size", "has_rules"))
+def express_many(
+  genomes: Genome, choices: Choices, grammar: Grammar, *, vocab: Vocabulary, size: int, has_rules: bool
+) -> Expressed:
+  """`express` of many [K]."""
+  return jax.vmap(functools.partial(express, vocab=vocab, size=size, has_rules=has_rules), in_axes=(0, None, None))(
+    genomes, choices, grammar)
 
 
 def express(
@@ -268,16 +340,15 @@ def express(
 
   Linear scaling (Keijzer, 2003), term by term.
   Args:
-    genome: normalized [L]; choices: what is allowed.
+    genome: normalized and usable [L]; choices: what is allowed.
     grammar: the rules, looked at where `has_rules` (static).
-    vocab: static; size: M, static; L = 30 has at most 15 terms and so 62 tokens.
+    vocab: static; size: M, static.
   """
   ids, at = genome.ids, jnp.arange(genome.ids.shape[0])
   plus, times, constant = vocab.ids["+"], vocab.ids["*"], vocab.first_constant_id
-  sizes = extents(ids, vocab=vocab)
-  is_term = _is_term(ids, _contains(sizes) & (at[:, None] != at[None, :]), vocab)
-  scales, shifts = (jnp.isfinite(choices.tokens[token]).astype(jnp.int32) for token in (times, plus))
-  is_last = jnp.any((is_term[:, None]) & ((at + sizes - 1)[:, None] == at[None, :]), axis=0)
+  is_term, sizes = find_terms(ids, vocab=vocab), extents(ids, vocab=vocab)
+  scales, shifts = _additions(choices, vocab)
+  is_last = jnp.any(is_term[:, None] & ((at + sizes - 1)[:, None] == at[None, :]), axis=0)
   num_ended = jnp.cumsum(is_last) - is_last
   place = shifts + at + scales * (jnp.cumsum(is_term) + num_ended)  # of each token
   total = length(ids) + 2 * scales * jnp.sum(is_term) + 2 * shifts
@@ -293,13 +364,8 @@ def express(
                 jnp.stack([jnp.int32(plus), jnp.int32(constant)]))
   values = put(jnp.zeros(size, genome.values.dtype), place, ids > 0, genome.values)
   origin = put(jnp.full(size, -1, jnp.int32), place, ids > 0, at.astype(jnp.int32))
-  is_usable = jnp.any(ids >= vocab.first_variable_id) & (total <= size)
-  if has_rules:
-    is_usable &= _keeps(program, grammar, vocab)
-  cost = jnp.asarray([operators.BY_NAME[token].complexity if token in operators.BY_NAME else 1
-                      for token in vocab.tokens], jnp.int32)
-  complexity = jnp.sum(jnp.where(program > 0, cost[program], 0))
-  return Expressed(program, values, origin, signature(ids, sizes, vocab=vocab), complexity, is_usable)
+  is_allowed = _keeps(program, grammar, vocab) if has_rules else jnp.asarray(True)
+  return Expressed(program, values, origin, is_allowed)
 
 
 def _keeps(program: jax.Array, grammar: Grammar, vocab: Vocabulary) -> jax.Array:
@@ -328,7 +394,7 @@ def _mix(bits: jax.Array) -> jax.Array:
 def signature(ids: jax.Array, sizes: jax.Array, *, vocab: Vocabulary) -> jax.Array:
   """See `Expressed`: sums and products add up what their operands are, however nested; all constants are alike."""
   last = ids.shape[0] - 1
-  second = _second_argument(sizes)
+  second = second_arguments(sizes)
   arity = _arities(vocab)
 
   def step(t, raw):
@@ -349,44 +415,43 @@ def signature(ids: jax.Array, sizes: jax.Array, *, vocab: Vocabulary) -> jax.Arr
   return _mix(raw[0] + ids[0].astype(jnp.uint32) * jnp.uint32(0x9E3779B9))
 
 
-@functools.partial(jax.jit, static_argnames=("num", "num_edits", "vocab", "size", "has_rules"))
+@functools.partial(jax.jit, static_argnames=("num", "num_edits", "vocab", "size"))
 def breed(
-  key: jax.Array, stock: Genome, parent_logits: jax.Array, donor_logits: jax.Array, more: jax.Array, choices: Choices,
-  grammar: Grammar, *, num: int, num_edits: int, vocab: Vocabulary, size: int, has_rules: bool,
-) -> tuple[Genome, Expressed, jax.Array]:
+  key: jax.Array, stock: Genome, parent_shares: jax.Array, donor_shares: jax.Array, more: jax.Array, choices: Choices,
+  *, num: int, num_edits: int, vocab: Vocabulary, size: int,
+) -> tuple[Genome, Traits, jax.Array]:
   """Children of a population.
 
   Args:
     key: consumed.
     stock: genomes [P, L] from which parents and donors are drawn.
-    parent_logits, donor_logits: logarithms of how often each is [P].
+    parent_shares, donor_shares: how often each is [P].
     more: probability of each edit after the first, of `num_edits` at most; scalar.
-    num: K; size: M; see `express`. Static, like `num_edits`, `vocab` and `has_rules`.
+    choices: see there.
+    num: K; size: M; static, like `num_edits` and `vocab`.
   Returns:
-    `(genomes [K, L], formulas [K, ...], parents [K])`.
+    `(genomes [K, L], their traits [K], parents [K])`.
   """
-  keys = jax.random.split(key, 4)
-  parents = jax.random.categorical(keys[0], parent_logits, shape=(num,))
-  donors = jax.random.categorical(keys[1], donor_logits, shape=(num_edits, num))
-  is_done = jax.random.bernoulli(keys[2], more, (num_edits, num)).at[0].set(True)
-  is_done = jnp.cumprod(is_done, axis=0) > 0
+  keys, width = jax.random.split(key), stock.ids.shape[1]
+  units = jax.random.uniform(keys[0], (num_edits, num, NUM_UNITS + width + 3))
+  numbers = jax.random.normal(keys[1], (num_edits, num, 2, width))
+  draws = Draws(units[..., :NUM_UNITS], units[..., NUM_UNITS:-3], numbers)
+  pick_all = jax.vmap(_pick_weighted, in_axes=(0, None))
+  parents = pick_all(units[0, :, -1], parent_shares)
+  is_done = jnp.cumprod((units[..., -2] < more).at[0].set(True), axis=0) > 0
   edit_all = jax.vmap(functools.partial(edit, vocab=vocab), in_axes=(0, 0, 0, None))
 
   def step(e, genomes):
-    edited = edit_all(jax.random.split(jax.random.fold_in(keys[3], e), num), genomes,
-                      jax.tree.map(lambda a: a[donors[e]], stock), choices)
+    donors = pick_all(units[e, :, -3], donor_shares)
+    edited = edit_all(jax.tree.map(lambda a: a[e], draws), genomes, jax.tree.map(lambda a: a[donors], stock), choices)
     return jax.tree.map(lambda new, old: jnp.where(is_done[e][:, None], new, old), edited, genomes)
 
   genomes = jax.lax.fori_loop(0, num_edits, step, jax.tree.map(lambda a: a[parents], stock))
-  return *enroll(genomes, choices, grammar, vocab=vocab, size=size, has_rules=has_rules), parents
+  return *enroll(genomes, choices, vocab=vocab, size=size), parents
 
 
-@functools.partial(jax.jit, static_argnames=("vocab", "size", "has_rules"))
-def enroll(
-  genomes: Genome, choices: Choices, grammar: Grammar, *, vocab: Vocabulary, size: int, has_rules: bool
-) -> tuple[Genome, Expressed]:
-  """Whole programs [K, L] as `(genomes [K, L], formulas [K, ...])`; see `normalize` and `express`."""
+@functools.partial(jax.jit, static_argnames=("vocab", "size"))
+def enroll(genomes: Genome, choices: Choices, *, vocab: Vocabulary, size: int) -> tuple[Genome, Traits]:
+  """Whole programs [K, L] as `(genomes [K, L], traits [K])`; see `normalize` and `measure`."""
   genomes = jax.vmap(functools.partial(normalize, vocab=vocab))(genomes)
-  expressed = jax.vmap(functools.partial(express, vocab=vocab, size=size, has_rules=has_rules), in_axes=(0, None, None))(
-    genomes, choices, grammar)
-  return genomes, expressed
+  return genomes, jax.vmap(functools.partial(measure, vocab=vocab, size=size), in_axes=(0, None))(genomes, choices)
