@@ -358,16 +358,16 @@ class PoolConfig:
 class EvolutionConfig:
   """Formulas that are bred from those found (`sources.evolution`)."""
 
-  generations: int = 8
-  num_children: int = 1024
+  generations: int = 5
+  num_children: int = 2048
   num_screened: int = 128
   screen_steps: int = 4
   num_near: int = 48
   fit_steps: int = 16
   max_tokens: int = 24
-  num_per_niche: int = 6
-  num_places: int = 384
-  layer_generations: int = 24
+  num_per_niche: int = 4
+  num_places: int = 1024
+  layer_generations: int = 20
   temperature: float = 2.0
   foreign: float = 0.5
   kinds: tuple[tuple[str, float], ...] = (
@@ -386,7 +386,7 @@ class EvolutionConfig:
   num_pool: int = 64
   num_terms: int = 64
   num_library: int = 64
-  num_random: int = 512
+  num_random: int = 192
   random_nodes: int = 7
   max_tries: int = 3
   num_answers: int = 16

@@ -92,11 +92,13 @@ class _Breeder:
     """Some generations, and what is better than the pool's."""
     state, tries = question.state, dict(question.state.tries)
     rng = np.random.default_rng(np.asarray(jax.random.key_data(jax.random.fold_in(state.key, state.generation))))
-    donors = self._donors(question, rng)
+    best = question.pool.shortlist()[: self._config.num_pool]
+    bare = [found for found in (stock.bare_terms(candidate.node) for candidate in best) if found]
+    donors = self._donors(bare, rng)
     population = self._enroll(donors, tries, layer=0)
     if state.population is not None:
       population = self._survivors(state.population.join(population))
-    population = self._survivors(population.join(self._enroll(self._pool(question), tries, layer=1)))
+    population = self._survivors(population.join(self._enroll(self._pool(bare), tries, layer=1)))
     generation = state.generation
     for generation in range(state.generation + 1, state.generation + 1 + self._config.generations):
       key = jax.random.fold_in(state.key, generation)
@@ -111,17 +113,14 @@ class _Breeder:
 
   # --- seeds and donors -------------------------------------------------------------------------------------------
 
-  def _pool(self, question: Question) -> Genome:
-    """The pool's formulas, the best of every complexity first."""
-    best = question.pool.shortlist()[: self._config.num_pool]
-    nodes = [expression.chain("+", bare) for bare in (stock.bare_terms(c.node) for c in best) if bare]
-    return self._encode(dict.fromkeys(nodes), self._config.num_pool)
+  def _pool(self, bare: list[list[Node]]) -> Genome:
+    """The pool's formulas, as lists of their terms."""
+    return self._encode(dict.fromkeys(expression.chain("+", some) for some in bare), self._config.num_pool)
 
-  def _donors(self, question: Question, rng: np.random.Generator) -> Genome:
+  def _donors(self, bare: list[list[Node]], rng: np.random.Generator) -> Genome:
     """Whole terms of the pool, columns of the library, and random trees."""
     config, task = self._config, self._task
-    some = question.pool.shortlist()[: config.num_pool]
-    from_pool = list(dict.fromkeys(term for candidate in some for term in stock.bare_terms(candidate.node)))
+    from_pool = list(dict.fromkeys(term for some in bare for term in some))
     library = terms.library_of(task, self._options.config)
     num_columns = library.columns.shape[1]
     chosen = rng.choice(num_columns, min(config.num_library, num_columns), replace=False)
@@ -164,19 +163,19 @@ class _Breeder:
     config = self._config
     num_places = config.num_places
     # Where there are more than places, the worst do not breed.
-    excess = _excess(population.loss, population.complexity, population.layer)
+    excess = _excess(population.loss, population.complexity, population.group)
     index = np.sort(np.argsort(excess, kind="stable")[:num_places])
     parents, excess = population.take(index), excess[index]
     pad = num_places - len(parents)
     ids, values = (np.concatenate([np.pad(a, ((0, pad), (0, 0))), b]).astype(a.dtype)
                    for a, b in ((parents.ids, donors.ids), (parents.values, donors.values)))
     shares = np.zeros(len(ids), np.float32)
-    for layer in range(2):  # both layers breed alike
-      own = np.flatnonzero(parents.layer == layer)
+    groups = np.unique(parents.group)
+    for group in groups:  # all breed alike
+      own = np.flatnonzero(parents.group == group)
       fit = np.exp(-excess[own] / config.temperature)
-      shares[own] = fit / max(fit.sum(), 1e-30)
-    num_layers = len(np.unique(parents.layer))
-    donor_shares = (1 - config.foreign) * shares / num_layers
+      shares[own] = fit / (fit.sum() * len(groups))
+    donor_shares = (1 - config.foreign) * shares
     is_foreign = (ids[:, 0] > 0) & (np.arange(len(ids)) >= num_places)
     donor_shares[is_foreign] = config.foreign / np.sum(is_foreign)
     genomes, traits, chosen = jax.tree.map(np.asarray, variation.breed(
@@ -188,8 +187,8 @@ class _Breeder:
     self, genomes: Genome, traits: variation.Traits, tries: dict[int, int], layer: np.ndarray
   ) -> Population:
     """The nearest of those that have not been fitted often enough, with their constants."""
-    config = self._config
-    index = self._screened(genomes, traits, tries, layer)
+    config, group = self._config, population_lib.group_of(layer, traits.family)
+    index = self._screened(genomes, traits, tries, group)
     if not len(index):
       return population_lib.empty(config.max_tokens, programs.MAX_TOKENS)
     some = Genome(*(np.pad(a[index], ((0, config.num_screened - len(index)), (0, 0))) for a in genomes))
@@ -199,7 +198,7 @@ class _Breeder:
     constants, loss = self._fit_programs(ids, values, config.screen_steps)
     loss = np.where(is_allowed, loss, np.inf)
     # Most are wrong, and not worth the steps that a right one needs.
-    near = np.sort(np.argsort(_excess(loss, traits.complexity[index], layer[index]), kind="stable")[: config.num_near])
+    near = np.sort(np.argsort(_excess(loss, traits.complexity[index], group[index]), kind="stable")[: config.num_near])
     constants[near], loss[near] = self._fit_programs(ids[near], constants[near], config.fit_steps)
     values = np.zeros((len(index), config.max_tokens))
     row, place = np.nonzero(origin >= 0)
@@ -207,15 +206,15 @@ class _Breeder:
     is_sane = is_allowed & np.all(np.isfinite(constants), axis=1) & (np.max(np.abs(constants), axis=1) < _LARGEST)
     return Population(
       genomes.ids[index], values, np.where(is_sane, loss / self._task.variance, np.inf), traits.complexity[index],
-      traits.signature[index], layer[index], ids, constants)
+      traits.signature[index], traits.family[index], layer[index], ids, constants)
 
   def _screened(
-    self, genomes: Genome, traits: variation.Traits, tries: dict[int, int], layer: np.ndarray
+    self, genomes: Genome, traits: variation.Traits, tries: dict[int, int], group: np.ndarray
   ) -> np.ndarray:
     """Indices of those whose constants are worth a fit, by what their terms alone can do."""
     config, fresh, seen = self._config, [], set()
     for i in np.flatnonzero(traits.is_usable):
-      form = int(traits.signature[i]), int(layer[i])
+      form = int(traits.signature[i]), int(group[i])
       if tries.get(form[0], 0) < config.max_tries and form not in seen:
         seen.add(form)
         fresh.append(i)
@@ -228,7 +227,7 @@ class _Breeder:
       loss = np.asarray(projection.project_many(
         Genome(ids, genomes.values.astype(np.float64)), *self._points, vocab=self._vocab,
         plan=interpreter.default_plan()))[fresh]
-    excess = _excess(loss, traits.complexity[fresh], layer[fresh])
+    excess = _excess(loss, traits.complexity[fresh], group[fresh])
     order = np.argsort(excess, kind="stable")[: config.num_screened]
     index = np.sort(fresh[order[np.isfinite(loss[order])]])
     for i in index:

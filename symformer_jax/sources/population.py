@@ -8,8 +8,11 @@ import dataclasses
 
 import numpy as np
 
+from symformer_jax.sources.variation import FAMILIES
+
 # Losses that agree to this share are those of one function: what is equal in value is equal in its loss.
 EQUAL_LOSS = 1e-6
+NUM_FAMILIES = 1 << len(FAMILIES)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -18,7 +21,7 @@ class Population:
 
   Attributes:
     ids, values: genomes [P, L]; loss: mean squared error as a share of y's variance [P]; complexity: of the formula
-      [P]; signature: see `variation.Expressed` [P]; layer: 0 for newcomers [P].
+      [P]; signature, family: see `variation.Traits` [P]; layer: 0 for newcomers [P].
     programs, constants: the fitted formulas [P, M].
   """
 
@@ -27,9 +30,15 @@ class Population:
   loss: np.ndarray
   complexity: np.ndarray
   signature: np.ndarray
+  family: np.ndarray
   layer: np.ndarray
   programs: np.ndarray
   constants: np.ndarray
+
+  @property
+  def group(self) -> np.ndarray:
+    """Those of one layer and one family compete [P]."""
+    return group_of(self.layer, self.family)
 
   def __len__(self) -> int:
     return len(self.loss)
@@ -45,11 +54,16 @@ class Population:
     return dataclasses.replace(self, layer=np.full(len(self), layer, np.int32))
 
 
+def group_of(layer: np.ndarray, family: np.ndarray) -> np.ndarray:
+  """See `Population.group`."""
+  return layer * NUM_FAMILIES + family
+
+
 def empty(size: int, program_size: int) -> Population:
   """One of nobody, of genomes of so many tokens."""
   none = np.zeros(0)
   return Population(np.zeros((0, size), np.int32), np.zeros((0, size)), none, none.astype(np.int32),
-                    none.astype(np.uint32), none.astype(np.int32), np.zeros((0, program_size), np.int32),
+                    none.astype(np.uint32), none.astype(np.int32), none.astype(np.int32), np.zeros((0, program_size), np.int32),
                     np.zeros((0, program_size)))
 
 
@@ -59,11 +73,12 @@ def survivors(population: Population, *, num_per_niche: int) -> Population:
   Of equal functions the simplest survives; of those that differ in constants alone the best.
   """
   found = population.take(np.flatnonzero(np.isfinite(population.loss)))
-  order = np.lexsort((found.loss, found.complexity, found.layer))
+  group = found.group
+  order = np.lexsort((found.loss, found.complexity, group))
   kept, in_niche = [], {}
   seen: set[tuple[int, int]] = set()
   for i in order:
-    layer, loss = int(found.layer[i]), float(found.loss[i])
+    layer, loss = int(group[i]), float(found.loss[i])
     niche = layer, int(found.complexity[i])
     # Beside its own cell a loss is looked for in the next: cells have borders.
     cell = int(np.floor(np.log(max(loss, 1e-300)) / EQUAL_LOSS))
@@ -77,12 +92,12 @@ def survivors(population: Population, *, num_per_niche: int) -> Population:
   return found.take(np.array(kept, int))
 
 
-def excess_of(loss: np.ndarray, complexity: np.ndarray, layer: np.ndarray) -> np.ndarray:
-  """How much worse each is than the best of its layer that is no more complex [P], in logarithms; 0 on the front."""
+def excess_of(loss: np.ndarray, complexity: np.ndarray, group: np.ndarray) -> np.ndarray:
+  """How much worse each is than the best of its group that is no more complex [P], in logarithms; 0 on the front."""
   log_loss = np.log(np.clip(loss, 1e-300, 1e300))
   best = np.empty(len(loss))
-  for one in np.unique(layer):
-    index = np.flatnonzero(layer == one)
+  for one in np.unique(group):
+    index = np.flatnonzero(group == one)
     index = index[np.lexsort((log_loss[index], complexity[index]))]
     best[index] = np.minimum.accumulate(log_loss[index])
   return log_loss - best

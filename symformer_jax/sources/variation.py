@@ -24,6 +24,10 @@ KINDS = ("crossover", "insert", "function", "point", "hoist", "delete", "constan
 _CROSSOVER, _INSERT, _FUNCTION, _POINT, _HOIST, _DELETE, _CONSTANTS = range(len(KINDS))
 
 
+# Functions that a law seldom has of more than one or two kinds; none of them are in rational functions.
+FAMILIES = (("sin", "cos", "tan", "cot", "asin", "acos", "atan", "acot"), ("exp", "ln"), ("sqrt", "pow"))
+
+
 class Genome(NamedTuple):
   """Programs: token ids [..., L], int32, and the numbers at constant tokens [..., L]."""
 
@@ -73,11 +77,13 @@ class Traits(NamedTuple):
   Attributes:
     signature: uint32 scalar, equal for genomes that differ in constants or in the order of sums and products alone.
     complexity: nodes of its formula as written out, scalar.
+    family: which of `FAMILIES` it uses, a bit for each; scalar.
     is_usable: whether it has a variable, and its formula no more than M tokens; scalar.
   """
 
   signature: jax.Array
   complexity: jax.Array
+  family: jax.Array
   is_usable: jax.Array
 
 
@@ -279,8 +285,8 @@ def normalize(genome: Genome, *, vocab: Vocabulary) -> Genome:
   drops_first = (is_product | is_sum) & is_number[first]
   drops_second = (is_product | is_sum) & is_number[second] & ~drops_first
   is_sign = is_term & (ids == vocab.ids["neg"])
-  dropped = jnp.any(((drops_first[:, None] & (first[:, None] == at)) | (drops_second[:, None] & (second[:, None] == at))),
-                    axis=0)
+  dropped = jnp.any(drops_first[:, None] & (first[:, None] == at[None, :])
+                    | drops_second[:, None] & (second[:, None] == at[None, :]), axis=0)
   is_kept = (ids > 0) & ~is_inside & ~dropped & ~(drops_first | drops_second | is_sign)
   order = jnp.argsort(jnp.where(is_kept, at, size + at))
   is_there = at < jnp.sum(is_kept)
@@ -314,8 +320,10 @@ def measure(genome: Genome, choices: Choices, *, vocab: Vocabulary, size: int) -
   scales, shifts = _additions(choices, vocab)
   added = 2 * scales * num_terms + 2 * shifts
   complexity = jnp.sum(jnp.where(ids > 0, cost[ids], 0)) + added
+  family = sum(jnp.any(jnp.asarray(np.isin(vocab.tokens, names))[ids]).astype(jnp.int32) << bit
+               for bit, names in enumerate(FAMILIES))
   is_usable = jnp.any(ids >= vocab.first_variable_id) & (length(ids) + added <= size)
-  return Traits(signature(ids, extents(ids, vocab=vocab), vocab=vocab), complexity, is_usable)
+  return Traits(signature(ids, extents(ids, vocab=vocab), vocab=vocab), complexity, family, is_usable)
 
 
 def _additions(choices: Choices, vocab: Vocabulary) -> tuple[jax.Array, jax.Array]:
