@@ -147,7 +147,8 @@ def _load_search_config(spec: str | None) -> Any:
 def _note_old_flags() -> None:
   """`--norecombine` is a choice of sources."""
   if not _RECOMBINE.value and not _QUIET.value:
-    print("note: --norecombine leaves out the sources that need no model: library, parts and evolution", file=sys.stderr)
+    print("note: --norecombine leaves out the sources that need no model: library, parts and evolution",
+          file=sys.stderr)
 
 
 def _run_one(path: str, stop: runner.StopRequest) -> int:

@@ -90,8 +90,8 @@ class Seconds:
 
   Attributes:
     compile: tracing and compiling; encode, decode: sampling from the model; deduplicate: leaving out what is equal;
-      refine: fitting constants; recombine: sums of library columns and of parts of others; evolve: breeding
-      formulas, their constants fitted; select: reducing what was found to the front; search: all but compiling; total: everything.
+      refine: fitting constants; recombine: sums of library columns and of parts of others; evolve: breeding formulas,
+      their constants fitted; select: reducing what was found to the front; search: all but compiling; total: all.
   """
 
   compile: float = 0.0

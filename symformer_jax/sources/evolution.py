@@ -1,8 +1,9 @@
 """Evolution as a source: genetic programming with fitted constants, for what the other sources have left.
 
-A population of one data set is bred on the device (variation.py), its constants are fitted by a few steps of the
-search's own refinement, and the best of every complexity survive (population.py). It begins with what the pool has found
-and with newcomers, and goes on from turn to turn; what is better than the pool's formulas of its length goes out.
+A population of one data set is bred on the device (variation.py); what comes near by its terms alone (projection.py)
+has its constants fitted by the search's own refinement, and the best of every complexity survive (population.py). It
+begins with what the pool has found and with newcomers, and goes on from turn to turn; what is better than the pool's
+formulas of its length goes out.
 A population lives on one device: islands over several would be one more axis, and are not here.
 """
 
@@ -68,7 +69,7 @@ class Evolution:
 
 
 # Folded into the key that all sources share: any number that is none of a view's.
-_NUMBER = 0x65766F
+_NUMBER, _SEEDS = 0x65766F, 0x736565
 
 
 class _Breeder:
@@ -76,8 +77,7 @@ class _Breeder:
 
   def __init__(self, task: Task, options: SearchOptions):
     self._task, self._options, self._config = task, options, options.config.evolution
-    columns = refine.columns_read(task, ())
-    columns = list(task.columns) if not columns else columns
+    columns = refine.columns_read(task, ()) or list(task.columns)
     self._units = stock.make_units(task, columns)
     num_columns = compilation.bucket(len(columns), refine.COLUMN_BUCKETS)
     self._vocab = programs.base_vocabulary(num_columns)
@@ -91,7 +91,8 @@ class _Breeder:
   def turn(self, question: Question) -> Proposal:
     """Some generations, and what is better than the pool's."""
     state, tries = question.state, dict(question.state.tries)
-    rng = np.random.default_rng(np.asarray(jax.random.key_data(jax.random.fold_in(state.key, state.generation))))
+    key = jax.random.fold_in(jax.random.fold_in(state.key, state.generation), _SEEDS)
+    rng = np.random.default_rng(np.asarray(jax.random.key_data(key)))
     best = question.pool.shortlist()[: self._config.num_pool]
     bare = [found for found in (stock.bare_terms(candidate.node) for candidate in best) if found]
     donors = self._donors(bare, rng)

@@ -12,6 +12,8 @@ from symformer_jax.sources.variation import FAMILIES
 
 # Losses that agree to this share are those of one function: what is equal in value is equal in its loss.
 EQUAL_LOSS = 1e-6
+# Rounding alone: of losses below it none is the better.
+SMALLEST_LOSS = 1e-30
 NUM_FAMILIES = 1 << len(FAMILIES)
 
 
@@ -61,40 +63,38 @@ def group_of(layer: np.ndarray, family: np.ndarray) -> np.ndarray:
 
 def empty(size: int, program_size: int) -> Population:
   """One of nobody, of genomes of so many tokens."""
-  none = np.zeros(0)
-  return Population(np.zeros((0, size), np.int32), np.zeros((0, size)), none, none.astype(np.int32),
-                    none.astype(np.uint32), none.astype(np.int32), none.astype(np.int32), np.zeros((0, program_size), np.int32),
-                    np.zeros((0, program_size)))
+  none, whole = np.zeros(0), np.zeros(0, np.int32)
+  return Population(np.zeros((0, size), np.int32), np.zeros((0, size)), none, whole, whole.astype(np.uint32), whole,
+                    whole, np.zeros((0, program_size), np.int32), np.zeros((0, program_size)))
 
 
 def survivors(population: Population, *, num_per_niche: int) -> Population:
-  """In every layer the best few of every complexity, different in value; in the order of layer, complexity and loss.
+  """In every group the best few of every complexity, different in value; in the order of group, complexity and loss.
 
   Of equal functions the simplest survives; of those that differ in constants alone the best.
   """
   found = population.take(np.flatnonzero(np.isfinite(population.loss)))
-  group = found.group
-  order = np.lexsort((found.loss, found.complexity, group))
-  kept, in_niche = [], {}
-  seen: set[tuple[int, int]] = set()
+  order = np.lexsort((found.loss, found.complexity, found.group))
+  # Losses by cells on a logarithmic scale; cells have borders, so that one is looked for in the next as well.
+  cells = np.floor(np.log(np.maximum(found.loss, SMALLEST_LOSS)) / EQUAL_LOSS).astype(np.int64)
+  kept: list[int] = []
+  in_niche: dict[tuple[int, int], int] = {}
+  losses, forms = set(), set()
   for i in order:
-    layer, loss = int(group[i]), float(found.loss[i])
-    niche = layer, int(found.complexity[i])
-    # Beside its own cell a loss is looked for in the next: cells have borders.
-    cell = int(np.floor(np.log(max(loss, 1e-300)) / EQUAL_LOSS))
-    form = layer, -1 - int(found.signature[i])
-    if in_niche.get(niche, 0) >= num_per_niche or form in seen or not seen.isdisjoint(
-      ((layer, cell), (layer, cell + 1))):
-      continue
-    in_niche[niche] = in_niche.get(niche, 0) + 1
-    seen |= {form, (layer, cell), (layer, cell + 1)}
-    kept.append(i)
+    group, cell = int(found.group[i]), int(cells[i])
+    niche, form = (group, int(found.complexity[i])), (group, int(found.signature[i]))
+    same = {(group, cell - 1), (group, cell), (group, cell + 1)}
+    if in_niche.get(niche, 0) < num_per_niche and form not in forms and losses.isdisjoint(same):
+      in_niche[niche] = in_niche.get(niche, 0) + 1
+      losses.add((group, cell))
+      forms.add(form)
+      kept.append(i)
   return found.take(np.array(kept, int))
 
 
 def excess_of(loss: np.ndarray, complexity: np.ndarray, group: np.ndarray) -> np.ndarray:
   """How much worse each is than the best of its group that is no more complex [P], in logarithms; 0 on the front."""
-  log_loss = np.log(np.clip(loss, 1e-300, 1e300))
+  log_loss = np.log(np.clip(loss, SMALLEST_LOSS, 1 / SMALLEST_LOSS))
   best = np.empty(len(loss))
   for one in np.unique(group):
     index = np.flatnonzero(group == one)

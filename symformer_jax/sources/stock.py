@@ -6,13 +6,12 @@ of use; in a formula that goes out these units are constants like others.
 
 from collections.abc import Iterable, Iterator, Sequence
 import dataclasses
-import math
 
 import numpy as np
 
 from symformer_jax.engine.config import EvolutionConfig
 from symformer_jax.engine.task import Task
-from symformer_jax.language import expression, operators, programs
+from symformer_jax.language import expression, programs
 from symformer_jax.language.expression import Node, chain, flatten, number
 from symformer_jax.language.rules import Rule
 from symformer_jax.language.tidy import split_factor, tidy
@@ -129,16 +128,3 @@ def _random_tree(
 def answer(node: Node, units: Units) -> Node:
   """A fitted formula of genomes' columns in the user's, in its natural form: factors and constants without use gone."""
   return tidy(units.to_user(node))
-
-
-def log_weights(weights: np.ndarray) -> np.ndarray:
-  """Logarithms [V], minus infinity for 0."""
-  with np.errstate(divide="ignore"):
-    return np.log(weights).astype(np.float32)
-
-
-def is_finite(value: float) -> bool:
-  return math.isfinite(value)
-
-
-assert operators.BY_NAME  # the weights of `EvolutionConfig.operators` are by these names

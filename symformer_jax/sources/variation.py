@@ -170,8 +170,8 @@ def _pick_weighted(unit: jax.Array, weights: jax.Array) -> jax.Array:
   ends = jnp.cumsum(weights)
   # Rounding must not let a number just below 1 fall behind the last share.
   is_beyond = (weights > 0) & (unit * ends[-1] < ends)
-  last = weights.shape[0] - 1 - jnp.argmax((weights > 0)[::-1])
-  return jnp.where(jnp.any(is_beyond), jnp.argmax(is_beyond), jnp.where(jnp.any(weights > 0), last, 0)).astype(jnp.int32)
+  last = jnp.where(jnp.any(weights > 0), weights.shape[0] - 1 - jnp.argmax((weights > 0)[::-1]), 0)
+  return jnp.where(jnp.any(is_beyond), jnp.argmax(is_beyond), last).astype(jnp.int32)
 
 
 def _drawn_numbers(draws: Draws, choices: Choices) -> jax.Array:

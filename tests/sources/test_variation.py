@@ -224,7 +224,7 @@ def test_children_of_a_population_are_many_and_a_key_fixes_them():
   stock = Genome(*(np.stack(arrays) for arrays in zip(*map(genome, TEXTS), strict=True)))
   shares = np.full(len(TEXTS), 1 / len(TEXTS), np.float32)
   shares[0] = 0
-  kwargs = dict(num=200, num_edits=2, vocab=VOCAB, size=48)
+  kwargs = {"num": 200, "num_edits": 2, "vocab": VOCAB, "size": 48}
 
   def breed(seed):
     return jax.tree.map(np.asarray, variation.breed(
