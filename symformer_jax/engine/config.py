@@ -392,7 +392,7 @@ class EvolutionConfig:
   # Share of the constants that are drawn anew where constants change; spread of the logarithm of one that moves, which
   # a fit mostly undoes, and of one that is drawn: 0.1 to 10 are within two of them, as in the generator's formulas.
   redrawn: float = 0.25
-  near: float = 0.3
+  near: float = 0.4
   far: float = 1.0
   # How often an operator is written, relative to a sum: roughly as in the generator's formulas, trigonometric functions
   # less often, since sums of them come near anything. Constants among leaves: relative to all variables together.
@@ -408,7 +408,7 @@ class EvolutionConfig:
   num_random: int = 192
   random_nodes: int = 7
   # Fits of one formula but for its constants: from a poor start a fit ends in a poor place.
-  max_tries: int = 3
+  max_tries: int = 4
   # Formulas that a turn hands to the loop, which fits them to the end: 16 are an eighth of what it fits at once.
   num_answers: int = 16
 

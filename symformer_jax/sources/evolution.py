@@ -7,7 +7,7 @@ formulas of its length goes out.
 A population lives on one device: islands over several would be one more axis, and are not here.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 import dataclasses
 from typing import Any
 
@@ -94,7 +94,7 @@ class _Breeder:
     key = jax.random.fold_in(jax.random.fold_in(state.key, state.generation), _SEEDS)
     rng = np.random.default_rng(np.asarray(jax.random.key_data(key)))
     best = question.pool.shortlist()[: self._config.num_pool]
-    bare = [found for found in (stock.bare_terms(candidate.node) for candidate in best) if found]
+    bare = [found for found in (self._bare_terms(candidate.node) for candidate in best) if found]
     donors = self._donors(bare, rng)
     population = self._enroll(donors, tries, layer=0)
     if state.population is not None:
@@ -114,6 +114,10 @@ class _Breeder:
 
   # --- seeds and donors -------------------------------------------------------------------------------------------
 
+  def _bare_terms(self, node: Node) -> list[Node]:
+    """Terms over genomes' columns; none of a formula of other columns."""
+    return [self._units.to_genome(term) for term in stock.bare_terms(node)] if self._units.knows(node) else []
+
   def _pool(self, bare: list[list[Node]]) -> Genome:
     """The pool's formulas, as lists of their terms."""
     return self._encode(dict.fromkeys(expression.chain("+", some) for some in bare), self._config.num_pool)
@@ -125,22 +129,15 @@ class _Breeder:
     library = terms.library_of(task, self._options.config)
     num_columns = library.columns.shape[1]
     chosen = rng.choice(num_columns, min(config.num_library, num_columns), replace=False)
-    columns = [term for index in chosen for term in stock.bare_terms(library.node(int(index)))]
+    columns = [term for index in chosen for term in self._bare_terms(library.node(int(index)))]
     random = stock.random_trees(rng, config.num_random, self._weights, self._vocab, config)
     parts = [self._encode(from_pool, config.num_terms), self._encode(columns, config.num_library),
-             self._encode((self._units.to_user(node) for node in random), config.num_random)]
+             self._encode(random, config.num_random)]
     return Genome(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
 
-  def _encode(self, nodes: Any, num: int) -> Genome:
-    ids, values, _ = stock.encode(
-      (node for node in nodes if self._is_known(node)), self._units, self._vocab, num=num,
-      size=self._config.max_tokens)
-    return Genome(ids, values)
-
-  def _is_known(self, node: Node) -> bool:
-    """Whether genomes have all its columns."""
-    return all(part.value in self._units.columns for part in expression.walk(node)
-               if part.token == expression.VARIABLE)
+  def _encode(self, nodes: Iterable[Node], num: int) -> Genome:
+    """Formulas over genomes' columns as so many genomes."""
+    return stock.encode(nodes, self._vocab, num=num, size=self._config.max_tokens)
 
   def _enroll(self, genomes: Genome, tries: dict[int, int], *, layer: int) -> Population:
     """Whole programs as part of the population."""
@@ -249,7 +246,8 @@ class _Breeder:
     best = np.minimum.accumulate([loss for _, loss in known]) if known else np.zeros(0)
     better, others = [], []
     for i in population_lib.front(population)[::-1]:
-      node = stock.answer(expression.decode(population.programs[i], population.constants[i], self._vocab), self._units)
+      node = stock.answer(expression.decode(population.programs[i], population.constants[i], self._vocab), self._units,
+                          self._task.fit_rows)
       at = np.searchsorted(lengths, expression.complexity(node), side="right")
       is_better = at == 0 or population.loss[i] < best[at - 1]
       (better if is_better else others).append(node)

@@ -6,19 +6,25 @@ of use; in a formula that goes out these units are constants like others.
 
 from collections.abc import Iterable, Iterator, Sequence
 import dataclasses
+import itertools
 
 import numpy as np
 
 from symformer_jax.engine.config import EvolutionConfig
+from symformer_jax.engine.rows import Rows
 from symformer_jax.engine.task import Task
 from symformer_jax.language import expression, programs
 from symformer_jax.language.expression import Node, chain, flatten, number
 from symformer_jax.language.rules import Rule
 from symformer_jax.language.tidy import split_factor, tidy
 from symformer_jax.language.vocabulary import Vocabulary
+from symformer_jax.selection import scoring
+from symformer_jax.sources.variation import Genome
 
 # A column whose typical size lies between these keeps its unit: constants of a formula are then the user's own.
 PLAIN_SIZES = (0.05, 20.0)
+# Terms of a smaller share of y's range are what rounding has left of a factor 0.
+NEGLIGIBLE = 1e-11
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,6 +38,10 @@ class Units:
 
   columns: tuple[int, ...]
   scales: tuple[float, ...]
+
+  def knows(self, node: Node) -> bool:
+    """Whether genomes have all columns of a formula."""
+    return all(part.value in self.columns for part in expression.walk(node) if part.token == expression.VARIABLE)
 
   def to_genome(self, node: Node) -> Node:
     """A formula over the task's columns as one over those of genomes."""
@@ -64,20 +74,12 @@ def bare_terms(node: Node) -> list[Node]:
   return [chain("*", list(factors)) for factors in parts if factors]
 
 
-def encode(nodes: Iterable[Node], units: Units, vocab: Vocabulary, *, num: int, size: int) -> tuple[
-    np.ndarray, np.ndarray, int]:
-  """Formulas over the task's columns as genomes: `(ids [num, size], values [num, size], how many there are)`.
-
-  Those of more tokens are left out, and what comes after the first `num`.
-  """
-  kept: list[Node] = []
-  for node in nodes:
-    moved = units.to_genome(node)
-    if len(kept) < num and programs.size(moved) <= size:
-      kept.append(moved)
+def encode(nodes: Iterable[Node], vocab: Vocabulary, *, num: int, size: int) -> Genome:
+  """The first `num` formulas over genomes' columns of at most `size` tokens, as [num, size]; then padding."""
+  kept = list(itertools.islice((node for node in nodes if programs.size(node) <= size), num))
   ids, values = programs.encode_programs(kept, vocab, num_programs=num, length=size)
   ids[len(kept):], values[len(kept):] = 0, 0
-  return ids, values, len(kept)
+  return Genome(ids, values)
 
 
 def token_weights(rule: Rule, vocab: Vocabulary, units: Units, config: EvolutionConfig) -> np.ndarray:
@@ -125,6 +127,11 @@ def _random_tree(
     _random_tree(rng, max(size - 1 - first, 1), weights, vocab, arity, far)))
 
 
-def answer(node: Node, units: Units) -> Node:
-  """A fitted formula of genomes' columns in the user's, in its natural form: factors and constants without use gone."""
-  return tidy(units.to_user(node))
+def answer(node: Node, units: Units, rows: Rows) -> Node:
+  """A fitted formula of genomes' columns in the user's, in its natural form: without factors of one and numbers that
+  fold, and without terms that are nothing beside y's spread.
+  """
+  terms = flatten(tidy(units.to_user(node)), "+")
+  least = NEGLIGIBLE * np.ptp(rows.y)
+  kept = [term for term in terms if not np.max(np.abs(scoring.evaluate(term, rows.x))) < least]
+  return chain("+", kept or terms[:1])

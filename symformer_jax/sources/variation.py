@@ -194,8 +194,12 @@ def edit(draws: Draws, parent: Genome, donor: Genome, choices: Choices, *, vocab
   kind = _pick_weighted(units.kind, choices.kinds)
   is_spliced = (kind != _POINT) & (kind != _CONSTANTS)
   drawn = _drawn_numbers(draws, choices).astype(parent.values.dtype)
+  moved = jnp.exp(choices.near * draws.numbers[1]).astype(parent.values.dtype)
+  # A term beside its own copy would stay one: a fit moves both alike.
+  donor = donor._replace(values=jnp.where(kind == _INSERT, donor.values * moved, donor.values))
   spliced = _splice_in(units, drawn, kind, parent, donor, choices, vocab)
-  changed = _change(units, drawn, draws, kind, parent, choices, vocab)
+  redrawn = jnp.where(draws.of_tokens < choices.redrawn, drawn, parent.values * moved)
+  changed = _change(units, drawn, redrawn, kind, parent, choices, vocab)
   return jax.tree.map(lambda one, other: jnp.where(is_spliced, one, other), spliced, changed)
 
 
@@ -248,7 +252,8 @@ def _new_tokens(
 
 
 def _change(
-  units: _Units, drawn: jax.Array, draws: Draws, kind: jax.Array, parent: Genome, choices: Choices, vocab: Vocabulary
+  units: _Units, drawn: jax.Array, redrawn: jax.Array, kind: jax.Array, parent: Genome, choices: Choices,
+  vocab: Vocabulary,
 ) -> Genome:
   """The edits that leave the tree's shape: another token with as many arguments, or other constants."""
   arity, ids = _arities(vocab), parent.ids
@@ -259,10 +264,8 @@ def _change(
   token = _pick_weighted(units.token, jnp.where(is_alike, choices.tokens, 0))
   is_changed = (jnp.arange(ids.shape[0]) == spot) & (kind == _POINT) & jnp.any(is_alike)
   is_constant = jnp.asarray(np.asarray(vocab.is_constant))
-  moved = parent.values * jnp.exp(choices.near * draws.numbers[1]).astype(parent.values.dtype)
-  moved = jnp.where(draws.of_tokens < choices.redrawn, drawn, moved)
   ids = jnp.where(is_changed, token, ids)
-  values = jnp.where(is_changed, drawn, jnp.where(kind == _CONSTANTS, moved, parent.values))
+  values = jnp.where(is_changed, drawn, jnp.where(kind == _CONSTANTS, redrawn, parent.values))
   return Genome(ids, jnp.where(is_constant[ids], values, 0))
 
 
