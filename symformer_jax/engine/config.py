@@ -370,6 +370,9 @@ class EvolutionConfig:
   screen_steps: int = 4
   num_near: int = 48
   fit_steps: int = 16
+  # At the end of a turn those nearest the front get further steps: sums of terms that are nearly alike need them.
+  num_refitted: int = 64
+  refit_steps: int = 40
   # Tokens of a genome. With factors and constant it has 60 at most, fewer than programs hold.
   max_tokens: int = 24
   # Formulas of a niche that survive, and of all that breed: the rest of a large population is far from its front.
@@ -413,9 +416,9 @@ class EvolutionConfig:
   num_answers: int = 16
 
   def __post_init__(self):
-    _check_counts(self, "generations", "num_children", "num_screened", "num_near", "screen_steps",
-                  "fit_steps", "num_per_niche", "num_places", "layer_generations", "num_edits", "num_pool", "num_terms",
-                  "num_library", "num_random", "random_nodes", "max_tries", "num_answers")
+    _check_counts(self, "generations", "num_children", "num_screened", "num_near", "screen_steps", "fit_steps",
+                  "num_refitted", "refit_steps", "num_per_niche", "num_places", "layer_generations", "num_edits",
+                  "num_pool", "num_terms", "num_library", "num_random", "random_nodes", "max_tries", "num_answers")
     if not 2 <= self.max_tokens <= 30:  # 30 have 15 terms: 62 tokens with what is added
       raise ValueError(f"max_tokens: expected 2 to 30, got {self.max_tokens!r}")
     _check_names("kinds", tuple(name for name, _ in self.kinds), EDITS)

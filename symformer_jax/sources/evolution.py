@@ -106,6 +106,7 @@ class _Breeder:
       population = self._survivors(population.join(self._children(key, population, donors, tries)))
       if generation % self._config.layer_generations == 0:
         population = self._survivors(population.in_layer(1))
+    population = self._refitted(population)
     answers = self._answers(question, population)
     return Proposal(State(state.key, population, tries, generation), nodes=tuple(answers), counts=Counts())
 
@@ -186,30 +187,49 @@ class _Breeder:
   ) -> Population:
     """The nearest of those that have not been fitted often enough, with their constants."""
     config, group = self._config, population_lib.group_of(layer, traits.family)
-    index = self._screened(genomes, traits, tries, group)
+    index, found = self._screened(genomes, traits, tries, group)
     if not len(index):
       return population_lib.empty(config.max_tokens, programs.MAX_TOKENS)
     some = Genome(*(np.pad(a[index], ((0, config.num_screened - len(index)), (0, 0))) for a in genomes))
     expressed = jax.tree.map(np.asarray, variation.express_many(
       some, self.choices, self._grammar, vocab=self._vocab, size=programs.MAX_TOKENS, has_rules=self._has_rules))
     ids, values, origin, is_allowed = (a[: len(index)] for a in expressed)
-    constants, loss = self._fit_programs(ids, values, config.screen_steps)
+    starts = self._with_factors(values, (ids == self._vocab.first_constant_id) & (origin < 0), found)
+    constants, loss = self._fit_programs(ids, starts, config.screen_steps)
     loss = np.where(is_allowed, loss, np.inf)
     # Most are wrong, and not worth the steps that a right one needs.
     near = np.sort(np.argsort(_excess(loss, traits.complexity[index], group[index]), kind="stable")[: config.num_near])
     constants[near], loss[near] = self._fit_programs(ids[near], constants[near], config.fit_steps)
-    values = np.zeros((len(index), config.max_tokens))
+    loss = np.where(_is_sane(constants), loss / self._task.variance, np.inf)
+    return Population(
+      genomes.ids[index], self._of_genomes(constants, origin), loss, traits.complexity[index], traits.signature[index],
+      traits.family[index], layer[index], ids, constants, origin)
+
+  def _of_genomes(self, constants: np.ndarray, origin: np.ndarray) -> np.ndarray:
+    """Numbers at the tokens of formulas [K, M] as those at the tokens of their genomes [K, L]."""
+    values = np.zeros((len(constants), self._config.max_tokens))
     row, place = np.nonzero(origin >= 0)
     values[row, origin[row, place]] = constants[row, place]
-    is_sane = is_allowed & np.all(np.isfinite(constants), axis=1) & (np.max(np.abs(constants), axis=1) < _LARGEST)
-    return Population(
-      genomes.ids[index], values, np.where(is_sane, loss / self._task.variance, np.inf), traits.complexity[index],
-      traits.signature[index], traits.family[index], layer[index], ids, constants)
+    return values
+
+  def _refitted(self, population: Population) -> Population:
+    """With further steps for those nearest the front: a right formula may lie in a long valley."""
+    config = self._config
+    excess = _excess(population.loss, population.complexity, population.group)
+    near = np.sort(np.argsort(excess, kind="stable")[: config.num_refitted])
+    constants, loss = self._fit_programs(population.programs[near], population.constants[near], config.refit_steps)
+    loss = np.where(_is_sane(constants), loss / self._task.variance, np.inf)
+    is_better = loss < population.loss[near]
+    near, constants, loss = near[is_better], constants[is_better], loss[is_better]
+    found = population.take(np.arange(len(population)))
+    found.loss[near], found.constants[near] = loss, constants
+    found.values[near] = self._of_genomes(constants, population.origin[near])
+    return self._survivors(found)
 
   def _screened(
     self, genomes: Genome, traits: variation.Traits, tries: dict[int, int], group: np.ndarray
-  ) -> np.ndarray:
-    """Indices of those whose constants are worth a fit, by what their terms alone can do."""
+  ) -> tuple[np.ndarray, projection.Projection]:
+    """Indices of those whose constants are worth a fit, and what their terms alone can do."""
     config, fresh, seen = self._config, [], set()
     for i in np.flatnonzero(traits.is_usable):
       form = int(traits.signature[i]), int(group[i])
@@ -217,20 +237,35 @@ class _Breeder:
         seen.add(form)
         fresh.append(i)
     fresh = np.array(fresh, int)
-    if not len(fresh):
-      return fresh
     ids = np.zeros_like(genomes.ids)
     ids[fresh] = genomes.ids[fresh]  # a program without tokens takes no time
     with jax.enable_x64(True):
-      loss = np.asarray(projection.project_many(
+      found = jax.tree.map(np.asarray, projection.project_many(
         Genome(ids, genomes.values.astype(np.float64)), *self._points, vocab=self._vocab,
-        plan=interpreter.default_plan()))[fresh]
+        plan=interpreter.default_plan()))
+    loss = found.loss[fresh]
     excess = _excess(loss, traits.complexity[fresh], group[fresh])
     order = np.argsort(excess, kind="stable")[: config.num_screened]
     index = np.sort(fresh[order[np.isfinite(loss[order])]])
     for i in index:
       tries[int(traits.signature[i])] = tries.get(int(traits.signature[i]), 0) + 1
-    return index
+    return index, jax.tree.map(lambda a: a[index], found)
+
+  def _with_factors(self, values: np.ndarray, is_added: np.ndarray, found: projection.Projection) -> np.ndarray:
+    """The numbers of programs [K, M] with those that were added to their genomes as the terms' least squares has them.
+
+    From zeros a first damped step would find them as well, but where terms are nearly alike not well enough: inner
+    constants then leave a right place.
+    """
+    starts = values.astype(np.float64)
+    can_scale, can_shift = (self.choices.tokens[self._vocab.ids[token]] > 0 for token in ("*", "+"))
+    for row in range(len(values)):
+      places = np.flatnonzero(is_added[row])
+      if can_shift:
+        starts[row, places[-1]], places = found.constant[row], places[:-1]
+      if can_scale:
+        starts[row, places] = found.factors[row, : len(places)]
+    return starts
 
   def _fit_programs(self, ids: np.ndarray, values: np.ndarray, max_steps: int) -> tuple[np.ndarray, np.ndarray]:
     share = solve.MAX_STEPS[self._options.refine] / solve.MAX_STEPS["lm"]
@@ -256,6 +291,13 @@ class _Breeder:
 
 
 _excess = population_lib.excess_of
+
+
+def _is_sane(constants: np.ndarray) -> np.ndarray:
+  """Which formulas [K] have constants that another fit can begin with."""
+  return np.all(np.isfinite(constants), axis=1) & (np.max(np.abs(constants), axis=1) < _LARGEST)
+
+
 # A constant of this size is one that a fit has lost; single precision holds its square.
 _LARGEST = 1e15
 

@@ -24,7 +24,7 @@ class Population:
   Attributes:
     ids, values: genomes [P, L]; loss: mean squared error as a share of y's variance [P]; complexity: of the formula
       [P]; signature, family: see `variation.Traits` [P]; layer: 0 for newcomers [P].
-    programs, constants: the fitted formulas [P, M].
+    programs, constants, origin: the fitted formulas, and which token of the genome stands at theirs [P, M].
   """
 
   ids: np.ndarray
@@ -36,6 +36,7 @@ class Population:
   layer: np.ndarray
   programs: np.ndarray
   constants: np.ndarray
+  origin: np.ndarray
 
   @property
   def group(self) -> np.ndarray:
@@ -65,7 +66,8 @@ def empty(size: int, program_size: int) -> Population:
   """One of nobody, of genomes of so many tokens."""
   none, whole = np.zeros(0), np.zeros(0, np.int32)
   return Population(np.zeros((0, size), np.int32), np.zeros((0, size)), none, whole, whole.astype(np.uint32), whole,
-                    whole, np.zeros((0, program_size), np.int32), np.zeros((0, program_size)))
+                    whole, np.zeros((0, program_size), np.int32), np.zeros((0, program_size)),
+                    np.zeros((0, program_size), np.int32))
 
 
 def survivors(population: Population, *, num_per_niche: int) -> Population:

@@ -4,6 +4,7 @@ Some twenty times cheaper than a fit of all constants: one evaluation of every t
 """
 
 import functools
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -16,8 +17,22 @@ from symformer_jax.sources.variation import Genome
 
 # Terms of a genome that are looked at; a sum of more is no formula to begin with.
 MAX_TERMS = 8
-# Added to the squared length of every term, of length one: terms that are equal to nine digits share one factor.
-RIDGE = 1e-18**0.5
+# Added to the squared length of every term, of length one: terms that are equal to six digits share one factor.
+RIDGE = 1e-12
+
+
+class Projection(NamedTuple):
+  """The best sum of a genome's terms and a constant.
+
+  Attributes:
+    loss: weighted mean squared error as a share of y's variance, scalar; infinite where a term is undefined at a point
+      of positive weight, and for more than `MAX_TERMS` terms.
+    factors: of the terms in their order [T], 0 beyond them; constant: scalar, in the units of y.
+  """
+
+  loss: jax.Array
+  factors: jax.Array
+  constant: jax.Array
 
 
 def term_places(ids: jax.Array, *, vocab: Vocabulary) -> tuple[jax.Array, jax.Array]:
@@ -58,31 +73,30 @@ def token_values(genome: Genome, columns: jax.Array, *, vocab: Vocabulary) -> ja
   return jax.lax.fori_loop(0, num_tokens, step, jnp.zeros((size, num_points), columns.dtype))
 
 
-def project(genome: Genome, columns: jax.Array, y: jax.Array, weights: jax.Array, *, vocab: Vocabulary) -> jax.Array:
-  """Weighted mean squared error of the best sum of the terms and a constant, as a share of y's variance; scalar.
-
-  Infinite where a term is undefined at a point of positive weight, and for more than `MAX_TERMS` terms.
-  """
+def project(genome: Genome, columns: jax.Array, y: jax.Array, weights: jax.Array, *, vocab: Vocabulary) -> Projection:
+  """Linear least squares over the terms of one genome [L] on points [D, N], y [N], weights [N]."""
   places, num_terms = term_places(genome.ids, vocab=vocab)
   rows = token_values(genome, columns, vocab=vocab)[places]
   rows = jnp.where((places >= 0)[:, None] & (weights > 0)[None, :], rows, 0)
   root = jnp.sqrt(weights / jnp.sum(weights))
   mean = jnp.sum(root**2 * y)
   target = root * (y - mean)
-  rows = root[None, :] * (rows - (rows @ root**2)[:, None])
+  means = rows @ root**2
+  rows = root[None, :] * (rows - means[:, None])
   lengths = jnp.sqrt(jnp.sum(rows**2, axis=1))
   rows = rows / jnp.where(lengths > 0, lengths, 1)[:, None]
   gram = rows @ rows.T + RIDGE * jnp.eye(MAX_TERMS) + jnp.diag(jnp.where(lengths > 0, 0.0, 1.0))
   factors = jax.scipy.linalg.cho_solve((jnp.linalg.cholesky(gram), True), rows @ target)
   loss = jnp.sum((target - factors @ rows) ** 2) / jnp.sum(target**2)
   is_usable = jnp.isfinite(loss) & (num_terms <= MAX_TERMS) & (num_terms > 0)
-  return jnp.where(is_usable, loss, jnp.inf)
+  in_units = factors / jnp.where(lengths > 0, lengths, 1)
+  return Projection(jnp.where(is_usable, loss, jnp.inf), in_units, mean - in_units @ means)
 
 
 @functools.partial(jax.jit, static_argnames=("vocab", "plan"))
 def project_many(
   genomes: Genome, x: jax.Array, y: jax.Array, weights: jax.Array, *, vocab: Vocabulary, plan: str
-) -> jax.Array:
+) -> Projection:
   """`project` of many [K], of points x [N, D]; plan: `loop` or `vmap`, see `interpreter.default_plan`."""
   one = functools.partial(project, columns=x.T, y=y, weights=weights, vocab=vocab)
   return jax.lax.map(one, genomes) if plan == "loop" else jax.vmap(one)(genomes)

@@ -42,7 +42,8 @@ def some(loss, complexity, *, layer=None, family=None, signature=None):
   return Population(
     zeros.astype(np.int32), zeros, np.array(loss, float), np.array(complexity),
     np.arange(num, dtype=np.uint32) if signature is None else np.array(signature, np.uint32),
-    np.array(family or [0] * num), np.array(layer or [0] * num), zeros.astype(np.int32), zeros)
+    np.array(family or [0] * num), np.array(layer or [0] * num), zeros.astype(np.int32), zeros,
+    zeros.astype(np.int32))
 
 
 # --- who survives -------------------------------------------------------------------------------------------------

@@ -249,14 +249,16 @@ def test_projection_is_least_squares_over_the_terms(text):
   normal = normalize(genome(text))
   with jax.enable_x64(True):
     one = Genome(np.asarray(normal.ids)[None], np.asarray(normal.values, np.float64)[None])
-    [loss], [other] = (projection.project_many(one, x, y, weights, vocab=VOCAB, plan=plan) for plan in ("loop", "vmap"))
+    found, other = (jax.tree.map(lambda a: np.asarray(a)[0], projection.project_many(
+      one, x, y, weights, vocab=VOCAB, plan=plan)) for plan in ("loop", "vmap"))
   terms = expression.flatten(tree(normal), "+")
   design = np.column_stack([*(expression.evaluate(term, x) for term in terms), np.ones(40)])
   root = np.sqrt(weights)
   solution = np.linalg.lstsq(root[:, None] * design, root * y, rcond=None)[0]
   mean = np.average(y, weights=weights)
   expected = np.average((design @ solution - y) ** 2, weights=weights) / np.average((y - mean) ** 2, weights=weights)
-  assert loss == pytest.approx(expected, rel=1e-5) and other == pytest.approx(loss, rel=1e-9)
+  assert found.loss == pytest.approx(expected, rel=1e-5) and other.loss == pytest.approx(found.loss, rel=1e-9)
+  assert [*found.factors[: len(terms)], found.constant] == pytest.approx(solution, rel=1e-4)
 
 
 def test_projection_sees_no_row_without_weight_and_no_undefined_formula():
@@ -266,7 +268,7 @@ def test_projection_sees_no_row_without_weight_and_no_undefined_formula():
   with jax.enable_x64(True):
     found = Genome(*(np.stack(arrays) for arrays in zip(*map(genome, ("x**2", "x**1.5", "y")), strict=True)))
     found = found._replace(values=found.values.astype(np.float64))
-    loss = projection.project_many(found, x, y, weights, vocab=VOCAB, plan="loop")
-    everywhere = projection.project_many(found, x, y, np.ones(30), vocab=VOCAB, plan="loop")
+    loss = projection.project_many(found, x, y, weights, vocab=VOCAB, plan="loop").loss
+    everywhere = projection.project_many(found, x, y, np.ones(30), vocab=VOCAB, plan="loop").loss
   assert loss[0] < 1e-12 < loss[1] < loss[2]
   assert np.isinf(everywhere[1]) and np.isfinite(everywhere[0])
