@@ -42,7 +42,7 @@ CHANGES = {
   "few_evolved_fits": {"evolution.num_screened": 64, "evolution.num_near": 24},
   "small_niches": {"evolution.num_per_niche": 2},
   "old_alone": {"evolution.layer_generations": 1},
-  "thorough": {"budget.turns": (("quick", 0), ("normal", 40), ("thorough", 40))},
+  "thorough": {"budget.normal": 40},
   "one_snap": {"selection.snap_errors": DEFAULT.selection.snap_errors[:1]},
   "cheap_nodes": {"selection.nats_per_node": 1.0},
   "dear_nodes": {"selection.nats_per_node": 4.0},

@@ -29,7 +29,7 @@ REWRITINGS = ("exponentials", "powers", "principal_phases", "single_waves", "ver
 TIERS = ("any", "basic", "monomial")
 # Sources of candidates (`sources.registry.SOURCES`).
 SOURCES = ("closed_forms", "guesses", "library", "transformer", "parts", "evolution")
-# How long a search goes on (`BudgetConfig.turns`).
+# How long a search goes on (`BudgetConfig`).
 EFFORTS = ("quick", "normal", "thorough")
 # Ways to vary a formula (`sources.variation.KINDS`).
 EDITS = ("crossover", "insert", "function", "point", "hoist", "delete", "constants")
@@ -433,12 +433,19 @@ class BudgetConfig:
   cycle: tuple[str, ...] = ("evolution",) * 4 + ("parts",)
   # Places of the cycle that are taken, by effort. Two are about a quarter of the time of a search of one variable
   # that ends without an exact formula; forty make it about ten times as long.
-  turns: tuple[tuple[str, int], ...] = (("quick", 0), ("normal", 2), ("thorough", 40))
+  quick: int = 0
+  normal: int = 2
+  thorough: int = 40
 
   def __post_init__(self):
     _check_names("cycle", self.cycle, SOURCES)
-    if tuple(name for name, _ in self.turns) != EFFORTS:
-      raise ValueError(f"turns: expected {', '.join(EFFORTS)}, got {', '.join(name for name, _ in self.turns)}")
+    for effort in EFFORTS:
+      if not isinstance(self.turns(effort), int) or self.turns(effort) < 0:
+        raise ValueError(f"{effort}: expected a whole number of at least 0, got {self.turns(effort)!r}")
+
+  def turns(self, effort: str) -> int:
+    """Places of the cycle that are taken."""
+    return {"quick": self.quick, "normal": self.normal, "thorough": self.thorough}[effort]
 
 
 @dataclasses.dataclass(frozen=True)

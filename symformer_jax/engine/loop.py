@@ -40,7 +40,7 @@ def schedule(sources: Sequence[Source], options: SearchOptions) -> Iterator[Turn
   budget, by_name = options.config.budget, {source.name: source for source in sources}
   if budget.cycle[:1] == () or budget.cycle[0] not in by_name:
     return  # the others only recombine what that one finds
-  most = None if options.max_time is not None else dict(budget.turns)[options.effort]
+  most = None if options.max_time is not None else budget.turns(options.effort)
   numbers = itertools.count()
   for name in itertools.islice(itertools.cycle(budget.cycle), most):
     if name in by_name and by_name[name].turns:

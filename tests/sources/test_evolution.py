@@ -105,9 +105,9 @@ def test_what_rounding_has_left_of_a_term_is_dropped():
   x = np.linspace(1, 2, 20)
   task, units = make_task((x, 3 * x), ("x",), SearchOptions()), stock.Units((0,), (1.0,))
   node = stock.answer(parser.parse("3*x + 1e-15*sin(x) + 1e-17", ("x",)), units, task.rows)
-  assert node == parser.parse("3*x", ("x",))
+  assert task.text(node) == "3*x"
   small = parser.parse("3*x + 0.001*sin(x)", ("x",))
-  assert set(expression.flatten(stock.answer(small, units, task.rows), "+")) == set(expression.flatten(small, "+"))
+  assert len(expression.flatten(stock.answer(small, units, task.rows), "+")) == 2
 
 
 def test_random_trees_keep_what_is_allowed(rng):

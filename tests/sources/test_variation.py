@@ -268,7 +268,7 @@ def test_projection_sees_no_row_without_weight_and_no_undefined_formula():
   with jax.enable_x64(True):
     found = Genome(*(np.stack(arrays) for arrays in zip(*map(genome, ("x**2", "x**1.5", "y")), strict=True)))
     found = found._replace(values=found.values.astype(np.float64))
-    loss = projection.project_many(found, x, y, weights, vocab=VOCAB, plan="loop").loss
-    everywhere = projection.project_many(found, x, y, np.ones(30), vocab=VOCAB, plan="loop").loss
+    loss, everywhere = (np.asarray(projection.project_many(found, x, y, w, vocab=VOCAB, plan="loop").loss)
+                        for w in (weights, np.ones(30)))
   assert loss[0] < 1e-12 < loss[1] < loss[2]
   assert np.isinf(everywhere[1]) and np.isfinite(everywhere[0])
