@@ -43,16 +43,20 @@ class SymFormerRegressor(RegressorMixin, BaseEstimator):
       Further rules: columns that must or must not appear, the largest exponent, depth, operators not to be nested.
       Change it when you know what the formula may look like.
   max_time : float, default=None
-      Seconds after which no further turn of the search is begun; None for no limit. A turn takes about one.
+      Seconds for which the search goes on, unless it has met the data; a turn, which is not cut short, takes about one.
+      None to let `effort` decide. Set it to have more time find more.
   accuracy : float, default=None
       R2 at which no further turn is begun; None for all. Set it to have easy data done sooner.
   random_state : int, RandomState instance or None, default=None
       Fixes every random choice. Pass an int for the same answer in every run.
   recombine : bool, default=True
-      Whether formulas made of parts of the candidates, and of small functions with inner constants on a grid, compete
-      with them; else only what the model proposed does.
+      Whether formulas made of parts of the candidates, of small functions with inner constants on a grid, and bred
+      from all of these compete with them; else only what the model proposed does.
   guesses : sequence of str, default=()
       Formulas in the column names that join the search, their constants fitted. Name what you expect.
+  effort : {"quick", "normal", "thorough"}, default="normal"
+      How long formulas are evolved once all other sources have had their turns: not at all, a little, or about ten
+      times the work of a normal search. Counted work, not seconds; with `max_time` they are evolved till then.
   config : SearchConfig, default=None
       What steers the search: which sources, how many of what. None for the defaults; change it for ablations.
   loss : {"squared", "relative", "log", "huber", "auto"}, default="squared"
@@ -86,7 +90,7 @@ class SymFormerRegressor(RegressorMixin, BaseEstimator):
     self, model: Any = "auto", n_samples: int = 1024, top_k: int = 20, refine: str = "lm",
     operators: Sequence[str] | None = None, restrictions: Restrictions | None = None, max_time: float | None = None,
     accuracy: float | None = None, random_state: Any = None, recombine: bool = True,
-    guesses: Sequence[str] = (), config: SearchConfig | None = None, loss: str = "squared",
+    guesses: Sequence[str] = (), effort: str = "normal", config: SearchConfig | None = None, loss: str = "squared",
     model_selection: str | int = "recommended", max_complexity: int | None = None, verbose: bool = True,
   ):
     self.model = model
@@ -100,6 +104,7 @@ class SymFormerRegressor(RegressorMixin, BaseEstimator):
     self.random_state = random_state
     self.recombine = recombine
     self.guesses = guesses
+    self.effort = effort
     self.config = config
     self.loss = loss
     self.model_selection = model_selection
@@ -135,7 +140,8 @@ class SymFormerRegressor(RegressorMixin, BaseEstimator):
       [result] = inference.search(
         model, [(X, y, weights)], names=[names], n_samples=self.n_samples, top_k=self.top_k, refine=self.refine,
         recombine=self.recombine, operators=self.operators, restrictions=restrictions, max_time=self.max_time,
-        accuracy=self.accuracy, guesses=self.guesses, seed=self._seed(), on_round=line, loss=self.loss,
+        accuracy=self.accuracy, guesses=self.guesses, effort=self.effort, seed=self._seed(), on_round=line,
+        loss=self.loss,
         config=DEFAULT if self.config is None else self.config)
     if result.status != results.OK:
       raise InputError(result.message)

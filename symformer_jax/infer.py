@@ -63,7 +63,7 @@ _REFINE = flags.DEFINE_string(
   "refine", "lm", "How constants are fitted: lm (damped least squares), bfgs, gd or none.", flag_values=_FLAGS)
 _RECOMBINE = flags.DEFINE_bool(
   "recombine", True, "Let the sources that need no model compete with it: sums of library columns (small functions "
-  "with inner constants on a grid) and of parts of candidates.", flag_values=_FLAGS)
+  "with inner constants on a grid) and of parts of candidates, and evolution.", flag_values=_FLAGS)
 _GUESS = flags.DEFINE_multi_string(
   "guess", [], "A formula in the column names that joins the search, its constants fitted; may be given several times.",
   flag_values=_FLAGS)
@@ -93,8 +93,12 @@ _SELECT = flags.DEFINE_string(
 _ACCURACY = flags.DEFINE_float(
   "accuracy", None, "R2 at which no further turn is begun, such as 0.999999.", flag_values=_FLAGS)
 _MAX_TIME = flags.DEFINE_float(
-  "max_time", None, "Seconds after which no further turn of the search is begun for a file; a turn takes about one.",
-  flag_values=_FLAGS)
+  "max_time", None, "Seconds for which the search of a file goes on unless it has met the data; a turn, which is not "
+  "cut short, takes about one. By default --effort decides.", flag_values=_FLAGS)
+_EFFORT = flags.DEFINE_string(
+  "effort", "normal", "How long formulas are evolved once all other sources have had their turns: quick (not at all), "
+  "normal (a little) or thorough (about ten times the work of a normal search); counted work, so that a seed fixes the "
+  "answer. With --max_time they are evolved till then.", flag_values=_FLAGS)
 _SEED = flags.DEFINE_integer("seed", 0, "The same seed gives the same answer on one platform.", flag_values=_FLAGS)
 _OUT = flags.DEFINE_string(
   "out", None, "Where to write the results: FILE.json for one file, FILE.jsonl with a line for each of many.",
@@ -117,7 +121,7 @@ _QUIET = flags.DEFINE_bool("quiet", False, "Print nothing but errors.", flag_val
 _DECISIVE = (
   _TARGET, _FEATURES, _WEIGHTS, _SIGMA, _LOSS, _DROP_MISSING, _MODEL, _SAMPLES, _STRATEGY, _TEMPERATURE, _TOP_K,
   _REFINE, _RECOMBINE, _GUESS, _SEARCH_CONFIG, _OPERATORS, _FORBID, _REQUIRE, _EXCLUDE, _MAX_EXPONENT, _MAX_DEPTH,
-  _UNNESTED, _MAX_COMPLEXITY, _SELECT, _ACCURACY, _MAX_TIME, _SEED)
+  _UNNESTED, _MAX_COMPLEXITY, _SELECT, _ACCURACY, _MAX_TIME, _EFFORT, _SEED)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -171,7 +175,8 @@ def _load_search_config(spec: str | None) -> Any:
 def _note_old_flags() -> None:
   """`--norecombine` is a choice of sources."""
   if not _RECOMBINE.value and not _QUIET.value:
-    print("note: --norecombine leaves out the sources that need no model: library and parts", file=sys.stderr)
+    print("note: --norecombine leaves out the sources that need no model: library, parts and evolution",
+          file=sys.stderr)
 
 
 def _run_one(path: str, stop: runner.StopRequest) -> int:
@@ -347,8 +352,8 @@ def _search(
     model, [table.points for table in batch], names=[table.features for table in batch],
     n_samples=_SAMPLES.value, strategy=_STRATEGY.value, top_k=_TOP_K.value, temperature=_TEMPERATURE.value,
     refine=_REFINE.value, recombine=_RECOMBINE.value, restrictions=restrictions,
-    max_time=_MAX_TIME.value, accuracy=_ACCURACY.value, seed=_SEED.value, should_stop=should_stop,
-    guesses=_GUESS.value, on_round=on_round, loss=_LOSS.value,
+    max_time=_MAX_TIME.value, effort=_EFFORT.value, accuracy=_ACCURACY.value, seed=_SEED.value,
+    should_stop=should_stop, guesses=_GUESS.value, on_round=on_round, loss=_LOSS.value,
     config=_load_search_config(_SEARCH_CONFIG.value))
   return [_select(table, result) for table, result in zip(batch, found, strict=True)]
 

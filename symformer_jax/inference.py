@@ -43,13 +43,15 @@ def search(
   recombine: bool = True, guesses: Sequence[str] = (), key: jax.Array | None = None,
   names: Sequence[Sequence[str]] | None = None,
   on_round: Callable[[int, Progress], None] = lambda index, found: None,
-  should_stop: Callable[[], bool] = lambda: False, config: SearchConfig = DEFAULT, loss: str = "squared",
+  should_stop: Callable[[], bool] = lambda: False, effort: str = "normal", config: SearchConfig = DEFAULT,
+  loss: str = "squared",
 ) -> list[SearchResult]:
   """Finds formulas for data sets.
 
-  Sources of candidates are asked in turns, cheap ones first; the model draws 256, 768 and then 1024 samples a turn. A
-  search ends when all turns are over, or when a formula meets the data exactly and a further turn found no simpler one.
-  Ctrl-C ends the turns and gives the best so far.
+  Sources of candidates are asked in turns, cheap ones first; the model draws 256, 768 and then 1024 samples a turn.
+  What they have found is then evolved, as long as `effort` says or `max_time` lasts. A search ends when all turns are
+  over, or when a formula meets the data exactly and a further turn found no simpler one. Ctrl-C ends the turns and
+  gives the best so far.
   Args:
     model: a loaded model (`load_model`), or anything with `name`, `vocab` and `propose`.
     datasets: each points [N, D+1] with y in the last column, or `(X [N, D], y [N])` or `(X, y, weights [N])`. Of more
@@ -62,17 +64,19 @@ def search(
     refine: how constants are fitted: `lm`, `bfgs`, `gd` or `none`.
     operators: names of the operators a formula may use; None for all.
     restrictions: further rules, and the place for `operators` where there are some.
-    max_time: seconds after which no further turn is begun for a data set; None for no limit. A turn takes about a
-      second, and so does the choice of the answer that follows.
+    max_time: seconds for which the search goes on: then no further turn is begun for a data set. A turn takes about a
+      second, and so does the choice of the answer that follows. None to let `effort` decide.
     accuracy: R2 at which no further turn is begun; None for all turns.
     seed: fixes every random choice. The answer for a data set does not depend on the others.
     recombine: whether sources that need no model compete with it: sums of library columns and of parts of candidates
-      (`sources.terms`); not without refinement.
+      (`sources.terms`), evolution; not without refinement.
     guesses: formulas in the column names that join the pool, their constants fitted.
     key: a JAX key to use in place of the seed's; consumed.
     names: column names of each data set; x0, x1, ... by default.
     on_round: called after each turn with the data set's index and where its search stands.
     should_stop: asked after each turn; True ends the search of all data sets.
+    effort: how much is evolved where `max_time` is None: `quick` (nothing), `normal` (a little) or `thorough` (about
+      ten times the work of a normal search). Counted work, not seconds: a seed fixes the answer.
     config: what steers the search: which sources, how many of what, thresholds.
     loss: which errors are to be small: `squared`; `relative` (rows count as 1/y**2); `log` (log|y| is fitted); `huber`
       (far rows count less); `auto` (as errors grow with |y|, by a first look). Each becomes weights of the rows, which
@@ -89,7 +93,7 @@ def search(
     raise InputError(f"guesses: expected a list of formulas, got {guesses!r}")
   options = SearchOptions(
     n_samples, strategy, top_k, temperature, refine, restrictions, max_time, accuracy, seed, recombine, tuple(guesses),
-    config, loss)
+    effort, config, loss)
   options.check()
   _check_seed(seed)
   compilation.use_cache()

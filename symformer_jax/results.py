@@ -129,8 +129,8 @@ class Seconds:
 
   Attributes:
     compile: tracing and compiling; encode, decode: sampling from the model; deduplicate: leaving out what is equal;
-      refine: fitting constants; recombine: sums of library columns and of parts of others; select: reducing what was
-      found to the front; search: all but compiling; total: everything.
+      refine: fitting constants; recombine: sums of library columns and of parts of others; evolve: breeding formulas,
+      their constants fitted; select: reducing what was found to the front; search: all but compiling; total: all.
   """
 
   compile: float = 0.0
@@ -139,6 +139,7 @@ class Seconds:
   deduplicate: float = 0.0
   refine: float = 0.0
   recombine: float = 0.0
+  evolve: float = 0.0
   select: float = 0.0
   search: float = 0.0
   total: float = 0.0

@@ -410,8 +410,8 @@ def test_json_has_the_fields_of_the_contract(model):
                           "candidates", "seconds", "seed", "rounds", "ended_by", "seen"]
   assert {"expression", "latex", "complexity", "r2", "mse", "relative_error", "constants"} <= set(record["best"])
   assert set(record["candidates"]) == {"sampled", "valid", "distinct", "refined"}
-  assert set(record["seconds"]) == {"compile", "encode", "decode", "deduplicate", "refine", "recombine", "select",
-                                    "search", "total"}
+  assert set(record["seconds"]) == {"compile", "encode", "decode", "deduplicate", "refine", "recombine", "evolve",
+                                    "select", "search", "total"}
   assert record["seen"]["ranges"] == {"axis": [0.387, 30.06]} and record["seen"]["unused"] == []
   assert record["seen"]["noise"] < 1e-3 and record["seen"]["loss"] == "squared" and record["seen"]["rejected"] == []
   assert record["seed"] == 7 and record["n_points"] == 8 and record["best"] in record["pareto"]

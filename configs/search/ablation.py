@@ -18,7 +18,7 @@ def _each_left_out(field: str, prefix: str, names: tuple[str, ...]) -> dict[str,
 # Name -> what is changed; constants go to half or twice their value, or to where they choose nothing.
 CHANGES = {
   **{f"no_{left_out}": {"sources": tuple(name for name in DEFAULT.sources if name != left_out)}
-     for left_out in ("rationals", "pairs", "growth")},
+     for left_out in ("rationals", "pairs", "growth", "evolution")},
   "no_library": {"library.families": ()},
   "no_factors": {"products.families": ()},
   "no_links": {"terms.links": ("y",)},
@@ -39,6 +39,11 @@ CHANGES = {
   "few_finalists": {"pool.num_best": 16, "pool.num_per_complexity": 1, "pool.num_finalists": 32},
   "one_start": {"transformer.starts_per_string": 1},
   "few_survivors": {"transformer.num_best": 16, "transformer.num_per_length": 1},
+  "few_children": {"evolution.num_children": 1024},
+  "few_evolved_fits": {"evolution.num_screened": 64, "evolution.num_near": 24},
+  "small_niches": {"evolution.num_per_niche": 2},
+  "old_alone": {"evolution.layer_generations": 1},
+  "thorough": {"budget.normal": 40},
   "one_snap": {"selection.snap_errors": DEFAULT.selection.snap_errors[:1]},
   "cheap_nodes": {"selection.nats_per_node": 1.0},
   "dear_nodes": {"selection.nats_per_node": 4.0},

@@ -25,7 +25,7 @@ class SRBenchRegressor(RegressorMixin, BaseEstimator):
 
   Args:
     n_samples: candidates drawn from the model, for one and two columns.
-    max_time: seconds after which no further samples are drawn; None for no limit.
+    max_time: seconds for which the search goes on, unless it has met the data; None to let its effort decide.
     random_state: fixes every random choice.
   """
 

@@ -7,7 +7,7 @@ import jax
 
 from symformer_jax.results import Seconds
 
-PARTS = ("encode", "decode", "deduplicate", "refine", "recombine", "select")
+PARTS = ("encode", "decode", "deduplicate", "refine", "recombine", "evolve", "select")
 
 
 class Clock:

@@ -4,7 +4,8 @@ Anytime: after each turn there is a best formula, and nothing but the turn in pr
 turns there are, and how much is asked in each, does not depend on the clock; the clock only ends them.
 """
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+import itertools
 from typing import Any, NamedTuple
 
 import jax
@@ -31,9 +32,21 @@ class Turn(NamedTuple):
   num: int
 
 
-def schedule(sources: Sequence[Source]) -> list[Turn]:
-  """All turns in their order: source after source, the cheap ones first, as the registry has them."""
-  return [Turn(source, number, num) for source in sources for number, num in enumerate(source.turns)]
+def schedule(sources: Sequence[Source], options: SearchOptions) -> Iterator[Turn]:
+  """All turns in their order: source after source, the cheap ones first, as the registry has them; then those of
+  `BudgetConfig.cycle`, round and round, as often as the effort says; with `max_time` without an end.
+  """
+  yield from (Turn(source, number, num) for source in sources for number, num in enumerate(source.turns))
+  budget, by_name = options.config.budget, {source.name: source for source in sources}
+  if budget.cycle[:1] == () or budget.cycle[0] not in by_name:
+    return  # the others only recombine what that one finds
+  most = None if options.max_time is not None else budget.turns(options.effort)
+  numbers = itertools.count()
+  for name in itertools.islice(itertools.cycle(budget.cycle), most):
+    if name in by_name and by_name[name].turns:
+      yield from (Turn(by_name[name], number, num) for number, num in enumerate(by_name[name].turns))
+    elif name in by_name:
+      yield Turn(by_name[name], next(numbers), 1)
 
 
 class Search:
@@ -96,7 +109,7 @@ def run(
   Stopping between any two steps, by Ctrl-C say, loses no more than the turn in progress.
   Args:
     searches: by the number of the data set.
-    sources: see `schedule`.
+    sources, options: see `schedule`.
     clock: started with the search.
     should_stop: asked after each turn; True ends the search of all data sets.
   Yields:
@@ -104,7 +117,10 @@ def run(
   Returns:
     Whether it was asked to stop.
   """
-  for turn in schedule(sources):
+  asked = [source for source in sources if any(source.name in search.states for search in searches.values())]
+  for turn in schedule(asked, options):
+    if all(search.ended_by for search in searches.values()):
+      break
     live = {i: search for i, search in searches.items() if search.takes_part(turn.source)}
     if not live:
       continue

@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 
-from symformer_jax.engine.config import DEFAULT, SearchConfig
+from symformer_jax.engine.config import DEFAULT, EFFORTS, SearchConfig
 from symformer_jax.errors import InputError, suggest
 from symformer_jax.language.rules import Restrictions
 from symformer_jax.refinement import solve
@@ -27,6 +27,8 @@ class SearchOptions:
     seed: fixes every random choice.
     recombine: whether sources that need no model compete with it.
     guesses: formulas of the user's, in the column names, that join the pool.
+    effort: how long the search goes on once all sources have had their turns: `quick`, `normal` or `thorough`; with
+      `max_time` it goes on till then.
     config: what steers the search.
     loss: which errors are to be small: one of `LOSSES`.
   """
@@ -42,6 +44,7 @@ class SearchOptions:
   seed: int = 0
   recombine: bool = True
   guesses: tuple[str, ...] = ()
+  effort: str = "normal"
   config: SearchConfig = DEFAULT
   loss: str = "squared"
 
@@ -72,4 +75,6 @@ class SearchOptions:
       raise InputError(f"recombine: expected True or False, got {self.recombine!r}")
     if not all(isinstance(guess, str) for guess in self.guesses):
       raise InputError(f"guesses: expected formulas as text, got {self.guesses!r}")
+    if self.effort not in EFFORTS:
+      raise InputError(f"effort: unknown effort {self.effort!r}: {suggest(str(self.effort), EFFORTS)}")
     self.restrictions.check()

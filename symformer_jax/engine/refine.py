@@ -9,6 +9,7 @@ from symformer_jax import compilation
 from symformer_jax.engine.task import Task
 from symformer_jax.language import expression, programs
 from symformer_jax.language.expression import Node
+from symformer_jax.language.vocabulary import Vocabulary
 from symformer_jax.refinement import solve
 
 # Formulas of more constants are none that a person would read. Columns that the formulas of a task read are padded to
@@ -31,7 +32,7 @@ def fit_constants(
   """
   found: list[list[tuple[Node, float]]] = [[] for _ in asked]
   groups: dict[tuple[int, int], list[int]] = {}
-  columns = [_columns_read(task, nodes) for task, nodes in asked]
+  columns = [columns_read(task, nodes) for task, nodes in asked]
   for place, (task, nodes) in enumerate(asked):
     if nodes:
       groups.setdefault((task.num_rows, compilation.bucket(len(columns[place]), COLUMN_BUCKETS)), []).append(place)
@@ -41,8 +42,7 @@ def fit_constants(
     points = [asked[place][0].padded_points(columns[place], num_columns) for place in [*places, *[places[-1]] * extra]]
     shared = [np.stack(arrays) for arrays in zip(*points, strict=True)]
     where = [{column: i for i, column in enumerate(columns[place])} for place in places]
-    num_programs = NUM_PROGRAMS.get(jax.default_backend()) or compilation.bucket(
-      len(flat), compilation.candidate_buckets())
+    num_programs = _num_programs(len(flat))
     for begin in range(0, len(flat), num_programs):
       block = flat[begin : begin + num_programs]
       # Over the columns that are read: what is compiled does not depend on how many more there are.
@@ -54,7 +54,38 @@ def fit_constants(
   return found
 
 
-def _columns_read(task: Task, nodes: Sequence[Node]) -> list[int]:
+def fit_programs(
+  ids: np.ndarray, values: np.ndarray, points: tuple[np.ndarray, np.ndarray, np.ndarray], *, vocab: Vocabulary,
+  method: str, max_steps: int,
+) -> tuple[np.ndarray, np.ndarray]:
+  """Fits programs to one data set by what `fit_constants` has compiled.
+
+  Args:
+    ids, values: programs of the base vocabulary [K, `programs.MAX_TOKENS`].
+    points: `(x [N, D], y [N], weights [N])`, padded to the task's rows and one of `COLUMN_BUCKETS`.
+    vocab: of D variables; method, max_steps: as in `solve.fit_candidates`.
+  Returns:
+    `(numbers at constant tokens [K, L], weighted mean squared errors [K])`, infinite where a program is undefined.
+  """
+  shared = [array[None] for array in points]
+  num = _num_programs(len(ids))
+  found = []
+  for begin in range(0, len(ids), num):
+    block = [np.pad(array[begin : begin + num], ((0, num - len(array[begin : begin + num])), (0, 0)))
+             for array in (ids, values)]
+    fitted, fit = solve.polish(*block, *shared, vocab=vocab, method=method, max_steps=max_steps,
+                               max_constants=MAX_CONSTANTS, dataset=np.zeros(num, np.int32))
+    found.append((fitted, fit.loss))
+  fitted, loss = (np.concatenate(arrays)[: len(ids)] for arrays in zip(*found, strict=True))
+  return fitted, loss
+
+
+def _num_programs(num: int) -> int:
+  """Programs of one compiled call, for so many."""
+  return NUM_PROGRAMS.get(jax.default_backend()) or compilation.bucket(num, compilation.candidate_buckets())
+
+
+def columns_read(task: Task, nodes: Sequence[Node]) -> list[int]:
   """Those of the task where they are few, else those that its formulas read, in their order."""
   if len(task.names) <= COLUMN_BUCKETS[-1]:
     return list(range(len(task.names)))

@@ -49,7 +49,8 @@ class Source(Protocol):
   Attributes:
     name: in progress, results and configs.
     turns: how much is asked of it in each of its turns: samples, or 1 where nothing is drawn. The turns of a search
-      follow from this alone, never from the clock, so that a seed fixes the answer.
+      follow from this alone, never from the clock, so that a seed fixes the answer. None for one that is only asked
+      once the others have had theirs, see `loop.schedule`.
   """
 
   name: str

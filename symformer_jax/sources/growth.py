@@ -108,7 +108,8 @@ class Growth:
     seeds = _seeds(candidates, question.state.grown, config)
     columns = pair_sums.subset(terms.library_of(task, self.config), self.config.pairs.max_columns)
     rows = terms.some_of(task.fit_rows, self.config.terms)
-    return Proposal(state=State(question.state.grown | set(seeds), nats), nodes=tuple(_grown(seeds, columns, rows, num, config)))
+    return Proposal(state=State(question.state.grown | set(seeds), nats),
+                    nodes=tuple(_grown(seeds, columns, rows, num, config)))
 
 
 def _in_turn(lists: Sequence[Sequence[T]], num: int) -> Iterator[T]:

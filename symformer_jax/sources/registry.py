@@ -6,6 +6,7 @@ from typing import Any
 from symformer_jax.engine.options import SearchOptions
 from symformer_jax.engine.source import Source
 from symformer_jax.sources.closed_forms import ClosedForms
+from symformer_jax.sources.evolution import Evolution
 from symformer_jax.sources.growth import Growth
 from symformer_jax.sources.guesses import Guesses
 from symformer_jax.sources.pair_sums import PairSums
@@ -23,14 +24,17 @@ SOURCES: dict[str, Callable[[Any, SearchOptions], Source]] = {
   TRANSFORMER: Transformer,
   "parts": lambda model, options: PartSums(options.config),
   "growth": lambda model, options: Growth(options.config),
+  "evolution": lambda model, options: Evolution(options),
 }
 # What `recombine=False` leaves out, and what there is no use for without a fit of constants.
-WITHOUT_MODEL = ("rationals", "library", "pairs", "parts", "growth")
+WITHOUT_MODEL = ("rationals", "library", "pairs", "parts", "growth", "evolution")
 
 
 def make_sources(model: Any, options: SearchOptions) -> list[Source]:
   """The sources of a search: those of the config, in the table's order."""
   names = [name for name in SOURCES if name in options.config.sources]
+  if options.effort == "quick" and options.max_time is None:
+    names = [name for name in names if name not in options.config.budget.quick_without]
   if not options.recombine or options.refine == "none":
     names = [name for name in names if name not in WITHOUT_MODEL]
   return [SOURCES[name](model, options) for name in names]

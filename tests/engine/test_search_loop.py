@@ -1,6 +1,7 @@
 """The loop with sources that say what they are asked."""
 
 import dataclasses
+import itertools
 
 import jax
 import numpy as np
@@ -76,6 +77,40 @@ def test_accuracy_time_and_a_wish_to_stop_end_it_after_the_turn():
     assert len(seen) == 1 and searches[0].ended_by == reason
   searches, seen = run(source, should_stop=lambda: True)
   assert len(seen) == 1 and searches[0].ended_by == results.STOPPED
+
+
+@dataclasses.dataclass(frozen=True)
+class Endless(Said):
+  """Goes on as long as it is asked."""
+
+  name: str = "evolution"
+  turns: tuple[int, ...] = ()
+
+  def propose(self, questions, *, turn, num, clock):
+    assert all(question.state == turn for question in questions)
+    return [Proposal(question.state + 1, (parser.parse(f"{turn}.5*x", ("x",)),)) for question in questions]
+
+
+def names_of(options, sources=(Said(((WRONG,), (WRONG,)), "parts"), Endless(()))):
+  return [turn.source.name for turn in itertools.islice(loop.schedule(sources, options), 40)]
+
+
+def test_effort_says_how_often_the_cycle_goes_on():
+  quick, normal, thorough = (names_of(SearchOptions(effort=effort)) for effort in ("quick", "normal", "thorough"))
+  assert quick == ["parts", "parts"]
+  assert normal[:2] == quick and set(normal[2:]) == {"evolution"} and len(normal) < len(thorough)
+  cycle = ["evolution"] * 4 + ["parts"] * 2
+  assert thorough[2:14] == cycle * 2
+  assert names_of(SearchOptions(effort="quick", max_time=1.0))[2:14] == cycle * 2
+  assert names_of(SearchOptions(max_time=1.0), (Said(((WRONG,),), "parts"),)) == ["parts"]
+
+
+def test_with_a_limit_of_time_the_search_goes_on_till_then(monkeypatch):
+  seconds = itertools.count(1.0)
+  monkeypatch.setattr(Clock, "elapsed", lambda self: next(seconds))
+  searches, seen = run(Endless(()), options=SearchOptions(max_time=30.5))
+  assert len(seen) == 31 and searches[0].ended_by == results.TIME
+  assert [p.source for _, p in seen] == ["evolution"] * 31
 
 
 def test_what_breaks_the_rules_or_is_too_long_never_enters():
