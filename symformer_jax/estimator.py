@@ -55,8 +55,8 @@ class SymFormerRegressor(RegressorMixin, BaseEstimator):
   guesses : sequence of str, default=()
       Formulas in the column names that join the search, their constants fitted. Name what you expect.
   effort : {"quick", "normal", "thorough"}, default="normal"
-      How long formulas are evolved once all other sources have had their turns: not at all, a little, or about ten
-      times the work of a normal search. Counted work, not seconds; with `max_time` they are evolved till then.
+      How much is tried: "quick" is about half the work of a normal search, "thorough" about ten times as much, by
+      evolving what has been found. Counted work, not seconds; with `max_time` formulas are evolved till then.
   config : SearchConfig, default=None
       What steers the search: which sources, how many of what. None for the defaults; change it for ablations.
   loss : {"squared", "relative", "log", "huber", "auto"}, default="squared"

@@ -96,9 +96,9 @@ _MAX_TIME = flags.DEFINE_float(
   "max_time", None, "Seconds for which the search of a file goes on unless it has met the data; a turn, which is not "
   "cut short, takes about one. By default --effort decides.", flag_values=_FLAGS)
 _EFFORT = flags.DEFINE_string(
-  "effort", "normal", "How long formulas are evolved once all other sources have had their turns: quick (not at all), "
-  "normal (a little) or thorough (about ten times the work of a normal search); counted work, so that a seed fixes the "
-  "answer. With --max_time they are evolved till then.", flag_values=_FLAGS)
+  "effort", "normal", "How much is tried: quick (about half the work of a normal search), normal, or thorough (about ten "
+  "times as much: what has been found is evolved); counted work, so that a seed fixes the answer. With --max_time "
+  "formulas are evolved till then.", flag_values=_FLAGS)
 _SEED = flags.DEFINE_integer("seed", 0, "The same seed gives the same answer on one platform.", flag_values=_FLAGS)
 _OUT = flags.DEFINE_string(
   "out", None, "Where to write the results: FILE.json for one file, FILE.jsonl with a line for each of many.",

@@ -75,8 +75,8 @@ def search(
     names: column names of each data set; x0, x1, ... by default.
     on_round: called after each turn with the data set's index and where its search stands.
     should_stop: asked after each turn; True ends the search of all data sets.
-    effort: how much is evolved where `max_time` is None: `quick` (nothing), `normal` (a little) or `thorough` (about
-      ten times the work of a normal search). Counted work, not seconds: a seed fixes the answer.
+    effort: how much is tried where `max_time` is None: `quick` (about half the work of a normal search), `normal`, or
+      `thorough` (about ten times as much: what has been found is evolved). Counted work: a seed fixes the answer.
     config: what steers the search: which sources, how many of what, thresholds.
     loss: which errors are to be small: `squared`; `relative` (rows count as 1/y**2); `log` (log|y| is fitted); `huber`
       (far rows count less); `auto` (as errors grow with |y|, by a first look). Each becomes weights of the rows, which

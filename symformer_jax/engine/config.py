@@ -277,7 +277,8 @@ class GrowthConfig:
   # Formulas that are fitted in each turn.
   turns: tuple[int, ...] = (512, 512)
   # Formulas that are grown in a turn: those that no shorter one beats, those that only these beat, ...; so many such
-  # fronts, formulas of at most so many nodes.
+  # fronts, formulas of at most so many nodes. Twice as many, or fronts of each source apart, leave too few children for
+  # each: two of the eight laws of one and two variables that growth alone finds were lost.
   num_seeds: int = 64
   num_fronts: int = 8
   max_nodes: int = 28
@@ -543,10 +544,11 @@ class BudgetConfig:
   cycle: tuple[str, ...] = ("evolution",) * 4 + ("growth", "parts")
   # Sources that `quick` leaves out: what they find beside the others takes some seconds.
   quick_without: tuple[str, ...] = ("pairs", "growth")
-  # Places of the cycle that are taken, by effort. Two took 2.2 to 2.7 CPU seconds beside the 5.5 to 7.3 of the other
-  # sources on data of one variable that these had not met, some 40 %; forty make a search about ten times as long.
+  # Places of the cycle that are taken, by effort. Two take 2.2 to 2.7 CPU seconds, and in a process from nothing nine
+  # more to compile; of 15 formulas that were left to them at `normal` they found none. Forty make a search about ten
+  # times as long.
   quick: int = 0
-  normal: int = 2
+  normal: int = 0
   thorough: int = 40
 
   def __post_init__(self):

@@ -218,6 +218,7 @@ def _orthonormal(vectors: Sequence[np.ndarray]) -> np.ndarray:
   return np.array(basis)
 
 
+@np.errstate(all="ignore")  # what is not finite is left out
 def _grafts(found: Sequence[adjoints.Place], root: np.ndarray) -> list[Graft]:
   """Places that differ in what a column does there: terms of one sum are one place."""
   kept: list[Graft] = []

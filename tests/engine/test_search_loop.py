@@ -97,8 +97,7 @@ def names_of(options, sources=(Said(((WRONG,), (WRONG,)), "parts"), Endless(()))
 
 def test_effort_says_how_often_the_cycle_goes_on():
   quick, normal, thorough = (names_of(SearchOptions(effort=effort)) for effort in ("quick", "normal", "thorough"))
-  assert quick == ["parts", "parts"]
-  assert normal[:2] == quick and set(normal[2:]) == {"evolution"} and len(normal) < len(thorough)
+  assert quick == normal == ["parts", "parts"]
   cycle = ["evolution"] * 4 + ["parts"] * 2
   assert thorough[2:14] == cycle * 2
   assert names_of(SearchOptions(effort="quick", max_time=1.0))[2:14] == cycle * 2

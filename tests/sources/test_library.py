@@ -5,6 +5,7 @@ import pytest
 
 from symformer_jax.language import expression, printing
 from symformer_jax.selection import scoring
+from symformer_jax.sources import library
 from symformer_jax.sources.families import MONOMIAL
 from symformer_jax.sources.library import Atoms
 
@@ -94,3 +95,22 @@ def test_odd_points_are_no_reason_to_fail(x):
   for index in range(0, len(atoms.groups), 97):
     assert np.isfinite(atoms.scale(index))
     atoms.node(index)
+
+
+def test_columns_equal_up_to_a_factor_are_one():
+  seen = set()
+  x = np.linspace(0.5, 3, 20)
+  first = np.stack([x, x**2, -2 * x, np.sin(1e-3 * x)], axis=1)
+  np.testing.assert_array_equal(library._is_new(first / np.abs(first).max(axis=0), seen), [True, True, False, True])
+  again = np.stack([np.sqrt(x**4), x + 1e-7 * x**2, x**3], axis=1)
+  np.testing.assert_array_equal(library._is_new(again / np.abs(again).max(axis=0), seen), [False, True, True])
+
+
+def test_the_simplest_of_equal_columns_stays():
+  x = np.random.default_rng(0).uniform(0.5, 3, (40, 1))
+  texts = [printing.to_text(atoms.node(i), ("x",)) for atoms in [library.Atoms(x, [0])] for i in range(21)]
+  assert "x**2" in texts and "x" in texts
+  whole = library.Atoms(x, [0])
+  squares = [i for i in range(whole.columns.shape[1])
+             if np.allclose(np.abs(whole.columns[:, i]), (x[:, 0] / x.max()) ** 2, rtol=1e-6, atol=0)]
+  assert [printing.to_text(whole.node(i), ("x",)) for i in squares] == ["x**2"]
