@@ -96,8 +96,8 @@ _MAX_TIME = flags.DEFINE_float(
   "max_time", None, "Seconds for which the search of a file goes on unless it has met the data; a turn, which is not "
   "cut short, takes about one. By default --effort decides.", flag_values=_FLAGS)
 _EFFORT = flags.DEFINE_string(
-  "effort", "normal", "How much is tried: quick (about half the work of a normal search), normal, or thorough (about ten "
-  "times as much: what has been found is evolved); counted work, so that a seed fixes the answer. With --max_time "
+  "effort", "normal", "How much is tried: quick (about half the work of a normal search), normal, or thorough (about "
+  "ten times as much: what has been found is evolved); counted work, so that a seed fixes the answer. With --max_time "
   "formulas are evolved till then.", flag_values=_FLAGS)
 _SEED = flags.DEFINE_integer("seed", 0, "The same seed gives the same answer on one platform.", flag_values=_FLAGS)
 _OUT = flags.DEFINE_string(

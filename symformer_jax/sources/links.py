@@ -5,11 +5,13 @@ import dataclasses
 
 import numpy as np
 
-from symformer_jax.language.expression import Node
+from symformer_jax.language.expression import Node, number
 from symformer_jax.language.tidy import tidy
 
 # exp(y) may be a sum where y reaches no further than this: squares of more leave nothing of small ones.
 LARGEST_EXPONENT = 30.0
+# Among the operators of a link: the sum plus 1.
+PLUS_ONE = "1 +"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -17,7 +19,8 @@ class Link:
   """A function of y that may be a sum.
 
   Attributes:
-    tokens: the operators that undo it, the last first: y = sqrt(1/sum) for ("sqrt", "inv"); none for y itself.
+    tokens: the operators that undo it, the last first: y = sqrt(1/sum) for ("sqrt", "inv"); none for y itself;
+      `PLUS_ONE` adds 1.
     transform: y [N] -> the function's values; derivative: its size, for what an error of y becomes.
     is_defined: whether it may be asked of y.
   """
@@ -30,7 +33,7 @@ class Link:
   def undo(self, node: Node) -> Node:
     """y as a function of the sum."""
     for token in reversed(self.tokens):
-      node = Node(token, (node,))
+      node = Node("+", (node, number(1.0))) if token == PLUS_ONE else Node(token, (node,))
     return tidy(node)
 
 
@@ -42,5 +45,7 @@ LINKS = {
   "sqrt": Link(("sqrt",), np.square, lambda y: 2 * y, lambda y: bool(np.all(y >= 0))),
   "sqrt_inv": Link(("sqrt", "inv"), lambda y: y**-2, lambda y: 2 * y**-3, lambda y: bool(np.all(y > 0))),
   "asin": Link(("asin",), np.sin, np.cos, lambda y: float(np.max(np.abs(y))) < np.pi / 2),
+  "logit": Link(("inv", PLUS_ONE, "exp"), lambda y: np.log(1 / y - 1), lambda y: 1 / (y * (1 - y)),
+                lambda y: bool(np.all((y > 0) & (y < 1)))),
   "atan": Link(("atan",), np.tan, lambda y: np.cos(y) ** -2, lambda y: float(np.max(np.abs(y))) < np.pi / 2),
 }
