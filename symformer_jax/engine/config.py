@@ -24,7 +24,7 @@ LIBRARY_FAMILIES = (
   "waves", "decaying_waves", "peaks_and_steps", "products", "plane_waves")
 PRODUCTS_FAMILIES = ("sums", "sums_with_waves", "exponentials", "distances", "functions")
 LINKS = ("y", "inv", "ln", "exp", "sqrt", "sqrt_inv", "asin", "logit", "atan")
-REWRITINGS = ("exponentials", "powers", "principal_phases", "single_waves", "vertices")
+REWRITINGS = ("exponentials", "powers", "principal_phases", "single_waves", "vertices", "proper_fractions")
 # How thoroughly sums of a column are searched: greedily; in all pairs; in longer sums, which of monomials are common.
 TIERS = ("any", "basic", "monomial")
 # Sources of candidates (`sources.registry.SOURCES`).

@@ -1,5 +1,6 @@
 """Other ways to write a formula: a person's choice among several of the same value, each tried by whoever asks."""
 
+from collections.abc import Sequence
 import math
 
 from symformer_jax.language.expression import Node, chain, flatten, negate, number, power, sort_key
@@ -106,3 +107,40 @@ def to_single_waves(node: Node) -> Node:
       argument = chain("+", [*flatten(argument, "+"), phase])
     rest += [tidy_product([*others, Node(token, (argument,)), number(factor)]) for token, factor in amplitudes.items()]
   return tidy_sum(rest)
+
+
+def to_proper_fractions(node: Node) -> Node:
+  """In a sum with a number, a*u/(u + c) and a/(1/u + b) -> a number and a fraction with a number above the line.
+
+  `0.9 - 0.9*x/(x + 2)` is `1.8/(x + 2)`: numbers that cancel are seen.
+  """
+  node = node._replace(args=tuple(to_proper_fractions(arg) for arg in node.args))
+  if node.token != "+":
+    return node
+  terms = [split_factor(term) for term in flatten(node, "+")]
+  if all(parts for parts, _ in terms):
+    return node
+  return tidy_sum([new for parts, factor in terms for new in _proper(parts, factor)])
+
+
+def _proper(parts: Sequence[Node], factor: float) -> list[Node]:
+  """A term of a sum as a number and a fraction, or as it is."""
+  inverses = [part for part in parts if part.token == "inv" and part.args[0].token == "+"]
+  if len(inverses) == 1:
+    numbers, others = _numbers_apart(inverses[0].args[0])
+    rest = [part for part in parts if part is not inverses[0]]
+    inner, multiple = others[0] if len(others) == 1 else ((), 0.0)
+    if numbers and multiple:
+      if rest == list(inner):  # u/(m*u + c) = 1/m - c/m/(m*u + c)
+        return [number(factor / multiple), tidy_product([inverses[0], number(-factor * numbers / multiple)])]
+      if not rest and len(inner) == 1 and inner[0].token == "inv":  # 1/(m/u + b) = 1/b - m/b**2/(u + m/b)
+        ratio = multiple / numbers
+        fraction = Node("inv", (tidy_sum([inner[0].args[0], number(ratio)]),))
+        return [number(factor / numbers), tidy_product([fraction, number(-factor * ratio / numbers)])]
+  return [tidy_product([*parts, number(factor)])]
+
+
+def _numbers_apart(node: Node) -> tuple[float, list[tuple[Sequence[Node], float]]]:
+  """The number in a sum, and its other terms with their factors."""
+  terms = [split_factor(term) for term in flatten(node, "+")]
+  return sum(factor for parts, factor in terms if not parts), [(parts, f) for parts, f in terms if parts]

@@ -23,7 +23,7 @@ from symformer_jax.selection import choice, criteria, front, rounding, scoring, 
 REWRITINGS: dict[str, Callable[[Node], Node]] = {
   "exponentials": rewritings.to_exponentials, "powers": rewritings.to_powers,
   "principal_phases": rewritings.to_principal_phases, "single_waves": rewritings.to_single_waves,
-  "vertices": rewritings.to_vertices}
+  "vertices": rewritings.to_vertices, "proper_fractions": rewritings.to_proper_fractions}
 
 
 @dataclasses.dataclass(frozen=True)

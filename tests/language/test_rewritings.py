@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 
 from symformer_jax.language import expression, parser, printing
-from symformer_jax.language.rewritings import to_powers, to_principal_phases, to_single_waves, to_vertices
+from symformer_jax.language.rewritings import (
+  to_powers,
+  to_principal_phases,
+  to_proper_fractions,
+  to_single_waves,
+  to_vertices,
+)
 from symformer_jax.language.tidy import tidy
 
 
@@ -58,3 +64,16 @@ def test_squares_are_completed(text, expected):
   vertex = tidy(to_vertices(node))
   np.testing.assert_allclose(expression.evaluate(vertex, x), expression.evaluate(node, x), rtol=1e-9, atol=1e-12)
   assert vertex == tidy(parser.parse(expected))
+
+
+@pytest.mark.parametrize(("text", "expected"), [
+  ("0.9 - 0.9*x/(x + 2)", "1.8/(x + 2)"), ("3 - 2/(0.5 + 4/x)", "32/(x + 8) - 1"),
+  ("1 + x/(2*x + 3)", "1.5 - 1.5/(2*x + 3)"), ("exp(x) - 2*sqrt(x)/(sqrt(x) + 3) + 2", "exp(x) + 6/(sqrt(x) + 3)"),
+  ("sin(1 - x/(x + 1))", "sin(1/(x + 1))"),
+  # Nothing to be gained: no number beside it, another factor, none below the line.
+  ("x/(x + 2)", None), ("2 + x*y/(x + 1)", None), ("2 + x/(x + y)", None), ("2 + 1/x", None)])
+def test_fractions_become_proper(text, expected):
+  node, x = tidy(parser.parse(text)), np.linspace(0.2, 3, 26).reshape(13, 2)
+  proper = tidy(to_proper_fractions(node))
+  np.testing.assert_allclose(expression.evaluate(proper, x), expression.evaluate(node, x), rtol=1e-12)
+  assert printing.to_text(proper) == printing.to_text(tidy(parser.parse(expected or text)))
