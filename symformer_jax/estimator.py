@@ -50,8 +50,8 @@ class SymFormerRegressor(RegressorMixin, BaseEstimator):
   random_state : int, RandomState instance or None, default=None
       Fixes every random choice. Pass an int for the same answer in every run.
   recombine : bool, default=True
-      Whether formulas made of parts of the candidates, of small functions with inner constants on a grid, and bred
-      from all of these compete with them; else only what the model proposed does.
+      Whether rational functions, formulas made of small functions with inner constants on a grid and of parts of the
+      candidates, and what grows from all of these compete with them; else only what the model proposed does.
   guesses : sequence of str, default=()
       Formulas in the column names that join the search, their constants fitted. Name what you expect.
   effort : {"quick", "normal", "thorough"}, default="normal"
@@ -216,7 +216,7 @@ class SymFormerRegressor(RegressorMixin, BaseEstimator):
       "best": self._front.index(self._recommended), "params": _json_params(self.get_params(deep=False)),
       "front": [equation.to_json() for equation in self._front],
     }
-    files.write_text(path, json.dumps(state, indent=1) + "\n")
+    files.write_text(path, json.dumps(state, indent=1, default=np.generic.item) + "\n")
 
   @classmethod
   def load(cls, path: str | os.PathLike) -> Self:

@@ -62,8 +62,9 @@ _TOP_K = flags.DEFINE_integer(
 _REFINE = flags.DEFINE_string(
   "refine", "lm", "How constants are fitted: lm (damped least squares), bfgs, gd or none.", flag_values=_FLAGS)
 _RECOMBINE = flags.DEFINE_bool(
-  "recombine", True, "Let the sources that need no model compete with it: sums of library columns (small functions "
-  "with inner constants on a grid) and of parts of candidates, and evolution.", flag_values=_FLAGS)
+  "recombine", True, "Let the sources that need no model compete with it: rational functions, sums of library columns "
+  "(small functions with inner constants on a grid) and of parts of candidates, growth and evolution.",
+  flag_values=_FLAGS)
 _GUESS = flags.DEFINE_multi_string(
   "guess", [], "A formula in the column names that joins the search, its constants fitted; may be given several times.",
   flag_values=_FLAGS)
@@ -108,7 +109,8 @@ _RESUME = flags.DEFINE_bool(
   flag_values=_FLAGS)
 _OVERWRITE = flags.DEFINE_bool("overwrite", False, "Replace the file of --out when it exists.", flag_values=_FLAGS)
 _PLOT = flags.DEFINE_string(
-  "plot", None, "Where to draw data, recommended formula and front: FILE.png, .pdf or .svg; one data file only.",
+  "plot", None, "Where to draw data, formula (the recommended one, or that of --select) and front: FILE.png, .pdf or "
+  ".svg; one data file only.",
   flag_values=_FLAGS)
 _ANIMATE = flags.DEFINE_string(
   "animate", None, "Where to film the eight best candidates on their way through refinement to the data: FILE.gif, or "
@@ -153,13 +155,14 @@ def main(argv: list[str]) -> int:
   del argv
   if not _DATA.value:
     raise InputError("--data: expected a file, such as --data=examples/kepler.csv; see --help")
-  runner.refuse_empty(_TARGET, _FEATURES, _MODEL, _SEARCH_CONFIG, _OUT, _PLOT, _ANIMATE)
+  runner.refuse_empty(_TARGET, _FEATURES, _WEIGHTS, _SIGMA, _MODEL, _SEARCH_CONFIG, _OUT, _PLOT, _ANIMATE)
   paths = tables.find_files(_DATA.value)
   choice.read_selection(_SELECT.value, argument="--select")
   _check_outputs(len(paths))
   _check_movie(len(paths))
   _note_old_flags()
   _load_search_config(_SEARCH_CONFIG.value)
+  _check_options(len(paths))
   stop = runner.StopRequest()
   return _run_one(paths[0], stop) if len(paths) == 1 and not _RESUME.value else _run_many(paths, stop)
 
@@ -172,11 +175,23 @@ def _load_search_config(spec: str | None) -> Any:
   return DEFAULT if spec is None else load_search_config(spec)
 
 
+def _check_options(num_files: int) -> None:
+  """Refuses what is wrong for any file before the results of a batch are begun: what is there is not to be lost."""
+  if _WEIGHTS.value and _SIGMA.value:
+    raise InputError("--weights, --sigma: expected one of them")
+  if num_files > 1:  # of one file the search itself says it, before which nothing is written
+    from symformer_jax.engine.options import SearchOptions
+
+    SearchOptions(
+      _SAMPLES.value, _STRATEGY.value, _TOP_K.value, _TEMPERATURE.value, _REFINE.value, _restrictions(),
+      _MAX_TIME.value, _ACCURACY.value, _SEED.value, _RECOMBINE.value, tuple(_GUESS.value), _EFFORT.value,
+      loss=_LOSS.value).check()
+
+
 def _note_old_flags() -> None:
   """`--norecombine` is a choice of sources."""
   if not _RECOMBINE.value and not _QUIET.value:
-    print("note: --norecombine leaves out the sources that need no model: library, parts and evolution",
-          file=sys.stderr)
+    print("note: --norecombine leaves out the sources that need no model, such as library and growth", file=sys.stderr)
 
 
 def _run_one(path: str, stop: runner.StopRequest) -> int:
@@ -191,8 +206,8 @@ def _run_one(path: str, stop: runner.StopRequest) -> int:
   if answer.result.status == FAILED:
     raise InputError(f"{path}: {answer.result.message}")
   lost = _write(_OUT, lambda: files.write_text(_OUT.value, answer.to_json() + "\n"))
-  lost += _write(_PLOT, lambda: _draw(answer))
   _print(answer, is_quiet=_QUIET.value and not lost)
+  lost += _write(_PLOT, lambda: _draw(answer))
   lost += _write(_ANIMATE, lambda: _animate(table, model))
   if lost:
     print(*lost, sep="\n", file=sys.stderr)
@@ -312,8 +327,9 @@ def _answer_many(paths: Sequence[str], stop: runner.StopRequest) -> Iterator[_An
         batches.setdefault(id(model), (model, []))[1].append(table)
     for model, batch in batches.values():
       answers |= {answer.path: answer for answer in _search(batch, model, stop.is_set)}
+    is_stopped = stop.is_set()  # later, where an answer cannot be written, the others of this turn are still printed
     for path in paths[begin : begin + at_once]:
-      if answers[path].result.ended_by == STOPPED or (stop.is_set() and not answers[path].result.ended_by):
+      if answers[path].result.ended_by == STOPPED or (is_stopped and not answers[path].result.ended_by):
         return  # cut short, or not begun: for the next run
       yield answers[path]
     if stop.is_set():
@@ -342,31 +358,38 @@ def _search(
   on_round: Callable[[int, Progress], None] = lambda index, found: None,
 ) -> list[_Answer]:
   from symformer_jax import inference
-  from symformer_jax.language.rules import Restrictions
 
-  restrictions = Restrictions(
-    None if _OPERATORS.value is None else tuple(_OPERATORS.value), tuple(_FORBID.value), tuple(_REQUIRE.value),
-    tuple(_EXCLUDE.value), _MAX_EXPONENT.value, _MAX_DEPTH.value, tuple(_UNNESTED.value),
-    _MAX_COMPLEXITY.value)
   found = inference.search(
     model, [table.points for table in batch], names=[table.features for table in batch],
     n_samples=_SAMPLES.value, strategy=_STRATEGY.value, top_k=_TOP_K.value, temperature=_TEMPERATURE.value,
-    refine=_REFINE.value, recombine=_RECOMBINE.value, restrictions=restrictions,
+    refine=_REFINE.value, recombine=_RECOMBINE.value, restrictions=_restrictions(),
     max_time=_MAX_TIME.value, effort=_EFFORT.value, accuracy=_ACCURACY.value, seed=_SEED.value,
     should_stop=should_stop, guesses=_GUESS.value, on_round=on_round, loss=_LOSS.value,
     config=_load_search_config(_SEARCH_CONFIG.value))
   return [_select(table, result) for table, result in zip(batch, found, strict=True)]
 
 
+def _restrictions() -> Any:
+  from symformer_jax.language.rules import Restrictions
+
+  return Restrictions(
+    None if _OPERATORS.value is None else tuple(_OPERATORS.value), tuple(_FORBID.value), tuple(_REQUIRE.value),
+    tuple(_EXCLUDE.value), _MAX_EXPONENT.value, _MAX_DEPTH.value, tuple(_UNNESTED.value),
+    _MAX_COMPLEXITY.value)
+
+
 def _select(table: tables.Table, result: SearchResult) -> _Answer:
-  """The answer of a file with the line that --select takes; a front without it is a failure."""
+  """The answer of a file with the line that --select takes; the recommended one, and a message, where there is none:
+  how many lines a front has is known only after the search, which is not to be lost.
+  """
   if result.status == FAILED:
     return _Answer(table.path, table, result)
   try:
     selected = choice.pick(result.pareto, result.best, _SELECT.value, argument="--select")
     return _Answer(table.path, table, result, selected)
   except InputError as error:
-    return _Answer(table.path, table, failed(str(error), model=result.model, seed=result.seed))
+    message = "; ".join(filter(None, [result.message, f"{error}: the recommended one is taken"]))
+    return _Answer(table.path, table, dataclasses.replace(result, message=message), result.best)
 
 
 def _draw(answer: _Answer) -> None:

@@ -49,7 +49,7 @@ def search(
   """Finds formulas for data sets.
 
   Sources of candidates are asked in turns, cheap ones first; the model draws 256, 768 and then 1024 samples a turn.
-  What they have found is then evolved, as long as `effort` says or `max_time` lasts. A search ends when all turns are
+  Where `effort` or `max_time` ask for more, what they have found is then evolved. A search ends when all turns are
   over, or when a formula meets the data exactly and a further turn found no simpler one. Ctrl-C ends the turns and
   gives the best so far.
   Args:
@@ -68,8 +68,8 @@ def search(
       second, and so does the choice of the answer that follows. None to let `effort` decide.
     accuracy: R2 at which no further turn is begun; None for all turns.
     seed: fixes every random choice. The answer for a data set does not depend on the others.
-    recombine: whether sources that need no model compete with it: sums of library columns and of parts of candidates
-      (`sources.terms`), evolution; not without refinement.
+    recombine: whether sources that need no model compete with it: rational functions, sums of library columns and of
+      parts of candidates, growth, evolution; not without refinement.
     guesses: formulas in the column names that join the pool, their constants fitted.
     key: a JAX key to use in place of the seed's; consumed.
     names: column names of each data set; x0, x1, ... by default.

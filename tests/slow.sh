@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The tests marked slow, kill -9 among them, which every other run leaves out: before an issue is resolved that touches
-# what they test. Takes some half an hour on two cores.
+# The tests marked slow, kill -9 among them, which every other run leaves out: when what they
+# test has changed. Takes some half an hour on two cores.
 # Usage: tests/slow.sh [PYTEST_ARGUMENTS...]   (PYTHON=... for another interpreter)
 set -euo pipefail
 cd "$(dirname "$0")/.."

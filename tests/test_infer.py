@@ -223,10 +223,24 @@ def test_the_line_that_is_taken_is_marked_and_its_constants_printed(command, tmp
   assert "constants: 1.5" in whole and "constants: 5.4" in out
 
 
-def test_a_line_that_is_not_there_leaves_nothing_behind(command, tmp_path):
-  code, out, err = command(f"--data={KEPLER}", "--select=17", f"--out={tmp_path}/k.json", f"--plot={tmp_path}/k.png")
-  assert code == 2 and out == "" and "--select: expected a line of the front, 0 to 2, got 17" in err
-  assert not list(tmp_path.iterdir())
+def test_a_line_that_is_not_there_costs_no_answer(command, tmp_path):
+  code, out, _ = command(f"--data={KEPLER}", "--select=17", f"--out={tmp_path}/k.json")
+  message = "--select: expected a line of the front, 0 to 2, got 17: the recommended one is taken"
+  record = json.loads((tmp_path / "k.json").read_text())
+  assert code == 0 and message in out and message in record["message"]
+  assert record["pareto"][record["selected"]] == record["best"]
+
+
+@pytest.mark.parametrize(("flags", "message"), [
+  (["--loss=sqared"], "loss"), (["--effort=quik"], "effort"), (["--weights=u", "--sigma=u"], "--weights, --sigma"),
+  (["--max_complexity=0"], "max_complexity"), (["--weights="], "--weights")])
+def test_a_batch_that_is_refused_leaves_old_results_alone(flags, message, command, folder, tmp_path):
+  out = tmp_path / "all.jsonl"
+  out.write_text("old\n")
+  code, _, err = command(f"--data={folder}/*.csv", f"--out={out}", "--overwrite", *flags)
+  assert code == 2 and message in err and out.read_text() == "old\n"
+  code, _, _ = command(f"--data={folder}/*.csv", f"--out={tmp_path}/new.jsonl", *flags)
+  assert code == 2 and not (tmp_path / "new.jsonl").exists()
 
 
 def test_nothing_longer_than_asked_for_is_listed(command, tmp_path):

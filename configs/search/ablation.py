@@ -15,10 +15,13 @@ def _each_left_out(field: str, prefix: str, names: tuple[str, ...]) -> dict[str,
   return {f"{prefix}{left_out}": {field: tuple(name for name in names if name != left_out)} for left_out in names}
 
 
+# By default nothing is evolved: what is left out of evolution is compared with `evolved`.
+_EVOLVED = {"budget.normal": DEFAULT.budget.thorough}
+
 # Name -> what is changed; constants go to half or twice their value, or to where they choose nothing.
 CHANGES = {
   **{f"no_{left_out}": {"sources": tuple(name for name in DEFAULT.sources if name != left_out)}
-     for left_out in ("rationals", "pairs", "growth", "evolution")},
+     for left_out in ("rationals", "pairs", "growth")},
   "no_library": {"library.families": ()},
   "no_factors": {"products.families": ()},
   "no_links": {"terms.links": ("y",)},
@@ -39,10 +42,11 @@ CHANGES = {
   "few_finalists": {"pool.num_best": 16, "pool.num_per_complexity": 1, "pool.num_finalists": 32},
   "one_start": {"transformer.starts_per_string": 1},
   "few_survivors": {"transformer.num_best": 16, "transformer.num_per_length": 1},
-  "few_children": {"evolution.num_children": 1024},
-  "few_evolved_fits": {"evolution.num_screened": 64, "evolution.num_near": 24},
-  "small_niches": {"evolution.num_per_niche": 2},
-  "old_alone": {"evolution.layer_generations": 1},
+  "evolved": _EVOLVED,
+  "few_children": _EVOLVED | {"evolution.num_children": 1024},
+  "few_evolved_fits": _EVOLVED | {"evolution.num_screened": 64, "evolution.num_near": 24},
+  "small_niches": _EVOLVED | {"evolution.num_per_niche": 2},
+  "old_alone": _EVOLVED | {"evolution.layer_generations": 1},
   "thorough": {"budget.normal": 40},
   "one_snap": {"selection.snap_errors": DEFAULT.selection.snap_errors[:1]},
   "cheap_nodes": {"selection.nats_per_node": 1.0},

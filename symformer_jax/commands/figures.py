@@ -190,8 +190,9 @@ def _draw_residuals(axes, selected: Equation, table: Table, horizontal: np.ndarr
 
 def _draw_front(axes, result: SearchResult, selected: Equation) -> None:
   complexity = [equation.complexity for equation in result.pareto]
-  # A perfect fit has no place on a logarithmic axis: it is drawn at the resolution of float64.
-  error = [max(equation.rmse, 1e-16) for equation in result.pareto]
+  # A perfect fit has no place on a logarithmic axis: it is drawn at the resolution of float64, in units of the worst.
+  floor = 1e-16 * max((equation.rmse for equation in result.pareto), default=0.0) or np.finfo(np.float64).tiny
+  error = [max(equation.rmse, floor) for equation in result.pareto]
   # The mean and the straight line are listed also where a shorter formula beats them: no step goes up.
   axes.step(complexity, np.minimum.accumulate(error), where="post", color="0.75")
   axes.plot(complexity, error, "o", color="0.4")
@@ -200,7 +201,7 @@ def _draw_front(axes, result: SearchResult, selected: Equation) -> None:
   if selected not in marked.values():
     marked["selected"] = selected
   for i, (name, line) in enumerate(marked.items()):
-    axes.plot(line.complexity, max(line.rmse, 1e-16), "os^"[i], color=f"C{i}", markersize=9, label=name)
+    axes.plot(line.complexity, max(line.rmse, floor), "os^"[i], color=f"C{i}", markersize=9, label=name)
   axes.set(xlabel="complexity", ylabel="weighted RMSE" if result.is_weighted else "RMSE", yscale="log")
   axes.xaxis.get_major_locator().set_params(integer=True)
   axes.legend(loc="best", fontsize="small")

@@ -26,7 +26,7 @@ def print_result(result: SearchResult, selected: Equation, *, name: str, target:
   figures = ("weighted R2", "weighted RMSE") if result.is_weighted else ("R2", "RMSE")
   header = ("", "", f"{target} =", "complexity", *figures, "")
   simple = choice.simplest_good(result.pareto, result.best)
-  is_terminal = sys.stdout.isatty()
+  is_terminal = sys.stdout is not None and sys.stdout.isatty()
   rows = []
   for number, line in enumerate(result.pareto):
     name = choice.SIMPLE if line is simple is not result.best else ""

@@ -19,7 +19,7 @@ class ResultLines:
   """
 
   def __init__(self, path: str | os.PathLike | None, *, options: Mapping[str, Any], is_new: bool):
-    """Opens or begins the file; None keeps no lines, only count.
+    """Opens the file; None keeps no lines, only count.
 
     Args:
       options: what decides the answers of this run, by flag; lines made with others are refused.
@@ -30,10 +30,8 @@ class ResultLines:
     self.path = None if path is None else pathlib.Path(path)
     self.done: set[str] = set()
     self.has_failed = False
-    if self.path is None:
-      return
-    if is_new or not self.path.exists():
-      self.path.write_bytes(b"")
+    self._is_begun = not is_new
+    if self.path is None or is_new or not self.path.exists():
       return
     data = self.path.read_bytes()
     whole = data[: data.rfind(b"\n") + 1]  # a last line cut off by a kill is dropped
@@ -60,7 +58,9 @@ class ResultLines:
   def add(self, name: str, line: str) -> None:
     """Writes the line of a data file, to the disk before it returns; whole, or with an OSError nothing of it."""
     if self.path is not None:
-      with open(self.path, "ab", buffering=0) as file:
+      # What is replaced stays until there is something in its place.
+      mode, self._is_begun = "ab" if self._is_begun else "wb", True
+      with open(self.path, mode, buffering=0) as file:
         end = file.tell()
         try:
           _write_all(file, (line + "\n").encode())

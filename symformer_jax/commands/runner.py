@@ -88,7 +88,7 @@ def _outcome(main, flag_values: flags.FlagValues, argv: list[str], takes_argumen
     if len(rest) > 1 and not takes_arguments:
       return _fail(f"unexpected argument {rest[1]!r}: expected flags only, see --help")
     code = main(rest) or DONE
-    sys.stdout.flush()  # here, where what goes wrong can still be said
+    _flush_output()  # here, where what goes wrong can still be said
     return code
   except flags.Error as error:
     return _fail(f"{error}; see --help")
@@ -113,10 +113,15 @@ def _outcome(main, flag_values: flags.FlagValues, argv: list[str], takes_argumen
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO)
 
 
+def _flush_output() -> None:
+  if sys.stdout is not None:  # as it is for a process that was begun without one
+    sys.stdout.flush()
+
+
 def _drop_unwritable_output() -> None:
   """What cannot be written to standard output may not be tried again at exit, which would print a traceback."""
   try:
-    sys.stdout.flush()
+    _flush_output()
   except OSError:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 

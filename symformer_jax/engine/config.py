@@ -276,6 +276,8 @@ class GrowthConfig:
 
   # Formulas that are fitted in each turn.
   turns: tuple[int, ...] = (512, 512)
+  # Share of y's variance that the best formula may leave: beyond, it may be noise, into which anything grows.
+  most_left: float = 1e-4
   # Formulas that are grown in a turn: those that no shorter one beats, those that only these beat, ...; so many such
   # fronts, formulas of at most so many nodes. Twice as many, or fronts of each source apart, leave too few children for
   # each: two of the eight laws of one and two variables that growth alone finds were lost.
@@ -342,7 +344,8 @@ class TermsConfig:
   # Nodes of a part and of a formula: longer ones are rarely a law, and their many constants take seconds to round.
   max_part_nodes: int = 12
   max_nodes: int = 40
-  # Parts of a formula, and different points for each: fewer points are fitted by anything.
+  # Parts of a formula, and different points for each (for each constant of a pair of columns or a grown formula): fewer
+  # points are fitted by anything.
   max_parts: int = 6
   points_per_part: int = 5
   # Parts that agree to so many digits of their largest value are one: fits of one formula that ended side by side.
@@ -484,7 +487,7 @@ class EvolutionConfig:
   # At the end of a turn those nearest the front get further steps: sums of terms that are nearly alike need them.
   num_refitted: int = 64
   refit_steps: int = 40
-  # Tokens of a genome. With factors and constant it has 60 at most, fewer than programs hold.
+  # Tokens of a genome. With factors and constant it has 50 at most, fewer than programs hold.
   max_tokens: int = 24
   # Formulas of a niche that survive, and of all that breed: the rest of a large population is far from its front.
   num_per_niche: int = 4
@@ -523,13 +526,16 @@ class EvolutionConfig:
   random_nodes: int = 7
   # Fits of one formula but for its constants: from a poor start a fit ends in a poor place.
   max_tries: int = 4
+  # Forms whose tries are counted: some hours of turns; then the count begins anew.
+  max_remembered: int = 65_536
   # Formulas that a turn hands to the loop, which fits them to the end: 16 are an eighth of what it fits at once.
   num_answers: int = 16
 
   def __post_init__(self):
     _check_counts(self, "generations", "num_children", "num_screened", "num_near", "screen_steps", "fit_steps",
                   "num_refitted", "refit_steps", "num_per_niche", "num_places", "layer_generations", "num_edits",
-                  "num_pool", "num_terms", "num_library", "num_random", "random_nodes", "max_tries", "num_answers")
+                  "num_pool", "num_terms", "num_library", "num_random", "random_nodes", "max_tries",
+                  "max_remembered", "num_answers")
     if not 2 <= self.max_tokens <= 30:  # 30 have 15 terms: 62 tokens with what is added
       raise ValueError(f"max_tokens: expected 2 to 30, got {self.max_tokens!r}")
     _check_names("kinds", tuple(name for name, _ in self.kinds), EDITS)
@@ -634,8 +640,8 @@ class ChoiceConfig:
       docs/results/real.md that may be looked at get the same figures, at 0.5 and 1.5 worse ones.
     num_folds: of cross-validation; five, as Breiman and Spector (1992) recommend.
     max_rows: of cross-validation. Its standard error is then below 5 %, and it takes no longer than the rounding.
-    worthwhile_r2: cross-validated R2 from which a formula is preferred to a bare mean: what the trial of the issue
-      found to lose nothing.
+    worthwhile_r2: cross-validated R2 from which a formula is preferred to a bare mean: what a trial with 91 data
+      sets found to lose nothing.
     sign_errors: standard errors by which the share of unseen rows that a formula predicts better than the mean must be
       above a half, where mean squares prefer the mean: four leave one chance in thirty thousand (the sign test).
     noise_share: of data sets of pure noise that may get anything but a constant.

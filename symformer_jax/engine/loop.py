@@ -123,6 +123,8 @@ def run(
       break
     live = {i: search for i, search in searches.items() if search.takes_part(turn.source)}
     if not live:
+      if options.max_time is not None and clock.elapsed() > options.max_time:
+        break
       continue
     for i, (proposal, fitted) in zip(live, _take_turn(turn, list(live.values()), options, clock), strict=True):
       yield i, live[i].close_turn(turn.source, proposal, fitted, clock.elapsed())

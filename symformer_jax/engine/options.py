@@ -27,8 +27,8 @@ class SearchOptions:
     seed: fixes every random choice.
     recombine: whether sources that need no model compete with it.
     guesses: formulas of the user's, in the column names, that join the pool.
-    effort: how long the search goes on once all sources have had their turns: `quick`, `normal` or `thorough`; with
-      `max_time` it goes on till then.
+    effort: how much is tried: `quick` leaves sources out, `normal` asks each of them, `thorough` goes on with
+      evolution; with `max_time` that goes on till then. See `BudgetConfig`.
     config: what steers the search.
     loss: which errors are to be small: one of `LOSSES`.
   """

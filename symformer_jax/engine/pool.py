@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 import dataclasses
+import functools
+import itertools
 import math
 
 import numpy as np
@@ -90,9 +92,12 @@ class Pool:
       if per_skeleton[form] <= config.fits_per_skeleton and programs.size(candidate.node) <= programs.MAX_TOKENS:
         unique.append(candidate)
     unique.sort(key=lambda c: (max(c.mse, floor), expression.complexity(c.node)))
-    chosen = survivors(np.maximum([c.mse for c in unique], floor), [expression.complexity(c.node) for c in unique],
-                       num_best=config.num_best, num_per_length=config.num_per_complexity)
-    return [unique[i] for i in chosen][: config.num_finalists]
+    keep = functools.partial(
+      survivors, np.maximum([c.mse for c in unique], floor), [expression.complexity(c.node) for c in unique])
+    # The best of every complexity first: where there are too many, a short law has no place among the most accurate.
+    chosen = dict.fromkeys([*keep(num_best=0, num_per_length=1),
+                            *keep(num_best=config.num_best, num_per_length=config.num_per_complexity)])
+    return [unique[i] for i in sorted(itertools.islice(chosen, config.num_finalists))]
 
 
 def survivors(loss: np.ndarray, lengths: Sequence[int], *, num_best: int, num_per_length: int) -> list[int]:

@@ -67,6 +67,8 @@ def fit_programs(
   Returns:
     `(numbers at constant tokens [K, L], weighted mean squared errors [K])`, infinite where a program is undefined.
   """
+  if not len(ids):
+    return np.zeros_like(values), np.zeros(0)
   shared = [array[None] for array in points]
   num = _num_programs(len(ids))
   found = []

@@ -106,7 +106,9 @@ def weigh(
     best = min(fitted, key=cost, default=None)
     if best is None or not math.isfinite(cost(best)):
       first = weigh_first(loss, rows)
-      return dataclasses.replace(first, text=f"loss {loss}: no formula of a first look is defined on all rows, squared")
+      instead = "rows count as 1/y**2" if first.exponent else "squared"
+      return dataclasses.replace(
+        first, text=f"loss {loss}: no formula of a first look is defined on all rows, {instead}")
     return _described(loss, best, rows, reweigh, text)
 
 

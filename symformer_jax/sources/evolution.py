@@ -77,7 +77,12 @@ class _Breeder:
 
   def __init__(self, task: Task, options: SearchOptions):
     self._task, self._options, self._config = task, options, options.config.evolution
-    columns = refine.columns_read(task, ()) or list(task.columns)
+    columns = list(task.columns)
+    place = {column: i for i, column in enumerate(columns)}
+    # The rule as genomes know the columns; those that do not count are none of theirs.
+    self._rule = dataclasses.replace(
+      task.rule, num_columns=len(columns), excluded=frozenset(),
+      required=frozenset(place[column] for column in task.rule.required if column in place))
     self._units = stock.make_units(task, columns)
     num_columns = compilation.bucket(len(columns), refine.COLUMN_BUCKETS)
     self._vocab = programs.base_vocabulary(num_columns)
@@ -91,7 +96,9 @@ class _Breeder:
   def turn(self, question: Question) -> Proposal:
     """Some generations, and what is better than the pool's."""
     state, tries = question.state, dict(question.state.tries)
-    key = jax.random.fold_in(jax.random.fold_in(state.key, state.generation), _SEEDS)
+    key = jax.random.fold_in(jax.random.fold_in(state.key, _SEEDS), state.generation)
+    if len(tries) > self._config.max_remembered:
+      tries = {}
     rng = np.random.default_rng(np.asarray(jax.random.key_data(key)))
     best = question.pool.shortlist()[: self._config.num_pool]
     bare = [found for found in (self._bare_terms(candidate.node) for candidate in best) if found]
@@ -100,6 +107,8 @@ class _Breeder:
     if state.population is not None:
       population = self._survivors(state.population.join(population))
     population = self._survivors(population.join(self._enroll(self._pool(bare), tries, layer=1)))
+    if not len(population):  # nothing that the rules allow
+      return Proposal(state)
     generation = state.generation
     for generation in range(state.generation + 1, state.generation + 1 + self._config.generations):
       key = jax.random.fold_in(state.key, generation)
@@ -156,7 +165,7 @@ class _Breeder:
 
   @property
   def _grammar(self) -> grammar_lib.Grammar:
-    return grammar_lib.make_grammar(self._task.rule, self._vocab)
+    return grammar_lib.make_grammar(self._rule, self._vocab)
 
   def _children(self, key: jax.Array, population: Population, donors: Genome, tries: dict[int, int]) -> Population:
     config = self._config
@@ -233,7 +242,8 @@ class _Breeder:
     config, fresh, seen = self._config, [], set()
     for i in np.flatnonzero(traits.is_usable):
       form = int(traits.signature[i]), int(group[i])
-      if tries.get(form[0], 0) < config.max_tries and form not in seen:
+      is_short = self._rule.max_complexity is None or traits.complexity[i] <= self._rule.max_complexity
+      if is_short and tries.get(form[0], 0) < config.max_tries and form not in seen:
         seen.add(form)
         fresh.append(i)
     fresh = np.array(fresh, int)
@@ -283,6 +293,8 @@ class _Breeder:
     for i in population_lib.front(population)[::-1]:
       node = stock.answer(expression.decode(population.programs[i], population.constants[i], self._vocab), self._units,
                           self._task.fit_rows)
+      if not self._task.rule(node):
+        continue
       at = np.searchsorted(lengths, expression.complexity(node), side="right")
       is_better = at == 0 or population.loss[i] < best[at - 1]
       (better if is_better else others).append(node)

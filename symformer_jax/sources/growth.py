@@ -79,7 +79,7 @@ class State(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Growth:
-  """One column more; a turn that follows one without success makes nothing."""
+  """One column more, where the data may be free of noise; a turn that follows one without success makes nothing."""
 
   config: SearchConfig = DEFAULT
   name: str = "growth"
@@ -89,7 +89,7 @@ class Growth:
     return self.config.growth.turns
 
   def supports(self, task: Task) -> bool:
-    return True
+    return pair_sums.can_add(task)
 
   def init(self, task: Task, key: jax.Array) -> State:
     return State()
@@ -103,19 +103,19 @@ class Growth:
     candidates = question.pool.in_order()
     nats = min((terms.nats(c.node, c.mse, num_rows=len(task.fit_rows), nats_per_node=config.nats_per_node)
                 for c in candidates), default=np.inf)
-    if nats > question.state.nats - config.nats_per_node:
+    is_over = nats > question.state.nats - config.nats_per_node
+    if is_over or not candidates or candidates[0].mse > config.most_left * task.variance:
       return Proposal(state=question.state)
     seeds = _seeds(candidates, question.state.grown, config)
     columns = pair_sums.subset(terms.library_of(task, self.config), self.config.pairs.max_columns)
     rows = terms.some_of(task.fit_rows, self.config.terms)
     return Proposal(state=State(question.state.grown | set(seeds), nats),
-                    nodes=tuple(_grown(seeds, columns, rows, num, config)))
+                    nodes=pair_sums.allowed(_grown(seeds, columns, rows, config), task, num, self.config.terms))
 
 
-def _in_turn(lists: Sequence[Sequence[T]], num: int) -> Iterator[T]:
-  """The first of each list, then the second of each, ..., at most so many in all."""
-  longest = max(map(len, lists), default=0)
-  return itertools.islice((some[rank] for rank in range(longest) for some in lists if rank < len(some)), num)
+def _in_turn(lists: Sequence[Sequence[T]]) -> Iterator[T]:
+  """The first of each list, then the second of each, ..."""
+  return (some[rank] for rank in range(max(map(len, lists), default=0)) for some in lists if rank < len(some))
 
 
 def _seeds(candidates: Sequence[Candidate], grown: frozenset[Node], config: GrowthConfig) -> dict[Node, int]:
@@ -145,10 +145,10 @@ def _seeds(candidates: Sequence[Candidate], grown: frozenset[Node], config: Grow
 
 @np.errstate(all="ignore")  # what is not finite is left out
 def _grown(
-  seeds: Mapping[Node, int], columns: Columns, rows: Rows, num: int, config: GrowthConfig
+  seeds: Mapping[Node, int], columns: Columns, rows: Rows, config: GrowthConfig
 ) -> Iterator[Node]:
   """Formulas with one column more: what promises most for the first seed, for the second, ..., the next for each."""
-  order = pairs.layout(columns.groups)
+  order, norms = pairs.layout(columns.groups), np.linalg.norm(columns.columns, axis=0)
   laid = _laid(columns.columns, order)
   root = np.sqrt(rows.weights / rows.weights.sum())
   tangents = [tangent for seed, front in seeds.items()
@@ -160,13 +160,13 @@ def _grown(
     gains, members, multiples = (np.asarray(a) for a in _gains(laid, *_padded(some, root, laid.shape[2])))
     for row, (tangent, graft) in enumerate(some):
       chosen = order[np.arange(len(order)), members[row, : len(order)]]
-      size = tangent.size / np.max(np.abs(graft.weight))
+      factors = multiples[row, : len(order)] * (tangent.size / np.max(np.abs(graft.weight)) / norms[chosen])
       promised[tangent.node] += [
-        (float(gains[row, block]), graft, int(chosen[block]), float(multiples[row, block]) * size)
+        (float(gains[row, block]), graft, int(chosen[block]), float(factors[block]))
         for block in _best(gains[row, : len(order)], columns.tiers[chosen], config)]
   ranked = [[(node, *rest) for _, *rest in sorted(found, key=lambda each: -each[0])]
             for node, found in promised.items()]
-  for node, graft, column, multiple in _in_turn(ranked, num):
+  for node, graft, column, multiple in _in_turn(ranked):
     yield _grafted(node, graft, columns, column, multiple)
 
 

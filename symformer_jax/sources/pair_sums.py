@@ -5,19 +5,24 @@ constants are fitted. So the pairs take turns, the nearest first, each pair of f
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 import dataclasses
+import itertools
 
 import jax
 import numpy as np
 
 from symformer_jax.engine.clock import Clock
-from symformer_jax.engine.config import DEFAULT, SearchConfig
+from symformer_jax.engine.config import DEFAULT, SearchConfig, TermsConfig
 from symformer_jax.engine.source import Proposal, Question
 from symformer_jax.engine.task import Task
+from symformer_jax.language import programs
 from symformer_jax.language.expression import Node, chain, number
 from symformer_jax.sources import pairs, terms
 from symformer_jax.sources.columns import Columns, Subset
+
+# Formulas looked at for each that counts: each takes a tenth of a millisecond to write out.
+LOOKED_AT = 8
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,7 +37,7 @@ class PairSums:
     return self.config.pairs.turns
 
   def supports(self, task: Task) -> bool:
-    return True
+    return can_add(task)
 
   def init(self, task: Task, key: jax.Array) -> np.ndarray | None:
     return None
@@ -50,8 +55,24 @@ class PairSums:
       found, _ = pairs.best_pairs(
         columns.columns, columns.groups, rows.y, rows.weights, num=config.pairs.num_looked_at)
       waiting = of_different_groups(found, columns.groups, config.pairs.starts_per_pair)
-    return Proposal(
-      state=waiting[num:], nodes=tuple(_sums(columns, waiting[:num], rows.y, rows.weights)))
+    nodes = allowed(_sums(columns, waiting, rows.y, rows.weights), task, num, config.terms)
+    return Proposal(state=waiting[num:], nodes=nodes)
+
+
+def can_add(task: Task) -> bool:
+  """Whether the user's rules let formulas be sums of multiples."""
+  return all(task.rule.allows_operator(token) for token in ("+", "*"))
+
+
+def allowed(nodes: Iterable[Node], task: Task, num: int, config: TermsConfig) -> tuple[Node, ...]:
+  """The first formulas that count, at most so many: those the user allows, with points enough for their constants.
+
+  Of strict rules a few times as many are looked at.
+  """
+  most = len(np.unique(task.fit_rows.x, axis=0)) // config.points_per_part
+  counted = (node for node in itertools.islice(nodes, LOOKED_AT * num)
+             if task.rule(node) and len(programs.fitted_values(node)) <= most)
+  return tuple(itertools.islice(counted, num))
 
 
 def subset(columns: Columns, most: int) -> Columns:

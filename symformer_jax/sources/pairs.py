@@ -56,6 +56,8 @@ def best_pairs(
   along[: len(order)][used] = units[order[used]] @ (goal / norm)
   gains = np.array(_block_gains(laid, along, len(order) // TILE))
   chosen = _largest(gains, num)
+  if not len(chosen):
+    return np.zeros((0, 2), int), np.zeros(0)
   return _sharpened(units, goal / norm, blocks, chosen)
 
 

@@ -21,6 +21,9 @@ from symformer_jax.sources.rational_bases import bases
 from symformer_jax.sources.rational_fits import Equation, Fit, Fraction
 from symformer_jax.sources.rational_forms import sums_of_fractions, written
 
+# Columns of larger size, or smaller than its inverse, are not put into fractions: units that nobody uses.
+LARGEST = 1e45
+
 
 @dataclasses.dataclass(frozen=True)
 class Rationals:
@@ -86,7 +89,8 @@ def _of_link(rows: Rows, link: Link, config: RationalsConfig) -> tuple[list[list
   if not (len(z) and np.all(np.isfinite(z)) and np.all(weights > 0) and np.ptp(z) > 0):
     return [], False
   sizes, z_size = np.max(np.abs(x), axis=0), float(np.max(np.abs(z)))
-  if not np.all(sizes > 0):
+  # Beyond, high powers of a column leave the range of numbers.
+  if not np.all((sizes > 1 / LARGEST) & (sizes < LARGEST)):
     return [], False
   scaled = Rows(x / sizes, z / z_size, weights)
   # Of functions of y few are rational, and then mostly simple: one basis, and no sums of what is not exact.

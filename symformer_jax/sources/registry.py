@@ -26,7 +26,7 @@ SOURCES: dict[str, Callable[[Any, SearchOptions], Source]] = {
   "growth": lambda model, options: Growth(options.config),
   "evolution": lambda model, options: Evolution(options),
 }
-# What `recombine=False` leaves out, and what there is no use for without a fit of constants.
+# Left out by `recombine=False`, and by `refine="none"`: their formulas are no good before their constants are fitted.
 WITHOUT_MODEL = ("rationals", "library", "pairs", "parts", "growth", "evolution")
 
 

@@ -91,7 +91,7 @@ class Expressed(NamedTuple):
   """The formula that is fitted for a genome.
 
   Attributes:
-    ids, values: program [M]; factors and constant are 0, so that the first step of a fit solves for them alone.
+    ids, values: program [M]; factors and constant are 0 until least squares finds them (`projection`).
     origin: the token of the genome that stands at each token [M]; -1 for what was added.
     is_allowed: whether it keeps the rules, scalar.
   """
@@ -403,7 +403,7 @@ def _mix(bits: jax.Array) -> jax.Array:
 
 
 def signature(ids: jax.Array, sizes: jax.Array, *, vocab: Vocabulary) -> jax.Array:
-  """See `Expressed`: sums and products add up what their operands are, however nested; all constants are alike."""
+  """See `Traits`: sums and products add up what their operands are, however nested; all constants are alike."""
   last = ids.shape[0] - 1
   second = second_arguments(sizes)
   arity = _arities(vocab)

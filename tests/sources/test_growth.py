@@ -65,7 +65,7 @@ def test_gains_are_those_of_least_squares():
   node = parse("0.9*exp(-0.6*x)", names)
   tangent = growth._tangent(node, rows, root, 12)
   grafts = [(tangent, graft) for graft in tangent.grafts]
-  gains, members, _ = growth._gains(laid, *growth._padded(grafts, root, laid.shape[2]))
+  gains, members, multiples = growth._gains(laid, *growth._padded(grafts, root, laid.shape[2]))
   slopes = [place.adjoint for place in adjoints.places(node, rows.x) if programs.is_constant(place.node)]
   residual = root * (rows.y - expression.evaluate(node, rows.x))
   checked = 0
@@ -76,6 +76,10 @@ def test_gains_are_those_of_least_squares():
       more = np.column_stack([base, root * graft.weight * column])
       before, after = (np.sum((residual - a @ np.linalg.lstsq(a, residual, rcond=None)[0]) ** 2) for a in (base, more))
       assert gains[k, block] == pytest.approx(1 - after / before, abs=1e-3)
+      if gains[k, block] > 0.01:
+        unit = column / np.linalg.norm(column) * graft.weight / np.max(np.abs(graft.weight))
+        factors = np.linalg.lstsq(np.column_stack([base, root * unit]), residual, rcond=None)[0]
+        assert multiples[k, block] * tangent.size == pytest.approx(factors[-1], rel=0.05)
       checked += 1
   assert checked >= 40
 
@@ -123,3 +127,10 @@ def test_formulas_that_cannot_be_grown_are_left_out():
   assert growth._tangent(parse("log(x)", names), rows, root, 12) is None  # undefined
   many = parse("+".join(f"{c}*x**{c}" for c in np.arange(1.5, 9, 0.5)), names)
   assert growth._tangent(many, rows, root, 12) is None  # more constants than directions
+
+
+def test_a_graft_begins_with_the_multiple_that_fits():
+  task, names = task_of("2*x + 0.7*sin(3*x)", [(0.0, 5.0)])
+  proposal, _ = proposed(task, names, ["2.03*x + 0.013"])
+  errors = [np.mean((expression.evaluate(node, task.fit_rows.x) - task.fit_rows.y) ** 2) for node in proposal.nodes]
+  assert np.nanmin(errors) < 0.05 * 0.7**2 / 2  # before any fit

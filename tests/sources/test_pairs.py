@@ -5,9 +5,15 @@ import itertools
 import numpy as np
 import pytest
 
+from symformer_jax.engine.clock import Clock
 from symformer_jax.engine.config import DEFAULT
+from symformer_jax.engine.options import SearchOptions
+from symformer_jax.engine.source import Question
+from symformer_jax.engine.task import make_task
+from symformer_jax.language.rules import Restrictions
 from symformer_jax.sources import pair_sums, pairs
 from symformer_jax.sources.library import Atoms
+from symformer_jax.sources.pair_sums import PairSums
 
 
 def errors_of_all(columns, target, weights):
@@ -100,3 +106,20 @@ def test_of_many_columns_the_plainer_ones_are_paired():
   assert subset.columns.shape[1] == 300
   assert np.sum(subset.tiers > 0) == min(300, np.sum(atoms.tiers > 0))
   assert pair_sums.subset(atoms, 10**6) is atoms
+
+
+def test_without_a_usable_column_there_are_no_pairs():
+  rng = np.random.default_rng(0)
+  found, errors = pairs.best_pairs(1 + 1e-7 * rng.normal(size=(50, 9)), np.arange(9), rng.normal(size=50), np.ones(50),
+                                   num=100)
+  assert found.shape == (0, 2) and errors.shape == (0,)
+
+
+def test_rules_are_kept_while_formulas_are_chosen():
+  rng = np.random.default_rng(0)
+  data = rng.uniform(1, 2, (60, 2)), rng.normal(size=60)
+  task = make_task(data, ["x", "y"], SearchOptions(restrictions=Restrictions(required=("y",), max_complexity=17)))
+  [proposal] = PairSums(DEFAULT).propose([Question(task, None, None)], turn=0, num=50, clock=Clock())
+  assert len(proposal.nodes) == 50 and all(map(task.rule, proposal.nodes))
+  without = make_task(data, ["x", "y"], SearchOptions(restrictions=Restrictions(operators=("*", "exp"))))
+  assert not PairSums(DEFAULT).supports(without) and PairSums(DEFAULT).supports(task)

@@ -258,3 +258,10 @@ def test_factors_multiply_to_their_polynomial(seed):
   values = np.prod([polynomials.values(factor, x) for factor in [*found, left]], axis=0)
   np.testing.assert_allclose(values, polynomials.values(product, x), rtol=1e-8)
   np.testing.assert_allclose(sorted(factor[(0.0, 0.0)] for factor in found), sorted([shift, other]), rtol=1e-7)
+
+
+@pytest.mark.parametrize("size", [1e52, 1e-52])
+def test_units_beyond_measure_make_no_fractions_and_no_error(size, rng):
+  x = rng.uniform(1, 5, (60, 1))
+  y = (1 + 2 * x[:, 0] ** 6) / (3 + x[:, 0] ** 6)
+  assert rationals_of(Rows(size * x, y, np.ones(60)), [0], rule=Rule(1)) == []
