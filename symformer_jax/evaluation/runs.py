@@ -201,8 +201,10 @@ def _judge(
 ) -> Row:
   scores = metrics.score_formula(node, scoring_points)
   truth, box = task.problem.truth, task.problem.box
+  # The thousand points of the wider box may miss what the scored ones see, such as a root at the end of the box.
+  is_equal_here = scores.fvu is None or scores.fvu < metrics.RECOVERED_FVU
   is_recovered, is_everywhere = (
-    metrics.is_recovered(truth, node, box, rng=_rng(task, "recovery"), has_signs=has_signs)
+    is_equal_here and metrics.is_recovered(truth, node, box, rng=_rng(task, "recovery"), has_signs=has_signs)
     for has_signs in (True, False))
   is_near = is_recovered or (scores.fvu is not None and scores.fvu < NEARLY_EQUAL_FVU)
   return dataclasses.replace(

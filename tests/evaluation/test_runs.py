@@ -110,6 +110,15 @@ def test_an_answer_that_needs_the_signs_of_the_data_is_recovered_and_said(monkey
     assert (row.recovered, row.needs_signs) == expected
 
 
+def test_what_differs_on_the_scored_points_is_not_recovered(monkeypatch, proposer):
+  """However few of the wider box's points see the difference: here none."""
+  monkeypatch.setattr(runs.metrics, "is_recovered", lambda *args, **options: True)
+  for predicted, expected in (("x", True), ("x + 0.01*exp(-(x - 1)**2*1e4)", False)):
+    answer = answers.Answer(parse(predicted), "", 0.0, 0.0, "m")
+    monkeypatch.setattr(answers, "answer", lambda *args, answer=answer, **options: answer)
+    assert runs.run_task(make_task("x", ((0.5, 2.0),)), sources(proposer)).recovered is expected
+
+
 def test_a_problem_without_points_marks_its_row(proposer):
   row = runs.run_task(make_task("1e9*x", ((1.0, 2.0),)), sources(proposer))
   assert row.predicted is None and "has a finite value of at most 1e+07 in size" in row.message
