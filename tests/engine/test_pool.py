@@ -64,7 +64,8 @@ def test_a_short_law_keeps_its_place_among_many_that_are_longer_and_nearer():
   pool = Pool(1.0, 100)
   pool.insert([Candidate(parser.parse("2.5*x0", ["x0"]), 1e-4)])
   texts = ["+".join(f"{a + k / 7:.5f}*x0**{k + 2}" for k in range(terms)) + tail
-           for terms in range(1, 9) for a in (1.3, 2.3, 3.3, 4.3) for tail in ("", "+sin(x0)", "+exp(x0)", "+cos(x0**2)")]
+           for terms in range(1, 9) for a in (1.3, 2.3, 3.3, 4.3)
+           for tail in ("", "+sin(x0)", "+exp(x0)", "+cos(x0**2)")]
   pool.insert([Candidate(parser.parse(text, ["x0"]), 1e-6 / (i + 1)) for i, text in enumerate(texts)])
   config = dataclasses.replace(DEFAULT.pool, num_finalists=48, num_best=32)
   few = Pool(1.0, 100, config)
