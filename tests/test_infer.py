@@ -269,12 +269,13 @@ def test_every_flag_of_the_search_reaches_it(command, tmp_path, monkeypatch):
     "temperature": ("temperature", "0.5", 0.5), "refine": ("refine", "bfgs", "bfgs"), "seed": ("seed", "9", 9),
     "recombine": ("recombine", "false", False), "max_time": ("max_time", "3.5", 3.5),
     "accuracy": ("accuracy", "0.75", 0.75), "guesses": ("guess", "axis", ["axis"]),
+    "effort": ("effort", "thorough", "thorough"), "loss": ("loss", "relative", "relative"),
     "config": ("search_config", str(tmp_path / "own.py"), SearchConfig(sources=("closed_forms",)))}
   rules = {
     "operators": ("operators", "+,*,pow", ("+", "*", "pow")), "forbidden": ("forbid", "exp", ("exp",)),
     "required": ("require", "axis", ("axis",)), "excluded": ("exclude", "mass", ("mass",)),
     "max_exponent": ("max_exponent", "3", 3.0), "max_depth": ("max_depth", "4", 4),
-    "unnested": ("unnested", "sin", ("sin",))}
+    "unnested": ("unnested", "sin", ("sin",)), "max_complexity": ("max_complexity", "9", 9)}
   argv = [f"--{flag}={text}" for flag, text, _ in (*given.values(), *rules.values())]
   code, _, err = command(f"--data={KEPLER}", *argv)
   assert code == 2 and "far enough" in err
@@ -282,7 +283,8 @@ def test_every_flag_of_the_search_reaches_it(command, tmp_path, monkeypatch):
   assert asked["restrictions"] == Restrictions(**{name: value for name, (_, _, value) in rules.items()})
   # None is left out, here or there.
   assert set(asked) == {*given, "restrictions", "names", "should_stop", "on_round"}
-  decisive = {flag.name for flag in infer._DECISIVE} - {"target", "features", "drop_missing", "model"}
+  decisive = {flag.name for flag in infer._DECISIVE} - {
+    "target", "features", "weights", "sigma", "drop_missing", "model", "select"}
   assert decisive == {flag for flag, _, _ in (*given.values(), *rules.values())}
 
 

@@ -39,6 +39,8 @@ def tidy(node: Node) -> Node:
     return tidy_product([node.args[0], number(-1)]) if node.args[0].token == "*" else negate(node.args[0])
   if node.token == "inv":
     return _tidy_inverse(node)
+  if node.token == "sqrt":
+    return _tidy_root(node)
   if node.token == "pow" and node.args[1].is_number:
     base, exponent = node.args[0], node.args[1].value
     if base.token == "inv":
@@ -56,6 +58,16 @@ def _tidy_inverse(node: Node) -> Node:
   if len(factors) > 1 and factors[-1].is_number and math.isfinite(1 / factors[-1].value):
     return tidy_product([Node("inv", (chain("*", factors[:-1]),)), number(1 / factors[-1].value)])
   return node
+
+
+def _tidy_root(node: Node) -> Node:
+  """sqrt(9*a**4) -> 3*a**2: of fourth powers, which have no sign to lose."""
+  parts, factor = split_factor(node.args[0])
+  is_fourth = all(part.token == "pow" and part.args[1].is_number and part.args[1].value % 4 == 0 for part in parts)
+  if not (is_fourth and parts and factor >= 0 and math.isfinite(factor)):
+    return node
+  return tidy_product([*(power(part.args[0], number(part.args[1].value / 2)) for part in parts),
+                       number(math.sqrt(factor))])
 
 
 def tidy_sum(terms: list[Node]) -> Node:

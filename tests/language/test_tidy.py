@@ -42,3 +42,15 @@ def test_infinite_factors_are_no_reason_to_fail(text):
 def test_undefined_numbers_are_kept():
   node = parser.parse("x + ln(-2)")
   assert np.isnan(expression.evaluate(tidy(node), np.ones((1, 1)))).all()
+
+
+@pytest.mark.parametrize(("text", "expected"), [
+  ("sqrt(x**4)", "x**2"), ("sqrt(9*x**4*y**8)", "3*x**2*y**4"), ("sqrt(4*x**(-4))", "2*x**(-2)"),
+  # What has a sign to lose, or a constant beside it, stays.
+  ("sqrt(x**2)", "sqrt(x**2)"), ("sqrt(x**6)", "sqrt(x**6)"), ("sqrt(x**4 + 1)", "sqrt(x**4 + 1)"),
+  ("sqrt(-x**4)", "sqrt(-x**4)"), ("sqrt(x)", "sqrt(x)")])
+def test_roots_of_fourth_powers_go(text, expected):
+  tidied = tidy(parser.parse(text, ["x", "y"]))
+  assert tidied == tidy(parser.parse(expected, ["x", "y"]))
+  x = np.array([[-1.5, 2.0], [0.7, -0.3]])
+  np.testing.assert_allclose(expression.evaluate(tidied, x), expression.evaluate(parser.parse(text, ["x", "y"]), x))
