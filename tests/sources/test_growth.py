@@ -1,5 +1,7 @@
 """Growth: what a column promises at a place of a formula, against least squares; which formulas are grown."""
 
+import dataclasses
+
 import jax
 import numpy as np
 import pytest
@@ -16,6 +18,9 @@ from symformer_jax.sources import growth, pairs
 from symformer_jax.sources.growth import Growth
 from symformer_jax.sources.library import Atoms
 
+# Seeds that are far off are grown as well.
+ANY = dataclasses.replace(DEFAULT, growth=dataclasses.replace(DEFAULT.growth, most_left=np.inf))
+
 
 def task_of(text, bounds, num_rows=100, names=("x", "y")):
   rng = np.random.default_rng(3)
@@ -29,7 +34,7 @@ def proposed(task, names, seeds, num=512):
   pool = Pool(task.variance, len(task.fit_rows))
   fitted = refine.fit_constants([(task, [parse(seed, names) for seed in seeds])], method="lm", max_steps=100)[0]
   pool.insert(Candidate(node, mse) for node, mse in fitted)
-  source = Growth(DEFAULT)
+  source = Growth(ANY)
   question = Question(task, pool, source.init(task, jax.random.key(0)))
   [proposal] = source.propose([question], turn=0, num=num, clock=_Clock())
   refitted = refine.fit_constants([(task, proposal.nodes)], method="lm", max_steps=40)[0]
@@ -108,7 +113,7 @@ def test_what_has_been_grown_is_not_grown_again():
   task, names = task_of("0.8*sin(1.9*x) + 0.03*x**2", [(0.0, 8.0)])
   pool = Pool(task.variance, len(task.fit_rows))
   pool.insert([Candidate(parse("0.7*sin(1.7*x) + 0.1", names), 0.1)])
-  source = Growth(DEFAULT)
+  source = Growth(ANY)
   [first] = source.propose([Question(task, pool, source.init(task, jax.random.key(0)))], turn=0, num=8, clock=_Clock())
   assert len(first.state.grown) == 1 and len(first.nodes) == 8
   # Nothing has been gained since: the next turn makes nothing.
@@ -134,3 +139,15 @@ def test_a_graft_begins_with_the_multiple_that_fits():
   proposal, _ = proposed(task, names, ["2.03*x + 0.013"])
   errors = [np.mean((expression.evaluate(node, task.fit_rows.x) - task.fit_rows.y) ** 2) for node in proposal.nodes]
   assert np.nanmin(errors) < 0.05 * 0.7**2 / 2  # before any fit
+
+
+@pytest.mark.parametrize(("mse", "num_rows", "is_grown"), [(1e-6, 100, True), (1e-2, 100, False), (1e-6, 9, False)])
+def test_noise_and_few_rows_are_no_ground(mse, num_rows, is_grown):
+  """What is left may be noise; of nine rows no formula may have two constants."""
+  task, names = task_of("0.8*sin(1.9*x) + 0.03*x**2", [(0.0, 8.0)], num_rows=num_rows)
+  pool = Pool(task.variance, len(task.fit_rows))
+  pool.insert([Candidate(parse("0.7*sin(1.7*x) + 0.1", names), mse * task.variance)])
+  source = Growth(DEFAULT)
+  question = Question(task, pool, source.init(task, jax.random.key(0)))
+  [proposal] = source.propose([question], turn=0, num=8, clock=_Clock())
+  assert bool(proposal.nodes) is is_grown
