@@ -497,7 +497,7 @@ def test_of_more_variables_than_the_model_knows_formulas_are_made_without_it(mod
     on_round=lambda index, found: seen.append(index))
   assert result.best.expression == "6.67*m*n/r**2" and result.num_points == 120
   assert (result.status, result.ended_by, result.counts.sampled) == ("ok", "exact", 0)
-  assert result.message == "more variables than the model knows: searched without it"
+  assert result.message.startswith("more variables than the model knows: searched without it")
   assert known.best.expression == "axis**1.5" and known.ended_by == "budget" and set(seen) == {0, 1}
 
 
