@@ -551,7 +551,7 @@ class BudgetConfig:
   # Sources that `quick` leaves out: what they find beside the others takes some seconds.
   quick_without: tuple[str, ...] = ("pairs", "growth")
   # Places of the cycle that are taken, by effort. Two take 2.2 to 2.7 CPU seconds, and in a process from nothing nine
-  # more to compile; of 15 formulas that were left to them at `normal` they found none. Forty make a search about ten
+  # more to compile; of nine formulas that were left to them they found one. Forty make a search about ten
   # times as long.
   quick: int = 0
   normal: int = 0
