@@ -24,6 +24,9 @@ REASONS = {
 WAVES = ("sin", "cos", "tan", "cot")
 # Steps that draw a smallest denominator into a share of 1e-10 of its segment: a pole is then 1e10 times as high.
 NUM_THIRDS = 60
+# Where the smallest size at the points of a segment is a larger share of the largest, and the sign the same, a zero
+# between them would be narrower than their distance: as good as none. Waves may turn in between.
+LEVEL = 0.25
 # Shares of a segment at which a zero is approached: five in each decade find another zero as far from it as any.
 APPROACH = np.logspace(-1, -14, 66)
 # Steps of a column that differ by less than this share of their mean are even (dates as 1959.083 have three digits).
@@ -114,16 +117,41 @@ def _evaluate(node: Node, points: np.ndarray) -> np.ndarray:
 
 def find_poles(node: Node, segments: Segments) -> np.ndarray:
   """Indices of the segments on which the formula leaves the range of the data where a denominator is smallest."""
-  found: set[int] = set()
-  points = segments.points
+  is_found = np.zeros(len(segments.begin), bool)
+  shares = np.broadcast_to(np.linspace(0, 1, segments.points.shape[1]), segments.points.shape[:2])
+  # Segments [G], and the shares of their length at which they are looked at [G, P].
+  groups = [(np.arange(len(segments.begin)), shares)]
   # Inner ones first: beside its pole 1/(x - 3) hides the zero of 1 - 1e-6/(x - 3).
   for denominator in reversed(list(dict.fromkeys(_denominators(node)))):
-    nearest = _smallest(denominator, points)
-    beside = _evaluate(node, nearest)
-    is_out = ~np.isfinite(beside) | (beside < segments.low) | (beside > segments.high)
-    found |= set(np.flatnonzero(is_out.any(axis=1)).tolist())
-    points = _with_approach(points, nearest, segments)
-  return np.array(sorted(found), int)
+    finer, has_waves = [], bool(waves(denominator))
+    for which, shares in groups:
+      values = _evaluate(denominator, _points_at(segments, which, shares))
+      may_vanish = _may_vanish(values) | has_waves
+      some, of_some = which[may_vanish], shares[may_vanish]
+      if len(some):
+        near = _smallest(denominator, segments, some, of_some, np.abs(values[may_vanish]))
+        beside = _evaluate(node, _points_at(segments, some, near))
+        is_out = ~np.isfinite(beside) | (beside < segments.low) | (beside > segments.high)
+        is_found[some] |= is_out.any(axis=1)
+        finer.append((some, _with_approach(of_some, near)))
+      if len(some) < len(which):
+        finer.append((which[~may_vanish], shares[~may_vanish]))
+    groups = finer
+  return np.flatnonzero(is_found)
+
+
+def _points_at(segments: Segments, which: np.ndarray, shares: np.ndarray) -> np.ndarray:
+  """Points [G, P, D] at shares [G, P] of the length of some segments [G]."""
+  begin, end = segments.begin[which][:, None], segments.end[which][:, None]
+  return begin + shares[..., None] * (end - begin)
+
+
+def _may_vanish(values: np.ndarray) -> np.ndarray:
+  """On which segments a function may have a zero, from its values there [G, P]."""
+  size = np.abs(values)
+  with np.errstate(invalid="ignore"):  # of two infinities
+    is_level = (size.min(axis=1) > LEVEL * size.max(axis=1)) & ((values.min(axis=1) > 0) | (values.max(axis=1) < 0))
+  return ~(is_level & np.isfinite(values).all(axis=1))
 
 
 def is_supported(node: Node, rows: Rows, segments: Segments) -> bool:
@@ -153,28 +181,25 @@ def is_supported(node: Node, rows: Rows, segments: Segments) -> bool:
   return bool(np.all(errors[beside] <= room[beside]))
 
 
-def _with_approach(points: np.ndarray, beside: np.ndarray, segments: Segments) -> np.ndarray:
-  """The points [S, P, D] and others nearer and nearer to those of `beside` [S, 2, D], in order along each segment."""
-  span = (segments.end - segments.begin)[:, None]
-  steps = np.concatenate([APPROACH, -APPROACH])[None, :, None] * span
-  low, high = (limit(segments.begin, segments.end)[:, None] for limit in (np.minimum, np.maximum))
-  more = np.clip(beside.mean(axis=1, keepdims=True) + steps, low, high)
-  together = np.concatenate([points, more], axis=1)
-  order = np.argsort(np.sum((together - segments.begin[:, None]) * span, axis=2), axis=1)
-  return np.take_along_axis(together, order[:, :, None], axis=1)
+def _with_approach(shares: np.ndarray, near: np.ndarray) -> np.ndarray:
+  """The shares [G, P] and others nearer and nearer to those of `near` [G, 2], in rising order."""
+  steps = np.concatenate([APPROACH, -APPROACH])
+  more = np.clip(near.mean(axis=1, keepdims=True) + steps, 0, 1)
+  return np.sort(np.concatenate([shares, more], axis=1), axis=1)
 
 
-def _smallest(node: Node, points: np.ndarray) -> np.ndarray:
-  """Two points [S, 2, D] that enclose where the formula is smallest in size on each segment [S, P, D]."""
-  size = np.abs(_evaluate(node, points))
+def _smallest(
+  node: Node, segments: Segments, which: np.ndarray, shares: np.ndarray, size: np.ndarray
+) -> np.ndarray:
+  """Two shares [G, 2] that enclose where the formula, of these sizes at shares [G, P], is smallest on each segment."""
   at = np.argmin(np.where(np.isnan(size), np.inf, size), axis=1)
-  which = np.arange(len(points))
-  left, right = points[which, np.maximum(at - 1, 0)], points[which, np.minimum(at + 1, points.shape[1] - 1)]
+  row = np.arange(len(which))
+  left, right = shares[row, np.maximum(at - 1, 0)], shares[row, np.minimum(at + 1, shares.shape[1] - 1)]
   for _ in range(NUM_THIRDS):
-    first, second = (2 * left + right) / 3, (left + 2 * right) / 3
-    size = np.abs(_evaluate(node, np.stack([first, second], axis=1)))
-    is_left = (size[:, 0] < size[:, 1])[:, None]
-    left, right = np.where(is_left, left, first), np.where(is_left, second, right)
+    thirds = np.stack([(2 * left + right) / 3, (left + 2 * right) / 3], axis=1)
+    size = np.abs(_evaluate(node, _points_at(segments, which, thirds)))
+    is_left = size[:, 0] < size[:, 1]
+    left, right = np.where(is_left, left, thirds[:, 0]), np.where(is_left, thirds[:, 1], right)
   return np.stack([left, right], axis=1)
 
 
