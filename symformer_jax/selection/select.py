@@ -6,6 +6,7 @@ variant with simple constants, judged on all rows, and reduced to the front that
 
 from collections.abc import Callable, Sequence
 import dataclasses
+import functools
 import math
 from typing import NamedTuple
 
@@ -49,6 +50,7 @@ class _Judge:
 
   def __init__(self, rows: Rows, num_points: float, config: SelectionConfig, choice_config: ChoiceConfig):
     self.rows, self.num_points, self.config, self.choice = rows, num_points, config, choice_config
+    self._scores: dict[Node, scoring.Scores] = {}
     self.variance = scoring.weighted_variance(rows.y, rows.weights)
     self.floor = criteria.error_floor(self.variance)
 
@@ -57,7 +59,9 @@ class _Judge:
     return [f for f in finalists if np.isfinite(f.scores.mse)]
 
   def score(self, node: Node) -> scoring.Scores:
-    return scoring.score(scoring.evaluate(node, self.rows.x), self.rows.y, self.rows.weights)
+    if node not in self._scores:
+      self._scores[node] = scoring.score(scoring.evaluate(node, self.rows.x), self.rows.y, self.rows.weights)
+    return self._scores[node]
 
   def cost(self, finalist: _Finalist, *, is_rounded: bool) -> float:
     """Description length in nats."""
@@ -123,6 +127,11 @@ class _Judge:
       [self._size(f) for f in finalists], [f.scores.mse for f in finalists], floor=self.floor, costs=costs,
       min_gain=self.config.min_gain)
 
+  def on_front(self, nodes: Sequence[Node]) -> list[Node]:
+    """Rounded trees that no simpler one beats."""
+    finalists = self.finalists(nodes)
+    return [finalists[i].node for i in self.front(finalists, [self.cost(f, is_rounded=True) for f in finalists])]
+
   def chosen(self, nodes: Sequence[Node], *, is_rounded: bool) -> list[Node]:
     """The front, and the cheapest by description length."""
     finalists = self.finalists(nodes)
@@ -163,15 +172,18 @@ def select(
   data = (some.x, some.y, some.weights)
   if may_fit:
     nodes = [soundness.to_slow_waves(node, some.x) for node in nodes]
-  nodes = judge.chosen([*yardsticks, *check.keep(nodes)], is_rounded=False)
+  nodes = check.sound(nodes, lambda some: judge.chosen([*yardsticks, *some], is_rounded=False))
   if may_fit and len(some) > num_fit_rows:
     nodes = [rounding.refit_constants(node, *data, config=config) for node in nodes]
   if rows.x.shape[1] >= config.min_many:
     judge = _Judge(some, judge.count_effective(nodes), config, choice_config)
-  rounded = check.keep(_rounded(nodes, judge, is_allowed)) if may_fit else nodes
+  rounded = _rounded(nodes, judge, is_allowed) if may_fit else nodes
   if len(some) < len(rows):
-    rounded = judge.chosen(rounded, is_rounded=True)
+    choose = functools.partial(judge.chosen, is_rounded=True)
+    rounded = check.sound(rounded, choose) if may_fit else choose(rounded)
     judge = _Judge(rows, judge.num_points * len(rows) / len(some), config, choice_config)
+  elif may_fit:
+    rounded = check.sound(rounded, judge.on_front)
   all_data = (most.x, most.y, most.weights)
   listed = [rounding.round_constants(node, *all_data, config=config) for node in yardsticks] if may_fit else yardsticks
   judged = judge.finalists([*rounded, *listed])
@@ -234,8 +246,16 @@ class _SoundnessCheck:
         found.setdefault(reason, Rejected(printing.to_text(each.node, names), each.complexity, each.scores.r2, reason))
     return tuple(found.values())
 
-  def keep(self, nodes: Sequence[Node]) -> list[Node]:
-    return [node for node in nodes if self._is_sound(node)]
+  def sound(self, nodes: Sequence[Node], choose: Callable[[Sequence[Node]], list[Node]]) -> list[Node]:
+    """What is chosen of the sound ones; only what would be chosen is looked at, for looking takes long."""
+    known: set[Node] = set()
+    while True:
+      chosen = choose(nodes)
+      faulty = {node for node in chosen if node not in known and node in nodes and not self._is_sound(node)}
+      if not faulty:
+        return chosen
+      known.update(chosen)
+      nodes = [node for node in nodes if node not in faulty]
 
   def _is_sound(self, node: Node) -> bool:
     fault = soundness.find_fault(node, self._segments, config=self._judge.choice)

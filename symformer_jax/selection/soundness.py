@@ -22,8 +22,9 @@ REASONS = {
   UNDEFINED: "undefined between rows", POLE: "a pole or needle between rows that no row tells of",
   LEAP: "leaves the data's range between rows", ALIAS: "a wave that turns by more than half a turn between rows"}
 WAVES = ("sin", "cos", "tan", "cot")
-# Steps that draw a smallest denominator into a share of 1e-10 of its segment: a pole is then 1e10 times as high.
-NUM_THIRDS = 60
+# Parts into which the surroundings of a smallest denominator are divided, again and again, so many times: it is then
+# known to a share of 1e-10 of its segment, and a pole 1e10 times as high.
+NUM_PARTS, NUM_DIVISIONS = 16, 12
 # Where the smallest size at the points of a segment is a larger share of the largest, and the sign the same, a zero
 # between them would be narrower than their distance: as good as none. Waves may turn in between.
 LEVEL = 0.25
@@ -122,21 +123,24 @@ def find_poles(node: Node, segments: Segments) -> np.ndarray:
   # Segments [G], and the shares of their length at which they are looked at [G, P].
   groups = [(np.arange(len(segments.begin)), shares)]
   # Inner ones first: beside its pole 1/(x - 3) hides the zero of 1 - 1e-6/(x - 3).
-  for denominator in reversed(list(dict.fromkeys(_denominators(node)))):
+  waiting = list(dict.fromkeys(_denominators(node)))
+  while waiting:
+    denominator = waiting.pop()
     finer, has_waves = [], bool(waves(denominator))
+    is_inner = any(denominator in walk(other) for other in waiting)
     for which, shares in groups:
       values = _evaluate(denominator, _points_at(segments, which, shares))
       may_vanish = _may_vanish(values) | has_waves
       some, of_some = which[may_vanish], shares[may_vanish]
+      near = np.zeros((0, 2))
       if len(some):
         near = _smallest(denominator, segments, some, of_some, np.abs(values[may_vanish]))
         beside = _evaluate(node, _points_at(segments, some, near))
         is_out = ~np.isfinite(beside) | (beside < segments.low) | (beside > segments.high)
         is_found[some] |= is_out.any(axis=1)
-        finer.append((some, _with_approach(of_some, near)))
-      if len(some) < len(which):
-        finer.append((which[~may_vanish], shares[~may_vanish]))
-    groups = finer
+      if is_inner:
+        finer += [(some, _with_approach(of_some, near)), (which[~may_vanish], shares[~may_vanish])]
+    groups = [group for group in finer if len(group[0])] or groups
   return np.flatnonzero(is_found)
 
 
@@ -195,11 +199,10 @@ def _smallest(
   at = np.argmin(np.where(np.isnan(size), np.inf, size), axis=1)
   row = np.arange(len(which))
   left, right = shares[row, np.maximum(at - 1, 0)], shares[row, np.minimum(at + 1, shares.shape[1] - 1)]
-  for _ in range(NUM_THIRDS):
-    thirds = np.stack([(2 * left + right) / 3, (left + 2 * right) / 3], axis=1)
-    size = np.abs(_evaluate(node, _points_at(segments, which, thirds)))
-    is_left = size[:, 0] < size[:, 1]
-    left, right = np.where(is_left, left, thirds[:, 0]), np.where(is_left, thirds[:, 1], right)
+  for _ in range(NUM_DIVISIONS):
+    finer = np.linspace(left, right, NUM_PARTS + 1, axis=1)
+    at = np.argmin(np.abs(_evaluate(node, _points_at(segments, which, finer))), axis=1)
+    left, right = finer[row, np.maximum(at - 1, 0)], finer[row, np.minimum(at + 1, NUM_PARTS)]
   return np.stack([left, right], axis=1)
 
 
