@@ -21,7 +21,7 @@ _EVOLVED = {"budget.normal": DEFAULT.budget.thorough}
 # Name -> what is changed; constants go to half or twice their value, or to where they choose nothing.
 CHANGES = {
   **{f"no_{left_out}": {"sources": tuple(name for name in DEFAULT.sources if name != left_out)}
-     for left_out in ("rationals", "pairs", "growth")},
+     for left_out in ("rationals", "pairs", "ridges", "growth")},
   "no_library": {"library.families": ()},
   "no_factors": {"products.families": ()},
   "no_links": {"terms.links": ("y",)},

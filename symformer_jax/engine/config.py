@@ -29,7 +29,7 @@ REWRITINGS = ("exponentials", "powers", "principal_phases", "single_waves", "ver
 TIERS = ("any", "basic", "monomial")
 # Sources of candidates (`sources.registry.SOURCES`).
 SOURCES = (
-  "closed_forms", "guesses", "rationals", "library", "pairs", "transformer", "parts", "growth", "evolution")
+  "closed_forms", "guesses", "rationals", "library", "pairs", "ridges", "transformer", "parts", "growth", "evolution")
 # How long a search goes on (`BudgetConfig`).
 EFFORTS = ("quick", "normal", "thorough")
 # Ways to vary a formula (`sources.variation.KINDS`).
@@ -268,6 +268,49 @@ class PairsConfig:
 
   def __post_init__(self):
     _check_counts(self, "max_columns", "num_looked_at", "starts_per_pair")
+
+
+class SumSizes(NamedTuple):
+  """Sums of so many arguments: how many, quarter waves over the range of each, directions."""
+
+  num_sums: int
+  num_phases: int
+  num_directions: int
+
+
+@dataclasses.dataclass(frozen=True)
+class RidgesConfig:
+  """Functions of sums of monomials."""
+
+  # Formulas that are fitted in each turn: for y; for functions of y.
+  turns: tuple[int, ...] = (128, 128)
+  # Functions of y, of `LINKS`.
+  links: tuple[str, ...] = ("y", "inv", "exp", "sqrt")
+  # Rows on which they are chosen: time goes with them.
+  num_rows: int = 128
+  # Exponents of the monomials that are summed, and of those that multiply, in the order they are tried; of two
+  # variables each way round.
+  argument_exponents: tuple[tuple[float, ...], ...] = ((1,), (1, 1), (2,), (1, -1), (-1,))
+  amplitude_exponents: tuple[tuple[float, ...], ...] = ((1,), (-1,), (1, 1), (2,), (1, -1))
+  max_amplitudes: int = 16
+  # Columns, or terms of a formula of the pool, that may all stand beside a ridge. Such formulas: those that describe
+  # the data best at so many nats a node, none of more nodes.
+  max_beside: int = 5
+  num_seeds: int = 2
+  nats_per_node: float = 2.0
+  max_seed_nodes: int = 24
+  # Sums of one, of two, of three arguments: three are variables. A quarter of a wave over the range of an argument is
+  # near enough for a fit to find the rest.
+  sums: tuple[SumSizes, ...] = (SumSizes(32, 32, 2), SumSizes(128, 20, 16), SumSizes(16, 7, 64))
+  # Of each function those whose inner constants are fitted, in so many steps: on the grid the right sum ranks up to
+  # hundredth. Of one sum, with different amplitudes, so many go on.
+  num_fitted: int = 256
+  num_steps: int = 16
+  num_per_sum: int = 2
+
+  def __post_init__(self):
+    _check_counts(self, "num_rows", "max_amplitudes", "num_fitted", "num_steps", "num_per_sum")
+    _check_names("links", self.links, LINKS)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -549,7 +592,7 @@ class BudgetConfig:
   # put together, after every fourth turn: that takes as long as one.
   cycle: tuple[str, ...] = ("evolution",) * 4 + ("growth", "parts")
   # Sources that `quick` leaves out: what they find beside the others takes some seconds.
-  quick_without: tuple[str, ...] = ("pairs", "growth")
+  quick_without: tuple[str, ...] = ("pairs", "ridges", "growth")
   # Places of the cycle that are taken, by effort. Two take 2.2 to 2.7 CPU seconds, and in a process from nothing nine
   # more to compile; of nine formulas that were left to them they found one. Forty make a search about ten
   # times as long.
@@ -725,6 +768,7 @@ class SearchConfig:
   products: ProductsConfig = ProductsConfig()
   pursuit: PursuitConfig = PursuitConfig()
   pairs: PairsConfig = PairsConfig()
+  ridges: RidgesConfig = RidgesConfig()
   growth: GrowthConfig = GrowthConfig()
   terms: TermsConfig = TermsConfig()
   rationals: RationalsConfig = RationalsConfig()
