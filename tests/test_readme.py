@@ -62,8 +62,9 @@ def test_commands_name_modules_flags_and_files_that_exist(command):
 def test_continuous_integration_runs_what_the_readme_says():
   script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
   first, tests = (line for line in COMMANDS if line.startswith("pip install"))
-  assert "pip install --quiet '.[test]'" in script and tests == "pip install '.[test]' && python -m pytest -q -n 2 --dist=worksteal"
-  assert "\npython -m pytest -q -n 2 --dist=worksteal\n" in script and "ruff check" in script
+  command = "python -m pytest -q -n 2 --dist=worksteal"
+  assert "pip install --quiet '.[test]'" in script and tests == f"pip install '.[test]' && {command}"
+  assert f"\n{command}\n" in script and "ruff check" in script
   assert first.endswith("python -m symformer_jax.infer --data=examples/kepler.csv")
   assert '-m symformer_jax.infer --data="$root/examples/kepler.csv"' in script
 
