@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from symformer_jax import configuration, files, inference, results
+from symformer_jax import configuration, files, frames, inference, results
 from symformer_jax.engine.config import DEFAULT, SearchConfig
 from symformer_jax.engine.rows import MIN_POINTS
 from symformer_jax.errors import InputError
@@ -84,6 +84,9 @@ class SymFormerRegressor(RegressorMixin, BaseEstimator):
       Columns seen in `fit`.
   feature_names_in_ : ndarray of shape (n_features_in_,)
       Their names, where X had names that are text.
+  estimators_ : list of SymFormerRegressor
+      Of several targets (y [N, K]) one for each, which has its formulas and exports; `predict` [N, K] and `score` are
+      of all, `equations_`, `best_` and `result_` lists. Not there for a single target.
   """
 
   def __init__(
@@ -116,11 +119,17 @@ class SymFormerRegressor(RegressorMixin, BaseEstimator):
 
     Args:
       X: points [N, D]; columns of a DataFrame give the formulas their names.
-      y: targets [N].
+      y: targets [N], or [N, K] for a front for each of K targets.
       sample_weight: weights of the points [N], at least 0, of which only the ratios count; None for equal ones.
     Raises:
       InputError: a ValueError, says what makes arguments or data unusable.
     """
+    frames.check_numeric(X, "X")
+    frames.check_numeric(y, "y")
+    shape = np.asarray(y).shape
+    if len(shape) == 2 and shape[1] > 1:
+      return self._fit_targets(X, y, sample_weight)
+    self.__dict__.pop("estimators_", None)  # of an earlier fit
     X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
     y = y.astype(np.float64)
     weights = np.ones(len(y)) if sample_weight is None else _check_sample_weight(sample_weight, X, dtype=np.float64)
@@ -150,10 +159,22 @@ class SymFormerRegressor(RegressorMixin, BaseEstimator):
     self._equation(None)  # a line that does not exist is refused now
     return self
 
+  def _fit_targets(self, X: Any, y: Any, sample_weight: Any) -> Self:
+    """Fits an estimator with the same parameters to each column of y [N, K]."""
+    validate_data(self, X, y, dtype=np.float64, y_numeric=True, multi_output=True)
+    columns = [y.iloc[:, k] for k in range(y.shape[1])] if hasattr(y, "iloc") else list(np.asarray(y).T)
+    self.estimators_ = [
+      type(self)(**self.get_params(deep=False)).fit(X, column, sample_weight) for column in columns]
+    self.result_ = [each.result_ for each in self.estimators_]
+    self.equations_ = [each.equations_ for each in self.estimators_]
+    return self
+
   @property
-  def best_(self) -> Equation:
-    """The formula that `model_selection` takes."""
+  def best_(self) -> Equation | list[Equation]:
+    """The formula that `model_selection` takes; of several targets a list."""
     check_is_fitted(self)
+    if hasattr(self, "estimators_"):
+      return [each.best_ for each in self.estimators_]
     return choice.pick(self._front, self._recommended, self.model_selection, argument="model_selection")
 
   def _seed(self) -> int:
@@ -173,16 +194,21 @@ class SymFormerRegressor(RegressorMixin, BaseEstimator):
     self._front = tuple(front)
 
   def predict(self, X: Any, index: int | None = None) -> np.ndarray:
-    """Values of the formula of `model_selection`, or of row `index` of `equations_`, at X [N, D]: y [N].
+    """Values of the formula of `model_selection`, or of row `index` of `equations_`, at X [N, D]: y [N] or [N, K].
 
     NaN or infinite where the formula is undefined.
     """
     check_is_fitted(self)
+    frames.check_numeric(X, "X")
+    if hasattr(self, "estimators_"):
+      return np.stack([each.predict(X, index) for each in self.estimators_], axis=-1)
     X = validate_data(self, X, dtype=np.float64, reset=False)
     return scoring.evaluate(self._equation(index).node, X)
 
   def _equation(self, index: int | None) -> Equation:
     check_is_fitted(self)
+    if hasattr(self, "estimators_"):
+      raise InputError(f"{len(self.estimators_)} targets were fitted: ask one of estimators_, such as estimators_[0]")
     if index is None:
       return self.best_
     if not -len(self._front) <= index < len(self._front):
@@ -209,7 +235,7 @@ class SymFormerRegressor(RegressorMixin, BaseEstimator):
 
   def save(self, path: str | os.PathLike) -> None:
     """Writes the fitted formulas as JSON; the model is not part of it."""
-    check_is_fitted(self)
+    self._equation(None)  # a single target's
     state = {
       "format": _FORMAT, "n_features": self.n_features_in_, "names": list(self._recommended.names),
       "feature_names": list(getattr(self, "feature_names_in_", [])) or None,
@@ -254,6 +280,7 @@ class SymFormerRegressor(RegressorMixin, BaseEstimator):
     tags = super().__sklearn_tags__()
     # Formulas for data without a law, such as the random targets of the checks, are no good fit.
     tags.regressor_tags.poor_score = True
+    tags.target_tags.multi_output = True
     # Without random_state every fit draws other samples.
     tags.non_deterministic = self.random_state is None
     return tags

@@ -26,19 +26,32 @@ from absl import flags
 from rich import console, progress
 
 from symformer_jax import files
-from symformer_jax.commands import listing, result_lines, runner, tables
+from symformer_jax.commands import grids, listing, outputs, result_lines, runner, tables
 from symformer_jax.errors import InputError
+from symformer_jax.language.names import written
 from symformer_jax.progress_line import ProgressLine
 from symformer_jax.results import FAILED, OK, STOPPED, Equation, Progress, SearchResult, failed
 from symformer_jax.selection import choice
 
 _FLAGS = flags.FlagValues()
 _DATA = flags.DEFINE_list(
-  "data", None, "Files and globs, separated by commas: .csv, .tsv, .parquet or .npz. Required.", flag_values=_FLAGS)
+  "data", None, "Files and globs, separated by commas: .csv, .tsv, .txt, .dat, .xlsx, .parquet or .npz. Required.",
+  flag_values=_FLAGS)
 _TARGET = flags.DEFINE_string(
-  "target", None, "Column to explain; by default the last one with numbers.", flag_values=_FLAGS)
+  "target", None, "Column to explain; by default the last one with numbers. Several, separated by commas, get an "
+  "answer each; a name with a comma in it stands in double quotes among them.", flag_values=_FLAGS)
 _FEATURES = flags.DEFINE_list(
-  "features", None, "Columns to explain it by; by default all others with numbers.", flag_values=_FLAGS)
+  "features", None, "Columns to explain it by; by default all others with numbers, dates or times.", flag_values=_FLAGS)
+_CATEGORIES = flags.DEFINE_list(
+  "categories", None, "Columns, of text for example, that become a column of 0 and 1 for each of their values.",
+  flag_values=_FLAGS)
+_DECIMAL = flags.DEFINE_string(
+  "decimal", None, "The decimal mark of text, . or , : by default what the numbers of the file show.",
+  flag_values=_FLAGS)
+_SEPARATOR = flags.DEFINE_string(
+  "separator", None, "What stands between columns of text: tab, space, or one of , ; | . By default what the lines "
+  "show.", flag_values=_FLAGS)
+_SHEET = flags.DEFINE_string("sheet", None, "Sheet of an .xlsx workbook; by default the first.", flag_values=_FLAGS)
 _WEIGHTS = flags.DEFINE_string(
   "weights", None, "Column of weights, at least 0: how much each row counts in fitting, choice, standard errors, R2 "
   "and RMSE; only ratios matter.", flag_values=_FLAGS)
@@ -66,8 +79,8 @@ _RECOMBINE = flags.DEFINE_bool(
   "(small functions with inner constants on a grid) and of parts of candidates, growth and evolution.",
   flag_values=_FLAGS)
 _GUESS = flags.DEFINE_multi_string(
-  "guess", [], "A formula in the column names that joins the search, its constants fitted; may be given several times.",
-  flag_values=_FLAGS)
+  "guess", [], "A formula in the column names that joins the search, its constants fitted; may be given several times. "
+  "Names that are no plain words stand in backticks: '2*`girth (in)`'.", flag_values=_FLAGS)
 _SEARCH_CONFIG = flags.DEFINE_string(
   "search_config", None, "What steers the search: a Python file with get_config(), such as configs/search/default.py, "
   "and a name after a colon where it has several.", flag_values=_FLAGS)
@@ -102,7 +115,8 @@ _EFFORT = flags.DEFINE_string(
   "formulas are evolved till then.", flag_values=_FLAGS)
 _SEED = flags.DEFINE_integer("seed", 0, "The same seed gives the same answer on one platform.", flag_values=_FLAGS)
 _OUT = flags.DEFINE_string(
-  "out", None, "Where to write the results: FILE.json for one file, FILE.jsonl with a line for each of many.",
+  "out", None, "Where to write the results: FILE.json for one file (of several targets FILE-TARGET.json each), "
+  "FILE.jsonl with a line for each of many. --plot and --animate name their files likewise.",
   flag_values=_FLAGS)
 _RESUME = flags.DEFINE_bool(
   "resume", False, "Go on with the .jsonl of an interrupted batch: files that have a line are left out.",
@@ -121,7 +135,8 @@ _QUIET = flags.DEFINE_bool("quiet", False, "Print nothing but errors.", flag_val
 
 # What decides an answer: lines of another setting are no part of a batch that is resumed.
 _DECISIVE = (
-  _TARGET, _FEATURES, _WEIGHTS, _SIGMA, _LOSS, _DROP_MISSING, _MODEL, _SAMPLES, _STRATEGY, _TEMPERATURE, _TOP_K,
+  _TARGET, _FEATURES, _CATEGORIES, _DECIMAL, _SEPARATOR, _SHEET, _WEIGHTS, _SIGMA,
+  _LOSS, _DROP_MISSING, _MODEL, _SAMPLES, _STRATEGY, _TEMPERATURE, _TOP_K,
   _REFINE, _RECOMBINE, _GUESS, _SEARCH_CONFIG, _OPERATORS, _FORBID, _REQUIRE, _EXCLUDE, _MAX_EXPONENT, _MAX_DEPTH,
   _UNNESTED, _MAX_COMPLEXITY, _SELECT, _ACCURACY, _MAX_TIME, _EFFORT, _SEED)
 
@@ -135,13 +150,17 @@ class _Answer:
   result: SearchResult
   selected: Equation | None = None
 
+  @property
+  def target(self) -> str:
+    """The name of y; of a file that could not be read, what was asked for."""
+    return self.table.target if self.table else (_TARGET.value or "")
+
   def to_json(self) -> str:
     """The record of the file; `selected` is the number in `pareto` of the line that --select takes."""
-    target = self.table.target if self.table else (_TARGET.value or "")
     features = list(self.table.features) if self.table else list(_FEATURES.value or [])
     place = None if self.selected is None else self.result.pareto.index(self.selected)
-    record = self.result.to_json(data=self.path, target=target, features=features)
-    record |= {"selected": place, "options": _options()}
+    record = self.result.to_json(data=self.path, target=self.target, features=features)
+    record |= {"selected": place, "notes": list(self.table.notes) if self.table else [], "options": _options()}
     return json.dumps(record, allow_nan=False)
 
 
@@ -155,7 +174,9 @@ def main(argv: list[str]) -> int:
   del argv
   if not _DATA.value:
     raise InputError("--data: expected a file, such as --data=examples/kepler.csv; see --help")
-  runner.refuse_empty(_TARGET, _FEATURES, _WEIGHTS, _SIGMA, _MODEL, _SEARCH_CONFIG, _OUT, _PLOT, _ANIMATE)
+  runner.refuse_empty(
+    _TARGET, _FEATURES, _CATEGORIES, _DECIMAL, _SEPARATOR, _SHEET, _WEIGHTS, _SIGMA, _MODEL, _SEARCH_CONFIG,
+    _OUT, _PLOT, _ANIMATE)
   paths = tables.find_files(_DATA.value)
   choice.read_selection(_SELECT.value, argument="--select")
   _check_outputs(len(paths))
@@ -196,74 +217,102 @@ def _note_old_flags() -> None:
 
 def _run_one(path: str, stop: runner.StopRequest) -> int:
   """Searches one file; whatever makes it fail is an error of the command."""
-  table = _read(path)
-  model = _resolve_model(table)
-  if _ANIMATE.value and len(table.features) > model.vocab.num_variables:
+  batch = _read(path)
+  _print_notes(batch)
+  if _OUT.value:
+    outputs.check_new(_OUT.value, [table.target for table in batch], may_replace=_OVERWRITE.value)
+  model = _resolve_model(batch[0])
+  if _ANIMATE.value and len(batch[0].features) > model.vocab.num_variables:
     raise InputError(f"--animate: shows candidates of the model, {model.name!r} knows {model.vocab.num_variables} "
-                     f"variables, the data have {len(table.features)}")
+                     f"variables, the data have {len(batch[0].features)}")
   with ProgressLine(is_quiet=_QUIET.value) as line:
-    [answer] = _search([table], model, stop.is_set, on_round=line)
-  if answer.result.status == FAILED:
-    raise InputError(f"{path}: {answer.result.message}")
-  lost = _write(_OUT, lambda: files.write_text(_OUT.value, answer.to_json() + "\n"))
-  _print(answer, is_quiet=_QUIET.value and not lost)
-  lost += _write(_PLOT, lambda: _draw(answer))
-  lost += _write(_ANIMATE, lambda: _animate(table, model))
+    answers = _search(batch, model, stop.is_set, on_round=line)
+  if all(answer.result.status == FAILED for answer in answers):
+    raise InputError(f"{path}: {answers[0].result.message}")
+  lost = _write_answers(answers)
+  for answer in answers:
+    _print(answer, is_quiet=_QUIET.value and not lost)
+  found = [answer for answer in answers if answer.result.status != FAILED]
+  lost += _write(_PLOT, found, _draw)
+  lost += _write(_ANIMATE, found, lambda answer, place: _animate(answer.table, model, place))
   if lost:
     print(*lost, sep="\n", file=sys.stderr)
+  if lost or len(found) < len(answers):
     return runner.SOME_FAILED
-  if answer.result.ended_by == STOPPED:
+  if any(answer.result.ended_by == STOPPED for answer in answers):
     print("stopped: this is the best so far", file=sys.stderr)
     return runner.STOPPED
   return runner.DONE
 
 
-def _write(flag: flags.FlagHolder, write: Callable[[], object]) -> list[str]:
-  """Writes what a flag asks for, if it does; what could not be written, one line: what was found is not to be lost."""
-  try:
-    if flag.value:
-      write()
-  except OSError as error:
-    return [_describe_loss(flag, error)]
-  return []
+def _write_answers(answers: Sequence[_Answer]) -> list[str]:
+  """Writes the results, each target's to a file of its own or all as lines of one; what could not be written."""
+  if _OUT.value and pathlib.Path(_OUT.value).suffix == outputs.LINES:
+    lines = "".join(answer.to_json() + "\n" for answer in answers)
+    return _write(_OUT, answers[:1], lambda _, place: files.write_text(place, lines))
+  return _write(_OUT, answers, lambda answer, place: files.write_text(place, answer.to_json() + "\n"))
 
 
-def _describe_loss(flag: flags.FlagHolder, error: OSError) -> str:
-  return f"error: --{flag.name}: cannot write {files.shorten(flag.value)!r}: {error.strerror or error}"
+def _write(flag: flags.FlagHolder, answers: Sequence[_Answer], write: Callable[[_Answer, str], object]) -> list[str]:
+  """Writes what a flag asks for, if it does, for each answer; what could not be written, one line each: what was found
+  is not to be lost.
+  """
+  lost = []
+  places = outputs.paths_of(flag.value, [answer.table.target for answer in answers]) if flag.value else []
+  for answer, place in zip(answers, places, strict=False):
+    try:
+      write(answer, place)
+    except OSError as error:
+      lost.append(_describe_loss(flag, place, error))
+  return lost
+
+
+def _describe_loss(flag: flags.FlagHolder, place: str, error: OSError) -> str:
+  return f"error: --{flag.name}: cannot write {files.shorten(place)!r}: {error.strerror or error}"
 
 
 def _run_many(paths: list[str], stop: runner.StopRequest) -> int:
   """Searches file after file; one that fails becomes a line that says why."""
   lines = result_lines.ResultLines(_OUT.value, options=_options(), is_new=not _RESUME.value)
-  waiting = [path for path in paths if path not in lines.done]
+  waiting = [path for path in paths if not _is_done(path, lines)]
   has_failed = lines.has_failed
   lost = ""
   # A bar for people; elsewhere the lines below say how far it is.
   with progress.Progress(console=console.Console(stderr=True), transient=True,
                          disable=_QUIET.value or not sys.stderr.isatty()) as bar:
     task = bar.add_task("files", total=len(paths), completed=len(paths) - len(waiting))
-    for answer in _answer_many(waiting, stop):
+    for answer in _answer_many(waiting, stop, lines):
       has_failed |= answer.result.status == FAILED
       try:
-        lines.add(answer.path, answer.to_json())
+        lines.add(answer.path, answer.to_json(), target=answer.target)
       except OSError as error:
-        lost = _describe_loss(_OUT, error)
+        lost = _describe_loss(_OUT, _OUT.value, error)
+      num_done = sum(_is_done(path, lines) for path in paths)
       if lost:
         stop.set()  # what was found in the same turn is printed, nothing more is begun
         _print(answer, is_quiet=False)
       elif _OUT.value:
-        _print_line(answer, len(lines.done), len(paths))
+        _print_line(answer, num_done, len(paths))
       else:
         _print(answer, is_quiet=_QUIET.value)
-      bar.advance(task)
+      bar.update(task, completed=num_done)
+  num_done = sum(_is_done(path, lines) for path in paths)
   if lost:
-    print(f"{lost}; {len(lines.done)} of {len(paths)} files are done, --resume goes on", file=sys.stderr)
+    print(f"{lost}; {num_done} of {len(paths)} files are done, --resume goes on", file=sys.stderr)
     return runner.SOME_FAILED
-  if len(lines.done) < len(paths):
+  if num_done < len(paths):
     hint = "; --resume goes on" if _OUT.value else ""
-    print(f"stopped: {len(lines.done)} of {len(paths)} files are done{hint}", file=sys.stderr)
+    print(f"stopped: {num_done} of {len(paths)} files are done{hint}", file=sys.stderr)
     return runner.STOPPED
   return runner.SOME_FAILED if has_failed else runner.DONE
+
+
+def _is_done(path: str, lines: result_lines.ResultLines) -> bool:
+  """Whether each target of a file has its line; one that could not be read has a single line."""
+  if _TARGET.value is None:
+    return path in lines.done
+  return (path, _TARGET.value) in lines.targets or all(
+    (path, name) in lines.targets for name in tables.split_names(_TARGET.value))
 
 
 def _check_outputs(num_files: int) -> None:
@@ -305,44 +354,50 @@ def _check_movie(num_files: int) -> None:
     raise InputError("--animate: with --refine=none nothing moves")
 
 
-def _read(path: str) -> tables.Table:
-  return tables.read_table(path, target=_TARGET.value, features=_FEATURES.value, drop_missing=_DROP_MISSING.value,
-                           weights=_WEIGHTS.value, sigma=_SIGMA.value)
+def _read(path: str) -> list[tables.Table]:
+  return tables.read_tables(path, tables.Request(
+    _TARGET.value, _FEATURES.value, _CATEGORIES.value or (), _WEIGHTS.value, _SIGMA.value, _DROP_MISSING.value,
+    _DECIMAL.value, _SEPARATOR.value, _SHEET.value))
 
 
-def _answer_many(paths: Sequence[str], stop: runner.StopRequest) -> Iterator[_Answer]:
+def _answer_many(
+  paths: Sequence[str], stop: runner.StopRequest, lines: result_lines.ResultLines
+) -> Iterator[_Answer]:
   """Answers in the order of the files, each as soon as it is there; ends early when asked to stop."""
   from symformer_jax import compilation
 
   at_once = compilation.dataset_buckets()[-1]
   for begin in range(0, len(paths), at_once):
-    answers: dict[str, _Answer] = {}
+    answers: dict[str, list[_Answer]] = {path: [] for path in paths[begin : begin + at_once]}
     batches: dict[int, tuple[Any, list[tables.Table]]] = {}
     for path in paths[begin : begin + at_once]:
       found = _prepare(path)
       if isinstance(found, _Answer):
-        answers[path] = found
+        answers[path].append(found)
       else:
-        table, model = found
-        batches.setdefault(id(model), (model, []))[1].append(table)
+        found, model = found
+        waiting = [table for table in found if (path, table.target) not in lines.targets]
+        batches.setdefault(id(model), (model, []))[1].extend(waiting)
     for model, batch in batches.values():
-      answers |= {answer.path: answer for answer in _search(batch, model, stop.is_set)}
+      for answer in _search(batch, model, stop.is_set):
+        answers[answer.path].append(answer)
     is_stopped = stop.is_set()  # later, where an answer cannot be written, the others of this turn are still printed
-    for path in paths[begin : begin + at_once]:
-      if answers[path].result.ended_by == STOPPED or (is_stopped and not answers[path].result.ended_by):
+    for answer in (answer for path in paths[begin : begin + at_once] for answer in answers[path]):
+      if answer.result.ended_by == STOPPED or (is_stopped and not answer.result.ended_by):
         return  # cut short, or not begun: for the next run
-      yield answers[path]
+      yield answer
     if stop.is_set():
       return
 
 
-def _prepare(path: str) -> tuple[tables.Table, Any] | _Answer:
-  """A file's table and model, or the answer that says why there is none."""
+def _prepare(path: str) -> tuple[list[tables.Table], Any] | _Answer:
+  """A file's tables, one for each target, and their model, or the answer that says why there is none."""
   try:
-    table = _read(path)
+    batch = _read(path)
   except tables.TableError as error:
     return _Answer(path, None, failed(str(error), model=_MODEL.value, seed=_SEED.value))
-  return table, _resolve_model(table)
+  _print_notes(batch)
+  return batch, _resolve_model(batch[0])
 
 
 def _resolve_model(table: tables.Table) -> Any:
@@ -373,8 +428,9 @@ def _restrictions() -> Any:
   from symformer_jax.language.rules import Restrictions
 
   return Restrictions(
-    None if _OPERATORS.value is None else tuple(_OPERATORS.value), tuple(_FORBID.value), tuple(_REQUIRE.value),
-    tuple(_EXCLUDE.value), _MAX_EXPONENT.value, _MAX_DEPTH.value, tuple(_UNNESTED.value),
+    None if _OPERATORS.value is None else tuple(_OPERATORS.value), tuple(_FORBID.value),
+    tuple(map(grids.clean_name, _REQUIRE.value)), tuple(map(grids.clean_name, _EXCLUDE.value)),
+    _MAX_EXPONENT.value, _MAX_DEPTH.value, tuple(_UNNESTED.value),
     _MAX_COMPLEXITY.value)
 
 
@@ -392,14 +448,14 @@ def _select(table: tables.Table, result: SearchResult) -> _Answer:
     return _Answer(table.path, table, dataclasses.replace(result, message=message), result.best)
 
 
-def _draw(answer: _Answer) -> None:
+def _draw(answer: _Answer, place: str) -> None:
   from symformer_jax.commands import figures
 
-  with files.replacing(_PLOT.value) as temporary:
+  with files.replacing(place) as temporary:
     figures.draw_result(answer.result, answer.selected, answer.table, temporary)
 
 
-def _animate(table: tables.Table, model: Any) -> None:
+def _animate(table: tables.Table, model: Any, place: str) -> None:
   from symformer_jax.commands import figures, trajectories
 
   found = trajectories.record(
@@ -408,7 +464,7 @@ def _animate(table: tables.Table, model: Any) -> None:
   if not found:
     print("note: --animate: no candidate is defined on all points, nothing is filmed", file=sys.stderr)
     return
-  with files.replacing(_ANIMATE.value) as temporary:
+  with files.replacing(place) as temporary:
     figures.draw_movie(found, table, temporary)
 
 
@@ -421,9 +477,14 @@ def _print(answer: _Answer, *, is_quiet: bool) -> None:
     return
   if is_quiet:
     return
-  for note in answer.table.notes:
-    print(f"note: {answer.path}: {note}", file=sys.stderr)
   listing.print_result(answer.result, answer.selected, name=pathlib.Path(answer.path).name, target=answer.table.target)
+
+
+def _print_notes(batch: Sequence[tables.Table]) -> None:
+  """Says what was decided in reading a file, before a search that may be long."""
+  if not _QUIET.value:
+    for note in dict.fromkeys(note for table in batch for note in table.notes):
+      print(f"note: {batch[0].path}: {note}", file=sys.stderr)
 
 
 def _print_line(answer: _Answer, num_done: int, num_files: int) -> None:
@@ -431,7 +492,7 @@ def _print_line(answer: _Answer, num_done: int, num_files: int) -> None:
   if answer.result.status != OK:
     print(f"failed: [{num_done}/{num_files}] {answer.result.message}", file=sys.stderr)
   elif not _QUIET.value:
-    print(f"[{num_done}/{num_files}] {answer.path}: {answer.table.target} = {answer.selected.expression}  "
+    print(f"[{num_done}/{num_files}] {answer.path}: {written(answer.target)} = {answer.selected.expression}  "
           f"R2 {listing.format_r2(answer.selected.r2)}")
 
 

@@ -19,13 +19,14 @@ from symformer_jax.commands import result_lines, tables
 from symformer_jax.errors import InputError, SymFormerError
 from symformer_jax.estimator import SymFormerRegressor
 from symformer_jax.evaluation import problems
-from symformer_jax.language import expression, parser
+from symformer_jax.language import expression, parser, printing
 from symformer_jax.model import symformer
 from symformer_jax.model.config import DecoderConfig, EncoderConfig, ModelConfig
 from symformer_jax.pretrained import registry
 
 CELLS = st.sampled_from(
-  ["1", "2.5", "-3e4", "", " ", "nan", "inf", "-inf", "1e999", "1e-320", "x", "1,5", '"', "'", "#", "0x10", "1_000",
+  ["1", "2.5", "-3e4", "1,234", "1.234,5", "2020-01-05", "5/6/2020", "1:30", "# x", "", " ",
+   "nan", "inf", "-inf", "1e999", "1e-320", "x", "1,5", '"', "'", "#", "0x10", "1_000",
    "1j", "True", "null", "\ufeff", "\x00", "٣", "é", "=1+1", "-", "5%", "1e", "1" * 400]
 ) | st.floats().map(repr) | st.text(max_size=4)
 JSON = st.recursive(
@@ -78,12 +79,17 @@ def check_table(path):
   table = answer(lambda: tables.read_table(str(path)), tables.TableError)
   if table is not None:
     assert np.isfinite(table.x).all() and np.isfinite(table.y).all() and len(table.y) >= tables.MIN_POINTS
-    assert all(name.isidentifier() for name in (*table.features, table.target))
+    names = *table.features, table.target
+    assert all(name and name.isprintable() for name in names) and len(set(names)) == len(names)
+    node = expression.chain("+", [expression.variable(i) for i in range(len(table.features))])
+    plain = [f"x{i}" for i in range(len(table.features))]
+    assert parser.parse(printing.to_text(node, table.features), table.features) == parser.parse(
+      printing.to_text(node, plain), plain)
 
 
 @settings(max_examples=150)
-@given(st.lists(st.lists(CELLS, min_size=1, max_size=4), max_size=9), st.sampled_from(",;\t|"),
-       st.sampled_from(["csv", "tsv"]))
+@given(st.lists(st.lists(CELLS, min_size=1, max_size=4), max_size=9), st.sampled_from(",;\t| "),
+       st.sampled_from(["csv", "tsv", "txt"]))
 @example([["a", "b"], *([str(i), str(i * i)] for i in range(6))], ",", "csv")
 def test_tables_of_text(tmp_path_factory, rows, separator, suffix):
   path = tmp_path_factory.mktemp("table") / f"t.{suffix}"

@@ -15,7 +15,9 @@ from symformer_jax import infer, inference, progress_line, testing
 from symformer_jax.commands import result_lines, runner
 from symformer_jax.engine.config import SearchConfig
 from symformer_jax.errors import InputError
+from symformer_jax.language import parser
 from symformer_jax.language.rules import Restrictions
+from symformer_jax.results import Counts, Equation, SearchResult, Seconds, failed
 
 ROOT = pathlib.Path(__file__).parents[1]
 KEPLER = str(ROOT / "examples" / "kepler.csv")
@@ -284,7 +286,8 @@ def test_every_flag_of_the_search_reaches_it(command, tmp_path, monkeypatch):
   # None is left out, here or there.
   assert set(asked) == {*given, "restrictions", "names", "should_stop", "on_round"}
   decisive = {flag.name for flag in infer._DECISIVE} - {
-    "target", "features", "weights", "sigma", "drop_missing", "model", "select"}
+    "target", "features", "categories", "decimal", "separator", "sheet", "weights", "sigma", "drop_missing", "model",
+    "select"}
   assert decisive == {flag for flag, _, _ in (*given.values(), *rules.values())}
 
 
@@ -321,7 +324,88 @@ def test_a_line_that_was_not_written_whole_is_not_kept(tmp_path, monkeypatch):
   assert path.read_text() == "1\n" and lines.done == {"a.csv"}
 
 
+@pytest.fixture
+def answering(monkeypatch):
+  """In place of a search: y = 2*(first column), or a failure for targets that are named."""
+  failing, asked = set(), []
+
+  def search(model, datasets, *, names, **options):
+    asked.extend(names)
+    found = []
+    for (_, y, *_), columns in zip(datasets, names, strict=True):
+      node = parser.parse("2*a", ["a"])
+      best = Equation(node, tuple(columns), 0.25, 0.5, None, ())
+      found.append(SearchResult("ok", "", best, (best,), Counts(), Seconds(), 0, len(y), "fixed", (), "budget")
+                   if y[0] not in failing else failed("no such law", model="fixed", seed=0))
+    return found
+
+  monkeypatch.setattr(inference, "search", search)
+  return failing, asked
+
+
+TARGETS = "u,girth (in),x**2,y\n" + "".join(f"{i},{i + 10},{i + 20},{i + 30}\n" for i in range(6))
+
+
+def test_each_target_has_an_answer_and_a_file_of_its_own(command, answering, tmp_path):
+  (tmp_path / "t.csv").write_text(TARGETS)
+  argv = [f"--data={tmp_path}/t.csv", "--target=girth (in),x**2", f"--out={tmp_path}/t.json"]
+  code, out, err = command(*argv)
+  assert (code, err) == (0, "") and answering[1] == [("u", "y")] * 2
+  assert "recommended: `girth (in)` = 2*u" in out and "recommended: `x**2` = 2*u" in out
+  [girth], [square] = records(tmp_path / "t-girth_in.json"), records(tmp_path / "t-x_2.json")
+  assert (girth["target"], square["target"]) == ("girth (in)", "x**2") and girth["features"] == ["u", "y"]
+  assert not (tmp_path / "t.json").exists() and girth["options"]["target"] == "girth (in),x**2"
+  code, _, err = command(*argv)
+  assert code == 2 and "t-girth_in.json' exists; --overwrite replaces it" in err
+  command(*argv[:2], f"--out={tmp_path}/t.jsonl")
+  assert [record["target"] for record in records(tmp_path / "t.jsonl")] == ["girth (in)", "x**2"]
+
+
+def test_a_target_that_fails_spoils_no_other(command, answering, tmp_path):
+  (tmp_path / "t.csv").write_text(TARGETS)
+  answering[0].add(20)
+  code, out, err = command(f"--data={tmp_path}/t.csv", "--target=girth (in),x**2", f"--out={tmp_path}/t.json")
+  assert code == 1 and "`girth (in)` = 2*u" in out and err == "failed: no such law\n"
+  assert records(tmp_path / "t-x_2.json")[0]["status"] == "failed"
+  answering[0].add(10)
+  code, _, err = command(f"--data={tmp_path}/t.csv", "--target=girth (in),x**2")
+  assert code == 2 and "t.csv: no such law" in err
+
+
+def test_a_batch_resumes_between_two_targets_of_a_file(command, answering, tmp_path):
+  for name in "ab":
+    (tmp_path / f"{name}.csv").write_text(TARGETS)
+  (tmp_path / "c.csv").write_text("u,v\n")
+  argv = [f"--data={tmp_path}/*.csv", "--target=y,x**2", f"--out={tmp_path}/all.jsonl"]
+  assert command(*argv)[0] == 1
+  lines = (tmp_path / "all.jsonl").read_text().splitlines(keepends=True)
+  assert [json.loads(line)["target"] for line in lines] == ["y", "x**2", "y", "x**2", "y,x**2"]
+  (tmp_path / "all.jsonl").write_text("".join(lines[:3]))
+  answering[1].clear()
+  code, _, err = command(*argv, "--resume")
+  assert code == 1 and answering[1] == [("u", "girth (in)")] and "[3/3]" in err
+  assert [line["target"] for line in records(tmp_path / "all.jsonl")] == [json.loads(line)["target"] for line in lines]
+
+
+def test_what_was_decided_of_a_table_is_said_and_kept(command, answering, tmp_path):
+  (tmp_path / "t.csv").write_text("a;b\n" + "".join(f"{i},5;{i * i}\n" for i in range(6)))
+  note = "column 'a' is read so that '0,5' is 0.5"
+  code, _, err = command(f"--data={tmp_path}/t.csv", f"--out={tmp_path}/t.json")
+  assert code == 0 and err == f"note: {tmp_path}/t.csv: {note}\n" and records(tmp_path / "t.json")[0]["notes"] == [note]
+  code, _, err = command(f"--data={tmp_path}/t.csv,{KEPLER}", f"--out={tmp_path}/t.jsonl")
+  assert code == 0 and note in err
+  assert command(f"--data={tmp_path}/t.csv", "--quiet")[2] == ""
+  code, _, err = command(f"--data={tmp_path}/t.csv", "--decimal=.")
+  assert code == 2 and "no column left to explain 'b'" in err and "line 2, column 'a': '0,5' is no number" in err
+
+
 @pytest.mark.parametrize(("argv", "message"), [
+  ([f"--data={KEPLER}", "--decimal="], "--decimal: expected a value, got nothing"),
+  ([f"--data={KEPLER}", "--decimal=;"], "--decimal: expected . or , got ';'"),
+  ([f"--data={KEPLER}", "--separator=tabs"], "--separator: expected one of tab ; | , space, got 'tabs'"),
+  ([f"--data={KEPLER}", "--categories=planet"], "--categories: no column 'planet', expected one of 'axis', 'period'"),
+  ([f"--data={KEPLER}", "--target=axis,mass"], "--target: no column 'mass', expected one of 'axis', 'period'"),
+  ([f"--data={KEPLER}", "--target=axis,period"], "no column left to explain 'axis'"),
   ([f"--data={KEPLER}", "--out="], "--out: expected a value, got nothing"),
   ([f"--data={KEPLER}", "--target="], "--target: expected a value, got nothing"),
   ([f"--data={KEPLER}", "--features="], "--features: expected a value, got nothing"),

@@ -5,6 +5,7 @@ import sys
 
 from rich import console
 
+from symformer_jax.language.names import written
 from symformer_jax.results import Constant, Equation, SearchResult
 from symformer_jax.selection import choice
 
@@ -24,6 +25,7 @@ def print_result(result: SearchResult, selected: Equation, *, name: str, target:
   title = f"{name}: {target}, {result.num_points} points, model {result.model}"
   title += "" if result.loss == "squared" else f", loss {result.loss}"
   figures = ("weighted R2", "weighted RMSE") if result.is_weighted else ("R2", "RMSE")
+  target = written(target)
   header = ("", "", f"{target} =", "complexity", *figures, "")
   simple = choice.simplest_good(result.pareto, result.best)
   is_terminal = sys.stdout is not None and sys.stdout.isatty()
@@ -86,11 +88,11 @@ def _is_left(column: int) -> bool:
 def _print_rich(title: str, header: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
   from rich import table as rich_table, text
 
-  table = rich_table.Table(title=title, title_justify="left")
+  # Text, not str: brackets in a name or a formula are no markup.
+  table = rich_table.Table(title=text.Text(title), title_justify="left")
   for i, name in enumerate(header):
-    table.add_column(name, justify="left" if _is_left(i) else "right", overflow="fold")
+    table.add_column(text.Text(name), justify="left" if _is_left(i) else "right", overflow="fold")
   for row in rows:
-    # Text, not str: brackets in a formula are no markup.
     table.add_row(*(text.Text(cell) for cell in row), style="bold green" if row[0] else "")
   console.Console().print(table)
 

@@ -15,7 +15,7 @@ class ResultLines:
   """Lines that are there already, and the place for new ones.
 
   Attributes:
-    done: data files that have a line; has_failed: whether one of them failed.
+    done: data files that have a line; targets: these with the target of each line; has_failed: whether one failed.
   """
 
   def __init__(self, path: str | os.PathLike | None, *, options: Mapping[str, Any], is_new: bool):
@@ -29,6 +29,7 @@ class ResultLines:
     """
     self.path = None if path is None else pathlib.Path(path)
     self.done: set[str] = set()
+    self.targets: set[tuple[str, str]] = set()
     self.has_failed = False
     self._is_begun = not is_new
     if self.path is None or is_new or not self.path.exists():
@@ -44,6 +45,7 @@ class ResultLines:
     try:
       record = json.loads(line)
       name, status, before = record["data"], record["status"], dict(record["options"])
+      target = str(record.get("target") or "")
       if not isinstance(name, str) or not isinstance(status, str):
         raise ValueError("no names")
     except (ValueError, KeyError, TypeError, RecursionError):  # lines of before options were kept among them
@@ -53,10 +55,11 @@ class ResultLines:
         raise InputError(f"--resume: {str(self.path)!r} holds results of {_flag(flag, before.get(flag))}, not "
                          f"{_flag(flag, value)}; give another file")
     self.done.add(name)
+    self.targets.add((name, target))
     self.has_failed |= status == FAILED
 
-  def add(self, name: str, line: str) -> None:
-    """Writes the line of a data file, to the disk before it returns; whole, or with an OSError nothing of it."""
+  def add(self, name: str, line: str, *, target: str = "") -> None:
+    """Writes the line of a data file and a target to the disk before it returns; whole, or with an OSError nothing."""
     if self.path is not None:
       # What is replaced stays until there is something in its place.
       mode, self._is_begun = "ab" if self._is_begun else "wb", True
@@ -69,6 +72,7 @@ class ResultLines:
             file.truncate(end)
           raise
     self.done.add(name)
+    self.targets.add((name, target))
 
 
 def _write_all(file: BinaryIO, data: bytes) -> None:

@@ -1,24 +1,22 @@
 """Reads tables of points from files and refuses what cannot be used, naming the place.
 
-Text is parsed as numbers by our own rules, not guessed by the reader: every cell of a used column must be a finite
-number, and a row that is not is named by its line in the file.
+What stands between columns, which mark is the decimal one, and which cells are dates is decided by the whole file
+(`text_tables`, `cells`), and said in a note where another reader might decide otherwise. Every cell of a used column
+must then be a finite number; a row that is not is named by its line in the file.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+import csv
 import dataclasses
 import glob
-import io
-import keyword
 import pathlib
-import re
-import warnings
+from typing import NamedTuple
 
 import numpy as np
-import pandas as pd
 
-from symformer_jax import files, npz
+from symformer_jax import files
+from symformer_jax.commands import cells, grids, table_files, text_tables
 from symformer_jax.errors import InputError
-from symformer_jax.language import parser
 
 
 class TableError(InputError):
@@ -28,7 +26,10 @@ class TableError(InputError):
 MIN_POINTS = 5
 # A small file may unpack to anything; this is 500 million numbers, far beyond what a search can use.
 MAX_NPZ_BYTES = 4 << 30
-SUFFIXES = (".csv", ".tsv", ".parquet", ".npz")
+# Columns whose decimal marks are told of one by one.
+MAX_NOTED = 3
+# A column of more classes is no category, but text or numbers; each of them is a column of the search.
+MAX_CLASSES = 50
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,11 +38,11 @@ class Table:
 
   Attributes:
     path: the file.
-    features: names of the columns of x, Python identifiers.
+    features: names of the columns of x, any text of one line (`language.names` says how formulas have them).
     target: name of y.
     x: [N, D] float64; y: [N] float64; all finite.
     weights: of the rows [N], above 0, relative; None for equal ones.
-    notes: what was changed on the way, one sentence each: renamed columns, columns and rows left out.
+    notes: what was decided on the way, one sentence each: how cells were read, columns and rows left out.
   """
 
   path: str
@@ -80,126 +81,272 @@ def find_files(patterns: Sequence[str]) -> list[str]:
   return list(dict.fromkeys(found))
 
 
-def read_table(
-  path: str, *, target: str | None = None, features: Sequence[str] | None = None, drop_missing: bool = False,
-  weights: str | None = None, sigma: str | None = None,
-) -> Table:
-  """Reads one file.
+@dataclasses.dataclass(frozen=True)
+class Request:
+  """Which columns of a file are wanted, and how they are to be read; names as in the header.
 
-  Args:
-    path: .csv, .tsv, .parquet or .npz. A text file without a header row gets columns x0, x1, ... and y.
-    target: name of y; default the last column that has numbers.
-    features: names of the columns of x, in the order wanted; default all others that have numbers.
-    drop_missing: leave out rows with an empty or unreadable cell in a used column, instead of refusing them.
+  Attributes:
+    targets: what is to be explained, one table for each; by default the last column with numbers. A text is names
+      between commas, or a single name that has commas in it.
+    features: the columns of x, in the order wanted; default all others that have numbers.
+    categories: columns that become a column of 0 and 1 for each of their classes.
     weights: name of the column of weights, at least 0; or sigma: of standard deviations of y, above 0, whose weights
       are 1/sigma**2. That column is then no feature unless it is named as one.
+    drop_missing: leave out rows with an empty or unreadable cell in a used column, instead of refusing them.
+    decimal: the decimal mark, a point or a comma; separator: a key of `text_tables.SEPARATORS`; sheet: of a workbook.
+      None to decide by the file.
+  """
+
+  targets: str | Sequence[str] | None = None
+  features: Sequence[str] | None = None
+  categories: Sequence[str] = ()
+  weights: str | None = None
+  sigma: str | None = None
+  drop_missing: bool = False
+  decimal: str | None = None
+  separator: str | None = None
+  sheet: str | None = None
+
+
+def read_table(path: str, *, target: str | None = None, **request) -> Table:
+  """Reads one file for one target; see `Request` for the other arguments, and `read_tables`."""
+  [table] = read_tables(path, Request([target] if target else None, **request))
+  return table
+
+
+def read_tables(path: str, request: Request) -> list[Table]:
+  """Reads one file: a table for each target.
+
+  A file of text without a row of names gets columns x0, x1, ... and y.
+  Args:
+    path: of one of the kinds in `table_files.SUFFIXES`.
   Raises:
     TableError: says what is wrong in which file, and where.
+    InputError: for a request that suits no file.
   """
-  if weights and sigma:
+  if request.weights and request.sigma:
     raise InputError("--weights and --sigma: expected one of them, a row has one weight")
-  weigher = _Weigher(weights, "--weights") if weights else _Weigher(sigma, "--sigma") if sigma else None
+  if request.decimal not in (None, cells.POINT, cells.COMMA):
+    raise InputError(f"--decimal: expected . or , got {request.decimal!r}")
+  if request.separator not in (None, *text_tables.SEPARATORS):
+    raise InputError(f"--separator: expected one of {' '.join(text_tables.SEPARATORS)}, got {request.separator!r}")
   try:
-    frame, first_line = _read(pathlib.Path(path))
-    return _table(path, frame, first_line, target, features, drop_missing, weigher)
+    how = table_files.Reading(text_tables.SEPARATORS.get(request.separator), request.sheet, MAX_NPZ_BYTES)
+    source = _Source(table_files.read(pathlib.Path(path), how), request)
+    return [source.table(path, target) for target in source.targets]
   except InputError as error:
     raise TableError(f"{path}: {error}") from None
 
 
-# --- reading ---------------------------------------------------------------------------------------------------
+def split_names(text: str) -> list[str]:
+  """Names between commas, in quotes where one has a comma in it."""
+  return [grids.clean_name(name) for name in next(csv.reader([text], skipinitialspace=True), [])]
 
 
-def _read(path: pathlib.Path) -> tuple[pd.DataFrame, int]:
-  """All columns, and the line in the file of the first row (0: rows are counted, not lines)."""
-  if path.is_dir():
-    raise InputError("is a folder, expected a file; a glob such as 'folder/*.csv' takes all files in it")
-  if not path.exists():
-    raise InputError("no such file")
-  readers = {".csv": _read_text, ".tsv": _read_text, ".parquet": _read_parquet, ".npz": _read_npz}
-  if path.suffix.lower() not in readers:
-    raise InputError(f"unknown kind of file {path.suffix!r}, expected one of {', '.join(SUFFIXES)}")
-  try:
-    return readers[path.suffix.lower()](path)
-  except PermissionError:
-    raise InputError("no permission to read it") from None
-  except MemoryError:
-    raise InputError(f"does not fit into memory: {path.stat().st_size / 1e9:.1f} GB; give a part of its rows") from None
+# --- the columns of a file ---------------------------------------------------------------------------------------
 
 
-def _read_text(path: pathlib.Path) -> tuple[pd.DataFrame, int]:
-  try:
-    text = path.read_text(encoding="utf-8-sig")  # spreadsheets put a byte order mark first
-  except UnicodeDecodeError as error:
-    raise InputError(f"is no UTF-8 text (byte {error.start}); save it as UTF-8") from None
-  first = next((line for line in text.splitlines() if line.strip()), "")
-  if not first:
-    raise InputError("the file is empty")
-  separator = _separator(first, path.suffix.lower())
-  try:
-    with warnings.catch_warnings(action="ignore"):  # what it has to say that matters is said by the checks below
-      frame = pd.read_csv(io.StringIO(text), sep=separator, dtype=str, keep_default_na=False, skipinitialspace=True,
-                          header=None, skip_blank_lines=False)
-  except (pd.errors.ParserError, pd.errors.EmptyDataError) as error:
-    raise InputError(f"cannot be read as a table: {' '.join(str(error).split())}") from None
-  frame = _strip_blank_lines(frame.fillna(""))
-  names = frame.iloc[0].tolist()
-  if all(_is_number(name) for name in names):
-    frame.columns = [*(f"x{i}" for i in range(frame.shape[1] - 1)), "y"]
-    return frame, 1
-  frame.columns = names
-  return frame.iloc[1:], 1
+class _Column(NamedTuple):
+  """A column by its name; one of several of a category has that of the category as its `origin`."""
+
+  name: str
+  content: cells.Column
+  origin: str = ""
 
 
-def _separator(first_line: str, suffix: str) -> str:
-  if suffix == ".tsv" or ("\t" in first_line and "," not in first_line):
-    return "\t"
-  return ";" if ";" in first_line and "," not in first_line else ","
+class _Source:
+  """The columns of a file as numbers, and which of them are asked for.
+
+  Attributes:
+    targets: names, one table for each.
+  """
+
+  def __init__(self, grid: grids.Grid, request: Request):
+    self.grid, self.request = grid, request
+    if not len(grid.places):
+      raise InputError("the table has no rows")
+    found = cells.read_columns(grid.columns, decimal=request.decimal, separator=grid.separator)
+    self.columns = [_Column(*pair) for pair in zip(grid.names, found, strict=True)]
+    self.weigher = _Weigher(grids.clean_name(request.weights or request.sigma),
+                            "--weights" if request.weights else "--sigma") if request.weights or request.sigma else None
+    self._check_names()
+    for name in map(grids.clean_name, request.categories):
+      self._split_category(name)
+    self.targets = self._choose_targets()
+
+  def _names(self) -> list[str]:
+    return [column.name for column in self.columns]
+
+  def _check_names(self) -> None:
+    """Refuses names that no column has, and those that several have."""
+    request = self.request
+    asked = [*[("--target", name) for name in self._asked_targets()],
+             *[("--features", grids.clean_name(name)) for name in request.features or ()],
+             *[("--categories", grids.clean_name(name)) for name in request.categories],
+             *[(weigher.flag, weigher.name) for weigher in [self.weigher] if weigher]]
+    names = self._names()
+    for flag, name in asked:
+      if name not in names:
+        raise InputError(f"{flag}: no column {name!r}, expected one of {', '.join(map(repr, names))}")
+      self._refuse_repeated([column for column in self.columns if column.name == name])
+    for i, (flag, name) in enumerate(asked):
+      if (flag, name) in asked[:i]:
+        raise InputError(f"{flag}: a column is named twice, {name!r}")
+
+  def _asked_targets(self) -> list[str]:
+    targets = self.request.targets
+    if isinstance(targets, str):
+      whole = grids.clean_name(targets)
+      return [whole] if whole in self._names() else split_names(targets)
+    return [grids.clean_name(name) for name in targets or ()]
+
+  @staticmethod
+  def _refuse_repeated(columns: Sequence[_Column]) -> None:
+    names = [column.name for column in columns]
+    for i, name in enumerate(names):
+      if name in names[:i]:
+        raise InputError(f"two columns are called {name!r}")
+
+  def _split_category(self, name: str) -> None:
+    """A column of 0 and 1 for each class takes the place of a column."""
+    place = self._names().index(name)
+    classes = [cells.as_category(cell) for cell in self.columns[place].content.cells]
+    known = sorted({each for each in classes if each is not None})
+    if not 2 <= len(known) <= MAX_CLASSES:
+      raise InputError(
+        f"--categories: expected 2 to {MAX_CLASSES} different values in column {name!r}, got {len(known)}")
+    is_there = np.array([each is not None for each in classes], bool)
+    self.columns[place : place + 1] = [
+      _Column(grids.clean_name(f"{name}_{each}"), cells.Column(
+        np.where(is_there, [float(other == each) for other in classes], np.nan), self.columns[place].content.cells),
+        origin=name) for each in known]
+
+  def _choose_targets(self) -> list[str]:
+    numeric = [column for column in self._numeric() if not column.origin]
+    if not numeric:
+      raise InputError(f"no numeric column: none of {', '.join(map(repr, self.grid.names))} holds a number"
+                       f"{self._first_text()}")
+    # Dates and times are rather what explains.
+    of_numbers = [column for column in numeric if not column.content.is_time]
+    targets = self._asked_targets() or [(of_numbers or numeric)[-1].name]
+    for name in targets:
+      if self.weigher and name == self.weigher.name:
+        raise InputError(f"{name!r} is both the target and the column of {self.weigher.flag}")
+      if name in map(grids.clean_name, self.request.features or ()):
+        raise InputError(f"{name!r} is both the target and a feature")
+      if name in {column.origin for column in self.columns if column.origin}:
+        raise InputError(f"{name!r} is both the target and one of --categories")
+      self._refuse_repeated([column for column in self.columns if column.name == name])
+    return targets
+
+  def _numeric(self) -> list[_Column]:
+    weighing = self.weigher.name if self.weigher else None
+    return [column for column in self.columns if column.content.is_numeric and column.name != weighing]
+
+  def _first_text(self) -> str:
+    """Of the first column without numbers, its first cell that is there."""
+    for column in self.columns:
+      row = None if column.content.is_numeric else column.content.first_bad()
+      if row is not None:
+        return f"; {_place(self.grid, row)}, column {column.name!r}: {_shown(column, row)} is no number"
+    return ""
+
+  # --- one table ---
+
+  def table(self, path: str, target: str) -> Table:
+    """The points for one target."""
+    [y_column] = [column for column in self.columns if column.name == target]
+    features = self._features()
+    if not features:
+      raise InputError(
+        f"no column left to explain {target!r}: expected at least two numeric columns{self._first_text()}")
+    used = [*features, y_column]
+    self._refuse_repeated(used)
+    weighing = [column for column in self.columns if self.weigher and column.name == self.weigher.name]
+    read = [*used, *(column for column in weighing if column not in used)]
+    notes = [*self.grid.notes, *self._describe(read)]
+    is_kept = self._check_cells(read, notes)
+    rows = np.flatnonzero(is_kept)
+    weights = None
+    if weighing and len(rows):
+      weights = self.weigher.weigh(weighing[0].content.values[rows], lambda row: _place(self.grid, rows[row]))
+      if not weights.all():
+        notes.append(f"{np.sum(weights == 0)} of {len(weights)} rows left out: their weight is 0")
+      rows, weights = rows[weights > 0], weights[weights > 0]
+    x = np.column_stack([column.content.values[rows] for column in features])
+    y = y_column.content.values[rows]
+    _check_points(y, target)
+    return Table(str(path), tuple(column.name for column in features), target, x, y, tuple(notes), weights)
+
+  def _features(self) -> list[_Column]:
+    """The columns of x: those asked for, or all that have numbers and are no target."""
+    asked = [grids.clean_name(name) for name in self.request.features or ()]
+    unused = [name for name in dict.fromkeys(column.origin for column in self.columns if column.origin)
+              if asked and name not in asked]
+    if unused:
+      raise InputError(f"--categories: {unused[0]!r} is none of --features")
+    if asked:
+      return [column for name in asked for column in self.columns if name in (column.origin or column.name,)]
+    return [column for column in self._numeric() if column.name not in self.targets]
+
+  def _describe(self, read: Sequence[_Column]) -> list[str]:
+    """What was decided of the columns, and which are left aside."""
+    noted = [column for column in read if column.content.note]
+    usual = [column for column in noted if column.content.is_usual]
+    if len(usual) > MAX_NOTED:  # what one says of the file, the others repeat
+      noted = [column for column in noted if column not in usual[MAX_NOTED:]]
+    notes = [f"column {column.name!r} {column.content.note}" for column in noted]
+    if len(usual) > MAX_NOTED:
+      notes.append(f"{len(usual) - MAX_NOTED} more columns are read likewise: "
+                   f"{', '.join(repr(column.name) for column in usual[MAX_NOTED:])}")
+    for name in dict.fromkeys(column.origin for column in read if column.origin):
+      classes = [column.name for column in read if column.origin == name]
+      notes.append(f"column {name!r} became {len(classes)} columns of 0 and 1: {', '.join(map(repr, classes))}")
+    if self.request.features:
+      return notes
+    for column in self.columns:
+      if not column.content.is_numeric:
+        row = column.content.first_bad()
+        example = "" if row is None else f" ({_place(self.grid, row)}: {_shown(column, row)})"
+        notes.append(f"column {column.name!r} left aside: it holds no number{example}")
+    return notes
+
+  def _check_cells(self, read: Sequence[_Column], notes: list[str]) -> np.ndarray:
+    """Which rows are kept [N]; refuses others, unless they are to be dropped."""
+    for column in read:
+      if column.content.fault:
+        raise InputError(f"column {column.name!r} {column.content.fault}")
+      if not column.content.is_numeric:
+        row = column.content.first_bad()
+        example = "" if row is None else f": {_place(self.grid, row)} has {_shown(column, row)}"
+        hint = "" if row is None else "; --categories makes columns of 0 and 1 of text"
+        raise InputError(f"column {column.name!r} holds no number{example}{hint}")
+    is_bad = ~np.isfinite(np.column_stack([column.content.values for column in read]))
+    if is_bad.any():
+      if not self.request.drop_missing:
+        raise InputError(self._describe_bad_cell(read, is_bad))
+      num_bad = np.sum(is_bad.any(axis=1))
+      notes.append(f"{num_bad} of {len(is_bad)} rows left out: no finite number in a used column")
+    return ~is_bad.any(axis=1)
+
+  def _describe_bad_cell(self, read: Sequence[_Column], is_bad: np.ndarray) -> str:
+    row, place = (int(i) for i in np.argwhere(is_bad)[0])
+    column = read[place]
+    what = "a missing value" if cells.is_missing(column.content.cells[row]) else _shown(column, row)
+    others = int(is_bad.any(axis=1).sum()) - 1
+    more = f" (and {others} more such rows)" if others else ""
+    return f"{_place(self.grid, row)}, column {column.origin or column.name!r}: expected a finite number, got " \
+           f"{what}{more}; --drop_missing leaves such rows out"
 
 
-def _strip_blank_lines(frame: pd.DataFrame) -> pd.DataFrame:
-  """Leaves out lines without any cell; the index keeps counting lines."""
-  return frame[~(frame == "").all(axis=1)]
+def _place(grid: grids.Grid, row: int) -> str:
+  """Where a row stands: its line in a text file, else its number."""
+  return f"{grid.word} {grid.places[row]}"
 
 
-def _is_number(cell: str) -> bool:
-  try:
-    float(cell.strip().strip('"'))
-  except ValueError:
-    return False
-  return True
-
-
-def _read_parquet(path: pathlib.Path) -> tuple[pd.DataFrame, int]:
-  try:
-    return pd.read_parquet(path), 0
-  except ImportError:
-    raise InputError("reading .parquet needs pyarrow: pip install pyarrow") from None
-  except (ValueError, OSError) as error:
-    raise InputError(f"cannot be read as parquet: {' '.join(str(error).split())}") from None
-
-
-def _read_npz(path: pathlib.Path) -> tuple[pd.DataFrame, int]:
-  parts = npz.read(path, _check_arrays)
-  columns: dict[str, np.ndarray] = {}
-  for name, array in parts.items():
-    if array.ndim == 1:
-      columns[name] = array
-    else:
-      columns |= {f"{name}{i}": array[:, i] for i in range(array.shape[1])}
-  if len({len(column) for column in columns.values()}) > 1:
-    sizes = ", ".join(f"{name} {len(column)}" for name, column in columns.items())
-    raise InputError(f"arrays differ in length: {sizes}")
-  # A target called y stands last wherever it is stored.
-  order = sorted(columns, key=lambda name: name in ("y", "Y", "target"))
-  return pd.DataFrame({name: columns[name] for name in order}), 0
-
-
-def _check_arrays(headers: Mapping[str, npz.Header]) -> None:
-  for name, header in headers.items():
-    if len(header.shape) not in (1, 2):
-      raise InputError(f"array {name!r} has {len(header.shape)} dimensions, expected 1 (a column) or 2 (columns)")
-  if sum(header.num_bytes for header in headers.values()) > MAX_NPZ_BYTES:
-    raise InputError(f"holds more than {MAX_NPZ_BYTES >> 30} GB of numbers; give a part of its rows")
+def _shown(column: _Column, row: int) -> str:
+  """A cell for a message of one line."""
+  return files.shorten(repr(str(column.content.cells[row])), 60)
 
 
 # --- checking --------------------------------------------------------------------------------------------------
@@ -225,118 +372,8 @@ class _Weigher:
     return (column.min() / column) ** 2 if is_sigma else column / column.max()
 
 
-def _table(path, frame, first_line, target, features, drop_missing, weigher: _Weigher | None) -> Table:
-  frame.columns = [str(name).strip() for name in frame.columns]
-  repeated = frame.columns[frame.columns.duplicated()]
-  if len(repeated):
-    raise InputError(f"two columns are called {repeated[0]!r}")
-  numbers = frame.apply(_to_numbers)
-  target, features, notes = _choose_columns(frame, numbers, target, features, weigher)
-  used = [*features, target]
-  read = used if weigher is None or weigher.name in used else [*used, weigher.name]
-  is_bad = ~np.isfinite(numbers[read].to_numpy(np.float64))
-  if is_bad.any():
-    if not drop_missing:
-      raise InputError(_describe_bad_cell(frame, read, is_bad, first_line))
-    is_kept = ~is_bad.any(axis=1)
-    notes.append(f"{np.sum(~is_kept)} of {len(frame)} rows left out: no finite number in a used column")
-    numbers = numbers[is_kept]
-  numbers, weights = _weigh(numbers, weigher, first_line, notes)
-  x, y = numbers[features].to_numpy(np.float64), numbers[target].to_numpy(np.float64)
-  _check_points(y, target)
-  safe = _safe_names(used)
-  notes += [f"column {old!r} is called {new} in formulas" for old, new in zip(used, safe, strict=True) if old != new]
-  return Table(str(path), tuple(safe[:-1]), safe[-1], x, y, tuple(notes), weights)
-
-
-def _weigh(
-  numbers: pd.DataFrame, weigher: _Weigher | None, first_line: int, notes: list[str]
-) -> tuple[pd.DataFrame, np.ndarray | None]:
-  """The rows that count, and their weights; a note tells of others."""
-  if weigher is None or not len(numbers):
-    return numbers, None
-  weights = weigher.weigh(
-    numbers[weigher.name].to_numpy(np.float64), lambda row: _place(numbers.index[row], row, first_line))
-  is_used = weights > 0
-  if not is_used.all():
-    notes.append(f"{np.sum(~is_used)} of {len(weights)} rows left out: their weight is 0")
-  return numbers[is_used], weights[is_used]
-
-
 def _check_points(y: np.ndarray, target: str) -> None:
   if len(y) < MIN_POINTS:
     raise InputError(f"too few points: expected at least {MIN_POINTS} rows, got {len(y)}")
   if np.ptp(y) == 0:
     raise InputError(f"the target {target!r} is constant: every value is {y[0]:g}")
-
-
-def _place(label: int, row: int, first_line: int) -> str:
-  """Where a row stands: its line in a text file, else its number from 1; `label` is that of the frame."""
-  return f"line {label + first_line}" if first_line else f"row {row + 1}"
-
-
-def _to_numbers(column: pd.Series) -> pd.Series:
-  """float64, NaN where a cell is no number."""
-  if column.dtype.kind in "iufb":
-    return column.astype(np.float64)
-  return pd.to_numeric(column, errors="coerce").astype(np.float64)
-
-
-def _choose_columns(
-  frame, numbers, target, features, weigher: _Weigher | None
-) -> tuple[str, list[str], list[str]]:
-  """Target, features and notes; columns without any number are left aside unless asked for, and so are weights."""
-  weighing = [weigher] if weigher else []
-  asked = [("--target", name) for name in [target] if target] + [("--features", name) for name in features or []]
-  for flag, name in [*asked, *((w.flag, w.name) for w in weighing)]:
-    if name not in frame.columns:
-      raise InputError(f"{flag}: no column {name!r}, expected one of {', '.join(map(repr, frame.columns))}")
-  numeric = [name for name in frame.columns
-             if numbers[name].notna().any() and name not in [w.name for w in weighing]]
-  if not len(frame):
-    raise InputError("the table has no rows")
-  if not numeric:
-    raise InputError(f"no numeric column: none of {', '.join(map(repr, frame.columns))} holds a number")
-  target = target or numeric[-1]
-  if target in [w.name for w in weighing]:
-    raise InputError(f"{target!r} is both the target and the column of {weigher.flag}")
-  if features and target in features:
-    raise InputError(f"{target!r} is both the target and a feature")
-  if features and len(set(features)) < len(features):
-    raise InputError("--features: a column is named twice")
-  chosen = list(features) if features else [name for name in numeric if name != target]
-  if not chosen:
-    raise InputError(f"no column left to explain {target!r}: expected at least two numeric columns")
-  notes = []
-  if not features:
-    aside = [name for name in frame.columns if name not in [*chosen, target, *(w.name for w in weighing)]]
-    notes = [f"column {name!r} left aside: it holds no number" for name in aside]
-  return target, chosen, notes
-
-
-def _describe_bad_cell(frame: pd.DataFrame, used: list[str], is_bad: np.ndarray, first_line: int) -> str:
-  row, column = (int(i) for i in np.argwhere(is_bad)[0])
-  cell = frame[used[column]].iloc[row]
-  where = _place(frame.index[row], row, first_line)
-  is_missing = cell is None or cell != cell or str(cell).strip().lower() in ("", "na", "n/a", "nan", "null", "none")
-  what = "a missing value" if is_missing else f"{str(cell)!r}"
-  others = int(is_bad.any(axis=1).sum()) - 1
-  more = f" (and {others} more such rows)" if others else ""
-  return f"{where}, column {used[column]!r}: expected a finite number, got {what}{more}; " \
-         f"--drop_missing leaves such rows out"
-
-
-def _safe_names(names: Sequence[str]) -> list[str]:
-  """Python identifiers for column names, distinct, none of them a keyword or a function of formulas."""
-  taken = {*parser.FUNCTIONS, *parser.CONSTANTS, *keyword.kwlist}
-  safe: list[str] = []
-  for name in names:
-    new = name
-    if not name.isidentifier():
-      new = re.sub(r"\W+", "_", name).strip("_") or "column"
-      new = f"x{new}" if new[0].isdigit() else new
-    while new in taken:
-      new += "_"
-    taken.add(new)
-    safe.append(new)
-  return safe

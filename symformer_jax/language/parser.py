@@ -5,7 +5,10 @@ Grammar (`**` and `^` bind tightest, to the right; a sign binds weaker than a po
   product = signed (("*" | "/") signed)*
   signed  = ("+" | "-")* power
   power   = atom [("**" | "^") signed]
-  atom    = number | name | name "(" sum ")" | "(" sum ")"
+  atom    = number | name | function "(" sum ")" | "(" sum ")"
+  name    = word | "`" (any sign but "`" | "``")* "`"
+A word before "(" is a function, any other a column, a constant or, on request, a symbol. What stands in backticks is a
+column's name, whatever it is made of (`names` writes them).
 """
 
 from collections.abc import Callable, Sequence
@@ -22,8 +25,10 @@ MAX_DEPTH = 40
 MAX_TOKENS = 600
 MAX_LENGTH = 10_000
 
+WORD = r"[^\W\d]\w*"
 _TOKEN = re.compile(
-  r"\s*(?:(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)|(?P<name>[^\W\d]\w*)|(?P<op>\*\*|[-+*/^(),]))"
+  rf"\s*(?:(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)|(?P<name>{WORD})|(?P<quoted>`(?:[^`]|``)*`)"
+  r"|(?P<op>\*\*|[-+*/^(),]))"
 )
 
 
@@ -68,15 +73,17 @@ def parse(text: str, variables: Sequence[str] = ("x", "y", "z"), *, allow_symbol
 
   Args:
     text: Python or usual mathematical syntax, `^` for `**` allowed; functions as in `FUNCTIONS`, and `pi`.
-    variables: names of the columns, in order; they win over functions and `pi`.
+    variables: names of the columns, in order, any text; they win over `pi`, and over functions but before "(".
     allow_symbols: whether other names become named constants (`expression.symbol`) or an error.
   Returns:
     The tree; minus and division are written with neg and inv. Operands keep their order.
   Raises:
     ExpressionError: says what was found where, and what was expected.
   """
-  if len(text) > MAX_LENGTH:
-    raise ExpressionError(f"formula is {len(text)} characters long, at most {MAX_LENGTH} are read")
+  # Names may be long, and stand often.
+  limit = max([MAX_LENGTH, *(MAX_TOKENS * (len(name) + 2 + name.count("`")) for name in variables)])
+  if len(text) > limit:
+    raise ExpressionError(f"formula is {len(text)} characters long, at most {limit} are read")
   return _Parser(text, variables, allow_symbols).parse()
 
 
@@ -94,6 +101,8 @@ class _Parser:
       match = _TOKEN.match(text, position)
       if match is None:
         start = position + len(text[position:]) - len(text[position:].lstrip())
+        if text[start] == "`":
+          raise ExpressionError(f"the name that begins at position {start + 1} of {text!r} has no closing backtick")
         raise ExpressionError(f"unexpected character {text[start]!r} at position {start + 1} of {text!r}")
       tokens.append((match.lastgroup, match[match.lastgroup], match.start(match.lastgroup)))
       position = match.end()
@@ -164,6 +173,9 @@ class _Parser:
     if kind == "name":
       self.position += 1
       return self._name(text, at)
+    if kind == "quoted":
+      self.position += 1
+      return self._column(text[1:-1].replace("``", "`"), at)
     if self._take("("):
       node = self._sum()
       if not self._take(")"):
@@ -171,8 +183,15 @@ class _Parser:
       return node
     raise self._unexpected("a number, a name or '('")
 
+  def _column(self, name: str, at: int) -> Node:
+    """What stands in backticks is never a function, a constant or a symbol."""
+    if name not in self.variables:
+      raise self._unknown(name, at, self.variables)
+    return variable(self.variables.index(name))
+
   def _name(self, name: str, at: int) -> Node:
-    if name in self.variables:
+    is_called = name in FUNCTIONS and self.tokens[self.position][1] == "("
+    if name in self.variables and not is_called:
       return variable(self.variables.index(name))
     if name in FUNCTIONS and self._take("("):
       argument = self._sum()
@@ -185,10 +204,12 @@ class _Parser:
       raise self._unexpected(f"'(' after {name}")
     if self.allow_symbols and self.tokens[self.position][1] != "(":
       return symbol(name)
-    known = [*self.variables, *FUNCTIONS, *CONSTANTS]
+    raise self._unknown(name, at, [*self.variables, *FUNCTIONS, *CONSTANTS])
+
+  def _unknown(self, name: str, at: int, known: Sequence[str]) -> ExpressionError:
     close = difflib.get_close_matches(name, known, n=1)
     hint = f"; did you mean {close[0]!r}?" if close else ""
-    raise ExpressionError(
+    return ExpressionError(
       f"unknown name {name!r} at position {at + 1}: expected a variable ({', '.join(self.variables)}) "
       f"or a function ({', '.join(sorted(FUNCTIONS))}){hint}"
     )

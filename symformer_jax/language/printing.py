@@ -5,6 +5,7 @@ import math
 
 from symformer_jax.language import operators
 from symformer_jax.language.expression import SYMBOL, Node, chain, number
+from symformer_jax.language.names import latex_name, written
 
 
 def leaf_name(node: Node, names: Sequence[str] | None) -> str:
@@ -26,12 +27,15 @@ def format_number(value: float, digits: int | None = None) -> str:
 
 
 def to_text(node: Node, names: Sequence[str] | None = None, *, digits: int | None = None) -> str:
-  """Python syntax with bare NumPy names (`a*x**2 + sin(x)`); cot, acot and inv are written out."""
-  return _Printer(names, digits, is_latex=False).render(node)
+  """Python syntax with bare NumPy names (`a*x**2 + sin(x)`); cot, acot and inv are written out.
+
+  Columns whose names are no plain words stand in backticks (`names`), so that `parser.parse` reads any text back.
+  """
+  return _Printer(names and tuple(map(written, names)), digits, is_latex=False).render(node)
 
 
 def to_latex(node: Node, names: Sequence[str] | None = None, *, digits: int | None = None) -> str:
-  """LaTeX of the tree; names of several letters are set upright."""
+  """LaTeX of the tree; names of several letters are set upright, and those that look like mathematics as code."""
   return _Printer(names, digits, is_latex=True).render(node)
 
 
@@ -78,7 +82,7 @@ class _Printer:
         return f"{mantissa} \\cdot 10^{{{int(exponent)}}}", _PRODUCT
       return text, _SUM if node.value < 0 else _ATOM
     name = leaf_name(node, self.names)
-    return _latex_name(name) if self.is_latex else name, _ATOM
+    return latex_name(name) if self.is_latex else name, _ATOM
 
   def _sum(self, node: Node) -> str:
     text = ""
@@ -119,20 +123,6 @@ class _Printer:
       return f"{{{self._bracketed(base, _ATOM)}}}^{{{self.render(exponent)}}}"
     # A negative number or a sign in the exponent is bracketed, as a reader expects.
     return f"{self._bracketed(base, _ATOM)}**{self._bracketed(exponent, _ATOM)}"
-
-
-_LATEX_ESCAPES = str.maketrans({
-  **{char: f"\\{char}" for char in "_%&#${} "},
-  "\\": "\\backslash ", "^": "\\wedge ", "~": "\\sim ",
-})
-
-
-def _latex_name(name: str) -> str:
-  if len(name) == 1 and name.isalnum():
-    return name
-  if name[0].isalpha() and name[1:].isdigit():
-    return f"{name[0]}_{{{name[1:]}}}"
-  return f"\\mathrm{{{name.translate(_LATEX_ESCAPES)}}}"
 
 
 def _signed_terms(node: Node) -> Iterator[tuple[str, Node]]:

@@ -1,6 +1,8 @@
 """Reading tables: what is accepted, and one clear line for each way a file can be unusable."""
 
+import datetime
 import io
+import sys
 import zipfile
 
 import numpy as np
@@ -57,13 +59,14 @@ def test_target_and_features_are_chosen_by_name(write):
 def test_text_columns_are_left_aside_and_said(write):
   table = read_table(write("planet,a,b\n" + "".join(f"P{i},{i},{i * i}\n" for i in range(6))))
   assert table.features == ("a",)
-  assert table.notes == ("column 'planet' left aside: it holds no number",)
+  assert table.notes == ("column 'planet' left aside: it holds no number (line 2: 'P0')",)
 
 
-def test_names_become_identifiers_and_it_is_said(write):
-  table = read_table(write("axis (AU),exp,2nd,lambda\n" + "".join(f"{i},{i},{i},{i * i}\n" for i in range(6))))
-  assert (*table.features, table.target) == ("axis_AU", "exp_", "x2nd", "lambda_")
-  assert "column 'axis (AU)' is called axis_AU in formulas" in table.notes
+def test_names_are_kept_as_they_stand_but_in_one_line(write):
+  table = read_table(write('axis (AU),exp,"say ""x""",a\u00a0\x1bb,"girth\n(in)"\n'
+                           + "".join(f"{i},{i},{i},{i},{i * i}\n" for i in range(6))))
+  assert (*table.features, table.target) == ("axis (AU)", "exp", 'say "x"', "a b", "girth (in)") and not table.notes
+  assert read_table(table.path, target="girth  (in)", features=["a\u00a0b"]).features == ("a b",)
 
 
 def test_npz_and_parquet(tmp_path):
@@ -143,6 +146,11 @@ def test_dropped_rows_are_counted(write):
   ("a,b\n" + "1,7\n2,7\n3,7\n4,7\n5,7\n", "the target 'b' is constant: every value is 7"),
   ("a,a\n" + ROWS, "two columns are called 'a'"),
   ("b\n1\n2\n3\n4\n5\n", "no column left to explain 'b'"),
+  ("month,year\nMay,1\nJune,2\n", "no column left to explain 'year': .*; line 2, column 'month': 'May' is no number"),
+  ("a,\"b\n" + ROWS, "cannot be read as a table: the quote in line 1 has no end"),
+  ("height\n1,5\n2,5\n3,5\n4,5\n", "Expected 1 fields in line 2, saw 2; where numbers have decimal commas"),
+  ("x (m) y (s)\n" + ROWS.replace(",", " "), "the names are 4, but no line has more than 2 cells"),
+  ("a,b,c\n" + ROWS.replace(",", ";"), "cannot be read as a table: Expected 1 fields in line 2, saw 2"),
   ("a,b\n1,2,3\n" + ROWS, "cannot be read as a table: .*Expected 2 fields in line 2, saw 3"),
 ])
 def test_unusable_tables_say_why(write, text, message):
@@ -157,10 +165,94 @@ def test_unusable_tables_say_why(write, text, message):
   ({"features": ["q"]}, "--features: no column 'q'"),
   ({"features": ["b"]}, "'b' is both the target and a feature"),
   ({"features": ["a", "a"]}, "a column is named twice"),
+  ({"decimal": "x"}, "--decimal: expected . or , got 'x'"),
+  ({"separator": "x"}, "--separator: expected one of tab ; | , space, got 'x'"),
+  ({"categories": ["c"]}, "--categories: no column 'c'"),
+  ({"categories": ["b"], "target": "b"}, "'b' is both the target and one of --categories"),
+  ({"categories": ["a"], "features": ["b"], "target": "a"}, "'a' is both the target and one of --categories"),
 ])
 def test_unusable_choices_say_why(write, options, message):
-  with pytest.raises(TableError, match=message):
+  with pytest.raises(InputError, match=message):
     read_table(write("a,b\n" + ROWS), **options)
+
+
+def test_of_many_columns_of_one_kind_few_are_told_of(write):
+  table = read_table(write("a;b;c;d;e\n" + "".join(f"{i},5;{i},25;{i},5;{i},5;{i}\n" for i in range(6))))
+  assert table.target == "e" and len(table.notes) == 4 and "'0,25' is 0.25" in table.notes[1]
+  assert table.notes[3] == "1 more columns are read likewise: 'd'"
+
+
+def test_each_target_is_a_table_and_no_feature(write):
+  path = write('a,b,"c,d"\n' + "".join(f"{i},{i + 1},{i * i}\n" for i in range(6)))
+  found = tables.read_tables(path, tables.Request('b,"c,d"'))
+  assert [(table.features, table.target, table.y[2]) for table in found] == [(("a",), "b", 3), (("a",), "c,d", 4)]
+  [whole] = tables.read_tables(path, tables.Request("c,d"))  # a column of that name goes before a list
+  assert (whole.features, whole.target) == (("a", "b"), "c,d")
+  with pytest.raises(TableError, match="--target: a column is named twice, 'b'"):
+    tables.read_tables(path, tables.Request("b,b"))
+
+
+def test_categories_become_columns_of_0_and_1(write):
+  path = write("kind,size,y\n" + "".join(f"{kind},{i},{i * i}\n" for i, kind in enumerate(["red", "dark blue"] * 3)))
+  table = read_table(path, categories=["kind"])
+  assert table.features == ("kind_dark blue", "kind_red", "size")
+  np.testing.assert_array_equal(table.x[:, :2], [[0, 1], [1, 0]] * 3)
+  assert "column 'kind' became 2 columns of 0 and 1: 'kind_dark blue', 'kind_red'" in table.notes
+  assert read_table(path, categories=["kind"], features=["kind"]).features == table.features[:2]
+  missing = write("kind,y\n,5\n" + "".join(f"{'ab'[i % 2]},{i * i}\n" for i in range(6)), "m.csv")
+  with pytest.raises(TableError, match="line 2, column 'kind': expected a finite number, got a missing value"):
+    read_table(missing, categories=["kind"])
+  assert len(read_table(missing, categories=["kind"], drop_missing=True).y) == 6
+  with pytest.raises(TableError, match="expected 2 to 50 different values in column 'size', got 60"):
+    read_table(write("size,y\n" + "".join(f"{i},{i}\n" for i in range(60)), "s.csv"), categories=["size"])
+
+
+def test_names_that_stand_twice_matter_only_where_they_are_used(write):
+  path = write("a,a,b,c\n" + "".join(f"{i},{i},{i},{i * i}\n" for i in range(6)))
+  assert read_table(path, features=["b"]).target == "c"
+  for options in ({}, {"target": "a"}):
+    with pytest.raises(TableError, match="two columns are called 'a'"):
+      read_table(path, **options)
+
+
+def test_workbooks(tmp_path):
+  openpyxl = pytest.importorskip("openpyxl")
+  book = openpyxl.Workbook()
+  book.active.title = "notes"
+  sheet = book.create_sheet("data")
+  for row in [[None, "A title"], [], [None, "day", "v", "w"], [None, None, "m/s", "kg"],
+              *([None, datetime.date(2020, 1, 1 + i), i / 2, f"{i},5"] for i in range(6))]:
+    sheet.append(row)
+  book.save(tmp_path / "t.xlsx")
+  table = read_table(str(tmp_path / "t.xlsx"), sheet="data")
+  assert (table.features, table.target) == (("day", "v"), "w") and table.y[3] == 3.5
+  np.testing.assert_array_equal(table.x, [[i, i / 2] for i in range(6)])
+  assert table.notes[:2] == (
+    "row 1 left out: 'A title' is taken for a title",
+    "row 4 left out: 'm/s', 'kg' above the numbers is taken for units")
+  with pytest.raises(TableError, match="the file is empty"):
+    read_table(str(tmp_path / "t.xlsx"))
+  with pytest.raises(TableError, match="--sheet: no sheet 'x', expected one of 'notes', 'data'"):
+    read_table(str(tmp_path / "t.xlsx"), sheet="x")
+  (tmp_path / "t.xlsx").write_bytes(b"no workbook")
+  with pytest.raises(TableError, match="cannot be read as xlsx: File is not a zip file"):
+    read_table(str(tmp_path / "t.xlsx"))
+
+
+def test_without_its_package_a_workbook_says_what_to_install(tmp_path, monkeypatch):
+  monkeypatch.setitem(sys.modules, "openpyxl", None)
+  (tmp_path / "t.xlsx").write_bytes(b"")
+  with pytest.raises(TableError, match=r"reading .xlsx needs openpyxl: pip install 'symformer-jax\[xlsx\]'"):
+    read_table(str(tmp_path / "t.xlsx"))
+
+
+@pytest.mark.parametrize(("kind", "message"), [
+  ("c16", "'x' is complex; give real and imaginary parts"), ("M8[s]", "'x' holds dates; give numbers"),
+  ("m8[s]", "'x' holds times; give numbers"), ("f8,f8", "'x' is no array of numbers")])
+def test_arrays_that_are_no_numbers_are_refused(tmp_path, kind, message):
+  np.savez(tmp_path / "t.npz", x=np.zeros(6, kind), y=np.arange(6.0))
+  with pytest.raises(TableError, match=f"array {message}"):
+    read_table(str(tmp_path / "t.npz"))
 
 
 WEIGHED = "a,e,b\n1,1,2\n2,2,4\n3,4,9\n4,0.5,1\n5,1,7\n6,1,8\n"

@@ -1,0 +1,309 @@
+"""Text of cells as numbers: decimal marks, thousands separators, percent signs; decided by whole columns and files.
+
+`1,234` is 1234 in one table and 1.234 in another. Which, the other cells of the column tell, then those of other
+columns, then the separator; where nothing tells, it is asked for.
+"""
+
+from collections.abc import Sequence
+import dataclasses
+import datetime
+import decimal as decimal_lib
+import math
+import numbers
+import re
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from symformer_jax import files
+from symformer_jax.commands import times
+
+POINT, COMMA = ".", ","
+# What spreadsheets, R, pandas, databases and measuring devices write where there is no number.
+MISSING = frozenset((
+  "", "na", "n/a", "nan", "-nan", "null", "none", "nil", "nat", "<na>", "#n/a", "#n/a n/a", "#na", "-", "--", "\u2013",
+  "\u2014", ".", "..", "?", "missing"))
+_READ_SO = "is read so that"
+_TRUTHS = {"true": 1.0, "false": 0.0}
+# Spaces and signs that look alike.
+_ALIKE = str.maketrans({"\u00a0": " ", "\u202f": " ", "\u2009": " ", "\u2019": "'", "\u2212": "-"})
+_SIGN, _EXPONENT = r"(?P<sign>[+-]?)", r"(?P<exponent>(?:[eEdD][+-]?[0-9]+)?)"
+
+
+def _pattern(decimal: str, others: str) -> re.Pattern[str]:
+  """Numbers with one decimal mark, perhaps with one of the other signs between groups of three digits."""
+  mark, some = re.escape(decimal), "*" if decimal == POINT else "+"  # `5.` is a number; `5,` is one with a separator
+  # Groups of three digits; in India of two, but for the last.
+  groups = rf"[1-9][0-9]{{0,2}}(?P<group>[{others}])[0-9]{{3}}(?:(?P=group)[0-9]{{3}})*(?:{mark}[0-9]{some})?"
+  if decimal == POINT:
+    groups += r"|[1-9][0-9]?(?P<pairs>,)[0-9]{2}(?:,[0-9]{2})*,[0-9]{3}(?:\.[0-9]*)?"
+  plain = rf"(?:[0-9]+(?:{mark}[0-9]{some})?|{mark}[0-9]+)"
+  return re.compile(rf"{_SIGN}(?P<digits>{groups}|{plain}){_EXPONENT}|(?P<infinite>[+-]?inf(?:inity)?)", re.IGNORECASE)
+
+
+_PATTERNS = {POINT: _pattern(POINT, ", '"), COMMA: _pattern(COMMA, ". '")}
+
+
+def is_missing(cell: Any) -> bool:
+  """Whether a cell says that there is no value."""
+  if isinstance(cell, str):
+    return cell.strip().lower() in MISSING
+  return cell is None or cell is pd.NA or cell is pd.NaT or cell != cell
+
+
+def read_number(text: str, decimal: str) -> float | None:
+  """The number that a text is with this decimal mark, `5 %` as 0.05; None for no number."""
+  text = (text if text.isascii() else text.translate(_ALIKE)).strip()
+  bare = text.removesuffix("%").rstrip()
+  found = _PATTERNS[decimal].fullmatch(bare)
+  if found is None:
+    return None
+  if found["infinite"]:
+    return float(found["infinite"])
+  group = found["group"] or found.groupdict().get("pairs")
+  digits = found["digits"].replace(group, "") if group else found["digits"]
+  value = found["sign"] + digits.replace(decimal, ".")
+  if found["exponent"] or bare == text:
+    return float(value + found["exponent"].lower().replace("d", "e")) / (1 if bare == text else 100)
+  return float(value + "e-2")  # not divided: 12.3 % is the nearest number to 0.123
+
+
+def is_value(cell: Any) -> bool:
+  """Whether a cell may be a number, a date or a time by some rule; what is missing is none."""
+  if is_missing(cell):
+    return False
+  return not isinstance(cell, str) or any(read_number(cell, mark) is not None for mark in (POINT, COMMA)) \
+    or times.is_time(cell)
+
+
+@dataclasses.dataclass(frozen=True)
+class Column:
+  """The numbers of a column.
+
+  Attributes:
+    values: [N] float64, NaN where a cell holds none.
+    cells: [N], as they stand in the file.
+    note: how they were read where that needs saying, a predicate; fault: why they cannot be used, likewise.
+    is_time: whether they were dates or times; is_usual: whether the note is of decimal marks, and no other reading
+      was possible.
+  """
+
+  values: np.ndarray
+  cells: np.ndarray
+  note: str = ""
+  fault: str = ""
+  is_time: bool = False
+
+  @property
+  def is_usual(self) -> bool:
+    return self.note.startswith(_READ_SO) and "--decimal" not in self.note
+
+  @property
+  def is_numeric(self) -> bool:
+    return bool(self.fault) or not np.isnan(self.values).all()
+
+  def first_bad(self) -> int | None:
+    """The first row with a cell that is there, but no number."""
+    bad = (i for i in np.flatnonzero(np.isnan(self.values)) if not is_missing(self.cells[i]))
+    return next(bad, None)
+
+
+def read_columns(columns: Sequence[np.ndarray], *, decimal: str | None = None, separator: str = "") -> list[Column]:
+  """The columns of one file as numbers.
+
+  Args:
+    columns: cells [N] of each: numbers or dates by NumPy, or objects: texts, numbers, dates, None.
+    decimal: the decimal mark; None to decide by the cells.
+    separator: what stands between columns: with ";" a comma is likelier a decimal one, between commas it cannot be.
+  """
+  readings = [_read_typed(cells) if cells.dtype.kind != "O" else _Reading(cells) for cells in columns]
+  texts = [reading for reading in readings if isinstance(reading, _Reading)]
+  known = {reading.decimal for reading in texts if reading.decimal}
+  of_file = decimal or (known.pop() if len(known) == 1 else _by_separator(texts, separator) if not known else None)
+  return [reading.finish(decimal, of_file) if isinstance(reading, _Reading) else reading for reading in readings]
+
+
+def _read_typed(cells: np.ndarray) -> Column:
+  if cells.dtype.kind in "mM":
+    return _of_times(cells, times.read(cells))
+  return Column(cells.astype(np.float64), cells)
+
+
+def _of_times(cells: np.ndarray, found: times.Times) -> Column:
+  return Column(found.values, cells, found.note, found.fault, is_time=True)
+
+
+def _by_separator(texts: Sequence["_Reading"], separator: str) -> str | None:
+  """The decimal mark of a file all of whose marked numbers could be read both ways."""
+  marks = {mark for reading in texts if reading.is_open for mark in reading.marks}
+  if marks <= {POINT}:
+    return POINT
+  if marks != {COMMA}:
+    return None
+  if separator == COMMA:
+    return POINT  # it stands in quotes: a comma within numbers that is not to separate
+  # Numbers with three digits after every comma: thousands would leave small numbers without any.
+  is_throughout = all(reading.is_marked_throughout for reading in texts if reading.is_open)
+  return COMMA if separator == ";" and is_throughout else None
+
+
+class _Reading:
+  """A column of objects, read by either decimal mark.
+
+  Attributes:
+    values: [N] of the cells that are numbers already; texts: [T] the others that are there, at `is_text` [N].
+    plain: what programs make of the texts [T], NaN for no number.
+    decimal: the mark that its own cells tell; empty where they tell none.
+    is_open: whether all can be read by either mark, with different values; marks: those that stand in such cells.
+    is_plain: whether all are numbers as programs write them, with a decimal point or none.
+  """
+
+  def __init__(self, cells: np.ndarray):
+    self.cells = cells
+    if set(map(type, cells)) <= {str}:
+      self.values, read = np.full(len(cells), np.nan), _read_plain(cells)
+      self.is_text = ~np.isnan(read)
+      for i in np.flatnonzero(~self.is_text):
+        self.is_text[i] = not is_missing(cells[i])
+      self.plain = read[self.is_text]
+    else:
+      self.values = np.array([_number_of(cell) for cell in cells], np.float64)
+      self.is_text = np.array([isinstance(cell, str) and not is_missing(cell) for cell in cells], bool)
+      self.plain = _read_plain(cells[self.is_text])
+    self.texts = cells[self.is_text]
+    self.decimal, self.is_open, self.is_plain, self.marks = "", False, False, frozenset()
+    self._read: dict[str, np.ndarray] = {}
+    self._decide()
+
+  def _decide(self) -> None:
+    if not np.isnan(self.plain).any():
+      self._read[POINT], self.is_plain = self.plain, True
+      # Dots tell of themselves unless each of them could stand before thousands.
+      if all(POINT not in text or read_number(text, COMMA) is not None for text in self.texts):
+        self.is_open = any(POINT in text for text in self.texts)
+        self.marks = frozenset(POINT) if self.is_open else frozenset()
+      else:
+        self.decimal = POINT
+      return
+    point, comma = self.read(POINT), self.read(COMMA)
+    by_point, by_comma = ~np.isnan(point), ~np.isnan(comma)
+    is_number = by_point | by_comma
+    if 2 * is_number.sum() < len(self.texts):
+      return  # text with a number in it here and there tells nothing
+    if (by_point == by_comma).all():
+      differs = is_number & (point != comma)
+      self.is_open = bool(differs.any())
+      self.marks = frozenset(mark for text in self.texts[differs] for mark in (POINT, COMMA) if mark in text)
+    elif (by_point >= by_comma).all() or (by_point <= by_comma).all():
+      self.decimal = POINT if by_point.sum() > by_comma.sum() else COMMA
+
+  def read(self, decimal: str) -> np.ndarray:
+    """Values of the texts by a mark, NaN for those that are no number by it."""
+    if decimal not in self._read:
+      found = (read_number(text, decimal) for text in self.texts)
+      self._read[decimal] = np.array([math.nan if value is None else value for value in found], np.float64)
+    return self._read[decimal]
+
+  @property
+  def is_marked_throughout(self) -> bool:
+    return all(COMMA in text for text in self.texts)
+
+  def finish(self, asked: str | None, of_file: str | None) -> Column:
+    """The column with the decimal mark asked for, its own, or that of the file, in this order."""
+    decimal = asked or self.decimal or of_file
+    if self.is_plain and len(self.texts) and (decimal == POINT or not (self.decimal or self.is_open)):
+      return self._column(POINT)
+    is_number = ~np.isnan(self.read(POINT)) | ~np.isnan(self.read(COMMA))
+    if not is_number.any() and (other := self._of_other_kind()) is not None:
+      return other
+    if decimal is None and self.is_open:
+      return self._faulty(f"may be read in two ways: {self._example()} is {self._values_of_example()}; "
+                          "--decimal=. or --decimal=, says which mark is the decimal one")
+    if not asked and not self.decimal and (mixture := self._describe_mixture()):
+      return self._faulty(mixture)
+    return self._check_percent(self._column(decimal or POINT, self._note(decimal or POINT, asked)))
+
+  def _column(self, decimal: str, note: str = "") -> Column:
+    values = self.values.copy()
+    values[self.is_text] = self.read(decimal)
+    return Column(values, self.cells, note)
+
+  def _faulty(self, fault: str) -> Column:
+    return Column(np.full(len(self.cells), np.nan), self.cells, fault=fault)
+
+  def _of_other_kind(self) -> Column | None:
+    """Dates, times, or the words true and false, where there is nothing else."""
+    lower = [text.strip().lower() for text in self.texts]
+    if lower and all(text in _TRUTHS for text in lower):
+      values = self.values.copy()
+      values[self.is_text] = [_TRUTHS[text] for text in lower]
+      return Column(values, self.cells, "is read as 1 for true and 0 for false")
+    found = None if np.isfinite(self.values).any() else times.read(self.cells)
+    return None if found is None else _of_times(self.cells, found)
+
+  def _describe_mixture(self) -> str:
+    """Where some cells are numbers by one mark only, and others by the other."""
+    point, comma = np.isnan(self.read(POINT)), np.isnan(self.read(COMMA))
+    if not (point & ~comma).any() or not (comma & ~point).any():
+      return ""
+    return (f"mixes decimal points and decimal commas, such as {self.texts[~point & comma][0]!r} and "
+            f"{self.texts[point & ~comma][0]!r}")
+
+  def _differing(self) -> np.ndarray:
+    return self.texts[self.read(POINT) != self.read(COMMA)]
+
+  def _example(self) -> str:
+    return repr(next(text for text in self._differing() if any(mark in text for mark in self.marks)))
+
+  def _values_of_example(self) -> str:
+    text = next(text for text in self._differing() if any(mark in text for mark in self.marks))
+    return f"{read_number(text, COMMA):.15g} or {read_number(text, POINT):.15g}"
+
+  def _note(self, decimal: str, asked: str | None) -> str:
+    """How texts were read that no program reads without being told."""
+    read = self.read(decimal)
+    changed = np.flatnonzero(~np.isnan(read) & (self.plain != read))
+    if not len(changed):
+      return ""
+    text, other = self.texts[changed[0]], POINT if decimal == COMMA else COMMA
+    hint = f" (--decimal={other} reads it otherwise)" if self.is_open and not asked else ""
+    return f"{_READ_SO} {files.shorten(text, 40)!r} is {read[changed[0]]:.15g}{hint}"
+
+  def _check_percent(self, column: Column) -> Column:
+    """Refuses a column where some numbers have a percent sign and others none: 5 and 5 % differ by a hundred."""
+    has_sign = np.array([text.rstrip().endswith("%") for text in self.texts], bool)
+    is_number = ~np.isnan(column.values[self.is_text])
+    if not (has_sign & is_number).any():
+      return column
+    without = self.texts[~has_sign & is_number & (column.values[self.is_text] != 0)]
+    if not len(without) and not np.isfinite(self.values).any():
+      return column
+    example = without[0] if len(without) else f"{self.values[np.isfinite(self.values)][0]:g}"
+    return self._faulty(f"mixes numbers with and without a percent sign, such as {example!r} and "
+                        f"{self.texts[has_sign & is_number][0]!r}")
+
+
+def _read_plain(texts: np.ndarray) -> np.ndarray:
+  return pd.to_numeric(pd.Series(texts, dtype=object), errors="coerce").to_numpy(np.float64)
+
+
+def _number_of(cell: Any) -> float:
+  """The value of a cell that is a number already, NaN for any other."""
+  if not isinstance(cell, numbers.Real | decimal_lib.Decimal | np.bool_):
+    return math.nan
+  try:
+    return float(cell)
+  except OverflowError:  # a whole number beyond double precision
+    return math.inf if cell > 0 else -math.inf
+
+
+def as_category(cell: Any) -> str | None:
+  """A cell as the name of a class, the same for 1 and 1.0; None where it is missing."""
+  if is_missing(cell):
+    return None
+  if isinstance(cell, datetime.date):
+    return cell.isoformat()
+  if isinstance(cell, numbers.Real) and not isinstance(cell, bool | np.bool_):
+    return f"{cell:.15g}"
+  return " ".join(str(cell).split())

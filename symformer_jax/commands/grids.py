@@ -1,0 +1,206 @@
+"""Rows of cells, as a file has them, as named columns: where the names are, and what among the rows is no data."""
+
+from collections import Counter
+from collections.abc import Sequence
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from symformer_jax import files
+from symformer_jax.commands import cells
+from symformer_jax.errors import InputError
+
+# Rows that are looked at to tell what a first row is.
+NUM_LOOKED_AT = 20
+
+
+@dataclasses.dataclass(frozen=True)
+class Grid:
+  """The columns of a file before they are numbers.
+
+  Attributes:
+    names: of the columns, D of them, as one line of printable signs each; not always distinct.
+    columns: [N] each: numbers or dates by NumPy, or objects.
+    places: where the rows stand in the file [N], from 1; `word` is what is counted, line or row.
+    separator: what stood between columns; empty for files that are no text.
+    notes: what was decided on the way, one sentence each.
+  """
+
+  names: tuple[str, ...]
+  columns: tuple[np.ndarray, ...]
+  places: np.ndarray
+  word: str = "row"
+  separator: str = ""
+  notes: tuple[str, ...] = ()
+
+
+def clean_name(name: Any) -> str:
+  """A column's name in one line of signs that can be printed: marks, breaks and runs of spaces become a space."""
+  return " ".join("".join(sign if sign.isprintable() else " " for sign in str(name)).split())
+
+
+def from_rows(
+  rows: Sequence[list[Any]], places: Sequence[int], *, word: str, separator: str = "", comment: Sequence[str] = (),
+  notes: Sequence[str] = (),
+) -> Grid:
+  """Columns of rows of cells: texts, and in spreadsheets numbers, dates and None as well.
+
+  The first row holds names when it has text in it; else columns are x0, x1, ... and y. A title above the names and a
+  row of units under them are left out, and so are columns without name and cells, such as a separator at the ends of
+  lines makes, and a column without a name that counts the rows. Notes say so.
+  Args:
+    places: where the rows stand.
+    comment: cells of the comment above the rows: names, where the rows have none and it has one for each column.
+  Raises:
+    InputError: where rows do not have as many cells as there are columns, or there are none.
+  """
+  kept = [(place, row) for place, row in zip(places, rows, strict=True) if any(map(_is_there, row))]
+  if not kept:
+    raise InputError("the file is empty")
+  notes = list(notes)
+  begin = min(next(i for i, cell in enumerate(row) if _is_there(cell)) for _, row in kept)
+  kept = [(place, row[begin:]) for place, row in kept] if begin else kept  # a table may begin anywhere on a sheet
+  kept = _without_titles(kept, word, notes)
+  names, kept = _take_names(kept, word, comment, notes)
+  width = max((_width(row) for _, row in kept), default=0)
+  names = _check_widths(names, kept, width, word, separator, notes)
+  kept = _without_units(kept, word, notes)
+  columns = _columns(kept, len(names))
+  found = [i for i, column in enumerate(columns) if names[i] or any(map(_is_there, column))]
+  counting = {i for i in found if not names[i] and len(found) > 2 and _counts_rows(columns[i])}
+  notes += [f"column {i + 1} left aside: it has no name and counts the rows" for i in counting]
+  found = [i for i in found if i not in counting]
+  return Grid(tuple(names[i] or f"column {i + 1}" for i in found), tuple(columns[i] for i in found),
+              np.array([place for place, _ in kept], np.int64), word, separator, tuple(notes))
+
+
+def _is_there(cell: Any) -> bool:
+  return cell is not None and cell == cell and cell != ""
+
+
+def _width(row: Sequence[Any]) -> int:
+  """Cells up to the last that is not empty."""
+  if row and _is_there(row[-1]):
+    return len(row)
+  return max((i + 1 for i, cell in enumerate(row) if _is_there(cell)), default=0)
+
+
+def _is_text(cell: Any) -> bool:
+  return _is_there(cell) and not cells.is_missing(cell) and not cells.is_value(cell)
+
+
+def _without_titles(kept: list[tuple[int, list]], word: str, notes: list[str]) -> list[tuple[int, list]]:
+  """Leaves out single texts above a row of names; above numbers they might be a name, and are left to be refused."""
+  [(width, _)] = Counter(_width(row) for _, row in kept[: NUM_LOOKED_AT + 5]).most_common(1)
+  begin = next((i for i, (_, row) in enumerate(kept) if _width(row) >= width), 0)
+  titles = kept[:begin]
+  is_title = width > 1 and all(sum(map(_is_there, row)) == 1 for _, row in titles)
+  is_above_names = any(map(_is_text, kept[begin][1])) and not any(
+    _is_there(cell) and cells.is_value(cell) for cell in kept[begin][1])
+  if not titles or not is_title or not is_above_names:
+    return kept
+  notes += [f"{word} {place} left out: {files.shorten(clean_name(next(filter(_is_there, row))), 40)!r} is taken for a "
+            "title" for place, row in titles]
+  return kept[begin:]
+
+
+def _is_header(row: Sequence[Any]) -> bool:
+  """Whether a row holds names: text that is no number, no date and no word for a missing value."""
+  return any(map(_is_text, row))
+
+
+def _take_names(
+  kept: list[tuple[int, list]], word: str, comment: Sequence[str], notes: list[str]
+) -> tuple[list[str] | None, list[tuple[int, list]]]:
+  """Names, None where there are none, and the rows under them."""
+  place, first = kept[0]
+  if _is_header(first):
+    number = next((cell for cell in first if _is_there(cell) and cells.is_value(cell)), None)
+    if number is not None:
+      notes.append(f"{word} {place} is taken for the names of the columns, though {clean_name(number)!r} is in it")
+    names = [clean_name(cell) if _is_there(cell) else "" for cell in first]
+    return [_named(name) for name in names], kept[1:]
+  width = max(_width(row) for _, row in kept)
+  names = [clean_name(name) for name in comment]
+  if len(names) == width and all(names) and any(map(_is_text, names)):
+    notes.append(f"names of the columns are taken from the comment above: {', '.join(map(repr, names))}")
+    return names, kept
+  return None, kept
+
+
+def _named(name: str) -> str:
+  """Pandas' word for a column without a name is none."""
+  return "" if name.startswith("Unnamed: ") and name.removeprefix("Unnamed: ").isdigit() else name
+
+
+def _check_widths(
+  names: list[str] | None, kept: list[tuple[int, list]], width: int, word: str, separator: str, notes: list[str]
+) -> list[str]:
+  """The names of all columns, where every row has its cells under them."""
+  if names is None:
+    [(usual, _)] = Counter(_width(row) for _, row in kept).most_common(1)
+    if width > usual:
+      place, row = next((place, row) for place, row in kept if _width(row) > usual)
+      raise _ragged(usual, place, row, word, separator)
+    return [*(f"x{i}" for i in range(width - 1)), "y"]
+  num_names = max((i + 1 for i, name in enumerate(names) if name), default=0)
+  if kept and width < num_names:
+    raise InputError(f"cannot be read as a table: the names are {num_names}, but no {word} has more than {width} cells")
+  if kept and width == num_names + 1 == len(names) + 1 and all(_width(row) == width for _, row in kept) \
+      and _are_row_names([row[0] for _, row in kept], separator):
+    notes.append("column 1 left aside: it has no name, as the names of rows have none in R")
+    for _, row in kept:
+      del row[0]
+    return names
+  if width > max(num_names, len(names)):
+    place, row = next((place, row) for place, row in kept if _width(row) > len(names))
+    raise _ragged(num_names, place, row, word, separator)
+  return names
+
+
+def _ragged(expected: int, place: int, row: Sequence[Any], word: str, separator: str) -> InputError:
+  hint = "; where numbers have decimal commas, columns need another separator or quotes" if separator == "," else ""
+  return InputError(
+    f"cannot be read as a table: Expected {expected} fields in {word} {place}, saw {_width(row)}{hint}")
+
+
+def _are_row_names(column: Sequence[Any], separator: str) -> bool:
+  """Texts, or numbers that count; these not between commas, where one name too few is rather a decimal comma."""
+  return all(map(_is_text, column)) or separator in (" ", "\t") and _counts_rows(np.array(column, object))
+
+
+def _without_units(kept: list[tuple[int, list]], word: str, notes: list[str]) -> list[tuple[int, list]]:
+  """Leaves out a row of units: text where all under it are values, and nothing else but what is missing."""
+  if len(kept) < 2:
+    return kept
+  (place, first), below = kept[0], kept[1 : NUM_LOOKED_AT + 1]
+  units = []
+  for i, cell in enumerate(first):
+    under = [row[i] for _, row in below if i < len(row) and _is_there(row[i]) and not cells.is_missing(row[i])]
+    is_of_values = bool(under) and all(map(cells.is_value, under))
+    if _is_there(cell) and not cells.is_missing(cell) and (cells.is_value(cell) or not is_of_values):
+      return kept
+    units += [clean_name(cell)] if is_of_values and _is_text(cell) else []
+  if not units:
+    return kept
+  notes.append(f"{word} {place} left out: {', '.join(map(repr, units))} above the numbers is taken for units")
+  return kept[1:]
+
+
+def _columns(kept: Sequence[tuple[int, list]], width: int) -> list[np.ndarray]:
+  """Objects [N] of each column; short rows end in cells that are not there."""
+  rows = [row if len(row) == width else (row + [""] * (width - len(row)))[:width] for _, row in kept]
+  columns = zip(*rows, strict=True) if rows else ((),) * width
+  return [_objects(column) for column in columns]
+
+
+def _objects(column: Sequence[Any]) -> np.ndarray:
+  found = np.empty(len(column), object)
+  found[:] = column
+  return found
+
+
+def _counts_rows(column: np.ndarray) -> bool:
+  """Whether a column is 0, 1, 2, ... or 1, 2, 3, ..."""
+  return any(all(str(cell) == str(i) for i, cell in enumerate(column, start)) for start in (0, 1))

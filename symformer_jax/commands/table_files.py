@@ -1,0 +1,160 @@
+"""Files of tables by their kind: text, Excel workbooks, parquet, archives of arrays."""
+
+from collections.abc import Callable, Mapping
+import dataclasses
+import pathlib
+import warnings
+import zipfile
+
+import numpy as np
+import pandas as pd
+
+from symformer_jax import npz
+from symformer_jax.commands import grids, text_tables
+from symformer_jax.errors import InputError
+
+
+@dataclasses.dataclass(frozen=True)
+class Reading:
+  """How a file is read.
+
+  Attributes:
+    separator: between the columns of text, None to find it; sheet: of a workbook, None for the first.
+    max_bytes: what an archive may unpack to.
+  """
+
+  separator: str | None = None
+  sheet: str | None = None
+  max_bytes: int = 4 << 30
+
+
+def read(path: pathlib.Path, how: Reading) -> grids.Grid:
+  """The columns of a file.
+
+  Raises:
+    InputError: says what is wrong with the file, without its name.
+  """
+  if path.is_dir():
+    raise InputError("is a folder, expected a file; a glob such as 'folder/*.csv' takes all files in it")
+  if not path.exists():
+    raise InputError("no such file")
+  if path.suffix.lower() not in _READERS:
+    raise InputError(f"unknown kind of file {path.suffix!r}, expected one of {', '.join(SUFFIXES)}")
+  try:
+    return _READERS[path.suffix.lower()](path, how)
+  except PermissionError:
+    raise InputError("no permission to read it") from None
+  except MemoryError:
+    raise InputError(f"does not fit into memory: {path.stat().st_size / 1e9:.1f} GB; give a part of its rows") from None
+
+
+def _read_text(path: pathlib.Path, how: Reading) -> grids.Grid:
+  return text_tables.read(path, separator=how.separator)
+
+
+def _read_excel(path: pathlib.Path, how: Reading) -> grids.Grid:
+  """One sheet of a workbook; values that formulas had when it was saved."""
+  try:
+    import openpyxl  # noqa: F401  (asked first: without it pandas says something longer)
+  except ImportError:
+    raise InputError("reading .xlsx needs openpyxl: pip install 'symformer-jax[xlsx]'") from None
+  _check_unpacked(path, how.max_bytes)
+  try:
+    with warnings.catch_warnings(action="ignore"), pd.ExcelFile(path, engine="openpyxl") as book:
+      names = [str(name) for name in book.sheet_names]
+      if how.sheet is not None and how.sheet not in names:
+        raise InputError(f"--sheet: no sheet {how.sheet!r}, expected one of {', '.join(map(repr, names))}")
+      sheet = names[0] if how.sheet is None else how.sheet
+      frame = book.parse(sheet, header=None, dtype=object, na_filter=False)
+  except InputError:
+    raise
+  except Exception as error:  # damaged and foreign workbooks make openpyxl raise whatever its parts raise
+    raise InputError(f"cannot be read as xlsx: {' '.join(str(error).split()) or type(error).__name__}") from None
+  others = [name for name in names if name != sheet]
+  notes = [f"sheet {sheet!r} is read, not {', '.join(map(repr, others))}; --sheet chooses"] \
+    if others and how.sheet is None else []
+  rows = [[cell.strip() if isinstance(cell, str) else cell for cell in row] for row in frame.to_numpy(object).tolist()]
+  return grids.from_rows(rows, range(1, len(rows) + 1), word="row", notes=notes)
+
+
+def _check_unpacked(path: pathlib.Path, max_bytes: int) -> None:
+  try:
+    with zipfile.ZipFile(path) as archive:
+      num_bytes = sum(member.file_size for member in archive.infolist())
+  except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as error:
+    raise InputError(f"cannot be read as xlsx: {' '.join(str(error).split())}") from None
+  if num_bytes > max_bytes:
+    raise InputError(f"unpacks to more than {max_bytes >> 30} GB; give a part of its rows")
+
+
+def _read_parquet(path: pathlib.Path, how: Reading) -> grids.Grid:
+  del how
+  try:
+    frame = pd.read_parquet(path)
+  except ImportError:
+    raise InputError("reading .parquet needs pyarrow: pip install pyarrow") from None
+  except (ValueError, OSError) as error:
+    raise InputError(f"cannot be read as parquet: {' '.join(str(error).split())}") from None
+  if any(name is not None for name in frame.index.names):
+    frame = frame.reset_index()  # what has a name is a column of the user's
+  names = tuple(grids.clean_name(name) or f"column {i + 1}" for i, name in enumerate(frame.columns))
+  columns = tuple(_plain(frame.iloc[:, i]) for i in range(frame.shape[1]))
+  return grids.Grid(names, columns, np.arange(1, len(frame) + 1))
+
+
+def _plain(series: pd.Series) -> np.ndarray:
+  """Numbers and moments by NumPy; anything else as objects."""
+  if isinstance(series.dtype, pd.DatetimeTZDtype):
+    series = series.dt.tz_convert("UTC").dt.tz_localize(None)
+  if series.dtype.kind in "mM":
+    return series.to_numpy()
+  if pd.api.types.is_numeric_dtype(series.dtype) and not pd.api.types.is_complex_dtype(series.dtype):
+    return series.to_numpy(np.float64, na_value=np.nan)
+  return np.asarray(series.astype(object), object)
+
+
+def _read_npz(path: pathlib.Path, how: Reading) -> grids.Grid:
+  parts = npz.read(path, lambda headers: _check_arrays(headers, how.max_bytes))
+  columns: dict[str, np.ndarray] = {}
+  for name, array in parts.items():
+    if array.ndim == 1:
+      columns[name] = array
+    else:
+      columns |= {f"{name}{i}": array[:, i] for i in range(array.shape[1])}
+  if len({len(column) for column in columns.values()}) > 1:
+    sizes = ", ".join(f"{name} {len(column)}" for name, column in columns.items())
+    raise InputError(f"arrays differ in length: {sizes}")
+  # A target called y stands last wherever it is stored.
+  order = sorted(columns, key=lambda name: name in ("y", "Y", "target"))
+  found = [columns[name] if columns[name].dtype.kind in "iufb" else _texts(columns[name]) for name in order]
+  num_rows = len(found[0]) if found else 0
+  names = tuple(grids.clean_name(name) or f"column {i + 1}" for i, name in enumerate(order))
+  return grids.Grid(names, tuple(found), np.arange(1, num_rows + 1))
+
+
+def _texts(array: np.ndarray) -> np.ndarray:
+  """Texts as objects; bytes as Latin letters, which any are."""
+  return np.char.decode(array, "latin-1").astype(object) if array.dtype.kind == "S" else array.astype(object)
+
+
+# Why arrays of other kinds than numbers and text are no columns.
+_UNUSABLE = {
+  "c": "is complex; give real and imaginary parts as arrays of their own",
+  "M": "holds dates; give numbers, such as years",
+  "m": "holds times; give numbers, such as seconds", "V": "is no array of numbers", "O": "is no array of numbers"}
+
+
+def _check_arrays(headers: Mapping[str, npz.Header], max_bytes: int) -> None:
+  for name, header in headers.items():
+    if len(header.shape) not in (1, 2):
+      raise InputError(f"array {name!r} has {len(header.shape)} dimensions, expected 1 (a column) or 2 (columns)")
+    if header.dtype.kind in _UNUSABLE:
+      raise InputError(f"array {name!r} {_UNUSABLE[header.dtype.kind]}")
+  if sum(header.num_bytes for header in headers.values()) > max_bytes:
+    raise InputError(f"holds more than {max_bytes >> 30} GB of numbers; give a part of its rows")
+
+
+_READERS: dict[str, Callable[[pathlib.Path, Reading], grids.Grid]] = {
+  ".csv": _read_text, ".tsv": _read_text, ".txt": _read_text, ".dat": _read_text, ".xlsx": _read_excel,
+  ".xlsm": _read_excel, ".parquet": _read_parquet, ".npz": _read_npz}
+SUFFIXES = tuple(_READERS)

@@ -1,0 +1,136 @@
+"""Tables of text: bytes into letters, lines into cells. What the cells mean, `grids` and `cells` say."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+import csv
+import pathlib
+import re
+
+from symformer_jax.commands import cells, grids
+from symformer_jax.errors import InputError
+
+SEPARATORS = {"tab": "\t", ";": ";", "|": "|", ",": ",", "space": " "}
+# In the order in which they are believed: a tab is in no number, a comma is in many, a space in any text.
+_ORDER = ("\t", ";", "|", ",", " ")
+# Lines by which the separator is found, and the share of them that have as many cells as most.
+NUM_SNIFFED = 200
+MIN_REGULAR = 0.8
+_COMMENT = "#"
+_HINT = re.compile(r'"?sep=(.)"?', re.IGNORECASE)  # of spreadsheets to themselves
+# Cells between spaces; quotes hold a cell with spaces in it together, a comment ends the line.
+_BETWEEN_SPACES = re.compile(r'"((?:[^"]|"")*)"(?=\s|$)|(\S+)')
+
+
+def read(path: pathlib.Path, *, separator: str | None = None) -> grids.Grid:
+  """The columns of a file of text.
+
+  Args:
+    separator: a value of `SEPARATORS`; None to find it.
+  Raises:
+    InputError: for what is no text, or no table.
+  """
+  text, notes = _decode(path.read_bytes())
+  lines = [(i, line) for i, line in enumerate(text.replace("\r\n", "\n").replace("\r", "\n").split("\n"), start=1)
+           if line.strip()]
+  if lines and (hint := _HINT.fullmatch(lines[0][1].strip())):
+    separator, lines = separator or hint[1], lines[1:]
+  comments = [line for _, line in lines if line.lstrip().startswith(_COMMENT)]
+  rows = [(i, line) for i, line in lines if not line.lstrip().startswith(_COMMENT)]
+  if not rows:
+    raise InputError("the file is empty")
+  separator = separator or _find_separator([line for _, line in rows[:NUM_SNIFFED]])
+  try:
+    found = list(_split(rows, separator))
+  except csv.Error as error:
+    raise InputError(f"cannot be read as a table: {error}") from None
+  return grids.from_rows(
+    [row for _, row in found], [place for place, _ in found], word="line", separator=separator,
+    comment=_comment_cells(comments, separator), notes=notes)
+
+
+def _decode(data: bytes) -> tuple[str, list[str]]:
+  """The text, and a note where it is in no encoding that says so itself."""
+  # Spreadsheets put a byte order mark first; what they call Unicode text is UTF-16.
+  encoding = "utf-16" if data.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8-sig"
+  try:
+    return data.decode(encoding), []
+  except UnicodeDecodeError as error:
+    is_binary = encoding == "utf-16" or any(byte < 32 and byte not in b"\t\n\f\r" for byte in set(data))
+    start = error.start
+  try:
+    if not is_binary:
+      return data.decode("cp1252"), ["the text is no UTF-8 and was read as Windows-1252"]
+  except UnicodeDecodeError:
+    pass
+  raise InputError(f"is no UTF-8 text (byte {start}); save it as UTF-8")
+
+
+def _split(
+  rows: Sequence[tuple[int, str]], separator: str, *, is_whole: bool = True
+) -> Iterator[tuple[int, list[str]]]:
+  """Lines with their cells, as they stand between separators; of a whole file a quote without an end is an error."""
+  if separator == " ":
+    yield from ((place, _cells_between_spaces(line)) for place, line in rows)
+    return
+  quote = "'" if rows and rows[0][1].lstrip().startswith("'") else '"'
+  reader = csv.reader((line + "\n" for _, line in rows), delimiter=separator, skipinitialspace=separator != "\t",
+                      quotechar=quote)
+  begin = 0  # a quoted cell may hold the ends of lines
+  for row in reader:
+    is_last = is_whole and reader.line_num == len(rows)
+    if is_last and sum(line.count(quote) for _, line in rows[begin:]) % 2 and reader.line_num > begin + 1:
+      raise csv.Error(f"the quote in line {rows[begin][0]} has no end")
+    yield rows[begin][0], [cell.strip() for cell in row]
+    begin = reader.line_num
+
+
+def _cells_between_spaces(line: str) -> list[str]:
+  found = []
+  for match in _BETWEEN_SPACES.finditer(line):
+    if match[2] and match[2].startswith(_COMMENT) and found:
+      break
+    found.append(match[2] if match[2] is not None else match[1].replace('""', '"'))
+  return found
+
+
+def _comment_cells(comments: Sequence[str], separator: str) -> list[str]:
+  """Cells of the last comment, which may hold the names; its sign may be a name itself."""
+  if not comments:
+    return []
+  bare = comments[-1].lstrip().lstrip(_COMMENT)
+  [(_, row)] = _split([(1, bare)], separator) if bare.strip() else [(1, [])]
+  return [_COMMENT, *row[1:]] if row and not row[0] else row
+
+
+def _find_separator(lines: Sequence[str]) -> str:
+  """The separator that makes as many cells of each line, more than one, and most of them numbers.
+
+  Raises:
+    InputError: where commas and spaces do equally well, and the numbers would differ.
+  """
+  best, best_score = ",", 0.0
+  scores = {separator: _score(lines, separator) for separator in _ORDER}
+  for separator in _ORDER:
+    if scores[separator] > best_score:
+      best, best_score = separator, scores[separator]
+  if best == "," and scores[" "] == best_score > 0:
+    raise InputError("columns may stand between commas or between spaces, as in "
+                     f"{lines[-1][:60].strip()!r}; --separator=, or --separator=space says which")
+  return best
+
+
+def _score(lines: Sequence[str], separator: str) -> float:
+  """How well a separator does: 0 where it makes no table of the lines; else above 1 by the share of cells that are
+  numbers or dates, and more where the names, which may stand in the first line, are as many as these.
+  """
+  try:
+    rows = [row for _, row in _split([(0, line) for line in lines], separator, is_whole=False)]
+  except csv.Error:
+    return 0.0
+  widths = [len(row) for row in rows]
+  width = max(Counter(widths).items(), key=lambda item: (item[1], item[0]))[0]
+  regular = [row for row in rows if len(row) == width]
+  if width < 2 or len(regular) < MIN_REGULAR * len(rows) and len(regular) < len(rows) - 2:
+    return 0.0
+  found = [cells.is_value(cell) for row in regular[len(regular) > 1 :] for cell in row if cell]
+  return 1 + sum(found) / max(len(found), 1) + (0.5 if len(rows[0]) == width else 0.0)

@@ -1,0 +1,158 @@
+"""Dates and times of a column as numbers: decimal years where they span years, else time since the first one."""
+
+from collections.abc import Sequence
+import dataclasses
+import datetime
+import re
+from typing import Any
+import warnings
+
+import numpy as np
+import pandas as pd
+
+# How people write days; where two read the same column differently, it is refused.
+_DAYS = ("%Y-%m-%d", "%Y/%m/%d", "%Y.%m.%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y", "%d %b %Y",
+         "%d-%b-%Y", "%d %B %Y", "%b %d, %Y", "%B %d, %Y", "%Y-%m", "%Y/%m", "%m/%Y", "%b %Y", "%B %Y")
+_CLOCKS = ("", " %H:%M", " %H:%M:%S", " %H:%M:%S.%f", " %I:%M %p", " %I:%M:%S %p")
+_MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*"
+# Cheap: most columns of text are no dates, and every format costs a pass.
+_LIKE_A_DAY = re.compile(
+  rf"(?:\d{{4}}[-/.]\d{{1,2}}|\d{{1,2}}[-/.]\d{{1,2}}[-/.]\d{{4}}|\d{{1,2}}/\d{{4}}|\d{{1,2}}[- ]{_MONTH}[- ]\d{{4}}"
+  rf"|{_MONTH} (?:\d{{1,2}}, )?\d{{4}})(?:[-/.]\d{{1,2}})?(?:[ T]\d?\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?: ?[AP]M)?"
+  r"(?: ?(?:Z|UTC|[-+]\d\d:?\d\d))?)?", re.IGNORECASE | re.ASCII)
+_ISO = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?\s?(?:Z|[+-]\d\d:?\d\d)?)?", re.ASCII)
+_DURATION = re.compile(
+  r"(?P<sign>-?)(?:(?P<days>\d+) days?,? )?(?P<hours>\d+):(?P<minutes>[0-5]\d)(?::(?P<seconds>[0-5]\d(?:\.\d*)?))?",
+  re.ASCII)
+# By the least span that each is for, in seconds: few digits before the point, and no fraction of a unit.
+_UNITS = (("days", 2 * 86400.0, 86400.0), ("hours", 2 * 3600.0, 3600.0), ("minutes", 120.0, 60.0),
+          ("seconds", 0.0, 1.0))
+_YEARS_SPAN_S = 2 * 365.25 * 86400
+# Rows by which formats are tried before all are read.
+_NUM_TRIED = 50
+
+
+@dataclasses.dataclass(frozen=True)
+class Times:
+  """Attributes:
+    values: [N] float64 in the unit that `note` says, NaN for what is no time.
+    fault: why they cannot be used; empty where they can.
+  """
+
+  values: np.ndarray
+  note: str = ""
+  fault: str = ""
+
+
+def is_time(text: str) -> bool:
+  """Whether a text looks like a date or a time."""
+  return _LIKE_A_DAY.fullmatch(text.strip()) is not None or _DURATION.fullmatch(text.strip()) is not None
+
+
+def read(cells: np.ndarray) -> Times | None:
+  """Dates or times [N] of a column that is mostly made of them, as numbers; None for any other column.
+
+  Args:
+    cells: datetime64 or timedelta64, or objects: texts, dates, times, None.
+  """
+  if cells.dtype.kind == "M":
+    return _of_moments(cells.astype("datetime64[us]"), [])
+  if cells.dtype.kind == "m":
+    return _of_durations(_seconds(cells))
+  texts = [cell.strip() if isinstance(cell, str) else cell for cell in cells]
+  present = [text for text in texts if isinstance(text, datetime.date | datetime.time | datetime.timedelta)
+             or isinstance(text, str) and is_time(text)]
+  num_cells = sum(cell is not None and cell == cell and cell != "" for cell in texts)
+  if not present or 2 * len(present) < num_cells:
+    return None
+  if all(isinstance(text, datetime.time | datetime.timedelta) or _is_duration(text) for text in present):
+    return _of_durations(np.array([_duration(text) for text in texts]))
+  return _read_days(texts, present)
+
+
+def _seconds(cells: np.ndarray) -> np.ndarray:
+  seconds = cells.astype("timedelta64[us]").astype(np.int64) / 1e6
+  return np.where(np.isnat(cells), np.nan, seconds)
+
+
+def _is_duration(text: Any) -> bool:
+  return isinstance(text, str) and _DURATION.fullmatch(text) is not None
+
+
+def _duration(cell: Any) -> float:
+  """Seconds; NaN for no duration."""
+  if isinstance(cell, datetime.timedelta):
+    return cell.total_seconds()
+  if isinstance(cell, datetime.time):
+    return cell.hour * 3600 + cell.minute * 60 + cell.second + cell.microsecond / 1e6
+  found = _DURATION.fullmatch(cell) if isinstance(cell, str) else None
+  if found is None:
+    return np.nan
+  size = sum(float(found[part] or 0) * seconds for part, seconds in (
+    ("days", 86400), ("hours", 3600), ("minutes", 60), ("seconds", 1)))
+  return -size if found["sign"] else size
+
+
+def _read_days(texts: Sequence[Any], present: Sequence[Any]) -> Times | None:
+  strings = [text for text in present if isinstance(text, str)]
+  if not strings:
+    return _of_moments(_parse(texts, None), texts)
+  if all(_ISO.fullmatch(text) for text in strings):
+    return _of_moments(_parse(texts, "ISO8601"), texts)
+  sample = strings[:_NUM_TRIED]
+  formats = [day + clock for day in _DAYS for clock in _CLOCKS]
+  tried = {each: int(np.sum(~np.isnat(_parse(sample, each)))) for each in formats}
+  usable = [each for each in formats if tried[each] == max(tried.values()) > 0]
+  # What the first rows leave open, later ones may tell.
+  found = {each: _parse(texts, each) for each in usable}
+  counts = {each: int(np.sum(~np.isnat(moments))) for each, moments in found.items()}
+  found = {each: moments for each, moments in found.items() if counts[each] == max(counts.values())}
+  if not found:
+    return None
+  first, *others = found.values()
+  if any(not np.array_equal(first, other, equal_nan=True) for other in others):
+    return Times(np.full(len(texts), np.nan), fault=(
+      f"holds dates that may be day and month or month and day, such as {strings[0]!r}; write them as 2020-12-31"))
+  return _of_moments(first, texts)
+
+
+def _parse(texts: Sequence[Any], form: str | None) -> np.ndarray:
+  """Moments datetime64[us] [N] of texts of one form, or of dates; NaT for any other. Zones are brought to UTC."""
+  is_wanted = [isinstance(text, str) == (form is not None) and isinstance(text, str | datetime.date) for text in texts]
+  if form is not None and form != "ISO8601":
+    # No format has a T between day and clock but that of ISO.
+    texts = [re.sub(r"(?<=\d)T(?=\d)", " ", text) if isinstance(text, str) else text for text in texts]
+  series = pd.Series([text if ok else None for text, ok in zip(texts, is_wanted, strict=True)], dtype=object)
+  with warnings.catch_warnings(action="ignore"):
+    moments = pd.to_datetime(series, format=form, errors="coerce", utc=True)
+  return moments.dt.tz_localize(None).to_numpy("datetime64[us]")
+
+
+def _of_moments(moments: np.ndarray, texts: Sequence[Any]) -> Times:
+  present = ~np.isnat(moments)
+  if not present.any():
+    return Times(np.full(len(moments), np.nan))
+  first = moments[present].min()
+  span_s = (moments[present].max() - first) / np.timedelta64(1, "s")
+  if span_s >= _YEARS_SPAN_S:
+    years = moments.astype("datetime64[Y]")
+    begin, end = years.astype("datetime64[us]"), (years + 1).astype("datetime64[us]")
+    share = np.where(present, (moments - begin) / np.where(present, end - begin, np.timedelta64(1, "us")), np.nan)
+    values = np.where(present, years.astype(np.int64) + 1970, 0) + share
+    row = int(np.argmax(present))
+    example = texts[row] if len(texts) else str(moments[row].astype("datetime64[s]"))
+    return Times(values, f"holds dates, read as decimal years: {str(example)!r} is {values[row]:.8g}")
+  unit, _, size_s = next(row for row in _UNITS if span_s >= row[1])
+  values = np.where(present, (moments - first) / np.timedelta64(1, "s") / size_s, np.nan)
+  start = str(first.astype("datetime64[us]")).replace("T", " ")
+  start = start.removesuffix(".000000").removesuffix(" 00:00:00")
+  return Times(values, f"holds dates, read as {unit} since {start}")
+
+
+def _of_durations(seconds: np.ndarray) -> Times:
+  present = np.isfinite(seconds)
+  if not present.any():
+    return Times(seconds)
+  largest = np.abs(seconds[present]).max()
+  unit, _, size_s = next(row for row in _UNITS if largest >= row[1])
+  return Times(seconds / size_s, f"holds times, read as {unit}")

@@ -1,0 +1,93 @@
+"""How text becomes numbers: one rule for a column and a file, said where another reader might decide otherwise."""
+
+from hypothesis import given, strategies as st
+import numpy as np
+import pytest
+
+from symformer_jax.commands import cells
+from symformer_jax.commands.cells import COMMA, POINT, read_columns, read_number
+
+
+def column(*texts):
+  found = np.empty(len(texts), object)
+  found[:] = texts
+  return found
+
+
+def read(*columns, **options):
+  return read_columns([column(*texts) for texts in columns], **options)
+
+
+@pytest.mark.parametrize(("text", "by_point", "by_comma"), [
+  ("1.5", 1.5, None), ("1,5", None, 1.5), ("1,234", 1234, 1.234), ("1.234", 1.234, 1234), ("0,123", None, 0.123),
+  ("1,234,567", 1234567, None), ("1.234,5", None, 1234.5), ("1,234.5", 1234.5, None), ("12,3456", None, 12.3456),
+  ("-1 234.5", -1234.5, None), ("1'234", 1234, 1234), ("1\u00a0234", 1234, 1234), ("12,34,567", 1234567, None),
+  ("\u22122", -2, -2), ("12.3 %", 0.123, None), ("5%", 0.05, 0.05), ("1.5D+02", 150, None), ("1,5e-3", None, 0.0015),
+  ("inf", np.inf, np.inf), ("5,", None, None), ("1,23,4", None, None), ("1_000", None, None), ("0x10", None, None),
+  ("5 kg", None, None), ("%", None, None), ("\u0663", None, None)])
+def test_numbers_by_either_decimal_mark(text, by_point, by_comma):
+  assert (read_number(text, POINT), read_number(text, COMMA)) == (by_point, by_comma)
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False), st.sampled_from([POINT, COMMA]))
+def test_any_float_is_read_back_to_the_last_bit(value, mark):
+  assert read_number(repr(value).replace(POINT, mark), mark) == value
+
+
+@given(st.integers(-10**15, 10**15), st.integers(0, 99), st.booleans())
+def test_grouped_numbers_are_read_back(whole, hundredths, is_german):
+  text = f"{whole:,}.{hundredths:02}"
+  if is_german:
+    text = text.translate({ord(POINT): COMMA, ord(COMMA): POINT})
+  assert read_number(text, COMMA if is_german else POINT) == float(f"{whole}.{hundredths:02}")
+
+
+def test_a_column_tells_for_the_others_of_its_file():
+  for telling, expected in (("1,5", 1.234), ("1.5", 1234), ("1,234,567", 1234), ("0,5", 1.234)):
+    plain, open_ = read([telling, "2"], ["1,234", "2,345"])
+    assert open_.values[0] == expected and not plain.fault
+    assert "'1,234' is read" not in open_.note and f"'1,234' is {expected:g}" in open_.note
+    assert "--decimal=" in open_.note  # of the column that does not tell itself
+  [_, dotted] = read(["1,5"], ["1.234"])
+  assert dotted.values[0] == 1234
+  assert read(["1.234"])[0].values[0] == 1.234 and not read(["1.234"])[0].note  # as any program has it
+
+
+def test_where_nothing_tells_the_separator_does_or_it_is_asked_for():
+  assert read(["1,234", "2,345"], separator=",")[0].values[0] == 1234
+  assert read(["1,234", "2,345"], separator=";")[0].values[0] == 1.234
+  for options, texts in (({"separator": "\t"}, ["1,234"]), ({"separator": ";"}, ["1,234", "950"])):
+    [found] = read(texts, **options)
+    assert found.fault.startswith("may be read in two ways: '1,234' is 1.234 or 1234; --decimal=. or --decimal=,")
+    assert np.isnan(found.values).all() and found.is_numeric
+    assert [read(texts, decimal=mark, **options)[0].values[0] for mark in (POINT, COMMA)] == [1234, 1.234]
+
+
+def test_text_with_a_number_here_and_there_tells_nothing():
+  _, found = read(["x", "y", "3,5"], ["1,234", "2,345", "1"], separator=",")
+  assert found.values[0] == 1234
+
+
+def test_both_marks_in_one_column_are_refused():
+  [found] = read(["1.5", "2,5", "3"])
+  assert found.fault == "mixes decimal points and decimal commas, such as '1.5' and '2,5'"
+  [found] = read(["1.5", "2,5", "3"], decimal=POINT)
+  assert not found.fault and np.isnan(found.values[1]) and found.first_bad() == 1
+
+
+def test_percent_is_a_hundredth_in_a_whole_column_or_refused():
+  [found] = read(["5 %", "12.5 %", "0"])
+  np.testing.assert_array_equal(found.values, [0.05, 0.125, 0])
+  assert found.note == "is read so that '5 %' is 0.05"
+  assert "with and without a percent sign, such as '7' and '5%'" in read(["5%", "7"])[0].fault
+  assert "such as '0.5' and '5%'" in read(["5%", 0.5])[0].fault
+
+
+def test_what_is_no_number_is_found():
+  [found] = read(["1", "NA", "x", "-", None, float("nan"), 2.5, 3, True, 10**400])
+  np.testing.assert_array_equal(found.values, [1, *[np.nan] * 5, 2.5, 3, 1, np.inf])
+  assert found.first_bad() == 2
+  assert not read(["a", "b"])[0].is_numeric and read(["", "NA"])[0].first_bad() is None
+  [truths] = read(["True", "false", ""])
+  np.testing.assert_array_equal(truths.values, [1, 0, np.nan])
+  assert cells.as_category(1.0) == cells.as_category("1") == "1" and cells.as_category("NA") is None

@@ -1,0 +1,102 @@
+"""Odd files of text: each is read right, or refused in one line; what was decided is said."""
+
+import pytest
+
+from symformer_jax.commands import tables
+from symformer_jax.commands.tables import TableError
+
+
+@pytest.fixture
+def read(tmp_path):
+  """Reads text as a table: `(names, first row, notes)`."""
+  def read(text, name="t.csv", **options):
+    path = tmp_path / name
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    table = tables.read_table(str(path), **options)
+    return (*table.features, table.target), (*table.x[0], table.y[0]), table.notes
+  return read
+
+
+def lines(form, num=7, begin=1):
+  """Rows of a form with i and its square."""
+  return "".join(form.format(i=i, s=i * i) + "\n" for i in range(begin, begin + num))
+
+
+@pytest.mark.parametrize(("text", "names", "row"), [
+  (lines("{i},5;{s},25"), ("x0", "y"), (1.5, 1.25)), ("a;b\n" + lines("{i},5;{s},25"), ("a", "b"), (1.5, 1.25)),
+  ('a,b\n' + lines('"{i},5","{s},25"'), ("a", "b"), (1.5, 1.25)), (lines("{i},5 {s},25"), ("x0", "y"), (1.5, 1.25)),
+  ("a\tb\n" + lines("{i},5\t{s}"), ("a", "b"), (1.5, 1)), ("a;b\n" + lines("1.00{i},5;{s}"), ("a", "b"), (1001.5, 1)),
+  ("a,b\n" + lines('{i},"1,00{s}.5"', num=3) + lines('{i},"1,0{s}.5"', num=4, begin=4), ("a", "b"), (1, 1001.5)),
+  ("  a   b\n" + lines("  {i}     {s}.5"), ("a", "b"), (1, 1.5)), (lines("{i}\t {s}"), ("x0", "y"), (1, 1)),
+  ('"a b" c\n' + lines("{i} {s} # why"), ("a b", "c"), (1, 1)), ("a|b\n" + lines("{i}|{s}"), ("a", "b"), (1, 1)),
+  ("sep=;\na;b\n" + lines("{i};{s}"), ("a", "b"), (1, 1)), ("a , b\n" + lines("{i} , {s}"), ("a", "b"), (1, 1)),
+  ("# a, comment\n#\na,b\n" + lines("{i},{s}") + "# the end\n", ("a", "b"), (1, 1)),
+  ("\ufeffa,b,\r\n\r\n" + lines("{i},{s},\r") + "\r\n,,\r\n", ("a", "b"), (1, 1)),
+  ("a,b\r" + lines("{i},{s}").replace("\n", "\r"), ("a", "b"), (1, 1)),
+  ("'a','b'\n" + lines("'{i}','{s}'"), ("a", "b"), (1, 1)), ("a,,b,\n" + lines("{i},,{s},"), ("a", "b"), (1, 1)),
+  (",a,b\n" + lines("{i}7,{i},{s}"), ("column 1", "a", "b"), (17, 1, 1)),
+  ("a;b\n" + lines("{i};{s}").replace("\n", ";;\n"), ("a", "b"), (1, 1)),
+  ("a;b;why\n" + lines("{i},5;{s};a,2,3"), ("a", "b"), (1.5, 1)),
+  ("Ort;a;b\n" + lines("Bonn, Rhein;{i};{s}"), ("a", "b"), (1, 1)),
+])
+def test_read_right(read, text, names, row):
+  found = read(text)
+  assert found[:2] == (names, row)
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "cp1252"])
+def test_encodings_of_spreadsheets(read, encoding):
+  text = ("\ufeff" if encoding == "utf-16-le" else "") + "H\u00f6he;b\n" + lines("{i};{s}")
+  names, _, notes = read(text.encode(encoding))
+  assert names == ("H\u00f6he", "b") and bool(notes) == (encoding == "cp1252")
+
+
+@pytest.mark.parametrize(("text", "names", "row", "note"), [
+  ("t,v\ns,m/s\n" + lines("{i},{s}"), ("t", "v"), (1, 1),
+   "line 2 left out: 's', 'm/s' above the numbers is taken for units"),
+  ("My lab\nt,v\n" + lines("{i},{s}"), ("t", "v"), (1, 1), "line 1 left out: 'My lab' is taken for a title"),
+  ("# mass force\n" + lines("{i} {s}"), ("mass", "force"), (1, 1),
+   "names of the columns are taken from the comment above: 'mass', 'force'"),
+  ("# made by me\n" + lines("{i} {s}"), ("x0", "y"), (1, 1), ""),
+  (",a,b\n" + lines("{i},{i},{s}", begin=0), ("a", "b"), (0, 0),
+   "column 1 left aside: it has no name and counts the rows"),
+  ("Unnamed: 0,a,b\n" + lines("{i},{i},{s}"), ("a", "b"), (1, 1),
+   "column 1 left aside: it has no name and counts the rows"),
+  ('"a" "b"\n' + lines('"{i}" {i} {s}'), ("a", "b"), (1, 1),
+   "column 1 left aside: it has no name, as the names of rows have none in R"),
+  ("land,1990,2000\n" + lines("n{i},{i},{s}"), ("1990", "2000"), (1, 1),
+   "line 1 is taken for the names of the columns, though '1990' is in it"),
+  ("d,b\n" + lines("2020-01-0{i},{s}"), ("d", "b"), (0, 1), "column 'd' holds dates, read as days since 2020-01-01"),
+])
+def test_decisions_are_said(read, text, names, row, note):
+  found = read(text)
+  assert found[:2] == (names, row)
+  assert any(note in each for each in found[2]) if note else not found[2]
+
+
+def test_a_row_of_text_that_may_be_data_is_no_row_of_units(read):
+  with pytest.raises(TableError, match="line 2, column 'v': expected a finite number, got 'unknown'"):
+    read("name,v,w\nX,unknown,1\n" + lines("n{i},{i},{s}"))
+  with pytest.raises(TableError, match="line 2, column 'v': expected a finite number, got 'unknown'"):
+    read("name,v,w\nX,unknown,\n" + lines("n{i},{i},{s}"))
+
+
+def test_the_lines_looked_at_may_end_within_a_quote(read):
+  text = "a,b,c\n" + lines("{i},{s},t", num=198) + '199,1,"two\n\nlines"\n' + lines("{i},{s},t", begin=200)
+  assert read(text)[0] == ("a", "b")
+  with pytest.raises(TableError, match="line 204, column 'a': expected a finite number, got 'x'"):
+    read(text.replace("\n201,", "\nx,"))
+
+
+def test_commas_or_spaces_are_asked_for_where_both_will_do(read):
+  text = lines("{i},500 20{i}")
+  with pytest.raises(TableError, match="between commas or between spaces, as in '7,500 207'; --separator=, or"):
+    read(text, "t.txt")
+  assert read(text, "t.txt", separator="space", decimal=",")[1] == (1.5, 201)
+  assert read(text, "t.txt", separator=",")[1] == (1, 500201)
+
+
+def test_the_target_is_a_column_of_numbers_rather_than_of_dates(read):
+  assert read("a,b,d\n" + lines("{i},{s},2020-01-0{i}"))[0] == ("a", "d", "b")
+  names, row, _ = read("a,d\n" + lines("{i},200{i}-01-01"), target="d")
+  assert (names, row) == (("a", "d"), (1, 2001))

@@ -1,0 +1,61 @@
+"""Dates and times as numbers: units, formats, and what could be two dates."""
+
+import datetime
+
+import numpy as np
+import pytest
+
+from symformer_jax.commands import times
+
+
+def read(*texts):
+  found = np.empty(len(texts), object)
+  found[:] = texts
+  return times.read(found)
+
+
+@pytest.mark.parametrize(("texts", "values", "note"), [
+  (["2019-07-02 12:00", "2020-07-02", "2022-01-01"], [2019.5, 2020.5, 2022.0],
+   "holds dates, read as decimal years: '2019-07-02 12:00' is 2019.5"),
+  (["2020-02-28", "2020-03-01", None], [0, 2, np.nan], "holds dates, read as days since 2020-02-28"),
+  (["28.02.2020", "01.03.2020"], [0, 2], "holds dates, read as days since 2020-02-28"),
+  (["02/28/2020 1:00 PM", "03/01/2020 1:00 AM"], [0, 1.5 * 24], "holds dates, read as hours since 2020-02-28 13:00:00"),
+  (["28/02/2020", "01/03/2020", "soon"], [0, 2, np.nan], "holds dates, read as days since 2020-02-28"),
+  (["1 Mar 2020", "4 Mar 2020"], [0, 3], "holds dates, read as days since 2020-03-01"),
+  (["2020-01", "2020-03"], [0, 60], "holds dates, read as days since 2020-01-01"),
+  (["2020-01-01T00:00:00Z", "2020-01-01T05:00:00+02:00"], [0, 3], "holds dates, read as hours since 2020-01-01"),
+  (["2020-01-01T00:00:00.5", "2020-01-01T00:01:00"], [0, 59.5],
+   "holds dates, read as seconds since 2020-01-01 00:00:00.500000"),
+  (["1:30", "2:45"], [1.5, 2.75], "holds times, read as hours"),
+  (["0:00:30", "0:01:30.5"], [30, 90.5], "holds times, read as seconds"),
+  (["1 days 12:00:00", "3 days 00:00:00"], [1.5, 3], "holds times, read as days"),
+  ([datetime.date(2020, 1, 1), datetime.datetime(2020, 1, 3, 12)], [0, 2.5],
+   "holds dates, read as days since 2020-01-01"),
+  ([datetime.time(1, 30), datetime.time(3)], [1.5, 3], "holds times, read as hours"),
+])
+def test_values_and_what_is_said(texts, values, note):
+  found = read(*texts)
+  np.testing.assert_allclose(found.values, values, rtol=1e-12)
+  assert (found.note, found.fault) == (note, "")
+
+
+def test_arrays_of_moments_as_numpy_counts_them():
+  days = np.array(["2001-01-01", "2001-01-11", "NaT"], "datetime64[D]")
+  np.testing.assert_array_equal(times.read(days).values, [0, 10, np.nan])
+  np.testing.assert_array_equal(times.read(np.diff(days)).values, [10, np.nan])
+
+
+def test_days_that_could_be_months_are_refused_unless_a_later_one_tells():
+  found = read("01/02/2020", "03/04/2020")
+  assert found.fault.startswith("holds dates that may be day and month or month and day, such as '01/02/2020'")
+  assert not read("01/02/2020", "13/04/2020").fault and not read("02/02/2020", "03/03/2020").fault
+  many = [f"{1 + i % 12:02}/{1 + i % 7:02}/2020" for i in range(80)]
+  assert read(*many).fault and not read(*many, "30/01/2020").fault
+
+
+@pytest.mark.parametrize("texts", [
+  ["a", "b"], ["1", "2"], ["A-1", "B-2"], ["2020-01-01", "x", "y"], ["1/2", "3/4"], ["2020-13-45", "2020-99-99"],
+  ["", None], ["Mayor", "June bug"]])
+def test_other_columns_are_none_of_these(texts):
+  found = read(*texts)
+  assert found is None or np.isnan(found.values).all()

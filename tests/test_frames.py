@@ -1,0 +1,43 @@
+"""DataFrames whose columns are no numbers are refused by name, before NumPy fails at them."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from symformer_jax import testing
+from symformer_jax.errors import InputError
+from symformer_jax.estimator import SymFormerRegressor
+from symformer_jax.frames import check_numeric
+
+
+@pytest.mark.parametrize(("cells", "message"), [
+  (pd.date_range("2020-01-01", periods=4), r"X: column 'b' holds dates or times \(datetime64\[.s\]\); give numbers"),
+  (pd.to_timedelta(range(4), unit="h"), "X: column 'b' holds dates or times"),
+  (pd.period_range("2020-01-01", periods=4), "X: column 'b' holds dates or times"),
+  (["1", "x", "2", "3"], "X: column 'b' holds 'x' in row 1, which is no number; give numbers, such as pandas.get_d"),
+  (pd.Categorical(list("abab")), "X: column 'b' holds 'a' in row 0"),
+  ([1, 2, {}, 3], "X: column 'b' holds {} in row 2"),
+])
+def test_what_is_no_number_is_named(cells, message):
+  with pytest.raises(InputError, match=message):
+    check_numeric(pd.DataFrame({"a": np.arange(4), "b": cells}), "X")
+  with pytest.raises(InputError, match=message.replace("X: column 'b'", "y")):
+    check_numeric(pd.Series(cells), "y")
+
+
+def test_numbers_in_any_dress_are_left_alone():
+  frame = pd.DataFrame({"a": ["1.5", "2"], "b": pd.array([1, None], dtype="Int64"), "c": pd.Categorical([1, 2]),
+                        "d": [True, False], "e": [1, None]})
+  for data in (frame, frame["a"], frame.to_numpy(), np.array([["x"]]), [[1]], None):
+    check_numeric(data, "X")
+
+
+def test_the_estimator_refuses_them_before_a_search():
+  frame = pd.DataFrame({"a": np.arange(9.0), "day": pd.date_range("2020-01-01", periods=9)})
+  model = SymFormerRegressor(model=testing.FixedProposer(["x0"]))
+  with pytest.raises(InputError, match="X: column 'day' holds dates"):
+    model.fit(frame, frame["a"])
+  with pytest.raises(InputError, match="y holds dates"):
+    model.fit(frame[["a"]], frame["day"])
+  with pytest.raises(InputError, match="X: two columns are called 'a'"):
+    model.fit(frame[["a", "a"]], frame["a"])
