@@ -51,7 +51,9 @@ def test_commands_name_modules_flags_and_files_that_exist(command):
   assert spec is not None
   if module == "pytest":
     return
-  source = pathlib.Path(spec.origin).read_text(encoding="utf-8")
+  folder, name = module.rsplit(".", 1)
+  flags = "symformer_jax.commands.infer_flags" if name == "infer" else f"{folder}.flags.{name}"
+  source = pathlib.Path(importlib.util.find_spec(flags).origin).read_text(encoding="utf-8")
   for word in words[words.index("-m") + 2 :]:
     if word.startswith("--") and not word.startswith("--config."):
       assert f'"{word[2:].split("=")[0]}"' in source

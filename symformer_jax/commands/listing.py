@@ -25,6 +25,7 @@ def print_result(result: SearchResult, selected: Equation, *, name: str, target:
   title += "" if result.loss == "squared" else f", loss {result.loss}"
   figures = ("weighted R2", "weighted RMSE") if result.is_weighted else ("R2", "RMSE")
   header = ("", "", f"{target} =", "complexity", *figures, "")
+  assert result.best is not None  # of every result that is ok
   simple = choice.simplest_good(result.pareto, result.best)
   is_terminal = sys.stdout is not None and sys.stdout.isatty()
   rows = []

@@ -15,10 +15,11 @@ from symformer_jax.language.vocabulary import Vocabulary
 
 
 def inspect(*arguments: str) -> int:
-  for name in inspect_lib._FLAGS:
-    inspect_lib._FLAGS[name].unparse()
+  for name in inspect_lib.asked.FLAGS:
+    inspect_lib.asked.FLAGS[name].unparse()
   with pytest.raises(SystemExit) as stopped:
-    runner.run(inspect_lib.main, flag_values=inspect_lib._FLAGS, argv=["inspect", *arguments], takes_arguments=True)
+    runner.run(inspect_lib.main, flag_values=inspect_lib.asked.FLAGS, argv=["inspect", *arguments],
+               takes_arguments=True)
   return stopped.value.code
 
 

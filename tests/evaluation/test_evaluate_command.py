@@ -129,6 +129,6 @@ def test_bad_input_is_one_line_and_exit_code_2(tmp_path, monkeypatch, capsys, ar
 def test_help_explains_every_flag():
   ended = subprocess.run([sys.executable, "-m", "launch.evaluate", "--help"], cwd=ROOT, capture_output=True, text=True,
                          check=True)
-  source = pathlib.Path(evaluate.__file__).read_text(encoding="utf-8")
+  source = pathlib.Path(evaluate.asked.__file__).read_text(encoding="utf-8")
   for name in re.findall(r'flags\.DEFINE_\w+\(\s*"(\w+)"', source):
     assert re.search(rf"--{name}: .{{15,}}", ended.stdout), name
