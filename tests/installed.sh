@@ -22,7 +22,7 @@ for command in "" -train -export -card -validate -evaluate -benchmark -generate 
   grep --quiet --fixed-strings 'Flags:' help.txt
 done
 
-symformer --data="$root/examples/kepler.csv" | tee kepler.txt
+python -m symformer_jax.infer --data="$root/examples/kepler.csv" | tee kepler.txt
 grep --quiet --fixed-strings 'recommended: period = axis**1.5' kepler.txt
 # Workers are processes of their own, and a config file imports its sibling.
 symformer-generate --config=configs/data/bivariate.py --simplify=rules --out=data --equations=256 --workers=2 --quiet
