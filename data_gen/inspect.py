@@ -222,6 +222,8 @@ def main(argv: list[str]) -> int:
       functions, skeletons = count_common(first, second)
       print(f"\nof the equations of {second}, {functions} compute what one of {first} does, "
             f"{skeletons} have the skeleton of one")
+  except BrokenPipeError:  # the reader of our output has left
+    raise
   except OSError as error:
     raise InputError(f"{error.filename}: {error.strerror}") from None
   return runner.DONE

@@ -26,7 +26,8 @@ python -m symformer_jax.infer --data="$root/examples/kepler.csv" | tee kepler.tx
 grep --quiet --fixed-strings 'recommended: period = axis**1.5' kepler.txt
 # Workers are processes of their own, and a config file imports its sibling.
 symformer-generate --config=configs/data/bivariate.py --simplify=rules --out=data --equations=256 --workers=2 --quiet
-symformer-inspect data --samples=1 | grep --quiet --fixed-strings 'symformer_equations/bivariate'
+symformer-inspect data --samples=1 > inspected.txt
+grep --quiet --fixed-strings 'symformer_equations/bivariate' inspected.txt
 printf 'family,name,n_vars,expression,ranges\nown,square,1,x**2,0:5\n' > problems.csv
 symformer-evaluate --problems=problems.csv --samples=64 --out=evaluation
 test -s evaluation/report.md

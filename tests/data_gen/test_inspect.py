@@ -102,3 +102,12 @@ def test_hashes_and_filters_tell_what_was_generated(made, tmp_path):
     assert inspect_lib.count_seen(text, bare, config) == (1, min(skeletons, 1)), text
   for folder in (made, bare):
     assert inspect_lib.count_seen("sin(cos(sin(x)))*log(x) + 1.2345", folder, config) == (0, 0)
+
+
+def test_a_reader_that_leaves_is_no_error_of_the_folder(made, monkeypatch, capsys):
+  def leave(folder):
+    raise BrokenPipeError(32, "Broken pipe")
+
+  monkeypatch.setattr(inspect_lib, "inspect", leave)
+  assert inspect(str(made)) == runner.SOME_FAILED
+  assert capsys.readouterr().err == ""
