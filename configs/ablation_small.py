@@ -8,10 +8,12 @@ as lambda rose: cross entropy 1.53 at step 200, 2.66 at 550. Its loss grows line
 Result: docs/results/training.md.
 """
 
+from ml_collections import ConfigDict
+
 from configs import small
 
 
-def get_config(encoding: str = "extended"):
+def get_config(encoding: str = "extended") -> ConfigDict:
   """Differences from `small`: the encoding and a shorter schedule; seeds and batches are the same for all three."""
   config = small.get_config()
   config.model.vocabulary.encoding = encoding

@@ -7,10 +7,12 @@ Cost: 21 million parameters, 15 to 18 GFLOP an example (a third of `univariate`)
 Result: not trained here.
 """
 
+from ml_collections import ConfigDict
+
 from configs import small
 
 
-def get_config():
+def get_config() -> ConfigDict:
   """Differences from `small`."""
   config = small.get_config()
   config.model.vocabulary.num_variables = 3

@@ -6,10 +6,12 @@ Cost: 300 million examples; docs/scaling.md has the plan.
 Result: not trained here. The paper's model: R2 .9996, with local search 1.0000.
 """
 
+from ml_collections import ConfigDict
+
 from configs import univariate
 
 
-def get_config():
+def get_config() -> ConfigDict:
   """Differences from `univariate`."""
   config = univariate.get_config()
   config.model.vocabulary.num_variables = 2

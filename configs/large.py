@@ -5,10 +5,12 @@ Cost: 173 million parameters, 176 to 192 GFLOP an example (four times `univariat
 Result: not trained here.
 """
 
+from ml_collections import ConfigDict
+
 from configs import base
 
 
-def get_config():
+def get_config() -> ConfigDict:
   """Differences from `base`."""
   config = base.get_config()
   config.model.encoder.update(width=768, num_heads=12, ff_dim=3072, num_layers=6)

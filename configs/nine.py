@@ -8,10 +8,12 @@ Command: python -m launch.train --config=configs/nine.py --workdir=DIR
 Cost and result: docs/results/nine.md.
 """
 
+from ml_collections import ConfigDict
+
 from configs import small
 
 
-def get_config():
+def get_config() -> ConfigDict:
   """Differences from `small`."""
   config = small.get_config()
   config.model.vocabulary.num_variables = 9

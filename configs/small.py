@@ -9,10 +9,12 @@ Cost: 336 examples per CPU second with huge pages (docs/results/training_speed.m
 Result: docs/results/training.md.
 """
 
+from ml_collections import ConfigDict
+
 from configs import univariate
 
 
-def get_config():
+def get_config() -> ConfigDict:
   """Differences from `univariate`."""
   config = univariate.get_config()
   config.model.update(norm="pre", activation="gelu", dropout=0.0)

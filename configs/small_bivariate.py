@@ -8,10 +8,12 @@ Command: python -m launch.train --config=configs/small_bivariate.py --workdir=DI
 Cost and result: docs/results/training.md.
 """
 
+from ml_collections import ConfigDict
+
 from configs import small_univariate
 
 
-def get_config():
+def get_config() -> ConfigDict:
   """Differences from `small_univariate`."""
   config = small_univariate.get_config()
   config.model.vocabulary.num_variables = 2

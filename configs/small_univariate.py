@@ -7,10 +7,12 @@ Command: python -m launch.train --config=configs/small_univariate.py --workdir=D
 Cost and result: docs/results/training.md.
 """
 
+from ml_collections import ConfigDict
+
 from configs import small
 
 
-def get_config():
+def get_config() -> ConfigDict:
   """Differences from `small`."""
   config = small.get_config()
   config.model.decoder.update(num_layers=5, ff_dim=768)

@@ -6,6 +6,8 @@ Cost: 61 thousand examples each, 5 minutes on one CPU core.
 Result: docs/results/studies.md.
 """
 
+from ml_collections import ConfigDict
+
 from configs import small
 from symformer_jax.errors import InputError
 
@@ -29,7 +31,7 @@ STUDIES = {
 }
 
 
-def get_config(name: str = "control"):
+def get_config(name: str = "control") -> ConfigDict:
   """Differences from `small`: 480 steps, and the study's own."""
   if name not in STUDIES:
     raise InputError(f"unknown study {name!r}: expected one of {', '.join(STUDIES)}")

@@ -3,10 +3,12 @@
 Command: python -m launch.train --config=configs/tiny.py --workdir=/tmp/tiny --config.data.dirs="('DIR',)"
 """
 
+from ml_collections import ConfigDict
+
 from configs import small
 
 
-def get_config():
+def get_config() -> ConfigDict:
   """`small` with fewer and narrower layers and a handful of steps."""
   config = small.get_config()
   config.model.encoder.update(width=16, num_heads=2, head_dim=8, ff_dim=32, num_layers=1, num_inducing=4, num_seeds=4)

@@ -7,14 +7,14 @@ Result: not trained here. The paper's model: R2 .9995, with local search 1.0000.
 
 import dataclasses
 
-import ml_collections
+from ml_collections import ConfigDict
 
 from symformer_jax.training.config import TrainConfig
 
 
-def get_config():
+def get_config() -> ConfigDict:
   """Every value as in the paper; see training/config.py for what each means."""
-  config = ml_collections.ConfigDict(dataclasses.asdict(TrainConfig()))
+  config = ConfigDict(dataclasses.asdict(TrainConfig()))
   config.data.update(batch_size=1024, blocks_per_group=4)
   config.num_steps = 390 * 977
   return config

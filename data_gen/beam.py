@@ -11,15 +11,15 @@ many candidates it takes. The same command again uses the spans that are there.
 if __name__ == "__main__":
   from symformer_jax.commands import startup  # first: the other imports take seconds
 
-  startup.prepare()
+  startup.prepare(__doc__, "data_gen.flags.beam")
 
 from collections.abc import Iterator
 import json
 import math
 import os
+from typing import Any
 import uuid
 
-from absl import flags
 import apache_beam as beam
 from apache_beam.io.filesystems import FileSystems
 from apache_beam.options.pipeline_options import PipelineOptions
@@ -27,26 +27,11 @@ import numpy as np
 
 from data_gen import config as config_lib, job as job_lib, writer as writer_lib
 from data_gen.candidates import Equation, Generator
+from data_gen.flags import beam as asked
 from data_gen.workers import CHUNK_CANDIDATES, Outcome, Pool
+from symformer_jax import installation
 from symformer_jax.commands import runner
 from symformer_jax.errors import InputError
-
-_FLAGS = flags.FlagValues()
-_RUNNER = flags.DEFINE_string(
-  "runner", "DirectRunner", "DirectRunner, DataflowRunner, FlinkRunner, SparkRunner, ...", flag_values=_FLAGS)
-_CONFIG = flags.DEFINE_string("config", None, "Python file with get_config().", flag_values=_FLAGS)
-_OUT = flags.DEFINE_string("out", None, "Folder to write to, of this machine.", flag_values=_FLAGS)
-_SPANS = flags.DEFINE_string(
-  "spans", None, "Folder for what the workers make, which all of them can write: a path of a shared disk, gs://, "
-  "s3://, hdfs://; default: spans beside the shards.", flag_values=_FLAGS)
-_EQUATIONS = flags.DEFINE_integer("equations", None, "Training equations to generate.", 1, flag_values=_FLAGS)
-_VALIDATION = flags.DEFINE_integer("validation", 0, "Validation equations.", 0, flag_values=_FLAGS)
-_SEED = flags.DEFINE_integer("seed", 0, "Every seed gives another stream of equations.", 0, flag_values=_FLAGS)
-_SIMPLIFY = flags.DEFINE_enum(
-  "simplify", None, config_lib.SIMPLIFIERS, "Overrides the config's setting.", flag_values=_FLAGS)
-_SHARD = flags.DEFINE_integer("shard_equations", None, "Equations per shard.", 1, flag_values=_FLAGS)
-_EXCLUDE = flags.DEFINE_string(
-  "exclude", str(job_lib.DEFAULT_EXCLUDED), "CSV of problems to keep out; empty for none.", flag_values=_FLAGS)
 
 # Some five seconds of a core in the setting `fast`: far more than Beam spends on an element.
 SPAN_CANDIDATES = 16 * CHUNK_CANDIDATES
@@ -62,6 +47,10 @@ class _MakeSpan(beam.DoFn):
   def __init__(self, generator: Generator, lost: dict[int, str], folder: str):
     self._generator, self._lost, self._folder = generator, lost, folder
     self._pool: Pool | None = None
+
+  def __reduce__(self) -> tuple[Any, ...]:
+    """As workers read it, whose installed package has the programs in a folder of its own."""
+    return installation.dump("data_gen.beam", "_MakeSpan", self._generator, self._lost, self._folder)
 
   def setup(self) -> None:
     self._pool = Pool(self._generator, 1, skip=self._lost)
@@ -154,17 +143,19 @@ def _plan_round(writer: writer_lib.Writer, total: int) -> range:
 
 
 def main(argv: list[str]) -> int:
-  for flag in (_CONFIG, _OUT, _EQUATIONS):
+  for flag in (asked.CONFIG, asked.OUT, asked.EQUATIONS):
     if flag.value is None:
       raise InputError(f"--{flag.name} is required")
-  config = config_lib.load_config(_CONFIG.value, {"simplify": _SIMPLIFY.value, "shard_equations": _SHARD.value})
-  job = job_lib.Job(config, _OUT.value, _EQUATIONS.value, _VALIDATION.value, _SEED.value, _EXCLUDE.value or None)
-  options = [f"--runner={_RUNNER.value}", *argv[1:]]
-  if _RUNNER.value == "DirectRunner":
+  config = config_lib.load_config(
+    asked.CONFIG.value, {"simplify": asked.SIMPLIFY.value, "shard_equations": asked.SHARD.value})
+  job = job_lib.Job(config, asked.OUT.value, asked.EQUATIONS.value, asked.VALIDATION.value, asked.SEED.value,
+                    asked.EXCLUDE.value or None)
+  options = [f"--runner={asked.RUNNER.value}", *argv[1:]]
+  if asked.RUNNER.value == "DirectRunner":
     # No trigger is used here; without this Beam fetches a runner written in Go from the network first.
     options.append("--allow_unsafe_triggers")
   try:
-    generate(job, _SPANS.value or str(job.folder / "spans"), options)
+    generate(job, asked.SPANS.value or str(job.folder / "spans"), options)
   except OSError as error:
     raise InputError(f"cannot write to {job.folder}: {error.strerror or error}") from None
   return runner.DONE
@@ -174,4 +165,4 @@ if __name__ == "__main__":
   # By its importable name: Beam sends _MakeSpan to its workers, which have no module of the name __main__.
   from data_gen import beam as command
 
-  runner.run(command.main, flag_values=command._FLAGS, takes_arguments=True)
+  runner.run(command.main, flag_values=asked.FLAGS, takes_arguments=True)

@@ -13,7 +13,8 @@ import numpy as np
 
 from data_gen import exclusion, simplify
 from data_gen.candidates import Equation, Generator
-from data_gen.config import SIMPLIFIERS, GeneratorConfig
+from data_gen.config import GeneratorConfig
+from data_gen.defaults import SIMPLIFIERS
 from data_gen.workers import CHUNK_CANDIDATES, Pool, call_with_limit
 from data_gen.writer import Plan, Writer
 from symformer_jax.language import expression

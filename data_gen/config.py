@@ -10,11 +10,11 @@ from pathlib import Path
 import sys
 from typing import Any
 
+from data_gen.defaults import SIMPLIFIERS
 from symformer_jax.configuration import find_config
 from symformer_jax.errors import InputError
 from symformer_jax.language import operators
 
-SIMPLIFIERS = ("simplify", "fast", "rules")
 _MAY_BE_ZERO = ("float_decimals", "centred", "small_as_given")
 LEAVES = ("variable", "integer", "float", "zero")
 # Of `LawsConfig`; what they stand for is in `data_gen.laws`.

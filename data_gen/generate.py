@@ -6,58 +6,31 @@ python -m data_gen.generate --config=configs/data/univariate.py --out=DIR --equa
 if __name__ == "__main__":
   from symformer_jax.commands import startup  # first: the other imports take seconds
 
-  startup.prepare()
+  startup.prepare(__doc__, "data_gen.flags.generate")
 
-import os
 import sys
 import time
 
-from absl import flags
-
 from data_gen import config as config_lib, job as job_lib, writer as writer_lib
 from data_gen.candidates import EXCLUDED
+from data_gen.flags import generate as asked
 from data_gen.workers import Pool
 from symformer_jax.commands import runner
 from symformer_jax.errors import InputError
 
-_FLAGS = flags.FlagValues()
-_CONFIG = flags.DEFINE_string(
-  "config", None, "Python file with get_config(), such as configs/data/univariate.py.", flag_values=_FLAGS)
-_OUT = flags.DEFINE_string(
-  "out", None, "Folder to write to; shards lie below it in symformer_equations/NAME/1.0.0.", flag_values=_FLAGS)
-_EQUATIONS = flags.DEFINE_integer("equations", None, "Training equations to generate.", flag_values=_FLAGS)
-_VALIDATION = flags.DEFINE_integer(
-  "validation", 0, "Validation equations, none of which computes what a training equation does.", flag_values=_FLAGS)
-_WORKERS = flags.DEFINE_integer(
-  "workers", os.cpu_count(), "Processes. The output does not depend on it.", flag_values=_FLAGS)
-_SEED = flags.DEFINE_integer("seed", 0, "Every seed gives another stream of equations.", flag_values=_FLAGS)
-_SIMPLIFY = flags.DEFINE_enum(
-  "simplify", None, config_lib.SIMPLIFIERS, "Overrides the config's setting.", flag_values=_FLAGS)
-_SHARD = flags.DEFINE_integer(
-  "shard_equations", None, "Equations per shard; overrides the config's.", flag_values=_FLAGS)
-_EXCLUDE = flags.DEFINE_string(
-  "exclude", str(job_lib.DEFAULT_EXCLUDED),
-  "CSV of problems (family,name,n_vars,expression) to keep out, or several with commas between; empty for none.",
-  flag_values=_FLAGS)
-_AGAINST = flags.DEFINE_list(
-  "against", [], "Folders of other runs, whose functions are kept out of this one.", flag_values=_FLAGS)
-_LOST = flags.DEFINE_string(
-  "lost", None, "manifest.json of another run of the same config and seed: what it lost to time or memory limits "
-  "is dropped here too, so that the bytes are the same.", flag_values=_FLAGS)
-_QUIET = flags.DEFINE_bool("quiet", False, "Print errors only.", flag_values=_FLAGS)
-
 
 def _read_job() -> job_lib.Job:
-  for flag in (_CONFIG, _OUT, _EQUATIONS):
+  for flag in (asked.CONFIG, asked.OUT, asked.EQUATIONS):
     if flag.value is None:
       raise InputError(f"--{flag.name} is required")
-  runner.refuse_empty(_CONFIG, _OUT)
-  for flag, least in ((_EQUATIONS, 1), (_VALIDATION, 0), (_WORKERS, 1), (_SEED, 0)):
+  runner.refuse_empty(asked.CONFIG, asked.OUT)
+  for flag, least in ((asked.EQUATIONS, 1), (asked.VALIDATION, 0), (asked.WORKERS, 1), (asked.SEED, 0)):
     if flag.value < least:
       raise InputError(f"--{flag.name} must be at least {least}, got {flag.value}")
-  config = config_lib.load_config(_CONFIG.value, {"simplify": _SIMPLIFY.value, "shard_equations": _SHARD.value})
-  return job_lib.Job(config, _OUT.value, _EQUATIONS.value, _VALIDATION.value, _SEED.value, _EXCLUDE.value or None,
-                     tuple(_AGAINST.value), _LOST.value)
+  config = config_lib.load_config(
+    asked.CONFIG.value, {"simplify": asked.SIMPLIFY.value, "shard_equations": asked.SHARD.value})
+  return job_lib.Job(config, asked.OUT.value, asked.EQUATIONS.value, asked.VALIDATION.value, asked.SEED.value,
+                     asked.EXCLUDE.value or None, tuple(asked.AGAINST.value), asked.LOST.value)
 
 
 class _Progress:
@@ -71,7 +44,7 @@ class _Progress:
 
   def show(self, *, force: bool = False) -> None:
     now = time.monotonic()
-    if _QUIET.value or not force and now - self._last < (0.5 if self._is_terminal else 60):
+    if asked.QUIET.value or not force and now - self._last < (0.5 if self._is_terminal else 60):
       return
     self._last = now
     accepted = self._writer.num_accepted
@@ -94,7 +67,7 @@ def _generate(job: job_lib.Job) -> None:
   if writer.num_written:
     _say(f"continuing after {writer.num_written} equations")
   progress = _Progress(writer, job.num_train + job.num_validation)
-  with Pool(generator, _WORKERS.value, skip=writer.lost) as pool:
+  with Pool(generator, asked.WORKERS.value, skip=writer.lost) as pool:
     job_lib.fill(writer, pool, progress.show)
   progress.show(force=True)
   met = {rule.removeprefix(EXCLUDED): count for rule, count in writer.counts.items() if rule.startswith(EXCLUDED)}
@@ -103,7 +76,7 @@ def _generate(job: job_lib.Job) -> None:
 
 
 def _say(text: str) -> None:
-  if not _QUIET.value:
+  if not asked.QUIET.value:
     print(text, file=sys.stderr)
 
 
@@ -123,4 +96,4 @@ def main(argv: list[str]) -> int:
 
 
 if __name__ == "__main__":
-  runner.run(main, flag_values=_FLAGS)
+  runner.run(main, flag_values=asked.FLAGS)

@@ -6,7 +6,7 @@ python -m data_gen.inspect DIR [DIR2 ...] [--samples=20] [--seen=FORMULA] [--plo
 if __name__ == "__main__":
   from symformer_jax.commands import startup  # first: the other imports take seconds
 
-  startup.prepare()
+  startup.prepare(__doc__, "data_gen.flags.inspect")
 
 from collections import Counter
 import itertools
@@ -14,28 +14,21 @@ from pathlib import Path
 import sys
 from typing import Any
 
-from absl import flags
 import numpy as np
 
 from data_gen import bloom, exclusion, trees, writer as writer_lib
 from data_gen.candidates import EXCLUDED, hash_skeleton, read_tree
 from data_gen.config import GeneratorConfig, from_dict
 from data_gen.exclusion import VARIABLE_NAMES
+from data_gen.flags import inspect as asked
 from data_gen.writer import Row
-from symformer_jax.commands import runner
+from symformer_jax.commands import extras, runner
 from symformer_jax.data import records
 from symformer_jax.errors import DataError, InputError
 from symformer_jax.language import expression, printing
 from symformer_jax.language.canonical import canonicalize
 from symformer_jax.language.parser import parse
 from symformer_jax.language.vocabulary import Vocabulary
-
-_FLAGS = flags.FlagValues()
-_SAMPLES = flags.DEFINE_integer("samples", 20, "Equations to print.", 0, flag_values=_FLAGS)
-_SEEN = flags.DEFINE_string(
-  "seen", None, "A formula of x, y, ...: tells how often its function and skeleton occur.", flag_values=_FLAGS)
-_PLOT = flags.DEFINE_string(
-  "plot", None, "PNG file for the distributions and a page of sample curves.", flag_values=_FLAGS)
 
 
 def verify(folder: Path) -> dict[str, Any]:
@@ -200,23 +193,25 @@ def inspect(folder: Path) -> None:
   met = Counter({rule.removeprefix(EXCLUDED): rules.pop(rule) for rule in list(rules) if rule.startswith(EXCLUDED)})
   _print_counts("candidates", rules + Counter({"excluded": met.total()}), by_key=False)
   _print_counts(f"of {len(manifest['identity']['excluded_problems'])} test problems met and dropped", met, by_key=False)
-  if _SEEN.value:
-    functions, skeletons = count_seen(_SEEN.value, folder, from_dict(manifest["identity"]["config"]))
-    print(f"{_SEEN.value}: {functions} equations compute it, {skeletons} have its skeleton")
+  if asked.SEEN.value:
+    functions, skeletons = count_seen(asked.SEEN.value, folder, from_dict(manifest["identity"]["config"]))
+    print(f"{asked.SEEN.value}: {functions} equations compute it, {skeletons} have its skeleton")
   if manifest["lost"]:
     print(f"candidates lost to time and memory limits: {manifest['lost']}")
   for split in dict.fromkeys(shard["split"] for shard in finished):
-    summary = summarize(folder, split, vocab, max(_SAMPLES.value, 20))
+    summary = summarize(folder, split, vocab, max(asked.SAMPLES.value, 20))
     print(f"\n{split}: {summary.num_equations} equations")
     for title, counter in summary.counts.items():
       _print_counts(title, counter, by_key=title in ("length", "constants"))
-    for row in summary.rows[: _SAMPLES.value]:
+    for row in summary.rows[: asked.SAMPLES.value]:
       print("  ", printing.to_text(to_tree(row, vocab), digits=5), row[2].tolist())
-    if _PLOT.value and split == "train":
-      _plot(_PLOT.value, summary)
+    if asked.PLOT.value and split == "train":
+      _plot(asked.PLOT.value, summary)
 
 
 def main(argv: list[str]) -> int:
+  if asked.PLOT.value:
+    extras.require("plot", who="--plot")
   if len(argv) < 2:
     raise InputError("expected one or more folders written by data_gen.generate, got none")
   try:
@@ -227,10 +222,12 @@ def main(argv: list[str]) -> int:
       functions, skeletons = count_common(first, second)
       print(f"\nof the equations of {second}, {functions} compute what one of {first} does, "
             f"{skeletons} have the skeleton of one")
+  except BrokenPipeError:  # the reader of our output has left
+    raise
   except OSError as error:
     raise InputError(f"{error.filename}: {error.strerror}") from None
   return runner.DONE
 
 
 if __name__ == "__main__":
-  runner.run(main, flag_values=_FLAGS, takes_arguments=True)
+  runner.run(main, flag_values=asked.FLAGS, takes_arguments=True)

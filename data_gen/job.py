@@ -12,11 +12,10 @@ import numpy as np
 from data_gen import bloom, exclusion, shapes, writer as writer_lib
 from data_gen.candidates import Generator
 from data_gen.config import GeneratorConfig, LawsConfig
+from data_gen.defaults import EXCLUDED_PROBLEMS
 from symformer_jax.data import records
 from symformer_jax.errors import InputError
 from symformer_jax.language.vocabulary import Vocabulary
-
-DEFAULT_EXCLUDED = Path(__file__).parent.parent / "configs" / "data" / "excluded.csv"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,7 +37,7 @@ class Job:
   num_train: int
   num_validation: int = 0
   seed: int = 0
-  excluded: str | None = str(DEFAULT_EXCLUDED)
+  excluded: str | None = str(EXCLUDED_PROBLEMS)
   against: tuple[str, ...] = ()
   lost_in: str | None = None
 

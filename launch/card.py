@@ -8,7 +8,7 @@ What is given replaces what the card said of it; the rest stays.
 if __name__ == "__main__":
   from symformer_jax.commands import startup  # first: the other imports take seconds
 
-  startup.prepare()
+  startup.prepare(__doc__, "launch.flags.card")
 
 import json
 from pathlib import Path
@@ -16,18 +16,11 @@ from typing import Any
 
 from absl import flags
 
+from launch.flags import card as asked
 from symformer_jax.commands import runner
 from symformer_jax.errors import InputError
 from symformer_jax.files import write_text
 from symformer_jax.pretrained import registry
-
-_FLAGS = flags.FlagValues()
-_MODEL = flags.DEFINE_string("model", None, "Folder of the model, or the name of a shipped one.", flag_values=_FLAGS)
-_RESULTS = flags.DEFINE_string(
-  "results", None, "Folder of the suites' folders, as launch/reproduce.sh leaves them.", flag_values=_FLAGS)
-_HARDWARE = flags.DEFINE_string("hardware", None, "What it was trained on.", flag_values=_FLAGS)
-_WEAKNESS = flags.DEFINE_multi_string(
-  "weakness", None, "What it is known to be bad at; once for each.", flag_values=_FLAGS)
 
 # What the card keeps of a suite's summary.json, of the run and of each variant.
 _RUN = ("command", "date", "commit", "hardware", "models")
@@ -38,14 +31,14 @@ _FIGURES = ("rows", "median_r2", "median_relative_error", "share_r2_above_0.99",
 def main(argv: list[str]) -> int:
   """Writes card.json anew."""
   del argv
-  model = registry.load_model(_MODEL.value)
+  model = registry.load_model(asked.MODEL.value)
   card = dict(model.card)
-  if _HARDWARE.value is not None:
-    card["training"] = {**card["training"], "hardware": _HARDWARE.value}
-  if _RESULTS.value is not None:
-    card["results"] = _read_results(Path(_RESULTS.value))
-  if _WEAKNESS.value is not None:
-    card["weaknesses"] = _WEAKNESS.value
+  if asked.HARDWARE.value is not None:
+    card["training"] = {**card["training"], "hardware": asked.HARDWARE.value}
+  if asked.RESULTS.value is not None:
+    card["results"] = _read_results(Path(asked.RESULTS.value))
+  if asked.WEAKNESS.value is not None:
+    card["weaknesses"] = asked.WEAKNESS.value
   write_text(model.folder / registry.CARD, json.dumps(card, indent=1) + "\n")
   return runner.DONE
 
@@ -72,5 +65,5 @@ def _shorten(path: Path) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-  flags.mark_flag_as_required("model", flag_values=_FLAGS)
-  runner.run(main, flag_values=_FLAGS)
+  flags.mark_flag_as_required("model", flag_values=asked.FLAGS)
+  runner.run(main, flag_values=asked.FLAGS)

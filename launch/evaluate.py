@@ -7,7 +7,7 @@ says that some rows have no answer, each with its reason.
 if __name__ == "__main__":
   from symformer_jax.commands import startup  # first: the other imports take seconds
 
-  startup.prepare()
+  startup.prepare(__doc__, "launch.flags.evaluate", extra="plot")
 
 from collections.abc import Callable
 import dataclasses
@@ -21,8 +21,7 @@ import subprocess
 import sys
 from typing import Any
 
-from absl import flags
-
+from launch.flags import evaluate as asked
 from symformer_jax import compilation
 from symformer_jax.commands import runner
 from symformer_jax.errors import InputError
@@ -41,73 +40,30 @@ from symformer_jax.evaluation import (
 )
 from symformer_jax.files import check_writable, write_text
 
-_SUITE = flags.DEFINE_string("suite", None, f"What is asked: {', '.join(suites.NAMES)}.")
-_PROBLEMS = flags.DEFINE_string(
-  "problems", None, f"A CSV of your own problems instead, with columns {','.join(problems_lib.COLUMNS)}; "
-  "variables x, y, z...; ranges lo:hi;lo:hi.")
-_LIST = flags.DEFINE_enum("list", None, problems_lib.LISTS, "The list of benchmark functions of a suite.")
-_MODEL = flags.DEFINE_string(
-  "model", "auto", "auto (by the number of variables), a shipped model's name, a folder, or for the suite ablation "
-  "a folder that holds one model of each encoding.")
-_OUT = flags.DEFINE_string("out", None, "Folder of the results; made when it does not exist.")
-_DATA = flags.DEFINE_string("data", None, "A generated data set, whose validation split gives fresh equations.")
-_VARIABLES = flags.DEFINE_integer("variables", 1, "Variables of the fresh equations that ship.", 1, 2)
-_NUM_EQUATIONS = flags.DEFINE_integer("num_equations", None, "Problems asked; the suite's number by default.", 1)
-_SKIP = flags.DEFINE_integer("skip", 0, "Problems left out before the first that is asked.", 0)
-_SAMPLES = flags.DEFINE_integer("samples", None, "Candidates drawn per problem; the suite's number by default.", 1)
-_TOP_K = flags.DEFINE_integer("top_k", None, "Tokens among which each step of sampling chooses.", 1)
-_REFINE = flags.DEFINE_enum("refine", None, ["lm", "bfgs", "gd", "none"], "How constants are fitted.")
-_RECOMBINE = flags.DEFINE_bool(
-  "recombine", None, "Whether the sources that need no model (sums of library columns and of parts) compete with it; "
-  "answers that are bare samples (in suites such as in_domain and ablation) know none.")
-_SEARCH_CONFIG = flags.DEFINE_string(
-  "search_config", None, "What steers the search: a Python file with get_config(), such as configs/search/default.py, "
-  "and a name after a colon where it has several.")
-_SEEDS = flags.DEFINE_integer("seeds", 1, "How often each problem is asked, with other points and samples.", 1)
-_NOISE = flags.DEFINE_float("noise", None, "Standard deviation of noise on y, relative to its RMS.", 0.0)
-_BASELINE = flags.DEFINE_list(
-  "baseline", [], "Other systems asked the same, with equal points, seeds, cores and time: "
-  f"{', '.join(peers_lib.PEERS)}.")
-_BASELINE_PYTHON = flags.DEFINE_string(
-  "baseline_python", None, "The Python in whose environment those systems are; by default this one.")
-_PREDICTIONS = flags.DEFINE_string(
-  "predictions", None, f"For --baseline=file: a CSV of formulas found elsewhere, with columns "
-  f"{','.join(peers_lib.COLUMNS)}, and seed and seconds if wanted.")
-_SEEN = flags.DEFINE_list(
-  "seen", [], "Generated folders that the model was trained on, to tell which problems it has met; by default from the "
-  "hash files that its card names.")
-_SETS = flags.DEFINE_enum(
-  "sets", "all", ["all", "open", "aside"], "Of the suite real: all data sets, those that may be looked at while "
-  "developing, or those set aside.")
-_MAX_ABS_VALUE = flags.DEFINE_float(
-  "max_abs_value", None, f"Points at which the truth is larger in size are left out; by default "
-  f"{problems_lib.LARGEST_VALUE:g}, as in training. Laws in SI units may want more.", 0.0)
-_MAX_TIME = flags.DEFINE_float("max_time", None, "Seconds per problem after which no further turn is begun.", 0.0)
-
 
 def main(argv: list[str]) -> int:
   del argv
   compilation.use_cache()
-  if _SUITE.value == suites.REAL:
+  if asked.SUITE.value == suites.REAL:
     return _run_real()
   settings = suites.Settings(
-    list=_LIST.value, problems=_PROBLEMS.value, data=_DATA.value, variables=_VARIABLES.value,
-    num_equations=_NUM_EQUATIONS.value, skip=_SKIP.value, num_samples=_SAMPLES.value, top_k=_TOP_K.value,
-    refine=_REFINE.value, max_time=_MAX_TIME.value, recombine=_RECOMBINE.value,
-    search_config=_SEARCH_CONFIG.value, noise=_NOISE.value, seeds=_SEEDS.value,
-    baseline=tuple(_BASELINE.value), predictions=_PREDICTIONS.value, max_abs_value=_MAX_ABS_VALUE.value)
-  peers = peers_lib.open_peers(settings.baseline, python=_BASELINE_PYTHON.value, predictions=settings.predictions)
+    list=asked.LIST.value, problems=asked.PROBLEMS.value, data=asked.DATA.value, variables=asked.VARIABLES.value,
+    num_equations=asked.NUM_EQUATIONS.value, skip=asked.SKIP.value, num_samples=asked.SAMPLES.value,
+    top_k=asked.TOP_K.value, refine=asked.REFINE.value, max_time=asked.MAX_TIME.value, recombine=asked.RECOMBINE.value,
+    search_config=asked.SEARCH_CONFIG.value, noise=asked.NOISE.value, seeds=asked.SEEDS.value,
+    baseline=tuple(asked.BASELINE.value), predictions=asked.PREDICTIONS.value, max_abs_value=asked.MAX_ABS_VALUE.value)
+  peers = peers_lib.open_peers(settings.baseline, python=asked.BASELINE_PYTHON.value, predictions=settings.predictions)
   settings = _with_peers(settings, peers)
-  suite = suites.find_suite(_SUITE.value, settings)
-  models = models_lib.open_models(_MODEL.value)
+  suite = suites.find_suite(asked.SUITE.value, settings)
+  models = models_lib.open_models(asked.MODEL.value)
   tasks, missing = models.split(suites.make_tasks(suite, settings))
-  folder = _open_folder(_OUT.value, {"suite": _SUITE.value, "model": _MODEL.value, **vars(settings)})
+  folder = _open_folder(asked.OUT.value, {"suite": asked.SUITE.value, "model": asked.MODEL.value, **vars(settings)})
   results = runs.ResultsFile(folder / "results.csv")
   stop = runner.StopRequest()
   progress = _Progress(len(tasks), len(results.rows))
   with second_opinion.SecondOpinion() as opinion:
     is_complete = runs.run(
-      tasks, runs.Sources(models, peers, opinion.ask, _was_seen(_SEEN.value)), results, on_row=progress,
+      tasks, runs.Sources(models, peers, opinion.ask, _was_seen(asked.SEEN.value)), results, on_row=progress,
       should_stop=stop.is_set)
   _write_report(folder, suite, settings, results.rows, tasks, {**missing, **peers.missing})
   if not is_complete:
@@ -118,19 +74,21 @@ def main(argv: list[str]) -> int:
 
 def _run_real() -> int:
   """The suite of real data sets, which have no true formula and so no task."""
-  for flag in (_PROBLEMS, _LIST, _DATA, _NOISE, _PREDICTIONS, _MAX_ABS_VALUE):
+  for flag in (asked.PROBLEMS, asked.LIST, asked.DATA, asked.NOISE, asked.PREDICTIONS, asked.MAX_ABS_VALUE):
     if flag.value is not None:
       raise InputError(f"--{flag.name}: not with --suite={suites.REAL}, whose data sets are given")
-  asked = {"num_samples": _SAMPLES.value, "top_k": _TOP_K.value, "refine": _REFINE.value, "max_time": _MAX_TIME.value,
-           "recombine": _RECOMBINE.value}
-  method = answers.Method(**{name: value for name, value in asked.items() if value is not None})
-  sets = [s for s in real_data.load_table() if _SETS.value == "all" or s.is_set_aside == (_SETS.value == "aside")]
-  sets = sets[_SKIP.value :][: _NUM_EQUATIONS.value]
-  folder = _open_folder(_OUT.value, {"suite": _SUITE.value, "model": _MODEL.value, "sets": _SETS.value,
-                                     "num_equations": _NUM_EQUATIONS.value, "skip": _SKIP.value, **vars(method)})
+  given = {"num_samples": asked.SAMPLES, "top_k": asked.TOP_K, "refine": asked.REFINE, "max_time": asked.MAX_TIME,
+           "recombine": asked.RECOMBINE}
+  method = answers.Method(**{name: flag.value for name, flag in given.items() if flag.value is not None})
+  which = asked.SETS.value
+  sets = [s for s in real_data.load_table() if which == "all" or s.is_set_aside == (which == "aside")]
+  sets = sets[asked.SKIP.value :][: asked.NUM_EQUATIONS.value]
+  folder = _open_folder(asked.OUT.value, {
+    "suite": asked.SUITE.value, "model": asked.MODEL.value, "sets": which,
+    "num_equations": asked.NUM_EQUATIONS.value, "skip": asked.SKIP.value, **vars(method)})
   stop = runner.StopRequest()
   rows, is_complete = real_runs.run(
-    sets, folder / "results.csv", model=_MODEL.value, method=method, on_row=_print_real, should_stop=stop.is_set)
+    sets, folder / "results.csv", model=asked.MODEL.value, method=method, on_row=_print_real, should_stop=stop.is_set)
   provenance = _provenance(method, ())
   figures = {name: real_runs.summarize([row for row in rows if row.set_aside == is_aside])
              for name, is_aside in (("open", False), ("aside", True))}

@@ -10,7 +10,7 @@ models of more than four variables.
 if __name__ == "__main__":
   from symformer_jax.commands import startup  # first: the other imports take seconds
 
-  startup.prepare()
+  startup.prepare(__doc__, "launch.flags.export", extra="train")
 
 from collections.abc import Sequence
 import hashlib
@@ -23,6 +23,7 @@ from absl import flags
 
 from data_gen import seen, writer
 from data_gen.candidates import EXCLUDED
+from launch.flags import export as asked
 from symformer_jax import configuration
 from symformer_jax.commands import runner
 from symformer_jax.data import records
@@ -36,23 +37,10 @@ _MOST_VARIABLES = 4
 # What the card keeps of a line of validation.
 _CURVE = ("step", "cross_entropy", "constant_mse", "token_accuracy")
 
-_FLAGS = flags.FlagValues()
-_WORKDIR = flags.DEFINE_string("workdir", None, "Work directory of launch.train.", flag_values=_FLAGS)
-_NAME = flags.DEFINE_string("name", None, "Name of the model.", flag_values=_FLAGS)
-_OUT = flags.DEFINE_string("out", None, "Folder to write card.json and weights.npz to.", flag_values=_FLAGS)
-_WHICH = flags.DEFINE_enum(
-  "which", "newest", ("newest", "best"), "The newest checkpoint, or that of the lowest validation loss.",
-  flag_values=_FLAGS)
-_SEEN = flags.DEFINE_list(
-  "seen", None, "Folders of the equations trained on; by default those of the run's configuration.", flag_values=_FLAGS)
-_BY_NAME_ONLY = flags.DEFINE_bool(
-  "by_name_only", False, "The card says that --model=auto leaves this model out: for one still in training.",
-  flag_values=_FLAGS)
-
 
 def main(argv):
   del argv
-  workdir = Path(_WORKDIR.value)
+  workdir = Path(asked.WORKDIR.value)
   step = _choose_step(workdir)
   state, meta = checkpoint.read(workdir, step)
   config = configuration.build(TrainConfig, meta["config"])
@@ -66,20 +54,20 @@ def main(argv):
   lines = [json.loads(line) for line in (workdir / "metrics.jsonl").read_text().splitlines()]
   lines = [line for line in lines if line["step"] <= step]
   validation = [line for line in lines if line["kind"] == "validation"]
-  out = Path(_OUT.value)
+  out = Path(asked.OUT.value)
   out.mkdir(parents=True, exist_ok=True)
   registry.save_model(
-    out, name=_NAME.value, config=config.model, params=state.params, card={
+    out, name=asked.NAME.value, config=config.model, params=state.params, card={
       "training": {
         "steps": step, "examples": examples, "config": described, "started_from": ancestor,
         "examples_in_all": examples + (ancestor["examples_in_all"] if ancestor else 0),
         "hours": _hours(lines, config.data.batch_size),
-        "data": _describe_data(_SEEN.value or config.data.dirs),
+        "data": _describe_data(asked.SEEN.value or config.data.dirs),
         "validation": validation[-1] if validation else None,
         "curve": [{name: line[name] for name in _CURVE if name in line} for line in validation]},
-      "seen": _write_seen(out, _SEEN.value or config.data.dirs, parent, config.model.vocabulary.num_variables),
-      **({"by_name_only": True} if _BY_NAME_ONLY.value else {})})
-  print(f"{_OUT.value}: {_NAME.value} after {step} steps")
+      "seen": _write_seen(out, asked.SEEN.value or config.data.dirs, parent, config.model.vocabulary.num_variables),
+      **({"by_name_only": True} if asked.BY_NAME_ONLY.value else {})})
+  print(f"{asked.OUT.value}: {asked.NAME.value} after {step} steps")
   return runner.DONE
 
 
@@ -126,7 +114,7 @@ def _choose_step(workdir: Path) -> int:
   steps = [int(path.name) for path in (workdir / "checkpoints").glob("*") if path.name.isdigit()]
   if not steps:
     raise ModelError(f"no checkpoint below {workdir / 'checkpoints'}")
-  if _WHICH.value == "newest":
+  if asked.WHICH.value == "newest":
     return max(steps)
   best = checkpoint.best_step(workdir)
   if best is None:
@@ -166,5 +154,5 @@ def _to_bytes(part: seen.Part) -> tuple[bytes, ...]:
 
 
 if __name__ == "__main__":
-  flags.mark_flags_as_required(["workdir", "name", "out"], flag_values=_FLAGS)
-  runner.run(main, flag_values=_FLAGS)
+  flags.mark_flags_as_required(["workdir", "name", "out"], flag_values=asked.FLAGS)
+  runner.run(main, flag_values=asked.FLAGS)

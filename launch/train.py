@@ -7,7 +7,7 @@ with --coordinator, --num_processes and --process_id; job files are in launch/cl
 if __name__ == "__main__":
   from symformer_jax.commands import startup  # first: the other imports take seconds
 
-  startup.prepare()
+  startup.prepare(__doc__, "launch.flags.train", extra="train")
 
 import json
 import logging as python_logging
@@ -16,8 +16,8 @@ import sys
 import time
 
 from absl import flags, logging
-from ml_collections import config_flags
 
+from launch.flags import train as asked
 from symformer_jax import compilation, configuration
 from symformer_jax.commands import config_flag, runner
 from symformer_jax.errors import InputError
@@ -25,22 +25,13 @@ from symformer_jax.files import write_text
 from symformer_jax.pretrained import registry
 from symformer_jax.training import config as config_lib, loop, processes, transfer
 
-_CONFIG = config_flags.DEFINE_config_file(
-  "config", None, "Config file with get_config(); override its values by --config.a.b=v.")
-_WORKDIR = flags.DEFINE_string("workdir", None, "Folder of checkpoints and curves; again = resume.")
-_MAX_MINUTES = flags.DEFINE_float("max_minutes", None, "Save and stop after so many minutes.")
-_DISTRIBUTED = flags.DEFINE_bool("distributed", False, "Join the hosts of the cluster job this command runs in.")
-_COORDINATOR = flags.DEFINE_string("coordinator", None, "HOST:PORT of process 0, where no cluster is detected.")
-_NUM_PROCESSES = flags.DEFINE_integer("num_processes", None, "Processes of the run, with --coordinator.", 1)
-_PROCESS_ID = flags.DEFINE_integer("process_id", None, "Number of this process, from 0, with --coordinator.", 0)
-
 
 def _join_hosts() -> None:
   """Joins the hosts of the run, where there are several."""
-  by_hand = (_COORDINATOR.value, _NUM_PROCESSES.value, _PROCESS_ID.value)
+  by_hand = (asked.COORDINATOR.value, asked.NUM_PROCESSES.value, asked.PROCESS_ID.value)
   if any(v is not None for v in by_hand) and None in by_hand:
     raise InputError("--coordinator, --num_processes and --process_id go together")
-  if _DISTRIBUTED.value or _COORDINATOR.value is not None:
+  if asked.DISTRIBUTED.value or asked.COORDINATOR.value is not None:
     processes.start(coordinator=by_hand[0], num_processes=by_hand[1], process_id=by_hand[2])
     if not processes.is_first():
       logging.set_verbosity(logging.WARNING)
@@ -65,12 +56,12 @@ def _is_ours(record: python_logging.LogRecord) -> bool:
 def main(argv):
   del argv
   compilation.use_cache()
-  runner.refuse_empty(_WORKDIR)
-  config = configuration.build(config_lib.TrainConfig, config_flag.read(_CONFIG))
+  runner.refuse_empty(asked.WORKDIR)
+  config = configuration.build(config_lib.TrainConfig, config_flag.read(asked.CONFIG))
   _join_hosts()
-  workdir = Path(_WORKDIR.value)
+  workdir = Path(asked.WORKDIR.value)
   stop = runner.StopRequest()
-  deadline = float("inf") if _MAX_MINUTES.value is None else time.monotonic() + 60 * _MAX_MINUTES.value
+  deadline = float("inf") if asked.MAX_MINUTES.value is None else time.monotonic() + 60 * asked.MAX_MINUTES.value
   run = loop.set_up(config, workdir, _initial_params(config))
   if processes.is_first():
     write_text(workdir / "config.json", json.dumps(configuration.to_dict(config), indent=1))

@@ -6,22 +6,15 @@ python -m launch.validate --model=NAME|DIR --data=DIR,DIR [--num_equations=N]
 if __name__ == "__main__":
   from symformer_jax.commands import startup  # first: the other imports take seconds
 
-  startup.prepare()
+  startup.prepare(__doc__, "launch.flags.validate", extra="train")
 
 from absl import flags
 
+from launch.flags import validate as asked
 from symformer_jax import compilation
 from symformer_jax.commands import runner
 from symformer_jax.pretrained import registry
 from symformer_jax.training import evaluation
-
-_FLAGS = flags.FlagValues()
-_MODEL = flags.DEFINE_string(
-  "model", None, "Name of a shipped model, or a folder of launch.export.", flag_values=_FLAGS)
-_DATA = flags.DEFINE_list(
-  "data", None, "Folders of data_gen.generate; their validation splits are read.", flag_values=_FLAGS)
-_NUM_EQUATIONS = flags.DEFINE_integer(
-  "num_equations", 512, "Equations of each number of variables.", 1, flag_values=_FLAGS)
 
 # What the table shows: a heading, the metric.
 _COLUMNS = (("cross entropy", "cross_entropy"), ("token accuracy", "token_accuracy"),
@@ -32,8 +25,8 @@ def main(argv: list[str]) -> int:
   """Prints a table in Markdown."""
   del argv
   compilation.use_cache()
-  model = registry.load_model(_MODEL.value)
-  found = evaluation.measure_by_variables(model, _DATA.value, num_equations=_NUM_EQUATIONS.value)
+  model = registry.load_model(asked.MODEL.value)
+  found = evaluation.measure_by_variables(model, asked.DATA.value, num_equations=asked.NUM_EQUATIONS.value)
   print("| variables | equations | " + " | ".join(heading for heading, _ in _COLUMNS) + " |")
   print("|---" * (len(_COLUMNS) + 2) + "|")
   for count, metrics in found.items():
@@ -42,5 +35,5 @@ def main(argv: list[str]) -> int:
 
 
 if __name__ == "__main__":
-  flags.mark_flags_as_required(["model", "data"], flag_values=_FLAGS)
-  runner.run(main, flag_values=_FLAGS)
+  flags.mark_flags_as_required(["model", "data"], flag_values=asked.FLAGS)
+  runner.run(main, flag_values=asked.FLAGS)

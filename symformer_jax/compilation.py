@@ -43,7 +43,7 @@ def use_cache() -> None:
   """
   if os.environ.get(CACHE_VARIABLE, "").lower() == "off" or os.environ.get("JAX_COMPILATION_CACHE_DIR"):
     return
-  if jax.config.jax_compilation_cache_dir is not None:
+  if jax.config.jax_compilation_cache_dir is not None:  # type: ignore[attr-defined]  # options are made at run time
     return
   root = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
   folder = Path(root) / "symformer_jax" / f"jax-{jax.__version__}"

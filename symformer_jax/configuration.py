@@ -6,8 +6,9 @@ import numbers
 import pathlib
 import types
 import typing
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
+from symformer_jax import installation
 from symformer_jax.errors import InputError, suggest
 from symformer_jax.files import shorten
 
@@ -20,7 +21,7 @@ def find_config(path: str) -> str:
   Raises:
     InputError: when there is none.
   """
-  own = pathlib.Path(__file__).parents[1] / path
+  own = installation.folder() / path
   try:
     if pathlib.Path(path).is_file():
       return path
@@ -43,7 +44,7 @@ def build(cls: type[T], values: Mapping[str, Any], *, path: str = "config") -> T
     InputError: for an unknown key, with the nearest legal one, or a value the class refuses.
   """
   hints = typing.get_type_hints(cls)
-  names = [f.name for f in dataclasses.fields(cls) if f.init]
+  names = [f.name for f in dataclasses.fields(cast(Any, cls)) if f.init]
   arguments = {}
   for key, value in values.items():
     if key not in names:
@@ -82,7 +83,7 @@ def _without_lists(value: Any) -> Any:
 
 def to_dict(config: Any) -> dict[str, Any]:
   """A (nested) frozen dataclass as plain types that JSON and ConfigDict take: tuples become lists."""
-  def plain(value):
+  def plain(value: Any) -> Any:
     if isinstance(value, dict):
       return {k: plain(v) for k, v in value.items()}
     return [plain(v) for v in value] if isinstance(value, tuple | list) else value

@@ -11,7 +11,7 @@ Ctrl-C.
 if __name__ == "__main__":
   from symformer_jax.commands import startup  # first: the other imports take seconds
 
-  startup.prepare()
+  startup.prepare(__doc__, "symformer_jax.commands.infer_flags")
 
 from collections.abc import Callable, Iterator, Sequence
 import dataclasses
@@ -26,119 +26,12 @@ from absl import flags
 from rich import console, progress
 
 from symformer_jax import files
-from symformer_jax.commands import grids, listing, outputs, result_lines, runner, tables
+from symformer_jax.commands import extras, grids, infer_flags as asked, listing, outputs, result_lines, runner, tables
 from symformer_jax.errors import InputError
 from symformer_jax.language.names import written
 from symformer_jax.progress_line import ProgressLine
 from symformer_jax.results import FAILED, OK, STOPPED, Equation, Progress, SearchResult, failed
 from symformer_jax.selection import choice
-
-_FLAGS = flags.FlagValues()
-_DATA = flags.DEFINE_list(
-  "data", None, "Files and globs, separated by commas: .csv, .tsv, .txt, .dat, .xlsx, .parquet or .npz. Required.",
-  flag_values=_FLAGS)
-_TARGET = flags.DEFINE_string(
-  "target", None, "Column to explain; by default the last one with numbers. Several, separated by commas, get an "
-  "answer each; a name with a comma in it stands in double quotes among them.", flag_values=_FLAGS)
-_FEATURES = flags.DEFINE_list(
-  "features", None, "Columns to explain it by; by default all others with numbers, dates or times.", flag_values=_FLAGS)
-_CATEGORIES = flags.DEFINE_list(
-  "categories", None, "Columns, of text for example, that become a column of 0 and 1 for each of their values.",
-  flag_values=_FLAGS)
-_DECIMAL = flags.DEFINE_string(
-  "decimal", None, "The decimal mark of text, . or , : by default what the numbers of the file show.",
-  flag_values=_FLAGS)
-_SEPARATOR = flags.DEFINE_string(
-  "separator", None, "What stands between columns of text: tab, space, or one of , ; | . By default what the lines "
-  "show.", flag_values=_FLAGS)
-_SHEET = flags.DEFINE_string("sheet", None, "Sheet of an .xlsx workbook; by default the first.", flag_values=_FLAGS)
-_WEIGHTS = flags.DEFINE_string(
-  "weights", None, "Column of weights, at least 0: how much each row counts in fitting, choice, standard errors, R2 "
-  "and RMSE; only ratios matter.", flag_values=_FLAGS)
-_SIGMA = flags.DEFINE_string(
-  "sigma", None, "Column of standard deviations of the target, above 0: rows count as 1/sigma**2.", flag_values=_FLAGS)
-_LOSS = flags.DEFINE_string(
-  "loss", "squared", "Which errors are to be small: squared; relative (rows count as 1/y**2); log (log|y| is fitted); "
-  "huber (rows far from the formula count less); auto (as errors grow with |y|, found by a first look).",
-  flag_values=_FLAGS)
-_MODEL = flags.DEFINE_string(
-  "model", "auto", "A shipped model's name, a model's folder, or auto: the shipped model for so many variables.",
-  flag_values=_FLAGS)
-_SAMPLES = flags.DEFINE_integer("samples", 1024, "Candidates drawn from the model for each file.", flag_values=_FLAGS)
-_STRATEGY = flags.DEFINE_string(
-  "strategy", "top_k", "How candidates are drawn: top_k, temperature, nucleus, greedy, beam, or distinct (sampling "
-  "without replacement).", flag_values=_FLAGS)
-_TEMPERATURE = flags.DEFINE_float(
-  "temperature", 1.0, "Below 1 candidates are likelier, above 1 more varied.", flag_values=_FLAGS)
-_TOP_K = flags.DEFINE_integer(
-  "top_k", 20, "Tokens among which each step of sampling chooses.", flag_values=_FLAGS)
-_REFINE = flags.DEFINE_string(
-  "refine", "lm", "How constants are fitted: lm (damped least squares), bfgs, gd or none.", flag_values=_FLAGS)
-_RECOMBINE = flags.DEFINE_bool(
-  "recombine", True, "Let the sources that need no model compete with it: rational functions, sums of library columns "
-  "(small functions with inner constants on a grid) and of parts of candidates, growth and evolution.",
-  flag_values=_FLAGS)
-_GUESS = flags.DEFINE_multi_string(
-  "guess", [], "A formula in the column names that joins the search, its constants fitted; may be given several times. "
-  "Names that are no plain words stand in backticks: '2*`girth (in)`'.", flag_values=_FLAGS)
-_SEARCH_CONFIG = flags.DEFINE_string(
-  "search_config", None, "What steers the search: a Python file with get_config(), such as configs/search/default.py, "
-  "and a name after a colon where it has several.", flag_values=_FLAGS)
-_OPERATORS = flags.DEFINE_list(
-  "operators", None, "Operators a formula may use, such as +,*,pow,exp; by default all.", flag_values=_FLAGS)
-_FORBID = flags.DEFINE_list("forbid", [], "Operators that no formula may use.", flag_values=_FLAGS)
-_REQUIRE = flags.DEFINE_list("require", [], "Columns that every formula must contain.", flag_values=_FLAGS)
-_EXCLUDE = flags.DEFINE_list("exclude", [], "Columns that no formula may contain.", flag_values=_FLAGS)
-_MAX_EXPONENT = flags.DEFINE_float(
-  "max_exponent", None, "Largest exponent, at least 1; exponents are then numbers.", flag_values=_FLAGS)
-_MAX_COMPLEXITY = flags.DEFINE_integer(
-  "max_complexity", None, "Nodes that a formula may have: of 2*x + 1 five. Nothing longer is searched or listed.",
-  flag_values=_FLAGS)
-_MAX_DEPTH = flags.DEFINE_integer(
-  "max_depth", None, "Levels of the expression tree; a bare variable has one, a sum of three terms three.",
-  flag_values=_FLAGS)
-_UNNESTED = flags.DEFINE_list(
-  "unnested", [], "Operators none of which may stand inside another of them, such as sin,cos,exp.",
-  flag_values=_FLAGS)
-_SELECT = flags.DEFINE_string(
-  "select", choice.RECOMMENDED, "Which line of the front to take, to print its constants and to draw it: recommended; "
-  "accurate, the one of least error; simple, the shortest that looks as good in a plot; or its number in the list.",
-  flag_values=_FLAGS)
-_ACCURACY = flags.DEFINE_float(
-  "accuracy", None, "R2 at which no further turn is begun, such as 0.999999.", flag_values=_FLAGS)
-_MAX_TIME = flags.DEFINE_float(
-  "max_time", None, "Seconds for which the search of a file goes on unless it has met the data; a turn, which is not "
-  "cut short, takes about one. By default --effort decides.", flag_values=_FLAGS)
-_EFFORT = flags.DEFINE_string(
-  "effort", "normal", "How much is tried: quick (about half the work of a normal search), normal, or thorough (about "
-  "ten times as much: what has been found is evolved); counted work, so that a seed fixes the answer. With --max_time "
-  "formulas are evolved till then.", flag_values=_FLAGS)
-_SEED = flags.DEFINE_integer("seed", 0, "The same seed gives the same answer on one platform.", flag_values=_FLAGS)
-_OUT = flags.DEFINE_string(
-  "out", None, "Where to write the results: FILE.json for one file (of several targets FILE-TARGET.json each), "
-  "FILE.jsonl with a line for each of many. --plot and --animate name their files likewise.",
-  flag_values=_FLAGS)
-_RESUME = flags.DEFINE_bool(
-  "resume", False, "Go on with the .jsonl of an interrupted batch: files that have a line are left out.",
-  flag_values=_FLAGS)
-_OVERWRITE = flags.DEFINE_bool("overwrite", False, "Replace the file of --out when it exists.", flag_values=_FLAGS)
-_PLOT = flags.DEFINE_string(
-  "plot", None, "Where to draw data, formula (the recommended one, or that of --select) and front: FILE.png, .pdf or "
-  ".svg; one data file only.",
-  flag_values=_FLAGS)
-_ANIMATE = flags.DEFINE_string(
-  "animate", None, "Where to film the eight best candidates on their way through refinement to the data: FILE.gif, or "
-  "FILE.mp4 where ffmpeg is installed; one data file only.", flag_values=_FLAGS)
-_DROP_MISSING = flags.DEFINE_bool(
-  "drop_missing", False, "Leave out rows with text, missing or infinite values in a used column.", flag_values=_FLAGS)
-_QUIET = flags.DEFINE_bool("quiet", False, "Print nothing but errors.", flag_values=_FLAGS)
-
-# What decides an answer: lines of another setting are no part of a batch that is resumed.
-_DECISIVE = (
-  _TARGET, _FEATURES, _CATEGORIES, _DECIMAL, _SEPARATOR, _SHEET, _WEIGHTS, _SIGMA,
-  _LOSS, _DROP_MISSING, _MODEL, _SAMPLES, _STRATEGY, _TEMPERATURE, _TOP_K,
-  _REFINE, _RECOMBINE, _GUESS, _SEARCH_CONFIG, _OPERATORS, _FORBID, _REQUIRE, _EXCLUDE, _MAX_EXPONENT, _MAX_DEPTH,
-  _UNNESTED, _MAX_COMPLEXITY, _SELECT, _ACCURACY, _MAX_TIME, _EFFORT, _SEED)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -153,11 +46,11 @@ class _Answer:
   @property
   def target(self) -> str:
     """The name of y; of a file that could not be read, what was asked for."""
-    return self.table.target if self.table else (_TARGET.value or "")
+    return self.table.target if self.table else (asked.TARGET.value or "")
 
   def to_json(self) -> str:
     """The record of the file; `selected` is the number in `pareto` of the line that --select takes."""
-    features = list(self.table.features) if self.table else list(_FEATURES.value or [])
+    features = list(self.table.features) if self.table else list(asked.FEATURES.value or [])
     place = None if self.selected is None else self.result.pareto.index(self.selected)
     record = self.result.to_json(data=self.path, target=self.target, features=features)
     record |= {"selected": place, "notes": list(self.table.notes) if self.table else [], "options": _options()}
@@ -166,26 +59,26 @@ class _Answer:
 
 def _options() -> dict[str, Any]:
   """By flag; JSON has no infinity, which some of them may be."""
-  return {flag.name: str(flag.value) if flag.value == math.inf else flag.value for flag in _DECISIVE}
+  return {flag.name: str(flag.value) if flag.value == math.inf else flag.value for flag in asked.DECISIVE}
 
 
 def main(argv: list[str]) -> int:
   """Returns the exit code."""
   del argv
-  if not _DATA.value:
+  if not asked.DATA.value:
     raise InputError("--data: expected a file, such as --data=examples/kepler.csv; see --help")
   runner.refuse_empty(
-    _TARGET, _FEATURES, _CATEGORIES, _DECIMAL, _SEPARATOR, _SHEET, _WEIGHTS, _SIGMA, _MODEL, _SEARCH_CONFIG,
-    _OUT, _PLOT, _ANIMATE)
-  paths = tables.find_files(_DATA.value)
-  choice.read_selection(_SELECT.value, argument="--select")
+    asked.TARGET, asked.FEATURES, asked.CATEGORIES, asked.DECIMAL, asked.SEPARATOR, asked.SHEET, asked.WEIGHTS,
+    asked.SIGMA, asked.MODEL, asked.SEARCH_CONFIG, asked.OUT, asked.PLOT, asked.ANIMATE)
+  paths = tables.find_files(asked.DATA.value)
+  choice.read_selection(asked.SELECT.value, argument="--select")
   _check_outputs(len(paths))
   _check_movie(len(paths))
   _note_old_flags()
-  _load_search_config(_SEARCH_CONFIG.value)
+  _load_search_config(asked.SEARCH_CONFIG.value)
   _check_options(len(paths))
   stop = runner.StopRequest()
-  return _run_one(paths[0], stop) if len(paths) == 1 and not _RESUME.value else _run_many(paths, stop)
+  return _run_one(paths[0], stop) if len(paths) == 1 and not asked.RESUME.value else _run_many(paths, stop)
 
 
 @functools.cache  # the file is the user's program: run once, whatever becomes of it meanwhile
@@ -198,20 +91,20 @@ def _load_search_config(spec: str | None) -> Any:
 
 def _check_options(num_files: int) -> None:
   """Refuses what is wrong for any file before the results of a batch are begun: what is there is not to be lost."""
-  if _WEIGHTS.value and _SIGMA.value:
+  if asked.WEIGHTS.value and asked.SIGMA.value:
     raise InputError("--weights, --sigma: expected one of them")
   if num_files > 1:  # of one file the search itself says it, before which nothing is written
     from symformer_jax.engine.options import SearchOptions
 
     SearchOptions(
-      _SAMPLES.value, _STRATEGY.value, _TOP_K.value, _TEMPERATURE.value, _REFINE.value, _restrictions(),
-      _MAX_TIME.value, _ACCURACY.value, _SEED.value, _RECOMBINE.value, tuple(_GUESS.value), _EFFORT.value,
-      loss=_LOSS.value).check()
+      asked.SAMPLES.value, asked.STRATEGY.value, asked.TOP_K.value, asked.TEMPERATURE.value, asked.REFINE.value,
+      _restrictions(), asked.MAX_TIME.value, asked.ACCURACY.value, asked.SEED.value, asked.RECOMBINE.value,
+      tuple(asked.GUESS.value), asked.EFFORT.value, loss=asked.LOSS.value).check()
 
 
 def _note_old_flags() -> None:
   """`--norecombine` is a choice of sources."""
-  if not _RECOMBINE.value and not _QUIET.value:
+  if not asked.RECOMBINE.value and not asked.QUIET.value:
     print("note: --norecombine leaves out the sources that need no model, such as library and growth", file=sys.stderr)
 
 
@@ -219,22 +112,22 @@ def _run_one(path: str, stop: runner.StopRequest) -> int:
   """Searches one file; whatever makes it fail is an error of the command."""
   batch = _read(path)
   _print_notes(batch)
-  if _OUT.value:
-    outputs.check_new(_OUT.value, [table.target for table in batch], may_replace=_OVERWRITE.value)
+  if asked.OUT.value:
+    outputs.check_new(asked.OUT.value, [table.target for table in batch], may_replace=asked.OVERWRITE.value)
   model = _resolve_model(batch[0])
-  if _ANIMATE.value and len(batch[0].features) > model.vocab.num_variables:
+  if asked.ANIMATE.value and len(batch[0].features) > model.vocab.num_variables:
     raise InputError(f"--animate: shows candidates of the model, {model.name!r} knows {model.vocab.num_variables} "
                      f"variables, the data have {len(batch[0].features)}")
-  with ProgressLine(is_quiet=_QUIET.value) as line:
+  with ProgressLine(is_quiet=asked.QUIET.value) as line:
     answers = _search(batch, model, stop.is_set, on_round=line)
   if all(answer.result.status == FAILED for answer in answers):
     raise InputError(f"{path}: {answers[0].result.message}")
   lost = _write_answers(answers)
   for answer in answers:
-    _print(answer, is_quiet=_QUIET.value and not lost)
+    _print(answer, is_quiet=asked.QUIET.value and not lost)
   found = [answer for answer in answers if answer.result.status != FAILED]
-  lost += _write(_PLOT, found, _draw)
-  lost += _write(_ANIMATE, found, lambda answer, place: _animate(answer.table, model, place))
+  lost += _write(asked.PLOT, found, _draw)
+  lost += _write(asked.ANIMATE, found, lambda answer, place: _animate(answer.table, model, place))
   if lost:
     print(*lost, sep="\n", file=sys.stderr)
   if lost or len(found) < len(answers):
@@ -247,10 +140,10 @@ def _run_one(path: str, stop: runner.StopRequest) -> int:
 
 def _write_answers(answers: Sequence[_Answer]) -> list[str]:
   """Writes the results, each target's to a file of its own or all as lines of one; what could not be written."""
-  if _OUT.value and pathlib.Path(_OUT.value).suffix == outputs.LINES:
+  if asked.OUT.value and pathlib.Path(asked.OUT.value).suffix == outputs.LINES:
     lines = "".join(answer.to_json() + "\n" for answer in answers)
-    return _write(_OUT, answers[:1], lambda _, place: files.write_text(place, lines))
-  return _write(_OUT, answers, lambda answer, place: files.write_text(place, answer.to_json() + "\n"))
+    return _write(asked.OUT, answers[:1], lambda _, place: files.write_text(place, lines))
+  return _write(asked.OUT, answers, lambda answer, place: files.write_text(place, answer.to_json() + "\n"))
 
 
 def _write(flag: flags.FlagHolder, answers: Sequence[_Answer], write: Callable[[_Answer, str], object]) -> list[str]:
@@ -273,35 +166,35 @@ def _describe_loss(flag: flags.FlagHolder, place: str, error: OSError) -> str:
 
 def _run_many(paths: list[str], stop: runner.StopRequest) -> int:
   """Searches file after file; one that fails becomes a line that says why."""
-  lines = result_lines.ResultLines(_OUT.value, options=_options(), is_new=not _RESUME.value)
+  lines = result_lines.ResultLines(asked.OUT.value, options=_options(), is_new=not asked.RESUME.value)
   waiting = [path for path in paths if not _is_done(path, lines)]
   has_failed = lines.has_failed
   lost = ""
   # A bar for people; elsewhere the lines below say how far it is.
   with progress.Progress(console=console.Console(stderr=True), transient=True,
-                         disable=_QUIET.value or not sys.stderr.isatty()) as bar:
+                         disable=asked.QUIET.value or not sys.stderr.isatty()) as bar:
     task = bar.add_task("files", total=len(paths), completed=len(paths) - len(waiting))
     for answer in _answer_many(waiting, stop, lines):
       has_failed |= answer.result.status == FAILED
       try:
         lines.add(answer.path, answer.to_json(), target=answer.target)
       except OSError as error:
-        lost = _describe_loss(_OUT, _OUT.value, error)
+        lost = _describe_loss(asked.OUT, asked.OUT.value, error)
       num_done = sum(_is_done(path, lines) for path in paths)
       if lost:
         stop.set()  # what was found in the same turn is printed, nothing more is begun
         _print(answer, is_quiet=False)
-      elif _OUT.value:
+      elif asked.OUT.value:
         _print_line(answer, num_done, len(paths))
       else:
-        _print(answer, is_quiet=_QUIET.value)
+        _print(answer, is_quiet=asked.QUIET.value)
       bar.update(task, completed=num_done)
   num_done = sum(_is_done(path, lines) for path in paths)
   if lost:
     print(f"{lost}; {num_done} of {len(paths)} files are done, --resume goes on", file=sys.stderr)
     return runner.SOME_FAILED
   if num_done < len(paths):
-    hint = "; --resume goes on" if _OUT.value else ""
+    hint = "; --resume goes on" if asked.OUT.value else ""
     print(f"stopped: {num_done} of {len(paths)} files are done{hint}", file=sys.stderr)
     return runner.STOPPED
   return runner.SOME_FAILED if has_failed else runner.DONE
@@ -309,55 +202,57 @@ def _run_many(paths: list[str], stop: runner.StopRequest) -> int:
 
 def _is_done(path: str, lines: result_lines.ResultLines) -> bool:
   """Whether each target of a file has its line; one that could not be read has a single line."""
-  if _TARGET.value is None:
+  if asked.TARGET.value is None:
     return path in lines.done
-  return (path, _TARGET.value) in lines.targets or all(
-    (path, name) in lines.targets for name in tables.split_names(_TARGET.value))
+  return (path, asked.TARGET.value) in lines.targets or all(
+    (path, name) in lines.targets for name in tables.split_names(asked.TARGET.value))
 
 
 def _check_outputs(num_files: int) -> None:
   """Refuses unusable output paths before any work is done."""
-  if _RESUME.value and (not _OUT.value or not _OUT.value.endswith(".jsonl")):
+  if asked.RESUME.value and (not asked.OUT.value or not asked.OUT.value.endswith(".jsonl")):
     raise InputError("--resume: expected --out=FILE.jsonl, the results to go on with")
-  if _OUT.value:
-    path = files.check_writable(_OUT.value, flag="--out")
+  if asked.OUT.value:
+    path = files.check_writable(asked.OUT.value, flag="--out")
     if path.suffix not in (".json", ".jsonl"):
-      raise InputError(f"--out: expected a name ending in .json or .jsonl, got {_OUT.value!r}")
+      raise InputError(f"--out: expected a name ending in .json or .jsonl, got {asked.OUT.value!r}")
     if num_files > 1 and path.suffix != ".jsonl":
-      raise InputError(f"--out: results of {num_files} files need a .jsonl, got {_OUT.value!r}")
-    if path.exists() and not (_RESUME.value or _OVERWRITE.value):
-      raise InputError(f"--out: {_OUT.value!r} exists; --overwrite replaces it, --resume goes on with a .jsonl")
-  if _PLOT.value:
+      raise InputError(f"--out: results of {num_files} files need a .jsonl, got {asked.OUT.value!r}")
+    if path.exists() and not (asked.RESUME.value or asked.OVERWRITE.value):
+      raise InputError(f"--out: {asked.OUT.value!r} exists; --overwrite replaces it, --resume goes on with a .jsonl")
+  if asked.PLOT.value:
     from symformer_jax.commands import figures
 
-    path = files.check_writable(_PLOT.value, flag="--plot")
+    extras.require("plot", who="--plot")
+    path = files.check_writable(asked.PLOT.value, flag="--plot")
     if path.suffix not in figures.FORMATS:
-      raise InputError(f"--plot: expected a name ending in {', '.join(figures.FORMATS)}, got {_PLOT.value!r}")
+      raise InputError(f"--plot: expected a name ending in {', '.join(figures.FORMATS)}, got {asked.PLOT.value!r}")
     if num_files > 1:
       raise InputError(f"--plot: draws one data file, got {num_files}")
 
 
 def _check_movie(num_files: int) -> None:
   """Refuses an unusable film before any work is done."""
-  if not _ANIMATE.value:
+  if not asked.ANIMATE.value:
     return
+  extras.require("plot", who="--animate")
   from symformer_jax.commands import figures
 
-  path = files.check_writable(_ANIMATE.value, flag="--animate")
+  path = files.check_writable(asked.ANIMATE.value, flag="--animate")
   if path.suffix not in figures.MOVING_FORMATS:
     raise InputError(f"--animate: expected a name ending in {' or '.join(figures.MOVING_FORMATS)}, got {str(path)!r}")
   if not figures.can_write_movie(path.suffix):
     raise InputError(f"--animate: {path.suffix} takes the program ffmpeg, which is not installed; .gif needs nothing")
   if num_files > 1:
     raise InputError(f"--animate: films one data file, got {num_files}")
-  if _REFINE.value == "none":
+  if asked.REFINE.value == "none":
     raise InputError("--animate: with --refine=none nothing moves")
 
 
 def _read(path: str) -> list[tables.Table]:
   return tables.read_tables(path, tables.Request(
-    _TARGET.value, _FEATURES.value, _CATEGORIES.value or (), _WEIGHTS.value, _SIGMA.value, _DROP_MISSING.value,
-    _DECIMAL.value, _SEPARATOR.value, _SHEET.value))
+    asked.TARGET.value, asked.FEATURES.value, asked.CATEGORIES.value or (), asked.WEIGHTS.value, asked.SIGMA.value,
+    asked.DROP_MISSING.value, asked.DECIMAL.value, asked.SEPARATOR.value, asked.SHEET.value))
 
 
 def _answer_many(
@@ -395,7 +290,7 @@ def _prepare(path: str) -> tuple[list[tables.Table], Any] | _Answer:
   try:
     batch = _read(path)
   except tables.TableError as error:
-    return _Answer(path, None, failed(str(error), model=_MODEL.value, seed=_SEED.value))
+    return _Answer(path, None, failed(str(error), model=asked.MODEL.value, seed=asked.SEED.value))
   _print_notes(batch)
   return batch, _resolve_model(batch[0])
 
@@ -405,7 +300,7 @@ def _resolve_model(table: tables.Table) -> Any:
   from symformer_jax import compilation, inference
 
   compilation.use_cache()
-  return inference.resolve_model(_MODEL.value, num_variables=len(table.features))
+  return inference.resolve_model(asked.MODEL.value, num_variables=len(table.features))
 
 
 def _search(
@@ -416,11 +311,11 @@ def _search(
 
   found = inference.search(
     model, [table.points for table in batch], names=[table.features for table in batch],
-    n_samples=_SAMPLES.value, strategy=_STRATEGY.value, top_k=_TOP_K.value, temperature=_TEMPERATURE.value,
-    refine=_REFINE.value, recombine=_RECOMBINE.value, restrictions=_restrictions(),
-    max_time=_MAX_TIME.value, effort=_EFFORT.value, accuracy=_ACCURACY.value, seed=_SEED.value,
-    should_stop=should_stop, guesses=_GUESS.value, on_round=on_round, loss=_LOSS.value,
-    config=_load_search_config(_SEARCH_CONFIG.value))
+    n_samples=asked.SAMPLES.value, strategy=asked.STRATEGY.value, top_k=asked.TOP_K.value,
+    temperature=asked.TEMPERATURE.value, refine=asked.REFINE.value, recombine=asked.RECOMBINE.value, restrictions=_restrictions(),
+    max_time=asked.MAX_TIME.value, effort=asked.EFFORT.value, accuracy=asked.ACCURACY.value, seed=asked.SEED.value,
+    should_stop=should_stop, guesses=asked.GUESS.value, on_round=on_round, loss=asked.LOSS.value,
+    config=_load_search_config(asked.SEARCH_CONFIG.value))
   return [_select(table, result) for table, result in zip(batch, found, strict=True)]
 
 
@@ -428,10 +323,10 @@ def _restrictions() -> Any:
   from symformer_jax.language.rules import Restrictions
 
   return Restrictions(
-    None if _OPERATORS.value is None else tuple(_OPERATORS.value), tuple(_FORBID.value),
-    tuple(map(grids.clean_name, _REQUIRE.value)), tuple(map(grids.clean_name, _EXCLUDE.value)),
-    _MAX_EXPONENT.value, _MAX_DEPTH.value, tuple(_UNNESTED.value),
-    _MAX_COMPLEXITY.value)
+    None if asked.OPERATORS.value is None else tuple(asked.OPERATORS.value), tuple(asked.FORBID.value),
+    tuple(map(grids.clean_name, asked.REQUIRE.value)), tuple(map(grids.clean_name, asked.EXCLUDE.value)),
+    asked.MAX_EXPONENT.value, asked.MAX_DEPTH.value, tuple(asked.UNNESTED.value),
+    asked.MAX_COMPLEXITY.value)
 
 
 def _select(table: tables.Table, result: SearchResult) -> _Answer:
@@ -441,7 +336,7 @@ def _select(table: tables.Table, result: SearchResult) -> _Answer:
   if result.status == FAILED:
     return _Answer(table.path, table, result)
   try:
-    selected = choice.pick(result.pareto, result.best, _SELECT.value, argument="--select")
+    selected = choice.pick(result.pareto, result.best, asked.SELECT.value, argument="--select")
     return _Answer(table.path, table, result, selected)
   except InputError as error:
     message = "; ".join(filter(None, [result.message, f"{error}: the recommended one is taken"]))
@@ -459,8 +354,8 @@ def _animate(table: tables.Table, model: Any, place: str) -> None:
   from symformer_jax.commands import figures, trajectories
 
   found = trajectories.record(
-    model, table.x, table.y, weights=table.weights, n_samples=_SAMPLES.value, top_k=_TOP_K.value, method=_REFINE.value,
-    seed=_SEED.value)
+    model, table.x, table.y, weights=table.weights, n_samples=asked.SAMPLES.value, top_k=asked.TOP_K.value,
+    method=asked.REFINE.value, seed=asked.SEED.value)
   if not found:
     print("note: --animate: no candidate is defined on all points, nothing is filmed", file=sys.stderr)
     return
@@ -482,7 +377,7 @@ def _print(answer: _Answer, *, is_quiet: bool) -> None:
 
 def _print_notes(batch: Sequence[tables.Table]) -> None:
   """Says what was decided in reading a file, before a search that may be long."""
-  if not _QUIET.value:
+  if not asked.QUIET.value:
     for note in dict.fromkeys(note for table in batch for note in table.notes):
       print(f"note: {batch[0].path}: {note}", file=sys.stderr)
 
@@ -491,10 +386,10 @@ def _print_line(answer: _Answer, num_done: int, num_files: int) -> None:
   """One line of a batch whose results go to a file."""
   if answer.result.status != OK:
     print(f"failed: [{num_done}/{num_files}] {answer.result.message}", file=sys.stderr)
-  elif not _QUIET.value:
+  elif not asked.QUIET.value:
     print(f"[{num_done}/{num_files}] {answer.path}: {written(answer.target)} = {answer.selected.expression}  "
           f"R2 {listing.format_r2(answer.selected.r2)}")
 
 
 if __name__ == "__main__":
-  runner.run(main, flag_values=_FLAGS)
+  runner.run(main, flag_values=asked.FLAGS)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 import functools
+from typing import Any
 
 import jax
 import numpy as np
@@ -26,7 +27,7 @@ class FixedProposer:
     names = [f"x{i}" for i in range(num_variables)]
     self.programs = [expression.encode(parser.parse(text, names), self.vocab) for text in formulas]
 
-  def __reduce__(self):
+  def __reduce__(self) -> tuple[Any, ...]:
     # A vocabulary keeps what it has once computed: copies must not differ by what was used before.
     return self._recipe, ()
 

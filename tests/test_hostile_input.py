@@ -226,7 +226,7 @@ def test_a_file_that_the_command_cannot_use_leaves_nothing_behind(tmp_path_facto
   with pytest.MonkeyPatch.context() as patch:
     patch.setattr(inference, "resolve_model", lambda name, *, num_variables: None)
     patch.setattr(inference, "search", search)
-    infer._FLAGS.unparse_flags()
-    infer._FLAGS(["infer", f"--data={folder}/t.csv", f"--out={folder}/t.json", f"--plot={folder}/t.png"])
+    infer.asked.FLAGS.unparse_flags()
+    infer.asked.FLAGS(["infer", f"--data={folder}/t.csv", f"--out={folder}/t.json", f"--plot={folder}/t.png"])
     answer(lambda: infer.main([]), SymFormerError)
   assert [path.name for path in folder.iterdir()] == ["t.csv"]

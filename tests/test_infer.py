@@ -36,11 +36,11 @@ def command(model, monkeypatch, capsys):
   handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
 
   def run(*argv):
-    infer._FLAGS.unparse_flags()
-    for name in infer._FLAGS:
-      infer._FLAGS[name].unparse()
+    infer.asked.FLAGS.unparse_flags()
+    for name in infer.asked.FLAGS:
+      infer.asked.FLAGS[name].unparse()
     with pytest.raises(SystemExit) as caught:
-      runner.run(infer.main, flag_values=infer._FLAGS, argv=["infer", "--samples=64", *argv])
+      runner.run(infer.main, flag_values=infer.asked.FLAGS, argv=["infer", "--samples=64", *argv])
     return caught.value.code, *capsys.readouterr()
 
   yield run
@@ -285,7 +285,7 @@ def test_every_flag_of_the_search_reaches_it(command, tmp_path, monkeypatch):
   assert asked["restrictions"] == Restrictions(**{name: value for name, (_, _, value) in rules.items()})
   # None is left out, here or there.
   assert set(asked) == {*given, "restrictions", "names", "should_stop", "on_round"}
-  decisive = {flag.name for flag in infer._DECISIVE} - {
+  decisive = {flag.name for flag in infer.asked.DECISIVE} - {
     "target", "features", "categories", "decimal", "separator", "sheet", "weights", "sigma", "drop_missing", "model",
     "select"}
   assert decisive == {flag for flag, _, _ in (*given.values(), *rules.values())}

@@ -6,6 +6,8 @@ Read by `symformer_jax.commands.search_config.load_search_config("configs/search
 Cost: that of the search itself, for each name.
 """
 
+from ml_collections import ConfigDict
+
 from configs.search import default
 from symformer_jax.engine.config import DEFAULT, LIBRARY_FAMILIES, LINKS, PRODUCTS_FAMILIES, REWRITINGS
 from symformer_jax.errors import InputError, suggest
@@ -61,7 +63,7 @@ ABLATIONS = {
 }
 
 
-def get_config(name: str):
+def get_config(name: str) -> ConfigDict:
   """Differences from `default`: those of the name."""
   if name not in ABLATIONS:
     raise InputError(f"unknown ablation {name!r}: {suggest(name, ABLATIONS)}")

@@ -10,6 +10,6 @@ from ml_collections import ConfigDict
 from symformer_jax.engine.config import SearchConfig
 
 
-def get_config():
+def get_config() -> ConfigDict:
   """No differences."""
   return ConfigDict(dataclasses.asdict(SearchConfig()))

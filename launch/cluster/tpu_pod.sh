@@ -24,7 +24,7 @@ mount_bucket() { # gs://BUCKET/FOLDER -> /mnt/BUCKET/FOLDER
 
 git archive --format=tar.gz --output=/tmp/symformer.tar.gz HEAD
 gcloud compute tpus tpu-vm scp /tmp/symformer.tar.gz "$name:" --zone="$zone" --worker=all
-on_all_hosts "mkdir -p symformer && tar -xzf symformer.tar.gz -C symformer && python3 -m venv venv && venv/bin/pip install -q ./symformer 'jax[tpu]'"
+on_all_hosts "mkdir -p symformer && tar -xzf symformer.tar.gz -C symformer && python3 -m venv venv && venv/bin/pip install -q './symformer[train,tpu]'"
 mount_bucket "$run"
 mount_bucket "$data"
 on_all_hosts "cd symformer && ../venv/bin/python -m launch.train --distributed --config=$config --workdir=/mnt/${run#gs://} --config.data.dirs=\"('/mnt/${data#gs://}',)\""

@@ -27,6 +27,7 @@ def print_result(result: SearchResult, selected: Equation, *, name: str, target:
   figures = ("weighted R2", "weighted RMSE") if result.is_weighted else ("R2", "RMSE")
   target = written(target)
   header = ("", "", f"{target} =", "complexity", *figures, "")
+  assert result.best is not None  # of every result that is ok
   simple = choice.simplest_good(result.pareto, result.best)
   is_terminal = sys.stdout is not None and sys.stdout.isatty()
   rows = []

@@ -5,7 +5,7 @@ import contextlib
 import json
 import os
 import pathlib
-from typing import Any, BinaryIO
+from typing import IO, Any
 
 from symformer_jax.errors import InputError
 from symformer_jax.results import FAILED
@@ -75,7 +75,7 @@ class ResultLines:
     self.targets.add((name, target))
 
 
-def _write_all(file: BinaryIO, data: bytes) -> None:
+def _write_all(file: IO[bytes], data: bytes) -> None:
   while data:
     data = data[file.write(data) :]
   os.fsync(file.fileno())

@@ -6,10 +6,11 @@ nobody foresaw keep their traceback.
 
 from collections.abc import Callable, Sequence
 import errno
+import functools
 import os
 import signal
 import sys
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from absl import flags
 
@@ -22,13 +23,11 @@ UNUSABLE = 2
 # EX_TEMPFAIL of sysexits.h: try the same command again.
 STOPPED = 75
 
-_HELP = {"--help", "-help", "-h", "--helpshort", "--helpfull"}
-
 
 class StopRequest:
   """Turns SIGTERM and Ctrl-C into a wish that long work looks at between steps; the second one stops at once."""
 
-  def __init__(self):
+  def __init__(self) -> None:
     self._is_set = False
     for number in (signal.SIGTERM, signal.SIGINT):
       signal.signal(number, self._on_signal)
@@ -59,7 +58,8 @@ def refuse_empty(*given: flags.FlagHolder) -> None:
 
 def run(
   main: Callable[[list[str]], int | None], *, flag_values: flags.FlagValues = flags.FLAGS,
-  argv: Sequence[str] | None = None, takes_arguments: bool = False,
+  argv: Sequence[str] | None = None, takes_arguments: bool = False, doc: str | None = None,
+  flags_module: str | None = None,
 ) -> NoReturn:
   """Parses flags, calls `main(rest of argv)` and exits: 0 done, 1 some failed, 2 unusable, 75 stopped.
 
@@ -68,21 +68,27 @@ def run(
     flag_values: where the command's flags are defined.
     argv: default `sys.argv`.
     takes_arguments: whether `main` reads arguments that are no flags.
+    doc: what --help says before the flags; by default the docstring of main's module.
+    flags_module: where the command's flags are defined among others; None: all are its own.
   """
   argv = list(sys.argv if argv is None else argv)
-  code = _outcome(main, flag_values, argv, takes_arguments)
+  show_help = functools.partial(_help, doc or main.__globals__.get("__doc__"), flag_values, flags_module)
+  code = _outcome(main, flag_values, argv, takes_arguments, show_help)
   # CPython ends `python -m` by SIGINT, whatever the exit code, when a KeyboardInterrupt has passed through text that
   # `eval` ran (namedtuple and lazily imported modules do) and no other text ran since.
   exec("")
   sys.exit(code)
 
 
-def _outcome(main, flag_values: flags.FlagValues, argv: list[str], takes_arguments: bool) -> int:
+def _outcome(
+  main: Callable[[list[str]], int | None], flag_values: flags.FlagValues, argv: list[str], takes_arguments: bool,
+  show_help: Callable[[], str],
+) -> int:
   startup.listen_again()
   signal.signal(signal.SIGTERM, _interrupt)
   try:
-    if _HELP & set(argv[1:]):
-      print(_help(main, flag_values))
+    if startup.HELP & set(argv[1:]):
+      print(show_help())
       return DONE
     rest = _parse(flag_values, argv)
     if len(rest) > 1 and not takes_arguments:
@@ -144,13 +150,11 @@ def _fail(message: str) -> int:
   return UNUSABLE
 
 
-def _help(main: Callable[..., Any], flag_values: flags.FlagValues) -> str:
+def _help(doc: str | None, flag_values: flags.FlagValues, module: str | None) -> str:
   """The command's own docstring and flags; absl's would list those of every imported library too."""
-  own = flag_values.get_key_flags_for_module(sys.argv[0])
-  if not own or flag_values is not flags.FLAGS:
-    own = [flag_values[name] for name in flag_values]
-  lines = [(main.__globals__.get("__doc__") or "").strip(), "", "Flags:"]
-  for flag in sorted({flag.name: flag for flag in own}.values(), key=lambda f: f.name):
-    default = "" if flag.default is None else f" (default: {flag.default_as_str.strip(chr(39))})"
+  own = flag_values.get_key_flags_for_module(module) if module else []
+  lines = [(doc or "").strip(), "", "Flags:"]
+  for flag in sorted(own or [flag_values[name] for name in flag_values], key=lambda f: f.name):
+    default = "" if flag.default is None else f" (default: {(flag.default_as_str or '').strip(chr(39))})"
     lines.append(f"  --{flag.name}: {' '.join((flag.help or '').split())}{default}")
   return "\n".join(lines)

@@ -1,18 +1,29 @@
-"""What a command settles before its imports: no traceback of a library for Ctrl-C, no banners and hints of theirs.
+"""What a command settles before its imports: --help, no traceback of a library for Ctrl-C, no banners of theirs.
 
 Imported before everything else by every command, and light: the imports that follow take seconds.
 """
 
+import importlib
 import os
 import signal
+import sys
 from typing import NoReturn
 import warnings
 
 STOPPED = 75  # as runner.STOPPED, whose imports would be some of those that this has to come before
 
+HELP = {"--help", "-help", "-h", "--helpshort", "--helpfull"}
 
-def prepare() -> None:
-  """Until `listen_again`, signals end the process at once; libraries keep to themselves what no user can mend."""
+
+def prepare(doc: str | None, flags_module: str, *, extra: str | None = None) -> None:
+  """Prints the help that was asked for and exits, or readies the process for imports that take seconds.
+
+  Until `listen_again`, signals end the process at once; libraries keep to themselves what no user can mend.
+  Args:
+    doc: the command's docstring.
+    flags_module: dotted name of the module that defines its flags, in `FLAGS`; it imports next to nothing.
+    extra: of the package, without which the command's imports fail; that is said in one line.
+  """
   # XLA logs slow compilations as errors; what fails is an exception. Read when JAX is loaded.
   os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
   # Pandas' advice on other packages' versions, while it is imported.
@@ -20,6 +31,14 @@ def prepare() -> None:
   for number in (signal.SIGINT, signal.SIGTERM):
     if signal.getsignal(number) != signal.SIG_IGN:
       signal.signal(number, _stop)
+  # Before other libraries, some of which are not everybody's.
+  flag_values = importlib.import_module(flags_module).FLAGS
+  from symformer_jax.commands import extras, runner
+
+  if HELP & set(sys.argv[1:]):  # by the runner, which knows what may go wrong with standard output
+    runner.run(lambda argv: None, flag_values=flag_values, doc=doc, flags_module=flags_module)
+  if extra and extras.find_missing(extra):
+    runner.run(lambda argv: extras.require(extra), argv=sys.argv[:1])
 
 
 def listen_again() -> None:

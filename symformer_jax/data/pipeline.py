@@ -8,7 +8,7 @@ saved beside the model and resumes exactly.
 
 from collections.abc import Sequence
 import dataclasses
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import grain.python as grain
 import numpy as np
@@ -73,7 +73,7 @@ class BlockSource:
   def __len__(self) -> int:
     return int(self._ends[-1])
 
-  def __getitem__(self, index) -> records.Block:
+  def __getitem__(self, index: Any) -> records.Block:
     reader = int(np.searchsorted(self._ends, index, side="right"))
     start = self._ends[reader - 1] if reader else 0
     return self._readers[reader][int(index - start)]
@@ -91,7 +91,7 @@ def concatenate(blocks: Sequence[records.Block], max_length: int, num_variables:
     raise DataError(f"the data have {most} variables, the model {num_variables}: raise "
                     "config.model.vocabulary.num_variables or leave those folders out")
 
-  def pad(array, size):
+  def pad(array: np.ndarray, size: int) -> np.ndarray:
     return np.pad(array, ((0, 0), (0, size - array.shape[1]), *[(0, 0)] * (array.ndim - 2)))
 
   ids = np.concatenate([pad(block.ids, width) for block in blocks])
@@ -139,7 +139,7 @@ class _CutGroups(grain.experimental.FlatMapTransform):
     self.max_fan_out = records.BLOCK_EQUATIONS * config.blocks_per_group // batch_size + 1
     self._config, self._seed, self._batch_size, self._num_variables = config, seed, batch_size, num_variables
 
-  def flat_map(self, element):
+  def flat_map(self, element: Any) -> list[Batch]:
     index, numbers, blocks = element
     group = concatenate(blocks, self._config.length_buckets[-1] - 1, self._num_variables)
     seeds = _Seeds(rows=[self._seed, *(int(n) for n in numbers)], batches=[self._seed, int(index)])
@@ -152,7 +152,9 @@ def _join(batches: Sequence[Batch]) -> Batch:
   return Batch(*(np.concatenate(parts) for parts in zip(*(b.widened(width) for b in batches), strict=True)))
 
 
-def _stream(source: BlockSource, config: DataConfig, seed: int, index: int, num_streams: int, num_variables: int):
+def _stream(
+  source: BlockSource, config: DataConfig, seed: int, index: int, num_streams: int, num_variables: int
+) -> Any:
   """Stream `index`: every `num_streams`-th block of each epoch's order, in batches."""
   batch_size = config.batch_size // num_streams
   numbers = grain.MapDataset.range(len(source)).seed(seed).shuffle()[index::num_streams].repeat(None)

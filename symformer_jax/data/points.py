@@ -4,6 +4,7 @@ A point whose value is not finite or passes the generator's bound is drawn again
 that is masked: it is counted and never enters the loss.
 """
 
+from collections.abc import Callable
 import dataclasses
 
 import jax
@@ -122,7 +123,7 @@ def draw_points(
   x = draw_x(keys[0], domains, config.num_points * config.draws, subbox_probability=config.subbox_probability,
              log_probability=config.log_probability)
 
-  def evaluate(some_mantissas):
+  def evaluate(some_mantissas: jax.Array) -> jax.Array:
     values = interpreter.constant_values(ids, some_mantissas, vocab)
     return interpreter.evaluate_many(ids, values, x, vocab=vocab)
 
@@ -138,7 +139,9 @@ def draw_points(
   return jnp.where(is_valid[..., None], points, 0.0), is_valid, mantissas, num_masked
 
 
-def _resample(key, mantissas, y, evaluate, probability):
+def _resample(
+  key: jax.Array, mantissas: jax.Array, y: jax.Array, evaluate: Callable[[jax.Array], jax.Array], probability: float
+) -> tuple[jax.Array, jax.Array]:
   """New mantissas of the same sign and exponent, kept where every point of the data set stays good."""
   keys = jax.random.split(key)
   is_chosen = jax.random.bernoulli(keys[0], probability, (mantissas.shape[0], 1))
@@ -149,7 +152,7 @@ def _resample(key, mantissas, y, evaluate, probability):
   return jnp.where(is_new, fresh, mantissas), jnp.where(is_new, new_y, y)
 
 
-def _add_noise(key, points, is_valid, config: PointsConfig):
+def _add_noise(key: jax.Array, points: jax.Array, is_valid: jax.Array, config: PointsConfig) -> jax.Array:
   """Gaussian noise of a random level on y, even or in proportion to it, for a random share of the data sets."""
   keys = jax.random.split(key, 3)
   batch, num_points = is_valid.shape
@@ -166,12 +169,12 @@ def _add_noise(key, points, is_valid, config: PointsConfig):
   return points.at[..., -1].set(y + noise)
 
 
-def _random_subset(key, shape, config: PointsConfig):
+def _random_subset(key: jax.Array, shape: tuple[int, ...], config: PointsConfig) -> jax.Array:
   """True for the first n rows, n random for a share of the data sets and N for the others."""
   keys = jax.random.split(key)
   batch, num_points = shape
   # Log-uniform: small tables are as interesting as large ones.
-  low, high = jnp.log(config.min_points), jnp.log(num_points + 1)
+  low, high = jnp.log(config.min_points or num_points), jnp.log(num_points + 1)
   count = jnp.floor(jnp.exp(jax.random.uniform(keys[0], (batch, 1), minval=low, maxval=high)))
   is_part = jax.random.bernoulli(keys[1], config.subset_probability, (batch, 1))
   return jnp.arange(num_points)[None] < jnp.where(is_part, count, num_points)

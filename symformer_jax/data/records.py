@@ -22,6 +22,7 @@ import os
 from pathlib import Path
 import re
 import struct
+from typing import Any
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 import google_crc32c
@@ -76,7 +77,7 @@ def pack_equations(equations: Sequence[tuple[Sequence[int], Sequence[float], np.
 
 
 @functools.cache
-def _example_class():
+def _example_class() -> Any:
   """tf.train.Example, built at run time in a private pool: it must not clash with TensorFlow's own in one process."""
   file = descriptor_pb2.FileDescriptorProto(name="symformer_example.proto", package="tensorflow", syntax="proto3")
   scalar = descriptor_pb2.FieldDescriptorProto
@@ -132,7 +133,7 @@ def _encode(block: Block) -> bytes:
 def _decode(data: bytes) -> Block:
   feature = _example_class().FromString(data).features.feature
   num_variables = feature["num_variables"].int64_list.value[0]
-  def column(name, dtype):
+  def column(name: str, dtype: str) -> np.ndarray:
     return np.frombuffer(feature[name].bytes_list.value[0], dtype)
   lengths = column("lengths", "u1")
   is_token = np.arange(lengths.max(initial=0)) < lengths[:, None]  # [E, L]
@@ -210,7 +211,8 @@ class ShardReader:
 
   def _index(self) -> list[tuple[int, int]]:
     """Start and end of every payload, from the checked lengths."""
-    spans, position, size = [], 0, len(self._data)
+    spans: list[tuple[int, int]] = []
+    position, size = 0, len(self._data)
     while position < size:
       if position + _HEADER.size > size:
         raise self._damaged(len(spans), "the file ends inside a record")
@@ -246,7 +248,7 @@ class ShardReader:
     except Exception as error:  # any other TFRecord file parses as some Example or none: foreign, not a bug
       raise self._damaged(index, f"it holds no block of equations ({type(error).__name__})") from None
 
-  def __reduce__(self):
+  def __reduce__(self) -> tuple[Any, ...]:
     return ShardReader, (self.path,)
 
 

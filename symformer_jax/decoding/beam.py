@@ -63,7 +63,10 @@ def search_beams(
   follow = jax.vmap(lambda state, token: grammar_lib.advance(state, token, grammar, vocab=vocab))
   temperature = getattr(strategy, "temperature", 1.0)
 
-  def extend(beams, parent, token, mantissa, log_prob, best, position) -> Beams:
+  def extend(
+    beams: Beams, parent: jax.Array, token: jax.Array, mantissa: jax.Array, log_prob: jax.Array, best: jax.Array,
+    position: jax.Array,
+  ) -> Beams:
     old = jax.tree.map(lambda a: a[parent], beams)
     is_written = token != END_ID  # of a whole expression, which stays as it is
     mantissa = jnp.where(is_constant[token], mantissa[parent], 0.0)

@@ -10,7 +10,7 @@ a leaf, and a place where the operator may stand (`_growth`).
 """
 
 import functools
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
@@ -82,9 +82,10 @@ def make_grammar(rule: Rule, vocab: Vocabulary) -> Grammar:
   is_full = is_permitted & (arity == 2)
   if rule.max_exponent is not None:
     is_full[vocab.ids["pow"]] = False
-  return Grammar(
+  rules = (
     is_permitted, is_exponent, is_unnested, is_required, np.bool_(rule.max_exponent is not None),
     np.int32(rule.max_depth or UNLIMITED), np.any(is_full & ~is_unnested), np.any(is_full))
+  return Grammar(*cast(tuple[jax.Array, ...], rules))  # which compiled code takes as they are
 
 
 def start(max_length: int, vocab: Vocabulary) -> OpenArguments:

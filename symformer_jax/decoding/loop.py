@@ -18,7 +18,7 @@ import numpy as np
 from symformer_jax.decoding import grammar as grammar_lib
 from symformer_jax.decoding.grammar import Grammar, OpenArguments
 from symformer_jax.decoding.strategies import Strategy
-from symformer_jax.language.vocabulary import PAD_ID, START_ID
+from symformer_jax.language.vocabulary import PAD_ID, START_ID, Vocabulary
 from symformer_jax.model import symformer
 from symformer_jax.model.config import ModelConfig
 from symformer_jax.model.decoder import Cache
@@ -96,7 +96,7 @@ def decode(
   allow = jax.vmap(functools.partial(grammar_lib.allowed_tokens, vocab=vocab))
   follow = jax.vmap(functools.partial(grammar_lib.advance, vocab=vocab))
 
-  def write(lanes: Lanes, slot, cache) -> tuple[Lanes, Cache]:
+  def write(lanes: Lanes, slot: jax.Array, cache: Cache) -> tuple[Lanes, Cache]:
     """One more token of each lane."""
     logits, mantissa, cache = model.decoder.step(
       lanes.last_id, lanes.last_mantissa, lanes.position, cache, slot=slot)
@@ -142,12 +142,12 @@ def decode(
 
 def _noise(keys: jax.Array, samples: jax.Array, positions: jax.Array, size: int) -> jax.Array:
   """Gumbel noise [lanes, size]: of a lane's key, sample and position alone."""
-  def one(key, sample, position):
+  def one(key: jax.Array, sample: jax.Array, position: jax.Array) -> jax.Array:
     return jax.random.gumbel(jax.random.fold_in(jax.random.fold_in(key, sample), position), (size,))
   return jax.vmap(one)(keys, samples, positions)
 
 
-def _fresh(sample: jax.Array, max_length: int, vocab) -> Lanes:
+def _fresh(sample: jax.Array, max_length: int, vocab: Vocabulary) -> Lanes:
   """Lanes before their first token."""
   num = sample.shape[0]
   zeros, numbers = jnp.zeros(num, jnp.int32), jnp.zeros(num, jnp.float32)

@@ -26,7 +26,7 @@ ACCELERATOR_LANES = 512
 
 
 @functools.partial(jax.jit, static_argnames=("config",))
-def _encode(params, points, is_valid, *, config: ModelConfig):
+def _encode(params: Any, points: jax.Array, is_valid: jax.Array, *, config: ModelConfig) -> jax.Array:
   return symformer.merge(config, params).encoder(points, is_valid)
 
 
@@ -72,7 +72,10 @@ def decode_candidates(
           for (ids, _), key in zip(found, keys, strict=True)]
 
 
-def _sample(model, latents, keys, grammars, num_samples, first_sample, strategy) -> list[tuple[np.ndarray, np.ndarray]]:
+def _sample(
+  model: Any, latents: jax.Array, keys: jax.Array, grammars: Sequence[grammar_lib.Grammar], num_samples: int,
+  first_sample: int, strategy: Strategy,
+) -> list[tuple[np.ndarray, np.ndarray]]:
   """Independent samples of each data set, in as few calls as the buckets allow."""
   config, max_length = model.config, model.config.decoder.max_length - 1
   found: list[list[tuple[np.ndarray, np.ndarray]]] = [[] for _ in grammars]
@@ -103,7 +106,10 @@ def _draw_constants(ids: np.ndarray, key: jax.Array, vocab: Vocabulary) -> np.nd
   return np.where(is_constant, constants_lib.sample_constants(rng, ids.shape), 0.0).astype(np.float32)
 
 
-def _compete(model, latents, key, grammar, num_samples, strategy) -> tuple[np.ndarray, np.ndarray]:
+def _compete(
+  model: Any, latents: jax.Array, key: jax.Array, grammar: grammar_lib.Grammar, num_samples: int,
+  strategy: Beam | StochasticBeam,
+) -> tuple[np.ndarray, np.ndarray]:
   """The candidates of a beam for one data set; all of a call compete, so a width of their number is compiled for."""
   found = _search_beams(
     model.params, latents, key, grammar, config=model.config, num_beams=num_samples,

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from symformer_jax.errors import ExpressionError, InputError
-from symformer_jax.evaluation import peer_fits
+from symformer_jax.evaluation import choices, peer_fits
 from symformer_jax.evaluation.answers import Answer
 from symformer_jax.evaluation.suites import Task
 from symformer_jax.language import parser
@@ -22,12 +22,12 @@ from symformer_jax.language import parser
 # Peer -> the package that pip installs.
 PACKAGES = {"operon": "pyoperon", "gplearn": "gplearn", "rils_rols": "rils-rols", "pysr": "pysr"}
 FILE = "file"
-PEERS = (*PACKAGES, FILE)
+PEERS = choices.PEERS
 # Seconds of a fit when the user gives none: what a model of this package takes on 2 cores, and some more.
 MAX_TIME_S = 10.0
 # Beyond the time limit: imports, and the last step that a peer does not interrupt.
 GRACE_S = 60.0
-COLUMNS = ("name", "expression")
+COLUMNS = choices.PREDICTION_COLUMNS
 
 
 @dataclasses.dataclass(frozen=True)

@@ -13,20 +13,20 @@ import pathlib
 import numpy as np
 
 from symformer_jax.errors import ExpressionError, InputError
+from symformer_jax.evaluation import choices
 from symformer_jax.evaluation.metrics import Box
 from symformer_jax.language import expression, parser, printing
 from symformer_jax.language.expression import VARIABLE, Node, walk
 from symformer_jax.selection import scoring
 
-COLUMNS = ("family", "name", "n_vars", "expression", "ranges")
+COLUMNS = choices.PROBLEM_COLUMNS
 OPTIONAL_COLUMNS = ("n_points", "spacing")
-LISTS = ("paper", "reference", "official", "examples", "laws", "feynman")
+LISTS = choices.LISTS
 UNIFORM, GRID = "uniform", "grid"
 POINTS_PER_VARIABLE = 100
 NUM_SCORING_POINTS = 10_000
 MAX_VARIABLES = 26
-# The generator's bound on values (SymFormer, sec. 3.3).
-LARGEST_VALUE = 1e7
+LARGEST_VALUE = choices.LARGEST_VALUE
 # Draws for one set of points before a range counts as empty.
 MAX_DRAWS = 50
 # Fewer scoring points than this outside the box say nothing.

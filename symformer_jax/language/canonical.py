@@ -56,16 +56,16 @@ def canonicalize(node: Node) -> Node:
 # --- numbers -------------------------------------------------------------------------------------------------------
 
 
-def _exact(value: float) -> Number:
+def _exact(value: Number) -> Number:
   return int(value) if _is_integer(value) else value
 
 
 def _tidy(value: Number) -> Number:
   """A Fraction that is whole becomes an int; one of long numbers a float, which is as exact as anything needs to be."""
-  kind = type(value)  # isinstance is slow for Fraction, an abstract base class, and this is the innermost call
-  if kind is int:
+  # isinstance is slow for Fraction, an abstract base class, and this is the innermost call.
+  if type(value) is int:
     return value if -_LARGEST_WHOLE < value < _LARGEST_WHOLE else float(value)
-  if kind is Fraction:
+  if type(value) is Fraction:
     if value.denominator == 1:
       return _tidy(value.numerator)
     return value if value.denominator < 10**9 and abs(value.numerator) < 10**12 else float(value)
@@ -86,7 +86,7 @@ def _number_power(base: Number, exponent: Number) -> Number:
 
 
 def _is_integer(value: Number) -> bool:
-  return type(value) is int or abs(value) < _LARGEST_WHOLE and value == int(value)
+  return isinstance(value, int) or -_LARGEST_WHOLE < value < _LARGEST_WHOLE and value == int(value)
 
 
 # --- sums ----------------------------------------------------------------------------------------------------------
@@ -132,7 +132,7 @@ def _merge(first: Monomial, second: Monomial) -> dict[Node, Number]:
   exponents = dict(first)
   for base, exponent in second:
     new = _tidy(exponents.get(base, 0) + exponent)
-    if new and abs(new) > _CANCELLED:
+    if new and not -_CANCELLED <= new <= _CANCELLED:
       exponents[base] = int(new) if _is_integer(new) else new
     else:
       exponents.pop(base, None)
@@ -225,7 +225,7 @@ def _product(factors: list[Sum]) -> Sum:
   try:
     for node, exponent in many.items():
       if exponent:
-        single = _multiply(single, _integer_power(_convert(node), exponent))
+        single = _multiply(single, _integer_power(_convert(node), int(exponent)))
   except _TooLongError:
     return _unexpanded([*factors])
   return single

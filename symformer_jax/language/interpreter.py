@@ -8,6 +8,7 @@ The machine is written for one program. `evaluate_many` maps it over programs by
 a loop with a real branch per token on CPU (10x faster there), `vmap` with selects on accelerators.
 """
 
+from collections.abc import Callable
 import functools
 from typing import NamedTuple
 
@@ -136,25 +137,25 @@ def _times(derivative: jax.Array, tangents: jax.Array) -> jax.Array:
   return jnp.where(tangents == 0, 0, derivative[None] * tangents)
 
 
-def _branches(num_slots: int):
+def _branches(num_slots: int) -> list[Callable[..., jax.Array]]:
   """One function `(pair [2, 1 + C, N], number, column [N], seed [C]) -> row [1 + C, N]` per opcode.
 
   The pair is what lies where the result will: an operator's last argument, and above it a binary operator's first.
   """
-  def leaf(value, tangents):
+  def leaf(value: jax.Array, tangents: jax.Array) -> jax.Array:
     return jnp.concatenate([value[None], tangents]) if num_slots else value[None]
 
-  def noop(pair, number, column, seed):
+  def noop(pair: jax.Array, number: jax.Array, column: jax.Array, seed: jax.Array) -> jax.Array:
     return pair[0]
 
-  def push_number(pair, number, column, seed):
+  def push_number(pair: jax.Array, number: jax.Array, column: jax.Array, seed: jax.Array) -> jax.Array:
     return leaf(jnp.broadcast_to(number, column.shape), jnp.broadcast_to(seed[:, None], (num_slots, *column.shape)))
 
-  def push_variable(pair, number, column, seed):
+  def push_variable(pair: jax.Array, number: jax.Array, column: jax.Array, seed: jax.Array) -> jax.Array:
     return leaf(column, jnp.zeros((num_slots, *column.shape), column.dtype))
 
-  def unary(fn):
-    def branch(pair, number, column, seed):
+  def unary(fn: Callable[..., jax.Array]) -> Callable[..., jax.Array]:
+    def branch(pair: jax.Array, number: jax.Array, column: jax.Array, seed: jax.Array) -> jax.Array:
       row = pair[0]
       if not num_slots:
         return fn(row)
@@ -162,8 +163,8 @@ def _branches(num_slots: int):
       return leaf(value, _times(derivative, row[1:]))
     return branch
 
-  def binary(fn):
-    def branch(pair, number, column, seed):
+  def binary(fn: Callable[..., jax.Array]) -> Callable[..., jax.Array]:
+    def branch(pair: jax.Array, number: jax.Array, column: jax.Array, seed: jax.Array) -> jax.Array:
       second, first = pair
       if not num_slots:
         return fn(first, second)
@@ -196,7 +197,7 @@ def run(
   branches, slot_range = _branches(num_slots), jnp.arange(num_slots)
   last = (length if num_tokens is None else num_tokens) - 1
 
-  def step(t, stack):
+  def step(t: jax.Array, stack: jax.Array) -> jax.Array:
     i = last - t
     slot, row = program.slots[i], program.rows[i]
     number = program.numbers[i].astype(dtype)

@@ -21,7 +21,9 @@ def real_power(base: jax.Array, exponent: jax.Array) -> jax.Array:
 
 
 @real_power.defjvp
-def _real_power_jvp(primals, tangents):
+def _real_power_jvp(
+  primals: tuple[jax.Array, jax.Array], tangents: tuple[jax.Array, jax.Array]
+) -> tuple[jax.Array, jax.Array]:
   # jnp.power's own rule multiplies log(base) = NaN by a zero tangent for x ** 4 with x < 0. The derivative by
   # the exponent does not exist there, so we report zero: the exponent stays where it is.
   base, exponent = primals

@@ -96,7 +96,8 @@ class _Parser:
     self.position = self.depth = 0
 
   def _tokenize(self, text: str) -> list[tuple[str, str, int]]:
-    tokens, position, end = [], 0, len(text.rstrip())
+    tokens: list[tuple[str, str, int]] = []
+    position, end = 0, len(text.rstrip())
     while position < end:
       match = _TOKEN.match(text, position)
       if match is None:
@@ -104,7 +105,8 @@ class _Parser:
         if text[start] == "`":
           raise ExpressionError(f"the name that begins at position {start + 1} of {text!r} has no closing backtick")
         raise ExpressionError(f"unexpected character {text[start]!r} at position {start + 1} of {text!r}")
-      tokens.append((match.lastgroup, match[match.lastgroup], match.start(match.lastgroup)))
+      kind = match.lastgroup or ""  # each alternative of the pattern has a name
+      tokens.append((kind, match[kind], match.start(kind)))
       position = match.end()
       if len(tokens) > MAX_TOKENS:
         raise ExpressionError(f"formula has more than {MAX_TOKENS} numbers, names, operators and brackets")

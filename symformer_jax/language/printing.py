@@ -137,8 +137,8 @@ def _signed_terms(node: Node) -> Iterator[tuple[str, Node]]:
   elif node.is_number:
     yield ("-", number(-node.value)) if node.value < 0 else ("+", node)
   elif node.token in ("*", "neg", "inv", "/"):
-    sign, above, below = _fraction(node)
-    yield ("-" if sign < 0 else "+"), _rebuild(above, below)
+    factor, above, below = _fraction(node)
+    yield ("-" if factor < 0 else "+"), _rebuild(above, below)
   else:
     yield "+", node
 

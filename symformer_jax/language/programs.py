@@ -4,6 +4,7 @@ Unlike `expression.encode`, any finite constant is a C token with its raw value:
 """
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -49,7 +50,7 @@ def size(node: Node) -> int:
 
 def skeleton(node: Node) -> tuple:
   """The tree's tokens with its constants left out: equal for trees that differ in fitted values alone."""
-  def key(n: Node):
+  def key(n: Node) -> Any:
     if is_constant(n):
       return "C"
     return n.token if n.args else (n.token, n.value)

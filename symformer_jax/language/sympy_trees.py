@@ -17,7 +17,7 @@ def to_sympy(node: Node, names: Sequence[str] | None = None, *, is_exact: bool =
   """
   import sympy
 
-  def convert(n: Node):
+  def convert(n: Node) -> Any:
     if n.args:
       return operators.BY_NAME[n.token].sympy_fn(sympy, *(convert(arg) for arg in n.args))
     if n.is_number:
@@ -51,7 +51,7 @@ def from_sympy(expr: Any, symbols: Sequence[Any]) -> Node:
   columns = {s: variable(i) for i, s in enumerate(symbols)}
   functions = _sympy_functions()
 
-  def convert(e) -> Node:
+  def convert(e: Any) -> Node:
     if e in columns:
       return columns[e]
     if e.is_number and not e.is_finite:

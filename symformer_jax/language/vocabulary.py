@@ -30,7 +30,7 @@ class Vocabulary:
   num_variables: int = 1
   encoding: str = "extended"
 
-  def __post_init__(self):
+  def __post_init__(self) -> None:
     if self.num_variables < 1:
       raise ValueError(f"a vocabulary needs at least one variable, got {self.num_variables}")
     if self.encoding not in ENCODINGS:
@@ -62,7 +62,7 @@ class Vocabulary:
   @functools.cached_property
   def arity(self) -> tuple[int, ...]:
     """Number of arguments of each token [V]; -1 for pad, start and end."""
-    def of(token):
+    def of(token: str) -> int:
       if token in (PAD, START, END):
         return -1
       return operators.BY_NAME[token].arity if token in operators.BY_NAME else 0
@@ -76,7 +76,7 @@ class Vocabulary:
   @functools.cached_property
   def constant_scale(self) -> tuple[float, ...]:
     """Factor from a token's mantissa to its value [V]: 10**c_e for C tokens (1 in `base`), 0 elsewhere."""
-    def of(token):
+    def of(token: str) -> float:
       if not token.startswith("C"):
         return 0.0
       return constants.power_of_ten(int(token[1:])) if token != "C" else 1.0

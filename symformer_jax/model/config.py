@@ -72,7 +72,7 @@ class ModelConfig:
   activation: str = "relu"
   dropout: float = 0.1
 
-  def __post_init__(self):
+  def __post_init__(self) -> None:
     _check_sizes("encoder", self.encoder)
     _check_sizes("decoder", self.decoder)
     if not 0 <= self.dropout < 1:

@@ -14,6 +14,9 @@ import jax.numpy as jnp
 from symformer_jax.model.config import ModelConfig
 from symformer_jax.model.layers import ACTIVATIONS, Attention, FeedForward, Linear, Residual, call
 
+# Keys and values of one layer.
+Pair = tuple[jax.Array, jax.Array]
+
 
 class Cache(NamedTuple):
   """Keys and values of the tokens decoded so far, and of the latents; one entry per layer.
@@ -25,8 +28,8 @@ class Cache(NamedTuple):
     cross_kv: (keys, values) [G, M, H, A] of each layer; K is a multiple of G, the number of data sets.
   """
 
-  self_kv: tuple[tuple[jax.Array, jax.Array], ...]
-  cross_kv: tuple[tuple[jax.Array, jax.Array], ...]
+  self_kv: tuple[Pair, ...]
+  cross_kv: tuple[Pair, ...]
 
 
 class DecoderLayer(nnx.Module):
@@ -45,18 +48,20 @@ class DecoderLayer(nnx.Module):
     """x [B, L, E], latents [B, M, E'], causal mask [L, L] -> [B, L, E]."""
     keys = [None] * 3 if dropout_key is None else jax.random.split(dropout_key, 3)
 
-    def drop(value, key):
+    def drop(value: jax.Array, key: jax.Array | None) -> jax.Array:
       return self.dropout(value, deterministic=key is None, rngs=key)
 
     x = self.around_self(x, lambda h: drop(self.self_attention(h, h, mask), keys[0]))
     x = self.around_cross(x, lambda h: drop(self.cross_attention(h, latents), keys[1]))
     return self.around_ff(x, lambda h: drop(self.ff(h), keys[2]))
 
-  def step(self, x: jax.Array, slot: jax.Array, is_visible: jax.Array, self_kv, cross_kv):
+  def step(
+    self, x: jax.Array, slot: jax.Array, is_visible: jax.Array, self_kv: Pair, cross_kv: Pair
+  ) -> tuple[jax.Array, Pair]:
     """One position: x [K, 1, E] with this layer's caches -> (x [K, 1, E], updated self cache)."""
     updated = {}
 
-    def self_attend(h):
+    def self_attend(h: jax.Array) -> jax.Array:
       key, value = self.self_attention.project_source(h)  # [K, 1, H, A]
       keys = jax.lax.dynamic_update_slice_in_dim(self_kv[0], key, slot, axis=1)
       values = jax.lax.dynamic_update_slice_in_dim(self_kv[1], value, slot, axis=1)
@@ -67,7 +72,7 @@ class DecoderLayer(nnx.Module):
     x = self.around_cross(x, lambda h: self._cross_attend(h, cross_kv))
     return self.around_ff(x, self.ff), updated["kv"]
 
-  def _cross_attend(self, h: jax.Array, cross_kv) -> jax.Array:
+  def _cross_attend(self, h: jax.Array, cross_kv: Pair) -> jax.Array:
     """Attention of K candidates to latents they share in groups: candidates ride on the query axis."""
     keys, values = cross_kv  # [G, M, H, A], K a multiple of G
     groups = keys.shape[0]

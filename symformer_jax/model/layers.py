@@ -1,6 +1,7 @@
 """Building blocks shared by encoder and decoder: attention with a validity mask, feed-forward, residual blocks."""
 
 from collections.abc import Callable
+from typing import Any
 
 from flax import nnx
 import jax
@@ -13,7 +14,7 @@ MASKED_SCORE = -1e9
 ACTIVATIONS: dict[str, Callable[[jax.Array], jax.Array]] = {"relu": jax.nn.relu, "gelu": jax.nn.gelu}
 
 
-def _multiply_rows(lhs: jax.Array, rhs: jax.Array, dimension_numbers: object, **options: object) -> jax.Array:
+def _multiply_rows(lhs: jax.Array, rhs: jax.Array, dimension_numbers: object, **options: Any) -> jax.Array:
   """`lhs` [..., A] times `rhs` [A, B], as the product of two matrices.
 
   With more axes XLA's CPU compiler copies a transpose of each activation for the gradient of `rhs`
@@ -32,7 +33,7 @@ class Linear(nnx.Linear):
     super().__init__(in_features, out_features, dot_general=_multiply_rows, rngs=rngs)
 
 
-def call(block: Callable[..., jax.Array], x: jax.Array, *args, is_recomputed: bool) -> jax.Array:
+def call(block: Callable[..., jax.Array], x: jax.Array, *args: Any, is_recomputed: bool) -> jax.Array:
   """`block(x, *args)`; where asked for, its inside is computed again for the gradient instead of being stored."""
   return (jax.checkpoint(block) if is_recomputed else block)(x, *args)
 

@@ -96,7 +96,7 @@ def save_model(folder: Path | str, *, name: str, config: ModelConfig, params: An
   """Writes a model folder; parameters are rounded to bfloat16."""
   folder = Path(folder)
   folder.mkdir(parents=True, exist_ok=True)
-  arrays = {path: np.asarray(leaf).astype(ml_dtypes.bfloat16).view(np.uint16)
+  arrays: dict[str, Any] = {path: np.asarray(leaf).astype(ml_dtypes.bfloat16).view(np.uint16)
             for path, leaf in _flatten(params).items()}
   buffer = io.BytesIO()
   np.savez_compressed(buffer, **arrays)

@@ -1,6 +1,8 @@
 """Exit codes and one-line messages of every command."""
 
+import ast
 import errno
+import importlib.util
 import os
 import pathlib
 import signal
@@ -94,7 +96,7 @@ def test_an_interrupt_of_evaluated_text_stops_with_75_too(tmp_path):
 
 COMMANDS = sorted(str(path.relative_to(ROOT).with_suffix("")).replace("/", ".")
                   for folder in ("symformer_jax", "launch", "data_gen") for path in (ROOT / folder).rglob("*.py")
-                  if "  runner.run(" in path.read_text() and path.name != "runner.py")
+                  if "  runner.run(" in path.read_text() and path.name not in ("runner.py", "startup.py"))
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -120,6 +122,33 @@ def test_libraries_have_nothing_to_say_to_the_user(tmp_path, command):
       [sys.executable, "-u", "-m", command], capture_output=True, text=True, cwd=tmp_path,
       env={**environment, **given, "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"})
     assert (done.stdout, done.stderr) == (f"{expected}\n", "")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_comes_before_anything_heavy(command):
+  code = ("import atexit, runpy, sys\n"
+          f"sys.argv = [{command!r}, '--help']\n"
+          "heavy = {'jax', 'numpy', 'pandas', 'matplotlib', 'sympy', 'flax', 'grain', 'apache_beam'}\n"
+          "atexit.register(lambda: print('heavy:', *sorted(heavy & set(sys.modules)), file=sys.stderr))\n"
+          f"runpy.run_module({command!r}, run_name='__main__', alter_sys=True)")
+  done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
+  assert (done.returncode, done.stderr) == (0, "heavy:\n")
+  module = importlib.util.find_spec(command)
+  doc = ast.get_docstring(ast.parse(pathlib.Path(module.origin).read_text(encoding="utf-8")), clean=False).strip()
+  assert done.stdout.startswith(f"{doc}\n\nFlags:\n  --") and "--verbosity" not in done.stdout
+
+
+@pytest.mark.parametrize(("command", "module"), [("launch.train", "grain"), ("launch.evaluate", "matplotlib")])
+def test_a_missing_extra_is_one_line_before_anything_heavy(command, module):
+  code = ("import importlib.util, runpy, sys\n"
+          "find = importlib.util.find_spec\n"
+          f"importlib.util.find_spec = lambda name, *more: None if name == {module!r} else find(name, *more)\n"
+          f"sys.argv = [{command!r}]\n"
+          f"runpy.run_module({command!r}, run_name='__main__', alter_sys=True)")
+  done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
+  extra = {"grain": "train", "matplotlib": "plot"}[module]
+  message = f"error: this command needs {module}: pip install 'symformer-jax[{extra}]'\n"
+  assert (done.returncode, done.stdout, done.stderr) == (2, "", message)
 
 
 def test_a_reader_that_leaves_is_no_error():

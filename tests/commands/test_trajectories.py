@@ -102,9 +102,9 @@ def test_an_unusable_film_is_refused_before_any_work(tmp_path, monkeypatch, caps
   (tmp_path / "points.csv").write_text("x,y\n" + "".join(f"{i},{i * i}\n" for i in range(9)))
   try:
     with pytest.raises(SystemExit) as ended:
-      runner.run(infer.main, flag_values=infer._FLAGS, argv=["infer", "--data=points.csv", *arguments])
+      runner.run(infer.main, flag_values=infer.asked.FLAGS, argv=["infer", "--data=points.csv", *arguments])
   finally:
-    infer._FLAGS.unparse_flags()
-    for name in infer._FLAGS:
-      infer._FLAGS[name].unparse()
+    infer.asked.FLAGS.unparse_flags()
+    for name in infer.asked.FLAGS:
+      infer.asked.FLAGS[name].unparse()
   assert ended.value.code == runner.UNUSABLE and message in capsys.readouterr().err

@@ -15,10 +15,11 @@ from symformer_jax.language.vocabulary import Vocabulary
 
 
 def inspect(*arguments: str) -> int:
-  for name in inspect_lib._FLAGS:
-    inspect_lib._FLAGS[name].unparse()
+  for name in inspect_lib.asked.FLAGS:
+    inspect_lib.asked.FLAGS[name].unparse()
   with pytest.raises(SystemExit) as stopped:
-    runner.run(inspect_lib.main, flag_values=inspect_lib._FLAGS, argv=["inspect", *arguments], takes_arguments=True)
+    runner.run(inspect_lib.main, flag_values=inspect_lib.asked.FLAGS, argv=["inspect", *arguments],
+               takes_arguments=True)
   return stopped.value.code
 
 
@@ -101,3 +102,12 @@ def test_hashes_and_filters_tell_what_was_generated(made, tmp_path):
     assert inspect_lib.count_seen(text, bare, config) == (1, min(skeletons, 1)), text
   for folder in (made, bare):
     assert inspect_lib.count_seen("sin(cos(sin(x)))*log(x) + 1.2345", folder, config) == (0, 0)
+
+
+def test_a_reader_that_leaves_is_no_error_of_the_folder(made, monkeypatch, capsys):
+  def leave(folder):
+    raise BrokenPipeError(32, "Broken pipe")
+
+  monkeypatch.setattr(inspect_lib, "inspect", leave)
+  assert inspect(str(made)) == runner.SOME_FAILED
+  assert capsys.readouterr().err == ""

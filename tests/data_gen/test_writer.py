@@ -123,7 +123,8 @@ def test_the_command_says_in_one_line_that_the_disk_is_full(tmp_path, monkeypatc
   monkeypatch.setattr(records, "write_atomically", write)
   monkeypatch.setattr(generate, "Pool", Pool)
   with pytest.raises(SystemExit) as stopped:
-    runner.run(generate.main, flag_values=generate._FLAGS, argv=["generate", *FLAGS, "--quiet", f"--out={tmp_path}"])
+    runner.run(generate.main, flag_values=generate.asked.FLAGS,
+               argv=["generate", *FLAGS, "--quiet", f"--out={tmp_path}"])
   err = capsys.readouterr().err
   assert stopped.value.code == 2
   assert err.startswith("error: cannot write to") and err.count("\n") == 1

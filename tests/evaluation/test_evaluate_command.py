@@ -28,8 +28,8 @@ def ask(tmp_path, monkeypatch):
   """Runs the command's main on two problems, of which the model knows one."""
   monkeypatch.setattr(registry, "load_model", lambda name: testing.FixedProposer(["2.1*sin(x0) + 1.1", "x0**2"]))
   (tmp_path / "own.csv").write_text(PROBLEMS, encoding="utf-8")
-  if not evaluate.flags.FLAGS.is_parsed():
-    evaluate.flags.FLAGS(["evaluate"])
+  if not evaluate.asked.FLAGS.is_parsed():
+    evaluate.asked.FLAGS(["evaluate"])
 
   def run(**changes):
     values = {"problems": str(tmp_path / "own.csv"), "out": str(tmp_path / "out"), "samples": 16, "model": "fixed",
@@ -129,6 +129,6 @@ def test_bad_input_is_one_line_and_exit_code_2(tmp_path, monkeypatch, capsys, ar
 def test_help_explains_every_flag():
   ended = subprocess.run([sys.executable, "-m", "launch.evaluate", "--help"], cwd=ROOT, capture_output=True, text=True,
                          check=True)
-  source = pathlib.Path(evaluate.__file__).read_text(encoding="utf-8")
+  source = pathlib.Path(evaluate.asked.__file__).read_text(encoding="utf-8")
   for name in re.findall(r'flags\.DEFINE_\w+\(\s*"(\w+)"', source):
     assert re.search(rf"--{name}: .{{15,}}", ended.stdout), name

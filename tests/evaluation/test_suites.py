@@ -6,7 +6,7 @@ import pytest
 
 from symformer_jax.engine.config import DEFAULT
 from symformer_jax.errors import DataError, InputError
-from symformer_jax.evaluation import answers, published, suites
+from symformer_jax.evaluation import answers, choices, published, suites
 from symformer_jax.evaluation.suites import SUITES, Settings, find_suite, make_tasks
 
 
@@ -125,3 +125,7 @@ def test_the_suite_of_sources_leaves_out_what_its_labels_say(own_file, tmp_path)
   path.write_text("def get_config(): return {'terms': {'num_fitted': 7}}")
   tasks = make_tasks(SUITES["sources"], Settings(problems=own_file, search_config=str(path)))
   assert {task.method.config.terms.num_fitted for task in tasks} == {7}
+
+
+def test_the_flag_names_every_suite():
+  assert choices.SUITES == suites.NAMES

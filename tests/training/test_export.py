@@ -50,12 +50,12 @@ def train(workdir: Path, data: Path, **changes) -> TrainConfig:
 
 def call(command, **given) -> int:
   """The command with these flags and no others."""
-  command._FLAGS.unparse_flags()
-  for name in command._FLAGS:
-    command._FLAGS[name].unparse()
+  command.asked.FLAGS.unparse_flags()
+  for name in command.asked.FLAGS:
+    command.asked.FLAGS[name].unparse()
   words = [f"--{name}={value}" for name, values in given.items()
            for value in (values if isinstance(values, list) else [values])]
-  command._FLAGS(["command", *words])
+  command.asked.FLAGS(["command", *words])
   return command.main([])
 
 

@@ -1,0 +1,109 @@
+"""The flags of symformer_jax.infer: light, so that --help waits for nothing."""
+
+from absl import flags
+
+FLAGS = flags.FlagValues()
+DATA = flags.DEFINE_list(
+  "data", None, "Files and globs, separated by commas: .csv, .tsv, .txt, .dat, .xlsx, .parquet or .npz. Required.",
+  flag_values=FLAGS)
+TARGET = flags.DEFINE_string(
+  "target", None, "Column to explain; by default the last one with numbers. Several, separated by commas, get an "
+  "answer each; a name with a comma in it stands in double quotes among them.", flag_values=FLAGS)
+FEATURES = flags.DEFINE_list(
+  "features", None, "Columns to explain it by; by default all others with numbers, dates or times.", flag_values=FLAGS)
+CATEGORIES = flags.DEFINE_list(
+  "categories", None, "Columns, of text for example, that become a column of 0 and 1 for each of their values.",
+  flag_values=FLAGS)
+DECIMAL = flags.DEFINE_string(
+  "decimal", None, "The decimal mark of text, . or , : by default what the numbers of the file show.",
+  flag_values=FLAGS)
+SEPARATOR = flags.DEFINE_string(
+  "separator", None, "What stands between columns of text: tab, space, or one of , ; | . By default what the lines "
+  "show.", flag_values=FLAGS)
+SHEET = flags.DEFINE_string("sheet", None, "Sheet of an .xlsx workbook; by default the first.", flag_values=FLAGS)
+WEIGHTS = flags.DEFINE_string(
+  "weights", None, "Column of weights, at least 0: how much each row counts in fitting, choice, standard errors, R2 "
+  "and RMSE; only ratios matter.", flag_values=FLAGS)
+SIGMA = flags.DEFINE_string(
+  "sigma", None, "Column of standard deviations of the target, above 0: rows count as 1/sigma**2.", flag_values=FLAGS)
+LOSS = flags.DEFINE_string(
+  "loss", "squared", "Which errors are to be small: squared; relative (rows count as 1/y**2); log (log|y| is fitted); "
+  "huber (rows far from the formula count less); auto (as errors grow with |y|, found by a first look).",
+  flag_values=FLAGS)
+MODEL = flags.DEFINE_string(
+  "model", "auto", "A shipped model's name, a model's folder, or auto: the shipped model for so many variables.",
+  flag_values=FLAGS)
+SAMPLES = flags.DEFINE_integer("samples", 1024, "Candidates drawn from the model for each file.", flag_values=FLAGS)
+STRATEGY = flags.DEFINE_string(
+  "strategy", "top_k", "How candidates are drawn: top_k, temperature, nucleus, greedy, beam, or distinct (sampling "
+  "without replacement).", flag_values=FLAGS)
+TEMPERATURE = flags.DEFINE_float(
+  "temperature", 1.0, "Below 1 candidates are likelier, above 1 more varied.", flag_values=FLAGS)
+TOP_K = flags.DEFINE_integer(
+  "top_k", 20, "Tokens among which each step of sampling chooses.", flag_values=FLAGS)
+REFINE = flags.DEFINE_string(
+  "refine", "lm", "How constants are fitted: lm (damped least squares), bfgs, gd or none.", flag_values=FLAGS)
+RECOMBINE = flags.DEFINE_bool(
+  "recombine", True, "Let the sources that need no model compete with it: rational functions, sums of library columns "
+  "(small functions with inner constants on a grid) and of parts of candidates, growth and evolution.",
+  flag_values=FLAGS)
+GUESS = flags.DEFINE_multi_string(
+  "guess", [], "A formula in the column names that joins the search, its constants fitted; may be given several times. "
+  "Names that are no plain words stand in backticks: '2*`girth (in)`'.", flag_values=FLAGS)
+SEARCH_CONFIG = flags.DEFINE_string(
+  "search_config", None, "What steers the search: a Python file with get_config(), such as configs/search/default.py, "
+  "and a name after a colon where it has several.", flag_values=FLAGS)
+OPERATORS = flags.DEFINE_list(
+  "operators", None, "Operators a formula may use, such as +,*,pow,exp; by default all.", flag_values=FLAGS)
+FORBID = flags.DEFINE_list("forbid", [], "Operators that no formula may use.", flag_values=FLAGS)
+REQUIRE = flags.DEFINE_list("require", [], "Columns that every formula must contain.", flag_values=FLAGS)
+EXCLUDE = flags.DEFINE_list("exclude", [], "Columns that no formula may contain.", flag_values=FLAGS)
+MAX_EXPONENT = flags.DEFINE_float(
+  "max_exponent", None, "Largest exponent, at least 1; exponents are then numbers.", flag_values=FLAGS)
+MAX_COMPLEXITY = flags.DEFINE_integer(
+  "max_complexity", None, "Nodes that a formula may have: of 2*x + 1 five. Nothing longer is searched or listed.",
+  flag_values=FLAGS)
+MAX_DEPTH = flags.DEFINE_integer(
+  "max_depth", None, "Levels of the expression tree; a bare variable has one, a sum of three terms three.",
+  flag_values=FLAGS)
+UNNESTED = flags.DEFINE_list(
+  "unnested", [], "Operators none of which may stand inside another of them, such as sin,cos,exp.",
+  flag_values=FLAGS)
+SELECT = flags.DEFINE_string(
+  "select", "recommended", "Which line of the front to take, to print its constants and to draw it: recommended; "
+  "accurate, the one of least error; simple, the shortest that looks as good in a plot; or its number in the list.",
+  flag_values=FLAGS)
+ACCURACY = flags.DEFINE_float(
+  "accuracy", None, "R2 at which no further turn is begun, such as 0.999999.", flag_values=FLAGS)
+MAX_TIME = flags.DEFINE_float(
+  "max_time", None, "Seconds for which the search of a file goes on unless it has met the data; a turn, which is not "
+  "cut short, takes about one. By default --effort decides.", flag_values=FLAGS)
+EFFORT = flags.DEFINE_string(
+  "effort", "normal", "How much is tried: quick (about half the work of a normal search), normal, or thorough (about "
+  "ten times as much: what has been found is evolved); counted work, so that a seed fixes the answer. With --max_time "
+  "formulas are evolved till then.", flag_values=FLAGS)
+SEED = flags.DEFINE_integer("seed", 0, "The same seed gives the same answer on one platform.", flag_values=FLAGS)
+OUT = flags.DEFINE_string(
+  "out", None, "Where to write the results: FILE.json for one file (of several targets FILE-TARGET.json each), "
+  "FILE.jsonl with a line for each of many. --plot and --animate name their files likewise.",
+  flag_values=FLAGS)
+RESUME = flags.DEFINE_bool(
+  "resume", False, "Go on with the .jsonl of an interrupted batch: files that have a line are left out.",
+  flag_values=FLAGS)
+OVERWRITE = flags.DEFINE_bool("overwrite", False, "Replace the file of --out when it exists.", flag_values=FLAGS)
+PLOT = flags.DEFINE_string(
+  "plot", None, "Where to draw data, formula (the recommended one, or that of --select) and front: FILE.png, .pdf or "
+  ".svg; one data file only.",
+  flag_values=FLAGS)
+ANIMATE = flags.DEFINE_string(
+  "animate", None, "Where to film the eight best candidates on their way through refinement to the data: FILE.gif, or "
+  "FILE.mp4 where ffmpeg is installed; one data file only.", flag_values=FLAGS)
+DROP_MISSING = flags.DEFINE_bool(
+  "drop_missing", False, "Leave out rows with text, missing or infinite values in a used column.", flag_values=FLAGS)
+QUIET = flags.DEFINE_bool("quiet", False, "Print nothing but errors.", flag_values=FLAGS)
+
+# What decides an answer: lines of another setting are no part of a batch that is resumed.
+DECISIVE = (
+  TARGET, FEATURES, CATEGORIES, DECIMAL, SEPARATOR, SHEET, WEIGHTS, SIGMA, LOSS, DROP_MISSING, MODEL, SAMPLES, STRATEGY,
+  TEMPERATURE, TOP_K, REFINE, RECOMBINE, GUESS, SEARCH_CONFIG, OPERATORS, FORBID, REQUIRE, EXCLUDE, MAX_EXPONENT,
+  MAX_DEPTH, UNNESTED, MAX_COMPLEXITY, SELECT, ACCURACY, MAX_TIME, EFFORT, SEED)
