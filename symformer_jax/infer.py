@@ -312,7 +312,8 @@ def _search(
   found = inference.search(
     model, [table.points for table in batch], names=[table.features for table in batch],
     n_samples=asked.SAMPLES.value, strategy=asked.STRATEGY.value, top_k=asked.TOP_K.value,
-    temperature=asked.TEMPERATURE.value, refine=asked.REFINE.value, recombine=asked.RECOMBINE.value, restrictions=_restrictions(),
+    temperature=asked.TEMPERATURE.value, refine=asked.REFINE.value, recombine=asked.RECOMBINE.value,
+    restrictions=_restrictions(),
     max_time=asked.MAX_TIME.value, effort=asked.EFFORT.value, accuracy=asked.ACCURACY.value, seed=asked.SEED.value,
     should_stop=should_stop, guesses=asked.GUESS.value, on_round=on_round, loss=asked.LOSS.value,
     config=_load_search_config(asked.SEARCH_CONFIG.value))
