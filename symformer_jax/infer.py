@@ -28,6 +28,7 @@ from rich import console, progress
 from symformer_jax import files
 from symformer_jax.commands import listing, result_lines, runner, tables
 from symformer_jax.errors import InputError
+from symformer_jax.presentation.numerals import format_r2
 from symformer_jax.progress_line import ProgressLine
 from symformer_jax.results import FAILED, OK, STOPPED, Equation, Progress, SearchResult, failed
 from symformer_jax.selection import choice
@@ -112,6 +113,10 @@ _PLOT = flags.DEFINE_string(
   "plot", None, "Where to draw data, formula (the recommended one, or that of --select) and front: FILE.png, .pdf or "
   ".svg; one data file only.",
   flag_values=_FLAGS)
+_REPORT = flags.DEFINE_string(
+  "report", None, "Where to write one page with data, fit, front, constants, what was left out, and the formula (the "
+  "recommended one, or that of --select) as code: FILE.html, which needs no network; one data file only.",
+  flag_values=_FLAGS)
 _ANIMATE = flags.DEFINE_string(
   "animate", None, "Where to film the eight best candidates on their way through refinement to the data: FILE.gif, or "
   "FILE.mp4 where ffmpeg is installed; one data file only.", flag_values=_FLAGS)
@@ -155,7 +160,7 @@ def main(argv: list[str]) -> int:
   del argv
   if not _DATA.value:
     raise InputError("--data: expected a file, such as --data=examples/kepler.csv; see --help")
-  runner.refuse_empty(_TARGET, _FEATURES, _WEIGHTS, _SIGMA, _MODEL, _SEARCH_CONFIG, _OUT, _PLOT, _ANIMATE)
+  runner.refuse_empty(_TARGET, _FEATURES, _WEIGHTS, _SIGMA, _MODEL, _SEARCH_CONFIG, _OUT, _PLOT, _REPORT, _ANIMATE)
   paths = tables.find_files(_DATA.value)
   choice.read_selection(_SELECT.value, argument="--select")
   _check_outputs(len(paths))
@@ -208,6 +213,7 @@ def _run_one(path: str, stop: runner.StopRequest) -> int:
   lost = _write(_OUT, lambda: files.write_text(_OUT.value, answer.to_json() + "\n"))
   _print(answer, is_quiet=_QUIET.value and not lost)
   lost += _write(_PLOT, lambda: _draw(answer))
+  lost += _write(_REPORT, lambda: _report(answer))
   lost += _write(_ANIMATE, lambda: _animate(table, model))
   if lost:
     print(*lost, sep="\n", file=sys.stderr)
@@ -279,25 +285,34 @@ def _check_outputs(num_files: int) -> None:
     if path.exists() and not (_RESUME.value or _OVERWRITE.value):
       raise InputError(f"--out: {_OUT.value!r} exists; --overwrite replaces it, --resume goes on with a .jsonl")
   if _PLOT.value:
-    from symformer_jax.commands import figures
+    from symformer_jax.presentation import figures
 
-    path = files.check_writable(_PLOT.value, flag="--plot")
-    if path.suffix not in figures.FORMATS:
-      raise InputError(f"--plot: expected a name ending in {', '.join(figures.FORMATS)}, got {_PLOT.value!r}")
-    if num_files > 1:
-      raise InputError(f"--plot: draws one data file, got {num_files}")
+    _check_single(_PLOT, figures.FORMATS, num_files, "draws")
+  if _REPORT.value:
+    from symformer_jax.presentation import page
+
+    _check_single(_REPORT, page.FORMATS, num_files, "tells of")
+
+
+def _check_single(flag: flags.FlagHolder, formats: Sequence[str], num_files: int, verb: str) -> None:
+  """Refuses an unusable path of what is made of one data file."""
+  path = files.check_writable(flag.value, flag=f"--{flag.name}")
+  if path.suffix not in formats:
+    raise InputError(f"--{flag.name}: expected a name ending in {', '.join(formats)}, got {flag.value!r}")
+  if num_files > 1:
+    raise InputError(f"--{flag.name}: {verb} one data file, got {num_files}")
 
 
 def _check_movie(num_files: int) -> None:
   """Refuses an unusable film before any work is done."""
   if not _ANIMATE.value:
     return
-  from symformer_jax.commands import figures
+  from symformer_jax.commands import movies
 
   path = files.check_writable(_ANIMATE.value, flag="--animate")
-  if path.suffix not in figures.MOVING_FORMATS:
-    raise InputError(f"--animate: expected a name ending in {' or '.join(figures.MOVING_FORMATS)}, got {str(path)!r}")
-  if not figures.can_write_movie(path.suffix):
+  if path.suffix not in movies.FORMATS:
+    raise InputError(f"--animate: expected a name ending in {' or '.join(movies.FORMATS)}, got {str(path)!r}")
+  if not movies.can_write(path.suffix):
     raise InputError(f"--animate: {path.suffix} takes the program ffmpeg, which is not installed; .gif needs nothing")
   if num_files > 1:
     raise InputError(f"--animate: films one data file, got {num_files}")
@@ -393,14 +408,21 @@ def _select(table: tables.Table, result: SearchResult) -> _Answer:
 
 
 def _draw(answer: _Answer) -> None:
-  from symformer_jax.commands import figures
+  from symformer_jax.presentation import figures
 
   with files.replacing(_PLOT.value) as temporary:
     figures.draw_result(answer.result, answer.selected, answer.table, temporary)
 
 
+def _report(answer: _Answer) -> None:
+  from symformer_jax.presentation import page
+
+  page.write_page(answer.result, answer.selected, answer.table, _REPORT.value,
+                  name=pathlib.Path(answer.path).name, notes=answer.table.notes)
+
+
 def _animate(table: tables.Table, model: Any) -> None:
-  from symformer_jax.commands import figures, trajectories
+  from symformer_jax.commands import movies, trajectories
 
   found = trajectories.record(
     model, table.x, table.y, weights=table.weights, n_samples=_SAMPLES.value, top_k=_TOP_K.value, method=_REFINE.value,
@@ -409,7 +431,7 @@ def _animate(table: tables.Table, model: Any) -> None:
     print("note: --animate: no candidate is defined on all points, nothing is filmed", file=sys.stderr)
     return
   with files.replacing(_ANIMATE.value) as temporary:
-    figures.draw_movie(found, table, temporary)
+    movies.draw(found, table, temporary)
 
 
 # --- printing --------------------------------------------------------------------------------------------------
@@ -432,7 +454,7 @@ def _print_line(answer: _Answer, num_done: int, num_files: int) -> None:
     print(f"failed: [{num_done}/{num_files}] {answer.result.message}", file=sys.stderr)
   elif not _QUIET.value:
     print(f"[{num_done}/{num_files}] {answer.path}: {answer.table.target} = {answer.selected.expression}  "
-          f"R2 {listing.format_r2(answer.selected.r2)}")
+          f"R2 {format_r2(answer.selected.r2)}")
 
 
 if __name__ == "__main__":
