@@ -12,8 +12,10 @@ _PUBLIC = {
   "Restrictions": "symformer_jax.language.rules",
   "SymFormerRegressor": "symformer_jax.estimator",
   "load_model": "symformer_jax.pretrained.registry",
+  "load_result": "symformer_jax.saved",
   "parse": "symformer_jax.language.parser",
   "refine": "symformer_jax.refinement.refine",
+  "save_result": "symformer_jax.saved",
   "search": "symformer_jax.inference",
   "warmup": "symformer_jax.inference",
 }
