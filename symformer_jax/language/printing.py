@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 import dataclasses
+import itertools
 import math
 
 from symformer_jax.language import operators
@@ -154,9 +155,7 @@ class _Printer:
     texts = [self._bracketed(f, least) for f in ordered]
     if not self.is_latex:
       return "*".join(texts)
-    # Side by side, `3 2` would read as one number.
-    joints = [" \\cdot " if text.lstrip("{")[0].isdigit() else " " for text in texts[1:]]
-    return texts[0] + "".join(map("".join, zip(joints, texts[1:], strict=True)))
+    return texts[0] + "".join(_joint(*pair) + pair[1] for pair in itertools.pairwise(texts))
 
   def _power(self, node: Node) -> tuple[str, int]:
     if self.is_latex:
@@ -181,6 +180,13 @@ def _latex_name(name: str) -> str:
   if name[0].isalpha() and name[1:].isdigit():
     return f"{name[0]}_{{{name[1:]}}}"
   return f"\\mathrm{{{name.translate(_LATEX_ESCAPES)}}}"
+
+
+def _joint(first: str, second: str) -> str:
+  """What stands between two factors in LaTeX: side by side `3 2` would read as one number, two words as one."""
+  if second.lstrip("{")[0].isdigit():
+    return " \\cdot "
+  return " \\, " if "\\mathrm" in first + second else " "
 
 
 def _signed_terms(node: Node) -> Iterator[tuple[str, Node]]:
