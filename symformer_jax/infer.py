@@ -110,8 +110,8 @@ _RESUME = flags.DEFINE_bool(
   flag_values=_FLAGS)
 _OVERWRITE = flags.DEFINE_bool("overwrite", False, "Replace the file of --out when it exists.", flag_values=_FLAGS)
 _PLOT = flags.DEFINE_string(
-  "plot", None, "Where to draw data, formula (the recommended one, or that of --select) and front: FILE.png, .pdf or "
-  ".svg; one data file only.",
+  "plot", None, "Where to draw data, formula (the recommended one, or that of --select) and front, of several columns "
+  "also the formula over each of them: FILE.png, .pdf or .svg; one data file only.",
   flag_values=_FLAGS)
 _REPORT = flags.DEFINE_string(
   "report", None, "Where to write one page with data, fit, front, constants, what was left out, and the formula (the "
