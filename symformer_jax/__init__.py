@@ -59,9 +59,11 @@ _PUBLIC = {
   "SymFormerError": "symformer_jax.errors",
   "SymFormerRegressor": "symformer_jax.estimator",
   "load_model": "symformer_jax.pretrained.registry",
+  "load_result": "symformer_jax.saved",
   "load_search_config": "symformer_jax.commands.search_config",
   "parse": "symformer_jax.language.parser",
   "refine": "symformer_jax.refinement.refine",
+  "save_result": "symformer_jax.saved",
   "search": "symformer_jax.inference",
   "warmup": "symformer_jax.inference",
 }

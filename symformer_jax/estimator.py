@@ -1,29 +1,37 @@
 """`SymFormerRegressor`: the search behind scikit-learn's interface."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 import dataclasses
-import json
 import numbers
 import os
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from symformer_jax import configuration, files, frames, inference, results
+from symformer_jax import configuration, files, frames, inference, results, saved
 from symformer_jax.engine.config import DEFAULT, SearchConfig
 from symformer_jax.engine.rows import MIN_POINTS
 from symformer_jax.errors import InputError
-from symformer_jax.language import expression, parser, sympy_trees
+from symformer_jax.exports import ExportsMixin, Index
 from symformer_jax.language.rules import Restrictions
 from symformer_jax.progress_line import ProgressLine
-from symformer_jax.results import Constant, Equation
+from symformer_jax.results import Equation, SearchResult
 from symformer_jax.selection import choice, scoring
 
 
-class SymFormerRegressor(RegressorMixin, BaseEstimator):
+class _Data(NamedTuple):
+  """What was fitted, as figures take it; D columns, N rows of weight above 0."""
+
+  features: tuple[str, ...]
+  target: str
+  x: np.ndarray
+  y: np.ndarray
+
+
+class SymFormerRegressor(ExportsMixin, RegressorMixin, BaseEstimator):
   """Finds formulas for points and predicts by the recommended one, or another one of the front.
 
   Parameters
@@ -79,7 +87,8 @@ class SymFormerRegressor(RegressorMixin, BaseEstimator):
       The front from simple to accurate: expression, latex, complexity, r2, mse, rmse, relative_error, constants,
       recommended.
   result_ : SearchResult
-      All that the search says: the front as trees, counts of candidates, times. None after `load`.
+      All that the search says: the front as trees, counts of candidates, times. None after `load` of a file of
+      format 1, which had no more than the front.
   n_features_in_ : int
       Columns seen in `fit`.
   feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -130,6 +139,7 @@ class SymFormerRegressor(RegressorMixin, BaseEstimator):
     if len(shape) == 2 and shape[1] > 1:
       return self._fit_targets(X, y, sample_weight)
     self.__dict__.pop("estimators_", None)  # of an earlier fit
+    target = y
     X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
     y = y.astype(np.float64)
     weights = np.ones(len(y)) if sample_weight is None else _check_sample_weight(sample_weight, X, dtype=np.float64)
@@ -155,6 +165,7 @@ class SymFormerRegressor(RegressorMixin, BaseEstimator):
     if result.status != results.OK:
       raise InputError(result.message)
     self.result_ = result
+    self._data = _Data(names, _target_name(target), X, y)
     self._set_front(result.pareto, result.best)
     self._equation(None)  # a line that does not exist is refused now
     return self
@@ -162,6 +173,8 @@ class SymFormerRegressor(RegressorMixin, BaseEstimator):
   def _fit_targets(self, X: Any, y: Any, sample_weight: Any) -> Self:
     """Fits an estimator with the same parameters to each column of y [N, K]."""
     validate_data(self, X, y, dtype=np.float64, y_numeric=True, multi_output=True)
+    for name in ("_front", "_recommended", "_data"):  # of an earlier fit
+      self.__dict__.pop(name, None)
     columns = [y.iloc[:, k] for k in range(y.shape[1])] if hasattr(y, "iloc") else list(np.asarray(y).T)
     self.estimators_ = [
       type(self)(**self.get_params(deep=False)).fit(X, column, sample_weight) for column in columns]
@@ -193,17 +206,18 @@ class SymFormerRegressor(RegressorMixin, BaseEstimator):
     self.equations_ = pd.DataFrame([{**e.to_json(), "recommended": e is best} for e in front])
     self._front = tuple(front)
 
-  def predict(self, X: Any, index: int | None = None) -> np.ndarray:
+  def predict(self, X: Any, index: Index = None) -> np.ndarray:
     """Values of the formula of `model_selection`, or of row `index` of `equations_`, at X [N, D]: y [N] or [N, K].
 
-    NaN or infinite where the formula is undefined.
+    Of a list of K rows [N, K]. NaN or infinite where a formula is undefined.
     """
     check_is_fitted(self)
     frames.check_numeric(X, "X")
     if hasattr(self, "estimators_"):
       return np.stack([each.predict(X, index) for each in self.estimators_], axis=-1)
     X = validate_data(self, X, dtype=np.float64, reset=False)
-    return scoring.evaluate(self._equation(index).node, X)
+    values = self._for_each(index, lambda equation: scoring.evaluate(equation.node, X))
+    return np.stack(values, axis=1) if isinstance(values, list) else values
 
   def _equation(self, index: int | None) -> Equation:
     check_is_fitted(self)
@@ -211,69 +225,107 @@ class SymFormerRegressor(RegressorMixin, BaseEstimator):
       raise InputError(f"{len(self.estimators_)} targets were fitted: ask one of estimators_, such as estimators_[0]")
     if index is None:
       return self.best_
-    if not -len(self._front) <= index < len(self._front):
-      raise InputError(f"index: expected a row of equations_ (0 to {len(self._front) - 1}), got {index}")
+    is_number = isinstance(index, numbers.Integral) and not isinstance(index, bool)
+    if not is_number or not -len(self._front) <= index < len(self._front):
+      raise InputError(f"index: expected a row of equations_ (0 to {len(self._front) - 1}), got {index!r}")
     return self._front[index]
 
-  def sympy(self, index: int | None = None) -> Any:
-    """The formula as a SymPy expression over real symbols with the columns' names."""
+  def report(
+    self, path: str | os.PathLike, X: Any = None, y: Any = None, *, index: int | None = None, name: str = "fit",
+  ) -> None:
+    """Writes one HTML page that needs nothing else: data, fit, front, constants, what was left out, code.
+
+    Args:
+      path: ends in .html.
+      X, y: what is drawn; by default what was fitted, which a loaded estimator no longer has.
+      index: the line that is shown; name: of the data.
+    Raises:
+      InputError: for a path that cannot be written, or without data.
+    """
+    from symformer_jax.presentation import page
+
     equation = self._equation(index)
-    return sympy_trees.to_sympy(equation.node, equation.names)
+    path = files.check_writable(path, flag="path")
+    if path.suffix not in page.FORMATS:
+      raise InputError(f"path: expected a name ending in {' or '.join(page.FORMATS)}, got {str(path)!r}")
+    page.write_page(self._result(), equation, self._data_of(X, y), path, name=name)
 
-  def latex(self, index: int | None = None) -> str:
-    """The formula in LaTeX."""
-    return self._equation(index).latex
+  def _data_of(self, X: Any, y: Any) -> _Data:
+    """The data given, or those that were fitted."""
+    if X is not None and y is not None:
+      target = _target_name(y)
+      X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, reset=False)
+      return _Data(tuple(self._column_names()), target, X, y.astype(np.float64))
+    if getattr(self, "_data", None) is None:
+      raise InputError("X, y: expected data to draw, a loaded estimator has none")
+    return self._data
 
-  def numpy(self, index: int | None = None) -> Callable[[np.ndarray], np.ndarray]:
-    """The formula as a NumPy function from X [N, D] to y [N]."""
-    node = self._equation(index).node
-    return lambda X: scoring.evaluate(node, np.asarray(X, np.float64))
+  def _result(self) -> SearchResult:
+    """What the search said; of a file of format 1 the front alone."""
+    return self.result_ or SearchResult(
+      results.OK, "", self._recommended, self._front, results.Counts(), results.Seconds(), 0, 0, str(self.model))
 
-  def jax(self, index: int | None = None) -> Callable[..., Any]:
-    """The formula as a JAX function from X [N, D] to y [N]; differentiable, and may be jitted and mapped."""
-    return _jax_function(self._equation(index).node)
+  @property
+  def _repr_html_(self) -> Callable[[], str]:
+    """scikit-learn's diagram and, once fitted, the front; as there, none with `set_config(display="text")`."""
+    plain = super()._repr_html_
+    return lambda: plain() + self._front_html()
+
+  def _front_html(self) -> str:
+    if hasattr(self, "estimators_"):
+      return "".join(each._front_html() for each in self.estimators_)
+    if not hasattr(self, "_front"):
+      return ""
+    from symformer_jax.presentation import page
+
+    return page.front_html(self._front, self._recommended, self.best_, is_weighted=self._result().is_weighted)
+
+  def _repr_latex_(self) -> str | None:
+    """The formula for a notebook; None before `fit`."""
+    return f"$\\displaystyle {self.latex()}$" if hasattr(self, "_front") else None
+
+  def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+    bundle = super()._repr_mimebundle_(**kwargs)
+    return bundle | ({"text/html": bundle["text/html"] + self._front_html()} if "text/html" in bundle else {})
 
   def save(self, path: str | os.PathLike) -> None:
-    """Writes the fitted formulas as JSON; the model is not part of it."""
+    """Writes the fitted formulas as JSON; model and data are not part of it."""
     self._equation(None)  # a single target's
     state = {
-      "format": _FORMAT, "n_features": self.n_features_in_, "names": list(self._recommended.names),
+      "format": f"{_KIND}-{_FORMAT}", "n_features": self.n_features_in_,
       "feature_names": list(getattr(self, "feature_names_in_", [])) or None,
-      "best": self._front.index(self._recommended), "params": _json_params(self.get_params(deep=False)),
-      "front": [equation.to_json() for equation in self._front],
+      "params": _json_params(self.get_params(deep=False)),
     }
-    files.write_text(path, json.dumps(state, indent=1, default=np.generic.item) + "\n")
+    saved.write(path, state | saved.front_record(saved.Front(self._front, self._recommended, self.result_)))
 
   @classmethod
   def load(cls, path: str | os.PathLike) -> Self:
     """Reads what `save` wrote: predicts and exports as before; refitting uses the stored parameters.
 
     Raises:
-      InputError: when the file is missing or no saved regressor.
+      InputError: when the file is missing, no saved regressor, or of a newer format.
     """
-    try:
-      with open(path, encoding="utf-8") as file:
-        state = json.load(file)
-      if state["format"] != _FORMAT:
-        raise InputError(f"{path}: expected format {_FORMAT!r}, got {state['format']!r}")
-      params = dict(state["params"])
-      if params.get("restrictions") is not None:
-        params["restrictions"] = _read_restrictions(params["restrictions"])
-      if params.get("config") is not None:
-        params["config"] = configuration.build(SearchConfig, params["config"])
-      loaded = cls(**params)
-      loaded.n_features_in_ = state["n_features"]
-      if state["feature_names"]:
-        loaded.feature_names_in_ = np.asarray(state["feature_names"], dtype=object)
-      front = [_read_equation(record, state["names"]) for record in state["front"]]
-      loaded.result_ = None
-      loaded._set_front(front, front[state["best"]])
-    except OSError as error:
-      raise InputError(f"{path}: cannot be read: {error.strerror}") from None
-    except (KeyError, TypeError, IndexError, ValueError, RecursionError) as error:
-      if isinstance(error, InputError):
-        raise
-      raise InputError(f"{path}: is no saved SymFormerRegressor: {error}") from None
+    return saved.read(path, _KIND, _FORMAT, cls._from_record, what="saved SymFormerRegressor")
+
+  @classmethod
+  def _from_record(cls, record: Mapping[str, Any], version: int) -> Self:
+    del version  # what format 1 has not is optional
+    params = dict(record["params"])
+    if params.get("restrictions") is not None:
+      params["restrictions"] = _read_restrictions(params["restrictions"])
+    if params.get("config") is not None:
+      params["config"] = configuration.build(SearchConfig, params["config"])
+    loaded, front = cls(**params), saved.read_front(record)
+    names, feature_names = front.best.names, record["feature_names"]
+    if record["n_features"] != len(names) or isinstance(record["n_features"], bool):
+      raise ValueError(f"n_features: expected {len(names)}, got {record['n_features']!r}")
+    if feature_names is not None and tuple(feature_names) != names:
+      raise ValueError("feature_names: expected those of the formulas")
+    loaded.n_features_in_ = len(names)
+    if feature_names is not None:
+      loaded.feature_names_in_ = np.asarray(feature_names, dtype=object)
+    loaded.result_ = front.result
+    loaded._set_front(front.lines, front.best)
     return loaded
 
   def __sklearn_tags__(self):
@@ -286,7 +338,9 @@ class SymFormerRegressor(RegressorMixin, BaseEstimator):
     return tags
 
 
-_FORMAT = "symformer-regressor-1"
+_KIND = "symformer-regressor"
+# 1: the front's text, no trees, nothing of the search. 2: both.
+_FORMAT = 2
 
 
 def _json_params(params: dict[str, Any]) -> dict[str, Any]:
@@ -310,30 +364,13 @@ def _read_restrictions(record: dict[str, Any]) -> Restrictions:
   return Restrictions(**{name: tuple(value) if isinstance(value, list) else value for name, value in record.items()})
 
 
-def _read_equation(record: dict[str, Any], names: Sequence[str]) -> Equation:
-  node = parser.parse(record["expression"], names)
-  constants = tuple(Constant(c["value"], c["stderr"], c.get("exact")) for c in record["constants"])
-  return Equation(node, tuple(names), record["mse"], record["r2"], record["relative_error"], constants)
-
-
 def _describe_too_little(y: np.ndarray) -> str:
   if len(y) < MIN_POINTS:
     return f"n_samples = {len(y)}: expected at least {MIN_POINTS} points of positive weight"
   return f"the target is constant: every value is {y[0]:g}"
 
 
-def _jax_function(node: expression.Node) -> Callable[..., Any]:
-  import jax.numpy as jnp
-
-  from symformer_jax.language import operators
-
-  def value(n: expression.Node, x):
-    if n.args:
-      return operators.BY_NAME[n.token].jnp_fn(*(value(arg, x) for arg in n.args))
-    return x[:, n.value] if n.token == expression.VARIABLE else jnp.asarray(n.value, x.dtype)
-
-  def function(X):
-    X = jnp.asarray(X, jnp.result_type(X, jnp.float32))
-    return jnp.broadcast_to(value(node, X), X.shape[:1])
-
-  return function
+def _target_name(y: Any) -> str:
+  """What y is called, as a Series is; else y."""
+  name = getattr(y, "name", None)
+  return name if isinstance(name, str) and name else "y"

@@ -29,6 +29,7 @@ from symformer_jax import files
 from symformer_jax.commands import extras, grids, infer_flags as asked, listing, outputs, result_lines, runner, tables
 from symformer_jax.errors import InputError
 from symformer_jax.language.names import written
+from symformer_jax.presentation.numerals import format_r2
 from symformer_jax.progress_line import ProgressLine
 from symformer_jax.results import FAILED, OK, STOPPED, Equation, Progress, SearchResult, failed
 from symformer_jax.selection import choice
@@ -69,7 +70,8 @@ def main(argv: list[str]) -> int:
     raise InputError("--data: expected a file, such as --data=examples/kepler.csv; see --help")
   runner.refuse_empty(
     asked.TARGET, asked.FEATURES, asked.CATEGORIES, asked.DECIMAL, asked.SEPARATOR, asked.SHEET, asked.WEIGHTS,
-    asked.SIGMA, asked.MODEL, asked.SEARCH_CONFIG, asked.OUT, asked.PLOT, asked.ANIMATE)
+    asked.SIGMA, asked.MODEL, asked.SEARCH_CONFIG, asked.OUT, asked.PLOT, asked.REPORT,
+    asked.ANIMATE)
   paths = tables.find_files(asked.DATA.value)
   choice.read_selection(asked.SELECT.value, argument="--select")
   _check_outputs(len(paths))
@@ -127,6 +129,7 @@ def _run_one(path: str, stop: runner.StopRequest) -> int:
     _print(answer, is_quiet=asked.QUIET.value and not lost)
   found = [answer for answer in answers if answer.result.status != FAILED]
   lost += _write(asked.PLOT, found, _draw)
+  lost += _write(asked.REPORT, found, _report)
   lost += _write(asked.ANIMATE, found, lambda answer, place: _animate(answer.table, model, place))
   if lost:
     print(*lost, sep="\n", file=sys.stderr)
@@ -221,14 +224,24 @@ def _check_outputs(num_files: int) -> None:
     if path.exists() and not (asked.RESUME.value or asked.OVERWRITE.value):
       raise InputError(f"--out: {asked.OUT.value!r} exists; --overwrite replaces it, --resume goes on with a .jsonl")
   if asked.PLOT.value:
-    from symformer_jax.commands import figures
-
     extras.require("plot", who="--plot")
-    path = files.check_writable(asked.PLOT.value, flag="--plot")
-    if path.suffix not in figures.FORMATS:
-      raise InputError(f"--plot: expected a name ending in {', '.join(figures.FORMATS)}, got {asked.PLOT.value!r}")
-    if num_files > 1:
-      raise InputError(f"--plot: draws one data file, got {num_files}")
+    from symformer_jax.presentation import figures
+
+    _check_single(asked.PLOT, figures.FORMATS, num_files, "draws")
+  if asked.REPORT.value:
+    extras.require("plot", who="--report")
+    from symformer_jax.presentation import page
+
+    _check_single(asked.REPORT, page.FORMATS, num_files, "tells of")
+
+
+def _check_single(flag: flags.FlagHolder, formats: Sequence[str], num_files: int, verb: str) -> None:
+  """Refuses an unusable path of what is made of one data file."""
+  path = files.check_writable(flag.value, flag=f"--{flag.name}")
+  if path.suffix not in formats:
+    raise InputError(f"--{flag.name}: expected a name ending in {', '.join(formats)}, got {flag.value!r}")
+  if num_files > 1:
+    raise InputError(f"--{flag.name}: {verb} one data file, got {num_files}")
 
 
 def _check_movie(num_files: int) -> None:
@@ -236,12 +249,12 @@ def _check_movie(num_files: int) -> None:
   if not asked.ANIMATE.value:
     return
   extras.require("plot", who="--animate")
-  from symformer_jax.commands import figures
+  from symformer_jax.commands import movies
 
   path = files.check_writable(asked.ANIMATE.value, flag="--animate")
-  if path.suffix not in figures.MOVING_FORMATS:
-    raise InputError(f"--animate: expected a name ending in {' or '.join(figures.MOVING_FORMATS)}, got {str(path)!r}")
-  if not figures.can_write_movie(path.suffix):
+  if path.suffix not in movies.FORMATS:
+    raise InputError(f"--animate: expected a name ending in {' or '.join(movies.FORMATS)}, got {str(path)!r}")
+  if not movies.can_write(path.suffix):
     raise InputError(f"--animate: {path.suffix} takes the program ffmpeg, which is not installed; .gif needs nothing")
   if num_files > 1:
     raise InputError(f"--animate: films one data file, got {num_files}")
@@ -345,14 +358,21 @@ def _select(table: tables.Table, result: SearchResult) -> _Answer:
 
 
 def _draw(answer: _Answer, place: str) -> None:
-  from symformer_jax.commands import figures
+  from symformer_jax.presentation import figures
 
   with files.replacing(place) as temporary:
     figures.draw_result(answer.result, answer.selected, answer.table, temporary)
 
 
+def _report(answer: _Answer, place: str) -> None:
+  from symformer_jax.presentation import page
+
+  page.write_page(answer.result, answer.selected, answer.table, place, name=pathlib.Path(answer.path).name,
+                  notes=answer.table.notes)
+
+
 def _animate(table: tables.Table, model: Any, place: str) -> None:
-  from symformer_jax.commands import figures, trajectories
+  from symformer_jax.commands import movies, trajectories
 
   found = trajectories.record(
     model, table.x, table.y, weights=table.weights, n_samples=asked.SAMPLES.value, top_k=asked.TOP_K.value,
@@ -361,7 +381,7 @@ def _animate(table: tables.Table, model: Any, place: str) -> None:
     print("note: --animate: no candidate is defined on all points, nothing is filmed", file=sys.stderr)
     return
   with files.replacing(place) as temporary:
-    figures.draw_movie(found, table, temporary)
+    movies.draw(found, table, temporary)
 
 
 # --- printing --------------------------------------------------------------------------------------------------
@@ -389,7 +409,7 @@ def _print_line(answer: _Answer, num_done: int, num_files: int) -> None:
     print(f"failed: [{num_done}/{num_files}] {answer.result.message}", file=sys.stderr)
   elif not asked.QUIET.value:
     print(f"[{num_done}/{num_files}] {answer.path}: {written(answer.target)} = {answer.selected.expression}  "
-          f"R2 {listing.format_r2(answer.selected.r2)}")
+          f"R2 {format_r2(answer.selected.r2)}")
 
 
 if __name__ == "__main__":

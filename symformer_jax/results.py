@@ -1,12 +1,13 @@
 """What a search returns, and its JSON form (docs/design.md, contracts)."""
 
+from collections.abc import Sequence
 import dataclasses
 import math
 from typing import Any
 
 import numpy as np
 
-from symformer_jax.language import expression, printing
+from symformer_jax.language import expression, printing, source_code
 from symformer_jax.language.expression import Node
 
 OK, FAILED = "ok", "failed"
@@ -55,6 +56,10 @@ class Equation:
   @property
   def latex(self) -> str:
     return printing.to_latex(self.node, self.names)
+
+  def source(self, language: str, *, cells: Sequence[str] | None = None) -> str:
+    """The formula as text of another language, see `source_code.write`."""
+    return source_code.write(self.node, self.names, language, cells=cells)
 
   @property
   def complexity(self) -> int:

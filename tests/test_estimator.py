@@ -1,12 +1,16 @@
 """scikit-learn's contract, and what the estimator adds to it."""
 
+import copy
+import dataclasses
 import inspect
 
 import jax
 import numpy as np
 import pandas as pd
 import pytest
+import sklearn
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 import sympy
 
@@ -134,6 +138,83 @@ def test_weights_and_loss_reach_the_search(fitted, data):
   np.testing.assert_allclose(taken.result_.weights / (weights / spoiled**2), taken.result_.weights[0] * spoiled[0] ** 2)
 
 
+def test_lists_of_rows_have_a_column_or_an_export_each(fitted, data):
+  X, _ = data
+  several = fitted.predict(X, [0, -1, 0])
+  assert several.shape == (40, 3)
+  for column, index in enumerate((0, -1, 0)):
+    np.testing.assert_array_equal(several[:, column], fitted.predict(X, index))
+  assert fitted.sympy([0, 1]) == [fitted.sympy(0), fitted.sympy(1)]
+  assert fitted.latex(np.array([1, 0])) == [fitted.latex(1), fitted.latex(0)]
+  points = X.to_numpy()
+  for first, function in zip(fitted.predict(X, [0, 1]).T, fitted.numpy([0, 1]), strict=True):
+    np.testing.assert_array_equal(function(points), first)
+  assert fitted.source("c", [0, 1]) == [fitted.c(0), fitted.c(1)] == fitted.c([0, 1])
+  for index in ([], "0", 1.0, True, [0, 99], [None, "a"]):
+    with pytest.raises(InputError, match="index: expected"):
+      fitted.predict(X, index)
+
+
+def test_texts_of_the_formula_that_is_taken(fitted):
+  assert fitted.best_.expression == "0.5*speed**2*mass"
+  assert "return 0.5*speed**2*mass" in fitted.source("numpy")
+  assert fitted.c() == fitted.source("c") and "return 0.5*pow(speed, 2.0)*mass;" in fitted.c()
+  assert "return 0.5*speed^2*mass" in fitted.julia() and fitted.excel() == "=0.5*speed^2*mass"
+  assert fitted.excel(cells=["A2", "B2"]) == "=0.5*B2^2*A2"
+  with pytest.raises(InputError, match="unknown language 'fortran'"):
+    fitted.source("fortran")
+  with pytest.raises(NotFittedError):
+    SymFormerRegressor().source("c")
+
+
+def test_the_front_as_a_latex_table(fitted):
+  table = fitted.latex_table()
+  rows = [line for line in table.splitlines() if line.endswith(r"\\") and "Formula" not in line]
+  assert len(rows) == len(fitted.equations_) and "toprule" not in table
+  assert [row.split("&")[1].strip(" $") for row in rows] == fitted.equations_["latex"].tolist()
+  [marked] = [row for row in rows if "rightarrow" in row]
+  assert fitted.latex() in marked and "e-" not in table
+  assert fitted.latex_table([0]).count(r"\\") == fitted.latex_table(0).count(r"\\") == 2
+  with pytest.raises(NotFittedError):
+    SymFormerRegressor().latex_table()
+
+
+def test_a_notebook_shows_the_front_once_there_is_one(fitted, data):
+  plain = SymFormerRegressor()
+  assert plain._repr_html_().startswith("<style>") and plain._repr_latex_() is None
+  assert set(plain._repr_mimebundle_()) == {"text/plain", "text/html"} and "front" not in plain._front_html()
+  assert fitted._repr_html_().count('<table class="front">') == 1 == fitted._repr_mimebundle_()["text/html"].count(
+    '<table class="front">')
+  assert "0.5*speed**2*mass" in fitted._repr_html_() and fitted._repr_latex_() == f"$\\displaystyle {fitted.latex()}$"
+  with sklearn.config_context(display="text"):
+    assert not hasattr(fitted, "_repr_html_") and set(fitted._repr_mimebundle_()) == {"text/plain"}
+
+
+def test_a_notebook_escapes_names(fitted):
+  hostile = copy.copy(fitted)
+  name = "<script>alert(1)</script>"
+  hostile.feature_names_in_ = np.array([name, "speed"], dtype=object)
+  lines = [dataclasses.replace(line, names=(name, "speed")) for line in fitted._front]
+  hostile._set_front(lines, lines[1])
+  assert name not in hostile._repr_html_() and "&lt;script&gt;" in hostile._repr_html_()
+
+
+def test_report_draws_what_was_fitted_or_is_given(fitted, data, tmp_path):
+  fitted.report(tmp_path / "fit.html", name="mine")
+  page = (tmp_path / "fit.html").read_text()
+  assert "0.5*speed**2*mass" in page and "<td>mine</td>" in page
+  fitted.save(tmp_path / "fit.json")
+  loaded = SymFormerRegressor.load(tmp_path / "fit.json")
+  with pytest.raises(InputError, match="X, y: expected data to draw, a loaded estimator has none"):
+    loaded.report(tmp_path / "again.html")
+  loaded.report(tmp_path / "again.html", *data, index=0)
+  assert f"<h1><code>y = {fitted.equations_['expression'][0]}</code>" in (tmp_path / "again.html").read_text()
+  with pytest.raises(InputError, match="path: expected a name ending in .html or .htm"):
+    fitted.report(tmp_path / "fit.pdf")
+  with pytest.raises(InputError, match="path: the folder"):
+    fitted.report(tmp_path / "no" / "fit.html")
+
+
 def test_saved_and_loaded_predict_alike(fitted, data, tmp_path):
   fitted.save(tmp_path / "fit.json")
   loaded = SymFormerRegressor.load(tmp_path / "fit.json")
@@ -206,7 +287,7 @@ def test_guesses_and_a_config_are_kept(data, tmp_path):
 
 
 @pytest.mark.parametrize(("text", "message"), [
-  ("{", "is no saved SymFormerRegressor"), ('{"format": "other"}', "expected format 'symformer-regressor-1'"),
+  ("{", "is no saved SymFormerRegressor"), ('{"format": "other"}', "expected format 'symformer-regressor-NUMBER'"),
   ("[]", "is no saved SymFormerRegressor"),
 ])
 def test_foreign_files_are_refused(tmp_path, text, message):

@@ -192,13 +192,27 @@ SAVED = {
              "constants": [{"value": 2.5, "stderr": None, "exact": None}]}]}
 
 
-@settings(max_examples=100)
+SAVED_WITH_SEARCH = SAVED | {
+  "format": "symformer-regressor-2", "front": [SAVED["front"][0] | {"tree": ["*", "sin", "x0", 2.5]}], "search": {
+    "status": "ok", "message": "", "counts": {"sampled": 3}, "seconds": {"total": 1.5}, "seed": 0, "num_points": 9,
+    "model": "fixed", "rounds": [{"sampled": 0, "best": "x0", "r2": None, "source": "library", "gained": True,
+                                  "seconds": 0.5}],
+    "ended_by": "exact", "weights": [1.0, 2.0], "seen": {
+      "ranges": {"x0": [0.0, 1.0]}, "unused": [], "noise": 0.1, "loss": "huber", "exponent": None, "num_light": 1,
+      "rejected": [{"expression": "x0", "complexity": 1, "r2": 0.5, "reason": "a leap"}]}}}
+
+
+@settings(max_examples=200)
 @given(st.data())
 def test_saved_regressors(tmp_path_factory, data):
   path = tmp_path_factory.mktemp("saved") / "fit.json"
-  text = json.dumps(data.draw(replaced(SAVED) | JSON)).encode()
+  text = json.dumps(data.draw(replaced(SAVED) | replaced(SAVED_WITH_SEARCH) | JSON)).encode()
   path.write_bytes(data.draw(damaged(text) | st.just(text) | st.just(b"[" * 100_000)))
-  answer(lambda: SymFormerRegressor.load(path), InputError)
+  loaded = answer(lambda: SymFormerRegressor.load(path), InputError)
+  if loaded is not None:  # what was read can be used
+    with np.errstate(all="ignore"):
+      assert answer(lambda: loaded.numpy(0)(np.ones((2, 1))).shape, InputError) == (2,)
+    assert loaded.source("c", 0) and loaded.latex_table([0])
 
 
 @settings(max_examples=60)

@@ -49,7 +49,8 @@ def command(model, monkeypatch, capsys):
 
 
 def test_kepler_end_to_end(command, tmp_path):
-  code, out, err = command(f"--data={KEPLER}", f"--out={tmp_path / 'k.json'}", f"--plot={tmp_path / 'k.png'}")
+  code, out, err = command(f"--data={KEPLER}", f"--out={tmp_path / 'k.json'}", f"--plot={tmp_path / 'k.png'}",
+                           f"--report={tmp_path / 'k.html'}")
   assert (code, err) == (0, "")
   [marked] = [line for line in out.splitlines() if line.startswith("->")]
   assert marked.split()[1:3] == ["1", "axis**1.5"] and "recommended: period = axis**1.5" in out
@@ -57,6 +58,8 @@ def test_kepler_end_to_end(command, tmp_path):
   assert (record["status"], record["target"], record["features"]) == ("ok", "period", ["axis"])
   assert record["best"]["expression"] == "axis**1.5"
   assert (tmp_path / "k.png").read_bytes().startswith(b"\x89PNG")
+  page = (tmp_path / "k.html").read_text()
+  assert "<td>kepler.csv</td>" in page and "return np.asarray" not in page and "return axis**1.5" in page
 
 
 def test_of_three_columns_and_more_the_answer_says_that_no_model_was_asked(command, tmp_path):
@@ -298,11 +301,12 @@ def no_room(*args, **options):
 @pytest.mark.parametrize("quiet", [[], ["--quiet"]])
 def test_what_was_found_is_printed_when_it_cannot_be_written(command, tmp_path, monkeypatch, quiet):
   monkeypatch.setattr(pathlib.Path, "replace", no_room)
-  out, plot = tmp_path / "k.json", tmp_path / "k.png"
-  code, printed, err = command(f"--data={KEPLER}", f"--out={out}", f"--plot={plot}", *quiet)
+  out, plot, report = tmp_path / "k.json", tmp_path / "k.png", tmp_path / "k.html"
+  code, printed, err = command(f"--data={KEPLER}", f"--out={out}", f"--plot={plot}", f"--report={report}", *quiet)
   assert code == 1 and "recommended: period = axis**1.5" in printed and not list(tmp_path.iterdir())
   assert err == (f"error: --out: cannot write '{out}': No space left on device\n"
-                 f"error: --plot: cannot write '{plot}': No space left on device\n")
+                 f"error: --plot: cannot write '{plot}': No space left on device\n"
+                 f"error: --report: cannot write '{report}': No space left on device\n")
 
 
 def test_a_batch_that_cannot_write_prints_what_it_found_and_ends(command, folder):
@@ -410,6 +414,10 @@ def test_what_was_decided_of_a_table_is_said_and_kept(command, answering, tmp_pa
   ([f"--data={KEPLER}", "--target="], "--target: expected a value, got nothing"),
   ([f"--data={KEPLER}", "--features="], "--features: expected a value, got nothing"),
   ([f"--data={KEPLER}", "--plot=/proc/x.png"], "--plot: cannot write '/proc/x.png'"),
+  ([f"--data={KEPLER}", "--report=/proc/x.html"], "--report: cannot write '/proc/x.html'"),
+  ([f"--data={KEPLER}", "--report="], "--report: expected a value, got nothing"),
+  ([f"--data={KEPLER}", "--report=fit.pdf"], "--report: expected a name ending in .html, .htm, got 'fit.pdf'"),
+  ([f"--data={KEPLER},{ROOT}/examples/boyle.csv", "--report=fit.html"], "--report: tells of one data file, got 2"),
   ([f"--data={KEPLER}", "--out=/proc/x.jsonl"], "--out: cannot write '/proc/x.jsonl'"),
   ([f"--data={KEPLER}", "--seed=99999999999999999999999"], "seed: expected a whole number from 0 to 2**63 - 1, got 9"),
   ([f"--data={KEPLER}", "--seed=-1"], "seed: expected a whole number from 0 to 2**63 - 1, got -1"),

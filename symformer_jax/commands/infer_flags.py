@@ -85,15 +85,19 @@ EFFORT = flags.DEFINE_string(
 SEED = flags.DEFINE_integer("seed", 0, "The same seed gives the same answer on one platform.", flag_values=FLAGS)
 OUT = flags.DEFINE_string(
   "out", None, "Where to write the results: FILE.json for one file (of several targets FILE-TARGET.json each), "
-  "FILE.jsonl with a line for each of many. --plot and --animate name their files likewise.",
+  "FILE.jsonl with a line for each of many. --plot, --report and --animate name their files likewise.",
   flag_values=FLAGS)
 RESUME = flags.DEFINE_bool(
   "resume", False, "Go on with the .jsonl of an interrupted batch: files that have a line are left out.",
   flag_values=FLAGS)
 OVERWRITE = flags.DEFINE_bool("overwrite", False, "Replace the file of --out when it exists.", flag_values=FLAGS)
 PLOT = flags.DEFINE_string(
-  "plot", None, "Where to draw data, formula (the recommended one, or that of --select) and front: FILE.png, .pdf or "
-  ".svg; one data file only.",
+  "plot", None, "Where to draw data, formula (the recommended one, or that of --select) and front, of several columns "
+  "also the formula over each of them: FILE.png, .pdf or .svg; one data file only.",
+  flag_values=FLAGS)
+REPORT = flags.DEFINE_string(
+  "report", None, "Where to write one page with data, fit, front, constants, what was left out, and the formula (the "
+  "recommended one, or that of --select) as code: FILE.html, which needs no network; one data file only.",
   flag_values=FLAGS)
 ANIMATE = flags.DEFINE_string(
   "animate", None, "Where to film the eight best candidates on their way through refinement to the data: FILE.gif, or "

@@ -6,6 +6,7 @@ import sys
 from rich import console
 
 from symformer_jax.language.names import written
+from symformer_jax.presentation.numerals import format_r2
 from symformer_jax.results import Constant, Equation, SearchResult
 from symformer_jax.selection import choice
 
@@ -51,13 +52,6 @@ def print_result(result: SearchResult, selected: Equation, *, name: str, target:
   counts, seconds = result.counts, result.seconds
   print(f"{counts.sampled} samples, {counts.valid} valid, {counts.distinct} distinct; "
         f"{seconds.total:.1f} s, of which compiling {seconds.compile:.1f} s")
-
-
-def format_r2(r2: float | None) -> str:
-  """Six decimals, or as many as show that a fit is not perfect; empty for none."""
-  if r2 is None:
-    return ""
-  return f"{r2:.6f}" if r2 < 0.999999 or r2 == 1 else f"1 - {1 - r2:.1e}"
 
 
 def _cells(

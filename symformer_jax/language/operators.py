@@ -1,7 +1,7 @@
 """THE operator table: the one place that knows what an operator is called, means and costs.
 
-Every consumer (vocabulary, interpreter, parser, printers, SymPy bridge, generator) reads the rows below; a
-test checks that each of them covers every row. SymPy forms take the module as their first argument, so that
+Every consumer (vocabulary, interpreter, parser, printers, SymPy bridge, exports, generator) reads the rows below; a
+test checks that each of them covers every row. SymPy and torch forms take the module as their first argument, so that
 this file does not import it.
 """
 
@@ -46,7 +46,10 @@ class Operator:
     jnp_fn: elementwise form on device arrays; NaN or infinite outside the domain, never hidden.
     numpy_fn: the same on NumPy arrays (the generator's and the tests' form).
     sympy_fn: `(sympy, *args) -> Expr`.
-    python: Python and NumPy syntax with `{0}`, `{1}` for the arguments (in brackets where needed).
+    torch_fn: `(torch, *args) -> Tensor`.
+    python: Python syntax with `{0}`, `{1}` for the arguments (in brackets where needed), `{m}` for what stands before
+      a function's name: nothing, or `np.`, `jnp.`, `torch.`, which call functions alike.
+    c, julia, excel: source text of these languages, likewise.
     latex: the LaTeX form, likewise.
     domain: where it is finite and real, in words.
     in_vocabulary: whether a model may say it; the others occur in random trees only: SymPy rewrites them.
@@ -58,10 +61,19 @@ class Operator:
   jnp_fn: Callable[..., jax.Array]
   numpy_fn: Callable[..., np.ndarray]
   sympy_fn: Callable[..., Any]
+  torch_fn: Callable[..., Any]
   python: str
+  c: str
+  julia: str
+  excel: str
   latex: str
   domain: str = "all reals"
   in_vocabulary: bool = True
+
+
+def _alike(form: str) -> tuple[str, str, str, str]:
+  """The forms of an operator that Python, C, Julia and Excel write alike."""
+  return form, form, form, form
 
 
 def _integer_power(name: str, exponent: int, *, in_vocabulary: bool) -> Operator:
@@ -70,55 +82,67 @@ def _integer_power(name: str, exponent: int, *, in_vocabulary: bool) -> Operator
     lambda a: jax.lax.integer_pow(a, exponent),
     lambda a: a**exponent,
     lambda s, a: s.Pow(a, exponent),
-    f"{{0}}**{exponent}", f"{{0}}^{{{{{exponent}}}}}",
+    lambda t, a: a**exponent,
+    f"{{0}}**{exponent}", f"pow({{0}}, {exponent}.0)", f"{{0}}^{exponent}", f"{{0}}^{exponent}",
+    f"{{0}}^{{{{{exponent}}}}}",
     in_vocabulary=in_vocabulary,
   )
 
 
 def _function(
-  name: str, python_name: str, latex: str, domain: str = "all reals", sympy_name: str = ""
+  name: str, python_name: str, latex: str, domain: str = "all reals", short_name: str = ""
 ) -> Operator:
-  sympy_name = sympy_name or name
+  """`short_name`: what SymPy, C and Julia call it; Excel calls it by its token."""
+  short_name = short_name or name
   return Operator(
     name, 1, 1,
     getattr(jnp, python_name), getattr(np, python_name),
-    lambda s, a: getattr(s, sympy_name)(a),
-    f"{python_name}({{0}})", f"{latex}\\left({{0}}\\right)",
+    lambda s, a: getattr(s, short_name)(a),
+    lambda t, a: getattr(t, python_name)(a),
+    f"{{m}}{python_name}({{0}})", f"{short_name}({{0}})", f"{short_name}({{0}})", f"{name.upper()}({{0}})",
+    latex if "{0}" in latex else f"{latex}\\left({{0}}\\right)",
     domain,
   )
 
 
 OPERATORS: tuple[Operator, ...] = (
-  Operator("+", 2, 1, jnp.add, np.add, lambda s, a, b: s.Add(a, b), "{0} + {1}", "{0} + {1}"),
-  Operator("*", 2, 1, jnp.multiply, np.multiply, lambda s, a, b: s.Mul(a, b), "{0}*{1}", "{0} {1}"),
+  Operator("+", 2, 1, jnp.add, np.add, lambda s, a, b: s.Add(a, b), lambda t, a, b: a + b,
+           *_alike("{0} + {1}"), "{0} + {1}"),
+  Operator("*", 2, 1, jnp.multiply, np.multiply, lambda s, a, b: s.Mul(a, b), lambda t, a, b: a * b,
+           *_alike("{0}*{1}"), "{0} {1}"),
   Operator(
-    "pow", 2, 1, real_power, np.power, lambda s, a, b: s.Pow(a, b), "{0}**{1}", "{0}^{{{1}}}",
+    "pow", 2, 1, real_power, np.power, lambda s, a, b: s.Pow(a, b), lambda t, a, b: t.pow(a, b),
+    "{0}**{1}", "pow({0}, {1})", "{0}^{1}", "{0}^{1}", "{0}^{{{1}}}",
     "base > 0, or an integer exponent",
   ),
-  Operator("neg", 1, 1, jnp.negative, np.negative, lambda s, a: s.Mul(-1, a), "-{0}", "-{0}"),
-  Operator("inv", 1, 1, lambda a: 1 / a, lambda a: 1 / a, lambda s, a: s.Pow(a, -1),
-           "1/{0}", "\\frac{{1}}{{{0}}}", "not 0"),
+  Operator("neg", 1, 1, jnp.negative, np.negative, lambda s, a: s.Mul(-1, a), lambda t, a: -a,
+           *_alike("-{0}"), "-{0}"),
+  Operator("inv", 1, 1, lambda a: 1 / a, lambda a: 1 / a, lambda s, a: s.Pow(a, -1), lambda t, a: 1 / a,
+           "1/{0}", "1.0/{0}", "1.0/{0}", "1/{0}", "\\frac{{1}}{{{0}}}", "not 0"),
   _integer_power("pow2", 2, in_vocabulary=True),
   _integer_power("pow3", 3, in_vocabulary=True),
-  Operator("sqrt", 1, 1, jnp.sqrt, np.sqrt, lambda s, a: s.sqrt(a), "sqrt({0})", "\\sqrt{{{0}}}", ">= 0"),
+  _function("sqrt", "sqrt", "\\sqrt{{{0}}}", ">= 0"),
   _function("exp", "exp", "\\exp"),
-  _function("ln", "log", "\\ln", "> 0", sympy_name="log"),
+  _function("ln", "log", "\\ln", "> 0", short_name="log"),
   _function("sin", "sin", "\\sin"),
   _function("cos", "cos", "\\cos"),
   _function("tan", "tan", "\\tan", "not pi/2 + k pi"),
   Operator("cot", 1, 2, lambda a: 1 / jnp.tan(a), lambda a: 1 / np.tan(a), lambda s, a: s.cot(a),
-           "1/tan({0})", "\\cot\\left({0}\\right)", "not k pi"),
+           lambda t, a: 1 / t.tan(a),
+           "1/{m}tan({0})", "1.0/tan({0})", "1.0/tan({0})", "1/TAN({0})", "\\cot\\left({0}\\right)", "not k pi"),
   _function("asin", "arcsin", "\\arcsin", "[-1, 1]"),
   _function("acos", "arccos", "\\arccos", "[-1, 1]"),
   _function("atan", "arctan", "\\arctan"),
   # SymPy's branch, arctan(1/x): odd, with a jump at 0, because simplification relies on acot(-x) = -acot(x).
   Operator("acot", 1, 2, lambda a: jnp.arctan(1 / a), lambda a: np.arctan(1 / a), lambda s, a: s.acot(a),
-           "arctan(1/{0})", "\\operatorname{{arccot}}\\left({0}\\right)", "not 0"),
+           lambda t, a: t.arctan(1 / a),
+           "{m}arctan(1/{0})", "atan(1.0/{0})", "atan(1.0/{0})", "ATAN(1/{0})",
+           "\\operatorname{{arccot}}\\left({0}\\right)", "not 0"),
   # Below: known to the generator's random trees, rewritten by every simplification.
-  Operator("-", 2, 1, jnp.subtract, np.subtract, lambda s, a, b: s.Add(a, s.Mul(-1, b)),
-           "{0} - {1}", "{0} - {1}", in_vocabulary=False),
-  Operator("/", 2, 1, jnp.divide, np.divide, lambda s, a, b: s.Mul(a, s.Pow(b, -1)),
-           "{0}/{1}", "\\frac{{{0}}}{{{1}}}", "denominator not 0", in_vocabulary=False),
+  Operator("-", 2, 1, jnp.subtract, np.subtract, lambda s, a, b: s.Add(a, s.Mul(-1, b)), lambda t, a, b: a - b,
+           *_alike("{0} - {1}"), "{0} - {1}", in_vocabulary=False),
+  Operator("/", 2, 1, jnp.divide, np.divide, lambda s, a, b: s.Mul(a, s.Pow(b, -1)), lambda t, a, b: a / b,
+           *_alike("{0}/{1}"), "\\frac{{{0}}}{{{1}}}", "denominator not 0", in_vocabulary=False),
   _integer_power("pow4", 4, in_vocabulary=False),
   _integer_power("pow5", 5, in_vocabulary=False),
   _integer_power("pow6", 6, in_vocabulary=False),

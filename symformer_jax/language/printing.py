@@ -1,6 +1,8 @@
-"""Trees as text: Python syntax and LaTeX, with as few brackets as either needs."""
+"""Trees as text: Python syntax, LaTeX and other languages, with as few brackets as each needs."""
 
 from collections.abc import Iterator, Sequence
+import dataclasses
+import itertools
 import math
 
 from symformer_jax.language import operators
@@ -31,12 +33,54 @@ def to_text(node: Node, names: Sequence[str] | None = None, *, digits: int | Non
 
   Columns whose names are no plain words stand in backticks (`names`), so that `parser.parse` reads any text back.
   """
-  return _Printer(names and tuple(map(written, names)), digits, is_latex=False).render(node)
+  return render(node, names and tuple(map(written, names)), PYTHON, digits=digits)
 
 
 def to_latex(node: Node, names: Sequence[str] | None = None, *, digits: int | None = None) -> str:
   """LaTeX of the tree; names of several letters are set upright, and those that look like mathematics as code."""
-  return _Printer(names, digits, is_latex=True).render(node)
+  return render(node, names, LATEX, digits=digits)
+
+
+@dataclasses.dataclass(frozen=True)
+class Dialect:
+  """How a language writes formulas.
+
+  Attributes:
+    column: of the operator table, which has the forms.
+    module: stands before the names of functions.
+    nan, infinity: what is no finite number.
+    has_whole_numbers: whether `2` may stand for 2.0; in C and Julia whole numbers divide and overflow otherwise.
+    has_power_sign: whether powers have a sign that binds tighter than a product; else a function.
+    is_minus_tight: whether a leading minus binds tighter than a power, as in Excel, where `-2^2` is 4.
+  """
+
+  column: str
+  module: str = ""
+  nan: str = "nan"
+  infinity: str = "inf"
+  has_whole_numbers: bool = True
+  has_power_sign: bool = True
+  is_minus_tight: bool = False
+
+  def form(self, token: str, *args: str) -> str:
+    """The text of an operator with its arguments."""
+    return getattr(operators.BY_NAME[token], self.column).format(*args, m=self.module)
+
+  def number(self, value: float, digits: int | None) -> str:
+    if math.isnan(value):
+      return self.nan
+    if math.isinf(value):
+      return self.infinity if value > 0 else f"-{self.infinity}"
+    text = format_number(value, digits)
+    return text if self.has_whole_numbers or not text.lstrip("-").isdigit() else f"{text}.0"
+
+
+PYTHON, LATEX = Dialect("python"), Dialect("latex")
+
+
+def render(node: Node, names: Sequence[str] | None, dialect: Dialect, *, digits: int | None = None) -> str:
+  """The tree in a language."""
+  return _Printer(names, digits, dialect).render(node)
 
 
 _SUM, _PRODUCT, _POWER, _ATOM = 1, 2, 3, 4
@@ -45,8 +89,9 @@ _SUM, _PRODUCT, _POWER, _ATOM = 1, 2, 3, 4
 class _Printer:
   """Renders a tree with as few brackets as its precedences allow."""
 
-  def __init__(self, names: Sequence[str] | None, digits: int | None, *, is_latex: bool):
-    self.names, self.digits, self.is_latex = names, digits, is_latex
+  def __init__(self, names: Sequence[str] | None, digits: int | None, dialect: Dialect):
+    self.names, self.digits, self.dialect = names, digits, dialect
+    self.is_latex = dialect is LATEX
 
   def render(self, node: Node) -> str:
     return self._render(node)[0]
@@ -65,18 +110,15 @@ class _Printer:
     if node.token in ("*", "neg", "inv", "/"):
       return self._product(node)
     if node.token == "pow" or node.token in ("pow2", "pow3", "pow4", "pow5", "pow6"):
-      exponent = node.args[1] if node.token == "pow" else number(int(node.token[3:]))
-      return self._power(node.args[0], exponent), _POWER
+      return self._power(node)
     if not self.is_latex and node.token in ("cot", "acot"):
       inner = self._bracketed(node.args[0], _ATOM if node.token == "acot" else _SUM)
-      form = operators.BY_NAME[node.token].python.format(inner)
-      return form, _PRODUCT if node.token == "cot" else _ATOM
-    op = operators.BY_NAME[node.token]
-    return (op.latex if self.is_latex else op.python).format(self._render(node.args[0])[0]), _ATOM
+      return self.dialect.form(node.token, inner), _PRODUCT if node.token == "cot" else _ATOM
+    return self.dialect.form(node.token, self.render(node.args[0])), _ATOM
 
   def _leaf(self, node: Node) -> tuple[str, int]:
     if node.is_number:
-      text = format_number(node.value, self.digits)
+      text = self.dialect.number(node.value, self.digits)
       if self.is_latex and "e" in text:
         mantissa, exponent = text.split("e")
         return f"{mantissa} \\cdot 10^{{{int(exponent)}}}", _PRODUCT
@@ -88,41 +130,53 @@ class _Printer:
     text = ""
     for sign, term in _signed_terms(node):
       body = self._bracketed(term, _PRODUCT)
-      text += f" {sign} {body}" if text else (body if sign == "+" else f"-{body}")
+      text += f" {sign} {body}" if text else (body if sign == "+" else self._negative(body))
     return text
+
+  def _negative(self, text: str) -> str:
+    """A product with a leading minus."""
+    return f"-({text})" if self.dialect.is_minus_tight and "^" in text else f"-{text}"
 
   def _product(self, node: Node) -> tuple[str, int]:
     sign, above, below = _fraction(node)
     level = _SUM if sign < 0 else _PRODUCT
-    prefix = "-" if sign < 0 else ""
     if self.is_latex and below:
       top = self._factors(above) if len(above) != 1 else self.render(above[0])
       bottom = self._factors(below) if len(below) != 1 else self.render(below[0])
-      return f"{prefix}\\frac{{{top}}}{{{bottom}}}", level
+      return f"{'-' if sign < 0 else ''}\\frac{{{top}}}{{{bottom}}}", level
     text = self._factors(above)
     if below:
       bottom = f"({self._factors(below)})" if len(below) > 1 else self._bracketed(below[0], _POWER)
       text = f"{text}/{bottom}"
-    return prefix + text, level
+    return self._negative(text) if sign < 0 else text, level
 
   def _factors(self, factors: list[Node]) -> str:
     if not factors:
-      return "1"
+      return self.dialect.number(1.0, self.digits)
     ordered = sorted(factors, key=lambda f: not f.is_number)
     # A single factor under a sign needs brackets when it is a sum; several need them at product level.
     least = _PRODUCT if len(ordered) == 1 else _POWER
     texts = [self._bracketed(f, least) for f in ordered]
     if not self.is_latex:
       return "*".join(texts)
-    # Side by side, `3 2` would read as one number.
-    joints = [" \\cdot " if text.lstrip("{")[0].isdigit() else " " for text in texts[1:]]
-    return texts[0] + "".join(map("".join, zip(joints, texts[1:], strict=True)))
+    return texts[0] + "".join(_joint(*pair) + pair[1] for pair in itertools.pairwise(texts))
 
-  def _power(self, base: Node, exponent: Node) -> str:
+  def _power(self, node: Node) -> tuple[str, int]:
     if self.is_latex:
-      return f"{{{self._bracketed(base, _ATOM)}}}^{{{self.render(exponent)}}}"
-    # A negative number or a sign in the exponent is bracketed, as a reader expects.
-    return f"{self._bracketed(base, _ATOM)}**{self._bracketed(exponent, _ATOM)}"
+      exponent = node.args[1] if node.token == "pow" else number(int(node.token[3:]))
+      return f"{{{self._bracketed(node.args[0], _ATOM)}}}^{{{self.render(exponent)}}}", _POWER
+    if not self.dialect.has_power_sign:
+      return self.dialect.form(node.token, *map(self.render, node.args)), _ATOM
+    # A negative number or a sign in the exponent is bracketed, as a reader expects; so is a power in either place,
+    # which languages group from different sides.
+    return self.dialect.form(node.token, *(self._bracketed(arg, _ATOM) for arg in node.args)), _POWER
+
+
+def _joint(first: str, second: str) -> str:
+  """What stands between two factors in LaTeX: side by side `3 2` would read as one number, two words as one."""
+  if second.lstrip("{")[0].isdigit():
+    return " \\cdot "
+  return " \\, " if "\\mathrm" in first + second else " "
 
 
 def _signed_terms(node: Node) -> Iterator[tuple[str, Node]]:

@@ -9,11 +9,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from symformer_jax.errors import InputError
+from symformer_jax.errors import InputError, suggest
 from symformer_jax.language import constants as constants_lib, expression, interpreter, parser, printing
 from symformer_jax.language.expression import SYMBOL, VARIABLE, Node, number
 from symformer_jax.language.vocabulary import Vocabulary
-from symformer_jax.refinement import snapping, solve, uncertainty
+from symformer_jax.refinement import bounded, snapping, solve, uncertainty
 from symformer_jax.refinement.problem import STATUS_TEXT, Status
 
 # Starts beside the given one: far starts of published fits need a few (docs/results/refinement.md).
@@ -57,18 +57,20 @@ class RefineResult:
   """A fitted formula.
 
   Attributes:
-    constants: fitted values by name.
-    stderr: their standard errors; inf for a constant that the data do not determine, NaN without degrees of freedom.
+    constants: fitted values by name, and those that were held.
+    stderr: their standard errors, given those that are held or at a bound; inf for a constant that the data do not
+      determine, NaN without degrees of freedom or at a bound, 0 for one that is held.
     rss: residual sum of squares, in squared units of y (of squared sigmas, where sigma was given); inf where the
       formula is undefined at some point.
     status: how the fit ended; message: what that means and what to do.
-    dof: number of points minus number of constants.
+    dof: number of points minus number of constants that are neither held nor at a bound.
     residual_std: sqrt(rss / dof).
-    covariance: of the constants [C, C], in the order of `constants`.
+    covariance: of the constants [C, C], in the order of `constants`; NaN at a bound, 0 where held.
     is_identifiable: by name, whether the data determine the constant.
     num_undefined: points at which the formula is not finite.
     node: the formula with its fitted numbers; names: its variables.
     snapped: the formula with exact values, where they were asked for and the formula is defined at all points.
+    at_bound: names of the constants that the data push against one of their bounds.
   """
 
   constants: dict[str, float]
@@ -84,6 +86,7 @@ class RefineResult:
   node: Node
   names: tuple[str, ...]
   snapped: SnappedResult | None = None
+  at_bound: tuple[str, ...] = ()
 
   @property
   def expression(self) -> str:
@@ -100,7 +103,8 @@ class RefineResult:
 def refine(
   formula: str, X: Any, y: Any, start: Mapping[str, float] | None = None, *, sigma: Any = None,
   method: str = "lm", num_starts: int = NUM_STARTS, max_steps: int | None = None, seed: int = 0,
-  snap: bool = False,
+  snap: bool = False, bounds: Mapping[str, tuple[float | None, float | None]] | None = None,
+  hold: Mapping[str, float] | None = None,
 ) -> RefineResult | list[RefineResult]:
   """Fits the constants of a formula by least squares, in float64.
 
@@ -118,6 +122,9 @@ def refine(
     seed: of the drawn starts.
     snap: whether whole numbers, simple fractions, multiples of pi and e, and square roots are tried for the
       constants; what is found stands in the field `snapped` beside the plain fit.
+    bounds: least and largest values by name, such as `{"b1": (0, None)}`; None for no limit. What the free fit says
+      within them stays as it is; else the best fit of all starts within them is taken.
+    hold: known constants by name, which are not fitted.
   Returns:
     The fit, or a list of fits, one for each data set, each with its own constants.
   Raises:
@@ -130,14 +137,20 @@ def refine(
   names = sets[0][3]
   node = parser.parse(formula, names, allow_symbols=True)
   # With one column, `x` and `x0` both name it.
-  parsed = _Formula(_merge_names(node, sets[0][0].shape[1]), _symbols(node))
-  _check_names(parsed, start or {}, sets[0][0].shape[1])
-  starts = _draw_starts(parsed.names, start or {}, num_starts, np.random.default_rng(seed))
-  limit = max_steps or STEP_FACTOR * solve.MAX_STEPS[method]
-  results = _fit_sets(parsed, sets, starts, method, limit, has_sigma=sigma is not None)
-  if snap:
-    results = [_snap(parsed, data, result, has_sigma=sigma is not None)
-               for data, result in zip(sets, results, strict=True)]
+  whole = _Formula(_merge_names(node, sets[0][0].shape[1]), _symbols(node))
+  _check_names(whole, start or {}, sets[0][0].shape[1])
+  parsed, box = _hold(whole, _check_held(whole.names, start or {}, hold or {})), _check_bounds(
+    whole.names, start or {}, hold or {}, bounds or {})
+  rng = np.random.default_rng(seed)
+  starts = _draw_starts(parsed.names, start or {}, num_starts, rng)
+  limit, has_sigma = max_steps or STEP_FACTOR * solve.MAX_STEPS[method], sigma is not None
+  results = _fit_sets(parsed, sets, starts, method, limit, has_sigma=has_sigma)
+  for i, (data, result) in enumerate(zip(sets, results, strict=True)):
+    formula, at_bound = parsed, {}
+    if not _is_within(result.constants, box):
+      formula, result, at_bound = _fit_within(parsed, data, starts, box, method, limit, rng, has_sigma=has_sigma)
+    result = _snap(formula, data, result, has_sigma=has_sigma) if snap else result
+    results[i] = _with_held(whole.names, _with_held(parsed.names, result, at_bound, error=np.nan), hold or {})
   return results[0] if is_single else results
 
 
@@ -265,6 +278,114 @@ def _check_names(formula: _Formula, start: Mapping[str, float], num_columns: int
     raise InputError(f"'x' is no column: the {num_columns} columns of an array are x0 ... x{num_columns - 1}")
 
 
+def _check_held(names: Sequence[str], start: Mapping[str, float], hold: Mapping[str, float]) -> Mapping[str, float]:
+  """Known constants, refused where they can only be mistakes."""
+  for name, value in hold.items():
+    if name not in names:
+      raise InputError(f"hold: the formula has no constant {name!r}: {suggest(name, names)}")
+    if name in start:
+      raise InputError(f"hold: {name!r} has a start as well, expected one of them")
+    if not np.isfinite(value):
+      raise InputError(f"hold: {name!r} must be finite, got {value}")
+  return hold
+
+
+# Least and largest values by name, infinite where there is none; constants without bounds are not in it.
+_Box = dict[str, tuple[float, float]]
+
+
+def _check_bounds(names: Sequence[str], start: Mapping[str, float], hold: Mapping[str, float], bounds: Mapping) -> _Box:
+  box = {}
+  for name, limits in bounds.items():
+    if name not in names:
+      raise InputError(f"bounds: the formula has no constant {name!r}: {suggest(name, names)}")
+    if name in hold:
+      raise InputError(f"bounds: {name!r} is held, expected one of them")
+    if isinstance(limits, str) or not isinstance(limits, Sequence) or len(limits) != 2:
+      raise InputError(f"bounds: {name!r} takes (least, largest), got {limits!r}")
+    low, high = (sign * np.inf if limit is None else float(limit) for sign, limit in zip((-1, 1), limits, strict=True))
+    if not low < high:
+      raise InputError(f"bounds: the least value of {name!r} must be below the largest, got {low:g} and {high:g}")
+    if name in start and not low <= start[name] <= high:
+      raise InputError(f"bounds: the start of {name!r} must be from {low:g} to {high:g}, got {start[name]:g}")
+    box[name] = low, high
+  return box
+
+
+def _is_within(constants: Mapping[str, float], box: _Box) -> bool:
+  return all(low <= constants[name] <= high for name, (low, high) in box.items())
+
+
+def _hold(formula: _Formula, values: Mapping[str, float]) -> _Formula:
+  """The formula with numbers for some of its constants."""
+  nodes = {name: number(value) for name, value in values.items()}
+
+  def fill(node: Node) -> Node:
+    if node.token == SYMBOL:
+      return nodes.get(node.value, node)
+    return node._replace(args=tuple(map(fill, node.args))) if node.args else node
+  return _Formula(fill(formula.node), [name for name in formula.names if name not in values]) if values else formula
+
+
+def _draw_within(starts: np.ndarray, lower: np.ndarray, upper: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+  """Starts [R, C] within bounds [C]: what lies outside is drawn anew where both are finite, else cut."""
+  with np.errstate(over="ignore", invalid="ignore"):
+    drawn = lower + (upper - lower) * rng.uniform(size=starts.shape)
+  is_outside = (starts < lower) | (starts > upper)
+  return np.clip(np.where(is_outside & np.isfinite(drawn), drawn, starts), lower, upper)
+
+
+def _fit_within(
+  formula: _Formula, data, starts: np.ndarray, box: _Box, method: str, max_steps: int, rng: np.random.Generator, *,
+  has_sigma: bool,
+) -> tuple[_Formula, RefineResult, dict[str, float]]:
+  """The best fit within bounds: the formula with constants at their bounds held there, its fit, and these constants."""
+  x, y, weights, _ = data
+  free = (-np.inf, np.inf)
+  lower, upper = np.array([box.get(name, free) for name in formula.names]).T
+  count, padding = len(formula.names), formula.num_slots - len(formula.names)
+
+  def evaluate(constants: np.ndarray) -> np.ndarray:
+    return _evaluate(formula, np.pad(constants, (0, padding)), x)[: 1 + count]
+
+  found = [bounded.descend(evaluate, start, y, weights, (lower, upper), max_steps=max_steps)
+           for start in _draw_within(starts[:, :count], lower, upper, rng)]
+  best = min(found, key=lambda each: each.loss)
+  at_bound = {name: float(value) for name, value, is_held in
+              zip(formula.names, best.constants, best.is_at_bound, strict=True) if is_held}
+  reduced = _hold(formula, at_bound)
+  # From the optimum the free fit of the others moves by rounding alone; of as many starts as are compiled for.
+  values = np.broadcast_to(best.constants[~best.is_at_bound], (len(starts), len(reduced.names)))
+  [result] = _fit_sets(reduced, [data], values, method, max_steps, has_sigma=has_sigma)
+  if result.status == Status.NO_CONSTANTS or (result.status == Status.CONVERGED and not best.is_done):
+    status = Status.CONVERGED if best.is_done else Status.STEP_LIMIT
+    result = dataclasses.replace(result, status=status, message=STATUS_TEXT[status])
+  says = f"{result.message}; at a bound: {', '.join(at_bound)}" if at_bound else result.message
+  return reduced, dataclasses.replace(result, message=says, at_bound=tuple(at_bound)), at_bound
+
+
+def _with_held(
+  names: Sequence[str], result: RefineResult, held: Mapping[str, float], *, error: float = 0.0
+) -> RefineResult:
+  """The result of a formula in which some constants were numbers, these told among its constants."""
+  held = {name: value for name, value in held.items() if name not in result.constants}
+  if not held:
+    return result
+  at = [names.index(name) for name in result.constants]
+  covariance = np.full((len(names), len(names)), error)
+  covariance[np.ix_(at, at)] = result.covariance
+
+  def joined(found: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: {**found, **values}[name] for name in names if name in found or name in values}
+
+  errors = dict.fromkeys(held, error)
+  snapped = result.snapped and dataclasses.replace(
+    result.snapped, constants=joined(result.snapped.constants, held), stderr=joined(result.snapped.stderr, errors))
+  return dataclasses.replace(
+    result, constants=joined(result.constants, held), stderr=joined(result.stderr, errors), covariance=covariance,
+    is_identifiable=joined(result.is_identifiable, dict.fromkeys(held, True)), snapped=snapped)
+
+
 def _draw_starts(names, start, num_starts, rng) -> np.ndarray:
   """Starts [R, C]: the given one first, then constants of other sizes and signs around it or from the generator's."""
   num_starts = max(1, num_starts)
@@ -349,6 +470,8 @@ def _snap(formula: _Formula, data, result: RefineResult, *, has_sigma: bool) -> 
     return result
   x, y, weights, names = data
   padding = (0, formula.num_slots - len(formula.names))
+  if not formula.names:
+    return result  # nothing that was fitted
   found = snapping.snap(lambda constants: _evaluate(formula, np.pad(constants, padding), x),
                         np.array([result.constants[name] for name in formula.names]), y, weights, has_sigma=has_sigma)
   constants = dict(zip(formula.names, found.values.tolist(), strict=True))

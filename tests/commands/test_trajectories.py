@@ -5,7 +5,7 @@ from PIL import Image
 import pytest
 
 from symformer_jax import infer, testing
-from symformer_jax.commands import figures, runner, trajectories
+from symformer_jax.commands import movies, runner, trajectories
 from symformer_jax.commands.tables import Table
 from symformer_jax.errors import InputError
 from symformer_jax.language import expression, parser, printing
@@ -78,7 +78,7 @@ def test_a_film_that_moves(recorded, tmp_path, num_features):
   x = np.repeat(X, num_features, axis=1)
   table = Table("points.csv", tuple(f"x{i}" for i in range(num_features)), "y", x, Y, ())
   path = tmp_path / "film.gif"
-  num_frames = figures.draw_movie(recorded, table, path)
+  num_frames = movies.draw(recorded, table, path)
   with Image.open(path) as film:
     assert film.format == "GIF"
     film.seek(film.n_frames - 1)
@@ -97,7 +97,7 @@ def test_a_film_that_moves(recorded, tmp_path, num_features):
   (["--animate=film.mp4"], "--animate: .mp4 takes the program ffmpeg"),
 ])
 def test_an_unusable_film_is_refused_before_any_work(tmp_path, monkeypatch, capsys, arguments, message):
-  monkeypatch.setattr(figures, "can_write_movie", lambda suffix: suffix == ".gif")
+  monkeypatch.setattr(movies, "can_write", lambda suffix: suffix == ".gif")
   monkeypatch.chdir(tmp_path)
   (tmp_path / "points.csv").write_text("x,y\n" + "".join(f"{i},{i * i}\n" for i in range(9)))
   try:

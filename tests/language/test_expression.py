@@ -152,7 +152,7 @@ def test_texts_of_choice(text, expected):
   ("sqrt(x+1)", r"\sqrt{x + 1}"), ("2*log(x)", r"2 \ln\left(x\right)"), ("2*3**x", r"2 \cdot {3}^{x}"),
   ("(x+y)**2", r"{\left(x + y\right)}^{2}"), ("1e-9*x", r"\left(1 \cdot 10^{-9}\right) x"),
   ("x**(y/2)", r"{x}^{\frac{y}{2}}"), ("arctan(x)", r"\arctan\left(x\right)"),
-  ("beta*x1", r"\mathrm{beta} x_{1}"), ("a_b*x", r"\mathrm{a\_b} x"),
+  ("beta*x1", r"\mathrm{beta} \, x_{1}"), ("a_b*x", r"\mathrm{a\_b} \, x"),
 ])
 def test_latex_of_choice(text, expected):
   assert printing.to_latex(parser.parse(text, NAMES, allow_symbols=True), NAMES) == expected

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from symformer_jax.commands import figures
 from symformer_jax.commands.tables import Table
 from symformer_jax.language import parser
+from symformer_jax.presentation import figures
 from symformer_jax.results import Counts, Equation, SearchResult, Seconds
 from symformer_jax.selection import scoring
 
@@ -22,7 +22,8 @@ def draw(texts, x, y, *, selected, weights=None):
   result = SearchResult("ok", "", equations[-1], tuple(equations), Counts(), Seconds(), 0, len(y), "fixed",
                         weights=weights)
   figure = figures.make_figure(result, equations[selected], Table("t.csv", names, "y", x, y))
-  return dict(zip(("fit", "front", "residuals"), figure.axes, strict=True)), equations
+  axes = {axes.get_label(): axes for axes in figure.axes if axes.get_label() != "partial"}
+  return axes | {"partial": [axes for axes in figure.axes if axes.get_label() == "partial"]}, equations
 
 
 def dots(axes):
@@ -76,3 +77,55 @@ def test_the_staircase_of_the_front_never_rises(rng):
   [stairs] = [line for line in axes["front"].lines if line.get_drawstyle() == "steps-post"]
   assert np.all(np.diff(stairs.get_ydata()) <= 0)
   assert {text.get_text() for text in axes["front"].get_legend().get_texts()} == {"recommended", "simple"}
+
+
+def test_partial_plots_hold_the_other_columns_at_their_medians(rng):
+  x = rng.uniform(1, 5, (40, 2))
+  y = 2.31 * x[:, 0] * x[:, 1] ** 2 + rng.normal(size=40)
+  axes, equations = draw(["8.2", "2.3*x*z**2", "2.3*z"], x, y, selected=1)
+  assert [panel.get_xlabel() for panel in axes["partial"]] == ["x", "z"]
+  residuals = y - scoring.evaluate(equations[1].node, x)
+  medians = np.median(x, axis=0)
+  for column, panel in enumerate(axes["partial"]):
+    curve = (lambda t: 2.3 * t * medians[1] ** 2, lambda t: 2.3 * medians[0] * t**2)[column]
+    where, what = dots(panel)
+    np.testing.assert_allclose(where, x[:, column])
+    np.testing.assert_allclose(what, curve(where) + residuals)
+    [line] = [line for line in panel.lines if line.get_linestyle() == "-"]
+    np.testing.assert_allclose(line.get_ydata(), curve(line.get_xdata()))
+  assert [panel.get_xlabel() for panel in draw(["8.2", "2.3*z"], x, y, selected=1)[0]["partial"]] == ["z"]
+  assert not draw(["8.2", "2.3*z"], x, y, selected=0)[0]["partial"]
+  assert not draw(["8.2", "2.3*x"], x[:, :1], y, selected=1)[0]["partial"]
+
+
+def test_partial_plots_on_logarithmic_axes_keep_shares_and_at_a_pole_say_so(rng):
+  x = np.exp(rng.uniform(-2, 2, (41, 2)))
+  y = 4.4 * x[:, 0] ** 2 * x[:, 1] * np.exp(0.1 * rng.normal(size=41))
+  axes, equations = draw(["0.4", "4.4*x**2*z"], x, y, selected=1, weights=y**-2)
+  where, what = dots(axes["partial"][0])
+  share = y / scoring.evaluate(equations[1].node, x)
+  np.testing.assert_allclose(what, 4.4 * where**2 * np.median(x[:, 1]) * share)
+  assert axes["partial"][0].get_yscale() == "log"
+  pole = float(np.median(x[:, 1]))
+  axes, _ = draw(["0.4", f"x + log(z - {pole!r})"], x, y, selected=1)
+  assert axes["partial"][0].get_title() == "undefined at the medians of the others"
+
+
+def test_of_many_columns_those_that_matter_most_have_panels(rng):
+  x = rng.uniform(1, 2, (30, 6))
+  names = tuple("abcdef")
+  node = parser.parse("a + 9*b + 8*c + 7*d + 6*e + 0.1*f", names)
+  y = scoring.evaluate(node, x) + rng.normal(size=30)
+  line = Equation(node, names, 1.0, 0.9, None, ())
+  result = SearchResult("ok", "", line, (line,), Counts(), Seconds(), 0, 30, "fixed")
+  figure = figures.make_figure(result, line, Table("t.csv", names, "y", x, y))
+  assert [axes.get_xlabel() for axes in figure.axes if axes.get_label() == "partial"] == ["b", "c", "d", "e"]
+
+
+def test_any_text_may_be_a_name(tmp_path, rng):
+  x, names = rng.uniform(1, 5, (20, 2)), ("a$x_{$", "\u6f22\n$\\frac$" + "n" * 500)
+  node = parser.parse("2*a*b", ["a", "b"])
+  line = Equation(node, names, 1.0, 0.9, None, ())
+  result = SearchResult("ok", "", line, (line,), Counts(), Seconds(), 0, 20, "fixed")
+  figures.draw_result(result, line, Table("t.csv", names, "$\\bad$", x, scoring.evaluate(node, x)), tmp_path / "f.svg")
+  assert (tmp_path / "f.svg").read_text().rstrip().endswith("</svg>")

@@ -1,0 +1,91 @@
+"""What can be made of the lines of a front: SymPy, LaTeX, functions, source text."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+
+from symformer_jax.errors import InputError
+from symformer_jax.language import functions, source_code, sympy_trees
+from symformer_jax.results import Equation
+from symformer_jax.selection import scoring
+
+T = TypeVar("T")
+# Which line of the front: the one that is taken, a row, or several of them.
+Index = int | Sequence[int] | None
+
+
+class ExportsMixin:
+  """The exports of an estimator; it has `_front`, the lines, and `_equation(index)`, the line of an index."""
+
+  _front: tuple[Equation, ...]
+
+  def _equation(self, index: int | None) -> Equation:
+    raise NotImplementedError
+
+  def _for_each(self, index: Index, convert: Callable[[Equation], T]) -> T | list[T]:
+    """What is made of the line of an index, or of each line of a list of them."""
+    if isinstance(index, Sequence | np.ndarray) and not isinstance(index, str):
+      if not len(index):
+        raise InputError("index: expected rows of equations_, got an empty list")
+      return [convert(self._equation(i)) for i in index]
+    return convert(self._equation(index))
+
+  def sympy(self, index: Index = None) -> Any:
+    """The formula as a SymPy expression over real symbols with the columns' names; of a list of rows a list."""
+    return self._for_each(index, lambda equation: sympy_trees.to_sympy(equation.node, equation.names))
+
+  def latex(self, index: Index = None) -> str | list[str]:
+    """The formula in LaTeX; of a list of rows a list."""
+    return self._for_each(index, lambda equation: equation.latex)
+
+  def latex_table(self, index: Sequence[int] | None = None, *, digits: int | None = None) -> str:
+    """The front, or some rows of it, as a LaTeX `tabular`: formula, complexity, R2 and RMSE. It needs no package.
+
+    Args:
+      index: rows of `equations_`, in the order wanted; None for all.
+      digits: significant ones of the constants; None for all.
+    """
+    from symformer_jax.presentation.latex_table import latex_table
+
+    taken = self._equation(None)
+    lines = self._for_each(range(len(self._front)) if index is None else index, lambda equation: equation)
+    return latex_table(lines if isinstance(lines, list) else [lines], taken, digits=digits)
+
+  def numpy(self, index: Index = None) -> Any:
+    """The formula as a NumPy function from X [N, D] to y [N]; of a list of rows a list."""
+    return self._for_each(index, lambda equation: lambda X: scoring.evaluate(
+      equation.node, np.asarray(X, np.float64)))
+
+  def jax(self, index: Index = None) -> Any:
+    """The formula as a JAX function from X [N, D] to y [N]; differentiable, and may be jitted and mapped."""
+    return self._for_each(index, lambda equation: functions.jax_function(equation.node))
+
+  def torch(self, index: Index = None) -> Any:
+    """The formula as a function of torch tensors from X [N, D] to y [N]; differentiable. Needs torch (extra `[torch]`).
+    """
+    return self._for_each(index, lambda equation: functions.torch_function(equation.node))
+
+  def source(self, language: str, index: Index = None, *, cells: Sequence[str] | None = None) -> str | list[str]:
+    """The formula as source text: a function `formula` of all columns in their order; of a list of rows a list.
+
+    Args:
+      language: numpy, jax, torch, c, julia or excel.
+      index: see `predict`.
+      cells: for excel, what stands for each column, such as `["A2", "B2"]`; by default its name.
+    Columns whose names the language does not take are renamed, and a comment says so (`source_code.safe_names`).
+    """
+    return self._for_each(index, lambda equation: source_code.write(
+      equation.node, equation.names, language, cells=cells))
+
+  def c(self, index: Index = None) -> str | list[str]:
+    """The formula as a function of doubles in C."""
+    return self.source("c", index)
+
+  def julia(self, index: Index = None) -> str | list[str]:
+    """The formula as a Julia function of numbers: `formula.(a, b)` takes arrays."""
+    return self.source("julia", index)
+
+  def excel(self, index: Index = None, *, cells: Sequence[str] | None = None) -> str | list[str]:
+    """The formula as a spreadsheet's, in names of columns or in cells."""
+    return self.source("excel", index, cells=cells)

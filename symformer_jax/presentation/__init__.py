@@ -1,0 +1,1 @@
+"""How an answer is shown: figures, tables, code, pages."""

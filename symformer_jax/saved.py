@@ -1,0 +1,225 @@
+"""Fitted formulas as JSON files: written whole or not at all, versioned, read without trust in what they hold.
+
+A file says `"format": "KIND-NUMBER"`. Older numbers are read, newer ones refused. Trees are stored token by token, so
+that names of columns may be any text and values come out the same to the last bit.
+"""
+
+from collections.abc import Callable, Mapping
+import dataclasses
+import json
+import math
+import os
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+
+from symformer_jax import configuration, files
+from symformer_jax.errors import InputError
+from symformer_jax.language import expression, operators, parser
+from symformer_jax.language.expression import VARIABLE, Node, number, variable
+from symformer_jax.results import Constant, Counts, Equation, Progress, Rejected, SearchResult, Seconds, Seen
+
+T = TypeVar("T")
+
+# A tree of more is none of ours: a search keeps formulas of at most 64 tokens. It also bounds every recursion.
+MAX_TOKENS = 128
+_RESULT = "symformer-result"
+_RESULT_FORMAT = 1
+
+
+class Front(NamedTuple):
+  """What is known of fitted formulas: the lines of a front, which of them is recommended, and how they were found."""
+
+  lines: tuple[Equation, ...]
+  best: Equation
+  result: SearchResult | None
+
+
+def save_result(result: SearchResult, path: str | os.PathLike) -> None:
+  """Writes a search's answer as JSON.
+
+  Raises:
+    InputError: for a failed search, which has no formulas.
+  """
+  if result.best is None:
+    raise InputError(f"a failed search has nothing to save: {result.message}")
+  record = front_record(Front(result.pareto, result.best, result))
+  write(path, {"format": f"{_RESULT}-{_RESULT_FORMAT}"} | record)
+
+
+def load_result(path: str | os.PathLike) -> SearchResult:
+  """Reads what `save_result` wrote.
+
+  Raises:
+    InputError: when the file is missing, no saved result, or of a newer format.
+  """
+  def build(record: Mapping[str, Any], version: int) -> SearchResult:
+    del version  # there has been one
+    found = read_front(record).result
+    if found is None:
+      raise ValueError("it does not say how the formulas were found")
+    return found
+  return read(path, _RESULT, _RESULT_FORMAT, build, what="saved result")
+
+
+def write(path: str | os.PathLike, record: Mapping[str, Any]) -> None:
+  """Writes JSON that every reader takes: numbers that are not finite are `{"float": "inf"}`."""
+  files.write_text(path, json.dumps(_plain(record), indent=1, allow_nan=False) + "\n")
+
+
+def read(
+  path: str | os.PathLike, kind: str, newest: int, build: Callable[[Mapping[str, Any], int], T], *, what: str
+) -> T:
+  """Reads a file of a kind.
+
+  Args:
+    newest: the largest format number that is understood.
+    build: makes the answer of the record and its format number; what it raises means a damaged file.
+    what: a file of this kind should hold, for messages.
+  Raises:
+    InputError: one line that says what is wrong.
+  """
+  try:
+    with open(path, encoding="utf-8") as file:
+      record = json.load(file, object_hook=_unplain)
+    version = _read_version(record, kind)
+    if version > newest:
+      raise InputError(f"{path}: of format {version}, written by a newer version; this one reads up to {newest}")
+    return build(record, version)
+  except OSError as error:
+    raise InputError(f"{files.shorten(path)}: cannot be read: {error.strerror}") from None
+  except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
+    if isinstance(error, InputError) and str(error).startswith(str(path)):
+      raise
+    reason = " ".join(str(error).split())
+    raise InputError(f"{path}: is no {what}: {reason if len(reason) < 300 else reason[:300] + '...'}") from None
+
+
+def _read_version(record: Any, kind: str) -> int:
+  name, _, version = str(record["format"])[:100].rpartition("-")
+  if name != kind or not (version.isascii() and version.isdigit()):
+    raise InputError(f"expected format '{kind}-NUMBER', got {str(record['format'])[:100]!r}")
+  return int(version)
+
+
+def _plain(value: Any) -> Any:
+  """A value as JSON has it: tuples as lists, NumPy's numbers as Python's."""
+  if isinstance(value, np.generic):
+    value = value.item()
+  if isinstance(value, Mapping):
+    return {str(key): _plain(item) for key, item in value.items()}
+  if isinstance(value, list | tuple | np.ndarray):
+    return [_plain(item) for item in value]
+  return {"float": repr(value)} if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _unplain(value: dict[str, Any]) -> Any:
+  return float(value["float"]) if value.keys() == {"float"} and value["float"] in ("inf", "-inf", "nan") else value
+
+
+# --- formulas --------------------------------------------------------------------------------------------------
+
+
+def front_record(front: Front) -> dict[str, Any]:
+  """The JSON form of formulas; `read_front` reads it."""
+  search = None
+  if front.result is not None:
+    told = ("status", "message", "counts", "seconds", "seed", "num_points", "model", "rounds", "ended_by", "seen")
+    found = dataclasses.asdict(dataclasses.replace(front.result, best=None, pareto=(), weights=None))
+    search = {name: found[name] for name in told}
+    search["weights"] = list(front.result.weights) if front.result.is_weighted else None
+  return {
+    "names": list(front.best.names), "best": front.lines.index(front.best), "search": search,
+    "front": [equation.to_json() | {"tree": _tokens(equation.node)} for equation in front.lines],
+  }
+
+
+def read_front(record: Mapping[str, Any]) -> Front:
+  """The formulas of a record; a `LookupError`, `TypeError` or `ValueError` where it is damaged."""
+  names = record["names"]
+  if not (isinstance(names, list) and names and all(isinstance(name, str) for name in names)):
+    raise ValueError("names: expected those of the columns")
+  if not isinstance(record["front"], list):
+    raise ValueError("front: expected a list of formulas")
+  lines = tuple(_read_equation(line, tuple(names)) for line in record["front"])
+  if isinstance(record["best"], bool) or not 0 <= record["best"] < len(lines):
+    raise ValueError(f"best: expected a line of the front, got {record['best']!r}")
+  best = lines[record["best"]]
+  search = record.get("search")
+  return Front(lines, best, None if search is None else _read_search(search, lines, best))
+
+
+def _tokens(node: Node) -> list[str | float]:
+  """Prefix form: operators and columns (`x0`) as text, numbers as numbers."""
+  return [n.token if n.args else f"x{n.value}" if n.token == VARIABLE else n.value for n in expression.walk(node)]
+
+
+def _read_tree(tokens: Any, num_columns: int) -> Node:
+  if not isinstance(tokens, list) or len(tokens) > MAX_TOKENS:
+    raise ValueError(f"tree: expected at most {MAX_TOKENS} tokens")
+  columns = {f"x{i}": variable(i) for i in range(num_columns)}
+  rest = iter(tokens)
+
+  def take() -> Node:
+    token = next(rest, None)
+    if isinstance(token, str) and token in columns:
+      return columns[token]
+    if isinstance(token, str) and token in operators.BY_NAME:
+      return Node(token, tuple(take() for _ in range(operators.BY_NAME[token].arity)))
+    if token is None:
+      raise ValueError("tree: it ends too early")
+    return number(_number(token, "tree"))
+
+  node = take()
+  if next(rest, None) is not None:
+    raise ValueError("tree: it goes on after its end")
+  return node
+
+
+def _read_equation(record: Mapping[str, Any], names: tuple[str, ...]) -> Equation:
+  # Format 1 had the text alone.
+  node = _read_tree(record["tree"], len(names)) if "tree" in record else parser.parse(record["expression"], names)
+  constants = tuple(
+    Constant(_number(c["value"], "constant"), _optional(c["stderr"], "stderr"), _text(c.get("exact")))
+    for c in record["constants"])
+  return Equation(node, names, _number(record["mse"], "mse"), _optional(record["r2"], "r2"),
+                  _optional(record["relative_error"], "relative_error"), constants)
+
+
+def _number(value: Any, what: str) -> float:
+  if isinstance(value, bool) or not isinstance(value, int | float):
+    raise ValueError(f"{what}: expected a number, got {value!r}")
+  return float(value)
+
+
+def _optional(value: Any, what: str) -> float | None:
+  return None if value is None else _number(value, what)
+
+
+def _text(value: Any) -> str | None:
+  if value is not None and not isinstance(value, str):
+    raise ValueError(f"expected text, got {value!r}")
+  return value
+
+
+def _read_search(record: Mapping[str, Any], lines: tuple[Equation, ...], best: Equation) -> SearchResult:
+  weights = record["weights"]
+  if weights is not None:
+    weights = np.array([_number(weight, "weights") for weight in weights])
+  plain = {name: record[name] for name in ("status", "message", "seed", "num_points", "model", "ended_by")}
+  for name, value in plain.items():
+    kind = int if name in ("seed", "num_points") else str
+    if not isinstance(value, kind) or isinstance(value, bool):
+      raise ValueError(f"{name}: expected {'a whole number' if kind is int else 'text'}, got {value!r}")
+  return SearchResult(
+    **plain, best=best, pareto=lines, counts=configuration.build(Counts, record["counts"], path="counts"),
+    seconds=configuration.build(Seconds, record["seconds"], path="seconds"),
+    rounds=tuple(configuration.build(Progress, turn, path="rounds") for turn in record["rounds"]),
+    seen=None if record["seen"] is None else _read_seen(record["seen"]), weights=weights)
+
+
+def _read_seen(record: Mapping[str, Any]) -> Seen:
+  ranges = {name: (_number(low, "ranges"), _number(high, "ranges")) for name, (low, high) in record["ranges"].items()}
+  rejected = tuple(configuration.build(Rejected, line, path="rejected") for line in record["rejected"])
+  return dataclasses.replace(
+    configuration.build(Seen, {**record, "ranges": ranges, "rejected": ()}, path="seen"), rejected=rejected)

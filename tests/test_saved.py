@@ -1,0 +1,136 @@
+"""Files of fitted formulas: all comes back, old ones are read, newer and foreign ones refused in one line."""
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+
+import symformer_jax
+from symformer_jax import saved
+from symformer_jax.errors import InputError
+from symformer_jax.estimator import SymFormerRegressor
+from symformer_jax.language import operators, parser
+from symformer_jax.language.expression import Node, number, variable
+from symformer_jax.results import Constant, Counts, Equation, Progress, Rejected, SearchResult, Seconds, Seen, failed
+
+NAMES = ("depth (m)\n<script>", "b")
+
+
+def make_result(*, weights=None):
+  texts = ["37.25", "2.5*a + 1.1", "2.1*a**1.3*sin(b)/(0.1 + b)"]
+  lines = tuple(
+    Equation(parser.parse(text, ["a", "b"]), NAMES, 1 / (i + 1), 0.1 * i, None if i else 2.0,
+             (Constant(2.1, 0.25, "21/10"), Constant(1.3, None)))
+    for i, text in enumerate(texts))
+  seen = Seen({NAMES[0]: (0.5, 2.25), "b": (-1.0, 1e300)}, ("b",), 0.02, "huber", None, 3,
+              (Rejected("b**9", 3, None, "a leap between rows"),))
+  rounds = (Progress(0, "a + b", 0.5, "library", True, 0.25), Progress(256, "a", None, "transformer", False, 1.5))
+  return SearchResult("ok", "one; two", lines[1], lines, Counts(4, 3, 2, 1), Seconds(compile=1.25, total=2.5), 7, 20,
+                      "fixed", rounds, "exact", seen, weights)
+
+
+def fitted_by_hand(result, **params):
+  estimator = SymFormerRegressor(**params)
+  estimator.n_features_in_, estimator.feature_names_in_ = 2, np.array(NAMES, dtype=object)
+  estimator.result_ = result
+  estimator._set_front(result.pareto, result.best)
+  return estimator
+
+
+@pytest.mark.parametrize("weights", [None, np.array([1.0, 2.0, 0.0])])
+def test_a_result_comes_back_whole(tmp_path, weights):
+  result = make_result(weights=weights)
+  symformer_jax.save_result(result, tmp_path / "r.json")
+  back = symformer_jax.load_result(tmp_path / "r.json")
+  assert back == result and back.best is back.pareto[1] and back.is_weighted == result.is_weighted
+  assert all(type(getattr(back, f.name)) is type(getattr(result, f.name)) for f in dataclasses.fields(result))
+  np.testing.assert_array_equal(back.weights, weights)
+  assert "Infinity" not in (tmp_path / "r.json").read_text()
+
+
+def test_a_regressor_comes_back_to_the_last_bit_whatever_its_columns_are_called(tmp_path):
+  fitted = fitted_by_hand(make_result(), accuracy=float("inf"), random_state=np.int64(3), guesses=[])
+  fitted.save(tmp_path / "fit.json")
+  loaded = SymFormerRegressor.load(tmp_path / "fit.json")
+  assert loaded.result_ == fitted.result_ and loaded._front == fitted._front and loaded.best_ == fitted.best_
+  assert loaded.get_params() == fitted.get_params() and loaded.feature_names_in_.tolist() == list(NAMES)
+  json.loads((tmp_path / "fit.json").read_text(), parse_constant=pytest.fail)  # every JSON reader takes it
+  loaded.save(tmp_path / "again.json")
+  assert (tmp_path / "again.json").read_text() == (tmp_path / "fit.json").read_text()
+
+
+def test_every_operator_and_number_comes_back():
+  for op in operators.OPERATORS:
+    node = Node(op.name, tuple([variable(1), number(1 / 3)][: op.arity]))
+    assert saved._read_tree(json.loads(json.dumps(saved._tokens(node))), 2) == node
+  for value in (0.1, -5e-324, 1.7e308, 1e15, -3.0):
+    assert saved._read_tree(json.loads(json.dumps(saved._tokens(number(value)))), 1) == number(value)
+
+
+# As `save` wrote it before trees and the search were part of it.
+OLD = {
+  "format": "symformer-regressor-1", "n_features": 2, "names": ["mass", "speed"], "feature_names": ["mass", "speed"],
+  "best": 1, "params": {"model": "auto", "n_samples": 32, "random_state": 0, "guesses": []}, "front": [
+    {"expression": "3.5", "latex": "3.5", "complexity": 1, "r2": 0.0, "mse": 2.0, "rmse": 1.4, "relative_error": None,
+     "constants": [{"value": 3.5, "stderr": 0.1}]},
+    {"expression": "0.5*speed**2*mass", "latex": "", "complexity": 6, "r2": 1.0, "mse": 0.0, "rmse": 0.0,
+     "relative_error": 0.0, "constants": [{"value": 0.5, "stderr": None, "exact": "1/2"}]}]}
+
+
+def test_files_of_the_first_format_are_read(tmp_path):
+  (tmp_path / "old.json").write_text(json.dumps(OLD))
+  loaded = SymFormerRegressor.load(tmp_path / "old.json")
+  X = np.array([[1.0, 2.0], [3.0, 4.0]])
+  loaded.feature_names_in_ = None  # plain arrays come without names
+  del loaded.feature_names_in_
+  np.testing.assert_array_equal(loaded.predict(X), [2, 24])
+  np.testing.assert_array_equal(loaded.predict(X, [0, 1]), [[3.5, 2], [3.5, 24]])
+  assert loaded.result_ is None and loaded.best_.constants == (Constant(0.5, None, "1/2"),)
+  loaded.save(tmp_path / "new.json")
+  assert SymFormerRegressor.load(tmp_path / "new.json")._front == loaded._front
+
+
+def changed(**changes):
+  return json.dumps(OLD | changes)
+
+
+TREE = {"constants": [], "mse": 1.0, "r2": None, "relative_error": None, "expression": "mass"}
+
+
+@pytest.mark.parametrize(("text", "message"), [
+  (changed(format="symformer-regressor-3"), "of format 3, written by a newer version; this one reads up to 2"),
+  (changed(format="symformer-result-1"), "expected format 'symformer-regressor-NUMBER', got 'symformer-result-1'"),
+  (changed(format=["x" * 5000]), "expected format 'symformer-regressor-NUMBER'"),
+  (changed(best=2), "best: expected a line of the front, got 2"),
+  (changed(best=True), "best: expected a line of the front, got True"),
+  (changed(best=-1), "best: expected a line of the front, got -1"),
+  (changed(names=[]), "names: expected those of the columns"),
+  (changed(n_features=3), "n_features: expected 2, got 3"),
+  (changed(feature_names=["a", "b"]), "feature_names: expected those of the formulas"),
+  (changed(params={"modle": "auto"}), "unexpected keyword argument 'modle'"),
+  (changed(front=[TREE | {"tree": ["+", "x0"]}] * 2), "tree: it ends too early"),
+  (changed(front=[TREE | {"tree": ["x0", "x1"]}] * 2), "tree: it goes on after its end"),
+  (changed(front=[TREE | {"tree": ["x2"]}] * 2), "tree: expected a number, got 'x2'"),
+  (changed(front=[TREE | {"tree": ["__import__"]}] * 2), "tree: expected a number, got '__import__'"),
+  (changed(front=[TREE | {"tree": ["neg"] * 200 + [1]}] * 2), "tree: expected at most 128 tokens"),
+  (changed(front=[TREE | {"mse": "1"}] * 2), "mse: expected a number, got '1'"),
+  (changed(front=[TREE | {"expression": "mass.__class__"}] * 2), "unexpected character '.'"),
+  (changed(search={"weights": None}), "is no saved SymFormerRegressor"),
+  ("[" * 100_000, "is no saved SymFormerRegressor"), ("\x00", "is no saved SymFormerRegressor"),
+])
+def test_what_cannot_be_read_is_said_in_one_line(tmp_path, text, message):
+  (tmp_path / "fit.json").write_text(text)
+  with pytest.raises(InputError) as caught:
+    SymFormerRegressor.load(tmp_path / "fit.json")
+  assert message in str(caught.value) and "\n" not in str(caught.value) and len(str(caught.value)) < 500
+
+
+def test_a_failed_search_and_a_file_without_a_search_are_no_results(tmp_path):
+  with pytest.raises(InputError, match="a failed search has nothing to save: no rows"):
+    saved.save_result(failed("no rows", model="fixed", seed=0), tmp_path / "r.json")
+  saved.save_result(make_result(), tmp_path / "r.json")
+  record = json.loads((tmp_path / "r.json").read_text()) | {"search": None}
+  (tmp_path / "r.json").write_text(json.dumps(record))
+  with pytest.raises(InputError, match="is no saved result: it does not say how the formulas were found"):
+    symformer_jax.load_result(tmp_path / "r.json")
