@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     SearchResult as SearchResult,
     Seen as Seen,
   )
+  from symformer_jax.saved import load_result as load_result, save_result as save_result
 
 __version__ = "0.1.0"
 
