@@ -368,7 +368,7 @@ def test_a_large_table_is_shown_in_several_bags(rng):
 
   x = rng.exponential(1.0, 50_000)
   y = 1.3 * x + 2.2 + 1e-6 * rng.normal(size=50_000)
-  [result] = inference.search(Watching(FORMULAS), [(x, y)], n_samples=64)
+  [result] = inference.search(Watching(FORMULAS), [(x, y)], n_samples=64, effort="quick")
   assert result.best.complexity == 5 and result.best.r2 > 1 - 1e-9 and result.num_points == 50_000
   assert len(seen) % 4 == 0 and all(len(bag) == 256 for bag in seen)
   scale = max(np.max(np.abs(bag[:, 0])) for bag in seen) / x.max()

@@ -67,7 +67,7 @@ def test_continuous_integration_runs_what_the_readme_says():
   first, tests = (line for line in COMMANDS if line.startswith("pip install"))
   command = "python -m pytest -q -n 2 --dist=worksteal"
   assert "pip install --quiet '.[test]'" in script and tests == f"pip install '.[test]' && {command}"
-  assert f"\n{command}\n" in script and "ruff check" in script
+  assert f"\n{command} --durations=20\n" in script and "ruff check" in script
   assert first.endswith("python -m symformer_jax.infer --data=examples/kepler.csv")
   assert "\ntests/installed.sh\n" in script
   installed = (ROOT / "tests" / "installed.sh").read_text(encoding="utf-8")

@@ -150,7 +150,8 @@ def test_a_search_under_any_loss_says_so_and_its_front_never_rises(loss, rng):
   model = testing.FixedProposer(["0.7*x0**1.4", "1.3*x0 + 2.2", "1.3/x0", "0.7*x0**1.2 + 0.1"])
   x = np.exp(rng.uniform(-2, 4, 50))
   y = 4.6 * x**0.75 * np.exp(0.2 * rng.normal(size=50))
-  [result] = inference.search(model, [(x, y)], n_samples=64, names=[["x"]], loss=loss, seed=1)
+  [result] = inference.search(model, [(x, y)], n_samples=64, names=[["x"]], loss=loss, seed=1,
+                              effort="quick")
   assert result.loss == loss and (f"loss {loss}" in result.message) == (loss != "squared")
   assert result.is_weighted == (loss in ("relative", "log", "huber", "auto"))
   values = scoring.evaluate(result.best.node, x[:, None])
