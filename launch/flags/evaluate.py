@@ -39,7 +39,7 @@ PREDICTIONS = flags.DEFINE_string(
   f"{','.join(choices.PREDICTION_COLUMNS)}, and seed and seconds if wanted.")
 SEEN = flags.DEFINE_list(
   "seen", [], "Generated folders that the model was trained on, to tell which problems it has met; by default from the "
-  "hash files that its card choices.")
+  "hash files that its card names.")
 SETS = flags.DEFINE_enum(
   "sets", "all", ["all", "open", "aside"], "Of the suite real: all data sets, those that may be looked at while "
   "developing, or those set aside.")
