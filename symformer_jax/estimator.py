@@ -23,7 +23,7 @@ from symformer_jax.selection import choice, scoring
 
 
 class _Data(NamedTuple):
-  """What was fitted, as figures take it; D columns, N rows of weight above 0."""
+  """Data as figures take them; D columns, N rows, also those that do not count."""
 
   features: tuple[str, ...]
   target: str
@@ -135,10 +135,10 @@ class SymFormerRegressor(ExportsMixin, RegressorMixin, BaseEstimator):
     """
     frames.check_numeric(X, "X")
     frames.check_numeric(y, "y")
+    self._forget()
     shape = np.asarray(y).shape
     if len(shape) == 2 and shape[1] > 1:
       return self._fit_targets(X, y, sample_weight)
-    self.__dict__.pop("estimators_", None)  # of an earlier fit
     target = y
     X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
     y = y.astype(np.float64)
@@ -173,14 +173,22 @@ class SymFormerRegressor(ExportsMixin, RegressorMixin, BaseEstimator):
   def _fit_targets(self, X: Any, y: Any, sample_weight: Any) -> Self:
     """Fits an estimator with the same parameters to each column of y [N, K]."""
     validate_data(self, X, y, dtype=np.float64, y_numeric=True, multi_output=True)
-    for name in ("_front", "_recommended", "_data"):  # of an earlier fit
-      self.__dict__.pop(name, None)
     columns = [y.iloc[:, k] for k in range(y.shape[1])] if hasattr(y, "iloc") else list(np.asarray(y).T)
-    self.estimators_ = [
-      type(self)(**self.get_params(deep=False)).fit(X, column, sample_weight) for column in columns]
+    fitted = []
+    for k, column in enumerate(columns):
+      try:
+        fitted.append(type(self)(**self.get_params(deep=False)).fit(X, column, sample_weight))
+      except InputError as error:
+        raise InputError(f"y, column {getattr(column, 'name', k)}: {error}") from None
+    self.estimators_ = fitted
     self.result_ = [each.result_ for each in self.estimators_]
     self.equations_ = [each.equations_ for each in self.estimators_]
     return self
+
+  def _forget(self) -> None:
+    """Leaves nothing of an earlier fit: what fails is not fitted."""
+    for name in ("_front", "_recommended", "_data", "estimators_", "equations_", "result_"):
+      self.__dict__.pop(name, None)
 
   @property
   def best_(self) -> Equation | list[Equation]:
@@ -248,7 +256,9 @@ class SymFormerRegressor(ExportsMixin, RegressorMixin, BaseEstimator):
     path = files.check_writable(path, flag="path")
     if path.suffix not in page.FORMATS:
       raise InputError(f"path: expected a name ending in {' or '.join(page.FORMATS)}, got {str(path)!r}")
-    page.write_page(self._result(), equation, self._data_of(X, y), path, name=name)
+    # Weights are those of the rows that were fitted.
+    result = self._result() if X is None else dataclasses.replace(self._result(), weights=None)
+    page.write_page(result, equation, self._data_of(X, y), path, name=name)
 
   def _data_of(self, X: Any, y: Any) -> _Data:
     """The data given, or those that were fitted."""

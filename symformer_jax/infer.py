@@ -127,13 +127,12 @@ def _run_one(path: str, stop: runner.StopRequest) -> int:
   lost = _write_answers(answers)
   for answer in answers:
     _print(answer, is_quiet=asked.QUIET.value and not lost)
-  found = [answer for answer in answers if answer.result.status != FAILED]
-  lost += _write(asked.PLOT, found, _draw)
-  lost += _write(asked.REPORT, found, _report)
-  lost += _write(asked.ANIMATE, found, lambda answer, place: _animate(answer.table, model, place))
+  lost += _write(asked.PLOT, answers, _draw)
+  lost += _write(asked.REPORT, answers, _report)
+  lost += _write(asked.ANIMATE, answers, lambda answer, place: _animate(answer.table, model, place))
   if lost:
     print(*lost, sep="\n", file=sys.stderr)
-  if lost or len(found) < len(answers):
+  if lost or any(answer.result.status == FAILED for answer in answers):
     return runner.SOME_FAILED
   if any(answer.result.ended_by == STOPPED for answer in answers):
     print("stopped: this is the best so far", file=sys.stderr)
@@ -157,7 +156,8 @@ def _write(flag: flags.FlagHolder, answers: Sequence[_Answer], write: Callable[[
   places = outputs.paths_of(flag.value, [answer.table.target for answer in answers]) if flag.value else []
   for answer, place in zip(answers, places, strict=False):
     try:
-      write(answer, place)
+      if answer.result.status != FAILED or flag is asked.OUT:  # of what failed there is nothing to draw
+        write(answer, place)
     except OSError as error:
       lost.append(_describe_loss(flag, place, error))
   return lost

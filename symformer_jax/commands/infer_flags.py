@@ -45,7 +45,7 @@ REFINE = flags.DEFINE_string(
   "refine", "lm", "How constants are fitted: lm (damped least squares), bfgs, gd or none.", flag_values=FLAGS)
 RECOMBINE = flags.DEFINE_bool(
   "recombine", True, "Let the sources that need no model compete with it: rational functions, sums of library columns "
-  "(small functions with inner constants on a grid) and of parts of candidates, growth and evolution.",
+  "(small functions with inner constants on a grid) and of parts of candidates, functions of sums, growth, evolution.",
   flag_values=FLAGS)
 GUESS = flags.DEFINE_multi_string(
   "guess", [], "A formula in the column names that joins the search, its constants fitted; may be given several times. "

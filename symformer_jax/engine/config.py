@@ -296,11 +296,11 @@ class RidgesConfig:
   # Columns, or terms of a formula of the pool, that may all stand beside a ridge. Such formulas: those that describe
   # the data best at so many nats a node, none of more nodes.
   max_beside: int = 5
-  num_seeds: int = 2
+  num_seeds: int = 1
   nats_per_node: float = 2.0
   max_seed_nodes: int = 24
-  # Sums of one, of two, of three arguments: three are variables. A quarter of a wave over the range of an argument is
-  # near enough for a fit to find the rest.
+  # Sums of one (whose directions are always two), of two, of three arguments: three are variables. A quarter of a wave
+  # over the range of an argument is near enough for a fit to find the rest.
   sums: tuple[SumSizes, ...] = (SumSizes(32, 32, 2), SumSizes(128, 20, 16), SumSizes(16, 7, 64))
   # Of each function those whose inner constants are fitted, in so many steps: on the grid the right sum ranks up to
   # hundredth. Of one sum, with different amplitudes, so many go on.
@@ -309,8 +309,11 @@ class RidgesConfig:
   num_per_sum: int = 2
 
   def __post_init__(self):
-    _check_counts(self, "num_rows", "max_amplitudes", "num_fitted", "num_steps", "num_per_sum")
+    _check_counts(self, "num_rows", "max_amplitudes", "num_fitted", "num_steps", "num_per_sum", "max_beside")
     _check_names("links", self.links, LINKS)
+    if len(self.sums) > 3 or any(each[1] < 2 or each[2] < 2 or each[2] % 2 for each in self.sums):
+      raise ValueError("sums: expected at most three sizes, each of at least 2 quarter waves and an even number of "
+                       f"directions, got {self.sums!r}")
 
 
 @dataclasses.dataclass(frozen=True)

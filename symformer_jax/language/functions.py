@@ -18,7 +18,8 @@ def jax_function(node: Node) -> Callable[..., Any]:
     return x[:, n.value] if n.token == VARIABLE else jnp.asarray(n.value, x.dtype)
 
   def function(X: Any) -> Any:
-    X = jnp.asarray(X, jnp.result_type(X, jnp.float32))
+    X = jnp.asarray(X)
+    X = X.astype(jnp.result_type(X, jnp.float32))
     return jnp.broadcast_to(value(node, X), X.shape[:1])
 
   return function

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 import dataclasses
 import difflib
+import numbers
 from typing import Any
 
 import jax
@@ -301,7 +302,8 @@ def _check_bounds(names: Sequence[str], start: Mapping[str, float], hold: Mappin
       raise InputError(f"bounds: the formula has no constant {name!r}: {suggest(name, names)}")
     if name in hold:
       raise InputError(f"bounds: {name!r} is held, expected one of them")
-    if isinstance(limits, str) or not isinstance(limits, Sequence) or len(limits) != 2:
+    is_pair = isinstance(limits, (Sequence, np.ndarray)) and not isinstance(limits, str) and len(limits) == 2
+    if not is_pair or not all(limit is None or isinstance(limit, numbers.Real) for limit in limits):
       raise InputError(f"bounds: {name!r} takes (least, largest), got {limits!r}")
     low, high = (sign * np.inf if limit is None else float(limit) for sign, limit in zip((-1, 1), limits, strict=True))
     if not low < high:
@@ -354,14 +356,22 @@ def _fit_within(
   at_bound = {name: float(value) for name, value, is_held in
               zip(formula.names, best.constants, best.is_at_bound, strict=True) if is_held}
   reduced = _hold(formula, at_bound)
-  # From the optimum the free fit of the others moves by rounding alone; of as many starts as are compiled for.
+  # From an optimum the free fit of the others moves by rounding alone; of as many starts as are compiled for.
   values = np.broadcast_to(best.constants[~best.is_at_bound], (len(starts), len(reduced.names)))
   [result] = _fit_sets(reduced, [data], values, method, max_steps, has_sigma=has_sigma)
   if result.status == Status.NO_CONSTANTS or (result.status == Status.CONVERGED and not best.is_done):
     status = Status.CONVERGED if best.is_done else Status.STEP_LIMIT
     result = dataclasses.replace(result, status=status, message=STATUS_TEXT[status])
+  held = at_bound
+  if not _is_within(result.constants, {name: box[name] for name in reduced.names if name in box}):
+    # No optimum: the fit within bounds ran out of steps, and the free one went on, out of them.
+    held = dict(zip(formula.names, best.constants.tolist(), strict=True))
+    reduced = _hold(formula, held)
+    [result] = _fit_sets(reduced, [data], np.zeros((len(starts), 0)), method, max_steps, has_sigma=has_sigma)
+    status = Status.STEP_LIMIT
+    result = dataclasses.replace(result, status=status, message=STATUS_TEXT[status])
   says = f"{result.message}; at a bound: {', '.join(at_bound)}" if at_bound else result.message
-  return reduced, dataclasses.replace(result, message=says, at_bound=tuple(at_bound)), at_bound
+  return reduced, dataclasses.replace(result, message=says, at_bound=tuple(at_bound)), held
 
 
 def _with_held(

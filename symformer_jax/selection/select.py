@@ -182,10 +182,11 @@ def select(
     choose = functools.partial(judge.chosen, is_rounded=True)
     rounded = check.sound(rounded, choose) if may_fit else choose(rounded)
     judge = _Judge(rows, judge.num_points * len(rows) / len(some), config, choice_config)
-  elif may_fit:
-    rounded = check.sound(rounded, judge.on_front)
   all_data = (most.x, most.y, most.weights)
   listed = [rounding.round_constants(node, *all_data, config=config) for node in yardsticks] if may_fit else yardsticks
+  if may_fit and len(some) == len(rows):
+    # Beside the yardsticks: what they beat is on no front, and may hide what they do not.
+    rounded = check.sound(rounded, lambda some: judge.on_front([*some, *listed]))
   judged = judge.finalists([*rounded, *listed])
   costs = [judge.cost(finalist, is_rounded=True) for finalist in judged]
   on_front = judge.front(judged, costs)
@@ -237,7 +238,7 @@ class _SoundnessCheck:
     self._faults: dict[Node, str] = {}
 
   def rejected(self, best: _Finalist, names: Sequence[str]) -> tuple[Rejected, ...]:
-    """For each fault the simplest formula that has it and describes the rows better than the best does."""
+    """Of what was looked at, for each fault the simplest formula that describes the rows better than the best does."""
     found: dict[str, Rejected] = {}
     most = self._judge.cost(best, is_rounded=False)
     for each in sorted(self._judge.finalists(list(self._faults)), key=lambda f: (f.complexity, f.scores.mse)):

@@ -201,7 +201,8 @@ def _smallest(
   left, right = shares[row, np.maximum(at - 1, 0)], shares[row, np.minimum(at + 1, shares.shape[1] - 1)]
   for _ in range(NUM_DIVISIONS):
     finer = np.linspace(left, right, NUM_PARTS + 1, axis=1)
-    at = np.argmin(np.abs(_evaluate(node, _points_at(segments, which, finer))), axis=1)
+    size = np.abs(_evaluate(node, _points_at(segments, which, finer)))
+    at = np.argmin(np.where(np.isnan(size), np.inf, size), axis=1)
     left, right = finer[row, np.maximum(at - 1, 0)], finer[row, np.minimum(at + 1, NUM_PARTS)]
   return np.stack([left, right], axis=1)
 

@@ -72,7 +72,10 @@ def allowed(nodes: Iterable[Node], task: Task, num: int, config: TermsConfig) ->
   most = len(np.unique(task.fit_rows.x, axis=0)) // config.points_per_part
   counted = (node for node in itertools.islice(nodes, LOOKED_AT * num)
              if task.rule(node) and len(programs.fitted_values(node)) <= most)
-  return tuple(itertools.islice(counted, num))
+  found: dict[Node, None] = {}
+  while len(found) < num and (node := next(counted, None)) is not None:
+    found[node] = None
+  return tuple(found)
 
 
 def subset(columns: Columns, most: int) -> Columns:

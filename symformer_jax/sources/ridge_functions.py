@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from symformer_jax.language.expression import Node, chain, number
+from symformer_jax.language.expression import Node, chain, number, variable, walk
 from symformer_jax.language.tidy import tidy
 
 # Ways a sum goes on beyond the data before it is 0, in ranges.
@@ -42,6 +42,11 @@ class Outer:
   is_one_sided: bool = True
   has_scale: bool = True
   has_offset: bool = True
+
+  @property
+  def tokens(self) -> set[str]:
+    """Its operators."""
+    return {part.token for part in walk(self.build(variable(0))) if part.args}
 
 
 def _of(*tokens: str) -> Callable[[Node], Node]:

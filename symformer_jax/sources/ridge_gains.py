@@ -41,27 +41,47 @@ class Settings(NamedTuple):
 def best_of_all(
   arguments: np.ndarray, settings: tuple[Settings, ...], *, num_phases: int, num_directions: int
 ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
-  """`best_ridges` of any number of sums, so many at a time."""
+  """`best_ridges` of any number of sums, so many at a time; of each sum and amplitude the best of few rows.
+
+  Returns:
+    By name of the function: what the columns add, the best first, and their places in the grid [T, S, A, NUM_STARTS].
+  """
   padded = np.pad(arguments, ((0, -len(arguments) % CHUNK), (0, 0), (0, 0)), mode="edge")
-  chunks = [best_ridges(padded[begin : begin + CHUNK], settings, num_phases=num_phases, num_directions=num_directions)
-            for begin in range(0, len(padded), CHUNK)]
-  return tuple({name: np.concatenate([chunk[part][name] for chunk in chunks])[: len(arguments)]
-                for name in OUTER} for part in (0, 1))
+  # One setting at a time: one program for any number of them.
+  chunks = [[best_ridges(padded[begin : begin + CHUNK], each, num_phases=num_phases, num_directions=num_directions)
+             for begin in range(0, len(padded), CHUNK)] for each in settings]
+  num_arguments, gains, places = arguments.shape[1], {}, {}
+  for name in OUTER:
+    of_rows, at = (np.stack([np.concatenate([chunk[part][name] for chunk in each]) for each in chunks], axis=1)[
+      : len(arguments)] for part in (0, 1))
+    which = np.argsort(-of_rows, axis=-1)[..., :NUM_STARTS]
+    length = _row_length(name, num_arguments, num_phases=num_phases, num_directions=num_directions)
+    gains[name] = np.take_along_axis(of_rows, which, axis=-1)
+    places[name] = which * length + np.take_along_axis(at, which, axis=-1)
+  return gains, places
+
+
+def _row_length(name: str, num_arguments: int, *, num_phases: int, num_directions: int) -> int:
+  """Members of a row of a function's grid."""
+  if name == WAVE:
+    return len(ridge_functions.phases(num_arguments, num_phases)) // num_phases
+  num = len(ridge_functions.directions(num_arguments, num_directions))
+  return num if OUTER[name].is_one_sided else _num_half(num)
 
 
 @functools.partial(jax.jit, static_argnames=("num_phases", "num_directions"))
 def best_ridges(
-  arguments: jax.Array, settings: tuple[Settings, ...], *, num_phases: int, num_directions: int
+  arguments: jax.Array, setting: Settings, *, num_phases: int, num_directions: int
 ) -> tuple[dict[str, jax.Array], dict[str, jax.Array]]:
-  """The best inner constants of each function, sum of arguments and setting.
+  """The best inner constants of each function, sum of arguments and amplitude.
 
   Args:
     arguments: [T, k, N], sets of k arguments, each from 0 to 1 over the rows.
-    settings: of A amplitudes each, S of them.
+    setting: of A amplitudes.
     num_phases, num_directions: as in `grid`.
   Returns:
-    By name of the function: shares of y's weighted square that the column adds [T, S, A, R], and their places in the
-    grid [T, S, A, R]; R of different p and q, or of waves with different first factors, the best first.
+    By name of the function: shares of y's weighted square that the best column of each row of the grid adds, and its
+    place in the row [T, A, R]. A row has one p and q, or of waves one first factor.
   """
   k = arguments.shape[1]
   phases = jnp.asarray(ridge_functions.phases(k, num_phases), jnp.float32)
@@ -69,29 +89,26 @@ def best_ridges(
 
   def of_one(u: jax.Array) -> tuple[dict[str, jax.Array], dict[str, jax.Array]]:
     theta = phases @ u
-    gains = {WAVE: jnp.stack([_gain_of_waves(jnp.sin(theta), jnp.cos(theta), each) for each in settings])}
+    gains = {WAVE: _gain_of_waves(jnp.sin(theta), jnp.cos(theta), setting)}
     sums = directions @ u
     least, most = sums.min(1, keepdims=True), sums.max(1, keepdims=True)
     sums = (sums - least) / jnp.maximum(most - least, 1e-12)
-    for name, outer in OUTER.items():
-      if name == WAVE:
-        continue
-      some = sums if outer.is_one_sided else sums[: _num_half(len(sums))]
-      p, q = jnp.asarray(outer.affine, jnp.float32).T[:, :, None, None]
-      values = outer.values(p * some[None] + q).reshape(-1, sums.shape[1])
-      gains[name] = jnp.stack([_gain(values, each) for each in settings])
-    best = {name: _best_rows(g, len(OUTER[name].affine) or num_phases) for name, g in gains.items()}
-    return {name: pair[0] for name, pair in best.items()}, {name: pair[1] for name, pair in best.items()}
+    values = {name: _values(outer, sums) for name, outer in OUTER.items() if name != WAVE}
+    # All functions in one product: one for each takes longer to compile.
+    found = _gain(jnp.concatenate(list(values.values())), setting)
+    ends = np.cumsum([len(each) for each in values.values()])
+    gains |= dict(zip(values, jnp.split(found, ends[:-1], axis=-1), strict=True))
+    rows = {name: g.reshape(*g.shape[:-1], len(OUTER[name].affine) or num_phases, -1) for name, g in gains.items()}
+    return {name: g.max(-1) for name, g in rows.items()}, {name: g.argmax(-1) for name, g in rows.items()}
 
   return lax.map(of_one, arguments)
 
 
-def _best_rows(gains: jax.Array, num_rows: int) -> tuple[jax.Array, jax.Array]:
-  """The best gains [..., R] of [..., G], G in rows, of different rows, and their places."""
-  rows = gains.reshape(*gains.shape[:-1], num_rows, -1)
-  found, which = lax.top_k(rows.max(-1), NUM_STARTS)
-  at = jnp.take_along_axis(rows.argmax(-1), which, axis=-1)
-  return found, which * rows.shape[-1] + at
+def _values(outer: ridge_functions.Outer, sums: jax.Array) -> jax.Array:
+  """A function of all p*sum + q [G, N], of sums [directions, N] that run from 0 to 1."""
+  some = sums if outer.is_one_sided else sums[: _num_half(len(sums))]
+  p, q = jnp.asarray(outer.affine, jnp.float32).T[:, :, None, None]
+  return outer.values(p * some[None] + q).reshape(-1, sums.shape[1])
 
 
 def grid(
@@ -106,7 +123,8 @@ def grid(
   if name == WAVE:
     return ridge_functions.phases(len(units), num_phases)[place], 0.0
   outer, directions = OUTER[name], ridge_functions.directions(len(units), num_directions)
-  which, at = divmod(place, len(directions) if outer.is_one_sided else _num_half(len(directions)))
+  which, at = divmod(place, _row_length(
+    name, len(units), num_phases=num_phases, num_directions=num_directions))
   p, q = outer.affine[which]
   sums = directions[at] @ units
   spread = max(np.ptp(sums), np.finfo(np.float32).tiny)

@@ -69,7 +69,8 @@ class Ridges:
     return self.config.ridges.turns
 
   def supports(self, task: Task) -> bool:
-    return pair_sums.can_add(task)
+    return pair_sums.can_add(task) and any(
+      all(task.rule.allows_operator(token) for token in outer.tokens) for outer in OUTER.values())
 
   def init(self, task: Task, key: jax.Array) -> None:
     return None
@@ -83,9 +84,8 @@ class Ridges:
     task, config = question.task, self.config.ridges
     names = ("y",) if turn == 0 else tuple(name for name in config.links if name != "y")
     links = [LINKS[name] for name in names if LINKS[name].is_defined(task.fit_rows.y)]
-    rows = task.fit_rows.sample(config.num_rows, seed=0)
     seeds = _seeds(question, config) if turn == 0 else []
-    found = [_written(link, rows, task.columns, seeds, config) for link in links]
+    found = [_written(link, task.fit_rows, task.columns, seeds, config) for link in links]
     mixed = (node for some in itertools.zip_longest(*found) for node in some if node is not None)
     return pair_sums.allowed(mixed, task, num, self.config.terms)
 
@@ -132,7 +132,9 @@ def ridge_sums(
     columns: of x; these variables are used.
     seeds: lists of terms that may stand beside a ridge, at most `RidgesConfig.num_seeds` lists.
   """
-  space = _Space(rows, columns, seeds, config)
+  space = _Space(rows.sample(config.num_rows, seed=0), columns, seeds, config)
+  if not space.can_gain:
+    return iter(())
   by_name = [_varied(ridges, config) for ridges in space.fitted(space.found())]
   in_turn = (ridge for rank in itertools.zip_longest(*by_name) for ridge in rank if ridge is not None)
   return (node for ridge in in_turn for node in space.written(ridge))
@@ -172,16 +174,22 @@ class _Space:
     with np.errstate(all="ignore"):  # what is undefined is left out
       values = self._of(some)
       largest, least = np.max(np.abs(values), axis=0), np.min(np.abs(values), axis=0)
-      varies = np.isfinite(largest) & (np.ptp(values, axis=0) > MIN_VARIATION * largest)
+      spread = np.ptp(values, axis=0)
+      varies = np.isfinite(largest) & np.isfinite(spread) & (spread > MIN_VARIATION * largest)
     is_far = least * LARGEST_RATIO > largest
     return [m for i, m in enumerate(some) if varies[i] and (is_far[i] or min(e for _, e in m) > 0)]
+
+  @property
+  def can_gain(self) -> bool:
+    """Whether there are arguments, and anything is left of y."""
+    return bool(self.arguments) and any(np.any(each.residuals) for each in self._settings)
 
   def found(self) -> dict[str, list[Ridge]]:
     """By function those of all sums and amplitudes that leave least, with their best inner constants of the grid."""
     found: dict[str, list[tuple[float, tuple[int, ...], int, int, int]]] = {name: [] for name in OUTER}
     for size, (most, num_phases, num_directions) in enumerate(self._config.sums, start=1):
       # The first are the plainest; three arguments are variables.
-      num = len(self.arguments) if size < 3 else min(len(self._columns), len(self.arguments))
+      num = len(self.arguments) if size < 3 else sum(len(m) == 1 and m[0][1] == 1 for m in self.arguments)
       sums = sorted(itertools.combinations(range(num), size), key=sum)[:most]
       if sums:
         gains, places = ridge_gains.best_of_all(
@@ -223,20 +231,23 @@ class _Space:
         starts.setting[f, k] = ridge.beside * self._config.max_amplitudes + ridge.amplitude
         starts.factors[f, k, :size], starts.offset[f, k] = ridge.factors, ridge.offset
     factors, offsets, left = (np.asarray(array, np.float64) for array in ridge_gains.fit_ridges(
-      starts, self._settings, num_steps=self._config.num_steps))
+      starts, self._padded_settings(), num_steps=self._config.num_steps))
     return [[ridge._replace(left=left[f, k], factors=factors[f, k, : len(ridge.arguments)], offset=offsets[f, k])
              for k, ridge in enumerate(ridges) if np.isfinite(left[f, k])] for f, ridges in enumerate(found.values())]
 
   def _make_settings(self) -> tuple[Settings, ...]:
     """Beside the ridge a constant, its amplitude, and all columns; or the terms of a seed."""
     ones = self._root
-    y = _orthonormal([ones, self._root * self._rows.y], 2)[1]
+    y = self._rows.y / np.max(np.abs(self._rows.y))
+    y = _orthonormal([ones, self._root * (y - self._root**2 @ y)], 2)[1]
     amplitudes = self._of(self._amplitudes).T
     amplitudes = amplitudes / np.max(np.abs(amplitudes), axis=1, keepdims=True)
     lists = [[self._root * expression.evaluate(node, self._rows.x) for node in nodes] for nodes in self._beside]
-    if len(lists) > 1:  # one program for any number of seeds
-      lists += [[]] * (1 + self._config.num_seeds - len(lists))
     return tuple(self._setting(y, amplitudes, columns) for columns in lists)
+
+  def _padded_settings(self) -> tuple[Settings, ...]:
+    """One program for any number of seeds."""
+    return self._settings + self._settings[:1] * (1 + self._config.num_seeds - len(self._settings))
 
   def _setting(self, y: np.ndarray, amplitudes: np.ndarray, beside: Sequence[np.ndarray]) -> Settings:
     num_columns = 2 + self._config.max_beside
@@ -256,7 +267,9 @@ class _Space:
     monomial = self._amplitudes[ridge.amplitude]
     amplitude = [to_node(monomial)] if monomial else []
     more = [other for other in self._beside[ridge.beside] if other not in amplitude]
-    for beside in (amplitude if ridge.beside == 0 else more, [*amplitude, *more]):
+    if not np.all(np.isfinite(factors)) or not np.any(factors):
+      return
+    for beside in dict.fromkeys((tuple(amplitude if ridge.beside == 0 else more), (*amplitude, *more))):
       formula = self._sum(chain("*", [*amplitude, node]), beside)
       if formula is not None:
         yield formula
@@ -279,7 +292,8 @@ def _orthonormal(rows: Sequence[np.ndarray], num: int) -> np.ndarray:
   """An orthonormal basis [num, N] of some vectors, rows of zeros where there are fewer."""
   basis = np.zeros((num, len(rows[0])))
   for place, row in enumerate(rows):
-    left = row / (np.linalg.norm(row) or 1)
+    left = row / (np.max(np.abs(row)) or 1)  # squares neither overflow nor vanish
+    left = left / (np.linalg.norm(left) or 1)
     for _ in range(2):  # twice: once leaves rounding
       left = left - basis.T @ (basis @ left)
     if np.linalg.norm(left) > 1e-6:

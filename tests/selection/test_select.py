@@ -179,3 +179,23 @@ def test_what_was_left_out_is_told_with_its_reason(rng):
   _, front, rejected = select.select([parser.parse("2*x"), needle], rows, ("x",), seed=0)
   assert [each.reason for each in rejected] == ["a pole or needle between rows that no row tells of"]
   assert "/" in rejected[0].expression and rejected[0].r2 > max(line.r2 for line in front)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_to_look_only_at_what_would_be_listed_changes_no_list(seed, monkeypatch):
+  """As if all formulas were looked at first."""
+  rng = np.random.default_rng(seed)
+  x = np.sort(rng.uniform(0.5, 6, (30, 1)), axis=0)
+  rows = Rows(x, 2 + 0.7 * x[:, 0] + np.sin(x[:, 0]) + 0.3 * rng.normal(size=30), np.ones(30))
+  texts = ["2 + 0.7*x", "1.9 + 0.8*x", "2.1 + 0.6*x + 0.1/(x - {p})", "sin(x) + 0.7*x + 2", "3 + 0.05*x**2", "4*sin(0.3*x)",
+           "2 + sqrt(x)", "2 + 0.7*x + 0.4*sin(60*x)", "2.2*x**0.5 + 0.01/(x - {q})", "1.1*x + 1"]
+  p, q = (np.mean(x[i : i + 2]) for i in rng.choice(28, 2, replace=False))
+  nodes = [rounding.refit_constants(parser.parse(text.format(p=p, q=q)), rows.x, rows.y, rows.weights)
+           if "{" not in text else parser.parse(text.format(p=p, q=q)) for text in texts]
+  ask = [nodes, rows, ("x",)]
+  best, front, _ = select.select(*ask, seed=0, yardsticks=closed_forms.fit(rows, (0,)))
+  monkeypatch.setattr(
+    select._SoundnessCheck, "sound", lambda self, some, choose: choose([n for n in some if self._is_sound(n)]))
+  other, others, _ = select.select(*ask, seed=0, yardsticks=closed_forms.fit(rows, (0,)))
+  assert (best.expression, [line.expression for line in front]) == (
+    other.expression, [line.expression for line in others])

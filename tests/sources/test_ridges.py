@@ -163,3 +163,23 @@ def test_columns_that_say_nothing_or_run_over_any_size(x):
   for node in itertools.islice(ridges.ridge_sums(rows, (0, 1), config=CONFIG), 20):
     assert printing.to_text(node, ("u", "v"))
     assert np.isfinite(expression.evaluate(node, x)).all()
+
+
+@pytest.mark.parametrize("scale, offset", [(1.0, 1e9), (1e150, 0.0), (1e-150, 0.0)])
+def test_targets_of_any_size_and_offset_are_searched(scale, offset):
+  rows = _rows(lambda x, y: scale * np.sin(2 * x - y) + offset, [(0.5, 3), (1, 4)])
+  fitted = ridges._Space(rows, (0, 1), (), CONFIG)
+  assert fitted.can_gain
+  assert min(ridge.left for ridge in dict(zip(OUTER, fitted.fitted(fitted.found()), strict=True))["wave"]) < 1e-3
+
+
+def test_no_formula_is_written_twice():
+  rows = _rows(lambda x, y: np.sqrt(1 + x + 2 * y), [(0.5, 3), (1, 4)], num=300)  # more than are looked at
+  found = list(itertools.islice(ridges.ridge_sums(rows, (0, 1), config=CONFIG), 60))
+  assert len(set(found)) == len(found)
+
+
+@pytest.mark.parametrize("sums", [(SumSizes(8, 8, 2),) * 4, (SumSizes(8, 1, 2),), (SumSizes(8, 8, 3),)])
+def test_sizes_that_cannot_be_are_refused(sums):
+  with pytest.raises(ValueError, match="sums: expected at most three sizes"):
+    dataclasses.replace(CONFIG, sums=sums)

@@ -21,7 +21,8 @@ def config_for(num_variables, features="scaled"):
     encoder=dataclasses.replace(config.encoder, features=features))
 
 
-@pytest.mark.parametrize("features", ["scaled", "raw", "columns"])
+@pytest.mark.parametrize("features", [
+  "scaled", pytest.param("raw", marks=pytest.mark.slow), pytest.param("columns", marks=pytest.mark.slow)])
 def test_nothing_changes_where_the_new_variables_are_zero(features, rng):
   check_growth(config_for(2, features), config_for(4, features), rng)
 
