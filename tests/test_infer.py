@@ -216,14 +216,14 @@ def test_rows_count_as_a_column_says(command, tmp_path, flag):
 
 def test_the_line_that_is_taken_is_marked_and_its_constants_printed(command, tmp_path):
   _, whole, _ = command(f"--data={KEPLER}")
-  for selection, expression in (("accurate", "axis**1.5"), ("0", "37"), ("2", "5.4*axis - 9")):
+  for selection, text in (("accurate", "axis**1.5"), ("0", "37"), ("2", "5.4*axis - 9")):
     code, out, _ = command(f"--data={KEPLER}", f"--select={selection}", f"--out={tmp_path}/{selection}.json")
     [marked] = [line.split() for line in out.splitlines() if line.startswith("->")]
     record = json.loads((tmp_path / f"{selection}.json").read_text())
-    assert code == 0 and record["pareto"][record["selected"]]["expression"] == expression
+    assert code == 0 and record["pareto"][record["selected"]]["expression"] == text
     assert marked[1] == str(record["selected"]) and record["best"]["expression"] == "axis**1.5"
     assert "recommended: period = axis**1.5" in out
-    assert (f"selected: period = {expression}" in out) == (expression != "axis**1.5")
+    assert (f"selected: period = {text}" in out) == (text != "axis**1.5")
     others = [line.split()[0] for line in out.splitlines() if line.endswith("  recommended")]
     assert others == ([] if expression == "axis**1.5" else ["1"])
   assert "constants: 1.5" in whole and "constants: 5.4" in out

@@ -187,8 +187,8 @@ def test_to_look_only_at_what_would_be_listed_changes_no_list(seed, monkeypatch)
   rng = np.random.default_rng(seed)
   x = np.sort(rng.uniform(0.5, 6, (30, 1)), axis=0)
   rows = Rows(x, 2 + 0.7 * x[:, 0] + np.sin(x[:, 0]) + 0.3 * rng.normal(size=30), np.ones(30))
-  texts = ["2 + 0.7*x", "1.9 + 0.8*x", "2.1 + 0.6*x + 0.1/(x - {p})", "sin(x) + 0.7*x + 2", "3 + 0.05*x**2", "4*sin(0.3*x)",
-           "2 + sqrt(x)", "2 + 0.7*x + 0.4*sin(60*x)", "2.2*x**0.5 + 0.01/(x - {q})", "1.1*x + 1"]
+  texts = ["2 + 0.7*x", "1.9 + 0.8*x", "2.1 + 0.6*x + 0.1/(x - {p})", "sin(x) + 0.7*x + 2", "3 + 0.05*x**2",
+           "4*sin(0.3*x)", "2 + sqrt(x)", "2 + 0.7*x + 0.4*sin(60*x)", "2.2*x**0.5 + 0.01/(x - {q})", "1.1*x + 1"]
   p, q = (np.mean(x[i : i + 2]) for i in rng.choice(28, 2, replace=False))
   nodes = [rounding.refit_constants(parser.parse(text.format(p=p, q=q)), rows.x, rows.y, rows.weights)
            if "{" not in text else parser.parse(text.format(p=p, q=q)) for text in texts]
