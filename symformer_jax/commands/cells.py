@@ -24,6 +24,8 @@ POINT, COMMA = ".", ","
 MISSING = frozenset((
   "", "na", "n/a", "nan", "-nan", "null", "none", "nil", "nat", "<na>", "#n/a", "#n/a n/a", "#na", "-", "--", "\u2013",
   "\u2014", ".", "..", "?", "missing"))
+# What spreadsheets write where a formula has no value.
+ERRORS = frozenset(("#n/a", "#na", "#div/0!", "#ref!", "#value!", "#name?", "#num!", "#null!", "#spill!", "#calc!"))
 _READ_SO = "is read so that"
 _TRUTHS = {"true": 1.0, "false": 0.0}
 # Spaces and signs that look alike.
@@ -50,6 +52,11 @@ def is_missing(cell: Any) -> bool:
   if isinstance(cell, str):
     return cell.strip().lower() in MISSING
   return cell is None or cell is pd.NA or cell is pd.NaT or cell != cell
+
+
+def is_error(cell: Any) -> bool:
+  """Whether a cell is an error of a spreadsheet."""
+  return isinstance(cell, str) and cell.strip().lower() in ERRORS
 
 
 def read_number(text: str, decimal: str) -> float | None:

@@ -87,7 +87,7 @@ def _width(row: Sequence[Any]) -> int:
 
 
 def _is_text(cell: Any) -> bool:
-  return _is_there(cell) and not cells.is_missing(cell) and not cells.is_value(cell)
+  return _is_there(cell) and not cells.is_missing(cell) and not cells.is_error(cell) and not cells.is_value(cell)
 
 
 def _without_titles(kept: list[tuple[int, list]], word: str, notes: list[str]) -> list[tuple[int, list]]:

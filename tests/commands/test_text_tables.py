@@ -1,5 +1,7 @@
 """Odd files of text: each is read right, or refused in one line; what was decided is said."""
 
+import re
+
 import pytest
 
 from symformer_jax.commands import tables
@@ -100,3 +102,26 @@ def test_the_target_is_a_column_of_numbers_rather_than_of_dates(read):
   assert read("a,b,d\n" + lines("{i},{s},2020-01-0{i}"))[0] == ("a", "d", "b")
   names, row, _ = read("a,d\n" + lines("{i},200{i}-01-01"), target="d")
   assert (names, row) == (("a", "d"), (1, 2001))
+
+
+@pytest.mark.parametrize("error", ["#N/A", "#DIV/0!", "#REF!", "#VALUE!", "#NAME?", "#NUM!", "#NULL!"])
+def test_rows_that_begin_with_an_error_of_a_spreadsheet_are_no_comments(read, error):
+  shown = "a missing value" if error == "#N/A" else repr(error)
+  below = [f"a,b\n{error},1\n" + lines("{i},{s}"), "a b\n" + lines("{i} {s}") + f"8 {error}\n",
+           "a;b\n" + lines("{i};{s}") + f" {error} ;8\n"]
+  bare = [f"{error},8\n" + lines("{i},{s}"), lines("{i},{s}") + f"{error},8\n"]
+  places = ["line 2, column 'a'", "line 9, column 'b'", "line 9, column 'a'", "line 1, column 'x0'",
+            "line 8, column 'x0'"]
+  for text, place in zip(below + bare, places, strict=True):
+    with pytest.raises(TableError, match=re.escape(f"{place}: expected a finite number, got {shown}")):
+      read(text)
+    assert read(text, drop_missing=True)[1] == (1, 1)
+
+
+def test_comments_among_the_rows_are_counted_and_name_nothing(read):
+  names, row, notes = read("id,b\n" + "".join(f"#{i},{i}\n" for i in range(3)) + lines("{i},{s}"))
+  assert (names, row) == (("id", "b"), (1, 1))
+  assert notes == ("3 lines that begin with # left out as comments below the first row, first line 2: '#0,0'",)
+  names, _, notes = read("# mass,force\n" + lines("{i},{s}") + "# the,end\n#REFERENCE 3\n")
+  assert names == ("mass", "force") and notes[0].startswith("2 lines that begin with # left out")
+  assert read("a,b\n" + lines("{i},{s}") + "# why\n")[2][0].startswith("a line that begins with # left out")
