@@ -6,9 +6,9 @@ from symformer_jax.errors import InputError
 
 
 def check_numeric(data: Any, argument: str) -> None:
-  """Refuses columns of dates, times and text, and two columns of one name; anything but pandas' data is left alone.
+  """Refuses columns of dates, times, complex numbers and text, and two columns of one name.
 
-  Text that is a number, such as "1.5", is none of these.
+  Anything but pandas' data is left alone; text that is a number, such as "1.5" or "inf", or "nan", is none of these.
   Args:
     data: a DataFrame or a Series; argument: its name, for the message.
   Raises:
@@ -30,17 +30,24 @@ def _check_column(column: Any, what: str) -> None:
   if column.dtype.kind in "mM" or isinstance(column.dtype, pd.PeriodDtype):
     raise InputError(f"{what} holds dates or times ({column.dtype}); give numbers, such as days or years, "
                      "from (t - t.min()).dt.total_seconds()")
-  if column.dtype.kind in "iufbc":
+  if column.dtype.kind == "c":
+    raise InputError(f"{what} holds complex numbers; give real and imaginary parts as columns of their own")
+  if column.dtype.kind in "iufb":
     return
   present = column[column.notna()].astype(object)
   is_number = pd.to_numeric(present.map(lambda cell: cell if isinstance(cell, str | int | float) else _as_float(cell)),
-                            errors="coerce").notna()
+                            errors="coerce").notna() | present.map(_is_nan)
   if is_number.all():
     return
   row = present.index[~is_number.to_numpy()][0]
   cell = present[~is_number.to_numpy()].iloc[0]
   hint = "give numbers, such as pandas.get_dummies makes of categories" if isinstance(cell, str) else "give numbers"
   raise InputError(f"{what} holds {' '.join(repr(cell).split())[:60]} in row {row}, which is no number; {hint}")
+
+
+def _is_nan(cell: Any) -> bool:
+  """Whether a text is what NumPy reads as a missing number."""
+  return isinstance(cell, str) and cell.strip().lower().lstrip("+-") == "nan"
 
 
 def _as_float(cell: Any) -> float:

@@ -7,12 +7,14 @@ root=$(cd "$(dirname "$0")/.." && pwd)
 scratch=$(mktemp -d)
 site=$(python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
 strangers=("$site/launch.py" "$site/configs.py" "$site/data_gen.py")
-trap 'rm -rf "$scratch" "${strangers[@]}"' EXIT
+made=()
+trap 'rm -rf "$scratch" "${made[@]}"' EXIT
 cd "$scratch"
 
 # Another package's modules, which stay what `import` finds.
 for file in "${strangers[@]}"; do
   if [[ -e "$file" || -e "${file%.py}" ]]; then echo "error: $file is there already" >&2; exit 2; fi
+  made+=("$file")
   echo 'OWNER = "another package"' > "$file"
 done
 python -c 'import launch, configs, data_gen, symformer_jax; assert launch.OWNER == configs.OWNER == data_gen.OWNER'

@@ -16,6 +16,9 @@ from symformer_jax.frames import check_numeric
   (pd.period_range("2020-01-01", periods=4), "X: column 'b' holds dates or times"),
   (["1", "x", "2", "3"], "X: column 'b' holds 'x' in row 1, which is no number; give numbers, such as pandas.get_d"),
   (pd.Categorical(list("abab")), "X: column 'b' holds 'a' in row 0"),
+  ([1, 2j, 3, 4], "X: column 'b' holds complex numbers; give real and imaginary parts as columns of their own"),
+  (np.array([1, 2j, 3, 4], object), "X: column 'b' holds 2j in row 1"),
+  (["1", "nano", "2", "3"], "X: column 'b' holds 'nano' in row 1"),
   ([1, 2, {}, 3], "X: column 'b' holds {} in row 2"),
 ])
 def test_what_is_no_number_is_named(cells, message):
@@ -27,7 +30,7 @@ def test_what_is_no_number_is_named(cells, message):
 
 def test_numbers_in_any_dress_are_left_alone():
   frame = pd.DataFrame({"a": ["1.5", "2"], "b": pd.array([1, None], dtype="Int64"), "c": pd.Categorical([1, 2]),
-                        "d": [True, False], "e": [1, None]})
+                        "d": [True, False], "e": [1, None], "f": ["nan", "1"], "g": [" NaN ", "inf"]})
   for data in (frame, frame["a"], frame.to_numpy(), np.array([["x"]]), [[1]], None):
     check_numeric(data, "X")
 

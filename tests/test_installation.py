@@ -3,6 +3,7 @@
 import ast
 import configparser
 import importlib.util
+import os
 import pathlib
 import pickle
 import re
@@ -139,3 +140,17 @@ def test_editors_see_what_is_loaded_when_it_is_used():
   shown = {alias.asname: node.module for node in block.body for alias in node.names}
   assert shown == symformer_jax._PUBLIC
   assert all(alias.asname == alias.name for node in block.body for alias in node.names)
+
+
+@pytest.mark.parametrize("name", ["launch.py", "configs.py", "data_gen"])
+def test_the_script_for_installations_leaves_what_it_did_not_make(name, tmp_path):
+  site, programs = tmp_path / "site", tmp_path / "bin"
+  site.mkdir()
+  programs.mkdir()
+  (programs / "python").write_text(f"#!/bin/sh\necho {site}\n")
+  (programs / "python").chmod(0o755)
+  (site / name).write_text("theirs")
+  found = subprocess.run(["bash", ROOT / "tests" / "installed.sh"], env={"PATH": f"{programs}:{os.environ['PATH']}"},
+                         capture_output=True, text=True)
+  assert found.returncode == 2 and found.stderr.endswith("is there already\n")
+  assert [path.name for path in site.iterdir()] == [name] and (site / name).read_text() == "theirs"

@@ -24,8 +24,11 @@ POINT, COMMA = ".", ","
 MISSING = frozenset((
   "", "na", "n/a", "nan", "-nan", "null", "none", "nil", "nat", "<na>", "#n/a", "#n/a n/a", "#na", "-", "--", "\u2013",
   "\u2014", ".", "..", "?", "missing"))
+# What spreadsheets write where a formula has no value.
+ERRORS = frozenset(("#n/a", "#na", "#div/0!", "#ref!", "#value!", "#name?", "#num!", "#null!", "#spill!", "#calc!"))
 _READ_SO = "is read so that"
 _TRUTHS = {"true": 1.0, "false": 0.0}
+_TRUTHS_NOTE = "is read as 1 for true and 0 for false"
 # Spaces and signs that look alike.
 _ALIKE = str.maketrans({"\u00a0": " ", "\u202f": " ", "\u2009": " ", "\u2019": "'", "\u2212": "-"})
 _SIGN, _EXPONENT = r"(?P<sign>[+-]?)", r"(?P<exponent>(?:[eEdD][+-]?[0-9]+)?)"
@@ -50,6 +53,11 @@ def is_missing(cell: Any) -> bool:
   if isinstance(cell, str):
     return cell.strip().lower() in MISSING
   return cell is None or cell is pd.NA or cell is pd.NaT or cell != cell
+
+
+def is_error(cell: Any) -> bool:
+  """Whether a cell is an error of a spreadsheet."""
+  return isinstance(cell, str) and cell.strip().lower() in ERRORS
 
 
 def read_number(text: str, decimal: str) -> float | None:
@@ -121,13 +129,23 @@ def read_columns(columns: Sequence[np.ndarray], *, decimal: str | None = None, s
   texts = [reading for reading in readings if isinstance(reading, _Reading)]
   known = {reading.decimal for reading in texts if reading.decimal}
   of_file = decimal or (known.pop() if len(known) == 1 else _by_separator(texts, separator) if not known else None)
-  return [reading.finish(decimal, of_file) if isinstance(reading, _Reading) else reading for reading in readings]
+  return [_with_note_of_days(reading.finish(decimal, of_file) if isinstance(reading, _Reading) else reading)
+          for reading in readings]
+
+
+def _with_note_of_days(column: Column) -> Column:
+  """The column, with a note where its plain numbers may have been meant as days."""
+  if column.note or column.fault or column.is_time or not times.are_days_without_signs(column.values):
+    return column
+  example = f"{column.values[~np.isnan(column.values)][0]:.0f}"
+  days = f"{example[:4]}-{example[4:6]}-{example[6:]}"
+  return dataclasses.replace(column, note=f"is read as plain numbers; for days write {example} as {days}")
 
 
 def _read_typed(cells: np.ndarray) -> Column:
   if cells.dtype.kind in "mM":
     return _of_times(cells, times.read(cells))
-  return Column(cells.astype(np.float64), cells)
+  return Column(cells.astype(np.float64), cells, _TRUTHS_NOTE if cells.dtype.kind == "b" else "")
 
 
 def _of_times(cells: np.ndarray, found: times.Times) -> Column:
@@ -227,7 +245,8 @@ class _Reading:
   def _column(self, decimal: str, note: str = "") -> Column:
     values = self.values.copy()
     values[self.is_text] = self.read(decimal)
-    return Column(values, self.cells, note)
+    has_truths = any(isinstance(cell, bool | np.bool_) for cell in self.cells[~self.is_text])
+    return Column(values, self.cells, note or (_TRUTHS_NOTE if has_truths else ""))
 
   def _faulty(self, fault: str) -> Column:
     return Column(np.full(len(self.cells), np.nan), self.cells, fault=fault)
@@ -238,7 +257,7 @@ class _Reading:
     if lower and all(text in _TRUTHS for text in lower):
       values = self.values.copy()
       values[self.is_text] = [_TRUTHS[text] for text in lower]
-      return Column(values, self.cells, "is read as 1 for true and 0 for false")
+      return Column(values, self.cells, _TRUTHS_NOTE)
     found = None if np.isfinite(self.values).any() else times.read(self.cells)
     return None if found is None else _of_times(self.cells, found)
 

@@ -3,16 +3,28 @@
 from collections import Counter
 from collections.abc import Sequence
 import dataclasses
+import datetime
+import re
 from typing import Any
 
 import numpy as np
 
 from symformer_jax import files
-from symformer_jax.commands import cells
+from symformer_jax.commands import cells, times
 from symformer_jax.errors import InputError
 
 # Rows that are looked at to tell what a first row is.
 NUM_LOOKED_AT = 20
+# Units such as kg, m/s^2, kWh, degC, °C, %, W/(m*K), and with spaces where signs or digits are among them: m s-1.
+_UNIT_LETTERS = "A-Za-z\u00b0\u00b5\u03bc\u03a9\u2126\u00c5%\u2030$\u20ac\u00a3"
+_UNIT = re.compile(rf"(?=.{{1,16}}\Z)[{_UNIT_LETTERS}][{_UNIT_LETTERS}0-9/^*.()\u00b7\u00b2\u00b3\u207b\u00b9\u2212-]*")
+_SIGN = re.compile("[0-9/^*\u00b0\u00b7\u00b2\u00b3\u207b]")
+_BRACKETED = re.compile(r"\[([^\[\]<>]{0,24})\]|\(([^()<>]{0,24})\)")
+_LETTER = re.compile(f"[{_UNIT_LETTERS}]")
+# Words that stand where a measurement failed.
+_NO_UNITS = frozenset((
+  "bad", "err", "error", "fail", "failed", "fault", "inf", "invalid", "low", "high", "no", "none", "off", "on", "ok",
+  "over", "overflow", "tbd", "true", "false", "unknown", "void", "x", "xx", "xxx", "yes"))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,7 +99,7 @@ def _width(row: Sequence[Any]) -> int:
 
 
 def _is_text(cell: Any) -> bool:
-  return _is_there(cell) and not cells.is_missing(cell) and not cells.is_value(cell)
+  return _is_there(cell) and not cells.is_missing(cell) and not cells.is_error(cell) and not cells.is_value(cell)
 
 
 def _without_titles(kept: list[tuple[int, list]], word: str, notes: list[str]) -> list[tuple[int, list]]:
@@ -143,7 +155,10 @@ def _check_widths(
     if width > usual:
       place, row = next((place, row) for place, row in kept if _width(row) > usual)
       raise _ragged(usual, place, row, word, separator)
-    return [*(f"x{i}" for i in range(width - 1)), "y"]
+    found = [*(f"x{i}" for i in range(width - 1)), "y"]
+    shown = ", ".join(found) if width < 4 else "x0, ..., y"
+    notes.append(f"{word} {kept[0][0]} is taken for data, columns are called {shown}")
+    return found
   num_names = max((i + 1 for i, name in enumerate(names) if name), default=0)
   if kept and width < num_names:
     raise InputError(f"cannot be read as a table: the names are {num_names}, but no {word} has more than {width} cells")
@@ -171,7 +186,7 @@ def _are_row_names(column: Sequence[Any], separator: str) -> bool:
 
 
 def _without_units(kept: list[tuple[int, list]], word: str, notes: list[str]) -> list[tuple[int, list]]:
-  """Leaves out a row of units: text where all under it are values, and nothing else but what is missing."""
+  """Leaves out a row of units: one above every column of numbers; a row that may be data is kept, and refused later."""
   if len(kept) < 2:
     return kept
   (place, first), below = kept[0], kept[1 : NUM_LOOKED_AT + 1]
@@ -179,13 +194,31 @@ def _without_units(kept: list[tuple[int, list]], word: str, notes: list[str]) ->
   for i, cell in enumerate(first):
     under = [row[i] for _, row in below if i < len(row) and _is_there(row[i]) and not cells.is_missing(row[i])]
     is_of_values = bool(under) and all(map(cells.is_value, under))
-    if _is_there(cell) and not cells.is_missing(cell) and (cells.is_value(cell) or not is_of_values):
+    if is_of_values and _is_unit(cell):
+      units.append(clean_name(cell))
+    elif _is_there(cell) or is_of_values and not all(map(_is_of_times, under)):  # dates have no unit
       return kept
-    units += [clean_name(cell)] if is_of_values and _is_text(cell) else []
-  if not units:
+  if not units or len(units) > 1 and len(set(units)) == 1 and units[0].isalpha():
     return kept
   notes.append(f"{word} {place} left out: {', '.join(map(repr, units))} above the numbers is taken for units")
   return kept[1:]
+
+
+def _is_unit(cell: Any) -> bool:
+  """Whether a text looks like a unit, and like nothing that stands in place of a number."""
+  if not isinstance(cell, str) or not _is_text(cell) or cell.lower() in _NO_UNITS:
+    return False
+  bracketed = _BRACKETED.fullmatch(cell)
+  if bracketed is None:
+    parts = cell.split(" ")
+    return all(map(_UNIT.fullmatch, parts)) and (len(parts) == 1 or len(parts) < 6 and _SIGN.search(cell) is not None)
+  inner = (bracketed[1] or bracketed[2] or "").strip()
+  is_word = _LETTER.search(inner) is not None and inner.isprintable() and not cells.is_value(inner)
+  return inner in ("", "-", "1") or is_word and not cells.is_missing(inner) and inner.lower() not in _NO_UNITS
+
+
+def _is_of_times(cell: Any) -> bool:
+  return times.is_time(cell) if isinstance(cell, str) else isinstance(cell, datetime.date | datetime.time)
 
 
 def _columns(kept: Sequence[tuple[int, list]], width: int) -> list[np.ndarray]:

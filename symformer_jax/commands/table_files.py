@@ -108,27 +108,25 @@ def _plain(series: pd.Series) -> np.ndarray:
     series = series.dt.tz_convert("UTC").dt.tz_localize(None)
   if series.dtype.kind in "mM":
     return series.to_numpy()
-  if pd.api.types.is_numeric_dtype(series.dtype) and not pd.api.types.is_complex_dtype(series.dtype):
+  is_bool = pd.api.types.is_bool_dtype(series.dtype)  # what they are read as is said, as of texts
+  if pd.api.types.is_numeric_dtype(series.dtype) and not is_bool and not pd.api.types.is_complex_dtype(series.dtype):
     return series.to_numpy(np.float64, na_value=np.nan)
   return np.asarray(series.astype(object), object)
 
 
 def _read_npz(path: pathlib.Path, how: Reading) -> grids.Grid:
   parts = npz.read(path, lambda headers: _check_arrays(headers, how.max_bytes))
-  columns: dict[str, np.ndarray] = {}
+  columns: list[tuple[str, np.ndarray]] = []  # two of one name are refused where they are used, as those of text are
   for name, array in parts.items():
-    if array.ndim == 1:
-      columns[name] = array
-    else:
-      columns |= {f"{name}{i}": array[:, i] for i in range(array.shape[1])}
-  if len({len(column) for column in columns.values()}) > 1:
-    sizes = ", ".join(f"{name} {len(column)}" for name, column in columns.items())
+    columns += [(name, array)] if array.ndim == 1 else [(f"{name}{i}", part) for i, part in enumerate(array.T)]
+  if len({len(column) for _, column in columns}) > 1:
+    sizes = ", ".join(f"{name} {len(column)}" for name, column in columns)
     raise InputError(f"arrays differ in length: {sizes}")
   # A target called y stands last wherever it is stored.
-  order = sorted(columns, key=lambda name: name in ("y", "Y", "target"))
-  found = [columns[name] if columns[name].dtype.kind in "iufb" else _texts(columns[name]) for name in order]
+  order = sorted(columns, key=lambda column: column[0] in ("y", "Y", "target"))
+  found = [array if array.dtype.kind in "iufb" else _texts(array) for _, array in order]
   num_rows = len(found[0]) if found else 0
-  names = tuple(grids.clean_name(name) or f"column {i + 1}" for i, name in enumerate(order))
+  names = tuple(grids.clean_name(name) or f"column {i + 1}" for i, (name, _) in enumerate(order))
   return grids.Grid(names, tuple(found), np.arange(1, num_rows + 1))
 
 

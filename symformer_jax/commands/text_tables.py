@@ -6,6 +6,7 @@ import csv
 import pathlib
 import re
 
+from symformer_jax import files
 from symformer_jax.commands import cells, grids
 from symformer_jax.errors import InputError
 
@@ -16,6 +17,7 @@ _ORDER = ("\t", ";", "|", ",", " ")
 NUM_SNIFFED = 200
 MIN_REGULAR = 0.8
 _COMMENT = "#"
+_ERROR_FIRST = re.compile(rf"(?:{'|'.join(map(re.escape, sorted(cells.ERRORS)))})(?=[\s,;|]|$)", re.IGNORECASE)
 _HINT = re.compile(r'"?sep=(.)"?', re.IGNORECASE)  # of spreadsheets to themselves
 # Cells between spaces; quotes hold a cell with spaces in it together, a comment ends the line.
 _BETWEEN_SPACES = re.compile(r'"((?:[^"]|"")*)"(?=\s|$)|(\S+)')
@@ -34,10 +36,12 @@ def read(path: pathlib.Path, *, separator: str | None = None) -> grids.Grid:
            if line.strip()]
   if lines and (hint := _HINT.fullmatch(lines[0][1].strip())):
     separator, lines = separator or hint[1], lines[1:]
-  comments = [line for _, line in lines if line.lstrip().startswith(_COMMENT)]
-  rows = [(i, line) for i, line in lines if not line.lstrip().startswith(_COMMENT)]
+  comments = [(i, line) for i, line in lines if _is_comment(line)]
+  rows = [(i, line) for i, line in lines if not _is_comment(line)]
   if not rows:
     raise InputError("the file is empty")
+  above = [line for i, line in comments if i < rows[0][0]]
+  notes += _describe_skipped(comments[len(above) :])
   separator = separator or _find_separator([line for _, line in rows[:NUM_SNIFFED]])
   try:
     found = list(_split(rows, separator))
@@ -45,7 +49,7 @@ def read(path: pathlib.Path, *, separator: str | None = None) -> grids.Grid:
     raise InputError(f"cannot be read as a table: {error}") from None
   return grids.from_rows(
     [row for _, row in found], [place for place, _ in found], word="line", separator=separator,
-    comment=_comment_cells(comments, separator), notes=notes)
+    comment=_comment_cells(above, separator), notes=notes)
 
 
 def _decode(data: bytes) -> tuple[str, list[str]]:
@@ -63,6 +67,23 @@ def _decode(data: bytes) -> tuple[str, list[str]]:
   except UnicodeDecodeError:
     pass
   raise InputError(f"is no UTF-8 text (byte {start}); save it as UTF-8")
+
+
+def _is_comment(line: str) -> bool:
+  """Whether a line is a comment; one that begins with an error of a spreadsheet is none."""
+  bare = line.lstrip()
+  return bare.startswith(_COMMENT) and _ERROR_FIRST.match(bare) is None
+
+
+def _describe_skipped(comments: Sequence[tuple[int, str]]) -> list[str]:
+  """A note on comments among the rows, which may have been meant as rows, such as those of `#1`, `#2`, ..."""
+  if not comments:
+    return []
+  place, line = comments[0]
+  what = f"{len(comments)} lines that begin" if len(comments) > 1 else "a line that begins"
+  first = f"first line {place}" if len(comments) > 1 else f"line {place}"
+  return [f"{what} with {_COMMENT} left out as comments below the first row, {first}: "
+          f"{files.shorten(grids.clean_name(line), 40)!r}"]
 
 
 def _split(
@@ -87,7 +108,7 @@ def _split(
 def _cells_between_spaces(line: str) -> list[str]:
   found = []
   for match in _BETWEEN_SPACES.finditer(line):
-    if match[2] and match[2].startswith(_COMMENT) and found:
+    if match[2] and _is_comment(match[2]) and found:
       break
     found.append(match[2] if match[2] is not None else match[1].replace('""', '"'))
   return found

@@ -22,8 +22,9 @@ _LIKE_A_DAY = re.compile(
   r"(?: ?(?:Z|UTC|[-+]\d\d:?\d\d))?)?", re.IGNORECASE | re.ASCII)
 _ISO = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?\s?(?:Z|[+-]\d\d:?\d\d)?)?", re.ASCII)
 _DURATION = re.compile(
-  r"(?P<sign>-?)(?:(?P<days>\d+) days?,? )?(?P<hours>\d+):(?P<minutes>[0-5]\d)(?::(?P<seconds>[0-5]\d(?:\.\d*)?))?",
+  r"(?P<sign>-?)(?:(?P<days>\d+) days?,? )?(?P<hours>\d+):(?P<minutes>[0-5]\d)(?::(?P<seconds>[0-5]\d(?:[.,]\d*)?))?",
   re.ASCII)
+_DECIMAL_COMMA = re.compile(r"(?<=:\d\d),(?=\d)")
 # By the least span that each is for, in seconds: few digits before the point, and no fraction of a unit.
 _UNITS = (("days", 2 * 86400.0, 86400.0), ("hours", 2 * 3600.0, 3600.0), ("minutes", 120.0, 60.0),
           ("seconds", 0.0, 1.0))
@@ -47,6 +48,15 @@ class Times:
 def is_time(text: str) -> bool:
   """Whether a text looks like a date or a time."""
   return _LIKE_A_DAY.fullmatch(text.strip()) is not None or _DURATION.fullmatch(text.strip()) is not None
+
+
+def are_days_without_signs(values: np.ndarray) -> bool:
+  """Whether all numbers [N] but NaN are such as 20201231: days of the calendar, which are taken for plain numbers."""
+  present = values[~np.isnan(values)]
+  if not len(present) or not ((present >= 18000101) & (present <= 21991231)).all() or (present % 1).any():
+    return False
+  days = pd.to_datetime(pd.Series(present.astype(np.int64).astype(str)), format="%Y%m%d", errors="coerce")
+  return bool(days.notna().all())
 
 
 def read(cells: np.ndarray) -> Times | None:
@@ -88,7 +98,7 @@ def _duration(cell: Any) -> float:
   found = _DURATION.fullmatch(cell) if isinstance(cell, str) else None
   if found is None:
     return np.nan
-  size = sum(float(found[part] or 0) * seconds for part, seconds in (
+  size = sum(float((found[part] or "0").replace(",", ".")) * seconds for part, seconds in (
     ("days", 86400), ("hours", 3600), ("minutes", 60), ("seconds", 1)))
   return -size if found["sign"] else size
 
@@ -98,7 +108,7 @@ def _read_days(texts: Sequence[Any], present: Sequence[Any]) -> Times | None:
   if not strings:
     return _of_moments(_parse(texts, None), texts)
   if all(_ISO.fullmatch(text) for text in strings):
-    return _of_moments(_parse(texts, "ISO8601"), texts)
+    return _of_moments(_with_dates(_parse(texts, "ISO8601"), texts), texts)
   sample = strings[:_NUM_TRIED]
   formats = [day + clock for day in _DAYS for clock in _CLOCKS]
   tried = {each: int(np.sum(~np.isnat(_parse(sample, each)))) for each in formats}
@@ -113,12 +123,19 @@ def _read_days(texts: Sequence[Any], present: Sequence[Any]) -> Times | None:
   if any(not np.array_equal(first, other, equal_nan=True) for other in others):
     return Times(np.full(len(texts), np.nan), fault=(
       f"holds dates that may be day and month or month and day, such as {strings[0]!r}; write them as 2020-12-31"))
-  return _of_moments(first, texts)
+  return _of_moments(_with_dates(first, texts), texts)
+
+
+def _with_dates(moments: np.ndarray, texts: Sequence[Any]) -> np.ndarray:
+  """Moments of texts [N], and of those cells among them that are dates already, as workbooks have both."""
+  return np.where(np.isnat(moments), _parse(texts, None), moments)
 
 
 def _parse(texts: Sequence[Any], form: str | None) -> np.ndarray:
   """Moments datetime64[us] [N] of texts of one form, or of dates; NaT for any other. Zones are brought to UTC."""
   is_wanted = [isinstance(text, str) == (form is not None) and isinstance(text, str | datetime.date) for text in texts]
+  if form is not None:
+    texts = [_DECIMAL_COMMA.sub(".", text) if isinstance(text, str) else text for text in texts]
   if form is not None and form != "ISO8601":
     # No format has a T between day and clock but that of ISO.
     texts = [re.sub(r"(?<=\d)T(?=\d)", " ", text) if isinstance(text, str) else text for text in texts]

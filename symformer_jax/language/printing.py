@@ -50,6 +50,7 @@ class Dialect:
     module: stands before the names of functions.
     nan, infinity: what is no finite number.
     has_whole_numbers: whether `2` may stand for 2.0; in C and Julia whole numbers divide and overflow otherwise.
+    end_of_whole_numbers: from this size on whole numbers have a decimal point; JAX takes `2` for an int32.
     has_power_sign: whether powers have a sign that binds tighter than a product; else a function.
     is_minus_tight: whether a leading minus binds tighter than a power, as in Excel, where `-2^2` is 4.
   """
@@ -59,6 +60,7 @@ class Dialect:
   nan: str = "nan"
   infinity: str = "inf"
   has_whole_numbers: bool = True
+  end_of_whole_numbers: float = math.inf
   has_power_sign: bool = True
   is_minus_tight: bool = False
 
@@ -72,7 +74,8 @@ class Dialect:
     if math.isinf(value):
       return self.infinity if value > 0 else f"-{self.infinity}"
     text = format_number(value, digits)
-    return text if self.has_whole_numbers or not text.lstrip("-").isdigit() else f"{text}.0"
+    is_whole = self.has_whole_numbers and abs(value) < self.end_of_whole_numbers
+    return text if is_whole or not text.lstrip("-").isdigit() else f"{text}.0"
 
 
 PYTHON, LATEX = Dialect("python"), Dialect("latex")

@@ -30,15 +30,18 @@ def _words(text: str) -> frozenset[str]:
 
 _PYTHON_WORDS = frozenset({*keyword.kwlist, "np", "jnp", "torch", "float", FUNCTION})
 _FUNCTIONS = _words(f"sqrt exp log sin cos tan asin acos atan pow {FUNCTION}")
-# Keywords of C and C++, and macros of math.h.
+# Macros of math.h, whichever the compiler has.
+_C_MACROS = re.compile(r"M_[A-Z0-9_]*[A-Z0-9](?:[fl]|f\d+x?)?|(?:FP|MATH)_[A-Z0-9_]*[A-Z0-9]|"
+                       r"HUGE_VAL_F\d+X?|SNAN(?:[FL]|F\d+X?)?")
+# Keywords of C and C++, and what else is a macro.
 _C_WORDS = _FUNCTIONS | _words("""
   alignas alignof and and_eq asm auto bitand bitor bool break case catch char class compl const const_cast constexpr
   continue decltype default delete do double dynamic_cast else enum explicit export extern false float for friend goto
   if inline int long mutable namespace new noexcept not not_eq nullptr operator or or_eq private protected public
   register reinterpret_cast restrict return short signed sizeof static static_assert static_cast struct switch template
   this thread_local throw true try typedef typeid typename typeof typeof_unqual union unsigned using virtual void
-  volatile wchar_t while xor xor_eq NAN INFINITY HUGE_VAL HUGE_VALF HUGE_VALL DOMAIN SING OVERFLOW UNDERFLOW PLOSS TLOSS
-  MAXFLOAT linux unix i386""")
+  volatile wchar_t while xor xor_eq NAN INFINITY HUGE_VAL HUGE_VALF HUGE_VALL HUGE X_TLOSS math_errhandling DOMAIN
+  SING OVERFLOW UNDERFLOW PLOSS TLOSS MAXFLOAT linux unix i386""")
 _JULIA_WORDS = _FUNCTIONS | _words("""
   abstract baremodule begin break catch const continue do else elseif end export false finally for function global if
   import in isa let local macro module mutable primitive public quote return struct true try type using where while
@@ -55,7 +58,7 @@ class Language:
 
   Attributes:
     dialect: of the formula itself.
-    words: names that no column may have.
+    words: names that no column may have; taken: a pattern of more such names, none of which ends in `_`.
     frame: `(names of all columns, names of those that are used, formula, comments) -> text`.
     comment: begins a comment that goes to the end of the line.
     has_unicode: whether names may have letters beyond ASCII.
@@ -68,12 +71,18 @@ class Language:
   comment: str = "#"
   has_unicode: bool = False
   has_case: bool = True
+  taken: re.Pattern[str] | None = None
 
 
-def _python_frame(module: str, alias: str, cast: str) -> Callable[[Sequence[str], Sequence[str], str, str], str]:
+def _python_frame(
+  module: str, alias: str, cast: str, constant: str
+) -> Callable[[Sequence[str], Sequence[str], str, str], str]:
+  """How Python frames a formula; one that uses no column is `constant` of the first column's shape."""
   def frame(names: Sequence[str], used: Sequence[str], text: str, comments: str) -> str:
     casts = "".join(f"  {name} = {cast.format(name)}\n" for name in used)
     head = f"import {module} as {alias}" if module != alias else f"import {module}"
+    if names and not used:
+      text = constant.format(names[0], text)
     return f"{head}\n\n\ndef {FUNCTION}({', '.join(names)}):\n{comments}{casts}  return {text}\n"
   return frame
 
@@ -92,13 +101,16 @@ def _julia_frame(names: Sequence[str], used: Sequence[str], text: str, comments:
 LANGUAGES: dict[str, Language] = {
   # Columns of whole numbers would refuse negative powers and overflow.
   "numpy": Language(Dialect("python", "np.", "np.nan", "np.inf"), _PYTHON_WORDS,
-                    _python_frame("numpy", "np", "np.asarray({}, float)"), has_unicode=True),
-  "jax": Language(Dialect("python", "jnp.", "jnp.nan", "jnp.inf"), _PYTHON_WORDS,
-                  _python_frame("jax.numpy", "jnp", "jnp.asarray({}, float)"), has_unicode=True),
+                    _python_frame("numpy", "np", "np.asarray({}, float)", "np.full(np.shape({}), {}, float)"),
+                    has_unicode=True),
+  "jax": Language(Dialect("python", "jnp.", "jnp.nan", "jnp.inf", end_of_whole_numbers=2**31),
+                  _PYTHON_WORDS, _python_frame("jax.numpy", "jnp", "jnp.asarray({}, float)",
+                                                "jnp.full(jnp.shape({}), {}, float)"), has_unicode=True),
   "torch": Language(Dialect("python", "torch.", "torch.nan", "torch.inf"), _PYTHON_WORDS,
-                    _python_frame("torch", "torch", "torch.as_tensor({})*1.0"), has_unicode=True),
+                    _python_frame("torch", "torch", "torch.as_tensor({})*1.0",
+                                  "torch.full_like(torch.as_tensor({})*1.0, {})"), has_unicode=True),
   "c": Language(Dialect("c", nan="NAN", infinity="INFINITY", has_whole_numbers=False, has_power_sign=False), _C_WORDS,
-                _c_frame, comment="//"),
+                _c_frame, comment="//", taken=_C_MACROS),
   "julia": Language(Dialect("julia", nan="NaN", infinity="Inf", has_whole_numbers=False), _JULIA_WORDS, _julia_frame),
   "excel": Language(Dialect("excel", nan="NA()", infinity="(1/0)", is_minus_tight=True), _EXCEL_WORDS,
                     lambda names, used, text, comments: f"={text}", has_case=False),
@@ -165,7 +177,7 @@ def _simplified(name: str) -> str:
 
 def _is_safe(name: str, spec: Language) -> bool:
   """Whether a language takes a name as it is."""
-  if name in spec.words:
+  if name in spec.words or spec.taken and spec.taken.fullmatch(name):
     return False
   if spec.has_unicode:  # Python takes names for equal that are so under NFKC
     return name.isidentifier() and unicodedata.normalize("NFKC", name) == name

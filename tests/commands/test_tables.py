@@ -80,6 +80,13 @@ def test_npz_and_parquet(tmp_path):
     read_table(str(tmp_path / "t.parquet"))
 
 
+def test_columns_of_one_name_in_npz_are_refused(tmp_path):
+  np.savez(tmp_path / "t.npz", x=np.arange(12.0).reshape(6, 2), x0=np.ones(6), y=np.arange(6.0))
+  with pytest.raises(TableError, match="two columns are called 'x0'"):
+    read_table(str(tmp_path / "t.npz"))
+  assert read_table(str(tmp_path / "t.npz"), features=["x1"]).x[1, 0] == 3
+
+
 def test_pickles_are_refused(tmp_path):
   np.savez(tmp_path / "t.npz", x=np.array([{"a": 1}] * 6, dtype=object))
   with pytest.raises(TableError, match="cannot be read as npz of plain arrays"):
@@ -230,6 +237,15 @@ def test_workbooks(tmp_path):
   assert table.notes[:2] == (
     "row 1 left out: 'A title' is taken for a title",
     "row 4 left out: 'm/s', 'kg' above the numbers is taken for units")
+  sheet = book.create_sheet("mixed")
+  for row in [["day", "is_on", "w"], *([datetime.datetime(2020, 1, 1 + i) if i % 2 else f"2020-01-0{1 + i}", i > 2, i]
+                                      for i in range(6))]:
+    sheet.append(row)
+  book.save(tmp_path / "t.xlsx")
+  table = read_table(str(tmp_path / "t.xlsx"), sheet="mixed")
+  np.testing.assert_array_equal(table.x, [[i, i > 2] for i in range(6)])
+  assert table.notes == ("column 'day' holds dates, read as days since 2020-01-01",
+                         "column 'is_on' is read as 1 for true and 0 for false")
   with pytest.raises(TableError, match="the file is empty"):
     read_table(str(tmp_path / "t.xlsx"))
   with pytest.raises(TableError, match="--sheet: no sheet 'x', expected one of 'notes', 'data'"):

@@ -1,5 +1,7 @@
 """Odd files of text: each is read right, or refused in one line; what was decided is said."""
 
+import re
+
 import pytest
 
 from symformer_jax.commands import tables
@@ -57,7 +59,15 @@ def test_encodings_of_spreadsheets(read, encoding):
   ("My lab\nt,v\n" + lines("{i},{s}"), ("t", "v"), (1, 1), "line 1 left out: 'My lab' is taken for a title"),
   ("# mass force\n" + lines("{i} {s}"), ("mass", "force"), (1, 1),
    "names of the columns are taken from the comment above: 'mass', 'force'"),
-  ("# made by me\n" + lines("{i} {s}"), ("x0", "y"), (1, 1), ""),
+  ("# made by me\n" + lines("{i} {s}"), ("x0", "y"), (1, 1), "line 2 is taken for data, columns are called x0, y"),
+  (lines("{i} {s} 2 {s}"), ("x0", "x1", "x2", "y"), (1, 1, 2, 1),
+   "line 1 is taken for data, columns are called x0, ..., y"),
+  ("d,b\n" + lines("2020010{i},{s}"), ("d", "b"), (20200101, 1),
+   "column 'd' is read as plain numbers; for days write 20200101 as 2020-01-01"),
+  ("d,b\n" + lines("2020130{i},{s}"), ("d", "b"), (20201301, 1), ""),
+  ("d,b\n" + lines("2020010{i}.5,{s}"), ("d", "b"), (20200101.5, 1), ""),
+  ("d;b\n" + lines("2020-01-01 00:00:0{i},500;{s}"), ("d", "b"), (0, 1),
+   "column 'd' holds dates, read as seconds since 2020-01-01 00:00:01.500000"),
   (",a,b\n" + lines("{i},{i},{s}", begin=0), ("a", "b"), (0, 0),
    "column 1 left aside: it has no name and counts the rows"),
   ("Unnamed: 0,a,b\n" + lines("{i},{i},{s}"), ("a", "b"), (1, 1),
@@ -81,6 +91,28 @@ def test_a_row_of_text_that_may_be_data_is_no_row_of_units(read):
     read("name,v,w\nX,unknown,\n" + lines("n{i},{i},{s}"))
 
 
+@pytest.mark.parametrize("row", [
+  "<0.1,<1", "bad,bad", "bad,worse>", "5x,3y", "kg,nan", "kg,-", "kg,", "kg,kg", "kg,unknown", "(1.5),(2)", "kg,[nan]",
+  "not measured,kg", "kg," + "a" * 30, "#REF!,kg", "kg,Error"])
+def test_a_first_row_of_data_that_is_bad_is_no_row_of_units(read, row):
+  with pytest.raises(TableError, match="line 2, column '[vw]': expected a finite number, got"):
+    read(f"v,w\n{row}\n" + lines("{i},{s}"))
+
+
+def test_a_quote_without_an_end_is_no_unit(read):
+  with pytest.raises(TableError, match="line 2, column 'v': expected a finite number, got"):
+    read('v,w\n"kg,1\n2",m\n' + lines("{i},{s}"))
+
+
+@pytest.mark.parametrize("row", [
+  "s,m/s", "[kg],[-]", "(m),(m)", "\u00b0C,%", "\u00b5m,W/(m*K)", "m s-1,kg m^-3", "degC,kWh", "[10^3 m],m2", "m/s,m/s",
+  "\u20ac,m\u00b2", "K,[deg C]"])
+def test_rows_of_units(read, row):
+  names, first, notes = read(f"v,w\n{row}\n" + lines("{i},{s}"))
+  assert (names, first) == (("v", "w"), (1, 1)) and "line 2 left out: " in notes[0]
+  assert read(f"d,v,w\n,{row}\n" + lines("2020-01-0{i},{i},{s}"))[1] == (0, 1, 1)
+
+
 def test_the_lines_looked_at_may_end_within_a_quote(read):
   text = "a,b,c\n" + lines("{i},{s},t", num=198) + '199,1,"two\n\nlines"\n' + lines("{i},{s},t", begin=200)
   assert read(text)[0] == ("a", "b")
@@ -100,3 +132,26 @@ def test_the_target_is_a_column_of_numbers_rather_than_of_dates(read):
   assert read("a,b,d\n" + lines("{i},{s},2020-01-0{i}"))[0] == ("a", "d", "b")
   names, row, _ = read("a,d\n" + lines("{i},200{i}-01-01"), target="d")
   assert (names, row) == (("a", "d"), (1, 2001))
+
+
+@pytest.mark.parametrize("error", ["#N/A", "#DIV/0!", "#REF!", "#VALUE!", "#NAME?", "#NUM!", "#NULL!"])
+def test_rows_that_begin_with_an_error_of_a_spreadsheet_are_no_comments(read, error):
+  shown = "a missing value" if error == "#N/A" else repr(error)
+  below = [f"a,b\n{error},1\n" + lines("{i},{s}"), "a b\n" + lines("{i} {s}") + f"8 {error}\n",
+           "a;b\n" + lines("{i};{s}") + f" {error} ;8\n"]
+  bare = [f"{error},8\n" + lines("{i},{s}"), lines("{i},{s}") + f"{error},8\n"]
+  places = ["line 2, column 'a'", "line 9, column 'b'", "line 9, column 'a'", "line 1, column 'x0'",
+            "line 8, column 'x0'"]
+  for text, place in zip(below + bare, places, strict=True):
+    with pytest.raises(TableError, match=re.escape(f"{place}: expected a finite number, got {shown}")):
+      read(text)
+    assert read(text, drop_missing=True)[1] == (1, 1)
+
+
+def test_comments_among_the_rows_are_counted_and_name_nothing(read):
+  names, row, notes = read("id,b\n" + "".join(f"#{i},{i}\n" for i in range(3)) + lines("{i},{s}"))
+  assert (names, row) == (("id", "b"), (1, 1))
+  assert notes == ("3 lines that begin with # left out as comments below the first row, first line 2: '#0,0'",)
+  names, _, notes = read("# mass,force\n" + lines("{i},{s}") + "# the,end\n#REFERENCE 3\n")
+  assert names == ("mass", "force") and notes[0].startswith("2 lines that begin with # left out")
+  assert read("a,b\n" + lines("{i},{s}") + "# why\n")[2][0].startswith("a line that begins with # left out")

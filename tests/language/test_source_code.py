@@ -65,13 +65,13 @@ def check(case, values, first=NUM_FORMULAS):
   assert np.isnan(values[is_nan]).mean() > 0.99  # of 0/0 beside a cancelled factor not
 
 
-def run_all(texts, columns):
+def run_all(texts, columns, num_points=NUM_POINTS):
   """Values [K, N] of Python texts in this process."""
   values = []
   for text in texts:
     scope = {}
     exec(compile(text, "export", "exec"), scope)  # this project's own text
-    values.append(np.broadcast_to(np.asarray(scope["formula"](*columns)), NUM_POINTS))
+    values.append(np.broadcast_to(np.asarray(scope["formula"](*columns)), num_points))
   return np.array(values)
 
 
@@ -97,7 +97,7 @@ def test_jax_text_is_that_of_numpy_and_runs(case):
   texts = [source_code.write(node, NAMES, "jax") for node in nodes]
   for node, text in zip(nodes, texts, strict=True):
     expected = source_code.write(node, NAMES, "numpy").replace("import numpy as np", "import jax.numpy as jnp")
-    assert text == re.sub(r"\bnp\.", "jnp.", expected)
+    assert re.sub(r"\b(\d{10,})\.0\b", r"\1", text) == re.sub(r"\bnp\.", "jnp.", expected)
   with jax.enable_x64(True):
     check(case, run_all(texts[:50], x.T), first=50)
 
@@ -315,6 +315,40 @@ def test_what_is_undefined_without_a_variable_is_said(value, texts):
   node = parser.parse("log(0 - 1)" if np.isnan(value) else "1/(1 - 1)")
   for language, text in zip(source_code.LANGUAGES, texts, strict=True):
     assert text in source_code.write(node, ["x"], language)
+
+
+@pytest.mark.parametrize("text", ["3000000000*x", "x - 2147483648", "-99999999999/x", "x**3000000000"])
+def test_whole_numbers_beyond_int32_run_in_jax_without_x64(text):
+  node, x = parser.parse(text, ["x"]), np.array([0.5, 1.0])
+  with jax.enable_x64(False):
+    [found] = run_all([source_code.write(node, ["x"], "jax")], [x], num_points=2)
+  np.testing.assert_allclose(found, expression.evaluate(node, x[:, None]), rtol=1e-6)
+  assert source_code.write(number(2.0**31 - 1), ["x"], "jax").endswith(", 2147483647, float)\n")
+
+
+@pytest.mark.parametrize("text", ["37", "2*sin(1) - 7", "log(0 - 1)", "1/(1 - 1)"])
+def test_what_depends_on_no_column_has_the_shape_of_the_first(text):
+  node, x = parser.parse(text, ["class", "v"]), np.array([[1, 2], [3, 4], [5, 6]])
+  with jax.enable_x64(True):
+    for language in ("numpy", "jax", "torch"):
+      if language == "torch":
+        pytest.importorskip("torch")
+      scope = {}
+      exec(compile(source_code.write(node, ["class", "v"], language), "export", "exec"), scope)  # this project's own
+      found = np.asarray(scope["formula"](*x.T))
+      assert found.shape == (3,) and found.dtype == (np.float32 if language == "torch" else np.float64)
+      np.testing.assert_allclose(found, expression.evaluate(node, x.astype(float)), rtol=1e-6)
+  assert source_code.write(number(37), [], "numpy").endswith("return 37\n")
+
+
+@pytest.mark.skipif(not shutil.which("gcc"), reason="no C compiler")
+def test_no_column_of_c_is_a_macro_of_the_compiler():
+  found = subprocess.run(["gcc", "-dM", "-E", "-D_GNU_SOURCE", "-x", "c", "-"], input="#include <math.h>", text=True,
+                         capture_output=True, check=True).stdout
+  macros = re.findall(r"^#define ([A-Za-z]\w*) ", found, re.MULTILINE)
+  assert {"M_PI", "M_E", "FP_NAN", "MATH_ERRNO", "HUGE_VAL", "NAN", "INFINITY"} <= set(macros)
+  assert source_code.safe_names(macros, "c") == tuple(f"{name}_" for name in macros)
+  assert source_code.safe_names(["M_sun", "MATH", "M", "FPS"], "c") == ("M_sun", "MATH", "M", "FPS")
 
 
 HOSTILE = ["depth (m)", "depth_m", "class", "exp", "np", "x\n  import os", '"""', "*/", "\\", "Δt", "température", "",
