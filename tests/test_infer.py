@@ -225,7 +225,7 @@ def test_the_line_that_is_taken_is_marked_and_its_constants_printed(command, tmp
     assert "recommended: period = axis**1.5" in out
     assert (f"selected: period = {text}" in out) == (text != "axis**1.5")
     others = [line.split()[0] for line in out.splitlines() if line.endswith("  recommended")]
-    assert others == ([] if expression == "axis**1.5" else ["1"])
+    assert others == ([] if text == "axis**1.5" else ["1"])
   assert "constants: 1.5" in whole and "constants: 5.4" in out
 
 
