@@ -196,7 +196,7 @@ def _without_units(kept: list[tuple[int, list]], word: str, notes: list[str]) ->
     is_of_values = bool(under) and all(map(cells.is_value, under))
     if is_of_values and _is_unit(cell):
       units.append(clean_name(cell))
-    elif _is_there(cell) or is_of_values and not all(map(_is_of_times, under)):  # dates have no unit
+    elif _is_text(cell) or cells.is_value(cell) or is_of_values and not all(map(_is_of_times, under)):  # of days: none
       return kept
   if not units or len(units) > 1 and len(set(units)) == 1 and units[0].isalpha():
     return kept

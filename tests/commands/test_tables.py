@@ -87,6 +87,17 @@ def test_columns_of_one_name_in_npz_are_refused(tmp_path):
   assert read_table(str(tmp_path / "t.npz"), features=["x1"]).x[1, 0] == 3
 
 
+def test_truth_values_of_arrays_and_frames_are_said(tmp_path):
+  flags = np.arange(6) > 2
+  np.savez(tmp_path / "t.npz", x=flags, y=np.arange(6.0))
+  note = "column 'x' is read as 1 for true and 0 for false"
+  assert read_table(str(tmp_path / "t.npz")).notes == (note,)
+  pytest.importorskip("pyarrow")
+  pd.DataFrame({"x": flags, "y": np.arange(6.0)}).to_parquet(tmp_path / "t.parquet")
+  table = read_table(str(tmp_path / "t.parquet"))
+  assert table.notes == (note,) and list(table.x[:, 0]) == [0, 0, 0, 1, 1, 1]
+
+
 def test_pickles_are_refused(tmp_path):
   np.savez(tmp_path / "t.npz", x=np.array([{"a": 1}] * 6, dtype=object))
   with pytest.raises(TableError, match="cannot be read as npz of plain arrays"):

@@ -111,6 +111,7 @@ def test_rows_of_units(read, row):
   names, first, notes = read(f"v,w\n{row}\n" + lines("{i},{s}"))
   assert (names, first) == (("v", "w"), (1, 1)) and "line 2 left out: " in notes[0]
   assert read(f"d,v,w\n,{row}\n" + lines("2020-01-0{i},{i},{s}"))[1] == (0, 1, 1)
+  assert read(f"name,v,w\n-,{row}\n" + lines("n{i},{i},{s}"))[1] == (1, 1)
 
 
 def test_the_lines_looked_at_may_end_within_a_quote(read):
