@@ -107,6 +107,7 @@ def test_a_model_that_started_from_another_inherits_what_that_one_met(first, gen
   assert all((a.bits == b.bits).all() for a, b in zip(own.filters, before.filters, strict=True))
 
 
+@pytest.mark.slow  # two runs more; the test above has the same way with one
 def test_other_data_of_the_model_it_started_from_stay_known(first, generated, tmp_path):
   _, parent = first
   folder = shutil.copytree(parent.folder, tmp_path / "parent")

@@ -40,6 +40,7 @@ def _curve(workdir):
   return {(line["kind"], line["step"]): line for line in lines}
 
 
+@pytest.mark.slow  # three processes that compile, two minutes
 def test_two_processes_give_the_losses_of_one(data_dir, tmp_path):
   subprocess.run(_command(data_dir, tmp_path / "one"), cwd=ROOT, env=_environment(), check=True, timeout=HARD_LIMIT_S)
   with socket.socket() as probe:
