@@ -124,8 +124,8 @@ def test_the_best_checkpoint_is_kept_beside_the_newest(config, tmp_path):
 
 
 # What is slow here compiles for minutes, and differs little from the others.
-@pytest.mark.parametrize("before", [
-  pytest.param(MeshConfig(data=2, fsdp=2, tensor=2), marks=pytest.mark.slow), MeshConfig(data=1)], ids=["8->1", "1->8"])
+@pytest.mark.slow
+@pytest.mark.parametrize("before", [MeshConfig(data=2, fsdp=2, tensor=2), MeshConfig(data=1)], ids=["8->1", "1->8"])
 def test_a_checkpoint_resumes_on_another_number_of_devices(uninterrupted, tmp_path, before):
   config, whole = _without_decoding(uninterrupted[0]), uninterrupted[1]
   after = MeshConfig(data=1) if before.data > 1 else MeshConfig(data=2, fsdp=2, tensor=2)
