@@ -32,6 +32,8 @@ from symformer_jax.sources.ridge_gains import Settings
 
 # A monomial of negative exponents whose values differ by more in size has a pole as good as between the rows.
 LARGEST_RATIO = 1e4
+# Constants of the shortest formulas, such as a*log(x + b*y): with points for fewer none is worth its search.
+MIN_CONSTANTS = 2
 # Share of the target's variance that is rounding of single precision.
 EXACT = 1e-6
 # A monomial that varies by a smaller share of its size is constant, but for single precision's rounding.
@@ -69,7 +71,8 @@ class Ridges:
     return self.config.ridges.turns
 
   def supports(self, task: Task) -> bool:
-    return pair_sums.can_add(task) and any(
+    num_constants = len(np.unique(task.fit_rows.x, axis=0)) // self.config.terms.points_per_part
+    return pair_sums.can_add(task) and num_constants >= MIN_CONSTANTS and any(
       all(task.rule.allows_operator(token) for token in outer.tokens) for outer in OUTER.values())
 
   def init(self, task: Task, key: jax.Array) -> None:

@@ -8,9 +8,12 @@ import numpy as np
 import pytest
 
 from symformer_jax.engine.config import DEFAULT, SumSizes
+from symformer_jax.engine.options import SearchOptions
 from symformer_jax.engine.rows import Rows
+from symformer_jax.engine.task import make_task
 from symformer_jax.language import expression, printing
 from symformer_jax.language.parser import parse
+from symformer_jax.language.rules import Restrictions
 from symformer_jax.sources import ridge_functions, ridge_gains, ridges
 from symformer_jax.sources.ridge_functions import OUTER
 
@@ -183,3 +186,12 @@ def test_no_formula_is_written_twice():
 def test_sizes_that_cannot_be_are_refused(sums):
   with pytest.raises(ValueError, match="sums: expected at most three sizes"):
     dataclasses.replace(CONFIG, sums=sums)
+
+
+@pytest.mark.parametrize("num, options, is_asked", [
+  (8, {}, False), (40, {}, True), (40, {"operators": ("+", "*", "neg")}, False)])
+def test_few_points_and_strict_rules_are_not_asked(num, options, is_asked):
+  rng = np.random.default_rng(0)
+  x = rng.uniform(1, 3, (num, 2))
+  task = make_task((x, x[:, 0] + rng.normal(size=num)), None, SearchOptions(restrictions=Restrictions(**options)))
+  assert ridges.Ridges().supports(task) == is_asked
