@@ -92,6 +92,7 @@ OUTER: dict[str, Outer] = {
   "tan": Outer(jnp.tan, _of("tan"), [(2 * p, -p) for p in (0.6, 1.0, 1.4)], is_one_sided=False),
 }
 
+
 @functools.cache
 def phases(num_arguments: int, most: int) -> np.ndarray:
   """Radians over the range of each argument [G, k], the first positive: an eighth of a wave, a quarter, two, ..."""
