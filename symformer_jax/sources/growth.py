@@ -10,7 +10,7 @@ space of a formula, inside its functions too; what promises most is fitted to th
 from collections.abc import Iterator, Mapping, Sequence
 import dataclasses
 import itertools
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -28,6 +28,7 @@ from symformer_jax.language.expression import Node, number
 from symformer_jax.language.tidy import tidy
 from symformer_jax.sources import pair_sums, pairs, terms
 from symformer_jax.sources.columns import Columns
+from symformer_jax.sources.in_turn import in_turn
 
 # Directions of a formula that are projected out, padded; formulas with more constants are not grown. Places of one
 # compiled call.
@@ -36,9 +37,6 @@ NUM_DIRECTIONS, NUM_PLACES = 12, 64
 INDEPENDENT = 1e-4
 # Directions that are left of a derivative by those before it: less is rounding. And weights that are one direction.
 LEAST, SAME = 1e-9, 1e-9
-
-
-T = TypeVar("T")
 
 
 class Graft(NamedTuple):
@@ -113,11 +111,6 @@ class Growth:
                     nodes=pair_sums.allowed(_grown(seeds, columns, rows, config), task, num, self.config.terms))
 
 
-def _in_turn(lists: Sequence[Sequence[T]]) -> Iterator[T]:
-  """The first of each list, then the second of each, ..."""
-  return (some[rank] for rank in range(max(map(len, lists), default=0)) for some in lists if rank < len(some))
-
-
 def _seeds(candidates: Sequence[Candidate], grown: frozenset[Node], config: GrowthConfig) -> dict[Node, int]:
   """Formulas that are grown next, with the number of their front: those that no shorter one beats are the first, those
   that only these beat the second, ... (Deb et al., 2002).
@@ -166,7 +159,7 @@ def _grown(
         for block in _best(gains[row, : len(order)], columns.tiers[chosen], config)]
   ranked = [[(node, *rest) for _, *rest in sorted(found, key=lambda each: -each[0])]
             for node, found in promised.items()]
-  for node, graft, column, multiple in _in_turn(ranked):
+  for node, graft, column, multiple in in_turn(ranked):
     yield _grafted(node, graft, columns, column, multiple)
 
 

@@ -1,6 +1,6 @@
 """Rational functions as a source: P/Q with few terms, from the linear equation P(x) - y*Q(x) = 0."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 import dataclasses
 import itertools
 from typing import Any
@@ -16,6 +16,7 @@ from symformer_jax.engine.task import Task
 from symformer_jax.language.expression import Node, with_columns
 from symformer_jax.language.rules import Rule
 from symformer_jax.sources import rational_fits
+from symformer_jax.sources.in_turn import in_turn
 from symformer_jax.sources.links import LINKS, Link
 from symformer_jax.sources.rational_bases import bases
 from symformer_jax.sources.rational_fits import Equation, Fit, Fraction
@@ -68,16 +69,11 @@ def rationals_of(
       made += nodes
       if is_exact:
         break
-  nodes = _in_turn(made)
+  nodes = in_turn(made)
   if varies != list(range(len(varies))):
     place = dict(enumerate(varies))
     nodes = (with_columns(node, place) for node in nodes)
   return list(itertools.islice(filter(rule, dict.fromkeys(nodes)), config.num_fitted))
-
-
-def _in_turn(lists: Sequence[Sequence[Node]]) -> Iterable[Node]:
-  """The first of each, then the second of each, ..."""
-  return (node for turn in itertools.zip_longest(*lists) for node in turn if node is not None)
 
 
 def _of_link(rows: Rows, link: Link, config: RationalsConfig) -> tuple[list[list[Node]], bool]:

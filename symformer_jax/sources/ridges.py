@@ -25,6 +25,7 @@ from symformer_jax.language import expression, programs
 from symformer_jax.language.expression import Node, chain, number, variable
 from symformer_jax.language.tidy import tidy
 from symformer_jax.sources import pair_sums, ridge_functions, ridge_gains, terms
+from symformer_jax.sources.in_turn import in_turn
 from symformer_jax.sources.links import LINKS, Link
 from symformer_jax.sources.monomials import Monomial, Values, to_node
 from symformer_jax.sources.ridge_functions import OUTER
@@ -89,8 +90,7 @@ class Ridges:
     links = [LINKS[name] for name in names if LINKS[name].is_defined(task.fit_rows.y)]
     seeds = _seeds(question, config) if turn == 0 else []
     found = [_written(link, task.fit_rows, task.columns, seeds, config) for link in links]
-    mixed = (node for some in itertools.zip_longest(*found) for node in some if node is not None)
-    return pair_sums.allowed(mixed, task, num, self.config.terms)
+    return pair_sums.allowed(in_turn(found), task, num, self.config.terms)
 
 
 def _seeds(question: Question, config: RidgesConfig) -> list[list[Node]]:
@@ -139,8 +139,7 @@ def ridge_sums(
   if not space.can_gain:
     return iter(())
   by_name = [_varied(ridges, config) for ridges in space.fitted(space.found())]
-  in_turn = (ridge for rank in itertools.zip_longest(*by_name) for ridge in rank if ridge is not None)
-  return (node for ridge in in_turn for node in space.written(ridge))
+  return (node for ridge in in_turn(by_name) for node in space.written(ridge))
 
 
 def _varied(ridges: Sequence[Ridge], config: RidgesConfig) -> Iterator[Ridge]:

@@ -28,6 +28,7 @@ from symformer_jax.selection import scoring
 from symformer_jax.sources import library, products, pursuit
 from symformer_jax.sources.closed_forms import ClosedForms
 from symformer_jax.sources.columns import Columns, Subset, Union
+from symformer_jax.sources.in_turn import in_turn
 from symformer_jax.sources.links import LINKS, Link
 from symformer_jax.sources.parts import Parts
 
@@ -185,7 +186,7 @@ def sums_of(
   # On a grid a short sum that is right has a larger error than long ones that are not: every size has its turn.
   in_order = [sorted(scored(formulas, rows, max_nodes=terms.max_nodes), key=lambda pair: pair[1])
               for _, formulas in sorted(by_size.items())]
-  return _in_turn(in_order, terms.num_fitted)
+  return _nodes_in_turn(in_order, terms.num_fitted)
 
 
 @np.errstate(all="ignore")
@@ -203,13 +204,12 @@ def products_of(
   made = [scored(filter(rule, formulas), rows, max_nodes=terms.max_nodes) for formulas in products.find_products(
     some_of(rows, terms), columns, allowed_operators(rule), config=config.products, pursuit_config=config.pursuit)]
   cost = functools.partial(nats, num_rows=len(rows), nats_per_node=terms.nats_per_node)
-  return _in_turn([sorted(pairs, key=lambda pair: cost(*pair)) for pairs in made], terms.num_fitted)
+  return _nodes_in_turn([sorted(pairs, key=lambda pair: cost(*pair)) for pairs in made], terms.num_fitted)
 
 
-def _in_turn(in_order: Sequence[Sequence[tuple[Node, float]]], num: int) -> list[Node]:
+def _nodes_in_turn(in_order: Sequence[Sequence[tuple[Node, float]]], num: int) -> list[Node]:
   """The first of each list, then the second of each, ..., at most so many in all."""
-  mixed = (pair for turn in itertools.zip_longest(*in_order) for pair in turn if pair is not None)
-  return [node for node, _ in itertools.islice(mixed, num)]
+  return [node for node, _ in itertools.islice(in_turn(in_order), num)]
 
 
 def nats(node: Node, mse: float, *, num_rows: int, nats_per_node: float) -> float:
