@@ -9,7 +9,7 @@ if __name__ == "__main__":
 
   startup.prepare(__doc__, "launch.flags.evaluate", extra="plot")
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 import dataclasses
 import datetime
 import json
@@ -79,17 +79,19 @@ def _run_real() -> int:
       raise InputError(f"--{flag.name}: not with --suite={suites.REAL}, whose data sets are given")
   given = {"num_samples": asked.SAMPLES, "top_k": asked.TOP_K, "refine": asked.REFINE, "max_time": asked.MAX_TIME,
            "recombine": asked.RECOMBINE}
-  method = answers.Method(**{name: flag.value for name, flag in given.items() if flag.value is not None})
+  searched = {name: flag.value for name, flag in given.items() if flag.value is not None}
+  method = answers.Method(**searched, config=suites.search_config(asked.SEARCH_CONFIG.value))
+  asked_of_search = {**vars(method), "config": asked.SEARCH_CONFIG.value}  # a config by its name
   which = asked.SETS.value
   sets = [s for s in real_data.load_table() if which == "all" or s.is_set_aside == (which == "aside")]
   sets = sets[asked.SKIP.value :][: asked.NUM_EQUATIONS.value]
   folder = _open_folder(asked.OUT.value, {
     "suite": asked.SUITE.value, "model": asked.MODEL.value, "sets": which,
-    "num_equations": asked.NUM_EQUATIONS.value, "skip": asked.SKIP.value, **vars(method)})
+    "num_equations": asked.NUM_EQUATIONS.value, "skip": asked.SKIP.value, **asked_of_search})
   stop = runner.StopRequest()
   rows, is_complete = real_runs.run(
     sets, folder / "results.csv", model=asked.MODEL.value, method=method, on_row=_print_real, should_stop=stop.is_set)
-  provenance = _provenance(method, ())
+  provenance = _provenance(asked_of_search, ())
   figures = {name: real_runs.summarize([row for row in rows if row.set_aside == is_aside])
              for name, is_aside in (("open", False), ("aside", True))}
   summary = {**provenance, **figures}
@@ -173,13 +175,13 @@ class _Progress:
 
 
 def _write_report(folder: pathlib.Path, suite, settings, rows, tasks, missing: dict[str, str]) -> None:
-  summary = {**report.make_summary(rows, _provenance(settings, rows)), "missing": missing}
+  summary = {**report.make_summary(rows, _provenance(vars(settings), rows)), "missing": missing}
   write_text(folder / "summary.json", json.dumps(summary, indent=1) + "\n")
   figures = plots.draw_all(folder, rows, {task.key: task.problem for task in tasks}, summary)
   write_text(folder / "report.md", report.make_report(suite.title, rows, summary, figures))
 
 
-def _provenance(settings: suites.Settings | answers.Method, rows) -> dict[str, Any]:
+def _provenance(settings: Mapping[str, Any], rows) -> dict[str, Any]:
   import jax  # the flags' messages need no accelerator
 
   return {
@@ -189,7 +191,7 @@ def _provenance(settings: suites.Settings | answers.Method, rows) -> dict[str, A
     "hardware": f"{jax.default_backend()}, {jax.devices()[0].device_kind}, {len(os.sched_getaffinity(0))} CPU cores",
     "versions": f"Python {platform.python_version()}, jax {jax.__version__}",
     "models": ", ".join(sorted({row.model for row in rows if row.model})),
-    "settings": vars(settings),
+    "settings": dict(settings),
   }
 
 

@@ -260,8 +260,9 @@ def _problems(suite: Suite, settings: Settings) -> list[Problem]:
   return problems
 
 
-def _search_config(settings: Settings) -> SearchConfig:
-  return DEFAULT if settings.search_config is None else load_search_config(settings.search_config)
+def search_config(spec: str | None) -> SearchConfig:
+  """The config that `FILE` or `FILE:NAME` names, the default one without a name."""
+  return DEFAULT if spec is None else load_search_config(spec)
 
 
 def _variant_tasks(
@@ -274,7 +275,7 @@ def _variant_tasks(
   asked = {name: getattr(settings, name) for name in ("num_samples", "top_k", "refine", "max_time", "recombine")}
   asked = {name: value for name, value in asked.items() if value is not None}
   of_method = {k: v for k, v in changes.items() if k not in _TASK_FIELDS}
-  method = dataclasses.replace(suite.method, **{**asked, **of_method}, config=change_config(_search_config(settings)))
+  method = dataclasses.replace(suite.method, **{**asked, **of_method}, config=change_config(search_config(settings.search_config)))
   for problem in problems:
     for seed in range(settings.seeds):
       yield Task(label, change_problem(problem), method, seed, **fields)

@@ -151,3 +151,14 @@ def test_what_does_not_suit_the_suite_is_refused():
   run = subprocess.run([sys.executable, "-m", "launch.evaluate", "--suite=real", "--noise=0.1", "--out=x"],
                        capture_output=True, text=True, check=False)
   assert run.returncode == 2 and "--noise: not with --suite=real" in run.stderr
+
+
+def test_the_files_are_written_where_no_set_is_left(tmp_path):
+  run = subprocess.run(
+    [sys.executable, "-m", "launch.evaluate", "--suite=real", "--skip=100000",
+     "--search_config=configs/search/ablation.py:no_ridges", f"--out={tmp_path}"],
+    capture_output=True, text=True, check=False)
+  assert run.returncode == 0, run.stderr
+  for name, key in (("settings.json", None), ("summary.json", "settings")):
+    said = json.loads((tmp_path / name).read_text())
+    assert (said[key] if key else said)["config"] == "configs/search/ablation.py:no_ridges"
