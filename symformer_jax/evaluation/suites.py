@@ -275,7 +275,8 @@ def _variant_tasks(
   asked = {name: getattr(settings, name) for name in ("num_samples", "top_k", "refine", "max_time", "recombine")}
   asked = {name: value for name, value in asked.items() if value is not None}
   of_method = {k: v for k, v in changes.items() if k not in _TASK_FIELDS}
-  method = dataclasses.replace(suite.method, **{**asked, **of_method}, config=change_config(search_config(settings.search_config)))
+  config = change_config(search_config(settings.search_config))
+  method = dataclasses.replace(suite.method, **{**asked, **of_method}, config=config)
   for problem in problems:
     for seed in range(settings.seeds):
       yield Task(label, change_problem(problem), method, seed, **fields)
