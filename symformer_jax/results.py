@@ -150,9 +150,10 @@ class Seconds:
   total: float = 0.0
 
 
-# Why no further turn was begun: all turns over, met exactly by a formula that a further turn did not improve, accurate
-# enough, out of time, asked to stop; or all turns over, and more variables than the model knows.
-BUDGET, EXACT, ACCURACY, TIME, STOPPED, NO_MODEL = "budget", "exact", "accuracy", "time", "stopped", "no_model"
+# Why no further turn was begun: all turns over, met exactly or to their noise by a formula that a further turn did not
+# improve, accurate enough, out of time, asked to stop; or all turns over, and more variables than the model knows.
+BUDGET, EXACT, NOISE, ACCURACY, TIME, STOPPED, NO_MODEL = (
+  "budget", "exact", "noise", "accuracy", "time", "stopped", "no_model")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -188,8 +189,8 @@ class SearchResult:
     num_points: rows of the data set.
     model: name of the model.
     rounds: one for each turn; with the same seed and number of turns the answer is the same.
-    ended_by: `budget`, `exact`, `accuracy`, `time`, `stopped` or `no_model` (all turns over, none of the model's, for
-      it knows fewer variables); empty for a failed data set.
+    ended_by: `budget`, `exact`, `noise`, `accuracy`, `time`, `stopped` or `no_model` (all turns over, none of the
+      model's, for it knows fewer variables); empty for a failed data set.
     seen: ranges, unused columns, noise, what was left out and why; None for a failed data set.
     weights: of the rows [N], those of the user times those of the loss, mean 1 where above 0; None for a failed one.
   """

@@ -616,6 +616,28 @@ class BudgetConfig:
 
 
 @dataclasses.dataclass(frozen=True)
+class NoiseConfig:
+  """When a search ends because the data are met to their noise; with `max_time` it never does."""
+
+  # Who asked for more than these is given it.
+  efforts: tuple[str, ...] = ("quick", "normal")
+  # Sources whose turns are all taken before it may.
+  asked: tuple[str, ...] = ("closed_forms", "guesses", "rationals", "library")
+  # Nats: a turn that shortens the shortest description by less has found nothing.
+  gained: float = 1.0
+  # Standard deviations by which the errors of neighbouring rows may be more alike than noise (`engine.noise`). Of noise
+  # one data set in 40 goes on for nothing with each order of the rows.
+  smoothness: float = 2.0
+  # Rows whose errors are looked at: more see a smaller rest.
+  num_rows: int = 1024
+
+  def __post_init__(self):
+    _check_names("efforts", self.efforts, EFFORTS)
+    _check_names("asked", self.asked, SOURCES)
+    _check_counts(self, "num_rows")
+
+
+@dataclasses.dataclass(frozen=True)
 class SelectionConfig:
   """From finalists to the front: how long a formula may be for what it explains, and how round its constants."""
 
@@ -777,6 +799,7 @@ class SearchConfig:
   rationals: RationalsConfig = RationalsConfig()
   evolution: EvolutionConfig = EvolutionConfig()
   budget: BudgetConfig = BudgetConfig()
+  noise: NoiseConfig = NoiseConfig()
   pool: PoolConfig = PoolConfig()
   selection: SelectionConfig = SelectionConfig()
   choice: ChoiceConfig = ChoiceConfig()

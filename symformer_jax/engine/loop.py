@@ -4,6 +4,7 @@ Anytime: after each turn there is a best formula, and nothing but the turn in pr
 turns there are, and how much is asked in each, does not depend on the clock; the clock only ends them.
 """
 
+import collections
 from collections.abc import Callable, Generator, Iterator, Sequence
 import itertools
 from typing import Any, NamedTuple
@@ -14,6 +15,7 @@ import numpy as np
 from symformer_jax import results
 from symformer_jax.engine import refine
 from symformer_jax.engine.clock import Clock
+from symformer_jax.engine.noise import NoiseWatch
 from symformer_jax.engine.options import SearchOptions
 from symformer_jax.engine.pool import Candidate, Pool, survivors
 from symformer_jax.engine.source import Proposal, Question, Source
@@ -66,6 +68,9 @@ class Search:
     self.ended_by = ""
     self.states: dict[str, Any] = {source.name: source.init(task, key) for source in self.sources}
     self._exact: Candidate | None = None
+    self._turns = collections.Counter[str]()
+    config = options.config
+    self._noise = NoiseWatch(task, config.noise, nats_per_node=config.selection.nats_per_node)
 
   def question(self, source: Source) -> Question:
     return Question(self.task, self.pool, self.states[source.name])
@@ -79,6 +84,7 @@ class Search:
     candidates = [*proposal.candidates, *fitted]
     has_gained = self.pool.insert(c for c in candidates if self.task.rule(c.node))
     self.states[source.name] = proposal.state
+    self._turns[source.name] += 1
     self.counts = self.counts + proposal.counts
     best = self.pool.best
     r2 = None if best is None else 1 - best.mse / self.task.variance  # of rows that differ: see `make_task`
@@ -92,8 +98,18 @@ class Search:
       self.ended_by = results.EXACT  # a turn that made nothing is none that found nothing simpler
     elif self._options.max_time is not None and seconds > self._options.max_time:
       self.ended_by = results.TIME
+    elif self._may_end_at_noise() and self._noise.is_met(self.pool):
+      self.ended_by = results.NOISE
     self._exact = exact
     return self.progress[-1]
+
+
+  def _may_end_at_noise(self) -> bool:
+    """Whether the user asked for no more, and the sources that come first have had their turns."""
+    config = self._options.config.noise
+    first = [source for source in self.sources if source.name in config.asked]
+    return (self._options.max_time is None and self._options.effort in config.efforts
+            and all(self._turns[source.name] >= len(source.turns) for source in first))
 
 
 def _is_simpler(first: Candidate, second: Candidate) -> bool:

@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from symformer_jax.engine import criteria
 from symformer_jax.engine.config import DEFAULT, ChoiceConfig
 from symformer_jax.engine.rows import Rows
 from symformer_jax.errors import InputError, suggest
 from symformer_jax.language import expression
 from symformer_jax.language.expression import VARIABLE, Node, flatten
-from symformer_jax.selection import criteria, cross_validation, noise, scoring, soundness
+from symformer_jax.selection import cross_validation, noise, scoring, soundness
 
 # Which line of a front a user takes, by name; or its number, from 0.
 RECOMMENDED, ACCURATE, SIMPLE = "recommended", "accurate", "simple"

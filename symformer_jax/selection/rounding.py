@@ -9,12 +9,13 @@ import math
 
 import numpy as np
 
+from symformer_jax.engine import criteria
 from symformer_jax.engine.config import DEFAULT, SelectionConfig
 from symformer_jax.language import printing, programs
 from symformer_jax.language.expression import Node
 from symformer_jax.refinement import snapping
 from symformer_jax.refinement.local import LocalModel
-from symformer_jax.selection import criteria, scoring
+from symformer_jax.selection import scoring
 
 # Significant digits of float64 that survive arithmetic.
 MAX_DIGITS = 15

@@ -12,13 +12,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from symformer_jax.engine import criteria
 from symformer_jax.engine.config import DEFAULT, ChoiceConfig, SelectionConfig
 from symformer_jax.engine.rows import Rows
 from symformer_jax.language import expression, printing, programs, rewritings
 from symformer_jax.language.expression import Node
 from symformer_jax.language.tidy import tidy
 from symformer_jax.results import Constant, Equation, Rejected
-from symformer_jax.selection import choice, criteria, front, rounding, scoring, soundness
+from symformer_jax.selection import choice, front, rounding, scoring, soundness
 
 # Other ways to write a formula, by name.
 REWRITINGS: dict[str, Callable[[Node], Node]] = {

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from symformer_jax.selection.criteria import CRITERIA, Fit, error_floor, mdl
+from symformer_jax.engine.criteria import CRITERIA, Fit, error_floor, mdl
 
 
 def cheapest(fits, **data):

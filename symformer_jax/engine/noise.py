@@ -1,0 +1,98 @@
+"""Whether what a formula leaves of y looks like noise: then neighbouring rows tell nothing of each other.
+
+What is smooth and left over has like values in neighbouring rows. Of N errors without any order, r their ranks less the
+mean rank, the sum of r_i r_j over M pairs of rows has mean 0 and variance M var(r)^2: the statistic of Moran (1950), in
+ranks (Bartels 1982) so that no outlier hides the rest. It sees no wave that turns between neighbouring rows.
+"""
+
+from collections.abc import Sequence
+import math
+
+import numpy as np
+
+from symformer_jax.engine import criteria
+from symformer_jax.engine.config import DEFAULT, NoiseConfig
+from symformer_jax.engine.pool import Candidate, Pool
+from symformer_jax.engine.task import Task
+from symformer_jax.language import expression, programs
+
+
+class NoiseWatch:
+  """Tells from turn to turn whether a search has come down to the noise: no formula that describes the data in fewer
+  nats was found by the last turn, and the errors of the one that does so in the fewest look like noise.
+  """
+
+  def __init__(self, task: Task, config: NoiseConfig = DEFAULT.noise, *, nats_per_node: float):
+    self._task, self._config, self._nats_per_node = task, config, nats_per_node
+    self._rows = task.rows.sample(config.num_rows, seed=0)
+    self._least = math.inf
+
+  def is_met(self, pool: Pool) -> bool:
+    """To be asked after each turn."""
+    lengths = {candidate: self._length(candidate) for candidate in pool.in_order()}
+    best = min(lengths, key=lambda candidate: lengths[candidate], default=None)
+    if best is None:
+      return False
+    gained, self._least = self._least - lengths[best], min(lengths[best], self._least)
+    return gained < self._config.gained and self._looks_like_noise(best)
+
+  def _length(self, candidate: Candidate) -> float:
+    """Description length in nats, constants not yet rounded."""
+    node = candidate.node
+    named = sum(part.token == expression.VARIABLE for part in expression.walk(node))
+    fit = criteria.Fit(candidate.mse, expression.complexity(node), len(programs.fitted_values(node)),
+                       names=named * math.log(self._rows.x.shape[1]))
+    return criteria.mdl(fit, num_points=len(self._task.fit_rows), variance=self._task.variance,
+                        nats_per_node=self._nats_per_node)
+
+  def _looks_like_noise(self, candidate: Candidate) -> bool:
+    rows = self._rows
+    with np.errstate(all="ignore"):
+      errors = np.sqrt(rows.weights) * (expression.evaluate(candidate.node, rows.x) - rows.y)
+    found = smoothness(errors, rows.x, self._task.columns, num_constants=len(programs.fitted_values(candidate.node)))
+    return found < self._config.smoothness
+
+
+def smoothness(errors: np.ndarray, x: np.ndarray, columns: Sequence[int], *, num_constants: int = 0) -> float:
+  """By how many standard deviations errors of neighbouring rows are more alike than noise: the most of several orders.
+
+  Neighbours are the next rows in the order of each column, and with several columns the nearest in the ranks of all.
+  Args:
+    errors: [N], times the roots of the weights; x: [N, D]; columns: of x, those that count.
+    num_constants: fitted ones: each takes from what neighbours share about as much as one row has.
+  Returns:
+    Infinity where an error is not finite, 0 where there is none.
+  """
+  if not np.all(np.isfinite(errors)):
+    return math.inf
+  ranks = np.unique(errors, return_inverse=True)[1].astype(np.float64)
+  ranks -= np.mean(ranks)
+  variance = float(np.mean(ranks**2))
+  if variance == 0:
+    return 0.0
+  found = [0.0]
+  for first, second in _neighbours(x[:, list(columns)]):
+    alike = float(np.sum(ranks[first] * ranks[second])) / variance + num_constants * len(first) / len(errors)
+    found.append(alike / math.sqrt(len(first)))
+  return max(found)
+
+
+def _neighbours(x: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+  """Pairs of rows of x [N, D], for each order: indices [M] and [M]."""
+  orders = [np.argsort(column, kind="stable") for column in x.T]
+  pairs = [(order[:-1], order[1:]) for order in orders]
+  if x.shape[1] > 1:
+    from scipy import spatial  # half a second, and no need of it with one column
+
+    ranks = np.stack([np.unique(column, return_inverse=True)[1] for column in x.T], axis=1)
+    scaled = ranks / np.maximum(ranks.max(axis=0), 1)
+    nearest = spatial.cKDTree(scaled).query(scaled, k=2)[1]
+    both = np.sort(np.stack([np.arange(len(x)), _others(nearest)], axis=1), axis=1)
+    first, second = np.unique(both, axis=0).T
+    pairs.append((first, second))
+  return pairs
+
+
+def _others(nearest: np.ndarray) -> np.ndarray:
+  """Of the two nearest rows to each row [N, 2] one that is not itself [N]; where rows are equal it may stand second."""
+  return np.where(nearest[:, 0] == np.arange(len(nearest)), nearest[:, 1], nearest[:, 0])

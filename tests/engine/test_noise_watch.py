@@ -1,0 +1,103 @@
+"""When a search ends because what a formula leaves looks like noise: the statistic, and the watch over a pool."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from symformer_jax.engine import noise
+from symformer_jax.engine.config import DEFAULT
+from symformer_jax.engine.options import SearchOptions
+from symformer_jax.engine.pool import Candidate, Pool
+from symformer_jax.engine.task import make_task
+from symformer_jax.language import parser
+
+
+@pytest.mark.parametrize("num_columns", [1, 3])
+@pytest.mark.parametrize("draw", ["standard_normal", "standard_cauchy", "standard_exponential"])
+def test_of_noise_few_sets_look_smooth(num_columns, draw):
+  """Each order is above 2 by chance in one set of 40; noise need not be normal, only without order."""
+  rng = np.random.default_rng(3)
+  found = []
+  for _ in range(300):
+    errors = getattr(rng, draw)(80)
+    found.append(noise.smoothness(errors - errors.mean(), rng.normal(size=(80, num_columns)), range(num_columns)))
+  num_orders = num_columns + (num_columns > 1)
+  assert np.mean(np.array(found) > 2) < 0.05 * num_orders
+  assert np.mean(found) > 0.2  # it is the most of the orders, and no constant
+
+
+def test_what_a_formula_leaves_is_seen_and_its_constants_are_counted():
+  rng = np.random.default_rng(0)
+  x = rng.uniform(0, 6, (100, 1))
+  rest = 0.8 * np.sin(x[:, 0]) + rng.normal(size=100)
+  assert noise.smoothness(rest, x, [0]) > 2
+  rest[7] = 1e6  # an outlier hides nothing
+  assert noise.smoothness(rest, x, [0]) > 2
+  assert noise.smoothness(np.sin(x[:, 0]), x, [0]) == pytest.approx(np.sqrt(99), rel=0.1)  # neighbours are alike
+  assert noise.smoothness(rest, x, [0], num_constants=10) == pytest.approx(
+    noise.smoothness(rest, x, [0]) + 10 * 99 / 100 / np.sqrt(99))
+
+
+def test_what_depends_on_two_columns_together_is_seen_by_the_nearest_rows():
+  rng = np.random.default_rng(0)
+  x = rng.uniform(-1, 1, (300, 2))
+  product = x[:, 0] * x[:, 1]
+  assert noise.smoothness(product, x, [0]) < 3 < 9 < noise.smoothness(product, x, [0, 1])
+
+
+def test_columns_that_do_not_count_and_equal_rows_are_no_neighbours_of_themselves():
+  rng = np.random.default_rng(0)
+  x = np.repeat(rng.normal(size=(20, 2)), 2, axis=0)  # each row twice
+  errors = np.tile([1.0, -1.0], 20)
+  assert noise.smoothness(errors, x, [0, 1]) == 0  # all pairs are of opposite signs
+  assert noise.smoothness(np.zeros(40), x, [0, 1]) == 0
+  assert noise.smoothness(np.where(np.arange(40) == 3, np.inf, errors), x, [0]) == np.inf
+
+
+def watch_of(y, x, texts):
+  """A watch, and a pool that holds a task's formulas."""
+  task = make_task((x, y), None, SearchOptions())
+  pool = Pool(task.variance, len(task.fit_rows))
+  for text in texts:
+    node = parser.parse(text, task.names)
+    pool.insert([Candidate(node, float(np.mean((parser_values(node, x) - y) ** 2)))])
+  return noise.NoiseWatch(task, nats_per_node=2.0), pool
+
+
+def parser_values(node, x):
+  from symformer_jax.language import expression
+
+  return expression.evaluate(node, x)
+
+
+def test_the_watch_waits_for_a_turn_without_gain_and_for_noise():
+  rng = np.random.default_rng(1)
+  x = rng.uniform(0.5, 4, (120, 1))
+  law = 2 * np.sin(3 * x[:, 0])
+  y = law + 0.1 * rng.normal(size=120)
+  watch, pool = watch_of(y, x, ["2*sin(3*x0)"])
+  assert not watch.is_met(pool)  # the turn that found it
+  assert watch.is_met(pool)
+  pool.insert([Candidate(parser.parse("1.999*sin(3*x0)", ("x0",)), pool.best.mse * 0.999)])
+  assert watch.is_met(pool)  # less than a nat
+  watch, pool = watch_of(y, x, ["0.5*x0"])
+  assert not watch.is_met(pool) and not watch.is_met(pool)  # a wave is left
+
+
+def test_the_shortest_description_is_watched_not_the_least_error():
+  rng = np.random.default_rng(1)
+  x = rng.uniform(0.5, 4, (60, 1))
+  y = 2 * x[:, 0] + 0.1 * rng.normal(size=60)
+  watch, pool = watch_of(y, x, ["2*x0"])
+  watch.is_met(pool)
+  long = "2*x0 + 0.001*sin(3.1*x0) + 0.001*sin(4.7*x0) + 0.002*cos(7.7*x0)"
+  pool.insert([Candidate(parser.parse(long, ("x0",)), pool.best.mse * 0.95)])
+  assert watch.is_met(pool)
+
+
+def test_who_asked_for_more_is_given_it():
+  config = DEFAULT.noise
+  assert "thorough" not in config.efforts
+  with pytest.raises(ValueError, match="efforts"):
+    dataclasses.replace(config, efforts=("slow",))
