@@ -621,8 +621,9 @@ class NoiseConfig:
 
   # Who asked for more than these is given it.
   efforts: tuple[str, ...] = ("quick", "normal")
-  # Sources whose turns are all taken before it may.
-  asked: tuple[str, ...] = ("closed_forms", "guesses", "rationals", "library")
+  # Turns that are taken before it may, by source: the library's third, for functions of y, takes as long as its others
+  # together, and is for formulas that are left with a rest.
+  asked: tuple[tuple[str, int], ...] = (("closed_forms", 1), ("guesses", 1), ("rationals", 1), ("library", 2))
   # Nats: a turn that shortens the shortest description by less has found nothing.
   gained: float = 1.0
   # Standard deviations by which the errors of neighbouring rows may be more alike than noise (`engine.noise`). Of noise
@@ -633,7 +634,7 @@ class NoiseConfig:
 
   def __post_init__(self):
     _check_names("efforts", self.efforts, EFFORTS)
-    _check_names("asked", self.asked, SOURCES)
+    _check_names("asked", [name for name, _ in self.asked], SOURCES)
     _check_counts(self, "num_rows")
 
 

@@ -91,14 +91,14 @@ class Search:
     self.progress.append(Progress(
       self.counts.sampled, "" if best is None else self.task.text(best.node), r2, source.name, has_gained,
       seconds=round(seconds, 4)))
-    exact = self.pool.exact()
+    exact, is_at_noise = self.pool.exact(), self._noise.is_met(self.pool)
     if self._options.accuracy is not None and r2 is not None and r2 >= self._options.accuracy:
       self.ended_by = results.ACCURACY
     elif candidates and exact is not None and self._exact is not None and not _is_simpler(exact, self._exact):
       self.ended_by = results.EXACT  # a turn that made nothing is none that found nothing simpler
     elif self._options.max_time is not None and seconds > self._options.max_time:
       self.ended_by = results.TIME
-    elif self._may_end_at_noise() and self._noise.is_met(self.pool):
+    elif is_at_noise and self._may_end_at_noise():
       self.ended_by = results.NOISE
     self._exact = exact
     return self.progress[-1]
@@ -106,10 +106,9 @@ class Search:
 
   def _may_end_at_noise(self) -> bool:
     """Whether the user asked for no more, and the sources that come first have had their turns."""
-    config = self._options.config.noise
-    first = [source for source in self.sources if source.name in config.asked]
+    config, names = self._options.config.noise, {source.name for source in self.sources}
     return (self._options.max_time is None and self._options.effort in config.efforts
-            and all(self._turns[source.name] >= len(source.turns) for source in first))
+            and all(self._turns[name] >= turns for name, turns in config.asked if name in names))
 
 
 def _is_simpler(first: Candidate, second: Candidate) -> bool:

@@ -3,11 +3,13 @@
 from collections.abc import Sequence
 import math
 
-from symformer_jax.language.expression import Node, chain, flatten, negate, number, power, sort_key
+from symformer_jax.language.expression import Node, chain, flatten, negate, number, power, sort_key, walk
 from symformer_jax.language.tidy import split_factor, tidy, tidy_product, tidy_sum
 
 # A phase so near to quarter turns (radians) is offered as none.
 QUARTER_TURN, NEAR_QUARTER = math.pi / 2, 0.05
+# Two waves whose constants differ by no more than this share may be one: fitted apart, under noise, they seldom agree.
+NEARLY_EQUAL = 0.02
 
 
 def to_exponentials(node: Node) -> Node:
@@ -84,7 +86,8 @@ def to_vertices(node: Node) -> Node:
 def to_single_waves(node: Node) -> Node:
   """a*sin(u)*v + b*cos(u)*v -> c*sin(u + phase)*v: what a selection among sines and cosines takes apart.
 
-  Of a product of waves the first counts.
+  Of a product of waves the first counts. Nearly equal constants become those of the first term, so that constants are
+  to be fitted again.
   """
   node = node._replace(args=tuple(to_single_waves(arg) for arg in node.args))
   if node.token != "+":
@@ -98,7 +101,8 @@ def to_single_waves(node: Node) -> Node:
       rest.append(term)
       continue
     others = tuple(sorted((part for part in parts if part is not wave), key=sort_key))
-    amplitudes = waves.setdefault((others, wave.args[0]), {})
+    found = (others, wave.args[0])
+    amplitudes = waves.setdefault(next((known for known in waves if _is_nearly(known, found)), found), {})
     amplitudes[wave.token] = amplitudes.get(wave.token, 0.0) + factor
   for (others, argument), amplitudes in waves.items():
     if len(amplitudes) == 2:
@@ -107,6 +111,14 @@ def to_single_waves(node: Node) -> Node:
       argument = chain("+", [*flatten(argument, "+"), phase])
     rest += [tidy_product([*others, Node(token, (argument,)), number(factor)]) for token, factor in amplitudes.items()]
   return tidy_sum(rest)
+
+
+def _is_nearly(first: tuple[tuple[Node, ...], Node], second: tuple[tuple[Node, ...], Node]) -> bool:
+  """Whether factors and argument of two waves are the same but for the last digits of their constants."""
+  one, other = ([part for node in (*factors, argument) for part in walk(node)] for factors, argument in (first, second))
+  return len(one) == len(other) and all(
+    a.token == b.token and (a.value == b.value or a.is_number and math.isclose(a.value, b.value, rel_tol=NEARLY_EQUAL))
+    for a, b in zip(one, other, strict=True))
 
 
 def to_proper_fractions(node: Node) -> Node:

@@ -33,7 +33,7 @@ Params = dict[str, Any]
 
 
 class _OneKey:
-  """In place of `nnx.Rngs` where no number is drawn: its counters, traced, are two thirds of the time of `_abstract`."""
+  """In place of `nnx.Rngs` where no number is drawn: its counters, traced, took two thirds of the time."""
 
   def __init__(self):
     self._key = jax.random.key(0)

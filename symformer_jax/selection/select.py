@@ -300,7 +300,8 @@ def _shortest(node: Node, judge: _Judge, is_allowed: Callable[[Node], bool]) -> 
   rewrites = [rewrite for name, rewrite in REWRITINGS.items() if name in config.rewritings]
   pairs = [(rewrite(base), base) for rewrite in rewrites for base in (node, tidy(variants[0]))]
   for rewritten in dict.fromkeys(tidy(rewritten) for rewritten, base in pairs if rewritten != base):
-    snapped = rounding.snap_constants(rewritten, *data, config=config)
+    refitted = rounding.refit_constants(rewritten, *data, config=config)
+    snapped = rounding.snap_constants(refitted, *data, config=config)
     variants.append(rounding.round_constants(snapped, *data, config=config))
   # A rule may forbid what tidying makes of a variant, and not the variant.
   forms = [form if is_allowed(form := tidy(variant)) else variant for variant in variants]

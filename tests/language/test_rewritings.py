@@ -52,6 +52,18 @@ def test_a_sine_and_a_cosine_are_one_wave(text, terms):
   assert expression.complexity(wave) <= expression.complexity(node)
 
 
+@pytest.mark.parametrize(("text", "terms"), [
+  ("2.193*cos(4*x)*exp(-0.299*x) - 1.1954*exp(-0.2992*x)*sin(4.001*x)", 1),
+  ("2*cos(4*x)*exp(-0.3*x) + exp(-0.4*x)*sin(4*x)", 2), ("2*cos(4*x) + sin(4.2*x)", 2),
+  ("2*cos(4*x) + sin(4*sqrt(x))", 2)])
+def test_waves_that_differ_in_the_last_digits_of_their_constants_are_offered_as_one(text, terms):
+  wave = tidy(to_single_waves(tidy(parser.parse(text))))
+  assert len(expression.flatten(wave, "+")) == terms
+  x = np.linspace(0, 3, 31)[:, None]
+  np.testing.assert_allclose(
+    expression.evaluate(wave, x), expression.evaluate(tidy(parser.parse(text)), x), atol=0.01 if terms == 1 else 1e-12)
+
+
 @pytest.mark.parametrize(("text", "expected"), [
   ("x**2 - 4*x + 9", "(x - 2)**2 + 5"), ("0.5*x**2 + 2*x", "0.5*((x + 2)**2 - 4)"),
   ("3*x**2 + 6*x + 3", "3*(x + 1)**2"),
