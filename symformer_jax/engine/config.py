@@ -626,9 +626,8 @@ class NoiseConfig:
   asked: tuple[tuple[str, int], ...] = (("closed_forms", 1), ("guesses", 1), ("rationals", 1), ("library", 2))
   # Nats: a turn that shortens the shortest description by less has found nothing.
   gained: float = 1.0
-  # Standard deviations by which the errors of neighbouring rows may be more alike than noise (`engine.noise`). Of noise
-  # one data set in 40 goes on for nothing with each order of the rows.
-  smoothness: float = 2.0
+  # The chance with which errors that are noise look like more (`engine.noise`), and the search goes on for nothing.
+  chance: float = 0.02
   # Rows whose errors are looked at: more see a smaller rest.
   num_rows: int = 1024
 

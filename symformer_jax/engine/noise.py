@@ -1,12 +1,14 @@
 """Whether what a formula leaves of y looks like noise: then neighbouring rows tell nothing of each other.
 
-What is smooth and left over has like values in neighbouring rows. Of N errors without any order, r their ranks less the
-mean rank, the sum of r_i r_j over M pairs of rows has mean 0 and variance M var(r)^2: the statistic of Moran (1950), in
-ranks (Bartels 1982) so that no outlier hides the rest. It sees no wave that turns between neighbouring rows.
+What is smooth and left over has like values in neighbouring rows. Of errors without any order, r their ranks less the
+mean rank, the sum of r_i r_j over pairs of rows has mean 0: the statistic of Moran (1950), in ranks (Bartels 1982) so
+that no outlier hides the rest. Its variance is taken as the sum of (r_i r_j)^2, for noise may be larger in some places
+than in others. It sees no wave that turns between neighbouring rows.
 """
 
 from collections.abc import Sequence
 import math
+import statistics
 
 import numpy as np
 
@@ -34,7 +36,7 @@ class NoiseWatch:
     if best is None:
       return False
     gained, self._least = self._least - lengths[best], min(lengths[best], self._least)
-    return gained < self._config.gained and self._looks_like_noise(best)
+    return gained < self._config.gained and self._leaves_noise(best)
 
   def _length(self, candidate: Candidate) -> float:
     """Description length in nats, constants not yet rounded."""
@@ -45,36 +47,44 @@ class NoiseWatch:
     return criteria.mdl(fit, num_points=len(self._task.fit_rows), variance=self._task.variance,
                         nats_per_node=self._nats_per_node)
 
-  def _looks_like_noise(self, candidate: Candidate) -> bool:
+  def _leaves_noise(self, candidate: Candidate) -> bool:
     rows = self._rows
     with np.errstate(all="ignore"):
       errors = np.sqrt(rows.weights) * (expression.evaluate(candidate.node, rows.x) - rows.y)
-    found = smoothness(errors, rows.x, self._task.columns, num_constants=len(programs.fitted_values(candidate.node)))
-    return found < self._config.smoothness
+    num_constants = len(programs.fitted_values(candidate.node))
+    return looks_like_noise(
+      errors, rows.x, self._task.columns, num_constants=num_constants, chance=self._config.chance)
 
 
-def smoothness(errors: np.ndarray, x: np.ndarray, columns: Sequence[int], *, num_constants: int = 0) -> float:
-  """By how many standard deviations errors of neighbouring rows are more alike than noise: the most of several orders.
+def looks_like_noise(
+  errors: np.ndarray, x: np.ndarray, columns: Sequence[int], *, num_constants: int = 0,
+  chance: float = DEFAULT.noise.chance,
+) -> bool:
+  """Whether errors of neighbouring rows are no more alike than those of noise, but for so small a chance.
 
   Neighbours are the next rows in the order of each column, and with several columns the nearest in the ranks of all.
   Args:
     errors: [N], times the roots of the weights; x: [N, D]; columns: of x, those that count.
     num_constants: fitted ones: each takes from what neighbours share about as much as one row has.
-  Returns:
-    Infinity where an error is not finite, 0 where there is none.
   """
   if not np.all(np.isfinite(errors)):
-    return math.inf
+    return False
+  found = smoothness(errors, x[:, list(columns)], num_constants=num_constants)
+  return max(found) < statistics.NormalDist().inv_cdf(1 - chance / len(found))
+
+
+def smoothness(errors: np.ndarray, x: np.ndarray, *, num_constants: int = 0) -> list[float]:
+  """By how many standard deviations finite errors [N] of neighbouring rows of x [N, D] are more alike than noise, for
+  each order; 0 where all are equal.
+  """
   ranks = np.unique(errors, return_inverse=True)[1].astype(np.float64)
   ranks -= np.mean(ranks)
-  variance = float(np.mean(ranks**2))
-  if variance == 0:
-    return 0.0
-  found = [0.0]
-  for first, second in _neighbours(x[:, list(columns)]):
-    alike = float(np.sum(ranks[first] * ranks[second])) / variance + num_constants * len(first) / len(errors)
-    found.append(alike / math.sqrt(len(first)))
-  return max(found)
+  found = []
+  for first, second in _neighbours(x):
+    products = ranks[first] * ranks[second]
+    taken = num_constants * len(first) / len(errors) * np.mean(ranks**2)
+    found.append(float(np.sum(products) + taken) / (math.sqrt(np.sum(products**2)) or 1.0))
+  return found
 
 
 def _neighbours(x: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:

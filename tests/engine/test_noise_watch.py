@@ -15,44 +15,59 @@ from symformer_jax.language import parser
 
 @pytest.mark.parametrize("num_columns", [1, 3])
 @pytest.mark.parametrize("draw", ["standard_normal", "standard_cauchy", "standard_exponential"])
-def test_of_noise_few_sets_look_smooth(num_columns, draw):
-  """Each order is above 2 by chance in one set of 40; noise need not be normal, only without order."""
+@pytest.mark.parametrize("is_even", [True, False])
+def test_noise_seldom_looks_like_more(num_columns, draw, is_even):
+  """It need not be normal, nor everywhere as large: only without order."""
   rng = np.random.default_rng(3)
   found = []
-  for _ in range(300):
-    errors = getattr(rng, draw)(80)
-    found.append(noise.smoothness(errors - errors.mean(), rng.normal(size=(80, num_columns)), range(num_columns)))
-  num_orders = num_columns + (num_columns > 1)
-  assert np.mean(np.array(found) > 2) < 0.05 * num_orders
-  assert np.mean(found) > 0.2  # it is the most of the orders, and no constant
+  for _ in range(400):
+    x = rng.normal(size=(80, num_columns))
+    errors = getattr(rng, draw)(80) * (1 if draw != "standard_exponential" else rng.choice([-1, 1], 80))
+    errors *= 1 if is_even else np.exp(x[:, 0])
+    found.append(noise.looks_like_noise(errors, x, range(num_columns), chance=0.1))
+  assert 0.83 < np.mean(found) < 0.99
 
 
 def test_what_a_formula_leaves_is_seen_and_its_constants_are_counted():
   rng = np.random.default_rng(0)
   x = rng.uniform(0, 6, (100, 1))
   rest = 0.8 * np.sin(x[:, 0]) + rng.normal(size=100)
-  assert noise.smoothness(rest, x, [0]) > 2
+  [alone], [beside] = noise.smoothness(rest, x), noise.smoothness(rest, x, num_constants=10)
+  assert 2.5 < alone < beside - 0.5
+  assert not noise.looks_like_noise(rest, x, [0])
   rest[7] = 1e6  # an outlier hides nothing
-  assert noise.smoothness(rest, x, [0]) > 2
-  assert noise.smoothness(np.sin(x[:, 0]), x, [0]) == pytest.approx(np.sqrt(99), rel=0.1)  # neighbours are alike
-  assert noise.smoothness(rest, x, [0], num_constants=10) == pytest.approx(
-    noise.smoothness(rest, x, [0]) + 10 * 99 / 100 / np.sqrt(99))
+  assert not noise.looks_like_noise(rest, x, [0])
+
+
+def test_constants_take_from_what_neighbours_share():
+  """Of noise to which a line of eight harmonics was fitted the statistic, corrected, has mean 0."""
+  rng, x = np.random.default_rng(5), np.linspace(0, 1, 100)[:, None]
+  design = np.concatenate([np.cos(np.pi * np.arange(8) * x)], axis=1)
+  found = [[], []]
+  for _ in range(300):
+    y = rng.normal(size=100)
+    errors = y - design @ np.linalg.lstsq(design, y, rcond=None)[0]
+    for kept, count in zip(found, (0, 8), strict=True):
+      kept += noise.smoothness(errors, x, num_constants=count)
+  assert np.mean(found[0]) < -0.6 and abs(np.mean(found[1])) < 0.2
 
 
 def test_what_depends_on_two_columns_together_is_seen_by_the_nearest_rows():
   rng = np.random.default_rng(0)
   x = rng.uniform(-1, 1, (300, 2))
-  product = x[:, 0] * x[:, 1]
-  assert noise.smoothness(product, x, [0]) < 3 < 9 < noise.smoothness(product, x, [0, 1])
+  found = noise.smoothness(x[:, 0] * x[:, 1], x)
+  assert max(found[:2]) < 3 < 9 < found[2]
 
 
 def test_columns_that_do_not_count_and_equal_rows_are_no_neighbours_of_themselves():
   rng = np.random.default_rng(0)
   x = np.repeat(rng.normal(size=(20, 2)), 2, axis=0)  # each row twice
   errors = np.tile([1.0, -1.0], 20)
-  assert noise.smoothness(errors, x, [0, 1]) == 0  # all pairs are of opposite signs
-  assert noise.smoothness(np.zeros(40), x, [0, 1]) == 0
-  assert noise.smoothness(np.where(np.arange(40) == 3, np.inf, errors), x, [0]) == np.inf
+  assert max(noise.smoothness(errors, x)) < 0  # all pairs are of opposite signs
+  assert noise.smoothness(np.zeros(40), x) == [0.0] * 3
+  smooth = x[:, 0] + rng.normal(size=40)
+  assert not noise.looks_like_noise(x[:, 0], x, [0]) and noise.looks_like_noise(smooth - x[:, 0], x, [1])
+  assert not noise.looks_like_noise(np.where(np.arange(40) == 3, np.inf, errors), x, [0])
 
 
 def watch_of(y, x, texts):
