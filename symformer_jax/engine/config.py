@@ -5,6 +5,7 @@ search. What guards the arithmetic alone (rounding, overflow, shapes to compile)
 files in configs/search, read by `commands.search_config`.
 """
 
+from collections.abc import Sequence
 import dataclasses
 import math
 from typing import Any, NamedTuple
@@ -47,7 +48,7 @@ def _check_counts(config: Any, *names: str) -> None:
       raise ValueError(f"{name}: expected a whole number of at least 1, got {value!r}")
 
 
-def _check_names(field: str, names: tuple[str, ...], known: tuple[str, ...]) -> None:
+def _check_names(field: str, names: Sequence[str], known: tuple[str, ...]) -> None:
   for name in names:
     if name not in known:
       raise ValueError(f"{field}: unknown name {name!r}: {suggest(name, known)}")
@@ -621,9 +622,15 @@ class NoiseConfig:
 
   # Who asked for more than these is given it.
   efforts: tuple[str, ...] = ("quick", "normal")
-  # Turns that are taken before it may, by source: the library's third, for functions of y, takes as long as its others
-  # together, and is for formulas that are left with a rest.
-  asked: tuple[tuple[str, int], ...] = (("closed_forms", 1), ("guesses", 1), ("rationals", 1), ("library", 2))
+  # Turns that are taken before it may, by source; and those before it may with a formula of at most `short` nodes, of
+  # which little can be spared: the library's other turns take three times as long as its first.
+  asked: tuple[tuple[str, int], ...] = (("closed_forms", 1), ("guesses", 1), ("rationals", 1), ("library", 3))
+  asked_if_short: tuple[tuple[str, int], ...] = (("closed_forms", 1), ("guesses", 1), ("rationals", 1), ("library", 1))
+  short: int = 15
+  # Nats of one node: two to name it, as in the selection, and two for having been found among many (`further_nats`).
+  # At the first two alone it is three data sets in four of noise in proportion to a monomial whose shortest description
+  # has a wave besides.
+  nats_per_node: float = 4.0
   # Nats: a turn that shortens the shortest description by less has found nothing.
   gained: float = 1.0
   # The chance with which errors that are noise look like more (`engine.noise`), and the search goes on for nothing.
@@ -633,7 +640,8 @@ class NoiseConfig:
 
   def __post_init__(self):
     _check_names("efforts", self.efforts, EFFORTS)
-    _check_names("asked", [name for name, _ in self.asked], SOURCES)
+    for field in ("asked", "asked_if_short"):
+      _check_names(field, [name for name, _ in getattr(self, field)], SOURCES)
     _check_counts(self, "num_rows")
 
 

@@ -69,8 +69,7 @@ class Search:
     self.states: dict[str, Any] = {source.name: source.init(task, key) for source in self.sources}
     self._exact: Candidate | None = None
     self._turns = collections.Counter[str]()
-    config = options.config
-    self._noise = NoiseWatch(task, config.noise, nats_per_node=config.selection.nats_per_node)
+    self._noise = NoiseWatch(task, options.config.noise)
 
   def question(self, source: Source) -> Question:
     return Question(self.task, self.pool, self.states[source.name])
@@ -98,7 +97,7 @@ class Search:
       self.ended_by = results.EXACT  # a turn that made nothing is none that found nothing simpler
     elif self._options.max_time is not None and seconds > self._options.max_time:
       self.ended_by = results.TIME
-    elif is_at_noise and self._may_end_at_noise():
+    elif candidates and is_at_noise and self._may_end_at_noise():
       self.ended_by = results.NOISE
     self._exact = exact
     return self.progress[-1]
@@ -106,9 +105,11 @@ class Search:
 
   def _may_end_at_noise(self) -> bool:
     """Whether the user asked for no more, and the sources that come first have had their turns."""
-    config, names = self._options.config.noise, {source.name for source in self.sources}
+    config, names, best = self._options.config.noise, {source.name for source in self.sources}, self._noise.best
+    is_short = best is not None and expression.complexity(best.node) <= config.short
+    asked = config.asked_if_short if is_short else config.asked
     return (self._options.max_time is None and self._options.effort in config.efforts
-            and all(self._turns[name] >= turns for name, turns in config.asked if name in names))
+            and all(self._turns[name] >= turns for name, turns in asked if name in names))
 
 
 def _is_simpler(first: Candidate, second: Candidate) -> bool:

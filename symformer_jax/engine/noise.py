@@ -22,21 +22,23 @@ from symformer_jax.language import expression, programs
 class NoiseWatch:
   """Tells from turn to turn whether a search has come down to the noise: no formula that describes the data in fewer
   nats was found by the last turn, and the errors of the one that does so in the fewest look like noise.
+
+  Attributes:
+    best: that formula.
   """
 
-  def __init__(self, task: Task, config: NoiseConfig = DEFAULT.noise, *, nats_per_node: float):
-    self._task, self._config, self._nats_per_node = task, config, nats_per_node
+  def __init__(self, task: Task, config: NoiseConfig = DEFAULT.noise):
+    self._task, self._config = task, config
     self._rows = task.rows.sample(config.num_rows, seed=0)
     self._least = math.inf
+    self.best: Candidate | None = None
 
   def is_met(self, pool: Pool) -> bool:
     """To be asked after each turn."""
-    lengths = {candidate: self._length(candidate) for candidate in pool.in_order()}
-    best = min(lengths, key=lambda candidate: lengths[candidate], default=None)
-    if best is None:
-      return False
-    gained, self._least = self._least - lengths[best], min(lengths[best], self._least)
-    return gained < self._config.gained and self._leaves_noise(best)
+    lengths = [(self._length(candidate), candidate) for candidate in pool.in_order()]
+    least, self.best = min(lengths, key=lambda pair: pair[0], default=(math.inf, None))
+    gained, self._least = self._least - least, min(least, self._least)
+    return self.best is not None and gained < self._config.gained and self._leaves_noise(self.best)
 
   def _length(self, candidate: Candidate) -> float:
     """Description length in nats, constants not yet rounded."""
@@ -45,7 +47,7 @@ class NoiseWatch:
     fit = criteria.Fit(candidate.mse, expression.complexity(node), len(programs.fitted_values(node)),
                        names=named * math.log(self._rows.x.shape[1]))
     return criteria.mdl(fit, num_points=len(self._task.fit_rows), variance=self._task.variance,
-                        nats_per_node=self._nats_per_node)
+                        nats_per_node=self._config.nats_per_node)
 
   def _leaves_noise(self, candidate: Candidate) -> bool:
     rows = self._rows

@@ -43,7 +43,7 @@ _libraries: weakref.WeakKeyDictionary[Task, dict[SearchConfig, library.Atoms]] =
 class LibrarySums:
   """Sums of columns of the library, and products of powers of many variables.
 
-  Its turns: products; y as a sum; functions of y as sums.
+  Its turns: y as a sum; products, which take longer; functions of y as sums.
   """
 
   config: SearchConfig = DEFAULT
@@ -62,9 +62,9 @@ class LibrarySums:
 
   def _nodes(self, question: Question, turn: int) -> list[Node]:
     terms, task = self.config.terms, question.task
-    if turn == 0:
+    if turn == 1:
       return products_of(task.fit_rows, task.columns, rule=task.rule, config=self.config)
-    links = [name for name in terms.links if (name == "y") == (turn == 1)]
+    links = [name for name in terms.links if (name == "y") == (turn == 0)]
     searches = _searches(task, terms)
     if len(task.columns) >= terms.min_many and question.pool.exact() is not None:
       searches = searches[-1:]  # the product is the law

@@ -77,7 +77,7 @@ def watch_of(y, x, texts):
   for text in texts:
     node = parser.parse(text, task.names)
     pool.insert([Candidate(node, float(np.mean((parser_values(node, x) - y) ** 2)))])
-  return noise.NoiseWatch(task, nats_per_node=2.0), pool
+  return noise.NoiseWatch(task), pool
 
 
 def parser_values(node, x):
