@@ -264,7 +264,8 @@ def test_what_is_met_to_its_noise_ends_the_search_unless_more_was_asked_for(mode
   assert not noisy.rounds[-1].gained or noisy.rounds[-1].r2 < 1
   rest = search(model, x, y, max_time=3.0)
   assert rest.ended_by == "time" and len(rest.rounds) > len(noisy.rounds)
-  steps = search(model, x, y + 0.3 * np.sign(np.sin(4 * x)), effort="quick")  # which no formula has
+  x = rng.uniform(0.5, 4, 200)
+  steps = search(model, x, x + 0.3 * np.sign(np.sin(4 * x)), effort="quick")  # which no formula has
   assert steps.ended_by == "budget" and steps.counts.sampled == 64
 
 
