@@ -729,6 +729,8 @@ class ChoiceConfig:
       besides; what naming a node costs in description length keeps it out. The sets that may be looked at: mean R2 .817
       becomes .808, median nodes 9.5 become 7.5 (docs/results/real.md).
     line_share: part of `noise_share` granted to the straight line, the formula that needs no search.
+    line_room: share of y's variance by which the recommended formula may predict rows not seen worse than a straight
+      line does: less is within what folds of few rows decide.
     simple_share, simple_factor: the `simple` line may leave so much of the variance unexplained, or so many times what
       the recommended one leaves: what the eye does not see in a plot.
   """
@@ -748,6 +750,7 @@ class ChoiceConfig:
   chance_nats: float = 0.75
   further_nats: float = 2.0
   line_share: float = 0.02
+  line_room: float = 0.02
   simple_share: float = 0.01
   simple_factor: float = 2.0
 

@@ -156,3 +156,28 @@ def test_a_choice_that_is_none_is_refused(selection, message):
   front = [SimpleNamespace(complexity=c, r2=0.5, mse=0.5) for c in (1, 3)]
   with pytest.raises(InputError, match=message):
     choice.pick(front, front[0], selection, argument="--select")
+
+
+@pytest.mark.parametrize("shares, expected", [
+  ((0.15, 0.30, 0.2), 0), ((0.215, 0.30, 0.2), 0),  # within the room of the straight line, the third
+  ((0.25, 0.30, 0.1), 2), ((0.25, 0.11, 0.1), 1),  # the second is the shorter description of those that predict as well
+  ((0.25, 0.01, np.inf), 0)])  # a line that is undefined on a fold says nothing
+def test_nothing_is_taken_that_predicts_worse_than_a_straight_line(shares, expected):
+  texts = ["7.8*x", "0.14*sqrt(z)*x", "6.1*x + 0.011*z - 7.4"]
+  lines = [choice.Line(parser.parse(text, NAMES), 3 * i, share) for i, (text, share) in
+           enumerate(zip(texts, shares, strict=True), start=1)]
+  lengths = [10.0, 12.0, 14.0]
+  assert choice._not_below_least_squares(lines, shares, lengths, 0, DEFAULT.choice) == expected
+
+
+def test_a_second_column_that_rows_not_seen_tell_of_is_not_left_out():
+  """Few rows, of which one is far off: what it costs in description hides what the second column is worth."""
+  rng = np.random.default_rng(25)
+  x = np.column_stack([rng.uniform(2, 16, 26), rng.uniform(300, 7500, 26)])
+  y = 6 * x[:, 0] + 0.011 * x[:, 1] + 12 * rng.standard_t(3, 26)
+  rows = Rows(x, y, np.ones(26))
+  texts = ["60.0", "8.1*x", "6*x + 0.011*z + 1.3"]
+  lines = make_lines(texts, rows)
+  config = dataclasses.replace(DEFAULT.choice, line_room=np.inf)
+  assert choice.choose(lines, rows, num_points=26, seed=0, config=config) == 1
+  assert choice.choose(lines, rows, num_points=26, seed=0) == 2
