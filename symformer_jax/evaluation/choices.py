@@ -1,7 +1,7 @@
 """What the flags of launch.evaluate name; the modules that they belong to take seconds to import."""
 
 SUITES = ("paper", "official", "in_domain", "out_of_domain", "ablation", "examples", "laws", "samples", "noise",
-          "sources", "points", "ranges", "real")
+          "sources", "anytime", "points", "ranges", "real")
 LISTS = ("paper", "reference", "official", "examples", "laws", "feynman")
 PROBLEM_COLUMNS = ("family", "name", "n_vars", "expression", "ranges")
 PEERS = ("operon", "gplearn", "rils_rols", "pysr", "file")

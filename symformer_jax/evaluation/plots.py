@@ -41,6 +41,7 @@ def draw_all(
     ("Shares of problems by variant", "variants.png", draw_variants(summary["variants"])),
     ("Median error against the distance from the sampled box", "distance.png", draw_distance(summary["variants"])),
     ("1 - R2 against seconds", "time.png", draw_time(rows)),
+    ("Shares of problems against the seconds allowed", "anytime.png", draw_anytime(summary["variants"])),
   ):
     if figure is not None:
       save(figure, folder / name)
@@ -150,6 +151,27 @@ def draw_distance(variants: Mapping[str, Mapping[str, Any]]) -> Figure | None:
               color=PREDICTED_COLOUR)
     axes.set(xlabel="distance d: 5 < |x| < 5 + d", ylabel=label)
     axes.grid(alpha=0.3)
+  return figure
+
+
+def draw_anytime(variants: Mapping[str, Mapping[str, Any]]) -> Figure | None:
+  """Shares of problems against `max_time`, a panel a share and a line for each who was asked; None for other suites."""
+  lines: dict[str, list[tuple[float, Mapping[str, Any]]]] = {}
+  for name, figures in variants.items():
+    who, found, seconds = name.rpartition("max_time=")
+    if found:
+      lines.setdefault(who.strip() or OWN_LABEL, []).append((float(seconds), figures))
+  if not lines:
+    return None
+  figure = Figure(figsize=(10, 4), layout="constrained")
+  shares = {"share_r2_above_0.999": "R2 > 0.999", "share_r2_above_0.9999": "R2 > 0.9999", "share_recovered": "recovered"}
+  for axes, (key, label) in zip(figure.subplots(1, len(shares), sharey=True), shares.items(), strict=True):
+    for who, points in lines.items():
+      points = sorted(points, key=lambda point: point[0])
+      axes.plot([seconds for seconds, _ in points], [figures[key] for _, figures in points], marker="o", label=who)
+    axes.set(xlabel="seconds allowed", xscale="log", title=label, ylim=(-0.02, 1.02))
+    axes.grid(alpha=0.3)
+    axes.legend()
   return figure
 
 

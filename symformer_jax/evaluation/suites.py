@@ -180,6 +180,9 @@ SUITES: dict[str, Suite] = {
         if name not in ("closed_forms", "guesses")),
       *((f"without {part} {name}", {"config": _without_family(part, field, name)})
         for part, field, name in _FAMILIES))),
+  "anytime": Suite(
+    "What more time finds: the same problems with so many seconds each", None, 32, Method(RECOMMENDED),
+    tuple((f"max_time={seconds}", {"max_time": float(seconds)}) for seconds in (1, 3, 10, 30, 100, 300))),
   "points": Suite(
     "How the number of points counts", "reference", None, Method(RECOMMENDED, 256),
     tuple((f"points={n}", {"num_points": n}) for n in (16, 32, 64, 100, 256, 1000))),
@@ -226,9 +229,9 @@ def make_tasks(suite: Suite, settings: Settings) -> list[Task]:
 
 
 def _peer_tasks(tasks: Sequence[Task], suite: Suite, peer: str) -> list[Task]:
-  """The same questions for a peer; variants that differ in the model's own method alone are one to it."""
+  """The same questions for a peer; variants that differ in the model's own method are one to it, but for time."""
   found: dict[Task, Task] = {}
-  methods = {field.name for field in dataclasses.fields(Method)} | {"encoding"}  # `config` among them
+  methods = {field.name for field in dataclasses.fields(Method)} - {"max_time"} | {"encoding"}  # `config` among them
   own = {label for label, changes in suite.variants if set(changes) <= methods}
   for task in tasks:
     label = " ".join(filter(None, (peer, "" if task.variant in own else task.variant)))

@@ -146,3 +146,13 @@ def test_the_error_against_distance():
 
 def test_no_figures_without_answers(tmp_path):
   assert plots.draw_all(tmp_path, [NONE], {}, report.make_summary([NONE], {})) == {}
+
+
+def test_shares_against_time_have_a_line_for_each_system_in_order_of_time():
+  rows = [dataclasses.replace(ROWS[0], variant=f"{who}max_time={seconds}", r2=r2)
+          for who, seconds, r2 in (("", 10, 1.0), ("", 1, 0.5), ("operon ", 1, 0.5), ("operon ", 10, 0.5))]
+  figure = plots.draw_anytime(report.make_summary(rows, {})["variants"])
+  own, operon = figure.axes[0].lines
+  assert list(own.get_xdata()) == [1, 10] and list(own.get_ydata()) == [0, 1] and list(operon.get_ydata()) == [0, 0]
+  assert operon.get_label() == "operon"
+  assert plots.draw_anytime(report.make_summary(ROWS, {})["variants"]) is None

@@ -30,7 +30,7 @@ def test_variants_do_what_their_label_says(name, own_file):
     key, _, value = task.variant.partition("=")
     found = {"noise": task.noise, "points": task.num_points, "samples": task.method.num_samples,
              "refine": task.method.refine, "distance": task.distance, "scale": task.problem.box[0][1],
-             "shift": task.problem.box[0][0]}
+             "shift": task.problem.box[0][0], "max_time": task.method.max_time}
     if task.variant == "search":
       assert task.method == dataclasses.replace(SUITES[name].method, choice=answers.MOST_ACCURATE)
     else:
@@ -129,3 +129,12 @@ def test_the_suite_of_sources_leaves_out_what_its_labels_say(own_file, tmp_path)
 
 def test_the_flag_names_every_suite():
   assert choices.SUITES == suites.NAMES
+
+
+def test_every_time_is_asked_of_every_system(own_file):
+  settings = Settings(problems=own_file, baseline=("operon",), max_time=5.0)  # which the suite's times win over
+  tasks = make_tasks(SUITES["anytime"], settings)
+  times = [1, 3, 10, 30, 100, 300]
+  assert [t.variant for t in tasks[::2]] == [f"{who}max_time={t}" for who in ("", "operon ") for t in times]
+  assert [t.method.max_time for t in tasks[::2]] == [*times, *times]
+  assert len({t.key for t in tasks}) == len(tasks) == 2 * 2 * 6
