@@ -18,7 +18,7 @@ def _each_left_out(field: str, prefix: str, names: tuple[str, ...]) -> dict[str,
 
 
 # By default nothing is evolved: what is left out of evolution is compared with `evolved`.
-_EVOLVED = {"budget.normal": DEFAULT.budget.thorough}
+_EVOLVED = {"budget.normal": DEFAULT.budget.thorough, "noise.efforts": ()}
 
 # Name -> what is changed; constants go to half or twice their value, or to where they choose nothing.
 CHANGES = {
@@ -49,7 +49,7 @@ CHANGES = {
   "few_evolved_fits": _EVOLVED | {"evolution.num_screened": 64, "evolution.num_near": 24},
   "small_niches": _EVOLVED | {"evolution.num_per_niche": 2},
   "old_alone": _EVOLVED | {"evolution.layer_generations": 1},
-  "thorough": {"budget.normal": 40},
+  "all_turns": {"noise.efforts": ()},
   "one_snap": {"selection.snap_errors": DEFAULT.selection.snap_errors[:1]},
   "cheap_nodes": {"selection.nats_per_node": 1.0},
   "dear_nodes": {"selection.nats_per_node": 4.0},

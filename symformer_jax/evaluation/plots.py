@@ -164,7 +164,8 @@ def draw_anytime(variants: Mapping[str, Mapping[str, Any]]) -> Figure | None:
   if not lines:
     return None
   figure = Figure(figsize=(10, 4), layout="constrained")
-  shares = {"share_r2_above_0.999": "R2 > 0.999", "share_r2_above_0.9999": "R2 > 0.9999", "share_recovered": "recovered"}
+  shares = {
+    "share_r2_above_0.999": "R2 > 0.999", "share_r2_above_0.9999": "R2 > 0.9999", "share_recovered": "recovered"}
   for axes, (key, label) in zip(figure.subplots(1, len(shares), sharey=True), shares.items(), strict=True):
     for who, points in lines.items():
       points = sorted(points, key=lambda point: point[0])
