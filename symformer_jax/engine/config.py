@@ -708,9 +708,11 @@ class ChoiceConfig:
       rows may well be as high again as what was seen; what is more was seen by nobody.
     half_turn: radians that a wave may turn between neighbouring rows. Beyond it a slower wave has the same values on
       evenly spaced rows (Nyquist). Quarterly data of an honest year turn by pi/2.
-    odd_nats: further price of a column in an exponent, as in `x**(0.03*z)`, and of a wave of several columns: odds of
-      a million to one. One textbook law of 36 has such a wave and none such an exponent; exact data repay the
-      price with a digit, a hundred rows with a quarter of the error.
+    odd_nats: further price of a column in an exponent, as in `x**(0.03*z)`, of a wave of several columns, and of a
+      pole between rows that the rows tell of: odds of a million to one. One textbook law of 36 has such a wave and none
+      such an exponent; exact data repay the price with a digit, a hundred rows with a quarter of the error.
+    odd_gain: factor by which each of these must lessen the squared error of rows not seen besides, or three thousand
+      rows have `cos(4200*x/(y*z))` for three thousandths of the variance.
     nats_per_node: price of a node where the error is that of rows not seen, which pays for constants itself. A trained
       model needs 1.3 for a node given the points (docs/design.md, decision 12); from 0.9 to 1.1 the sets of
       docs/results/real.md that may be looked at get the same figures, at 0.5 and 1.5 worse ones.
@@ -726,11 +728,8 @@ class ChoiceConfig:
       get shorter (12, 10 and 9 nodes).
     further_nats: the same where the simpler formula is one already: a term is added to it out of ten thousand columns
       with inner constants of their own, under eight functions of y. At 0.75 one law in five under 3 % noise got a wave
-      besides; what naming a node costs in description length keeps it out. The sets that may be looked at: mean R2 .817
-      becomes .808, median nodes 9.5 become 7.5 (docs/results/real.md).
+      besides; at 2 a second column that matters was left out of one real table in eight (docs/results/real.md).
     line_share: part of `noise_share` granted to the straight line, the formula that needs no search.
-    line_room: share of y's variance by which the recommended formula may predict rows not seen worse than a straight
-      line does: less is within what folds of few rows decide.
     simple_share, simple_factor: the `simple` line may leave so much of the variance unexplained, or so many times what
       the recommended one leaves: what the eye does not see in a plot.
   """
@@ -741,6 +740,7 @@ class ChoiceConfig:
   leap: float = 1.0
   half_turn: float = math.pi
   odd_nats: float = 14.0
+  odd_gain: float = 1.5
   nats_per_node: float = 1.0
   num_folds: int = 5
   max_rows: int = 1024
@@ -748,9 +748,8 @@ class ChoiceConfig:
   sign_errors: float = 4.0
   noise_share: float = 0.05
   chance_nats: float = 0.75
-  further_nats: float = 2.0
+  further_nats: float = 1.25
   line_share: float = 0.02
-  line_room: float = 0.02
   simple_share: float = 0.01
   simple_factor: float = 2.0
 

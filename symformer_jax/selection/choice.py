@@ -52,7 +52,10 @@ def choose(
   variance = scoring.weighted_variance(sample.y, sample.weights)
   shares = [float(np.average(e, weights=sample.weights)) / variance for e in errors]
   num_columns = rows.x.shape[1]
-  lengths = [_length(line, share, num_points, num_columns, config) for line, share in zip(lines, shares, strict=True)]
+  segments = soundness.make_segments(rows, config=config)
+  oddities = [num_oddities(line.node) + _has_pole(line.node, segments, config) for line in lines]
+  lengths = [_length(line, share, num_points, num_columns, odd, config)
+             for line, share, odd in zip(lines, shares, oddities, strict=True)]
 
   def is_beyond(i: int, base: int) -> bool:
     return math.isfinite(shares[i]) and soundness.has_column(lines[i].node) and is_beyond_chance(
@@ -64,7 +67,7 @@ def choose(
     if lengths[i] < lengths[best] and is_beyond(i, best):
       best = i
   if soundness.has_column(lines[best].node):
-    return _not_below_least_squares(lines, shares, lengths, best, config)
+    return _not_below_least_squares(lines, shares, lengths, best)
   worthwhile = [i for i in order if 1 - shares[i] > config.worthwhile_r2 and is_beyond(i, best)]
   if not worthwhile:
     return _nearer_to_most(errors, [i for i in order if is_beyond(i, best)], best, config)
@@ -73,13 +76,12 @@ def choose(
 
 
 def _not_below_least_squares(
-  lines: Sequence[Line], shares: Sequence[float], lengths: Sequence[float], best: int, config: ChoiceConfig
+  lines: Sequence[Line], shares: Sequence[float], lengths: Sequence[float], best: int
 ) -> int:
-  """The best, or, where a straight line predicts rows not seen better by more than `config.line_room` of the variance,
-  the shortest predictive description of those that do not.
+  """The best, or, where a straight line predicts rows not seen better than that, the shortest predictive description
+  of those that predict as well as a straight line does.
   """
-  straight = [share for line, share in zip(lines, shares, strict=True) if is_linear(line.node)]
-  least = min(straight, default=math.inf) + config.line_room
+  least = min((share for line, share in zip(lines, shares, strict=True) if is_linear(line.node)), default=math.inf)
   return best if shares[best] <= least else min(
     (i for i in range(len(lines)) if shares[i] <= least), key=lambda i: lengths[i])
 
@@ -96,16 +98,24 @@ def _nearer_to_most(errors: Sequence[np.ndarray], among: Sequence[int], constant
   return min(nearer, key=lambda i: float(np.median(errors[i])), default=constant)
 
 
-def _length(line: Line, share: float, num_points: float, num_columns: int, config: ChoiceConfig) -> float:
+def _length(
+  line: Line, share: float, num_points: float, num_columns: int, oddities: int, config: ChoiceConfig
+) -> float:
   """Predictive description length in nats: N/2 log(cross-validated share of the variance) + what the formula costs.
 
-  As `criteria.mdl`, but what constants are worth is seen from rows they were not fitted to: digits cost nothing.
+  As `criteria.mdl`, but what constants are worth is seen from rows they were not fitted to: digits cost nothing. Each
+  oddity costs more the more rows there are: a thousand rows pay in nats for a gain that nobody sees.
   """
   if not math.isfinite(share):
     return math.inf
   named = sum(part.token == VARIABLE for part in expression.walk(line.node))
   return (0.5 * num_points * math.log(share + criteria.NOISE_FLOOR**2) + config.nats_per_node * line.complexity
-          + named * math.log(num_columns) + config.odd_nats * num_oddities(line.node))
+          + named * math.log(num_columns) + oddities * (config.odd_nats + 0.5 * num_points * math.log(config.odd_gain)))
+
+
+def _has_pole(node: Node, segments: soundness.Segments, config: ChoiceConfig) -> bool:
+  """Whether it leaves the range of the data between rows, be it that the rows tell of a pole."""
+  return soundness.find_fault(node, segments, config=config) in (soundness.POLE, soundness.LEAP)
 
 
 def num_oddities(node: Node) -> int:
