@@ -29,9 +29,9 @@ from symformer_jax import files
 from symformer_jax.commands import extras, grids, infer_flags as asked, listing, outputs, result_lines, runner, tables
 from symformer_jax.errors import InputError
 from symformer_jax.language.names import written
+from symformer_jax.live_front import show_progress
 from symformer_jax.presentation.numerals import format_r2
-from symformer_jax.progress_line import ProgressLine
-from symformer_jax.results import FAILED, OK, STOPPED, Equation, Progress, SearchResult, failed
+from symformer_jax.results import FAILED, OK, STOPPED, Callback, Equation, SearchResult, failed
 from symformer_jax.selection import choice
 
 
@@ -120,8 +120,9 @@ def _run_one(path: str, stop: runner.StopRequest) -> int:
   if asked.ANIMATE.value and len(batch[0].features) > model.vocab.num_variables:
     raise InputError(f"--animate: shows candidates of the model, {model.name!r} knows {model.vocab.num_variables} "
                      f"variables, the data have {len(batch[0].features)}")
-  with ProgressLine(is_quiet=asked.QUIET.value) as line:
-    answers = _search(batch, model, stop.is_set, on_round=line)
+  targets = [table.target for table in batch]
+  with show_progress(is_quiet=asked.QUIET.value, max_time=asked.MAX_TIME.value, names=targets) as shown:
+    answers = _search(batch, model, stop.is_set, callback=shown)
   if all(answer.result.status == FAILED for answer in answers):
     raise InputError(f"{path}: {answers[0].result.message}")
   lost = _write_answers(answers)
@@ -318,7 +319,7 @@ def _resolve_model(table: tables.Table) -> Any:
 
 def _search(
   batch: Sequence[tables.Table], model: Any, should_stop: Callable[[], bool],
-  on_round: Callable[[int, Progress], None] = lambda index, found: None,
+  callback: Callback | None = None,
 ) -> list[_Answer]:
   from symformer_jax import inference
 
@@ -328,7 +329,7 @@ def _search(
     temperature=asked.TEMPERATURE.value, refine=asked.REFINE.value, recombine=asked.RECOMBINE.value,
     restrictions=_restrictions(),
     max_time=asked.MAX_TIME.value, effort=asked.EFFORT.value, accuracy=asked.ACCURACY.value, seed=asked.SEED.value,
-    should_stop=should_stop, guesses=asked.GUESS.value, on_round=on_round, loss=asked.LOSS.value,
+    should_stop=should_stop, guesses=asked.GUESS.value, callback=callback, loss=asked.LOSS.value,
     config=_load_search_config(asked.SEARCH_CONFIG.value))
   return [_select(table, result) for table, result in zip(batch, found, strict=True)]
 

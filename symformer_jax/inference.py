@@ -28,8 +28,8 @@ from symformer_jax.language import expression, printing, programs
 from symformer_jax.language.canonical import canonicalize
 from symformer_jax.language.expression import Node
 from symformer_jax.language.rules import Restrictions
-from symformer_jax.results import Progress, SearchResult, Seen
-from symformer_jax.selection import losses, scoring, select, soundness
+from symformer_jax.results import Callback, Progress, SearchResult, Seen, Standing, Step
+from symformer_jax.selection import criteria, front as front_lib, losses, scoring, select, soundness
 from symformer_jax.sources import closed_forms, registry, samples
 
 # Columns that a message names; the JSON has all.
@@ -42,9 +42,8 @@ def search(
   restrictions: Restrictions | None = None, max_time: float | None = None, accuracy: float | None = None, seed: int = 0,
   recombine: bool = True, guesses: Sequence[str] = (), key: jax.Array | None = None,
   names: Sequence[Sequence[str]] | None = None,
-  on_round: Callable[[int, Progress], None] = lambda index, found: None,
-  should_stop: Callable[[], bool] = lambda: False, effort: str = "normal", config: SearchConfig = DEFAULT,
-  loss: str = "squared",
+  callback: Callback | None = None, should_stop: Callable[[], bool] = lambda: False, effort: str = "normal",
+  config: SearchConfig = DEFAULT, loss: str = "squared",
 ) -> list[SearchResult]:
   """Finds formulas for data sets.
 
@@ -73,7 +72,9 @@ def search(
     guesses: formulas in the column names that join the pool, their constants fitted.
     key: a JAX key to use in place of the seed's; consumed.
     names: column names of each data set; x0, x1, ... by default.
-    on_round: called after each turn with the data set's index and where its search stands.
+    callback: called after each turn of a data set with its `Standing`: `index`, `source`, `seconds`, `best`, `r2`,
+      `front`, ... Where it returns True no further turn is begun for that data set, and the best so far is the answer;
+      what it raises ends the call.
     should_stop: asked after each turn; True ends the search of all data sets.
     effort: how much is tried where `max_time` is None: `quick` (about half the work of a normal search), `normal`, or
       `thorough` (about ten times as much: what has been found is evolved). Counted work: a seed fixes the answer.
@@ -95,6 +96,7 @@ def search(
     n_samples, strategy, top_k, temperature, refine, restrictions, max_time, accuracy, seed, recombine, tuple(guesses),
     effort, config, loss)
   options.check()
+  check_callback(callback)
   _check_seed(seed)
   compilation.use_cache()
   if strategy not in STRATEGIES:
@@ -112,10 +114,15 @@ def search(
     else:
       columns = [names[i] if names is not None else None for i in some]
       answers, is_stopped = _search_together(
-        model, [datasets[i] for i in some], columns, options, key,
-        lambda i, progress, begin=begin: on_round(begin + i, progress), should_stop)
+        model, [datasets[i] for i in some], columns, options, key, callback, should_stop, begin=begin)
       found += answers
   return found
+
+
+def check_callback(callback: Any) -> None:
+  """Refuses what cannot be called: an InputError."""
+  if callback is not None and not callable(callback):
+    raise InputError(f"callback: expected a function of one argument, got {callback!r}")
 
 
 def _check_seed(seed: int) -> None:
@@ -160,9 +167,12 @@ def _load_model(name: str) -> Any:
 
 
 def _search_together(
-  model, datasets, names, options: SearchOptions, key, on_round, should_stop
+  model, datasets, names, options: SearchOptions, key, callback: Callback | None, should_stop, *, begin: int
 ) -> tuple[list[SearchResult], bool]:
-  """Searches data sets in common turns; each gets the time that all took; and whether it was stopped."""
+  """Searches data sets in common turns; each gets the time that all took; and whether it was stopped.
+
+  `begin`: number of the first of them in the call.
+  """
   clock, sources = Clock(), registry.make_sources(model, options)
   found: dict[int, SearchResult] = {}
   searches: dict[int, Search] = {}
@@ -184,7 +194,8 @@ def _search_together(
 
   try:
     for i, progress in watch():
-      on_round(i, progress)
+      if callback is not None and callback(_standing(begin + i, progress, searches[i])):
+        loop.end({i: searches[i]}, results.STOPPED)
   except KeyboardInterrupt:
     if not all(search.progress for search in searches.values()):
       raise
@@ -193,6 +204,20 @@ def _search_together(
   for i, search_ in searches.items():
     found[i] = _finish(search_, weighed[i], model, options, clock)
   return [found[i] for i in range(len(datasets))], is_stopped
+
+
+def _standing(index: int, progress: Progress, search_: Search) -> Standing:
+  """Where a data set stands; its front is worked out only if the callback looks at it, of what there is now."""
+  task, found = search_.task, search_.pool.in_order()
+
+  def make_front() -> tuple[Step, ...]:
+    sizes = [expression.complexity(candidate.node) for candidate in found]
+    on_front = front_lib.pareto_indices(sizes, [candidate.mse for candidate in found],
+                                        floor=criteria.error_floor(task.variance))
+    return tuple(Step(sizes[i], 1 - found[i].mse / task.variance, task.text(found[i].node)) for i in on_front)
+
+  told = {field.name: getattr(progress, field.name) for field in dataclasses.fields(progress)}
+  return Standing(**told, index=index, make_front=make_front)
 
 
 def _supporting(sources: Sequence[Source], task: Task, model: Any, options: SearchOptions) -> list[Source]:

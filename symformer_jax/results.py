@@ -1,9 +1,10 @@
 """What a search returns, and its JSON form (docs/design.md, contracts)."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 import dataclasses
+import functools
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -173,6 +174,39 @@ class Progress:
   source: str
   gained: bool
   seconds: float = dataclasses.field(compare=False)
+
+
+class Step(NamedTuple):
+  """A line of the front while it is searched, before selection: constants have all their digits.
+
+  Attributes:
+    complexity: nodes; r2: on the rows that constants were fitted to; expression: in the column names.
+  """
+
+  complexity: int
+  r2: float
+  expression: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Standing(Progress):
+  """Where a search stands after a turn, as a callback is told.
+
+  Attributes:
+    index: number of the data set in the call.
+    front: formulas that no simpler one beats so far, from simple to accurate; made when it is first asked for.
+  """
+
+  index: int
+  make_front: Callable[[], tuple[Step, ...]] = dataclasses.field(compare=False, repr=False)
+
+  @functools.cached_property
+  def front(self) -> tuple[Step, ...]:
+    return self.make_front()
+
+
+# Told where a search stands after each turn; what is true asks to end the search of that data set.
+Callback = Callable[[Standing], Any]
 
 
 @dataclasses.dataclass(frozen=True)

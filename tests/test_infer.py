@@ -150,12 +150,12 @@ def test_ctrl_c_keeps_what_is_done(command, folder, monkeypatch):
 def test_ctrl_c_gives_the_best_so_far_of_one_file(command, tmp_path, monkeypatch):
   real = inference.search
 
-  def search(*args, on_round, **options):
-    def watch(index, progress):
-      on_round(index, progress)
-      if progress.source == "transformer":
+  def search(*args, callback, **options):
+    def watch(standing):
+      callback(standing)
+      if standing.source == "transformer":
         signal.raise_signal(signal.SIGTERM)
-    return real(*args, on_round=watch, **options)
+    return real(*args, callback=watch, **options)
 
   monkeypatch.setattr(inference, "search", search)
   code, out, err = command(f"--data={KEPLER}", "--samples=3000", f"--out={tmp_path}/k.json")
@@ -288,7 +288,7 @@ def test_every_flag_of_the_search_reaches_it(command, tmp_path, monkeypatch):
   assert {name: asked[name] for name in given} == {name: value for name, (_, _, value) in given.items()}
   assert asked["restrictions"] == Restrictions(**{name: value for name, (_, _, value) in rules.items()})
   # None is left out, here or there.
-  assert set(asked) == {*given, "restrictions", "names", "should_stop", "on_round"}
+  assert set(asked) == {*given, "restrictions", "names", "should_stop", "callback"}
   decisive = {flag.name for flag in infer.asked.DECISIVE} - {
     "target", "features", "categories", "decimal", "separator", "sheet", "weights", "sigma", "drop_missing", "model",
     "select"}
