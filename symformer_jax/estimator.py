@@ -17,6 +17,7 @@ from symformer_jax.engine.config import DEFAULT, SearchConfig
 from symformer_jax.engine.rows import MIN_POINTS
 from symformer_jax.errors import InputError
 from symformer_jax.exports import ExportsMixin, Index
+from symformer_jax.language import templates
 from symformer_jax.language.rules import Restrictions
 from symformer_jax.live_front import show_progress
 from symformer_jax.results import Callback, Equation, SearchResult, Standing
@@ -72,6 +73,9 @@ class SymFormerRegressor(ExportsMixin, RegressorMixin, BaseEstimator):
       Which errors are to be small. "relative" counts rows as 1/y**2, "log" fits log|y|, "huber" counts rows far from
       the formula less, "auto" finds by a first look how errors grow with |y|. Change it for data over decades or with
       outliers; `result_.message` says what was found.
+  template : str, default=None
+      A form that each formula is to have, such as "f(x)*exp(-k*t)": unknown functions of columns, and unknown
+      constants, which are found. What they are stands in `best_.filled`. Give it when you know part of the law.
   model_selection : {"recommended", "accurate", "simple"} or int, default="recommended"
       Which formula of the front predicts, scores and is exported: the recommended one, the one of least error, the
       shortest that looks as good in a plot, or a row of `equations_`. May be changed after `fit`.
@@ -109,7 +113,7 @@ class SymFormerRegressor(ExportsMixin, RegressorMixin, BaseEstimator):
     accuracy: float | None = None, random_state: Any = None, recombine: bool = True,
     guesses: Sequence[str] = (), effort: str = "normal", config: SearchConfig | None = None, loss: str = "squared",
     model_selection: str | int = "recommended", max_complexity: int | None = None, verbose: bool = True,
-    callback: Callback | None = None,
+    callback: Callback | None = None, template: str | None = None,
   ):
     self.model = model
     self.n_samples = n_samples
@@ -129,6 +133,7 @@ class SymFormerRegressor(ExportsMixin, RegressorMixin, BaseEstimator):
     self.max_complexity = max_complexity
     self.verbose = verbose
     self.callback = callback
+    self.template = template
 
   def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
     """Searches formulas for y over the columns of X.
@@ -157,7 +162,10 @@ class SymFormerRegressor(ExportsMixin, RegressorMixin, BaseEstimator):
       restrictions = dataclasses.replace(restrictions or Restrictions(), max_complexity=self.max_complexity)
     model = self.model
     if isinstance(model, str):
-      model = inference.resolve_model(model, num_variables=X.shape[1])
+      num_columns = X.shape[1]
+      if self.template is not None:
+        num_columns = templates.num_columns(self.template, self._column_names())
+      model = inference.resolve_model(model, num_variables=num_columns)
     if not np.any(weights > 0):
       raise InputError("sample_weight: expected at least one weight above 0")
     names = tuple(self._column_names())
@@ -168,7 +176,7 @@ class SymFormerRegressor(ExportsMixin, RegressorMixin, BaseEstimator):
         model, [(X, y, weights)], names=[names], n_samples=self.n_samples, top_k=self.top_k, refine=self.refine,
         recombine=self.recombine, operators=self.operators, restrictions=restrictions, max_time=self.max_time,
         accuracy=self.accuracy, guesses=self.guesses, effort=self.effort, seed=self._seed(),
-        callback=functools.partial(_tell, shown, self.callback), loss=self.loss,
+        callback=functools.partial(_tell, shown, self.callback), loss=self.loss, template=self.template,
         config=DEFAULT if self.config is None else self.config)
     if result.status != results.OK:
       raise InputError(result.message)

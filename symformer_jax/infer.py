@@ -14,6 +14,7 @@ if __name__ == "__main__":
   startup.prepare(__doc__, "symformer_jax.commands.infer_flags")
 
 from collections.abc import Callable, Iterator, Sequence
+import contextlib
 import dataclasses
 import functools
 import json
@@ -70,7 +71,7 @@ def main(argv: list[str]) -> int:
     raise InputError("--data: expected a file, such as --data=examples/kepler.csv; see --help")
   runner.refuse_empty(
     asked.TARGET, asked.FEATURES, asked.CATEGORIES, asked.DECIMAL, asked.SEPARATOR, asked.SHEET, asked.WEIGHTS,
-    asked.SIGMA, asked.MODEL, asked.SEARCH_CONFIG, asked.OUT, asked.PLOT, asked.REPORT,
+    asked.SIGMA, asked.MODEL, asked.TEMPLATE, asked.SEARCH_CONFIG, asked.OUT, asked.PLOT, asked.REPORT,
     asked.ANIMATE)
   paths = tables.find_files(asked.DATA.value)
   choice.read_selection(asked.SELECT.value, argument="--select")
@@ -101,7 +102,8 @@ def _check_options(num_files: int) -> None:
     SearchOptions(
       asked.SAMPLES.value, asked.STRATEGY.value, asked.TOP_K.value, asked.TEMPERATURE.value, asked.REFINE.value,
       _restrictions(), asked.MAX_TIME.value, asked.ACCURACY.value, asked.SEED.value, asked.RECOMBINE.value,
-      tuple(asked.GUESS.value), asked.EFFORT.value, loss=asked.LOSS.value).check()
+      tuple(asked.GUESS.value), asked.EFFORT.value, loss=asked.LOSS.value,
+      template=asked.TEMPLATE.value).check()
 
 
 def _note_old_flags() -> None:
@@ -259,6 +261,8 @@ def _check_movie(num_files: int) -> None:
     raise InputError(f"--animate: {path.suffix} takes the program ffmpeg, which is not installed; .gif needs nothing")
   if num_files > 1:
     raise InputError(f"--animate: films one data file, got {num_files}")
+  if asked.TEMPLATE.value is not None:
+    raise InputError("--animate: films candidates for the target itself, which --template has not")
   if asked.REFINE.value == "none":
     raise InputError("--animate: with --refine=none nothing moves")
 
@@ -314,7 +318,17 @@ def _resolve_model(table: tables.Table) -> Any:
   from symformer_jax import compilation, inference
 
   compilation.use_cache()
-  return inference.resolve_model(asked.MODEL.value, num_variables=len(table.features))
+  return inference.resolve_model(asked.MODEL.value, num_variables=_num_variables(table))
+
+
+def _num_variables(table: tables.Table) -> int:
+  """Variables of what is searched: of a template those of its unknown functions."""
+  from symformer_jax.language import templates
+
+  if asked.TEMPLATE.value is not None:
+    with contextlib.suppress(InputError):  # the search says it of the file
+      return templates.num_columns(asked.TEMPLATE.value, table.features)
+  return len(table.features)
 
 
 def _search(
@@ -330,6 +344,7 @@ def _search(
     restrictions=_restrictions(),
     max_time=asked.MAX_TIME.value, effort=asked.EFFORT.value, accuracy=asked.ACCURACY.value, seed=asked.SEED.value,
     should_stop=should_stop, guesses=asked.GUESS.value, callback=callback, loss=asked.LOSS.value,
+    template=asked.TEMPLATE.value,
     config=_load_search_config(asked.SEARCH_CONFIG.value))
   return [_select(table, result) for table, result in zip(batch, found, strict=True)]
 

@@ -30,6 +30,23 @@ class Constant:
 
 
 @dataclasses.dataclass(frozen=True)
+class Filled:
+  """What a formula of a template has in the place of what was unknown.
+
+  Attributes:
+    functions: `("f(x)", "2*x/(x + 1.5)")` for each unknown function.
+    parameters: `("k", constant)` for each parameter; its `stderr` is of the fit of all constants together.
+  """
+
+  functions: tuple[tuple[str, str], ...]
+  parameters: tuple[tuple[str, Constant], ...]
+
+  def to_json(self) -> dict[str, Any]:
+    return {"functions": dict(self.functions),
+            "parameters": {name: dataclasses.asdict(constant) for name, constant in self.parameters}}
+
+
+@dataclasses.dataclass(frozen=True)
 class Equation:
   """One formula of a front.
 
@@ -40,6 +57,7 @@ class Equation:
     r2: 1 - mse / weighted variance of y; None where it does not exist.
     relative_error: mean |error| / |y|, weighted as well; None where every y is 0.
     constants: in the order in which they stand in the tree.
+    filled: where a template was given, its unknown functions and parameters.
   """
 
   node: Node
@@ -48,6 +66,7 @@ class Equation:
   r2: float | None
   relative_error: float | None
   constants: tuple[Constant, ...]
+  filled: Filled | None = None
 
   @property
   def expression(self) -> str:
@@ -76,7 +95,7 @@ class Equation:
       "expression": self.expression, "latex": self.latex, "complexity": self.complexity, "r2": self.r2,
       "mse": self.mse, "rmse": self.rmse, "relative_error": self.relative_error,
       "constants": [dataclasses.asdict(c) for c in self.constants],
-    }
+    } | ({} if self.filled is None else {"filled": self.filled.to_json()})
 
 
 @dataclasses.dataclass(frozen=True)

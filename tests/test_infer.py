@@ -276,6 +276,7 @@ def test_every_flag_of_the_search_reaches_it(command, tmp_path, monkeypatch):
     "recombine": ("recombine", "false", False), "max_time": ("max_time", "3.5", 3.5),
     "accuracy": ("accuracy", "0.75", 0.75), "guesses": ("guess", "axis", ["axis"]),
     "effort": ("effort", "thorough", "thorough"), "loss": ("loss", "relative", "relative"),
+    "template": ("template", "f(axis)", "f(axis)"),
     "config": ("search_config", str(tmp_path / "own.py"), SearchConfig(sources=("closed_forms",)))}
   rules = {
     "operators": ("operators", "+,*,pow", ("+", "*", "pow")), "forbidden": ("forbid", "exp", ("exp",)),
