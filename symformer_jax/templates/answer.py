@@ -238,6 +238,8 @@ def _equation(form: Form, problem: Problem, filling: Filling, wide: tuple, confi
     functions = dict(rounded.functions)
   filled = Filling(functions, rounded.values)
   node = form.written(filled)
+  if len(problem.parts) > 1:  # sums of constants of several functions have digits that mean nothing
+    node = rounding.round_constants(node, rows.x, rows.y, rows.weights, config=config.selection)
   errors = dict(zip(_owners(form, whole), rounding.standard_errors(whole, *wide), strict=True))
   parameters = tuple((name, Constant(filled.values[name], errors.get(name))) for name in template.parameters)
   texts = tuple((template.call(unknown), printing.to_text(functions[unknown.name], template.names))
@@ -261,9 +263,8 @@ def _settle(form: Form, whole: Node, wide: tuple, has_several: bool, config: Sea
   every.refit()
   own.refit()
   num_held = int(np.sum(every.is_free)) - int(np.sum(own.is_free))
-  if own.sum_of_squares <= every.sum_of_squares + num_held * every.noise:
-    return _with_values(whole, own.theta)
-  settled = _with_values(whole, every.theta)
+  is_kept = own.sum_of_squares <= every.sum_of_squares + num_held * every.noise
+  settled = _with_values(whole, own.theta if is_kept else every.theta)
   return rounding.remove_redundant(settled, *wide, config=config.selection) if has_several else settled
 
 
@@ -288,7 +289,8 @@ def _owners(form: Form, whole: Node) -> list[str]:
 
 def _constants(node: Node, form: Form, rows: Rows) -> tuple[Constant, ...]:
   """Those of a written formula; the numbers of the template itself are given, and have no error."""
-  given = {abs(part.value) for part in walk(form.template.node) if part.is_number}
+  node_of_form = form.template.node
+  given = {abs(part.value) for tree in (node_of_form, tidy(node_of_form)) for part in walk(tree) if part.is_number}
   values = programs.fitted_values(node)
   errors = rounding.standard_errors(node, rows.x, rows.y, rows.weights)
   exact = rounding.exact_forms(node, rows.x, rows.y, rows.weights)
