@@ -84,8 +84,8 @@ def search(
       (far rows count less); `auto` (as errors grow with |y|, by a first look). Each becomes weights of the rows, which
       decide constants, choice, standard errors, R2 and RMSE alike; `message` says how rows count.
     template: a form that each formula is to have, such as `f(x)*exp(-k*t)`: in the column names, with unknown functions
-      of columns and unknown constants (any other name). What is found for them stands in `Equation.filled`. Rules and
-      guesses are those of the functions, and so are `best`, `r2` and `front` of what a callback is told.
+      of columns and unknown constants (any other name). What is found for them stands in `Equation.filled`. Rules,
+      guesses and accuracy are those of the functions, and so is what a callback is told.
   Returns:
     One result for each data set, in their order. A data set that cannot be used has status `failed`.
   Raises:

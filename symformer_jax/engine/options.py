@@ -79,6 +79,8 @@ class SearchOptions:
       raise InputError(f"guesses: expected formulas as text, got {self.guesses!r}")
     if self.template is not None and not isinstance(self.template, str):
       raise InputError(f"template: expected a formula as text, got {self.template!r}")
+    if self.template is not None and self.refine == "none":
+      raise InputError("template: its constants are fitted, so refine='none' cannot go with it")
     if self.effort not in EFFORTS:
       raise InputError(f"effort: unknown effort {self.effort!r}: {suggest(str(self.effort), EFFORTS)}")
     self.restrictions.check()

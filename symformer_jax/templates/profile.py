@@ -35,6 +35,8 @@ MAX_PART_ROWS = 10_000
 DECADES = (-3, 3)
 NUM_SIZES, NUM_COARSE = 25, 10
 NUM_DESCENTS, MAX_EVALUATIONS = 4, 60
+# Squares of larger numbers are not finite: such rows count as those without a value.
+LARGEST = 1e150
 # Rounds of the unknown functions in turn, where there are several.
 NUM_ROUNDS = 30
 # From this ratio of the largest to the least value on the logarithm of a column is what polynomials are of.
@@ -155,6 +157,7 @@ class _Profile:
   def _linear(self) -> list[str]:
     return [name for name in self.template.parameters if self._is_linear[name]]
 
+  @np.errstate(all="ignore")  # values far from the right ones overflow, and are told by that
   def fit(self) -> dict[str, float]:
     """Values of all parameters."""
     nonlinear = [name for name in self.template.parameters if not self._is_linear[name]]
@@ -171,10 +174,11 @@ class _Profile:
     return self._with_linear(dict(zip(nonlinear, best.tolist(), strict=True)))
 
   def _descend(self, names: Sequence[str], start: np.ndarray) -> tuple[float, np.ndarray]:
+    # In shares of the start: SciPy's differences take numbers for about 1.
     found = optimize.least_squares(
-      lambda point: self._residual(dict(zip(names, point, strict=True))), start, x_scale=np.abs(start),
+      lambda shares: self._residual(dict(zip(names, shares * start, strict=True))), np.ones(len(start)),
       max_nfev=MAX_EVALUATIONS, xtol=1e-12, ftol=1e-14, gtol=None)
-    return float(found.cost), found.x
+    return float(found.cost), found.x * start
 
   def _with_linear(self, values: dict[str, float]) -> dict[str, float]:
     found = values | self._solve(values)[1]
@@ -182,9 +186,7 @@ class _Profile:
 
   def _sizes(self, name: str, num: int) -> np.ndarray:
     """Values to try, near 1 and near 1 over the size of the columns that stand next to the parameter."""
-    columns = _beside(self.template.node, name)
-    sizes = [1.0, *(float(np.median(np.abs(self.rows.x[:, column]))) for column in columns)]
-    logs = np.concatenate([np.linspace(*DECADES, num) - math.log10(size) for size in sizes if size > 0])
+    logs = np.concatenate([np.linspace(*DECADES, num) - math.log10(size) for size in self._sizes_beside(name)])
     spaced = np.unique(np.round(logs * (num - 1) / (DECADES[1] - DECADES[0])))  # near ones once
     grid = 10 ** (spaced * (DECADES[1] - DECADES[0]) / (num - 1))
     return np.concatenate([-grid[::-1], grid])
@@ -196,7 +198,7 @@ class _Profile:
   def _solve(self, values: Mapping[str, float]) -> tuple[np.ndarray, dict[str, float], dict[str, np.ndarray]]:
     """`(residual [N], linear parameters, values [N] of the functions)` for values of the others."""
     names = [unknown.name for unknown in self.template.unknowns]
-    linear, estimates = dict.fromkeys(self._linear, 0.0), self._start(values)
+    linear, estimates = dict.fromkeys(self._linear, 0.0), self._start()
     residual, before = self._root * (self.rows.y - self._mean), math.inf
     for name in itertools.chain.from_iterable(itertools.repeat(names, 1 if len(names) == 1 else NUM_ROUNDS)):
       residual, linear, estimates[name] = self._solve_one(name, values, linear, estimates)
@@ -207,7 +209,7 @@ class _Profile:
         before = error
     return residual, linear, estimates
 
-  def _start(self, values: Mapping[str, float]) -> dict[str, np.ndarray]:
+  def _start(self) -> dict[str, np.ndarray]:
     """The functions are 1: of a product each is then the other's mean at first."""
     return {unknown.name: np.ones(len(self.rows)) for unknown in self.template.unknowns}
 
@@ -221,48 +223,52 @@ class _Profile:
     zero = dict.fromkeys(linear, 0.0)
     target, slope = target_at(zero)
     moved = [target_at({**zero, each: 1.0})[0] - target for each in linear]
-    with np.errstate(over="ignore", invalid="ignore"):
-      scale = self._root * slope
-      design = np.column_stack([self.bases[name], *(-each for each in moved)])
-      rows, y = scale[:, None] * design, scale * target
-    is_used = np.isfinite(y) & np.isfinite(rows).all(axis=1)
+    scale = self._root * slope
+    design = np.column_stack([self.bases[name], *(-each for each in moved)])
+    rows, y = scale[:, None] * design, scale * target
+    is_used = (np.abs(y) < LARGEST) & (np.abs(rows) < LARGEST).all(axis=1)
     residual = self._root * (self.rows.y - self._mean)
     num = self.bases[name].shape[1]
     if np.sum(is_used) <= design.shape[1]:
       return residual, dict(linear), estimates[name]
-    with np.errstate(over="ignore"):
-      norms = np.linalg.norm(rows[is_used], axis=0)
+    norms = np.linalg.norm(rows[is_used], axis=0)
     norms[~(np.isfinite(norms) & (norms > 0))] = 1.0
     solution = np.linalg.lstsq(rows[is_used] / norms, y[is_used], rcond=1e-12)[0] / norms
-    with np.errstate(over="ignore", invalid="ignore"):
-      residual[is_used] = y[is_used] - rows[is_used] @ solution
+    residual[is_used] = y[is_used] - rows[is_used] @ solution
     residual = np.where(np.isfinite(residual), residual, self._root * (self.rows.y - self._mean))
     return residual, dict(zip(linear, solution[num:].tolist(), strict=True)), self.bases[name] @ solution[:num]
 
+  @np.errstate(all="ignore")
   def estimates(self, values: Mapping[str, float]) -> dict[str, np.ndarray]:
     """Values [N] of the unknown functions for values of all parameters."""
     self._is_linear = dict.fromkeys(self._is_linear, False)
     return self._solve(values)[2]
 
+  @np.errstate(all="ignore")
   def _has_linear(self, name: str) -> bool:
     """Whether each unknown function, solved for, goes up evenly with a parameter and is as steep for any."""
     rng = np.random.default_rng(0)
     others = {other: float(rng.uniform(0.5, 1.5)) for other in self.template.parameters if other != name}
-    estimates = self._start({})
-    for unknown in self.template.unknowns:
-      seen = [solve_for(self.template, self.rows.x, self.rows.y, {**others, name: at}, estimates, unknown.name)
-              for at in (0.0, 1.0, -2.5)]
-      (zero, steep), *more = [(target, slope) for target, slope in seen]
-      if not all(np.isfinite(part).any() for part in (zero, steep)):
-        return False
-      is_used = np.isfinite(zero) & np.isfinite(steep)
-      (one, _), (far, _) = more
-      expected = zero - 2.5 * (one - zero)
-      if not all(np.allclose(slope[is_used], steep[is_used], rtol=1e-8, equal_nan=True) for _, slope in more):
-        return False
-      if not np.allclose(far[is_used], expected[is_used], rtol=1e-8, atol=1e-8 * np.max(np.abs(expected[is_used]))):
-        return False
-    return True
+    return all(self._is_even(name, unknown.name, others, 1 / size)
+               for unknown in self.template.unknowns for size in self._sizes_beside(name))
+
+  def _is_even(self, name: str, unknown: str, others: Mapping[str, float], step: float) -> bool:
+    """Whether a function goes up evenly with a parameter at 0, one step up and two and a half down."""
+    (zero, steep), (one, steep_one), (far, steep_far) = (
+      solve_for(self.template, self.rows.x, self.rows.y, {**others, name: at * step}, self._start(), unknown)
+      for at in (0.0, 1.0, -2.5))
+    is_used = np.isfinite(zero) & np.isfinite(steep)
+    if not is_used.any():
+      return False
+    expected = (zero - 2.5 * (one - zero))[is_used]
+    return all(np.allclose(each[is_used], steep[is_used], rtol=1e-8, atol=0) for each in (steep_one, steep_far)) and (
+      np.allclose(far[is_used], expected, rtol=1e-8, atol=1e-8 * np.max(np.abs(expected))))
+
+  def _sizes_beside(self, name: str) -> list[float]:
+    """1, and the sizes of the columns that stand next to a parameter."""
+    columns = _beside(self.template.node, name)
+    sizes = [float(np.median(np.abs(self.rows.x[:, column]))) for column in columns]
+    return [1.0, *(size for size in sizes if size > 0)]
 
 
 def _beside(node: Node, name: str) -> list[int]:

@@ -47,7 +47,7 @@ def test_parameters_beside_an_exponent_are_found(x):
 
 
 def test_a_parameter_of_any_size_is_found(x):
-  for scale in (1e-7, 1e6):
+  for scale in (1e-20, 1e-7, 1e6, 1e20):
     wide = x * np.array([1, scale, 1])
     [k] = _pose("f(x)*exp(-k*t)", 2 * x[:, 0] * np.exp(-0.7 * x[:, 1]), wide).values.values()
     assert k * scale == pytest.approx(0.7, rel=1e-6)
@@ -92,6 +92,16 @@ def test_rules_for_columns_are_those_of_the_function_that_has_them(x):
   assert task.rule.required == {0} and task.rule.excluded == frozenset()
   with pytest.raises(InputError, match="required: no column 'w'"):
     profile.make_part_task(problem, problem.parts[0], SearchOptions(restrictions=Restrictions(required=("w",))))
+
+
+def test_columns_of_any_size_make_no_warning(rng):
+  for scale in (1e-50, 1e50):
+    x = rng.uniform(1, 2, (30, 3)) * scale
+    for text in ("f(x)*exp(-k*t)", "f(x)**2 + z*t**a", "exp(f(x)*t)", "log(f(x) + k*t)"):
+      try:
+        assert all(np.isfinite(value) for value in _pose(text, x[:, 0] * x[:, 1] / scale, x).values.values())
+      except InputError as error:
+        assert "has a value in" in str(error)
 
 
 def test_polynomials_are_as_many_as_the_rows_bear(rng):
