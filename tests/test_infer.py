@@ -438,6 +438,11 @@ def test_what_was_decided_of_a_table_is_said_and_kept(command, answering, tmp_pa
    "you mean 'accurate'?"),
   ([f"--data={KEPLER}", "--max_complexity=0"], "max_complexity: expected a whole number of at least 1, got 0"),
   ([f"--data={KEPLER}", "--refine=sgd"], "refine: unknown method 'sgd'"),
+  ([f"--data={KEPLER}", "--template=f(w)"], "template: f has no column 'w' at position 3: expected one of axis"),
+  ([f"--data={KEPLER}", "--template="], "--template: expected a value, got nothing"),
+  ([f"--data={KEPLER}", "--template=f(axis)", "--refine=none"], "template: its constants are fitted, so refine='none' "
+   "cannot go with it"),
+  ([f"--data={KEPLER}", "--template=f(axis)", "--animate=a.gif"], "--animate: films candidates for the target itself"),
   ([f"--data={KEPLER}", "--samples=0"], "n_samples: expected a whole number of at least 1"),
   ([f"--data={KEPLER}", "--operators=foo"], "operators: unknown operator 'foo'"),
   ([f"--data={KEPLER}", "--out=/no/where.json"], "--out: the folder '/no' of '/no/where.json' does not exist"),

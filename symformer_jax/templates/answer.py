@@ -17,6 +17,7 @@ from symformer_jax.engine.config import SearchConfig
 from symformer_jax.engine.options import SearchOptions
 from symformer_jax.engine.rows import Rows
 from symformer_jax.engine.task import Task, make_task
+from symformer_jax.errors import InputError
 from symformer_jax.language import expression, inverses, printing, programs
 from symformer_jax.language.expression import SYMBOL, UNKNOWN, Node, variable, walk, with_columns
 from symformer_jax.language.rules import Restrictions
@@ -32,6 +33,8 @@ from symformer_jax.templates.profile import Part, Problem, make_part_task
 NUM_COMBINED = {1: 1000, 2: 12, 3: 5}
 # Weights of rows below this share of the largest say nothing, and their targets are out of any range.
 LEAST_WEIGHT = 1e-12
+# Rows that constants of the answer are settled on; its errors are those of all rows.
+MAX_ROWS = 20_000
 # A parameter that is one of the small integers would be taken for a part of the form: moved by so much it is fitted.
 NUDGE = 1e-9
 
@@ -115,7 +118,7 @@ def answer(
   Returns:
     None where nothing fits.
   """
-  form, rows = Form(problem.template), problem.rows
+  form, rows = Form(problem.template), problem.rows.sample(MAX_ROWS, seed=options.seed)
   names = [*problem.template.names, *(f"known {i}" for i in range(len(form.known)))]
   free = SearchOptions(seed=options.seed, config=options.config, restrictions=Restrictions())
   wide = (form.widen(rows.x), rows.y, rows.weights)
@@ -124,14 +127,18 @@ def answer(
     return None
   best = fitted[0]
   selections = []
-  for part in problem.parts:
-    nodes = list(dict.fromkeys(_inward(each.functions[part.unknown.name], part.unknown) for each in fitted))
-    nodes += [node for node in found[problem.parts.index(part)] if node not in nodes]
-    around = part._replace(dataset=_linearized(form, best, problem, part))
-    selections.append(choose(make_part_task(problem, around, options), nodes))
-  if any(selection is None for selection in selections):
-    return None
-  return _settled(form, problem, best, [each for each in selections if each is not None], wide, options.config)
+  for part, own in zip(problem.parts, found, strict=True):
+    nodes = list(dict.fromkeys([*(_inward(each.functions[part.unknown.name], part.unknown) for each in fitted), *own]))
+    around = part._replace(dataset=_linearized(best, problem, part))
+    try:
+      selection = choose(make_part_task(problem, around, options), nodes)
+    except InputError:  # nothing to choose by: the function is a constant, and met to the last digit
+      alone = Equation(nodes[0], part.names, 0.0, None, None, ())
+      selection = Selection(alone, (alone,), ())
+    if selection is None:
+      return None
+    selections.append(selection)
+  return _settled(form, problem, best, selections, wide, options.config)
 
 
 def _outward(node: Node, unknown: Unknown) -> Node:
@@ -166,9 +173,7 @@ def _fit(form: Form, task: Task, fillings: Sequence[Filling], options: SearchOpt
   return [form.filling(fits[i][0]) for _, i in sorted(costs)]
 
 
-def _linearized(
-  form: Form, best: Filling, problem: Problem, part: Part
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _linearized(best: Filling, problem: Problem, part: Part) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
   """Data of one unknown function, all else as in the best whole: its value plus what is left of y over the slope."""
   rows, unknown = problem.rows, part.unknown
   others = {name: node for name, node in best.functions.items() if name != unknown.name}

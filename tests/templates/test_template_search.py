@@ -1,6 +1,7 @@
 """Searches under a template: made-up laws in which the unknown function is hidden come back, exact and with noise."""
 
 import dataclasses
+import json
 
 import numpy as np
 import pandas as pd
@@ -8,6 +9,7 @@ import pytest
 import sympy
 
 from symformer_jax import SymFormerRegressor, inference, load_result, save_result, testing
+from symformer_jax.commands import listing
 from symformer_jax.engine.config import DEFAULT
 from symformer_jax.language import expression, parser, sympy_trees
 from symformer_jax.language.rules import Restrictions
@@ -97,6 +99,11 @@ def test_several_functions_share_no_constant(model, x):
   assert [name for name, _ in result.best.filled.functions] == ["f(x)", "g(t)"]
 
 
+def test_a_function_that_is_a_constant_is_found_as_such(model, x):
+  result = _search(model, x, 3.5 * x[:, 2] * np.exp(-0.7 * x[:, 1]), "f(x)*z*exp(-k*t)")
+  assert _equal(result.best.expression, "3.5*z*exp(-0.7*t)") and result.best.filled.functions == (("f(x)", "3.5"),)
+
+
 def test_rules_are_those_of_the_function(model, x):
   y = np.exp(0.3 * x[:, 0]) * np.exp(-0.7 * x[:, 1])
   rules = Restrictions(forbidden=("exp",), max_complexity=6)
@@ -116,7 +123,7 @@ def test_what_is_wrong_with_a_template_fails_the_data_set(model, x):
     assert (result.status, result.message) == ("failed", message)
 
 
-def test_the_estimator_keeps_what_stands_in_the_template(x, tmp_path):
+def test_the_estimator_keeps_what_stands_in_the_template(x, tmp_path, capsys):
   table, y = pd.DataFrame(x, columns=NAMES), 2 * x[:, 0] * np.exp(-0.7 * x[:, 1])
   reg = SymFormerRegressor(template="f(x)*exp(-k*t)", config=CONFIG, guesses=["1.2*x"], verbose=False).fit(table, y)
   assert reg.result_.model == "univariate"  # f has one column, whatever the table has
@@ -126,3 +133,8 @@ def test_the_estimator_keeps_what_stands_in_the_template(x, tmp_path):
   assert SymFormerRegressor.load(tmp_path / "fit.json").best_ == reg.best_
   save_result(reg.result_, tmp_path / "result.json")
   assert load_result(tmp_path / "result.json").best.filled == reg.best_.filled
+  listing.print_result(reg.result_, reg.best_, name="a.csv", target="y")
+  assert "\ntemplate: f(x) = 2*x, k = 0.7 +- " in capsys.readouterr().out
+  record = json.loads(json.dumps(reg.result_.to_json(data="a.csv", target="y", features=NAMES)))
+  assert record["best"]["filled"]["functions"] == {"f(x)": "2*x"}
+  assert record["best"]["filled"]["parameters"]["k"]["value"] == 0.7
