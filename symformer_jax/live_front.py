@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 import os
+import re
 import sys
 from typing import Any, TextIO
 
@@ -11,6 +12,13 @@ from symformer_jax.results import Standing
 
 # Lines of the terminal that the table's frame, its header and its title take, and one for the cursor.
 NUM_OTHER_LINES = 6
+
+
+# Signs that take the columns of numbers, such as `1 - 1.2e-08`, and the frame of all three columns.
+COLUMN_WIDTH, FRAME_WIDTH = 11, 10
+# Digits of constants while they are still to change; names in backticks may hold numbers, and stay as they are.
+NUM_DIGITS = 6
+_NUMBER = re.compile(r"(?P<name>`(?:[^`]|``)*`)|\b\d+(?:\.\d+)?(?:e[+-]?\d+)?\b")
 
 
 def show_progress(
@@ -28,6 +36,11 @@ def show_progress(
   if is_quiet or not is_terminal:
     return ProgressLine(is_quiet=is_quiet, stream=stream)
   return LiveFront(stream, max_time=max_time, names=names)
+
+
+def shorten(formula: str) -> str:
+  """A formula with constants of few digits, to be looked at."""
+  return _NUMBER.sub(lambda found: found[0] if found["name"] else f"{float(found[0]):.{NUM_DIGITS}g}", formula)
 
 
 class LiveFront:
@@ -57,12 +70,15 @@ class LiveFront:
 
     # Text, not str: brackets in a name or a formula are no markup.
     table = rich_table.Table()
-    table.add_column("complexity", justify="right")
-    table.add_column("R2", justify="right")
-    table.add_column("formula", no_wrap=True, overflow="ellipsis")
+    table.add_column("complexity", justify="right", width=COLUMN_WIDTH)
+    table.add_column("R2", justify="right", width=COLUMN_WIDTH)
+    table.add_column("formula", no_wrap=True)
+    room = max(self._console.width - 2 * COLUMN_WIDTH - FRAME_WIDTH, 1)
     num_lines = max(self._console.height - NUM_OTHER_LINES, 1)
     for step in standing.front[-num_lines:]:
-      table.add_row(str(step.complexity), format_r2(step.r2), text.Text(step.expression))
+      formula = text.Text(shorten(step.expression))
+      formula.truncate(room, overflow="ellipsis")  # cut by the table, it would leave other columns no place
+      table.add_row(str(step.complexity), format_r2(step.r2), formula)
     return console.Group(text.Text(self._title(standing), no_wrap=True, overflow="ellipsis"), table)
 
   def _title(self, standing: Standing) -> str:

@@ -52,9 +52,9 @@ def test_what_it_raises_comes_out_as_it_is(model, rng):
     raise LookupError("mine")
 
   with pytest.raises(LookupError, match="mine"):
-    search(model, [_data(rng)], callback=fail)
+    search(model, [_data(rng)], guesses=["x0**1.5"], callback=fail)
   with pytest.raises(LookupError, match="mine"):
-    SymFormerRegressor(model, config=CONFIG, callback=fail).fit(*_table(rng))
+    SymFormerRegressor(model, config=CONFIG, guesses=["x0**1.5"], callback=fail).fit(*_table(rng))
 
 
 def test_what_cannot_be_called_is_refused(model, rng):
@@ -77,7 +77,8 @@ def test_the_estimator_tells_which_target_and_does_not_save_it(model, rng, tmp_p
     return True
 
   X, y = _table(rng)
-  reg = SymFormerRegressor(model, config=CONFIG, callback=watch, verbose=False).fit(X, np.stack([y, 2 * y], axis=1))
+  reg = SymFormerRegressor(model, config=CONFIG, guesses=["x0**1.5"], callback=watch, verbose=False)
+  reg.fit(X, np.stack([y, 2 * y], axis=1))
   assert seen == [(0, "closed_forms"), (1, "closed_forms")]
   assert [each.result_.ended_by for each in reg.estimators_] == ["stopped"] * 2
   assert all(each.callback is watch for each in reg.estimators_)

@@ -5,7 +5,7 @@ import io
 import pytest
 from rich import text
 
-from symformer_jax.live_front import LiveFront, show_progress
+from symformer_jax.live_front import LiveFront, shorten, show_progress
 from symformer_jax.progress_line import MAX_WIDTH, ProgressLine, describe
 from symformer_jax.results import Progress, Standing, Step
 
@@ -39,8 +39,8 @@ def test_a_terminal_shows_the_front_after_every_turn_and_is_left_clean():
     first = _plain(stream.getvalue())
     shown(_standing(21.0))
   assert "1.5 s, 18.5 s left, transformer, 256 samples" in first
-  assert "1 │ 0.100000 │ 2.5 " in first
-  assert "3 │ 0.998123 │ sin([x])" in first  # brackets are no markup
+  assert " 1 │    0.100000 │ 2.5 " in first
+  assert "3 │    0.998123 │ sin([x])" in first  # brackets are no markup
   assert "21.0 s, 0.0 s left" in _plain(stream.getvalue())
   written = stream.getvalue()
   assert "\x1b[?25l" in written and written.endswith("\x1b[2K")  # the last line wiped
@@ -66,6 +66,23 @@ def test_of_a_long_front_the_accurate_end_fits_the_terminal(monkeypatch):
   assert len(lines) <= 12 and max(map(len, lines)) <= 80
   assert "wind: 1.5 s, transformer" in lines[0] and "x + 29y" in lines[-2]
   assert not any("x + 2y" in line for line in lines)
+
+
+def test_a_long_formula_leaves_the_other_columns_their_place():
+  stream = Terminal()
+  with show_progress(stream=stream) as shown:
+    shown(_standing(1.5, steps=(Step(12, 1 - 1.2e-8, "x*" * 100), Step(13, 0.5, "1"))))
+    lines = _plain(stream.getvalue()).splitlines()
+  assert "│          12 │ 1 - 1.2e-08 │ x*x*" in lines[-3] and lines[-3].endswith("… │") and len(lines[-3]) == 80
+  assert "complexity" in lines[2] and "formula" in lines[2]
+
+
+@pytest.mark.parametrize(("formula", "shown"), [
+  ("1406.904039323923/volume + 2*x1 - 1e-05", "1406.9/volume + 2*x1 - 1e-05"),
+  ("0.22582039150787514*`a 1.23456789` + 3.000000001e-12", "0.22582*`a 1.23456789` + 3e-12"),
+  ("x**(-0.9964969176434194)", "x**(-0.996497)"), ("x_1234567 + 1", "x_1234567 + 1")])
+def test_constants_that_still_change_have_few_digits(formula, shown):
+  assert shorten(formula) == shown
 
 
 def test_elsewhere_a_plain_line_now_and_then(monkeypatch):

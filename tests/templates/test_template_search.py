@@ -100,7 +100,7 @@ def test_several_functions_share_no_constant(model, x):
 
 
 def test_a_function_that_is_a_constant_is_found_as_such(model, x):
-  result = _search(model, x, 3.5 * x[:, 2] * np.exp(-0.7 * x[:, 1]), "f(x)*z*exp(-k*t)")
+  result = _search(model, x, 3.5 * x[:, 2] * np.exp(-0.7 * x[:, 1]), "f(x)*z*exp(-k*t)", guesses=["1.2*x"])
   assert _equal(result.best.expression, "3.5*z*exp(-0.7*t)") and result.best.filled.functions == (("f(x)", "3.5"),)
 
 
