@@ -32,9 +32,12 @@ if TYPE_CHECKING:
   from symformer_jax.results import (
     Constant as Constant,
     Equation as Equation,
+    Filled as Filled,
     Progress as Progress,
     SearchResult as SearchResult,
     Seen as Seen,
+    Standing as Standing,
+    Step as Step,
   )
   from symformer_jax.saved import load_result as load_result, save_result as save_result
 
@@ -46,6 +49,7 @@ _PUBLIC = {
   "DataError": "symformer_jax.errors",
   "Equation": "symformer_jax.results",
   "ExpressionError": "symformer_jax.errors",
+  "Filled": "symformer_jax.results",
   "InputError": "symformer_jax.errors",
   "LoadedModel": "symformer_jax.pretrained.registry",
   "ModelError": "symformer_jax.errors",
@@ -57,6 +61,8 @@ _PUBLIC = {
   "SearchResult": "symformer_jax.results",
   "Seen": "symformer_jax.results",
   "SnappedResult": "symformer_jax.refinement.refine",
+  "Standing": "symformer_jax.results",
+  "Step": "symformer_jax.results",
   "SymFormerError": "symformer_jax.errors",
   "SymFormerRegressor": "symformer_jax.estimator",
   "load_model": "symformer_jax.pretrained.registry",

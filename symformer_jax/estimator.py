@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 import dataclasses
+import functools
 import numbers
 import os
 from typing import Any, NamedTuple, Self
@@ -16,9 +17,10 @@ from symformer_jax.engine.config import DEFAULT, SearchConfig
 from symformer_jax.engine.rows import MIN_POINTS
 from symformer_jax.errors import InputError
 from symformer_jax.exports import ExportsMixin, Index
+from symformer_jax.language import templates
 from symformer_jax.language.rules import Restrictions
-from symformer_jax.progress_line import ProgressLine
-from symformer_jax.results import Equation, SearchResult
+from symformer_jax.live_front import show_progress
+from symformer_jax.results import Callback, Equation, SearchResult, Standing
 from symformer_jax.selection import choice, scoring
 
 
@@ -71,13 +73,20 @@ class SymFormerRegressor(ExportsMixin, RegressorMixin, BaseEstimator):
       Which errors are to be small. "relative" counts rows as 1/y**2, "log" fits log|y|, "huber" counts rows far from
       the formula less, "auto" finds by a first look how errors grow with |y|. Change it for data over decades or with
       outliers; `result_.message` says what was found.
+  template : str, default=None
+      A form that each formula is to have, such as "f(x)*exp(-k*t)": unknown functions of columns, and unknown
+      constants, which are found. What they are stands in `best_.filled`. Give it when you know part of the law.
   model_selection : {"recommended", "accurate", "simple"} or int, default="recommended"
       Which formula of the front predicts, scores and is exported: the recommended one, the one of least error, the
       shortest that looks as good in a plot, or a row of `equations_`. May be changed after `fit`.
   max_complexity : int, default=None
       Nodes that a formula may have, of 2*x + 1 five; None for any number. Lower it for formulas to be read.
   verbose : bool, default=True
-      Whether a line on standard error shows where the search stands.
+      Whether standard error shows where the search stands: on a terminal the front, elsewhere a line now and then.
+  callback : callable, default=None
+      Called after each turn with a `Standing`: `source`, `seconds`, `best`, `r2`, `front`, and in `index` the number of
+      the target where there are several. Where it returns True the search ends with the best so far; what it raises
+      ends `fit`. Set it to log a search, or to end it by a rule of your own. It is not saved.
 
   Attributes
   ----------
@@ -104,6 +113,7 @@ class SymFormerRegressor(ExportsMixin, RegressorMixin, BaseEstimator):
     accuracy: float | None = None, random_state: Any = None, recombine: bool = True,
     guesses: Sequence[str] = (), effort: str = "normal", config: SearchConfig | None = None, loss: str = "squared",
     model_selection: str | int = "recommended", max_complexity: int | None = None, verbose: bool = True,
+    callback: Callback | None = None, template: str | None = None,
   ):
     self.model = model
     self.n_samples = n_samples
@@ -122,6 +132,8 @@ class SymFormerRegressor(ExportsMixin, RegressorMixin, BaseEstimator):
     self.model_selection = model_selection
     self.max_complexity = max_complexity
     self.verbose = verbose
+    self.callback = callback
+    self.template = template
 
   def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
     """Searches formulas for y over the columns of X.
@@ -144,23 +156,27 @@ class SymFormerRegressor(ExportsMixin, RegressorMixin, BaseEstimator):
     y = y.astype(np.float64)
     weights = np.ones(len(y)) if sample_weight is None else _check_sample_weight(sample_weight, X, dtype=np.float64)
     choice.read_selection(self.model_selection, argument="model_selection")
+    inference.check_callback(self.callback)
     restrictions = self.restrictions
     if self.max_complexity is not None:
       restrictions = dataclasses.replace(restrictions or Restrictions(), max_complexity=self.max_complexity)
     model = self.model
     if isinstance(model, str):
-      model = inference.resolve_model(model, num_variables=X.shape[1])
+      num_columns = X.shape[1]
+      if self.template is not None:
+        num_columns = templates.num_columns(self.template, self._column_names())
+      model = inference.resolve_model(model, num_variables=num_columns)
     if not np.any(weights > 0):
       raise InputError("sample_weight: expected at least one weight above 0")
     names = tuple(self._column_names())
     if len(np.unique(y[weights > 0])) == 1 or np.sum(weights > 0) < MIN_POINTS:
       raise InputError(_describe_too_little(y[weights > 0]))
-    with ProgressLine(is_quiet=not self.verbose) as line:
+    with show_progress(is_quiet=not self.verbose, max_time=self.max_time) as shown:
       [result] = inference.search(
         model, [(X, y, weights)], names=[names], n_samples=self.n_samples, top_k=self.top_k, refine=self.refine,
         recombine=self.recombine, operators=self.operators, restrictions=restrictions, max_time=self.max_time,
-        accuracy=self.accuracy, guesses=self.guesses, effort=self.effort, seed=self._seed(), on_round=line,
-        loss=self.loss,
+        accuracy=self.accuracy, guesses=self.guesses, effort=self.effort, seed=self._seed(),
+        callback=functools.partial(_tell, shown, self.callback), loss=self.loss, template=self.template,
         config=DEFAULT if self.config is None else self.config)
     if result.status != results.OK:
       raise InputError(result.message)
@@ -177,7 +193,10 @@ class SymFormerRegressor(ExportsMixin, RegressorMixin, BaseEstimator):
     fitted = []
     for k, column in enumerate(columns):
       try:
-        fitted.append(type(self)(**self.get_params(deep=False)).fit(X, column, sample_weight))
+        each = type(self)(**self.get_params(deep=False))
+        if self.callback is not None:
+          each.callback = functools.partial(_tell_target, self.callback, k)
+        fitted.append(each.fit(X, column, sample_weight).set_params(callback=self.callback))
       except InputError as error:
         raise InputError(f"y, column {getattr(column, 'name', k)}: {error}") from None
     self.estimators_ = fitted
@@ -348,14 +367,24 @@ class SymFormerRegressor(ExportsMixin, RegressorMixin, BaseEstimator):
     return tags
 
 
+def _tell(shown: Callback, callback: Callback | None, standing: Standing) -> bool:
+  """Shows where a search stands, then asks the user's callback whether to end it."""
+  shown(standing)
+  return callback is not None and bool(callback(standing))
+
+
+def _tell_target(callback: Callback, index: int, standing: Standing) -> Any:
+  return callback(dataclasses.replace(standing, index=index))
+
+
 _KIND = "symformer-regressor"
 # 1: the front's text, no trees, nothing of the search. 2: both.
 _FORMAT = 2
 
 
 def _json_params(params: dict[str, Any]) -> dict[str, Any]:
-  """Parameters as JSON; a loaded model is stored by its name, random states not at all."""
-  params = dict(params)
+  """Parameters as JSON; a loaded model is stored by its name, random states and callbacks not at all."""
+  params = {name: value for name, value in params.items() if name != "callback"}
   if not isinstance(params["model"], str):
     params["model"] = params["model"].name
   if params["operators"] is not None:

@@ -14,6 +14,7 @@ if __name__ == "__main__":
   startup.prepare(__doc__, "symformer_jax.commands.infer_flags")
 
 from collections.abc import Callable, Iterator, Sequence
+import contextlib
 import dataclasses
 import functools
 import json
@@ -29,9 +30,9 @@ from symformer_jax import files
 from symformer_jax.commands import extras, grids, infer_flags as asked, listing, outputs, result_lines, runner, tables
 from symformer_jax.errors import InputError
 from symformer_jax.language.names import written
+from symformer_jax.live_front import show_progress
 from symformer_jax.presentation.numerals import format_r2
-from symformer_jax.progress_line import ProgressLine
-from symformer_jax.results import FAILED, OK, STOPPED, Equation, Progress, SearchResult, failed
+from symformer_jax.results import FAILED, OK, STOPPED, Callback, Equation, SearchResult, failed
 from symformer_jax.selection import choice
 
 
@@ -70,7 +71,7 @@ def main(argv: list[str]) -> int:
     raise InputError("--data: expected a file, such as --data=examples/kepler.csv; see --help")
   runner.refuse_empty(
     asked.TARGET, asked.FEATURES, asked.CATEGORIES, asked.DECIMAL, asked.SEPARATOR, asked.SHEET, asked.WEIGHTS,
-    asked.SIGMA, asked.MODEL, asked.SEARCH_CONFIG, asked.OUT, asked.PLOT, asked.REPORT,
+    asked.SIGMA, asked.MODEL, asked.TEMPLATE, asked.SEARCH_CONFIG, asked.OUT, asked.PLOT, asked.REPORT,
     asked.ANIMATE)
   paths = tables.find_files(asked.DATA.value)
   choice.read_selection(asked.SELECT.value, argument="--select")
@@ -101,7 +102,8 @@ def _check_options(num_files: int) -> None:
     SearchOptions(
       asked.SAMPLES.value, asked.STRATEGY.value, asked.TOP_K.value, asked.TEMPERATURE.value, asked.REFINE.value,
       _restrictions(), asked.MAX_TIME.value, asked.ACCURACY.value, asked.SEED.value, asked.RECOMBINE.value,
-      tuple(asked.GUESS.value), asked.EFFORT.value, loss=asked.LOSS.value).check()
+      tuple(asked.GUESS.value), asked.EFFORT.value, loss=asked.LOSS.value,
+      template=asked.TEMPLATE.value).check()
 
 
 def _note_old_flags() -> None:
@@ -120,8 +122,9 @@ def _run_one(path: str, stop: runner.StopRequest) -> int:
   if asked.ANIMATE.value and len(batch[0].features) > model.vocab.num_variables:
     raise InputError(f"--animate: shows candidates of the model, {model.name!r} knows {model.vocab.num_variables} "
                      f"variables, the data have {len(batch[0].features)}")
-  with ProgressLine(is_quiet=asked.QUIET.value) as line:
-    answers = _search(batch, model, stop.is_set, on_round=line)
+  targets = [table.target for table in batch]
+  with show_progress(is_quiet=asked.QUIET.value, max_time=asked.MAX_TIME.value, names=targets) as shown:
+    answers = _search(batch, model, stop.is_set, callback=shown)
   if all(answer.result.status == FAILED for answer in answers):
     raise InputError(f"{path}: {answers[0].result.message}")
   lost = _write_answers(answers)
@@ -258,6 +261,8 @@ def _check_movie(num_files: int) -> None:
     raise InputError(f"--animate: {path.suffix} takes the program ffmpeg, which is not installed; .gif needs nothing")
   if num_files > 1:
     raise InputError(f"--animate: films one data file, got {num_files}")
+  if asked.TEMPLATE.value is not None:
+    raise InputError("--animate: films candidates for the target itself, which --template has not")
   if asked.REFINE.value == "none":
     raise InputError("--animate: with --refine=none nothing moves")
 
@@ -313,12 +318,22 @@ def _resolve_model(table: tables.Table) -> Any:
   from symformer_jax import compilation, inference
 
   compilation.use_cache()
-  return inference.resolve_model(asked.MODEL.value, num_variables=len(table.features))
+  return inference.resolve_model(asked.MODEL.value, num_variables=_num_variables(table))
+
+
+def _num_variables(table: tables.Table) -> int:
+  """Variables of what is searched: of a template those of its unknown functions."""
+  from symformer_jax.language import templates
+
+  if asked.TEMPLATE.value is not None:
+    with contextlib.suppress(InputError):  # the search says it of the file
+      return templates.num_columns(asked.TEMPLATE.value, table.features)
+  return len(table.features)
 
 
 def _search(
   batch: Sequence[tables.Table], model: Any, should_stop: Callable[[], bool],
-  on_round: Callable[[int, Progress], None] = lambda index, found: None,
+  callback: Callback | None = None,
 ) -> list[_Answer]:
   from symformer_jax import inference
 
@@ -328,7 +343,8 @@ def _search(
     temperature=asked.TEMPERATURE.value, refine=asked.REFINE.value, recombine=asked.RECOMBINE.value,
     restrictions=_restrictions(),
     max_time=asked.MAX_TIME.value, effort=asked.EFFORT.value, accuracy=asked.ACCURACY.value, seed=asked.SEED.value,
-    should_stop=should_stop, guesses=asked.GUESS.value, on_round=on_round, loss=asked.LOSS.value,
+    should_stop=should_stop, guesses=asked.GUESS.value, callback=callback, loss=asked.LOSS.value,
+    template=asked.TEMPLATE.value,
     config=_load_search_config(asked.SEARCH_CONFIG.value))
   return [_select(table, result) for table, result in zip(batch, found, strict=True)]
 

@@ -24,13 +24,14 @@ from symformer_jax.engine.rows import Rows, check_dataset, refuse_variables, wit
 from symformer_jax.engine.source import Source
 from symformer_jax.engine.task import Task, default_names, make_task
 from symformer_jax.errors import InputError
-from symformer_jax.language import expression, printing, programs
+from symformer_jax.language import expression, printing, programs, templates
 from symformer_jax.language.canonical import canonicalize
 from symformer_jax.language.expression import Node
 from symformer_jax.language.rules import Restrictions
-from symformer_jax.results import Progress, SearchResult, Seen
-from symformer_jax.selection import losses, scoring, select, soundness
+from symformer_jax.results import Callback, Progress, SearchResult, Seen, Standing, Step
+from symformer_jax.selection import criteria, front as front_lib, losses, scoring, select, soundness
 from symformer_jax.sources import closed_forms, registry, samples
+from symformer_jax.templates import answer, profile
 
 # Columns that a message names; the JSON has all.
 MAX_NAMED = 8
@@ -42,9 +43,8 @@ def search(
   restrictions: Restrictions | None = None, max_time: float | None = None, accuracy: float | None = None, seed: int = 0,
   recombine: bool = True, guesses: Sequence[str] = (), key: jax.Array | None = None,
   names: Sequence[Sequence[str]] | None = None,
-  on_round: Callable[[int, Progress], None] = lambda index, found: None,
-  should_stop: Callable[[], bool] = lambda: False, effort: str = "normal", config: SearchConfig = DEFAULT,
-  loss: str = "squared",
+  callback: Callback | None = None, should_stop: Callable[[], bool] = lambda: False, effort: str = "normal",
+  config: SearchConfig = DEFAULT, loss: str = "squared", template: str | None = None,
 ) -> list[SearchResult]:
   """Finds formulas for data sets.
 
@@ -73,7 +73,9 @@ def search(
     guesses: formulas in the column names that join the pool, their constants fitted.
     key: a JAX key to use in place of the seed's; consumed.
     names: column names of each data set; x0, x1, ... by default.
-    on_round: called after each turn with the data set's index and where its search stands.
+    callback: called after each turn of a data set with its `Standing`: `index`, `source`, `seconds`, `best`, `r2`,
+      `front`, ... Where it returns True no further turn is begun for that data set, and the best so far is the answer;
+      what it raises ends the call.
     should_stop: asked after each turn; True ends the search of all data sets.
     effort: how much is tried where `max_time` is None: `quick` (about half the work of a normal search), `normal`, or
       `thorough` (about ten times as much: what has been found is evolved). Counted work: a seed fixes the answer.
@@ -81,6 +83,9 @@ def search(
     loss: which errors are to be small: `squared`; `relative` (rows count as 1/y**2); `log` (log|y| is fitted); `huber`
       (far rows count less); `auto` (as errors grow with |y|, by a first look). Each becomes weights of the rows, which
       decide constants, choice, standard errors, R2 and RMSE alike; `message` says how rows count.
+    template: a form that each formula is to have, such as `f(x)*exp(-k*t)`: in the column names, with unknown functions
+      of columns and unknown constants (any other name). What is found for them stands in `Equation.filled`. Rules,
+      guesses and accuracy are those of the functions, and so is what a callback is told.
   Returns:
     One result for each data set, in their order. A data set that cannot be used has status `failed`.
   Raises:
@@ -93,8 +98,9 @@ def search(
     raise InputError(f"guesses: expected a list of formulas, got {guesses!r}")
   options = SearchOptions(
     n_samples, strategy, top_k, temperature, refine, restrictions, max_time, accuracy, seed, recombine, tuple(guesses),
-    effort, config, loss)
+    effort, config, loss, template)
   options.check()
+  check_callback(callback)
   _check_seed(seed)
   compilation.use_cache()
   if strategy not in STRATEGIES:
@@ -112,10 +118,15 @@ def search(
     else:
       columns = [names[i] if names is not None else None for i in some]
       answers, is_stopped = _search_together(
-        model, [datasets[i] for i in some], columns, options, key,
-        lambda i, progress, begin=begin: on_round(begin + i, progress), should_stop)
+        model, [datasets[i] for i in some], columns, options, key, callback, should_stop, begin=begin)
       found += answers
   return found
+
+
+def check_callback(callback: Any) -> None:
+  """Refuses what cannot be called: an InputError."""
+  if callback is not None and not callable(callback):
+    raise InputError(f"callback: expected a function of one argument, got {callback!r}")
 
 
 def _check_seed(seed: int) -> None:
@@ -160,19 +171,25 @@ def _load_model(name: str) -> Any:
 
 
 def _search_together(
-  model, datasets, names, options: SearchOptions, key, on_round, should_stop
+  model, datasets, names, options: SearchOptions, key, callback: Callback | None, should_stop, *, begin: int
 ) -> tuple[list[SearchResult], bool]:
-  """Searches data sets in common turns; each gets the time that all took; and whether it was stopped."""
+  """Searches data sets in common turns; each gets the time that all took; and whether it was stopped.
+
+  `begin`: number of the first of them in the call.
+  """
   clock, sources = Clock(), registry.make_sources(model, options)
   found: dict[int, SearchResult] = {}
   searches: dict[int, Search] = {}
+  posed: dict[int, _Posed] = {}
   weighed, is_stopped = _weigh(model, datasets, names, options, key, should_stop)
   for i, weighing in enumerate(weighed):
     try:
       if isinstance(weighing, InputError):
         raise weighing
-      task = make_task(weighing.dataset, names[i], options)
-      searches[i] = Search(task, _supporting(sources, task, model, options), options, key)
+      problem, tasks = _pose(weighing.dataset, names[i], options)
+      some = [Search(task, _supporting(sources, task, model, options), options, key) for task in tasks]
+      posed[i] = _Posed(problem, range(len(searches), len(searches) + len(some)))
+      searches |= zip(posed[i].numbers, some, strict=True)
     except InputError as error:
       found[i] = results.failed(str(error), model=model.name, seed=options.seed)
   was_stopped = is_stopped
@@ -183,16 +200,50 @@ def _search_together(
       searches, sources, options, clock=clock, should_stop=lambda: was_stopped or should_stop())
 
   try:
-    for i, progress in watch():
-      on_round(i, progress)
+    for number, progress in watch():
+      i = next(i for i, each in posed.items() if number in each.numbers)
+      if callback is not None and callback(_standing(begin + i, progress, searches[number])):
+        loop.end({each: searches[each] for each in posed[i].numbers}, results.STOPPED)
   except KeyboardInterrupt:
     if not all(search.progress for search in searches.values()):
       raise
     is_stopped = True
     loop.end(searches, results.STOPPED)
-  for i, search_ in searches.items():
-    found[i] = _finish(search_, weighed[i], model, options, clock)
+  for i, each in posed.items():
+    found[i] = _finish([searches[number] for number in each.numbers], each.problem, weighed[i], model, options, clock)
   return [found[i] for i in range(len(datasets))], is_stopped
+
+
+class _Posed(NamedTuple):
+  """What is searched for a data set: one task, or with a template one for each unknown function; their numbers."""
+
+  problem: profile.Problem | None
+  numbers: range
+
+
+def _pose(
+  dataset: Any, names: Sequence[str] | None, options: SearchOptions
+) -> tuple[profile.Problem | None, list[Task]]:
+  if options.template is None:
+    return None, [make_task(dataset, names, options)]
+  rows = check_dataset(dataset)
+  columns = tuple(names) if names is not None else default_names(rows.x.shape[1])
+  problem = profile.pose(templates.read(options.template, columns), rows, seed=options.seed)
+  return problem, [profile.make_part_task(problem, part, options) for part in problem.parts]
+
+
+def _standing(index: int, progress: Progress, search_: Search) -> Standing:
+  """Where a data set stands; its front is worked out only if the callback looks at it, of what there is now."""
+  task, found = search_.task, search_.pool.in_order()
+
+  def make_front() -> tuple[Step, ...]:
+    sizes = [expression.complexity(candidate.node) for candidate in found]
+    on_front = front_lib.pareto_indices(sizes, [candidate.mse for candidate in found],
+                                        floor=criteria.error_floor(task.variance))
+    return tuple(Step(sizes[i], 1 - found[i].mse / task.variance, task.text(found[i].node)) for i in on_front)
+
+  told = {field.name: getattr(progress, field.name) for field in dataclasses.fields(progress)}
+  return Standing(**told, index=index, make_front=make_front)
 
 
 def _supporting(sources: Sequence[Source], task: Task, model: Any, options: SearchOptions) -> list[Source]:
@@ -276,40 +327,53 @@ def _look(
   return found, is_stopped
 
 
-def _finish(
-  search_: Search, weighed: _Weighed, model: Any, options: SearchOptions, clock: Clock
-) -> SearchResult:
-  """Reduces what was found to the front."""
-  task, pool = search_.task, options.config.pool
+def _choose(task: Task, nodes: Sequence[Node], options: SearchOptions, clock: Clock) -> select.Selection | None:
+  """Reduces what was found for a task to a front; None where nothing fits."""
+  pool = options.config.pool
   with clock.measure("refine"):
-    shortlist = [candidate.node for candidate in search_.pool.shortlist()]
-    [fitted] = refine_lib.fit_constants([(task, shortlist)], method=options.refine, max_steps=pool.polish_steps)
+    [fitted] = refine_lib.fit_constants([(task, nodes)], method=options.refine, max_steps=pool.polish_steps)
   with clock.measure("deduplicate"):
     forms = [form for node, _ in fitted for form in (node, canonicalize(node)) if form is node or task.rule(form)]
     finalists = _different_values(forms, task.fit_rows, math.sqrt(task.variance), pool.equal_values)
   yardsticks = [node for node in closed_forms.fit(task.rows, task.columns) if task.rule(node)]
   if not finalists and not yardsticks:
-    return results.failed("no candidate fits, and no closed form keeps the rules", model=model.name, seed=options.seed)
+    return None
   with clock.measure("select"):
-    best, front, rejected = select.select(
+    return select.select(
       finalists, task.rows, task.names, seed=options.seed, yardsticks=yardsticks, is_allowed=task.rule,
       may_fit=options.refine != "none", num_fit_rows=pool.fit_rows, config=options.config.selection,
       choice_config=options.config.choice)
-  has_model = any(source.name == registry.TRANSFORMER for source in search_.sources)
+
+
+def _finish(
+  searches: Sequence[Search], problem: profile.Problem | None, weighed: _Weighed, model: Any, options: SearchOptions,
+  clock: Clock,
+) -> SearchResult:
+  """Reduces what was found for a data set to the front."""
+  first, shortlists = searches[0], [[c.node for c in search_.pool.shortlist()] for search_ in searches]
+  choose = functools.partial(_choose, options=options, clock=clock)
+  rows, names = (first.task.rows, first.task.names) if problem is None else (problem.rows, problem.template.names)
+  chosen = choose(first.task, shortlists[0]) if problem is None else answer.answer(problem, shortlists, options, choose)
+  if chosen is None:
+    return results.failed("no candidate fits, and no closed form keeps the rules", model=model.name, seed=options.seed)
+  best, front, rejected = chosen
+  has_model = any(source.name == registry.TRANSFORMER for search_ in searches for source in search_.sources)
   is_without = registry.TRANSFORMER in options.config.sources and not has_model
-  ended_by = results.NO_MODEL if search_.ended_by == results.BUDGET and is_without else search_.ended_by
+  ended_by = next((each.ended_by for each in searches if each.ended_by != results.EXACT), first.ended_by)
+  ended_by = results.NO_MODEL if ended_by == results.BUDGET and is_without else ended_by
   weighing = weighed.weighing
   seen = Seen(
     {name: (float(low), float(high))
-     for name, low, high in zip(task.names, task.rows.x.min(axis=0), task.rows.x.max(axis=0), strict=True)},
-    tuple(task.names[column] for column in range(len(task.names)) if column not in soundness.columns_of(best.node)),
+     for name, low, high in zip(names, rows.x.min(axis=0), rows.x.max(axis=0), strict=True)},
+    tuple(names[column] for column in range(len(names)) if column not in soundness.columns_of(best.node)),
     None if best.r2 is None else math.sqrt(max(1 - best.r2, 0.0)), options.loss, weighing.exponent,
     weighing.num_light, rejected)
-  messages = [*_messages(search_, model, is_without), *([weighing.text] if weighing.text else []), *_describe(seen)]
+  told = dict.fromkeys(text for search_ in searches for text in _messages(search_, model, is_without))
+  messages = [*told, *([weighing.text] if weighing.text else []), *_describe(seen)]
   return SearchResult(
-    results.OK, "; ".join(messages), best, front, search_.counts, clock.seconds(),
-    options.seed, len(task.rows), model.name, tuple(search_.progress), ended_by, seen,
-    with_weights(weighed.dataset, task.rows.weights)[2])
+    results.OK, "; ".join(messages), best, front, sum((each.counts for each in searches), results.Counts()),
+    clock.seconds(), options.seed, len(rows), model.name, tuple(turn for each in searches for turn in each.progress),
+    ended_by, seen, with_weights(weighed.dataset, rows.weights)[2])
 
 
 def _describe(seen: Seen) -> list[str]:

@@ -1,9 +1,10 @@
 """What a search returns, and its JSON form (docs/design.md, contracts)."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 import dataclasses
+import functools
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -29,6 +30,23 @@ class Constant:
 
 
 @dataclasses.dataclass(frozen=True)
+class Filled:
+  """What a formula of a template has in the place of what was unknown.
+
+  Attributes:
+    functions: `("f(x)", "2*x/(x + 1.5)")` for each unknown function.
+    parameters: `("k", constant)` for each parameter; its `stderr` is of the fit of all constants together.
+  """
+
+  functions: tuple[tuple[str, str], ...]
+  parameters: tuple[tuple[str, Constant], ...]
+
+  def to_json(self) -> dict[str, Any]:
+    return {"functions": dict(self.functions),
+            "parameters": {name: dataclasses.asdict(constant) for name, constant in self.parameters}}
+
+
+@dataclasses.dataclass(frozen=True)
 class Equation:
   """One formula of a front.
 
@@ -39,6 +57,7 @@ class Equation:
     r2: 1 - mse / weighted variance of y; None where it does not exist.
     relative_error: mean |error| / |y|, weighted as well; None where every y is 0.
     constants: in the order in which they stand in the tree.
+    filled: where a template was given, its unknown functions and parameters.
   """
 
   node: Node
@@ -47,6 +66,7 @@ class Equation:
   r2: float | None
   relative_error: float | None
   constants: tuple[Constant, ...]
+  filled: Filled | None = None
 
   @property
   def expression(self) -> str:
@@ -75,7 +95,7 @@ class Equation:
       "expression": self.expression, "latex": self.latex, "complexity": self.complexity, "r2": self.r2,
       "mse": self.mse, "rmse": self.rmse, "relative_error": self.relative_error,
       "constants": [dataclasses.asdict(c) for c in self.constants],
-    }
+    } | ({} if self.filled is None else {"filled": self.filled.to_json()})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -174,6 +194,39 @@ class Progress:
   source: str
   gained: bool
   seconds: float = dataclasses.field(compare=False)
+
+
+class Step(NamedTuple):
+  """A line of the front while it is searched, before selection: constants have all their digits.
+
+  Attributes:
+    complexity: nodes; r2: on the rows that constants were fitted to; expression: in the column names.
+  """
+
+  complexity: int
+  r2: float
+  expression: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Standing(Progress):
+  """Where a search stands after a turn, as a callback is told.
+
+  Attributes:
+    index: number of the data set in the call.
+    front: formulas that no simpler one beats so far, from simple to accurate; made when it is first asked for.
+  """
+
+  index: int
+  make_front: Callable[[], tuple[Step, ...]] = dataclasses.field(compare=False, repr=False)
+
+  @functools.cached_property
+  def front(self) -> tuple[Step, ...]:
+    return self.make_front()
+
+
+# Told where a search stands after each turn; what is true asks to end the search of that data set.
+Callback = Callable[[Standing], Any]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -17,7 +17,7 @@ from symformer_jax import configuration, files
 from symformer_jax.errors import InputError
 from symformer_jax.language import expression, operators, parser
 from symformer_jax.language.expression import VARIABLE, Node, number, variable
-from symformer_jax.results import Constant, Counts, Equation, Progress, Rejected, SearchResult, Seconds, Seen
+from symformer_jax.results import Constant, Counts, Equation, Filled, Progress, Rejected, SearchResult, Seconds, Seen
 
 T = TypeVar("T")
 
@@ -179,11 +179,22 @@ def _read_tree(tokens: Any, num_columns: int) -> Node:
 def _read_equation(record: Mapping[str, Any], names: tuple[str, ...]) -> Equation:
   # Format 1 had the text alone.
   node = _read_tree(record["tree"], len(names)) if "tree" in record else parser.parse(record["expression"], names)
-  constants = tuple(
-    Constant(_number(c["value"], "constant"), _optional(c["stderr"], "stderr"), _text(c.get("exact")))
-    for c in record["constants"])
+  constants = tuple(map(_read_constant, record["constants"]))
   return Equation(node, names, _number(record["mse"], "mse"), _optional(record["r2"], "r2"),
-                  _optional(record["relative_error"], "relative_error"), constants)
+                  _optional(record["relative_error"], "relative_error"), constants, _read_filled(record.get("filled")))
+
+
+def _read_constant(record: Mapping[str, Any]) -> Constant:
+  return Constant(
+    _number(record["value"], "constant"), _optional(record["stderr"], "stderr"), _text(record.get("exact")))
+
+
+def _read_filled(record: Mapping[str, Any] | None) -> Filled | None:
+  """What stands in a template; a formula without one has none."""
+  if record is None:
+    return None
+  functions = tuple((name, str(_text(text))) for name, text in record["functions"].items())
+  return Filled(functions, tuple((name, _read_constant(each)) for name, each in record["parameters"].items()))
 
 
 def _number(value: Any, what: str) -> float:

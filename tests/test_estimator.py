@@ -331,11 +331,12 @@ def test_every_parameter_reaches_the_search(data, monkeypatch):
   parameters = {
     "model": WIDE, "n_samples": 77, "top_k": 7, "refine": "bfgs", "operators": ("+", "*"),
     "restrictions": Restrictions(max_depth=4), "max_time": 3.5, "accuracy": 0.75, "recombine": False,
-    "guesses": ("mass",), "effort": "thorough", "loss": "relative",
+    "guesses": ("mass",), "effort": "thorough", "loss": "relative", "template": "f(mass)",
     "config": SearchConfig(sources=("closed_forms",))}
   estimator = SymFormerRegressor(**parameters, random_state=5, max_complexity=9, model_selection="simple")
   # All of them, and none with its default: what is left out here or there is seen.
-  assert {*parameters, "random_state", "verbose", "max_complexity", "model_selection"} == set(estimator.get_params())
+  others = {"random_state", "verbose", "max_complexity", "model_selection", "callback"}
+  assert {*parameters} | others == set(estimator.get_params())
   assert all(value != getattr(SymFormerRegressor(), name) for name, value in parameters.items())
   with pytest.raises(InputError, match="far enough"):
     estimator.fit(X, y, sample_weight=weights)

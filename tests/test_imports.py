@@ -23,8 +23,9 @@ ALLOWED = {
   "engine": {"language", "refinement", "results"},
   "selection": {"language", "refinement", "results", "engine"},
   "sources": {"language", "refinement", "results", "engine", "decoding", "selection"},
+  "templates": {"language", "refinement", "results", "engine", "selection"},
   "pretrained": {"language", "model"},
-  "inference": {"decoding", "language", "results", "engine", "sources", "selection", "pretrained"},
+  "inference": {"decoding", "language", "results", "engine", "sources", "selection", "templates", "pretrained"},
   "presentation": {"language", "results", "selection"},
   "exports": {"language", "results", "selection", "presentation"},
   "commands": {"language", "refinement", "results", "engine", "selection", "sources", "presentation"},
@@ -32,9 +33,10 @@ ALLOWED = {
   "evaluation": {"language", "data", "selection", "inference", "results", "refinement", "pretrained", "engine",
                  "sources", "commands"},
   "progress_line": {"results"},
-  "estimator": {"language", "inference", "results", "selection", "engine", "progress_line", "saved", "exports",
+  "live_front": {"results", "presentation", "progress_line"},
+  "estimator": {"language", "inference", "results", "selection", "engine", "live_front", "saved", "exports",
                 "presentation"},
-  "infer": {"language", "inference", "results", "commands", "engine", "progress_line", "selection", "presentation"},
+  "infer": {"language", "inference", "results", "commands", "engine", "live_front", "selection", "presentation"},
 }
 OUTSIDE = {"data_gen", "configs", "launch"}
 FILES = sorted(path for folder in ("symformer_jax", "data_gen", "launch", "configs")

@@ -150,12 +150,12 @@ def test_ctrl_c_keeps_what_is_done(command, folder, monkeypatch):
 def test_ctrl_c_gives_the_best_so_far_of_one_file(command, tmp_path, monkeypatch):
   real = inference.search
 
-  def search(*args, on_round, **options):
-    def watch(index, progress):
-      on_round(index, progress)
-      if progress.source == "transformer":
+  def search(*args, callback, **options):
+    def watch(standing):
+      callback(standing)
+      if standing.source == "transformer":
         signal.raise_signal(signal.SIGTERM)
-    return real(*args, on_round=watch, **options)
+    return real(*args, callback=watch, **options)
 
   monkeypatch.setattr(inference, "search", search)
   code, out, err = command(f"--data={KEPLER}", "--samples=3000", f"--out={tmp_path}/k.json")
@@ -276,6 +276,7 @@ def test_every_flag_of_the_search_reaches_it(command, tmp_path, monkeypatch):
     "recombine": ("recombine", "false", False), "max_time": ("max_time", "3.5", 3.5),
     "accuracy": ("accuracy", "0.75", 0.75), "guesses": ("guess", "axis", ["axis"]),
     "effort": ("effort", "thorough", "thorough"), "loss": ("loss", "relative", "relative"),
+    "template": ("template", "f(axis)", "f(axis)"),
     "config": ("search_config", str(tmp_path / "own.py"), SearchConfig(sources=("closed_forms",)))}
   rules = {
     "operators": ("operators", "+,*,pow", ("+", "*", "pow")), "forbidden": ("forbid", "exp", ("exp",)),
@@ -288,7 +289,7 @@ def test_every_flag_of_the_search_reaches_it(command, tmp_path, monkeypatch):
   assert {name: asked[name] for name in given} == {name: value for name, (_, _, value) in given.items()}
   assert asked["restrictions"] == Restrictions(**{name: value for name, (_, _, value) in rules.items()})
   # None is left out, here or there.
-  assert set(asked) == {*given, "restrictions", "names", "should_stop", "on_round"}
+  assert set(asked) == {*given, "restrictions", "names", "should_stop", "callback"}
   decisive = {flag.name for flag in infer.asked.DECISIVE} - {
     "target", "features", "categories", "decimal", "separator", "sheet", "weights", "sigma", "drop_missing", "model",
     "select"}
@@ -437,6 +438,11 @@ def test_what_was_decided_of_a_table_is_said_and_kept(command, answering, tmp_pa
    "you mean 'accurate'?"),
   ([f"--data={KEPLER}", "--max_complexity=0"], "max_complexity: expected a whole number of at least 1, got 0"),
   ([f"--data={KEPLER}", "--refine=sgd"], "refine: unknown method 'sgd'"),
+  ([f"--data={KEPLER}", "--template=f(w)"], "template: f has no column 'w' at position 3: expected one of axis"),
+  ([f"--data={KEPLER}", "--template="], "--template: expected a value, got nothing"),
+  ([f"--data={KEPLER}", "--template=f(axis)", "--refine=none"], "template: its constants are fitted, so refine='none' "
+   "cannot go with it"),
+  ([f"--data={KEPLER}", "--template=f(axis)", "--animate=a.gif"], "--animate: films candidates for the target itself"),
   ([f"--data={KEPLER}", "--samples=0"], "n_samples: expected a whole number of at least 1"),
   ([f"--data={KEPLER}", "--operators=foo"], "operators: unknown operator 'foo'"),
   ([f"--data={KEPLER}", "--out=/no/where.json"], "--out: the folder '/no' of '/no/where.json' does not exist"),

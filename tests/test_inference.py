@@ -225,7 +225,7 @@ def test_stopping_gives_the_best_so_far_and_begins_nothing_more(model):
   seen = []
   first, second = quick_search(
     model, [(x, y), (x, x**3)], n_samples=5000, recombine=False, effort="thorough",
-    on_round=lambda i, found: seen.append((i, found.source, found.sampled)), should_stop=lambda: len(seen) == 3)
+    callback=lambda found: seen.append((found.index, found.source, found.sampled)), should_stop=lambda: len(seen) == 3)
   assert seen == [(0, "closed_forms", 0), (0, "transformer", 256), (0, "transformer", 1024)]
   assert first.ended_by == "stopped" and "x0**2" in first.best.expression and first.counts.sampled == 1024
   assert (second.status, second.message) == ("failed", "stopped before it was searched")
@@ -239,13 +239,14 @@ def test_an_interrupt_after_any_turn_gives_the_best_so_far(model, num_turns):
   x = np.linspace(1, 4, 20)
   seen = []
 
-  def interrupt(index, found):
-    seen.append(found)
+  def interrupt(found):
+    seen.append((found.source, found.best, found.seconds))
     if len(seen) == num_turns:
       raise KeyboardInterrupt
 
-  [result] = quick_search(model, [(x, x**2)], n_samples=5000, on_round=interrupt)
-  assert result.ended_by in ("stopped", "exact") and result.rounds == tuple(seen) and result.best.r2 > 0.9
+  [result] = quick_search(model, [(x, x**2)], n_samples=5000, callback=interrupt)
+  assert result.ended_by in ("stopped", "exact") and result.best.r2 > 0.9
+  assert [(turn.source, turn.best, turn.seconds) for turn in result.rounds] == seen
 
 
 def test_what_is_met_exactly_ends_the_search(model, rng):
@@ -283,10 +284,10 @@ def test_a_wish_to_stop_holds_for_the_data_sets_that_follow(model):
   first, second = quick_search(model, [(x, 2 * x + 1)] * 2, accuracy=0.5, should_stop=lambda: True)
   assert first.ended_by == "accuracy" and second.message == "stopped before it was searched"
 
-  def interrupt(index, progress):
+  def interrupt(standing):
     raise KeyboardInterrupt
 
-  first, second = quick_search(model, [(x, 2 * x + 1)] * 2, accuracy=0.5, on_round=interrupt)
+  first, second = quick_search(model, [(x, 2 * x + 1)] * 2, accuracy=0.5, callback=interrupt)
   assert first.status == "ok" and second.message == "stopped before it was searched"
 
 
@@ -509,7 +510,7 @@ def test_of_more_variables_than_the_model_knows_formulas_are_made_without_it(mod
   seen = []
   result, known = quick_search(
     model, [(x, y), example("kepler")], names=[["m", "n", "r", "t"], ["axis"]], n_samples=64,
-    on_round=lambda index, found: seen.append(index))
+    callback=lambda found: seen.append(found.index))
   assert result.best.expression == "6.67*m*n/r**2" and result.num_points == 120
   assert (result.status, result.ended_by, result.counts.sampled) == ("ok", "exact", 0)
   assert result.message.startswith("more variables than the model knows: searched without it")

@@ -1,9 +1,15 @@
-"""The line that shows where a search stands."""
+"""What shows where a search stands: plain lines, and on a terminal the front."""
 
 import io
 
+import pytest
+from rich import text
+
+from symformer_jax.live_front import LiveFront, shorten, show_progress
 from symformer_jax.progress_line import MAX_WIDTH, ProgressLine, describe
-from symformer_jax.results import Progress
+from symformer_jax.results import Progress, Standing, Step
+
+STEPS = (Step(1, 0.1, "2.5"), Step(3, 0.99812345, "sin([x])"))
 
 
 class Terminal(io.StringIO):
@@ -11,33 +17,105 @@ class Terminal(io.StringIO):
     return True
 
 
-def _progress(seconds, best="sin(x)"):
-  return Progress(256, best, 0.99812345, "transformer", True, seconds)
+@pytest.fixture(autouse=True)
+def size(monkeypatch):
+  monkeypatch.setenv("TERM", "xterm")
+  monkeypatch.setenv("COLUMNS", "80")
+  monkeypatch.setenv("LINES", "24")
 
 
-def test_a_terminal_shows_every_turn_in_one_line_and_wipes_it():
+def _standing(seconds, best="sin(x)", index=0, steps=STEPS):
+  return Standing(256, best, 0.99812345, "transformer", True, seconds, index, lambda: steps)
+
+
+def _plain(written):
+  return text.Text.from_ansi(written).plain
+
+
+def test_a_terminal_shows_the_front_after_every_turn_and_is_left_clean():
   stream = Terminal()
-  with ProgressLine(stream=stream) as line:
-    line(0, _progress(0.5))
-    line(0, _progress(1.5, "x" * 500))
+  with show_progress(stream=stream, max_time=20.0) as shown:
+    shown(_standing(1.5))
+    first = _plain(stream.getvalue())
+    shown(_standing(21.0))
+  assert "1.5 s, 18.5 s left, transformer, 256 samples" in first
+  assert " 1 │    0.100000 │ 2.5 " in first
+  assert "3 │    0.998123 │ sin([x])" in first  # brackets are no markup
+  assert "21.0 s, 0.0 s left" in _plain(stream.getvalue())
   written = stream.getvalue()
-  assert "\n" not in written and "0.5 s, transformer, 256 samples: R2 0.998123, sin(x)" in written
-  assert written.endswith("\r\x1b[K") and len(written) < 3 * MAX_WIDTH
+  assert "\x1b[?25l" in written and written.endswith("\x1b[2K")  # the last line wiped
+  assert written.rindex("\x1b[?25h") > written.rindex("\x1b[?25l")  # the cursor is there again
 
 
-def test_elsewhere_a_plain_line_now_and_then():
-  stream = io.StringIO()
-  with ProgressLine(stream=stream) as line:
-    for seconds in (1, 9, 11, 12, 19, 22):
-      line(0, _progress(seconds))
-  assert [text.split(",")[0] for text in stream.getvalue().splitlines()] == ["11.0 s", "22.0 s"]
+def test_what_ends_a_search_leaves_the_terminal_clean():
+  for error in (KeyboardInterrupt, RuntimeError):
+    stream = Terminal()
+    with pytest.raises(error), show_progress(stream=stream) as shown:
+      shown(_standing(1.5))
+      raise error
+    written = stream.getvalue()
+    assert written.endswith("\x1b[2K") and written.rindex("\x1b[?25h") > written.rindex("\x1b[?25l")
+
+
+def test_of_a_long_front_the_accurate_end_fits_the_terminal(monkeypatch):
+  monkeypatch.setenv("LINES", "12")
+  stream = Terminal()
+  with show_progress(stream=stream, names=["tide", "wind"]) as shown:
+    shown(_standing(1.5, index=1, steps=tuple(Step(i, 0.5, f"x + {i}" + "y" * 200) for i in range(30))))
+    lines = _plain(stream.getvalue()).splitlines()
+  assert len(lines) <= 12 and max(map(len, lines)) <= 80
+  assert "wind: 1.5 s, transformer" in lines[0] and "x + 29y" in lines[-2]
+  assert not any("x + 2y" in line for line in lines)
+
+
+def test_a_long_formula_leaves_the_other_columns_their_place():
+  stream = Terminal()
+  with show_progress(stream=stream) as shown:
+    shown(_standing(1.5, steps=(Step(12, 1 - 1.2e-8, "x*" * 100), Step(13, 0.5, "1"))))
+    lines = _plain(stream.getvalue()).splitlines()
+  assert "│          12 │ 1 - 1.2e-08 │ x*x*" in lines[-3] and lines[-3].endswith("… │") and len(lines[-3]) == 80
+  assert "complexity" in lines[2] and "formula" in lines[2]
+
+
+@pytest.mark.parametrize(("formula", "shown"), [
+  ("1406.904039323923/volume + 2*x1 - 1e-05", "1406.9/volume + 2*x1 - 1e-05"),
+  ("0.22582039150787514*`a 1.23456789` + 3.000000001e-12", "0.22582*`a 1.23456789` + 3e-12"),
+  ("x**(-0.9964969176434194)", "x**(-0.996497)"), ("x_1234567 + 1", "x_1234567 + 1")])
+def test_constants_that_still_change_have_few_digits(formula, shown):
+  assert shorten(formula) == shown
+
+
+def test_elsewhere_a_plain_line_now_and_then(monkeypatch):
+  for stream in (io.StringIO(), Terminal()):
+    if isinstance(stream, Terminal):
+      monkeypatch.setenv("TERM", "dumb")  # cannot take back what it has shown
+    with show_progress(stream=stream) as shown:
+      for seconds in (1, 9, 11, 12, 19, 22):
+        shown(_standing(seconds, "x" * 500))
+    lines = stream.getvalue().splitlines()
+    assert [line.split(",")[0] for line in lines] == ["11.0 s", "22.0 s"]
+    assert all("\x1b" not in line and len(line) <= MAX_WIDTH for line in lines)
+
+
+def test_a_plain_line_needs_no_front():
+  def fail():
+    raise AssertionError("asked for")
+
+  ProgressLine(stream=io.StringIO())(Standing(0, "x", 0.5, "library", True, 11.0, 0, fail))
 
 
 def test_quiet_is_silent():
   for stream in (Terminal(), io.StringIO()):
-    with ProgressLine(is_quiet=True, stream=stream) as line:
-      line(0, _progress(100))
+    with show_progress(is_quiet=True, stream=stream) as shown:
+      shown(_standing(100))
     assert stream.getvalue() == ""
+
+
+def test_without_a_console_nothing_is_shown(monkeypatch):
+  monkeypatch.setattr("sys.stderr", None)
+  with show_progress() as shown:
+    shown(_standing(100))
+  assert not isinstance(shown, LiveFront)
 
 
 def test_before_anything_is_found_there_is_no_r2():

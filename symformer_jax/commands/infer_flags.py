@@ -50,6 +50,10 @@ RECOMBINE = flags.DEFINE_bool(
 GUESS = flags.DEFINE_multi_string(
   "guess", [], "A formula in the column names that joins the search, its constants fitted; may be given several times. "
   "Names that are no plain words stand in backticks: '2*`girth (in)`'.", flag_values=FLAGS)
+TEMPLATE = flags.DEFINE_string(
+  "template", None, "A form that every formula is to have: unknown functions of columns and unknown constants, such as "
+  "'f(x)*exp(-k*t)' or 'a*t + f(x, z)'. It is solved for the functions; rules and guesses are theirs.",
+  flag_values=FLAGS)
 SEARCH_CONFIG = flags.DEFINE_string(
   "search_config", None, "What steers the search: a Python file with get_config(), such as configs/search/default.py, "
   "and a name after a colon where it has several.", flag_values=FLAGS)
@@ -109,5 +113,5 @@ QUIET = flags.DEFINE_bool("quiet", False, "Print nothing but errors.", flag_valu
 # What decides an answer: lines of another setting are no part of a batch that is resumed.
 DECISIVE = (
   TARGET, FEATURES, CATEGORIES, DECIMAL, SEPARATOR, SHEET, WEIGHTS, SIGMA, LOSS, DROP_MISSING, MODEL, SAMPLES, STRATEGY,
-  TEMPERATURE, TOP_K, REFINE, RECOMBINE, GUESS, SEARCH_CONFIG, OPERATORS, FORBID, REQUIRE, EXCLUDE, MAX_EXPONENT,
-  MAX_DEPTH, UNNESTED, MAX_COMPLEXITY, SELECT, ACCURACY, MAX_TIME, EFFORT, SEED)
+  TEMPERATURE, TOP_K, REFINE, RECOMBINE, GUESS, TEMPLATE, SEARCH_CONFIG, OPERATORS, FORBID, REQUIRE, EXCLUDE,
+  MAX_EXPONENT, MAX_DEPTH, UNNESTED, MAX_COMPLEXITY, SELECT, ACCURACY, MAX_TIME, EFFORT, SEED)

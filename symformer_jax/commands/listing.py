@@ -7,7 +7,7 @@ from rich import console
 
 from symformer_jax.language.names import written
 from symformer_jax.presentation.numerals import format_r2
-from symformer_jax.results import Constant, Equation, SearchResult
+from symformer_jax.results import Constant, Equation, Filled, SearchResult
 from symformer_jax.selection import choice
 
 # Longer formulas are cut in plain tables, which cannot fold them; the JSON and the last line have them whole.
@@ -44,6 +44,8 @@ def print_result(result: SearchResult, selected: Equation, *, name: str, target:
     print(f"simple: {target} = {simple.expression}")
   if selected is not result.best:
     print(f"selected: {target} = {selected.expression}")
+  if selected.filled is not None:
+    print("template: " + ", ".join(_filled_texts(selected.filled)))
   if selected.constants:
     print("constants: " + ", ".join(_constant_text(constant) for constant in selected.constants))
   if result.seen is not None:
@@ -73,6 +75,12 @@ def _range_text(ranges: Mapping[str, tuple[float, float]]) -> list[str]:
 def _constant_text(constant: Constant) -> str:
   error = "" if constant.stderr is None else f" +- {constant.stderr:.1g}"
   return f"{constant.value:.15g}{error}" + (f" ({constant.exact})" if constant.exact else "")
+
+
+def _filled_texts(filled: Filled) -> list[str]:
+  """`f(x) = 2*x/(x + 1.5)`, `k = 0.7 +- 0.001`."""
+  return [*(f"{call} = {text}" for call, text in filled.functions),
+          *(f"{written(name)} = {_constant_text(constant)}" for name, constant in filled.parameters)]
 
 
 def _is_left(column: int) -> bool:

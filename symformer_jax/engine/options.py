@@ -31,6 +31,7 @@ class SearchOptions:
       evolution; with `max_time` that goes on till then. See `BudgetConfig`.
     config: what steers the search.
     loss: which errors are to be small: one of `LOSSES`.
+    template: a form with unknown functions of columns (`language.templates`); None for any formula.
   """
 
   n_samples: int = 1024
@@ -47,6 +48,7 @@ class SearchOptions:
   effort: str = "normal"
   config: SearchConfig = DEFAULT
   loss: str = "squared"
+  template: str | None = None
 
   def __post_init__(self):
     # Numbers of other libraries are written as the built-in ones: results go into JSON.
@@ -75,6 +77,10 @@ class SearchOptions:
       raise InputError(f"recombine: expected True or False, got {self.recombine!r}")
     if not all(isinstance(guess, str) for guess in self.guesses):
       raise InputError(f"guesses: expected formulas as text, got {self.guesses!r}")
+    if self.template is not None and not isinstance(self.template, str):
+      raise InputError(f"template: expected a formula as text, got {self.template!r}")
+    if self.template is not None and self.refine == "none":
+      raise InputError("template: its constants are fitted, so refine='none' cannot go with it")
     if self.effort not in EFFORTS:
       raise InputError(f"effort: unknown effort {self.effort!r}: {suggest(str(self.effort), EFFORTS)}")
     self.restrictions.check()

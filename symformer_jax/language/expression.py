@@ -15,16 +15,17 @@ from symformer_jax.errors import ExpressionError, InputError
 from symformer_jax.language import constants, operators
 from symformer_jax.language.vocabulary import END, PAD, START, Vocabulary
 
-NUMBER, VARIABLE, SYMBOL = "number", "variable", "symbol"
+NUMBER, VARIABLE, SYMBOL, UNKNOWN = "number", "variable", "symbol", "unknown"
 
 
 class Node(NamedTuple):
   """A formula or a part of one.
 
   Attributes:
-    token: an operator's name, or `number`, `variable`, `symbol` for leaves.
+    token: an operator's name, or `number`, `variable`, `symbol`, `unknown` for leaves.
     args: one or two children; none for leaves.
-    value: a number's value, a variable's column index or a symbol's name; None for operators.
+    value: a number's value, a variable's column index, a symbol's name, an unknown function's name and columns; None
+      for operators.
   """
 
   token: str
@@ -47,6 +48,11 @@ def variable(index: int) -> Node:
 def symbol(name: str) -> Node:
   """A named constant without a value, as in `refine("b1*x")`."""
   return Node(SYMBOL, (), name)
+
+
+def unknown(name: str, columns: tuple[int, ...]) -> Node:
+  """An unknown function of columns, as the `f(x)` of a template: a leaf."""
+  return Node(UNKNOWN, (), (name, columns))
 
 
 def chain(token: str, nodes: Sequence[Node]) -> Node:

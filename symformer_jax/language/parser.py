@@ -16,8 +16,8 @@ import difflib
 import math
 import re
 
-from symformer_jax.errors import ExpressionError
-from symformer_jax.language.expression import Node, negate, number, power, symbol, variable
+from symformer_jax.errors import ExpressionError, suggest
+from symformer_jax.language.expression import Node, negate, number, power, symbol, unknown, variable
 
 # More than this is hostile, not mathematics; it also keeps every recursion over a tree far from Python's
 # limit (a sum of n terms is a tree n deep, a bracket costs a printer eight frames).
@@ -68,13 +68,16 @@ FUNCTIONS: dict[str, Callable[[Node], Node]] = {
 CONSTANTS = {"pi": math.pi}
 
 
-def parse(text: str, variables: Sequence[str] = ("x", "y", "z"), *, allow_symbols: bool = False) -> Node:
+def parse(
+  text: str, variables: Sequence[str] = ("x", "y", "z"), *, allow_symbols: bool = False, allow_unknowns: bool = False,
+) -> Node:
   """Reads a formula.
 
   Args:
     text: Python or usual mathematical syntax, `^` for `**` allowed; functions as in `FUNCTIONS`, and `pi`.
     variables: names of the columns, in order, any text; they win over `pi`, and over functions but before "(".
     allow_symbols: whether other names become named constants (`expression.symbol`) or an error.
+    allow_unknowns: whether other words before "(" become unknown functions of columns (`expression.unknown`).
   Returns:
     The tree; minus and division are written with neg and inv. Operands keep their order.
   Raises:
@@ -84,14 +87,15 @@ def parse(text: str, variables: Sequence[str] = ("x", "y", "z"), *, allow_symbol
   limit = max([MAX_LENGTH, *(MAX_TOKENS * (len(name) + 2 + name.count("`")) for name in variables)])
   if len(text) > limit:
     raise ExpressionError(f"formula is {len(text)} characters long, at most {limit} are read")
-  return _Parser(text, variables, allow_symbols).parse()
+  return _Parser(text, variables, allow_symbols, allow_unknowns).parse()
 
 
 class _Parser:
   """Recursive descent over the token list."""
 
-  def __init__(self, text: str, variables: Sequence[str], allow_symbols: bool):
-    self.text, self.variables, self.allow_symbols = text, list(variables), allow_symbols
+  def __init__(self, text: str, variables: Sequence[str], allow_symbols: bool, allow_unknowns: bool = False):
+    self.text, self.variables = text, list(variables)
+    self.allow_symbols, self.allow_unknowns = allow_symbols, allow_unknowns
     self.tokens = self._tokenize(text)
     self.position = self.depth = 0
 
@@ -186,14 +190,16 @@ class _Parser:
     raise self._unexpected("a number, a name or '('")
 
   def _column(self, name: str, at: int) -> Node:
-    """What stands in backticks is never a function, a constant or a symbol."""
+    """A column by its name: what stands in backticks is never a function, a constant or a symbol."""
     if name not in self.variables:
       raise self._unknown(name, at, self.variables)
     return variable(self.variables.index(name))
 
   def _name(self, name: str, at: int) -> Node:
-    is_called = name in FUNCTIONS and self.tokens[self.position][1] == "("
-    if name in self.variables and not is_called:
+    is_called = self.tokens[self.position][1] == "("
+    if is_called and self.allow_unknowns and name not in FUNCTIONS:
+      return unknown(name, self._arguments(name))
+    if name in self.variables and not (is_called and name in FUNCTIONS):
       return variable(self.variables.index(name))
     if name in FUNCTIONS and self._take("("):
       argument = self._sum()
@@ -207,6 +213,27 @@ class _Parser:
     if self.allow_symbols and self.tokens[self.position][1] != "(":
       return symbol(name)
     raise self._unknown(name, at, [*self.variables, *FUNCTIONS, *CONSTANTS])
+
+  def _arguments(self, name: str) -> tuple[int, ...]:
+    """The columns between the brackets of an unknown function."""
+    self.position += 1
+    columns: list[int] = []
+    while True:
+      kind, text, at = self.tokens[self.position]
+      if kind not in ("name", "quoted"):
+        raise self._unexpected(f"a column as an argument of {name}")
+      self.position += 1
+      text = text[1:-1].replace("``", "`") if kind == "quoted" else text
+      if text not in self.variables:
+        raise ExpressionError(f"{name} has no column {text!r} at position {at + 1}: {suggest(text, self.variables)}")
+      columns.append(self.variables.index(text))
+      if len(set(columns)) < len(columns):
+        raise ExpressionError(f"{name} has the argument {text!r} twice")
+      if not self._take(","):
+        break
+    if not self._take(")"):
+      raise self._unexpected(f"',' or ')' after an argument of {name}")
+    return tuple(columns)
 
   def _unknown(self, name: str, at: int, known: Sequence[str]) -> ExpressionError:
     close = difflib.get_close_matches(name, known, n=1)

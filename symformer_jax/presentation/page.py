@@ -48,7 +48,8 @@ def make_page(
   return _environment().get_template("page.html.jinja").render(
     **_front(result.pareto, result.best, selected, target=data.target, is_weighted=result.is_weighted),
     selected=selected, formula_image=_draw_formula(selected), figure=_draw(result, selected, data),
-    facts=list(_facts(result, data, name)), ranges=_ranges(result), constants=list(map(_constant, selected.constants)),
+    facts=[*_facts(result, data, name), *_filled(selected)],
+    ranges=_ranges(result), constants=list(map(_constant, selected.constants)),
     rejected=[{"expression": line.expression, "complexity": line.complexity, "r2": format_r2(line.r2),
                "reason": line.reason} for line in (result.seen.rejected if result.seen else ())],
     messages=[text for text in (*notes, *result.message.split("; ")) if text], sources=_sources(result, selected))
@@ -96,6 +97,15 @@ def _facts(result: SearchResult, data: figures.Data, name: str) -> Iterator[tupl
   if result.ended_by:
     yield "search", (f"{len(result.rounds)} turns, {result.seconds.total:.1f} s, ended by {result.ended_by}, "
                      f"seed {result.seed}")
+
+
+def _filled(selected: Equation) -> Iterator[tuple[str, str]]:
+  """What stands in a template."""
+  if selected.filled is not None:
+    yield from selected.filled.functions
+    for name, constant in selected.filled.parameters:
+      error = "" if constant.stderr is None else f" ± {constant.stderr:.2g}"
+      yield name, f"{constant.value:.15g}{error}"
 
 
 def _ranges(result: SearchResult) -> list[tuple[str, str, str, str]]:
