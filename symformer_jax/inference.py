@@ -15,7 +15,7 @@ import numpy as np
 
 from symformer_jax import compilation, results
 from symformer_jax.decoding.strategies import STRATEGIES
-from symformer_jax.engine import loop, refine as refine_lib
+from symformer_jax.engine import criteria, loop, refine as refine_lib
 from symformer_jax.engine.clock import Clock
 from symformer_jax.engine.config import DEFAULT, SearchConfig
 from symformer_jax.engine.loop import Search
@@ -29,7 +29,7 @@ from symformer_jax.language.canonical import canonicalize
 from symformer_jax.language.expression import Node
 from symformer_jax.language.rules import Restrictions
 from symformer_jax.results import Callback, Progress, SearchResult, Seen, Standing, Step
-from symformer_jax.selection import criteria, front as front_lib, losses, scoring, select, soundness
+from symformer_jax.selection import front as front_lib, losses, scoring, select, soundness
 from symformer_jax.sources import closed_forms, registry, samples
 from symformer_jax.templates import answer, profile
 

@@ -325,7 +325,7 @@ def test_guesses_join_the_pool(rng):
   assert result.pareto[-1].mse < 0.01 * without.pareto[-1].mse
   long = " + ".join(f"{k}.5*sin({k}.25*x)" for k in range(1, 20))
   for text, message in (
-    ("1.5*", "guesses: '1.5*': "), ("z + 1", "guesses: 'z + 1': "), (long, f"guesses: {long!r} has")
+    ("1.5*", "guesses: '1.5*': "), (long, f"guesses: {long!r} has")
   ):
     failed = search(model, x, y, guesses=[text])
     assert failed.status == "failed" and failed.message.startswith(message)
@@ -335,6 +335,20 @@ def test_guesses_join_the_pool(rng):
     search(model, x, y, guesses="x")
   failed = search(model, x, y, guesses=["sin(x)"], operators=["+", "*"])
   assert failed.message == "guesses: 'sin(x)' breaks the rules for formulas"
+
+
+def test_names_in_a_guess_that_are_no_columns_are_constants(rng):
+  model = testing.FixedProposer(["1.3*x0 + 2.2"])
+  time = rng.uniform(0, 40, 60)
+  y = 350 * np.exp(-0.13 * time) * np.cos(0.9 * time + 0.4) + 17  # from starts that nobody gave
+  def ask(guess):
+    [result] = quick_search(model, [(time[:, None], y)], names=[["time"]], guesses=[guess], recombine=False)
+    return result
+  found = ask("a*exp(-k*time)*cos(w*time + phase) + c")
+  assert found.best.r2 > 1 - 1e-12 and found.rounds[1].source == "guesses"
+  values = sorted(abs(c.value) for c in found.best.constants)
+  assert values == pytest.approx([0.13, 0.4, 0.9, 17, 350], rel=1e-6)
+  assert ask("a*tiime + b").message == "guesses: 'a*tiime + b': 'tiime' is no column; did you mean 'time'?"
 
 
 def test_of_thousands_of_columns_those_that_matter_are_searched(model, rng):

@@ -155,6 +155,20 @@ def refine(
   return results[0] if is_single else results
 
 
+def fill_in(node: Node, x: np.ndarray, y: np.ndarray, weights: np.ndarray, *, seed: int = 0) -> Node:
+  """A tree whose named constants are the numbers that fit best, of `NUM_STARTS` starts.
+
+  Args:
+    node: over the columns of x [N, D]; y: [N]; weights: [N] > 0.
+  """
+  names = _symbols(node)
+  if not names:
+    return node
+  formula, starts = _Formula(node, names), _draw_starts(names, {}, NUM_STARTS, np.random.default_rng(seed))
+  limit = STEP_FACTOR * solve.MAX_STEPS["lm"]
+  return _fit_sets(formula, [(x, y, weights, ())], starts, "lm", limit, has_sigma=False)[0].node
+
+
 class _Formula:
   """A tree with named constants as a program whose slots are the names, each perhaps at several tokens."""
 

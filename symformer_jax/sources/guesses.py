@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 import dataclasses
+import difflib
 from typing import Any
 
 import jax
@@ -11,12 +12,17 @@ from symformer_jax.engine.source import Proposal, Question
 from symformer_jax.engine.task import Task
 from symformer_jax.errors import ExpressionError, InputError
 from symformer_jax.language import parser, programs
+from symformer_jax.language.expression import SYMBOL, Node, walk
+from symformer_jax.refinement import refine
+
+# Names of constants that are so near to a column's are slips.
+NEARLY = 0.8
 
 
 @dataclasses.dataclass(frozen=True)
 class Guesses:
   """Attributes:
-    texts: formulas in the column names.
+    texts: formulas in the column names; other names are constants, which are fitted from drawn starts.
   """
 
   texts: tuple[str, ...]
@@ -32,17 +38,23 @@ class Guesses:
     Raises:
       InputError: for one that is no formula over the columns, or breaks the rules.
     """
-    nodes = []
-    for text in self.texts:
-      try:
-        nodes.append(parser.parse(text, task.names))
-      except ExpressionError as error:
-        raise InputError(f"guesses: {text!r}: {error}") from None
-      if not task.rule(nodes[-1]):
-        raise InputError(f"guesses: {text!r} breaks the rules for formulas")
-      if programs.size(nodes[-1]) > programs.MAX_TOKENS:
-        raise InputError(f"guesses: {text!r} has more than {programs.MAX_TOKENS} tokens")
-    return tuple(nodes)
+    return tuple(self._node(text, task) for text in self.texts)
+
+  def _node(self, text: str, task: Task) -> Node:
+    try:
+      node = parser.parse(text, task.names, allow_symbols=True)
+    except ExpressionError as error:
+      raise InputError(f"guesses: {text!r}: {error}") from None
+    for name in sorted({part.value for part in walk(node) if part.token == SYMBOL}):
+      if close := difflib.get_close_matches(name, task.names, n=1, cutoff=NEARLY):
+        raise InputError(f"guesses: {text!r}: {name!r} is no column; did you mean {close[0]!r}?")
+    if programs.size(node) > programs.MAX_TOKENS:
+      raise InputError(f"guesses: {text!r} has more than {programs.MAX_TOKENS} tokens")
+    rows = task.fit_rows
+    node = refine.fill_in(node, rows.x, rows.y, rows.weights)
+    if not task.rule(node):
+      raise InputError(f"guesses: {text!r} breaks the rules for formulas")
+    return node
 
   def propose(self, questions: Sequence[Question], *, turn: int, num: int, clock: Clock) -> list[Proposal]:
     return [Proposal(question.state, nodes=question.state) for question in questions]

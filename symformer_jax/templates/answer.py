@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from symformer_jax.engine import refine
+from symformer_jax.engine import criteria, refine
 from symformer_jax.engine.config import SearchConfig
 from symformer_jax.engine.options import SearchOptions
 from symformer_jax.engine.rows import Rows
@@ -25,7 +25,7 @@ from symformer_jax.language.templates import Template, Unknown, fill
 from symformer_jax.language.tidy import tidy
 from symformer_jax.refinement.local import LocalModel
 from symformer_jax.results import Constant, Equation, Filled
-from symformer_jax.selection import criteria, front, rounding, scoring
+from symformer_jax.selection import front, rounding, scoring
 from symformer_jax.selection.select import Selection
 from symformer_jax.templates.profile import Part, Problem, make_part_task
 
