@@ -398,7 +398,10 @@ def test_equal_values_are_refined_once():
   ({"max_time": -1}, "max_time: expected a number of seconds above 0"),
   ({"operators": ["sine"]}, "operators: unknown operator 'sine', .*; did you mean 'sin'"),
   ({"strategy": "best"}, "strategy: unknown strategy 'best', expected one of top_k"),
-  ({"temperature": 0}, "temperature: expected a number above 0, got 0"),
+  ({"temperature": 0}, "temperature: expected a finite number above 0, got 0"),
+  ({"temperature": float("inf")}, "temperature: expected a finite number above 0, got inf"),
+  ({"n_samples": 10**12}, "n_samples: expected at most 10000000, got 1000000000000"),
+  ({"top_k": 10**12}, "top_k: expected at most 10000000, got 1000000000000"),
   ({"accuracy": 2}, "accuracy: expected an R2 above 0 and up to 1, got 2"),
   ({"names": []}, "names: expected column names for 1 data sets, got 0"),
 ])
