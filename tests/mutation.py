@@ -111,8 +111,10 @@ def tests_of(module: pathlib.Path, root: pathlib.Path) -> list[str]:
   files = sorted((root / "tests").rglob("test_*.py"))
   rooms = [root / "tests" / part for part in reversed(module.parent.parts) if (root / "tests" / part).is_dir()]
   importing = [path for path in files if dotted in _imported(path)]
-  found = [path for path in files if path.stem == f"test_{module.stem}"] or [
-    path for path in importing if rooms and path.parent == rooms[0]] or importing
+  # Modules of two rooms may have one name.
+  named = [path for path in files if path.stem == f"test_{module.stem}" and (
+    path in importing or not rooms or path.parent == rooms[0])]
+  found = named or [path for path in importing if rooms and path.parent == rooms[0]] or importing
   return [str(path.relative_to(root)) for path in found or rooms[:1] or [root / "tests"]]
 
 

@@ -39,6 +39,9 @@ def test_letters_beyond_ascii_move_nothing():
 def test_the_tests_of_a_module():
   assert mutation.tests_of(pathlib.Path("symformer_jax/language/parser.py"), ROOT) == ["tests/language/test_parser.py"]
   assert mutation.tests_of(pathlib.Path("symformer_jax/nowhere/none.py"), ROOT) == ["tests"]
+  # Another room has tests of the same name, of another module.
+  assert mutation.tests_of(pathlib.Path("symformer_jax/selection/losses.py"), ROOT) == [
+    "tests/selection/test_loss_choice.py"]
   # Without one of its name: those of its own room that import it, not the searches that do as well.
   assert mutation.tests_of(pathlib.Path("symformer_jax/language/sympy_trees.py"), ROOT) == [
     f"tests/language/test_{name}.py" for name in ("canonical", "expression", "names", "operators")]

@@ -10,6 +10,7 @@ from symformer_jax.engine.clock import Clock
 from symformer_jax.engine.source import Proposal, Question
 from symformer_jax.engine.task import Task
 from symformer_jax.errors import ExpressionError, InputError
+from symformer_jax.files import shorten
 from symformer_jax.language import parser, programs
 
 
@@ -34,14 +35,15 @@ class Guesses:
     """
     nodes = []
     for text in self.texts:
+      shown = shorten(repr(text))
       try:
         nodes.append(parser.parse(text, task.names))
       except ExpressionError as error:
-        raise InputError(f"guesses: {text!r}: {error}") from None
+        raise InputError(f"guesses: {shown}: {error}") from None
       if not task.rule(nodes[-1]):
-        raise InputError(f"guesses: {text!r} breaks the rules for formulas")
+        raise InputError(f"guesses: {shown} breaks the rules for formulas")
       if programs.size(nodes[-1]) > programs.MAX_TOKENS:
-        raise InputError(f"guesses: {text!r} has more than {programs.MAX_TOKENS} tokens")
+        raise InputError(f"guesses: {shown} has more than {programs.MAX_TOKENS} tokens")
     return tuple(nodes)
 
   def propose(self, questions: Sequence[Question], *, turn: int, num: int, clock: Clock) -> list[Proposal]:

@@ -128,5 +128,8 @@ def test_a_config_that_cannot_be_used_says_why(tmp_path):
   path.write_text("x = 1")
   with pytest.raises(InputError, match="config.py defines no get_config"):
     config_lib.load_config(str(path), {})
+  path.write_text("import sys\nsys.exit(0)")
+  with pytest.raises(InputError, match="config.py: SystemExit: 0"):
+    config_lib.load_config(str(path), {})
   with pytest.raises(InputError, match="shard_equations must be positive, got 0"):
     config_lib.load_config(str(ROOT / "configs/data/univariate.py"), {"shard_equations": 0})

@@ -149,6 +149,7 @@ def test_the_line_that_a_user_takes(selection, place):
   ("acurate", "--select: unknown choice 'acurate', .* did you mean 'accurate'?"),
   ("best of all", "--select: unknown choice 'best of all', .* expected one of recommended, accurate, simple"),
   ("", "--select: unknown choice ''"), (True, "--select: unknown choice True"), (1.5, "--select: unknown choice 1.5"),
+  ("9" * 5000, "--select: unknown choice '9+...9+', a number of the front or a word"),
   (None, "--select: unknown choice None"), (2, "--select: expected a line of the front, 0 to 1, got 2"),
   ("7", "0 to 1, got 7"), (-3, "0 to 1, got -3"),
 ])
