@@ -57,8 +57,6 @@ def main(argv):
   del argv
   compilation.use_cache()
   runner.refuse_empty(asked.WORKDIR)
-  if asked.MAX_MINUTES.value is not None and not asked.MAX_MINUTES.value >= 0:
-    raise InputError(f"--max_minutes: expected a number of at least 0, got {asked.MAX_MINUTES.value}")
   config = configuration.build(config_lib.TrainConfig, config_flag.read(asked.CONFIG))
   _join_hosts()
   workdir = Path(asked.WORKDIR.value)

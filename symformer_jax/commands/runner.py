@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 import contextlib
 import errno
 import functools
+import math
 import os
 import signal
 import sys
@@ -139,12 +140,17 @@ def _interrupt(*_: object) -> None:
 
 def _parse(flag_values: flags.FlagValues, argv: list[str]) -> list[str]:
   try:
-    return flag_values(argv)
+    rest = flag_values(argv)
   except flags.Error:
     raise
   # Config files are run while flags are parsed: whatever goes wrong is the user's to mend, and ends nothing as if done.
   except (Exception, SystemExit) as error:
     raise flags.Error(f"{type(error).__name__}: {error}") from error
+  for name in flag_values:
+    value = flag_values[name].value
+    if isinstance(value, float) and math.isnan(value):  # passes every bound, above or below
+      raise flags.Error(f"flag --{name}=nan: expected a number")
+  return rest
 
 
 def _fail(message: str) -> int:

@@ -179,6 +179,13 @@ def test_errors_that_cannot_be_printed_are_told_by_the_exit_code(stream):
   assert (done.returncode, done.stdout) == (2, "")
 
 
+def test_nan_is_no_number(flag_values, capsys):
+  flags.DEFINE_float("noise", 0.5, "How much.", lower_bound=0, flag_values=flag_values)
+  assert outcome(lambda argv: 0, flag_values, "--noise=nan") == 2
+  assert capsys.readouterr().err == "error: flag --noise=nan: expected a number; see --help\n"
+  assert outcome(lambda argv: 0, flag_values, "--noise=inf") == 0
+
+
 def test_a_config_that_exits_is_no_success(flag_values, capsys):
   def leave(text):
     raise SystemExit(0)

@@ -48,6 +48,15 @@ def test_of_noise_the_constant_is_taken():
   assert sum(line != "0.5" for line in taken) < 5
 
 
+def test_a_gain_is_measured_from_the_line_before_not_from_the_mean():
+  rows = make_rows(lambda x: 0.4 * x + 1.3, noise=0.3, num=40)
+  shorter, longer = make_lines(["0.41*x + 1.2", "0.41*x + 1.2 + 0.1*sin(7.3*x)"], rows)
+  assert longer.mse < shorter.mse < 0.3 * np.var(rows.y)
+  assert not choice.is_beyond_chance(longer, shorter, rows, num_points=len(rows))
+  constant = choice.Line(expression.number(2.5), 1, float(np.mean((rows.y - 2.5) ** 2)))
+  assert choice.is_beyond_chance(shorter, constant, rows, num_points=len(rows))
+
+
 def test_a_column_in_an_exponent_needs_more_than_a_little_gain():
   rows = make_rows(lambda x, z: 3.2 * x + 1.1 * z, num=40, noise=0.8, columns=2)
   assert chosen(["0.9*x**(0.11*z)*z + 2.9*x", "3.1*x + 1.2*z"], rows) == "3.1*x + 1.2*z"
