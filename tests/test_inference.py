@@ -3,7 +3,10 @@
 import dataclasses
 import functools
 import json
+import os
 import pathlib
+import subprocess
+import sys
 
 import jax
 import numpy as np
@@ -155,6 +158,30 @@ def test_same_seed_same_answer_in_any_company(model, rng):
   alone, = inference.search(model, [data], n_samples=64, seed=3)
   assert second.status == "ok"
   assert dataclasses.replace(first, seconds=alone.seconds) == alone
+
+
+# A search in a process of its own, on so many threads as NPROC says.
+SEARCH = """
+import json
+import numpy as np
+from symformer_jax import inference, testing
+x = np.random.default_rng(3).uniform(0.5, 3, (60, 1))
+y = 2.5 * np.sin(1.3 * x[:, 0]) + 0.05 * np.cos(40 * x[:, 0])
+model = testing.FixedProposer(["0.7*x0**1.4", "1.3*x0 + 2.2", "2.1*sin(1.1*x0) + 0.1"])
+[found] = inference.search(model, [(x, y)], n_samples=32, recombine=False, effort="quick", seed=3)
+answer = found.to_json(data="d", target="y", features=["x0"])
+print(json.dumps([answer["best"], answer["pareto"], answer["candidates"]], sort_keys=True))
+"""
+
+
+def test_same_seed_same_answer_on_any_number_of_threads():
+  said = set()
+  for num_threads in ("1", "5"):
+    done = subprocess.run([sys.executable, "-c", SEARCH], env=os.environ | {"NPROC": num_threads, "XLA_FLAGS": ""},
+                          capture_output=True, text=True, check=True)
+    said.add(done.stdout)
+  [answer] = said
+  assert "sin" in json.loads(answer)[0]["expression"]
 
 
 def test_more_rows_than_the_model_takes(model, rng):

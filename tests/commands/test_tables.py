@@ -70,6 +70,13 @@ def test_names_are_kept_as_they_stand_but_in_one_line(write):
   assert read_table(table.path, target="girth  (in)", features=["a\u00a0b"]).features == ("a b",)
 
 
+def test_a_title_stands_above_names_alone(write):
+  table = read_table(write(f"Results\na,b\n{ROWS}"))
+  assert table.features == ("a",) and table.notes == ("line 1 left out: 'Results' is taken for a title",)
+  with pytest.raises(TableError, match="Expected 1 fields in line 2, saw 2"):  # it may be a name itself
+    read_table(write(f"Results\na,2\n{ROWS}"))
+
+
 def test_npz_and_parquet(tmp_path):
   x, y = np.arange(12.0).reshape(6, 2), np.arange(6.0) ** 2
   np.savez(tmp_path / "t.npz", y=y, x=x)

@@ -86,6 +86,8 @@ def test_the_simple_line_is_the_simplest_that_looks_the_same():
   assert choice.simplest_good(front, front[2]) is front[2]
   poor = front_of(("1.5", 0.0), ("2*x", 0.45), ("2*x + z**2*x", 0.6))
   assert choice.simplest_good(poor, poor[2]) is poor[1]
+  alike = [SimpleNamespace(complexity=c, r2=r2) for c, r2 in ((1, 0.0), (5, 0.96), (5, 0.97))]
+  assert choice.simplest_good(alike, alike[1]) is alike[1]  # as long is not simpler
 
 
 # --- the whole selection ---------------------------------------------------------------------------------------
