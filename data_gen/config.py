@@ -191,5 +191,6 @@ def load_config(path: str, overrides: Mapping[str, Any]) -> GeneratorConfig:
     return from_dict({**values, **{k: v for k, v in overrides.items() if v is not None}})
   except InputError:
     raise
-  except Exception as error:  # a program of the user's: anything may go wrong in it, or with the values that it gives
+  # A program of the user's: anything may go wrong in it, or with the values that it gives.
+  except (Exception, SystemExit) as error:
     raise InputError(f"config {path}: {type(error).__name__}: {error}") from error

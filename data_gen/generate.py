@@ -18,15 +18,21 @@ from data_gen.workers import Pool
 from symformer_jax.commands import runner
 from symformer_jax.errors import InputError
 
+# A manifest lists every shard, finished or not; a worker is a process.
+_MOST_EQUATIONS, _MOST_WORKERS = 10**10, 4096
+
 
 def _read_job() -> job_lib.Job:
   for flag in (asked.CONFIG, asked.OUT, asked.EQUATIONS):
     if flag.value is None:
       raise InputError(f"--{flag.name} is required")
   runner.refuse_empty(asked.CONFIG, asked.OUT)
-  for flag, least in ((asked.EQUATIONS, 1), (asked.VALIDATION, 0), (asked.WORKERS, 1), (asked.SEED, 0)):
+  for flag, least, most in ((asked.EQUATIONS, 1, _MOST_EQUATIONS), (asked.VALIDATION, 0, _MOST_EQUATIONS),
+                            (asked.WORKERS, 1, _MOST_WORKERS), (asked.SEED, 0, 2**63 - 1)):
     if flag.value < least:
       raise InputError(f"--{flag.name} must be at least {least}, got {flag.value}")
+    if flag.value > most:
+      raise InputError(f"--{flag.name} must be at most {most}, got {flag.value}")
   config = config_lib.load_config(
     asked.CONFIG.value, {"simplify": asked.SIMPLIFY.value, "shard_equations": asked.SHARD.value})
   return job_lib.Job(config, asked.OUT.value, asked.EQUATIONS.value, asked.VALIDATION.value, asked.SEED.value,

@@ -163,7 +163,11 @@ def read(folder: Path, card: dict[str, Any]) -> Seen | None:
   if not card.get("seen"):
     return None
   parts = card["seen"] if isinstance(card["seen"], list) else [card["seen"]]  # one part, as cards once had it
-  return Seen(tuple(_read_part(folder, described) for described in parts))
+  try:
+    return Seen(tuple(_read_part(folder, described) for described in parts))
+  except (LookupError, TypeError, AttributeError, ValueError) as error:
+    raise DataError(f"the card in {folder} does not describe its hash files as expected: seen: "
+                    f"{type(error).__name__}: {error}") from None
 
 
 def _read_part(folder: Path, described: dict[str, Any]) -> Part:

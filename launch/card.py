@@ -18,7 +18,7 @@ from absl import flags
 
 from launch.flags import card as asked
 from symformer_jax.commands import runner
-from symformer_jax.errors import InputError
+from symformer_jax.errors import InputError, ModelError
 from symformer_jax.files import write_text
 from symformer_jax.pretrained import registry
 
@@ -31,15 +31,21 @@ _FIGURES = ("rows", "median_r2", "median_relative_error", "share_r2_above_0.99",
 def main(argv: list[str]) -> int:
   """Writes card.json anew."""
   del argv
+  runner.refuse_empty(asked.MODEL, asked.RESULTS)
   model = registry.load_model(asked.MODEL.value)
   card = dict(model.card)
   if asked.HARDWARE.value is not None:
+    if not isinstance(card.get("training"), dict):
+      raise ModelError(f"{model.folder / registry.CARD} says nothing of training: export the model again")
     card["training"] = {**card["training"], "hardware": asked.HARDWARE.value}
   if asked.RESULTS.value is not None:
     card["results"] = _read_results(Path(asked.RESULTS.value))
   if asked.WEAKNESS.value is not None:
     card["weaknesses"] = asked.WEAKNESS.value
-  write_text(model.folder / registry.CARD, json.dumps(card, indent=1) + "\n")
+  try:
+    write_text(model.folder / registry.CARD, json.dumps(card, indent=1) + "\n")
+  except OSError as error:
+    raise InputError(f"cannot write {model.folder / registry.CARD}: {error.strerror or error}") from None
   return runner.DONE
 
 
@@ -60,7 +66,7 @@ def _shorten(path: Path) -> dict[str, Any]:
     summary = json.loads(path.read_text())
     variants = {name or "all": {key: figures[key] for key in _FIGURES} for name, figures in summary["variants"].items()}
     return {**{key: summary[key] for key in _RUN}, "variants": variants}
-  except (ValueError, KeyError) as error:
+  except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
     raise InputError(f"{path} is no summary of launch.evaluate: {error}") from None
 
 

@@ -38,7 +38,7 @@ from symformer_jax.evaluation import (
   second_opinion,
   suites,
 )
-from symformer_jax.files import check_writable, write_text
+from symformer_jax.files import check_writable, make_folder, write_text
 
 
 def main(argv: list[str]) -> int:
@@ -121,11 +121,7 @@ def _open_folder(out: str | None, settings: dict[str, Any]) -> pathlib.Path:
   """Makes the folder, or checks that what is in it comes from the same question."""
   if not out:
     raise InputError("expected --out, the folder of the results")
-  folder = pathlib.Path(out)
-  try:
-    folder.mkdir(parents=True, exist_ok=True)
-  except OSError as error:
-    raise InputError(f"--out: cannot make the folder {out!r}: {error.strerror}") from None
+  folder = make_folder(out, flag="--out")
   note = folder / "settings.json"
   check_writable(note, flag="--out")
   if note.exists():

@@ -13,6 +13,7 @@ if __name__ == "__main__":
   startup.prepare(__doc__, "launch.flags.export", extra="train")
 
 from collections.abc import Sequence
+import contextlib
 import hashlib
 import json
 from pathlib import Path
@@ -28,6 +29,7 @@ from symformer_jax import configuration
 from symformer_jax.commands import runner
 from symformer_jax.data import records
 from symformer_jax.errors import DataError, ModelError
+from symformer_jax.files import make_folder
 from symformer_jax.pretrained import registry
 from symformer_jax.training import checkpoint
 from symformer_jax.training.config import TrainConfig
@@ -40,6 +42,7 @@ _CURVE = ("step", "cross_entropy", "constant_mse", "token_accuracy")
 
 def main(argv):
   del argv
+  runner.refuse_empty(asked.WORKDIR, asked.NAME, asked.OUT)
   workdir = Path(asked.WORKDIR.value)
   step = _choose_step(workdir)
   state, meta = checkpoint.read(workdir, step)
@@ -51,11 +54,9 @@ def main(argv):
   parent = registry.load_model(config.init_from) if config.init_from else None
   ancestor = _describe_ancestor(parent)
   examples = step * config.data.batch_size
-  lines = [json.loads(line) for line in (workdir / "metrics.jsonl").read_text().splitlines()]
-  lines = [line for line in lines if line["step"] <= step]
+  lines = [line for line in _read_curve(workdir / "metrics.jsonl") if line["step"] <= step]
   validation = [line for line in lines if line["kind"] == "validation"]
-  out = Path(asked.OUT.value)
-  out.mkdir(parents=True, exist_ok=True)
+  out = make_folder(asked.OUT.value, flag="--out")
   registry.save_model(
     out, name=asked.NAME.value, config=config.model, params=state.params, card={
       "training": {
@@ -69,6 +70,25 @@ def main(argv):
       **({"by_name_only": True} if asked.BY_NAME_ONLY.value else {})})
   print(f"{asked.OUT.value}: {asked.NAME.value} after {step} steps")
   return runner.DONE
+
+
+def _read_curve(path: Path) -> list[dict[str, Any]]:
+  """The lines of a run's metrics; one cut short by a kill is left out, as where the run is resumed.
+
+  Raises:
+    ModelError: when the file cannot be read.
+  """
+  try:
+    texts = path.read_text(encoding="utf-8").splitlines()
+  except (OSError, UnicodeDecodeError) as error:
+    raise ModelError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from None
+  found = []
+  for text in texts:
+    with contextlib.suppress(ValueError, RecursionError):
+      line = json.loads(text)
+      if isinstance(line, dict) and isinstance(line.get("step"), int) and "kind" in line:
+        found.append(line)
+  return found
 
 
 def _hours(lines: Sequence[dict[str, Any]], batch_size: int) -> float:
@@ -104,7 +124,9 @@ def _describe_ancestor(model: registry.LoadedModel | None) -> dict[str, Any] | N
   """What the card says of the model whose parameters training started from."""
   if model is None:
     return None
-  before = model.card["training"]
+  before = model.card.get("training")
+  if not isinstance(before, dict) or "examples" not in before:
+    raise ModelError(f"the card in {model.folder}, which the run started from, says nothing of training")
   return {"name": model.card["name"], "weights_sha256": model.card["weights_sha256"],
           "examples_in_all": before.get("examples_in_all", before["examples"]),
           "started_from": before.get("started_from")}

@@ -62,7 +62,10 @@ def main(argv):
   workdir = Path(asked.WORKDIR.value)
   stop = runner.StopRequest()
   deadline = float("inf") if asked.MAX_MINUTES.value is None else time.monotonic() + 60 * asked.MAX_MINUTES.value
-  run = loop.set_up(config, workdir, _initial_params(config))
+  try:
+    run = loop.set_up(config, workdir, _initial_params(config))
+  except (FileExistsError, NotADirectoryError, PermissionError) as error:
+    raise InputError(f"cannot use {error.filename}: {error.strerror}") from None
   if processes.is_first():
     write_text(workdir / "config.json", json.dumps(configuration.to_dict(config), indent=1))
   is_complete = loop.train(run, should_stop=lambda: stop.is_set() or time.monotonic() > deadline)

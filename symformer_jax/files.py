@@ -41,6 +41,21 @@ def check_writable(path: str | os.PathLike, *, flag: str) -> pathlib.Path:
   return path
 
 
+def make_folder(path: str | os.PathLike, *, flag: str) -> pathlib.Path:
+  """Makes a folder where there is none.
+
+  Raises:
+    InputError: where there cannot be one.
+  """
+  path = pathlib.Path(path)
+  try:
+    path.mkdir(parents=True, exist_ok=True)
+  except (OSError, ValueError) as error:
+    reason = getattr(error, "strerror", None) or error
+    raise InputError(f"{flag}: cannot make the folder {shorten(path)!r}: {reason}") from None
+  return path
+
+
 def shorten(path: str | os.PathLike, length: int = 200) -> str:
   """A path for a message of one line: the middle of a very long one is left out."""
   text = str(path)

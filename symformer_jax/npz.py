@@ -45,7 +45,10 @@ def read(
   """
   try:
     with zipfile.ZipFile(file) as archive:
-      headers = {_array_name(member): _read_header(archive, member) for member in archive.infolist()}
+      members = archive.infolist()
+      headers = {_array_name(member): _read_header(archive, member) for member in members}
+      if len(headers) < len(members):  # of members of one name only the last is found by it
+        raise ValueError("two arrays have one name")
   except _UNREADABLE as error:
     raise _not_readable(error) from None
   check(headers)

@@ -7,16 +7,20 @@ The changes are made in a copy of the tracked files, never in the working tree.
 import argparse
 import ast
 from collections.abc import Iterator
+import contextlib
 import copy
+import importlib
+import math
 import os
 import pathlib
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import time
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 ROOT = pathlib.Path(__file__).parents[1]
 # Another operator in place of each.
@@ -26,7 +30,12 @@ SWAPS = {
   ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
   ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In, ast.USub: ast.UAdd}
 # Seconds that a mutant's tests may take longer than three times what they take without it.
-PATIENCE_S = 60
+PATIENCE_S = 30
+
+
+# What most tests import, seconds of each run.
+LIBRARIES = (
+  "jax.numpy", "flax.nnx", "hypothesis", "scipy.optimize", "sympy", "pandas", "sklearn.base", "pytest", "optax")
 
 
 class Mutant(NamedTuple):
@@ -95,12 +104,17 @@ def _with(node: ast.expr, **fields) -> ast.expr:
 
 
 def tests_of(module: pathlib.Path, root: pathlib.Path) -> list[str]:
-  """The test files that bear a module's name (path from `root`); else those that import it, else all of its room."""
+  """The test files that bear a module's name (path from `root`); else those of its room that import it, else those
+  anywhere that do, else all of its room.
+  """
   dotted = ".".join(module.with_suffix("").parts)
   files = sorted((root / "tests").rglob("test_*.py"))
-  found = [path for path in files if path.stem == f"test_{module.stem}"]
-  found = found or [path for path in files if dotted in _imported(path)]
   rooms = [root / "tests" / part for part in reversed(module.parent.parts) if (root / "tests" / part).is_dir()]
+  importing = [path for path in files if dotted in _imported(path)]
+  # Modules of two rooms may have one name.
+  named = [path for path in files if path.stem == f"test_{module.stem}" and (
+    path in importing or not rooms or path.parent == rooms[0])]
+  found = named or [path for path in importing if rooms and path.parent == rooms[0]] or importing
   return [str(path.relative_to(root)) for path in found or rooms[:1] or [root / "tests"]]
 
 
@@ -116,19 +130,51 @@ def _imported(path: pathlib.Path) -> set[str]:
 
 def run_tests(tests: list[str], root: pathlib.Path, timeout_s: float | None) -> str:
   """`passed`, `noticed` (a test fails or hangs), or `broken`: nothing was run."""
-  command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *tests]
+  sys.stdout.flush()
+  child = os.fork()
+  if child == 0:
+    _become_pytest(tests, root)
+  deadline = math.inf if timeout_s is None else time.monotonic() + timeout_s
+  while True:
+    ended, status = os.waitpid(child, os.WNOHANG)
+    if ended:
+      break
+    if time.monotonic() > deadline:
+      os.killpg(child, signal.SIGKILL)  # the processes that tests have started as well
+      os.waitpid(child, 0)
+      return "noticed"
+    time.sleep(0.02)
+  # A module that can no longer be imported stops pytest while it collects (2); a signal ends what ends Python.
+  code = os.waitstatus_to_exitcode(status)
+  return {0: "passed", 1: "noticed", 2: "noticed"}.get(code, "noticed" if code < 0 else "broken")
+
+
+def _become_pytest(tests: list[str], root: pathlib.Path) -> NoReturn:
+  """Runs tests in this process, a child of its own process group, and ends it."""
+  code = 70  # EX_SOFTWARE of sysexits.h: nothing was run
   try:
-    # The copy comes before an installed package on the path, for the processes that tests start as well.
-    code = subprocess.run(command, cwd=root, capture_output=True, timeout=timeout_s, check=False,
-                          env=_environment(root)).returncode
-  except subprocess.TimeoutExpired:
-    return "noticed"
-  # A module that can no longer be imported stops pytest while it collects (2).
-  return {0: "passed", 1: "noticed", 2: "noticed"}.get(code, "broken")
+    os.setpgid(0, 0)
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for stream in range(3):
+      os.dup2(nowhere, stream)
+    os.chdir(root)
+    sys.path[0] = str(root)  # in place of the folder of this file
+    sys.argv = ["pytest", *tests]
+    import pytest
+    code = int(pytest.main(["-q", "-x", "-p", "no:cacheprovider", *tests]))
+  finally:
+    os._exit(code)
 
 
-def _environment(root: pathlib.Path) -> dict[str, str]:
-  return os.environ | {"PYTHONPATH": str(root), "PYTHONDONTWRITEBYTECODE": "1", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+def prepare(root: pathlib.Path) -> None:
+  """Imports what all tests need, once for all mutants, which are children of this process; nothing of the project."""
+  os.environ |= {"PYTHONPATH": str(root), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONDONTWRITEBYTECODE": "1",
+                 # What no mutant changes is compiled once: the cache knows programs by their text.
+                 "JAX_COMPILATION_CACHE_DIR": str(root.parent / "compiled"), "JAX_PLATFORMS": "cpu"}
+  sys.dont_write_bytecode = True
+  for name in LIBRARIES if (root / "symformer_jax").is_dir() else ():
+    with contextlib.suppress(ImportError):
+      importlib.import_module(name)
 
 
 def copy_tracked(root: pathlib.Path, to: pathlib.Path) -> None:
@@ -154,19 +200,21 @@ def main() -> int:
   parser.add_argument("paths", nargs="+", help="modules and folders, such as symformer_jax/selection")
   parser.add_argument("--num", type=int, default=20, help="mutants; each costs a run of its module's tests")
   parser.add_argument("--seed", type=int, default=0, help="which mutants")
+  parser.add_argument("--tests", nargs="+", help="test files to ask; by default those of each module")
   given = parser.parse_args()
   with tempfile.TemporaryDirectory(prefix="mutation-") as folder:
-    root = pathlib.Path(folder)
+    root = pathlib.Path(folder) / "copy"
     copy_tracked(ROOT, root)
-    return _report(sample(given.paths, given.num, given.seed, root), root)
+    prepare(root)
+    return _report(sample(given.paths, given.num, given.seed, root), root, given.tests)
 
 
-def _report(chosen: list[tuple[pathlib.Path, Mutant]], root: pathlib.Path) -> int:
+def _report(chosen: list[tuple[pathlib.Path, Mutant]], root: pathlib.Path, asked: list[str] | None = None) -> int:
   """Tries each mutant; 1 where one survived or tests fail without any, 0 otherwise."""
   seconds: dict[pathlib.Path, float] = {}
   counts = {"noticed": 0, "passed": 0, "broken": 0}
   for path, mutant in chosen:
-    tests = tests_of(path, root)
+    tests = asked or tests_of(path, root)
     if path not in seconds:
       begin = time.monotonic()
       if run_tests(tests, root, None) != "passed":

@@ -412,6 +412,10 @@ def test_what_was_decided_of_a_table_is_said_and_kept(command, answering, tmp_pa
   ([f"--data={KEPLER}", "--categories=planet"], "--categories: no column 'planet', expected one of 'axis', 'period'"),
   ([f"--data={KEPLER}", "--target=axis,mass"], "--target: no column 'mass', expected one of 'axis', 'period'"),
   ([f"--data={KEPLER}", "--target=axis,period"], "no column left to explain 'axis'"),
+  ([f"--data={KEPLER}", '--target="period'], """cannot read the names '"period': unexpected end of data"""),
+  ([f"--data={KEPLER}", f"--select={'9' * 5000}"], "--select: unknown choice '9999"),
+  ([f"--data={KEPLER}", f"--guess={'(' * 5000}axis"], "guesses: '((((("),
+  ([f"--data={KEPLER}", f"--samples={10**20}"], "n_samples: expected at most 10000000, got 100000000000000000000"),
   ([f"--data={KEPLER}", "--out="], "--out: expected a value, got nothing"),
   ([f"--data={KEPLER}", "--target="], "--target: expected a value, got nothing"),
   ([f"--data={KEPLER}", "--features="], "--features: expected a value, got nothing"),
@@ -455,6 +459,7 @@ def test_unusable_arguments_are_one_line_and_code_2(command, tmp_path, monkeypat
   monkeypatch.chdir(tmp_path)
   code, out, err = command(*argv)
   assert code == 2 and out == "" and err.startswith("error: ") and err.count("\n") == 1 and message in err
+  assert len(err) < 1500
   assert not list(tmp_path.iterdir())
 
 

@@ -2,8 +2,12 @@
 
 import dataclasses
 import functools
+import inspect
 import json
+import os
 import pathlib
+import subprocess
+import sys
 
 import jax
 import numpy as np
@@ -155,6 +159,33 @@ def test_same_seed_same_answer_in_any_company(model, rng):
   alone, = inference.search(model, [data], n_samples=64, seed=3)
   assert second.status == "ok"
   assert dataclasses.replace(first, seconds=alone.seconds) == alone
+
+
+def answer_of_a_search() -> str:
+  """A small search with its imports: its text is run in other processes."""
+  import json
+
+  import numpy as np
+
+  from symformer_jax import inference, testing
+
+  x = np.random.default_rng(3).uniform(0.5, 3, (60, 1))
+  y = 2.5 * np.sin(1.3 * x[:, 0]) + 0.05 * np.cos(40 * x[:, 0])
+  model = testing.FixedProposer(["0.7*x0**1.4", "1.3*x0 + 2.2", "2.1*sin(1.1*x0) + 0.1"])
+  [found] = inference.search(model, [(x, y)], n_samples=64, recombine=False, effort="quick", seed=3)
+  answer = found.to_json(data="d", target="y", features=["x0"])
+  return json.dumps([answer["best"], answer["pareto"], answer["candidates"]], sort_keys=True)
+
+
+# Of the eight devices that tests have each is worth a thread; without them one thread does all.
+@pytest.mark.parametrize("environment", [
+  {"NPROC": "13"}, pytest.param({"NPROC": "1", "XLA_FLAGS": ""}, marks=pytest.mark.slow)])
+def test_same_seed_same_answer_on_any_number_of_threads(environment):
+  code = f"{inspect.getsource(answer_of_a_search)}\nprint(answer_of_a_search())"
+  here = answer_of_a_search()
+  there = subprocess.run([sys.executable, "-c", code], env=os.environ | environment, capture_output=True, text=True,
+                         check=True)
+  assert there.stdout.strip() == here and "sin" in json.loads(here)[0]["expression"]
 
 
 def test_more_rows_than_the_model_takes(model, rng):
@@ -424,7 +455,10 @@ def test_equal_values_are_refined_once():
   ({"max_time": -1}, "max_time: expected a number of seconds above 0"),
   ({"operators": ["sine"]}, "operators: unknown operator 'sine', .*; did you mean 'sin'"),
   ({"strategy": "best"}, "strategy: unknown strategy 'best', expected one of top_k"),
-  ({"temperature": 0}, "temperature: expected a number above 0, got 0"),
+  ({"temperature": 0}, "temperature: expected a finite number above 0, got 0"),
+  ({"temperature": float("inf")}, "temperature: expected a finite number above 0, got inf"),
+  ({"n_samples": 10**12}, "n_samples: expected at most 10000000, got 1000000000000"),
+  ({"top_k": 10**12}, "top_k: expected at most 10000000, got 1000000000000"),
   ({"accuracy": 2}, "accuracy: expected an R2 above 0 and up to 1, got 2"),
   ({"names": []}, "names: expected column names for 1 data sets, got 0"),
 ])

@@ -39,6 +39,12 @@ def test_letters_beyond_ascii_move_nothing():
 def test_the_tests_of_a_module():
   assert mutation.tests_of(pathlib.Path("symformer_jax/language/parser.py"), ROOT) == ["tests/language/test_parser.py"]
   assert mutation.tests_of(pathlib.Path("symformer_jax/nowhere/none.py"), ROOT) == ["tests"]
+  # Another room has tests of the same name, of another module.
+  assert mutation.tests_of(pathlib.Path("symformer_jax/selection/losses.py"), ROOT) == [
+    "tests/selection/test_loss_choice.py"]
+  # Without one of its name: those of its own room that import it, not the searches that do as well.
+  assert mutation.tests_of(pathlib.Path("symformer_jax/language/sympy_trees.py"), ROOT) == [
+    f"tests/language/test_{name}.py" for name in ("canonical", "expression", "names", "operators")]
 
 
 def test_survivors_are_listed(tmp_path):
@@ -49,12 +55,15 @@ def test_survivors_are_listed(tmp_path):
     "import sign\n\ndef test_sign():\n  assert sign.sign(3) and not sign.sign(-3)\n")
   subprocess.run("git init -q && git add -A", shell=True, cwd=tmp_path, check=True)
 
-  def ask():
+  def ask(*flags):
     done = subprocess.run(
-      [sys.executable, "tests/mutation.py", "sign.py"], cwd=tmp_path, capture_output=True, text=True)
+      [sys.executable, "tests/mutation.py", "sign.py", *flags], cwd=tmp_path, capture_output=True, text=True)
     return done.returncode, sorted(done.stdout.splitlines())
   assert ask() == (1, ["0 of 2 noticed", "SURVIVED sign.py:2: 0 -> 1", "SURVIVED sign.py:2: x >= 0 -> (x > 0)"])
   with open(tmp_path / "tests" / "test_sign.py", "a") as file:
     file.write("  assert sign.sign(0)\n")
   assert ask() == (0, ["2 of 2 noticed", "noticed  sign.py:2: 0 -> 1", "noticed  sign.py:2: x >= 0 -> (x > 0)"])
+  (tmp_path / "tests" / "test_else.py").write_text("def test_nothing():\n  pass\n")
+  subprocess.run("git add -A", shell=True, cwd=tmp_path, check=True)
+  assert ask("--tests", "tests/test_else.py")[1][0] == "0 of 2 noticed"
   assert (tmp_path / "sign.py").read_text() == "def sign(x):\n  return x >= 0\n"

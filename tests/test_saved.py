@@ -126,6 +126,18 @@ def test_what_cannot_be_read_is_said_in_one_line(tmp_path, text, message):
   assert message in str(caught.value) and "\n" not in str(caught.value) and len(str(caught.value)) < 500
 
 
+@pytest.mark.parametrize(("part", "value"), [
+  ("seconds", {"hours": 1}), ("counts", {"hours": 1}), ("rounds", [{"hours": 1}]),
+  ("seen", {"ranges": {}, "rejected": [], "hours": 1})])
+def test_an_unknown_key_of_a_search_is_named_with_its_place(tmp_path, part, value):
+  saved.save_result(make_result(), tmp_path / "r.json")
+  record = json.loads((tmp_path / "r.json").read_text())
+  record["search"][part] = value
+  (tmp_path / "r.json").write_text(json.dumps(record))
+  with pytest.raises(InputError, match=f"is no saved result: unknown key {part}.hours: "):
+    saved.load_result(tmp_path / "r.json")
+
+
 def test_a_failed_search_and_a_file_without_a_search_are_no_results(tmp_path):
   with pytest.raises(InputError, match="a failed search has nothing to save: no rows"):
     saved.save_result(failed("no rows", model="fixed", seed=0), tmp_path / "r.json")

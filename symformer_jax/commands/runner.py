@@ -5,8 +5,10 @@ nobody foresaw keep their traceback.
 """
 
 from collections.abc import Callable, Sequence
+import contextlib
 import errno
 import functools
+import math
 import os
 import signal
 import sys
@@ -101,7 +103,7 @@ def _outcome(
   except SymFormerError as error:
     return _fail(str(error))
   except KeyboardInterrupt:
-    print("stopped", file=sys.stderr)
+    _say("stopped")
     return STOPPED
   except BrokenPipeError:  # the reader of our output, such as `head`, has left
     return SOME_FAILED
@@ -109,7 +111,7 @@ def _outcome(
     if error.errno not in _NO_ROOM:
       raise
     where = f" ({error.filename})" if error.filename else ""
-    print(f"error: cannot write: {error.strerror}{where}", file=sys.stderr)
+    _say(f"error: cannot write: {error.strerror}{where}")
     return SOME_FAILED
   finally:
     _drop_unwritable_output()
@@ -138,16 +140,29 @@ def _interrupt(*_: object) -> None:
 
 def _parse(flag_values: flags.FlagValues, argv: list[str]) -> list[str]:
   try:
-    return flag_values(argv)
+    rest = flag_values(argv)
   except flags.Error:
     raise
-  except Exception as error:  # config files are run while flags are parsed: whatever goes wrong is the user's to mend
+  # Config files are run while flags are parsed: whatever goes wrong is the user's to mend, and ends nothing as if done.
+  except (Exception, SystemExit) as error:
     raise flags.Error(f"{type(error).__name__}: {error}") from error
+  for name in flag_values:
+    value = flag_values[name].value
+    if isinstance(value, float) and math.isnan(value):  # passes every bound, above or below
+      raise flags.Error(f"flag --{name}=nan: expected a number")
+  return rest
 
 
 def _fail(message: str) -> int:
-  print("error: " + " ".join(message.split()), file=sys.stderr)
+  _say("error: " + " ".join(message.split()))
   return UNUSABLE
+
+
+def _say(line: str) -> None:
+  """A line on standard error; where that is closed or takes nothing more, the exit code says it alone."""
+  if sys.stderr is not None:  # print would write to standard output
+    with contextlib.suppress(OSError):
+      print(line, file=sys.stderr, flush=True)
 
 
 def _help(doc: str | None, flag_values: flags.FlagValues, module: str | None) -> str:

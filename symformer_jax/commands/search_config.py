@@ -50,5 +50,5 @@ def _run(path: str, ask: Callable[[], Any]) -> Any:
     return ask()
   except InputError:
     raise
-  except Exception as error:  # a program of the user's: anything may go wrong in it
+  except (Exception, SystemExit) as error:  # a program of the user's: anything may go wrong in it
     raise InputError(f"search config {path!r}: {type(error).__name__}: {error}") from error

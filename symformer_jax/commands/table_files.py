@@ -38,12 +38,16 @@ def read(path: pathlib.Path, how: Reading) -> grids.Grid:
     raise InputError("is a folder, expected a file; a glob such as 'folder/*.csv' takes all files in it")
   if not path.exists():
     raise InputError("no such file")
+  if not path.is_file():  # a pipe that nobody writes to would be waited for
+    raise InputError("is no regular file, expected one on a disk")
   if path.suffix.lower() not in _READERS:
     raise InputError(f"unknown kind of file {path.suffix!r}, expected one of {', '.join(SUFFIXES)}")
   try:
     return _READERS[path.suffix.lower()](path, how)
   except PermissionError:
     raise InputError("no permission to read it") from None
+  except OSError as error:
+    raise InputError(f"cannot be read: {error.strerror or error}") from None
   except MemoryError:
     raise InputError(f"does not fit into memory: {path.stat().st_size / 1e9:.1f} GB; give a part of its rows") from None
 

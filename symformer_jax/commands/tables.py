@@ -139,8 +139,15 @@ def read_tables(path: str, request: Request) -> list[Table]:
 
 
 def split_names(text: str) -> list[str]:
-  """Names between commas, in quotes where one has a comma in it."""
-  return [grids.clean_name(name) for name in next(csv.reader([text], skipinitialspace=True), [])]
+  """Names between commas, in quotes where one has a comma in it.
+
+  Raises:
+    InputError: for a quote without its end.
+  """
+  try:
+    return [grids.clean_name(name) for name in next(csv.reader([text], skipinitialspace=True, strict=True), [])]
+  except csv.Error as error:
+    raise InputError(f"cannot read the names {files.shorten(repr(text))}: {error}") from None
 
 
 # --- the columns of a file ---------------------------------------------------------------------------------------

@@ -11,6 +11,9 @@ from symformer_jax.refinement import solve
 
 # What is minimized; see `selection.losses`.
 LOSSES = ("squared", "relative", "log", "huber", "auto")
+# Samples of a data set, and tokens that one may be chosen from: far beyond what a search can use; counts on the device
+# have 32 bits.
+LARGEST = {"n_samples": 10_000_000, "top_k": 10_000_000}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,12 +62,14 @@ class SearchOptions:
 
   def check(self) -> None:
     """Refuses what is wrong for any data set: an InputError of one line."""
-    for name in ("n_samples", "top_k"):
+    for name, largest in LARGEST.items():
       value = getattr(self, name)
       if not isinstance(value, int | np.integer) or value < 1:
         raise InputError(f"{name}: expected a whole number of at least 1, got {value!r}")
-    if not self.temperature > 0:
-      raise InputError(f"temperature: expected a number above 0, got {self.temperature!r}")
+      if value > largest:
+        raise InputError(f"{name}: expected at most {largest}, got {value!r}")
+    if not 0 < self.temperature < float("inf"):
+      raise InputError(f"temperature: expected a finite number above 0, got {self.temperature!r}")
     if self.loss not in LOSSES:
       raise InputError(f"loss: unknown loss {self.loss!r}: {suggest(str(self.loss), LOSSES)}")
     if self.refine not in solve.MAX_STEPS:

@@ -116,6 +116,13 @@ def read_predictions(path: str) -> dict[tuple[str, int | None], tuple[str, float
   except (OSError, UnicodeDecodeError) as error:
     raise InputError(f"--predictions: cannot read {path!r}: {error}") from None
   rows = csv.DictReader(text.splitlines(), restkey="", restval="")
+  try:
+    return _predictions(rows, path)
+  except csv.Error as error:
+    raise InputError(f"--predictions: cannot read {path!r}: {error}") from None
+
+
+def _predictions(rows: csv.DictReader, path: str) -> dict[tuple[str, int | None], tuple[str, float]]:
   absent = [name for name in COLUMNS if name not in (rows.fieldnames or ())]
   if absent:
     raise InputError(f"--predictions: no column {absent[0]!r}, expected {','.join(COLUMNS)}, got {rows.fieldnames}")

@@ -15,6 +15,7 @@ import numpy as np
 from symformer_jax.errors import ExpressionError, InputError
 from symformer_jax.evaluation import choices
 from symformer_jax.evaluation.metrics import Box
+from symformer_jax.files import shorten
 from symformer_jax.language import expression, parser, printing
 from symformer_jax.language.expression import VARIABLE, Node, walk
 from symformer_jax.selection import scoring
@@ -102,7 +103,10 @@ def read_problems(path: str | os.PathLike) -> list[Problem]:
   except (OSError, UnicodeDecodeError) as error:
     reason = error.strerror if isinstance(error, OSError) else "it is no UTF-8 text"
     raise InputError(f"cannot read problem file {str(path)!r}: {reason}") from None
-  return _read(text, pathlib.Path(path).name)
+  try:
+    return _read(text, pathlib.Path(path).name)
+  except csv.Error as error:
+    raise InputError(f"cannot read problem file {str(path)!r}: {error}") from None
 
 
 def _read(text: str, file: str) -> list[Problem]:
@@ -143,8 +147,9 @@ def _problem(row: dict[str, str], where: str) -> Problem:
 
 
 def _whole_number(text: str, where: str, column: str, *, at_most: int) -> int:
-  if not text.strip().isdecimal() or not 1 <= int(text) <= at_most:
-    raise InputError(f"{where}: {column}: expected a whole number from 1 to {at_most}, got {text!r}")
+  digits = text.strip().lstrip("0")
+  if not digits.isdecimal() or len(digits) > len(str(at_most)) or not 1 <= int(digits) <= at_most:
+    raise InputError(f"{where}: {column}: expected a whole number from 1 to {at_most}, got {shorten(repr(text))}")
   return int(text)
 
 

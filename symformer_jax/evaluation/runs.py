@@ -105,17 +105,25 @@ class ResultsFile:
       self._append(COLUMNS)
 
   def _drop_partial_line(self) -> None:
-    data = self.path.read_bytes()
+    data, header = self.path.read_bytes(), ",".join(COLUMNS).encode()
+    if not data.startswith(header[: len(data)]):  # what is not ours stays as it is
+      raise InputError(f"{str(self.path)!r} is no results file of this version: expected columns {','.join(COLUMNS)}")
     if not data.endswith(b"\n"):
       self.path.write_bytes(data[: data.rfind(b"\n") + 1])
 
   def _read(self) -> list[Row]:
-    with open(self.path, newline="", encoding="utf-8") as file:
-      reader = csv.reader(file)
-      header = next(reader)
-      if tuple(header) != COLUMNS:
-        raise InputError(f"{str(self.path)!r} is no results file of this version: expected columns {','.join(COLUMNS)}")
-      return [_parse_row(cells) for cells in reader if len(cells) == len(COLUMNS)]
+    try:
+      with open(self.path, newline="", encoding="utf-8") as file:
+        reader = csv.reader(file)
+        header = next(reader)
+        if tuple(header) != COLUMNS:
+          raise InputError(
+            f"{str(self.path)!r} is no results file of this version: expected columns {','.join(COLUMNS)}")
+        return [_parse_row(cells) for cells in reader if len(cells) == len(COLUMNS)]
+    except (csv.Error, UnicodeDecodeError, ValueError) as error:
+      if isinstance(error, InputError):
+        raise
+      raise InputError(f"{str(self.path)!r} is damaged: {error}; give another folder") from None
 
   def _append(self, cells: Iterable[Any]) -> None:
     line = io.StringIO()

@@ -17,6 +17,7 @@ import math
 import re
 
 from symformer_jax.errors import ExpressionError, suggest
+from symformer_jax.files import shorten
 from symformer_jax.language.expression import Node, negate, number, power, symbol, unknown, variable
 
 # More than this is hostile, not mathematics; it also keeps every recursion over a tree far from Python's
@@ -107,8 +108,9 @@ class _Parser:
       if match is None:
         start = position + len(text[position:]) - len(text[position:].lstrip())
         if text[start] == "`":
-          raise ExpressionError(f"the name that begins at position {start + 1} of {text!r} has no closing backtick")
-        raise ExpressionError(f"unexpected character {text[start]!r} at position {start + 1} of {text!r}")
+          raise ExpressionError(f"the name that begins at position {start + 1} of {shorten(repr(text))} has no closing "
+                                "backtick")
+        raise ExpressionError(f"unexpected character {text[start]!r} at position {start + 1} of {shorten(repr(text))}")
       kind = match.lastgroup or ""  # each alternative of the pattern has a name
       tokens.append((kind, match[kind], match.start(kind)))
       position = match.end()
@@ -138,7 +140,7 @@ class _Parser:
   def _unexpected(self, expected: str) -> ExpressionError:
     kind, text, at = self.tokens[self.position]
     found = "the end" if kind == "end" else repr(text)
-    return ExpressionError(f"expected {expected}, got {found} at position {at + 1} of {self.text!r}")
+    return ExpressionError(f"expected {expected}, got {found} at position {at + 1} of {shorten(repr(self.text))}")
 
   def _sum(self) -> Node:
     node = self._product()

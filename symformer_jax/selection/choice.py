@@ -12,6 +12,7 @@ from symformer_jax.engine import criteria
 from symformer_jax.engine.config import DEFAULT, ChoiceConfig
 from symformer_jax.engine.rows import Rows
 from symformer_jax.errors import InputError, suggest
+from symformer_jax.files import shorten
 from symformer_jax.language import expression
 from symformer_jax.language.expression import VARIABLE, Node, flatten
 from symformer_jax.selection import cross_validation, noise, scoring, soundness
@@ -19,6 +20,8 @@ from symformer_jax.selection import cross_validation, noise, scoring, soundness
 # Which line of a front a user takes, by name; or its number, from 0.
 RECOMMENDED, ACCURATE, SIMPLE = "recommended", "accurate", "simple"
 SELECTIONS = (RECOMMENDED, ACCURATE, SIMPLE)
+# Of a line's number; Python reads no integers of thousands of them.
+_MAX_DIGITS = 9
 
 
 @dataclasses.dataclass(frozen=True)
@@ -170,11 +173,11 @@ def read_selection(value: str | int, *, argument: str) -> str | int:
   Raises:
     InputError: for anything else.
   """
-  if isinstance(value, str) and value.isdecimal():
+  if isinstance(value, str) and value.isdecimal() and len(value) <= _MAX_DIGITS:
     return int(value)
   if value in SELECTIONS or (isinstance(value, numbers.Integral) and not isinstance(value, bool)):
     return value
-  raise InputError(f"{argument}: unknown choice {value!r}, a number of the front or a word: "
+  raise InputError(f"{argument}: unknown choice {shorten(repr(value))}, a number of the front or a word: "
                    f"{suggest(str(value), SELECTIONS)}")
 
 

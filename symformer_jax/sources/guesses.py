@@ -11,6 +11,7 @@ from symformer_jax.engine.clock import Clock
 from symformer_jax.engine.source import Proposal, Question
 from symformer_jax.engine.task import Task
 from symformer_jax.errors import ExpressionError, InputError
+from symformer_jax.files import shorten
 from symformer_jax.language import parser, programs
 from symformer_jax.language.expression import SYMBOL, Node, walk
 from symformer_jax.refinement import refine
@@ -41,19 +42,20 @@ class Guesses:
     return tuple(self._node(text, task) for text in self.texts)
 
   def _node(self, text: str, task: Task) -> Node:
+    shown = shorten(repr(text))
     try:
       node = parser.parse(text, task.names, allow_symbols=True)
     except ExpressionError as error:
-      raise InputError(f"guesses: {text!r}: {error}") from None
+      raise InputError(f"guesses: {shown}: {error}") from None
     for name in sorted({part.value for part in walk(node) if part.token == SYMBOL}):
       if close := difflib.get_close_matches(name, task.names, n=1, cutoff=NEARLY):
-        raise InputError(f"guesses: {text!r}: {name!r} is no column; did you mean {close[0]!r}?")
+        raise InputError(f"guesses: {shown}: {name!r} is no column; did you mean {close[0]!r}?")
     if programs.size(node) > programs.MAX_TOKENS:
-      raise InputError(f"guesses: {text!r} has more than {programs.MAX_TOKENS} tokens")
+      raise InputError(f"guesses: {shown} has more than {programs.MAX_TOKENS} tokens")
     rows = task.fit_rows
     node = refine.fill_in(node, rows.x, rows.y, rows.weights)
     if not task.rule(node):
-      raise InputError(f"guesses: {text!r} breaks the rules for formulas")
+      raise InputError(f"guesses: {shown} breaks the rules for formulas")
     return node
 
   def propose(self, questions: Sequence[Question], *, turn: int, num: int, clock: Clock) -> list[Proposal]:

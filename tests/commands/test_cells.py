@@ -42,6 +42,19 @@ def test_grouped_numbers_are_read_back(whole, hundredths, is_german):
   assert read_number(text, COMMA if is_german else POINT) == float(f"{whole}.{hundredths:02}")
 
 
+def test_arrays_of_numpy_are_read_by_their_type():
+  arrays = [np.arange(3.0) / 3, np.arange(3, dtype=np.int8), np.array([True, False, True]),
+            np.array(["2020-01-01", "2020-02-03", "NaT"], "M8[ns]"), np.array([60, 120, 90], "m8[s]")]
+  thirds, whole, truths, dates, spans = read_columns(arrays)
+  np.testing.assert_array_equal(thirds.values, np.arange(3) / 3)
+  np.testing.assert_array_equal(whole.values, np.arange(3))
+  np.testing.assert_array_equal(truths.values, [1, 0, 1])
+  np.testing.assert_array_equal(dates.values, [0, 33, np.nan])
+  np.testing.assert_array_equal(spans.values, [1, 2, 1.5])
+  assert dates.is_time and spans.is_time and not truths.is_time
+  assert (truths.note, spans.note) == ("is read as 1 for true and 0 for false", "holds times, read as minutes")
+
+
 def test_a_column_tells_for_the_others_of_its_file():
   for telling, expected in (("1,5", 1.234), ("1.5", 1234), ("1,234,567", 1234), ("0,5", 1.234)):
     plain, open_ = read([telling, "2"], ["1,234", "2,345"])

@@ -170,6 +170,32 @@ def test_output_that_takes_nothing_more_is_one_line():
   assert (done.returncode, done.stderr) == (1, "error: cannot write: No space left on device\n")
 
 
+@pytest.mark.parametrize("stream", ["2>/dev/full", "2>&-"])
+def test_errors_that_cannot_be_printed_are_told_by_the_exit_code(stream):
+  code = ("from symformer_jax.commands import runner\n"
+          "runner.run(lambda argv: None, argv=['command', 'argument'])")
+  done = subprocess.run(f'{sys.executable} -c "$CODE" {stream}', shell=True, stdout=subprocess.PIPE, text=True,
+                        env={**os.environ, "CODE": code}, cwd=pathlib.Path(__file__).parents[2])
+  assert (done.returncode, done.stdout) == (2, "")
+
+
+def test_nan_is_no_number(flag_values, capsys):
+  flags.DEFINE_float("noise", 0.5, "How much.", lower_bound=0, flag_values=flag_values)
+  assert outcome(lambda argv: 0, flag_values, "--noise=nan") == 2
+  assert capsys.readouterr().err == "error: flag --noise=nan: expected a number; see --help\n"
+  assert outcome(lambda argv: 0, flag_values, "--noise=inf") == 0
+
+
+def test_a_config_that_exits_is_no_success(flag_values, capsys):
+  def leave(text):
+    raise SystemExit(0)
+  parser = flags.ArgumentParser()
+  parser.parse = leave
+  flags.DEFINE(parser, "config", None, "Which.", flag_values=flag_values)
+  assert outcome(lambda argv: 0, flag_values, "--config=mine.py") == 2
+  assert capsys.readouterr().err == "error: SystemExit: 0; see --help\n"
+
+
 def test_flags_with_nothing_are_refused(flag_values, capsys):
   name = flags.DEFINE_list("names", None, "Which.", flag_values=flag_values)
   main = lambda argv: runner.refuse_empty(name)  # noqa: E731

@@ -2,6 +2,7 @@
 
 import datetime
 import io
+import os
 import sys
 import zipfile
 
@@ -69,6 +70,13 @@ def test_names_are_kept_as_they_stand_but_in_one_line(write):
   assert read_table(table.path, target="girth  (in)", features=["a\u00a0b"]).features == ("a b",)
 
 
+def test_a_title_stands_above_names_alone(write):
+  table = read_table(write(f"Results\na,b\n{ROWS}"))
+  assert table.features == ("a",) and table.notes == ("line 1 left out: 'Results' is taken for a title",)
+  with pytest.raises(TableError, match="Expected 1 fields in line 2, saw 2"):  # it may be a name itself
+    read_table(write(f"Results\na,2\n{ROWS}"))
+
+
 def test_npz_and_parquet(tmp_path):
   x, y = np.arange(12.0).reshape(6, 2), np.arange(6.0) ** 2
   np.savez(tmp_path / "t.npz", y=y, x=x)
@@ -85,6 +93,29 @@ def test_columns_of_one_name_in_npz_are_refused(tmp_path):
   with pytest.raises(TableError, match="two columns are called 'x0'"):
     read_table(str(tmp_path / "t.npz"))
   assert read_table(str(tmp_path / "t.npz"), features=["x1"]).x[1, 0] == 3
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_two_arrays_of_one_name_in_an_archive_are_refused(tmp_path):
+  np.savez(tmp_path / "t.npz", x=np.arange(6.0), y=np.arange(6.0) ** 2)
+  with zipfile.ZipFile(tmp_path / "t.npz", "a") as file:
+    file.writestr("x.npy", file.read("y.npy"))
+  with pytest.raises(TableError, match="cannot be read as npz of plain arrays: two arrays have one name"):
+    read_table(str(tmp_path / "t.npz"))
+
+
+@pytest.mark.parametrize("suffix", ["csv", "xlsx", "parquet", "npz"])
+def test_a_pipe_that_nobody_writes_to_is_not_waited_for(tmp_path, suffix):
+  os.mkfifo(tmp_path / f"t.{suffix}")
+  with pytest.raises(TableError, match="is no regular file"):
+    read_table(str(tmp_path / f"t.{suffix}"))
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/mem"), reason="no file that cannot be read to its owner")
+def test_what_the_system_says_of_a_file_is_passed_on(tmp_path):
+  (tmp_path / "t.csv").symlink_to("/proc/self/mem")
+  with pytest.raises(TableError, match="t.csv: cannot be read: Input/output error"):
+    read_table(str(tmp_path / "t.csv"))
 
 
 def test_truth_values_of_arrays_and_frames_are_said(tmp_path):

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from small_runs import FLAGS, ROOT, contents, make, small_job
 
-from data_gen import config as config_lib, inspect as inspect_lib, writer as writer_lib
+from data_gen import config as config_lib, generate, inspect as inspect_lib, writer as writer_lib
 from symformer_jax.data import records
 from symformer_jax.errors import InputError
 from symformer_jax.language.vocabulary import Vocabulary
@@ -121,12 +121,31 @@ def test_unusable_arguments_are_one_line_and_exit_code_2(flags, message):
   assert (code, out) == (2, "") and message in err and err.count("\n") == 1
 
 
+@pytest.mark.parametrize(("name", "most"), [
+  ("equations", 10**10), ("validation", 10**10), ("workers", 4096), ("seed", 2**63 - 1)])
+def test_numbers_beyond_use_are_refused(name, most):
+  def read(value):
+    given = {"config": f"{ROOT}/configs/data/univariate.py", "out": "x", "equations": 5, name: value}
+    generate.asked.FLAGS.unparse_flags()
+    for flag in generate.asked.FLAGS:
+      generate.asked.FLAGS[flag].unparse()
+    generate.asked.FLAGS(["generate", *(f"--{flag}={text}" for flag, text in given.items())])
+    return generate._read_job()
+
+  assert read(most).config.num_variables == 1
+  with pytest.raises(InputError, match=f"--{name} must be at most {most}, got {most + 1}"):
+    read(most + 1)
+
+
 def test_a_config_that_cannot_be_used_says_why(tmp_path):
   path = tmp_path / "config.py"
   with pytest.raises(InputError, match="no config file '.*config.py'"):
     config_lib.load_config(str(path), {})
   path.write_text("x = 1")
   with pytest.raises(InputError, match="config.py defines no get_config"):
+    config_lib.load_config(str(path), {})
+  path.write_text("import sys\nsys.exit(0)")
+  with pytest.raises(InputError, match="config.py: SystemExit: 0"):
     config_lib.load_config(str(path), {})
   with pytest.raises(InputError, match="shard_equations must be positive, got 0"):
     config_lib.load_config(str(ROOT / "configs/data/univariate.py"), {"shard_equations": 0})

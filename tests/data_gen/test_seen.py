@@ -113,6 +113,12 @@ def test_a_card_of_one_part_without_a_list_is_read(collected, tmp_path):
   assert same(seen.read(tmp_path, {"seen": described}), collected)
 
 
+@pytest.mark.parametrize("described", [3, "text", [{"a": 1}], [{"sha256": []}], {"sha256": {}, "num_variables": 1}])
+def test_a_card_that_describes_other_things_is_refused(tmp_path, described):
+  with pytest.raises(DataError, match="does not describe its hash files as expected: seen: "):
+    seen.read(tmp_path, {"seen": described})
+
+
 def test_no_data():
   with pytest.raises(DataError, match="no manifest.json in nowhere"):
     seen.collect(["nowhere"])

@@ -99,6 +99,14 @@ def test_bad_files_of_predictions(tmp_path, text, message):
     peers.open_peers(("file",), predictions=str(path))
 
 
+def test_a_cell_of_any_length_is_refused_in_one_line(tmp_path):
+  path = tmp_path / "theirs.csv"
+  for text in (f"name,expression\nwave,{'x' * 200_000}\n", "n" * 200_000):
+    path.write_text(text)
+    with pytest.raises(InputError, match="--predictions: cannot read '.*theirs.csv': field larger than field limit"):
+      peers.read_predictions(str(path))
+
+
 def test_unusable_names_and_files():
   with pytest.raises(InputError, match="unknown system 'eureqa', expected some of operon, gplearn"):
     peers.open_peers(("eureqa",))

@@ -164,6 +164,11 @@ def test_bad_files(tmp_path):
   (tmp_path / "mine.csv").write_bytes(b"\xff\xfe\x00")
   with pytest.raises(InputError, match="it is no UTF-8 text"):
     problems.read_problems(tmp_path / "mine.csv")
+  with pytest.raises(InputError, match="cannot read problem file .*: field larger than field limit"):
+    read(tmp_path, f"{HEADER}\nf,a,1,{'x' * 200_000},0:1\n")
+  with pytest.raises(InputError, match="n_vars: expected a whole number from 1 to 26, got '9+...9+'"):
+    read(tmp_path, f"{HEADER}\nf,a,{'9' * 5000},x,0:1\n")
+  assert read(tmp_path, f"{HEADER}\nf,a,001,x,0:1\n")[0].num_variables == 1
 
 
 def test_an_unknown_list_says_which_exist():

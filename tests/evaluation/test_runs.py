@@ -184,6 +184,19 @@ def test_a_foreign_file_is_refused(tmp_path):
   assert path.read_text() == "a,b\n1,2\n"
 
 
+def test_a_file_that_is_no_results_stays_as_it_is(tmp_path):
+  path = tmp_path / "results.csv"
+  header = ",".join(runs.COLUMNS)
+  row = ",".join(["x"] * len(runs.COLUMNS))
+  for data, message in ((b"notes of mine", "no results file"), (b"a\nb", "no results file"),
+                        (f"{header}\n".encode() + b"\xff" + f"{row}\n".encode(), "is damaged: 'utf-8' codec"),
+                        (f"{header}\n{row}\n".encode(), "is damaged: invalid literal")):
+    path.write_bytes(data)
+    with pytest.raises(InputError, match=message):
+      runs.ResultsFile(path)
+    assert path.read_bytes() == data
+
+
 def test_an_interrupted_run_resumes(tmp_path, proposer):
   tasks = [make_task(name=name) for name in "abcd"]
   asked = []

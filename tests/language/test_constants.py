@@ -29,6 +29,15 @@ def test_split_follows_the_papers_formula(value):
   assert math.copysign(1, mantissa) == math.copysign(1, value)
 
 
+@pytest.mark.parametrize("error", [-1e-14, 0, 1e-14])
+def test_a_logarithm_that_is_rounded_either_way_decides_nothing(monkeypatch, error):
+  values = 1000.0, math.nextafter(1000, 0), math.nextafter(1000, 2000), 0.37
+  exact = {value: exact_exponent(value) for value in values}
+  log10 = math.log10
+  monkeypatch.setattr(math, "log10", lambda value: log10(value) + error)
+  assert {value: constants.split_constant(value)[0] for value in exact} == exact
+
+
 @pytest.mark.parametrize("exponent", range(-10, 11))
 @pytest.mark.parametrize("sign", [1, -1])
 def test_powers_of_ten_and_their_neighbours(exponent, sign):

@@ -3,6 +3,7 @@
 import hashlib
 import io
 import json
+import os
 import re
 import zipfile
 
@@ -194,6 +195,14 @@ def test_other_vocabulary_is_refused(folder):
   card["vocabulary_hash"] = "0" * 16
   (folder / "card.json").write_text(json.dumps(card))
   with pytest.raises(ModelError, match="another vocabulary"):
+    registry.load_model(str(folder))
+
+
+@pytest.mark.parametrize("name", ["card.json", "weights.npz"])
+def test_a_pipe_that_nobody_writes_to_is_not_waited_for(folder, name):
+  (folder / name).unlink()
+  os.mkfifo(folder / name)
+  with pytest.raises(ModelError, match=rf"is no model: expected .* \({name} is no regular file\)"):
     registry.load_model(str(folder))
 
 

@@ -48,6 +48,15 @@ def test_of_noise_the_constant_is_taken():
   assert sum(line != "0.5" for line in taken) < 5
 
 
+def test_a_gain_is_measured_from_the_line_before_not_from_the_mean():
+  rows = make_rows(lambda x: 0.4 * x + 1.3, noise=0.3, num=40)
+  shorter, longer = make_lines(["0.41*x + 1.2", "0.41*x + 1.2 + 0.1*sin(7.3*x)"], rows)
+  assert longer.mse < shorter.mse < 0.3 * np.var(rows.y)
+  assert not choice.is_beyond_chance(longer, shorter, rows, num_points=len(rows))
+  constant = choice.Line(expression.number(2.5), 1, float(np.mean((rows.y - 2.5) ** 2)))
+  assert choice.is_beyond_chance(shorter, constant, rows, num_points=len(rows))
+
+
 def test_a_column_in_an_exponent_needs_more_than_a_little_gain():
   rows = make_rows(lambda x, z: 3.2 * x + 1.1 * z, num=40, noise=0.8, columns=2)
   assert chosen(["0.9*x**(0.11*z)*z + 2.9*x", "3.1*x + 1.2*z"], rows) == "3.1*x + 1.2*z"
@@ -77,6 +86,8 @@ def test_the_simple_line_is_the_simplest_that_looks_the_same():
   assert choice.simplest_good(front, front[2]) is front[2]
   poor = front_of(("1.5", 0.0), ("2*x", 0.45), ("2*x + z**2*x", 0.6))
   assert choice.simplest_good(poor, poor[2]) is poor[1]
+  alike = [SimpleNamespace(complexity=c, r2=r2) for c, r2 in ((1, 0.0), (5, 0.96), (5, 0.97))]
+  assert choice.simplest_good(alike, alike[1]) is alike[1]  # as long is not simpler
 
 
 # --- the whole selection ---------------------------------------------------------------------------------------
@@ -149,6 +160,7 @@ def test_the_line_that_a_user_takes(selection, place):
   ("acurate", "--select: unknown choice 'acurate', .* did you mean 'accurate'?"),
   ("best of all", "--select: unknown choice 'best of all', .* expected one of recommended, accurate, simple"),
   ("", "--select: unknown choice ''"), (True, "--select: unknown choice True"), (1.5, "--select: unknown choice 1.5"),
+  ("9" * 5000, "--select: unknown choice '9+...9+', a number of the front or a word"),
   (None, "--select: unknown choice None"), (2, "--select: expected a line of the front, 0 to 1, got 2"),
   ("7", "0 to 1, got 7"), (-3, "0 to 1, got -3"),
 ])

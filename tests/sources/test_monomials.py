@@ -27,6 +27,11 @@ def test_sizes_keep_to_a_number():
   assert [len(each) for each in monomials.up_to(range(60), 3, at_most=300, exponents=(WIDE, PLAIN))] == [1] * 240
 
 
+def test_as_many_as_are_allowed_are_made():
+  assert len(monomials.up_to(range(6), 1, at_most=24, exponents=(WIDE,))) == 24
+  assert not monomials.up_to(range(6), 1, at_most=23, exponents=(WIDE,))
+
+
 def test_values_are_those_of_the_formula(rng):
   x = rng.uniform(-3, 3, (40, 3))
   some = [(), *monomials.up_to(range(3), 3, at_most=1000, exponents=((-2, -1, -0.5, 0.5, 1, 3),))]

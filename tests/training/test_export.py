@@ -166,6 +166,58 @@ def test_a_card_is_completed(first, tmp_path):
     call(card, model=tmp_path / "model", results=tmp_path)
 
 
+@pytest.mark.parametrize("text", [
+  b"[]", b'{"variants": 3}', b'{"variants": {"a": 3}}', b"\xff", b"[" * 100_000, b"", None])
+def test_what_is_no_summary_is_named_and_the_card_stays(first, tmp_path, text):
+  shutil.copytree(first[1].folder, tmp_path / "model")
+  before = (tmp_path / "model" / "card.json").read_bytes()
+  (tmp_path / "results" / "paper").mkdir(parents=True)
+  if text is None:
+    (tmp_path / "results" / "paper" / "summary.json").mkdir()
+  else:
+    (tmp_path / "results" / "paper" / "summary.json").write_bytes(text)
+  with pytest.raises(InputError, match="summary.json is no summary of launch.evaluate"):
+    call(card, model=tmp_path / "model", results=tmp_path / "results")
+  assert (tmp_path / "model" / "card.json").read_bytes() == before
+
+
+@pytest.mark.parametrize("training", [None, [1]])
+def test_a_card_without_training_is_refused_in_one_line(first, tmp_path, training):
+  shutil.copytree(first[1].folder, tmp_path / "model")
+  path = tmp_path / "model" / "card.json"
+  path.write_text(json.dumps(json.loads(path.read_text()) | {"training": training}))
+  with pytest.raises(ModelError, match="card.json says nothing of training"):
+    call(card, model=tmp_path / "model", hardware="two cores")
+  model = registry.load_model(str(tmp_path / "model"))
+  with pytest.raises(ModelError, match="which the run started from, says nothing of training"):
+    export._describe_ancestor(model)
+
+
+def test_a_curve_that_is_damaged_loses_its_damaged_lines_alone(tmp_path):
+  path = tmp_path / "metrics.jsonl"
+  lines = '{"step": 1, "kind": "train"}', "[]", '{"step": "a", "kind": "train"}', '{"kind": "train"}', '{"step": 2, "ki'
+  path.write_text("\n".join(lines))
+  assert [line["step"] for line in export._read_curve(path)] == [1]
+  path.write_bytes(b"\xff")
+  with pytest.raises(ModelError, match="cannot read .*metrics.jsonl: 'utf-8' codec"):
+    export._read_curve(path)
+  with pytest.raises(ModelError, match="cannot read .*metrics.jsonl: Is a directory"):
+    path.unlink() or path.mkdir() or export._read_curve(path)
+
+
+def test_unusable_places_are_refused_before_anything_is_written(first, tmp_path):
+  (tmp_path / "file").write_text("")
+  with pytest.raises(InputError, match="--out: cannot make the folder '.*below': Not a directory"):
+    call(export, workdir=first[0], name="mine", out=tmp_path / "file" / "below")
+  for empty in ("workdir", "name", "out"):
+    with pytest.raises(InputError, match=f"--{empty}: expected a value, got nothing"):
+      call(export, **{"workdir": first[0], "name": "mine", "out": tmp_path / "new", empty: ""})
+  for empty in ("model", "results"):
+    with pytest.raises(InputError, match=f"--{empty}: expected a value, got nothing"):
+      call(card, **{"model": first[1].folder, "results": tmp_path, empty: ""})
+  assert not (tmp_path / "new").exists()
+
+
 def test_a_card_is_written_where_the_model_was_read(first, tmp_path, monkeypatch):
   (tmp_path / "univariate").mkdir()
   monkeypatch.chdir(tmp_path)

@@ -84,6 +84,39 @@ def test_resumed_equals_uninterrupted_to_the_bit(uninterrupted, tmp_path, stop_a
   jax.tree.map(np.testing.assert_array_equal, jax.device_get(run.state), state)
 
 
+# Trains in a process that kills itself: while a checkpoint is written, or else between two of them.
+KILLED = """
+import json, os, pathlib, signal, sys, threading, time
+from symformer_jax import configuration
+from symformer_jax.training import loop
+from symformer_jax.training.config import TrainConfig
+values, workdir, is_writing = json.loads(sys.argv[1]), pathlib.Path(sys.argv[2]), sys.argv[3] == "writing"
+run = loop.set_up(configuration.build(TrainConfig, values), workdir)
+kill = lambda: os.kill(os.getpid(), signal.SIGKILL)
+def watch():
+  while not list((workdir / "checkpoints").glob("20*tmp*")):
+    time.sleep(0.001)
+  kill()
+if is_writing:
+  threading.Thread(target=watch, daemon=True).start()
+steps = iter(range(1, 10**6))
+loop.train(run, should_stop=lambda: next(steps) == 14 and not is_writing and kill())
+"""
+
+
+@pytest.mark.parametrize("moment", ["between", pytest.param("writing", marks=pytest.mark.slow)])
+def test_killed_and_resumed_equals_uninterrupted_to_the_bit(uninterrupted, tmp_path, moment):
+  config, whole, state = uninterrupted
+  killed = subprocess.run(
+    [sys.executable, "-c", KILLED, json.dumps(configuration.to_dict(config)), str(tmp_path), moment], cwd=ROOT,
+    env=os.environ | {"PYTHONPATH": str(ROOT)}, stderr=subprocess.DEVNULL, timeout=300)
+  assert killed.returncode == -signal.SIGKILL
+  assert [path.name for path in (tmp_path / "checkpoints").glob("*") if path.name.isdigit()] == ["10"]
+  is_complete, run = _run(config, tmp_path)
+  assert is_complete and _curve(tmp_path) == _curve(whole)
+  jax.tree.map(np.testing.assert_array_equal, jax.device_get(run.state), state)
+
+
 def test_a_damaged_newest_checkpoint_is_skipped(uninterrupted, tmp_path, caplog):
   config, whole, _ = uninterrupted
   _run(config, tmp_path)

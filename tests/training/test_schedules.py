@@ -30,6 +30,13 @@ def test_lambda_goes_from_its_start_to_its_end():
     assert float(schedule(step)) == pytest.approx(expected, abs=1e-5)
 
 
+def test_lambda_stays_at_its_end_and_may_jump_there_in_the_last_step():
+  schedule = schedules.regression_weight(LossConfig(lambda_delay=100, update_every=1), 1100)
+  assert float(schedule(1600)) == pytest.approx(1.0, abs=1e-6)
+  schedule = schedules.regression_weight(LossConfig(lambda_delay=100, update_every=1), 101)
+  assert [float(schedule(step)) for step in (99, 100, 101, 102)] == pytest.approx([0, 0, 1, 1], abs=1e-6)
+
+
 def test_lambda_and_noise_follow_one_cosine():
   config = LossConfig(lambda_delay=0, update_every=1, noise_std=0.1)
   weight, noise = schedules.regression_weight(config, 1000), schedules.noise_std(config, 1000)
