@@ -53,3 +53,22 @@ def test_an_outlier_does_not_choose_the_columns(rng):
   y = 3 * x[:, 5] + x[:, 9] ** 2
   y[0] = 1e9
   assert {5, 9} <= set(chosen(y, x))
+
+
+def test_values_are_centred_by_their_weights(rng):
+  values, weights = rng.normal(size=20) + 7, rng.uniform(0.1, 1, 20)
+  root = np.sqrt(weights)
+  found = screening._standardized(values, root)
+  expected = root * (values - np.average(values, weights=weights))
+  np.testing.assert_allclose(found, expected / np.linalg.norm(expected), atol=1e-12)
+
+
+def test_a_basis_is_of_the_polynomials_of_the_ranks_up_to_the_third(rng):
+  column, root = rng.normal(size=30), np.sqrt(rng.uniform(0.1, 1, 30))
+  basis = screening._basis(column, root)
+  np.testing.assert_allclose(basis.T @ basis, np.eye(3), atol=1e-12)
+  np.testing.assert_allclose(root @ basis, np.zeros(3), atol=1e-12)
+  ranks, whole = np.argsort(np.argsort(column)), np.column_stack([root, basis])
+  left = [target - whole @ np.linalg.lstsq(whole, target, rcond=None)[0]
+          for target in (root * ranks.astype(float) ** degree / 29.0**degree for degree in range(5))]
+  assert [bool(np.abs(each).max() < 1e-9) for each in left] == [True] * 4 + [False]

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import optimize
 
+from symformer_jax.engine.config import DEFAULT
 from symformer_jax.language import expression, parser, printing, programs
 from symformer_jax.language.tidy import tidy
 from symformer_jax.selection import rounding, scoring
@@ -203,3 +204,28 @@ def test_errors_of_the_curve_are_those_of_linear_regression(rng):
   np.testing.assert_allclose(found, expected, rtol=1e-6)
   assert rounding.curve_errors(node, x[:2, None], y[:2], weights[:2], at[:, None]) is None
   assert rounding.curve_errors(parser.parse("x", ["x"]), x[:, None], y, weights, at[:, None]) is None
+
+
+class Stub:
+  """A local model in which the loss is a given function of the constants."""
+
+  def __init__(self, theta, loss):
+    self.theta, self.loss, self.is_free = np.array(theta), loss, np.ones(len(theta), bool)
+    self.sum_of_squares, self.noise, self.config = 1.0, 1.0, DEFAULT.selection
+
+
+def test_a_constant_alone_may_be_left_a_single_digit():
+  local = Stub([2.345, 6.789], lambda theta: abs(theta[1] - 6.789))
+  rounding._round_one_by_one(local, allowed=0.05)
+  np.testing.assert_array_equal(local.theta, [2.0, 6.8])
+  rounding._round_one_by_one(stays := Stub([2.345], lambda theta: 2.0), allowed=1.0)
+  np.testing.assert_array_equal(stays.theta, [2.345])
+
+
+def test_one_constant_that_changes_nothing_is_fixed_at_a_time():
+  local = Stub([2.0, 3e-15, 0.0, 4e-15], lambda theta: 1.0 if theta[0] == 2 else 9.0)
+  for free in ([True, False, True, True], [True, False, True, False]):
+    assert rounding._fix_negligible(local)
+    np.testing.assert_array_equal(local.is_free, free)
+  assert not rounding._fix_negligible(local)
+  np.testing.assert_array_equal(local.theta, [2.0, 0.0, 0.0, 0.0])
