@@ -76,6 +76,13 @@ class SymFormerRegressor(ExportsMixin, RegressorMixin, BaseEstimator):
       shortest that looks as good in a plot, or a row of `equations_`. May be changed after `fit`.
   max_complexity : int, default=None
       Nodes that a formula may have, of 2*x + 1 five; None for any number. Lower it for formulas to be read.
+  units : mapping of str to str, default=None
+      The unit of each column and, by its name or as "y", of the target, such as {"x": "m", "y": "m/s"}; "1" for none.
+      Then only formulas count that can have the target's dimension. Values are never converted. Needs the extra
+      `[units]`.
+  dimensionless_constants : bool, default=False
+      With `units`, whether numbers in formulas have no unit; else one that multiplies or is added may have any. Set it
+      where the columns hold every quantity of the law.
   verbose : bool, default=True
       Whether a line on standard error shows where the search stands.
 
@@ -103,7 +110,8 @@ class SymFormerRegressor(ExportsMixin, RegressorMixin, BaseEstimator):
     operators: Sequence[str] | None = None, restrictions: Restrictions | None = None, max_time: float | None = None,
     accuracy: float | None = None, random_state: Any = None, recombine: bool = True,
     guesses: Sequence[str] = (), effort: str = "normal", config: SearchConfig | None = None, loss: str = "squared",
-    model_selection: str | int = "recommended", max_complexity: int | None = None, verbose: bool = True,
+    model_selection: str | int = "recommended", max_complexity: int | None = None,
+    units: Mapping[str, str] | None = None, dimensionless_constants: bool = False, verbose: bool = True,
   ):
     self.model = model
     self.n_samples = n_samples
@@ -121,6 +129,8 @@ class SymFormerRegressor(ExportsMixin, RegressorMixin, BaseEstimator):
     self.loss = loss
     self.model_selection = model_selection
     self.max_complexity = max_complexity
+    self.units = units
+    self.dimensionless_constants = dimensionless_constants
     self.verbose = verbose
 
   def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -160,7 +170,8 @@ class SymFormerRegressor(ExportsMixin, RegressorMixin, BaseEstimator):
         model, [(X, y, weights)], names=[names], n_samples=self.n_samples, top_k=self.top_k, refine=self.refine,
         recombine=self.recombine, operators=self.operators, restrictions=restrictions, max_time=self.max_time,
         accuracy=self.accuracy, guesses=self.guesses, effort=self.effort, seed=self._seed(), on_round=line,
-        loss=self.loss,
+        loss=self.loss, units=self.units, dimensionless_constants=self.dimensionless_constants,
+        targets=[_target_name(target)],
         config=DEFAULT if self.config is None else self.config)
     if result.status != results.OK:
       raise InputError(result.message)
@@ -177,7 +188,8 @@ class SymFormerRegressor(ExportsMixin, RegressorMixin, BaseEstimator):
     fitted = []
     for k, column in enumerate(columns):
       try:
-        fitted.append(type(self)(**self.get_params(deep=False)).fit(X, column, sample_weight))
+        params = self.get_params(deep=False) | {"units": _units_without(self.units, columns, column)}
+        fitted.append(type(self)(**params).fit(X, column, sample_weight))
       except InputError as error:
         raise InputError(f"y, column {getattr(column, 'name', k)}: {error}") from None
     self.estimators_ = fitted
@@ -363,6 +375,8 @@ def _json_params(params: dict[str, Any]) -> dict[str, Any]:
   if params["restrictions"] is not None:
     params["restrictions"] = dataclasses.asdict(params["restrictions"])
   params["guesses"] = list(params["guesses"])
+  if params["units"] is not None:
+    params["units"] = dict(params["units"])
   if params["config"] is not None:
     params["config"] = configuration.to_dict(params["config"])
   if not isinstance(params["random_state"], numbers.Integral):
@@ -378,6 +392,14 @@ def _describe_too_little(y: np.ndarray) -> str:
   if len(y) < MIN_POINTS:
     return f"n_samples = {len(y)}: expected at least {MIN_POINTS} points of positive weight"
   return f"the target is constant: every value is {y[0]:g}"
+
+
+def _units_without(units: Mapping[str, str] | None, targets: Sequence[Any], own: Any) -> Mapping[str, str] | None:
+  """The units but those of the other targets."""
+  if not isinstance(units, Mapping):
+    return units
+  others = {_target_name(target) for target in targets} - {_target_name(own)}
+  return {name: unit for name, unit in units.items() if name not in others}
 
 
 def _target_name(y: Any) -> str:

@@ -3,10 +3,11 @@
 `search` is the whole path for any number of data sets; `infer.py` and `estimator.py` are thin layers over it.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 import contextlib
 import dataclasses
 import functools
+import itertools
 import math
 from typing import Any, NamedTuple
 
@@ -24,10 +25,11 @@ from symformer_jax.engine.rows import Rows, check_dataset, refuse_variables, wit
 from symformer_jax.engine.source import Source
 from symformer_jax.engine.task import Task, default_names, make_task
 from symformer_jax.errors import InputError
-from symformer_jax.language import expression, printing, programs
+from symformer_jax.language import expression, printing, programs, units as units_lib
 from symformer_jax.language.canonical import canonicalize
 from symformer_jax.language.expression import Node
 from symformer_jax.language.rules import Restrictions
+from symformer_jax.language.units import Units
 from symformer_jax.results import Progress, SearchResult, Seen
 from symformer_jax.selection import losses, scoring, select, soundness
 from symformer_jax.sources import closed_forms, registry, samples
@@ -44,7 +46,8 @@ def search(
   names: Sequence[Sequence[str]] | None = None,
   on_round: Callable[[int, Progress], None] = lambda index, found: None,
   should_stop: Callable[[], bool] = lambda: False, effort: str = "normal", config: SearchConfig = DEFAULT,
-  loss: str = "squared",
+  loss: str = "squared", units: Mapping[str, str] | None = None, dimensionless_constants: bool = False,
+  targets: Sequence[str] | None = None,
 ) -> list[SearchResult]:
   """Finds formulas for data sets.
 
@@ -81,6 +84,11 @@ def search(
     loss: which errors are to be small: `squared`; `relative` (rows count as 1/y**2); `log` (log|y| is fitted); `huber`
       (far rows count less); `auto` (as errors grow with |y|, by a first look). Each becomes weights of the rows, which
       decide constants, choice, standard errors, R2 and RMSE alike; `message` says how rows count.
+    units: those of every column and, as `y`, of the target, such as `{"x": "m", "y": "m/s"}`, 1 for none; then only
+      formulas count that can have the target's dimension. Needs pint. Values are never converted.
+    dimensionless_constants: whether numbers in formulas have no unit; else one that multiplies or is added may have
+      any.
+    targets: names of y of each data set, under which `units` may have its unit; `y` by default.
   Returns:
     One result for each data set, in their order. A data set that cannot be used has status `failed`.
   Raises:
@@ -93,7 +101,7 @@ def search(
     raise InputError(f"guesses: expected a list of formulas, got {guesses!r}")
   options = SearchOptions(
     n_samples, strategy, top_k, temperature, refine, restrictions, max_time, accuracy, seed, recombine, tuple(guesses),
-    effort, config, loss)
+    effort, config, loss, _read_units(units, names, targets, dimensionless_constants))
   options.check()
   _check_seed(seed)
   compilation.use_cache()
@@ -101,6 +109,8 @@ def search(
     raise InputError(f"strategy: unknown strategy {strategy!r}, expected one of {', '.join(STRATEGIES)}")
   if names is not None and len(names) != len(datasets):
     raise InputError(f"names: expected column names for {len(datasets)} data sets, got {len(names)}")
+  if targets is not None and len(targets) != len(datasets):
+    raise InputError(f"targets: expected a name for each of {len(datasets)} data sets, got {len(targets)}")
   key = jax.random.key(seed) if key is None else key
   found: list[SearchResult] = []
   at_once = compilation.dataset_buckets()[-1]
@@ -111,11 +121,29 @@ def search(
       found += [results.failed("stopped before it was searched", model=model.name, seed=seed) for _ in some]
     else:
       columns = [names[i] if names is not None else None for i in some]
+      called = [targets[i] if targets is not None else units_lib.TARGET for i in some]
       answers, is_stopped = _search_together(
-        model, [datasets[i] for i in some], columns, options, key,
+        model, [datasets[i] for i in some], columns, called, options, key,
         lambda i, progress, begin=begin: on_round(begin + i, progress), should_stop)
       found += answers
   return found
+
+
+def _read_units(
+  units: Mapping[str, str] | None, names: Sequence[Sequence[str]] | None, targets: Sequence[str] | None,
+  dimensionless_constants: bool,
+) -> Units | None:
+  """Units as users name them; names that no data set has are refused."""
+  if not isinstance(dimensionless_constants, bool | np.bool_):
+    raise InputError(f"dimensionless_constants: expected True or False, got {dimensionless_constants!r}")
+  if units is None:
+    if dimensionless_constants:
+      raise InputError("dimensionless_constants: says nothing without units")
+    return None
+  read = units_lib.read_units(units, dimensionless_constants=bool(dimensionless_constants))
+  if names is not None:
+    read.check_names([*itertools.chain.from_iterable(names), *(targets or ()), units_lib.TARGET])
+  return read
 
 
 def _check_seed(seed: int) -> None:
@@ -160,7 +188,7 @@ def _load_model(name: str) -> Any:
 
 
 def _search_together(
-  model, datasets, names, options: SearchOptions, key, on_round, should_stop
+  model, datasets, names, targets, options: SearchOptions, key, on_round, should_stop
 ) -> tuple[list[SearchResult], bool]:
   """Searches data sets in common turns; each gets the time that all took; and whether it was stopped."""
   clock, sources = Clock(), registry.make_sources(model, options)
@@ -171,7 +199,7 @@ def _search_together(
     try:
       if isinstance(weighing, InputError):
         raise weighing
-      task = make_task(weighing.dataset, names[i], options)
+      task = make_task(weighing.dataset, names[i], options, target=targets[i])
       searches[i] = Search(task, _supporting(sources, task, model, options), options, key)
     except InputError as error:
       found[i] = results.failed(str(error), model=model.name, seed=options.seed)
@@ -252,7 +280,7 @@ def _look(
   """Formulas of a first look at each data set that can be weighed: the sources that need no model; no selection."""
   rules = Restrictions(excluded=options.restrictions.excluded)  # others do not matter to the size of errors
   look = dataclasses.replace(
-    options, loss=losses.SQUARED, restrictions=rules, recombine=True, refine="lm", accuracy=None,
+    options, loss=losses.SQUARED, restrictions=rules, units=None, recombine=True, refine="lm", accuracy=None,
     config=dataclasses.replace(options.config, sources=options.config.loss.sources))
   usable = [i for i, each in enumerate(weighed) if isinstance(each, _Weighed)]
   rows = {i: check_dataset(datasets[i]) for i in usable}
@@ -285,16 +313,21 @@ def _finish(
     shortlist = [candidate.node for candidate in search_.pool.shortlist()]
     [fitted] = refine_lib.fit_constants([(task, shortlist)], method=options.refine, max_steps=pool.polish_steps)
   with clock.measure("deduplicate"):
-    forms = [form for node, _ in fitted for form in (node, canonicalize(node)) if form is node or task.rule(form)]
+    forms = [form for node, _ in fitted for form in (node, canonicalize(node)) if task.rule(form)]
     finalists = _different_values(forms, task.fit_rows, math.sqrt(task.variance), pool.equal_values)
   yardsticks = [node for node in closed_forms.fit(task.rows, task.columns) if task.rule(node)]
   if not finalists and not yardsticks:
-    return results.failed("no candidate fits, and no closed form keeps the rules", model=model.name, seed=options.seed)
+    wanted = "" if task.units is None else f", in which y is a {task.units.target.text}"
+    return results.failed(
+      f"no candidate fits, and no closed form keeps the rules{wanted}", model=model.name, seed=options.seed)
   with clock.measure("select"):
     best, front, rejected = select.select(
       finalists, task.rows, task.names, seed=options.seed, yardsticks=yardsticks, is_allowed=task.rule,
       may_fit=options.refine != "none", num_fit_rows=pool.fit_rows, config=options.config.selection,
       choice_config=options.config.choice)
+  if task.units is not None:
+    front = tuple(equation.with_units(task.units.of_numbers(equation.node)) for equation in front)
+    best = next(equation for equation in front if equation.node == best.node)
   has_model = any(source.name == registry.TRANSFORMER for source in search_.sources)
   is_without = registry.TRANSFORMER in options.config.sources and not has_model
   ended_by = results.NO_MODEL if search_.ended_by == results.BUDGET and is_without else search_.ended_by
@@ -305,11 +338,22 @@ def _finish(
     tuple(task.names[column] for column in range(len(task.names)) if column not in soundness.columns_of(best.node)),
     None if best.r2 is None else math.sqrt(max(1 - best.r2, 0.0)), options.loss, weighing.exponent,
     weighing.num_light, rejected)
-  messages = [*_messages(search_, model, is_without), *([weighing.text] if weighing.text else []), *_describe(seen)]
+  messages = [*_messages(search_, model, is_without), *_describe_units(task),
+              *([weighing.text] if weighing.text else []), *_describe(seen)]
   return SearchResult(
     results.OK, "; ".join(messages), best, front, search_.counts, clock.seconds(),
     options.seed, len(task.rows), model.name, tuple(search_.progress), ended_by, seen,
-    with_weights(weighed.dataset, task.rows.weights)[2])
+    with_weights(weighed.dataset, task.rows.weights)[2],
+    None if task.units is None else task.units.texts)
+
+
+def _describe_units(task: Task) -> list[str]:
+  """What units were read as: `AU` is no length to pint."""
+  if task.units is None:
+    return []
+  texts = [f"{name} in {unit.full_name}" for name, unit in zip(
+    (*task.names[:MAX_NAMED], "y"), (*task.units.columns[:MAX_NAMED], task.units.target), strict=True)]
+  return [f"units: {', '.join(texts)}"]
 
 
 def _describe(seen: Seen) -> list[str]:

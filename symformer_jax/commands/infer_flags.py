@@ -69,6 +69,13 @@ MAX_DEPTH = flags.DEFINE_integer(
 UNNESTED = flags.DEFINE_list(
   "unnested", [], "Operators none of which may stand inside another of them, such as sin,cos,exp.",
   flag_values=FLAGS)
+UNITS = flags.DEFINE_list(
+  "units", None, "The unit of each column and of the target, such as --units='x=m, t=s, y=m/s**2' (1 for none); header "
+  "takes them from names such as 'girth (in)'. Then only formulas count that can have the target's dimension; values "
+  "are never converted.", flag_values=FLAGS)
+DIMENSIONLESS_CONSTANTS = flags.DEFINE_bool(
+  "dimensionless_constants", False, "With --units: numbers in formulas have no unit; else one that multiplies or is "
+  "added may have any.", flag_values=FLAGS)
 SELECT = flags.DEFINE_string(
   "select", "recommended", "Which line of the front to take, to print its constants and to draw it: recommended; "
   "accurate, the one of least error; simple, the shortest that looks as good in a plot; or its number in the list.",
@@ -110,4 +117,4 @@ QUIET = flags.DEFINE_bool("quiet", False, "Print nothing but errors.", flag_valu
 DECISIVE = (
   TARGET, FEATURES, CATEGORIES, DECIMAL, SEPARATOR, SHEET, WEIGHTS, SIGMA, LOSS, DROP_MISSING, MODEL, SAMPLES, STRATEGY,
   TEMPERATURE, TOP_K, REFINE, RECOMBINE, GUESS, SEARCH_CONFIG, OPERATORS, FORBID, REQUIRE, EXCLUDE, MAX_EXPONENT,
-  MAX_DEPTH, UNNESTED, MAX_COMPLEXITY, SELECT, ACCURACY, MAX_TIME, EFFORT, SEED)
+  MAX_DEPTH, UNNESTED, MAX_COMPLEXITY, UNITS, DIMENSIONLESS_CONSTANTS, SELECT, ACCURACY, MAX_TIME, EFFORT, SEED)

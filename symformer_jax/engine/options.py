@@ -7,6 +7,7 @@ import numpy as np
 from symformer_jax.engine.config import DEFAULT, EFFORTS, SearchConfig
 from symformer_jax.errors import InputError, suggest
 from symformer_jax.language.rules import Restrictions
+from symformer_jax.language.units import Units
 from symformer_jax.refinement import solve
 
 # What is minimized; see `selection.losses`.
@@ -31,6 +32,7 @@ class SearchOptions:
       evolution; with `max_time` that goes on till then. See `BudgetConfig`.
     config: what steers the search.
     loss: which errors are to be small: one of `LOSSES`.
+    units: of columns and target; None where formulas may mix them.
   """
 
   n_samples: int = 1024
@@ -47,6 +49,7 @@ class SearchOptions:
   effort: str = "normal"
   config: SearchConfig = DEFAULT
   loss: str = "squared"
+  units: Units | None = None
 
   def __post_init__(self):
     # Numbers of other libraries are written as the built-in ones: results go into JSON.

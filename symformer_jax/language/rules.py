@@ -7,6 +7,7 @@ import numbers
 
 from symformer_jax.errors import InputError
 from symformer_jax.language import operators as operators_lib
+from symformer_jax.language.dimensions import Dimensions
 from symformer_jax.language.expression import VARIABLE, Node, complexity, walk
 
 # What people write for operators that have other names in a tree without minus and division.
@@ -29,6 +30,7 @@ class Rule:
       any.
     unnested: operators none of which may stand inside another of them, or of its own kind.
     max_complexity: nodes of the tree; None for any number.
+    dimensions: those of the columns and of y, which every formula must be able to have; None where they are not known.
   """
 
   num_columns: int
@@ -39,10 +41,11 @@ class Rule:
   max_depth: int | None = None
   unnested: frozenset[str] = frozenset()
   max_complexity: int | None = None
+  dimensions: Dimensions | None = None
 
   @property
   def is_open(self) -> bool:
-    """Whether any formula over allowed columns counts, if it is not too long."""
+    """Whether any formula over allowed columns counts, if it is not too long and has the dimension of y."""
     return self.tokens is None and self.max_exponent is None and self.max_depth is None and not self.unnested
 
   def __call__(self, node: Node) -> bool:
@@ -50,6 +53,8 @@ class Rule:
     if not self.required <= used or used & self.excluded or any(column >= self.num_columns for column in used):
       return False
     if self.max_complexity is not None and complexity(node) > self.max_complexity:
+      return False
+    if self.dimensions is not None and not self.dimensions.allows(node):
       return False
     if self.is_open:
       return True
