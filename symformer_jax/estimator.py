@@ -46,7 +46,11 @@ class SymFormerRegressor(ExportsMixin, RegressorMixin, BaseEstimator):
   refine : {"lm", "bfgs", "gd", "none"}, default="lm"
       How constants are fitted. "lm" (damped least squares) is the fastest; the others are for comparison.
   operators : sequence of str, default=None
-      Operators a formula may use, such as ["+", "*", "exp"]; None for all. Name them when you know the field.
+      Operators a formula may use, such as ["+", "*", "exp"]; None for all that models know. Name them when you know the
+      field.
+  add_operators : sequence of str, default=()
+      Operators beside these, which no model knows: tanh, sinh, cosh, abs, sign, min, max. Each costs time and makes
+      chance formulas likelier: name those that the field has.
   restrictions : Restrictions, default=None
       Further rules: columns that must or must not appear, the largest exponent, depth, operators not to be nested.
       Change it when you know what the formula may look like.
@@ -111,7 +115,8 @@ class SymFormerRegressor(ExportsMixin, RegressorMixin, BaseEstimator):
     accuracy: float | None = None, random_state: Any = None, recombine: bool = True,
     guesses: Sequence[str] = (), effort: str = "normal", config: SearchConfig | None = None, loss: str = "squared",
     model_selection: str | int = "recommended", max_complexity: int | None = None,
-    units: Mapping[str, str] | None = None, dimensionless_constants: bool = False, verbose: bool = True,
+    units: Mapping[str, str] | None = None, dimensionless_constants: bool = False,
+    add_operators: Sequence[str] = (), verbose: bool = True,
   ):
     self.model = model
     self.n_samples = n_samples
@@ -131,6 +136,7 @@ class SymFormerRegressor(ExportsMixin, RegressorMixin, BaseEstimator):
     self.max_complexity = max_complexity
     self.units = units
     self.dimensionless_constants = dimensionless_constants
+    self.add_operators = add_operators
     self.verbose = verbose
 
   def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -171,7 +177,7 @@ class SymFormerRegressor(ExportsMixin, RegressorMixin, BaseEstimator):
         recombine=self.recombine, operators=self.operators, restrictions=restrictions, max_time=self.max_time,
         accuracy=self.accuracy, guesses=self.guesses, effort=self.effort, seed=self._seed(), on_round=line,
         loss=self.loss, units=self.units, dimensionless_constants=self.dimensionless_constants,
-        targets=[_target_name(target)],
+        targets=[_target_name(target)], add_operators=self.add_operators,
         config=DEFAULT if self.config is None else self.config)
     if result.status != results.OK:
       raise InputError(result.message)
@@ -375,6 +381,7 @@ def _json_params(params: dict[str, Any]) -> dict[str, Any]:
   if params["restrictions"] is not None:
     params["restrictions"] = dataclasses.asdict(params["restrictions"])
   params["guesses"] = list(params["guesses"])
+  params["add_operators"] = list(params["add_operators"])
   if params["units"] is not None:
     params["units"] = dict(params["units"])
   if params["config"] is not None:

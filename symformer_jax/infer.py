@@ -363,7 +363,7 @@ def _restrictions() -> Any:
     None if asked.OPERATORS.value is None else tuple(asked.OPERATORS.value), tuple(asked.FORBID.value),
     tuple(map(grids.clean_name, asked.REQUIRE.value)), tuple(map(grids.clean_name, asked.EXCLUDE.value)),
     asked.MAX_EXPONENT.value, asked.MAX_DEPTH.value, tuple(asked.UNNESTED.value),
-    asked.MAX_COMPLEXITY.value)
+    asked.MAX_COMPLEXITY.value, tuple(asked.ADD_OPERATORS.value))
 
 
 def _select(table: tables.Table, result: SearchResult) -> _Answer:

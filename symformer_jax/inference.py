@@ -47,7 +47,7 @@ def search(
   on_round: Callable[[int, Progress], None] = lambda index, found: None,
   should_stop: Callable[[], bool] = lambda: False, effort: str = "normal", config: SearchConfig = DEFAULT,
   loss: str = "squared", units: Mapping[str, str] | None = None, dimensionless_constants: bool = False,
-  targets: Sequence[str] | None = None,
+  targets: Sequence[str] | None = None, add_operators: Sequence[str] = (),
 ) -> list[SearchResult]:
   """Finds formulas for data sets.
 
@@ -65,7 +65,7 @@ def search(
     top_k: tokens among which each step of sampling chooses, with the strategy of that name.
     temperature: divides the logits: below 1 candidates are likelier, above 1 more varied.
     refine: how constants are fitted: `lm`, `bfgs`, `gd` or `none`.
-    operators: names of the operators a formula may use; None for all.
+    operators: names of the operators a formula may use; None for all that models know.
     restrictions: further rules, and the place for `operators` where there are some.
     max_time: seconds for which the search goes on: then no further turn is begun for a data set. A turn takes about a
       second, and so does the choice of the answer that follows. None to let `effort` decide.
@@ -89,6 +89,8 @@ def search(
     dimensionless_constants: whether numbers in formulas have no unit; else one that multiplies or is added may have
       any.
     targets: names of y of each data set, under which `units` may have its unit; `y` by default.
+    add_operators: further operators, which no model knows: tanh, sinh, cosh, abs, sign, min, max. Sources that need no
+      model make formulas with them, beside those with `operators`.
   Returns:
     One result for each data set, in their order. A data set that cannot be used has status `failed`.
   Raises:
@@ -97,6 +99,10 @@ def search(
   restrictions = restrictions or Restrictions()
   if operators is not None:
     restrictions = dataclasses.replace(restrictions, operators=tuple(operators))
+  if isinstance(add_operators, str):
+    raise InputError(f"add_operators: expected a list of names, got {add_operators!r}")
+  if add_operators:
+    restrictions = dataclasses.replace(restrictions, add_operators=tuple(add_operators))
   if isinstance(guesses, str) or guesses is None:
     raise InputError(f"guesses: expected a list of formulas, got {guesses!r}")
   options = SearchOptions(

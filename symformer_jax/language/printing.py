@@ -122,7 +122,15 @@ class _Printer:
     if not self.is_latex and node.token in ("cot", "acot"):
       inner = self._bracketed(node.args[0], _ATOM if node.token == "acot" else _SUM)
       return self.dialect.form(node.token, inner), _PRODUCT if node.token == "cot" else _ATOM
-    return self.dialect.form(node.token, self.render(node.args[0])), _ATOM
+    return self.dialect.form(node.token, *self._arguments(node)), _ATOM
+
+  def _arguments(self, node: Node) -> list[str]:
+    """The arguments of a function; torch compares tensors with tensors alone, numbers are made some."""
+    texts = [self.render(arg) for arg in node.args]
+    if self.dialect.module != "torch." or len(texts) == 1:
+      return texts
+    return [f"torch.full_like({other}, {text})" if arg.is_number else text
+            for arg, text, other in zip(node.args, texts, texts[::-1], strict=True)]
 
   def _leaf(self, node: Node) -> tuple[str, int]:
     if node.is_number:

@@ -35,7 +35,9 @@ class Guesses:
     nodes = []
     for text in self.texts:
       try:
-        nodes.append(parser.parse(text, task.names))
+        node = parser.parse(text, task.names, expands=False)
+        # Where the rules have no tanh they may have exponentials.
+        nodes.append(node if task.rule(node) else parser.parse(text, task.names))
       except ExpressionError as error:
         raise InputError(f"guesses: {text!r}: {error}") from None
       if not task.rule(nodes[-1]):
