@@ -401,9 +401,9 @@ def _evaluate(token: str, value: float) -> float:
 
 def _extreme(token: str, a: Sum, b: Sum) -> Sum:
   """The smaller or the larger of two."""
-  values = _constant_value(a), _constant_value(b)
-  if None not in values:
-    return _constant((min if token == "min" else max)(values))
+  first, second = _constant_value(a), _constant_value(b)
+  if first is not None and second is not None:
+    return _constant(min(first, second) if token == "min" else max(first, second))
   nodes = sorted((_render(a), _render(b)), key=sort_key)
   return a if nodes[0] == nodes[1] else _atom(Node(token, tuple(nodes)))
 

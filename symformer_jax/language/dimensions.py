@@ -71,9 +71,8 @@ def _power_text(name: str, exponent: Fraction) -> str:
   return f"{name}**{exponent}" if exponent.denominator == 1 else f"{name}**({exponent})"
 
 
-NONE = Powers()
-# What a free number has: whatever is asked for.
-ANY: Powers | None = None
+# Where a dimension is None below, it is that of a free number: any that is asked for.
+PURE = Powers()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -95,10 +94,10 @@ class Dimensions:
       found = self.of(node)
     except MismatchError:
       return False
-    return found is ANY or found == self.target
+    return found is None or found == self.target
 
   def of(self, node: Node) -> Powers | None:
-    """The dimension of a tree; `ANY` where a free number leaves it open.
+    """The dimension of a tree; None where a free number leaves it open: any.
 
     Raises:
       MismatchError: where it has none.
@@ -106,7 +105,7 @@ class Dimensions:
     if node.token == VARIABLE:
       return self.columns[node.value]
     if not node.args:
-      return ANY if self.are_constants_free else NONE
+      return None if self.are_constants_free else PURE
     if node.token == "pow":
       return self._power(*node.args)
     return combine(node.token, [self.of(arg) for arg in node.args])
@@ -124,11 +123,11 @@ class Dimensions:
   def _power(self, base: Node, exponent: Node) -> Powers | None:
     value = exponent_of(exponent)
     if value is None:  # it varies, so that no dimension but 1 stays one
-      _require_none(self.of(base))
-      _require_none(self.of(exponent))
-      return NONE
+      _require_pure(self.of(base))
+      _require_pure(self.of(exponent))
+      return PURE
     found = self.of(base)
-    return found if found is ANY and value else (found or NONE) ** value
+    return found if found is None and value else (found or PURE) ** value
 
 
 def combine(token: str, args: Sequence[Powers | None]) -> Powers | None:
@@ -139,27 +138,27 @@ def combine(token: str, args: Sequence[Powers | None]) -> Powers | None:
   """
   first = args[0]
   if token in _ALIKE:
-    known = {arg for arg in args if arg is not ANY}
+    known = {arg for arg in args if arg is not None}
     if len(known) > 1:
       raise MismatchError(f"{token} of different dimensions")
-    return known.pop() if known else ANY
+    return known.pop() if known else None
   if token in ("*", "/"):
     second = args[1]
-    if first is ANY or second is ANY:
-      return ANY
+    if first is None or second is None:
+      return None
     return first * second if token == "*" else first / second
   if token in _KEPT:
     return first
   if token in _POWERS:
-    return ANY if first is ANY else first ** _POWERS[token]
+    return None if first is None else first ** _POWERS[token]
   if token != "sign":
     for arg in args:
-      _require_none(arg)
-  return NONE
+      _require_pure(arg)
+  return PURE
 
 
-def _require_none(found: Powers | None) -> None:
-  if found is not ANY and found.exponents:
+def _require_pure(found: Powers | None) -> None:
+  if found is not None and found.exponents:
     raise MismatchError(f"expected no dimension, got {found}")
 
 
@@ -197,7 +196,7 @@ def units_of_numbers(node: Node, columns: Sequence[Powers], target: Powers) -> l
 
 
 def _assigned(node: Node, wanted: Powers | None, columns: Sequence[Powers]) -> Iterator[Powers | None]:
-  """Units of numbers where the tree is to have the unit `wanted`, `ANY` where that is open."""
+  """Units of numbers where the tree is to have the unit `wanted`, None where that is open."""
   if not node.args:
     if node.is_number:
       yield wanted
@@ -210,24 +209,26 @@ def _wanted_of_arguments(node: Node, wanted: Powers | None, columns: Sequence[Po
   """The unit of each argument: the one it has, or what its operator leaves to it."""
   own = [_unit(arg, columns) for arg in node.args]
   if node.token in _ALIKE or node.token in _KEPT:
-    common = next((unit for unit in own if unit is not ANY), wanted)
-    return [common if unit is ANY else unit for unit in own]
+    common = next((unit for unit in own if unit is not None), wanted)
+    return [common if unit is None else unit for unit in own]
   if node.token in ("*", "/"):
     return _wanted_of_factors(own, wanted, is_division=node.token == "/")
   exponent = exponent_of(node.args[1]) if node.token == "pow" else _POWERS.get(node.token)
   if exponent is None:
-    return own if node.token == "sign" else [NONE if unit is ANY else unit for unit in own]
-  base = own[0] if own[0] is not ANY or wanted is ANY or not exponent else wanted ** (1 / exponent)
-  return [base, NONE][: len(own)]
+    return own if node.token == "sign" else [PURE if unit is None else unit for unit in own]
+  base = own[0] if own[0] is not None or wanted is None or not exponent else wanted ** (1 / exponent)
+  return [base, PURE][: len(own)]
 
 
 def _wanted_of_factors(own: list[Powers | None], wanted: Powers | None, *, is_division: bool) -> list[Powers | None]:
   first, second = own
-  if wanted is ANY or (first is ANY) == (second is ANY):
+  if wanted is None:
     return own
-  if first is ANY:
+  if first is None and second is not None:
     return [wanted * second if is_division else wanted / second, second]
-  return [first, first / wanted if is_division else wanted / first]
+  if first is not None and second is None:
+    return [first, first / wanted if is_division else wanted / first]
+  return own
 
 
 def _unit(node: Node, columns: Sequence[Powers]) -> Powers | None:
@@ -235,14 +236,14 @@ def _unit(node: Node, columns: Sequence[Powers]) -> Powers | None:
   if node.token == VARIABLE:
     return columns[node.value]
   if not node.args:
-    return ANY
+    return None
   if node.token in _ALIKE:
-    return next((unit for arg in node.args if (unit := _unit(arg, columns)) is not ANY), ANY)
+    return next((unit for arg in node.args if (unit := _unit(arg, columns)) is not None), None)
   if node.token == "pow":
     exponent, base = exponent_of(node.args[1]), _unit(node.args[0], columns)
-    return NONE if not exponent else ANY if base is ANY else base**exponent
+    return PURE if not exponent else None if base is None else base**exponent
   if node.token in ("*", "/") or node.token in _KEPT or node.token in _POWERS:
     return combine(node.token, [_unit(arg, columns) for arg in node.args])
-  return NONE
+  return PURE
 
 

@@ -164,7 +164,8 @@ OPERATORS: tuple[Operator, ...] = (
   # Below: known to no model; formulas have them where a user asks for them.
   _on_request("tanh"), _on_request("sinh"), _on_request("cosh"),
   _on_request("abs", sympy="Abs", c="fabs({0})", latex="\\left|{0}\\right|"),
-  _on_request("sign", c="(double)(({0} > 0.0) - ({0} < 0.0))", latex="\\operatorname{{sign}}\\left({0}\\right)"),
+  _on_request("sign", c="((double)({0} > 0.0) - (double)({0} < 0.0))",
+              latex="\\operatorname{{sign}}\\left({0}\\right)"),
   # C's functions take the other argument where one is undefined.
   _on_request("min", sympy="Min", c="fmin({0}, {1})", arity=2),
   _on_request("max", sympy="Max", c="fmax({0}, {1})", arity=2),

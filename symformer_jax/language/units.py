@@ -148,7 +148,7 @@ def read_unit(text: str, *, name: str) -> Unit:
   return Unit(str(text).strip() or "1", dimension, _powers(named), str(quantity.units))
 
 
-_PURE = Unit("1", dimensions.NONE, dimensions.NONE, "dimensionless")
+_PURE = Unit("1", dimensions.PURE, dimensions.PURE, "dimensionless")
 
 
 def _plain(text: str, name: str) -> str:

@@ -107,10 +107,9 @@ def test_the_vocabulary_has_the_row(op):
 @PROGRAM_ROWS
 def test_the_interpreter_has_the_row(op):
   ids, values = expression.encode(tree(op), VOCAB)
-  for args in POINTS[op.arity]:
-    x = jnp.array([[*args, 0.0][:2]], jnp.float32)
-    y = interpreter.evaluate(jnp.array(ids), jnp.array(values), x, vocab=VOCAB)
-    assert float(y[0]) == pytest.approx(expected(op, args), rel=2e-5)
+  x = jnp.array([[*args, 0.0][:2] for args in POINTS[op.arity]], jnp.float32)
+  y = interpreter.evaluate(jnp.array(ids), jnp.array(values), x, vocab=VOCAB)
+  assert y.tolist() == pytest.approx([expected(op, args) for args in POINTS[op.arity]], rel=2e-5)
 
 
 @PROGRAM_ROWS
