@@ -48,7 +48,7 @@ class SymFormerRegressor(ExportsMixin, RegressorMixin, BaseEstimator):
   operators : sequence of str, default=None
       Operators a formula may use, such as ["+", "*", "exp"]; None for all that models know. Name them when you know the
       field.
-  add_operators : sequence of str, default=()
+  add_operators : sequence of str, default=None
       Operators beside these, which no model knows: tanh, sinh, cosh, abs, sign, min, max. Each costs time and makes
       chance formulas likelier: name those that the field has.
   restrictions : Restrictions, default=None
@@ -116,7 +116,7 @@ class SymFormerRegressor(ExportsMixin, RegressorMixin, BaseEstimator):
     guesses: Sequence[str] = (), effort: str = "normal", config: SearchConfig | None = None, loss: str = "squared",
     model_selection: str | int = "recommended", max_complexity: int | None = None,
     units: Mapping[str, str] | None = None, dimensionless_constants: bool = False,
-    add_operators: Sequence[str] = (), verbose: bool = True,
+    add_operators: Sequence[str] | None = None, verbose: bool = True,
   ):
     self.model = model
     self.n_samples = n_samples
@@ -177,7 +177,7 @@ class SymFormerRegressor(ExportsMixin, RegressorMixin, BaseEstimator):
         recombine=self.recombine, operators=self.operators, restrictions=restrictions, max_time=self.max_time,
         accuracy=self.accuracy, guesses=self.guesses, effort=self.effort, seed=self._seed(), on_round=line,
         loss=self.loss, units=self.units, dimensionless_constants=self.dimensionless_constants,
-        targets=[_target_name(target)], add_operators=self.add_operators,
+        targets=[_target_name(target)], add_operators=self.add_operators or (),
         config=DEFAULT if self.config is None else self.config)
     if result.status != results.OK:
       raise InputError(result.message)
@@ -381,7 +381,8 @@ def _json_params(params: dict[str, Any]) -> dict[str, Any]:
   if params["restrictions"] is not None:
     params["restrictions"] = dataclasses.asdict(params["restrictions"])
   params["guesses"] = list(params["guesses"])
-  params["add_operators"] = list(params["add_operators"])
+  if params["add_operators"] is not None:
+    params["add_operators"] = list(params["add_operators"])
   if params["units"] is not None:
     params["units"] = dict(params["units"])
   if params["config"] is not None:

@@ -46,19 +46,31 @@ def _of_variable(token: str, variable: Node, u: np.ndarray, space: Space) -> Ite
     yield from (Node(token, (Node("+", (variable, number(-place))),)) for place in (0.0, *places))
 
 
+def _multiples(v: Node, w: Node, space: Space) -> list[Node]:
+  """w, and of few variables c*w, c such that some rows lie on either side of v = c*w."""
+  if not space.is_of_few:
+    return [w]
+  with np.errstate(all="ignore"):
+    ratios = expression.evaluate(v, space.x) / expression.evaluate(w, space.x)
+  ratios = ratios[np.isfinite(ratios)]
+  shares = np.linspace(0.0, 1.0, space.config.num_places + 2)[1:-1]
+  factors = np.unique(np.quantile(ratios, shares)) if len(ratios) else ()
+  return [w, *(Node("*", (w, number(float(factor)))) for factor in factors if factor)]
+
+
 def _of_pairs(wanted: list[str], space: Space) -> Iterator[Family]:
-  """min(v, w), |v - w|, tanh(v*w) and the like of all pairs, where these are not too many."""
+  """min(v, c*w), |v - c*w|, tanh(v*w) and the like of all pairs, where these are not too many."""
   pairs = list(itertools.combinations(space.variables, 2))
   if not wanted or not 0 < len(pairs) <= space.config.max_pairs:
     return
   nodes = []
   for token, (v, w) in itertools.product(wanted, pairs):
-    if operators.BY_NAME[token].arity == 2:
-      nodes.append(Node(token, (v, w)))
-    elif token in _HYPERBOLIC:
+    if token in _HYPERBOLIC:
       ratios = (Node("*", (v, w)), Node("*", (v, Node("inv", (w,)))), Node("*", (w, Node("inv", (v,)))))
       nodes += [Node(token, (ratio,)) for ratio in ratios]
-    else:
-      nodes.append(Node(token, (Node("+", (v, Node("neg", (w,)))),)))
+      continue
+    for other in _multiples(v, w, space):
+      is_of_two = operators.BY_NAME[token].arity == 2
+      nodes.append(Node(token, (v, other) if is_of_two else (Node("+", (v, Node("neg", (other,)))),)))
   values = np.stack([expression.evaluate(node, space.x) for node in nodes], axis=1)
   yield Family(values, nodes.__getitem__, BASIC, is_mixed=True)
