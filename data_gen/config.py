@@ -84,7 +84,8 @@ class GeneratorConfig:
 
   def _tables(self) -> dict[str, Sequence[str] | None]:
     """Legal keys of each table of probabilities; None where they are numbers."""
-    by_arity = {arity: [op.name for op in operators.OPERATORS if op.arity == arity] for arity in (1, 2)}
+    known = [op for op in operators.OPERATORS if not op.is_requested]
+    by_arity = {arity: [op.name for op in known if op.arity == arity] for arity in (1, 2)}
     return {"unary": by_arity[1], "binary": by_arity[2], "leaves": LEAVES}
 
 

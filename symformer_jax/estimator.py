@@ -48,7 +48,11 @@ class SymFormerRegressor(ExportsMixin, RegressorMixin, BaseEstimator):
   refine : {"lm", "bfgs", "gd", "none"}, default="lm"
       How constants are fitted. "lm" (damped least squares) is the fastest; the others are for comparison.
   operators : sequence of str, default=None
-      Operators a formula may use, such as ["+", "*", "exp"]; None for all. Name them when you know the field.
+      Operators a formula may use, such as ["+", "*", "exp"]; None for all that models know. Name them when you know the
+      field.
+  add_operators : sequence of str, default=None
+      Operators beside these, which no model knows: tanh, sinh, cosh, abs, sign, min, max. Each costs time and makes
+      chance formulas likelier: name those that the field has.
   restrictions : Restrictions, default=None
       Further rules: columns that must or must not appear, the largest exponent, depth, operators not to be nested.
       Change it when you know what the formula may look like.
@@ -81,6 +85,13 @@ class SymFormerRegressor(ExportsMixin, RegressorMixin, BaseEstimator):
       shortest that looks as good in a plot, or a row of `equations_`. May be changed after `fit`.
   max_complexity : int, default=None
       Nodes that a formula may have, of 2*x + 1 five; None for any number. Lower it for formulas to be read.
+  units : mapping of str to str, default=None
+      The unit of each column and, by its name or as "y", of the target, such as {"x": "m", "y": "m/s"}; "1" for none.
+      Then only formulas count that can have the target's dimension. Values are never converted. Needs the extra
+      `[units]`.
+  dimensionless_constants : bool, default=False
+      With `units`, whether numbers in formulas have no unit; else one that multiplies or is added may have any. Set it
+      where the columns hold every quantity of the law.
   verbose : bool, default=True
       Whether standard error shows where the search stands: on a terminal the front, elsewhere a line now and then.
   callback : callable, default=None
@@ -112,8 +123,10 @@ class SymFormerRegressor(ExportsMixin, RegressorMixin, BaseEstimator):
     operators: Sequence[str] | None = None, restrictions: Restrictions | None = None, max_time: float | None = None,
     accuracy: float | None = None, random_state: Any = None, recombine: bool = True,
     guesses: Sequence[str] = (), effort: str = "normal", config: SearchConfig | None = None, loss: str = "squared",
-    model_selection: str | int = "recommended", max_complexity: int | None = None, verbose: bool = True,
-    callback: Callback | None = None, template: str | None = None,
+    model_selection: str | int = "recommended", max_complexity: int | None = None,
+    units: Mapping[str, str] | None = None, dimensionless_constants: bool = False,
+    add_operators: Sequence[str] | None = None, verbose: bool = True, callback: Callback | None = None,
+    template: str | None = None,
   ):
     self.model = model
     self.n_samples = n_samples
@@ -131,6 +144,9 @@ class SymFormerRegressor(ExportsMixin, RegressorMixin, BaseEstimator):
     self.loss = loss
     self.model_selection = model_selection
     self.max_complexity = max_complexity
+    self.units = units
+    self.dimensionless_constants = dimensionless_constants
+    self.add_operators = add_operators
     self.verbose = verbose
     self.callback = callback
     self.template = template
@@ -177,6 +193,8 @@ class SymFormerRegressor(ExportsMixin, RegressorMixin, BaseEstimator):
         recombine=self.recombine, operators=self.operators, restrictions=restrictions, max_time=self.max_time,
         accuracy=self.accuracy, guesses=self.guesses, effort=self.effort, seed=self._seed(),
         callback=functools.partial(_tell, shown, self.callback), loss=self.loss, template=self.template,
+        units=self.units, dimensionless_constants=self.dimensionless_constants,
+        targets=[_target_name(target)], add_operators=self.add_operators or (),
         config=DEFAULT if self.config is None else self.config)
     if result.status != results.OK:
       raise InputError(result.message)
@@ -193,7 +211,8 @@ class SymFormerRegressor(ExportsMixin, RegressorMixin, BaseEstimator):
     fitted = []
     for k, column in enumerate(columns):
       try:
-        each = type(self)(**self.get_params(deep=False))
+        params = self.get_params(deep=False) | {"units": _units_without(self.units, columns, column)}
+        each = type(self)(**params)
         if self.callback is not None:
           each.callback = functools.partial(_tell_target, self.callback, k)
         fitted.append(each.fit(X, column, sample_weight).set_params(callback=self.callback))
@@ -392,6 +411,10 @@ def _json_params(params: dict[str, Any]) -> dict[str, Any]:
   if params["restrictions"] is not None:
     params["restrictions"] = dataclasses.asdict(params["restrictions"])
   params["guesses"] = list(params["guesses"])
+  if params["add_operators"] is not None:
+    params["add_operators"] = list(params["add_operators"])
+  if params["units"] is not None:
+    params["units"] = dict(params["units"])
   if params["config"] is not None:
     params["config"] = configuration.to_dict(params["config"])
   if not isinstance(params["random_state"], numbers.Integral):
@@ -407,6 +430,14 @@ def _describe_too_little(y: np.ndarray) -> str:
   if len(y) < MIN_POINTS:
     return f"n_samples = {len(y)}: expected at least {MIN_POINTS} points of positive weight"
   return f"the target is constant: every value is {y[0]:g}"
+
+
+def _units_without(units: Mapping[str, str] | None, targets: Sequence[Any], own: Any) -> Mapping[str, str] | None:
+  """The units but those of the other targets."""
+  if not isinstance(units, Mapping):
+    return units
+  others = {_target_name(target) for target in targets} - {_target_name(own)}
+  return {name: unit for name, unit in units.items() if name not in others}
 
 
 def _target_name(y: Any) -> str:

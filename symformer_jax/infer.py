@@ -27,7 +27,17 @@ from absl import flags
 from rich import console, progress
 
 from symformer_jax import files
-from symformer_jax.commands import extras, grids, infer_flags as asked, listing, outputs, result_lines, runner, tables
+from symformer_jax.commands import (
+  column_units,
+  extras,
+  grids,
+  infer_flags as asked,
+  listing,
+  outputs,
+  result_lines,
+  runner,
+  tables,
+)
 from symformer_jax.errors import InputError
 from symformer_jax.language.names import written
 from symformer_jax.live_front import show_progress
@@ -96,6 +106,10 @@ def _check_options(num_files: int) -> None:
   """Refuses what is wrong for any file before the results of a batch are begun: what is there is not to be lost."""
   if asked.WEIGHTS.value and asked.SIGMA.value:
     raise InputError("--weights, --sigma: expected one of them")
+  if asked.UNITS.value is not None:
+    column_units.read_pairs(asked.UNITS.value)
+  elif asked.DIMENSIONLESS_CONSTANTS.value:
+    raise InputError("--dimensionless_constants: says nothing without --units")
   if num_files > 1:  # of one file the search itself says it, before which nothing is written
     from symformer_jax.engine.options import SearchOptions
 
@@ -307,7 +321,8 @@ def _prepare(path: str) -> tuple[list[tables.Table], Any] | _Answer:
   """A file's tables, one for each target, and their model, or the answer that says why there is none."""
   try:
     batch = _read(path)
-  except tables.TableError as error:
+    _units(batch)  # the names of its columns may hold none that can be read
+  except InputError as error:
     return _Answer(path, None, failed(str(error), model=asked.MODEL.value, seed=asked.SEED.value))
   _print_notes(batch)
   return batch, _resolve_model(batch[0])
@@ -344,9 +359,17 @@ def _search(
     restrictions=_restrictions(),
     max_time=asked.MAX_TIME.value, effort=asked.EFFORT.value, accuracy=asked.ACCURACY.value, seed=asked.SEED.value,
     should_stop=should_stop, guesses=asked.GUESS.value, callback=callback, loss=asked.LOSS.value,
-    template=asked.TEMPLATE.value,
-    config=_load_search_config(asked.SEARCH_CONFIG.value))
+    template=asked.TEMPLATE.value, config=_load_search_config(asked.SEARCH_CONFIG.value),
+    targets=[table.target for table in batch], units=_units(batch),
+    dimensionless_constants=asked.DIMENSIONLESS_CONSTANTS.value)
   return [_select(table, result) for table, result in zip(batch, found, strict=True)]
+
+
+def _units(batch: Sequence[tables.Table]) -> dict[str, str] | None:
+  if asked.UNITS.value is None:
+    return None
+  is_single = len(tables.find_files(asked.DATA.value)) == 1
+  return column_units.units_of(asked.UNITS.value, batch, is_single=is_single)
 
 
 def _restrictions() -> Any:
@@ -356,7 +379,7 @@ def _restrictions() -> Any:
     None if asked.OPERATORS.value is None else tuple(asked.OPERATORS.value), tuple(asked.FORBID.value),
     tuple(map(grids.clean_name, asked.REQUIRE.value)), tuple(map(grids.clean_name, asked.EXCLUDE.value)),
     asked.MAX_EXPONENT.value, asked.MAX_DEPTH.value, tuple(asked.UNNESTED.value),
-    asked.MAX_COMPLEXITY.value)
+    asked.MAX_COMPLEXITY.value, tuple(asked.ADD_OPERATORS.value))
 
 
 def _select(table: tables.Table, result: SearchResult) -> _Answer:

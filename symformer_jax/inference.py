@@ -3,10 +3,11 @@
 `search` is the whole path for any number of data sets; `infer.py` and `estimator.py` are thin layers over it.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 import contextlib
 import dataclasses
 import functools
+import itertools
 import math
 from typing import Any, NamedTuple
 
@@ -24,10 +25,11 @@ from symformer_jax.engine.rows import Rows, check_dataset, refuse_variables, wit
 from symformer_jax.engine.source import Source
 from symformer_jax.engine.task import Task, default_names, make_task
 from symformer_jax.errors import InputError
-from symformer_jax.language import expression, printing, programs, templates
+from symformer_jax.language import expression, printing, programs, templates, units as units_lib
 from symformer_jax.language.canonical import canonicalize
 from symformer_jax.language.expression import Node
 from symformer_jax.language.rules import Restrictions
+from symformer_jax.language.units import Units
 from symformer_jax.results import Callback, Progress, SearchResult, Seen, Standing, Step
 from symformer_jax.selection import front as front_lib, losses, scoring, select, soundness
 from symformer_jax.sources import closed_forms, registry, samples
@@ -45,6 +47,8 @@ def search(
   names: Sequence[Sequence[str]] | None = None,
   callback: Callback | None = None, should_stop: Callable[[], bool] = lambda: False, effort: str = "normal",
   config: SearchConfig = DEFAULT, loss: str = "squared", template: str | None = None,
+  units: Mapping[str, str] | None = None, dimensionless_constants: bool = False,
+  targets: Sequence[str] | None = None, add_operators: Sequence[str] = (),
 ) -> list[SearchResult]:
   """Finds formulas for data sets.
 
@@ -62,7 +66,7 @@ def search(
     top_k: tokens among which each step of sampling chooses, with the strategy of that name.
     temperature: divides the logits: below 1 candidates are likelier, above 1 more varied.
     refine: how constants are fitted: `lm`, `bfgs`, `gd` or `none`.
-    operators: names of the operators a formula may use; None for all.
+    operators: names of the operators a formula may use; None for all that models know.
     restrictions: further rules, and the place for `operators` where there are some.
     max_time: seconds for which the search goes on: then no further turn is begun for a data set. A turn takes about a
       second, and so does the choice of the answer that follows. None to let `effort` decide.
@@ -86,6 +90,13 @@ def search(
     template: a form that each formula is to have, such as `f(x)*exp(-k*t)`: in the column names, with unknown functions
       of columns and unknown constants (any other name). What is found for them stands in `Equation.filled`. Rules,
       guesses and accuracy are those of the functions, and so is what a callback is told.
+    units: those of every column and, as `y`, of the target, such as `{"x": "m", "y": "m/s"}`, 1 for none; then only
+      formulas count that can have the target's dimension. Needs pint. Values are never converted.
+    dimensionless_constants: whether numbers in formulas have no unit; else one that multiplies or is added may have
+      any.
+    targets: names of y of each data set, under which `units` may have its unit; `y` by default.
+    add_operators: further operators, which no model knows: tanh, sinh, cosh, abs, sign, min, max. Sources that need no
+      model make formulas with them, beside those with `operators`.
   Returns:
     One result for each data set, in their order. A data set that cannot be used has status `failed`.
   Raises:
@@ -94,11 +105,15 @@ def search(
   restrictions = restrictions or Restrictions()
   if operators is not None:
     restrictions = dataclasses.replace(restrictions, operators=tuple(operators))
+  if isinstance(add_operators, str):
+    raise InputError(f"add_operators: expected a list of names, got {add_operators!r}")
+  if add_operators:
+    restrictions = dataclasses.replace(restrictions, add_operators=tuple(add_operators))
   if isinstance(guesses, str) or guesses is None:
     raise InputError(f"guesses: expected a list of formulas, got {guesses!r}")
   options = SearchOptions(
     n_samples, strategy, top_k, temperature, refine, restrictions, max_time, accuracy, seed, recombine, tuple(guesses),
-    effort, config, loss, template)
+    effort, config, loss, template, _read_units(units, names, targets, dimensionless_constants))
   options.check()
   check_callback(callback)
   _check_seed(seed)
@@ -107,6 +122,8 @@ def search(
     raise InputError(f"strategy: unknown strategy {strategy!r}, expected one of {', '.join(STRATEGIES)}")
   if names is not None and len(names) != len(datasets):
     raise InputError(f"names: expected column names for {len(datasets)} data sets, got {len(names)}")
+  if targets is not None and len(targets) != len(datasets):
+    raise InputError(f"targets: expected a name for each of {len(datasets)} data sets, got {len(targets)}")
   key = jax.random.key(seed) if key is None else key
   found: list[SearchResult] = []
   at_once = compilation.dataset_buckets()[-1]
@@ -117,8 +134,9 @@ def search(
       found += [results.failed("stopped before it was searched", model=model.name, seed=seed) for _ in some]
     else:
       columns = [names[i] if names is not None else None for i in some]
+      called = [targets[i] if targets is not None else units_lib.TARGET for i in some]
       answers, is_stopped = _search_together(
-        model, [datasets[i] for i in some], columns, options, key, callback, should_stop, begin=begin)
+        model, [datasets[i] for i in some], columns, called, options, key, callback, should_stop, begin=begin)
       found += answers
   return found
 
@@ -127,6 +145,23 @@ def check_callback(callback: Any) -> None:
   """Refuses what cannot be called: an InputError."""
   if callback is not None and not callable(callback):
     raise InputError(f"callback: expected a function of one argument, got {callback!r}")
+
+
+def _read_units(
+  units: Mapping[str, str] | None, names: Sequence[Sequence[str]] | None, targets: Sequence[str] | None,
+  dimensionless_constants: bool,
+) -> Units | None:
+  """Units as users name them; names that no data set has are refused."""
+  if not isinstance(dimensionless_constants, bool | np.bool_):
+    raise InputError(f"dimensionless_constants: expected True or False, got {dimensionless_constants!r}")
+  if units is None:
+    if dimensionless_constants:
+      raise InputError("dimensionless_constants: says nothing without units")
+    return None
+  read = units_lib.read_units(units, dimensionless_constants=bool(dimensionless_constants))
+  if names is not None:
+    read.check_names([*itertools.chain.from_iterable(names), *(targets or ()), units_lib.TARGET])
+  return read
 
 
 def _check_seed(seed: int) -> None:
@@ -171,7 +206,7 @@ def _load_model(name: str) -> Any:
 
 
 def _search_together(
-  model, datasets, names, options: SearchOptions, key, callback: Callback | None, should_stop, *, begin: int
+  model, datasets, names, targets, options: SearchOptions, key, callback: Callback | None, should_stop, *, begin: int
 ) -> tuple[list[SearchResult], bool]:
   """Searches data sets in common turns; each gets the time that all took; and whether it was stopped.
 
@@ -186,7 +221,7 @@ def _search_together(
     try:
       if isinstance(weighing, InputError):
         raise weighing
-      problem, tasks = _pose(weighing.dataset, names[i], options)
+      problem, tasks = _pose(weighing.dataset, names[i], options, target=targets[i])
       some = [Search(task, _supporting(sources, task, model, options), options, key) for task in tasks]
       posed[i] = _Posed(problem, range(len(searches), len(searches) + len(some)))
       searches |= zip(posed[i].numbers, some, strict=True)
@@ -222,10 +257,10 @@ class _Posed(NamedTuple):
 
 
 def _pose(
-  dataset: Any, names: Sequence[str] | None, options: SearchOptions
+  dataset: Any, names: Sequence[str] | None, options: SearchOptions, *, target: str
 ) -> tuple[profile.Problem | None, list[Task]]:
   if options.template is None:
-    return None, [make_task(dataset, names, options)]
+    return None, [make_task(dataset, names, options, target=target)]
   rows = check_dataset(dataset)
   columns = tuple(names) if names is not None else default_names(rows.x.shape[1])
   problem = profile.pose(templates.read(options.template, columns), rows, seed=options.seed)
@@ -303,7 +338,7 @@ def _look(
   """Formulas of a first look at each data set that can be weighed: the sources that need no model; no selection."""
   rules = Restrictions(excluded=options.restrictions.excluded)  # others do not matter to the size of errors
   look = dataclasses.replace(
-    options, loss=losses.SQUARED, restrictions=rules, recombine=True, refine="lm", accuracy=None,
+    options, loss=losses.SQUARED, restrictions=rules, units=None, recombine=True, refine="lm", accuracy=None,
     config=dataclasses.replace(options.config, sources=options.config.loss.sources))
   usable = [i for i, each in enumerate(weighed) if isinstance(each, _Weighed)]
   rows = {i: check_dataset(datasets[i]) for i in usable}
@@ -333,7 +368,7 @@ def _choose(task: Task, nodes: Sequence[Node], options: SearchOptions, clock: Cl
   with clock.measure("refine"):
     [fitted] = refine_lib.fit_constants([(task, nodes)], method=options.refine, max_steps=pool.polish_steps)
   with clock.measure("deduplicate"):
-    forms = [form for node, _ in fitted for form in (node, canonicalize(node)) if form is node or task.rule(form)]
+    forms = [form for node, _ in fitted for form in (node, canonicalize(node)) if task.rule(form)]
     finalists = _different_values(forms, task.fit_rows, math.sqrt(task.variance), pool.equal_values)
   yardsticks = [node for node in closed_forms.fit(task.rows, task.columns) if task.rule(node)]
   if not finalists and not yardsticks:
@@ -355,8 +390,14 @@ def _finish(
   rows, names = (first.task.rows, first.task.names) if problem is None else (problem.rows, problem.template.names)
   chosen = choose(first.task, shortlists[0]) if problem is None else answer.answer(problem, shortlists, options, choose)
   if chosen is None:
-    return results.failed("no candidate fits, and no closed form keeps the rules", model=model.name, seed=options.seed)
+    units = first.task.units
+    wanted = "" if units is None else f", in which y is a {units.target.text}"
+    return results.failed(
+      f"no candidate fits, and no closed form keeps the rules{wanted}", model=model.name, seed=options.seed)
   best, front, rejected = chosen
+  if first.task.units is not None:
+    front = tuple(equation.with_units(first.task.units.of_numbers(equation.node)) for equation in front)
+    best = next(equation for equation in front if equation.node == best.node)
   has_model = any(source.name == registry.TRANSFORMER for search_ in searches for source in search_.sources)
   is_without = registry.TRANSFORMER in options.config.sources and not has_model
   ended_by = next((each.ended_by for each in searches if each.ended_by != results.EXACT), first.ended_by)
@@ -369,11 +410,21 @@ def _finish(
     None if best.r2 is None else math.sqrt(max(1 - best.r2, 0.0)), options.loss, weighing.exponent,
     weighing.num_light, rejected)
   told = dict.fromkeys(text for search_ in searches for text in _messages(search_, model, is_without))
-  messages = [*told, *([weighing.text] if weighing.text else []), *_describe(seen)]
+  messages = [*told, *_describe_units(first.task), *([weighing.text] if weighing.text else []), *_describe(seen)]
   return SearchResult(
     results.OK, "; ".join(messages), best, front, sum((each.counts for each in searches), results.Counts()),
     clock.seconds(), options.seed, len(rows), model.name, tuple(turn for each in searches for turn in each.progress),
-    ended_by, seen, with_weights(weighed.dataset, rows.weights)[2])
+    ended_by, seen, with_weights(weighed.dataset, rows.weights)[2],
+    None if first.task.units is None else first.task.units.texts)
+
+
+def _describe_units(task: Task) -> list[str]:
+  """What units were read as: `AU` is no length to pint."""
+  if task.units is None:
+    return []
+  texts = [f"{name} in {unit.full_name}" for name, unit in zip(
+    (*task.names[:MAX_NAMED], "y"), (*task.units.columns[:MAX_NAMED], task.units.target), strict=True)]
+  return [f"units: {', '.join(texts)}"]
 
 
 def _describe(seen: Seen) -> list[str]:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from symformer_jax.language import expression, printing, source_code
+from symformer_jax.language import expression, printing, programs, source_code
 from symformer_jax.language.expression import Node
 
 OK, FAILED = "ok", "failed"
@@ -22,11 +22,13 @@ class Constant:
     value: in the digits that the formula is written with.
     stderr: standard error of the fit; None where the data give none.
     exact: what the number is, as `2*pi` or `1/3`, where the data leave no doubt and decimals cannot say it.
+    unit: as `m/s**2`, 1 for none, where the units of the columns were given and the formula leaves it no choice.
   """
 
   value: float
   stderr: float | None
   exact: str | None = None
+  unit: str | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,6 +60,8 @@ class Equation:
     relative_error: mean |error| / |y|, weighted as well; None where every y is 0.
     constants: in the order in which they stand in the tree.
     filled: where a template was given, its unknown functions and parameters.
+    number_units: the unit of each number of the tree in their order, whole ones as well; None where it is left open,
+      and for all where units are not known.
   """
 
   node: Node
@@ -67,11 +71,27 @@ class Equation:
   relative_error: float | None
   constants: tuple[Constant, ...]
   filled: Filled | None = None
+  number_units: tuple[str | None, ...] | None = None
+
+  def with_units(self, number_units: Sequence[str | None]) -> "Equation":
+    """With the unit of each number of the tree."""
+    numbers = [node for node in expression.walk(self.node) if node.is_number]
+    of_constants = [unit for node, unit in zip(numbers, number_units, strict=True) if programs.is_constant(node)]
+    constants = tuple(dataclasses.replace(constant, unit=unit)
+                      for constant, unit in zip(self.constants, of_constants, strict=True))
+    return dataclasses.replace(self, constants=constants, number_units=tuple(number_units))
+
+  @property
+  def whole_numbers(self) -> list[tuple[float, str]]:
+    """Whole numbers that were not fitted and have a unit, as the 2 of `2*x` in metres for seconds, and the unit."""
+    numbers = [node for node in expression.walk(self.node) if node.is_number]
+    return [(node.value, unit) for node, unit in zip(numbers, self.number_units or (), strict=False)
+            if unit not in (None, "1") and not programs.is_constant(node)]
 
   @property
   def expression(self) -> str:
-    """Python syntax with bare NumPy names, in the column names."""
-    return printing.to_text(self.node, self.names)
+    """Python syntax with bare NumPy names, in the column names; with units, a factor 1 that has one is written."""
+    return printing.to_text(self.node, self.names, has_ones=self.number_units is not None)
 
   @property
   def latex(self) -> str:
@@ -95,7 +115,8 @@ class Equation:
       "expression": self.expression, "latex": self.latex, "complexity": self.complexity, "r2": self.r2,
       "mse": self.mse, "rmse": self.rmse, "relative_error": self.relative_error,
       "constants": [dataclasses.asdict(c) for c in self.constants],
-    } | ({} if self.filled is None else {"filled": self.filled.to_json()})
+    } | ({} if self.filled is None else {"filled": self.filled.to_json()}) | (
+      {} if self.number_units is None else {"number_units": list(self.number_units)})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -246,6 +267,7 @@ class SearchResult:
       model's, for it knows fewer variables); empty for a failed data set.
     seen: ranges, unused columns, noise, what was left out and why; None for a failed data set.
     weights: of the rows [N], those of the user times those of the loss, mean 1 where above 0; None for a failed one.
+    units: of each column, then of y, as written; None where they are not known.
   """
 
   status: str
@@ -261,6 +283,7 @@ class SearchResult:
   ended_by: str = ""
   seen: Seen | None = None
   weights: np.ndarray | None = dataclasses.field(default=None, compare=False, repr=False)
+  units: tuple[str, ...] | None = None
 
   @property
   def loss(self) -> str:
@@ -283,6 +306,7 @@ class SearchResult:
       "seconds": {name: round(value, 4) for name, value in dataclasses.asdict(self.seconds).items()},
       "seed": self.seed, "rounds": [dataclasses.asdict(r) for r in self.rounds], "ended_by": self.ended_by,
       "seen": dataclasses.asdict(self.seen) if self.seen else None,
+      "units": dict(zip([*features, target], self.units, strict=True)) if self.units else None,
     })
 
 

@@ -127,6 +127,7 @@ def front_record(front: Front) -> dict[str, Any]:
     told = ("status", "message", "counts", "seconds", "seed", "num_points", "model", "rounds", "ended_by", "seen")
     found = dataclasses.asdict(dataclasses.replace(front.result, best=None, pareto=(), weights=None))
     search = {name: found[name] for name in told}
+    search["units"] = None if front.result.units is None else list(front.result.units)
     search["weights"] = list(front.result.weights) if front.result.is_weighted else None
   return {
     "names": list(front.best.names), "best": front.lines.index(front.best), "search": search,
@@ -180,13 +181,15 @@ def _read_equation(record: Mapping[str, Any], names: tuple[str, ...]) -> Equatio
   # Format 1 had the text alone.
   node = _read_tree(record["tree"], len(names)) if "tree" in record else parser.parse(record["expression"], names)
   constants = tuple(map(_read_constant, record["constants"]))
+  num_numbers = sum(n.is_number for n in expression.walk(node))
   return Equation(node, names, _number(record["mse"], "mse"), _optional(record["r2"], "r2"),
-                  _optional(record["relative_error"], "relative_error"), constants, _read_filled(record.get("filled")))
+                  _optional(record["relative_error"], "relative_error"), constants, _read_filled(record.get("filled")),
+                  _read_texts(record.get("number_units"), "number_units", num_numbers))
 
 
 def _read_constant(record: Mapping[str, Any]) -> Constant:
-  return Constant(
-    _number(record["value"], "constant"), _optional(record["stderr"], "stderr"), _text(record.get("exact")))
+  return Constant(_number(record["value"], "constant"), _optional(record["stderr"], "stderr"),
+                  _text(record.get("exact")), _text(record.get("unit")))
 
 
 def _read_filled(record: Mapping[str, Any] | None) -> Filled | None:
@@ -195,6 +198,15 @@ def _read_filled(record: Mapping[str, Any] | None) -> Filled | None:
     return None
   functions = tuple((name, str(_text(text))) for name, text in record["functions"].items())
   return Filled(functions, tuple((name, _read_constant(each)) for name, each in record["parameters"].items()))
+
+
+def _read_texts(values: Any, what: str, num: int) -> tuple[str | None, ...] | None:
+  """So many texts or nulls; None for none at all, as files without units have it."""
+  if values is None:
+    return None
+  if not isinstance(values, list) or len(values) != num:
+    raise ValueError(f"{what}: expected {num} of them, got {values!r}")
+  return tuple(map(_text, values))
 
 
 def _number(value: Any, what: str) -> float:
@@ -226,7 +238,8 @@ def _read_search(record: Mapping[str, Any], lines: tuple[Equation, ...], best: E
     **plain, best=best, pareto=lines, counts=configuration.build(Counts, record["counts"], path="counts"),
     seconds=configuration.build(Seconds, record["seconds"], path="seconds"),
     rounds=tuple(configuration.build(Progress, turn, path="rounds") for turn in record["rounds"]),
-    seen=None if record["seen"] is None else _read_seen(record["seen"]), weights=weights)
+    seen=None if record["seen"] is None else _read_seen(record["seen"]), weights=weights,
+    units=_read_texts(record.get("units"), "units", len(best.names) + 1))
 
 
 def _read_seen(record: Mapping[str, Any]) -> Seen:

@@ -334,7 +334,8 @@ def test_every_parameter_reaches_the_search(data, monkeypatch):
     "model": WIDE, "n_samples": 77, "top_k": 7, "refine": "bfgs", "operators": ("+", "*"),
     "restrictions": Restrictions(max_depth=4), "max_time": 3.5, "accuracy": 0.75, "recombine": False,
     "guesses": ("mass",), "effort": "thorough", "loss": "relative", "template": "f(mass)",
-    "config": SearchConfig(sources=("closed_forms",))}
+    "config": SearchConfig(sources=("closed_forms",)), "units": {"mass": "kg", "speed": "m/s", "y": "J"},
+    "dimensionless_constants": True, "add_operators": ("tanh",)}
   estimator = SymFormerRegressor(**parameters, random_state=5, max_complexity=9, model_selection="simple")
   # All of them, and none with its default: what is left out here or there is seen.
   others = {"random_state", "verbose", "max_complexity", "model_selection", "callback"}
@@ -348,7 +349,7 @@ def test_every_parameter_reaches_the_search(data, monkeypatch):
   np.testing.assert_array_equal(points, X)
   np.testing.assert_array_equal(targets, y)
   np.testing.assert_array_equal(given, weights)
-  assert asked["names"] == [("mass", "speed")]
+  assert asked["names"] == [("mass", "speed")] and asked["targets"] == ["y"]
 
 
 def test_random_states_of_numpy_give_other_seeds(data, monkeypatch):

@@ -277,19 +277,22 @@ def test_every_flag_of_the_search_reaches_it(command, tmp_path, monkeypatch):
     "accuracy": ("accuracy", "0.75", 0.75), "guesses": ("guess", "axis", ["axis"]),
     "effort": ("effort", "thorough", "thorough"), "loss": ("loss", "relative", "relative"),
     "template": ("template", "f(axis)", "f(axis)"),
-    "config": ("search_config", str(tmp_path / "own.py"), SearchConfig(sources=("closed_forms",)))}
+    "config": ("search_config", str(tmp_path / "own.py"), SearchConfig(sources=("closed_forms",))),
+    "units": ("units", "axis=au, period=yr", {"axis": "au", "period": "yr"}),
+    "dimensionless_constants": ("dimensionless_constants", "true", True)}
   rules = {
     "operators": ("operators", "+,*,pow", ("+", "*", "pow")), "forbidden": ("forbid", "exp", ("exp",)),
     "required": ("require", "axis", ("axis",)), "excluded": ("exclude", "mass", ("mass",)),
     "max_exponent": ("max_exponent", "3", 3.0), "max_depth": ("max_depth", "4", 4),
-    "unnested": ("unnested", "sin", ("sin",)), "max_complexity": ("max_complexity", "9", 9)}
+    "unnested": ("unnested", "sin", ("sin",)), "max_complexity": ("max_complexity", "9", 9),
+    "add_operators": ("add_operators", "tanh,abs", ("tanh", "abs"))}
   argv = [f"--{flag}={text}" for flag, text, _ in (*given.values(), *rules.values())]
   code, _, err = command(f"--data={KEPLER}", *argv)
   assert code == 2 and "far enough" in err
   assert {name: asked[name] for name in given} == {name: value for name, (_, _, value) in given.items()}
   assert asked["restrictions"] == Restrictions(**{name: value for name, (_, _, value) in rules.items()})
   # None is left out, here or there.
-  assert set(asked) == {*given, "restrictions", "names", "should_stop", "callback"}
+  assert set(asked) == {*given, "restrictions", "names", "targets", "should_stop", "callback"}
   decisive = {flag.name for flag in infer.asked.DECISIVE} - {
     "target", "features", "categories", "decimal", "separator", "sheet", "weights", "sigma", "drop_missing", "model",
     "select"}

@@ -64,7 +64,7 @@ def test_every_third_party_import_is_declared():
   declared = {re.match(r"[\w-]+", line).group().replace("-", "_").lower()
               for line in [*lines("options", "install_requires"), *lines("options.extras_require", "train"),
                            *lines("options.extras_require", "plot"), *lines("options.extras_require", "xlsx"),
-                           *lines("options.extras_require", "torch")]}
+                           *lines("options.extras_require", "torch"), *lines("options.extras_require", "units")]}
   names = {"absl": "absl_py", "google": "protobuf", "orbax": "orbax_checkpoint", "sklearn": "scikit_learn",
            "tensorboardx": "tensorboardx"}
   own = {"symformer_jax", "launch", "data_gen", "configs"}

@@ -5,7 +5,7 @@ import importlib.util
 from symformer_jax.errors import InputError
 
 # Extra -> modules that code imports; setup.cfg has the packages.
-MODULES = {"train": ("grain", "orbax", "tensorboardX"), "plot": ("matplotlib",)}
+MODULES = {"train": ("grain", "orbax", "tensorboardX"), "plot": ("matplotlib",), "units": ("pint",)}
 
 
 def find_missing(extra: str) -> list[str]:

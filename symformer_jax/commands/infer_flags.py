@@ -58,7 +58,11 @@ SEARCH_CONFIG = flags.DEFINE_string(
   "search_config", None, "What steers the search: a Python file with get_config(), such as configs/search/default.py, "
   "and a name after a colon where it has several.", flag_values=FLAGS)
 OPERATORS = flags.DEFINE_list(
-  "operators", None, "Operators a formula may use, such as +,*,pow,exp; by default all.", flag_values=FLAGS)
+  "operators", None, "Operators a formula may use, such as +,*,pow,exp; by default all that models know.",
+  flag_values=FLAGS)
+ADD_OPERATORS = flags.DEFINE_list(
+  "add_operators", [], "Operators that no model knows, beside all others or those of --operators: tanh, sinh, cosh, "
+  "abs, sign, min, max. Sources that need no model make formulas with them.", flag_values=FLAGS)
 FORBID = flags.DEFINE_list("forbid", [], "Operators that no formula may use.", flag_values=FLAGS)
 REQUIRE = flags.DEFINE_list("require", [], "Columns that every formula must contain.", flag_values=FLAGS)
 EXCLUDE = flags.DEFINE_list("exclude", [], "Columns that no formula may contain.", flag_values=FLAGS)
@@ -73,6 +77,13 @@ MAX_DEPTH = flags.DEFINE_integer(
 UNNESTED = flags.DEFINE_list(
   "unnested", [], "Operators none of which may stand inside another of them, such as sin,cos,exp.",
   flag_values=FLAGS)
+UNITS = flags.DEFINE_list(
+  "units", None, "The unit of each column and of the target, such as --units='x=m, t=s, y=m/s**2' (1 for none); header "
+  "takes them from names such as 'girth (in)'. Then only formulas count that can have the target's dimension; values "
+  "are never converted.", flag_values=FLAGS)
+DIMENSIONLESS_CONSTANTS = flags.DEFINE_bool(
+  "dimensionless_constants", False, "With --units: numbers in formulas have no unit; else one that multiplies or is "
+  "added may have any.", flag_values=FLAGS)
 SELECT = flags.DEFINE_string(
   "select", "recommended", "Which line of the front to take, to print its constants and to draw it: recommended; "
   "accurate, the one of least error; simple, the shortest that looks as good in a plot; or its number in the list.",
@@ -113,5 +124,6 @@ QUIET = flags.DEFINE_bool("quiet", False, "Print nothing but errors.", flag_valu
 # What decides an answer: lines of another setting are no part of a batch that is resumed.
 DECISIVE = (
   TARGET, FEATURES, CATEGORIES, DECIMAL, SEPARATOR, SHEET, WEIGHTS, SIGMA, LOSS, DROP_MISSING, MODEL, SAMPLES, STRATEGY,
-  TEMPERATURE, TOP_K, REFINE, RECOMBINE, GUESS, TEMPLATE, SEARCH_CONFIG, OPERATORS, FORBID, REQUIRE, EXCLUDE,
-  MAX_EXPONENT, MAX_DEPTH, UNNESTED, MAX_COMPLEXITY, SELECT, ACCURACY, MAX_TIME, EFFORT, SEED)
+  TEMPERATURE, TOP_K, REFINE, RECOMBINE, GUESS, TEMPLATE, SEARCH_CONFIG, OPERATORS, ADD_OPERATORS, FORBID, REQUIRE,
+  EXCLUDE, MAX_EXPONENT, MAX_DEPTH, UNNESTED, MAX_COMPLEXITY, UNITS, DIMENSIONLESS_CONSTANTS, SELECT, ACCURACY, MAX_TIME,
+  EFFORT, SEED)

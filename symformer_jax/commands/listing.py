@@ -48,6 +48,8 @@ def print_result(result: SearchResult, selected: Equation, *, name: str, target:
     print("template: " + ", ".join(_filled_texts(selected.filled)))
   if selected.constants:
     print("constants: " + ", ".join(_constant_text(constant) for constant in selected.constants))
+  if selected.whole_numbers:
+    print("whole numbers: " + ", ".join(f"{value:g} {unit}" for value, unit in selected.whole_numbers))
   if result.seen is not None:
     noise = "" if result.seen.noise is None else f"; noise {100 * result.seen.noise:.2g} % of its spread"
     print(f"seen: {', '.join(_range_text(result.seen.ranges))}{noise}")
@@ -74,7 +76,8 @@ def _range_text(ranges: Mapping[str, tuple[float, float]]) -> list[str]:
 
 def _constant_text(constant: Constant) -> str:
   error = "" if constant.stderr is None else f" +- {constant.stderr:.1g}"
-  return f"{constant.value:.15g}{error}" + (f" ({constant.exact})" if constant.exact else "")
+  unit = "" if constant.unit in (None, "1") else f" {constant.unit}"
+  return f"{constant.value:.15g}{error}{unit}" + (f" ({constant.exact})" if constant.exact else "")
 
 
 def _filled_texts(filled: Filled) -> list[str]:

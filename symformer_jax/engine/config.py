@@ -564,6 +564,8 @@ class EvolutionConfig:
     ("+", 1.0), ("*", 1.0), ("inv", 0.5), ("pow2", 0.3), ("pow3", 0.1), ("sqrt", 0.2), ("exp", 0.3), ("ln", 0.2),
     ("sin", 0.15), ("cos", 0.15), ("pow", 0.05), ("atan", 0.05), ("tan", 0.02), ("neg", 0.01))
   constant_weight: float = 0.6
+  # Each operator that no model knows and that was asked for: as often as an exponential.
+  requested_weight: float = 0.3
   # What every turn begins with: formulas of the pool's shortlist, their terms, columns of the library drawn by chance,
   # random trees of so many nodes at most. All of them are donors too.
   num_pool: int = 64

@@ -7,6 +7,7 @@ import numpy as np
 from symformer_jax.engine.config import DEFAULT, EFFORTS, SearchConfig
 from symformer_jax.errors import InputError, suggest
 from symformer_jax.language.rules import Restrictions
+from symformer_jax.language.units import Units
 from symformer_jax.refinement import solve
 
 # What is minimized; see `selection.losses`.
@@ -35,6 +36,7 @@ class SearchOptions:
     config: what steers the search.
     loss: which errors are to be small: one of `LOSSES`.
     template: a form with unknown functions of columns (`language.templates`); None for any formula.
+    units: of columns and target; None where formulas may mix them.
   """
 
   n_samples: int = 1024
@@ -52,6 +54,7 @@ class SearchOptions:
   config: SearchConfig = DEFAULT
   loss: str = "squared"
   template: str | None = None
+  units: Units | None = None
 
   def __post_init__(self):
     # Numbers of other libraries are written as the built-in ones: results go into JSON.
@@ -86,6 +89,8 @@ class SearchOptions:
       raise InputError(f"template: expected a formula as text, got {self.template!r}")
     if self.template is not None and self.refine == "none":
       raise InputError("template: its constants are fitted, so refine='none' cannot go with it")
+    if self.template is not None and self.units is not None:
+      raise InputError("template: not with units: those of an unknown function are not known")
     if self.effort not in EFFORTS:
       raise InputError(f"effort: unknown effort {self.effort!r}: {suggest(str(self.effort), EFFORTS)}")
     self.restrictions.check()

@@ -99,7 +99,7 @@ def _fit_block(
 ) -> list[tuple[list[float], float]]:
   """Constants and errors of `(data set, tree)`."""
   nodes = [node for _, node in block]
-  vocab = programs.base_vocabulary(num_columns)
+  vocab = programs.base_vocabulary(num_columns, has_requested=programs.has_requested(nodes))
   ids, values = programs.encode_programs(nodes, vocab, num_programs=num_programs, length=programs.MAX_TOKENS)
   dataset = np.zeros(num_programs, np.int32)
   dataset[: len(block)] = [i for i, _ in block]

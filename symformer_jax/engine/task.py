@@ -14,6 +14,7 @@ from symformer_jax.errors import InputError
 from symformer_jax.language import printing
 from symformer_jax.language.expression import Node
 from symformer_jax.language.rules import Rule
+from symformer_jax.language.units import TARGET, DataUnits
 
 # Rows that are fitted are padded to one of these numbers, or to `PoolConfig.fit_rows`.
 ROW_BUCKETS = (64, 128)
@@ -27,6 +28,7 @@ class Task:
     rows: all of them, in the user's units; fit_rows: those that constants are fitted to.
     names: of the columns, D of them.
     rule: the formulas that count.
+    units: of columns and y; None where they are not known.
     columns: of x, those that formulas are made of: all that the rule allows, or the best of many.
     variance: of y in `fit_rows`, squared units of y.
     num_rows: what `fit_rows` are padded to for compiled programs.
@@ -39,6 +41,7 @@ class Task:
   columns: tuple[int, ...]
   variance: float
   num_rows: int
+  units: DataUnits | None = None
 
   @property
   def is_chosen(self) -> bool:
@@ -73,8 +76,10 @@ def default_names(num_columns: int) -> tuple[str, ...]:
   return tuple(f"x{d}" for d in range(num_columns))
 
 
-def make_task(dataset: Any, names: Sequence[str] | None, options: SearchOptions) -> Task:
-  """Checks one data set (see `search`) and says what is to be searched.
+def make_task(
+  dataset: Any, names: Sequence[str] | None, options: SearchOptions, *, target: str = TARGET
+) -> Task:
+  """Checks one data set (see `search`) and says what is to be searched; `target` is what y is called.
 
   Raises:
     InputError: says what makes the data, or the rules for their columns, unusable.
@@ -84,10 +89,13 @@ def make_task(dataset: Any, names: Sequence[str] | None, options: SearchOptions)
   names = tuple(names) if names is not None else default_names(num_columns)
   if len(names) != num_columns:
     raise InputError(f"names: expected {num_columns} of them, one for each column, got {len(names)}")
-  rule = options.restrictions.for_columns(names)
+  rule, units = options.restrictions.for_columns(names), None
+  if options.units is not None:
+    units = options.units.for_columns(names, target, excluded=rule.excluded)
+    rule = dataclasses.replace(rule, dimensions=units.dimensions)
   fit_rows = _sample_that_varies(rows, pool.fit_rows, seed=options.seed)
   mean = np.average(fit_rows.y, weights=fit_rows.weights)
   variance = float(np.average((fit_rows.y - mean) ** 2, weights=fit_rows.weights))
   columns = screening.choose_columns(fit_rows, rule, num_columns=options.config.library.max_columns)
   num_rows = compilation.bucket(len(fit_rows), (*ROW_BUCKETS, pool.fit_rows))
-  return Task(rows, fit_rows, names, rule, columns, variance, num_rows)
+  return Task(rows, fit_rows, names, rule, columns, variance, num_rows, units)

@@ -85,6 +85,14 @@ def _slopes(tree: _Valued) -> list[np.ndarray]:
       # As the interpreter has it: the exponent of a negative base stays where it is.
       by_exponent = np.where(base > 0, tree.values * np.log(np.where(base > 0, base, 1)), 0)
       return [exponent * base ** (exponent - 1), by_exponent]
+    case "min" | "max":
+      first, second = arguments
+      is_first = np.sign(second - first if tree.node.token == "min" else first - second)
+      return [(1 + is_first) / 2, (1 - is_first) / 2]  # of equal ones half each, as JAX has it
+    case "abs":
+      return [np.sign(arguments[0])]
+    case "sign":
+      return [0 * arguments[0]]
   if not arguments:
     return []
   slope = operators.BY_NAME[tree.node.token].numpy_fn(arguments[0] + 1j * STEP).imag / STEP

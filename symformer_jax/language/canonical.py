@@ -372,7 +372,8 @@ def _exponential(argument: Sum) -> Sum:
 
 # --- functions -----------------------------------------------------------------------------------------------------
 
-_ODD, _EVEN = frozenset(("sin", "tan", "cot", "asin", "atan", "acot")), frozenset(("cos",))
+_ODD = frozenset(("sin", "tan", "cot", "asin", "atan", "acot", "tanh", "sinh", "sign"))
+_EVEN = frozenset(("cos", "cosh", "abs"))
 _INVERSES = {("sin", "asin"), ("cos", "acos"), ("tan", "atan"), ("cot", "acot")}
 
 
@@ -396,6 +397,15 @@ def _evaluate(token: str, value: float) -> float:
 
   with np.errstate(all="ignore"):
     return float(operators.BY_NAME[token].numpy_fn(np.float64(value)))
+
+
+def _extreme(token: str, a: Sum, b: Sum) -> Sum:
+  """The smaller or the larger of two."""
+  first, second = _constant_value(a), _constant_value(b)
+  if first is not None and second is not None:
+    return _constant(min(first, second) if token == "min" else max(first, second))
+  nodes = sorted((_render(a), _render(b)), key=sort_key)
+  return a if nodes[0] == nodes[1] else _atom(Node(token, tuple(nodes)))
 
 
 def _logarithm(argument: Sum) -> Sum:
@@ -436,6 +446,7 @@ _RULES: dict[str, Callable[..., Sum]] = {
   "sqrt": lambda a: _numeric_power(a, 0.5),
   **{f"pow{n}": functools.partial(lambda a, n: _numeric_power(a, n), n=n) for n in range(2, 7)},
   "pow": _power,
+  **{token: functools.partial(_extreme, token) for token in ("min", "max")},
   "exp": _exponential,
 }
 

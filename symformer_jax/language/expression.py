@@ -56,7 +56,7 @@ def unknown(name: str, columns: tuple[int, ...]) -> Node:
 
 
 def chain(token: str, nodes: Sequence[Node]) -> Node:
-  """Nests operands of `+` or `*` to the right: [a, b, c] -> + a + b c."""
+  """Nests operands of `+`, `*`, `min` or `max` to the right: [a, b, c] -> + a + b c."""
   return functools.reduce(lambda rest, node: Node(token, (node, rest)), reversed(nodes[:-1]), nodes[-1])
 
 

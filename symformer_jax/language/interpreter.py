@@ -8,7 +8,7 @@ The machine is written for one program. `evaluate_many` maps it over programs by
 a loop with a real branch per token on CPU (10x faster there), `vmap` with selects on accelerators.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 import functools
 from typing import NamedTuple
 
@@ -19,6 +19,8 @@ import numpy as np
 from symformer_jax.language import operators, vocabulary as vocabulary_lib
 
 _NOOP, _NUMBER, _VARIABLE, _FIRST_OPERATOR = 0, 1, 2, 3
+# Those of models first: their opcodes are the same in every program.
+_OPERATORS = (*operators.MODEL_OPERATORS, *operators.REQUESTED_OPERATORS)
 _POW = _FIRST_OPERATOR + [op.name for op in operators.MODEL_OPERATORS].index("pow")
 
 
@@ -29,7 +31,7 @@ def opcode_table(vocab: vocabulary_lib.Vocabulary) -> tuple[np.ndarray, np.ndarr
   Returns:
     `(opcodes [V], operands [V])`, int32: the operand is the integer's value or the variable's column.
   """
-  names = [op.name for op in operators.MODEL_OPERATORS]
+  names = [op.name for op in _OPERATORS]
   opcodes, operands = np.zeros(vocab.size, np.int32), np.zeros(vocab.size, np.int32)
   for i, token in enumerate(vocab.tokens):
     if token in names:
@@ -45,7 +47,7 @@ def opcode_table(vocab: vocabulary_lib.Vocabulary) -> tuple[np.ndarray, np.ndarr
 @functools.cache
 def _arity_table() -> np.ndarray:
   """Rows each opcode takes from the stack; every opcode puts one back (a no-op the one it took)."""
-  return np.array([1, 0, 0, *(op.arity for op in operators.MODEL_OPERATORS)], np.int32)
+  return np.array([1, 0, 0, *(op.arity for op in _OPERATORS)], np.int32)
 
 
 def constant_values(ids: jax.Array, mantissas: jax.Array, vocab: vocabulary_lib.Vocabulary) -> jax.Array:
@@ -75,6 +77,8 @@ class Program(NamedTuple):
     rows: the stack's row for each token's result [L], int32: where it lies is known before the program runs.
     is_exponent: numeric tokens that are the whole exponent of a `pow` [L].
     length: tokens up to the last that does something, int32 scalar.
+    requested: 0 where operators on request may stand in the program; None, as of most, where they may not: then no code
+      is compiled for them.
   """
 
   opcodes: jax.Array
@@ -84,6 +88,7 @@ class Program(NamedTuple):
   rows: jax.Array
   is_exponent: jax.Array
   length: jax.Array
+  requested: jax.Array | None = None
 
 
 def translate(
@@ -115,7 +120,9 @@ def translate(
   rows = jnp.maximum(jax.lax.cumsum(pushed, axis=ids.ndim - 1, reverse=True) - 1, 0)
   columns = jnp.where(opcodes == _VARIABLE, operands, 0)
   is_exponent = _find_exponents(opcodes, rows)
-  return Program(opcodes, columns, numbers, slots.astype(jnp.int32), rows, is_exponent, length.astype(jnp.int32))
+  requested = jnp.zeros(ids.shape[:-1], jnp.int32) if vocab.has_requested else None
+  return Program(
+    opcodes, columns, numbers, slots.astype(jnp.int32), rows, is_exponent, length.astype(jnp.int32), requested)
 
 
 def _find_exponents(opcodes: jax.Array, rows: jax.Array) -> jax.Array:
@@ -137,7 +144,7 @@ def _times(derivative: jax.Array, tangents: jax.Array) -> jax.Array:
   return jnp.where(tangents == 0, 0, derivative[None] * tangents)
 
 
-def _branches(num_slots: int) -> list[Callable[..., jax.Array]]:
+def _branches(num_slots: int, table: Sequence[operators.Operator]) -> list[Callable[..., jax.Array]]:
   """One function `(pair [2, 1 + C, N], number, column [N], seed [C]) -> row [1 + C, N]` per opcode.
 
   The pair is what lies where the result will: an operator's last argument, and above it a binary operator's first.
@@ -176,7 +183,7 @@ def _branches(num_slots: int) -> list[Callable[..., jax.Array]]:
 
   by_arity = {1: unary, 2: binary}
   return [noop, push_number, push_variable,
-          *(by_arity[op.arity](op.jnp_fn) for op in operators.MODEL_OPERATORS)]
+          *(by_arity[op.arity](op.jnp_fn) for op in table)]
 
 
 def run(
@@ -194,7 +201,8 @@ def run(
   """
   num_slots, dtype = constants.shape[0], columns.dtype
   length, num_points = program.opcodes.shape[0], columns.shape[1]
-  branches, slot_range = _branches(num_slots), jnp.arange(num_slots)
+  table = operators.MODEL_OPERATORS if program.requested is None else _OPERATORS
+  branches, slot_range = _branches(num_slots, table), jnp.arange(num_slots)
   last = (length if num_tokens is None else num_tokens) - 1
 
   def step(t: jax.Array, stack: jax.Array) -> jax.Array:

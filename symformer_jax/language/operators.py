@@ -53,6 +53,8 @@ class Operator:
     latex: the LaTeX form, likewise.
     domain: where it is finite and real, in words.
     in_vocabulary: whether a model may say it; the others occur in random trees only: SymPy rewrites them.
+    is_requested: whether formulas have it on request alone: in guesses, in `refine`, and where `add_operators` names
+      it. No model knows it, so that vocabularies stay what they are.
   """
 
   name: str
@@ -69,6 +71,7 @@ class Operator:
   latex: str
   domain: str = "all reals"
   in_vocabulary: bool = True
+  is_requested: bool = False
 
 
 def _alike(form: str) -> tuple[str, str, str, str]:
@@ -103,6 +106,18 @@ def _function(
     latex if "{0}" in latex else f"{latex}\\left({{0}}\\right)",
     domain,
   )
+
+
+def _on_request(name: str, *, sympy: str = "", c: str = "", latex: str = "", arity: int = 1) -> Operator:
+  """A function that no model knows; `sympy`, `c`: what these call it. Of two arguments NumPy's name is longer."""
+  python = name if arity == 1 else f"{name}imum"
+  args = ", ".join(["{0}", "{1}"][:arity])
+  return Operator(
+    name, arity, 1, getattr(jnp, python), getattr(np, python),
+    lambda s, *args: getattr(s, sympy or name)(*args),
+    lambda t, *args: getattr(t, python)(*args),
+    f"{{m}}{python}({args})", c or f"{name}({{0}})", f"{name}({args})", f"{name.upper()}({args})",
+    latex or f"\\{name}\\left({args}\\right)", in_vocabulary=False, is_requested=True)
 
 
 OPERATORS: tuple[Operator, ...] = (
@@ -146,9 +161,19 @@ OPERATORS: tuple[Operator, ...] = (
   _integer_power("pow4", 4, in_vocabulary=False),
   _integer_power("pow5", 5, in_vocabulary=False),
   _integer_power("pow6", 6, in_vocabulary=False),
+  # Below: known to no model; formulas have them where a user asks for them.
+  _on_request("tanh"), _on_request("sinh"), _on_request("cosh"),
+  _on_request("abs", sympy="Abs", c="fabs({0})", latex="\\left|{0}\\right|"),
+  _on_request("sign", c="((double)({0} > 0.0) - (double)({0} < 0.0))",
+              latex="\\operatorname{{sign}}\\left({0}\\right)"),
+  # C's functions take the other argument where one is undefined.
+  _on_request("min", sympy="Min", c="fmin({0}, {1})", arity=2),
+  _on_request("max", sympy="Max", c="fmax({0}, {1})", arity=2),
 )
 
 BY_NAME: dict[str, Operator] = {op.name: op for op in OPERATORS}
 BINARY: tuple[Operator, ...] = tuple(op for op in OPERATORS if op.arity == 2)
 UNARY: tuple[Operator, ...] = tuple(op for op in OPERATORS if op.arity == 1)
 MODEL_OPERATORS: tuple[Operator, ...] = tuple(op for op in OPERATORS if op.in_vocabulary)
+REQUESTED_OPERATORS: tuple[Operator, ...] = tuple(op for op in OPERATORS if op.is_requested)
+REQUESTED: frozenset[str] = frozenset(op.name for op in REQUESTED_OPERATORS)

@@ -5,13 +5,13 @@ Grammar (`**` and `^` bind tightest, to the right; a sign binds weaker than a po
   product = signed (("*" | "/") signed)*
   signed  = ("+" | "-")* power
   power   = atom [("**" | "^") signed]
-  atom    = number | name | function "(" sum ")" | "(" sum ")"
+  atom    = number | name | function "(" sum ("," sum)* ")" | "(" sum ")"
   name    = word | "`" (any sign but "`" | "``")* "`"
 A word before "(" is a function, any other a column, a constant or, on request, a symbol. What stands in backticks is a
 column's name, whatever it is made of (`names` writes them).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 import difflib
 import math
 import re
@@ -57,7 +57,11 @@ def _log(base: float) -> Callable[[Node], Node]:
   return lambda a: Node("*", (number(1 / math.log(base)), Node("ln", (a,))))
 
 
-FUNCTIONS: dict[str, Callable[[Node], Node]] = {
+def _binary(token: str) -> Callable[[Node, Node], Node]:
+  return lambda a, b: Node(token, (a, b))
+
+
+FUNCTIONS: dict[str, Callable[..., Node]] = {
   **{name: _unary(name) for name in ("sqrt", "exp", "ln", "sin", "cos", "tan", "cot")},
   **{name: _unary(name) for name in ("asin", "acos", "atan", "acot")},
   "log": _unary("ln"),
@@ -65,12 +69,18 @@ FUNCTIONS: dict[str, Callable[[Node], Node]] = {
   "sinh": _half_difference(-1), "cosh": _half_difference(1), "tanh": _tanh,
   "log2": _log(2), "log10": _log(10),
   "abs": lambda a: Node("sqrt", (Node("pow2", (a,)),)),
+  "sign": _unary("sign"), "min": _binary("min"), "max": _binary("max"), "minimum": _binary("min"),
+  "maximum": _binary("max"),
 }
+# As operators of their own, which no model knows.
+UNEXPANDED: dict[str, Callable[..., Node]] = {name: _unary(name) for name in ("sinh", "cosh", "tanh", "abs")}
+_OF_TWO = frozenset(("min", "max", "minimum", "maximum"))
 CONSTANTS = {"pi": math.pi}
 
 
 def parse(
   text: str, variables: Sequence[str] = ("x", "y", "z"), *, allow_symbols: bool = False, allow_unknowns: bool = False,
+  expands: bool = True,
 ) -> Node:
   """Reads a formula.
 
@@ -79,6 +89,7 @@ def parse(
     variables: names of the columns, in order, any text; they win over `pi`, and over functions but before "(".
     allow_symbols: whether other names become named constants (`expression.symbol`) or an error.
     allow_unknowns: whether other words before "(" become unknown functions of columns (`expression.unknown`).
+    expands: whether hyperbolic functions and `abs` are written by operators that models know, `abs(x)` as `sqrt(x**2)`.
   Returns:
     The tree; minus and division are written with neg and inv. Operands keep their order.
   Raises:
@@ -88,14 +99,18 @@ def parse(
   limit = max([MAX_LENGTH, *(MAX_TOKENS * (len(name) + 2 + name.count("`")) for name in variables)])
   if len(text) > limit:
     raise ExpressionError(f"formula is {len(text)} characters long, at most {limit} are read")
-  return _Parser(text, variables, allow_symbols, allow_unknowns).parse()
+  functions = FUNCTIONS if expands else FUNCTIONS | UNEXPANDED
+  return _Parser(text, variables, allow_symbols, allow_unknowns, functions).parse()
 
 
 class _Parser:
   """Recursive descent over the token list."""
 
-  def __init__(self, text: str, variables: Sequence[str], allow_symbols: bool, allow_unknowns: bool = False):
-    self.text, self.variables = text, list(variables)
+  def __init__(
+    self, text: str, variables: Sequence[str], allow_symbols: bool, allow_unknowns: bool,
+    functions: Mapping[str, Callable[..., Node]],
+  ):
+    self.text, self.variables, self.functions = text, list(variables), functions
     self.allow_symbols, self.allow_unknowns = allow_symbols, allow_unknowns
     self.tokens = self._tokenize(text)
     self.position = self.depth = 0
@@ -204,10 +219,14 @@ class _Parser:
     if name in self.variables and not (is_called and name in FUNCTIONS):
       return variable(self.variables.index(name))
     if name in FUNCTIONS and self._take("("):
-      argument = self._sum()
+      arguments = [self._sum()]
+      if name in _OF_TWO:
+        if not self._take(","):
+          raise self._unexpected(f"',' and the second argument of {name}")
+        arguments.append(self._sum())
       if not self._take(")"):
         raise self._unexpected("')'")
-      return FUNCTIONS[name](argument)
+      return self.functions[name](*arguments)
     if name in CONSTANTS:
       return number(CONSTANTS[name])
     if name in FUNCTIONS:

@@ -28,12 +28,15 @@ def format_number(value: float, digits: int | None = None) -> str:
   return repr(value)
 
 
-def to_text(node: Node, names: Sequence[str] | None = None, *, digits: int | None = None) -> str:
+def to_text(
+  node: Node, names: Sequence[str] | None = None, *, digits: int | None = None, has_ones: bool = False
+) -> str:
   """Python syntax with bare NumPy names (`a*x**2 + sin(x)`); cot, acot and inv are written out.
 
   Columns whose names are no plain words stand in backticks (`names`), so that `parser.parse` reads any text back.
   """
-  return render(node, names and tuple(map(written, names)), PYTHON, digits=digits)
+  dialect = dataclasses.replace(PYTHON, has_ones=True) if has_ones else PYTHON
+  return render(node, names and tuple(map(written, names)), dialect, digits=digits)
 
 
 def to_latex(node: Node, names: Sequence[str] | None = None, *, digits: int | None = None) -> str:
@@ -53,6 +56,7 @@ class Dialect:
     end_of_whole_numbers: from this size on whole numbers have a decimal point; JAX takes `2` for an int32.
     has_power_sign: whether powers have a sign that binds tighter than a product; else a function.
     is_minus_tight: whether a leading minus binds tighter than a power, as in Excel, where `-2^2` is 4.
+    has_ones: whether a factor 1 of a tree is written, as where it has a unit.
   """
 
   column: str
@@ -63,6 +67,7 @@ class Dialect:
   end_of_whole_numbers: float = math.inf
   has_power_sign: bool = True
   is_minus_tight: bool = False
+  has_ones: bool = False
 
   def form(self, token: str, *args: str) -> str:
     """The text of an operator with its arguments."""
@@ -117,7 +122,15 @@ class _Printer:
     if not self.is_latex and node.token in ("cot", "acot"):
       inner = self._bracketed(node.args[0], _ATOM if node.token == "acot" else _SUM)
       return self.dialect.form(node.token, inner), _PRODUCT if node.token == "cot" else _ATOM
-    return self.dialect.form(node.token, self.render(node.args[0])), _ATOM
+    return self.dialect.form(node.token, *self._arguments(node)), _ATOM
+
+  def _arguments(self, node: Node) -> list[str]:
+    """The arguments of a function; torch compares tensors with tensors alone, numbers are made some."""
+    texts = [self.render(arg) for arg in node.args]
+    if self.dialect.module != "torch." or len(texts) == 1:
+      return texts
+    return [f"torch.full_like({other}, {text})" if arg.is_number else text
+            for arg, text, other in zip(node.args, texts, texts[::-1], strict=True)]
 
   def _leaf(self, node: Node) -> tuple[str, int]:
     if node.is_number:
@@ -131,7 +144,7 @@ class _Printer:
 
   def _sum(self, node: Node) -> str:
     text = ""
-    for sign, term in _signed_terms(node):
+    for sign, term in _signed_terms(node, self.dialect.has_ones):
       body = self._bracketed(term, _PRODUCT)
       text += f" {sign} {body}" if text else (body if sign == "+" else self._negative(body))
     return text
@@ -141,7 +154,7 @@ class _Printer:
     return f"-({text})" if self.dialect.is_minus_tight and "^" in text else f"-{text}"
 
   def _product(self, node: Node) -> tuple[str, int]:
-    sign, above, below = _fraction(node)
+    sign, above, below = _fraction(node, self.dialect.has_ones)
     level = _SUM if sign < 0 else _PRODUCT
     if self.is_latex and below:
       top = self._factors(above) if len(above) != 1 else self.render(above[0])
@@ -182,19 +195,19 @@ def _joint(first: str, second: str) -> str:
   return " \\, " if "\\mathrm" in first + second else " "
 
 
-def _signed_terms(node: Node) -> Iterator[tuple[str, Node]]:
+def _signed_terms(node: Node, has_ones: bool = False) -> Iterator[tuple[str, Node]]:
   """Terms of a sum, each with its sign taken out."""
   if node.token == "+":
     for arg in node.args:
-      yield from _signed_terms(arg)
+      yield from _signed_terms(arg, has_ones)
   elif node.token == "-":
-    yield from _signed_terms(node.args[0])
-    for sign, term in _signed_terms(node.args[1]):
+    yield from _signed_terms(node.args[0], has_ones)
+    for sign, term in _signed_terms(node.args[1], has_ones):
       yield ("-" if sign == "+" else "+"), term
   elif node.is_number:
     yield ("-", number(-node.value)) if node.value < 0 else ("+", node)
   elif node.token in ("*", "neg", "inv", "/"):
-    factor, above, below = _fraction(node)
+    factor, above, below = _fraction(node, has_ones)
     yield ("-" if factor < 0 else "+"), _rebuild(above, below)
   else:
     yield "+", node
@@ -206,22 +219,22 @@ def _rebuild(above: list[Node], below: list[Node]) -> Node:
   return chain("*", factors) if factors else number(1)
 
 
-def _fraction(node: Node) -> tuple[int, list[Node], list[Node]]:
-  """Splits a product into its sign, its factors above and those below the line."""
+def _fraction(node: Node, has_ones: bool = False) -> tuple[int, list[Node], list[Node]]:
+  """Splits a product into its sign, its factors above and those below the line; `has_ones`: 1 is one of them."""
   if node.token == "*":
-    first, second = (_fraction(arg) for arg in node.args)
+    first, second = (_fraction(arg, has_ones) for arg in node.args)
     return first[0] * second[0], first[1] + second[1], first[2] + second[2]
   if node.token == "/":
-    first, second = (_fraction(arg) for arg in node.args)
+    first, second = (_fraction(arg, has_ones) for arg in node.args)
     return first[0] * second[0], first[1] + second[2], first[2] + second[1]
   if node.token == "neg":
-    sign, above, below = _fraction(node.args[0])
+    sign, above, below = _fraction(node.args[0], has_ones)
     return -sign, above, below
   if node.token == "inv":
-    sign, above, below = _fraction(node.args[0])
+    sign, above, below = _fraction(node.args[0], has_ones)
     return sign, below, above
   if node.is_number and node.value < 0:
-    return -1, [] if node.value == -1 else [number(-node.value)], []
-  if node.is_number and node.value == 1:
+    return -1, [] if node.value == -1 and not has_ones else [number(-node.value)], []
+  if node.is_number and node.value == 1 and not has_ones:
     return 1, [], []
   return 1, [node], []

@@ -3,22 +3,31 @@
 Unlike `expression.encode`, any finite constant is a C token with its raw value: user's units know no bounds.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from symformer_jax.language import constants as constants_lib
 from symformer_jax.language.expression import VARIABLE, Node, number, walk
+from symformer_jax.language.operators import REQUESTED
 from symformer_jax.language.vocabulary import Vocabulary
 
 # Tokens of a program: one compiled shape, and longer formulas are none that a person would read.
 MAX_TOKENS = 64
 
 
-def base_vocabulary(num_variables: int) -> Vocabulary:
-  """The vocabulary of these programs: one constant token, its value beside it."""
-  return Vocabulary(num_variables, "base")
+def base_vocabulary(num_variables: int, *, has_requested: bool = False) -> Vocabulary:
+  """The vocabulary of these programs: one constant token, its value beside it.
+
+  With the operators that no model knows where a formula has one (`has_requested`): code is compiled for them alone.
+  """
+  return Vocabulary(num_variables, "base", has_requested)
+
+
+def has_requested(nodes: Iterable[Node]) -> bool:
+  """Whether a formula has an operator that no model knows."""
+  return any(n.token in REQUESTED for node in nodes for n in walk(node))
 
 
 def encode_programs(

@@ -7,11 +7,13 @@ import numbers
 
 from symformer_jax.errors import InputError
 from symformer_jax.language import operators as operators_lib
+from symformer_jax.language.dimensions import Dimensions
 from symformer_jax.language.expression import VARIABLE, Node, complexity, walk
 
 # What people write for operators that have other names in a tree without minus and division.
 ALIASES = {"-": ("+", "neg", "*"), "/": ("*", "inv"), "**": ("pow", "pow2", "pow3"), "^": ("pow", "pow2", "pow3"),
-           "log": ("ln",), "arcsin": ("asin",), "arccos": ("acos",), "arctan": ("atan",)}
+           "log": ("ln",), "minimum": ("min",), "maximum": ("max",),
+           "arcsin": ("asin",), "arccos": ("acos",), "arctan": ("atan",)}
 # Powers that are operators of their own, and their exponents.
 _POWERS = {"pow2": 2, "pow3": 3}
 
@@ -29,6 +31,7 @@ class Rule:
       any.
     unnested: operators none of which may stand inside another of them, or of its own kind.
     max_complexity: nodes of the tree; None for any number.
+    dimensions: those of the columns and of y, which every formula must be able to have; None where they are not known.
   """
 
   num_columns: int
@@ -39,10 +42,11 @@ class Rule:
   max_depth: int | None = None
   unnested: frozenset[str] = frozenset()
   max_complexity: int | None = None
+  dimensions: Dimensions | None = None
 
   @property
   def is_open(self) -> bool:
-    """Whether any formula over allowed columns counts, if it is not too long."""
+    """Whether any formula over allowed columns counts, if it is not too long and has the dimension of y."""
     return self.tokens is None and self.max_exponent is None and self.max_depth is None and not self.unnested
 
   def __call__(self, node: Node) -> bool:
@@ -51,10 +55,17 @@ class Rule:
       return False
     if self.max_complexity is not None and complexity(node) > self.max_complexity:
       return False
+    if self.dimensions is not None and not self.dimensions.allows(node):
+      return False
     if self.is_open:
       return True
     return all(self.allows_operator(n.token) and self._allows_exponent(n) for n in walk(node) if n.args) and (
       self.max_depth is None or _depth(node) <= self.max_depth) and not self._is_nested(node, False)
+
+  @property
+  def requested(self) -> frozenset[str]:
+    """Operators known to no model that were asked for by name: without names formulas may have them, none is made."""
+    return operators_lib.REQUESTED & self.tokens if self.tokens is not None else frozenset()
 
   def allows_operator(self, token: str) -> bool:
     """Whether the operator may occur at all."""
@@ -81,7 +92,8 @@ class Restrictions:
   """Rules as users write them, before the columns of a data set are known.
 
   Attributes:
-    operators: names of those allowed (None: all), such as +, /, log; forbidden: of those not allowed all the same.
+    operators: names of those allowed (None: all that models know), such as +, /, log; forbidden: of those not allowed
+      all the same; add_operators: of further ones, as tanh, beside those of `operators` or all.
     required, excluded: names of columns that every formula, or no formula, may contain.
     max_exponent, max_depth, unnested, max_complexity: see `Rule`.
   """
@@ -94,6 +106,7 @@ class Restrictions:
   max_depth: int | None = None
   unnested: tuple[str, ...] = ()
   max_complexity: int | None = None
+  add_operators: tuple[str, ...] = ()
 
   def check(self) -> None:
     """Refuses what is wrong for any data set: an InputError."""
@@ -108,6 +121,7 @@ class Restrictions:
     allowed = frozenset(op.name for op in operators_lib.MODEL_OPERATORS)
     if self.operators is not None:
       allowed = _tokens(self.operators, "operators")
+    allowed |= _tokens(self.add_operators, "add_operators")
     allowed -= _forbidden_tokens(self.forbidden)
     if not allowed:
       raise InputError("operators: the rules leave no operator; allow at least one that is not forbidden")
@@ -124,13 +138,14 @@ class Restrictions:
       raise InputError(f"required: column {columns[min(both)]!r} is required and excluded at once")
     if columns and len(excluded) == len(columns):
       raise InputError("excluded: every column is excluded; leave one")
-    is_open = self.operators is None and not self.forbidden
+    is_open = self.operators is None and not self.forbidden and not self.add_operators
     return Rule(len(columns), None if is_open else allowed, required, excluded, self.max_exponent, self.max_depth,
                 _tokens(self.unnested, "unnested"), limit)
 
 
 def _known() -> dict[str, tuple[str, ...]]:
-  return {op.name: (op.name,) for op in operators_lib.MODEL_OPERATORS} | ALIASES
+  known = (*operators_lib.MODEL_OPERATORS, *operators_lib.REQUESTED_OPERATORS)
+  return {op.name: (op.name,) for op in known} | ALIASES
 
 
 def _tokens(names: Sequence[str], argument: str) -> frozenset[str]:

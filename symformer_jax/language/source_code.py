@@ -29,12 +29,13 @@ def _words(text: str) -> frozenset[str]:
 
 
 _PYTHON_WORDS = frozenset({*keyword.kwlist, "np", "jnp", "torch", "float", FUNCTION})
-_FUNCTIONS = _words(f"sqrt exp log sin cos tan asin acos atan pow {FUNCTION}")
+_FUNCTIONS = _words(f"sqrt exp log sin cos tan asin acos atan pow tanh sinh cosh {FUNCTION}")
 # Macros of math.h, whichever the compiler has.
 _C_MACROS = re.compile(r"M_[A-Z0-9_]*[A-Z0-9](?:[fl]|f\d+x?)?|(?:FP|MATH)_[A-Z0-9_]*[A-Z0-9]|"
                        r"HUGE_VAL_F\d+X?|SNAN(?:[FL]|F\d+X?)?")
 # Keywords of C and C++, and what else is a macro.
 _C_WORDS = _FUNCTIONS | _words("""
+  fabs fmin fmax
   alignas alignof and and_eq asm auto bitand bitor bool break case catch char class compl const const_cast constexpr
   continue decltype default delete do double dynamic_cast else enum explicit export extern false float for friend goto
   if inline int long mutable namespace new noexcept not not_eq nullptr operator or or_eq private protected public
@@ -43,11 +44,12 @@ _C_WORDS = _FUNCTIONS | _words("""
   volatile wchar_t while xor xor_eq NAN INFINITY HUGE_VAL HUGE_VALF HUGE_VALL HUGE X_TLOSS math_errhandling DOMAIN
   SING OVERFLOW UNDERFLOW PLOSS TLOSS MAXFLOAT linux unix i386""")
 _JULIA_WORDS = _FUNCTIONS | _words("""
+  abs sign min max
   abstract baremodule begin break catch const continue do else elseif end export false finally for function global if
   import in isa let local macro module mutable primitive public quote return struct true try type using where while
   Inf NaN""")
 # As Excel compares them, without regard to case.
-_EXCEL_WORDS = _words("true false sqrt exp ln sin cos tan asin acos atan na")
+_EXCEL_WORDS = _words("true false sqrt exp ln sin cos tan asin acos atan tanh sinh cosh abs sign min max na")
 # A1 to XFD1048576, R1C1 and its parts: these are cells.
 _CELL = re.compile(r"\$?[A-Za-z]{1,3}\$?[0-9]+|[rR][0-9]*([cC][0-9]*)?|[cC][0-9]*")
 

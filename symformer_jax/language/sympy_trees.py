@@ -35,21 +35,24 @@ def _sympy_functions() -> dict[Any, str]:
   import sympy
 
   names = {"exp": "exp", "log": "ln", "sin": "sin", "cos": "cos", "tan": "tan", "cot": "cot",
-           "asin": "asin", "acos": "acos", "atan": "atan", "acot": "acot"}
+           "asin": "asin", "acos": "acos", "atan": "atan", "acot": "acot", "tanh": "tanh", "sinh": "sinh",
+           "cosh": "cosh", "Abs": "abs", "sign": "sign"}
   return {getattr(sympy, key): token for key, token in names.items()}
 
 
-def from_sympy(expr: Any, symbols: Sequence[Any]) -> Node:
+def from_sympy(expr: Any, symbols: Sequence[Any], *, has_requested: bool = False) -> Node:
   """A canonical tree (operands sorted, no minus, no division) of a SymPy expression.
 
   Args:
     expr: sums, products, powers and the functions of the operator table over real numbers.
     symbols: SymPy symbols of the variables, in column order.
+    has_requested: whether operators that no model knows may come out.
   Raises:
     ExpressionError: for anything else (complex numbers, infinities, unknown functions).
   """
   columns = {s: variable(i) for i, s in enumerate(symbols)}
-  functions = _sympy_functions()
+  functions = {function: token for function, token in _sympy_functions().items()
+               if has_requested or token not in operators.REQUESTED}
 
   def convert(e: Any) -> Node:
     if e in columns:
@@ -64,6 +67,8 @@ def from_sympy(expr: Any, symbols: Sequence[Any]) -> Node:
       return _product([convert(a) for a in e.args])
     if e.is_Pow:
       return power(convert(e.base), convert(e.exp))
+    if has_requested and e.func.__name__ in ("Min", "Max"):
+      return chain(e.func.__name__.lower(), sorted((convert(a) for a in e.args), key=sort_key))
     if e.func in functions:
       return Node(functions[e.func], (convert(e.args[0]),))
     raise ExpressionError(f"cannot express {e.func.__name__} with the operators of this project")

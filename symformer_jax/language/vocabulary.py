@@ -25,10 +25,12 @@ class Vocabulary:
     num_variables: D, at least 1.
     encoding: `extended` has tokens C-10 ... C10 with a mantissa each (SymFormer, sec. 3.4), `base` one
       token C with the raw value, `skeleton` one token C without a value (the paper's "no constants").
+    has_requested: whether operators on request have tokens, the last of all operators; no model's vocabulary does.
   """
 
   num_variables: int = 1
   encoding: str = "extended"
+  has_requested: bool = False
 
   def __post_init__(self) -> None:
     if self.num_variables < 1:
@@ -41,13 +43,14 @@ class Vocabulary:
     """All tokens [V], in the order of their ids."""
     binary = [op.name for op in operators.MODEL_OPERATORS if op.arity == 2]
     unary = [op.name for op in operators.MODEL_OPERATORS if op.arity == 1]
+    requested = [op.name for op in operators.REQUESTED_OPERATORS if self.has_requested]
     if self.encoding == "extended":
       symbols = [f"C{e}" for e in range(constants.MIN_EXPONENT, constants.MAX_EXPONENT + 1)]
     else:
       symbols = ["C"]
     integers = [str(i) for i in range(constants.MIN_INTEGER, constants.MAX_INTEGER + 1)]
     variables = [f"x{i}" for i in range(self.num_variables)]
-    return (PAD, START, END, *binary, *unary, *symbols, *integers, *variables)
+    return (PAD, START, END, *binary, *unary, *requested, *symbols, *integers, *variables)
 
   @functools.cached_property
   def ids(self) -> dict[str, int]:

@@ -50,6 +50,8 @@ def make_page(
     selected=selected, formula_image=_draw_formula(selected), figure=_draw(result, selected, data),
     facts=[*_facts(result, data, name), *_filled(selected)],
     ranges=_ranges(result), constants=list(map(_constant, selected.constants)),
+    has_units=selected.number_units is not None,
+    whole_numbers=[f"{value:g} {unit}" for value, unit in selected.whole_numbers],
     rejected=[{"expression": line.expression, "complexity": line.complexity, "r2": format_r2(line.r2),
                "reason": line.reason} for line in (result.seen.rejected if result.seen else ())],
     messages=[text for text in (*notes, *result.message.split("; ")) if text], sources=_sources(result, selected))
@@ -88,6 +90,9 @@ def _facts(result: SearchResult, data: figures.Data, name: str) -> Iterator[tupl
   yield "data", name
   yield "target", data.target
   yield "columns", ", ".join(data.features)
+  if result.units:
+    pairs = zip([*data.features, data.target], result.units, strict=True)
+    yield "units", ", ".join(f"{name} in {unit}" for name, unit in pairs)
   yield "points", str(len(data.y))
   yield "errors made small", result.loss + (", rows weighted" if result.is_weighted else "")
   if result.seen is not None and result.seen.noise is not None:
@@ -118,7 +123,8 @@ def _ranges(result: SearchResult) -> list[tuple[str, str, str, str]]:
 def _constant(constant: Constant) -> dict[str, str]:
   ends = interval(constant)
   return {"value": f"{constant.value:.15g}", "stderr": "" if constant.stderr is None else f"{constant.stderr:.2g}",
-          "interval": "" if ends is None else f"{ends[0]:.6g} to {ends[1]:.6g}", "exact": constant.exact or ""}
+          "interval": "" if ends is None else f"{ends[0]:.6g} to {ends[1]:.6g}", "exact": constant.exact or "",
+          "unit": constant.unit or ""}
 
 
 def _sources(result: SearchResult, selected: Equation) -> list[tuple[str, str]]:

@@ -5,7 +5,6 @@ hold it at a rounder value, which of them are redundant: one Jacobian answers. I
 interpreter, in float64, in few shapes.
 """
 
-import functools
 import math
 
 import jax
@@ -24,9 +23,7 @@ CONSTANT_BUCKETS, TOKEN_BUCKETS = (8, 24), (64, 128)
 PROBE = float(np.cbrt(np.finfo(np.float64).eps))
 
 
-@functools.partial(jax.jit, static_argnames=("num_slots", "num_columns"))
-def _translate(ids: jax.Array, values: jax.Array, *, num_slots: int, num_columns: int) -> interpreter.Program:
-  return interpreter.translate(ids, values, vocab=programs.base_vocabulary(num_columns), num_slots=num_slots)
+_translate = jax.jit(interpreter.translate, static_argnames=("vocab", "num_slots"))
 
 
 @jax.jit
@@ -80,11 +77,12 @@ class LocalModel:
     self._num_slots = compilation.bucket(len(self.theta), CONSTANT_BUCKETS)
     length = compilation.bucket(programs.size(self.node), TOKEN_BUCKETS)
     place = {column: i for i, column in enumerate(used)}
+    vocab = programs.base_vocabulary(num_columns, has_requested=programs.has_requested([self.node]))
     ids, values = programs.encode_programs(
-      [expression.with_columns(self.node, place)], programs.base_vocabulary(num_columns), num_programs=1, length=length)
+      [expression.with_columns(self.node, place)], vocab, num_programs=1, length=length)
     with jax.enable_x64(True):
       self._chunks = [jnp.asarray(chunk) for chunk in np.split(columns, num_chunks, axis=1)]
-      self._program = _translate(ids[0], values[0], num_slots=self._num_slots, num_columns=num_columns)
+      self._program = _translate(ids[0], values[0], vocab=vocab, num_slots=self._num_slots)
 
   def _has_neighbours(self) -> np.ndarray:
     """Whether the formula is defined on both sides of each constant [C]; only powers can be undefined there."""

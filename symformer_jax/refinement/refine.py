@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from symformer_jax.errors import InputError, suggest
-from symformer_jax.language import constants as constants_lib, expression, interpreter, parser, printing
+from symformer_jax.language import constants as constants_lib, expression, interpreter, parser, printing, programs
 from symformer_jax.language.expression import SYMBOL, VARIABLE, Node, number
 from symformer_jax.language.vocabulary import Vocabulary
 from symformer_jax.refinement import bounded, snapping, solve, uncertainty
@@ -136,7 +136,7 @@ def refine(
   is_single = not isinstance(X, list | tuple) or np.ndim(X[0]) == 0
   sets = [_check_data(*data) for data in _pair_up(X, y, sigma, is_single)]
   names = sets[0][3]
-  node = parser.parse(formula, names, allow_symbols=True)
+  node = parser.parse(formula, names, allow_symbols=True, expands=False)
   # With one column, `x` and `x0` both name it.
   whole = _Formula(_merge_names(node, sets[0][0].shape[1]), _symbols(node))
   _check_names(whole, start or {}, sets[0][0].shape[1])
@@ -175,7 +175,7 @@ class _Formula:
   def __init__(self, node: Node, names: Sequence[str]):
     self.node, self.names = node, tuple(names)
     num_variables = 1 + max((n.value for n in expression.walk(node) if n.token == VARIABLE), default=0)
-    self.vocab = Vocabulary(num_variables)
+    self.vocab = Vocabulary(num_variables, has_requested=programs.has_requested([node]))
     tokens = list(expression.walk(node))
     length = -(-len(tokens) // TOKEN_MULTIPLE) * TOKEN_MULTIPLE
     self.ids, self.values = np.zeros(length, np.int32), np.zeros(length)

@@ -100,13 +100,15 @@ class _Judge:
     kurtosis = float(np.mean(squares**2) / np.mean(squares) ** 2)
     return self.num_points * (3 / kurtosis if kurtosis > self.config.normal_kurtosis else 1)
 
-  def refitted(self, finalist: _Finalist, rows: Rows) -> _Finalist:
-    """With constants of these rows, and no more digits than they give; as it came where that is no gain."""
+  def refitted(self, finalist: _Finalist, rows: Rows, is_allowed: Callable[[Node], bool]) -> _Finalist:
+    """With constants of these rows, and no more digits than they give; as it came where that is no gain, or no more
+    within the rules, as an exponent that gives the formula another dimension.
+    """
     data = (rows.x, rows.y, rows.weights)
     refitted = rounding.refit_constants(finalist.node, *data, config=self.config)
     node = rounding.round_constants(refitted, *data, config=self.config)
     scores = self.score(node)
-    return _Finalist(node, scores) if scores.mse < finalist.scores.mse else finalist
+    return _Finalist(node, scores) if scores.mse < finalist.scores.mse and is_allowed(node) else finalist
 
   def cost_of(self, node: Node) -> float:
     """That of a rounded tree."""
@@ -200,7 +202,8 @@ def select(
     judged[i].complexity <= judged[best].complexity or costs[i] <= least + config.max_excess)]
   shown = {*on_front, *yards}
   if may_fit and len(some) < len(rows):
-    judged = [judge.refitted(finalist, most) if i in shown else finalist for i, finalist in enumerate(judged)]
+    judged = [judge.refitted(finalist, most, is_allowed) if i in shown else finalist
+              for i, finalist in enumerate(judged)]
   in_order = sorted(shown, key=lambda i: (judged[i].complexity, -judged[i].scores.mse))
   in_order = _falling(in_order, judged, {best, *yards})
   equations = {i: _equation(judged[i], some, most, names) for i in in_order}

@@ -85,7 +85,7 @@ class _Breeder:
       required=frozenset(place[column] for column in task.rule.required if column in place))
     self._units = stock.make_units(task, columns)
     num_columns = compilation.bucket(len(columns), refine.COLUMN_BUCKETS)
-    self._vocab = programs.base_vocabulary(num_columns)
+    self._vocab = programs.base_vocabulary(num_columns, has_requested=bool(task.rule.requested))
     self._weights = stock.token_weights(task.rule, self._vocab, self._units, self._config)
     self.choices = _choices(self._weights, self._vocab, self._config)
     self._has_rules = not task.rule.is_open or bool(task.rule.required)
@@ -126,7 +126,8 @@ class _Breeder:
 
   def _bare_terms(self, node: Node) -> list[Node]:
     """Terms over genomes' columns; none of a formula of other columns."""
-    return [self._units.to_genome(term) for term in stock.bare_terms(node)] if self._units.knows(node) else []
+    is_known = self._units.knows(node) and (self._vocab.has_requested or not programs.has_requested([node]))
+    return [self._units.to_genome(term) for term in stock.bare_terms(node)] if is_known else []
 
   def _pool(self, bare: list[list[Node]]) -> Genome:
     """The pool's formulas, as lists of their terms."""

@@ -37,11 +37,14 @@ class Family:
 
 @dataclasses.dataclass(frozen=True)
 class Space:
-  """What families are made of: points x [N, D], the columns of x that are used, and how many of what."""
+  """What families are made of: points x [N, D], the columns of x that are used, how many of what, and the operators
+  that were asked for by name (`requested_functions`).
+  """
 
   x: np.ndarray
   columns: Sequence[int]
   config: LibraryConfig
+  requested: tuple[str, ...] = ()
 
   @functools.cached_property
   def variables(self) -> list[Node]:

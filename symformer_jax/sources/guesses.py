@@ -43,20 +43,26 @@ class Guesses:
 
   def _node(self, text: str, task: Task) -> Node:
     shown = shorten(repr(text))
-    try:
-      node = parser.parse(text, task.names, allow_symbols=True)
-    except ExpressionError as error:
-      raise InputError(f"guesses: {shown}: {error}") from None
-    for name in sorted({part.value for part in walk(node) if part.token == SYMBOL}):
-      if close := difflib.get_close_matches(name, task.names, n=1, cutoff=NEARLY):
-        raise InputError(f"guesses: {shown}: {name!r} is no column; did you mean {close[0]!r}?")
-    if programs.size(node) > programs.MAX_TOKENS:
-      raise InputError(f"guesses: {shown} has more than {programs.MAX_TOKENS} tokens")
-    rows = task.fit_rows
-    node = refine.fill_in(node, rows.x, rows.y, rows.weights)
-    if not task.rule(node):
-      raise InputError(f"guesses: {shown} breaks the rules for formulas")
-    return node
+    for expands in (False, True):  # where the rules have no tanh they may have exponentials
+      node = _read(text, shown, task, expands=expands)
+      if task.rule(node):
+        return node
+    raise InputError(f"guesses: {shown} breaks the rules for formulas")
 
   def propose(self, questions: Sequence[Question], *, turn: int, num: int, clock: Clock) -> list[Proposal]:
     return [Proposal(question.state, nodes=question.state) for question in questions]
+
+
+def _read(text: str, shown: str, task: Task, *, expands: bool) -> Node:
+  """The formula with numbers for its constants; `expands`: see `parser.parse`."""
+  try:
+    node = parser.parse(text, task.names, allow_symbols=True, expands=expands)
+  except ExpressionError as error:
+    raise InputError(f"guesses: {shown}: {error}") from None
+  for name in sorted({part.value for part in walk(node) if part.token == SYMBOL}):
+    if close := difflib.get_close_matches(name, task.names, n=1, cutoff=NEARLY):
+      raise InputError(f"guesses: {shown}: {name!r} is no column; did you mean {close[0]!r}?")
+  if programs.size(node) > programs.MAX_TOKENS:
+    raise InputError(f"guesses: {shown} has more than {programs.MAX_TOKENS} tokens")
+  rows = task.fit_rows
+  return refine.fill_in(node, rows.x, rows.y, rows.weights)

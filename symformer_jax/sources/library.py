@@ -7,6 +7,7 @@ terms, and a constant near enough is fitted later. As the feature spaces of SISS
 """
 
 from collections.abc import Callable, Sequence
+import itertools
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from symformer_jax.engine.config import DEFAULT, LibraryConfig
 from symformer_jax.language import expression
 from symformer_jax.language.expression import Node
 from symformer_jax.language.tidy import tidy
-from symformer_jax.sources import families
+from symformer_jax.sources import families, requested_functions
 
 # Beyond these a column is of no use in single precision.
 SMALLEST, LARGEST = 1e-30, 1e30
@@ -32,21 +33,22 @@ class Atoms:
     x: points [N, D].
     columns: of x; these variables are used.
     allows: operators by name; None for all.
-    config: which columns.
+    config: which columns; requested: functions that no model knows and that are wanted.
   Attributes:
     columns: [N, P]; groups: [P], the family of each; tiers: [P].
   """
 
   def __init__(
     self, x: np.ndarray, columns: Sequence[int], allows: Callable[[str], bool] | None = None, *,
-    config: LibraryConfig = DEFAULT.library,
+    config: LibraryConfig = DEFAULT.library, requested: Sequence[str] = (),
   ):
     self._made: list[tuple[Callable[[int], Node], np.ndarray, np.ndarray]] = []
     values, tiers, groups = [np.zeros((len(x), 0), np.float32)], [np.zeros(0, int)], [np.zeros(0, int)]
     num_groups = 0
     seen: set[bytes] = set()
     with np.errstate(all="ignore"):  # what is undefined is left out
-      for family in families.make_families(families.Space(x, columns, config)):
+      space = families.Space(x, columns, config, tuple(requested))
+      for family in itertools.chain(families.make_families(space), requested_functions.make_families(space)):
         largest = np.max(np.abs(family.values), axis=0)
         usable = np.isfinite(largest) & (largest > SMALLEST) & (largest < LARGEST)
         relative = family.values[:, usable] / largest[usable]

@@ -61,7 +61,8 @@ def token_values(genome: Genome, columns: jax.Array, *, vocab: Vocabulary) -> ja
 
   branches = [lambda one, two, number, column: jnp.zeros_like(one),
               lambda one, two, number, column: jnp.broadcast_to(number, one.shape),
-              lambda one, two, number, column: column, *map(of, operators.MODEL_OPERATORS)]
+              lambda one, two, number, column: column, *map(of, operators.MODEL_OPERATORS),
+              *map(of, operators.REQUESTED_OPERATORS if vocab.has_requested else ())]
   num_tokens = variation.length(ids)
 
   def step(t, values):

@@ -239,7 +239,8 @@ def is_satisfiable(rule: Rule, model: Any) -> bool:
   from symformer_jax.decoding import grammar
 
   length = model.config.decoder.max_length - 1 if hasattr(model, "config") else programs.MAX_TOKENS
-  vocab = programs.base_vocabulary(rule.num_columns) if model is None else model.vocab
+  every = programs.base_vocabulary(rule.num_columns, has_requested=bool(rule.requested))
+  vocab = every if model is None else model.vocab
   return grammar.is_satisfiable(grammar.make_grammar(rule, vocab), length, vocab=vocab)
 
 

@@ -88,6 +88,8 @@ def token_weights(rule: Rule, vocab: Vocabulary, units: Units, config: Evolution
   for name, weight in config.operators:
     if rule.allows_operator(name):
       weights[vocab.ids[name]] = weight
+  for name in rule.requested:
+    weights[vocab.ids[name]] = config.requested_weight
   weights[vocab.first_constant_id] = config.constant_weight
   allowed = [i for i, column in enumerate(units.columns) if column not in rule.excluded]
   for i in allowed:

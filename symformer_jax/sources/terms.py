@@ -132,7 +132,8 @@ def library_of(task: Task, config: SearchConfig) -> library.Atoms:
   made = _libraries.setdefault(task, {})
   if config not in made:
     made[config] = library.Atoms(
-      some_of(task.fit_rows, config.terms).x, task.columns, allowed_operators(task.rule), config=config.library)
+      some_of(task.fit_rows, config.terms).x, task.columns, allowed_operators(task.rule), config=config.library,
+      requested=sorted(task.rule.requested))
   return made[config]
 
 

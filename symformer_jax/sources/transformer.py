@@ -86,7 +86,8 @@ class Transformer:
   def _view(self, task: Task, bag: Rows, scaling: rescale.Scaling, key: jax.Array) -> View:
     shown, fitted = (Rows(*scaling.apply(rows.x, rows.y), rows.weights).padded(task.num_rows)
                      for rows in (bag, task.fit_rows))
-    return View(shown, fitted, key, task.rule)
+    # Scaled columns have no units: dimensions are asked of what comes back in the user's.
+    return View(shown, fitted, key, dataclasses.replace(task.rule, dimensions=None))
 
   def propose(self, questions: Sequence[Question], *, turn: int, num: int, clock: Clock) -> list[Proposal]:
     """The best of `num` samples for each data set, in the user's units; those that share their shapes in one call."""

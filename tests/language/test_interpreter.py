@@ -13,7 +13,7 @@ from symformer_jax.language import constants, expression, interpreter, operators
 from symformer_jax.language.expression import Node, number, variable
 from symformer_jax.language.vocabulary import END_ID, START_ID, Vocabulary
 
-VOCAB = Vocabulary(2)
+VOCAB = Vocabulary(2, has_requested=True)
 LENGTH = 24
 # Inside and outside of every operator's domain, away from poles, where no precision suffices.
 POINTS = (-2.3, -1.7, -0.9, -0.4, 0.3, 0.8, 1.4, 2.6)
@@ -95,6 +95,38 @@ def test_every_operator_agrees_with_sympy_in_value_and_derivative(op):
   scaled = Node("*", (variable(0), number(0.37)))
   args = (scaled,) if op.arity == 1 else (scaled, Node("*", (variable(1), number(1.9))))
   assert_agrees(run(Node(op.name, args), x), high_precision(Node(op.name, args), x))
+
+
+@pytest.mark.parametrize("token", ["tanh", "sinh", "cosh", "abs"])
+def test_functions_on_request_agree_with_sympy_in_value_and_derivative(token):
+  x = np.array([[a, 0.0] for a in POINTS])
+  node = Node(token, (Node("*", (variable(0), number(0.37))),))
+  assert_agrees(run(node, x), high_precision(node, x))
+
+
+def test_kinks_and_steps_have_the_slopes_of_their_sides():
+  """By hand: SymPy has distributions. At a kink half of each side, at a step none; nothing is NaN."""
+  x = np.array([[-2.0, 0.0], [0.0, 0.0], [1.5, 1.5], [3.0, 4.0]])
+  scaled = Node("*", (variable(0), number(0.5)))
+  values = 0.5 * x[:, 0]
+  y = x[:, 1]
+  slopes = {"abs": np.sign(values), "sign": 0 * values, "min": (values < y) + 0.5 * (values == y),
+            "max": (values > y) + 0.5 * (values == y)}
+  for token, slope in slopes.items():
+    node = Node(token, (scaled, variable(1))[: operators.BY_NAME[token].arity])
+    expected = {"abs": np.abs(values), "sign": np.sign(values), "min": np.minimum(values, y),
+                "max": np.maximum(values, y)}[token]
+    np.testing.assert_array_equal(run(node, x), [expected, slope * x[:, 0]])
+
+
+def test_a_program_of_a_models_vocabulary_compiles_nothing_for_other_operators():
+  ids, values = encode(number(1))[:2]
+  plain = interpreter.translate(ids, values, vocab=Vocabulary(2))
+  requested = interpreter.translate(ids, values, vocab=VOCAB)
+  assert plain.requested is None and requested.requested is not None
+  texts = [str(jax.make_jaxpr(lambda p: interpreter.run(p, jnp.zeros(0), jnp.ones((2, 3))))(program))
+           for program in (plain, requested)]
+  assert ["tanh" in text for text in texts] == [False, True]
 
 
 @pytest.mark.parametrize("exponent", [4.0, -3.0, 5.0, 2.5])

@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 import sympy
 
+from symformer_jax.errors import ExpressionError
 from symformer_jax.language import expression, interpreter, operators, parser, printing, sympy_trees
 from symformer_jax.language.expression import Node, variable
 from symformer_jax.language.vocabulary import Vocabulary
 
-VOCAB = Vocabulary(2)
+VOCAB = Vocabulary(2, has_requested=True)
 # Inside the domain of every row, on both sides of the break points of atan and the powers.
 POINTS = {1: [(0.3,), (0.7,), (0.95,)], 2: [(0.3, 2.0), (1.7, -1.5), (2.5, 0.4)]}
 
@@ -25,10 +26,13 @@ MPMATH = {
   "sin": mpmath.sin, "cos": mpmath.cos, "tan": mpmath.tan, "cot": mpmath.cot, "asin": mpmath.asin,
   "acos": mpmath.acos, "atan": mpmath.atan, "acot": mpmath.acot, "-": mpmath.fsub, "/": mpmath.fdiv,
   **{f"pow{n}": lambda a, n=n: mpmath.power(a, n) for n in (4, 5, 6)},
+  "tanh": mpmath.tanh, "sinh": mpmath.sinh, "cosh": mpmath.cosh, "abs": mpmath.fabs, "sign": mpmath.sign, "min": min,
+  "max": max,
 }
 ROWS = pytest.mark.parametrize("op", operators.OPERATORS, ids=lambda op: op.name)
 WRITTEN_WITH_SIGNS = ("neg", "inv", "pow2", "pow3", "pow4", "pow5", "pow6")
-MODEL_ROWS = pytest.mark.parametrize("op", operators.MODEL_OPERATORS, ids=lambda op: op.name)
+PROGRAM_ROWS = pytest.mark.parametrize(
+  "op", [*operators.MODEL_OPERATORS, *operators.REQUESTED_OPERATORS], ids=lambda op: op.name)
 
 
 def tree(op):
@@ -70,7 +74,7 @@ def test_sympy_form(op):
 
 @ROWS
 def test_printed_text_means_the_same(op):
-  node = parser.parse(printing.to_text(tree(op), ["a", "b"]), ["a", "b"])
+  node = parser.parse(printing.to_text(tree(op), ["a", "b"]), ["a", "b"], expands=False)
   for args in POINTS[op.arity]:
     assert expression.evaluate(node, np.array([args])) == pytest.approx(expected(op, args), rel=1e-12)
 
@@ -95,34 +99,55 @@ def test_latex_has_every_argument(op):
   assert latex.count("{") == latex.count("}")
 
 
-@MODEL_ROWS
+@PROGRAM_ROWS
 def test_the_vocabulary_has_the_row(op):
   assert VOCAB.arity[VOCAB.ids[op.name]] == op.arity
 
 
-@MODEL_ROWS
+@PROGRAM_ROWS
 def test_the_interpreter_has_the_row(op):
   ids, values = expression.encode(tree(op), VOCAB)
-  for args in POINTS[op.arity]:
-    x = jnp.array([[*args, 0.0][:2]], jnp.float32)
-    y = interpreter.evaluate(jnp.array(ids), jnp.array(values), x, vocab=VOCAB)
-    assert float(y[0]) == pytest.approx(expected(op, args), rel=2e-5)
+  x = jnp.array([[*args, 0.0][:2] for args in POINTS[op.arity]], jnp.float32)
+  y = interpreter.evaluate(jnp.array(ids), jnp.array(values), x, vocab=VOCAB)
+  assert y.tolist() == pytest.approx([expected(op, args) for args in POINTS[op.arity]], rel=2e-5)
 
 
-@MODEL_ROWS
+@PROGRAM_ROWS
 def test_sympy_round_trip_has_the_row(op):
   a, b = sympy.symbols("x0 x1", real=True)
   expr = sympy_trees.to_sympy(tree(op))
-  back = sympy_trees.from_sympy(expr, [a, b])
+  back = sympy_trees.from_sympy(expr, [a, b], has_requested=op.is_requested)
   assert sympy_trees.to_sympy(back) == expr
   for args in POINTS[op.arity]:
     assert expression.evaluate(back, np.array([args])) == pytest.approx(expected(op, args), rel=1e-12)
 
 
-@pytest.mark.parametrize("op", [op for op in operators.UNARY if op.name not in WRITTEN_WITH_SIGNS],
-                         ids=lambda op: op.name)
+@pytest.mark.parametrize("op", [op for op in operators.OPERATORS if op.name.isalpha() and op.name not in (
+  "pow", *WRITTEN_WITH_SIGNS)], ids=lambda op: op.name)
 def test_the_parser_has_the_function(op):
-  assert parser.parse(f"{op.name}(x)") == tree(op)
+  text = f"{op.name}({', '.join('xy'[: op.arity])})"
+  assert parser.parse(text, expands=False) == tree(op)
+  expanded = parser.parse(text)
+  assert (expanded == tree(op)) == (op.name not in parser.UNEXPANDED)
+  for args in POINTS[op.arity]:
+    assert expression.evaluate(expanded, np.array([args])) == pytest.approx(expected(op, args), rel=1e-12)
+
+
+def test_models_do_not_know_what_is_made_on_request():
+  """Weights and data name their vocabulary by this digest."""
+  assert Vocabulary(2).hash == Vocabulary(2, has_requested=False).hash == "0d1de3d996c4ddfe"
+  assert not operators.REQUESTED & set(Vocabulary(2).tokens) and set(VOCAB.tokens) >= operators.REQUESTED
+  assert VOCAB.size == Vocabulary(2).size + len(operators.REQUESTED_OPERATORS)
+
+
+@pytest.mark.parametrize(("text", "message"), [
+  ("min(x)", "expected ',' and the second argument of min, got ')'"), ("max(x, y, z)", "expected ')', got ','"),
+  ("sign(x, y)", "expected ')', got ','"), ("min", "expected '(' after min"),
+])
+def test_functions_have_as_many_arguments_as_they_take(text, message):
+  with pytest.raises(ExpressionError) as caught:
+    parser.parse(text)
+  assert message in str(caught.value)
 
 
 @pytest.mark.parametrize(("name", "x"), [("ln", -1.0), ("sqrt", -1.0), ("asin", 1.5), ("acos", -1.5)])

@@ -179,11 +179,12 @@ class Sheet:
   """Reads a spreadsheet's formula by its published precedences: sign, then `^` from the left, `* /`, `+ -`."""
 
   CALLS = {"SQRT": np.sqrt, "EXP": np.exp, "LN": np.log, "SIN": np.sin, "COS": np.cos, "TAN": np.tan,
-           "ASIN": np.arcsin, "ACOS": np.arccos, "ATAN": np.arctan}
+           "ASIN": np.arcsin, "ACOS": np.arccos, "ATAN": np.arctan, "TANH": np.tanh, "SINH": np.sinh, "COSH": np.cosh,
+           "ABS": np.abs, "SIGN": np.sign, "MIN": np.minimum, "MAX": np.maximum}
 
   def __init__(self, text, columns):
     assert text[0] == "="
-    self.tokens = re.findall(r"\d+\.?\d*(?:[eE][-+]?\d+)?|[A-Za-z_]\w*|[-+*/^()]", text[1:]) + [""]
+    self.tokens = re.findall(r"\d+\.?\d*(?:[eE][-+]?\d+)?|[A-Za-z_]\w*|[-+*/^(),]", text[1:]) + [""]
     assert "".join(self.tokens) == text[1:].replace(" ", "")
     self.columns = columns
 
@@ -221,9 +222,11 @@ class Sheet:
     token = self.tokens.pop(0)
     if token in self.CALLS:
       assert self.take("(")
-      found = self.sum()
+      found = [self.sum()]
+      while self.take(","):
+        found.append(self.sum())
       assert self.take(")")
-      return self.CALLS[token](found)
+      return self.CALLS[token](*found)
     return self.columns[token] if token in self.columns else np.float64(token)
 
 
@@ -283,18 +286,31 @@ def test_every_row_has_every_language(op):
   texts = {name: source_code.write(node, ["u", "v"], name) for name in source_code.LANGUAGES}
   columns = dict(zip("uv", x.T, strict=True))
   np.testing.assert_allclose(Sheet(texts["excel"], columns).value(), expected, rtol=1e-14)
-  np.testing.assert_allclose(expression.evaluate(parser.parse(julia_body(texts["julia"]), ["u", "v"]), x), expected,
-                             rtol=1e-14)
+  np.testing.assert_allclose(
+    expression.evaluate(parser.parse(julia_body(texts["julia"]), ["u", "v"], expands=False), x), expected, rtol=1e-14)
   scope = {}
   exec(compile(texts["numpy"], "export", "exec"), scope)  # this project's own text
   np.testing.assert_allclose(scope["formula"](*x.T), expected, rtol=1e-14)
   in_c = re.search("return (.*);", texts["c"])[1]
   # C as Python reads it: the same signs, and a function for powers.
-  scope = {"pow": np.power, **{name: getattr(np, name) for name in ("sqrt", "exp", "log", "sin", "cos", "tan")},
+  scope = {"pow": np.power, **{name: getattr(np, name) for name in (
+    "sqrt", "exp", "log", "sin", "cos", "tan", "tanh", "sinh", "cosh", "fabs")}, "fmin": np.minimum, "fmax": np.maximum,
            "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan, **columns}
+  in_c = in_c.replace("(double)", "1.0*")  # a truth value there is a number
   np.testing.assert_allclose(eval(in_c, scope), expected, rtol=1e-14)  # this project's own text
   for language in ("jax", "torch"):
     assert re.sub(r"\b(jnp|torch)\.", "np.", texts[language].split("return ")[1]) == texts["numpy"].split("return ")[1]
+
+
+def test_torch_compares_tensors_with_tensors():
+  torch = pytest.importorskip("torch")
+  node = parser.parse("max(0.1, min(x, 2.5)) + min(x, y)", ["x", "y"])
+  scope = {}
+  exec(compile(source_code.write(node, ["x", "y"], "torch"), "export", "exec"), scope)  # this project's own text
+  x = np.array([[0.01, 3.0], [1.0, 0.5], [4.0, 3.5]])
+  expected = np.maximum(0.1, np.minimum(x[:, 0], 2.5)) + np.minimum(x[:, 0], x[:, 1])
+  np.testing.assert_array_equal(scope["formula"](*torch.as_tensor(x).T).numpy(), expected)
+  np.testing.assert_array_equal(functions.torch_function(node)(torch.as_tensor(x)).numpy(), expected)
 
 
 @pytest.mark.parametrize("value", [0.1, 1 / 3, 6.02214076e23, -1.6e-19, 2.0, -7.0, 1e15, 123456789012345678.0, 5e-324])
