@@ -187,11 +187,10 @@ def test_nan_is_no_number(flag_values, capsys):
 
 
 def test_a_config_that_exits_is_no_success(flag_values, capsys):
-  def leave(text):
-    raise SystemExit(0)
-  parser = flags.ArgumentParser()
-  parser.parse = leave
-  flags.DEFINE(parser, "config", None, "Which.", flag_values=flag_values)
+  class Leaving(flags.ArgumentParser):
+    def parse(self, argument):
+      raise SystemExit(0)
+  flags.DEFINE(Leaving(), "config", None, "Which.", flag_values=flag_values)
   assert outcome(lambda argv: 0, flag_values, "--config=mine.py") == 2
   assert capsys.readouterr().err == "error: SystemExit: 0; see --help\n"
 
