@@ -153,15 +153,15 @@ def test_ctrl_c_gives_the_best_so_far_of_one_file(command, tmp_path, monkeypatch
   def search(*args, callback, **options):
     def watch(standing):
       callback(standing)
-      if standing.source == "transformer":
+      if standing.source == "library":
         signal.raise_signal(signal.SIGTERM)
     return real(*args, callback=watch, **options)
 
   monkeypatch.setattr(inference, "search", search)
-  code, out, err = command(f"--data={KEPLER}", "--samples=3000", f"--out={tmp_path}/k.json")
+  code, out, err = command(f"--data={KEPLER}", "--effort=thorough", f"--out={tmp_path}/k.json")
   assert code == 75 and "recommended: period = axis**1.5" in out and "best so far" in err
   [record] = records(tmp_path / "k.json")
-  assert record["ended_by"] == "stopped" and record["rounds"][-1]["sampled"] == 256
+  assert record["ended_by"] == "stopped" and record["rounds"][-1]["source"] == "library"
 
 
 def test_results_of_another_run_are_not_lost(command, folder):

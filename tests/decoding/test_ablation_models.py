@@ -27,5 +27,5 @@ def test_candidates_can_be_fitted(encoding, rng):
   if encoding == "skeleton":  # drawn as the generator's leaves are, anew for every sample
     assert len(np.unique(at_constants)) == len(at_constants)
     assert scipy.stats.kstest(at_constants, scipy.stats.uniform(-5, 10).cdf).pvalue > 1e-3
-  result, = inference.search(model, [points], n_samples=64, seed=0)
+  result, = inference.search(model, [points], n_samples=64, seed=0, recombine=False, effort="thorough")
   assert result.status == "ok" and result.counts.distinct > 0

@@ -102,7 +102,7 @@ def test_fits_of_several_data_sets_in_double_precision_lower(platform):
 def test_the_local_model_of_a_formula_lowers(platform):
   name, size = platform
   with jax.enable_x64(True):
-    program = jax.eval_shape(functools.partial(local._translate, num_slots=8, num_columns=2),
+    program = jax.eval_shape(functools.partial(local._translate, vocab=programs.base_vocabulary(2), num_slots=8),
                              jax.ShapeDtypeStruct((64,), jnp.int32), jax.ShapeDtypeStruct((64,), jnp.float64))
     theta, columns = jax.ShapeDtypeStruct((8,), jnp.float64), jax.ShapeDtypeStruct((2, 16 * size), jnp.float64)
     for function in (local._values, local._values_and_jacobian):
