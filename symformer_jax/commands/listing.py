@@ -7,7 +7,7 @@ from rich import console
 
 from symformer_jax.language.names import written
 from symformer_jax.presentation.numerals import format_r2
-from symformer_jax.results import Constant, Equation, Filled, SearchResult
+from symformer_jax.results import EXACT, NOISE, Constant, Equation, Filled, SearchResult
 from symformer_jax.selection import choice
 
 # Longer formulas are cut in plain tables, which cannot fold them; the JSON and the last line have them whole.
@@ -54,7 +54,10 @@ def print_result(result: SearchResult, selected: Equation, *, name: str, target:
     noise = "" if result.seen.noise is None else f"; noise {100 * result.seen.noise:.2g} % of its spread"
     print(f"seen: {', '.join(_range_text(result.seen.ranges))}{noise}")
   counts, seconds = result.counts, result.seconds
-  print(f"{counts.sampled} samples, {counts.valid} valid, {counts.distinct} distinct; "
+  drawn = (f"{counts.sampled} samples, {counts.valid} valid, {counts.distinct} distinct" if counts.sampled
+           else "no samples of the network")
+  why = {EXACT: ", for the data are met exactly", NOISE: ", for the rest looks like noise"}.get(result.ended_by, "")
+  print(f"{drawn}; ended after {len(result.rounds)} turns{why}; "
         f"{seconds.total:.1f} s, of which compiling {seconds.compile:.1f} s")
 
 
