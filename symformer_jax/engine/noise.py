@@ -72,7 +72,7 @@ def looks_like_noise(
   if not np.all(np.isfinite(errors)):
     return False
   found = smoothness(errors, x[:, list(columns)], num_constants=num_constants)
-  return max(found) < statistics.NormalDist().inv_cdf(1 - chance / len(found))
+  return not found or max(found) < statistics.NormalDist().inv_cdf(1 - chance / len(found))
 
 
 def smoothness(errors: np.ndarray, x: np.ndarray, *, num_constants: int = 0) -> list[float]:

@@ -70,6 +70,10 @@ def test_columns_that_do_not_count_and_equal_rows_are_no_neighbours_of_themselve
   assert not noise.looks_like_noise(np.where(np.arange(40) == 3, np.inf, errors), x, [0])
 
 
+def test_where_no_column_counts_there_are_no_neighbours():
+  assert noise.looks_like_noise(np.arange(40.0), np.zeros((40, 2)), [])
+
+
 def watch_of(y, x, texts):
   """A watch, and a pool that holds a task's formulas."""
   task = make_task((x, y), None, SearchOptions())
