@@ -17,6 +17,7 @@ from symformer_jax.language.rules import Rule
 from symformer_jax.language.vocabulary import Vocabulary
 from symformer_jax.model import symformer
 from symformer_jax.refinement import local, solve
+from symformer_jax.sources import ridge_functions, ridge_gains
 from symformer_jax.training import step as step_lib
 from symformer_jax.training.optimizer import make_optimizer
 from symformer_jax.training.state import init_state
@@ -107,3 +108,20 @@ def test_the_local_model_of_a_formula_lowers(platform):
     theta, columns = jax.ShapeDtypeStruct((8,), jnp.float64), jax.ShapeDtypeStruct((2, 16 * size), jnp.float64)
     for function in (local._values, local._values_and_jacobian):
       assert "f64" in _lower(function, name, program, theta, columns)
+
+
+def test_grids_and_fits_of_ridges_lower(platform):
+  name, size = platform
+  num_rows, num_amplitudes = 16 * size, 2
+
+  def arrays(*shape, dtype=jnp.float32):
+    return jax.ShapeDtypeStruct(shape, dtype)
+
+  setting = ridge_gains.Settings(
+    arrays(num_amplitudes, num_rows), arrays(num_amplitudes, 3, num_rows), arrays(num_amplitudes, num_rows))
+  best = functools.partial(ridge_gains.best_ridges, num_phases=8, num_directions=4)
+  _lower(best, name, arrays(ridge_gains.CHUNK, 2, num_rows), setting)
+  of_each = len(ridge_functions.OUTER), 4
+  starts = ridge_gains.Starts(
+    arrays(*of_each, 3, num_rows), arrays(*of_each, dtype=jnp.int32), arrays(*of_each, 3), arrays(*of_each))
+  _lower(functools.partial(ridge_gains.fit_ridges, num_steps=2), name, starts, (setting, setting))
