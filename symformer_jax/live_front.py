@@ -12,8 +12,6 @@ from symformer_jax.results import Standing
 
 # Lines of the terminal that the table's frame, its header and its title take, and one for the cursor.
 NUM_OTHER_LINES = 6
-
-
 # Signs that take the columns of numbers, such as `1 - 1.2e-08`, and the frame of all three columns.
 COLUMN_WIDTH, FRAME_WIDTH = 11, 10
 # Digits of constants while they are still to change; names in backticks may hold numbers, and stay as they are.

@@ -293,7 +293,6 @@ def test_what_is_met_to_its_noise_ends_the_search_unless_more_was_asked_for(mode
   y = 2.5 * np.exp(-0.3 * x) + 1 + 1e-3 * rng.normal(size=40)
   noisy = search(model, x, y)
   assert noisy.ended_by == "noise" and noisy.counts.sampled == 0 and "exp(" in noisy.best.expression
-  assert not noisy.rounds[-1].gained or noisy.rounds[-1].r2 < 1
   rest = search(model, x, y, max_time=3.0)
   assert rest.ended_by == "time" and len(rest.rounds) > len(noisy.rounds)
   x = rng.uniform(0.5, 4, 200)

@@ -4,7 +4,6 @@ Anytime: after each turn there is a best formula, and nothing but the turn in pr
 turns there are, and how much is asked in each, does not depend on the clock; the clock only ends them.
 """
 
-import collections
 from collections.abc import Callable, Generator, Iterator, Sequence
 import itertools
 from typing import Any, NamedTuple
@@ -68,8 +67,9 @@ class Search:
     self.ended_by = ""
     self.states: dict[str, Any] = {source.name: source.init(task, key) for source in self.sources}
     self._exact: Candidate | None = None
-    self._turns = collections.Counter[str]()
-    self._noise = NoiseWatch(task, options.config.noise)
+    # Who asked for more is given it.
+    ends_at_noise = options.max_time is None and options.effort in options.config.noise.efforts
+    self._noise = NoiseWatch(task, options.config.noise) if ends_at_noise else None
 
   def question(self, source: Source) -> Question:
     return Question(self.task, self.pool, self.states[source.name])
@@ -83,33 +83,32 @@ class Search:
     candidates = [*proposal.candidates, *fitted]
     has_gained = self.pool.insert(c for c in candidates if self.task.rule(c.node))
     self.states[source.name] = proposal.state
-    self._turns[source.name] += 1
     self.counts = self.counts + proposal.counts
     best = self.pool.best
     r2 = None if best is None else 1 - best.mse / self.task.variance  # of rows that differ: see `make_task`
     self.progress.append(Progress(
       self.counts.sampled, "" if best is None else self.task.text(best.node), r2, source.name, has_gained,
       seconds=round(seconds, 4)))
-    exact, is_at_noise = self.pool.exact(), self._noise.is_met(self.pool)
+    exact, has_stalled = self.pool.exact(), self._noise is not None and self._noise.has_stalled(self.pool)
     if self._options.accuracy is not None and r2 is not None and r2 >= self._options.accuracy:
       self.ended_by = results.ACCURACY
     elif candidates and exact is not None and self._exact is not None and not _is_simpler(exact, self._exact):
       self.ended_by = results.EXACT  # a turn that made nothing is none that found nothing simpler
     elif self._options.max_time is not None and seconds > self._options.max_time:
       self.ended_by = results.TIME
-    elif candidates and is_at_noise and self._may_end_at_noise():
+    elif candidates and has_stalled and self._is_at_noise(self._noise):
       self.ended_by = results.NOISE
     self._exact = exact
     return self.progress[-1]
 
 
-  def _may_end_at_noise(self) -> bool:
-    """Whether the user asked for no more, and the sources that come first have had their turns."""
-    config, names, best = self._options.config.noise, {source.name for source in self.sources}, self._noise.best
-    is_short = best is not None and expression.complexity(best.node) <= config.short
+  def _is_at_noise(self, watch: NoiseWatch) -> bool:
+    """Whether the sources that come first have had their turns, and what has been found leaves noise."""
+    config, names = self._options.config.noise, {source.name for source in self.sources}
+    is_short = watch.best is not None and expression.complexity(watch.best.node) <= config.short
     asked = config.asked_if_short if is_short else config.asked
-    return (self._options.max_time is None and self._options.effort in config.efforts
-            and all(self._turns[name] >= turns for name, turns in asked if name in names))
+    taken = [turn.source for turn in self.progress]
+    return all(taken.count(name) >= turns for name, turns in asked if name in names) and watch.leaves_noise()
 
 
 def _is_simpler(first: Candidate, second: Candidate) -> bool:

@@ -20,11 +20,10 @@ from symformer_jax.language import expression, programs
 
 
 class NoiseWatch:
-  """Tells from turn to turn whether a search has come down to the noise: no formula that describes the data in fewer
-  nats was found by the last turn, and the errors of the one that does so in the fewest look like noise.
+  """Tells whether a search has come down to the noise: it has stalled, and what it has leaves noise.
 
   Attributes:
-    best: that formula.
+    best: the formula that describes the data in the fewest nats; None before the first turn.
   """
 
   def __init__(self, task: Task, config: NoiseConfig = DEFAULT.noise):
@@ -33,12 +32,12 @@ class NoiseWatch:
     self._least = math.inf
     self.best: Candidate | None = None
 
-  def is_met(self, pool: Pool) -> bool:
-    """To be asked after each turn."""
+  def has_stalled(self, pool: Pool) -> bool:
+    """Whether the last turn found no description that is shorter; to be asked after each."""
     lengths = [(self._length(candidate), candidate) for candidate in pool.in_order()]
     least, self.best = min(lengths, key=lambda pair: pair[0], default=(math.inf, None))
     gained, self._least = self._least - least, min(least, self._least)
-    return self.best is not None and gained < self._config.gained and self._leaves_noise(self.best)
+    return self.best is not None and gained < self._config.gained
 
   def _length(self, candidate: Candidate) -> float:
     """Description length in nats, constants not yet rounded."""
@@ -49,11 +48,14 @@ class NoiseWatch:
     return criteria.mdl(fit, num_points=len(self._task.fit_rows), variance=self._task.variance,
                         nats_per_node=self._config.nats_per_node)
 
-  def _leaves_noise(self, candidate: Candidate) -> bool:
-    rows = self._rows
+  def leaves_noise(self) -> bool:
+    """Whether the errors of the best look like noise."""
+    if self.best is None:
+      return False
+    rows, node = self._rows, self.best.node
     with np.errstate(all="ignore"):
-      errors = np.sqrt(rows.weights) * (expression.evaluate(candidate.node, rows.x) - rows.y)
-    num_constants = len(programs.fitted_values(candidate.node))
+      errors = np.sqrt(rows.weights) * (expression.evaluate(node, rows.x) - rows.y)
+    num_constants = len(programs.fitted_values(node))
     return looks_like_noise(
       errors, rows.x, self._task.columns, num_constants=num_constants, chance=self._config.chance)
 
