@@ -15,6 +15,7 @@ from orbax.checkpoint.checkpoint_managers import preservation_policy
 
 from symformer_jax import configuration
 from symformer_jax.errors import ModelError
+from symformer_jax.model.config import ModelConfig
 from symformer_jax.training.config import TrainConfig
 from symformer_jax.training.optimizer import make_optimizer
 from symformer_jax.training.state import TrainState, init_state
@@ -143,15 +144,17 @@ def check_same_run(meta: dict[str, Any], config: TrainConfig) -> None:
   Raises:
     ModelError: naming the first difference.
   """
-  saved, wanted = meta["config"]["model"], configuration.to_dict(config.model)
+  # Built anew: a run begun before a field existed has its default.
+  model = configuration.build(ModelConfig, meta["config"]["model"], path="the checkpoint's model")
+  saved, wanted = configuration.to_dict(model), configuration.to_dict(config.model)
   if meta["vocabulary"] != config.model.vocabulary.hash:
     raise ModelError(
       f"the checkpoint has another vocabulary: {saved['vocabulary']}, the configuration asks for "
       f"{wanted['vocabulary']}; use another --workdir")
   for key, value in wanted.items():
-    if saved.get(key) != value:
+    if saved[key] != value:
       raise ModelError(
-        f"the checkpoint has another model shape: {key} is {saved.get(key)}, the configuration asks for {value}; "
+        f"the checkpoint has another model shape: {key} is {saved[key]}, the configuration asks for {value}; "
         "use another --workdir")
 
 

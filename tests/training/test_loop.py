@@ -169,6 +169,16 @@ def test_a_checkpoint_resumes_on_another_number_of_devices(uninterrupted, tmp_pa
   assert _losses(tmp_path) == pytest.approx(_losses(whole), rel=2e-4)
 
 
+def test_a_checkpoint_from_before_a_setting_existed_has_its_default():
+  config = TrainConfig()
+  meta = checkpoint.make_meta(config, {})
+  del meta["config"]["model"]["vocabulary"]["has_requested"]
+  checkpoint.check_same_run(meta, config)
+  meta["config"]["model"]["vocabulary"]["has_requested"] = True
+  with pytest.raises(ModelError, match="another model shape: vocabulary"):
+    checkpoint.check_same_run(meta, config)
+
+
 def test_another_model_or_vocabulary_is_refused(uninterrupted):
   config, whole, _ = uninterrupted
   other = dataclasses.replace(config, model=dataclasses.replace(config.model, norm="post"))
