@@ -108,7 +108,7 @@ def search(split: Split, *, model: str, method: Method) -> SearchResult:
   loaded = inference.resolve_model(model, num_variables=split.x.shape[1])
   return inference.search(
     loaded, [(split.x, split.y)], names=[split.names], n_samples=method.num_samples, top_k=method.top_k,
-    refine=method.refine, max_time=method.max_time, recombine=method.recombine)[0]
+    refine=method.refine, max_time=method.max_time, recombine=method.recombine, config=method.config)[0]
 
 
 def judge(blank: RealRow, split: Split, result: SearchResult, beside: Yardsticks) -> list[RealRow]:

@@ -1,6 +1,7 @@
 """The suite of real data: its table, its split, its judge, and the command on a few sets."""
 
 import csv
+import dataclasses
 import json
 import subprocess
 import sys
@@ -8,6 +9,7 @@ import sys
 import numpy as np
 import pytest
 
+from symformer_jax.engine.config import DEFAULT
 from symformer_jax.errors import InputError
 from symformer_jax.evaluation import real_data, real_faults, real_runs
 from symformer_jax.evaluation.real_faults import Yardsticks
@@ -91,6 +93,13 @@ def test_the_faults_of_several_columns(text, faults):
 def test_an_exact_law_may_be_made_of_anything():
   split = make_split(lambda x, z: x ** (0.3 * z), columns=2)
   assert real_faults.find_faults(parser.parse("x**(0.3*z)", ("x", "z")), split, NOTHING) == ()
+
+
+def test_the_config_of_the_method_is_searched_with():
+  split = make_split(lambda x: x**2)
+  alone = dataclasses.replace(DEFAULT, sources=("closed_forms",))
+  result = real_runs.search(split, model="auto", method=real_runs.Method(config=alone))
+  assert {turn.source for turn in result.rounds} == {"closed_forms"} and 0.9 < result.best.r2 < 0.999
 
 
 def test_a_score_is_relative_to_the_variance_of_all_rows():
