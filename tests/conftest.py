@@ -5,7 +5,9 @@ import shutil
 import tempfile
 
 # Before the first import of jax: the sharding tests need several devices, and no test an accelerator.
-os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + " --xla_force_host_platform_device_count=8"
+# What a test runs it runs a few times: half of its time is compilation, which costs a third less unoptimized.
+os.environ["XLA_FLAGS"] = " ".join([
+  os.environ.get("XLA_FLAGS", ""), "--xla_force_host_platform_device_count=8", "--xla_backend_optimization_level=0"])
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 # Many tests and the processes they start compile the same steps: once a run is enough.
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", tempfile.mkdtemp(prefix="symformer-test-cache-"))

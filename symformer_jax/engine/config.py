@@ -25,7 +25,7 @@ LIBRARY_FAMILIES = (
   "waves", "decaying_waves", "peaks_and_steps", "products", "plane_waves")
 PRODUCTS_FAMILIES = ("sums", "sums_with_waves", "exponentials", "distances", "functions")
 LINKS = ("y", "inv", "ln", "exp", "sqrt", "sqrt_inv", "asin", "logit", "atan")
-REWRITINGS = ("exponentials", "powers", "principal_phases", "single_waves", "vertices", "proper_fractions")
+REWRITINGS = ("exponentials", "powers", "origins", "principal_phases", "single_waves", "vertices", "proper_fractions")
 # How thoroughly sums of a column are searched: greedily; in all pairs; in longer sums, which of monomials are common.
 TIERS = ("any", "basic", "monomial")
 # Sources of candidates (`sources.registry.SOURCES`).
@@ -724,6 +724,8 @@ class ChoiceConfig:
       sets found to lose nothing.
     sign_errors: standard errors by which the share of unseen rows that a formula predicts better than the mean must be
       above a half, where mean squares prefer the mean: four leave one chance in thirty thousand (the sign test).
+    line_room: share of the variance by which a formula may predict rows not seen worse than a straight line of all
+      columns or of some: half of what `evaluation/real_faults.py` counts as a fault.
     noise_share: of data sets of pure noise that may get anything but a constant.
     chance_nats: logarithm of how many formulas are looked at for each node that they are longer. Of noise, pools of 370
       functions and their pairs need 0.5; from 0.5 to 1 the sets that may be looked at lose nothing in R2, and answers
@@ -748,6 +750,7 @@ class ChoiceConfig:
   max_rows: int = 1024
   worthwhile_r2: float = 0.1
   sign_errors: float = 4.0
+  line_room: float = 0.01
   noise_share: float = 0.05
   chance_nats: float = 0.75
   further_nats: float = 1.25

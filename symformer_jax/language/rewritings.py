@@ -8,6 +8,9 @@ from symformer_jax.language.tidy import split_factor, tidy, tidy_product, tidy_s
 
 # A phase so near to quarter turns (radians) is offered as none.
 QUARTER_TURN, NEAR_QUARTER = math.pi / 2, 0.05
+# A factor of an exponential or of a power that is more than this, or less than its inverse, is what the formula would
+# be far from the data: 8e-130*exp(0.15*year).
+LARGE_FACTOR = 1e6
 # Two waves whose constants differ by no more than this share may be one: fitted apart, under noise, they seldom agree.
 NEARLY_EQUAL = 0.02
 
@@ -41,6 +44,43 @@ def to_powers(node: Node) -> Node:
   if rest and factors:
     factors.append(tidy(Node("exp", (chain("+", rest),))))
   return tidy_product(factors) if factors else node
+
+
+def to_origins(node: Node) -> Node:
+  """a*exp(b*u) -> exp(b*(u - c)) and a*u**b -> (u/c)**b, for factors a beyond `LARGE_FACTOR`: `8.3e-130*exp(0.1515*t)`
+  is `exp(0.1515*(t - 1963.7))`.
+
+  The value stays; the digits of a and b, which are known together only, become those of where the formula is 1.
+  """
+  node = node._replace(args=tuple(to_origins(arg) for arg in node.args))
+  if node.token not in ("*", "exp"):
+    return node
+  parts, factor = split_factor(node)
+  for i, part in enumerate(parts):
+    moved = _from_origin(part, abs(factor)) if math.isfinite(factor) and factor else None
+    if moved is not None:
+      return tidy_product([*parts[:i], moved, *parts[i + 1 :], number(math.copysign(1.0, factor))])
+  return node
+
+
+def _from_origin(part: Node, factor: float) -> Node | None:
+  """An exponential or a power of something that is no number, times a positive factor, without it; None for others,
+  and where the factor is none to mind.
+  """
+  size = math.log(factor)
+  if part.token == "exp":
+    terms = [split_factor(term) for term in flatten(part.args[0], "+")]
+    inner = [(parts, multiple) for parts, multiple in terms if parts]
+    size += sum(multiple for parts, multiple in terms if not parts)
+    if len(inner) == 1 and inner[0][1] and abs(size) > math.log(LARGE_FACTOR):
+      [(parts, multiple)] = inner
+      moved = tidy_sum([tidy_product(list(parts)), number(size / multiple)])
+      return Node("exp", (tidy_product([moved, number(multiple)]),))
+  elif part.token == "pow" and abs(size) > math.log(LARGE_FACTOR):
+    base, exponent = part.args
+    if exponent.is_number and exponent.value and not base.is_number:
+      return power(tidy_product([*flatten(base, "*"), number(math.exp(size / exponent.value))]), exponent)
+  return None
 
 
 def to_principal_phases(node: Node) -> Node:

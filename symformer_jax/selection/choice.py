@@ -42,7 +42,8 @@ def choose(
   description is shorter (see `_length`), and it is more than the best of many that would meet noise as well
   (`noise`). A constant that is left gives way to a formula with a cross-validated R2 above `config.worthwhile_r2`, if
   that is beyond chance: the simplest within one standard error of the best; where there is none, to the one that is
-  nearer to most of the rows, if that is beyond doubt. No formula is taken that predicts worse than a straight line.
+  nearer to most of the rows, if that is beyond doubt. No formula is taken that predicts clearly worse than a straight
+  line.
   Args:
     lines: at least one.
     rows: all rows, at most `config.max_rows` of them are looked at. num_points: what they are worth (see
@@ -70,7 +71,7 @@ def choose(
     if lengths[i] < lengths[best] and is_beyond(i, best):
       best = i
   if soundness.has_column(lines[best].node):
-    return _not_below_least_squares(lines, shares, lengths, best)
+    return _not_below_least_squares(lines, shares, lengths, best, config)
   worthwhile = [i for i in order if 1 - shares[i] > config.worthwhile_r2 and is_beyond(i, best)]
   if not worthwhile:
     return _nearer_to_most(errors, [i for i in order if is_beyond(i, best)], best, config)
@@ -79,14 +80,16 @@ def choose(
 
 
 def _not_below_least_squares(
-  lines: Sequence[Line], shares: Sequence[float], lengths: Sequence[float], best: int
+  lines: Sequence[Line], shares: Sequence[float], lengths: Sequence[float], best: int, config: ChoiceConfig
 ) -> int:
-  """The best, or, where a straight line predicts rows not seen better than that, the shortest predictive description
-  of those that predict as well as a straight line does.
+  """The best, or, where a straight line predicts rows not seen better than that by more than `config.line_room`, the
+  shortest predictive description of those that do not predict them worse by more than that.
   """
   least = min((share for line, share in zip(lines, shares, strict=True) if is_linear(line.node)), default=math.inf)
-  return best if shares[best] <= least else min(
-    (i for i in range(len(lines)) if shares[i] <= least), key=lambda i: lengths[i])
+  most = least + config.line_room
+  if shares[best] <= most:
+    return best
+  return min((i for i in range(len(lines)) if shares[i] <= most), key=lambda i: lengths[i])
 
 
 def _nearer_to_most(errors: Sequence[np.ndarray], among: Sequence[int], constant: int, config: ChoiceConfig) -> int:

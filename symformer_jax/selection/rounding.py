@@ -5,6 +5,7 @@ others follow, raises it by sigma^2 (d / stderr_i)^2. So one Jacobian tells whic
 ones, and by how much the others must move: Babai's nearest-plane rounding, one constant after the other.
 """
 
+import copy
 import math
 
 import numpy as np
@@ -17,6 +18,8 @@ from symformer_jax.refinement import snapping
 from symformer_jax.refinement.local import LocalModel
 from symformer_jax.selection import scoring
 
+# Beyond these powers of ten a number is written with its exponent, whose digits count too.
+PLAIN_EXPONENT = 6
 # Significant digits of float64 that survive arithmetic.
 MAX_DIGITS = 15
 # Singular values below this share of the largest are zero, with room for the rounding of derivatives near a pole.
@@ -253,13 +256,27 @@ def round_constants(
 ) -> Node:
   """Gives every constant the fewest digits that cost nothing within the residual.
 
-  The best determined constants are rounded first, and the others follow each time.
+  The best determined constants are rounded first, and the others follow each time; where they cannot, see
+  `_round_in_turn`.
   """
   local = _Local(node, x, y, weights, config)
   if not math.isfinite(local.sum_of_squares):
     return node
-  before, noise = local.sum_of_squares, local.noise
   room = config.exact_digit_errors if local.is_exact else config.digit_errors
+  fitted = copy.copy(local)
+  fitted.theta, fitted.is_free = local.theta.copy(), local.is_free.copy()
+  most = local.sum_of_squares + len(local.theta) * local.noise
+  _round_together(local, room)
+  # Far from quadratic, the prediction of what rounding costs may be wrong.
+  if local.sum_of_squares > most and not fitted.is_exact:
+    local = fitted
+    _round_in_turn(local, room)
+  return programs.replace_values(node, local.theta.tolist()) if local.sum_of_squares <= most else node
+
+
+def _round_together(local: _Local, room: float) -> None:
+  """Rounds the constants within `room` standard errors; the others follow in a straight line."""
+  before, noise = local.sum_of_squares, local.noise
   while local.is_free.any():
     covariance = local.covariance()
     free = np.flatnonzero(local.is_free)
@@ -273,9 +290,30 @@ def round_constants(
     stderr = math.sqrt(max(variances[row], 0.0) * noise / local.noise)
     local.fix(int(free[row]), _fewest_digits(local.theta[free[row]], room * stderr), covariance)
   local.update()
-  # Far from quadratic, the prediction of what rounding costs may be wrong: then keep all digits.
-  is_harmless = local.sum_of_squares <= before + len(local.theta) * noise
-  return programs.replace_values(node, local.theta.tolist()) if is_harmless else node
+
+
+def _round_in_turn(local: _Local, room: float) -> None:
+  """Rounds the constants, the least determined first, to as few digits as cost `room`**2 of a variance each; the others
+  are fitted again each time: a factor and an exponent that are known together only move along a curve.
+  """
+  step, noise = room**2 * local.noise, local.noise
+  allowed = local.sum_of_squares
+  while local.is_free.any():
+    free = np.flatnonzero(local.is_free)
+    with np.errstate(all="ignore"):
+      errors = np.sqrt(np.diag(local.covariance()) * noise / local.noise) / np.abs(local.theta[free])
+    index = int(free[np.argmax(np.nan_to_num(errors, nan=np.inf))])
+    before, allowed = local.theta.copy(), allowed + step
+    local.is_free[index] = False
+    for digits in range(1, MAX_DIGITS + 1):
+      local.theta = before.copy()
+      local.theta[index] = _digits(before[index], digits)
+      local.refit()
+      if local.sum_of_squares <= allowed:
+        break
+    else:
+      local.theta = before
+      local.update()
 
 
 def _round_one_by_one(local: _Local, allowed: float) -> None:
@@ -290,13 +328,15 @@ def _round_one_by_one(local: _Local, allowed: float) -> None:
 
 
 def count_digits(node: Node) -> int:
-  """Significant digits with which the constants of a tree are written, all together."""
+  """Significant digits with which the constants of a tree are written, all together, and those of large exponents."""
   return sum(_num_digits(value) for value in programs.fitted_values(node))
 
 
 def _num_digits(value: float) -> int:
-  digits = f"{abs(value):.{MAX_DIGITS - 1}e}".partition("e")[0].replace(".", "").rstrip("0")
-  return max(len(digits), 1)
+  mantissa, _, exponent = f"{abs(value):.{MAX_DIGITS - 1}e}".partition("e")
+  digits, places = mantissa.replace(".", "").rstrip("0"), str(abs(int(exponent)))
+  # 8e-130 takes more to say than an 8.
+  return max(len(digits), 1) + (len(places) if int(places) > PLAIN_EXPONENT else 0)
 
 
 def _digits(value: float, digits: int) -> float:

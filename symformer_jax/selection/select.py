@@ -24,8 +24,9 @@ from symformer_jax.selection import choice, front, rounding, scoring, soundness
 # Other ways to write a formula, by name.
 REWRITINGS: dict[str, Callable[[Node], Node]] = {
   "exponentials": rewritings.to_exponentials, "powers": rewritings.to_powers,
-  "principal_phases": rewritings.to_principal_phases, "single_waves": rewritings.to_single_waves,
-  "vertices": rewritings.to_vertices, "proper_fractions": rewritings.to_proper_fractions}
+  "origins": rewritings.to_origins, "principal_phases": rewritings.to_principal_phases,
+  "single_waves": rewritings.to_single_waves, "vertices": rewritings.to_vertices,
+  "proper_fractions": rewritings.to_proper_fractions}
 
 
 @dataclasses.dataclass(frozen=True)

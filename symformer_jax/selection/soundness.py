@@ -13,7 +13,7 @@ import numpy as np
 
 from symformer_jax.engine.config import DEFAULT, ChoiceConfig
 from symformer_jax.engine.rows import Rows
-from symformer_jax.language.expression import VARIABLE, Node, chain, number, variable, walk
+from symformer_jax.language.expression import VARIABLE, Node, chain, flatten, number, variable, walk
 from symformer_jax.selection import rounding, scoring
 
 UNDEFINED, POLE, LEAP, ALIAS = "undefined", "pole", "leap", "alias"
@@ -30,6 +30,9 @@ NUM_PARTS, NUM_DIVISIONS = 16, 12
 LEVEL = 0.25
 # Shares of a segment at which a zero is approached: five in each decade find another zero as far from it as any.
 APPROACH = np.logspace(-1, -14, 66)
+# A sum that cancels on a row to this share of its terms hugs the row: its logarithm, its inverse and its low powers
+# (exponents below `LOW_POWER`) are needles there, which constants of a few digits do not even hit.
+HUGGING, LOW_POWER = 1e-6, 0.25
 # Steps of a column that differ by less than this share of their mean are even (dates as 1959.083 have three digits).
 EVEN = 0.01
 # Values that differ by less than this share of their range are equal: a phase of a thousand turns keeps twelve digits.
@@ -107,7 +110,31 @@ def find_fault(node: Node, segments: Segments, *, config: ChoiceConfig = DEFAULT
     return UNDEFINED
   if np.any((values < segments.low) | (values > segments.high)):
     return LEAP
-  return POLE if len(find_poles(node, segments)) else ""
+  return POLE if has_needle(node, segments) or len(find_poles(node, segments)) else ""
+
+
+def has_needle(node: Node, segments: Segments) -> bool:
+  """Whether a logarithm, an inverse or a low power is taken of a sum that all but vanishes on a row.
+
+  Between the rows nothing is seen of it: `(1/x - 0.00050485927)**0.01` is level, and 0 on the row of x = 1980.75.
+  """
+  rows = np.unique(np.concatenate([segments.begin, segments.end]), axis=0)
+  return any(_cancels(argument, rows) for argument in _sharp_arguments(node))
+
+
+def _sharp_arguments(node: Node) -> Iterator[Node]:
+  for n in walk(node):
+    if n.token in ("ln", "inv") or (n.token == "pow" and n.args[1].is_number and n.args[1].value < LOW_POWER):
+      yield n.args[0]
+
+
+def _cancels(node: Node, rows: np.ndarray) -> bool:
+  terms = flatten(node, "+")
+  if len(terms) < 2:
+    return False
+  with np.errstate(all="ignore"):
+    values = np.stack([scoring.evaluate(term, rows) for term in terms])
+    return bool(np.any(np.abs(values.sum(axis=0)) < HUGGING * np.abs(values).max(axis=0)))
 
 
 def _evaluate(node: Node, points: np.ndarray) -> np.ndarray:

@@ -1,7 +1,8 @@
-"""The mean and the straight line as a source: what any formula is measured against."""
+"""The mean and straight lines as a source: what any formula is measured against."""
 
 from collections.abc import Sequence
 import dataclasses
+import math
 from typing import Any
 
 import jax
@@ -15,10 +16,13 @@ from symformer_jax.engine.task import Task
 from symformer_jax.language import expression
 from symformer_jax.language.expression import Node, chain, number, variable
 
+# A line that leaves no more than this share of the size of y is exact: less is rounding.
+EXACT = 1e-12
+
 
 @dataclasses.dataclass(frozen=True)
 class ClosedForms:
-  """Both, by least squares; they need no model and no fit."""
+  """All of them by least squares; they need no model and no fit."""
 
   name: str = "closed_forms"
   turns: tuple[int, ...] = (1,)
@@ -40,13 +44,45 @@ def _mse(node: Node, rows: Rows) -> float:
 
 
 def fit(rows: Rows, columns: Sequence[int]) -> list[Node]:
-  """The weighted mean and the weighted linear fit over some columns, which most generators would not propose."""
+  """What most generators would not propose, by weighted least squares: the mean, the straight line of some columns,
+  and, where fewer of them describe the data in less (see `_sparse`), the straight line of those.
+  """
   mean = number(float(np.average(rows.y, weights=rows.weights)))
+  columns = [i for i in columns if rows.x[:, i].any()]
   design = np.column_stack([rows.x[:, list(columns)], np.ones(len(rows))])
   # Columns of unit length: the rank decision of lstsq must not depend on units.
   scale = np.linalg.norm(design, axis=0)
-  scale[scale == 0] = 1
   root = np.sqrt(rows.weights)
-  solution = np.linalg.lstsq(root[:, None] * design / scale, root * rows.y, rcond=None)[0] / scale
-  terms = [Node("*", (variable(i), number(float(c)))) for i, c in zip(columns, solution[:-1], strict=True) if c]
-  return [mean, chain("+", [*terms, number(float(solution[-1]))])] if terms else [mean]
+  # Every subset of the columns has the sums of squares of the rows of this triangle.
+  triangle = np.linalg.qr(np.column_stack([root[:, None] * design / scale, root * rows.y]), mode="r")
+  everything = list(range(len(columns)))
+  lines = []
+  for some in (everything, _sparse(triangle, everything, int(np.sum(rows.weights > 0)))):
+    solution = _solve(triangle, some)[0] / scale[[*some, -1]]
+    terms = [Node("*", (variable(columns[i]), number(float(c)))) for i, c in zip(some, solution[:-1], strict=True) if c]
+    lines += [chain("+", [*terms, number(float(solution[-1]))])] if terms else []
+  return [mean, *dict.fromkeys(lines)]
+
+
+def _solve(triangle: np.ndarray, some: Sequence[int]) -> tuple[np.ndarray, float]:
+  """Coefficients of some columns and of the constant, the last, and the sum of squares that they leave."""
+  design, y = triangle[:, [*some, -2]], triangle[:, -1]
+  solution = np.linalg.lstsq(design, y, rcond=None)[0]
+  return solution, float(np.sum((y - design @ solution) ** 2))
+
+
+def _sparse(triangle: np.ndarray, columns: Sequence[int], num_rows: int) -> list[int]:
+  """The columns that are left where the least needed ones are left out one after the other, as many as give the least
+  Bayesian information criterion (Schwarz 1978).
+  """
+  floor = EXACT**2 * float(np.sum(triangle[:, -1] ** 2))
+
+  def criterion(some: Sequence[int]) -> float:
+    left = max(_solve(triangle, some)[1], floor, np.finfo(float).tiny)
+    return num_rows * math.log(left) + len(some) * math.log(num_rows)
+
+  path = [list(columns)]
+  while path[-1]:
+    shorter = ([i for i in path[-1] if i != out] for out in path[-1])
+    path.append(min(shorter, key=lambda some: _solve(triangle, some)[1]))
+  return min(reversed(path), key=criterion)

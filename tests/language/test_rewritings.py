@@ -5,6 +5,7 @@ import pytest
 
 from symformer_jax.language import expression, parser, printing
 from symformer_jax.language.rewritings import (
+  to_origins,
   to_powers,
   to_principal_phases,
   to_proper_fractions,
@@ -25,6 +26,18 @@ def test_phases_come_within_half_a_turn(text, expected):
   assert all(abs(n.value) <= np.pi for n in expression.walk(phases) if n.is_number)
   if expected is not None:
     assert printing.to_text(phases, ["x"]) == expected
+
+
+@pytest.mark.parametrize(("text", "expected"), [
+  ("3e-13*exp(14*x)", "exp(14*(x - 2.0596"), ("-2e9*exp(-9*x**2)*x", "-exp(-9*(x**2 - 2.3796"),
+  ("exp(20*x - 30)", "exp(20*(x - 1.5))"), ("5*exp(20*x - 30)", "5*exp(20*(x - 1.5))"),
+  ("1e8*x**12.5", "(4.36515"), ("2e9*exp(3*x*y)", "exp(3*(x*y + 7.1388"), ("1e-9*exp(3*(x + 2))", "exp(3*(x - 4.9077"),
+  ("4*exp(-x)", None), ("1e8*x*y", None), ("2e9*exp(3*x + y)", None), ("1e8*2**x", None), ("1e8*x**2", None)])
+def test_what_lies_far_from_the_data_is_said_where_the_formula_is_one(text, expected):
+  node, x = parser.parse(text, ["x", "y"]), np.random.default_rng(0).uniform(0.3, 3, (7, 2))
+  moved = tidy(to_origins(node))
+  np.testing.assert_allclose(expression.evaluate(moved, x), expression.evaluate(node, x), rtol=1e-12)
+  assert printing.to_text(moved, ["x", "y"]).startswith(expected or printing.to_text(tidy(node), ["x", "y"]))
 
 
 @pytest.mark.parametrize(("text", "expected"), [

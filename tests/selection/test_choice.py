@@ -173,13 +173,14 @@ def test_a_choice_that_is_none_is_refused(selection, message):
 @pytest.mark.parametrize("shares, expected", [
   ((0.15, 0.30, 0.2), 0), ((0.2, 0.30, 0.2), 0),  # as good as the straight line, the third
   ((0.25, 0.30, 0.1), 2), ((0.25, 0.1, 0.1), 1),  # the second is the shorter description of those that predict as well
+  ((0.205, 0.30, 0.2), 0), ((0.25, 0.205, 0.2), 1),  # worse by less than anybody would mind
   ((0.25, 0.01, np.inf), 0)])  # a line that is undefined on a fold says nothing
 def test_nothing_is_taken_that_predicts_worse_than_a_straight_line(shares, expected):
   texts = ["7.8*x", "0.14*sqrt(z)*x", "6.1*x + 0.011*z - 7.4"]
   lines = [choice.Line(parser.parse(text, NAMES), 3 * i, share) for i, (text, share) in
            enumerate(zip(texts, shares, strict=True), start=1)]
   lengths = [10.0, 12.0, 14.0]
-  assert choice._not_below_least_squares(lines, shares, lengths, 0) == expected
+  assert choice._not_below_least_squares(lines, shares, lengths, 0, DEFAULT.choice) == expected
 
 
 def test_a_second_column_that_rows_not_seen_tell_of_is_not_left_out(monkeypatch):

@@ -103,6 +103,17 @@ def test_rounding_costs_less_than_a_hundredth_of_sigma_squared_a_constant(power_
   assert np.all(np.abs(np.subtract(programs.fitted_values(rounded), programs.fitted_values(node))) < errors)
 
 
+def test_constants_that_follow_along_a_curve_lose_their_idle_digits_too(rng):
+  """The first row alone tells the high power from a constant: its exponent and its factor are known together."""
+  x = np.array([2.0, 5, 6, 7, 9, 12, 15, 20, 30, 50, 80, 120])
+  y = 9000 * x**-1.5 - 3e6 * x**-12.0 + rng.normal(0, 40, 12)
+  node = parser.parse("9000.123456*x**(-1.50123456) - 3000000.123456*x**(-12.0123456) + 1.23456789")
+  node = rounding.refit_constants(node, x[:, None], y, np.ones(12))
+  rounded = rounding.round_constants(node, x[:, None], y, np.ones(12))
+  before, after = (np.sum((scoring.evaluate(n, x[:, None]) - y) ** 2) for n in (node, rounded))
+  assert rounding.count_digits(rounded) < 25 and after <= before * (1 + 5 / 7)
+
+
 def test_exact_data_give_exact_constants():
   x = np.linspace(0.5, 4, 30)
   y = 1.7 * x**1.3
@@ -188,6 +199,9 @@ def test_rounding_that_harms_is_not_done(power_law, monkeypatch):
   node, _, *data = power_law
   assert rounding.round_constants(node, *data) != node
   monkeypatch.setattr(rounding, "_fewest_digits", lambda value, tolerance: 2 * value)
+  before, after = (rounding._Local(n, *data).sum_of_squares for n in (node, rounding.round_constants(node, *data)))
+  assert after <= before * (1 + 2 * 0.011 / 58)  # in turn, then
+  monkeypatch.setattr(rounding, "_digits", lambda value, digits: 2 * value)
   assert rounding.round_constants(node, *data) == node
 
 

@@ -33,6 +33,9 @@ PLANE = make_rows(np.random.default_rng(0).uniform(1, 3, (60, 2)), lambda x, z: 
   ("2*x + 1e-7/((x - 3.2)**2 + 1e-9)", soundness.POLE),
   ("2*x + 1/(x - 3.2)", soundness.LEAP),
   ("2*x + 60*exp(-200*(x - 3.25)**2)", soundness.LEAP),
+  ("2*x + 0.01*log(1.0000000001 - x/9)", soundness.POLE),  # level but for the last row, x = 9
+  ("2*x*(1/x - 0.111111111111)**0.01", soundness.POLE),
+  ("2*x + sqrt(9 - x)", ""), ("2*x + (9 - x)**0.3", ""), ("2*x + 0.01*log(9.001 - x)", ""),
   ("2*x + 0.1*sin(7*x)", soundness.ALIAS),  # rows are 0.5 apart: 3.5 radians
   ("2*x + exp(sin(7*x**1.3))", soundness.ALIAS),
 ])
