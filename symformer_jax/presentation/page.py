@@ -113,7 +113,8 @@ def _filled(selected: Equation) -> Iterator[tuple[str, str]]:
     yield from selected.filled.functions
     for name, constant in selected.filled.parameters:
       error = "" if constant.stderr is None else f" ± {constant.stderr:.2g}"
-      yield name, f"{constant.value:.15g}{error}"
+      unit = "" if constant.unit in (None, "1") else f" {constant.unit}"
+      yield name, f"{constant.value:.15g}{error}{unit}"
 
 
 def _ranges(result: SearchResult) -> list[tuple[str, str, str, str]]:
