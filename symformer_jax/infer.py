@@ -2,7 +2,7 @@
 
 Prints formulas from simple to accurate and marks the recommended one. Many files or globs are one batch, whose
 results are written line by line. Ctrl-C ends the search of one file with the best so far; a batch keeps the files
-that are done, and goes on with --resume.
+that are done, and goes on with --resume. --beam has it searched by a cluster, with the same results.
 Exit codes: 0 done; 1 some files failed (each says why in its line of the JSONL), or results could not be written, and
 are printed; 2 unusable arguments or input, one line on standard error says what is wrong; 75 stopped by SIGTERM or
 Ctrl-C.

@@ -326,7 +326,7 @@ def test_a_batch_that_cannot_write_prints_what_it_found_and_ends(command, folder
 
 def test_a_line_that_was_not_written_whole_is_not_kept(tmp_path, monkeypatch):
   path = tmp_path / "all.jsonl"
-  lines = result_lines.ResultLines(path, options={}, is_new=True)
+  lines = result_lines.ResultLines(path, options={}, defaults={}, is_new=True)
   lines.add("a.csv", "1")
   with monkeypatch.context() as patch, pytest.raises(OSError, match="No space"):
     patch.setattr(os, "fsync", no_room)
