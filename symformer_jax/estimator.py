@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from symformer_jax import configuration, files, frames, inference, results, saved
+from symformer_jax import configuration, files, frames, inference, results, saved, warm_start
 from symformer_jax.engine.config import DEFAULT, SearchConfig
 from symformer_jax.engine.rows import MIN_POINTS
 from symformer_jax.errors import InputError
@@ -45,6 +45,10 @@ class SymFormerRegressor(ExportsMixin, RegressorMixin, BaseEstimator):
       Candidates drawn from the model. More find harder formulas, in proportion slower.
   top_k : int, default=20
       Tokens among which each step of sampling chooses. Fewer stay closer to what the model thinks likely.
+  strategy : {"top_k", "temperature", "nucleus", "greedy", "beam", "distinct"}, default="top_k"
+      How candidates are drawn from the model. The others are for comparison.
+  temperature : float, default=1.0
+      Below 1 candidates are likelier, above 1 more varied.
   refine : {"lm", "bfgs", "gd", "none"}, default="lm"
       How constants are fitted. "lm" (damped least squares) is the fastest; the others are for comparison.
   operators : sequence of str, default=None
@@ -99,6 +103,12 @@ class SymFormerRegressor(ExportsMixin, RegressorMixin, BaseEstimator):
       the target where there are several. Where it returns True the search ends with the best so far; what it raises
       ends `fit`. Set it to log a search, or to end it by a rule of your own. It is not saved.
 
+  warm_start : bool, default=False
+      Whether a second `fit` goes on from the formulas of the first: they join as guesses, their constants fitted to the
+      new data. Set it for data that grow. With other columns, units or another template it begins anew.
+  select_k_features : int, default=None
+      Columns that formulas are made of, those that explain most; None for up to twelve. `result_.message` names them.
+
   Attributes
   ----------
   best_ : Equation
@@ -126,7 +136,8 @@ class SymFormerRegressor(ExportsMixin, RegressorMixin, BaseEstimator):
     model_selection: str | int = "recommended", max_complexity: int | None = None,
     units: Mapping[str, str] | None = None, dimensionless_constants: bool = False,
     add_operators: Sequence[str] | None = None, verbose: bool = True, callback: Callback | None = None,
-    template: str | None = None,
+    template: str | None = None, strategy: str = "top_k", temperature: float = 1.0, warm_start: bool = False,
+    select_k_features: int | None = None,
   ):
     self.model = model
     self.n_samples = n_samples
@@ -150,6 +161,10 @@ class SymFormerRegressor(ExportsMixin, RegressorMixin, BaseEstimator):
     self.verbose = verbose
     self.callback = callback
     self.template = template
+    self.strategy = strategy
+    self.temperature = temperature
+    self.warm_start = warm_start
+    self.select_k_features = select_k_features
 
   def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
     """Searches formulas for y over the columns of X.
@@ -163,10 +178,10 @@ class SymFormerRegressor(ExportsMixin, RegressorMixin, BaseEstimator):
     """
     frames.check_numeric(X, "X")
     frames.check_numeric(y, "y")
-    self._forget()
+    earlier = self._forget()
     shape = np.asarray(y).shape
     if len(shape) == 2 and shape[1] > 1:
-      return self._fit_targets(X, y, sample_weight)
+      return self._fit_targets(X, y, sample_weight, earlier)
     target = y
     X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
     y = y.astype(np.float64)
@@ -191,20 +206,47 @@ class SymFormerRegressor(ExportsMixin, RegressorMixin, BaseEstimator):
       [result] = inference.search(
         model, [(X, y, weights)], names=[names], n_samples=self.n_samples, top_k=self.top_k, refine=self.refine,
         recombine=self.recombine, operators=self.operators, restrictions=restrictions, max_time=self.max_time,
-        accuracy=self.accuracy, guesses=self.guesses, effort=self.effort, seed=self._seed(),
+        accuracy=self.accuracy, guesses=self._all_guesses(earlier, names, restrictions), effort=self.effort,
+        seed=self._seed(), strategy=self.strategy, temperature=self.temperature,
         callback=functools.partial(_tell, shown, self.callback), loss=self.loss, template=self.template,
         units=self.units, dimensionless_constants=self.dimensionless_constants,
         targets=[_target_name(target)], add_operators=self.add_operators or (),
-        config=DEFAULT if self.config is None else self.config)
+        config=self._search_config())
     if result.status != results.OK:
       raise InputError(result.message)
     self.result_ = result
+    self._terms_ = self._terms(names)
     self._data = _Data(names, _target_name(target), X, y)
     self._set_front(result.pareto, result.best)
     self._equation(None)  # a line that does not exist is refused now
     return self
 
-  def _fit_targets(self, X: Any, y: Any, sample_weight: Any) -> Self:
+  def _search_config(self) -> SearchConfig:
+    config, num = DEFAULT if self.config is None else self.config, self.select_k_features
+    if num is None:
+      return config
+    if not isinstance(num, numbers.Integral) or isinstance(num, bool) or num < 1:
+      raise InputError(f"select_k_features: expected a whole number of at least 1, got {num!r}")
+    return dataclasses.replace(config, library=dataclasses.replace(config.library, max_columns=int(num)))
+
+  def _all_guesses(
+    self, earlier: Mapping[str, Any], names: tuple[str, ...], restrictions: Restrictions | None
+  ) -> Sequence[str]:
+    """The user's, and with `warm_start` the formulas of an earlier fit that count now."""
+    is_usable = not isinstance(self.guesses, str | None) and earlier.get("_terms_") == self._terms(names)
+    if not self.warm_start or not is_usable:
+      return self.guesses
+    rules = dataclasses.replace(restrictions or Restrictions(), add_operators=tuple(self.add_operators or ()))
+    if self.operators is not None:
+      rules = dataclasses.replace(rules, operators=tuple(self.operators))
+    return [*self.guesses, *warm_start.guesses_of(earlier["_front"], names, rules)]
+
+  def _terms(self, names: Sequence[str]) -> tuple[Any, ...]:
+    """What formulas of one fit must share with those of another to be of use there."""
+    units = dict(self.units) if isinstance(self.units, Mapping) else self.units
+    return tuple(names), self.template, units, self.dimensionless_constants
+
+  def _fit_targets(self, X: Any, y: Any, sample_weight: Any, earlier: Mapping[str, Any]) -> Self:
     """Fits an estimator with the same parameters to each column of y [N, K]."""
     validate_data(self, X, y, dtype=np.float64, y_numeric=True, multi_output=True)
     columns = [y.iloc[:, k] for k in range(y.shape[1])] if hasattr(y, "iloc") else list(np.asarray(y).T)
@@ -213,6 +255,8 @@ class SymFormerRegressor(ExportsMixin, RegressorMixin, BaseEstimator):
       try:
         params = self.get_params(deep=False) | {"units": _units_without(self.units, columns, column)}
         each = type(self)(**params)
+        if k < len(before := earlier.get("estimators_", ())):
+          each.__dict__ |= before[k]._fitted()
         if self.callback is not None:
           each.callback = functools.partial(_tell_target, self.callback, k)
         fitted.append(each.fit(X, column, sample_weight).set_params(callback=self.callback))
@@ -223,10 +267,16 @@ class SymFormerRegressor(ExportsMixin, RegressorMixin, BaseEstimator):
     self.equations_ = [each.equations_ for each in self.estimators_]
     return self
 
-  def _forget(self) -> None:
-    """Leaves nothing of an earlier fit: what fails is not fitted."""
-    for name in ("_front", "_recommended", "_data", "estimators_", "equations_", "result_"):
-      self.__dict__.pop(name, None)
+  def _fitted(self) -> dict[str, Any]:
+    """What an earlier fit has left, by attribute."""
+    return {name: self.__dict__[name] for name in _FITTED if name in self.__dict__}
+
+  def _forget(self) -> dict[str, Any]:
+    """Leaves nothing of an earlier fit, and returns it: what fails is not fitted."""
+    earlier = self._fitted()
+    for name in earlier:
+      del self.__dict__[name]
+    return earlier
 
   @property
   def best_(self) -> Equation | list[Equation]:
@@ -374,6 +424,7 @@ class SymFormerRegressor(ExportsMixin, RegressorMixin, BaseEstimator):
       loaded.feature_names_in_ = np.asarray(feature_names, dtype=object)
     loaded.result_ = front.result
     loaded._set_front(front.lines, front.best)
+    loaded._terms_ = loaded._terms(names)
     return loaded
 
   def __sklearn_tags__(self):
@@ -396,6 +447,8 @@ def _tell_target(callback: Callback, index: int, standing: Standing) -> Any:
   return callback(dataclasses.replace(standing, index=index))
 
 
+# What a fit leaves, beside what scikit-learn keeps of the columns.
+_FITTED = ("_front", "_recommended", "_data", "_terms_", "estimators_", "equations_", "result_")
 _KIND = "symformer-regressor"
 # 1: the front's text, no trees, nothing of the search. 2: both.
 _FORMAT = 2

@@ -29,7 +29,7 @@ from symformer_jax.language import expression, printing, programs, templates, un
 from symformer_jax.language.canonical import canonicalize
 from symformer_jax.language.expression import Node
 from symformer_jax.language.rules import Restrictions
-from symformer_jax.language.units import Units
+from symformer_jax.language.units import DataUnits, Units
 from symformer_jax.results import Callback, Progress, SearchResult, Seen, Standing, Step
 from symformer_jax.selection import front as front_lib, losses, scoring, select, soundness
 from symformer_jax.sources import closed_forms, registry, samples
@@ -263,7 +263,9 @@ def _pose(
     return None, [make_task(dataset, names, options, target=target)]
   rows = check_dataset(dataset)
   columns = tuple(names) if names is not None else default_names(rows.x.shape[1])
-  problem = profile.pose(templates.read(options.template, columns), rows, seed=options.seed)
+  excluded = options.restrictions.for_columns(columns).excluded
+  units = None if options.units is None else options.units.for_columns(columns, target, excluded=excluded)
+  problem = profile.pose(templates.read(options.template, columns), rows, seed=options.seed, units=units)
   return problem, [profile.make_part_task(problem, part, options) for part in problem.parts]
 
 
@@ -395,8 +397,9 @@ def _finish(
     return results.failed(
       f"no candidate fits, and no closed form keeps the rules{wanted}", model=model.name, seed=options.seed)
   best, front, rejected = chosen
-  if first.task.units is not None:
-    front = tuple(equation.with_units(first.task.units.of_numbers(equation.node)) for equation in front)
+  units = first.task.units if problem is None else problem.units
+  if units is not None:
+    front = tuple(equation.with_units(units.of_numbers(equation.node)) for equation in front)
     best = next(equation for equation in front if equation.node == best.node)
   has_model = any(source.name == registry.TRANSFORMER for search_ in searches for source in search_.sources)
   is_without = registry.TRANSFORMER in options.config.sources and not has_model
@@ -410,20 +413,20 @@ def _finish(
     None if best.r2 is None else math.sqrt(max(1 - best.r2, 0.0)), options.loss, weighing.exponent,
     weighing.num_light, rejected)
   told = dict.fromkeys(text for search_ in searches for text in _messages(search_, model, is_without))
-  messages = [*told, *_describe_units(first.task), *([weighing.text] if weighing.text else []), *_describe(seen)]
+  messages = [*told, *_describe_units(names, units), *([weighing.text] if weighing.text else []), *_describe(seen)]
   return SearchResult(
     results.OK, "; ".join(messages), best, front, sum((each.counts for each in searches), results.Counts()),
     clock.seconds(), options.seed, len(rows), model.name, tuple(turn for each in searches for turn in each.progress),
     ended_by, seen, with_weights(weighed.dataset, rows.weights)[2],
-    None if first.task.units is None else first.task.units.texts)
+    None if units is None else units.texts)
 
 
-def _describe_units(task: Task) -> list[str]:
+def _describe_units(names: Sequence[str], units: DataUnits | None) -> list[str]:
   """What units were read as: `AU` is no length to pint."""
-  if task.units is None:
+  if units is None:
     return []
   texts = [f"{name} in {unit.full_name}" for name, unit in zip(
-    (*task.names[:MAX_NAMED], "y"), (*task.units.columns[:MAX_NAMED], task.units.target), strict=True)]
+    (*names[:MAX_NAMED], "y"), (*units.columns[:MAX_NAMED], units.target), strict=True)]
   return [f"units: {', '.join(texts)}"]
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs the extras [tfds] and [beam] into environments of their own and tests what needs them: TensorFlow and Beam
-# are far larger than all the rest, and used by data_gen alone. .ci/run calls it when data_gen has changed.
+# Installs the extras [tfds], [beam] and [browser] into an environment of its own and tests what needs them: TensorFlow,
+# Beam and a browser are far larger than all the rest. .ci/run calls it when what they are for has changed.
 # Usage: tests/extras.sh [PYTHON], default python3. Another environment may be given by EXTRAS_VENV.
 set -euo pipefail
 
@@ -10,7 +10,7 @@ if [[ -z "${EXTRAS_VENV:-}" ]]; then
   EXTRAS_VENV=$(mktemp -d)
   trap 'rm -rf "$EXTRAS_VENV"' EXIT
   "${1:-python3}" -m venv "$EXTRAS_VENV"
-  "$EXTRAS_VENV/bin/pip" install --quiet '.[test,tfds,beam]'
+  "$EXTRAS_VENV/bin/pip" install --quiet '.[test,tfds,beam,browser]'
 fi
 # Their own conftest and no other: TensorFlow and Beam warn in their own ways.
-PYTHONPATH="$root:$root/tests/data_gen" "$EXTRAS_VENV/bin/python" -m pytest -q -p no:cacheprovider --confcutdir=tests/extras tests/extras/*_extra.py
+PYTHONPATH="$root:$root/tests/data_gen:$root/tests/presentation" "$EXTRAS_VENV/bin/python" -m pytest -q -p no:cacheprovider --confcutdir=tests/extras tests/extras/*_extra.py

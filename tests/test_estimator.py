@@ -41,6 +41,17 @@ def test_contract_of_scikit_learn(estimator, check):
   check(estimator)
 
 
+# As it comes, with all sources and the shipped models: a quarter of an hour.
+@pytest.mark.slow
+@parametrize_with_checks(
+  [SymFormerRegressor(verbose=False)],
+  expected_failed_checks=lambda estimator: {
+    "check_sample_weight_equivalence_on_dense_data": "a repeated row counts as one more row, a weight does not"})
+@pytest.mark.filterwarnings("ignore:Can't check dok sparse matrix for nan or inf")
+def test_contract_of_the_default_estimator(estimator, check):
+  check(estimator)
+
+
 # The checks that fit more columns than a univariate model knows; the error says so.
 MORE_THAN_ONE_COLUMN = [
   "fit_score_takes_y", "estimators_overwrite_params", "dont_overwrite_parameters",
@@ -335,10 +346,11 @@ def test_every_parameter_reaches_the_search(data, monkeypatch):
     "restrictions": Restrictions(max_depth=4), "max_time": 3.5, "accuracy": 0.75, "recombine": False,
     "guesses": ("mass",), "effort": "thorough", "loss": "relative", "template": "f(mass)",
     "config": SearchConfig(sources=("closed_forms",)), "units": {"mass": "kg", "speed": "m/s", "y": "J"},
-    "dimensionless_constants": True, "add_operators": ("tanh",)}
+    "dimensionless_constants": True, "add_operators": ("tanh",), "strategy": "nucleus", "temperature": 0.5}
   estimator = SymFormerRegressor(**parameters, random_state=5, max_complexity=9, model_selection="simple")
   # All of them, and none with its default: what is left out here or there is seen.
-  others = {"random_state", "verbose", "max_complexity", "model_selection", "callback"}
+  others = {"random_state", "verbose", "max_complexity", "model_selection", "callback", "warm_start",
+            "select_k_features"}  # the last two in test_warm_start.py
   assert {*parameters} | others == set(estimator.get_params())
   assert all(value != getattr(SymFormerRegressor(), name) for name, value in parameters.items())
   with pytest.raises(InputError, match="far enough"):

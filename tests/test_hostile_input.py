@@ -223,7 +223,7 @@ def test_lines_of_an_earlier_batch(tmp_path_factory, data):
   text = json.dumps(data.draw(replaced(line) | JSON)).encode()
   before = data.draw(damaged(text + b"\n") | st.just(text + b"\n") | st.just(b"[" * 100_000 + b"\n"))
   path.write_bytes(before)
-  lines = answer(lambda: result_lines.ResultLines(path, options={"seed": 0}, is_new=False), InputError)
+  lines = answer(lambda: result_lines.ResultLines(path, options={"seed": 0}, defaults={}, is_new=False), InputError)
   if lines is None:
     assert path.read_bytes() == before  # what is refused stays as it is
 

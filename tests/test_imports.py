@@ -32,11 +32,16 @@ ALLOWED = {
   "testing": {"language", "model", "training", "data", "pretrained"},
   "evaluation": {"language", "data", "selection", "inference", "results", "refinement", "pretrained", "engine",
                  "sources", "commands"},
+  "warm_start": {"language", "results"},
   "progress_line": {"results"},
   "live_front": {"results", "presentation", "progress_line"},
   "estimator": {"language", "inference", "results", "selection", "engine", "live_front", "saved", "exports",
-                "presentation"},
-  "infer": {"language", "inference", "results", "commands", "engine", "live_front", "selection", "presentation"},
+                "presentation", "warm_start"},
+  "file_answers": {"language", "inference", "results", "commands", "engine", "selection"},
+  "infer_worker": {"results", "commands", "file_answers"},
+  "infer_beam": {"inference", "results", "commands", "file_answers", "infer_worker"},
+  "infer": {"language", "results", "commands", "engine", "live_front", "selection", "presentation", "file_answers",
+            "infer_beam"},
 }
 OUTSIDE = {"data_gen", "configs", "launch"}
 FILES = sorted(path for folder in ("symformer_jax", "data_gen", "launch", "configs")

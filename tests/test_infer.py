@@ -12,7 +12,7 @@ import sys
 import numpy as np
 import pytest
 
-from symformer_jax import infer, inference, progress_line, testing
+from symformer_jax import file_answers, infer, inference, progress_line, testing
 from symformer_jax.commands import result_lines, runner
 from symformer_jax.engine.config import SearchConfig
 from symformer_jax.errors import InputError
@@ -123,8 +123,8 @@ def test_an_interrupted_batch_resumes_where_it_stopped(command, folder, monkeypa
   # Killed while the second line was written.
   lines = out.read_text().splitlines(keepends=True)
   out.write_text(lines[0] + lines[1][:40])
-  asked, real = [], infer._read
-  monkeypatch.setattr(infer, "_read", lambda path: asked.append(path) or real(path))
+  asked, real = [], file_answers.read
+  monkeypatch.setattr(file_answers, "read", lambda path: asked.append(path) or real(path))
   code, _, err = command(f"--data={folder}/*.csv", f"--out={out}", "--resume")
   assert code == 1 and [pathlib.Path(p).name for p in asked] == ["b.csv", "c.csv"]
   assert without_seconds(records(out)) == without_seconds(whole)
@@ -326,7 +326,7 @@ def test_a_batch_that_cannot_write_prints_what_it_found_and_ends(command, folder
 
 def test_a_line_that_was_not_written_whole_is_not_kept(tmp_path, monkeypatch):
   path = tmp_path / "all.jsonl"
-  lines = result_lines.ResultLines(path, options={}, is_new=True)
+  lines = result_lines.ResultLines(path, options={}, defaults={}, is_new=True)
   lines.add("a.csv", "1")
   with monkeypatch.context() as patch, pytest.raises(OSError, match="No space"):
     patch.setattr(os, "fsync", no_room)

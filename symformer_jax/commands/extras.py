@@ -5,7 +5,8 @@ import importlib.util
 from symformer_jax.errors import InputError
 
 # Extra -> modules that code imports; setup.cfg has the packages.
-MODULES = {"train": ("grain", "orbax", "tensorboardX"), "plot": ("matplotlib",), "units": ("pint",)}
+MODULES = {"train": ("grain", "orbax", "tensorboardX"), "plot": ("matplotlib",), "units": ("pint",),
+           "beam": ("apache_beam",)}
 
 
 def find_missing(extra: str) -> list[str]:

@@ -100,7 +100,8 @@ EFFORT = flags.DEFINE_string(
 SEED = flags.DEFINE_integer("seed", 0, "The same seed gives the same answer on one platform.", flag_values=FLAGS)
 OUT = flags.DEFINE_string(
   "out", None, "Where to write the results: FILE.json for one file (of several targets FILE-TARGET.json each), "
-  "FILE.jsonl with a line for each of many. --plot, --report and --animate name their files likewise.",
+  "FILE.jsonl with a line for each of many, with --beam a folder. --plot, --report and --animate name their files "
+  "likewise.",
   flag_values=FLAGS)
 RESUME = flags.DEFINE_bool(
   "resume", False, "Go on with the .jsonl of an interrupted batch: files that have a line are left out.",
@@ -119,6 +120,13 @@ ANIMATE = flags.DEFINE_string(
   "FILE.mp4 where ffmpeg is installed; one data file only.", flag_values=FLAGS)
 DROP_MISSING = flags.DEFINE_bool(
   "drop_missing", False, "Leave out rows with text, missing or infinite values in a used column.", flag_values=FLAGS)
+BEAM = flags.DEFINE_bool(
+  "beam", False, "Search many files on a cluster, with Apache Beam (extra [beam]): --out is a folder, of this machine "
+  "or gs://, s3://, hdfs://, as --data may be; results.jsonl in it has the lines of all files. Arguments after -- are "
+  "Beam's, such as -- --runner=DataflowRunner --region=...; by default everything runs here.", flag_values=FLAGS)
+BUNDLE = flags.DEFINE_integer(
+  "bundle", 16, "With --beam, files that a worker takes at a time; an accelerator searches up to 64 in one call.", 1,
+  flag_values=FLAGS)
 QUIET = flags.DEFINE_bool("quiet", False, "Print nothing but errors.", flag_values=FLAGS)
 
 # What decides an answer: lines of another setting are no part of a batch that is resumed.

@@ -5,10 +5,47 @@ import contextlib
 import json
 import os
 import pathlib
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 from symformer_jax.errors import InputError
 from symformer_jax.results import FAILED
+
+
+class Line(NamedTuple):
+  """What a line tells: the data file, the target, `ok` or `failed`, and why."""
+
+  name: str
+  target: str
+  status: str
+  message: str
+
+
+def check_line(
+  line: bytes | str, *, path: str, number: int, options: Mapping[str, Any], defaults: Mapping[str, Any]
+) -> Line:
+  """Reads a line.
+
+  Args:
+    path: of the file, number: of the line, for messages.
+    options: what decides the answers of this run, by flag; defaults: of flags that the line does not know, as there
+      were none when it was made.
+  Raises:
+    InputError: when the line is no result, or was made with other options.
+  """
+  try:
+    record = json.loads(line)
+    name, status, before = record["data"], record["status"], dict(record["options"])
+    if not isinstance(name, str) or not isinstance(status, str):
+      raise ValueError("no names")
+    found = Line(name, str(record.get("target") or ""), status, str(record.get("message") or ""))
+  except (ValueError, KeyError, TypeError, RecursionError, AttributeError):  # of before options were kept in lines
+    raise InputError(f"--resume: line {number} of {path!r} is no result of this command") from None
+  before = dict(defaults) | before
+  for flag, value in options.items():
+    if before.get(flag) != value:
+      raise InputError(f"--resume: {path!r} holds results of {_flag(flag, before.get(flag))}, not "
+                       f"{_flag(flag, value)}; give another file")
+  return found
 
 
 class ResultLines:
@@ -18,11 +55,14 @@ class ResultLines:
     done: data files that have a line; targets: these with the target of each line; has_failed: whether one failed.
   """
 
-  def __init__(self, path: str | os.PathLike | None, *, options: Mapping[str, Any], is_new: bool):
+  def __init__(
+    self, path: str | os.PathLike | None, *, options: Mapping[str, Any], defaults: Mapping[str, Any], is_new: bool
+  ):
     """Opens the file; None keeps no lines, only count.
 
     Args:
       options: what decides the answers of this run, by flag; lines made with others are refused.
+      defaults: of flags that are newer than the lines.
       is_new: whether what is there is replaced.
     Raises:
       InputError: when the lines are no results, or were made with other options.
@@ -37,26 +77,12 @@ class ResultLines:
     data = self.path.read_bytes()
     whole = data[: data.rfind(b"\n") + 1]  # a last line cut off by a kill is dropped
     for number, line in enumerate(whole.splitlines(), start=1):
-      self._note(line, number, options)
+      found = check_line(line, path=str(self.path), number=number, options=options, defaults=defaults)
+      self.done.add(found.name)
+      self.targets.add((found.name, found.target))
+      self.has_failed |= found.status == FAILED
     if whole != data:
       self.path.write_bytes(whole)
-
-  def _note(self, line: bytes, number: int, options: Mapping[str, Any]) -> None:
-    try:
-      record = json.loads(line)
-      name, status, before = record["data"], record["status"], dict(record["options"])
-      target = str(record.get("target") or "")
-      if not isinstance(name, str) or not isinstance(status, str):
-        raise ValueError("no names")
-    except (ValueError, KeyError, TypeError, RecursionError):  # lines of before options were kept among them
-      raise InputError(f"--resume: line {number} of {str(self.path)!r} is no result of this command") from None
-    for flag, value in options.items():
-      if before.get(flag) != value:
-        raise InputError(f"--resume: {str(self.path)!r} holds results of {_flag(flag, before.get(flag))}, not "
-                         f"{_flag(flag, value)}; give another file")
-    self.done.add(name)
-    self.targets.add((name, target))
-    self.has_failed |= status == FAILED
 
   def add(self, name: str, line: str, *, target: str = "") -> None:
     """Writes the line of a data file and a target to the disk before it returns; whole, or with an OSError nothing."""

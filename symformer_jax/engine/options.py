@@ -89,8 +89,6 @@ class SearchOptions:
       raise InputError(f"template: expected a formula as text, got {self.template!r}")
     if self.template is not None and self.refine == "none":
       raise InputError("template: its constants are fitted, so refine='none' cannot go with it")
-    if self.template is not None and self.units is not None:
-      raise InputError("template: not with units: those of an unknown function are not known")
     if self.effort not in EFFORTS:
       raise InputError(f"effort: unknown effort {self.effort!r}: {suggest(str(self.effort), EFFORTS)}")
     self.restrictions.check()

@@ -16,7 +16,7 @@ import math
 import numpy as np
 
 from symformer_jax.language import expression
-from symformer_jax.language.expression import VARIABLE, Node
+from symformer_jax.language.expression import UNKNOWN, VARIABLE, Node
 
 # A fitted exponent so near to a fraction of so small a denominator is that fraction: 1/3 is no float.
 NEAR_EXPONENT, MAX_DENOMINATOR = 1e-9, 12
@@ -105,7 +105,7 @@ class Dimensions:
     if node.token == VARIABLE:
       return self.columns[node.value]
     if not node.args:
-      return None if self.are_constants_free else PURE
+      return None if self.are_constants_free or node.token == UNKNOWN else PURE
     if node.token == "pow":
       return self._power(*node.args)
     return combine(node.token, [self.of(arg) for arg in node.args])
@@ -183,6 +183,22 @@ def _near_fraction(value: float) -> Fraction:
 
 
 # --- what units the numbers of a formula have --------------------------------------------------------------------
+
+
+def of_part(node: Node, path: Sequence[int], wanted: Powers, columns: Sequence[Powers]) -> Powers | None:
+  """The dimension, or the unit, that the part at the end of a path has where the whole has `wanted`.
+
+  Args:
+    node: a tree that can have it; its unknown functions and parameters may have any.
+    path: numbers of arguments from the root; columns: dimension, or unit, of each.
+  Returns:
+    None where the rest of the formula leaves it open.
+  """
+  found: Powers | None = wanted
+  for i in path:
+    found = _wanted_of_arguments(node, found, columns)[i]
+    node = node.args[i]
+  return found
 
 
 def units_of_numbers(node: Node, columns: Sequence[Powers], target: Powers) -> list[Powers | None]:

@@ -50,8 +50,9 @@ class Template:
     return tuple(part.value for part in walk(self.node) if part.token == SYMBOL)
 
   def path(self, name: str) -> tuple[int, ...]:
-    """The way from the root to an unknown function: numbers of arguments."""
-    return next(path for path, part in _places(self.node) if part.token == UNKNOWN and part.value[0] == name)
+    """The way from the root to an unknown function or a parameter: numbers of arguments."""
+    return next(path for path, part in _places(self.node)
+                if part.token == UNKNOWN and part.value[0] == name or part.token == SYMBOL and part.value == name)
 
   def call(self, unknown: Unknown) -> str:
     """`f(x, z)`."""

@@ -65,6 +65,12 @@ class DataUnits:
     """As written, of each column, then of y."""
     return tuple(unit.text for unit in (*self.columns, self.target))
 
+  def of_part(self, node: Node, path: Sequence[int]) -> Unit | None:
+    """The unit of a part of a form that can have y's dimension; None where the rest leaves it open."""
+    dimension = dimensions.of_part(node, path, self.target.dimension, [unit.dimension for unit in self.columns])
+    powers = dimensions.of_part(node, path, self.target.powers, [unit.powers for unit in self.columns])
+    return None if dimension is None or powers is None else Unit(str(powers), dimension, powers, str(powers))
+
   def of_numbers(self, node: Node) -> tuple[str | None, ...]:
     """The unit of each number of an allowed formula in prefix order, 1 for none; None where it is left open."""
     found = dimensions.units_of_numbers(node, [unit.powers for unit in self.columns], self.target.powers)

@@ -23,6 +23,8 @@ FORMATS = (".html", ".htm")
 # Drawn as lines, more dots than this make a large page; above it figures are pixels.
 MAX_VECTOR_DOTS = 1000
 DPI = 110
+# Points: somewhat larger than the text around it, whose exponents can be read.
+FORMULA_SIZE = 16
 _LANGUAGES = {"numpy": "Python, NumPy", "jax": "Python, JAX", "torch": "Python, torch", "c": "C", "julia": "Julia",
               "excel": "Excel"}
 
@@ -100,7 +102,8 @@ def _facts(result: SearchResult, data: figures.Data, name: str) -> Iterator[tupl
   yield "model", result.model
   yield "candidates", f"{result.counts.sampled} drawn from the model, {result.counts.distinct} different"
   if result.ended_by:
-    yield "search", (f"{len(result.rounds)} turns, {result.seconds.total:.1f} s, ended by {result.ended_by}, "
+    turns = f"{len(result.rounds)} turn{'' if len(result.rounds) == 1 else 's'}"
+    yield "search", (f"{turns}, {result.seconds.total:.1f} s, ended by {result.ended_by}, "
                      f"seed {result.seed}")
 
 
@@ -110,7 +113,8 @@ def _filled(selected: Equation) -> Iterator[tuple[str, str]]:
     yield from selected.filled.functions
     for name, constant in selected.filled.parameters:
       error = "" if constant.stderr is None else f" ± {constant.stderr:.2g}"
-      yield name, f"{constant.value:.15g}{error}"
+      unit = "" if constant.unit in (None, "1") else f" {constant.unit}"
+      yield name, f"{constant.value:.15g}{error}{unit}"
 
 
 def _ranges(result: SearchResult) -> list[tuple[str, str, str, str]]:
@@ -140,10 +144,11 @@ def _draw(result: SearchResult, selected: Equation, data: figures.Data) -> str:
 
 def _draw_formula(selected: Equation) -> str | None:
   """The formula as it is set in print; None where a name has letters or signs that cannot be set."""
-  from matplotlib import mathtext
+  from matplotlib import font_manager, mathtext
 
+  font = font_manager.FontProperties(size=FORMULA_SIZE)
   try:
-    return _image(lambda file: mathtext.math_to_image(f"${selected.latex}$", file, format="svg"), "svg")
+    return _image(lambda file: mathtext.math_to_image(f"${selected.latex}$", file, font, format="svg"), "svg")
   except ValueError:
     return None
 

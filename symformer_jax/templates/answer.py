@@ -246,13 +246,22 @@ def _equation(form: Form, problem: Problem, filling: Filling, wide: tuple, confi
   if len(problem.parts) > 1:  # sums of constants of several functions have digits that mean nothing
     node = rounding.round_constants(node, rows.x, rows.y, rows.weights, config=config.selection)
   errors = dict(zip(_owners(form, whole), rounding.standard_errors(whole, *wide), strict=True))
-  parameters = tuple((name, Constant(filled.values[name], errors.get(name))) for name in template.parameters)
+  parameters = tuple((name, Constant(filled.values[name], errors.get(name), unit=_unit(problem, name)))
+                     for name in template.parameters)
   texts = tuple((template.call(unknown), printing.to_text(functions[unknown.name], template.names))
                 for unknown in template.unknowns)
   scores = scoring.score(scoring.evaluate(node, rows.x), rows.y, rows.weights)
   constants = _constants(node, form, rows)
   return Equation(node, template.names, scores.mse, scores.r2, scores.relative_error, constants,
                   Filled(texts, parameters))
+
+
+def _unit(problem: Problem, parameter: str) -> str | None:
+  """The unit of a parameter; None where units are not known or leave it open."""
+  if problem.units is None:
+    return None
+  found = problem.units.of_part(problem.template.node, problem.template.path(parameter))
+  return None if found is None else found.text
 
 
 def _settle(form: Form, whole: Node, wide: tuple, has_several: bool, config: SearchConfig) -> Node:

@@ -22,6 +22,7 @@ from symformer_jax.errors import InputError
 from symformer_jax.language import inverses
 from symformer_jax.language.expression import VARIABLE, Node, variable, walk
 from symformer_jax.language.templates import Template, Unknown, fill
+from symformer_jax.language.units import TARGET, DataUnits, Units
 
 # Parameters for which a grid is needed: of three it would have a hundred thousand points.
 MAX_NONLINEAR = 2
@@ -57,20 +58,34 @@ class Problem:
 
   Attributes:
     template, rows: as given; values: first values of the parameters by name; parts: data of each unknown function.
+    units: of columns and y; None where they are not known.
   """
 
   template: Template
   rows: Rows
   values: Mapping[str, float]
   parts: tuple[Part, ...]
+  units: DataUnits | None = None
+
+  def units_of(self, unknown: Unknown) -> Units | None:
+    """The units of an unknown function's columns and, as the target's, its own."""
+    if self.units is None:
+      return None
+    own = self.units.of_part(self.template.node, self.template.path(unknown.name))
+    assert own is not None  # `pose` refuses others
+    columns = ((self.template.names[column], self.units.columns[column]) for column in unknown.columns)
+    return Units((*columns, (TARGET, own)), self.units.are_constants_free)
 
 
-def pose(template: Template, rows: Rows, *, seed: int) -> Problem:
+def pose(template: Template, rows: Rows, *, seed: int, units: DataUnits | None = None) -> Problem:
   """Finds the parameters of a template, and data for its unknown functions.
 
   Raises:
-    InputError: where it has too many parameters, or fits no rows: the values that it can take are not those of y.
+    InputError: where it has too many parameters, or fits no rows: the values that it can take are not those of y; and
+      where units forbid it or leave open which an unknown function has.
   """
+  if units is not None:
+    _check_units(template, units)
   values = _Profile(template, rows.sample(MAX_ROWS, seed=seed)).fit()
   rows_of_parts = rows
   estimates: dict[str, np.ndarray] = {}
@@ -78,7 +93,19 @@ def pose(template: Template, rows: Rows, *, seed: int) -> Problem:
     rows_of_parts = rows.sample(MAX_PART_ROWS, seed=seed)
     estimates = _Profile(template, rows_of_parts).estimates(values)
   parts = tuple(_part(template, rows_of_parts, values, estimates, unknown) for unknown in template.unknowns)
-  return Problem(template, rows, values, parts)
+  return Problem(template, rows, values, parts, units)
+
+
+def _check_units(template: Template, units: DataUnits) -> None:
+  if not units.dimensions.allows(template.node):
+    raise InputError(f"template: {template.text!r} cannot be a {units.target.text}: it adds what has different units, "
+                     "or takes a function of what has one")
+  for unknown in template.unknowns:
+    if units.of_part(template.node, template.path(unknown.name)) is None:
+      raise InputError(f"template: the units leave open which {template.call(unknown)} has in {template.text!r}: "
+                       "leave them out, or one of the unknown functions")
+    if TARGET in (template.names[column] for column in unknown.columns):
+      raise InputError(f"template: with units no column of {template.call(unknown)} is called {TARGET!r}")
 
 
 def _part(
@@ -135,7 +162,8 @@ def make_part_task(problem: Problem, part: Part, options: SearchOptions) -> Task
   own = dataclasses.replace(rules, required=tuple(name for name in rules.required if name in part.names),
                             excluded=tuple(name for name in rules.excluded if name in part.names))
   try:
-    return make_task(part.dataset, part.names, dataclasses.replace(options, restrictions=own))
+    return make_task(part.dataset, part.names, dataclasses.replace(
+      options, restrictions=own, units=problem.units_of(part.unknown)))
   except InputError as error:
     raise InputError(f"template: {template.call(part.unknown)}: {error}") from None
 

@@ -1,36 +1,15 @@
 """The page: complete, self-contained, and harmless whatever the data are called."""
 
 import base64
-import importlib.util
 
 import html5lib
 import numpy as np
-import pytest
+from pages import HOSTILE, make_page
 
 from symformer_jax.commands.tables import Table
 from symformer_jax.language import parser, source_code
 from symformer_jax.presentation import latex_table, page
-from symformer_jax.results import Constant, Counts, Equation, Progress, Rejected, SearchResult, Seconds, Seen
-from symformer_jax.selection import scoring
-
-HOSTILE = ("<script>alert(1)</script>", '"><img src=x onerror=alert(2)>', "{{ 7*7 }}", "a&amp;b'`${")
-
-
-def make_page(rng, names=("x", "z", "u", "v"), target="y", *, num_rows=30):
-  x = rng.uniform(1, 5, (num_rows, len(names)))
-  nodes = [parser.parse(text, [f"x{i}" for i in range(len(names))]) for text in
-           ("8.2", "2.3*x0 + 1.1", "2.3*x0*x1 + 0.7*x2 - 0.1*x3")]
-  y = scoring.evaluate(nodes[2], x) + 0.1 * rng.normal(size=num_rows)
-  constants = (Constant(2.3, 0.01, "23/10"), Constant(1.1, None))
-  lines = tuple(Equation(node, tuple(names), 1 / (i + 1), 0.9, 0.25, constants) for i, node in enumerate(nodes))
-  seen = Seen(dict.fromkeys(names, (1.0, 5.0)), (names[3],), 0.02, rejected=(
-    Rejected(f"tan(9*{names[0]})", 4, 0.99, "a leap between rows"),))
-  result = SearchResult("ok", f"not in the recommended formula: {names[3]}; left out", lines[2], lines,
-                        Counts(10, 9, 8, 7), Seconds(total=1.5), 3, num_rows, "fixed",
-                        (Progress(0, "x", 0.5, "library", True, 0.1),), "exact", seen)
-  table = Table("t.csv", tuple(names), target, x, y, weights=None)
-  text = page.make_page(result, lines[1], table, name=f"{target}.csv", notes=(f"column {names[0]!r} is renamed",))
-  return text, lines
+from symformer_jax.results import Counts, Equation, SearchResult, Seconds
 
 
 def parsed(text):
@@ -57,7 +36,7 @@ def test_the_page_tells_all(rng):
   assert {lines[1].source(language) for language in source_code.LANGUAGES} < set(sources.values())
   everything = "".join(root.itertext())
   for told in ("y.csv", "2.2804 to 2.3196", "23/10", "a leap between rows", "tan(9*x)", "column 'x' is renamed",
-               "1 turns, 1.5 s, ended by exact, seed 3", "2 % of the target's spread"):
+               "1 turn, 1.5 s, ended by exact, seed 3", "2 % of the target's spread"):
     assert told in everything
   pictures = [element.get("src") for element in elements if element.tag == "img"]
   assert len(pictures) == 2
@@ -106,24 +85,3 @@ def test_a_table_in_latex_writes_numbers_out():
   assert r"$\rightarrow$ & $\left(1 \cdot 10^{-7}\right) x$ & 3 & -- & $0.5$ \\" in table and r"$\infty$" in table
   long = Equation(parser.parse("1.23456789*x"), ("x",), 1.0, 0.5, None, ())
   assert "$1.235 x$" in latex_table.latex_table([long], digits=4)
-
-
-@pytest.mark.skipif(not importlib.util.find_spec("playwright"), reason="no browser")
-def test_a_browser_shows_the_page_and_runs_nothing(rng, tmp_path):
-  from playwright import sync_api
-
-  (tmp_path / "p.html").write_text(make_page(rng, HOSTILE)[0], encoding="utf-8")
-  with sync_api.sync_playwright() as player:
-    try:
-      browser = player.chromium.launch()
-    except sync_api.Error:
-      pytest.skip("no browser is installed")
-    view, asked, dialogs = browser.new_page(), [], []
-    view.on("request", lambda request: asked.append(request.url))
-    view.on("dialog", lambda dialog: dialogs.append(dialog.message))
-    view.goto((tmp_path / "p.html").as_uri())
-    assert not dialogs and all(url.startswith(("file:", "data:")) for url in asked)
-    assert view.evaluate("[...document.images].every(image => image.complete && image.naturalWidth > 100)")
-    view.click("summary:has-text('Julia')")
-    assert view.is_visible("pre:has-text('function formula')")
-    browser.close()
