@@ -207,16 +207,20 @@ def sample(paths: list[str], num: int, seed: int, root: pathlib.Path) -> list[tu
 
 
 def read_equal(root: pathlib.Path) -> set[str]:
-  """The changes that are known to change nothing, as `_report` prints them without their lines."""
+  """The changes that are known to change nothing, each as `name_of` names it."""
   path = root / "tests" / EQUAL
   lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-  return {line.split("  # ")[0] for line in lines if line.strip() and not line.startswith("#")}
+  return {line for line in lines if line and not line.startswith("#")}
 
 
-def describe(path: pathlib.Path, mutant: Mutant) -> str:
-  """A change in one line, the same wherever in its module it stands."""
+def name_of(path: pathlib.Path, mutant: Mutant, source: str) -> str:
+  """A change in one line, the same wherever in its module its line stands."""
+  return f"{path}: {_said(mutant)} | {source.splitlines()[mutant.line - 1].strip()}"
+
+
+def _said(mutant: Mutant) -> str:
   before, after = (" ".join(text.split())[:80] for text in (mutant.before, mutant.after))
-  return f"{path}: {before} -> {after}"
+  return f"{before} -> {after}"
 
 
 def main() -> int:
@@ -238,10 +242,10 @@ def _report(chosen: list[tuple[pathlib.Path, Mutant]], root: pathlib.Path, asked
   seconds: dict[pathlib.Path, float] = {}
   counts, equal = {"noticed": 0, "passed": 0, "broken": 0, "equal": 0}, read_equal(root)
   for path, mutant in chosen:
-    said = describe(path, mutant)
-    if said in equal:
+    original, place = (root / path).read_text(encoding="utf-8"), f"{path}:{mutant.line}: {_said(mutant)}"
+    if name_of(path, mutant, original) in equal:
       counts["equal"] += 1
-      print(f"equal    {said}", flush=True)
+      print(f"equal    {place}", flush=True)
       continue
     tests = asked or tests_of(path, root)
     if path not in seconds:
@@ -250,13 +254,12 @@ def _report(chosen: list[tuple[pathlib.Path, Mutant]], root: pathlib.Path, asked
         print(f"the tests of {path} fail without a mutant: {' '.join(tests)}", file=sys.stderr)
         return 1
       seconds[path] = time.monotonic() - begin
-    original = (root / path).read_text(encoding="utf-8")
     (root / path).write_text(mutant.text, encoding="utf-8")
     outcome = run_tests(tests, root, 3 * seconds[path] + PATIENCE_S)
     (root / path).write_text(original, encoding="utf-8")
     counts[outcome] += 1
     word = "SURVIVED" if outcome == "passed" else outcome
-    print(f"{word:8} {said.replace(':', f':{mutant.line}:', 1)}", flush=True)
+    print(f"{word:8} {place}", flush=True)
   print(f"{counts['noticed']} of {len(chosen) - counts['equal']} noticed")
   return 1 if counts["passed"] or counts["broken"] else 0
 

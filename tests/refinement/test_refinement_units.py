@@ -34,7 +34,7 @@ def line_at(x):
 
 @pytest.mark.parametrize(("box", "expected", "at_bound"), [
   (((-9, 9), (-9, 9)), (2.0, 1.0), [False, False]), (((-9, 1.5), (-9, 9)), (1.5, 2.0), [True, False]),
-  (((2.5, 9), (-9, 9)), (2.5, 0.0), [True, False]), (((-9, 1.0), (5, 9)), (1.0, 5.0), [True, True]),
+  (((2.5, 9), (-9, 9)), (2.5, 0.0), [True, False]), (((3, 9), (5, 9)), (3.0, 5.0), [True, True]),
   (((-9, 2.0), (-9, 9)), (2.0, 1.0), None)])
 def test_a_line_within_bounds(box, expected, at_bound):
   x = np.array([0.0, 1, 2, 3, 4])
@@ -177,7 +177,7 @@ def test_the_prior_of_a_special_value_is_that_of_the_definition(unit, numerator,
 
 def test_fractions_are_in_lowest_terms_and_small_but_for_whole_numbers():
   found = [s.value for s in special_values.nearest(0.5)]
-  assert found.count(0.5) == 1 and 1 / 12 not in found and 7 / 12 in found
+  assert found.count(0.5) == 1 and 7 / 12 not in found and 7 / 12 in [s.value for s in special_values.nearest(0.58)]
   assert [s.bits for s in special_values.nearest(2.2)] == sorted(s.bits for s in special_values.nearest(2.2))
   assert 12 * math.pi in [s.value for s in special_values.nearest(12 * math.pi)]
   assert 13 * math.pi not in [s.value for s in special_values.nearest(13 * math.pi)]

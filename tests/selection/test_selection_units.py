@@ -189,6 +189,16 @@ def test_the_reach_may_be_given(rng):
     assert (found == parse("2*x")) is snapped
 
 
+def test_undetermined_constants_may_cost_a_hundredth_of_the_noise_each(monkeypatch, rng):
+  x = rng.uniform(0.5, 4, (20, 1))
+  node, y = parse("1.2*exp(0.7*x + 0.4)"), np.exp(x[:, 0]) + rng.normal(size=20)
+  asked = []
+  monkeypatch.setattr(rounding, "_round_one_by_one", lambda local, allowed: asked.append(allowed))
+  rounding.round_constants(node, x, y, np.ones(20))
+  squares = np.sum((scoring.evaluate(node, x) - y) ** 2)
+  assert asked == [pytest.approx(squares * (1 + DEFAULT.selection.digit_errors**2 / 17), rel=1e-12)]
+
+
 def test_digits():
   for value, count in ((0.0, 1), (1.23456789012345, 15), (1 / 3, 15), (0.1 + 0.2, 1), (-1200.0, 2)):
     assert rounding._num_digits(value) == count

@@ -11,7 +11,8 @@ from symformer_jax.engine import criteria
 from symformer_jax.engine.config import DEFAULT
 from symformer_jax.engine.rows import Rows
 from symformer_jax.language import expression, parser
-from symformer_jax.selection import scoring, select, soundness
+from symformer_jax.language.tidy import tidy
+from symformer_jax.selection import rounding, scoring, select, soundness
 
 NAMES = ("x", "z")
 
@@ -242,3 +243,86 @@ def test_exact_is_a_share_of_the_variance():
 def test_undefined_formulas_are_no_finalists_and_equal_ones_are_one():
   judge = judge_of(np.arange(-4.0, 5), np.arange(9.0))
   assert [f.node for f in judge.finalists([parse("x"), parse("log(x)"), parse("x")])] == [parse("x")]
+
+
+def test_a_list_runs_from_simple_to_accurate_with_the_yardsticks_in_their_places():
+  x = np.linspace(1, 9, 30)
+  rows = rows_of(x, x**1.5 + 2 + 0.3 * np.cos(40 * x))
+  yardsticks = [expression.number(float(rows.y.mean())), parse("3.5*x - 2.5")]
+  nodes = [parse("x**1.5 + 2"), parse("x**1.5 + 2*x"), parse("x**1.4 + 2 + 0.001*sin(x)")]
+  best, listed, rejected = select.select(nodes, rows, NAMES, seed=0, yardsticks=yardsticks, may_fit=False)
+  assert best.node == nodes[0] and best in listed and not rejected
+  figures = [(line.complexity, -line.mse) for line in listed]
+  assert [line.node for line in listed] == [*yardsticks, nodes[0]] and figures == sorted(figures)
+  assert best.mse == pytest.approx(np.mean((x**1.5 + 2 - rows.y) ** 2)) and best.names == NAMES
+  [exponent] = best.constants
+  assert exponent.value == 1.5 and 0 < exponent.stderr < 0.05
+
+
+@pytest.mark.parametrize(("x", "expected"), [([-0.2, 0.2, 2, 3, 4], True), ([-0.2, 0.2, 2], False)])
+def test_what_supports_a_pole_is_predicted_from_two_other_rows(x, expected):
+  rows = rows_of(x, 1 / np.array(x))
+  assert soundness.is_supported(parse("1/x"), rows, soundness.make_segments(rows)) is expected
+
+
+def test_of_each_fault_the_simplest_that_describes_the_rows_better_before_rounding_is_told():
+  rows = rows_of(np.arange(1.0, 9), np.arange(8.0))
+  costs = {"1/(x - 1.5)": 3.0, "2/(x - 1.5) + 1": 1.0, "sin(9*x)": 9.0, "sin(8*x)": 2.0, "x": 5.0}
+  asked = []
+
+  def cost(finalist, *, is_rounded):
+    asked.append(is_rounded)
+    return costs[next(text for text in costs if parse(text) == finalist.node)]
+
+  def finalists(nodes):
+    return [select._Finalist(node, scoring.Scores(1.0, 0.5, None, 0)) for node in nodes]
+  check = select._SoundnessCheck(
+    SimpleNamespace(rows=rows, choice=DEFAULT.choice, cost=cost, finalists=finalists), may_fit=True)
+  check._faults = {parse("2/(x - 1.5) + 1"): soundness.POLE, parse("1/(x - 1.5)"): soundness.POLE,
+                   parse("sin(9*x)"): soundness.ALIAS, parse("sin(8*x)"): soundness.ALIAS}
+  found = check.rejected(finalists([parse("x")])[0], NAMES)
+  assert [(each.expression, each.reason) for each in found] == [
+    ("1/(x - 1.5)", soundness.REASONS[soundness.POLE]), ("sin(8*x)", soundness.REASONS[soundness.ALIAS])]
+  assert found[1].r2 == 0.5 and found[1].complexity == 4 and set(asked) == {False}
+
+
+def test_every_reach_of_simple_values_is_tried(monkeypatch):
+  asked = []
+  monkeypatch.setattr(rounding, "remove_redundant", lambda node, *data, config: node)
+  monkeypatch.setattr(rounding, "snap_constants", lambda node, *data, num_errors=None, config: asked.append(
+    num_errors) or (parse("3*x") if num_errors == DEFAULT.selection.snap_errors[-1] else expression.number(3.0)))
+  monkeypatch.setattr(select, "_shortest", lambda node, judge, is_allowed: node)
+  found = select._rounded([parse("2.9*x")], judge_of(np.arange(9.0), np.arange(9.0)), lambda node: True)
+  assert asked == list(DEFAULT.selection.snap_errors) and found == [tidy(parse("2.9*x")), tidy(parse("3*x"))]
+  for text in ("3*x", "2.9*x"):
+    ruled = select._rounded([parse("2.9*x")], judge_of(np.arange(9.0), np.arange(9.0)),
+                            lambda node, text=text: node != tidy(parse(text)))
+    # What tidying makes of it may be forbidden, and not what it is made of.
+    assert (tidy(parse("3*x")) in ruled) is (text != "3*x") and (parse("2.9*x") in ruled) is (text == "2.9*x")
+
+
+def test_the_shortest_of_what_is_allowed_is_taken(monkeypatch):
+  judge = judge_of(np.arange(9.0), np.arange(9.0), rewritings=("powers",))
+  rewritten = {"powers": parse("x**3"), "exponentials": parse("2*z")}
+  monkeypatch.setattr(select, "REWRITINGS", {name: lambda node, to=to: to for name, to in rewritten.items()})
+  for name in ("round_constants", "refit_constants", "snap_constants"):
+    monkeypatch.setattr(rounding, name, lambda node, *data, config: node)
+  for costs, refused, expected in (
+    ({"x*z": 3.0, "x**3": 2.0}, None, "x**3"), ({"x*z": 1.0, "x**3": 2.0}, None, "x*z"),
+    ({"x*z": 3.0, "x**3": 2.0}, "x**3", "x*z"), ({"x*z": 3.0, "x**3": 2.0}, "x*z", "x**3")):
+    judge.cost_of = {parse(text): cost for text, cost in costs.items()}.__getitem__
+    assert select._shortest(parse("x*z"), judge, lambda node, refused=refused: not refused or node != parse(refused)
+                            ) == parse(expected)
+  assert select._shortest(parse("x*z"), judge, lambda node: False) == parse("x*z")
+
+
+@pytest.mark.parametrize(("mse", "is_allowed", "is_taken"), [
+  (0.5, True, True), (1.0, True, False), (0.5, False, False)])
+def test_the_last_fit_is_taken_where_it_is_a_gain_within_the_rules(mse, is_allowed, is_taken, monkeypatch):
+  judge = judge_of(np.arange(9.0), np.arange(9.0))
+  monkeypatch.setattr(rounding, "refit_constants", lambda node, *data, config: parse("2.5*x"))
+  monkeypatch.setattr(rounding, "round_constants", lambda node, *data, config: node)
+  judge.score = lambda node: scoring.Scores(mse, None, None, 0)
+  given = select._Finalist(parse("2*x"), scoring.Scores(1.0, None, None, 0))
+  found = judge.refitted(given, judge.rows, lambda node: is_allowed)
+  assert (found.node == parse("2.5*x")) is is_taken and (found is given) is not is_taken
