@@ -270,6 +270,21 @@ def test_the_chance_is_shared_by_the_orders(monkeypatch):
       assert noise.looks_like_noise(np.ones(4), np.ones((4, 1)), [0], chance=0.1) is expected
 
 
+def test_errors_that_are_looked_at_are_those_of_the_best_times_the_roots_of_the_weights(monkeypatch):
+  rng = np.random.default_rng(0)
+  x, y, weights = rng.uniform(1, 4, 50), rng.normal(size=50), rng.uniform(0.2, 3, 50)
+  asked = []
+  monkeypatch.setattr(noise, "looks_like_noise", lambda *given, **named: asked.append((given, named)) or True)
+  task = make_task((x, y, weights), ("x",), SearchOptions())
+  watch = noise.NoiseWatch(task)
+  assert not watch.leaves_noise()  # nothing has been found
+  watch.best = candidate("1.5*x + 0.25", 1.0)
+  assert watch.leaves_noise()
+  [((errors, points, columns), named)] = asked
+  np.testing.assert_allclose(errors, np.sqrt(weights / weights.mean()) * (1.5 * x + 0.25 - y))
+  assert points.shape == (50, 1) and columns == (0,) and named == {"num_constants": 2, "chance": DEFAULT.noise.chance}
+
+
 # --- the task --------------------------------------------------------------------------------------------------------
 
 

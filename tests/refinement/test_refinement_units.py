@@ -57,6 +57,16 @@ def test_a_descent_that_is_cut_short_or_undefined_says_so():
   assert exact.is_done and exact.loss == 0 and exact.constants.tolist() == [2, 1]
 
 
+def test_a_point_without_a_slope_counts_and_leads_nowhere():
+  """A root at 0 has an infinite derivative there."""
+  x, y = np.arange(4.0), np.array([0.5, 2, 4, 6])
+  free = (np.full(1, -np.inf), np.full(1, np.inf))
+  found = bounded.descend(lambda c: np.stack([c[0] * x, np.where(x > 0, x, np.inf)]), np.zeros(1), y, np.ones(4), free,
+                          max_steps=99)
+  np.testing.assert_allclose(found.constants, [2.0], atol=1e-6)
+  assert found.loss == pytest.approx(0.25)
+
+
 def test_the_damped_step_is_that_of_the_normal_equations(rng):
   jacobian, residual, is_free = rng.normal(size=(9, 3)), rng.normal(size=9), np.array([True, False, True])
   step = bounded._step(jacobian, residual, is_free, 0.3)

@@ -101,7 +101,8 @@ def test_a_direction_along_which_nothing_changes(rng):
     found = rounding._null_direction(np.stack(columns, axis=1))
     np.testing.assert_allclose(found / found[-1], np.array(expected) / expected[-1], atol=1e-6)
   # The smallest singular value of a and a + e*b is half of e.
-  assert rounding._null_direction(np.stack([a, a + 1e-8 * b], axis=1)) is not None
+  for share in (1e-8, 1.5e-8):
+    assert rounding._null_direction(np.stack([a, a + share * b], axis=1)) is not None
   for columns in ([a, b], [a, a + 3e-8 * b], [a, a * np.inf]):
     with np.errstate(invalid="ignore"):
       assert rounding._null_direction(np.stack(columns, axis=1)) is None
@@ -141,6 +142,13 @@ def test_what_does_not_rescale_is_no_factor(monkeypatch):
   x = np.linspace(1, 2, 7)
   local = Local(lambda t: t[0] * x + t[1], np.stack([x, np.ones(7)], axis=1), [3.0, 2.0])
   assert not rounding._fix_factor(local) and not rounding._fix_summand(local) and local.is_free.all()
+
+
+def test_what_looks_redundant_and_is_not_stays(monkeypatch):
+  monkeypatch.setattr(rounding, "_factor_flags", lambda node: [True, True])
+  ones = np.ones((7, 2))
+  local = Local(lambda t: np.full(7, t[0] ** 3 - t[1] ** 2), ones, [3.0, 3.0])
+  assert rounding._fix_factor(local) is False and rounding._fix_summand(local) is False and local.is_free.all()
 
 
 def test_a_summand_that_others_make_up_for_becomes_zero_the_largest_share_first():

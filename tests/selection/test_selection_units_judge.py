@@ -326,3 +326,31 @@ def test_the_last_fit_is_taken_where_it_is_a_gain_within_the_rules(mse, is_allow
   given = select._Finalist(parse("2*x"), scoring.Scores(1.0, None, None, 0))
   found = judge.refitted(given, judge.rows, lambda node: is_allowed)
   assert (found.node == parse("2.5*x")) is is_taken and (found is given) is not is_taken
+
+
+def test_of_large_tables_what_is_chosen_last_is_chosen_by_its_digits(monkeypatch):
+  asked, chosen = [], select._Judge.chosen
+  monkeypatch.setattr(select._Judge, "chosen", lambda self, nodes, *, is_rounded: asked.append(
+    (len(self.rows), is_rounded)) or chosen(self, nodes, is_rounded=is_rounded))
+  x = np.linspace(1, 9, 40)
+  config = dataclasses.replace(DEFAULT.selection, max_rows=20)
+  best, _, _ = select.select([parse("2.5*x"), parse("2.5*x + sin(x)")], rows_of(x, 2.5 * x), NAMES, seed=0,
+                             may_fit=False, config=config)
+  assert asked == [(20, False), (20, True)] and best.node == parse("2.5*x") and best.mse == 0
+
+
+def test_the_config_that_is_given_reaches_every_step(monkeypatch):
+  asked, names = set(), ("remove_redundant", "snap_constants", "refit_constants", "round_constants")
+  for name in names:
+    monkeypatch.setattr(rounding, name, lambda node, *data, name=name, config=None, num_errors=None: asked.add(
+      (name, config)) or node)
+  x, config = np.linspace(1, 9, 12), dataclasses.replace(DEFAULT.selection, digit_errors=0.2)
+  yardsticks = [expression.number(5.5)]
+  select.select([parse("2.5*x")], rows_of(x, 2.5 * x), NAMES, seed=0, yardsticks=yardsticks, config=config,
+                num_fit_rows=5)
+  assert asked == {(name, config) for name in names}
+  asked.clear()
+  select.select([parse("2.5*x")], rows_of(x, 2.5 * x), NAMES, seed=0, yardsticks=yardsticks, config=config,
+                num_fit_rows=12)
+  # Rows that all were fitted to need no other fit, but for the other forms that are tried.
+  assert ("round_constants", config) in asked and {each for _, each in asked} == {config}

@@ -12,7 +12,7 @@ from symformer_jax.engine.config import DEFAULT
 from symformer_jax.engine.options import SearchOptions
 from symformer_jax.engine.rows import Rows
 from symformer_jax.engine.task import make_task
-from symformer_jax.language import expression, parser
+from symformer_jax.language import expression, parser, programs
 from symformer_jax.language.rules import Restrictions
 from symformer_jax.sources import (
   closed_forms,
@@ -281,6 +281,15 @@ def test_monomials_up_to_a_degree():
   assert linear.starts == ((0, 1, 2, 3, 4, 5), (0, 1, 2, 3, 4, 6), (0, 1, 2, 3, 4, 5, 6, 7)) and not linear.has_roots
 
 
+def test_the_first_basis_goes_up_to_the_degrees_of_the_config():
+  config = DEFAULT.rationals
+  for num_variables, (above, below) in enumerate(config.degrees, start=1):
+    basis = bases.bases(num_variables, config)[0]
+    for monomials, most in ((basis.numerator, above), (basis.denominator, below)):
+      degree = max(d for d in range(1, most + 1) if d == 1 or math.comb(num_variables + d, d) <= config.max_monomials)
+      assert max(map(sum, monomials)) == degree and len(monomials) == math.comb(num_variables + degree, degree)
+
+
 def test_small_sets_are_fractions_without_a_common_factor():
   basis = bases.Basis(((0.0,), (1.0,)), ((0.0,), (1.0,)), ())
   two, three = bases.small_sets(basis, 6)[:2]
@@ -342,6 +351,18 @@ def test_columns_far_from_one_get_a_unit(size, scale):
   np.testing.assert_allclose(expression.evaluate(units.to_genome(node), inside), expression.evaluate(node, x))
   np.testing.assert_allclose(expression.evaluate(units.to_user(units.to_genome(node)), x), expression.evaluate(node, x))
   assert units.knows(node) and not stock.Units((1,), (1.0,)).knows(node)
+
+
+@pytest.mark.parametrize(("name", "sizes"), [("+", [1, 1, 3, 3]), ("sin", [1, 2, 3, 4])])
+def test_random_trees_are_of_about_the_size_asked_for(name, sizes):
+  """Of operators of two arguments alone a tree has an odd number of nodes."""
+  vocab = programs.base_vocabulary(1)
+  weights = np.zeros(vocab.size)
+  weights[[vocab.ids[name], vocab.first_variable_id]] = 1
+  rng = np.random.default_rng(0)
+  for size, expected in enumerate(sizes, start=1):
+    found = stock._random_tree(rng, size, weights, vocab, np.asarray(vocab.arity), 1.0)
+    assert programs.size(found) == expected
 
 
 def test_terms_that_are_nothing_beside_y_go():
