@@ -626,8 +626,10 @@ class NoiseConfig:
   # Who asked for more than these is given it.
   efforts: tuple[str, ...] = ("quick", "normal")
   # Turns that are taken before it may, by source; and those before it may with a formula of at most `short` nodes, of
-  # which little can be spared: the library's other turns take three times as long as its first.
-  asked: tuple[tuple[str, int], ...] = (("closed_forms", 1), ("guesses", 1), ("rationals", 1), ("library", 3))
+  # which little can be spared: the library's other turns take three times as long as its first. A long formula may meet
+  # the noise because the law has not been found: the ridges have their turns before it ends the search.
+  asked: tuple[tuple[str, int], ...] = (
+    ("closed_forms", 1), ("guesses", 1), ("rationals", 1), ("library", 3), ("ridges", 2))
   asked_if_short: tuple[tuple[str, int], ...] = (("closed_forms", 1), ("guesses", 1), ("rationals", 1), ("library", 1))
   short: int = 15
   # Nats of one node: two to name it, as in the selection, and two for having been found among many (`further_nats`).

@@ -154,7 +154,7 @@ def recombine(
   terms = config.terms
   parts = Parts(nodes, rows.x, columns, terms)
   pursuit_config = dataclasses.replace(config.pursuit, max_columns=_max_parts(rows, terms.max_parts, terms))
-  sums = [formula for _, formula in _all_sums(parts, rows, terms.links, pursuit_config)]
+  sums = [formula for _, _, formula in _all_sums(parts, rows, terms.links, pursuit_config)]
   products_ = _products(parts, rows, pursuit_config, terms.near_half) if terms.use_products else []
   return scored([*sums, *products_], rows, max_nodes=terms.max_nodes)
 
@@ -176,18 +176,27 @@ def sums_of(
   """
   terms = config.terms
   some = some_of(rows, terms)
-  by_size: dict[int, list[Node]] = {}
+  by_size: dict[int, dict[str, list[Node]]] = {}
   for tier, max_columns, num_first, num_pairs in searches:
     subset = Subset(columns, np.flatnonzero(columns.tiers >= TIERS.index(tier)))
     pursuit_config = dataclasses.replace(
       config.pursuit, max_columns=_max_parts(some, max_columns, terms), num_first=num_first, num_pairs=num_pairs)
-    for size, formula in _all_sums(subset, some, links, pursuit_config):
+    for link, size, formula in _all_sums(subset, some, links, pursuit_config):
       if rule(formula):
-        by_size.setdefault(size, []).append(formula)
+        by_size.setdefault(size, {}).setdefault(link, []).append(formula)
   # On a grid a short sum that is right has a larger error than long ones that are not: every size has its turn.
-  in_order = [sorted(scored(formulas, rows, max_nodes=terms.max_nodes), key=lambda pair: pair[1])
-              for _, formulas in sorted(by_size.items())]
+  in_order = [_by_error_and_by_link([scored(formulas, rows, max_nodes=terms.max_nodes) for formulas in of.values()])
+              for _, of in sorted(by_size.items())]
   return _nodes_in_turn(in_order, terms.num_fitted)
+
+
+def _by_error_and_by_link(of_links: Sequence[list[tuple[Node, float]]]) -> list[tuple[Node, float]]:
+  """Formulas with their errors in rising order, every other one the best left of a function of y, of each in turn: the
+  grid is nearer to the right inner constants in some functions than in others.
+  """
+  in_order = [sorted(pairs, key=lambda pair: pair[1]) for pairs in of_links]
+  by_error = sorted(itertools.chain.from_iterable(in_order), key=lambda pair: pair[1])
+  return list(dict.fromkeys(in_turn([by_error, list(in_turn(in_order))])))
 
 
 @np.errstate(all="ignore")
@@ -233,10 +242,11 @@ def scored(
 
 def _all_sums(
   parts: Columns, rows: Rows, names: Sequence[str], config: PursuitConfig
-) -> list[tuple[int, Node]]:
-  """`(number of parts, formula)` for every function of y that is named."""
-  links = [link for name, link in LINKS.items() if name in names and link.is_defined(rows.y)]
-  return [(size, link.undo(formula)) for link in links for size, formula in _sums(parts, link, rows, config)]
+) -> list[tuple[str, int, Node]]:
+  """`(link, number of parts, formula)` for every function of y that is named."""
+  links = {name: link for name, link in LINKS.items() if name in names and link.is_defined(rows.y)}
+  return [(name, size, link.undo(formula))
+          for name, link in links.items() for size, formula in _sums(parts, link, rows, config)]
 
 
 def _sums(parts: Columns, link: Link, rows: Rows, config: PursuitConfig) -> list[tuple[int, Node]]:
