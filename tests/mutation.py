@@ -31,6 +31,8 @@ SWAPS = {
   ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In, ast.USub: ast.UAdd}
 # Seconds that a mutant's tests may take longer than three times what they take without it.
 PATIENCE_S = 30
+# Changes after which a module does what it did, each with its reason: they are named, not tried, and not counted.
+EQUAL = "equal_mutants.txt"
 
 
 # What most tests import, seconds of each run.
@@ -69,11 +71,16 @@ def _parts(node: ast.AST) -> Iterator[ast.expr]:
     for child in value if isinstance(value, list) else [value]:
       is_left_out = name in ("annotation", "returns", "decorator_list") or isinstance(
         child, ast.Raise | ast.JoinedStr | ast.Assert | ast.Import | ast.ImportFrom)
-      if not isinstance(child, ast.AST) or is_left_out:
+      if not isinstance(child, ast.AST) or is_left_out or _is_assertion(child):
         continue
       if isinstance(child, ast.expr):
         yield child
       yield from _parts(child)
+
+
+def _is_assertion(node: ast.AST) -> bool:
+  """Whether it is the `strict=True` of a `zip`: as an assertion it decides nothing where the code is right."""
+  return isinstance(node, ast.keyword) and node.arg == "strict"
 
 
 def _changes(node: ast.expr) -> Iterator[ast.expr]:
@@ -86,13 +93,13 @@ def _changes(node: ast.expr) -> Iterator[ast.expr]:
   elif isinstance(node, ast.Constant) and isinstance(node.value, bool):
     yield ast.Constant(not node.value)
   elif isinstance(node, ast.Constant) and isinstance(node.value, int | float):
-    yield ast.Constant(node.value + 1 if isinstance(node.value, int) else node.value * 2)
+    yield ast.Constant(node.value + 1 if isinstance(node.value, int) else node.value * 2 or 1.0)
   elif isinstance(node, ast.IfExp):
     yield node.body
     yield node.orelse
   elif isinstance(node, ast.Call):
     for i, keyword in enumerate(node.keywords):
-      if keyword.arg is not None:
+      if keyword.arg is not None and not _is_assertion(keyword):
         yield _with(node, keywords=[*node.keywords[:i], *node.keywords[i + 1:]])
 
 
@@ -105,7 +112,8 @@ def _with(node: ast.expr, **fields) -> ast.expr:
 
 def tests_of(module: pathlib.Path, root: pathlib.Path) -> list[str]:
   """The test files that bear a module's name (path from `root`); else those of its room that import it, else those
-  anywhere that do, else all of its room.
+  anywhere that do, else all of its room. Before them the quick ones of its room, `test_ROOM_units*.py`, if they import
+  it: what these notice costs no more.
   """
   dotted = ".".join(module.with_suffix("").parts)
   files = sorted((root / "tests").rglob("test_*.py"))
@@ -114,7 +122,10 @@ def tests_of(module: pathlib.Path, root: pathlib.Path) -> list[str]:
   # Modules of two rooms may have one name.
   named = [path for path in files if path.stem == f"test_{module.stem}" and (
     path in importing or not rooms or path.parent == rooms[0])]
+  quick = [path for path in importing
+           if path.parent in rooms and path.stem.startswith(f"test_{path.parent.name}_units")]
   found = named or [path for path in importing if rooms and path.parent == rooms[0]] or importing
+  found = list(dict.fromkeys([*quick, *found]))
   return [str(path.relative_to(root)) for path in found or rooms[:1] or [root / "tests"]]
 
 
@@ -195,6 +206,23 @@ def sample(paths: list[str], num: int, seed: int, root: pathlib.Path) -> list[tu
   return random.Random(seed).sample(found, min(num, len(found)))
 
 
+def read_equal(root: pathlib.Path) -> set[str]:
+  """The changes that are known to change nothing, each as `name_of` names it."""
+  path = root / "tests" / EQUAL
+  lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+  return {line for line in lines if line and not line.startswith("#")}
+
+
+def name_of(path: pathlib.Path, mutant: Mutant, source: str) -> str:
+  """A change in one line, the same wherever in its module its line stands."""
+  return f"{path}: {_said(mutant)} | {source.splitlines()[mutant.line - 1].strip()}"
+
+
+def _said(mutant: Mutant) -> str:
+  before, after = (" ".join(text.split())[:80] for text in (mutant.before, mutant.after))
+  return f"{before} -> {after}"
+
+
 def main() -> int:
   parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
   parser.add_argument("paths", nargs="+", help="modules and folders, such as symformer_jax/selection")
@@ -212,8 +240,13 @@ def main() -> int:
 def _report(chosen: list[tuple[pathlib.Path, Mutant]], root: pathlib.Path, asked: list[str] | None = None) -> int:
   """Tries each mutant; 1 where one survived or tests fail without any, 0 otherwise."""
   seconds: dict[pathlib.Path, float] = {}
-  counts = {"noticed": 0, "passed": 0, "broken": 0}
+  counts, equal = {"noticed": 0, "passed": 0, "broken": 0, "equal": 0}, read_equal(root)
   for path, mutant in chosen:
+    original, place = (root / path).read_text(encoding="utf-8"), f"{path}:{mutant.line}: {_said(mutant)}"
+    if name_of(path, mutant, original) in equal:
+      counts["equal"] += 1
+      print(f"equal    {place}", flush=True)
+      continue
     tests = asked or tests_of(path, root)
     if path not in seconds:
       begin = time.monotonic()
@@ -221,15 +254,13 @@ def _report(chosen: list[tuple[pathlib.Path, Mutant]], root: pathlib.Path, asked
         print(f"the tests of {path} fail without a mutant: {' '.join(tests)}", file=sys.stderr)
         return 1
       seconds[path] = time.monotonic() - begin
-    original = (root / path).read_text(encoding="utf-8")
     (root / path).write_text(mutant.text, encoding="utf-8")
     outcome = run_tests(tests, root, 3 * seconds[path] + PATIENCE_S)
     (root / path).write_text(original, encoding="utf-8")
     counts[outcome] += 1
     word = "SURVIVED" if outcome == "passed" else outcome
-    before, after = (" ".join(text.split())[:80] for text in (mutant.before, mutant.after))
-    print(f"{word:8} {path}:{mutant.line}: {before} -> {after}", flush=True)
-  print(f"{counts['noticed']} of {len(chosen)} noticed")
+    print(f"{word:8} {place}", flush=True)
+  print(f"{counts['noticed']} of {len(chosen) - counts['equal']} noticed")
   return 1 if counts["passed"] or counts["broken"] else 0
 
 

@@ -39,12 +39,30 @@ def test_letters_beyond_ascii_move_nothing():
 def test_the_tests_of_a_module():
   assert mutation.tests_of(pathlib.Path("symformer_jax/language/parser.py"), ROOT) == ["tests/language/test_parser.py"]
   assert mutation.tests_of(pathlib.Path("symformer_jax/nowhere/none.py"), ROOT) == ["tests"]
+  # The quick ones of the room come first.
+  assert mutation.tests_of(pathlib.Path("symformer_jax/selection/soundness.py"), ROOT) == [
+    "tests/selection/test_selection_units_judge.py", "tests/selection/test_soundness.py"]
   # Another room has tests of the same name, of another module.
   assert mutation.tests_of(pathlib.Path("symformer_jax/selection/losses.py"), ROOT) == [
     "tests/selection/test_loss_choice.py"]
   # Without one of its name: those of its own room that import it, not the searches that do as well.
   assert mutation.tests_of(pathlib.Path("symformer_jax/language/sympy_trees.py"), ROOT) == [
     f"tests/language/test_{name}.py" for name in ("canonical", "expression", "names", "operators")]
+
+
+def test_what_is_said_to_change_nothing_is_there():
+  """A line of the list whose change has gone would hide the next one that looks like it."""
+  named = mutation.read_equal(ROOT)
+  for module in {name.split(":")[0] for name in named}:
+    source = (ROOT / module).read_text(encoding="utf-8")
+    found = {mutation.name_of(module, mutant, source) for mutant in mutation.mutants(source)}
+    assert not {name for name in named if name.startswith(f"{module}:")} - found
+
+
+def test_checks_of_equal_lengths_are_assertions():
+  assert not list(mutation.mutants("for a, b in zip(c, d, strict=True):\n  print(a, b)\n"))
+  [mutant] = mutation.mutants("x = 0.0")
+  assert mutant.after == "1.0"
 
 
 def test_survivors_are_listed(tmp_path):
@@ -63,6 +81,11 @@ def test_survivors_are_listed(tmp_path):
   with open(tmp_path / "tests" / "test_sign.py", "a") as file:
     file.write("  assert sign.sign(0)\n")
   assert ask() == (0, ["2 of 2 noticed", "noticed  sign.py:2: 0 -> 1", "noticed  sign.py:2: x >= 0 -> (x > 0)"])
+  equal = "sign.py: 0 -> 1 | return x >= 0\nsign.py: 0 -> 1 | else\n"
+  (tmp_path / "tests" / "equal_mutants.txt").write_text(f"# why\n{equal}")
+  subprocess.run("git add -A", shell=True, cwd=tmp_path, check=True)
+  assert ask() == (0, ["1 of 1 noticed", "equal    sign.py:2: 0 -> 1", "noticed  sign.py:2: x >= 0 -> (x > 0)"])
+  (tmp_path / "tests" / "equal_mutants.txt").unlink()
   (tmp_path / "tests" / "test_else.py").write_text("def test_nothing():\n  pass\n")
   subprocess.run("git add -A", shell=True, cwd=tmp_path, check=True)
   assert ask("--tests", "tests/test_else.py")[1][0] == "0 of 2 noticed"

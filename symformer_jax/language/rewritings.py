@@ -1,6 +1,6 @@
 """Other ways to write a formula: a person's choice among several of the same value, each tried by whoever asks."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 import math
 
 from symformer_jax.language.expression import Node, chain, flatten, negate, number, power, sort_key, walk
@@ -81,6 +81,69 @@ def _from_origin(part: Node, factor: float) -> Node | None:
     if exponent.is_number and exponent.value and not base.is_number:
       return power(tidy_product([*flatten(base, "*"), number(math.exp(size / exponent.value))]), exponent)
   return None
+
+
+# Functions f with f(c*u) = f(c)*f(u), and the exponent that does so; `pow` has its own.
+_EXPONENTS = {"inv": -1.0, "sqrt": 0.5, "pow2": 2.0, "pow3": 3.0}
+
+
+def to_powers_of_factors(node: Node) -> Node:
+  """(c*u*v)**3 -> c**3*u**3*v**3, exp(u)**3 -> exp(3*u): whole powers of products, of their factors."""
+  node = node._replace(args=tuple(to_powers_of_factors(arg) for arg in node.args))
+  if node.token not in ("pow2", "pow3") or node.args[0].token not in ("*", "exp"):
+    return node
+  exponent = int(_EXPONENTS[node.token])
+  parts, factor = split_factor(node.args[0])
+  raised = [Node("exp", (tidy_product([*flatten(part.args[0], "*"), number(exponent)]),)) if part.token == "exp"
+            else power(part, number(exponent)) for part in parts]
+  return tidy_product([*raised, number(factor**exponent)])
+
+
+def to_unit_constants(node: Node) -> Node:
+  """f(a*u + c) -> f(c)*f(a/c*u + 1) for inverses, roots and powers: `1/(4.15*exp(-x) + 0.2128)` is
+  `4.7/(19.5*exp(-x) + 1)`.
+  """
+  return _rescaled(node, lambda factor, terms, exponent: _inverse(sum(value for parts, value in terms if not parts)))
+
+
+def to_unit_slopes(node: Node) -> Node:
+  """f(a*u + c) -> f(a)*f(u + c/a), a of the first term: `(0.9*x - 1.8)**2` is `0.81*(x - 2)**2`."""
+  return _rescaled(node, lambda factor, terms, exponent: _inverse(next(value for parts, value in terms if parts)))
+
+
+def _inverse(value: float) -> float:
+  return 1 / value if value else 0.0
+
+
+def to_unit_factors(node: Node) -> Node:
+  """b*f(u) -> f(b'*u) for inverses, roots and powers of sums: `0.5*sqrt(x + 8)` is `sqrt(0.25*x + 2)`."""
+  def scale(factor: float, terms: Sequence[tuple[Sequence[Node], float]], exponent: float) -> float:
+    return abs(factor) ** (1 / exponent) if abs(factor) != 1 else 0.0
+  return _rescaled(node, scale)
+
+
+def _rescaled(node: Node, scale: Callable[[float, Sequence[tuple[Sequence[Node], float]], float], float]) -> Node:
+  """Products with each inverse, root or power of a sum of which `scale` says by what to multiply the sum.
+
+  `scale` has the factor of the product, the terms of the sum with their factors, and the exponent; 0 leaves the sum as
+  it is.
+  """
+  node = node._replace(args=tuple(_rescaled(arg, scale) for arg in node.args))
+  if node.token != "*" and node.token != "pow" and node.token not in _EXPONENTS:
+    return node
+  parts, factor = split_factor(node)
+  changed = []
+  for part in parts:
+    exponent = part.args[1].value if part.token == "pow" and part.args[1].is_number else _EXPONENTS.get(part.token)
+    if exponent and part.args[0].token == "+":
+      terms = [split_factor(term) for term in flatten(part.args[0], "+")]
+      by = scale(factor, terms, exponent)
+      if by and (by > 0 or exponent == round(exponent)):
+        inner = tidy_sum([tidy_product([*of, number(value * by)]) for of, value in terms])
+        part = part._replace(args=(inner, *part.args[1:]))
+        factor *= by ** -exponent
+    changed.append(part)
+  return tidy_product([*changed, number(factor)])
 
 
 def to_principal_phases(node: Node) -> Node:

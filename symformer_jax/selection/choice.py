@@ -39,48 +39,97 @@ def choose(
   """The index of the line to recommend.
 
   From the constant on, each longer line takes the place of the one before when both say so: its predictive
-  description is shorter (see `_length`), and it is more than the best of many that would meet noise as well
+  description is shorter (see `_Contest.gain`), and it is more than the best of many that would meet noise as well
   (`noise`). A constant that is left gives way to a formula with a cross-validated R2 above `config.worthwhile_r2`, if
   that is beyond chance: the simplest within one standard error of the best; where there is none, to the one that is
   nearer to most of the rows, if that is beyond doubt. No formula is taken that predicts clearly worse than a straight
   line.
   Args:
     lines: at least one.
-    rows: all rows, at most `config.max_rows` of them are looked at. num_points: what they are worth (see
-      `select._Judge.count_effective`).
+    rows: all rows, at most `config.max_rows` of them are looked at. num_points: what they are worth at least (see
+      `select._Judge.count_effective`); two lines may differ by what more of them say.
     seed: draws rows and folds.
   """
-  sample = rows.sample(config.max_rows, seed=seed)
-  folds = cross_validation.draw_folds(sample, config.num_folds, seed=seed)
-  errors = [cross_validation.squared_errors(line.node, sample, folds) for line in lines]
-  variance = scoring.weighted_variance(sample.y, sample.weights)
-  shares = [float(np.average(e, weights=sample.weights)) / variance for e in errors]
-  num_columns = rows.x.shape[1]
-  segments = soundness.make_segments(rows, config=config)
-  oddities = [num_oddities(line.node) + _has_pole(line.node, segments, config) for line in lines]
-  lengths = [_length(line, share, num_points, num_columns, odd, config)
-             for line, share, odd in zip(lines, shares, oddities, strict=True)]
-
-  def is_beyond(i: int, base: int) -> bool:
-    return math.isfinite(shares[i]) and soundness.has_column(lines[i].node) and is_beyond_chance(
-      lines[i], lines[base], rows, num_points=num_points, config=config)
-
+  contest = _Contest(lines, rows, num_points, seed, config)
   order = sorted(range(len(lines)), key=lambda i: (soundness.has_column(lines[i].node), lines[i].complexity))
-  best = order[0]
+  constant = best = order[0]
   for i in order[1:]:
-    if lengths[i] < lengths[best] and is_beyond(i, best):
+    if contest.gain(i, best) > 0 and contest.is_beyond_chance(i, best):
       best = i
   if soundness.has_column(lines[best].node):
-    return _not_below_least_squares(lines, shares, lengths, best, config)
-  worthwhile = [i for i in order if 1 - shares[i] > config.worthwhile_r2 and is_beyond(i, best)]
+    gains = [contest.gain(i, constant) for i in range(len(lines))]
+    return _not_below_least_squares(lines, contest.shares, gains, best, config)
+  beyond = [i for i in order if contest.is_beyond_chance(i, best)]
+  worthwhile = [i for i in beyond if 1 - contest.shares[i] > config.worthwhile_r2]
   if not worthwhile:
-    return _nearer_to_most(errors, [i for i in order if is_beyond(i, best)], best, config)
+    return _nearer_to_most(contest.errors, beyond, best, config)
   return worthwhile[cross_validation.simplest_within_one_error(
-    [errors[i] for i in worthwhile], [lines[i].complexity for i in worthwhile], sample.weights)]
+    [contest.errors[i] for i in worthwhile], [lines[i].complexity for i in worthwhile], contest.weights)]
+
+
+class _Contest:
+  """Lines of a front, by how they predict rows that their constants were not fitted to.
+
+  Attributes:
+    errors: squared errors of each line [M], of at most `config.max_rows` rows, which have these `weights` [M].
+    shares: the mean of each as a share of the variance; infinite where a line is undefined on a fold.
+  """
+
+  def __init__(self, lines: Sequence[Line], rows: Rows, num_points: float, seed: int, config: ChoiceConfig):
+    self._lines, self._rows, self._num_points, self._config = lines, rows, num_points, config
+    sample = rows.sample(config.max_rows, seed=seed)
+    folds = cross_validation.draw_folds(sample, config.num_folds, seed=seed)
+    variance = scoring.weighted_variance(sample.y, sample.weights)
+    self.weights = sample.weights
+    self.errors = [cross_validation.squared_errors(line.node, sample, folds) for line in lines]
+    self.shares = [float(np.average(e, weights=sample.weights)) / variance for e in self.errors]
+    self._variance = variance
+    segments = soundness.make_segments(rows, config=config)
+    self._oddities = [num_oddities(line.node) + _has_pole(line.node, segments, config) for line in lines]
+    self._prices = [config.nats_per_node * line.complexity + self._oddities[i] * config.odd_nats
+                    + math.log(rows.x.shape[1]) * sum(part.token == VARIABLE for part in expression.walk(line.node))
+                    for i, line in enumerate(lines)]
+
+  def gain(self, i: int, base: int) -> float:
+    """Nats by which line i has the shorter predictive description: what is said of unseen rows, less what it costs.
+
+    As `criteria.mdl`, but what constants are worth is seen from rows they were not fitted to: digits cost nothing. Each
+    oddity costs more the more rows there are: a thousand rows pay in nats for a gain that nobody sees.
+    """
+    if not (math.isfinite(self.shares[i]) and math.isfinite(self.shares[base])):
+      return self.shares[base] - self.shares[i] if self.shares[i] != self.shares[base] else 0.0
+    asked = (self._oddities[i] - self._oddities[base]) * math.log(self._config.odd_gain)
+    said = 0.5 * self.num_points(i, base) * (self._log_gain(i, base) - asked)
+    return said - (self._prices[i] - self._prices[base])
+
+  def _log_gain(self, i: int, base: int) -> float:
+    floor = criteria.NOISE_FLOOR**2
+    return math.log(self.shares[base] + floor) - math.log(self.shares[i] + floor)
+
+  def num_points(self, i: int, base: int) -> float:
+    """Rows that the difference of two lines is worth: all of them under normal errors, fewer where few rows make it,
+    but no fewer than what was counted for all lines.
+
+    The logarithm of the ratio of two mean squares, L, has the variance V/N, V that of the difference of the squares in
+    units of their means (delta method). Normal errors make it 4*L/N for nested lines and small L, and N/2*L nats are
+    then twice the square of L in standard errors. Where V is larger, so many rows are said for which that is true.
+    """
+    means = [self.shares[j] * self._variance for j in (base, i)]
+    if not all(math.isfinite(mean) and mean > 0 for mean in means):
+      return len(self._rows)
+    difference = self.errors[base] / means[0] - self.errors[i] / means[1]
+    spread = float(np.average(difference**2, weights=self.weights))
+    log_gain = abs(self._log_gain(i, base))
+    return max(self._num_points, len(self._rows) * min(1.0, 4 * log_gain / spread if spread else 1.0))
+
+  def is_beyond_chance(self, i: int, base: int) -> bool:
+    line = self._lines[i]
+    return math.isfinite(self.shares[i]) and soundness.has_column(line.node) and is_beyond_chance(
+      line, self._lines[base], self._rows, num_points=self.num_points(i, base), config=self._config)
 
 
 def _not_below_least_squares(
-  lines: Sequence[Line], shares: Sequence[float], lengths: Sequence[float], best: int, config: ChoiceConfig
+  lines: Sequence[Line], shares: Sequence[float], gains: Sequence[float], best: int, config: ChoiceConfig
 ) -> int:
   """The best, or, where a straight line predicts rows not seen better than that by more than `config.line_room`, the
   shortest predictive description of those that do not predict them worse by more than that.
@@ -89,7 +138,7 @@ def _not_below_least_squares(
   most = least + config.line_room
   if shares[best] <= most:
     return best
-  return min((i for i in range(len(lines)) if shares[i] <= most), key=lambda i: lengths[i])
+  return max((i for i in range(len(lines)) if shares[i] <= most), key=lambda i: gains[i])
 
 
 def _nearer_to_most(errors: Sequence[np.ndarray], among: Sequence[int], constant: int, config: ChoiceConfig) -> int:
@@ -102,21 +151,6 @@ def _nearer_to_most(errors: Sequence[np.ndarray], among: Sequence[int], constant
   least = 0.5 + 0.5 * config.sign_errors / math.sqrt(len(errors[constant]))
   nearer = [i for i in among if np.mean(errors[i] < errors[constant]) > least]
   return min(nearer, key=lambda i: float(np.median(errors[i])), default=constant)
-
-
-def _length(
-  line: Line, share: float, num_points: float, num_columns: int, oddities: int, config: ChoiceConfig
-) -> float:
-  """Predictive description length in nats: N/2 log(cross-validated share of the variance) + what the formula costs.
-
-  As `criteria.mdl`, but what constants are worth is seen from rows they were not fitted to: digits cost nothing. Each
-  oddity costs more the more rows there are: a thousand rows pay in nats for a gain that nobody sees.
-  """
-  if not math.isfinite(share):
-    return math.inf
-  named = sum(part.token == VARIABLE for part in expression.walk(line.node))
-  return (0.5 * num_points * math.log(share + criteria.NOISE_FLOOR**2) + config.nats_per_node * line.complexity
-          + named * math.log(num_columns) + oddities * (config.odd_nats + 0.5 * num_points * math.log(config.odd_gain)))
 
 
 def _has_pole(node: Node, segments: soundness.Segments, config: ChoiceConfig) -> bool:

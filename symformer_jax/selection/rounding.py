@@ -18,6 +18,9 @@ from symformer_jax.refinement import snapping
 from symformer_jax.refinement.local import LocalModel
 from symformer_jax.selection import scoring
 
+# A constant of an exact formula is a decimal where it agrees with one of so many digits to this share: one in ten
+# thousand does by chance.
+DECIMAL_DIGITS, DECIMAL = 5, 1e-9
 # Beyond these powers of ten a number is written with its exponent, whose digits count too.
 PLAIN_EXPONENT = 6
 # Significant digits of float64 that survive arithmetic.
@@ -263,6 +266,8 @@ def round_constants(
   if not math.isfinite(local.sum_of_squares):
     return node
   room = config.exact_digit_errors if local.is_exact else config.digit_errors
+  if local.is_exact:
+    _fix_decimals(local)
   fitted = copy.copy(local)
   fitted.theta, fitted.is_free = local.theta.copy(), local.is_free.copy()
   most = local.sum_of_squares + len(local.theta) * local.noise
@@ -272,6 +277,19 @@ def round_constants(
     local = fitted
     _round_in_turn(local, room)
   return programs.replace_values(node, local.theta.tolist()) if local.sum_of_squares <= most else node
+
+
+def _fix_decimals(local: _Local) -> None:
+  """Holds the constants of an exact formula that are decimals of few digits to far more than the data are met to.
+
+  Rounded with the others, which are none, they would follow them: -2.1999999 and 69.62689 for -2.2 and 69.6268948.
+  """
+  local.refit()
+  for index in np.flatnonzero(local.is_free):
+    rounded = _fewest_digits(local.theta[index], DECIMAL * abs(local.theta[index]))
+    if _num_digits(rounded) <= DECIMAL_DIGITS:
+      local.theta[index], local.is_free[index] = rounded, False
+  local.update()
 
 
 def _round_together(local: _Local, room: float) -> None:

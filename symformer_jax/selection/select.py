@@ -25,6 +25,8 @@ from symformer_jax.selection import choice, front, rounding, scoring, soundness
 REWRITINGS: dict[str, Callable[[Node], Node]] = {
   "exponentials": rewritings.to_exponentials, "powers": rewritings.to_powers,
   "origins": rewritings.to_origins, "principal_phases": rewritings.to_principal_phases,
+  "powers_of_factors": rewritings.to_powers_of_factors, "unit_slopes": rewritings.to_unit_slopes,
+  "unit_constants": rewritings.to_unit_constants, "unit_factors": rewritings.to_unit_factors,
   "single_waves": rewritings.to_single_waves, "vertices": rewritings.to_vertices,
   "proper_fractions": rewritings.to_proper_fractions}
 

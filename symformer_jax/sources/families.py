@@ -122,6 +122,7 @@ def _each_argument(space: Space) -> Iterator[_Argument]:
       Node("*", (w, inverses[0])), Node("*", (squares[0], inverses[1])), Node("*", (squares[1], inverses[0])),
       Node("+", squares)]
   factors = [power(v, number(p)) for v in variables for p in config.outer_powers]
+  factors += [Node("*", pair) for pair in itertools.combinations(variables, 2)]
   few_factors = factors[: config.num_few_factors] if len(variables) == 1 else []
   for node in arguments:
     u, is_variable = expression.evaluate(node, space.x), node in variables
@@ -183,11 +184,19 @@ def _trigonometric(argument: _Argument, config: LibraryConfig) -> Iterator[Famil
 
 
 def _logarithms(argument: _Argument, config: LibraryConfig) -> Iterator[Family]:
-  yield _grid("ln", _shifted(argument.node), _shifts(argument, config), argument.u, is_sum=True)
+  yield from _above_and_below("ln", argument, config)
 
 
 def _roots(argument: _Argument, config: LibraryConfig) -> Iterator[Family]:
-  yield _grid("sqrt", _shifted(argument.node), _shifts(argument, config), argument.u, is_sum=True)
+  yield from _above_and_below("sqrt", argument, config)
+
+
+def _above_and_below(token: str, argument: _Argument, config: LibraryConfig) -> Iterator[Family]:
+  """token(u + c) and, for variables, token(c - u)."""
+  yield _grid(token, _shifted(argument.node), _shifts(argument, config), argument.u, is_sum=True)
+  if argument.is_variable:
+    opposite = dataclasses.replace(argument, node=Node("neg", (argument.node,)), u=-argument.u)
+    yield _grid(token, _shifted(opposite.node), _shifts(opposite, config), opposite.u, is_sum=True)
 
 
 def _poles(argument: _Argument, config: LibraryConfig) -> Iterator[Family]:

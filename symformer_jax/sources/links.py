@@ -37,6 +37,12 @@ class Link:
     return tidy(node)
 
 
+def _off_zero(y: np.ndarray) -> np.ndarray:
+  """Sizes of y, none below a millionth of the largest: roots are steep at 0, but no row may count for nothing else."""
+  size = np.abs(y)
+  return np.maximum(size, 1e-6 * size.max())
+
+
 LINKS = {
   "y": Link((), lambda y: y, np.ones_like, lambda y: True),
   "inv": Link(("inv",), lambda y: 1 / y, lambda y: 1 / y**2, lambda y: bool(np.all(y != 0))),
@@ -44,6 +50,8 @@ LINKS = {
   "exp": Link(("exp",), np.log, lambda y: 1 / y, lambda y: bool(np.all(y > 0))),
   "sqrt": Link(("sqrt",), np.square, lambda y: 2 * y, lambda y: bool(np.all(y >= 0))),
   "sqrt_inv": Link(("sqrt", "inv"), lambda y: y**-2, lambda y: 2 * y**-3, lambda y: bool(np.all(y > 0))),
+  "pow2": Link(("pow2",), np.sqrt, lambda y: 0.5 / np.sqrt(_off_zero(y)), lambda y: bool(np.all(y >= 0))),
+  "pow3": Link(("pow3",), np.cbrt, lambda y: 1 / (3 * np.cbrt(_off_zero(y)) ** 2), lambda y: True),
   "asin": Link(("asin",), np.sin, np.cos, lambda y: float(np.max(np.abs(y))) < np.pi / 2),
   "logit": Link(("inv", PLUS_ONE, "exp"), lambda y: np.log(1 / y - 1), lambda y: 1 / (y * (1 - y)),
                 lambda y: bool(np.all((y > 0) & (y < 1)))),

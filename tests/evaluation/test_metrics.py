@@ -102,6 +102,23 @@ def test_the_box_is_still_twice_as_wide_where_signs_are_kept():
   assert not metrics.is_recovered(parse("exp(x)"), taylor, ((0.0, 0.6),), rng=rng, has_signs=True)
 
 
+def test_the_limits_of_what_is_recovered():
+  """A share of 3.2e-5 of x too much leaves a fraction of 1e-9 of the variance of a box around 0."""
+  assert recovered("x", "1.0000310*x") and not recovered("x", "1.0000323*x")
+  # Of a box twice as wide 92 % are defined, and looked at; 88 % are not enough, and it is widened to the other side.
+  for edge, points_below in ((8.4, True), (7.6, False)):
+    x, y = metrics._wide_points(parse(f"sqrt(x + {edge})"), BOX, np.random.default_rng(0), False)
+    assert (x.min() < -9) == points_below and (x.max() > 14) != points_below and np.isfinite(y).mean() >= 0.9
+
+
+def test_nine_points_in_ten_agree_one_by_one():
+  """Values at a few points are larger than all others together: R2 sees nothing else."""
+  x, y = metrics._wide_points(parse("exp(4*x)"), BOX, np.random.default_rng(0), False)
+  typical = float(np.median(np.abs(y)))
+  for error, expected in ((0.9e-4, True), (1.2e-4, False)):
+    assert recovered("exp(4*x)", f"exp(4*x) + {error * typical!r}") is expected
+
+
 def test_skeletons():
   def same(a, b):
     return metrics.has_same_skeleton(parse(a), parse(b))
@@ -136,7 +153,7 @@ def test_medians_count_missing_values_as_the_worst():
 
 def test_shares_count_missing_values_as_misses():
   assert metrics.share_above([1.0, 0.5, None, 0.9995], 0.999) == 0.5
-  assert metrics.share_above([], 0.5) is None
+  assert metrics.share_above([], 0.5) is None and metrics.share_above([0.5, 0.6], 0.5) == 0.5
 
 
 def test_wilson_interval_against_printed_values():
@@ -151,3 +168,6 @@ def test_bootstrap_interval():
   assert metrics.bootstrap_interval([0.5]) is None
   low, high = metrics.bootstrap_interval([0.4, 0.5, 0.6, 0.5])
   assert 0.4 <= low < 0.5 < high <= 0.6
+  # Of many figures it is the mean's standard error, 1.96 times on either side.
+  low, high = metrics.bootstrap_interval([0.0, 1.0] * 50)
+  assert (low, high) == pytest.approx((0.5 - 1.96 * 0.05, 0.5 + 1.96 * 0.05), abs=0.012)

@@ -179,8 +179,8 @@ def test_nothing_is_taken_that_predicts_worse_than_a_straight_line(shares, expec
   texts = ["7.8*x", "0.14*sqrt(z)*x", "6.1*x + 0.011*z - 7.4"]
   lines = [choice.Line(parser.parse(text, NAMES), 3 * i, share) for i, (text, share) in
            enumerate(zip(texts, shares, strict=True), start=1)]
-  lengths = [10.0, 12.0, 14.0]
-  assert choice._not_below_least_squares(lines, shares, lengths, 0, DEFAULT.choice) == expected
+  gains = [14.0, 12.0, 10.0]
+  assert choice._not_below_least_squares(lines, shares, gains, 0, DEFAULT.choice) == expected
 
 
 def test_a_second_column_that_rows_not_seen_tell_of_is_not_left_out(monkeypatch):

@@ -121,6 +121,17 @@ def test_exact_data_give_exact_constants():
   assert programs.fitted_values(rounding.round_constants(node, x[:, None], y, np.ones(30))) == [1.7, 1.3]
 
 
+def test_decimals_of_an_exact_formula_stay_whatever_the_others_are(rng):
+  x = rng.uniform(0.8, 5, (60, 1))
+  y = 3.2 * (1 - np.exp(-1.1 * (x[:, 0] - 1.4))) ** 2
+  node = parser.parse("69.627*exp(-2.2001*x) - 29.853*exp(-1.1001*x) + 3.2001")
+  for _ in range(4):
+    node = rounding.refit_constants(node, x, y, np.ones(60))
+  values = programs.fitted_values(rounding.round_constants(node, x, y, np.ones(60)))
+  assert {-2.2, -1.1, 3.2} <= set(values)
+  np.testing.assert_allclose(sorted(map(abs, values))[-2:], 3.2 * np.exp(1.54) * np.array([2, np.exp(1.54)]), rtol=1e-6)
+
+
 @pytest.mark.parametrize(("text", "num_redundant"), [
   ("147.1/(0.104*x + 0.7)", 1), ("2.2/(1.3*x**2 + 0.4)", 1), ("3.7*(0.25*x)**1.5", 1), ("3.7*x + 1.2", 0),
 ])

@@ -144,7 +144,7 @@ def test_atoms_make_what_no_candidate_has(truth, low, rng):
   assert all(np.isfinite(mse) for _, mse in near)
   [fitted] = refine.fit_constants(
     [(asked(rows).task, [node for node, _ in near])], method="lm", max_steps=DEFAULT.pool.fit_steps)
-  assert min(mse for _, mse in fitted) < 1e-12 * np.var(rows.y)
+  assert min(mse for _, mse in fitted) < 1e-10 * np.var(rows.y)  # a few steps from the grid: not yet to the last digit
 
 
 def test_atoms_keep_forbidden_operators_out(rng):

@@ -1,0 +1,123 @@
+"""Parts of the training by themselves: curves, windows, the optimiser, rates, growing rows. No network is compiled."""
+
+import dataclasses
+import json
+import types
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from symformer_jax.training import logs, optimizer, schedules, speed, transfer
+from symformer_jax.training.config import OptimizerConfig, TrainConfig
+
+
+def test_a_window_has_the_means_of_its_steps_and_counts_those_left_out():
+  window = logs.Window()
+  window.add({"loss": 3, "rate": 1})
+  window.skip()
+  window.add({"loss": 5, "rate": 2})
+  again = logs.Window(window.sums)  # as a checkpoint has it
+  assert again.pop() == {"loss": 4.0, "rate": 1.5, "skipped": 1} and again.pop() == {} and window.sums["count"] == 2
+  again.add({"loss": 7})
+  assert again.pop() == {"loss": 7.0}
+
+
+def test_a_curve_goes_on_where_the_checkpoint_was(tmp_path):
+  curves = logs.Curves(tmp_path, first_step=0)
+  for step in (1, 2, 3):
+    curves.write(step, "train", {"loss": step / 2})
+  curves.close()
+  path = tmp_path / "metrics.jsonl"
+  path.write_text(path.read_text() + '{"loss": 1}\n{"step": 2, "lo')
+  curves = logs.Curves(tmp_path, first_step=2)
+  curves.write(3, "eval", {"loss": 9.0})
+  curves.close()
+  assert [json.loads(line) for line in path.read_text().splitlines()] == [
+    {"step": 1, "kind": "train", "loss": 0.5}, {"step": 2, "kind": "train", "loss": 1.0},
+    {"step": 3, "kind": "eval", "loss": 9.0}]
+  silent = logs.Curves(tmp_path / "other", first_step=0, is_writer=False)
+  silent.write(1, "train", {"loss": 1.0})
+  silent.close()
+  assert not (tmp_path / "other").exists()
+
+
+def updated(config, gradients, params):
+  made = optimizer.make_optimizer(config)
+  state = made.init(params)
+  return made.update(gradients, state, params)
+
+
+PARAMS = {"matrix": jnp.full((2, 2), 10.0), "bias": jnp.full(2, 10.0)}
+
+
+def test_weights_decay_in_matrices_alone_and_gradients_are_clipped():
+  options = OptimizerConfig(schedule="wsd", peak=0.1, warmup_steps=0, weight_decay=0.5)
+  zero = jax.tree.map(jnp.zeros_like, PARAMS)
+  updates, _ = updated(TrainConfig(optimizer=options), zero, PARAMS)
+  np.testing.assert_allclose(updates["matrix"], -0.1 * 0.5 * 10, rtol=1e-6)
+  np.testing.assert_array_equal(updates["bias"], 0)
+  clipped = TrainConfig(optimizer=dataclasses.replace(options, clip_norm=3.0, weight_decay=0.0))
+  _, state = updated(clipped, jax.tree.map(lambda p: 100 * p, PARAMS), PARAMS)
+  moments = [leaf for leaf in jax.tree.leaves(state) if leaf.shape == (2, 2)]
+  # A tenth of the clipped gradient is the first moment: its six entries have the norm 3.
+  np.testing.assert_allclose(np.max(moments[0]), 0.1 * 3 / 6**0.5, rtol=1e-5)
+  # The second has one part in a thousand, unless the configuration says otherwise.
+  np.testing.assert_allclose(moments[1], 0.001 * 9 / 6, rtol=1e-4)
+
+
+def test_an_update_that_is_not_finite_is_left_out_where_that_is_asked_for():
+  options = OptimizerConfig(schedule="wsd", peak=0.1, warmup_steps=0)
+  bad = jax.tree.map(lambda p: p * jnp.nan, PARAMS)
+  updates, _ = updated(TrainConfig(optimizer=options, on_nonfinite="skip"), bad, PARAMS)
+  assert all(not np.any(leaf) for leaf in jax.tree.leaves(updates))
+  updates, _ = updated(TrainConfig(optimizer=options), bad, PARAMS)
+  assert all(np.isnan(leaf).all() for leaf in jax.tree.leaves(updates))
+
+
+def test_stairs_hold_a_schedule_between_their_steps():
+  assert [schedules.in_stairs(lambda step: step, 3)(step) for step in range(7)] == [0, 0, 0, 3, 3, 3, 6]
+  assert schedules.in_stairs("as it is", 1) == "as it is"
+
+
+def test_products_are_counted_wherever_they_stand():
+  def twice(a, b):
+    return jax.jit(lambda a, b: a @ b)(a, b) @ b
+
+  def often(a, b):
+    return jax.lax.scan(lambda carry, _: (carry @ b, None), a, length=5)[0]
+  a, b = jnp.ones((3, 4)), jnp.ones((4, 4))
+  one = 2 * 3 * 4 * 4
+  for function, count in ((lambda a, b: a @ b, 1), (twice, 2), (often, 5)):
+    assert speed._product_flops(jax.make_jaxpr(function)(a, b).jaxpr) == count * one
+
+
+def test_rates_are_those_of_the_window(monkeypatch):
+  config = types.SimpleNamespace(data=types.SimpleNamespace(batch_size=8))
+  now = iter([100.0, 102.0, 102.5])
+  monkeypatch.setattr(speed.time, "perf_counter", lambda: next(now))
+  monkeypatch.setattr(speed, "flops_per_example", lambda config, length: length * 1e9)
+  meter = speed.Meter(config, 1e12)
+  meter.add(16, 0.25)
+  meter.add(32, 0.25)
+  flops = 8 * 48e9 / 2
+  assert meter.pop() == pytest.approx({
+    "examples_per_s": 8.0, "gflops_per_s": flops / 1e9, "utilization": flops / (1e12 * jax.device_count()),
+    "input_wait": 0.25})
+  assert not any((meter._examples, meter._flops, meter._wait_s)) and meter._since == 102.5
+
+
+def test_new_rows_are_the_first_one_and_a_tenth_of_the_draw():
+  kept, drawn = np.array([[1.0, 2], [3, 4]]), np.array([[10.0, 10], [20, 20], [30, 40]])
+  np.testing.assert_allclose(transfer._extend(kept, drawn, 0, 1), [[1, 2], [3, 4], [3 + 3, 4 + 4]])
+  np.testing.assert_allclose(transfer._extend(kept.T, drawn.T, 1, 1), [[1, 3, 6], [2, 4, 8]])
+
+
+def test_what_ends_a_sublayer_begins_as_nothing_where_it_is_new():
+  path = tuple(types.SimpleNamespace(key=key) for key in ("block", "out", "kernel"))
+  drawn = np.full((3, 2), 7.0)
+  np.testing.assert_array_equal(transfer._grow_leaf(path, np.ones((2, 1)), drawn.copy()), [[1, 0], [1, 0], [0, 0]])
+  other = tuple(types.SimpleNamespace(key=key) for key in ("block", "inner", "kernel"))
+  np.testing.assert_array_equal(transfer._grow_leaf(other, np.ones((2, 1)), drawn.copy()), [[1, 7], [1, 7], [7, 7]])
+  np.testing.assert_array_equal(transfer._grow_leaf(path, None, drawn.copy()), np.zeros((3, 2)))
