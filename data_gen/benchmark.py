@@ -29,7 +29,7 @@ def measure_agreement(config: GeneratorConfig, num_trees: int, *, seed: int) -> 
     By setting: `agreement` with `simplify` (token strings, 0 ... 1), `equations_per_s` of one core, `tokens` (mean).
   """
   generator = Generator(config, seed, exclusion.read_problems(None, config))
-  sampler = trees.TreeSampler(config)  # the generator's: laws have no settings of `simplify` to compare
+  sampler = trees.TreeSampler(config)  # as the generator's own, which is not for laws
   seconds: dict[str, float] = dict.fromkeys(("numeric", *SIMPLIFIERS), 0.0)
   same: Counter[str] = Counter()
   tokens: Counter[str] = Counter()

@@ -128,6 +128,9 @@ class SymFormerRegressor(ExportsMixin, RegressorMixin, BaseEstimator):
       of all, `equations_`, `best_` and `result_` lists. Not there for a single target.
   """
 
+  # A `SearchResult`, or None where a file of format 1 was read; a list for several targets.
+  result_: Any
+
   def __init__(
     self, model: Any = "auto", n_samples: int = 1024, top_k: int = 20, refine: str = "lm",
     operators: Sequence[str] | None = None, restrictions: Restrictions | None = None, max_time: float | None = None,
@@ -263,8 +266,7 @@ class SymFormerRegressor(ExportsMixin, RegressorMixin, BaseEstimator):
       except InputError as error:
         raise InputError(f"y, column {getattr(column, 'name', k)}: {error}") from None
     self.estimators_ = fitted
-    # Of a single target a `SearchResult`, or None where a file of format 1 was read.
-    self.result_: Any = [each.result_ for each in self.estimators_]
+    self.result_ = [each.result_ for each in self.estimators_]
     self.equations_ = [each.equations_ for each in self.estimators_]
     return self
 
