@@ -25,8 +25,8 @@ LIBRARY_FAMILIES = (
   "waves", "decaying_waves", "peaks_and_steps", "products", "plane_waves")
 PRODUCTS_FAMILIES = ("sums", "sums_with_waves", "exponentials", "distances", "functions")
 LINKS = ("y", "inv", "ln", "exp", "sqrt", "sqrt_inv", "pow2", "pow3", "asin", "logit", "atan")
-REWRITINGS = ("exponentials", "powers", "origins", "principal_phases", "powers_of_factors", "unit_slopes",
-              "unit_constants", "unit_factors", "single_waves", "vertices", "proper_fractions")
+REWRITINGS = ("exponentials", "powers", "origins", "principal_phases", "unit_slopes", "unit_constants", "unit_factors",
+              "single_waves", "vertices", "proper_fractions")
 # How thoroughly sums of a column are searched: greedily; in all pairs; in longer sums, which of monomials are common.
 TIERS = ("any", "basic", "monomial")
 # Sources of candidates (`sources.registry.SOURCES`).

@@ -87,12 +87,17 @@ def _from_origin(part: Node, factor: float) -> Node | None:
 _EXPONENTS = {"inv": -1.0, "sqrt": 0.5, "pow2": 2.0, "pow3": 3.0}
 
 
+def _exponent(node: Node) -> float | None:
+  """Of a power of any kind; None for other nodes, and where a column is in it."""
+  return node.args[1].value if node.token == "pow" and node.args[1].is_number else _EXPONENTS.get(node.token)
+
+
 def to_powers_of_factors(node: Node) -> Node:
   """(c*u*v)**3 -> c**3*u**3*v**3, exp(u)**3 -> exp(3*u): whole powers of products, of their factors."""
   node = node._replace(args=tuple(to_powers_of_factors(arg) for arg in node.args))
-  if node.token not in ("pow2", "pow3") or node.args[0].token not in ("*", "exp"):
+  exponent = _exponent(node)
+  if exponent is None or exponent < 2 or exponent != round(exponent) or node.args[0].token not in ("*", "exp"):
     return node
-  exponent = int(_EXPONENTS[node.token])
   parts, factor = split_factor(node.args[0])
   raised = [Node("exp", (tidy_product([*flatten(part.args[0], "*"), number(exponent)]),)) if part.token == "exp"
             else power(part, number(exponent)) for part in parts]
@@ -134,7 +139,7 @@ def _rescaled(node: Node, scale: Callable[[float, Sequence[tuple[Sequence[Node],
   parts, factor = split_factor(node)
   changed = []
   for part in parts:
-    exponent = part.args[1].value if part.token == "pow" and part.args[1].is_number else _EXPONENTS.get(part.token)
+    exponent = _exponent(part)
     if exponent and part.args[0].token == "+":
       terms = [split_factor(term) for term in flatten(part.args[0], "+")]
       by = scale(factor, terms, exponent)

@@ -23,9 +23,8 @@ from symformer_jax.selection import choice, front, rounding, scoring, soundness
 
 # Other ways to write a formula, by name.
 REWRITINGS: dict[str, Callable[[Node], Node]] = {
-  "exponentials": rewritings.to_exponentials, "powers": rewritings.to_powers,
-  "origins": rewritings.to_origins, "principal_phases": rewritings.to_principal_phases,
-  "powers_of_factors": rewritings.to_powers_of_factors, "unit_slopes": rewritings.to_unit_slopes,
+  "exponentials": rewritings.to_exponentials, "powers": rewritings.to_powers, "origins": rewritings.to_origins,
+  "principal_phases": rewritings.to_principal_phases, "unit_slopes": rewritings.to_unit_slopes,
   "unit_constants": rewritings.to_unit_constants, "unit_factors": rewritings.to_unit_factors,
   "single_waves": rewritings.to_single_waves, "vertices": rewritings.to_vertices,
   "proper_fractions": rewritings.to_proper_fractions}
@@ -283,7 +282,7 @@ def _rounded(nodes: Sequence[Node], judge: _Judge, is_allowed: Callable[[Node], 
 
   def tidied(node: Node) -> Node:
     """Unless a rule forbids what tidying makes of it: exp(u)*exp(v) becomes a sum."""
-    return form if is_allowed(form := tidy(node)) else node
+    return form if is_allowed(form := _plain(node)) else node
 
   nodes = [tidied(node) for node in nodes]
   reduced = [tidied(rounding.remove_redundant(node, *data, config=config)) for node in nodes]
@@ -292,6 +291,11 @@ def _rounded(nodes: Sequence[Node], judge: _Judge, is_allowed: Callable[[Node], 
   # A bare number left of a formula is worse than the constant fit, which is there already.
   simpler = [node for node in dict.fromkeys([*reduced, *snapped]) if not node.is_number and is_allowed(node)]
   return [_shortest(node, judge, is_allowed) for node in dict.fromkeys([*nodes, *simpler])]
+
+
+def _plain(node: Node) -> Node:
+  """The form in which nobody would leave a formula: `(0.9*exp(-0.4*x)*x)**3` is `0.729*exp(-1.2*x)*x**3`."""
+  return tidy(rewritings.to_powers_of_factors(tidy(node)))
 
 
 def _shortest(node: Node, judge: _Judge, is_allowed: Callable[[Node], bool]) -> Node:
@@ -310,7 +314,7 @@ def _shortest(node: Node, judge: _Judge, is_allowed: Callable[[Node], bool]) -> 
     snapped = rounding.snap_constants(refitted, *data, config=config)
     variants.append(rounding.round_constants(snapped, *data, config=config))
   # A rule may forbid what tidying makes of a variant, and not the variant.
-  forms = [form if is_allowed(form := tidy(variant)) else variant for variant in variants]
+  forms = [form if is_allowed(form := _plain(variant)) else variant for variant in variants]
   allowed = [form for form in forms if is_allowed(form) and (node.is_number or not form.is_number)]
   return min(allowed, key=judge.cost_of, default=node)
 

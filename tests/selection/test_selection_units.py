@@ -223,13 +223,48 @@ def line_of(text, mse=0.5, complexity=None):
   return choice.Line(node, complexity or expression.complexity(node), mse)
 
 
-def test_the_predictive_length_is_that_of_its_definition():
-  line, config = line_of("x*z + 2*x", complexity=7), DEFAULT.choice
-  for share, oddities in ((0.1, 0), (0.1, 2), (0.0, 1)):
-    expected = 25 * math.log(share + (2.0**-23) ** 2) + 7 * config.nats_per_node + 3 * math.log(4)
-    expected += oddities * (config.odd_nats + 25 * math.log(config.odd_gain))
-    assert choice._length(line, share, 50, 4, oddities, config) == pytest.approx(expected, rel=1e-12)
-  assert choice._length(line, math.inf, 50, 4, 0, config) == math.inf
+def contest_of(lines, errors, *, num_points=0.0, oddities=None, config=DEFAULT.choice):
+  """A contest of lines whose squared errors on rows not seen are given, as shares of the variance."""
+  contest = object.__new__(choice._Contest)
+  errors = [np.asarray(e, float) for e in errors]
+  contest._lines, contest._rows = lines, np.zeros(len(errors[0]))
+  contest._num_points, contest._config = num_points, config
+  contest.errors, contest.weights, contest._variance = errors, np.ones(len(errors[0])), 1.0
+  contest.shares = [float(np.mean(e)) for e in errors]
+  contest._oddities = oddities or [0] * len(lines)
+  contest._prices = [config.nats_per_node * line.complexity + odd * config.odd_nats
+                     for line, odd in zip(lines, contest._oddities, strict=True)]
+  return contest
+
+
+def test_the_gain_is_that_of_its_definition(rng):
+  """Normal errors, the second line a little better: every row counts; N/2*log of the ratio, less prices."""
+  config, residual = DEFAULT.choice, rng.normal(size=4000)
+  more = residual + 0.3 * rng.normal(size=4000)
+  lines = [line_of("x", complexity=3), line_of("x*z", complexity=7)]
+  contest = contest_of(lines, [more**2, residual**2])
+  said = 2000 * math.log(np.mean(more**2) / np.mean(residual**2))
+  assert contest.num_points(1, 0) == 4000
+  assert contest.gain(1, 0) == pytest.approx(said - 4 * config.nats_per_node, rel=1e-9) == -contest.gain(0, 1)
+  odd = contest_of(lines, [more**2, residual**2], oddities=[0, 2])
+  asked = 2 * config.odd_nats + 4000 * math.log(config.odd_gain)
+  assert odd.gain(1, 0) == pytest.approx(contest.gain(1, 0) - asked, rel=1e-9)
+
+
+def test_a_gain_on_one_row_of_many_is_worth_few():
+  errors = np.ones(100)
+  needle = np.concatenate([[1000.0], errors[1:]])
+  contest = contest_of([line_of("x"), line_of("x*z")], [needle, errors])
+  # L = log(10.99), V about (1000/10.99)**2/100.
+  worth = 100 * 4 * math.log(10.99) / np.mean((needle / 10.99 - errors) ** 2)
+  assert contest.num_points(1, 0) == pytest.approx(worth, rel=1e-9) and worth < 13
+  assert contest_of([line_of("x"), line_of("x*z")], [needle, errors], num_points=40).num_points(1, 0) == 40
+  assert contest_of([line_of("x"), line_of("x")], [errors, errors]).num_points(1, 0) == 100
+
+
+def test_what_is_undefined_on_a_fold_gains_nothing():
+  contest = contest_of([line_of("x"), line_of("x*z")], [[1.0, 1.0], [0.1, math.inf]])
+  assert contest.gain(1, 0) == -math.inf and contest.gain(0, 1) == math.inf and contest.gain(1, 1) == 0
 
 
 def test_what_chance_is_asked_of(monkeypatch):
@@ -296,8 +331,7 @@ def choice_stubbed(monkeypatch, shares, *, lengths, beyond, front=("1.5", "x", "
   found = iter(shares)
   monkeypatch.setattr(cross_validation, "squared_errors", lambda node, rows, folds: np.full(4, next(found) * variance))
   lines = [line_of(text) for text in front]
-  of = {id(line): length for line, length in zip(lines, lengths, strict=True)}
-  monkeypatch.setattr(choice, "_length", lambda line, *rest: of[id(line)])
+  monkeypatch.setattr(choice._Contest, "gain", lambda contest, i, base: lengths[base] - lengths[i])
   monkeypatch.setattr(choice, "is_beyond_chance", lambda line, base, *rest, **named: (
     front[lines.index(line)], front[lines.index(base)]) in beyond)
   return front[choice.choose(lines, rows, num_points=4, seed=0)]
