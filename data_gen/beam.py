@@ -56,6 +56,7 @@ class _MakeSpan(beam.DoFn):
     self._pool = Pool(self._generator, 1, skip=self._lost)
 
   def process(self, start: int) -> Iterator[int]:
+    assert self._pool is not None, "Beam calls setup first"
     outcomes = [encode(outcome) for _, outcome in self._pool.outcomes(start, start + SPAN_CANDIDATES)]
     temporary = f"{_span_path(self._folder, start)}.{uuid.uuid4().hex}.tmp"
     with FileSystems.create(temporary) as file:
@@ -143,13 +144,11 @@ def _plan_round(writer: writer_lib.Writer, total: int) -> range:
 
 
 def main(argv: list[str]) -> int:
-  for flag in (asked.CONFIG, asked.OUT, asked.EQUATIONS):
-    if flag.value is None:
-      raise InputError(f"--{flag.name} is required")
+  path, out = runner.required(asked.CONFIG), runner.required(asked.OUT)
+  num_equations = runner.required(asked.EQUATIONS)
   config = config_lib.load_config(
-    asked.CONFIG.value, {"simplify": asked.SIMPLIFY.value, "shard_equations": asked.SHARD.value})
-  job = job_lib.Job(config, asked.OUT.value, asked.EQUATIONS.value, asked.VALIDATION.value, asked.SEED.value,
-                    asked.EXCLUDE.value or None)
+    path, {"simplify": asked.SIMPLIFY.value, "shard_equations": asked.SHARD.value})
+  job = job_lib.Job(config, out, num_equations, asked.VALIDATION.value, asked.SEED.value, asked.EXCLUDE.value or None)
   options = [f"--runner={asked.RUNNER.value}", *argv[1:]]
   if asked.RUNNER.value == "DirectRunner":
     # No trigger is used here; without this Beam fetches a runner written in Go from the network first.

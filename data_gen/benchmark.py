@@ -11,7 +11,7 @@ import time
 
 import numpy as np
 
-from data_gen import exclusion, simplify
+from data_gen import exclusion, simplify, trees
 from data_gen.candidates import Equation, Generator
 from data_gen.config import GeneratorConfig
 from data_gen.defaults import SIMPLIFIERS
@@ -29,14 +29,17 @@ def measure_agreement(config: GeneratorConfig, num_trees: int, *, seed: int) -> 
     By setting: `agreement` with `simplify` (token strings, 0 ... 1), `equations_per_s` of one core, `tokens` (mean).
   """
   generator = Generator(config, seed, exclusion.read_problems(None, config))
-  seconds, same, tokens = Counter(), Counter(), Counter()
+  sampler = trees.TreeSampler(config)  # as the generator's own, which is not for laws
+  seconds: dict[str, float] = dict.fromkeys(("numeric", *SIMPLIFIERS), 0.0)
+  same: Counter[str] = Counter()
+  tokens: Counter[str] = Counter()
   num_kept = index = 0
   while num_kept < num_trees:
     rng = np.random.default_rng((seed, index))
     index += 1
     start = time.process_time()
     with np.errstate(all="ignore"):
-      tree = generator.sampler.sample(rng)
+      tree = sampler.sample(rng)
       rule, *_ = generator._judge(tree, rng)
     seconds["numeric"] += time.process_time() - start
     if rule:

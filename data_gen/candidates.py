@@ -42,13 +42,13 @@ class Equation(NamedTuple):
     return self.ids + self.constants
 
 
-def hash_skeleton(ids: Sequence[int], vocab: Vocabulary) -> int:
+def hash_skeleton(ids: Sequence[int] | np.ndarray, vocab: Vocabulary) -> int:
   """64 bits of the tokens with all constants written alike."""
   alike = bytes(vocab.first_constant_id if vocab.is_constant[i] else i for i in ids)
   return int.from_bytes(hashlib.blake2b(alike, digest_size=8).digest(), "little")
 
 
-def read_tree(ids: Sequence[int], mantissas: np.ndarray, vocab: Vocabulary) -> Node:
+def read_tree(ids: Sequence[int] | np.ndarray, mantissas: np.ndarray, vocab: Vocabulary) -> Node:
   """The tree of a stored equation: ids [L], mantissas [L], float32, 0 where there is none.
 
   Constants are read to the 7 digits that float32 holds: x**6 must not become x**6.0000002.
@@ -65,8 +65,8 @@ class Generator:
   def __init__(self, config: GeneratorConfig, seed: int, problems: Exclusion | Shapes):
     self.config, self.seed, self.problems = config, seed, problems
     self.vocab = Vocabulary(config.num_variables)
-    self.has_boxes = isinstance(config, LawsConfig)
-    self.sampler = laws.LawSampler(config) if self.has_boxes else trees.TreeSampler(config)
+    self.sampler = laws.LawSampler(config) if isinstance(config, LawsConfig) else trees.TreeSampler(config)
+    self.has_boxes = isinstance(self.sampler, laws.LawSampler)
 
   def make(self, index: int) -> Equation | str:
     """Candidate `index`, the same whoever makes it: all randomness comes from (seed, index)."""
@@ -76,7 +76,7 @@ class Generator:
       if tree is None:
         return "no_law"
       rule, columns, y = self._judge(tree, rng, box)
-      if rule:
+      if rule or columns is None or y is None:
         return rule
       try:
         final = simplify.simplify(tree, self.config.simplify, digits=self.config.simplify_digits,
@@ -91,7 +91,7 @@ class Generator:
 
   def _draw(self, rng: np.random.Generator) -> tuple[Node | None, np.ndarray | None]:
     """A random tree, and its box [D, 2] where that is drawn with it; None and None where no draw made one."""
-    if not self.has_boxes:
+    if isinstance(self.sampler, trees.TreeSampler):
       return self.sampler.sample(rng), None
     law = self.sampler.sample(rng)
     if law is None:
@@ -99,7 +99,8 @@ class Generator:
     # Variables that a law does not have lie in [0, 0].
     return law.tree, np.pad(law.box, ((0, self.config.num_variables - len(law.box)), (0, 0)))
 
-  def _find_box(self, node: Node, box: np.ndarray | None, rng: np.random.Generator):
+  def _find_box(self, node: Node, box: np.ndarray | None, rng: np.random.Generator
+                ) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
     return domains.find_box(node, rng, self.config) if box is None else domains.try_box(node, box, rng, self.config)
 
   def _judge(self, tree: Node, rng: np.random.Generator, box: np.ndarray | None = None
@@ -140,7 +141,7 @@ class Generator:
     if filters.is_too_large(values, self.config):
       return "too_large_simplified"
     probes = exclusion.probe(stored, self.config)
-    problem = self.problems.matches(stored) if self.has_boxes else self.problems.matches(probes)
+    problem = self.problems.matches(stored) if isinstance(self.problems, Shapes) else self.problems.matches(probes)
     if problem:
       return f"{EXCLUDED}{problem}"
     skeleton = hash_skeleton(ids, self.vocab)

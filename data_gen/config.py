@@ -1,6 +1,6 @@
 """Settings of the generator, checked and frozen."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 import dataclasses
 import difflib
 import fractions
@@ -72,7 +72,7 @@ class GeneratorConfig:
   shard_equations: int = 8192
   unique: str = "equation"
 
-  def __post_init__(self):
+  def __post_init__(self) -> None:
     for field in dataclasses.fields(self):
       value = getattr(self, field.name)
       if field.type in (int, float) and not (math.isfinite(value) and value > 0 or field.name in _MAY_BE_ZERO):
@@ -128,12 +128,12 @@ class LawsConfig(GeneratorConfig):
             "forms": FORMS, "single_forms": FORMS, "intervals": INTERVALS}
 
 
-def _check_choice(name: str, value: str, legal) -> None:
+def _check_choice(name: str, value: str, legal: Collection[str]) -> None:
   if value not in legal:
     raise InputError(f"config: {name} is {value!r}, expected one of {', '.join(legal)}{_nearest(value, legal)}")
 
 
-def _check_weights(name: str, weights: Mapping[str, float], legal) -> None:
+def _check_weights(name: str, weights: Mapping[str, float], legal: Collection[str] | None) -> None:
   for key, weight in weights.items():
     if legal is None:
       _check_number(f"a key of {name}", key)
@@ -152,7 +152,7 @@ def _check_number(name: str, text: str) -> None:
     raise InputError(f"config: {name} is {text!r}, expected a number such as -1 or 3/2") from None
 
 
-def _nearest(value: str, legal) -> str:
+def _nearest(value: str, legal: Collection[str]) -> str:
   close = difflib.get_close_matches(str(value), list(legal), n=1)
   return f"; did you mean {close[0]!r}?" if close else ""
 

@@ -7,6 +7,7 @@ import functools
 import hashlib
 import itertools
 import os
+from typing import Protocol
 
 import numpy as np
 
@@ -32,7 +33,17 @@ def _probe_points(num_variables: int, edge: float) -> np.ndarray:
   return points
 
 
-def probe(node: Node, config: GeneratorConfig) -> np.ndarray:
+class Space(Protocol):
+  """What `probe` reads of a configuration: the number of columns, and the box's edge."""
+
+  @property
+  def num_variables(self) -> int: ...
+
+  @property
+  def box_edge(self) -> float: ...
+
+
+def probe(node: Node, config: Space) -> np.ndarray:
   """Values of a formula on fixed points [48]."""
   with np.errstate(all="ignore"):
     return trees.values(node, _probe_points(config.num_variables, config.box_edge))

@@ -23,19 +23,19 @@ _MOST_EQUATIONS, _MOST_WORKERS = 10**10, 4096
 
 
 def _read_job() -> job_lib.Job:
-  for flag in (asked.CONFIG, asked.OUT, asked.EQUATIONS):
-    if flag.value is None:
-      raise InputError(f"--{flag.name} is required")
+  path, out = runner.required(asked.CONFIG), runner.required(asked.OUT)
+  num_equations = runner.required(asked.EQUATIONS)
   runner.refuse_empty(asked.CONFIG, asked.OUT)
   for flag, least, most in ((asked.EQUATIONS, 1, _MOST_EQUATIONS), (asked.VALIDATION, 0, _MOST_EQUATIONS),
                             (asked.WORKERS, 1, _MOST_WORKERS), (asked.SEED, 0, 2**63 - 1)):
-    if flag.value < least:
-      raise InputError(f"--{flag.name} must be at least {least}, got {flag.value}")
-    if flag.value > most:
-      raise InputError(f"--{flag.name} must be at most {most}, got {flag.value}")
+    value = runner.required(flag)
+    if value < least:
+      raise InputError(f"--{flag.name} must be at least {least}, got {value}")
+    if value > most:
+      raise InputError(f"--{flag.name} must be at most {most}, got {value}")
   config = config_lib.load_config(
-    asked.CONFIG.value, {"simplify": asked.SIMPLIFY.value, "shard_equations": asked.SHARD.value})
-  return job_lib.Job(config, asked.OUT.value, asked.EQUATIONS.value, asked.VALIDATION.value, asked.SEED.value,
+    path, {"simplify": asked.SIMPLIFY.value, "shard_equations": asked.SHARD.value})
+  return job_lib.Job(config, out, num_equations, asked.VALIDATION.value, asked.SEED.value,
                      asked.EXCLUDE.value or None, tuple(asked.AGAINST.value), asked.LOST.value)
 
 
@@ -73,7 +73,7 @@ def _generate(job: job_lib.Job) -> None:
   if writer.num_written:
     _say(f"continuing after {writer.num_written} equations")
   progress = _Progress(writer, job.num_train + job.num_validation)
-  with Pool(generator, asked.WORKERS.value, skip=writer.lost) as pool:
+  with Pool(generator, runner.required(asked.WORKERS), skip=writer.lost) as pool:
     job_lib.fill(writer, pool, progress.show)
   progress.show(force=True)
   met = {rule.removeprefix(EXCLUDED): count for rule, count in writer.counts.items() if rule.startswith(EXCLUDED)}

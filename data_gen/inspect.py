@@ -73,7 +73,9 @@ class Summary:
     self.rows: list[Row] = []
     self.num_equations = 0
     self._tokens = np.zeros(vocab.size, np.int64)
-    self._lengths, self._constants, self._boxes = Counter(), Counter(), Counter()
+    self._lengths: Counter[int] = Counter()
+    self._constants: Counter[int] = Counter()
+    self._boxes: Counter[bytes] = Counter()
     self._is_constant = np.asarray(vocab.is_constant)
 
   def add(self, block: records.Block) -> None:
@@ -172,7 +174,8 @@ def _plot(path: str, summary: Summary) -> None:
   for axis, row in zip(axes[5:], summary.rows, strict=False):
     tree, domain = to_tree(row, summary.vocab), row[2].astype(float)
     columns = np.repeat(domain.mean(axis=1)[:, None], 400, axis=1)  # [D, 400]
-    columns[0] = np.linspace(*domain[0], 402)[1:-1]
+    low, high = domain[0]
+    columns[0] = np.linspace(low, high, 402)[1:-1]
     with np.errstate(all="ignore"):
       axis.plot(columns[0], trees.values(tree, columns))
     axis.set_title(printing.to_text(tree, digits=3)[:45], fontsize=7)

@@ -1,16 +1,17 @@
 """One data set to be made: all that decides its bytes, where it goes, and the loop that makes it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 import dataclasses
 import hashlib
 import importlib
 from pathlib import Path
 import platform
+from typing import Protocol
 
 import numpy as np
 
 from data_gen import bloom, exclusion, shapes, writer as writer_lib
-from data_gen.candidates import Generator
+from data_gen.candidates import Equation, Generator
 from data_gen.config import GeneratorConfig, LawsConfig
 from data_gen.defaults import EXCLUDED_PROBLEMS
 from symformer_jax.data import records
@@ -41,7 +42,7 @@ class Job:
   against: tuple[str, ...] = ()
   lost_in: str | None = None
 
-  def __post_init__(self):
+  def __post_init__(self) -> None:
     for name, least in (("num_train", 1), ("num_validation", 0), ("seed", 0)):
       if getattr(self, name) < least:
         raise InputError(f"{name} must be at least {least}, got {getattr(self, name)}")
@@ -80,7 +81,14 @@ class Job:
     return writer, Generator(self.config, self.seed, problems)
 
 
-def fill(writer: writer_lib.Writer, pool, on_outcome: Callable[[], None] = lambda: None) -> None:
+class Outcomes(Protocol):
+  """Where outcomes come from: a `workers.Pool`, or what stands for one."""
+
+  def outcomes(self, start: int) -> Iterable[tuple[int, Equation | str]]:
+    """`(index, outcome)` from candidate `start` on, in order."""
+
+
+def fill(writer: writer_lib.Writer, pool: Outcomes, on_outcome: Callable[[], None] = lambda: None) -> None:
   """Gives the writer the outcomes of a pool (anything with its `outcomes`) until all shards are written."""
   if writer.is_done:
     return

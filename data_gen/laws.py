@@ -6,6 +6,7 @@ shows data to a model (columns to 5, y to 5, see `symformer_jax.engine.rescale`)
 by themselves.
 """
 
+from collections.abc import Callable, Sequence
 import fractions
 import math
 from typing import NamedTuple
@@ -174,6 +175,7 @@ class _Draw:
   def _split(self, slots: list[int], count: int) -> list[list[int]]:
     """The slots in `count` groups, none of them empty, where there are so many."""
     count = min(count, len(slots))
+    cuts: Sequence[int] | np.ndarray = []
     cuts = np.sort(self.rng.choice(len(slots) - 1, count - 1, replace=False)) + 1 if count > 1 else []
     return [[*part] for part in np.split(np.array(slots), cuts)]
 
@@ -290,7 +292,7 @@ _USUAL = (0.5, 2.0, 3.0, 4.0, 1 / 3, 0.25, 1.5, math.pi, 2 * math.pi, 4 * math.p
           8 * math.pi, 4 * math.pi / 3, 0.1, 10.0, 100.0, -1.0)
 
 
-def _call(token: str):
+def _call(token: str) -> Callable[[Node], Node]:
   return lambda u: Node(token, (u,))
 
 

@@ -119,7 +119,8 @@ def _collect_part(space: ProbeSpace, folders: Sequence[Path]) -> Part:
   for row in (np.unique(np.concatenate(rows)) for rows in zip(*hashes, strict=True)):
     filters.append(bloom.BloomFilter(len(row), RATE))
     filters[-1].add(row)
-  return Part(tuple(filters), space, sum(rows.shape[1] for rows in hashes))
+  functions, skeletons = filters
+  return Part((functions, skeletons), space, sum(rows.shape[1] for rows in hashes))
 
 
 def _train_hashes(folder: Path) -> Iterable[np.ndarray]:
@@ -177,4 +178,5 @@ def _read_part(folder: Path, described: dict[str, Any]) -> Part:
       raise DataError(f"{folder / name} is missing or damaged: its sha256 is not the one in the card")
     filters.append(bloom.from_bytes((folder / name).read_bytes(), name=name))
   space = ProbeSpace(described["num_variables"], described["box_edge"])
-  return Part(tuple(filters), space, described["equations"])
+  functions, skeletons = filters
+  return Part((functions, skeletons), space, described["equations"])

@@ -80,7 +80,7 @@ class SymformerEquations(FileReaderBuilder):
     EquationsConfig(name="bivariate", description="Formulas of x and y.", file="bivariate.py"),
   ]
 
-  def __init__(self, *, file_format=None, **kwargs):
+  def __init__(self, *, file_format: str | None = None, **kwargs: Any):
     """As TFDS's own; `file_format="array_record"` asks for that copy beside the shards when they are prepared."""
     super().__init__(**kwargs)
     self._wanted_format = file_format
@@ -111,7 +111,7 @@ class SymformerEquations(FileReaderBuilder):
       ))
     self.info.set_splits(tfds.core.splits.SplitDict(splits))
 
-  def download_and_prepare(self, *, file_format=None, **unused) -> None:
+  def download_and_prepare(self, *, file_format: str | None = None, **unused: Any) -> None:
     """Generates what is missing, straight into the folder: an interrupted build continues where it was.
 
     Args:
@@ -127,14 +127,14 @@ class SymformerEquations(FileReaderBuilder):
       self.info.add_alternative_file_format(ARRAY_RECORD)
       self.info.write_to_directory(self.data_dir)
 
-  def _download_and_prepare(self, dl_manager, download_config=None) -> None:
+  def _download_and_prepare(self, dl_manager: Any, download_config: Any = None) -> None:
     del dl_manager, download_config  # nothing is downloaded
     if not self.info.splits:
       _generate(self.builder_config, self.data_dir_root)
       self._read_splits()
 
 
-def _generate(settings: EquationsConfig, data_dir) -> None:
+def _generate(settings: EquationsConfig, data_dir: str | os.PathLike) -> None:
   path = settings.file if os.path.exists(settings.file) else str(_CONFIGS / settings.file)
   config = config_lib.load_config(path, {**settings.settings, "name": settings.name})
   job = job_lib.Job(config, os.fspath(data_dir), settings.num_train, settings.num_validation, settings.seed)
@@ -175,18 +175,18 @@ def as_equations(
   vocab = Vocabulary(num_variables)
   is_constant = tf.constant(vocab.is_constant)
 
-  def unpack(block):
+  def unpack(block: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
     lengths = tf.cast(tf.io.decode_raw(block["lengths"], tf.uint8), tf.int64)  # [E]
     ids = tf.io.decode_raw(block["ids"], tf.uint8)  # of all equations
     at = tf.where(tf.gather(is_constant, tf.cast(ids, tf.int32)))
     constants = tf.scatter_nd(at, tf.io.decode_raw(block["constants"], tf.float32), tf.shape(ids, tf.int64))
-    def pad(flat):
+    def pad(flat: tf.Tensor) -> tf.Tensor:
       return tf.RaggedTensor.from_row_lengths(flat, lengths).to_tensor(shape=(None, max_tokens))
     domains_ = tf.reshape(tf.io.decode_raw(block["domains"], tf.float32), (-1, num_variables, 2))
     return {"tokens": pad(ids), "constants": pad(constants), "domain": domains_}
 
-  def draw(index, equation):
-    def draw_points(i, tokens, constants, domain):
+  def draw(index: tf.Tensor, equation: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+    def draw_points(i: np.ndarray, tokens: np.ndarray, constants: np.ndarray, domain: np.ndarray) -> np.ndarray:
       return _draw_points(np.random.default_rng((seed, int(i))), tokens, constants, domain, num_points, vocab)
     arguments = (index, equation["tokens"], equation["constants"], equation["domain"])
     points = tf.numpy_function(draw_points, arguments, tf.float32)
@@ -196,7 +196,10 @@ def as_equations(
   return equations.enumerate().map(draw) if num_points else equations
 
 
-def _draw_points(rng, tokens, constants, domain, num_points, vocab) -> np.ndarray:
+def _draw_points(
+  rng: np.random.Generator, tokens: np.ndarray, constants: np.ndarray, domain: np.ndarray, num_points: int,
+  vocab: Vocabulary,
+) -> np.ndarray:
   """Points and values [N, D + 1], float32; four draws of every point are tried, as the generator does."""
   length = np.count_nonzero(tokens)
   tree = read_tree(tokens[:length].tolist(), constants[:length], vocab)

@@ -112,20 +112,20 @@ class Choice:
 def values(node: Node, columns: np.ndarray) -> np.ndarray:
   """`evaluate`, in the full shape of the points also for a constant."""
   y = evaluate(node, columns)
-  return y if y.shape else np.full(columns.shape[1:], y)
+  return y if isinstance(y, np.ndarray) and y.shape else np.full(columns.shape[1:], y)
 
 
 _NUMPY_FUNCTIONS = {op.name: op.numpy_fn for op in operators.OPERATORS}
 
 
-def evaluate(node: Node, columns: np.ndarray) -> np.ndarray:
+def evaluate(node: Node, columns: np.ndarray) -> np.ndarray | np.float64:
   """Values of a tree in float64; call it under `np.errstate(all="ignore")`.
 
   Args:
     node: a tree without symbols.
     columns: points, variable first [D, ...].
   Returns:
-    y [...]: NaN or infinite where the tree is undefined. A 0-dimensional array for a tree without variables.
+    y [...]: NaN or infinite where the tree is undefined. A scalar for a tree without variables.
   """
   token, args, value = node
   if len(args) == 1:

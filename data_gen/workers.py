@@ -5,19 +5,20 @@ hangs in C code, or dies, is killed and replaced: that costs the one candidate i
 again without it. Chunks start with SymPy's cache empty, so that an outcome does not depend on who made what before.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, MutableSequence
 import contextlib
 import functools
 import gc
 import multiprocessing
-from multiprocessing import connection, resource_tracker
+from multiprocessing import connection, context as context_lib, resource_tracker
 import os
 import random
 import resource
 import signal
 import threading
 import time
-from typing import NamedTuple
+import types
+from typing import NamedTuple, NoReturn, TypeVar
 
 from data_gen.candidates import Equation, Generator
 from symformer_jax.errors import InputError
@@ -37,6 +38,7 @@ MAX_EARLY_DEATHS = 8
 LOSSES = ("timeout", "memory", "died")
 
 Outcome = Equation | str
+T = TypeVar("T")
 
 
 class _TimeLimitError(BaseException):
@@ -69,14 +71,14 @@ def _signals_held() -> Iterator[None]:
     signal.pthread_sigmask(signal.SIG_SETMASK, mask)
     for number, handler in handlers.items():
       signal.signal(number, signal.SIG_DFL if handler is None else handler)
-    for number in caught:
-      signal.raise_signal(number)
+    for late in caught:
+      signal.raise_signal(late)
 
 
 class _Worker:
   """One process and what it is at."""
 
-  def __init__(self, context, generator: Generator):
+  def __init__(self, context: context_lib.SpawnContext, generator: Generator):
     self.pipe, child = context.Pipe()
     # Index of the candidate the worker is at, and its number of started candidates.
     self.progress = context.RawArray("q", 2)
@@ -103,7 +105,7 @@ class _Worker:
     self.pipe.close()
 
 
-def _serve(pipe, progress, generator: Generator) -> None:
+def _serve(pipe: connection.Connection, progress: MutableSequence[int], generator: Generator) -> None:
   """A worker's life: make chunks until the pipe closes."""
   _limit_memory()
   with contextlib.suppress(EOFError, BrokenPipeError):
@@ -111,7 +113,7 @@ def _serve(pipe, progress, generator: Generator) -> None:
       pipe.send(make_chunk(generator, pipe.recv(), progress))
 
 
-def _raise_time_limit(signum, frame):
+def _raise_time_limit(signum: int, frame: types.FrameType | None) -> NoReturn:
   raise _TimeLimitError
 
 
@@ -122,7 +124,7 @@ def _limit_memory() -> None:
   resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY_LIMIT_BYTES, hard))
 
 
-def make_chunk(generator: Generator, task: _Task, progress) -> list[Outcome]:
+def make_chunk(generator: Generator, task: _Task, progress: MutableSequence[int]) -> list[Outcome]:
   """Outcomes of candidates start ... stop - 1; those to be skipped are empty strings."""
   from sympy.core.cache import clear_cache
 
@@ -139,7 +141,7 @@ def make_chunk(generator: Generator, task: _Task, progress) -> list[Outcome]:
   return outcomes
 
 
-def call_with_limit(make: Callable[[], Outcome], limit_s: float) -> Outcome:
+def call_with_limit(make: Callable[[], T], limit_s: float) -> T | str:
   """What `make` returns, or the rule by which it failed: `timeout` (CPU seconds), `memory`, `error_...`."""
   signal.signal(signal.SIGVTALRM, _raise_time_limit)
   # An exception in a library's hook of garbage collection (JAX has one) is printed and lost: none is called meanwhile.
@@ -185,7 +187,7 @@ class Pool:
   def __enter__(self) -> "Pool":
     return self
 
-  def __exit__(self, *exc_info) -> None:
+  def __exit__(self, *exc_info: object) -> None:
     for worker in self._workers:
       worker.stop()
 
@@ -218,6 +220,7 @@ class Pool:
       if worker.pipe in ready:
         try:
           outcomes = worker.pipe.recv()
+          assert worker.task is not None, "nothing is sent but the outcomes of a task"
           done[worker.task.start] = outcomes
           worker.task, self._num_early = None, 0
         except (EOFError, OSError):
@@ -245,4 +248,4 @@ class Pool:
   @property
   def process_ids(self) -> list[int]:
     """Of the workers alive now."""
-    return [worker.process.pid for worker in self._workers]
+    return [worker.process.pid for worker in self._workers if worker.process.pid is not None]

@@ -147,6 +147,7 @@ class Writer:
       self._write_manifest()
     if rule:
       return
+    assert not isinstance(outcome, str)
     self._buffer.append(outcome)
     if len(self._buffer) == self._planned[len(self._finished)][1]:
       self._finish_shard()

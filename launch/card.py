@@ -32,7 +32,8 @@ def main(argv: list[str]) -> int:
   """Writes card.json anew."""
   del argv
   runner.refuse_empty(asked.MODEL, asked.RESULTS)
-  model = registry.load_model(asked.MODEL.value)
+  model = registry.load_model(runner.required(asked.MODEL))
+  assert model.folder is not None, "one that was loaded has a folder"
   card = dict(model.card)
   if asked.HARDWARE.value is not None:
     if not isinstance(card.get("training"), dict):

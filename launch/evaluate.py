@@ -9,7 +9,7 @@ if __name__ == "__main__":
 
   startup.prepare(__doc__, "launch.flags.evaluate", extra="plot")
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 import dataclasses
 import datetime
 import json
@@ -79,7 +79,7 @@ def _run_real() -> int:
       raise InputError(f"--{flag.name}: not with --suite={suites.REAL}, whose data sets are given")
   given = {"num_samples": asked.SAMPLES, "top_k": asked.TOP_K, "refine": asked.REFINE, "max_time": asked.MAX_TIME,
            "recombine": asked.RECOMBINE}
-  searched = {name: flag.value for name, flag in given.items() if flag.value is not None}
+  searched: dict[str, Any] = {name: flag.value for name, flag in given.items() if flag.value is not None}
   method = answers.Method(**searched, config=suites.search_config(asked.SEARCH_CONFIG.value))
   asked_of_search = {**vars(method), "config": asked.SEARCH_CONFIG.value}  # a config by its name
   which = asked.SETS.value
@@ -170,14 +170,17 @@ class _Progress:
     print(f"[{self.done}/{self.total}] {label}: {figure}  {row.predicted or ''}"[:160], file=sys.stderr)
 
 
-def _write_report(folder: pathlib.Path, suite, settings, rows, tasks, missing: dict[str, str]) -> None:
+def _write_report(
+  folder: pathlib.Path, suite: suites.Suite, settings: suites.Settings, rows: Sequence[runs.Row],
+  tasks: Sequence[suites.Task], missing: dict[str, str],
+) -> None:
   summary = {**report.make_summary(rows, _provenance(vars(settings), rows)), "missing": missing}
   write_text(folder / "summary.json", json.dumps(summary, indent=1) + "\n")
   figures = plots.draw_all(folder, rows, {task.key: task.problem for task in tasks}, summary)
   write_text(folder / "report.md", report.make_report(suite.title, rows, summary, figures))
 
 
-def _provenance(settings: Mapping[str, Any], rows) -> dict[str, Any]:
+def _provenance(settings: Mapping[str, Any], rows: Sequence[runs.Row]) -> dict[str, Any]:
   import jax  # the flags' messages need no accelerator
 
   return {

@@ -40,10 +40,10 @@ _MOST_VARIABLES = 4
 _CURVE = ("step", "cross_entropy", "constant_mse", "token_accuracy")
 
 
-def main(argv):
+def main(argv: list[str]) -> int:
   del argv
   runner.refuse_empty(asked.WORKDIR, asked.NAME, asked.OUT)
-  workdir = Path(asked.WORKDIR.value)
+  workdir, name = Path(runner.required(asked.WORKDIR)), runner.required(asked.NAME)
   step = _choose_step(workdir)
   state, meta = checkpoint.read(workdir, step)
   config = configuration.build(TrainConfig, meta["config"])
@@ -56,9 +56,9 @@ def main(argv):
   examples = step * config.data.batch_size
   lines = [line for line in _read_curve(workdir / "metrics.jsonl") if line["step"] <= step]
   validation = [line for line in lines if line["kind"] == "validation"]
-  out = make_folder(asked.OUT.value, flag="--out")
+  out = make_folder(runner.required(asked.OUT), flag="--out")
   registry.save_model(
-    out, name=asked.NAME.value, config=config.model, params=state.params, card={
+    out, name=name, config=config.model, params=state.params, card={
       "training": {
         "steps": step, "examples": examples, "config": described, "started_from": ancestor,
         "examples_in_all": examples + (ancestor["examples_in_all"] if ancestor else 0),
@@ -68,7 +68,7 @@ def main(argv):
         "curve": [{name: line[name] for name in _CURVE if name in line} for line in validation]},
       "seen": _write_seen(out, asked.SEEN.value or config.data.dirs, parent, config.model.vocabulary.num_variables),
       **({"by_name_only": True} if asked.BY_NAME_ONLY.value else {})})
-  print(f"{asked.OUT.value}: {asked.NAME.value} after {step} steps")
+  print(f"{asked.OUT.value}: {name} after {step} steps")
   return runner.DONE
 
 
@@ -154,7 +154,7 @@ def _write_seen(
     return None
   try:
     parts = seen.collect(directories).parts
-    if parent is not None:
+    if parent is not None and parent.folder is not None:
       before = seen.read(parent.folder, parent.card)
       if before is None:
         raise DataError(f"the model it started from, {parent.card['name']}, has none")

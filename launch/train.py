@@ -22,6 +22,7 @@ from symformer_jax import compilation, configuration
 from symformer_jax.commands import config_flag, runner
 from symformer_jax.errors import InputError
 from symformer_jax.files import write_text
+from symformer_jax.model import symformer
 from symformer_jax.pretrained import registry
 from symformer_jax.training import config as config_lib, loop, processes, transfer
 
@@ -37,7 +38,7 @@ def _join_hosts() -> None:
       logging.set_verbosity(logging.WARNING)
 
 
-def _initial_params(config: config_lib.TrainConfig):
+def _initial_params(config: config_lib.TrainConfig) -> symformer.Params | None:
   """Parameters to start from, when config.init_from names a model of the same shape or a smaller one (`transfer`)."""
   if not config.init_from:
     return None
@@ -53,13 +54,13 @@ def _is_ours(record: python_logging.LogRecord) -> bool:
   return record.levelno >= python_logging.WARNING or "symformer_jax" in record.pathname or "launch" in record.pathname
 
 
-def main(argv):
+def main(argv: list[str]) -> int:
   del argv
   compilation.use_cache()
   runner.refuse_empty(asked.WORKDIR)
   config = configuration.build(config_lib.TrainConfig, config_flag.read(asked.CONFIG))
   _join_hosts()
-  workdir = Path(asked.WORKDIR.value)
+  workdir = Path(runner.required(asked.WORKDIR))
   stop = runner.StopRequest()
   deadline = float("inf") if asked.MAX_MINUTES.value is None else time.monotonic() + 60 * asked.MAX_MINUTES.value
   try:

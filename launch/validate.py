@@ -25,8 +25,8 @@ def main(argv: list[str]) -> int:
   """Prints a table in Markdown."""
   del argv
   compilation.use_cache()
-  model = registry.load_model(asked.MODEL.value)
-  found = evaluation.measure_by_variables(model, asked.DATA.value, num_equations=asked.NUM_EQUATIONS.value)
+  model = registry.load_model(runner.required(asked.MODEL))
+  found = evaluation.measure_by_variables(model, runner.required(asked.DATA), num_equations=asked.NUM_EQUATIONS.value)
   print("| variables | equations | " + " | ".join(heading for heading, _ in _COLUMNS) + " |")
   print("|---" * (len(_COLUMNS) + 2) + "|")
   for count, metrics in found.items():

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.utils import check_random_state
+from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from symformer_jax import configuration, files, frames, inference, results, saved, warm_start
@@ -128,6 +128,9 @@ class SymFormerRegressor(ExportsMixin, RegressorMixin, BaseEstimator):
       of all, `equations_`, `best_` and `result_` lists. Not there for a single target.
   """
 
+  # A `SearchResult`, or None where a file of format 1 was read; a list for several targets.
+  result_: Any
+
   def __init__(
     self, model: Any = "auto", n_samples: int = 1024, top_k: int = 20, refine: str = "lm",
     operators: Sequence[str] | None = None, restrictions: Restrictions | None = None, max_time: float | None = None,
@@ -212,7 +215,7 @@ class SymFormerRegressor(ExportsMixin, RegressorMixin, BaseEstimator):
         units=self.units, dimensionless_constants=self.dimensionless_constants,
         targets=[_target_name(target)], add_operators=self.add_operators or (),
         config=self._search_config())
-    if result.status != results.OK:
+    if result.status != results.OK or result.best is None:
       raise InputError(result.message)
     self.result_ = result
     self._terms_ = self._terms(names)
@@ -284,6 +287,9 @@ class SymFormerRegressor(ExportsMixin, RegressorMixin, BaseEstimator):
     check_is_fitted(self)
     if hasattr(self, "estimators_"):
       return [each.best_ for each in self.estimators_]
+    return self._taken()
+
+  def _taken(self) -> Equation:
     return choice.pick(self._front, self._recommended, self.model_selection, argument="model_selection")
 
   def _seed(self) -> int:
@@ -320,7 +326,7 @@ class SymFormerRegressor(ExportsMixin, RegressorMixin, BaseEstimator):
     if hasattr(self, "estimators_"):
       raise InputError(f"{len(self.estimators_)} targets were fitted: ask one of estimators_, such as estimators_[0]")
     if index is None:
-      return self.best_
+      return self._taken()
     is_number = isinstance(index, numbers.Integral) and not isinstance(index, bool)
     if not is_number or not -len(self._front) <= index < len(self._front):
       raise InputError(f"index: expected a row of equations_ (0 to {len(self._front) - 1}), got {index!r}")
@@ -376,7 +382,7 @@ class SymFormerRegressor(ExportsMixin, RegressorMixin, BaseEstimator):
       return ""
     from symformer_jax.presentation import page
 
-    return page.front_html(self._front, self._recommended, self.best_, is_weighted=self._result().is_weighted)
+    return page.front_html(self._front, self._recommended, self._taken(), is_weighted=self._result().is_weighted)
 
   def _repr_latex_(self) -> str | None:
     """The formula for a notebook; None before `fit`."""
@@ -427,7 +433,7 @@ class SymFormerRegressor(ExportsMixin, RegressorMixin, BaseEstimator):
     loaded._terms_ = loaded._terms(names)
     return loaded
 
-  def __sklearn_tags__(self):
+  def __sklearn_tags__(self) -> Tags:
     tags = super().__sklearn_tags__()
     # Formulas for data without a law, such as the random targets of the checks, are no good fit.
     tags.regressor_tags.poor_score = True
@@ -476,7 +482,8 @@ def _json_params(params: dict[str, Any]) -> dict[str, Any]:
 
 
 def _read_restrictions(record: dict[str, Any]) -> Restrictions:
-  return Restrictions(**{name: tuple(value) if isinstance(value, list) else value for name, value in record.items()})
+  values: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in record.items()}
+  return Restrictions(**values)
 
 
 def _describe_too_little(y: np.ndarray) -> str:

@@ -32,6 +32,12 @@ class Answer:
     """The name of y; of a file that could not be read, what was asked for."""
     return self.table.target if self.table else (asked.TARGET.value or "")
 
+  @property
+  def taken(self) -> tuple[Equation, tables.Table]:
+    """The line that the user takes, and its table; of an answer that has not failed."""
+    assert self.selected is not None and self.table is not None
+    return self.selected, self.table
+
   def renamed(self, path: str) -> "Answer":
     """The answer of a copy as that of the file, also in what it says."""
     message = self.result.message.replace(self.path, path)
@@ -93,11 +99,11 @@ def answer_many(
       if isinstance(found, Answer):
         answers[path].append(found)
       else:
-        found, model = found
-        waiting = [table for table in found if (path, table.target) not in targets_done]
+        batch, model = found
+        waiting = [table for table in batch if (path, table.target) not in targets_done]
         batches.setdefault(id(model), (model, []))[1].extend(waiting)
-    for model, batch in batches.values():
-      for answer in search(batch, model, should_stop, is_single=is_single):
+    for model, waiting in batches.values():
+      for answer in search(waiting, model, should_stop, is_single=is_single):
         answers[answer.path].append(answer)
     is_stopped = should_stop()  # later, where an answer cannot be written, the others of this turn are still printed
     for answer in (answer for path in paths[begin : begin + at_once] for answer in answers[path]):

@@ -126,7 +126,7 @@ def _run_one(path: str, stop: runner.StopRequest) -> int:
     _print(answer, is_quiet=asked.QUIET.value and not lost)
   lost += _write(asked.PLOT, answers, _draw)
   lost += _write(asked.REPORT, answers, _report)
-  lost += _write(asked.ANIMATE, answers, lambda answer, place: _animate(answer.table, model, place))
+  lost += _write(asked.ANIMATE, answers, lambda answer, place: _animate(answer.taken[1], model, place))
   if lost:
     print(*lost, sep="\n", file=sys.stderr)
   if lost or any(answer.result.status == FAILED for answer in answers):
@@ -150,7 +150,7 @@ def _write(flag: flags.FlagHolder, answers: Sequence[Answer], write: Callable[[A
   is not to be lost.
   """
   lost = []
-  places = outputs.paths_of(flag.value, [answer.table.target for answer in answers]) if flag.value else []
+  places = outputs.paths_of(flag.value, [answer.target for answer in answers]) if flag.value else []
   for answer, place in zip(answers, places, strict=False):
     try:
       if answer.result.status != FAILED or flag is asked.OUT:  # of what failed there is nothing to draw
@@ -181,7 +181,7 @@ def _run_many(paths: list[str], stop: runner.StopRequest) -> int:
       try:
         lines.add(answer.path, answer.to_json(), target=answer.target)
       except OSError as error:
-        lost = _describe_loss(asked.OUT, asked.OUT.value, error)
+        lost = _describe_loss(asked.OUT, asked.OUT.value or "", error)
       num_done = sum(_is_done(path, lines) for path in paths)
       if lost:
         stop.set()  # what was found in the same turn is printed, nothing more is begun
@@ -267,14 +267,14 @@ def _draw(answer: Answer, place: str) -> None:
   from symformer_jax.presentation import figures
 
   with files.replacing(place) as temporary:
-    figures.draw_result(answer.result, answer.selected, answer.table, temporary)
+    figures.draw_result(answer.result, *answer.taken, temporary)
 
 
 def _report(answer: Answer, place: str) -> None:
   from symformer_jax.presentation import page
 
-  page.write_page(answer.result, answer.selected, answer.table, place, name=pathlib.Path(answer.path).name,
-                  notes=answer.table.notes)
+  selected, table = answer.taken
+  page.write_page(answer.result, selected, table, place, name=pathlib.Path(answer.path).name, notes=table.notes)
 
 
 def _animate(table: tables.Table, model: Any, place: str) -> None:
@@ -299,7 +299,7 @@ def _print(answer: Answer, *, is_quiet: bool) -> None:
     return
   if is_quiet:
     return
-  listing.print_result(answer.result, answer.selected, name=pathlib.Path(answer.path).name, target=answer.table.target)
+  listing.print_result(answer.result, answer.taken[0], name=pathlib.Path(answer.path).name, target=answer.target)
 
 
 def _print_line(answer: Answer, num_done: int, num_files: int) -> None:
@@ -307,8 +307,9 @@ def _print_line(answer: Answer, num_done: int, num_files: int) -> None:
   if answer.result.status != OK:
     print(f"failed: [{num_done}/{num_files}] {answer.result.message}", file=sys.stderr)
   elif not asked.QUIET.value:
-    print(f"[{num_done}/{num_files}] {answer.path}: {written(answer.target)} = {answer.selected.expression}  "
-          f"R2 {format_r2(answer.selected.r2)}")
+    selected, _ = answer.taken
+    print(f"[{num_done}/{num_files}] {answer.path}: {written(answer.target)} = {selected.expression}  "
+          f"R2 {format_r2(selected.r2)}")
 
 
 if __name__ == "__main__":

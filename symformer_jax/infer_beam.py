@@ -128,7 +128,7 @@ def run(arguments: Sequence[str]) -> int:
   Raises:
     InputError: for a model that is none, and results that are not to be replaced.
   """
-  paths, folder = find_files(asked.DATA.value), asked.OUT.value
+  paths, folder = find_files(runner.required(asked.DATA)), runner.required(asked.OUT)
   if asked.MODEL.value != "auto":  # what is no model is no file's fault
     from symformer_jax import inference
 

@@ -206,7 +206,8 @@ def _load_model(name: str) -> Any:
 
 
 def _search_together(
-  model, datasets, names, targets, options: SearchOptions, key, callback: Callback | None, should_stop, *, begin: int
+  model: Any, datasets: Sequence[Any], names: Sequence[Any], targets: Sequence[str], options: SearchOptions,
+  key: jax.Array, callback: Callback | None, should_stop: Callable[[], bool], *, begin: int,
 ) -> tuple[list[SearchResult], bool]:
   """Searches data sets in common turns; each gets the time that all took; and whether it was stopped.
 
@@ -223,7 +224,7 @@ def _search_together(
         raise weighing
       problem, tasks = _pose(weighing.dataset, names[i], options, target=targets[i])
       some = [Search(task, _supporting(sources, task, model, options), options, key) for task in tasks]
-      posed[i] = _Posed(problem, range(len(searches), len(searches) + len(some)))
+      posed[i] = _Posed(problem, weighing, range(len(searches), len(searches) + len(some)))
       searches |= zip(posed[i].numbers, some, strict=True)
     except InputError as error:
       found[i] = results.failed(str(error), model=model.name, seed=options.seed)
@@ -245,7 +246,7 @@ def _search_together(
     is_stopped = True
     loop.end(searches, results.STOPPED)
   for i, each in posed.items():
-    found[i] = _finish([searches[number] for number in each.numbers], each.problem, weighed[i], model, options, clock)
+    found[i] = _finish([searches[number] for number in each.numbers], each.problem, each.weighed, model, options, clock)
   return [found[i] for i in range(len(datasets))], is_stopped
 
 
@@ -253,6 +254,7 @@ class _Posed(NamedTuple):
   """What is searched for a data set: one task, or with a template one for each unknown function; their numbers."""
 
   problem: profile.Problem | None
+  weighed: "_Weighed"
   numbers: range
 
 
@@ -308,7 +310,8 @@ class _Weighed(NamedTuple):
 
 
 def _weigh(
-  model: Any, datasets: Sequence[Any], names: Sequence[Any], options: SearchOptions, key, should_stop
+  model: Any, datasets: Sequence[Any], names: Sequence[Any], options: SearchOptions, key: jax.Array,
+  should_stop: Callable[[], bool],
 ) -> tuple[list[_Weighed | InputError], bool]:
   """The data sets under the loss, or why one cannot be; and whether a first look was stopped."""
   weighed: list[_Weighed | InputError] = []
@@ -328,14 +331,14 @@ def _weigh(
     weighing = losses.weigh(
       options.loss, found, rows, num_rows=options.config.selection.max_rows, seed=options.seed,
       config=options.config.loss,
-      text=lambda node, rows=rows, columns=columns: printing.to_text(node, columns or default_names(rows.x.shape[1])))
+      text=functools.partial(printing.to_text, names=columns or default_names(rows.x.shape[1])))
     weighed[i] = _Weighed(with_weights(datasets[i], weighing.weights), weighing)
   return weighed, is_stopped
 
 
 def _look(
   model: Any, datasets: Sequence[Any], weighed: Sequence[_Weighed | InputError], names: Sequence[Any],
-  options: SearchOptions, key, should_stop,
+  options: SearchOptions, key: jax.Array, should_stop: Callable[[], bool],
 ) -> tuple[dict[int, list[Node]], bool]:
   """Formulas of a first look at each data set that can be weighed: the sources that need no model; no selection."""
   rules = Restrictions(excluded=options.restrictions.excluded)  # others do not matter to the size of errors

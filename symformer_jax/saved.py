@@ -128,7 +128,8 @@ def front_record(front: Front) -> dict[str, Any]:
     found = dataclasses.asdict(dataclasses.replace(front.result, best=None, pareto=(), weights=None))
     search = {name: found[name] for name in told}
     search["units"] = None if front.result.units is None else list(front.result.units)
-    search["weights"] = list(front.result.weights) if front.result.is_weighted else None
+    weights = front.result.weights
+    search["weights"] = list(weights) if weights is not None and front.result.is_weighted else None
   return {
     "names": list(front.best.names), "best": front.lines.index(front.best), "search": search,
     "front": [equation.to_json() | {"tree": _tokens(equation.node)} for equation in front.lines],
@@ -239,7 +240,15 @@ def _read_search(record: Mapping[str, Any], lines: tuple[Equation, ...], best: E
     seconds=configuration.build(Seconds, record["seconds"], path="seconds"),
     rounds=tuple(configuration.build(Progress, turn, path="rounds") for turn in record["rounds"]),
     seen=None if record["seen"] is None else _read_seen(record["seen"]), weights=weights,
-    units=_read_texts(record.get("units"), "units", len(best.names) + 1))
+    units=_read_units(record.get("units"), len(best.names) + 1))
+
+
+def _read_units(values: Any, num: int) -> tuple[str, ...] | None:
+  units = _read_texts(values, "units", num)
+  known = None if units is None else tuple(unit for unit in units if unit is not None)
+  if units != known:
+    raise ValueError(f"units: expected text, got {values!r}")
+  return known
 
 
 def _read_seen(record: Mapping[str, Any]) -> Seen:

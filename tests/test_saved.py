@@ -138,6 +138,19 @@ def test_an_unknown_key_of_a_search_is_named_with_its_place(tmp_path, part, valu
     saved.load_result(tmp_path / "r.json")
 
 
+@pytest.mark.parametrize("units", [["m", None, "s"], ["m", "s"]])
+def test_units_that_are_no_text_for_each_column_are_refused(tmp_path, units):
+  saved.save_result(make_result(), tmp_path / "r.json")
+  record = json.loads((tmp_path / "r.json").read_text())
+  record["search"]["units"] = ["m", "", "s"]
+  (tmp_path / "r.json").write_text(json.dumps(record))
+  assert saved.load_result(tmp_path / "r.json").units == ("m", "", "s")
+  record["search"]["units"] = units
+  (tmp_path / "r.json").write_text(json.dumps(record))
+  with pytest.raises(InputError, match="is no saved result: units: expected "):
+    saved.load_result(tmp_path / "r.json")
+
+
 def test_a_failed_search_and_a_file_without_a_search_are_no_results(tmp_path):
   with pytest.raises(InputError, match="a failed search has nothing to save: no rows"):
     saved.save_result(failed("no rows", model="fixed", seed=0), tmp_path / "r.json")

@@ -25,6 +25,10 @@ class Candidates(NamedTuple):
   y: np.ndarray
 
 
+# Ids, mantissas, x [N, 1] and y [N] of a formula.
+_Drawn = tuple[list[int], list[float], np.ndarray, np.ndarray]
+
+
 @functools.cache
 def draw(num: int, *, num_points: int = 100, max_tokens: int = 32, seed: int = 0, needs_constants: bool = True,
          setting: str = "rules") -> Candidates:
@@ -37,7 +41,8 @@ def draw(num: int, *, num_points: int = 100, max_tokens: int = 32, seed: int = 0
   """
   rng, vocab = np.random.default_rng(seed), Vocabulary(1)
   config = config_lib.from_dict({**univariate.get_config().to_dict(), "num_points": num_points})
-  sampler, found = trees.TreeSampler(config), []
+  sampler = trees.TreeSampler(config)
+  found: list[_Drawn] = []
   while len(found) < num:
     candidate = _draw_one(rng, sampler, config, vocab, setting)
     if candidate is None or len(candidate[0]) > max_tokens:
@@ -52,7 +57,10 @@ def draw(num: int, *, num_points: int = 100, max_tokens: int = 32, seed: int = 0
   return Candidates(ids, values, np.stack([f[2] for f in found]), np.stack([f[3] for f in found]))
 
 
-def _draw_one(rng, sampler, config, vocab, setting):
+def _draw_one(
+  rng: np.random.Generator, sampler: trees.TreeSampler, config: config_lib.GeneratorConfig, vocab: Vocabulary,
+  setting: str,
+) -> _Drawn | None:
   """`(ids, mantissas, x [N, 1], y [N])` or None for a formula the generator would drop."""
   tree = sampler.sample(rng)
   with np.errstate(all="ignore"):

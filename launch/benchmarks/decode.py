@@ -1,5 +1,7 @@
 """Decoding: candidates a second of the shipped univariate model, alone and for 64 data sets, by strategy and lanes."""
 
+from collections.abc import Callable
+import functools
 import time
 from typing import Any
 
@@ -10,7 +12,7 @@ import numpy as np
 from launch.benchmarks import candidates as candidates_lib
 from symformer_jax.decoding import sampling
 from symformer_jax.decoding.strategies import Greedy, Nucleus, Strategy, Temperature, TopK
-from symformer_jax.language.rules import Restrictions
+from symformer_jax.language.rules import Restrictions, Rule
 from symformer_jax.pretrained import registry
 
 NUM_POINTS, NUM_SAMPLES, NUM_DATASETS = 100, 1024, 64
@@ -29,13 +31,13 @@ def run() -> dict[str, Any]:
   latents = jnp.concatenate([sampling.encode(model, points[i : i + 1], is_valid[:1]) for i in range(NUM_DATASETS)])
   free, ruled = (r.for_columns(["x0"]) for r in (Restrictions(), Restrictions(max_depth=5, unnested=("sin", "exp"))))
 
-  def decode(first: int, number: int, strategy: Strategy, rule):
+  def decode(first: int, number: int, strategy: Strategy, rule: Rule) -> list[tuple[np.ndarray, np.ndarray]]:
     return sampling.decode_candidates(
       model, latents[first : first + number], jnp.stack([jax.random.key(0)] * number), [rule] * number,
       num_samples=NUM_SAMPLES, strategy=strategy)
 
   for name, strategy in STRATEGIES.items():
-    rows[f"decode 1, {name}"] = _time(lambda i, s=strategy: decode(i, 1, s, free), NUM_SAMPLES)
+    rows[f"decode 1, {name}"] = _time(functools.partial(decode, number=1, strategy=strategy, rule=free), NUM_SAMPLES)
   rows["decode 1, top_k under rules"] = _time(lambda i: decode(i, 1, TopK(20), ruled), NUM_SAMPLES)
   rows["decode 64, top_k"] = _time(
     lambda i: decode(0, NUM_DATASETS, TopK(20), free), NUM_SAMPLES * NUM_DATASETS, repeats=1)
@@ -56,7 +58,7 @@ def draw_points() -> tuple[np.ndarray, np.ndarray]:
   return np.pad(points, (*padding, (0, 0)), mode="edge"), is_valid
 
 
-def _time(call, num_items: int, repeats: int = NUM_REPEATS) -> dict[str, float]:
+def _time(call: Callable[[int], Any], num_items: int, repeats: int = NUM_REPEATS) -> dict[str, float]:
   """Median seconds on the clock and of all cores; `call` gets the number of the repetition, from 0."""
   begin, begin_cpu = time.perf_counter(), time.process_time()
   jax.block_until_ready(call(0))
@@ -72,7 +74,7 @@ def _time(call, num_items: int, repeats: int = NUM_REPEATS) -> dict[str, float]:
           "first_seconds": first_s, "first_cpu_seconds": first_cpu_s}
 
 
-def _bounds(model, latents, mean_length: float) -> dict[str, float]:
+def _bounds(model: registry.LoadedModel, latents: jax.Array, mean_length: float) -> dict[str, float]:
   """What a token costs in arithmetic and in memory, and what this machine can do of either on one core."""
   d, width = model.config.decoder, model.config.decoder.width
   inner = d.num_heads * d.head_dim

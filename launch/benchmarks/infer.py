@@ -3,7 +3,7 @@
 A cold start is a process of its own: once with an empty cache of compiled programs, once with the one it left.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 import json
 import os
 import subprocess
@@ -74,7 +74,7 @@ def _by_source(found: Sequence[SearchResult]) -> dict[str, float]:
   return {name: value / len(found) for name, value in seconds.items()}
 
 
-def _time_parts(call) -> dict[str, float]:
+def _time_parts(call: Callable[[], Sequence[SearchResult]]) -> dict[str, float]:
   """Means over data sets of seconds, on the clock (by part too) and of all cores; data sets and candidates a second."""
   begin, begin_cpu = time.perf_counter(), time.process_time()
   found = call()

@@ -1,5 +1,6 @@
 """The interpreter: 1024 generated formulas on 100 points, by both plans, with and without Jacobian."""
 
+from collections.abc import Callable
 import time
 from typing import Any
 
@@ -34,10 +35,10 @@ def run() -> dict[str, Any]:
   return results
 
 
-def _make(vocab, plan, num_slots):
+def _make(vocab: Vocabulary, plan: str, num_slots: int) -> Any:
   """A jitted evaluation of all formulas; the sum keeps XLA from dropping any derivative."""
   @jax.jit
-  def evaluate(ids, values, x):
+  def evaluate(ids: jax.Array, values: jax.Array, x: jax.Array) -> jax.Array:
     program = interpreter.translate(ids, values, vocab=vocab, num_slots=num_slots)
     at = jnp.where(program.slots >= 0, program.slots, num_slots)
     constants = jnp.zeros((len(ids), num_slots)).at[jnp.arange(len(ids))[:, None], at].set(program.numbers, mode="drop")
@@ -49,7 +50,7 @@ def _make(vocab, plan, num_slots):
   return evaluate
 
 
-def _least_ms(call) -> float:
+def _least_ms(call: Callable[..., object]) -> float:
   call()
   times = []
   for _ in range(NUM_REPEATS):
@@ -59,11 +60,11 @@ def _least_ms(call) -> float:
   return 1e3 * min(times)
 
 
-def _time_numpy(drawn, vocab) -> float:
+def _time_numpy(drawn: candidates_lib.Candidates, vocab: Vocabulary) -> float:
   programs = [numpy_program(ids, vocab) for ids in drawn.ids]
   constants = [v[np.array(vocab.is_constant)[ids]] for ids, v in zip(drawn.ids, drawn.values, strict=True)]
 
-  def evaluate_all():
+  def evaluate_all() -> None:
     with np.errstate(all="ignore"):
       for program, c, x in zip(programs, constants, drawn.x, strict=True):
         program(c, x)

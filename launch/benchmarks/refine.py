@@ -1,10 +1,12 @@
 """Refinement: 1024 generated formulas, constants 10 % off, against SciPy on the same formulas in the same process."""
 
+from collections.abc import Callable, Iterable, Mapping
 import time
 from typing import Any
 
 import jax
 import numpy as np
+from numpy.typing import DTypeLike
 from scipy import optimize
 
 from launch.benchmarks import candidates as candidates_lib
@@ -31,8 +33,9 @@ def run() -> dict[str, Any]:
   scipy_cpu_s = time.process_time() - begin_cpu
   spread = drawn.y.var(axis=1)
   rows = {"scipy": {"seconds": scipy_s, "cpu_seconds": scipy_cpu_s, "solved": float(np.mean(oracle <= TOLERANCE))}}
-  for name, options in {**{method: {"method": method} for method in solve.METHODS},
-                        "lm, several attempts": {"method": "lm", "is_persistent": True}}.items():
+  asked: dict[str, dict[str, Any]] = {method: {"method": method} for method in solve.METHODS}
+  asked["lm, several attempts"] = {"method": "lm", "is_persistent": True}
+  for name, options in asked.items():
     row = rows[name] = _run_method(options, drawn, starts, vocab, oracle, is_finite, spread)
     row["times_faster_than_scipy"] = scipy_s / row["seconds"]
     row["times_less_cpu_than_scipy"] = scipy_cpu_s / row["cpu_seconds"]
@@ -42,13 +45,20 @@ def run() -> dict[str, Any]:
   return {"num_candidates": NUM_CANDIDATES, "num_points": NUM_POINTS, "num_finite_starts": int(is_finite.sum()), **rows}
 
 
-def _arguments(drawn, starts, dtype):
+# Ids, starts, x, y and weights.
+_Arrays = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]
+
+
+def _arguments(
+  drawn: candidates_lib.Candidates, starts: np.ndarray, dtype: DTypeLike
+) -> tuple[_Arrays, dict[str, Any]]:
   """Each candidate has points of its own: as many data sets as candidates."""
-  arrays = [np.asarray(a, dtype) for a in (starts, drawn.x, drawn.y, np.ones_like(drawn.y))]
-  return (drawn.ids, *arrays), {"vocab": Vocabulary(1), "dataset": np.arange(len(drawn.ids), dtype=np.int32)}
+  values, x, y, weights = (np.asarray(a, dtype) for a in (starts, drawn.x, drawn.y, np.ones_like(drawn.y)))
+  options = {"vocab": Vocabulary(1), "dataset": np.arange(len(drawn.ids), dtype=np.int32)}
+  return (drawn.ids, values, x, y, weights), options
 
 
-def _time(call) -> tuple[Any, dict[str, float]]:
+def _time(call: Callable[[], Any]) -> tuple[Any, dict[str, float]]:
   """The result, and least seconds on the clock and on all cores; compilation is what the first call takes more."""
   begin, begin_cpu = time.perf_counter(), time.process_time()
   result = jax.block_until_ready(call())
@@ -63,9 +73,12 @@ def _time(call) -> tuple[Any, dict[str, float]]:
                   "compile_cpu_seconds": first_cpu_s - cpu_s}
 
 
-def _run_method(method_options, drawn, starts, vocab, oracle, is_finite, spread) -> dict[str, float]:
+def _run_method(
+  method_options: Mapping[str, Any], drawn: candidates_lib.Candidates, starts: np.ndarray, vocab: Vocabulary,
+  oracle: np.ndarray, is_finite: np.ndarray, spread: np.ndarray,
+) -> dict[str, float]:
   args, options = _arguments(drawn, starts, np.float32)
-  (values, fit), times = _time(lambda: solve.fit_candidates(*args, **method_options, **options))
+  (values, fit), times = _time(lambda: solve.fit_candidates(*args, **{**method_options, **options}))
   # The sums of squares are judged in float64 at the constants found.
   loss = _loss_in_float64(drawn, np.asarray(values), vocab) / spread
   reached = loss <= oracle + TOLERANCE
@@ -76,19 +89,24 @@ def _run_method(method_options, drawn, starts, vocab, oracle, is_finite, spread)
   }
 
 
-def _run_polish(drawn, starts, vocab) -> dict[str, float]:
+def _run_polish(drawn: candidates_lib.Candidates, starts: np.ndarray, vocab: Vocabulary) -> dict[str, float]:
   few = candidates_lib.Candidates(*(a[:NUM_POLISHED] for a in drawn))
   args, options = _arguments(few, starts[:NUM_POLISHED], np.float64)
   (_, fit), times = _time(lambda: solve.polish(*args, **options))
   return {**times, "solved": float(np.mean(fit.loss <= TOLERANCE * few.y.var(axis=1)))}
 
 
-def numpy_program(ids, vocab: Vocabulary):
+# From constants [C] and points [N, D] to values [N].
+_Program = Callable[[np.ndarray, np.ndarray], np.ndarray]
+
+
+def numpy_program(ids: Iterable[int], vocab: Vocabulary) -> _Program:
   """`f(constants, x [N, D]) -> y [N]` by NumPy, from the operator table."""
   tokens = [vocab.tokens[i] for i in ids if i]
 
-  def evaluate(constants, x):
-    stack, remaining = [], len(constants)
+  def evaluate(constants: np.ndarray, x: np.ndarray) -> np.ndarray:
+    stack: list[Any] = []
+    remaining = len(constants)
     for token in reversed(tokens):
       if token in operators.BY_NAME:
         op = operators.BY_NAME[token]
@@ -103,7 +121,7 @@ def numpy_program(ids, vocab: Vocabulary):
   return evaluate
 
 
-def _loss_in_float64(drawn, values, vocab) -> np.ndarray:
+def _loss_in_float64(drawn: candidates_lib.Candidates, values: np.ndarray, vocab: Vocabulary) -> np.ndarray:
   """Mean squared errors [K]; inf where undefined."""
   is_constant = np.array(vocab.is_constant)
   losses = np.full(len(drawn.ids), np.inf)
@@ -114,7 +132,9 @@ def _loss_in_float64(drawn, values, vocab) -> np.ndarray:
   return np.where(np.isnan(losses), np.inf, losses)
 
 
-def _run_scipy(drawn, starts, vocab) -> tuple[np.ndarray, np.ndarray, float]:
+def _run_scipy(
+  drawn: candidates_lib.Candidates, starts: np.ndarray, vocab: Vocabulary
+) -> tuple[np.ndarray, np.ndarray, float]:
   """`(loss in spreads [K], whether the start is finite [K], seconds)`, in float64 from the same starts."""
   is_constant = np.array(vocab.is_constant)
   losses, is_finite = np.full(len(drawn.ids), np.inf), np.zeros(len(drawn.ids), bool)
@@ -125,7 +145,8 @@ def _run_scipy(drawn, starts, vocab) -> tuple[np.ndarray, np.ndarray, float]:
       start, spread = starts[k][is_constant[ids]], y.std()
       is_finite[k] = np.isfinite(program(start, x)).all()
 
-      def residual(c, program=program, x=x, y=y, spread=spread):
+      def residual(c: np.ndarray, program: _Program = program, x: np.ndarray = x, y: np.ndarray = y,
+                   spread: float = spread) -> np.ndarray:
         # SciPy stops at the first value that is not finite: a large one lets it go on.
         return np.nan_to_num((program(c, x) - y) / spread, nan=1e6, posinf=1e6, neginf=-1e6)
 

@@ -1,5 +1,6 @@
 """Snapping: how often random constants of generated formulas are taken for exact ones, and exact ones found."""
 
+from collections.abc import Callable
 import math
 import time
 from typing import Any
@@ -37,17 +38,17 @@ def run() -> dict[str, Any]:
   return {"num_formulas": NUM_FORMULAS, "num_points": NUM_POINTS, **rows}
 
 
-def _random(drawn, vocab, noise, min_odds) -> float:
+def _random(drawn: candidates_lib.Candidates, vocab: Vocabulary, noise: float, min_odds: float) -> float:
   """Share of random constants that are snapped."""
-  def draw(rng, values):
+  def draw(rng: np.random.Generator, values: np.ndarray) -> np.ndarray:
     return values * np.exp(SPREAD * rng.normal(size=values.shape))
   _, exacts = _snap_all(drawn, vocab, noise, draw, min_odds)
   return float(np.mean([special is not None for special in exacts]))
 
 
-def _exact(drawn, vocab, noise) -> dict[str, float]:
+def _exact(drawn: candidates_lib.Candidates, vocab: Vocabulary, noise: float) -> dict[str, float]:
   """Shares of exact constants that are found and that are taken for another exact one."""
-  def draw(rng, values):
+  def draw(rng: np.random.Generator, values: np.ndarray) -> np.ndarray:
     return np.where(values != 0, rng.choice(EXACT, values.shape) * np.sign(values), 0)
   truths, exacts = _snap_all(drawn, vocab, noise, draw, snapping.MIN_ODDS)
   is_right = [s is not None and math.isclose(s.value, t, rel_tol=1e-12)
@@ -56,9 +57,14 @@ def _exact(drawn, vocab, noise) -> dict[str, float]:
   return {"num_exact": len(truths), "exact_found": float(np.mean(is_right)), "exact_mistaken": float(np.mean(is_wrong))}
 
 
-def _snap_all(drawn, vocab, noise, draw, min_odds) -> tuple[list[float], list[Any]]:
+def _snap_all(
+  drawn: candidates_lib.Candidates, vocab: Vocabulary, noise: float,
+  draw: Callable[[np.random.Generator, np.ndarray], np.ndarray], min_odds: float,
+) -> tuple[list[float], list[Any]]:
   """True constants and what they were snapped to, of all formulas that the drawn constants leave defined."""
-  rng, truths, exacts = np.random.default_rng(2), [], []
+  rng = np.random.default_rng(2)
+  truths: list[float] = []
+  exacts: list[Any] = []
   is_constant = np.array(vocab.is_constant)
   for ids, values, x in zip(drawn.ids, drawn.values, drawn.x, strict=True):
     values, errors = draw(rng, values), rng.normal(size=NUM_POINTS)

@@ -6,6 +6,7 @@ forced CPU devices, and its memory and its exchanges between devices are read fr
 """
 
 import collections
+from collections.abc import Callable, Iterator, Sequence
 import dataclasses
 import re
 import resource
@@ -51,9 +52,9 @@ def run() -> dict[str, Any]:
 def _empty_batch(config: TrainConfig) -> Batch:
   """Shapes of the longest batch of a configuration."""
   size, length = config.data.batch_size, config.data.length_buckets[-1] - 1
-  return Batch(
-    ids=jax.ShapeDtypeStruct((size, length), jnp.int32), mantissas=jax.ShapeDtypeStruct((size, length), jnp.float32),
-    domains=jax.ShapeDtypeStruct((size, config.model.vocabulary.num_variables, 2), jnp.float32))
+  return jax.eval_shape(lambda: Batch(
+    ids=jnp.zeros((size, length), jnp.int32), mantissas=jnp.zeros((size, length), jnp.float32),
+    domains=jnp.zeros((size, config.model.vocabulary.num_variables, 2), jnp.float32)))
 
 
 # --- compiled only ---------------------------------------------------------------------------------------------------
@@ -67,11 +68,12 @@ def _compile_only(config: TrainConfig) -> dict[str, Any]:
   begin = time.process_time()
   train_step, _, _ = loop.jit_steps(config, optimizer, mesh, state)
   compiled = train_step.lower(state, _empty_batch(config)).compile()
-  memory = compiled.memory_analysis()
+  memory, text = compiled.memory_analysis(), compiled.as_text()
+  assert memory is not None and text is not None, "the compiler for CPUs tells both"
   return {
     "mesh": dict(mesh.shape), "batch": config.data.batch_size, "compile_cpu_s": time.process_time() - begin,
     "state_mib_per_device": memory.argument_size_in_bytes / 2**20,
-    "temporary_mib_per_device": memory.temp_size_in_bytes / 2**20, "exchanges": find_exchanges(compiled.as_text())}
+    "temporary_mib_per_device": memory.temp_size_in_bytes / 2**20, "exchanges": find_exchanges(text)}
 
 
 def find_exchanges(text: str) -> dict[str, dict[str, float]]:
@@ -121,7 +123,7 @@ def _measure(config: TrainConfig) -> dict[str, Any]:
     "input_examples_per_cpu_s": config.data.batch_size / wait_cpu,
     "peak_mib": peak_mib(),
     "ms": {name: 1e3 * part.wall for name, part in parts.items()},
-    "largest_part_beside_the_model": max(beside, key=beside.get)}
+    "largest_part_beside_the_model": max(beside, key=lambda name: beside[name])}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -132,7 +134,7 @@ class _Seconds:
   cpu: float
 
 
-def _time(call, arguments) -> _Seconds:
+def _time(call: Callable[..., Any], arguments: Sequence[tuple]) -> _Seconds:
   """Over one call for each of the tuples of arguments, after a first one that is not counted."""
   jax.block_until_ready(call(*arguments[0]))
   wall, cpu = [], []
@@ -151,7 +153,7 @@ def _time_parts(config: TrainConfig, batches: list[Batch]) -> dict[str, _Seconds
   step = jax.jit(step_lib.make_train_step(config, optimizer))
   draw = jax.jit(lambda batch: step_lib.prepare(jax.random.key(0), batch, config, config.points)[0])
 
-  def loss(params, examples):
+  def loss(params: Any, examples: step_lib.Examples) -> jax.Array:
     counts = step_lib.count_targets(examples, config)
     return step_lib.compute_loss(
       params, examples, counts, config=config, weight=jnp.float32(1.0), dropout_key=jax.random.key(0))[0]
@@ -168,7 +170,7 @@ def _time_parts(config: TrainConfig, batches: list[Batch]) -> dict[str, _Seconds
     "transfer": _time(jax.device_put, [(batch,) for batch in batches])}
 
 
-def _time_input(iterator) -> tuple[float, float]:
+def _time_input(iterator: Iterator[Batch]) -> tuple[float, float]:
   """Wall-clock and CPU seconds that the input needs for a batch."""
   begin, begin_cpu = time.perf_counter(), time.process_time()
   for _ in range(NUM_INPUT_BATCHES):

@@ -113,7 +113,7 @@ class Column:
 
   def first_bad(self) -> int | None:
     """The first row with a cell that is there, but no number."""
-    bad = (i for i in np.flatnonzero(np.isnan(self.values)) if not is_missing(self.cells[i]))
+    bad = (int(i) for i in np.flatnonzero(np.isnan(self.values)) if not is_missing(self.cells[i]))
     return next(bad, None)
 
 
@@ -144,7 +144,9 @@ def _with_note_of_days(column: Column) -> Column:
 
 def _read_typed(cells: np.ndarray) -> Column:
   if cells.dtype.kind in "mM":
-    return _of_times(cells, times.read(cells))
+    found = times.read(cells)
+    assert found is not None, "of these types every column is times"
+    return _of_times(cells, found)
   return Column(cells.astype(np.float64), cells, _TRUTHS_NOTE if cells.dtype.kind == "b" else "")
 
 
@@ -190,7 +192,8 @@ class _Reading:
       self.is_text = np.array([isinstance(cell, str) and not is_missing(cell) for cell in cells], bool)
       self.plain = _read_plain(cells[self.is_text])
     self.texts = cells[self.is_text]
-    self.decimal, self.is_open, self.is_plain, self.marks = "", False, False, frozenset()
+    self.decimal, self.is_open, self.is_plain = "", False, False
+    self.marks: frozenset[str] = frozenset()
     self._read: dict[str, np.ndarray] = {}
     self._decide()
 
@@ -314,7 +317,7 @@ def _number_of(cell: Any) -> float:
   try:
     return float(cell)
   except OverflowError:  # a whole number beyond double precision
-    return math.inf if cell > 0 else -math.inf
+    return -math.inf if cell < 0 else math.inf
 
 
 def as_category(cell: Any) -> str | None:

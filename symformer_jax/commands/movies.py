@@ -10,7 +10,9 @@ from symformer_jax.commands.tables import Table
 from symformer_jax.presentation.figures import MAX_DOTS, NUM_CURVE_POINTS
 from symformer_jax.selection import scoring
 
-if TYPE_CHECKING:  # behind it lies all of inference, for which a look at the formats should not wait
+if TYPE_CHECKING:  # an extra, and behind the other lies all of inference: a look at the formats should not wait for it
+  from matplotlib.axes import Axes
+
   from symformer_jax.commands.trajectories import Trajectory
 
 FORMATS = (".gif", ".mp4")
@@ -56,11 +58,11 @@ def draw(trajectories: "Sequence[Trajectory]", table: Table, path: str | os.Path
   steps = [0] * NUM_STILL_FRAMES + list(range(num_steps)) + [num_steps - 1] * NUM_STILL_FRAMES
   film = animation.FuncAnimation(figure, show, frames=steps, init_func=lambda: None)
   writer = animation.PillowWriter if str(path).endswith(".gif") else animation.FFMpegWriter
-  film.save(path, writer=writer(fps=FRAMES_PER_S), dpi=80)
+  film.save(os.fspath(path), writer=writer(fps=FRAMES_PER_S), dpi=80)
   return len(steps)
 
 
-def _set_stage(axes, table: Table) -> tuple[np.ndarray, np.ndarray, str]:
+def _set_stage(axes: "Axes", table: Table) -> tuple[np.ndarray, np.ndarray, str]:
   """Draws what stands still: `(points [M, D] at which candidates are drawn, their places [M], style)`."""
   step = -(-len(table.y) // MAX_DOTS)
   x, y = table.x[::step], table.y[::step]

@@ -12,12 +12,14 @@ import math
 import os
 import signal
 import sys
-from typing import NoReturn
+from typing import NoReturn, TypeVar
 
 from absl import flags
 
 from symformer_jax.commands import startup
 from symformer_jax.errors import InputError, SymFormerError
+
+T = TypeVar("T")
 
 DONE = 0
 SOME_FAILED = 1
@@ -45,6 +47,17 @@ class StopRequest:
     if self._is_set:
       raise KeyboardInterrupt
     self._is_set = True
+
+
+def required(flag: flags.FlagHolder[T | None]) -> T:
+  """The value of a flag that must be given.
+
+  Raises:
+    InputError: it was not.
+  """
+  if flag.value is None:
+    raise InputError(f"--{flag.name} is required")
+  return flag.value
 
 
 def refuse_empty(*given: flags.FlagHolder) -> None:

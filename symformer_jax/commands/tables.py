@@ -10,7 +10,7 @@ import csv
 import dataclasses
 import glob
 import pathlib
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -108,7 +108,7 @@ class Request:
   sheet: str | None = None
 
 
-def read_table(path: str, *, target: str | None = None, **request) -> Table:
+def read_table(path: str, *, target: str | None = None, **request: Any) -> Table:
   """Reads one file for one target; see `Request` for the other arguments, and `read_tables`."""
   [table] = read_tables(path, Request([target] if target else None, **request))
   return table
@@ -131,7 +131,8 @@ def read_tables(path: str, request: Request) -> list[Table]:
   if request.separator not in (None, *text_tables.SEPARATORS):
     raise InputError(f"--separator: expected one of {' '.join(text_tables.SEPARATORS)}, got {request.separator!r}")
   try:
-    how = table_files.Reading(text_tables.SEPARATORS.get(request.separator), request.sheet, MAX_NPZ_BYTES)
+    separator = None if request.separator is None else text_tables.SEPARATORS[request.separator]
+    how = table_files.Reading(separator, request.sheet, MAX_NPZ_BYTES)
     source = _Source(table_files.read(pathlib.Path(path), how), request)
     return [source.table(path, target) for target in source.targets]
   except InputError as error:
@@ -269,14 +270,15 @@ class _Source:
         f"no column left to explain {target!r}: expected at least two numeric columns{self._first_text()}")
     used = [*features, y_column]
     self._refuse_repeated(used)
-    weighing = [column for column in self.columns if self.weigher and column.name == self.weigher.name]
+    weigher = self.weigher
+    weighing = [column for column in self.columns if weigher and column.name == weigher.name]
     read = [*used, *(column for column in weighing if column not in used)]
     notes = [*self.grid.notes, *self._describe(read)]
     is_kept = self._check_cells(read, notes)
     rows = np.flatnonzero(is_kept)
     weights = None
-    if weighing and len(rows):
-      weights = self.weigher.weigh(weighing[0].content.values[rows], lambda row: _place(self.grid, rows[row]))
+    if weigher and weighing and len(rows):
+      weights = weigher.weigh(weighing[0].content.values[rows], lambda row: _place(self.grid, int(rows[row])))
       if not weights.all():
         notes.append(f"{np.sum(weights == 0)} of {len(weights)} rows left out: their weight is 0")
       rows, weights = rows[weights > 0], weights[weights > 0]

@@ -106,7 +106,7 @@ def _split(
 
 
 def _cells_between_spaces(line: str) -> list[str]:
-  found = []
+  found: list[str] = []
   for match in _BETWEEN_SPACES.finditer(line):
     if match[2] and _is_comment(match[2]) and found:
       break

@@ -15,6 +15,7 @@ import numpy as np
 
 from symformer_jax.data import records
 from symformer_jax.errors import DataError, InputError
+from symformer_jax.types import Array
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,9 +49,9 @@ class Batch(NamedTuple):
     domains: [B, D, 2]; variables that an equation does not have lie in [0, 0].
   """
 
-  ids: np.ndarray
-  mantissas: np.ndarray
-  domains: np.ndarray
+  ids: Array
+  mantissas: Array
+  domains: Array
 
   def widened(self, width: int) -> "Batch":
     """The same equations, padded to `width` tokens."""

@@ -62,7 +62,9 @@ class Block:
     return (self.ids != PAD_ID).sum(axis=1)
 
 
-def pack_equations(equations: Sequence[tuple[Sequence[int], Sequence[float], np.ndarray]]) -> Block:
+def pack_equations(
+  equations: Sequence[tuple[Sequence[int] | np.ndarray, Sequence[float] | np.ndarray, np.ndarray]]
+) -> Block:
   """Pads `(ids [l], constants [l], domain [D, 2])` of several equations to one block."""
   longest = max(len(ids) for ids, _, _ in equations)
   ids = np.zeros((len(equations), longest), np.uint8)

@@ -16,7 +16,7 @@ class Clock:
   _compile_s = 0.0
   _is_listening = False
 
-  def __init__(self):
+  def __init__(self) -> None:
     self._listen()
     self.start, self.compiled_before = time.perf_counter(), Clock._compile_s
     self.parts = dict.fromkeys(PARTS, 0.0)
@@ -28,9 +28,9 @@ class Clock:
       cls._is_listening = True
 
   @classmethod
-  def _on_event(cls, event: str, duration_s: float, **_: Any) -> None:
+  def _on_event(cls, event: str, duration_secs: float, **_: Any) -> None:
     if event.startswith("/jax/core/compile/"):
-      cls._compile_s += duration_s
+      cls._compile_s += duration_secs
 
   def elapsed(self) -> float:
     return time.perf_counter() - self.start

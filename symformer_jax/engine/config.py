@@ -74,7 +74,7 @@ class TransformerConfig:
   num_best: int = 64
   num_per_length: int = 3
 
-  def __post_init__(self):
+  def __post_init__(self) -> None:
     _check_counts(self, "round_samples", "later_samples", "starts_per_string", "value_points", "num_best")
     if self.later_samples < self.round_samples:
       raise ValueError(f"later_samples: expected at least round_samples, got {self.later_samples}")
@@ -174,7 +174,7 @@ class LibraryConfig:
   angle_powers: tuple[Exponents, ...] = (_PLAIN,)
   num_many_waves: int = 2500
 
-  def __post_init__(self):
+  def __post_init__(self) -> None:
     _check_counts(self, "max_columns")
     _check_names("families", self.families, LIBRARY_FAMILIES)
 
@@ -232,7 +232,7 @@ class ProductsConfig:
   # A variable is left out where the mean squared error of log|y| grows by less than this factor.
   max_loss: float = 1.3
 
-  def __post_init__(self):
+  def __post_init__(self) -> None:
     _check_names("families", self.families, PRODUCTS_FAMILIES)
 
 
@@ -268,7 +268,7 @@ class PairsConfig:
   # Starts of the fit for a pair of families: waves have many optima.
   starts_per_pair: int = 2
 
-  def __post_init__(self):
+  def __post_init__(self) -> None:
     _check_counts(self, "max_columns", "num_looked_at", "starts_per_pair")
 
 
@@ -310,7 +310,7 @@ class RidgesConfig:
   num_steps: int = 16
   num_per_sum: int = 2
 
-  def __post_init__(self):
+  def __post_init__(self) -> None:
     _check_counts(self, "num_rows", "max_amplitudes", "num_fitted", "num_steps", "num_per_sum", "max_beside")
     _check_names("links", self.links, LINKS)
     if len(self.sums) > 3 or any(each[1] < 2 or each[2] < 2 or each[2] % 2 for each in self.sums):
@@ -344,7 +344,7 @@ class GrowthConfig:
   # data by so much makes nothing.
   nats_per_node: float = 2.0
 
-  def __post_init__(self):
+  def __post_init__(self) -> None:
     _check_counts(self, "num_seeds", "num_fronts", "num_places", "num_per_place", "num_per_tier")
 
 
@@ -401,7 +401,7 @@ class TermsConfig:
   # Exponents of a product so near to a half number are meant to be one.
   near_half: float = 0.02
 
-  def __post_init__(self):
+  def __post_init__(self) -> None:
     _check_counts(self, "num_rows", "num_fitted", "points_per_part")
     _check_names("links", self.links, LINKS)
     for name in ("searches", "many_searches"):
@@ -469,7 +469,7 @@ class RationalsConfig:
   # Formulas of a turn that are fitted.
   num_fitted: int = 48
 
-  def __post_init__(self):
+  def __post_init__(self) -> None:
     _check_counts(self, "max_terms", "rows_per_constant", "num_small", "num_beams", "num_drops", "num_kept",
                   "num_fitted")
     _check_names("links", self.links, LINKS)
@@ -511,7 +511,7 @@ class PoolConfig:
   # Finalists whose values agree to this share of y's spread are one formula, the simplest stands for it.
   equal_values: float = 1e-9
 
-  def __post_init__(self):
+  def __post_init__(self) -> None:
     _check_counts(self, "fit_rows", "capacity", "num_donors", "screen_steps", "fit_steps", "polish_steps", "num_best",
                   "num_finalists", "points_per_constant")
 
@@ -581,7 +581,7 @@ class EvolutionConfig:
   # Formulas that a turn hands to the loop, which fits them to the end: 16 are an eighth of what it fits at once.
   num_answers: int = 16
 
-  def __post_init__(self):
+  def __post_init__(self) -> None:
     _check_counts(self, "generations", "num_children", "num_screened", "num_near", "screen_steps", "fit_steps",
                   "num_refitted", "refit_steps", "num_per_niche", "num_places", "layer_generations", "num_edits",
                   "num_pool", "num_terms", "num_library", "num_random", "random_nodes", "max_tries",
@@ -607,7 +607,7 @@ class BudgetConfig:
   normal: int = 0
   thorough: int = 40
 
-  def __post_init__(self):
+  def __post_init__(self) -> None:
     _check_names("cycle", self.cycle, SOURCES)
     _check_names("quick_without", self.quick_without, SOURCES)
     for effort in EFFORTS:
@@ -643,7 +643,7 @@ class NoiseConfig:
   # Rows whose errors are looked at: more see a smaller rest.
   num_rows: int = 1024
 
-  def __post_init__(self):
+  def __post_init__(self) -> None:
     _check_names("efforts", self.efforts, EFFORTS)
     for field in ("asked", "asked_if_short"):
       _check_names(field, [name for name, _ in getattr(self, field)], SOURCES)
@@ -694,7 +694,7 @@ class SelectionConfig:
   # Gauss-Newton steps of the constants left free when another is held: the start is nearly the optimum.
   num_refits: int = 3
 
-  def __post_init__(self):
+  def __post_init__(self) -> None:
     _check_names("rewritings", self.rewritings, REWRITINGS)
 
 
@@ -794,7 +794,7 @@ class LossConfig:
   simple_nats: float = 1.0
   smallest_share: float = 0.05
 
-  def __post_init__(self):
+  def __post_init__(self) -> None:
     _check_counts(self, "num_fitted", "num_turns", "min_rows")
     _check_names("sources", self.sources, SOURCES)
 
@@ -823,7 +823,7 @@ class SearchConfig:
   choice: ChoiceConfig = ChoiceConfig()
   loss: LossConfig = LossConfig()
 
-  def __post_init__(self):
+  def __post_init__(self) -> None:
     _check_names("sources", self.sources, SOURCES)
 
 

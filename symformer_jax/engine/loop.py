@@ -96,7 +96,7 @@ class Search:
       self.ended_by = results.EXACT  # a turn that made nothing is none that found nothing simpler
     elif self._options.max_time is not None and seconds > self._options.max_time:
       self.ended_by = results.TIME
-    elif candidates and has_stalled and self._is_at_noise(self._noise):
+    elif candidates and has_stalled and self._noise is not None and self._is_at_noise(self._noise):
       self.ended_by = results.NOISE
     self._exact = exact
     return self.progress[-1]

@@ -56,7 +56,7 @@ class SearchOptions:
   template: str | None = None
   units: Units | None = None
 
-  def __post_init__(self):
+  def __post_init__(self) -> None:
     # Numbers of other libraries are written as the built-in ones: results go into JSON.
     for name, kind, known in (("n_samples", int, np.integer), ("top_k", int, np.integer),
                               ("temperature", float, np.floating | np.integer), ("recombine", bool, np.bool_)):

@@ -95,7 +95,8 @@ def columns_read(task: Task, nodes: Sequence[Node]) -> list[int]:
 
 
 def _fit_block(
-  block, shared, num_columns: int, num_programs: int, method: str, max_steps: int
+  block: Sequence[tuple[int, Node]], shared: Sequence[np.ndarray], num_columns: int, num_programs: int, method: str,
+  max_steps: int,
 ) -> list[tuple[list[float], float]]:
   """Constants and errors of `(data set, tree)`."""
   nodes = [node for _, node in block]

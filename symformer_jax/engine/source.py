@@ -53,7 +53,9 @@ class Source(Protocol):
       once the others have had theirs, see `loop.schedule`.
   """
 
-  name: str
+  @property
+  def name(self) -> str:
+    """See the class."""
 
   @property
   def turns(self) -> tuple[int, ...]:

@@ -119,8 +119,8 @@ def complexity(node: Node) -> int:
 
 def median(values: Iterable[float | None], *, worst: float) -> float | None:
   """Median with missing values as the worst ones; None of nothing, or where half are missing."""
-  values = [worst if value is None else value for value in values]
-  middle = statistics.median(values) if values else None
+  known = [worst if value is None else value for value in values]
+  middle = statistics.median(known) if known else None
   return middle if middle is not None and np.isfinite(middle) else None
 
 

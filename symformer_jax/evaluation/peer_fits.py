@@ -5,10 +5,15 @@ of JSON: {expression, over columns x0, x1, ...; seconds of the fit alone; import
 package, so that a peer may live in an environment where the package is not installed.
 """
 
+from collections.abc import Callable, Iterator, Sequence
 import json
 import os
 import sys
 import time
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:  # else within `main`, after the clock of the imports has begun
+  import numpy as np
 
 # What a formula may be made of, as near to the model's operators as each system's set allows.
 OPERON_SYMBOLS = "add,sub,mul,div,constant,variable,sin,cos,tan,exp,log,sqrt,square,pow,asin,acos,atan"
@@ -19,10 +24,12 @@ GPLEARN_FUNCTIONS = ("add", "sub", "mul", "div", "sqrt", "log", "sin", "cos", "t
 SOLVED_MSE = 1e-16
 
 
-def fit_operon(x, y, seed, max_time, num_cores):
+def fit_operon(
+  x: "np.ndarray", y: "np.ndarray", seed: int, max_time: float, num_cores: int
+) -> "Iterator[str | None]":
   from pyoperon.sklearn import SymbolicRegressor
 
-  yield
+  yield None
   found = SymbolicRegressor(
     allowed_symbols=OPERON_SYMBOLS, optimizer_iterations=5, generations=10**6, max_evaluations=10**9,
     max_time=max(int(max_time), 1), n_threads=num_cores, random_state=seed)
@@ -30,10 +37,12 @@ def fit_operon(x, y, seed, max_time, num_cores):
   yield found.get_model_string(found.model_, 17, names=[f"x{i}" for i in range(x.shape[1])])
 
 
-def fit_gplearn(x, y, seed, max_time, num_cores):
+def fit_gplearn(
+  x: "np.ndarray", y: "np.ndarray", seed: int, max_time: float, num_cores: int
+) -> "Iterator[str | None]":
   from gplearn.genetic import SymbolicRegressor
 
-  yield
+  yield None
   end = time.perf_counter() + max_time
   found = SymbolicRegressor(
     population_size=1000, generations=1, function_set=GPLEARN_FUNCTIONS, metric="mse", parsimony_coefficient=1e-4,
@@ -54,9 +63,9 @@ _GPLEARN_TEXT = {
 }
 
 
-def _gplearn_text(program):
+def _gplearn_text(program: Sequence[Any]) -> str:
   """Infix text of a program in prefix order: functions, column numbers (int) and constants (float)."""
-  def read(position):
+  def read(position: int) -> tuple[str, int]:
     node = program[position]
     if isinstance(node, int):
       return f"x{node}", position + 1
@@ -70,20 +79,24 @@ def _gplearn_text(program):
   return read(0)[0]
 
 
-def fit_rils_rols(x, y, seed, max_time, num_cores):
+def fit_rils_rols(
+  x: "np.ndarray", y: "np.ndarray", seed: int, max_time: float, num_cores: int
+) -> "Iterator[str | None]":
   from rils_rols.rils_rols import RILSROLSRegressor
 
-  yield
+  yield None
   found = RILSROLSRegressor(max_time=max(int(max_time), 1), max_fit_calls=10**9, random_state=seed)
   found.fit(x, y)
   yield str(found.model_string())  # SymPy's
 
 
-def fit_pysr(x, y, seed, max_time, num_cores):
+def fit_pysr(
+  x: "np.ndarray", y: "np.ndarray", seed: int, max_time: float, num_cores: int
+) -> "Iterator[str | None]":
   os.environ["PYTHON_JULIACALL_THREADS"] = str(num_cores)
   from pysr import PySRRegressor
 
-  yield
+  yield None
   found = PySRRegressor(
     binary_operators=["+", "-", "*", "/", "^"], unary_operators=PYSR_UNARY, constraints={"^": (-1, 9)},
     timeout_in_seconds=max_time, niterations=10**6, random_state=seed, progress=False, verbosity=0,
@@ -92,10 +105,12 @@ def fit_pysr(x, y, seed, max_time, num_cores):
   yield str(found.sympy())
 
 
-FITS = {"operon": fit_operon, "gplearn": fit_gplearn, "rils_rols": fit_rils_rols, "pysr": fit_pysr}
+FITS: "dict[str, Callable[..., Iterator[str | None]]]" = {
+  "operon": fit_operon, "gplearn": fit_gplearn, "rils_rols": fit_rils_rols, "pysr": fit_pysr,
+}
 
 
-def main():
+def main() -> None:
   # Formulas alone may go to standard output: peers print there.
   answers = os.fdopen(os.dup(1), "w")
   os.dup2(2, 1)

@@ -5,7 +5,9 @@ import pathlib
 from typing import Any
 
 import matplotlib
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from mpl_toolkits.mplot3d import Axes3D
 import numpy as np
 
 from symformer_jax.evaluation.problems import Problem, variable_names
@@ -69,7 +71,7 @@ def draw_predictions(rows: Sequence[Row], problems: Mapping[tuple[str, str, str]
     projection, panel = (None, _draw_curve) if row.n_vars == 1 else ("3d", _draw_surfaces)
     axes = figure.add_subplot(num_lines, num_columns, i + 1, projection=projection)
     panel(axes, problems[row.key], row)
-    axes.set_title(f"{row.name}\n{_shorten(row.predicted)}", fontsize=8, parse_math=False)
+    axes.set_title(f"{row.name}\n{_shorten(row.predicted or '')}", fontsize=8, parse_math=False)
     axes.tick_params(labelsize=7)
   return figure
 
@@ -79,6 +81,7 @@ def _shorten(text: str, length: int = 48) -> str:
 
 
 def _predict(row: Row, x: np.ndarray) -> np.ndarray:
+  assert row.predicted is not None
   return scoring.evaluate(parser.parse(row.predicted, variable_names(row.n_vars)), x)
 
 
@@ -86,7 +89,7 @@ def _visible(y: np.ndarray) -> np.ndarray:
   return np.where(np.isfinite(y), y, np.nan)
 
 
-def _draw_curve(axes, problem: Problem, row: Row) -> None:
+def _draw_curve(axes: Axes, problem: Problem, row: Row) -> None:
   (low, high), = problem.box
   margin = (high - low) / 4  # how far the curves go beyond the data
   x = np.linspace(low - margin, high + margin, NUM_CURVE_POINTS)[:, None]
@@ -101,7 +104,7 @@ def _draw_curve(axes, problem: Problem, row: Row) -> None:
     axes.set_ylim(bottom - room, top + room)  # a pole of the prediction must not flatten the rest
 
 
-def _draw_surfaces(axes, problem: Problem, row: Row) -> None:
+def _draw_surfaces(axes: Axes3D, problem: Problem, row: Row) -> None:
   """The truth as a surface, the prediction as a wire frame upon it."""
   sides = [np.linspace(low, high, NUM_SURFACE_POINTS) for low, high in problem.box]
   grid = np.stack(np.meshgrid(*sides), axis=-1)  # [M, M, 2]
@@ -188,7 +191,8 @@ def draw_time(rows: Sequence[Row]) -> Figure | None:
   axes = figure.add_subplot()
   colours = matplotlib.colormaps["viridis"](np.linspace(0, 0.9, len(dots))) if len(dots) > 1 else [PREDICTED_COLOUR]
   for (variant, some), colour in zip(dots.items(), colours, strict=True):
-    axes.scatter(*zip(*some, strict=True), s=14, alpha=0.6, color=colour, label=variant or OWN_LABEL)
+    seconds, errors = zip(*some, strict=True)
+    axes.scatter(seconds, errors, s=14, alpha=0.6, color=colour, label=variant or OWN_LABEL)
   if len(dots) > 1:
     axes.legend(fontsize=8)
   axes.set_xscale("log")

@@ -9,6 +9,7 @@ import itertools
 import math
 import os
 import pathlib
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,6 +20,9 @@ from symformer_jax.files import shorten
 from symformer_jax.language import expression, parser, printing
 from symformer_jax.language.expression import VARIABLE, Node, walk
 from symformer_jax.selection import scoring
+
+if TYPE_CHECKING:  # as in `_vocabulary`
+  from symformer_jax.language.vocabulary import Vocabulary
 
 COLUMNS = choices.PROBLEM_COLUMNS
 OPTIONAL_COLUMNS = ("n_points", "spacing")
@@ -331,7 +335,7 @@ def _equation(ids: np.ndarray, mantissas: np.ndarray, domain: np.ndarray, index:
 
 
 @functools.cache
-def _vocabulary(num_variables: int):
+def _vocabulary(num_variables: int) -> "Vocabulary":
   from symformer_jax.language.vocabulary import Vocabulary
 
   return Vocabulary(num_variables)

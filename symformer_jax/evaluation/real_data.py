@@ -4,6 +4,7 @@ Nothing but small tables of numbers in the public domain ships with the package;
 extra `real`, or computed by one of them. What is not installed is said so.
 """
 
+from collections.abc import Callable
 import csv
 import dataclasses
 import functools
@@ -14,6 +15,7 @@ import json
 import pathlib
 import re
 import tarfile
+from typing import Any
 import zlib
 
 import numpy as np
@@ -127,7 +129,7 @@ def _numbers(real_set: RealSet) -> tuple[np.ndarray, np.ndarray]:
   return table[:, :-1], table[:, -1]
 
 
-def _number(cell) -> float:
+def _number(cell: Any) -> float:
   try:
     return float(cell)
   except (TypeError, ValueError):
@@ -171,6 +173,7 @@ def _pydataset_archive() -> tarfile.TarFile:
 @functools.cache
 def _read_pydataset(name: str) -> dict[str, list]:
   member = _pydataset_archive().extractfile(f"resources/rdata/csv/{name}.csv")
+  assert member is not None, "a data set is a regular file"
   return _columns(member.read().decode("utf-8"))
 
 
@@ -236,5 +239,6 @@ def _compute_coolprop(name: str) -> dict[str, np.ndarray]:
   return {"T_K": t, column: PropsSI(output, "T", t, kind, value, fluid)}
 
 
-READERS = {"file": _read_packaged, "coolprop": _compute_coolprop, "scipy": _compute_scipy,
+READERS: dict[str, Callable[[str], dict[str, Any]]] = {
+  "file": _read_packaged, "coolprop": _compute_coolprop, "scipy": _compute_scipy,
            "pydataset": _read_pydataset, "statsmodels": _read_statsmodels, "vega": _read_vega, "sklearn": _read_sklearn}

@@ -180,7 +180,8 @@ def summarize(rows: Sequence[RealRow]) -> dict[str, dict[str, Any]]:
   answered = [row for row in rows if not row.message]
   by_choice = {name: [row for row in answered if row.choice == name] for name in (RECOMMENDED, MOST_ACCURATE, SIMPLE)}
   figures = {name: {**_figures([row.r2 for row in group]), "with_a_fault": sum(bool(row.faults) for row in group),
-                    "median_complexity": statistics.median(row.complexity for row in group),
+                    "median_complexity": statistics.median(
+                      row.complexity for row in group if row.complexity is not None),
                     "not_below_least_squares": _share_at_least(group),
                     "faults": _count_faults(group)} for name, group in by_choice.items() if group}
   for name in ("least_squares", "boosting"):

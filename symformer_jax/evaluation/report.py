@@ -35,7 +35,7 @@ def summarize(rows: Sequence[Row]) -> dict[str, Any]:
     "sympy_disagrees": sum(
       row.sympy == (second_opinion.DIFFERENT if row.recovered else second_opinion.EQUAL) for row in rows),
     "median_complexity": metrics.median((row.complexity for row in answered), worst=float("inf")),
-    "mean_seconds": statistics.fmean(row.seconds for row in answered) if answered else None,
+    "mean_seconds": statistics.fmean(row.seconds for row in answered if row.seconds is not None) if answered else None,
     "compile_seconds": sum(row.compile_seconds or 0.0 for row in rows),
     **{f"{name}_interval": _interval(rows, figure, is_share=is_share)
        for name, (figure, is_share) in _WITH_INTERVAL.items()},
@@ -55,8 +55,8 @@ _WITH_INTERVAL: dict[str, tuple[Callable[[Sequence[Row]], float | None], bool]] 
 def _interval(rows: Sequence[Row], figure: Callable, *, is_share: bool) -> list[float] | None:
   """95 % of a figure: over seeds when there are several; else of a share, by the number of problems."""
   by_seed = [figure(group) for group in _groups(rows, lambda r: r.seed).values()]
-  if len(by_seed) > 1 and None not in by_seed:
-    return list(metrics.bootstrap_interval(by_seed))
+  if None not in by_seed and (interval := metrics.bootstrap_interval(by_seed)) is not None:
+    return list(interval)
   return list(metrics.wilson_interval(figure(rows), len(rows))) if is_share and rows else None
 
 
@@ -172,7 +172,7 @@ def _intervals(variants: Mapping[str, Mapping[str, Any]]) -> str:
   """95 % intervals of the main figures."""
   forms = {"share_r2_above_0.999": ".1%", "share_recovered": ".1%", "median_r2": ".6f", "median_relative_error": ".2g"}
   header = ["95 % interval", "R2 > .999", "recovered", "median R2", "median rel. error"]
-  def cell(interval, form):
+  def cell(interval: Sequence[float] | None, form: str) -> str:
     return "" if interval is None else " to ".join(format_figure(end, form) for end in interval)
   lines = [[name or "all", *(cell(figures[f"{key}_interval"], form) for key, form in forms.items())]
            for name, figures in variants.items()]

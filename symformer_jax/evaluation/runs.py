@@ -139,8 +139,8 @@ class ResultsFile:
 
 
 def _parse_row(cells: Sequence[str]) -> Row:
-  readers = {int: int, float: float, bool: lambda text: text == "True", str: str}
-  values = {}
+  readers: dict[Any, Callable[[str], Any]] = {int: int, float: float, bool: lambda text: text == "True", str: str}
+  values: dict[str, Any] = {}
   for field, cell in zip(dataclasses.fields(Row), cells, strict=True):
     kind, *optional = typing.get_args(field.type) or (field.type,)
     values[field.name] = None if optional and cell == "" else readers[kind](cell)
@@ -189,18 +189,21 @@ def run_task(task: Task, sources: Sources, answered: dict[Task, answers.Answer] 
     return dataclasses.replace(blank, message=str(error))
   answered = {} if answered is None else answered
   if task.question not in answered:
-    answered[task.question] = (sources.ask_peer(task, points) if task.method.peer
-                               else answers.answer(model, points, task.method, seed=task.seed))
+    if task.method.peer:
+      assert sources.ask_peer is not None
+      answered[task.question] = sources.ask_peer(task, points)
+    else:
+      answered[task.question] = answers.answer(model, points, task.method, seed=task.seed)
   found = answered[task.question]
   seen = None if task.method.peer else sources.was_seen(problem, model)
   row = dataclasses.replace(
     blank, seconds=round(found.seconds, 4), compile_seconds=round(found.compile_seconds, 4), model=found.model,
-    message=found.message, **_counts(found.counts),
-    **({} if seen is None else {"seen_function": seen[0], "seen_skeleton": seen[1]}))
+    message=found.message, **_counts(found.counts), seen_function=None if seen is None else seen[0],
+    seen_skeleton=None if seen is None else seen[1])
   return row if found.node is None else _judge(row, task, found.node, scoring_points, sources.second_opinion)
 
 
-def _counts(counts: Counts) -> dict[str, int]:
+def _counts(counts: Counts) -> dict[str, Any]:
   return {"sampled": counts.sampled, "valid": counts.valid, "distinct": counts.distinct}
 
 

@@ -60,6 +60,7 @@ class SecondOpinion:
     try:
       if self._process is None:
         self._start()
+      assert self._process is not None and self._process.stdin is not None
       self._process.stdin.write(question.encode() + b"\n")
       self._process.stdin.flush()
       verdict = self._read_line(self.timeout_s)
@@ -81,6 +82,7 @@ class SecondOpinion:
 
   def _read_line(self, timeout_s: float) -> str:
     """The next line, or the empty string when none comes in time or the process has ended."""
+    assert self._process is not None and self._process.stdout is not None
     end, line = time.monotonic() + timeout_s, b""
     while not line.endswith(b"\n"):
       is_ready, _, _ = select.select([self._process.stdout], [], [], max(end - time.monotonic(), 0))

@@ -250,6 +250,7 @@ def _problems(suite: Suite, settings: Settings) -> list[Problem]:
     problems = problems_lib.load_list(name)
   else:
     directory = settings.data or problems_lib.FRESH_EQUATIONS[settings.variables]
+    assert end is not None, "a suite of fresh equations says how many"
     problems = problems_lib.load_equations(directory, num_equations=end)
     if len(problems) < end and settings.num_equations is not None:
       skipped = f" after {settings.skip}" if settings.skip else ""

@@ -196,7 +196,7 @@ def _token_of(node: Node, vocab: Vocabulary) -> tuple[str, float]:
   return "C", node.value if vocab.encoding == "base" else 0.0
 
 
-def decode(ids: Sequence[int], values: Sequence[float], vocab: Vocabulary) -> Node:
+def decode(ids: Sequence[int] | np.ndarray, values: Sequence[float] | np.ndarray, vocab: Vocabulary) -> Node:
   """Reads a tree from ids and the *numeric* values at constant tokens (see interpreter.constant_values).
 
   Raises:

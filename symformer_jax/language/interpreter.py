@@ -17,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from symformer_jax.language import operators, vocabulary as vocabulary_lib
+from symformer_jax.types import Array
 
 _NOOP, _NUMBER, _VARIABLE, _FIRST_OPERATOR = 0, 1, 2, 3
 # Those of models first: their opcodes are the same in every program.
@@ -50,7 +51,7 @@ def _arity_table() -> np.ndarray:
   return np.array([1, 0, 0, *(op.arity for op in _OPERATORS)], np.int32)
 
 
-def constant_values(ids: jax.Array, mantissas: jax.Array, vocab: vocabulary_lib.Vocabulary) -> jax.Array:
+def constant_values(ids: Array, mantissas: Array, vocab: vocabulary_lib.Vocabulary) -> jax.Array:
   """Turns the model's constants into numbers.
 
   Args:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 import os
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 import warnings
 
 import numpy as np
@@ -14,6 +14,7 @@ from symformer_jax.results import Equation, SearchResult
 from symformer_jax.selection import choice, rounding, scoring
 
 if TYPE_CHECKING:  # for which a look at the formats should not wait
+  from matplotlib.axes import Axes
   from matplotlib.figure import Figure
 
 # Points along a curve: smooth at print size.
@@ -33,10 +34,17 @@ class Data(Protocol):
     x: [N, D] float64; y: [N] float64; all finite.
   """
 
-  features: Sequence[str]
-  target: str
-  x: np.ndarray
-  y: np.ndarray
+  @property
+  def features(self) -> Sequence[str]: ...
+
+  @property
+  def target(self) -> str: ...
+
+  @property
+  def x(self) -> np.ndarray: ...
+
+  @property
+  def y(self) -> np.ndarray: ...
 
 
 def draw_result(result: SearchResult, selected: Equation, data: Data, path: str | os.PathLike) -> None:
@@ -61,7 +69,7 @@ def make_figure(result: SearchResult, selected: Equation, data: Data) -> "Figure
   # No pyplot: no global state, no display.
   figure = Figure(figsize=(11, 8.5 if partial else 5.5), layout="constrained")
   FigureCanvasAgg(figure)
-  upper, lower = figure.subfigures(2, 1, height_ratios=(5.5, 3)) if partial else (figure, None)
+  upper, lower = figure.subfigures(2, 1, squeeze=False, height_ratios=(5.5, 3))[:, 0] if partial else (figure, None)
   panels = upper.subplot_mosaic(
     [["fit", "front"], ["residuals", "front"]], width_ratios=(3, 2), height_ratios=(3, 1))
   panels["residuals"].sharex(panels["fit"])
@@ -73,7 +81,7 @@ def make_figure(result: SearchResult, selected: Equation, data: Data) -> "Figure
   horizontal = draw(panels["fit"], result, selected, data)
   _draw_residuals(panels["residuals"], selected, data, horizontal, is_share=is_log)
   _draw_front(panels["front"], result, selected)
-  if partial:
+  if lower is not None:
     for axes, column in zip(lower.subplots(1, len(partial), squeeze=False)[0], partial, strict=True):
       _draw_partial(axes, selected, data, column, is_log=is_log)
   return figure
@@ -89,7 +97,7 @@ def _spans_decades(values: np.ndarray) -> bool:
   return bool(np.all(values > 0) and np.max(values) > 100 * np.min(values))
 
 
-def _draw_curves(axes, result: SearchResult, selected: Equation, data: Data) -> np.ndarray:
+def _draw_curves(axes: "Axes", result: SearchResult, selected: Equation, data: Data) -> np.ndarray:
   """Data, the formula with its band, the rest of the front in grey; returns where the dots are [M]."""
   x, y = _dots(data)
   is_log = axes.get_yscale() == "log"
@@ -118,7 +126,7 @@ def _draw_curves(axes, result: SearchResult, selected: Equation, data: Data) -> 
   return x[:, 0]
 
 
-def _draw_predictions(axes, result: SearchResult, selected: Equation, data: Data) -> np.ndarray:
+def _draw_predictions(axes: "Axes", result: SearchResult, selected: Equation, data: Data) -> np.ndarray:
   """Observations over predictions; returns where the dots are [M]."""
   del result
   x, y = _dots(data)
@@ -132,7 +140,7 @@ def _draw_predictions(axes, result: SearchResult, selected: Equation, data: Data
   return values
 
 
-def _draw_residuals(axes, selected: Equation, data: Data, horizontal: np.ndarray, *, is_share: bool) -> None:
+def _draw_residuals(axes: "Axes", selected: Equation, data: Data, horizontal: np.ndarray, *, is_share: bool) -> None:
   """What the formula leaves, as y less its value or as a share of that, over the horizontal axis of the fit."""
   x, y = _dots(data)
   values = _values(selected, x)
@@ -161,7 +169,7 @@ def _along(x: np.ndarray, column: int, values: np.ndarray) -> np.ndarray:
   return points
 
 
-def _draw_partial(axes, selected: Equation, data: Data, column: int, *, is_log: bool) -> None:
+def _draw_partial(axes: "Axes", selected: Equation, data: Data, column: int, *, is_log: bool) -> None:
   """The formula over one column, the others at their medians, and the data as far as they differ from it.
 
   A dot is the curve at its row's value of the column plus the row's residual (times the row's share of the fit on a
@@ -188,7 +196,7 @@ def _draw_partial(axes, selected: Equation, data: Data, column: int, *, is_log: 
   axes.set_title(title, fontsize="small")
 
 
-def _draw_front(axes, result: SearchResult, selected: Equation) -> None:
+def _draw_front(axes: "Axes", result: SearchResult, selected: Equation) -> None:
   complexity = [equation.complexity for equation in result.pareto]
   # A perfect fit has no place on a logarithmic axis: it is drawn at the resolution of float64, in units of the worst.
   floor = 1e-16 * max((equation.rmse for equation in result.pareto), default=0.0) or np.finfo(np.float64).tiny
@@ -203,7 +211,8 @@ def _draw_front(axes, result: SearchResult, selected: Equation) -> None:
   for i, (name, line) in enumerate(marked.items()):
     axes.plot(line.complexity, max(line.rmse, floor), "os^"[i], color=f"C{i}", markersize=9, label=name)
   axes.set(xlabel="complexity", ylabel="weighted RMSE" if result.is_weighted else "RMSE", yscale="log")
-  axes.xaxis.get_major_locator().set_params(integer=True)
+  locator: Any = axes.xaxis.get_major_locator()  # the one of linear axes, which has whole numbers as an option
+  locator.set_params(integer=True)
   axes.legend(loc="best", fontsize="small")
 
 

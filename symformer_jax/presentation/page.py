@@ -47,6 +47,7 @@ def make_page(
     data: what was searched.
     name: of the data; notes: what was changed in them, one sentence each.
   """
+  assert result.best is not None
   return _environment().get_template("page.html.jinja").render(
     **_front(result.pareto, result.best, selected, target=data.target, is_weighted=result.is_weighted),
     selected=selected, formula_image=_draw_formula(selected), figure=_draw(result, selected, data),

@@ -48,7 +48,7 @@ def descend(
   lower, upper = box
   root = np.sqrt(weights)
 
-  def look(constants):
+  def look(constants: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
     rows = evaluate(constants)
     with np.errstate(over="ignore", invalid="ignore"):  # a step that goes too far
       residual, jacobian = root * (rows[0] - y), (root * rows[1:]).T
@@ -56,7 +56,7 @@ def descend(
     # A root at 0 has an infinite derivative there: that point says nothing of the slope.
     return residual, np.where(np.isfinite(jacobian), jacobian, 0), loss if np.isfinite(loss) else np.inf
 
-  def against(gradient):
+  def against(gradient: np.ndarray) -> np.ndarray:
     return ((constants <= lower) & (gradient > 0)) | ((constants >= upper) & (gradient < 0))
 
   constants, damping = np.clip(start, lower, upper), START_DAMPING

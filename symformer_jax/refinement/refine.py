@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 import dataclasses
 import difflib
 import numbers
-from typing import Any
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
@@ -147,10 +147,11 @@ def refine(
   limit, has_sigma = max_steps or STEP_FACTOR * solve.MAX_STEPS[method], sigma is not None
   results = _fit_sets(parsed, sets, starts, method, limit, has_sigma=has_sigma)
   for i, (data, result) in enumerate(zip(sets, results, strict=True)):
-    formula, at_bound = parsed, {}
+    fitted = parsed
+    at_bound: dict[str, float] = {}
     if not _is_within(result.constants, box):
-      formula, result, at_bound = _fit_within(parsed, data, starts, box, method, limit, rng, has_sigma=has_sigma)
-    result = _snap(formula, data, result, has_sigma=has_sigma) if snap else result
+      fitted, result, at_bound = _fit_within(parsed, data, starts, box, method, limit, rng, has_sigma=has_sigma)
+    result = _snap(fitted, data, result, has_sigma=has_sigma) if snap else result
     results[i] = _with_held(whole.names, _with_held(parsed.names, result, at_bound, error=np.nan), hold or {})
   return results[0] if is_single else results
 
@@ -167,6 +168,10 @@ def fill_in(node: Node, x: np.ndarray, y: np.ndarray, weights: np.ndarray, *, se
   formula, starts = _Formula(node, names), _draw_starts(names, {}, NUM_STARTS, np.random.default_rng(seed))
   limit = STEP_FACTOR * solve.MAX_STEPS["lm"]
   return _fit_sets(formula, [(x, y, weights, ())], starts, "lm", limit, has_sigma=False)[0].node
+
+
+# `(x [N, D], y [N], weights [N], names)` of one data set.
+_Data = tuple[np.ndarray, np.ndarray, np.ndarray, tuple[str, ...]]
 
 
 class _Formula:
@@ -235,7 +240,7 @@ def _merge_names(node: Node, num_columns: int) -> Node:
   return node._replace(args=tuple(_merge_names(arg, num_columns) for arg in node.args)) if node.args else node
 
 
-def _pair_up(X, y, sigma, is_single):
+def _pair_up(X: Any, y: Any, sigma: Any, is_single: bool) -> list[tuple[Any, Any, Any]]:
   """`(X, y, sigma)` of each data set."""
   if is_single:
     return [(X, y, sigma)]
@@ -260,7 +265,7 @@ def _columns(X: Any) -> tuple[np.ndarray, tuple[str, ...]]:
   return x, names
 
 
-def _check_data(X, y, sigma) -> tuple[np.ndarray, np.ndarray, np.ndarray, tuple[str, ...]]:
+def _check_data(X: Any, y: Any, sigma: Any) -> _Data:
   """`(x [N, D], y [N], weights [N], names)` of one data set."""
   x, names = _columns(X)
   y = np.asarray(y, np.float64)
@@ -352,8 +357,8 @@ def _draw_within(starts: np.ndarray, lower: np.ndarray, upper: np.ndarray, rng: 
 
 
 def _fit_within(
-  formula: _Formula, data, starts: np.ndarray, box: _Box, method: str, max_steps: int, rng: np.random.Generator, *,
-  has_sigma: bool,
+  formula: _Formula, data: _Data, starts: np.ndarray, box: _Box, method: str, max_steps: int,
+  rng: np.random.Generator, *, has_sigma: bool,
 ) -> tuple[_Formula, RefineResult, dict[str, float]]:
   """The best fit within bounds: the formula with constants at their bounds held there, its fit, and these constants."""
   x, y, weights, _ = data
@@ -410,7 +415,9 @@ def _with_held(
     is_identifiable=joined(result.is_identifiable, dict.fromkeys(held, True)), snapped=snapped)
 
 
-def _draw_starts(names, start, num_starts, rng) -> np.ndarray:
+def _draw_starts(
+  names: Sequence[str], start: Mapping[str, float], num_starts: int, rng: np.random.Generator
+) -> np.ndarray:
   """Starts [R, C]: the given one first, then constants of other sizes and signs around it or from the generator's."""
   num_starts = max(1, num_starts)
   drawn = constants_lib.sample_constants(rng, (num_starts, len(names)))
@@ -426,11 +433,13 @@ def _draw_starts(names, start, num_starts, rng) -> np.ndarray:
   return starts
 
 
-def _fit_sets(formula, sets, starts, method, max_steps, *, has_sigma) -> list[RefineResult]:
+def _fit_sets(
+  formula: _Formula, sets: Sequence[_Data], starts: np.ndarray, method: str, max_steps: int, *, has_sigma: bool
+) -> list[RefineResult]:
   """Fits all data sets in one call."""
   num_points = -(-max(len(s[1]) for s in sets) // POINT_MULTIPLE) * POINT_MULTIPLE
 
-  def pad(array, mode):
+  def pad(array: np.ndarray, mode: Literal["edge", "constant"]) -> np.ndarray:
     return np.pad(array, [(0, num_points - len(array)), *[(0, 0)] * (array.ndim - 1)], mode=mode)
 
   x, y, weights = (np.stack(a) for a in zip(
@@ -450,7 +459,7 @@ def _best(fit: solve.Fit) -> int:
   return int(np.argmax(fit.loss <= np.min(fit.loss) * (1 + 1e-9)))
 
 
-def _finish(formula: _Formula, values: np.ndarray, data) -> tuple[np.ndarray, np.ndarray]:
+def _finish(formula: _Formula, values: np.ndarray, data: _Data) -> tuple[np.ndarray, np.ndarray]:
   """`(constants [C], values and derivatives [1 + C, N])` after a few steps of Gauss-Newton by orthogonal factors.
 
   The methods solve normal equations, which square the condition number: in a narrow valley their last digits creep.
@@ -472,10 +481,10 @@ def _finish(formula: _Formula, values: np.ndarray, data) -> tuple[np.ndarray, np
   return values, rows
 
 
-def _result(formula: _Formula, data, fit: solve.Fit, has_sigma: bool) -> RefineResult:
+def _result(formula: _Formula, data: _Data, fit: solve.Fit, has_sigma: bool) -> RefineResult:
   x, y, weights, names = data
   best, num_constants = _best(fit), len(formula.names)
-  values, rows = _finish(formula, fit.values[best], data)
+  values, rows = _finish(formula, np.asarray(fit.values[best]), data)
   found = uncertainty.estimate(rows[1:1 + num_constants].T, rows[0] - y, weights, has_sigma=has_sigma)
   status, num_undefined = Status(int(fit.status[best])), int(fit.num_undefined[best])
   message = STATUS_TEXT[status] + (f" ({num_undefined} of {len(y)} points)" if num_undefined else "")
@@ -488,7 +497,7 @@ def _result(formula: _Formula, data, fit: solve.Fit, has_sigma: bool) -> RefineR
     num_undefined=num_undefined, node=formula.with_values(by_name), names=names)
 
 
-def _snap(formula: _Formula, data, result: RefineResult, *, has_sigma: bool) -> RefineResult:
+def _snap(formula: _Formula, data: _Data, result: RefineResult, *, has_sigma: bool) -> RefineResult:
   """The result with its field `snapped`."""
   if result.num_undefined:
     return result
@@ -500,7 +509,7 @@ def _snap(formula: _Formula, data, result: RefineResult, *, has_sigma: bool) -> 
                         np.array([result.constants[name] for name in formula.names]), y, weights, has_sigma=has_sigma)
   constants = dict(zip(formula.names, found.values.tolist(), strict=True))
   # Beside a column named pi a multiple of pi is written in decimals.
-  def is_clear(node):
+  def is_clear(node: Node) -> bool:
     return not any(n.token == SYMBOL and n.value in names for n in expression.walk(node))
 
   exact = {name: special.node for name, special in zip(formula.names, found.exact, strict=True)

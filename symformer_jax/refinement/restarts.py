@@ -4,6 +4,7 @@ Candidates equal up to constants are one formula with several predicted starts: 
 """
 
 import functools
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -12,6 +13,7 @@ import numpy as np
 from symformer_jax.language import constants as constants_lib
 from symformer_jax.language.vocabulary import Vocabulary
 from symformer_jax.refinement import solve
+from symformer_jax.types import Array
 
 # From a good start eight steps of LM are mostly the whole way, from a bad one they tell.
 SCREENING_STEPS = 8
@@ -48,11 +50,11 @@ def group_by_skeleton(ids: np.ndarray, vocab: Vocabulary) -> np.ndarray:
 
 
 def fit_with_restarts(
-  ids: jax.Array, values: jax.Array, x: jax.Array, y: jax.Array, weights: jax.Array, *, vocab: Vocabulary,
+  ids: Array, values: Array, x: Array, y: Array, weights: Array, *, vocab: Vocabulary,
   key: jax.Array, num_starts: int = 4, spread: float = 0.5, is_skeleton: bool = False,
-  is_free: jax.Array | None = None, dataset: jax.Array | None = None, max_steps: int | None = None,
-  group: jax.Array | None = None, **options,
-) -> tuple[jax.Array, solve.Fit]:
+  is_free: Array | None = None, dataset: Array | None = None, max_steps: int | None = None,
+  group: Array | None = None, **options: Any,
+) -> tuple[Array, solve.Fit]:
   """`solve.fit_candidates` from R starts each; of every candidate the best start is fitted to its end.
 
   Args:

@@ -92,7 +92,7 @@ def snap(
   fit, p_value, is_open = full, 1.0, np.ones(len(values), bool)
   while True:
     stderr = problem.standard_errors(fit)
-    prospects = [_Prospect(i, fit.values[i], stderr[i], problem.dof, min_odds) for i in np.flatnonzero(is_open)]
+    prospects = [_Prospect(int(i), fit.values[i], stderr[i], problem.dof, min_odds) for i in np.flatnonzero(is_open)]
     prospects = [p for p in prospects if p.candidates]
     if not prospects:
       return Snapped(fit.values, tuple(exact), stderr, fit.rss, p_value)

@@ -1,5 +1,6 @@
 """The driver: every candidate's constants fitted in one compiled call, by any method, under either plan."""
 
+from collections.abc import Callable
 import concurrent.futures
 import dataclasses
 import functools
@@ -17,7 +18,8 @@ from symformer_jax.refinement import problem as problem_lib
 from symformer_jax.refinement.bfgs import BFGS
 from symformer_jax.refinement.gradient_descent import GradientDescent
 from symformer_jax.refinement.levenberg_marquardt import LevenbergMarquardt
-from symformer_jax.refinement.problem import Method, Status
+from symformer_jax.refinement.problem import Method, Problem, Status
+from symformer_jax.types import Array
 
 METHODS: dict[str, Method] = {"lm": LevenbergMarquardt(), "bfgs": BFGS(), "gd": GradientDescent()}
 # Where thousands of formulas compete, a step that came as promised is followed by a bolder one: of 480 fits of sums
@@ -34,6 +36,11 @@ FEW_CONSTANTS = 4
 MAX_STACK_BYTES = 1 << 30
 # Fewer candidates than this are not worth a second thread.
 MIN_CANDIDATES_PER_THREAD = 32
+
+# `(constants [C], loss, status, steps, num_undefined)` of one fit.
+_Fitted = tuple[jax.Array, jax.Array, jax.Array, jax.Array, jax.Array]
+# `((constants, evaluation), status, steps)` of one fit.
+_Minimum = tuple[tuple[jax.Array, problem_lib.Evaluation], jax.Array, jax.Array]
 
 
 @functools.partial(
@@ -58,10 +65,10 @@ class Fit:
 
 
 def fit_candidates(
-  ids: jax.Array, values: jax.Array, x: jax.Array, y: jax.Array, weights: jax.Array, *, vocab: Vocabulary,
+  ids: Array, values: Array, x: Array, y: Array, weights: Array, *, vocab: Vocabulary,
   method: str = "lm", max_steps: int | None = None, max_constants: int = 16, plan: str | None = None,
-  is_free: jax.Array | None = None, dataset: jax.Array | None = None, is_persistent: bool = False,
-) -> tuple[jax.Array, Fit]:
+  is_free: Array | None = None, dataset: Array | None = None, is_persistent: bool = False,
+) -> tuple[Array, Fit]:
   """Fits the constants of K candidates by least squares, all at once.
 
   May be called inside jit. Outside, on CPU, the candidates are dealt to as many threads as there are cores.
@@ -106,7 +113,11 @@ def fit_candidates(
 
 @functools.partial(
   jax.jit, static_argnames=("vocab", "method", "max_constants", "plan", "is_persistent"))
-def _fit(per_candidate, shared, *, vocab, method, max_steps, max_constants, plan, is_persistent):
+def _fit(
+  per_candidate: tuple[jax.Array, jax.Array, jax.Array | None, jax.Array],
+  shared: tuple[jax.Array, jax.Array, jax.Array], *, vocab: Vocabulary, method: str, max_steps: jax.Array,
+  max_constants: int, plan: str, is_persistent: bool,
+) -> tuple[jax.Array, Fit]:
   """`fit_candidates` on one device; `x` is [B, N, D] and `dataset` is given."""
   (ids, values, is_free, dataset), (x, y, weights) = per_candidate, shared
   padding = -x.shape[1] % POINT_MULTIPLE
@@ -116,7 +127,7 @@ def _fit(per_candidate, shared, *, vocab, method, max_steps, max_constants, plan
   program = interpreter.translate(ids, values.astype(x.dtype), vocab=vocab, is_free=is_free, num_slots=max_constants)
   fit = functools.partial(_fit_one, method=method, max_steps=max_steps, is_persistent=is_persistent)
   if plan == "loop":
-    def one(args):
+    def one(args: tuple[interpreter.Program, jax.Array]) -> _Fitted:
       candidate, d = args
       problem = x[d], y[d], weights[d], candidate.length
       return _by_size(functools.partial(fit, candidate, *problem), candidate, max_constants)
@@ -133,19 +144,22 @@ def _fit(per_candidate, shared, *, vocab, method, max_steps, max_constants, plan
   return jnp.where(has_slot, placed, jnp.where(is_kept, program.numbers, 0)), Fit(*fitted)
 
 
-def _by_size(fit, program, max_constants):
+def _by_size(fit: Callable[..., _Fitted], program: interpreter.Program, max_constants: int) -> _Fitted:
   """Fits with as few slots as the candidate needs, out of two sizes."""
   if max_constants <= FEW_CONSTANTS:
     return fit(num_slots=max_constants)
 
-  def narrow():
-    constants, *rest = fit(num_slots=FEW_CONSTANTS)
-    return jnp.pad(constants, (0, max_constants - FEW_CONSTANTS)), *rest
+  def narrow() -> _Fitted:
+    constants, loss, status, steps, num_undefined = fit(num_slots=FEW_CONSTANTS)
+    return jnp.pad(constants, (0, max_constants - FEW_CONSTANTS)), loss, status, steps, num_undefined
 
   return jax.lax.cond(jnp.max(program.slots) < FEW_CONSTANTS, narrow, lambda: fit(num_slots=max_constants))
 
 
-def _fit_one(program, x, y, weights, num_tokens, *, method, max_steps, num_slots, start=None, is_persistent=False):
+def _fit_one(
+  program: interpreter.Program, x: jax.Array, y: jax.Array, weights: jax.Array, num_tokens: jax.Array, *, method: str,
+  max_steps: Array | int, num_slots: int, start: jax.Array | None = None, is_persistent: bool = False,
+) -> _Fitted:
   """Fits one candidate: `(constants [C], loss, status, steps, num_undefined)`."""
   problem = problem_lib.make_problem(program, x, y, weights, num_slots=num_slots, num_tokens=num_tokens)
   name = "lm" if method == "none" else method
@@ -166,9 +180,9 @@ def _fit_one(program, x, y, weights, num_tokens, *, method, max_steps, num_slots
   return constants, loss, status, num_steps, num_undefined
 
 
-def _minimize(solver, problem, start, limit):
+def _minimize(solver: Method, problem: Problem, start: jax.Array, limit: jax.Array) -> _Minimum:
   """`((constants, evaluation), status, steps)` of one fit."""
-  def body(carry):
+  def body(carry: tuple[Any, jax.Array, jax.Array]) -> tuple[Any, jax.Array, jax.Array]:
     state = solver.step(problem, carry[0])
     return state, *solver.terminate(problem, state)
 
@@ -195,7 +209,7 @@ class _Attempts(NamedTuple):
   num_steps: jax.Array
 
 
-def _minimize_persistently(solver, problem, start, limit):
+def _minimize_persistently(solver: Method, problem: Problem, start: jax.Array, limit: jax.Array) -> _Minimum:
   """As `_minimize`, in up to four attempts; one loop for all, so that a solver is compiled once."""
   chordal = problem_lib.chordal(problem)
   has_exponent = jnp.any(problem.is_exponent)
@@ -235,7 +249,7 @@ def _is_better(found: problem_lib.Evaluation, best: problem_lib.Evaluation) -> j
   return (more > 0) | ((more == 0) & (found.loss < best.loss))
 
 
-def _other_parity(problem, constants):
+def _other_parity(problem: Problem, constants: jax.Array) -> jax.Array:
   """Exponents beside the nearest integer of the other parity, to which a method rounds them where that is needed."""
   nearest = jnp.round(constants)
   side = jnp.where(constants >= nearest, 1, -1)
@@ -244,7 +258,7 @@ def _other_parity(problem, constants):
 
 @functools.partial(jax.jit, static_argnames=("method", "max_steps"))
 def fit_starts(
-  program: interpreter.Program, starts: jax.Array, x: jax.Array, y: jax.Array, weights: jax.Array, *,
+  program: interpreter.Program, starts: Array, x: Array, y: Array, weights: Array, *,
   method: str = "lm", max_steps: int = 200,
 ) -> Fit:
   """Fits one formula to B data sets from R starts each.
@@ -258,7 +272,7 @@ def fit_starts(
   """
   num_sets, num_starts, num_slots = starts.shape
 
-  def one(index):
+  def one(index: jax.Array) -> _Fitted:
     d = index // num_starts
     return _fit_one(program, x[d], y[d], weights[d], program.length, method=method, max_steps=max_steps,
                     num_slots=num_slots, start=starts[d, index % num_starts], is_persistent=True)
@@ -271,7 +285,10 @@ _compiled: set[str] = set()
 _compile_lock = threading.Lock()
 
 
-def _fit_in_threads(fit, per_candidate, shared, num_threads):
+def _fit_in_threads(
+  fit: functools.partial, per_candidate: tuple[Array, Array, Array | None, Array], shared: tuple[Array, Array, Array],
+  num_threads: int,
+) -> tuple[np.ndarray, Fit]:
   """Deals candidates to threads round robin; XLA's CPU loops use one core each and release the interpreter lock."""
   num = per_candidate[0].shape[0]
   padding = -num % num_threads
@@ -279,9 +296,9 @@ def _fit_in_threads(fit, per_candidate, shared, num_threads):
   # The last candidate is repeated so that all parts have one shape.
   padded = jax.tree.map(lambda a: np.concatenate([a, np.repeat(a[-1:], padding, 0)]), per_candidate)
   parts = [jax.tree.map(lambda a, i=i: a[i::num_threads], padded) for i in range(num_threads)]
-  use_x64 = jax.config.jax_enable_x64
+  use_x64 = jax.config.jax_enable_x64  # type: ignore[attr-defined]  # settings are attributes that no class names
 
-  def run(part):
+  def run(part: tuple[np.ndarray, ...]) -> tuple[np.ndarray, Fit]:
     with jax.enable_x64(use_x64):  # the setting belongs to a thread
       return jax.tree.map(np.asarray, fit(part, shared))
 
@@ -298,8 +315,8 @@ def _fit_in_threads(fit, per_candidate, shared, num_threads):
 
 
 def polish(
-  ids: jax.Array, values: jax.Array, x: jax.Array, y: jax.Array, weights: jax.Array, *, vocab: Vocabulary,
-  max_steps: int = 100, **options,
+  ids: Array, values: Array, x: Array, y: Array, weights: Array, *, vocab: Vocabulary,
+  max_steps: int = 100, **options: Any,
 ) -> tuple[np.ndarray, Fit]:
   """`fit_candidates` in float64, whatever the process computes in: for finalists.
 

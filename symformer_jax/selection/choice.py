@@ -234,6 +234,7 @@ def pick(front: Sequence[Any], best: Any, selection: str | int, *, argument: str
     return simplest_good(front, best)
   if selection == ACCURATE:
     return min(front, key=lambda line: line.mse)
+  assert not isinstance(selection, str), "of words there are no others"
   if not -len(front) <= selection < len(front):
     raise InputError(f"{argument}: expected a line of the front, 0 to {len(front) - 1}, got {selection}")
   return front[selection]

@@ -112,7 +112,9 @@ def weigh(
     return _described(loss, best, rows, reweigh, text)
 
 
-def _described(loss: str, node: Node, rows: Rows, reweigh: Callable[..., Weighing], text) -> Weighing:
+def _described(
+  loss: str, node: Node, rows: Rows, reweigh: Callable[..., Weighing], text: Callable[[Node], str]
+) -> Weighing:
   weighing = reweigh(scoring.evaluate(node, rows.x), rows)
   if not np.all(np.isfinite(weighing.weights) & (weighing.weights > 0)):
     return Weighing(rows.weights, f"loss {loss}: a first look says nothing of all rows, squared")

@@ -146,7 +146,7 @@ def _fix_redundant(local: _Local) -> bool:
 def _fix_negligible(local: _Local) -> bool:
   """A constant that changes nothing when it is 0, as 3e-15 times a term that an exact fit has left over."""
   for index in np.flatnonzero(local.is_free & (local.theta != 0)):
-    if _accept(local, index, np.where(np.arange(len(local.theta)) == index, 0.0, local.theta)):
+    if _accept(local, int(index), np.where(np.arange(len(local.theta)) == index, 0.0, local.theta)):
       return True
   return False
 

@@ -331,9 +331,9 @@ def to_slow_waves(node: Node, x: np.ndarray) -> Node:
 def has_equal_values(first: Node, second: Node, x: np.ndarray) -> bool:
   """Whether two formulas agree on rows to what rounding of a large phase leaves."""
   with np.errstate(all="ignore"):
-    values = [scoring.evaluate(node, x) for node in (first, second)]
-  is_finite = all(np.isfinite(v).all() for v in values)
-  return is_finite and np.allclose(*values, rtol=0, atol=EQUAL * max(np.ptp(values[1]), np.finfo(float).tiny))
+    one, other = (scoring.evaluate(node, x) for node in (first, second))
+  is_finite = np.isfinite(one).all() and np.isfinite(other).all()
+  return bool(is_finite and np.allclose(one, other, rtol=0, atol=EQUAL * max(np.ptp(other), np.finfo(float).tiny)))
 
 
 def _replaced(node: Node, part: Node, by: Node) -> Node:

@@ -54,7 +54,7 @@ def fit(rows: Rows, columns: Sequence[int]) -> list[Node]:
   scale = np.linalg.norm(design, axis=0)
   root = np.sqrt(rows.weights)
   # Every subset of the columns has the sums of squares of the rows of this triangle.
-  triangle = np.linalg.qr(np.column_stack([root[:, None] * design / scale, root * rows.y]), mode="r")
+  triangle: Any = np.linalg.qr(np.column_stack([root[:, None] * design / scale, root * rows.y]), mode="r")
   everything = list(range(len(columns)))
   lines = []
   for some in (everything, _sparse(triangle, everything, int(np.sum(rows.weights > 0)))):

@@ -159,7 +159,8 @@ class _Breeder:
     for begin in range(0, len(ids), num):
       block = Genome(ids[begin : begin + num], values[begin : begin + num].astype(np.float32))
       enrolled = variation.enroll(block, self.choices, vocab=self._vocab, size=programs.MAX_TOKENS)
-      found = found.join(self._fit(*jax.tree.map(np.asarray, enrolled), tries, np.full(num, layer, np.int32)))
+      block, traits = jax.tree.map(np.asarray, enrolled)
+      found = found.join(self._fit(block, traits, tries, np.full(num, layer, np.int32)))
     return found
 
   # --- a generation -----------------------------------------------------------------------------------------------
@@ -196,7 +197,7 @@ class _Breeder:
     self, genomes: Genome, traits: variation.Traits, tries: dict[int, int], layer: np.ndarray
   ) -> Population:
     """The nearest of those that have not been fitted often enough, with their constants."""
-    config, group = self._config, population_lib.group_of(layer, traits.family)
+    config, group = self._config, population_lib.group_of(layer, np.asarray(traits.family))
     index, found = self._screened(genomes, traits, tries, group)
     if not len(index):
       return population_lib.empty(config.max_tokens, programs.MAX_TOKENS)
@@ -208,12 +209,13 @@ class _Breeder:
     constants, loss = self._fit_programs(ids, starts, config.screen_steps)
     loss = np.where(is_allowed, loss, np.inf)
     # Most are wrong, and not worth the steps that a right one needs.
-    near = np.sort(np.argsort(_excess(loss, traits.complexity[index], group[index]), kind="stable")[: config.num_near])
+    excess = _excess(loss, np.asarray(traits.complexity)[index], group[index])
+    near = np.sort(np.argsort(excess, kind="stable")[: config.num_near])
     constants[near], loss[near] = self._fit_programs(ids[near], constants[near], config.fit_steps)
     loss = np.where(_is_sane(constants), loss / self._task.variance, np.inf)
     return Population(
-      genomes.ids[index], self._of_genomes(constants, origin), loss, traits.complexity[index], traits.signature[index],
-      traits.family[index], layer[index], ids, constants, origin)
+      np.asarray(genomes.ids)[index], self._of_genomes(constants, origin), loss, np.asarray(traits.complexity)[index],
+      np.asarray(traits.signature)[index], np.asarray(traits.family)[index], layer[index], ids, constants, origin)
 
   def _of_genomes(self, constants: np.ndarray, origin: np.ndarray) -> np.ndarray:
     """Numbers at the tokens of formulas [K, M] as those at the tokens of their genomes [K, L]."""
@@ -240,14 +242,15 @@ class _Breeder:
     self, genomes: Genome, traits: variation.Traits, tries: dict[int, int], group: np.ndarray
   ) -> tuple[np.ndarray, projection.Projection]:
     """Indices of those whose constants are worth a fit, and what their terms alone can do."""
-    config, fresh, seen = self._config, [], set()
+    config, seen = self._config, set[tuple[int, int]]()
+    usable: list[int] = []
     for i in np.flatnonzero(traits.is_usable):
       form = int(traits.signature[i]), int(group[i])
       is_short = self._rule.max_complexity is None or traits.complexity[i] <= self._rule.max_complexity
       if is_short and tries.get(form[0], 0) < config.max_tries and form not in seen:
         seen.add(form)
-        fresh.append(i)
-    fresh = np.array(fresh, int)
+        usable.append(int(i))
+    fresh = np.array(usable, int)
     ids = np.zeros_like(genomes.ids)
     ids[fresh] = genomes.ids[fresh]  # a program without tokens takes no time
     with jax.enable_x64(True):
@@ -255,7 +258,7 @@ class _Breeder:
         Genome(ids, genomes.values.astype(np.float64)), *self._points, vocab=self._vocab,
         plan=interpreter.default_plan()))
     loss = found.loss[fresh]
-    excess = _excess(loss, traits.complexity[fresh], group[fresh])
+    excess = _excess(loss, np.asarray(traits.complexity)[fresh], group[fresh])
     order = np.argsort(excess, kind="stable")[: config.num_screened]
     index = np.sort(fresh[order[np.isfinite(loss[order])]])
     for i in index:
@@ -290,7 +293,8 @@ class _Breeder:
     known = sorted((expression.complexity(c.node), c.mse / self._task.variance) for c in question.pool.in_order())
     lengths = np.array([length for length, _ in known])
     best = np.minimum.accumulate([loss for _, loss in known]) if known else np.zeros(0)
-    better, others = [], []
+    better: list[Node] = []
+    others: list[Node] = []
     for i in population_lib.front(population)[::-1]:
       node = stock.answer(expression.decode(population.programs[i], population.constants[i], self._vocab), self._units,
                           self._task.fit_rows)

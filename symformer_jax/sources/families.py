@@ -30,7 +30,7 @@ class Family:
   """
 
   values: np.ndarray
-  build: Callable[[int], Node]
+  build: Callable[..., Node]  # of a column's number; in a loop a lambda has what it is of as defaults
   tier: int = ANY
   is_mixed: bool = False
 
@@ -133,7 +133,9 @@ def _each_argument(space: Space) -> Iterator[_Argument]:
 # --- of an argument ------------------------------------------------------------------------------------------------
 
 
-def _with_factors(make: Callable[[_Argument, LibraryConfig], Iterator[Family]]):
+def _with_factors(
+  make: Callable[[_Argument, LibraryConfig], Iterator[Family]]
+) -> Callable[[Space, _Argument], Iterator[Family]]:
   """The families of an argument, and each times every factor."""
   def families(space: Space, argument: _Argument) -> Iterator[Family]:
     for family in make(argument, space.config):
@@ -389,7 +391,7 @@ def _grid(
   return _bent(token, inner, numbers, operators.BY_NAME[token].numpy_fn(at))
 
 
-def _bent(token: str, inner: Callable[[float], Node], numbers: np.ndarray, values: np.ndarray) -> Family:
+def _bent(token: str, inner: Callable[..., Node], numbers: np.ndarray, values: np.ndarray) -> Family:
   return Family(values, lambda g: Node(token, (inner(numbers[g]),)))
 
 

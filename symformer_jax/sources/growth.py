@@ -157,7 +157,7 @@ def _grown(
       promised[tangent.node] += [
         (float(gains[row, block]), graft, int(chosen[block]), float(factors[block]))
         for block in _best(gains[row, : len(order)], columns.tiers[chosen], config)]
-  ranked = [[(node, *rest) for _, *rest in sorted(found, key=lambda each: -each[0])]
+  ranked = [[(node, graft, column, multiple) for _, graft, column, multiple in sorted(found, key=lambda each: -each[0])]
             for node, found in promised.items()]
   for node, graft, column, multiple in in_turn(ranked):
     yield _grafted(node, graft, columns, column, multiple)

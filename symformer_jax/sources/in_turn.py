@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable, Iterator
 import itertools
-from typing import TypeVar
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 
 
 def in_turn(lists: Iterable[Iterable[T]]) -> Iterator[T]:
   """The first of each list, then the second of each, ...; no more of a list is made than is asked for."""
-  missing = object()
+  missing: Any = object()
   return (each for rank in itertools.zip_longest(*lists, fillvalue=missing) for each in rank if each is not missing)

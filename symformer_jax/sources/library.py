@@ -55,7 +55,7 @@ class Atoms:
         is_kept = np.ptp(relative, axis=0) > MIN_VARIATION
         indices = np.flatnonzero(usable)
         if allows is not None:
-          is_kept &= np.array([_is_allowed(family.build(g), allows) for g in indices], bool)
+          is_kept &= np.array([_is_allowed(family.build(int(g)), allows) for g in indices], bool)
         is_kept[is_kept] = _is_new(relative[:, is_kept], seen)
         indices = indices[is_kept]
         values.append(relative[:, is_kept].astype(np.float32))

@@ -5,6 +5,8 @@ one matrix product: a Gram matrix, made tile by tile and reduced at once. Column
 constant that is fitted later; of the pairs of two blocks of such columns only the best is kept.
 """
 
+from typing import Any
+
 import jax
 from jax import lax
 import jax.numpy as jnp
@@ -97,7 +99,7 @@ def _block_gains(units: jax.Array, along: jax.Array, num_used: jax.Array) -> jax
   num_tiles = units.shape[0] // TILE
   units, along = units.reshape(num_tiles, TILE, -1), along.reshape(num_tiles, TILE)
 
-  def tile(place: tuple[jax.Array, jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array, jax.Array]:
+  def tile(place: tuple[Any, Any, jax.Array]) -> tuple[Any, Any, jax.Array]:  # the places begin as whole numbers
     i, j, found = place
     across = units[i] @ units[j].T
     left = 1 - across * across
@@ -139,7 +141,7 @@ def _sharpened(
     rows = np.arange(len(first))
     pairs.append(np.stack([first[rows, best // BLOCK], second[rows, best % BLOCK]], axis=1))
     errors.append(1 - gain.reshape(len(first), -1)[rows, best])
-  pairs, errors = np.concatenate(pairs), np.concatenate(errors)
-  best_first = np.argsort(errors, kind="stable")
-  best_first = best_first[errors[best_first] < 1]
-  return pairs[best_first], errors[best_first]
+  all_errors = np.concatenate(errors)
+  best_first = np.argsort(all_errors, kind="stable")
+  best_first = best_first[all_errors[best_first] < 1]
+  return np.concatenate(pairs)[best_first], all_errors[best_first]

@@ -81,7 +81,8 @@ def survivors(population: Population, *, num_per_niche: int) -> Population:
   cells = np.floor(np.log(np.maximum(found.loss, SMALLEST_LOSS)) / EQUAL_LOSS).astype(np.int64)
   kept: list[int] = []
   in_niche: dict[tuple[int, int], int] = {}
-  losses, forms = set(), set()
+  losses: set[tuple[int, int]] = set()
+  forms: set[tuple[int, int]] = set()
   for i in order:
     group, cell = int(found.group[i]), int(cells[i])
     niche, form = (group, int(found.complexity[i])), (group, int(found.signature[i]))

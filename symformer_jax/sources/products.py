@@ -41,7 +41,8 @@ class _Family:
   """
 
   logs: np.ndarray
-  build: Callable[[int, float], list[tuple[Monomial, Node]]]
+  # Of a column's number and an exponent; in a loop a lambda has what it is of as defaults.
+  build: Callable[..., list[tuple[Monomial, Node]]]
   groups: np.ndarray
   is_plain: np.ndarray
   is_exponential: bool = False

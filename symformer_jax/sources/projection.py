@@ -3,6 +3,7 @@
 Some twenty times cheaper than a fit of all constants: one evaluation of every token and one linear least squares.
 """
 
+from collections.abc import Callable
 import functools
 from typing import NamedTuple
 
@@ -14,6 +15,7 @@ from symformer_jax.language import interpreter, operators
 from symformer_jax.language.vocabulary import Vocabulary
 from symformer_jax.sources import variation
 from symformer_jax.sources.variation import Genome
+from symformer_jax.types import Array
 
 # Terms of a genome that are looked at; a sum of more is no formula to begin with.
 MAX_TERMS = 8
@@ -35,7 +37,7 @@ class Projection(NamedTuple):
   constant: jax.Array
 
 
-def term_places(ids: jax.Array, *, vocab: Vocabulary) -> tuple[jax.Array, jax.Array]:
+def term_places(ids: Array, *, vocab: Vocabulary) -> tuple[jax.Array, jax.Array]:
   """Where the first `MAX_TERMS` terms begin [T], -1 where there are fewer; and how many there are, scalar."""
   is_term = variation.find_terms(ids, vocab=vocab)
   places = jnp.sort(jnp.where(is_term, jnp.arange(ids.shape[0]), ids.shape[0]))[:MAX_TERMS]
@@ -54,7 +56,7 @@ def token_values(genome: Genome, columns: jax.Array, *, vocab: Vocabulary) -> ja
   numbers = jnp.where(is_constant, genome.values, operands.astype(genome.values.dtype))
   second = variation.second_arguments(variation.extents(ids, vocab=vocab))
 
-  def of(operator):
+  def of(operator: operators.Operator) -> Callable[..., jax.Array]:
     if operator.arity == 1:
       return lambda one, two, number, column: operator.jnp_fn(one)
     return lambda one, two, number, column: operator.jnp_fn(one, two)
@@ -65,7 +67,7 @@ def token_values(genome: Genome, columns: jax.Array, *, vocab: Vocabulary) -> ja
               *map(of, operators.REQUESTED_OPERATORS if vocab.has_requested else ())]
   num_tokens = variation.length(ids)
 
-  def step(t, values):
+  def step(t: jax.Array, values: jax.Array) -> jax.Array:
     i = num_tokens - 1 - t
     row = jax.lax.switch(opcodes[i], branches, values[jnp.minimum(i + 1, size - 1)], values[second[i]], numbers[i],
                          columns[operands[i]])

@@ -31,7 +31,8 @@ class _Choice:
 
 
 def select_columns(
-  columns: np.ndarray, target: np.ndarray, weights: np.ndarray, *, groups: Sequence[int] | None = None,
+  columns: np.ndarray, target: np.ndarray, weights: np.ndarray, *,
+  groups: Sequence[int] | np.ndarray | None = None,
   config: PursuitConfig = DEFAULT.pursuit,
 ) -> list[tuple[int, ...]]:
   """Sets of columns that, with a constant, fit a target with the least squared error: the best few of each size.
@@ -47,7 +48,7 @@ def select_columns(
   columns = (root[:, None] * columns).astype(columns.dtype)
   # In units of its own: single precision squares it.
   target = root * (target / max(np.max(np.abs(target), initial=0.0), np.finfo(np.float64).tiny))
-  groups = np.arange(columns.shape[1]) if groups is None else np.asarray(groups)
+  of_group = np.arange(columns.shape[1]) if groups is None else np.asarray(groups)
   one = root / np.linalg.norm(root)
   residual = target - one * (one @ target)
   squares = np.einsum("np,np->p", columns, columns)
@@ -60,9 +61,10 @@ def select_columns(
   for size in range(1, config.max_columns + 1):
     is_every_pair = size == 1 and config.num_first >= columns.shape[1]
     beams = _extend(
-      beams, columns, np.arange(columns.shape[1]) if is_every_pair else groups, least,
+      beams, columns, np.arange(columns.shape[1]) if is_every_pair else of_group, least,
       {1: config.num_first, 2: config.num_pairs}.get(size, config.num_beams), config.num_looked_at)
-    distinct = {tuple(sorted(groups[list(beam.chosen)])): beam for beam in reversed(beams)}  # the best of equal groups
+    # The best of equal groups.
+    distinct = {tuple(sorted(of_group[list(beam.chosen)])): beam for beam in reversed(beams)}
     kept += sorted(distinct.values(), key=lambda beam: beam.error)[
       : config.num_kept_short if size <= 2 else config.num_kept]
     # What is exact needs no more columns; several others may be exact as well, and simpler.

@@ -1,6 +1,6 @@
 """Bases of rational functions: which monomials may stand above and below the line, for so many variables."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 import functools
 import itertools
 import math
@@ -44,7 +44,7 @@ def bases(num_variables: int, config: RationalsConfig) -> tuple[Basis, ...]:
       above, below = ([(0.5 * i,) for i in range(degree + 1)] for degree in root_degrees)
       found.append(_nested(above, below, root_degrees, 0.5))
   elif num_variables <= config.max_linear:
-    choices = itertools.product(config.linear_powers, repeat=num_variables)
+    choices: Iterable[Powers] = itertools.product(config.linear_powers, repeat=num_variables)
     if len(config.linear_powers) ** num_variables > config.max_choices:
       choices = [(power,) * num_variables for power in config.linear_powers]
     found += [_linear_in_each(powers) for powers in choices]
@@ -67,7 +67,7 @@ def _total_degree(num_variables: int, config: RationalsConfig) -> Basis:
 
 
 def _nested(
-  above: Sequence[Powers], below: Sequence[Powers], degrees: tuple[int, int], step: float = 1.0
+  above: Sequence[Powers], below: Sequence[Powers], degrees: Sequence[int], step: float = 1.0
 ) -> Basis:
   """A basis that begins with every pair of degrees up to those given, counted in steps, above and below the line."""
   def up_to(monomials: Sequence[Powers], degree: int, first: int) -> Terms:

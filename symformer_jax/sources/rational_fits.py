@@ -6,7 +6,7 @@ small sets are tried all.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -78,7 +78,8 @@ class Equation:
 
   def _reduced(self, root: np.ndarray) -> np.ndarray:
     """The triangle [R, M + K] that has the norms of all combinations of the weighted columns of unit length."""
-    return np.linalg.qr(root[:, None] * self._columns / self.norms, mode="r")
+    triangle: Any = np.linalg.qr(root[:, None] * self._columns / self.norms, mode="r")  # NumPy's types have no mode
+    return triangle
 
   def follow(self, coefficients: np.ndarray, *, is_exact: bool) -> None:
     """Divides the rows by a fraction's denominator, so that the equation's errors become those of y; and, unless y is
@@ -205,7 +206,8 @@ def upto_exact(by_size: dict[int, list[Fit]], config: RationalsConfig) -> dict[i
   With every term more a fraction comes nearer to any smooth function, to rounding at last, by factors of a hundred to
   ten thousand (in squares). The right number of terms is one leap: without it none that comes too near stays.
   """
-  found, nearest = {}, 1.0
+  found: dict[int, list[Fit]] = {}
+  nearest = 1.0
   for size, fits in sorted(by_size.items()):
     has_leapt = fits[0].error < config.leap * nearest
     if fits[0].error < config.exact and has_leapt:
@@ -265,7 +267,7 @@ def _best_refined(equation: Equation, solved: Sequence[np.ndarray], config: Rati
     if start is None:
       continue
     coefficients = equation.refined(start, config.num_steps)
-    cost = nats(equation.errors(coefficients[None])[0], np.count_nonzero(own), equation.num_rows)
+    cost = nats(equation.errors(coefficients[None])[0], int(np.count_nonzero(own)), equation.num_rows)
     refined.append((cost, coefficients))
     num_idle = 0 if cost < least else num_idle + 1
     least = min(least, cost)
@@ -328,7 +330,9 @@ def _eliminate(equation: Equation, found: _Found, config: RationalsConfig, most:
           waiting.setdefault(len(child), {})[child] = None
 
 
-def _children(terms, sizes, rises, error: float, config: RationalsConfig) -> list[Terms]:
+def _children(
+  terms: np.ndarray, sizes: np.ndarray, rises: np.ndarray, error: float, config: RationalsConfig
+) -> list[Terms]:
   """Sets without the terms that cost least, and without all that an exact fit does not need."""
   order = np.argsort(rises, kind="stable")
   num_left_out = 1 if len(terms) <= config.max_single else len(terms) // 4

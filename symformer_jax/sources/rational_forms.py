@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 import itertools
+from typing import Any
 
 import numpy as np
 
@@ -87,7 +88,7 @@ class Fractions:
     above = polynomials.table(list(self._fraction.numerator), self._x) / values[:, None]
     coefficients = _least_squares(above, y, weights)
     leading = [_leading(factor) for factor in below]
-    scale = y_size / np.prod([lead**count for lead, count in zip(leading, self.counts, strict=True)])
+    scale = float(y_size / np.prod([lead**count for lead, count in zip(leading, self.counts, strict=True)]))
     numerator = polynomials.rescaled(dict(zip(self._fraction.numerator, coefficients, strict=True)), sizes)
     parts = [power(polynomials.to_node({p: c / lead for p, c in factor.items()}), number(count))
              for factor, lead, count in zip(below, leading, self.counts, strict=True)]
@@ -110,7 +111,8 @@ class Fractions:
     self, what: Sequence[tuple[Powers, int, int]], coefficients: np.ndarray, sizes: np.ndarray, y_size: float
   ) -> Node:
     """The sum of some of the columns: those over one denominator above one line."""
-    terms, by_factor = [], {}
+    terms: list[Node] = []
+    by_factor: dict[tuple[int, int], dict[Powers, float]] = {}
     for (powers, factor, exponent), coefficient in zip(what, coefficients, strict=True):
       by_factor.setdefault((factor, exponent), {})[powers] = float(coefficient)
     for (factor, exponent), polynomial in by_factor.items():
@@ -207,8 +209,9 @@ def _few_columns(
   root = np.sqrt(weights / np.sum(weights))
   matrix = root[:, None] * columns
   norms = np.linalg.norm(matrix, axis=0)
-  matrix = np.linalg.qr(np.column_stack([matrix / np.where(norms > 0, norms, 1), root * target]), mode="r")
-  left, sets = matrix[None], [()]
+  triangle: Any = np.linalg.qr(np.column_stack([matrix / np.where(norms > 0, norms, 1), root * target]), mode="r")
+  left = triangle[None]
+  sets: list[tuple[int, ...]] = [()]
   for _ in range(min(config.max_fractions, len(target) // (2 * config.rows_per_constant))):  # with one below the line
     lengths = np.linalg.norm(left[:, :, :-1], axis=1)
     is_new = lengths > config.independent

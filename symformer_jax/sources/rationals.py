@@ -65,8 +65,8 @@ def rationals_of(
   for name in config.links:
     link = LINKS[name]
     if link.is_defined(rows.y):
-      nodes, is_exact = _of_link(Rows(rows.x[:, varies], rows.y, rows.weights), link, config)
-      made += nodes
+      found, is_exact = _of_link(Rows(rows.x[:, varies], rows.y, rows.weights), link, config)
+      made += found
       if is_exact:
         break
   nodes = in_turn(made)
@@ -131,11 +131,11 @@ def _best(fits: Sequence[Fit], config: RationalsConfig) -> list[Fraction]:
 def _between(x: np.ndarray, config: RationalsConfig) -> np.ndarray:
   """Points [N', D] among the rows: on lines between neighbours, or between rows drawn at random."""
   if x.shape[1] == 1:
-    ends = np.sort(x, axis=0)
-    ends = ends[:-1], ends[1:]
+    line = np.sort(x, axis=0)
+    ends = line[:-1], line[1:]
   else:
-    ends = np.random.default_rng(0).integers(0, len(x), (2, config.num_segments))
-    ends = x[ends[0]], x[ends[1]]
+    rows = np.random.default_rng(0).integers(0, len(x), (2, config.num_segments))
+    ends = x[rows[0]], x[rows[1]]
   shares = np.arange(1, config.points_between + 1) / (config.points_between + 1)
   return np.concatenate([ends[0] + share * (ends[1] - ends[0]) for share in shares])
 

@@ -98,7 +98,7 @@ def _seeds(question: Question, config: RidgesConfig) -> list[list[Node]]:
   num_rows, num_nats = len(question.task.fit_rows), config.nats_per_node
   candidates = sorted(question.pool.in_order(), key=lambda c: terms.nats(
     c.node, c.mse, num_rows=num_rows, nats_per_node=num_nats))
-  found: dict[Node, list[Node]] = {}
+  found: dict[tuple, list[Node]] = {}
   for candidate in candidates:
     parts = [part for part in expression.flatten(candidate.node, "+") if not part.is_number]
     if len(parts) <= config.max_beside and expression.complexity(candidate.node) <= config.max_seed_nodes:

@@ -21,6 +21,7 @@ from symformer_jax.errors import ExpressionError
 from symformer_jax.language import expression, interpreter, programs
 from symformer_jax.language.expression import Node
 from symformer_jax.language.rules import Rule
+from symformer_jax.language.vocabulary import Vocabulary
 from symformer_jax.refinement import solve
 from symformer_jax.results import Counts
 
@@ -78,8 +79,8 @@ def sample_and_fit_all(
   Returns:
     `(samples, counts)` of each view; no samples when none is a valid formula.
   """
-  chosen = strategies.make_strategy(strategy, top_k=top_k, temperature=temperature)
-  proposed = _propose(model, views, num_samples, first_sample, top_k, chosen, clock)
+  how = strategies.make_strategy(strategy, top_k=top_k, temperature=temperature)
+  proposed = _propose(model, views, num_samples, first_sample, top_k, how, clock)
   with clock.measure("deduplicate"):
     kept, counts = [], []
     for view, (ids, mantissas) in zip(views, proposed, strict=True):
@@ -123,7 +124,9 @@ def _widened(x: np.ndarray, model: Any) -> np.ndarray:
   return np.pad(x, ((0, 0), (0, model.vocab.num_variables - x.shape[1]))).astype(np.float32)
 
 
-def _propose(model, views, num_samples, first_sample, top_k, strategy, clock) -> list[tuple[np.ndarray, np.ndarray]]:
+def _propose(
+  model: Any, views: Sequence[View], num_samples: int, first_sample: int, top_k: int, strategy: Any, clock: Clock
+) -> list[tuple[np.ndarray, np.ndarray]]:
   """Candidates of the model for each view: `(ids [K, L], mantissas [K, L])`."""
   points = np.stack([np.column_stack([_widened(v.bag.x, model), v.bag.y.astype(np.float32)]) for v in views])
   is_valid = np.stack([v.bag.weights > 0 for v in views])
@@ -143,7 +146,7 @@ def _propose(model, views, num_samples, first_sample, top_k, strategy, clock) ->
       first_sample=first_sample, strategy=strategy)
 
 
-def _valid(ids: np.ndarray, values: np.ndarray, vocab, is_allowed: Rule) -> list[int]:
+def _valid(ids: np.ndarray, values: np.ndarray, vocab: Vocabulary, is_allowed: Rule) -> list[int]:
   """Candidates [K] that are whole formulas within the user's rules; a model under the grammar draws no others."""
   verdicts: dict[bytes, bool] = {}
   for k in range(len(ids)):
@@ -170,13 +173,13 @@ def _distinct(ids: np.ndarray, values: np.ndarray, valid: Sequence[int], starts_
 
 
 @functools.partial(jax.jit, static_argnames=("vocab",))
-def _evaluate(ids, values, x, *, vocab):
+def _evaluate(ids: jax.Array, values: jax.Array, x: jax.Array, *, vocab: Vocabulary) -> jax.Array:
   """Values of K formulas at the same points [K, N]."""
   return interpreter.evaluate_many(ids, values, jax.numpy.broadcast_to(x, (ids.shape[0], *x.shape)), vocab=vocab)
 
 
 def _different_in_value(
-  ids, values, chosen: list[int], x: np.ndarray, vocab, config: TransformerConfig
+  ids: np.ndarray, values: np.ndarray, chosen: list[int], x: np.ndarray, vocab: Vocabulary, config: TransformerConfig
 ) -> list[int]:
   """Of candidates equal in value and in the number of constants the shortest, the first of equals.
 
@@ -202,7 +205,9 @@ def _different_in_value(
   return [chosen[i] for i in sorted(best.values())]
 
 
-def _blocks(ids: np.ndarray, values: np.ndarray, vocab, dataset: np.ndarray | None = None) -> Iterator[tuple]:
+def _blocks(
+  ids: np.ndarray, values: np.ndarray, vocab: Vocabulary, dataset: np.ndarray | None = None
+) -> Iterator[tuple[int, np.ndarray, np.ndarray, np.ndarray]]:
   """Candidates in blocks of few sizes: `(number, ids, values, dataset)`, with programs `0` (one step) as padding."""
   dataset = np.zeros(len(ids), np.int32) if dataset is None else dataset
   largest = compilation.candidate_buckets()[-1]
@@ -214,7 +219,9 @@ def _blocks(ids: np.ndarray, values: np.ndarray, vocab, dataset: np.ndarray | No
     yield (some.stop - begin, block_ids, np.pad(values[some], ((0, extra), (0, 0))), np.pad(dataset[some], (0, extra)))
 
 
-def _fit(kept, views: Sequence[View], model: Any, refine: str) -> list[tuple[np.ndarray, np.ndarray]]:
+def _fit(
+  kept: Sequence[tuple[np.ndarray, np.ndarray]], views: Sequence[View], model: Any, refine: str
+) -> list[tuple[np.ndarray, np.ndarray]]:
   """Fitted values and losses of each view's candidates."""
   sizes = [len(ids) for ids, _ in kept]
   ids, values = (np.concatenate([part[i] for part in kept]) for i in range(2))

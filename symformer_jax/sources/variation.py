@@ -7,7 +7,7 @@ All but `breed` is written for one genome.
 """
 
 import functools
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -17,6 +17,7 @@ from symformer_jax.decoding import grammar as grammar_lib
 from symformer_jax.decoding.grammar import Grammar
 from symformer_jax.language import operators
 from symformer_jax.language.vocabulary import Vocabulary
+from symformer_jax.types import Array
 
 # Ways to edit: a part of the donor takes a part's place, or joins it under an operator of two; a function is put
 # around; a token is exchanged; a part takes the whole's place; a node gives way to its argument; constants move.
@@ -31,8 +32,8 @@ FAMILIES = (("sin", "cos", "tan", "cot", "asin", "acos", "atan", "acot"), ("exp"
 class Genome(NamedTuple):
   """Programs: token ids [..., L], int32, and the numbers at constant tokens [..., L]."""
 
-  ids: jax.Array
-  values: jax.Array
+  ids: Array
+  values: Array
 
 
 class Choices(NamedTuple):
@@ -45,12 +46,12 @@ class Choices(NamedTuple):
     near, far: spread of the logarithm of a constant that moves, and of one that is drawn; scalars.
   """
 
-  kinds: jax.Array
-  tokens: jax.Array
-  scaled: jax.Array
-  redrawn: jax.Array
-  near: jax.Array
-  far: jax.Array
+  kinds: Array
+  tokens: Array
+  scaled: Array
+  redrawn: Array
+  near: Array
+  far: Array
 
 
 class Draws(NamedTuple):
@@ -65,10 +66,24 @@ class Draws(NamedTuple):
   numbers: jax.Array
 
 
-_UNITS = ("kind", "is_term", "spot", "is_whole", "given", "hoisted", "argument", "binary", "function", "is_scaled",
-          "token")
+class _Units(NamedTuple):
+  """What each of `Draws.units` decides, a scalar."""
+
+  kind: jax.Array
+  is_term: jax.Array
+  spot: jax.Array
+  is_whole: jax.Array
+  given: jax.Array
+  hoisted: jax.Array
+  argument: jax.Array
+  binary: jax.Array
+  function: jax.Array
+  is_scaled: jax.Array
+  token: jax.Array
+
+
+_UNITS = _Units._fields
 NUM_UNITS = len(_UNITS)
-_Units = NamedTuple("_Units", [(name, jax.Array) for name in _UNITS])
 
 
 class Traits(NamedTuple):
@@ -81,10 +96,10 @@ class Traits(NamedTuple):
     is_usable: whether it has a variable, and its formula no more than M tokens; scalar.
   """
 
-  signature: jax.Array
-  complexity: jax.Array
-  family: jax.Array
-  is_usable: jax.Array
+  signature: Array
+  complexity: Array
+  family: Array
+  is_usable: Array
 
 
 class Expressed(NamedTuple):
@@ -96,22 +111,22 @@ class Expressed(NamedTuple):
     is_allowed: whether it keeps the rules, scalar.
   """
 
-  ids: jax.Array
-  values: jax.Array
-  origin: jax.Array
-  is_allowed: jax.Array
+  ids: Array
+  values: Array
+  origin: Array
+  is_allowed: Array
 
 
 def _arities(vocab: Vocabulary) -> jax.Array:
   return jnp.asarray(np.maximum(vocab.arity, 0), jnp.int32)
 
 
-def length(ids: jax.Array) -> jax.Array:
+def length(ids: Array) -> jax.Array:
   """Tokens of a program, scalar."""
   return jnp.sum(ids > 0, dtype=jnp.int32)
 
 
-def extents(ids: jax.Array, *, vocab: Vocabulary) -> jax.Array:
+def extents(ids: Array, *, vocab: Vocabulary) -> jax.Array:
   """Tokens of the subtree that begins at each token [L]; 0 at padding."""
   open_after = jnp.cumsum(jnp.where(ids > 0, _arities(vocab)[ids] - 1, 0))  # arguments, less one
   open_before = jnp.concatenate([jnp.zeros(1, open_after.dtype), open_after[:-1]])
@@ -120,20 +135,20 @@ def extents(ids: jax.Array, *, vocab: Vocabulary) -> jax.Array:
   return jnp.where(ids > 0, jnp.argmax(is_closed, axis=1) - at + 1, 0).astype(jnp.int32)
 
 
-def _contains(sizes: jax.Array) -> jax.Array:
+def _contains(sizes: Array) -> jax.Array:
   """Whether the subtree at the first token has the second [L, L]; every token has itself."""
   at = jnp.arange(sizes.shape[0])
   return (at[None, :] >= at[:, None]) & (at[None, :] < (at + sizes)[:, None])
 
 
-def second_arguments(sizes: jax.Array) -> jax.Array:
+def second_arguments(sizes: Array) -> jax.Array:
   """Where the second argument of each token begins [L], if it has one."""
   at = jnp.arange(sizes.shape[0])
   last = sizes.shape[0] - 1
   return jnp.minimum(at + 1 + sizes[jnp.minimum(at + 1, last)], last)
 
 
-def _is_exponent(ids: jax.Array, sizes: jax.Array, vocab: Vocabulary) -> jax.Array:
+def _is_exponent(ids: Array, sizes: Array, vocab: Vocabulary) -> jax.Array:
   """Second arguments of powers [L]: they stay the numbers that they are."""
   at = jnp.arange(ids.shape[0])
   is_second = (second_arguments(sizes)[:, None] == at[None, :]) & (ids == vocab.ids["pow"])[:, None]
@@ -158,14 +173,14 @@ def splice(source: Genome, begins: jax.Array, lengths: jax.Array, *, size: int) 
   return Genome(jnp.where(is_there, source.ids[index], 0), jnp.where(is_there, source.values[index], 0)), ends[-1]
 
 
-def _pick(unit: jax.Array, is_possible: jax.Array) -> jax.Array:
+def _pick(unit: jax.Array, is_possible: Array) -> jax.Array:
   """One of those that are possible [L], all alike, by a number from 0 to 1; the first where none is."""
   rank = jnp.cumsum(is_possible)
   number = jnp.minimum((unit * rank[-1]).astype(rank.dtype), rank[-1] - 1)
   return jnp.argmax(is_possible & (rank == number + 1)).astype(jnp.int32)
 
 
-def _pick_weighted(unit: jax.Array, weights: jax.Array) -> jax.Array:
+def _pick_weighted(unit: jax.Array, weights: Array) -> jax.Array:
   """One by its share [V]; never one of share 0 where another has more; the first where none has."""
   ends = jnp.cumsum(weights)
   # Rounding must not let a number just below 1 fall behind the last share.
@@ -298,18 +313,18 @@ def normalize(genome: Genome, *, vocab: Vocabulary) -> Genome:
   return Genome(jnp.where(is_there, new_ids[order], 0), jnp.where(is_there, new_values[order], 0))
 
 
-def _has_other_above(ids: jax.Array, is_above: jax.Array, vocab: Vocabulary) -> jax.Array:
+def _has_other_above(ids: Array, is_above: jax.Array, vocab: Vocabulary) -> jax.Array:
   """Whether anything but sums stands above each token [L]."""
   return jnp.any(is_above & (ids != vocab.ids["+"])[:, None], axis=0)
 
 
-def find_terms(ids: jax.Array, *, vocab: Vocabulary) -> jax.Array:
+def find_terms(ids: Array, *, vocab: Vocabulary) -> Array:
   """Where the terms of the outermost sum begin [L]."""
   contains, at = _contains(extents(ids, vocab=vocab)), jnp.arange(ids.shape[0])
   return _is_term(ids, contains & (at[:, None] != at[None, :]), vocab)
 
 
-def _is_term(ids: jax.Array, is_above: jax.Array, vocab: Vocabulary) -> jax.Array:
+def _is_term(ids: Array, is_above: jax.Array, vocab: Vocabulary) -> Array:
   """Where the terms of the outermost sum begin [L]."""
   return (ids > 0) & (ids != vocab.ids["+"]) & ~_has_other_above(ids, is_above, vocab)
 
@@ -323,8 +338,8 @@ def measure(genome: Genome, choices: Choices, *, vocab: Vocabulary, size: int) -
   scales, shifts = _additions(choices, vocab)
   added = 2 * scales * num_terms + 2 * shifts
   complexity = jnp.sum(jnp.where(ids > 0, cost[ids], 0)) + added
-  family = sum(jnp.any(jnp.asarray(np.isin(vocab.tokens, names))[ids]).astype(jnp.int32) << bit
-               for bit, names in enumerate(FAMILIES))
+  family = sum((jnp.any(jnp.asarray(np.isin(vocab.tokens, names))[ids]).astype(jnp.int32) << bit
+                for bit, names in enumerate(FAMILIES)), start=jnp.int32(0))
   is_usable = jnp.any(ids >= vocab.first_variable_id) & (length(ids) + added <= size)
   return Traits(signature(ids, extents(ids, vocab=vocab), vocab=vocab), complexity, family, is_usable)
 
@@ -364,7 +379,7 @@ def express(
   place = shifts + at + scales * (jnp.cumsum(is_term) + num_ended)  # of each token
   total = length(ids) + 2 * scales * jnp.sum(is_term) + 2 * shifts
 
-  def put(array, where, is_put, what):
+  def put(array: jax.Array, where: Array, is_put: Array, what: Array) -> jax.Array:
     return array.at[jnp.where(is_put, where, size)].set(what, mode="drop")
 
   can_scale = scales > 0
@@ -383,7 +398,9 @@ def _keeps(program: jax.Array, grammar: Grammar, vocab: Vocabulary) -> jax.Array
   """Whether every token was allowed where it stands; scalar."""
   size = program.shape[0]
 
-  def step(carry, token_and_place):
+  def step(
+    carry: tuple[Any, jax.Array], token_and_place: tuple[jax.Array, jax.Array]
+  ) -> tuple[tuple[Any, jax.Array], None]:
     state, is_kept = carry
     token, t = token_and_place
     allowed = grammar_lib.allowed_tokens(state, jnp.int32(size) - t, grammar, vocab=vocab)
@@ -402,18 +419,18 @@ def _mix(bits: jax.Array) -> jax.Array:
   return bits ^ (bits >> 16)
 
 
-def signature(ids: jax.Array, sizes: jax.Array, *, vocab: Vocabulary) -> jax.Array:
+def signature(ids: Array, sizes: Array, *, vocab: Vocabulary) -> jax.Array:
   """See `Traits`: sums and products add up what their operands are, however nested; all constants are alike."""
   last = ids.shape[0] - 1
   second = second_arguments(sizes)
   arity = _arities(vocab)
 
-  def step(t, raw):
+  def step(t: jax.Array, raw: jax.Array) -> jax.Array:
     i = last - t
     token = ids[i]
     is_flat = (token == vocab.ids["+"]) | (token == vocab.ids["*"])
 
-    def operand(j):
+    def operand(j: jax.Array) -> jax.Array:
       salted = _mix(raw[j] + ids[j].astype(jnp.uint32) * jnp.uint32(0x9E3779B9))
       return jnp.where(is_flat & (ids[j] == token), raw[j], salted)
 
@@ -452,7 +469,7 @@ def breed(
   is_done = jnp.cumprod((units[..., -2] < more).at[0].set(True), axis=0) > 0
   edit_all = jax.vmap(functools.partial(edit, vocab=vocab), in_axes=(0, 0, 0, None))
 
-  def step(e, genomes):
+  def step(e: jax.Array, genomes: Genome) -> Genome:
     donors = pick_all(units[e, :, -3], donor_shares)
     edited = edit_all(jax.tree.map(lambda a: a[e], draws), genomes, jax.tree.map(lambda a: a[donors], stock), choices)
     return jax.tree.map(lambda new, old: jnp.where(is_done[e][:, None], new, old), edited, genomes)

@@ -106,7 +106,7 @@ def best_step(workdir: str | Path) -> int | None:
   with ocp.CheckpointManager(Path(workdir).absolute() / "checkpoints") as manager:
     losses = {step: (manager.metrics(step) or {}).get("loss") for step in manager.all_steps()}
   known = {step: loss for step, loss in losses.items() if loss is not None and math.isfinite(loss)}
-  return min(known, key=known.get) if known else None
+  return min(known, key=lambda step: known[step]) if known else None
 
 
 def read(workdir: str | Path, step: int) -> tuple[TrainState, dict[str, Any]]:

@@ -118,7 +118,7 @@ class TrainConfig:
   keep_checkpoints: int = 2
   init_from: str = ""
 
-  def __post_init__(self):
+  def __post_init__(self) -> None:
     if self.on_nonfinite not in ("stop", "skip"):
       raise ValueError(f"unknown on_nonfinite {self.on_nonfinite!r}: expected 'stop' or 'skip'")
     if self.compute_dtype not in ("float32", "bfloat16"):

@@ -20,6 +20,7 @@ from symformer_jax.decoding.strategies import Greedy, Strategy, TopK
 from symformer_jax.errors import DataError
 from symformer_jax.language import interpreter
 from symformer_jax.language.rules import Rule
+from symformer_jax.language.vocabulary import Vocabulary
 from symformer_jax.training import processes, step as step_lib
 from symformer_jax.training.config import TrainConfig
 from symformer_jax.training.logs import Window
@@ -115,7 +116,7 @@ def make_decoding_evaluation(config: TrainConfig) -> Callable[[Any], Metrics]:
     model = types.SimpleNamespace(config=config.model, params=jax.device_put(processes.gather(params)))
     latents = sampling.encode(model, seen.points, seen.is_valid)
     answer = functools.partial(_answer, model, latents, seen, fresh)
-    values = {}
+    values: Metrics = {}
     for name, strategy, num in (("greedy", Greedy(), 1), ("sampled", TopK(), config.decoding.num_samples)):
       r2, is_exact = answer(strategy, num)
       values |= {f"{name}_median_r2": float(np.median(r2)), f"{name}_r2_above_.99": float(np.mean(r2 > 0.99)),
@@ -142,7 +143,7 @@ def _answer(
   return np.take_along_axis(scores[1], best, axis=1)[:, 0], _same_tokens(chosen, targets, model.config.vocabulary)
 
 
-def _same_tokens(ids: np.ndarray, targets: np.ndarray, vocab) -> np.ndarray:
+def _same_tokens(ids: np.ndarray, targets: np.ndarray, vocab: Vocabulary) -> np.ndarray:
   """Whether prefix expressions [G, L] and targets [G, L'], which end in an end token unless full, are the same [G]."""
   is_symbol = np.asarray(vocab.arity) >= 0
   width = max(ids.shape[1], targets.shape[1])
@@ -151,7 +152,9 @@ def _same_tokens(ids: np.ndarray, targets: np.ndarray, vocab) -> np.ndarray:
 
 
 @functools.partial(jax.jit, static_argnames="vocab")
-def _r2(ids, constants, points, is_valid, *, vocab) -> jax.Array:
+def _r2(
+  ids: jax.Array, constants: jax.Array, points: jax.Array, is_valid: jax.Array, *, vocab: Vocabulary
+) -> jax.Array:
   """R2 of candidates [G, K, L] on points [G, N, D+1]: [G, K], -inf where one is undefined at a valid point."""
   num_sets, num_candidates, length = ids.shape
   values = interpreter.constant_values(ids, constants, vocab).reshape(-1, length)

@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 
 from absl import logging
 import jax
-from jax.sharding import NamedSharding, PartitionSpec
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 import numpy as np
+import optax
 
 from symformer_jax.data import pipeline
 from symformer_jax.errors import InputError
@@ -52,7 +53,9 @@ class Run:
   skips_in_a_row: int = 0
 
 
-def jit_steps(config: TrainConfig, optimizer, mesh, abstract: TrainState):
+def jit_steps(
+  config: TrainConfig, optimizer: optax.GradientTransformation, mesh: Mesh, abstract: TrainState
+) -> tuple[jax.stages.Wrapped, jax.stages.Wrapped, Any]:
   """Jitted train and evaluation steps with explicit shardings."""
   shardings = sharding.state_sharding(abstract, mesh)
   batch = sharding.batch_sharding(mesh)

@@ -1,5 +1,7 @@
 """The optimiser of a configuration: Adam or AdamW, with clipping where asked for."""
 
+from typing import Any
+
 import jax
 import optax
 
@@ -12,7 +14,7 @@ def make_optimizer(config: TrainConfig) -> optax.GradientTransformation:
   o = config.optimizer
   rate = schedules.learning_rate(o, config.num_steps, config.loss.update_every)
 
-  def is_matrix(params):
+  def is_matrix(params: Any) -> Any:
     return jax.tree.map(lambda p: p.ndim > 1, params)
 
   steps = [] if o.clip_norm is None else [optax.clip_by_global_norm(o.clip_norm)]

@@ -1,5 +1,6 @@
 """Learning rate, lambda and noise as functions of the step (optax schedules)."""
 
+import jax
 import jax.numpy as jnp
 import optax
 
@@ -16,7 +17,7 @@ def in_stairs(schedule: optax.Schedule, every: int) -> optax.Schedule:
 
 def rsqrt_with_warmup(width: int, warmup_steps: int) -> optax.Schedule:
   """width^-0.5 min(s^-0.5, s warmup^-1.5) / 5 (Vaswani et al. 2017, eq. 3; SymFormer, sec. 4.1), s = step + 1."""
-  def schedule(step):
+  def schedule(step: jax.typing.ArrayLike) -> jax.Array:
     s = jnp.asarray(step, jnp.float32) + 1.0
     return width**-0.5 * jnp.minimum(s**-0.5, s * warmup_steps**-1.5) / 5.0
   return schedule
@@ -44,7 +45,7 @@ def regression_weight(config: LossConfig, num_steps: int) -> optax.Schedule:
 
   SymFormer, sec. 3.2, from 0.
   """
-  def schedule(step):
+  def schedule(step: jax.typing.ArrayLike) -> jax.Array:
     span = max(num_steps - config.lambda_delay, 1)
     part = jnp.clip((step - config.lambda_delay) / span, 0.0, 1.0)
     rise = config.lambda_end - config.lambda_start

@@ -52,7 +52,7 @@ def layout_in_use(params: Any, mesh: Mesh) -> Any:
 
   Without this XLA may keep the matrices cut and exchange activations instead (docs/results/training_speed.md).
   """
-  def of(path, leaf):
+  def of(path: tuple, leaf: Any) -> NamedSharding:
     kept = (axis if axis == "tensor" else None for axis in spec_of(path, leaf, mesh))
     return NamedSharding(mesh, P(*kept))
   return jax.tree_util.tree_map_with_path(of, params)

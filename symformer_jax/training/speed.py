@@ -3,6 +3,7 @@
 import functools
 import math
 import time
+from typing import Any
 
 import jax
 from jax.extend.core import ClosedJaxpr, Jaxpr
@@ -26,14 +27,23 @@ def flops_per_example(config: TrainConfig, length: int) -> int:
   not counted.
   """
   points, columns = config.points.num_points, config.model.vocabulary.num_variables + 1
-  ints, floats, flags = (jax.ShapeDtypeStruct((1, length), t) for t in (jnp.int32, jnp.float32, jnp.bool_))
-  examples = step_lib.Examples(
-    jax.ShapeDtypeStruct((1, points, columns), jnp.float32), jax.ShapeDtypeStruct((1, points), jnp.bool_),
-    Sequences(ints, floats, ints, floats, flags), floats)
+
+  def some_examples() -> step_lib.Examples:
+    ints, floats, flags = (jnp.zeros((1, length), t) for t in (jnp.int32, jnp.float32, jnp.bool_))
+    return step_lib.Examples(
+      jnp.zeros((1, points, columns), jnp.float32), jnp.zeros((1, points), jnp.bool_),
+      Sequences(ints, floats, ints, floats, flags), floats)
+
+  one = jnp.int32(1)
   traced = jax.make_jaxpr(lambda params, some: step_lib.compute_loss(
-    params, some, losses.Counts(1, 1), config=config, weight=1.0, dropout_key=None))(
-      symformer.abstract_params(config.model), examples)
+    params, some, losses.Counts(one, one), config=config, weight=jnp.float32(1), dropout_key=None))(
+      symformer.abstract_params(config.model), jax.eval_shape(some_examples))
   return 3 * _product_flops(traced.jaxpr)
+
+
+def _shape(operand: Any) -> tuple[int, ...]:
+  """Of an operand that is an array, as those of a product are: its type does not say so."""
+  return operand.aval.shape
 
 
 def _product_flops(jaxpr: Jaxpr) -> int:
@@ -41,8 +51,8 @@ def _product_flops(jaxpr: Jaxpr) -> int:
   for equation in jaxpr.eqns:
     if equation.primitive.name == "dot_general":
       (contracted, _), _ = equation.params["dimension_numbers"]
-      shape = equation.invars[0].aval.shape
-      total += 2 * math.prod(equation.outvars[0].aval.shape) * math.prod(shape[i] for i in contracted)
+      shape, result = _shape(equation.invars[0]), _shape(equation.outvars[0])
+      total += 2 * math.prod(result) * math.prod(shape[i] for i in contracted)
     for value in equation.params.values():
       inner = value.jaxpr if isinstance(value, ClosedJaxpr) else value
       if isinstance(inner, Jaxpr):

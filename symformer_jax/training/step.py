@@ -56,14 +56,14 @@ def prepare(
   """
   vocab = config.model.vocabulary
   extended = Vocabulary(vocab.num_variables)
-  ids, domains = batch.ids, batch.domains
+  ids, mantissas, domains = (jnp.asarray(a) for a in batch)
   if points_config.is_placed:
     ids, domains = columns.place(
       jax.random.fold_in(key, 1), ids, domains, vocab=extended,
       distractor_probability=points_config.distractor_probability, max_distractors=points_config.max_distractors,
       spread_probability=points_config.spread_probability)
   points, is_valid, mantissas, num_masked = points_lib.draw_points(
-    key, ids, batch.mantissas, domains, vocab=extended, config=points_config)
+    key, ids, mantissas, domains, vocab=extended, config=points_config)
   ids, constants = sequences.to_encoding(ids, mantissas, vocab)
   seqs = sequences.teacher_forcing(ids, constants)
   return Examples(points, is_valid, seqs, seqs.constants), num_masked
@@ -113,7 +113,7 @@ def compute_loss(
   }
 
 
-def accumulate(grad: Callable, params: Any, examples: Examples, dropout_key: jax.Array | None, num_parts: int):
+def accumulate(grad: Callable, params: Any, examples: Examples, dropout_key: jax.Array | None, num_parts: int) -> Any:
   """Gradients and metrics of a batch as sums over its parts, one part's activations in memory at a time.
 
   Args:
@@ -126,7 +126,7 @@ def accumulate(grad: Callable, params: Any, examples: Examples, dropout_key: jax
     lambda a: jnp.swapaxes(a.reshape(a.shape[0] // num_parts, num_parts, *a.shape[1:]), 0, 1), examples)
   keys = None if dropout_key is None else jax.random.split(dropout_key, num_parts)
 
-  def add(total, part):
+  def add(total: Any, part: tuple[Examples, jax.Array | None]) -> tuple[Any, None]:
     return jax.tree.map(jnp.add, total, grad(params, *part)), None
 
   zeros = jax.tree.map(

@@ -8,6 +8,7 @@ zeros), and learns on from there.
 
 from collections.abc import Sequence
 import dataclasses
+from typing import Any
 
 import jax
 import numpy as np
@@ -60,7 +61,7 @@ def _check(old: ModelConfig, new: ModelConfig) -> None:
         raise InputError(f"only pre-norm models can start from shallower ones, as with {part}.num_layers={after}")
 
 
-def _with_fields_of(old, new, names: Sequence[str]):
+def _with_fields_of(old: Any, new: Any, names: Sequence[str]) -> Any:
   return dataclasses.replace(old, **{name: getattr(new, name) for name in names})
 
 

@@ -205,6 +205,14 @@ def test_flags_with_nothing_are_refused(flag_values, capsys):
   assert outcome(main, flag_values) == 0
 
 
+def test_a_flag_that_must_be_given_is_asked_for_by_name(flag_values, capsys):
+  size, taken = flags.DEFINE_integer("size", None, "How large.", flag_values=flag_values), []
+  main = lambda argv: taken.append(runner.required(size))  # noqa: E731
+  assert outcome(main, flag_values) == 2 and not taken
+  assert capsys.readouterr().err == "error: --size is required\n"
+  assert outcome(main, flag_values, "--size=0") == 0 and taken == [0]
+
+
 def test_stop_request_waits_once():
   stop = runner.StopRequest()
   assert not stop.is_set()
