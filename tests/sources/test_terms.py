@@ -148,7 +148,7 @@ def test_atoms_make_what_no_candidate_has(truth, low, rng):
 
 
 def test_every_function_of_y_has_its_place_beside_the_nearest():
-  nodes =  expression.number(float(i)) for i in range(7)]
+  nodes = [expression.number(float(i)) for i in range(7)]
   near, far, farther = zip(nodes[:4], (1, 2, 3, 4), strict=True), [(nodes[4], 9), (nodes[5], 8)], [(nodes[6], 20)]
   found = terms._by_error_and_by_link([list(near), far, farther])
   assert [node.value for node, _ in found] == [0, 1, 5, 2, 6, 3, 4]
