@@ -27,6 +27,7 @@ from symformer_jax.commands import runner
 from symformer_jax.errors import InputError
 from symformer_jax.evaluation import (
   answers,
+  drawn_tables,
   models as models_lib,
   peers as peers_lib,
   plots,
@@ -83,7 +84,8 @@ def _run_real() -> int:
   method = answers.Method(**searched, config=suites.search_config(asked.SEARCH_CONFIG.value))
   asked_of_search = {**vars(method), "config": asked.SEARCH_CONFIG.value}  # a config by its name
   which = asked.SETS.value
-  sets = [s for s in real_data.load_table() if which == "all" or s.is_set_aside == (which == "aside")]
+  listed = drawn_tables.load_drawn() if which.startswith("drawn") else real_data.load_table()
+  sets = [s for s in listed if which == "all" or s.is_set_aside == which.endswith("aside")]
   sets = sets[asked.SKIP.value :][: asked.NUM_EQUATIONS.value]
   folder = _open_folder(asked.OUT.value, {
     "suite": asked.SUITE.value, "model": asked.MODEL.value, "sets": which,

@@ -41,8 +41,9 @@ SEEN = flags.DEFINE_list(
   "seen", [], "Generated folders that the model was trained on, to tell which problems it has met; by default from the "
   "hash files that its card names.")
 SETS = flags.DEFINE_enum(
-  "sets", "all", ["all", "open", "aside"], "Of the suite real: all data sets, those that may be looked at while "
-  "developing, or those set aside.")
+  "sets", "all", ["all", "open", "aside", "drawn_open", "drawn_aside"], "Of the suite real: all data sets of its list, "
+  "those that may be looked at while developing, or those set aside; or tables drawn by a rule, which nobody chose: "
+  "again those that may be looked at, or those set aside.")
 MAX_ABS_VALUE = flags.DEFINE_float(
   "max_abs_value", None, f"Points at which the truth is larger in size are left out; by default "
   f"{choices.LARGEST_VALUE:g}, as in training. Laws in SI units may want more.", 0.0)

@@ -4,7 +4,7 @@ Nothing but small tables of numbers in the public domain ships with the package;
 extra `real`, or computed by one of them. What is not installed is said so.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 import csv
 import dataclasses
 import functools
@@ -31,6 +31,7 @@ MAX_ROWS = 4096
 MIN_ROWS = 8
 # Rows of a computed table.
 NUM_COMPUTED = 60
+PYDATASET_FOLDER = "resources/rdata/csv"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -112,8 +113,7 @@ def _column_name(text: str) -> str:
 
 def _numbers(real_set: RealSet) -> tuple[np.ndarray, np.ndarray]:
   """Columns as numbers, without rows that miss one."""
-  place, _, what = real_set.source.partition(":")
-  columns = READERS[place](what)
+  columns = read_columns(real_set.source)
   wanted = [*real_set.features, real_set.target, *([real_set.where.partition("=")[0]] if real_set.where else [])]
   missing = [name for name in wanted if name not in columns]
   if missing:
@@ -122,14 +122,21 @@ def _numbers(real_set: RealSet) -> tuple[np.ndarray, np.ndarray]:
   if real_set.where:
     column, _, value = real_set.where.partition("=")
     is_used &= np.array([str(cell) == value for cell in columns[column]])
-  table = np.array([[_number(cell) for cell in columns[name]] for name in (*real_set.features, real_set.target)]).T
+  table = np.array([[to_number(cell) for cell in columns[name]] for name in (*real_set.features, real_set.target)]).T
   table = table[is_used & np.isfinite(table).all(axis=1)]
   if len(table) < MIN_ROWS:
     raise InputError(f"{real_set.source}: expected at least {MIN_ROWS} rows of numbers, got {len(table)}")
   return table[:, :-1], table[:, -1]
 
 
-def _number(cell: Any) -> float:
+def read_columns(source: str) -> dict[str, Any]:
+  """Columns by name, from `place:what`."""
+  place, _, what = source.partition(":")
+  return READERS[place](what)
+
+
+def to_number(cell: Any) -> float:
+  """NaN where it is none."""
   try:
     return float(cell)
   except (TypeError, ValueError):
@@ -153,7 +160,7 @@ def _folder(package: str) -> pathlib.Path:
 
 def _columns(text: str) -> dict[str, list]:
   rows = list(csv.DictReader(io.StringIO(text), skipinitialspace=True))
-  return {name: [row[name] for row in rows] for name in rows[0]}
+  return {name: [row[name] for row in rows] for name in (rows[0] if rows else ())}
 
 
 def _read_packaged(name: str) -> dict[str, list]:
@@ -170,9 +177,20 @@ def _pydataset_archive() -> tarfile.TarFile:
   return tarfile.open(_folder("pydataset") / "resources.tar.gz")  # noqa: SIM115 (kept open: reading is by name)
 
 
+def pydataset_tables() -> Iterator[tuple[str, dict[str, list]]]:
+  """The tables of the package pydataset, `package/table`, with their columns; read in one pass, as they are packed."""
+  with tarfile.open(_folder("pydataset") / "resources.tar.gz") as archive:
+    for member in archive:
+      path = pathlib.PurePosixPath(member.name)
+      if path.is_relative_to(PYDATASET_FOLDER) and path.suffix == ".csv" and not path.name.startswith("."):
+        file = archive.extractfile(member)
+        assert file is not None, "a data set is a regular file"
+        yield str(path.relative_to(PYDATASET_FOLDER).with_suffix("")), _columns(file.read().decode("utf-8"))
+
+
 @functools.cache
 def _read_pydataset(name: str) -> dict[str, list]:
-  member = _pydataset_archive().extractfile(f"resources/rdata/csv/{name}.csv")
+  member = _pydataset_archive().extractfile(f"{PYDATASET_FOLDER}/{name}.csv")
   assert member is not None, "a data set is a regular file"
   return _columns(member.read().decode("utf-8"))
 
