@@ -67,6 +67,7 @@ def test_every_third_party_import_is_declared():
                            *lines("options.extras_require", "plot"), *lines("options.extras_require", "xlsx"),
                            *lines("options.extras_require", "torch"), *lines("options.extras_require", "units")]}
   names = {"absl": "absl_py", "google": "protobuf", "orbax": "orbax_checkpoint", "sklearn": "scikit_learn",
+           "mpl_toolkits": "matplotlib",
            "tensorboardx": "tensorboardx"}
   own = {"symformer_jax", "launch", "data_gen", "configs"}
   # Of the extras real, baselines, tfds and beam, imported by what is for these alone.

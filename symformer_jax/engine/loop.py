@@ -101,12 +101,12 @@ class Search:
     self._exact = exact
     return self.progress[-1]
 
-
   def _is_at_noise(self, watch: NoiseWatch) -> bool:
     """Whether the sources that come first have had their turns, and what has been found leaves noise."""
     config, names = self._options.config.noise, {source.name for source in self.sources}
-    is_short = watch.best is not None and expression.complexity(watch.best.node) <= config.short
-    asked = config.asked_if_short if is_short else config.asked
+    num_nodes = 0 if watch.best is None else expression.complexity(watch.best.node)
+    asked = (config.asked_if_short if num_nodes <= config.short
+             else config.asked if num_nodes <= config.long else config.asked_if_long)
     taken = [turn.source for turn in self.progress]
     return all(taken.count(name) >= turns for name, turns in asked if name in names) and watch.leaves_noise()
 

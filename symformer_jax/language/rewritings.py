@@ -11,6 +11,8 @@ QUARTER_TURN, NEAR_QUARTER = math.pi / 2, 0.05
 # A factor of an exponential or of a power that is more than this, or less than its inverse, is what the formula would
 # be far from the data: 8e-130*exp(0.15*year).
 LARGE_FACTOR = 1e6
+# Logarithm beyond which a number is out of range, with room for a product.
+LARGEST_LOG = 300.0
 # Two waves whose constants differ by no more than this share may be one: fitted apart, under noise, they seldom agree.
 NEARLY_EQUAL = 0.02
 
@@ -78,8 +80,9 @@ def _from_origin(part: Node, factor: float) -> Node | None:
       return Node("exp", (tidy_product([moved, number(multiple)]),))
   elif part.token == "pow" and abs(size) > math.log(LARGE_FACTOR):
     base, exponent = part.args
-    if exponent.is_number and exponent.value and not base.is_number:
-      return power(tidy_product([*flatten(base, "*"), number(math.exp(size / exponent.value))]), exponent)
+    scale = _raised(factor, 1 / exponent.value) if exponent.is_number and exponent.value else 0.0
+    if scale and not base.is_number:
+      return power(tidy_product([*flatten(base, "*"), number(scale)]), exponent)
   return None
 
 
@@ -96,24 +99,35 @@ def to_powers_of_factors(node: Node) -> Node:
   """(c*u*v)**3 -> c**3*u**3*v**3, exp(u)**3 -> exp(3*u): whole powers of products, of their factors."""
   node = node._replace(args=tuple(to_powers_of_factors(arg) for arg in node.args))
   exponent = _exponent(node)
-  if exponent is None or exponent < 2 or exponent != round(exponent) or node.args[0].token not in ("*", "exp"):
+  if exponent is None or not 2 <= exponent == round(exponent) or node.args[0].token not in ("*", "exp"):
     return node
   parts, factor = split_factor(node.args[0])
+  outside = _raised(abs(factor), exponent) * (-1.0 if factor < 0 and exponent % 2 else 1.0)
+  if not outside:
+    return node
   raised = [Node("exp", (tidy_product([*flatten(part.args[0], "*"), number(exponent)]),)) if part.token == "exp"
             else power(part, number(exponent)) for part in parts]
-  return tidy_product([*raised, number(factor**exponent)])
+  return tidy_product([*raised, number(outside)])
 
 
 def to_unit_constants(node: Node) -> Node:
   """f(a*u + c) -> f(c)*f(a/c*u + 1) for inverses, roots and powers: `1/(4.15*exp(-x) + 0.2128)` is
   `4.7/(19.5*exp(-x) + 1)`.
   """
-  return _rescaled(node, lambda factor, terms, exponent: _inverse(sum(value for parts, value in terms if not parts)))
+  # A square is read from where it is 0: `(x + 2)**2` is no `(0.5*x + 1)**2`.
+  return _rescaled(node, lambda factor, terms, exponent: 0.0 if exponent == 2 else _inverse(
+    sum(value for parts, value in terms if not parts)))
 
 
 def to_unit_slopes(node: Node) -> Node:
   """f(a*u + c) -> f(a)*f(u + c/a), a of the first term: `(0.9*x - 1.8)**2` is `0.81*(x - 2)**2`."""
   return _rescaled(node, lambda factor, terms, exponent: _inverse(next(value for parts, value in terms if parts)))
+
+
+def _raised(base: float, exponent: float) -> float:
+  """A power of a number that is no less than 0; 0 where it leaves the range of numbers."""
+  size = exponent * math.log(base) if base else math.inf
+  return base**exponent if abs(size) < LARGEST_LOG else 0.0
 
 
 def _inverse(value: float) -> float:
@@ -123,7 +137,7 @@ def _inverse(value: float) -> float:
 def to_unit_factors(node: Node) -> Node:
   """b*f(u) -> f(b'*u) for inverses, roots and powers of sums: `0.5*sqrt(x + 8)` is `sqrt(0.25*x + 2)`."""
   def scale(factor: float, terms: Sequence[tuple[Sequence[Node], float]], exponent: float) -> float:
-    return abs(factor) ** (1 / exponent) if abs(factor) != 1 else 0.0
+    return _raised(abs(factor), 1 / exponent) if abs(factor) != 1 else 0.0
   return _rescaled(node, scale)
 
 
@@ -143,10 +157,11 @@ def _rescaled(node: Node, scale: Callable[[float, Sequence[tuple[Sequence[Node],
     if exponent and part.args[0].token == "+":
       terms = [split_factor(term) for term in flatten(part.args[0], "+")]
       by = scale(factor, terms, exponent)
-      if by and (by > 0 or exponent == round(exponent)):
+      outside = _raised(abs(by), -exponent) * (-1.0 if by < 0 and exponent % 2 else 1.0)
+      if outside and (by > 0 or exponent == round(exponent)):
         inner = tidy_sum([tidy_product([*of, number(value * by)]) for of, value in terms])
         part = part._replace(args=(inner, *part.args[1:]))
-        factor *= by ** -exponent
+        factor *= outside
     changed.append(part)
   return tidy_product([*changed, number(factor)])
 

@@ -48,6 +48,9 @@ def test_what_lies_far_from_the_data_is_said_where_the_formula_is_one(text, expe
   (to_powers_of_factors, "(2*exp(-0.5*x)*y)**3", "8*exp(-1.5*x)*y**3"), (to_powers_of_factors, "exp(x + y)**2", None),
   (to_powers_of_factors, "(-3*x*sin(y))**2", "9*sin(y)**2*x**2"), (to_powers_of_factors, "(x + 1)**3", "(x + 1)**3"),
   (to_powers_of_factors, "(x**2*y)**3", None),
+  (to_powers_of_factors, "(1e300*x)**3", "(1e+300*x)**3"), (to_unit_factors, "0*sqrt(x + 2)", "0"),
+  (to_unit_factors, "3*(x + 2)**0.001", "3*(x + 2)**0.001"), (to_unit_constants, "(x + 2)**2", "(x + 2)**2"),
+  (to_unit_factors, "0*x/(x + 1.5)", None), (to_origins, "1e8*x**0.01", "100000000*x**0.01"),
   (to_unit_slopes, "exp(-(2*x - 5)**2)", "exp(-4*(x - 2.5)**2)"), (to_unit_slopes, "3/(2*x + 5)", "1.5/(x + 2.5)"),
   (to_unit_slopes, "(x - 1)**2", "(x - 1)**2"), (to_unit_slopes, "sqrt(4*x + 1)", "2*sqrt(x + 0.25)"),
   (to_unit_slopes, "sqrt(9 - 4*x)", "sqrt(-4*x + 9)")])

@@ -55,7 +55,7 @@ def test_several_attempts_are_never_worse():
   texts = ("2.5*exp(-1.3*x)", "1.5*sin(1.2*x) + 0.7*sin(2.9*x)", "2.2*x/(1.4 + x) + 0.31*x", "0.37*x**2.6", "x**2 + x")
   ids, starts, x, y = batch(texts, 0.1, 4)
   noisy = ids, starts * 1.3, x, y + 0.05 * y.std(axis=1, keepdims=True) * np.sin(np.arange(NUM_POINTS) * 7.0)
-  assert np.all(losses(noisy, is_persistent=True) <= losses(noisy) * (1 + 1e-6))
+  assert np.all(losses(noisy, is_persistent=True) <= losses(noisy) * (1 + 1e-4))
 
 
 def test_both_plans_attempt_alike():
