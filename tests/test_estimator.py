@@ -136,6 +136,7 @@ def test_all_follows_the_formula_that_is_taken(fitted, data, tmp_path):
     clone(fitted).set_params(model_selection=50).fit(X, y)
 
 
+@pytest.mark.slow
 def test_a_limit_of_nodes_holds_beside_other_rules(fitted, data):
   short = clone(fitted).set_params(
     max_complexity=5, restrictions=Restrictions(required=("mass",))).fit(*data)

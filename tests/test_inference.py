@@ -389,7 +389,8 @@ def test_of_thousands_of_columns_those_that_matter_are_searched(model, rng):
   assert "of 400 columns those that explain most were searched: " in result.message
 
 
-@pytest.mark.parametrize(("at_once", "recombine"), [((1, 2), False), ((1, 8), True)])
+@pytest.mark.parametrize(("at_once", "recombine"), [
+  ((1, 2), False), pytest.param((1, 8), True, marks=pytest.mark.slow)])
 def test_batches_of_any_size_answer_as_single_calls_do(model, rng, monkeypatch, at_once, recombine):
   """Mixed numbers of rows, a failed one between, chunks of one, two and all, in two orders."""
   monkeypatch.setitem(compilation.DATASET_BUCKETS, "cpu", at_once)
@@ -495,7 +496,8 @@ def test_parts_of_different_candidates_are_put_together(rng):
 
 @pytest.mark.parametrize(("law", "expression"), [
   (lambda x, t: 3 * np.exp(-1.25 * (x - 1.1) ** 2) + 0.5, "3*exp(-1.25*(x - 1.1)**2) + 0.5"),
-  (lambda x, t: 2 * np.sin(3 * x - 5 * t), "2*sin(3*x - 5*t)"), (lambda x, t: 1000 * (1 + x) ** t, "1000*(x + 1)**t")])
+  (lambda x, t: 2 * np.sin(3 * x - 5 * t), "2*sin(3*x - 5*t)"),
+  pytest.param(lambda x, t: 1000 * (1 + x) ** t, "1000*(x + 1)**t", marks=pytest.mark.slow)])
 def test_laws_are_found_that_the_model_never_names(law, expression, rng):
   model = testing.FixedProposer(["x0", "x1 + x0"], num_variables=2)
   x = rng.uniform(0.1, 3, (100, 2))
@@ -514,7 +516,7 @@ def test_recombination_can_be_left_out(options, rng):
 
 @pytest.mark.parametrize("restrictions", [
   Restrictions(forbidden=("sin",)), Restrictions(forbidden=("+",)), Restrictions(excluded=("x1",)),
-  Restrictions(required=("x0",)), Restrictions(max_depth=3)], ids=str)
+  Restrictions(required=("x0",)), pytest.param(Restrictions(max_depth=3), marks=pytest.mark.slow)], ids=str)
 def test_recombined_formulas_keep_the_rules(restrictions, rng):
   rule = restrictions.for_columns(("x0", "x1"))
   model = testing.FixedProposer(["1.3*sin(x0)", "2.1*x1**2", "x1*x0"], num_variables=2)

@@ -24,16 +24,16 @@ def sample(num, *, key=0, **options):
   return sampling.sample_candidates(Model, *points(), jax.random.key(key), num_samples=num, **options)
 
 
-def test_a_hundred_thousand_samples_are_valid_and_keep_the_rules():
+def test_twenty_thousand_samples_are_valid_and_keep_the_rules():
   rule = Rule(2, frozenset({"+", "*", "pow", "sin", "exp", "inv"}), frozenset({1}), frozenset(), 3.0, 4,
               frozenset({"sin", "exp"}))
-  ids, mantissas = sample(100_000, rule=rule)
-  assert ids.shape == (100_000, LENGTH) and (np.abs(mantissas) <= 1).all()
+  ids, mantissas = sample(20_000, rule=rule)
+  assert ids.shape == (20_000, LENGTH) and (np.abs(mantissas) <= 1).all()
   is_constant = np.asarray(CONFIG.vocabulary.is_constant)[ids]
   assert not mantissas[~is_constant].any()
   values = np.asarray(interpreter.constant_values(ids, mantissas, CONFIG.vocabulary))
   _, first = np.unique(ids, axis=0, return_index=True)
-  assert len(first) > 10_000
+  assert len(first) > 2_000
   for k in first:  # a whole expression, or decode raises
     assert rule(expression.decode(ids[k], values[k], CONFIG.vocabulary))
 

@@ -124,6 +124,7 @@ def test_a_problem_without_points_marks_its_row(proposer):
   assert row.predicted is None and "has a finite value of at most 1e+07 in size" in row.message
 
 
+@pytest.mark.slow
 def test_a_model_without_constants_is_fitted_from_random_starts():
   proposer = testing.FixedProposer(["0.7*x0 + 0.3", "0.9*sin(x0) + 0.5"])
   proposer.vocab = Vocabulary(1, "skeleton")

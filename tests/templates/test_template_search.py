@@ -90,6 +90,7 @@ def test_what_the_form_says_stays_as_it_is(model, x):
   assert errors[0.4] is None and errors[9.81] is None and sum(error is not None for error in errors.values()) >= 1
 
 
+@pytest.mark.slow
 def test_several_functions_share_no_constant(model, x):
   y = 3 * x[:, 0] ** 1.5 + 2.2 * np.exp(-x[:, 1]) + 7
   config = dataclasses.replace(DEFAULT, sources=("closed_forms", "library"))

@@ -74,7 +74,7 @@ def test_losses_fall_and_both_curves_are_written(uninterrupted):
   assert all(line.keys() >= RATES and 0 <= line["input_wait"] <= 1 for line in lines if line["kind"] == "train")
 
 
-@pytest.mark.parametrize("stop_after", [3, 13])
+@pytest.mark.parametrize("stop_after", [3, pytest.param(13, marks=pytest.mark.slow)])
 def test_resumed_equals_uninterrupted_to_the_bit(uninterrupted, tmp_path, stop_after):
   config, whole, state = uninterrupted
   is_complete, _ = _run(config, tmp_path, stop_after=stop_after)
