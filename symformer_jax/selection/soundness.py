@@ -118,7 +118,7 @@ def has_needle(node: Node, segments: Segments) -> bool:
 
   Between the rows nothing is seen of it: `(1/x - 0.00050485927)**0.01` is level, and 0 on the row of x = 1980.75.
   """
-  rows = np.unique(np.concatenate([segments.begin, segments.end]), axis=0)
+  rows = np.concatenate([segments.begin, segments.end])
   return any(_cancels(argument, rows) for argument in _sharp_arguments(node))
 
 

@@ -49,7 +49,7 @@ def fit(rows: Rows, columns: Sequence[int]) -> list[Node]:
   """
   mean = number(float(np.average(rows.y, weights=rows.weights)))
   columns = [i for i in columns if rows.x[:, i].any()]
-  design = np.column_stack([rows.x[:, list(columns)], np.ones(len(rows))])
+  design = np.column_stack([rows.x[:, columns], np.ones(len(rows))])
   # Columns of unit length: the rank decision of lstsq must not depend on units.
   scale = np.linalg.norm(design, axis=0)
   root = np.sqrt(rows.weights)
