@@ -3,27 +3,14 @@
 import math
 from types import SimpleNamespace
 
+from hand_made_rows import parse, rows_of
 import numpy as np
 import pytest
 
 from symformer_jax.engine.config import DEFAULT
-from symformer_jax.engine.rows import Rows
 from symformer_jax.errors import InputError
-from symformer_jax.language import expression, parser, programs
+from symformer_jax.language import expression, programs
 from symformer_jax.selection import choice, cross_validation, noise, rounding, scoring
-
-NAMES = ("x", "z")
-
-
-def parse(text):
-  return parser.parse(text, NAMES)
-
-
-def rows_of(x, y, weights=None):
-  x = np.asarray(x, float)
-  x = x[:, None] if x.ndim == 1 else x
-  return Rows(x, np.asarray(y, float), np.ones(len(x)) if weights is None else np.asarray(weights, float))
-
 
 # --- scoring ---------------------------------------------------------------------------------------------------------
 
