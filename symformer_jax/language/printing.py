@@ -143,8 +143,11 @@ class _Printer:
     return latex_name(name) if self.is_latex else name, _ATOM
 
   def _sum(self, node: Node) -> str:
+    terms = list(_signed_terms(node, self.dialect.has_ones))
+    # As a person would: `1 - 0.4*x`, not `-0.4*x + 1`.
+    first = next((i for i, (sign, _) in enumerate(terms) if sign == "+"), 0)
     text = ""
-    for sign, term in _signed_terms(node, self.dialect.has_ones):
+    for sign, term in [terms[first], *terms[:first], *terms[first + 1 :]]:
       body = self._bracketed(term, _PRODUCT)
       text += f" {sign} {body}" if text else (body if sign == "+" else self._negative(body))
     return text

@@ -121,7 +121,8 @@ def to_unit_constants(node: Node) -> Node:
 
 def to_unit_slopes(node: Node) -> Node:
   """f(a*u + c) -> f(a)*f(u + c/a), a of the first term: `(0.9*x - 1.8)**2` is `0.81*(x - 2)**2`."""
-  return _rescaled(node, lambda factor, terms, exponent: _inverse(next(value for parts, value in terms if parts)))
+  return _rescaled(node, lambda factor, terms, exponent: _inverse(
+    next((value for parts, value in terms if parts), 0.0)))
 
 
 def _raised(base: float, exponent: float) -> float:

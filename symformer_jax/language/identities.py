@@ -1,0 +1,172 @@
+"""More ways to write a formula: by identities of functions. As `rewritings`, each is tried by whoever asks."""
+
+from collections.abc import Sequence
+import math
+
+from symformer_jax.language.expression import Node, chain, flatten, number, power
+from symformer_jax.language.tidy import split_factor, tidy, tidy_product, tidy_sum
+
+# A sum multiplied out has no more terms: (x + a)*(x + b) has three.
+MAX_TERMS = 3
+# f(u) = quarter turn - g(u), or that of 1/u.
+_COMPLEMENTS = {"asin": "acos", "acos": "asin", "atan": "atan"}
+
+
+def to_other_waves(node: Node) -> Node:
+  """sin(u + c) -> cos(u + c - pi/2), and the other way round: `sin(x + 1.97079633)` is `cos(x + 0.4)`."""
+  node = node._replace(args=tuple(to_other_waves(arg) for arg in node.args))
+  if node.token not in ("sin", "cos"):
+    return node
+  terms = flatten(node.args[0], "+")
+  if not any(term.is_number for term in terms):
+    return node
+  is_sine = node.token == "sin"
+  argument = tidy_sum([*terms, number(-math.pi / 2 if is_sine else math.pi / 2)])
+  return Node("cos" if is_sine else "sin", (argument,))
+
+
+def to_complements(node: Node) -> Node:
+  """asin(u) -> pi/2 - acos(u), acos(u) -> pi/2 - asin(u), atan(u) -> pi/2 - atan(1/u), in a sum with a number.
+
+  The value of the last changes where u is negative: whoever asks decides whether it does.
+  """
+  node = node._replace(args=tuple(to_complements(arg) for arg in node.args))
+  if node.token != "+" or not any(term.is_number for term in flatten(node, "+")):
+    return node
+  changed = []
+  for term in flatten(node, "+"):
+    parts, factor = split_factor(term)
+    if len(parts) == 1 and parts[0].token in _COMPLEMENTS:
+      argument = parts[0].args[0]
+      inner = tidy(Node("inv", (argument,))) if parts[0].token == "atan" else argument
+      changed += [tidy_product([Node(_COMPLEMENTS[parts[0].token], (inner,)), number(-factor)]),
+                  number(factor * math.pi / 2)]
+    else:
+      changed.append(term)
+  return tidy_sum(changed)
+
+
+def to_roots(node: Node) -> Node:
+  """sqrt(a*u**2*v) -> sqrt(a)*u*sqrt(v), and sqrt(-a/(u - b)) -> sqrt(a)/sqrt(b - u).
+
+  The value changes where u is negative: whoever asks decides whether it does.
+  """
+  node = node._replace(args=tuple(to_roots(arg) for arg in node.args))
+  if node.token != "sqrt":
+    return node
+  parts, factor = split_factor(node.args[0])
+  outside: list[Node] = []
+  inside: list[Node] = []
+  for part in parts:
+    base = part.args[0] if part.token == "inv" else part
+    if factor < 0 and base.token == "+":
+      factor = -factor
+      base = tidy_sum([tidy_product([term, number(-1)]) for term in flatten(base, "+")])
+      part = part._replace(args=(base,)) if part.token == "inv" else base
+    if base.token == "pow2":
+      outside.append(base.args[0] if part is base else Node("inv", (base.args[0],)))
+    else:
+      inside.append(part)
+  if factor <= 0:
+    return node
+  root = []
+  if inside and all(part.token == "inv" for part in inside):
+    root = [Node("inv", (Node("sqrt", (chain("*", [part.args[0] for part in inside]),)),))]
+  elif inside:
+    root = [Node("sqrt", (chain("*", inside),))]
+  return tidy_product([*outside, *root, number(math.sqrt(factor))])
+
+
+def to_factors_of_exponentials(node: Node) -> Node:
+  """exp(u + c) -> exp(c)*exp(u): `exp(4.60517 - 1.2*exp(-x))` is `100*exp(-1.2*exp(-x))`."""
+  node = node._replace(args=tuple(to_factors_of_exponentials(arg) for arg in node.args))
+  terms = flatten(node.args[0], "+") if node.token == "exp" else []
+  size = sum(term.value for term in terms if term.is_number)
+  rest = [term for term in terms if not term.is_number]
+  if not size or not rest or abs(size) > math.log(1e300):
+    return node
+  return tidy_product([Node("exp", (chain("+", rest),)), number(math.exp(size))])
+
+
+def to_joined_logarithms(node: Node) -> Node:
+  """a*v*log(u) + b*v -> a*v*log(exp(b/a)*u): `log(x**2 + 2.5)/x - 0.91629/x` is `log(0.4*x**2 + 1)/x`."""
+  node = node._replace(args=tuple(to_joined_logarithms(arg) for arg in node.args))
+  if node.token != "+":
+    return node
+  terms = [split_factor(term) for term in flatten(node, "+")]
+  for i, (parts, factor) in enumerate(terms):
+    logarithm = next((part for part in parts if part.token == "ln"), None)
+    if logarithm is None or not factor:
+      continue
+    others = tuple(part for part in parts if part is not logarithm)
+    beside = next((j for j, (some, _) in enumerate(terms) if j != i and some == others), None)
+    if beside is not None and abs(size := terms[beside][1] / factor) < math.log(1e300):
+      joined = Node("ln", (_scaled(logarithm.args[0], math.exp(size)),))
+      rest = [tidy_product([*some, number(value)]) for j, (some, value) in enumerate(terms) if j not in (i, beside)]
+      return tidy_sum([*rest, tidy_product([*others, joined, number(factor)])])
+  return node
+
+
+def to_expanded(node: Node) -> Node:
+  """(u + a)**2 -> u**2 + 2*a*u + a**2, and (u + a)*(u + b) likewise: the coefficients of a polynomial are read."""
+  node = node._replace(args=tuple(to_expanded(arg) for arg in node.args))
+  if node.token == "pow2" and node.args[0].token == "+":
+    return _product_of(node.args[0], node.args[0]) or node
+  if node.token == "+":
+    return tidy_sum([term for each in flatten(node, "+") for term in _terms_of(each)])
+  if node.token != "*":
+    return node
+  factors = list(flatten(node, "*"))
+  sums = [factor for factor in factors if factor.token == "+"]
+  below = [factor.args[0] for factor in factors if factor.token == "inv" and factor.args[0].token == "+"]
+  for some, wrap in ((sums, lambda made: made), (below, lambda made: Node("inv", (made,)))):
+    if len(some) == 2 and (made := _product_of(*some)) is not None:
+      rest = [f for f in factors if f not in some and not (f.token == "inv" and f.args[0] in some)]
+      return tidy_product([*rest, wrap(made)])
+  return node
+
+
+def to_distributed(node: Node) -> Node:
+  """a*v*(u + w) -> a*v*u + a*v*w: `9.81*(0.05*x**2*y + w)*x/w` is `0.49*x**3*y/w + 9.81*x`."""
+  node = node._replace(args=tuple(to_distributed(arg) for arg in node.args))
+  factors = list(flatten(node, "*")) if node.token == "*" else []
+  sums = [factor for factor in factors if factor.token == "+"]
+  if len(sums) != 1:
+    return node
+  rest = [factor for factor in factors if factor is not sums[0]]
+  return tidy_sum([_cancelled([*rest, *parts, number(factor)])
+                   for parts, factor in map(split_factor, flatten(sums[0], "+"))])
+
+
+def _cancelled(factors: Sequence[Node]) -> Node:
+  """A product in which what is above and below the line is gone, and what is there twice is squared."""
+  left = list(factors)
+  for below in [factor for factor in factors if factor.token == "inv"]:
+    if below.args[0] in left:
+      left.remove(below)
+      left.remove(below.args[0])
+  numbers, others = [f for f in left if f.is_number], [f for f in left if not f.is_number]
+  return tidy_product([*(power(factor, number(others.count(factor))) for factor in dict.fromkeys(others)), *numbers])
+
+
+def _terms_of(term: Node) -> Sequence[Node]:
+  """A term of a sum, or the terms of a multiple of a sum."""
+  parts, factor = split_factor(term)
+  if len(parts) == 1 and parts[0].token == "+":
+    return [tidy_product([inner, number(factor)]) for inner in flatten(parts[0], "+")]
+  return [term]
+
+
+def _product_of(first: Node, second: Node) -> Node | None:
+  """Two sums multiplied out, where that makes few terms."""
+  terms = [_cancelled([*one, *other, number(a * b)])
+           for one, a in map(split_factor, flatten(first, "+")) for other, b in map(split_factor, flatten(second, "+"))]
+  made = tidy_sum(terms)
+  return made if len(flatten(made, "+")) <= MAX_TERMS else None
+
+
+def _scaled(node: Node, factor: float) -> Node:
+  """A multiple of a tree, that of a sum term by term."""
+  if node.token == "+":
+    return tidy_sum([tidy_product([term, number(factor)]) for term in flatten(node, "+")])
+  return tidy_product([node, number(factor)])

@@ -1,0 +1,55 @@
+"""Identities keep the value of a formula and read as a person would write it."""
+
+import numpy as np
+import pytest
+
+from symformer_jax.language import expression, parser, printing
+from symformer_jax.language.identities import (
+  to_complements,
+  to_distributed,
+  to_expanded,
+  to_factors_of_exponentials,
+  to_joined_logarithms,
+  to_other_waves,
+  to_roots,
+)
+from symformer_jax.language.tidy import tidy
+
+
+@pytest.mark.parametrize(("rewrite", "text", "expected"), [
+  (to_other_waves, "sin(2*x + 1.9707963267948966)", "cos(2*x + 0.4"), (to_other_waves, "cos(x - 1)", "sin(x + 0.57079"),
+  (to_other_waves, "sin(x)", None), (to_other_waves, "sin(cos(x + 1))", "sin(sin(x + 2.57079"),
+  (to_complements, "asin(0.3*x - 1) + 1.5707963267948966", "3.14159"),
+  (to_complements, "2*acos(x/4) + y - 3", "y - 2*arcsin"),
+  (to_complements, "y - atan(x/y) + 1.5707963267948966", "arctan(y/x) + y"), (to_complements, "asin(x/4)", None),
+  (to_complements, "atan(x) + y", None),
+  (to_roots, "sqrt(9*x**2*y)", "3*sqrt(y)*x"), (to_roots, "0.3*sqrt(x**2)", "0.3*x"), (to_roots, "sqrt(x + 4)", None),
+  (to_roots, "sqrt(-9*x**2/(x**2 - 9))", "3*x/sqrt(9 - x**2)"), (to_roots, "sqrt(4*y/x**2)", "2*sqrt(y)/x"),
+  (to_roots, "sqrt(-4*y*(x - 5))", "2*sqrt((5 - x)*y)"),
+  (to_factors_of_exponentials, "exp(-1.2*exp(-x) + 4.605170185988092)", "100.00000000000004*exp(-1.2*exp(-x))"),
+  (to_factors_of_exponentials, "exp(x + y)", None), (to_factors_of_exponentials, "exp(x - 800)", None),
+  (to_factors_of_exponentials, "exp(2*x)", None),
+  (to_joined_logarithms, "log(x**2 + 2.5)/y - 0.916290731874155/y", "log(0.4*x**2 + 1"),
+  (to_joined_logarithms, "3*log(x) + y + 3", "3*log(2.718281828459045*x) + y"),
+  (to_joined_logarithms, "log(x) + y", None),
+  (to_joined_logarithms, "x*log(y) + 2000*x", None),
+  (to_joined_logarithms, "log(x)*log(y) + log(y)", "log(2.718281828459045*"),
+  (to_expanded, "(x + 3)**2", "6*x + x**2 + 9"), (to_expanded, "4*x*y/((y + 1)*(y + 3))", "4*x*y/(4*y + y**2 + 3)"),
+  (to_expanded, "-0.5*((y - 3)**2 - 9) - x", "3*y - 0.5*y**2 - x"),
+  (to_expanded, "2*((x + 2)**2 + 1)*exp(-x)", "2*(4*x + x**2 + 5)*exp(-x)"), (to_expanded, "(x + y + 2)**2", None),
+  (to_distributed, "8*(0.5*x**2*y + x)*y/x", "4*x**2*y**2/x + 8*y"),
+  (to_distributed, "2*(x + y)", "2*x + 2*y"),
+  (to_distributed, "(x + 1)*(y + 2)", None), (to_distributed, "x*y/(x + 1)", None),
+  (to_distributed, "sin(3*(x + y)*x)", "sin(3*x**2 + 3*x*y)"),
+  (to_expanded, "(x + 1)*(y + 2)", None), (to_expanded, "(x - y)*(x + y)", "x**2 - y**2")])
+def test_identities(rewrite, text, expected):
+  node, x = parser.parse(text, ["x", "y"]), np.random.default_rng(0).uniform(0.3, 2.5, (9, 2))
+  written = tidy(rewrite(node))
+  np.testing.assert_allclose(expression.evaluate(written, x), expression.evaluate(node, x), rtol=1e-12)
+  plain = printing.to_text(tidy(node), ["x", "y"])
+  assert printing.to_text(written, ["x", "y"]).startswith(plain if expected is None else expected)
+
+
+def test_roots_of_squares_are_another_value_where_the_base_is_negative():
+  node = parser.parse("sqrt(x**2)", ["x"])
+  assert expression.evaluate(to_roots(node), np.array([[-2.0]]))[0] == -2
