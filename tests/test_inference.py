@@ -288,13 +288,21 @@ def test_what_is_met_exactly_ends_the_search(model, rng):
   assert result.counts.sampled == 0 and not result.rounds[-1].gained
 
 
-def test_what_is_met_to_its_noise_ends_the_search_unless_more_was_asked_for(model, rng):
+def noisy_decay(rng):
   x = rng.uniform(0.5, 4, 40)
-  y = 2.5 * np.exp(-0.3 * x) + 1 + 1e-3 * rng.normal(size=40)
-  noisy = search(model, x, y)
+  return x, 2.5 * np.exp(-0.3 * x) + 1 + 1e-3 * rng.normal(size=40)
+
+
+def test_what_is_met_to_its_noise_ends_the_search(model, rng):
+  noisy = search(model, *noisy_decay(rng))
   assert noisy.ended_by == "noise" and noisy.counts.sampled == 0 and "exp(" in noisy.best.expression
+
+
+@pytest.mark.slow  # all sources have their turns
+def test_what_is_met_to_its_noise_is_searched_on_where_more_was_asked_for(model, rng):
+  x, y = noisy_decay(rng)
   rest = search(model, x, y, max_time=3.0)
-  assert rest.ended_by == "time" and len(rest.rounds) >= len(noisy.rounds)
+  assert rest.ended_by == "time" and len(rest.rounds) >= len(search(model, x, y).rounds)
   x = rng.uniform(0.5, 4, 200)
   steps = search(model, x, x + 0.3 * np.sign(np.sin(4 * x)), effort="quick")  # which no formula has
   assert steps.ended_by == "budget" and steps.counts.sampled == 64

@@ -23,14 +23,13 @@ _EVOLVED = {"budget.normal": DEFAULT.budget.thorough, "noise.efforts": ()}
 # Name -> what is changed; constants go to half or twice their value, or to where they choose nothing.
 CHANGES = {
   **{f"no_{left_out}": {"sources": tuple(name for name in DEFAULT.sources if name != left_out)}
-     for left_out in ("rationals", "pairs", "ridges", "growth")},
+     for left_out in ("rationals", "subsets", "pairs", "ridges", "subsets_inside", "growth")},
   "no_library": {"library.families": ()},
   "no_factors": {"products.families": ()},
   "no_links": {"terms.links": ("y",)},
   "no_products_of_parts": {"terms.use_products": False},
   "no_rewritings": {"selection.rewritings": ()},
-  "no_sums_of_all_columns": {"terms.searches": DEFAULT.terms.searches[1:],
-                             "terms.many_searches": DEFAULT.terms.many_searches[1:]},
+  "no_sums_of_all_columns": {"terms.searches": DEFAULT.terms.searches[1:]},
   "no_long_sums": {"terms.searches": DEFAULT.terms.searches[:-1]},
   "half_the_waves": {"library.num_waves": 200, "library.num_multiplied_waves": 20, "library.num_other_waves": 50,
                      "library.num_plane_waves": 10, "library.num_decaying_waves": 50, "library.num_many_waves": 1250},

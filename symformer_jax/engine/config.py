@@ -24,14 +24,16 @@ LIBRARY_FAMILIES = (
   "exponentials", "occupancies", "arctangents", "trigonometric", "logarithms", "roots", "poles", "bent_functions",
   "waves", "decaying_waves", "peaks_and_steps", "products", "plane_waves")
 PRODUCTS_FAMILIES = ("sums", "sums_with_waves", "exponentials", "distances", "functions")
-LINKS = ("y", "inv", "ln", "exp", "sqrt", "sqrt_inv", "pow2", "pow3", "asin", "logit", "atan")
+LINKS = ("y", "inv", "ln", "exp", "sqrt", "sqrt_inv", "pow2", "pow3", "asin", "acos", "logit", "atan")
 REWRITINGS = ("exponentials", "powers", "origins", "principal_phases", "unit_slopes", "unit_constants", "unit_factors",
-              "single_waves", "vertices", "proper_fractions")
+              "single_waves", "vertices", "proper_fractions", "other_waves", "complements", "roots",
+              "factors_of_exponentials", "joined_logarithms", "expanded", "distributed")
 # How thoroughly sums of a column are searched: greedily; in all pairs; in longer sums, which of monomials are common.
 TIERS = ("any", "basic", "monomial")
 # Sources of candidates (`sources.registry.SOURCES`).
 SOURCES = (
-  "closed_forms", "guesses", "rationals", "library", "pairs", "ridges", "transformer", "parts", "growth", "evolution")
+  "closed_forms", "guesses", "rationals", "library", "subsets", "pairs", "ridges", "subsets_inside", "transformer",
+  "parts", "growth", "evolution")
 # How long a search goes on (`BudgetConfig`).
 EFFORTS = ("quick", "normal", "thorough")
 # Ways to vary a formula (`sources.variation.KINDS`).
@@ -272,6 +274,50 @@ class PairsConfig:
     _check_counts(self, "max_columns", "num_looked_at", "starts_per_pair")
 
 
+@dataclasses.dataclass(frozen=True)
+class SubsetsConfig:
+  """Sums of few library columns, chosen by exchange."""
+
+  # Formulas that are fitted in each turn.
+  turns: tuple[int, ...] = (256,)
+  # Terms of a sum.
+  max_size: int = 5
+  # Beside all columns those with formulas of at most so many nodes: among thousands of columns that are nearly a sum of
+  # a few others, exchange ends at a sum that is not the right one. `log(y) - z**2 + y/z` was found among 955 of five
+  # nodes, not among the 13 768 of the plain tiers.
+  plain: tuple[int, ...] = (3, 5)
+  # Sets that get a further column, and how many of each set of families; sets in which columns are exchanged, and how
+  # often: a thousand sets take half a second of one core for 32 thousand columns.
+  num_looked_at: int = 8192
+  num_begun: int = 512
+  starts_per_sum: int = 4
+  num_exchanged: int = 96
+  num_rounds: int = 3
+  # Starts of the fit for a set of families.
+  fits_per_sum: int = 2
+
+  def __post_init__(self) -> None:
+    _check_counts(self, "max_size", "num_begun", "starts_per_sum", "num_exchanged", "fits_per_sum")
+
+
+@dataclasses.dataclass(frozen=True)
+class SubsetsInsideConfig(SubsetsConfig):
+  """The same for functions of y and for y under monomials: shorter sums, shared out among turns of some two seconds."""
+
+  turns: tuple[int, ...] = (128,) * 6
+  max_size: int = 4
+  plain: tuple[int, ...] = (5,)
+  # The functions, of `LINKS`; the monomials: of two variables at most, the first set of exponents that makes no more of
+  # one or of two, so many in all.
+  links: tuple[str, ...] = ("inv", "sqrt", "exp", "ln", "pow2")
+  max_multipliers: int = 12
+  multiplier_powers: tuple[Exponents, ...] = ((1, -1), (1,))
+
+  def __post_init__(self) -> None:
+    super().__post_init__()
+    _check_names("links", self.links, LINKS)
+
+
 class SumSizes(NamedTuple):
   """Sums of so many arguments: how many, quarter waves over the range of each, directions."""
 
@@ -371,14 +417,10 @@ class TermsConfig:
   links: tuple[str, ...] = LINKS
   # Whether products of powers of parts are tried: the logarithm of |y| as a sum of logarithms.
   use_products: bool = True
-  # With few variables, and from `min_many` on: there columns are five times as many, and a sum of three monomials has
-  # pairs of which hundreds fit better than the right one.
-  searches: tuple[Search, ...] = (Search("any", 3, 64), Search("basic", 3, 4096), Search("monomial", 6, 4096))
-  many_searches: tuple[Search, ...] = (
+  # Longer sums of all columns are chosen by exchange (`SubsetsConfig`).
+  searches: tuple[Search, ...] = (
     Search("any", 2, 64), Search("basic", 3, 128, 64), Search("monomial", 6, 4096, 256))
-  min_many: int = 3
-  # A product of many variables whose error is a smaller share of y's variance is the law, and only the last search is
-  # made beside it.
+  # A formula whose error is a smaller share of y's variance is the law, and only the last search is made beside it.
   exact: float = 1e-22
   # Rows on which columns are selected: the products of the pursuit go with them.
   num_rows: int = 128
@@ -404,10 +446,9 @@ class TermsConfig:
   def __post_init__(self) -> None:
     _check_counts(self, "num_rows", "num_fitted", "points_per_part")
     _check_names("links", self.links, LINKS)
-    for name in ("searches", "many_searches"):
-      searches = tuple(Search(*search) for search in getattr(self, name))
-      _check_names(name, tuple(search.tier for search in searches), TIERS)
-      object.__setattr__(self, name, searches)
+    searches = tuple(Search(*search) for search in self.searches)
+    _check_names("searches", tuple(search.tier for search in searches), TIERS)
+    object.__setattr__(self, "searches", searches)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -599,7 +640,7 @@ class BudgetConfig:
   # put together, after every fourth turn: that takes as long as one.
   cycle: tuple[str, ...] = ("evolution",) * 4 + ("growth", "parts")
   # Sources that `quick` leaves out: what they find beside the others takes some seconds.
-  quick_without: tuple[str, ...] = ("pairs", "ridges", "growth")
+  quick_without: tuple[str, ...] = ("subsets", "pairs", "ridges", "subsets_inside", "growth")
   # Places of the cycle that are taken, by effort. Two take 2.2 to 2.7 CPU seconds, and in a process from nothing nine
   # more to compile; of nine formulas that were left to them they found one. Forty make a search about ten
   # times as long.
@@ -661,12 +702,11 @@ class SelectionConfig:
   max_rows: int = 4096
   # Rows that give what is listed its last digits and its standard errors: all of a million, some seconds a formula.
   last_rows: int = 1_000_000
+  # Ways to rewrite a formula that are taken one after the other: `0.3*sqrt(x**2) + sin(x + 1.97)` needs two.
+  max_rewritten: int = 3
   # Nats to name one node. A uniform choice among the about 25 kinds would cost log 25 = 3.2; formulas are more regular:
   # a trained model needs 1.3 given the points (docs/design.md, decision 12). Higher prefers shorter formulas.
   nats_per_node: float = 2.0
-  # From so many variables on an inverse square is a power, or x**(-2.02) would be the simpler; and points count less
-  # where a few large errors decide.
-  min_many: int = 3
   # Kurtosis of the errors above which they are not normal; mean squared errors that are nearly the least, as a multiple
   # of it.
   normal_kurtosis: float = 5.0
@@ -814,6 +854,8 @@ class SearchConfig:
   products: ProductsConfig = ProductsConfig()
   pursuit: PursuitConfig = PursuitConfig()
   pairs: PairsConfig = PairsConfig()
+  subsets: SubsetsConfig = SubsetsConfig()
+  subsets_inside: SubsetsInsideConfig = SubsetsInsideConfig()
   ridges: RidgesConfig = RidgesConfig()
   growth: GrowthConfig = GrowthConfig()
   terms: TermsConfig = TermsConfig()

@@ -15,7 +15,7 @@ import numpy as np
 from symformer_jax.engine import criteria
 from symformer_jax.engine.config import DEFAULT, ChoiceConfig, SelectionConfig
 from symformer_jax.engine.rows import Rows
-from symformer_jax.language import expression, printing, programs, rewritings
+from symformer_jax.language import expression, identities, printing, programs, rewritings
 from symformer_jax.language.expression import Node
 from symformer_jax.language.tidy import tidy
 from symformer_jax.results import Constant, Equation, Rejected
@@ -27,7 +27,11 @@ REWRITINGS: dict[str, Callable[[Node], Node]] = {
   "principal_phases": rewritings.to_principal_phases, "unit_slopes": rewritings.to_unit_slopes,
   "unit_constants": rewritings.to_unit_constants, "unit_factors": rewritings.to_unit_factors,
   "single_waves": rewritings.to_single_waves, "vertices": rewritings.to_vertices,
-  "proper_fractions": rewritings.to_proper_fractions}
+  "proper_fractions": rewritings.to_proper_fractions, "other_waves": identities.to_other_waves,
+  "complements": identities.to_complements, "roots": identities.to_roots,
+  "factors_of_exponentials": identities.to_factors_of_exponentials,
+  "joined_logarithms": identities.to_joined_logarithms, "expanded": identities.to_expanded,
+  "distributed": identities.to_distributed}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,9 +85,7 @@ class _Judge:
     return finalist.scores.mse <= self.choice.exact * self.variance
 
   def _size(self, finalist: _Finalist) -> int:
-    """Complexity; with many variables an inverse square is a power, or x**(-2.02) would be the simpler."""
-    if self.rows.x.shape[1] < self.config.min_many:
-      return finalist.complexity
+    """Complexity; an inverse square is a power, or x**(-2.02) would be the simpler."""
     parts = expression.walk(finalist.node)
     return finalist.complexity - sum(p.token == "inv" and p.args[0].token in ("pow2", "pow3") for p in parts)
 
@@ -180,8 +182,7 @@ def select(
   nodes = check.sound(nodes, lambda some: judge.chosen([*yardsticks, *some], is_rounded=False))
   if may_fit and len(some) > num_fit_rows:
     nodes = [rounding.refit_constants(node, *data, config=config) for node in nodes]
-  if rows.x.shape[1] >= config.min_many:
-    judge = _Judge(some, judge.count_effective(nodes), config, choice_config)
+  judge = _Judge(some, judge.count_effective(nodes), config, choice_config)
   rounded = _rounded(nodes, judge, is_allowed) if may_fit else nodes
   if len(some) < len(rows):
     choose = functools.partial(judge.chosen, is_rounded=True)
@@ -299,24 +300,40 @@ def _plain(node: Node) -> Node:
 
 
 def _shortest(node: Node, judge: _Judge, is_allowed: Callable[[Node], bool]) -> Node:
-  """The tree with the fewest digits, or rewritten where that is the shorter description.
+  """The tree with the fewest digits, or rewritten where that is the shorter description, one way after the other."""
+  best, written = node, node
+  least = math.inf
+  for _ in range(judge.config.max_rewritten):
+    forms = _forms(best, judge, is_allowed)
+    costs = {form: judge.cost_of(form) for _, form in forms}
+    found, form = min(forms, key=lambda each: costs[each[1]], default=(best, written))
+    if not forms or costs[form] >= least:
+      break
+    is_rewritten, best, written, least = found != best, found, form, costs[form]
+    if not is_rewritten:
+      break
+  return written
+
+
+def _forms(node: Node, judge: _Judge, is_allowed: Callable[[Node], bool]) -> list[tuple[Node, Node]]:
+  """Ways to write a tree, and each with the fewest digits.
 
   The rules are asked of what comes out: digits and simple values change operators, and may make a column vanish.
   """
   config = judge.config
   data = (judge.rows.x, judge.rows.y, judge.rows.weights)
-  variants = [rounding.round_constants(node, *data, config=config)]
+  rounded = rounding.round_constants(node, *data, config=config)
+  variants = [(node, rounded)]
   # Parts whose constants are the same once rounded can be joined only then.
   rewrites = [rewrite for name, rewrite in REWRITINGS.items() if name in config.rewritings]
-  pairs = [(rewrite(base), base) for rewrite in rewrites for base in (node, tidy(variants[0]))]
+  pairs = [(rewrite(base), base) for rewrite in rewrites for base in (node, tidy(rounded))]
   for rewritten in dict.fromkeys(tidy(rewritten) for rewritten, base in pairs if rewritten != base):
     refitted = rounding.refit_constants(rewritten, *data, config=config)
     snapped = rounding.snap_constants(refitted, *data, config=config)
-    variants.append(rounding.round_constants(snapped, *data, config=config))
+    variants.append((snapped, rounding.round_constants(snapped, *data, config=config)))
   # A rule may forbid what tidying makes of a variant, and not the variant.
-  forms = [form if is_allowed(form := _plain(variant)) else variant for variant in variants]
-  allowed = [form for form in forms if is_allowed(form) and (node.is_number or not form.is_number)]
-  return min(allowed, key=judge.cost_of, default=node)
+  forms = [(found, form if is_allowed(form := _plain(variant)) else variant) for found, variant in variants]
+  return [(found, form) for found, form in forms if is_allowed(form) and (node.is_number or not form.is_number)]
 
 
 def _equation(finalist: _Finalist, some: Rows, most: Rows, names: Sequence[str]) -> Equation:

@@ -189,8 +189,10 @@ def is_supported(node: Node, rows: Rows, segments: Segments) -> bool:
   """Whether poles are what the rows say: a tangent, or 1/x on both sides of 0.
 
   All that leaves the range of the data must lie beside a pole; on both sides of it y must rise, and the rows beside
-  it must be predicted by constants that were fitted without them.
+  it must be predicted by constants that were fitted without them. A needle on one row is what no other row knows of.
   """
+  if has_needle(node, segments):
+    return False
   poles = find_poles(node, segments)
   values = _evaluate(node, segments.points)
   is_out = ~((values >= segments.low) & (values <= segments.high)).all(axis=1)

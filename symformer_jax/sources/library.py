@@ -7,6 +7,7 @@ terms, and a constant near enough is fitted later. As the feature spaces of SISS
 """
 
 from collections.abc import Callable, Sequence
+import functools
 import itertools
 
 import numpy as np
@@ -65,6 +66,15 @@ class Atoms:
         self._made.append((family.build, indices, largest[indices]))
     self.columns, self.tiers, self.groups = (np.concatenate(parts, axis=-1) for parts in (values, tiers, groups))
     self._ends = np.cumsum([len(indices) for _, indices, _ in self._made])
+
+  @functools.cached_property
+  def complexities(self) -> np.ndarray:
+    """Nodes of each formula [P], before it is tidied; of the plain tiers alone, others are as long as can be."""
+    found = np.full(len(self.tiers), np.iinfo(int).max)
+    for index in np.flatnonzero(self.tiers > families.ANY):
+      build, indices, _, at = self._find(int(index))
+      found[index] = expression.complexity(build(int(indices[at])))
+    return found
 
   def node(self, index: int) -> Node:
     """The formula of a column."""

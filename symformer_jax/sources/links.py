@@ -53,6 +53,7 @@ LINKS = {
   "pow2": Link(("pow2",), np.sqrt, lambda y: 0.5 / np.sqrt(_off_zero(y)), lambda y: bool(np.all(y >= 0))),
   "pow3": Link(("pow3",), np.cbrt, lambda y: 1 / (3 * np.cbrt(_off_zero(y)) ** 2), lambda y: True),
   "asin": Link(("asin",), np.sin, np.cos, lambda y: float(np.max(np.abs(y))) < np.pi / 2),
+  "acos": Link(("acos",), np.cos, np.sin, lambda y: bool(np.all((y >= 0) & (y <= np.pi)))),
   "logit": Link(("inv", PLUS_ONE, "exp"), lambda y: np.log(1 / y - 1), lambda y: 1 / (y * (1 - y)),
                 lambda y: bool(np.all((y > 0) & (y < 1)))),
   "atan": Link(("atan",), np.tan, lambda y: np.cos(y) ** -2, lambda y: float(np.max(np.abs(y))) < np.pi / 2),

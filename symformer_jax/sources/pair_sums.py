@@ -4,7 +4,6 @@ On a grid of inner constants the right pair is seldom the best: hundreds of smoo
 constants are fitted. So the pairs take turns, the nearest first, each pair of families few times.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 import dataclasses
 import itertools
@@ -18,7 +17,7 @@ from symformer_jax.engine.source import Proposal, Question
 from symformer_jax.engine.task import Task
 from symformer_jax.language import programs
 from symformer_jax.language.expression import Node, chain, number
-from symformer_jax.sources import pairs, terms
+from symformer_jax.sources import exchange, pairs, terms
 from symformer_jax.sources.columns import Columns, Subset
 
 # Formulas looked at for each that counts: each takes a tenth of a millisecond to write out.
@@ -54,8 +53,8 @@ class PairSums:
     if waiting is None:
       found, _ = pairs.best_pairs(
         columns.columns, columns.groups, rows.y, rows.weights, num=config.pairs.num_looked_at)
-      waiting = of_different_groups(found, columns.groups, config.pairs.starts_per_pair)
-    nodes = allowed(_sums(columns, waiting, rows.y, rows.weights), task, num, config.terms)
+      waiting = exchange.of_different_groups(found, columns.groups, config.pairs.starts_per_pair)
+    nodes = allowed(sums_of(columns, waiting, rows.y, rows.weights), task, num, config.terms)
     return Proposal(state=waiting[num:], nodes=nodes)
 
 
@@ -85,24 +84,20 @@ def subset(columns: Columns, most: int) -> Columns:
   return Subset(columns, np.sort(np.argsort(-columns.tiers, kind="stable")[:most]))
 
 
-def of_different_groups(found: np.ndarray, groups: np.ndarray, most: int) -> np.ndarray:
-  """Of pairs of columns [K, 2] so many of each pair of groups."""
-  counts: Counter[tuple[int, int]] = Counter()
-  kept = []
-  for place, (first, second) in enumerate(np.sort(groups[found], axis=1).tolist()):
-    counts[first, second] += 1
-    if counts[first, second] <= most:
-      kept.append(place)
-  return found[kept]
+def sums_of(
+  columns: Columns, sets: np.ndarray, target: np.ndarray, weights: np.ndarray, used: np.ndarray | None = None
+) -> Iterator[Node]:
+  """Sums of sets of columns [K, S], and a constant, with the factors that fit a target [M] best.
 
-
-def _sums(columns: Columns, chosen: np.ndarray, y: np.ndarray, weights: np.ndarray) -> Iterator[Node]:
+  `used`: rows of the columns that are those of the target [N]; None for all.
+  """
   nodes: dict[int, Node] = {}
-  for pair in chosen.tolist():
-    factors = terms.least_squares(columns.columns[:, pair].astype(np.float64), y, weights)
-    for index in pair:
+  for some in sets.tolist():
+    chosen = columns.columns[:, some] if used is None else columns.columns[np.ix_(used, some)]
+    factors = terms.least_squares(chosen.astype(np.float64), target, weights)
+    for index in some:
       if index not in nodes:
         nodes[index] = columns.node(index)
     yield chain("+", [
-      *(Node("*", (nodes[i], number(factor / columns.scale(i)))) for i, factor in zip(pair, factors, strict=False)),
+      *(Node("*", (nodes[i], number(factor / columns.scale(i)))) for i, factor in zip(some, factors, strict=False)),
       number(factors[-1])])

@@ -37,13 +37,8 @@ def best_pairs(
   Returns:
     `(pairs [K, 2], errors [K])`, the least error first; errors as shares of the target's weighted variance.
   """
-  root = np.sqrt(weights / weights.sum())
-  one = root / np.linalg.norm(root)
-  units = _orthogonal(columns, root, one)
-  goal = root * (target / max(np.max(np.abs(target), initial=0.0), np.finfo(np.float64).tiny))
-  goal = goal - one * (one @ goal)
-  norm = np.linalg.norm(goal)
-  if norm == 0 or columns.shape[1] < 2:
+  units, goal = orthogonal_units(columns, target, weights)
+  if not len(goal) or columns.shape[1] < 2:
     return np.zeros((0, 2), int), np.zeros(0)
   blocks = layout(groups)
   # Within a tile the first members of its blocks come first, then the second members: the best of a block is then a
@@ -55,12 +50,25 @@ def best_pairs(
   used = order >= 0
   laid[: len(order)][used, : len(target)] = units[order[used]]
   along = np.zeros(num_tiles * TILE, np.float32)
-  along[: len(order)][used] = units[order[used]] @ (goal / norm)
+  along[: len(order)][used] = units[order[used]] @ goal
   gains = np.array(_block_gains(laid, along, len(order) // TILE))
   chosen = _largest(gains, num)
   if not len(chosen):
     return np.zeros((0, 2), int), np.zeros(0)
-  return _sharpened(units, goal / norm, blocks, chosen)
+  return _sharpened(units, goal, blocks, chosen)
+
+
+def orthogonal_units(columns: np.ndarray, target: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+  """Unit vectors [P, N] of what a constant leaves of the columns [N, P], and [N] of the target.
+
+  0 for columns of which nothing is left; no target [0] where nothing is left of it.
+  """
+  root = np.sqrt(weights / weights.sum())
+  one = root / np.linalg.norm(root)
+  goal = root * (target / max(np.max(np.abs(target), initial=0.0), np.finfo(np.float64).tiny))
+  goal = goal - one * (one @ goal)
+  norm = np.linalg.norm(goal)
+  return _orthogonal(columns, root, one), goal / norm if norm else np.zeros(0)
 
 
 def _orthogonal(columns: np.ndarray, root: np.ndarray, one: np.ndarray) -> np.ndarray:

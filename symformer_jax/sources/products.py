@@ -37,6 +37,7 @@ class _Family:
     groups: [G], one for what differs in an inner constant, but for sums.
     is_plain: [G], whether the inner constant is the usual one.
     is_exponential: whether the exponent of the factor is an inner constant.
+    is_linear: [G], whether its logarithm is a variable; None for none.
     tokens: its operators, those of monomials apart.
   """
 
@@ -46,6 +47,7 @@ class _Family:
   groups: np.ndarray
   is_plain: np.ndarray
   is_exponential: bool = False
+  is_linear: np.ndarray | None = None
   tokens: tuple[str, ...] = ("+",)
 
 
@@ -56,7 +58,7 @@ class Factors:
     x: points; columns: of x, these variables are used; allows: operators by name, None for all.
     config: which factors.
   Attributes:
-    columns: [N, P]; groups, is_plain, is_exponential: [P].
+    columns: [N, P]; groups, is_plain, is_exponential, is_linear: [P].
   """
 
   def __init__(
@@ -65,7 +67,7 @@ class Factors:
   ):
     self._made: list[tuple[_Family, np.ndarray]] = []
     logs, groups = [np.zeros((len(x), 0), np.float32)], [np.zeros(0, int)]
-    is_plain, is_exponential = [np.zeros(0, bool)], [np.zeros(0, bool)]
+    is_plain, is_exponential, is_linear = [np.zeros(0, bool)], [np.zeros(0, bool)], [np.zeros(0, bool)]
     num_groups = 0
     with np.errstate(all="ignore"):  # what is undefined is left out
       for family in _families(_Space(Values(x), columns, allows, config)):
@@ -78,10 +80,11 @@ class Factors:
         groups.append(num_groups + family.groups[indices])
         is_plain.append(family.is_plain[indices])
         is_exponential.append(np.full(len(indices), family.is_exponential))
+        is_linear.append(np.zeros(len(indices), bool) if family.is_linear is None else family.is_linear[indices])
         num_groups += 1 + int(np.max(family.groups, initial=0))
         self._made.append((family, indices))
-    self.columns, self.groups, self.is_plain, self.is_exponential = (
-      np.concatenate(parts, axis=-1) for parts in (logs, groups, is_plain, is_exponential))
+    self.columns, self.groups, self.is_plain, self.is_exponential, self.is_linear = (
+      np.concatenate(parts, axis=-1) for parts in (logs, groups, is_plain, is_exponential, is_linear))
     self._ends = np.cumsum([len(indices) for _, indices in self._made])
 
   def forms(self, index: int, exponent: float) -> list[tuple[Monomial, Node]]:
@@ -119,8 +122,11 @@ def find_products(
     dataclasses.replace(pursuit_config, max_columns=max_columns, num_first=num_first, num_pairs=config.num_pairs,
                         num_kept_short=config.num_pairs)
     for max_columns, num_first in ((config.max_factors, config.num_first), (2, config.num_paired)))
-  chosen = [np.zeros(0, int), *target.select(factors, np.arange(len(factors.groups)), among_all),
-            *target.select(factors, plain, among_plain)]
+  nothing, linear = np.zeros(0, int), np.flatnonzero(factors.is_linear)
+  chosen = [nothing, *target.select(factors, np.arange(len(factors.groups)), among_all, beside=nothing),
+            *target.select(factors, plain, among_plain, beside=nothing)]
+  if len(linear):
+    chosen += [linear, *target.select(factors, np.setdiff1d(plain, linear), among_plain, beside=linear)]
   sets: dict[tuple[int, int], list[tuple[float, np.ndarray, np.ndarray]]] = {}
   for each in chosen:
     for variant, exponents in enumerate(target.exponents(factors, each)):
@@ -147,11 +153,16 @@ class _Target:
     self._variables = [column for column, ok in zip(columns, is_power, strict=True) if ok]
     self._negative = {column for column in self._variables if np.all(rows.x[:, column] < 0)}
 
-  def select(self, factors: Factors, some: np.ndarray, config: PursuitConfig) -> list[np.ndarray]:
-    """Sets of some factors, selected forward for what the powers of the variables leave."""
+  def select(
+    self, factors: Factors, some: np.ndarray, config: PursuitConfig, *, beside: np.ndarray
+  ) -> list[np.ndarray]:
+    """Sets of some factors, selected forward for what the powers of the variables and the factors beside them leave;
+    the latter are of each set.
+    """
     columns = factors.columns[:, some]
     root = np.sqrt(self._weights / self._weights.sum())[:, None]
-    basis, _ = np.linalg.qr(root * np.column_stack([self._logs, np.ones(len(self._z))]))
+    basis, _ = np.linalg.qr(
+      root * np.column_stack([self._logs, factors.columns[:, beside], np.ones(len(self._z))]))
     target = root[:, 0] * self._z
     target = (target - basis @ (basis.T @ target)) / root[:, 0]
     left = root * columns
@@ -162,7 +173,7 @@ class _Target:
     chosen = pursuit.select_columns(
       (left[:, is_own] / root).astype(np.float32), target, self._weights, groups=factors.groups[some[is_own]],
       config=config)
-    return [some[is_own[list(each)]] for each in chosen]
+    return [np.concatenate([beside, some[is_own[list(each)]]]) for each in chosen]
 
   def written(
     self, factors: Factors, sets: Sequence[tuple[float, np.ndarray, np.ndarray]], rows: Rows, seen: set[Node]
@@ -213,7 +224,7 @@ class _Target:
     return found
 
   def _needed(self, z: np.ndarray, design: np.ndarray, is_used: np.ndarray) -> np.ndarray:
-    """Columns [F] that remain when variables are left out, one after the other, while that costs little.
+    """Columns [F] that remain of those used when one after the other is left out, while that costs little.
 
     To leave one out costs its factor squared over its place in the inverse of the normal matrix.
     """
@@ -225,7 +236,7 @@ class _Target:
     factors = inverse @ (columns.T @ (weights * z))
     error = float(weights @ (z - columns @ factors) ** 2)
     allowed = error * self._config.max_loss + ROUNDING
-    may_go = places < len(self._variables)
+    may_go = np.ones(len(places), bool)
     while may_go.any():
       costs = np.where(may_go, factors**2 / np.diag(inverse), np.inf)
       least = int(np.argmin(costs))  # NaN, where the data say nothing of a variable, comes first
@@ -311,7 +322,9 @@ def _exponentials(space: _Space) -> Iterator[_Family]:
   config = space.config
   exponents = space.allowed(up_to(space.columns, config.max_exponent_size, at_most=config.max_exponents,
                                   exponents=config.exponent_powers))
-  yield _exponentials_of(space.values(exponents), lambda i: to_node(exponents[i]))
+  family = _exponentials_of(space.values(exponents), lambda i: to_node(exponents[i]))
+  is_linear = np.array([len(m) == 1 and m[0][1] == 1 for m in exponents], bool)
+  yield dataclasses.replace(family, is_linear=is_linear)
 
 
 def _exponentials_of(exponents: np.ndarray, build: Callable[[int], Node]) -> _Family:
@@ -393,7 +406,7 @@ def _functions(space: _Space) -> Iterator[_Family]:
 
 
 def _functions_of(monomial: Monomial, u: np.ndarray, rates: np.ndarray) -> Iterator[_Family]:
-  """sin, cos, ln, arctan, exp(u) - 1, exp(u) + 1, exp(u) - exp(-u), exp(u) + exp(-u), tanh."""
+  """sin, cos, ln, arctan, arcsin, arccos, exp(u) - 1, exp(u) + 1, exp(u) - exp(-u), exp(u) + exp(-u), tanh."""
   inner = u[:, None] * rates
 
   def scaled(i: int, factor: float = 1.0) -> Node:
@@ -413,6 +426,8 @@ def _functions_of(monomial: Monomial, u: np.ndarray, rates: np.ndarray) -> Itera
       Node("inv", (_plus(exponential(i, 2), number(1)),)), -2))),  # defined where exp(2*u) overflows
     (("ln",), np.log(inner[:, :1]), lambda i: Node("ln", (to_node(monomial),))),
     (("atan",), np.arctan(inner), lambda i: Node("atan", (scaled(i),))),
+    (("asin",), np.arcsin(inner), lambda i: Node("asin", (scaled(i),))),
+    (("acos",), np.arccos(inner), lambda i: Node("acos", (scaled(i),))),
   ]
   for tokens, values, build in kinds:
     count = values.shape[1]

@@ -12,6 +12,7 @@ from symformer_jax.sources.guesses import Guesses
 from symformer_jax.sources.pair_sums import PairSums
 from symformer_jax.sources.rationals import Rationals
 from symformer_jax.sources.ridges import Ridges
+from symformer_jax.sources.subset_sums import SubsetSums, SubsetSumsInside
 from symformer_jax.sources.terms import LibrarySums, PartSums
 from symformer_jax.sources.transformer import Transformer
 
@@ -21,15 +22,17 @@ SOURCES: dict[str, Callable[[Any, SearchOptions], Source]] = {
   GUESSES: lambda model, options: Guesses(options.guesses),
   "rationals": lambda model, options: Rationals(options.config),
   "library": lambda model, options: LibrarySums(options.config),
+  "subsets": lambda model, options: SubsetSums(options.config),
   "pairs": lambda model, options: PairSums(options.config),
   "ridges": lambda model, options: Ridges(options.config),
+  "subsets_inside": lambda model, options: SubsetSumsInside(options.config),
   TRANSFORMER: Transformer,
   "parts": lambda model, options: PartSums(options.config),
   "growth": lambda model, options: Growth(options.config),
   "evolution": lambda model, options: Evolution(options),
 }
 # Left out by `recombine=False`, and by `refine="none"`: their formulas are no good before their constants are fitted.
-WITHOUT_MODEL = ("rationals", "library", "pairs", "ridges", "parts", "growth", "evolution")
+WITHOUT_MODEL = ("rationals", "library", "subsets", "pairs", "ridges", "subsets_inside", "parts", "growth", "evolution")
 
 
 def make_sources(model: Any, options: SearchOptions) -> list[Source]:

@@ -33,7 +33,7 @@ from symformer_jax.sources.links import LINKS, Link
 from symformer_jax.sources.parts import Parts
 
 # Sources whose formulas have no parts that the library has not.
-_OF_COLUMNS = (ClosedForms.name, "library", "pairs")
+_OF_COLUMNS = (ClosedForms.name, "library", "pairs", "subsets")
 
 # Library columns of the data sets that are being searched: the same for every turn that asks.
 _libraries: weakref.WeakKeyDictionary[Task, dict[SearchConfig, library.Atoms]] = weakref.WeakKeyDictionary()
@@ -41,7 +41,7 @@ _libraries: weakref.WeakKeyDictionary[Task, dict[SearchConfig, library.Atoms]] =
 
 @dataclasses.dataclass(frozen=True)
 class LibrarySums:
-  """Sums of columns of the library, and products of powers of many variables.
+  """Sums of columns of the library, and products of powers of the variables and of few other factors.
 
   Its turns: y as a sum; products, which take longer; functions of y as sums.
   """
@@ -65,9 +65,7 @@ class LibrarySums:
     if turn == 1:
       return products_of(task.fit_rows, task.columns, rule=task.rule, config=self.config)
     links = [name for name in terms.links if (name == "y") == (turn == 0)]
-    searches = _searches(task, terms)
-    if len(task.columns) >= terms.min_many and question.pool.exact() is not None:
-      searches = searches[-1:]  # the product is the law
+    searches = terms.searches if question.pool.exact() is None else terms.searches[-1:]
     return sums_of(library_of(task, self.config), task.fit_rows, links=links, searches=searches, rule=task.rule,
                    config=self.config)
 
@@ -108,13 +106,8 @@ class PartSums:
     parts = Parts(donors, some_of(task.fit_rows, config.terms).x, task.columns, config.terms)
     both = Union([parts, library_of(task, config)])
     return Proposal(nodes=tuple(sums_of(
-      both, task.fit_rows, links=config.terms.links, searches=_searches(task, config.terms)[:1], rule=task.rule,
+      both, task.fit_rows, links=config.terms.links, searches=config.terms.searches[:1], rule=task.rule,
       config=config)))
-
-
-def _searches(task: Task, config: TermsConfig) -> tuple[Search, ...]:
-  """Those for so many columns."""
-  return config.searches if len(task.columns) < config.min_many else config.many_searches
 
 
 def allowed_operators(rule: Rule) -> Callable[[str], bool] | None:
@@ -206,11 +199,9 @@ def products_of(
   """Products of powers of many variables and of few factors that come near; see `products.find_products`.
 
   Returns:
-    At most `TermsConfig.num_fitted`; none of fewer than `TermsConfig.min_many` columns.
+    At most `TermsConfig.num_fitted`.
   """
   terms = config.terms
-  if len(columns) < terms.min_many:
-    return []
   made = [scored(filter(rule, formulas), rows, max_nodes=terms.max_nodes) for formulas in products.find_products(
     some_of(rows, terms), columns, allowed_operators(rule), config=config.products, pursuit_config=config.pursuit)]
   cost = functools.partial(nats, num_rows=len(rows), nats_per_node=terms.nats_per_node)
@@ -249,13 +240,19 @@ def _all_sums(
           for name, link in links.items() for size, formula in _sums(parts, link, rows, config)]
 
 
+def weighted(link: Link, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
+  """A function of y [N], and weights [N] with which its errors count as those of y do; 0 where y says nothing of it."""
+  z, slope = link.transform(rows.y), link.derivative(rows.y)
+  weights = np.where(slope != 0, rows.weights / np.where(slope != 0, slope, 1) ** 2, 0)
+  return z, weights / (np.max(weights, initial=0.0) or 1.0)
+
+
 def _sums(parts: Columns, link: Link, rows: Rows, config: PursuitConfig) -> list[tuple[int, Node]]:
   """Sums of parts that fit the function of y, errors weighted as those of y."""
-  z, slope = link.transform(rows.y), link.derivative(rows.y)
-  is_used = slope != 0  # where y says nothing of its function
-  z, weights = z[is_used], rows.weights[is_used] / slope[is_used] ** 2
-  weights = weights / np.max(weights, initial=0.0)
-  if not (len(z) and np.all(np.isfinite(z)) and np.all(weights > 0)):  # NaN is not above 0
+  z, weights = weighted(link, rows)
+  is_used = weights > 0  # NaN is not above 0
+  z, weights = z[is_used], weights[is_used]
+  if not (len(z) and np.all(np.isfinite(z))):
     return []
   columns = parts.columns if is_used.all() else parts.columns[is_used]
   formulas = []

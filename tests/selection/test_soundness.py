@@ -96,6 +96,21 @@ def test_a_pole_that_no_row_tells_of_is_not_supported(text):
   assert not soundness.is_supported(parse(text), EVEN, soundness.make_segments(EVEN))
 
 
+def test_a_needle_on_a_row_is_not_supported_though_rows_beside_it_are_met():
+  """Telephone calls from Belgium, in tens of millions a year (Rousseeuw and Leroy, 1987, table 2.2): the last of the
+  years that were counted otherwise.
+  """
+  years = np.array([50.0, 51, 53, 54, 55, 57, 58, 59, 61, 62, 63, 65, 66, 67, 69, 70, 71, 73])
+  calls = np.array(
+    [0.44, 0.47, 0.59, 0.66, 0.73, 0.88, 1.06, 1.2, 1.49, 1.61, 2.12, 12.4, 14.2, 15.9, 21.2, 4.3, 2.4, 2.9])
+  rows = make_rows(years, lambda x: calls)
+  hill = "3.04237457654*exp(-0.0507503014716*(x - 66.6355111475)**2)"
+  needle = parse(f"exp({hill} - 1.8457216189522536e-09/(x - 69.00000000179517) - 0.264962165765)")
+  segments = soundness.make_segments(rows)
+  assert soundness.find_fault(needle, segments) == soundness.POLE
+  assert not soundness.is_supported(needle, rows, segments)
+
+
 @given(st.floats(0.3, 40), st.floats(-3, 3), st.sampled_from(["sin", "cos"]))
 def test_slow_waves_have_the_same_values_on_the_rows(frequency, phase, function):
   rows = make_rows(1900 + np.arange(30) * 0.5, lambda x: x)

@@ -11,7 +11,7 @@ from symformer_jax.engine.options import SearchOptions
 from symformer_jax.engine.source import Question
 from symformer_jax.engine.task import make_task
 from symformer_jax.language.rules import Restrictions
-from symformer_jax.sources import pair_sums, pairs
+from symformer_jax.sources import exchange, pair_sums, pairs
 from symformer_jax.sources.library import Atoms
 from symformer_jax.sources.pair_sums import PairSums
 
@@ -97,7 +97,7 @@ def test_numbers_of_any_size():
 def test_pairs_of_families_have_few_starts_each():
   groups = np.array([0, 0, 0, 1, 1, 2])
   found = np.array([[0, 3], [4, 1], [0, 5], [2, 3], [1, 0]])
-  np.testing.assert_array_equal(pair_sums.of_different_groups(found, groups, 2), found[[0, 1, 2, 4]])
+  np.testing.assert_array_equal(exchange.of_different_groups(found, groups, 2), found[[0, 1, 2, 4]])
 
 
 def test_of_many_columns_the_plainer_ones_are_paired():

@@ -57,6 +57,22 @@ def test_laws_are_found(law, rng):
   assert best_of(fitted, rows)[1] < 1e-18
 
 
+@pytest.mark.parametrize(("law", "num_variables"), [
+  ("(x + y)*exp(-0.5*z)/(z + u)", 4), ("arcsin(x*y)*z", 3), ("x**3/(exp(2*x/y) - 1)", 2),
+  ("x**1.3*exp(-0.4*x)*sqrt(x + 1)", 1)])
+def test_laws_of_any_number_of_variables_beside_exponentials_of_each(law, num_variables, rng):
+  rows = rows_of(law, rng, low=0.1, high=1.0, num_variables=num_variables)
+  found = find_products(rows, range(num_variables))
+  _, error = best_of([node for some in found for node in some], rows)
+  assert error < 1e-12, law
+
+
+def test_exponentials_that_are_not_needed_are_left_out(rng):
+  rows = rows_of("x*y/(z + u)*exp(-0.5*z)", rng)
+  text, error = best_of([node for some in find_products(rows, range(4)) for node in some], rows)
+  assert error < 1e-12 and text.count("exp") == 1 and "*z)" in text
+
+
 @pytest.mark.parametrize("law", [
   "x*y/sqrt(y - z)", "x*(-z)**1.5/y", "x*z/(z - y)", "x*exp(z/y)"])
 def test_laws_of_a_negative_variable_are_found(law, rng):

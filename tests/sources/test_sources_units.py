@@ -16,6 +16,7 @@ from symformer_jax.language import expression, parser, programs
 from symformer_jax.language.rules import Restrictions
 from symformer_jax.sources import (
   closed_forms,
+  exchange,
   library,
   pair_sums,
   parts,
@@ -96,7 +97,7 @@ def test_the_plainer_tiers_are_paired_in_their_order():
 def test_so_many_pairs_of_each_pair_of_groups():
   groups = np.array([0, 0, 1, 1])
   found = np.array([[0, 2], [3, 1], [0, 3], [0, 1], [1, 2]])
-  assert pair_sums.of_different_groups(found, groups, 2).tolist() == [[0, 2], [3, 1], [0, 1]]
+  assert exchange.of_different_groups(found, groups, 2).tolist() == [[0, 2], [3, 1], [0, 1]]
 
 
 def test_formulas_that_count():
