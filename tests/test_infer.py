@@ -250,6 +250,7 @@ def test_a_batch_that_is_refused_leaves_old_results_alone(flags, message, comman
   assert code == 2 and not (tmp_path / "new.jsonl").exists()
 
 
+@pytest.mark.slow  # the estimator's tests ask the same of the library
 def test_nothing_longer_than_asked_for_is_listed(command, tmp_path):
   argv = f"--data={ROOT}/examples/boyle.csv", "--quiet"
   for limit, expected in ((3, {1}), (4, {1, 4})):
