@@ -297,7 +297,7 @@ class SubsetsConfig:
   fits_per_sum: int = 2
 
   def __post_init__(self) -> None:
-    _check_counts(self, "max_size", "num_begun", "starts_per_sum", "num_exchanged", "fits_per_sum")
+    _check_counts(self, "max_size", "num_looked_at", "num_begun", "starts_per_sum", "num_exchanged", "fits_per_sum")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 import math
 
 from symformer_jax.language.expression import Node, chain, flatten, number, power
+from symformer_jax.language.rewritings import LARGEST_LOG, QUARTER_TURN
 from symformer_jax.language.tidy import split_factor, tidy, tidy_product, tidy_sum
 
 # A sum multiplied out has no more terms: (x + a)*(x + b) has three.
@@ -21,7 +22,7 @@ def to_other_waves(node: Node) -> Node:
   if not any(term.is_number for term in terms):
     return node
   is_sine = node.token == "sin"
-  argument = tidy_sum([*terms, number(-math.pi / 2 if is_sine else math.pi / 2)])
+  argument = tidy_sum([*terms, number(-QUARTER_TURN if is_sine else QUARTER_TURN)])
   return Node("cos" if is_sine else "sin", (argument,))
 
 
@@ -40,7 +41,7 @@ def to_complements(node: Node) -> Node:
       argument = parts[0].args[0]
       inner = tidy(Node("inv", (argument,))) if parts[0].token == "atan" else argument
       changed += [tidy_product([Node(_COMPLEMENTS[parts[0].token], (inner,)), number(-factor)]),
-                  number(factor * math.pi / 2)]
+                  number(factor * QUARTER_TURN)]
     else:
       changed.append(term)
   return tidy_sum(changed)
@@ -60,8 +61,7 @@ def to_roots(node: Node) -> Node:
   for part in parts:
     base = part.args[0] if part.token == "inv" else part
     if factor < 0 and base.token == "+":
-      factor = -factor
-      base = tidy_sum([tidy_product([term, number(-1)]) for term in flatten(base, "+")])
+      factor, base = -factor, _scaled(base, -1.0)
       part = part._replace(args=(base,)) if part.token == "inv" else base
     if base.token == "pow2":
       outside.append(base.args[0] if part is base else Node("inv", (base.args[0],)))
@@ -83,7 +83,7 @@ def to_factors_of_exponentials(node: Node) -> Node:
   terms = flatten(node.args[0], "+") if node.token == "exp" else []
   size = sum(term.value for term in terms if term.is_number)
   rest = [term for term in terms if not term.is_number]
-  if not size or not rest or abs(size) > math.log(1e300):
+  if not size or not rest or abs(size) > LARGEST_LOG:
     return node
   return tidy_product([Node("exp", (chain("+", rest),)), number(math.exp(size))])
 
@@ -100,7 +100,7 @@ def to_joined_logarithms(node: Node) -> Node:
       continue
     others = tuple(part for part in parts if part is not logarithm)
     beside = next((j for j, (some, _) in enumerate(terms) if j != i and some == others), None)
-    if beside is not None and abs(size := terms[beside][1] / factor) < math.log(1e300):
+    if beside is not None and abs(size := terms[beside][1] / factor) < LARGEST_LOG:
       joined = Node("ln", (_scaled(logarithm.args[0], math.exp(size)),))
       rest = [tidy_product([*some, number(value)]) for j, (some, value) in enumerate(terms) if j not in (i, beside)]
       return tidy_sum([*rest, tidy_product([*others, joined, number(factor)])])
@@ -113,7 +113,7 @@ def to_expanded(node: Node) -> Node:
   if node.token == "pow2" and node.args[0].token == "+":
     return _product_of(node.args[0], node.args[0]) or node
   if node.token == "+":
-    return tidy_sum([term for each in flatten(node, "+") for term in _terms_of(each)])
+    return tidy_sum([term for each in flatten(node, "+") for term in flatten(_multiplied(each), "+")])
   if node.token != "*":
     return node
   factors = list(flatten(node, "*"))
@@ -149,12 +149,10 @@ def _cancelled(factors: Sequence[Node]) -> Node:
   return tidy_product([*(power(factor, number(others.count(factor))) for factor in dict.fromkeys(others)), *numbers])
 
 
-def _terms_of(term: Node) -> Sequence[Node]:
-  """A term of a sum, or the terms of a multiple of a sum."""
+def _multiplied(term: Node) -> Node:
+  """A multiple of a sum as a sum; other terms as they are."""
   parts, factor = split_factor(term)
-  if len(parts) == 1 and parts[0].token == "+":
-    return [tidy_product([inner, number(factor)]) for inner in flatten(parts[0], "+")]
-  return [term]
+  return _scaled(parts[0], factor) if len(parts) == 1 and parts[0].token == "+" else term
 
 
 def _product_of(first: Node, second: Node) -> Node | None:

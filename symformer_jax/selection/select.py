@@ -301,16 +301,14 @@ def _plain(node: Node) -> Node:
 
 def _shortest(node: Node, judge: _Judge, is_allowed: Callable[[Node], bool]) -> Node:
   """The tree with the fewest digits, or rewritten where that is the shorter description, one way after the other."""
-  best, written = node, node
-  least = math.inf
-  for _ in range(judge.config.max_rewritten):
-    forms = _forms(best, judge, is_allowed)
-    costs = {form: judge.cost_of(form) for _, form in forms}
-    found, form = min(forms, key=lambda each: costs[each[1]], default=(best, written))
-    if not forms or costs[form] >= least:
+  written, least = node, math.inf
+  for rewritten in range(judge.config.max_rewritten):
+    forms = [(judge.cost_of(form), found, form) for found, form in _forms(node, judge, is_allowed)]
+    cost, found, form = min(forms, key=lambda each: each[0], default=(math.inf, node, node))
+    if rewritten and cost >= least:
       break
-    is_rewritten, best, written, least = found != best, found, form, costs[form]
-    if not is_rewritten:
+    node, is_done, written, least = found, found == node, form, cost
+    if is_done:
       break
   return written
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy import optimize
 
+from symformer_jax.engine.config import DEFAULT
 from symformer_jax.engine.rows import Rows
 from symformer_jax.language import expression, parser, printing, programs
 from symformer_jax.refinement import local
@@ -199,3 +200,14 @@ def test_to_look_only_at_what_would_be_listed_changes_no_list(seed, monkeypatch)
   other, others, _ = select.select(*ask, seed=0, yardsticks=closed_forms.fit(rows, (0,)))
   assert (best.expression, [line.expression for line in front]) == (
     other.expression, [line.expression for line in others])
+
+
+def test_more_constants_than_points_are_rounded_all_the_same(rng):
+  """Their description has no end, rounded or not."""
+  x = np.linspace(1, 3, 8)[:, None]
+  rows = Rows(x, 1.1 * x[:, 0] + 0.1 * rng.normal(size=8), np.ones(8))
+  judge = select._Judge(rows, 1, DEFAULT.selection, DEFAULT.choice)
+  node = parser.parse("1.10000000000123*x", ["x"])
+  assert judge.cost_of(node) == np.inf
+  text = printing.to_text(select._shortest(node, judge, lambda node: True), ["x"])
+  assert len(text) < len("1.10000000000123*x")
