@@ -27,13 +27,13 @@ PRODUCTS_FAMILIES = ("sums", "sums_with_waves", "exponentials", "distances", "fu
 LINKS = ("y", "inv", "ln", "exp", "sqrt", "sqrt_inv", "pow2", "pow3", "asin", "acos", "logit", "atan")
 REWRITINGS = ("exponentials", "powers", "origins", "principal_phases", "unit_slopes", "unit_constants", "unit_factors",
               "single_waves", "vertices", "proper_fractions", "other_waves", "complements", "roots",
-              "factors_of_exponentials", "joined_logarithms", "expanded", "distributed")
+              "factors_of_exponentials", "joined_logarithms", "expanded", "distributed", "collected")
 # How thoroughly sums of a column are searched: greedily; in all pairs; in longer sums, which of monomials are common.
 TIERS = ("any", "basic", "monomial")
 # Sources of candidates (`sources.registry.SOURCES`).
 SOURCES = (
-  "closed_forms", "guesses", "rationals", "library", "subsets", "pairs", "ridges", "subsets_inside", "transformer",
-  "parts", "growth", "evolution")
+  "closed_forms", "guesses", "rationals", "library", "subsets", "varying", "pairs", "ridges", "subsets_inside",
+  "transformer", "parts", "growth", "evolution")
 # How long a search goes on (`BudgetConfig`).
 EFFORTS = ("quick", "normal", "thorough")
 # Ways to vary a formula (`sources.variation.KINDS`).
@@ -557,6 +557,80 @@ class PoolConfig:
                   "num_finalists", "points_per_constant")
 
 
+_COARSE = LibraryConfig(
+  families=("monomials", "exponentials", "logarithms"), max_variables=12, min_many=13, argument_powers=(1,),
+  powers=(-2, -1, -0.5, 0.5, 1, 2, 3), paired_powers=(-2, -1, 1, 2), outer_powers=(), usual_shifts=(0.0,),
+  rates=(1.0, 2.0, 0), distances=(1.0, 2.0, 0))
+
+
+@dataclasses.dataclass(frozen=True)
+class VaryingConfig:
+  """Sums of plain terms whose factors are functions of one variable."""
+
+  # Formulas that are fitted in each turn: for y; for y with terms that the pool has; for functions of y.
+  turns: tuple[int, ...] = (128, 128, 128)
+  # Functions of y, of `LINKS`.
+  links: tuple[str, ...] = ("y", "inv", "sqrt", "exp", "ln", "pow2")
+  # Rows that it needs, and how many columns it takes: time goes with the square of them.
+  min_rows: int = 64
+  max_columns: int = 6
+  # Polynomials of a factor: to the seventh degree, which bends as often as most functions of laws do within data; of
+  # the logarithm as well where the largest value of a variable is so many times the least.
+  num_functions: int = 8
+  wide: float = 3.0
+  # Terms: columns of this library of at most so many nodes, and how many.
+  library: LibraryConfig = _COARSE
+  max_term_nodes: int = 5
+  max_terms: int = 64
+  # Of the pool's best formulas, so many, terms beside the plain ones: so many, so many of each form.
+  num_donors: int = 48
+  max_seen_terms: int = 32
+  num_multiplied: int = 4
+  terms_per_form: int = 2
+  # Terms of a sum, and rows for each polynomial of a factor.
+  max_size: int = 5
+  rows_per_function: int = 4
+  # Sets that get a further term, those whose terms are exchanged, and how often.
+  num_kept: int = 24
+  num_exchanged: int = 12
+  num_rounds: int = 2
+  # Of each number of terms so many sums; a term without which what is left grows by no more than this may be none.
+  num_per_size: int = 2
+  negligible: float = 30.0
+  # Factors that agree to this share of their squares are multiples of one another.
+  alike: float = 1e-3
+  # A further term must lessen what is left by this factor: less is what makes up for polynomials that are no law.
+  worth: float = 6.0
+  # Sums whose factors are looked at: none that leaves so many times what the best leaves, or such a share of the
+  # target's variance.
+  num_models: int = 4
+  num_factors: int = 8
+  times_least: float = 1000.0
+  most_left: float = 1e-3
+  # Sums of library columns and fractions that are fitted to a factor, in so many steps; how thoroughly the former are
+  # looked for; those that go on, at so many nats a node; and formulas of all factors together.
+  searches: tuple[Search, ...] = (Search("any", 2, 32), Search("basic", 2, 64, 32), Search("monomial", 3, 64, 64))
+  num_sums: int = 48
+  rationals: RationalsConfig = RationalsConfig(
+    links=("y",), degrees=((3, 3),) * 4, root_degrees=(), num_taken_apart=0, num_fitted=12)
+  screen_steps: int = 16
+  num_near: int = 16
+  fit_steps: int = 48
+  num_forms: int = 6
+  fits_per_form: int = 2
+  nats_per_node: float = 2.0
+  # Mean square errors of the polynomials within which formulas agree with a factor: at the ends they err more.
+  errors_of_polynomials: float = 10.0
+  num_per_model: int = 24
+  # Waves that a factor may be: eighths of a turn over the places at most, and how many are fitted.
+  num_waves: int = 24
+  num_fitted_waves: int = 4
+
+  def __post_init__(self) -> None:
+    _check_counts(self, "min_rows", "max_columns", "num_functions", "max_terms", "max_size", "num_models", "num_forms")
+    _check_names("links", self.links, LINKS)
+
+
 @dataclasses.dataclass(frozen=True)
 class EvolutionConfig:
   """Formulas that are bred from those found (`sources.evolution`)."""
@@ -640,7 +714,7 @@ class BudgetConfig:
   # put together, after every fourth turn: that takes as long as one.
   cycle: tuple[str, ...] = ("evolution",) * 4 + ("growth", "parts")
   # Sources that `quick` leaves out: what they find beside the others takes some seconds.
-  quick_without: tuple[str, ...] = ("subsets", "pairs", "ridges", "subsets_inside", "growth")
+  quick_without: tuple[str, ...] = ("subsets", "varying", "pairs", "ridges", "subsets_inside", "growth")
   # Places of the cycle that are taken, by effort. Two take 2.2 to 2.7 CPU seconds, and in a process from nothing nine
   # more to compile; of nine formulas that were left to them they found one. Forty make a search about ten
   # times as long.
@@ -704,6 +778,8 @@ class SelectionConfig:
   last_rows: int = 1_000_000
   # Ways to rewrite a formula that are taken one after the other: `0.3*sqrt(x**2) + sin(x + 1.97)` needs two.
   max_rewritten: int = 3
+  # Formulas that no simpler one beats, and so many of the shortest descriptions, are written in other ways.
+  num_rewritten: int = 6
   # Nats to name one node. A uniform choice among the about 25 kinds would cost log 25 = 3.2; formulas are more regular:
   # a trained model needs 1.3 given the points (docs/design.md, decision 12). Higher prefers shorter formulas.
   nats_per_node: float = 2.0
@@ -752,13 +828,16 @@ class ChoiceConfig:
       that few suffice.
     num_segments: pairs of rows between which formulas of several columns are looked at: neighbours, and as many
       pairs drawn at random. Thousands would find rarer faults and cost more than the fit.
+    num_box_points: drawn in the box of several columns, besides its corners, to see whether a formula has a pole or no
+      value where no row is. What a thousand points miss fills less than half a hundredth of the box.
     leap: how far beyond the range of y a formula may go between rows, as a multiple of that range. A peak between two
       rows may well be as high again as what was seen; what is more was seen by nobody.
     half_turn: radians that a wave may turn between neighbouring rows. Beyond it a slower wave has the same values on
       evenly spaced rows (Nyquist). Quarterly data of an honest year turn by pi/2.
     odd_nats: further price of a column in an exponent, as in `x**(0.03*z)`, of a wave of several columns, and of a
-      pole between rows that the rows tell of: odds of a million to one. One textbook law of 36 has such a wave and none
-      such an exponent; exact data repay the price with a digit, a hundred rows with a quarter of the error.
+      pole between rows that the rows tell of, or in a corner of their box: odds of a million to one. One textbook law
+      of 36 has such a wave and none such an exponent; exact data repay the price with a digit, a hundred rows with a
+      quarter of the error.
     odd_gain: factor by which each of these must lessen the squared error of rows not seen besides, or three thousand
       rows have `cos(4200*x/(y*z))` for three thousandths of the variance.
     nats_per_node: price of a node where the error is that of rows not seen, which pays for constants itself. A trained
@@ -787,6 +866,7 @@ class ChoiceConfig:
   exact: float = 1e-12
   points_between: int = 8
   num_segments: int = 256
+  num_box_points: int = 1000
   leap: float = 1.0
   half_turn: float = math.pi
   odd_nats: float = 14.0
@@ -856,6 +936,7 @@ class SearchConfig:
   pairs: PairsConfig = PairsConfig()
   subsets: SubsetsConfig = SubsetsConfig()
   subsets_inside: SubsetsInsideConfig = SubsetsInsideConfig()
+  varying: VaryingConfig = VaryingConfig()
   ridges: RidgesConfig = RidgesConfig()
   growth: GrowthConfig = GrowthConfig()
   terms: TermsConfig = TermsConfig()

@@ -15,6 +15,7 @@ from symformer_jax.sources.ridges import Ridges
 from symformer_jax.sources.subset_sums import SubsetSums, SubsetSumsInside
 from symformer_jax.sources.terms import LibrarySums, PartSums
 from symformer_jax.sources.transformer import Transformer
+from symformer_jax.sources.varying import VaryingCoefficients
 
 CLOSED_FORMS, GUESSES, TRANSFORMER = "closed_forms", "guesses", "transformer"
 SOURCES: dict[str, Callable[[Any, SearchOptions], Source]] = {
@@ -23,6 +24,7 @@ SOURCES: dict[str, Callable[[Any, SearchOptions], Source]] = {
   "rationals": lambda model, options: Rationals(options.config),
   "library": lambda model, options: LibrarySums(options.config),
   "subsets": lambda model, options: SubsetSums(options.config),
+  "varying": lambda model, options: VaryingCoefficients(options),
   "pairs": lambda model, options: PairSums(options.config),
   "ridges": lambda model, options: Ridges(options.config),
   "subsets_inside": lambda model, options: SubsetSumsInside(options.config),
@@ -32,7 +34,8 @@ SOURCES: dict[str, Callable[[Any, SearchOptions], Source]] = {
   "evolution": lambda model, options: Evolution(options),
 }
 # Left out by `recombine=False`, and by `refine="none"`: their formulas are no good before their constants are fitted.
-WITHOUT_MODEL = ("rationals", "library", "subsets", "pairs", "ridges", "subsets_inside", "parts", "growth", "evolution")
+WITHOUT_MODEL = ("rationals", "library", "subsets", "varying", "pairs", "ridges", "subsets_inside", "parts", "growth",
+                 "evolution")
 
 
 def make_sources(model: Any, options: SearchOptions) -> list[Source]:
