@@ -42,19 +42,24 @@ def error_floor(variance: float) -> float:
 
 
 def mdl(
-  fit: Fit, *, num_points: float, variance: float, nats_per_node: float = DEFAULT.selection.nats_per_node
+  fit: Fit, *, num_points: float, variance: float, nats_per_node: float = DEFAULT.selection.nats_per_node,
+  num_rows: int | None = None,
 ) -> float:
   """Description length in nats: N/2 log(residual variance) + some for each node + log 10 for each further digit
   + names.
 
   A constant's node pays for its first digit. Constants not yet rounded cost C/2 log N, which is what their digits
   come to on average. The residual variance is corrected for the C constants: a formula with as many of them as
-  there are points has explained nothing.
+  there are rows has explained nothing.
+  Args:
+    num_points: N, what the rows are worth: fewer than there are where a few large errors decide.
+    num_rows: how many there are; N by default.
   """
-  degrees = num_points - fit.num_constants
+  rows = num_points if num_rows is None else num_rows
+  degrees = rows - fit.num_constants
   if degrees < 1 or not math.isfinite(fit.mse):
     return math.inf
-  residual = fit.mse * num_points / degrees / variance + NOISE_FLOOR**2
+  residual = fit.mse * rows / degrees / variance + NOISE_FLOOR**2
   if fit.num_digits is None:
     constants = 0.5 * fit.num_constants * math.log(num_points)
   else:

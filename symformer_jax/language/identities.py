@@ -1,9 +1,10 @@
 """More ways to write a formula: by identities of functions. As `rewritings`, each is tried by whoever asks."""
 
+from collections import Counter
 from collections.abc import Sequence
 import math
 
-from symformer_jax.language.expression import Node, chain, flatten, number, power
+from symformer_jax.language.expression import Node, chain, complexity, flatten, number, power
 from symformer_jax.language.rewritings import LARGEST_LOG, QUARTER_TURN
 from symformer_jax.language.tidy import split_factor, tidy, tidy_product, tidy_sum
 
@@ -136,6 +137,29 @@ def to_distributed(node: Node) -> Node:
   rest = [factor for factor in factors if factor is not sums[0]]
   return tidy_sum([_cancelled([*rest, *parts, number(factor)])
                    for parts, factor in map(split_factor, flatten(sums[0], "+"))])
+
+
+def to_collected(node: Node) -> Node:
+  """a*v*u + b*w*u -> (a*v + b*w)*u: `2.1*cos(1.7/y)/w - 1.7*cos(1.7/y)` is `(2.1/w - 1.7)*cos(1.7/y)`.
+
+  The longest factor that several terms have, and what else all of these have.
+  """
+  node = node._replace(args=tuple(to_collected(arg) for arg in node.args))
+  if node.token != "+":
+    return node
+  terms = [split_factor(term) for term in flatten(node, "+")]
+  counts = Counter(part for parts, _ in terms for part in dict.fromkeys(parts))
+  common = max((part for part, count in counts.items() if count > 1), key=complexity, default=None)
+  if common is None:
+    return node
+  collected = [(list(parts), factor) for parts, factor in terms if common in parts]
+  rest = [tidy_product([*parts, number(factor)]) for parts, factor in terms if common not in parts]
+  shared = [part for part in dict.fromkeys(collected[0][0]) if all(part in parts for parts, _ in collected)]
+  for parts, _ in collected:
+    for part in shared:
+      parts.remove(part)
+  inner = tidy_sum([tidy_product([*parts, number(factor)]) for parts, factor in collected])
+  return tidy_sum([tidy_product([*shared, inner]), *rest])
 
 
 def _cancelled(factors: Sequence[Node]) -> Node:

@@ -19,6 +19,8 @@ from symformer_jax.language.expression import Node
 # a time, so padding costs little beside a compilation of a second and a half.
 ROW_BUCKETS, COLUMN_BUCKETS = (64, 128, 256, 1024, 4096), (2, 9, 32)
 CONSTANT_BUCKETS, TOKEN_BUCKETS = (8, 24), (64, 128)
+# Lists of constants that one call evaluates: all digits of a constant, or the neighbours of eight.
+THETAS_AT_ONCE, FEW_THETAS = 16, 4
 # A constant whose neighbours at this relative distance leave the formula undefined has no derivative.
 PROBE = float(np.cbrt(np.finfo(np.float64).eps))
 
@@ -33,6 +35,12 @@ def _values(program: interpreter.Program, theta: jax.Array, columns: jax.Array) 
   numbers = jnp.where(is_slot, theta[jnp.maximum(program.slots, 0)], program.numbers)
   plain = program._replace(numbers=numbers, slots=jnp.full_like(program.slots, -1))
   return interpreter.run(plain, jnp.zeros((0,), columns.dtype), columns, num_tokens=program.length)[0]
+
+
+@jax.jit
+def _values_of_many(program: interpreter.Program, thetas: jax.Array, columns: jax.Array) -> jax.Array:
+  """`_values` [K, N] of several lists of constants thetas [K, C], one after the other in one call."""
+  return jax.lax.map(lambda theta: _values(program, theta, columns), thetas)
 
 
 @jax.jit
@@ -86,21 +94,35 @@ class LocalModel:
 
   def _has_neighbours(self) -> np.ndarray:
     """Whether the formula is defined on both sides of each constant [C]; only powers can be undefined there."""
-    found = np.ones(len(self.theta), bool)
-    if any(part.token == "pow" for part in expression.walk(self.node)):
-      for i, value in enumerate(self.theta):
-        step = np.where(np.arange(len(self.theta)) == i, PROBE * (abs(value) or 1.0), 0.0)
-        found[i] = all(np.all(np.isfinite(self.predict(self.theta + sign * step))) for sign in (1, -1))
-    return found
+    if not len(self.theta) or all(part.token != "pow" for part in expression.walk(self.node)):
+      return np.ones(len(self.theta), bool)
+    steps = np.diag(PROBE * np.where(self.theta != 0, np.abs(self.theta), 1.0))
+    is_finite = np.isfinite(self.predict_many(np.concatenate([self.theta + steps, self.theta - steps]))).all(axis=1)
+    return is_finite[: len(self.theta)] & is_finite[len(self.theta) :]
 
   def _padded(self, theta: np.ndarray) -> np.ndarray:
-    return np.pad(np.asarray(theta, np.float64), (0, self._num_slots - len(theta)))
+    padded = np.zeros((*theta.shape[:-1], self._num_slots))
+    padded[..., : theta.shape[-1]] = theta
+    return padded
 
   def predict(self, theta: np.ndarray) -> np.ndarray:
     """Values [N] with constants theta [C]; those of the fitted tree, whatever small integers they pass through."""
     with jax.enable_x64(True):
       parts = [np.asarray(_values(self._program, self._padded(theta), chunk)) for chunk in self._chunks]
     return np.concatenate(parts)[: len(self.y)]
+
+  def predict_many(self, thetas: np.ndarray) -> np.ndarray:
+    """Values [K, N] with each of several lists of constants thetas [K, C]."""
+    if len(self._chunks) > 1 or len(thetas) <= FEW_THETAS:  # calls cost less than what they compute
+      return np.stack([self.predict(theta) for theta in thetas])
+    found = []
+    for begin in range(0, len(thetas), THETAS_AT_ONCE):
+      some = thetas[begin : begin + THETAS_AT_ONCE]
+      padded = self._padded(np.concatenate([some, np.repeat(some[-1:], THETAS_AT_ONCE - len(some), axis=0)]))
+      with jax.enable_x64(True):
+        parts = [np.asarray(_values_of_many(self._program, padded, chunk)) for chunk in self._chunks]
+      found.append(np.concatenate(parts, axis=1)[: len(some), : len(self.y)])
+    return np.concatenate(found)
 
   def _predict_with_jacobian(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     with jax.enable_x64(True):
@@ -116,6 +138,12 @@ class LocalModel:
   def loss(self, theta: np.ndarray) -> float:
     """The weighted sum of squares at constants theta [C]; inf where the formula is undefined."""
     return self._squares(self.predict(theta))
+
+  def losses(self, thetas: np.ndarray) -> np.ndarray:
+    """`loss` of each of several lists of constants [K, C]."""
+    if len(self._chunks) > 1:
+      return np.array([self.loss(theta) for theta in thetas])
+    return np.array([self._squares(values) for values in self.predict_many(thetas)])
 
   def update(self) -> None:
     """Computes loss and Jacobian [N, C] at theta."""

@@ -85,7 +85,7 @@ class _Contest:
     self.shares = [float(np.average(e, weights=sample.weights)) / variance for e in self.errors]
     self._variance = variance
     segments = soundness.make_segments(rows, config=config)
-    self._oddities = [num_oddities(line.node) + _has_pole(line.node, segments, config) for line in lines]
+    self._oddities = [num_oddities(line.node) + _has_pole(line.node, rows, segments, config) for line in lines]
     self._prices = [config.nats_per_node * line.complexity + self._oddities[i] * config.odd_nats
                     + math.log(rows.x.shape[1]) * sum(part.token == VARIABLE for part in expression.walk(line.node))
                     for i, line in enumerate(lines)]
@@ -153,9 +153,12 @@ def _nearer_to_most(errors: Sequence[np.ndarray], among: Sequence[int], constant
   return min(nearer, key=lambda i: float(np.median(errors[i])), default=constant)
 
 
-def _has_pole(node: Node, segments: soundness.Segments, config: ChoiceConfig) -> bool:
-  """Whether it leaves the range of the data between rows, be it that the rows tell of a pole."""
-  return soundness.find_fault(node, segments, config=config) in (soundness.POLE, soundness.LEAP)
+def _has_pole(node: Node, rows: Rows, segments: soundness.Segments, config: ChoiceConfig) -> bool:
+  """Whether it leaves the range of the data between rows, be it that the rows tell of a pole, or has a pole or no value
+  in a corner of their box.
+  """
+  return (soundness.find_fault(node, segments, config=config) in (soundness.POLE, soundness.LEAP)
+          or soundness.leaves_domain(node, rows, num_points=config.num_box_points))
 
 
 def num_oddities(node: Node) -> int:

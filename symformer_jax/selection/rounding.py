@@ -145,10 +145,12 @@ def _fix_redundant(local: _Local) -> bool:
 
 def _fix_negligible(local: _Local) -> bool:
   """A constant that changes nothing when it is 0, as 3e-15 times a term that an exact fit has left over."""
-  for index in np.flatnonzero(local.is_free & (local.theta != 0)):
-    if _accept(local, int(index), np.where(np.arange(len(local.theta)) == index, 0.0, local.theta)):
-      return True
-  return False
+  places = np.flatnonzero(local.is_free & (local.theta != 0))
+  if not len(places):
+    return False
+  without = np.where(np.arange(len(local.theta)) == places[:, None], 0.0, local.theta)
+  allowed = np.flatnonzero(local.losses(without) <= _most(local))
+  return len(allowed) > 0 and _accept(local, int(places[allowed[0]]), without[allowed[0]])
 
 
 @np.errstate(over="ignore")  # derivatives may be huge; norms that overflow are infinite, and say nothing
@@ -164,10 +166,14 @@ def _null_direction(columns: np.ndarray) -> np.ndarray | None:
   return None if singular[-1] > SINGULAR * singular[0] else directions[-1] / norms
 
 
+def _most(local: _Local) -> float:
+  """The sum of squares at which the error stays."""
+  return local.sum_of_squares + local.config.redundant_share * local.noise
+
+
 def _accept(local: _Local, index: int, theta: np.ndarray) -> bool:
   """Holds constant `index` at its place in theta [C] from now on, where the error stays."""
-  most = local.sum_of_squares + local.config.redundant_share * local.noise
-  if not np.all(np.isfinite(theta)) or local.loss(theta) > most:
+  if not np.all(np.isfinite(theta)) or local.loss(theta) > _most(local):
     return False
   local.theta = theta
   local.is_free[index] = False
@@ -337,12 +343,11 @@ def _round_in_turn(local: _Local, room: float) -> None:
 def _round_one_by_one(local: _Local, allowed: float) -> None:
   """Rounds each constant alone, as far as the squared error stays within `allowed`."""
   for i in np.flatnonzero(local.is_free):
-    for digits in range(1, MAX_DIGITS + 1):
-      theta = local.theta.copy()
-      theta[i] = _digits(theta[i], digits)
-      if local.loss(theta) <= allowed:
-        local.theta = theta
-        break
+    rounded = np.repeat(local.theta[None], MAX_DIGITS, axis=0)
+    rounded[:, i] = [_digits(local.theta[i], digits) for digits in range(1, MAX_DIGITS + 1)]
+    enough = np.flatnonzero(local.losses(rounded) <= allowed)
+    if len(enough):
+      local.theta = rounded[enough[0]]
 
 
 def count_digits(node: Node) -> int:

@@ -31,7 +31,7 @@ REWRITINGS: dict[str, Callable[[Node], Node]] = {
   "complements": identities.to_complements, "roots": identities.to_roots,
   "factors_of_exponentials": identities.to_factors_of_exponentials,
   "joined_logarithms": identities.to_joined_logarithms, "expanded": identities.to_expanded,
-  "distributed": identities.to_distributed}
+  "distributed": identities.to_distributed, "collected": identities.to_collected}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -78,7 +78,8 @@ class _Judge:
     fit = criteria.Fit(finalist.scores.mse, self._size(finalist), len(programs.fitted_values(node)), num_digits,
                        names=num_named * math.log(self.rows.x.shape[1]))
     return choice.num_oddities(node) * self.choice.odd_nats + criteria.mdl(
-      fit, num_points=self.num_points, variance=self.variance, nats_per_node=self.config.nats_per_node)
+      fit, num_points=self.num_points, variance=self.variance, nats_per_node=self.config.nats_per_node,
+      num_rows=len(self.rows))
 
   def is_exact(self, finalist: _Finalist) -> bool:
     """Whether the data are met so well that description length alone decides."""
@@ -138,6 +139,13 @@ class _Judge:
     """Rounded trees that no simpler one beats."""
     finalists = self.finalists(nodes)
     return [finalists[i].node for i in self.front(finalists, [self.cost(f, is_rounded=True) for f in finalists])]
+
+  def promising(self, nodes: Sequence[Node]) -> list[Node]:
+    """Rounded trees that no simpler one beats, and the shortest descriptions."""
+    finalists = self.finalists(nodes)
+    costs = [self.cost(f, is_rounded=True) for f in finalists]
+    shortest = sorted(range(len(finalists)), key=lambda i: costs[i])[: self.config.num_rewritten]
+    return [finalists[i].node for i in {*self.front(finalists, costs), *shortest}]
 
   def chosen(self, nodes: Sequence[Node], *, is_rounded: bool) -> list[Node]:
     """The front, and the cheapest by description length."""
@@ -291,7 +299,13 @@ def _rounded(nodes: Sequence[Node], judge: _Judge, is_allowed: Callable[[Node], 
              for node in reduced for num_errors in config.snap_errors]
   # A bare number left of a formula is worse than the constant fit, which is there already.
   simpler = [node for node in dict.fromkeys([*reduced, *snapped]) if not node.is_number and is_allowed(node)]
-  return [_shortest(node, judge, is_allowed) for node in dict.fromkeys([*nodes, *simpler])]
+  rounded: dict[Node, Node] = {}
+  for node in dict.fromkeys([*nodes, *simpler]):
+    form = tidied(rounding.round_constants(node, *data, config=config))
+    rounded.setdefault(form if is_allowed(form) else node, node)
+  # Other ways to write a formula take most of the time: they are for those that may be listed.
+  promising = set(judge.promising(list(rounded)))
+  return [_shortest(node, judge, is_allowed) if form in promising else form for form, node in rounded.items()]
 
 
 def _plain(node: Node) -> Node:

@@ -1,12 +1,13 @@
 """What a formula does between the rows: formulas nobody would sign are found by what they do where no row is.
 
 Formulas are looked at along segments between rows: between neighbours where there is one column; between near rows
-and between rows drawn at random where there are several. All points then lie among the data, never in a corner of
-their box that no row comes near.
+and between rows drawn at random where there are several. All these points lie among the data, none in a corner of
+their box that no row comes near; what formulas do there is asked apart (`leaves_domain`).
 """
 
 from collections.abc import Iterator
 import dataclasses
+import itertools
 import math
 
 import numpy as np
@@ -183,6 +184,38 @@ def _may_vanish(values: np.ndarray) -> np.ndarray:
   with np.errstate(invalid="ignore"):  # of two infinities
     is_level = (size.min(axis=1) > LEVEL * size.max(axis=1)) & ((values.min(axis=1) > 0) | (values.max(axis=1) < 0))
   return ~(is_level & np.isfinite(values).all(axis=1))
+
+
+def leaves_domain(node: Node, rows: Rows, *, num_points: int, seed: int = 0) -> bool:
+  """Whether a formula has a pole, or no value, in a corner of the box of rows of several columns that no row is in.
+
+  A denominator that has one sign on all rows and another somewhere in the box vanishes in between. Where rows have both
+  signs, segments between them tell (`find_poles`).
+  Args:
+    num_points: looked at in the box, drawn by `seed`, besides its corners.
+  """
+  if len(columns_of(node)) < 2:
+    return False  # one column has no corners
+  points = _box_points(rows.x, num_points, seed)
+  with np.errstate(all="ignore"):
+    if np.isnan(scoring.evaluate(node, points)).any():
+      return True
+    for denominator in dict.fromkeys(_denominators(node)):
+      sign = np.sign(scoring.evaluate(denominator, rows.x[:1]))
+      at_rows, in_box = (np.all(np.sign(scoring.evaluate(denominator, x)) == sign) for x in (rows.x, points))
+      if sign and at_rows and not in_box:
+        return True
+  return False
+
+
+def _box_points(x: np.ndarray, count: int, seed: int) -> np.ndarray:
+  """Points [P, D] of the box of rows [N, D]: its corners, or some of them, and others drawn at random."""
+  rng = np.random.default_rng(seed)
+  columns = x.shape[1]
+  corners = (np.array(list(itertools.product((0.0, 1.0), repeat=columns))) if 2**columns <= count
+             else rng.integers(0, 2, (count, columns)).astype(float))
+  share = np.concatenate([corners, rng.random((count, columns))])
+  return np.minimum(x.min(axis=0) + share * np.ptp(x, axis=0), x.max(axis=0))  # the sum may be rounded up
 
 
 def is_supported(node: Node, rows: Rows, segments: Segments) -> bool:

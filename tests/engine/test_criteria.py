@@ -40,6 +40,13 @@ def test_as_many_constants_as_points_explain_nothing():
   assert mdl(Fit(0.0, 9, 5), num_points=5, variance=1.0) == math.inf
 
 
+def test_constants_are_compared_with_the_rows_they_were_fitted_to_whatever_these_are_worth():
+  fit = Fit(0.1, 9, 5)
+  assert math.isfinite(mdl(fit, num_points=4.5, variance=1.0, num_rows=12))
+  assert mdl(fit, num_points=4.5, variance=1.0, num_rows=5) == math.inf
+  assert mdl(fit, num_points=12, variance=1.0, num_rows=12) == mdl(fit, num_points=12, variance=1.0)
+
+
 @pytest.mark.parametrize("name", CRITERIA)
 def test_every_criterion_prefers_the_better_of_equals_and_refuses_undefined_fits(name):
   data = {"num_points": 20, "variance": 2.0}

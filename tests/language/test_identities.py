@@ -5,6 +5,7 @@ import pytest
 
 from symformer_jax.language import expression, parser, printing
 from symformer_jax.language.identities import (
+  to_collected,
   to_complements,
   to_distributed,
   to_expanded,
@@ -41,6 +42,10 @@ from symformer_jax.language.tidy import tidy
   (to_distributed, "2*(x + y)", "2*x + 2*y"),
   (to_distributed, "(x + 1)*(y + 2)", None), (to_distributed, "x*y/(x + 1)", None),
   (to_distributed, "sin(3*(x + y)*x)", "sin(3*x**2 + 3*x*y)"),
+  (to_collected, "2*cos(1.7/y)/x + 0.4*cos(1.7/y)*x - cos(1.7/y) + y", "(2/x + 0.4*x - 1)*cos(1.7/y) + y"),
+  (to_collected, "3*x*y - 2*x*sqrt(y)", "(3*y - 2*sqrt(y))*x"), (to_collected, "x**2 + x*y + 1", None),
+  (to_collected, "exp(2*x*y + 3*x)", "exp((2*y + 3)*x)"),
+  (to_collected, "x*y/(x + 1) - x*y/(y + 1)", "(1/(x + 1) - 1/(y + 1))*x*y"),
   (to_expanded, "(x + 1)*(y + 2)", None), (to_expanded, "(x - y)*(x + y)", "x**2 - y**2")])
 def test_identities(rewrite, text, expected):
   node, x = parser.parse(text, ["x", "y"]), np.random.default_rng(0).uniform(0.3, 2.5, (9, 2))

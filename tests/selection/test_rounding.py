@@ -238,6 +238,9 @@ class Stub:
     self.theta, self.loss, self.is_free = np.array(theta), loss, np.ones(len(theta), bool)
     self.sum_of_squares, self.noise, self.config = 1.0, 1.0, DEFAULT.selection
 
+  def losses(self, thetas):
+    return np.array([self.loss(theta) for theta in thetas])
+
 
 def test_a_constant_alone_may_be_left_a_single_digit():
   local = Stub([2.345, 6.789], lambda theta: abs(theta[1] - 6.789))

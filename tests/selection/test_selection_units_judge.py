@@ -167,7 +167,7 @@ def test_the_cost_is_the_description_length_and_the_price_of_oddities(rng):
     for is_rounded, digits in ((False, None), (True, 2 * constants)):
       fit = criteria.Fit(finalist.scores.mse, finalist.complexity, constants, digits, names * math.log(2))
       expected = criteria.mdl(
-        fit, num_points=25.0, variance=np.var(judge.rows.y), nats_per_node=judge.config.nats_per_node)
+        fit, num_points=25.0, variance=np.var(judge.rows.y), nats_per_node=judge.config.nats_per_node, num_rows=30)
       assert judge.cost(finalist, is_rounded=is_rounded) == pytest.approx(expected + oddities * DEFAULT.choice.odd_nats)
   assert judge.cost_of(parse("1.5*x*z + 0.25")) == judge.cost(
     judge.finalists([parse("1.5*x*z + 0.25")])[0], is_rounded=True)
@@ -274,7 +274,8 @@ def test_of_each_fault_the_simplest_that_describes_the_rows_better_before_roundi
 
 def test_every_reach_of_simple_values_is_tried(monkeypatch):
   asked = []
-  monkeypatch.setattr(rounding, "remove_redundant", lambda node, *data, config: node)
+  for name in ("remove_redundant", "round_constants"):
+    monkeypatch.setattr(rounding, name, lambda node, *data, config: node)
   monkeypatch.setattr(rounding, "snap_constants", lambda node, *data, num_errors=None, config: asked.append(
     num_errors) or (parse("3*x") if num_errors == DEFAULT.selection.snap_errors[-1] else expression.number(3.0)))
   monkeypatch.setattr(select, "_shortest", lambda node, judge, is_allowed: node)
@@ -285,6 +286,31 @@ def test_every_reach_of_simple_values_is_tried(monkeypatch):
                             lambda node, text=text: node != tidy(parse(text)))
     # What tidying makes of it may be forbidden, and not what it is made of.
     assert (tidy(parse("3*x")) in ruled) is (text != "3*x") and (parse("2.9*x") in ruled) is (text == "2.9*x")
+
+
+def test_what_will_not_be_listed_is_not_rewritten(monkeypatch):
+  """Of what a simpler one beats only the shortest descriptions are."""
+  for name in ("remove_redundant", "round_constants"):
+    monkeypatch.setattr(rounding, name, lambda node, *data, config: node)
+  monkeypatch.setattr(rounding, "snap_constants", lambda node, *data, num_errors=None, config: node)
+  asked = []
+  monkeypatch.setattr(select, "_shortest", lambda node, judge, is_allowed: asked.append(node) or node)
+  nodes = [tidy(parse(text)) for text in ("2*x", "2.1*x", "2.2*x", "2*x + 0.1*x**2", "5.0")]
+  x = np.arange(9.0)
+  for num, expected in ((1, {0, 4}), (2, {0, 1, 4})):
+    asked.clear()
+    found = select._rounded(nodes, judge_of(x, 2 * x + 0.3 * np.sin(9 * x), num_rewritten=num), lambda node: True)
+    assert found == nodes and asked == [nodes[i] for i in sorted(expected)]
+
+
+def test_what_digits_make_of_a_formula_must_be_allowed(monkeypatch):
+  for name in ("remove_redundant", "snap_constants"):
+    monkeypatch.setattr(rounding, name, lambda node, *data, num_errors=None, config: node)
+  monkeypatch.setattr(rounding, "round_constants", lambda node, *data, config: parse("2*x**2"))
+  node = parse("2.1*x**1.9")
+  found = select._rounded([node], judge_of(np.arange(9.0), np.arange(9.0)), lambda node: "pow2" not in [
+    part.token for part in expression.walk(node)])
+  assert found == [tidy(node)]
 
 
 def test_the_shortest_of_what_is_allowed_is_taken(monkeypatch):

@@ -166,3 +166,38 @@ def test_a_pole_beside_the_pole_of_a_denominator_is_found(place, log_width, sign
   node = parse(f"1/(0.5 + {0.3 * sign}*(x - {place!r}) - {0.5 * width!r}/(x - {place!r}))")
   segments = soundness.make_segments(rows)
   assert soundness.find_fault(node, segments)
+
+
+@pytest.mark.parametrize("text, leaves", [
+  ("x*z", False),
+  ("1/(x + z)", False),
+  ("1/(x - z)", False),  # rows of both signs: the segments between them tell
+  ("tan(3*x*z)", False),
+  ("1/(x - z - 1.9)", True),  # 0 where x is largest and z smallest, or nearly
+  ("1/(z - 1.05*x + 2.02)**2", True),
+  ("x + sqrt(1.9 - x + z)", True),
+  ("x + log(1.9 - x + z)", True),
+  ("x + 0.001*cot(0.2*(x - z - 1.9))", True),
+  ("x + (1.9 - x + z)**2.5", True),
+])
+def test_poles_in_corners_without_a_row(text, leaves):
+  points = np.random.default_rng(0).uniform(1, 3, (400, 2))
+  rows = make_rows(points[np.abs(points[:, 0] - points[:, 1]) < 1.7], lambda x, z: x * z)
+  assert soundness.leaves_domain(parse(text), rows, num_points=1000) == leaves
+
+
+def test_corners_lie_within_the_rows():
+  x = np.column_stack([np.linspace(0.06, 0.57, 40), np.random.default_rng(0).uniform(1, 2, 40)])
+  x[-1, 0] = 0.57
+  assert not soundness.leaves_domain(parse("sqrt(0.57 - x)*z"), make_rows(x, lambda x, z: x * z), num_points=1000)
+
+
+def test_one_column_has_no_corners():
+  assert not soundness.leaves_domain(parse("log(x - 2)"), EVEN, num_points=1000)
+
+
+def test_of_many_columns_some_corners_are_looked_at():
+  names = tuple(f"x{i}" for i in range(1, 15))
+  rows = make_rows(np.random.default_rng(0).uniform(0, 1, (300, 14)), lambda *x: x[0])
+  assert not soundness.leaves_domain(parser.parse(f"1/({' + '.join(names)})", names), rows, num_points=1000)
+  assert soundness.leaves_domain(parser.parse(f"1/({' + '.join(names)} - 10.5)", names), rows, num_points=1000)
