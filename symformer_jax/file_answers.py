@@ -75,7 +75,8 @@ def read(path: str) -> list[tables.Table]:
   """A file's tables, one for each target."""
   return tables.read_tables(path, tables.Request(
     asked.TARGET.value, asked.FEATURES.value, asked.CATEGORIES.value or (), asked.WEIGHTS.value, asked.SIGMA.value,
-    asked.DROP_MISSING.value, asked.DECIMAL.value, asked.SEPARATOR.value, asked.SHEET.value))
+    asked.DROP_MISSING.value, asked.DECIMAL.value, asked.SEPARATOR.value, asked.SHEET.value,
+    asked.TIME_UNIT.value))
 
 
 def answer_many(

@@ -50,8 +50,8 @@ def main(argv: list[str]) -> int:
   if not asked.DATA.value:
     raise InputError("--data: expected a file, such as --data=examples/kepler.csv; see --help")
   runner.refuse_empty(
-    asked.TARGET, asked.FEATURES, asked.CATEGORIES, asked.DECIMAL, asked.SEPARATOR, asked.SHEET, asked.WEIGHTS,
-    asked.SIGMA, asked.MODEL, asked.TEMPLATE, asked.SEARCH_CONFIG, asked.OUT, asked.PLOT, asked.REPORT,
+    asked.TARGET, asked.FEATURES, asked.CATEGORIES, asked.DECIMAL, asked.SEPARATOR, asked.SHEET, asked.TIME_UNIT,
+    asked.WEIGHTS, asked.SIGMA, asked.MODEL, asked.TEMPLATE, asked.SEARCH_CONFIG, asked.OUT, asked.PLOT, asked.REPORT,
     asked.ANIMATE)
   choice.read_selection(asked.SELECT.value, argument="--select")
   file_answers.load_search_config(asked.SEARCH_CONFIG.value)

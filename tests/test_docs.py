@@ -64,17 +64,33 @@ def test_examples_print_what_the_page_says(page, folder):
   assert run(page, {}) == ""
 
 
-def test_what_pysr_has_has_an_example_that_runs(folder):
+def examples_for_users_of_pysr():
+  """The table's examples, and the names that they know."""
   scope = {}
   page = ROOT / "docs" / "from_pysr.md"
   assert run(page, scope) == ""
   examples = re.findall(r"^\|[^|]+\|[^|]+\| `([^|]+)` \|$", page.read_text(encoding="utf-8"), re.MULTILINE)
   assert len(examples) > 15
+  return examples, scope | {"Restrictions": Restrictions}
+
+
+def test_what_pysr_has_has_an_example_that_runs(folder):
+  examples, scope = examples_for_users_of_pysr()
   for code in examples:
-    found = eval(code, scope | {"Restrictions": Restrictions})  # this project's own text
-    if code.startswith("SymFormerRegressor"):  # nothing misspelt, nothing refused: searched before a search is begun
+    found = eval(code, scope)  # this project's own text
+    if code.startswith("SymFormerRegressor"):  # nothing misspelt
       (found.restrictions or Restrictions()).check()
       assert found.get_params()
+
+
+@pytest.mark.slow
+def test_the_examples_for_users_of_pysr_fit_the_data_of_their_page(folder):
+  examples, scope = examples_for_users_of_pysr()
+  for code in examples:
+    if code.startswith("SymFormerRegressor"):
+      found = eval(code, scope)
+      found.set_params(max_time=min(found.max_time or 2.0, 2.0), verbose=False).fit(scope["X"], scope["y"])
+      assert found.best_.r2 > 0.9, code
 
 
 def commands(page):

@@ -296,8 +296,8 @@ def test_every_flag_of_the_search_reaches_it(command, tmp_path, monkeypatch):
   # None is left out, here or there.
   assert set(asked) == {*given, "restrictions", "names", "targets", "should_stop", "callback"}
   decisive = {flag.name for flag in infer.asked.DECISIVE} - {
-    "target", "features", "categories", "decimal", "separator", "sheet", "weights", "sigma", "drop_missing", "model",
-    "select"}
+    "target", "features", "categories", "decimal", "separator", "sheet", "time_unit", "weights", "sigma",
+    "drop_missing", "model", "select"}
   assert decisive == {flag for flag, _, _ in (*given.values(), *rules.values())}
 
 

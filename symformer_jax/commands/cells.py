@@ -117,15 +117,19 @@ class Column:
     return next(bad, None)
 
 
-def read_columns(columns: Sequence[np.ndarray], *, decimal: str | None = None, separator: str = "") -> list[Column]:
+def read_columns(
+  columns: Sequence[np.ndarray], *, decimal: str | None = None, separator: str = "", time_unit: str | None = None
+) -> list[Column]:
   """The columns of one file as numbers.
 
   Args:
     columns: cells [N] of each: numbers or dates by NumPy, or objects: texts, numbers, dates, None.
     decimal: the decimal mark; None to decide by the cells.
     separator: what stands between columns: with ";" a comma is likelier a decimal one, between commas it cannot be.
+    time_unit: of dates and times, one of `times.UNITS`; None to choose by their span.
   """
-  readings = [_read_typed(cells) if cells.dtype.kind != "O" else _Reading(cells) for cells in columns]
+  readings = [_read_typed(cells, time_unit) if cells.dtype.kind != "O" else _Reading(cells, time_unit)
+              for cells in columns]
   texts = [reading for reading in readings if isinstance(reading, _Reading)]
   known = {reading.decimal for reading in texts if reading.decimal}
   of_file = decimal or (known.pop() if len(known) == 1 else _by_separator(texts, separator) if not known else None)
@@ -142,9 +146,9 @@ def _with_note_of_days(column: Column) -> Column:
   return dataclasses.replace(column, note=f"is read as plain numbers; for days write {example} as {days}")
 
 
-def _read_typed(cells: np.ndarray) -> Column:
+def _read_typed(cells: np.ndarray, time_unit: str | None) -> Column:
   if cells.dtype.kind in "mM":
-    found = times.read(cells)
+    found = times.read(cells, time_unit)
     assert found is not None, "of these types every column is times"
     return _of_times(cells, found)
   return Column(cells.astype(np.float64), cells, _TRUTHS_NOTE if cells.dtype.kind == "b" else "")
@@ -179,8 +183,8 @@ class _Reading:
     is_plain: whether all are numbers as programs write them, with a decimal point or none.
   """
 
-  def __init__(self, cells: np.ndarray):
-    self.cells = cells
+  def __init__(self, cells: np.ndarray, time_unit: str | None = None):
+    self.cells, self._time_unit = cells, time_unit
     if set(map(type, cells)) <= {str}:
       self.values, read = np.full(len(cells), np.nan), _read_plain(cells)
       self.is_text = ~np.isnan(read)
@@ -261,7 +265,7 @@ class _Reading:
       values = self.values.copy()
       values[self.is_text] = [_TRUTHS[text] for text in lower]
       return Column(values, self.cells, _TRUTHS_NOTE)
-    found = None if np.isfinite(self.values).any() else times.read(self.cells)
+    found = None if np.isfinite(self.values).any() else times.read(self.cells, self._time_unit)
     return None if found is None else _of_times(self.cells, found)
 
   def _describe_mixture(self) -> str:

@@ -21,6 +21,9 @@ SEPARATOR = flags.DEFINE_string(
   "separator", None, "What stands between columns of text: tab, space, or one of , ; | . By default what the lines "
   "show.", flag_values=FLAGS)
 SHEET = flags.DEFINE_string("sheet", None, "Sheet of an .xlsx workbook; by default the first.", flag_values=FLAGS)
+TIME_UNIT = flags.DEFINE_string(
+  "time_unit", None, "What dates and times are counted in: years (decimal ones), or days, hours, minutes or seconds "
+  "since the first. By default what suits their span.", flag_values=FLAGS)
 WEIGHTS = flags.DEFINE_string(
   "weights", None, "Column of weights, at least 0: how much each row counts in fitting, choice, standard errors, R2 "
   "and RMSE; only ratios matter.", flag_values=FLAGS)
@@ -131,7 +134,7 @@ QUIET = flags.DEFINE_bool("quiet", False, "Print nothing but errors.", flag_valu
 
 # What decides an answer: lines of another setting are no part of a batch that is resumed.
 DECISIVE = (
-  TARGET, FEATURES, CATEGORIES, DECIMAL, SEPARATOR, SHEET, WEIGHTS, SIGMA, LOSS, DROP_MISSING, MODEL, SAMPLES, STRATEGY,
-  TEMPERATURE, TOP_K, REFINE, RECOMBINE, GUESS, TEMPLATE, SEARCH_CONFIG, OPERATORS, ADD_OPERATORS, FORBID, REQUIRE,
-  EXCLUDE, MAX_EXPONENT, MAX_DEPTH, UNNESTED, MAX_COMPLEXITY, UNITS, DIMENSIONLESS_CONSTANTS, SELECT, ACCURACY,
-  MAX_TIME, EFFORT, SEED)
+  TARGET, FEATURES, CATEGORIES, DECIMAL, SEPARATOR, SHEET, TIME_UNIT, WEIGHTS, SIGMA, LOSS, DROP_MISSING, MODEL,
+  SAMPLES, STRATEGY, TEMPERATURE, TOP_K, REFINE, RECOMBINE, GUESS, TEMPLATE, SEARCH_CONFIG, OPERATORS, ADD_OPERATORS,
+  FORBID, REQUIRE, EXCLUDE, MAX_EXPONENT, MAX_DEPTH, UNNESTED, MAX_COMPLEXITY, UNITS, DIMENSIONLESS_CONSTANTS, SELECT,
+  ACCURACY, MAX_TIME, EFFORT, SEED)

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from symformer_jax import files
-from symformer_jax.commands import cells, grids, table_files, text_tables
-from symformer_jax.errors import InputError
+from symformer_jax.commands import cells, grids, table_files, text_tables, times
+from symformer_jax.errors import InputError, suggest
 
 
 class TableError(InputError):
@@ -93,8 +93,8 @@ class Request:
     weights: name of the column of weights, at least 0; or sigma: of standard deviations of y, above 0, whose weights
       are 1/sigma**2. That column is then no feature unless it is named as one.
     drop_missing: leave out rows with an empty or unreadable cell in a used column, instead of refusing them.
-    decimal: the decimal mark, a point or a comma; separator: a key of `text_tables.SEPARATORS`; sheet: of a workbook.
-      None to decide by the file.
+    decimal: the decimal mark, a point or a comma; separator: a key of `text_tables.SEPARATORS`; sheet: of a workbook;
+      time_unit: of dates and times, one of `times.UNITS`. None to decide by the file.
   """
 
   targets: str | Sequence[str] | None = None
@@ -106,6 +106,7 @@ class Request:
   decimal: str | None = None
   separator: str | None = None
   sheet: str | None = None
+  time_unit: str | None = None
 
 
 def read_table(path: str, *, target: str | None = None, **request: Any) -> Table:
@@ -128,6 +129,8 @@ def read_tables(path: str, request: Request) -> list[Table]:
     raise InputError("--weights and --sigma: expected one of them, a row has one weight")
   if request.decimal not in (None, cells.POINT, cells.COMMA):
     raise InputError(f"--decimal: expected . or , got {request.decimal!r}")
+  if request.time_unit is not None and request.time_unit not in times.UNITS:
+    raise InputError(f"--time_unit: unknown unit {request.time_unit!r}: {suggest(request.time_unit, times.UNITS)}")
   if request.separator not in (None, *text_tables.SEPARATORS):
     raise InputError(f"--separator: expected one of {' '.join(text_tables.SEPARATORS)}, got {request.separator!r}")
   try:
@@ -173,7 +176,8 @@ class _Source:
     self.grid, self.request = grid, request
     if not len(grid.places):
       raise InputError("the table has no rows")
-    found = cells.read_columns(grid.columns, decimal=request.decimal, separator=grid.separator)
+    found = cells.read_columns(
+      grid.columns, decimal=request.decimal, separator=grid.separator, time_unit=request.time_unit)
     self.columns = [_Column(*pair) for pair in zip(grid.names, found, strict=True)]
     self.weigher = _Weigher(grids.clean_name(request.weights or request.sigma),
                             "--weights" if request.weights else "--sigma") if request.weights or request.sigma else None

@@ -1,4 +1,6 @@
-"""Dates and times of a column as numbers: decimal years where they span years, else time since the first one."""
+"""Dates and times of a column as numbers: decimal years where they span years, else time since the first one; or in the
+unit that is asked for.
+"""
 
 from collections.abc import Sequence
 import dataclasses
@@ -28,6 +30,8 @@ _DECIMAL_COMMA = re.compile(r"(?<=:\d\d),(?=\d)")
 # By the least span that each is for, in seconds: few digits before the point, and no fraction of a unit.
 _UNITS = (("days", 2 * 86400.0, 86400.0), ("hours", 2 * 3600.0, 3600.0), ("minutes", 120.0, 60.0),
           ("seconds", 0.0, 1.0))
+YEARS = "years"
+UNITS = (YEARS, *(name for name, _, _ in _UNITS))
 _YEARS_SPAN_S = 2 * 365.25 * 86400
 # Rows by which formats are tried before all are read.
 _NUM_TRIED = 50
@@ -59,16 +63,17 @@ def are_days_without_signs(values: np.ndarray) -> bool:
   return bool(days.notna().all())
 
 
-def read(cells: np.ndarray) -> Times | None:
+def read(cells: np.ndarray, unit: str | None = None) -> Times | None:
   """Dates or times [N] of a column that is mostly made of them, as numbers; None for any other column.
 
   Args:
     cells: datetime64 or timedelta64, or objects: texts, dates, times, None.
+    unit: one of `UNITS`, of which times of day and durations have no years; None to choose by their span.
   """
   if cells.dtype.kind == "M":
-    return _of_moments(cells.astype("datetime64[us]"), [])
+    return _of_moments(cells.astype("datetime64[us]"), [], unit)
   if cells.dtype.kind == "m":
-    return _of_durations(_seconds(cells))
+    return _of_durations(_seconds(cells), unit)
   texts = [cell.strip() if isinstance(cell, str) else cell for cell in cells]
   present = [text for text in texts if isinstance(text, datetime.date | datetime.time | datetime.timedelta)
              or isinstance(text, str) and is_time(text)]
@@ -76,8 +81,8 @@ def read(cells: np.ndarray) -> Times | None:
   if not present or 2 * len(present) < num_cells:
     return None
   if all(isinstance(text, datetime.time | datetime.timedelta) or _is_duration(text) for text in present):
-    return _of_durations(np.array([_duration(text) for text in texts]))
-  return _read_days(texts, present)
+    return _of_durations(np.array([_duration(text) for text in texts]), unit)
+  return _read_days(texts, present, unit)
 
 
 def _seconds(cells: np.ndarray) -> np.ndarray:
@@ -103,12 +108,12 @@ def _duration(cell: Any) -> float:
   return -size if found["sign"] else size
 
 
-def _read_days(texts: Sequence[Any], present: Sequence[Any]) -> Times | None:
+def _read_days(texts: Sequence[Any], present: Sequence[Any], unit: str | None) -> Times | None:
   strings = [text for text in present if isinstance(text, str)]
   if not strings:
-    return _of_moments(_parse(texts, None), texts)
+    return _of_moments(_parse(texts, None), texts, unit)
   if all(_ISO.fullmatch(text) for text in strings):
-    return _of_moments(_with_dates(_parse(texts, "ISO8601"), texts), texts)
+    return _of_moments(_with_dates(_parse(texts, "ISO8601"), texts), texts, unit)
   sample = strings[:_NUM_TRIED]
   formats = [day + clock for day in _DAYS for clock in _CLOCKS]
   tried = {each: int(np.sum(~np.isnat(_parse(sample, each)))) for each in formats}
@@ -123,7 +128,7 @@ def _read_days(texts: Sequence[Any], present: Sequence[Any]) -> Times | None:
   if any(not np.array_equal(first, other, equal_nan=True) for other in others):
     return Times(np.full(len(texts), np.nan), fault=(
       f"holds dates that may be day and month or month and day, such as {strings[0]!r}; write them as 2020-12-31"))
-  return _of_moments(_with_dates(first, texts), texts)
+  return _of_moments(_with_dates(first, texts), texts, unit)
 
 
 def _with_dates(moments: np.ndarray, texts: Sequence[Any]) -> np.ndarray:
@@ -145,13 +150,13 @@ def _parse(texts: Sequence[Any], form: str | None) -> np.ndarray:
   return moments.dt.tz_localize(None).to_numpy("datetime64[us]")
 
 
-def _of_moments(moments: np.ndarray, texts: Sequence[Any]) -> Times:
+def _of_moments(moments: np.ndarray, texts: Sequence[Any], asked: str | None) -> Times:
   present = ~np.isnat(moments)
   if not present.any():
     return Times(np.full(len(moments), np.nan))
   first = moments[present].min()
   span_s = (moments[present].max() - first) / np.timedelta64(1, "s")
-  if span_s >= _YEARS_SPAN_S:
+  if asked == YEARS or asked is None and span_s >= _YEARS_SPAN_S:
     years = moments.astype("datetime64[Y]")
     begin, end = years.astype("datetime64[us]"), (years + 1).astype("datetime64[us]")
     share = np.where(present, (moments - begin) / np.where(present, end - begin, np.timedelta64(1, "us")), np.nan)
@@ -159,17 +164,24 @@ def _of_moments(moments: np.ndarray, texts: Sequence[Any]) -> Times:
     row = int(np.argmax(present))
     example = texts[row] if len(texts) else str(moments[row].astype("datetime64[s]"))
     return Times(values, f"holds dates, read as decimal years: {str(example)!r} is {values[row]:.8g}")
-  unit, _, size_s = next(row for row in _UNITS if span_s >= row[1])
+  unit, size_s = _unit(span_s, asked)
   values = np.where(present, (moments - first) / np.timedelta64(1, "s") / size_s, np.nan)
   start = str(first.astype("datetime64[us]")).replace("T", " ")
   start = start.removesuffix(".000000").removesuffix(" 00:00:00")
   return Times(values, f"holds dates, read as {unit} since {start}")
 
 
-def _of_durations(seconds: np.ndarray) -> Times:
+def _unit(span_s: float, asked: str | None) -> tuple[str, float]:
+  """The name of a unit, that asked for or one that suits a span, and its seconds."""
+  return next((name, size_s) for name, least, size_s in _UNITS
+              if (span_s >= least if asked is None or asked == YEARS else name == asked))
+
+
+def _of_durations(seconds: np.ndarray, asked: str | None) -> Times:
   present = np.isfinite(seconds)
   if not present.any():
     return Times(seconds)
   largest = np.abs(seconds[present]).max()
-  unit, _, size_s = next(row for row in _UNITS if largest >= row[1])
-  return Times(seconds / size_s, f"holds times, read as {unit}")
+  unit, size_s = _unit(largest, asked)
+  hint = "; years are for dates alone" if asked == YEARS else ""
+  return Times(seconds / size_s, f"holds times, read as {unit}{hint}")

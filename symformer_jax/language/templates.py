@@ -10,7 +10,7 @@ import functools
 
 from symformer_jax.errors import ExpressionError, InputError
 from symformer_jax.language import inverses, parser
-from symformer_jax.language.expression import SYMBOL, UNKNOWN, VARIABLE, Node, number, walk
+from symformer_jax.language.expression import SYMBOL, UNKNOWN, VARIABLE, Node, flatten, number, walk
 from symformer_jax.language.names import written
 
 # Of the 64 tokens of a formula the rest is for the unknown functions.
@@ -109,12 +109,35 @@ def _check_unknown(template: Template, unknown: Unknown) -> None:
     raise InputError(f"template: cannot be solved for {call}: {token} around it has no single inverse, expected "
                      f"{', '.join(inverses.SUPPORTED)}")
   for other in template.unknowns:
-    if other is not unknown and set(other.columns) <= set(unknown.columns):
+    if other is not unknown and set(other.columns) <= set(unknown.columns) and not _are_apart(template, unknown, other):
       raise InputError(f"template: {template.call(other)} cannot be told from {call}, which has its columns: "
                        "leave one of them out")
   for name in _absorbed(template, unknown):
     raise InputError(f"template: the parameter {name} cannot be told from {call}, which may be any function: "
                      "leave it out")
+
+
+def _are_apart(template: Template, unknown: Unknown, other: Unknown) -> bool:
+  """Whether two functions of the same columns are terms of one sum, multiplied by different columns and nothing else:
+  of `f(x) + g(x)*t` the second is what t multiplies. A parameter may be a part of both.
+  """
+  node, paths = template.node, [template.path(each.name) for each in (unknown, other)]
+  while paths[0][0] == paths[1][0]:
+    node, paths = node.args[paths[0][0]], [path[1:] for path in paths]
+  if node.token != "+" or template.parameters:
+    return False
+  beside = []
+  for each in (unknown, other):
+    term = next(term for term in flatten(node, "+") if any(_is_call(part, each) for part in walk(term)))
+    factors = flatten(term.args[0] if term.token == "neg" else term, "*")
+    if not any(_is_call(factor, each) for factor in factors):
+      return False
+    beside.append(set().union(*(_columns(factor) for factor in factors if not _is_call(factor, each))))
+  return beside[0] != beside[1] and not any(columns & set(unknown.columns) for columns in beside)
+
+
+def _is_call(part: Node, unknown: Unknown) -> bool:
+  return part.token == UNKNOWN and part.value[0] == unknown.name
 
 
 def _places(node: Node, path: tuple[int, ...] = ()) -> Iterator[tuple[tuple[int, ...], Node]]:

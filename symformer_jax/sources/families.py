@@ -80,6 +80,13 @@ def make_families(space: Space) -> Iterator[Family]:
         yield from make(space, subject)
 
 
+def plain_columns(space: Space, columns: Sequence[int]) -> list[Family]:
+  """Some columns as they are."""
+  if not columns:
+    return []
+  return [Family(space.x[:, list(columns)], lambda g: variable(columns[g]), MONOMIAL, is_mixed=True)]
+
+
 # --- what they are about -------------------------------------------------------------------------------------------
 
 

@@ -47,9 +47,13 @@ class Atoms:
     values, tiers, groups = [np.zeros((len(x), 0), np.float32)], [np.zeros(0, int)], [np.zeros(0, int)]
     num_groups = 0
     seen: set[bytes] = set()
+    # Any function of a column of two values is a multiple of it and a constant: these come first, and stand for them.
+    pairs = [column for column in columns if len(np.unique(x[:, column])) == 2]
     with np.errstate(all="ignore"):  # what is undefined is left out
       space = families.Space(x, columns, config, tuple(requested))
-      for family in itertools.chain(families.make_families(space), requested_functions.make_families(space)):
+      for family in itertools.chain(
+        families.plain_columns(space, pairs), families.make_families(space), requested_functions.make_families(space)
+      ):
         largest = np.max(np.abs(family.values), axis=0)
         usable = np.isfinite(largest) & (largest > SMALLEST) & (largest < LARGEST)
         relative = family.values[:, usable] / largest[usable]
@@ -57,6 +61,8 @@ class Atoms:
         indices = np.flatnonzero(usable)
         if allows is not None:
           is_kept &= np.array([_is_allowed(family.build(int(g)), allows) for g in indices], bool)
+        if pairs:
+          is_kept[is_kept] = _is_new_pair(relative[:, is_kept], seen)
         is_kept[is_kept] = _is_new(relative[:, is_kept], seen)
         indices = indices[is_kept]
         values.append(relative[:, is_kept].astype(np.float32))
@@ -98,6 +104,18 @@ def _is_new(relative: np.ndarray, seen: set[bytes]) -> np.ndarray:
   keys = [key.tobytes() for key in np.round((signs * relative).T / EQUAL).astype(np.int64)]
   is_new = np.zeros(len(keys), bool)
   for index, key in enumerate(keys):
+    is_new[index] = key not in seen
+    seen.add(key)
+  return is_new
+
+
+def _is_new_pair(relative: np.ndarray, seen: set[bytes]) -> np.ndarray:
+  """Which columns [N, P] do not part the rows into two values as one before does [P]."""
+  is_first = np.abs(relative - relative[:1]) < EQUAL
+  others = np.where(is_first, np.nan, relative)
+  is_new = np.ones(relative.shape[1], bool)
+  for index in np.flatnonzero(np.nanmax(others, axis=0) - np.nanmin(others, axis=0) < EQUAL):
+    key = b"two values" + np.packbits(is_first[:, index]).tobytes()
     is_new[index] = key not in seen
     seen.add(key)
   return is_new

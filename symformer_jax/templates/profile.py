@@ -19,7 +19,7 @@ from symformer_jax.engine.options import SearchOptions
 from symformer_jax.engine.rows import MIN_POINTS, Rows
 from symformer_jax.engine.task import Task, make_task
 from symformer_jax.errors import InputError
-from symformer_jax.language import inverses
+from symformer_jax.language import expression, inverses
 from symformer_jax.language.expression import VARIABLE, Node, variable, walk
 from symformer_jax.language.templates import Template, Unknown, fill
 from symformer_jax.language.units import TARGET, DataUnits, Units
@@ -270,7 +270,37 @@ class _Profile:
   def estimates(self, values: Mapping[str, float]) -> dict[str, np.ndarray]:
     """Values [N] of the unknown functions for values of all parameters."""
     self._is_linear = dict.fromkeys(self._is_linear, False)
-    return self._solve(values)[2]
+    return self._together(values, self._solve(values)[2])
+
+  def _together(self, values: Mapping[str, float], estimates: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Gauss-Newton steps of all functions at once: in turn they come near slowly where one makes up for another."""
+    least = math.inf
+    found = estimates
+    for _ in range(NUM_ROUNDS):
+      residual, slopes = self._linearized(values, estimates)
+      design = np.concatenate([slopes[name][:, None] * self.bases[name] for name in estimates], axis=1)
+      is_used = np.isfinite(residual) & np.isfinite(design).all(axis=1)
+      # A row without a value counts as much as its distance from the mean.
+      counted = np.where(is_used, residual, self._root * (self.rows.y - self._mean))
+      error = float(counted @ counted)
+      if not error < least * (1 - 1e-6) or np.sum(is_used) <= design.shape[1]:
+        break
+      found, least = estimates, error
+      steps = np.split(np.linalg.lstsq(design[is_used], residual[is_used], rcond=1e-9)[0],
+                       np.cumsum([basis.shape[1] for basis in self.bases.values()])[:-1])
+      estimates = {name: estimates[name] + basis @ step
+                   for (name, basis), step in zip(self.bases.items(), steps, strict=True)}
+    return found
+
+  def _linearized(
+    self, values: Mapping[str, float], estimates: Mapping[str, np.ndarray]
+  ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    """What is left of y [N] with these functions, and the slope by each of them [N]; both weighted."""
+    node, columns = as_columns(self.template, self.rows.x.shape[1])
+    numbers = fill(node, {}, values)
+    wide = np.column_stack([self.rows.x, *(estimates[name] for name in columns)])
+    slopes = {name: self._root * inverses.slope(numbers, self.template.path(name), wide) for name in columns}
+    return self._root * (self.rows.y - expression.evaluate(numbers, wide)), slopes
 
   @np.errstate(all="ignore")
   def _has_linear(self, name: str) -> bool:

@@ -57,6 +57,14 @@ def test_target_and_features_are_chosen_by_name(write):
   assert (table.features, table.target) == (("c",), "b") and table.x[2, 0] == -2
 
 
+def test_dates_in_the_unit_asked_for(write):
+  path = write("t,y\n2018-01-01,1\n2020-12-31,2\n2021-12-31,3\n2021-12-31 12:00,5\n2022-01-01,4\n")
+  np.testing.assert_array_equal(read_table(path, time_unit="days").x[:, 0], [0, 1095, 1460, 1460.5, 1461])
+  assert read_table(path).x[0, 0] == 2018
+  with pytest.raises(InputError, match="--time_unit: unknown unit 'weeks'"):
+    read_table(path, time_unit="weeks")
+
+
 def test_text_columns_are_left_aside_and_said(write):
   table = read_table(write("planet,a,b\n" + "".join(f"P{i},{i},{i * i}\n" for i in range(6))))
   assert table.features == ("a",)

@@ -67,3 +67,20 @@ def test_days_that_could_be_months_are_refused_unless_a_later_one_tells():
 def test_other_columns_are_none_of_these(texts):
   found = read(*texts)
   assert found is None or np.isnan(found.values).all()
+
+
+@pytest.mark.parametrize(("texts", "unit", "values", "note"), [
+  (["2019-12-31", "2020-12-31", "2022-12-31"], "days", [0, 366, 1096], "holds dates, read as days since 2019-12-31"),
+  (["2020-01-01", "2020-01-02"], "hours", [0, 24], "holds dates, read as hours since 2020-01-01"),
+  (["2020-01-01", "2020-07-02"], "years", [2020, 2020.5], "holds dates, read as decimal years: '2020-01-01' is 2020"),
+  (["0:30", "48:00"], "minutes", [30, 2880], "holds times, read as minutes"),
+  (["12:00", "60:00"], "years", [0.5, 2.5], "holds times, read as days; years are for dates alone")])
+def test_the_unit_that_is_asked_for(texts, unit, values, note):
+  cells = np.empty(len(texts), object)
+  cells[:] = texts
+  found = times.read(cells, unit)
+  np.testing.assert_allclose(found.values, values, rtol=1e-12)
+  assert found.note == note
+  if unit != "years":
+    moments = np.array([0, 3_600], "datetime64[s]")
+    assert times.read(moments, unit).note.startswith(f"holds dates, read as {unit} since 1970-01-01")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from symformer_jax.language import expression, printing
-from symformer_jax.selection import scoring
+from symformer_jax.selection import scoring, soundness
 from symformer_jax.sources import library
 from symformer_jax.sources.families import MONOMIAL
 from symformer_jax.sources.library import Atoms
@@ -117,3 +117,12 @@ def test_the_simplest_of_equal_columns_stays():
   squares = [i for i in range(whole.columns.shape[1])
              if np.allclose(np.abs(whole.columns[:, i]), (x[:, 0] / x.max()) ** 2, rtol=1e-6, atol=0)]
   assert [printing.to_text(whole.node(i), ("x",)) for i in squares] == ["x**2"]
+
+
+def test_a_column_of_two_values_is_no_argument_of_functions(rng):
+  x = np.column_stack([rng.uniform(1, 3, 90), rng.integers(0, 2, 90)])
+  for columns in ((0, 1), (1,)):
+    atoms = library.Atoms(x, columns)
+    nodes = [atoms.node(i) for i in range(len(atoms.tiers))]
+    assert [node for node in nodes if soundness.columns_of(node) == {1}] == [expression.variable(1)]
+  assert len(nodes) == 1

@@ -72,6 +72,23 @@ def test_of_several_functions_each_has_data_with_the_others_as_they_were_found(x
     assert np.ptp(ratio) < 1e-4 * abs(np.mean(ratio))
 
 
+@pytest.mark.parametrize(("text", "law"), [
+  ("f(x) + g(x)*t", lambda f, g, t: f + g * t), ("t*g(x) + f(x)", lambda f, g, t: f + g * t),
+  ("sqrt(f(x) + t*g(x))", lambda f, g, t: np.sqrt(f + g * t))])
+def test_functions_of_one_column_are_told_by_what_stands_beside_them(x, text, law):
+  f, g = 0.4 * x[:, 0] ** 2 + 1, np.exp(-0.5 * x[:, 0]) + 0.3
+  for part in _pose(text, law(f, g, x[:, 1]), x).parts:
+    np.testing.assert_allclose(part.dataset[1], f if part.unknown.name == "f" else g, rtol=2e-3)
+
+
+def test_rows_in_which_a_function_does_not_show_count_for_the_other(rng):
+  x = np.column_stack([rng.uniform(0.2, 5, 200), rng.integers(0, 2, 200), np.ones(200)])
+  f, g = 0.4 * x[:, 0] ** 2 + 1, np.exp(-0.5 * x[:, 0]) + 0.3
+  first, second = _pose("f(x) + g(x)*t", f + g * x[:, 1], x).parts
+  np.testing.assert_allclose(first.dataset[1], f, rtol=1e-4)
+  assert len(second.dataset[1]) == np.sum(x[:, 1] == 1)
+
+
 def test_rows_without_a_value_are_left_out_and_too_many_of_them_refused(x):
   y = np.sqrt(x[:, 0] + x[:, 1])
   y[:3] = -1  # no root is negative
