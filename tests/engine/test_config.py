@@ -34,15 +34,12 @@ def leaves(config, path=""):
 def other_than(value):
   if isinstance(value, bool):
     return not value
-  return value[:-1] if isinstance(value, tuple) else value + 1
+  return (value[:-1] or (*value, 1)) if isinstance(value, tuple) else value + 1
 
 
-def changed(path, value):
-  *parts, name = path.split(".")
-  if not parts:
-    return dataclasses.replace(DEFAULT, **{name: value})
-  [part] = parts
-  return dataclasses.replace(DEFAULT, **{part: dataclasses.replace(getattr(DEFAULT, part), **{name: value})})
+def changed(path, value, config=DEFAULT):
+  name, _, rest = path.partition(".")
+  return dataclasses.replace(config, **{name: changed(rest, value, getattr(config, name)) if rest else value})
 
 
 @pytest.mark.parametrize(("path", "value"), leaves(DEFAULT), ids=[path for path, _ in leaves(DEFAULT)])
