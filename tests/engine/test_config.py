@@ -34,7 +34,9 @@ def leaves(config, path=""):
 def other_than(value):
   if isinstance(value, bool):
     return not value
-  return (value[:-1] or (*value, 1)) if isinstance(value, tuple) else value + 1
+  if value == ():
+    return (1,)
+  return value[:-1] if isinstance(value, tuple) else value + 1
 
 
 def changed(path, value, config=DEFAULT):
