@@ -557,6 +557,7 @@ class PoolConfig:
                   "num_finalists", "points_per_constant")
 
 
+# Without grids: functions are the factors' business.
 _COARSE = LibraryConfig(
   families=("monomials", "exponentials", "logarithms"), max_variables=12, min_many=13, argument_powers=(1,),
   powers=(-2, -1, -0.5, 0.5, 1, 2, 3), paired_powers=(-2, -1, 1, 2), outer_powers=(), usual_shifts=(0.0,),
@@ -590,8 +591,10 @@ class VaryingConfig:
   # Terms of a sum, and rows for each polynomial of a factor.
   max_size: int = 5
   rows_per_function: int = 4
-  # Sets that get a further term, those whose terms are exchanged, and how often.
+  # Sets that get a further term, and by how many each is completed: the best is not always the one that the next agrees
+  # with; those whose terms are exchanged, and how often.
   num_kept: int = 24
+  num_completed: int = 3
   num_exchanged: int = 12
   num_rounds: int = 2
   # Of each number of terms so many sums; a term without which what is left grows by no more than this may be none.

@@ -9,6 +9,8 @@ import dataclasses
 
 import numpy as np
 
+from symformer_jax.engine.config import VaryingConfig
+
 # What keeps matrices of columns that are nearly dependent regular, as a share of a unit vector's square: of sets, and
 # of what sets leave of a further block, which has rounding of both.
 REGULAR, REGULAR_REST = 1e-12, 1e-8
@@ -64,24 +66,21 @@ def products_of(known: np.ndarray, basis: np.ndarray, target: np.ndarray, weight
   return Products(columns.T @ columns, columns.T @ (goal / np.linalg.norm(goal)), basis.shape[1])
 
 
-def best_sets(
-  products: Products, *, max_size: int, num_kept: int, num_exchanged: int, num_rounds: int
-) -> list[list[tuple[Blocks, float]]]:
+def best_sets(products: Products, *, max_size: int, config: VaryingConfig) -> list[list[tuple[Blocks, float]]]:
   """Sets of one block, of two, ... that leave little of the target, the least first; no larger ones where it is met.
 
   Args:
     max_size: blocks of a set at most.
-    num_kept: sets that get a further block; num_exchanged: those in which each block in turn gives way to the best
-      beside the others, so many times.
+    config: how many sets are carried on and exchanged.
   """
   order = np.argsort(left_by_one_more(products, np.zeros((1, 0), int))[0], kind="stable")
-  found = [_sorted(products, [(int(i),) for i in order[:num_kept]])]
+  found = [_sorted(products, [(int(i),) for i in order[: config.num_kept]])]
   # One block seldom tells which: with few all go on.
-  begun: list[Blocks] = [(int(i),) for i in order[: max(num_kept, 2 * num_exchanged)]]
+  begun: list[Blocks] = [(int(i),) for i in order[: max(config.num_kept, 2 * config.num_exchanged)]]
   for _ in range(2, min(max_size, products.num_blocks) + 1):
     if found[-1][0][1] < EXACT:
       break
-    grown = _grown(products, begun, num_kept=num_kept, num_exchanged=num_exchanged, num_rounds=num_rounds)
+    grown = _grown(products, begun, config)
     if not grown:
       break
     found.append(grown)
@@ -89,34 +88,28 @@ def best_sets(
   return found
 
 
-def _grown(
-  products: Products, begun: list[Blocks], *, num_kept: int, num_exchanged: int, num_rounds: int
-) -> list[tuple[Blocks, float]]:
+def _grown(products: Products, begun: list[Blocks], config: VaryingConfig) -> list[tuple[Blocks, float]]:
   """Sets of one block more than those begun, improved by exchange."""
   found: dict[Blocks, float] = {}
   asked: set[Blocks] = set()
-  for _ in range(1 + num_rounds):
+  for _ in range(1 + config.num_rounds):
     new = [blocks for blocks in begun if blocks not in asked]
     if not new:
       break
     asked.update(new)
     left = left_by_one_more(products, np.array(new))
     for blocks, row in zip(new, left, strict=True):
-      for i in np.argsort(row, kind="stable")[:_NUM_COMPLETED]:
+      for i in np.argsort(row, kind="stable")[: config.num_completed]:
         if np.isfinite(row[i]):
           found[tuple(sorted((*blocks, int(i))))] = float(row[i])
-    best = sorted(found, key=lambda blocks: found[blocks])[:num_exchanged]
+    best = sorted(found, key=lambda blocks: found[blocks])[: config.num_exchanged]
     begun = list(dict.fromkeys(blocks[:i] + blocks[i + 1 :] for blocks in best for i in range(len(blocks))))
-  return _sorted(products, sorted(found, key=lambda blocks: found[blocks])[:num_kept])
+  return _sorted(products, sorted(found, key=lambda blocks: found[blocks])[: config.num_kept])
 
 
 def _sorted(products: Products, sets: Sequence[Blocks]) -> list[tuple[Blocks, float]]:
   """With what they leave, the least first; what a further block leaves is known less well."""
   return sorted(((blocks, left_by(products, blocks)) for blocks in sets), key=lambda item: item[1])
-
-
-# Blocks that complete a set: the best is not always the one that a further block agrees with.
-_NUM_COMPLETED = 3
 
 
 def left_by_one_more(products: Products, sets: np.ndarray) -> np.ndarray:

@@ -81,8 +81,8 @@ def make_families(space: Space) -> Iterator[Family]:
 
 
 def plain_columns(space: Space, columns: Sequence[int]) -> list[Family]:
-  """Some columns as they are."""
-  if not columns:
+  """Some columns as they are, where there are monomials."""
+  if not columns or "monomials" not in space.config.families:
     return []
   return [Family(space.x[:, list(columns)], lambda g: variable(columns[g]), MONOMIAL, is_mixed=True)]
 

@@ -110,18 +110,9 @@ def _written(
   link: Link, rows: Rows, columns: Sequence[int], seeds: Sequence[Sequence[Node]], config: RidgesConfig
 ) -> Iterator[Node]:
   """Formulas for a function of y."""
-  target = _target(link, rows)
+  target = terms.whole(link, rows)
   if target is not None:
     yield from map(link.undo, ridge_sums(Rows(rows.x, *target), columns, seeds, config=config))
-
-
-def _target(link: Link, rows: Rows) -> tuple[np.ndarray, np.ndarray] | None:
-  """`(the function of y, weights of its errors)`; None where some rows say nothing of it."""
-  slope = np.abs(link.derivative(rows.y))
-  z, weights = link.transform(rows.y), rows.weights / slope**2
-  if not (np.all(np.isfinite(z)) and np.all(np.isfinite(weights)) and np.all(weights > 0) and np.ptp(z) > 0):
-    return None
-  return z, weights / weights.max()
 
 
 def ridge_sums(

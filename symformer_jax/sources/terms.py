@@ -247,6 +247,13 @@ def weighted(link: Link, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
   return z, weights / (np.max(weights, initial=0.0) or 1.0)
 
 
+def whole(link: Link, rows: Rows) -> tuple[np.ndarray, np.ndarray] | None:
+  """`weighted` where every row says something of a function that varies; else None."""
+  z, weights = weighted(link, rows)
+  is_whole = np.all(np.isfinite(z)) and np.all(np.isfinite(weights)) and np.all(weights > 0) and np.ptp(z) > 0
+  return (z, weights) if is_whole else None
+
+
 def _sums(parts: Columns, link: Link, rows: Rows, config: PursuitConfig) -> list[tuple[int, Node]]:
   """Sums of parts that fit the function of y, errors weighted as those of y."""
   z, weights = weighted(link, rows)

@@ -12,7 +12,6 @@ import dataclasses
 import functools
 import itertools
 import math
-import types
 from typing import NamedTuple
 
 import jax
@@ -34,7 +33,7 @@ from symformer_jax.selection import soundness
 from symformer_jax.sources import block_exchange, library, pair_sums, rationals, stock, terms
 from symformer_jax.sources.block_exchange import Blocks
 from symformer_jax.sources.in_turn import in_turn
-from symformer_jax.sources.links import LINKS, Link
+from symformer_jax.sources.links import LINKS
 
 # Rows of the table that a factor is: what formulas of one variable are fitted to, one of `task.ROW_BUCKETS`.
 NUM_PLACES = 64
@@ -145,16 +144,15 @@ class VaryingCoefficients:
 
 
 def find_models(
-  rows: Rows, columns: Sequence[int], links: Sequence[str], *,
-  more: Mapping[int, Sequence[Node]] = types.MappingProxyType({}), allows: Callable[[str], bool] | None = None,
-  config: VaryingConfig
+  rows: Rows, columns: Sequence[int], links: Sequence[str], *, more: Mapping[int, Sequence[Node]],
+  allows: Callable[[str], bool] | None, config: VaryingConfig
 ) -> list[Model]:
   """Sums that leave little, the shortest descriptions first.
 
   Args:
     rows: what is fitted; columns: of x, which terms are made of.
     links: names of the functions of y that may be such sums.
-    more: by column terms without it, beside the plain ones; only columns that have such are then asked for.
+    more: by column terms without it, beside the plain ones; only columns that have such are asked for, or all.
     allows: operators by name; None for all.
   """
   found: dict[tuple, Model] = {}
@@ -261,28 +259,18 @@ def _basis(x: np.ndarray, view: str, of: np.ndarray, num: int) -> np.ndarray:
   return np.polynomial.chebyshev.chebvander(scaled, num - 1)
 
 
-def _target(link: Link, rows: Rows) -> tuple[np.ndarray, np.ndarray] | None:
-  """A function of y and the weights of its errors; None where some rows say nothing of it."""
-  z, weights = terms.weighted(link, rows)
-  if not (np.all(np.isfinite(z)) and np.all(np.isfinite(weights)) and np.all(weights > 0) and np.ptp(z) > 0):
-    return None
-  return z, weights
-
-
 def _models(
   rows: Rows, known: _Terms, name: str, column: int, view: str, config: VaryingConfig
 ) -> Iterator[Model]:
   """Of each number of terms the best sums, and what is left of them without terms that hardly matter."""
-  target = _target(LINKS[name], rows)
+  target = terms.whole(LINKS[name], rows)
   if target is None:
     return
   z, weights = target
   x = rows.x[:, column]
   products = block_exchange.products_of(known.values, _basis(x, view, x, config.num_functions), z, weights)
   most = max(1, min(config.max_size, len(rows) // (config.rows_per_function * config.num_functions)))
-  found = block_exchange.best_sets(
-    products, max_size=most, num_kept=config.num_kept, num_exchanged=config.num_exchanged,
-    num_rounds=config.num_rounds)
+  found = block_exchange.best_sets(products, max_size=most, config=config)
   for sets in found:
     for blocks, left in sets[: config.num_per_size]:
       for some, rest in _reduced(products, blocks, left, config):
@@ -310,7 +298,7 @@ def _reduced(
 
 def factors_of(model: Model, rows: Rows, places: np.ndarray, *, config: VaryingConfig) -> list[Factor]:
   """The factors of a model at values [P] of its column, and a constant where it needs one."""
-  target = _target(LINKS[model.link], rows)
+  target = terms.whole(LINKS[model.link], rows)
   assert target is not None, "models are of targets that there are"
   z, weights = target
   x, root = rows.x[:, model.column], np.sqrt(weights)

@@ -93,9 +93,12 @@ def test_new_formulas_of_one_shape_compile_nothing(rng):
   assert local_lib._values_and_jacobian._cache_size() == before
 
 
-def test_many_lists_of_constants_are_evaluated_as_each_alone(rng):
-  x = rng.uniform(-2, 2, (70, 1))
-  model = LocalModel(parser.parse("1.5*x**2.5 + exp(0.3*x) - 4.2", ["x"]), np.abs(x), x[:, 0], np.ones(70), floor=0.0)
-  thetas = model.theta + 0.1 * rng.normal(size=(37, len(model.theta)))
+@pytest.mark.parametrize("num_rows", [70, 5000])
+def test_many_lists_of_constants_are_evaluated_as_each_alone(rng, num_rows):
+  x = rng.uniform(-2, 2, (num_rows, 1))
+  model = LocalModel(parser.parse("1.5*x**2.5 + exp(0.3*x) - 4.2", ["x"]), np.abs(x), x[:, 0], np.ones(num_rows),
+                     floor=0.0)
+  thetas = model.theta + 0.1 * rng.normal(size=(19, len(model.theta)))
   np.testing.assert_array_equal(model.predict_many(thetas), np.stack([model.predict(theta) for theta in thetas]))
   np.testing.assert_array_equal(model.losses(thetas), [model.loss(theta) for theta in thetas])
+  np.testing.assert_array_equal(model.predict_many(thetas[:2]), model.predict_many(thetas)[:2])

@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
+from symformer_jax.engine.config import DEFAULT
 from symformer_jax.sources import block_exchange
 
 
@@ -54,7 +55,7 @@ def test_exchange_finds_the_sum_that_all_sets_of_three_have_to_be_tried_for(rng)
   known[:, 18:] = known[:, right] @ rng.normal(size=(3, 6)) + 0.3 * rng.normal(size=(len(known), 6))
   target = sum(known[:, i] * (basis @ rng.normal(size=3)) for i in right) - 4
   products = block_exchange.products_of(known, basis, target, weights)
-  found = block_exchange.best_sets(products, max_size=4, num_kept=12, num_exchanged=8, num_rounds=2)
+  found = block_exchange.best_sets(products, max_size=4, config=DEFAULT.varying)
   assert found[2][0][0] == right and found[2][0][1] < 1e-8
   for sets in found:
     assert [left for _, left in sets] == sorted(left for _, left in sets)
@@ -67,5 +68,5 @@ def test_nothing_is_added_to_what_meets_the_target(rng):
   known, basis, weights = make_problem(rng)
   target = known[:, 2] * (basis @ rng.normal(size=3))
   products = block_exchange.products_of(known, basis, target, weights)
-  found = block_exchange.best_sets(products, max_size=4, num_kept=4, num_exchanged=4, num_rounds=1)
+  found = block_exchange.best_sets(products, max_size=4, config=DEFAULT.varying)
   assert len(found) == 1 and found[0][0][0] == (2,) and found[0][0][1] < 1e-11

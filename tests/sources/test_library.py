@@ -1,8 +1,11 @@
 """Atoms: columns are what their formulas compute, and formulas keep the rules."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
+from symformer_jax.engine.config import DEFAULT
 from symformer_jax.language import expression, printing
 from symformer_jax.selection import scoring, soundness
 from symformer_jax.sources import library
@@ -126,3 +129,5 @@ def test_a_column_of_two_values_is_no_argument_of_functions(rng):
     nodes = [atoms.node(i) for i in range(len(atoms.tiers))]
     assert [node for node in nodes if soundness.columns_of(node) == {1}] == [expression.variable(1)]
   assert len(nodes) == 1
+  without = dataclasses.replace(DEFAULT.library, families=())
+  assert not len(library.Atoms(x, (0, 1), config=without).tiers)

@@ -30,7 +30,8 @@ def make(text, box, *, num_rows=300, noise=0.0, options=OPTIONS):
 
 def models_of(task, links=("y",)):
   with np.errstate(all="ignore"):
-    return varying.best_models(varying.find_models(task.fit_rows, task.columns, links, config=CONFIG), CONFIG)
+    found = varying.find_models(task.fit_rows, task.columns, links, more={}, allows=None, config=CONFIG)
+    return varying.best_models(found, CONFIG)
 
 
 def ask(task, turn=0, options=OPTIONS):
