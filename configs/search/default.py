@@ -1,4 +1,4 @@
-"""What a search does when it is not told otherwise; see symformer_jax/engine/config.py for what each value means.
+"""What a search does when it is not told otherwise; see symformer_jax/engine/config for what each value means.
 
 Result: docs/results, all of it.
 """

@@ -1,0 +1,44 @@
+"""What steers the search: what is tried, how many of it, and where one choice gives way to another.
+
+One frozen part for each room, all in `SearchConfig`. Functions take the part they need; the defaults are those of a
+search. What guards the arithmetic alone (rounding, overflow, shapes to compile) stands where it is used. Variants are
+files in configs/search, read by `commands.search_config`.
+"""
+
+from symformer_jax.engine.config.columns import LibraryConfig, ProductsConfig
+from symformer_jax.engine.config.evolution import EvolutionConfig
+from symformer_jax.engine.config.functions import RidgesConfig, SumSizes, VaryingConfig
+from symformer_jax.engine.config.loop import BudgetConfig, NoiseConfig, PoolConfig, ScalingConfig
+from symformer_jax.engine.config.names import (
+  EDITS,
+  EFFORTS,
+  LIBRARY_FAMILIES,
+  LINKS,
+  PRODUCTS_FAMILIES,
+  REWRITINGS,
+  SOURCES,
+  TIERS,
+)
+from symformer_jax.engine.config.rationals import RationalsConfig
+from symformer_jax.engine.config.search import DEFAULT, SearchConfig
+from symformer_jax.engine.config.selection import ChoiceConfig, LossConfig, SelectionConfig
+from symformer_jax.engine.config.sums import (
+  GrowthConfig,
+  PairsConfig,
+  PursuitConfig,
+  Search,
+  SubsetsConfig,
+  SubsetsInsideConfig,
+  TermsConfig,
+)
+from symformer_jax.engine.config.transformer import TransformerConfig
+
+__all__ = [
+  "BudgetConfig", "ChoiceConfig", "DEFAULT", "EDITS", "EFFORTS",
+  "EvolutionConfig", "GrowthConfig", "LIBRARY_FAMILIES", "LINKS", "LibraryConfig",
+  "LossConfig", "NoiseConfig", "PRODUCTS_FAMILIES", "PairsConfig", "PoolConfig",
+  "ProductsConfig", "PursuitConfig", "REWRITINGS", "RationalsConfig", "RidgesConfig",
+  "SOURCES", "ScalingConfig", "Search", "SearchConfig", "SelectionConfig",
+  "SubsetsConfig", "SubsetsInsideConfig", "SumSizes", "TIERS", "TermsConfig",
+  "TransformerConfig", "VaryingConfig",
+]

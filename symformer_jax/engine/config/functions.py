@@ -1,0 +1,125 @@
+"""Unknown functions: of a sum of monomials (ridges), and as factors of terms (varying)."""
+
+import dataclasses
+from typing import NamedTuple
+
+from symformer_jax.engine.config.columns import COARSE_LIBRARY, LibraryConfig
+from symformer_jax.engine.config.names import LINKS, check_counts, check_names
+from symformer_jax.engine.config.rationals import RationalsConfig
+from symformer_jax.engine.config.sums import Search
+
+
+class SumSizes(NamedTuple):
+  """Sums of so many arguments: how many, quarter waves over the range of each, directions."""
+
+  num_sums: int
+  num_phases: int
+  num_directions: int
+
+
+@dataclasses.dataclass(frozen=True)
+class RidgesConfig:
+  """Functions of sums of monomials."""
+
+  # Formulas that are fitted in each turn: for y; for functions of y.
+  turns: tuple[int, ...] = (128, 128)
+  # Functions of y, of `LINKS`.
+  links: tuple[str, ...] = ("y", "inv", "exp", "sqrt")
+  # Rows on which they are chosen: time goes with them.
+  num_rows: int = 128
+  # Exponents of the monomials that are summed, and of those that multiply, in the order they are tried; of two
+  # variables each way round.
+  argument_exponents: tuple[tuple[float, ...], ...] = ((1,), (1, 1), (2,), (1, -1), (-1,))
+  amplitude_exponents: tuple[tuple[float, ...], ...] = ((1,), (-1,), (1, 1), (2,), (1, -1))
+  max_amplitudes: int = 16
+  # Columns, or terms of a formula of the pool, that may all stand beside a ridge. Such formulas: those that describe
+  # the data best at so many nats a node, none of more nodes.
+  max_beside: int = 5
+  num_seeds: int = 1
+  nats_per_node: float = 2.0
+  max_seed_nodes: int = 24
+  # Sums of one (whose directions are always two), of two, of three arguments: three are variables. A quarter of a wave
+  # over the range of an argument is near enough for a fit to find the rest.
+  sums: tuple[SumSizes, ...] = (SumSizes(32, 32, 2), SumSizes(128, 20, 16), SumSizes(16, 7, 64))
+  # Of each function those whose inner constants are fitted, in so many steps: on the grid the right sum ranks up to
+  # hundredth. Of one sum, with different amplitudes, so many go on.
+  num_fitted: int = 256
+  num_steps: int = 16
+  num_per_sum: int = 2
+
+  def __post_init__(self) -> None:
+    check_counts(self, "num_rows", "max_amplitudes", "num_fitted", "num_steps", "num_per_sum", "max_beside")
+    check_names("links", self.links, LINKS)
+    if len(self.sums) > 3 or any(each[1] < 2 or each[2] < 2 or each[2] % 2 for each in self.sums):
+      raise ValueError("sums: expected at most three sizes, each of at least 2 quarter waves and an even number of "
+                       f"directions, got {self.sums!r}")
+
+
+@dataclasses.dataclass(frozen=True)
+class VaryingConfig:
+  """Sums of plain terms whose factors are functions of one variable."""
+
+  # Formulas that are fitted in each turn: for y; for y with terms that the pool has; for functions of y.
+  turns: tuple[int, ...] = (128, 128, 128)
+  # Functions of y, of `LINKS`.
+  links: tuple[str, ...] = ("y", "inv", "sqrt", "exp", "ln", "pow2")
+  # Rows that it needs, and how many columns it takes: time goes with the square of them.
+  min_rows: int = 64
+  max_columns: int = 6
+  # Polynomials of a factor: to the seventh degree, which bends as often as most functions of laws do within data; of
+  # the logarithm as well where the largest value of a variable is so many times the least.
+  num_functions: int = 8
+  wide: float = 3.0
+  # Terms: columns of this library of at most so many nodes, and how many.
+  library: LibraryConfig = COARSE_LIBRARY
+  max_term_nodes: int = 5
+  max_terms: int = 64
+  # Of the pool's best formulas, so many, terms beside the plain ones: so many, so many of each form.
+  num_donors: int = 48
+  max_seen_terms: int = 32
+  num_multiplied: int = 4
+  terms_per_form: int = 2
+  # Terms of a sum, and rows for each polynomial of a factor.
+  max_size: int = 5
+  rows_per_function: int = 4
+  # Sets that get a further term, and by how many each is completed: the best is not always the one that the next agrees
+  # with; those whose terms are exchanged, and how often.
+  num_kept: int = 24
+  num_completed: int = 3
+  num_exchanged: int = 12
+  num_rounds: int = 2
+  # Of each number of terms so many sums; a term without which what is left grows by no more than this may be none.
+  num_per_size: int = 2
+  negligible: float = 30.0
+  # Factors that agree to this share of their squares are multiples of one another.
+  alike: float = 1e-3
+  # A further term must lessen what is left by this factor: less is what makes up for polynomials that are no law.
+  worth: float = 6.0
+  # Sums whose factors are looked at: none that leaves so many times what the best leaves, or such a share of the
+  # target's variance.
+  num_models: int = 4
+  num_factors: int = 8
+  times_least: float = 1000.0
+  most_left: float = 1e-3
+  # Sums of library columns and fractions that are fitted to a factor, in so many steps; how thoroughly the former are
+  # looked for; those that go on, at so many nats a node; and formulas of all factors together.
+  searches: tuple[Search, ...] = (Search("any", 2, 32), Search("basic", 2, 64, 32), Search("monomial", 3, 64, 64))
+  num_sums: int = 48
+  rationals: RationalsConfig = RationalsConfig(
+    links=("y",), degrees=((3, 3),) * 4, root_degrees=(), num_taken_apart=0, num_fitted=12)
+  screen_steps: int = 16
+  num_near: int = 16
+  fit_steps: int = 48
+  num_forms: int = 6
+  fits_per_form: int = 2
+  nats_per_node: float = 2.0
+  # Mean square errors of the polynomials within which formulas agree with a factor: at the ends they err more.
+  errors_of_polynomials: float = 10.0
+  num_per_model: int = 24
+  # Waves that a factor may be: eighths of a turn over the places at most, and how many are fitted.
+  num_waves: int = 24
+  num_fitted_waves: int = 4
+
+  def __post_init__(self) -> None:
+    check_counts(self, "min_rows", "max_columns", "num_functions", "max_terms", "max_size", "num_models", "num_forms")
+    check_names("links", self.links, LINKS)

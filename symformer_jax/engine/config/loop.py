@@ -1,0 +1,129 @@
+"""The loop and its pool: the units of the data, what is kept, how long a search goes on, when data are met."""
+
+import dataclasses
+
+from symformer_jax.engine.config.names import EFFORTS, SOURCES, check_counts, check_names
+
+
+@dataclasses.dataclass(frozen=True)
+class ScalingConfig:
+  """Which rows a model is shown, and in which units."""
+
+  # From so many rows on, two more bags are worth their share of the samples.
+  many_rows: int = 4096
+  # Training points are drawn from boxes made of {-5, 0, 5} (SymFormer, sec. 3.3).
+  box: float = 5.0
+  # Below this the points fill less than a fifth of the box, and look to the model like a constant input.
+  small_x: float = 1.0
+  # RMS of y seen in training, roughly; outside it the model has met few formulas, and y is brought to the third.
+  smallest_y: float = 0.05
+  largest_y: float = 1000.0
+  comfortable_y: float = 5.0
+  # A column whose values span less than this share of the largest lies off to one side: years, for instance. It is
+  # shown centred and begun at 0 as well, which divides the samples among two views more.
+  far_x: float = 0.7
+  # A target that varies by less than this share of its largest value: temperatures in kelvin, for instance.
+  far_y: float = 0.2
+
+
+@dataclasses.dataclass(frozen=True)
+class PoolConfig:
+  """What is kept of all candidates on the way to the finalists."""
+
+  # Rows on which candidates are fitted: more tell formulas apart that noise makes alike, and cost in proportion.
+  fit_rows: int = 256
+  # Candidates that are remembered: beyond so many half of them, the best, and the best of every complexity.
+  capacity: int = 4096
+  # Candidates whose parts are put together anew with columns of the library: the best of all other sources.
+  num_donors: int = 512
+  # Steps of the fit that a formula gets when it is made: first a few for all, then, for those that came nearest and the
+  # nearest few of every complexity, enough for a right one. Sums that are wrong take all steps they are given.
+  screen_steps: int = 8
+  num_screened: int = 48
+  num_screened_per_complexity: int = 4
+  fit_steps: int = 40
+  # A candidate whose error is a smaller share of y's variance meets the data to double precision, if there are so many
+  # points for each of its constants; a search ends when a further turn finds no simpler one. Below the third share
+  # single precision may have left the error: so many of the simplest are fitted in double precision at once.
+  met: float = 1e-22
+  points_per_constant: int = 4
+  near: float = 1e-9
+  num_sharpened: int = 8
+  # Fits of one skeleton that go on: from poor starts they end in different places, or have not ended yet.
+  fits_per_skeleton: int = 4
+  # Candidates that go on to the last fit in the user's units: the best, and the best few of every complexity, at most
+  # so many in all; and its steps. More steps than in the search: few formulas, and now every digit counts.
+  num_best: int = 64
+  num_per_complexity: int = 3
+  num_finalists: int = 128
+  polish_steps: int = 150
+  # Candidates whose error is a smaller share of y's variance differ in what single precision left of their constants.
+  exact: float = 1e-11
+  # Finalists whose values agree to this share of y's spread are one formula, the simplest stands for it.
+  equal_values: float = 1e-9
+
+  def __post_init__(self) -> None:
+    check_counts(self, "fit_rows", "capacity", "num_donors", "screen_steps", "fit_steps", "polish_steps", "num_best",
+                  "num_finalists", "points_per_constant")
+
+
+@dataclasses.dataclass(frozen=True)
+class BudgetConfig:
+  """How a search goes on once every source has had its turns."""
+
+  # Who is asked then, round and round; nobody without the first. What evolution has found is grown, and its parts are
+  # put together, after every fourth turn: that takes as long as one.
+  cycle: tuple[str, ...] = ("evolution",) * 4 + ("growth", "parts")
+  # Sources that `quick` leaves out: what they find beside the others takes some seconds.
+  quick_without: tuple[str, ...] = ("subsets", "varying", "pairs", "ridges", "subsets_inside", "growth")
+  # Places of the cycle that are taken, by effort. Two take 2.2 to 2.7 CPU seconds, and in a process from nothing nine
+  # more to compile; of nine formulas that were left to them they found one. Forty make a search about ten
+  # times as long.
+  quick: int = 0
+  normal: int = 0
+  thorough: int = 40
+
+  def __post_init__(self) -> None:
+    check_names("cycle", self.cycle, SOURCES)
+    check_names("quick_without", self.quick_without, SOURCES)
+    for effort in EFFORTS:
+      if not isinstance(self.turns(effort), int) or self.turns(effort) < 0:
+        raise ValueError(f"{effort}: expected a whole number of at least 0, got {self.turns(effort)!r}")
+
+  def turns(self, effort: str) -> int:
+    """Places of the cycle that are taken."""
+    return {"quick": self.quick, "normal": self.normal, "thorough": self.thorough}[effort]
+
+
+@dataclasses.dataclass(frozen=True)
+class NoiseConfig:
+  """When a search ends because the data are met to their noise; with `max_time` it never does."""
+
+  # Who asked for more than these is given it.
+  efforts: tuple[str, ...] = ("quick", "normal")
+  # Turns that are taken before it may, by source; and those before it may with a formula of at most `short` nodes, of
+  # which little can be spared: the library's other turns take three times as long as its first.
+  asked: tuple[tuple[str, int], ...] = (("closed_forms", 1), ("guesses", 1), ("rationals", 1), ("library", 3))
+  asked_if_short: tuple[tuple[str, int], ...] = (("closed_forms", 1), ("guesses", 1), ("rationals", 1), ("library", 1))
+  short: int = 15
+  # ... and with one of more than `long` nodes: it may meet the noise because the law has not been found. `exp(-y/x)*x`
+  # with 2 % noise was a cube of 23 nodes before the ridges had their turns, which take as long as all before them.
+  asked_if_long: tuple[tuple[str, int], ...] = (
+    ("closed_forms", 1), ("guesses", 1), ("rationals", 1), ("library", 3), ("ridges", 2))
+  long: int = 20
+  # Nats of one node: two to name it, as in the selection, and two for having been found among many (`further_nats`).
+  # At the first two alone it is three data sets in four of noise in proportion to a monomial whose shortest description
+  # has a wave besides.
+  nats_per_node: float = 4.0
+  # Nats: a turn that shortens the shortest description by less has found nothing.
+  gained: float = 1.0
+  # The chance with which errors that are noise look like more (`engine.noise`), and the search goes on for nothing.
+  chance: float = 0.02
+  # Rows whose errors are looked at: more see a smaller rest.
+  num_rows: int = 1024
+
+  def __post_init__(self) -> None:
+    check_names("efforts", self.efforts, EFFORTS)
+    for field in ("asked", "asked_if_short", "asked_if_long"):
+      check_names(field, [name for name, _ in getattr(self, field)], SOURCES)
+    check_counts(self, "num_rows")

@@ -1,0 +1,50 @@
+"""What a config may name, and the checks that all parts share."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from symformer_jax.errors import suggest
+
+# Lowest, highest, and how many between them, evenly spaced in the logarithm.
+Grid = tuple[float, float, int]
+# Exponents of a variable in a monomial: of several such sets the first that makes few enough monomials is taken.
+Exponents = tuple[float, ...]
+
+# Families of columns (`sources.library.FAMILIES`) and of factors (`sources.products.FAMILIES`), functions of y
+# (`sources.terms.LINKS`), ways to rewrite a formula (`selection.select.REWRITINGS`): what a config may name.
+LIBRARY_FAMILIES = (
+  "monomials", "squared_differences", "long_monomials", "functions_times_monomials", "waves_of_monomials",
+  "exponentials", "occupancies", "arctangents", "trigonometric", "logarithms", "roots", "poles", "bent_functions",
+  "waves", "decaying_waves", "peaks_and_steps", "products", "plane_waves")
+PRODUCTS_FAMILIES = ("sums", "sums_with_waves", "exponentials", "distances", "functions")
+LINKS = ("y", "inv", "ln", "exp", "sqrt", "sqrt_inv", "pow2", "pow3", "asin", "acos", "logit", "atan")
+REWRITINGS = ("exponentials", "powers", "origins", "principal_phases", "unit_slopes", "unit_constants", "unit_factors",
+              "single_waves", "vertices", "proper_fractions", "other_waves", "complements", "roots",
+              "factors_of_exponentials", "joined_logarithms", "expanded", "distributed", "collected")
+# How thoroughly sums of a column are searched: greedily; in all pairs; in longer sums, which of monomials are common.
+TIERS = ("any", "basic", "monomial")
+# Sources of candidates (`sources.registry.SOURCES`).
+SOURCES = (
+  "closed_forms", "guesses", "rationals", "library", "subsets", "varying", "pairs", "ridges", "subsets_inside",
+  "transformer", "parts", "growth", "evolution")
+# How long a search goes on (`BudgetConfig`).
+EFFORTS = ("quick", "normal", "thorough")
+# Ways to vary a formula (`sources.variation.KINDS`).
+EDITS = ("crossover", "insert", "function", "point", "hoist", "delete", "constants")
+
+WIDE: Exponents = (-2, -1, 1, 2)
+PLAIN: Exponents = (-1, 1)
+
+
+def check_counts(config: Any, *names: str) -> None:
+  """Refuses numbers of things below one."""
+  for name in names:
+    value = getattr(config, name)
+    if not isinstance(value, int) or value < 1:
+      raise ValueError(f"{name}: expected a whole number of at least 1, got {value!r}")
+
+
+def check_names(field: str, names: Sequence[str], known: tuple[str, ...]) -> None:
+  for name in names:
+    if name not in known:
+      raise ValueError(f"{field}: unknown name {name!r}: {suggest(name, known)}")

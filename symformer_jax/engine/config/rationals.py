@@ -1,0 +1,70 @@
+"""Rational functions."""
+
+import dataclasses
+
+from symformer_jax.engine.config.names import LINKS, check_counts, check_names
+
+
+@dataclasses.dataclass(frozen=True)
+class RationalsConfig:
+  """Rational functions of few terms."""
+
+  # Functions of y that may be one, see `links.LINKS`; 1/y is one where y is.
+  links: tuple[str, ...] = ("y", "sqrt")
+  # Total degrees above and below the line, for one variable, two, three and more, as far as there are no more
+  # monomials than so many; and the degrees in the root of a single variable, none to leave it out.
+  degrees: tuple[tuple[int, int], ...] = ((6, 6), (3, 3), (3, 2), (2, 2))
+  max_monomials: int = 21
+  root_degrees: tuple[int, ...] = (4, 4)
+  # Of at most so many variables also what is linear in a power of each, of these powers; with more choices than that
+  # the same power of all.
+  max_linear: int = 4
+  linear_powers: tuple[int, ...] = (1, 2)
+  max_choices: int = 8
+  # Terms above and below the line together: longer fractions come near any smooth data. Rows for each constant.
+  max_terms: int = 9
+  rows_per_constant: int = 4
+  # Every set of terms of a size is tried if there are at most so many, the best of them in full precision.
+  max_sets: int = 1100
+  num_small: int = 32
+  # Sets of a size from which terms are left out, and how many are tried of each; sets of more terms than the third
+  # number lose a quarter of them at once.
+  num_beams: int = 16
+  num_drops: int = 2
+  max_single: int = 14
+  # Fractions kept of each number of terms; steps that weigh rows by the denominator.
+  num_kept: int = 3
+  num_reweightings: int = 3
+  # The best nested set stands for y where y has noise: steps of its fit, and sets in a row that are no better before
+  # the larger ones are left out.
+  num_steps: int = 4
+  max_idle: int = 8
+  # Share of y's variance below which a fraction may be exact; it is where it has less than this share of the error of
+  # all with fewer terms. Without such a leap none is offered below the third share: approximations of other functions
+  # would end the search. Of 30 laws the exact fraction had 1e-20 of the error before it, of 15 other functions none had
+  # less than 1e-5.
+  exact: float = 1e-18
+  leap: float = 1e-10
+  too_near: float = 1e-16
+  # Lines between pairs of rows and points on each, where a denominator must not change its sign.
+  num_segments: int = 256
+  points_between: int = 4
+  # Fractions that are written as sums. Of what degree numerators are for one variable, two and more, the later ones
+  # where no sum with the earlier is exact; how many columns are summed; sums carried on of each size, and kept; what
+  # must be left of a column that is no sum of others.
+  num_taken_apart: int = 3
+  sum_degrees: tuple[tuple[int, ...], ...] = ((3,), (2, 3), (2,))
+  max_fractions: int = 6
+  num_carried: int = 32
+  num_sums: int = 4
+  independent: float = 1e-6
+  # Shares by which the roots in one variable may differ between rows and be one: of exact fractions, of others.
+  equal_roots: float = 1e-5
+  near_roots: float = 0.3
+  # Formulas of a turn that are fitted.
+  num_fitted: int = 48
+
+  def __post_init__(self) -> None:
+    check_counts(self, "max_terms", "rows_per_constant", "num_small", "num_beams", "num_drops", "num_kept",
+                  "num_fitted")
+    check_names("links", self.links, LINKS)

@@ -1,0 +1,55 @@
+"""All parts in one."""
+
+import dataclasses
+
+from symformer_jax.engine.config.columns import LibraryConfig, ProductsConfig
+from symformer_jax.engine.config.evolution import EvolutionConfig
+from symformer_jax.engine.config.functions import RidgesConfig, VaryingConfig
+from symformer_jax.engine.config.loop import BudgetConfig, NoiseConfig, PoolConfig, ScalingConfig
+from symformer_jax.engine.config.names import SOURCES, check_names
+from symformer_jax.engine.config.rationals import RationalsConfig
+from symformer_jax.engine.config.selection import ChoiceConfig, LossConfig, SelectionConfig
+from symformer_jax.engine.config.sums import (
+  GrowthConfig,
+  PairsConfig,
+  PursuitConfig,
+  SubsetsConfig,
+  SubsetsInsideConfig,
+  TermsConfig,
+)
+from symformer_jax.engine.config.transformer import TransformerConfig
+
+
+@dataclasses.dataclass(frozen=True)
+class SearchConfig:
+  """All that steers a search. Hashable: a search is a function of data, model, options and this."""
+
+  # Which sources there are, see `sources.registry.SOURCES`; they are asked in that table's order.
+  sources: tuple[str, ...] = SOURCES
+  transformer: TransformerConfig = TransformerConfig()
+  scaling: ScalingConfig = ScalingConfig()
+  library: LibraryConfig = LibraryConfig()
+  products: ProductsConfig = ProductsConfig()
+  pursuit: PursuitConfig = PursuitConfig()
+  pairs: PairsConfig = PairsConfig()
+  subsets: SubsetsConfig = SubsetsConfig()
+  subsets_inside: SubsetsInsideConfig = SubsetsInsideConfig()
+  varying: VaryingConfig = VaryingConfig()
+  ridges: RidgesConfig = RidgesConfig()
+  growth: GrowthConfig = GrowthConfig()
+  terms: TermsConfig = TermsConfig()
+  rationals: RationalsConfig = RationalsConfig()
+  evolution: EvolutionConfig = EvolutionConfig()
+  budget: BudgetConfig = BudgetConfig()
+  noise: NoiseConfig = NoiseConfig()
+  pool: PoolConfig = PoolConfig()
+  selection: SelectionConfig = SelectionConfig()
+  choice: ChoiceConfig = ChoiceConfig()
+  loss: LossConfig = LossConfig()
+
+  def __post_init__(self) -> None:
+    check_names("sources", self.sources, SOURCES)
+
+
+# Functions take their parts of this where none are given.
+DEFAULT = SearchConfig()

@@ -1,0 +1,160 @@
+"""What of the pool is listed, which line is recommended, and under which loss."""
+
+import dataclasses
+import math
+
+from symformer_jax.engine.config.names import REWRITINGS, SOURCES, check_counts, check_names
+
+
+@dataclasses.dataclass(frozen=True)
+class SelectionConfig:
+  """From finalists to the front: how long a formula may be for what it explains, and how round its constants."""
+
+  # Rows on which finalists are compared; all rows score.
+  max_rows: int = 4096
+  # Rows that give what is listed its last digits and its standard errors: all of a million, some seconds a formula.
+  last_rows: int = 1_000_000
+  # Ways to rewrite a formula that are taken one after the other: `0.3*sqrt(x**2) + sin(x + 1.97)` needs two.
+  max_rewritten: int = 3
+  # Formulas that no simpler one beats, and so many of the shortest descriptions, are written in other ways.
+  num_rewritten: int = 6
+  # Nats to name one node. A uniform choice among the about 25 kinds would cost log 25 = 3.2; formulas are more regular:
+  # a trained model needs 1.3 given the points (docs/design.md, decision 12). Higher prefers shorter formulas.
+  nats_per_node: float = 2.0
+  # Kurtosis of the errors above which they are not normal; mean squared errors that are nearly the least, as a multiple
+  # of it.
+  normal_kurtosis: float = 5.0
+  nearly: float = 1.5
+  # A longer formula must fit better by this share: less is within what rounding constants costs.
+  min_gain: float = 0.01
+  # Nats by which a formula more complex than the recommended one may describe the data worse: at odds of three million
+  # to one it fits the noise.
+  max_excess: float = 15.0
+  # Formulas that get a variant with simple constants, and that are judged on all rows: each costs some milliseconds.
+  num_chosen: int = 24
+  # Other ways to write a formula, each tried, see `select.REWRITINGS`.
+  rewritings: tuple[str, ...] = REWRITINGS
+  # A whole or half number is offered in place of a constant within so many standard errors. Under a true simple value
+  # 1 fit in 80 is further away than the first; real data are seldom as well-behaved as a standard error supposes,
+  # so a wider reach is offered too, and description length decides.
+  snap_errors: tuple[float, ...] = (2.5, 6.0)
+  # The reach must stay below this share of the distance between simple values: near one by chance is no finding.
+  snap_share: float = 0.25
+  # Digits are dropped within this share of a standard error: the squared error then rises by at most
+  # 0.01 sigma^2 a constant, a hundredth of what one data point contributes.
+  digit_errors: float = 0.1
+  # A fit below the resolution of float32 has no residual to speak of: the whole standard error, which then stands for
+  # that resolution, is room.
+  exact_digit_errors: float = 1.0
+  # A constant is redundant where the squared error rises by less than this share of sigma^2 without it.
+  redundant_share: float = 1e-3
+  # Gauss-Newton steps of the constants left free when another is held: the start is nearly the optimum.
+  num_refits: int = 3
+
+  def __post_init__(self) -> None:
+    check_names("rewritings", self.rewritings, REWRITINGS)
+
+
+@dataclasses.dataclass(frozen=True)
+class ChoiceConfig:
+  """Which formulas may be listed, and which is recommended where none meets the data exactly.
+
+  Attributes:
+    exact: share of y's variance left unexplained below which a formula meets the data exactly: then nothing is vetoed
+      and description length alone decides. Data of six digits are met so well by their law, and by nothing else.
+    points_between: looked at between neighbouring rows. A pole or a needle is found by a change of sign as well, so
+      that few suffice.
+    num_segments: pairs of rows between which formulas of several columns are looked at: neighbours, and as many
+      pairs drawn at random. Thousands would find rarer faults and cost more than the fit.
+    num_box_points: drawn in the box of several columns, besides its corners, to see whether a formula has a pole or no
+      value where no row is. What a thousand points miss fills less than half a hundredth of the box.
+    leap: how far beyond the range of y a formula may go between rows, as a multiple of that range. A peak between two
+      rows may well be as high again as what was seen; what is more was seen by nobody.
+    half_turn: radians that a wave may turn between neighbouring rows. Beyond it a slower wave has the same values on
+      evenly spaced rows (Nyquist). Quarterly data of an honest year turn by pi/2.
+    odd_nats: further price of a column in an exponent, as in `x**(0.03*z)`, of a wave of several columns, and of a
+      pole between rows that the rows tell of, or in a corner of their box: odds of a million to one. One textbook law
+      of 36 has such a wave and none such an exponent; exact data repay the price with a digit, a hundred rows with a
+      quarter of the error.
+    odd_gain: factor by which each of these must lessen the squared error of rows not seen besides, or three thousand
+      rows have `cos(4200*x/(y*z))` for three thousandths of the variance.
+    nats_per_node: price of a node where the error is that of rows not seen, which pays for constants itself. A trained
+      model needs 1.3 for a node given the points (docs/design.md, decision 12); from 0.9 to 1.1 the sets of
+      docs/results/real.md that may be looked at get the same figures, at 0.5 and 1.5 worse ones.
+    num_folds: of cross-validation; five, as Breiman and Spector (1992) recommend.
+    max_rows: of cross-validation. Its standard error is then below 5 %, and it takes no longer than the rounding.
+    worthwhile_r2: cross-validated R2 from which a formula is preferred to a bare mean: what a trial with 91 data
+      sets found to lose nothing.
+    sign_errors: standard errors by which the share of unseen rows that a formula predicts better than the mean must be
+      above a half, where mean squares prefer the mean: four leave one chance in thirty thousand (the sign test).
+    line_room: share of the variance by which a formula may predict rows not seen worse than a straight line of all
+      columns or of some: half of what `evaluation/real_faults.py` counts as a fault.
+    noise_share: of data sets of pure noise that may get anything but a constant.
+    chance_nats: logarithm of how many formulas are looked at for each node that they are longer. Of noise, pools of 370
+      functions and their pairs need 0.5; from 0.5 to 1 the sets that may be looked at lose nothing in R2, and answers
+      get shorter (12, 10 and 9 nodes).
+    further_nats: the same where the simpler formula is one already: a term is added to it out of ten thousand columns
+      with inner constants of their own, under eight functions of y. At 0.75 one law in five under 3 % noise got a wave
+      besides; at 2 a second column that matters was left out of one real table in eight (docs/results/real.md).
+    line_share: part of `noise_share` granted to the straight line, the formula that needs no search.
+    simple_share, simple_factor: the `simple` line may leave so much of the variance unexplained, or so many times what
+      the recommended one leaves: what the eye does not see in a plot.
+  """
+
+  exact: float = 1e-12
+  points_between: int = 8
+  num_segments: int = 256
+  num_box_points: int = 1000
+  leap: float = 1.0
+  half_turn: float = math.pi
+  odd_nats: float = 14.0
+  odd_gain: float = 1.5
+  nats_per_node: float = 1.0
+  num_folds: int = 5
+  max_rows: int = 1024
+  worthwhile_r2: float = 0.1
+  sign_errors: float = 4.0
+  line_room: float = 0.01
+  noise_share: float = 0.05
+  chance_nats: float = 0.75
+  further_nats: float = 1.25
+  line_share: float = 0.02
+  simple_share: float = 0.01
+  simple_factor: float = 2.0
+
+
+@dataclasses.dataclass(frozen=True)
+class LossConfig:
+  """How losses other than squares become weights of rows (`selection.losses`).
+
+  Attributes:
+    sources: of the first look that log, huber and auto take: those that need no model and take a second or two.
+    num_fitted: formulas of a first look, the shortest descriptions, that are fitted under the weights they give.
+    num_turns: fits of a formula, each under the weights of the one before; a dozen leave constants to four digits.
+    nats_per_node: price of a node of the formula that weights are found around, as `SelectionConfig.nats_per_node`.
+    log_reach: factor between formula and y beyond which the logarithm is cut: what is as far from y says nothing of
+      small errors, and a row of the wrong sign must not weigh without bound.
+    huber_errors: robust standard errors from which on errors count less: 95 % of the efficiency of least squares where
+      errors are normal (Huber 1964); huber_gross: from which on an error adds no more, whatever its size.
+    min_rows: fewer do not tell how errors grow; max_growth: largest exponent of |y| that is looked at.
+    growth_nats: evidence that errors grow at all: odds of twenty to one; simple_nats: what an exponent of 1 or 1/2 may
+      be less likely than the best one and be taken for it.
+    smallest_share: share of the rows whose |y| counts as larger than it is: where y passes 0, errors do not vanish.
+  """
+
+  sources: tuple[str, ...] = ("closed_forms", "guesses", "library")
+  num_fitted: int = 8
+  num_turns: int = 12
+  nats_per_node: float = 2.0
+  log_reach: float = 30.0
+  huber_errors: float = 1.345
+  huber_gross: float = 3.0
+  min_rows: int = 20
+  max_growth: float = 2.0
+  growth_nats: float = 3.0
+  simple_nats: float = 1.0
+  smallest_share: float = 0.05
+
+  def __post_init__(self) -> None:
+    check_counts(self, "num_fitted", "num_turns", "min_rows")
+    check_names("sources", self.sources, SOURCES)

@@ -1,0 +1,173 @@
+"""Searches for sums of library columns, and formulas of the pool that grow by one."""
+
+import dataclasses
+from typing import NamedTuple
+
+from symformer_jax.engine.config.names import LINKS, TIERS, Exponents, check_counts, check_names
+
+
+@dataclasses.dataclass(frozen=True)
+class PursuitConfig:
+  """The few columns of many whose sum fits a target best: how many sets of columns are carried along."""
+
+  # Columns of a set.
+  max_columns: int = 6
+  # Sets carried from one size to the next: of one column (where these are all columns, every pair is tried), of two,
+  # and of more. Time goes with them.
+  num_first: int = 8
+  num_pairs: int = 16
+  num_beams: int = 8
+  # Sets that are kept of one and of two columns, and of each larger size: short sums are the likelier laws.
+  num_kept_short: int = 16
+  num_kept: int = 3
+  # The sets whose extensions are looked at, and extensions for each that is carried on: most of the best differ in a
+  # neighbour of the same group.
+  num_looked_at: int = 64
+
+
+class Search(NamedTuple):
+  """A search among columns.
+
+  Attributes:
+    tier: the least, one of `TIERS`.
+    max_columns: of a sum (of 100 points and 10 000 columns any four fit).
+    num_first, num_pairs: sums of one column that are carried on, and of two; from 4096 all pairs are tried.
+  """
+
+  tier: str
+  max_columns: int
+  num_first: int
+  num_pairs: int = 16
+
+
+@dataclasses.dataclass(frozen=True)
+class TermsConfig:
+  """Sums and products of columns and of parts of candidates, as a function of y."""
+
+  # The functions of y that may be a sum, see `terms.LINKS`: each is one more pursuit of every search.
+  links: tuple[str, ...] = LINKS
+  # Whether products of powers of parts are tried: the logarithm of |y| as a sum of logarithms.
+  use_products: bool = True
+  # Longer sums of all columns are chosen by exchange (`SubsetsConfig`).
+  searches: tuple[Search, ...] = (
+    Search("any", 2, 64), Search("basic", 3, 128, 64), Search("monomial", 6, 4096, 256))
+  # A formula whose error is a smaller share of y's variance is the law, and only the last search is made beside it.
+  exact: float = 1e-22
+  # Rows on which columns are selected: the products of the pursuit go with them.
+  num_rows: int = 128
+  # Sums of a turn that are fitted.
+  num_fitted: int = 192
+  # Nats for a node of a formula, where products of many variables take turns (as `SelectionConfig.nats_per_node`).
+  nats_per_node: float = 2.0
+  # Parts taken from the best candidates: terms of their outermost sums, and all others.
+  max_outer: int = 512
+  max_inner: int = 256
+  # Nodes of a part and of a formula: longer ones are rarely a law, and their many constants take seconds to round.
+  max_part_nodes: int = 12
+  max_nodes: int = 40
+  # Parts of a formula, and different points for each (for each constant of a pair of columns or a grown formula): fewer
+  # points are fitted by anything.
+  max_parts: int = 6
+  points_per_part: int = 5
+  # Parts that agree to so many digits of their largest value are one: fits of one formula that ended side by side.
+  value_digits: int = 5
+  # Exponents of a product so near to a half number are meant to be one.
+  near_half: float = 0.02
+
+  def __post_init__(self) -> None:
+    check_counts(self, "num_rows", "num_fitted", "points_per_part")
+    check_names("links", self.links, LINKS)
+    searches = tuple(Search(*search) for search in self.searches)
+    check_names("searches", tuple(search.tier for search in searches), TIERS)
+    object.__setattr__(self, "searches", searches)
+
+
+@dataclasses.dataclass(frozen=True)
+class PairsConfig:
+  """Sums of two library columns."""
+
+  # Pairs whose constants are fitted in each turn.
+  turns: tuple[int, ...] = (512,)
+  # Library columns of which every pair is tried: time goes with their square, 32 thousand take 2 seconds of one core.
+  max_columns: int = 32_768
+  # Pairs of blocks of columns looked at in double precision.
+  num_looked_at: int = 16_384
+  # Starts of the fit for a pair of families: waves have many optima.
+  starts_per_pair: int = 2
+
+  def __post_init__(self) -> None:
+    check_counts(self, "max_columns", "num_looked_at", "starts_per_pair")
+
+
+@dataclasses.dataclass(frozen=True)
+class SubsetsConfig:
+  """Sums of few library columns, chosen by exchange."""
+
+  # Formulas that are fitted in each turn.
+  turns: tuple[int, ...] = (256,)
+  # Terms of a sum.
+  max_size: int = 5
+  # Beside all columns those with formulas of at most so many nodes: among thousands of columns that are nearly a sum of
+  # a few others, exchange ends at a sum that is not the right one. `log(y) - z**2 + y/z` was found among 955 of five
+  # nodes, not among the 13 768 of the plain tiers.
+  plain: tuple[int, ...] = (3, 5)
+  # Sets that get a further column, and how many of each set of families; sets in which columns are exchanged, and how
+  # often: a thousand sets take half a second of one core for 32 thousand columns.
+  num_looked_at: int = 8192
+  num_begun: int = 512
+  starts_per_sum: int = 4
+  num_exchanged: int = 96
+  num_rounds: int = 3
+  # Starts of the fit for a set of families.
+  fits_per_sum: int = 2
+
+  def __post_init__(self) -> None:
+    check_counts(self, "max_size", "num_looked_at", "num_begun", "starts_per_sum", "num_exchanged", "fits_per_sum")
+
+
+@dataclasses.dataclass(frozen=True)
+class SubsetsInsideConfig(SubsetsConfig):
+  """The same for functions of y and for y under monomials: shorter sums, shared out among turns of some two seconds."""
+
+  turns: tuple[int, ...] = (128,) * 6
+  max_size: int = 4
+  plain: tuple[int, ...] = (5,)
+  # The functions, of `LINKS`; the monomials: of two variables at most, the first set of exponents that makes no more of
+  # one or of two, so many in all.
+  links: tuple[str, ...] = ("inv", "sqrt", "exp", "ln", "pow2")
+  max_multipliers: int = 12
+  multiplier_powers: tuple[Exponents, ...] = ((1, -1), (1,))
+
+  def __post_init__(self) -> None:
+    super().__post_init__()
+    check_names("links", self.links, LINKS)
+
+
+@dataclasses.dataclass(frozen=True)
+class GrowthConfig:
+  """Formulas of the pool with one library column more."""
+
+  # Formulas that are fitted in each turn.
+  turns: tuple[int, ...] = (512, 512)
+  # Share of y's variance that the best formula may leave: beyond, it may be noise, into which anything grows.
+  most_left: float = 1e-4
+  # Formulas that are grown in a turn: those that no shorter one beats, those that only these beat, ...; so many such
+  # fronts, formulas of at most so many nodes. Twice as many, or fronts of each source apart, leave too few children for
+  # each: two of the eight laws of one and two variables that growth alone finds were lost.
+  num_seeds: int = 64
+  num_fronts: int = 8
+  max_nodes: int = 28
+  # Places of a formula that are looked at, the outer ones first; of the second front half of them, of the third a
+  # third. Each takes as many products as the formula has constants.
+  num_places: int = 12
+  # Columns tried at each place: the best, and the best of each tier; and the least share of the squared residual that
+  # one must promise to explain.
+  num_per_place: int = 6
+  num_per_tier: int = 2
+  min_gain: float = 0.02
+  # Nats for a node (as `SelectionConfig.nats_per_node`): a turn after one that did not shorten the description of the
+  # data by so much makes nothing.
+  nats_per_node: float = 2.0
+
+  def __post_init__(self) -> None:
+    check_counts(self, "num_seeds", "num_fronts", "num_places", "num_per_place", "num_per_tier")
