@@ -31,6 +31,9 @@ _TRUTHS = {"true": 1.0, "false": 0.0}
 _TRUTHS_NOTE = "is read as 1 for true and 0 for false"
 # Spaces and signs that look alike.
 _ALIKE = str.maketrans({"\u00a0": " ", "\u202f": " ", "\u2009": " ", "\u2019": "'", "\u2212": "-"})
+# Before or after a number; which one says nothing about the number.
+_CURRENCY = "[$\u20ac\u00a3\u00a5]"
+_MONEY = re.compile(rf"([+-]?)\s*({_CURRENCY})\s*(.*)|(.*?)\s*({_CURRENCY})")
 _SIGN, _EXPONENT = r"(?P<sign>[+-]?)", r"(?P<exponent>(?:[eEdD][+-]?[0-9]+)?)"
 
 
@@ -61,8 +64,10 @@ def is_error(cell: Any) -> bool:
 
 
 def read_number(text: str, decimal: str) -> float | None:
-  """The number that a text is with this decimal mark, `5 %` as 0.05; None for no number."""
+  """The number that a text is with this decimal mark, `5 %` as 0.05, `-$5` as -5; None for no number."""
   text = (text if text.isascii() else text.translate(_ALIKE)).strip()
+  if money := _MONEY.fullmatch(text):
+    text = money[4] if money[5] else money[1] + money[3]
   bare = text.removesuffix("%").rstrip()
   found = _PATTERNS[decimal].fullmatch(bare)
   if found is None:
@@ -247,7 +252,7 @@ class _Reading:
                           "--decimal=. or --decimal=, says which mark is the decimal one")
     if not asked and not self.decimal and (mixture := self._describe_mixture()):
       return self._faulty(mixture)
-    return self._check_percent(self._column(decimal or POINT, self._note(decimal or POINT, asked)))
+    return self._check_signs(self._column(decimal or POINT, self._note(decimal or POINT, asked)))
 
   def _column(self, decimal: str, note: str = "") -> Column:
     values = self.values.copy()
@@ -296,8 +301,15 @@ class _Reading:
     hint = f" (--decimal={other} reads it otherwise)" if self.is_open and not asked else ""
     return f"{_READ_SO} {files.shorten(text, 40)!r} is {read[changed[0]]:.15g}{hint}"
 
-  def _check_percent(self, column: Column) -> Column:
-    """Refuses a column where some numbers have a percent sign and others none: 5 and 5 % differ by a hundred."""
+  def _check_signs(self, column: Column) -> Column:
+    """Refuses a column where some numbers have a percent sign and others none, as 5 and 5 % differ by a hundred, and
+    one of several currencies.
+    """
+    currencies = {found[2] or found[5]: text for text in self.texts[~np.isnan(column.values[self.is_text])]
+                  if (found := _MONEY.fullmatch(text.strip()))}
+    if len(currencies) > 1:
+      first, second = list(currencies.values())[:2]
+      return self._faulty(f"mixes currencies, such as {first!r} and {second!r}")
     has_sign = np.array([text.rstrip().endswith("%") for text in self.texts], bool)
     is_number = ~np.isnan(column.values[self.is_text])
     if not (has_sign & is_number).any():

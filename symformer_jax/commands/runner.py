@@ -16,6 +16,7 @@ from typing import NoReturn, TypeVar
 
 from absl import flags
 
+import symformer_jax
 from symformer_jax.commands import startup
 from symformer_jax.errors import InputError, SymFormerError
 
@@ -104,6 +105,9 @@ def _outcome(
   try:
     if startup.HELP & set(argv[1:]):
       print(show_help())
+      return DONE
+    if startup.VERSION & set(argv[1:]):
+      print(f"symformer-jax {symformer_jax.__version__}")
       return DONE
     rest = _parse(flag_values, argv)
     if len(rest) > 1 and not takes_arguments:

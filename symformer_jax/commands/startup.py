@@ -13,10 +13,11 @@ import warnings
 STOPPED = 75  # as runner.STOPPED, whose imports would be some of those that this has to come before
 
 HELP = {"--help", "-help", "-h", "--helpshort", "--helpfull"}
+VERSION = {"--version", "-version"}
 
 
 def prepare(doc: str | None, flags_module: str, *, extra: str | None = None) -> None:
-  """Prints the help that was asked for and exits, or readies the process for imports that take seconds.
+  """Prints the help or version that was asked for and exits, or readies the process for imports that take seconds.
 
   Until `listen_again`, signals end the process at once; libraries keep to themselves what no user can mend.
   Args:
@@ -35,7 +36,7 @@ def prepare(doc: str | None, flags_module: str, *, extra: str | None = None) -> 
   flag_values = importlib.import_module(flags_module).FLAGS
   from symformer_jax.commands import extras, runner
 
-  if HELP & set(sys.argv[1:]):  # by the runner, which knows what may go wrong with standard output
+  if (HELP | VERSION) & set(sys.argv[1:]):  # by the runner, which knows what may go wrong with standard output
     runner.run(lambda argv: None, flag_values=flag_values, doc=doc, flags_module=flags_module)
   if extra and extras.find_missing(extra):
     runner.run(lambda argv: extras.require(extra), argv=sys.argv[:1])

@@ -96,6 +96,23 @@ def test_percent_is_a_hundredth_in_a_whole_column_or_refused():
   assert "such as '0.5' and '5%'" in read(["5%", 0.5])[0].fault
 
 
+@pytest.mark.parametrize(("text", "decimal", "value"), [
+  ("$1,234.50", POINT, 1234.5), ("-$5", POINT, -5), ("$ -5", POINT, -5), ("12 \u20ac", POINT, 12),
+  ("1.234,5 \u20ac", COMMA, 1234.5), ("\u00a31\u00a0000", POINT, 1000), ("+\u00a55e3", POINT, 5000),
+  ("$", POINT, None), ("$5$", POINT, None), ("-$-5", POINT, None), ("US$5", POINT, None)])
+def test_money(text, decimal, value):
+  assert read_number(text, decimal) == value
+
+
+def test_money_of_one_currency_in_a_column():
+  [found] = read(["$1,250.50", "-$3", "$7"])
+  np.testing.assert_array_equal(found.values, [1250.5, -3, 7])
+  assert found.note == "is read so that '$1,250.50' is 1250.5"
+  assert read(["$5", "7 \u20ac"])[0].fault == "mixes currencies, such as '$5' and '7 \u20ac'"
+  [text] = read(["costs $", "$ a piece"])
+  assert not text.is_numeric
+
+
 def test_what_is_no_number_is_found():
   [found] = read(["1", "NA", "x", "-", None, float("nan"), 2.5, 3, True, 10**400])
   np.testing.assert_array_equal(found.values, [1, *[np.nan] * 5, 2.5, 3, 1, np.inf])

@@ -12,6 +12,7 @@ import sys
 from absl import flags
 import pytest
 
+import symformer_jax
 from symformer_jax import files
 from symformer_jax.commands import runner
 from symformer_jax.errors import InputError
@@ -53,6 +54,11 @@ def test_help_lists_flags_with_defaults(flag_values, capsys):
   assert outcome(lambda argv: 1, flag_values, "--help") == 0
   out, err = capsys.readouterr()
   assert "--samples: How many. (default: 3)" in out and "--data: Which file.\n" in out + "\n" and err == ""
+
+
+def test_version(flag_values, capsys):
+  assert outcome(lambda argv: 1, flag_values, "--version") == 0
+  assert capsys.readouterr().out == f"symformer-jax {symformer_jax.__version__}\n"
 
 
 @pytest.mark.parametrize(("argument", "message"), [
@@ -136,6 +142,15 @@ def test_help_comes_before_anything_heavy(command):
   module = importlib.util.find_spec(command)
   doc = ast.get_docstring(ast.parse(pathlib.Path(module.origin).read_text(encoding="utf-8")), clean=False).strip()
   assert done.stdout.startswith(f"{doc}\n\nFlags:\n  --") and "--verbosity" not in done.stdout
+
+
+def test_version_comes_before_anything_heavy():
+  code = ("import runpy, sys\n"
+          "sys.argv = ['infer', '--version']\n"
+          "sys.modules['jax'] = sys.modules['numpy'] = None\n"
+          "runpy.run_module('symformer_jax.infer', run_name='__main__', alter_sys=True)")
+  done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
+  assert (done.returncode, done.stdout, done.stderr) == (0, f"symformer-jax {symformer_jax.__version__}\n", "")
 
 
 @pytest.mark.parametrize(("command", "module"), [("launch.train", "grain"), ("launch.evaluate", "matplotlib")])
