@@ -69,6 +69,7 @@ class _Argument:
   u: np.ndarray
   is_variable: bool
   factors: Sequence[Node]
+  is_inner: bool = False
 
 
 def make_families(space: Space) -> Iterator[Family]:
@@ -116,7 +117,7 @@ def _each_pair(space: Space) -> Iterator[tuple[Node, Node]]:
 
 
 def _each_argument(space: Space) -> Iterator[_Argument]:
-  """Powers of a variable, sums, products and quotients of two."""
+  """Powers of a variable, sums, products and quotients of two; of few variables also functions of one."""
   if not space.is_of_few:
     return
   variables, config = space.variables, space.config
@@ -131,10 +132,15 @@ def _each_argument(space: Space) -> Iterator[_Argument]:
   factors = [power(v, number(p)) for v in variables for p in config.outer_powers]
   factors += [Node("*", pair) for pair in itertools.combinations(variables, 2)]
   few_factors = factors[: config.num_few_factors] if len(variables) == 1 else []
-  for node in arguments:
+  inner: list[Node] = []
+  if len(variables) <= config.max_inner:
+    inner = [Node(token, (v,)) for v in variables for token in config.inner_functions]
+    arguments += [Node("*", (v, Node("ln", (v,)))) for v in variables if "ln" in config.inner_functions]  # of v**v
+  for node in [*arguments, *inner]:
     u, is_variable = expression.evaluate(node, space.x), node in variables
     if np.isfinite(u).all() and np.ptp(u) > 0:
-      yield _Argument(node, u, is_variable, factors if is_variable else few_factors)
+      is_inner = node in inner
+      yield _Argument(node, u, is_variable, factors if is_variable else () if is_inner else few_factors, is_inner)
 
 
 # --- of an argument ------------------------------------------------------------------------------------------------
@@ -146,7 +152,9 @@ def _with_factors(
   """The families of an argument, and each times every factor."""
   def families(space: Space, argument: _Argument) -> Iterator[Family]:
     for family in make(argument, space.config):
-      yield dataclasses.replace(family, tier=BASIC if argument.is_variable else ANY)
+      # `cos(log(x))` is as plain as `cos(2*x)`.
+      is_plain = argument.is_variable or argument.is_inner and make is _trigonometric
+      yield dataclasses.replace(family, tier=BASIC if is_plain else ANY)
       for factor in argument.factors:
         yield _times(factor, family, space.x)
   return families
@@ -403,11 +411,11 @@ def _bent(token: str, inner: Callable[..., Node], numbers: np.ndarray, values: n
 
 
 def _scaled(argument: Node) -> Callable[[float], Node]:
-  return lambda c: Node("*", (argument, number(c)))
+  return lambda c: argument if c == 1 else Node("*", (argument, number(c)))
 
 
 def _shifted(argument: Node) -> Callable[[float], Node]:
-  return lambda c: Node("+", (argument, number(c)))
+  return lambda c: Node("+", (argument, number(c))) if c else argument
 
 
 def _quarter_wave(u: np.ndarray) -> float:

@@ -36,7 +36,9 @@ class Basis(NamedTuple):
 
 @functools.lru_cache(maxsize=32)
 def bases(num_variables: int, config: RationalsConfig) -> tuple[Basis, ...]:
-  """Those for so many variables: up to a total degree; in the root of a single one; linear in a power of each."""
+  """Those for so many variables: up to a total degree; in the root of a single one; linear in a power of each; linear
+  in all but one.
+  """
   found = [_total_degree(num_variables, config)]
   if num_variables == 1:
     root_degrees = config.root_degrees
@@ -48,6 +50,8 @@ def bases(num_variables: int, config: RationalsConfig) -> tuple[Basis, ...]:
     if len(config.linear_powers) ** num_variables > config.max_choices:
       choices = [(power,) * num_variables for power in config.linear_powers]
     found += [_linear_in_each(powers) for powers in choices]
+    found += [_linear_but_in_one(num_variables, one, config.one_degree) for one in range(num_variables)
+              if num_variables * (config.one_degree + 1) <= config.max_monomials]
   return tuple(found)
 
 
@@ -90,6 +94,22 @@ def _linear_in_each(powers: Powers) -> Basis:
   starts = tuple(
     tuple(range(len(subsets))) + tuple(len(subsets) + j for j, each in enumerate(subsets) if set(each) <= set(below))
     for below in subsets[1:])
+  return Basis(monomials, monomials, starts)
+
+
+def _linear_but_in_one(num_variables: int, one: int, degree: int) -> Basis:
+  """Powers of one variable, alone and times each other: `x**4/(y - 2) + 3`, `x/(x**3 + 1) + y`.
+
+  It begins with every pair of degrees in that variable above and below the line.
+  """
+  others = [None, *(other for other in range(num_variables) if other != one)]
+  monomials = tuple(tuple(float(power) if i == one else float(i == other) for i in range(num_variables))
+                    for power in range(degree + 1) for other in others)
+
+  def up_to(power: int, first: int) -> Terms:
+    return tuple(range(first, first + len(others) * (power + 1)))
+
+  starts = tuple(up_to(i, 0) + up_to(k, len(monomials)) for i in range(degree + 1) for k in range(degree + 1))
   return Basis(monomials, monomials, starts)
 
 

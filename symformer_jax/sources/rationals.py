@@ -13,6 +13,7 @@ from symformer_jax.engine.config import DEFAULT, RationalsConfig, SearchConfig
 from symformer_jax.engine.rows import Rows
 from symformer_jax.engine.source import Proposal, Question
 from symformer_jax.engine.task import Task
+from symformer_jax.language import expression
 from symformer_jax.language.expression import Node, with_columns
 from symformer_jax.language.rules import Rule
 from symformer_jax.sources import rational_fits
@@ -65,8 +66,11 @@ def rationals_of(
   for name in config.links:
     link = LINKS[name]
     if link.is_defined(rows.y):
-      found, is_exact = _of_link(Rows(rows.x[:, varies], rows.y, rows.weights), link, config)
-      made += found
+      x = rows.x[:, varies]
+      found, is_exact = _of_link(Rows(x, rows.y, rows.weights), link, config)
+      # What is under a logarithm or a root may be negative on some rows.
+      made += [[node for node in some if np.isfinite(expression.evaluate(node, x)).all()] for some in found] \
+        if link.tokens else found
       if is_exact:
         break
   nodes = in_turn(made)

@@ -37,8 +37,15 @@ def test_columns_are_what_the_formulas_compute(box, num_variables, rng):
       atol=1e-6 * atoms.scale(index), err_msg=printing.to_text(node, tuple("xyzuv")))
 
 
+def test_functions_of_functions(rng):
+  for num_variables, are_there in ((1, True), (2, True), (3, False)):
+    atoms = Atoms(points(0.1, 5.0, num_variables, rng), range(num_variables))
+    texts = {printing.to_text(atoms.node(index), tuple("xyz")) for index in range(len(atoms.groups))}
+    assert ({"cos(2*log(x))", "sin(exp(x))", "1/(cos(x) + 1)", "exp(log(x)*x)", "exp(arctan(x))"} <= texts) == are_there
+
+
 def test_atoms_are_some_ten_thousand(rng):
-  for num_variables, most in ((1, 30_000), (2, 30_000), (3, 90_000), (9, 90_000), (64, 90_000)):
+  for num_variables, most in ((1, 30_000), (2, 40_000), (3, 90_000), (9, 90_000), (64, 90_000)):
     assert 3000 < len(Atoms(points(0.1, 5.0, num_variables, rng), range(num_variables)).groups) < most
 
 

@@ -57,12 +57,18 @@ def _design(space: ridges._Space, ridge: ridges.Ridge, rows: Rows) -> np.ndarray
   return np.stack([np.ones(len(rows)), amplitude, *rows.x.T, *columns], axis=1)
 
 
-@pytest.mark.parametrize("name", OUTER)
-def test_what_a_ridge_leaves_is_what_least_squares_leaves(name):
+@pytest.fixture(scope="module")
+def searched():
+  """Rows, their space, and what its grid and its fits have found by name."""
   rows = _rows(lambda x, y: x * np.sin(2 * x - y) + 0.3 * y, [(0.5, 3), (1, 4)], num=90)
   space = ridges._Space(rows, (0, 1), (), CONFIG)
   found = space.found()
-  fitted = dict(zip(OUTER, space.fitted(found), strict=True))
+  return rows, space, found, dict(zip(OUTER, space.fitted(found), strict=True))
+
+
+@pytest.mark.parametrize("name", OUTER)
+def test_what_a_ridge_leaves_is_what_least_squares_leaves(searched, name):
+  rows, space, found, fitted = searched
   for some in (found[name], fitted[name]):
     some = sorted(some, key=lambda ridge: ridge.left)
     for ridge in [*some[:3], some[-1]]:

@@ -20,7 +20,7 @@ class LibraryConfig:
   """Columns: small functions of the variables, their inner constants on a grid.
 
   Grids are as fine as the fit that follows needs: a neighbour must lie in the basin of the right constant. Each column
-  costs its place in every product of the pursuit; with one or two variables there are some 20 000.
+  costs its place in every product of the pursuit; with one or two variables there are 15 000 to 35 000.
   """
 
   # Columns of a data set that formulas are made of: of more the best are chosen (`engine.screening`). Monomials of 12
@@ -39,6 +39,9 @@ class LibraryConfig:
   paired_powers: Exponents = (-3, -2, -1.5, -1, -0.5, 0.5, 1, 1.5, 2, 3)
   # Arguments of functions, as powers of one variable; the first has the finest grid.
   argument_powers: Exponents = (1, 2, -1, 0.5, 3)
+  # Of at most so many variables functions are arguments as well, as in `cos(2*log(x))`.
+  inner_functions: tuple[str, ...] = ("ln", "exp", "sin", "cos", "atan")
+  max_inner: int = 2
   # What a term may be multiplied by, as powers of a variable; of these the first few for functions of a power.
   outer_powers: Exponents = (1, -1, 2, -2, 0.5, 3)
   num_few_factors: int = 2

@@ -29,7 +29,7 @@ class RidgesConfig:
   num_rows: int = 128
   # Exponents of the monomials that are summed, and of those that multiply, in the order they are tried; of two
   # variables each way round.
-  argument_exponents: tuple[tuple[float, ...], ...] = ((1,), (1, 1), (2,), (1, -1), (-1,))
+  argument_exponents: tuple[tuple[float, ...], ...] = ((1,), (1, 1), (2,), (1, -1), (-1,), (3,), (0.5,))
   amplitude_exponents: tuple[tuple[float, ...], ...] = ((1,), (-1,), (1, 1), (2,), (1, -1))
   max_amplitudes: int = 16
   # Columns, or terms of a formula of the pool, that may all stand beside a ridge. Such formulas: those that describe

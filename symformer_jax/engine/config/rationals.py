@@ -10,7 +10,7 @@ class RationalsConfig:
   """Rational functions of few terms."""
 
   # Functions of y that may be one, see `links.LINKS`; 1/y is one where y is.
-  links: tuple[str, ...] = ("y", "sqrt")
+  links: tuple[str, ...] = ("y", "sqrt", "exp", "ln", "atan")
   # Total degrees above and below the line, for one variable, two, three and more, as far as there are no more
   # monomials than so many; and the degrees in the root of a single variable, none to leave it out.
   degrees: tuple[tuple[int, int], ...] = ((6, 6), (3, 3), (3, 2), (2, 2))
@@ -21,6 +21,8 @@ class RationalsConfig:
   max_linear: int = 4
   linear_powers: tuple[int, ...] = (1, 2)
   max_choices: int = 8
+  # The degree in one variable of what is linear in the others: of two that takes 20 milliseconds each.
+  one_degree: int = 4
   # Terms above and below the line together: longer fractions come near any smooth data. Rows for each constant.
   max_terms: int = 9
   rows_per_constant: int = 4
