@@ -367,8 +367,10 @@ def _look(
   return found, is_stopped
 
 
-def _choose(task: Task, nodes: Sequence[Node], options: SearchOptions, clock: Clock) -> select.Selection | None:
-  """Reduces what was found for a task to a front; None where nothing fits."""
+def _choose(
+  task: Task, nodes: Sequence[Node], options: SearchOptions, clock: Clock, is_late: bool
+) -> select.Selection | None:
+  """Reduces what was found for a task to a front, in less time where that is up; None where nothing fits."""
   pool = options.config.pool
   with clock.measure("refine"):
     [fitted] = refine_lib.fit_constants([(task, nodes)], method=options.refine, max_steps=pool.polish_steps)
@@ -381,7 +383,7 @@ def _choose(task: Task, nodes: Sequence[Node], options: SearchOptions, clock: Cl
   with clock.measure("select"):
     return select.select(
       finalists, task.rows, task.names, seed=options.seed, yardsticks=yardsticks, is_allowed=task.rule,
-      may_fit=options.refine != "none", num_fit_rows=pool.fit_rows, config=options.config.selection,
+      may_fit=options.refine != "none", is_late=is_late, num_fit_rows=pool.fit_rows, config=options.config.selection,
       choice_config=options.config.choice)
 
 
@@ -391,7 +393,8 @@ def _finish(
 ) -> SearchResult:
   """Reduces what was found for a data set to the front."""
   first, shortlists = searches[0], [[c.node for c in search_.pool.shortlist()] for search_ in searches]
-  choose = functools.partial(_choose, options=options, clock=clock)
+  is_late = any(each.ended_by in (results.TIME, results.STOPPED) for each in searches)
+  choose = functools.partial(_choose, options=options, clock=clock, is_late=is_late)
   rows, names = (first.task.rows, first.task.names) if problem is None else (problem.rows, problem.template.names)
   chosen = choose(first.task, shortlists[0]) if problem is None else answer.answer(problem, shortlists, options, choose)
   if chosen is None:

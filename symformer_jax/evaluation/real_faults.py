@@ -11,11 +11,14 @@ from symformer_jax.selection import scoring, soundness
 
 UNDEFINED, POLE, ALIAS = "undefined", "pole", "alias"
 EXPONENT, MANY_COLUMN_WAVE = "column in an exponent", "wave of several columns"
+EXTREME, ARC = "extreme exponent", "wave without a period"
 TIMID, BELOW_LINE = "bare mean", "below least squares"
 # A mean is too timid where least squares or boosting explain so much of the rows not seen.
 WORTHWHILE_R2 = 0.2
 # Of R2, below least squares: less is within what a split of few rows decides.
 ROOM = 0.02
+# Laws have none beyond: repulsion in Lennard-Jones' potential, losses in pipes (4.87).
+LARGEST_EXPONENT, LARGEST_UNEVEN = 12, 5
 # An answer that explains all but this share is a law, whatever it is made of.
 EXACT_FVU = 1e-9
 
@@ -50,7 +53,9 @@ def find_faults(node: Node, split: Split, yardsticks: Yardsticks) -> tuple[str, 
   - undefined: on a scored row or between fitted rows (see `soundness.Segments`).
   - pole: between fitted rows it leaves the range of the data by more than that range.
   - alias: a wave turns by more than half a turn between neighbouring rows.
-  - column in an exponent; wave of several columns: unless all but a billionth of the variance is explained.
+  - column in an exponent; exponent beyond 12, or beyond 5 where it is no whole or half number; wave of several columns,
+    or of fitted frequency of which the fitted rows see less than a period: unless all but a billionth of the variance
+    is explained.
   - bare mean: though least squares or boosting has R2 above .2.
   - below least squares: by more than .02.
   """
@@ -70,6 +75,10 @@ def find_faults(node: Node, split: Split, yardsticks: Yardsticks) -> tuple[str, 
       found.append(EXPONENT)
     if any(len(soundness.columns_of(wave)) > 1 for wave in soundness.waves(node)):
       found.append(MANY_COLUMN_WAVE)
+    if soundness.num_extreme_exponents(node, largest=LARGEST_EXPONENT, largest_uneven=LARGEST_UNEVEN):
+      found.append(EXTREME)
+    if any(soundness.is_arc(wave, split.x) for wave in soundness.waves(node)):
+      found.append(ARC)
   best = max((y for y in (yardsticks.least_squares, yardsticks.boosting) if y is not None), default=-np.inf)
   if not soundness.has_column(node) and best > WORTHWHILE_R2:
     found.append(TIMID)

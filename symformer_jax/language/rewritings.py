@@ -110,6 +110,23 @@ def to_powers_of_factors(node: Node) -> Node:
   return tidy_product([*raised, number(outside)])
 
 
+_EVEN, _ODD = ("cos", "cosh", "abs"), ("sin", "tan", "asin", "atan", "sinh", "tanh", "sign")
+
+
+def to_positive_arguments(node: Node) -> Node:
+  """cos(-a*u + c) -> cos(a*u - c), sin(-a*u) -> -sin(a*u): even functions of what rises, and odd ones of what is not
+  negative throughout.
+  """
+  node = node._replace(args=tuple(to_positive_arguments(arg) for arg in node.args))
+  if node.token not in (*_EVEN, *_ODD):
+    return node
+  terms = [split_factor(term) for term in flatten(node.args[0], "+")]
+  if any(factor > 0 for parts, factor in terms if parts or node.token in _ODD):
+    return node
+  turned = Node(node.token, (tidy_sum([tidy_product([*parts, number(-factor)]) for parts, factor in terms]),))
+  return turned if node.token in _EVEN else negate(turned)
+
+
 def to_unit_constants(node: Node) -> Node:
   """f(a*u + c) -> f(c)*f(a/c*u + 1) for inverses, roots and powers: `1/(4.15*exp(-x) + 0.2128)` is
   `4.7/(19.5*exp(-x) + 1)`.

@@ -85,7 +85,8 @@ class _Contest:
     self.shares = [float(np.average(e, weights=sample.weights)) / variance for e in self.errors]
     self._variance = variance
     segments = soundness.make_segments(rows, config=config)
-    self._oddities = [num_oddities(line.node) + _has_pole(line.node, rows, segments, config) for line in lines]
+    self._oddities = [num_oddities(line.node, sample.x, config=config)
+                       + _has_pole(line.node, rows, segments, config) for line in lines]
     self._prices = [config.nats_per_node * line.complexity + self._oddities[i] * config.odd_nats
                     + math.log(rows.x.shape[1]) * sum(part.token == VARIABLE for part in expression.walk(line.node))
                     for i, line in enumerate(lines)]
@@ -161,10 +162,14 @@ def _has_pole(node: Node, rows: Rows, segments: soundness.Segments, config: Choi
           or soundness.leaves_domain(node, rows, num_points=config.num_box_points))
 
 
-def num_oddities(node: Node) -> int:
-  """Columns in exponents and waves of several columns."""
-  return soundness.num_column_exponents(node) + sum(
-    len(soundness.columns_of(wave)) > 1 for wave in soundness.waves(node))
+def num_oddities(node: Node, x: np.ndarray, *, config: ChoiceConfig = DEFAULT.choice) -> int:
+  """Columns in exponents, extreme exponents, waves of several columns or of a bent one, and those of which rows
+  [N, D] see an arc.
+  """
+  odd_waves = sum(len(soundness.columns_of(wave)) > 1 or soundness.is_bent(wave) or soundness.is_arc(wave, x)
+                  for wave in soundness.waves(node))
+  return odd_waves + soundness.num_column_exponents(node) + soundness.num_extreme_exponents(
+    node, largest=config.largest_exponent, largest_uneven=config.largest_uneven)
 
 
 def is_beyond_chance(

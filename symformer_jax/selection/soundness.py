@@ -14,6 +14,7 @@ import numpy as np
 
 from symformer_jax.engine.config import DEFAULT, ChoiceConfig
 from symformer_jax.engine.rows import Rows
+from symformer_jax.language import programs
 from symformer_jax.language.expression import VARIABLE, Node, chain, flatten, number, variable, walk
 from symformer_jax.selection import rounding, scoring
 
@@ -222,7 +223,8 @@ def is_supported(node: Node, rows: Rows, segments: Segments) -> bool:
   """Whether poles are what the rows say: a tangent, or 1/x on both sides of 0.
 
   All that leaves the range of the data must lie beside a pole; on both sides of it y must rise, and the rows beside
-  it must be predicted by constants that were fitted without them. A needle on one row is what no other row knows of.
+  it must be predicted by constants that were fitted without them, and that the other rows leave no doubt of. A needle
+  on one row is what no other row knows of.
   """
   if has_needle(node, segments):
     return False
@@ -240,11 +242,15 @@ def is_supported(node: Node, rows: Rows, segments: Segments) -> bool:
   distance = np.abs(rows.y - np.median(rows.y))
   if np.any(distance[beside] < SEEN * np.median(distance)):
     return False
-  fitted = rounding.refit_constants(node, rows.x[~beside], rows.y[~beside], rows.weights[~beside])
+  others = rows.x[~beside], rows.y[~beside], rows.weights[~beside]
+  fitted = rounding.refit_constants(node, *others)
   with np.errstate(all="ignore"):
     errors = np.abs(scoring.evaluate(fitted, rows.x) - rows.y)
-    room = np.maximum(WITHIN_ERRORS * np.sqrt(np.mean(errors[~beside] ** 2)), WITHIN_SHARE * distance)
-  return bool(np.all(errors[beside] <= room[beside]))
+    room = np.maximum(WITHIN_ERRORS * np.sqrt(np.mean(errors[~beside] ** 2)), WITHIN_SHARE * distance)[beside]
+  if np.any(errors[beside] > room):
+    return False
+  doubt = rounding.curve_errors(fitted, *others, rows.x[beside]) if programs.fitted_values(fitted) else np.zeros(1)
+  return doubt is not None and bool(np.all(doubt <= room))
 
 
 def _with_approach(shares: np.ndarray, near: np.ndarray) -> np.ndarray:
@@ -326,6 +332,39 @@ def num_column_exponents(node: Node) -> int:
       count += any(m.token == "*" and any(f.token == "ln" and has_column(f) for f in _factors(m))
                    and any(f.token != "ln" and has_column(f) for f in _factors(m)) for m in walk(n.args[0]))
   return count
+
+
+def is_arc(wave: Node, x: np.ndarray) -> bool:
+  """Whether of a wave of fitted frequency rows [N, D] see less than a period: any bend looks like an arc of it.
+
+  A frequency that was not fitted, as in `sin(angle)` or `cos(2*angle)`, is a law's own.
+  """
+  if not any(programs.is_constant(part) for part in walk(wave.args[0])):
+    return False
+  with np.errstate(all="ignore"):
+    phase = scoring.evaluate(wave.args[0], x)
+  period = math.pi if wave.token in ("tan", "cot") else 2 * math.pi
+  return bool(np.isfinite(phase).all() and np.ptp(phase) < period)
+
+
+def is_bent(wave: Node) -> bool:
+  """Whether the phase of a wave is not linear in its columns: `cos(exp(x - 68))` meets any rows, and over a century of
+  years `sin(0.0016*year**2)` is a wave of years whose phase is chosen by the power.
+  """
+  def bends(part: Node) -> bool:
+    num_varying = sum(map(has_column, part.args))
+    return num_varying > 0 if part.token not in ("+", "*", "neg") else part.token == "*" and num_varying > 1
+  return any(map(bends, walk(wave.args[0])))
+
+
+def num_extreme_exponents(node: Node, *, largest: float, largest_uneven: float) -> int:
+  """Powers of something that is no number whose exponent is a number beyond a size, smaller for one that is no whole
+  or half number.
+  """
+  def is_extreme(exponent: float) -> bool:
+    return abs(exponent) > (largest if 2 * exponent == round(2 * exponent) else largest_uneven)
+  return sum(n.token == "pow" and n.args[1].is_number and is_extreme(n.args[1].value) and has_column(n.args[0])
+             for n in walk(node))
 
 
 def _factors(node: Node) -> list[Node]:

@@ -84,6 +84,7 @@ def test_the_faults(text, faults):
 
 @pytest.mark.parametrize("text, faults", [
   ("x**(0.01*z)*x + z", ("column in an exponent",)), ("x + z + 0.01*sin(0.1*x*z)", ("wave of several columns",)),
+  ("x + z + 0.01*sin(0.1*x)", ("wave without a period",)), ("x + z + 1e-14*x**12.5", ("extreme exponent",)),
   ("x + z", ())])
 def test_the_faults_of_several_columns(text, faults):
   split = make_split(lambda x, z: x + z, columns=2)

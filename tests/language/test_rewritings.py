@@ -6,6 +6,7 @@ import pytest
 from symformer_jax.language import expression, parser, printing
 from symformer_jax.language.rewritings import (
   to_origins,
+  to_positive_arguments,
   to_powers,
   to_powers_of_factors,
   to_principal_phases,
@@ -30,6 +31,18 @@ def test_phases_come_within_half_a_turn(text, expected):
   assert all(abs(n.value) <= np.pi for n in expression.walk(phases) if n.is_number)
   if expected is not None:
     assert printing.to_text(phases, ["x"]) == expected
+
+
+@pytest.mark.parametrize(("text", "expected"), [
+  ("cos(-0.3*x)", "cos(0.3*x)"), ("cos(2 - 0.3*x)", "cos(0.3*x - 2)"), ("cos(-x**2 - x - 1.5)", "cos(x**2 + x + 1.5)"),
+  ("cos(x**2 - x)", "cos(x**2 - x)"), ("sin(-0.3*x) + 1", "1 - sin(0.3*x)"), ("sin(2 - x)", "sin(2 - x)"),
+  ("-3*arctan(-x - 2)", "3*arctan(x + 2)"), ("cos(-3*cos(-x))", "cos(3*cos(x))"),
+  ("x - tan(-0.2*x)", "tan(0.2*x) + x")])
+def test_arguments_are_positive(text, expected):
+  node, x = parser.parse(text), np.linspace(-3, 3, 7)[:, None]
+  written = tidy(to_positive_arguments(tidy(node)))
+  np.testing.assert_allclose(expression.evaluate(written, x), expression.evaluate(node, x), atol=1e-12)
+  assert printing.to_text(written, ["x"]) == expected
 
 
 @pytest.mark.parametrize(("text", "expected"), [

@@ -18,6 +18,8 @@ class SelectionConfig:
   max_rewritten: int = 3
   # Formulas that no simpler one beats, and so many of the shortest descriptions, are written in other ways.
   num_rewritten: int = 6
+  # Where time is up, only so many of the shortest descriptions are, and in one way: this is half of the choice.
+  num_rewritten_late: int = 2
   # Nats to name one node. A uniform choice among the about 25 kinds would cost log 25 = 3.2; formulas are more regular:
   # a trained model needs 1.3 given the points (docs/design.md, decision 12). Higher prefers shorter formulas.
   nats_per_node: float = 2.0
@@ -72,10 +74,14 @@ class ChoiceConfig:
       rows may well be as high again as what was seen; what is more was seen by nobody.
     half_turn: radians that a wave may turn between neighbouring rows. Beyond it a slower wave has the same values on
       evenly spaced rows (Nyquist). Quarterly data of an honest year turn by pi/2.
-    odd_nats: further price of a column in an exponent, as in `x**(0.03*z)`, of a wave of several columns, and of a
-      pole between rows that the rows tell of, or in a corner of their box: odds of a million to one. One textbook law
-      of 36 has such a wave and none such an exponent; exact data repay the price with a digit, a hundred rows with a
-      quarter of the error.
+    largest_exponent, largest_uneven: exponents beyond are extreme, the second for those that are no whole or half
+      numbers: laws go to 12, of the repulsion in Lennard-Jones' potential, and to 4.87, of losses in pipes;
+      `2e-47*exp(-4*age)*age**62` is any bell, `6e22*year**(-6.7)` any line.
+    odd_nats: further price of a column in an exponent, as in `x**(0.03*z)`, of an extreme exponent, of a wave of
+      several columns, of one whose phase is not linear as in `cos(exp(x))`, of one of which the rows see less than a
+      period, its frequency fitted (any bend is an arc of such), and of a pole between rows that the rows tell of, or in
+      a corner of their box: odds of a million to one. One textbook law of 36 has such a wave and none such an exponent;
+      exact data repay the price with a digit, a hundred rows with a quarter of the error.
     odd_gain: factor by which each of these must lessen the squared error of rows not seen besides, or three thousand
       rows have `cos(4200*x/(y*z))` for three thousandths of the variance.
     nats_per_node: price of a node where the error is that of rows not seen, which pays for constants itself. A trained
@@ -107,6 +113,8 @@ class ChoiceConfig:
   num_box_points: int = 1000
   leap: float = 1.0
   half_turn: float = math.pi
+  largest_exponent: float = 12.0
+  largest_uneven: float = 5.0
   odd_nats: float = 14.0
   odd_gain: float = 1.5
   nats_per_node: float = 1.0
