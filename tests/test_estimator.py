@@ -147,7 +147,7 @@ def test_weights_and_loss_reach_the_search(fitted, data):
   X, y = data
   weights = np.where(np.arange(40) < 20, 1.0, 1e-20)  # of more the search would make something
   spoiled = np.where(np.arange(40) < 20, y, 7.0)
-  taken = clone(fitted).set_params(loss="relative").fit(X, spoiled, sample_weight=weights)
+  taken = clone(fitted).set_params(loss="relative", effort="quick").fit(X, spoiled, sample_weight=weights)
   assert taken.best_.expression == fitted.best_.expression
   np.testing.assert_allclose(taken.result_.weights / (weights / spoiled**2), taken.result_.weights[0] * spoiled[0] ** 2)
 

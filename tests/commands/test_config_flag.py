@@ -29,11 +29,12 @@ def test_configs_of_the_installation_are_found_from_any_folder(tmp_path, monkeyp
 
 
 @pytest.mark.parametrize(("arguments", "message"), [
-  (["--config=missing.py"], "No such file or directory: 'missing.py'"),
   (["--config=configs/tiny.py"], "no training data: set config.data.dirs"),
   (["--config=failing.py"], "ZeroDivisionError: division by zero"),
-  (["--config=plain.py"], "--config: expected get_config() to return a ConfigDict, got list"),
-  (["--config=configs/tiny.py", "--workdir="], "--workdir: expected a value, got nothing"),
+  *(pytest.param(*case, marks=pytest.mark.slow) for case in (
+    (["--config=missing.py"], "No such file or directory: 'missing.py'"),
+    (["--config=plain.py"], "--config: expected get_config() to return a ConfigDict, got list"),
+    (["--config=configs/tiny.py", "--workdir="], "--workdir: expected a value, got nothing"))),
 ])
 def test_training_says_in_one_line_what_is_wrong_with_a_config(tmp_path, arguments, message):
   (tmp_path / "failing.py").write_text("def get_config(): return 1 / 0")

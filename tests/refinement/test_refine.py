@@ -21,7 +21,8 @@ def check_certified(name, start):
 
 
 @pytest.mark.parametrize("start", [0, 1], ids=["far", "near"])
-@pytest.mark.parametrize("name", [name for name in FITS if name != "Thurber"])
+@pytest.mark.parametrize("name", [name if name != "MGH10" else pytest.param(name, marks=pytest.mark.slow)
+                                  for name in FITS if name != "Thurber"])
 def test_certified_fits(name, start):
   check_certified(name, start)
 
