@@ -393,7 +393,9 @@ def _finish(
 ) -> SearchResult:
   """Reduces what was found for a data set to the front."""
   first, shortlists = searches[0], [[c.node for c in search_.pool.shortlist()] for search_ in searches]
-  is_late = any(each.ended_by in (results.TIME, results.STOPPED) for each in searches)
+  has_little_time = options.max_time is not None and options.max_time <= options.config.selection.short_time
+  is_late = any(each.ended_by == results.STOPPED or has_little_time and each.ended_by == results.TIME
+                for each in searches)
   choose = functools.partial(_choose, options=options, clock=clock, is_late=is_late)
   rows, names = (first.task.rows, first.task.names) if problem is None else (problem.rows, problem.template.names)
   chosen = choose(first.task, shortlists[0]) if problem is None else answer.answer(problem, shortlists, options, choose)

@@ -239,6 +239,26 @@ def test_time_limit_stops_after_the_turn(model):
   assert result.best.r2 > 0.9  # the line, which comes first
 
 
+@pytest.mark.parametrize(("limit", "is_late"), [(1e-6, True), (1e-6 + DEFAULT.selection.short_time, False)])
+def test_the_choice_is_short_where_little_time_was_given(model, monkeypatch, limit, is_late):
+  real, asked = inference.select.select, []
+
+  def select(*data, **how):
+    asked.append(how["is_late"])
+    return real(*data, **how)
+
+  def run(searches, *rest, **more):
+    for each in searches.values():
+      each.ended_by = "time"
+    return iter(())
+
+  monkeypatch.setattr(inference.select, "select", select)
+  monkeypatch.setattr(inference.loop, "run", run)
+  x = np.linspace(1, 4, 20)
+  inference.search(model, [(x, x**2)], n_samples=64, max_time=limit)
+  assert asked == [is_late]
+
+
 def test_turns_go_on_until_the_accuracy_asked_for(model, rng):
   x = rng.uniform(0.5, 4, 40)
   y = 1.2 * x**2 + 0.1 * np.sin(9 * x) + 0.01 * rng.normal(size=40)

@@ -1,4 +1,5 @@
-"""Text of cells as numbers: decimal marks, thousands separators, percent signs; decided by whole columns and files.
+"""Text of cells as numbers: decimal marks, thousands separators, percent and money signs; decided by whole columns and
+files.
 
 `1,234` is 1234 in one table and 1.234 in another. Which, the other cells of the column tell, then those of other
 columns, then the separator; where nothing tells, it is asked for.
@@ -31,9 +32,9 @@ _TRUTHS = {"true": 1.0, "false": 0.0}
 _TRUTHS_NOTE = "is read as 1 for true and 0 for false"
 # Spaces and signs that look alike.
 _ALIKE = str.maketrans({"\u00a0": " ", "\u202f": " ", "\u2009": " ", "\u2019": "'", "\u2212": "-"})
-# Before or after a number; which one says nothing about the number.
-_CURRENCY = "[$\u20ac\u00a3\u00a5]"
-_MONEY = re.compile(rf"([+-]?)\s*({_CURRENCY})\s*(.*)|(.*?)\s*({_CURRENCY})")
+# Signs before or after a number that is money.
+_CURRENCIES = "$\u20ac\u00a3\u00a5"
+_MONEY = re.compile(rf"([+-]?)\s*([{_CURRENCIES}])\s*(.*)")
 _SIGN, _EXPONENT = r"(?P<sign>[+-]?)", r"(?P<exponent>(?:[eEdD][+-]?[0-9]+)?)"
 
 
@@ -65,10 +66,8 @@ def is_error(cell: Any) -> bool:
 
 def read_number(text: str, decimal: str) -> float | None:
   """The number that a text is with this decimal mark, `5 %` as 0.05, `-$5` as -5; None for no number."""
-  text = (text if text.isascii() else text.translate(_ALIKE)).strip()
-  if money := _MONEY.fullmatch(text):
-    text = money[4] if money[5] else money[1] + money[3]
-  bare = text.removesuffix("%").rstrip()
+  text, currency = _without_currency(text)
+  bare = text if currency else text.removesuffix("%").rstrip()
   found = _PATTERNS[decimal].fullmatch(bare)
   if found is None:
     return None
@@ -80,6 +79,15 @@ def read_number(text: str, decimal: str) -> float | None:
   if found["exponent"] or bare == text:
     return float(value + found["exponent"].lower().replace("d", "e")) / (1 if bare == text else 100)
   return float(value + "e-2")  # not divided: 12.3 % is the nearest number to 0.123
+
+
+def _without_currency(text: str) -> tuple[str, str]:
+  """A text without the sign of a currency before or after it, and that sign; empty where there is none."""
+  text = (text if text.isascii() else text.translate(_ALIKE)).strip()
+  if text and text[-1] in _CURRENCIES:
+    return text[:-1].rstrip(), text[-1]
+  found = _MONEY.fullmatch(text)
+  return (found[1] + found[3], found[2]) if found else (text, "")
 
 
 def is_value(cell: Any) -> bool:
@@ -305,8 +313,8 @@ class _Reading:
     """Refuses a column where some numbers have a percent sign and others none, as 5 and 5 % differ by a hundred, and
     one of several currencies.
     """
-    currencies = {found[2] or found[5]: text for text in self.texts[~np.isnan(column.values[self.is_text])]
-                  if (found := _MONEY.fullmatch(text.strip()))}
+    currencies = {currency: text for text in self.texts[~np.isnan(column.values[self.is_text])]
+                  if (currency := _without_currency(text)[1])}
     if len(currencies) > 1:
       first, second = list(currencies.values())[:2]
       return self._faulty(f"mixes currencies, such as {first!r} and {second!r}")

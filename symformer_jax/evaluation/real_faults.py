@@ -17,7 +17,8 @@ TIMID, BELOW_LINE = "bare mean", "below least squares"
 WORTHWHILE_R2 = 0.2
 # Of R2, below least squares: less is within what a split of few rows decides.
 ROOM = 0.02
-# Laws have none beyond: repulsion in Lennard-Jones' potential, losses in pipes (4.87).
+# Laws have none beyond: repulsion in Lennard-Jones' potential, losses in pipes (4.87). As `ChoiceConfig` has them, and
+# not read there: a judge stays where it is when what it judges moves.
 LARGEST_EXPONENT, LARGEST_UNEVEN = 12, 5
 # An answer that explains all but this share is a law, whatever it is made of.
 EXACT_FVU = 1e-9

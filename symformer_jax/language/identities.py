@@ -79,9 +79,10 @@ def to_roots(node: Node) -> Node:
 
 
 def to_factors_of_exponentials(node: Node) -> Node:
-  """exp(u + c) -> exp(c)*exp(u): `exp(4.60517 - 1.2*exp(-x))` is `100*exp(-1.2*exp(-x))`."""
+  """exp(u + c) -> exp(c)*exp(u): `exp(4.60517 - 1.2*exp(-x))` is `100*exp(-1.2*exp(-x))`; also exp(a*(u + c))."""
   node = node._replace(args=tuple(to_factors_of_exponentials(arg) for arg in node.args))
-  terms = flatten(node.args[0], "+") if node.token == "exp" else []
+  terms = [part for term in flatten(node.args[0], "+") for part in flatten(_multiplied(term), "+")
+           ] if node.token == "exp" else []
   size = sum(term.value for term in terms if term.is_number)
   rest = [term for term in terms if not term.is_number]
   if not size or not rest or abs(size) > LARGEST_LOG:

@@ -110,7 +110,8 @@ def to_powers_of_factors(node: Node) -> Node:
   return tidy_product([*raised, number(outside)])
 
 
-_EVEN, _ODD = ("cos", "cosh", "abs"), ("sin", "tan", "asin", "atan", "sinh", "tanh", "sign")
+_EVEN = ("cos", "cosh", "abs")
+_ODD = ("sin", "tan", "cot", "asin", "atan", "acot", "sinh", "tanh", "sign")
 
 
 def to_positive_arguments(node: Node) -> Node:
@@ -118,6 +119,10 @@ def to_positive_arguments(node: Node) -> Node:
   negative throughout.
   """
   node = node._replace(args=tuple(to_positive_arguments(arg) for arg in node.args))
+  exponent = _exponent(node)
+  if exponent is not None and exponent == round(exponent) and node.args[0].token == "neg":
+    positive = node._replace(args=(node.args[0].args[0], *node.args[1:]))
+    return negate(positive) if exponent % 2 else positive
   if node.token not in (*_EVEN, *_ODD):
     return node
   terms = [split_factor(term) for term in flatten(node.args[0], "+")]

@@ -163,10 +163,10 @@ def _has_pole(node: Node, rows: Rows, segments: soundness.Segments, config: Choi
 
 
 def num_oddities(node: Node, x: np.ndarray, *, config: ChoiceConfig = DEFAULT.choice) -> int:
-  """Columns in exponents, extreme exponents, waves of several columns or of a bent one, and those of which rows
-  [N, D] see an arc.
+  """Columns in exponents, extreme exponents, and waves: of several columns, of what is not linear in a column, or of
+  which rows [N, D] see an arc.
   """
-  odd_waves = sum(len(soundness.columns_of(wave)) > 1 or soundness.is_bent(wave) or soundness.is_arc(wave, x)
+  odd_waves = sum(len(soundness.columns_of(wave)) > 1 or soundness.is_nonlinear(wave) or soundness.is_arc(wave, x)
                   for wave in soundness.waves(node))
   return odd_waves + soundness.num_column_exponents(node) + soundness.num_extreme_exponents(
     node, largest=config.largest_exponent, largest_uneven=config.largest_uneven)

@@ -310,8 +310,8 @@ def _rounded(
     rounded.setdefault(form if is_allowed(form) else node, node)
   # Other ways to write a formula take most of the time: they are for those that may be listed.
   promising = set(judge.promising(list(rounded), is_late=is_late))
-  most = 1 if is_late else config.max_rewritten
-  return [_shortest(node, judge, is_allowed, most) if form in promising else form for form, node in rounded.items()]
+  max_ways = 1 if is_late else config.max_rewritten
+  return [_shortest(node, judge, is_allowed, max_ways) if form in promising else form for form, node in rounded.items()]
 
 
 def _plain(node: Node) -> Node:
@@ -321,12 +321,12 @@ def _plain(node: Node) -> Node:
   return tidy(rewritings.to_positive_arguments(tidy(rewritings.to_powers_of_factors(tidy(node)))))
 
 
-def _shortest(node: Node, judge: _Judge, is_allowed: Callable[[Node], bool], most: int) -> Node:
+def _shortest(node: Node, judge: _Judge, is_allowed: Callable[[Node], bool], max_ways: int) -> Node:
   """The tree with the fewest digits, or rewritten where that is the shorter description, at most so many ways one after
   the other.
   """
   written, least = node, math.inf
-  for rewritten in range(most):
+  for rewritten in range(max_ways):
     forms = [(judge.cost_of(form), found, form) for found, form in _forms(node, judge, is_allowed)]
     cost, found, form = min(forms, key=lambda each: each[0], default=(math.inf, node, node))
     if rewritten and cost >= least:

@@ -16,6 +16,7 @@ from symformer_jax.engine.config import DEFAULT, ChoiceConfig
 from symformer_jax.engine.rows import Rows
 from symformer_jax.language import programs
 from symformer_jax.language.expression import VARIABLE, Node, chain, flatten, number, variable, walk
+from symformer_jax.language.tidy import split_factor
 from symformer_jax.selection import rounding, scoring
 
 UNDEFINED, POLE, LEAP, ALIAS = "undefined", "pole", "leap", "alias"
@@ -223,7 +224,7 @@ def is_supported(node: Node, rows: Rows, segments: Segments) -> bool:
   """Whether poles are what the rows say: a tangent, or 1/x on both sides of 0.
 
   All that leaves the range of the data must lie beside a pole; on both sides of it y must rise, and the rows beside
-  it must be predicted by constants that were fitted without them, and that the other rows leave no doubt of. A needle
+  it must be predicted by constants that were fitted without them, with a standard error within the same room. A needle
   on one row is what no other row knows of.
   """
   if has_needle(node, segments):
@@ -337,17 +338,22 @@ def num_column_exponents(node: Node) -> int:
 def is_arc(wave: Node, x: np.ndarray) -> bool:
   """Whether of a wave of fitted frequency rows [N, D] see less than a period: any bend looks like an arc of it.
 
-  A frequency that was not fitted, as in `sin(angle)` or `cos(2*angle)`, is a law's own.
+  A frequency that was not fitted, as in `sin(angle + 0.5)` or `cos(2*angle)`, is a law's own. Twelve months are a year
+  though eleven lie between the first and the last.
   """
-  if not any(programs.is_constant(part) for part in walk(wave.args[0])):
+  factors = [factor for parts, factor in map(split_factor, flatten(wave.args[0], "+")) if any(map(has_column, parts))]
+  if not any(programs.is_constant(number(factor)) for factor in factors):
     return False
   with np.errstate(all="ignore"):
     phase = scoring.evaluate(wave.args[0], x)
+  if not np.isfinite(phase).all():
+    return False
+  num_steps = max(len(np.unique(phase)) - 1, 1)
   period = math.pi if wave.token in ("tan", "cot") else 2 * math.pi
-  return bool(np.isfinite(phase).all() and np.ptp(phase) < period)
+  return bool(np.ptp(phase) * (num_steps + 1) / num_steps < period * (1 - 1e-3))
 
 
-def is_bent(wave: Node) -> bool:
+def is_nonlinear(wave: Node) -> bool:
   """Whether the phase of a wave is not linear in its columns: `cos(exp(x - 68))` meets any rows, and over a century of
   years `sin(0.0016*year**2)` is a wave of years whose phase is chosen by the power.
   """
@@ -359,10 +365,10 @@ def is_bent(wave: Node) -> bool:
 
 def num_extreme_exponents(node: Node, *, largest: float, largest_uneven: float) -> int:
   """Powers of something that is no number whose exponent is a number beyond a size, smaller for one that is no whole
-  or half number.
+  or half number; a power of a power counts as two.
   """
   def is_extreme(exponent: float) -> bool:
-    return abs(exponent) > (largest if 2 * exponent == round(2 * exponent) else largest_uneven)
+    return abs(exponent) > (largest if exponent % 0.5 == 0 else largest_uneven)
   return sum(n.token == "pow" and n.args[1].is_number and is_extreme(n.args[1].value) and has_column(n.args[0])
              for n in walk(node))
 

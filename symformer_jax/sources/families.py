@@ -117,7 +117,7 @@ def _each_pair(space: Space) -> Iterator[tuple[Node, Node]]:
 
 
 def _each_argument(space: Space) -> Iterator[_Argument]:
-  """Powers of a variable, sums, products and quotients of two; of few variables also functions of one."""
+  """Powers of a variable, sums, products and quotients of two; of few variables also functions of one, and x*log(x)."""
   if not space.is_of_few:
     return
   variables, config = space.variables, space.config
@@ -152,7 +152,7 @@ def _with_factors(
   """The families of an argument, and each times every factor."""
   def families(space: Space, argument: _Argument) -> Iterator[Family]:
     for family in make(argument, space.config):
-      # `cos(log(x))` is as plain as `cos(2*x)`.
+      # Looked for as thoroughly as `cos(2*x)`; what such a wave must explain to be recommended, `selection` says.
       is_plain = argument.is_variable or argument.is_inner and make is _trigonometric
       yield dataclasses.replace(family, tier=BASIC if is_plain else ANY)
       for factor in argument.factors:

@@ -65,7 +65,7 @@ def rationals_of(
   made: list[list[Node]] = []
   for name in config.links:
     link = LINKS[name]
-    if link.is_defined(rows.y):
+    if link.is_defined(rows.y) and all(map(rule.allows_operator, link.tokens)):
       x = rows.x[:, varies]
       found, is_exact = _of_link(Rows(x, rows.y, rows.weights), link, config)
       # What is under a logarithm or a root may be negative on some rows.

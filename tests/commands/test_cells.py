@@ -99,7 +99,8 @@ def test_percent_is_a_hundredth_in_a_whole_column_or_refused():
 @pytest.mark.parametrize(("text", "decimal", "value"), [
   ("$1,234.50", POINT, 1234.5), ("-$5", POINT, -5), ("$ -5", POINT, -5), ("12 \u20ac", POINT, 12),
   ("1.234,5 \u20ac", COMMA, 1234.5), ("\u00a31\u00a0000", POINT, 1000), ("+\u00a55e3", POINT, 5000),
-  ("$", POINT, None), ("$5$", POINT, None), ("-$-5", POINT, None), ("US$5", POINT, None)])
+  ("$", POINT, None), ("$5$", POINT, None), ("-$-5", POINT, None), ("US$5", POINT, None), ("5%$", POINT, None),
+  ("\u2212$5", POINT, -5)])
 def test_money(text, decimal, value):
   assert read_number(text, decimal) == value
 
@@ -108,7 +109,8 @@ def test_money_of_one_currency_in_a_column():
   [found] = read(["$1,250.50", "-$3", "$7"])
   np.testing.assert_array_equal(found.values, [1250.5, -3, 7])
   assert found.note == "is read so that '$1,250.50' is 1250.5"
-  assert read(["$5", "7 \u20ac"])[0].fault == "mixes currencies, such as '$5' and '7 \u20ac'"
+  for dollars in ("$5", "\u2212$5"):
+    assert read([dollars, "7 \u20ac"])[0].fault == f"mixes currencies, such as {dollars!r} and '7 \u20ac'"
   [text] = read(["costs $", "$ a piece"])
   assert not text.is_numeric
 

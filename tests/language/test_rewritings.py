@@ -37,7 +37,8 @@ def test_phases_come_within_half_a_turn(text, expected):
   ("cos(-0.3*x)", "cos(0.3*x)"), ("cos(2 - 0.3*x)", "cos(0.3*x - 2)"), ("cos(-x**2 - x - 1.5)", "cos(x**2 + x + 1.5)"),
   ("cos(x**2 - x)", "cos(x**2 - x)"), ("sin(-0.3*x) + 1", "1 - sin(0.3*x)"), ("sin(2 - x)", "sin(2 - x)"),
   ("-3*arctan(-x - 2)", "3*arctan(x + 2)"), ("cos(-3*cos(-x))", "cos(3*cos(x))"),
-  ("x - tan(-0.2*x)", "tan(0.2*x) + x")])
+  ("x - tan(-0.2*x)", "tan(0.2*x) + x"), ("sin(-2*x)**2", "sin(2*x)**2"), ("sin(-x)**3 + 1", "1 - sin(x)**3"),
+  ("3*sin(-0.2*x)**4", "3*sin(0.2*x)**4"), ("2/sin(-0.2*x - 1)", "-2/sin(0.2*x + 1)")])
 def test_arguments_are_positive(text, expected):
   node, x = parser.parse(text), np.linspace(-3, 3, 7)[:, None]
   written = tidy(to_positive_arguments(tidy(node)))

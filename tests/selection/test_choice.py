@@ -70,7 +70,8 @@ def test_a_column_in_an_exponent_needs_more_than_a_little_gain():
   ("sin(7*sqrt(x))", 1), ("sin(7*x**2)", 1), ("sin(7/x)", 1), ("sin(-4*x + 0.5)", 0), ("sin(4*(x - 3))", 0),
   ("x**(-12.5) + z", 1), ("exp(1.5*x)", 0), ("1.5**(20*x)", 0),
   # Rows see x from 1 to 3: two radians of it, one of sin(0.5*x + 1), seven of sin(3.5*x).
-  ("sin(0.5*x + 1)", 1), ("sin(3.5*x)", 0), ("tan(1.4*x)", 1), ("tan(1.6*x)", 0), ("sin(2*x)", 0), ("sin(0.3*x*z)", 1)])
+  ("sin(0.5*x + 1)", 1), ("sin(3.5*x)", 0), ("tan(1.4*x)", 1), ("tan(1.6*x)", 0), ("sin(x + 0.5)", 0),
+  ("sin(2*x)", 0), ("sin(0.3*x*z)", 1)])
 def test_oddities(text, count):
   x = np.column_stack([np.linspace(1, 3, 20), np.linspace(2, 4, 20)])
   assert choice.num_oddities(parser.parse(text, NAMES), x) == count

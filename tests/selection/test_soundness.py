@@ -78,6 +78,14 @@ def test_quarterly_data_may_turn_once_a_year():
   assert soundness.find_fault(parse("sin(6.2832*x)"), soundness.make_segments(quarters)) == ""
 
 
+@pytest.mark.parametrize(("text", "num", "expected"), [
+  ("sin(0.5235987755982988*x)", 12, False), ("sin(0.5235987755982988*x)", 10, True), ("sin(x + 0.5)", 4, False),
+  ("tan(0.2617993877991494*x)", 12, False)])
+def test_twelve_months_are_a_year_and_no_arc_of_one(text, num, expected):
+  [wave] = soundness.waves(parse(text))
+  assert soundness.is_arc(wave, np.arange(1.0, num + 1)[:, None]) is expected
+
+
 def test_a_gap_in_the_data_condemns_no_wave():
   rows = make_rows(np.concatenate([np.linspace(0, 3, 30), np.linspace(20, 23, 30)]), lambda x: np.sin(5 * x))
   assert soundness.find_fault(parse("sin(5*x)"), soundness.make_segments(rows)) == ""

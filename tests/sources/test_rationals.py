@@ -217,6 +217,14 @@ def test_rules_are_kept(rng):
   assert source.supports(free.task) and not source.supports(asked(rows, Restrictions(forbidden=("/",))).task)
 
 
+def test_functions_that_are_forbidden_take_no_places(rng):
+  """exp((x - 1.3)/(x**2 + 2.2)) is exact under an exponential, and where that is forbidden under nothing."""
+  rows = rows_of("exp((x - 1.3)/(x**2 + 2.2))", rng)
+  [proposal] = Rationals().propose([asked(rows, Restrictions(forbidden=("exp",)))], turn=0, num=1, clock=Clock())
+  tokens = {part.token for node in proposal.nodes for part in expression.walk(node)}
+  assert {"ln", "atan"} <= tokens and "exp" not in tokens
+
+
 def test_columns_keep_their_places(rng):
   x = np.column_stack([np.full(90, 3.0), rng.uniform(1, 5, (90, 2))])
   rows = Rows(x, 2.5 * x[:, 1] / (x[:, 2] + 1.5), np.ones(90))

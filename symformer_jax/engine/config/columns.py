@@ -4,6 +4,7 @@ import dataclasses
 import math
 
 from symformer_jax.engine.config.names import (
+  INNER_FUNCTIONS,
   LIBRARY_FAMILIES,
   PLAIN,
   PRODUCTS_FAMILIES,
@@ -39,7 +40,9 @@ class LibraryConfig:
   paired_powers: Exponents = (-3, -2, -1.5, -1, -0.5, 0.5, 1, 1.5, 2, 3)
   # Arguments of functions, as powers of one variable; the first has the finest grid.
   argument_powers: Exponents = (1, 2, -1, 0.5, 3)
-  # Of at most so many variables functions are arguments as well, as in `cos(2*log(x))`.
+  # Of at most so many variables functions are arguments as well, as in `cos(2*log(x))`; with the logarithm also
+  # x*log(x), of which x**x is the exponential. Some 2400 columns a variable, a sixth of the library: more variables
+  # have too many columns already.
   inner_functions: tuple[str, ...] = ("ln", "exp", "sin", "cos", "atan")
   max_inner: int = 2
   # What a term may be multiplied by, as powers of a variable; of these the first few for functions of a power.
@@ -94,6 +97,7 @@ class LibraryConfig:
   def __post_init__(self) -> None:
     check_counts(self, "max_columns")
     check_names("families", self.families, LIBRARY_FAMILIES)
+    check_names("inner_functions", self.inner_functions, INNER_FUNCTIONS)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -156,5 +160,6 @@ class ProductsConfig:
 # Without grids: functions are the factors' business.
 COARSE_LIBRARY = LibraryConfig(
   families=("monomials", "exponentials", "logarithms"), max_variables=12, min_many=13, argument_powers=(1,),
+  inner_functions=(),
   powers=(-2, -1, -0.5, 0.5, 1, 2, 3), paired_powers=(-2, -1, 1, 2), outer_powers=(), usual_shifts=(0.0,),
   rates=(1.0, 2.0, 0), distances=(1.0, 2.0, 0))

@@ -1,4 +1,4 @@
-"""Evolution."""
+"""Formulas that are bred: how many, by which edits, and which survive."""
 
 import dataclasses
 

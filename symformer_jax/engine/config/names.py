@@ -16,6 +16,7 @@ LIBRARY_FAMILIES = (
   "monomials", "squared_differences", "long_monomials", "functions_times_monomials", "waves_of_monomials",
   "exponentials", "occupancies", "arctangents", "trigonometric", "logarithms", "roots", "poles", "bent_functions",
   "waves", "decaying_waves", "peaks_and_steps", "products", "plane_waves")
+INNER_FUNCTIONS = ("ln", "exp", "sin", "cos", "tan", "atan")
 PRODUCTS_FAMILIES = ("sums", "sums_with_waves", "exponentials", "distances", "functions")
 LINKS = ("y", "inv", "ln", "exp", "sqrt", "sqrt_inv", "pow2", "pow3", "asin", "acos", "logit", "atan")
 REWRITINGS = ("exponentials", "powers", "origins", "principal_phases", "unit_slopes", "unit_constants", "unit_factors",
@@ -47,4 +48,4 @@ def check_counts(config: Any, *names: str) -> None:
 def check_names(field: str, names: Sequence[str], known: tuple[str, ...]) -> None:
   for name in names:
     if name not in known:
-      raise ValueError(f"{field}: unknown name {name!r}: {suggest(name, known)}")
+      raise ValueError(f"{field}: unknown name {name!r}: {suggest(str(name), known)}")

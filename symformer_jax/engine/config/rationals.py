@@ -21,7 +21,8 @@ class RationalsConfig:
   max_linear: int = 4
   linear_powers: tuple[int, ...] = (1, 2)
   max_choices: int = 8
-  # The degree in one variable of what is linear in the others: of two that takes 20 milliseconds each.
+  # The degree in one variable of what is linear in the others: x**4/(y - 2) + 3 is such a law. Each of two such bases
+  # takes 20 milliseconds; of more than four variables there are too many monomials.
   one_degree: int = 4
   # Terms above and below the line together: longer fractions come near any smooth data. Rows for each constant.
   max_terms: int = 9
@@ -67,6 +68,6 @@ class RationalsConfig:
   num_fitted: int = 48
 
   def __post_init__(self) -> None:
-    check_counts(self, "max_terms", "rows_per_constant", "num_small", "num_beams", "num_drops", "num_kept",
-                  "num_fitted")
+    check_counts(self, "one_degree", "max_terms", "rows_per_constant", "num_small", "num_beams", "num_drops",
+                 "num_kept", "num_fitted")
     check_names("links", self.links, LINKS)

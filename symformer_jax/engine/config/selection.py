@@ -18,7 +18,9 @@ class SelectionConfig:
   max_rewritten: int = 3
   # Formulas that no simpler one beats, and so many of the shortest descriptions, are written in other ways.
   num_rewritten: int = 6
-  # Where time is up, only so many of the shortest descriptions are, and in one way: this is half of the choice.
+  # Where no more than so many seconds were given, and are over, only so many of the shortest descriptions are, and in
+  # one way: of the 5.5 CPU seconds that a choice among long formulas took 2.3 are left.
+  short_time: float = 30.0
   num_rewritten_late: int = 2
   # Nats to name one node. A uniform choice among the about 25 kinds would cost log 25 = 3.2; formulas are more regular:
   # a trained model needs 1.3 given the points (docs/design.md, decision 12). Higher prefers shorter formulas.
@@ -54,6 +56,7 @@ class SelectionConfig:
   num_refits: int = 3
 
   def __post_init__(self) -> None:
+    check_counts(self, "num_rewritten_late")
     check_names("rewritings", self.rewritings, REWRITINGS)
 
 
