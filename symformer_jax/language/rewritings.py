@@ -120,7 +120,7 @@ def to_positive_arguments(node: Node) -> Node:
   """
   node = node._replace(args=tuple(to_positive_arguments(arg) for arg in node.args))
   exponent = _exponent(node)
-  if exponent is not None and exponent == round(exponent) and node.args[0].token == "neg":
+  if exponent is not None and exponent % 1 == 0 and node.args[0].token == "neg":
     positive = node._replace(args=(node.args[0].args[0], *node.args[1:]))
     return negate(positive) if exponent % 2 else positive
   if node.token not in (*_EVEN, *_ODD):

@@ -58,6 +58,7 @@ class _Judge:
   def __init__(self, rows: Rows, num_points: float, config: SelectionConfig, choice_config: ChoiceConfig):
     self.rows, self.num_points, self.config, self.choice = rows, num_points, config, choice_config
     self._scores: dict[Node, scoring.Scores] = {}
+    self._oddities: dict[Node, int] = {}
     self.variance = scoring.weighted_variance(rows.y, rows.weights)
     self.floor = criteria.error_floor(self.variance)
 
@@ -77,9 +78,14 @@ class _Judge:
     num_named = sum(part.token == expression.VARIABLE for part in expression.walk(node))
     fit = criteria.Fit(finalist.scores.mse, self._size(finalist), len(programs.fitted_values(node)), num_digits,
                        names=num_named * math.log(self.rows.x.shape[1]))
-    return choice.num_oddities(node, self.rows.x, config=self.choice) * self.choice.odd_nats + criteria.mdl(
+    return self._num_oddities(node) * self.choice.odd_nats + criteria.mdl(
       fit, num_points=self.num_points, variance=self.variance, nats_per_node=self.config.nats_per_node,
       num_rows=len(self.rows))
+
+  def _num_oddities(self, node: Node) -> int:
+    if node not in self._oddities:
+      self._oddities[node] = choice.num_oddities(node, self.rows.x, config=self.choice)
+    return self._oddities[node]
 
   def is_exact(self, finalist: _Finalist) -> bool:
     """Whether the data are met so well that description length alone decides."""

@@ -248,7 +248,7 @@ def is_supported(node: Node, rows: Rows, segments: Segments) -> bool:
   with np.errstate(all="ignore"):
     errors = np.abs(scoring.evaluate(fitted, rows.x) - rows.y)
     room = np.maximum(WITHIN_ERRORS * np.sqrt(np.mean(errors[~beside] ** 2)), WITHIN_SHARE * distance)[beside]
-  if np.any(errors[beside] > room):
+  if not np.all(errors[beside] <= room):  # nor where it has no value
     return False
   doubt = rounding.curve_errors(fitted, *others, rows.x[beside]) if programs.fitted_values(fitted) else np.zeros(1)
   return doubt is not None and bool(np.all(doubt <= room))
