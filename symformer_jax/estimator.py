@@ -61,7 +61,7 @@ class SymFormerRegressor(ExportsMixin, RegressorMixin, BaseEstimator):
       Further rules: columns that must or must not appear, the largest exponent, depth, operators not to be nested.
       Change it when you know what the formula may look like.
   max_time : float, default=None
-      Seconds for which the search goes on, unless it has met the data; a turn, which is not cut short, takes about one.
+      Seconds that a search takes, unless it has met the data before: a turn in progress is then ended.
       None to let `effort` decide. Set it to have more time find more.
   accuracy : float, default=None
       R2 at which no further turn is begun; None for all. Set it to have easy data done sooner.

@@ -68,8 +68,8 @@ def search(
     refine: how constants are fitted: `lm`, `bfgs`, `gd` or `none`.
     operators: names of the operators a formula may use; None for all that models know.
     restrictions: further rules, and the place for `operators` where there are some.
-    max_time: seconds for which the search goes on: then no further turn is begun for a data set. A turn takes about a
-      second, and so does the choice of the answer that follows. None to let `effort` decide.
+    max_time: seconds that the search of a data set takes. Before they are over the turn in progress is ended: the last
+      of them, at most three, are for the choice of the answer. None to let `effort` decide.
     accuracy: R2 at which no further turn is begun; None for all turns.
     seed: fixes every random choice. The answer for a data set does not depend on the others.
     recombine: whether sources that need no model compete with it: rational functions, sums of library columns and of
@@ -80,7 +80,7 @@ def search(
     callback: called after each turn of a data set with its `Standing`: `index`, `source`, `seconds`, `best`, `r2`,
       `front`, ... Where it returns True no further turn is begun for that data set, and the best so far is the answer;
       what it raises ends the call.
-    should_stop: asked after each turn; True ends the search of all data sets.
+    should_stop: asked several times a second; True ends the search of all data sets.
     effort: how much is tried where `max_time` is None: `quick` (about half the work of a normal search), `normal`, or
       `thorough` (about ten times as much: what has been found is evolved). Counted work: a seed fixes the answer.
     config: what steers the search: which sources, how many of what, thresholds.
@@ -217,7 +217,7 @@ def _search_together(
   found: dict[int, SearchResult] = {}
   searches: dict[int, Search] = {}
   posed: dict[int, _Posed] = {}
-  weighed, is_stopped = _weigh(model, datasets, names, options, key, should_stop)
+  weighed, is_stopped = _weigh(model, datasets, names, options, key, clock, should_stop)
   for i, weighing in enumerate(weighed):
     try:
       if isinstance(weighing, InputError):
@@ -310,7 +310,7 @@ class _Weighed(NamedTuple):
 
 
 def _weigh(
-  model: Any, datasets: Sequence[Any], names: Sequence[Any], options: SearchOptions, key: jax.Array,
+  model: Any, datasets: Sequence[Any], names: Sequence[Any], options: SearchOptions, key: jax.Array, clock: Clock,
   should_stop: Callable[[], bool],
 ) -> tuple[list[_Weighed | InputError], bool]:
   """The data sets under the loss, or why one cannot be; and whether a first look was stopped."""
@@ -325,7 +325,7 @@ def _weigh(
       weighed.append(error)
   if options.loss not in losses.BY_A_LOOK:
     return weighed, False
-  nodes, is_stopped = _look(model, datasets, weighed, names, options, key, should_stop)
+  nodes, is_stopped = _look(model, datasets, weighed, names, options, key, clock, should_stop)
   for i, found in nodes.items():
     rows, columns = check_dataset(datasets[i]), names[i]
     weighing = losses.weigh(
@@ -338,12 +338,15 @@ def _weigh(
 
 def _look(
   model: Any, datasets: Sequence[Any], weighed: Sequence[_Weighed | InputError], names: Sequence[Any],
-  options: SearchOptions, key: jax.Array, should_stop: Callable[[], bool],
+  options: SearchOptions, key: jax.Array, clock: Clock, should_stop: Callable[[], bool],
 ) -> tuple[dict[int, list[Node]], bool]:
-  """Formulas of a first look at each data set that can be weighed: the sources that need no model; no selection."""
+  """Formulas of a first look at each data set that can be weighed: the sources that need no model; no selection. It
+  takes `LossConfig.look_share` of the time at most.
+  """
   rules = Restrictions(excluded=options.restrictions.excluded)  # others do not matter to the size of errors
   look = dataclasses.replace(
     options, loss=losses.SQUARED, restrictions=rules, units=None, recombine=True, refine="lm", accuracy=None,
+    max_time=None if options.max_time is None else options.config.loss.look_share * options.max_time,
     config=dataclasses.replace(options.config, sources=options.config.loss.sources))
   usable = [i for i, each in enumerate(weighed) if isinstance(each, _Weighed)]
   rows = {i: check_dataset(datasets[i]) for i in usable}
@@ -359,7 +362,7 @@ def _look(
         with contextlib.suppress(InputError):  # which the search itself will raise
           task = make_task((some.x, some.y, some.weights), names[i], look)
           searches[i] = Search(task, [source for source in sources if source.supports(task)], look, key)
-    for _ in loop.run(searches, sources, look, clock=Clock(), should_stop=should_stop):
+    for _ in loop.run(searches, sources, look, clock=clock, should_stop=should_stop):
       pass
     is_stopped = any(each.ended_by == results.STOPPED for each in searches.values())
     for i, each in searches.items():
@@ -371,7 +374,7 @@ def _choose(
   task: Task, nodes: Sequence[Node], options: SearchOptions, clock: Clock, is_late: bool
 ) -> select.Selection | None:
   """Reduces what was found for a task to a front, in less time where that is up; None where nothing fits."""
-  pool = options.config.pool
+  pool, selection = options.config.pool, options.config.selection
   with clock.measure("refine"):
     [fitted] = refine_lib.fit_constants([(task, nodes)], method=options.refine, max_steps=pool.polish_steps)
   with clock.measure("deduplicate"):
@@ -383,8 +386,8 @@ def _choose(
   with clock.measure("select"):
     return select.select(
       finalists, task.rows, task.names, seed=options.seed, yardsticks=yardsticks, is_allowed=task.rule,
-      may_fit=options.refine != "none", is_late=is_late, num_fit_rows=pool.fit_rows, config=options.config.selection,
-      choice_config=options.config.choice)
+      may_fit=options.refine != "none", num_fit_rows=pool.fit_rows,
+      config=selection.hurried() if is_late else selection, choice_config=options.config.choice)
 
 
 def _finish(
@@ -392,10 +395,12 @@ def _finish(
   clock: Clock,
 ) -> SearchResult:
   """Reduces what was found for a data set to the front."""
-  first, shortlists = searches[0], [[c.node for c in search_.pool.shortlist()] for search_ in searches]
+  first = searches[0]
   has_little_time = options.max_time is not None and options.max_time <= options.config.selection.short_time
   is_late = any(each.ended_by == results.STOPPED or has_little_time and each.ended_by == results.TIME
                 for each in searches)
+  most = options.config.pool.num_finalists_late if is_late else None
+  shortlists = [[c.node for c in search_.pool.shortlist(most)] for search_ in searches]
   choose = functools.partial(_choose, options=options, clock=clock, is_late=is_late)
   rows, names = (first.task.rows, first.task.names) if problem is None else (problem.rows, problem.template.names)
   chosen = choose(first.task, shortlists[0]) if problem is None else answer.answer(problem, shortlists, options, choose)

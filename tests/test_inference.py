@@ -240,23 +240,30 @@ def test_time_limit_stops_after_the_turn(model):
 
 
 @pytest.mark.parametrize(("limit", "is_late"), [(1e-6, True), (1e-6 + DEFAULT.selection.short_time, False)])
-def test_the_choice_is_short_where_little_time_was_given(model, monkeypatch, limit, is_late):
+def test_the_choice_is_short_where_little_time_was_given(monkeypatch, limit, is_late):
   real, asked = inference.select.select, []
 
   def select(*data, **how):
-    asked.append(how["is_late"])
+    asked.append((len(data[0]), how["config"]))
     return real(*data, **how)
 
   def run(searches, *rest, **more):
     for each in searches.values():
       each.ended_by = "time"
+      each.pool.insert(Candidate(parser.parse(f"x0**2 + {0.1 * i}*sin({i}*x0)", ("x0",)), float(i))
+                       for i in range(1, 60))
+      each.pool.insert(Candidate(parser.parse("+".join([f"sin({i}*x0)" for i in range(j)]), ("x0",)), 1.0)
+                       for j in range(2, 12))
     return iter(())
 
   monkeypatch.setattr(inference.select, "select", select)
   monkeypatch.setattr(inference.loop, "run", run)
   x = np.linspace(1, 4, 20)
-  inference.search(model, [(x, x**2)], n_samples=64, max_time=limit)
-  assert asked == [is_late]
+  most = dataclasses.replace(DEFAULT.pool, num_finalists_late=5)
+  inference.search(testing.FixedProposer(["x0"]), [(x, x**2 + np.sin(9 * x))], max_time=limit,
+                   config=dataclasses.replace(DEFAULT, pool=most))
+  [(num, config)] = asked
+  assert (num <= 2 * 5, config == DEFAULT.selection.hurried()) == (is_late, is_late)
 
 
 def test_turns_go_on_until_the_accuracy_asked_for(model, rng):

@@ -94,8 +94,8 @@ SELECT = flags.DEFINE_string(
 ACCURACY = flags.DEFINE_float(
   "accuracy", None, "R2 at which no further turn is begun, such as 0.999999.", flag_values=FLAGS)
 MAX_TIME = flags.DEFINE_float(
-  "max_time", None, "Seconds for which the search of a file goes on unless it has met the data; a turn, which is not "
-  "cut short, takes about one. By default --effort decides.", flag_values=FLAGS)
+  "max_time", None, "Seconds that the search of a file takes unless it has met the data before: a turn in progress "
+  "is then ended. By default --effort decides.", flag_values=FLAGS)
 EFFORT = flags.DEFINE_string(
   "effort", "normal", "How much is tried: quick (about half the work of a normal search), normal, or thorough (about "
   "ten times as much: what has been found is evolved); counted work, so that a seed fixes the answer. With --max_time "

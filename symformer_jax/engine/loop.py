@@ -5,6 +5,7 @@ turns there are, and how much is asked in each, does not depend on the clock; th
 """
 
 from collections.abc import Callable, Generator, Iterator, Sequence
+import contextlib
 import itertools
 from typing import Any, NamedTuple
 
@@ -12,7 +13,7 @@ import jax
 import numpy as np
 
 from symformer_jax import results
-from symformer_jax.engine import refine
+from symformer_jax.engine import interruption, refine
 from symformer_jax.engine.clock import Clock
 from symformer_jax.engine.noise import NoiseWatch
 from symformer_jax.engine.options import SearchOptions
@@ -94,7 +95,7 @@ class Search:
       self.ended_by = results.ACCURACY
     elif candidates and exact is not None and self._exact is not None and not _is_simpler(exact, self._exact):
       self.ended_by = results.EXACT  # a turn that made nothing is none that found nothing simpler
-    elif self._options.max_time is not None and seconds > self._options.max_time:
+    elif seconds > self._options.search_seconds:
       self.ended_by = results.TIME
     elif candidates and has_stalled and self._noise is not None and self._is_at_noise(self._noise):
       self.ended_by = results.NOISE
@@ -121,33 +122,45 @@ def run(
 ) -> Generator[tuple[int, Progress], None, bool]:
   """Asks source after source for all data sets that are not done; what each finds is left in its `Search`.
 
-  Stopping between any two steps, by Ctrl-C say, loses no more than the turn in progress.
+  Stopping between any two steps, by Ctrl-C say, loses no more than the turn in progress. So does the end of the time,
+  for which turns but the first are not waited for.
   Args:
     searches: by the number of the data set.
     sources, options: see `schedule`.
     clock: started with the search.
-    should_stop: asked after each turn; True ends the search of all data sets.
+    should_stop: asked often; True ends the search of all data sets.
   Yields:
     `(number of the data set, where it stands)` for each of them after every turn.
   Returns:
     Whether it was asked to stop.
   """
+
+  def is_over() -> bool:
+    return clock.elapsed() > options.search_seconds or should_stop()
+
   asked = [source for source in sources if any(source.name in search.states for search in searches.values())]
   for turn in schedule(asked, options):
     if all(search.ended_by for search in searches.values()):
       break
     live = {i: search for i, search in searches.items() if search.takes_part(turn.source)}
     if not live:
-      if options.max_time is not None and clock.elapsed() > options.max_time:
+      if is_over():
         break
       continue
-    for i, (proposal, fitted) in zip(live, _take_turn(turn, list(live.values()), options, clock), strict=True):
+    has_begun = all(search.progress for search in live.values())
+    try:
+      with interruption.ending_when(is_over if has_begun else lambda: False):
+        made = _take_turn(turn, list(live.values()), options, clock)
+    except interruption.Interrupted:
+      break
+    for i, (proposal, fitted) in zip(live, made, strict=True):
       yield i, live[i].close_turn(turn.source, proposal, fitted, clock.elapsed())
     if should_stop():
-      end(searches, results.STOPPED)
-      return True
-  end(searches, results.BUDGET)
-  return False
+      break
+  is_stopped = should_stop()
+  is_late = clock.elapsed() > options.search_seconds
+  end(searches, results.STOPPED if is_stopped else results.TIME if is_late else results.BUDGET)
+  return is_stopped
 
 
 def end(searches: dict[int, Search], reason: str) -> None:
@@ -159,24 +172,37 @@ def end(searches: dict[int, Search], reason: str) -> None:
 def _take_turn(
   turn: Turn, searches: list[Search], options: SearchOptions, clock: Clock
 ) -> list[tuple[Proposal, list[Candidate]]]:
-  """What the source makes for each data set, and the fits of what it has not fitted itself."""
-  tasks, name, pool = [search.task for search in searches], turn.source.name, options.config.pool
+  """What the source makes for each data set, and the fits of what it has not fitted itself; of these, where the turn is
+  interrupted, what there is.
+  """
+  tasks, name = [search.task for search in searches], turn.source.name
   proposals = turn.source.propose(
     [search.question(turn.source) for search in searches], turn=turn.number, num=turn.num, clock=clock)
   with clock.measure("refine"):
-    nodes = [_fittable(proposal.nodes, task) for proposal, task in zip(proposals, tasks, strict=True)]
-    # Methods that know slopes only take more steps to come as near.
-    share = solve.MAX_STEPS[options.refine] / solve.MAX_STEPS["lm"]
-    fitted = _fit(tasks, nodes, name, options, max(1, round(pool.screen_steps * share)))
-    nodes = [_nearest(some, options) for some in fitted]
-    fitted = [[*some, *more] for some, more in zip(fitted, _fit(tasks, nodes, name, options, pool.fit_steps),
-                                                   strict=True)]
-    if options.refine == "none":
-      return list(zip(proposals, fitted, strict=True))
-    near = [_fittable(_nearly_exact([*proposal.candidates, *some], task, options), task)
-            for proposal, some, task in zip(proposals, fitted, tasks, strict=True)]
-    sharpened = _fit(tasks, near, name, options, pool.polish_steps)
-  return [(proposal, [*some, *more]) for proposal, some, more in zip(proposals, fitted, sharpened, strict=True)]
+    fitted: list[list[Candidate]] = [[] for _ in tasks]
+    with contextlib.suppress(interruption.Interrupted):
+      for some in _fits(tasks, proposals, name, options):
+        fitted = [[*found, *more] for found, more in zip(fitted, some, strict=True)]
+  return list(zip(proposals, fitted, strict=True))
+
+
+def _fits(
+  tasks: Sequence[Task], proposals: Sequence[Proposal], name: str, options: SearchOptions
+) -> Iterator[list[list[Candidate]]]:
+  """Of what is proposed for each data set all with a few steps, the nearest with more, what may be exact to its end."""
+  pool = options.config.pool
+  nodes = [_fittable(proposal.nodes, task) for proposal, task in zip(proposals, tasks, strict=True)]
+  # Methods that know slopes only take more steps to come as near.
+  share = solve.MAX_STEPS[options.refine] / solve.MAX_STEPS["lm"]
+  screened = _fit(tasks, nodes, name, options, max(1, round(pool.screen_steps * share)))
+  yield screened
+  nearest = _fit(tasks, [_nearest(some, options) for some in screened], name, options, pool.fit_steps)
+  yield nearest
+  if options.refine != "none":
+    made = zip(proposals, screened, nearest, tasks, strict=True)
+    near = [_fittable(_nearly_exact([*proposal.candidates, *some, *more], task, options), task)
+            for proposal, some, more, task in made]
+    yield _fit(tasks, near, name, options, pool.polish_steps)
 
 
 def _fit(

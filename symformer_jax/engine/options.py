@@ -1,6 +1,7 @@
 """What a user asks of a search: arguments of `search`, flags of the command and parameters of the estimator."""
 
 import dataclasses
+import math
 
 import numpy as np
 
@@ -26,7 +27,7 @@ class SearchOptions:
     strategy, top_k, temperature: how it draws them.
     refine: how constants are fitted: `lm`, `bfgs`, `gd` or `none`.
     restrictions: the formulas that count.
-    max_time: seconds after which no further turn is begun for a data set; None for no limit.
+    max_time: seconds that a search of a data set takes, the choice among what was found included; None for no limit.
     accuracy: R2 at which no further turn is begun; None for none.
     seed: fixes every random choice.
     recombine: whether sources that need no model compete with it.
@@ -62,6 +63,14 @@ class SearchOptions:
                               ("temperature", float, np.floating | np.integer), ("recombine", bool, np.bool_)):
       if isinstance(getattr(self, name), known):
         object.__setattr__(self, name, kind(getattr(self, name)))
+
+  @property
+  def search_seconds(self) -> float:
+    """Seconds after which the search ends, for the choice to end about when `max_time` is over; infinite without."""
+    if self.max_time is None:
+      return math.inf
+    budget = self.config.budget
+    return self.max_time - min(budget.choice_share * self.max_time, budget.choice_seconds)
 
   def check(self) -> None:
     """Refuses what is wrong for any data set: an InputError of one line."""

@@ -78,10 +78,12 @@ class Pool:
     near = [c for c in self._found.values() if config.met * self.variance < c.mse < config.near * self.variance]
     return [c.node for c in sorted(near, key=lambda c: expression.complexity(c.node))[: config.num_sharpened]]
 
-  def shortlist(self) -> list[Candidate]:
+  def shortlist(self, most: int | None = None) -> list[Candidate]:
     """Those that go on to the last fit: few of each skeleton, the best and the best per complexity.
 
     Below the error `PoolConfig.exact` the simpler one is the better.
+    Args:
+      most: of them; None for `PoolConfig.num_finalists`.
     """
     config, floor = self._config, self._config.exact * self.variance
     per_skeleton: dict[tuple, int] = {}
@@ -97,7 +99,7 @@ class Pool:
     # The best of every complexity first: where there are too many, a short law has no place among the most accurate.
     chosen = dict.fromkeys([*keep(num_best=0, num_per_length=1),
                             *keep(num_best=config.num_best, num_per_length=config.num_per_complexity)])
-    return [unique[i] for i in sorted(itertools.islice(chosen, config.num_finalists))]
+    return [unique[i] for i in sorted(itertools.islice(chosen, most or config.num_finalists))]
 
 
 def survivors(loss: np.ndarray, lengths: Sequence[int], *, num_best: int, num_per_length: int) -> list[int]:

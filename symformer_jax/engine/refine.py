@@ -6,6 +6,7 @@ import jax
 import numpy as np
 
 from symformer_jax import compilation
+from symformer_jax.engine import interruption
 from symformer_jax.engine.task import Task
 from symformer_jax.language import expression, programs
 from symformer_jax.language.expression import Node
@@ -44,6 +45,7 @@ def fit_constants(
     where = [{column: i for i, column in enumerate(columns[place])} for place in places]
     num_programs = _num_programs(len(flat))
     for begin in range(0, len(flat), num_programs):
+      interruption.check()
       block = flat[begin : begin + num_programs]
       # Over the columns that are read: what is compiled does not depend on how many more there are.
       moved = [(i, expression.with_columns(node, where[i])) for i, node in block]
@@ -73,6 +75,7 @@ def fit_programs(
   num = _num_programs(len(ids))
   found = []
   for begin in range(0, len(ids), num):
+    interruption.check()
     block = [np.pad(array[begin : begin + num], ((0, num - len(array[begin : begin + num])), (0, 0)))
              for array in (ids, values)]
     fitted, fit = solve.polish(*block, *shared, vocab=vocab, method=method, max_steps=max_steps,

@@ -146,14 +146,13 @@ class _Judge:
     finalists = self.finalists(nodes)
     return [finalists[i].node for i in self.front(finalists, [self.cost(f, is_rounded=True) for f in finalists])]
 
-  def promising(self, nodes: Sequence[Node], *, is_late: bool) -> list[Node]:
-    """Rounded trees that no simpler one beats, and the shortest descriptions; where time is up few of these alone."""
+  def promising(self, nodes: Sequence[Node]) -> list[Node]:
+    """Rounded trees that no simpler one beats, and the shortest descriptions; in a hurry the latter alone."""
     finalists = self.finalists(nodes)
     costs = [self.cost(f, is_rounded=True) for f in finalists]
     shortest = sorted(range(len(finalists)), key=lambda i: costs[i])
-    if is_late:
-      return [finalists[i].node for i in shortest[: self.config.num_rewritten_late]]
-    return [finalists[i].node for i in {*self.front(finalists, costs), *shortest[: self.config.num_rewritten]}]
+    on_front = self.front(finalists, costs) if self.config.rewrites_front else []
+    return [finalists[i].node for i in {*on_front, *shortest[: self.config.num_rewritten]}]
 
   def chosen(self, nodes: Sequence[Node], *, is_rounded: bool) -> list[Node]:
     """The front, and the cheapest by description length."""
@@ -168,7 +167,7 @@ class _Judge:
 def select(
   nodes: Sequence[Node], rows: Rows, names: Sequence[str], *, seed: int,
   yardsticks: Sequence[Node] = (), is_allowed: Callable[[Node], bool] = lambda node: True, may_fit: bool = True,
-  is_late: bool = False, num_fit_rows: int = DEFAULT.pool.fit_rows, config: SelectionConfig = DEFAULT.selection,
+  num_fit_rows: int = DEFAULT.pool.fit_rows, config: SelectionConfig = DEFAULT.selection,
   choice_config: ChoiceConfig = DEFAULT.choice,
 ) -> Selection:
   """Chooses the front and the recommended formula.
@@ -182,7 +181,6 @@ def select(
     yardsticks: trees that are listed with the front even where it beats them: what any formula is measured against.
     is_allowed: trees the user's rules admit, asked again because simpler constants change operators.
     may_fit: whether constants may be changed; otherwise the trees compete as they are.
-    is_late: whether time is up: then few formulas are written in other ways.
     num_fit_rows: rows they were fitted to; with more than these, constants are fitted again.
     config: what a formula may cost, and how round its constants are to be; choice_config: which may be listed, and
       which is recommended where none is exact.
@@ -200,7 +198,7 @@ def select(
   if may_fit and len(some) > num_fit_rows:
     nodes = [rounding.refit_constants(node, *data, config=config) for node in nodes]
   judge = _Judge(some, judge.count_effective(nodes), config, choice_config)
-  rounded = _rounded(nodes, judge, is_allowed, is_late=is_late) if may_fit else nodes
+  rounded = _rounded(nodes, judge, is_allowed) if may_fit else nodes
   if len(some) < len(rows):
     choose = functools.partial(judge.chosen, is_rounded=True)
     rounded = check.sound(rounded, choose) if may_fit else choose(rounded)
@@ -293,9 +291,7 @@ class _SoundnessCheck:
     return is_sound
 
 
-def _rounded(
-  nodes: Sequence[Node], judge: _Judge, is_allowed: Callable[[Node], bool], *, is_late: bool = False
-) -> list[Node]:
+def _rounded(nodes: Sequence[Node], judge: _Judge, is_allowed: Callable[[Node], bool]) -> list[Node]:
   """The trees and their variants with fewer and simpler constants, all with the fewest digits."""
   config = judge.config
   data = (judge.rows.x, judge.rows.y, judge.rows.weights)
@@ -315,9 +311,8 @@ def _rounded(
     form = tidied(rounding.round_constants(node, *data, config=config))
     rounded.setdefault(form if is_allowed(form) else node, node)
   # Other ways to write a formula take most of the time: they are for those that may be listed.
-  promising = set(judge.promising(list(rounded), is_late=is_late))
-  max_ways = 1 if is_late else config.max_rewritten
-  return [_shortest(node, judge, is_allowed, max_ways) if form in promising else form for form, node in rounded.items()]
+  promising = set(judge.promising(list(rounded)))
+  return [_shortest(node, judge, is_allowed) if form in promising else form for form, node in rounded.items()]
 
 
 def _plain(node: Node) -> Node:
@@ -327,12 +322,12 @@ def _plain(node: Node) -> Node:
   return tidy(rewritings.to_positive_arguments(tidy(rewritings.to_powers_of_factors(tidy(node)))))
 
 
-def _shortest(node: Node, judge: _Judge, is_allowed: Callable[[Node], bool], max_ways: int) -> Node:
-  """The tree with the fewest digits, or rewritten where that is the shorter description, at most so many ways one after
-  the other.
+def _shortest(node: Node, judge: _Judge, is_allowed: Callable[[Node], bool]) -> Node:
+  """The tree with the fewest digits, or rewritten where that is the shorter description, at most `max_rewritten` ways
+  one after the other.
   """
   written, least = node, math.inf
-  for rewritten in range(max_ways):
+  for rewritten in range(judge.config.max_rewritten):
     forms = [(judge.cost_of(form), found, form) for found, form in _forms(node, judge, is_allowed)]
     cost, found, form = min(forms, key=lambda each: each[0], default=(math.inf, node, node))
     if rewritten and cost >= least:

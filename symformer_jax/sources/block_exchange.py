@@ -9,6 +9,7 @@ import dataclasses
 
 import numpy as np
 
+from symformer_jax.engine import interruption
 from symformer_jax.engine.config import VaryingConfig
 
 # What keeps matrices of columns that are nearly dependent regular, as a share of a unit vector's square: of sets, and
@@ -93,6 +94,7 @@ def _grown(products: Products, begun: list[Blocks], config: VaryingConfig) -> li
   found: dict[Blocks, float] = {}
   asked: set[Blocks] = set()
   for _ in range(1 + config.num_rounds):
+    interruption.check()
     new = [blocks for blocks in begun if blocks not in asked]
     if not new:
       break

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from symformer_jax import compilation
+from symformer_jax.engine import interruption
 from symformer_jax.engine.config import SubsetsConfig
 from symformer_jax.sources import pairs
 
@@ -68,6 +69,7 @@ def _grown(
   size = begun.shape[1] + 1
   sets, errors, asked = np.zeros((0, size), int), np.zeros(0), set[tuple[int, ...]]()
   for _ in range(1 + config.num_rounds):
+    interruption.check()
     begun = _without(begun, asked)
     if not len(begun):
       break

@@ -17,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from symformer_jax import compilation
+from symformer_jax.engine import interruption
 from symformer_jax.engine.clock import Clock
 from symformer_jax.engine.config import DEFAULT, TIERS, GrowthConfig, SearchConfig
 from symformer_jax.engine.pool import Candidate
@@ -149,6 +150,7 @@ def _grown(
   grafts = [(tangent, graft) for tangent in tangents for graft in tangent.grafts]
   promised: dict[Node, list[tuple[float, Graft, int, float]]] = {tangent.node: [] for tangent in tangents}
   for begin in range(0, len(grafts), NUM_PLACES):
+    interruption.check()
     some = grafts[begin : begin + NUM_PLACES]
     gains, members, multiples = (np.asarray(a) for a in _gains(laid, *_padded(some, root, laid.shape[2])))
     for row, (tangent, graft) in enumerate(some):

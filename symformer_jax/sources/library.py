@@ -12,6 +12,7 @@ import itertools
 
 import numpy as np
 
+from symformer_jax.engine import interruption
 from symformer_jax.engine.config import DEFAULT, LibraryConfig
 from symformer_jax.language import expression
 from symformer_jax.language.expression import Node
@@ -54,6 +55,7 @@ class Atoms:
       for family in itertools.chain(
         families.plain_columns(space, pairs), families.make_families(space), requested_functions.make_families(space)
       ):
+        interruption.check()
         largest = np.max(np.abs(family.values), axis=0)
         usable = np.isfinite(largest) & (largest > SMALLEST) & (largest < LARGEST)
         relative = family.values[:, usable] / largest[usable]

@@ -11,6 +11,7 @@ import itertools
 import jax
 import numpy as np
 
+from symformer_jax.engine import interruption
 from symformer_jax.engine.clock import Clock
 from symformer_jax.engine.config import DEFAULT, SearchConfig, TermsConfig
 from symformer_jax.engine.source import Proposal, Question
@@ -93,6 +94,7 @@ def sums_of(
   """
   nodes: dict[int, Node] = {}
   for some in sets.tolist():
+    interruption.check()
     chosen = columns.columns[:, some] if used is None else columns.columns[np.ix_(used, some)]
     factors = terms.least_squares(chosen.astype(np.float64), target, weights)
     for index in some:

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from symformer_jax import compilation
+from symformer_jax.engine import interruption
 
 # Columns of a block, and blocks of a tile: a tile of 1024 x 1024 products stays in the cache of one core.
 BLOCK, TILE_BLOCKS = 16, 64
@@ -139,6 +140,7 @@ def _sharpened(
   along = units @ goal
   pairs, errors = [], []
   for begin in range(0, len(chosen), CHUNK):
+    interruption.check()
     first, second = (blocks[chosen[begin : begin + CHUNK, side]] for side in (0, 1))
     across = units[first] @ units[second].transpose(0, 2, 1)
     left = 1 - across**2

@@ -12,6 +12,7 @@ import math
 
 import numpy as np
 
+from symformer_jax.engine import interruption
 from symformer_jax.engine.config import DEFAULT, ProductsConfig, PursuitConfig
 from symformer_jax.engine.rows import Rows
 from symformer_jax.language import expression
@@ -71,6 +72,7 @@ class Factors:
     num_groups = 0
     with np.errstate(all="ignore"):  # what is undefined is left out
       for family in _families(_Space(Values(x), columns, allows, config)):
+        interruption.check()
         if allows is not None and not all(allows(token) for token in family.tokens):
           continue
         largest = np.max(np.abs(family.logs), axis=0)
@@ -129,6 +131,7 @@ def find_products(
     chosen += [linear, *target.select(factors, np.setdiff1d(plain, linear), among_plain, beside=linear)]
   sets: dict[tuple[int, int], list[tuple[float, np.ndarray, np.ndarray]]] = {}
   for each in chosen:
+    interruption.check()
     for variant, exponents in enumerate(target.exponents(factors, each)):
       cost = target.cost(factors, each, exponents, config.nats_per_exponent)
       sets.setdefault((variant, len(each)), []).append((cost, each, exponents))
@@ -181,6 +184,7 @@ class _Target:
     """The products of `(cost, factors, exponents)`, each with the multiple that fits best; none that was seen."""
     found = []
     for _, chosen, exponents in sets:
+      interruption.check()
       node = self._product(factors, chosen, exponents)
       if node is not None and not node.is_number and node not in seen:
         seen.add(node)

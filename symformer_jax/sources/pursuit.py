@@ -8,6 +8,7 @@ import dataclasses
 
 import numpy as np
 
+from symformer_jax.engine import interruption
 from symformer_jax.engine.config import DEFAULT, PursuitConfig
 
 # A column whose part orthogonal to those chosen is a smaller share of it than this adds nothing but rounding.
@@ -59,6 +60,7 @@ def select_columns(
   least = max(INDEPENDENT**2, 100 * rounding) * squares
   kept: list[_Choice] = []
   for size in range(1, config.max_columns + 1):
+    interruption.check()
     is_every_pair = size == 1 and config.num_first >= columns.shape[1]
     beams = _extend(
       beams, columns, np.arange(columns.shape[1]) if is_every_pair else of_group, least,

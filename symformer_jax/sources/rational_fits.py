@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from symformer_jax.engine import interruption
 from symformer_jax.engine.config import RationalsConfig
 from symformer_jax.sources import polynomials
 from symformer_jax.sources.polynomials import Polynomial
@@ -229,6 +230,7 @@ def find(equation: Equation, config: RationalsConfig, *, num_rows: int) -> dict[
   most = max(num_rows // 2, 2)  # nested sets that are larger have no errors left
   _follow_best(equation, config, most)
   for sets in small_sets(equation.basis, config.max_sets):
+    interruption.check()
     if sets.shape[1] <= min(config.max_terms, most) and len(sets):
       chosen = sets[np.argsort(equation.rough_errors(sets), kind="stable")[: config.num_small]]
       found.take(equation.solve(chosen)[0])
@@ -260,6 +262,7 @@ def _best_refined(equation: Equation, solved: Sequence[np.ndarray], config: Rati
   refined: list[tuple[float, np.ndarray]] = []
   least, num_idle = np.inf, 0
   for own in solved:
+    interruption.check()
     choices = [equation.reweighted(own, 1), *(
       _extended(each, own) for _, each in refined if not np.any(each[own == 0]))]
     in_order = (choices[i] for i in np.argsort(equation.errors(np.array(choices)), kind="stable"))
@@ -319,6 +322,7 @@ def _eliminate(equation: Equation, found: _Found, config: RationalsConfig, most:
     if len(start) <= most:
       waiting.setdefault(len(start), {})[start] = None
   for size in range(max(waiting, default=0), 1, -1):
+    interruption.check()
     sets = np.array(list(waiting.pop(size, {})))
     if not len(sets):
       continue

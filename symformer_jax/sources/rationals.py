@@ -8,6 +8,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from symformer_jax.engine import interruption
 from symformer_jax.engine.clock import Clock
 from symformer_jax.engine.config import DEFAULT, RationalsConfig, SearchConfig
 from symformer_jax.engine.rows import Rows
@@ -65,6 +66,7 @@ def rationals_of(
   made: list[list[Node]] = []
   for name in config.links:
     link = LINKS[name]
+    interruption.check()
     if link.is_defined(rows.y) and all(map(rule.allows_operator, link.tokens)):
       x = rows.x[:, varies]
       found, is_exact = _of_link(Rows(x, rows.y, rows.weights), link, config)

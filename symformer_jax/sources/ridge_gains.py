@@ -13,6 +13,7 @@ from jax import lax
 import jax.numpy as jnp
 import numpy as np
 
+from symformer_jax.engine import interruption
 from symformer_jax.sources import ridge_functions
 from symformer_jax.sources.ridge_functions import OUTER, WAVE
 
@@ -48,8 +49,13 @@ def best_of_all(
   """
   padded = np.pad(arguments, ((0, -len(arguments) % CHUNK), (0, 0), (0, 0)), mode="edge")
   # One setting at a time: one program for any number of them.
-  chunks = [[best_ridges(padded[begin : begin + CHUNK], each, num_phases=num_phases, num_directions=num_directions)
-             for begin in range(0, len(padded), CHUNK)] for each in settings]
+  chunks: list[list[tuple[dict[str, np.ndarray], dict[str, np.ndarray]]]] = [[] for _ in settings]
+  for found, each in zip(chunks, settings, strict=True):
+    for begin in range(0, len(padded), CHUNK):
+      interruption.check()
+      some = best_ridges(
+        padded[begin : begin + CHUNK], each, num_phases=num_phases, num_directions=num_directions)
+      found.append(jax.tree.map(np.asarray, some))
   num_arguments, gains, places = arguments.shape[1], {}, {}
   for name in OUTER:
     of_rows, at = (np.stack([np.concatenate([chunk[part][name] for chunk in each]) for each in chunks], axis=1)[

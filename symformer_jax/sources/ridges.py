@@ -16,6 +16,7 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
+from symformer_jax.engine import interruption
 from symformer_jax.engine.clock import Clock
 from symformer_jax.engine.config import DEFAULT, RidgesConfig, SearchConfig
 from symformer_jax.engine.rows import Rows
@@ -262,6 +263,7 @@ class _Space:
     more = [other for other in self._beside[ridge.beside] if other not in amplitude]
     if not np.all(np.isfinite(factors)) or not np.any(factors):
       return
+    interruption.check()
     for beside in dict.fromkeys((tuple(amplitude if ridge.beside == 0 else more), (*amplitude, *more))):
       formula = self._sum(chain("*", [*amplitude, node]), beside)
       if formula is not None:

@@ -14,6 +14,7 @@ import numpy as np
 
 from symformer_jax import compilation
 from symformer_jax.decoding import strategies
+from symformer_jax.engine import interruption
 from symformer_jax.engine.clock import Clock
 from symformer_jax.engine.config import DEFAULT, TransformerConfig
 from symformer_jax.engine.rows import Rows
@@ -81,6 +82,7 @@ def sample_and_fit_all(
   """
   how = strategies.make_strategy(strategy, top_k=top_k, temperature=temperature)
   proposed = _propose(model, views, num_samples, first_sample, top_k, how, clock)
+  interruption.check()
   with clock.measure("deduplicate"):
     kept, counts = [], []
     for view, (ids, mantissas) in zip(views, proposed, strict=True):
@@ -93,6 +95,7 @@ def sample_and_fit_all(
       kept.append((ids[chosen], values[chosen]))
   if not any(len(ids) for ids, _ in kept):
     return [(Samples(*c, np.zeros(0), model.vocab), n) for c, n in zip(kept, counts, strict=True)]
+  interruption.check()
   with clock.measure("refine"):
     fitted = _fit(kept, views, model, refine)
   return [(Samples(ids, *fit, model.vocab), n) for (ids, _), fit, n in zip(kept, fitted, counts, strict=True)]

@@ -15,6 +15,7 @@ import weakref
 import jax
 import numpy as np
 
+from symformer_jax.engine import interruption
 from symformer_jax.engine.clock import Clock
 from symformer_jax.engine.config import DEFAULT, TIERS, PursuitConfig, Search, SearchConfig, TermsConfig
 from symformer_jax.engine.pool import Candidate
@@ -171,6 +172,7 @@ def sums_of(
   some = some_of(rows, terms)
   by_size: dict[int, dict[str, list[Node]]] = {}
   for tier, max_columns, num_first, num_pairs in searches:
+    interruption.check()
     subset = Subset(columns, np.flatnonzero(columns.tiers >= TIERS.index(tier)))
     pursuit_config = dataclasses.replace(
       config.pursuit, max_columns=_max_parts(some, max_columns, terms), num_first=num_first, num_pairs=num_pairs)

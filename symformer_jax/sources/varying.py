@@ -17,7 +17,7 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
-from symformer_jax.engine import refine
+from symformer_jax.engine import interruption, refine
 from symformer_jax.engine.clock import Clock
 from symformer_jax.engine.config import SearchConfig, VaryingConfig
 from symformer_jax.engine.options import SearchOptions
@@ -126,6 +126,7 @@ class VaryingCoefficients:
     of_models: list[tuple[Model, list[Factor]]] = []
     num = 0
     for model in models:
+      interruption.check()
       factors = factors_of(model, task.fit_rows, tables[model.column].places, config=self._own)
       num += len(factors)
       if of_models and num > self._own.num_factors:
@@ -161,6 +162,7 @@ def find_models(
     views = _views(rows.x[:, column], config)
     known = _known_terms(rows, others, more.get(column, ()), allows, config) if views else None
     for view, name in itertools.product(views, links):
+      interruption.check()
       if known is not None and LINKS[name].is_defined(rows.y):
         for model in _models(rows, known, name, column, view, config):
           key = model.link, model.column, frozenset(model.terms)
@@ -371,6 +373,7 @@ class _Table:
 
   def forms(self, factor: Factor) -> list[Node]:
     """Formulas that come near a factor, for constants that are still to be fitted."""
+    interruption.check()
     constant = number(float(np.mean(factor.values)))
     if np.ptp(factor.values) == 0:
       return [constant]

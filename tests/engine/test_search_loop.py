@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from symformer_jax import results
-from symformer_jax.engine import loop, refine
+from symformer_jax.engine import interruption, loop, refine
 from symformer_jax.engine.clock import Clock
+from symformer_jax.engine.config import DEFAULT
 from symformer_jax.engine.options import SearchOptions
 from symformer_jax.engine.source import Proposal
 from symformer_jax.engine.task import make_task
@@ -104,12 +105,81 @@ def test_effort_says_how_often_the_cycle_goes_on():
   assert names_of(SearchOptions(max_time=1.0), (Said(((WRONG,),), "parts"),)) == ["parts"]
 
 
+WITHOUT_CHOICE = dataclasses.replace(DEFAULT, budget=dataclasses.replace(DEFAULT.budget, choice_share=0.0))
+
+
+class Hand:
+  """Moved by a source, in place of the time."""
+
+  def __init__(self, monkeypatch):
+    self.seconds = 0.0
+    monkeypatch.setattr(Clock, "elapsed", lambda clock: self.seconds)
+
+
+@dataclasses.dataclass(frozen=True)
+class Slow(Endless):
+  """Takes so many steps of a second each for a turn."""
+
+  hand: Hand | None = None
+  num_steps: int = 1
+  is_told: bool = True
+
+  def propose(self, questions, *, turn, num, clock):
+    for _ in range(self.num_steps):
+      self.hand.seconds += 1
+      if self.is_told:
+        interruption.check()
+    return super().propose(questions, turn=turn, num=num, clock=clock)
+
+
 def test_with_a_limit_of_time_the_search_goes_on_till_then(monkeypatch):
-  seconds = itertools.count(1.0)
-  monkeypatch.setattr(Clock, "elapsed", lambda self: next(seconds))
-  searches, seen = run(Endless(()), options=SearchOptions(max_time=30.5))
+  source = Slow((), hand=Hand(monkeypatch), is_told=False)
+  searches, seen = run(source, options=SearchOptions(max_time=30.5, config=WITHOUT_CHOICE))
   assert len(seen) == 31 and searches[0].ended_by == results.TIME
   assert [p.source for _, p in seen] == ["evolution"] * 31
+
+
+def test_a_turn_in_progress_is_ended_when_the_time_is_over(monkeypatch):
+  hand = Hand(monkeypatch)
+  searches, seen = run(Slow((), hand=hand, num_steps=10), options=SearchOptions(max_time=25.5, config=WITHOUT_CHOICE))
+  assert len(seen) == 2 and hand.seconds == 26 and searches[0].ended_by == results.TIME
+  assert searches[0].states == {"evolution": 2}
+
+
+def test_the_first_turn_is_waited_for(monkeypatch):
+  hand = Hand(monkeypatch)
+  searches, seen = run(Slow((), hand=hand, num_steps=10), options=SearchOptions(max_time=0.5))
+  assert len(seen) == 1 and hand.seconds == 10 and searches[0].ended_by == results.TIME
+
+
+def test_a_wish_to_stop_ends_a_turn_in_progress(monkeypatch):
+  hand = Hand(monkeypatch)
+  searches, seen = run(Slow((), hand=hand, num_steps=10), options=SearchOptions(max_time=1e9),
+                       should_stop=lambda: hand.seconds > 23)
+  assert len(seen) == 2 and hand.seconds == 24 and searches[0].ended_by == results.STOPPED
+
+
+def test_some_of_the_time_is_left_for_the_choice():
+  assert SearchOptions().search_seconds == np.inf
+  budget = DEFAULT.budget
+  assert SearchOptions(max_time=2.0).search_seconds == pytest.approx(2 * (1 - budget.choice_share))
+  assert SearchOptions(max_time=600.0).search_seconds == 600 - budget.choice_seconds
+
+
+def test_what_was_fitted_before_a_turn_was_ended_is_kept(monkeypatch):
+  real, hand = refine.fit_constants, Hand(monkeypatch)
+
+  def fit(asked, **how):
+    found = real(asked, **how)
+    hand.seconds += 1
+    return found
+
+  monkeypatch.setattr(refine, "fit_constants", fit)
+  options = SearchOptions(max_time=4.5, config=WITHOUT_CHOICE)
+  searches, seen = run(Said(((WRONG,), (LAW,), (LONG,))), options=options, noise=1e-3)
+  # A turn is fitted in three calls: of the second turn the first call was made.
+  assert len(seen) == 2 and searches[0].ended_by == results.TIME
+  assert "exp" in seen[-1][1].best
 
 
 def test_what_breaks_the_rules_or_is_too_long_never_enters():

@@ -211,19 +211,21 @@ def test_more_constants_than_points_are_rounded_all_the_same(rng):
   text = "1.10000000000123*x + 0.200000000456*x**2 + 0.300000000789"
   node = parser.parse(text, ["x"])
   assert judge.cost_of(node) == np.inf
-  assert len(printing.to_text(select._shortest(node, judge, lambda node: True, 3), ["x"])) < len(text)
+  assert len(printing.to_text(select._shortest(node, judge, lambda node: True), ["x"])) < len(text)
 
 
 def test_where_time_is_up_few_formulas_are_written_in_other_ways(monkeypatch, rng):
   asked = []
-  monkeypatch.setattr(select, "_shortest", lambda node, judge, is_allowed, most: asked.append(most) or node)
+  monkeypatch.setattr(select, "_shortest", lambda node, judge, is_allowed: asked.append(judge.config) or node)
   x = rng.uniform(1, 4, (60, 1))
   rows = Rows(x, np.exp(0.3 * x[:, 0]) + 0.01 * rng.normal(size=60), np.ones(60))
   nodes = [parser.parse(text) for text in (
     "1.3*x", "1.35*exp(0.3*x) - 0.4", "0.11*x**2 + 0.08*x + 1.2", "1.1*x**1.2 + 0.01", "0.05*x**3 + 0.5*x + 0.9",
     "1.02*exp(0.31*x) - 0.02*x")]
-  for is_late in (False, True):
+  hurried = DEFAULT.selection.hurried()
+  assert hurried.max_rewritten < DEFAULT.selection.max_rewritten and hurried.num_chosen < DEFAULT.selection.num_chosen
+  for config in (DEFAULT.selection, hurried):
     asked.clear()
-    select.select(nodes, rows, ["x"], seed=0, is_late=is_late)
-    assert set(asked) == {1 if is_late else DEFAULT.selection.max_rewritten}
-    assert (len(asked) <= DEFAULT.selection.num_rewritten_late) == is_late
+    select.select(nodes, rows, ["x"], seed=0, config=config)
+    assert set(asked) == {config}
+    assert (len(asked) <= DEFAULT.selection.num_rewritten_late) == (config == hurried)

@@ -278,7 +278,7 @@ def test_every_reach_of_simple_values_is_tried(monkeypatch):
     monkeypatch.setattr(rounding, name, lambda node, *data, config: node)
   monkeypatch.setattr(rounding, "snap_constants", lambda node, *data, num_errors=None, config: asked.append(
     num_errors) or (parse("3*x") if num_errors == DEFAULT.selection.snap_errors[-1] else expression.number(3.0)))
-  monkeypatch.setattr(select, "_shortest", lambda node, judge, is_allowed, most: node)
+  monkeypatch.setattr(select, "_shortest", lambda node, judge, is_allowed: node)
   found = select._rounded([parse("2.9*x")], judge_of(np.arange(9.0), np.arange(9.0)), lambda node: True)
   assert asked == list(DEFAULT.selection.snap_errors) and found == [tidy(parse("2.9*x")), tidy(parse("3*x"))]
   for text in ("3*x", "2.9*x"):
@@ -294,7 +294,7 @@ def test_what_will_not_be_listed_is_not_rewritten(monkeypatch):
     monkeypatch.setattr(rounding, name, lambda node, *data, config: node)
   monkeypatch.setattr(rounding, "snap_constants", lambda node, *data, num_errors=None, config: node)
   asked = []
-  monkeypatch.setattr(select, "_shortest", lambda node, judge, is_allowed, most: asked.append(node) or node)
+  monkeypatch.setattr(select, "_shortest", lambda node, judge, is_allowed: asked.append(node) or node)
   nodes = [tidy(parse(text)) for text in ("2*x", "2.1*x", "2.2*x", "2*x + 0.1*x**2", "5.0")]
   x = np.arange(9.0)
   for num, expected in ((1, {0, 4}), (2, {0, 1, 4})):
@@ -323,9 +323,9 @@ def test_the_shortest_of_what_is_allowed_is_taken(monkeypatch):
     ({"x*z": 3.0, "x**3": 2.0}, None, "x**3"), ({"x*z": 1.0, "x**3": 2.0}, None, "x*z"),
     ({"x*z": 3.0, "x**3": 2.0}, "x**3", "x*z"), ({"x*z": 3.0, "x**3": 2.0}, "x*z", "x**3")):
     judge.cost_of = {parse(text): cost for text, cost in costs.items()}.__getitem__
-    assert select._shortest(parse("x*z"), judge, lambda node, refused=refused: not refused or node != parse(refused),
-                            3) == parse(expected)
-  assert select._shortest(parse("x*z"), judge, lambda node: False, 3) == parse("x*z")
+    found = select._shortest(parse("x*z"), judge, lambda node, refused=refused: not refused or node != parse(refused))
+    assert found == parse(expected)
+  assert select._shortest(parse("x*z"), judge, lambda node: False) == parse("x*z")
 
 
 @pytest.mark.parametrize(("mse", "is_allowed", "is_taken"), [

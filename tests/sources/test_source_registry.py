@@ -2,8 +2,19 @@
 
 import dataclasses
 
+import jax
+import numpy as np
+import pytest
+
+from symformer_jax import testing
+from symformer_jax.engine import interruption
+from symformer_jax.engine.clock import Clock
 from symformer_jax.engine.config import DEFAULT, SOURCES
 from symformer_jax.engine.options import SearchOptions
+from symformer_jax.engine.pool import Candidate, Pool
+from symformer_jax.engine.source import Question
+from symformer_jax.engine.task import make_task
+from symformer_jax.language import parser
 from symformer_jax.sources import registry
 from symformer_jax.sources.registry import make_sources
 
@@ -37,3 +48,18 @@ def test_without_recombination_or_fit_the_model_is_left_with_what_is_free():
 def test_the_config_names_the_sources():
   config = dataclasses.replace(DEFAULT, sources=("growth", "closed_forms"))
   assert names(config=config) == ["closed_forms", "growth"]
+
+
+@pytest.mark.parametrize("name", [name for name in SOURCES if name not in ("closed_forms", "guesses")])
+def test_every_source_can_be_ended_in_its_turn(name, rng):
+  x = rng.uniform(0.5, 3, (60, 2))
+  task = make_task((x, np.sin(x[:, 0] * x[:, 1]) + x[:, 1] ** 1.5), ("x", "z"), SearchOptions())
+  model = testing.FixedProposer(["x0*x1", "x0**2"], num_variables=2)
+  [source] = [each for each in make_sources(model, SearchOptions(max_time=60.0)) if each.name == name]
+  pool = Pool(task.variance, len(x))
+  pool.insert(Candidate(parser.parse(text, ("x", "z")), 1e-6)
+              for text in ("sin(x*z) + z", "x*z + 1", "exp(0.1*x) + z**2"))
+  asked = Question(task, pool, source.init(task, jax.random.key(0)))
+  with pytest.raises(interruption.Interrupted), interruption.ending_when(lambda: True):
+    source.propose([asked], turn=0, num=16, clock=Clock())
+  interruption.check()  # outside nothing is ended

@@ -57,6 +57,8 @@ class PoolConfig:
   num_per_complexity: int = 3
   num_finalists: int = 128
   polish_steps: int = 150
+  # Where the time that was given is over.
+  num_finalists_late: int = 40
   # Candidates whose error is a smaller share of y's variance differ in what single precision left of their constants.
   exact: float = 1e-11
   # Finalists whose values agree to this share of y's spread are one formula, the simplest stands for it.
@@ -64,7 +66,7 @@ class PoolConfig:
 
   def __post_init__(self) -> None:
     check_counts(self, "fit_rows", "capacity", "num_donors", "screen_steps", "fit_steps", "polish_steps", "num_best",
-                  "num_finalists", "points_per_constant")
+                  "num_finalists", "num_finalists_late", "points_per_constant")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,6 +84,11 @@ class BudgetConfig:
   quick: int = 0
   normal: int = 0
   thorough: int = 40
+
+  # Of the time that a user gives this share, at most so many seconds, is left for the choice: with few formulas looked
+  # at, half a second to a second; with all, one to five.
+  choice_share: float = 0.15
+  choice_seconds: float = 3.0
 
   def __post_init__(self) -> None:
     check_names("cycle", self.cycle, SOURCES)

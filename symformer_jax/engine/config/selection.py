@@ -16,12 +16,14 @@ class SelectionConfig:
   last_rows: int = 1_000_000
   # Ways to rewrite a formula that are taken one after the other: `0.3*sqrt(x**2) + sin(x + 1.97)` needs two.
   max_rewritten: int = 3
-  # Formulas that no simpler one beats, and so many of the shortest descriptions, are written in other ways.
+  # So many of the shortest descriptions are written in other ways, and the formulas that no simpler one beats.
   num_rewritten: int = 6
-  # Where no more than so many seconds were given, and are over, only so many of the shortest descriptions are, and in
-  # one way: of the 5.5 CPU seconds that a choice among long formulas took 2.3 are left.
+  rewrites_front: bool = True
+  # Where no more than so many seconds were given, and are over, see `hurried`: of the 5.5 CPU seconds that a choice
+  # among long formulas took one to two are left.
   short_time: float = 30.0
-  num_rewritten_late: int = 2
+  num_rewritten_late: int = 1
+  num_chosen_late: int = 8
   # Nats to name one node. A uniform choice among the about 25 kinds would cost log 25 = 3.2; formulas are more regular:
   # a trained model needs 1.3 given the points (docs/design.md, decision 12). Higher prefers shorter formulas.
   nats_per_node: float = 2.0
@@ -56,8 +58,14 @@ class SelectionConfig:
   num_refits: int = 3
 
   def __post_init__(self) -> None:
-    check_counts(self, "num_rewritten_late")
+    check_counts(self, "num_rewritten_late", "num_chosen_late")
     check_names("rewritings", self.rewritings, REWRITINGS)
+
+  def hurried(self) -> "SelectionConfig":
+    """The same for a choice for which there is little time: among few formulas, few of them written otherwise."""
+    return dataclasses.replace(
+      self, num_chosen=self.num_chosen_late, num_rewritten=self.num_rewritten_late, max_rewritten=1,
+      rewrites_front=False)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -151,6 +159,7 @@ class LossConfig:
     growth_nats: evidence that errors grow at all: odds of twenty to one; simple_nats: what an exponent of 1 or 1/2 may
       be less likely than the best one and be taken for it.
     smallest_share: share of the rows whose |y| counts as larger than it is: where y passes 0, errors do not vanish.
+    look_share: of `max_time` that the first look takes at most: it seldom needs two seconds.
   """
 
   sources: tuple[str, ...] = ("closed_forms", "guesses", "library")
@@ -165,6 +174,7 @@ class LossConfig:
   growth_nats: float = 3.0
   simple_nats: float = 1.0
   smallest_share: float = 0.05
+  look_share: float = 0.3
 
   def __post_init__(self) -> None:
     check_counts(self, "num_fitted", "num_turns", "min_rows")
