@@ -10,8 +10,10 @@ from symformer_jax.sources.evolution import Evolution
 from symformer_jax.sources.growth import Growth
 from symformer_jax.sources.guesses import Guesses
 from symformer_jax.sources.pair_sums import PairSums
+from symformer_jax.sources.power_products import PowerProducts
 from symformer_jax.sources.rationals import Rationals
 from symformer_jax.sources.ridges import Ridges
+from symformer_jax.sources.separable import Separable
 from symformer_jax.sources.subset_sums import SubsetSums, SubsetSumsInside
 from symformer_jax.sources.terms import LibrarySums, PartSums
 from symformer_jax.sources.transformer import Transformer
@@ -21,7 +23,9 @@ CLOSED_FORMS, GUESSES, TRANSFORMER = "closed_forms", "guesses", "transformer"
 SOURCES: dict[str, Callable[[Any, SearchOptions], Source]] = {
   CLOSED_FORMS: lambda model, options: ClosedForms(),
   GUESSES: lambda model, options: Guesses(options.guesses),
+  "power_products": lambda model, options: PowerProducts(options.config),
   "rationals": lambda model, options: Rationals(options.config),
+  "separable": lambda model, options: Separable(options),
   "library": lambda model, options: LibrarySums(options.config),
   "subsets": lambda model, options: SubsetSums(options.config),
   "varying": lambda model, options: VaryingCoefficients(options),
@@ -34,8 +38,8 @@ SOURCES: dict[str, Callable[[Any, SearchOptions], Source]] = {
   "evolution": lambda model, options: Evolution(options),
 }
 # Left out by `recombine=False`, and by `refine="none"`: their formulas are no good before their constants are fitted.
-WITHOUT_MODEL = ("rationals", "library", "subsets", "varying", "pairs", "ridges", "subsets_inside", "parts", "growth",
-                 "evolution")
+WITHOUT_MODEL = ("power_products", "rationals", "separable", "library", "subsets", "varying", "pairs", "ridges",
+                 "subsets_inside", "parts", "growth", "evolution")
 
 
 def make_sources(model: Any, options: SearchOptions) -> list[Source]:

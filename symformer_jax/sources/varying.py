@@ -9,15 +9,13 @@ any such table: a hard question of three variables becomes easy ones of one.
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 import dataclasses
-import functools
 import itertools
-import math
 from typing import NamedTuple
 
 import jax
 import numpy as np
 
-from symformer_jax.engine import interruption, refine
+from symformer_jax.engine import interruption
 from symformer_jax.engine.clock import Clock
 from symformer_jax.engine.config import SearchConfig, VaryingConfig
 from symformer_jax.engine.options import SearchOptions
@@ -26,17 +24,14 @@ from symformer_jax.engine.rows import Rows
 from symformer_jax.engine.source import Proposal, Question
 from symformer_jax.engine.task import Task
 from symformer_jax.language import expression, programs
-from symformer_jax.language.expression import Node, chain, flatten, number, variable, with_columns
-from symformer_jax.language.rules import Rule
+from symformer_jax.language.expression import Node, chain, flatten, number, variable
 from symformer_jax.language.tidy import tidy
 from symformer_jax.selection import soundness
-from symformer_jax.sources import block_exchange, library, pair_sums, rationals, stock, terms
+from symformer_jax.sources import block_exchange, library, pair_sums, stock, terms, unknown_functions
 from symformer_jax.sources.block_exchange import Blocks
 from symformer_jax.sources.in_turn import in_turn
 from symformer_jax.sources.links import LINKS
-
-# Rows of the table that a factor is: what formulas of one variable are fitted to, one of `task.ROW_BUCKETS`.
-NUM_PLACES = 64
+from symformer_jax.sources.unknown_functions import Table, Tabulated
 
 
 class Model(NamedTuple):
@@ -122,7 +117,9 @@ class VaryingCoefficients:
 
   def _formulas(self, task: Task, models: Sequence[Model]) -> Iterator[Node]:
     """Of each model in turn the likeliest formula."""
-    tables = {column: _Table(task, column, self.config) for column in dict.fromkeys(m.column for m in models)}
+    forms_config = self._own.forms
+    tables = {column: Table(task, column, self.config, forms_config)
+              for column in dict.fromkeys(m.column for m in models)}
     of_models: list[tuple[Model, list[Factor]]] = []
     num = 0
     for model in models:
@@ -132,8 +129,9 @@ class VaryingCoefficients:
       if of_models and num > self._own.num_factors:
         break
       of_models.append((model, factors))
-    forms = iter(_fitted([(tables[model.column], factor) for model, factors in of_models for factor in factors],
-                         self.options))
+    asked = [(tables[model.column], Tabulated(factor.values, factor.error))
+             for model, factors in of_models for factor in factors]
+    forms = iter(unknown_functions.find_forms(asked, self.options, forms_config))
     written = []
     for model, factors in of_models:
       of_factors = list(zip(factors, itertools.islice(forms, len(factors)), strict=True))
@@ -353,85 +351,6 @@ def _as_one(group: Sequence[_Formed]) -> _Formed:
   multiples = tuple((node, float(values @ factor.values / (values @ values)))
                     for factor, _ in group for node, _ in factor.multiples)
   return best._replace(multiples=multiples), forms
-
-
-class _Table:
-  """The table of one column that a factor is, and the library for it.
-
-  Attributes:
-    places: values of the variable [P], as the rows have them.
-  """
-
-  def __init__(self, task: Task, column: int, config: SearchConfig):
-    self.column, self._rule = column, dataclasses.replace(Rule(1), tokens=task.rule.tokens)
-    self._config = dataclasses.replace(
-      config, terms=dataclasses.replace(config.terms, num_fitted=config.varying.num_sums))
-    distinct = np.unique(task.fit_rows.x[:, column])
-    self.places = distinct[np.linspace(0, len(distinct) - 1, min(NUM_PLACES, len(distinct))).round().astype(int)]
-    self._atoms = library.Atoms(
-      self.places[:, None], (0,), terms.allowed_operators(self._rule), config=config.library)
-
-  def forms(self, factor: Factor) -> list[Node]:
-    """Formulas that come near a factor, for constants that are still to be fitted."""
-    interruption.check()
-    constant = number(float(np.mean(factor.values)))
-    if np.ptp(factor.values) == 0:
-      return [constant]
-    rows, config = self._rows(factor), self._config
-    sums = terms.sums_of(self._atoms, rows, links=("y",), searches=config.varying.searches, rule=self._rule,
-                         config=config)
-    fractions = rationals.rationals_of(rows, (0,), rule=self._rule, config=config.varying.rationals)
-    waves = _waves(rows, config.varying)
-    found = dict.fromkeys([constant, *waves, *sums, *fractions])
-    return [node for node in found if self._rule(node) and programs.size(node) <= programs.MAX_TOKENS]
-
-  def _rows(self, factor: Factor) -> Rows:
-    return Rows(self.places[:, None], factor.values, np.ones(len(self.places)))
-
-  def task(self, factor: Factor) -> Task:
-    return Task(self._rows(factor), self._rows(factor), ("x",), self._rule, (0,), float(np.var(factor.values)),
-                NUM_PLACES)
-
-
-def _waves(rows: Rows, config: VaryingConfig) -> list[Node]:
-  """Waves of one length each, with a phase and a constant, that come nearest."""
-  x, found = rows.x[:, 0], []
-  for rate in np.pi / 4 / np.ptp(x) * np.arange(1, config.num_waves + 1):
-    design = np.column_stack([np.cos(rate * x), np.sin(rate * x)])
-    a, b, constant = terms.least_squares(design, rows.y, rows.weights)
-    error = np.mean((design @ (a, b) + constant - rows.y) ** 2)
-    wave = Node("cos", (chain("+", [Node("*", (variable(0), number(rate))), number(-math.atan2(b, a))]),))
-    found.append((float(error), chain("+", [Node("*", (wave, number(math.hypot(a, b)))), number(float(constant))])))
-  return [node for _, node in sorted(found, key=lambda each: each[0])[: config.num_fitted_waves]]
-
-
-def _fitted(asked: Sequence[tuple[_Table, Factor]], options: SearchOptions) -> list[list[tuple[float, Node]]]:
-  """For each factor the shortest descriptions, with what they cost in nats."""
-  config = options.config.varying
-  tasks = [table.task(factor) for table, factor in asked]
-  forms = [table.forms(factor) for table, factor in asked]
-  # Most are wrong, and not worth the steps that a right one needs.
-  for steps, most in ((config.screen_steps, config.num_near), (config.fit_steps, config.num_forms)):
-    fitted = refine.fit_constants(list(zip(tasks, forms, strict=True)), method=options.refine, max_steps=steps)
-    found = [_shortest(some, factor, most, config) for some, (_, factor) in zip(fitted, asked, strict=True)]
-    forms = [[node for _, node in some] for some in found]
-  return [[(nats, with_columns(node, {0: table.column})) for nats, node in some]
-          for some, (table, _) in zip(found, asked, strict=True)]
-
-
-def _shortest(
-  forms: Sequence[tuple[Node, float]], factor: Factor, most: int, config: VaryingConfig
-) -> list[tuple[float, Node]]:
-  """Few of each form, the shortest descriptions first; nothing is better than what is known of the factor."""
-  cost = functools.partial(terms.nats, num_rows=len(factor.values), nats_per_node=config.nats_per_node)
-  alike: Counter[tuple] = Counter()
-  found = []
-  for node, mse in sorted(forms, key=lambda form: form[1]):
-    skeleton = programs.skeleton(node)
-    alike[skeleton] += 1
-    if np.isfinite(mse) and alike[skeleton] <= config.fits_per_form:
-      found.append((float(cost(node, mse + config.errors_of_polynomials * factor.error)), node))
-  return sorted(found, key=lambda each: each[0])[:most]
 
 
 def _written(model: Model, factors: Sequence[_Formed], config: VaryingConfig) -> list[Node]:

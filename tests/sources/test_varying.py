@@ -126,9 +126,6 @@ def test_rules_are_kept():
   task = make("exp(-0.8*x)*y + 0.4*z*x", [(0.5, 3)] * 3, options=options)
   nodes = ask(task, options=options)
   assert nodes and all(task.rule(node) for node in nodes)
-  table = varying._Table(task, 0, DEFAULT)
-  forms = table.forms(varying.Factor(np.cos(table.places), (), 0.0))
-  assert len(forms) > 1 and not any(part.token == "cos" for form in forms for part in expression.walk(form))
 
 
 @pytest.mark.parametrize(("num_rows", "box"), [(40, [(1, 2)] * 2), (300, [(1, 2)]), (300, [(1, 2)] * 7)])

@@ -7,7 +7,13 @@ files in configs/search, read by `commands.search_config`.
 
 from symformer_jax.engine.config.columns import LibraryConfig, ProductsConfig
 from symformer_jax.engine.config.evolution import EvolutionConfig
-from symformer_jax.engine.config.functions import RidgesConfig, SumSizes, VaryingConfig
+from symformer_jax.engine.config.functions import (
+  FormsConfig,
+  RidgesConfig,
+  SeparableConfig,
+  SumSizes,
+  VaryingConfig,
+)
 from symformer_jax.engine.config.loop import BudgetConfig, NoiseConfig, PoolConfig, ScalingConfig
 from symformer_jax.engine.config.names import (
   EDITS,
@@ -25,6 +31,7 @@ from symformer_jax.engine.config.selection import ChoiceConfig, LossConfig, Sele
 from symformer_jax.engine.config.sums import (
   GrowthConfig,
   PairsConfig,
+  PowerProductsConfig,
   PursuitConfig,
   Search,
   SubsetsConfig,
@@ -35,10 +42,10 @@ from symformer_jax.engine.config.transformer import TransformerConfig
 
 __all__ = [
   "BudgetConfig", "ChoiceConfig", "DEFAULT", "EDITS", "EFFORTS",
-  "EvolutionConfig", "GrowthConfig", "LIBRARY_FAMILIES", "LINKS", "LibraryConfig",
-  "LossConfig", "NoiseConfig", "PRODUCTS_FAMILIES", "PairsConfig", "PoolConfig",
+  "EvolutionConfig", "FormsConfig", "GrowthConfig", "LIBRARY_FAMILIES", "LINKS", "LibraryConfig",
+  "LossConfig", "NoiseConfig", "PRODUCTS_FAMILIES", "PairsConfig", "PoolConfig", "PowerProductsConfig",
   "ProductsConfig", "PursuitConfig", "REWRITINGS", "RationalsConfig", "RidgesConfig",
-  "SOURCES", "ScalingConfig", "Search", "SearchConfig", "SelectionConfig",
+  "SOURCES", "ScalingConfig", "Search", "SearchConfig", "SelectionConfig", "SeparableConfig",
   "SubsetsConfig", "SubsetsInsideConfig", "SumSizes", "TIERS", "TermsConfig",
   "TransformerConfig", "VaryingConfig",
 ]

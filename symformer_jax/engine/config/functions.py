@@ -1,4 +1,4 @@
-"""Unknown functions: of a sum of monomials (ridges), and as factors of terms (varying)."""
+"""Unknown functions: of a sum of monomials (ridges), as factors of terms (varying), of one column each (separable)."""
 
 import dataclasses
 from typing import NamedTuple
@@ -56,6 +56,34 @@ class RidgesConfig:
 
 
 @dataclasses.dataclass(frozen=True)
+class FormsConfig:
+  """Formulas for unknown functions of one column, of which values are known."""
+
+  # Columns, of more powers than where there are several variables.
+  library: LibraryConfig = LibraryConfig(argument_powers=(1, 2, -1, 0.5, 3, -2, 4))
+  # Sums of library columns and fractions that are fitted, in so many steps; how thoroughly the former are looked for;
+  # those that go on, at so many nats a node.
+  searches: tuple[Search, ...] = (Search("any", 2, 32), Search("basic", 2, 64, 32), Search("monomial", 3, 64, 64))
+  num_sums: int = 48
+  rationals: RationalsConfig = RationalsConfig(
+    links=("y",), degrees=((3, 3),) * 4, root_degrees=(), num_taken_apart=0, num_fitted=12)
+  screen_steps: int = 16
+  num_near: int = 16
+  fit_steps: int = 48
+  num_forms: int = 6
+  fits_per_form: int = 2
+  nats_per_node: float = 2.0
+  # Mean square errors of the polynomials within which formulas agree with a function: at the ends they err more.
+  errors_of_polynomials: float = 10.0
+  # Waves that it may be: eighths of a turn over the places at most, and how many are fitted.
+  num_waves: int = 24
+  num_fitted_waves: int = 4
+
+  def __post_init__(self) -> None:
+    check_counts(self, "num_sums", "num_near", "num_forms", "fits_per_form")
+
+
+@dataclasses.dataclass(frozen=True)
 class VaryingConfig:
   """Sums of plain terms whose factors are functions of one variable."""
 
@@ -101,25 +129,61 @@ class VaryingConfig:
   num_factors: int = 8
   times_least: float = 1000.0
   most_left: float = 1e-3
-  # Sums of library columns and fractions that are fitted to a factor, in so many steps; how thoroughly the former are
-  # looked for; those that go on, at so many nats a node; and formulas of all factors together.
-  searches: tuple[Search, ...] = (Search("any", 2, 32), Search("basic", 2, 64, 32), Search("monomial", 3, 64, 64))
-  num_sums: int = 48
-  rationals: RationalsConfig = RationalsConfig(
-    links=("y",), degrees=((3, 3),) * 4, root_degrees=(), num_taken_apart=0, num_fitted=12)
-  screen_steps: int = 16
-  num_near: int = 16
-  fit_steps: int = 48
-  num_forms: int = 6
-  fits_per_form: int = 2
-  nats_per_node: float = 2.0
-  # Mean square errors of the polynomials within which formulas agree with a factor: at the ends they err more.
-  errors_of_polynomials: float = 10.0
+  # Formulas for the factors; of a model so many with all of them.
+  forms: FormsConfig = FormsConfig()
   num_per_model: int = 24
-  # Waves that a factor may be: eighths of a turn over the places at most, and how many are fitted.
-  num_waves: int = 24
-  num_fitted_waves: int = 4
 
   def __post_init__(self) -> None:
-    check_counts(self, "min_rows", "max_columns", "num_functions", "max_terms", "max_size", "num_models", "num_forms")
+    check_counts(self, "min_rows", "max_columns", "num_functions", "max_terms", "max_size", "num_models")
     check_names("links", self.links, LINKS)
+
+
+@dataclasses.dataclass(frozen=True)
+class SeparableConfig:
+  """Products of sums of functions of one column each, and such a sum beside them."""
+
+  # Formulas that are fitted.
+  turns: tuple[int, ...] = (128,)
+  # Functions of y, of `LINKS`; those that are asked of y over a power of a column as well; those that may be a product
+  # of several sums, and that beside a further sum. The logarithm of a product is a sum already, if all is positive.
+  links: tuple[str, ...] = ("y", "inv", "exp", "sqrt", "sqrt_inv", "ln", "pow2")
+  divided_links: tuple[str, ...] = ("y", "inv", "sqrt", "sqrt_inv")
+  product_links: tuple[str, ...] = ("y", "inv")
+  added_links: tuple[str, ...] = ("y",)
+  divisor_powers: tuple[float, ...] = (1.0, -1.0)
+  # Columns; of more than the second number not all partitions into factors are looked at: there are 52 of five.
+  max_columns: int = 9
+  max_partitioned: int = 4
+  # Degrees of the polynomials, few and many: a wave of several periods needs many. Rows for each of a column, and for
+  # each constant of a model; of the logarithm as well where the largest value of a column is so many times the least.
+  degrees: tuple[int, ...] = (7, 23)
+  rows_per_constant: int = 3
+  rows_per_product: int = 2
+  wide: float = 3.0
+  # Sweeps of alternating least squares, ended by one that gains less than a share; starts, the first with all factors
+  # 1, the others this far from it: of 299 random products one start left 47 unfound, two 17, three 12.
+  num_sweeps: int = 30
+  least_gain: float = 1e-3
+  num_starts: int = 2
+  spread: float = 0.5
+  # Products are first fitted with few polynomials, in so few sweeps; so many go on. Models that lose
+  # functions that do not matter; those whose functions are looked at, with how many in all: none that leaves so many
+  # times what the best leaves, so many times what the pool's best does, or such a share of the variance.
+  num_brief_sweeps: int = 4
+  num_carried: int = 8
+  num_reduced: int = 6
+  num_models: int = 3
+  max_functions: int = 8
+  times_least: float = 1000.0
+  times_pool: float = 3.0
+  most_left: float = 1e-3
+  # Formulas for the functions; of a model so many with all of them.
+  forms: FormsConfig = FormsConfig()
+  num_per_model: int = 24
+
+  def __post_init__(self) -> None:
+    check_counts(self, "max_columns", "rows_per_constant", "rows_per_product", "num_sweeps", "num_starts", "num_models")
+    for name in ("links", "divided_links", "product_links", "added_links"):
+      check_names(name, getattr(self, name), LINKS)
+    if not self.degrees or any(degree < 1 for degree in self.degrees):
+      raise ValueError(f"degrees: expected some numbers of at least 1, got {self.degrees!r}")

@@ -4,7 +4,7 @@ import dataclasses
 
 from symformer_jax.engine.config.columns import LibraryConfig, ProductsConfig
 from symformer_jax.engine.config.evolution import EvolutionConfig
-from symformer_jax.engine.config.functions import RidgesConfig, VaryingConfig
+from symformer_jax.engine.config.functions import RidgesConfig, SeparableConfig, VaryingConfig
 from symformer_jax.engine.config.loop import BudgetConfig, NoiseConfig, PoolConfig, ScalingConfig
 from symformer_jax.engine.config.names import SOURCES, check_names
 from symformer_jax.engine.config.rationals import RationalsConfig
@@ -12,6 +12,7 @@ from symformer_jax.engine.config.selection import ChoiceConfig, LossConfig, Sele
 from symformer_jax.engine.config.sums import (
   GrowthConfig,
   PairsConfig,
+  PowerProductsConfig,
   PursuitConfig,
   SubsetsConfig,
   SubsetsInsideConfig,
@@ -31,9 +32,11 @@ class SearchConfig:
   library: LibraryConfig = LibraryConfig()
   products: ProductsConfig = ProductsConfig()
   pursuit: PursuitConfig = PursuitConfig()
+  power_products: PowerProductsConfig = PowerProductsConfig()
   pairs: PairsConfig = PairsConfig()
   subsets: SubsetsConfig = SubsetsConfig()
   subsets_inside: SubsetsInsideConfig = SubsetsInsideConfig()
+  separable: SeparableConfig = SeparableConfig()
   varying: VaryingConfig = VaryingConfig()
   ridges: RidgesConfig = RidgesConfig()
   growth: GrowthConfig = GrowthConfig()

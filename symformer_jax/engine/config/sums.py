@@ -171,3 +171,41 @@ class GrowthConfig:
 
   def __post_init__(self) -> None:
     check_counts(self, "num_seeds", "num_fronts", "num_places", "num_per_place", "num_per_tier")
+
+
+@dataclasses.dataclass(frozen=True)
+class PowerProductsConfig:
+  """Sums of one or two products of powers, of all on a grid of exponents."""
+
+  # Formulas that are fitted.
+  turns: tuple[int, ...] = (128,)
+  # Functions of y, of `LINKS`, that may be one product and a constant, all columns beside it or none; those that may be
+  # two products and a constant.
+  links: tuple[str, ...] = ("y", "inv", "exp", "sqrt", "sqrt_inv", "ln", "pow2", "logit", "atan")
+  pair_links: tuple[str, ...] = ("y", "inv", "sqrt", "exp")
+  # Exponents beside 0, the first of these that make at most so many products of all columns: 371 293 of five columns
+  # take 95 MB and half a second.
+  exponents: tuple[Exponents, ...] = (
+    (1, 2, -1, -2, 0.5, -0.5, 3, -3, 4, -4, 1.5, -1.5), (1, 2, -1, -2, 0.5, -0.5, 3, -3, 4),
+    (1, 2, -1, -2, 0.5, -0.5, 3), (1, 2, -1, -2), (1, 2, -1), (1, -1))
+  max_products: int = 400_000
+  max_columns: int = 9
+  # Rows on which they are compared; those that are compared on all rows, for each target.
+  num_rows: int = 64
+  num_looked_at: int = 48
+  # Of two products, which are of a grid of at most so many, the first is among so many of the best by themselves, or
+  # among so many of the plainest, and the second one of so many for each; none where one leaves less than a
+  # share of the variance.
+  exact: float = 1e-13
+  max_paired_products: int = 40_000
+  num_first: int = 32
+  num_plain: int = 128
+  num_second: int = 2
+  # Formulas for each target.
+  num_kept: int = 8
+
+  def __post_init__(self) -> None:
+    check_counts(
+      self, "max_products", "max_columns", "num_rows", "num_looked_at", "num_first", "num_second", "num_kept")
+    check_names("links", self.links, LINKS)
+    check_names("pair_links", self.pair_links, LINKS)

@@ -1,0 +1,114 @@
+"""Additive models, and products of them beside another, by alternating least squares.
+
+An additive model is a sum of unknown functions of one variable each (Hastie and Tibshirani, Generalized additive
+models, 1986). With polynomials in their place one is a question of least squares, and a product of several is one for
+each factor while the others are held (Beylkin and Mohlenkamp, Algorithms for numerical analysis in high dimensions,
+2005).
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from symformer_jax.engine.config import SeparableConfig
+
+# What is left that rounding explains, as a share of the target's square; what keeps a normal matrix regular, as a share
+# of its mean diagonal.
+EXACT, _REGULAR = 1e-13, 1e-13
+
+
+class Fit(NamedTuple):
+  """A product of sums of columns, and a sum beside it.
+
+  Attributes:
+    coefficients: of each factor [C], then those of what stands beside them, if anything does.
+    left: share of the target's weighted square about its mean that is left.
+  """
+
+  coefficients: tuple[np.ndarray, ...]
+  left: float
+
+
+def fit_product(
+  designs: Sequence[np.ndarray], target: np.ndarray, weights: np.ndarray, *, beside: np.ndarray | None = None,
+  config: SeparableConfig
+) -> Fit:
+  """The product of one sum of columns each that leaves least, from the best of a few starts.
+
+  Args:
+    designs: for each factor columns [N, C], ones the first; target: [N], not constant; weights: [N], above 0.
+    beside: columns [N, B] of a sum that is added to the product; None for the product alone.
+    config: how many sweeps over the factors, and starts.
+  """
+  root, size = np.sqrt(weights / weights.sum()), np.max(np.abs(target))
+  goal = root * (target / size)
+  square = float(np.sum((goal - root * (root @ goal)) ** 2))
+  rest = root[:, None] * (np.zeros((len(goal), 0)) if beside is None else beside)
+  rng = np.random.default_rng(0)
+  best: tuple[float, list[np.ndarray]] | None = None
+  for number in range(config.num_starts if len(designs) > 1 else 1):
+    begun = [np.eye(1, design.shape[1])[0] for design in designs]
+    if number:
+      begun = [each + config.spread * rng.normal(size=len(each)) * (np.arange(len(each)) > 0) for each in begun]
+    found = _swept(designs, rest, root, goal, begun, config)
+    if best is None or found[0] < best[0]:
+      best = found
+  assert best is not None, "there is a start"
+  error, (*first, last, added) = best
+  return Fit((*first, last * size, *(() if beside is None else (added * size,))), error / square)
+
+
+def _swept(
+  designs: Sequence[np.ndarray], rest: np.ndarray, root: np.ndarray, goal: np.ndarray, coefficients: list[np.ndarray],
+  config: SeparableConfig
+) -> tuple[float, list[np.ndarray]]:
+  """Sweeps over the factors until one gains little; the factors but the last are of mean square 1."""
+  values = [design @ some for design, some in zip(designs, coefficients, strict=True)]
+  error, added = np.inf, np.zeros(rest.shape[1])
+  for _ in range(config.num_sweeps if len(designs) > 1 else 1):
+    for i, design in enumerate(designs):
+      others = root * np.prod([each for k, each in enumerate(values) if k != i], axis=0)
+      found, added = np.split(
+        _least_squares(np.column_stack([others[:, None] * design, rest]), goal), [design.shape[1]])
+      size = np.sqrt(np.mean((design @ found) ** 2)) if i < len(designs) - 1 else 1.0
+      coefficients[i] = found / (size or 1.0)
+      values[i] = design @ coefficients[i]
+    before, error = error, float(np.sum((goal - root * np.prod(values, axis=0) - rest @ added) ** 2))
+    if not error < (1 - config.least_gain) * before:  # NaN is not
+      break
+  return error if np.isfinite(error) else np.inf, [*coefficients, added]
+
+
+def _least_squares(design: np.ndarray, goal: np.ndarray) -> np.ndarray:
+  gram = design.T @ design
+  gram[np.diag_indices(len(gram))] += _REGULAR * np.trace(gram) / len(gram) + np.finfo(np.float64).tiny
+  found = np.linalg.solve(gram, design.T @ goal)
+  return found + np.linalg.solve(gram, design.T @ (goal - design @ found))  # what the normal matrix has rounded
+
+
+Factors = tuple[tuple[int, ...], ...]
+
+
+def partitions(columns: Sequence[int], *, config: SeparableConfig) -> list[Factors]:
+  """Products of at least two sums: for each the columns of its functions.
+
+  Of few columns every partition, and each of those with a function more, of a column that stands in a sum; of many one
+  for each column, and two sums, of which one has one or two columns.
+  """
+  if len(columns) > config.max_partitioned:
+    few = [*((a,) for a in columns), *((a, b) for i, a in enumerate(columns) for b in columns[i + 1 :])]
+    return [*((some, tuple(c for c in columns if c not in some)) for some in few), tuple((c,) for c in columns)]
+  whole = [tuple(tuple(some) for some in each) for each in _set_partitions(list(columns))]
+  more = [(*factors, (column,)) for factors in whole for some in factors if len(some) > 1 for column in some]
+  return sorted((each for each in (*whole, *more) if len(each) > 1), key=lambda each: (len(each), sum(map(len, each))))
+
+
+def _set_partitions(columns: list[int]) -> Iterator[list[list[int]]]:
+  if not columns:
+    yield []
+    return
+  for rest in _set_partitions(columns[1:]):
+    for i in range(len(rest)):
+      yield [*rest[:i], [columns[0], *rest[i]], *rest[i + 1 :]]
+    yield [[columns[0]], *rest]

@@ -1,0 +1,216 @@
+"""Products of powers of any variables, one or two of them in a sum for a function of y: all of a grid of exponents.
+
+`29.5*v**4*x*w/(y*z)**2` and `1/(0.5 - 0.2*y**2/(x*z) + 1/w)` are made of some hundred thousand products, too many for
+a library that is searched in many ways; one product of matrices tells what each explains of every target.
+"""
+
+from collections.abc import Sequence
+import dataclasses
+import math
+from typing import NamedTuple
+
+import jax
+import numpy as np
+
+from symformer_jax.engine import interruption
+from symformer_jax.engine.clock import Clock
+from symformer_jax.engine.config import DEFAULT, PowerProductsConfig, SearchConfig
+from symformer_jax.engine.rows import Rows
+from symformer_jax.engine.source import Proposal, Question
+from symformer_jax.engine.task import Task
+from symformer_jax.language import expression
+from symformer_jax.language.expression import Node, chain, number, variable
+from symformer_jax.language.tidy import tidy
+from symformer_jax.sources import pair_sums, terms
+from symformer_jax.sources.in_turn import in_turn
+from symformer_jax.sources.links import LINKS, Link
+from symformer_jax.sources.monomials import Monomial, Values, to_node
+
+# What is left of a product beside others, as a share of its square, in single precision; rows and products at once.
+INDEPENDENT, CHUNK = 1e-5, 65536
+
+
+@dataclasses.dataclass(frozen=True)
+class PowerProducts:
+  """Sums of one or two products of powers."""
+
+  config: SearchConfig = DEFAULT
+  name: str = "power_products"
+
+  @property
+  def turns(self) -> tuple[int, ...]:
+    return self.config.power_products.turns
+
+  def supports(self, task: Task) -> bool:
+    return pair_sums.can_add(task) and len(task.columns) > 1
+
+  def init(self, task: Task, key: jax.Array) -> None:
+    return None
+
+  def propose(self, questions: Sequence[Question], *, turn: int, num: int, clock: Clock) -> list[Proposal]:
+    with clock.measure("recombine"):
+      return [Proposal(nodes=self._nodes(question.task, num)) for question in questions]
+
+  @np.errstate(all="ignore")  # what is not finite is left out
+  def _nodes(self, task: Task, num: int) -> tuple[Node, ...]:
+    config, allows = self.config.power_products, terms.allowed_operators(task.rule)
+    links = [LINKS[name] for name in config.links
+             if LINKS[name].is_defined(task.fit_rows.y) and (allows is None or all(map(allows, LINKS[name].tokens)))]
+    found = Grid(task.fit_rows, task.columns, config, config.max_products).sums(links, [(), task.columns])
+    if not any(some and some[0].left < config.exact for some in found):
+      coarse = Grid(task.fit_rows, task.columns, config, config.max_paired_products)
+      found += coarse.pairs([LINKS[name] for name in config.pair_links if LINKS[name] in links])
+    formulas = [(each.node for each in some[: config.num_kept]) for some in found]
+    return pair_sums.allowed(in_turn(formulas), task, num, self.config.terms)
+
+
+class Sum(NamedTuple):
+  """A formula, and the share of a function of y that it leaves."""
+
+  left: float
+  node: Node
+
+
+class _Target(NamedTuple):
+  """A function of y: at all rows and at those that are looked at first."""
+
+  link: Link
+  every: Rows
+  some: Rows
+
+
+class Grid:
+  """Products of powers of the columns at some rows.
+
+  Args:
+    rows: what is fitted; columns: of x, those that vary are used; most: products.
+  """
+
+  def __init__(self, rows: Rows, columns: Sequence[int], config: PowerProductsConfig, most: int):
+    self._rows, self._config, self._most = rows, config, most
+    self._some = rows.sample(config.num_rows, seed=0)
+    self._columns = [column for column in columns if np.ptp(rows.x[:, column]) > 0][: config.max_columns]
+    self._exponents = self._choose_exponents()
+    self._products: list[np.ndarray] | None = None
+
+  def sums(self, links: Sequence[Link], besides: Sequence[Sequence[int]]) -> list[list[Sum]]:
+    """For each function of y, beside each of some sets of columns, formulas with one product and a constant; the
+    nearest first.
+    """
+    asked = [(target, [variable(column) for column in beside])
+             for target in self._targets(links) for beside in besides]
+    return [self._fitted(target, [[self._node(int(index)), *others] for index in found])
+            for (target, others), found in zip(asked, self._best(asked), strict=True)]
+
+  def pairs(self, links: Sequence[Link]) -> list[list[Sum]]:
+    """For each function of y formulas with two products and a constant, one of them among the best by itself or among
+    the plainest.
+    """
+    targets, config = self._targets(links), self._config
+    firsts, plain = self._best([(target, []) for target in targets]), self._plainest(config.num_plain)
+    asked = [(target, [self._node(int(i))]) for target, some in zip(targets, firsts, strict=True)
+             for i in dict.fromkeys([*some[: config.num_first].tolist(), *plain])]
+    sets: dict[int, list[list[Node]]] = {id(target): [] for target in targets}
+    for (target, first), seconds in zip(asked, self._best(asked), strict=True):
+      sets[id(target)] += [[*first, self._node(int(i))] for i in seconds[: config.num_second]]
+    return [self._fitted(target, sets[id(target)]) for target in targets]
+
+  def _targets(self, links: Sequence[Link]) -> list[_Target]:
+    found = []
+    for link in links if self._exponents else ():
+      every, some = (terms.whole(link, rows) for rows in (self._rows, self._some))
+      if every is not None and some is not None:
+        found.append(_Target(link, Rows(self._rows.x, *every), Rows(self._some.x, *some)))
+    return found
+
+  def _choose_exponents(self) -> list[list[float]]:
+    """For each column the powers that are defined and differ from row to row, of the largest grid that is not too
+    large.
+    """
+    for grid in self._config.exponents:
+      usable = [[0.0, *(e for e in grid if self._is_usable(column, e))] for column in self._columns]
+      if math.prod(map(len, usable)) <= self._most:
+        return usable
+    return []
+
+  def _is_usable(self, column: int, exponent: float) -> bool:
+    values = Values(self._rows.x)([((column, exponent),)])[:, 0]
+    return bool(np.all(np.isfinite(values)) and np.ptp(values) > 0)
+
+  def _chunks(self) -> list[np.ndarray]:
+    """All products [P, N] at the rows that are looked at first, of largest size 1."""
+    if self._products is None:
+      found = np.ones((1, len(self._some)), np.float32)
+      for column, exponents in zip(self._columns, self._exponents, strict=True):
+        interruption.check()
+        powers = Values(self._some.x)([((column, e),) if e else () for e in exponents])
+        powers = (powers / np.sqrt(np.mean(powers**2, axis=0))).T.astype(np.float32)
+        found = (found[:, None] * powers).reshape(-1, found.shape[1])
+      found /= np.max(np.abs(found), axis=1, keepdims=True)
+      self._products = [found[begin : begin + CHUNK] for begin in range(0, len(found), CHUNK)]
+    return self._products
+
+  def _best(self, asked: Sequence[tuple[_Target, Sequence[Node]]]) -> list[np.ndarray]:
+    """For each target, with some terms and a constant beside a product, the indices of those that leave least."""
+    weighed: list[np.ndarray] = []
+    for target, nodes in asked:
+      root = np.sqrt(target.some.weights / target.some.weights.sum())
+      goal = root * target.some.y / np.max(np.abs(target.some.y))
+      basis = np.linalg.qr(root[:, None] * np.column_stack([np.ones(len(root)), self._values(nodes, target.some)]))[0]
+      goal = goal - basis @ (basis.T @ goal)
+      weighed += [root[:, None] ** 2, root[:, None] * np.column_stack([goal, basis])]
+    if not weighed:
+      return []
+    columns = [some.astype(np.float32) for some in weighed]
+    squares, others = np.column_stack(columns[::2]), np.column_stack(columns[1::2])
+    ends = np.cumsum([each.shape[1] for each in columns[1::2]])[:-1]
+    gains: list[list[np.ndarray]] = [[] for _ in asked]
+    for products in self._chunks():
+      interruption.check()
+      wholes = (products**2) @ squares
+      for i, along in enumerate(np.split(products @ others, ends, axis=1)):
+        rest = wholes[:, i] - np.sum(along[:, 1:] ** 2, axis=1)
+        is_own = rest > INDEPENDENT * wholes[:, i]
+        gains[i].append(np.where(is_own, along[:, 0] ** 2 / np.where(is_own, rest, 1), 0))
+    return [self._largest(np.concatenate(each)) for each in gains]
+
+  def _largest(self, gains: np.ndarray) -> np.ndarray:
+    most = min(self._config.num_looked_at, len(gains))
+    chosen = np.argpartition(-gains, most - 1)[:most]
+    chosen = chosen[np.argsort(-gains[chosen], kind="stable")]
+    return chosen[gains[chosen] > 0]
+
+  def _fitted(self, target: _Target, sets: Sequence[list[Node]]) -> list[Sum]:
+    """Sums of terms with the factors that leave least at all rows, in double precision; the least first."""
+    rows, found = target.every, []
+    mean = np.average(rows.y, weights=rows.weights)
+    square = rows.weights @ (rows.y - mean) ** 2
+    for nodes in sets:
+      interruption.check()
+      values = self._values(nodes, rows)
+      if np.all(np.isfinite(values)):
+        sizes = np.max(np.abs(values), axis=0)
+        factors = terms.least_squares(values / sizes, rows.y, rows.weights)
+        left = float(rows.weights @ (rows.y - values / sizes @ factors[:-1] - factors[-1]) ** 2 / square)
+        some = [Node("*", (node, number(float(f)))) for node, f in zip(nodes, factors[:-1] / sizes, strict=True)]
+        found.append(Sum(left, target.link.undo(tidy(chain("+", [*some, number(float(factors[-1]))])))))
+    return sorted((each for each in found if math.isfinite(each.left)), key=lambda each: each.left)
+
+  def _values(self, nodes: Sequence[Node], rows: Rows) -> np.ndarray:
+    """[N, K]."""
+    columns = [np.broadcast_to(expression.evaluate(node, rows.x), len(rows)) for node in nodes]
+    return np.stack(columns, axis=1) if columns else np.zeros((len(rows), 0))
+
+  def _plainest(self, most: int) -> list[int]:
+    """Indices of products, but 1, with the least exponents."""
+    sizes = np.zeros(1)
+    for exponents in self._exponents:
+      sizes = (sizes[:, None] + np.abs(exponents) + 0.5 * (np.array(exponents) < 0)).ravel()
+    return np.argsort(sizes, kind="stable")[1 : most + 1].tolist()
+
+  def _node(self, index: int) -> Node:
+    """The formula of a product."""
+    places = np.unravel_index(index, [len(each) for each in self._exponents])
+    powers = [exponents[place] for exponents, place in zip(self._exponents, places, strict=True)]
+    monomial: Monomial = tuple((c, e) for c, e in zip(self._columns, powers, strict=True) if e)
+    return to_node(monomial)

@@ -1,0 +1,116 @@
+"""Formulas for unknown functions of one column, of which the values at some places are known.
+
+What is left of a question of several columns once its structure is seen: tables of one column, for which sums of
+library columns, fractions and waves are looked for as for any such table, and fitted in one call.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+import dataclasses
+import functools
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from symformer_jax.engine import interruption, refine
+from symformer_jax.engine.config import FormsConfig, SearchConfig
+from symformer_jax.engine.options import SearchOptions
+from symformer_jax.engine.rows import Rows
+from symformer_jax.engine.task import Task
+from symformer_jax.language import programs
+from symformer_jax.language.expression import Node, chain, number, variable, with_columns
+from symformer_jax.language.rules import Rule
+from symformer_jax.sources import library, rationals, terms
+
+# Rows of the table that a function is: what formulas of one variable are fitted to, one of `task.ROW_BUCKETS`.
+NUM_PLACES = 64
+
+
+class Tabulated(NamedTuple):
+  """A function of one column: its values at the places [P], and what their mean square error may be."""
+
+  values: np.ndarray
+  error: float
+
+
+class Table:
+  """Where functions of one column are known, and the library for them.
+
+  Attributes:
+    places: values of the variable [P], as the rows have them.
+  """
+
+  def __init__(self, task: Task, column: int, config: SearchConfig, forms: FormsConfig):
+    self.column, self._rule, self._own = column, dataclasses.replace(Rule(1), tokens=task.rule.tokens), forms
+    self._config = dataclasses.replace(config, terms=dataclasses.replace(config.terms, num_fitted=forms.num_sums))
+    distinct = np.unique(task.fit_rows.x[:, column])
+    self.places = distinct[np.linspace(0, len(distinct) - 1, min(NUM_PLACES, len(distinct))).round().astype(int)]
+    self._atoms = library.Atoms(
+      self.places[:, None], (0,), terms.allowed_operators(self._rule), config=forms.library)
+
+  def forms(self, function: Tabulated) -> list[Node]:
+    """Formulas that come near a function, for constants that are still to be fitted."""
+    interruption.check()
+    constant = number(float(np.mean(function.values)))
+    if np.ptp(function.values) == 0:
+      return [constant]
+    rows = self._rows(function)
+    sums = terms.sums_of(self._atoms, rows, links=("y",), searches=self._own.searches, rule=self._rule,
+                         config=self._config)
+    fractions = rationals.rationals_of(rows, (0,), rule=self._rule, config=self._own.rationals)
+    waves = _waves(rows, self._own)
+    found = dict.fromkeys([constant, *waves, *sums, *fractions])
+    return [node for node in found if self._rule(node) and programs.size(node) <= programs.MAX_TOKENS]
+
+  def _rows(self, function: Tabulated) -> Rows:
+    return Rows(self.places[:, None], function.values, np.ones(len(self.places)))
+
+  def task(self, function: Tabulated) -> Task:
+    """The function as a data set by itself."""
+    return Task(self._rows(function), self._rows(function), ("x",), self._rule, (0,), float(np.var(function.values)),
+                NUM_PLACES)
+
+
+def _waves(rows: Rows, config: FormsConfig) -> list[Node]:
+  """Waves of one length each, with a phase and a constant, that come nearest."""
+  x, found = rows.x[:, 0], []
+  for rate in np.pi / 4 / np.ptp(x) * np.arange(1, config.num_waves + 1):
+    design = np.column_stack([np.cos(rate * x), np.sin(rate * x)])
+    a, b, constant = terms.least_squares(design, rows.y, rows.weights)
+    error = np.mean((design @ (a, b) + constant - rows.y) ** 2)
+    wave = Node("cos", (chain("+", [Node("*", (variable(0), number(rate))), number(-math.atan2(b, a))]),))
+    found.append((float(error), chain("+", [Node("*", (wave, number(math.hypot(a, b)))), number(float(constant))])))
+  return [node for _, node in sorted(found, key=lambda each: each[0])[: config.num_fitted_waves]]
+
+
+def find_forms(
+  asked: Sequence[tuple[Table, Tabulated]], options: SearchOptions, config: FormsConfig
+) -> list[list[tuple[float, Node]]]:
+  """For each function the shortest descriptions in its column, with what they cost in nats."""
+  tasks = [table.task(function) for table, function in asked]
+  forms = [table.forms(function) for table, function in asked]
+  # Most are wrong, and not worth the steps that a right one needs.
+  for steps, most, alike in (
+    (config.screen_steps, config.num_near, config.fits_per_form), (config.fit_steps, config.num_forms, 1)):
+    fitted = refine.fit_constants(list(zip(tasks, forms, strict=True)), method=options.refine, max_steps=steps)
+    found = [_shortest(some, function, most, alike, config) for some, (_, function) in zip(fitted, asked, strict=True)]
+    forms = [[node for _, node in some] for some in found]
+  return [[(nats, with_columns(node, {0: table.column})) for nats, node in some]
+          for some, (table, _) in zip(found, asked, strict=True)]
+
+
+def _shortest(
+  forms: Sequence[tuple[Node, float]], function: Tabulated, most: int, most_alike: int, config: FormsConfig
+) -> list[tuple[float, Node]]:
+  """So many in all and of each form, the shortest descriptions first; none is better than what is known of a function.
+  """
+  cost = functools.partial(terms.nats, num_rows=len(function.values), nats_per_node=config.nats_per_node)
+  alike: Counter[tuple] = Counter()
+  found = []
+  for node, mse in sorted(forms, key=lambda form: form[1]):
+    skeleton = programs.skeleton(node)
+    alike[skeleton] += 1
+    if np.isfinite(mse) and alike[skeleton] <= most_alike:
+      found.append((float(cost(node, mse + config.errors_of_polynomials * function.error)), node))
+  return sorted(found, key=lambda each: each[0])[:most]
