@@ -276,19 +276,13 @@ def move_box(problem: Problem, *, scale: float = 1.0, shift: float = 0.0) -> Pro
   """The same function in other units: x' = scale * x + shift for every column, on the box moved with it."""
   inner = {d: _moved(expression.variable(d), scale, shift) for d in range(problem.num_variables)}
   box = tuple((low * scale + shift, high * scale + shift) for low, high in problem.box)
-  truth = _substitute(problem.truth, inner)
+  truth = expression.substitute(problem.truth, inner)
   return dataclasses.replace(problem, truth=truth, box=box, text=printing.to_text(truth, problem.names))
 
 
 def _moved(column: Node, scale: float, shift: float) -> Node:
   shifted = Node("+", (column, expression.number(-shift))) if shift else column
   return Node("*", (expression.number(1 / scale), shifted)) if scale != 1 else shifted
-
-
-def _substitute(node: Node, inner: dict[int, Node]) -> Node:
-  if node.token == VARIABLE:
-    return inner[node.value]
-  return node._replace(args=tuple(_substitute(arg, inner) for arg in node.args))
 
 
 # --- fresh equations of the generator --------------------------------------------------------------------------

@@ -103,6 +103,13 @@ def with_columns(node: Node, place: Mapping[int, int]) -> Node:
   return node._replace(args=tuple(with_columns(arg, place) for arg in node.args)) if node.args else node
 
 
+def substitute(node: Node, inner: Mapping[int, Node]) -> Node:
+  """With trees in place of some columns."""
+  if node.token == VARIABLE:
+    return inner.get(node.value, node)
+  return node._replace(args=tuple(substitute(arg, inner) for arg in node.args)) if node.args else node
+
+
 @functools.lru_cache(maxsize=1 << 14)  # asked of the same trees wherever formulas are compared
 def complexity(node: Node) -> int:
   """Nodes of the expression tree as written out, each constant and variable one."""

@@ -94,11 +94,13 @@ def partitions(columns: Sequence[int], *, config: SeparableConfig) -> list[Facto
   """Products of at least two sums: for each the columns of its functions.
 
   Of few columns every partition, and each of those with a function more, of a column that stands in a sum; of many one
-  for each column, and two sums, of which one has one or two columns.
+  for each column, the same with one sum of two columns, and two sums, of which one has one or two columns.
   """
   if len(columns) > config.max_partitioned:
-    few = [*((a,) for a in columns), *((a, b) for i, a in enumerate(columns) for b in columns[i + 1 :])]
-    return [*((some, tuple(c for c in columns if c not in some)) for some in few), tuple((c,) for c in columns)]
+    pairs = [(a, b) for i, a in enumerate(columns) for b in columns[i + 1 :]]
+    single = tuple((c,) for c in columns)
+    return [*((some, tuple(c for c in columns if c not in some)) for some in (*single, *pairs)), single,
+            *((pair, *((c,) for c in columns if c not in pair)) for pair in pairs)]
   whole = [tuple(tuple(some) for some in each) for each in _set_partitions(list(columns))]
   more = [(*factors, (column,)) for factors in whole for some in factors if len(some) > 1 for column in some]
   return sorted((each for each in (*whole, *more) if len(each) > 1), key=lambda each: (len(each), sum(map(len, each))))

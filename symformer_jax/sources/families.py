@@ -223,6 +223,24 @@ def _poles(argument: _Argument, config: LibraryConfig) -> Iterator[Family]:
   yield _grid("inv", _shifted(argument.node), shifts, u, is_sum=True)
 
 
+def _powers_of_sums(argument: _Argument, config: LibraryConfig) -> Iterator[Family]:
+  """1/sqrt(u + c), (u + c)**1.5 and, of variables, the same of c - u."""
+  sides = [argument]
+  if argument.is_variable:
+    sides.append(dataclasses.replace(argument, node=Node("neg", (argument.node,)), u=-argument.u))
+  for side in sides:
+    shifts = _shifts(side, config)
+    inner, values = _shifted(side.node), side.u[:, None] + shifts
+    yield Family(values**-0.5, lambda g, inner=inner, c=shifts: Node("inv", (Node("sqrt", (inner(c[g]),)),)))
+    yield Family(values**1.5, lambda g, inner=inner, c=shifts: power(inner(c[g]), number(1.5)))
+
+
+def _arcsines(argument: _Argument, config: LibraryConfig) -> Iterator[Family]:
+  """asin(c*u), of which acos is a multiple beside a constant."""
+  shares = np.array(config.arcsine_shares) / np.max(np.abs(argument.u))
+  yield _grid("asin", _scaled(argument.node), np.concatenate([[1.0], shares]), argument.u)
+
+
 def _bent_functions(argument: _Argument, config: LibraryConfig) -> Iterator[Family]:
   """Inverses and squares of logarithms and waves without inner constants."""
   for token in ("ln", "sin", "cos", "tan"):
@@ -379,7 +397,8 @@ FAMILIES: tuple[tuple[Callable[[Space], Iterator], dict[str, Callable[..., Itera
     "exponentials": _with_factors(_exponentials), "occupancies": _with_factors(_occupancies),
     "arctangents": _with_factors(_arctangents), "trigonometric": _with_factors(_trigonometric),
     "logarithms": _with_factors(_logarithms), "roots": _with_factors(_roots), "poles": _with_factors(_poles),
-    "bent_functions": _with_factors(_bent_functions), "waves": _waves}),
+    "bent_functions": _with_factors(_bent_functions), "powers_of_sums": _with_factors(_powers_of_sums),
+    "arcsines": _with_factors(_arcsines), "waves": _waves}),
   (_each_variable, {"decaying_waves": _decaying_waves, "peaks_and_steps": _peaks_and_steps}),
   (_all_of_few, {"products": _products}),
   (_each_pair, {"plane_waves": _plane_waves}),

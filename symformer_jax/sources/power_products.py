@@ -84,14 +84,16 @@ class Grid:
 
   Args:
     rows: what is fitted; columns: of x, those that vary are used; most: products.
+  Attributes:
+    exponents: for each of these columns.
   """
 
   def __init__(self, rows: Rows, columns: Sequence[int], config: PowerProductsConfig, most: int):
     self._rows, self._config, self._most = rows, config, most
     self._some = rows.sample(config.num_rows, seed=0)
     self._columns = [column for column in columns if np.ptp(rows.x[:, column]) > 0][: config.max_columns]
-    self._exponents = self._choose_exponents()
-    self._products: list[np.ndarray] | None = None
+    self.exponents = self._choose_exponents()
+    self._products: np.ndarray | None = None
 
   def sums(self, links: Sequence[Link], besides: Sequence[Sequence[int]]) -> list[list[Sum]]:
     """For each function of y, beside each of some sets of columns, formulas with one product and a constant; the
@@ -99,7 +101,7 @@ class Grid:
     """
     asked = [(target, [variable(column) for column in beside])
              for target in self._targets(links) for beside in besides]
-    return [self._fitted(target, [[self._node(int(index)), *others] for index in found])
+    return [self._fitted(target, [[self.node(int(index)), *others] for index in found])
             for (target, others), found in zip(asked, self._best(asked), strict=True)]
 
   def pairs(self, links: Sequence[Link]) -> list[list[Sum]]:
@@ -108,16 +110,16 @@ class Grid:
     """
     targets, config = self._targets(links), self._config
     firsts, plain = self._best([(target, []) for target in targets]), self._plainest(config.num_plain)
-    asked = [(target, [self._node(int(i))]) for target, some in zip(targets, firsts, strict=True)
+    asked = [(target, [self.node(int(i))]) for target, some in zip(targets, firsts, strict=True)
              for i in dict.fromkeys([*some[: config.num_first].tolist(), *plain])]
     sets: dict[int, list[list[Node]]] = {id(target): [] for target in targets}
     for (target, first), seconds in zip(asked, self._best(asked), strict=True):
-      sets[id(target)] += [[*first, self._node(int(i))] for i in seconds[: config.num_second]]
+      sets[id(target)] += [[*first, self.node(int(i))] for i in seconds[: config.num_second]]
     return [self._fitted(target, sets[id(target)]) for target in targets]
 
   def _targets(self, links: Sequence[Link]) -> list[_Target]:
     found = []
-    for link in links if self._exponents else ():
+    for link in links if self.exponents else ():
       every, some = (terms.whole(link, rows) for rows in (self._rows, self._some))
       if every is not None and some is not None:
         found.append(_Target(link, Rows(self._rows.x, *every), Rows(self._some.x, *some)))
@@ -137,17 +139,16 @@ class Grid:
     values = Values(self._rows.x)([((column, exponent),)])[:, 0]
     return bool(np.all(np.isfinite(values)) and np.ptp(values) > 0)
 
-  def _chunks(self) -> list[np.ndarray]:
-    """All products [P, N] at the rows that are looked at first, of largest size 1."""
+  def products(self) -> np.ndarray:
+    """All of them [P, N] at the rows that are looked at first, of largest size 1."""
     if self._products is None:
       found = np.ones((1, len(self._some)), np.float32)
-      for column, exponents in zip(self._columns, self._exponents, strict=True):
+      for column, exponents in zip(self._columns, self.exponents, strict=True):
         interruption.check()
         powers = Values(self._some.x)([((column, e),) if e else () for e in exponents])
         powers = (powers / np.sqrt(np.mean(powers**2, axis=0))).T.astype(np.float32)
         found = (found[:, None] * powers).reshape(-1, found.shape[1])
-      found /= np.max(np.abs(found), axis=1, keepdims=True)
-      self._products = [found[begin : begin + CHUNK] for begin in range(0, len(found), CHUNK)]
+      self._products = found / np.max(np.abs(found), axis=1, keepdims=True)
     return self._products
 
   def _best(self, asked: Sequence[tuple[_Target, Sequence[Node]]]) -> list[np.ndarray]:
@@ -165,8 +166,10 @@ class Grid:
     squares, others = np.column_stack(columns[::2]), np.column_stack(columns[1::2])
     ends = np.cumsum([each.shape[1] for each in columns[1::2]])[:-1]
     gains: list[list[np.ndarray]] = [[] for _ in asked]
-    for products in self._chunks():
+    every = self.products()
+    for begin in range(0, len(every), CHUNK):
       interruption.check()
+      products = every[begin : begin + CHUNK]
       wholes = (products**2) @ squares
       for i, along in enumerate(np.split(products @ others, ends, axis=1)):
         rest = wholes[:, i] - np.sum(along[:, 1:] ** 2, axis=1)
@@ -204,13 +207,13 @@ class Grid:
   def _plainest(self, most: int) -> list[int]:
     """Indices of products, but 1, with the least exponents."""
     sizes = np.zeros(1)
-    for exponents in self._exponents:
+    for exponents in self.exponents:
       sizes = (sizes[:, None] + np.abs(exponents) + 0.5 * (np.array(exponents) < 0)).ravel()
     return np.argsort(sizes, kind="stable")[1 : most + 1].tolist()
 
-  def _node(self, index: int) -> Node:
+  def node(self, index: int) -> Node:
     """The formula of a product."""
-    places = np.unravel_index(index, [len(each) for each in self._exponents])
-    powers = [exponents[place] for exponents, place in zip(self._exponents, places, strict=True)]
+    places = np.unravel_index(index, [len(each) for each in self.exponents])
+    powers = [exponents[place] for exponents, place in zip(self.exponents, places, strict=True)]
     monomial: Monomial = tuple((c, e) for c, e in zip(self._columns, powers, strict=True) if e)
     return to_node(monomial)

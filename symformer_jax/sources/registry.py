@@ -14,6 +14,7 @@ from symformer_jax.sources.power_products import PowerProducts
 from symformer_jax.sources.rationals import Rationals
 from symformer_jax.sources.ridges import Ridges
 from symformer_jax.sources.separable import Separable
+from symformer_jax.sources.single_index import SingleIndex
 from symformer_jax.sources.subset_sums import SubsetSums, SubsetSumsInside
 from symformer_jax.sources.terms import LibrarySums, PartSums
 from symformer_jax.sources.transformer import Transformer
@@ -25,6 +26,7 @@ SOURCES: dict[str, Callable[[Any, SearchOptions], Source]] = {
   GUESSES: lambda model, options: Guesses(options.guesses),
   "power_products": lambda model, options: PowerProducts(options.config),
   "rationals": lambda model, options: Rationals(options.config),
+  "single_index": lambda model, options: SingleIndex(options.config),
   "separable": lambda model, options: Separable(options),
   "library": lambda model, options: LibrarySums(options.config),
   "subsets": lambda model, options: SubsetSums(options.config),
@@ -38,8 +40,8 @@ SOURCES: dict[str, Callable[[Any, SearchOptions], Source]] = {
   "evolution": lambda model, options: Evolution(options),
 }
 # Left out by `recombine=False`, and by `refine="none"`: their formulas are no good before their constants are fitted.
-WITHOUT_MODEL = ("power_products", "rationals", "separable", "library", "subsets", "varying", "pairs", "ridges",
-                 "subsets_inside", "parts", "growth", "evolution")
+WITHOUT_MODEL = ("power_products", "rationals", "single_index", "separable", "library", "subsets", "varying", "pairs",
+                 "ridges", "subsets_inside", "parts", "growth", "evolution")
 
 
 def make_sources(model: Any, options: SearchOptions) -> list[Source]:

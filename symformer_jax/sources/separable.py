@@ -181,7 +181,8 @@ def find_models(rows: Rows, columns: Sequence[int], links: Sequence[str], *, con
   found = [_fitted(target, Structure(name, divisor, (tuple(columns),)), bases, config)
            for bases in every for divisor, name, target in targets]
   # Products take several sweeps each: with few polynomials and sweeps it is seen which are worth more.
-  few = [bases for bases in every if next(iter(bases.values())).degree == config.degrees[0]]
+  degrees = config.degrees[: 2 if len(columns) <= config.max_bent else 1]
+  few = [bases for bases in every if next(iter(bases.values())).degree in degrees]
   brief = dataclasses.replace(config, num_sweeps=config.num_brief_sweeps, most_left=np.inf)
   products = [_fitted(target, structure, bases, brief)
               for bases in few for divisor, name, target in targets if not divisor
@@ -194,9 +195,11 @@ def find_models(rows: Rows, columns: Sequence[int], links: Sequence[str], *, con
 
 def _products(columns: Sequence[int], link: str, config: SeparableConfig) -> Iterator[Structure]:
   """Products of at least two sums; of y itself beside functions of all columns as well."""
-  for factors in alternating.partitions(columns, config=config) if link in config.product_links else ():
-    yield Structure(link, (), factors)
-    if link in config.added_links and sum(map(len, factors)) == len(columns):
+  for factors in alternating.partitions(columns, config=config):
+    is_partition = sum(map(len, factors)) == len(columns)
+    if link in (config.product_links if is_partition else config.overlapping_links):
+      yield Structure(link, (), factors)
+    if is_partition and link in config.added_links:
       yield Structure(link, (), factors, tuple(columns))
 
 

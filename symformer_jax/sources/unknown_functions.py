@@ -5,7 +5,7 @@ library columns, fractions and waves are looked for as for any such table, and f
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 import dataclasses
 import functools
 import math
@@ -22,6 +22,7 @@ from symformer_jax.language import programs
 from symformer_jax.language.expression import Node, chain, number, variable, with_columns
 from symformer_jax.language.rules import Rule
 from symformer_jax.sources import library, rationals, terms
+from symformer_jax.sources.in_turn import in_turn
 
 # Rows of the table that a function is: what formulas of one variable are fitted to, one of `task.ROW_BUCKETS`.
 NUM_PLACES = 64
@@ -70,6 +71,22 @@ class Table:
     """The function as a data set by itself."""
     return Task(self._rows(function), self._rows(function), ("x",), self._rule, (0,), float(np.var(function.values)),
                 NUM_PLACES)
+
+
+def forms_of(rows: Rows, rule: Rule, config: SearchConfig, forms: FormsConfig) -> Iterator[Node]:
+  """Formulas that come near a table of one column, also such that are functions of sums, the nearest of each kind in
+  turn.
+
+  Args:
+    rows: the table, x [N, 1]; rule: whose operators formulas may have.
+  """
+  own = dataclasses.replace(Rule(1), tokens=rule.tokens)
+  some = rows.sample(config.terms.num_rows, seed=0)
+  atoms = library.Atoms(some.x, (0,), terms.allowed_operators(own), config=forms.library)
+  short = dataclasses.replace(config, terms=dataclasses.replace(config.terms, num_fitted=forms.num_sums))
+  sums = terms.sums_of(atoms, rows, links=config.terms.links, searches=forms.searches[:2], rule=own, config=short)
+  fractions = rationals.rationals_of(rows, (0,), rule=own, config=forms.rationals)
+  return in_turn([sums, _waves(rows, forms), fractions])
 
 
 def _waves(rows: Rows, config: FormsConfig) -> list[Node]:

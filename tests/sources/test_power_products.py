@@ -56,9 +56,9 @@ def test_columns_that_pass_zero_have_whole_positive_powers():
   task = task_of("2*x**3*y**2*z - 4", points(3, low=-2))
   assert least(task, ask(task)) < 1e-20
   grid = power_products.Grid(task.fit_rows, (0, 1, 2), CONFIG, CONFIG.max_products)
-  assert all(float(e).is_integer() for exponents in grid._exponents for e in exponents)
+  assert all(float(e).is_integer() for exponents in grid.exponents for e in exponents)
   zero = power_products.Grid(Rows(np.array([[0.0], [1], [2]]), np.arange(3.0), np.ones(3)), (0,), CONFIG, 100)
-  assert zero._exponents == [[0, 1, 2, 0.5, 3, 4, 1.5]]
+  assert zero.exponents == [[0, 1, 2, 0.5, 3, 4, 1.5]]
 
 
 def test_the_grid_is_coarser_where_there_are_more_columns():
@@ -66,7 +66,7 @@ def test_the_grid_is_coarser_where_there_are_more_columns():
   for num in (2, 4, 6, 9):
     x = points(num)
     exponents = power_products.Grid(Rows(x, x[:, 0], np.ones(len(x))), tuple(range(num)), CONFIG,
-                                       CONFIG.max_products)._exponents
+                                       CONFIG.max_products).exponents
     assert len(exponents) == num and np.prod([len(each) for each in exponents]) <= CONFIG.max_products
     sizes.append(len(exponents[0]))
   assert sizes == sorted(sizes, reverse=True) and sizes[0] == 13

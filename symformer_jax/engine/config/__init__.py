@@ -11,6 +11,7 @@ from symformer_jax.engine.config.functions import (
   FormsConfig,
   RidgesConfig,
   SeparableConfig,
+  SingleIndexConfig,
   SumSizes,
   VaryingConfig,
 )
@@ -46,6 +47,7 @@ __all__ = [
   "LossConfig", "NoiseConfig", "PRODUCTS_FAMILIES", "PairsConfig", "PoolConfig", "PowerProductsConfig",
   "ProductsConfig", "PursuitConfig", "REWRITINGS", "RationalsConfig", "RidgesConfig",
   "SOURCES", "ScalingConfig", "Search", "SearchConfig", "SelectionConfig", "SeparableConfig",
+  "SingleIndexConfig",
   "SubsetsConfig", "SubsetsInsideConfig", "SumSizes", "TIERS", "TermsConfig",
   "TransformerConfig", "VaryingConfig",
 ]

@@ -57,6 +57,8 @@ class LibraryConfig:
   num_decaying_waves: int = 100
   # Integer factors are what most formulas have, and poles are met by no grid but that of the right number.
   integers: tuple[float, ...] = (1.0, 2.0, 3.0, 4.0, 5.0)
+  # Largest values of c*u in arcsines of it, which bend near 1 alone.
+  arcsine_shares: tuple[float, ...] = (0.5, 0.8, 0.95, 1.0)
   # The usual rates of exponentials, and the usual summands in logarithms, roots and poles, beside the grids.
   usual_rates: tuple[float, ...] = (1.0, -1.0)
   usual_shifts: tuple[float, ...] = (0.0, 1.0, -1.0)

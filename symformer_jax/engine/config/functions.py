@@ -145,18 +145,20 @@ class SeparableConfig:
   # Formulas that are fitted.
   turns: tuple[int, ...] = (128,)
   # Functions of y, of `LINKS`; those that are asked of y over a power of a column as well; those that may be a product
-  # of several sums, and that beside a further sum. The logarithm of a product is a sum already, if all is positive.
+  # of several sums, that beside a further sum, and with two functions of a column. The logarithm of a product is a sum
+  # already, if all is positive.
   links: tuple[str, ...] = ("y", "inv", "exp", "sqrt", "sqrt_inv", "ln", "pow2")
   divided_links: tuple[str, ...] = ("y", "inv", "sqrt", "sqrt_inv")
-  product_links: tuple[str, ...] = ("y", "inv")
-  added_links: tuple[str, ...] = ("y",)
+  product_links: tuple[str, ...] = ("y", "inv", "sqrt", "sqrt_inv")
+  added_links: tuple[str, ...] = ("y", "exp")
+  overlapping_links: tuple[str, ...] = ("y", "inv")
   divisor_powers: tuple[float, ...] = (1.0, -1.0)
   # Columns; of more than the second number not all partitions into factors are looked at: there are 52 of five.
   max_columns: int = 9
   max_partitioned: int = 4
   # Degrees of the polynomials, few and many: a wave of several periods needs many. Rows for each of a column, and for
   # each constant of a model; of the logarithm as well where the largest value of a column is so many times the least.
-  degrees: tuple[int, ...] = (7, 23)
+  degrees: tuple[int, ...] = (7, 14, 23)
   rows_per_constant: int = 3
   rows_per_product: int = 2
   wide: float = 3.0
@@ -166,9 +168,11 @@ class SeparableConfig:
   least_gain: float = 1e-3
   num_starts: int = 2
   spread: float = 0.5
-  # Products are first fitted with few polynomials, in so few sweeps; so many go on. Models that lose
-  # functions that do not matter; those whose functions are looked at, with how many in all: none that leaves so many
-  # times what the best leaves, so many times what the pool's best does, or such a share of the variance.
+  # Products are first fitted with the fewest polynomials, of so many columns at most with the next degree as well, in
+  # so few sweeps; so many go on. Models that lose functions that do not matter; those whose functions are looked at,
+  # with how many in all: none that leaves so many times what the best leaves, so many times what the pool's best does,
+  # or such a share of the variance.
+  max_bent: int = 3
   num_brief_sweeps: int = 4
   num_carried: int = 8
   num_reduced: int = 6
@@ -183,7 +187,30 @@ class SeparableConfig:
 
   def __post_init__(self) -> None:
     check_counts(self, "max_columns", "rows_per_constant", "rows_per_product", "num_sweeps", "num_starts", "num_models")
-    for name in ("links", "divided_links", "product_links", "added_links"):
+    for name in ("links", "divided_links", "product_links", "added_links", "overlapping_links"):
       check_names(name, getattr(self, name), LINKS)
     if not self.degrees or any(degree < 1 for degree in self.degrees):
       raise ValueError(f"degrees: expected some numbers of at least 1, got {self.degrees!r}")
+
+
+@dataclasses.dataclass(frozen=True)
+class SingleIndexConfig:
+  """Functions of one product of powers, times a power of a column."""
+
+  # Formulas that are fitted.
+  turns: tuple[int, ...] = (128,)
+  # Products at most, of the exponents of `PowerProductsConfig`; powers of a column that y is divided by.
+  max_products: int = 40_000
+  divisor_powers: tuple[float, ...] = (1.0, -1.0)
+  # Rows on which they are compared, and that there have to be; products that are compared on all rows.
+  num_rows: int = 64
+  min_rows: int = 40
+  num_looked_at: int = 64
+  # Products whose functions are looked for: none in whose order neighbours differ by more than this, as a share of the
+  # variance.
+  num_kept: int = 3
+  most_rough: float = 0.03
+  forms: FormsConfig = FormsConfig(num_sums=64)
+
+  def __post_init__(self) -> None:
+    check_counts(self, "max_products", "num_rows", "min_rows", "num_looked_at", "num_kept")

@@ -4,7 +4,7 @@ import dataclasses
 
 from symformer_jax.engine.config.columns import LibraryConfig, ProductsConfig
 from symformer_jax.engine.config.evolution import EvolutionConfig
-from symformer_jax.engine.config.functions import RidgesConfig, SeparableConfig, VaryingConfig
+from symformer_jax.engine.config.functions import RidgesConfig, SeparableConfig, SingleIndexConfig, VaryingConfig
 from symformer_jax.engine.config.loop import BudgetConfig, NoiseConfig, PoolConfig, ScalingConfig
 from symformer_jax.engine.config.names import SOURCES, check_names
 from symformer_jax.engine.config.rationals import RationalsConfig
@@ -36,6 +36,7 @@ class SearchConfig:
   pairs: PairsConfig = PairsConfig()
   subsets: SubsetsConfig = SubsetsConfig()
   subsets_inside: SubsetsInsideConfig = SubsetsInsideConfig()
+  single_index: SingleIndexConfig = SingleIndexConfig()
   separable: SeparableConfig = SeparableConfig()
   varying: VaryingConfig = VaryingConfig()
   ridges: RidgesConfig = RidgesConfig()
