@@ -53,7 +53,8 @@ class Atoms:
     with np.errstate(all="ignore"):  # what is undefined is left out
       space = families.Space(x, columns, config, tuple(requested))
       for family in itertools.chain(
-        families.plain_columns(space, pairs), families.make_families(space), requested_functions.make_families(space)
+        # What is asked for by name stands for columns of equal value, as abs(x) for sqrt(x**2).
+        families.plain_columns(space, pairs), requested_functions.make_families(space), families.make_families(space)
       ):
         interruption.check()
         largest = np.max(np.abs(family.values), axis=0)

@@ -13,7 +13,9 @@ _HYPERBOLIC, _OF_TWO = ("tanh", "sinh", "cosh"), ("min", "max")
 
 
 def make_families(space: Space) -> Iterator[Family]:
-  """The functions that are asked for, of each variable, and times and over each other one; of two the pairs."""
+  """The functions that are asked for, of each variable, and times and over each other one; of few variables also of
+  products of two; of two arguments the pairs of variables, and of few also of their squares, inverses and sines.
+  """
   wanted = [token for token in (*_HYPERBOLIC, "abs", "sign", *_OF_TWO) if token in space.requested]
   for variable in space.variables if wanted else ():
     others = [other for other in space.variables if other != variable] if space.is_of_few else []
@@ -26,7 +28,21 @@ def make_families(space: Space) -> Iterator[Family]:
       for factor in factors:
         yield Family(values * expression.evaluate(factor, space.x)[:, None],
                      lambda g, factor=factor, nodes=nodes: Node("*", (factor, nodes[g])))
+  for token, product in itertools.product(wanted, _products(space) if wanted else ()):
+    nodes = list(_of_variable(token, product, expression.evaluate(product, space.x), space))
+    yield Family(np.stack([expression.evaluate(node, space.x) for node in nodes], axis=1), nodes.__getitem__)
   yield from _of_pairs(wanted, space)
+
+
+def _products(space: Space) -> list[Node]:
+  """Products and quotients of two of few variables."""
+  pairs = list(itertools.combinations(space.variables, 2)) if space.is_of_few else []
+  return [Node("*", (v, other)) for v, w in pairs for other in (w, Node("inv", (w,)))]
+
+
+def _bent(variable: Node) -> list[Node]:
+  """What a variable may be compared with beside others."""
+  return [Node("pow2", (variable,)), Node("inv", (variable,)), Node("sin", (variable,)), Node("cos", (variable,))]
 
 
 def _of_variable(token: str, variable: Node, u: np.ndarray, space: Space) -> Iterator[Node]:
@@ -61,16 +77,24 @@ def _multiples(v: Node, w: Node, space: Space) -> list[Node]:
 def _of_pairs(wanted: list[str], space: Space) -> Iterator[Family]:
   """min(v, c*w), |v - c*w|, tanh(v*w) and the like of all pairs, where these are not too many."""
   pairs = list(itertools.combinations(space.variables, 2))
-  if not wanted or not 0 < len(pairs) <= space.config.max_pairs:
+  if not wanted or len(pairs) > space.config.max_pairs:
     return
   nodes = []
   for token, (v, w) in itertools.product(wanted, pairs):
     if token in _HYPERBOLIC:
       ratios = (Node("*", (v, w)), Node("*", (v, Node("inv", (w,)))), Node("*", (w, Node("inv", (v,)))))
       nodes += [Node(token, (ratio,)) for ratio in ratios]
-      continue
-    for other in _multiples(v, w, space):
-      is_of_two = operators.BY_NAME[token].arity == 2
-      nodes.append(Node(token, (v, other) if is_of_two else (Node("+", (v, Node("neg", (other,)))),)))
-  values = np.stack([expression.evaluate(node, space.x) for node in nodes], axis=1)
-  yield Family(values, nodes.__getitem__, BASIC, is_mixed=True)
+    else:
+      nodes += [_of_two(token, v, other) for other in _multiples(v, w, space)]
+  if space.is_of_few:
+    kinked = [token for token in wanted if token not in _HYPERBOLIC]
+    nodes += [_of_two(token, bent, other) for token in kinked for w in space.variables for v in space.variables
+              for bent in _bent(v) for other in _multiples(bent, w, space)]
+  if nodes:
+    values = np.stack([expression.evaluate(node, space.x) for node in nodes], axis=1)
+    yield Family(values, nodes.__getitem__, BASIC, is_mixed=True)
+
+
+def _of_two(token: str, v: Node, w: Node) -> Node:
+  is_of_two = operators.BY_NAME[token].arity == 2
+  return Node(token, (v, w) if is_of_two else (Node("+", (v, Node("neg", (w,)))),))

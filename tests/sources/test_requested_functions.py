@@ -32,7 +32,7 @@ def test_nothing_is_made_unasked():
 @pytest.mark.parametrize("token", ALL)
 def test_every_column_is_its_formula(token):
   found = made(token)
-  assert len(found) == 7  # of two variables: alone, times and over the other; the pair
+  assert len(found) == 9  # of two variables: alone, times and over the other; their product and quotient; the pair
   for family in found:
     for index in (0, family.values.shape[1] - 1):
       np.testing.assert_allclose(family.values[:, index], expression.evaluate(family.build(index), X), rtol=1e-12)
@@ -49,9 +49,26 @@ def test_the_library_has_them_on_request():
   more = library.Atoms(X, [0, 1], requested=["tanh", "abs"])
   extra = more.columns.shape[1] - plain.columns.shape[1]
   assert extra > 100
-  texts = {part.token for i in range(plain.columns.shape[1], more.columns.shape[1])
-           for part in expression.walk(more.node(i))}
+  texts = {part.token for i in range(extra) for part in expression.walk(more.node(i))}
   assert {"tanh", "abs"} <= texts and not {"sinh", "max"} & texts
+
+
+@pytest.mark.parametrize(("requested", "text"), [
+  ("sign", "sign(x)"), ("abs", "abs(x)"), ("min", "min(x, x**2)"), ("max", "max(z, x**2)"), ("max", "max(z, sin(x))"),
+  ("abs", "abs(x*z)")])
+def test_what_is_asked_for_stands_for_columns_of_equal_value(requested, text):
+  x = np.random.default_rng(0).uniform(-2, 2, (60, 2))
+  atoms, node = library.Atoms(x, [0, 1], requested=[requested]), parser.parse(text, ["x", "z"])
+  values = expression.evaluate(node, x)
+  values = (values / np.max(np.abs(values)))[:, None]
+  apart = np.minimum(np.abs(atoms.columns - values).max(axis=0), np.abs(atoms.columns + values).max(axis=0))
+  equal = np.flatnonzero(apart < 1e-6)
+  assert len(equal) == 1 and requested in {part.token for part in expression.walk(atoms.node(int(equal[0])))}
+
+
+def test_products_are_compared_with_numbers():
+  nodes = [family.build(i) for family in made("min") for i in range(family.values.shape[1])]
+  assert any(node.token == "min" and node.args[0].token == "*" and node.args[1].is_number for node in nodes)
 
 
 # --- rules ---------------------------------------------------------------------------------------------------------
