@@ -42,7 +42,7 @@ class PowerProducts:
     return self.config.power_products.turns
 
   def supports(self, task: Task) -> bool:
-    return pair_sums.can_add(task) and len(task.columns) > 1
+    return pair_sums.can_add(task) and 1 < len(task.columns) <= self.config.power_products.max_columns
 
   def init(self, task: Task, key: jax.Array) -> None:
     return None
@@ -91,7 +91,7 @@ class Grid:
   def __init__(self, rows: Rows, columns: Sequence[int], config: PowerProductsConfig, most: int):
     self._rows, self._config, self._most = rows, config, most
     self._some = rows.sample(config.num_rows, seed=0)
-    self._columns = [column for column in columns if np.ptp(rows.x[:, column]) > 0][: config.max_columns]
+    self._columns = [column for column in columns if np.ptp(rows.x[:, column]) > 0]
     self.exponents = self._choose_exponents()
     self._products: np.ndarray | None = None
 

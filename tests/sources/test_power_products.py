@@ -63,7 +63,7 @@ def test_columns_that_pass_zero_have_whole_positive_powers():
 
 def test_the_grid_is_coarser_where_there_are_more_columns():
   sizes = []
-  for num in (2, 4, 6, 9):
+  for num in (2, 4, 6, 11):
     x = points(num)
     exponents = power_products.Grid(Rows(x, x[:, 0], np.ones(len(x))), tuple(range(num)), CONFIG,
                                        CONFIG.max_products).exponents
@@ -111,6 +111,7 @@ def test_one_column_is_not_its_business_and_columns_that_do_not_vary_are_left_ou
   x = points(3)
   source = power_products.PowerProducts()
   assert not source.supports(task_of("2*x**2", x[:, :1]))
+  assert [source.supports(make_task((points(num), np.arange(200.0)), None, OPTIONS)) for num in (11, 12)] == [True, False]
   x[:, 1] = 2.0
   task = task_of("2*x*z + 1", x)
   assert least(task, ask(task)[:1]) < 1e-20

@@ -189,7 +189,7 @@ class PowerProductsConfig:
     (1, 2, -1, -2, 0.5, -0.5, 3, -3, 4, -4, 1.5, -1.5), (1, 2, -1, -2, 0.5, -0.5, 3, -3, 4),
     (1, 2, -1, -2, 0.5, -0.5, 3), (1, 2, -1, -2), (1, 2, -1), (1, -1))
   max_products: int = 400_000
-  max_columns: int = 9
+  max_columns: int = 11
   # Rows on which they are compared; those that are compared on all rows, for each target.
   num_rows: int = 64
   num_looked_at: int = 48
