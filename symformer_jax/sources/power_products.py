@@ -18,7 +18,7 @@ from symformer_jax.engine.config import DEFAULT, PowerProductsConfig, SearchConf
 from symformer_jax.engine.rows import Rows
 from symformer_jax.engine.source import Proposal, Question
 from symformer_jax.engine.task import Task
-from symformer_jax.language import expression
+from symformer_jax.language import expression, programs
 from symformer_jax.language.expression import Node, chain, number, variable
 from symformer_jax.language.tidy import tidy
 from symformer_jax.sources import pair_sums, terms
@@ -60,8 +60,9 @@ class PowerProducts:
     if not any(some and some[0].left < config.exact for some in found):
       coarse = Grid(task.fit_rows, task.columns, config, config.max_paired_products)
       found += coarse.pairs([LINKS[name] for name in config.pair_links if LINKS[name] in links])
-    formulas = [(each.node for each in some[: config.num_kept]) for some in found]
-    return pair_sums.allowed(in_turn(formulas), task, num, self.config.terms)
+    short = [[each.node for each in some if programs.size(each.node) <= programs.MAX_TOKENS] for some in found]
+    formulas = in_turn([nodes[: config.num_kept] for nodes in short])
+    return pair_sums.allowed(formulas, task, num, self.config.terms)
 
 
 class Sum(NamedTuple):
@@ -92,6 +93,7 @@ class Grid:
     self._rows, self._config, self._most = rows, config, most
     self._some = rows.sample(config.num_rows, seed=0)
     self._columns = [column for column in columns if np.ptp(rows.x[:, column]) > 0]
+    self._finest = self._usable(config.exponents[0])
     self.exponents = self._choose_exponents()
     self._products: np.ndarray | None = None
 
@@ -101,7 +103,7 @@ class Grid:
     """
     asked = [(target, [variable(column) for column in beside])
              for target in self._targets(links) for beside in besides]
-    return [self._fitted(target, [[self.node(int(index)), *others] for index in found])
+    return [self._fitted(target, [[node, *others] for node in self._climbed(target, others, found)])
             for (target, others), found in zip(asked, self._best(asked), strict=True)]
 
   def pairs(self, links: Sequence[Link]) -> list[list[Sum]]:
@@ -130,10 +132,13 @@ class Grid:
     large.
     """
     for grid in self._config.exponents:
-      usable = [[0.0, *(e for e in grid if self._is_usable(column, e))] for column in self._columns]
+      usable = self._usable(grid)
       if math.prod(map(len, usable)) <= self._most:
         return usable
     return []
+
+  def _usable(self, exponents: Sequence[float]) -> list[list[float]]:
+    return [[0.0, *(e for e in exponents if self._is_usable(column, e))] for column in self._columns]
 
   def _is_usable(self, column: int, exponent: float) -> bool:
     values = Values(self._rows.x)([((column, exponent),)])[:, 0]
@@ -145,26 +150,22 @@ class Grid:
       found = np.ones((1, len(self._some)), np.float32)
       for column, exponents in zip(self._columns, self.exponents, strict=True):
         interruption.check()
-        powers = Values(self._some.x)([((column, e),) if e else () for e in exponents])
-        powers = (powers / np.sqrt(np.mean(powers**2, axis=0))).T.astype(np.float32)
-        found = (found[:, None] * powers).reshape(-1, found.shape[1])
+        found = (found[:, None] * self._powers(column, exponents)).reshape(-1, found.shape[1])
       self._products = found / np.max(np.abs(found), axis=1, keepdims=True)
     return self._products
 
+  def _powers(self, column: int, exponents: Sequence[float]) -> np.ndarray:
+    """[E, N] at the rows that are looked at first, of mean square 1."""
+    powers = Values(self._some.x)([((column, e),) if e else () for e in exponents])
+    return (powers / np.sqrt(np.mean(powers**2, axis=0))).T.astype(np.float32)
+
   def _best(self, asked: Sequence[tuple[_Target, Sequence[Node]]]) -> list[np.ndarray]:
     """For each target, with some terms and a constant beside a product, the indices of those that leave least."""
-    weighed: list[np.ndarray] = []
-    for target, nodes in asked:
-      root = np.sqrt(target.some.weights / target.some.weights.sum())
-      goal = root * target.some.y / np.max(np.abs(target.some.y))
-      basis = np.linalg.qr(root[:, None] * np.column_stack([np.ones(len(root)), self._values(nodes, target.some)]))[0]
-      goal = goal - basis @ (basis.T @ goal)
-      weighed += [root[:, None] ** 2, root[:, None] * np.column_stack([goal, basis])]
-    if not weighed:
+    if not asked:
       return []
-    columns = [some.astype(np.float32) for some in weighed]
-    squares, others = np.column_stack(columns[::2]), np.column_stack(columns[1::2])
-    ends = np.cumsum([each.shape[1] for each in columns[1::2]])[:-1]
+    weighed = [self._weigh(*each) for each in asked]
+    squares, others = (np.column_stack(some) for some in zip(*weighed, strict=True))
+    ends = np.cumsum([each.shape[1] for _, each in weighed])[:-1]
     gains: list[list[np.ndarray]] = [[] for _ in asked]
     every = self.products()
     for begin in range(0, len(every), CHUNK):
@@ -172,10 +173,71 @@ class Grid:
       products = every[begin : begin + CHUNK]
       wholes = (products**2) @ squares
       for i, along in enumerate(np.split(products @ others, ends, axis=1)):
-        rest = wholes[:, i] - np.sum(along[:, 1:] ** 2, axis=1)
-        is_own = rest > INDEPENDENT * wholes[:, i]
-        gains[i].append(np.where(is_own, along[:, 0] ** 2 / np.where(is_own, rest, 1), 0))
+        gains[i].append(_gains(wholes[:, i], along))
     return [self._largest(np.concatenate(each)) for each in gains]
+
+  def _weigh(self, target: _Target, nodes: Sequence[Node]) -> tuple[np.ndarray, np.ndarray]:
+    """What the squares of a product are weighed with [N], and the product itself: what some terms and a constant leave
+    of the target, and a basis of these [N, 1 + K].
+    """
+    root = np.sqrt(target.some.weights / target.some.weights.sum())
+    goal = root * target.some.y / np.max(np.abs(target.some.y))
+    basis = np.linalg.qr(root[:, None] * np.column_stack([np.ones(len(root)), self._values(nodes, target.some)]))[0]
+    goal = goal - basis @ (basis.T @ goal)
+    weights = root[:, None] * np.column_stack([goal, basis])
+    return (root**2).astype(np.float32), weights.astype(np.float32)
+
+  def _climbed(self, target: _Target, nodes: Sequence[Node], chosen: np.ndarray) -> list[Node]:
+    """Products of a grid; where there is a finer one, before them those that are found on it by changing one exponent
+    after the other.
+    """
+    found, config = [self.node(int(index)) for index in chosen], self._config
+    if self.exponents == self._finest:
+      return found
+    squares, others = self._weigh(target, nodes)
+    tables = [self._powers(c, exponents) for c, exponents in zip(self._columns, self._finest, strict=True)]
+    places = np.array([self._regression(target, 0.0), *map(self._places, chosen[: config.num_climbing])])
+    most = 0.0
+    for _ in range(config.num_climbs):
+      interruption.check()
+      moved = [_moved(places, i, len(table)) for i, table in enumerate(tables)]
+      offset = self._regression(target, self._offset(target, places[0]))
+      places = np.unique(np.concatenate([places, *moved, [offset]]), axis=0)
+      products = np.prod([table[at] for table, at in zip(tables, places.T, strict=True)], axis=0)
+      products /= np.max(np.abs(products), axis=1, keepdims=True)
+      gains = _gains(products**2 @ squares, products @ others)
+      places = places[np.argsort(-gains, kind="stable")[: config.num_climbing]]
+      if not np.max(gains) > most * (1 + INDEPENDENT):
+        break
+      most = float(np.max(gains))
+    climbed = [[exponents[at] for exponents, at in zip(self._finest, each, strict=True)] for each in places]
+    return [*(self._product(powers) for powers in climbed), *found]
+
+  def _places(self, index: int) -> list[int]:
+    """Those of a product's exponents in the finest grid."""
+    at = np.unravel_index(index, [len(each) for each in self.exponents])
+    return [finest.index(coarse[i])
+            for finest, coarse, i in zip(self._finest, self.exponents, at, strict=True)]
+
+  def _offset(self, target: _Target, places: np.ndarray) -> float:
+    """The constant that least squares puts beside a product."""
+    node = self._product([exponents[at] for exponents, at in zip(self._finest, places, strict=True)])
+    values = self._values([node], target.every)
+    return float(terms.least_squares(values / np.max(np.abs(values)), target.every.y, target.every.weights)[-1])
+
+  def _regression(self, target: _Target, offset: float) -> list[int]:
+    """The places in the finest grid nearest to what least squares for the logarithm of the target's distance from an
+    offset gives.
+    """
+    rows = dataclasses.replace(target.every, y=target.every.y - offset)
+    weights = rows.weights * rows.y**2  # an error of the logarithm is that of y over y
+    columns = [column for column in self._columns if np.all(rows.x[:, column] != 0)]
+    is_used = weights > 0
+    logs = np.log(np.abs(rows.x[is_used][:, columns]))
+    fitted = dict(zip(columns, terms.least_squares(
+      logs, np.log(np.abs(rows.y[is_used])), weights[is_used] / np.max(weights)), strict=False))
+    return [int(np.argmin(np.abs(np.array(exponents) - fitted.get(column, 0.0))))
+            for column, exponents in zip(self._columns, self._finest, strict=True)]
 
   def _largest(self, gains: np.ndarray) -> np.ndarray:
     most = min(self._config.num_looked_at, len(gains))
@@ -214,6 +276,23 @@ class Grid:
   def node(self, index: int) -> Node:
     """The formula of a product."""
     places = np.unravel_index(index, [len(each) for each in self.exponents])
-    powers = [exponents[place] for exponents, place in zip(self.exponents, places, strict=True)]
+    return self._product([exponents[place] for exponents, place in zip(self.exponents, places, strict=True)])
+
+  def _product(self, powers: Sequence[float]) -> Node:
     monomial: Monomial = tuple((c, e) for c, e in zip(self._columns, powers, strict=True) if e)
     return to_node(monomial)
+
+
+def _gains(wholes: np.ndarray, along: np.ndarray) -> np.ndarray:
+  """What products add to a fit [P], from their squares [P] and their products with what is left and a basis [P, 1 + K].
+  """
+  rest = wholes - np.sum(along[:, 1:] ** 2, axis=1)
+  is_own = rest > INDEPENDENT * wholes
+  return np.where(is_own, along[:, 0] ** 2 / np.where(is_own, rest, 1), 0)
+
+
+def _moved(places: np.ndarray, column: int, num: int) -> np.ndarray:
+  """Places [P, D] with every other place of one column [P * num, D]."""
+  moved = np.repeat(places, num, axis=0)
+  moved[:, column] = np.tile(np.arange(num), len(places))
+  return moved

@@ -195,6 +195,8 @@ def find_models(rows: Rows, columns: Sequence[int], links: Sequence[str], *, con
 
 def _products(columns: Sequence[int], link: str, config: SeparableConfig) -> Iterator[Structure]:
   """Products of at least two sums; of y itself beside functions of all columns as well."""
+  if len(columns) > config.max_multiplied:
+    return
   for factors in alternating.partitions(columns, config=config):
     is_partition = sum(map(len, factors)) == len(columns)
     if link in (config.product_links if is_partition else config.overlapping_links):

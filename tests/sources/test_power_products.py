@@ -111,7 +111,8 @@ def test_one_column_is_not_its_business_and_columns_that_do_not_vary_are_left_ou
   x = points(3)
   source = power_products.PowerProducts()
   assert not source.supports(task_of("2*x**2", x[:, :1]))
-  assert [source.supports(make_task((points(num), np.arange(200.0)), None, OPTIONS)) for num in (11, 12)] == [True, False]
+  for num, is_supported in ((11, True), (12, False)):
+    assert source.supports(make_task((points(num), np.arange(200.0)), None, OPTIONS)) == is_supported
   x[:, 1] = 2.0
   task = task_of("2*x*z + 1", x)
   assert least(task, ask(task)[:1]) < 1e-20
@@ -123,6 +124,16 @@ def test_no_column_that_varies_raises_nothing(x):
   x[0, 0] *= 1.0
   task = make_task((x, np.arange(50.0)), None, OPTIONS)
   assert ask(task) == ()
+
+
+@pytest.mark.parametrize("text", [
+  "0.08*a**2*b**2*x*w*u/(y**3*z*v)", "1.6e-3*x**2*z*w*v*u/(y**3*a) - 5.2", "arctan(0.3*x**1.5*y*z*w/(v*u*a*b))"])
+def test_exponents_between_those_of_a_coarse_grid_are_climbed_to(text):
+  names = ["x", "y", "z", "w", "v", "u", "a", "b"]
+  x = np.random.default_rng(5).uniform(1, 3, (400, 8))
+  task = make_task((x, expression.evaluate(parser.parse(text, names), x)), names, OPTIONS)
+  config = dataclasses.replace(DEFAULT, power_products=dataclasses.replace(CONFIG, max_products=20_000))
+  assert least(task, ask(task, config)) < 1e-20
 
 
 def test_columns_of_any_size_raise_nothing():

@@ -153,8 +153,10 @@ class SeparableConfig:
   added_links: tuple[str, ...] = ("y", "exp")
   overlapping_links: tuple[str, ...] = ("y", "inv")
   divisor_powers: tuple[float, ...] = (1.0, -1.0)
-  # Columns; of more than the second number not all partitions into factors are looked at: there are 52 of five.
+  # Columns; of more than the second number sums alone, of more than the third not all partitions into factors are
+  # looked at: there are 52 of five.
   max_columns: int = 9
+  max_multiplied: int = 6
   max_partitioned: int = 4
   # Degrees of the polynomials, few and many: a wave of several periods needs many. Rows for each of a column, and for
   # each constant of a model; of the logarithm as well where the largest value of a column is so many times the least.

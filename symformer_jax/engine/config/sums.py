@@ -189,6 +189,10 @@ class PowerProductsConfig:
     (1, 2, -1, -2, 0.5, -0.5, 3, -3, 4, -4, 1.5, -1.5), (1, 2, -1, -2, 0.5, -0.5, 3, -3, 4),
     (1, 2, -1, -2, 0.5, -0.5, 3), (1, 2, -1, -2), (1, 2, -1), (1, -1))
   max_products: int = 400_000
+  # From so many of the best of a coarse grid, and from what a regression of logarithms gives, exponents of the finest
+  # are changed one at a time, so often at most.
+  num_climbing: int = 12
+  num_climbs: int = 16
   max_columns: int = 11
   # Rows on which they are compared; those that are compared on all rows, for each target.
   num_rows: int = 64
@@ -205,7 +209,7 @@ class PowerProductsConfig:
   num_kept: int = 8
 
   def __post_init__(self) -> None:
-    check_counts(
-      self, "max_products", "max_columns", "num_rows", "num_looked_at", "num_first", "num_second", "num_kept")
+    check_counts(self, "max_products", "num_climbing", "num_climbs", "max_columns", "num_rows", "num_looked_at",
+                 "num_first", "num_second", "num_kept")
     check_names("links", self.links, LINKS)
     check_names("pair_links", self.pair_links, LINKS)
