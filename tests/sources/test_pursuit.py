@@ -63,9 +63,9 @@ def test_with_all_columns_carried_on_every_pair_is_tried(rng):
   assert pairs(num_first=62)[0] == best
 
 
-def test_pairs_of_one_group_are_tried_as_well(rng):
+@pytest.mark.parametrize("groups", [[0] * 60 + [1, 1], [0] * 62])
+def test_pairs_of_one_group_are_tried_as_well(groups, rng):
   columns, target = _difference(rng)
-  groups = [0] * 60 + [1, 1]
   config = PursuitConfig(max_columns=2, num_first=62)
   found = [c for c in pursuit.select_columns(columns, target, np.ones(200), groups=groups, config=config)
            if len(c) == 2]

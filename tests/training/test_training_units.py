@@ -65,6 +65,8 @@ def test_weights_decay_in_matrices_alone_and_gradients_are_clipped():
   np.testing.assert_allclose(np.max(moments[0]), 0.1 * 3 / 6**0.5, rtol=1e-5)
   # The second has one part in a thousand, unless the configuration says otherwise.
   np.testing.assert_allclose(moments[1], 0.001 * 9 / 6, rtol=1e-4)
+  _, state = updated(TrainConfig(optimizer=dataclasses.replace(options, b2=0.9)), PARAMS, PARAMS)
+  np.testing.assert_allclose([leaf for leaf in jax.tree.leaves(state) if leaf.shape == (2, 2)][1], 0.1 * 100, rtol=1e-4)
 
 
 def test_an_update_that_is_not_finite_is_left_out_where_that_is_asked_for():
