@@ -84,6 +84,19 @@ def test_of_a_group_only_the_best_is_carried_on(rng):
   assert (40,) not in alone
 
 
+def test_what_is_small_beside_an_offset_is_told_apart(rng):
+  columns = rng.normal(size=(60, 8))
+  target = 1e3 + columns[:, 2] + 1e-5 * columns[:, 5]
+  assert (2, 5) in pursuit.select_columns(columns, target, np.ones(60))
+
+
+def test_pairs_have_their_own_number(rng):
+  columns, target = rng.normal(size=(60, 9)), rng.normal(size=60)
+  config = PursuitConfig(max_columns=3, num_first=9, num_pairs=3, num_beams=7, num_kept_short=99, num_kept=99)
+  found = pursuit.select_columns(columns, target, np.ones(60), config=config)
+  assert [sum(len(each) == size for each in found) for size in (1, 2, 3)] == [9, 3, 7]
+
+
 @pytest.mark.parametrize("columns", [np.zeros((20, 0)), np.ones((20, 3)), np.zeros((20, 2))])
 def test_nothing_is_selected_of_nothing(columns, rng):
   assert pursuit.select_columns(columns, rng.normal(size=20), np.ones(20)) == []

@@ -43,6 +43,62 @@ def test_members_of_a_family_have_the_values_of_their_formulas(name):
             family.values[:, g], expression.evaluate(family.build(g), space.x), rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.parametrize("name", MAKERS)
+def test_what_is_asked_for_is_made_and_members_are_of_one_kind_but_where_they_differ(name):
+  config = dataclasses.replace(DEFAULT.library, families=(name,))
+  space = dataclasses.replace(SPACE, columns=(0, 1) if list(MAKERS[name][0](SPACE)) else (0, 1, 2), config=config)
+  are_different = name in (
+    "monomials", "squared_differences", "long_monomials", "functions_times_monomials", "products")
+  with np.errstate(all="ignore"):
+    made = list(itertools.islice(families.make_families(space), 40))
+  assert made and all(family.is_mixed == are_different for family in made)
+  assert not list(families.make_families(dataclasses.replace(space, config=dataclasses.replace(config, families=()))))
+  plain = families.plain_columns(space, (2, 0))
+  assert bool(plain) == (name == "monomials")
+  for family in plain:
+    assert family.is_mixed and family.tier == families.MONOMIAL and family.build(1) == parse("x")
+    np.testing.assert_array_equal(family.values, space.x[:, [2, 0]])
+
+
+def test_what_functions_are_taken_of_and_multiplied_by():
+  config = DEFAULT.library
+  for columns, few in (((0,), config.num_few_factors), ((0, 1), 0)):
+    space = dataclasses.replace(SPACE, columns=columns)
+    found = {argument.node: argument for argument in families._each_argument(space)}
+    num_factors = len(columns) * len(config.outer_powers) + math.comb(len(columns), 2)
+    for node, count in ((parse("x"), num_factors), (parse("x**2"), few), (parse("exp(x)"), 0)):
+      assert len(found[node].factors) == count and found[node].is_variable == (node == parse("x"))
+      np.testing.assert_allclose(found[node].u, expression.evaluate(node, space.x))
+    assert found[parse("exp(x)")].is_inner and not found[parse("x**2")].is_inner
+  level = dataclasses.replace(SPACE, x=np.ones((9, 3)))
+  assert not list(families._each_argument(level))
+
+
+def test_waves_are_so_many_multiples_of_a_quarter_wave_over_the_range():
+  config, u = DEFAULT.library, SPACE.x[:, 0]
+  quarter = np.pi / 2 / np.ptp(u)
+  for is_variable, alone, times in ((True, config.num_waves, config.num_multiplied_waves),
+                                    (False, config.num_other_waves, config.num_other_waves)):
+    made = list(families._waves(SPACE, families._Argument(parse("x"), u, is_variable, [parse("z")])))
+    assert [family.values.shape[1] for family in made] == [alone, alone, times, times]
+    np.testing.assert_allclose(made[0].values[:, [0, -1]], np.sin(quarter * np.outer(u, [1, alone])), atol=1e-9)
+  made = list(families._decaying_waves(SPACE, parse("x")))
+  slowest, _, num = config.decays
+  assert [family.values.shape[1] for family in made] == [config.num_decaying_waves] * 2 * num
+  expected = np.exp(-slowest / np.ptp(u) * u)[:, None] * np.sin(quarter * np.outer(u, [1, config.num_decaying_waves]))
+  np.testing.assert_allclose(made[0].values[:, [0, -1]], expected, atol=1e-9)
+
+
+def test_peaks_stand_evenly_within_the_range():
+  space = dataclasses.replace(SPACE, x=np.linspace(2, 5, 421)[:, None], columns=(0,))
+  num = space.config.num_places
+  places = 2 + 3 * np.arange(1, num + 1) / (num + 1)
+  normal, cauchy, step = families._peaks_and_steps(space, parse("x"))
+  for family in (normal, cauchy):  # the narrowest come first
+    np.testing.assert_allclose(space.x[np.argmax(family.values[:, :num], axis=0), 0], places, atol=0.01)
+  np.testing.assert_allclose(space.x[np.argmin(np.abs(step.values[:, :num] - 0.5), axis=0), 0], places, atol=0.01)
+
+
 def test_grids_of_inner_constants_go_by_the_range_of_the_data():
   config, u = DEFAULT.library, np.array([2.0, 3.0, 7.0])
   argument = families._Argument(parse("x"), u, True, ())
@@ -117,6 +173,34 @@ def test_a_law_is_the_null_vector_of_its_terms_and_each_other_loss_is_dear():
   assert equation.rough_errors(np.array([[0, 1, 3, 5]]))[0] < 1e-12
   fraction = equation.fraction(law)
   assert fraction.num_terms == 4 and fraction.form == (((0.0,), (1.0,)), ((0.0,), (2.0,)))
+
+
+def test_what_a_term_is_worth_is_the_least_rise_of_the_error_where_its_coefficient_is_0(rng):
+  y = (1 + 2 * X[:, 0]) / (3 + X[:, 0] ** 2) + 1e-4 * rng.normal(size=30)
+  equation, terms = equation_of(y), [0, 1, 3, 5]
+  columns = np.concatenate([X ** [0, 1, 2], -y[:, None] * X ** [0, 1, 2]], axis=1)[:, terms]
+  columns = columns / np.linalg.norm(columns, axis=0) / np.sqrt(30)
+  *others, best = np.linalg.svd(columns)[2]
+  others = np.array(others).T
+  # The least |columns @ others @ a|^2 with best + others @ a = 0 at the term.
+  inverse = np.linalg.inv(others.T @ columns.T @ columns @ others)
+  expected = [best[i] ** 2 / (others[i] @ inverse @ others[i]) for i in range(4)]
+  np.testing.assert_allclose(equation.solve(np.array([terms]))[1][0], expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("is_exact", [True, False])
+def test_rows_are_divided_by_the_denominator_that_is_followed(is_exact, rng):
+  y, weights = rng.uniform(1, 2, 30), rng.uniform(0.2, 2, 30)
+  followed, terms = np.array([1.0, 2, 0, -3, 0, -1]), [0, 2, 3, 4]
+  below = -3 - X[:, 0] ** 2
+  equation = equation_of(y, weights=weights)
+  equation.follow(followed, is_exact=is_exact)
+  values = y if is_exact else (1 + 2 * X[:, 0]) / below
+  columns = np.concatenate([X ** [0, 1, 2], -values[:, None] * X ** [0, 1, 2]], axis=1)[:, terms]
+  norms = np.linalg.norm(columns, axis=0)
+  expected = np.linalg.svd((np.sqrt(weights) / below)[:, None] * columns / norms)[2][-1] / norms
+  found = equation.solve(np.array([terms]))[0][0, terms]
+  np.testing.assert_allclose(found / found[0], expected / expected[0], rtol=1e-6)
 
 
 def test_steps_come_nearer_to_the_best_fraction_of_noisy_rows(rng):
@@ -213,6 +297,7 @@ def test_divisors_that_leave_simple_numbers():
   assert simplest([2.0, 3.0], 2.0) == [2.0]
   assert simplest([0.7, 0.7 * 1.3, math.pi], math.pi) == [math.pi, pytest.approx(0.7)]
   assert simplest([0.7, 0.7 * 1.3, 0.7 * 2.21, math.pi], math.pi) == [pytest.approx(0.7)]
+  assert simplest([1234.5, 2345.6, 3456.7], 3456.7) == [3456.7]  # none that has more than three digits
   assert simplest([0.217 * k for k in (3, 7, 11, 13)], 0.217 * 13) == [pytest.approx(0.217)]  # whole numbers
 
 
@@ -254,6 +339,15 @@ def test_few_columns_are_those_of_least_squares(rng):
     np.testing.assert_allclose(errors, [of_all[tuple(each)] for each in sets], rtol=1e-8)
     assert errors[0] == min(errors)
   np.testing.assert_allclose(forms._least_squares(columns, target, weights), least_squares(columns, target, weights))
+
+
+def test_a_fraction_over_the_product_of_its_factors(rng):
+  whole = {(3.0,): 2.0, (2.0,): 10.0, (1.0,): 16.0, (0.0,): 8.0}  # 2*(x + 2)**2*(x + 1)
+  fraction = fits.Fraction({(1.0,): 3.0, (0.0,): 1.0}, whole, 0.0, True, True)
+  y, weights = polynomials.values(fraction.numerator, X) / polynomials.values(whole, X), rng.uniform(0.5, 2, 30)
+  node = forms.Fractions(fraction, X, tolerance=1e-4).product(np.array([2.0]), 3.0, weights, y)
+  np.testing.assert_allclose(expression.evaluate(node, 2 * X), 3 * y, rtol=1e-6)
+  assert expression.complexity(node) < expression.complexity(parse("(x + 1.5)/((x + 4.5)*(x + 4.5)*(x + 2.5))*1.5"))
 
 
 def test_columns_over_each_power_of_each_factor():

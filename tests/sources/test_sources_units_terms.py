@@ -120,6 +120,64 @@ def test_exponents_of_factors_are_half_numbers_neither_0_nor_large(exponent, is_
   assert bool(found) == is_law and all(each[1] == 3.0 for each in found)
 
 
+def test_one_factor_is_the_best_beside_the_powers_and_those_that_powers_explain_are_none(rng):
+  x, logs = rng.uniform(0.5, 3, (40, 2)), rng.normal(size=(40, 6))
+  logs = np.column_stack([0.7 * np.log(x[:, 0]), 1e-4 * logs]).astype(np.float32)
+  target, rows = target_of(x[:, 1] ** 2 * np.exp(logs[:, [2, 5]] @ [3e3, 1e3] + 0.5 * rng.normal(size=40)), x)
+  factors = SimpleNamespace(columns=logs, groups=np.arange(7))
+  config = dataclasses.replace(DEFAULT.pursuit, max_columns=1, num_first=9, num_kept_short=9)
+  found = [each.tolist() for each in target.select(factors, np.arange(7), config, beside=np.zeros(0, int))]
+  root = np.sqrt(rows.weights) * rows.y
+
+  def left(i):
+    design = root[:, None] * np.column_stack([np.log(x), logs[:, i], np.ones(40)])
+    goal = root * np.log(rows.y)
+    return np.sum((goal - design @ np.linalg.lstsq(design, goal, rcond=None)[0]) ** 2)
+  assert found == [[i] for i in sorted(range(1, 7), key=left)]
+  beside = np.array([found[0][0]])
+  assert all(each[0] == beside[0] and len(each) == 2 for each in target.select(
+    factors, np.arange(1, 7), config, beside=beside))
+
+
+def test_the_size_of_y_is_no_matter(rng):
+  x = rng.uniform(0.5, 3, (40, 2))
+  y = x[:, 0] ** 1.3 * np.exp(0.1 * rng.normal(size=40))
+  none = SimpleNamespace(columns=np.zeros((40, 0), np.float32), is_exponential=np.zeros(0, bool))
+  one, *others = (target_of(unit * y, x)[0].exponents(none, np.zeros(0, int)) for unit in (1.0, 1e150, -1e-150))
+  for other in others:
+    np.testing.assert_allclose(other, one, rtol=1e-6)
+
+
+def test_factors_have_the_columns_of_their_families_that_vary(rng):
+  x = np.column_stack([rng.uniform(0.5, 3, (20, 2)), np.full(20, 2.0)])
+  config = dataclasses.replace(DEFAULT.products, families=("exponentials",), max_exponent_size=2)
+  found = products.Factors(x, (0, 1, 2), config=config)
+  assert found.is_exponential.all() and np.sum(found.is_linear) == 2  # of the third none
+  num_powers = len(config.exponent_powers[0])
+  # Of one variable for each power; of two for each pair of powers; of the third alone none.
+  assert len(found.groups) == len(set(found.groups)) <= 2 * num_powers + 3 * num_powers**2
+  for index in range(0, len(found.groups), 5):
+    [(monomial, node)] = found.forms(index, 1.0)
+    assert monomial == ()
+    np.testing.assert_allclose(np.log(expression.evaluate(node, x)), found.columns[:, index], rtol=1e-5)
+  assert not len(products.Factors(x, (0, 1), lambda token: token != "exp", config=config).groups)
+
+
+def test_a_product_is_written_in_its_shortest_form_that_is_defined_and_allowed(rng):
+  x = rng.uniform(0.5, 3, (20, 2))
+  forms = [((), parse("1 + x/z")), (((1, -1.0),), parse("x + z")), ((), parse("log(x - 9)")), ((), parse("x"))]
+  factors = SimpleNamespace(forms=lambda index, exponent: forms[:3])
+  for allows, text in ((None, "x*(x + z)/z"), (lambda token: token != "inv", None)):
+    target = products._Target(Rows(x, x[:, 0], np.ones(20)), (0, 1), allows, DEFAULT.products)
+    node = target._product(factors, np.array([0]), np.array([1.0, 1e-4, 1.0]))
+    if text is None:
+      assert node is None
+    else:
+      np.testing.assert_allclose(expression.evaluate(node, x), expression.evaluate(parse(text), x))
+      assert expression.complexity(node) == min(expression.complexity(target._joined({0: 1.0}, [form]))
+                                                for form in forms[:2])
+
+
 def test_a_negative_variable_keeps_whole_powers_and_turns_under_roots():
   x = np.column_stack([np.linspace(1, 2, 9), np.linspace(-2, -1, 9)])
   target, _ = target_of(x[:, 0] * x[:, 1], x)
@@ -162,6 +220,9 @@ def test_monomials_without_a_pole_that_vary(rng):
   assert space.arguments == [
     ((0, 1),), ((1, 1),), ((0, -1),), ((0, 1), (1, 1)), ((0, 1), (2, 1)), ((1, 1), (2, 1)), ((0, 1), (2, -1)),
     ((2, 1), (0, -1))]
+  for most, count in ((3, 3), (2, 0)):  # all columns beside a ridge, or none
+    few = dataclasses.replace(config, max_beside=most)
+    assert len(ridges._Space(space._rows, (0, 1, 2), (), few)._beside[0]) == count
 
 
 # --- coefficients that vary ------------------------------------------------------------------------------------------
@@ -190,6 +251,8 @@ def test_models_that_leave_as_little_as_any_and_have_no_terms_more():
   models = [model_of(-9, 1e-6, "x"), model_of(-8, 1e-6, "xz"), model_of(-7, 2e-3, "z"), model_of(-6, 1e-5, "w"),
             model_of(-5, 1e-6, "xz", 1), model_of(-4, 1e-6, "z")]
   assert varying.best_models(models, config) == [models[0], models[3], models[4]]
+  exact = model_of(-9, 0.0, "x")
+  assert varying.best_models([exact], config) == [exact]
   assert varying.best_models([model_of(0.0, 1e-6, "x")], config) == varying.best_models([], config) == []
   assert varying.best_models([model_of(-1, 1e-10, "x"), model_of(-1, 1e-6, "z")], config)[1:] == []
 
@@ -250,6 +313,13 @@ def test_a_set_is_reduced_as_long_as_little_more_is_left(monkeypatch):
     assert list(varying._reduced(None, (0, 1, 2), 1.0, config)) == expected
 
 
+@pytest.mark.parametrize("missing", [0, 1])
+def test_enough_rows_are_just_enough(missing, rng):
+  num_rows = DEFAULT.varying.min_rows - missing
+  task = make_task((rng.uniform(1, 2, (num_rows, 2)), rng.normal(size=num_rows)), None, SearchOptions())
+  assert varying.VaryingCoefficients(SearchOptions()).supports(task) == (not missing)
+
+
 # --- evolution -------------------------------------------------------------------------------------------------------
 
 
@@ -282,6 +352,11 @@ def test_factors_and_the_constant_of_least_squares_are_put_where_they_were_added
   found = SimpleNamespace(factors=np.array([[1.5, 2.5, 0], [3.5, 0, 0]]), constant=np.array([0.25, 0.75]))
   expected = [[9, 9, 1.5, 5, 2.5, 0.25], [9, 3.5, 5, 0, 0.75, 9]]
   assert breeder._with_factors(values, is_added, found).tolist() == expected
+
+
+def test_terms_of_known_columns_alone_are_bred(breeder):
+  assert breeder._bare_terms(parse("2.5*x - 3*sin(x) + 1")) == [parse("x"), parse("sin(x)")]
+  assert breeder._bare_terms(parse("x + z")) == []
 
 
 def test_numbers_of_formulas_go_back_to_the_tokens_of_their_genomes(breeder):
