@@ -167,6 +167,23 @@ def test_a_formula_of_names_as_a_program():
   assert merged.args == (expression.variable(1), expression.variable(0))
 
 
+def test_held_constants_stand_among_the_others_in_their_order():
+  node = parser.parse("a*x + b + c", ("x",), allow_symbols=True)
+  snapped = refine.SnappedResult({"b": 2.0}, {"b": "2"}, {"b": 0.0}, 1.0, 0.5, node, ("x",))
+  result = refine.RefineResult(
+    {"b": 2.1}, {"b": 0.1}, 1.0, Status.CONVERGED, "", 8, 0.3, np.array([[0.01]]), {"b": False}, 0, node, ("x",),
+    snapped)
+  assert refine._with_held(("b",), result, {}) is result
+  for error in (0.0, math.nan):
+    found = refine._with_held(("a", "b", "c"), result, {"c": 4.0, "a": 3.0}, error=error)
+    assert list(found.constants.items()) == [("a", 3.0), ("b", 2.1), ("c", 4.0)]
+    np.testing.assert_array_equal(list(found.stderr.values()), [error, 0.1, error])
+    np.testing.assert_array_equal(found.covariance, [[error] * 3, [error, 0.01, error], [error] * 3])
+    assert found.is_identifiable == {"a": True, "b": False, "c": True}
+    assert list(found.snapped.constants.items()) == [("a", 3.0), ("b", 2.0), ("c", 4.0)]
+    np.testing.assert_array_equal(list(found.snapped.stderr.values()), [error, 0.0, error])
+
+
 # --- special values --------------------------------------------------------------------------------------------------
 
 

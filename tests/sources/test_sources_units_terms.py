@@ -304,6 +304,12 @@ def test_waves_of_one_length_are_fitted_with_a_phase_and_a_constant():
   assert np.mean((expression.evaluate(second, x) - rows.y) ** 2) > 1e-3
 
 
+def test_columns_that_rounding_alone_tells_apart_share_a_factor(rng):
+  a, b = rng.normal(size=(2, 30))
+  found = varying._solved(np.column_stack([a, a + 3e-13 * b]), np.ones(30), 2 * a + 1e-3 * b)
+  np.testing.assert_allclose(found, [1, 1], rtol=1e-2)
+
+
 def test_a_set_is_reduced_as_long_as_little_more_is_left(monkeypatch):
   left = {(0, 2): 2.0, (0, 1): 5.0, (1, 2): 9.0, (0,): 50.0, (2,): 70.0}
   monkeypatch.setattr(varying.block_exchange, "left_by", lambda products, blocks: left[blocks])

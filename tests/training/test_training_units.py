@@ -110,6 +110,13 @@ def test_rates_are_those_of_the_window(monkeypatch):
   assert not any((meter._examples, meter._flops, meter._wait_s)) and meter._since == 102.5
 
 
+def test_the_rate_of_products_is_that_of_the_best_try(monkeypatch):
+  now = iter(np.cumsum([9.0, 4, 6, 2] + [1, 3] * speed.NUM_TRIES))
+  monkeypatch.setattr(speed, "MATRIX_SIZES", {jax.default_backend(): 8})
+  monkeypatch.setattr(speed.time, "perf_counter", lambda: next(now))
+  assert speed.measure_matrix_rate("float32") == pytest.approx(2 * 8**3 / 2)
+
+
 def test_new_rows_are_the_first_one_and_a_tenth_of_the_draw():
   kept, drawn = np.array([[1.0, 2], [3, 4]]), np.array([[10.0, 10], [20, 20], [30, 40]])
   np.testing.assert_allclose(transfer._extend(kept, drawn, 0, 1), [[1, 2], [3, 4], [3 + 3, 4 + 4]])
