@@ -94,7 +94,14 @@ def test_pairs_have_their_own_number(rng):
   columns, target = rng.normal(size=(60, 9)), rng.normal(size=60)
   config = PursuitConfig(max_columns=3, num_first=9, num_pairs=3, num_beams=7, num_kept_short=99, num_kept=99)
   found = pursuit.select_columns(columns, target, np.ones(60), config=config)
-  assert [sum(len(each) == size for each in found) for size in (1, 2, 3)] == [9, 3, 7]
+  assert [sum(len(each) == size for each in found) for size in (1, 2, 3, 4)] == [9, 3, 7, 0]
+
+
+def test_a_small_part_that_another_column_has_not_is_enough(rng):
+  common, target = rng.normal(size=(2, 60))
+  columns = np.column_stack([rng.normal(size=(60, 6)), common, common + 1e-4 * target])
+  found = pursuit.select_columns(columns, target, np.ones(60), config=PursuitConfig(max_columns=2, num_first=8))
+  assert next(each for each in found if len(each) == 2) == (6, 7)
 
 
 @pytest.mark.parametrize("columns", [np.zeros((20, 0)), np.ones((20, 3)), np.zeros((20, 2))])

@@ -110,6 +110,24 @@ def test_grids_of_inner_constants_go_by_the_range_of_the_data():
   assert families._quarter_wave(u) == pytest.approx(math.pi / 10)
 
 
+def test_poles_stand_below_the_data_above_them_and_evenly_between():
+  config, u = DEFAULT.library, SPACE.x[:, 0]
+  [family] = families._poles(families._Argument(parse("x"), u, True, ()), config)
+  zeros = u[0] - 1 / family.values[0, len(config.usual_shifts):]
+  outside, between = np.split(zeros, [-config.num_places])
+  assert np.all((outside < u.min()) | (outside > u.max())) and len(outside) == 2 * config.distances[2]
+  np.testing.assert_allclose(np.diff([u.min(), *between, u.max()]), np.ptp(u) / (config.num_places + 1), rtol=1e-6)
+
+
+def test_functions_of_many_variables_are_of_each_and_of_products_quotients_and_differences_of_two():
+  space = dataclasses.replace(SPACE, columns=(0, 1, 2))
+  with np.errstate(all="ignore"):
+    made = [family.build(0) for family in families._functions_times_monomials(space, None)]
+  texts = [*NAMES, *(f"{v}{token}{w}" for v, w in itertools.combinations(NAMES, 2) for token in "*/-")]
+  assert {expression.sort_operands(node) for node in made if node.token == "ln"} == {
+    expression.sort_operands(parse(f"log({text})")) for text in texts}
+
+
 def test_functions_of_a_variable_itself_are_looked_for_more_thoroughly_than_those_times_a_factor():
   [alone, times] = families._with_factors(families._exponentials)(
     SPACE, families._Argument(parse("x"), SPACE.x[:, 0], True, [parse("z")]))

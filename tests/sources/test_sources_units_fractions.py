@@ -78,6 +78,16 @@ def test_what_a_term_is_worth_is_the_least_rise_of_the_error_where_its_coefficie
   np.testing.assert_allclose(equation.solve(np.array([terms]))[1][0], expected, rtol=1e-6)
 
 
+def test_under_noise_the_values_of_the_best_fraction_are_followed(rng):
+  y = (1 + 2 * X[:, 0]) / (3 + X[:, 0] ** 2) + 0.02 * rng.normal(size=30)
+  equation, terms = equation_of(y), (0, 1, 3, 5)
+  equation.basis = SimpleNamespace(**vars(BASIS), starts=(terms,))
+  best = fits._best_refined(equation, list(equation.solve(np.array([terms]))[0]), DEFAULT.rationals)
+  fits._follow_best(equation, DEFAULT.rationals, 9)
+  [found] = equation.solve(np.array([terms]))[0]
+  np.testing.assert_allclose(found / found[0], best / best[0], rtol=1e-6)
+
+
 @pytest.mark.parametrize("is_exact", [True, False])
 def test_rows_are_divided_by_the_denominator_that_is_followed(is_exact, rng):
   y, weights = rng.uniform(1, 2, 30), rng.uniform(0.2, 2, 30)
@@ -166,7 +176,7 @@ def test_points_between_the_rows():
 
 
 def fraction_of(error, denominator, *, is_exact=False):
-  return fits.Fraction({(0.0,): 1.0}, {(power,): 1.0 for power in denominator}, error, True, is_exact)
+  return fits.Fraction({(0.0,): 1.0 + error}, {(power,): 1.0 for power in denominator}, error, True, is_exact)
 
 
 def test_what_may_be_a_sum_of_fractions():
@@ -217,6 +227,7 @@ def test_a_fraction_is_written_in_the_units_of_the_user(is_exact, rng):
   for node in forms.written(fraction, sizes, 7.0):
     np.testing.assert_allclose(expression.evaluate(node, x * sizes), expected, rtol=1e-12)
   assert forms._leading({(2.0, 0.0): 5.0, (1.0, 1.0): 6.0, (0.0, 1.0): 7.0}) == 5.0
+  assert forms._leading({(1.0, 0.0): 5.0, (0.0, 2.0): 6.0}) == 6.0
 
 
 def test_a_denominator_of_one_term_needs_no_line():
@@ -270,13 +281,24 @@ def test_an_exact_sum_of_fractions_needs_its_monomials(sign):
     made, is_exact = forms._sums(parts, [(float(power),) for power in powers], LAW_FRACTION, sign * LAW, np.ones(30),
                                  np.ones(1), 1.0, DEFAULT.rationals)
     assert is_exact == bool(made) == is_enough
+  # A row of next to no weight is no reason to call everything near.
+  far, weights = np.append(sign * LAW[:-1], 1e9), np.append(np.ones(29), 1e-26)
+  assert forms._sums(parts, [(0.0,)], LAW_FRACTION, far, weights, np.ones(1), 1.0, DEFAULT.rationals) == ([], False)
+
+
+def test_a_fraction_of_a_sum_has_simple_numbers_where_it_is_exact():
+  whole = {(1.0,): 0.3, (0.0,): 1.0}
+  parts = forms.Fractions(fits.Fraction({(0.0,): 1.0}, whole, 0.0, True, True), X, tolerance=1e-5)
+  node = parts.node([((0.0,), 0, 1)], np.array([1 / 0.3]), np.ones(1), 1.0)
+  np.testing.assert_allclose(expression.evaluate(node, X), 1 / (1 + 0.3 * X[:, 0]))
+  assert {round(part.value, 9) for part in expression.walk(node) if part.is_number} <= {0.3, 1.0}
 
 
 def test_the_sum_of_fractions_that_a_person_writes_is_among_those_of_a_law():
   shortest = expression.complexity(parse("x**3 + 1/(x + 1)"))
   config = dataclasses.replace(DEFAULT.rationals, links=("y",))
-  for found in (forms.sums_of_fractions(LAW_FRACTION, X, LAW, np.ones(30), np.ones(1), 1.0, config),
-                rationals.rationals_of(Rows(X, LAW, np.ones(30)), (0,), rule=Rule(1), config=config)):
+  sums = forms.sums_of_fractions(LAW_FRACTION, X, LAW, np.ones(30), np.ones(1), 1.0, config)
+  for found in (sums[:1], rationals.rationals_of(Rows(X, LAW, np.ones(30)), (0,), rule=Rule(1), config=config)):
     exact = [node for node in found if np.allclose(expression.evaluate(node, X), LAW, rtol=1e-9)]
     assert min(map(expression.complexity, exact)) <= shortest + 4  # factors of 1 that rounding leaves
 

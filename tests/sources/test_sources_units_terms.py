@@ -111,6 +111,25 @@ def test_powers_are_those_of_least_squares_of_logarithms_weighted_as_y(rng):
   assert named_twice == pytest.approx(12)
 
 
+def test_variables_are_left_out_one_after_the_other_while_that_costs_little(rng):
+  x = rng.uniform(0.5, 3, (40, 4))
+  y = 2 * x[:, 0] ** 1.5 / x[:, 1] * np.exp(0.1 * rng.normal(size=40))
+  target, rows = target_of(y, x)
+  weights = rows.weights * y**2
+
+  def left(chosen):
+    root, design = np.sqrt(weights), np.column_stack([np.log(x[:, chosen]), np.ones(40)])
+    found = np.linalg.lstsq(root[:, None] * design, root * np.log(y), rcond=None)[0]
+    return np.sum(weights * (np.log(y) - design @ found) ** 2)
+  kept = [0, 1, 2, 3]
+  most = left(kept) * DEFAULT.products.max_loss
+  while (less := min(([i for i in kept if i != out] for out in kept), key=left)) and left(less) <= most:
+    kept = less
+  found = target._needed(np.log(y), np.log(x), np.ones(4, bool))
+  assert np.flatnonzero(found).tolist() == kept == [0, 1, 2]
+  assert np.flatnonzero(target._needed(np.log(y), np.log(x), np.arange(4) != 3)).tolist() == [0, 1]
+
+
 @pytest.mark.parametrize(("exponent", "is_law"), [(3.0, True), (3.5, False), (0.2, False)])
 def test_exponents_of_factors_are_half_numbers_neither_0_nor_large(exponent, is_law, rng):
   x, log = rng.uniform(0.5, 3, (40, 1)), rng.normal(size=(40, 1))
@@ -317,6 +336,37 @@ def test_a_set_is_reduced_as_long_as_little_more_is_left(monkeypatch):
                                (30.0, [((0, 1, 2), 1.0), ((0, 2), 2.0)]), (1.0, [((0, 1, 2), 1.0)])):
     config = dataclasses.replace(DEFAULT.varying, negligible=negligible)
     assert list(varying._reduced(None, (0, 1, 2), 1.0, config)) == expected
+
+
+def test_of_each_form_few_terms_of_the_pool_are_seen_and_the_first_multiplied():
+  node = parse("sin(2.5*x)*z + sin(3.5*x)*z**2 + sin(4.5*x)/z + x*w*z")
+  pool = SimpleNamespace(shortlist=lambda: [SimpleNamespace(node=node)])
+  for num_multiplied in (0, 1):
+    config = dataclasses.replace(DEFAULT.varying, terms_per_form=2, num_multiplied=num_multiplied)
+    waves, others = [], []
+    for found in varying.seen_terms(pool, (1, 2), config)[1]:
+      (waves if found.token == "sin" else others).append(found)
+    assert len(waves) == 2 and parse("x*w") in others
+    made = ["sin(4.5*x)*w", "sin(4.5*x)/w"] if num_multiplied else []  # of the first: sums have an order
+    assert {expression.sort_operands(node) for node in others} == {
+      expression.sort_operands(parse(text)) for text in ("x*w", *made)}
+
+
+def test_factors_are_those_of_weighted_least_squares(rng):
+  config = dataclasses.replace(DEFAULT.varying, num_functions=4)
+  x, weights, places = rng.uniform(1, 3, (80, 2)), rng.uniform(0.2, 3, 80), np.linspace(1.2, 2.5, 7)
+  rows = Rows(x, 5 * np.sin(x[:, 0]) * x[:, 1] + 0.1 * rng.normal(size=80), weights)
+  low, high = x[:, 0].min(), x[:, 0].max()
+
+  def basis(at):
+    return np.polynomial.chebyshev.chebvander(2 * (at - low) / (high - low) - 1, 3)
+  design, root = basis(x[:, 0]) * x[:, [1]], np.sqrt(weights)
+  coefficients = np.linalg.lstsq(root[:, None] * design, root * rows.y, rcond=None)[0]
+  [factor] = varying.factors_of(model_of(-1, 0.0, "z"), rows, places, config=config)
+  np.testing.assert_allclose(factor.values, basis(places) @ coefficients, rtol=1e-8)
+  error = np.average((rows.y - design @ coefficients) ** 2, weights=weights)
+  assert factor.error == pytest.approx(error / np.average(x[:, 1] ** 2, weights=weights))
+  assert factor.multiples == ((parse("z"), 1.0),)
 
 
 @pytest.mark.parametrize("missing", [0, 1])
