@@ -107,6 +107,8 @@ def test_starts_outside_bounds_are_drawn_anew_or_cut():
   found = refine._draw_within(starts, lower, upper, np.random.default_rng(0))
   assert np.all(found[:, 0] == 0.5) and np.all(found[:, 2] == 1.0)
   assert len(set(found[:, 1])) == 30 and found[:, 1].min() < 0.3 and 1.7 < found[:, 1].max() <= 2
+  wide = refine._draw_within(np.zeros((2, 1)), np.array([-1e308]), np.array([1e308]), np.random.default_rng(0))
+  assert wide.tolist() == [[0], [0]]
   assert refine._is_within({"a": 1.0, "b": 2.0}, {"a": (1.0, 2.0), "b": (1.0, 2.0)})
   assert not refine._is_within({"a": 0.99}, {"a": (1.0, 2.0)}) and not refine._is_within({"a": 2.01}, {"a": (1.0, 2.0)})
 

@@ -87,7 +87,8 @@ def test_of_a_group_only_the_best_is_carried_on(rng):
 def test_what_is_small_beside_an_offset_is_told_apart(rng):
   columns = rng.normal(size=(60, 8))
   target = 1e3 + columns[:, 2] + 1e-5 * columns[:, 5]
-  assert (2, 5) in pursuit.select_columns(columns, target, np.ones(60))
+  config = PursuitConfig(max_columns=2, num_first=1)
+  assert (2, 5) in pursuit.select_columns(columns, target, np.ones(60), config=config)
 
 
 def test_pairs_have_their_own_number(rng):

@@ -282,7 +282,7 @@ def test_an_exact_sum_of_fractions_needs_its_monomials(sign):
                                  np.ones(1), 1.0, DEFAULT.rationals)
     assert is_exact == bool(made) == is_enough
   # A row of next to no weight is no reason to call everything near.
-  far, weights = np.append(sign * LAW[:-1], 1e9), np.append(np.ones(29), 1e-26)
+  far, weights = np.append(sign * LAW[:-1], 1e12), np.append(np.ones(29), 1e-32)
   assert forms._sums(parts, [(0.0,)], LAW_FRACTION, far, weights, np.ones(1), 1.0, DEFAULT.rationals) == ([], False)
 
 
