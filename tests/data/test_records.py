@@ -68,6 +68,7 @@ def test_a_known_checksum():
   [
     (lambda data: data[:-3], "block 1: the file ends inside a record"),
     (lambda data: data[: len(data) // 2 + 40], "the file ends inside a record"),
+    (lambda data: data + data[:5], "block 2: the file ends inside a record"),
     (lambda data: data[:30] + bytes([data[30] ^ 1]) + data[31:], "block 0: checksum of its content is wrong"),
     (lambda data: bytes([data[0] ^ 1]) + data[1:], "block 0: checksum of its length is wrong"),
   ],

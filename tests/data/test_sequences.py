@@ -25,6 +25,14 @@ def test_targets_are_inputs_moved_by_one():
   np.testing.assert_array_equal(s.is_target[0], [True] * 6 + [False] * 2)
 
 
+def test_each_sequence_has_its_own_end():
+  long, short = (_encode(text, Vocabulary(1), width=7) for text in ("0.017*x + 1781.5", "x"))
+  both = sequences.teacher_forcing(*(jnp.concatenate(parts) for parts in zip(long, short, strict=True)))
+  for i, one in enumerate((long, short)):
+    for found, expected in zip(both, sequences.teacher_forcing(*one), strict=True):
+      np.testing.assert_array_equal(found[i], expected[0])
+
+
 def test_a_sequence_without_padding_still_ends():
   ids, constants = _encode("x + 1", Vocabulary(1), width=3)
   s = sequences.teacher_forcing(ids, constants)

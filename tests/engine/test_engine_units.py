@@ -392,13 +392,18 @@ class Watch:
 
 
 def test_before_the_noise_ends_it_the_first_sources_have_their_turns():
-  """Those that take part; with a short formula fewer turns of the library."""
+  """Those that take part; with a short formula fewer turns of the library, with a long one those of the ridges too."""
   names = ["closed_forms", "rationals", "library"]
   long = " + ".join(["x"] * 9)
   for text, turns in (("1.5*x", 1), (long, 3)):
     search = search_of(names, noise_of=Watch(text))
     found = [close(search, name, candidate("1.5*x", 1.0)) for name in [*names, *["library"] * (turns - 1)]]
     assert found == [""] * (len(found) - 1) + [results.NOISE]
+  longest = " + ".join(["x"] * 11)
+  search = search_of([*names, "ridges"], noise_of=Watch(longest))
+  asked = [*names, "library", "library", "ridges", "ridges"]
+  found = [close(search, name, candidate("1.5*x", 1.0)) for name in asked]
+  assert found == [""] * 6 + [results.NOISE]
   search = search_of(names, noise_of=Watch("1.5*x"))
   assert [close(search, name, candidate("1.5*x", 1.0)) for name in ("closed_forms", "library")] == ["", ""]
   search = search_of(["library"], noise_of=Watch("1.5*x"))

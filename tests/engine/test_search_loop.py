@@ -202,6 +202,19 @@ def test_data_sets_of_a_call_share_turns_and_answers_do_not_depend_on_company(da
   assert together[0].pool.in_order() == alone[0].pool.in_order()
 
 
+@pytest.mark.parametrize(("method", "share"), [("lm", 1), ("bfgs", 4)])
+def test_methods_of_slopes_have_more_steps_to_tell_what_is_near(method, share, monkeypatch):
+  asked = []
+  monkeypatch.setattr(refine, "fit_constants", lambda tasks, *, method, max_steps: asked.append(
+    (method, max_steps)) or [[(node, 1.0) for node in nodes] for _, nodes in tasks])
+  options = SearchOptions(refine=method)
+  x = np.linspace(0.5, 3, 40)
+  task = make_task((x, x**2), ("x",), options)
+  list(loop._fits([task], [Proposal(None, (parser.parse(LAW, ("x",)),))], "said", options))
+  config = options.config.pool
+  assert asked == [(method, share * config.screen_steps), (method, config.fit_steps), (method, config.polish_steps)]
+
+
 def test_screening_lets_the_right_one_through():
   """Of hundreds of sums only those that came nearest get all their steps."""
   wrong = tuple(f"{k}.5*x + 0.5*sin({k}.25*x)" for k in range(1, 180))

@@ -63,6 +63,25 @@ def test_covariance_is_that_of_scipy_under_weights(rng):
   np.testing.assert_allclose(model.covariance(), covariance, rtol=1e-3)
 
 
+def test_what_is_fixed_moves_the_others_to_where_they_fit_best_beside_it(rng):
+  x, weights = rng.uniform(1, 3, (40, 3)), rng.uniform(0.1, 4, 40)
+  node = parser.parse("2.5*x + 1.5*y + 0.7", NAMES)
+  model = LocalModel(node, x, expression.evaluate(node, x) + 0.1 * rng.normal(size=40), weights, floor=1e-14)
+  model.refit()
+  at = int(np.argmin(np.abs(model.theta - 2.5)))
+  model.fix(at, 3.0, model.covariance())
+  root = np.sqrt(weights)
+  design = root[:, None] * np.column_stack([x[:, 1], np.ones(40)])
+  expected = np.linalg.lstsq(design, root * (model.y - 3 * x[:, 0]), rcond=None)[0]
+  np.testing.assert_allclose(np.delete(model.theta, at), expected, rtol=1e-6)
+  assert model.theta[at] == 3 and model.is_free.tolist() == [i != at for i in range(3)]
+
+
+def test_what_overflows_has_an_infinite_loss(rng):
+  model = _model("2.5*x + 1.5*y + 0.7", rng.uniform(1, 3, (40, 3)))
+  assert model.loss(1e200 * model.theta) == np.inf and np.isfinite(model.loss(1e100 * model.theta))
+
+
 def test_an_exponent_that_must_be_whole_is_held(rng):
   x = rng.uniform(-2, 2, (40, 3))
   model = _model("1.3*x**6 + 0.5", x)
@@ -101,4 +120,5 @@ def test_many_lists_of_constants_are_evaluated_as_each_alone(rng, num_rows):
   thetas = model.theta + 0.1 * rng.normal(size=(19, len(model.theta)))
   np.testing.assert_array_equal(model.predict_many(thetas), np.stack([model.predict(theta) for theta in thetas]))
   np.testing.assert_array_equal(model.losses(thetas), [model.loss(theta) for theta in thetas])
+  assert len(model._chunks) == -(-num_rows // local_lib.ROW_BUCKETS[-1])
   np.testing.assert_array_equal(model.predict_many(thetas[:2]), model.predict_many(thetas)[:2])

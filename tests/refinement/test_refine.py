@@ -5,6 +5,8 @@ import numpy as np
 import pytest
 
 from symformer_jax.errors import InputError
+from symformer_jax.language import parser
+from symformer_jax.refinement import refine as refine_lib
 from symformer_jax.refinement.problem import Status
 from symformer_jax.refinement.refine import refine
 
@@ -48,6 +50,17 @@ def test_a_linear_model_has_the_textbook_covariance(rng):
   np.testing.assert_allclose(fit.covariance, covariance, rtol=1e-9)
   np.testing.assert_allclose(fit.rss, rss[0], rtol=1e-10)
   assert fit.dof == 38
+
+
+def test_what_is_near_is_finished_to_the_last_digits(rng):
+  x, weights = rng.uniform(1, 2, (30, 1)), rng.uniform(0.5, 2, 30)
+  y = 2 * x[:, 0] + 1 + rng.normal(size=30)
+  formula = refine_lib._Formula(parser.parse("b1*x + b2", ("x",), allow_symbols=True), ("b1", "b2"))
+  values, rows = refine_lib._finish(formula, np.array([1.9, 1.1, 0, 0]), (x, y, weights, ("x",)))
+  root, design = np.sqrt(weights), np.column_stack([x, np.ones(30)])
+  expected = np.linalg.lstsq(root[:, None] * design, root * y, rcond=None)[0]
+  np.testing.assert_allclose(values[:2], expected, rtol=1e-12)
+  np.testing.assert_allclose(rows[0], design @ expected, rtol=1e-12)
 
 
 def test_given_sigma_sets_the_scale_of_the_standard_errors(rng):

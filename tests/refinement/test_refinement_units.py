@@ -107,6 +107,8 @@ def test_starts_outside_bounds_are_drawn_anew_or_cut():
   found = refine._draw_within(starts, lower, upper, np.random.default_rng(0))
   assert np.all(found[:, 0] == 0.5) and np.all(found[:, 2] == 1.0)
   assert len(set(found[:, 1])) == 30 and found[:, 1].min() < 0.3 and 1.7 < found[:, 1].max() <= 2
+  wide = refine._draw_within(np.zeros((2, 1)), np.array([-1e308]), np.array([1e308]), np.random.default_rng(0))
+  assert wide.tolist() == [[0], [0]]
   assert refine._is_within({"a": 1.0, "b": 2.0}, {"a": (1.0, 2.0), "b": (1.0, 2.0)})
   assert not refine._is_within({"a": 0.99}, {"a": (1.0, 2.0)}) and not refine._is_within({"a": 2.01}, {"a": (1.0, 2.0)})
 
@@ -165,6 +167,23 @@ def test_a_formula_of_names_as_a_program():
   assert refine._hold(formula, {}) is formula and refine._hold(formula, {"a": 1.5}).names == ("b",)
   merged = refine._merge_names(expression.Node("+", (expression.variable(1), expression.variable(2))), 2)
   assert merged.args == (expression.variable(1), expression.variable(0))
+
+
+def test_held_constants_stand_among_the_others_in_their_order():
+  node = parser.parse("a*x + b + c", ("x",), allow_symbols=True)
+  snapped = refine.SnappedResult({"b": 2.0}, {"b": "2"}, {"b": 0.0}, 1.0, 0.5, node, ("x",))
+  result = refine.RefineResult(
+    {"b": 2.1}, {"b": 0.1}, 1.0, Status.CONVERGED, "", 8, 0.3, np.array([[0.01]]), {"b": False}, 0, node, ("x",),
+    snapped)
+  assert refine._with_held(("b",), result, {}) is result
+  for error in (0.0, math.nan):
+    found = refine._with_held(("a", "b", "c"), result, {"c": 4.0, "a": 3.0}, error=error)
+    assert list(found.constants.items()) == [("a", 3.0), ("b", 2.1), ("c", 4.0)]
+    np.testing.assert_array_equal(list(found.stderr.values()), [error, 0.1, error])
+    np.testing.assert_array_equal(found.covariance, [[error] * 3, [error, 0.01, error], [error] * 3])
+    assert found.is_identifiable == {"a": True, "b": False, "c": True}
+    assert list(found.snapped.constants.items()) == [("a", 3.0), ("b", 2.0), ("c", 4.0)]
+    np.testing.assert_array_equal(list(found.snapped.stderr.values()), [error, 0.0, error])
 
 
 # --- special values --------------------------------------------------------------------------------------------------

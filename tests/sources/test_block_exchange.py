@@ -40,6 +40,15 @@ def test_what_is_left_is_what_least_squares_leaves(rng, blocks):
       assert left[i] == pytest.approx(least_squares(known, basis, target, weights, (*blocks, i)), rel=1e-4)
 
 
+@pytest.mark.parametrize("unit", [1e-12, 1e8])
+def test_units_of_what_is_known_do_not_matter(unit, rng):
+  known, basis, weights = make_problem(rng)
+  target = rng.normal(size=len(known))
+  one, other = (block_exchange.products_of(each, basis, target, weights) for each in (known, unit * known))
+  for blocks in ((0,), (2, 5), (0, 1, 4)):  # a constant times the first is explained wholly
+    assert block_exchange.left_by(other, blocks) == pytest.approx(block_exchange.left_by(one, blocks), rel=1e-6)
+
+
 def test_a_block_that_others_explain_leaves_what_they_leave(rng):
   known, basis, weights = make_problem(rng)
   known[:, 3] = 2 * known[:, 2]

@@ -1,6 +1,7 @@
 """Growth: what a column promises at a place of a formula, against least squares; which formulas are grown."""
 
 import dataclasses
+from types import SimpleNamespace
 
 import jax
 import numpy as np
@@ -96,6 +97,30 @@ def test_terms_of_a_sum_are_one_place():
   added = [graft.path for graft in grafts if not graft.is_product]
   # To the sum as a whole, to the wave's argument, to either factor; not to each term.
   assert () in added and (0,) not in added and len(added) == len(set(added))
+
+
+@pytest.mark.parametrize(("is_product", "place"), [
+  (False, lambda x, f: x + 0.3 * f), (True, lambda x, f: x * (1 + 0.3 * f))])
+def test_a_column_is_put_where_it_is_to_go(is_product, place):
+  x = np.random.default_rng(0).uniform(1, 2, (9, 2))
+  column = SimpleNamespace(node=lambda i: parse("sin(y)", ["x", "y"]), scale=lambda i: 4.0)
+  found = growth._grafted(parse("exp(x) + y", ["x", "y"]), growth.Graft((0, 0), is_product, np.ones(9)), column, 0, 1.2)
+  expected = np.exp(place(x[:, 0], np.sin(x[:, 1]))) + x[:, 1]  # a column's values are counted in its scale
+  np.testing.assert_allclose(expression.evaluate(found, x), expected, rtol=1e-12)
+
+
+def test_no_two_grafts_do_the_same_and_none_is_missing(rng):
+  x, root = rng.uniform(1, 2, (30, 2)), rng.uniform(0.1, 2, 30)
+  found = adjoints.places(parse("3*sin(2*x)*y + y/x", ["x", "y"]), x)
+
+  def unit(weight):
+    return root * weight / np.linalg.norm(root * weight)
+  kept = np.array([unit(graft.weight) for graft in growth._grafts(found, root)])
+  alike = np.abs(kept @ kept.T) - np.eye(len(kept))
+  assert len(kept) > 5 and alike.max() < 1 - growth.SAME
+  for place in found:
+    for weight in (place.adjoint, *([] if place.node.is_number else [place.adjoint * place.values])):
+      assert np.abs(kept @ unit(weight)).max() > 1 - 2 * growth.SAME
 
 
 def test_fronts_come_one_after_another():

@@ -63,9 +63,9 @@ def test_with_all_columns_carried_on_every_pair_is_tried(rng):
   assert pairs(num_first=62)[0] == best
 
 
-def test_pairs_of_one_group_are_tried_as_well(rng):
+@pytest.mark.parametrize("groups", [[0] * 60 + [1, 1], [0] * 62])
+def test_pairs_of_one_group_are_tried_as_well(groups, rng):
   columns, target = _difference(rng)
-  groups = [0] * 60 + [1, 1]
   config = PursuitConfig(max_columns=2, num_first=62)
   found = [c for c in pursuit.select_columns(columns, target, np.ones(200), groups=groups, config=config)
            if len(c) == 2]
@@ -82,6 +82,27 @@ def test_of_a_group_only_the_best_is_carried_on(rng):
   assert singles[0] == min(((i,) for i in range(40)), key=lambda c: error(columns, target, np.ones(100), c))
   alone = [c for c in pursuit.select_columns(columns, target, np.ones(100)) if len(c) == 1]
   assert (40,) not in alone
+
+
+def test_what_is_small_beside_an_offset_is_told_apart(rng):
+  columns = rng.normal(size=(60, 8))
+  target = 1e3 + columns[:, 2] + 1e-5 * columns[:, 5]
+  config = PursuitConfig(max_columns=2, num_first=1)
+  assert (2, 5) in pursuit.select_columns(columns, target, np.ones(60), config=config)
+
+
+def test_pairs_have_their_own_number(rng):
+  columns, target = rng.normal(size=(60, 9)), rng.normal(size=60)
+  config = PursuitConfig(max_columns=3, num_first=9, num_pairs=3, num_beams=7, num_kept_short=99, num_kept=99)
+  found = pursuit.select_columns(columns, target, np.ones(60), config=config)
+  assert [sum(len(each) == size for each in found) for size in (1, 2, 3, 4)] == [9, 3, 7, 0]
+
+
+def test_a_small_part_that_another_column_has_not_is_enough(rng):
+  common, target = rng.normal(size=(2, 60))
+  columns = np.column_stack([rng.normal(size=(60, 6)), common, common + 1e-4 * target])
+  found = pursuit.select_columns(columns, target, np.ones(60), config=PursuitConfig(max_columns=2, num_first=8))
+  assert next(each for each in found if len(each) == 2) == (6, 7)
 
 
 @pytest.mark.parametrize("columns", [np.zeros((20, 0)), np.ones((20, 3)), np.zeros((20, 2))])

@@ -31,12 +31,19 @@ def test_regression_counts_only_where_a_constant_stands():
   assert gradient[0, 1] == 0 and gradient[0, 0] != 0
 
 
-def test_a_constant_far_off_pulls_no_harder_than_one_at_delta():
-  predicted, target = jnp.array([[0.5, 1e8, 3.0]]), jnp.array([[0.0, 0.0, 1.0]])
-  value, gradient = jax.value_and_grad(
-    lambda p: losses.regression_loss(p, target, jnp.ones((1, 3), bool), 3, huber_delta=1.0))(predicted)
-  assert float(value) == pytest.approx((0.25 + 2 * (1e8 - 0.5) + 2 * (2 - 0.5)) / 3)
-  np.testing.assert_allclose(gradient, [[1 / 3, 2 / 3, 2 / 3]], rtol=1e-6)
+@pytest.mark.parametrize("delta", [1.0, 0.25])
+def test_a_constant_far_off_pulls_no_harder_than_one_at_delta(delta):
+  errors = np.array([0.5, 1e8, 2.0])
+  value, gradient = jax.value_and_grad(lambda p: losses.regression_loss(
+    p, jnp.zeros((1, 3)), jnp.ones((1, 3), bool), 3, huber_delta=delta))(jnp.asarray(errors[None], jnp.float32))
+  expected = np.where(errors <= delta, errors**2, 2 * delta * (errors - delta / 2))
+  assert float(value) == pytest.approx(expected.mean())
+  np.testing.assert_allclose(gradient[0], 2 * np.minimum(errors, delta) / 3, rtol=1e-6)
+
+
+def test_one_constant_alone_has_its_whole_error():
+  is_constant = jnp.array([[True, False]])
+  assert float(losses.regression_loss(jnp.full((1, 2), 3.0), jnp.zeros((1, 2)), is_constant, 1)) == 9.0
 
 
 def test_no_constants_at_all_is_zero_not_nan():

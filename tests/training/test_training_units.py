@@ -65,6 +65,8 @@ def test_weights_decay_in_matrices_alone_and_gradients_are_clipped():
   np.testing.assert_allclose(np.max(moments[0]), 0.1 * 3 / 6**0.5, rtol=1e-5)
   # The second has one part in a thousand, unless the configuration says otherwise.
   np.testing.assert_allclose(moments[1], 0.001 * 9 / 6, rtol=1e-4)
+  _, state = updated(TrainConfig(optimizer=dataclasses.replace(options, b2=0.9)), PARAMS, PARAMS)
+  np.testing.assert_allclose([leaf for leaf in jax.tree.leaves(state) if leaf.shape == (2, 2)][1], 0.1 * 100, rtol=1e-4)
 
 
 def test_an_update_that_is_not_finite_is_left_out_where_that_is_asked_for():
@@ -106,6 +108,13 @@ def test_rates_are_those_of_the_window(monkeypatch):
     "examples_per_s": 8.0, "gflops_per_s": flops / 1e9, "utilization": flops / (1e12 * jax.device_count()),
     "input_wait": 0.25})
   assert not any((meter._examples, meter._flops, meter._wait_s)) and meter._since == 102.5
+
+
+def test_the_rate_of_products_is_that_of_the_best_try(monkeypatch):
+  now = iter(np.cumsum([9.0, 4, 6, 2] + [1, 3] * speed.NUM_TRIES))
+  monkeypatch.setattr(speed, "MATRIX_SIZES", {jax.default_backend(): 8})
+  monkeypatch.setattr(speed.time, "perf_counter", lambda: next(now))
+  assert speed.measure_matrix_rate("float32") == pytest.approx(2 * 8**3 / 2)
 
 
 def test_new_rows_are_the_first_one_and_a_tenth_of_the_draw():
