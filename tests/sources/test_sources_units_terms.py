@@ -12,7 +12,7 @@ from symformer_jax.engine.options import SearchOptions
 from symformer_jax.engine.rows import Rows
 from symformer_jax.engine.task import make_task
 from symformer_jax.language import expression, parser, programs
-from symformer_jax.sources import evolution, products, ridges, variation, varying
+from symformer_jax.sources import evolution, products, ridges, unknown_functions, variation, varying
 from symformer_jax.sources.monomials import Values
 from symformer_jax.sources.population import Population
 
@@ -304,21 +304,21 @@ def test_likely_forms_are_written_first_and_multiples_in_one_bracket(rng):
 
 
 def test_forms_of_a_factor_cost_their_nodes_and_what_they_miss():
-  config = dataclasses.replace(DEFAULT.varying, fits_per_form=1, nats_per_node=2.0, errors_of_polynomials=10.0)
-  factor = factor_of(np.arange(8.0), "x", 1e-3)
+  config = dataclasses.replace(DEFAULT.varying.forms, nats_per_node=2.0, errors_of_polynomials=10.0)
+  function = unknown_functions.Tabulated(np.arange(8.0), 1e-3)
   forms = [(parse("1.5*x"), 0.1), (parse("2.5*x"), 0.05), (parse("x"), 0.2), (parse("sin(x)"), math.nan)]
-  found = varying._shortest(forms, factor, 5, config)
+  found = unknown_functions._shortest(forms, function, 5, 1, config)
   assert found == [(pytest.approx(4 * math.log(mse + 0.01) + 2 * expression.complexity(parse(text))), parse(text))
                    for mse, text in ((0.05, "2.5*x"), (0.2, "x"))]
-  assert len(varying._shortest(forms, factor, 1, config)) == 1
+  assert len(unknown_functions._shortest(forms, function, 1, 1, config)) == 1
 
 
 def test_waves_of_one_length_are_fitted_with_a_phase_and_a_constant():
   x = np.linspace(0, 4, 40)[:, None]
   rate = np.pi / 4 / 4 * 5
   rows = Rows(x, 3 * np.sin(rate * x[:, 0] - 0.4) + 7, np.ones(40))
-  config = dataclasses.replace(DEFAULT.varying, num_waves=6, num_fitted_waves=2)
-  best, second = varying._waves(rows, config)
+  config = dataclasses.replace(DEFAULT.varying.forms, num_waves=6, num_fitted_waves=2)
+  best, second = unknown_functions._waves(rows, config)
   np.testing.assert_allclose(expression.evaluate(best, x), rows.y, atol=1e-9)
   assert np.mean((expression.evaluate(second, x) - rows.y) ** 2) > 1e-3
 
