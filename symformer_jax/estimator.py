@@ -13,6 +13,7 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from symformer_jax import configuration, files, frames, inference, results, saved, warm_start
+from symformer_jax.engine import interruption
 from symformer_jax.engine.config import DEFAULT, SearchConfig
 from symformer_jax.engine.rows import MIN_POINTS
 from symformer_jax.errors import InputError
@@ -254,17 +255,18 @@ class SymFormerRegressor(ExportsMixin, RegressorMixin, BaseEstimator):
     validate_data(self, X, y, dtype=np.float64, y_numeric=True, multi_output=True)
     columns = [y.iloc[:, k] for k in range(y.shape[1])] if hasattr(y, "iloc") else list(np.asarray(y).T)
     fitted = []
-    for k, column in enumerate(columns):
-      try:
-        params = self.get_params(deep=False) | {"units": _units_without(self.units, columns, column)}
-        each = type(self)(**params)
-        if k < len(before := earlier.get("estimators_", ())):
-          each.__dict__ |= before[k]._fitted()
-        if self.callback is not None:
-          each.callback = functools.partial(_tell_target, self.callback, k)
-        fitted.append(each.fit(X, column, sample_weight).set_params(callback=self.callback))
-      except InputError as error:
-        raise InputError(f"y, column {getattr(column, 'name', k)}: {error}") from None
+    with interruption.noting_ctrl_c():  # of one target it is of those that follow
+      for k, column in enumerate(columns):
+        try:
+          params = self.get_params(deep=False) | {"units": _units_without(self.units, columns, column)}
+          each = type(self)(**params)
+          if k < len(before := earlier.get("estimators_", ())):
+            each.__dict__ |= before[k]._fitted()
+          if self.callback is not None:
+            each.callback = functools.partial(_tell_target, self.callback, k)
+          fitted.append(each.fit(X, column, sample_weight).set_params(callback=self.callback))
+        except InputError as error:
+          raise InputError(f"y, column {getattr(column, 'name', k)}: {error}") from None
     self.estimators_ = fitted
     self.result_ = [each.result_ for each in self.estimators_]
     self.equations_ = [each.equations_ for each in self.estimators_]

@@ -16,7 +16,7 @@ import numpy as np
 
 from symformer_jax import compilation, results
 from symformer_jax.decoding.strategies import STRATEGIES
-from symformer_jax.engine import criteria, loop, refine as refine_lib
+from symformer_jax.engine import criteria, interruption, loop, refine as refine_lib
 from symformer_jax.engine.clock import Clock
 from symformer_jax.engine.config import DEFAULT, SearchConfig
 from symformer_jax.engine.loop import Search
@@ -54,8 +54,9 @@ def search(
 
   Sources of candidates are asked in turns, cheap ones first; the model draws 256, 768 and then 1024 samples a turn.
   Where `effort` or `max_time` ask for more, what they have found is then evolved. A search ends when all turns are
-  over, or when a formula meets the data exactly and a further turn found no simpler one. Ctrl-C ends the turns and
-  gives the best so far.
+  over, or when a formula meets the data exactly and a further turn found no simpler one. Ctrl-C ends the turns within
+  about a second, but for the first, and gives the best so far; a second one raises KeyboardInterrupt. Both where
+  SIGINT has Python's own handler, and in the main thread: where a program has set one, `should_stop` is its place.
   Args:
     model: a loaded model (`load_model`), or anything with `name`, `vocab` and `propose`.
     datasets: each points [N, D+1] with y in the last column, or `(X [N, D], y [N])` or `(X, y, weights [N])`. Of more
@@ -125,13 +126,23 @@ def search(
   if targets is not None and len(targets) != len(datasets):
     raise InputError(f"targets: expected a name for each of {len(datasets)} data sets, got {len(targets)}")
   key = jax.random.key(seed) if key is None else key
+  with interruption.noting_ctrl_c() as ctrl_c:
+    return _search_all(model, datasets, names, targets, options, key, callback,
+                       lambda: ctrl_c.is_wished() or should_stop())
+
+
+def _search_all(
+  model: Any, datasets: Sequence[Any], names: Sequence[Sequence[str]] | None, targets: Sequence[str] | None,
+  options: SearchOptions, key: jax.Array, callback: Callback | None, should_stop: Callable[[], bool],
+) -> list[SearchResult]:
+  """The answers in the order of the data sets; those that a wish to stop has come before have failed."""
   found: list[SearchResult] = []
   at_once = compilation.dataset_buckets()[-1]
   is_stopped = False
   for begin in range(0, len(datasets), at_once):
     some = range(begin, min(begin + at_once, len(datasets)))
     if is_stopped:
-      found += [results.failed("stopped before it was searched", model=model.name, seed=seed) for _ in some]
+      found += [results.failed("stopped before it was searched", model=model.name, seed=options.seed) for _ in some]
     else:
       columns = [names[i] if names is not None else None for i in some]
       called = [targets[i] if targets is not None else units_lib.TARGET for i in some]
@@ -241,13 +252,13 @@ def _search_together(
       if callback is not None and callback(_standing(begin + i, progress, searches[number])):
         loop.end({each: searches[each] for each in posed[i].numbers}, results.STOPPED)
   except KeyboardInterrupt:
-    if not all(search.progress for search in searches.values()):
-      raise
+    if should_stop() or not all(search.progress for search in searches.values()):
+      raise  # somebody who has asked before insists
     is_stopped = True
     loop.end(searches, results.STOPPED)
   for i, each in posed.items():
     found[i] = _finish([searches[number] for number in each.numbers], each.problem, each.weighed, model, options, clock)
-  return [found[i] for i in range(len(datasets))], is_stopped
+  return [found[i] for i in range(len(datasets))], is_stopped or should_stop()
 
 
 class _Posed(NamedTuple):
