@@ -59,7 +59,8 @@ class SymFormerRegressor(ExportsMixin, RegressorMixin, BaseEstimator):
       Operators beside these, which no model knows: tanh, sinh, cosh, abs, sign, min, max. Each costs time and makes
       chance formulas likelier: name those that the field has.
   restrictions : Restrictions, default=None
-      Further rules: columns that must or must not appear, the largest exponent, depth, operators not to be nested.
+      Further rules: columns that must or must not appear, the largest exponent, depth, operators not to be nested, the
+      size of what an operator is applied to.
       Change it when you know what the formula may look like.
   max_time : float, default=None
       Seconds that a search takes, unless it has met the data before: a turn in progress is then ended.
@@ -485,7 +486,7 @@ def _json_params(params: dict[str, Any]) -> dict[str, Any]:
 
 def _read_restrictions(record: dict[str, Any]) -> Restrictions:
   values: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in record.items()}
-  return Restrictions(**values)
+  return Restrictions(**values | {"max_sizes": dict(values.get("max_sizes", ()))})
 
 
 def _describe_too_little(y: np.ndarray) -> str:

@@ -280,12 +280,14 @@ def test_columns_of_any_name_are_saved_and_loaded(data, tmp_path, names):
 
 def test_restrictions_and_accuracy_are_kept(data, tmp_path):
   model = testing.FixedProposer(["0.7*x0*x1**2", "0.7*x0*x1"], num_variables=2)
-  rules = Restrictions(forbidden=("pow", "pow2"), required=("mass",), max_depth=5)
+  rules = Restrictions(forbidden=("pow", "pow2"), required=("mass",), max_depth=5,
+                       max_sizes={"sin": 3, "/": (None, 5)})
   found = SymFormerRegressor(model, n_samples=32, restrictions=rules, accuracy=0.5, random_state=0).fit(*data)
   rule = rules.for_columns(["mass", "speed"])
   assert all(rule(e.node) for e in found.result_.pareto) and found.result_.ended_by == "accuracy"
   found.save(tmp_path / "fit.json")
   assert SymFormerRegressor.load(tmp_path / "fit.json").get_params()["restrictions"] == rules
+  assert clone(found).restrictions == rules
 
 
 def test_guesses_and_a_config_are_kept(data, tmp_path):

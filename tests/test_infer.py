@@ -262,6 +262,9 @@ def test_nothing_longer_than_asked_for_is_listed(command, tmp_path):
 def test_rules_of_the_command_line(command):
   code, out, _ = command(f"--data={KEPLER}", "--forbid=**,exp", "--max_depth=4", "--accuracy=0.9")
   assert code == 0 and "**" not in out and "*axis" in out
+  code, _, err = command(f"--data={KEPLER}", "--max_sizes=exp=3, pow=2")
+  assert code == 2 and err == (
+    "error: max_sizes: 'pow': expected two sizes, of base and exponent, such as (9, 1), got (2,)\n")
 
 
 def test_every_flag_of_the_search_reaches_it(command, tmp_path, monkeypatch):
@@ -287,7 +290,8 @@ def test_every_flag_of_the_search_reaches_it(command, tmp_path, monkeypatch):
     "required": ("require", "axis", ("axis",)), "excluded": ("exclude", "mass", ("mass",)),
     "max_exponent": ("max_exponent", "3", 3.0), "max_depth": ("max_depth", "4", 4),
     "unnested": ("unnested", "sin", ("sin",)), "max_complexity": ("max_complexity", "9", 9),
-    "add_operators": ("add_operators", "tanh,abs", ("tanh", "abs"))}
+    "add_operators": ("add_operators", "tanh,abs", ("tanh", "abs")),
+    "max_sizes": ("max_sizes", "sin=3, pow=9:1, /=:5", {"sin": (3,), "pow": (9, 1), "/": (None, 5)})}
   argv = [f"--{flag}={text}" for flag, text, _ in (*given.values(), *rules.values())]
   code, _, err = command(f"--data={KEPLER}", *argv)
   assert code == 2 and "far enough" in err

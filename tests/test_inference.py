@@ -447,6 +447,10 @@ def test_rules_hold_for_all_that_is_shown(model, rng):
   result = search(model, x, 2.5 * np.sin(1.3 * x) + 0.7, restrictions=restrictions)
   rule = restrictions.for_columns(["x"])
   assert len(result.pareto) > 2 and all(rule(e.node) for e in result.pareto)
+  small = search(model, x, 2.5 * np.sin(1.3 * x) + 0.7, restrictions=Restrictions(max_sizes={"sin": 1, "+": 4}))
+  tree_sizes = {expression.complexity(n.args[0]) for e in small.pareto for n in expression.walk(e.node)
+                if n.token == "sin"}
+  assert small.best.r2 > 0.9 and tree_sizes <= {1}
   impossible = Restrictions(required=("x",), max_depth=1, excluded=())
   assert search(model, x, x**2 + 1, restrictions=impossible).status == "failed"
   two = inference.search(testing.FixedProposer(["x0*x1"], num_variables=2), [np.stack([x, x**2, x**3], axis=1)],
