@@ -50,7 +50,7 @@ def test_a_result_comes_back_whole(tmp_path, weights):
 
 
 def test_a_regressor_comes_back_to_the_last_bit_whatever_its_columns_are_called(tmp_path):
-  fitted = fitted_by_hand(make_result(), accuracy=float("inf"), random_state=np.int64(3), guesses=[])
+  fitted = fitted_by_hand(make_result(), accuracy=float("inf"), random_state=np.int64(3))
   fitted.save(tmp_path / "fit.json")
   loaded = SymFormerRegressor.load(tmp_path / "fit.json")
   assert loaded.result_ == fitted.result_ and loaded._front == fitted._front and loaded.best_ == fitted.best_
@@ -58,6 +58,29 @@ def test_a_regressor_comes_back_to_the_last_bit_whatever_its_columns_are_called(
   json.loads((tmp_path / "fit.json").read_text(), parse_constant=pytest.fail)  # every JSON reader takes it
   loaded.save(tmp_path / "again.json")
   assert (tmp_path / "again.json").read_text() == (tmp_path / "fit.json").read_text()
+
+
+def test_several_targets_come_back_from_one_file(tmp_path):
+  fitted = SymFormerRegressor(units={"depth": "m"}, random_state=0)
+  fitted.n_features_in_, fitted.feature_names_in_ = 2, np.array(NAMES, dtype=object)
+  first, second = make_result(), dataclasses.replace(make_result(weights=np.array([1.0, 3.0])), seed=8)
+  fitted._set_targets([fitted_by_hand(first, units={"depth": "m"}), fitted_by_hand(second, units=None)])
+  fitted.save(tmp_path / "fit.json")
+  loaded = SymFormerRegressor.load(tmp_path / "fit.json")
+  X = np.array([[1.0, 2.0], [3.0, 4.0]])
+  for each in (fitted, loaded, *fitted.estimators_, *loaded.estimators_):
+    del each.feature_names_in_  # plain arrays come without names
+  np.testing.assert_array_equal(loaded.predict(X), fitted.predict(X))
+  assert loaded.predict(X).shape == (2, 2) and loaded.get_params() == fitted.get_params()
+  assert loaded.result_ == fitted.result_ == [first, second]
+  assert [each.units for each in loaded.estimators_] == [{"depth": "m"}, None]
+  assert [each._front for each in loaded.estimators_] == [each._front for each in fitted.estimators_]
+  assert [len(front) for front in loaded.equations_] == [3, 3]
+
+
+def test_the_file_of_a_single_target_is_one_that_earlier_versions_read(tmp_path):
+  fitted_by_hand(make_result()).save(tmp_path / "fit.json")
+  assert json.loads((tmp_path / "fit.json").read_text())["format"] == "symformer-regressor-2"
 
 
 def test_every_operator_and_number_comes_back():
@@ -99,7 +122,9 @@ TREE = {"constants": [], "mse": 1.0, "r2": None, "relative_error": None, "expres
 
 
 @pytest.mark.parametrize(("text", "message"), [
-  (changed(format="symformer-regressor-3"), "of format 3, written by a newer version; this one reads up to 2"),
+  (changed(format="symformer-regressor-4"), "of format 4, written by a newer version; this one reads up to 3"),
+  (changed(format="symformer-regressor-3", targets=[]), "targets: expected at least one"),
+  (changed(format="symformer-regressor-3"), "is no saved SymFormerRegressor: 'targets'"),
   (changed(format="symformer-result-1"), "expected format 'symformer-regressor-NUMBER', got 'symformer-result-1'"),
   (changed(format=["x" * 5000]), "expected format 'symformer-regressor-NUMBER'"),
   (changed(best=2), "best: expected a line of the front, got 2"),
