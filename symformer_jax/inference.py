@@ -46,7 +46,7 @@ def search(
   recombine: bool = True, guesses: Sequence[str] = (), key: jax.Array | None = None,
   names: Sequence[Sequence[str]] | None = None,
   callback: Callback | None = None, should_stop: Callable[[], bool] = lambda: False, effort: str = "normal",
-  config: SearchConfig = DEFAULT, loss: str = "squared", template: str | None = None,
+  config: SearchConfig | None = None, loss: str = "squared", template: str | None = None,
   units: Mapping[str, str] | None = None, dimensionless_constants: bool = False,
   targets: Sequence[str] | None = None, add_operators: Sequence[str] = (),
 ) -> list[SearchResult]:
@@ -84,7 +84,7 @@ def search(
     should_stop: asked several times a second; True ends the search of all data sets.
     effort: how much is tried where `max_time` is None: `quick` (about half the work of a normal search), `normal`, or
       `thorough` (about ten times as much: what has been found is evolved). Counted work: a seed fixes the answer.
-    config: what steers the search: which sources, how many of what, thresholds.
+    config: what steers the search: which sources, how many of what, thresholds; None for the defaults.
     loss: which errors are to be small: `squared`; `relative` (rows count as 1/y**2); `log` (log|y| is fitted); `huber`
       (far rows count less); `auto` (as errors grow with |y|, by a first look). Each becomes weights of the rows, which
       decide constants, choice, standard errors, R2 and RMSE alike; `message` says how rows count.
@@ -114,7 +114,8 @@ def search(
     raise InputError(f"guesses: expected a list of formulas, got {guesses!r}")
   options = SearchOptions(
     n_samples, strategy, top_k, temperature, refine, restrictions, max_time, accuracy, seed, recombine, tuple(guesses),
-    effort, config, loss, template, _read_units(units, names, targets, dimensionless_constants))
+    effort, DEFAULT if config is None else config, loss, template,
+    _read_units(units, names, targets, dimensionless_constants))
   options.check()
   check_callback(callback)
   _check_seed(seed)

@@ -365,6 +365,11 @@ def test_laws_are_found_under_rules_that_most_sums_break(rng):
   assert result.best.r2 > 1 - 1e-12
 
 
+def test_help_shows_a_signature_and_no_config_spelt_out():
+  signature = str(inspect.signature(inference.search))
+  assert len(signature) < 2000 and "SearchConfig | None = None" in signature
+
+
 def test_numbers_of_numpy_go_into_json(model):
   x = np.linspace(0.5, 3, 40)
   [result] = quick_search(model, [(x, x**2 + 0.1 * np.sin(9 * x**2))], n_samples=np.int64(64), top_k=np.int32(4),
