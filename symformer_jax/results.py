@@ -48,7 +48,7 @@ class Filled:
             "parameters": {name: dataclasses.asdict(constant) for name, constant in self.parameters}}
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class Equation:
   """One formula of a front.
 
@@ -72,6 +72,11 @@ class Equation:
   constants: tuple[Constant, ...]
   filled: Filled | None = None
   number_units: tuple[str | None, ...] | None = None
+
+  def __repr__(self) -> str:
+    # A tree's own form has a node in a node in a node.
+    r2 = "" if self.r2 is None else f", R2 {self.r2:.6g}"
+    return f"Equation({self.expression}, complexity {self.complexity}{r2})"
 
   def with_units(self, number_units: Sequence[str | None]) -> "Equation":
     """With the unit of each number of the tree."""
