@@ -258,7 +258,8 @@ def _search_together(
     is_stopped = True
     loop.end(searches, results.STOPPED)
   for i, each in posed.items():
-    found[i] = _finish([searches[number] for number in each.numbers], each.problem, each.weighed, model, options, clock)
+    found[i] = _finish([searches[number] for number in each.numbers], each.problem, each.weighed, model, options, clock,
+                       target=targets[i])
   return [found[i] for i in range(len(datasets))], is_stopped or should_stop()
 
 
@@ -404,9 +405,9 @@ def _choose(
 
 def _finish(
   searches: Sequence[Search], problem: profile.Problem | None, weighed: _Weighed, model: Any, options: SearchOptions,
-  clock: Clock,
+  clock: Clock, *, target: str,
 ) -> SearchResult:
-  """Reduces what was found for a data set to the front."""
+  """Reduces what was found for a data set to the front; `target` is what y is called."""
   first = searches[0]
   has_little_time = options.max_time is not None and options.max_time <= options.config.selection.short_time
   is_late = any(each.ended_by == results.STOPPED or has_little_time and each.ended_by == results.TIME
@@ -418,7 +419,7 @@ def _finish(
   chosen = choose(first.task, shortlists[0]) if problem is None else answer.answer(problem, shortlists, options, choose)
   if chosen is None:
     units = first.task.units
-    wanted = "" if units is None else f", in which y is a {units.target.text}"
+    wanted = "" if units is None else f", in which {target} is a {units.target.text}"
     return results.failed(
       f"no candidate fits, and no closed form keeps the rules{wanted}", model=model.name, seed=options.seed)
   best, front, rejected = chosen
@@ -438,7 +439,7 @@ def _finish(
     None if best.r2 is None else math.sqrt(max(1 - best.r2, 0.0)), options.loss, weighing.exponent,
     weighing.num_light, rejected)
   told = dict.fromkeys(text for search_ in searches for text in _messages(search_, model, is_without))
-  messages = [*told, *_describe_units(names, units), *([weighing.text] if weighing.text else []), *_describe(seen)]
+  messages = [*told, *_describe_units(names, units, target), *filter(None, [weighing.text]), *_describe(seen)]
   return SearchResult(
     results.OK, "; ".join(messages), best, front, sum((each.counts for each in searches), results.Counts()),
     clock.seconds(), options.seed, len(rows), model.name, tuple(turn for each in searches for turn in each.progress),
@@ -446,12 +447,12 @@ def _finish(
     None if units is None else units.texts)
 
 
-def _describe_units(names: Sequence[str], units: DataUnits | None) -> list[str]:
+def _describe_units(names: Sequence[str], units: DataUnits | None, target: str) -> list[str]:
   """What units were read as: `AU` is no length to pint."""
   if units is None:
     return []
   texts = [f"{name} in {unit.full_name}" for name, unit in zip(
-    (*names[:MAX_NAMED], "y"), (*units.columns[:MAX_NAMED], units.target), strict=True)]
+    (*names[:MAX_NAMED], target), (*units.columns[:MAX_NAMED], units.target), strict=True)]
   return [f"units: {', '.join(texts)}"]
 
 
