@@ -12,7 +12,7 @@ import sys
 import numpy as np
 import pytest
 
-from symformer_jax import file_answers, infer, inference, progress_line, testing
+from symformer_jax import file_answers, infer, inference, load_result, progress_line, testing
 from symformer_jax.commands import result_lines, runner
 from symformer_jax.engine.config import SearchConfig
 from symformer_jax.errors import InputError
@@ -58,6 +58,7 @@ def test_kepler_end_to_end(command, tmp_path):
   assert "no samples of the network; ended after 3 turns, for the rest looks like noise; " in out
   record = json.loads((tmp_path / "k.json").read_text())
   assert (record["status"], record["target"], record["features"]) == ("ok", "period", ["axis"])
+  assert load_result(tmp_path / "k.json").best.expression == "axis**1.5"
   assert record["best"]["expression"] == "axis**1.5"
   assert (tmp_path / "k.png").read_bytes().startswith(b"\x89PNG")
   page = (tmp_path / "k.html").read_text()

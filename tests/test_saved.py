@@ -10,7 +10,7 @@ import symformer_jax
 from symformer_jax import saved
 from symformer_jax.errors import InputError
 from symformer_jax.estimator import SymFormerRegressor
-from symformer_jax.language import operators, parser
+from symformer_jax.language import expression, operators, parser
 from symformer_jax.language.expression import Node, number, variable
 from symformer_jax.results import Constant, Counts, Equation, Progress, Rejected, SearchResult, Seconds, Seen, failed
 
@@ -83,12 +83,48 @@ def test_the_file_of_a_single_target_is_one_that_earlier_versions_read(tmp_path)
   assert json.loads((tmp_path / "fit.json").read_text())["format"] == "symformer-regressor-2"
 
 
+def of_command(result):
+  return result.to_json(data="a.csv", target="y", features=list(NAMES)) | {"selected": 0, "notes": [], "options": {}}
+
+
+@pytest.mark.parametrize("units", [None, ("m", "1", "s")])
+def test_what_the_command_line_wrote_is_a_result(tmp_path, units):
+  result = dataclasses.replace(make_result(), units=units)
+  if units:
+    texts = [["s"], ["s/m", "s"], ["1", None, "s"]]
+    lines = [dataclasses.replace(line, number_units=tuple(each))
+             for line, each in zip(result.pareto, texts, strict=True)]
+    result = dataclasses.replace(result, best=lines[1], pareto=tuple(lines))
+  (tmp_path / "r.json").write_text(json.dumps(of_command(result)))
+  back = symformer_jax.load_result(tmp_path / "r.json")
+  assert back == result and back.best is back.pareto[1]
+  symformer_jax.save_result(back, tmp_path / "again.json")
+  assert symformer_jax.load_result(tmp_path / "again.json") == result
+
+
+def test_what_the_command_line_wrote_before_it_wrote_trees_is_read_as_text(tmp_path):
+  record = of_command(make_result())
+  for line in (record["best"], *record["pareto"]):
+    del line["tree"]
+  (tmp_path / "r.json").write_text(json.dumps(record))
+  back = symformer_jax.load_result(tmp_path / "r.json")
+  assert [line.expression for line in back.pareto] == [line.expression for line in make_result().pareto]
+
+
+def test_a_failed_file_of_the_command_line_and_a_regressor_of_it_are_refused_in_one_line(tmp_path):
+  (tmp_path / "r.json").write_text(json.dumps(of_command(failed("no rows", model="fixed", seed=0))))
+  with pytest.raises(InputError, match=r"r.json: is no saved result: a failed search: no rows$"):
+    symformer_jax.load_result(tmp_path / "r.json")
+  with pytest.raises(InputError, match="SymFormerRegressor: it was written by the command line: load_result reads it$"):
+    SymFormerRegressor.load(tmp_path / "r.json")
+
+
 def test_every_operator_and_number_comes_back():
   for op in operators.OPERATORS:
     node = Node(op.name, tuple([variable(1), number(1 / 3)][: op.arity]))
-    assert saved._read_tree(json.loads(json.dumps(saved._tokens(node))), 2) == node
+    assert saved._read_tree(json.loads(json.dumps(expression.to_tokens(node))), 2) == node
   for value in (0.1, -5e-324, 1.7e308, 1e15, -3.0):
-    assert saved._read_tree(json.loads(json.dumps(saved._tokens(number(value)))), 1) == number(value)
+    assert saved._read_tree(json.loads(json.dumps(expression.to_tokens(number(value)))), 1) == number(value)
 
 
 # As `save` wrote it before trees and the search were part of it.
