@@ -13,6 +13,7 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from symformer_jax import configuration, files, frames, inference, results, saved, warm_start
+from symformer_jax.engine import interruption
 from symformer_jax.engine.config import DEFAULT, SearchConfig
 from symformer_jax.engine.rows import MIN_POINTS
 from symformer_jax.errors import InputError
@@ -58,7 +59,8 @@ class SymFormerRegressor(ExportsMixin, RegressorMixin, BaseEstimator):
       Operators beside these, which no model knows: tanh, sinh, cosh, abs, sign, min, max. Each costs time and makes
       chance formulas likelier: name those that the field has.
   restrictions : Restrictions, default=None
-      Further rules: columns that must or must not appear, the largest exponent, depth, operators not to be nested.
+      Further rules: columns that must or must not appear, the largest exponent, depth, operators not to be nested, the
+      size of what an operator is applied to.
       Change it when you know what the formula may look like.
   max_time : float, default=None
       Seconds that a search takes, unless it has met the data before: a turn in progress is then ended.
@@ -112,7 +114,7 @@ class SymFormerRegressor(ExportsMixin, RegressorMixin, BaseEstimator):
   Attributes
   ----------
   best_ : Equation
-      The formula that `model_selection` takes, with standard errors of its constants.
+      The formula that `model_selection` takes, with standard errors of its constants; not there for several targets.
   equations_ : pandas.DataFrame
       The front from simple to accurate: expression, latex, complexity, r2, mse, rmse, relative_error, constants,
       recommended.
@@ -125,11 +127,12 @@ class SymFormerRegressor(ExportsMixin, RegressorMixin, BaseEstimator):
       Their names, where X had names that are text.
   estimators_ : list of SymFormerRegressor
       Of several targets (y [N, K]) one for each, which has its formulas and exports; `predict` [N, K] and `score` are
-      of all, `equations_`, `best_` and `result_` lists. Not there for a single target.
+      of all, `equations_` and `result_` lists. Not there for a single target.
   """
 
-  # A `SearchResult`, or None where a file of format 1 was read; a list for several targets.
+  # Of several targets lists: which it is, types cannot know.
   result_: Any
+  equations_: Any
 
   def __init__(
     self, model: Any = "auto", n_samples: int = 1024, top_k: int = 20, refine: str = "lm",
@@ -254,21 +257,25 @@ class SymFormerRegressor(ExportsMixin, RegressorMixin, BaseEstimator):
     validate_data(self, X, y, dtype=np.float64, y_numeric=True, multi_output=True)
     columns = [y.iloc[:, k] for k in range(y.shape[1])] if hasattr(y, "iloc") else list(np.asarray(y).T)
     fitted = []
-    for k, column in enumerate(columns):
-      try:
-        params = self.get_params(deep=False) | {"units": _units_without(self.units, columns, column)}
-        each = type(self)(**params)
-        if k < len(before := earlier.get("estimators_", ())):
-          each.__dict__ |= before[k]._fitted()
-        if self.callback is not None:
-          each.callback = functools.partial(_tell_target, self.callback, k)
-        fitted.append(each.fit(X, column, sample_weight).set_params(callback=self.callback))
-      except InputError as error:
-        raise InputError(f"y, column {getattr(column, 'name', k)}: {error}") from None
-    self.estimators_ = fitted
-    self.result_ = [each.result_ for each in self.estimators_]
-    self.equations_ = [each.equations_ for each in self.estimators_]
+    with interruption.noting_ctrl_c():  # of one target it is of those that follow
+      for k, column in enumerate(columns):
+        try:
+          params = self.get_params(deep=False) | {"units": _units_without(self.units, columns, column)}
+          each = type(self)(**params)
+          if k < len(before := earlier.get("estimators_", ())):
+            each.__dict__ |= before[k]._fitted()
+          if self.callback is not None:
+            each.callback = functools.partial(_tell_target, self.callback, k)
+          fitted.append(each.fit(X, column, sample_weight).set_params(callback=self.callback))
+        except InputError as error:
+          raise InputError(f"y, column {getattr(column, 'name', k)}: {error}") from None
+    self._set_targets(fitted)
     return self
+
+  def _set_targets(self, fitted: "list[SymFormerRegressor]") -> None:
+    self.estimators_ = fitted
+    self.result_ = [each.result_ for each in fitted]
+    self.equations_ = [each.equations_ for each in fitted]
 
   def _fitted(self) -> dict[str, Any]:
     """What an earlier fit has left, by attribute."""
@@ -282,12 +289,15 @@ class SymFormerRegressor(ExportsMixin, RegressorMixin, BaseEstimator):
     return earlier
 
   @property
-  def best_(self) -> Equation | list[Equation]:
-    """The formula that `model_selection` takes; of several targets a list."""
+  def best_(self) -> Equation:
+    """The formula that `model_selection` takes, of a single target: each of `estimators_` has its own."""
     check_is_fitted(self)
     if hasattr(self, "estimators_"):
-      return [each.best_ for each in self.estimators_]
+      raise AttributeError(self._ask_one())
     return self._taken()
+
+  def _ask_one(self) -> str:
+    return f"{len(self.estimators_)} targets were fitted: ask one of estimators_, such as estimators_[0]"
 
   def _taken(self) -> Equation:
     return choice.pick(self._front, self._recommended, self.model_selection, argument="model_selection")
@@ -324,7 +334,7 @@ class SymFormerRegressor(ExportsMixin, RegressorMixin, BaseEstimator):
   def _equation(self, index: int | None) -> Equation:
     check_is_fitted(self)
     if hasattr(self, "estimators_"):
-      raise InputError(f"{len(self.estimators_)} targets were fitted: ask one of estimators_, such as estimators_[0]")
+      raise InputError(self._ask_one())
     if index is None:
       return self._taken()
     is_number = isinstance(index, numbers.Integral) and not isinstance(index, bool)
@@ -393,14 +403,23 @@ class SymFormerRegressor(ExportsMixin, RegressorMixin, BaseEstimator):
     return bundle | ({"text/html": bundle["text/html"] + self._front_html()} if "text/html" in bundle else {})
 
   def save(self, path: str | os.PathLike) -> None:
-    """Writes the fitted formulas as JSON; model and data are not part of it."""
-    self._equation(None)  # a single target's
+    """Writes the fitted formulas, of several targets all, as JSON; model and data are not part of it."""
+    check_is_fitted(self)
+    targets = getattr(self, "estimators_", None)
     state = {
-      "format": f"{_KIND}-{_FORMAT}", "n_features": self.n_features_in_,
+      "format": f"{_KIND}-{_SINGLE_FORMAT if targets is None else _FORMAT}", "n_features": self.n_features_in_,
       "feature_names": list(getattr(self, "feature_names_in_", [])) or None,
       "params": _json_params(self.get_params(deep=False)),
     }
-    saved.write(path, state | saved.front_record(saved.Front(self._front, self._recommended, self.result_)))
+    if targets is None:
+      saved.write(path, state | self._front_record())
+    else:
+      units = [None if each.units is None else dict(each.units) for each in targets]
+      saved.write(path, state | {"targets": [
+        {"units": own} | each._front_record() for own, each in zip(units, targets, strict=True)]})
+
+  def _front_record(self) -> dict[str, Any]:
+    return saved.front_record(saved.Front(self._front, self._recommended, self.result_))
 
   @classmethod
   def load(cls, path: str | os.PathLike) -> Self:
@@ -413,25 +432,41 @@ class SymFormerRegressor(ExportsMixin, RegressorMixin, BaseEstimator):
 
   @classmethod
   def _from_record(cls, record: Mapping[str, Any], version: int) -> Self:
-    del version  # what format 1 has not is optional
     params = dict(record["params"])
+    params["guesses"] = params.get("guesses") or ()  # none is the default, which JSON would make a list
     if params.get("restrictions") is not None:
       params["restrictions"] = _read_restrictions(params["restrictions"])
     if params.get("config") is not None:
       params["config"] = configuration.build(SearchConfig, params["config"])
-    loaded, front = cls(**params), saved.read_front(record)
-    names, feature_names = front.best.names, record["feature_names"]
+    if version <= _SINGLE_FORMAT:  # what format 1 has not is optional
+      return cls(**params)._restored(record, record)
+    targets = [cls(**params | {"units": target["units"]})._restored(record, target) for target in record["targets"]]
+    if not targets:
+      raise ValueError("targets: expected at least one")
+    loaded = cls(**params)._with_columns(record, targets[0]._front[0].names)
+    loaded._set_targets(list(targets))
+    return loaded
+
+  def _restored(self, record: Mapping[str, Any], target: Mapping[str, Any]) -> Self:
+    """With the formulas that a file has for a target."""
+    front = saved.read_front(target)
+    self._with_columns(record, front.best.names)
+    self.result_ = front.result
+    self._set_front(front.lines, front.best)
+    self._terms_ = self._terms(front.best.names)
+    return self
+
+  def _with_columns(self, record: Mapping[str, Any], names: tuple[str, ...]) -> Self:
+    """With what a file says of the columns, which formulas call by `names`."""
+    feature_names = record["feature_names"]
     if record["n_features"] != len(names) or isinstance(record["n_features"], bool):
       raise ValueError(f"n_features: expected {len(names)}, got {record['n_features']!r}")
     if feature_names is not None and tuple(feature_names) != names:
       raise ValueError("feature_names: expected those of the formulas")
-    loaded.n_features_in_ = len(names)
+    self.n_features_in_ = len(names)
     if feature_names is not None:
-      loaded.feature_names_in_ = np.asarray(feature_names, dtype=object)
-    loaded.result_ = front.result
-    loaded._set_front(front.lines, front.best)
-    loaded._terms_ = loaded._terms(names)
-    return loaded
+      self.feature_names_in_ = np.asarray(feature_names, dtype=object)
+    return self
 
   def __sklearn_tags__(self) -> Tags:
     tags = super().__sklearn_tags__()
@@ -456,8 +491,9 @@ def _tell_target(callback: Callback, index: int, standing: Standing) -> Any:
 # What a fit leaves, beside what scikit-learn keeps of the columns.
 _FITTED = ("_front", "_recommended", "_data", "_terms_", "estimators_", "equations_", "result_")
 _KIND = "symformer-regressor"
-# 1: the front's text, no trees, nothing of the search. 2: both.
-_FORMAT = 2
+# 1: the front's text, no trees, nothing of the search. 2: both. 3: several targets; a single one's file says 2 as
+# before, which earlier versions read.
+_FORMAT, _SINGLE_FORMAT = 3, 2
 
 
 def _json_params(params: dict[str, Any]) -> dict[str, Any]:
@@ -483,7 +519,7 @@ def _json_params(params: dict[str, Any]) -> dict[str, Any]:
 
 def _read_restrictions(record: dict[str, Any]) -> Restrictions:
   values: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in record.items()}
-  return Restrictions(**values)
+  return Restrictions(**values | {"max_sizes": dict(values.get("max_sizes", ()))})
 
 
 def _describe_too_little(y: np.ndarray) -> str:

@@ -1,7 +1,7 @@
 """What can be made of the lines of a front: SymPy, LaTeX, functions, source text."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 
 import numpy as np
 
@@ -35,6 +35,10 @@ class ExportsMixin:
     """The formula as a SymPy expression over real symbols with the columns' names; of a list of rows a list."""
     return self._for_each(index, lambda equation: sympy_trees.to_sympy(equation.node, equation.names))
 
+  @overload
+  def latex(self, index: int | None = None) -> str: ...
+  @overload
+  def latex(self, index: Sequence[int]) -> list[str]: ...
   def latex(self, index: Index = None) -> str | list[str]:
     """The formula in LaTeX; of a list of rows a list."""
     return self._for_each(index, lambda equation: equation.latex)
@@ -66,6 +70,11 @@ class ExportsMixin:
     """
     return self._for_each(index, lambda equation: functions.torch_function(equation.node))
 
+  @overload
+  def source(
+    self, language: str, index: int | None = None, *, cells: Sequence[str] | None = None) -> str: ...
+  @overload
+  def source(self, language: str, index: Sequence[int], *, cells: Sequence[str] | None = None) -> list[str]: ...
   def source(self, language: str, index: Index = None, *, cells: Sequence[str] | None = None) -> str | list[str]:
     """The formula as source text: a function `formula` of all columns in their order; of a list of rows a list.
 
@@ -75,17 +84,32 @@ class ExportsMixin:
       cells: for excel, what stands for each column, such as `["A2", "B2"]`; by default its name.
     Columns whose names the language does not take are renamed, and a comment says so (`source_code.safe_names`).
     """
+    return self._sources(language, index, cells)
+
+  def _sources(self, language: str, index: Index, cells: Sequence[str] | None = None) -> str | list[str]:
     return self._for_each(index, lambda equation: source_code.write(
       equation.node, equation.names, language, cells=cells))
 
+  @overload
+  def c(self, index: int | None = None) -> str: ...
+  @overload
+  def c(self, index: Sequence[int]) -> list[str]: ...
   def c(self, index: Index = None) -> str | list[str]:
     """The formula as a function of doubles in C."""
-    return self.source("c", index)
+    return self._sources("c", index)
 
+  @overload
+  def julia(self, index: int | None = None) -> str: ...
+  @overload
+  def julia(self, index: Sequence[int]) -> list[str]: ...
   def julia(self, index: Index = None) -> str | list[str]:
     """The formula as a Julia function of numbers: `formula.(a, b)` takes arrays."""
-    return self.source("julia", index)
+    return self._sources("julia", index)
 
+  @overload
+  def excel(self, index: int | None = None, *, cells: Sequence[str] | None = None) -> str: ...
+  @overload
+  def excel(self, index: Sequence[int], *, cells: Sequence[str] | None = None) -> list[str]: ...
   def excel(self, index: Index = None, *, cells: Sequence[str] | None = None) -> str | list[str]:
     """The formula as a spreadsheet's, in names of columns or in cells."""
-    return self.source("excel", index, cells=cells)
+    return self._sources("excel", index, cells)

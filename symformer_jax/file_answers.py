@@ -12,7 +12,7 @@ import math
 import sys
 from typing import Any
 
-from symformer_jax.commands import column_units, grids, infer_flags as asked, tables
+from symformer_jax.commands import column_units, grids, infer_flags as asked, operator_sizes, tables
 from symformer_jax.errors import InputError
 from symformer_jax.results import FAILED, STOPPED, Callback, Equation, SearchResult, failed
 from symformer_jax.selection import choice
@@ -179,7 +179,8 @@ def restrictions() -> Any:
     None if asked.OPERATORS.value is None else tuple(asked.OPERATORS.value), tuple(asked.FORBID.value),
     tuple(map(grids.clean_name, asked.REQUIRE.value)), tuple(map(grids.clean_name, asked.EXCLUDE.value)),
     asked.MAX_EXPONENT.value, asked.MAX_DEPTH.value, tuple(asked.UNNESTED.value),
-    asked.MAX_COMPLEXITY.value, tuple(asked.ADD_OPERATORS.value))
+    asked.MAX_COMPLEXITY.value, tuple(asked.ADD_OPERATORS.value),
+    operator_sizes.read_sizes(asked.MAX_SIZES.value))
 
 
 def _select(table: tables.Table, result: SearchResult) -> Answer:

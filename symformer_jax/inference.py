@@ -16,7 +16,7 @@ import numpy as np
 
 from symformer_jax import compilation, results
 from symformer_jax.decoding.strategies import STRATEGIES
-from symformer_jax.engine import criteria, loop, refine as refine_lib
+from symformer_jax.engine import criteria, interruption, loop, refine as refine_lib
 from symformer_jax.engine.clock import Clock
 from symformer_jax.engine.config import DEFAULT, SearchConfig
 from symformer_jax.engine.loop import Search
@@ -46,7 +46,7 @@ def search(
   recombine: bool = True, guesses: Sequence[str] = (), key: jax.Array | None = None,
   names: Sequence[Sequence[str]] | None = None,
   callback: Callback | None = None, should_stop: Callable[[], bool] = lambda: False, effort: str = "normal",
-  config: SearchConfig = DEFAULT, loss: str = "squared", template: str | None = None,
+  config: SearchConfig | None = None, loss: str = "squared", template: str | None = None,
   units: Mapping[str, str] | None = None, dimensionless_constants: bool = False,
   targets: Sequence[str] | None = None, add_operators: Sequence[str] = (),
 ) -> list[SearchResult]:
@@ -54,8 +54,9 @@ def search(
 
   Sources of candidates are asked in turns, cheap ones first; the model draws 256, 768 and then 1024 samples a turn.
   Where `effort` or `max_time` ask for more, what they have found is then evolved. A search ends when all turns are
-  over, or when a formula meets the data exactly and a further turn found no simpler one. Ctrl-C ends the turns and
-  gives the best so far.
+  over, or when a formula meets the data exactly and a further turn found no simpler one. Ctrl-C ends the turns within
+  about a second, but for the first, and gives the best so far; a second one raises KeyboardInterrupt. Both where
+  SIGINT has Python's own handler, and in the main thread: where a program has set one, `should_stop` is its place.
   Args:
     model: a loaded model (`load_model`), or anything with `name`, `vocab` and `propose`.
     datasets: each points [N, D+1] with y in the last column, or `(X [N, D], y [N])` or `(X, y, weights [N])`. Of more
@@ -83,7 +84,7 @@ def search(
     should_stop: asked several times a second; True ends the search of all data sets.
     effort: how much is tried where `max_time` is None: `quick` (about half the work of a normal search), `normal`, or
       `thorough` (about ten times as much: what has been found is evolved). Counted work: a seed fixes the answer.
-    config: what steers the search: which sources, how many of what, thresholds.
+    config: what steers the search: which sources, how many of what, thresholds; None for the defaults.
     loss: which errors are to be small: `squared`; `relative` (rows count as 1/y**2); `log` (log|y| is fitted); `huber`
       (far rows count less); `auto` (as errors grow with |y|, by a first look). Each becomes weights of the rows, which
       decide constants, choice, standard errors, R2 and RMSE alike; `message` says how rows count.
@@ -113,7 +114,8 @@ def search(
     raise InputError(f"guesses: expected a list of formulas, got {guesses!r}")
   options = SearchOptions(
     n_samples, strategy, top_k, temperature, refine, restrictions, max_time, accuracy, seed, recombine, tuple(guesses),
-    effort, config, loss, template, _read_units(units, names, targets, dimensionless_constants))
+    effort, DEFAULT if config is None else config, loss, template,
+    _read_units(units, names, targets, dimensionless_constants))
   options.check()
   check_callback(callback)
   _check_seed(seed)
@@ -125,13 +127,23 @@ def search(
   if targets is not None and len(targets) != len(datasets):
     raise InputError(f"targets: expected a name for each of {len(datasets)} data sets, got {len(targets)}")
   key = jax.random.key(seed) if key is None else key
+  with interruption.noting_ctrl_c() as ctrl_c:
+    return _search_all(model, datasets, names, targets, options, key, callback,
+                       lambda: ctrl_c.is_wished() or should_stop())
+
+
+def _search_all(
+  model: Any, datasets: Sequence[Any], names: Sequence[Sequence[str]] | None, targets: Sequence[str] | None,
+  options: SearchOptions, key: jax.Array, callback: Callback | None, should_stop: Callable[[], bool],
+) -> list[SearchResult]:
+  """The answers in the order of the data sets; those that a wish to stop has come before have failed."""
   found: list[SearchResult] = []
   at_once = compilation.dataset_buckets()[-1]
   is_stopped = False
   for begin in range(0, len(datasets), at_once):
     some = range(begin, min(begin + at_once, len(datasets)))
     if is_stopped:
-      found += [results.failed("stopped before it was searched", model=model.name, seed=seed) for _ in some]
+      found += [results.failed("stopped before it was searched", model=model.name, seed=options.seed) for _ in some]
     else:
       columns = [names[i] if names is not None else None for i in some]
       called = [targets[i] if targets is not None else units_lib.TARGET for i in some]
@@ -241,13 +253,14 @@ def _search_together(
       if callback is not None and callback(_standing(begin + i, progress, searches[number])):
         loop.end({each: searches[each] for each in posed[i].numbers}, results.STOPPED)
   except KeyboardInterrupt:
-    if not all(search.progress for search in searches.values()):
-      raise
+    if should_stop() or not all(search.progress for search in searches.values()):
+      raise  # somebody who has asked before insists
     is_stopped = True
     loop.end(searches, results.STOPPED)
   for i, each in posed.items():
-    found[i] = _finish([searches[number] for number in each.numbers], each.problem, each.weighed, model, options, clock)
-  return [found[i] for i in range(len(datasets))], is_stopped
+    found[i] = _finish([searches[number] for number in each.numbers], each.problem, each.weighed, model, options, clock,
+                       target=targets[i])
+  return [found[i] for i in range(len(datasets))], is_stopped or should_stop()
 
 
 class _Posed(NamedTuple):
@@ -392,9 +405,9 @@ def _choose(
 
 def _finish(
   searches: Sequence[Search], problem: profile.Problem | None, weighed: _Weighed, model: Any, options: SearchOptions,
-  clock: Clock,
+  clock: Clock, *, target: str,
 ) -> SearchResult:
-  """Reduces what was found for a data set to the front."""
+  """Reduces what was found for a data set to the front; `target` is what y is called."""
   first = searches[0]
   has_little_time = options.max_time is not None and options.max_time <= options.config.selection.short_time
   is_late = any(each.ended_by == results.STOPPED or has_little_time and each.ended_by == results.TIME
@@ -406,7 +419,7 @@ def _finish(
   chosen = choose(first.task, shortlists[0]) if problem is None else answer.answer(problem, shortlists, options, choose)
   if chosen is None:
     units = first.task.units
-    wanted = "" if units is None else f", in which y is a {units.target.text}"
+    wanted = "" if units is None else f", in which {target} is a {units.target.text}"
     return results.failed(
       f"no candidate fits, and no closed form keeps the rules{wanted}", model=model.name, seed=options.seed)
   best, front, rejected = chosen
@@ -426,7 +439,7 @@ def _finish(
     None if best.r2 is None else math.sqrt(max(1 - best.r2, 0.0)), options.loss, weighing.exponent,
     weighing.num_light, rejected)
   told = dict.fromkeys(text for search_ in searches for text in _messages(search_, model, is_without))
-  messages = [*told, *_describe_units(names, units), *([weighing.text] if weighing.text else []), *_describe(seen)]
+  messages = [*told, *_describe_units(names, units, target), *filter(None, [weighing.text]), *_describe(seen)]
   return SearchResult(
     results.OK, "; ".join(messages), best, front, sum((each.counts for each in searches), results.Counts()),
     clock.seconds(), options.seed, len(rows), model.name, tuple(turn for each in searches for turn in each.progress),
@@ -434,12 +447,12 @@ def _finish(
     None if units is None else units.texts)
 
 
-def _describe_units(names: Sequence[str], units: DataUnits | None) -> list[str]:
+def _describe_units(names: Sequence[str], units: DataUnits | None, target: str) -> list[str]:
   """What units were read as: `AU` is no length to pint."""
   if units is None:
     return []
   texts = [f"{name} in {unit.full_name}" for name, unit in zip(
-    (*names[:MAX_NAMED], "y"), (*units.columns[:MAX_NAMED], units.target), strict=True)]
+    (*names[:MAX_NAMED], target), (*units.columns[:MAX_NAMED], units.target), strict=True)]
   return [f"units: {', '.join(texts)}"]
 
 

@@ -2,21 +2,19 @@
 
 from collections.abc import Sequence
 import os
-import re
 import sys
 from typing import Any, TextIO
 
-from symformer_jax.presentation.numerals import format_r2
-from symformer_jax.progress_line import ProgressLine
+from symformer_jax.presentation.numerals import format_r2, shorten
+from symformer_jax.progress_line import ProgressLine, describe_time
 from symformer_jax.results import Standing
 
 # Lines of the terminal that the table's frame, its header and its title take, and one for the cursor.
 NUM_OTHER_LINES = 6
 # Signs that take the columns of numbers, such as `1 - 1.2e-08`, and the frame of all three columns.
 COLUMN_WIDTH, FRAME_WIDTH = 11, 10
-# Digits of constants while they are still to change; names in backticks may hold numbers, and stay as they are.
+# Digits of constants while they are still to change.
 NUM_DIGITS = 6
-_NUMBER = re.compile(r"(?P<name>`(?:[^`]|``)*`)|\b\d+(?:\.\d+)?(?:e[+-]?\d+)?\b")
 
 
 def show_progress(
@@ -32,13 +30,8 @@ def show_progress(
   stream = sys.stderr if stream is None else stream
   is_terminal = stream is not None and getattr(stream, "isatty", bool)() and os.environ.get("TERM") != "dumb"
   if is_quiet or not is_terminal:
-    return ProgressLine(is_quiet=is_quiet, stream=stream)
+    return ProgressLine(is_quiet=is_quiet, stream=stream, max_time=max_time)
   return LiveFront(stream, max_time=max_time, names=names)
-
-
-def shorten(formula: str) -> str:
-  """A formula with constants of few digits, to be looked at."""
-  return _NUMBER.sub(lambda found: found[0] if found["name"] else f"{float(found[0]):.{NUM_DIGITS}g}", formula)
 
 
 class LiveFront:
@@ -74,7 +67,7 @@ class LiveFront:
     room = max(self._console.width - 2 * COLUMN_WIDTH - FRAME_WIDTH, 1)
     num_lines = max(self._console.height - NUM_OTHER_LINES, 1)
     for step in standing.front[-num_lines:]:
-      formula = text.Text(shorten(step.expression))
+      formula = text.Text(shorten(step.expression, NUM_DIGITS))
       formula.truncate(room, overflow="ellipsis")  # cut by the table, it would leave other columns no place
       table.add_row(str(step.complexity), format_r2(step.r2), formula)
     return console.Group(text.Text(self._title(standing), no_wrap=True, overflow="ellipsis"), table)
@@ -82,6 +75,5 @@ class LiveFront:
   def _title(self, standing: Standing) -> str:
     """`tide: 12.1 s, 17.9 s left, library, 256 samples`."""
     name = f"{self._names[standing.index]}: " if len(self._names) > 1 else ""
-    left = "" if self._max_time is None else f", {max(self._max_time - standing.seconds, 0.0):.1f} s left"
     samples = f", {standing.sampled} samples" if standing.sampled else ""
-    return f"{name}{standing.seconds:.1f} s{left}, {standing.source}{samples}"
+    return f"{name}{describe_time(standing.seconds, self._max_time)}, {standing.source}{samples}"

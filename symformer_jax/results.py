@@ -48,7 +48,7 @@ class Filled:
             "parameters": {name: dataclasses.asdict(constant) for name, constant in self.parameters}}
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class Equation:
   """One formula of a front.
 
@@ -72,6 +72,12 @@ class Equation:
   constants: tuple[Constant, ...]
   filled: Filled | None = None
   number_units: tuple[str | None, ...] | None = None
+
+  def __repr__(self) -> str:
+    # A tree's own form has a node in a node in a node.
+    is_near = self.r2 is not None and 0.999999 <= self.r2 < 1  # where six digits would show a perfect fit
+    r2 = "" if self.r2 is None else f", R2 1 - {1 - self.r2:.1e}" if is_near else f", R2 {self.r2:.6g}"
+    return f"Equation({self.expression}, complexity {self.complexity}{r2})"
 
   def with_units(self, number_units: Sequence[str | None]) -> "Equation":
     """With the unit of each number of the tree."""
@@ -300,14 +306,19 @@ class SearchResult:
     return _finite({
       "data": data, "target": target, "features": features, "n_points": self.num_points, "model": self.model,
       "status": self.status, "message": self.message,
-      "best": self.best.to_json() if self.best else None,
-      "pareto": [equation.to_json() for equation in self.pareto],
+      "best": _with_tree(self.best) if self.best else None,
+      "pareto": [_with_tree(equation) for equation in self.pareto],
       "candidates": dataclasses.asdict(self.counts),
       "seconds": {name: round(value, 4) for name, value in dataclasses.asdict(self.seconds).items()},
       "seed": self.seed, "rounds": [dataclasses.asdict(r) for r in self.rounds], "ended_by": self.ended_by,
       "seen": dataclasses.asdict(self.seen) if self.seen else None,
       "units": dict(zip([*features, target], self.units, strict=True)) if self.units else None,
     })
+
+
+def _with_tree(equation: Equation) -> dict[str, Any]:
+  """Beside the text, whose numbers may stand in another order than those of the tree, to which units belong."""
+  return equation.to_json() | {"tree": expression.to_tokens(equation.node)}
 
 
 def _finite(value: Any) -> Any:

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from symformer_jax import configuration, files
+from symformer_jax import configuration, files, results
 from symformer_jax.errors import InputError
 from symformer_jax.language import expression, operators, parser
-from symformer_jax.language.expression import VARIABLE, Node, number, variable
+from symformer_jax.language.expression import Node, number, variable
 from symformer_jax.results import Constant, Counts, Equation, Filled, Progress, Rejected, SearchResult, Seconds, Seen
 
 T = TypeVar("T")
@@ -48,7 +48,7 @@ def save_result(result: SearchResult, path: str | os.PathLike) -> None:
 
 
 def load_result(path: str | os.PathLike) -> SearchResult:
-  """Reads what `save_result` wrote.
+  """Reads what `save_result` wrote, or `symformer --out=FILE.json`, which does not tell how much rows count.
 
   Raises:
     InputError: when the file is missing, no saved result, or of a newer format.
@@ -59,7 +59,25 @@ def load_result(path: str | os.PathLike) -> SearchResult:
     if found is None:
       raise ValueError("it does not say how the formulas were found")
     return found
-  return read(path, _RESULT, _RESULT_FORMAT, build, what="saved result")
+  return read(path, _RESULT, _RESULT_FORMAT, build, what="saved result", adapt=_of_command)
+
+
+def _of_command(record: Any) -> Any:
+  """The record of one data file that the command writes, as `save_result` would have it; any other as it is."""
+  if not _is_of_command(record):
+    return record
+  if record["status"] == results.FAILED:
+    raise ValueError(f"a failed search: {record['message']}")
+  told = ("status", "message", "seconds", "seed", "model", "rounds", "ended_by", "seen")
+  search = {name: record[name] for name in told} | {
+    "counts": record["candidates"], "num_points": record["n_points"], "weights": None,
+    "units": None if record.get("units") is None else list(record["units"].values())}
+  return {"format": f"{_RESULT}-{_RESULT_FORMAT}", "names": record["features"], "front": record["pareto"],
+          "best": record["pareto"].index(record["best"]), "search": search}
+
+
+def _is_of_command(record: Any) -> bool:
+  return isinstance(record, Mapping) and "format" not in record and {"pareto", "features"} <= record.keys()
 
 
 def write(path: str | os.PathLike, record: Mapping[str, Any]) -> None:
@@ -68,7 +86,8 @@ def write(path: str | os.PathLike, record: Mapping[str, Any]) -> None:
 
 
 def read(
-  path: str | os.PathLike, kind: str, newest: int, build: Callable[[Mapping[str, Any], int], T], *, what: str
+  path: str | os.PathLike, kind: str, newest: int, build: Callable[[Mapping[str, Any], int], T], *, what: str,
+  adapt: Callable[[Any], Any] = lambda record: record,
 ) -> T:
   """Reads a file of a kind.
 
@@ -76,12 +95,13 @@ def read(
     newest: the largest format number that is understood.
     build: makes the answer of the record and its format number; what it raises means a damaged file.
     what: a file of this kind should hold, for messages.
+    adapt: makes a record of this kind of one of another; what it raises likewise.
   Raises:
     InputError: one line that says what is wrong.
   """
   try:
     with open(path, encoding="utf-8") as file:
-      record = json.load(file, object_hook=_unplain)
+      record = adapt(json.load(file, object_hook=_unplain))
     version = _read_version(record, kind)
     if version > newest:
       raise InputError(f"{path}: of format {version}, written by a newer version; this one reads up to {newest}")
@@ -96,6 +116,8 @@ def read(
 
 
 def _read_version(record: Any, kind: str) -> int:
+  if _is_of_command(record):
+    raise ValueError("it was written by the command line: load_result reads it")
   name, _, version = str(record["format"])[:100].rpartition("-")
   if name != kind or not (version.isascii() and version.isdigit()):
     raise InputError(f"expected format '{kind}-NUMBER', got {str(record['format'])[:100]!r}")
@@ -132,7 +154,7 @@ def front_record(front: Front) -> dict[str, Any]:
     search["weights"] = list(weights) if weights is not None and front.result.is_weighted else None
   return {
     "names": list(front.best.names), "best": front.lines.index(front.best), "search": search,
-    "front": [equation.to_json() | {"tree": _tokens(equation.node)} for equation in front.lines],
+    "front": [equation.to_json() | {"tree": expression.to_tokens(equation.node)} for equation in front.lines],
   }
 
 
@@ -149,11 +171,6 @@ def read_front(record: Mapping[str, Any]) -> Front:
   best = lines[record["best"]]
   search = record.get("search")
   return Front(lines, best, None if search is None else _read_search(search, lines, best))
-
-
-def _tokens(node: Node) -> list[str | float]:
-  """Prefix form: operators and columns (`x0`) as text, numbers as numbers."""
-  return [n.token if n.args else f"x{n.value}" if n.token == VARIABLE else n.value for n in expression.walk(node)]
 
 
 def _read_tree(tokens: Any, num_columns: int) -> Node:

@@ -250,11 +250,13 @@ def test_each_target_has_a_front_of_its_own(data, monkeypatch):
     return [SearchResult("ok", "", line, (line,), Counts(), Seconds(), 0, 40, "fixed")]
   monkeypatch.setattr("symformer_jax.inference.search", search)
   found = SymFormerRegressor(WIDE, verbose=False).fit(X, Y)
-  assert [best.expression for best in found.best_] == ["2*mass", "mass + speed + 1"]
+  assert [each.best_.expression for each in found.estimators_] == ["2*mass", "mass + speed + 1"]
+  with pytest.raises(AttributeError, match=r"^2 targets were fitted: ask .* estimators_\[0\]$"):
+    _ = found.best_
   assert len(found.equations_) == len(found.result_) == len(found.estimators_) == 2
   np.testing.assert_allclose(found.predict(X), Y, rtol=1e-9)
-  assert found.score(X, Y) == pytest.approx(1) and found.estimators_[1].latex() == found.best_[1].latex
-  for ask in (found.latex, found.sympy, lambda: found.save("fit.json")):
+  assert found.score(X, Y) == pytest.approx(1) and found.estimators_[1].latex() == found.estimators_[1].best_.latex
+  for ask in (found.latex, found.sympy, found.latex_table):
     with pytest.raises(InputError, match=r"2 targets were fitted: ask one of estimators_, such as estimators_\[0\]"):
       ask()
   again = found.fit(X, Y["double"])
@@ -280,12 +282,14 @@ def test_columns_of_any_name_are_saved_and_loaded(data, tmp_path, names):
 
 def test_restrictions_and_accuracy_are_kept(data, tmp_path):
   model = testing.FixedProposer(["0.7*x0*x1**2", "0.7*x0*x1"], num_variables=2)
-  rules = Restrictions(forbidden=("pow", "pow2"), required=("mass",), max_depth=5)
+  rules = Restrictions(forbidden=("pow", "pow2"), required=("mass",), max_depth=5,
+                       max_sizes={"sin": 3, "/": (None, 5)})
   found = SymFormerRegressor(model, n_samples=32, restrictions=rules, accuracy=0.5, random_state=0).fit(*data)
   rule = rules.for_columns(["mass", "speed"])
   assert all(rule(e.node) for e in found.result_.pareto) and found.result_.ended_by == "accuracy"
   found.save(tmp_path / "fit.json")
   assert SymFormerRegressor.load(tmp_path / "fit.json").get_params()["restrictions"] == rules
+  assert clone(found).restrictions == rules
 
 
 def test_guesses_and_a_config_are_kept(data, tmp_path):

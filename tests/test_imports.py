@@ -33,7 +33,7 @@ ALLOWED = {
   "evaluation": {"language", "data", "selection", "inference", "results", "refinement", "pretrained", "engine",
                  "sources", "commands"},
   "warm_start": {"language", "results"},
-  "progress_line": {"results"},
+  "progress_line": {"results", "presentation"},
   "live_front": {"results", "presentation", "progress_line"},
   "estimator": {"language", "inference", "results", "selection", "engine", "live_front", "saved", "exports",
                 "presentation", "warm_start"},

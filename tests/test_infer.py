@@ -12,7 +12,7 @@ import sys
 import numpy as np
 import pytest
 
-from symformer_jax import file_answers, infer, inference, progress_line, testing
+from symformer_jax import file_answers, infer, inference, load_result, progress_line, testing
 from symformer_jax.commands import result_lines, runner
 from symformer_jax.engine.config import SearchConfig
 from symformer_jax.errors import InputError
@@ -58,6 +58,7 @@ def test_kepler_end_to_end(command, tmp_path):
   assert "no samples of the network; ended after 3 turns, for the rest looks like noise; " in out
   record = json.loads((tmp_path / "k.json").read_text())
   assert (record["status"], record["target"], record["features"]) == ("ok", "period", ["axis"])
+  assert load_result(tmp_path / "k.json").best.expression == "axis**1.5"
   assert record["best"]["expression"] == "axis**1.5"
   assert (tmp_path / "k.png").read_bytes().startswith(b"\x89PNG")
   page = (tmp_path / "k.html").read_text()
@@ -262,6 +263,9 @@ def test_nothing_longer_than_asked_for_is_listed(command, tmp_path):
 def test_rules_of_the_command_line(command):
   code, out, _ = command(f"--data={KEPLER}", "--forbid=**,exp", "--max_depth=4", "--accuracy=0.9")
   assert code == 0 and "**" not in out and "*axis" in out
+  code, _, err = command(f"--data={KEPLER}", "--max_sizes=exp=3, pow=2")
+  assert code == 2 and err == (
+    "error: max_sizes: 'pow': expected two sizes, of base and exponent, such as (9, 1), got (2,)\n")
 
 
 def test_every_flag_of_the_search_reaches_it(command, tmp_path, monkeypatch):
@@ -287,7 +291,8 @@ def test_every_flag_of_the_search_reaches_it(command, tmp_path, monkeypatch):
     "required": ("require", "axis", ("axis",)), "excluded": ("exclude", "mass", ("mass",)),
     "max_exponent": ("max_exponent", "3", 3.0), "max_depth": ("max_depth", "4", 4),
     "unnested": ("unnested", "sin", ("sin",)), "max_complexity": ("max_complexity", "9", 9),
-    "add_operators": ("add_operators", "tanh,abs", ("tanh", "abs"))}
+    "add_operators": ("add_operators", "tanh,abs", ("tanh", "abs")),
+    "max_sizes": ("max_sizes", "sin=3, pow=9:1, /=:5", {"sin": (3,), "pow": (9, 1), "/": (None, 5)})}
   argv = [f"--{flag}={text}" for flag, text, _ in (*given.values(), *rules.values())]
   code, _, err = command(f"--data={KEPLER}", *argv)
   assert code == 2 and "far enough" in err

@@ -365,6 +365,11 @@ def test_laws_are_found_under_rules_that_most_sums_break(rng):
   assert result.best.r2 > 1 - 1e-12
 
 
+def test_help_shows_a_signature_and_no_config_spelt_out():
+  signature = str(inspect.signature(inference.search))
+  assert len(signature) < 2000 and "SearchConfig | None = None" in signature
+
+
 def test_numbers_of_numpy_go_into_json(model):
   x = np.linspace(0.5, 3, 40)
   [result] = quick_search(model, [(x, x**2 + 0.1 * np.sin(9 * x**2))], n_samples=np.int64(64), top_k=np.int32(4),
@@ -447,6 +452,10 @@ def test_rules_hold_for_all_that_is_shown(model, rng):
   result = search(model, x, 2.5 * np.sin(1.3 * x) + 0.7, restrictions=restrictions)
   rule = restrictions.for_columns(["x"])
   assert len(result.pareto) > 2 and all(rule(e.node) for e in result.pareto)
+  small = search(model, x, 2.5 * np.sin(1.3 * x) + 0.7, restrictions=Restrictions(max_sizes={"sin": 1, "+": 4}))
+  tree_sizes = {expression.complexity(n.args[0]) for e in small.pareto for n in expression.walk(e.node)
+                if n.token == "sin"}
+  assert small.best.r2 > 0.9 and tree_sizes <= {1}
   impossible = Restrictions(required=("x",), max_depth=1, excluded=())
   assert search(model, x, x**2 + 1, restrictions=impossible).status == "failed"
   two = inference.search(testing.FixedProposer(["x0*x1"], num_variables=2), [np.stack([x, x**2, x**3], axis=1)],

@@ -81,6 +81,14 @@ def test_every_third_party_import_is_declared():
           assert names.get(name.lower(), name.lower()) in declared, f"{path}: {name}"
 
 
+def test_errors_name_an_extra_as_the_readme_does():
+  """From a checkout: until it is published, nothing has the package's name to be installed by."""
+  assert "pip install '.[" in (ROOT / "README.md").read_text(encoding="utf-8")
+  for folder in ("symformer_jax", "launch", "data_gen"):
+    for path in (ROOT / folder).rglob("*.py"):
+      assert not re.search(r"pip install '?symformer", path.read_text(encoding="utf-8")), path
+
+
 def test_the_version_stands_in_one_place():
   assert SETUP["metadata"]["version"] == "attr: symformer_jax.__version__"
   heading = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8").split("\n## ")[1]

@@ -5,7 +5,8 @@ import io
 import pytest
 from rich import text
 
-from symformer_jax.live_front import LiveFront, shorten, show_progress
+from symformer_jax.live_front import NUM_DIGITS, LiveFront, show_progress
+from symformer_jax.presentation.numerals import shorten
 from symformer_jax.progress_line import MAX_WIDTH, ProgressLine, describe
 from symformer_jax.results import Progress, Standing, Step
 
@@ -82,7 +83,7 @@ def test_a_long_formula_leaves_the_other_columns_their_place():
   ("0.22582039150787514*`a 1.23456789` + 3.000000001e-12", "0.22582*`a 1.23456789` + 3e-12"),
   ("x**(-0.9964969176434194)", "x**(-0.996497)"), ("x_1234567 + 1", "x_1234567 + 1")])
 def test_constants_that_still_change_have_few_digits(formula, shown):
-  assert shorten(formula) == shown
+  assert shorten(formula, NUM_DIGITS) == shown
 
 
 def test_elsewhere_a_plain_line_now_and_then(monkeypatch):
@@ -95,6 +96,25 @@ def test_elsewhere_a_plain_line_now_and_then(monkeypatch):
     lines = stream.getvalue().splitlines()
     assert [line.split(",")[0] for line in lines] == ["11.0 s", "22.0 s"]
     assert all("\x1b" not in line and len(line) <= MAX_WIDTH for line in lines)
+
+
+def test_a_plain_line_says_how_much_time_is_left_and_few_digits():
+  stream = io.StringIO()
+  with show_progress(stream=stream, max_time=20.0) as shown:
+    shown(_standing(11.5, "1406.904039323923/volume + 1e-05"))
+    shown(_standing(21.6, "2.5"))
+  assert stream.getvalue().splitlines() == [
+    "11.5 s, 8.5 s left, transformer, 256 samples: R2 0.998123, 1407/volume + 1e-05",
+    "21.6 s, 0.0 s left, transformer, 256 samples: R2 0.998123, 2.5"]
+
+
+@pytest.mark.parametrize(("formula", "end"), [
+  ("x + 22*y - 333*z", "x + 22*y - 333*z"), ("x + 22*y - 333*zed", "x + 22*y ..."),
+  ("x*y**2*z**3*w**4*u", "x*y**2*z**3 ..."), ("x/(y + z*w - v/u)*t", "x/(y + z*w ..."),
+  ("abcdefghijklmnopqrstu", "abcdefghijklm ..."), ("x + sin(abcdefghijkl)", "x + sin(abcde ...")])
+def test_a_long_line_ends_before_an_operator(formula, end):
+  start = "1.0 s, library: R2 0.500000, "
+  assert describe(Progress(0, formula, 0.5, "library", False, 1.0), width=len(start) + 17) == start + end
 
 
 def test_a_plain_line_needs_no_front():

@@ -10,7 +10,7 @@ import symformer_jax
 from symformer_jax import saved
 from symformer_jax.errors import InputError
 from symformer_jax.estimator import SymFormerRegressor
-from symformer_jax.language import operators, parser
+from symformer_jax.language import expression, operators, parser
 from symformer_jax.language.expression import Node, number, variable
 from symformer_jax.results import Constant, Counts, Equation, Progress, Rejected, SearchResult, Seconds, Seen, failed
 
@@ -50,7 +50,7 @@ def test_a_result_comes_back_whole(tmp_path, weights):
 
 
 def test_a_regressor_comes_back_to_the_last_bit_whatever_its_columns_are_called(tmp_path):
-  fitted = fitted_by_hand(make_result(), accuracy=float("inf"), random_state=np.int64(3), guesses=[])
+  fitted = fitted_by_hand(make_result(), accuracy=float("inf"), random_state=np.int64(3))
   fitted.save(tmp_path / "fit.json")
   loaded = SymFormerRegressor.load(tmp_path / "fit.json")
   assert loaded.result_ == fitted.result_ and loaded._front == fitted._front and loaded.best_ == fitted.best_
@@ -60,12 +60,71 @@ def test_a_regressor_comes_back_to_the_last_bit_whatever_its_columns_are_called(
   assert (tmp_path / "again.json").read_text() == (tmp_path / "fit.json").read_text()
 
 
+def test_several_targets_come_back_from_one_file(tmp_path):
+  fitted = SymFormerRegressor(units={"depth": "m"}, random_state=0)
+  fitted.n_features_in_, fitted.feature_names_in_ = 2, np.array(NAMES, dtype=object)
+  first, second = make_result(), dataclasses.replace(make_result(weights=np.array([1.0, 3.0])), seed=8)
+  fitted._set_targets([fitted_by_hand(first, units={"depth": "m"}), fitted_by_hand(second, units=None)])
+  fitted.save(tmp_path / "fit.json")
+  loaded = SymFormerRegressor.load(tmp_path / "fit.json")
+  X = np.array([[1.0, 2.0], [3.0, 4.0]])
+  for each in (fitted, loaded, *fitted.estimators_, *loaded.estimators_):
+    del each.feature_names_in_  # plain arrays come without names
+  np.testing.assert_array_equal(loaded.predict(X), fitted.predict(X))
+  assert loaded.predict(X).shape == (2, 2) and loaded.get_params() == fitted.get_params()
+  assert loaded.result_ == fitted.result_ == [first, second]
+  assert [each.units for each in loaded.estimators_] == [{"depth": "m"}, None]
+  assert [each._front for each in loaded.estimators_] == [each._front for each in fitted.estimators_]
+  assert [len(front) for front in loaded.equations_] == [3, 3]
+
+
+def test_the_file_of_a_single_target_is_one_that_earlier_versions_read(tmp_path):
+  fitted_by_hand(make_result()).save(tmp_path / "fit.json")
+  assert json.loads((tmp_path / "fit.json").read_text())["format"] == "symformer-regressor-2"
+
+
+def of_command(result):
+  return result.to_json(data="a.csv", target="y", features=list(NAMES)) | {"selected": 0, "notes": [], "options": {}}
+
+
+@pytest.mark.parametrize("units", [None, ("m", "1", "s")])
+def test_what_the_command_line_wrote_is_a_result(tmp_path, units):
+  result = dataclasses.replace(make_result(), units=units)
+  if units:
+    texts = [["s"], ["s/m", "s"], ["1", None, "s"]]
+    lines = [dataclasses.replace(line, number_units=tuple(each))
+             for line, each in zip(result.pareto, texts, strict=True)]
+    result = dataclasses.replace(result, best=lines[1], pareto=tuple(lines))
+  (tmp_path / "r.json").write_text(json.dumps(of_command(result)))
+  back = symformer_jax.load_result(tmp_path / "r.json")
+  assert back == result and back.best is back.pareto[1]
+  symformer_jax.save_result(back, tmp_path / "again.json")
+  assert symformer_jax.load_result(tmp_path / "again.json") == result
+
+
+def test_what_the_command_line_wrote_before_it_wrote_trees_is_read_as_text(tmp_path):
+  record = of_command(make_result())
+  for line in (record["best"], *record["pareto"]):
+    del line["tree"]
+  (tmp_path / "r.json").write_text(json.dumps(record))
+  back = symformer_jax.load_result(tmp_path / "r.json")
+  assert [line.expression for line in back.pareto] == [line.expression for line in make_result().pareto]
+
+
+def test_a_failed_file_of_the_command_line_and_a_regressor_of_it_are_refused_in_one_line(tmp_path):
+  (tmp_path / "r.json").write_text(json.dumps(of_command(failed("no rows", model="fixed", seed=0))))
+  with pytest.raises(InputError, match=r"r.json: is no saved result: a failed search: no rows$"):
+    symformer_jax.load_result(tmp_path / "r.json")
+  with pytest.raises(InputError, match="SymFormerRegressor: it was written by the command line: load_result reads it$"):
+    SymFormerRegressor.load(tmp_path / "r.json")
+
+
 def test_every_operator_and_number_comes_back():
   for op in operators.OPERATORS:
     node = Node(op.name, tuple([variable(1), number(1 / 3)][: op.arity]))
-    assert saved._read_tree(json.loads(json.dumps(saved._tokens(node))), 2) == node
+    assert saved._read_tree(json.loads(json.dumps(expression.to_tokens(node))), 2) == node
   for value in (0.1, -5e-324, 1.7e308, 1e15, -3.0):
-    assert saved._read_tree(json.loads(json.dumps(saved._tokens(number(value)))), 1) == number(value)
+    assert saved._read_tree(json.loads(json.dumps(expression.to_tokens(number(value)))), 1) == number(value)
 
 
 # As `save` wrote it before trees and the search were part of it.
@@ -99,7 +158,9 @@ TREE = {"constants": [], "mse": 1.0, "r2": None, "relative_error": None, "expres
 
 
 @pytest.mark.parametrize(("text", "message"), [
-  (changed(format="symformer-regressor-3"), "of format 3, written by a newer version; this one reads up to 2"),
+  (changed(format="symformer-regressor-4"), "of format 4, written by a newer version; this one reads up to 3"),
+  (changed(format="symformer-regressor-3", targets=[]), "targets: expected at least one"),
+  (changed(format="symformer-regressor-3"), "is no saved SymFormerRegressor: 'targets'"),
   (changed(format="symformer-result-1"), "expected format 'symformer-regressor-NUMBER', got 'symformer-result-1'"),
   (changed(format=["x" * 5000]), "expected format 'symformer-regressor-NUMBER'"),
   (changed(best=2), "best: expected a line of the front, got 2"),

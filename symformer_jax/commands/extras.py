@@ -23,4 +23,4 @@ def require(extra: str, *, who: str = "this command") -> None:
     InputError: when a module of it is missing.
   """
   if missing := find_missing(extra):
-    raise InputError(f"{who} needs {', '.join(missing)}: pip install 'symformer-jax[{extra}]'")
+    raise InputError(f"{who} needs {', '.join(missing)}: pip install '.[{extra}]'")

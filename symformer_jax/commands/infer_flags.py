@@ -80,6 +80,10 @@ MAX_DEPTH = flags.DEFINE_integer(
 UNNESTED = flags.DEFINE_list(
   "unnested", [], "Operators none of which may stand inside another of them, such as sin,cos,exp.",
   flag_values=FLAGS)
+MAX_SIZES = flags.DEFINE_list(
+  "max_sizes", [], "The most nodes of what an operator is applied to, such as --max_sizes='sin=3, pow=9:1, /=:5': of a "
+  "power base:exponent, of a fraction numerator:denominator, of + and * each term or factor; nothing for any number.",
+  flag_values=FLAGS)
 UNITS = flags.DEFINE_list(
   "units", None, "The unit of each column and of the target, such as --units='x=m, t=s, y=m/s**2' (1 for none); header "
   "takes them from names such as 'girth (in)'. Then only formulas count that can have the target's dimension; values "
@@ -136,5 +140,5 @@ QUIET = flags.DEFINE_bool("quiet", False, "Print nothing but errors.", flag_valu
 DECISIVE = (
   TARGET, FEATURES, CATEGORIES, DECIMAL, SEPARATOR, SHEET, TIME_UNIT, WEIGHTS, SIGMA, LOSS, DROP_MISSING, MODEL,
   SAMPLES, STRATEGY, TEMPERATURE, TOP_K, REFINE, RECOMBINE, GUESS, TEMPLATE, SEARCH_CONFIG, OPERATORS, ADD_OPERATORS,
-  FORBID, REQUIRE, EXCLUDE, MAX_EXPONENT, MAX_DEPTH, UNNESTED, MAX_COMPLEXITY, UNITS, DIMENSIONLESS_CONSTANTS, SELECT,
-  ACCURACY, MAX_TIME, EFFORT, SEED)
+  FORBID, REQUIRE, EXCLUDE, MAX_EXPONENT, MAX_DEPTH, UNNESTED, MAX_COMPLEXITY, MAX_SIZES, UNITS,
+  DIMENSIONLESS_CONSTANTS, SELECT, ACCURACY, MAX_TIME, EFFORT, SEED)

@@ -61,7 +61,7 @@ def _read_excel(path: pathlib.Path, how: Reading) -> grids.Grid:
   try:
     import openpyxl  # noqa: F401  (asked first: without it pandas says something longer)
   except ImportError:
-    raise InputError("reading .xlsx needs openpyxl: pip install 'symformer-jax[xlsx]'") from None
+    raise InputError("reading .xlsx needs openpyxl: pip install '.[xlsx]'") from None
   _check_unpacked(path, how.max_bytes)
   try:
     with warnings.catch_warnings(action="ignore"), pd.ExcelFile(path, engine="openpyxl") as book:

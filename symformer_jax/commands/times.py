@@ -163,7 +163,8 @@ def _of_moments(moments: np.ndarray, texts: Sequence[Any], asked: str | None) ->
     values = np.where(present, years.astype(np.int64) + 1970, 0) + share
     row = int(np.argmax(present))
     example = texts[row] if len(texts) else str(moments[row].astype("datetime64[s]"))
-    return Times(values, f"holds dates, read as decimal years: {str(example)!r} is {values[row]:.8g}")
+    hint = "" if asked == YEARS else " (--time_unit=days counts days)"  # of which years have not the same number
+    return Times(values, f"holds dates, read as decimal years: {str(example)!r} is {values[row]:.8g}{hint}")
   unit, size_s = _unit(span_s, asked)
   values = np.where(present, (moments - first) / np.timedelta64(1, "s") / size_s, np.nan)
   start = str(first.astype("datetime64[us]")).replace("T", " ")

@@ -154,7 +154,7 @@ def _folder(package: str) -> pathlib.Path:
   """Where a package lies; it is not imported, since some write files or print when they are."""
   found = util.find_spec(package)
   if found is None or not found.submodule_search_locations:
-    raise InputError(f"the package {package} is not installed: pip install symformer-jax[real]")
+    raise InputError(f"the package {package} is not installed: pip install '.[real]'")
   return pathlib.Path(found.submodule_search_locations[0])
 
 
@@ -241,7 +241,7 @@ _COOLPROP = {
 
 def _compute_coolprop(name: str) -> dict[str, np.ndarray]:
   if util.find_spec("CoolProp") is None:
-    raise InputError("the package CoolProp is not installed: pip install symformer-jax[real]")
+    raise InputError("the package CoolProp is not installed: pip install '.[real]'")
   from CoolProp.CoolProp import PropsSI
 
   if name == "density_nitrogen":

@@ -96,6 +96,11 @@ def walk(node: Node) -> Iterator[Node]:
     stack.extend(node.args[::-1])
 
 
+def to_tokens(node: Node) -> list[str | float]:
+  """Prefix form, as files have it: operators and columns (`x0`) as text, numbers as numbers."""
+  return [n.token if n.args else f"x{n.value}" if n.token == VARIABLE else n.value for n in walk(node)]
+
+
 def with_columns(node: Node, place: Mapping[int, int]) -> Node:
   """The tree over other columns: variable i becomes variable `place[i]`."""
   if node.token == VARIABLE:

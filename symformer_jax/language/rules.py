@@ -1,12 +1,12 @@
 """What formulas a user wants: the rules that sampling keeps at every token, and that answers are held to."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 import dataclasses
 import difflib
 import numbers
 
 from symformer_jax.errors import InputError
-from symformer_jax.language import operators as operators_lib
+from symformer_jax.language import operators as operators_lib, size_limits
 from symformer_jax.language.dimensions import Dimensions
 from symformer_jax.language.expression import VARIABLE, Node, complexity, walk
 
@@ -32,6 +32,7 @@ class Rule:
     unnested: operators none of which may stand inside another of them, or of its own kind.
     max_complexity: nodes of the tree; None for any number.
     dimensions: those of the columns and of y, which every formula must be able to have; None where they are not known.
+    max_sizes: the largest complexity of what an operator is applied to (`size_limits`).
   """
 
   num_columns: int
@@ -43,11 +44,13 @@ class Rule:
   unnested: frozenset[str] = frozenset()
   max_complexity: int | None = None
   dimensions: Dimensions | None = None
+  max_sizes: size_limits.Limits = ()
 
   @property
   def is_open(self) -> bool:
     """Whether any formula over allowed columns counts, if it is not too long and has the dimension of y."""
-    return self.tokens is None and self.max_exponent is None and self.max_depth is None and not self.unnested
+    return (self.tokens is None and self.max_exponent is None and self.max_depth is None and not self.unnested
+            and not self.max_sizes)
 
   def __call__(self, node: Node) -> bool:
     used = {n.value for n in walk(node) if n.token == VARIABLE}
@@ -60,7 +63,8 @@ class Rule:
     if self.is_open:
       return True
     return all(self.allows_operator(n.token) and self._allows_exponent(n) for n in walk(node) if n.args) and (
-      self.max_depth is None or _depth(node) <= self.max_depth) and not self._is_nested(node, False)
+      self.max_depth is None or _depth(node) <= self.max_depth) and not self._is_nested(node, False) and (
+      size_limits.are_kept(node, self.max_sizes))
 
   @property
   def requested(self) -> frozenset[str]:
@@ -96,6 +100,9 @@ class Restrictions:
       all the same; add_operators: of further ones, as tanh, beside those of `operators` or all.
     required, excluded: names of columns that every formula, or no formula, may contain.
     max_exponent, max_depth, unnested, max_complexity: see `Rule`.
+    max_sizes: by operator the most nodes of what it is applied to, such as `{"sin": 3, "pow": (9, 1), "/": (-1, 5)}`:
+      of a function its argument, of a power base and exponent, of a fraction numerator and denominator, of `+` and `*`
+      each term or factor; -1 or None for any number. Kept as sorted pairs.
   """
 
   operators: tuple[str, ...] | None = None
@@ -107,6 +114,10 @@ class Restrictions:
   unnested: tuple[str, ...] = ()
   max_complexity: int | None = None
   add_operators: tuple[str, ...] = ()
+  max_sizes: Mapping[str, int | Sequence[int | None] | None] | tuple[tuple[str, object], ...] = ()
+
+  def __post_init__(self) -> None:
+    object.__setattr__(self, "max_sizes", size_limits.freeze(self.max_sizes))
 
   def check(self) -> None:
     """Refuses what is wrong for any data set: an InputError."""
@@ -140,7 +151,14 @@ class Restrictions:
       raise InputError("excluded: every column is excluded; leave one")
     is_open = self.operators is None and not self.forbidden and not self.add_operators
     return Rule(len(columns), None if is_open else allowed, required, excluded, self.max_exponent, self.max_depth,
-                _tokens(self.unnested, "unnested"), limit)
+                _tokens(self.unnested, "unnested"), limit, max_sizes=self._size_limits())
+
+  def _size_limits(self) -> size_limits.Limits:
+    if not isinstance(self.max_sizes, tuple) or not all(
+        isinstance(pair, tuple) and len(pair) == 2 for pair in self.max_sizes):
+      raise InputError(f"max_sizes: expected sizes by operator, such as {{'sin': 3}}, got {self.max_sizes!r}")
+    _tokens([name for name, _ in self.max_sizes], "max_sizes")
+    return size_limits.read(self.max_sizes, _known())
 
 
 def _known() -> dict[str, tuple[str, ...]]:

@@ -195,5 +195,5 @@ def _registry() -> tuple[Any, type[Exception]]:
   try:
     import pint
   except ImportError:
-    raise InputError("units need pint: pip install 'symformer-jax[units]'") from None
+    raise InputError("units need pint: pip install '.[units]'") from None
   return pint.UnitRegistry(), pint.UndefinedUnitError

@@ -1,9 +1,13 @@
 """Numbers as people read them."""
 
+import re
+
 from symformer_jax.results import Constant
 
 # Standard errors of an interval that holds 95 % of normal errors.
 NUM_ERRORS = 1.96
+# Names in backticks may hold numbers, and stay as they are.
+_NUMBER = re.compile(r"(?P<name>`(?:[^`]|``)*`)|\b\d+(?:\.\d+)?(?:e[+-]?\d+)?\b")
 
 
 def format_r2(r2: float | None) -> str:
@@ -23,3 +27,8 @@ def interval(constant: Constant) -> tuple[float, float] | None:
   if constant.stderr is None:
     return None
   return constant.value - NUM_ERRORS * constant.stderr, constant.value + NUM_ERRORS * constant.stderr
+
+
+def shorten(formula: str, num_digits: int) -> str:
+  """A formula with constants of few digits, to be looked at."""
+  return _NUMBER.sub(lambda found: found[0] if found["name"] else f"{float(found[0]):.{num_digits}g}", formula)

@@ -52,7 +52,7 @@ def test_options_of_no_flags_are_the_defaults():
 
 
 @pytest.mark.parametrize(("flags", "message"), [
-  (["--out=fits", "--beam"], "--beam needs apache_beam: pip install 'symformer-jax[beam]'"),
+  (["--out=fits", "--beam"], "--beam needs apache_beam: pip install '.[beam]'"),
   (["--out=fits.json", "--beam"], "--out: expected a folder for the results of --beam, got 'fits.json'"),
   (["--beam", "--plot=p.png", "--out=fits"], "--plot: shows one data file, of which --beam searches many"),
   (["--", "--runner=DirectRunner"], "unexpected argument '--runner=DirectRunner': expected flags only, see --help")])

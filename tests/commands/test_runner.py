@@ -162,7 +162,7 @@ def test_a_missing_extra_is_one_line_before_anything_heavy(command, module):
           f"runpy.run_module({command!r}, run_name='__main__', alter_sys=True)")
   done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
   extra = {"grain": "train", "matplotlib": "plot"}[module]
-  message = f"error: this command needs {module}: pip install 'symformer-jax[{extra}]'\n"
+  message = f"error: this command needs {module}: pip install '.[{extra}]'\n"
   assert (done.returncode, done.stdout, done.stderr) == (2, "", message)
 
 

@@ -16,7 +16,7 @@ def read(*texts):
 
 @pytest.mark.parametrize(("texts", "values", "note"), [
   (["2019-07-02 12:00", "2020-07-02", "2022-01-01"], [2019.5, 2020.5, 2022.0],
-   "holds dates, read as decimal years: '2019-07-02 12:00' is 2019.5"),
+   "holds dates, read as decimal years: '2019-07-02 12:00' is 2019.5 (--time_unit=days counts days)"),
   (["2020-02-28", "2020-03-01", None], [0, 2, np.nan], "holds dates, read as days since 2020-02-28"),
   (["28.02.2020", "01.03.2020"], [0, 2], "holds dates, read as days since 2020-02-28"),
   (["02/28/2020 1:00 PM", "03/01/2020 1:00 AM"], [0, 1.5 * 24], "holds dates, read as hours since 2020-02-28 13:00:00"),

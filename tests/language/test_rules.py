@@ -1,5 +1,7 @@
 """What formulas a user wants: which trees count, and which wishes contradict each other."""
 
+import dataclasses
+
 import pytest
 
 from symformer_jax.errors import InputError
@@ -54,6 +56,37 @@ def counts(text, **wishes):
   ("sin(exp(x))", {"unnested": ("sin", "cos")}, True),
   ("2*x + 1", {"max_complexity": 5}, True),
   ("2*x + 1", {"max_complexity": 4}, False),
+  # Sizes of arguments: of a function, whatever it is called.
+  ("sin(2*x)", {"max_sizes": {"sin": 3}}, True),
+  ("sin(2*x + 1)", {"max_sizes": {"sin": 3}}, False),
+  ("y + exp(sin(x*y*z))", {"max_sizes": {"sin": 4}}, False),
+  ("sin(2*x + 1)", {"max_sizes": {"cos": 1, "sin": -1}}, True),
+  ("log(2*x)", {"max_sizes": {"log": 2}}, False),
+  ("log(log(x))", {"max_sizes": {"ln": 1}}, False),
+  ("maximum(x, y + 1)", {"max_sizes": {"max": 2}}, False),
+  ("maximum(x, y + 1)", {"max_sizes": {"maximum": 3}}, True),
+  # Base and exponent of any power, squares and cubes as well.
+  ("(x + y)**1.5", {"max_sizes": {"pow": (3, 1)}}, True),
+  ("(x + 2*y)**1.5", {"max_sizes": {"pow": (4, 1)}}, False),
+  ("(x + 2*y)**2", {"max_sizes": {"**": (4, 1)}}, False),
+  ("(x + 2*y)**2", {"max_sizes": {"^": (5, 1)}}, True),
+  ("x**(y + 1)", {"max_sizes": {"pow": (9, 2)}}, False),
+  ("x**(y + 1)", {"max_sizes": {"pow": (9, None)}}, True),
+  # Every term and factor, in whatever order the tree has them.
+  ("x + y + 2*z", {"max_sizes": {"+": 3}}, True),
+  ("x + y + 2*z", {"max_sizes": {"+": 2}}, False),
+  ("2*z + x + y", {"max_sizes": {"+": 2}}, False),
+  ("x*(y + 1)*z", {"max_sizes": {"*": 3}}, True),
+  ("x*(y + 1)*z", {"max_sizes": {"*": 2}}, False),
+  # Whole numerators and denominators, a 1 included.
+  ("x*y/z", {"max_sizes": {"/": (3, 1)}}, True),
+  ("x*y/z", {"max_sizes": {"/": (2, 1)}}, False),
+  ("x/y/z", {"max_sizes": {"/": (-1, 2)}}, False),
+  ("x/y/z", {"max_sizes": {"/": (-1, 3)}}, True),
+  ("1/(x + 1)", {"max_sizes": {"/": (1, 3)}}, True),
+  ("exp(1/(x + 1))", {"max_sizes": {"/": (1, 2)}}, False),
+  ("x*y*z", {"max_sizes": {"/": (1, 1)}}, True),
+  ("sin(2*x) + (x + 1)**2", {"max_sizes": {"sin": 3, "pow": (2, 1)}}, False),
   # Several wishes at once: each counts.
   ("sin(x)", {"operators": ("sin",), "max_depth": 1}, False),
   ("sin(x)", {"operators": ("sin",), "max_complexity": 1}, False),
@@ -70,7 +103,7 @@ def test_columns_beyond_the_datas_do_not_count():
 @pytest.mark.parametrize(("wishes", "is_open"), [
   ({}, True), ({"required": ("x",), "max_complexity": 5}, True), ({"operators": ("+",)}, False),
   ({"forbidden": ("+",)}, False), ({"max_exponent": 2}, False), ({"max_depth": 3}, False),
-  ({"unnested": ("sin",)}, False)])
+  ({"unnested": ("sin",)}, False), ({"max_sizes": {"sin": 3}}, False)])
 def test_rules_that_bind_no_token_are_open(wishes, is_open):
   assert Restrictions(**wishes).for_columns(COLUMNS).is_open == is_open
 
@@ -85,6 +118,16 @@ def test_rules_that_bind_no_token_are_open(wishes, is_open):
   ({"max_depth": 0}, "max_depth: expected a whole number of at least 1, got 0"),
   ({"max_complexity": 0}, "max_complexity: expected a whole number of at least 1, got 0"),
   ({"max_complexity": 2.5}, "max_complexity: expected a whole number of at least 1, got 2.5"),
+  ({"max_sizes": {"sine": 3}}, "max_sizes: unknown operator 'sine', expected some of .*; did you mean 'sin'"),
+  ({"max_sizes": {"sin": 0}}, "max_sizes: 'sin': expected whole numbers of at least 1, or -1 for any, got 0$"),
+  ({"max_sizes": {"pow": (9, 2.5)}}, "'pow': expected whole numbers of at least 1, or -1 for any, got .9, 2.5.$"),
+  ({"max_sizes": {"pow": 9}}, "'pow': expected two sizes, of base and exponent, such as .9, 1., got 9$"),
+  ({"max_sizes": {"/": (1, 2, 3)}}, "'/': expected two sizes, of numerator and denominator, .* got .1, 2, 3.$"),
+  ({"max_sizes": {"sin": (3, 1)}}, "'sin': expected one size, of its argument, such as 5, got .3, 1.$"),
+  ({"max_sizes": {"+": (3, 3)}}, "'[+]': expected one size, of each term, such as 5, got .3, 3.$"),
+  ({"max_sizes": {"-": 3}}, "max_sizes: '-' is a sum here, of which '[+]' limits the terms"),
+  ({"max_sizes": 3}, "max_sizes: expected sizes by operator, such as .'sin': 3., got 3$"),
+  ({"max_sizes": ("sin", 3)}, "max_sizes: expected sizes by operator"),
   ({"required": ("w",)}, "required: no column 'w', expected some of 'x', 'y', 'z'"),
   ({"required": ("y",), "excluded": ("x", "y")}, "required: column 'y' is required and excluded at once"),
   ({"excluded": COLUMNS}, "excluded: every column is excluded"),
@@ -100,3 +143,12 @@ def test_the_least_that_may_be_asked_is_legal_and_columns_are_not_asked_before_t
   Restrictions(required=("any",), excluded=("other",)).check()
   with pytest.raises(InputError, match="max_depth"):
     Restrictions(max_depth=0, required=("any",)).check()
+
+
+def test_sizes_are_kept_so_that_equal_rules_are_one():
+  first = Restrictions(max_sizes={"sin": 3, "pow": [9, 1]})
+  second = Restrictions(max_sizes={"pow": (9, 1), "sin": 3})
+  assert first == second and len({first, second}) == 1
+  assert dataclasses.replace(first, max_depth=3).max_sizes == second.max_sizes
+  rule = first.for_columns(COLUMNS)
+  assert rule.max_sizes == (("pow", (9, 1)), ("sin", (3,))) and hash(rule) == hash(second.for_columns(COLUMNS))
