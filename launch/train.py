@@ -79,5 +79,6 @@ if __name__ == "__main__":
   logging.use_absl_handler()
   logging.set_verbosity(logging.INFO)
   python_logging.getLogger("absl").addFilter(_is_ours)
+  python_logging.getLogger("jax").setLevel(python_logging.WARNING)  # it tells of accelerators that are not there
   flags.mark_flags_as_required(["config", "workdir"])
   runner.run(main, argv=config_flag.locate(sys.argv))

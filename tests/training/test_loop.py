@@ -4,6 +4,7 @@ import dataclasses
 import json
 import os
 from pathlib import Path
+import re
 import shutil
 import signal
 import subprocess
@@ -202,6 +203,18 @@ def test_sharded_equals_single_device(uninterrupted, tmp_path, mesh):
 def test_too_large_a_mesh_is_refused(config, tmp_path):
   with pytest.raises(InputError, match="needs more than the 8 devices"):
     loop.set_up(dataclasses.replace(config, mesh=MeshConfig(data=4, tensor=4)), tmp_path)
+
+
+@pytest.mark.slow
+def test_the_command_prints_the_loss_and_nothing_of_accelerators_that_are_not_there(data_dir, tmp_path):
+  environment = {name: value for name, value in os.environ.items() if name != "JAX_PLATFORMS"}
+  done = subprocess.run(
+    [sys.executable, "-m", "launch.train", "--config=configs/tiny.py", f"--workdir={tmp_path}",
+     f"--config.data.dirs=('{data_dir}',)", "--config.num_steps=5", "--config.decoding.every=100"],
+    cwd=ROOT, env=environment | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=True)
+  lines = done.stderr.splitlines()
+  assert re.search(r"step 5/5  cross entropy \d\.\d+ ", done.stderr) and "complete at step 5" in lines[-1]
+  assert all("loop.py:" in line or "train.py:" in line for line in lines)
 
 
 @pytest.mark.slow
