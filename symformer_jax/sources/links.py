@@ -30,6 +30,11 @@ class Link:
   derivative: Callable[[np.ndarray], np.ndarray]
   is_defined: Callable[[np.ndarray], bool]
 
+  @property
+  def operators(self) -> tuple[str, ...]:
+    """What a formula needs that undoes it."""
+    return tuple("+" if token == PLUS_ONE else token for token in self.tokens)
+
   def undo(self, node: Node) -> Node:
     """y as a function of the sum."""
     for token in reversed(self.tokens):

@@ -55,7 +55,7 @@ class PowerProducts:
   def _nodes(self, task: Task, num: int) -> tuple[Node, ...]:
     config, allows = self.config.power_products, terms.allowed_operators(task.rule)
     links = [LINKS[name] for name in config.links
-             if LINKS[name].is_defined(task.fit_rows.y) and (allows is None or all(map(allows, LINKS[name].tokens)))]
+             if LINKS[name].is_defined(task.fit_rows.y) and (allows is None or all(map(allows, LINKS[name].operators)))]
     found = Grid(task.fit_rows, task.columns, config, config.max_products).sums(links, [(), task.columns])
     if not any(some and some[0].left < config.exact for some in found):
       coarse = Grid(task.fit_rows, task.columns, config, config.max_paired_products)

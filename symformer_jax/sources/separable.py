@@ -147,7 +147,7 @@ class Separable:
   def _propose(self, question: Question, num: int) -> Proposal:
     task, config, best = question.task, self._own, question.pool.best
     allows = terms.allowed_operators(task.rule)
-    links = [name for name in config.links if allows is None or all(map(allows, LINKS[name].tokens))]
+    links = [name for name in config.links if allows is None or all(map(allows, LINKS[name].operators))]
     models = find_models(task.fit_rows, task.columns, links, config=config)
     most = np.inf if best is None else config.times_pool * best.mse / task.variance
     near = [model for model in best_models(models, config) if model.left < most]
@@ -216,10 +216,9 @@ def _nearest(models: Sequence[Model | None], most: int) -> list[Model]:
 
 def best_models(models: Sequence[Model], config: SeparableConfig) -> list[Model]:
   """The first that leave about as little as any, each structure once."""
-  least = min((model.left for model in models), default=0.0) + alternating.EXACT
-  near = [model for model in models if model.left <= min(config.times_least * least, config.most_left)]
-  few = [model for model in near if sum(map(len, model.structure.sums)) <= config.max_functions]
-  return _nearest(few, config.num_models)
+  short = [model for model in models if sum(map(len, model.structure.sums)) <= config.max_functions]
+  most = config.times_least * (min((model.left for model in short), default=0.0) + alternating.EXACT)
+  return _nearest([model for model in short if model.left <= min(most, config.most_left)], config.num_models)
 
 
 def _degrees(num_rows: int, num_columns: int, config: SeparableConfig) -> tuple[int, ...]:

@@ -102,6 +102,10 @@ def test_rules_are_kept():
   options = dataclasses.replace(OPTIONS, restrictions=dataclasses.replace(OPTIONS.restrictions, max_exponent=2))
   task = task_of("2*x**3/y + 0.7*y**2/x", points(2), options)
   assert all(task.rule(node) for node in ask(task))
+  logistic = dataclasses.replace(
+    OPTIONS, restrictions=dataclasses.replace(OPTIONS.restrictions, operators=("+", "*", "/", "exp")))
+  task = task_of("1/(exp(0.4*x*y - 2) + 1)", points(2), logistic)
+  assert least(task, ask(task)) < 1e-20
   few = dataclasses.replace(OPTIONS, restrictions=dataclasses.replace(OPTIONS.restrictions, operators=("+", "*")))
   nodes = ask(task_of("2*x*y + 3", points(2), few))
   assert nodes and {part.token for node in nodes for part in expression.walk(node) if part.args} <= {"+", "*"}
