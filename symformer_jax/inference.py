@@ -55,8 +55,9 @@ def search(
   Sources of candidates are asked in turns, cheap ones first; the model draws 256, 768 and then 1024 samples a turn.
   Where `effort` or `max_time` ask for more, what they have found is then evolved. A search ends when all turns are
   over, or when a formula meets the data exactly and a further turn found no simpler one. Ctrl-C ends the turns within
-  about a second, but for the first, and gives the best so far; a second one raises KeyboardInterrupt. Both where
-  SIGINT has Python's own handler, and in the main thread: where a program has set one, `should_stop` is its place.
+  about a second, but for the first and what is being compiled, and gives the best so far; a second one raises
+  KeyboardInterrupt. Both where SIGINT has Python's own handler, and in the main thread: where a program has set one,
+  `should_stop` is its place.
   Args:
     model: a loaded model (`load_model`), or anything with `name`, `vocab` and `propose`.
     datasets: each points [N, D+1] with y in the last column, or `(X [N, D], y [N])` or `(X, y, weights [N])`. Of more

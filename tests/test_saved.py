@@ -12,6 +12,7 @@ from symformer_jax.errors import InputError
 from symformer_jax.estimator import SymFormerRegressor
 from symformer_jax.language import expression, operators, parser
 from symformer_jax.language.expression import Node, number, variable
+from symformer_jax.language.rules import Restrictions
 from symformer_jax.results import Constant, Counts, Equation, Progress, Rejected, SearchResult, Seconds, Seen, failed
 
 NAMES = ("depth (m)\n<script>", "b")
@@ -148,6 +149,12 @@ def test_files_of_the_first_format_are_read(tmp_path):
   assert loaded.result_ is None and loaded.best_.constants == (Constant(0.5, None, "1/2"),)
   loaded.save(tmp_path / "new.json")
   assert SymFormerRegressor.load(tmp_path / "new.json")._front == loaded._front
+
+
+def test_rules_of_a_file_from_before_there_were_sizes_are_read(tmp_path):
+  rules = {"forbidden": ["tan"], "max_depth": 5}
+  (tmp_path / "old.json").write_text(changed(params=OLD["params"] | {"restrictions": rules}))
+  assert SymFormerRegressor.load(tmp_path / "old.json").restrictions == Restrictions(forbidden=("tan",), max_depth=5)
 
 
 def changed(**changes):
