@@ -1,5 +1,6 @@
 """Other ways to write a formula: a person's choice among several of the same value, each tried by whoever asks."""
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 import math
 
@@ -93,6 +94,16 @@ _EXPONENTS = {"inv": -1.0, "sqrt": 0.5, "pow2": 2.0, "pow3": 3.0}
 def _exponent(node: Node) -> float | None:
   """Of a power of any kind; None for other nodes, and where a column is in it."""
   return node.args[1].value if node.token == "pow" and node.args[1].is_number else _EXPONENTS.get(node.token)
+
+
+def to_powers_of_equals(node: Node) -> Node:
+  """u*v*u -> u**2*v: factors that are equal, as one power."""
+  if node.token != "*":
+    return node._replace(args=tuple(to_powers_of_equals(arg) for arg in node.args))
+  counts = Counter(to_powers_of_equals(part) for part in flatten(node, "*"))
+  if max(counts.values()) == 1:
+    return chain("*", list(counts))
+  return tidy_product([power(part, number(num)) if num > 1 else part for part, num in counts.items()])
 
 
 def to_powers_of_factors(node: Node) -> Node:

@@ -316,10 +316,12 @@ def _rounded(nodes: Sequence[Node], judge: _Judge, is_allowed: Callable[[Node], 
 
 
 def _plain(node: Node) -> Node:
-  """Without forms in which nobody would leave a formula: `(0.9*exp(-0.4*x)*x)**3` is `0.729*exp(-1.2*x)*x**3`,
-  `cos(-0.3*x)` is `cos(0.3*x)`.
+  """Without forms in which nobody would leave a formula: `(0.9*exp(-0.4*x)*x)**3` is `0.729*exp(-1.2*x)*x**3`, `x*y*x`
+  is `x**2*y`, `cos(-0.3*x)` is `cos(0.3*x)`.
   """
-  return tidy(rewritings.to_positive_arguments(tidy(rewritings.to_powers_of_factors(tidy(node)))))
+  for rewrite in (rewritings.to_powers_of_factors, rewritings.to_powers_of_equals, rewritings.to_positive_arguments):
+    node = rewrite(tidy(node))
+  return tidy(node)
 
 
 def _shortest(node: Node, judge: _Judge, is_allowed: Callable[[Node], bool]) -> Node:

@@ -111,13 +111,15 @@ def find_indices(rows: Rows, columns: Sequence[int], config: SearchConfig) -> li
 
 
 def _divided(rows: Rows, divisor: Monomial) -> np.ndarray | None:
-  """y over a monomial, of variance 1; None where it is undefined or one number."""
+  """Ranks of y over a monomial, of variance 1; None where it is undefined or one number.
+
+  Of values a few large ones would decide, as where a function has a pole beside the data.
+  """
   values = rows.y / Values(rows.x)([divisor])[:, 0]
-  if not np.all(np.isfinite(values)):
+  if not np.all(np.isfinite(values)) or np.ptp(values) == 0:
     return None
-  values = values / np.max(np.abs(values))
-  spread = np.std(values)
-  return (values - np.mean(values)) / spread if spread > 0 else None
+  ranks = np.unique(values, return_inverse=True)[1].astype(np.float64)
+  return (ranks - np.mean(ranks)) / np.std(ranks)
 
 
 def _roughness(target: np.ndarray, order: np.ndarray) -> np.ndarray:

@@ -54,7 +54,7 @@ def test_the_packaged_numbers_are_the_certified_ones():
 def test_a_missing_package_is_said_so(monkeypatch):
   monkeypatch.setattr(real_data.util, "find_spec", lambda name: None)
   real_set = next(s for s in SETS if s.source.startswith("statsmodels:"))
-  with pytest.raises(InputError, match=r"statsmodels is not installed: pip install symformer-jax\[real\]"):
+  with pytest.raises(InputError, match=r"statsmodels is not installed: pip install '.\[real\]'"):
     real_data.load_split(real_set)
   [row] = real_runs.answer(real_set, model="auto", method=real_runs.Method())
   assert "not installed" in row.message and not row.predicted

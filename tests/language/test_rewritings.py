@@ -8,6 +8,7 @@ from symformer_jax.language.rewritings import (
   to_origins,
   to_positive_arguments,
   to_powers,
+  to_powers_of_equals,
   to_powers_of_factors,
   to_principal_phases,
   to_proper_fractions,
@@ -61,7 +62,9 @@ def test_what_lies_far_from_the_data_is_said_where_the_formula_is_one(text, expe
 @pytest.mark.parametrize(("rewrite", "text", "expected"), [
   (to_powers_of_factors, "(2*exp(-0.5*x)*y)**3", "8*exp(-1.5*x)*y**3"), (to_powers_of_factors, "exp(x + y)**2", None),
   (to_powers_of_factors, "(-3*x*sin(y))**2", "9*sin(y)**2*x**2"), (to_powers_of_factors, "(x + 1)**3", "(x + 1)**3"),
-  (to_powers_of_factors, "(x**2*y)**3", None),
+  (to_powers_of_factors, "(x**2*y)**3", None), (to_powers_of_equals, "x*y*2*x", "2*x**2*y"),
+  (to_powers_of_equals, "sin(x + 1)*x*sin(x + 1)*sin(x + 1)", "sin(x + 1)**3*x"), (to_powers_of_equals, "x*y", None),
+  (to_powers_of_equals, "1/(x*x)", "1/x**2"), (to_powers_of_equals, "x + x*y", None),
   (to_powers_of_factors, "(1e300*x)**3", "(1e+300*x)**3"), (to_unit_factors, "0*sqrt(x + 2)", "0"),
   (to_unit_factors, "3*(x + 2)**0.001", "3*(x + 2)**0.001"), (to_unit_constants, "(x + 2)**2", "(x + 2)**2"),
   (to_unit_factors, "0*x/(x + 1.5)", None), (to_origins, "1e8*x**0.01", "100000000*x**0.01"),

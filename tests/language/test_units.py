@@ -48,7 +48,7 @@ def test_an_unknown_unit_is_named():
 def test_without_pint_the_way_to_install_it_is_named(monkeypatch):
   units._registry.cache_clear()
   monkeypatch.setitem(sys.modules, "pint", None)
-  with pytest.raises(InputError, match=r"units need pint: pip install 'symformer-jax\[units\]'"):
+  with pytest.raises(InputError, match=r"units need pint: pip install '.\[units\]'"):
     units.read_units({"x": "m"})
   units._registry.cache_clear()
 
