@@ -7,6 +7,7 @@ where they are, as constants that are fitted again later.
 """
 
 import dataclasses
+import math
 
 import numpy as np
 
@@ -109,7 +110,7 @@ def _pull_out(node: Node, scaling: Scaling) -> tuple[float, Node | None]:
   if node.token == "*":
     parts = [_pull_out(n, scaling) for n in flatten(node, "*")]
     bodies = [body for _, body in parts if body is not None]
-    return float(np.prod([f for f, _ in parts])), chain("*", bodies) if bodies else None
+    return math.prod(f for f, _ in parts), chain("*", bodies) if bodies else None
   if node.token == "+":
     return 1.0, chain("+", [_restored(n, scaling) for n in flatten(node, "+")])
   if node.token == "neg":

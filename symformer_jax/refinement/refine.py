@@ -53,7 +53,7 @@ class SnappedResult:
     return printing.to_text(self.node, self.names)
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class RefineResult:
   """A fitted formula.
 
@@ -93,6 +93,10 @@ class RefineResult:
   def expression(self) -> str:
     """The fitted formula in Python syntax."""
     return printing.to_text(self.node, self.names)
+
+  def __repr__(self) -> str:
+    constants = ", ".join(f"{name} = {value:.6g} +- {self.stderr[name]:.2g}" for name, value in self.constants.items())
+    return f"RefineResult({self.expression}; {constants}; rss {self.rss:.4g}, {self.status.name.lower()})"
 
   def predict(self, X: Any) -> np.ndarray:
     """Values of the fitted formula [N] on points like those it was fitted to."""

@@ -1,5 +1,7 @@
 """Scaling into the trained box and back: values must not change, and constants must merge."""
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -37,6 +39,13 @@ def test_offsets_come_back_as_constants(text, rng):
   expected = 250.0 * expression.evaluate(node, scaled_x) + 1000.0
   for form in (restored, tidy(restored)):
     np.testing.assert_allclose(expression.evaluate(form, x), expected, rtol=1e-10)
+
+
+def test_factors_beyond_all_numbers_warn_nobody():
+  with warnings.catch_warnings():
+    warnings.simplefilter("error")
+    restored = rescale.Scaling((1e-150,), 1.0).restore(parser.parse("x*exp(x)*x*x", ["x"]))
+  assert not np.isfinite(expression.evaluate(restored, np.ones((1, 1)))).any()
 
 
 def test_columns_off_to_one_side_are_centred_and_begun_at_zero(rng):

@@ -52,6 +52,14 @@ def test_a_linear_model_has_the_textbook_covariance(rng):
   assert fit.dof == 38
 
 
+def test_a_fit_prints_as_its_formula_and_constants():
+  x = np.linspace(0, 3, 20)
+  fit = refine("a*exp(-b*x)", x, 2.5 * np.exp(-0.5 * x), hold={"b": 0.5})
+  text = repr(fit)
+  assert text.startswith("RefineResult(2.5*exp(-0.5*x); a = 2.5 +- ") and "b = 0.5 +- 0; rss" in text
+  assert text.endswith(", converged)") and "Node" not in text and "\n" not in text
+
+
 def test_what_is_near_is_finished_to_the_last_digits(rng):
   x, weights = rng.uniform(1, 2, (30, 1)), rng.uniform(0.5, 2, 30)
   y = 2 * x[:, 0] + 1 + rng.normal(size=30)
