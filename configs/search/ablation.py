@@ -9,7 +9,7 @@ Cost: that of the search itself, for each name.
 from ml_collections import ConfigDict
 
 from configs.search import default
-from symformer_jax.engine.config import DEFAULT, LIBRARY_FAMILIES, LINKS, PRODUCTS_FAMILIES, REWRITINGS
+from symformer_jax.engine.config import DEFAULT, LINKS, PRODUCTS_FAMILIES, REWRITINGS
 from symformer_jax.errors import InputError, suggest
 
 
@@ -55,7 +55,7 @@ CHANGES = {
   "dear_nodes": {"selection.nats_per_node": 4.0},
 }
 ABLATIONS = {
-  **_each_left_out("library.families", "no_", LIBRARY_FAMILIES),
+  **_each_left_out("library.families", "no_", DEFAULT.library.families),
   **_each_left_out("products.families", "no_products_", PRODUCTS_FAMILIES),
   **_each_left_out("terms.links", "no_link_", LINKS),
   **_each_left_out("selection.rewritings", "no_rewriting_", REWRITINGS),

@@ -4,7 +4,7 @@ import dataclasses
 from typing import NamedTuple
 
 from symformer_jax.engine.config.columns import COARSE_LIBRARY, LibraryConfig
-from symformer_jax.engine.config.names import LINKS, check_counts, check_names
+from symformer_jax.engine.config.names import LIBRARY_FAMILIES, LINKS, check_counts, check_names
 from symformer_jax.engine.config.rationals import RationalsConfig
 from symformer_jax.engine.config.sums import Search
 
@@ -59,8 +59,8 @@ class RidgesConfig:
 class FormsConfig:
   """Formulas for unknown functions of one column, of which values are known."""
 
-  # Columns, of more powers than where there are several variables.
-  library: LibraryConfig = LibraryConfig(argument_powers=(1, 2, -1, 0.5, 3, -2, 4))
+  # Columns, of more powers and families than where there are several variables: a function of one column is known well.
+  library: LibraryConfig = LibraryConfig(families=LIBRARY_FAMILIES, argument_powers=(1, 2, -1, 0.5, 3, -2, 4))
   # Sums of library columns and fractions that are fitted, in so many steps; how thoroughly the former are looked for;
   # those that go on, at so many nats a node.
   searches: tuple[Search, ...] = (Search("any", 2, 32), Search("basic", 2, 64, 32), Search("monomial", 3, 64, 64))
