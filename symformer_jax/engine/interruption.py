@@ -24,9 +24,8 @@ _is_over: contextvars.ContextVar[Callable[[], bool]] = contextvars.ContextVar("i
 
 @contextlib.contextmanager
 def ending_when(is_over: Callable[[], bool]) -> Iterator[None]:
-  """What runs inside is ended by its next `check` once this is true, or what is asked around it."""
-  around = _is_over.get()
-  token = _is_over.set(lambda: is_over() or around())
+  """What runs inside is ended by its next `check` once this is true."""
+  token = _is_over.set(is_over)
   try:
     yield
   finally:

@@ -87,7 +87,7 @@ class SingleIndex:
 def find_indices(rows: Rows, columns: Sequence[int], config: SearchConfig) -> list[Index]:
   """Products of at least two columns in whose order y over a power of a column is smooth, the smoothest first."""
   own = config.single_index
-  some = rows.sample(own.num_rows, seed=0)
+  some = rows.sample(config.power_products.num_rows, seed=0)  # as the grid has its products at
   grid = Grid(rows, columns, config.power_products, own.max_products)
   chosen = _directions(grid)
   if not len(chosen):

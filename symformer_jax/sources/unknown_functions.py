@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from symformer_jax.engine import interruption, refine
-from symformer_jax.engine.config import FormsConfig, SearchConfig
+from symformer_jax.engine.config import FormsConfig, Search, SearchConfig
 from symformer_jax.engine.options import SearchOptions
 from symformer_jax.engine.rows import Rows
 from symformer_jax.engine.task import Task
@@ -44,7 +44,7 @@ class Table:
 
   def __init__(self, task: Task, column: int, config: SearchConfig, forms: FormsConfig):
     self.column, self._rule, self._own = column, dataclasses.replace(Rule(1), tokens=task.rule.tokens), forms
-    self._config = dataclasses.replace(config, terms=dataclasses.replace(config.terms, num_fitted=forms.num_sums))
+    self._config = config
     distinct = np.unique(task.fit_rows.x[:, column])
     self.places = distinct[np.linspace(0, len(distinct) - 1, min(NUM_PLACES, len(distinct))).round().astype(int)]
     self._atoms = library.Atoms(
@@ -57,10 +57,7 @@ class Table:
     if np.ptp(function.values) == 0:
       return [constant]
     rows = self._rows(function)
-    sums = terms.sums_of(self._atoms, rows, links=("y",), searches=self._own.searches, rule=self._rule,
-                         config=self._config)
-    fractions = rationals.rationals_of(rows, (0,), rule=self._rule, config=self._own.rationals)
-    waves = _waves(rows, self._own)
+    sums, waves, fractions = _near(rows, self._atoms, ("y",), self._own.searches, self._rule, self._config, self._own)
     found = dict.fromkeys([constant, *waves, *sums, *fractions])
     return [node for node in found if self._rule(node) and programs.size(node) <= programs.MAX_TOKENS]
 
@@ -83,10 +80,17 @@ def forms_of(rows: Rows, rule: Rule, config: SearchConfig, forms: FormsConfig) -
   own = dataclasses.replace(Rule(1), tokens=rule.tokens)
   some = rows.sample(config.terms.num_rows, seed=0)
   atoms = library.Atoms(some.x, (0,), terms.allowed_operators(own), config=forms.library)
+  return in_turn(_near(rows, atoms, config.terms.links, forms.searches[:2], own, config, forms))
+
+
+def _near(
+  rows: Rows, atoms: library.Atoms, links: Sequence[str], searches: Sequence[Search], rule: Rule, config: SearchConfig,
+  forms: FormsConfig,
+) -> tuple[list[Node], list[Node], list[Node]]:
+  """Sums of library columns, waves and fractions that come near a table of one column."""
   short = dataclasses.replace(config, terms=dataclasses.replace(config.terms, num_fitted=forms.num_sums))
-  sums = terms.sums_of(atoms, rows, links=config.terms.links, searches=forms.searches[:2], rule=own, config=short)
-  fractions = rationals.rationals_of(rows, (0,), rule=own, config=forms.rationals)
-  return in_turn([sums, _waves(rows, forms), fractions])
+  sums = terms.sums_of(atoms, rows, links=links, searches=searches, rule=rule, config=short)
+  return sums, _waves(rows, forms), rationals.rationals_of(rows, (0,), rule=rule, config=forms.rationals)
 
 
 def _waves(rows: Rows, config: FormsConfig) -> list[Node]:

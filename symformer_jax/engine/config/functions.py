@@ -204,8 +204,7 @@ class SingleIndexConfig:
   # Products at most, of the exponents of `PowerProductsConfig`; powers of a column that y is divided by.
   max_products: int = 40_000
   divisor_powers: tuple[float, ...] = (1.0, -1.0)
-  # Rows on which they are compared, and that there have to be; products that are compared on all rows.
-  num_rows: int = 64
+  # Rows that there have to be; products that are compared on all of them.
   min_rows: int = 40
   num_looked_at: int = 64
   # Products whose functions are looked for: none in whose order neighbours differ by more than this, as a share of the
@@ -215,4 +214,4 @@ class SingleIndexConfig:
   forms: FormsConfig = FormsConfig(num_sums=64)
 
   def __post_init__(self) -> None:
-    check_counts(self, "max_products", "num_rows", "min_rows", "num_looked_at", "num_kept")
+    check_counts(self, "max_products", "min_rows", "num_looked_at", "num_kept")
