@@ -107,10 +107,16 @@ def to_powers_of_equals(node: Node) -> Node:
 
 
 def to_powers_of_factors(node: Node) -> Node:
-  """(c*u*v)**3 -> c**3*u**3*v**3, exp(u)**3 -> exp(3*u): whole powers of products, of their factors."""
+  """(c*u*v)**3 -> c**3*u**3*v**3, exp(u)**3 -> exp(3*u), (u**1.5)**2 -> u**3: whole powers of products, of their
+  factors, and of powers.
+  """
   node = node._replace(args=tuple(to_powers_of_factors(arg) for arg in node.args))
   exponent = _exponent(node)
-  if exponent is None or not 2 <= exponent == round(exponent) or node.args[0].token not in ("*", "exp"):
+  if exponent is None or not 2 <= exponent == round(exponent):
+    return node
+  if inner := _exponent(node.args[0]):
+    return power(node.args[0].args[0], number(inner * exponent))
+  if node.args[0].token not in ("*", "exp"):
     return node
   parts, factor = split_factor(node.args[0])
   outside = _raised(abs(factor), exponent) * (-1.0 if factor < 0 and exponent % 2 else 1.0)

@@ -20,6 +20,7 @@ from symformer_jax.language.expression import Node
 from symformer_jax.language.tidy import tidy
 from symformer_jax.results import Constant, Equation, Rejected
 from symformer_jax.selection import choice, front, rounding, scoring, soundness
+from symformer_jax.selection.idle_parts import without_idle_parts
 
 # Other ways to write a formula, by name.
 REWRITINGS: dict[str, Callable[[Node], Node]] = {
@@ -300,7 +301,7 @@ def _rounded(nodes: Sequence[Node], judge: _Judge, is_allowed: Callable[[Node], 
     """Unless a rule forbids what tidying makes of it: exp(u)*exp(v) becomes a sum."""
     return form if is_allowed(form := _plain(node)) else node
 
-  nodes = [tidied(node) for node in nodes]
+  nodes = [tidied(lean if is_allowed(lean := without_idle_parts(node, judge.rows.x)) else node) for node in nodes]
   reduced = [tidied(rounding.remove_redundant(node, *data, config=config)) for node in nodes]
   snapped = [tidied(rounding.snap_constants(node, *data, num_errors=num_errors, config=config))
              for node in reduced for num_errors in config.snap_errors]

@@ -62,6 +62,8 @@ def test_what_lies_far_from_the_data_is_said_where_the_formula_is_one(text, expe
 @pytest.mark.parametrize(("rewrite", "text", "expected"), [
   (to_powers_of_factors, "(2*exp(-0.5*x)*y)**3", "8*exp(-1.5*x)*y**3"), (to_powers_of_factors, "exp(x + y)**2", None),
   (to_powers_of_factors, "(-3*x*sin(y))**2", "9*sin(y)**2*x**2"), (to_powers_of_factors, "(x + 1)**3", "(x + 1)**3"),
+  (to_powers_of_factors, "(x**1.5)**2", "x**3"), (to_powers_of_factors, "sqrt(x)**2", "x"),
+  (to_powers_of_factors, "2*(x**(-1.5))**2", "2/x**3"), (to_powers_of_factors, "(1/x)**1.5", None),
   (to_powers_of_factors, "(x**2*y)**3", None), (to_powers_of_equals, "x*y*2*x", "2*x**2*y"),
   (to_powers_of_equals, "sin(x + 1)*x*sin(x + 1)*sin(x + 1)", "sin(x + 1)**3*x"), (to_powers_of_equals, "x*y", None),
   (to_powers_of_equals, "1/(x*x)", "1/x**2"), (to_powers_of_equals, "x + x*y", None),
