@@ -1,4 +1,4 @@
-"""Parts of a formula that say nothing on the rows: `exp(-5200/((exp(-T**4) + 1)*T))` is `exp(-5200/T)` at 300 kelvin."""
+"""Parts of a formula that say nothing on the rows: at 300 kelvin `exp(-52/((exp(-T**4) + 1)*T))` is `exp(-52/T)`."""
 
 import numpy as np
 

@@ -55,7 +55,7 @@ def bases(num_variables: int, config: RationalsConfig) -> tuple[Basis, ...]:
   return tuple(found)
 
 
-def _up_to(num_variables: int, degree: int) -> list[Powers]:
+def all_up_to(num_variables: int, degree: int) -> list[Powers]:
   """All monomials up to a total degree, the constant first."""
   made = (tuple(map(float, np.bincount(chosen, minlength=num_variables))) for size in range(1, degree + 1)
           for chosen in itertools.combinations_with_replacement(range(num_variables), size))
@@ -66,7 +66,7 @@ def _total_degree(num_variables: int, config: RationalsConfig) -> Basis:
   place = min(num_variables, len(config.degrees)) - 1
   degrees = [max(1, next((d for d in range(most, 0, -1) if math.comb(num_variables + d, d) <= config.max_monomials), 1))
              for most in config.degrees[place]]
-  above, below = (_up_to(num_variables, degree) for degree in degrees)
+  above, below = (all_up_to(num_variables, degree) for degree in degrees)
   return _nested(above, below, tuple(degrees))
 
 

@@ -11,6 +11,7 @@ from symformer_jax.sources.growth import Growth
 from symformer_jax.sources.guesses import Guesses
 from symformer_jax.sources.pair_sums import PairSums
 from symformer_jax.sources.power_products import PowerProducts
+from symformer_jax.sources.quadratics import Quadratics
 from symformer_jax.sources.rationals import Rationals
 from symformer_jax.sources.ridges import Ridges
 from symformer_jax.sources.separable import Separable
@@ -26,6 +27,7 @@ SOURCES: dict[str, Callable[[Any, SearchOptions], Source]] = {
   GUESSES: lambda model, options: Guesses(options.guesses),
   "power_products": lambda model, options: PowerProducts(options.config),
   "rationals": lambda model, options: Rationals(options.config),
+  "quadratics": lambda model, options: Quadratics(options.config),
   "single_index": lambda model, options: SingleIndex(options.config),
   "separable": lambda model, options: Separable(options),
   "library": lambda model, options: LibrarySums(options.config),
@@ -40,8 +42,8 @@ SOURCES: dict[str, Callable[[Any, SearchOptions], Source]] = {
   "evolution": lambda model, options: Evolution(options),
 }
 # Left out by `recombine=False`, and by `refine="none"`: their formulas are no good before their constants are fitted.
-WITHOUT_MODEL = ("power_products", "rationals", "single_index", "separable", "library", "subsets", "varying", "pairs",
-                 "ridges", "subsets_inside", "parts", "growth", "evolution")
+WITHOUT_MODEL = ("power_products", "rationals", "quadratics", "single_index", "separable", "library", "subsets",
+                 "varying", "pairs", "ridges", "subsets_inside", "parts", "growth", "evolution")
 
 
 def make_sources(model: Any, options: SearchOptions) -> list[Source]:

@@ -26,7 +26,7 @@ from symformer_jax.engine.config.names import (
   SOURCES,
   TIERS,
 )
-from symformer_jax.engine.config.rationals import RationalsConfig
+from symformer_jax.engine.config.rationals import QuadraticsConfig, RationalsConfig
 from symformer_jax.engine.config.search import DEFAULT, SearchConfig
 from symformer_jax.engine.config.selection import ChoiceConfig, LossConfig, SelectionConfig
 from symformer_jax.engine.config.sums import (
@@ -45,7 +45,7 @@ __all__ = [
   "BudgetConfig", "ChoiceConfig", "DEFAULT", "EDITS", "EFFORTS",
   "EvolutionConfig", "FormsConfig", "GrowthConfig", "LIBRARY_FAMILIES", "LINKS", "LibraryConfig",
   "LossConfig", "NoiseConfig", "PRODUCTS_FAMILIES", "PairsConfig", "PoolConfig", "PowerProductsConfig",
-  "ProductsConfig", "PursuitConfig", "REWRITINGS", "RationalsConfig", "RidgesConfig",
+  "ProductsConfig", "PursuitConfig", "QuadraticsConfig", "REWRITINGS", "RationalsConfig", "RidgesConfig",
   "SOURCES", "ScalingConfig", "Search", "SearchConfig", "SelectionConfig", "SeparableConfig",
   "SingleIndexConfig",
   "SubsetsConfig", "SubsetsInsideConfig", "SumSizes", "TIERS", "TermsConfig",

@@ -71,3 +71,35 @@ class RationalsConfig:
     check_counts(self, "one_degree", "max_terms", "rows_per_constant", "num_small", "num_beams", "num_drops",
                  "num_kept", "num_fitted")
     check_names("links", self.links, LINKS)
+
+
+@dataclasses.dataclass(frozen=True)
+class QuadraticsConfig:
+  """Roots of quadratic equations A*y**2 + B*y + C = 0."""
+
+  # Total degrees of A, B and C, in the order in which they are tried, as far as there are no more columns than so many
+  # and so many rows for each: the first that has a null vector has one alone, multiples of it being of higher degree.
+  # -1 leaves B out: `rationals` has roots of fractions of lower degree.
+  degrees: tuple[tuple[int, int, int], ...] = (
+    (0, 1, 2), (1, 1, 1), (0, 2, 2), (1, 1, 2), (0, 1, 3), (1, 2, 2), (0, 2, 3), (0, -1, 4), (4, -1, 2), (0, 1, 4),
+    (0, 2, 4), (1, 2, 3), (2, 2, 2), (2, -1, 4))
+  max_columns: int = 100
+  rows_per_term: int = 2
+  # What a combination of unit columns may leave, as a share of the largest singular value: of exact data rounding, of
+  # tables with six digits a millionth. By what factor it may rise with each term that is left out; how many are left.
+  vanishing: float = 1e-4
+  kept_share: float = 3.0
+  max_terms: int = 12
+  # What is left is a smaller share than this of what is left without any one term: the terms of an approximation each
+  # lessen it a little. The first where nothing but rounding is left, which would end the search.
+  leaps: tuple[float, float] = (1e-5, 1e-2)
+  exact: float = 1e-11
+  # Share of y's variance that a root may miss.
+  most_missed: float = 1e-6
+  # Under noise: what is left of a coefficient of the discriminant that should cancel, as a share of what it comes from,
+  # and by what factor the error may rise where such are left out, before constants are fitted.
+  nearly_cancelled: float = 1e-3
+  error_share: float = 4.0
+
+  def leap(self, left: float) -> float:
+    return self.leaps[0] if left < self.exact else self.leaps[1]

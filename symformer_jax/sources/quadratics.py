@@ -1,0 +1,222 @@
+"""Roots of quadratic equations: `(x + y)/2 + sqrt((x - y)**2/4 + z**2)`, of which no function of y is a sum.
+
+With polynomials A, B and C of the columns A*y**2 + B*y + C = 0 is linear in all their coefficients. Data that such an
+equation meets exactly have one null vector of its columns, as soon as the degrees are just high enough for it.
+"""
+
+from collections.abc import Iterator, Sequence
+import dataclasses
+from typing import Any
+
+import jax
+import numpy as np
+
+from symformer_jax.engine import interruption
+from symformer_jax.engine.clock import Clock
+from symformer_jax.engine.config import DEFAULT, QuadraticsConfig, SearchConfig
+from symformer_jax.engine.rows import Rows
+from symformer_jax.engine.source import Proposal, Question
+from symformer_jax.engine.task import Task
+from symformer_jax.language import expression
+from symformer_jax.language.expression import Node, chain, number, with_columns
+from symformer_jax.language.rules import Rule
+from symformer_jax.language.tidy import tidy
+from symformer_jax.sources import polynomials
+from symformer_jax.sources.polynomials import Polynomial, Powers
+from symformer_jax.sources.rational_bases import all_up_to
+
+# The three polynomials of an equation.
+Quadratic = tuple[Polynomial, Polynomial, Polynomial]
+# What rounding leaves of two coefficients that cancel, as a share of them; of singular values, of the largest.
+_CANCELLED = 1e-9
+_ROUNDING = 10 * float(np.finfo(np.float64).eps)
+
+
+@dataclasses.dataclass(frozen=True)
+class Quadratics:
+  """Roots of quadratic equations whose coefficients are polynomials of the columns."""
+
+  config: SearchConfig = DEFAULT
+  name: str = "quadratics"
+  turns: tuple[int, ...] = (1,)
+
+  def supports(self, task: Task) -> bool:
+    return all(task.rule.allows_operator(token) for token in ("+", "*", "sqrt"))
+
+  def init(self, task: Task, key: jax.Array) -> Any:
+    return None
+
+  def propose(self, questions: Sequence[Question], *, turn: int, num: int, clock: Clock) -> list[Proposal]:
+    with clock.measure("recombine"):
+      return [Proposal(nodes=tuple(roots_of(
+        question.task.fit_rows, question.task.columns, rule=question.task.rule, config=self.config.quadratics)))
+        for question in questions]
+
+
+@np.errstate(all="ignore")  # what is not finite is left out
+def roots_of(
+  rows: Rows, columns: Sequence[int], *, rule: Rule, config: QuadraticsConfig = DEFAULT.quadratics
+) -> list[Node]:
+  """The root that y is, if it is one: at most one formula.
+
+  Args:
+    rows: what is fitted; columns: of x, those that formulas are made of; rule: the formulas that count.
+  """
+  varies = [column for column in columns if np.ptp(rows.x[:, column]) > 0]
+  sizes, y_size = np.max(np.abs(rows.x[:, varies]), axis=0), float(np.max(np.abs(rows.y)))
+  x, y = rows.x[:, varies] / sizes, rows.y / y_size
+  if not (varies and np.all(np.isfinite(x)) and np.all(np.isfinite(y)) and np.ptp(y) > 0):
+    return []
+  for quadratic in _exact_equations(x, y, config):
+    above, linear, rest = (polynomials.rescaled(each, sizes) for each in quadratic)
+    # In the user's units; the largest coefficient of A is 1: where A is a number, it is that.
+    leading = max(above.values(), key=abs) / y_size**2
+    own = [{powers: value / (y_size**power * leading) for powers, value in each.items()}
+           for each, power in ((above, 2), (linear, 1), (rest, 0))]
+    node = _root((own[0], own[1], own[2]), rows.x[:, varies], rows.y, config)
+    if node is not None and rule(node := with_columns(node, dict(enumerate(varies)))):
+      return [node]
+  return []
+
+
+def _exact_equations(x: np.ndarray, y: np.ndarray, config: QuadraticsConfig) -> Iterator[Quadratic]:
+  """Equations of few terms that hold in every row, those of low degree first."""
+  for degrees in config.degrees:
+    interruption.check()
+    bases = [all_up_to(x.shape[1], degree) if degree >= 0 else [] for degree in degrees]
+    num_columns = sum(map(len, bases))
+    if num_columns > min(config.max_columns, len(y) // config.rows_per_term):
+      continue
+    columns = np.concatenate([polynomials.table(basis, x) * y[:, None] ** power
+                              for basis, power in zip(bases, (2, 1, 0), strict=True) if basis], axis=1)
+    coefficients = _null_vector(columns, config)
+    if coefficients is None:
+      continue
+    parts = np.split(coefficients, np.cumsum([len(basis) for basis in bases])[:2])
+    above, linear, rest = ({powers: float(c) for powers, c in zip(basis, part, strict=True) if c}
+                           for basis, part in zip(bases, parts, strict=True))
+    if above and rest:  # else it is a fraction
+      yield above, linear, rest
+
+
+def _null_vector(columns: np.ndarray, config: QuadraticsConfig) -> np.ndarray | None:
+  """The combination of few columns [N, M] that vanishes, or nearly so, in every row [M]; None where there is none.
+
+  Terms are left out one after the other, of many a quarter at a time, as long as what is left hardly rises.
+  """
+  norms = np.linalg.norm(columns, axis=0)
+  if not np.all(np.isfinite(norms)) or np.any(norms == 0):
+    return None
+  triangle: Any = np.linalg.qr(columns / norms, mode="r")
+  terms = np.arange(len(norms))
+  left, vector, rise = _least(triangle[:, terms])
+  if left > config.vanishing:
+    return None
+  num_dropped = len(terms) // 4
+  while len(terms) > 3:
+    num_dropped = max(num_dropped, 1)
+    kept = np.sort(np.argsort(rise)[num_dropped:])
+    fewer = _least(triangle[:, terms[kept]])
+    if fewer[0] < config.kept_share * max(left, _ROUNDING):
+      terms, (left, vector, rise) = terms[kept], fewer
+      num_dropped = len(terms) // 4 if len(terms) > config.max_terms else 1
+    elif num_dropped == 1:
+      break
+    else:
+      num_dropped //= 2
+  if len(terms) > config.max_terms or np.sqrt(np.min(rise)) * config.leap(left) < max(left, _ROUNDING):
+    return None
+  coefficients = np.zeros(len(norms))
+  coefficients[terms] = vector / norms[terms]
+  return coefficients
+
+
+def _least(matrix: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+  """The least singular value as a share of the largest, its vector [M], how much its square rises without each [M]."""
+  _, sizes, vectors = np.linalg.svd(matrix / np.linalg.norm(matrix, 2), full_matrices=False)
+  others = np.maximum(sizes[:-1], _ROUNDING) ** -2.0
+  rise = vectors[-1] ** 2 / (others @ vectors[:-1] ** 2 + _ROUNDING)
+  return float(sizes[-1]), vectors[-1], rise
+
+
+def _root(quadratic: Quadratic, x: np.ndarray, y: np.ndarray, config: QuadraticsConfig) -> Node | None:
+  """The formula; None where it does not meet y, or y is one root in some rows and the other in others."""
+  a, b, c = (polynomials.values(each, x) if each else np.zeros(len(x)) for each in quadratic)
+  side = 2 * a * y + b
+  sign = float(np.sign(side[np.argmax(np.abs(side))]))
+  error = np.mean(((sign * np.sqrt(np.maximum(b**2 - 4 * a * c, 0.0)) - b) / (2 * a) - y) ** 2)
+  if not error < config.most_missed * np.var(y):
+    return None
+  # Under noise what cancels in the discriminant does so to the noise.
+  for tolerance in (config.nearly_cancelled, _CANCELLED):
+    node = _written(quadratic, sign, x, tolerance)
+    if node is not None and np.mean((expression.evaluate(node, x) - y) ** 2) <= config.error_share * error + _floor(y):
+      return node
+  return None
+
+
+def _root_of_fraction(below: Polynomial, rest: Polynomial, sign: float, x: np.ndarray) -> Node:
+  """sign*sqrt(-C/A)"""
+  turn = 1.0 if polynomials.values(below, x)[0] > 0 else -1.0
+  top = _square_root({powers: -turn * value for powers, value in rest.items()}, x)
+  bottom = _square_root({powers: turn * value for powers, value in below.items()}, x)
+  return tidy(chain("*", [top, Node("inv", (bottom,)), number(sign)]))
+
+
+def _floor(y: np.ndarray) -> float:
+  """What rounding leaves of errors."""
+  return float(_ROUNDING**2 * np.var(y) * 1e4)
+
+
+def _written(quadratic: Quadratic, sign: float, x: np.ndarray, tolerance: float) -> Node | None:
+  """-B/(2*A) + sign*sqrt(B**2 - 4*A*C)/(2*A); without what is less than a share of what it comes from."""
+  above, linear, rest = quadratic
+  if not linear:
+    return _root_of_fraction(above, rest, sign, x)
+  discriminant = _sum(_product(linear, linear), _product(above, rest), -4.0, tolerance)
+  if not discriminant:
+    return None
+  if len(above) == 1 and not any(next(iter(above))):
+    root = _square_root({powers: 0.25 * value for powers, value in discriminant.items()}, x)
+    return tidy(Node("+", (_multiple(linear, -0.5), _signed(root, sign))))
+  top = Node("+", (_multiple(linear, -1.0), _signed(_square_root(discriminant, x), sign)))
+  bottom = polynomials.to_node({powers: 2 * value for powers, value in above.items()})
+  return tidy(Node("*", (top, Node("inv", (bottom,)))))
+
+
+def _multiple(polynomial: Polynomial, factor: float) -> Node:
+  return polynomials.to_node({powers: factor * value for powers, value in polynomial.items()})
+
+
+def _signed(node: Node, sign: float) -> Node:
+  return Node("*", (node, number(float(sign))))
+
+
+def _square_root(polynomial: Polynomial, x: np.ndarray) -> Node:
+  """sqrt(x**2*y - x**2) -> x*sqrt(y - 1), of columns that keep their sign."""
+  common = np.min(list(polynomial), axis=0)
+  keeps_sign = np.all(x > 0, axis=0) | np.all(x < 0, axis=0)
+  outside = np.where(keeps_sign, common // 2, 0.0)
+  sign = float(np.prod(np.sign(x[0]) ** outside))
+  within = {tuple((np.array(powers) - 2 * outside).tolist()): value for powers, value in polynomial.items()}
+  root = Node("sqrt", (polynomials.to_node(within),))
+  return Node("*", (Node("*", (root, polynomials.node_of(tuple(outside.tolist())))), number(sign)))
+
+
+def _product(one: Polynomial, other: Polynomial) -> Polynomial:
+  found: Polynomial = {}
+  for p, a in one.items():
+    for q, b in other.items():
+      powers: Powers = tuple((np.array(p) + np.array(q)).tolist())
+      found[powers] = found.get(powers, 0.0) + a * b
+  return found
+
+
+def _sum(one: Polynomial, other: Polynomial, factor: float, tolerance: float) -> Polynomial:
+  """one + factor*other, without terms of which less than a share is left."""
+  sizes = {powers: abs(value) for powers, value in one.items()}
+  found = dict(one)
+  for powers, value in other.items():
+    found[powers] = found.get(powers, 0.0) + factor * value
+    sizes[powers] = max(sizes.get(powers, 0.0), abs(factor * value))
+  return {powers: value for powers, value in found.items() if abs(value) > tolerance * sizes[powers]}
