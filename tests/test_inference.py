@@ -8,6 +8,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import warnings
 
 import jax
 import numpy as np
@@ -23,7 +24,7 @@ from symformer_jax.engine.rows import Rows
 from symformer_jax.errors import InputError
 from symformer_jax.language import expression, parser, printing, sympy_trees
 from symformer_jax.language.rules import Restrictions, Rule
-from symformer_jax.sources import samples
+from symformer_jax.sources import registry, samples
 
 # What takes half of the time, and is tested where it stands (tests/sources), is left out where no test is about it.
 quick_search = functools.partial(inference.search, effort="quick")
@@ -652,3 +653,40 @@ def test_without_atoms_more_variables_are_a_failure(options, model, rng):
   [result] = quick_search(model, [_gravitation(rng)], n_samples=64, **options)
   assert result.status == "failed"
   assert result.message == "more variables than the model knows: 'fixed' knows 1, the data have 4"
+
+
+class Singular:
+  """A source whose linear algebra fails."""
+
+  name = "singular"
+  turns = (1, 1)
+
+  def supports(self, task):
+    return True
+
+  def init(self, task, key):
+    return None
+
+  def propose(self, questions, *, turn, num, clock):
+    raise np.linalg.LinAlgError("SVD did not converge")
+
+
+def test_a_source_that_fails_costs_its_turn_and_no_search(monkeypatch):
+  monkeypatch.setitem(registry.SOURCES, "rationals", lambda model, options: Singular())
+  x = np.linspace(1, 4, 60)[:, None]
+  with pytest.warns(RuntimeWarning, match="'singular' is left out of a turn: SVD did not converge"):
+    [found] = inference.search(testing.FixedProposer(["x0"]), [(x, 3 * np.sin(2 * x[:, 0]) + 0.5)])
+  assert found.best.r2 > 0.999999
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_categories_as_columns_of_zeros_and_ones(seed):
+  """Their products and inverses are 0 and infinite: no source may fail over them."""
+  rng = np.random.default_rng(seed)
+  kinds, x = rng.integers(0, 3, 60), rng.uniform(1, 5, 60)
+  table = np.column_stack([x, *(kinds == kind for kind in range(3))]).astype(float)
+  y = 3 * x + np.array([0, 5, 9])[kinds] + 0.05 * rng.standard_normal(60)
+  with warnings.catch_warnings():
+    warnings.simplefilter("error", RuntimeWarning)
+    [found] = inference.search(testing.FixedProposer(["x0"]), [(table, y)], effort="quick")
+  assert found.best.r2 > 0.999

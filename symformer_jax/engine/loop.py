@@ -8,6 +8,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 import contextlib
 import itertools
 from typing import Any, NamedTuple
+import warnings
 
 import jax
 import numpy as np
@@ -176,8 +177,12 @@ def _take_turn(
   interrupted, what there is.
   """
   tasks, name = [search.task for search in searches], turn.source.name
-  proposals = turn.source.propose(
-    [search.question(turn.source) for search in searches], turn=turn.number, num=turn.num, clock=clock)
+  questions = [search.question(turn.source) for search in searches]
+  try:
+    proposals = turn.source.propose(questions, turn=turn.number, num=turn.num, clock=clock)
+  except np.linalg.LinAlgError as error:  # odd data are no reason to lose what the other sources have
+    warnings.warn(f"the source {name!r} is left out of a turn: {error}", RuntimeWarning, stacklevel=2)
+    proposals = [Proposal(state=question.state) for question in questions]
   with clock.measure("refine"):
     fitted: list[list[Candidate]] = [[] for _ in tasks]
     with contextlib.suppress(interruption.Interrupted):

@@ -1,6 +1,5 @@
 """Other ways to write a formula: a person's choice among several of the same value, each tried by whoever asks."""
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 import math
 
@@ -97,13 +96,31 @@ def _exponent(node: Node) -> float | None:
 
 
 def to_powers_of_equals(node: Node) -> Node:
-  """u*v*u -> u**2*v: factors that are equal, as one power."""
+  """u*v*u -> u**2*v, u**2.3*v/u -> u**1.3*v: factors that are powers of the same, as one."""
   if node.token != "*":
     return node._replace(args=tuple(to_powers_of_equals(arg) for arg in node.args))
-  counts = Counter(to_powers_of_equals(part) for part in flatten(node, "*"))
-  if max(counts.values()) == 1:
-    return chain("*", list(counts))
-  return tidy_product([power(part, number(num)) if num > 1 else part for part, num in counts.items()])
+  parts = [to_powers_of_equals(part) for part in flatten(node, "*")]
+  by_base: dict[Node, list[tuple[float, Node]]] = {}
+  for part in parts:
+    base, exponent = _base_and_exponent(part)
+    by_base.setdefault(base, []).append((exponent, part))
+  if len(by_base) == len(parts):
+    return chain("*", parts)
+  return tidy_product([some[0][1] if len(some) == 1 else _power_of(base, sum(exponent for exponent, _ in some))
+                       for base, some in by_base.items()])
+
+
+def _base_and_exponent(node: Node) -> tuple[Node, float]:
+  """u and p of u**p, whichever way it is written."""
+  if node.token == "inv":
+    base, exponent = _base_and_exponent(node.args[0])
+    return base, -exponent
+  exponent_of = _exponent(node)
+  return (node, 1.0) if exponent_of is None else (node.args[0], exponent_of)
+
+
+def _power_of(base: Node, exponent: float) -> Node:
+  return power(base, number(exponent)) if exponent else number(1)
 
 
 def to_powers_of_factors(node: Node) -> Node:
@@ -137,8 +154,8 @@ def to_positive_arguments(node: Node) -> Node:
   """
   node = node._replace(args=tuple(to_positive_arguments(arg) for arg in node.args))
   exponent = _exponent(node)
-  if exponent is not None and exponent % 1 == 0 and node.args[0].token == "neg":
-    positive = node._replace(args=(node.args[0].args[0], *node.args[1:]))
+  if exponent is not None and exponent % 1 == 0 and (opposite := _opposite_of_negative(node.args[0])) is not None:
+    positive = node._replace(args=(opposite, *node.args[1:]))
     return negate(positive) if exponent % 2 else positive
   if node.token not in (*_EVEN, *_ODD):
     return node
@@ -147,6 +164,14 @@ def to_positive_arguments(node: Node) -> Node:
     return node
   turned = Node(node.token, (tidy_sum([tidy_product([*parts, number(-factor)]) for parts, factor in terms]),))
   return turned if node.token in _EVEN else negate(turned)
+
+
+def _opposite_of_negative(node: Node) -> Node | None:
+  """-u of what is a negative multiple of something, or a sum of nothing but such; None for others."""
+  terms = [split_factor(term) for term in flatten(node, "+")]
+  if node.is_number or not all(factor < 0 for _, factor in terms):
+    return None
+  return tidy_sum([tidy_product([*parts, number(-factor)]) for parts, factor in terms])
 
 
 def to_unit_constants(node: Node) -> Node:

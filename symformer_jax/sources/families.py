@@ -280,11 +280,57 @@ def _decaying_waves(space: Space, v: Node) -> Iterator[Family]:
                    lambda g, wave=wave, envelope=envelope: Node("*", (envelope, wave.build(g))))
 
 
-def _peaks_and_steps(space: Space, v: Node) -> Iterator[Family]:
-  """exp(-((v - m)/s)**2), 1/((v - m)**2 + s**2), 1/(1 + exp((v - m)/s))."""
+def _stretched_exponentials(space: Space, v: Node) -> Iterator[Family]:
+  """exp(-(v/s)**p): of Weibull, of Kohlrausch and of Avrami; their exponents are fitted."""
   u = expression.evaluate(v, space.x)
-  places, widths = (grid.ravel() for grid in np.meshgrid(
-    u.min() + _places(u, space.config), np.ptp(u) * np.geomspace(*space.config.widths)))
+  if np.min(u) < 0:
+    return
+  for exponent in space.config.stretched_powers:
+    inner = power(v, number(exponent))
+    at = u**exponent
+    yield _grid("exp", _scaled(inner), -np.geomspace(*space.config.rates) / np.ptp(at), at)
+
+
+def _powers_times_exponentials(space: Space, v: Node) -> Iterator[Family]:
+  """v**p*exp(-c*v), of gamma densities; exponents are fitted."""
+  u = expression.evaluate(v, space.x)
+  rates = -np.geomspace(*space.config.rates) / np.ptp(u)
+  for exponent in space.config.stretched_powers if np.min(u) > 0 else ():
+    yield _times(power(v, number(exponent)), _grid("exp", _scaled(v), rates, u), space.x)
+
+
+def _hyperbolics(space: Space, v: Node) -> Iterator[Family]:
+  """exp(c*v) + exp(-c*v), the same with a minus, and the inverse of the first and its square."""
+  u = expression.evaluate(v, space.x)
+  rates = np.concatenate([[1.0], np.geomspace(*space.config.hyperbolic_rates) / np.max(np.abs(u))])
+  rising, falling = np.exp(rates * u[:, None]), np.exp(-rates * u[:, None])
+
+  def sum_of(g: int) -> Node:
+    return Node("+", (Node("exp", (_scaled(v)(rates[g]),)), Node("exp", (_scaled(v)(-rates[g]),))))
+
+  yield Family(rising + falling, sum_of)
+  yield Family(rising - falling, lambda g: Node("+", (
+    Node("exp", (_scaled(v)(rates[g]),)), Node("neg", (Node("exp", (_scaled(v)(-rates[g]),)),)))))
+  yield Family(1 / (rising + falling), lambda g: Node("inv", (sum_of(g),)))
+  yield Family((rising + falling) ** -2.0, lambda g: Node("inv", (power(sum_of(g), number(2)),)))
+
+
+def _peaks_and_steps(space: Space, v: Node) -> Iterator[Family]:
+  """exp(-((v - m)/s)**2), 1/((v - m)**2 + s**2), 1/(1 + exp((v - m)/s)); and of the logarithm of v."""
+  u = expression.evaluate(v, space.x)
+  yield from _peaks_and_steps_of(v, u, space.config)
+  if np.min(u) > 0:
+    yield from _peaks_and_steps_of(Node("ln", (v,)), np.log(u), space.config)
+
+
+def _places_and_widths(u: np.ndarray, config: LibraryConfig) -> tuple[np.ndarray, np.ndarray]:
+  """Every place [G] with every width [G]."""
+  places, widths = np.meshgrid(u.min() + _places(u, config), np.ptp(u) * np.geomspace(*config.widths))
+  return places.ravel(), widths.ravel()
+
+
+def _peaks_and_steps_of(v: Node, u: np.ndarray, config: LibraryConfig) -> Iterator[Family]:
+  places, widths = _places_and_widths(u, config)
   away = (u[:, None] - places) / widths
 
   def square(g: int) -> Node:
@@ -298,6 +344,43 @@ def _peaks_and_steps(space: Space, v: Node) -> Iterator[Family]:
                lambda g: Node("inv", (Node("+", (square(g), number(widths[g] ** 2))),)))
   yield Family(1 / (1 + np.exp(away)), lambda g: Node("inv", (Node("+", (
     Node("exp", (over_width(Node("+", (v, number(-places[g]))), g, -1),)), number(1))),)))
+
+
+def _soft_corners(space: Space, v: Node) -> Iterator[Family]:
+  """ln(1 + exp((v - m)/s)) of either sign, ln(1 - exp(-c*v)), ln(1 + c*v**p)."""
+  for family in _bounded(space, v):
+    yield Family(np.log(family.values), lambda g, family=family: Node("ln", (family.build(g),)))
+
+
+def _powers_of_bounded(space: Space, v: Node) -> Iterator[Family]:
+  """(1 + exp((v - m)/s))**q (Richards 1959), (1 - exp(-c*v))**q (Chapman, Richards), (1 + c*v**p)**q; q is fitted."""
+  for family in _bounded(space, v):
+    for exponent in space.config.bounded_powers:
+      yield Family(family.values**exponent,
+                   lambda g, family=family, exponent=exponent: power(family.build(g), number(exponent)))
+
+
+def _bounded(space: Space, v: Node) -> Iterator[Family]:
+  """1 + exp((v - m)/s) of either sign, 1 - exp(-c*v), 1 + c*v**p, all above 0."""
+  u, config = expression.evaluate(v, space.x), space.config
+  places, widths = _places_and_widths(u, config)
+  for sign in (1.0, -1.0):
+    rates = sign / widths
+
+    def rising(g: int, rates: np.ndarray = rates) -> Node:
+      return Node("+", (Node("exp", (Node("*", (Node("+", (v, number(-places[g]))), number(rates[g]))),)), number(1)))
+
+    yield Family(1 + np.exp((u[:, None] - places) * rates), rising)
+  if np.min(u) <= 0:
+    return
+  falling = np.geomspace(*config.rates) / np.ptp(u)
+  yield Family(1 - np.exp(-falling * u[:, None]), lambda g: Node("+", (
+    Node("neg", (Node("exp", (_scaled(v)(-falling[g]),)),)), number(1))))
+  for exponent in config.stretched_powers:
+    at = u**exponent
+    sizes = np.geomspace(*config.hyperbolic_rates) / np.max(at)
+    yield Family(1 + sizes * at[:, None], lambda g, exponent=exponent, sizes=sizes: Node("+", (
+      Node("*", (power(v, number(exponent)), number(sizes[g]))), number(1))))
 
 
 def _products(space: Space, _: None) -> Iterator[Family]:
@@ -399,7 +482,10 @@ FAMILIES: tuple[tuple[Callable[[Space], Iterator], dict[str, Callable[..., Itera
     "logarithms": _with_factors(_logarithms), "roots": _with_factors(_roots), "poles": _with_factors(_poles),
     "bent_functions": _with_factors(_bent_functions), "powers_of_sums": _with_factors(_powers_of_sums),
     "arcsines": _with_factors(_arcsines), "waves": _waves}),
-  (_each_variable, {"decaying_waves": _decaying_waves, "peaks_and_steps": _peaks_and_steps}),
+  (_each_variable, {
+    "decaying_waves": _decaying_waves, "peaks_and_steps": _peaks_and_steps,
+    "stretched_exponentials": _stretched_exponentials, "powers_times_exponentials": _powers_times_exponentials,
+    "hyperbolics": _hyperbolics, "soft_corners": _soft_corners, "powers_of_bounded": _powers_of_bounded}),
   (_all_of_few, {"products": _products}),
   (_each_pair, {"plane_waves": _plane_waves}),
 )

@@ -253,8 +253,8 @@ class Grid:
     for nodes in sets:
       interruption.check()
       values = self._values(nodes, rows)
-      if np.all(np.isfinite(values)):
-        sizes = np.max(np.abs(values), axis=0)
+      sizes = np.max(np.abs(values), axis=0)
+      if np.all(np.isfinite(values)) and np.all(sizes > 0):  # of two categories the product is 0 in every row
         factors = terms.least_squares(values / sizes, rows.y, rows.weights)
         left = float(rows.weights @ (rows.y - values / sizes @ factors[:-1] - factors[-1]) ** 2 / square)
         some = [Node("*", (node, number(float(f)))) for node, f in zip(nodes, factors[:-1] / sizes, strict=True)]

@@ -9,7 +9,7 @@ from symformer_jax.sources.closed_forms import ClosedForms
 from symformer_jax.sources.evolution import Evolution
 from symformer_jax.sources.growth import Growth
 from symformer_jax.sources.guesses import Guesses
-from symformer_jax.sources.pair_sums import PairSums
+from symformer_jax.sources.pair_sums import PairSums, PairSumsInside
 from symformer_jax.sources.power_products import PowerProducts
 from symformer_jax.sources.quadratics import Quadratics
 from symformer_jax.sources.rationals import Rationals
@@ -30,6 +30,7 @@ SOURCES: dict[str, Callable[[Any, SearchOptions], Source]] = {
   "quadratics": lambda model, options: Quadratics(options.config),
   "single_index": lambda model, options: SingleIndex(options.config),
   "separable": lambda model, options: Separable(options),
+  "pairs_inside": lambda model, options: PairSumsInside(options.config),
   "library": lambda model, options: LibrarySums(options.config),
   "subsets": lambda model, options: SubsetSums(options.config),
   "varying": lambda model, options: VaryingCoefficients(options),
@@ -42,8 +43,8 @@ SOURCES: dict[str, Callable[[Any, SearchOptions], Source]] = {
   "evolution": lambda model, options: Evolution(options),
 }
 # Left out by `recombine=False`, and by `refine="none"`: their formulas are no good before their constants are fitted.
-WITHOUT_MODEL = ("power_products", "rationals", "quadratics", "single_index", "separable", "library", "subsets",
-                 "varying", "pairs", "ridges", "subsets_inside", "parts", "growth", "evolution")
+WITHOUT_MODEL = ("power_products", "rationals", "quadratics", "single_index", "separable", "pairs_inside", "library",
+                 "subsets", "varying", "pairs", "ridges", "subsets_inside", "parts", "growth", "evolution")
 
 
 def make_sources(model: Any, options: SearchOptions) -> list[Source]:

@@ -103,8 +103,9 @@ def find_indices(rows: Rows, columns: Sequence[int], config: SearchConfig) -> li
   found = []
   for _, index, divisor in sorted(ranked, key=lambda each: each[0])[: own.num_looked_at]:
     product, target = grid.node(index), _divided(rows, divisor)
-    if target is not None:
-      in_order = np.argsort(expression.evaluate(product, rows.x))[None]
+    at = expression.evaluate(product, rows.x)
+    if target is not None and np.all(np.isfinite(at)) and np.ptp(at) > 0:  # of two categories it is 0 in every row
+      in_order = np.argsort(at)[None]
       found.append(Index(float(_roughness(target, in_order)[0]), product, divisor))
   found = sorted((each for each in found if each.roughness < own.most_rough), key=lambda each: each.roughness)
   return found[: own.num_kept]
@@ -115,8 +116,9 @@ def _divided(rows: Rows, divisor: Monomial) -> np.ndarray | None:
 
   Of values a few large ones would decide, as where a function has a pole beside the data.
   """
-  values = rows.y / Values(rows.x)([divisor])[:, 0]
-  if not np.all(np.isfinite(values)) or np.ptp(values) == 0:
+  by = Values(rows.x)([divisor])[:, 0]
+  values = rows.y / by
+  if not np.all(np.isfinite(by) & np.isfinite(values)) or np.ptp(values) == 0:
     return None
   ranks = np.unique(values, return_inverse=True)[1].astype(np.float64)
   return (ranks - np.mean(ranks)) / np.std(ranks)

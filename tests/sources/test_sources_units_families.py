@@ -91,6 +91,35 @@ def test_peaks_stand_evenly_within_the_range():
   np.testing.assert_allclose(space.x[np.argmin(np.abs(step.values[:, :num] - 0.5), axis=0), 0], places, atol=0.01)
 
 
+def test_stretched_exponentials_fall_over_the_range_of_their_power():
+  config, u = DEFAULT.library, np.linspace(0.5, 4, 60)
+  space = dataclasses.replace(SPACE, x=u[:, None], columns=(0,))
+  made = list(families._stretched_exponentials(space, parse("x")))
+  assert len(made) == len(config.stretched_powers)
+  low, high, num = config.rates
+  for power, family in zip(config.stretched_powers, made, strict=True):
+    assert family.values.shape == (60, num)
+    falls = np.log(family.values[0] / family.values[-1])
+    np.testing.assert_allclose(falls, np.geomspace(low, high, num))
+    np.testing.assert_allclose(family.values[:, 3], np.exp(-falls[3] / np.ptp(u**power) * u**power))
+  below = dataclasses.replace(space, x=u[:, None] - 1)
+  assert not list(families._stretched_exponentials(below, parse("x")))
+
+
+def test_hyperbolics_are_cosines_sines_and_bells():
+  u = np.linspace(-2, 3, 50)
+  space = dataclasses.replace(SPACE, x=u[:, None], columns=(0,))
+  cosh, sinh, bell, square = families._hyperbolics(space, parse("x"))
+  low, high, num = space.config.hyperbolic_rates
+  for place, rate in ((0, 1.0), (1, low / 3), (num, high / 3)):
+    np.testing.assert_allclose(cosh.values[:, place], 2 * np.cosh(rate * u))
+    np.testing.assert_allclose(sinh.values[:, place], 2 * np.sinh(rate * u), atol=1e-12)
+    np.testing.assert_allclose(bell.values[:, place], 0.5 / np.cosh(rate * u))
+    np.testing.assert_allclose(square.values[:, place], 0.25 / np.cosh(rate * u) ** 2)
+    for family in (cosh, sinh, bell, square):
+      np.testing.assert_allclose(expression.evaluate(family.build(place), space.x), family.values[:, place], atol=1e-12)
+
+
 def test_grids_of_inner_constants_go_by_the_range_of_the_data():
   config, u = DEFAULT.library, np.array([2.0, 3.0, 7.0])
   argument = families._Argument(parse("x"), u, True, ())

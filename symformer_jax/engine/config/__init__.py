@@ -32,6 +32,7 @@ from symformer_jax.engine.config.selection import ChoiceConfig, LossConfig, Sele
 from symformer_jax.engine.config.sums import (
   GrowthConfig,
   PairsConfig,
+  PairsInsideConfig,
   PowerProductsConfig,
   PursuitConfig,
   Search,
@@ -44,8 +45,9 @@ from symformer_jax.engine.config.transformer import TransformerConfig
 __all__ = [
   "BudgetConfig", "ChoiceConfig", "DEFAULT", "EDITS", "EFFORTS",
   "EvolutionConfig", "FormsConfig", "GrowthConfig", "LIBRARY_FAMILIES", "LINKS", "LibraryConfig",
-  "LossConfig", "NoiseConfig", "PRODUCTS_FAMILIES", "PairsConfig", "PoolConfig", "PowerProductsConfig",
-  "ProductsConfig", "PursuitConfig", "QuadraticsConfig", "REWRITINGS", "RationalsConfig", "RidgesConfig",
+  "LossConfig", "NoiseConfig", "PRODUCTS_FAMILIES", "PairsConfig", "PairsInsideConfig", "PoolConfig",
+  "PowerProductsConfig", "ProductsConfig", "PursuitConfig", "QuadraticsConfig", "REWRITINGS",
+  "RationalsConfig", "RidgesConfig",
   "SOURCES", "ScalingConfig", "Search", "SearchConfig", "SelectionConfig", "SeparableConfig",
   "SingleIndexConfig",
   "SubsetsConfig", "SubsetsInsideConfig", "SumSizes", "TIERS", "TermsConfig",

@@ -39,7 +39,7 @@ class PoolConfig:
   # Steps of the fit that a formula gets when it is made: first a few for all, then, for those that came nearest and the
   # nearest few of every complexity, enough for a right one. Sums that are wrong take all steps they are given.
   screen_steps: int = 8
-  num_screened: int = 48
+  num_screened: int = 96
   num_screened_per_complexity: int = 4
   fit_steps: int = 40
   # A candidate whose error is a smaller share of y's variance meets the data to double precision, if there are so many

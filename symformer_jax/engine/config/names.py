@@ -15,7 +15,9 @@ Exponents = tuple[float, ...]
 LIBRARY_FAMILIES = (
   "monomials", "squared_differences", "long_monomials", "functions_times_monomials", "waves_of_monomials",
   "exponentials", "occupancies", "arctangents", "trigonometric", "logarithms", "roots", "poles", "bent_functions",
-  "powers_of_sums", "arcsines", "waves", "decaying_waves", "peaks_and_steps", "products", "plane_waves")
+  "powers_of_sums", "arcsines", "waves", "decaying_waves", "peaks_and_steps",
+  "stretched_exponentials", "powers_times_exponentials", "hyperbolics", "soft_corners", "powers_of_bounded", "products",
+  "plane_waves")
 INNER_FUNCTIONS = ("ln", "exp", "sin", "cos", "tan", "atan")
 PRODUCTS_FAMILIES = ("sums", "sums_with_waves", "exponentials", "distances", "functions")
 LINKS = ("y", "inv", "ln", "exp", "sqrt", "sqrt_inv", "pow2", "pow3", "asin", "acos", "logit", "atan")
@@ -26,8 +28,8 @@ REWRITINGS = ("exponentials", "powers", "origins", "principal_phases", "unit_slo
 TIERS = ("any", "basic", "monomial")
 # Sources of candidates (`sources.registry.SOURCES`).
 SOURCES = (
-  "closed_forms", "guesses", "power_products", "rationals", "quadratics", "single_index", "separable", "library",
-  "subsets", "varying", "pairs", "ridges", "subsets_inside", "transformer", "parts", "growth", "evolution")
+  "closed_forms", "guesses", "power_products", "rationals", "quadratics", "single_index", "separable", "pairs_inside",
+  "library", "subsets", "varying", "pairs", "ridges", "subsets_inside", "transformer", "parts", "growth", "evolution")
 # How long a search goes on (`BudgetConfig`).
 EFFORTS = ("quick", "normal", "thorough")
 # Ways to vary a formula (`sources.variation.KINDS`).

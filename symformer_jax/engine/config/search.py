@@ -12,6 +12,7 @@ from symformer_jax.engine.config.selection import ChoiceConfig, LossConfig, Sele
 from symformer_jax.engine.config.sums import (
   GrowthConfig,
   PairsConfig,
+  PairsInsideConfig,
   PowerProductsConfig,
   PursuitConfig,
   SubsetsConfig,
@@ -34,6 +35,7 @@ class SearchConfig:
   pursuit: PursuitConfig = PursuitConfig()
   power_products: PowerProductsConfig = PowerProductsConfig()
   pairs: PairsConfig = PairsConfig()
+  pairs_inside: PairsInsideConfig = PairsInsideConfig()
   subsets: SubsetsConfig = SubsetsConfig()
   subsets_inside: SubsetsInsideConfig = SubsetsInsideConfig()
   single_index: SingleIndexConfig = SingleIndexConfig()

@@ -100,6 +100,25 @@ class PairsConfig:
 
 
 @dataclasses.dataclass(frozen=True)
+class PairsInsideConfig:
+  """Sums of two plain library columns for functions of y."""
+
+  # Formulas that are fitted: of each function some seventy. Where a Weibull density is the exponential of
+  # `a*log(x) - b*x**1.7` the right pair is the thirteenth, for the grid has x**1.5 and x**2 alone.
+  turns: tuple[int, ...] = (512,)
+  # Columns with formulas of at most so many nodes: some three hundred of one variable.
+  max_nodes: int = 5
+  # The functions, of `LINKS`; pairs of blocks of columns looked at in double precision; starts for a pair of families.
+  links: tuple[str, ...] = ("exp", "inv", "sqrt", "ln", "pow2", "sqrt_inv", "logit", "atan")
+  num_looked_at: int = 2048
+  starts_per_pair: int = 2
+
+  def __post_init__(self) -> None:
+    check_counts(self, "max_nodes", "num_looked_at", "starts_per_pair")
+    check_names("links", self.links, LINKS)
+
+
+@dataclasses.dataclass(frozen=True)
 class SubsetsConfig:
   """Sums of few library columns, chosen by exchange."""
 
