@@ -366,7 +366,7 @@ def _look(
   rows = {i: check_dataset(datasets[i]) for i in usable}
   found: dict[int, list[Node]] = {i: [] for i in usable}
   sources, is_stopped = registry.make_sources(model, look), False
-  for number in range(losses.MAX_LOOKS):
+  for number in range(options.config.loss.max_looks):
     if is_stopped:
       break
     searches: dict[int, Search] = {}
