@@ -281,7 +281,8 @@ def _pose(
   columns = tuple(names) if names is not None else default_names(rows.x.shape[1])
   excluded = options.restrictions.for_columns(columns).excluded
   units = None if options.units is None else options.units.for_columns(columns, target, excluded=excluded)
-  problem = profile.pose(templates.read(options.template, columns), rows, seed=options.seed, units=units)
+  problem = profile.pose(templates.read(options.template, columns), rows, seed=options.seed, units=units,
+                         config=options.config.templates)
   return problem, [profile.make_part_task(problem, part, options) for part in problem.parts]
 
 

@@ -39,6 +39,7 @@ from symformer_jax.engine.config.sums import (
   SubsetsInsideConfig,
   TermsConfig,
 )
+from symformer_jax.engine.config.templates import TemplatesConfig
 from symformer_jax.engine.config.transformer import TransformerConfig
 
 __all__ = [
@@ -48,6 +49,6 @@ __all__ = [
   "ProductsConfig", "PursuitConfig", "REWRITINGS", "RationalsConfig", "RidgesConfig",
   "SOURCES", "ScalingConfig", "Search", "SearchConfig", "SelectionConfig", "SeparableConfig",
   "SingleIndexConfig",
-  "SubsetsConfig", "SubsetsInsideConfig", "SumSizes", "TIERS", "TermsConfig",
+  "SubsetsConfig", "SubsetsInsideConfig", "SumSizes", "TIERS", "TemplatesConfig", "TermsConfig",
   "TransformerConfig", "VaryingConfig",
 ]
