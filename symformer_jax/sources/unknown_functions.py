@@ -24,9 +24,6 @@ from symformer_jax.language.rules import Rule
 from symformer_jax.sources import library, rationals, terms
 from symformer_jax.sources.in_turn import in_turn
 
-# Rows of the table that a function is: what formulas of one variable are fitted to, one of `task.ROW_BUCKETS`.
-NUM_PLACES = 64
-
 
 class Tabulated(NamedTuple):
   """A function of one column: its values at the places [P], and what their mean square error may be."""
@@ -46,7 +43,8 @@ class Table:
     self.column, self._rule, self._own = column, dataclasses.replace(Rule(1), tokens=task.rule.tokens), forms
     self._config = config
     distinct = np.unique(task.fit_rows.x[:, column])
-    self.places = distinct[np.linspace(0, len(distinct) - 1, min(NUM_PLACES, len(distinct))).round().astype(int)]
+    num_places = min(forms.num_places, len(distinct))
+    self.places = distinct[np.linspace(0, len(distinct) - 1, num_places).round().astype(int)]
     self._atoms = library.Atoms(
       self.places[:, None], (0,), terms.allowed_operators(self._rule), config=forms.library)
 
@@ -67,7 +65,7 @@ class Table:
   def task(self, function: Tabulated) -> Task:
     """The function as a data set by itself."""
     return Task(self._rows(function), self._rows(function), ("x",), self._rule, (0,), float(np.var(function.values)),
-                NUM_PLACES)
+                self._own.num_places)
 
 
 def forms_of(rows: Rows, rule: Rule, config: SearchConfig, forms: FormsConfig) -> Iterator[Node]:

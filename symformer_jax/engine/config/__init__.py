@@ -9,6 +9,7 @@ from symformer_jax.engine.config.columns import LibraryConfig, ProductsConfig
 from symformer_jax.engine.config.evolution import EvolutionConfig
 from symformer_jax.engine.config.functions import (
   FormsConfig,
+  RidgeGrids,
   RidgesConfig,
   SeparableConfig,
   SingleIndexConfig,
@@ -46,7 +47,7 @@ __all__ = [
   "BudgetConfig", "ChoiceConfig", "DEFAULT", "EDITS", "EFFORTS",
   "EvolutionConfig", "FormsConfig", "GrowthConfig", "LIBRARY_FAMILIES", "LINKS", "LibraryConfig",
   "LossConfig", "NoiseConfig", "PRODUCTS_FAMILIES", "PairsConfig", "PoolConfig", "PowerProductsConfig",
-  "ProductsConfig", "PursuitConfig", "REWRITINGS", "RationalsConfig", "RidgesConfig",
+  "ProductsConfig", "PursuitConfig", "REWRITINGS", "RationalsConfig", "RidgeGrids", "RidgesConfig",
   "SOURCES", "ScalingConfig", "Search", "SearchConfig", "SelectionConfig", "SeparableConfig",
   "SingleIndexConfig",
   "SubsetsConfig", "SubsetsInsideConfig", "SumSizes", "TIERS", "TemplatesConfig", "TermsConfig",
