@@ -315,7 +315,7 @@ def kept(some, num):
 
 
 def test_losses_that_agree_to_a_millionth_are_those_of_one_function():
-  cell = population.EQUAL_LOSS
+  cell = DEFAULT.evolution.equal_loss
   for factor, expected in ((1.0, [0]), (math.exp(0.9 * cell), [0]), (math.exp(2.1 * cell), [0, 1])):
     assert kept(population_of([0.3, 0.3 * factor], [3, 4]), 5) == expected
   assert kept(population_of([1e-31, 1e-33], [3, 4]), 5) == [0]  # rounding
