@@ -113,7 +113,7 @@ def test_formulas_that_count():
   assert len(pair_sums.allowed(fitting, task, 1, DEFAULT.terms)) == 1
   made = []
   pair_sums.allowed((made.append(i) or parser.parse("sin(x)", ("x",)) for i in range(99)), task, 2, DEFAULT.terms)
-  assert len(made) == 2 * pair_sums.LOOKED_AT
+  assert len(made) == 2 * DEFAULT.terms.looks_per_formula
   assert pair_sums.can_add(task)
   for token in ("+", "*"):
     ruled = make_task((x, x**2), ("x",), SearchOptions(restrictions=Restrictions(forbidden=(token,))))
