@@ -391,7 +391,8 @@ def _choose(
   """Reduces what was found for a task to a front, in less time where that is up; None where nothing fits."""
   pool, selection = options.config.pool, options.config.selection
   with clock.measure("refine"):
-    [fitted] = refine_lib.fit_constants([(task, nodes)], method=options.refine, max_steps=pool.polish_steps)
+    [fitted] = refine_lib.fit_constants(
+      [(task, nodes)], method=options.refine, max_steps=pool.polish_steps, max_constants=pool.max_constants)
   with clock.measure("deduplicate"):
     forms = [form for node, _ in fitted for form in (node, canonicalize(node)) if task.rule(form)]
     finalists = _different_values(forms, task.fit_rows, math.sqrt(task.variance), pool.equal_values)

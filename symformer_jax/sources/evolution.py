@@ -285,7 +285,8 @@ class _Breeder:
   def _fit_programs(self, ids: np.ndarray, values: np.ndarray, max_steps: int) -> tuple[np.ndarray, np.ndarray]:
     share = solve.MAX_STEPS[self._options.refine] / solve.MAX_STEPS["lm"]
     return refine.fit_programs(ids, values, self._points, vocab=self._vocab, method=self._options.refine,
-                               max_steps=max(1, round(max_steps * share)))
+                               max_steps=max(1, round(max_steps * share)),
+                               max_constants=self._options.config.pool.max_constants)
 
   # --- what goes out ----------------------------------------------------------------------------------------------
 

@@ -112,7 +112,8 @@ def find_forms(
   # Most are wrong, and not worth the steps that a right one needs.
   for steps, most, alike in (
     (config.screen_steps, config.num_near, config.fits_per_form), (config.fit_steps, config.num_forms, 1)):
-    fitted = refine.fit_constants(list(zip(tasks, forms, strict=True)), method=options.refine, max_steps=steps)
+    fitted = refine.fit_constants(list(zip(tasks, forms, strict=True)), method=options.refine, max_steps=steps,
+                                  max_constants=options.config.pool.max_constants)
     found = [_shortest(some, function, most, alike, config) for some, (_, function) in zip(fitted, asked, strict=True)]
     forms = [[node for _, node in some] for some in found]
   return [[(nats, with_columns(node, {0: table.column})) for nats, node in some]

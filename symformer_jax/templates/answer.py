@@ -157,9 +157,11 @@ def _combined(problem: Problem, found: Sequence[Sequence[Node]], config: Templat
 
 def _fit(form: Form, task: Task, fillings: Sequence[Filling], options: SearchOptions) -> list[Filling]:
   """With all constants fitted together to y; those that fit, by description length."""
+  pool = options.config.pool
   wholes = [whole for whole in map(form.whole, fillings) if programs.size(whole) <= programs.MAX_TOKENS
-            and len(programs.fitted_values(whole)) <= refine.MAX_CONSTANTS]
-  [fits] = refine.fit_constants([(task, wholes)], method="lm", max_steps=options.config.pool.polish_steps)
+            and len(programs.fitted_values(whole)) <= pool.max_constants]
+  [fits] = refine.fit_constants(
+    [(task, wholes)], method="lm", max_steps=pool.polish_steps, max_constants=pool.max_constants)
   floor = criteria.error_floor(task.variance)
 
   def cost(node: Node, mse: float) -> float:
