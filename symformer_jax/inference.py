@@ -281,7 +281,8 @@ def _pose(
   columns = tuple(names) if names is not None else default_names(rows.x.shape[1])
   excluded = options.restrictions.for_columns(columns).excluded
   units = None if options.units is None else options.units.for_columns(columns, target, excluded=excluded)
-  problem = profile.pose(templates.read(options.template, columns), rows, seed=options.seed, units=units)
+  problem = profile.pose(templates.read(options.template, columns), rows, seed=options.seed, units=units,
+                         config=options.config.templates)
   return problem, [profile.make_part_task(problem, part, options) for part in problem.parts]
 
 
@@ -366,7 +367,7 @@ def _look(
   rows = {i: check_dataset(datasets[i]) for i in usable}
   found: dict[int, list[Node]] = {i: [] for i in usable}
   sources, is_stopped = registry.make_sources(model, look), False
-  for number in range(losses.MAX_LOOKS):
+  for number in range(options.config.loss.max_looks):
     if is_stopped:
       break
     searches: dict[int, Search] = {}
@@ -390,7 +391,8 @@ def _choose(
   """Reduces what was found for a task to a front, in less time where that is up; None where nothing fits."""
   pool, selection = options.config.pool, options.config.selection
   with clock.measure("refine"):
-    [fitted] = refine_lib.fit_constants([(task, nodes)], method=options.refine, max_steps=pool.polish_steps)
+    [fitted] = refine_lib.fit_constants(
+      [(task, nodes)], method=options.refine, max_steps=pool.polish_steps, max_constants=pool.max_constants)
   with clock.measure("deduplicate"):
     forms = [form for node, _ in fitted for form in (node, canonicalize(node)) if task.rule(form)]
     finalists = _different_values(forms, task.fit_rows, math.sqrt(task.variance), pool.equal_values)

@@ -213,7 +213,8 @@ def _fits(
 def _fit(
   tasks: Sequence[Task], nodes: Sequence[Sequence[Node]], name: str, options: SearchOptions, max_steps: int
 ) -> list[list[Candidate]]:
-  fits = refine.fit_constants(list(zip(tasks, nodes, strict=True)), method=options.refine, max_steps=max_steps)
+  fits = refine.fit_constants(list(zip(tasks, nodes, strict=True)), method=options.refine, max_steps=max_steps,
+                              max_constants=options.config.pool.max_constants)
   return [[Candidate(node, mse, name) for node, mse in some] for some in fits]
 
 

@@ -7,26 +7,28 @@ import numpy as np
 
 from symformer_jax import compilation
 from symformer_jax.engine import interruption
+from symformer_jax.engine.config import DEFAULT
 from symformer_jax.engine.task import Task
 from symformer_jax.language import expression, programs
 from symformer_jax.language.expression import Node
 from symformer_jax.language.vocabulary import Vocabulary
 from symformer_jax.refinement import solve
 
-# Formulas of more constants are none that a person would read. Columns that the formulas of a task read are padded to
-# one of these numbers; programs on a CPU to this one: padding is cheap (a program `0` takes one step).
-MAX_CONSTANTS, COLUMN_BUCKETS = 16, (1, 2, 4, 9, 18)
+# Columns that the formulas of a task read are padded to one of these numbers; programs on a CPU to this one: padding is
+# cheap (a program `0` takes one step).
+COLUMN_BUCKETS = (1, 2, 4, 9, 18)
 NUM_PROGRAMS = {"cpu": 128}
 
 
 def fit_constants(
-  asked: Sequence[tuple[Task, Sequence[Node]]], *, method: str, max_steps: int
+  asked: Sequence[tuple[Task, Sequence[Node]]], *, method: str, max_steps: int,
+  max_constants: int = DEFAULT.pool.max_constants,
 ) -> list[list[tuple[Node, float]]]:
   """Fits trees to the rows of their tasks, in the user's units.
 
   Args:
     asked: tasks, each with trees of at most `programs.MAX_TOKENS` tokens.
-    method, max_steps: as in `solve.fit_candidates`.
+    method, max_steps, max_constants: as in `solve.fit_candidates`.
   Returns:
     For each task its trees with fitted constants and their weighted mean squared errors, infinite where a formula is
     undefined on a row; then its constants are as they came.
@@ -50,7 +52,7 @@ def fit_constants(
       # Over the columns that are read: what is compiled does not depend on how many more there are.
       moved = [(i, expression.with_columns(node, where[i])) for i, node in block]
       for (i, node), (values, mse) in zip(
-        block, _fit_block(moved, shared, num_columns, num_programs, method, max_steps), strict=True
+        block, _fit_block(moved, shared, num_columns, num_programs, method, max_steps, max_constants), strict=True
       ):
         found[places[i]].append((programs.replace_values(node, values), mse))
   return found
@@ -58,14 +60,14 @@ def fit_constants(
 
 def fit_programs(
   ids: np.ndarray, values: np.ndarray, points: tuple[np.ndarray, np.ndarray, np.ndarray], *, vocab: Vocabulary,
-  method: str, max_steps: int,
+  method: str, max_steps: int, max_constants: int = DEFAULT.pool.max_constants,
 ) -> tuple[np.ndarray, np.ndarray]:
   """Fits programs to one data set by what `fit_constants` has compiled.
 
   Args:
     ids, values: programs of the base vocabulary [K, `programs.MAX_TOKENS`].
     points: `(x [N, D], y [N], weights [N])`, padded to the task's rows and one of `COLUMN_BUCKETS`.
-    vocab: of D variables; method, max_steps: as in `solve.fit_candidates`.
+    vocab: of D variables; method, max_steps, max_constants: as in `solve.fit_candidates`.
   Returns:
     `(numbers at constant tokens [K, L], weighted mean squared errors [K])`, infinite where a program is undefined.
   """
@@ -79,7 +81,7 @@ def fit_programs(
     block = [np.pad(array[begin : begin + num], ((0, num - len(array[begin : begin + num])), (0, 0)))
              for array in (ids, values)]
     fitted, fit = solve.polish(*block, *shared, vocab=vocab, method=method, max_steps=max_steps,
-                               max_constants=MAX_CONSTANTS, dataset=np.zeros(num, np.int32))
+                               max_constants=max_constants, dataset=np.zeros(num, np.int32))
     found.append((fitted, fit.loss))
   fitted, loss = (np.concatenate(arrays)[: len(ids)] for arrays in zip(*found, strict=True))
   return fitted, loss
@@ -99,7 +101,7 @@ def columns_read(task: Task, nodes: Sequence[Node]) -> list[int]:
 
 def _fit_block(
   block: Sequence[tuple[int, Node]], shared: Sequence[np.ndarray], num_columns: int, num_programs: int, method: str,
-  max_steps: int,
+  max_steps: int, max_constants: int,
 ) -> list[tuple[list[float], float]]:
   """Constants and errors of `(data set, tree)`."""
   nodes = [node for _, node in block]
@@ -108,7 +110,7 @@ def _fit_block(
   dataset = np.zeros(num_programs, np.int32)
   dataset[: len(block)] = [i for i, _ in block]
   fitted, fit = solve.polish(
-    ids, values, *shared, vocab=vocab, method=method, max_steps=max_steps, max_constants=MAX_CONSTANTS,
+    ids, values, *shared, vocab=vocab, method=method, max_steps=max_steps, max_constants=max_constants,
     dataset=dataset)
   is_constant = np.asarray(vocab.is_constant)[ids]
   return [((fitted if np.isfinite(fit.loss[k]) else values)[k][is_constant[k]].tolist(), float(fit.loss[k]))

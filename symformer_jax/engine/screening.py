@@ -2,24 +2,25 @@
 
 import numpy as np
 
+from symformer_jax.engine.config import DEFAULT
 from symformer_jax.engine.rows import Rows
 from symformer_jax.language.rules import Rule
 
-# A smooth function of a column is taken as a polynomial of this degree in its ranks.
-DEGREE = 3
 
-
-def choose_columns(rows: Rows, rule: Rule, *, num_columns: int) -> tuple[int, ...]:
+def choose_columns(
+  rows: Rows, rule: Rule, *, num_columns: int, degree: int = DEFAULT.library.screening_degree
+) -> tuple[int, ...]:
   """At most so many columns that a rule allows, in their order; those that it requires always.
 
   Forward selection: the column whose smooth function explains most of what those before it leave of y, and of the ranks
   of y, which no outlier and no monotone function of y moves. What counts in products of others alone is missed.
+  A smooth function is a polynomial of `degree` in the column's ranks.
   """
   allowed = [column for column in range(rows.x.shape[1]) if column not in rule.excluded]
   if len(allowed) <= num_columns:
     return tuple(allowed)
   root = np.sqrt(rows.weights / np.max(rows.weights))
-  bases = np.stack([_basis(rows.x[:, column], root) for column in allowed])  # [P, N, DEGREE]
+  bases = np.stack([_basis(rows.x[:, column], root, degree) for column in allowed])  # [P, N, degree]
   left = np.stack([_standardized(rows.y, root), _standardized(_ranks(rows.y), root)], axis=1)  # [N, 2]
   chosen = [allowed.index(column) for column in sorted(rule.required)]
   design = root[:, None]
@@ -51,11 +52,11 @@ def _standardized(values: np.ndarray, root: np.ndarray) -> np.ndarray:
   return centred / (np.linalg.norm(centred) or 1.0)
 
 
-def _basis(column: np.ndarray, root: np.ndarray) -> np.ndarray:
-  """Orthonormal polynomials [N, DEGREE] of a column's ranks times the root of the weights, orthogonal to that alone.
+def _basis(column: np.ndarray, root: np.ndarray, degree: int) -> np.ndarray:
+  """Orthonormal polynomials [N, degree] of a column's ranks times the root of the weights, orthogonal to that alone.
 
   Zeros for a constant column.
   """
-  q, r = np.linalg.qr(root[:, None] * _ranks(column)[:, None] ** np.arange(DEGREE + 1))
+  q, r = np.linalg.qr(root[:, None] * _ranks(column)[:, None] ** np.arange(degree + 1))
   is_new = np.abs(np.diag(r)) > 1e-9 * np.sqrt(len(column))
   return (q * is_new)[:, 1:]

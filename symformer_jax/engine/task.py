@@ -96,6 +96,8 @@ def make_task(
   fit_rows = _sample_that_varies(rows, pool.fit_rows, seed=options.seed)
   mean = np.average(fit_rows.y, weights=fit_rows.weights)
   variance = float(np.average((fit_rows.y - mean) ** 2, weights=fit_rows.weights))
-  columns = screening.choose_columns(fit_rows, rule, num_columns=options.config.library.max_columns)
+  library = options.config.library
+  columns = screening.choose_columns(
+    fit_rows, rule, num_columns=library.max_columns, degree=library.screening_degree)
   num_rows = compilation.bucket(len(fit_rows), (*ROW_BUCKETS, pool.fit_rows))
   return Task(rows, fit_rows, names, rule, columns, variance, num_rows, units)

@@ -78,7 +78,7 @@ class _Contest:
   def __init__(self, lines: Sequence[Line], rows: Rows, num_points: float, seed: int, config: ChoiceConfig):
     self._lines, self._rows, self._num_points, self._config = lines, rows, num_points, config
     sample = rows.sample(config.max_rows, seed=seed)
-    folds = cross_validation.draw_folds(sample, config.num_folds, seed=seed)
+    folds = cross_validation.draw_folds(sample, config.num_folds, seed=seed, config=config)
     variance = scoring.weighted_variance(sample.y, sample.weights)
     self.weights = sample.weights
     self.errors = [cross_validation.squared_errors(line.node, sample, folds) for line in lines]

@@ -20,8 +20,8 @@ from symformer_jax.language.expression import Node
 from symformer_jax.selection import rounding, scoring, soundness
 
 SQUARED, RELATIVE, LOG, HUBER, AUTO = "squared", "relative", "log", "huber", "auto"
-# Those whose weights depend on a formula, of at most so many first looks.
-BY_A_LOOK, MAX_LOOKS = (LOG, HUBER, AUTO), 2
+# Those whose weights depend on a formula.
+BY_A_LOOK = (LOG, HUBER, AUTO)
 # Share of y's spread below which errors are those of the numbers, not of the data.
 EXACT_SHARE = 1e-7
 # Share of the largest |y| below which all count alike: no weight vanishes, which would leave its row out.

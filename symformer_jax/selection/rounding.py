@@ -18,9 +18,6 @@ from symformer_jax.refinement import snapping
 from symformer_jax.refinement.local import LocalModel
 from symformer_jax.selection import scoring
 
-# A constant of an exact formula is a decimal where it agrees with one of so many digits to this share: one in ten
-# thousand does by chance.
-DECIMAL_DIGITS, DECIMAL = 5, 1e-9
 # Beyond these powers of ten a number is written with its exponent, whose digits count too.
 PLAIN_EXPONENT = 6
 # Significant digits of float64 that survive arithmetic.
@@ -292,8 +289,8 @@ def _fix_decimals(local: _Local) -> None:
   """
   local.refit()
   for index in np.flatnonzero(local.is_free):
-    rounded = _fewest_digits(local.theta[index], DECIMAL * abs(local.theta[index]))
-    if _num_digits(rounded) <= DECIMAL_DIGITS:
+    rounded = _fewest_digits(local.theta[index], local.config.decimal_share * abs(local.theta[index]))
+    if _num_digits(rounded) <= local.config.decimal_digits:
       local.theta[index], local.is_free[index] = rounded, False
   local.update()
 

@@ -194,7 +194,7 @@ def select(
   check = _SoundnessCheck(judge, may_fit=may_fit)
   data = (some.x, some.y, some.weights)
   if may_fit:
-    nodes = [soundness.to_slow_waves(node, some.x) for node in nodes]
+    nodes = [soundness.to_slow_waves(node, some.x, config=choice_config) for node in nodes]
   nodes = check.sound(nodes, lambda some: judge.chosen([*yardsticks, *some], is_rounded=False))
   if may_fit and len(some) > num_fit_rows:
     nodes = [rounding.refit_constants(node, *data, config=config) for node in nodes]
@@ -286,7 +286,8 @@ class _SoundnessCheck:
     if not fault or self._judge.is_exact(_Finalist(node, self._judge.score(node))):
       return True
     is_pole = fault in (soundness.POLE, soundness.LEAP)
-    is_sound = is_pole and self._may_fit and soundness.is_supported(node, self._judge.rows, self._segments)
+    is_sound = is_pole and self._may_fit and soundness.is_supported(
+      node, self._judge.rows, self._segments, config=self._judge.choice)
     if not is_sound:
       self._faults[node] = fault
     return is_sound

@@ -28,22 +28,10 @@ WAVES = ("sin", "cos", "tan", "cot")
 # Parts into which the surroundings of a smallest denominator are divided, again and again, so many times: it is then
 # known to a share of 1e-10 of its segment, and a pole 1e10 times as high.
 NUM_PARTS, NUM_DIVISIONS = 16, 12
-# Where the smallest size at the points of a segment is a larger share of the largest, and the sign the same, a zero
-# between them would be narrower than their distance: as good as none. Waves may turn in between.
-LEVEL = 0.25
 # Shares of a segment at which a zero is approached: five in each decade find another zero as far from it as any.
 APPROACH = np.logspace(-1, -14, 66)
-# A sum that cancels on a row to this share of its terms hugs the row: its logarithm, its inverse and its low powers
-# (exponents below `LOW_POWER`) are needles there, which constants of a few digits do not even hit.
-HUGGING, LOW_POWER = 1e-6, 0.25
-# Steps of a column that differ by less than this share of their mean are even (dates as 1959.083 have three digits).
-EVEN = 0.01
 # Values that differ by less than this share of their range are equal: a phase of a thousand turns keeps twelve digits.
 EQUAL = 1e-6
-# A pole is seen where y rises to so many times its usual distance from its median, on both sides; and is predicted
-# where the rows beside it, left out of the fit, are met within so many root mean square errors of the others, or this
-# share of their distance from the median.
-SEEN, WITHIN_ERRORS, WITHIN_SHARE = 2.0, 3.0, 0.1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -113,31 +101,32 @@ def find_fault(node: Node, segments: Segments, *, config: ChoiceConfig = DEFAULT
     return UNDEFINED
   if np.any((values < segments.low) | (values > segments.high)):
     return LEAP
-  return POLE if has_needle(node, segments) or len(find_poles(node, segments)) else ""
+  return POLE if has_needle(node, segments, config) or len(find_poles(node, segments, config)) else ""
 
 
-def has_needle(node: Node, segments: Segments) -> bool:
+def has_needle(node: Node, segments: Segments, config: ChoiceConfig) -> bool:
   """Whether a logarithm, an inverse or a low power is taken of a sum that all but vanishes on a row.
 
   Between the rows nothing is seen of it: `(1/x - 0.00050485927)**0.01` is level, and 0 on the row of x = 1980.75.
   """
   rows = np.concatenate([segments.begin, segments.end])
-  return any(_cancels(argument, rows) for argument in _sharp_arguments(node))
+  return any(_cancels(argument, rows, config) for argument in _sharp_arguments(node, config))
 
 
-def _sharp_arguments(node: Node) -> Iterator[Node]:
+def _sharp_arguments(node: Node, config: ChoiceConfig) -> Iterator[Node]:
   for n in walk(node):
-    if n.token in ("ln", "inv") or (n.token == "pow" and n.args[1].is_number and n.args[1].value < LOW_POWER):
+    if n.token in ("ln", "inv") or (
+        n.token == "pow" and n.args[1].is_number and n.args[1].value < config.low_power):
       yield n.args[0]
 
 
-def _cancels(node: Node, rows: np.ndarray) -> bool:
+def _cancels(node: Node, rows: np.ndarray, config: ChoiceConfig) -> bool:
   terms = flatten(node, "+")
   if len(terms) < 2:
     return False
   with np.errstate(all="ignore"):
     values = np.stack([scoring.evaluate(term, rows) for term in terms])
-    return bool(np.any(np.abs(values.sum(axis=0)) < HUGGING * np.abs(values).max(axis=0)))
+    return bool(np.any(np.abs(values.sum(axis=0)) < config.hugging * np.abs(values).max(axis=0)))
 
 
 def _evaluate(node: Node, points: np.ndarray) -> np.ndarray:
@@ -146,7 +135,7 @@ def _evaluate(node: Node, points: np.ndarray) -> np.ndarray:
     return scoring.evaluate(node, points.reshape(-1, points.shape[-1])).reshape(points.shape[:-1])
 
 
-def find_poles(node: Node, segments: Segments) -> np.ndarray:
+def find_poles(node: Node, segments: Segments, config: ChoiceConfig) -> np.ndarray:
   """Indices of the segments on which the formula leaves the range of the data where a denominator is smallest."""
   is_found = np.zeros(len(segments.begin), bool)
   shares = np.broadcast_to(np.linspace(0, 1, segments.points.shape[1]), segments.points.shape[:2])
@@ -160,7 +149,7 @@ def find_poles(node: Node, segments: Segments) -> np.ndarray:
     is_inner = any(denominator in walk(other) for other in waiting)
     for which, shares in groups:
       values = _evaluate(denominator, _points_at(segments, which, shares))
-      may_vanish = _may_vanish(values) | has_waves
+      may_vanish = _may_vanish(values, config) | has_waves  # which may turn in between
       some, of_some = which[may_vanish], shares[may_vanish]
       near = np.zeros((0, 2))
       if len(some):
@@ -180,11 +169,12 @@ def _points_at(segments: Segments, which: np.ndarray, shares: np.ndarray) -> np.
   return begin + shares[..., None] * (end - begin)
 
 
-def _may_vanish(values: np.ndarray) -> np.ndarray:
+def _may_vanish(values: np.ndarray, config: ChoiceConfig) -> np.ndarray:
   """On which segments a function may have a zero, from its values there [G, P]."""
   size = np.abs(values)
   with np.errstate(invalid="ignore"):  # of two infinities
-    is_level = (size.min(axis=1) > LEVEL * size.max(axis=1)) & ((values.min(axis=1) > 0) | (values.max(axis=1) < 0))
+    has_one_sign = (values.min(axis=1) > 0) | (values.max(axis=1) < 0)
+    is_level = (size.min(axis=1) > config.level * size.max(axis=1)) & has_one_sign
   return ~(is_level & np.isfinite(values).all(axis=1))
 
 
@@ -220,16 +210,18 @@ def _box_points(x: np.ndarray, count: int, seed: int) -> np.ndarray:
   return np.minimum(x.min(axis=0) + share * np.ptp(x, axis=0), x.max(axis=0))  # the sum may be rounded up
 
 
-def is_supported(node: Node, rows: Rows, segments: Segments) -> bool:
+def is_supported(
+  node: Node, rows: Rows, segments: Segments, *, config: ChoiceConfig = DEFAULT.choice
+) -> bool:
   """Whether poles are what the rows say: a tangent, or 1/x on both sides of 0.
 
   All that leaves the range of the data must lie beside a pole; on both sides of it y must rise, and the rows beside
   it must be predicted by constants that were fitted without them, with a standard error within the same room. A needle
   on one row is what no other row knows of.
   """
-  if has_needle(node, segments):
+  if has_needle(node, segments, config):
     return False
-  poles = find_poles(node, segments)
+  poles = find_poles(node, segments, config)
   values = _evaluate(node, segments.points)
   is_out = ~((values >= segments.low) & (values <= segments.high)).all(axis=1)
   if not len(poles) or not set(np.flatnonzero(is_out)) <= set(poles.tolist()):
@@ -241,13 +233,14 @@ def is_supported(node: Node, rows: Rows, segments: Segments) -> bool:
   if not beside.any() or np.sum(~beside) < 2:
     return False
   distance = np.abs(rows.y - np.median(rows.y))
-  if np.any(distance[beside] < SEEN * np.median(distance)):
+  if np.any(distance[beside] < config.pole_rise * np.median(distance)):
     return False
   others = rows.x[~beside], rows.y[~beside], rows.weights[~beside]
   fitted = rounding.refit_constants(node, *others)
   with np.errstate(all="ignore"):
     errors = np.abs(scoring.evaluate(fitted, rows.x) - rows.y)
-    room = np.maximum(WITHIN_ERRORS * np.sqrt(np.mean(errors[~beside] ** 2)), WITHIN_SHARE * distance)[beside]
+    usual = np.sqrt(np.mean(errors[~beside] ** 2))
+    room = np.maximum(config.pole_errors * usual, config.pole_share * distance)[beside]
   if not np.all(errors[beside] <= room):  # nor where it has no value
     return False
   doubt = rounding.curve_errors(fitted, *others, rows.x[beside]) if programs.fitted_values(fitted) else np.zeros(1)
@@ -377,7 +370,7 @@ def _factors(node: Node) -> list[Node]:
   return [f for arg in node.args for f in (_factors(arg) if arg.token == "*" else [arg])]
 
 
-def even_step(x: np.ndarray) -> float | None:
+def even_step(x: np.ndarray, *, config: ChoiceConfig = DEFAULT.choice) -> float | None:
   """The step of one evenly spaced column [N, 1] of distinct values, in whatever order; None where it is none."""
   if x.shape[1] != 1:
     return None
@@ -387,16 +380,17 @@ def even_step(x: np.ndarray) -> float | None:
     return None
   # Rows may be missing: steps are then multiples of the smallest.
   step = float(np.min(steps))
-  return step if np.all(np.abs(steps / step - np.round(steps / step)) <= EVEN * np.round(steps / step)) else None
+  counts = np.round(steps / step)
+  return step if np.all(np.abs(steps / step - counts) <= config.even_steps * counts) else None
 
 
-def to_slow_waves(node: Node, x: np.ndarray) -> Node:
+def to_slow_waves(node: Node, x: np.ndarray, *, config: ChoiceConfig = DEFAULT.choice) -> Node:
   """Waves of an evenly spaced column [N, 1] as the slowest with the same values on all rows.
 
   sin(a*x + b) on rows x0 + k*h is sin((a - 2*pi*m/h)*x + b + 2*pi*m*x0/h) for any whole m; within an even function,
   as in sin(a*x)**2, for any half of a whole one too.
   """
-  step = even_step(x)
+  step = even_step(x, config=config)
   if step is None:
     return node
   for wave in waves(node):

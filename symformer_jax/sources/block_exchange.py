@@ -17,8 +17,6 @@ from symformer_jax.engine.config import VaryingConfig
 REGULAR, REGULAR_REST = 1e-12, 1e-8
 # Share of a block's length below which a direction of it is rounding.
 DEPENDENT = 1e-9
-# Share of the target that is rounding: nothing is left for a further block.
-EXACT = 1e-11
 
 Blocks = tuple[int, ...]
 
@@ -79,7 +77,7 @@ def best_sets(products: Products, *, max_size: int, config: VaryingConfig) -> li
   # One block seldom tells which: with few all go on.
   begun: list[Blocks] = [(int(i),) for i in order[: max(config.num_kept, 2 * config.num_exchanged)]]
   for _ in range(2, min(max_size, products.num_blocks) + 1):
-    if found[-1][0][1] < EXACT:
+    if found[-1][0][1] < config.exact:
       break
     grown = _grown(products, begun, config)
     if not grown:

@@ -83,7 +83,7 @@ class _Breeder:
     self._rule = dataclasses.replace(
       task.rule, num_columns=len(columns), excluded=frozenset(),
       required=frozenset(place[column] for column in task.rule.required if column in place))
-    self._units = stock.make_units(task, columns)
+    self._units = stock.make_units(task, columns, config=self._config)
     num_columns = compilation.bucket(len(columns), refine.COLUMN_BUCKETS)
     self._vocab = programs.base_vocabulary(num_columns, has_requested=bool(task.rule.requested))
     self._weights = stock.token_weights(task.rule, self._vocab, self._units, self._config)
@@ -120,7 +120,8 @@ class _Breeder:
     return Proposal(State(state.key, population, tries, generation), nodes=tuple(answers), counts=Counts())
 
   def _survivors(self, population: Population) -> Population:
-    return population_lib.survivors(population, num_per_niche=self._config.num_per_niche)
+    return population_lib.survivors(
+      population, num_per_niche=self._config.num_per_niche, equal_loss=self._config.equal_loss)
 
   # --- seeds and donors -------------------------------------------------------------------------------------------
 
@@ -256,7 +257,7 @@ class _Breeder:
     with jax.enable_x64(True):
       found = jax.tree.map(np.asarray, projection.project_many(
         Genome(ids, genomes.values.astype(np.float64)), *self._points, vocab=self._vocab,
-        plan=interpreter.default_plan()))
+        plan=interpreter.default_plan(), max_terms=config.max_terms))
     loss = found.loss[fresh]
     excess = _excess(loss, np.asarray(traits.complexity)[fresh], group[fresh])
     order = np.argsort(excess, kind="stable")[: config.num_screened]
@@ -284,7 +285,8 @@ class _Breeder:
   def _fit_programs(self, ids: np.ndarray, values: np.ndarray, max_steps: int) -> tuple[np.ndarray, np.ndarray]:
     share = solve.MAX_STEPS[self._options.refine] / solve.MAX_STEPS["lm"]
     return refine.fit_programs(ids, values, self._points, vocab=self._vocab, method=self._options.refine,
-                               max_steps=max(1, round(max_steps * share)))
+                               max_steps=max(1, round(max_steps * share)),
+                               max_constants=self._options.config.pool.max_constants)
 
   # --- what goes out ----------------------------------------------------------------------------------------------
 

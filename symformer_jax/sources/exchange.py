@@ -18,8 +18,6 @@ from symformer_jax.sources import pairs
 # Sets that get a column at a time, and how many times programs are compiled for; how many are needed is no part of
 # them.
 SETS_AT_ONCE, NUM_CALLS = 64, (16, 64)
-# Error, as a share of the target's variance, below which nothing is left for a further column.
-EXACT = 1e-13
 
 
 def best_subsets(
@@ -45,7 +43,7 @@ def best_subsets(
     begun = of_different_groups(sets[: config.num_looked_at], groups, config.starts_per_sum)[: config.num_begun]
     sets, errors = _grown(units, goal, on_device, single, begun, config)
     found.append(sets)
-    if not len(sets) or errors[0] < EXACT:
+    if not len(sets) or errors[0] < config.exact:
       break
   return found
 

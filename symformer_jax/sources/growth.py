@@ -31,10 +31,9 @@ from symformer_jax.sources import pair_sums, pairs, terms
 from symformer_jax.sources.columns import Columns
 from symformer_jax.sources.in_turn import in_turn
 
-# Directions of a formula that are projected out, padded; formulas with more constants are not grown. Places of one
-# compiled call.
-NUM_DIRECTIONS, NUM_PLACES = 12, 64
-# Share of a column, squared, that must be left by those directions: what single precision can tell.
+# Places of one compiled call.
+NUM_PLACES = 64
+# Share of a column, squared, that must be left by a formula's directions: what single precision can tell.
 INDEPENDENT = 1e-4
 # Directions that are left of a derivative by those before it: less is rounding. And weights that are one direction.
 LEAST, SAME = 1e-9, 1e-9
@@ -146,13 +145,14 @@ def _grown(
   laid = _laid(columns.columns, order)
   root = np.sqrt(rows.weights / rows.weights.sum())
   tangents = [tangent for seed, front in seeds.items()
-              if (tangent := _tangent(seed, rows, root, max(1, config.num_places // front))) is not None]
+              if (tangent := _tangent(seed, rows, root, front, config)) is not None]
   grafts = [(tangent, graft) for tangent in tangents for graft in tangent.grafts]
   promised: dict[Node, list[tuple[float, Graft, int, float]]] = {tangent.node: [] for tangent in tangents}
   for begin in range(0, len(grafts), NUM_PLACES):
     interruption.check()
     some = grafts[begin : begin + NUM_PLACES]
-    gains, members, multiples = (np.asarray(a) for a in _gains(laid, *_padded(some, root, laid.shape[2])))
+    padded = _padded(some, root, laid.shape[2], config.max_directions)
+    gains, members, multiples = (np.asarray(a) for a in _gains(laid, *padded))
     for row, (tangent, graft) in enumerate(some):
       chosen = order[np.arange(len(order)), members[row, : len(order)]]
       factors = multiples[row, : len(order)] * (tangent.size / np.max(np.abs(graft.weight)) / norms[chosen])
@@ -184,17 +184,18 @@ def _laid(columns: np.ndarray, order: np.ndarray) -> np.ndarray:
   return laid
 
 
-def _tangent(node: Node, rows: Rows, root: np.ndarray, num_places: int) -> Tangent | None:
-  """None for a formula that is undefined or has too many constants."""
+def _tangent(node: Node, rows: Rows, root: np.ndarray, front: int, config: GrowthConfig) -> Tangent | None:
+  """Of a formula of a front; None for a formula that is undefined or has too many constants."""
   found = adjoints.places(node, rows.x)
   values = found[0].values
   slopes = [place.adjoint for place in found if programs.is_constant(place.node)]
-  if len(slopes) + 2 > NUM_DIRECTIONS or not np.isfinite(values).all():
+  if len(slopes) + 2 > config.max_directions or not np.isfinite(values).all():
     return None
   basis = _orthonormal([root * slope for slope in (np.ones_like(values), values, *slopes)])
   residual = root * (rows.y - values)
   residual = residual - basis.T @ (basis @ residual)
   size = float(np.linalg.norm(residual))
+  num_places = max(1, config.num_places // front)
   return Tangent(node, basis, residual / size, size, _grafts(found, root)[:num_places]) if size > 0 else None
 
 
@@ -232,11 +233,11 @@ def _grafts(found: Sequence[adjoints.Place], root: np.ndarray) -> list[Graft]:
 
 
 def _padded(
-  grafts: Sequence[tuple[Tangent, Graft]], root: np.ndarray, num_rows: int
+  grafts: Sequence[tuple[Tangent, Graft]], root: np.ndarray, num_rows: int, num_directions: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
   """Arguments of `_gains`; weights in units of their largest value."""
   weights = np.zeros((NUM_PLACES, num_rows), np.float32)
-  targets, directions = np.zeros_like(weights), np.zeros((NUM_PLACES, NUM_DIRECTIONS, num_rows), np.float32)
+  targets, directions = np.zeros_like(weights), np.zeros((NUM_PLACES, num_directions, num_rows), np.float32)
   for k, (tangent, graft) in enumerate(grafts):
     weights[k, : len(root)] = root * graft.weight / np.max(np.abs(graft.weight))
     targets[k, : len(root)] = tangent.residual

@@ -23,9 +23,6 @@ from symformer_jax.sources import families, requested_functions
 SMALLEST, LARGEST = 1e-30, 1e30
 # A column that varies by a smaller share of its largest value is constant, but for single precision's rounding.
 MIN_VARIATION = 1e-5
-# Columns that agree within this share of their largest value are one: `x*x` and `sqrt(x**4)`; `x` and `sin(0.001*x)`
-# are two. The simplest families come first, and stand for the others.
-EQUAL = 1e-9
 
 
 class Atoms:
@@ -65,8 +62,8 @@ class Atoms:
         if allows is not None:
           is_kept &= np.array([_is_allowed(family.build(int(g)), allows) for g in indices], bool)
         if pairs:
-          is_kept[is_kept] = _is_new_pair(relative[:, is_kept], seen)
-        is_kept[is_kept] = _is_new(relative[:, is_kept], seen)
+          is_kept[is_kept] = _is_new_pair(relative[:, is_kept], seen, config.equal_values)
+        is_kept[is_kept] = _is_new(relative[:, is_kept], seen, config.equal_values)
         indices = indices[is_kept]
         values.append(relative[:, is_kept].astype(np.float32))
         tiers.append(np.full(len(indices), family.tier))
@@ -101,10 +98,10 @@ class Atoms:
     return build, indices, largest, index - (int(self._ends[place - 1]) if place else 0)
 
 
-def _is_new(relative: np.ndarray, seen: set[bytes]) -> np.ndarray:
+def _is_new(relative: np.ndarray, seen: set[bytes], equal: float = DEFAULT.library.equal_values) -> np.ndarray:
   """Which columns [N, P] are equal, up to a factor, to none before [P]; they are added to what has been seen."""
   signs = np.where(relative[np.argmax(np.abs(relative), axis=0), np.arange(relative.shape[1])] < 0, -1, 1)
-  keys = [key.tobytes() for key in np.round((signs * relative).T / EQUAL).astype(np.int64)]
+  keys = [key.tobytes() for key in np.round((signs * relative).T / equal).astype(np.int64)]
   is_new = np.zeros(len(keys), bool)
   for index, key in enumerate(keys):
     is_new[index] = key not in seen
@@ -112,12 +109,12 @@ def _is_new(relative: np.ndarray, seen: set[bytes]) -> np.ndarray:
   return is_new
 
 
-def _is_new_pair(relative: np.ndarray, seen: set[bytes]) -> np.ndarray:
+def _is_new_pair(relative: np.ndarray, seen: set[bytes], equal: float = DEFAULT.library.equal_values) -> np.ndarray:
   """Which columns [N, P] do not part the rows into two values as one before does [P]."""
-  is_first = np.abs(relative - relative[:1]) < EQUAL
+  is_first = np.abs(relative - relative[:1]) < equal
   others = np.where(is_first, np.nan, relative)
   is_new = np.ones(relative.shape[1], bool)
-  for index in np.flatnonzero(np.nanmax(others, axis=0) - np.nanmin(others, axis=0) < EQUAL):
+  for index in np.flatnonzero(np.nanmax(others, axis=0) - np.nanmin(others, axis=0) < equal):
     key = b"two values" + np.packbits(is_first[:, index]).tobytes()
     is_new[index] = key not in seen
     seen.add(key)

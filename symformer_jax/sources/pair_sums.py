@@ -24,9 +24,6 @@ from symformer_jax.sources.columns import Columns, Subset
 from symformer_jax.sources.in_turn import in_turn
 from symformer_jax.sources.links import LINKS, Link
 
-# Formulas looked at for each that counts: each takes a tenth of a millisecond to write out.
-LOOKED_AT = 8
-
 
 @dataclasses.dataclass(frozen=True)
 class PairSums:
@@ -115,7 +112,7 @@ def allowed(nodes: Iterable[Node], task: Task, num: int, config: TermsConfig) ->
   Of strict rules a few times as many are looked at.
   """
   most = len(np.unique(task.fit_rows.x, axis=0)) // config.points_per_part
-  counted = (node for node in itertools.islice(nodes, LOOKED_AT * num)
+  counted = (node for node in itertools.islice(nodes, config.looks_per_formula * num)
              if task.rule(node) and len(programs.fitted_values(node)) <= most)
   found: dict[Node, None] = {}
   while len(found) < num and (node := next(counted, None)) is not None:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from symformer_jax.engine.config import DEFAULT
 from symformer_jax.language.expression import Node, chain, number
 from symformer_jax.language.tidy import tidy
 from symformer_jax.sources import monomials
@@ -16,8 +17,6 @@ Polynomial = dict[Powers, float]
 _IMAGINARY = 1e-4
 # Coefficients that are a smaller share of the largest are what a division has left.
 _LEFT = 1e-9
-# Rows at which roots in one variable are looked for: those of a factor are the same at all of them.
-_NUM_ROWS = 5
 
 
 def values(polynomial: Polynomial, x: np.ndarray) -> np.ndarray:
@@ -48,22 +47,25 @@ def rescaled(polynomial: Polynomial, sizes: np.ndarray) -> Polynomial:
   return {powers: float(coefficient / np.prod(sizes ** np.array(powers))) for powers, coefficient in polynomial.items()}
 
 
-def factors(polynomial: Polynomial, x: np.ndarray, *, tolerance: float) -> tuple[list[Polynomial], Polynomial]:
+def factors(
+  polynomial: Polynomial, x: np.ndarray, *, tolerance: float, num_rows: int = DEFAULT.rationals.num_root_rows
+) -> tuple[list[Polynomial], Polynomial]:
   """Its factors of one variable, linear and quadratic, and what is left of it.
 
   Args:
     polynomial: with whole exponents and no common monomial.
-    x: points [N, D], at some of which it is looked at.
+    x: points [N, D], at `num_rows` of which it is looked at.
     tolerance: share by which roots may differ between rows and still be those of one factor.
   Returns:
     `(factors, rest)`: each factor has leading coefficient 1, and stands there as often as it divides.
   """
   found: list[Polynomial] = []
+  some = x[np.unique(np.linspace(0, len(x) - 1, num_rows).astype(int))]
   for column in range(x.shape[1]):
     degree = int(max(powers[column] for powers in polynomial))
     if not degree:
       continue
-    for factor in _factors_in(polynomial, column, x, tolerance):
+    for factor in _factors_in(polynomial, column, some, tolerance):
       found.append({_single(column, power, x.shape[1]): c for power, c in enumerate(factor) if c})
       polynomial = _divided(polynomial, column, factor)
   return found, polynomial
@@ -82,9 +84,8 @@ def _by_power(polynomial: Polynomial, column: int) -> dict[int, Polynomial]:
   return found
 
 
-def _factors_in(polynomial: Polynomial, column: int, x: np.ndarray, tolerance: float) -> list[list[float]]:
-  """Coefficients, the lowest first, of factors in one variable."""
-  some = x[np.unique(np.linspace(0, len(x) - 1, _NUM_ROWS).astype(int))]
+def _factors_in(polynomial: Polynomial, column: int, some: np.ndarray, tolerance: float) -> list[list[float]]:
+  """Coefficients, the lowest first, of factors in one variable, whose roots are the same at all of some points."""
   beside = {power: values(part, some) for power, part in _by_power(polynomial, column).items()}
   rows = [np.roots([beside[p][n] if p in beside else 0.0 for p in range(max(beside), -1, -1)])
           for n in range(len(some))]

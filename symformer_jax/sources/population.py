@@ -8,10 +8,9 @@ import dataclasses
 
 import numpy as np
 
+from symformer_jax.engine.config import DEFAULT
 from symformer_jax.sources.variation import FAMILIES
 
-# Losses that agree to this share are those of one function: what is equal in value is equal in its loss.
-EQUAL_LOSS = 1e-6
 # Rounding alone: of losses below it none is the better.
 SMALLEST_LOSS = 1e-30
 NUM_FAMILIES = 1 << len(FAMILIES)
@@ -70,15 +69,18 @@ def empty(size: int, program_size: int) -> Population:
                     np.zeros((0, program_size), np.int32))
 
 
-def survivors(population: Population, *, num_per_niche: int) -> Population:
+def survivors(
+  population: Population, *, num_per_niche: int, equal_loss: float = DEFAULT.evolution.equal_loss
+) -> Population:
   """In every group the best few of every complexity, different in value; in the order of group, complexity and loss.
 
-  Of equal functions the simplest survives; of those that differ in constants alone the best.
+  Of equal functions, whose losses agree to `equal_loss`, the simplest survives; of those that differ in constants alone
+  the best.
   """
   found = population.take(np.flatnonzero(np.isfinite(population.loss)))
   order = np.lexsort((found.loss, found.complexity, found.group))
   # Losses by cells on a logarithmic scale; cells have borders, so that one is looked for in the next as well.
-  cells = np.floor(np.log(np.maximum(found.loss, SMALLEST_LOSS)) / EQUAL_LOSS).astype(np.int64)
+  cells = np.floor(np.log(np.maximum(found.loss, SMALLEST_LOSS)) / equal_loss).astype(np.int64)
   kept: list[int] = []
   in_niche: dict[tuple[int, int], int] = {}
   losses: set[tuple[int, int]] = set()

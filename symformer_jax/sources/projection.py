@@ -11,14 +11,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from symformer_jax.engine.config import DEFAULT
 from symformer_jax.language import interpreter, operators
 from symformer_jax.language.vocabulary import Vocabulary
 from symformer_jax.sources import variation
 from symformer_jax.sources.variation import Genome
 from symformer_jax.types import Array
 
-# Terms of a genome that are looked at; a sum of more is no formula to begin with.
-MAX_TERMS = 8
 # Added to the squared length of every term, of length one: terms that are equal to six digits share one factor.
 RIDGE = 1e-12
 
@@ -28,7 +27,7 @@ class Projection(NamedTuple):
 
   Attributes:
     loss: weighted mean squared error as a share of y's variance, scalar; infinite where a term is undefined at a point
-      of positive weight, and for more than `MAX_TERMS` terms.
+      of positive weight, and for more terms than are looked at.
     factors: of the terms in their order [T], 0 beyond them; constant: scalar, in the units of y.
   """
 
@@ -37,10 +36,10 @@ class Projection(NamedTuple):
   constant: jax.Array
 
 
-def term_places(ids: Array, *, vocab: Vocabulary) -> tuple[jax.Array, jax.Array]:
-  """Where the first `MAX_TERMS` terms begin [T], -1 where there are fewer; and how many there are, scalar."""
+def term_places(ids: Array, *, vocab: Vocabulary, max_terms: int) -> tuple[jax.Array, jax.Array]:
+  """Where the first `max_terms` terms begin [T], -1 where there are fewer; and how many there are, scalar."""
   is_term = variation.find_terms(ids, vocab=vocab)
-  places = jnp.sort(jnp.where(is_term, jnp.arange(ids.shape[0]), ids.shape[0]))[:MAX_TERMS]
+  places = jnp.sort(jnp.where(is_term, jnp.arange(ids.shape[0]), ids.shape[0]))[:max_terms]
   return jnp.where(places < ids.shape[0], places, -1), jnp.sum(is_term)
 
 
@@ -76,9 +75,11 @@ def token_values(genome: Genome, columns: jax.Array, *, vocab: Vocabulary) -> ja
   return jax.lax.fori_loop(0, num_tokens, step, jnp.zeros((size, num_points), columns.dtype))
 
 
-def project(genome: Genome, columns: jax.Array, y: jax.Array, weights: jax.Array, *, vocab: Vocabulary) -> Projection:
+def project(
+  genome: Genome, columns: jax.Array, y: jax.Array, weights: jax.Array, *, vocab: Vocabulary, max_terms: int
+) -> Projection:
   """Linear least squares over the terms of one genome [L] on points [D, N], y [N], weights [N]."""
-  places, num_terms = term_places(genome.ids, vocab=vocab)
+  places, num_terms = term_places(genome.ids, vocab=vocab, max_terms=max_terms)
   rows = token_values(genome, columns, vocab=vocab)[places]
   rows = jnp.where((places >= 0)[:, None] & (weights > 0)[None, :], rows, 0)
   root = jnp.sqrt(weights / jnp.sum(weights))
@@ -88,18 +89,20 @@ def project(genome: Genome, columns: jax.Array, y: jax.Array, weights: jax.Array
   rows = root[None, :] * (rows - means[:, None])
   lengths = jnp.sqrt(jnp.sum(rows**2, axis=1))
   rows = rows / jnp.where(lengths > 0, lengths, 1)[:, None]
-  gram = rows @ rows.T + RIDGE * jnp.eye(MAX_TERMS) + jnp.diag(jnp.where(lengths > 0, 0.0, 1.0))
+  gram = rows @ rows.T + RIDGE * jnp.eye(max_terms) + jnp.diag(jnp.where(lengths > 0, 0.0, 1.0))
   factors = jax.scipy.linalg.cho_solve((jnp.linalg.cholesky(gram), True), rows @ target)
   loss = jnp.sum((target - factors @ rows) ** 2) / jnp.sum(target**2)
-  is_usable = jnp.isfinite(loss) & (num_terms <= MAX_TERMS) & (num_terms > 0)
+  is_usable = jnp.isfinite(loss) & (num_terms <= max_terms) & (num_terms > 0)
   in_units = factors / jnp.where(lengths > 0, lengths, 1)
   return Projection(jnp.where(is_usable, loss, jnp.inf), in_units, mean - in_units @ means)
 
 
-@functools.partial(jax.jit, static_argnames=("vocab", "plan"))
+@functools.partial(jax.jit, static_argnames=("vocab", "plan", "max_terms"))
 def project_many(
-  genomes: Genome, x: jax.Array, y: jax.Array, weights: jax.Array, *, vocab: Vocabulary, plan: str
+  genomes: Genome, x: jax.Array, y: jax.Array, weights: jax.Array, *, vocab: Vocabulary, plan: str,
+  max_terms: int = DEFAULT.evolution.max_terms,
 ) -> Projection:
-  """`project` of many [K], of points x [N, D]; plan: `loop` or `vmap`, see `interpreter.default_plan`."""
-  one = functools.partial(project, columns=x.T, y=y, weights=weights, vocab=vocab)
+  """`project` of many [K], of points x [N, D]; plan: `loop` or `vmap`, see `interpreter.default_plan`; max_terms:
+  of a genome that are looked at."""
+  one = functools.partial(project, columns=x.T, y=y, weights=weights, vocab=vocab, max_terms=max_terms)
   return jax.lax.map(one, genomes) if plan == "loop" else jax.vmap(one)(genomes)

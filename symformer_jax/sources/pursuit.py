@@ -13,8 +13,8 @@ from symformer_jax.engine.config import DEFAULT, PursuitConfig
 
 # A column whose part orthogonal to those chosen is a smaller share of it than this adds nothing but rounding.
 INDEPENDENT = 1e-6
-# Squared error below this share of the target's spread, or within rounding of the target, is exact.
-EXACT, ROUNDING = 1e-20, (4 * np.finfo(np.float64).eps) ** 2
+# Share of a target's square that its own rounding leaves.
+ROUNDING = (4 * np.finfo(np.float64).eps) ** 2
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,7 +56,7 @@ def select_columns(
   across = squares - _along(columns, [one])[0] ** 2
   beams = [_Choice((), one[:, None], residual, float(residual @ residual), across)]
   rounding = float(np.finfo(columns.dtype).eps)
-  exact = max(EXACT, (10 * rounding) ** 2) * beams[0].error + ROUNDING * float(target @ target)
+  exact = max(config.exact, (10 * rounding) ** 2) * beams[0].error + ROUNDING * float(target @ target)
   least = max(INDEPENDENT**2, 100 * rounding) * squares
   kept: list[_Choice] = []
   for size in range(1, config.max_columns + 1):

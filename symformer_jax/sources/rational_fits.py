@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from symformer_jax.engine import interruption
-from symformer_jax.engine.config import RationalsConfig
+from symformer_jax.engine.config import DEFAULT, RationalsConfig
 from symformer_jax.sources import polynomials
 from symformer_jax.sources.polynomials import Polynomial
 from symformer_jax.sources.rational_bases import Basis, Terms, small_sets
@@ -22,8 +22,6 @@ _SMALLEST = np.finfo(np.float64).tiny
 _EPSILON = float(np.finfo(np.float64).eps)
 # A fraction's multiples are the same: the direction of them is not for the steps of a fit.
 _SINGULAR = 1e-12
-# Rows on which all small sets are compared.
-_FEW_ROWS = 48
 _ALL = slice(None)
 
 
@@ -59,7 +57,10 @@ class Equation:
     basis: its M + K columns; norms: what these are divided by [M + K].
   """
 
-  def __init__(self, basis: Basis, x: np.ndarray, y: np.ndarray, weights: np.ndarray, between: np.ndarray):
+  def __init__(
+    self, basis: Basis, x: np.ndarray, y: np.ndarray, weights: np.ndarray, between: np.ndarray, *,
+    config: RationalsConfig = DEFAULT.rationals,
+  ):
     """Args: x [N, D], y [N], weights [N]: what is fitted; between: points [N', D] among the rows, where a denominator
     must not change its sign either."""
     self.basis, self._y, self._weights = basis, y, weights / np.sum(weights)
@@ -71,7 +72,7 @@ class Equation:
     self._powers = basis.numerator + basis.denominator
     self._triangle = self._reduced(np.sqrt(self._weights))
     # Rows that tell whether a set is worth a look.
-    self._few = np.unique(np.linspace(0, len(y) - 1, _FEW_ROWS).astype(int))
+    self._few = np.unique(np.linspace(0, len(y) - 1, config.num_rough_rows).astype(int))
 
   @property
   def num_rows(self) -> int:

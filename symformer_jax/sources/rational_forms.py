@@ -6,21 +6,17 @@ from typing import Any
 
 import numpy as np
 
-from symformer_jax.engine.config import RationalsConfig
+from symformer_jax.engine.config import DEFAULT, RationalsConfig
 from symformer_jax.language.expression import Node, chain, complexity, flatten, number, power
 from symformer_jax.language.tidy import tidy
 from symformer_jax.sources import polynomials
 from symformer_jax.sources.polynomials import Polynomial, Powers
 from symformer_jax.sources.rational_fits import Fraction, nats
 
-# Small multiples that make a fraction's coefficients whole, and the share by which a number may miss a simple one.
-_MULTIPLES = range(1, 11)
-_MISSED = 1e-9
-# Ways to come by one set of columns that are looked at, on average.
-_PER_SET = 4
 
-
-def written(fraction: Fraction, sizes: np.ndarray, y_size: float) -> list[Node]:
+def written(
+  fraction: Fraction, sizes: np.ndarray, y_size: float, *, config: RationalsConfig = DEFAULT.rationals
+) -> list[Node]:
   """P/Q over x and y in the user's units: with 1 before the highest power below the line, or with simple numbers.
 
   Args:
@@ -30,20 +26,20 @@ def written(fraction: Fraction, sizes: np.ndarray, y_size: float) -> list[Node]:
   below = polynomials.rescaled(fraction.denominator, sizes)
   divisors = [_leading(below)]
   if fraction.is_exact:  # else coefficients have too few digits to tell
-    divisors = _simplest_divisors([*below.values(), *above.values()], divisors[0])
+    divisors = _simplest_divisors([*below.values(), *above.values()], divisors[0], config)
   return [_quotient(*({powers: c / divisor for powers, c in each.items()} for each in (above, below)))
           for divisor in divisors]
 
 
-def _simplest_divisors(coefficients: list[float], usual: float) -> list[float]:
+def _simplest_divisors(coefficients: list[float], usual: float, config: RationalsConfig) -> list[float]:
   """What leaves most of the coefficients simple: 1, which is not written, or a number of three digits; and the usual
   one, unless it leaves two fewer."""
   def worth(divisor: float) -> int:
     rest = np.abs(np.array(coefficients) / divisor)
     digits = 10 ** (2 - np.floor(np.log10(rest)))
-    is_short = np.abs(rest - np.round(rest * digits) / digits) <= _MISSED * rest
-    return int(np.sum(is_short) + np.sum(np.abs(rest - 1) <= _MISSED))
-  divisors = [usual, *(c / multiple for multiple in _MULTIPLES for c in coefficients)]
+    is_short = np.abs(rest - np.round(rest * digits) / digits) <= config.missed * rest
+    return int(np.sum(is_short) + np.sum(np.abs(rest - 1) <= config.missed))
+  divisors = [usual, *(c / multiple for multiple in range(1, config.max_multiple + 1) for c in coefficients)]
   best = max(divisors, key=worth)  # of equals the first
   return [best] if best == usual or worth(best) > worth(usual) + 1 else [usual, best]
 
@@ -64,12 +60,14 @@ class Fractions:
     factors: of the denominator, different ones; counts: how often each divides it.
   """
 
-  def __init__(self, fraction: Fraction, x: np.ndarray, *, tolerance: float):
+  def __init__(
+    self, fraction: Fraction, x: np.ndarray, *, tolerance: float, config: RationalsConfig = DEFAULT.rationals
+  ):
     """Args: x: points [N, D] that the fraction is over; tolerance: see `polynomials.factors`."""
-    found, rest = polynomials.factors(fraction.denominator, x, tolerance=tolerance)
+    found, rest = polynomials.factors(fraction.denominator, x, tolerance=tolerance, num_rows=config.num_root_rows)
     if len(rest) > 1:
       found.append(rest)
-    self._x, self._fraction = x, fraction
+    self._x, self._fraction, self._config = x, fraction, config
     whole = fraction.denominator
     keys = [tuple(sorted(factor.items())) for factor in found]
     self.factors = [dict(key) for key in dict.fromkeys(keys)]
@@ -123,7 +121,7 @@ class Fractions:
       below = polynomials.rescaled(self._lines[factor], sizes)
       lead = _leading(below)
       if self._fraction.is_exact and exponent == 1:
-        lead = _simplest_divisors([*below.values(), *above.values()], lead)[-1]
+        lead = _simplest_divisors([*below.values(), *above.values()], lead, self._config)[-1]
       line = power(polynomials.to_node({p: c / lead for p, c in below.items()}), number(exponent))
       terms.append(Node("*", (polynomials.to_node({p: c / lead**exponent for p, c in above.items()}),
                               Node("inv", (line,)))))
@@ -145,7 +143,7 @@ def sums_of_fractions(
     x [N, D], y [N]: of sizes about 1; weights [N]; sizes [D], y_size: what they were divided by.
   """
   tolerance = config.equal_roots if fraction.is_exact else config.near_roots
-  parts = Fractions(fraction, x, tolerance=tolerance)
+  parts = Fractions(fraction, x, tolerance=tolerance, config=config)
   if not parts.factors:
     return []
   nodes = [parts.product(sizes, y_size, weights, y)] if parts.is_product else []
@@ -219,7 +217,7 @@ def _few_columns(
     gains = np.einsum("brp,br->bp", directions, left[:, :, -1]) ** 2
     losses = np.where(is_new, np.sum(left[:, :, -1] ** 2, axis=1)[:, None] - gains, np.inf)
     chosen: dict[tuple[int, ...], tuple[int, int]] = {}
-    for flat in np.argsort(losses, axis=None, kind="stable")[: _PER_SET * config.num_carried]:
+    for flat in np.argsort(losses, axis=None, kind="stable")[: config.looks_per_set * config.num_carried]:
       place, column = divmod(int(flat), is_new.shape[1])
       if is_new[place, column]:  # a set comes as often as it has columns
         chosen.setdefault(tuple(sorted((*sets[place], column))), (place, column))

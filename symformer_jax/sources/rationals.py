@@ -97,7 +97,7 @@ def _of_link(rows: Rows, link: Link, config: RationalsConfig) -> tuple[list[list
   scaled = Rows(x / sizes, z / z_size, weights)
   # Of functions of y few are rational, and then mostly simple: one basis, and no sums of what is not exact.
   fractions = _fractions(scaled, config, None if not link.tokens else 1)
-  by_size = [[link.undo(node) for each in some for node in written(each, sizes, z_size)]
+  by_size = [[link.undo(node) for each in some for node in written(each, sizes, z_size, config=config)]
              for some in fractions if some[0].num_terms <= config.max_terms]
   is_exact = any(each.is_exact for some in fractions for each in some)
   promising = _promising(fractions, len(z), config) if is_exact or not link.tokens else []
@@ -113,7 +113,7 @@ def _fractions(rows: Rows, config: RationalsConfig, num_bases: int | None = None
   for basis in bases(rows.x.shape[1], config)[:num_bases]:
     if basis.has_roots and np.min(rows.x) < 0:
       continue
-    equation = Equation(basis, rows.x, rows.y, rows.weights, between)
+    equation = Equation(basis, rows.x, rows.y, rows.weights, between, config=config)
     for size, fits in rational_fits.find(equation, config, num_rows=num_rows).items():
       by_size[size] = sorted([*by_size.get(size, []), *fits], key=lambda fit: fit.error)
     if any(fits[0].is_exact for fits in by_size.values()):

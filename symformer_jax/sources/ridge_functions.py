@@ -1,4 +1,4 @@
-"""THE table of outer functions of ridges, `f(a*u + b*v + c)`, and the grids of their inner constants.
+"""THE table of outer functions of ridges, `f(a*u + b*v + c)`, and how each uses the grids of inner constants.
 
 Inner constants are counted in ranges of the data: a sum of arguments runs from 0 to 1 over the rows, f is taken of
 p*sum + q, for few p and q. What a factor or a summand outside of f makes up for is no inner constant.
@@ -13,15 +13,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from symformer_jax.engine.config import RidgeGrids
 from symformer_jax.language.expression import Node, chain, number, variable, walk
 from symformer_jax.language.tidy import tidy
 
-# Ways a sum goes on beyond the data before it is 0, in ranges.
-_AWAY = (0.01, 0.07, 0.3, 1.5)
-# Centres and widths of steps and peaks, in ranges.
-_CENTRES, _WIDTHS = (0.0, 0.33, 0.67, 1.0), (0.07, 0.2, 0.6)
-# Rates of exponentials a range.
-_RATES = (0.7, 2.0, 5.0, 12.0)
+# p and q of p*sum + q, A of them.
+Affine = Sequence[tuple[float, float]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,14 +28,14 @@ class Outer:
   Attributes:
     values: of arguments [N, G]; NaN or infinite where undefined.
     build: argument -> formula.
-    affine: [A, 2], p and q of p*sum + q.
+    affine: grids -> p and q of p*sum + q [A, 2].
     is_one_sided: whether a sum that falls makes another function than one that rises, up to factor and summand.
     has_scale, has_offset: whether p and q are constants of the formula: none where the factor outside makes up for it.
   """
 
   values: Callable[[jax.Array], jax.Array]
   build: Callable[[Node], Node]
-  affine: Sequence[tuple[float, float]]
+  affine: Callable[[RidgeGrids], Affine]
   is_one_sided: bool = True
   has_scale: bool = True
   has_offset: bool = True
@@ -62,34 +59,36 @@ def _plus(node: Node, value: float) -> Node:
 
 
 def _power_like(values: Callable[[jax.Array], jax.Array], *tokens: str) -> Outer:
-  return Outer(values, _of(*tokens), [(1.0, away) for away in _AWAY], has_scale=False)
+  return Outer(values, _of(*tokens), lambda grids: [(1.0, away) for away in grids.away], has_scale=False)
 
 
 def _located(values: Callable[[jax.Array], jax.Array], build: Callable[[Node], Node]) -> Outer:
-  affine = [(1 / width, -centre / width) for width in _WIDTHS for centre in _CENTRES]
+  def affine(grids: RidgeGrids) -> Affine:
+    return [(1 / width, -centre / width) for width in grids.widths for centre in grids.centres]
   return Outer(values, build, affine, is_one_sided=False)
 
 
 # Of waves factors and offset have no such grid: see `phases`.
 WAVE = "wave"
 OUTER: dict[str, Outer] = {
-  WAVE: Outer(jnp.sin, _of("sin"), ()),
-  "exp": Outer(jnp.exp, _of("exp"), [(rate, 0.0) for rate in _RATES], has_offset=False),
+  WAVE: Outer(jnp.sin, _of("sin"), lambda grids: ()),
+  "exp": Outer(jnp.exp, _of("exp"), lambda grids: [(rate, 0.0) for rate in grids.rates], has_offset=False),
   "ln": _power_like(jnp.log, "ln"),
   "sqrt": _power_like(jnp.sqrt, "sqrt"),
   "inv": _power_like(lambda t: 1 / t, "inv"),
   "inv_pow2": _power_like(lambda t: t**-2, "inv", "pow2"),
   "inv_sqrt": _power_like(lambda t: 1 / jnp.sqrt(t), "inv", "sqrt"),
   "inv_ln": Outer(lambda t: 1 / jnp.log(t), _of("inv", "ln"),
-                  [(p, q) for p in (0.5, 2.0, 8.0) for q in (1.1, 2.0)]),
+                  lambda grids: [(p, q) for p in grids.logarithm_factors for q in grids.logarithm_offsets]),
   "occupancy": Outer(lambda t: 1 / jnp.expm1(t), lambda node: _of("inv")(_plus(_of("exp")(node), -1.0)),
-                     [(p, q) for p in (1.0, 3.0, 8.0) for q in (0.05, 0.5)]),
+                     lambda grids: [(p, q) for p in grids.occupancy_factors for q in grids.occupancy_offsets]),
   "logistic": _located(jax.nn.sigmoid, lambda node: _of("inv")(_plus(_of("exp", "neg")(node), 1.0))),
   "atan": _located(jnp.arctan, _of("atan")),
   "gauss": _located(lambda t: jnp.exp(-t * t), _of("exp", "neg", "pow2")),
   "lorentz": _located(lambda t: 1 / (1 + t * t), lambda node: _of("inv")(_plus(_of("pow2")(node), 1.0))),
-  "asin": Outer(jnp.arcsin, _of("asin"), [(2 * p, -p) for p in (0.5, 0.9, 0.999)], is_one_sided=False),
-  "tan": Outer(jnp.tan, _of("tan"), [(2 * p, -p) for p in (0.6, 1.0, 1.4)], is_one_sided=False),
+  "asin": Outer(
+    jnp.arcsin, _of("asin"), lambda grids: [(2 * p, -p) for p in grids.arcsine_ends], is_one_sided=False),
+  "tan": Outer(jnp.tan, _of("tan"), lambda grids: [(2 * p, -p) for p in grids.tangent_ends], is_one_sided=False),
 }
 
 

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from symformer_jax.engine import interruption
+from symformer_jax.engine.config import DEFAULT, RidgeGrids
 from symformer_jax.sources import ridge_functions
 from symformer_jax.sources.ridge_functions import OUTER, WAVE
 
@@ -21,8 +22,6 @@ from symformer_jax.sources.ridge_functions import OUTER, WAVE
 INDEPENDENT = 1e-4
 # Sums of one compiled call: one program for any number of them.
 CHUNK = 16
-# Starts of a fit for each sum and amplitude: a steep step and a gentle one are different optima.
-NUM_STARTS = 2
 
 
 class Settings(NamedTuple):
@@ -40,12 +39,13 @@ class Settings(NamedTuple):
 
 
 def best_of_all(
-  arguments: np.ndarray, settings: tuple[Settings, ...], *, num_phases: int, num_directions: int
+  arguments: np.ndarray, settings: tuple[Settings, ...], *, num_phases: int, num_directions: int,
+  grids: RidgeGrids = DEFAULT.ridges.grids, num_starts: int = DEFAULT.ridges.starts_per_sum,
 ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
   """`best_ridges` of any number of sums, so many at a time; of each sum and amplitude the best of few rows.
 
   Returns:
-    By name of the function: what the columns add, the best first, and their places in the grid [T, S, A, NUM_STARTS].
+    By name of the function: what the columns add, the best first, and their places in the grid [T, S, A, num_starts].
   """
   padded = np.pad(arguments, ((0, -len(arguments) % CHUNK), (0, 0), (0, 0)), mode="edge")
   # One setting at a time: one program for any number of them.
@@ -54,13 +54,13 @@ def best_of_all(
     for begin in range(0, len(padded), CHUNK):
       interruption.check()
       some = best_ridges(
-        padded[begin : begin + CHUNK], each, num_phases=num_phases, num_directions=num_directions)
+        padded[begin : begin + CHUNK], each, num_phases=num_phases, num_directions=num_directions, grids=grids)
       found.append(jax.tree.map(np.asarray, some))
   num_arguments, gains, places = arguments.shape[1], {}, {}
   for name in OUTER:
     of_rows, at = (np.stack([np.concatenate([chunk[part][name] for chunk in each]) for each in chunks], axis=1)[
       : len(arguments)] for part in (0, 1))
-    which = np.argsort(-of_rows, axis=-1)[..., :NUM_STARTS]
+    which = np.argsort(-of_rows, axis=-1)[..., :num_starts]
     length = _row_length(name, num_arguments, num_phases=num_phases, num_directions=num_directions)
     gains[name] = np.take_along_axis(of_rows, which, axis=-1)
     places[name] = which * length + np.take_along_axis(at, which, axis=-1)
@@ -75,16 +75,17 @@ def _row_length(name: str, num_arguments: int, *, num_phases: int, num_direction
   return num if OUTER[name].is_one_sided else _num_half(num)
 
 
-@functools.partial(jax.jit, static_argnames=("num_phases", "num_directions"))
+@functools.partial(jax.jit, static_argnames=("num_phases", "num_directions", "grids"))
 def best_ridges(
-  arguments: jax.Array, setting: Settings, *, num_phases: int, num_directions: int
+  arguments: jax.Array, setting: Settings, *, num_phases: int, num_directions: int,
+  grids: RidgeGrids = DEFAULT.ridges.grids,
 ) -> tuple[dict[str, jax.Array], dict[str, jax.Array]]:
   """The best inner constants of each function, sum of arguments and amplitude.
 
   Args:
     arguments: [T, k, N], sets of k arguments, each from 0 to 1 over the rows.
     setting: of A amplitudes.
-    num_phases, num_directions: as in `grid`.
+    num_phases, num_directions, grids: as in `grid`.
   Returns:
     By name of the function: shares of y's weighted square that the best column of each row of the grid adds, and its
     place in the row [T, A, R]. A row has one p and q, or of waves one first factor.
@@ -99,31 +100,33 @@ def best_ridges(
     sums = directions @ u
     least, most = sums.min(1, keepdims=True), sums.max(1, keepdims=True)
     sums = (sums - least) / jnp.maximum(most - least, 1e-12)
-    values = {name: _values(outer, sums) for name, outer in OUTER.items() if name != WAVE}
+    values = {name: _values(outer, sums, grids) for name, outer in OUTER.items() if name != WAVE}
     # All functions in one product: one for each takes longer to compile.
     found = _gain(jnp.concatenate(list(values.values())), setting)
     ends = np.cumsum([len(each) for each in values.values()])
     gains |= dict(zip(values, jnp.split(found, ends[:-1], axis=-1), strict=True))
-    rows = {name: g.reshape(*g.shape[:-1], len(OUTER[name].affine) or num_phases, -1) for name, g in gains.items()}
+    rows = {name: g.reshape(*g.shape[:-1], len(OUTER[name].affine(grids)) or num_phases, -1)
+            for name, g in gains.items()}
     return {name: g.max(-1) for name, g in rows.items()}, {name: g.argmax(-1) for name, g in rows.items()}
 
   return lax.map(of_one, arguments)
 
 
-def _values(outer: ridge_functions.Outer, sums: jax.Array) -> jax.Array:
+def _values(outer: ridge_functions.Outer, sums: jax.Array, grids: RidgeGrids) -> jax.Array:
   """A function of all p*sum + q [G, N], of sums [directions, N] that run from 0 to 1."""
   some = sums if outer.is_one_sided else sums[: _num_half(len(sums))]
-  p, q = jnp.asarray(outer.affine, jnp.float32).T[:, :, None, None]
+  p, q = jnp.asarray(outer.affine(grids), jnp.float32).T[:, :, None, None]
   return outer.values(p * some[None] + q).reshape(-1, sums.shape[1])
 
 
 def grid(
-  name: str, place: int, units: np.ndarray, *, num_phases: int, num_directions: int
+  name: str, place: int, units: np.ndarray, *, num_phases: int, num_directions: int,
+  grids: RidgeGrids = DEFAULT.ridges.grids,
 ) -> tuple[np.ndarray, float]:
   """`(factors of the arguments [k], offset)` at a place in a function's grid.
 
   Args:
-    name, place: as `best_ridges` reports them; num_phases, num_directions: as it was asked.
+    name, place: as `best_ridges` reports them; num_phases, num_directions, grids: as it was asked.
     units: the arguments [k, N], each from 0 to 1 over the rows.
   """
   if name == WAVE:
@@ -131,7 +134,7 @@ def grid(
   outer, directions = OUTER[name], ridge_functions.directions(len(units), num_directions)
   which, at = divmod(place, _row_length(
     name, len(units), num_phases=num_phases, num_directions=num_directions))
-  p, q = outer.affine[which]
+  p, q = outer.affine(grids)[which]
   sums = directions[at] @ units
   spread = max(np.ptp(sums), np.finfo(np.float32).tiny)
   return p * directions[at] / spread, q - p * sums.min() / spread

@@ -32,10 +32,6 @@ from symformer_jax.sources.monomials import Monomial, Values, to_node
 from symformer_jax.sources.ridge_functions import OUTER
 from symformer_jax.sources.ridge_gains import Settings
 
-# A monomial of negative exponents whose values differ by more in size has a pole as good as between the rows.
-LARGEST_RATIO = 1e4
-# Constants of the shortest formulas, such as a*log(x + b*y): with points for fewer none is worth its search.
-MIN_CONSTANTS = 2
 # Share of the target's variance that is rounding of single precision.
 EXACT = 1e-6
 # A monomial that varies by a smaller share of its size is constant, but for single precision's rounding.
@@ -74,7 +70,7 @@ class Ridges:
 
   def supports(self, task: Task) -> bool:
     num_constants = len(np.unique(task.fit_rows.x, axis=0)) // self.config.terms.points_per_part
-    return pair_sums.can_add(task) and num_constants >= MIN_CONSTANTS and any(
+    return pair_sums.can_add(task) and num_constants >= self.config.ridges.min_constants and any(
       all(task.rule.allows_operator(token) for token in outer.tokens) for outer in OUTER.values())
 
   def init(self, task: Task, key: jax.Array) -> None:
@@ -170,7 +166,7 @@ class _Space:
       largest, least = np.max(np.abs(values), axis=0), np.min(np.abs(values), axis=0)
       spread = np.ptp(values, axis=0)
       varies = np.isfinite(largest) & np.isfinite(spread) & (spread > MIN_VARIATION * largest)
-    is_far = least * LARGEST_RATIO > largest
+    is_far = least * self._config.largest_ratio > largest
     return [m for i, m in enumerate(some) if varies[i] and (is_far[i] or min(e for _, e in m) > 0)]
 
   @property
@@ -187,7 +183,8 @@ class _Space:
       sums = sorted(itertools.combinations(range(num), size), key=sum)[:most]
       if sums:
         gains, places = ridge_gains.best_of_all(
-          self._units[np.array(sums)], self._settings, num_phases=num_phases, num_directions=num_directions)
+          self._units[np.array(sums)], self._settings, num_phases=num_phases, num_directions=num_directions,
+          grids=self._config.grids, num_starts=self._config.starts_per_sum)
         for name in OUTER:
           found[name] += self._least_left(gains[name], places[name], sums)
     return {name: [self._ridge(name, *entry) for entry in heapq.nsmallest(self._config.num_fitted, entries)]
@@ -209,7 +206,8 @@ class _Space:
   ) -> Ridge:
     _, num_phases, num_directions = self._config.sums[len(arguments) - 1]
     inner = ridge_gains.grid(
-      name, place, self._units[list(arguments)], num_phases=num_phases, num_directions=num_directions)
+      name, place, self._units[list(arguments)], num_phases=num_phases, num_directions=num_directions,
+      grids=self._config.grids)
     return Ridge(left, name, arguments, *inner, amplitude, setting)
 
   def fitted(self, found: dict[str, list[Ridge]]) -> list[list[Ridge]]:

@@ -10,7 +10,7 @@ import itertools
 
 import numpy as np
 
-from symformer_jax.engine.config import EvolutionConfig
+from symformer_jax.engine.config import DEFAULT, EvolutionConfig
 from symformer_jax.engine.rows import Rows
 from symformer_jax.engine.task import Task
 from symformer_jax.language import expression, programs
@@ -21,8 +21,6 @@ from symformer_jax.language.vocabulary import Vocabulary
 from symformer_jax.selection import scoring
 from symformer_jax.sources.variation import Genome
 
-# A column whose typical size lies between these keeps its unit: constants of a formula are then the user's own.
-PLAIN_SIZES = (0.05, 20.0)
 # Terms of a smaller share of y's range are what rounding has left of a factor 0.
 NEGLIGIBLE = 1e-11
 
@@ -61,11 +59,12 @@ class Units:
     return node._replace(args=tuple(self._moved(arg, places) for arg in node.args)) if node.args else node
 
 
-def make_units(task: Task, columns: Sequence[int]) -> Units:
+def make_units(task: Task, columns: Sequence[int], *, config: EvolutionConfig = DEFAULT.evolution) -> Units:
   """Units of some columns of a task."""
   sizes = np.sqrt(np.average(task.fit_rows.x[:, list(columns)] ** 2, axis=0, weights=task.fit_rows.weights))
+  least, largest = config.plain_sizes
   return Units(tuple(columns), tuple(
-    float(size) if size > 0 and not PLAIN_SIZES[0] <= size <= PLAIN_SIZES[1] else 1.0 for size in sizes))
+    float(size) if size > 0 and not least <= size <= largest else 1.0 for size in sizes))
 
 
 def bare_terms(node: Node) -> list[Node]:

@@ -24,9 +24,6 @@ from symformer_jax.language.rules import Rule
 from symformer_jax.sources import library, rationals, terms
 from symformer_jax.sources.in_turn import in_turn
 
-# Rows of the table that a function is: what formulas of one variable are fitted to, one of `task.ROW_BUCKETS`.
-NUM_PLACES = 64
-
 
 class Tabulated(NamedTuple):
   """A function of one column: its values at the places [P], and what their mean square error may be."""
@@ -46,7 +43,8 @@ class Table:
     self.column, self._rule, self._own = column, dataclasses.replace(Rule(1), tokens=task.rule.tokens), forms
     self._config = config
     distinct = np.unique(task.fit_rows.x[:, column])
-    self.places = distinct[np.linspace(0, len(distinct) - 1, min(NUM_PLACES, len(distinct))).round().astype(int)]
+    num_places = min(forms.num_places, len(distinct))
+    self.places = distinct[np.linspace(0, len(distinct) - 1, num_places).round().astype(int)]
     self._atoms = library.Atoms(
       self.places[:, None], (0,), terms.allowed_operators(self._rule), config=forms.library)
 
@@ -67,7 +65,7 @@ class Table:
   def task(self, function: Tabulated) -> Task:
     """The function as a data set by itself."""
     return Task(self._rows(function), self._rows(function), ("x",), self._rule, (0,), float(np.var(function.values)),
-                NUM_PLACES)
+                self._own.num_places)
 
 
 def forms_of(rows: Rows, rule: Rule, config: SearchConfig, forms: FormsConfig) -> Iterator[Node]:
@@ -114,7 +112,8 @@ def find_forms(
   # Most are wrong, and not worth the steps that a right one needs.
   for steps, most, alike in (
     (config.screen_steps, config.num_near, config.fits_per_form), (config.fit_steps, config.num_forms, 1)):
-    fitted = refine.fit_constants(list(zip(tasks, forms, strict=True)), method=options.refine, max_steps=steps)
+    fitted = refine.fit_constants(list(zip(tasks, forms, strict=True)), method=options.refine, max_steps=steps,
+                                  max_constants=options.config.pool.max_constants)
     found = [_shortest(some, function, most, alike, config) for some, (_, function) in zip(fitted, asked, strict=True)]
     forms = [[node for _, node in some] for some in found]
   return [[(nats, with_columns(node, {0: table.column})) for nats, node in some]

@@ -171,7 +171,7 @@ def find_models(
 
 def best_models(models: Sequence[Model], config: VaryingConfig) -> list[Model]:
   """The first that leave about as little as any; none that has all terms of one before it, and others."""
-  least = min((model.left for model in models), default=0.0) + block_exchange.EXACT
+  least = min((model.left for model in models), default=0.0) + config.exact
   chosen: list[Model] = []
   for model in models:
     of = model.link, model.column
@@ -274,7 +274,7 @@ def _models(
   for sets in found:
     for blocks, left in sets[: config.num_per_size]:
       for some, rest in _reduced(products, blocks, left, config):
-        cost = len(rows) / 2 * (np.log(rest + block_exchange.EXACT) + len(some) * np.log(config.worth))
+        cost = len(rows) / 2 * (np.log(rest + config.exact) + len(some) * np.log(config.worth))
         yield Model(float(cost), name, column, view, tuple(known.nodes[i] for i in some), rest)
 
 
@@ -313,7 +313,7 @@ def factors_of(model: Model, rows: Rows, places: np.ndarray, *, config: VaryingC
   if not any(node.is_number for node in model.terms):
     *most, offset = _solved(np.column_stack([design, root]), root, z)
     smaller = np.mean((root * (z - offset) - design @ most) ** 2) / np.mean(weights)
-    if error > config.negligible * (smaller + block_exchange.EXACT * variance):
+    if error > config.negligible * (smaller + config.exact * variance):
       coefficients, constant, error = np.array(most), offset, smaller
   profiles = at_places @ coefficients.reshape(len(model.terms), -1).T / sizes  # [P, s]
   factors = [Factor(profile, ((node, 1.0),), float(error / size**2))

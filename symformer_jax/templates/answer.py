@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from symformer_jax.engine import criteria, refine
-from symformer_jax.engine.config import SearchConfig
+from symformer_jax.engine.config import SearchConfig, TemplatesConfig
 from symformer_jax.engine.options import SearchOptions
 from symformer_jax.engine.rows import Rows
 from symformer_jax.engine.task import Task, make_task
@@ -29,12 +29,8 @@ from symformer_jax.selection import front, rounding, scoring
 from symformer_jax.selection.select import Selection
 from symformer_jax.templates.profile import Part, Problem, make_part_task
 
-# Formulas of each unknown function that are put together with those of others, by how many functions there are.
-NUM_COMBINED = {1: 1000, 2: 12, 3: 5}
 # Weights of rows below this share of the largest say nothing, and their targets are out of any range.
 LEAST_WEIGHT = 1e-12
-# Rows that constants of the answer are settled on; its errors are those of all rows.
-MAX_ROWS = 20_000
 # A parameter that is one of the small integers would be taken for a part of the form: moved by so much it is fitted.
 NUDGE = 1e-9
 
@@ -118,11 +114,12 @@ def answer(
   Returns:
     None where nothing fits.
   """
-  form, rows = Form(problem.template), problem.rows.sample(MAX_ROWS, seed=options.seed)
+  config = options.config.templates
+  form, rows = Form(problem.template), problem.rows.sample(config.answer_rows, seed=options.seed)
   names = [*problem.template.names, *(f"known {i}" for i in range(len(form.known)))]
   free = SearchOptions(seed=options.seed, config=options.config, restrictions=Restrictions())
   wide = (form.widen(rows.x), rows.y, rows.weights)
-  fitted = _fit(form, make_task(wide, names, free), _combined(problem, found), options)
+  fitted = _fit(form, make_task(wide, names, free), _combined(problem, found, config), options)
   if not fitted:
     return None
   best = fitted[0]
@@ -150,9 +147,9 @@ def _inward(node: Node, unknown: Unknown) -> Node:
   return with_columns(node, {column: i for i, column in enumerate(unknown.columns)})
 
 
-def _combined(problem: Problem, found: Sequence[Sequence[Node]]) -> list[Filling]:
+def _combined(problem: Problem, found: Sequence[Sequence[Node]], config: TemplatesConfig) -> list[Filling]:
   """One formula of each unknown function, the first of each with one another."""
-  most = NUM_COMBINED[len(found)]
+  most = config.num_combined[min(len(found), len(config.num_combined)) - 1]
   functions = [[(part.unknown.name, _outward(node, part.unknown)) for node in nodes[:most]]
                for part, nodes in zip(problem.parts, found, strict=True)]
   return [Filling(dict(each), problem.values) for each in itertools.product(*functions)]
@@ -160,9 +157,11 @@ def _combined(problem: Problem, found: Sequence[Sequence[Node]]) -> list[Filling
 
 def _fit(form: Form, task: Task, fillings: Sequence[Filling], options: SearchOptions) -> list[Filling]:
   """With all constants fitted together to y; those that fit, by description length."""
+  pool = options.config.pool
   wholes = [whole for whole in map(form.whole, fillings) if programs.size(whole) <= programs.MAX_TOKENS
-            and len(programs.fitted_values(whole)) <= refine.MAX_CONSTANTS]
-  [fits] = refine.fit_constants([(task, wholes)], method="lm", max_steps=options.config.pool.polish_steps)
+            and len(programs.fitted_values(whole)) <= pool.max_constants]
+  [fits] = refine.fit_constants(
+    [(task, wholes)], method="lm", max_steps=pool.polish_steps, max_constants=pool.max_constants)
   floor = criteria.error_floor(task.variance)
 
   def cost(node: Node, mse: float) -> float:

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import optimize
 
+from symformer_jax.engine.config import DEFAULT, TemplatesConfig
 from symformer_jax.engine.options import SearchOptions
 from symformer_jax.engine.rows import MIN_POINTS, Rows
 from symformer_jax.engine.task import Task, make_task
@@ -24,24 +25,8 @@ from symformer_jax.language.expression import VARIABLE, Node, variable, walk
 from symformer_jax.language.templates import Template, Unknown, fill
 from symformer_jax.language.units import TARGET, DataUnits, Units
 
-# Parameters for which a grid is needed: of three it would have a hundred thousand points.
-MAX_NONLINEAR = 2
-# Rows that parameters are found by, and polynomials: more describe sharper functions, and take longer at each point of
-# the grid; one for every four rows leaves the noise in the residual.
-MAX_ROWS, MAX_TERMS, ROWS_PER_TERM = 300, 30, 4
-# Rows of the data of several unknown functions, whose polynomials are fitted to all of these.
-MAX_PART_ROWS = 10_000
-# Sizes that are tried of a parameter, of either sign, as it is and over the size of the column beside it; of two
-# parameters coarser.
-DECADES = (-3, 3)
-NUM_SIZES, NUM_COARSE = 25, 10
-NUM_DESCENTS, MAX_EVALUATIONS = 4, 60
 # Squares of larger numbers are not finite: such rows count as those without a value.
 LARGEST = 1e150
-# Rounds of the unknown functions in turn, where there are several.
-NUM_ROUNDS = 30
-# From this ratio of the largest to the least value on the logarithm of a column is what polynomials are of.
-WIDE = 10.0
 
 
 class Part(NamedTuple):
@@ -77,7 +62,10 @@ class Problem:
     return Units((*columns, (TARGET, own)), self.units.are_constants_free)
 
 
-def pose(template: Template, rows: Rows, *, seed: int, units: DataUnits | None = None) -> Problem:
+def pose(
+  template: Template, rows: Rows, *, seed: int, units: DataUnits | None = None,
+  config: TemplatesConfig = DEFAULT.templates,
+) -> Problem:
   """Finds the parameters of a template, and data for its unknown functions.
 
   Raises:
@@ -86,12 +74,12 @@ def pose(template: Template, rows: Rows, *, seed: int, units: DataUnits | None =
   """
   if units is not None:
     _check_units(template, units)
-  values = _Profile(template, rows.sample(MAX_ROWS, seed=seed)).fit()
+  values = _Profile(template, rows.sample(config.max_rows, seed=seed), config).fit()
   rows_of_parts = rows
   estimates: dict[str, np.ndarray] = {}
   if len(template.unknowns) > 1:
-    rows_of_parts = rows.sample(MAX_PART_ROWS, seed=seed)
-    estimates = _Profile(template, rows_of_parts).estimates(values)
+    rows_of_parts = rows.sample(config.max_part_rows, seed=seed)
+    estimates = _Profile(template, rows_of_parts, config).estimates(values)
   parts = tuple(_part(template, rows_of_parts, values, estimates, unknown) for unknown in template.unknowns)
   return Problem(template, rows, values, parts, units)
 
@@ -174,9 +162,9 @@ def make_part_task(problem: Problem, part: Part, options: SearchOptions) -> Task
 class _Profile:
   """How well a template with polynomials for its functions fits rows, by its parameters."""
 
-  def __init__(self, template: Template, rows: Rows):
-    self.template, self.rows = template, rows
-    self.bases = {unknown.name: polynomials(rows.x[:, unknown.columns]) for unknown in template.unknowns}
+  def __init__(self, template: Template, rows: Rows, config: TemplatesConfig):
+    self.template, self.rows, self._config = template, rows, config
+    self.bases = {unknown.name: polynomials(rows.x[:, unknown.columns], config=config) for unknown in template.unknowns}
     self._root = np.sqrt(rows.weights)
     self._mean = np.average(rows.y, weights=rows.weights)
     self._is_linear = {name: self._has_linear(name) for name in template.parameters}
@@ -189,15 +177,16 @@ class _Profile:
   def fit(self) -> dict[str, float]:
     """Values of all parameters."""
     nonlinear = [name for name in self.template.parameters if not self._is_linear[name]]
-    if len(nonlinear) > MAX_NONLINEAR:
-      raise InputError(f"template: expected at most {MAX_NONLINEAR} parameters that do not stand as a factor in a sum "
-                       f"with the unknown function, got {', '.join(nonlinear)}")
+    config = self._config
+    if len(nonlinear) > config.max_nonlinear:
+      raise InputError(f"template: expected at most {config.max_nonlinear} parameters that do not stand as a factor in "
+                       f"a sum with the unknown function, got {', '.join(nonlinear)}")
     if not nonlinear:
       return self._with_linear({})
-    grids = [self._sizes(name, NUM_SIZES if len(nonlinear) == 1 else NUM_COARSE) for name in nonlinear]
+    grids = [self._sizes(name, config.num_sizes if len(nonlinear) == 1 else config.num_coarse) for name in nonlinear]
     points = np.array(list(itertools.product(*grids)))
     errors = np.array([np.sum(self._residual(dict(zip(nonlinear, point, strict=True))) ** 2) for point in points])
-    descents = [self._descend(nonlinear, points[i]) for i in np.argsort(errors)[:NUM_DESCENTS]]
+    descents = [self._descend(nonlinear, points[i]) for i in np.argsort(errors)[: config.num_descents]]
     _, best = min(descents, key=lambda each: each[0])
     return self._with_linear(dict(zip(nonlinear, best.tolist(), strict=True)))
 
@@ -205,7 +194,7 @@ class _Profile:
     # In shares of the start: SciPy's differences take numbers for about 1.
     found = optimize.least_squares(
       lambda shares: self._residual(dict(zip(names, shares * start, strict=True))), np.ones(len(start)),
-      max_nfev=MAX_EVALUATIONS, xtol=1e-12, ftol=1e-14, gtol=None)
+      max_nfev=self._config.max_evaluations, xtol=1e-12, ftol=1e-14, gtol=None)
     return float(found.cost), found.x * start
 
   def _with_linear(self, values: dict[str, float]) -> dict[str, float]:
@@ -214,9 +203,10 @@ class _Profile:
 
   def _sizes(self, name: str, num: int) -> np.ndarray:
     """Values to try, near 1 and near 1 over the size of the columns that stand next to the parameter."""
-    logs = np.concatenate([np.linspace(*DECADES, num) - math.log10(size) for size in self._sizes_beside(name)])
-    spaced = np.unique(np.round(logs * (num - 1) / (DECADES[1] - DECADES[0])))  # near ones once
-    grid = 10 ** (spaced * (DECADES[1] - DECADES[0]) / (num - 1))
+    lowest, highest = self._config.decades
+    logs = np.concatenate([np.linspace(lowest, highest, num) - math.log10(size) for size in self._sizes_beside(name)])
+    spaced = np.unique(np.round(logs * (num - 1) / (highest - lowest)))  # near ones once
+    grid = 10 ** (spaced * (highest - lowest) / (num - 1))
     return np.concatenate([-grid[::-1], grid])
 
   def _residual(self, values: Mapping[str, float]) -> np.ndarray:
@@ -228,7 +218,8 @@ class _Profile:
     names = [unknown.name for unknown in self.template.unknowns]
     linear, estimates = dict.fromkeys(self._linear, 0.0), self._start()
     residual, before = self._root * (self.rows.y - self._mean), math.inf
-    for name in itertools.chain.from_iterable(itertools.repeat(names, 1 if len(names) == 1 else NUM_ROUNDS)):
+    num_rounds = 1 if len(names) == 1 else self._config.num_rounds
+    for name in itertools.chain.from_iterable(itertools.repeat(names, num_rounds)):
       residual, linear, estimates[name] = self._solve_one(name, values, linear, estimates)
       if name == names[-1]:
         error = float(residual @ residual)
@@ -276,7 +267,7 @@ class _Profile:
     """Gauss-Newton steps of all functions at once: in turn they come near slowly where one makes up for another."""
     least = math.inf
     found = estimates
-    for _ in range(NUM_ROUNDS):
+    for _ in range(self._config.num_rounds):
       residual, slopes = self._linearized(values, estimates)
       design = np.concatenate([slopes[name][:, None] * self.bases[name] for name in estimates], axis=1)
       is_used = np.isfinite(residual) & np.isfinite(design).all(axis=1)
@@ -338,14 +329,14 @@ def _beside(node: Node, name: str) -> list[int]:
   return sorted({each.value for each in walk(with_columns[-1]) if each.token == VARIABLE})
 
 
-def polynomials(x: np.ndarray) -> np.ndarray:
+def polynomials(x: np.ndarray, *, config: TemplatesConfig = DEFAULT.templates) -> np.ndarray:
   """Chebyshev polynomials of columns [N, D'], and their products up to a degree, as columns [N, P]; the first is 1."""
   num_rows, num_columns = x.shape
-  most = max(min(num_rows // ROWS_PER_TERM, MAX_TERMS), num_columns + 1)
+  most = max(min(num_rows // config.rows_per_polynomial, config.max_polynomials), num_columns + 1)
   degree = 1
-  while math.comb(num_columns + degree + 1, num_columns) <= most and degree < 14:
+  while math.comb(num_columns + degree + 1, num_columns) <= most and degree < config.max_degree:
     degree += 1
-  scaled = np.stack([_scaled(x[:, i]) for i in range(num_columns)], axis=1)
+  scaled = np.stack([_scaled(x[:, i], config.wide) for i in range(num_columns)], axis=1)
   single = np.polynomial.chebyshev.chebvander(scaled, degree)  # [N, D', 1 + degree]
   exponents = sorted(_compositions(num_columns, degree), key=sum)
   return np.stack([np.prod(single[:, np.arange(num_columns), each], axis=1) for each in exponents], axis=1)
@@ -358,10 +349,10 @@ def _compositions(num: int, total: int) -> list[tuple[int, ...]]:
   return [(first, *rest) for first in range(total + 1) for rest in _compositions(num - 1, total - first)]
 
 
-def _scaled(column: np.ndarray) -> np.ndarray:
+def _scaled(column: np.ndarray, wide: float) -> np.ndarray:
   """A column [N] brought to [-1, 1]; one over decades by its logarithm."""
   low, high = np.min(column), np.max(column)
-  if low > 0 and high / low > WIDE:
+  if low > 0 and high / low > wide:
     column = np.log(column)
     low, high = np.min(column), np.max(column)
   return np.zeros(len(column)) if high == low else 2 * (column - low) / (high - low) - 1

@@ -1,11 +1,14 @@
 """What steers the search: frozen, hashable, checked; every name of the config files changes what it says."""
 
+import ast
 import dataclasses
+import pathlib
 
 import numpy as np
 import pytest
 
 from configs.search import ablation, default
+import symformer_jax
 from symformer_jax import configuration
 from symformer_jax.commands.search_config import load_search_config
 from symformer_jax.engine import config as config_lib
@@ -58,6 +61,13 @@ def test_every_entry_tells_configs_apart(path, value):
   (config_lib.REWRITINGS, select.REWRITINGS)], ids=["library", "products", "links", "sources", "rewritings"])
 def test_what_a_config_may_name_is_what_there_is(names, table):
   assert sorted(names) == sorted(table)
+
+
+def test_every_entry_is_read():
+  """An entry that nothing reads steers nothing."""
+  trees = (ast.parse(path.read_text()) for path in sorted(pathlib.Path(symformer_jax.__file__).parent.rglob("*.py")))
+  read = {node.attr for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+  assert [path for path, _ in leaves(DEFAULT) if path.split(".")[-1] not in read] == []
 
 
 def test_a_config_survives_plain_types():

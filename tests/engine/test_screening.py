@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from symformer_jax.engine import screening
+from symformer_jax.engine.config import DEFAULT
 from symformer_jax.engine.rows import Rows
 from symformer_jax.language.rules import Restrictions
 
@@ -65,7 +66,7 @@ def test_values_are_centred_by_their_weights(rng):
 
 def test_a_basis_is_of_the_polynomials_of_the_ranks_up_to_the_third(rng):
   column, root = rng.normal(size=30), np.sqrt(rng.uniform(0.1, 1, 30))
-  basis = screening._basis(column, root)
+  basis = screening._basis(column, root, DEFAULT.library.screening_degree)
   np.testing.assert_allclose(basis.T @ basis, np.eye(3), atol=1e-12)
   np.testing.assert_allclose(root @ basis, np.zeros(3), atol=1e-12)
   ranks, whole = np.argsort(np.argsort(column)), np.column_stack([root, basis])

@@ -205,7 +205,7 @@ def test_data_sets_of_a_call_share_turns_and_answers_do_not_depend_on_company(da
 @pytest.mark.parametrize(("method", "share"), [("lm", 1), ("bfgs", 4)])
 def test_methods_of_slopes_have_more_steps_to_tell_what_is_near(method, share, monkeypatch):
   asked = []
-  monkeypatch.setattr(refine, "fit_constants", lambda tasks, *, method, max_steps: asked.append(
+  monkeypatch.setattr(refine, "fit_constants", lambda tasks, *, method, max_steps, max_constants: asked.append(
     (method, max_steps)) or [[(node, 1.0) for node in nodes] for _, nodes in tasks])
   options = SearchOptions(refine=method)
   x = np.linspace(0.5, 3, 40)
@@ -220,6 +220,17 @@ def test_screening_lets_the_right_one_through():
   wrong = tuple(f"{k}.5*x + 0.5*sin({k}.25*x)" for k in range(1, 180))
   searches, _ = run(Said(((*wrong, LAW),)))
   assert searches[0].pool.best.mse < 1e-20
+
+
+def test_no_more_constants_are_fitted_than_the_config_says():
+  x = np.linspace(0.5, 3, 40)
+  for most, expected in ((1, 1.3), (16, 0.7)):
+    options = SearchOptions(config=dataclasses.replace(
+      DEFAULT, pool=dataclasses.replace(DEFAULT.pool, max_constants=most)))
+    task = make_task((x, 2.3 * x + 0.7), ("x",), options)
+    fits = loop._fits([task], [Proposal(None, (parser.parse("1.7*x + 1.3", ("x",)),))], "said", options)
+    best = min((candidate for [some] in fits for candidate in some), key=lambda candidate: candidate.mse)
+    assert programs.fitted_values(best.node)[1] == pytest.approx(expected)
 
 
 def test_data_sets_of_different_shapes_are_fitted_in_one_call(rng):

@@ -57,7 +57,7 @@ def test_segments_of_two_columns_join_neighbours_in_units_of_their_spread_and_an
   ([1.0, 0.3], False), ([1.0, 0.25], True), ([1.0, 0.2], True), ([-1.0, -0.3], False), ([0.3, -1.0], True),
   ([1.0, np.nan], True), ([1.0, np.inf], True), ([0.0, 0.0], True)])
 def test_where_a_zero_may_be(values, expected):
-  assert soundness._may_vanish(np.array([values]))[0] == expected
+  assert soundness._may_vanish(np.array([values]), DEFAULT.choice)[0] == expected
 
 
 @pytest.mark.parametrize(("text", "expected"), [

@@ -69,9 +69,10 @@ def test_gains_are_those_of_least_squares():
   laid = growth._laid(atoms.columns, order)
   root = np.sqrt(rows.weights / rows.weights.sum())
   node = parse("0.9*exp(-0.6*x)", names)
-  tangent = growth._tangent(node, rows, root, 12)
+  tangent = growth._tangent(node, rows, root, 1, DEFAULT.growth)
   grafts = [(tangent, graft) for graft in tangent.grafts]
-  gains, members, multiples = growth._gains(laid, *growth._padded(grafts, root, laid.shape[2]))
+  padded = growth._padded(grafts, root, laid.shape[2], DEFAULT.growth.max_directions)
+  gains, members, multiples = growth._gains(laid, *padded)
   slopes = [place.adjoint for place in adjoints.places(node, rows.x) if programs.is_constant(place.node)]
   residual = root * (rows.y - expression.evaluate(node, rows.x))
   checked = 0
@@ -154,9 +155,9 @@ def test_formulas_that_cannot_be_grown_are_left_out():
   task, names = task_of("x**2", [(-1.0, 2.0)])
   rows = task.fit_rows
   root = np.sqrt(rows.weights / rows.weights.sum())
-  assert growth._tangent(parse("log(x)", names), rows, root, 12) is None  # undefined
+  assert growth._tangent(parse("log(x)", names), rows, root, 1, DEFAULT.growth) is None  # undefined
   many = parse("+".join(f"{c}*x**{c}" for c in np.arange(1.5, 9, 0.5)), names)
-  assert growth._tangent(many, rows, root, 12) is None  # more constants than directions
+  assert growth._tangent(many, rows, root, 1, DEFAULT.growth) is None  # more constants than directions
 
 
 def test_a_graft_begins_with_the_multiple_that_fits():

@@ -83,7 +83,7 @@ def test_the_best_of_a_grid_is_reported():
   grid = {"num_phases": 4, "num_directions": 8}
   gains, places = ridge_gains.best_of_all(units[None].astype(np.float32), settings, **grid)
   every = []
-  for place in range(len(OUTER["exp"].affine) * 8):
+  for place in range(len(OUTER["exp"].affine(CONFIG.grids)) * 8):
     values = _values("exp", *ridge_gains.grid("exp", place, units, **grid), units)
     every.append(1 - _left(np.stack([np.ones(len(rows)), *rows.x.T, *values], axis=1), rows))
   assert int(places["exp"][0, 0, 0, 0]) == np.argmax(every)
@@ -107,7 +107,8 @@ def test_directions_are_unit_vectors_and_the_first_half_has_no_opposites(num_arg
 def test_functions_of_two_sides_are_their_own_mirror_images(name):
   w = np.linspace(0, 1, 50)
   outer = OUTER[name]
-  columns, mirrored = ([np.asarray(outer.values(jnp.asarray(p * u + q))) for p, q in outer.affine] for u in (w, 1 - w))
+  columns, mirrored = (
+    [np.asarray(outer.values(jnp.asarray(p * u + q))) for p, q in outer.affine(CONFIG.grids)] for u in (w, 1 - w))
   for column in mirrored:
     left = [np.linalg.lstsq(np.stack([np.ones(50), other], 1), column, rcond=None)[1] for other in columns]
     assert min(float(each[0]) for each in left) < 1e-8

@@ -113,7 +113,7 @@ def test_formulas_that_count():
   assert len(pair_sums.allowed(fitting, task, 1, DEFAULT.terms)) == 1
   made = []
   pair_sums.allowed((made.append(i) or parser.parse("sin(x)", ("x",)) for i in range(99)), task, 2, DEFAULT.terms)
-  assert len(made) == 2 * pair_sums.LOOKED_AT
+  assert len(made) == 2 * DEFAULT.terms.looks_per_formula
   assert pair_sums.can_add(task)
   for token in ("+", "*"):
     ruled = make_task((x, x**2), ("x",), SearchOptions(restrictions=Restrictions(forbidden=(token,))))
@@ -315,7 +315,7 @@ def kept(some, num):
 
 
 def test_losses_that_agree_to_a_millionth_are_those_of_one_function():
-  cell = population.EQUAL_LOSS
+  cell = DEFAULT.evolution.equal_loss
   for factor, expected in ((1.0, [0]), (math.exp(0.9 * cell), [0]), (math.exp(2.1 * cell), [0, 1])):
     assert kept(population_of([0.3, 0.3 * factor], [3, 4]), 5) == expected
   assert kept(population_of([1e-31, 1e-33], [3, 4]), 5) == [0]  # rounding

@@ -85,10 +85,16 @@ def test_peaks_stand_evenly_within_the_range():
   space = dataclasses.replace(SPACE, x=np.linspace(2, 5, 421)[:, None], columns=(0,))
   num = space.config.num_places
   places = 2 + 3 * np.arange(1, num + 1) / (num + 1)
-  normal, cauchy, step = families._peaks_and_steps(space, parse("x"))
-  for family in (normal, cauchy):  # the narrowest come first
-    np.testing.assert_allclose(space.x[np.argmax(family.values[:, :num], axis=0), 0], places, atol=0.01)
-  np.testing.assert_allclose(space.x[np.argmin(np.abs(step.values[:, :num] - 0.5), axis=0), 0], places, atol=0.01)
+  families_of_x, u = list(families._peaks_and_steps(space, parse("x"))), space.x[:, 0]
+  assert len(families_of_x) == 6  # of x and of its logarithm
+  logs = np.log(2) + np.log(2.5) * np.arange(1, num + 1) / (num + 1)
+  for some, at, expected in ((families_of_x[:3], u, places), (families_of_x[3:], np.log(u), logs)):
+    normal, cauchy, step = some
+    for family in (normal, cauchy):  # the narrowest come first
+      np.testing.assert_allclose(at[np.argmax(family.values[:, :num], axis=0)], expected, atol=0.01)
+    np.testing.assert_allclose(at[np.argmin(np.abs(step.values[:, :num] - 0.5), axis=0)], expected, atol=0.01)
+  below = dataclasses.replace(space, x=space.x - 3)
+  assert len(list(families._peaks_and_steps(below, parse("x")))) == 3
 
 
 def test_stretched_exponentials_fall_over_the_range_of_their_power():

@@ -211,7 +211,7 @@ def test_of_functions_of_y_one_basis_is_tried_and_rows_that_differ_count(monkeyp
 
 def test_divisors_that_leave_simple_numbers():
   def simplest(coefficients, usual):
-    return forms._simplest_divisors(coefficients, usual)
+    return forms._simplest_divisors(coefficients, usual, DEFAULT.rationals)
   assert simplest([2.0, 3.0], 2.0) == [2.0]
   assert simplest([0.7, 0.7 * 1.3, math.pi], math.pi) == [math.pi, pytest.approx(0.7)]
   assert simplest([0.7, 0.7 * 1.3, 0.7 * 2.21, math.pi], math.pi) == [pytest.approx(0.7)]

@@ -42,7 +42,7 @@ def test_places_are_values_that_rows_have(rng):
   few, many = np.repeat([[1.0, 2.0], [1.5, 5.0], [1.7, 7.0]], 20, axis=0), rng.uniform(0.5, 3, (200, 2))
   assert table_of(few)[0].places.tolist() == [2.0, 5.0, 7.0]
   places = table_of(many)[0].places
-  assert len(places) == unknown_functions.NUM_PLACES and set(places) <= set(many[:, 1])
+  assert len(places) == DEFAULT.varying.forms.num_places and set(places) <= set(many[:, 1])
   assert (places[0], places[-1]) == (many[:, 1].min(), many[:, 1].max())
 
 

@@ -9,6 +9,7 @@ from symformer_jax.engine.config.columns import LibraryConfig, ProductsConfig
 from symformer_jax.engine.config.evolution import EvolutionConfig
 from symformer_jax.engine.config.functions import (
   FormsConfig,
+  RidgeGrids,
   RidgesConfig,
   SeparableConfig,
   SingleIndexConfig,
@@ -40,6 +41,7 @@ from symformer_jax.engine.config.sums import (
   SubsetsInsideConfig,
   TermsConfig,
 )
+from symformer_jax.engine.config.templates import TemplatesConfig
 from symformer_jax.engine.config.transformer import TransformerConfig
 
 __all__ = [
@@ -47,9 +49,9 @@ __all__ = [
   "EvolutionConfig", "FormsConfig", "GrowthConfig", "LIBRARY_FAMILIES", "LINKS", "LibraryConfig",
   "LossConfig", "NoiseConfig", "PRODUCTS_FAMILIES", "PairsConfig", "PairsInsideConfig", "PoolConfig",
   "PowerProductsConfig", "ProductsConfig", "PursuitConfig", "QuadraticsConfig", "REWRITINGS",
-  "RationalsConfig", "RidgesConfig",
+  "RationalsConfig", "RidgeGrids", "RidgesConfig",
   "SOURCES", "ScalingConfig", "Search", "SearchConfig", "SelectionConfig", "SeparableConfig",
   "SingleIndexConfig",
-  "SubsetsConfig", "SubsetsInsideConfig", "SumSizes", "TIERS", "TermsConfig",
+  "SubsetsConfig", "SubsetsInsideConfig", "SumSizes", "TIERS", "TemplatesConfig", "TermsConfig",
   "TransformerConfig", "VaryingConfig",
 ]

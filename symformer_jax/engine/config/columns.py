@@ -30,6 +30,11 @@ class LibraryConfig:
   # Columns of a data set that formulas are made of: of more the best are chosen (`engine.screening`). Monomials of 12
   # columns fill the library already.
   max_columns: int = 12
+  # There a smooth function of a column is taken as a polynomial of this degree in its ranks.
+  screening_degree: int = 3
+  # Columns that agree within this share of their largest value are one: `x*x` and `sqrt(x**4)`; `x` and `sin(0.001*x)`
+  # are two. The simplest families come first, and stand for the others.
+  equal_values: float = 1e-9
   # Which families there are, see `library.FAMILIES`: all but two, of which smooth tables are met by forms that nobody
   # would sign, as Boyle's by `(43/sqrt(log(volume)) - 16.5)**2`.
   families: tuple[str, ...] = USUAL_FAMILIES
@@ -107,7 +112,7 @@ class LibraryConfig:
   num_many_waves: int = 2500
 
   def __post_init__(self) -> None:
-    check_counts(self, "max_columns")
+    check_counts(self, "max_columns", "screening_degree")
     check_names("families", self.families, LIBRARY_FAMILIES)
     check_names("inner_functions", self.inner_functions, INNER_FUNCTIONS)
 

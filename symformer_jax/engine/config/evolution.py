@@ -24,8 +24,14 @@ class EvolutionConfig:
   # At the end of a turn those nearest the front get further steps: sums of terms that are nearly alike need them.
   num_refitted: int = 64
   refit_steps: int = 40
-  # Tokens of a genome. With factors and constant it has 50 at most, fewer than programs hold.
+  # Tokens of a genome. With factors and constant it has 50 at most, fewer than programs hold. Terms of one that are
+  # looked at: a sum of more is no formula to begin with.
   max_tokens: int = 24
+  max_terms: int = 8
+  # A column whose typical size lies between these keeps its unit: constants of a formula are then the user's own.
+  plain_sizes: tuple[float, float] = (0.05, 20.0)
+  # Losses that agree to this share are those of one function: what is equal in value is equal in its loss.
+  equal_loss: float = 1e-6
   # Formulas of a niche that survive, and of all that breed: the rest of a large population is far from its front.
   num_per_niche: int = 4
   num_places: int = 1024
@@ -72,8 +78,8 @@ class EvolutionConfig:
 
   def __post_init__(self) -> None:
     check_counts(self, "generations", "num_children", "num_screened", "num_near", "screen_steps", "fit_steps",
-                  "num_refitted", "refit_steps", "num_per_niche", "num_places", "layer_generations", "num_edits",
-                  "num_pool", "num_terms", "num_library", "num_random", "random_nodes", "max_tries",
+                  "num_refitted", "refit_steps", "max_terms", "num_per_niche", "num_places", "layer_generations",
+                  "num_edits", "num_pool", "num_terms", "num_library", "num_random", "random_nodes", "max_tries",
                   "max_remembered", "num_answers")
     if not 2 <= self.max_tokens <= 30:  # 30 have 15 terms: 62 tokens with what is added
       raise ValueError(f"max_tokens: expected 2 to 30, got {self.max_tokens!r}")

@@ -18,6 +18,28 @@ class SumSizes(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True)
+class RidgeGrids:
+  """Inner constants p and q of f(p*sum + q), the sum from 0 to 1 over the rows: near enough for a fit to find the rest.
+  """
+
+  # Ways that a sum goes on beyond the data before it is 0, in ranges: of logarithms, roots and poles.
+  away: tuple[float, ...] = (0.01, 0.07, 0.3, 1.5)
+  # Centres and widths of steps and peaks, in ranges.
+  centres: tuple[float, ...] = (0.0, 0.33, 0.67, 1.0)
+  widths: tuple[float, ...] = (0.07, 0.2, 0.6)
+  # Rates of exponentials a range.
+  rates: tuple[float, ...] = (0.7, 2.0, 5.0, 12.0)
+  # p, and q, of inverse logarithms, whose pole is at 1, and of occupancies, whose pole is at 0.
+  logarithm_factors: tuple[float, ...] = (0.5, 2.0, 8.0)
+  logarithm_offsets: tuple[float, ...] = (1.1, 2.0)
+  occupancy_factors: tuple[float, ...] = (1.0, 3.0, 8.0)
+  occupancy_offsets: tuple[float, ...] = (0.05, 0.5)
+  # Largest arguments of arcsines and of tangents, the smallest their opposites.
+  arcsine_ends: tuple[float, ...] = (0.5, 0.9, 0.999)
+  tangent_ends: tuple[float, ...] = (0.6, 1.0, 1.4)
+
+
+@dataclasses.dataclass(frozen=True)
 class RidgesConfig:
   """Functions of sums of monomials."""
 
@@ -32,6 +54,10 @@ class RidgesConfig:
   argument_exponents: tuple[tuple[float, ...], ...] = ((1,), (1, 1), (2,), (1, -1), (-1,), (3,), (0.5,))
   amplitude_exponents: tuple[tuple[float, ...], ...] = ((1,), (-1,), (1, 1), (2,), (1, -1))
   max_amplitudes: int = 16
+  # A monomial of negative exponents whose values differ by more in size has a pole as good as between the rows.
+  largest_ratio: float = 1e4
+  # Constants of the shortest formulas, such as a*log(x + b*y): with points for fewer none is worth its search.
+  min_constants: int = 2
   # Columns, or terms of a formula of the pool, that may all stand beside a ridge. Such formulas: those that describe
   # the data best at so many nats a node, none of more nodes.
   max_beside: int = 5
@@ -41,14 +67,18 @@ class RidgesConfig:
   # Sums of one (whose directions are always two), of two, of three arguments: three are variables. A quarter of a wave
   # over the range of an argument is near enough for a fit to find the rest.
   sums: tuple[SumSizes, ...] = (SumSizes(32, 32, 2), SumSizes(128, 20, 16), SumSizes(16, 7, 64))
+  grids: RidgeGrids = RidgeGrids()
   # Of each function those whose inner constants are fitted, in so many steps: on the grid the right sum ranks up to
   # hundredth. Of one sum, with different amplitudes, so many go on.
   num_fitted: int = 256
   num_steps: int = 16
   num_per_sum: int = 2
+  # Starts of a fit for each sum and amplitude: a steep step and a gentle one are different optima.
+  starts_per_sum: int = 2
 
   def __post_init__(self) -> None:
-    check_counts(self, "num_rows", "max_amplitudes", "num_fitted", "num_steps", "num_per_sum", "max_beside")
+    check_counts(self, "num_rows", "max_amplitudes", "num_fitted", "num_steps", "num_per_sum", "starts_per_sum",
+                 "max_beside")
     check_names("links", self.links, LINKS)
     if len(self.sums) > 3 or any(each[1] < 2 or each[2] < 2 or each[2] % 2 for each in self.sums):
       raise ValueError("sums: expected at most three sizes, each of at least 2 quarter waves and an even number of "
@@ -59,6 +89,8 @@ class RidgesConfig:
 class FormsConfig:
   """Formulas for unknown functions of one column, of which values are known."""
 
+  # Rows of the table that a function is: what formulas of one variable are fitted to, one of `task.ROW_BUCKETS`.
+  num_places: int = 64
   # Columns, of more powers and families than where there are several variables: a function of one column is known well.
   library: LibraryConfig = LibraryConfig(families=LIBRARY_FAMILIES, argument_powers=(1, 2, -1, 0.5, 3, -2, 4))
   # Sums of library columns and fractions that are fitted, in so many steps; how thoroughly the former are looked for;
@@ -80,7 +112,7 @@ class FormsConfig:
   num_fitted_waves: int = 4
 
   def __post_init__(self) -> None:
-    check_counts(self, "num_sums", "num_near", "num_forms", "fits_per_form")
+    check_counts(self, "num_places", "num_sums", "num_near", "num_forms", "fits_per_form")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -110,6 +142,8 @@ class VaryingConfig:
   # Terms of a sum, and rows for each polynomial of a factor.
   max_size: int = 5
   rows_per_function: int = 4
+  # Share of the target that is rounding: nothing is left for a further term.
+  exact: float = 1e-11
   # Sets that get a further term, and by how many each is completed: the best is not always the one that the next agrees
   # with; those whose terms are exchanged, and how often.
   num_kept: int = 24

@@ -36,6 +36,8 @@ class PoolConfig:
   capacity: int = 4096
   # Candidates whose parts are put together anew with columns of the library: the best of all other sources.
   num_donors: int = 512
+  # Constants of a formula that are fitted, others stay as they are: one of more is none that a person would read.
+  max_constants: int = 16
   # Steps of the fit that a formula gets when it is made: first a few for all, then, for those that came nearest and the
   # nearest few of every complexity, enough for a right one. Sums that are wrong take all steps they are given.
   screen_steps: int = 8
@@ -65,8 +67,8 @@ class PoolConfig:
   equal_values: float = 1e-9
 
   def __post_init__(self) -> None:
-    check_counts(self, "fit_rows", "capacity", "num_donors", "screen_steps", "fit_steps", "polish_steps", "num_best",
-                  "num_finalists", "num_finalists_late", "points_per_constant")
+    check_counts(self, "fit_rows", "capacity", "num_donors", "max_constants", "screen_steps", "fit_steps",
+                  "polish_steps", "num_best", "num_finalists", "num_finalists_late", "points_per_constant")
 
 
 @dataclasses.dataclass(frozen=True)

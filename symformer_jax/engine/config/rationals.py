@@ -30,6 +30,8 @@ class RationalsConfig:
   # Every set of terms of a size is tried if there are at most so many, the best of them in full precision.
   max_sets: int = 1100
   num_small: int = 32
+  # Rows on which all small sets are compared.
+  num_rough_rows: int = 48
   # Sets of a size from which terms are left out, and how many are tried of each; sets of more terms than the third
   # number lose a quarter of them at once.
   num_beams: int = 16
@@ -61,15 +63,23 @@ class RationalsConfig:
   num_carried: int = 32
   num_sums: int = 4
   independent: float = 1e-6
+  # Ways to come by one set of columns that are looked at, on average.
+  looks_per_set: int = 4
   # Shares by which the roots in one variable may differ between rows and be one: of exact fractions, of others.
   equal_roots: float = 1e-5
   near_roots: float = 0.3
+  # Rows at which roots in one variable are looked for: those of a factor are the same at all of them.
+  num_root_rows: int = 5
+  # Small multiples, up to this one, that make a fraction's coefficients whole, and the share by which a number may miss
+  # a simple one.
+  max_multiple: int = 10
+  missed: float = 1e-9
   # Formulas of a turn that are fitted.
   num_fitted: int = 48
 
   def __post_init__(self) -> None:
-    check_counts(self, "one_degree", "max_terms", "rows_per_constant", "num_small", "num_beams", "num_drops",
-                 "num_kept", "num_fitted")
+    check_counts(self, "one_degree", "max_terms", "rows_per_constant", "num_small", "num_rough_rows", "num_beams",
+                 "num_drops", "num_kept", "looks_per_set", "num_root_rows", "max_multiple", "num_fitted")
     check_names("links", self.links, LINKS)
 
 

@@ -19,6 +19,7 @@ from symformer_jax.engine.config.sums import (
   SubsetsInsideConfig,
   TermsConfig,
 )
+from symformer_jax.engine.config.templates import TemplatesConfig
 from symformer_jax.engine.config.transformer import TransformerConfig
 
 
@@ -53,6 +54,7 @@ class SearchConfig:
   selection: SelectionConfig = SelectionConfig()
   choice: ChoiceConfig = ChoiceConfig()
   loss: LossConfig = LossConfig()
+  templates: TemplatesConfig = TemplatesConfig()
 
   def __post_init__(self) -> None:
     check_names("sources", self.sources, SOURCES)

@@ -56,6 +56,10 @@ class SelectionConfig:
   redundant_share: float = 1e-3
   # Gauss-Newton steps of the constants left free when another is held: the start is nearly the optimum.
   num_refits: int = 3
+  # A constant of an exact formula is a decimal where it agrees with one of so many digits to this share: one in ten
+  # thousand does by chance.
+  decimal_digits: int = 5
+  decimal_share: float = 1e-9
 
   def __post_init__(self) -> None:
     check_counts(self, "num_rewritten_late", "num_chosen_late")
@@ -83,6 +87,16 @@ class ChoiceConfig:
       value where no row is. What a thousand points miss fills less than half a hundredth of the box.
     leap: how far beyond the range of y a formula may go between rows, as a multiple of that range. A peak between two
       rows may well be as high again as what was seen; what is more was seen by nobody.
+    level: where the smallest size of a denominator at the points of a segment is a larger share of the largest, and its
+      sign the same, a zero between them would be narrower than their distance: as good as none.
+    hugging, low_power: a sum that cancels on a row to the first share of its terms hugs the row: its logarithm, its
+      inverse and its powers below the second exponent are needles there, which constants of a few digits do not even
+      hit.
+    pole_rise: a pole is seen where y rises to so many times its usual distance from its median, on both sides.
+    pole_errors, pole_share: ... and is predicted where the rows beside it, left out of the fit, are met within so many
+      root mean square errors of the others, or this share of their distance from the median.
+    even_steps: steps of a column that differ by less than this share of their mean are even (dates as 1959.083 have
+      three digits): its rows are a series, and its waves have slower ones of the same values.
     half_turn: radians that a wave may turn between neighbouring rows. Beyond it a slower wave has the same values on
       evenly spaced rows (Nyquist). Quarterly data of an honest year turn by pi/2.
     largest_exponent, largest_uneven: exponents beyond are extreme, the second for those that are no whole or half
@@ -123,6 +137,13 @@ class ChoiceConfig:
   num_segments: int = 256
   num_box_points: int = 1000
   leap: float = 1.0
+  level: float = 0.25
+  hugging: float = 1e-6
+  low_power: float = 0.25
+  pole_rise: float = 2.0
+  pole_errors: float = 3.0
+  pole_share: float = 0.1
+  even_steps: float = 0.01
   half_turn: float = math.pi
   largest_exponent: float = 12.0
   largest_uneven: float = 5.0
@@ -148,6 +169,7 @@ class LossConfig:
 
   Attributes:
     sources: of the first look that log, huber and auto take: those that need no model and take a second or two.
+    max_looks: first looks at most: where y spans a decade, `auto` takes a second one under 1/y**2, or may miss the law.
     num_fitted: formulas of a first look, the shortest descriptions, that are fitted under the weights they give.
     num_turns: fits of a formula, each under the weights of the one before; a dozen leave constants to four digits.
     nats_per_node: price of a node of the formula that weights are found around, as `SelectionConfig.nats_per_node`.
@@ -163,6 +185,7 @@ class LossConfig:
   """
 
   sources: tuple[str, ...] = ("closed_forms", "guesses", "library")
+  max_looks: int = 2
   num_fitted: int = 8
   num_turns: int = 12
   nats_per_node: float = 2.0
@@ -177,5 +200,5 @@ class LossConfig:
   look_share: float = 0.3
 
   def __post_init__(self) -> None:
-    check_counts(self, "num_fitted", "num_turns", "min_rows")
+    check_counts(self, "max_looks", "num_fitted", "num_turns", "min_rows")
     check_names("sources", self.sources, SOURCES)

@@ -12,6 +12,9 @@ class PursuitConfig:
 
   # Columns of a set.
   max_columns: int = 6
+  # Squared error below this share of the target's spread, or within rounding of the target, is exact: no further column
+  # is looked for.
+  exact: float = 1e-20
   # Sets carried from one size to the next: of one column (where these are all columns, every pair is tried), of two,
   # and of more. Time goes with them.
   num_first: int = 8
@@ -55,6 +58,9 @@ class TermsConfig:
   exact: float = 1e-22
   # Rows on which columns are selected: the products of the pursuit go with them.
   num_rows: int = 128
+  # Formulas looked at for each that counts, where a user's rules leave out many: each takes a tenth of a millisecond to
+  # write out.
+  looks_per_formula: int = 8
   # Sums of a turn that are fitted.
   num_fitted: int = 192
   # Nats for a node of a formula, where products of many variables take turns (as `SelectionConfig.nats_per_node`).
@@ -75,7 +81,7 @@ class TermsConfig:
   near_half: float = 0.02
 
   def __post_init__(self) -> None:
-    check_counts(self, "num_rows", "num_fitted", "points_per_part")
+    check_counts(self, "num_rows", "looks_per_formula", "num_fitted", "points_per_part")
     check_names("links", self.links, LINKS)
     searches = tuple(Search(*search) for search in self.searches)
     check_names("searches", tuple(search.tier for search in searches), TIERS)
@@ -124,8 +130,9 @@ class SubsetsConfig:
 
   # Formulas that are fitted in each turn.
   turns: tuple[int, ...] = (256,)
-  # Terms of a sum.
+  # Terms of a sum; none are looked for where the error is a smaller share of the target's variance than this.
   max_size: int = 5
+  exact: float = 1e-13
   # Beside all columns those with formulas of at most so many nodes: among thousands of columns that are nearly a sum of
   # a few others, exchange ends at a sum that is not the right one. `log(y) - z**2 + y/z` was found among 955 of five
   # nodes, not among the 13 768 of the plain tiers.
@@ -176,6 +183,9 @@ class GrowthConfig:
   num_seeds: int = 64
   num_fronts: int = 8
   max_nodes: int = 28
+  # Directions in which a formula's constants and a factor and a summand outside of it move it: one with more is not
+  # grown.
+  max_directions: int = 12
   # Places of a formula that are looked at, the outer ones first; of the second front half of them, of the third a
   # third. Each takes as many products as the formula has constants.
   num_places: int = 12
@@ -189,7 +199,7 @@ class GrowthConfig:
   nats_per_node: float = 2.0
 
   def __post_init__(self) -> None:
-    check_counts(self, "num_seeds", "num_fronts", "num_places", "num_per_place", "num_per_tier")
+    check_counts(self, "num_seeds", "num_fronts", "max_directions", "num_places", "num_per_place", "num_per_tier")
 
 
 @dataclasses.dataclass(frozen=True)
