@@ -305,12 +305,14 @@ def _hyperbolics(space: Space, v: Node) -> Iterator[Family]:
   rates = np.concatenate([[1.0], np.geomspace(*space.config.hyperbolic_rates) / np.max(np.abs(u))])
   rising, falling = np.exp(rates * u[:, None]), np.exp(-rates * u[:, None])
 
+  def exp_of(g: int, sign: float) -> Node:
+    return Node("exp", (_scaled(v)(sign * float(rates[g])),))
+
   def sum_of(g: int) -> Node:
-    return Node("+", (Node("exp", (_scaled(v)(rates[g]),)), Node("exp", (_scaled(v)(-rates[g]),))))
+    return Node("+", (exp_of(g, 1.0), exp_of(g, -1.0)))
 
   yield Family(rising + falling, sum_of)
-  yield Family(rising - falling, lambda g: Node("+", (
-    Node("exp", (_scaled(v)(rates[g]),)), Node("neg", (Node("exp", (_scaled(v)(-rates[g]),)),)))))
+  yield Family(rising - falling, lambda g: Node("+", (exp_of(g, 1.0), Node("neg", (exp_of(g, -1.0),)))))
   yield Family(1 / (rising + falling), lambda g: Node("inv", (sum_of(g),)))
   yield Family((rising + falling) ** -2.0, lambda g: Node("inv", (power(sum_of(g), number(2)),)))
 
@@ -334,16 +336,16 @@ def _peaks_and_steps_of(v: Node, u: np.ndarray, config: LibraryConfig) -> Iterat
   away = (u[:, None] - places) / widths
 
   def square(g: int) -> Node:
-    return power(Node("+", (v, number(-places[g]))), number(2))
+    return power(Node("+", (v, number(float(-places[g])))), number(2))
 
   def over_width(node: Node, g: int, exponent: int) -> Node:
-    return Node("*", (node, number(widths[g] ** exponent)))
+    return Node("*", (node, number(float(widths[g]) ** exponent)))
 
   yield Family(np.exp(-(away**2)), lambda g: Node("exp", (over_width(Node("neg", (square(g),)), g, -2),)))
   yield Family(1 / (widths**2 * (away**2 + 1)),
-               lambda g: Node("inv", (Node("+", (square(g), number(widths[g] ** 2))),)))
+               lambda g: Node("inv", (Node("+", (square(g), number(float(widths[g]) ** 2))),)))
   yield Family(1 / (1 + np.exp(away)), lambda g: Node("inv", (Node("+", (
-    Node("exp", (over_width(Node("+", (v, number(-places[g]))), g, -1),)), number(1))),)))
+    Node("exp", (over_width(Node("+", (v, number(float(-places[g])))), g, -1),)), number(1))),)))
 
 
 def _soft_corners(space: Space, v: Node) -> Iterator[Family]:
