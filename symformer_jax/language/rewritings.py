@@ -231,6 +231,19 @@ def _rescaled(node: Node, scale: Callable[[float, Sequence[tuple[Sequence[Node],
   return tidy_product([*changed, number(factor)])
 
 
+def to_absolutes(node: Node) -> Node:
+  """sqrt(4*(x - 1)**2) -> 2*abs(x - 1)."""
+  node = node._replace(args=tuple(to_absolutes(arg) for arg in node.args))
+  if node.token != "sqrt":
+    return node
+  parts, factor = split_factor(node.args[0])
+  powers = [_base_and_exponent(part) for part in parts]
+  if not parts or factor <= 0 or any(exponent % 2 for _, exponent in powers):
+    return node
+  return tidy_product([*(power(base if exponent % 4 == 0 else Node("abs", (base,)), number(exponent / 2))
+                         for base, exponent in powers), number(math.sqrt(factor))])
+
+
 def to_principal_phases(node: Node) -> Node:
   """Phases of sines and cosines within half a turn, and none near a quarter: sin(u + 3.14159) -> -sin(u).
 

@@ -27,6 +27,7 @@ REWRITINGS: dict[str, Callable[[Node], Node]] = {
   "exponentials": rewritings.to_exponentials, "powers": rewritings.to_powers, "origins": rewritings.to_origins,
   "principal_phases": rewritings.to_principal_phases, "unit_slopes": rewritings.to_unit_slopes,
   "unit_constants": rewritings.to_unit_constants, "unit_factors": rewritings.to_unit_factors,
+  "absolutes": rewritings.to_absolutes,
   "single_waves": rewritings.to_single_waves, "vertices": rewritings.to_vertices,
   "proper_fractions": rewritings.to_proper_fractions, "other_waves": identities.to_other_waves,
   "complements": identities.to_complements, "roots": identities.to_roots,

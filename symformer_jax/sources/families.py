@@ -295,7 +295,7 @@ def _powers_times_exponentials(space: Space, v: Node) -> Iterator[Family]:
   """v**p*exp(-c*v), of gamma densities; exponents are fitted."""
   u = expression.evaluate(v, space.x)
   rates = -np.geomspace(*space.config.rates) / np.ptp(u)
-  for exponent in space.config.stretched_powers if np.min(u) > 0 else ():
+  for exponent in space.config.gamma_powers if np.min(u) > 0 else ():
     yield _times(power(v, number(exponent)), _grid("exp", _scaled(v), rates, u), space.x)
 
 

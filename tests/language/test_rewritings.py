@@ -5,6 +5,7 @@ import pytest
 
 from symformer_jax.language import expression, parser, printing
 from symformer_jax.language.rewritings import (
+  to_absolutes,
   to_origins,
   to_positive_arguments,
   to_powers,
@@ -62,6 +63,12 @@ def test_what_lies_far_from_the_data_is_said_where_the_formula_is_one(text, expe
 @pytest.mark.parametrize(("rewrite", "text", "expected"), [
   (to_powers_of_factors, "(2*exp(-0.5*x)*y)**3", "8*exp(-1.5*x)*y**3"), (to_powers_of_factors, "exp(x + y)**2", None),
   (to_powers_of_factors, "(-3*x*sin(y))**2", "9*sin(y)**2*x**2"), (to_powers_of_factors, "(x + 1)**3", "(x + 1)**3"),
+  (to_absolutes, "sqrt(4*(x - 1)**2)", "2*abs(x - 1)"), (to_absolutes, "3*sqrt(x**2*y**4) + 1", "3*abs(x)*y**2 + 1"),
+  (to_absolutes, "sqrt(x**3*y**2)", None), (to_absolutes, "sqrt(-x**2)", None),
+  (to_powers_of_equals, "3*(x + 1)**(-2.3)/(x + 1)**2", "3*(x + 1)**(-4.3)"),
+  (to_powers_of_equals, "sqrt(x)*y*sqrt(x)", "x*y"), (to_powers_of_equals, "x*y/x", "y"),
+  (to_positive_arguments, "(-2*x - 1)**2", "(2*x + 1)**2"), (to_positive_arguments, "y/(-x - 1)**3", "-y/(x + 1)**3"),
+  (to_positive_arguments, "(1 - x)**2", None),
   (to_powers_of_factors, "(x**1.5)**2", "x**3"), (to_powers_of_factors, "sqrt(x)**2", "x"),
   (to_powers_of_factors, "2*(x**(-1.5))**2", "2/x**3"), (to_powers_of_factors, "(1/x)**1.5", None),
   (to_powers_of_factors, "(x**2*y)**3", None), (to_powers_of_equals, "x*y*2*x", "2*x**2*y"),

@@ -112,6 +112,28 @@ def test_stretched_exponentials_fall_over_the_range_of_their_power():
   assert not list(families._stretched_exponentials(below, parse("x")))
 
 
+def test_powers_times_exponentials_and_bounded_powers_are_what_their_formulas_compute():
+  config, u = DEFAULT.library, np.linspace(0.5, 4, 60)
+  space = dataclasses.replace(SPACE, x=u[:, None], columns=(0,))
+  made = list(families._powers_times_exponentials(space, parse("x")))
+  assert len(made) == len(config.gamma_powers)
+  np.testing.assert_allclose(made[0].values[:, 0], u ** config.gamma_powers[0] * np.exp(-config.rates[0] / 3.5 * u))
+  bounded = list(families._bounded(space, parse("x")))
+  assert len(bounded) == 3 + len(config.stretched_powers)  # 1 + exp of either sign, 1 - exp(-c*x), 1 + c*x**p
+  corners, powers = (list(make(space, parse("x"))) for make in (families._soft_corners, families._powers_of_bounded))
+  assert len(powers) == len(bounded) * len(config.bounded_powers)
+  for family, corner in zip(bounded, corners, strict=True):
+    np.testing.assert_allclose(np.exp(corner.values), family.values, rtol=1e-12)
+  for family in (*made, *bounded, *corners, *powers):
+    last = family.values.shape[1] - 1
+    assert np.isfinite(family.values).all()
+    for place in (0, last // 2, last):
+      np.testing.assert_allclose(expression.evaluate(family.build(place), space.x), family.values[:, place], rtol=1e-9)
+  below = dataclasses.replace(space, x=u[:, None] - 1)
+  assert not list(families._powers_times_exponentials(below, parse("x"))) and len(list(families._bounded(
+    below, parse("x")))) == 2
+
+
 def test_hyperbolics_are_cosines_sines_and_bells():
   u = np.linspace(-2, 3, 50)
   space = dataclasses.replace(SPACE, x=u[:, None], columns=(0,))

@@ -74,9 +74,10 @@ class LibraryConfig:
   # Exponents of exponentials over the data's range, and decays that go with waves.
   rates: Grid = (0.1, 50.0, 24)
   decays: Grid = (0.3, 20.0, 7)
-  # Exponents that stretched exponentials are fitted from; c*v of hyperbolic cosines at the end of the data, from where
-  # they are no parabolas to where they are one exponential.
+  # Exponents that stretched exponentials and powers times exponentials are fitted from; c*v of hyperbolic cosines at
+  # the end of the data, from where they are no parabolas to where they are one exponential.
   stretched_powers: Exponents = (0.4, 0.7, 1.5, 2.5)
+  gamma_powers: Exponents = (-1.5, -0.7, 0.4, 0.7, 1.5, 2.5)
   hyperbolic_rates: Grid = (0.5, 20.0, 16)
   # Exponents that powers of 1 + exp(...), 1 - exp(...) and 1 + c*v**p are fitted from.
   bounded_powers: Exponents = (-2.5, -0.7, 0.7, 2.5)

@@ -23,7 +23,7 @@ PRODUCTS_FAMILIES = ("sums", "sums_with_waves", "exponentials", "distances", "fu
 LINKS = ("y", "inv", "ln", "exp", "sqrt", "sqrt_inv", "pow2", "pow3", "asin", "acos", "logit", "atan")
 REWRITINGS = ("exponentials", "powers", "origins", "principal_phases", "unit_slopes", "unit_constants", "unit_factors",
               "single_waves", "vertices", "proper_fractions", "other_waves", "complements", "roots",
-              "factors_of_exponentials", "joined_logarithms", "expanded", "distributed", "collected")
+              "absolutes", "factors_of_exponentials", "joined_logarithms", "expanded", "distributed", "collected")
 # How thoroughly sums of a column are searched: greedily; in all pairs; in longer sums, which of monomials are common.
 TIERS = ("any", "basic", "monomial")
 # Sources of candidates (`sources.registry.SOURCES`).
