@@ -14,15 +14,12 @@ import numpy as np
 from symformer_jax.engine import interruption
 from symformer_jax.engine.clock import Clock
 from symformer_jax.engine.config import DEFAULT, SearchConfig, TermsConfig
-from symformer_jax.engine.rows import Rows
 from symformer_jax.engine.source import Proposal, Question
 from symformer_jax.engine.task import Task
 from symformer_jax.language import programs
 from symformer_jax.language.expression import Node, chain, number
 from symformer_jax.sources import exchange, pairs, terms
 from symformer_jax.sources.columns import Columns, Subset
-from symformer_jax.sources.in_turn import in_turn
-from symformer_jax.sources.links import LINKS, Link
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,48 +54,6 @@ class PairSums:
       waiting = exchange.of_different_groups(found, columns.groups, config.pairs.starts_per_pair)
     nodes = allowed(sums_of(columns, waiting, rows.y, rows.weights), task, num, config.terms)
     return Proposal(state=waiting[num:], nodes=nodes)
-
-
-@dataclasses.dataclass(frozen=True)
-class PairSumsInside:
-  """Two plain columns and a constant for functions of y: every pair is tried, and of each function many are fitted."""
-
-  config: SearchConfig = DEFAULT
-  name: str = "pairs_inside"
-
-  @property
-  def turns(self) -> tuple[int, ...]:
-    return self.config.pairs_inside.turns
-
-  def supports(self, task: Task) -> bool:
-    return can_add(task)
-
-  def init(self, task: Task, key: jax.Array) -> None:
-    return None
-
-  def propose(self, questions: Sequence[Question], *, turn: int, num: int, clock: Clock) -> list[Proposal]:
-    with clock.measure("recombine"):
-      return [Proposal(nodes=self._nodes(question.task, num)) for question in questions]
-
-  @np.errstate(all="ignore")  # what is not finite is left out
-  def _nodes(self, task: Task, num: int) -> tuple[Node, ...]:
-    library, rows = terms.library_of(task, self.config), terms.some_of(task.fit_rows, self.config.terms)
-    plain = Subset(library, np.flatnonzero(library.complexities <= self.config.pairs_inside.max_nodes))
-    links = [LINKS[name] for name in self.config.pairs_inside.links if LINKS[name].is_defined(rows.y)]
-    sums = [self._sums(plain, link, rows) for link in links if all(map(task.rule.allows_operator, link.operators))]
-    return allowed(in_turn(sums), task, num, self.config.terms)
-
-  def _sums(self, columns: Columns, link: Link, rows: Rows) -> Iterator[Node]:
-    """Formulas for y, the nearest first."""
-    target, weights = terms.weighted(link, rows)
-    used = weights > 0
-    target, weights = target[used], weights[used]
-    if not (len(target) and np.all(np.isfinite(target)) and np.all(np.isfinite(weights))):
-      return iter(())
-    config = self.config.pairs_inside
-    found, _ = pairs.best_pairs(columns.columns[used], columns.groups, target, weights, num=config.num_looked_at)
-    chosen = exchange.of_different_groups(found, columns.groups, config.starts_per_pair)
-    return map(link.undo, sums_of(columns, chosen, target, weights, used))
 
 
 def can_add(task: Task) -> bool:

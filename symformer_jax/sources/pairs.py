@@ -155,3 +155,49 @@ def _sharpened(
   best_first = np.argsort(all_errors, kind="stable")
   best_first = best_first[all_errors[best_first] < 1]
   return np.concatenate(pairs)[best_first], all_errors[best_first]
+
+
+def best_triples(
+  columns: np.ndarray, groups: np.ndarray, target: np.ndarray, weights: np.ndarray, *, num: int
+) -> np.ndarray:
+  """Triples of columns that, with a constant, leave the least squared error: every one of a few hundred is looked at.
+
+  Args:
+    columns: [N, P], finite; groups: [P], of columns that differ in a number; target: [N]; weights: [N], not negative.
+    num: triples kept of each first column.
+  Returns:
+    Triples [K, 3], the least error first, of each three groups the best.
+  """
+  units, goal = orthogonal_units(columns, target, weights)
+  usable = np.flatnonzero(np.any(units != 0, axis=1))
+  if not len(goal) or len(usable) < 3:
+    return np.zeros((0, 3), int)
+  gram, along = units[usable] @ units[usable].T, units[usable] @ goal
+  found, gains = [], []
+  for first in range(len(usable) - 2):
+    interruption.check()
+    seconds, thirds, gain = _beside(first, gram, along, num)
+    found.append(np.stack([np.full(len(gain), first), seconds, thirds], axis=1))
+    gains.append(gain)
+  order = np.argsort(-np.concatenate(gains), kind="stable")
+  triples = usable[np.concatenate(found)[order]]
+  _, best = np.unique(np.sort(groups[triples], axis=1), axis=0, return_index=True)
+  return triples[np.sort(best)]
+
+
+def _beside(first: int, gram: np.ndarray, along: np.ndarray, num: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+  """Pairs of later columns that, beside one, explain most: `(seconds [K], thirds [K], shares of the target [K])`."""
+  across = gram[first, first + 1:]
+  left = 1 - across**2
+  is_other = left > INDEPENDENT_WIDE
+  scale = np.where(is_other, left, np.inf) ** -0.5
+  rest = (along[first + 1:] - across * along[first]) * scale
+  between = (gram[first + 1:, first + 1:] - np.outer(across, across)) * np.outer(scale, scale)
+  apart = 1 - between**2
+  is_pair = np.triu((apart > INDEPENDENT_WIDE) & is_other & is_other[:, None], 1)
+  gain = rest**2 + (rest[:, None] - between * rest) ** 2 / np.where(is_pair, apart, np.inf)
+  flat = np.flatnonzero(is_pair)
+  if num < len(flat):
+    flat = flat[np.argpartition(gain.ravel()[flat], -num)[-num:]]
+  seconds, thirds = np.unravel_index(flat, gain.shape)
+  return first + 1 + seconds, first + 1 + thirds, along[first] ** 2 + gain[seconds, thirds]

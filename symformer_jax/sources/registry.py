@@ -9,7 +9,8 @@ from symformer_jax.sources.closed_forms import ClosedForms
 from symformer_jax.sources.evolution import Evolution
 from symformer_jax.sources.growth import Growth
 from symformer_jax.sources.guesses import Guesses
-from symformer_jax.sources.pair_sums import PairSums, PairSumsInside
+from symformer_jax.sources.pair_sums import PairSums
+from symformer_jax.sources.plain_sums import PairSumsInside, TripleSums
 from symformer_jax.sources.power_products import PowerProducts
 from symformer_jax.sources.quadratics import Quadratics
 from symformer_jax.sources.rationals import Rationals
@@ -32,6 +33,7 @@ SOURCES: dict[str, Callable[[Any, SearchOptions], Source]] = {
   "separable": lambda model, options: Separable(options),
   "pairs_inside": lambda model, options: PairSumsInside(options.config),
   "library": lambda model, options: LibrarySums(options.config),
+  "triples": lambda model, options: TripleSums(options.config),
   "subsets": lambda model, options: SubsetSums(options.config),
   "varying": lambda model, options: VaryingCoefficients(options),
   "pairs": lambda model, options: PairSums(options.config),
@@ -44,7 +46,7 @@ SOURCES: dict[str, Callable[[Any, SearchOptions], Source]] = {
 }
 # Left out by `recombine=False`, and by `refine="none"`: their formulas are no good before their constants are fitted.
 WITHOUT_MODEL = ("power_products", "rationals", "quadratics", "single_index", "separable", "pairs_inside", "library",
-                 "subsets", "varying", "pairs", "ridges", "subsets_inside", "parts", "growth", "evolution")
+                 "triples", "subsets", "varying", "pairs", "ridges", "subsets_inside", "parts", "growth", "evolution")
 
 
 def make_sources(model: Any, options: SearchOptions) -> list[Source]:

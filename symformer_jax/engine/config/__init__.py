@@ -40,6 +40,7 @@ from symformer_jax.engine.config.sums import (
   SubsetsConfig,
   SubsetsInsideConfig,
   TermsConfig,
+  TriplesConfig,
 )
 from symformer_jax.engine.config.templates import TemplatesConfig
 from symformer_jax.engine.config.transformer import TransformerConfig
@@ -53,5 +54,5 @@ __all__ = [
   "SOURCES", "ScalingConfig", "Search", "SearchConfig", "SelectionConfig", "SeparableConfig",
   "SingleIndexConfig",
   "SubsetsConfig", "SubsetsInsideConfig", "SumSizes", "TIERS", "TemplatesConfig", "TermsConfig",
-  "TransformerConfig", "VaryingConfig",
+  "TransformerConfig", "TriplesConfig", "VaryingConfig",
 ]

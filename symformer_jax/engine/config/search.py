@@ -18,6 +18,7 @@ from symformer_jax.engine.config.sums import (
   SubsetsConfig,
   SubsetsInsideConfig,
   TermsConfig,
+  TriplesConfig,
 )
 from symformer_jax.engine.config.templates import TemplatesConfig
 from symformer_jax.engine.config.transformer import TransformerConfig
@@ -37,6 +38,7 @@ class SearchConfig:
   power_products: PowerProductsConfig = PowerProductsConfig()
   pairs: PairsConfig = PairsConfig()
   pairs_inside: PairsInsideConfig = PairsInsideConfig()
+  triples: TriplesConfig = TriplesConfig()
   subsets: SubsetsConfig = SubsetsConfig()
   subsets_inside: SubsetsInsideConfig = SubsetsInsideConfig()
   single_index: SingleIndexConfig = SingleIndexConfig()

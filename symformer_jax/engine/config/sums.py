@@ -109,18 +109,40 @@ class PairsConfig:
 class PairsInsideConfig:
   """Sums of two plain library columns for functions of y."""
 
-  # Formulas that are fitted: of each function some seventy. Where a Weibull density is the exponential of
-  # `a*log(x) - b*x**1.7` the right pair is the thirteenth, for the grid has x**1.5 and x**2 alone.
-  turns: tuple[int, ...] = (512,)
+  # Formulas that are fitted: of each function some 130. Where a Weibull density is the exponential of `a*log(x) -
+  # b*x**1.7` the right pair is the thirteenth, for the grid has x**1.5 and x**2 alone; of six others made up for this
+  # it was in the first place to the hundredth.
+  turns: tuple[int, ...] = (1024,)
   # Columns with formulas of at most so many nodes: some three hundred of one variable.
   max_nodes: int = 5
+  max_columns: int = 4096
   # The functions, of `LINKS`; pairs of blocks of columns looked at in double precision; starts for a pair of families.
   links: tuple[str, ...] = ("exp", "inv", "sqrt", "ln", "pow2", "sqrt_inv", "logit", "atan")
   num_looked_at: int = 2048
   starts_per_pair: int = 2
 
   def __post_init__(self) -> None:
-    check_counts(self, "max_nodes", "num_looked_at", "starts_per_pair")
+    check_counts(self, "max_nodes", "max_columns", "num_looked_at", "starts_per_pair")
+    check_names("links", self.links, LINKS)
+
+
+@dataclasses.dataclass(frozen=True)
+class TriplesConfig:
+  """Sums of three plain library columns."""
+
+  # Formulas that are fitted in each turn: the functions of y are shared out among the turns, y itself has the first.
+  # `1.02 - 0.06*log(x) - 0.25*x - 3e-5*exp(6.5*x)` is the 41st of different families before constants are fitted, and
+  # was met neither by exchange nor forward.
+  turns: tuple[int, ...] = (256, 256, 256, 256)
+  links: tuple[str, ...] = ("y", "exp", "inv", "sqrt")
+  # Columns with formulas of at most so many nodes, the shortest: time goes with the cube, 400 take half a second.
+  max_nodes: int = 5
+  max_columns: int = 400
+  # Triples kept of each first column, before the best of each three families are taken.
+  num_kept: int = 400
+
+  def __post_init__(self) -> None:
+    check_counts(self, "max_nodes", "max_columns", "num_kept")
     check_names("links", self.links, LINKS)
 
 
