@@ -21,7 +21,7 @@ def task_of(text, low, high, **rules):
 
 
 def nearest(task, nodes):
-  [fits] = refine.fit_constants([(task, list(nodes))], method="lm", max_steps=40)
+  [fits] = refine.fit_constants([(task, list(nodes))], method="lm", max_steps=80)
   return min(mse for _, mse in fits) / task.variance
 
 
