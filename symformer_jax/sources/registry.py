@@ -31,8 +31,8 @@ SOURCES: dict[str, Callable[[Any, SearchOptions], Source]] = {
   "quadratics": lambda model, options: Quadratics(options.config),
   "single_index": lambda model, options: SingleIndex(options.config),
   "separable": lambda model, options: Separable(options),
-  "pairs_inside": lambda model, options: PairSumsInside(options.config),
   "library": lambda model, options: LibrarySums(options.config),
+  "pairs_inside": lambda model, options: PairSumsInside(options.config),
   "triples": lambda model, options: TripleSums(options.config),
   "subsets": lambda model, options: SubsetSums(options.config),
   "varying": lambda model, options: VaryingCoefficients(options),
@@ -45,7 +45,7 @@ SOURCES: dict[str, Callable[[Any, SearchOptions], Source]] = {
   "evolution": lambda model, options: Evolution(options),
 }
 # Left out by `recombine=False`, and by `refine="none"`: their formulas are no good before their constants are fitted.
-WITHOUT_MODEL = ("power_products", "rationals", "quadratics", "single_index", "separable", "pairs_inside", "library",
+WITHOUT_MODEL = ("power_products", "rationals", "quadratics", "single_index", "separable", "library", "pairs_inside",
                  "triples", "subsets", "varying", "pairs", "ridges", "subsets_inside", "parts", "growth", "evolution")
 
 

@@ -28,8 +28,8 @@ REWRITINGS = ("exponentials", "powers", "origins", "principal_phases", "unit_slo
 TIERS = ("any", "basic", "monomial")
 # Sources of candidates (`sources.registry.SOURCES`).
 SOURCES = (
-  "closed_forms", "guesses", "power_products", "rationals", "quadratics", "single_index", "separable", "pairs_inside",
-  "library", "triples", "subsets", "varying", "pairs", "ridges", "subsets_inside", "transformer", "parts", "growth",
+  "closed_forms", "guesses", "power_products", "rationals", "quadratics", "single_index", "separable", "library",
+  "pairs_inside", "triples", "subsets", "varying", "pairs", "ridges", "subsets_inside", "transformer", "parts", "growth",
   "evolution")
 # How long a search goes on (`BudgetConfig`).
 EFFORTS = ("quick", "normal", "thorough")
