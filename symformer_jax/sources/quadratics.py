@@ -144,14 +144,18 @@ def _root(quadratic: Quadratic, x: np.ndarray, y: np.ndarray, config: Quadratics
   a, b, c = (polynomials.values(each, x) if each else np.zeros(len(x)) for each in quadratic)
   side = 2 * a * y + b
   sign = float(np.sign(side[np.argmax(np.abs(side))]))
-  error = np.mean(((sign * np.sqrt(np.maximum(b**2 - 4 * a * c, 0.0)) - b) / (2 * a) - y) ** 2)
-  if not error < config.most_missed * np.var(y):
-    return None
-  # Under noise what cancels in the discriminant does so to the noise.
-  for tolerance in (config.nearly_cancelled, _CANCELLED):
-    node = _written(quadratic, sign, x, tolerance)
-    if node is not None and np.mean((expression.evaluate(node, x) - y) ** 2) <= config.error_share * error + _floor(y):
-      return node
+  inside = sign * np.sqrt(np.maximum(b**2 - 4 * a * c, 0.0))
+  # The second is for an A that vanishes between the rows.
+  by_form = [((inside - b) / (2 * a), _written), (-2 * c / (b + inside), _written_below)]
+  for values, write in by_form:
+    error = np.mean((values - y) ** 2)
+    # Under noise what cancels in the discriminant does so to the noise.
+    for tolerance in (config.nearly_cancelled, _CANCELLED) if error < config.most_missed * np.var(y) else ():
+      node = write(quadratic, sign, x, tolerance)
+      if node is None:
+        continue
+      if np.mean((expression.evaluate(node, x) - y) ** 2) <= config.error_share * error + _floor(y):
+        return node
   return None
 
 
@@ -173,7 +177,7 @@ def _written(quadratic: Quadratic, sign: float, x: np.ndarray, tolerance: float)
   above, linear, rest = quadratic
   if not linear:
     return _root_of_fraction(above, rest, sign, x)
-  discriminant = _sum(_product(linear, linear), _product(above, rest), -4.0, tolerance)
+  discriminant = _discriminant(quadratic, tolerance)
   if not discriminant:
     return None
   if len(above) == 1 and not any(next(iter(above))):
@@ -182,6 +186,21 @@ def _written(quadratic: Quadratic, sign: float, x: np.ndarray, tolerance: float)
   top = Node("+", (_multiple(linear, -1.0), _signed(_square_root(discriminant, x), sign)))
   bottom = polynomials.to_node({powers: 2 * value for powers, value in above.items()})
   return tidy(Node("*", (top, Node("inv", (bottom,)))))
+
+
+def _written_below(quadratic: Quadratic, sign: float, x: np.ndarray, tolerance: float) -> Node | None:
+  """-2*C/(B + sign*sqrt(B**2 - 4*A*C))"""
+  _, linear, rest = quadratic
+  discriminant = _discriminant(quadratic, tolerance)
+  if not (linear and discriminant):
+    return None
+  bottom = Node("+", (polynomials.to_node(linear), _signed(_square_root(discriminant, x), sign)))
+  return tidy(Node("*", (_multiple(rest, -2.0), Node("inv", (bottom,)))))
+
+
+def _discriminant(quadratic: Quadratic, tolerance: float) -> Polynomial:
+  above, linear, rest = quadratic
+  return _sum(_product(linear, linear), _product(above, rest), -4.0, tolerance)
 
 
 def _multiple(polynomial: Polynomial, factor: float) -> Node:

@@ -29,8 +29,8 @@ TIERS = ("any", "basic", "monomial")
 # Sources of candidates (`sources.registry.SOURCES`).
 SOURCES = (
   "closed_forms", "guesses", "power_products", "rationals", "quadratics", "single_index", "separable", "library",
-  "pairs_inside", "triples", "subsets", "varying", "pairs", "ridges", "subsets_inside", "transformer", "parts", "growth",
-  "evolution")
+  "pairs_inside", "triples", "subsets", "varying", "pairs", "ridges", "subsets_inside", "transformer", "parts",
+  "growth", "evolution")
 # How long a search goes on (`BudgetConfig`).
 EFFORTS = ("quick", "normal", "thorough")
 # Ways to vary a formula (`sources.variation.KINDS`).
