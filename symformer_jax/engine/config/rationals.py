@@ -92,8 +92,9 @@ class QuadraticsConfig:
   # -1 leaves B out: `rationals` has roots of fractions of lower degree.
   degrees: tuple[tuple[int, int, int], ...] = (
     (0, 1, 2), (1, 1, 1), (0, 2, 2), (1, 1, 2), (0, 1, 3), (1, 2, 2), (0, 2, 3), (0, -1, 4), (4, -1, 2), (0, 1, 4),
-    (0, 2, 4), (2, 1, 2), (1, 2, 3), (2, 2, 2), (3, 1, 2), (2, -1, 4), (4, -1, 4))
-  max_columns: int = 100
+    (0, 2, 4), (2, 1, 2), (1, 2, 3), (2, 2, 2), (3, 1, 2), (2, -1, 4), (4, -1, 4),
+    (3, 2, 2), (2, 4, 2), (0, 3, 6))
+  max_columns: int = 128
   rows_per_term: int = 2
   # What a combination of unit columns may leave, as a share of the largest singular value: of exact data rounding, of
   # tables with six digits a millionth. By what factor it may rise with each term that is left out; how many are left.
