@@ -78,12 +78,15 @@ class Fractions:
   def is_product(self) -> bool:
     return sum(self.counts) > 1
 
-  def product(self, sizes: np.ndarray, y_size: float, weights: np.ndarray, y: np.ndarray) -> Node:
-    """The numerator over the product of the factors; a multiple brings it near y."""
+  def product(self, sizes: np.ndarray, y_size: float, weights: np.ndarray, y: np.ndarray) -> Node | None:
+    """The numerator over the product of the factors; a multiple brings it near y. None where a factor, whose root is
+    that of several rows at once, vanishes on a row."""
     below = [polynomials.rescaled(factor, sizes) for factor in self.factors]
     values = np.prod([polynomials.values(factor, self._x) ** count
                       for factor, count in zip(self.factors, self.counts, strict=True)], axis=0)
     above = polynomials.table(list(self._fraction.numerator), self._x) / values[:, None]
+    if not np.all(np.isfinite(above)):
+      return None
     coefficients = _least_squares(above, y, weights)
     leading = [_leading(factor) for factor in below]
     scale = float(y_size / np.prod([lead**count for lead, count in zip(leading, self.counts, strict=True)]))
@@ -146,7 +149,8 @@ def sums_of_fractions(
   parts = Fractions(fraction, x, tolerance=tolerance, config=config)
   if not parts.factors:
     return []
-  nodes = [parts.product(sizes, y_size, weights, y)] if parts.is_product else []
+  product = parts.product(sizes, y_size, weights, y) if parts.is_product else None
+  nodes = [product] if product is not None else []
   for degree in config.sum_degrees[min(x.shape[1], len(config.sum_degrees)) - 1]:
     made, is_exact = _sums(parts, _products(x.shape[1], degree), fraction, y, weights, sizes, y_size, config)
     nodes += made

@@ -260,6 +260,15 @@ def test_few_columns_are_those_of_least_squares(rng):
   np.testing.assert_allclose(forms._least_squares(columns, target, weights), least_squares(columns, target, weights))
 
 
+@pytest.mark.filterwarnings("ignore:divide by zero")
+def test_a_factor_that_vanishes_on_a_row_makes_no_product(rng):
+  """As where the roots of several rows, which differ, are taken for one."""
+  x = np.array([[0.5], [1.0], [1.5], [2.0]])
+  vanishing = fits.Fraction({(0.0,): 1.0}, {(2.0,): 1.0, (1.0,): -3.0, (0.0,): 2.0}, 0.0, True, True)  # at 1 and at 2
+  parts = forms.Fractions(vanishing, x, tolerance=1e-5)
+  assert parts.is_product and parts.product(np.ones(1), 1.0, np.ones(4), np.arange(4.0)) is None
+
+
 def test_a_fraction_over_the_product_of_its_factors(rng):
   whole = {(3.0,): 2.0, (2.0,): 10.0, (1.0,): 16.0, (0.0,): 8.0}  # 2*(x + 2)**2*(x + 1)
   fraction = fits.Fraction({(1.0,): 3.0, (0.0,): 1.0}, whole, 0.0, True, True)
