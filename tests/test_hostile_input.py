@@ -8,13 +8,14 @@ import csv
 import hashlib
 import io
 import json
+import warnings
 
 from hypothesis import example, given, settings, strategies as st
 import jax
 import numpy as np
 import pytest
 
-from symformer_jax import infer, inference
+from symformer_jax import infer, inference, testing
 from symformer_jax.commands import result_lines, tables
 from symformer_jax.errors import InputError, SymFormerError
 from symformer_jax.estimator import SymFormerRegressor
@@ -244,3 +245,37 @@ def test_a_file_that_the_command_cannot_use_leaves_nothing_behind(tmp_path_facto
     infer.asked.FLAGS(["infer", f"--data={folder}/t.csv", f"--out={folder}/t.json", f"--plot={folder}/t.png"])
     answer(lambda: infer.main([]), SymFormerError)
   assert [path.name for path in folder.iterdir()] == ["t.csv"]
+
+
+def column(rng, num_rows, kind):
+  """A column such as tables have that nobody looked at."""
+  return {
+    "normal": lambda: rng.normal(size=num_rows), "flag": lambda: rng.integers(0, 2, num_rows),
+    "rare": lambda: rng.integers(0, 5, num_rows) == 0, "few": lambda: rng.integers(0, 4, num_rows),
+    "level": lambda: np.full(num_rows, 9.81), "zero": lambda: np.zeros(num_rows),
+    "large": lambda: rng.uniform(1, 2, num_rows) * 1e12, "small": lambda: rng.uniform(1, 2, num_rows) * 1e-12,
+    "negative": lambda: -rng.uniform(1, 5, num_rows), "decades": lambda: np.exp(4 * rng.normal(size=num_rows)),
+    "outlier": lambda: np.where(np.arange(num_rows) == 0, 1e6, rng.normal(size=num_rows)),
+    "year": lambda: 1900 + np.arange(num_rows), "mirror": lambda: np.arange(num_rows) % 2 * 2 - 1,
+  }[kind]().astype(float)
+
+
+KINDS = ("normal", "flag", "rare", "few", "level", "zero", "large", "small", "negative", "decades", "outlier", "year",
+         "mirror")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(40))
+def test_no_source_fails_over_odd_tables(seed):
+  """Flags, categories, equal columns, few rows, sizes of any kind: a search ends with formulas that have values."""
+  rng = np.random.default_rng(seed)
+  num_rows, num_columns = int(rng.choice([5, 8, 15, 40, 90])), int(rng.choice([1, 2, 3, 4, 6]))
+  x = np.column_stack([column(rng, num_rows, str(kind)) for kind in rng.choice(KINDS, num_columns)])
+  if num_columns > 1 and seed % 3 == 0:
+    x[:, -1] = x[:, 0]
+  y = [x @ rng.normal(size=num_columns), column(rng, num_rows, "flag"), rng.normal(size=num_rows),
+       np.prod(np.clip(x, -1e3, 1e3), axis=1) + 0.01 * rng.normal(size=num_rows)][seed % 4]
+  with warnings.catch_warnings():
+    warnings.simplefilter("error", RuntimeWarning)
+    [found] = inference.search(testing.FixedProposer(["x0", "x0**2 + 1"]), [(x, y)], effort="quick", max_time=10)
+  assert found.message if found.best is None else np.isfinite(found.best.mse)
