@@ -370,12 +370,16 @@ def _fit_within(
   lower, upper = np.array([box.get(name, free) for name in formula.names]).T
   count, padding = len(formula.names), formula.num_slots - len(formula.names)
 
-  def evaluate(constants: np.ndarray) -> np.ndarray:
-    return _evaluate(formula, np.pad(constants, (0, padding)), x)[: 1 + count]
+  columns = np.ascontiguousarray(x.T)
+  with jax.enable_x64(True):
+    program = formula.program()  # once: it takes as long as a step
 
-  found = [bounded.descend(evaluate, start, y, weights, (lower, upper), max_steps=max_steps)
-           for start in _draw_within(starts[:, :count], lower, upper, rng)]
-  best = min(found, key=lambda each: each.loss)
+  def evaluate(constants: np.ndarray) -> np.ndarray:
+    with jax.enable_x64(True):
+      return np.asarray(_run(program, np.pad(constants, (0, padding)), columns))[: 1 + count]
+
+  best = bounded.descend_from_all(
+    evaluate, _draw_within(starts[:, :count], lower, upper, rng), y, weights, (lower, upper), max_steps=max_steps)
   at_bound = {name: float(value) for name, value, is_held in
               zip(formula.names, best.constants, best.is_at_bound, strict=True) if is_held}
   reduced = _hold(formula, at_bound)
