@@ -184,6 +184,7 @@ class SymFormerRegressor(ExportsMixin, RegressorMixin, BaseEstimator):
     """
     frames.check_numeric(X, "X")
     frames.check_numeric(y, "y")
+    frames.check_numeric(sample_weight, "sample_weight")
     earlier = self._forget()
     shape = np.asarray(y).shape
     if len(shape) == 2 and shape[1] > 1:

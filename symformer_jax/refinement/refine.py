@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from symformer_jax import frames
 from symformer_jax.errors import InputError, suggest
 from symformer_jax.language import constants as constants_lib, expression, interpreter, parser, printing, programs
 from symformer_jax.language.expression import SYMBOL, VARIABLE, Node, number
@@ -256,6 +257,7 @@ def _pair_up(X: Any, y: Any, sigma: Any, is_single: bool) -> list[tuple[Any, Any
 
 def _columns(X: Any) -> tuple[np.ndarray, tuple[str, ...]]:
   """Points [N, D] and the names of the columns."""
+  frames.check_numeric(X, "X")
   names = tuple(str(c) for c in X.columns) if hasattr(X, "columns") else None
   try:
     x = np.asarray(X, np.float64)
@@ -272,6 +274,8 @@ def _columns(X: Any) -> tuple[np.ndarray, tuple[str, ...]]:
 def _check_data(X: Any, y: Any, sigma: Any) -> _Data:
   """`(x [N, D], y [N], weights [N], names)` of one data set."""
   x, names = _columns(X)
+  frames.check_numeric(y, "y")
+  frames.check_numeric(sigma, "sigma")
   y = np.asarray(y, np.float64)
   y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
   if y.shape != (len(x),):
