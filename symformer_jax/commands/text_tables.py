@@ -88,9 +88,12 @@ def _is_comment(line: str, signs: str = _COMMENT) -> bool:
 
 def _comment_signs(lines: Sequence[tuple[int, str]]) -> str:
   """Signs that begin comments: that of MATLAB as well where it begins the first lines and is no name of a column."""
+  begin = next((line for _, line in lines if not _is_comment(line)), "")
+  if not begin.lstrip().startswith(_MATLAB_COMMENT):
+    return _COMMENT
   first = [line.strip() for _, line in lines if not _is_comment(line)]
   num = next((i for i, line in enumerate(first) if not line.startswith(_MATLAB_COMMENT)), len(first))
-  if not 0 < num < len(first) or any(line[1:2].strip() for line in first[:num]):
+  if num == len(first) or any(line[1:2].strip() for line in first[:num]):
     return _COMMENT
   below = first[num : num + NUM_SNIFFED]
   separator = max(_ORDER, key=lambda each: _score(below, each))
@@ -105,6 +108,8 @@ def _without_comments(
 
   A sign in a text begins none: before it a number stands, and lines have as many cells without what follows.
   """
+  if not any(_COMMENT in line for _, line in rows):
+    return rows, []
   bare = [(place, _head(line)) for place, line in rows]
   if bare == rows:
     return rows, []
@@ -125,7 +130,7 @@ def _without_comments(
 
 def _head(line: str) -> str:
   """A line up to a comment behind its last cell, if that is a number or a word for none."""
-  for found in itertools.islice(_BEHIND.finditer(line), MAX_PLACES) if _COMMENT in line else ():
+  for found in itertools.islice(_BEHIND.finditer(line), MAX_PLACES):
     head = line[: found.start()]
     last = head[1 + max(map(head.rfind, _ORDER)) :].strip("\"'")
     if last and head.count('"') % 2 == 0 and _is_comment(line[found.end() :]) and (
