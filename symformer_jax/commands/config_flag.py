@@ -37,8 +37,10 @@ def read(flag: Any) -> dict[str, Any]:
   try:
     return flag.value.to_dict()
   except OSError as error:  # ml_collections keeps what went wrong with the file until its values are asked for
-    # Where the flag is parsed, a missing file is a paragraph.
-    configuration.find_config(flags.FLAGS[flag.name].config_filename.partition(":")[0])
+    from ml_collections import config_flags  # of the few commands that have such a flag
+
+    # Of a missing file it says a paragraph.
+    configuration.find_config(config_flags.get_config_filename(flags.FLAGS[flag.name]).partition(":")[0])
     raise InputError(f"--{flag.name}: {' '.join(str(error.__cause__ or error).split())}") from None
   except AttributeError:
     got = type(flag.value).__name__
