@@ -55,11 +55,11 @@ class _Progress:
     self._last = now
     accepted = self._writer.num_accepted
     rate = (accepted - self._start_count) / max(now - self._start, 1e-9)
-    left = (self._total - accepted) / rate if rate else float("inf")
+    left = f"{(self._total - accepted) / rate / 60:.1f} min left, " if rate else ""  # of none nothing can be told
     rejected = self._writer.counts.copy()
     rejected.pop("accepted", None)
     rules = ", ".join(f"{rule} {count}" for rule, count in rejected.most_common(3))
-    text = (f"{accepted}/{self._total} equations, {rate:.1f}/s, {left / 60:.1f} min left, "
+    text = (f"{accepted}/{self._total} equations, {rate:.1f}/s, {left}"
             f"{rejected.total()} rejected ({rules}, ...)")
     line = f"\r{text:<110}" if self._is_terminal else f"{text}\n"
     print(line, end="", file=sys.stderr, flush=True)

@@ -184,6 +184,7 @@ class SymFormerRegressor(ExportsMixin, RegressorMixin, BaseEstimator):
     """
     frames.check_numeric(X, "X")
     frames.check_numeric(y, "y")
+    frames.check_numeric(sample_weight, "sample_weight")
     earlier = self._forget()
     shape = np.asarray(y).shape
     if len(shape) == 2 and shape[1] > 1:
@@ -203,6 +204,8 @@ class SymFormerRegressor(ExportsMixin, RegressorMixin, BaseEstimator):
       if self.template is not None:
         num_columns = templates.num_columns(self.template, self._column_names())
       model = inference.resolve_model(model, num_variables=num_columns)
+    if np.any(weights < 0):
+      raise InputError(f"sample_weight: expected weights of at least 0, got {weights.min():g}")
     if not np.any(weights > 0):
       raise InputError("sample_weight: expected at least one weight above 0")
     names = tuple(self._column_names())

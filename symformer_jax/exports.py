@@ -82,7 +82,8 @@ class ExportsMixin:
       language: numpy, jax, torch, c, julia or excel.
       index: see `predict`.
       cells: for excel, what stands for each column, such as `["A2", "B2"]`; by default its name.
-    Columns whose names the language does not take are renamed, and a comment says so (`source_code.safe_names`).
+    Columns whose names the language does not take are renamed, and a comment says so (`source_code.safe_names`); in
+    a spreadsheet's formula, which has no comments, see the names themselves or give `cells`.
     """
     return self._sources(language, index, cells)
 

@@ -1,21 +1,28 @@
-"""What a DataFrame holds that is no number, said before NumPy fails at it."""
+"""What DataFrames and arrays hold that is no number, said before NumPy fails at it, or makes numbers of dates."""
 
+import datetime
 from typing import Any
+
+import numpy as np
 
 from symformer_jax.errors import InputError
 
+_TIMES = (np.datetime64, np.timedelta64, datetime.date, datetime.time, datetime.timedelta)
+_ADVICE = "give numbers, such as days or years, from"
+
 
 def check_numeric(data: Any, argument: str) -> None:
-  """Refuses columns of dates, times, complex numbers and text, and two columns of one name.
+  """Refuses dates, times and text; in pandas' data complex numbers, other objects and two columns of one name as well.
 
-  Anything but pandas' data is left alone; text that is a number, such as "1.5" or "inf", or "nan", is none of these.
+  Text that is a number, such as "1.5" or "inf", or "nan", is none of these.
   Args:
-    data: a DataFrame or a Series; argument: its name, for the message.
+    data: a DataFrame, a Series, an array, or lists of lists; argument: its name, for the message.
   Raises:
     InputError: names the column, and the first cell that is no number with its row.
   """
   frame = data.to_frame() if hasattr(data, "to_frame") and hasattr(data, "dtype") else data
   if not hasattr(frame, "columns") or not hasattr(frame, "iloc"):
+    _check_array(data, argument)
     return
   repeated = frame.columns[frame.columns.duplicated()]
   if len(repeated):
@@ -28,8 +35,7 @@ def _check_column(column: Any, what: str) -> None:
   import pandas as pd
 
   if column.dtype.kind in "mM" or isinstance(column.dtype, pd.PeriodDtype):
-    raise InputError(f"{what} holds dates or times ({column.dtype}); give numbers, such as days or years, "
-                     "from (t - t.min()).dt.total_seconds()")
+    raise InputError(f"{what} holds dates or times ({column.dtype}); {_ADVICE} (t - t.min()).dt.total_seconds()")
   if column.dtype.kind == "c":
     raise InputError(f"{what} holds complex numbers; give real and imaginary parts as columns of their own")
   if column.dtype.kind in "iufb":
@@ -37,16 +43,42 @@ def _check_column(column: Any, what: str) -> None:
   present = column[column.notna()].astype(object)
   is_number = pd.to_numeric(present.map(lambda cell: cell if isinstance(cell, str | int | float) else _as_float(cell)),
                             errors="coerce").notna() | present.map(_is_nan)
-  if is_number.all():
-    return
-  row = present.index[~is_number.to_numpy()][0]
-  cell = present[~is_number.to_numpy()].iloc[0]
+  if not is_number.all():
+    row = present.index[~is_number.to_numpy()][0]
+    raise _no_number(what, present[~is_number.to_numpy()].iloc[0], row)
+
+
+def _no_number(what: str, cell: Any, row: Any) -> InputError:
   hint = "give numbers, such as pandas.get_dummies makes of categories" if isinstance(cell, str) else "give numbers"
-  raise InputError(f"{what} holds {' '.join(repr(cell).split())[:60]} in row {row}, which is no number; {hint}")
+  return InputError(f"{what} holds {' '.join(repr(cell).split())[:60]} in row {row}, which is no number; {hint}")
+
+
+def _check_array(data: Any, argument: str) -> None:
+  """Refuses dates, times and text in an array or in lists; what else is no number, scikit-learn and NumPy refuse."""
+  try:
+    array = np.asarray(data)
+  except (TypeError, ValueError, RuntimeError):
+    return
+  if array.dtype.kind in "mM":
+    raise _times_in(argument, array.dtype)
+  if array.dtype.kind not in "OUST" or array.ndim not in (1, 2):
+    return
+  for index, cell in np.ndenumerate(array):
+    what = argument if array.ndim == 1 else f"{argument}: column {index[1]}"
+    if isinstance(cell, _TIMES):
+      raise _times_in(what, type(cell).__name__)
+    if isinstance(cell, str | bytes) and not _is_nan(cell) and np.isnan(_as_float(cell)):
+      raise _no_number(what, str(cell) if isinstance(cell, str) else cell.decode("latin-1"), index[0])
+
+
+def _times_in(what: str, kind: Any) -> InputError:
+  return InputError(f"{what} holds dates or times ({kind}); {_ADVICE} (t - t.min()) / np.timedelta64(1, 'D')")
 
 
 def _is_nan(cell: Any) -> bool:
   """Whether a text is what NumPy reads as a missing number."""
+  if isinstance(cell, bytes):
+    cell = cell.decode("latin-1")
   return isinstance(cell, str) and cell.strip().lower().lstrip("+-") == "nan"
 
 

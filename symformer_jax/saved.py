@@ -111,7 +111,8 @@ def read(
   except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
     if isinstance(error, InputError) and str(error).startswith(str(path)):
       raise
-    reason = " ".join(str(error).split())
+    is_missing = isinstance(error, KeyError) and error.args
+    reason = f"the field {error.args[0]!r} is missing" if is_missing else " ".join(str(error).split())
     raise InputError(f"{path}: is no {what}: {reason if len(reason) < 300 else reason[:300] + '...'}") from None
 
 

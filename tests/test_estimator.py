@@ -306,7 +306,7 @@ def test_guesses_and_a_config_are_kept(data, tmp_path):
 
 @pytest.mark.parametrize(("text", "message"), [
   ("{", "is no saved SymFormerRegressor"), ('{"format": "other"}', "expected format 'symformer-regressor-NUMBER'"),
-  ("[]", "is no saved SymFormerRegressor"),
+  ("[]", "is no saved SymFormerRegressor"), ("{}", "is no saved SymFormerRegressor: the field 'format' is missing"),
 ])
 def test_foreign_files_are_refused(tmp_path, text, message):
   (tmp_path / "fit.json").write_text(text)
@@ -380,3 +380,10 @@ def test_random_states_of_numpy_give_other_seeds(data, monkeypatch):
     with pytest.raises(InputError, match="far enough"):
       SymFormerRegressor(model=WIDE, random_state=state).fit(*data)
   assert seeds[0] == seeds[1] != seeds[2] and seeds[3] != seeds[4]
+
+
+def test_weights_below_0_are_called_so():
+  x = np.arange(9.0)[:, None]
+  for weights in (np.full(9, -1.5), np.where(x[:, 0] > 3, 1.0, -1.5)):
+    with pytest.raises(InputError, match=r"sample_weight: expected weights of at least 0, got -1\.5"):
+      SymFormerRegressor(model=testing.FixedProposer(["x0"])).fit(x, 2 * x[:, 0], weights)

@@ -1,4 +1,6 @@
-"""DataFrames whose columns are no numbers are refused by name, before NumPy fails at them."""
+"""DataFrames and arrays that hold no numbers are refused, before NumPy fails at them or makes numbers of dates."""
+
+import datetime
 
 import numpy as np
 import pandas as pd
@@ -8,6 +10,8 @@ from symformer_jax import testing
 from symformer_jax.errors import InputError
 from symformer_jax.estimator import SymFormerRegressor
 from symformer_jax.frames import check_numeric
+from symformer_jax.inference import search
+from symformer_jax.refinement.refine import refine
 
 
 @pytest.mark.parametrize(("cells", "message"), [
@@ -31,7 +35,8 @@ def test_what_is_no_number_is_named(cells, message):
 def test_numbers_in_any_dress_are_left_alone():
   frame = pd.DataFrame({"a": ["1.5", "2"], "b": pd.array([1, None], dtype="Int64"), "c": pd.Categorical([1, 2]),
                         "d": [True, False], "e": [1, None], "f": ["nan", "1"], "g": [" NaN ", "inf"]})
-  for data in (frame, frame["a"], frame.to_numpy(), np.array([["x"]]), [[1]], None):
+  for data in (frame, frame["a"], frame.to_numpy(), np.array([["1"]]), [[1]], [["1e3", b"nan"]], None,
+               np.array([[{}]]), [[1], [2, 3]], 3.0):
     check_numeric(data, "X")
 
 
@@ -44,3 +49,42 @@ def test_the_estimator_refuses_them_before_a_search():
     model.fit(frame[["a"]], frame["day"])
   with pytest.raises(InputError, match="X: two columns are called 'a'"):
     model.fit(frame[["a", "a"]], frame["a"])
+
+
+DAYS = np.arange("2020-01-01", "2020-01-13", dtype="datetime64[D]")
+
+
+@pytest.mark.parametrize(("data", "message"), [
+  (DAYS[:, None], r"X holds dates or times \(datetime64\[D\]\); give numbers, such as days or years, from"),
+  (DAYS - DAYS[0], r"X holds dates or times \(timedelta64\[D\]\)"),
+  (list(DAYS), "X holds dates or times"),
+  ([[1, datetime.date(2020, 1, 1)]], r"X: column 1 holds dates or times \(date\)"),
+  (np.array([1, np.datetime64("2020-01-01")], object), r"X holds dates or times \(datetime64\)"),
+  (["1", "a"], "X holds 'a' in row 1, which is no number; give numbers, such as pandas.get_dummies"),
+  (np.array([b"1", b"a"]), "X holds 'a' in row 1"),
+  (np.array([[1, 2], [3, "four"]], object), "X: column 1 holds 'four' in row 1"),
+])
+def test_arrays_of_dates_and_text_are_refused(data, message):
+  with pytest.raises(InputError, match=message):
+    check_numeric(data, "X")
+
+
+def test_no_way_in_takes_dates_for_numbers():
+  y, x = np.arange(12.0) ** 2, np.arange(12.0)[:, None]
+  proposer = testing.FixedProposer(["x0"])
+  model = SymFormerRegressor(model=proposer, verbose=False)
+  for X, target, named in ((DAYS[:, None], y, "X"), (x, DAYS, "y"), (x, ["a"] * 12, "y")):
+    with pytest.raises(InputError, match=f"^{named} holds"):
+      model.fit(X, target)
+    with pytest.raises(InputError, match=f"^{named} holds"):
+      refine("a*x", X, target)
+    [result] = search(proposer, [(X, target)])
+    assert result.message.startswith(f"{named} holds")
+  with pytest.raises(InputError, match="^sample_weight holds dates"):
+    model.fit(x, y, DAYS)
+  [result] = search(proposer, [np.stack([DAYS, DAYS], axis=1)])
+  assert result.message.startswith("the array holds dates")
+  model.fit(x, 2 * x[:, 0])
+  for predict in (model.predict, refine("a*x", x, y).predict):
+    with pytest.raises(InputError, match="^X holds dates"):
+      predict(DAYS[:, None])

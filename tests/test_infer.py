@@ -412,7 +412,7 @@ def test_what_was_decided_of_a_table_is_said_and_kept(command, answering, tmp_pa
   assert code == 0 and note in err
   assert command(f"--data={tmp_path}/t.csv", "--quiet")[2] == ""
   code, _, err = command(f"--data={tmp_path}/t.csv", "--decimal=.")
-  assert code == 2 and "no column left to explain 'b'" in err and "line 2, column 'a': '0,5' is no number" in err
+  assert code == 2 and "no other column left to explain 'b'" in err and "line 2, column 'a': '0,5' is no number" in err
 
 
 @pytest.mark.parametrize(("argv", "message"), [

@@ -167,7 +167,7 @@ TREE = {"constants": [], "mse": 1.0, "r2": None, "relative_error": None, "expres
 @pytest.mark.parametrize(("text", "message"), [
   (changed(format="symformer-regressor-4"), "of format 4, written by a newer version; this one reads up to 3"),
   (changed(format="symformer-regressor-3", targets=[]), "targets: expected at least one"),
-  (changed(format="symformer-regressor-3"), "is no saved SymFormerRegressor: 'targets'"),
+  (changed(format="symformer-regressor-3"), "is no saved SymFormerRegressor: the field 'targets' is missing"),
   (changed(format="symformer-result-1"), "expected format 'symformer-regressor-NUMBER', got 'symformer-result-1'"),
   (changed(format=["x" * 5000]), "expected format 'symformer-regressor-NUMBER'"),
   (changed(best=2), "best: expected a line of the front, got 2"),

@@ -124,6 +124,14 @@ class Column:
   def is_numeric(self) -> bool:
     return bool(self.fault) or not np.isnan(self.values).all()
 
+  @property
+  def is_mostly_text(self) -> bool:
+    """Whether more cells hold text than numbers, such as a column of words with a `10%` among them."""
+    if self.fault:
+      return False
+    is_bad = np.isnan(self.values)
+    return sum(not is_missing(cell) for cell in self.cells[is_bad]) > np.sum(~is_bad)
+
   def first_bad(self) -> int | None:
     """The first row with a cell that is there, but no number."""
     bad = (int(i) for i in np.flatnonzero(np.isnan(self.values)) if not is_missing(self.cells[i]))

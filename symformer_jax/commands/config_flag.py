@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
+from absl import flags
+
 from symformer_jax import configuration
 from symformer_jax.errors import InputError
 
@@ -35,6 +37,10 @@ def read(flag: Any) -> dict[str, Any]:
   try:
     return flag.value.to_dict()
   except OSError as error:  # ml_collections keeps what went wrong with the file until its values are asked for
+    from ml_collections import config_flags  # of the few commands that have such a flag
+
+    # Of a missing file it says a paragraph.
+    configuration.find_config(config_flags.get_config_filename(flags.FLAGS[flag.name]).partition(":")[0])
     raise InputError(f"--{flag.name}: {' '.join(str(error.__cause__ or error).split())}") from None
   except AttributeError:
     got = type(flag.value).__name__

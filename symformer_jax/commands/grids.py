@@ -37,6 +37,7 @@ class Grid:
     places: where the rows stand in the file [N], from 1; `word` is what is counted, line or row.
     separator: what stood between columns; empty for files that are no text.
     notes: what was decided on the way, one sentence each.
+    elsewhere: where else in the file the table may be, the end of a message; empty where there is no other place.
   """
 
   names: tuple[str, ...]
@@ -45,6 +46,7 @@ class Grid:
   word: str = "row"
   separator: str = ""
   notes: tuple[str, ...] = ()
+  elsewhere: str = ""
 
 
 def clean_name(name: Any) -> str:

@@ -10,6 +10,7 @@ import errno
 import functools
 import math
 import os
+import re
 import signal
 import sys
 from typing import NoReturn, TypeVar
@@ -138,6 +139,24 @@ def _outcome(
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO)
 
 
+# What ml_collections says of a key that a config has not.
+_NEAR_KEY = re.compile(r'Did you mean "(.+?)" instead of "(.+?)"')
+
+
+def _describe_missing_key(error: BaseException, argv: Sequence[str]) -> str:
+  """Of an error about `--config.KEY=VALUE` where the config has no such key; empty for any other."""
+  if not isinstance(error, KeyError | AttributeError) or not error.args:
+    return ""
+  text = str(error.args[0])
+  near = _NEAR_KEY.search(text)
+  key = near[2] if near else text.strip("\"'")
+  for argument in argv:
+    flag = argument.partition("=")[0]
+    if argument.startswith("-") and key in flag.split(".")[1:]:
+      return f"{flag}: the config has no key {key!r}" + (f": did you mean {near[1]!r}?" if near else "")
+  return ""
+
+
 def _flush_output() -> None:
   if sys.stdout is not None:  # as it is for a process that was begun without one
     sys.stdout.flush()
@@ -162,7 +181,11 @@ def _parse(flag_values: flags.FlagValues, argv: list[str]) -> list[str]:
     raise
   # Config files are run while flags are parsed: whatever goes wrong is the user's to mend, and ends nothing as if done.
   except (Exception, SystemExit) as error:
-    raise flags.Error(f"{type(error).__name__}: {error}") from error
+    if missing := _describe_missing_key(error, argv):
+      raise InputError(missing) from None
+    # The text of a KeyError is the repr of its message.
+    text = error.args[0] if isinstance(error, KeyError) and error.args else error
+    raise flags.Error(f"{type(error).__name__}: {text}") from error
   for name in flag_values:
     value = flag_values[name].value
     if isinstance(value, float) and math.isnan(value):  # passes every bound, above or below

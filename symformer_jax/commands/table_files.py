@@ -77,8 +77,13 @@ def _read_excel(path: pathlib.Path, how: Reading) -> grids.Grid:
   others = [name for name in names if name != sheet]
   notes = [f"sheet {sheet!r} is read, not {', '.join(map(repr, others))}; --sheet chooses"] \
     if others and how.sheet is None else []
+  elsewhere = f"; sheet {sheet!r} was read, --sheet takes another one: {', '.join(map(repr, others))}" if notes else ""
   rows = [[cell.strip() if isinstance(cell, str) else cell for cell in row] for row in frame.to_numpy(object).tolist()]
-  return grids.from_rows(rows, range(1, len(rows) + 1), word="row", notes=notes)
+  try:
+    grid = grids.from_rows(rows, range(1, len(rows) + 1), word="row", notes=notes)
+  except InputError as error:
+    raise InputError(f"{error}{elsewhere}") from None
+  return dataclasses.replace(grid, elsewhere=elsewhere)
 
 
 def _check_unpacked(path: pathlib.Path, max_bytes: int) -> None:

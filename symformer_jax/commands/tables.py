@@ -175,7 +175,7 @@ class _Source:
   def __init__(self, grid: grids.Grid, request: Request):
     self.grid, self.request = grid, request
     if not len(grid.places):
-      raise InputError("the table has no rows")
+      raise InputError(f"the table has no rows{grid.elsewhere}")
     found = cells.read_columns(
       grid.columns, decimal=request.decimal, separator=grid.separator, time_unit=request.time_unit)
     self.columns = [_Column(*pair) for pair in zip(grid.names, found, strict=True)]
@@ -199,7 +199,8 @@ class _Source:
     names = self._names()
     for flag, name in asked:
       if name not in names:
-        raise InputError(f"{flag}: no column {name!r}, expected one of {', '.join(map(repr, names))}")
+        raise InputError(f"{flag}: no column {name!r}, expected one of {', '.join(map(repr, names))}"
+                         f"{self.grid.elsewhere}")
       self._refuse_repeated([column for column in self.columns if column.name == name])
     for i, (flag, name) in enumerate(asked):
       if (flag, name) in asked[:i]:
@@ -236,8 +237,9 @@ class _Source:
   def _choose_targets(self) -> list[str]:
     numeric = [column for column in self._numeric() if not column.origin]
     if not numeric:
-      raise InputError(f"no numeric column: none of {', '.join(map(repr, self.grid.names))} holds a number"
-                       f"{self._first_text()}")
+      text = self._first_text()
+      raise InputError(f"no numeric column: none of {', '.join(map(repr, self.grid.names))} holds numbers"
+                       f"{text and '; ' + text}{self.grid.elsewhere}")
     # Dates and times are rather what explains.
     of_numbers = [column for column in numeric if not column.content.is_time]
     targets = self._asked_targets() or [(of_numbers or numeric)[-1].name]
@@ -253,14 +255,18 @@ class _Source:
 
   def _numeric(self) -> list[_Column]:
     weighing = self.weigher.name if self.weigher else None
-    return [column for column in self.columns if column.content.is_numeric and column.name != weighing]
+    return [column for column in self.columns if column.name != weighing and self._is_of_numbers(column)]
+
+  @staticmethod
+  def _is_of_numbers(column: _Column) -> bool:
+    return column.content.is_numeric and not column.content.is_mostly_text
 
   def _first_text(self) -> str:
-    """Of the first column without numbers, its first cell that is there."""
+    """Of the first column of text, its first cell that is there."""
     for column in self.columns:
-      row = None if column.content.is_numeric else column.content.first_bad()
+      row = None if self._is_of_numbers(column) else column.content.first_bad()
       if row is not None:
-        return f"; {_place(self.grid, row)}, column {column.name!r}: {_shown(column, row)} is no number"
+        return f"{_place(self.grid, row)}, column {column.name!r}: {_shown(column, row)} is no number"
     return ""
 
   # --- one table ---
@@ -270,8 +276,9 @@ class _Source:
     [y_column] = [column for column in self.columns if column.name == target]
     features = self._features()
     if not features:
-      raise InputError(
-        f"no column left to explain {target!r}: expected at least two numeric columns{self._first_text()}")
+      text = self._first_text()
+      left = f"no {'other ' if text else ''}column left to explain {target!r}: expected at least two numeric columns"
+      raise InputError(f"{text and text + '; '}{left}{self.grid.elsewhere}")
     used = [*features, y_column]
     self._refuse_repeated(used)
     weigher = self.weigher
@@ -318,10 +325,11 @@ class _Source:
     if self.request.features:
       return notes
     for column in self.columns:
-      if not column.content.is_numeric:
+      if not self._is_of_numbers(column) and all(column is not each for each in read):
         row = column.content.first_bad()
         example = "" if row is None else f" ({_place(self.grid, row)}: {_shown(column, row)})"
-        notes.append(f"column {column.name!r} left aside: it holds no number{example}")
+        what = "mostly text" if column.content.is_numeric else "no number"
+        notes.append(f"column {column.name!r} left aside: it holds {what}{example}")
     return notes
 
   def _check_cells(self, read: Sequence[_Column], notes: list[str]) -> np.ndarray:
@@ -348,8 +356,9 @@ class _Source:
     what = "a missing value" if cells.is_missing(column.content.cells[row]) else _shown(column, row)
     others = int(is_bad.any(axis=1).sum()) - 1
     more = f" (and {others} more such rows)" if others else ""
+    hint = ", --categories makes columns of 0 and 1 of text" if column.content.is_mostly_text else ""
     return f"{_place(self.grid, row)}, column {column.origin or column.name!r}: expected a finite number, got " \
-           f"{what}{more}; --drop_missing leaves such rows out"
+           f"{what}{more}; --drop_missing leaves such rows out{hint}"
 
 
 def _place(grid: grids.Grid, row: int) -> str:

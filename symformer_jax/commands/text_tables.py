@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 import csv
+import itertools
 import pathlib
 import re
 
@@ -16,7 +17,12 @@ _ORDER = ("\t", ";", "|", ",", " ")
 # Lines by which the separator is found, and the share of them that have as many cells as most.
 NUM_SNIFFED = 200
 MIN_REGULAR = 0.8
-_COMMENT = "#"
+_COMMENT, _MATLAB_COMMENT = "#", "%"
+# Where a comment behind the cells of a line may begin, and how many such places are looked at.
+_BEHIND = re.compile(rf"(?<!\s)\s+(?={_COMMENT})")
+MAX_PLACES = 20
+# Signs of the line below the names in Markdown and in listings of databases.
+_RULE = frozenset(" \t|:+-")
 _ERROR_FIRST = re.compile(rf"(?:{'|'.join(map(re.escape, sorted(cells.ERRORS)))})(?=[\s,;|]|$)", re.IGNORECASE)
 _HINT = re.compile(r'"?sep=(.)"?', re.IGNORECASE)  # of spreadsheets to themselves
 # Cells between spaces; quotes hold a cell with spaces in it together, a comment ends the line.
@@ -36,12 +42,17 @@ def read(path: pathlib.Path, *, separator: str | None = None) -> grids.Grid:
            if line.strip()]
   if lines and (hint := _HINT.fullmatch(lines[0][1].strip())):
     separator, lines = separator or hint[1], lines[1:]
-  comments = [(i, line) for i, line in lines if _is_comment(line)]
-  rows = [(i, line) for i, line in lines if not _is_comment(line)]
+  signs = _comment_signs(lines)
+  comments = [(i, line) for i, line in lines if _is_comment(line, signs)]
+  rows = [(i, line) for i, line in lines if not _is_comment(line, signs)]
   if not rows:
     raise InputError("the file is empty")
+  if len(rows) > 1 and "|" in rows[0][1] and "---" in rows[1][1] and _RULE.issuperset(rows[1][1]):
+    del rows[1]
   above = [line for i, line in comments if i < rows[0][0]]
   notes += _describe_skipped(comments[len(above) :])
+  rows, behind = _without_comments(rows, separator)
+  notes += behind
   separator = separator or _find_separator([line for _, line in rows[:NUM_SNIFFED]])
   try:
     found = list(_split(rows, separator))
@@ -49,7 +60,7 @@ def read(path: pathlib.Path, *, separator: str | None = None) -> grids.Grid:
     raise InputError(f"cannot be read as a table: {error}") from None
   return grids.from_rows(
     [row for _, row in found], [place for place, _ in found], word="line", separator=separator,
-    comment=_comment_cells(above, separator), notes=notes)
+    comment=_comment_cells(above, separator, signs), notes=notes)
 
 
 def _decode(data: bytes) -> tuple[str, list[str]]:
@@ -69,10 +80,71 @@ def _decode(data: bytes) -> tuple[str, list[str]]:
   raise InputError(f"is no UTF-8 text (byte {start}); save it as UTF-8")
 
 
-def _is_comment(line: str) -> bool:
+def _is_comment(line: str, signs: str = _COMMENT) -> bool:
   """Whether a line is a comment; one that begins with an error of a spreadsheet is none."""
   bare = line.lstrip()
-  return bare.startswith(_COMMENT) and _ERROR_FIRST.match(bare) is None
+  return bare.startswith(tuple(signs)) and _ERROR_FIRST.match(bare) is None
+
+
+def _comment_signs(lines: Sequence[tuple[int, str]]) -> str:
+  """Signs that begin comments: that of MATLAB as well where it begins the first lines and is no name of a column."""
+  begin = next((line for _, line in lines if not _is_comment(line)), "")
+  if not begin.lstrip().startswith(_MATLAB_COMMENT):
+    return _COMMENT
+  first = [line.strip() for _, line in lines if not _is_comment(line)]
+  num = next((i for i, line in enumerate(first) if not line.startswith(_MATLAB_COMMENT)), len(first))
+  if num == len(first) or any(line[1:2].strip() for line in first[:num]):
+    return _COMMENT
+  below = first[num : num + NUM_SNIFFED]
+  separator = max(_ORDER, key=lambda each: _score(below, each))
+  is_name = num == 1 and _num_cells(first[0], separator) == _num_cells(below[0], separator) > 1
+  return _COMMENT if is_name else _COMMENT + _MATLAB_COMMENT
+
+
+def _without_comments(
+  rows: list[tuple[int, str]], separator: str | None
+) -> tuple[list[tuple[int, str]], list[str]]:
+  """Rows without comments behind their cells, and a note of them.
+
+  A sign in a text begins none: before it a number stands, and lines have as many cells without what follows.
+  """
+  if not any(_COMMENT in line for _, line in rows):
+    return rows, []
+  bare = [(place, _head(line)) for place, line in rows]
+  if bare == rows:
+    return rows, []
+  lines, heads = ([line for _, line in some[:NUM_SNIFFED]] for some in (rows, bare))
+  orders = (separator,) if separator else _ORDER
+  used = max(orders, key=lambda each: _score(heads, each))
+  if _score(heads, used) < max(_score(lines, each) for each in orders):
+    return rows, []
+  widths = [_num_cells(head, used) for _, head in bare]
+  [(usual, _)] = Counter(widths).most_common(1)
+  kept = [head if width == usual else row for row, head, width in zip(rows, bare, widths, strict=True)]
+  cut = [(place, line[len(head) :]) for (place, line), (_, head) in zip(rows, kept, strict=True) if line != head]
+  if not cut:
+    return rows, []
+  where = f"behind {len(cut)} rows, first line {cut[0][0]}" if len(cut) > 1 else f"behind line {cut[0][0]}"
+  return kept, [f"comments left out {where}: {files.shorten(grids.clean_name(cut[0][1]), 40)!r}"]
+
+
+def _head(line: str) -> str:
+  """A line up to a comment behind its last cell, if that is a number or a word for none."""
+  for found in itertools.islice(_BEHIND.finditer(line), MAX_PLACES):
+    head = line[: found.start()]
+    last = head[1 + max(map(head.rfind, _ORDER)) :].strip("\"'")
+    if last and head.count('"') % 2 == 0 and _is_comment(line[found.end() :]) and (
+        cells.is_value(last) or cells.is_missing(last)):
+      return head
+  return line
+
+
+def _num_cells(line: str, separator: str) -> int:
+  try:
+    [(_, row)] = _split([(0, line)], separator, is_whole=False)
+  except csv.Error:
+    return 0
+  return len(row)
 
 
 def _describe_skipped(comments: Sequence[tuple[int, str]]) -> list[str]:
@@ -114,13 +186,14 @@ def _cells_between_spaces(line: str) -> list[str]:
   return found
 
 
-def _comment_cells(comments: Sequence[str], separator: str) -> list[str]:
+def _comment_cells(comments: Sequence[str], separator: str, signs: str) -> list[str]:
   """Cells of the last comment, which may hold the names; its sign may be a name itself."""
   if not comments:
     return []
-  bare = comments[-1].lstrip().lstrip(_COMMENT)
+  line = comments[-1].lstrip()
+  bare = line.lstrip(signs)
   [(_, row)] = _split([(1, bare)], separator) if bare.strip() else [(1, [])]
-  return [_COMMENT, *row[1:]] if row and not row[0] else row
+  return [line[0], *row[1:]] if row and not row[0] else row
 
 
 def _find_separator(lines: Sequence[str]) -> str:

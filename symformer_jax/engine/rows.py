@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from symformer_jax import frames
 from symformer_jax.errors import InputError
 
 MIN_POINTS = 5
@@ -82,9 +83,12 @@ def refuse_variables(num_columns: int, model: Any) -> None:
 
 def _split_dataset(dataset: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
   if isinstance(dataset, tuple) and len(dataset) in (2, 3):
+    for part, what in zip(dataset, ("X", "y", "weights"), strict=False):
+      frames.check_numeric(part, what)
     x, y, *rest = (np.asarray(part, np.float64) for part in dataset)
     x = x[:, None] if x.ndim == 1 else x
   else:
+    frames.check_numeric(dataset, "the array")
     points = np.asarray(dataset, np.float64)
     if points.ndim != 2 or points.shape[1] < 2:
       raise InputError(f"expected points [N, D+1] with y in the last column, got an array of shape {points.shape}")

@@ -34,7 +34,7 @@ def torch_function(node: Node) -> Callable[..., Any]:
   try:
     import torch
   except ImportError:
-    raise InputError("torch is not installed: pip install torch") from None
+    raise InputError("torch is not installed: pip install '.[torch]'") from None
 
   def value(n: Node, x: Any) -> Any:
     if n.args:

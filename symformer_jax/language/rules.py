@@ -172,7 +172,9 @@ def _tokens(names: Sequence[str], argument: str) -> frozenset[str]:
     if name not in known:
       close = difflib.get_close_matches(name, known, n=1)
       hint = f"; did you mean {close[0]!r}?" if close else ""
-      raise InputError(f"{argument}: unknown operator {name!r}, expected some of {', '.join(known)}{hint}")
+      # The others are there anyway, and may be named all the same.
+      asked_for = [op.name for op in operators_lib.REQUESTED_OPERATORS] if argument == "add_operators" else known
+      raise InputError(f"{argument}: unknown operator {name!r}, expected some of {', '.join(asked_for)}{hint}")
   return frozenset(token for name in names for token in known[name])
 
 

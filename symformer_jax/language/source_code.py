@@ -122,7 +122,8 @@ LANGUAGES: dict[str, Language] = {
 def write(node: Node, names: Sequence[str], language: str, *, cells: Sequence[str] | None = None) -> str:
   """The formula as text of a language: a function `formula` of all columns in their order, or a spreadsheet's formula.
 
-  Columns whose names the language does not take are renamed (see `safe_names`); a comment says so.
+  Columns whose names the language does not take are renamed (see `safe_names`); a comment says so, but not in a
+  spreadsheet's formula, which has none.
   Args:
     node: a tree without symbols.
     names: of the columns; any text.

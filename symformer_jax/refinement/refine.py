@@ -10,8 +10,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from symformer_jax import frames
 from symformer_jax.errors import InputError, suggest
-from symformer_jax.language import constants as constants_lib, expression, interpreter, parser, printing, programs
+from symformer_jax.language import (
+  constants as constants_lib,
+  expression,
+  interpreter,
+  parser,
+  printing,
+  programs,
+  source_code,
+  sympy_trees,
+)
 from symformer_jax.language.expression import SYMBOL, VARIABLE, Node, number
 from symformer_jax.language.vocabulary import Vocabulary
 from symformer_jax.refinement import bounded, snapping, solve, uncertainty
@@ -36,7 +46,7 @@ class SnappedResult:
     stderr: standard errors of the others given those; 0 for exact values.
     rss: residual sum of squares, as in `RefineResult`.
     p_value: of the F test of all exact values together against the full fit; 1 when there are none.
-    node: the formula with its numbers and exact values; names: its variables.
+    node: the formula with its numbers and exact values; names: of the columns.
   """
 
   constants: dict[str, float]
@@ -69,7 +79,7 @@ class RefineResult:
     covariance: of the constants [C, C], in the order of `constants`; NaN at a bound, 0 where held.
     is_identifiable: by name, whether the data determine the constant.
     num_undefined: points at which the formula is not finite.
-    node: the formula with its fitted numbers; names: its variables.
+    node: the formula with its fitted numbers; names: of the columns.
     snapped: the formula with exact values, where they were asked for and the formula is defined at all points.
     at_bound: names of the constants that the data push against one of their bounds.
   """
@@ -93,6 +103,18 @@ class RefineResult:
   def expression(self) -> str:
     """The fitted formula in Python syntax."""
     return printing.to_text(self.node, self.names)
+
+  def latex(self) -> str:
+    """The fitted formula in LaTeX."""
+    return printing.to_latex(self.node, self.names)
+
+  def sympy(self) -> Any:
+    """The fitted formula as a SymPy expression over real symbols with the columns' names."""
+    return sympy_trees.to_sympy(self.node, self.names)
+
+  def source(self, language: str, *, cells: Sequence[str] | None = None) -> str:
+    """The fitted formula as text of another language, a function `formula` of all columns: see `source_code.write`."""
+    return source_code.write(self.node, self.names, language, cells=cells)
 
   def __repr__(self) -> str:
     constants = ", ".join(f"{name} = {value:.6g} +- {self.stderr[name]:.2g}" for name, value in self.constants.items())
@@ -256,6 +278,7 @@ def _pair_up(X: Any, y: Any, sigma: Any, is_single: bool) -> list[tuple[Any, Any
 
 def _columns(X: Any) -> tuple[np.ndarray, tuple[str, ...]]:
   """Points [N, D] and the names of the columns."""
+  frames.check_numeric(X, "X")
   names = tuple(str(c) for c in X.columns) if hasattr(X, "columns") else None
   try:
     x = np.asarray(X, np.float64)
@@ -272,6 +295,8 @@ def _columns(X: Any) -> tuple[np.ndarray, tuple[str, ...]]:
 def _check_data(X: Any, y: Any, sigma: Any) -> _Data:
   """`(x [N, D], y [N], weights [N], names)` of one data set."""
   x, names = _columns(X)
+  frames.check_numeric(y, "y")
+  frames.check_numeric(sigma, "sigma")
   y = np.asarray(y, np.float64)
   y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
   if y.shape != (len(x),):
@@ -370,12 +395,16 @@ def _fit_within(
   lower, upper = np.array([box.get(name, free) for name in formula.names]).T
   count, padding = len(formula.names), formula.num_slots - len(formula.names)
 
-  def evaluate(constants: np.ndarray) -> np.ndarray:
-    return _evaluate(formula, np.pad(constants, (0, padding)), x)[: 1 + count]
+  columns = np.ascontiguousarray(x.T)
+  with jax.enable_x64(True):
+    program = formula.program()  # once: it takes as long as a step
 
-  found = [bounded.descend(evaluate, start, y, weights, (lower, upper), max_steps=max_steps)
-           for start in _draw_within(starts[:, :count], lower, upper, rng)]
-  best = min(found, key=lambda each: each.loss)
+  def evaluate(constants: np.ndarray) -> np.ndarray:
+    with jax.enable_x64(True):
+      return np.asarray(_run(program, np.pad(constants, (0, padding)), columns))[: 1 + count]
+
+  best = bounded.descend_from_all(
+    evaluate, _draw_within(starts[:, :count], lower, upper, rng), y, weights, (lower, upper), max_steps=max_steps)
   at_bound = {name: float(value) for name, value, is_held in
               zip(formula.names, best.constants, best.is_at_bound, strict=True) if is_held}
   reduced = _hold(formula, at_bound)
@@ -498,7 +527,7 @@ def _result(formula: _Formula, data: _Data, fit: solve.Fit, has_sigma: bool) -> 
     constants=by_name, stderr=dict(zip(formula.names, found.stderr.tolist(), strict=True)), rss=rss, status=status,
     message=message, dof=found.dof, residual_std=found.residual_std, covariance=found.covariance,
     is_identifiable=dict(zip(formula.names, found.is_identifiable.tolist(), strict=True)),
-    num_undefined=num_undefined, node=formula.with_values(by_name), names=names)
+    num_undefined=num_undefined, node=formula.with_values(by_name), names=names[: x.shape[1]])
 
 
 def _snap(formula: _Formula, data: _Data, result: RefineResult, *, has_sigma: bool) -> RefineResult:
@@ -521,5 +550,5 @@ def _snap(formula: _Formula, data: _Data, result: RefineResult, *, has_sigma: bo
   snapped = SnappedResult(
     constants=constants, exact={name: printing.to_text(node) for name, node in exact.items()},
     stderr=dict(zip(formula.names, found.stderr.tolist(), strict=True)), rss=found.rss, p_value=found.p_value,
-    node=formula.with_values(constants, exact), names=names)
+    node=formula.with_values(constants, exact), names=names[: x.shape[1]])
   return dataclasses.replace(result, snapped=snapped)

@@ -30,9 +30,13 @@ def test_configs_of_the_installation_are_found_from_any_folder(tmp_path, monkeyp
 
 @pytest.mark.parametrize(("arguments", "message"), [
   (["--config=configs/tiny.py"], "no training data: set config.data.dirs"),
+  (["--config=configs/tiny.py", "--config.optimiser.lr=1"],
+   "error: --config.optimiser.lr: the config has no key 'optimiser': did you mean 'optimizer'?\n"),
   (["--config=failing.py"], "ZeroDivisionError: division by zero"),
   *(pytest.param(*case, marks=pytest.mark.slow) for case in (
-    (["--config=missing.py"], "No such file or directory: 'missing.py'"),
+    (["--config=missing.py"], "error: no config file 'missing.py': expected a Python file with get_config()"),
+    (["--config=configs/no.py:a"], "error: no config file 'configs/no.py': expected a Python file with get_config()"),
+    (["--config=configs/tiny.py", "--config.zzz=1"], "error: --config.zzz: the config has no key 'zzz'\n"),
     (["--config=plain.py"], "--config: expected get_config() to return a ConfigDict, got list"),
     (["--config=configs/tiny.py", "--workdir="], "--workdir: expected a value, got nothing"))),
 ])

@@ -195,7 +195,7 @@ def test_dropped_rows_are_counted(write):
 @pytest.mark.parametrize(("text", "message"), [
   ("", "the file is empty"),
   ("a,b\n", "the table has no rows"),
-  ("a,b\nu,v\nw,z\n", "no numeric column: none of 'a', 'b' holds a number"),
+  ("a,b\nu,v\nw,z\n", "no numeric column: none of 'a', 'b' holds numbers; line 2, column 'a': 'u' is no"),
   ("a,b\n1,1\n2,\n3,9\n" + ROWS, r"line 3, column 'b': expected a finite number, got a missing value; --drop_missing"),
   ("a,b\n1,1\n\n2,abc\n" + ROWS, r"line 4, column 'b': expected a finite number, got 'abc'"),
   ("a,b\n1,1\n2,inf\n3,-inf\n" + ROWS, r"line 3, .* got 'inf' \(and 1 more such rows\)"),
@@ -203,7 +203,7 @@ def test_dropped_rows_are_counted(write):
   ("a,b\n" + "1,7\n2,7\n3,7\n4,7\n5,7\n", "the target 'b' is constant: every value is 7"),
   ("a,a\n" + ROWS, "two columns are called 'a'"),
   ("b\n1\n2\n3\n4\n5\n", "no column left to explain 'b'"),
-  ("month,year\nMay,1\nJune,2\n", "no column left to explain 'year': .*; line 2, column 'month': 'May' is no number"),
+  ("month,year\nMay,1\nJune,2\n", "line 2, column 'month': 'May' is no number; no other column left to expl"),
   ("a,\"b\n" + ROWS, "cannot be read as a table: the quote in line 1 has no end"),
   ("height\n1,5\n2,5\n3,5\n4,5\n", "Expected 1 fields in line 2, saw 2; where numbers have decimal commas"),
   ("x (m) y (s)\n" + ROWS.replace(",", " "), "the names are 4, but no line has more than 2 cells"),
@@ -381,6 +381,42 @@ def test_unusable_paths_say_why(tmp_path, write):
   (tmp_path / "binary.csv").write_bytes(b"\xff\xfe\x00")
   with pytest.raises(TableError, match="is no UTF-8 text"):
     read_table(str(tmp_path / "binary.csv"))
+
+
+def test_text_with_a_number_here_and_there_is_text(write):
+  kinds = ["very big", "10%", "x**2", "small", "big"]
+  path = write("n,x,y\n" + "".join(f"{kind},{i},{i * i}\n" for i, kind in enumerate(kinds)))
+  table = read_table(path)
+  assert table.features == ("x",)
+  assert table.notes == ("column 'n' left aside: it holds mostly text (line 2: 'very big')",)
+  with pytest.raises(TableError, match="got 'very big' .*; --drop_missing leaves such rows out, --categories makes"):
+    read_table(path, features=["n"], target="y")
+  assert len(read_table(path, categories=["n"]).features) == 6
+  # Numbers with a word among them are numbers.
+  with pytest.raises(TableError, match="got 'big'; --drop_missing leaves such rows out$"):
+    read_table(write("n,x,y\n" + "".join(f"{n},{n},{n}\n" for n in [1, 2, 3, "big", 5, 6])), features=["n"])
+
+
+def test_a_first_sheet_without_a_table_names_the_others(tmp_path):
+  openpyxl = pytest.importorskip("openpyxl")
+  book = openpyxl.Workbook()
+  book.active.title = "notes"
+  sheet = book.create_sheet("data")
+  for row in [["x", "y"], *([i, i * i] for i in range(6))]:
+    sheet.append(row)
+  path, elsewhere = str(tmp_path / "t.xlsx"), "; sheet 'notes' was read, --sheet takes another one: 'data'$"
+  for rows, message in (([], "the file is empty"), ([["A"]], "the table has no rows"),
+                        ([["name", "remark"], ["a", "b"], ["c", "d"]], "no numeric column: .*")):
+    book["notes"].delete_rows(1, 9)
+    for row in rows:
+      book["notes"].append(row)
+    book.save(path)
+    with pytest.raises(TableError, match=message + elsewhere):
+      read_table(path)
+  with pytest.raises(TableError, match="--target: no column 'y', .*" + elsewhere):
+    read_table(path, target="y")
+  with pytest.raises(TableError, match="no numeric column: .* is no number$"):
+    read_table(path, sheet="notes")
 
 
 def test_globs_find_files_once_in_order(tmp_path, write):

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from symformer_jax.commands import tables
+from symformer_jax.commands import tables, text_tables
 from symformer_jax.commands.tables import TableError
 
 
@@ -156,3 +156,38 @@ def test_comments_among_the_rows_are_counted_and_name_nothing(read):
   names, _, notes = read("# mass,force\n" + lines("{i},{s}") + "# the,end\n#REFERENCE 3\n")
   assert names == ("mass", "force") and notes[0].startswith("2 lines that begin with # left out")
   assert read("a,b\n" + lines("{i},{s}") + "# why\n")[2][0].startswith("a line that begins with # left out")
+
+
+@pytest.mark.parametrize(("separator", "behind"), [
+  (",", " # ok"), (";", "\t# bad, redo"), ("\t", " #1"), (" ", "  # a b")])
+def test_comments_behind_numbers_are_left_out_and_said(read, separator, behind):
+  rows = [f"{i}{separator}{i / 2}" + (behind if i in (1, 3) else "") for i in range(1, 9)]
+  names, row, notes = read(f"a{separator}b\n" + "\n".join(rows))
+  assert (names, row) == (("a", "b"), (1, 0.5))
+  assert notes == (f"comments left out behind 2 rows, first line 2: {' '.join(behind.split())!r}",)
+  assert read(f"a{separator}b\n" + lines(f"{{i}}{separator}{{s}}{behind}"))[1] == (1, 1)
+
+
+@pytest.mark.parametrize("row", [
+  "a #{i},{i},{s}", '"{i} #{i}",{i},{s}', "{i} #{i},{i},{s}", "{i},{s},#{i}", "{i},{s}, #{i}", "{i},{s},#N/A"])
+def test_signs_in_cells_begin_no_comment(tmp_path, row):
+  (tmp_path / "t.csv").write_text("a,b,c\n" + lines(row))
+  grid = text_tables.read(tmp_path / "t.csv")
+  assert grid.names == ("a", "b", "c") and not grid.notes
+  assert [column[0] for column in grid.columns] == [
+    cell.strip(' "') for cell in row.format(i=1, s=1).split(",")]
+
+
+@pytest.mark.parametrize(("text", "names"), [
+  ("% x y\n{}", ("x", "y")), ("% made by hand\n%\n% x y\n{}", ("x", "y")), ("% made by hand\n{}", ("x0", "y")),
+  ("% made by hand\nx y\n{}", ("x", "y")), ("% y\n{}", ("%", "y")), ("%x y\n{}", ("%x", "y")),
+])
+def test_first_lines_of_matlab_are_comments_unless_they_are_names(read, text, names):
+  found = read(text.format(lines("{i} {s}")), "t.dat")
+  assert found[:2] == (names, (1, 1))
+
+
+@pytest.mark.parametrize(("text", "row"), [
+  ("| x | y |\n|---|:-:|\n", "| {i} | {s} |"), ("x | y\n---+---\n", "{i} | {s}")])
+def test_the_rule_of_a_table_in_markdown_is_no_row(read, text, row):
+  assert read(text + lines(row)) == (("x", "y"), (1, 1), ())

@@ -1,5 +1,6 @@
 """The command: same bytes with any number of workers and after kill -9, refusals, damage, exit codes."""
 
+import collections
 import json
 import os
 from pathlib import Path
@@ -8,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+import types
 
 import numpy as np
 import pytest
@@ -149,3 +151,14 @@ def test_a_config_that_cannot_be_used_says_why(tmp_path):
     config_lib.load_config(str(path), {})
   with pytest.raises(InputError, match="shard_equations must be positive, got 0"):
     config_lib.load_config(str(ROOT / "configs/data/univariate.py"), {"shard_equations": 0})
+
+
+@pytest.mark.parametrize(("num_accepted", "expected"), [(0, "0/9 equations, 0.0/s, 0 rejected"), (3, " min left, ")])
+def test_no_time_left_is_told_before_there_is_a_rate(monkeypatch, capsys, num_accepted, expected):
+  monkeypatch.setattr(generate, "asked", types.SimpleNamespace(QUIET=types.SimpleNamespace(value=False)))
+  writer = types.SimpleNamespace(num_accepted=0, counts=collections.Counter())
+  progress = generate._Progress(writer, 9)
+  writer.num_accepted = num_accepted
+  progress.show(force=True)
+  text = capsys.readouterr().err
+  assert expected in text and "inf" not in text

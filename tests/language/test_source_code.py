@@ -116,7 +116,7 @@ def test_torch(case):
 
 def test_without_torch_it_is_said(monkeypatch):
   monkeypatch.setitem(sys.modules, "torch", None)
-  with pytest.raises(InputError, match="torch is not installed: pip install torch"):
+  with pytest.raises(InputError, match=r"torch is not installed: pip install '\.\[torch\]'"):
     functions.torch_function(number(1))
 
 

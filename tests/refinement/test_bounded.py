@@ -5,6 +5,7 @@ import pytest
 from scipy import optimize
 
 from symformer_jax.errors import InputError
+from symformer_jax.refinement import bounded
 from symformer_jax.refinement.problem import Status
 from symformer_jax.refinement.refine import refine
 
@@ -72,6 +73,43 @@ def test_all_at_their_bounds(rng):
   fit = refine("b1*x + b2", x, y, bounds={"b1": (5, 6), "b2": (3, 4)}, num_starts=NUM_STARTS)
   assert fit.constants == {"b1": 5, "b2": 3} and fit.status == Status.CONVERGED and set(fit.at_bound) == {"b1", "b2"}
   assert fit.rss == pytest.approx(np.sum((5 * x + 3 - y) ** 2)) and fit.dof == 60
+
+
+def test_starts_that_crawl_are_given_up_and_those_far_off_are_silent(rng):
+  x = np.linspace(0, 5, 80)
+  y = 2 * np.exp(-1.5 * x) + 0.3
+  num_calls = 0
+
+  def evaluate(constants):
+    nonlocal num_calls
+    num_calls += 1
+    a, b, c = constants
+    with np.errstate(all="ignore"):
+      power = np.exp(-b * x)
+      return np.stack([a * power + c, power, -a * x * power, np.ones_like(x)])
+
+  # A rate of -70 overflows in squares of derivatives; falling lines, limits of an exponential, are crawled towards.
+  starts = np.concatenate([[[1.0, -70.0, 0.0]], rng.normal(size=(31, 3)) * 3])
+  box = np.array([[-np.inf] * 3, [np.inf, 1.0, np.inf]])
+  found = bounded.descend_from_all(evaluate, starts, y, np.ones(80), box, max_steps=2000)
+  (a, c), rss, *_ = np.linalg.lstsq(np.stack([np.exp(-x), np.ones(80)], axis=1), y)
+  np.testing.assert_allclose(found.constants, [a, 1, c], rtol=1e-6)
+  assert found.loss == pytest.approx(rss[0]) and found.is_done and list(found.is_at_bound) == [False, True, False]
+  assert num_calls < 3000  # of 32 starts, half of which would take 2000 steps each
+  # One step after the other or in turns: a single start is pursued to the same end.
+  alone = bounded.descend_from_all(evaluate, np.array([[1.0, 0.1, 0.0]]), y, np.ones(80), box, max_steps=2000)
+  np.testing.assert_allclose(alone.constants, found.constants, rtol=1e-6)
+
+
+def test_one_start_in_a_narrow_valley_takes_all_its_steps():
+  def evaluate(constants):  # Rosenbrock's, as two residuals
+    a, b = constants
+    return np.array([[1000 * (b - a * a), 1 - a], [-2000 * a, -1], [1000, 0]])
+
+  box = (np.array([-np.inf, -np.inf]), np.array([0.9, np.inf]))
+  found = bounded.descend_from_all(evaluate, np.array([[-1.2, 1.0]]), np.zeros(2), np.ones(2), box, max_steps=5000)
+  np.testing.assert_allclose(found.constants, [0.9, 0.81], rtol=1e-6)
+  assert found.is_done and list(found.is_at_bound) == [True, False]
 
 
 def test_known_constants_are_held(rng):

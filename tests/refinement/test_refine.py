@@ -2,7 +2,9 @@
 
 from certified_fits import FITS
 import numpy as np
+import pandas as pd
 import pytest
+import sympy
 
 from symformer_jax.errors import InputError
 from symformer_jax.language import parser
@@ -161,3 +163,16 @@ def test_intervals_cover_the_truth_as_often_as_they_say():
   for name, truth in (("a", 2.0), ("k", 0.7)):
     covered = np.mean([abs(f.constants[name] - truth) <= quantile * f.stderr[name] for f in fits])
     assert 0.93 <= covered <= 0.97
+
+
+def test_a_fit_is_exported_with_its_columns_alone():
+  x = np.linspace(0, 4, 30)
+  fit = refine("a*exp(-b*x0) + c", x, 2.5 * np.exp(-1.5 * x) + 0.25, start={"a": 2.0, "b": 1.0, "c": 0.0})
+  variable = sympy.Symbol("x", real=True)
+  values = [float(fit.sympy().subs(variable, value)) for value in x]
+  np.testing.assert_allclose(values, fit.predict(x), rtol=1e-12)
+  assert fit.names == ("x",) and "double formula(double x)" in fit.source("c") and "x0" not in fit.source("numpy")
+  assert fit.source("excel", cells=["B2"]).count("B2") == 1 and r" x\right)" in fit.latex()
+  frame = pd.DataFrame({"t (s)": x, "x": x**2})
+  fit = refine("a*`t (s)`", frame, 3 * x, start={"a": 1.0})
+  assert fit.latex().endswith(r" \, \mathrm{t\ (s)}") and "formula(t_s, x)" in fit.source("julia")

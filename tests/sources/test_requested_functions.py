@@ -93,6 +93,10 @@ def test_rules(rules, requested, allowed, refused):
 def test_an_unknown_operator_is_named():
   with pytest.raises(InputError, match="add_operators: unknown operator 'tan_h', .*did you mean 'tanh'"):
     Restrictions(add_operators=("tan_h",)).check()
+  with pytest.raises(InputError) as caught:
+    Restrictions(add_operators=("floor",)).check()
+  names = str(caught.value).removeprefix("add_operators: unknown operator 'floor', expected some of ").split(", ")
+  assert sorted(names) == ["abs", "cosh", "max", "min", "sign", "sinh", "tanh"]
 
 
 def test_a_rule_that_only_they_keep_can_be_kept():
