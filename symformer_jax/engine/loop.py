@@ -94,7 +94,7 @@ class Search:
     self.states[source.name] = proposal.state
     self.counts = self.counts + proposal.counts
     best = self.pool.best
-    r2 = None if best is None else 1 - best.mse / self.task.variance  # of rows that differ: see `make_task`
+    r2 = None if best is None else self.task.r2(best.mse)  # of rows that differ: see `make_task`
     self.progress.append(Progress(
       self.counts.sampled, "" if best is None else self.task.text(best.node), r2, source.name, has_gained,
       seconds=round(seconds, 4)))
