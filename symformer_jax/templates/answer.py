@@ -149,10 +149,13 @@ def _inward(node: Node, unknown: Unknown) -> Node:
 
 
 def _combined(problem: Problem, found: Sequence[Sequence[Node]], config: TemplatesConfig) -> list[Filling]:
-  """One formula of each unknown function, the first of each with one another."""
+  """One formula of each unknown function, the first of each with one another; and the simplest of each, for the first
+  of all functions together may be too long to be fitted.
+  """
   most = config.num_combined[min(len(found), len(config.num_combined)) - 1]
-  functions = [[(part.unknown.name, _outward(node, part.unknown)) for node in nodes[:most]]
-               for part, nodes in zip(problem.parts, found, strict=True)]
+  chosen = [dict.fromkeys([*nodes[:most], *sorted(nodes, key=expression.complexity)[:1]]) for nodes in found]
+  functions = [[(part.unknown.name, _outward(node, part.unknown)) for node in nodes]
+               for part, nodes in zip(problem.parts, chosen, strict=True)]
   return [Filling(dict(each), problem.values) for each in itertools.product(*functions)]
 
 

@@ -1,7 +1,5 @@
 """The front of a template with several functions, of formulas for these that are given."""
 
-import functools
-
 import numpy as np
 import pytest
 
@@ -23,10 +21,15 @@ def x(rng):
   return np.column_stack([rng.uniform(0.2, 5, 90), rng.uniform(0, 3, 90), rng.uniform(1, 4, 90)])
 
 
-def _answer(x, y, found, text="f(x) + g(t) + h(z)"):
-  problem = profile.pose(templates.read(text, NAMES), Rows(x, y, np.ones(len(y))), seed=0)
+def _answer(x, y, found, num_chosen=None):
+  """`num_chosen`: of the formulas of each function, the simplest, that the choice hears of."""
+  problem = profile.pose(templates.read("f(x) + g(t) + h(z)", NAMES), Rows(x, y, np.ones(len(y))), seed=0)
   nodes = [[parser.parse(each, part.names) for each in texts] for part, texts in zip(problem.parts, found, strict=True)]
-  choose = functools.partial(inference._choose, options=OPTIONS, clock=Clock(), is_late=False)
+
+  def choose(task, nodes):
+    heard = sorted(nodes, key=expression.complexity)[:num_chosen]
+    return inference._choose(task, heard, OPTIONS, Clock(), is_late=False)
+
   return answer.answer(problem, nodes, OPTIONS, choose)
 
 
@@ -53,3 +56,10 @@ def test_one_function_has_the_constant_of_all(x):
   for line in found.front:
     terms = [term for part in _parts(line) for term in expression.flatten(part, "+")]
     assert sum(term.is_number and term.value != 0 for term in terms) <= 1
+
+
+def test_there_is_an_answer_where_the_first_of_all_functions_are_too_long_together(x):
+  y = x[:, 0] ** 2 + np.exp(-x[:, 1]) + 3 / x[:, 2]
+  long = [" + ".join(f"{i}.{k}*sin({k}.5*{{0}})" for k in range(1, 7)) for i in range(1, 7)]
+  found = _answer(x, y, [[*(text.format(name) for text in long), f"2.5*{name}"] for name in NAMES], num_chosen=1)
+  assert found is not None and found.best.r2 > 0.9
