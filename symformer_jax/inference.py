@@ -91,7 +91,7 @@ def search(
       decide constants, choice, standard errors, R2 and RMSE alike; `message` says how rows count.
     template: a form that each formula is to have, such as `f(x)*exp(-k*t)`: in the column names, with unknown functions
       of columns and unknown constants (any other name). What is found for them stands in `Equation.filled`. Rules,
-      guesses and accuracy are those of the functions, and so is what a callback is told.
+      guesses are those of the functions, and so are the formulas that a callback is told; accuracy and R2 are of y.
     units: those of every column and, as `y`, of the target, such as `{"x": "m", "y": "m/s"}`, 1 for none; then only
       formulas count that can have the target's dimension. Needs pint. Values are never converted.
     dimensionless_constants: whether numbers in formulas have no unit; else one that multiplies or is added may have
@@ -236,7 +236,8 @@ def _search_together(
       if isinstance(weighing, InputError):
         raise weighing
       problem, tasks = _pose(weighing.dataset, names[i], options, target=targets[i])
-      some = [Search(task, _supporting(sources, task, model, options), options, key) for task in tasks]
+      own = options if problem is None else problem.options_of_parts(options)
+      some = [Search(task, _supporting(sources, task, model, options), own, key) for task in tasks]
       posed[i] = _Posed(problem, weighing, range(len(searches), len(searches) + len(some)))
       searches |= zip(posed[i].numbers, some, strict=True)
     except InputError as error:
@@ -294,7 +295,7 @@ def _standing(index: int, progress: Progress, search_: Search) -> Standing:
     sizes = [expression.complexity(candidate.node) for candidate in found]
     on_front = front_lib.pareto_indices(sizes, [candidate.mse for candidate in found],
                                         floor=criteria.error_floor(task.variance))
-    return tuple(Step(sizes[i], 1 - found[i].mse / task.variance, task.text(found[i].node)) for i in on_front)
+    return tuple(Step(sizes[i], task.r2(found[i].mse), task.text(found[i].node)) for i in on_front)
 
   told = {field.name: getattr(progress, field.name) for field in dataclasses.fields(progress)}
   return Standing(**told, index=index, make_front=make_front)

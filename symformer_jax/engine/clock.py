@@ -1,5 +1,6 @@
 """Wall-clock time of a search by part, and what of it went into compiling."""
 
+import threading
 import time
 from typing import Any
 
@@ -10,15 +11,34 @@ from symformer_jax.results import Seconds
 PARTS = ("encode", "decode", "deduplicate", "refine", "recombine", "evolve", "select")
 
 
+class _Union:
+  """Seconds of intervals that come in the order of their ends, what they share counted once: what is traced inside
+  something else is told first, and then again as a part of that.
+  """
+
+  def __init__(self) -> None:
+    self.seconds = 0.0
+    self._apart: list[tuple[float, float]] = []
+    self._lock = threading.Lock()
+
+  def add(self, start: float, end: float) -> None:
+    with self._lock:
+      while self._apart and self._apart[-1][1] > start:
+        first, last = self._apart.pop()
+        start, self.seconds = min(start, first), self.seconds - (last - first)
+      self._apart.append((start, end))
+      self.seconds += end - start
+
+
 class Clock:
   """Starts when it is made; `measure` adds the time of a `with` block to a part."""
 
-  _compile_s = 0.0
+  _compiling = _Union()
   _is_listening = False
 
   def __init__(self) -> None:
     self._listen()
-    self.start, self.compiled_before = time.perf_counter(), Clock._compile_s
+    self.start, self.compiled_before = time.perf_counter(), Clock._compiling.seconds
     self.parts = dict.fromkeys(PARTS, 0.0)
 
   @classmethod
@@ -30,16 +50,20 @@ class Clock:
   @classmethod
   def _on_event(cls, event: str, duration_secs: float, **_: Any) -> None:
     if event.startswith("/jax/core/compile/"):
-      cls._compile_s += duration_secs
+      end = time.perf_counter()
+      cls._compiling.add(end - duration_secs, end)
 
   def elapsed(self) -> float:
     return time.perf_counter() - self.start
+
+  def compiled(self) -> float:
+    return Clock._compiling.seconds - self.compiled_before
 
   def measure(self, part: str) -> "_Part":
     return _Part(self, part)
 
   def seconds(self) -> Seconds:
-    total, compiled = self.elapsed(), Clock._compile_s - self.compiled_before
+    total, compiled = self.elapsed(), self.compiled()
     return Seconds(compile=compiled, **self.parts, search=max(total - compiled, 0.0), total=total)
 
 

@@ -26,6 +26,10 @@ from symformer_jax.language.expression import Node
 from symformer_jax.refinement import solve
 from symformer_jax.results import Counts, Progress
 
+# Sources whose turns are taken whatever the time: the yardsticks, and what the user has given; fits of few formulas.
+CLOSED_FORMS = "closed_forms"
+ALWAYS_ASKED = (CLOSED_FORMS, "guesses")
+
 
 class Turn(NamedTuple):
   """One turn: `number` counts those of the source, `num` is how much is asked of it."""
@@ -58,6 +62,7 @@ class Search:
   Attributes:
     task; sources: those that can make candidates for it.
     pool: what has been found; progress: a line for each turn; counts: what was drawn.
+    has_found: whether there is more than yardsticks to answer with.
     ended_by: why no further turn is begun, one of the words of `results`; empty before.
   """
 
@@ -67,6 +72,7 @@ class Search:
     self.counts = Counts()
     self.progress: list[Progress] = []
     self.ended_by = ""
+    self.has_found = False
     self.states: dict[str, Any] = {source.name: source.init(task, key) for source in self.sources}
     self._exact: Candidate | None = None
     # Who asked for more is given it.
@@ -84,10 +90,11 @@ class Search:
     """Takes what a turn has made, and decides whether the search is to go on."""
     candidates = [*proposal.candidates, *fitted]
     has_gained = self.pool.insert(c for c in candidates if self.task.rule(c.node))
+    self.has_found = bool(self.pool.sources() - {CLOSED_FORMS})
     self.states[source.name] = proposal.state
     self.counts = self.counts + proposal.counts
     best = self.pool.best
-    r2 = None if best is None else 1 - best.mse / self.task.variance  # of rows that differ: see `make_task`
+    r2 = None if best is None else self.task.r2(best.mse)  # of rows that differ: see `make_task`
     self.progress.append(Progress(
       self.counts.sampled, "" if best is None else self.task.text(best.node), r2, source.name, has_gained,
       seconds=round(seconds, 4)))
@@ -96,8 +103,6 @@ class Search:
       self.ended_by = results.ACCURACY
     elif candidates and exact is not None and self._exact is not None and not _is_simpler(exact, self._exact):
       self.ended_by = results.EXACT  # a turn that made nothing is none that found nothing simpler
-    elif seconds > self._options.search_seconds:
-      self.ended_by = results.TIME
     elif candidates and has_stalled and self._noise is not None and self._is_at_noise(self._noise):
       self.ended_by = results.NOISE
     self._exact = exact
@@ -124,7 +129,8 @@ def run(
   """Asks source after source for all data sets that are not done; what each finds is left in its `Search`.
 
   Stopping between any two steps, by Ctrl-C say, loses no more than the turn in progress. So does the end of the time,
-  for which turns but the first are not waited for.
+  for which turns but the first and those of `ALWAYS_ASKED` are not waited for. Until something has been found,
+  compiling takes none of the time: else a process that begins could answer with nothing but yardsticks.
   Args:
     searches: by the number of the data set.
     sources, options: see `schedule`.
@@ -136,8 +142,12 @@ def run(
     Whether it was asked to stop.
   """
 
+  def is_late() -> bool:
+    has_found = all(search.has_found or search.ended_by for search in searches.values())
+    return clock.elapsed() - (0.0 if has_found else clock.compiled()) > options.search_seconds
+
   def is_over() -> bool:
-    return clock.elapsed() > options.search_seconds or should_stop()
+    return is_late() or should_stop()
 
   asked = [source for source in sources if any(source.name in search.states for search in searches.values())]
   for turn in schedule(asked, options):
@@ -149,8 +159,11 @@ def run(
         break
       continue
     has_begun = all(search.progress for search in live.values())
+    is_always_asked = turn.source.name in ALWAYS_ASKED
+    if has_begun and not is_always_asked and is_late():
+      break
     try:
-      with interruption.ending_when(is_over if has_begun else lambda: False):
+      with interruption.ending_when(_never if not has_begun else should_stop if is_always_asked else is_over):
         made = _take_turn(turn, list(live.values()), options, clock)
     except interruption.Interrupted:
       break
@@ -159,9 +172,12 @@ def run(
     if should_stop():
       break
   is_stopped = should_stop()
-  is_late = clock.elapsed() > options.search_seconds
-  end(searches, results.STOPPED if is_stopped else results.TIME if is_late else results.BUDGET)
+  end(searches, results.STOPPED if is_stopped else results.TIME if is_late() else results.BUDGET)
   return is_stopped
+
+
+def _never() -> bool:
+  return False
 
 
 def end(searches: dict[int, Search], reason: str) -> None:

@@ -57,6 +57,10 @@ class Pool:
     """All of them, the best first; of equals the earlier one."""
     return sorted(self._found.values(), key=lambda c: c.mse)
 
+  def sources(self) -> set[str]:
+    """Who has made them."""
+    return {candidate.source for candidate in self._found.values()}
+
   @property
   def best(self) -> Candidate | None:
     """The one of least error."""

@@ -32,6 +32,8 @@ class Task:
     columns: of x, those that formulas are made of: all that the rule allows, or the best of many.
     variance: of y in `fit_rows`, squared units of y.
     num_rows: what `fit_rows` are padded to for compiled programs.
+    whole_variance: of what R2 is told of where that is not y but a whole that has y as a part, in squared units of y:
+      an unknown function may hardly vary in a template that does.
   """
 
   rows: Rows
@@ -42,6 +44,7 @@ class Task:
   variance: float
   num_rows: int
   units: DataUnits | None = None
+  whole_variance: float | None = None
 
   @property
   def is_chosen(self) -> bool:
@@ -55,6 +58,10 @@ class Task:
     padded = self.fit_rows.padded(self.num_rows)
     x = np.pad(padded.x[:, list(columns)], ((0, 0), (0, num_columns - len(columns))))
     return x, padded.y, padded.weights
+
+  def r2(self, mse: float) -> float:
+    """R2 of a formula with this error on `fit_rows`."""
+    return 1 - mse / (self.variance if self.whole_variance is None else self.whole_variance)
 
   def text(self, node: Node) -> str:
     """A formula in the column names."""

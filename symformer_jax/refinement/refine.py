@@ -34,6 +34,9 @@ TOKEN_MULTIPLE, SLOT_MULTIPLE, POINT_MULTIPLE = 32, 4, 64
 # A far start may take thousands of steps down a narrow valley (MGH10 does); each costs microseconds here.
 STEP_FACTOR = 40
 FINISHING_STEPS = 10
+# Of a formula that competes with others: starts that are not done by then take most of the time of all, and what wins
+# is fitted further.
+FILLING_STEPS = 400
 
 
 @dataclasses.dataclass(frozen=True)
@@ -182,8 +185,15 @@ def refine(
   return results[0] if is_single else results
 
 
+def draw_fillings(node: Node, *, num: int, seed: int = 0) -> list[Node]:
+  """So many trees with drawn numbers for the named constants of one."""
+  names = _symbols(node)
+  formula, starts = _Formula(node, names), _draw_starts(names, {}, num, np.random.default_rng(seed))
+  return [formula.with_values(dict(zip(names, start, strict=True))) for start in starts.tolist()]
+
+
 def fill_in(node: Node, x: np.ndarray, y: np.ndarray, weights: np.ndarray, *, seed: int = 0) -> Node:
-  """A tree whose named constants are the numbers that fit best, of `NUM_STARTS` starts.
+  """A tree whose named constants are the numbers that fit best, of `NUM_STARTS` starts with `FILLING_STEPS`.
 
   Args:
     node: over the columns of x [N, D]; y: [N]; weights: [N] > 0.
@@ -192,8 +202,7 @@ def fill_in(node: Node, x: np.ndarray, y: np.ndarray, weights: np.ndarray, *, se
   if not names:
     return node
   formula, starts = _Formula(node, names), _draw_starts(names, {}, NUM_STARTS, np.random.default_rng(seed))
-  limit = STEP_FACTOR * solve.MAX_STEPS["lm"]
-  return _fit_sets(formula, [(x, y, weights, ())], starts, "lm", limit, has_sigma=False)[0].node
+  return _fit_sets(formula, [(x, y, weights, ())], starts, "lm", FILLING_STEPS, has_sigma=False)[0].node
 
 
 # `(x [N, D], y [N], weights [N], names)` of one data set.

@@ -1,6 +1,6 @@
 """The Pareto front: formulas that no simpler formula fits as well."""
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 import math
 
 
@@ -33,3 +33,21 @@ def pareto_indices(
       front.append(min(better, key=lambda i: costs[i]))
       best = max(errors[front[-1]], floor)
   return front
+
+
+def falling(
+  complexities: Sequence[int], errors: Sequence[float], *, kept: Set[int] = frozenset(), floor: float = 0.0
+) -> list[int]:
+  """Indices of those that are more accurate than all simpler ones, and of those that are kept: of formulas that have
+  been a front, and whose last fit may have changed the order.
+
+  Args:
+    complexities, errors, floor: see `pareto_indices`.
+    kept: indices that stay, whatever is simpler and better.
+  """
+  shown: list[int] = []
+  for i in sorted(range(len(errors)), key=lambda i: (complexities[i], -max(errors[i], floor))):
+    if i in kept or all(max(errors[i], floor) < max(errors[j], floor) for j in shown):
+      shown = [j for j in shown if j in kept or complexities[j] < complexities[i]]
+      shown.append(i)
+  return shown

@@ -224,20 +224,12 @@ def select(
   if may_fit and len(some) < len(rows):
     judged = [judge.refitted(finalist, most, is_allowed) if i in shown else finalist
               for i, finalist in enumerate(judged)]
-  in_order = sorted(shown, key=lambda i: (judged[i].complexity, -judged[i].scores.mse))
-  in_order = _falling(in_order, judged, {best, *yards})
+  among = sorted(shown)
+  falling = front.falling([judged[i].complexity for i in among], [judged[i].scores.mse for i in among],
+                          kept={among.index(i) for i in (best, *yards)})
+  in_order = [among[i] for i in falling]
   equations = {i: _equation(judged[i], some, most, names) for i in in_order}
   return Selection(equations[best], tuple(equations.values()), check.rejected(judged[best], names))
-
-
-def _falling(in_order: Sequence[int], judged: Sequence[_Finalist], kept: set[int]) -> list[int]:
-  """Those that are more accurate than all simpler ones, and those that are kept: the last fit may change the order."""
-  falling: list[int] = []
-  for i in in_order:
-    if i in kept or all(judged[i].scores.mse < judged[j].scores.mse for j in falling):
-      falling = [j for j in falling if j in kept or judged[j].complexity < judged[i].complexity]
-      falling.append(i)
-  return falling
 
 
 def _recommended(

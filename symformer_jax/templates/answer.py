@@ -25,9 +25,10 @@ from symformer_jax.language.templates import Template, Unknown, fill
 from symformer_jax.language.tidy import tidy
 from symformer_jax.refinement.local import LocalModel
 from symformer_jax.results import Constant, Equation, Filled
-from symformer_jax.selection import front, rounding, scoring
+from symformer_jax.selection import choice, front, rounding, scoring
 from symformer_jax.selection.select import Selection
 from symformer_jax.templates.profile import Part, Problem, make_part_task
+from symformer_jax.templates.shared import gather_constants
 
 # Weights of rows below this share of the largest say nothing, and their targets are out of any range.
 LEAST_WEIGHT = 1e-12
@@ -148,10 +149,13 @@ def _inward(node: Node, unknown: Unknown) -> Node:
 
 
 def _combined(problem: Problem, found: Sequence[Sequence[Node]], config: TemplatesConfig) -> list[Filling]:
-  """One formula of each unknown function, the first of each with one another."""
+  """One formula of each unknown function, the first of each with one another; and the simplest of each, for the first
+  of all functions together may be too long to be fitted.
+  """
   most = config.num_combined[min(len(found), len(config.num_combined)) - 1]
-  functions = [[(part.unknown.name, _outward(node, part.unknown)) for node in nodes[:most]]
-               for part, nodes in zip(problem.parts, found, strict=True)]
+  chosen = [dict.fromkeys([*nodes[:most], *sorted(nodes, key=expression.complexity)[:1]]) for nodes in found]
+  functions = [[(part.unknown.name, _outward(node, part.unknown)) for node in nodes]
+               for part, nodes in zip(problem.parts, chosen, strict=True)]
   return [Filling(dict(each), problem.values) for each in itertools.product(*functions)]
 
 
@@ -196,23 +200,34 @@ def _settled(
   form: Form, problem: Problem, best: Filling, selections: Sequence[Selection], wide: tuple, config: SearchConfig
 ) -> Selection:
   """The front in the data set's own terms, its constants settled on y."""
-  taken = tuple(selection.best for selection in selections)
+  taken, rows = tuple(selection.best for selection in selections), problem.rows
   chosen = list(itertools.product(*(selection.front for selection in selections)))
   if len(selections) > 1:
     chosen = _worthwhile(form, problem, best, chosen, taken)
   lines: dict[str, Equation] = {}
+  kept: set[str] = set()
   recommended = None
   for each in chosen:
-    functions = {part.unknown.name: _outward(line.node, part.unknown)
-                 for part, line in zip(problem.parts, each, strict=True)}
-    equation = _equation(form, problem, Filling(functions, best.values), wide, config)
+    equation = _equation(form, problem, _filling(problem, best, each), wide, config)
     if not np.isfinite(equation.mse) and each != taken:
       continue  # the mean or the line, where the template is undefined for it
     equation = lines.setdefault(equation.expression, equation)
     recommended = equation if each == taken else recommended
+    if each == taken or all(choice.is_linear(line.node) for line in each):
+      kept.add(equation.expression)
   assert recommended is not None  # what a selection recommends is on its front
-  in_order = sorted(lines.values(), key=lambda line: (line.complexity, line.mse))
-  return Selection(recommended, tuple(in_order), tuple(itertools.chain(*(each.rejected for each in selections))))
+  floor = criteria.error_floor(scoring.weighted_variance(rows.y, rows.weights))
+  shown = front.falling([line.complexity for line in lines.values()], [line.mse for line in lines.values()],
+                        kept={i for i, text in enumerate(lines) if text in kept}, floor=floor)
+  listed = tuple(list(lines.values())[i] for i in shown)
+  return Selection(recommended, listed, tuple(itertools.chain(*(each.rejected for each in selections))))
+
+
+def _filling(problem: Problem, best: Filling, lines: Sequence[Equation]) -> Filling:
+  """Lines of the fronts of all functions as they stand in the template, with the parameters of the best whole."""
+  functions = {part.unknown.name: _outward(line.node, part.unknown)
+               for part, line in zip(problem.parts, lines, strict=True)}
+  return Filling(gather_constants(problem.template, functions), best.values)
 
 
 def _worthwhile(
@@ -220,13 +235,9 @@ def _worthwhile(
 ) -> list[tuple[Equation, ...]]:
   """Of lines put together those that no simpler ones beat, and the recommended ones."""
   rows = problem.rows
-  errors = []
-  for each in chosen:
-    functions = {part.unknown.name: _outward(line.node, part.unknown)
-                 for part, line in zip(problem.parts, each, strict=True)}
-    values = scoring.evaluate(fill(problem.template.node, functions, best.values), rows.x)
-    errors.append(scoring.score(values, rows.y, rows.weights).mse)
-  sizes = [sum(line.complexity for line in each) for each in chosen]
+  wholes = [form.written(_filling(problem, best, each)) for each in chosen]
+  errors = [scoring.score(scoring.evaluate(whole, rows.x), rows.y, rows.weights).mse for whole in wholes]
+  sizes = [expression.complexity(whole) for whole in wholes]
   floor = criteria.error_floor(scoring.weighted_variance(rows.y, rows.weights))
   on_front = {*front.pareto_indices(sizes, errors, floor=floor), chosen.index(taken)}
   return [chosen[i] for i in sorted(on_front)]

@@ -30,11 +30,15 @@ LARGEST = 1e150
 
 
 class Part(NamedTuple):
-  """Data of an unknown function: `(x [N, D'], target [N], weights [N])` of rows that have a value, and column names."""
+  """Data of an unknown function: `(x [N, D'], target [N], weights [N])` of rows that have a value, and column names.
+
+  `variance`: of y, in squared units of the function, as its errors show in y; None where that is not finite.
+  """
 
   unknown: Unknown
   dataset: tuple[np.ndarray, np.ndarray, np.ndarray]
   names: tuple[str, ...]
+  variance: float | None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,6 +64,12 @@ class Problem:
     assert own is not None  # `pose` refuses others
     columns = ((self.template.names[column], self.units.columns[column]) for column in unknown.columns)
     return Units((*columns, (TARGET, own)), self.units.are_constants_free)
+
+  def options_of_parts(self, options: SearchOptions) -> SearchOptions:
+    """Of the search of each unknown function: what all of them may leave of y is shared among them."""
+    if options.accuracy is None:
+      return options
+    return dataclasses.replace(options, accuracy=1 - (1 - options.accuracy) / len(self.parts))
 
 
 def pose(
@@ -108,7 +118,17 @@ def _part(
                      f"expected at least {MIN_POINTS}: {template.text!r} cannot take the values of y")
   x = rows.x[np.ix_(is_used, unknown.columns)]
   names = tuple(template.names[column] for column in unknown.columns)
-  return Part(unknown, (x, target[is_used], weights[is_used]), names)
+  return Part(unknown, (x, target[is_used], weights[is_used]), names, _variance(rows, slope, is_used))
+
+
+@np.errstate(over="ignore", under="ignore")
+def _variance(rows: Rows, slope: np.ndarray, is_used: np.ndarray) -> float | None:
+  """That of y over the mean square of the slope by a function [N], in the rows that are used [N]."""
+  y, weights = rows.y[is_used], rows.weights[is_used]
+  squares = float(np.average(slope[is_used] ** 2, weights=weights))
+  variance = float(np.average((y - np.average(y, weights=weights)) ** 2, weights=weights))
+  found = variance / squares if squares else math.inf
+  return found if 0 < found < math.inf else None
 
 
 def solve_for(
@@ -150,8 +170,9 @@ def make_part_task(problem: Problem, part: Part, options: SearchOptions) -> Task
   own = dataclasses.replace(rules, required=tuple(name for name in rules.required if name in part.names),
                             excluded=tuple(name for name in rules.excluded if name in part.names))
   try:
-    return make_task(part.dataset, part.names, dataclasses.replace(
+    task = make_task(part.dataset, part.names, dataclasses.replace(
       options, restrictions=own, units=problem.units_of(part.unknown)))
+    return dataclasses.replace(task, whole_variance=part.variance)
   except InputError as error:
     raise InputError(f"template: {template.call(part.unknown)}: {error}") from None
 

@@ -112,8 +112,9 @@ class Hand:
   """Moved by a source, in place of the time."""
 
   def __init__(self, monkeypatch):
-    self.seconds = 0.0
+    self.seconds = self.compiled = 0.0
     monkeypatch.setattr(Clock, "elapsed", lambda clock: self.seconds)
+    monkeypatch.setattr(Clock, "compiled", lambda clock: self.compiled)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -150,6 +151,47 @@ def test_the_first_turn_is_waited_for(monkeypatch):
   hand = Hand(monkeypatch)
   searches, seen = run(Slow((), hand=hand, num_steps=10), options=SearchOptions(max_time=0.5))
   assert len(seen) == 1 and hand.seconds == 10 and searches[0].ended_by == results.TIME
+
+
+@dataclasses.dataclass(frozen=True)
+class Once(Slow):
+  """Is asked once, and compiles for a share of the time."""
+
+  turns: tuple[int, ...] = (1,)
+  compiles: float = 0.0
+
+  def propose(self, questions, *, turn, num, clock):
+    self.hand.compiled += self.compiles * self.num_steps
+    [proposal] = super().propose(questions, turn=turn, num=num, clock=clock)
+    text = "1.5*x" if self.name == "closed_forms" else "x**1.5"
+    return [dataclasses.replace(proposal, nodes=(parser.parse(text, ("x",)),))]
+
+
+def run_all(sources, options, should_stop=lambda: False):
+  x = np.linspace(0.5, 3, 40)
+  search = loop.Search(make_task((x, np.sin(x)), ("x",), options), sources, options, jax.random.key(0))
+  list(loop.run({0: search}, sources, options, clock=Clock(), should_stop=should_stop))
+  return [turn.source for turn in search.progress], search.ended_by
+
+
+def test_what_the_user_gives_is_asked_whatever_the_time(monkeypatch):
+  hand, names = Hand(monkeypatch), ("closed_forms", "guesses", "said")
+  sources = [Once((), name, hand=hand, num_steps=10) for name in names]
+  options = SearchOptions(max_time=5.0, config=WITHOUT_CHOICE)
+  assert run_all(sources, options) == (["closed_forms", "guesses"], results.TIME)
+  hand.seconds = 0.0
+  assert run_all(sources, options, lambda: hand.seconds > 12) == (["closed_forms"], results.STOPPED)
+
+
+def test_compiling_takes_none_of_the_time_before_something_is_found(monkeypatch):
+  hand = Hand(monkeypatch)
+  sources = [Once((), name, hand=hand, num_steps=10, compiles=compiles)
+             for name, compiles in (("closed_forms", 0.9), ("said", 0.9), ("more", 0.9))]
+  options = SearchOptions(max_time=5.0, config=WITHOUT_CHOICE)
+  assert run_all(sources, options) == (["closed_forms", "said"], results.TIME)
+  hand.seconds = hand.compiled = 0.0
+  found = [dataclasses.replace(sources[0], compiles=0.4), *sources[1:]]
+  assert run_all(found, options) == (["closed_forms"], results.TIME)
 
 
 def test_a_wish_to_stop_ends_a_turn_in_progress(monkeypatch):

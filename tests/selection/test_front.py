@@ -4,7 +4,7 @@ import math
 
 from hypothesis import given, strategies as st
 
-from symformer_jax.selection.front import pareto_indices
+from symformer_jax.selection.front import falling, pareto_indices
 
 FORMULA = st.tuples(st.integers(1, 12), st.sampled_from([0.0, 1e-20, 0.1, 0.5, 1.0, 2.0, math.inf, math.nan]))
 
@@ -31,3 +31,9 @@ def test_costs_decide_within_a_complexity_among_improvements():
 
 def test_a_gain_within_rounding_is_none():
   assert pareto_indices([3, 4, 5], [1.0, 0.995, 0.98], min_gain=0.01) == [0, 2]
+
+
+def test_lines_that_the_last_fit_has_passed_are_left_out():
+  sizes, errors = (7, 1, 3, 9, 5, 6, 7), (3.0, 9.0, 4.0, 2.0, 8.0, 4.1, 2.5)
+  assert falling(sizes, errors, kept={4}) == [1, 2, 4, 6, 3]
+  assert falling(sizes, errors, kept={4}, floor=3.0) == [1, 2, 4, 0]

@@ -1,6 +1,5 @@
 """What a user reads of formulas that fit exactly, or nearly."""
 
-from types import SimpleNamespace
 
 from hypothesis import given, settings, strategies as st
 import numpy as np
@@ -163,12 +162,6 @@ def test_the_staircase_falls_whatever_rows_count(seed, kind):
   best, front, _ = select.select(nodes, rows, ("x",), seed=0, yardsticks=closed_forms.fit(rows, (0,)))
   proper = [line for line in front if line is best or not (choice.is_linear(line.node) or line.node.is_number)]
   assert all(a.complexity < b.complexity and a.mse > b.mse for a, b in zip(proper, proper[1:], strict=False))
-
-
-def test_lines_that_the_last_fit_has_passed_are_left_out():
-  finalists = [SimpleNamespace(complexity=c, scores=SimpleNamespace(mse=mse))
-               for c, mse in ((1, 9.0), (3, 4.0), (5, 8.0), (6, 4.1), (7, 3.0), (7, 2.5), (9, 2.0))]
-  assert select._falling(range(7), finalists, {2}) == [0, 1, 2, 5, 6]
 
 
 def test_what_was_left_out_is_told_with_its_reason(rng):

@@ -63,6 +63,27 @@ def test_data_of_the_function_are_its_values_weighted_by_how_they_show(x):
   np.testing.assert_allclose(weights, decay**2, rtol=1e-5)
 
 
+@pytest.mark.parametrize("text", ["f(x)*exp(-k*t)", "sqrt(f(x) + t)", "3 - z/f(x)"])
+def test_errors_of_the_function_are_told_by_what_they_are_of_y(x, rng, text):
+  f, error = 2 * x[:, 0] / (x[:, 0] + 1.5), 1e-5 * rng.normal(size=len(x))
+
+  def whole(f):
+    t, z = x[:, 1:].T
+    return {"f": f * np.exp(-0.7 * t), "s": np.sqrt(f + t), "3": 3 - z / f}[text[0]]
+
+  problem = _pose(text, whole(f), x)
+  task = profile.make_part_task(problem, problem.parts[0], SearchOptions())
+  of_f = np.average(error**2, weights=task.rows.weights)
+  of_y = np.mean((whole(f + error) - whole(f)) ** 2)
+  assert 1 - task.r2(of_f) == pytest.approx(of_y / np.var(whole(f)), rel=1e-3)
+
+
+def test_what_several_functions_may_leave_of_y_is_shared(x):
+  problem = _pose("f(x) + g(t)", x[:, 0] ** 2 + x[:, 1], x)
+  assert problem.options_of_parts(SearchOptions(accuracy=0.99)).accuracy == pytest.approx(0.995)
+  assert problem.options_of_parts(SearchOptions()).accuracy is None
+
+
 def test_of_several_functions_each_has_data_with_the_others_as_they_were_found(x):
   f, g = 1 + x[:, 0] ** 2, np.cos(x[:, 1]) + 2
   first, second = _pose("f(x)*g(t)", f * g, x).parts

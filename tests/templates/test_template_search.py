@@ -100,6 +100,14 @@ def test_several_functions_share_no_constant(model, x):
   assert [name for name, _ in result.best.filled.functions] == ["f(x)", "g(t)"]
 
 
+def test_accuracy_is_that_of_y(model, x, rng):
+  """Of a function that is nearly constant R2 is small, however well y is met."""
+  y = (3.7 + 0.02 * rng.normal(size=len(x))) / x[:, 0]
+  result = _search(model, x, y, "f(x)/x", accuracy=0.999, guesses=["1.2*x"])
+  assert result.ended_by == "accuracy" and len(result.rounds) == 1
+  assert result.best.r2 > 0.999 and result.rounds[0].r2 == pytest.approx(result.best.r2, abs=1e-4)
+
+
 def test_a_function_that_is_a_constant_is_found_as_such(model, x):
   result = _search(model, x, 3.5 * x[:, 2] * np.exp(-0.7 * x[:, 1]), "f(x)*z*exp(-k*t)", guesses=["1.2*x"])
   assert _equal(result.best.expression, "3.5*z*exp(-0.7*t)") and result.best.filled.functions == (("f(x)", "3.5"),)

@@ -33,7 +33,7 @@ class TemplatesConfig:
   # Rows of the data of several unknown functions, whose polynomials are fitted to all of these.
   max_part_rows: int = 10_000
   # Formulas of each unknown function that are put together with those of others, by how many functions there are: all
-  # of one, 144 pairs, 125 triples.
+  # of one, 144 pairs, 125 triples; and the simplest of each.
   num_combined: tuple[int, ...] = (1000, 12, 5)
   # Rows that constants of the answer are settled on; its errors are those of all rows.
   answer_rows: int = 20_000
