@@ -32,11 +32,11 @@ SOURCES: dict[str, Callable[[Any, SearchOptions], Source]] = {
   "single_index": lambda model, options: SingleIndex(options.config),
   "separable": lambda model, options: Separable(options),
   "library": lambda model, options: LibrarySums(options.config),
-  "pairs_inside": lambda model, options: PairSumsInside(options.config),
-  "triples": lambda model, options: TripleSums(options.config),
   "subsets": lambda model, options: SubsetSums(options.config),
   "varying": lambda model, options: VaryingCoefficients(options),
   "pairs": lambda model, options: PairSums(options.config),
+  "pairs_inside": lambda model, options: PairSumsInside(options.config),
+  "triples": lambda model, options: TripleSums(options.config),
   "ridges": lambda model, options: Ridges(options.config),
   "subsets_inside": lambda model, options: SubsetSumsInside(options.config),
   TRANSFORMER: Transformer,
@@ -45,8 +45,9 @@ SOURCES: dict[str, Callable[[Any, SearchOptions], Source]] = {
   "evolution": lambda model, options: Evolution(options),
 }
 # Left out by `recombine=False`, and by `refine="none"`: their formulas are no good before their constants are fitted.
-WITHOUT_MODEL = ("power_products", "rationals", "quadratics", "single_index", "separable", "library", "pairs_inside",
-                 "triples", "subsets", "varying", "pairs", "ridges", "subsets_inside", "parts", "growth", "evolution")
+WITHOUT_MODEL = ("power_products", "rationals", "quadratics", "single_index", "separable", "library", "subsets",
+                 "varying", "pairs", "pairs_inside", "triples", "ridges", "subsets_inside", "parts", "growth",
+                 "evolution")
 
 
 def make_sources(model: Any, options: SearchOptions) -> list[Source]:

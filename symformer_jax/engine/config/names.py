@@ -29,7 +29,7 @@ TIERS = ("any", "basic", "monomial")
 # Sources of candidates (`sources.registry.SOURCES`).
 SOURCES = (
   "closed_forms", "guesses", "power_products", "rationals", "quadratics", "single_index", "separable", "library",
-  "pairs_inside", "triples", "subsets", "varying", "pairs", "ridges", "subsets_inside", "transformer", "parts",
+  "subsets", "varying", "pairs", "pairs_inside", "triples", "ridges", "subsets_inside", "transformer", "parts",
   "growth", "evolution")
 # How long a search goes on (`BudgetConfig`).
 EFFORTS = ("quick", "normal", "thorough")
