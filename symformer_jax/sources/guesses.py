@@ -10,6 +10,7 @@ import jax
 
 from symformer_jax.engine import refine as engine_refine
 from symformer_jax.engine.clock import Clock
+from symformer_jax.engine.config import DEFAULT, GuessesConfig
 from symformer_jax.engine.source import Proposal, Question
 from symformer_jax.engine.task import Task
 from symformer_jax.errors import ExpressionError, InputError
@@ -20,20 +21,17 @@ from symformer_jax.refinement import refine
 
 # Names of constants that are so near to a column's are slips.
 NEARLY = 0.8
-# Starts of a formula with names for constants: two blocks of a compiled fit, 1.5 s for seven names and 80 rows. Of
-# `a*sin(b*x*t) + c*sin(d*x)/(t + e)` 128 found the right waves from one or two, 32 with a hundred times the steps from
-# none. How many of them get so many steps.
-NUM_STARTS = 256
-STAGES = ((NUM_STARTS, 20), (8, 300))
 
 
 @dataclasses.dataclass(frozen=True)
 class Guesses:
   """Attributes:
     texts: formulas in the column names; other names are constants, which are fitted from drawn starts.
+    config: how these are fitted.
   """
 
   texts: tuple[str, ...]
+  config: GuessesConfig = DEFAULT.guesses
   name: str = "guesses"
   turns: tuple[int, ...] = (1,)
 
@@ -51,7 +49,7 @@ class Guesses:
   def _node(self, text: str, task: Task) -> Node:
     shown = shorten(repr(text))
     for expands in (False, True):  # where the rules have no tanh they may have exponentials
-      node = _read(text, shown, task, expands=expands)
+      node = _read(text, shown, task, self.config, expands=expands)
       if task.rule(node):
         return node
     raise InputError(f"guesses: {shown} breaks the rules for formulas")
@@ -60,7 +58,7 @@ class Guesses:
     return [Proposal(question.state, nodes=question.state) for question in questions]
 
 
-def _read(text: str, shown: str, task: Task, *, expands: bool) -> Node:
+def _read(text: str, shown: str, task: Task, config: GuessesConfig, *, expands: bool) -> Node:
   """The formula with numbers for its constants; `expands`: see `parser.parse`."""
   try:
     node = parser.parse(text, task.names, allow_symbols=True, expands=expands)
@@ -71,10 +69,10 @@ def _read(text: str, shown: str, task: Task, *, expands: bool) -> Node:
       raise InputError(f"guesses: {shown}: {name!r} is no column; did you mean {close[0]!r}?")
   if programs.size(node) > programs.MAX_TOKENS:
     raise InputError(f"guesses: {shown} has more than {programs.MAX_TOKENS} tokens")
-  return _fill_in(node, task)
+  return _fill_in(node, task, config)
 
 
-def _fill_in(node: Node, task: Task) -> Node:
+def _fill_in(node: Node, task: Task, config: GuessesConfig) -> Node:
   """The formula with the best numbers for its names, of many starts: few steps for all, more for the nearest.
 
   By what the search compiles anyway, which knows numbers alone: a name that stands twice would become two of them, and
@@ -85,8 +83,8 @@ def _fill_in(node: Node, task: Task) -> Node:
     return node
   if len(names) > len(set(names)):
     return refine.fill_in(node, rows.x, rows.y, rows.weights)
-  found = [(start, math.inf) for start in refine.draw_fillings(node, num=NUM_STARTS)]
-  for num, max_steps in STAGES:
+  found = [(start, math.inf) for start in refine.draw_fillings(node, num=config.stages[0][0])]
+  for num, max_steps in config.stages:
     nearest = sorted(found, key=lambda each: each[1])[:num]
     [found] = engine_refine.fit_constants([(task, [start for start, _ in nearest])], method="lm", max_steps=max_steps)
   return min(found, key=lambda each: each[1])[0]

@@ -25,7 +25,7 @@ from symformer_jax.sources.varying import VaryingCoefficients
 CLOSED_FORMS, GUESSES, TRANSFORMER = "closed_forms", "guesses", "transformer"
 SOURCES: dict[str, Callable[[Any, SearchOptions], Source]] = {
   CLOSED_FORMS: lambda model, options: ClosedForms(),
-  GUESSES: lambda model, options: Guesses(options.guesses),
+  GUESSES: lambda model, options: Guesses(options.guesses, options.config.guesses),
   "power_products": lambda model, options: PowerProducts(options.config),
   "rationals": lambda model, options: Rationals(options.config),
   "quadratics": lambda model, options: Quadratics(options.config),

@@ -42,12 +42,12 @@ from symformer_jax.engine.config.sums import (
   TermsConfig,
   TriplesConfig,
 )
-from symformer_jax.engine.config.templates import TemplatesConfig
+from symformer_jax.engine.config.templates import GuessesConfig, TemplatesConfig
 from symformer_jax.engine.config.transformer import TransformerConfig
 
 __all__ = [
   "BudgetConfig", "ChoiceConfig", "DEFAULT", "EDITS", "EFFORTS",
-  "EvolutionConfig", "FormsConfig", "GrowthConfig", "LIBRARY_FAMILIES", "LINKS", "LibraryConfig",
+  "EvolutionConfig", "FormsConfig", "GrowthConfig", "GuessesConfig", "LIBRARY_FAMILIES", "LINKS", "LibraryConfig",
   "LossConfig", "NoiseConfig", "PRODUCTS_FAMILIES", "PairsConfig", "PairsInsideConfig", "PoolConfig",
   "PowerProductsConfig", "ProductsConfig", "PursuitConfig", "QuadraticsConfig", "REWRITINGS",
   "RationalsConfig", "RidgeGrids", "RidgesConfig",

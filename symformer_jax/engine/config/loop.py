@@ -39,7 +39,8 @@ class PoolConfig:
   # Constants of a formula that are fitted, others stay as they are: one of more is none that a person would read.
   max_constants: int = 16
   # Steps of the fit that a formula gets when it is made: first a few for all, then, for those that came nearest and the
-  # nearest few of every complexity, enough for a right one. Sums that are wrong take all steps they are given.
+  # nearest few of every complexity, enough for a right one. Sums that are wrong take all steps they are given. The
+  # right pair of columns under an exponential was up to the fiftieth after the first steps.
   screen_steps: int = 8
   num_screened: int = 96
   num_screened_per_complexity: int = 4
@@ -79,7 +80,8 @@ class BudgetConfig:
   # put together, after every fourth turn: that takes as long as one.
   cycle: tuple[str, ...] = ("evolution",) * 4 + ("growth", "parts")
   # Sources that `quick` leaves out: what they find beside the others takes some seconds.
-  quick_without: tuple[str, ...] = ("subsets", "varying", "pairs", "ridges", "subsets_inside", "growth")
+  quick_without: tuple[str, ...] = (
+    "subsets", "varying", "pairs", "pairs_inside", "triples", "ridges", "subsets_inside", "growth")
   # Places of the cycle that are taken, by effort. Two take 2.2 to 2.7 CPU seconds, and in a process from nothing nine
   # more to compile; of nine formulas that were left to them they found one. Forty make a search about ten
   # times as long.

@@ -20,7 +20,7 @@ from symformer_jax.engine.config.sums import (
   TermsConfig,
   TriplesConfig,
 )
-from symformer_jax.engine.config.templates import TemplatesConfig
+from symformer_jax.engine.config.templates import GuessesConfig, TemplatesConfig
 from symformer_jax.engine.config.transformer import TransformerConfig
 
 
@@ -56,6 +56,7 @@ class SearchConfig:
   selection: SelectionConfig = SelectionConfig()
   choice: ChoiceConfig = ChoiceConfig()
   loss: LossConfig = LossConfig()
+  guesses: GuessesConfig = GuessesConfig()
   templates: TemplatesConfig = TemplatesConfig()
 
   def __post_init__(self) -> None:
