@@ -273,7 +273,7 @@ def test_a_remainder_is_dropped_and_a_quotient_that_vanishes_is_none():
 
 
 def test_monomials_up_to_a_degree():
-  assert bases._up_to(2, 2) == [
+  assert bases.all_up_to(2, 2) == [
     (0.0, 0.0), (1.0, 0.0), (0.0, 1.0), (2.0, 0.0), (1.0, 1.0), (0.0, 2.0)]
   basis = bases._nested([(0.0,), (0.5,), (1.0,)], [(0.0,), (0.5,)], (2, 1), 0.5)
   assert basis.has_roots and basis.starts == ((0, 3), (0, 3, 4), (0, 1, 3), (0, 1, 3, 4), (0, 1, 2, 3), (0, 1, 2, 3, 4))
