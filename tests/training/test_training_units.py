@@ -98,8 +98,7 @@ def test_products_are_counted_wherever_they_stand():
 def test_rates_are_those_of_the_window(monkeypatch):
   config = types.SimpleNamespace(data=types.SimpleNamespace(batch_size=8))
   now = iter([100.0, 102.0, 102.5])
-  # Of this module alone: elsewhere, too, time is asked when a program is compiled.
-  monkeypatch.setattr(speed, "time", types.SimpleNamespace(perf_counter=lambda: next(now)))
+  monkeypatch.setattr(speed.time, "perf_counter", lambda: next(now))
   monkeypatch.setattr(speed, "flops_per_example", lambda config, length: length * 1e9)
   meter = speed.Meter(config, 1e12)
   meter.add(16, 0.25)
@@ -114,7 +113,8 @@ def test_rates_are_those_of_the_window(monkeypatch):
 def test_the_rate_of_products_is_that_of_the_best_try(monkeypatch):
   now = iter(np.cumsum([9.0, 4, 6, 2] + [1, 3] * speed.NUM_TRIES))
   monkeypatch.setattr(speed, "MATRIX_SIZES", {jax.default_backend(): 8})
-  monkeypatch.setattr(speed.time, "perf_counter", lambda: next(now))
+  # Of this module alone: elsewhere, too, time is asked when a program is compiled.
+  monkeypatch.setattr(speed, "time", types.SimpleNamespace(perf_counter=lambda: next(now)))
   assert speed.measure_matrix_rate("float32") == pytest.approx(2 * 8**3 / 2)
 
 
