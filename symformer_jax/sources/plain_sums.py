@@ -4,16 +4,13 @@ On a grid of inner constants the right sum is seldom the nearest, and where colu
 exchanged, it is often not met at all. Of a few hundred columns with short formulas all triples take half a second.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 import dataclasses
 
-import jax
 import numpy as np
 
-from symformer_jax.engine.clock import Clock
 from symformer_jax.engine.config import DEFAULT, PairsInsideConfig, SearchConfig, TriplesConfig
 from symformer_jax.engine.rows import Rows
-from symformer_jax.engine.source import Proposal, Question
 from symformer_jax.engine.task import Task
 from symformer_jax.language.expression import Node
 from symformer_jax.sources import exchange, pair_sums, pairs, terms
@@ -23,7 +20,7 @@ from symformer_jax.sources.links import LINKS, Link
 
 
 @dataclasses.dataclass(frozen=True)
-class PairSumsInside:
+class PairSumsInside(pair_sums.StatelessSums):
   """Two plain columns and a constant for functions of y."""
 
   config: SearchConfig = DEFAULT
@@ -36,16 +33,6 @@ class PairSumsInside:
   @property
   def turns(self) -> tuple[int, ...]:
     return self._own.turns
-
-  def supports(self, task: Task) -> bool:
-    return pair_sums.can_add(task)
-
-  def init(self, task: Task, key: jax.Array) -> None:
-    return None
-
-  def propose(self, questions: Sequence[Question], *, turn: int, num: int, clock: Clock) -> list[Proposal]:
-    with clock.measure("recombine"):
-      return [Proposal(nodes=self._nodes(question.task, turn, num)) for question in questions]
 
   @np.errstate(all="ignore")  # what is not finite is left out
   def _nodes(self, task: Task, turn: int, num: int) -> tuple[Node, ...]:

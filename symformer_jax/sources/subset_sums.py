@@ -3,17 +3,14 @@
 One for y itself; one for functions of y, and for y divided by a monomial, which then multiplies the sum.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 import dataclasses
 import functools
 
-import jax
 import numpy as np
 
-from symformer_jax.engine.clock import Clock
 from symformer_jax.engine.config import DEFAULT, SearchConfig, SubsetsConfig
 from symformer_jax.engine.rows import Rows
-from symformer_jax.engine.source import Proposal, Question
 from symformer_jax.engine.task import Task
 from symformer_jax.language.expression import Node
 from symformer_jax.language.tidy import tidy
@@ -38,7 +35,7 @@ class _Target:
 
 
 @dataclasses.dataclass(frozen=True)
-class SubsetSums:
+class SubsetSums(pair_sums.StatelessSums):
   """Sums for y."""
 
   config: SearchConfig = DEFAULT
@@ -51,16 +48,6 @@ class SubsetSums:
   @property
   def _own(self) -> SubsetsConfig:
     return self.config.subsets
-
-  def supports(self, task: Task) -> bool:
-    return pair_sums.can_add(task)
-
-  def init(self, task: Task, key: jax.Array) -> None:
-    return None
-
-  def propose(self, questions: Sequence[Question], *, turn: int, num: int, clock: Clock) -> list[Proposal]:
-    with clock.measure("recombine"):
-      return [Proposal(nodes=self._nodes(question.task, turn, num)) for question in questions]
 
   @np.errstate(all="ignore")  # what is not finite is left out
   def _nodes(self, task: Task, turn: int, num: int) -> tuple[Node, ...]:
