@@ -391,6 +391,7 @@ def _choose(
 ) -> select.Selection | None:
   """Reduces what was found for a task to a front, in less time where that is up; None where nothing fits."""
   pool, selection = options.config.pool, options.config.selection
+  selection = selection if "abs" in task.rule.requested else selection.without_absolutes()
   with clock.measure("refine"):
     [fitted] = refine_lib.fit_constants(
       [(task, nodes)], method=options.refine, max_steps=pool.polish_steps, max_constants=pool.max_constants)

@@ -690,3 +690,10 @@ def test_categories_as_columns_of_zeros_and_ones(seed):
     warnings.simplefilter("error", RuntimeWarning)
     [found] = inference.search(testing.FixedProposer(["x0"]), [(table, y)], effort="quick")
   assert found.best.r2 > 0.999
+
+
+def test_abs_is_written_where_it_was_asked_for():
+  x = np.random.default_rng(0).uniform(-3, 4, (80, 1))
+  for operators in ((), ("abs",)):
+    [found] = quick_search(testing.FixedProposer(["x0"]), [(x, 2 * np.abs(x[:, 0] - 1))], add_operators=operators)
+    assert found.best.r2 > 1 - 1e-9 and ("abs" in found.best.expression) == bool(operators)

@@ -71,6 +71,10 @@ class SelectionConfig:
       self, num_chosen=self.num_chosen_late, num_rewritten=self.num_rewritten_late, max_rewritten=1,
       rewrites_front=False)
 
+  def without_absolutes(self) -> "SelectionConfig":
+    """The same where nobody has asked for abs: no search makes formulas with it unasked."""
+    return dataclasses.replace(self, rewritings=tuple(name for name in self.rewritings if name != "absolutes"))
+
 
 @dataclasses.dataclass(frozen=True)
 class ChoiceConfig:
