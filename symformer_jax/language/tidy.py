@@ -41,12 +41,20 @@ def tidy(node: Node) -> Node:
     return _tidy_inverse(node)
   if node.token == "sqrt":
     return _tidy_root(node)
+  if node.token in ("pow2", "pow3") and node.args[0].token == "sqrt":
+    return power(node.args[0].args[0], number(0.5 * int(node.token[-1])))
   if node.token == "pow" and node.args[1].is_number:
-    base, exponent = node.args[0], node.args[1].value
-    if base.token == "inv":
-      base, exponent = base.args[0], -exponent
-    return number(1) if exponent == 0 else power(base, number(exponent))
+    return _tidy_power(node.args[0], node.args[1].value)
   return node
+
+
+def _tidy_power(base: Node, exponent: float) -> Node:
+  """(1/a)**p -> a**(-p), sqrt(a)**p -> a**(p/2)"""
+  if base.token == "inv":
+    return _tidy_power(base.args[0], -exponent)
+  if base.token == "sqrt":
+    return _tidy_power(base.args[0], 0.5 * exponent)
+  return number(1) if exponent == 0 else power(base, number(exponent))
 
 
 def _tidy_inverse(node: Node) -> Node:

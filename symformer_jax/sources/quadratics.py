@@ -21,15 +21,14 @@ from symformer_jax.language import expression
 from symformer_jax.language.expression import Node, chain, number, with_columns
 from symformer_jax.language.rules import Rule
 from symformer_jax.language.tidy import tidy
-from symformer_jax.sources import polynomials
+from symformer_jax.sources import null_vectors, polynomials
 from symformer_jax.sources.polynomials import Polynomial, Powers
 from symformer_jax.sources.rational_bases import all_up_to
 
 # The three polynomials of an equation.
 Quadratic = tuple[Polynomial, Polynomial, Polynomial]
-# What rounding leaves of two coefficients that cancel, as a share of them; of singular values, of the largest.
+# What rounding leaves of two coefficients that cancel, as a share of them.
 _CANCELLED = 1e-9
-_ROUNDING = 10 * float(np.finfo(np.float64).eps)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -89,7 +88,7 @@ def _exact_equations(x: np.ndarray, y: np.ndarray, config: QuadraticsConfig) -> 
       continue
     columns = np.concatenate([polynomials.table(basis, x) * y[:, None] ** power
                               for basis, power in zip(bases, (2, 1, 0), strict=True) if basis], axis=1)
-    coefficients = _null_vector(columns, config)
+    coefficients = null_vectors.find(columns, config.elimination)
     if coefficients is None:
       continue
     parts = np.split(coefficients, np.cumsum([len(basis) for basis in bases])[:2])
@@ -97,46 +96,6 @@ def _exact_equations(x: np.ndarray, y: np.ndarray, config: QuadraticsConfig) -> 
                            for basis, part in zip(bases, parts, strict=True))
     if above and rest:  # else it is a fraction
       yield above, linear, rest
-
-
-def _null_vector(columns: np.ndarray, config: QuadraticsConfig) -> np.ndarray | None:
-  """The combination of few columns [N, M] that vanishes, or nearly so, in every row [M]; None where there is none.
-
-  Terms are left out one after the other, of many a quarter at a time, as long as what is left hardly rises.
-  """
-  norms = np.linalg.norm(columns, axis=0)
-  if not np.all(np.isfinite(norms)) or np.any(norms == 0):
-    return None
-  triangle: Any = np.linalg.qr(columns / norms, mode="r")
-  terms = np.arange(len(norms))
-  left, vector, rise = _least(triangle[:, terms])
-  if left > config.vanishing:
-    return None
-  num_dropped = len(terms) // 4
-  while len(terms) > 3:
-    num_dropped = max(num_dropped, 1)
-    kept = np.sort(np.argsort(rise)[num_dropped:])
-    fewer = _least(triangle[:, terms[kept]])
-    if fewer[0] < config.kept_share * max(left, _ROUNDING):
-      terms, (left, vector, rise) = terms[kept], fewer
-      num_dropped = len(terms) // 4 if len(terms) > config.max_terms else 1
-    elif num_dropped == 1:
-      break
-    else:
-      num_dropped //= 2
-  if len(terms) > config.max_terms or np.sqrt(np.min(rise)) * config.leap(left) < max(left, _ROUNDING):
-    return None
-  coefficients = np.zeros(len(norms))
-  coefficients[terms] = vector / norms[terms]
-  return coefficients
-
-
-def _least(matrix: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
-  """The least singular value as a share of the largest, its vector [M], how much its square rises without each [M]."""
-  _, sizes, vectors = np.linalg.svd(matrix / np.linalg.norm(matrix, 2), full_matrices=False)
-  others = np.maximum(sizes[:-1], _ROUNDING) ** -2.0
-  rise = vectors[-1] ** 2 / (others @ vectors[:-1] ** 2 + _ROUNDING)
-  return float(sizes[-1]), vectors[-1], rise
 
 
 def _root(quadratic: Quadratic, x: np.ndarray, y: np.ndarray, config: QuadraticsConfig) -> Node | None:
@@ -169,7 +128,7 @@ def _root_of_fraction(below: Polynomial, rest: Polynomial, sign: float, x: np.nd
 
 def _floor(y: np.ndarray) -> float:
   """What rounding leaves of errors."""
-  return float(_ROUNDING**2 * np.var(y) * 1e4)
+  return float(null_vectors.ROUNDING**2 * np.var(y) * 1e4)
 
 
 def _written(quadratic: Quadratic, sign: float, x: np.ndarray, tolerance: float) -> Node | None:

@@ -7,6 +7,7 @@ from symformer_jax.engine.options import SearchOptions
 from symformer_jax.engine.source import Source
 from symformer_jax.sources.closed_forms import ClosedForms
 from symformer_jax.sources.evolution import Evolution
+from symformer_jax.sources.exact_fractions import ExactFractions
 from symformer_jax.sources.growth import Growth
 from symformer_jax.sources.guesses import Guesses
 from symformer_jax.sources.pair_sums import PairSums
@@ -29,6 +30,7 @@ SOURCES: dict[str, Callable[[Any, SearchOptions], Source]] = {
   "power_products": lambda model, options: PowerProducts(options.config),
   "rationals": lambda model, options: Rationals(options.config),
   "quadratics": lambda model, options: Quadratics(options.config),
+  "exact_fractions": lambda model, options: ExactFractions(options.config),
   "single_index": lambda model, options: SingleIndex(options.config),
   "separable": lambda model, options: Separable(options),
   "library": lambda model, options: LibrarySums(options.config),
@@ -45,9 +47,9 @@ SOURCES: dict[str, Callable[[Any, SearchOptions], Source]] = {
   "evolution": lambda model, options: Evolution(options),
 }
 # Left out by `recombine=False`, and by `refine="none"`: their formulas are no good before their constants are fitted.
-WITHOUT_MODEL = ("power_products", "rationals", "quadratics", "single_index", "separable", "library", "subsets",
-                 "varying", "pairs", "pairs_inside", "triples", "ridges", "subsets_inside", "parts", "growth",
-                 "evolution")
+WITHOUT_MODEL = ("power_products", "rationals", "quadratics", "exact_fractions", "single_index", "separable",
+                 "library", "subsets", "varying", "pairs", "pairs_inside", "triples", "ridges", "subsets_inside",
+                 "parts", "growth", "evolution")
 
 
 def make_sources(model: Any, options: SearchOptions) -> list[Source]:

@@ -26,8 +26,16 @@ from symformer_jax.engine.config.names import (
   REWRITINGS,
   SOURCES,
   TIERS,
+  VIEW_FUNCTIONS,
 )
-from symformer_jax.engine.config.rationals import QuadraticsConfig, RationalsConfig
+from symformer_jax.engine.config.rationals import (
+  EliminationConfig,
+  ExactFractionsConfig,
+  FactoringConfig,
+  QuadraticsConfig,
+  RationalsConfig,
+  ViewsConfig,
+)
 from symformer_jax.engine.config.search import DEFAULT, SearchConfig
 from symformer_jax.engine.config.selection import ChoiceConfig, LossConfig, SelectionConfig
 from symformer_jax.engine.config.sums import (
@@ -46,13 +54,12 @@ from symformer_jax.engine.config.templates import GuessesConfig, TemplatesConfig
 from symformer_jax.engine.config.transformer import TransformerConfig
 
 __all__ = [
-  "BudgetConfig", "ChoiceConfig", "DEFAULT", "EDITS", "EFFORTS",
-  "EvolutionConfig", "FormsConfig", "GrowthConfig", "GuessesConfig", "LIBRARY_FAMILIES", "LINKS", "LibraryConfig",
-  "LossConfig", "NoiseConfig", "PRODUCTS_FAMILIES", "PairsConfig", "PairsInsideConfig", "PoolConfig",
-  "PowerProductsConfig", "ProductsConfig", "PursuitConfig", "QuadraticsConfig", "REWRITINGS",
-  "RationalsConfig", "RidgeGrids", "RidgesConfig",
-  "SOURCES", "ScalingConfig", "Search", "SearchConfig", "SelectionConfig", "SeparableConfig",
-  "SingleIndexConfig",
-  "SubsetsConfig", "SubsetsInsideConfig", "SumSizes", "TIERS", "TemplatesConfig", "TermsConfig",
-  "TransformerConfig", "TriplesConfig", "VaryingConfig",
+  "BudgetConfig", "ChoiceConfig", "DEFAULT", "EDITS", "EFFORTS", "EliminationConfig", "EvolutionConfig",
+  "ExactFractionsConfig", "FactoringConfig", "FormsConfig", "GrowthConfig", "GuessesConfig", "LIBRARY_FAMILIES",
+  "LINKS", "LibraryConfig", "LossConfig", "NoiseConfig", "PRODUCTS_FAMILIES", "PairsConfig",
+  "PairsInsideConfig", "PoolConfig", "PowerProductsConfig", "ProductsConfig", "PursuitConfig",
+  "QuadraticsConfig", "REWRITINGS", "RationalsConfig", "RidgeGrids", "RidgesConfig", "SOURCES", "ScalingConfig",
+  "Search", "SearchConfig", "SelectionConfig", "SeparableConfig", "SingleIndexConfig", "SubsetsConfig",
+  "SubsetsInsideConfig", "SumSizes", "TIERS", "TemplatesConfig", "TermsConfig", "TransformerConfig",
+  "TriplesConfig", "VIEW_FUNCTIONS", "VaryingConfig", "ViewsConfig",
 ]

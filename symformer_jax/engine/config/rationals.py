@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from symformer_jax.engine.config.names import LINKS, check_counts, check_names
+from symformer_jax.engine.config.names import LINKS, VIEW_FUNCTIONS, check_counts, check_names
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,6 +84,24 @@ class RationalsConfig:
 
 
 @dataclasses.dataclass(frozen=True)
+class EliminationConfig:
+  """Which terms of a linear equation between columns are needed (`sources.null_vectors`)."""
+
+  # What a combination of unit columns may leave, as a share of the largest singular value: of exact data rounding, of
+  # tables with six digits a millionth. By what factor it may rise with each term that is left out; how many are left.
+  vanishing: float = 1e-4
+  kept_share: float = 3.0
+  max_terms: int = 12
+  # What is left is a smaller share than this of what is left without any one term: the terms of an approximation each
+  # lessen it a little. The first where nothing but rounding is left, which would end the search.
+  leaps: tuple[float, float] = (1e-5, 1e-2)
+  exact: float = 1e-11
+
+  def leap(self, left: float) -> float:
+    return self.leaps[0] if left < self.exact else self.leaps[1]
+
+
+@dataclasses.dataclass(frozen=True)
 class QuadraticsConfig:
   """Roots of quadratic equations A*y**2 + B*y + C = 0."""
 
@@ -96,15 +114,7 @@ class QuadraticsConfig:
     (3, 2, 2), (2, 4, 2), (0, 3, 6))
   max_columns: int = 128
   rows_per_term: int = 2
-  # What a combination of unit columns may leave, as a share of the largest singular value: of exact data rounding, of
-  # tables with six digits a millionth. By what factor it may rise with each term that is left out; how many are left.
-  vanishing: float = 1e-4
-  kept_share: float = 3.0
-  max_terms: int = 12
-  # What is left is a smaller share than this of what is left without any one term: the terms of an approximation each
-  # lessen it a little. The first where nothing but rounding is left, which would end the search.
-  leaps: tuple[float, float] = (1e-5, 1e-2)
-  exact: float = 1e-11
+  elimination: EliminationConfig = EliminationConfig()
   # Share of y's variance that a root may miss.
   most_missed: float = 1e-6
   # Under noise: what is left of a coefficient of the discriminant that should cancel, as a share of what it comes from,
@@ -112,5 +122,63 @@ class QuadraticsConfig:
   nearly_cancelled: float = 1e-3
   error_share: float = 4.0
 
-  def leap(self, left: float) -> float:
-    return self.leaps[0] if left < self.exact else self.leaps[1]
+
+@dataclasses.dataclass(frozen=True)
+class ViewsConfig:
+  """Functions of columns (`sources.views.FUNCTIONS`) of which a fraction may be: of columns, and of products of two."""
+
+  functions: tuple[str, ...] = VIEW_FUNCTIONS
+  product_functions: tuple[str, ...] = ("exponentials", "cosines", "sines", "roots", "logarithms")
+
+  def __post_init__(self) -> None:
+    check_names("functions", self.functions, VIEW_FUNCTIONS)
+    check_names("product_functions", self.product_functions, VIEW_FUNCTIONS)
+
+
+@dataclasses.dataclass(frozen=True)
+class FactoringConfig:
+  """Which coefficients are ratios of short numbers."""
+
+  # The largest denominator of a ratio; digits of a decimal; the share that a coefficient may miss: of a null vector's
+  # coefficients of 1e-8 of the largest eight digits were right.
+  max_denominator: int = 1000
+  num_digits: int = 9
+  missed: float = 1e-8
+
+  def __post_init__(self) -> None:
+    check_counts(self, "max_denominator", "num_digits")
+
+
+@dataclasses.dataclass(frozen=True)
+class ExactFractionsConfig:
+  """Fractions of high degree that data meet exactly."""
+
+  # Functions of y that may be one; rows of the data that are looked at, of those at hand.
+  links: tuple[str, ...] = ("y", "sqrt", "exp", "ln", "atan", "pow2")
+  max_rows: int = 1024
+  # The highest total degree above and below the line; columns of the equation, of plain columns and of others, for
+  # one variable, two, ...: all smooth functions of one variable are fractions of many terms. Rows for each.
+  max_degree: int = 8
+  max_columns: tuple[int, ...] = (24, 90, 200, 300)
+  max_view_columns: tuple[int, ...] = (40, 60, 145, 120)
+  rows_per_column: float = 1.25
+  # What has no more digits is rounded: functions of columns are not looked at.
+  num_digits: int = 8
+  # Sine of the angle between two spaces that meet, and what share it is of that of a degree less: of 9 laws sines were
+  # below 1e-12 and shares below 1e-3, of 32 approximations of other functions few were.
+  least_sine: float = 1e-12
+  leap: float = 3e-3
+  # Rows times columns squared, over all bases that are tried: a second on one core.
+  max_work: float = 4e9
+  # Bases of a view that are looked at closely where spaces meet, for one function of y, and all such looks.
+  max_bases: int = 6
+  max_eliminations: int = 48
+  elimination: EliminationConfig = EliminationConfig(vanishing=1e-12, kept_share=10.0, max_terms=24)
+  # Share of y's variance that an exact fraction may miss.
+  most_missed: float = 1e-22
+  views: ViewsConfig = ViewsConfig()
+  factoring: FactoringConfig = FactoringConfig()
+
+  def __post_init__(self) -> None:
+    check_counts(self, "max_degree", "max_rows", "num_digits", "max_bases", "max_eliminations")
+    check_names("links", self.links, LINKS)

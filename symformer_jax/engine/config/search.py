@@ -7,7 +7,7 @@ from symformer_jax.engine.config.evolution import EvolutionConfig
 from symformer_jax.engine.config.functions import RidgesConfig, SeparableConfig, SingleIndexConfig, VaryingConfig
 from symformer_jax.engine.config.loop import BudgetConfig, NoiseConfig, PoolConfig, ScalingConfig
 from symformer_jax.engine.config.names import SOURCES, check_names
-from symformer_jax.engine.config.rationals import QuadraticsConfig, RationalsConfig
+from symformer_jax.engine.config.rationals import ExactFractionsConfig, QuadraticsConfig, RationalsConfig
 from symformer_jax.engine.config.selection import ChoiceConfig, LossConfig, SelectionConfig
 from symformer_jax.engine.config.sums import (
   GrowthConfig,
@@ -49,6 +49,7 @@ class SearchConfig:
   terms: TermsConfig = TermsConfig()
   rationals: RationalsConfig = RationalsConfig()
   quadratics: QuadraticsConfig = QuadraticsConfig()
+  exact_fractions: ExactFractionsConfig = ExactFractionsConfig()
   evolution: EvolutionConfig = EvolutionConfig()
   budget: BudgetConfig = BudgetConfig()
   noise: NoiseConfig = NoiseConfig()

@@ -1,0 +1,109 @@
+"""Polynomials written in few nodes: factored over the rational numbers by SymPy, and what does not factor collected.
+
+Coefficients are known to some ten digits; those of a law are mostly ratios of short numbers.
+"""
+
+from collections.abc import Iterable
+import fractions
+import functools
+import math
+from typing import Any
+
+from symformer_jax.engine.config import FactoringConfig
+from symformer_jax.language.expression import Node, chain, complexity, number, power
+from symformer_jax.language.tidy import tidy
+from symformer_jax.sources import polynomials
+from symformer_jax.sources.polynomials import Polynomial
+
+# Exact coefficients by whole exponents.
+Rational = dict[tuple[int, ...], fractions.Fraction]
+# A factor and how often it divides.
+Factors = list[tuple[Rational, int]]
+
+
+def factors(polynomial: Polynomial, config: FactoringConfig) -> tuple[float, Factors] | None:
+  """`(number, factors)` whose product the polynomial is; None where its coefficients are no ratios of short numbers."""
+  for divisor in polynomial.values():
+    shares = [_short(value / divisor, config) for value in polynomial.values()]
+    if all(share is not None for share in shares):
+      exact = {tuple(map(int, powers)): share for powers, share in zip(polynomial, shares, strict=True)
+               if share is not None}
+      lead, found = _factored(tuple(sorted(exact.items())))
+      return divisor * float(lead), found
+  return None
+
+
+def _short(value: float, config: FactoringConfig) -> fractions.Fraction | None:
+  """The ratio of small whole numbers, or the number of few digits, that a value is to its last digits."""
+  for share in (fractions.Fraction(value).limit_denominator(config.max_denominator),
+                fractions.Fraction(f"{value:.{config.num_digits}g}")):
+    if abs(float(share) - value) <= config.missed * abs(value):
+      return share
+  return None
+
+
+@functools.lru_cache(maxsize=256)
+def _factored(terms: tuple[tuple[tuple[int, ...], fractions.Fraction], ...]) -> tuple[fractions.Fraction, Factors]:
+  import sympy  # a third of a second, and rarely needed
+
+  symbols = sympy.symbols(f"x0:{len(terms[0][0])}")
+  exact = {powers: sympy.Rational(share.numerator, share.denominator) for powers, share in terms}
+  lead, found = sympy.Poly.from_dict(exact, *symbols, domain="QQ").factor_list()
+  return _fraction(lead), [
+    ({powers: _fraction(share) for powers, share in each.terms()}, count) for each, count in found]
+
+
+def _fraction(value: Any) -> fractions.Fraction:
+  return fractions.Fraction(int(value.p), int(value.q))
+
+
+def product(found: Iterable[tuple[Rational, int]]) -> Node:
+  """Of powers of factors, each in few nodes."""
+  return tidy(chain("*", [number(1.0), *(
+    power(collected(each), number(float(count))) for each, count in found if count)]))
+
+
+def collected(polynomial: Rational, *, depth: int = 2) -> Node:
+  """By powers of the variable that leaves the fewest nodes, with the coefficients factored, or as it is."""
+  plain = polynomials.to_node({powers: float(share) for powers, share in polynomial.items()})
+  if depth == 0 or len(polynomial) < 4:
+    return plain
+  places = [place for place, column in enumerate(zip(*polynomial, strict=True)) if len(set(column)) > 1]
+  return min([plain, *(_by_powers(polynomial, place, depth) for place in places)], key=complexity)
+
+
+def _by_powers(polynomial: Rational, place: int, depth: int) -> Node:
+  by_power: dict[int, Rational] = {}
+  for powers, share in polynomial.items():
+    rest = (*powers[:place], 0, *powers[place + 1:])
+    by_power.setdefault(powers[place], {})[rest] = share
+  terms: list[Node] = []
+  for exponent, rest in by_power.items():
+    lead, found = _factored(tuple(sorted(rest.items())))
+    own = tuple(float(exponent) if i == place else 0.0 for i in range(len(next(iter(rest)))))
+    terms.append(chain("*", [
+      polynomials.node_of(own), number(float(lead)),
+      *(power(collected(each, depth=depth - 1), number(float(count))) for each, count in found)]))
+  return tidy(chain("+", terms))
+
+
+def quotient(above: Polynomial, below: Polynomial, config: FactoringConfig) -> Node | None:
+  """above/below, both factored; None where a coefficient is no ratio of short numbers."""
+  parts = [factors(each, config) for each in (above, below)]
+  if parts[0] is None or parts[1] is None:
+    return None
+  (top, over), (bottom, under) = parts[0], parts[1]
+  return tidy(chain("*", [product(over), Node("inv", (product(under),)), number(top / bottom)]))
+
+
+def root(above: Polynomial, below: Polynomial, config: FactoringConfig) -> Node | None:
+  """sqrt(above/below) but for signs, with what divides them twice before the root; None as in `quotient`."""
+  parts = [factors(each, config) for each in (above, below)]
+  if parts[0] is None or parts[1] is None:
+    return None
+  (top, over), (bottom, under) = parts[0], parts[1]
+  outside = product([*((each, count // 2) for each, count in over), *((each, -(count // 2)) for each, count in under)])
+  inside = product([*((each, count % 2) for each, count in over), *((each, -(count % 2)) for each, count in under)])
+  size = top / bottom
+  inside = inside if size > 0 else Node("*", (inside, number(-1.0)))
+  return tidy(chain("*", [number(math.sqrt(abs(size))), outside, Node("sqrt", (inside,))]))

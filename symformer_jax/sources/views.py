@@ -1,0 +1,156 @@
+"""Views of a table: its columns, or functions of them in their place or beside them, that a formula may be made of.
+
+Functions have no constants of their own: what people write down is mostly made dimensionless first.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+import functools
+import itertools
+from typing import NamedTuple
+
+import numpy as np
+
+from symformer_jax.engine.config import ViewsConfig
+from symformer_jax.language import expression
+from symformer_jax.language.expression import Node, negate, number, variable
+from symformer_jax.language.tidy import tidy
+from symformer_jax.sources.polynomials import Powers
+from symformer_jax.sources.rational_bases import all_up_to
+
+
+class Part(NamedTuple):
+  """A column or a function of columns.
+
+  Attributes:
+    is_linear: no higher power of it is looked at: its square is a polynomial of the others, or of no use.
+    is_alone: nor its product with another that is alone: logarithms stand in sums.
+  """
+
+  node: Node
+  is_linear: bool = False
+  is_alone: bool = False
+
+
+View = tuple[Part, ...]
+
+
+class Function(NamedTuple):
+  """What may stand for a column, or for a product of two.
+
+  Attributes:
+    make: the parts of a view; is_defined: whether values have such; is_beside: whether the column stays.
+  """
+
+  make: Callable[[Node], View]
+  is_defined: Callable[[np.ndarray], bool]
+  is_beside: bool = False
+
+
+def _are_angles(v: np.ndarray) -> bool:
+  return float(np.max(np.abs(v))) <= 8 * np.pi
+
+
+def _of(*tokens: str) -> Callable[[Node], View]:
+  return lambda node: tuple(Part(Node(token, (node,))) for token in tokens)
+
+
+def _angle(node: Node) -> View:
+  return Part(Node("sin", (node,))), Part(Node("cos", (node,)), is_linear=True)
+
+
+def _logarithm(node: Node) -> View:
+  return (Part(Node("ln", (node,)), is_linear=True, is_alone=True),)
+
+
+def _root_and_logarithm(node: Node) -> View:
+  return Part(Node("sqrt", (node,))), *_logarithm(node)
+
+
+def _shifted(token: str, sign: float, *, is_square: bool = False) -> Callable[[Node], View]:
+  """token(1 + sign*v), or of v's square."""
+  def make(node: Node) -> View:
+    inner = Node("pow2", (node,)) if is_square else node
+    inner = Node("+", (number(1.0), inner if sign > 0 else negate(inner)))
+    return (Part(tidy(Node(token, (inner,))), is_linear=True, is_alone=token == "ln"),)
+  return make
+
+
+FUNCTIONS = {
+  "cosines": Function(_of("cos"), _are_angles),
+  "sines": Function(_of("sin"), _are_angles),
+  "angles": Function(_angle, _are_angles),
+  "angles_beside": Function(_angle, _are_angles, is_beside=True),
+  "roots": Function(_of("sqrt"), lambda v: bool(np.all(v >= 0))),
+  "complement_roots": Function(_shifted("sqrt", -1), lambda v: bool(np.all(v <= 1)), is_beside=True),
+  "circles": Function(_shifted("sqrt", -1, is_square=True), lambda v: bool(np.all(np.abs(v) <= 1)), is_beside=True),
+  "hyperbolas": Function(_shifted("sqrt", 1, is_square=True), lambda v: True, is_beside=True),
+  "exponentials": Function(_of("exp"), lambda v: float(np.max(np.abs(v))) <= 20, is_beside=True),
+  "logarithms": Function(_logarithm, lambda v: bool(np.all(v > 0)), is_beside=True),
+  "roots_and_logarithms": Function(_root_and_logarithm, lambda v: bool(np.all(v > 0))),
+  "complement_logarithms": Function(_shifted("ln", -1), lambda v: bool(np.all(v < 1)), is_beside=True),
+  "shifted_logarithms": Function(_shifted("ln", 1), lambda v: bool(np.all(v > -1)), is_beside=True),
+}
+
+
+def plain(num_variables: int) -> View:
+  """The columns themselves."""
+  return tuple(Part(variable(i)) for i in range(num_variables))
+
+
+def monomials(view: View, degree: int) -> list[Powers]:
+  """Up to a total degree, without those that are sums of others or of no use."""
+  linear, alone = (tuple(getattr(part, name) for part in view) for name in ("is_linear", "is_alone"))
+  return list(_monomials(linear, alone, degree))
+
+
+@functools.lru_cache(maxsize=256)
+def _monomials(linear: tuple[bool, ...], alone: tuple[bool, ...], degree: int) -> tuple[Powers, ...]:
+  some = np.array(all_up_to(len(linear), degree))
+  kept = np.all(some[:, linear] <= 1, axis=1) & (np.sum(some[:, alone], axis=1) <= 1)
+  return tuple(map(tuple, some[kept].tolist()))
+
+
+def values(view: View, x: np.ndarray) -> np.ndarray:
+  """[N, D'] at points x [N, D]."""
+  return np.column_stack([expression.evaluate(part.node, x) for part in view])
+
+
+@np.errstate(all="ignore")  # what is not finite is left out
+def views(x: np.ndarray, config: ViewsConfig, allows: Callable[[str], bool] = lambda token: True) -> Iterator[View]:
+  """Views other than the plain one: of one column a function, of all columns the same one, of a product of two.
+
+  Args:
+    x: [N, D]; allows: whether an operator may stand in a formula.
+  """
+  columns = plain(x.shape[1])
+  for name in config.functions:
+    usable = [i for i in range(len(columns)) if FUNCTIONS[name].is_defined(x[:, i])]
+    for chosen in dict.fromkeys([*((i,) for i in usable), tuple(usable)]):
+      if chosen:
+        yield from _if_allowed(_replaced(columns, chosen, FUNCTIONS[name]), allows)
+  for name in config.product_functions:
+    for node in _products(columns):
+      inner = expression.evaluate(node, x)
+      if np.all(np.isfinite(inner)) and FUNCTIONS[name].is_defined(inner):
+        # The square of a root of two columns is a product of them.
+        made = (part._replace(is_linear=part.is_linear or name == "roots") for part in FUNCTIONS[name].make(node))
+        yield from _if_allowed((*columns, *made), allows)
+
+
+def _replaced(columns: View, chosen: Sequence[int], function: Function) -> View:
+  made = [part for i in chosen for part in function.make(columns[i].node)]
+  kept = [part for i, part in enumerate(columns) if function.is_beside or i not in chosen]
+  return (*kept, *made)
+
+
+def _products(columns: View) -> Iterator[Node]:
+  """x*y, x/y and y/x of every two."""
+  for one, other in itertools.combinations([part.node for part in columns], 2):
+    yield Node("*", (one, other))
+    yield Node("*", (one, Node("inv", (other,))))
+    yield Node("*", (other, Node("inv", (one,))))
+
+
+def _if_allowed(view: View, allows: Callable[[str], bool]) -> Iterator[View]:
+  if all(allows(node.token) for part in view for node in expression.walk(part.node) if node.args):
+    yield view

@@ -1,0 +1,150 @@
+"""Exact fractions of high degree: which formulas are found and in which form, and which data have none."""
+
+import numpy as np
+import pytest
+
+from symformer_jax.engine.config import DEFAULT
+from symformer_jax.engine.options import SearchOptions
+from symformer_jax.engine.rows import Rows
+from symformer_jax.engine.task import make_task
+from symformer_jax.language import expression, parser
+from symformer_jax.language.rules import Restrictions
+from symformer_jax.sources import exact_fractions, registry
+
+NAMES = ("x", "y", "z", "w", "v", "u")
+# Formula, box, and the most nodes that its best form may have.
+LAWS = (
+  # of columns alone
+  ("(x**2*y + 3*z*w)/(x*w + 0.04*v + 2*z)", ((1, 4),) * 5, 26),
+  ("x*y**2/(v**2 + (w + x*z)**2)", ((1, 3),) * 5, 26),
+  ("x**4*y**3/((1 - x*y)**2*(x + 2)**3)", ((2, 4), (1, 3)), 26),
+  ("(x - y)*(x + 2*y)*(z - 3)**2*x", ((1, 4),) * 3, 24),
+  # functions of y
+  ("sqrt(x**2*(1 - z)**2 + 2*x*y*z*(1 - z)*w + y**2*z**2)", ((1, 3), (1, 3), (0.1, 0.9), (-0.9, 0.9)), 36),
+  ("exp((x - y)**2*z/(x*w**2))", ((1, 2), (1, 3), (0.5, 2), (1, 2)), 22),
+  ("log((x*y + z**2)/(w*z**3 + y**3*x + 1))", ((1, 3),) * 4, 26),
+  ("(x - y)/sqrt(z**2*w + v**2*x)", ((1, 5), (2, 4), (1, 3), (1, 3), (1, 3)), 26),
+  ("(y - x)*(x*y - 2)/sqrt(x**2 + y**4)", ((-2, 2), (-2, 2)), 24),
+  # functions of columns
+  ("(1 - y**2)/(1 + y**2 - 2*y*cos(x))**1.5", ((0.1, 3), (0.1, 0.8)), 24),
+  ("(2*x - 3*sin(x) + x**2*cos(x))/x**3", ((0.5, 6),), 26),
+  ("y*x/(x + sqrt(1 - y) + 2)", ((0.2, 3), (0.1, 0.9)), 18),
+  ("z/(exp(x/y) - 1) + z", ((0.5, 3), (1, 4), (1, 3)), 18),
+  ("exp(-(x - y)**2/(4*x*z))/sqrt(x*z**3)", ((1, 3), (1, 3), (1, 3)), 45),
+  ("(x - y)/(log(x) - log(y))", ((1, 3), (4, 8)), 14),
+)
+
+
+class AnyRule:
+  def __call__(self, node):
+    return True
+
+  def allows_operator(self, token):
+    return True
+
+
+def table(text, box, *, noise=0.0, num_rows=None, seed=0):
+  rng = np.random.default_rng(seed)
+  num_rows = num_rows or 100 * len(box)
+  x = np.column_stack([rng.uniform(*side, num_rows) for side in box])
+  y = expression.evaluate(parser.parse(text, NAMES[: len(box)]), x)
+  return Rows(x, y + noise * np.std(y) * rng.standard_normal(num_rows), np.ones(num_rows))
+
+
+def find(rows, **changes):
+  return exact_fractions.fractions_of(
+    rows, changes.pop("columns", range(rows.x.shape[1])), rule=changes.pop("rule", AnyRule()), **changes)
+
+
+@pytest.mark.parametrize(("text", "box", "most"), LAWS)
+def test_a_law_is_found_in_few_nodes_and_is_the_same_elsewhere(text, box, most):
+  nodes = find(table(text, box))
+  other = table(text, box, seed=1)
+  for node in nodes:
+    np.testing.assert_allclose(expression.evaluate(node, other.x), other.y, rtol=1e-7, atol=1e-9 * np.std(other.y))
+  assert min(map(expression.complexity, nodes)) <= most
+
+
+@pytest.mark.parametrize("text", [
+  "x**2.3 + y**0.7", "exp(-1.3*x) + y", "sin(2.2*x + 0.7*y)", "sqrt(x + 0.3*sqrt(y + 1))",
+  "cos(1.7*x)/(1 + exp(-2.1*y))"])
+@pytest.mark.parametrize("side", [(0.9, 1.0), (0.5, 4.0)])
+def test_what_only_comes_near_is_not_offered(text, side):
+  assert find(table(text, (side, side))) == []
+
+
+def test_errors_in_the_data_leave_nothing():
+  text, box, _ = LAWS[0]
+  assert find(table(text, box, noise=1e-7)) == []
+  rng = np.random.default_rng(3)
+  assert find(Rows(rng.normal(size=(200, 2)), rng.normal(size=200), np.ones(200))) == []
+
+
+def test_rounded_values_are_asked_of_the_columns_alone(monkeypatch):
+  asked = []
+  own = exact_fractions.views.views
+  monkeypatch.setattr(exact_fractions.views, "views", lambda *args: asked.append(args) or own(*args))
+  rows = table("exp(x)*y + 1", ((0, 2), (1, 2)))
+  find(Rows(rows.x, np.array([float(f"{value:.8g}") for value in rows.y]), rows.weights))
+  assert not asked
+  assert find(rows)
+  assert asked
+  # Whole numbers are rounded and exact.
+  x = np.random.default_rng(0).integers(1, 9, (90, 3)).astype(float)
+  y = x[:, 0] * x[:, 1] ** 3 - 7 * x[:, 2] ** 2 * x[:, 0]
+  [node, *_] = find(Rows(x, y, np.ones(90)))
+  np.testing.assert_allclose(expression.evaluate(node, x), y)
+
+
+@pytest.mark.parametrize("y", [np.full(60, 2.0), np.full(60, np.inf), np.zeros(60)])
+def test_degenerate_targets(y):
+  x = np.random.default_rng(0).uniform(1, 2, (60, 2))
+  assert find(Rows(x, y, np.ones(60))) == []
+
+
+@pytest.mark.parametrize("num_rows", [2, 3, 5, 8])
+def test_few_rows_are_met_by_anything_and_tell_nothing(num_rows):
+  rng = np.random.default_rng(1)
+  assert find(Rows(rng.uniform(1, 2, (num_rows, 2)), rng.uniform(1, 2, num_rows), np.ones(num_rows))) == []
+
+
+def test_rows_without_weight_and_columns_that_do_not_vary_do_not_count():
+  text, box, _ = LAWS[1]
+  rows = table(text, box)
+  y, weights = rows.y.copy(), rows.weights.copy()
+  y[:5], weights[:5] = 1e3, 0.0
+  wide = Rows(np.column_stack([np.full(len(y), 7.0), rows.x, np.arange(len(y))]), y, weights)
+  [node, *_] = find(wide, columns=range(6))
+  np.testing.assert_allclose(expression.evaluate(node, wide.x)[5:], y[5:], rtol=1e-9)
+
+
+def test_the_rules_count():
+  text, box, _ = LAWS[9]
+  rows = table(text, box)
+  data = (rows.x, rows.y)
+  task = make_task(data, NAMES[:2], SearchOptions(restrictions=Restrictions(forbidden=("cos",))))
+  assert find(rows, rule=task.rule) == []
+  source = registry.SOURCES["exact_fractions"](None, SearchOptions())
+  assert source == exact_fractions.ExactFractions(DEFAULT) and "exact_fractions" in registry.WITHOUT_MODEL
+  assert source.supports(make_task(data, NAMES[:2], SearchOptions()))
+  assert not source.supports(make_task(data, NAMES[:2], SearchOptions(restrictions=Restrictions(forbidden=("inv",)))))
+
+
+def test_work_is_bounded():
+  rng = np.random.default_rng(2)
+  rows = Rows(rng.uniform(1, 2, (400, 9)), rng.uniform(1, 2, 400), np.ones(400))
+  tables = []
+
+  class Counted(exact_fractions._Table):
+    def __init__(self, *args):
+      super().__init__(*args)
+      tables.append(self)
+
+  own = exact_fractions._Table
+  exact_fractions._Table = Counted
+  try:
+    assert find(rows) == []
+  finally:
+    exact_fractions._Table = own
+  work = sum(table.work for table in tables[:-1])
+  assert 0 < work <= DEFAULT.exact_fractions.max_work and len(tables) > 3
