@@ -102,8 +102,15 @@ def root(above: Polynomial, below: Polynomial, config: FactoringConfig) -> Node 
   if parts[0] is None or parts[1] is None:
     return None
   (top, over), (bottom, under) = parts[0], parts[1]
-  outside = product([*((each, count // 2) for each, count in over), *((each, -(count // 2)) for each, count in under)])
-  inside = product([*((each, count % 2) for each, count in over), *((each, -(count % 2)) for each, count in under)])
+  counts = [*over, *((each, -count) for each, count in under)]
+  odd = [(each, count) for each, count in counts if count % 2]
   size = top / bottom
-  inside = inside if size > 0 else Node("*", (inside, number(-1.0)))
-  return tidy(chain("*", [number(math.sqrt(abs(size))), outside, Node("sqrt", (inside,))]))
+  if size < 0 and odd:
+    odd[0] = {powers: -share for powers, share in odd[0][0].items()}, odd[0][1]
+  if len(odd) == 1 and abs(odd[0][1]) > 1:  # a**1.5, not a*sqrt(a)
+    roots = [power(collected(odd[0][0]), number(0.5 * odd[0][1]))]
+  else:
+    counts = [(each, count - count % 2 * (1 if count > 0 else -1)) for each, count in counts]
+    roots = [Node("sqrt", (product((each, 1 if count > 0 else -1) for each, count in odd),))]
+  outside = product((each, count // 2) for each, count in counts if count % 2 == 0)
+  return tidy(chain("*", [number(math.sqrt(abs(size))), outside, *roots]))

@@ -171,8 +171,8 @@ class ExactFractionsConfig:
   # Rows times columns squared, over all bases that are tried: a second on one core.
   max_work: float = 4e9
   # Bases of a view that are looked at closely where spaces meet, for one function of y, and all such looks.
-  max_bases: int = 6
-  max_eliminations: int = 48
+  max_bases: int = 8
+  max_eliminations: int = 96
   elimination: EliminationConfig = EliminationConfig(vanishing=1e-12, kept_share=10.0, max_terms=24)
   # Share of y's variance that an exact fraction may miss.
   most_missed: float = 1e-22
