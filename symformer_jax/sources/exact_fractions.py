@@ -109,14 +109,9 @@ def _tables(x: np.ndarray, y: np.ndarray, config: ExactFractionsConfig, rule: Ru
   num_rows = int(len(np.unique(x, axis=0)) / config.rows_per_column)
   place = min(x.shape[1], len(config.max_columns)) - 1
   yield _Table(views.plain(x.shape[1]), x, min(config.max_columns[place], num_rows), config)
-  if not _is_rounded(y, config.num_digits):
+  if not views.is_rounded(y, config.num_digits):
     for view in sorted(views.views(x, config.views, rule.allows_operator), key=len):
       yield _Table(view, x, min(config.max_view_columns[place], num_rows), config)
-
-
-def _is_rounded(y: np.ndarray, num_digits: int) -> bool:
-  """Whether all values have so few digits: functions of columns then miss them."""
-  return all(float(f"{value:.{num_digits}g}") == value for value in y.tolist())
 
 
 class _Table:

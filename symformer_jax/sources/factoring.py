@@ -9,7 +9,7 @@ import functools
 import math
 from typing import Any
 
-from symformer_jax.engine.config import FactoringConfig
+from symformer_jax.engine.config import DEFAULT, FactoringConfig
 from symformer_jax.language.expression import Node, chain, complexity, number, power
 from symformer_jax.language.tidy import tidy
 from symformer_jax.sources import polynomials
@@ -85,6 +85,15 @@ def _by_powers(polynomial: Rational, place: int, depth: int) -> Node:
       polynomials.node_of(own), number(float(lead)),
       *(power(collected(each, depth=depth - 1), number(float(count))) for each, count in found)]))
   return tidy(chain("+", terms))
+
+
+def polynomial(some: Polynomial, config: FactoringConfig = DEFAULT.rationals.factoring) -> Node:
+  """In few nodes: factored where that is shorter."""
+  plain = polynomials.to_node(some)
+  found = factors(some, config) if len(some) > 2 else None
+  if found is None:
+    return plain
+  return min(plain, tidy(Node("*", (product(found[1]), number(found[0])))), key=complexity)
 
 
 def quotient(above: Polynomial, below: Polynomial, config: FactoringConfig) -> Node | None:

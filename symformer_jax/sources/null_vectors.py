@@ -23,10 +23,11 @@ def find(columns: np.ndarray, config: EliminationConfig) -> np.ndarray | None:
   if not np.all(np.isfinite(norms)) or np.any(norms == 0):
     return None
   triangle: Any = np.linalg.qr(columns / norms, mode="r")  # NumPy's types have no mode
+  sizes = np.linalg.svd(triangle, compute_uv=False)
+  if sizes[-1] > config.vanishing * sizes[0]:
+    return None
   terms = np.arange(len(norms))
   left, vector, rise = _least(triangle)
-  if left > config.vanishing:
-    return None
   num_dropped = len(terms) // 4
   while len(terms) > 2:
     num_dropped = max(num_dropped, 1)

@@ -6,6 +6,7 @@ equation meets exactly have one null vector of its columns, as soon as the degre
 
 from collections.abc import Iterator, Sequence
 import dataclasses
+import itertools
 from typing import Any
 
 import jax
@@ -18,12 +19,12 @@ from symformer_jax.engine.rows import Rows
 from symformer_jax.engine.source import Proposal, Question
 from symformer_jax.engine.task import Task
 from symformer_jax.language import expression
-from symformer_jax.language.expression import Node, chain, number, with_columns
+from symformer_jax.language.expression import Node, chain, number, substitute, variable
 from symformer_jax.language.rules import Rule
 from symformer_jax.language.tidy import tidy
-from symformer_jax.sources import null_vectors, polynomials
+from symformer_jax.sources import factoring, null_vectors, polynomials, views
 from symformer_jax.sources.polynomials import Polynomial, Powers
-from symformer_jax.sources.rational_bases import all_up_to
+from symformer_jax.sources.views import View, is_rounded
 
 # The three polynomials of an equation.
 Quadratic = tuple[Polynomial, Polynomial, Polynomial]
@@ -62,29 +63,46 @@ def roots_of(
     rows: what is fitted; columns: of x, those that formulas are made of; rule: the formulas that count.
   """
   varies = [column for column in columns if np.ptp(rows.x[:, column]) > 0]
-  sizes, y_size = np.max(np.abs(rows.x[:, varies]), axis=0), float(np.max(np.abs(rows.y)))
-  x, y = rows.x[:, varies] / sizes, rows.y / y_size
+  x, y = rows.x[:, varies], rows.y
   if not (varies and np.all(np.isfinite(x)) and np.all(np.isfinite(y)) and np.ptp(y) > 0):
     return []
-  for quadratic in _exact_equations(x, y, config):
+  plain = views.plain(len(varies))
+  others = () if is_rounded(y, config.num_digits) else views.views(x, config.views, rule.allows_operator)
+  inner = {i: variable(column) for i, column in enumerate(varies)}
+  looks = itertools.chain([(plain, config.degrees, config.elimination)], (
+    (view, config.view_degrees, config.view_elimination) for view in others))
+  for view, degrees, elimination in looks:
+    own = dataclasses.replace(config, degrees=degrees, elimination=elimination)
+    for node in _roots(view, views.values(view, x), y, own):
+      whole = tidy(substitute(substitute(node, {i: part.node for i, part in enumerate(view)}), inner))
+      if rule(whole):
+        return [whole]
+  return []
+
+
+def _roots(view: View, u: np.ndarray, y: np.ndarray, config: QuadraticsConfig) -> Iterator[Node]:
+  """Over the view's columns u [N, D']."""
+  sizes, y_size = np.max(np.abs(u), axis=0), float(np.max(np.abs(y)))
+  for quadratic in _exact_equations(view, u / sizes, y / y_size, config):
     above, linear, rest = (polynomials.rescaled(each, sizes) for each in quadratic)
     # In the user's units; the largest coefficient of A is 1: where A is a number, it is that.
     leading = max(above.values(), key=abs) / y_size**2
     own = [{powers: value / (y_size**power * leading) for powers, value in each.items()}
            for each, power in ((above, 2), (linear, 1), (rest, 0))]
-    node = _root((own[0], own[1], own[2]), rows.x[:, varies], rows.y, config)
-    if node is not None and rule(node := with_columns(node, dict(enumerate(varies)))):
-      return [node]
-  return []
+    node = _root((own[0], own[1], own[2]), u, y, config)
+    if node is not None:
+      yield node
 
 
-def _exact_equations(x: np.ndarray, y: np.ndarray, config: QuadraticsConfig) -> Iterator[Quadratic]:
+def _exact_equations(
+  view: View, x: np.ndarray, y: np.ndarray, config: QuadraticsConfig
+) -> Iterator[Quadratic]:
   """Equations of few terms that hold in every row, those of low degree first."""
   for degrees in config.degrees:
     interruption.check()
-    bases = [all_up_to(x.shape[1], degree) if degree >= 0 else [] for degree in degrees]
+    bases = [views.monomials(view, degree) if degree >= 0 else [] for degree in degrees]
     num_columns = sum(map(len, bases))
-    if num_columns > min(config.max_columns, len(y) // config.rows_per_term):
+    if num_columns > min(config.max_columns, len(y) / config.rows_per_term):
       continue
     columns = np.concatenate([polynomials.table(basis, x) * y[:, None] ** power
                               for basis, power in zip(bases, (2, 1, 0), strict=True) if basis], axis=1)
@@ -143,7 +161,7 @@ def _written(quadratic: Quadratic, sign: float, x: np.ndarray, tolerance: float)
     root = _square_root({powers: 0.25 * value for powers, value in discriminant.items()}, x)
     return tidy(Node("+", (_multiple(linear, -0.5), _signed(root, sign))))
   top = Node("+", (_multiple(linear, -1.0), _signed(_square_root(discriminant, x), sign)))
-  bottom = polynomials.to_node({powers: 2 * value for powers, value in above.items()})
+  bottom = factoring.polynomial({powers: 2 * value for powers, value in above.items()})
   return tidy(Node("*", (top, Node("inv", (bottom,)))))
 
 
@@ -153,7 +171,7 @@ def _written_below(quadratic: Quadratic, sign: float, x: np.ndarray, tolerance: 
   discriminant = _discriminant(quadratic, tolerance)
   if not (linear and discriminant):
     return None
-  bottom = Node("+", (polynomials.to_node(linear), _signed(_square_root(discriminant, x), sign)))
+  bottom = Node("+", (factoring.polynomial(linear), _signed(_square_root(discriminant, x), sign)))
   return tidy(Node("*", (_multiple(rest, -2.0), Node("inv", (bottom,)))))
 
 
@@ -163,7 +181,7 @@ def _discriminant(quadratic: Quadratic, tolerance: float) -> Polynomial:
 
 
 def _multiple(polynomial: Polynomial, factor: float) -> Node:
-  return polynomials.to_node({powers: factor * value for powers, value in polynomial.items()})
+  return factoring.polynomial({powers: factor * value for powers, value in polynomial.items()})
 
 
 def _signed(node: Node, sign: float) -> Node:
@@ -177,7 +195,7 @@ def _square_root(polynomial: Polynomial, x: np.ndarray) -> Node:
   outside = np.where(keeps_sign, common // 2, 0.0)
   sign = float(np.prod(np.sign(x[0]) ** outside))
   within = {tuple((np.array(powers) - 2 * outside).tolist()): value for powers, value in polynomial.items()}
-  root = Node("sqrt", (polynomials.to_node(within),))
+  root = Node("sqrt", (factoring.polynomial(within),))
   return Node("*", (Node("*", (root, polynomials.node_of(tuple(outside.tolist())))), number(sign)))
 
 

@@ -17,7 +17,7 @@ from symformer_jax.engine.task import Task
 from symformer_jax.language import expression
 from symformer_jax.language.expression import Node, with_columns
 from symformer_jax.language.rules import Rule
-from symformer_jax.sources import rational_fits
+from symformer_jax.sources import factoring, polynomials, rational_fits
 from symformer_jax.sources.in_turn import in_turn
 from symformer_jax.sources.links import LINKS, Link
 from symformer_jax.sources.rational_bases import bases
@@ -99,11 +99,22 @@ def _of_link(rows: Rows, link: Link, config: RationalsConfig) -> tuple[list[list
   fractions = _fractions(scaled, config, None if not link.tokens else 1)
   by_size = [[link.undo(node) for each in some for node in written(each, sizes, z_size, config=config)]
              for some in fractions if some[0].num_terms <= config.max_terms]
-  is_exact = any(each.is_exact for some in fractions for each in some)
+  exact = [each for some in fractions for each in some if each.is_exact]
+  is_exact = bool(exact)
+  factored = [link.undo(node) for each in exact for node in _factored(each, sizes, z_size, config)]
   promising = _promising(fractions, len(z), config) if is_exact or not link.tokens else []
   sums = [[link.undo(node) for node in sums_of_fractions(each, scaled.x, scaled.y, weights, sizes, z_size, config)]
           for each in promising]
-  return [*sums, *by_size], is_exact
+  return [*([factored] if factored else []), *sums, *by_size], is_exact
+
+
+def _factored(fraction: Fraction, sizes: np.ndarray, y_size: float, config: RationalsConfig) -> list[Node]:
+  """The quotient of products, where there is something to factor and coefficients tell."""
+  if fraction.num_terms < config.least_factored or not _is_whole_powered(fraction):
+    return []
+  above = {powers: c * y_size for powers, c in polynomials.rescaled(fraction.numerator, sizes).items()}
+  node = factoring.quotient(above, polynomials.rescaled(fraction.denominator, sizes), config.factoring)
+  return [] if node is None else [node]
 
 
 def _fractions(rows: Rows, config: RationalsConfig, num_bases: int | None = None) -> list[list[Fraction]]:

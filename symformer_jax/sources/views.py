@@ -137,6 +137,11 @@ def views(x: np.ndarray, config: ViewsConfig, allows: Callable[[str], bool] = la
         yield from _if_allowed((*columns, *made), allows)
 
 
+def is_rounded(y: np.ndarray, num_digits: int) -> bool:
+  """Whether all values have so few digits: functions of columns then miss them."""
+  return all(float(f"{value:.{num_digits}g}") == value for value in y.tolist())
+
+
 def _replaced(columns: View, chosen: Sequence[int], function: Function) -> View:
   made = [part for i in chosen for part in function.make(columns[i].node)]
   kept = [part for i, part in enumerate(columns) if function.is_beside or i not in chosen]

@@ -6,6 +6,20 @@ from symformer_jax.engine.config.names import LINKS, VIEW_FUNCTIONS, check_count
 
 
 @dataclasses.dataclass(frozen=True)
+class FactoringConfig:
+  """Which coefficients are ratios of short numbers."""
+
+  # The largest denominator of a ratio; digits of a decimal; the share that a coefficient may miss: of a null vector's
+  # coefficients of 1e-8 of the largest eight digits were right.
+  max_denominator: int = 1000
+  num_digits: int = 9
+  missed: float = 1e-8
+
+  def __post_init__(self) -> None:
+    check_counts(self, "max_denominator", "num_digits")
+
+
+@dataclasses.dataclass(frozen=True)
 class RationalsConfig:
   """Rational functions of few terms."""
 
@@ -74,8 +88,11 @@ class RationalsConfig:
   # a simple one.
   max_multiple: int = 10
   missed: float = 1e-9
-  # Formulas of a turn that are fitted.
+  # Formulas of a turn that are fitted; terms from which on an exact fraction is factored by SymPy, whose import takes a
+  # third of a second.
   num_fitted: int = 48
+  least_factored: int = 4
+  factoring: FactoringConfig = FactoringConfig()
 
   def __post_init__(self) -> None:
     check_counts(self, "one_degree", "max_terms", "rows_per_constant", "num_small", "num_rough_rows", "num_beams",
@@ -102,28 +119,6 @@ class EliminationConfig:
 
 
 @dataclasses.dataclass(frozen=True)
-class QuadraticsConfig:
-  """Roots of quadratic equations A*y**2 + B*y + C = 0."""
-
-  # Total degrees of A, B and C, in the order in which they are tried, as far as there are no more columns than so many
-  # and so many rows for each: the first that has a null vector has one alone, multiples of it being of higher degree.
-  # -1 leaves B out: `rationals` has roots of fractions of lower degree.
-  degrees: tuple[tuple[int, int, int], ...] = (
-    (0, 1, 2), (1, 1, 1), (0, 2, 2), (1, 1, 2), (0, 1, 3), (1, 2, 2), (0, 2, 3), (0, -1, 4), (4, -1, 2), (0, 1, 4),
-    (0, 2, 4), (2, 1, 2), (1, 2, 3), (2, 2, 2), (3, 1, 2), (2, -1, 4), (4, -1, 4),
-    (3, 2, 2), (2, 4, 2), (0, 3, 6))
-  max_columns: int = 128
-  rows_per_term: int = 2
-  elimination: EliminationConfig = EliminationConfig()
-  # Share of y's variance that a root may miss.
-  most_missed: float = 1e-6
-  # Under noise: what is left of a coefficient of the discriminant that should cancel, as a share of what it comes from,
-  # and by what factor the error may rise where such are left out, before constants are fitted.
-  nearly_cancelled: float = 1e-3
-  error_share: float = 4.0
-
-
-@dataclasses.dataclass(frozen=True)
 class ViewsConfig:
   """Functions of columns (`sources.views.FUNCTIONS`) of which a fraction may be: of columns, and of products of two."""
 
@@ -136,17 +131,32 @@ class ViewsConfig:
 
 
 @dataclasses.dataclass(frozen=True)
-class FactoringConfig:
-  """Which coefficients are ratios of short numbers."""
+class QuadraticsConfig:
+  """Roots of quadratic equations A*y**2 + B*y + C = 0."""
 
-  # The largest denominator of a ratio; digits of a decimal; the share that a coefficient may miss: of a null vector's
-  # coefficients of 1e-8 of the largest eight digits were right.
-  max_denominator: int = 1000
-  num_digits: int = 9
-  missed: float = 1e-8
-
-  def __post_init__(self) -> None:
-    check_counts(self, "max_denominator", "num_digits")
+  # Total degrees of A, B and C, in the order in which they are tried, as far as there are no more columns than so many
+  # and so many rows for each: the first that has a null vector has one alone, multiples of it being of higher degree.
+  # -1 leaves B out: `rationals` has roots of fractions of lower degree.
+  degrees: tuple[tuple[int, int, int], ...] = (
+    (0, 1, 2), (1, 1, 1), (0, 2, 2), (1, 1, 2), (0, 1, 3), (1, 2, 2), (0, 2, 3), (0, -1, 4), (4, -1, 2), (0, 1, 4),
+    (0, 2, 4), (2, 1, 2), (1, 2, 3), (2, 2, 2), (3, 1, 2), (2, -1, 4), (4, -1, 4),
+    (3, 2, 2), (2, 4, 2), (0, 3, 6))
+  max_columns: int = 150
+  rows_per_term: float = 1.5
+  elimination: EliminationConfig = EliminationConfig()
+  # The same of functions of columns, for data without errors; what has no more digits is rounded.
+  views: ViewsConfig = ViewsConfig(
+    functions=("cosines", "sines", "angles", "roots", "circles", "exponentials", "logarithms"), product_functions=())
+  view_degrees: tuple[tuple[int, int, int], ...] = (
+    (0, 2, 2), (0, 2, 4), (1, 2, 3), (2, 2, 2), (0, 4, 5), (4, 3, 2))
+  view_elimination: EliminationConfig = EliminationConfig(vanishing=1e-12, kept_share=10.0, max_terms=16)
+  num_digits: int = 8
+  # Share of y's variance that a root may miss.
+  most_missed: float = 1e-6
+  # Under noise: what is left of a coefficient of the discriminant that should cancel, as a share of what it comes from,
+  # and by what factor the error may rise where such are left out, before constants are fitted.
+  nearly_cancelled: float = 1e-3
+  error_share: float = 4.0
 
 
 @dataclasses.dataclass(frozen=True)
