@@ -1,6 +1,7 @@
 """Trees as SymPy expressions and back; imports SymPy where it is used: training and the interpreter never need it."""
 
 from collections.abc import Sequence
+import fractions
 import functools
 from typing import Any
 
@@ -8,6 +9,9 @@ from symformer_jax.errors import ExpressionError
 from symformer_jax.language import operators
 from symformer_jax.language.expression import Node, chain, negate, number, power, sort_key, variable
 from symformer_jax.language.printing import format_number, leaf_name
+
+# A polynomial with rational coefficients: whole exponents of all variables, and the coefficient, of each term.
+Terms = tuple[tuple[tuple[int, ...], fractions.Fraction], ...]
 
 
 def to_sympy(node: Node, names: Sequence[str] | None = None, *, is_exact: bool = False) -> Any:
@@ -81,3 +85,23 @@ def _product(factors: list[Node]) -> Node:
   rest = [f for f in factors if not (f.is_number and f.value == -1)]
   node = chain("*", sorted(rest, key=sort_key)) if rest else number(1)
   return negate(node) if (len(factors) - len(rest)) % 2 else node
+
+
+def factor(terms: Terms) -> tuple[fractions.Fraction, list[tuple[Terms, int]]]:
+  """A polynomial as a number times powers of irreducible polynomials with rational coefficients.
+
+  Args:
+    terms: at least one, with as many exponents each as there are variables.
+  Returns:
+    `(number, [(factor, how often it divides)])`
+  """
+  import sympy
+
+  def fraction(value: Any) -> fractions.Fraction:
+    return fractions.Fraction(int(value.p), int(value.q))
+
+  symbols = sympy.symbols(f"x0:{len(terms[0][0])}")
+  exact = {powers: sympy.Rational(share.numerator, share.denominator) for powers, share in terms}
+  lead, found = sympy.Poly.from_dict(exact, *symbols, domain="QQ").factor_list()
+  return fraction(lead), [(tuple((powers, fraction(share)) for powers, share in each.terms()), count)
+                          for each, count in found]

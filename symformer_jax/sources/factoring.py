@@ -7,9 +7,9 @@ from collections.abc import Iterable
 import fractions
 import functools
 import math
-from typing import Any
 
 from symformer_jax.engine.config import DEFAULT, FactoringConfig
+from symformer_jax.language import sympy_trees
 from symformer_jax.language.expression import Node, chain, complexity, number, power
 from symformer_jax.language.tidy import tidy
 from symformer_jax.sources import polynomials
@@ -17,6 +17,7 @@ from symformer_jax.sources.polynomials import Polynomial
 
 # Exact coefficients by whole exponents.
 Rational = dict[tuple[int, ...], fractions.Fraction]
+Terms = sympy_trees.Terms
 # A factor and how often it divides.
 Factors = list[tuple[Rational, int]]
 
@@ -43,18 +44,9 @@ def _short(value: float, config: FactoringConfig) -> fractions.Fraction | None:
 
 
 @functools.lru_cache(maxsize=256)
-def _factored(terms: tuple[tuple[tuple[int, ...], fractions.Fraction], ...]) -> tuple[fractions.Fraction, Factors]:
-  import sympy  # a third of a second, and rarely needed
-
-  symbols = sympy.symbols(f"x0:{len(terms[0][0])}")
-  exact = {powers: sympy.Rational(share.numerator, share.denominator) for powers, share in terms}
-  lead, found = sympy.Poly.from_dict(exact, *symbols, domain="QQ").factor_list()
-  return _fraction(lead), [
-    ({powers: _fraction(share) for powers, share in each.terms()}, count) for each, count in found]
-
-
-def _fraction(value: Any) -> fractions.Fraction:
-  return fractions.Fraction(int(value.p), int(value.q))
+def _factored(terms: Terms) -> tuple[fractions.Fraction, Factors]:
+  lead, found = sympy_trees.factor(terms)
+  return lead, [(dict(each), count) for each, count in found]
 
 
 def product(found: Iterable[tuple[Rational, int]]) -> Node:
@@ -87,7 +79,7 @@ def _by_powers(polynomial: Rational, place: int, depth: int) -> Node:
   return tidy(chain("+", terms))
 
 
-def polynomial(some: Polynomial, config: FactoringConfig = DEFAULT.rationals.factoring) -> Node:
+def to_node(some: Polynomial, config: FactoringConfig = DEFAULT.rationals.factoring) -> Node:
   """In few nodes: factored where that is shorter."""
   plain = polynomials.to_node(some)
   found = factors(some, config) if len(some) > 2 else None

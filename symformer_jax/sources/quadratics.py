@@ -161,7 +161,7 @@ def _written(quadratic: Quadratic, sign: float, x: np.ndarray, tolerance: float)
     root = _square_root({powers: 0.25 * value for powers, value in discriminant.items()}, x)
     return tidy(Node("+", (_multiple(linear, -0.5), _signed(root, sign))))
   top = Node("+", (_multiple(linear, -1.0), _signed(_square_root(discriminant, x), sign)))
-  bottom = factoring.polynomial({powers: 2 * value for powers, value in above.items()})
+  bottom = factoring.to_node({powers: 2 * value for powers, value in above.items()})
   return tidy(Node("*", (top, Node("inv", (bottom,)))))
 
 
@@ -171,7 +171,7 @@ def _written_below(quadratic: Quadratic, sign: float, x: np.ndarray, tolerance: 
   discriminant = _discriminant(quadratic, tolerance)
   if not (linear and discriminant):
     return None
-  bottom = Node("+", (factoring.polynomial(linear), _signed(_square_root(discriminant, x), sign)))
+  bottom = Node("+", (factoring.to_node(linear), _signed(_square_root(discriminant, x), sign)))
   return tidy(Node("*", (_multiple(rest, -2.0), Node("inv", (bottom,)))))
 
 
@@ -181,7 +181,7 @@ def _discriminant(quadratic: Quadratic, tolerance: float) -> Polynomial:
 
 
 def _multiple(polynomial: Polynomial, factor: float) -> Node:
-  return factoring.polynomial({powers: factor * value for powers, value in polynomial.items()})
+  return factoring.to_node({powers: factor * value for powers, value in polynomial.items()})
 
 
 def _signed(node: Node, sign: float) -> Node:
@@ -195,7 +195,7 @@ def _square_root(polynomial: Polynomial, x: np.ndarray) -> Node:
   outside = np.where(keeps_sign, common // 2, 0.0)
   sign = float(np.prod(np.sign(x[0]) ** outside))
   within = {tuple((np.array(powers) - 2 * outside).tolist()): value for powers, value in polynomial.items()}
-  root = Node("sqrt", (factoring.polynomial(within),))
+  root = Node("sqrt", (factoring.to_node(within),))
   return Node("*", (Node("*", (root, polynomials.node_of(tuple(outside.tolist())))), number(sign)))
 
 

@@ -18,7 +18,7 @@ from symformer_jax.errors import InputError
 from symformer_jax.language import printing
 from symformer_jax.language.rules import Rule
 from symformer_jax.selection import select
-from symformer_jax.sources import families, links, products, registry, terms
+from symformer_jax.sources import families, links, products, registry, terms, views
 from symformer_jax.sources.library import Atoms
 
 ABLATION = "configs/search/ablation.py"
@@ -34,11 +34,11 @@ def leaves(config, path=""):
       yield path + field.name, value
 
 
-def other_than(value):
+def other_than(path, value):
   if isinstance(value, bool):
     return not value
   if value == ():
-    return ("ln",)  # a name, where names are asked for
+    return ("roots",) if ".views." in path else ("ln",)  # a name, where names are asked for
   return value[:-1] if isinstance(value, tuple) else value + 1
 
 
@@ -49,7 +49,7 @@ def changed(path, value, config=DEFAULT):
 
 @pytest.mark.parametrize(("path", "value"), leaves(DEFAULT), ids=[path for path, _ in leaves(DEFAULT)])
 def test_every_entry_tells_configs_apart(path, value):
-  other = changed(path, other_than(value))
+  other = changed(path, other_than(path, value))
   assert other != DEFAULT and hash(other) != hash(DEFAULT)
   assert changed(path, value) == DEFAULT and hash(changed(path, value)) == hash(DEFAULT)
 
@@ -57,8 +57,10 @@ def test_every_entry_tells_configs_apart(path, value):
 @pytest.mark.parametrize(("names", "table"), [
   (config_lib.LIBRARY_FAMILIES, [name for _, rows in families.FAMILIES for name in rows]),
   (config_lib.PRODUCTS_FAMILIES, products.FAMILIES), (config_lib.LINKS, links.LINKS),
+  (config_lib.VIEW_FUNCTIONS, views.FUNCTIONS),
   (config_lib.SOURCES, registry.SOURCES),
-  (config_lib.REWRITINGS, select.REWRITINGS)], ids=["library", "products", "links", "sources", "rewritings"])
+  (config_lib.REWRITINGS, select.REWRITINGS)], ids=[
+    "library", "products", "links", "views", "sources", "rewritings"])
 def test_what_a_config_may_name_is_what_there_is(names, table):
   assert sorted(names) == sorted(table)
 

@@ -10,10 +10,10 @@ class FactoringConfig:
   """Which coefficients are ratios of short numbers."""
 
   # The largest denominator of a ratio; digits of a decimal; the share that a coefficient may miss: of a null vector's
-  # coefficients of 1e-8 of the largest eight digits were right.
+  # coefficients of 1e-8 of the largest nine digits were right.
   max_denominator: int = 1000
-  num_digits: int = 9
-  missed: float = 1e-8
+  num_digits: int = 7
+  missed: float = 2e-9
 
   def __post_init__(self) -> None:
     check_counts(self, "max_denominator", "num_digits")
