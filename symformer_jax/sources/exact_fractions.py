@@ -4,7 +4,7 @@
 hundreds of monomials has one null vector, whatever the number of its terms, and what is not needed can be left out.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 import dataclasses
 import functools
 import itertools
@@ -75,11 +75,14 @@ def fractions_of(
   links = [link for link in map(LINKS.__getitem__, own.links)
            if link.is_defined(y) and all(map(rule.allows_operator, link.operators))]
   inner = {i: variable(column) for i, column in enumerate(varies)}
-  ways = [functools.partial(_of_link, link) for link in links]
+  ways: list[Callable[[_Table, np.ndarray, SearchConfig, _Budget], list[Node]]] = [
+    functools.partial(_of_link, link) for link in links]
   if np.min(y) < 0 < np.max(y) and rule.allows_operator("sqrt"):
     ways.append(_of_square)
   budget = _Budget(own.max_work, own.max_eliminations)
   for table in _tables(x, y, own, rule):
+    if not budget.pays(table.work):  # its own part, done for all functions of y
+      return []
     for way in ways if table.is_usable else ():
       interruption.check()
       if not budget.pays(table.work):
@@ -128,7 +131,8 @@ class _Table:
     self.sizes = np.max(np.abs(u), axis=0)
     self.u = u / self.sizes
     degree = 0
-    while degree < config.max_degree and len(views.monomials(view, degree + 1)) < most:
+    while (degree < config.max_degree and views.least_monomials(view, degree + 1) < most
+           and len(views.monomials(view, degree + 1)) < most):
       degree += 1
     self.monomials = views.monomials(view, degree)
     self._counts = np.searchsorted(np.sum(self.monomials, axis=1), np.arange(degree + 1), side="right").tolist()

@@ -67,8 +67,8 @@ def collected(polynomial: Rational, *, depth: int = 2) -> Node:
 def _by_powers(polynomial: Rational, place: int, depth: int) -> Node:
   by_power: dict[int, Rational] = {}
   for powers, share in polynomial.items():
-    rest = (*powers[:place], 0, *powers[place + 1:])
-    by_power.setdefault(powers[place], {})[rest] = share
+    others = (*powers[:place], 0, *powers[place + 1:])
+    by_power.setdefault(powers[place], {})[others] = share
   terms: list[Node] = []
   for exponent, rest in by_power.items():
     lead, found = _factored(tuple(sorted(rest.items())))

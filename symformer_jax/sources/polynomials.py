@@ -26,7 +26,11 @@ def values(polynomial: Polynomial, x: np.ndarray) -> np.ndarray:
 
 def table(some: Sequence[Powers], x: np.ndarray) -> np.ndarray:
   """Values [N, M] of monomials at points [N, D]."""
-  return np.prod(x[:, None, :] ** np.array(some)[None], axis=2)
+  found = np.ones((len(x), len(some)))
+  for column, exponents in zip(x.T, np.array(some).T, strict=True):
+    distinct, place = np.unique(exponents, return_inverse=True)  # powers cost far more than products
+    found *= (column[:, None] ** distinct)[:, place]
+  return found
 
 
 def node_of(powers: Powers) -> Node:

@@ -100,6 +100,8 @@ def _exact_equations(
   """Equations of few terms that hold in every row, those of low degree first."""
   for degrees in config.degrees:
     interruption.check()
+    if views.least_monomials(view, max(degrees)) > config.max_columns:
+      continue
     bases = [views.monomials(view, degree) if degree >= 0 else [] for degree in degrees]
     num_columns = sum(map(len, bases))
     if num_columns > min(config.max_columns, len(y) / config.rows_per_term):

@@ -6,6 +6,7 @@ Functions have no constants of their own: what people write down is mostly made 
 from collections.abc import Callable, Iterator, Sequence
 import functools
 import itertools
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -101,6 +102,12 @@ def monomials(view: View, degree: int) -> list[Powers]:
   """Up to a total degree, without those that are sums of others or of no use."""
   linear, alone = (tuple(getattr(part, name) for part in view) for name in ("is_linear", "is_alone"))
   return list(_monomials(linear, alone, degree))
+
+
+def least_monomials(view: View, degree: int) -> int:
+  """There are no fewer; known at once."""
+  num_free = sum(not (part.is_linear or part.is_alone) for part in view)
+  return math.comb(num_free + degree, degree)
 
 
 @functools.lru_cache(maxsize=256)

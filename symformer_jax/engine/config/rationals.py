@@ -178,8 +178,8 @@ class ExactFractionsConfig:
   # below 1e-12 and shares below 1e-3, of 32 approximations of other functions few were.
   least_sine: float = 1e-12
   leap: float = 3e-3
-  # Rows times columns squared, over all bases that are tried: a second on one core.
-  max_work: float = 4e9
+  # Rows times columns squared, over all views and functions of y that are tried: half a second on one core.
+  max_work: float = 1.5e9
   # Bases of a view that are looked at closely where spaces meet, for one function of y, and all such looks.
   max_bases: int = 8
   max_eliminations: int = 96
