@@ -1,7 +1,8 @@
-"""Fractions of high degree that data without errors meet exactly: P(x) - y*Q(x) = 0 is linear in all coefficients.
+"""Fractions of high degree that data meet exactly, or but for small errors: P(x) - y*Q(x) = 0 is linear.
 
 `rationals` looks for few terms among low degrees and bears noise. Where a fraction is the law, a whole basis of
 hundreds of monomials has one null vector, whatever the number of its terms, and what is not needed can be left out.
+Where y is rounded the degrees of the law show as well, and `rational_fits` finds its terms among theirs.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -24,15 +25,17 @@ from symformer_jax.language import expression
 from symformer_jax.language.expression import Node, number, substitute, variable
 from symformer_jax.language.rules import Rule
 from symformer_jax.language.tidy import tidy
-from symformer_jax.sources import factoring, null_vectors, polynomials, views
+from symformer_jax.sources import factoring, null_vectors, polynomials, rational_fits, rationals, views
 from symformer_jax.sources.links import LINKS, Link
 from symformer_jax.sources.polynomials import Polynomial, Powers
+from symformer_jax.sources.rational_bases import Basis
 from symformer_jax.sources.rational_fits import Fraction
 from symformer_jax.sources.rational_forms import sums_of_fractions, written
 from symformer_jax.sources.views import View
 
 # A cosine squared is 1 to rounding.
 _NEAR = 1e-13
+_SMALLEST = float(np.finfo(np.float64).tiny)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,19 +82,26 @@ def fractions_of(
     functools.partial(_of_link, link) for link in links]
   if np.min(y) < 0 < np.max(y) and rule.allows_operator("sqrt"):
     ways.append(_of_square)
+
+  def usable(found: list[Node], table: _Table) -> list[Node]:
+    nodes = (tidy(substitute(substitute(node, table.inner), inner)) for node in found)
+    finite = (node for node in nodes if np.isfinite(expression.evaluate(node, rows.x)).all())
+    return list(filter(rule, dict.fromkeys(finite)))
+
   budget = _Budget(own.max_work, own.max_eliminations)
+  near: list[Node] = []
   for table in _tables(x, y, own, rule):
     if not budget.pays(table.work):  # its own part, done for all functions of y
-      return []
+      break
     for way in ways if table.is_usable else ():
       interruption.check()
       if not budget.pays(table.work):
-        return []
-      found = [substitute(substitute(node, table.inner), inner) for node in way(table, y, config, budget)]
-      nodes = [node for node in map(tidy, found) if np.isfinite(expression.evaluate(node, rows.x)).all()]
-      if nodes := list(filter(rule, dict.fromkeys(nodes))):
+        break
+      if nodes := usable(way(table, y, config, budget), table):
         return nodes
-  return []
+    if table.is_usable and table.view == views.plain(x.shape[1]):
+      near = usable([node for link in links for node in _near(table, link, y, own)], table)
+  return near
 
 
 @dataclasses.dataclass
@@ -108,12 +118,13 @@ class _Budget:
 
 
 def _tables(x: np.ndarray, y: np.ndarray, config: ExactFractionsConfig, rule: Rule) -> "Iterator[_Table]":
-  """The columns themselves first, then the views, those of few columns first."""
+  """The columns themselves first, then the views, those of few columns first, whatever logarithms stand beside."""
   num_rows = int(len(np.unique(x, axis=0)) / config.rows_per_column)
   place = min(x.shape[1], len(config.max_columns)) - 1
   yield _Table(views.plain(x.shape[1]), x, min(config.max_columns[place], num_rows), config)
   if not views.is_rounded(y, config.num_digits):
-    for view in sorted(views.views(x, config.views, rule.allows_operator), key=len):
+    some = views.views(x, config.views, rule.allows_operator)
+    for view in sorted(some, key=lambda view: sum(not part.is_alone for part in view)):
       yield _Table(view, x, min(config.max_view_columns[place], num_rows), config)
 
 
@@ -121,12 +132,14 @@ class _Table:
   """Monomials of a view on the rows; z is a fraction of them where a combination of some is z times one of others.
 
   Attributes:
-    monomials: by total degree; values: [N, M]; sizes: what the view's columns are divided by [D'], u: these [N, D'].
+    monomials: by total degree; counts: of those up to each degree; values: [N, M]; sizes: what the view's columns are
+      divided by [D'], u: these [N, D']; most: monomials above and below the line.
+    some: rows on which angles are measured; above: an orthonormal basis of the monomials there.
   """
 
   def __init__(self, view: View, x: np.ndarray, most: int, config: ExactFractionsConfig):
     """Args: x: points [N, D]; most: monomials above and below the line."""
-    self.view, self._config, self._most = view, config, most
+    self.view, self._config, self.most = view, config, most
     u = views.values(view, x)
     self.sizes = np.max(np.abs(u), axis=0)
     self.u = u / self.sizes
@@ -135,60 +148,88 @@ class _Table:
            and len(views.monomials(view, degree + 1)) < most):
       degree += 1
     self.monomials = views.monomials(view, degree)
-    self._counts = np.searchsorted(np.sum(self.monomials, axis=1), np.arange(degree + 1), side="right").tolist()
+    totals = np.sum(self.monomials, axis=1)
+    self.counts: list[int] = np.searchsorted(totals, np.arange(degree + 1), side="right").tolist()
     self.values = polynomials.table(self.monomials, self.u)
     self.is_usable = bool(np.all(np.isfinite(self.values)) and degree > 0)
-    self._some = np.random.default_rng(0).permutation(len(x))[: int(config.rows_per_column * most) + 1]
-    self._above = np.linalg.qr(self.values[self._some])[0] if self.is_usable else self.values
+    self.some = np.random.default_rng(0).permutation(len(x))[: int(config.rows_per_column * most) + 1]
+    self.above = np.linalg.qr(self.values[self.some])[0] if self.is_usable else self.values
 
   @property
   def work(self) -> float:
     """Rows times columns squared, of what is done for one function of y."""
-    return float(len(self._some) * len(self.monomials) ** 2)
+    return float(len(self.some) * len(self.monomials) ** 2)
 
   @property
   def inner(self) -> dict[int, Node]:
     """What stands for the variables of formulas over the view."""
     return {i: part.node for i, part in enumerate(self.view)}
 
-  def degrees(self, z: np.ndarray) -> Iterator[tuple[int, int]]:
+  def exact_sizes(self, z: np.ndarray) -> Iterator[tuple[int, int]]:
     """How many monomials stand above the line and how many below it where z [N] may be a fraction; few first, so that a
     basis that contains another comes after it.
 
     The sine of the angle between the spaces falls a little with each degree where they come near, and to rounding in
     one leap where they meet.
     """
-    under, _ = np.linalg.qr(z[self._some, None] * self.values[self._some])
-    cosines = self._above.T @ under
-    degrees = range(len(self._counts))
-    sizes = {(above, below): self._counts[above] + self._counts[below]
-             for above, below in itertools.product(degrees, repeat=2) if above}
-    allowed = [each for each, size in sorted(sizes.items(), key=lambda pair: pair[1]) if size <= self._most]
-    largest = [(above, below) for above, below in allowed
-               if (above + 1, below) not in allowed and (above, below + 1) not in allowed]
-
-    @functools.cache
-    def sine(above: int, below: int) -> float:
-      return self._sine(under, cosines, self._counts[above], self._counts[below])
-
-    if all(sine(*each) >= self._config.least_sine for each in largest):
+    angles = _Angles(self, z)
+    if all(angles.sine(*each) >= self._config.least_sine for each in angles.largest()):
       return
     has_leapt = False
-    for above, below in allowed:
-      if (here := sine(above, below)) < self._config.least_sine:
-        before = [sine(above - 1, below), *([sine(above, below - 1)] if below else [])]
-        has_leapt = has_leapt or here < self._config.leap * min(before)
+    for each in angles.degrees:
+      if angles.sine(*each) < self._config.least_sine:
+        has_leapt = has_leapt or angles.share(*each) < self._config.leap
         if has_leapt:
-          yield self._counts[above], self._counts[below]
+          yield angles.sizes(*each)
 
-  def _sine(self, under: np.ndarray, cosines: np.ndarray, num_above: int, num_below: int) -> float:
-    """Of the angle between the spaces of the first monomials: the least singular value of what projection leaves of one
-    on the other (Bjorck and Golub 1973), worked out where the cosine is 1 to rounding."""
-    some = cosines[:num_above, :num_below]
+  def near_sizes(self, z: np.ndarray) -> list[tuple[int, int]]:
+    """The same where z has errors: there the sine falls to their size in a smaller leap; the largest leaps."""
+    angles = _Angles(self, z)
+    shares = {each: angles.share(*each) for each in angles.degrees if sum(each) > 1}
+    chosen = [each for each in sorted(shares, key=shares.__getitem__) if shares[each] < self._config.near_leap]
+    return [angles.sizes(*each) for each in chosen[: self._config.num_near]]
+
+
+class _Angles:
+  """Between the space of the monomials up to a degree and that of z times those up to a degree.
+
+  Attributes:
+    degrees: above and below the line, few monomials first.
+  """
+
+  def __init__(self, table: _Table, z: np.ndarray):
+    """Args: z: [N]"""
+    self._above, self._counts = table.above, table.counts
+    self._below, _ = np.linalg.qr(z[table.some, None] * table.values[table.some])
+    self._cosines = self._above.T @ self._below
+    pairs = [(above, below) for above, below in itertools.product(range(len(self._counts)), repeat=2) if above]
+    self.degrees = [each for each in sorted(pairs, key=lambda pair: sum(self.sizes(*pair)))
+                    if sum(self.sizes(*each)) <= table.most]
+    self.sine = functools.cache(self._sine)
+
+  def sizes(self, above: int, below: int) -> tuple[int, int]:
+    return self._counts[above], self._counts[below]
+
+  def largest(self) -> list[tuple[int, int]]:
+    """Degrees that no others contain."""
+    some = set(self.degrees)
+    return [(above, below) for above, below in self.degrees
+            if (above + 1, below) not in some and (above, below + 1) not in some]
+
+  def share(self, above: int, below: int) -> float:
+    """What is left of the sine with one degree less."""
+    before = [self.sine(above - 1, below), *([self.sine(above, below - 1)] if below else [])]
+    return self.sine(above, below) / max(min(before), _SMALLEST)
+
+  def _sine(self, above: int, below: int) -> float:
+    """The least singular value of what projection leaves of one space on the other (Bjorck and Golub 1973), worked out
+    where the cosine is 1 to rounding."""
+    num_above, num_below = self.sizes(above, below)
+    some = self._cosines[:num_above, :num_below]
     cosine = float(np.linalg.eigvalsh(some.T @ some)[-1])
     if cosine < 1 - _NEAR:
       return math.sqrt(1 - cosine)
-    left = under[:, :num_below] - self._above[:, :num_above] @ some
+    left = self._below[:, :num_below] - self._above[:, :num_above] @ some
     return float(np.linalg.svd(left, compute_uv=False)[-1])
 
 
@@ -225,6 +266,29 @@ def _root(
   return [tidy(Node("*", (node, number(float(signs[0])))))] if len(signs) and np.all(signs == signs[0]) else []
 
 
+def _near(table: _Table, link: Link, y: np.ndarray, config: ExactFractionsConfig) -> list[Node]:
+  """Fractions of the degrees at which the angle leaps, those that describe the function of y in the fewest nats."""
+  z, slope = link.transform(y), link.derivative(y)
+  size = float(np.max(np.abs(z)))
+  weights = np.where(slope != 0, 1 / slope**2, 0.0)  # where y says nothing of its function
+  weights = weights / np.max(weights)
+  if not (np.isfinite(size) and np.ptp(z) > 0 and np.all(np.isfinite(weights))):
+    return []
+  num_rows, found = len(np.unique(table.u, axis=0)), []
+  for num_above, num_below in table.near_sizes(z / size):
+    interruption.check()
+    basis = Basis(tuple(table.monomials[:num_above]), tuple(table.monomials[:num_below]),
+                  (tuple(range(num_above + num_below)),))
+    equation = rational_fits.Equation(
+      basis, table.u, z / size, weights, rationals.points_between(table.u, config.near), config=config.near)
+    for num_terms, fits in rational_fits.find(equation, config.near, num_rows=num_rows).items():
+      fraction = fits[0].fraction(config.near.num_reweightings)
+      if fraction.is_whole and num_terms <= config.near.max_terms:
+        found.append((rational_fits.nats(fraction.error, num_terms, num_rows), fraction))
+  found = sorted(found, key=lambda pair: pair[0])[: config.num_near]
+  return [link.undo(node) for _, fraction in found for node in written(fraction, table.sizes, size, config=config.near)]
+
+
 def _in_units(fraction: Fraction, table: _Table, size: float) -> tuple[Polynomial, Polynomial]:
   """Numerator and denominator over the view's columns, of y."""
   above = {powers: c * size for powers, c in polynomials.rescaled(fraction.numerator, table.sizes).items()}
@@ -239,7 +303,7 @@ def _fraction_for(
   if not (np.isfinite(size) and np.ptp(z) > 0):
     return None, size
   z = z / size
-  for above, below in itertools.islice(table.degrees(z), config.max_bases):
+  for above, below in itertools.islice(table.exact_sizes(z), config.max_bases):
     interruption.check()
     budget.num_eliminations -= 1
     columns = np.concatenate([table.values[:, :above], -z[:, None] * table.values[:, :below]], axis=1)

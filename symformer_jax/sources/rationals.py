@@ -119,7 +119,7 @@ def _factored(fraction: Fraction, sizes: np.ndarray, y_size: float, config: Rati
 
 def _fractions(rows: Rows, config: RationalsConfig, num_bases: int | None = None) -> list[list[Fraction]]:
   """Different fractions, the best few of each number of terms; of bases after one that is exact there are none."""
-  between, num_rows = _between(rows.x, config), len(np.unique(rows.x, axis=0))
+  between, num_rows = points_between(rows.x, config), len(np.unique(rows.x, axis=0))
   by_size: dict[int, list[Fit]] = {}
   for basis in bases(rows.x.shape[1], config)[:num_bases]:
     if basis.has_roots and np.min(rows.x) < 0:
@@ -145,7 +145,7 @@ def _best(fits: Sequence[Fit], config: RationalsConfig) -> list[Fraction]:
   return list(by_form.values())
 
 
-def _between(x: np.ndarray, config: RationalsConfig) -> np.ndarray:
+def points_between(x: np.ndarray, config: RationalsConfig) -> np.ndarray:
   """Points [N', D] among the rows: on lines between neighbours, or between rows drawn at random."""
   if x.shape[1] == 1:
     line = np.sort(x, axis=0)

@@ -169,9 +169,9 @@ def test_terms_whose_loss_costs_least_are_left_out():
 
 def test_points_between_the_rows():
   config = dataclasses.replace(DEFAULT.rationals, points_between=3)
-  found = rationals._between(np.array([[4.0], [0], [8]]), config)
+  found = rationals.points_between(np.array([[4.0], [0], [8]]), config)
   assert sorted(found[:, 0].tolist()) == [1, 2, 3, 5, 6, 7]
-  square = rationals._between(np.random.default_rng(0).uniform(1, 2, (9, 2)), config)
+  square = rationals.points_between(np.random.default_rng(0).uniform(1, 2, (9, 2)), config)
   assert square.shape == (3 * config.num_segments, 2) and square.min() >= 1 and square.max() <= 2
 
 

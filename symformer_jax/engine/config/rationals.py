@@ -184,11 +184,16 @@ class ExactFractionsConfig:
   max_bases: int = 8
   max_eliminations: int = 96
   elimination: EliminationConfig = EliminationConfig(vanishing=1e-12, kept_share=10.0, max_terms=24)
+  # Where y has errors: what share a leap leaves, how many leaps are followed and fractions offered, and how these are
+  # fitted. Of eight laws with six digits all, with errors of a thousandth three are found so.
+  near_leap: float = 0.15
+  num_near: int = 3
+  near: RationalsConfig = RationalsConfig(max_sets=0, rows_per_constant=2, max_terms=16)
   # Share of y's variance that an exact fraction may miss.
   most_missed: float = 1e-22
   views: ViewsConfig = ViewsConfig()
   factoring: FactoringConfig = FactoringConfig()
 
   def __post_init__(self) -> None:
-    check_counts(self, "max_degree", "max_rows", "num_digits", "max_bases", "max_eliminations")
+    check_counts(self, "max_degree", "max_rows", "num_digits", "max_bases", "max_eliminations", "num_near")
     check_names("links", self.links, LINKS)
