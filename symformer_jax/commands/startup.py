@@ -3,6 +3,7 @@
 Imported before everything else by every command, and light: the imports that follow take seconds.
 """
 
+import contextlib
 import importlib
 import os
 import signal
@@ -29,7 +30,7 @@ def prepare(doc: str | None, flags_module: str, *, extra: str | None = None) -> 
   os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
   # Pandas' advice on other packages' versions, while it is imported.
   warnings.filterwarnings("ignore", module=r"pandas(\.|$)")
-  for number in (signal.SIGINT, signal.SIGTERM):
+  for number in stop_signals():
     if signal.getsignal(number) != signal.SIG_IGN:
       signal.signal(number, _stop)
   # Before other libraries, some of which are not everybody's.
@@ -42,6 +43,15 @@ def prepare(doc: str | None, flags_module: str, *, extra: str | None = None) -> 
     runner.run(lambda argv: extras.require(extra), argv=sys.argv[:1])
 
 
+def stop_signals() -> list[signal.Signals]:
+  """Signals that wish a command to end: Ctrl-C, that of a scheduler, and that of a terminal which is closed, where the
+  system has it and nohup does not keep it away.
+  """
+  hang_up = getattr(signal, "SIGHUP", None)
+  is_heard = hang_up is not None and signal.getsignal(hang_up) != signal.SIG_IGN
+  return [signal.SIGINT, signal.SIGTERM, *([hang_up] if is_heard else [])]
+
+
 def listen_again() -> None:
   """Ctrl-C raises KeyboardInterrupt again; nothing changes where it does already."""
   if signal.getsignal(signal.SIGINT) is _stop:
@@ -50,5 +60,6 @@ def listen_again() -> None:
 
 def _stop(*_: object) -> NoReturn:
   # Not by an exception, which the importing library may take for its own; nothing is open yet.
-  os.write(2, b"stopped\n")
+  with contextlib.suppress(OSError):  # of a standard error that is closed
+    os.write(2, b"stopped\n")
   os._exit(STOPPED)
