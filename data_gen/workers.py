@@ -109,7 +109,7 @@ class _Worker:
 def _serve(pipe: connection.Connection, progress: MutableSequence[int], generator: Generator) -> None:
   """A worker's life: make chunks until the pipe closes."""
   _limit_memory()
-  with contextlib.suppress(EOFError, BrokenPipeError):
+  with contextlib.suppress(EOFError, ConnectionError):  # reset, where the parent was killed with a task in the pipe
     while True:
       pipe.send(make_chunk(generator, pipe.recv(), progress))
 

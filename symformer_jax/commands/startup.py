@@ -8,6 +8,7 @@ import importlib
 import os
 import signal
 import sys
+import types
 from typing import NoReturn
 import warnings
 
@@ -30,6 +31,7 @@ def prepare(doc: str | None, flags_module: str, *, extra: str | None = None) -> 
   os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
   # Pandas' advice on other packages' versions, while it is imported.
   warnings.filterwarnings("ignore", module=r"pandas(\.|$)")
+  sys.excepthook = _say_what_is_scarce
   for number in stop_signals():
     if signal.getsignal(number) != signal.SIG_IGN:
       signal.signal(number, _stop)
@@ -56,6 +58,15 @@ def listen_again() -> None:
   """Ctrl-C raises KeyboardInterrupt again; nothing changes where it does already."""
   if signal.getsignal(signal.SIGINT) is _stop:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _say_what_is_scarce(kind: type[BaseException], error: BaseException, trace: types.TracebackType | None) -> None:
+  """Memory that does not suffice for the imports, before there is a runner to say it; other errors as usual."""
+  if not issubclass(kind, MemoryError):
+    sys.__excepthook__(kind, error, trace)
+    return
+  with contextlib.suppress(OSError):
+    os.write(2, b"error: not enough memory\n")
 
 
 def _stop(*_: object) -> NoReturn:

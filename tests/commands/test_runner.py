@@ -204,6 +204,18 @@ def test_errors_that_cannot_be_printed_are_told_by_the_exit_code(stream):
   assert (done.returncode, done.stdout) == (2, "")
 
 
+def test_too_little_memory_while_a_command_is_imported_is_one_line():
+  code = ("import sys\n"
+          "from symformer_jax.commands import startup\n"
+          "sys.argv = ['infer']\n"
+          "startup.prepare('', 'symformer_jax.commands.infer_flags')\n"
+          "raise {}")
+  for error, message in (("MemoryError", "error: not enough memory\n"), ("KeyError('a')", "KeyError: 'a'\n")):
+    done = subprocess.run([sys.executable, "-c", code.format(error)], capture_output=True, text=True, cwd=ROOT)
+    assert done.returncode == 1 and done.stderr.endswith(message)
+    assert ("Traceback" in done.stderr) == (error != "MemoryError")
+
+
 def test_too_little_memory_is_one_line(flag_values, capsys):
   def main(argv):
     raise MemoryError
