@@ -190,8 +190,8 @@ def load_config(path: str, overrides: Mapping[str, Any]) -> GeneratorConfig:
       raise InputError(f"config {path} defines no get_config()")
     values = module.get_config().to_dict()
     return from_dict({**values, **{k: v for k, v in overrides.items() if v is not None}})
-  except InputError:
+  except (InputError, KeyboardInterrupt):
     raise
   # A program of the user's: anything may go wrong in it, or with the values that it gives.
-  except (Exception, SystemExit) as error:
+  except BaseException as error:
     raise InputError(f"config {path}: {type(error).__name__}: {error}") from error

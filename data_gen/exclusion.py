@@ -14,6 +14,7 @@ import numpy as np
 from data_gen import trees
 from data_gen.config import GeneratorConfig
 from symformer_jax.errors import ExpressionError, InputError
+from symformer_jax.files import check_regular
 from symformer_jax.language.expression import VARIABLE, Node, walk
 from symformer_jax.language.parser import parse
 
@@ -123,6 +124,7 @@ def read_rows(paths: os.PathLike | str | None, variable_names: Sequence[str]) ->
 
 def _read_file(path: str, variable_names: Sequence[str]) -> list[tuple[str, Node]]:
   try:
+    check_regular(path)
     with open(path, newline="", encoding="utf-8") as file:
       rows = list(csv.DictReader(file))
   except (OSError, UnicodeDecodeError, csv.Error) as error:

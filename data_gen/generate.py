@@ -96,7 +96,7 @@ def main(argv: list[str]) -> int:
     raise InputError(f"cannot write to {job.folder}: {error.strerror or error}; the same command continues "
                      "once that is mended") from None
   except KeyboardInterrupt:  # SIGTERM as well
-    print("stopped; the same command continues", file=sys.stderr)
+    runner.say("stopped; the same command continues")
     return runner.STOPPED
   return runner.DONE
 

@@ -15,7 +15,7 @@ from data_gen.candidates import Equation, Generator
 from data_gen.config import GeneratorConfig, LawsConfig
 from data_gen.defaults import EXCLUDED_PROBLEMS
 from symformer_jax.data import records
-from symformer_jax.errors import InputError
+from symformer_jax.errors import DataError, InputError
 from symformer_jax.language.vocabulary import Vocabulary
 
 
@@ -123,8 +123,11 @@ def _read_lost(path: str | None, identity: dict) -> dict[int, str]:
   if path is None:
     return {}
   manifest = writer_lib.read_manifest(Path(path).parent if Path(path).name == writer_lib.MANIFEST else Path(path))
-  held = manifest["identity"]
-  for key in ("config", "seed"):
-    if held[key] != identity[key]:
-      raise InputError(f"{path} is of another run: its {key} is {held[key]!r}, here it is {identity[key]!r}")
-  return {int(index): rule for index, rule in manifest["lost"].items()}
+  try:
+    held, lost = manifest["identity"], {int(index): rule for index, rule in manifest["lost"].items()}
+    other = [key for key in ("config", "seed") if held[key] != identity[key]]
+  except (LookupError, TypeError, AttributeError, ValueError) as error:
+    raise DataError(f"manifest {path} is damaged: {type(error).__name__}: {error}") from None
+  for key in other:
+    raise InputError(f"{path} is of another run: its {key} is {held[key]!r}, here it is {identity[key]!r}")
+  return lost

@@ -21,6 +21,7 @@ import types
 from typing import NamedTuple, NoReturn, TypeVar
 
 from data_gen.candidates import Equation, Generator
+from symformer_jax.commands import startup
 from symformer_jax.errors import InputError
 
 # A worker may use so much memory beyond what it has after its imports.
@@ -53,7 +54,7 @@ class _Task(NamedTuple):
 
 @contextlib.contextmanager
 def _signals_held() -> Iterator[None]:
-  """Ctrl-C and SIGTERM wait until the end: a worker half started would complain.
+  """Ctrl-C, SIGTERM and SIGHUP wait until the end: a worker half started would complain.
 
   Ctrl-C reaches the whole group, but it is the parent that decides: processes started here are born with it blocked.
   Other threads take signals too, so that blocking them here is not enough for the parent.
@@ -63,7 +64,7 @@ def _signals_held() -> Iterator[None]:
     return
   caught: list[int] = []
   handlers = {number: signal.signal(number, lambda got, frame: caught.append(got))
-              for number in (signal.SIGINT, signal.SIGTERM)}
+              for number in startup.stop_signals()}
   mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
   try:
     yield
@@ -108,7 +109,7 @@ class _Worker:
 def _serve(pipe: connection.Connection, progress: MutableSequence[int], generator: Generator) -> None:
   """A worker's life: make chunks until the pipe closes."""
   _limit_memory()
-  with contextlib.suppress(EOFError, BrokenPipeError):
+  with contextlib.suppress(EOFError, ConnectionError):  # reset, where the parent was killed with a task in the pipe
     while True:
       pipe.send(make_chunk(generator, pipe.recv(), progress))
 

@@ -108,6 +108,14 @@ class Writer:
     held = manifest.get("identity")
     if held != self.identity:
       raise InputError(f"{self.plan.folder} holds another run: {_differences(held or {}, self.identity)}")
+    try:
+      self._take_finished(manifest)
+    except (LookupError, TypeError, AttributeError, ValueError) as error:  # written by somebody else's hand
+      raise DataError(f"manifest {self.manifest_path} is damaged: {type(error).__name__}: {error}") from None
+    if self.is_done:
+      self._write_seen()
+
+  def _take_finished(self, manifest: dict[str, Any]) -> None:
     self.lost.update({int(index): rule for index, rule in manifest["lost"].items()})
     for shard in manifest["shards"]:
       if not shard["finished"] or not is_intact(self.plan.folder / shard["file"], shard["sha256"]):
@@ -116,8 +124,6 @@ class Writer:
       self.counts = Counter(shard["counts"])
       self.next_candidate = shard["next_candidate"]
       self._remember(shard)
-    if self.is_done:
-      self._write_seen()
 
   def _remember(self, shard: dict[str, Any]) -> None:
     """Keys of a finished shard's equations, read back from its bytes; its hash file is made again if need be."""
@@ -281,9 +287,10 @@ def read_manifest(folder: Path) -> dict[str, Any]:
   """Raises DataError when it cannot be read or has another schema."""
   path = folder / MANIFEST
   try:
+    files.check_regular(path)
     manifest = json.loads(path.read_text(encoding="utf-8"))
     version = manifest["schema_version"]
-  except (OSError, ValueError, KeyError, TypeError) as error:
+  except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
     raise DataError(f"cannot read manifest {path}: {error}") from None
   if version != SCHEMA_VERSION:
     raise DataError(f"manifest {path} has schema version {version}, expected {SCHEMA_VERSION}")

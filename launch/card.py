@@ -19,7 +19,7 @@ from absl import flags
 from launch.flags import card as asked
 from symformer_jax.commands import runner
 from symformer_jax.errors import InputError, ModelError
-from symformer_jax.files import write_text
+from symformer_jax.files import check_regular, write_text
 from symformer_jax.pretrained import registry
 
 # What the card keeps of a suite's summary.json, of the run and of each variant.
@@ -64,7 +64,8 @@ def _read_results(folder: Path) -> dict[str, Any]:
 
 def _shorten(path: Path) -> dict[str, Any]:
   try:
-    summary = json.loads(path.read_text())
+    check_regular(path)
+    summary = json.loads(path.read_text(encoding="utf-8"))
     variants = {name or "all": {key: figures[key] for key in _FIGURES} for name, figures in summary["variants"].items()}
     return {**{key: summary[key] for key in _RUN}, "variants": variants}
   except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:

@@ -39,7 +39,7 @@ from symformer_jax.evaluation import (
   second_opinion,
   suites,
 )
-from symformer_jax.files import check_writable, make_folder, write_text
+from symformer_jax.files import check_regular, check_writable, make_folder, write_text
 
 
 def main(argv: list[str]) -> int:
@@ -106,13 +106,13 @@ def _run_real() -> int:
 
 def _print_real(row: real_runs.RealRow) -> None:
   figure = row.message or f"R2 {report.format_figure(row.r2, '.4f') or 'none'}  {row.predicted}  {row.faults}"
-  print(f"{row.name}, {row.choice}: {figure}"[:160], file=sys.stderr)
+  runner.say(f"{row.name}, {row.choice}: {figure}"[:160])
 
 
 def _with_peers(settings: suites.Settings, peers: peers_lib.Peers) -> suites.Settings:
   """Settings with the peers that are here, and one time limit for everybody; says which are not here."""
   for name, why in peers.missing.items():
-    print(f"note: --baseline={name}: {why}", file=sys.stderr)
+    runner.say(f"note: --baseline={name}: {why}")
   if not settings.baseline:
     return settings
   return dataclasses.replace(
@@ -128,6 +128,7 @@ def _open_folder(out: str | None, settings: dict[str, Any]) -> pathlib.Path:
   check_writable(note, flag="--out")
   if note.exists():
     try:
+      check_regular(note)
       before = dict(json.loads(note.read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError, RecursionError):
       raise InputError(f"--out: {str(note)!r} is no settings file of this command; give another folder") from None
@@ -169,7 +170,7 @@ class _Progress:
     self.done += 1
     figure = f"R2 {report.format_figure(row.r2, '.6f') or 'none'}" if row.predicted else row.message
     label = " ".join(filter(None, (row.variant, row.name)))
-    print(f"[{self.done}/{self.total}] {label}: {figure}  {row.predicted or ''}"[:160], file=sys.stderr)
+    runner.say(f"[{self.done}/{self.total}] {label}: {figure}  {row.predicted or ''}"[:160])
 
 
 def _write_report(

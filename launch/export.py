@@ -29,7 +29,7 @@ from symformer_jax import configuration
 from symformer_jax.commands import runner
 from symformer_jax.data import records
 from symformer_jax.errors import DataError, ModelError
-from symformer_jax.files import make_folder
+from symformer_jax.files import check_regular, make_folder
 from symformer_jax.pretrained import registry
 from symformer_jax.training import checkpoint
 from symformer_jax.training.config import TrainConfig
@@ -79,6 +79,7 @@ def _read_curve(path: Path) -> list[dict[str, Any]]:
     ModelError: when the file cannot be read.
   """
   try:
+    check_regular(path)
     texts = path.read_text(encoding="utf-8").splitlines()
   except (OSError, UnicodeDecodeError) as error:
     raise ModelError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from None
@@ -133,7 +134,8 @@ def _describe_ancestor(model: registry.LoadedModel | None) -> dict[str, Any] | N
 
 
 def _choose_step(workdir: Path) -> int:
-  steps = [int(path.name) for path in (workdir / "checkpoints").glob("*") if path.name.isdigit()]
+  names = [path.name for path in (workdir / "checkpoints").glob("*")]
+  steps = [int(name) for name in names if name.isascii() and name.isdigit()]  # not ², which is a digit too
   if not steps:
     raise ModelError(f"no checkpoint below {workdir / 'checkpoints'}")
   if asked.WHICH.value == "newest":

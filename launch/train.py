@@ -11,7 +11,6 @@ if __name__ == "__main__":
 
 import json
 import logging as python_logging
-from pathlib import Path
 import sys
 import time
 
@@ -21,7 +20,7 @@ from launch.flags import train as asked
 from symformer_jax import compilation, configuration
 from symformer_jax.commands import config_flag, runner
 from symformer_jax.errors import InputError
-from symformer_jax.files import write_text
+from symformer_jax.files import make_folder, write_text
 from symformer_jax.model import symformer
 from symformer_jax.pretrained import registry
 from symformer_jax.training import config as config_lib, loop, processes, transfer
@@ -60,7 +59,7 @@ def main(argv: list[str]) -> int:
   runner.refuse_empty(asked.WORKDIR)
   config = configuration.build(config_lib.TrainConfig, config_flag.read(asked.CONFIG))
   _join_hosts()
-  workdir = Path(runner.required(asked.WORKDIR))
+  workdir = make_folder(runner.required(asked.WORKDIR), flag="--workdir")
   stop = runner.StopRequest()
   deadline = float("inf") if asked.MAX_MINUTES.value is None else time.monotonic() + 60 * asked.MAX_MINUTES.value
   try:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 import os
 from pathlib import Path
+import warnings
 
 import jax
 from jax.experimental.compilation_cache import compilation_cache
@@ -56,5 +57,7 @@ def use_cache() -> None:
   jax.config.update("jax_compilation_cache_dir", str(folder))
   # The short ones too: a search compiles some fifty, 1.6 s in all, and reads them back in 0.5 s (1 MB).
   jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+  # A disk that is full, or a damaged entry, makes everything slower, and is no news of a search's.
+  warnings.filterwarnings("ignore", message="Error (reading|writing) persistent compilation cache entry")
   # What has been compiled before without a folder has settled that there is none.
   compilation_cache.reset_cache()

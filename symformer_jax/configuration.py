@@ -48,7 +48,7 @@ def build(cls: type[T], values: Mapping[str, Any], *, path: str = "config") -> T
   arguments = {}
   for key, value in values.items():
     if key not in names:
-      raise InputError(f"unknown key {path}.{key}: {suggest(key, names)}")
+      raise InputError(f"unknown key {path}.{key}: {suggest(str(key), names)}")
     if dataclasses.is_dataclass(hints[key]):
       if not callable(getattr(value, "items", None)):  # a ConfigDict is no Mapping
         raise InputError(f"{path}.{key}: expected its own keys and values, got {value!r}")

@@ -437,6 +437,8 @@ class SymFormerRegressor(ExportsMixin, RegressorMixin, BaseEstimator):
   def _from_record(cls, record: Mapping[str, Any], version: int) -> Self:
     params = dict(record["params"])
     params["guesses"] = params.get("guesses") or ()  # none is the default, which JSON would make a list
+    if not isinstance(params["guesses"], list | tuple):
+      raise ValueError(f"guesses: expected a list of formulas, got {params['guesses']!r}")
     if params.get("restrictions") is not None:
       params["restrictions"] = _read_restrictions(params["restrictions"])
     if params.get("config") is not None:

@@ -9,10 +9,9 @@ import dataclasses
 import functools
 import json
 import math
-import sys
 from typing import Any
 
-from symformer_jax.commands import column_units, grids, infer_flags as asked, operator_sizes, tables
+from symformer_jax.commands import column_units, grids, infer_flags as asked, operator_sizes, runner, tables
 from symformer_jax.errors import InputError
 from symformer_jax.results import FAILED, STOPPED, Callback, Equation, SearchResult, failed
 from symformer_jax.selection import choice
@@ -201,4 +200,4 @@ def print_notes(batch: Sequence[tables.Table]) -> None:
   """Says what was decided in reading a file, before a search that may be long."""
   if not asked.QUIET.value:
     for note in dict.fromkeys(note for table in batch for note in table.notes):
-      print(f"note: {batch[0].path}: {note}", file=sys.stderr)
+      runner.say(f"note: {batch[0].path}: {note}")

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 import contextlib
+import errno
 import os
 import pathlib
 import tempfile
@@ -20,7 +21,7 @@ def check_writable(path: str | os.PathLike, *, flag: str) -> pathlib.Path:
     path: a file that is to be written.
     flag: the argument it came from, for the message.
   Raises:
-    InputError: when its folder does not exist, the path is a folder, or writing there fails.
+    InputError: when its folder does not exist, the path is a folder or a pipe, or writing there fails.
   """
   path = pathlib.Path(path)
   folder = path.parent
@@ -29,6 +30,8 @@ def check_writable(path: str | os.PathLike, *, flag: str) -> pathlib.Path:
       raise InputError(f"{flag}: the folder {shorten(folder)!r} of {shorten(path)!r} does not exist")
     if path.is_dir():
       raise InputError(f"{flag}: {shorten(path)!r} is a folder, expected a file name")
+    if path.is_fifo():  # a reader would be waited for
+      raise InputError(f"{flag}: {shorten(path)!r} is a pipe, expected a file name")
     if path.exists() and not os.access(path, os.W_OK):
       raise InputError(f"{flag}: no permission to write {shorten(path)!r}")
     # Permissions do not tell all: of `/proc`, of a file system that is read-only, of a full disk, of a long name.
@@ -54,6 +57,17 @@ def make_folder(path: str | os.PathLike, *, flag: str) -> pathlib.Path:
     reason = getattr(error, "strerror", None) or error
     raise InputError(f"{flag}: cannot make the folder {shorten(path)!r}: {reason}") from None
   return path
+
+
+def check_regular(path: str | os.PathLike) -> None:
+  """Before a file is read: a pipe that nobody writes to would be waited for, and a device may have no end.
+
+  Raises:
+    OSError: for what is there, but neither a file nor a folder; of these and of what is missing reading says more.
+  """
+  path = pathlib.Path(path)
+  if path.exists() and not path.is_file() and not path.is_dir():
+    raise OSError(errno.EINVAL, "is no regular file", str(path))
 
 
 def shorten(path: str | os.PathLike, length: int = 200) -> str:
@@ -99,6 +113,6 @@ def remove_leftovers(folder: pathlib.Path) -> None:
 
 
 def write_text(path: str | os.PathLike, text: str) -> None:
-  """Writes a UTF-8 text file atomically."""
+  """Writes a UTF-8 text file atomically; what is no letter, such as a byte of a file's name, stands escaped in it."""
   with replacing(path) as temporary:
-    temporary.write_text(text, encoding="utf-8")
+    temporary.write_text(text, encoding="utf-8", errors="backslashreplace")

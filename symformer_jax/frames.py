@@ -55,6 +55,8 @@ def _no_number(what: str, cell: Any, row: Any) -> InputError:
 
 def _check_array(data: Any, argument: str) -> None:
   """Refuses dates, times and text in an array or in lists; what else is no number, scikit-learn and NumPy refuse."""
+  if np.ma.is_masked(data):  # of which everything behind sees the values that are hidden
+    raise InputError(f"{argument} has masked cells; leave their rows out")
   try:
     array = np.asarray(data)
   except (TypeError, ValueError, RuntimeError):
@@ -67,6 +69,8 @@ def _check_array(data: Any, argument: str) -> None:
     what = argument if array.ndim == 1 else f"{argument}: column {index[1]}"
     if isinstance(cell, _TIMES):
       raise _times_in(what, type(cell).__name__)
+    if isinstance(cell, int) and not np.isfinite(_as_float(cell)):
+      raise InputError(f"{what} holds a number in row {index[0]} that is beyond double precision")
     if isinstance(cell, str | bytes) and not _is_nan(cell) and np.isnan(_as_float(cell)):
       raise _no_number(what, str(cell) if isinstance(cell, str) else cell.decode("latin-1"), index[0])
 
@@ -85,5 +89,5 @@ def _is_nan(cell: Any) -> bool:
 def _as_float(cell: Any) -> float:
   try:
     return float(cell)
-  except (TypeError, ValueError):
+  except (TypeError, ValueError, OverflowError):
     return float("nan")

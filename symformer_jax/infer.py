@@ -4,8 +4,8 @@ Prints formulas from simple to accurate and marks the recommended one. Many file
 results are written line by line. Ctrl-C ends the search of one file with the best so far; a batch keeps the files
 that are done, and goes on with --resume. --beam has it searched by a cluster, with the same results.
 Exit codes: 0 done; 1 some files failed (each says why in its line of the JSONL), or results could not be written, and
-are printed; 2 unusable arguments or input, one line on standard error says what is wrong; 75 stopped by SIGTERM or
-Ctrl-C.
+are printed; 2 unusable arguments or input, one line on standard error says what is wrong; 75 stopped by Ctrl-C,
+SIGTERM or a terminal that is closed.
 """
 
 if __name__ == "__main__":
@@ -103,7 +103,7 @@ def _check_options(num_files: float) -> None:
 def _note_old_flags() -> None:
   """`--norecombine` is a choice of sources."""
   if not asked.RECOMBINE.value and not asked.QUIET.value:
-    print("note: --norecombine leaves out the sources that need no model, such as library and growth", file=sys.stderr)
+    runner.say("note: --norecombine leaves out the sources that need no model, such as library and growth")
 
 
 def _run_one(path: str, stop: runner.StopRequest) -> int:
@@ -128,11 +128,11 @@ def _run_one(path: str, stop: runner.StopRequest) -> int:
   lost += _write(asked.REPORT, answers, _report)
   lost += _write(asked.ANIMATE, answers, lambda answer, place: _animate(answer.taken[1], model, place))
   if lost:
-    print(*lost, sep="\n", file=sys.stderr)
+    runner.say("\n".join(lost))
   if lost or any(answer.result.status == FAILED for answer in answers):
     return runner.SOME_FAILED
   if any(answer.result.ended_by == STOPPED for answer in answers):
-    print("stopped: this is the best so far", file=sys.stderr)
+    runner.say("stopped: this is the best so far")
     return runner.STOPPED
   return runner.DONE
 
@@ -193,11 +193,11 @@ def _run_many(paths: list[str], stop: runner.StopRequest) -> int:
       bar.update(task, completed=num_done)
   num_done = sum(_is_done(path, lines) for path in paths)
   if lost:
-    print(f"{lost}; {num_done} of {len(paths)} files are done, --resume goes on", file=sys.stderr)
+    runner.say(f"{lost}; {num_done} of {len(paths)} files are done, --resume goes on")
     return runner.SOME_FAILED
   if num_done < len(paths):
     hint = "; --resume goes on" if asked.OUT.value else ""
-    print(f"stopped: {num_done} of {len(paths)} files are done{hint}", file=sys.stderr)
+    runner.say(f"stopped: {num_done} of {len(paths)} files are done{hint}")
     return runner.STOPPED
   return runner.SOME_FAILED if has_failed else runner.DONE
 
@@ -284,7 +284,7 @@ def _animate(table: tables.Table, model: Any, place: str) -> None:
     model, table.x, table.y, weights=table.weights, n_samples=asked.SAMPLES.value, top_k=asked.TOP_K.value,
     method=asked.REFINE.value, seed=asked.SEED.value)
   if not found:
-    print("note: --animate: no candidate is defined on all points, nothing is filmed", file=sys.stderr)
+    runner.say("note: --animate: no candidate is defined on all points, nothing is filmed")
     return
   with files.replacing(place) as temporary:
     movies.draw(found, table, temporary)
@@ -295,7 +295,7 @@ def _animate(table: tables.Table, model: Any, place: str) -> None:
 
 def _print(answer: Answer, *, is_quiet: bool) -> None:
   if answer.result.status != OK:
-    print(f"failed: {answer.result.message}", file=sys.stderr)
+    runner.say(f"failed: {runner.one_line(answer.result.message)}")
     return
   if is_quiet:
     return
@@ -305,7 +305,7 @@ def _print(answer: Answer, *, is_quiet: bool) -> None:
 def _print_line(answer: Answer, num_done: int, num_files: int) -> None:
   """One line of a batch whose results go to a file."""
   if answer.result.status != OK:
-    print(f"failed: [{num_done}/{num_files}] {answer.result.message}", file=sys.stderr)
+    runner.say(f"failed: [{num_done}/{num_files}] {runner.one_line(answer.result.message)}")
   elif not asked.QUIET.value:
     selected, _ = answer.taken
     print(f"[{num_done}/{num_files}] {answer.path}: {written(answer.target)} = {selected.expression}  "

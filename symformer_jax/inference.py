@@ -28,7 +28,7 @@ from symformer_jax.errors import InputError
 from symformer_jax.language import expression, printing, programs, templates, units as units_lib
 from symformer_jax.language.canonical import canonicalize
 from symformer_jax.language.expression import Node
-from symformer_jax.language.rules import Restrictions
+from symformer_jax.language.rules import Restrictions, names_of
 from symformer_jax.language.units import DataUnits, Units
 from symformer_jax.results import Callback, Progress, SearchResult, Seen, Standing, Step
 from symformer_jax.selection import front as front_lib, losses, scoring, select, soundness
@@ -104,13 +104,13 @@ def search(
   Raises:
     InputError: for arguments that are wrong for every data set.
   """
-  restrictions = restrictions or Restrictions()
+  restrictions = Restrictions() if restrictions is None else restrictions
+  if not isinstance(restrictions, Restrictions):
+    raise InputError(f"restrictions: expected Restrictions, got {restrictions!r}")
   if operators is not None:
-    restrictions = dataclasses.replace(restrictions, operators=tuple(operators))
-  if isinstance(add_operators, str):
-    raise InputError(f"add_operators: expected a list of names, got {add_operators!r}")
-  if add_operators:
-    restrictions = dataclasses.replace(restrictions, add_operators=tuple(add_operators))
+    restrictions = dataclasses.replace(restrictions, operators=names_of(operators, "operators"))
+  if add := names_of(add_operators, "add_operators"):
+    restrictions = dataclasses.replace(restrictions, add_operators=add)
   if isinstance(guesses, str) or guesses is None:
     raise InputError(f"guesses: expected a list of formulas, got {guesses!r}")
   options = SearchOptions(
@@ -118,10 +118,12 @@ def search(
     effort, DEFAULT if config is None else config, loss, template,
     _read_units(units, names, targets, dimensionless_constants))
   options.check()
+  if not hasattr(model, "vocab"):
+    raise InputError(f"model: expected a loaded model, as load_model gives it, got {model!r}")
   check_callback(callback)
   _check_seed(seed)
   compilation.use_cache()
-  if strategy not in STRATEGIES:
+  if not isinstance(strategy, str) or strategy not in STRATEGIES:
     raise InputError(f"strategy: unknown strategy {strategy!r}, expected one of {', '.join(STRATEGIES)}")
   if names is not None and len(names) != len(datasets):
     raise InputError(f"names: expected column names for {len(datasets)} data sets, got {len(names)}")

@@ -1,6 +1,7 @@
 """The front of a search as a table that is drawn anew after every turn, on a terminal; elsewhere plain lines."""
 
 from collections.abc import Sequence
+import contextlib
 import os
 import sys
 from typing import Any, TextIO
@@ -47,14 +48,17 @@ class LiveFront:
     self._live = live.Live(console=self._console, auto_refresh=False, transient=True)
 
   def __enter__(self) -> "LiveFront":
-    self._live.__enter__()
+    with contextlib.suppress(OSError):  # a terminal that has gone ends no search
+      self._live.__enter__()
     return self
 
   def __exit__(self, *error: Any) -> None:
-    self._live.__exit__(*error)
+    with contextlib.suppress(OSError):
+      self._live.__exit__(*error)
 
   def __call__(self, standing: Standing) -> None:
-    self._live.update(self._drawing(standing), refresh=True)
+    with contextlib.suppress(OSError):
+      self._live.update(self._drawing(standing), refresh=True)
 
   def _drawing(self, standing: Standing) -> Any:
     from rich import console, table as rich_table, text

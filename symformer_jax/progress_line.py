@@ -1,5 +1,6 @@
 """Plain lines on standard error that say where a search stands, for people who wait; on a terminal see `live_front`."""
 
+import contextlib
 import re
 import sys
 from typing import TextIO
@@ -34,8 +35,9 @@ class ProgressLine:
     if self._is_quiet or standing.seconds < self._last_s + PERIOD_S:
       return
     self._last_s = standing.seconds
-    self._stream.write(describe(standing, max_time=self._max_time) + "\n")
-    self._stream.flush()
+    with contextlib.suppress(OSError):  # a stream that takes nothing more ends no search
+      self._stream.write(describe(standing, max_time=self._max_time) + "\n")
+      self._stream.flush()
 
 
 def describe(progress: Progress, *, width: int = MAX_WIDTH, max_time: float | None = None) -> str:

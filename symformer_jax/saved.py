@@ -100,6 +100,7 @@ def read(
     InputError: one line that says what is wrong.
   """
   try:
+    files.check_regular(path)
     with open(path, encoding="utf-8") as file:
       record = adapt(json.load(file, object_hook=_unplain))
     version = _read_version(record, kind)
@@ -108,6 +109,8 @@ def read(
     return build(record, version)
   except OSError as error:
     raise InputError(f"{files.shorten(path)}: cannot be read: {error.strerror}") from None
+  except MemoryError:
+    raise InputError(f"{files.shorten(path)}: does not fit into memory") from None
   except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
     if isinstance(error, InputError) and str(error).startswith(str(path)):
       raise
@@ -248,6 +251,8 @@ def _read_search(record: Mapping[str, Any], lines: tuple[Equation, ...], best: E
   weights = record["weights"]
   if weights is not None:
     weights = np.array([_number(weight, "weights") for weight in weights])
+    if not (np.isfinite(weights).all() and (weights >= 0).all() and weights.any()):
+      raise ValueError("weights: expected numbers of at least 0, and one above")
   plain = {name: record[name] for name in ("status", "message", "seed", "num_points", "model", "ended_by")}
   for name, value in plain.items():
     kind = int if name in ("seed", "num_points") else str
@@ -271,6 +276,9 @@ def _read_units(values: Any, num: int) -> tuple[str, ...] | None:
 
 def _read_seen(record: Mapping[str, Any]) -> Seen:
   ranges = {name: (_number(low, "ranges"), _number(high, "ranges")) for name, (low, high) in record["ranges"].items()}
+  unused = record.get("unused", [])
+  if not isinstance(unused, list) or not all(isinstance(name, str) for name in unused):
+    raise ValueError(f"unused: expected names of columns, got {unused!r}")
   rejected = tuple(configuration.build(Rejected, line, path="rejected") for line in record["rejected"])
   return dataclasses.replace(
     configuration.build(Seen, {**record, "ranges": ranges, "rejected": ()}, path="seen"), rejected=rejected)

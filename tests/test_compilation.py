@@ -56,6 +56,16 @@ def test_programs_compiled_before_do_not_keep_later_ones_out(tmp_path):
   assert list((tmp_path / "symformer_jax").rglob("*-cache"))
 
 
+def test_a_disk_without_room_is_no_news(tmp_path):
+  code = ("import resource, jax; from symformer_jax import compilation; compilation.use_cache();"
+          "resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0));"
+          "jax.jit(lambda x: x * 2 + 3)(1.0).block_until_ready()")
+  env = {name: value for name, value in os.environ.items() if name != "JAX_COMPILATION_CACHE_DIR"}
+  done = subprocess.run([sys.executable, "-c", code], env=env | {"XDG_CACHE_HOME": str(tmp_path)}, capture_output=True,
+                        text=True, check=True)
+  assert "persistent compilation cache" not in done.stderr and not list((tmp_path / "symformer_jax").rglob("*-cache"))
+
+
 def test_an_unwritable_folder_is_no_error(cache_dir, monkeypatch, tmp_path):
   (tmp_path / "file").write_text("")
   monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))

@@ -177,6 +177,8 @@ def test_texts_of_the_formula_that_is_taken(fitted):
   assert fitted.excel(cells=["A2", "B2"]) == "=0.5*B2^2*A2"
   with pytest.raises(InputError, match="unknown language 'fortran'"):
     fitted.source("fortran")
+  with pytest.raises(InputError, match="unknown language .'c'.: expected one of"):
+    fitted.source(["c"])
   with pytest.raises(NotFittedError):
     SymFormerRegressor().source("c")
 

@@ -59,4 +59,7 @@ def test_the_table_has_all_lines_or_those_asked_for_and_marks_the_one_taken():
   [marked] = [line for line in table.splitlines() if r"\rightarrow" in line]
   assert "2 a" in marked.replace(r" \cdot", "")
   assert Fitted().latex_table([2, 0]).count(r"\\") == 3 and r"\rightarrow" not in Fitted().latex_table([2, 0])
+  for digits in (0, 2.5):
+    with pytest.raises(InputError, match=f"digits: expected a whole number of at least 1, got {digits}"):
+      Fitted().latex_table(digits=digits)
   assert Fitted().latex_table(2).count(r"\\") == 2 and "0.12 " in Fitted().latex_table([2], digits=2).replace("$", " ")

@@ -63,6 +63,8 @@ DAYS = np.arange("2020-01-01", "2020-01-13", dtype="datetime64[D]")
   (["1", "a"], "X holds 'a' in row 1, which is no number; give numbers, such as pandas.get_dummies"),
   (np.array([b"1", b"a"]), "X holds 'a' in row 1"),
   (np.array([[1, 2], [3, "four"]], object), "X: column 1 holds 'four' in row 1"),
+  ([[1, 2], [10**400, 3]], "X: column 0 holds a number in row 1 that is beyond double precision"),
+  (np.ma.masked_greater([[1.0], [2.0]], 1.5), "X has masked cells; leave their rows out"),
 ])
 def test_arrays_of_dates_and_text_are_refused(data, message):
   with pytest.raises(InputError, match=message):

@@ -34,7 +34,7 @@ def command(model, monkeypatch, capsys):
   """Runs the command in this process: `(code, stdout, stderr)`."""
   monkeypatch.setattr(inference, "resolve_model", lambda name, *, num_variables: model)
   monkeypatch.setattr(progress_line, "PERIOD_S", math.inf)  # however busy the machine is
-  handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+  handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)}
 
   def run(*argv):
     infer.asked.FLAGS.unparse_flags()

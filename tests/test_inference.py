@@ -505,11 +505,38 @@ def test_equal_values_are_refined_once():
   ({"n_samples": 10**12}, "n_samples: expected at most 10000000, got 1000000000000"),
   ({"top_k": 10**12}, "top_k: expected at most 10000000, got 1000000000000"),
   ({"accuracy": 2}, "accuracy: expected an R2 above 0 and up to 1, got 2"),
+  ({"accuracy": "1"}, "accuracy: expected an R2 above 0 and up to 1, got '1'"),
+  ({"operators": "+*"}, r"operators: expected a list of names, got '\+\*'"),
+  ({"operators": 3}, "operators: expected a list of names, got 3"),
+  ({"add_operators": [None]}, r"add_operators: expected a list of names, got \[None\]"),
+  ({"restrictions": Restrictions(required=3)}, "required: expected a list of names, got 3"),
+  ({"restrictions": {"max_depth": 3}}, "restrictions: expected Restrictions, got {'max_depth': 3}"),
+  ({"config": {}}, "config: expected a SearchConfig, as load_search_config reads it, got {}"),
+  ({"strategy": []}, r"strategy: unknown strategy \[\], expected one of top_k"),
+  ({"max_time": "2"}, "max_time: expected a number of seconds above 0, got '2'"),
+  ({"temperature": None}, "temperature: expected a finite number above 0, got None"),
+  ({"restrictions": Restrictions(max_depth="deep")}, "max_depth: expected a whole number of at least 1, got 'deep'"),
   ({"names": []}, "names: expected column names for 1 data sets, got 0"),
 ])
 def test_unusable_arguments_say_why(model, options, message):
   with pytest.raises(InputError, match=message):
     quick_search(model, [(np.arange(9.0), np.arange(9.0) ** 2)], **options)
+
+
+def test_what_is_no_model_is_refused():
+  for model in ("auto", None, 3):
+    with pytest.raises(InputError, match="model: expected a loaded model, as load_model gives it, got "):
+      inference.search(model, [(np.arange(9.0), np.arange(9.0) ** 2)])
+
+
+@pytest.mark.parametrize(("dataset", "names", "message"), [
+  ((np.eye(9), np.arange(9.0)), ["a"] * 9, "names: expected texts that differ, got ('a', "),
+  ((np.eye(9), np.arange(9.0)), list(range(9)), "names: expected texts that differ, got (0, "),
+  ((np.eye(9), np.arange(9.0), 1, 2), None, "the data: expected an array of numbers: "),
+  (([[1], [1, 2]], [1, 2]), None, "X: expected an array of numbers: ")])
+def test_data_that_cannot_be_read_have_failed(model, dataset, names, message):
+  [result] = quick_search(model, [dataset], names=names and [names])
+  assert result.status == "failed" and result.message.startswith(message)
 
 
 def test_json_has_the_fields_of_the_contract(model):

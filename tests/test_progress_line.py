@@ -1,5 +1,7 @@
 """What shows where a search stands: plain lines, and on a terminal the front."""
 
+import contextlib
+import errno
 import io
 
 import pytest
@@ -46,6 +48,19 @@ def test_a_terminal_shows_the_front_after_every_turn_and_is_left_clean():
   written = stream.getvalue()
   assert "\x1b[?25l" in written and written.endswith("\x1b[2K")  # the last line wiped
   assert written.rindex("\x1b[?25h") > written.rindex("\x1b[?25l")  # the cursor is there again
+
+
+def test_a_stream_that_takes_nothing_more_ends_no_search():
+  class Gone(Terminal):
+    def write(self, text):
+      raise OSError(errno.EIO, "Input/output error")
+
+  with show_progress(stream=Gone()) as shown:
+    shown(_standing(1.5))
+  with open("/dev/full", "w") as full:
+    ProgressLine(stream=full)(_standing(21.0))
+    with contextlib.suppress(OSError):  # at its end the stream tries again
+      full.close()
 
 
 def test_what_ends_a_search_leaves_the_terminal_clean():

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import os
 
 import numpy as np
 import pytest
@@ -177,6 +178,7 @@ TREE = {"constants": [], "mse": 1.0, "r2": None, "relative_error": None, "expres
   (changed(n_features=3), "n_features: expected 2, got 3"),
   (changed(feature_names=["a", "b"]), "feature_names: expected those of the formulas"),
   (changed(params={"modle": "auto"}), "unexpected keyword argument 'modle'"),
+  (changed(params={"guesses": 3}), "guesses: expected a list of formulas, got 3"),
   (changed(front=[TREE | {"tree": ["+", "x0"]}] * 2), "tree: it ends too early"),
   (changed(front=[TREE | {"tree": ["x0", "x1"]}] * 2), "tree: it goes on after its end"),
   (changed(front=[TREE | {"tree": ["x2"]}] * 2), "tree: expected a number, got 'x2'"),
@@ -192,6 +194,26 @@ def test_what_cannot_be_read_is_said_in_one_line(tmp_path, text, message):
   with pytest.raises(InputError) as caught:
     SymFormerRegressor.load(tmp_path / "fit.json")
   assert message in str(caught.value) and "\n" not in str(caught.value) and len(str(caught.value)) < 500
+
+
+@pytest.mark.parametrize(("part", "value", "message"), [
+  ("weights", [{"float": "nan"}] * 3, "weights: expected numbers of at least 0"),
+  ("weights", [0, 0], "weights: expected numbers of at least 0, and one above"),
+  ("seen", {"ranges": {}, "rejected": [], "unused": 3}, "unused: expected names of columns, got 3")])
+def test_damaged_parts_of_a_search_are_refused_in_one_line(tmp_path, part, value, message):
+  saved.save_result(make_result(), tmp_path / "r.json")
+  record = json.loads((tmp_path / "r.json").read_text())
+  record["search"][part] = value
+  (tmp_path / "r.json").write_text(json.dumps(record))
+  with pytest.raises(InputError, match=f"is no saved result: {message}"):
+    saved.load_result(tmp_path / "r.json")
+
+
+def test_what_has_no_end_is_not_read(tmp_path):
+  os.mkfifo(tmp_path / "fit.json")
+  for path in (tmp_path / "fit.json", "/dev/zero"):
+    with pytest.raises(InputError, match="cannot be read: is no regular file"):
+      SymFormerRegressor.load(path)
 
 
 @pytest.mark.parametrize(("part", "value"), [

@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 import os
 from typing import TYPE_CHECKING
+import warnings
 
 import numpy as np
 
 from symformer_jax.commands.tables import Table
-from symformer_jax.presentation.figures import MAX_DOTS, NUM_CURVE_POINTS
+from symformer_jax.presentation.figures import MAX_DOTS, NUM_CURVE_POINTS, as_label
 from symformer_jax.selection import scoring
 
 if TYPE_CHECKING:  # an extra, and behind the other lies all of inference: a look at the formats should not wait for it
@@ -58,7 +59,8 @@ def draw(trajectories: "Sequence[Trajectory]", table: Table, path: str | os.Path
   steps = [0] * NUM_STILL_FRAMES + list(range(num_steps)) + [num_steps - 1] * NUM_STILL_FRAMES
   film = animation.FuncAnimation(figure, show, frames=steps, init_func=lambda: None)
   writer = animation.PillowWriter if str(path).endswith(".gif") else animation.FFMpegWriter
-  film.save(os.fspath(path), writer=writer(fps=FRAMES_PER_S), dpi=80)
+  with warnings.catch_warnings(action="ignore"):  # letters that the font has not: names may have any
+    film.save(os.fspath(path), writer=writer(fps=FRAMES_PER_S), dpi=80)
   return len(steps)
 
 
@@ -70,11 +72,11 @@ def _set_stage(axes: "Axes", table: Table) -> tuple[np.ndarray, np.ndarray, str]
   axes.set_ylim(table.y.min() - margin, table.y.max() + margin)
   if len(table.features) == 1:
     axes.plot(x[:, 0], y, "o", color="black", markersize=3, zorder=3)
-    axes.set(xlabel=table.features[0], ylabel=table.target)
+    axes.set(xlabel=as_label(table.features[0]), ylabel=as_label(table.target))
     grid = np.linspace(table.x.min(), table.x.max(), NUM_CURVE_POINTS)
     return grid[:, None], grid, "-"
   axes.axline((y.min(), y.min()), slope=1, color="0.75", linewidth=1)
-  axes.set(xlabel=f"{table.target}, observed", ylabel=f"{table.target}, predicted")
+  axes.set(xlabel=as_label(f"{table.target}, observed"), ylabel=as_label(f"{table.target}, predicted"))
   return x, y, "o"
 
 

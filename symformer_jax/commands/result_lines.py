@@ -74,6 +74,8 @@ class ResultLines:
     self._is_begun = not is_new
     if self.path is None or is_new or not self.path.exists():
       return
+    if not self.path.is_file():  # what has no end, or a writer to be waited for
+      raise InputError(f"--resume: {str(path)!r} is no regular file")
     data = self.path.read_bytes()
     whole = data[: data.rfind(b"\n") + 1]  # a last line cut off by a kill is dropped
     for number, line in enumerate(whole.splitlines(), start=1):

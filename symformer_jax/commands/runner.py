@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 import contextlib
 import errno
 import functools
+import io
 import math
 import os
 import re
@@ -20,6 +21,7 @@ from absl import flags
 import symformer_jax
 from symformer_jax.commands import startup
 from symformer_jax.errors import InputError, SymFormerError
+from symformer_jax.files import shorten
 
 T = TypeVar("T")
 
@@ -28,14 +30,16 @@ SOME_FAILED = 1
 UNUSABLE = 2
 # EX_TEMPFAIL of sysexits.h: try the same command again.
 STOPPED = 75
+# Letters of a message: a paragraph, whatever long names are in it.
+MAX_MESSAGE = 1000
 
 
 class StopRequest:
-  """Turns SIGTERM and Ctrl-C into a wish that long work looks at between steps; the second one stops at once."""
+  """Turns `startup.stop_signals` into a wish that long work looks at between steps; the second one stops at once."""
 
   def __init__(self) -> None:
     self._is_set = False
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in startup.stop_signals():
       signal.signal(number, self._on_signal)
 
   def is_set(self) -> bool:
@@ -102,7 +106,10 @@ def _outcome(
   show_help: Callable[[], str],
 ) -> int:
   startup.listen_again()
-  signal.signal(signal.SIGTERM, _interrupt)
+  for number in startup.stop_signals():
+    if number != signal.SIGINT:  # which is Python's own
+      signal.signal(number, _interrupt)
+  _print_any_sign()
   try:
     if startup.HELP & set(argv[1:]):
       print(show_help())
@@ -121,15 +128,18 @@ def _outcome(
   except SymFormerError as error:
     return _fail(str(error))
   except KeyboardInterrupt:
-    _say("stopped")
+    say("stopped")
     return STOPPED
+  except MemoryError:
+    say("error: not enough memory")
+    return SOME_FAILED
   except BrokenPipeError:  # the reader of our output, such as `head`, has left
     return SOME_FAILED
   except OSError as error:
     if error.errno not in _NO_ROOM:
       raise
     where = f" ({error.filename})" if error.filename else ""
-    _say(f"error: cannot write: {error.strerror}{where}")
+    say(f"error: cannot write: {error.strerror}{where}")
     return SOME_FAILED
   finally:
     _drop_unwritable_output()
@@ -157,6 +167,14 @@ def _describe_missing_key(error: BaseException, argv: Sequence[str]) -> str:
   return ""
 
 
+def _print_any_sign() -> None:
+  """Names of files and columns may have signs that standard output cannot encode: they are escaped, as those of errors
+  are, for what was found is not to be lost.
+  """
+  if isinstance(sys.stdout, io.TextIOWrapper):
+    sys.stdout.reconfigure(errors="backslashreplace")
+
+
 def _flush_output() -> None:
   if sys.stdout is not None:  # as it is for a process that was begun without one
     sys.stdout.flush()
@@ -177,10 +195,10 @@ def _interrupt(*_: object) -> None:
 def _parse(flag_values: flags.FlagValues, argv: list[str]) -> list[str]:
   try:
     rest = flag_values(argv)
-  except flags.Error:
+  except (flags.Error, KeyboardInterrupt):
     raise
   # Config files are run while flags are parsed: whatever goes wrong is the user's to mend, and ends nothing as if done.
-  except (Exception, SystemExit) as error:
+  except BaseException as error:
     if missing := _describe_missing_key(error, argv):
       raise InputError(missing) from None
     # The text of a KeyError is the repr of its message.
@@ -194,11 +212,21 @@ def _parse(flag_values: flags.FlagValues, argv: list[str]) -> list[str]:
 
 
 def _fail(message: str) -> int:
-  _say("error: " + " ".join(message.split()))
+  say("error: " + one_line(message))
   return UNUSABLE
 
 
-def _say(line: str) -> None:
+def one_line(message: str) -> str:
+  """A message in one line that people can read: what cannot be printed, such as the sign that moves a terminal's
+  cursor, is escaped, and the middle of a very long one left out.
+  """
+  signs = " ".join(message.split())
+  plain = signs if signs.isprintable() else "".join(
+    sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in signs)
+  return shorten(plain, MAX_MESSAGE)
+
+
+def say(line: str) -> None:
   """A line on standard error; where that is closed or takes nothing more, the exit code says it alone."""
   if sys.stderr is not None:  # print would write to standard output
     with contextlib.suppress(OSError):

@@ -48,7 +48,7 @@ def _run(path: str, ask: Callable[[], Any]) -> Any:
   """What the user's file answers; whatever goes wrong there is the user's to mend."""
   try:
     return ask()
-  except InputError:
+  except (InputError, KeyboardInterrupt):
     raise
-  except (Exception, SystemExit) as error:  # a program of the user's: anything may go wrong in it
+  except BaseException as error:  # a program of the user's: anything may go wrong in it
     raise InputError(f"search config {path!r}: {type(error).__name__}: {error}") from error

@@ -3,10 +3,12 @@
 Imported before everything else by every command, and light: the imports that follow take seconds.
 """
 
+import contextlib
 import importlib
 import os
 import signal
 import sys
+import types
 from typing import NoReturn
 import warnings
 
@@ -29,7 +31,8 @@ def prepare(doc: str | None, flags_module: str, *, extra: str | None = None) -> 
   os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
   # Pandas' advice on other packages' versions, while it is imported.
   warnings.filterwarnings("ignore", module=r"pandas(\.|$)")
-  for number in (signal.SIGINT, signal.SIGTERM):
+  sys.excepthook = _say_what_is_scarce
+  for number in stop_signals():
     if signal.getsignal(number) != signal.SIG_IGN:
       signal.signal(number, _stop)
   # Before other libraries, some of which are not everybody's.
@@ -42,13 +45,32 @@ def prepare(doc: str | None, flags_module: str, *, extra: str | None = None) -> 
     runner.run(lambda argv: extras.require(extra), argv=sys.argv[:1])
 
 
+def stop_signals() -> list[signal.Signals]:
+  """Signals that wish a command to end: Ctrl-C, that of a scheduler, and that of a terminal which is closed, where the
+  system has it and nohup does not keep it away.
+  """
+  hang_up = getattr(signal, "SIGHUP", None)
+  is_heard = hang_up is not None and signal.getsignal(hang_up) != signal.SIG_IGN
+  return [signal.SIGINT, signal.SIGTERM, *([hang_up] if is_heard else [])]
+
+
 def listen_again() -> None:
   """Ctrl-C raises KeyboardInterrupt again; nothing changes where it does already."""
   if signal.getsignal(signal.SIGINT) is _stop:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def _say_what_is_scarce(kind: type[BaseException], error: BaseException, trace: types.TracebackType | None) -> None:
+  """Memory that does not suffice for the imports, before there is a runner to say it; other errors as usual."""
+  if not issubclass(kind, MemoryError):
+    sys.__excepthook__(kind, error, trace)
+    return
+  with contextlib.suppress(OSError):
+    os.write(2, b"error: not enough memory\n")
+
+
 def _stop(*_: object) -> NoReturn:
   # Not by an exception, which the importing library may take for its own; nothing is open yet.
-  os.write(2, b"stopped\n")
+  with contextlib.suppress(OSError):  # of a standard error that is closed
+    os.write(2, b"stopped\n")
   os._exit(STOPPED)

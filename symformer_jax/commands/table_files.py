@@ -1,8 +1,11 @@
 """Files of tables by their kind: text, Excel workbooks, parquet, archives of arrays."""
 
 from collections.abc import Callable, Mapping
+import contextlib
 import dataclasses
+import math
 import pathlib
+from typing import Any
 import warnings
 import zipfile
 
@@ -59,18 +62,19 @@ def _read_text(path: pathlib.Path, how: Reading) -> grids.Grid:
 def _read_excel(path: pathlib.Path, how: Reading) -> grids.Grid:
   """One sheet of a workbook; values that formulas had when it was saved."""
   try:
-    import openpyxl  # noqa: F401  (asked first: without it pandas says something longer)
+    import openpyxl
   except ImportError:
     raise InputError("reading .xlsx needs openpyxl: pip install '.[xlsx]'") from None
   _check_unpacked(path, how.max_bytes)
   try:
-    with warnings.catch_warnings(action="ignore"), pd.ExcelFile(path, engine="openpyxl") as book:
-      names = [str(name) for name in book.sheet_names]
+    with warnings.catch_warnings(action="ignore"), contextlib.closing(
+        openpyxl.load_workbook(path, read_only=True, data_only=True, keep_links=False)) as book:
+      names = [each.title for each in book.worksheets]
       if how.sheet is not None and how.sheet not in names:
         raise InputError(f"--sheet: no sheet {how.sheet!r}, expected one of {', '.join(map(repr, names))}")
       sheet = names[0] if how.sheet is None else how.sheet
-      frame = book.parse(sheet, header=None, dtype=object, na_filter=False)
-  except InputError:
+      rows = _rows_of(book[sheet])
+  except (InputError, MemoryError):
     raise
   except Exception as error:  # damaged and foreign workbooks make openpyxl raise whatever its parts raise
     raise InputError(f"cannot be read as xlsx: {' '.join(str(error).split()) or type(error).__name__}") from None
@@ -78,12 +82,33 @@ def _read_excel(path: pathlib.Path, how: Reading) -> grids.Grid:
   notes = [f"sheet {sheet!r} is read, not {', '.join(map(repr, others))}; --sheet chooses"] \
     if others and how.sheet is None else []
   elsewhere = f"; sheet {sheet!r} was read, --sheet takes another one: {', '.join(map(repr, others))}" if notes else ""
-  rows = [[cell.strip() if isinstance(cell, str) else cell for cell in row] for row in frame.to_numpy(object).tolist()]
   try:
     grid = grids.from_rows(rows, range(1, len(rows) + 1), word="row", notes=notes)
   except InputError as error:
     raise InputError(f"{error}{elsewhere}") from None
   return dataclasses.replace(grid, elsewhere=elsewhere)
+
+
+def _rows_of(sheet: Any) -> list[list[Any]]:
+  """Cells of a sheet of openpyxl, each row up to its last one that is not empty: a stray cell in the last corner of a
+  sheet would make a table of 10**10 cells.
+  """
+  sheet.reset_dimensions()  # what a sheet says of its size may be wrong
+  rows = []
+  for row in sheet.rows:
+    found = [_value_of(cell) for cell in row]
+    while found and found[-1] == "":
+      found.pop()
+    rows.append(found)
+  return rows
+
+
+def _value_of(cell: Any) -> Any:
+  """A cell as text, number, date or truth; whole numbers without a point, errors as what is missing."""
+  value = "" if cell.value is None else cell.value
+  if isinstance(value, str):
+    return math.nan if cell.data_type == "e" else value.strip()
+  return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _check_unpacked(path: pathlib.Path, max_bytes: int) -> None:

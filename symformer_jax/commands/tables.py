@@ -67,6 +67,8 @@ def find_files(patterns: Sequence[str]) -> list[str]:
   """
   found: list[str] = []
   for pattern in patterns:
+    if not pattern:  # which would be the folder that the command runs in
+      raise InputError("--data: expected a file between two commas, got nothing")
     try:
       # A file whose name looks like a glob is meant literally.
       matches = [pattern] if pathlib.Path(pattern).exists() else sorted(glob.glob(pattern, recursive=True))
@@ -215,10 +217,11 @@ class _Source:
 
   @staticmethod
   def _refuse_repeated(columns: Sequence[_Column]) -> None:
-    names = [column.name for column in columns]
-    for i, name in enumerate(names):
-      if name in names[:i]:
-        raise InputError(f"two columns are called {name!r}")
+    known = set()  # of a hundred thousand columns a list would take minutes
+    for column in columns:
+      if column.name in known:
+        raise InputError(f"two columns are called {column.name!r}")
+      known.add(column.name)
 
   def _split_category(self, name: str) -> None:
     """A column of 0 and 1 for each class takes the place of a column."""
@@ -314,7 +317,8 @@ class _Source:
     noted = [column for column in read if column.content.note]
     usual = [column for column in noted if column.content.is_usual]
     if len(usual) > MAX_NOTED:  # what one says of the file, the others repeat
-      noted = [column for column in noted if column not in usual[MAX_NOTED:]]
+      left = set(map(id, usual[MAX_NOTED:]))
+      noted = [column for column in noted if id(column) not in left]
     notes = [f"column {column.name!r} {column.content.note}" for column in noted]
     if len(usual) > MAX_NOTED:
       notes.append(f"{len(usual) - MAX_NOTED} more columns are read likewise: "
@@ -324,8 +328,9 @@ class _Source:
       notes.append(f"column {name!r} became {len(classes)} columns of 0 and 1: {', '.join(map(repr, classes))}")
     if self.request.features:
       return notes
+    is_read = set(map(id, read))
     for column in self.columns:
-      if not self._is_of_numbers(column) and all(column is not each for each in read):
+      if id(column) not in is_read and not self._is_of_numbers(column):
         row = column.content.first_bad()
         example = "" if row is None else f" ({_place(self.grid, row)}: {_shown(column, row)})"
         what = "mostly text" if column.content.is_numeric else "no number"
@@ -397,5 +402,5 @@ class _Weigher:
 def _check_points(y: np.ndarray, target: str) -> None:
   if len(y) < MIN_POINTS:
     raise InputError(f"too few points: expected at least {MIN_POINTS} rows, got {len(y)}")
-  if np.ptp(y) == 0:
+  if y.min() == y.max():  # their difference may be beyond all numbers
     raise InputError(f"the target {target!r} is constant: every value is {y[0]:g}")

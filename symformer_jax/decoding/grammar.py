@@ -84,7 +84,7 @@ def make_grammar(rule: Rule, vocab: Vocabulary) -> Grammar:
     is_full[vocab.ids["pow"]] = False
   rules = (
     is_permitted, is_exponent, is_unnested, is_required, np.bool_(rule.max_exponent is not None),
-    np.int32(rule.max_depth or UNLIMITED), np.any(is_full & ~is_unnested), np.any(is_full))
+    np.int32(min(rule.max_depth or UNLIMITED, UNLIMITED)), np.any(is_full & ~is_unnested), np.any(is_full))
   return Grammar(*cast(tuple[jax.Array, ...], rules))  # which compiled code takes as they are
 
 

@@ -1,7 +1,10 @@
 """What a user asks of a search: arguments of `search`, flags of the command and parameters of the estimator."""
 
+from collections.abc import Callable
 import dataclasses
 import math
+import numbers
+from typing import Any
 
 import numpy as np
 
@@ -16,6 +19,12 @@ LOSSES = ("squared", "relative", "log", "huber", "auto")
 # Samples of a data set, and tokens that one may be chosen from: far beyond what a search can use; counts on the device
 # have 32 bits.
 LARGEST = {"n_samples": 10_000_000, "top_k": 10_000_000}
+# What an argument has to be, for a message, and whether a number is that.
+_NUMBERS: dict[str, tuple[str, Callable[[Any], bool]]] = {
+  "temperature": ("a finite number above 0", lambda value: 0 < value < math.inf),
+  "max_time": ("a number of seconds above 0", lambda value: value > 0),
+  "accuracy": ("an R2 above 0 and up to 1", lambda value: 0 < value <= 1)}
+_OPTIONAL = ("max_time", "accuracy")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,16 +89,18 @@ class SearchOptions:
         raise InputError(f"{name}: expected a whole number of at least 1, got {value!r}")
       if value > largest:
         raise InputError(f"{name}: expected at most {largest}, got {value!r}")
-    if not 0 < self.temperature < float("inf"):
-      raise InputError(f"temperature: expected a finite number above 0, got {self.temperature!r}")
+    for name, (expected, is_right) in _NUMBERS.items():
+      value = getattr(self, name)
+      if value is None and name in _OPTIONAL:
+        continue
+      if not isinstance(value, numbers.Real) or not is_right(value):
+        raise InputError(f"{name}: expected {expected}, got {value!r}")
+    if not isinstance(self.config, SearchConfig):
+      raise InputError(f"config: expected a SearchConfig, as load_search_config reads it, got {self.config!r}")
     if self.loss not in LOSSES:
       raise InputError(f"loss: unknown loss {self.loss!r}: {suggest(str(self.loss), LOSSES)}")
-    if self.refine not in solve.MAX_STEPS:
+    if not isinstance(self.refine, str) or self.refine not in solve.MAX_STEPS:
       raise InputError(f"refine: unknown method {self.refine!r}, expected one of {', '.join(solve.MAX_STEPS)}")
-    if self.max_time is not None and not self.max_time > 0:
-      raise InputError(f"max_time: expected a number of seconds above 0, got {self.max_time!r}")
-    if self.accuracy is not None and not 0 < self.accuracy <= 1:
-      raise InputError(f"accuracy: expected an R2 above 0 and up to 1, got {self.accuracy!r}")
     if not isinstance(self.recombine, bool | np.bool_):
       raise InputError(f"recombine: expected True or False, got {self.recombine!r}")
     if not all(isinstance(guess, str) for guess in self.guesses):

@@ -81,15 +81,22 @@ def refuse_variables(num_columns: int, model: Any) -> None:
                    f"the data have {num_columns}")
 
 
+def _as_numbers(part: Any, what: str) -> np.ndarray:
+  try:
+    return np.asarray(part, np.float64)
+  except (TypeError, ValueError) as error:  # lists of unequal length among them
+    raise InputError(f"{what}: expected an array of numbers: {error}") from None
+
+
 def _split_dataset(dataset: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
   if isinstance(dataset, tuple) and len(dataset) in (2, 3):
     for part, what in zip(dataset, ("X", "y", "weights"), strict=False):
       frames.check_numeric(part, what)
-    x, y, *rest = (np.asarray(part, np.float64) for part in dataset)
+    x, y, *rest = (_as_numbers(part, what) for part, what in zip(dataset, ("X", "y", "weights"), strict=False))
     x = x[:, None] if x.ndim == 1 else x
   else:
     frames.check_numeric(dataset, "the array")
-    points = np.asarray(dataset, np.float64)
+    points = _as_numbers(dataset, "the data")
     if points.ndim != 2 or points.shape[1] < 2:
       raise InputError(f"expected points [N, D+1] with y in the last column, got an array of shape {points.shape}")
     x, y, rest = points[:, :-1], points[:, -1], []

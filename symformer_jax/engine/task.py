@@ -96,6 +96,8 @@ def make_task(
   names = tuple(names) if names is not None else default_names(num_columns)
   if len(names) != num_columns:
     raise InputError(f"names: expected {num_columns} of them, one for each column, got {len(names)}")
+  if not all(isinstance(name, str) for name in names) or len(set(names)) < num_columns:
+    raise InputError(f"names: expected texts that differ, got {names!r}")
   rule, units = options.restrictions.for_columns(names), None
   if options.units is not None:
     units = options.units.for_columns(names, target, excluded=rule.excluded)

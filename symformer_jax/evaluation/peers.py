@@ -17,6 +17,7 @@ from symformer_jax.errors import ExpressionError, InputError
 from symformer_jax.evaluation import choices, peer_fits
 from symformer_jax.evaluation.answers import Answer
 from symformer_jax.evaluation.suites import Task
+from symformer_jax.files import check_regular
 from symformer_jax.language import parser
 
 # Peer -> the package that pip installs.
@@ -112,6 +113,7 @@ def read_predictions(path: str) -> dict[tuple[str, int | None], tuple[str, float
     InputError: names the row and says what is wrong with it.
   """
   try:
+    check_regular(path)
     text = pathlib.Path(path).read_text(encoding="utf-8-sig")
   except (OSError, UnicodeDecodeError) as error:
     raise InputError(f"--predictions: cannot read {path!r}: {error}") from None

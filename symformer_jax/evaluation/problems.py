@@ -16,7 +16,7 @@ import numpy as np
 from symformer_jax.errors import ExpressionError, InputError
 from symformer_jax.evaluation import choices
 from symformer_jax.evaluation.metrics import Box
-from symformer_jax.files import shorten
+from symformer_jax.files import check_regular, shorten
 from symformer_jax.language import expression, parser, printing
 from symformer_jax.language.expression import VARIABLE, Node, walk
 from symformer_jax.selection import scoring
@@ -103,6 +103,7 @@ def read_problems(path: str | os.PathLike) -> list[Problem]:
     InputError: names the row and says what is wrong with it.
   """
   try:
+    check_regular(path)
     text = pathlib.Path(path).read_text(encoding="utf-8-sig")
   except (OSError, UnicodeDecodeError) as error:
     reason = error.strerror if isinstance(error, OSError) else "it is no UTF-8 text"

@@ -17,6 +17,7 @@ from symformer_jax.evaluation import real_data, real_faults
 from symformer_jax.evaluation.answers import Method
 from symformer_jax.evaluation.real_data import RealSet, Split
 from symformer_jax.evaluation.real_faults import Yardsticks
+from symformer_jax.files import check_regular
 from symformer_jax.results import SearchResult
 from symformer_jax.selection import choice
 
@@ -151,12 +152,18 @@ def _write(path: pathlib.Path, rows: Sequence[RealRow], *, is_new: bool = True) 
 
 
 def _read(path: pathlib.Path) -> list[RealRow]:
-  with open(path, newline="", encoding="utf-8") as file:
-    lines = csv.reader(file)
-    header = next(lines, None)
-    if header is None or tuple(header) != COLUMNS:
-      raise InputError(f"{str(path)!r} is no results file of this suite: expected columns {','.join(COLUMNS)}")
-    return [_parse(cells) for cells in lines if len(cells) == len(COLUMNS)]
+  try:
+    check_regular(path)
+    with open(path, newline="", encoding="utf-8") as file:
+      lines = csv.reader(file)
+      header = next(lines, None)
+      if header is None or tuple(header) != COLUMNS:
+        raise InputError(f"{str(path)!r} is no results file of this suite: expected columns {','.join(COLUMNS)}")
+      return [_parse(cells) for cells in lines if len(cells) == len(COLUMNS)]
+  except InputError:
+    raise
+  except (OSError, csv.Error, ValueError) as error:  # no UTF-8 among them
+    raise InputError(f"{str(path)!r} is damaged: {error}; give another folder") from None
 
 
 def _parse(cells: Sequence[str]) -> RealRow:

@@ -105,6 +105,8 @@ class ResultsFile:
       self._append(COLUMNS)
 
   def _drop_partial_line(self) -> None:
+    if not self.path.is_file():
+      raise InputError(f"{str(self.path)!r} is no regular file; give another folder")
     data, header = self.path.read_bytes(), ",".join(COLUMNS).encode()
     if not data.startswith(header[: len(data)]):  # what is not ours stays as it is
       raise InputError(f"{str(self.path)!r} is no results file of this version: expected columns {','.join(COLUMNS)}")
@@ -235,7 +237,8 @@ def make_points(task: Task) -> tuple[np.ndarray, np.ndarray]:
   points = problems_lib.draw_points(task.problem, task.num_points, rng=_rng(task, "points"))
   if task.noise:
     rms = np.sqrt(np.mean(points[:, -1] ** 2))
-    points[:, -1] += task.noise * rms * _rng(task, "noise").standard_normal(len(points))
+    with np.errstate(over="ignore", invalid="ignore"):  # said of the row, whose data are then not finite
+      points[:, -1] += task.noise * rms * _rng(task, "noise").standard_normal(len(points))
   count, rng = problems_lib.NUM_SCORING_POINTS, _rng(task, "scoring")
   if task.distance is not None:
     return points, problems_lib.draw_points_outside(task.problem, count, distance=task.distance, rng=rng)

@@ -1,9 +1,10 @@
 """What formulas a user wants: the rules that sampling keeps at every token, and that answers are held to."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 import dataclasses
 import difflib
 import numbers
+from typing import Any
 
 from symformer_jax.errors import InputError
 from symformer_jax.language import operators as operators_lib, size_limits
@@ -129,6 +130,9 @@ class Restrictions:
     Raises:
       InputError: for unknown names, and for rules that contradict each other, one line that says which.
     """
+    for argument in ("operators", "forbidden", "required", "excluded", "unnested", "add_operators"):
+      if argument != "operators" or self.operators is not None:
+        names_of(getattr(self, argument), argument)
     allowed = frozenset(op.name for op in operators_lib.MODEL_OPERATORS)
     if self.operators is not None:
       allowed = _tokens(self.operators, "operators")
@@ -136,9 +140,10 @@ class Restrictions:
     allowed -= _forbidden_tokens(self.forbidden)
     if not allowed:
       raise InputError("operators: the rules leave no operator; allow at least one that is not forbidden")
-    if self.max_exponent is not None and not self.max_exponent >= 1:
+    largest, deepest = self.max_exponent, self.max_depth
+    if largest is not None and not (isinstance(largest, numbers.Real) and largest >= 1):
       raise InputError(f"max_exponent: expected a number of at least 1, got {self.max_exponent!r}")
-    if self.max_depth is not None and not self.max_depth >= 1:
+    if deepest is not None and not (isinstance(deepest, numbers.Integral) and deepest >= 1):
       raise InputError(f"max_depth: expected a whole number of at least 1, got {self.max_depth!r}")
     limit = self.max_complexity
     if limit is not None and (not isinstance(limit, numbers.Integral) or limit < 1):
@@ -159,6 +164,18 @@ class Restrictions:
       raise InputError(f"max_sizes: expected sizes by operator, such as {{'sin': 3}}, got {self.max_sizes!r}")
     _tokens([name for name, _ in self.max_sizes], "max_sizes")
     return size_limits.read(self.max_sizes, _known())
+
+
+def names_of(value: Any, argument: str) -> tuple[str, ...]:
+  """Names as users give them: a list of texts, not a single one.
+
+  Raises:
+    InputError: for anything else.
+  """
+  names = tuple(value) if isinstance(value, Iterable) and not isinstance(value, str) else None
+  if names is None or not all(isinstance(name, str) for name in names):
+    raise InputError(f"{argument}: expected a list of names, got {value!r}")
+  return names
 
 
 def _known() -> dict[str, tuple[str, ...]]:

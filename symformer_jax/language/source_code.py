@@ -133,7 +133,7 @@ def write(node: Node, names: Sequence[str], language: str, *, cells: Sequence[st
   Raises:
     InputError: for an unknown language, or cells that are none.
   """
-  if language not in LANGUAGES:
+  if not isinstance(language, str) or language not in LANGUAGES:
     raise InputError(f"unknown language {language!r}: {suggest(str(language), LANGUAGES)}")
   spec, safe = LANGUAGES[language], safe_names(names, language)
   if cells is not None:

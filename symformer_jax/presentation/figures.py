@@ -110,7 +110,7 @@ def _draw_curves(axes: "Axes", result: SearchResult, selected: Equation, data: D
       axes.plot(grid, _values(equation, grid[:, None]), color="0.75", linewidth=1, zorder=1)
   values = _values(selected, grid[:, None])
   axes.plot(grid, values, color="C0", linewidth=2, zorder=3,
-            label=_label(f"{data.target} = {selected.expression}"))
+            label=as_label(f"{data.target} = {selected.expression}"))
   weights = np.ones(len(data.y)) if result.weights is None else result.weights
   is_used = weights > 0
   errors = rounding.curve_errors(
@@ -121,7 +121,7 @@ def _draw_curves(axes: "Axes", result: SearchResult, selected: Equation, data: D
   axes.plot(x[:, 0], y, "o", color="black", markersize=4, zorder=4, label="data")
   # Curves of the front may leave for infinity.
   low, high, margin = data.y.min(), data.y.max(), 0.05 * np.ptp(data.y)
-  axes.set(ylabel=_label(data.target), ylim=(low / 1.5, high * 1.5) if is_log else (low - margin, high + margin))
+  axes.set(ylabel=as_label(data.target), ylim=(low / 1.5, high * 1.5) if is_log else (low - margin, high + margin))
   axes.legend(loc="best", fontsize="small")
   return x[:, 0]
 
@@ -136,7 +136,7 @@ def _draw_predictions(axes: "Axes", result: SearchResult, selected: Equation, da
   ends = [y.min(), y.max()]
   axes.plot(ends, ends, color="0.75", linewidth=1)
   axes.plot(values, y, "o", color="C0", markersize=4)
-  axes.set(ylabel=_label(f"{data.target}, observed"), title=_label(f"{data.target} = {selected.expression}"))
+  axes.set(ylabel=as_label(f"{data.target}, observed"), title=as_label(f"{data.target} = {selected.expression}"))
   return values
 
 
@@ -149,7 +149,7 @@ def _draw_residuals(axes: "Axes", selected: Equation, data: Data, horizontal: np
   axes.axhline(0, color="0.75", linewidth=1)
   axes.plot(horizontal, left, "o", color="C0" if len(data.features) > 1 else "black", markersize=3)
   label = data.features[0] if len(data.features) == 1 else f"{data.target}, fitted"
-  axes.set(xlabel=_label(label), ylabel="residual / fit" if is_share else "residual")
+  axes.set(xlabel=as_label(label), ylabel="residual / fit" if is_share else "residual")
 
 
 def _choose_columns(selected: Equation, x: np.ndarray) -> list[int]:
@@ -192,7 +192,7 @@ def _draw_partial(axes: "Axes", selected: Equation, data: Data, column: int, *, 
     margin = 0.05 * np.ptp(seen) or 1.0
     axes.set_ylim(seen.min() - margin, seen.max() + margin)
   title = "others at their medians" if np.isfinite(curve).any() else "undefined at the medians of the others"
-  axes.set(xlabel=_label(data.features[column]), ylabel=_label(data.target))
+  axes.set(xlabel=as_label(data.features[column]), ylabel=as_label(data.target))
   axes.set_title(title, fontsize="small")
 
 
@@ -221,7 +221,7 @@ def _values(equation: Equation, x: np.ndarray) -> np.ndarray:
   return np.where(np.isfinite(values), values, np.nan)
 
 
-def _label(text: str, length: int = 60) -> str:
-  """Text for a figure, cut where it is long; dollar signs would start mathematics in it."""
+def as_label(text: str, length: int = 60) -> str:
+  """Text for a figure, cut where it is long; dollar signs would start mathematics in it, halves of letters fail."""
   shortened = text if len(text) <= length else text[: length - 3] + "..."
-  return shortened.replace("$", "\\$")
+  return shortened.replace("$", "\\$").encode("utf-8", "backslashreplace").decode()

@@ -25,6 +25,8 @@ MAX_VECTOR_DOTS = 1000
 DPI = 110
 # Points: somewhat larger than the text around it, whose exponents can be read.
 FORMULA_SIZE = 16
+# Letters of LaTeX that are set, which takes long: names may have any length, and nobody reads a picture of more.
+MAX_SET = 4000
 _LANGUAGES = {"numpy": "Python, NumPy", "jax": "Python, JAX", "torch": "Python, torch", "c": "C", "julia": "Julia",
               "excel": "Excel"}
 
@@ -144,13 +146,16 @@ def _draw(result: SearchResult, selected: Equation, data: figures.Data) -> str:
 
 
 def _draw_formula(selected: Equation) -> str | None:
-  """The formula as it is set in print; None where a name has letters or signs that cannot be set."""
+  """The formula as it is set in print; None where that is too long, nested too deep, or has letters that cannot be set.
+  """
   from matplotlib import font_manager, mathtext
 
+  if len(selected.latex) > MAX_SET:
+    return None
   font = font_manager.FontProperties(size=FORMULA_SIZE)
   try:
     return _image(lambda file: mathtext.math_to_image(f"${selected.latex}$", file, font, format="svg"), "svg")
-  except ValueError:
+  except (ValueError, RecursionError):
     return None
 
 

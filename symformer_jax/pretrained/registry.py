@@ -19,7 +19,7 @@ import numpy as np
 
 from symformer_jax import configuration, npz
 from symformer_jax.errors import InputError, ModelError
-from symformer_jax.files import replacing
+from symformer_jax.files import check_regular, replacing
 from symformer_jax.language.vocabulary import Vocabulary
 from symformer_jax.model import symformer
 from symformer_jax.model.config import ModelConfig
@@ -126,7 +126,7 @@ def _read_card(folder: Path) -> dict[str, Any]:
   """The card, with all that is read here, of the right kind."""
   path = folder / CARD
   try:
-    _check_regular(path)
+    check_regular(path)
     if path.stat().st_size > MAX_CARD_BYTES:
       raise ValueError(f"{CARD} has more than {MAX_CARD_BYTES >> 20} MB")
     card = json.loads(path.read_text(encoding="utf-8"))
@@ -141,12 +141,6 @@ def _read_card(folder: Path) -> dict[str, Any]:
   return card
 
 
-def _check_regular(path: Path) -> None:
-  """A pipe that nobody writes to would be waited for; a file that is missing says so when it is opened."""
-  if path.exists() and not path.is_file():
-    raise OSError(f"{path.name} is no regular file")
-
-
 def _flatten(params: Any) -> dict[str, Any]:
   leaves = jax.tree_util.tree_flatten_with_path(params)[0]
   return {"/".join(str(k.key) for k in path): leaf for path, leaf in leaves}
@@ -155,7 +149,7 @@ def _flatten(params: Any) -> dict[str, Any]:
 def _read_params(folder: Path, sha256: str, config: ModelConfig) -> Any:
   """The parameter tree of `config` from the weights file: all of it, nothing else, finite."""
   try:
-    _check_regular(folder / WEIGHTS)
+    check_regular(folder / WEIGHTS)
     with open(folder / WEIGHTS, "rb") as file:
       if hashlib.file_digest(file, "sha256").hexdigest() != sha256:
         raise ModelError(f"the weights in {folder} are damaged: their sha256 is not the one in {CARD}")

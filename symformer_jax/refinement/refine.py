@@ -162,6 +162,11 @@ def refine(
   """
   if method not in solve.METHODS:
     raise InputError(f"unknown method {method!r}: expected one of {', '.join(solve.METHODS)}")
+  if not isinstance(formula, str):
+    raise InputError(f"formula: expected text, got {formula!r}")
+  for argument, values in (("start", start), ("hold", hold), ("bounds", bounds)):
+    if values is not None and not isinstance(values, Mapping):
+      raise InputError(f"{argument}: expected values by name, such as {{'a': 1.5}}, got {values!r}")
   is_single = not isinstance(X, list | tuple) or np.ndim(X[0]) == 0
   sets = [_check_data(*data) for data in _pair_up(X, y, sigma, is_single)]
   names = sets[0][3]
@@ -330,7 +335,7 @@ def _check_names(formula: _Formula, start: Mapping[str, float], num_columns: int
       close = difflib.get_close_matches(name, formula.names, n=1)
       hint = f"; did you mean {close[0]!r}?" if close else ""
       raise InputError(f"start names {name!r}, the formula's constants are {', '.join(formula.names) or 'none'}{hint}")
-    if not np.isfinite(value):
+    if not _is_finite(value):
       raise InputError(f"start of {name!r} must be finite, got {value}")
   if num_columns > 1 and "x" in formula.names and "x" not in start:
     raise InputError(f"'x' is no column: the {num_columns} columns of an array are x0 ... x{num_columns - 1}")
@@ -343,9 +348,17 @@ def _check_held(names: Sequence[str], start: Mapping[str, float], hold: Mapping[
       raise InputError(f"hold: the formula has no constant {name!r}: {suggest(name, names)}")
     if name in start:
       raise InputError(f"hold: {name!r} has a start as well, expected one of them")
-    if not np.isfinite(value):
+    if not _is_finite(value):
       raise InputError(f"hold: {name!r} must be finite, got {value}")
   return hold
+
+
+def _is_finite(value: Any) -> bool:
+  """Whether a value of the user's is a number, and finite."""
+  try:
+    return not isinstance(value, str) and bool(np.isfinite(float(value)))
+  except (TypeError, ValueError, OverflowError):
+    return False
 
 
 # Least and largest values by name, infinite where there is none; constants without bounds are not in it.

@@ -3,6 +3,7 @@
 Every host runs the same program; with one host all of this comes down to `jax.device_put`.
 """
 
+import re
 from typing import Any
 
 import jax
@@ -21,8 +22,10 @@ def start(*, coordinator: str | None, num_processes: int | None, process_id: int
     coordinator: `HOST:PORT` of process 0; None with the others None takes all three from Slurm, a TPU pod, GKE or
       Open MPI, as `jax.distributed` knows them.
   Raises:
-    InputError: when the cluster cannot be told, or the other processes do not come.
+    InputError: for a coordinator without a port, when the cluster cannot be told, or the other processes do not come.
   """
+  if coordinator is not None and not re.fullmatch(r".+:[0-9]{1,5}", coordinator):
+    raise InputError(f"--coordinator: expected HOST:PORT of process 0, got {coordinator!r}")
   try:
     jax.distributed.initialize(
       coordinator_address=coordinator, num_processes=num_processes, process_id=process_id)

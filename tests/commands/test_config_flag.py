@@ -33,6 +33,7 @@ def test_configs_of_the_installation_are_found_from_any_folder(tmp_path, monkeyp
   (["--config=configs/tiny.py", "--config.optimiser.lr=1"],
    "error: --config.optimiser.lr: the config has no key 'optimiser': did you mean 'optimizer'?\n"),
   (["--config=failing.py"], "ZeroDivisionError: division by zero"),
+  (["--config=configs/tiny.py", "--workdir=/proc/x"], "error: --workdir: cannot make the folder '/proc/x': "),
   *(pytest.param(*case, marks=pytest.mark.slow) for case in (
     (["--config=missing.py"], "error: no config file 'missing.py': expected a Python file with get_config()"),
     (["--config=configs/no.py:a"], "error: no config file 'configs/no.py': expected a Python file with get_config()"),

@@ -1,6 +1,7 @@
 """Lines of a batch that is resumed: of these options, or of before there were some of them."""
 
 import json
+import os
 
 import pytest
 
@@ -42,6 +43,12 @@ def test_what_is_no_result_is_named(path, line):
   path.write_text(line + "\n")
   with pytest.raises(InputError, match="line 1 of .*all.jsonl' is no result of this command"):
     opened(path)
+
+
+def test_what_is_no_file_is_not_read(tmp_path):
+  os.mkfifo(tmp_path / "all.jsonl")
+  with pytest.raises(InputError, match="--resume: '.*all.jsonl' is no regular file"):
+    opened(tmp_path / "all.jsonl")
 
 
 def test_options_of_no_flags_are_the_defaults():

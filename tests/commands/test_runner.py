@@ -30,7 +30,7 @@ def flag_values():
 
 @pytest.fixture(autouse=True)
 def restored_signals():
-  handlers = {n: signal.getsignal(n) for n in (signal.SIGTERM, signal.SIGINT)}
+  handlers = {n: signal.getsignal(n) for n in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)}
   # A shell's background jobs ignore Ctrl-C; what is tested is a command that heeds it.
   signal.signal(signal.SIGINT, signal.default_int_handler)
   yield
@@ -185,6 +185,16 @@ def test_output_that_takes_nothing_more_is_one_line():
   assert (done.returncode, done.stderr) == (1, "error: cannot write: No space left on device\n")
 
 
+@pytest.mark.parametrize(("encoding", "printed"), [("utf-8", b"gr\xc3\xb6\xc3\x9fe \\udcff\n"),
+                                                   ("ascii", b"gr\\xf6\\xdfe \\udcff\n")])
+def test_signs_that_standard_output_cannot_encode_are_escaped(encoding, printed):
+  code = ("from symformer_jax.commands import runner\n"
+          "runner.run(lambda argv: print('gr\\xf6\\xdfe', '\\udcff'))")
+  done = subprocess.run([sys.executable, "-c", code], capture_output=True, cwd=pathlib.Path(__file__).parents[2],
+                        env={**os.environ, "PYTHONIOENCODING": encoding})
+  assert (done.returncode, done.stdout, done.stderr) == (0, printed, b"")
+
+
 @pytest.mark.parametrize("stream", ["2>/dev/full", "2>&-"])
 def test_errors_that_cannot_be_printed_are_told_by_the_exit_code(stream):
   code = ("from symformer_jax.commands import runner\n"
@@ -192,6 +202,34 @@ def test_errors_that_cannot_be_printed_are_told_by_the_exit_code(stream):
   done = subprocess.run(f'{sys.executable} -c "$CODE" {stream}', shell=True, stdout=subprocess.PIPE, text=True,
                         env={**os.environ, "CODE": code}, cwd=pathlib.Path(__file__).parents[2])
   assert (done.returncode, done.stdout) == (2, "")
+
+
+def test_too_little_memory_while_a_command_is_imported_is_one_line():
+  code = ("import sys\n"
+          "from symformer_jax.commands import startup\n"
+          "sys.argv = ['infer']\n"
+          "startup.prepare('', 'symformer_jax.commands.infer_flags')\n"
+          "raise {}")
+  for error, message in (("MemoryError", "error: not enough memory\n"), ("KeyError('a')", "KeyError: 'a'\n")):
+    done = subprocess.run([sys.executable, "-c", code.format(error)], capture_output=True, text=True, cwd=ROOT)
+    assert done.returncode == 1 and done.stderr.endswith(message)
+    assert ("Traceback" in done.stderr) == (error != "MemoryError")
+
+
+def test_too_little_memory_is_one_line(flag_values, capsys):
+  def main(argv):
+    raise MemoryError
+  assert outcome(main, flag_values) == runner.SOME_FAILED
+  assert capsys.readouterr().err == "error: not enough memory\n"
+
+
+def test_errors_are_one_line_of_signs_that_can_be_printed(flag_values, capsys):
+  def main(argv):
+    raise InputError("no file 'a\n\x1b[31m\udcff" + "b" * 5000 + "': give another")
+  assert outcome(main, flag_values) == 2
+  err = capsys.readouterr().err
+  assert err.startswith("error: no file 'a \\x1b[31m\\udcffbbb") and err.endswith("b': give another\n")
+  assert len(err) < 1100 and err.count("\n") == 1
 
 
 def test_nan_is_no_number(flag_values, capsys):
@@ -228,13 +266,22 @@ def test_a_flag_that_must_be_given_is_asked_for_by_name(flag_values, capsys):
   assert outcome(main, flag_values, "--size=0") == 0 and taken == [0]
 
 
-def test_stop_request_waits_once():
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_stop_request_waits_once(number):
   stop = runner.StopRequest()
   assert not stop.is_set()
-  signal.raise_signal(signal.SIGTERM)
+  signal.raise_signal(number)
   assert stop.is_set()
   with pytest.raises(KeyboardInterrupt):
-    signal.raise_signal(signal.SIGTERM)
+    signal.raise_signal(number)
+
+
+def test_a_terminal_that_is_closed_ends_no_command_of_nohup(flag_values):
+  signal.signal(signal.SIGHUP, signal.SIG_IGN)
+  stop = runner.StopRequest()
+  signal.raise_signal(signal.SIGHUP)
+  assert not stop.is_set()
+  assert outcome(lambda argv: signal.raise_signal(signal.SIGHUP), flag_values) == 0
 
 
 def test_files_are_whole_or_absent(tmp_path):
@@ -246,11 +293,20 @@ def test_files_are_whole_or_absent(tmp_path):
   assert path.read_text() == "old" and os.listdir(tmp_path) == ["out.json"]
 
 
+def test_a_page_about_a_file_whose_name_is_no_text_is_written(tmp_path):
+  files.write_text(tmp_path / "out.html", "of \udcff.csv")
+  assert (tmp_path / "out.html").read_text() == "of \\udcff.csv"
+
+
 def test_unwritable_outputs_are_refused_before(tmp_path):
   with pytest.raises(InputError, match="--out: the folder '.*nowhere' of .* does not exist"):
     files.check_writable(tmp_path / "nowhere" / "x.json", flag="--out")
   with pytest.raises(InputError, match="is a folder, expected a file name"):
     files.check_writable(tmp_path, flag="--out")
+  os.mkfifo(tmp_path / "pipe.jsonl")
+  with pytest.raises(InputError, match="pipe.jsonl' is a pipe, expected a file name"):
+    files.check_writable(tmp_path / "pipe.jsonl", flag="--out")
+  (tmp_path / "pipe.jsonl").unlink()
   # Permissions alone would allow these, at least to a superuser.
   for path in ("/proc/x.json", "/sys/x.json", "a" * 5000 + ".json"):
     with pytest.raises(InputError, match="--out: cannot write '") as caught:

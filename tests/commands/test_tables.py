@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from symformer_jax.commands import tables
+from symformer_jax.commands import grids, tables
 from symformer_jax.commands.tables import TableError, find_files, read_table
 from symformer_jax.errors import InputError
 
@@ -264,6 +264,26 @@ def test_categories_become_columns_of_0_and_1(write):
     read_table(write("size,y\n" + "".join(f"{i},{i}\n" for i in range(60)), "s.csv"), categories=["size"])
 
 
+def test_a_target_at_both_ends_of_double_precision_varies(write):
+  assert len(read_table(write("a,b\n" + "".join(f"{i},{(-1)**i * 1.7e308}\n" for i in range(6)))).y) == 6
+
+
+def test_names_are_compared_in_a_time_that_grows_with_their_number():
+  class Counted(str):
+    num = 0
+    __hash__ = str.__hash__
+
+    def __eq__(self, other):
+      Counted.num += 1
+      return str.__eq__(self, other)
+
+  columns = [tables._Column(Counted(f"c{i}"), None) for i in range(1000)]
+  tables._Source._refuse_repeated(columns)
+  assert Counted.num < 100
+  with pytest.raises(InputError, match="two columns are called 'c999'"):
+    tables._Source._refuse_repeated([*columns, columns[-1]])
+
+
 def test_names_that_stand_twice_matter_only_where_they_are_used(write):
   path = write("a,a,b,c\n" + "".join(f"{i},{i},{i},{i * i}\n" for i in range(6)))
   assert read_table(path, features=["b"]).target == "c"
@@ -303,6 +323,20 @@ def test_workbooks(tmp_path):
   (tmp_path / "t.xlsx").write_bytes(b"no workbook")
   with pytest.raises(TableError, match="cannot be read as xlsx: File is not a zip file"):
     read_table(str(tmp_path / "t.xlsx"))
+
+
+def test_a_stray_cell_in_the_corner_of_a_sheet_makes_no_table_of_that_size(tmp_path, monkeypatch):
+  openpyxl = pytest.importorskip("openpyxl")
+  book, given, from_rows = openpyxl.Workbook(), [], grids.from_rows
+  for row in [["a", "b"], *([i, i * i] for i in range(6))]:
+    book.active.append(row)
+  book.active["XFD2000"] = 1
+  book.save(tmp_path / "t.xlsx")
+  monkeypatch.setattr(grids, "from_rows", lambda rows, *args, **options: given.extend(rows) or from_rows(
+    rows, *args, **options))
+  with pytest.raises(TableError, match="Expected 2 fields in row 2000, saw 16384"):
+    read_table(str(tmp_path / "t.xlsx"))
+  assert sum(map(len, given)) == 2 * 7 + 16384
 
 
 def test_without_its_package_a_workbook_says_what_to_install(tmp_path, monkeypatch):
@@ -426,6 +460,8 @@ def test_globs_find_files_once_in_order(tmp_path, write):
     find_files([str(tmp_path / "*.tsv")])
   with pytest.raises(InputError, match="no such file: 'nothing.csv'"):
     find_files(["nothing.csv"])
+  with pytest.raises(InputError, match="--data: expected a file between two commas, got nothing"):
+    find_files([b, ""])
 
 
 def test_read_as_pandas_reads(write, rng):

@@ -1,5 +1,7 @@
 """Candidates on their way through refinement, and the film of it."""
 
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
 import numpy as np
 from PIL import Image
 import pytest
@@ -88,6 +90,15 @@ def test_a_film_that_moves(recorded, tmp_path, num_features):
     # Equal frames in a row are one, shown for longer.
     assert 3 < film.n_frames <= num_frames
   assert np.abs(last - first).max() > 100
+
+
+@pytest.mark.parametrize("num_features", [1, 2])
+def test_dollar_signs_in_names_begin_no_mathematics(num_features):
+  names = tuple(f"$x$ $\\frac{i}" for i in range(num_features))
+  figure = Figure()
+  FigureCanvasAgg(figure)
+  movies._set_stage(figure.subplots(), Table("p.csv", names, "$y_{$", np.repeat(X, num_features, axis=1), Y, ()))
+  figure.canvas.draw()
 
 
 @pytest.mark.parametrize(("arguments", "message"), [

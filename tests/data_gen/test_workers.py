@@ -119,3 +119,12 @@ def test_known_losses_are_not_tried_again_and_a_run_may_begin_anywhere():
     # Up to the end of the chunk that holds the last one.
     assert list(pool.outcomes(2, 5)) == [(2, "made_2"), (3, "died"), *((i, f"made_{i}") for i in range(4, 8))]
     assert pool.num_replaced == 0
+
+
+@pytest.mark.parametrize("error", [EOFError, BrokenPipeError, ConnectionResetError])
+def test_a_worker_whose_parent_was_killed_ends_in_silence(monkeypatch, error):
+  class Pipe:
+    def recv(self):
+      raise error
+  monkeypatch.setattr(workers, "_limit_memory", lambda: None)
+  workers._serve(Pipe(), [0, 0], None)

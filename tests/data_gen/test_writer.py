@@ -2,6 +2,7 @@
 
 import errno
 import json
+import os
 
 import numpy as np
 import pytest
@@ -100,6 +101,25 @@ def test_what_a_killed_run_left_half_written_is_removed(tmp_path):
   assert len(list(tmp_path.iterdir())) == 2
   writer_lib.Writer(writer_lib.Plan(tmp_path, 0, 10, 10), {}, info={}).resume()
   assert [path.name for path in tmp_path.iterdir()] == ["manifest.json"]
+
+
+@pytest.mark.parametrize("text", ["[]", "[" * 100_000, "{}", None])
+def test_a_manifest_that_is_none_is_refused_in_one_line(tmp_path, text):
+  path = tmp_path / "manifest.json"
+  path.write_text(text) if text else os.mkfifo(path)
+  with pytest.raises(DataError, match="cannot read manifest .*manifest.json"):
+    writer_lib.Writer(writer_lib.Plan(tmp_path, 0, 10, 10), {}, info={}).resume()
+
+
+@pytest.mark.parametrize(("key", "value"), [
+  ("lost", []), ("lost", {"x": "timeout"}), ("shards", {"a": 1}), ("shards", [{"finished": True}])])
+def test_a_damaged_manifest_is_refused_in_one_line(tmp_path, key, value):
+  writer = writer_lib.Writer(writer_lib.Plan(tmp_path, 0, 10, 10), {}, info={})
+  writer.resume()
+  manifest = json.loads((tmp_path / "manifest.json").read_text())
+  (tmp_path / "manifest.json").write_text(json.dumps(manifest | {key: value}))
+  with pytest.raises(DataError, match="manifest .*manifest.json is damaged: "):
+    writer.resume()
 
 
 def test_the_command_says_in_one_line_that_the_disk_is_full(tmp_path, monkeypatch, capsys):

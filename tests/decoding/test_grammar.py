@@ -100,7 +100,8 @@ def test_a_whole_expression_allows_the_end_alone():
 
 
 @pytest.mark.parametrize(("rule", "length", "is_possible"), [
-  (Rule(2), 1, True), (Rule(2, required=frozenset({0, 1})), 2, False), (Rule(2, required=frozenset({0, 1})), 3, True),
+  (Rule(2), 1, True), (Rule(2, max_depth=10**30), 1, True),
+  (Rule(2, required=frozenset({0, 1})), 2, False), (Rule(2, required=frozenset({0, 1})), 3, True),
   (Rule(2, required=frozenset({0, 1}), max_depth=1), 9, False),
   (Rule(2, tokens=frozenset({"sin"}), required=frozenset({0, 1})), 9, False),
   (Rule(2, tokens=frozenset({"pow"}), required=frozenset({0, 1})), 9, True),

@@ -102,6 +102,7 @@ def test_an_ablation_differs_from_the_default_in_what_it_names(name):
   ("def get_config(): return {}", ":waves", "expected {file}, as its get_config()"),
   ("def get_config(): return 3", "", "expected get_config() to return a ConfigDict, got 3"),
   ("import sys; sys.exit(0)", "", "SystemExit: 0"), ("def get_config(): raise SystemExit", "", "SystemExit"),
+  ("def get_config(): raise GeneratorExit", "", "GeneratorExit"), ("def get_config(): return {3: 4}", "", "config.3: "),
   ("def get_config(", "", "SyntaxError"), ("import nothing_like_it", "", "ModuleNotFoundError"),
   ("get = 3", "", "expected a function get_config")])
 def test_a_file_that_is_no_config_says_so_in_one_line(text, name, message, tmp_path):

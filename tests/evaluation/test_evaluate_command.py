@@ -1,6 +1,7 @@
 """launch.evaluate, end to end, on a stand-in for a model."""
 
 import json
+import os
 import pathlib
 import re
 import subprocess
@@ -67,6 +68,13 @@ def test_other_settings_need_another_folder(ask):
   ask()
   with pytest.raises(InputError, match="holds results of --num_samples=16, not 32; give another folder"):
     ask(samples=32)
+
+
+def test_settings_that_nobody_writes_are_not_waited_for(ask, tmp_path):
+  (tmp_path / "o").mkdir()
+  os.mkfifo(tmp_path / "o" / "settings.json")
+  with pytest.raises(InputError, match="is no settings file of this command; give another folder"):
+    ask(out=str(tmp_path / "o"))
 
 
 def test_unusable_arguments(ask, tmp_path):

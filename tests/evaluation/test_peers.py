@@ -114,6 +114,8 @@ def test_unusable_names_and_files():
     peers.open_peers(("file",))
   with pytest.raises(InputError, match="--predictions: cannot read 'none.csv'"):
     peers.open_peers(("file",), predictions="none.csv")
+  with pytest.raises(InputError, match="--predictions: cannot read '/dev/zero': .*is no regular file"):
+    peers.open_peers(("file",), predictions="/dev/zero")
   with pytest.raises(InputError, match="--baseline_python: cannot run '/none'"):
     peers.open_peers(("operon",), python="/none")
 

@@ -2,6 +2,7 @@
 
 import collections
 import dataclasses
+import os
 
 import numpy as np
 import pytest
@@ -169,6 +170,9 @@ def test_bad_files(tmp_path):
   with pytest.raises(InputError, match="n_vars: expected a whole number from 1 to 26, got '9+...9+'"):
     read(tmp_path, f"{HEADER}\nf,a,{'9' * 5000},x,0:1\n")
   assert read(tmp_path, f"{HEADER}\nf,a,001,x,0:1\n")[0].num_variables == 1
+  os.mkfifo(tmp_path / "pipe.csv")
+  with pytest.raises(InputError, match="cannot read problem file '.*pipe.csv': is no regular file"):
+    problems.read_problems(tmp_path / "pipe.csv")
 
 
 def test_an_unknown_list_says_which_exist():

@@ -132,6 +132,18 @@ def test_a_file_is_read_as_it_was_written_and_a_cut_set_is_dropped(tmp_path):
   assert kept == rows and is_complete and real_runs._read(path) == rows
 
 
+@pytest.mark.parametrize("change", [
+  lambda data: data + b"\xff", lambda data: data.replace(b",1,10,", b",one,10,"),
+  lambda data: data + b'a,law,"' + b"x" * 200_000])
+def test_a_damaged_file_is_refused_in_one_line_and_stays_as_it_is(tmp_path, change):
+  path = tmp_path / "results.csv"
+  real_runs._write(path, [real_runs.RealRow("a", "law", True, real_runs.SIMPLE, 1, 10, "2*x", 3)])
+  path.write_bytes(damaged := change(path.read_bytes()))
+  with pytest.raises(InputError, match="results.csv' is damaged: .*; give another folder"):
+    real_runs.run([], path, model="auto", method=real_runs.Method())
+  assert path.read_bytes() == damaged
+
+
 def test_figures_count_a_missing_r2_as_zero():
   rows = [real_runs.RealRow(name, "table", False, real_runs.RECOMMENDED, 1, 10, "x", 1, r2, faults, 0.2, 0.9)
           for name, r2, faults in (("a", 0.8, ""), ("b", None, "undefined; below least squares"), ("c", -3.0, "pole"))]

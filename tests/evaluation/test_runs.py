@@ -196,6 +196,10 @@ def test_a_file_that_is_no_results_stays_as_it_is(tmp_path):
     with pytest.raises(InputError, match=message):
       runs.ResultsFile(path)
     assert path.read_bytes() == data
+  path.unlink()
+  path.mkdir()
+  with pytest.raises(InputError, match="is no regular file"):
+    runs.ResultsFile(path)
 
 
 def test_an_interrupted_run_resumes(tmp_path, proposer):

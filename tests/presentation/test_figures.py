@@ -129,3 +129,8 @@ def test_any_text_may_be_a_name(tmp_path, rng):
   result = SearchResult("ok", "", line, (line,), Counts(), Seconds(), 0, 20, "fixed")
   figures.draw_result(result, line, Table("t.csv", names, "$\\bad$", x, scoring.evaluate(node, x)), tmp_path / "f.svg")
   assert (tmp_path / "f.svg").read_text().rstrip().endswith("</svg>")
+
+
+def test_labels_are_letters_that_can_be_drawn():
+  assert figures.as_label("a\ud800 $b$") == "a\\ud800 \\$b\\$"
+  assert figures.as_label("a" * 99) == "a" * 57 + "..."

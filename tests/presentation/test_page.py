@@ -8,6 +8,7 @@ from pages import HOSTILE, make_page
 
 from symformer_jax.commands.tables import Table
 from symformer_jax.language import parser, source_code
+from symformer_jax.language.expression import Node, variable
 from symformer_jax.presentation import latex_table, page
 from symformer_jax.results import Counts, Equation, SearchResult, Seconds
 
@@ -42,6 +43,15 @@ def test_the_page_tells_all(rng):
   assert len(pictures) == 2
   for picture in pictures:
     assert base64.b64decode(picture.removeprefix("data:image/svg+xml;base64,")).rstrip().endswith(b"</svg>")
+
+
+def test_a_formula_that_cannot_be_set_has_no_picture():
+  deep = variable(0)
+  for _ in range(120):
+    deep = Node("sin", (deep,))
+  for node, name in ((deep, "x"), (variable(0), "a" * 10_000)):
+    assert page._draw_formula(Equation(node, (name,), 0.0, 1.0, None, ())) is None
+  assert page._draw_formula(Equation(variable(0), ("x",), 0.0, 1.0, None, ())) is not None
 
 
 def test_nothing_is_fetched_and_nothing_runs(rng):

@@ -137,6 +137,10 @@ def test_a_formula_without_constants_is_only_measured():
 @pytest.mark.parametrize("kwargs, message", [
   ({"start": {"c": 1.0}}, "start names 'c', the formula's constants are a, b"),
   ({"start": {"a": np.nan}}, "start of 'a' must be finite, got nan"),
+  ({"start": {"a": "one"}}, "start of 'a' must be finite, got one"),
+  ({"start": [1.0]}, r"start: expected values by name, such as \{'a': 1.5\}, got \[1.0\]"),
+  ({"hold": {"a": None}}, "hold: 'a' must be finite, got None"),
+  ({"formula": 3}, "formula: expected text, got 3"),
   ({"method": "newton"}, "unknown method 'newton': expected one of lm, bfgs, gd"),
   ({"sigma": 0.0}, "sigma must be positive and finite"),
   ({"y": np.ones(4)}, r"X has 5 rows, so y must have shape \(5,\), got \(4,\)"),

@@ -3,6 +3,7 @@
 import dataclasses
 import hashlib
 import json
+import os
 from pathlib import Path
 import shutil
 
@@ -167,13 +168,15 @@ def test_a_card_is_completed(first, tmp_path):
 
 
 @pytest.mark.parametrize("text", [
-  b"[]", b'{"variants": 3}', b'{"variants": {"a": 3}}', b"\xff", b"[" * 100_000, b"", None])
+  b"[]", b'{"variants": 3}', b'{"variants": {"a": 3}}', b"\xff", b"[" * 100_000, b"", None, "pipe"])
 def test_what_is_no_summary_is_named_and_the_card_stays(first, tmp_path, text):
   shutil.copytree(first[1].folder, tmp_path / "model")
   before = (tmp_path / "model" / "card.json").read_bytes()
   (tmp_path / "results" / "paper").mkdir(parents=True)
   if text is None:
     (tmp_path / "results" / "paper" / "summary.json").mkdir()
+  elif text == "pipe":
+    os.mkfifo(tmp_path / "results" / "paper" / "summary.json")
   else:
     (tmp_path / "results" / "paper" / "summary.json").write_bytes(text)
   with pytest.raises(InputError, match="summary.json is no summary of launch.evaluate"):
@@ -229,5 +232,6 @@ def test_a_card_is_written_where_the_model_was_read(first, tmp_path, monkeypatch
 
 
 def test_nothing_to_export(tmp_path):
+  (tmp_path / "checkpoints" / "²").mkdir(parents=True)  # a digit, but no number
   with pytest.raises(ModelError, match="no checkpoint below"):
     export_to(tmp_path / "model", tmp_path)

@@ -16,6 +16,8 @@ import yaml
 
 from configs import univariate
 from launch import train
+from symformer_jax.errors import InputError
+from symformer_jax.training import processes
 
 ROOT = Path(__file__).parents[2]
 # Processes that wait for each other must not do so for ever.
@@ -67,6 +69,12 @@ def test_half_a_coordinator_is_refused(tmp_path):
     cwd=ROOT, env=_environment(), capture_output=True, text=True, check=False)
   assert done.returncode == 2
   assert done.stderr.strip().endswith("error: --coordinator, --num_processes and --process_id go together")
+
+
+@pytest.mark.parametrize("coordinator", ["localhost", "localhost:", ":1", "localhost:port"])
+def test_a_coordinator_without_a_host_or_a_port_is_refused(coordinator):
+  with pytest.raises(InputError, match=f"--coordinator: expected HOST:PORT of process 0, got '{coordinator}'"):
+    processes.start(coordinator=coordinator, num_processes=1, process_id=0)
 
 
 # --- job files -------------------------------------------------------------------------------------------------------
