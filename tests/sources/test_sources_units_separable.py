@@ -106,6 +106,8 @@ def test_the_shortest_description_of_each_structure_is_the_nearest():
             named(0.0, 0, ((0,), (1,)), "inv"), named(5.0, 0, ((2,),))]
   assert separable._nearest(models, 3) == [models[4], models[2], models[3]]
   assert len(separable._nearest(models, 9)) == 4
+  equal = [named(1.0, 0, ((0,),), "sqrt"), named(1.0, 0, ((0,),), "exp")]
+  assert separable._nearest(equal, 2) == equal  # in their order
 
 
 def test_models_that_leave_about_as_little_as_any_and_have_few_functions():
@@ -116,6 +118,7 @@ def test_models_that_leave_about_as_little_as_any_and_have_few_functions():
   assert separable.best_models(models, config) == [models[1], models[2], models[4]]
   assert separable.best_models([named(1.0, 0.4, ((0,),)), named(2.0, 0.6, ((1,),))], config) == [
     named(1.0, 0.4, ((0,),))]
+  assert len(separable.best_models([named(1.0, 0.5, ((0,),))], config)) == 1  # just as much as it may leave
   exact = [named(1.0, 0.0, ((0,),)), named(2.0, 9 * separable.alternating.EXACT, ((1,),)),
            named(3.0, 11 * separable.alternating.EXACT, ((2,),))]
   assert separable.best_models(exact, config) == exact[:2] and separable.best_models([], config) == []
@@ -193,6 +196,7 @@ def test_a_fit_has_rows_for_its_constants_and_leaves_little(rng):
   assert model.nats == pytest.approx(14 * math.log(left) + 3.5 * math.log(28), rel=1e-6)
   assert separable._fitted(rows, structure, BASES, dataclasses.replace(config, rows_per_product=5)) is None
   assert separable._fitted(rows, structure, BASES, dataclasses.replace(config, most_left=0.99 * left)) is None
+  assert separable._fitted(rows, structure, BASES, dataclasses.replace(config, most_left=model.left)) is None
   exact = Rows(x, 2 * x[:, 0] + x[:, 1], weights)
   assert separable._fitted(exact, structure, BASES, config).nats == pytest.approx(
     14 * math.log(separable.alternating.EXACT) + 3.5 * math.log(28), rel=1e-2)
@@ -320,6 +324,9 @@ def test_formulas_that_are_too_long_are_not_written():
   for num, count in ((31, 1), (32, 0)):  # and a product
     found = separable._written(model, [(0, [(0.0, long(0, 32))]), (1, [(0.0, long(1, num))])], 3)
     assert len(found) == count and all(programs.size(node) == programs.MAX_TOKENS for node in found)
+  alone = model._replace(structure=Structure("y", (), ((0,),)))
+  for num in (programs.MAX_TOKENS, programs.MAX_TOKENS + 1):
+    assert len(separable._written(alone, [(0, [(0.0, long(0, num))])], 3)) == (num == programs.MAX_TOKENS)
   # Those that fit have their turn where likelier ones do not.
   forms = [(0.0, long(1, 60)), (1.0, long(1, 2))]
   [node] = separable._written(model, [(0, [(0.0, long(0, 5))]), (1, forms)], 1)
@@ -446,6 +453,11 @@ def test_formulas_of_one_product_are_in_the_columns_of_the_task(rng, monkeypatch
     np.testing.assert_allclose(table.x[:, 0], product / product.max())
     np.testing.assert_allclose(table.y, rows.y / times)
     np.testing.assert_allclose(table.weights, rows.weights * (times / times.max()) ** 2)
+  just = [long(0, programs.MAX_TOKENS - 4), long(0, programs.MAX_TOKENS - 3)]  # the product takes five places of one
+  monkeypatch.setattr(unknown_functions, "forms_of", lambda *_: iter(just))
+  assert [programs.size(node) for node in single_index.SingleIndex()._formulas(task, index._replace(divisor=()))] == [
+    programs.MAX_TOKENS]
+  monkeypatch.setattr(unknown_functions, "forms_of", lambda *_: iter([parse("sin(x)")]))
   monkeypatch.setattr(single_index, "find_indices", lambda *_: [index, index._replace(divisor=())])
   question = SimpleNamespace(task=task)
   assert len(single_index.SingleIndex()._nodes(question, 9)) == 2
