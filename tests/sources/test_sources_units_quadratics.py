@@ -17,7 +17,7 @@ from symformer_jax.sources import polynomials, pursuit, quadratics
 
 CONFIG = DEFAULT.quadratics
 NAMES = ("x", "z")
-ONE, X, Z, XX, XZ = (0.0, 0.0), (1.0, 0.0), (0.0, 1.0), (2.0, 0.0), (1.0, 1.0)
+ONE, X, Z, XX, ZZ = (0.0, 0.0), (1.0, 0.0), (0.0, 1.0), (2.0, 0.0), (0.0, 2.0)
 
 
 def parse(text):
@@ -66,7 +66,7 @@ QUADRATICS = {
   "y**2 = C": ({ONE: 1.0}, {}, {X: -2.0, ONE: -1.0}), "A*y**2 = -C": ({X: 2.0, ONE: 1.0}, {}, {XX: -3.0}),
   "-A*y**2 = C": ({X: -2.0, ONE: -1.0}, {}, {XX: 3.0}), "A is a number": ({ONE: 2.0}, {Z: 3.0}, {X: -5.0}),
   "A is a monomial": ({X: 2.0}, {Z: 3.0}, {ONE: -5.0}),
-  "A is a sum": ({X: 1.0, ONE: 0.5}, {Z: 3.0, ONE: -1.0}, {XX: -5.0, X: -1.0})}
+  "roots are near": ({ONE: 1.0}, {Z: 1.0}, {ZZ: 0.24, X: -0.001}), "A is a sum": ({X: 1.0, ONE: 0.5}, {Z: 3.0, ONE: -1.0}, {XX: -5.0, X: -1.0})}
 VANISHING = ({X: 1.0, ONE: -2.0}, {Z: 3.0}, {XX: -1.0})
 
 
@@ -80,6 +80,9 @@ def test_a_root_of_a_quadratic_equation_is_written(name, sign, rng):
   y = (-b + sign * root) / (2 * a)
   node = quadratics._root(quadratic, x, y, CONFIG)
   np.testing.assert_allclose(expression.evaluate(node, x), y, rtol=1e-9)
+  own = quadratics._written(quadratic, sign, x, 0.0), quadratics._written_below(quadratic, sign, x, 0.0)
+  for form in own if quadratic[1] else own[:1]:
+    np.testing.assert_allclose(expression.evaluate(form, x), y, rtol=1e-9)
   # Both branches, and what misses y, have none.
   mixed = np.where(np.arange(40) < 3, (-b - sign * root) / (2 * a), y)
   assert quadratics._root(quadratic, x, mixed, CONFIG) is None
@@ -138,6 +141,11 @@ def test_the_least_singular_value_its_vector_and_what_each_term_is_worth(rng):
   np.testing.assert_allclose(rise, [vector[i] ** 2 / (others[i] @ inverse @ others[i]) for i in range(4)], rtol=1e-6)
 
 
+def test_a_term_that_is_the_null_vector_by_itself_is_worth_much():
+  _, vector, rise = quadratics._least(np.diag([1.0, 1.0, 1e-3]))
+  assert np.abs(vector).tolist() == [0, 0, 1] and rise[2] > 1e10 and np.all(rise[:2] == 0)
+
+
 def law_columns(rng, num=40, noise=0.0):
   """Columns of y**2, y*(1, x, z), and all up to the second degree for y = x + sqrt(x**2 + z)."""
   x = rng.uniform(1, 3, (num, 2))
@@ -166,8 +174,9 @@ def test_what_hardly_vanishes_or_does_so_by_small_steps_is_no_equation(rng):
   found = quadratics._null_vector(columns, CONFIG)
   assert np.flatnonzero(found).tolist() == [0, 2, 6]
   left = quadratics._least(columns[:, [0, 2, 6]] / np.linalg.norm(columns[:, [0, 2, 6]], axis=0))
-  size = quadratics._least(np.linalg.qr(columns / np.linalg.norm(columns, axis=0))[1])[0]
+  size = quadratics._least(np.linalg.qr(columns / np.linalg.norm(columns, axis=0), mode="r"))[0]
   assert quadratics._null_vector(columns, dataclasses.replace(CONFIG, vanishing=0.99 * size)) is None
+  assert quadratics._null_vector(columns, dataclasses.replace(CONFIG, vanishing=size)) is not None
   # Each term is worth more than what is left, by the leap that is asked for.
   worth = math.sqrt(left[2].min()) / left[0]
   for factor, is_one in ((1.02, True), (0.98, False)):
@@ -188,6 +197,9 @@ def test_of_many_terms_a_quarter_goes_at_a_time(rng, monkeypatch):
   found = quadratics._null_vector(columns, CONFIG)
   assert np.flatnonzero(found).tolist() == [0, 1, 2]
   assert sizes[:4] == [32, 24, 18, 14] and sizes[4:8] == [11, 10, 9, 8] and sizes[-1] == 3
+  sizes.clear()
+  assert CONFIG.max_terms == 12
+  assert quadratics._null_vector(columns[:, :16], CONFIG) is not None and sizes[:4] == [16, 12, 11, 10]
   sizes.clear()
   # Where too many go at once half as many do.
   many = rng.normal(size=(200, 7))
@@ -344,6 +356,14 @@ def test_of_sets_of_the_same_groups_the_best_is_carried_on_and_kept(rng):
   for each in sorted(itertools.combinations(range(8), 2), key=lambda each: left_by(columns, target, np.ones(40), each)):
     expected.setdefault(tuple(sorted(groups[i] for i in each)), each)
   assert every == list(expected.values())
+
+
+def test_every_pair_is_tried_whatever_the_groups_where_all_columns_are_carried_on(rng):
+  """The small difference of two columns, each of them useless alone, in groups with better ones."""
+  common, target, *noise = rng.normal(size=(4, 60))
+  columns = np.column_stack([target + noise[0], common, target + noise[1], common + 0.01 * target])
+  assert (1, 3) in chosen_from(columns, target, groups=[0, 0, 1, 1], num_first=4, num_pairs=9)
+  assert (1, 3) not in chosen_from(columns, target, groups=[0, 0, 1, 1], num_first=3, num_pairs=9)
 
 
 def test_roots_of_fractions_have_the_sign_of_y_where_the_denominator_is_negative(rng):
