@@ -64,9 +64,10 @@ def test_even_powers_of_columns_that_keep_their_sign_come_out_of_a_root(signs, o
 
 QUADRATICS = {
   "y**2 = C": ({ONE: 1.0}, {}, {X: -2.0, ONE: -1.0}), "A*y**2 = -C": ({X: 2.0, ONE: 1.0}, {}, {XX: -3.0}),
-  "-A*y**2 = C": ({X: -2.0, ONE: -1.0}, {}, {XX: 3.0}), "A is a number": ({ONE: 2.0}, {Z: 3.0}, {X: -5.0}),
+  "-A*y**2 = C": ({X: -2.0, ONE: -1.0}, {}, {XX: 3.0}), "A is 1": ({ONE: 1.0}, {Z: 1.5}, {X: -2.5}),
   "A is a monomial": ({X: 2.0}, {Z: 3.0}, {ONE: -5.0}),
-  "roots are near": ({ONE: 1.0}, {Z: 1.0}, {ZZ: 0.24, X: -0.001}), "A is a sum": ({X: 1.0, ONE: 0.5}, {Z: 3.0, ONE: -1.0}, {XX: -5.0, X: -1.0})}
+  "roots are near": ({ONE: 1.0}, {Z: 1.0}, {ZZ: 0.24, X: -0.001}),
+  "A is a sum": ({X: 1.0, ONE: 0.5}, {Z: 3.0, ONE: -1.0}, {XX: -5.0, X: -1.0})}
 VANISHING = ({X: 1.0, ONE: -2.0}, {Z: 3.0}, {XX: -1.0})
 
 
