@@ -104,6 +104,9 @@ def test_values_agree_in_so_many_digits_of_the_largest_at_so_many_points(differe
   near, far = "2.5*x0", "2.50004*x0"
   assert len(different([near, far], x, value_digits=3)) == 1 and len(different([near, far], x, value_digits=7)) == 2
   assert len(different([near, "2.5*x1"], x)) == 1 and len(different([near, "5.5*x0"], x)) == 2
+  # Of functions that differ in a factor the logarithms agree in a digit less.
+  assert len(different([near, "2.4995*x0"], x, value_digits=5)) == 2
+  assert len(different([near, "2.4995*x0"], x, value_digits=4)) == 1
   # The first row and the last are among the points.
   for place in (0, -1):
     bent = x.copy()
