@@ -6,13 +6,23 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from symformer_jax.engine.config import DEFAULT
+from symformer_jax.engine.config import DEFAULT, TIERS, Search
 from symformer_jax.engine.options import SearchOptions
 from symformer_jax.engine.rows import Rows
 from symformer_jax.engine.task import make_task
 from symformer_jax.language import expression, parser, programs
 from symformer_jax.language.rules import Restrictions
-from symformer_jax.sources import exchange, pair_sums, requested_functions as requested, stock, subset_sums, terms
+from symformer_jax.sources import (
+  exchange,
+  library,
+  pair_sums,
+  products,
+  pursuit,
+  requested_functions as requested,
+  stock,
+  subset_sums,
+  terms,
+)
 from symformer_jax.sources.families import ANY, BASIC, Space
 from symformer_jax.sources.links import LINKS
 
@@ -209,6 +219,174 @@ def test_plain_columns_and_all_of_them_have_their_turn(rng, monkeypatch):
   nodes = subset_sums.SubsetSums()._nodes(task, 0, 9)
   assert asked == [DEFAULT.pairs.max_columns, 2, 3, 3] and DEFAULT.subsets.plain == (3, 5)
   assert nodes == tuple(parse(text) for text in ("2.5*x", "3.5*x", "4.5*x", "2.5*z", "3.5*z", "4.5*z"))
+
+
+# --- sums of columns and of parts ------------------------------------------------------------------------------------
+
+
+def question_of(*texts, exact=None, source="guesses"):
+  candidates = [SimpleNamespace(node=parse(text), source=source if i else "library") for i, text in enumerate(texts)]
+  x = np.random.default_rng(0).uniform(1, 2, (40, 2))
+  task = make_task((x, x[:, 0] * x[:, 1] + 1), ("x", "z"), SearchOptions())
+  return SimpleNamespace(task=task, pool=SimpleNamespace(exact=lambda: exact, in_order=lambda: candidates))
+
+
+@pytest.mark.parametrize(("turn", "exact"), [(0, None), (0, "law"), (1, None), (2, None), (2, "law")])
+def test_turns_of_the_library_are_sums_for_y_products_and_sums_for_its_functions(turn, exact, monkeypatch):
+  asked, question = [], question_of(exact=exact)
+  monkeypatch.setattr(terms, "products_of", lambda rows, columns, **how: asked.append(
+    ("products", rows, columns)) or [1])
+  monkeypatch.setattr(terms, "library_of", lambda task, config: "library")
+  monkeypatch.setattr(terms, "sums_of", lambda columns, rows, *, links, searches, rule, config: asked.append(
+    ("sums", rows, tuple(links), tuple(searches))) or [2])
+  found = terms.LibrarySums()._nodes(question, turn)
+  [(kind, rows, *how)] = asked
+  assert rows is question.task.fit_rows and terms.LibrarySums().turns == (1, 1, 1)
+  if turn == 1:
+    assert (kind, found, how) == ("products", [1], [question.task.columns])
+  else:
+    links = ("y",) if turn == 0 else tuple(name for name in DEFAULT.terms.links if name != "y")
+    searches = DEFAULT.terms.searches if exact is None else DEFAULT.terms.searches[-1:]
+    assert (kind, found, how) == ("sums", [2], [links, searches]) and len(searches) == (3 if exact is None else 1)
+
+
+def test_parts_are_of_formulas_that_are_no_sums_of_columns(monkeypatch):
+  question, asked = question_of("x + z", "sin(x)*z", "exp(x) + z", "log(z)"), []
+  monkeypatch.setattr(terms, "sums_of", lambda columns, rows, *, links, searches, rule, config: asked.append(
+    (columns, links, searches)) or [parse("x")])
+  monkeypatch.setattr(terms, "library_of", lambda task, config: columns_of(np.ones((40, 3))))
+  config = dataclasses.replace(DEFAULT, pool=dataclasses.replace(DEFAULT.pool, num_donors=2))
+  proposal = terms.PartSums(config)._propose(question, 0)
+  [(columns, links, searches)] = asked
+  nodes = [columns.node(i) for i in range(columns.columns.shape[1] - 3)]
+  assert parse("sin(x)") in nodes and parse("exp(x)") in nodes and parse("log(z)") not in nodes
+  assert columns.columns.shape[0] == 40 and links == DEFAULT.terms.links and searches == DEFAULT.terms.searches[:1]
+  assert proposal.nodes == (parse("x"),) and not proposal.candidates and terms.PartSums().turns == (1, 1)
+  for source in terms._OF_COLUMNS:
+    assert terms.PartSums()._propose(question_of("x", "sin(x)", source=source), 0).nodes == ()
+  assert len(asked) == 1
+  monkeypatch.setattr(terms, "recombine", lambda nodes, rows, *, columns, config: [(node, 2.0) for node in nodes])
+  second = terms.PartSums(config)._propose(question, 1)
+  assert [(each.node, each.mse, each.source) for each in second.candidates] == [
+    (candidate.node, 2.0, "parts") for candidate in question.pool.in_order()] and not second.nodes
+
+
+def test_the_library_of_a_data_set_is_made_once(monkeypatch):
+  made, question = [], question_of()
+  monkeypatch.setattr(library, "Atoms", lambda *given, **how: made.append((given, how)) or object())
+  other = dataclasses.replace(DEFAULT, library=CONFIG)
+  one = terms.library_of(question.task, DEFAULT)
+  assert terms.library_of(question.task, DEFAULT) is one is not terms.library_of(question.task, other)
+  assert len(made) == 2 and made[0][1] == {"config": DEFAULT.library, "requested": []}
+  assert made[0][0][1:] == (question.task.columns, None) and len(made[0][0][0]) == 40
+
+
+def test_all_operators_are_allowed_where_no_rule_names_them():
+  def rule_of(**rules):
+    return Restrictions(**rules).for_columns(("x",))
+  assert terms.allowed_operators(rule_of()) is None and terms.allowed_operators(rule_of(max_depth=3)) is None
+  assert not terms.allowed_operators(rule_of(forbidden=("sin",)))("sin")
+  assert terms.allowed_operators(rule_of(max_exponent=2.0)) is not None
+
+
+def test_weights_of_a_function_of_y_are_those_of_its_errors(rng):
+  y, weights = rng.uniform(1, 2, 9), rng.uniform(0.5, 2, 9)
+  rows = Rows(np.ones((9, 1)), y, weights)
+  z, found = terms.weighted(LINKS["inv"], rows)
+  np.testing.assert_allclose(z, 1 / y)
+  expected = weights * y**4  # an error of 1/y makes one of y**2 times as much of y
+  np.testing.assert_allclose(found, expected / expected.max())
+  np.testing.assert_array_equal(terms.whole(LINKS["inv"], rows)[1], found)
+  zero = Rows(rows.x, np.r_[0.0, y[1:]], weights)
+  assert terms.weighted(LINKS["sqrt"], zero)[1][0] == 0 and terms.whole(LINKS["sqrt"], zero) is None
+  assert not terms.weighted(LINKS["sqrt"], Rows(rows.x, np.zeros(9), weights))[1].any()
+  assert terms.whole(LINKS["y"], Rows(rows.x, np.full(9, 3.0), weights)) is None
+  with np.errstate(all="ignore"):
+    assert terms.whole(LINKS["exp"], zero) is None and terms.whole(LINKS["ln"], Rows(rows.x, 900 * y, weights)) is None
+
+
+def test_sums_of_each_size_and_search_have_their_turn(monkeypatch):
+  """The best of one part, of two, ...; then the second best."""
+  x = np.random.default_rng(0).uniform(1, 2, (40, 2))
+  rows, asked = Rows(x, x[:, 0] + 2 * x[:, 1], np.ones(40)), []
+  columns = columns_of(np.ones((40, 4)))
+  columns.tiers = np.array([0, 1, 2, 1])
+
+  def all_sums(parts, rows, names, config):
+    asked.append((parts.columns.shape[1], config.max_columns, config.num_first, config.num_pairs))
+    return [("y", 2, parse("x + 2*z")), ("y", 1, parse("3*z")), ("y", 1, parse("2*z")), ("y", 2, parse("x + z")),
+            ("inv", 3, parse("sin(x)"))]
+  monkeypatch.setattr(terms, "_all_sums", all_sums)
+  searches = [Search("any", 2, 5), Search("basic", 9, 6, 7), Search("monomial", 3, 8)]
+  for num, expected in ((5, ["3*z", "x + 2*z", "2*z", "x + z"]), (2, ["3*z", "x + 2*z"])):
+    config = dataclasses.replace(DEFAULT, terms=dataclasses.replace(DEFAULT.terms, num_fitted=num))
+    found = terms.sums_of(columns, rows, links=("y",), searches=searches, rule=lambda node: node.token != "sin",
+                          config=config)
+    assert [expression.sort_operands(node) for node in found] == [
+      expression.sort_operands(parse(text)) for text in expected]
+  assert TIERS == ("any", "basic", "monomial")
+  assert asked[:3] == [(4, 2, 5, 16), (3, 8, 6, 7), (1, 3, 8, 16)]
+
+
+def test_products_go_out_by_their_nats(monkeypatch):
+  x = np.random.default_rng(0).uniform(1, 2, (40, 2))
+  rows = Rows(x, 2 * x[:, 0], np.ones(40))
+  made = [[parse("sqrt(x)*2.5"), parse("2*x"), parse("x*z")], [parse("sin(x)"), parse("1.5*z")]]
+  monkeypatch.setattr(products, "find_products", lambda some, columns, allows, *, config, pursuit_config: made)
+
+  class Rule:
+    tokens = max_exponent = None
+
+    def __call__(self, node):
+      return node.token != "sin"
+
+  def found(num=9, nats_per_node=2.0, **how):
+    config = dataclasses.replace(DEFAULT, terms=dataclasses.replace(
+      DEFAULT.terms, num_fitted=num, nats_per_node=nats_per_node, **how))
+    return terms.products_of(rows, (0, 1), rule=Rule(), config=config)
+  assert found()[:2] == [parse("2*x"), parse("1.5*z")] and len(found()) == 4
+  assert len(found(num=1)) == 1 and parse("sqrt(x)*2.5") not in found(max_nodes=3)
+  # With dear nodes the shortest come first, whatever they miss.
+  lengths = [expression.complexity(node) for node in found(nats_per_node=1e6)[::2]]
+  assert lengths == sorted(lengths)
+
+
+def test_parts_are_summed_and_multiplied(monkeypatch):
+  x = np.random.default_rng(0).uniform(1, 2, (60, 2))
+  rows = Rows(x, x[:, 0] ** 1.51 * np.sin(x[:, 1]) * 3, np.ones(60))
+  nodes = [parse("sin(z) + x")]
+
+  def best(use_products=True, **how):
+    config = dataclasses.replace(DEFAULT, terms=dataclasses.replace(
+      DEFAULT.terms, use_products=use_products, links=("y",), **how))
+    found = terms.recombine(nodes, rows, columns=(0, 1), config=config)
+    return min(found, key=lambda pair: pair[1])
+  assert best()[1] < 1e-3 * np.var(rows.y) and best(near_half=0.001)[1] < 1e-20 < best(near_half=0.02)[1]
+  assert best(use_products=False)[1] > 1e-6 * np.var(rows.y)
+  powers = {part.args[1].value for part in expression.walk(best()[0]) if part.token == "pow"}
+  assert powers == {1.5}
+  assert max(len(expression.flatten(node, "+")) for node, _ in terms.recombine(
+    nodes, rows, columns=(0, 1), config=dataclasses.replace(DEFAULT, terms=dataclasses.replace(
+      DEFAULT.terms, max_parts=1)))) <= 2
+
+
+def test_products_of_parts_are_told_where_neither_is_zero(monkeypatch):
+  x = np.random.default_rng(0).uniform(1, 2, (30, 2))
+  x[:3, 0] = 0.0
+  y, weights = x[:, 0] ** 2 / x[:, 1], np.random.default_rng(1).uniform(0.5, 2, 30)
+  parts, asked = columns_of(np.column_stack([x, x[:, 0] - x[7, 0]])), []
+  parts.columns = parts.columns.astype(np.float64)
+  real = pursuit.select_columns
+  monkeypatch.setattr(pursuit, "select_columns", lambda columns, z, weights, *, config: asked.append(
+    (columns, z, weights)) or real(columns, z, weights, config=config))
+  found = terms._products(parts, Rows(x, -y, weights), DEFAULT.pursuit, 0.02)
+  [(columns, z, own)] = asked
+  assert columns.shape == (27, 2)  # the third is 0 on a row
+  np.testing.assert_allclose(z, np.log(y[3:] / y.max()))
+  np.testing.assert_allclose(own, weights[3:] * (y[3:] / y.max()) ** 2)
+  assert any(np.allclose(expression.evaluate(node, x), -y) for node in found)
+  with np.errstate(all="ignore"):
+    assert terms._products(parts, Rows(x, 0 * y, weights), DEFAULT.pursuit, 0.02) == []
 
 
 # --- what evolution begins with --------------------------------------------------------------------------------------
