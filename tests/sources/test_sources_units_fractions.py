@@ -653,3 +653,36 @@ def test_the_best_fractions_of_each_form_that_keep_their_sign():
 def test_who_is_asked_for_fractions(forbidden, is_asked):
   task = SimpleNamespace(rule=SimpleNamespace(allows_operator=lambda token: token not in forbidden))
   assert rationals.Rationals().supports(task) == is_asked and rationals.Rationals().turns == (1,)
+
+
+@pytest.mark.parametrize(("num_rows", "num_sizes"), [(16, 2), (15, 1), (8, 1), (7, 0), (400, 6)])
+def test_sums_of_fractions_have_rows_for_what_stands_above_and_below(num_rows, num_sizes, rng):
+  columns, target = rng.normal(size=(num_rows, 9)), rng.normal(size=num_rows)
+  config = dataclasses.replace(DEFAULT.rationals, max_fractions=6, rows_per_constant=4)
+  assert len(list(forms._few_columns(columns, target, np.ones(num_rows), config))) == num_sizes
+
+
+def test_of_exact_sums_the_shortest_come_first(monkeypatch):
+  parts = forms.Fractions(LAW_FRACTION, X, tolerance=1e-5)
+  monkeypatch.setattr(forms, "_few_columns", lambda *_: iter([([[1, 2], [0], [1]], np.zeros(3))]))
+  made, is_exact = forms._sums(parts, [(0.0,), (1.0,)], LAW_FRACTION, LAW, np.ones(30), np.ones(1), 1.0,
+                               DEFAULT.rationals)
+  lengths = [expression.complexity(node) for node in made]
+  assert is_exact and lengths == sorted(lengths) and lengths[0] < lengths[2]
+
+
+def test_what_is_exact_is_followed_as_it_is():
+  for error, expected in ((1e-20, True), (0.5, False)):
+    equation, followed = Double(lambda some, error=error: np.full(len(some), error)), []
+    equation.basis = SimpleNamespace(**{**vars(BASIS), "starts": ((0, 3), (0, 1, 3), (0, 1, 2, 3))})
+    equation.follow = lambda coefficients, *, is_exact, followed=followed: followed.append(
+      (np.flatnonzero(coefficients).tolist(), is_exact))
+    fits._follow_best(equation, DEFAULT.rationals, 3)
+    assert followed == [([0, 3], expected)] and len(equation.solved) == (1 if expected else 2)
+
+
+def test_a_leap_is_more_than_just_a_leap():
+  config = dataclasses.replace(DEFAULT.rationals, exact=0.5, leap=0.25, too_near=0.0)
+  for error, is_exact in ((0.25, False), (0.2, True)):
+    [[fit]] = fits.upto_exact({2: [fit_of(error)]}, config).values()
+    assert fit.is_exact == is_exact
