@@ -196,6 +196,10 @@ def test_targets_are_y_itself_or_its_functions_and_y_under_monomials(rng):
     np.testing.assert_allclose(target.weights, rows.weights * m**2)
     node = target.undo(parse("sin(x)"))
     np.testing.assert_allclose(expression.evaluate(node, x), m * np.sin(x[:, 0]))
+  wide = dataclasses.replace(DEFAULT, subsets_inside=dataclasses.replace(inside, max_multipliers=30, links=()))
+  of_three = Rows(rng.uniform(1, 2, (12, 3)), y, rows.weights)
+  assert sum(len(subset_sums.SubsetSumsInside(wide)._targets(SimpleNamespace(columns=(0, 1, 2)), of_three, turn))
+             for turn in (0, 1)) == 6 + 12  # of two columns at most
   x[5, 1] = 0.0
   with np.errstate(all="ignore"):
     assert sum(len(source._targets(task, rows, turn)) for turn in (0, 1)) == 4  # without those of a column with a 0
@@ -297,12 +301,25 @@ def test_weights_of_a_function_of_y_are_those_of_its_errors(rng):
   expected = weights * y**4  # an error of 1/y makes one of y**2 times as much of y
   np.testing.assert_allclose(found, expected / expected.max())
   np.testing.assert_array_equal(terms.whole(LINKS["inv"], rows)[1], found)
+  np.testing.assert_allclose(terms.weighted(LINKS["y"], rows)[1], weights / weights.max())
   zero = Rows(rows.x, np.r_[0.0, y[1:]], weights)
   assert terms.weighted(LINKS["sqrt"], zero)[1][0] == 0 and terms.whole(LINKS["sqrt"], zero) is None
   assert not terms.weighted(LINKS["sqrt"], Rows(rows.x, np.zeros(9), weights))[1].any()
   assert terms.whole(LINKS["y"], Rows(rows.x, np.full(9, 3.0), weights)) is None
   with np.errstate(all="ignore"):
     assert terms.whole(LINKS["exp"], zero) is None and terms.whole(LINKS["ln"], Rows(rows.x, 900 * y, weights)) is None
+
+
+def test_rows_whose_function_of_y_is_beyond_numbers_say_nothing(rng):
+  x = rng.uniform(1, 2, (12, 1))
+  y = np.log(3 * x[:, 0])
+  y[5] = 800.0
+  columns = columns_of(x)
+  columns.columns = x
+  with np.errstate(all="ignore"):
+    [(size, formula)] = terms._sums(columns, LINKS["ln"], Rows(x, y, np.ones(12)), DEFAULT.pursuit)
+  assert size == 1
+  np.testing.assert_allclose(expression.evaluate(formula, x), 3 * x[:, 0])
 
 
 def test_sums_of_each_size_and_search_have_their_turn(monkeypatch):
@@ -326,6 +343,14 @@ def test_sums_of_each_size_and_search_have_their_turn(monkeypatch):
       expression.sort_operands(parse(text)) for text in expected]
   assert TIERS == ("any", "basic", "monomial")
   assert asked[:3] == [(4, 2, 5, 16), (3, 8, 6, 7), (1, 3, 8, 16)]
+
+
+def test_functions_of_y_that_are_named_and_defined_are_asked(monkeypatch):
+  monkeypatch.setattr(terms, "_sums", lambda parts, link, rows, config: [(2, parse("x"))])
+  rows = Rows(np.ones((4, 1)), np.array([-1.0, 2, 3, 4]), np.ones(4))
+  found = terms._all_sums(None, rows, ("y", "inv", "exp"), None)
+  assert [(name, size) for name, size, _ in found] == [("y", 2), ("inv", 2)]  # y is negative on a row
+  assert [node for _, _, node in found] == [LINKS[name].undo(parse("x")) for name in ("y", "inv")]
 
 
 def test_products_go_out_by_their_nats(monkeypatch):
@@ -457,6 +482,12 @@ def test_tokens_are_written_as_often_as_the_config_says_and_the_rules_allow():
   expected = {name: share for name, share in config.operators if name != "sin"}
   expected |= {"tanh": 0.7, "C": 0.9, "x0": 0.5, "x2": 0.5}
   assert {token: weights[i] for i, token in enumerate(vocab.tokens) if weights[i]} == pytest.approx(expected)
+
+
+def test_columns_in_their_own_unit_have_no_factor():
+  units = stock.Units((1, 0), (1.0, 4.0))
+  assert units.to_genome(parse("z")) == units.to_user(parse("x"))._replace(value=0) == parse("x")
+  assert [part.value for part in expression.walk(units.to_genome(parse("x"))) if part.is_number] == [4.0]
 
 
 def test_units_are_the_typical_size_of_a_column():

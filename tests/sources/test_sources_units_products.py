@@ -231,6 +231,8 @@ def test_sums_have_plain_constants_first_and_no_inverse_alone(rng):
   assert len(made) == 2 * int(np.clip(1000 / 2 / terms_, 1, len(CONFIG.multiples)))
   np.testing.assert_allclose(np.exp(made[2].logs[:, 0]) - 1, 0.5 * (np.exp(made[0].logs[:, 0]) - 1))
   np.testing.assert_allclose(np.abs(2 - np.exp(made[0].logs[:, 0])), np.exp(made[1].logs[:, 0]))
+  for num in (2, 3):
+    assert len(list(products._sums(space_of(x, max_columns=2 * num * terms_)))) == 2 * num
   assert len(list(products._sums(space_of(x, max_columns=1)))) == 2
   assert len(list(products._sums(space_of(x, max_columns=10**9)))) == 2 * len(CONFIG.multiples)
 
@@ -272,6 +274,50 @@ def test_factors_of_too_large_a_logarithm_or_too_small_a_spread_are_left_out():
     x = 2 + np.linspace(0, spread * products.LEAST_SPREAD, 9)[:, None]
     assert len(products.Factors(x, (0,), config=config).groups) == num
   assert products.LARGEST_LOG == 60.0 and products.LEAST_SPREAD == 1e-5
+
+
+def test_variables_are_left_out_as_least_squares_would(rng):
+  """Of many correlated variables the one whose loss costs least goes, time and again."""
+  x = np.exp(rng.normal(size=(60, 7)) @ (np.eye(7) + 0.4 * rng.normal(size=(7, 7))))
+  y = x[:, 0] ** 1.5 / x[:, 3] * np.exp(0.3 * rng.normal(size=60))
+  target = target_of(x, y)
+  weights = y**2 / y.max() ** 2
+
+  def left(chosen):
+    design = np.sqrt(weights)[:, None] * np.column_stack([np.log(x[:, chosen]), np.ones(60)])
+    goal = np.sqrt(weights) * np.log(y)
+    return np.sum((goal - design @ np.linalg.lstsq(design, goal)[0]) ** 2)
+  kept = list(range(7))
+  most = left(kept) * CONFIG.max_loss
+  while left(less := min(([i for i in kept if i != out] for out in kept), key=left)) < most:
+    kept = less
+  assert np.flatnonzero(target._needed(np.log(y), np.log(x), np.ones(7, bool))).tolist() == kept and len(kept) < 5
+
+
+def test_factors_of_several_families_know_their_formulas(rng):
+  x = rng.uniform(0.5, 3, (20, 2))
+  config = dataclasses.replace(CONFIG, families=("sums", "exponentials"), max_columns=400, max_term_size=1)
+  found = products.Factors(x, (0, 1), config=config)
+  for index in range(len(found.groups)):
+    monomial, node = found.forms(index, 1.0)[0]
+    values = Values(x)([monomial])[:, 0] * expression.evaluate(node, x)
+    np.testing.assert_allclose(np.log(np.abs(values)), found.columns[:, index], rtol=1e-4, atol=1e-5)
+  assert len(set(found.groups.tolist())) == len(found.groups)  # each is a function of its own
+  num_sums = np.flatnonzero(found.is_exponential)[0]
+  assert found.is_exponential[num_sums:].all() and not found.is_exponential[:num_sums].any()
+  assert not found.is_linear[:num_sums].any() and found.is_linear.sum() == 2
+
+
+def test_the_sign_of_y_decides_among_forms_alone(rng):
+  x = rng.uniform(1, 2, (9, 2)) * [1, 5]
+  x[0] = 2.0
+
+  def written(*texts):
+    factors = SimpleNamespace(forms=lambda index, exponent: [((), parse(text)) for text in texts])
+    node = target_of(x, np.ones(9))._product(factors, np.array([0]), np.array([0.0, 0.0, 1.0]))
+    return expression.evaluate(node, x)
+  np.testing.assert_allclose(written("x - 3*z"), x @ [1, -3])  # another sign is no reason to have none
+  np.testing.assert_allclose(written("x - z", "z - x"), x @ [1, -1])  # 0 has no sign
 
 
 # --- coefficients that vary ------------------------------------------------------------------------------------------
@@ -386,6 +432,10 @@ def test_what_a_column_adds_is_told_from_rounding():
 def test_forms_of_all_factors_are_written_by_what_they_cost_together(rng):
   def factor(text):
     return varying.Factor(np.ones(3), ((parse(text), 1.0),), 0.0)
+  twice = varying.Factor(np.ones(3), ((parse("z"), 1.0), (parse("w"), 2.0)), 0.0)
+  [node] = varying._written(model_of(-1.0), [(twice, [(0.0, parse("x"))])], DEFAULT.varying)
+  points = rng.uniform(1, 2, (5, 3))
+  np.testing.assert_allclose(expression.evaluate(node, points), points[:, 0] * (points[:, 1] + 2 * points[:, 2]))
   formed = [(factor("z"), [(1.0, parse("x")), (2.0, parse("sin(x)")), (9.0, parse("exp(x)"))]),
             (factor("w"), [(5.0, parse("x**2")), (1.0, parse("sqrt(x)"))])]
   found = varying._written(model_of(-1.0), formed, dataclasses.replace(DEFAULT.varying, num_per_model=4))
@@ -394,6 +444,39 @@ def test_forms_of_all_factors_are_written_by_what_they_cost_together(rng):
   forms = ((u, np.sqrt(u)), (np.sin(u), np.sqrt(u)), (u, u**2), (np.sin(u), u**2))
   for node, (first, second) in zip(found, forms, strict=True):
     np.testing.assert_allclose(expression.evaluate(node, x), first * z + second * w)
+
+
+def test_terms_are_columns_of_the_library_of_the_config(rng):
+  x = rng.uniform(1, 2, (40, 2))
+  own = dataclasses.replace(DEFAULT.varying.library, families=("monomials",))
+  config = dataclasses.replace(DEFAULT.varying, library=own)
+  nodes = varying._known_terms(Rows(x, x[:, 0], np.ones(40)), (1,), (), None, config).nodes
+  assert len(nodes) > 3 and not {"exp", "ln"} & {part.token for node in nodes for part in expression.walk(node)}
+
+
+def test_what_a_model_costs_follows_from_what_it_leaves_and_its_terms(rng):
+  x, weights = rng.uniform(1, 3, (120, 2)), rng.uniform(0.5, 2, 120)
+  rows = Rows(x, np.sin(x[:, 0]) * x[:, 1] + 0.01 * rng.normal(size=120), weights)
+  known = varying._Terms((expression.number(1.0), parse("z"), parse("z**2")), np.column_stack(
+    [np.ones(120), x[:, 1], x[:, 1] ** 2]))
+  config = dataclasses.replace(DEFAULT.varying, num_functions=4, num_per_size=2, worth=5.0, exact=1e-6)
+  found = list(varying._models(rows, known, "y", 0, "plain", config))
+  assert {len(model.terms) for model in found} == {1, 2, 3}
+  basis = varying._basis(x[:, 0], "plain", x[:, 0], 4)
+  variance = np.average((rows.y - np.average(rows.y, weights=weights)) ** 2, weights=weights)
+  for model in found:
+    values = [basis * np.broadcast_to(expression.evaluate(node, x), 120)[:, None] for node in model.terms]
+    design = np.column_stack([np.ones(120), *values]) * np.sqrt(weights)[:, None]
+    goal = np.sqrt(weights) * rows.y
+    left = np.sum((goal - design @ np.linalg.lstsq(design, goal)[0]) ** 2) / weights.sum() / variance
+    assert model.left == pytest.approx(left, rel=1e-3, abs=1e-9)
+    assert model.nats == pytest.approx(60 * (math.log(model.left + 1e-6) + len(model.terms) * math.log(5)))
+    assert (model.link, model.column, model.view) == ("y", 0, "plain")
+  few = dataclasses.replace(config, rows_per_function=10)  # so many rows for each polynomial of a factor
+  assert max(len(model.terms) for model in varying._models(rows, known, "y", 0, "plain", few)) == 3
+  fewer = dataclasses.replace(config, rows_per_function=16)
+  assert max(len(model.terms) for model in varying._models(rows, known, "y", 0, "plain", fewer)) <= 2
+  assert not list(varying._models(Rows(x, np.ones(120), weights), known, "y", 0, "plain", config))
 
 
 def test_models_with_few_factors_in_all_are_looked_at(rng, monkeypatch):
@@ -463,14 +546,16 @@ def test_a_table_has_places_of_its_column_and_the_operators_of_the_user(rng, mon
 
 def test_forms_of_a_table_are_of_functions_of_sums_as_well(rng, monkeypatch):
   x = rng.uniform(1, 2, (400, 1))
-  rows, made, asked = Rows(x, x[:, 0], np.ones(400)), [], []
-  monkeypatch.setattr(library, "Atoms", lambda x, columns, allows, *, config: made.append(
+  rows, made, asked, points = Rows(x, x[:, 0], np.ones(400)), [], [], []
+  monkeypatch.setattr(library, "Atoms", lambda x, columns, allows, *, config: points.append(x) or made.append(
     (len(x), columns, allows("sin"), config)))
   monkeypatch.setattr(unknown_functions, "_near", lambda rows, atoms, links, searches, rule, config, forms: (
     asked.append((rows, links, searches, rule)) or ([1, 2], [3], [4, 5])))
   rule = Restrictions(forbidden=("sin",), max_depth=2).for_columns(("a",))
   assert list(unknown_functions.forms_of(rows, rule, DEFAULT, FORMS)) == [1, 3, 4, 2, 5]
   assert made == [(DEFAULT.terms.num_rows, (0,), False, FORMS.library)]
+  # The rows of the library are those on which sums are chosen.
+  np.testing.assert_array_equal(points[0], terms.some_of(rows, DEFAULT.terms).x)
   own = dataclasses.replace(Rule(1), tokens=rule.tokens)
   assert asked == [(rows, DEFAULT.terms.links, FORMS.searches[:2], own)] and len(FORMS.searches) == 3
 
@@ -499,6 +584,14 @@ def test_waves_are_of_an_eighth_of_a_turn_to_so_many(number, is_found):
   config = dataclasses.replace(FORMS, num_waves=6, num_fitted_waves=1)
   [best] = unknown_functions._waves(rows, config)
   assert np.allclose(expression.evaluate(best, x), rows.y, atol=1e-9) == is_found
+
+
+def test_the_shortest_description_comes_first_whatever_the_formula():
+  function = unknown_functions.Tabulated(np.arange(8.0), 0.0)
+  forms = [(parse("sin(x)"), 0.1), (parse("x"), 0.2), (parse("exp(x)"), 1e-3), (parse("z"), 0.15)]
+  found = unknown_functions._shortest(forms, function, 9, 1, FORMS)
+  assert [nats for nats, _ in found] == sorted(nats for nats, _ in found) and len(found) == 4
+  assert found[0][1] == parse("exp(x)")
 
 
 def test_forms_are_screened_and_the_near_ones_fitted(monkeypatch):
@@ -540,8 +633,8 @@ def test_formulas_of_a_data_set_keep_its_rule(module, source, asked, monkeypatch
 
 
 @pytest.mark.parametrize(("source", "method"), [
-  (ridges.Ridges(), "_nodes"), (single_index.SingleIndex(), "_nodes"),
-  (separable.Separable(SearchOptions()), "_propose"), (varying.VaryingCoefficients(SearchOptions()), "_propose"), (terms.LibrarySums(), "_nodes"),
+  (ridges.Ridges(), "_nodes"), (single_index.SingleIndex(), "_nodes"), (terms.LibrarySums(), "_nodes"),
+  (separable.Separable(SearchOptions()), "_propose"), (varying.VaryingCoefficients(SearchOptions()), "_propose"),
   (terms.PartSums(), "_propose")])
 def test_every_question_has_its_proposal(source, method, monkeypatch):
   given = []

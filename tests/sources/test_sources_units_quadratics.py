@@ -40,12 +40,14 @@ def test_products_and_sums_of_polynomials(rng):
     X: pytest.approx(-0.008), Z: 1.0, ONE: -4.0}
   assert quadratics._sum({X: 8.0, Z: 1.0}, {X: 2.002, ONE: 1.0}, -4.0, 1e-3) == {Z: 1.0, ONE: -4.0}
   assert quadratics._sum({X: 8.0}, {X: 2.0}, -4.0, 0.0) == {}
+  assert quadratics._sum({X: 1.0}, {X: 0.2502}, -4.0, 1e-4) == {X: pytest.approx(-8e-4)}
+  assert quadratics._sum({}, {X: 0.5}, -4.0, 0.9) == {X: -2.0}
   assert quadratics._discriminant(({X: 1.0}, {Z: 2.0}, {ONE: 3.0}), 0.0) == {(0.0, 2.0): 4.0, X: -12.0}
 
 
 @pytest.mark.parametrize(("signs", "outside"), [((1, 1), (1, 0)), ((-1, 1), (1, 0)), ((0, 1), (0, 0))])
 def test_even_powers_of_columns_that_keep_their_sign_come_out_of_a_root(signs, outside, rng):
-  x = rng.uniform(1, 2, (9, 2)) * np.where(np.array(signs) == 0, 1, signs)
+  x = rng.uniform(0.3, 2, (9, 2)) * np.where(np.array(signs) == 0, 1, signs)
   x[0, 0] *= -1 if signs[0] == 0 else 1
   polynomial = {(3.0, 2.0): 1.0, (2.0, 1.0): 5.0, (2.0, 3.0): 1.5}
   node = quadratics._square_root(polynomial, x)

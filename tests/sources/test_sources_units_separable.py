@@ -438,6 +438,15 @@ def test_products_are_told_by_the_order_of_all_rows(rng):
     assert single_index.find_indices(rows, (0, 1), small_config(divisor_powers=())) == []
 
 
+def test_products_that_are_one_number_have_no_order(rng):
+  size = rng.integers(0, 2, 80)
+  x = np.column_stack([2.0**size, 2.0**-size, rng.uniform(1, 2, 80)])
+  rows = Rows(x, np.sin(x[:, 2]), np.ones(80))
+  with np.errstate(all="ignore"):
+    found = single_index.find_indices(rows, (0, 1, 2), small_config(most_rough=9.0, num_kept=99))
+  assert found and all(np.ptp(expression.evaluate(each.product, x)) > 0 for each in found)
+
+
 def test_formulas_of_one_product_are_in_the_columns_of_the_task(rng, monkeypatch):
   x, weights = rng.uniform(0.5, 2, (60, 3)), rng.uniform(0.5, 2, 60)
   task = make_task((x, rng.normal(size=60), weights), NAMES, SearchOptions())
