@@ -686,3 +686,58 @@ def test_a_leap_is_more_than_just_a_leap():
   for error, is_exact in ((0.25, False), (0.2, True)):
     [[fit]] = fits.upto_exact({2: [fit_of(error)]}, config).values()
     assert fit.is_exact == is_exact
+
+
+@pytest.mark.parametrize(("num_variables", "degrees"), [(1, [3]), (2, [2, 3]), (3, [2]), (5, [2])])
+def test_numerators_of_sums_are_of_higher_degree_where_no_sum_is_exact(num_variables, degrees, monkeypatch):
+  asked = []
+  monkeypatch.setattr(forms, "Fractions", lambda fraction, x, *, tolerance, config: asked.append(tolerance) or (
+    SimpleNamespace(factors=[1], is_product=True, product=lambda *_: parse("x/z"))))
+  monkeypatch.setattr(forms, "_products", lambda num, degree: (num, degree))
+  config = DEFAULT.rationals
+
+  def sums(is_exact, *ends):
+    ends = iter(ends)
+    monkeypatch.setattr(forms, "_sums", lambda parts, monomials, *_: asked.append(monomials) or (
+      [parse("x")], next(ends)))
+    fraction = LAW_FRACTION._replace(is_exact=is_exact)
+    asked.clear()
+    return forms.sums_of_fractions(fraction, np.ones((4, num_variables)), None, None, None, 1.0, config)
+  every = [(num_variables, degree) for degree in degrees]
+  assert sums(True, *[False] * 2) == [parse("x/z")] + [parse("x")] * len(degrees)
+  assert asked == [config.equal_roots, *every]
+  assert sums(True, True, True) == [parse("x/z"), parse("x")] and asked[1:] == every[:1]
+  assert sums(False, False, False) == [parse("x/z"), parse("x")] and asked == [config.near_roots, *every[:1]]
+
+
+def test_without_factors_and_products_there_are_sums_alone(monkeypatch):
+  monkeypatch.setattr(forms, "_sums", lambda *_: ([parse("x")], True))
+  z = parse("z")
+  for factors, is_product, product, expected in (
+    ([], False, None, []), ([1], False, z, ["x"]), ([1], True, None, ["x"]), ([1], True, z, ["z", "x"])):
+    parts = SimpleNamespace(factors=factors, is_product=is_product, product=lambda *_, product=product: product)
+    monkeypatch.setattr(forms, "Fractions", lambda *_, parts=parts, **__: parts)
+    found = forms.sums_of_fractions(LAW_FRACTION, X, None, None, None, 1.0, DEFAULT.rationals)
+    assert found == [parse(text) for text in expected]
+
+
+def test_steps_end_where_a_denominator_vanishes_or_nothing_is_won(rng):
+  y = (1 + 2 * X[:, 0]) / (3 + X[:, 0] ** 2) + 0.02 * rng.normal(size=30)
+  equation = equation_of(y)
+  pole = np.array([1.0, 2, 0, -X[4, 0], 1, 0])
+  with np.errstate(all="ignore"):
+    assert equation.reweighted(pole, 3) is pole
+    before = equation.solve(np.array([[0, 1, 3, 5]]))[0]
+    equation.follow(pole, is_exact=False)
+    np.testing.assert_array_equal(equation.solve(np.array([[0, 1, 3, 5]]))[0], before)
+  begun = before[0]
+  equation.is_whole = lambda coefficients: np.zeros(len(coefficients), bool)
+  assert equation.refined(begun, 3) is begun
+  equation.are_fractions = lambda coefficients: np.zeros(len(coefficients), bool)
+  assert equation.reweighted(begun, 3) is begun
+
+
+def test_what_is_common_to_all_terms_of_a_fraction_cancels():
+  fraction = equation_of(X[:, 0]).fraction(np.array([0.0, 2, 3, 0, 0, 4]))
+  assert (fraction.numerator, fraction.denominator) == ({(0.0,): 2.0, (1.0,): 3.0}, {(1.0,): 4.0})
+  assert fraction.is_whole and not fraction.is_exact and fraction.num_terms == 3

@@ -275,7 +275,8 @@ def fitted():
   for f, name in enumerate(OUTER):
     *factors, offset = TRUTHS[name]
     starts.factors[f, :, :2] = np.array(factors) * 1.1
-    starts.offset[f] = offset + 0.03 + np.array([0, -1e30 if name in ("ln", "sqrt", "inv_sqrt", "inv_ln") else 0, 0])
+    is_undefined = name in ("ln", "sqrt", "inv_sqrt", "inv_ln")
+    starts.offset[f] = offset + 0.03 + np.array([0, -(1 + offset) * is_undefined, 0])
     starts.factors[f, 2, :2] = np.array(factors) * (0.4, 0.3)
   found = jax.tree.map(np.asarray, ridge_gains.fit_ridges(starts, settings, num_steps=STEPS))
   return starts, every, found
