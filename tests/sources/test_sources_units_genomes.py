@@ -8,7 +8,9 @@ import jax
 import numpy as np
 import pytest
 
+from symformer_jax.decoding import grammar as grammar_lib
 from symformer_jax.language import expression, operators, parser, programs
+from symformer_jax.language.rules import Restrictions
 from symformer_jax.sources import projection, variation
 from symformer_jax.sources.variation import KINDS, Choices, Draws, Genome
 
@@ -290,6 +292,21 @@ def test_what_is_fitted_and_known_of_a_normal_form_is_that_of_its_tree(bred):
     assert from_genome.tolist() == list(range(len(list(walk(tree)))))
     np.testing.assert_array_equal(found.ids[found.origin >= 0], of(bare, i).ids[from_genome])
   assert num_long > 5
+
+
+def test_rules_are_asked_of_the_formula_that_is_fitted():
+  rule = Restrictions(unnested=("sin",), forbidden=("tan",), max_depth=6).for_columns(NAMES)
+  texts = ("x", "sin(x + sin(y))", "sin(x)*y", "tan(x)", "exp(sqrt(exp(sqrt(y))))", "exp(sqrt(y)) + x")
+  some = stacked([genome(text) for text in texts])
+  choices = Choices(np.ones(len(KINDS), np.float32), shares_of(ALL), *(np.float32(a) for a in (0.5, 0.25, 0.4, 0.8)))
+  found = variation.express_many(
+    some, choices, grammar_lib.make_grammar(rule, VOCAB), vocab=VOCAB, size=SIZE, has_rules=True)
+  expected = []
+  for ids, text in zip(np.asarray(found.ids), texts, strict=True):
+    node = expression.decode(ids, np.where(ids > 0, 0.5, 0), VOCAB)
+    assert [n.token for n in walk(tree_of(ids, 0 * ids))].count("+") == text.count("+") + 1
+    expected.append(rule(node))
+  assert np.asarray(found.is_allowed).tolist() == expected and True in expected and expected.count(False) > 2
 
 
 def canonical(tree):

@@ -362,7 +362,7 @@ def test_nothing_can_be_gained_of_what_is_explained_or_without_arguments(rng):
 
 def test_what_is_found_goes_on_by_what_it_leaves(rng, monkeypatch):
   """Of gains made up the best few of each function, their settings and amplitudes those that there are."""
-  space, _ = space_of(rng, seeds=[[parse("sin(x)")]])
+  space, _ = space_of(rng, seeds=[[parse("sin(x)")]], argument_exponents=((1,), (2,), (3,)))
   explained = np.array([1 - np.sum(each.residuals**2, axis=1) for each in space._settings])  # [S, A]
   asked = []
 
