@@ -443,7 +443,8 @@ def test_products_that_are_one_number_have_no_order(rng):
   x = np.column_stack([2.0**size, 2.0**-size, rng.uniform(1, 2, 80)])
   rows = Rows(x, np.sin(x[:, 2]), np.ones(80))
   with np.errstate(all="ignore"):
-    found = single_index.find_indices(rows, (0, 1, 2), small_config(most_rough=9.0, num_kept=99))
+    found = single_index.find_indices(rows, (0, 1, 2), small_config(
+      most_rough=9.0, num_kept=99, num_looked_at=999))
   assert found and all(np.ptp(expression.evaluate(each.product, x)) > 0 for each in found)
 
 
