@@ -139,11 +139,11 @@ def _root(quadratic: Quadratic, x: np.ndarray, y: np.ndarray, config: Quadratics
 
 
 def _root_of_fraction(below: Polynomial, rest: Polynomial, sign: float, x: np.ndarray) -> Node:
-  """sign*sqrt(-C/A)"""
+  """sign*sqrt(-4*A*C)/(2*A), as a root over a root."""
   turn = 1.0 if polynomials.values(below, x)[0] > 0 else -1.0
   top = _square_root({powers: -turn * value for powers, value in rest.items()}, x)
   bottom = _square_root({powers: turn * value for powers, value in below.items()}, x)
-  return tidy(chain("*", [top, Node("inv", (bottom,)), number(sign)]))
+  return tidy(chain("*", [top, Node("inv", (bottom,)), number(sign * turn)]))
 
 
 def _floor(y: np.ndarray) -> float:

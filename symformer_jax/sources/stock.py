@@ -56,7 +56,7 @@ class Units:
       place, scale = places[node.value]
       moved = expression.variable(place)
       return moved if scale == 1 else Node("*", (moved, number(scale)))
-    return node._replace(args=tuple(self._moved(arg, places) for arg in node.args)) if node.args else node
+    return node._replace(args=tuple(self._moved(arg, places) for arg in node.args))
 
 
 def make_units(task: Task, columns: Sequence[int], *, config: EvolutionConfig = DEFAULT.evolution) -> Units:
@@ -122,10 +122,10 @@ def _random_tree(
     return Node("pow", (base, number(float(rng.uniform(-2.5, 2.5)))))
   if arity[token] == 1:
     return Node(vocab.tokens[token], (_random_tree(rng, size - 1, weights, vocab, arity, far),))
-  first = int(rng.integers(1, size - 1)) if size > 2 else 1
+  first = int(rng.integers(1, size - 1))  # of two arguments: of more than two nodes
   return Node(vocab.tokens[token], (
     _random_tree(rng, first, weights, vocab, arity, far),
-    _random_tree(rng, max(size - 1 - first, 1), weights, vocab, arity, far)))
+    _random_tree(rng, size - 1 - first, weights, vocab, arity, far)))
 
 
 def answer(node: Node, units: Units, rows: Rows) -> Node:

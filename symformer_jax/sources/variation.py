@@ -213,7 +213,8 @@ def edit(draws: Draws, parent: Genome, donor: Genome, choices: Choices, *, vocab
   # A term beside its own copy would stay one: a fit moves both alike.
   donor = donor._replace(values=jnp.where(kind == _INSERT, donor.values * moved, donor.values))
   spliced = _splice_in(units, drawn, kind, parent, donor, choices, vocab)
-  redrawn = jnp.where(draws.of_tokens < choices.redrawn, drawn, parent.values * moved)
+  # By other digits than those that decide the sign: else a small share would be of one sign.
+  redrawn = jnp.where(draws.of_tokens * 4 % 1 < choices.redrawn, drawn, parent.values * moved)
   changed = _change(units, drawn, redrawn, kind, parent, choices, vocab)
   return jax.tree.map(lambda one, other: jnp.where(is_spliced, one, other), spliced, changed)
 
