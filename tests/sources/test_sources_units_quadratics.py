@@ -13,11 +13,26 @@ from symformer_jax.engine.rows import Rows
 from symformer_jax.engine.task import make_task
 from symformer_jax.language import expression, parser
 from symformer_jax.language.rules import Restrictions
-from symformer_jax.sources import polynomials, pursuit, quadratics
+from symformer_jax.sources import null_vectors, polynomials, pursuit, quadratics, views
 
 CONFIG = DEFAULT.quadratics
+ELIMINATION = CONFIG.elimination
 NAMES = ("x", "z")
 ONE, X, Z, XX, ZZ = (0.0, 0.0), (1.0, 0.0), (0.0, 1.0), (2.0, 0.0), (0.0, 2.0)
+PLAIN = views.plain(2)
+
+
+class Rule:
+  """All formulas count, or none does."""
+
+  def __init__(self, answer):
+    self._answer = answer
+
+  def __call__(self, node):
+    return self._answer
+
+  def allows_operator(self, token):
+    return True
 
 
 def parse(text):
@@ -134,7 +149,7 @@ def test_a_root_where_a_is_a_number_has_no_line(rng):
 
 def test_the_least_singular_value_its_vector_and_what_each_term_is_worth(rng):
   matrix = rng.normal(size=(12, 4)) * [1, 1, 1, 1e-3]
-  left, vector, rise = quadratics._least(matrix)
+  left, vector, rise = null_vectors._least(matrix)
   _, sizes, vectors = np.linalg.svd(matrix)
   assert left == pytest.approx(sizes[-1] / sizes[0])
   assert abs(vector @ vectors[-1]) == pytest.approx(1)
@@ -145,7 +160,7 @@ def test_the_least_singular_value_its_vector_and_what_each_term_is_worth(rng):
 
 
 def test_a_term_that_is_the_null_vector_by_itself_is_worth_much():
-  _, vector, rise = quadratics._least(np.diag([1.0, 1.0, 1e-3]))
+  _, vector, rise = null_vectors._least(np.diag([1.0, 1.0, 1e-3]))
   assert np.abs(vector).tolist() == [0, 0, 1] and rise[2] > 1e10 and np.all(rise[:2] == 0)
 
 
@@ -160,74 +175,76 @@ def law_columns(rng, num=40, noise=0.0):
 
 def test_the_null_vector_is_of_few_terms(rng):
   columns, _, _ = law_columns(rng)
-  found = quadratics._null_vector(columns, CONFIG)
+  found = null_vectors.find(columns, ELIMINATION)
   assert np.flatnonzero(found).tolist() == [0, 2, 6]  # y**2 - 2*x*y - z
   np.testing.assert_allclose(found / found[0], [1, 0, -2, 0, 0, 0, -1, 0, 0, 0], atol=1e-8)
-  scaled = quadratics._null_vector(columns * 10.0 ** np.arange(10), CONFIG)
+  scaled = null_vectors.find(columns * 10.0 ** np.arange(10), ELIMINATION)
   np.testing.assert_allclose(scaled * 10.0 ** np.arange(10) / scaled[0], found / found[0], atol=1e-8)
-  assert quadratics._null_vector(np.column_stack([columns, np.zeros(40)]), CONFIG) is None
+  assert null_vectors.find(np.column_stack([columns, np.zeros(40)]), ELIMINATION) is None
   with np.errstate(all="ignore"):
-    assert quadratics._null_vector(np.column_stack([columns, np.full(40, 1e200)]), CONFIG) is None
-  assert quadratics._null_vector(columns, dataclasses.replace(CONFIG, max_terms=3)) is not None
-  assert quadratics._null_vector(columns, dataclasses.replace(CONFIG, max_terms=2)) is None
+    assert null_vectors.find(np.column_stack([columns, np.full(40, 1e200)]), ELIMINATION) is None
+  assert null_vectors.find(columns, dataclasses.replace(ELIMINATION, max_terms=3)) is not None
+  assert null_vectors.find(columns, dataclasses.replace(ELIMINATION, max_terms=2)) is None
 
 
 def test_what_hardly_vanishes_or_does_so_by_small_steps_is_no_equation(rng):
   columns, _, _ = law_columns(rng, noise=1e-7)
-  found = quadratics._null_vector(columns, CONFIG)
+  found = null_vectors.find(columns, ELIMINATION)
   assert np.flatnonzero(found).tolist() == [0, 2, 6]
-  left = quadratics._least(columns[:, [0, 2, 6]] / np.linalg.norm(columns[:, [0, 2, 6]], axis=0))
-  size = quadratics._least(np.linalg.qr(columns / np.linalg.norm(columns, axis=0), mode="r"))[0]
-  assert quadratics._null_vector(columns, dataclasses.replace(CONFIG, vanishing=0.99 * size)) is None
-  assert quadratics._null_vector(columns, dataclasses.replace(CONFIG, vanishing=size)) is not None
+  left = null_vectors._least(columns[:, [0, 2, 6]] / np.linalg.norm(columns[:, [0, 2, 6]], axis=0))
+  size = null_vectors._least(np.linalg.qr(columns / np.linalg.norm(columns, axis=0), mode="r"))[0]
+  assert null_vectors.find(columns, dataclasses.replace(ELIMINATION, vanishing=0.99 * size)) is None
+  assert null_vectors.find(columns, dataclasses.replace(ELIMINATION, vanishing=size)) is not None
   # Each term is worth more than what is left, by the leap that is asked for.
   worth = math.sqrt(left[2].min()) / left[0]
   for factor, is_one in ((1.02, True), (0.98, False)):
-    config = dataclasses.replace(CONFIG, leaps=(0.0, factor / worth))
-    assert (quadratics._null_vector(columns, config) is not None) == is_one
-    exact = dataclasses.replace(CONFIG, leaps=(factor / worth, 0.0), exact=1.0)
-    assert (quadratics._null_vector(columns, exact) is not None) == is_one
-  assert CONFIG.leap(0.9 * CONFIG.exact) == CONFIG.leaps[0] and CONFIG.leap(CONFIG.exact) == CONFIG.leaps[1]
+    config = dataclasses.replace(ELIMINATION, leaps=(0.0, factor / worth))
+    assert (null_vectors.find(columns, config) is not None) == is_one
+    exact = dataclasses.replace(ELIMINATION, leaps=(factor / worth, 0.0), exact=1.0)
+    assert (null_vectors.find(columns, exact) is not None) == is_one
+  exact = ELIMINATION.exact
+  assert (ELIMINATION.leap(0.9 * exact), ELIMINATION.leap(exact)) == ELIMINATION.leaps
 
 
 def test_of_many_terms_a_quarter_goes_at_a_time(rng, monkeypatch):
   sizes = []
-  real = quadratics._least
-  monkeypatch.setattr(quadratics, "_least", lambda matrix: sizes.append(matrix.shape[1]) or real(matrix))
+  real = null_vectors._least
+  monkeypatch.setattr(null_vectors, "_least", lambda matrix: sizes.append(matrix.shape[1]) or real(matrix))
   x = rng.uniform(1, 2, (200, 1))
   y = np.sqrt(x[:, 0] + 2)
   columns = np.column_stack([y**2, *(x[:, 0] ** k for k in range(2)), rng.normal(size=(200, 29))])
-  found = quadratics._null_vector(columns, CONFIG)
+  found = null_vectors.find(columns, ELIMINATION)
   assert np.flatnonzero(found).tolist() == [0, 1, 2]
-  assert sizes[:4] == [32, 24, 18, 14] and sizes[4:8] == [11, 10, 9, 8] and sizes[-1] == 3
+  assert sizes[:4] == [32, 24, 18, 14] and sizes[4:8] == [11, 10, 9, 8] and sizes[-2:] == [3, 2]
   sizes.clear()
-  assert CONFIG.max_terms == 12
-  assert quadratics._null_vector(columns[:, :16], CONFIG) is not None and sizes[:4] == [16, 12, 11, 10]
+  assert ELIMINATION.max_terms == 12
+  assert null_vectors.find(columns[:, :16], ELIMINATION) is not None and sizes[:4] == [16, 12, 11, 10]
   sizes.clear()
   # Where too many go at once half as many do.
   many = rng.normal(size=(200, 7))
-  found = quadratics._null_vector(np.column_stack([many, many[:, :6] @ [1.0, 0.3, 0.7, -1.1, 0.9, 0.8]]), CONFIG)
+  found = null_vectors.find(np.column_stack([many, many[:, :6] @ [1.0, 0.3, 0.7, -1.1, 0.9, 0.8]]), ELIMINATION)
   assert np.flatnonzero(found).tolist() == [0, 1, 2, 3, 4, 5, 7] and sizes == [8, 6, 7, 6]
 
 
 def test_equations_of_low_degree_come_first_as_far_as_there_are_rows(rng):
   _, x, y = law_columns(rng, num=28)
   config = dataclasses.replace(CONFIG, degrees=((0, 1, 2), (0, -1, 2), (1, 1, 2), (0, 2, 2)))
-  above, linear, rest = next(quadratics._exact_equations(x, y, config))
+  above, linear, rest = next(quadratics._exact_equations(PLAIN, x, y, config))
   assert (set(above), set(linear), set(rest)) == ({ONE}, {X}, {Z})
   assert linear[X] / above[ONE] == pytest.approx(-2) and rest[Z] / above[ONE] == pytest.approx(-1)
   for rows_per_term, max_columns, is_one in ((2, 128, True), (3, 128, False), (2, 10, True), (2, 9, False)):
     one = dataclasses.replace(config, degrees=((0, 1, 2),), rows_per_term=rows_per_term, max_columns=max_columns)
-    assert bool(list(quadratics._exact_equations(x, y, one))) == (is_one and 28 // rows_per_term >= 10)
+    assert bool(list(quadratics._exact_equations(PLAIN, x, y, one))) == (is_one and 28 / rows_per_term >= 10)
   just = dataclasses.replace(config, degrees=((0, 1, 2),), rows_per_term=2)
-  assert list(quadratics._exact_equations(x[:20], y[:20], just)) and not list(
-    quadratics._exact_equations(x[:19], y[:19], just))
+  assert list(quadratics._exact_equations(PLAIN, x[:20], y[:20], just)) and not list(
+    quadratics._exact_equations(PLAIN, x[:19], y[:19], just))
   # A fraction is no quadratic equation: A or C is missing.
   line = x[:, 0] / (x[:, 1] + 1)
-  assert not list(quadratics._exact_equations(x, line, dataclasses.replace(config, degrees=((0, 1, 1),))))
+  assert not list(quadratics._exact_equations(PLAIN, x, line, dataclasses.replace(config, degrees=((0, 1, 1),))))
   # Without B.
   root = np.sqrt(x[:, 0] + 2 * x[:, 1])
-  [(above, linear, rest)] = quadratics._exact_equations(x, root, dataclasses.replace(config, degrees=((0, -1, 1),)))
+  one = dataclasses.replace(config, degrees=((0, -1, 1),))
+  [(above, linear, rest)] = quadratics._exact_equations(PLAIN, x, root, one)
   assert set(above) == {ONE} and linear == {} and set(rest) == {X, Z}
 
 
@@ -235,24 +252,24 @@ def test_roots_are_in_the_units_and_columns_of_the_user(rng):
   x = np.column_stack([np.full(60, 3.0), 1e4 * rng.uniform(1, 3, 60), 1e-3 * rng.uniform(1, 3, 60)])
   y = 1e5 * (x[:, 1] * 1e-4 + np.sqrt(x[:, 2] * 1e3 + 2))
   rows = Rows(x, y, np.ones(60))
-  [node] = quadratics.roots_of(rows, (0, 1, 2), rule=lambda node: True)
+  [node] = quadratics.roots_of(rows, (0, 1, 2), rule=Rule(True))
   np.testing.assert_allclose(expression.evaluate(node, x), y, rtol=1e-9)
   assert {part.value for part in expression.walk(node) if part.token == "variable"} == {1, 2}
   numbers = [part.value for part in expression.walk(node) if part.is_number]
   assert len(numbers) <= 4
-  assert quadratics.roots_of(rows, (0, 1, 2), rule=lambda node: False) == []
-  assert quadratics.roots_of(rows, (0,), rule=lambda node: True) == []
+  assert quadratics.roots_of(rows, (0, 1, 2), rule=Rule(False)) == []
+  assert quadratics.roots_of(rows, (0,), rule=Rule(True)) == []
   for bad in (np.full(60, 2.0), np.where(np.arange(60) < 1, np.inf, y)):
-    assert quadratics.roots_of(Rows(x, bad, np.ones(60)), (1, 2), rule=lambda node: True) == []
+    assert quadratics.roots_of(Rows(x, bad, np.ones(60)), (1, 2), rule=Rule(True)) == []
   wide = np.where(np.arange(180).reshape(60, 3) == 1, np.inf, x)
   with np.errstate(all="ignore"):
-    assert quadratics.roots_of(Rows(wide, y, np.ones(60)), (0, 1, 2), rule=lambda node: True) == []
+    assert quadratics.roots_of(Rows(wide, y, np.ones(60)), (0, 1, 2), rule=Rule(True)) == []
 
 
 def test_the_largest_coefficient_of_a_is_one(rng):
   x = rng.uniform(1, 3, (60, 2))
   y = (-x[:, 1] + np.sqrt(x[:, 1] ** 2 + 4 * (5 * x[:, 0] + 1))) / (2 * (5 * x[:, 0] + 1))
-  [node] = quadratics.roots_of(Rows(x, y, np.ones(60)), (0, 1), rule=lambda node: True)
+  [node] = quadratics.roots_of(Rows(x, y, np.ones(60)), (0, 1), rule=Rule(True))
   assert any(abs(abs(part.value) - 0.2) < 1e-9 for part in expression.walk(node) if part.is_number)
   assert not any(abs(abs(part.value) - 5) < 1e-9 for part in expression.walk(node) if part.is_number)
 
@@ -374,5 +391,5 @@ def test_roots_of_fractions_have_the_sign_of_y_where_the_denominator_is_negative
   y = np.sqrt((x[:, 0] + 1) / (3 * x[:, 0] ** 4 + x[:, 1] ** 4 - 5))  # over its largest coefficient it is negative
   config = dataclasses.replace(CONFIG, degrees=((4, -1, 2),))
   for sign in (1, -1):
-    [node] = quadratics.roots_of(Rows(x, sign * y, np.ones(80)), (0, 1), rule=lambda node: True, config=config)
+    [node] = quadratics.roots_of(Rows(x, sign * y, np.ones(80)), (0, 1), rule=Rule(True), config=config)
     np.testing.assert_allclose(expression.evaluate(node, x), sign * y, rtol=1e-9)
