@@ -1,5 +1,7 @@
 """The canonical form, case by case: what is distributed, multiplied out, cancelled, taken out, and up to where."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
@@ -68,7 +70,14 @@ def written(text):
   ("(x + y)**2*(x - y)", "x**2*y - y**2*x - y**3 + x**3"), ("sign(-2*x)", "-sign(2*x)"), ("sqrt(x)*x - x**1.5", "0"),
   ("(exp(x) + 1)/exp(x)", "exp(-x) + 1"), ("(exp(x) + exp(2*x))/exp(x)", "exp(x) + 1"),
   ("(x**x + x**(2*x))/x**x", "x**x + 1"), ("(6*x + 4)/(3*x + 2)", "2"), ("(x/2 + y/4)/(2*x + y)", "0.25"),
-  ("(1.5*x + 3*y)/(x + 2*y)", "1.5*x/(2*y + x) + 3*y/(2*y + x)")])
+  ("(1.5*x + 3*y)/(x + 2*y)", "1.5*x/(2*y + x) + 3*y/(2*y + x)"), ("(x*y)**(-1000000000)", "(x*y)**(-1000000000)"),
+  ("x + 0", "x"), ("sin(0) + x", "x"), ("0*x + y", "y"), ("(x + 1)*(x + 1)**(-0.5)", "x/sqrt(x + 1) + 1/sqrt(x + 1)"),
+  ("y*x**1e-13", "y"), ("y*x**(-1e-13)", "y"), ("sin(x + y + z - x*y - x*z)", "sin(x - x*y - x*z + y + z)"),
+  ("sin(0.5*x - y)", "sin(0.5*x - y)"), ("sin(x**2 - x)", "sin(x**2 - x)"), ("sin(x - x**2)", "-sin(x**2 - x)"),
+  ("sin(sin(y) - x)", "-sin(x - sin(y))"), ("sin(sin(x)**2 - cos(y))", "-sin(cos(y) - sin(x)**2)"),
+  ("sin(y**2 - x)", "sin(y**2 - x)"), ("(x + 1)**(2*y)*(x + 1)**y", "(x + 1)**(3*y)"), ("x**(y - y)*2", "2"),
+  ("(0.5*x)**y", "0.5**y*x**y"), ("sqrt(x)/(y + 1)", "sqrt(x)/(y + 1)"), ("sqrt(x)/(y + 1)/z", "sqrt(x)/(y*z + z)"),
+  ("(x + y)**(-4)", "1/(6*x**2*y**2 + 4*x**3*y + 4*y**3*x + x**4 + y**4)")])
 def test_forms_by_the_case(text, expected):
   node = parser.parse(text, NAMES, expands=False)
   assert written(text) == expected
@@ -105,6 +114,12 @@ def test_too_long_products_and_quotients_are_sorted_and_no_longer_taken_apart():
     assert written(text) == f"({written(first)})*({written(second)})"
   assert written(f"({first})*({second})/(({first})*({second}))") == "1"
   assert written(f"sqrt(({first})*({second}))**2") == written(f"({first})*({second})")
+  # By their tokens first, then by their numbers.
+  first_term, second_term = "3*x + cos(y) + " + polynomial(9, "y"), "2*x + " + polynomial(10, "y")
+  assert written(f"({second_term})*({first_term})") == f"({written(first_term)})*({written(second_term)})"
+  root = Node("*", tuple(Node("sqrt", (parser.parse(text, NAMES),)) for text in (first, second)))
+  longer = Node("*", (variable(2), root))
+  assert canonicalize(Node("*", (root, longer))) == canonicalize(Node("*", (longer, root)))
   below = parser.parse(f"1/({first})*(1/({second}))", NAMES)
   quotient = canonicalize(Node("/", (variable(2), below)))
   assert quotient == Node("*", (Node("inv", (canonicalize(below),)), variable(2)))
@@ -134,4 +149,19 @@ def test_exact_numbers_stay_exact_as_long_as_they_are_short():
   kinds = {value: type(canonical._tidy(value)) for value in (10**9 - 1, 10**9, 1 - 10**9, -(10**9))}
   assert kinds == {10**9 - 1: int, 10**9: float, 1 - 10**9: int, -(10**9): float}
   assert type(canonical._number_power(16, 0.5)) is int and type(canonical._number_power(16.0, 0.5)) is float
-  assert type(canonical._number_power(10**6 - 1, 1.0)) is float
+  short, long = (Fraction(1, 10**9 - 1), Fraction(10**12 - 1, 17)), (
+    Fraction(1, 10**9), Fraction(10**12, 17), Fraction(-(10**12), 17))
+  assert [type(canonical._tidy(value)) for value in (*short, *long)] == [Fraction] * 2 + [float] * 3
+  # Of 1 and -1 alone are such powers short.
+  assert type(canonical._number_power(-1, 40)) is int and type(canonical._number_power(-1, 41)) is float
+
+
+@pytest.mark.parametrize(("node", "expected"), [
+  (Node("-", (variable(0), variable(1))), "x - y"), (Node("/", (variable(0), variable(1))), "x/y"),
+  (Node("pow", (variable(0), number(1))), "x"), (Node("pow", (variable(0), number(0))), "1"),
+  (Node("pow", (Node("ln", (number(-1),)), number(0))), "1"),
+  (Node("pow", (Node("+", (variable(0), number(1))), number(-2))), "1/(2*x + x**2 + 1)"),
+  (Node("pow4", (Node("+", (variable(0), number(1))),)), "6*x**2 + 4*x**3 + 4*x + x**4 + 1"),
+  (Node("pow6", (variable(0),)), "x**6")])
+def test_forms_of_trees_that_the_parser_does_not_make(node, expected):
+  assert printing.to_text(canonicalize(node), NAMES) == expected
