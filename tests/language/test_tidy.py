@@ -51,7 +51,8 @@ def test_undefined_numbers_are_kept():
 
 
 @pytest.mark.parametrize(("text", "expected"), [
-  ("sqrt(x**4)", "x**2"), ("sqrt(9*x**4*y**8)", "3*x**2*y**4"), ("sqrt(4*x**(-4))", "2*x**(-2)"), ("sqrt(0.25*x**4)", "0.5*x**2"),
+  ("sqrt(x**4)", "x**2"), ("sqrt(9*x**4*y**8)", "3*x**2*y**4"), ("sqrt(4*x**(-4))", "2*x**(-2)"),
+  ("sqrt(0.25*x**4)", "0.5*x**2"),
   # What has a sign to lose, or a constant beside it, stays.
   ("sqrt(x**2)", "sqrt(x**2)"), ("sqrt(x**6)", "sqrt(x**6)"), ("sqrt(x**4 + 1)", "sqrt(x**4 + 1)"),
   ("sqrt(-x**4)", "sqrt(-x**4)"), ("sqrt(x)", "sqrt(x)")])

@@ -14,6 +14,7 @@ from symformer_jax.engine.rows import Rows
 from symformer_jax.errors import InputError
 from symformer_jax.language import templates, units as units_lib
 from symformer_jax.language.expression import Node, symbol, variable
+from symformer_jax.language.rules import Restrictions
 from symformer_jax.templates import profile
 from symformer_jax.templates.profile import _Profile
 
@@ -199,6 +200,33 @@ def test_more_than_two_parameters_for_a_grid_are_too_many(x):
   assert set(two.fit()) == {"a", "b"}
 
 
+@pytest.mark.parametrize(("text", "scale"), [("c/(t + f(x))", 1e-10), ("c/(t + f(x))", 1e10), ("a*t + f(x)", 1e-10)])
+def test_what_is_linear_does_not_depend_on_the_unit_of_y(x, text, scale):
+  assert made(text, x, scale * np.arange(1.0, 61))._linear == made(text, x)._linear
+
+
+def test_linear_parameters_may_have_any_size(x):
+  x[:, 1] *= 1e-15
+  [a] = made("a*t + f(x)", x, 2e15 * x[:, 1] + x[:, 0] ** 2).fit().values()
+  assert a == pytest.approx(2e15, rel=1e-6)
+
+
+def test_without_rows_that_say_something_linear_parameters_are_0(x):
+  found = made("sqrt(f(x) + a*t)", x, np.where(np.arange(60) < 3, 1.0, -1.0))
+  assert found._linear == ["a"] and found._solve({})[1] == {"a": 0.0}
+
+
+def test_polynomials_of_the_functions_are_those_of_the_config(x):
+  assert made("f(x)*t", x, config=dataclasses.replace(CONFIG, max_polynomials=5)).bases["f"].shape == (60, 5)
+
+
+def test_of_descents_that_end_alike_the_first_counts(monkeypatch, x):
+  found = made("f(x)*(1 + k*t)**b", x)
+  monkeypatch.setattr(found, "_sizes", lambda name, num: np.array([0.5, 1.0]))
+  monkeypatch.setattr(found, "_descend", lambda names, start: (0.0, start))
+  assert set(found.fit().values()) <= {0.5, 1.0}
+
+
 # --- several functions -----------------------------------------------------------------------------------------------
 
 
@@ -214,6 +242,69 @@ def test_functions_are_fitted_in_turn_and_then_together(x):
   assert np.sum(few._solve({})[0] ** 2) > np.sum(found._solve({})[0] ** 2)
   assert np.all(few._start()["f"] == 1) and few._start()["f"].shape == (60,)
   np.testing.assert_allclose(few._solve_one("f", {}, {}, few._start())[2], found.bases["f"] @ first, rtol=1e-6)
+
+
+def test_rounds_are_whole_and_end_where_nothing_is_gained(monkeypatch, x, rng):
+  y, config = x[:, 0] + x[:, 1] + rng.normal(size=60), dataclasses.replace(CONFIG, max_polynomials=3)
+  found, names = made("f(x) + g(t)", x, y, config=config), []
+  solve = found._solve_one
+  monkeypatch.setattr(found, "_solve_one", lambda name, *rest: names.append(name) or solve(name, *rest))
+  found._solve({})
+  assert names == ["f", "g"] * (len(names) // 2) and 4 <= len(names) < 2 * CONFIG.num_rounds
+
+
+def together(monkeypatch, x, residuals, text="f(x) + g(t)", y=None):
+  """Estimates after as many steps as there are residuals, each step with slopes of 1."""
+  found, given = made(text, x, y), iter(residuals)
+  names = [unknown.name for unknown in found.template.unknowns]
+  monkeypatch.setattr(found, "_linearized", lambda values, estimates: (
+    next(given, np.full(60, 1e9)), {name: np.ones(60) for name in names}))
+  start = {name: np.zeros(60) for name in names}
+  return found._together({}, start), start
+
+
+def test_steps_of_all_functions_end_where_nothing_is_gained(monkeypatch, x):
+  some = np.arange(60.0)
+  for residuals, num_steps in (([some], 0), ([some, some / 2], 1), ([some, some], 0), ([some, 2 * some], 0),
+                               ([some, some / 2, some / 4], 2)):
+    found, start = together(monkeypatch, x, residuals)
+    assert (found is start) == (num_steps == 0)
+  # As few rows as polynomials, of which there are two sets of fifteen, tell nothing, however small their error.
+  y = np.full(60, 1.0)
+  y[:30] += 1e-3
+  for num_used, is_taken in ((30, False), (31, True)):
+    nearly = np.where(np.arange(60) < num_used, 0.0, np.nan)
+    found, start = together(monkeypatch, x, [some, nearly, nearly / 2], y=y)
+    assert (found is not start) == is_taken
+
+
+def test_rows_without_a_value_count_by_their_distance_from_the_mean_in_a_step(monkeypatch, x):
+  y = 10 + 0.1 * np.cos(np.arange(60))
+  is_lost = np.arange(60) >= 50
+  first, second = np.full(60, 0.5), np.where(is_lost, np.nan, 0.0)
+  # What is lost is a tenth off the mean, and what the first step leaves is half.
+  found, start = together(monkeypatch, x, [first, second], y=y)
+  assert found is not start
+  # A slope without a value loses its row alone.
+  made_up, calls = made("f(x) + g(t)", x, y), []
+  slopes = np.where(is_lost, np.nan, 1.0)
+  monkeypatch.setattr(made_up, "_linearized", lambda values, estimates: (
+    calls.append(1) or first / len(calls) ** 3, {"f": slopes, "g": np.ones(60)}))
+  assert made_up._together({}, start) is not start
+
+
+def test_steps_of_three_functions_are_shared_among_them(x):
+  y = np.log(x[:, 0]) ** 2 + 3 * np.log(x[:, 1]) + x[:, 2] ** 2
+  found = made("f(x) + g(t) + h(z)", x, y, config=dataclasses.replace(CONFIG, max_polynomials=5))
+  estimates = found._together({}, {name: np.zeros(60) for name in "fgh"})
+  np.testing.assert_allclose(sum(estimates.values()), y, rtol=1e-6)
+
+
+def test_with_values_of_all_parameters_none_is_found_anew(x):
+  found = made("f(x)*g(t) + a*z", x, (1 + x[:, 0]) * (1 + x[:, 1]) + 2.5 * x[:, 2])
+  estimates = found.estimates({"a": 2.5})
+  assert found._is_linear == {"a": False}
+  np.testing.assert_allclose(estimates["f"] * estimates["g"], (1 + x[:, 0]) * (1 + x[:, 1]), rtol=1e-4)
 
 
 def test_a_step_of_all_functions_solves_what_is_linear_in_both(x):
@@ -273,6 +364,26 @@ def test_five_rows_with_a_value_are_enough(x):
   y[4] = -1.0
   with pytest.raises(InputError, match=r"f\(x\) has a value in 4 of 60 rows, expected at least 5"):
     profile.pose(read, Rows(x, y, np.ones(60)), seed=0)
+
+
+def test_rows_beyond_the_range_of_numbers_are_left_out(x):
+  x[:, 1], x[0, 1], x[1, 1] = 2.0, 1e200, 1e-200  # squares of these are infinite, or nothing
+  y = 3.0 * x[:, 1]
+  read = templates.read("f(x)*t", NAMES)
+  part = profile._part(read, Rows(x, y, np.linspace(0.5, 1.5, 60)), {}, {}, read.unknowns[0])
+  np.testing.assert_array_equal(part.dataset[0][:, 0], x[2:, 0])
+  np.testing.assert_allclose(part.dataset[1], 3.0)
+  np.testing.assert_allclose(part.dataset[2], 4 * np.linspace(0.5, 1.5, 60)[2:])
+
+
+def test_rules_and_units_of_a_function_are_its_own(x):
+  units = units_lib.read_units({"x": "m", "t": "s", "z": "kg", "y": "N"}).for_columns(NAMES)
+  read = templates.read("f(x, t)*z", NAMES)
+  problem = profile.pose(read, Rows(x, x[:, 0] * x[:, 2], np.ones(60)), seed=0, units=units)
+  rules = Restrictions(required=("x", "z"), excluded=("t",), max_depth=7)
+  task = profile.make_part_task(problem, problem.parts[0], SearchOptions(restrictions=rules))
+  assert task.rule.required == {0} and task.rule.excluded == {1} and task.rule.max_depth == 7
+  assert [unit.text for unit in task.units.columns] == ["m", "s"] and task.units.target.text == "N/kg"
 
 
 def test_rows_that_say_nothing_of_a_function_are_left_out(x):
