@@ -41,8 +41,7 @@ def _sums(template: Template) -> list[list[str]]:
     for depth, i in enumerate(path):
       begin = begin if node.token == "+" else depth + 1  # of the innermost sum
       node = node.args[i]
-    if begin < len(path):
-      found.setdefault(path[:begin], []).append(unknown.name)
+    found.setdefault(path[:begin], []).append(unknown.name)
   return [names for names in found.values() if len(names) > 1]
 
 

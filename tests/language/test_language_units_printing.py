@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from symformer_jax.language import expression, parser, printing
+from symformer_jax.language import expression, operators, parser, printing
 from symformer_jax.language.expression import Node, number, variable
 from symformer_jax.language.printing import Dialect
 from symformer_jax.language.source_code import LANGUAGES
@@ -98,6 +98,14 @@ def test_forms_of_the_languages(given, text, latex, c, excel):
   with np.errstate(all="ignore"):
     np.testing.assert_allclose(
       expression.evaluate(parser.parse(text, NAMES, expands=False), X), expression.evaluate(node, X), rtol=1e-12)
+
+
+@pytest.mark.parametrize("op", operators.OPERATORS, ids=lambda op: op.name)
+def test_every_form_has_every_argument_once(op):
+  for form in (op.python, op.c, op.julia, op.excel, op.latex):
+    written = form.format("first", "second", m="")
+    assert written.count("first") == (2 if (op.name, form) == ("sign", op.c) else 1)
+    assert written.count("second") == (op.arity == 2)
 
 
 @pytest.mark.parametrize(("node", "text", "with_ones", "latex"), [
