@@ -172,12 +172,12 @@ def test_what_is_left_of_y_is_shared_by_the_slope(x, rng):
 
 
 def test_rows_that_say_nothing_or_have_no_value_are_left_out(x):
-  x[:, 1] = 1.0
-  x[0, 1], x[1, 1], x[2, 1], x[3, 1] = 0.0, 0.9e-6, 1.1e-6, 1e-6
+  x[:, 1] = 10.0
+  x[0, 1], x[1, 1], x[2, 1], x[3, 1] = 0.0, 0.9e-5, 1.1e-5, 1.2e-5
   problem = problem_of("f(x)*t", x, x[:, 0] * x[:, 1])
   columns, _, weights = answer._linearized(Filling({"f": variable(0)}, {}), problem, problem.parts[0])
   # Weights below a trillionth of the largest, that is slopes of a millionth.
-  assert len(weights) == 37 and columns[0, 0] == x[2, 0] and weights.min() > 1e-12
+  assert len(weights) == 38 and columns[0, 0] == x[2, 0] and weights.min() > 1e-10
 
 
 # --- lines -----------------------------------------------------------------------------------------------------------
@@ -262,6 +262,18 @@ def test_a_line_has_its_parts_their_errors_and_its_own(x):
 
 
 @pytest.mark.usefixtures("as_they_are")
+@pytest.mark.parametrize(("text", "num_rounded"), [("f(x) + t", 1), ("f(x) + g(t)", 2)])
+def test_of_several_functions_the_whole_is_rounded_again(monkeypatch, x, text, num_rounded):
+  seen = []
+  monkeypatch.setattr(answer.rounding, "round_constants", lambda node, *wide, config: seen.append(config) or node)
+  problem = problem_of(text, x, x[:, 0])
+  wide = (x, problem.rows.y, problem.rows.weights)
+  filling = Filling({"f": parse("x*2.5"), "g": parse("t*1.5")}, {})
+  answer._equation(Form(problem.template), problem, filling, wide, DEFAULT)
+  assert seen == [DEFAULT.selection] * num_rounded
+
+
+@pytest.mark.usefixtures("as_they_are")
 def test_functions_stay_as_they_are_where_tidying_takes_their_value(monkeypatch, x):
   problem = problem_of("f(x) + t", x, x[:, 0])
   form = Form(problem.template)
@@ -303,6 +315,10 @@ def test_the_front_falls_and_keeps_lines_and_what_is_recommended(monkeypatch, x)
   # A line in which the template is undefined is none, but for the recommended.
   found = settled(monkeypatch, x, "f(x)*t", [("2.5", "sin(x)")], {"2.5*t": np.inf, "sin(x)*t": 3.0})
   assert [each.mse for each in found.front] == [3.0]
+  # Errors that are rounding of y are alike: the simplest stays.
+  found = settled(monkeypatch, x, "f(x)*t", [("sin(x)", "exp(x)*sin(x)*x")],
+                  {"sin(x)*t": 1e-16, "exp(x)*sin(x)*x*t": 1e-17}, bests=[0])
+  assert [each.mse for each in found.front] == [1e-16]
   found = settled(monkeypatch, x, "f(x)*t", [("2.5", "sin(x)")], {"2.5*t": 2.0, "sin(x)*t": np.inf})
   assert found.best.mse == np.inf and found.best in found.front
 

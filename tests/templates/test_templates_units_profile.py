@@ -109,6 +109,7 @@ def test_sizes_are_spaced_over_the_decades_and_near_ones_come_once(x):
 @pytest.mark.parametrize(("text", "linear"), [
   ("f(x)*exp(-k*t)", []), ("a*t + f(x, z)", ["a"]), ("sqrt(a*t + f(x))", ["a"]), ("c/(t + f(x))", []),
   ("a*f(x)**t + b*t", []), ("f(x)/(1 + k*t)**b", []), ("f(x)*exp(-k*t) + a*z", ["a"]), ("f(x)*(t + k)", []),
+  ("(f(x) + t)/(1 + k*t)", []), ("1e-12*(f(x) + t)/(1 + k*t)", []), ("1e-12*(f(x) + a*t)", ["a"]),
   ("a*t + f(x) + g(z)", ["a"]), ("(f(x) + a*t)*g(z)", []), ("(f(x) + a*t)**2", ["a"]), ("log(f(x) - a*t)", ["a"])])
 def test_which_parameters_are_found_without_a_grid(x, text, linear):
   """Those with which the template, solved for the function, goes up evenly and is as steep."""
@@ -383,6 +384,9 @@ def test_rules_and_units_of_a_function_are_its_own(x):
   rules = Restrictions(required=("x", "z"), excluded=("t",), max_depth=7)
   task = profile.make_part_task(problem, problem.parts[0], SearchOptions(restrictions=rules))
   assert task.rule.required == {0} and task.rule.excluded == {1} and task.rule.max_depth == 7
+  alone = profile.pose(templates.read("f(x)*z", NAMES), Rows(x, x[:, 0] * x[:, 2], np.ones(60)), seed=0)
+  rules = profile.make_part_task(alone, alone.parts[0], SearchOptions(restrictions=rules)).rule
+  assert rules.required == {0} and rules.excluded == frozenset()
   assert [unit.text for unit in task.units.columns] == ["m", "s"] and task.units.target.text == "N/kg"
 
 
