@@ -9,7 +9,9 @@ from symformer_jax.data import columns, points
 from symformer_jax.data.points import PointsConfig
 from symformer_jax.language.vocabulary import Vocabulary
 
-KEY = jax.random.key(0)
+
+def any_key():
+  return jax.random.key(0)
 
 
 @pytest.fixture
@@ -27,7 +29,7 @@ def given(monkeypatch):
   return drawn
 
 
-DOMAINS = jnp.array([[[10.0, 20.0]]])
+DOMAINS = np.array([[[10.0, 20.0]]], np.float32)
 
 
 @pytest.mark.parametrize(("ends", "begin", "width"), [
@@ -37,7 +39,7 @@ DOMAINS = jnp.array([[[10.0, 20.0]]])
 def test_a_part_of_a_box_lies_between_two_shares_of_it_unevenly_filled(given, ends, begin, width, normal):
   unit = np.linspace(0.01, 0.99, 9, dtype=np.float32)
   given.update(shares=[unit[:, None], np.reshape(ends, (2, 1, 1, 1))], normal=normal)
-  x = points.draw_x(KEY, DOMAINS, 9, subbox_probability=1.0)
+  x = points.draw_x(any_key(), DOMAINS, 9, subbox_probability=1.0)
   # A standard deviation of the density doubles its exponent, or halves it.
   exponent = {0.0: 1.0, 1.0: 2.0138, -1.0: 0.49659}[normal]
   np.testing.assert_allclose(x[0, :, 0], begin + width * unit**exponent, rtol=1e-4)
@@ -47,7 +49,7 @@ def test_data_sets_that_are_not_chosen_fill_their_box(given):
   unit = np.linspace(0.01, 0.99, 9, dtype=np.float32)
   for options in ({"subbox_probability": 0.0}, {"subbox_probability": 1.0, "log_probability": 1.0}):
     given.update(shares=[unit[:, None], np.zeros((2, 1, 1, 1))], bernoulli=False)
-    np.testing.assert_allclose(points.draw_x(KEY, DOMAINS, 9, **options)[0, :, 0], 10 + 10 * unit, rtol=1e-6)
+    np.testing.assert_allclose(points.draw_x(any_key(), DOMAINS, 9, **options)[0, :, 0], 10 + 10 * unit, rtol=1e-6)
 
 
 @pytest.mark.parametrize(("domain", "middle"), [
@@ -55,7 +57,7 @@ def test_data_sets_that_are_not_chosen_fill_their_box(given):
   ((0.0, 0.0), 0.0)])
 def test_the_middle_of_a_column_even_in_its_logarithm_is_its_geometric_mean(given, domain, middle):
   given.update(shares=[0.5])
-  x = points.draw_x(KEY, jnp.array([[domain]]), 1, subbox_probability=0.0, log_probability=1.0)
+  x = points.draw_x(any_key(), jnp.array([[domain]]), 1, subbox_probability=0.0, log_probability=1.0)
   assert float(x[0, 0, 0]) == pytest.approx(middle)
 
 
@@ -63,7 +65,7 @@ def test_the_middle_of_a_column_even_in_its_logarithm_is_its_geometric_mean(give
 @pytest.mark.parametrize("is_part", [True, False])
 def test_subsets_have_from_the_least_to_all_rows(given, share, count, is_part):
   given.update(shares=[share], bernoulli=is_part)
-  mask = points._random_subset(KEY, (2, 63), PointsConfig(min_points=4))  # 16 is the geometric mean of 4 and 64
+  mask = points._random_subset(any_key(), (2, 63), PointsConfig(min_points=4))  # 16 is the geometric mean of 4 and 64
   assert mask.sum(axis=1).tolist() == [count if is_part else 63] * 2
 
 
@@ -75,16 +77,16 @@ def test_noise_goes_from_a_ten_thousandth_to_the_level_asked_for(given, share, l
   rows = jnp.asarray(np.stack([np.ones(4), [*y, 7.0]], axis=1), jnp.float32)[None]
   is_valid = jnp.array([[True, True, True, False]])
   config = PointsConfig(noise_probability=1.0, max_noise=0.2, proportional_share=proportional)
-  found = np.asarray(points._add_noise(KEY, rows, is_valid, config))[0]
+  found = np.asarray(points._add_noise(any_key(), rows, is_valid, config))[0]
   size = np.abs(y) if proportional else np.sqrt(25 / 3)
   np.testing.assert_allclose(found[:3, 1], y + 2 * level * size, rtol=1e-5)
   np.testing.assert_array_equal(found[:, 0], 1)
   # Of data without a valid row there is nothing to measure.
   given.update(shares=[share])
-  nothing = points._add_noise(KEY, jnp.zeros((1, 4, 2)), jnp.zeros((1, 4), bool), config)
+  nothing = points._add_noise(any_key(), jnp.zeros((1, 4, 2)), jnp.zeros((1, 4), bool), config)
   assert not np.asarray(nothing).any()
   given.update(shares=[share], bernoulli=False)
-  np.testing.assert_array_equal(points._add_noise(KEY, rows, is_valid, config), rows)
+  np.testing.assert_array_equal(points._add_noise(any_key(), rows, is_valid, config), rows)
 
 
 @pytest.mark.parametrize(("largest", "is_taken"), [(1e7, True), (1.1e7, False), (np.inf, False), (np.nan, False)])
@@ -93,12 +95,12 @@ def test_new_mantissas_are_taken_where_all_points_stay_within_the_bound(given, l
   new_y = jnp.array([[1.0, -largest, 2.0]])
   for share, size in ((0.0, 0.1), (1.0, 1.0)):
     given.update(shares=[share], bernoulli=True)
-    found, y = points._resample(KEY, mantissas, jnp.zeros((1, 3)), lambda fresh: new_y, 0.5)
+    found, y = points._resample(any_key(), mantissas, jnp.zeros((1, 3)), lambda fresh: new_y, 0.5)
     expected = [[size, -size, 0.0]] if is_taken else mantissas
     np.testing.assert_allclose(found, expected)
     np.testing.assert_array_equal(y, new_y if is_taken else np.zeros((1, 3)))
   given.update(shares=[0.5], bernoulli=False)
-  np.testing.assert_array_equal(points._resample(KEY, mantissas, new_y, lambda fresh: 2 * new_y, 0.5)[0], mantissas)
+  np.testing.assert_array_equal(points._resample(any_key(), mantissas, new_y, lambda fresh: 2 * new_y, 0.5)[0], mantissas)
 
 
 # --- keys ------------------------------------------------------------------------------------------------------------
@@ -138,7 +140,7 @@ def test_no_two_draws_of_a_batch_share_a_key(taken):
       taken.clear()
       draw(key)
       return list(taken)
-    return [tuple(np.asarray(key).tolist()) for key in jax.jit(keys)(KEY)]
+    return [tuple(np.asarray(key).tolist()) for key in jax.jit(keys)(any_key())]
 
   found = keys_of(lambda key: points.draw_points(key, ids, jnp.zeros((1, 1)), domains, vocab=vocab, config=config))
   assert len(found) == len(set(found)) == 5 + 2 + 4 + 2
@@ -157,7 +159,7 @@ def test_the_papers_points_are_a_hundred_of_whole_tables_without_noise():
   vocab = Vocabulary(1)
   ids, domains = jnp.array([[vocab.ids["x0"]]] * 3), jnp.tile(DOMAINS, (3, 1, 1))
   drawn, is_valid, mantissas, num_masked = points.draw_points(
-    KEY, ids, jnp.zeros((3, 1)), domains, vocab=vocab, config=config)
+    any_key(), ids, jnp.zeros((3, 1)), domains, vocab=vocab, config=config)
   assert drawn.shape == (3, 100, 2) and is_valid.all() and not mantissas.any() and not num_masked.any()
   np.testing.assert_array_equal(drawn[..., 0], drawn[..., 1])
   assert not config.is_placed and config.draws == 2 and config.min_points is None and config.subset_probability == 0.5
@@ -170,7 +172,7 @@ def test_ranges_of_columns_that_do_not_matter_by_their_kind(given, monkeypatch, 
   monkeypatch.setattr(jax.random, "randint", lambda key, shape, least, most: jnp.full(shape, kind))
   for share, high in ((0.0, 1.0), (1.0, 5.0)):
     given.update(shares=[share, 0.0])
-    found = columns._draw_domains(KEY, 1, 1)
+    found = columns._draw_domains(any_key(), 1, 1)
     np.testing.assert_allclose(found[0, 0], [low * high, high], rtol=1e-6)
   given.update(shares=[1.0, 1.0])
-  assert float(columns._draw_domains(KEY, 1, 1)[0, 0, 0]) == pytest.approx({0: -5.0, 1: 0.0, 2: 3.5}[kind])
+  assert float(columns._draw_domains(any_key(), 1, 1)[0, 0, 0]) == pytest.approx({0: -5.0, 1: 0.0, 2: 3.5}[kind])

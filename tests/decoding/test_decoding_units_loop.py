@@ -86,7 +86,7 @@ def one_by_one(key, number, rule, strategy, of_set):
 ALLOW = jax.jit(lambda state, left, rules: grammar_lib.allowed_tokens(state, left, rules, vocab=VOCAB))
 FOLLOW = jax.jit(lambda state, token, rules: grammar_lib.advance(state, token, rules, vocab=VOCAB))
 RULES = [Rule(2), Rule(1, frozenset({"+", "sin"}))]
-LATENTS = jnp.array([[[0.2]], [[1.1]]])
+LATENTS = np.array([[[0.2]], [[1.1]]], np.float32)
 
 
 def test_the_loop_writes_each_sample_as_if_it_were_alone():
