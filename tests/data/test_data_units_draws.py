@@ -100,7 +100,8 @@ def test_new_mantissas_are_taken_where_all_points_stay_within_the_bound(given, l
     np.testing.assert_allclose(found, expected)
     np.testing.assert_array_equal(y, new_y if is_taken else np.zeros((1, 3)))
   given.update(shares=[0.5], bernoulli=False)
-  np.testing.assert_array_equal(points._resample(any_key(), mantissas, new_y, lambda fresh: 2 * new_y, 0.5)[0], mantissas)
+  found, _ = points._resample(any_key(), mantissas, new_y, lambda fresh: 2 * new_y, 0.5)
+  np.testing.assert_array_equal(found, mantissas)
 
 
 # --- keys ------------------------------------------------------------------------------------------------------------
@@ -165,6 +166,15 @@ def test_the_papers_points_are_a_hundred_of_whole_tables_without_noise():
   assert not config.is_placed and config.draws == 2 and config.min_points is None and config.subset_probability == 0.5
   assert config.max_noise == 0.1 and config.max_distractors == 2
   assert PointsConfig(distractor_probability=0.1).is_placed and PointsConfig(spread_probability=0.1).is_placed
+
+
+@pytest.mark.usefixtures("plain")
+def test_a_subset_is_of_rows_that_are_good():
+  vocab, config = Vocabulary(1), PointsConfig(num_points=32, draws=1, min_points=30, subset_probability=1.0)
+  drawn, is_valid, _, num_masked = points.draw_points(
+    any_key(), jnp.array([[vocab.ids["x0"]]]), jnp.zeros((1, 1)), 2e6 * jnp.asarray(DOMAINS) - 1e7, vocab=vocab,
+    config=config)  # from 1e7 to 3e7: none is
+  assert int(num_masked[0]) == 32 and not is_valid.any() and not np.asarray(drawn).any()
 
 
 @pytest.mark.parametrize(("kind", "low"), [(0, -1.0), (1, 0.0), (2, 0.01)])

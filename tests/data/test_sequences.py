@@ -38,7 +38,8 @@ def test_inputs_and_targets_of_a_batch_by_hand():
 @pytest.mark.parametrize("encoding", ["base", "skeleton"])
 def test_every_token_is_re_encoded_as_itself_and_constants_as_one(encoding):
   extended, vocab = Vocabulary(2), Vocabulary(2, encoding)
-  ids, _ = sequences.to_encoding(jnp.arange(extended.size)[None], jnp.ones((1, extended.size)), vocab)
+  ids, values = sequences.to_encoding(jnp.arange(extended.size)[None], jnp.ones((1, extended.size)), vocab)
+  np.testing.assert_allclose(values[0], np.array(extended.constant_scale) * (encoding == "base"), rtol=1e-6)
   expected = ["C" if is_constant else token
               for token, is_constant in zip(extended.tokens, extended.is_constant, strict=True)]
   assert [vocab.tokens[i] for i in ids[0].tolist()] == expected
