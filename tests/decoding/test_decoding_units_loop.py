@@ -108,6 +108,50 @@ def test_the_loop_writes_each_sample_as_if_it_were_alone():
   assert len({tuple(row) for row in found.ids[0, :7].tolist()}) > 3
 
 
+def log_probabilities(rule):
+  """Of all whole expressions of at most two tokens, and of what is read first."""
+  rules = grammar_lib.make_grammar(rule, VOCAB)
+
+  def distribution(ids, state):
+    logits = np.sin(0.7 * np.arange(VOCAB.size) + 1.3 * (START_ID + sum(ids)) + 0.3 * len(ids) + 0.2)
+    allowed = np.asarray(ALLOW(state, LENGTH - len(ids), rules))
+    return np.where(allowed, logits - np.logaddexp.reduce(logits[allowed]), -np.inf)
+
+  start, sine = grammar_lib.start(LENGTH, VOCAB), VOCAB.ids["sin"]
+  first = distribution((), start)
+  second = first[sine] + distribution((sine,), FOLLOW(start, sine, rules))
+  return {(i,): first[i] for i in np.flatnonzero(np.isfinite(first)) if i != sine} | {
+    (sine, i): second[i] for i in np.flatnonzero(np.isfinite(second))}
+
+
+@pytest.mark.parametrize("strategy", [Beam(), StochasticBeam()])
+@pytest.mark.parametrize("num_beams", [100, 20])
+def test_beams_hold_whole_expressions_with_their_probabilities(strategy, num_beams):
+  rule = Rule(2, frozenset({"sin"}), max_depth=2)
+  everything = log_probabilities(rule)
+  rules = jax.tree.map(jnp.asarray, grammar_lib.make_grammar(rule, VOCAB))
+  found = jax.jit(lambda latents, key: beam.search_beams(
+    None, latents, key, rules, config=CONFIG, num_beams=num_beams, max_length=LENGTH, strategy=strategy))(
+      LATENTS[:1], jax.random.key(2))
+  is_there = np.isfinite(found.log_prob)
+  rows = [tuple(int(i) for i in row if i) for row in np.asarray(found.ids)[is_there]]
+  # Two columns, eleven integers and twenty-one constants, and the sine of each.
+  assert len(everything) == 68 and len(set(rows)) == len(rows) == min(num_beams, 68)
+  np.testing.assert_allclose(np.asarray(found.log_prob)[is_there], [everything[row] for row in rows], atol=1e-4)
+  assert np.all(np.diff(np.asarray(found.rank)[is_there]) <= 0)
+  if strategy == Beam():
+    kept = sorted(everything.values())[::-1][: len(rows)]
+    if num_beams == 100:
+      np.testing.assert_allclose(np.asarray(found.log_prob)[is_there], kept, atol=1e-4)
+  else:  # a sine's best continuation has its rank: the largest of all is that of the largest first token
+    assert rows != sorted(rows, key=everything.get, reverse=True)
+    assert np.asarray(found.rank)[0] == np.max(np.asarray(found.rank)[is_there])
+  constants = np.asarray(VOCAB.is_constant)[np.asarray(found.ids)]
+  assert not np.asarray(found.mantissas)[~constants].any()
+  at = np.flatnonzero(constants[:, 0] & is_there)
+  np.testing.assert_allclose(np.asarray(found.mantissas)[at, 0], np.cos(START_ID), atol=1e-5)
+
+
 # --- calls -----------------------------------------------------------------------------------------------------------
 
 
@@ -126,7 +170,7 @@ def calls(monkeypatch):
                  "columns": grammar.is_permitted[:, -2:].sum(axis=1).tolist(), **options})
     number = first[:, None] + np.arange(options["max_samples"])
     ids = np.broadcast_to(np.asarray(latents)[:, 0], (*number.shape,))[..., None] * 10000 + number[..., None]
-    return loop.Samples(ids.astype(np.int32), ids.astype(np.float32), number)
+    return loop.Samples(ids.astype(np.int32), ids.astype(np.float32) / 2, number)
 
   monkeypatch.setattr(sampling, "_decode", decode)
   monkeypatch.setattr(compilation, "dataset_buckets", lambda: (1, 2))
@@ -139,7 +183,8 @@ def test_data_sets_and_samples_are_split_padded_and_put_together(calls):
   found = sampling.decode_candidates(
     model(), latents, keys, [Rule(2), Rule(1), Rule(2)], num_samples=19, first_sample=100, strategy=Greedy())
   for i, (ids, mantissas) in enumerate(found):
-    assert ids[:, 0].tolist() == [(i + 1) * 10000 + 100 + k for k in range(19)] and mantissas.shape == ids.shape
+    assert ids[:, 0].tolist() == [(i + 1) * 10000 + 100 + k for k in range(19)]
+    np.testing.assert_array_equal(mantissas, ids.astype(np.float32) / 2)
   # Two and one: three calls for nineteen samples each.
   assert [call["asked"] for call in calls] == [[8, 8], [8, 8], [3, 3], [8], [8], [3]]
   assert [call["first"][0] for call in calls] == [100, 108, 116] * 2
