@@ -80,8 +80,8 @@ def _number_power(base: Number, exponent: Number) -> Number:
   value = float(base) ** float(exponent)
   if isinstance(value, complex):
     raise _UndefinedError
-  root = round(value) if abs(value) < 1e6 else 0
-  is_exact_root = type(base) is not float and root and float(exponent) == 0.5 and root * root == base
+  root = round(value)
+  is_exact_root = type(base) is not float and float(exponent) == 0.5 and root * root == base
   return root if is_exact_root else _tidy(value)
 
 
@@ -133,7 +133,7 @@ def _merge(first: Monomial, second: Monomial) -> dict[Node, Number]:
   for base, exponent in second:
     new = _tidy(exponents.get(base, 0) + exponent)
     if new and not -_CANCELLED <= new <= _CANCELLED:
-      exponents[base] = int(new) if _is_integer(new) else new
+      exponents[base] = new
     else:
       exponents.pop(base, None)
   return exponents
@@ -206,7 +206,7 @@ def _product(factors: list[Sum]) -> Sum:
   single: Sum = {_ONE: 1}
   many: dict[Node, Number] = {}
   for factor in factors:
-    if len(factor) > 1 and len(factors) > 1:
+    if len(factor) > 1:
       content, primitive = _split_content(factor)
       node = _render(primitive)
       if node.token == "+":
@@ -220,7 +220,7 @@ def _product(factors: list[Sum]) -> Sum:
         # What cancels leaves the numerator before it is multiplied out.
         cancelled = min(many[node], -below) if _is_integer(below) else 0
         many[node] -= cancelled
-        single = _multiply(single, _atom(node, cancelled)) if cancelled else single
+        single = _multiply(single, _atom(node, cancelled))
         break
   try:
     for node, exponent in many.items():
@@ -334,7 +334,7 @@ def _broken_power(base: Sum, exponent: Number) -> Sum:
   if sign > 0 and len(monomial) == 1:
     (inner, inner_exponent), = monomial
     # exp(u) is positive; a broken power exists only where its base is not negative.
-    if inner.token == "exp" or not _is_integer(inner_exponent) or inner_exponent == 1 and inner.token not in ("pow",):
+    if inner.token == "exp" or not _is_integer(inner_exponent):
       return _scale(_atom(inner, _tidy(inner_exponent * exponent)), outside)
   return _scale(_atom(_render({monomial: sign}), exponent), outside)
 
@@ -412,11 +412,11 @@ def _logarithm(argument: Sum) -> Sum:
   """ln: positive number factors come out as a constant, ln(exp(u)) = u."""
   if len(argument) > 1:
     content = _common_divisor(argument.values())
-    total = _constant(math.log(content)) if content != 1 else {}
+    total = _constant(math.log(content))
     _add_into(total, _atom(Node("ln", (_render(_divide(argument, content)),))))
     return total
   (monomial, coefficient), = argument.items()
-  total = _constant(math.log(abs(coefficient))) if abs(coefficient) != 1 else {}
+  total = _constant(math.log(abs(coefficient)))
   sign = 1 if coefficient > 0 else -1
   if sign > 0 and len(monomial) == 1:
     (base, exponent), = monomial
@@ -482,7 +482,7 @@ def _render(total: Sum) -> Node:
   if not total:
     return number(0)
   terms = [_render_term(monomial, coefficient) for monomial, coefficient in total.items()]
-  return chain("+", sorted(terms, key=sort_key)) if len(terms) > 1 else terms[0]
+  return chain("+", sorted(terms, key=sort_key))
 
 
 def _render_term(monomial: Monomial, coefficient: Number) -> Node:

@@ -9,7 +9,6 @@ import math
 import numpy as np
 
 MIN_EXPONENT, MAX_EXPONENT = -10, 10
-SMALLEST_CONSTANT, LARGEST_CONSTANT = 1e-10, 1e10
 MIN_INTEGER, MAX_INTEGER = -5, 5
 # Float leaves of random trees lie within this of 0 (SymFormer, table of leaf values).
 MAX_LEAF = 5.0

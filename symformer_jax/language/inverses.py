@@ -23,7 +23,7 @@ class _Inverse(NamedTuple):
 
 def _root(value: np.ndarray, exponent: np.ndarray) -> np.ndarray:
   """The base of a power; of a whole odd exponent with the sign of the value, else the positive one."""
-  is_odd = (exponent % 2 == 1) | (exponent % 2 == -1)
+  is_odd = exponent % 2 == 1
   size = np.power(np.abs(value), 1 / exponent)
   return np.where(is_odd, np.sign(value) * size, np.where(value >= 0, size, np.nan))
 

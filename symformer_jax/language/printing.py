@@ -158,16 +158,15 @@ class _Printer:
 
   def _product(self, node: Node) -> tuple[str, int]:
     sign, above, below = _fraction(node, self.dialect.has_ones)
-    level = _SUM if sign < 0 else _PRODUCT
     if self.is_latex and below:
       top = self._factors(above) if len(above) != 1 else self.render(above[0])
       bottom = self._factors(below) if len(below) != 1 else self.render(below[0])
-      return f"{'-' if sign < 0 else ''}\\frac{{{top}}}{{{bottom}}}", level
+      return f"{'-' if sign < 0 else ''}\\frac{{{top}}}{{{bottom}}}", _PRODUCT
     text = self._factors(above)
     if below:
       bottom = f"({self._factors(below)})" if len(below) > 1 else self._bracketed(below[0], _POWER)
       text = f"{text}/{bottom}"
-    return self._negative(text) if sign < 0 else text, level
+    return self._negative(text) if sign < 0 else text, _PRODUCT
 
   def _factors(self, factors: list[Node]) -> str:
     if not factors:
@@ -198,7 +197,7 @@ def _joint(first: str, second: str) -> str:
   return " \\, " if "\\mathrm" in first + second else " "
 
 
-def _signed_terms(node: Node, has_ones: bool = False) -> Iterator[tuple[str, Node]]:
+def _signed_terms(node: Node, has_ones: bool) -> Iterator[tuple[str, Node]]:
   """Terms of a sum, each with its sign taken out."""
   if node.token == "+":
     for arg in node.args:
@@ -222,7 +221,7 @@ def _rebuild(above: list[Node], below: list[Node]) -> Node:
   return chain("*", factors) if factors else number(1)
 
 
-def _fraction(node: Node, has_ones: bool = False) -> tuple[int, list[Node], list[Node]]:
+def _fraction(node: Node, has_ones: bool) -> tuple[int, list[Node], list[Node]]:
   """Splits a product into its sign, its factors above and those below the line; `has_ones`: 1 is one of them."""
   if node.token == "*":
     first, second = (_fraction(arg, has_ones) for arg in node.args)

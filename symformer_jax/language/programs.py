@@ -62,7 +62,7 @@ def skeleton(node: Node) -> tuple:
   def key(n: Node) -> Any:
     if is_constant(n):
       return "C"
-    return n.token if n.args else (n.token, n.value)
+    return n.token, n.value
   return tuple(key(n) for n in walk(node))
 
 

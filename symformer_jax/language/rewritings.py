@@ -202,7 +202,7 @@ def _inverse(value: float) -> float:
 def to_unit_factors(node: Node) -> Node:
   """b*f(u) -> f(b'*u) for inverses, roots and powers of sums: `0.5*sqrt(x + 8)` is `sqrt(0.25*x + 2)`."""
   def scale(factor: float, terms: Sequence[tuple[Sequence[Node], float]], exponent: float) -> float:
-    return _raised(abs(factor), 1 / exponent) if abs(factor) != 1 else 0.0
+    return _raised(abs(factor), 1 / exponent)
   return _rescaled(node, scale)
 
 

@@ -36,7 +36,7 @@ def tidy(node: Node) -> Node:
   if node.token == "*":
     return tidy_product(flatten(node, "*"))
   if node.token == "neg":
-    return tidy_product([node.args[0], number(-1)]) if node.args[0].token == "*" else negate(node.args[0])
+    return negate(node.args[0])
   if node.token == "inv":
     return _tidy_inverse(node)
   if node.token == "sqrt":
@@ -63,7 +63,7 @@ def _tidy_inverse(node: Node) -> Node:
   if inner.token == "inv":
     return inner.args[0]
   factors = flatten(inner, "*")
-  if len(factors) > 1 and factors[-1].is_number and math.isfinite(1 / factors[-1].value):
+  if factors[-1].is_number and math.isfinite(1 / factors[-1].value):
     return tidy_product([Node("inv", (chain("*", factors[:-1]),)), number(1 / factors[-1].value)])
   return node
 

@@ -20,7 +20,6 @@ from symformer_jax.engine.task import Task, make_task
 from symformer_jax.errors import InputError
 from symformer_jax.language import expression, inverses, printing, programs
 from symformer_jax.language.expression import SYMBOL, UNKNOWN, Node, variable, walk, with_columns
-from symformer_jax.language.rules import Restrictions
 from symformer_jax.language.templates import Template, Unknown, fill
 from symformer_jax.language.tidy import tidy
 from symformer_jax.refinement.local import LocalModel
@@ -118,7 +117,7 @@ def answer(
   config = options.config.templates
   form, rows = Form(problem.template), problem.rows.sample(config.answer_rows, seed=options.seed)
   names = [*problem.template.names, *(f"known {i}" for i in range(len(form.known)))]
-  free = SearchOptions(seed=options.seed, config=options.config, restrictions=Restrictions())
+  free = SearchOptions(seed=options.seed, config=options.config)
   wide = (form.widen(rows.x), rows.y, rows.weights)
   fitted = _fit(form, make_task(wide, names, free), _combined(problem, found, config), options)
   if not fitted:

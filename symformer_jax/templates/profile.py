@@ -110,7 +110,7 @@ def _part(
   template: Template, rows: Rows, values: Mapping[str, float], estimates: Mapping[str, np.ndarray], unknown: Unknown
 ) -> Part:
   target, slope = solve_for(template, rows.x, rows.y, values, estimates, unknown.name)
-  with np.errstate(over="ignore", invalid="ignore"):
+  with np.errstate(over="ignore"):
     weights = rows.weights * slope**2
   is_used = np.isfinite(target) & np.isfinite(weights) & (weights > 0)
   if np.sum(is_used) < MIN_POINTS:
@@ -189,6 +189,8 @@ class _Profile:
     self._root = np.sqrt(rows.weights)
     self._mean = np.average(rows.y, weights=rows.weights)
     self._is_linear = {name: self._has_linear(name) for name in template.parameters}
+    # What moves a function by about 1: less of it would be lost among the digits of y.
+    self._steps = {name: 1 / min(self._sizes_beside(name)) for name in template.parameters}
 
   @property
   def _linear(self) -> list[str]:
@@ -237,8 +239,7 @@ class _Profile:
   def _solve(self, values: Mapping[str, float]) -> tuple[np.ndarray, dict[str, float], dict[str, np.ndarray]]:
     """`(residual [N], linear parameters, values [N] of the functions)` for values of the others."""
     names = [unknown.name for unknown in self.template.unknowns]
-    linear, estimates = dict.fromkeys(self._linear, 0.0), self._start()
-    residual, before = self._root * (self.rows.y - self._mean), math.inf
+    linear, estimates, before = dict.fromkeys(self._linear, 0.0), self._start(), math.inf
     num_rounds = 1 if len(names) == 1 else self._config.num_rounds
     for name in itertools.chain.from_iterable(itertools.repeat(names, num_rounds)):
       residual, linear, estimates[name] = self._solve_one(name, values, linear, estimates)
@@ -262,7 +263,7 @@ class _Profile:
 
     zero = dict.fromkeys(linear, 0.0)
     target, slope = target_at(zero)
-    moved = [target_at({**zero, each: 1.0})[0] - target for each in linear]
+    moved = [(target_at({**zero, each: self._steps[each]})[0] - target) / self._steps[each] for each in linear]
     scale = self._root * slope
     design = np.column_stack([self.bases[name], *(-each for each in moved)])
     rows, y = scale[:, None] * design, scale * target
@@ -353,7 +354,7 @@ def _beside(node: Node, name: str) -> list[int]:
 def polynomials(x: np.ndarray, *, config: TemplatesConfig = DEFAULT.templates) -> np.ndarray:
   """Chebyshev polynomials of columns [N, D'], and their products up to a degree, as columns [N, P]; the first is 1."""
   num_rows, num_columns = x.shape
-  most = max(min(num_rows // config.rows_per_polynomial, config.max_polynomials), num_columns + 1)
+  most = min(num_rows // config.rows_per_polynomial, config.max_polynomials)
   degree = 1
   while math.comb(num_columns + degree + 1, num_columns) <= most and degree < config.max_degree:
     degree += 1

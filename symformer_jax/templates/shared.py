@@ -34,16 +34,15 @@ def gather_constants(template: Template, functions: Mapping[str, Node]) -> dict[
 
 
 def _sums(template: Template) -> list[list[str]]:
-  """Names of the functions that are terms of one sum, for each sum that has several."""
+  """Names of the functions that are terms of one sum, for each sum."""
   found: dict[tuple[int, ...], list[str]] = {}
   for unknown in template.unknowns:
     path, node, begin = tuple(template.path(unknown.name)), template.node, 0
     for depth, i in enumerate(path):
       begin = begin if node.token == "+" else depth + 1  # of the innermost sum
       node = node.args[i]
-    if begin < len(path):
-      found.setdefault(path[:begin], []).append(unknown.name)
-  return [names for names in found.values() if len(names) > 1]
+    found.setdefault(path[:begin], []).append(unknown.name)
+  return list(found.values())
 
 
 def _split(node: Node) -> tuple[list[Node], float]:

@@ -33,8 +33,9 @@ def _config(shards, **changes):
     DataConfig(dirs=(shards,), batch_size=64, blocks_per_group=1, length_buckets=(8, 14, 20)), **changes)
 
 
-def test_an_epoch_holds_every_equation_once(shards):
-  iterator = pipeline.make_iterator(_config(shards), seed=0)
+@pytest.mark.parametrize("blocks_per_group", [1, 4])  # of the three that there are
+def test_an_epoch_holds_every_equation_once(shards, blocks_per_group):
+  iterator = pipeline.make_iterator(_config(shards, blocks_per_group=blocks_per_group), seed=0)
   seen = np.concatenate([next(iterator).domains[:, 0, 0] for _ in range(12)])
   np.testing.assert_array_equal(np.sort(seen), np.arange(768))
   again = np.concatenate([next(iterator).domains[:, 0, 0] for _ in range(12)])

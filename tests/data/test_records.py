@@ -58,6 +58,36 @@ def test_the_framing_is_that_of_tfrecord(tmp_path, rng):
   assert position == len(data)
 
 
+def field(number: int, data: bytes) -> bytes:
+  """A field of bytes as protocol buffers have it: number and kind, length, bytes."""
+  size, text = len(data), b""
+  while size > 127:
+    text, size = text + bytes([size & 127 | 128]), size >> 7
+  return bytes([number << 3 | 2]) + text + bytes([size]) + data
+
+
+def test_a_block_is_a_message_of_tensorflow_with_its_columns_in_order():
+  """By the numbers of tensorflow/core/example/feature.proto: lists of bytes 1, of integers 3; keys 1, values 2."""
+  vocab = Vocabulary(2)
+  ids = [[vocab.ids[t] for t in ("+", "C1", "x1")], [vocab.ids["x0"]]]
+  domains = np.arange(8, dtype="<f4").reshape(2, 2, 2)
+  block = records.pack_equations([(ids[0], [0, 0.25, 0], domains[0]), (ids[1], [0], domains[1])])
+  columns = {"constants": np.array([0.25], "<f4").tobytes(), "domains": domains.tobytes(), "ids": bytes(sum(ids, [])),
+             "lengths": bytes([3, 1])}
+  values = {name: field(1, field(1, data)) for name, data in columns.items()} | {
+    "num_variables": field(3, field(1, bytes([2])))}
+  entries = [field(1, field(1, name.encode()) + field(2, value)) for name, value in sorted(values.items())]
+  assert records._encode(block) == field(1, b"".join(entries))
+
+
+def test_a_block_may_be_empty_and_so_may_a_shard(tmp_path):
+  empty = records._decode(records._encode(records.Block(
+    np.zeros((0, 4), np.uint8), np.zeros((0, 4), np.float32), np.zeros((0, 2, 2), np.float32))))
+  assert empty.ids.shape == empty.constants.shape == (0, 0) and empty.domains.shape == (0, 2, 2) and len(empty) == 0
+  (tmp_path / "shard").write_bytes(b"")
+  assert len(records.ShardReader(tmp_path / "shard")) == 0
+
+
 def test_a_known_checksum():
   # "123456789" has crc32c 0xE3069283 (RFC 3720, B.4's generator polynomial): rotated by 15 bits, plus the constant.
   assert records._masked_crc(b"123456789") == ((0xE3069283 >> 15 | 0xE3069283 << 17 & 0xFFFFFFFF) + 0xA282EAD8) % 2**32
@@ -69,6 +99,8 @@ def test_a_known_checksum():
     (lambda data: data[:-3], "block 1: the file ends inside a record"),
     (lambda data: data[: len(data) // 2 + 40], "the file ends inside a record"),
     (lambda data: data + data[:5], "block 2: the file ends inside a record"),
+    (lambda data: data + data[:12], "block 2: the file ends inside a record"),
+    (lambda data: data + data[:11] + bytes([data[11] ^ 1]), "block 2: checksum of its length is wrong"),
     (lambda data: data[:30] + bytes([data[30] ^ 1]) + data[31:], "block 0: checksum of its content is wrong"),
     (lambda data: bytes([data[0] ^ 1]) + data[1:], "block 0: checksum of its length is wrong"),
   ],

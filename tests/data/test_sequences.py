@@ -25,6 +25,26 @@ def test_targets_are_inputs_moved_by_one():
   np.testing.assert_array_equal(s.is_target[0], [True] * 6 + [False] * 2)
 
 
+def test_inputs_and_targets_of_a_batch_by_hand():
+  ids = jnp.array([[8, 5, 53], [53, 0, 0]])
+  found = sequences.teacher_forcing(ids, jnp.array([[0.0, 0.5, 0.0], [0.0, 0.0, 0.0]]))
+  assert found.ids.tolist() == [[START_ID, 8, 5, 53], [START_ID, 53, 0, 0]]
+  assert found.targets.tolist() == [[8, 5, 53, END_ID], [53, END_ID, 0, 0]]
+  assert found.constants.tolist() == [[0, 0, 0.5, 0], [0, 0, 0, 0]]
+  assert found.target_constants.tolist() == [[0, 0.5, 0, 0], [0, 0, 0, 0]]
+  assert found.is_target.tolist() == [[True] * 4, [True, True, False, False]]
+
+
+@pytest.mark.parametrize("encoding", ["base", "skeleton"])
+def test_every_token_is_re_encoded_as_itself_and_constants_as_one(encoding):
+  extended, vocab = Vocabulary(2), Vocabulary(2, encoding)
+  ids, values = sequences.to_encoding(jnp.arange(extended.size)[None], jnp.ones((1, extended.size)), vocab)
+  np.testing.assert_allclose(values[0], np.array(extended.constant_scale) * (encoding == "base"), rtol=1e-6)
+  expected = ["C" if is_constant else token
+              for token, is_constant in zip(extended.tokens, extended.is_constant, strict=True)]
+  assert [vocab.tokens[i] for i in ids[0].tolist()] == expected
+
+
 def test_each_sequence_has_its_own_end():
   long, short = (_encode(text, Vocabulary(1), width=7) for text in ("0.017*x + 1781.5", "x"))
   both = sequences.teacher_forcing(*(jnp.concatenate(parts) for parts in zip(long, short, strict=True)))

@@ -45,6 +45,11 @@ def test_the_exponent_of_a_negative_base_stays():
   np.testing.assert_allclose(exponent.adjoint, [0, 81 * np.log(3)])
 
 
+def test_a_step_is_flat_where_it_is_one():
+  [_, argument] = adjoints.places(Node("sign", (variable(0),)), np.array([[0.0], [2.0]]))
+  np.testing.assert_array_equal(argument.adjoint, [0, 0])
+
+
 def test_what_is_undefined_is_not_finite():
   root, argument = adjoints.places(parse("1/x", ["x"]), np.array([[0.0], [2.0]]))
   assert not np.isfinite(root.values[0]) and not np.isfinite(argument.adjoint[0])

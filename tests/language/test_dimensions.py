@@ -179,6 +179,7 @@ def test_units_of_numbers_make_the_formula_what_it_is_to_be(registry):
   ("x**(1/3)*x**(2/3)", True, True), ("x*2.5**u", True, True), ("x**u", False, False), ("x*u**(v*t/x)", True, True),
   ("x*u**t", False, False), ("x*u**(2.5*t)", True, False), ("5", True, False), ("u", False, False), ("x*u", True, True),
   ("x**0*x", True, True), ("t**0*u*x", True, True), ("-x", True, True), ("x*cot(u) + v*t*atan(u)", True, True),
+  ("x + 2.5**1.5", True, False), ("2.5 + 3.5", True, False), ("x + 2.5**0", False, False),
   ("2.5*log(x)", False, False), ("2.5*log(x/(v*t))", True, False), ("1/(1/x + 1/(v*t))", True, True),
 ])
 def test_formulas_for_a_length(registry, text, free, strict):
@@ -191,6 +192,8 @@ def test_formulas_for_a_length(registry, text, free, strict):
   ("9.81*t**2", ["m/s**2"]), ("3.5*t + 2.5", ["m/s", "m"]), ("2*t", ["m/s"]), ("x*exp(1.5*t)", ["1/s"]),
   ("2.5*sin(1.5*x + 0.3)", ["m", "1/m", "1"]), ("x + v*(t + 0.5)", ["s"]), ("1.5*2.5*t", [None, None]),
   ("(2.5*t)**2", ["m**(1/2)/s"]), ("7.5*x**1.5", ["1/m**(1/2)", "1"]), ("4.4/(t + 2.2)", ["m*s", "s"]),
+  ("(2.5*t)**1.5", ["m**(2/3)/s", "1"]), ("3.5*(2.5*t)**1.5", [None, None, "1"]), ("2.5*(-x)", ["1"]),
+  ("2.5*abs(x)", ["1"]), ("x*sign(2.5*t)", [None]), ("x*sign(t)*2.5", ["1"]),
   ("x*(1.5 + u)", ["1"]), ("x**(1.5 + 0.5)*3.5", ["1", "1", "1/m"]), ("x/(0.5*t)*2", [None, None]),
 ])
 def test_units_of_numbers(text, units):
@@ -199,6 +202,39 @@ def test_units_of_numbers(text, units):
   node = parser.parse(text, NAMES)
   found = dimensions.units_of_numbers(node, columns, columns[0])
   assert [None if unit is None else str(unit) for unit in found] == units
+
+
+@pytest.mark.parametrize(("node", "units"), [
+  (Node("/", (number(2.5), variable(1))), ["m*s"]), (Node("/", (Node("pow2", (variable(0),)), number(2.5))), ["m"]),
+  (Node("*", (Node("pow", (number(2.5), number(0))), number(3.5))), [None, "1", "m"]),
+  (Node("-", (variable(0), number(2.5))), ["m"]), (Node("max", (number(2.5), variable(0))), ["m"]),
+  (Node("pow4", (Node("*", (number(2.5), variable(1))),)), ["m**(1/4)/s"])])
+def test_units_of_numbers_of_other_trees(node, units):
+  length, time = (Powers.of({name: Fraction(1)}) for name in "ms")
+  found = dimensions.units_of_numbers(node, [length, time], length)
+  assert [None if unit is None else str(unit) for unit in found] == units
+
+
+def test_powers_multiply_divide_and_vanish():
+  length, time = (Powers.of({name: Fraction(1)}) for name in "ms")
+  assert str(length / time**2) == "m/s**2" and str(length * length) == "m**2" and length / length == Powers()
+  assert length ** Fraction(0) == Powers() and Powers() * length == length * Powers() == length
+  assert str(Powers() / time ** Fraction(3, 2)) == "1/s**(3/2)"
+  for token, power in (("pow2", 2), ("pow3", 3), ("pow4", 4), ("pow5", 5), ("pow6", 6), ("inv", -1)):
+    assert dimensions.combine(token, [length]) == length ** Fraction(power)
+  assert dimensions.combine("sqrt", [length]) == length ** Fraction(1, 2)
+  assert dimensions.combine("/", [length, time]) == length / time != dimensions.combine("*", [length, time])
+  assert dimensions.combine("+", [None, None]) is None and dimensions.combine("min", [None, time]) == time
+  assert dimensions.combine("neg", [time]) == time and dimensions.combine("sign", [time]) == Powers()
+
+
+@pytest.mark.parametrize(("value", "exponent"), [
+  (1 / 3, Fraction(1, 3)), (1 / 12, Fraction(1, 12)), (1 / 13, Fraction(1 / 13)), (0.5 + 0.9e-9, Fraction(1, 2)),
+  (0.5 + 1.5e-9, Fraction(0.5 + 1.5e-9)), (1e-9, Fraction(0)), (1.5e-9, Fraction(1.5e-9)), (2, Fraction(2))])
+def test_exponents_near_a_fraction_are_the_fraction(value, exponent):
+  assert dimensions.exponent_of(number(value)) == exponent
+  assert dimensions.exponent_of(Node("+", (number(value), number(1)))) in (exponent + 1, Fraction(value + 1))
+  assert dimensions.exponent_of(variable(0)) is None
 
 
 def test_a_dimension_that_no_product_of_columns_has_is_seen(registry):

@@ -76,6 +76,7 @@ def test_symbols_of_sympy_have_the_names_as_they_are():
   ("\u03b8", r"\theta "), ("\u0394T", r"\mathrm{\Delta T}"), ("\u00b5m", r"\mathrm{\mu m}"),
   ("m\u00b2", r"\mathrm{m{}^{2}}"), ("x**2", r"\mathtt{x**2}"), ("1990", r"\mathtt{1990}"), ("7", r"\mathtt{7}"),
   ("a_b", r"\mathrm{a\_b}"), ("T (\u00b0C)", r"\mathrm{T\ ({}^{\circ}C)}"), ("\u03bb2", r"\lambda _{2}"),
+  ("\u0391", "\u0391"), ("\u0251", "\u0251"), ("\u03b1", r"\alpha "),
   ("a\nb", r"\mathrm{a\ b}"), ("", r"\mathrm{}")])
 def test_latex_of_names(name, latex):
   assert printing.to_latex(variable(0), [name]) == latex

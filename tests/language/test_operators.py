@@ -168,6 +168,7 @@ def test_derivatives_of_a_power():
   by_base, by_exponent = jax.grad(operators.real_power, (0, 1))(1.7, 2.3)
   assert by_base == pytest.approx(2.3 * 1.7**1.3, rel=1e-5)
   assert by_exponent == pytest.approx(1.7**2.3 * np.log(1.7), rel=1e-5)
+  assert jax.grad(operators.real_power, 1)(0.5, 2.3) == pytest.approx(0.5**2.3 * np.log(0.5), rel=1e-5)
   by_base, by_exponent = jax.grad(operators.real_power, (0, 1))(-2.0, 4.0)
   assert (by_base, by_exponent) == (pytest.approx(4 * -8), 0)
 

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from symformer_jax.language import parser, programs
-from symformer_jax.language.expression import number
+from symformer_jax.language.expression import Node, number, variable
+from symformer_jax.refinement import local
 
 VOCABULARY = programs.base_vocabulary(2)
 
@@ -35,6 +36,16 @@ def test_small_integers_alone_are_no_constants(value, is_fitted):
 
 def test_size_counts_every_token():
   assert [programs.size(parse(text)) for text in ("x", "x + y", "sin(x)*2.5 + 1")] == [1, 3, 6]
+
+
+def test_operators_on_request_have_tokens_where_a_formula_has_one():
+  assert not programs.has_requested([parse("x"), parse("sin(x)*y")])
+  assert programs.has_requested([parse("x"), Node("*", (number(2), Node("tanh", (variable(0),))))])
+  assert "tanh" not in VOCABULARY.ids and "tanh" in programs.base_vocabulary(2, has_requested=True).ids
+
+
+def test_the_longest_program_of_a_search_fills_a_length_that_is_compiled():
+  assert programs.MAX_TOKENS in local.TOKEN_BUCKETS
 
 
 def test_a_skeleton_keeps_operators_columns_and_small_integers():

@@ -1,12 +1,14 @@
 """What formulas a user wants: which trees count, and which wishes contradict each other."""
 
 import dataclasses
+from fractions import Fraction
 
 import pytest
 
 from symformer_jax.errors import InputError
-from symformer_jax.language import parser
-from symformer_jax.language.rules import Restrictions
+from symformer_jax.language import parser, size_limits
+from symformer_jax.language.dimensions import Dimensions, Powers
+from symformer_jax.language.rules import Restrictions, Rule
 
 COLUMNS = ("x", "y", "z")
 
@@ -18,6 +20,7 @@ def counts(text, **wishes):
 @pytest.mark.parametrize(("text", "wishes", "is_wanted"), [
   ("x + y", {}, True),
   ("x + y", {"required": ("x",)}, True),
+  ("x + y", {"required": ("x", "y")}, True),
   ("x + y", {"required": ("x", "z")}, False),
   ("x + y", {"excluded": ("z",)}, True),
   ("x + y", {"excluded": ("y",)}, False),
@@ -95,6 +98,23 @@ def test_which_formulas_count(text, wishes, is_wanted):
   assert counts(text, **wishes) == is_wanted
 
 
+def test_dimensions_count_whatever_else_is_open():
+  length, time = Powers((("length", Fraction(1)),)), Powers((("time", Fraction(1)),))
+  for rule in (Rule(3, dimensions=Dimensions((length, time, time), length)),
+               Rule(3, max_depth=9, dimensions=Dimensions((length, time, time), length))):
+    assert rule(parser.parse("x*y/z", COLUMNS)) and not rule(parser.parse("x + y", COLUMNS))
+
+
+def test_functions_on_request_are_those_that_were_named():
+  assert Rule(1, tokens=frozenset({"tanh", "sin", "+"})).requested == {"tanh"} and Rule(1).requested == frozenset()
+
+
+def test_sizes_are_sorted_by_the_names_of_operators_whatever_these_are():
+  assert size_limits.freeze({"sin": 3, "cos": 9}) == (("cos", 9), ("sin", 3))
+  assert size_limits.freeze({"sin": 3, 2: 9}) == ((2, 9), ("sin", 3))
+  assert list(size_limits._fractions(parser.parse("1/(x + y)", COLUMNS))) == [(1, 3)]
+
+
 def test_columns_beyond_the_datas_do_not_count():
   rule = Restrictions().for_columns(("x", "y"))
   assert rule(parser.parse("x + y", COLUMNS)) and not rule(parser.parse("x + z", COLUMNS))
@@ -128,6 +148,10 @@ def test_rules_that_bind_no_token_are_open(wishes, is_open):
   ({"max_sizes": {"-": 3}}, "max_sizes: '-' is a sum here, of which '[+]' limits the terms"),
   ({"max_sizes": 3}, "max_sizes: expected sizes by operator, such as .'sin': 3., got 3$"),
   ({"max_sizes": ("sin", 3)}, "max_sizes: expected sizes by operator"),
+  ({"max_sizes": (("sin", 3, 4),)}, "max_sizes: expected sizes by operator"),
+  ({"max_sizes": (["sin", 3],)}, "max_sizes: expected sizes by operator"),
+  ({"add_operators": ("tan h",)}, "add_operators: unknown operator 'tan h', expected some of tanh, sinh, cosh, abs, "),
+  ({"operators": ("sine",)}, r"operators: unknown operator 'sine', expected some of \+, \*, pow, "),
   ({"required": ("w",)}, "required: no column 'w', expected some of 'x', 'y', 'z'"),
   ({"required": ("y",), "excluded": ("x", "y")}, "required: column 'y' is required and excluded at once"),
   ({"excluded": COLUMNS}, "excluded: every column is excluded"),

@@ -404,6 +404,11 @@ def test_texts_with_hostile_names_run(language, tmp_path):
     assert function(*x) == pytest.approx(expected, rel=1e-14)
 
 
+@pytest.mark.parametrize("language", source_code.LANGUAGES)
+def test_names_of_sixty_signs_are_kept_and_longer_ones_cut(language):
+  assert source_code.safe_names(["n" * 60, "m" * 61], language) == ("n" * 60, "m" * 60)
+
+
 def test_renamed_columns_are_said():
   text = source_code.write(variable(0), ["depth (m)\n*/"], "c")
   assert '  // depth_m: the column "depth (m)\\n*/"\n  return depth_m;\n' in text

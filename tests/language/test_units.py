@@ -2,11 +2,12 @@
 
 from fractions import Fraction
 import sys
+import types
 
 import pytest
 
 from symformer_jax.errors import InputError
-from symformer_jax.language import units
+from symformer_jax.language import templates, units
 from symformer_jax.language.expression import Node, number, variable
 from symformer_jax.language.parser import parse
 from symformer_jax.language.printing import to_text
@@ -82,6 +83,35 @@ def test_the_target_goes_by_its_name_or_as_y():
   both = units.read_units({"x": "m", "y": "s", "speed": "m/s"}).for_columns(["x", "y"], "speed")
   assert [unit.text for unit in (*both.columns, both.target)] == ["m", "s", "m/s"]
   assert units.read_units({"x": "m", "y": "s"}).for_columns(["x", "t"], excluded=[1]).columns[1].text == "1"
+
+
+def test_the_longest_unit_is_read_and_what_is_shown_of_others_is_cut():
+  assert units.read_unit("m" + " " * 99, name="x").text == "m"
+  for text, shown in (("#" * 98, repr("#" * 98)), ("#" * 99, repr("#" * 99)[:100] + "...")):
+    with pytest.raises(InputError) as caught:
+      units.read_unit(text, name="x")
+    assert str(caught.value).endswith(f"or '1', got {shown}")
+
+
+@pytest.mark.parametrize("names", ["furlongg", ("furlongg",)])
+def test_names_that_pint_does_not_know_are_one_or_several(names):
+  assert units._unknown(types.SimpleNamespace(unit_names=names)) == "'furlongg'"
+
+
+def test_a_column_that_is_excluded_makes_no_dimension():
+  read = units.read_units({"x": "m", "t": "s", "y": "m"}, dimensionless_constants=True)
+  assert read.for_columns(["x", "t"], excluded=[1]).target.text == "m"
+  with pytest.raises(InputError, match="no formula of these columns with dimensionless constants is a m"):
+    read.for_columns(["x", "t"], excluded=[0])
+  assert units.Units(read.by_name).for_columns(["x", "t"], excluded=[0]).are_constants_free
+
+
+def test_what_a_formula_leaves_open_has_no_unit():
+  read = units.read_units({"x": "m", "t": "s", "y": "N"}).for_columns(["x", "t"])
+  assert read.of_numbers(parse("2.5*3.5*x", ["x", "t"])) == (None, None)
+  node = templates.read("f(x)*exp(-k*t)", ("x", "t")).node
+  assert read.of_part(node, (0,)).text == "N" and read.of_part(node, (0,)).dimension == read.target.dimension
+  assert read.of_part(templates.read("f(x)*g(t)", ("x", "t")).node, (0,)) is None
 
 
 def test_constants_have_units_in_the_users_spelling():

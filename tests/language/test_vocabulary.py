@@ -34,6 +34,13 @@ def test_landmarks():
   assert [vocab.tokens[vocab.zero_id + i] for i in (-5, 0, 5)] == ["-5", "0", "5"]
 
 
+def test_arities_are_those_of_operators_and_without_one_there_is_no_place_in_a_formula():
+  vocab = Vocabulary()
+  assert vocab == Vocabulary(1)
+  assert [vocab.arity[vocab.ids[token]] for token in ("pad", "start", "end", "+", "sin", "C1", "3", "x0")] == [
+    -1, -1, -1, 2, 1, 0, 0, 0]
+
+
 def test_scales_of_constant_tokens():
   vocab = Vocabulary(1)
   scales = [vocab.constant_scale[vocab.ids[token]] for token in ("C-10", "C-3", "C0", "C10")]
