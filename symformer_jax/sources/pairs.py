@@ -48,8 +48,7 @@ def best_pairs(
   # maximum of whole vectors.
   order = blocks.reshape(-1, TILE_BLOCKS, BLOCK).transpose(0, 2, 1).ravel()
   num_tiles = compilation.bucket(len(order) // TILE, NUM_TILES)
-  num_rows = 64 * -(-len(target) // 64)  # few shapes
-  laid = np.zeros((num_tiles * TILE, num_rows), np.float32)
+  laid = np.zeros((num_tiles * TILE, padded_rows(len(target))), np.float32)
   used = order >= 0
   laid[: len(order)][used, : len(target)] = units[order[used]]
   along = np.zeros(num_tiles * TILE, np.float32)
@@ -60,6 +59,11 @@ def best_pairs(
   if not len(chosen):
     return np.zeros((0, 2), int), np.zeros(0)
   return _sharpened(units, goal, blocks, chosen)
+
+
+def padded_rows(num_rows: int) -> int:
+  """What rows are padded to for programs of few shapes."""
+  return 64 * -(-num_rows // 64)
 
 
 def orthogonal_units(columns: np.ndarray, target: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -46,6 +46,10 @@ def test_products_of_a_tile_take_four_megabytes_in_single_precision():
   assert 4 * pairs.TILE**2 == 4 * 2**20 and pairs.TILE == pairs.BLOCK * pairs.TILE_BLOCKS
 
 
+def test_rows_are_padded_to_multiples_of_64():
+  assert [pairs.padded_rows(num) for num in (1, 64, 65, 128, 129)] == [64, 64, 128, 128, 192]
+
+
 @pytest.mark.parametrize("size", [1.0, 1e-200, 1e200])
 def test_units_are_what_a_constant_leaves_of_weighted_columns(size, rng):
   columns, target, weights = rng.normal(size=(20, 3)) + 5, rng.normal(size=20) + 9, rng.uniform(0.2, 3, 20)
@@ -210,6 +214,15 @@ def test_the_number_of_pairs_that_are_looked_at_is_a_limit(rng):
   assert len(every) == 20 * 21 // 2 and found.tolist() == every[:7].tolist()  # of empty blocks none is looked at
 
 
+@pytest.mark.parametrize("places", [(0, 1), (0, 7), (6, 7)])
+def test_the_best_pair_alone_is_found_wherever_its_columns_stand(places, rng):
+  columns = rng.normal(size=(30, 8))
+  target = columns[:, places[0]] - 2 * columns[:, places[1]]
+  for groups in (np.arange(8), np.arange(8) // 2):
+    found, errors = pairs.best_pairs(columns, groups, target, np.ones(30), num=1)
+    assert np.sort(found, axis=1).tolist() == [list(places)] and errors[0] < 1e-12
+
+
 @pytest.mark.parametrize("target", [
   np.zeros(9), np.full(9, 4.5), 1 / (3 / np.linspace(1, 2, 9)) / np.linspace(1, 2, 9)])
 def test_of_a_constant_there_are_neither_pairs_nor_triples(target, rng):
@@ -233,7 +246,9 @@ def test_beside_each_column_the_best_pairs_of_later_ones(rng):
     for num in (3, len(shares), 99):
       seconds, thirds, found = pairs._beside(first, units @ units.T, units @ goal, num)
       best = sorted(shares, key=lambda pair: -shares[pair])[:num]
-      assert sorted(zip(seconds.tolist(), thirds.tolist(), strict=True)) == sorted(best)
+      pairs_found = list(zip(seconds.tolist(), thirds.tolist(), strict=True))
+      assert sorted(pairs_found) == sorted(best)
+      assert num < len(shares) or pairs_found == list(shares)  # all are in the order of the columns
       np.testing.assert_allclose(found, [shares[each] for each in zip(seconds, thirds, strict=True)], rtol=1e-9)
 
 
@@ -495,6 +510,15 @@ def test_rules_that_few_formulas_keep_get_more_looks_and_no_more_formulas_than_a
   found = pair_sums.allowed(iter(nodes), task, 3, DEFAULT.terms)
   assert found == tuple(nodes[:3])
   assert pair_sums.allowed(nodes, task, 0, DEFAULT.terms) == ()
+
+
+def test_points_are_rows_of_which_no_two_are_alike(x):
+  """A constant for each five of them: of nine rows formulas have one, however many numbers are in these."""
+  y = x[:9, 0] + x[:9, 1]
+  rows = np.concatenate([x[:9]] * 3)
+  one, two = parse("1.5*x"), parse("1.5*x + 2.5*z")
+  assert pair_sums.allowed([one, two], task_of(np.concatenate([y] * 3), rows), 9, DEFAULT.terms) == (one,)
+  assert pair_sums.allowed([one, two], task_of(x[:10, 0], x[:10]), 9, DEFAULT.terms) == (one, two)
 
 
 def test_columns_of_one_tier_are_left_out_from_the_last(x):
