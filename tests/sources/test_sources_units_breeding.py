@@ -84,8 +84,9 @@ def test_rules_are_looked_at_where_there_are_any(rules, has_rules):
 
 def test_operators_that_no_model_knows_are_bred_where_they_are_asked_for():
   asked = breeder_of(restrictions=Restrictions(add_operators=("tanh",)))
-  assert asked._vocab.has_requested and asked._bare_terms(parse("2.5*tanh(x)")) == [parse("tanh(x)")]
-  assert breeder_of()._bare_terms(parse("2.5*tanh(x)")) == []
+  bend = expression.Node("tanh", (expression.variable(0),))
+  node = expression.chain("*", [bend, expression.number(2.5)])
+  assert asked._vocab.has_requested and asked._bare_terms(node) == [bend] and breeder_of()._bare_terms(node) == []
 
 
 def test_kinds_of_edits_have_the_shares_of_the_config_and_none_where_it_names_none():
