@@ -466,6 +466,7 @@ def test_a_population_of_nobody_joins_any():
   for found in (nobody.join(some), some.join(nobody)):
     assert len(found) == 2 and all(
       getattr(found, field.name).dtype == getattr(some, field.name).dtype for field in dataclasses.fields(some))
+  assert {len(getattr(nobody, field.name)) for field in dataclasses.fields(nobody)} == {0}
   assert nobody.values.shape == (0, SIZE) and nobody.origin.shape == nobody.constants.shape == (0, 64)
 
 
