@@ -477,7 +477,7 @@ def test_families_are_told_apart_in_every_layer():
 
 
 def test_of_the_front_each_is_better_than_all_that_are_no_longer():
-  some = people([0.5, 0.5, 0.4, 0.4, 0.3], [3, 4, 4, 5, 5])
+  some = people([0.5, 0.5, 0.4, 0.4, 0.3], [3, 4, 5, 6, 7])
   assert population_lib.front(some).tolist() == [0, 2, 4]
 
 
