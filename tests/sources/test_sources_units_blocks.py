@@ -373,6 +373,7 @@ def test_parts_that_hardly_vary_or_are_undefined_are_none():
   for share, is_part in ((0.4 * least, False), (0.6 * least, True)):  # from 1 - share to 1 + share
     assert bool(parts_of(["x"], (1 + share * wave) * np.ones(3), max_inner=0)[0]) is is_part
   assert parts_of(["log(x)"], wave * np.ones(3), max_inner=0)[0] == []
+  assert parts_of(["x", "sin(x)"], 0 * wave * np.ones(3), max_inner=0)[0] == []
   nodes, found = parts_of(["x"], -5 * wave * np.ones(3), max_inner=0)
   assert found.scale(0) in (5, -5) and found.columns[:, 0].tolist() == (-5 * wave[:, 0] / found.scale(0)).tolist()
   assert found.tiers.tolist() == [families.ANY] and found.groups.tolist() == [0]

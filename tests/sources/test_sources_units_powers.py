@@ -132,6 +132,9 @@ def test_the_best_products_are_the_most_that_are_looked_at(rows):
   gains = np.array([0.1, 0.0, 0.5, 0.3])
   for most, expected in ((2, [2, 3]), (3, [2, 3, 0]), (4, [2, 3, 0]), (9, [2, 3, 0])):
     assert grid_of(rows, ((1,),), num_looked_at=most)._largest(gains).tolist() == expected
+  for seed in range(20):
+    many = np.random.default_rng(seed).uniform(size=500)
+    assert grid_of(rows, ((1,),), num_looked_at=7)._largest(many).tolist() == np.argsort(-many)[:7].tolist()
 
 
 @pytest.mark.parametrize("size", [1.0, 1e30])
@@ -419,6 +422,12 @@ def test_roots_that_are_the_same_in_all_rows_are_factors(change, is_factor):
   assert found == ([[pytest.approx(-2 - change), 1.0]] if is_factor else [])
 
 
+def test_roots_that_differ_by_just_the_tolerance_are_those_of_a_factor():
+  some = np.array([[1.0, 0], [1, 0], [1, 1]])  # x - 2 - z
+  for tolerance, expected in ((0.5, [[-2.0, 1.0]]), (0.49, [])):
+    assert roots_in({(1.0, 0.0): 1.0, (0.0, 0.0): -2.0, (0.0, 1.0): -1.0}, 0, some, tolerance) == expected
+
+
 def test_a_linear_term_below_the_tolerance_is_none():
   for share, expected in ((0.8e-3, 0.0), (1.6e-3, -1.6e-3)):
     real, size = share / 2, 1.0
@@ -477,9 +486,9 @@ def test_polynomials_have_what_is_common_to_their_terms_as_a_factor():
 
 
 @pytest.mark.parametrize(("name", "yes", "no"), [
-  ("y", [-1.0, 0], None), ("pow2", [0.0, 1], [-1e-9, 1]), ("pow3", [-1.0, 0], None), ("exp", [1e-9, 1], [0.0, -1]),
-  ("acos", [0.0, np.pi], [-1e-9, 1]), ("acos", [0.0, np.pi], [0.0, 3.15]), ("asin", [-1.57, 0], [np.pi / 2, 0]),
-  ("ln", [29.9, 0], [30.0, 0]), ("atan", [-1.57, 0], [np.pi / 2, 0])])
+  ("y", [-1.0, 0], None), ("inv", [-1.0, 1], [0.0, 2]), ("pow2", [0.0, 1], [-1e-9, 1]), ("pow3", [-1.0, 0], None),
+  ("exp", [1e-9, 1], [0.0, -1]), ("acos", [0.0, np.pi], [-1e-9, 1]), ("acos", [0.0, np.pi], [0.0, 3.15]),
+  ("asin", [-1.57, 0], [np.pi / 2, 0]), ("ln", [29.9, 0], [30.0, 0]), ("atan", [-1.57, 0], [np.pi / 2, 0])])
 def test_where_functions_of_y_may_be_asked(name, yes, no):
   assert LINKS[name].is_defined(np.array(yes)) is True
   assert no is None or LINKS[name].is_defined(np.array(no)) is False
