@@ -116,6 +116,15 @@ def test_sweeps_end_with_one_that_gains_little(monkeypatch, rng):
   assert len(calls) == 1
 
 
+def test_a_sweep_that_gains_nothing_is_the_last(monkeypatch):
+  calls = []
+  real = alternating._least_squares
+  monkeypatch.setattr(alternating, "_least_squares", lambda design, goal: calls.append(1) or real(design, goal))
+  ones, goal = np.ones((8, 1)), np.arange(8.0)
+  alternating.fit_product([ones, ones], goal, np.ones(8), config=separable(num_starts=1, num_sweeps=9, least_gain=0.0))
+  assert len(calls) == 2 * 2
+
+
 def test_what_is_not_finite_leaves_everything(rng):
   design = np.column_stack([np.ones(9), rng.normal(size=9)])
   root, goal = np.full(9, 1 / 3), rng.normal(size=9)
@@ -229,11 +238,11 @@ def test_sets_grow_from_the_best_single_blocks_until_the_target_is_met(rng, monk
 
 
 def test_blocks_that_leave_as_much_stand_in_their_order(rng):
-  products = block_exchange.Products(np.eye(40), np.full(40, 0.1), 1)
+  products = block_exchange.Products(np.eye(40), np.tile([0.0625, 0.125], 20), 1)  # every other explains more
   found = block_exchange.best_sets(products, max_size=1, config=varying(num_kept=40))
-  assert [blocks for blocks, _ in found[0]] == [(i,) for i in range(40)]
-  [*grown] = block_exchange._grown(products, [(39,)], varying(num_rounds=0, num_completed=3, num_kept=9))
-  assert [blocks for blocks, _ in grown] == [(0, 39), (1, 39), (2, 39)]
+  assert [blocks for blocks, _ in found[0]] == [(i,) for i in (*range(1, 40, 2), *range(0, 40, 2))]
+  grown = block_exchange._grown(products, [(38,)], varying(num_rounds=0, num_completed=3, num_kept=9))
+  assert [blocks for blocks, _ in grown] == [(1, 38), (3, 38), (5, 38)]
 
 
 @pytest.mark.parametrize("num_rounds", [0, 1, 3])
@@ -459,6 +468,16 @@ def test_columns_of_two_values_that_part_the_rows_alike_are_one():
   # Values that agree to the share that is asked for are one.
   near = np.array([[0.5, 1, 1 - 0.8e-3, 0.5 + 0.8e-3], [0.5, 1, 1 - 1.6e-3, 0.5]]).T
   assert library._is_new_pair(np.column_stack([first, near]), set(), 1e-3).tolist() == [True, False, True]
+
+
+def test_values_that_differ_by_just_the_share_are_not_one():
+  for column in ([0.5, 1.0, 1.0], [0.25, 0.75, 1.0]):
+    other = np.array(column)[:, None]
+    seen = set()
+    again = [library._is_new_pair(other, seen, 0.25).tolist() for _ in range(2)]
+    assert again == [[True], [len(set(column)) == 3]]  # of two values the second time it is known
+  seen = set()
+  assert [library._is_new_pair(np.array([[0.5], [1.0], [1.0]]), seen, 0.5)[0] for _ in range(2)] == [True, False]
 
 
 def test_columns_that_agree_up_to_a_factor_of_either_sign_are_new_once():

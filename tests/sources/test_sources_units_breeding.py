@@ -288,8 +288,8 @@ def test_where_there_are_more_than_places_the_worst_do_not_breed(monkeypatch):
   population = people([1e-2, 0.9, 1e-3, 0.5, 0.02], [5, 5, 9, 5, 5])
   asked, _ = children_of(breeder, population, donors_of(7), monkeypatch, [2])
   assert asked["stock"].ids[:, 0].tolist() == [1, 3, 5, 7] and np.all(asked["shares"][:3] > 0)
-  same = people([0.5] * 40)  # of equal ones the first
-  assert children_of(breeder, same, donors_of(7), monkeypatch, [0])[0]["stock"].ids[:, 0].tolist() == [1, 2, 3, 7]
+  same = people([0.6, 0.5] * 20)  # of equal ones the first
+  assert children_of(breeder, same, donors_of(7), monkeypatch, [0])[0]["stock"].ids[:, 0].tolist() == [2, 4, 6, 7]
 
 
 def genomes_of(num):
@@ -341,7 +341,7 @@ def test_formulas_longer_than_allowed_are_not_fitted_and_long_ones_have_to_be_be
   assert screened(ruled, traits, {}, [0.1, 0.1, 0.1], monkeypatch)[0] == [0, 2]
   free = breeder_of(num_screened=2)
   assert screened(free, traits, {}, [0.1, 0.09, 0.05], monkeypatch)[0] == [1, 2]  # over the best no longer than it
-  assert screened(free, traits_of(40), {}, [0.1] * 40, monkeypatch)[0] == [0, 1]
+  assert screened(free, traits_of(40), {}, [0.2, 0.1] * 20, monkeypatch)[0] == [1, 3]  # of equal ones the first
 
 
 class Fits:
@@ -408,9 +408,9 @@ def test_formulas_near_the_front_get_further_steps_and_keep_what_is_better(monke
   lost = breeder_of(num_refitted=3, refit_steps=99, num_per_niche=9)
   Fits(lost, monkeypatch, {99: {1: 0.0, 3: 0.0, 4: 0.0}})
   assert lost._refitted(population).loss.tolist() == [0.1, 0.9, 0.2, 0.3]
-  equal = people([0.5] * 40, range(3, 43))
-  Fits(breeder, monkeypatch, {40: dict.fromkeys(range(1, 41), 0.4 * variance)})
-  assert breeder._refitted(equal).loss[0] == pytest.approx(0.4)
+  equal = people([0.5, 0.6] * 20, range(3, 43))  # of equal ones the first
+  fits = Fits(breeder, monkeypatch, {40: dict.fromkeys(range(1, 41), 0.4 * variance)})
+  assert breeder._refitted(equal).loss[0] == pytest.approx(0.4) and fits.asked[0][0] == [1, 3, 5]
 
 
 @pytest.mark.parametrize("method", list(solve.MAX_STEPS))

@@ -192,11 +192,13 @@ def test_more_pairs_than_are_looked_at_at_a_time_are_all_there(rng):
 
 
 def test_pairs_that_leave_as_much_stay_in_their_order():
-  blocks = np.full((40, pairs.BLOCK), -1)
-  blocks[:, 0] = range(40)
-  chosen = np.column_stack([np.arange(20), np.arange(39, 19, -1)])[[*range(1, 20, 2), *range(0, 20, 2)]]
-  found, errors = pairs._sharpened(np.repeat(np.eye(2), 20, axis=0), np.array([0.6, 0.6]), blocks, chosen)
-  assert found.tolist() == chosen.tolist() and len(set(errors.tolist())) == 1
+  """Of forty pairs every other explains more."""
+  blocks = np.full((80, pairs.BLOCK), -1)
+  blocks[:, 0] = range(80)
+  chosen = np.column_stack([np.arange(40), np.arange(79, 39, -1)])
+  units = np.concatenate([np.tile(np.eye(3)[:2], (20, 1)), np.tile(np.eye(3)[2:], (40, 1))])
+  found, errors = pairs._sharpened(units, np.array([0.25, 0.5, 0.5]), blocks, chosen)
+  assert found.tolist() == [*chosen[1::2].tolist(), *chosen[::2].tolist()] and len(set(errors.tolist())) == 2
 
 
 @pytest.mark.parametrize(("num_columns", "expected"), [(0, []), (1, []), (2, [[0, 1]])])
@@ -268,10 +270,18 @@ def test_triples_are_in_the_order_of_what_they_leave_of_each_three_groups_the_be
   assert pairs.best_triples(columns[:, :3], np.arange(3), target, weights, num=9).shape == (0, 3)
 
 
-def test_triples_that_leave_as_much_stand_in_the_order_of_their_columns(rng):
-  columns = np.repeat(rng.normal(size=(20, 3)), 3, axis=1)
-  found = pairs.best_triples(columns, np.arange(9), rng.normal(size=20), np.ones(20), num=99)
-  assert found.tolist() == [list(each) for each in itertools.product(range(3), range(3, 6), range(6, 9))]
+def waves():
+  """Five waves of 16 steps, twice; and a sum of them: what is computed of these is exact, and the same of copies."""
+  steps = np.arange(16)
+  five = np.stack([(-1.0) ** (steps // 2**k) for k in range(4)] + [(-1.0) ** (steps // 4 + steps)], axis=1)
+  return np.tile(five, 2), five @ [3.0, 2, 1, 1, 1], [9, 4, 1, 1, 1] * 2
+
+
+def test_triples_that_leave_as_much_stand_in_the_order_of_their_columns():
+  columns, target, explained = waves()
+  found = pairs.best_triples(columns, np.arange(10), target, np.ones(16), num=999)
+  every = [some for some in itertools.combinations(range(10), 3) if len({i % 5 for i in some}) == 3]
+  assert [tuple(some) for some in found.tolist()] == sorted(every, key=lambda some: -sum(explained[i] for i in some))
 
 
 # --- sets by exchange ------------------------------------------------------------------------------------------------
@@ -367,13 +377,13 @@ def test_each_column_of_the_best_sets_is_exchanged_for_the_best_beside_the_other
   np.testing.assert_allclose(errors, sorted(found.values()), rtol=1e-6)
 
 
-def test_sets_that_leave_as_much_stand_in_the_order_in_which_they_were_made(monkeypatch):
-  """Columns 1 to 20 are one another's copies, and so are sets with one of them."""
-  units = np.repeat(np.eye(2), [1, 20], axis=0)
+def test_sets_that_leave_as_much_stand_in_the_order_of_their_columns(monkeypatch):
+  """Columns 1, 3, 5, ... are one another's copies, and so are 2, 4, 6, ..."""
+  units = np.concatenate([np.eye(3)[:1], np.tile(np.eye(3)[1:], (20, 1))])
   monkeypatch.setattr(exchange, "_completed", lambda on_device, single, sets: np.zeros(len(sets), int))
   config = dataclasses.replace(DEFAULT.subsets, num_rounds=0)
-  sets, errors = exchange._grown(units, np.array([0.6, 0.8]), None, None, np.arange(20, 0, -1)[:, None], config)
-  assert sets.tolist() == [[0, i] for i in range(1, 21)] and len(set(errors.tolist())) == 1
+  sets, errors = exchange._grown(units, np.array([0.5, 0.25, 0.75]), None, None, np.arange(40, 0, -1)[:, None], config)
+  assert sets.tolist() == [[0, i] for i in (*range(2, 41, 2), *range(1, 41, 2))] and len(set(errors.tolist())) == 2
 
 
 def test_the_best_single_columns_begin_few_of_each_group_and_what_is_met_ends(rng, monkeypatch):
@@ -409,13 +419,14 @@ def test_the_best_single_columns_begin_few_of_each_group_and_what_is_met_ends(rn
   assert [len(sets) for sets in ask(4)] == [15, 0]
 
 
-def test_of_columns_that_promise_as_much_the_first_begin(rng, monkeypatch):
+def test_of_columns_that_promise_as_much_the_first_begin(monkeypatch):
   begun = []
   monkeypatch.setattr(exchange, "_grown", lambda units, goal, on_device, single, some, config: (
     begun.append(some[:, 0].tolist()), (np.zeros((0, 2), int), np.zeros(0)))[1])
-  columns = np.repeat(rng.normal(size=(9, 1)), 40, axis=1)
-  exchange.best_subsets(columns, np.arange(40), columns[:, 0], np.ones(9), max_size=2, config=DEFAULT.subsets)
-  assert begun == [list(range(40))]
+  columns, target, explained = waves()
+  columns, explained = np.tile(columns, 4), explained * 4
+  exchange.best_subsets(columns, np.arange(40), target, np.ones(16), max_size=2, config=DEFAULT.subsets)
+  assert begun == [sorted(range(40), key=lambda i: -explained[i])]
 
 
 # --- sources of sums -------------------------------------------------------------------------------------------------
@@ -522,8 +533,8 @@ def test_points_are_rows_of_which_no_two_are_alike(x):
 
 
 def test_columns_of_one_tier_are_left_out_from_the_last(x):
-  columns = SimpleNamespace(columns=np.ones((2, 40)), groups=np.arange(40), tiers=np.repeat([0, 1], [5, 35]))
-  assert pair_sums.subset(columns, 20).groups.tolist() == list(range(5, 25))
+  columns = SimpleNamespace(columns=np.ones((2, 80)), groups=np.arange(80), tiers=np.tile([0, 1], 40))
+  assert pair_sums.subset(columns, 20).groups.tolist() == list(range(1, 41, 2))
 
 
 PLAIN = dataclasses.replace(
