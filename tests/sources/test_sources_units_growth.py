@@ -1,6 +1,7 @@
 """The steps of growth by themselves, and guesses whose constants have names."""
 
 import dataclasses
+import itertools
 
 import numpy as np
 import pytest
@@ -75,8 +76,8 @@ def test_directions_are_orthonormal_and_what_is_nearly_none_is_left_out(rng):
   a /= np.linalg.norm(a)
   b -= a * (a @ b)
   b /= np.linalg.norm(b)
-  for share, count in ((0.8e-9, 1), (1.6e-9, 2)):
-    basis = growth._orthonormal([3 * a, a + share * b, 0 * a, np.full(20, np.nan), np.full(20, np.inf)])
+  for (share, count), size in itertools.product(((0.8e-9, 1), (1.6e-9, 2)), (1e-3, 1e3)):  # in any unit
+    basis = growth._orthonormal([3 * a, size * (a + share * b), 0 * a, np.full(20, np.nan), np.full(20, np.inf)])
     assert len(basis) == count
     np.testing.assert_allclose(basis @ basis.T, np.eye(count), atol=1e-6)
   near = [a + 1e-7 * k * each for k, each in enumerate(rng.normal(size=(4, 20)))]
@@ -208,6 +209,15 @@ def test_a_column_of_which_a_formulas_directions_leave_a_hundredth_is_new(share,
   gains, _, _ = growth._gains(columns, np.ones((1, 2), np.float32), np.array([[0, 1]], np.float32),
                               np.array([[[1, 0]]], np.float32))
   assert float(gains[0, 0]) == (pytest.approx(1, abs=0.01) if is_new else 0)
+
+
+@pytest.mark.parametrize("is_product", [False, True])
+def test_a_column_is_grafted_in_units_of_its_largest_value(is_product, rows):
+  columns, x = Few(rows.x), rows.x[:, 0]
+  found = growth._grafted(parse("exp(x) + z"), growth.Graft((0, 0), is_product, np.ones(30)), columns, 2, 0.3)
+  column = 0.3 * x**2 / np.max(x**2)
+  expected = np.exp(x * (1 + column) if is_product else x + column) + rows.x[:, 1]
+  np.testing.assert_allclose(expression.evaluate(found, rows.x), expected)
 
 
 class Few:
