@@ -100,7 +100,8 @@ def layout(groups: np.ndarray) -> np.ndarray:
   for start, size in zip(starts[sizes > 1], sizes[sizes > 1], strict=True):
     padded += [order[start : start + size], np.full(-size % BLOCK, -1)]
   flat = np.concatenate([*padded, order[starts[sizes == 1]]])
-  return np.concatenate([flat, np.full(-len(flat) % TILE, -1)]).reshape(-1, BLOCK)
+  filled = np.concatenate([flat, np.full(-len(flat) % TILE, -1)])
+  return filled.reshape(-1, BLOCK)
 
 
 @jax.jit
@@ -154,10 +155,10 @@ def _sharpened(
     is_pair = (left > INDEPENDENT_WIDE) & (first >= 0)[:, :, None] & (second >= 0)[:, None, :]
     rest = along[first][:, :, None] - across * along[second][:, None, :]
     gain = np.where(is_pair, along[second][:, None, :] ** 2 + rest**2 / np.where(is_pair, left, 1), 0)
-    best = gain.reshape(len(first), -1).argmax(1)
-    rows = np.arange(len(first))
+    gain = gain.reshape(len(first), BLOCK * BLOCK)
+    best, rows = gain.argmax(axis=1), np.arange(len(first))
     pairs.append(np.stack([first[rows, best // BLOCK], second[rows, best % BLOCK]], axis=1))
-    errors.append(1 - gain.reshape(len(first), -1)[rows, best])
+    errors.append(1 - gain[rows, best])
   all_errors = np.concatenate(errors)
   best_first = np.argsort(all_errors, kind="stable")
   best_first = best_first[all_errors[best_first] < 1]
