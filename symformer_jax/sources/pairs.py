@@ -129,7 +129,8 @@ def _block_gains(units: jax.Array, along: jax.Array, num_used: jax.Array) -> jax
     return jnp.where(is_last, i + 1, i), jnp.where(is_last, i + 1, j + 1), found
 
   size = num_tiles * TILE_BLOCKS
-  return lax.while_loop(lambda place: place[0] < num_used, tile, (0, 0, jnp.zeros((size, size), units.dtype)))[2]
+  begin = 0, 0, jnp.zeros((size, size), units.dtype)
+  return lax.while_loop(lambda place: place[0] < num_used, tile, begin)[2]
 
 
 def _largest(gains: np.ndarray, num: int) -> np.ndarray:

@@ -396,7 +396,7 @@ def test_the_best_single_columns_begin_few_of_each_group_and_what_is_met_ends(rn
     calls.append(begun.tolist())
     size = begun.shape[1] + 1
     made = np.array(list(itertools.combinations(range(6), size)))[::-1]
-    return made[: len(made) * (left[size - 2] < 1)], np.full(len(made), left[size - 2])
+    return made[: len(made) * (left[size - 2] < 1)], left[size - 2] * np.arange(1, len(made) + 1)
   monkeypatch.setattr(exchange, "_grown", grown)
   units, goal = pairs.orthogonal_units(columns, target, np.ones(50))
   order = np.argsort(-((units @ goal) ** 2)).tolist()

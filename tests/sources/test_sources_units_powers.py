@@ -276,6 +276,15 @@ def test_exponents_are_changed_one_after_the_other_until_nothing_is_gained(text,
   assert len(rounds) <= 6
 
 
+def test_products_that_are_small_in_every_row_are_compared_by_their_shape(rows):
+  """Where one column is large the other is small: single precision does not hold the square of 1e-21."""
+  small = np.where(np.arange(40)[:, None] % 2 == [0, 1], 1.0, 1e-7)
+  x = rows.x[:, :2] * small
+  y = 1e42 * x[:, 0] ** 3 * x[:, 1] ** 3
+  grid = grid_of(Rows(x, y, rows.weights), ((1, 2, 3), (1,)), 4, columns=(0, 1))
+  assert grid.exponents == [[0, 1]] * 2 and grid.sums([LINKS["y"]], [()])[0][0].left < 1e-20
+
+
 def test_where_regression_fails_products_climb_from_the_best_of_the_coarse_grid(rows):
   """Half of the errors are as large as the values: logarithms tell nothing, the best coarse products do."""
   noise = np.where(np.arange(40) % 2, 1.0, -1.0) * np.random.default_rng(2).uniform(5, 6, 40)
