@@ -269,14 +269,14 @@ def donors_of(*firsts):
 def test_formulas_breed_by_their_excess_over_the_front_of_their_group_all_groups_alike(monkeypatch):
   breeder = breeder_of(num_places=6, temperature=2.0, foreign=0.4)
   population = people([1e-2, 1e-2 * np.e, 1e-2 * np.e**2, 0.5], [3, 3, 4, 3], layer=[0, 0, 0, 1])
-  asked, layers = children_of(breeder, population, donors_of(9, 0, 8), monkeypatch, [0, 3, 2, 8])
+  asked, layers = children_of(breeder, population, donors_of(9, 0, 1), monkeypatch, [0, 3, 2, 8])
   fit = np.exp([0, -0.5, -1])
   expected = [*(fit / fit.sum() / 2), 0.5, 0, 0, 0, 0, 0]
   np.testing.assert_allclose(asked["shares"], expected, rtol=1e-6)
   foreign = np.array([0, 0, 0, 0, 0, 0, 0.2, 0, 0.2])  # of two donors, one of three is empty
   np.testing.assert_allclose(asked["donor_shares"], 0.6 * np.array(expected) + foreign, rtol=1e-6)
-  assert asked["stock"].ids[:, 0].tolist() == [1, 2, 3, 4, 0, 0, 9, 0, 8]
-  assert asked["stock"].values[:, 0].tolist() == [1, 2, 3, 4, 0, 0, 9, 0, 8]
+  assert asked["stock"].ids[:, 0].tolist() == [1, 2, 3, 4, 0, 0, 9, 0, 1]
+  assert asked["stock"].values[:, 0].tolist() == [1, 2, 3, 4, 0, 0, 9, 0, 1]
   assert asked["stock"].ids.dtype == np.int32 and asked["stock"].values.dtype == np.float32
   assert asked["num"] == breeder._config.num_children and asked["num_edits"] == 2
   assert asked["size"] == programs.MAX_TOKENS and asked["more"] == np.float32(0.35)
@@ -372,9 +372,9 @@ def test_few_steps_for_those_worth_a_fit_and_more_for_the_nearest(monkeypatch):
   def express_many(genomes, choices, grammar, *, vocab, size, has_rules):
     assert genomes.ids.shape == (6, SIZE) and size == programs.MAX_TOKENS and has_rules is False
     ids = np.zeros((6, size), np.int32)
-    ids[:, 0], ids[:, 1:3] = genomes.ids[:, 0], vocab.first_constant_id
+    ids[:, 0], ids[:, 1:4] = genomes.ids[:, 0], vocab.first_constant_id
     origin = np.full((6, size), -1, np.int32)
-    origin[:, 1] = 5
+    origin[:, 1], origin[:, 3] = 5, 0
     return variation.Expressed(ids, np.zeros((6, size)), origin, np.array([1, 1, 1, 0, 1, 1], bool))
   monkeypatch.setattr(variation, "express_many", express_many)
   added = []
@@ -389,7 +389,8 @@ def test_few_steps_for_those_worth_a_fit_and_more_for_the_nearest(monkeypatch):
   assert found.complexity.tolist() == [3, 5, 6, 8] and found.signature.tolist() == [0, 2, 3, 5]
   assert found.loss.tolist() == pytest.approx([1.5 / variance, 0.5 / variance, 3 / variance, np.inf])
   assert found.constants[:, 0].tolist() == [16, 16, 4, 4] and found.values[:, 5].tolist() == [16, 16, 4, 4]
-  assert not found.values[:, :5].any() and not found.values[:, 6:].any()
+  assert found.values[:, 0].tolist() == [16, 16, 4, 4]
+  assert not found.values[:, 1:5].any() and not found.values[:, 6:].any()
   monkeypatch.setattr(breeder, "_screened", lambda *asked: (index[:0], "projection"))
   assert len(breeder._fit(genomes_of(6), traits, {}, np.zeros(6, np.int32))) == 0
 
@@ -397,17 +398,17 @@ def test_few_steps_for_those_worth_a_fit_and_more_for_the_nearest(monkeypatch):
 def test_formulas_near_the_front_get_further_steps_and_keep_what_is_better(monkeypatch):
   breeder = breeder_of(num_refitted=3, refit_steps=40, num_per_niche=9)
   variance = breeder._task.variance
-  population = people([0.1, 0.9, 0.2, 0.3], [3, 3, 4, 5], constants=7.0)
-  fits = Fits(breeder, monkeypatch, {40: {1: 0.05 * variance, 3: 0.25 * variance, 4: 0.3 * variance}})
+  population = people([0.125, 0.9, 0.25, 0.5], [3, 3, 4, 5], constants=7.0)
+  fits = Fits(breeder, monkeypatch, {40: {1: 0.0625 * variance, 3: 0.5 * variance, 4: 0.5 * variance}})
   found = breeder._refitted(population)
   assert fits.asked == [([1, 3, 4], 40, [7.0] * 3)]
-  assert who(found) == [1, 2, 3, 4] and found.loss.tolist() == pytest.approx([0.05, 0.9, 0.2, 0.3])
+  assert who(found) == [1, 2, 3, 4] and found.loss.tolist() == [0.0625, 0.9, 0.25, 0.5]
   assert found.constants[:, 0].tolist() == [40, 7, 7, 7] and found.values[0, 0] == 40 and found.values[1, 0] == 2
-  assert population.loss[0] == 0.1 and population.constants[0, 0] == 7  # as it was
+  assert population.loss[0] == 0.125 and population.constants[0, 0] == 7  # as it was
   # Constants that a fit has lost are not kept.
   lost = breeder_of(num_refitted=3, refit_steps=99, num_per_niche=9)
   Fits(lost, monkeypatch, {99: {1: 0.0, 3: 0.0, 4: 0.0}})
-  assert lost._refitted(population).loss.tolist() == [0.1, 0.9, 0.2, 0.3]
+  assert lost._refitted(population).loss.tolist() == [0.125, 0.9, 0.25, 0.5]
   equal = people([0.5, 0.6] * 20, range(3, 43))  # of equal ones the first
   fits = Fits(breeder, monkeypatch, {40: dict.fromkeys(range(1, 41), 0.4 * variance)})
   assert breeder._refitted(equal).loss[0] == pytest.approx(0.4) and fits.asked[0][0] == [1, 3, 5]
@@ -425,6 +426,33 @@ def test_steps_of_other_methods_are_as_many_as_take_as_long(method, monkeypatch)
   breeder._fit_programs(None, None, 0)
   assert asked["max_steps"] == 1 and asked["method"] == method and asked["vocab"] is breeder._vocab
   assert asked["max_constants"] == DEFAULT.pool.max_constants and asked["points"] is breeder._points
+
+
+def test_of_equally_near_formulas_the_first_get_more_steps(monkeypatch):
+  breeder = breeder_of(num_screened=40, num_near=3, screen_steps=4, fit_steps=16)
+  fits = Fits(breeder, monkeypatch, {4: {k: 1.0 + k % 2 for k in range(1, 41)}, 16: dict.fromkeys(range(1, 41), 0.5)})
+  monkeypatch.setattr(breeder, "_screened", lambda *asked: (np.arange(40), None))
+  whole = np.zeros((40, programs.MAX_TOKENS), np.int32)
+  whole[:, 0] = range(1, 41)
+  monkeypatch.setattr(variation, "express_many", lambda *asked, **how: variation.Expressed(
+    whole, np.zeros(whole.shape), whole - 41, np.ones(40, bool)))
+  monkeypatch.setattr(breeder, "_with_factors", lambda values, is_added, found: values)
+  breeder._fit(genomes_of(40), traits_of(40), {}, np.zeros(40, np.int32))
+  assert fits.asked[1][0] == [2, 4, 6]
+
+
+@pytest.mark.parametrize(("forbidden", "expected"), [
+  ((), [9, 1.5, 2.5, 0.25]), (("+",), [9, 1.5, 2.5, 3.5]), (("*",), [9, 8, 8, 0.25]), (("+", "*"), [9, 8, 8, 8])])
+def test_factors_and_a_constant_are_put_in_where_the_rules_have_sums_and_products(forbidden, expected):
+  breeder = breeder_of(restrictions=Restrictions(forbidden=forbidden))
+  found = SimpleNamespace(factors=np.array([[1.5, 2.5, 3.5]]), constant=np.array([0.25]))
+  values = np.array([[9.0, 8, 8, 8]])
+  assert breeder._with_factors(values, np.array([[0, 1, 1, 1]], bool), found).tolist() == [expected]
+  assert values.tolist() == [[9, 8, 8, 8]]
+
+
+def test_a_constant_of_a_size_that_single_precision_cannot_square_is_lost():
+  assert evolution._is_sane(np.array([[1e15, 0], [-0.99e15, 0]])).tolist() == [False, True]
 
 
 # --- what goes out ---------------------------------------------------------------------------------------------------

@@ -80,6 +80,7 @@ def test_directions_are_orthonormal_and_what_is_nearly_none_is_left_out(rng):
     basis = growth._orthonormal([3 * a, size * (a + share * b), 0 * a, np.full(20, np.nan), np.full(20, np.inf)])
     assert len(basis) == count
     np.testing.assert_allclose(basis @ basis.T, np.eye(count), atol=1e-6)
+  assert len(growth._orthonormal([np.array([1.0, 0]), np.array([1.0, 1e-9])])) == 1  # what is just the least as well
   near = [a + 1e-7 * k * each for k, each in enumerate(rng.normal(size=(4, 20)))]
   basis = growth._orthonormal(near)  # rounding is taken away twice
   np.testing.assert_allclose(basis @ basis.T, np.eye(len(basis)), atol=1e-12)

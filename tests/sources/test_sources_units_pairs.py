@@ -575,6 +575,18 @@ def test_the_shortest_plain_columns_make_sums(x, monkeypatch):
     assert asked == [[parse(text) for i, text in enumerate(Few.texts) if i in expected]]
 
 
+def test_of_equally_short_columns_the_first_make_sums(x, monkeypatch):
+  many = SimpleNamespace(columns=np.ones((40, 80)), groups=np.arange(80), tiers=np.ones(80),
+                         complexities=np.tile([3, 1], 40))
+  asked = []
+  monkeypatch.setattr(terms, "library_of", lambda task, config: many)
+  monkeypatch.setattr(plain_sums.PairSumsInside, "_sums", lambda self, columns, link, rows: (
+    asked.append(columns.groups.tolist()), iter(()))[1])
+  own = dataclasses.replace(PLAIN.pairs_inside, links=("y",), turns=(9,), max_columns=20)
+  plain_sums.PairSumsInside(dataclasses.replace(PLAIN, pairs_inside=own))._nodes(task_of(x[:, 0], x), 0, 9)
+  assert asked == [list(range(1, 41, 2))]
+
+
 def test_rows_that_say_nothing_of_a_function_of_y_are_left_out(x):
   """The derivative of y**2 is 0 where y is; there the sum may be anything."""
   columns = Few(x)
