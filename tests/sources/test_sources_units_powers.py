@@ -285,8 +285,10 @@ def test_products_that_are_small_in_every_row_are_compared_by_their_shape(rows):
   assert grid.exponents == [[0, 1]] * 2 and grid.sums([LINKS["y"]], [()])[0][0].left < 1e-20
 
 
-def test_products_that_explain_as_much_stand_in_the_order_of_their_exponents(rows):
+def test_products_that_explain_as_much_stand_in_the_order_of_their_exponents(rows, monkeypatch):
   """Of two equal columns the powers p and q explain what q and p do."""
+  real = power_products._gains  # but for rounding, which may depend on where a product stands
+  monkeypatch.setattr(power_products, "_gains", lambda wholes, along: np.round(real(wholes, along), 5))
   x = np.repeat(rows.x[:, :1], 2, axis=1)
   rows = Rows(x, rows.y, rows.weights)
   grid = grid_of(rows, (FINE, (1, -1)), 9, columns=(0, 1), num_climbing=40, num_climbs=3)
