@@ -209,6 +209,11 @@ def test_of_two_columns_there_is_one_pair(num_columns, expected, rng):
   assert errors.shape == (len(expected),)
 
 
+def test_columns_that_are_all_constant_make_no_pair(rng):
+  found, errors = pairs.best_pairs(np.ones((9, 3)), np.arange(3), rng.normal(size=9), np.ones(9), num=9)
+  assert found.shape == (0, 2) and errors.shape == (0,)
+
+
 def test_the_number_of_pairs_that_are_looked_at_is_a_limit(rng):
   columns, target = rng.normal(size=(30, 40)), rng.normal(size=30)
   every, _ = pairs.best_pairs(columns, np.arange(40) // 2, target, np.ones(30), num=20 * 21 // 2)
