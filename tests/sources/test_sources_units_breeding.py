@@ -235,10 +235,10 @@ def test_whole_programs_are_enrolled_in_blocks_of_one_size(monkeypatch):
     blocks.append((genomes.ids[:, 0].tolist(), layer.tolist()))
     return people([1.0] * len(blocks))
   monkeypatch.setattr(breeder, "_fit", fit)
-  ids = np.zeros((6, SIZE), np.int32)
-  ids[:, 0] = range(1, 7)
+  ids = np.zeros((5, SIZE), np.int32)
+  ids[:, 0] = range(1, 6)
   found = breeder._enroll(Genome(ids, ids.astype(float)), {}, layer=1)
-  assert blocks == [([1, 2, 3, 4], [1] * 4), ([5, 6, 0, 0], [1] * 4)] and len(found) == 3
+  assert blocks == [([1, 2, 3, 4], [1] * 4), ([5, 0, 0, 0], [1] * 4)] and len(found) == 3
   blocks.clear()
   breeder._enroll(Genome(ids[:4], ids[:4].astype(float)), {}, layer=0)
   assert blocks == [([1, 2, 3, 4], [0] * 4)]
