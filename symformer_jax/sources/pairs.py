@@ -23,7 +23,7 @@ NUM_TILES = (4, 12, 32, 96, 288)
 # A column whose part orthogonal to another is a smaller share of it (squared) is the same to single precision: products
 # of 128 rounded numbers are good to 1e-6.
 INDEPENDENT, INDEPENDENT_WIDE = 1e-3, 1e-9
-# What is left of a constant target, of size 1, in double precision; measured: 5e-16.
+# Share of a constant target that is left of it in double precision; measured: 5e-16.
 ROUNDING = 1e-15
 # Pairs of blocks looked at again in double precision, at a time.
 CHUNK = 512
@@ -74,9 +74,10 @@ def orthogonal_units(columns: np.ndarray, target: np.ndarray, weights: np.ndarra
   root = np.sqrt(weights / weights.sum())
   one = root / np.linalg.norm(root)
   goal = root * (target / max(np.max(np.abs(target)), np.finfo(np.float64).tiny))
+  size = np.linalg.norm(goal)
   goal = goal - one * (one @ goal)
   norm = np.linalg.norm(goal)
-  return _orthogonal(columns, root, one), goal / norm if norm > ROUNDING else np.zeros(0)
+  return _orthogonal(columns, root, one), goal / norm if norm > ROUNDING * size else np.zeros(0)
 
 
 def _orthogonal(columns: np.ndarray, root: np.ndarray, one: np.ndarray) -> np.ndarray:

@@ -59,6 +59,14 @@ def test_units_are_what_a_constant_leaves_of_weighted_columns(size, rng):
     np.testing.assert_allclose(found, centred / np.linalg.norm(centred), rtol=1e-9, atol=1e-12)
 
 
+def test_a_target_may_be_small_where_weights_are_large():
+  """As 1/y is where y ranges over sixteen powers of ten, and errors count as those of y."""
+  y = np.geomspace(1e-8, 1e8, 40)
+  _, goal = pairs.orthogonal_units(y[:, None], 1 / y, y**4 / y.max() ** 4)
+  centred = y**2 * (1 / y - np.average(1 / y, weights=y**4))
+  np.testing.assert_allclose(goal, centred / np.linalg.norm(centred), atol=1e-9)
+
+
 def test_of_columns_that_are_constant_but_for_rounding_nothing_is_left():
   """A share of 3e-5 of a column that varies is no more than what single precision leaves of a constant."""
   wave = np.array([1.0, -1, 1, -1])
