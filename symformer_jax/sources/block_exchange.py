@@ -60,7 +60,8 @@ def products_of(known: np.ndarray, basis: np.ndarray, target: np.ndarray, weight
   # What the constant explains wholly leaves rounding, which has a direction all the same.
   largest = np.linalg.norm(raw, axis=(1, 2))[:, None]
   blocks = blocks * (sizes > DEPENDENT * largest)[:, None]
-  columns = blocks.transpose(1, 0, 2).reshape(len(target), -1)
+  by_rows = blocks.transpose(1, 0, 2)
+  columns = by_rows.reshape(len(target), -1)
   goal = centred((root * target)[:, None])[:, 0]
   return Products(columns.T @ columns, columns.T @ (goal / np.linalg.norm(goal)), basis.shape[1])
 

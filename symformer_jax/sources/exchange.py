@@ -104,7 +104,7 @@ def _errors(units: np.ndarray, goal: np.ndarray, sets: np.ndarray) -> np.ndarray
 def _padded(units: np.ndarray, goal: np.ndarray) -> tuple[jax.Array, jax.Array]:
   """Unit vectors [P, N] and target [N] in single precision, of one of few shapes: 0 where there is nothing."""
   num_columns = pairs.TILE * compilation.bucket(-(-len(units) // pairs.TILE), pairs.NUM_TILES)
-  num_rows = 64 * -(-len(goal) // 64)
+  num_rows = pairs.padded_rows(len(goal))
   padded, single = np.zeros((num_columns, num_rows), np.float32), np.zeros(num_rows, np.float32)
   padded[: len(units), : len(goal)], single[: len(goal)] = units, goal
   return jnp.asarray(padded), jnp.asarray(single)

@@ -176,7 +176,7 @@ def _best(gains: np.ndarray, tiers: np.ndarray, config: GrowthConfig) -> list[in
 def _laid(columns: np.ndarray, order: np.ndarray) -> np.ndarray:
   """Columns [R, BLOCK, N] of unit length in blocks, padded with zeros."""
   num_blocks = pairs.TILE_BLOCKS * compilation.bucket(len(order) // pairs.TILE_BLOCKS, pairs.NUM_TILES)
-  laid = np.zeros((num_blocks, pairs.BLOCK, 64 * -(-len(columns) // 64)), np.float32)
+  laid = np.zeros((num_blocks, pairs.BLOCK, pairs.padded_rows(len(columns))), np.float32)
   used = np.zeros(laid.shape[:2], bool)
   used[: len(order)] = order >= 0
   units = columns.T / np.linalg.norm(columns, axis=0)[:, None]

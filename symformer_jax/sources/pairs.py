@@ -23,6 +23,8 @@ NUM_TILES = (4, 12, 32, 96, 288)
 # A column whose part orthogonal to another is a smaller share of it (squared) is the same to single precision: products
 # of 128 rounded numbers are good to 1e-6.
 INDEPENDENT, INDEPENDENT_WIDE = 1e-3, 1e-9
+# Share of a constant target that is left of it in double precision; measured: 5e-16.
+ROUNDING = 1e-15
 # Pairs of blocks looked at again in double precision, at a time.
 CHUNK = 512
 
@@ -46,17 +48,22 @@ def best_pairs(
   # maximum of whole vectors.
   order = blocks.reshape(-1, TILE_BLOCKS, BLOCK).transpose(0, 2, 1).ravel()
   num_tiles = compilation.bucket(len(order) // TILE, NUM_TILES)
-  num_rows = 64 * -(-len(target) // 64)  # few shapes
-  laid = np.zeros((num_tiles * TILE, num_rows), np.float32)
+  laid = np.zeros((num_tiles * TILE, padded_rows(len(target))), np.float32)
   used = order >= 0
   laid[: len(order)][used, : len(target)] = units[order[used]]
   along = np.zeros(num_tiles * TILE, np.float32)
   along[: len(order)][used] = units[order[used]] @ goal
-  gains = np.array(_block_gains(laid, along, len(order) // TILE))
-  chosen = _largest(gains, num)
+  gains = np.asarray(_block_gains(laid, along, len(order) // TILE))
+  num_blocks = np.sum(blocks[:, 0] >= 0)  # with those behind, which are empty, there is no pair
+  chosen = _largest(gains[:num_blocks, :num_blocks], num)
   if not len(chosen):
     return np.zeros((0, 2), int), np.zeros(0)
   return _sharpened(units, goal, blocks, chosen)
+
+
+def padded_rows(num_rows: int) -> int:
+  """What rows are padded to for programs of few shapes."""
+  return 64 * -(-num_rows // 64)
 
 
 def orthogonal_units(columns: np.ndarray, target: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -66,10 +73,11 @@ def orthogonal_units(columns: np.ndarray, target: np.ndarray, weights: np.ndarra
   """
   root = np.sqrt(weights / weights.sum())
   one = root / np.linalg.norm(root)
-  goal = root * (target / max(np.max(np.abs(target), initial=0.0), np.finfo(np.float64).tiny))
+  goal = root * (target / max(np.max(np.abs(target)), np.finfo(np.float64).tiny))
+  size = np.linalg.norm(goal)
   goal = goal - one * (one @ goal)
   norm = np.linalg.norm(goal)
-  return _orthogonal(columns, root, one), goal / norm if norm else np.zeros(0)
+  return _orthogonal(columns, root, one), goal / norm if norm > ROUNDING * size else np.zeros(0)
 
 
 def _orthogonal(columns: np.ndarray, root: np.ndarray, one: np.ndarray) -> np.ndarray:
@@ -93,7 +101,8 @@ def layout(groups: np.ndarray) -> np.ndarray:
   for start, size in zip(starts[sizes > 1], sizes[sizes > 1], strict=True):
     padded += [order[start : start + size], np.full(-size % BLOCK, -1)]
   flat = np.concatenate([*padded, order[starts[sizes == 1]]])
-  return np.concatenate([flat, np.full(-len(flat) % TILE, -1)]).reshape(-1, BLOCK)
+  filled = np.concatenate([flat, np.full(-len(flat) % TILE, -1)])
+  return filled.reshape(-1, BLOCK)
 
 
 @jax.jit
@@ -121,7 +130,8 @@ def _block_gains(units: jax.Array, along: jax.Array, num_used: jax.Array) -> jax
     return jnp.where(is_last, i + 1, i), jnp.where(is_last, i + 1, j + 1), found
 
   size = num_tiles * TILE_BLOCKS
-  return lax.while_loop(lambda place: place[0] < num_used, tile, (0, 0, jnp.zeros((size, size), units.dtype)))[2]
+  begin = 0, 0, jnp.zeros((size, size), units.dtype)
+  return lax.while_loop(lambda place: place[0] < num_used, tile, begin)[2]
 
 
 def _largest(gains: np.ndarray, num: int) -> np.ndarray:
@@ -147,10 +157,10 @@ def _sharpened(
     is_pair = (left > INDEPENDENT_WIDE) & (first >= 0)[:, :, None] & (second >= 0)[:, None, :]
     rest = along[first][:, :, None] - across * along[second][:, None, :]
     gain = np.where(is_pair, along[second][:, None, :] ** 2 + rest**2 / np.where(is_pair, left, 1), 0)
-    best = gain.reshape(len(first), -1).argmax(1)
-    rows = np.arange(len(first))
+    gain = gain.reshape(len(first), BLOCK * BLOCK)
+    best, rows = gain.argmax(axis=1), np.arange(len(first))
     pairs.append(np.stack([first[rows, best // BLOCK], second[rows, best % BLOCK]], axis=1))
-    errors.append(1 - gain.reshape(len(first), -1)[rows, best])
+    errors.append(1 - gain[rows, best])
   all_errors = np.concatenate(errors)
   best_first = np.argsort(all_errors, kind="stable")
   best_first = best_first[all_errors[best_first] < 1]

@@ -156,7 +156,7 @@ class Grid:
 
   def _powers(self, column: int, exponents: Sequence[float]) -> np.ndarray:
     """[E, N] at the rows that are looked at first, of mean square 1."""
-    powers = Values(self._some.x)([((column, e),) if e else () for e in exponents])
+    powers = Values(self._some.x)([((column, e),) for e in exponents])
     return (powers / np.sqrt(np.mean(powers**2, axis=0))).T.astype(np.float32)
 
   def _best(self, asked: Sequence[tuple[_Target, Sequence[Node]]]) -> list[np.ndarray]:
