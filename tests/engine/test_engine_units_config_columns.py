@@ -77,6 +77,11 @@ def test_what_functions_are_taken_of_and_times_what():
     assert (space.is_of_few, space.is_of_many) == (is_few, is_many)
 
 
+def test_smooth_tables_are_met_by_no_arcsines_and_powers_of_sums_unless_they_are_asked_for():
+  assert set(names.LIBRARY_FAMILIES) - set(DEFAULT.library.families) == {"arcsines", "powers_of_sums"}
+  assert "arcsines" in DEFAULT.varying.forms.library.families
+
+
 @pytest.mark.parametrize(("is_variable", "alone", "times"), [(True, 400, 40), (False, 100, 100)])
 def test_waves_by_quarters_over_the_range(is_variable, alone, times):
   argument = families._Argument(expression.variable(0), U, is_variable, [expression.variable(0)])
@@ -214,7 +219,7 @@ def test_the_terms_of_sums_with_unknown_factors_are_plain():
       made = families._monomials(dataclasses.replace(space_of(num, two_in(num)), config=config), None)
       assert powers_of_first([*made][1].values) == exponents
   assert not dataclasses.replace(space_of(13), config=config).is_of_few
-  assert not dataclasses.replace(space_of(12), config=config).is_of_many
+  assert [dataclasses.replace(space_of(num), config=config).is_of_many for num in (12, 13)] == [False, True]
   assert config.families == ("monomials", "exponentials", "logarithms") and not config.inner_functions
 
 

@@ -288,22 +288,17 @@ def root_of(degrees, num_rows, seed):
 @pytest.mark.parametrize("degrees", [
   (0, 1, 2), (1, 1, 1), (0, 2, 2), (1, 1, 2), (0, 1, 3), (1, 2, 2), (0, 2, 3), (0, -1, 4), (4, -1, 2), (0, 1, 4),
   (0, 2, 4), (2, 1, 2), (1, 2, 3), (2, 2, 2), (3, 1, 2), (2, -1, 4), (4, -1, 4), (3, 2, 2), (2, 4, 2), (0, 3, 6)])
-def test_equations_of_these_degrees_are_found_from_two_rows_for_each_column(degrees, monkeypatch):
+def test_equations_of_these_degrees_are_tried_from_two_rows_for_each_column(degrees, monkeypatch):
   num_columns = sum(degree + 1 for degree in degrees)
-  seen = []
-  monkeypatch.setattr(quadratics, "_null_vector", lambda columns, config: seen.append(columns.shape[1]))
-  bases = []
-  all_up_to = rational_bases.all_up_to
+  asked, bases, all_up_to = [degree for degree in degrees if degree >= 0], [], rational_bases.all_up_to
   monkeypatch.setattr(quadratics, "all_up_to", lambda num, degree: bases.append(degree) or all_up_to(num, degree))
-  x, y = root_of(degrees, 2 * num_columns, seed=0)
-  list(quadratics._exact_equations(x, y, DEFAULT.quadratics))
-  assert num_columns in seen and max(seen) == num_columns
-  x, y = root_of(degrees, 2 * num_columns - 1, seed=0)
-  seen.clear()
-  list(quadratics._exact_equations(x, y, DEFAULT.quadratics))
-  assert not seen or max(seen) < num_columns
-  asked = [degree for degree in degrees if degree >= 0]
-  assert any(bases[i : i + len(asked)] == asked for i in range(len(bases)))
+  tried = []
+  monkeypatch.setattr(quadratics, "_null_vector", lambda columns, config: tried.append(
+    (columns.shape[1], bases[-len(asked):])))
+  for num_rows, is_tried in ((2 * num_columns, True), (2 * num_columns - 1, False)):
+    tried.clear()
+    list(quadratics._exact_equations(*root_of(degrees, num_rows, seed=0), DEFAULT.quadratics))
+    assert ((num_columns, asked) in tried) is is_tried
 
 
 @pytest.mark.parametrize(("degree", "is_tried"), [(125, True), (126, False)])
@@ -559,8 +554,11 @@ def test_sums_by_exchange(monkeypatch):
     inside._nodes(task, turn, 9)
   # Five functions of y and y under x, 1/x, z, 1/z, of four terms each.
   assert asked == [(4, 4), (6, 4)] * (5 + 4 + 4)
-  assert [len(inside._targets(task_of(num, num_rows=90), task_of(num, num_rows=90).fit_rows, 0)) for num in (3, 4)] == [
-    3, 3]
+  # Of both powers there are twelve of six columns; of seven each column alone, of more than twelve none.
+  for num, targets in ((6, 5 + 12), (7, 5 + 7), (12, 5 + 12), (13, 5)):
+    task = task_of(num, num_rows=90)
+    task = dataclasses.replace(task, columns=tuple(range(num)))
+    assert sum(len(inside._targets(task, task.fit_rows, turn)) for turn in range(6)) == targets
 
 
 def test_how_sets_of_columns_are_exchanged(monkeypatch):

@@ -24,7 +24,8 @@ def text_of(node):
 
 
 @pytest.mark.parametrize(("y", "got"), [
-  ([0.0, 1, 2, 3], "0"), ([0.0, -1, -2, -3], "0"), ([0.0, 1, -2, 3], "0"), ([1.0, 2, -3, 4], "both signs")])
+  ([0.0, 1, 2, 3], "0"), ([0.0, -1, -2, -3], "0"), ([0.0, 1, -2, 3], "0"), ([1.0, 2, -3, 4], "both signs"),
+  ([0.5, -0.2, -3, -4], "both signs")])
 def test_a_logarithm_of_zeros_or_both_signs_is_refused(y, got):
   with pytest.raises(InputError, match=f"loss: log takes a target of one sign, got {got};"):
     losses.weigh_first("log", rows_of(np.arange(4.0), y))
@@ -32,7 +33,7 @@ def test_a_logarithm_of_zeros_or_both_signs_is_refused(y, got):
 
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 def test_first_weights_of_logarithms_are_those_of_relative_errors(sign):
-  rows = rows_of(np.arange(3.0), sign * np.array([1.0, 2, 4]), [1.0, 3, 2])
+  rows = rows_of(np.arange(3.0), sign * np.array([0.5, 1, 2]), [1.0, 3, 2])
   for loss, text in (("log", "loss log"), ("relative", "loss relative: rows count as 1/y**2")):
     found = losses.weigh_first(loss, rows)
     np.testing.assert_allclose(found.weights, [1, 3 / 4, 2 / 16])
@@ -52,17 +53,23 @@ def test_zeros_and_signs_are_said_and_no_weight_vanishes():
   assert found.text.endswith(", 2 with y = 0 as the smallest other, 2") and "sign" not in found.text
   one = losses.weigh_first("relative", rows_of(np.arange(4.0), [0.0, 2, 4, 8]))
   assert ", 1 with y = 0" in one.text
-  both = losses.weigh_first("relative", rows_of(np.arange(3.0), [1.0, -2, 4]))
+  both = losses.weigh_first("relative", rows_of(np.arange(3.0), [0.5, -0.2, -4]))
   assert both.text.endswith("; y changes its sign: what lies near 0 decides") and "y = 0" not in both.text
   wide = losses.weigh_first("relative", rows_of(np.arange(3.0), [1e-80, 1.0, 1e-60]))
   np.testing.assert_allclose(wide.weights, [1, 1e-120, 1])
   far = losses.weigh_first("relative", rows_of(np.arange(2.0), [1.5e-60, 1.0]))
   np.testing.assert_allclose(far.weights, [1, 2.25e-120])
+  below = losses.weigh_first("relative", rows_of(np.arange(3.0), [0.0, -2, -4]))
+  assert "sign" not in below.text
+  large = losses.weigh_first("relative", rows_of(np.arange(3.0), [1e-80, 1e3, 1e-57]))
+  np.testing.assert_allclose(large.weights, [1, 1e-120, 1])
 
 
 @pytest.mark.parametrize(("loss", "y", "count"), [
   ("auto", [1.0, 2, 10.1], 2), ("auto", [1.0, 2, 10], 1), ("auto", [-1.0, -2, -11], 2), ("auto", [1.0, 2, -11], 1),
-  ("auto", [-11.0, 2, 1], 1), ("auto", [0.0, 2, 11], 1), ("log", [1.0, 2, 11], 1), ("huber", [1.0, 2, 11], 1)])
+  ("auto", [-11.0, 2, 1], 1), ("auto", [0.0, 2, 11], 1), ("auto", [0.0, -2, -11], 1), ("auto", [0.5, 2, 5.1], 2),
+  ("auto", [0.5, 2, 4.9], 1), ("auto", [-0.5, -2, 0.3], 1), ("auto", [2.0, 3, 21], 2), ("auto", [2.0, 3, 19], 1),
+  ("log", [1.0, 2, 11], 1), ("huber", [1.0, 2, 11], 1)])
 def test_a_second_look_where_one_sided_targets_span_a_decade(loss, y, count):
   rows = rows_of(np.arange(3.0), y, [1.0, 3, 2])
   found = losses.starts(loss, rows)
@@ -274,10 +281,10 @@ def weighed(monkeypatch, costs, *, faulty=(), fitted=None, loss="huber", y=None,
 
 
 def test_the_shortest_descriptions_without_a_fault_are_fitted_and_the_best_of_these_is_taken(monkeypatch):
-  costs = {"x": 3.0, "2*x": 1.0, "3*x": 2.0, "4*x": 0.0, "5*x": 2.5}
+  costs = {"x": 3.0, "5*x": 1.0, "2*x": 2.0, "4*x": 0.0, "3*x": 2.5}
   found, asked = weighed(monkeypatch, costs, faulty={"4*x"}, num_fitted=3, num_turns=7)
-  assert asked == [("2*x", 7), ("3*x", 7), ("5*x", 7)] and found.text.endswith("; first look: 2*x")
-  found, _ = weighed(monkeypatch, costs | {"6*x": -1.0}, fitted={"5*x": "6*x", "6*x": "x"})
+  assert asked == [("5*x", 7), ("2*x", 7), ("3*x", 7)] and found.text.endswith("; first look: 5*x")
+  found, _ = weighed(monkeypatch, costs | {"6*x": -1.0}, fitted={"3*x": "6*x", "6*x": "x"})
   assert found.text.endswith("; first look: 6*x")
 
 
@@ -303,6 +310,13 @@ def test_formulas_are_fitted_to_some_rows_that_the_seed_draws(monkeypatch):
   for options in ({}, {"num_rows": 99, "seed": 7}):
     losses.weigh("huber", [parse("2.5*x")], rows, text=text_of, **options)
   assert asked == [(4096, 0), (99, 7)]
+
+
+def test_formulas_that_are_undefined_on_a_row_are_left_out_in_silence(monkeypatch):
+  monkeypatch.setattr(losses, "_fit", lambda node, *given: node)
+  rows = rows_of(np.arange(1.0, 9), np.arange(1.0, 9))
+  found = losses.weigh("huber", [parse("log(x - 3)"), parse("1.1*x")], rows, text=text_of)
+  assert found.text.endswith("; first look: 1.1*x")
 
 
 def test_each_loss_has_the_weights_of_its_name(monkeypatch):
