@@ -422,7 +422,7 @@ def _slowed(wave: Node, origin: float, step: float, period: float) -> Node:
   with np.errstate(all="ignore"):
     first, second, third = scoring.evaluate(wave.args[0], at).tolist()
   slope, fast = (second - first) / step, period / step
-  if not math.isfinite(third) or not math.isclose(third - second, second - first, rel_tol=1e-6, abs_tol=1e-9):
+  if not math.isfinite(third) or not math.isclose(third - second, second - first, rel_tol=1e-6):
     return wave
   slow = math.remainder(slope, fast)
   if abs(slope) <= fast / 2 or not slow:

@@ -385,6 +385,19 @@ def test_a_formula_that_leaves_nothing_gains_down_to_the_resolution_of_the_numbe
   assert contest_of([math.inf, 0.5]).num_points(1, 0) == 10
 
 
+def test_oddities_ask_for_a_gain_by_those_that_a_formula_has_more():
+  contest = contest_of([1.0, 0.25])
+  for oddities, more in (([0, 0], 0), ([1, 1], 0), ([0, 2], 2), ([2, 1], -1)):
+    contest._oddities = oddities
+    expected = 5 * (contest._log_gain(1, 0) - more * math.log(1.5))
+    assert contest.gain(1, 0) == pytest.approx(expected)
+
+
+def test_each_segment_has_a_sign_of_its_own():
+  values = np.array([[1.0, 0.5], [-1.0, -0.5], [-1.0, 0.5]])
+  assert soundness._may_vanish(values, CONFIG).tolist() == [False, False, True]
+
+
 def test_only_formulas_of_columns_with_figures_are_beyond_chance(monkeypatch):
   monkeypatch.setattr(choice, "is_beyond_chance", lambda line, base, rows, *, num_points, config: num_points == 10)
   contest = contest_of([0.9, 0.5, math.inf])
