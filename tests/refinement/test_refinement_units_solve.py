@@ -40,6 +40,13 @@ def evaluation(loss, *, gradient=(0.0,), gram=None, mask=(True,), common=None):
                     jnp.asarray(gradient, jnp.float32), jnp.asarray(gram), jnp.asarray(mask))
 
 
+@pytest.fixture
+def eager():
+  """Loops in Python: what is made up here is not worth a compilation."""
+  with jax.disable_jit():
+    yield
+
+
 # --- what is asked of the compiled fit -------------------------------------------------------------------------------
 
 
@@ -179,7 +186,26 @@ def test_finalists_are_fitted_in_double_precision_by_a_hundred_steps(monkeypatch
 # --- inside of it ----------------------------------------------------------------------------------------------------
 
 
-def test_points_are_padded_to_sixteen_and_candidates_go_in_as_many_as_memory_holds(monkeypatch):
+class Translated(NamedTuple):
+  """Programs as far as the driver looks at them."""
+
+  slots: Any
+  numbers: Any
+  length: Any
+
+
+@pytest.fixture
+def translated(monkeypatch):
+  """Programs by hand: of the constant tokens the first have slots."""
+  def translate(ids, values, *, vocab, is_free, num_slots):
+    is_constant = np.asarray(vocab.is_constant)[ids]
+    slots = np.where(is_constant, np.cumsum(is_constant, axis=1) - 1, -1)
+    assert is_free is None
+    return Translated(jnp.asarray(np.where(slots < num_slots, slots, -1)), values, jnp.asarray(np.sum(ids > 0, axis=1)))
+  monkeypatch.setattr(solve.interpreter, "translate", translate)
+
+
+def test_points_are_padded_to_sixteen_and_candidates_go_in_as_many_as_memory_holds(monkeypatch, translated):
   asked = []
 
   def one(program, x, y, weights, num_tokens, *, method, max_steps, is_persistent, num_slots):
@@ -218,7 +244,7 @@ def test_points_are_padded_to_sixteen_and_candidates_go_in_as_many_as_memory_hol
   assert (num_slots, method, max_steps, is_persistent) == (3, "gd", 9, True)
 
 
-def test_padding_repeats_the_last_point_without_weight(monkeypatch):
+def test_padding_repeats_the_last_point_without_weight(monkeypatch, translated):
   seen = []
 
   def one(program, x, y, weights, num_tokens, *, num_slots, **rest):
@@ -235,7 +261,7 @@ def test_padding_repeats_the_last_point_without_weight(monkeypatch):
   assert seen[0].shape == (16, 1)
 
 
-def test_numbers_stand_where_they_were_fitted_and_others_stay(monkeypatch):
+def test_numbers_stand_where_they_were_fitted_and_others_stay(monkeypatch, translated):
   def one(program, x, y, weights, num_tokens, *, num_slots, **rest):
     return 10.0 + jnp.arange(num_slots, dtype=jnp.float32), jnp.zeros(()), *[jnp.int32(0)] * 3
 
@@ -335,7 +361,7 @@ def seen_of(loss, is_defined=lambda constant: jnp.asarray(True)):
   return seen
 
 
-def test_a_fit_ends_where_its_method_says_so_or_with_its_steps():
+def test_a_fit_ends_where_its_method_says_so_or_with_its_steps(eager):
   for end, limit, expected in ((3.0, 9, (3.0, 3, Status.DIVERGED)), (99.0, 4, (4.0, 4, Status.DIVERGED)),
                                (1.0, 9, (1.0, 1, Status.DIVERGED)), (1.0, 0, (0.0, 0, Status.STEP_LIMIT))):
     (constants, found), status, steps = solve._minimize(
@@ -350,7 +376,7 @@ def persistently(walk, *, start=0.25, limit=2, is_exponent=False, y=(1.0,)):
   return float(constants[0]), float(found.loss), int(status), int(steps)
 
 
-def test_attempts_follow_one_another_until_one_is_exact():
+def test_attempts_follow_one_another_until_one_is_exact(eager):
   # Directly to 2.25, by chords to 20.25, from there to 22.25; of these the last has the least loss.
   assert persistently(Walk(seen_of(lambda c: 100 - c))) == (22.25, 77.75, Status.DIVERGED, 6)
   # ... the first.
@@ -366,7 +392,7 @@ def test_attempts_follow_one_another_until_one_is_exact():
   assert steps == 1 + 4 + 4
 
 
-def test_exponents_take_the_other_parity_where_the_start_is_undefined():
+def test_exponents_take_the_other_parity_where_the_start_is_undefined(eager):
   def is_defined_from(least):
     return lambda constant: constant >= least
 
@@ -388,7 +414,7 @@ def test_exponents_take_the_other_parity_where_the_start_is_undefined():
   assert persistently(Walk(lost), is_exponent=True)[3] == 6
 
 
-def test_every_start_of_every_data_set_has_its_fit(monkeypatch):
+def test_every_start_of_every_data_set_has_its_fit(monkeypatch, eager):
   asked = []
 
   def one(program, x, y, weights, num_tokens, *, method, max_steps, num_slots, start, is_persistent):
