@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import optimize
 
-from symformer_jax.engine.config import DEFAULT, transformer
+from symformer_jax.engine.config import DEFAULT, evolution as evolution_config, templates, transformer
 from symformer_jax.engine.options import SearchOptions
 from symformer_jax.engine.pool import Pool
 from symformer_jax.engine.task import make_task
@@ -29,6 +29,13 @@ def nested(num_nodes):
   for _ in range(num_nodes - 1):
     node = expression.Node("sin", (node,))
   return node
+
+
+def test_the_parts_of_the_default_are_those_of_no_arguments():
+  for part, make in (
+    (DEFAULT.evolution, evolution_config.EvolutionConfig), (DEFAULT.transformer, transformer.TransformerConfig),
+    (DEFAULT.templates, templates.TemplatesConfig), (DEFAULT.guesses, templates.GuessesConfig)):
+    assert part == make()
 
 
 # --- evolution -------------------------------------------------------------------------------------------------------
@@ -252,7 +259,6 @@ def test_of_a_view_sixty_four_go_on_and_three_of_each_length(monkeypatch):
   many = SimpleNamespace(ids=np.array([5] * 900), loss=np.arange(1.0, 901), node=lambda lane: nested(3))
   for num_views, donors in ((1, 512), (2, 256)):
     assert len(list(every._restored(scaling, many, num_views))) == donors + 64
-  assert transformer.TransformerConfig() == DEFAULT.transformer
 
 
 # --- templates -------------------------------------------------------------------------------------------------------

@@ -204,6 +204,17 @@ def test_the_prior_of_a_special_value_is_that_of_the_definition(unit, numerator,
     assert special.value == sign * numerator / denominator * special_values.UNITS[unit].value
 
 
+@pytest.mark.parametrize(("unit", "value", "weight"), [
+  (0, 1.0, 0.75), (1, math.pi, 0.08), (2, 1 / math.pi, 0.02), (3, math.e, 0.02), (4, math.sqrt(2 * math.pi), 0.01),
+  (5, 1 / math.sqrt(2 * math.pi), 0.01), (6, math.sqrt(2), 0.1 / 2**1.5), (11, math.sqrt(10), 0.1 / 10**1.5)])
+def test_the_share_of_multiples_of_a_unit(unit, value, weight):
+  """A unit itself has one twelfth of it, and as much its opposite."""
+  special = special_values._special(special_values.UNITS[unit], 1, 1, 1)
+  assert special.value == pytest.approx(value, rel=1e-15)
+  assert 2.0**-special.bits == pytest.approx(weight / 24, rel=1e-12)
+  assert sum(each.weight for each in special_values.UNITS) < 1 and len(special_values.UNITS) == 12
+
+
 def test_fractions_are_in_lowest_terms_and_small_but_for_whole_numbers():
   found = [s.value for s in special_values.nearest(0.5)]
   assert found.count(0.5) == 1 and 7 / 12 not in found and 7 / 12 in [s.value for s in special_values.nearest(0.58)]
