@@ -222,6 +222,8 @@ def test_fractions_are_in_lowest_terms_and_small_but_for_whole_numbers():
   assert 12 * math.pi in [s.value for s in special_values.nearest(12 * math.pi)]
   assert 13 * math.pi not in [s.value for s in special_values.nearest(13 * math.pi)]
   assert -500.0 in [s.value for s in special_values.nearest(-499.9)]
+  for denominator, is_tried in ((11, True), (12, True), (13, False)):
+    assert (1 / denominator in [s.value for s in special_values.nearest(1 / denominator)]) is is_tried
 
 
 # --- what the data say -----------------------------------------------------------------------------------------------
