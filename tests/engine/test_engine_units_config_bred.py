@@ -331,3 +331,18 @@ def test_constants_of_guesses_are_tried_from_many_starts_then_from_few(monkeypat
   task = SimpleNamespace(fit_rows=None)
   guesses._fill_in(parser.parse("a*x", ("x",), allow_symbols=True), task, DEFAULT.guesses)
   assert asked == [(256, 20), (8, 300)]
+
+
+@pytest.mark.parametrize(("num_rows", "num_columns", "count"), [
+  (300, 1, 15), (40, 1, 10), (39, 1, 9), (300, 2, 28), (120, 2, 28), (111, 2, 21), (300, 3, 20)])
+def test_polynomials_of_a_template(num_rows, num_columns, count):
+  """One for every four rows, thirty at most, of the fourteenth degree at most."""
+  x = np.random.default_rng(0).uniform(1, 3, (num_rows, num_columns))
+  assert profile.polynomials(x).shape == (num_rows, count)
+
+
+def test_polynomials_are_of_the_logarithm_of_what_spans_a_decade():
+  for ratio, is_log in ((9.9, False), (10.1, True)):
+    x = np.linspace(1, ratio, 60)
+    middle = profile.polynomials(x[:, None])[:, 1]
+    assert np.allclose(np.diff(middle), np.diff(middle)[0]) is not is_log

@@ -28,7 +28,6 @@ from symformer_jax.selection import select
 from symformer_jax.sources import (
   registry,
 )
-from symformer_jax.templates import profile
 
 
 def test_the_parts_of_the_default_are_those_of_no_arguments():
@@ -300,21 +299,3 @@ def test_what_describes_the_data_worse_by_fifteen_nats_is_not_listed():
   finalists = [select._Finalist(node, None) for node in (parse("x"), parse("sin(x) + x"))]
   for more, count in ((14.9, 2), (15.1, 1)):
     assert len(judge._listable(finalists, [0.0, more])[0]) == count
-
-
-# --- templates and evolution -----------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("num_rows", "num_columns", "count"), [
-  (300, 1, 15), (40, 1, 10), (39, 1, 9), (300, 2, 28), (120, 2, 28), (111, 2, 21), (300, 3, 20)])
-def test_polynomials_of_a_template(num_rows, num_columns, count):
-  """One for every four rows, thirty at most, of the fourteenth degree at most."""
-  x = np.random.default_rng(0).uniform(1, 3, (num_rows, num_columns))
-  assert profile.polynomials(x).shape == (num_rows, count)
-
-
-def test_polynomials_are_of_the_logarithm_of_what_spans_a_decade():
-  for ratio, is_log in ((9.9, False), (10.1, True)):
-    x = np.linspace(1, ratio, 60)
-    middle = profile.polynomials(x[:, None])[:, 1]
-    assert np.allclose(np.diff(middle), np.diff(middle)[0]) is not is_log
