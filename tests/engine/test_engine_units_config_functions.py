@@ -18,6 +18,7 @@ from symformer_jax.language.expression import sort_operands
 from symformer_jax.language.tidy import tidy
 from symformer_jax.sources import (
   alternating,
+  pursuit,
   rational_bases,
   rationals,
   ridge_functions,
@@ -303,3 +304,13 @@ def test_indices_are_three_at_most_and_smooth(monkeypatch):
     asked.clear()
     monkeypatch.undo()
   assert roughness(np.array([1.0, 2, 4]), np.array([[0, 1, 2]])).tolist() == [(1 + 4) / 4]
+
+
+def test_sums_that_a_function_may_be_are_searched_for_in_three_ways(monkeypatch):
+  asked = []
+  monkeypatch.setattr(pursuit, "select_columns", lambda columns, *given, config, **rest: asked.append(config) or [])
+  task = task_of(1, num_rows=200)
+  columns = SimpleNamespace(columns=np.ones((128, 1)), groups=np.zeros(1, int), tiers=np.zeros(1, int))
+  monkeypatch.setattr(terms, "Subset", lambda columns, index: columns)
+  terms.sums_of(columns, task.fit_rows, links=("y",), searches=DEFAULT.varying.forms.searches, rule=task.rule)
+  assert [(c.max_columns, c.num_first, c.num_pairs) for c in asked] == [(2, 32, 16), (2, 64, 32), (3, 64, 64)]

@@ -190,6 +190,11 @@ def test_a_search_has_stalled_where_a_turn_gains_less_than_a_nat(monkeypatch):
     assert not watch.has_stalled(pool) and watch.has_stalled(pool) is stalled
 
 
+def test_before_anything_is_found_no_search_has_stalled():
+  watch = noise.NoiseWatch(task_of(1))
+  assert not watch.has_stalled(Pool(1.0, 100)) and not watch.has_stalled(Pool(1.0, 100)) and watch.best is None
+
+
 def test_a_node_costs_four_nats_where_the_noise_is_watched():
   x = np.linspace(1, 3, 50)
   watch = noise.NoiseWatch(make_task((x, x**2), ("x",), OPTIONS))

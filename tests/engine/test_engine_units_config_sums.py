@@ -205,9 +205,6 @@ def test_sums_of_the_library_are_searched_for_in_three_ways(monkeypatch):
   terms.sums_of(columns, task.fit_rows, links=("y",), searches=DEFAULT.terms.searches, rule=task.rule)
   assert [(c.max_columns, c.num_first, c.num_pairs) for c in asked] == [(2, 64, 16), (3, 128, 64), (6, 4096, 256)]
   assert len(terms.some_of(task.fit_rows, DEFAULT.terms)) == 128
-  asked.clear()
-  terms.sums_of(columns, task.fit_rows, links=("y",), searches=DEFAULT.varying.forms.searches, rule=task.rule)
-  assert [(c.max_columns, c.num_first, c.num_pairs) for c in asked] == [(2, 32, 16), (2, 64, 32), (3, 64, 64)]
 
 
 def test_a_pursuit_carries_eight_sets_sixteen_pairs_and_keeps_few(monkeypatch):

@@ -189,6 +189,7 @@ def test_neighbours_are_the_next_in_each_column_and_the_nearest_in_the_ranks_of_
   assert set(zip(*(each.tolist() for each in nearest), strict=True)) <= {
     (i, j) for i in range(4) for j in range(4) if i < j and math.isclose(
       distances[i, j], min(distances[i].min(), distances[j].min()))} and len(pairs) >= 2
+  assert len(nearest[0]) == len(set(zip(*(each.tolist() for each in nearest), strict=True)))
   equal = noise._neighbours(np.array([[1.0, 1.0], [1.0, 1.0], [2.0, 5.0]]))[2]
   assert (0, 1) in set(zip(*(each.tolist() for each in equal), strict=True))
   assert all(a != b for a, b in zip(*(each.tolist() for each in equal), strict=True))
