@@ -525,7 +525,7 @@ def test_compiling_takes_no_time_until_something_is_found(monkeypatch):
   monkeypatch.setattr(clock.Clock, "compiled", lambda self: 98.0)
   searches = {3: search_of(("closed_forms", "second", "third"), max_time=5.0)}
   found = [progress.source for _, progress in loop.run(
-    searches, [Maker(name) for name in ("closed_forms", "second", "third")], SearchOptions(max_time=5.0),
+    searches, [Maker("closed_forms"), Maker("second", mse=0.5), Maker("third")], SearchOptions(max_time=5.0),
     clock=clock.Clock())]
   assert found == ["closed_forms", "second"]  # then there is more than yardsticks
 
@@ -533,7 +533,7 @@ def test_compiling_takes_no_time_until_something_is_found(monkeypatch):
 def test_a_turn_counts_what_it_took_and_says_what_it_found():
   search = search_of(["said"])
   progress = search.close_turn(Mute("said"), Proposal(
-    candidates=(candidate("2*x", 0.25 * search.task.variance),), state="next"), [candidate("z", 9.0)], 1.23456)
+    candidates=(candidate("2*x", 0.25 * search.task.variance),), state="next"), [candidate("x", 9.0)], 1.23456)
   assert (progress.source, progress.seconds, search.states) == ("said", 1.2346, {"said": "next"})
   assert progress.r2 == pytest.approx(0.75) and progress.best == "2*x" and len(search.pool) == 2
   assert search.has_found and progress is search.progress[-1]
