@@ -218,7 +218,7 @@ def test_a_denominator_that_is_zero_on_the_first_row_has_no_sign_to_lose():
 
 
 @pytest.mark.parametrize(("text", "count"), [
-  ("exp(2.5*log(x))", 0), ("exp(z*log(x))", 1), ("exp(z*log(2.5))", 0), ("exp(x*log(x))", 1),
+  ("exp(2.5*log(x))", 0), ("exp(z*log(x))", 1), ("exp(z*(2.5*log(x)))", 1), ("exp(z*log(2.5))", 0), ("exp(x*log(x))", 1),
   ("exp(sin(z)*log(x))*exp(x*log(z))", 2), ("x**z", 1), ("x**2.5", 0), ("2.5**x", 0), ("exp(z + log(x))", 0)])
 def test_powers_of_columns_to_columns(text, count):
   assert soundness.num_column_exponents(parse(text)) == count
@@ -473,6 +473,20 @@ def test_before_rounding_the_front_goes_by_errors_and_after_it_by_costs():
   judge._listable = lambda finalists, costs: (finalists, costs)
   assert judge.chosen([one, other], is_rounded=False) == [one]
   assert judge.chosen([one, other], is_rounded=True) == [other]
+
+
+@pytest.mark.parametrize(("factor", "is_simplest"), [(1.5, True), (1.51, False)])
+def test_what_leaves_half_as_much_again_is_as_accurate_as_any(factor, is_simplest, monkeypatch):
+  judge, simple, long = judge_of(np.arange(9.0), np.arange(9.0)), parse("x"), parse("sin(x)*x + x")
+  judge.finalists = lambda nodes: [
+    select._Finalist(node, scoring.Scores(factor if node == simple else 1.0, None, None, 0)) for node in nodes]
+  seen = []
+  monkeypatch.setattr(scoring, "evaluate", lambda node, x: seen.append(node) or x[:, 0] + 1)
+  judge.count_effective([long, simple])
+  assert (seen == [simple]) is is_simplest
+  judge.floor = 1.0  # at the floor a fit is exact
+  seen.clear()
+  assert judge.count_effective([long]) == 9 and not seen
 
 
 def selected(monkeypatch, num, *, may_fit, max_rows=20, last_rows=1_000_000, num_fit_rows=256):
