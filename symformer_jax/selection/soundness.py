@@ -243,7 +243,7 @@ def is_supported(
     room = np.maximum(config.pole_errors * usual, config.pole_share * distance)[beside]
   if not np.all(errors[beside] <= room):  # nor where it has no value
     return False
-  doubt = rounding.curve_errors(fitted, *others, rows.x[beside]) if programs.fitted_values(fitted) else np.zeros(1)
+  doubt = rounding.curve_errors(fitted, *others, rows.x[beside]) if programs.fitted_values(fitted) else 0.0
   return doubt is not None and bool(np.all(doubt <= room))
 
 
