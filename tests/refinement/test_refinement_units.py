@@ -222,6 +222,11 @@ def test_fractions_are_in_lowest_terms_and_small_but_for_whole_numbers():
   assert 12 * math.pi in [s.value for s in special_values.nearest(12 * math.pi)]
   assert 13 * math.pi not in [s.value for s in special_values.nearest(13 * math.pi)]
   assert -500.0 in [s.value for s in special_values.nearest(-499.9)]
+  for value in (0.0, 0.3, -7.2):  # 0 is always among them
+    [zero] = [s for s in special_values.nearest(value) if s.value == 0]
+    assert 2.0**-zero.bits == pytest.approx(0.75 / 4)
+  for square in (2, 3, 5, 6, 7, 10):
+    assert math.sqrt(square) in [s.value for s in special_values.nearest(math.sqrt(square))]
   for denominator, is_tried in ((11, True), (12, True), (13, False)):
     assert (1 / denominator in [s.value for s in special_values.nearest(1 / denominator)]) is is_tried
 
@@ -270,6 +275,7 @@ def test_what_is_tried_for_a_constant():
   def values(value, stderr, min_odds=10.0):
     return [s.value for s in snapping._Prospect(0, value, stderr, 50, min_odds).candidates]
   assert values(3.0001, 1e-4) == [3.0] and values(3.0011, 1e-4) == [] and 3.0 in values(3.0009, 1e-4)
+  assert 4.0 in values(4.25, 0.025, 1e-9) and 4.0 not in values(4.25, 0.0249, 1e-9)  # ten standard errors
   assert values(3.0, 0.0) == values(3.0, math.inf) == values(math.nan, 0.1) == [] and values(3.3, 2.0) == []
   assert len(values(0.5, 1e-5, 1.0)) >= len(values(0.5, 1e-5, 1e9))
   prospect = snapping._Prospect(4, 3.0001, 1e-4, 50, 10.0)
