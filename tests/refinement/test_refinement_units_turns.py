@@ -188,10 +188,10 @@ def test_a_refit_is_damped_where_a_step_goes_too_far():
 
 
 def test_rounding_leaves_that_of_y_and_of_each_constant():
-  problem = problem_of([[2.0, 0.0], [0.0, 3.0]], [1.0, 1.0], floor=0.25)
-  fit = snapping._Fit(np.array([5.0, 7.0]), np.ones(2, bool), 0.0)
   eps = np.finfo(float).eps
-  assert problem.rounding_variance(fit) == pytest.approx(0.25 + eps**2 * (10**2 + 21**2))
+  problem = problem_of([[2.0, 0.0], [0.0, 3.0]], [1.0, 1.0], floor=40 * eps**2)
+  fit = snapping._Fit(np.array([5.0, 7.0]), np.ones(2, bool), 0.0)
+  assert problem.rounding_variance(fit) == pytest.approx(eps**2 * (40 + 10**2 + 21**2), rel=1e-9, abs=0)
 
 
 def test_standard_errors_are_those_of_what_is_free():
@@ -268,10 +268,11 @@ def test_the_noise_is_that_of_the_full_fit_or_one_where_it_is_known(monkeypatch)
     best = x @ y / (x @ x)
     expected = 1.0 if has_sigma else np.sum((best * x - y) ** 2) / 11
     assert seen[0][:2] == (pytest.approx(expected), 10**6 if has_sigma else 11)
-    assert seen[0][2] == pytest.approx((10 * np.finfo(float).eps) ** 2 * np.mean(y**2))
+    assert seen[0][2] == pytest.approx((10 * np.finfo(float).eps) ** 2 * np.mean(y**2), rel=1e-9, abs=0)
   seen.clear()
   snapping.snap(evaluate, np.array([2.0]), 2.0 * x, np.ones(12))
-  assert seen[0][0] == pytest.approx(seen[0][2] + (np.finfo(float).eps * 2.0) ** 2 * (x @ x))
+  rounding = seen[0][2] + (np.finfo(float).eps * 2.0) ** 2 * (x @ x)
+  assert seen[0][0] == pytest.approx(rounding, rel=1e-9, abs=0)
 
 
 # --- errors of constants ---------------------------------------------------------------------------------------------
@@ -367,4 +368,4 @@ def test_four_starts_spread_by_a_half_by_default(monkeypatch):
 
 
 def test_constants_have_neighbours_at_a_cube_root_of_a_rounding():
-  assert pytest.approx(np.finfo(float).eps) == local_lib.PROBE**3
+  assert pytest.approx(np.finfo(float).eps, rel=1e-9, abs=0) == local_lib.PROBE**3
