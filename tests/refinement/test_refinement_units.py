@@ -1,5 +1,6 @@
 """Parts of the refinement by themselves, on the host: bounds, starts, special values, errors, limits of each rule."""
 
+import itertools
 import math
 
 import jax
@@ -9,7 +10,7 @@ import pytest
 from scipy import stats
 
 from symformer_jax.errors import InputError
-from symformer_jax.language import expression, parser
+from symformer_jax.language import expression, parser, printing
 from symformer_jax.language.vocabulary import Vocabulary
 from symformer_jax.refinement import (
   bfgs,
@@ -213,6 +214,20 @@ def test_the_share_of_multiples_of_a_unit(unit, value, weight):
   assert special.value == pytest.approx(value, rel=1e-15)
   assert 2.0**-special.bits == pytest.approx(weight / 24, rel=1e-12)
   assert sum(each.weight for each in special_values.UNITS) < 1 and len(special_values.UNITS) == 12
+
+
+def test_special_values_are_written_as_what_they_are():
+  known = {"pi": math.pi, "exp": math.exp, "sqrt": math.sqrt}
+  for unit in special_values.UNITS:
+    for numerator, denominator, sign in itertools.product((1, 3), (1, 4), (1, -1)):
+      special = special_values._special(unit, numerator, denominator, sign)
+      text = printing.to_text(special.node, ())
+      assert eval(text, {"__builtins__": {}}, known) == pytest.approx(special.value, rel=1e-12), text
+      assert special.value == pytest.approx(sign * numerator / denominator * unit.value, rel=1e-12)
+  one, pi = special_values.UNITS[:2]
+  assert special_values._special(one, 3, 1, -1).node == expression.number(-3)
+  assert special_values._special(pi, 1, 1, -1).node == expression.Node("neg", (pi.node,))
+  assert special_values._special(pi, 3, 1, 1).node == expression.Node("*", (expression.number(3), pi.node))
 
 
 def test_fractions_are_in_lowest_terms_and_small_but_for_whole_numbers():
