@@ -121,7 +121,7 @@ class _Contest:
     difference = self.errors[base] / means[0] - self.errors[i] / means[1]
     spread = float(np.average(difference**2, weights=self.weights))
     log_gain = abs(self._log_gain(i, base))
-    return max(self._num_points, len(self._rows) * min(1.0, 4 * log_gain / spread if spread else 1.0))
+    return max(self._num_points, len(self._rows) * (min(1.0, 4 * log_gain / spread) if spread else 1.0))
 
   def is_beyond_chance(self, i: int, base: int) -> bool:
     line = self._lines[i]

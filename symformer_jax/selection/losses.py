@@ -190,7 +190,7 @@ def _huber_weights(values: np.ndarray, rows: Rows, config: LossConfig) -> Weighi
   far = config.huber_errors * sigma
   is_light, gross = errors > far, config.huber_gross * sigma
   share = far / np.maximum(errors, far)
-  weights = rows.weights * share * np.minimum(1.0, gross / np.maximum(errors, gross))
+  weights = rows.weights * share * gross / np.maximum(errors, gross)
   text = f"{np.sum(is_light)} of {len(rows)} rows lie beyond {far:.3g} and count less"
   return Weighing(weights, text, 0.0, int(np.sum(is_light)))
 

@@ -243,7 +243,7 @@ def is_supported(
     room = np.maximum(config.pole_errors * usual, config.pole_share * distance)[beside]
   if not np.all(errors[beside] <= room):  # nor where it has no value
     return False
-  doubt = rounding.curve_errors(fitted, *others, rows.x[beside]) if programs.fitted_values(fitted) else np.zeros(1)
+  doubt = rounding.curve_errors(fitted, *others, rows.x[beside]) if programs.fitted_values(fitted) else 0.0
   return doubt is not None and bool(np.all(doubt <= room))
 
 
@@ -422,7 +422,7 @@ def _slowed(wave: Node, origin: float, step: float, period: float) -> Node:
   with np.errstate(all="ignore"):
     first, second, third = scoring.evaluate(wave.args[0], at).tolist()
   slope, fast = (second - first) / step, period / step
-  if not math.isfinite(third) or not math.isclose(third - second, second - first, rel_tol=1e-6, abs_tol=1e-9):
+  if not math.isfinite(third) or not math.isclose(third - second, second - first, rel_tol=1e-6):
     return wave
   slow = math.remainder(slope, fast)
   if abs(slope) <= fast / 2 or not slow:

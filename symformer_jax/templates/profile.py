@@ -228,8 +228,8 @@ class _Profile:
     """Values to try, near 1 and near 1 over the size of the columns that stand next to the parameter."""
     lowest, highest = self._config.decades
     logs = np.concatenate([np.linspace(lowest, highest, num) - math.log10(size) for size in self._sizes_beside(name)])
-    spaced = np.unique(np.round(logs * (num - 1) / (highest - lowest)))  # near ones once
-    grid = 10 ** (spaced * (highest - lowest) / (num - 1))
+    spaced = np.unique(np.round((logs - lowest) * (num - 1) / (highest - lowest)))  # near ones once
+    grid = 10 ** (lowest + spaced * (highest - lowest) / (num - 1))
     return np.concatenate([-grid[::-1], grid])
 
   def _residual(self, values: Mapping[str, float]) -> np.ndarray:

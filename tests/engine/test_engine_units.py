@@ -442,3 +442,123 @@ def test_what_goes_on_after_the_first_steps():
   found = loop._nearest([candidate("1.5*x", 0.5), candidate("2.5*x", 0.1), candidate("1.5*x*z", 0.2),
                          candidate("x", 0.9), candidate("z", 0.95), candidate("sin(x*z)", math.inf)], options)
   assert found == [parser.parse(text, ("x", "z")) for text in ("2.5*x", "1.5*x*z", "x")]
+
+
+# --- turns -----------------------------------------------------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True)
+class Maker(Mute):
+  """A source that makes one formula a turn."""
+
+  asked: list = dataclasses.field(default_factory=list, hash=False, compare=False)
+  mse: float = 1.0
+
+  def propose(self, questions, *, turn, num, clock):
+    self.asked.append((len(questions), turn, num))
+    made = dataclasses.replace(candidate("1.5*x", self.mse), source=self.name)
+    return [Proposal(candidates=(made,)) for _ in questions]
+
+
+def searches_of(*names):
+  """Searches of data sets with sources of these names."""
+  return {3 + i: search_of(some) for i, some in enumerate(names)}
+
+
+def told(searches, sources, **options):
+  """What a run tells, and what it returns."""
+  found, run = [], loop.run(searches, sources, SearchOptions(), clock=clock.Clock(), **options)
+  while True:
+    try:
+      number, progress = next(run)
+    except StopIteration as stop:
+      return found, stop.value
+    found.append((number, progress.source))
+
+
+def test_every_source_has_its_turns_for_the_data_sets_that_it_supports():
+  first, second, third = Maker("first", (5, 6)), Maker("second"), Maker("third")
+  searches = searches_of(("first", "second"), ("first",), ("second",))
+  found, is_stopped = told(searches, [first, second, third])
+  assert found == [(3, "first"), (4, "first")] * 2 + [(3, "second"), (5, "second")] and is_stopped is False
+  assert first.asked == [(2, 0, 5), (2, 1, 6)] and second.asked == [(2, 0, 1)] and third.asked == []
+  assert {search.ended_by for search in searches.values()} == {results.BUDGET}
+  assert searches[3].takes_part(first) is False and search_of(("first",)).takes_part(first)
+  assert not search_of(("first",)).takes_part(second)
+
+
+def test_what_has_ended_is_asked_no_more_and_where_all_have_nothing_is():
+  first, second = Maker("first", (1, 1)), Maker("second")
+  searches = searches_of(("first", "second"), ("first", "second"))
+  searches[3].ended_by = results.EXACT
+  assert told(searches, [first, second])[0] == [(4, "first"), (4, "first"), (4, "second")]
+  assert searches[3].ended_by == results.EXACT
+  for search in searches.values():
+    search.ended_by = results.EXACT
+  assert told(searches, [first, second]) == ([], False)
+
+
+@pytest.mark.parametrize(("num_looks", "turns"), [(0, 1), (1, 1), (2, 2), (3, 3)])
+def test_a_wish_to_stop_ends_it_after_the_turn(num_looks, turns):
+  looks = iter([False] * num_looks + [True] * 99)
+  searches = searches_of(("first", "second", "third"))
+  found, is_stopped = told(searches, [Maker(name) for name in ("first", "second", "third")],
+                           should_stop=lambda: next(looks))
+  assert len(found) <= turns + 1 and is_stopped is True and searches[3].ended_by == results.STOPPED
+
+
+def test_time_ends_turns_but_the_first_and_those_that_are_always_asked(monkeypatch):
+  monkeypatch.setattr(clock.Clock, "elapsed", lambda self: 99.0)
+  monkeypatch.setattr(clock.Clock, "compiled", lambda self: 0.0)
+  options = SearchOptions(max_time=5.0)
+  for names, expected in ((("first", "second"), ["first"]), (("closed_forms", "guesses", "second"), [
+    "closed_forms", "guesses"])):
+    task_options = {"max_time": 5.0}
+    searches = {3: search_of(names, **task_options)}
+    found = [progress.source for _, progress in loop.run(
+      searches, [Maker(name) for name in names], options, clock=clock.Clock())]
+    assert found == expected and searches[3].ended_by == results.TIME
+
+
+def test_compiling_takes_no_time_until_something_is_found(monkeypatch):
+  monkeypatch.setattr(clock.Clock, "elapsed", lambda self: 99.0)
+  monkeypatch.setattr(clock.Clock, "compiled", lambda self: 98.0)
+  searches = {3: search_of(("closed_forms", "second", "third"), max_time=5.0)}
+  found = [progress.source for _, progress in loop.run(
+    searches, [Maker("closed_forms"), Maker("second", mse=0.5), Maker("third")], SearchOptions(max_time=5.0),
+    clock=clock.Clock())]
+  assert found == ["closed_forms", "second"]  # then there is more than yardsticks
+
+
+def test_a_turn_counts_what_it_took_and_says_what_it_found():
+  search = search_of(["said"])
+  progress = search.close_turn(Mute("said"), Proposal(
+    candidates=(candidate("2*x", 0.25 * search.task.variance),), state="next"), [candidate("x", 9.0)], 1.23456)
+  assert (progress.source, progress.seconds, search.states) == ("said", 1.2346, {"said": "next"})
+  assert progress.r2 == pytest.approx(0.75) and progress.best == "2*x" and len(search.pool) == 2
+  assert search.has_found and progress is search.progress[-1]
+  none = search_of(["said"])
+  empty = none.close_turn(Mute("said"), Proposal(), [], 0.0)
+  assert (empty.r2, empty.best) == (None, "") and not none.has_found
+  yard = search_of(["closed_forms"])
+  close(yard, "closed_forms", dataclasses.replace(candidate("x", 1.0), source="closed_forms"))
+  assert not yard.has_found
+
+
+def test_a_source_that_odd_data_break_is_left_out_of_a_turn():
+  class Broken(Maker):
+    def propose(self, questions, *, turn, num, clock):
+      raise np.linalg.LinAlgError("singular")
+
+  searches = searches_of(("first",))
+  with pytest.warns(RuntimeWarning, match="the source 'first' is left out of a turn: singular"):
+    assert told(searches, [Broken("first")])[0] == [(3, "first")]
+  assert searches[3].states == {"first": None} and not len(searches[3].pool)
+
+
+def test_the_length_that_the_watch_sees_names_each_column():
+  x = np.random.default_rng(0).uniform(1, 3, (40, 2))
+  task = make_task((x, x[:, 0] * x[:, 1]), ("x", "z"), SearchOptions())
+  found = noise.NoiseWatch(task)._length(candidate("1.5*x*z + 0.25", 0.3))
+  fit = criteria.Fit(0.3, 7, 2, names=2 * math.log(2))
+  assert found == pytest.approx(criteria.mdl(fit, num_points=40, variance=task.variance, nats_per_node=4.0))

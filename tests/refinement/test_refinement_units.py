@@ -1,5 +1,6 @@
 """Parts of the refinement by themselves, on the host: bounds, starts, special values, errors, limits of each rule."""
 
+import itertools
 import math
 
 import jax
@@ -9,7 +10,7 @@ import pytest
 from scipy import stats
 
 from symformer_jax.errors import InputError
-from symformer_jax.language import expression, parser
+from symformer_jax.language import expression, parser, printing
 from symformer_jax.language.vocabulary import Vocabulary
 from symformer_jax.refinement import (
   bfgs,
@@ -204,6 +205,31 @@ def test_the_prior_of_a_special_value_is_that_of_the_definition(unit, numerator,
     assert special.value == sign * numerator / denominator * special_values.UNITS[unit].value
 
 
+@pytest.mark.parametrize(("unit", "value", "weight"), [
+  (0, 1.0, 0.75), (1, math.pi, 0.08), (2, 1 / math.pi, 0.02), (3, math.e, 0.02), (4, math.sqrt(2 * math.pi), 0.01),
+  (5, 1 / math.sqrt(2 * math.pi), 0.01), (6, math.sqrt(2), 0.1 / 2**1.5), (11, math.sqrt(10), 0.1 / 10**1.5)])
+def test_the_share_of_multiples_of_a_unit(unit, value, weight):
+  """A unit itself has one twelfth of it, and as much its opposite."""
+  special = special_values._special(special_values.UNITS[unit], 1, 1, 1)
+  assert special.value == pytest.approx(value, rel=1e-15)
+  assert 2.0**-special.bits == pytest.approx(weight / 24, rel=1e-12)
+  assert sum(each.weight for each in special_values.UNITS) < 1 and len(special_values.UNITS) == 12
+
+
+def test_special_values_are_written_as_what_they_are():
+  known = {"pi": math.pi, "exp": math.exp, "sqrt": math.sqrt}
+  for unit in special_values.UNITS:
+    for numerator, denominator, sign in itertools.product((1, 3), (1, 4), (1, -1)):
+      special = special_values._special(unit, numerator, denominator, sign)
+      text = printing.to_text(special.node, ())
+      assert eval(text, {"__builtins__": {}}, known) == pytest.approx(special.value, rel=1e-12), text
+      assert special.value == pytest.approx(sign * numerator / denominator * unit.value, rel=1e-12)
+  one, pi = special_values.UNITS[:2]
+  assert special_values._special(one, 3, 1, -1).node == expression.number(-3)
+  assert special_values._special(pi, 1, 1, -1).node == expression.Node("neg", (pi.node,))
+  assert special_values._special(pi, 3, 1, 1).node == expression.Node("*", (expression.number(3), pi.node))
+
+
 def test_fractions_are_in_lowest_terms_and_small_but_for_whole_numbers():
   found = [s.value for s in special_values.nearest(0.5)]
   assert found.count(0.5) == 1 and 7 / 12 not in found and 7 / 12 in [s.value for s in special_values.nearest(0.58)]
@@ -211,6 +237,13 @@ def test_fractions_are_in_lowest_terms_and_small_but_for_whole_numbers():
   assert 12 * math.pi in [s.value for s in special_values.nearest(12 * math.pi)]
   assert 13 * math.pi not in [s.value for s in special_values.nearest(13 * math.pi)]
   assert -500.0 in [s.value for s in special_values.nearest(-499.9)]
+  for value in (0.0, 0.3, -7.2):  # 0 is always among them
+    [zero] = [s for s in special_values.nearest(value) if s.value == 0]
+    assert 2.0**-zero.bits == pytest.approx(0.75 / 4)
+  for square in (2, 3, 5, 6, 7, 10):
+    assert math.sqrt(square) in [s.value for s in special_values.nearest(math.sqrt(square))]
+  for denominator, is_tried in ((11, True), (12, True), (13, False)):
+    assert (1 / denominator in [s.value for s in special_values.nearest(1 / denominator)]) is is_tried
 
 
 # --- what the data say -----------------------------------------------------------------------------------------------
@@ -257,6 +290,7 @@ def test_what_is_tried_for_a_constant():
   def values(value, stderr, min_odds=10.0):
     return [s.value for s in snapping._Prospect(0, value, stderr, 50, min_odds).candidates]
   assert values(3.0001, 1e-4) == [3.0] and values(3.0011, 1e-4) == [] and 3.0 in values(3.0009, 1e-4)
+  assert 4.0 in values(4.25, 0.025, 1e-9) and 4.0 not in values(4.25, 0.0249, 1e-9)  # ten standard errors
   assert values(3.0, 0.0) == values(3.0, math.inf) == values(math.nan, 0.1) == [] and values(3.3, 2.0) == []
   assert len(values(0.5, 1e-5, 1.0)) >= len(values(0.5, 1e-5, 1e9))
   prospect = snapping._Prospect(4, 3.0001, 1e-4, 50, 10.0)
