@@ -157,6 +157,7 @@ def test_the_separator_decides_marks_that_nothing_else_does():
   assert read(["1.234"], separator=";")[0].values[0] == 1.234
   both = read(["1,234", "2"], ["1.234", "2,345"], separator="\t")
   assert both[0].fault and both[1].fault
+  assert all(column.fault for column in read(["1,234"], ["1.234"], separator=";"))
 
 
 def test_half_of_the_cells_being_numbers_tell_the_mark():
@@ -258,6 +259,8 @@ def test_columns_without_names_are_counted():
   assert rows_of([1, 2, 3, 4], [4, 5, 6, 7]).notes == ("row 1 is taken for data, columns are called x0, ..., y",)
   assert rows_of(["Unnamed: 1", "b"], [7, 2], [8, 3]).names == ("column 1", "b")
   assert rows_of(["Unnamed: x", "b"], [7, 2], [8, 3]).names == ("Unnamed: x", "b")
+  with pytest.raises(InputError, match="Expected 0 fields in row 2, saw 2"):
+    rows_of(["Unnamed: 0"], ["x", 1], ["y", 2])
 
 
 def test_rows_of_other_widths_say_where_and_how_many():
@@ -366,6 +369,7 @@ def test_a_rule_below_names_is_no_row(tmp_path):
   assert len(table(tmp_path, "a | b\n---|---\n1 | 2\n3 | 4\n").places) == 2
   assert list(table(tmp_path, "a|b\n---|x\n1|2\n3|4\n").places) == [2, 3, 4]
   assert table(tmp_path, "a|b\n").names == ("a", "b")
+  assert list(table(tmp_path, "a|b\n-----\n1|2\n3|4\n").places) == [3, 4]
 
 
 def test_bytes_of_no_text_are_refused_where_they_begin(tmp_path):

@@ -27,7 +27,6 @@ from symformer_jax.errors import InputError
 from symformer_jax.language import parser
 from symformer_jax.results import Constant, Counts, Equation, Filled, Progress, SearchResult, Seconds, Seen
 
-
 # --- flags -------------------------------------------------------------------------------------------------------
 
 
@@ -149,7 +148,8 @@ def checked(text, options=None, defaults=None):
 
 
 def test_what_a_line_tells():
-  assert checked(line()) == ("a.csv", "y", "ok", "") and checked(line(target=None, message="m")) == ("a.csv", "", "ok", "m")
+  assert checked(line()) == ("a.csv", "y", "ok", "")
+  assert checked(line(target=None, message="m")) == ("a.csv", "", "ok", "m")
   for text in ("[" * 100_000, "1", line(data=1), line(status=None), line(options=3), '{"data": "a"}', "{"):
     with pytest.raises(InputError, match="line 3 of 'all.jsonl' is no result of this command"):
       checked(text)
