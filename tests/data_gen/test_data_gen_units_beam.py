@@ -23,8 +23,8 @@ class Files:
   """Of Beam's `FileSystems` what is used, on this machine."""
 
   join = staticmethod(lambda *parts: "/".join(parts))
-  open = staticmethod(lambda path: io.BytesIO(pathlib.Path(path).read_bytes()))
   create = staticmethod(functools.partial(open, mode="wb"))
+  open = staticmethod(lambda path: io.BytesIO(pathlib.Path(path).read_bytes()))
   match = staticmethod(lambda patterns: [Match(pattern) for pattern in patterns])
 
   @staticmethod
