@@ -445,12 +445,15 @@ def test_cheap_passes_find_what_they_are_for(text, expected):
   np.testing.assert_allclose(trees.values(found, points), trees.values(tree, points), rtol=1e-6)
 
 
-def test_hyperbolic_functions_secants_and_inverse_cotangents_are_rewritten():
+def test_hyperbolic_functions_secants_and_inverse_cotangents_are_rewritten(monkeypatch):
   x = sympy.Symbol("x0")
   assert simplify._simplify_outer(x / sympy.cot(x)) == x * sympy.tan(x)
   assert simplify._is_inverse_cotangent(sympy.cot(x) ** -2) and not simplify._is_inverse_cotangent(sympy.cot(x) ** 2)
   assert not simplify._is_inverse_cotangent(sympy.tan(x) ** -2)
   assert simplify._invert_cotangent(sympy.cot(x) ** -2) == sympy.tan(x) ** 2
+  monkeypatch.setattr(simplify, "_simplify_fast", lambda node: sympy.csc(x) + 2 * sympy.sec(x))
+  found = trees.values(simplify.simplify(formula("exp(x)"), "fast", digits=8), np.array([[0.3, 1.2]]))
+  np.testing.assert_allclose(found, [1 / np.sin(u) + 2 / np.cos(u) for u in (0.3, 1.2)], rtol=1e-6)
   for text in ("(exp(x) - exp(-x))/(exp(x) + exp(-x))", "1/cos(x) + 1/sin(x)"):
     found = simplify.simplify(formula(text), "simplify", digits=8)
     points = np.linspace(0.3, 1.2, 9)[None]
@@ -771,6 +774,34 @@ def test_a_worker_without_a_sign_of_life_hangs(monkeypatch):
   assert worker.is_hung(60)
   worker.task = None
   assert not worker.is_hung(60)
+
+
+def test_workers_hang_after_twelve_times_the_limit_and_a_minute_at_least(monkeypatch):
+  monkeypatch.setenv("PYTHONHASHSEED", "1")
+  for limit_s, hang_s in ((1.0, 60), (5.0, 60), (10.0, 120)):
+    generator = types.SimpleNamespace(config=types.SimpleNamespace(time_limit_s=limit_s))
+    pool = workers.Pool(generator, 0, skip={3: "died"})
+    assert pool._hang_limit_s == hang_s and pool._skip == {3: "died"} and pool._chunk == 64 and not pool.process_ids
+  assert os.environ["PYTHONHASHSEED"] == "0"
+
+
+def test_eight_workers_in_a_row_may_die_before_their_first_candidate(monkeypatch):
+  monkeypatch.setenv("PYTHONHASHSEED", "1")
+  pool = workers.Pool(types.SimpleNamespace(config=types.SimpleNamespace(time_limit_s=1.0)), 0, skip={})
+
+  def worker(*_):
+    return types.SimpleNamespace(progress=[-1, 0], task=None, stop=lambda: None, give=given.append)
+  given = []
+  monkeypatch.setattr(workers, "_Worker", worker)
+  pool._workers = [worker()]
+  for _ in range(8):
+    pool._replace(0, "died")
+  assert pool.num_replaced == 8
+  with pytest.raises(InputError, match="^9 workers one after the other died"):
+    pool._replace(0, "died")
+  pool._num_early, pool._workers[0].task, pool._workers[0].progress[0] = 0, workers._Task(64, 128, ()), 70
+  pool._replace(0, "timeout")
+  assert pool._skip == {70: "timeout"} and given == [workers._Task(64, 128, (70,))] and pool._num_early == 0
 
 
 def pool_of(num_workers, chunk, skip=None):

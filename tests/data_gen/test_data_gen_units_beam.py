@@ -3,6 +3,7 @@
 from collections import Counter
 import functools
 import io
+import os
 import pathlib
 import sys
 import types
@@ -25,6 +26,9 @@ class Files:
   join = staticmethod(lambda *parts: "/".join(parts))
   create = staticmethod(functools.partial(open, mode="wb"))
   open = staticmethod(lambda path: io.BytesIO(pathlib.Path(path).read_bytes()))
+  exists = staticmethod(os.path.exists)
+  mkdirs = staticmethod(os.makedirs)
+  delete = staticmethod(lambda paths: [os.remove(path) for path in paths])
   match = staticmethod(lambda patterns: [Match(pattern) for pattern in patterns])
 
   @staticmethod
@@ -109,3 +113,44 @@ def test_a_span_is_written_whole_by_a_pool_of_one(command, tmp_path, monkeypatch
   assert [path.name for path in tmp_path.iterdir()] == ["000000000002048.json"]
   [(_, first), (_, second)] = command._Spans(str(tmp_path), range(2048, 3072, 1024)).outcomes(0)
   assert first == "a" and second.function == EQUATION.function
+
+
+def test_rounds_make_the_spans_that_are_missing_until_all_is_written(command, tmp_path, monkeypatch):
+  folder, made, filled = str(tmp_path / "spans"), [], []
+
+  class Writer:
+    lost, is_done = {}, False
+
+  class Pipeline:
+    def __init__(self, *, options):
+      made.append([options])
+
+    def __enter__(self):
+      return self
+
+    def __exit__(self, *_):
+      for start in made[-1][1]:
+        pathlib.Path(command._span_path(folder, start)).write_text("[]")
+
+    def __or__(self, step):
+      made[-1] = [*made[-1], step]
+      return self
+  monkeypatch.setattr(command.beam, "Pipeline", Pipeline, raising=False)
+  for name, step in (("Create", list), ("Reshuffle", tuple), ("ParDo", lambda make: make)):
+    monkeypatch.setattr(command.beam, name, step, raising=False)
+  plans = iter([range(0, 2048, 1024), range(1024, 4096, 1024)])
+  asked = []
+  monkeypatch.setattr(command, "_plan_round", lambda writer, total: asked.append(total) or next(plans))
+  writer_ = Writer()
+
+  def fill(writer, spans):
+    filled.append(spans._starts)
+    writer.is_done = len(filled) == 2
+  monkeypatch.setattr(command.job_lib, "fill", fill)
+  job = types.SimpleNamespace(num_train=7, num_validation=3, prepare=lambda: (writer_, "generator"))
+  command.generate(job, folder, ["--runner=x"])
+  assert asked == [10, 10] and filled == [range(0, 2048, 1024), range(1024, 4096, 1024)]
+  assert made[0][0] == ["--runner=x"] and [run[1] for run in made] == [[0, 1024],
+    [2048, 3072]] and not pathlib.Path(folder).exists()
+  command.generate(job, folder, [])  # of what is done nothing is made
+  assert len(made) == 2
