@@ -37,7 +37,9 @@ EQUAL = "equal_mutants.txt"
 
 # What most tests import, seconds of each run.
 LIBRARIES = (
-  "jax.numpy", "flax.nnx", "hypothesis", "scipy.optimize", "sympy", "pandas", "sklearn.base", "pytest", "optax")
+  "jax.numpy", "flax.nnx", "hypothesis", "scipy.optimize", "scipy.stats", "sympy", "pandas", "sklearn.utils.validation",
+  "pytest", "optax", "matplotlib.figure", "mpl_toolkits.mplot3d", "rich.console", "orbax.checkpoint", "grain.python",
+  "tensorboardX")
 
 
 class Mutant(NamedTuple):

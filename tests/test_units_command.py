@@ -122,7 +122,7 @@ def test_notes_are_said_once_unless_quiet(flags, capsys):
   assert capsys.readouterr() == ("", "")
 
 
-def test_what_a_search_is_asked(flags, monkeypatch):
+def test_what_a_search_is_asked(flags, monkeypatch, tmp_path):
   from symformer_jax import inference
   found = {}
 
@@ -156,6 +156,10 @@ def test_what_a_search_is_asked(flags, monkeypatch):
   file_answers.search([table_of()], "model", stop, is_single=False)
   assert found["units"] == {"x": "m"}
   assert file_answers.restrictions().operators is None
+  (tmp_path / "c.py").write_text("def get_config():\n  return {'sources': ['guesses']}\n")
+  flags(f"--search_config={tmp_path}/c.py")
+  file_answers.search([table_of()], "model", stop, is_single=True)
+  assert found["config"].sources == ("guesses",)
 
 
 @pytest.fixture

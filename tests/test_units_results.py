@@ -331,6 +331,10 @@ def test_places_that_take_no_file_are_refused(tmp_path):
     with pytest.raises(InputError, match=f"--out: .*{message}"):
       files.check_writable(place, flag="--out")
   assert sorted(path.name for path in tmp_path.iterdir()) == ["d"]
+  with files.open_beside(tmp_path / "f.json") as file:
+    file.write(b"x")
+    [beside] = [path.name for path in tmp_path.iterdir() if path.is_file()]
+    assert beside.startswith(".f-") and beside.endswith(".json")
   made = files.make_folder(tmp_path / "a" / "b", flag="--out")
   assert made.is_dir() and files.make_folder(made, flag="--out") == made
   (tmp_path / "f").write_text("")

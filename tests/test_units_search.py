@@ -196,6 +196,50 @@ def test_the_choice_is_hurried_where_little_time_was_given(monkeypatch, max_time
   assert result.status == "failed" and result.message == "no candidate fits, and no closed form keeps the rules"
 
 
+def test_ctrl_c_after_a_turn_gives_the_best_so_far(monkeypatch):
+  run = inference.loop.run
+
+  def interrupted(*args, **options):
+    yield from run(*args, **options)
+    raise KeyboardInterrupt
+  monkeypatch.setattr(inference.loop, "run", interrupted)
+  found = inference.search(MODEL, [(X, Y), (X, Y)], config=CLOSED, refine="none")
+  assert [result.status for result in found] == ["ok", "failed"] and found[0].ended_by in ("budget", "stopped")
+  with pytest.raises(KeyboardInterrupt):  # who has asked before insists
+    search(should_stop=lambda: True)
+
+  def at_once(*args, **options):
+    raise KeyboardInterrupt
+    yield
+  monkeypatch.setattr(inference.loop, "run", at_once)
+  with pytest.raises(KeyboardInterrupt):
+    search()
+
+
+def test_what_was_found_is_fitted_and_chosen_as_the_config_says(monkeypatch):
+  fitted, chosen = {}, {}
+  task = make_task((X, Y), None, SearchOptions(restrictions=Restrictions(add_operators=("abs",))))
+  plain = make_task((X, Y), None, SearchOptions())
+  node = parser.parse("2*x0", ["x0"])
+
+  def fit_constants(pairs, **options):
+    fitted.update(options, pairs=pairs)
+    return [[(node, 1.0)]]
+  monkeypatch.setattr(inference.refine_lib, "fit_constants", fit_constants)
+  monkeypatch.setattr(inference.select, "select", lambda finalists, rows, names, **options: chosen.update(
+    options, finalists=finalists, names=names) or "selection")
+  options = SearchOptions(seed=5)
+  assert inference._choose(task, [node], options, Clock(), False) == "selection"
+  pool, selection = options.config.pool, options.config.selection
+  assert fitted == {"pairs": [(task, [node])], "method": "lm", "max_steps": pool.polish_steps,
+                    "max_constants": pool.max_constants}
+  assert chosen["finalists"] == [node] and chosen["seed"] == 5 and chosen["may_fit"] and chosen["names"] == ("x0",)
+  assert chosen["num_fit_rows"] == pool.fit_rows and chosen["choice_config"] == options.config.choice
+  assert chosen["config"] == selection and chosen["is_allowed"] is task.rule and chosen["yardsticks"]
+  inference._choose(plain, [node], dataclasses.replace(options, refine="none"), Clock(), True)
+  assert chosen["config"] == selection.without_absolutes().hurried() and not chosen["may_fit"]
+
+
 def test_a_first_look_weighs_rows_by_their_errors():
   y = 2 * X[:, 0] ** 3
   result = search(y=y, loss="relative")
@@ -266,6 +310,20 @@ def asked(monkeypatch):
 
 def regressor(**params):
   return SymFormerRegressor(**{"model": MODEL, "verbose": False, "random_state": 0} | params)
+
+
+def test_every_parameter_reaches_the_search(asked):
+  params = {"n_samples": 7, "top_k": 3, "refine": "gd", "operators": ("+",), "max_time": 3.5, "accuracy": 0.75,
+            "recombine": False, "guesses": ("x0",), "effort": "quick", "loss": "log", "template": "f(x0)",
+            "config": CLOSED,
+            "units": {"x0": "m"}, "dimensionless_constants": True, "add_operators": ("tanh",), "strategy": "nucleus",
+            "temperature": 0.5, "restrictions": Restrictions(max_depth=4)}
+  regressor(**params, random_state=5).fit(X, Y, np.linspace(1, 2, 12))
+  [call] = asked
+  assert {name: call[name] for name in params} == params and call["seed"] == 5 and call["model"] is MODEL
+  [(x, y, weights)] = call["datasets"]
+  assert (x == X).all() and (y == Y).all() and (weights == np.linspace(1, 2, 12)).all()
+  assert call["names"] == [("x0",)] and call["targets"] == ["y"] and callable(call["callback"])
 
 
 def test_the_line_that_is_asked_for_predicts(asked):
@@ -393,7 +451,7 @@ def test_a_second_fit_begins_with_the_formulas_of_the_first(asked):
 
 def test_seeds_are_numbers_or_drawn_by_states(asked):
   for state, check in ((5, lambda seed: seed == 5), (np.int64(7), lambda seed: seed == 7),
-                       (np.random.RandomState(0), lambda seed: 7 < seed < 2**31),
+                       (np.random.RandomState(0), lambda seed: 10**6 < seed < 2**31),
                        (None, lambda seed: 0 <= seed < 2**31)):
     regressor(random_state=state).fit(X, Y)
     assert check(asked[-1]["seed"]) and type(asked[-1]["seed"]) is int
