@@ -347,6 +347,19 @@ def test_arguments_that_are_no_flags_are_taken_where_they_are_wanted(signals, ca
   assert code == 2 and said == "error: unexpected argument 'a': expected flags only, see --help\n"
 
 
+def test_flags_that_must_be_given_and_those_with_nothing():
+  values = flags.FlagValues()
+  none, empty, one = (flags.DEFINE_string(name, default, "", flag_values=values)
+                      for name, default in (("none", None), ("empty", ""), ("one", "x")))
+  values(["command"])
+  assert runner.required(one) == "x" and runner.required(empty) == ""
+  with pytest.raises(InputError, match="^--none is required$"):
+    runner.required(none)
+  runner.refuse_empty(none, one)
+  with pytest.raises(InputError, match="^--empty: expected a value, got nothing$"):
+    runner.refuse_empty(none, one, empty)
+
+
 def test_help_says_the_doc_and_the_flags_in_one_line_each(signals, capsys):
   code, out, _ = ended(lambda argv: 5, capsys, "--help", doc="  What it does.\n")
   assert code == 0 and out == "What it does.\n\nFlags:\n  --share: How much. (default: 0.5)\n"
