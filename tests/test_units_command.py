@@ -8,7 +8,9 @@ import json
 import math
 import os
 import pathlib
+import runpy
 import shutil
+import signal
 import sys
 import types
 
@@ -463,6 +465,21 @@ def test_the_command_asks_for_data_and_no_arguments(flags):
     assert refused(flags, lambda: infer.main(["a"]), "--data=x",
       f"--{name}=") == f"--{name}: expected a value, got nothing"
   assert "--select" in refused(flags, lambda: infer.main(["a"]), "--data=x", "--select=nonsense")
+
+
+def test_the_module_is_a_program(flags, monkeypatch, capsys):
+  handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+  try:
+    for argv, message in ((["--data=none.csv"], "--data: no such file"),
+      (["--data=x", "b"], "unexpected argument 'b'")):
+      asked.FLAGS.unparse_flags()
+      monkeypatch.setattr(sys, "argv", ["program", *argv])
+      with pytest.raises(SystemExit) as ended:
+        runpy.run_path(infer.__file__, run_name="__main__")
+      assert ended.value.code == 2 and message in capsys.readouterr().err
+  finally:
+    for number, handler in handlers.items():
+      signal.signal(number, handler)
 
 
 def test_one_file_and_many_take_their_ways(flags, tmp_path, monkeypatch):

@@ -526,6 +526,68 @@ def test_frames_become_columns_by_their_types(tmp_path, monkeypatch):
   assert grid.names == ("row", "n", "b", "s", "column 5", "t", "z") and list(grid.places) == [1, 2]
 
 
+def test_sheets_of_a_workbook(tmp_path):
+  openpyxl = pytest.importorskip("openpyxl")
+  book = openpyxl.Workbook()
+  book.active.title = "one"
+  for row in (["a ", "b"], [1, 2.5], [" x", datetime.datetime(2020, 1, 1)], [None, None]):
+    book.active.append(row)
+  other = book.create_sheet("two")
+  other.append(["c", "d"])
+  other.append([3, 4])
+  path = tmp_path / "t.xlsx"
+  book.save(path)
+
+  def read_sheet(sheet=None, place=path):
+    return table_files.read(place, table_files.Reading(sheet=sheet))
+  first = read_sheet()
+  assert first.names == ("a", "b") and first.word == "row" and list(first.places) == [2, 3]
+  assert list(first.columns[0]) == [1, "x"] and first.columns[1][1] == datetime.datetime(2020, 1, 1)
+  assert first.notes == ("sheet 'one' is read, not 'two'; --sheet chooses",)
+  assert first.elsewhere == "; sheet 'one' was read, --sheet takes another one: 'two'"
+  second = read_sheet("two")
+  assert second.names == ("c", "d") and second.notes == () and second.elsewhere == ""
+  with pytest.raises(InputError, match="--sheet: no sheet 'q', expected one of 'one', 'two'"):
+    read_sheet("q")
+  empty = openpyxl.Workbook()
+  empty.save(tmp_path / "e.xlsx")
+  with pytest.raises(InputError, match="^the file is empty$"):
+    read_sheet(place=tmp_path / "e.xlsx")
+  empty.create_sheet("two")
+  empty.save(tmp_path / "e.xlsx")
+  with pytest.raises(InputError, match="^the file is empty; sheet 'Sheet' was read, --sheet takes another one: 'two'$"):
+    read_sheet(place=tmp_path / "e.xlsx")
+  (tmp_path / "n.xlsx").write_text("no archive")
+  with pytest.raises(InputError, match="cannot be read as xlsx: "):
+    read_sheet(place=tmp_path / "n.xlsx")
+
+
+def test_what_is_no_file_to_read_is_said(tmp_path):
+  for name, message in (("none.csv", "no such file"), (".", "is a folder, expected a file"),
+                        ("t.odt", "unknown kind of file '.odt', expected one of .csv, .tsv")):
+    if name == "t.odt":
+      (tmp_path / name).write_text("")
+    with pytest.raises(InputError, match=message):
+      table_files.read(tmp_path / name, table_files.Reading())
+
+
+def test_one_target_of_a_file(tmp_path):
+  path = csv_file(tmp_path, "a,b,c\n" + "".join(f"{i},{i * i},{i**3}\n" for i in range(6)))
+  assert tables.read_table(path).target == "c" and tables.read_table(path, target="a").target == "a"
+  assert tables.read_table(path, target="a").features == ("b", "c")
+  assert [table.target for table in tables.read_tables(path, tables.Request("a,b"))] == ["a", "b"]
+  for request, message in ((tables.Request(weights="a", sigma="b"), "expected one of them, a row has one weight"),
+                           (tables.Request(decimal=";"), "--decimal: expected . or ,"),
+                           (tables.Request(time_unit="weeks"), "--time_unit: unknown unit 'weeks'"),
+                           (tables.Request(separator="x"), "--separator: expected one of tab ; | , space"),
+                           (tables.Request("a", features=["a"]), "'a' is both the target and a feature"),
+                           (tables.Request("a,a"), "--target: a column is named twice, 'a'"),
+                           (tables.Request("q"), "--target: no column 'q', expected one of 'a', 'b', 'c'"),
+                           (tables.Request("a", weights="a"), "'a' is both the target and the column of --weights")):
+    with pytest.raises(InputError, match=message.replace("|", r"\|")):
+      tables.read_tables(path, request)
+
+
 def csv_file(tmp_path, text):
   (tmp_path / "t.csv").write_text(text)
   return str(tmp_path / "t.csv")

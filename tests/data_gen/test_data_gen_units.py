@@ -6,7 +6,9 @@ import hashlib
 import json
 import math
 import os
+import runpy
 import signal
+import sys
 import time
 import types
 
@@ -905,6 +907,53 @@ def test_jobs_that_make_nothing_are_refused(changes, message):
     job_lib.Job(UNIVARIATE, "x", **{"num_train": 1, **changes})
   job = job_lib.Job(UNIVARIATE, "x", 1)
   assert (job.num_validation, job.seed, job.against) == (0, 0, ()) and job.excluded.endswith("excluded.csv")
+
+
+@pytest.mark.parametrize(("module", "argv", "message"), [
+  (generate, ["--out=x", "--equations=1"], "--config is required"), (inspect_lib, ["."], "no manifest.json in ."),
+  (inspect_lib, ["--samples=3"], "expected one or more folders written by data_gen.generate, got none")])
+def test_modules_are_programs(module, argv, message, monkeypatch, capsys, tmp_path):
+  handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+  monkeypatch.chdir(tmp_path)
+  monkeypatch.setattr(sys, "argv", ["program", *argv])
+  try:
+    with pytest.raises(SystemExit) as ended:
+      runpy.run_path(module.__file__, run_name="__main__")
+  finally:
+    for number, handler in handlers.items():
+      signal.signal(number, handler)
+    module.asked.FLAGS.unparse_flags()
+    for name in module.asked.FLAGS:
+      module.asked.FLAGS[name].unparse()
+  assert ended.value.code == 2 and message in capsys.readouterr().err
+
+
+def read_job(*argv):
+  generate.asked.FLAGS.unparse_flags()
+  for name in generate.asked.FLAGS:
+    generate.asked.FLAGS[name].unparse()
+  generate.asked.FLAGS(["generate", f"--config={univariate.__file__}", "--out=x", *argv])
+  try:
+    return generate._read_job()
+  finally:
+    generate.asked.FLAGS.unparse_flags()
+
+
+def test_numbers_of_a_job_have_their_bounds():
+  for name, least, most in (("equations", 1, 10**10), ("validation", 0, 10**10), ("workers", 1, 4096),
+                            ("seed", 0, 2**63 - 1)):
+    given = {"equations": 5} | {name: least}
+    for value in (least, most):
+      given[name] = value
+      job = read_job(*(f"--{key}={number_}" for key, number_ in given.items()))
+      assert name == "workers" or getattr(job, {"equations": "num_train", "validation": "num_validation"}.get(
+        name, name)) == value
+    for value, message in ((least - 1, f"--{name} must be at least {least}, got {least - 1}"),
+                           (most + 1, f"--{name} must be at most {most}, got {most + 1}")):
+      given[name] = value
+      with pytest.raises(InputError, match=message):
+        read_job(*(f"--{key}={number_}" for key, number_ in given.items()))
+  assert read_job("--equations=5").num_train == 5 and read_job("--equations=5", "--exclude=").excluded is None
 
 
 # --- what is shown -----------------------------------------------------------------------------------------------
