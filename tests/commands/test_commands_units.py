@@ -450,6 +450,13 @@ def test_a_quote_without_its_end_is_refused_at_its_line(tmp_path):
   assert list(whole.places) == [2, 5] and whole.columns[1][0] == "x\ny"
 
 
+def test_spaces_after_separators_are_no_part_of_cells(tmp_path):
+  grid = table(tmp_path, 'a, "b, c"\n1, "2"\n3, 4\n')
+  assert grid.names == ("a", "b, c") and list(grid.columns[1]) == ["2", "4"]
+  tabs = table(tmp_path, 'a\t "b\n1\t 2\n3\t 4\n')
+  assert tabs.names == ("a", '"b') and list(tabs.columns[1]) == ["2", "4"]
+
+
 def test_single_quotes_are_quotes_where_the_file_begins_with_one(tmp_path):
   assert table(tmp_path, "'a','b'\n'1','2'\n").names == ("a", "b")
   assert table(tmp_path, "a,b\n'1','2'\n").columns[0][0] == "'1'"
@@ -569,6 +576,27 @@ def test_what_is_no_file_to_read_is_said(tmp_path):
       (tmp_path / name).write_text("")
     with pytest.raises(InputError, match=message):
       table_files.read(tmp_path / name, table_files.Reading())
+
+
+def test_columns_of_words_are_refused_or_split(tmp_path):
+  path = csv_file(tmp_path, "k,e,b\n" + "".join(f"{'ab'[i % 2]},,{i}\n" for i in range(6)))
+  with pytest.raises(tables.TableError,
+    match="column 'k' holds no number: line 2 has 'a'; --categories makes columns of 0"):
+    tables.read_table(path, features=["k"])
+  with pytest.raises(tables.TableError, match="column 'e' holds no number$"):
+    tables.read_table(path, features=["e"])
+  found = tables.read_table(path, features=["k"], categories=["k"])
+  assert found.features == ("k_a", "k_b") and found.x.tolist()[:2] == [[1, 0], [0, 1]]
+  assert found.notes == ("column 'k' became 2 columns of 0 and 1: 'k_a', 'k_b'",)
+  with pytest.raises(tables.TableError, match="--categories: 'k' is none of --features"):
+    tables.read_table(path, features=["e"], categories=["k"])
+  with pytest.raises(tables.TableError, match="'k' is both the target and one of --categories"):
+    tables.read_table(path, target="k", categories=["k"])
+  left = tables.read_table(path, categories=["k"])
+  assert left.notes[-1] == "column 'e' left aside: it holds no number" and left.target == "b"
+  with pytest.raises(tables.TableError,
+    match="line 2, column 'k': 'a' is no number; no other column left to explain 'b'"):
+    tables.read_table(path)
 
 
 def test_one_target_of_a_file(tmp_path):
