@@ -352,7 +352,8 @@ def test_operators_of_shapes(text, count):
 
 def test_laws_of_three_operators_are_kept_out(tmp_path):
   path = tmp_path / "p.csv"
-  path.write_text("family,name,n_vars,expression\nf,small,3,x*y*z\nf,law,4,x*y*z*w\nf,again,4,w*x*y*z\nf,no,1,x**x**x**x\n")
+  path.write_text("family,name,n_vars,expression\nf,small,3,x*y*z\nf,law,4,x*y*z*w\nf,again,4,w*x*y*z\n"
+    "f,no,1,x**x**x**x\n")
   found = shapes.read_problems(path, LAWS)
   assert "law" in found.names and "small" not in found.names and "again" in found.names
   assert found.matches(formula("x*y*z*w")) == "law" and found.matches(formula("x*y*z")) == ""
@@ -864,6 +865,97 @@ def test_the_plan_of_a_run_is_validation_first_in_full_shards(tmp_path):
     ("validation", 4), ("validation", 1), ("train", 4), ("train", 4)]
   assert plan.shards()[1][2] == records.shard_name("validation", 1, 2)
   assert writer_lib.Plan(tmp_path, 0, 1, 4).shards() == [("train", 1, records.shard_name("train", 0, 1))]
+
+
+def outcome(text, function=1, skeleton=1):
+  ids, constants = expression.encode(formula(text), Vocabulary(1))
+  return candidates.Equation(bytes(ids), np.array(constants, np.float32).tobytes(), np.array([[0.0, 5.0]]), function,
+    skeleton)
+
+
+def writer_of(tmp_path, num_validation=1, num_train=3, shard=2, **options):
+  identity = {"config": dataclasses.asdict(UNIVARIATE), "seed": 3}
+  found = writer_lib.Writer(writer_lib.Plan(tmp_path / "d", num_validation, num_train, shard), identity, **{
+    "info": {"packages": {}}} | options)
+  found.resume()
+  return found
+
+
+def manifest_of(tmp_path):
+  return json.loads((tmp_path / "d" / "manifest.json").read_text())
+
+
+def test_a_writer_takes_equations_once_and_fills_its_shards(tmp_path):
+  writer = writer_of(tmp_path, known_functions=known(9))
+  assert not writer.is_done and writer.num_accepted == writer.next_candidate == 0
+  assert [shard["finished"] for shard in manifest_of(tmp_path)["shards"]] == [False] * 3
+  for index, made in enumerate([outcome("x + 1.5", 5), outcome("x + 1.5", 6), "too_long", outcome("sin(x)", 5),
+                                outcome("cos(x)", 9), outcome("exp(x)", 7), outcome("exp(x)", 7), outcome("x**3", 8),
+                                outcome("x + 2.5", 7)]):
+    assert not writer.is_done
+    writer.add(index, made)
+  assert writer.counts == {"accepted": 4, "duplicate": 2, "too_long": 1, "in_validation": 1, "in_other_folder": 1}
+  assert writer.is_done and writer.num_written == writer.num_accepted == 4 and writer.next_candidate == 9
+  manifest = manifest_of(tmp_path)
+  shards = manifest["shards"]
+  assert [(shard["split"], shard["equations"], shard["finished"]) for shard in shards] == [
+    ("validation", 1, True), ("train", 2, True), ("train", 1, True)]
+  assert [shard["next_candidate"] for shard in shards] == [1, 8, 9] and shards[0]["functions"] == [5]
+  assert "functions" not in shards[1] and shards[0]["counts"] == {"accepted": 1}
+  assert manifest["counts"] == dict(writer.counts)
+  assert manifest["false_positive_rates"] == {"duplicate": 1e-6, "seen": 1e-4} and manifest["packages"] == {}
+  folder = tmp_path / "d"
+  assert writer_lib.read_hash_file(folder, shards[1]["file"]).tolist() == [[7, 8], [1, 1]]
+  functions = bloom.from_bytes((folder / writer_lib.seen_name("functions")).read_bytes(), name="f")
+  assert functions.contains(np.array([5, 7, 8], np.uint64)).all() and not functions.contains(np.array([6],
+    np.uint64))[0]
+  assert functions.capacity == 4 and functions.false_positive_rate == 1e-4
+
+
+def known(*functions):
+  found = bloom.BloomFilter(10, 1e-6)
+  found.add(np.array(functions, np.uint64))
+  return found
+
+
+def test_tokens_alone_may_be_what_comes_once(tmp_path):
+  by_tokens = writer_of(tmp_path, 0, 2, unique_by_skeleton=True)
+  for index, made in enumerate([outcome("x + 1.5", 5), outcome("x + 2.5", 6)]):
+    by_tokens.add(index, made)
+  assert by_tokens.counts == {"accepted": 1, "duplicate": 1}
+
+
+def test_a_run_goes_on_after_its_last_whole_shard(tmp_path):
+  writer = writer_of(tmp_path, num_train=5)
+  for index, made in enumerate([outcome("x + 1.5", 5), outcome("sin(x)", 6), "timeout", outcome("cos(x)", 7),
+    outcome("x", 8)]):
+    writer.add(index, made)
+  again = writer_of(tmp_path, num_train=5)
+  assert again.num_written == 3 and again.next_candidate == 4 and again.lost == {2: "timeout"}
+  assert again.counts == {"accepted": 3, "timeout": 1}
+  again.add(4, outcome("sin(x)", 20))
+  again.add(5, outcome("exp(x)", 5))
+  assert again.counts["duplicate"] == again.counts["in_validation"] == 1 and not again.is_done
+  shards = manifest_of(tmp_path)["shards"]
+  (tmp_path / "d" / records.hashes_name(shards[0]["file"])).unlink()
+  (tmp_path / "d" / shards[1]["file"]).write_bytes(b"damaged")
+  damaged = writer_of(tmp_path, num_train=5)
+  assert damaged.num_written == 1 and damaged.next_candidate == 1
+  restored = writer_lib.read_hash_file(tmp_path / "d", shards[0]["file"])
+  assert restored[0, 0] == exclusion.fingerprint(exclusion.probe(formula("x + 1.5"),
+    UNIVARIATE)) and restored.shape == (2, 1)
+  with pytest.raises(InputError, match="holds another run: seed is 3 there, 4 was asked for"):
+    writer_lib.Writer(writer.plan, writer.identity | {"seed": 4}, info={}).resume()
+
+
+def test_losses_are_written_down_at_once_and_once(tmp_path, monkeypatch):
+  writer, written = writer_of(tmp_path, lost={7: "died"}), []
+  monkeypatch.setattr(writer, "_write_manifest", lambda: written.append(dict(writer.lost)))
+  for index, rule in enumerate(["timeout", "memory", "died", "too_long", "constant"]):
+    writer.add(index, rule)
+  assert written[-1] == {7: "died", 0: "timeout", 1: "memory", 2: "died"} and len(written) == 3
+  writer.add(7, "died")
+  assert len(written) == 3
 
 
 def test_a_manifest_is_read_in_its_own_schema(tmp_path):
