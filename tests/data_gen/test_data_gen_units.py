@@ -183,7 +183,10 @@ def test_leaves_have_the_sizes_of_their_config():
 def test_trees_have_one_to_the_most_operators():
   sampler = trees.TreeSampler(dataclasses.replace(UNIVARIATE, max_operators=3))
   draws = np.random.default_rng(0)
-  counts = collections.Counter(trees.count_operators(sampler.sample(draws)) for _ in range(300))
+  sampled = [sampler.sample(draws) for _ in range(300)]
+  for node in (node for tree in sampled for node in expression.walk(tree)):
+    assert node.token in ({}, UNIVARIATE.unary, UNIVARIATE.binary)[len(node.args)] or not node.args
+  counts = collections.Counter(map(trees.count_operators, sampled))
   assert set(counts) == {1, 2, 3} and min(counts.values()) > 70
 
 
@@ -1095,11 +1098,11 @@ def test_progress_of_a_run_is_shown_now_and_then(monkeypatch, is_terminal, perio
 
 
 def test_shares_of_counts_are_printed(capsys):
-  inspect_lib._print_counts("what", collections.Counter({"b": 1, "a": 3}), by_key=False)
+  inspect_lib._print_counts("what", collections.Counter({"a": 1, "b": 3}), by_key=False)
   inspect_lib._print_counts("what", collections.Counter({2: 3, 1: 1}), by_key=True)
   inspect_lib._print_counts("none", collections.Counter(), by_key=True)
   assert capsys.readouterr().out == (
-    "what:\n  a 3 (75.0%)  b 1 (25.0%)\nwhat:\n  1 1 (25.0%)  2 3 (75.0%)\nnone:\n  \n")
+    "what:\n  b 3 (75.0%)  a 1 (25.0%)\nwhat:\n  1 1 (25.0%)  2 3 (75.0%)\nnone:\n  \n")
   assert inspect_lib._describe_box(np.array([[0, 5], [-2.5, 2.5]], np.float32).tobytes()) == "[0, 5] x [-2.5, 2.5]"
 
 
@@ -1156,6 +1159,49 @@ def test_a_summary_counts_what_a_block_holds():
   assert not set(counts["operator"]) & {"x0", "x"} and sum(counts["length"].values()) == 4
   assert counts["constants"] == {1: 4} and sum(counts["constant exponent"].values()) == 4
   assert counts["domain"] == {"[0, 5]": 4}
+
+
+def test_a_page_of_distributions_and_curves(tmp_path, monkeypatch):
+  from matplotlib.figure import Figure
+  drawn = []
+  monkeypatch.setattr(Figure, "savefig", lambda self, path, *, dpi: drawn.append((self, path, dpi)))
+  vocab = Vocabulary(2)
+  ids, constants = expression.encode(formula("x*y + 1234.5678"), vocab)
+  row = np.array(ids, np.uint8), np.array(constants, np.float32), np.array([[1, 3], [0, 4]], np.float32)
+  counts = {"operator": collections.Counter({f"o{i}": 20 - i for i in range(16)}),
+    "length": collections.Counter({9: 1, 3: 2})}
+  inspect_lib._plot("f.png", types.SimpleNamespace(counts=counts, rows=[row], vocab=vocab))
+  [(figure, path, dpi)] = drawn
+  assert path == "f.png" and dpi == 110 and figure.get_size_inches().tolist() == [16, 18] and len(figure.axes) == 25
+  bars, lengths, curve = figure.axes[0], figure.axes[1], figure.axes[5]
+  assert [patch.get_height() for patch in bars.patches] == list(range(20, 5, -1))  # the fifteen most frequent
+  assert [label.get_text() for label in lengths.get_xticklabels()] == ["3", "9"] and bars.get_title() == "operator"
+  label = bars.get_xticklabels()[0]
+  assert (label.get_rotation(), label.get_size()) == (90, 6) and bars.title.get_size() == 9
+  [line] = curve.lines
+  x = line.get_xdata()
+  assert len(x) == 400 and 1 < x[0] < x[-1] < 3 and x[0] - 1 == pytest.approx(2 / 401)
+  np.testing.assert_allclose(line.get_ydata(), 2 * x + 1234.568, rtol=1e-4)  # y is held at the middle of its box
+  assert curve.title.get_size() == 7 and "1.23e+03" in curve.get_title().replace("1230", "1.23e+03")
+
+
+def test_progress_of_reading_counts_from_one(tmp_path, monkeypatch):
+  told = []
+  monkeypatch.setattr(inspect_lib, "_show_progress", told.append)
+
+  class Reader(list):
+    def __init__(self, path):
+      super().__init__()
+  monkeypatch.setattr(records, "ShardReader", Reader)
+  monkeypatch.setattr(records, "find_shards", lambda folder, split: ["a", "b"])
+  assert inspect_lib.summarize(tmp_path, "train", Vocabulary(1), 3).num_equations == 0
+  assert told == ["reading train shard 1 of 2", "reading train shard 2 of 2", ""]
+  told.clear()
+  (tmp_path / "manifest.json").write_text(json.dumps({"schema_version": 1, "shards": [
+    {"file": "f", "sha256": hashlib.sha256(b"a").hexdigest(), "finished": True}]}))
+  (tmp_path / "f").write_bytes(b"a")
+  inspect_lib.verify(tmp_path)
+  assert told == ["checking shard 1 of 1", ""]
 
 
 def test_rates_are_of_the_cpu_of_all_workers():
