@@ -810,6 +810,27 @@ def test_eight_workers_in_a_row_may_die_before_their_first_candidate(monkeypatch
   assert pool._skip == {70: "timeout"} and given == [workers._Task(64, 128, (70,))] and pool._num_early == 0
 
 
+def test_the_first_candidate_of_all_may_be_lost(monkeypatch):
+  monkeypatch.setenv("PYTHONHASHSEED", "1")
+  pool = workers.Pool(types.SimpleNamespace(config=types.SimpleNamespace(time_limit_s=1.0)), 0, skip={})
+  pool._workers = [types.SimpleNamespace(progress=[0, 1], task=workers._Task(0, 64, ()), stop=lambda: None)]
+  monkeypatch.setattr(workers, "_Worker", lambda *_: types.SimpleNamespace(give=lambda task: None))
+  pool._replace(0, "died")
+  assert pool._skip == {0: "died"}
+
+
+def test_a_worker_may_take_two_gigabytes_beyond_what_it_has(monkeypatch):
+  limits = []
+  monkeypatch.setattr(workers.resource, "getrlimit", lambda which: (1, 99))
+  monkeypatch.setattr(workers.resource, "setrlimit", lambda which, given: limits.append((which, given)))
+  workers._limit_memory()
+  [(which, (soft, hard))] = limits
+  assert which == workers.resource.RLIMIT_AS and hard == 99
+  with open("/proc/self/statm", encoding="ascii") as file:
+    used = int(file.read().split()[0]) * workers.resource.getpagesize()
+  assert abs(soft - used - 2 * 2**30) < 2**28
+
+
 def pool_of(num_workers, chunk, skip=None):
   """A pool whose workers make a chunk at once: `(pool, chunks in the order of asking)`."""
   pool, asked = object.__new__(workers.Pool), []
