@@ -527,6 +527,7 @@ def test_what_is_saved_comes_back(asked, tmp_path):
   frame = pd.DataFrame({"a": X[:, 0]})
   regressor().fit(frame, Y).save(tmp_path / "h")
   assert SymFormerRegressor.load(tmp_path / "h").feature_names_in_.tolist() == ["a"]
+  assert SymFormerRegressor.load(tmp_path / "h").feature_names_in_.dtype == object  # as scikit-learn has them
   pair = regressor(units={"x0": "m", "u": "s"}).fit(X, pd.DataFrame({"u": Y, "v": -Y}))
   pair.save(tmp_path / "p")
   assert json.loads((tmp_path / "p").read_text())["format"] == "symformer-regressor-3"
