@@ -8,6 +8,7 @@ import json
 import math
 import os
 import pathlib
+import types
 import zipfile
 
 import jax
@@ -501,6 +502,28 @@ def test_buckets_of_a_platform(monkeypatch):
   monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
   assert compilation.dataset_buckets() == (1, 8, 64)
   assert compilation.candidate_buckets() == (256, 1024, 4096, 16384, 65536, 262144)
+
+
+def test_programs_are_kept_in_a_folder_that_may_be_there(monkeypatch, tmp_path):
+  changed, resets = {}, []
+  config = types.SimpleNamespace(jax_compilation_cache_dir=None, update=changed.__setitem__)
+  monkeypatch.setattr(compilation, "jax", types.SimpleNamespace(config=config, __version__="9.9"))
+  monkeypatch.setattr(compilation.compilation_cache, "reset_cache", lambda: resets.append(1))
+  monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+  monkeypatch.delenv("JAX_COMPILATION_CACHE_DIR", raising=False)
+  for _ in range(2):  # the folder is there the second time
+    changed.clear()
+    compilation.use_cache()
+    assert changed == {"jax_compilation_cache_dir": str(tmp_path / "symformer_jax" / "jax-9.9"),
+                       "jax_persistent_cache_min_compile_time_secs": 0.0}
+  changed.clear()
+  for name, value in ((compilation.CACHE_VARIABLE, "OFF"), ("JAX_COMPILATION_CACHE_DIR", "x")):
+    with monkeypatch.context() as patch:
+      patch.setenv(name, value)
+      compilation.use_cache()
+  config.jax_compilation_cache_dir = "chosen"
+  compilation.use_cache()
+  assert not changed and len(resets) == 2
 
 
 def test_the_programs_lie_beside_the_package_and_come_first(monkeypatch, tmp_path):

@@ -165,6 +165,16 @@ def test_what_is_said_of_a_search(told, is_without, messages):
   assert inference._messages(told, MODEL, is_without) == messages
 
 
+def test_the_front_of_a_callback_ends_where_errors_are_rounding():
+  found = [Candidate(parser.parse(text, ["x0"]), mse) for text, mse in (
+    ("sin(x0) + x0", 1e-40), ("2*x0", 1e-38), ("x0", 0.5), ("x0*x0", 0.7))]
+  task = types.SimpleNamespace(variance=1.0, r2=lambda mse: 1 - mse, text=str)
+  searched = types.SimpleNamespace(task=task, pool=types.SimpleNamespace(in_order=lambda: found))
+  standing = inference._standing(3, Progress(7, "x0", 0.5, "growth", True, 2.0), searched)
+  assert [(step.complexity, step.r2) for step in standing.front] == [(1, 0.5), (3, 1.0)]
+  assert (standing.index, standing.sampled, standing.source, standing.seconds) == (3, 7, "growth", 2.0)
+
+
 def test_of_formulas_with_one_set_of_values_the_simplest_is_kept():
   rows = Rows(X, Y, np.ones(12))
   nodes = [parser.parse(text, ["x0"]) for text in ("x0 + x0 + 0", "2*x0", "sin(x0)", "2*x0 + 1e-9", "log(-x0)",
