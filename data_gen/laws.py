@@ -6,7 +6,7 @@ shows data to a model (columns to 5, y to 5, see `symformer_jax.engine.rescale`)
 by themselves.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 import fractions
 import math
 from typing import NamedTuple
@@ -174,9 +174,7 @@ class _Draw:
 
   def _split(self, slots: list[int], count: int) -> list[list[int]]:
     """The slots in `count` groups, none of them empty, where there are so many."""
-    count = min(count, len(slots))
-    cuts: Sequence[int] | np.ndarray = []
-    cuts = np.sort(self.rng.choice(len(slots) - 1, count - 1, replace=False)) + 1 if count > 1 else []
+    cuts = np.sort(self.rng.choice(len(slots) - 1, min(count, len(slots)) - 1, replace=False)) + 1
     return [[*part] for part in np.split(np.array(slots), cuts)]
 
   def _made_positive(self, node: Node) -> Node:

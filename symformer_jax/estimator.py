@@ -257,7 +257,7 @@ class SymFormerRegressor(ExportsMixin, RegressorMixin, BaseEstimator):
 
   def _fit_targets(self, X: Any, y: Any, sample_weight: Any, earlier: Mapping[str, Any]) -> Self:
     """Fits an estimator with the same parameters to each column of y [N, K]."""
-    validate_data(self, X, y, dtype=np.float64, y_numeric=True, multi_output=True)
+    validate_data(self, X, y, dtype=np.float64, multi_output=True)  # y is made of numbers target by target
     columns = [y.iloc[:, k] for k in range(y.shape[1])] if hasattr(y, "iloc") else list(np.asarray(y).T)
     fitted = []
     with interruption.noting_ctrl_c():  # of one target it is of those that follow

@@ -37,7 +37,9 @@ EQUAL = "equal_mutants.txt"
 
 # What most tests import, seconds of each run.
 LIBRARIES = (
-  "jax.numpy", "flax.nnx", "hypothesis", "scipy.optimize", "sympy", "pandas", "sklearn.base", "pytest", "optax")
+  "jax.numpy", "flax.nnx", "hypothesis", "scipy.optimize", "scipy.stats", "sympy", "pandas", "sklearn.utils.validation",
+  "pytest", "optax", "matplotlib.figure", "mpl_toolkits.mplot3d", "rich.console", "orbax.checkpoint", "grain.python",
+  "tensorboardX")
 
 
 class Mutant(NamedTuple):
@@ -112,8 +114,8 @@ def _with(node: ast.expr, **fields) -> ast.expr:
 
 def tests_of(module: pathlib.Path, root: pathlib.Path) -> list[str]:
   """The test files that bear a module's name (path from `root`); else those of its room that import it, else those
-  anywhere that do, else all of its room. Before them the quick ones of its room, `test_ROOM_units*.py`, if they import
-  it: what these notice costs no more.
+  anywhere that do, else all of its room. Before them the quick ones of its room, `test_ROOM_units*.py`, and of modules
+  without a room `test_units*.py`, if they import it: what these notice costs no more.
   """
   dotted = ".".join(module.with_suffix("").parts)
   files = sorted((root / "tests").rglob("test_*.py"))
@@ -122,8 +124,9 @@ def tests_of(module: pathlib.Path, root: pathlib.Path) -> list[str]:
   # Modules of two rooms may have one name.
   named = [path for path in files if path.stem == f"test_{module.stem}" and (
     path in importing or not rooms or path.parent == rooms[0])]
-  quick = [path for path in importing
-           if path.parent in rooms and path.stem.startswith(f"test_{path.parent.name}_units")]
+  quick = [path for path in importing if (
+    path.stem.startswith(f"test_{path.parent.name}_units") if path.parent in rooms
+    else not rooms and path.parent == root / "tests" and path.stem.startswith("test_units"))]
   found = named or [path for path in importing if rooms and path.parent == rooms[0]] or importing
   found = list(dict.fromkeys([*quick, *found]))
   return [str(path.relative_to(root)) for path in found or rooms[:1] or [root / "tests"]]

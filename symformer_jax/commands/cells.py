@@ -56,7 +56,7 @@ def is_missing(cell: Any) -> bool:
   """Whether a cell says that there is no value."""
   if isinstance(cell, str):
     return cell.strip().lower() in MISSING
-  return cell is None or cell is pd.NA or cell is pd.NaT or cell != cell
+  return cell is None or cell is pd.NA or cell != cell
 
 
 def is_error(cell: Any) -> bool:

@@ -94,10 +94,10 @@ def _is_there(cell: Any) -> bool:
 
 
 def _width(row: Sequence[Any]) -> int:
-  """Cells up to the last that is not empty."""
+  """Cells up to the last that is not empty, of which there is one."""
   if row and _is_there(row[-1]):
     return len(row)
-  return max((i + 1 for i, cell in enumerate(row) if _is_there(cell)), default=0)
+  return max(i + 1 for i, cell in enumerate(row) if _is_there(cell))
 
 
 def _is_text(cell: Any) -> bool:
@@ -107,9 +107,9 @@ def _is_text(cell: Any) -> bool:
 def _without_titles(kept: list[tuple[int, list]], word: str, notes: list[str]) -> list[tuple[int, list]]:
   """Leaves out single texts above a row of names; above numbers they might be a name, and are left to be refused."""
   [(width, _)] = Counter(_width(row) for _, row in kept[: NUM_LOOKED_AT + 5]).most_common(1)
-  begin = next((i for i, (_, row) in enumerate(kept) if _width(row) >= width), 0)
+  begin = next(i for i, (_, row) in enumerate(kept) if _width(row) >= width)
   titles = kept[:begin]
-  is_title = width > 1 and all(sum(map(_is_there, row)) == 1 for _, row in titles)
+  is_title = all(sum(map(_is_there, row)) == 1 for _, row in titles)
   is_above_names = any(map(_is_text, kept[begin][1])) and not any(
     _is_there(cell) and cells.is_value(cell) for cell in kept[begin][1])
   if not titles or not is_title or not is_above_names:

@@ -83,7 +83,7 @@ def is_recovered(
   y, prediction = y[is_finite], prediction[is_finite]
   fvu = score(y, prediction).fvu
   if fvu is None:  # a constant truth
-    return bool(np.allclose(prediction, y, rtol=1e-9))
+    return bool(np.allclose(prediction, y, rtol=1e-9, atol=0.0))
   is_near = np.abs(prediction - y) <= AGREEMENT * (np.abs(y) + np.median(np.abs(y)))
   return fvu < RECOVERED_FVU and bool(is_near.mean() >= MIN_AGREEING_SHARE)
 
