@@ -277,10 +277,10 @@ def test_exponents_are_changed_one_after_the_other_until_nothing_is_gained(text,
 
 
 def test_products_that_are_small_in_every_row_are_compared_by_their_shape(rows):
-  """Where one column is large the other is small: single precision does not hold the square of 1e-21."""
-  small = np.where(np.arange(40)[:, None] % 2 == [0, 1], 1.0, 1e-7)
+  """Where one column is large the other is small: single precision does not hold the square of 1e-27."""
+  small = np.where(np.arange(40)[:, None] % 2 == [0, 1], 1.0, 1e-9)
   x = rows.x[:, :2] * small
-  y = 1e42 * x[:, 0] ** 3 * x[:, 1] ** 3
+  y = 1e54 * x[:, 0] ** 3 * x[:, 1] ** 3
   grid = grid_of(Rows(x, y, rows.weights), ((1, 2, 3), (1,)), 4, columns=(0, 1))
   assert grid.exponents == [[0, 1]] * 2 and grid.sums([LINKS["y"]], [()])[0][0].left < 1e-20
 
