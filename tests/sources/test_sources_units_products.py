@@ -303,6 +303,7 @@ def test_factors_of_several_families_know_their_formulas(rng):
     values = Values(x)([monomial])[:, 0] * expression.evaluate(node, x)
     np.testing.assert_allclose(np.log(np.abs(values)), found.columns[:, index], rtol=1e-4, atol=1e-5)
   assert len(set(found.groups.tolist())) == len(found.groups)  # each is a function of its own
+  assert {len(each) for each in (found.is_plain, found.is_exponential, found.is_linear)} == {len(found.groups)}
   num_sums = np.flatnonzero(found.is_exponential)[0]
   assert found.is_exponential[num_sums:].all() and not found.is_exponential[:num_sums].any()
   assert not found.is_linear[:num_sums].any() and found.is_linear.sum() == 2
