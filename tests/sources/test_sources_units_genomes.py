@@ -415,6 +415,13 @@ def test_parents_and_donors_are_drawn_by_their_shares_and_each_by_itself(breed):
   assert set(num) == {1, 2} and np.mean(num) == pytest.approx(1.5, abs=0.06)
 
 
+def test_whether_there_is_a_second_edit_says_nothing_of_its_spot(breed):
+  """Of a chain of five nodes one becomes y; then, half of the times, one of what is left."""
+  trees, _, _ = breed("crossover", ("sin(tan(exp(sqrt(x))))", "y"), parents=(1.0, 0.0), donors=(0.0, 1.0), more=0.5)
+  whole = 0.2 + 0.8 * 0.5 * np.mean([1 / 2, 1 / 3, 1 / 4, 1 / 5])
+  assert np.mean([not tree.args for tree in trees]) == pytest.approx(whole, abs=0.06)
+
+
 def test_one_key_makes_one_population_and_its_parts_differ(breed):
   (one, _, _), (other, _, _) = (breed("constants", ("sin(1.5*x)", "exp(2.5*y)*x")) for _ in range(2))
   assert one == other
@@ -453,6 +460,18 @@ def test_the_first_look_is_least_squares_over_the_terms():
     assert not found.factors[i, len(terms):].any()
     np.testing.assert_allclose(design @ [found.constant[i], *factors], design @ solution, rtol=1e-8)
   assert found.factors[7, 0] == pytest.approx(found.factors[7, 1], rel=1e-3)  # equal terms share their factor
+
+
+def test_values_of_functions_on_request():
+  vocab = programs.base_vocabulary(2, has_requested=True)
+  node = parser.parse("min(tanh(x), y) + sin(x)", NAMES, expands=False)
+  ids, values = programs.encode_programs([node], vocab, num_programs=1, length=SIZE)
+  x = np.random.default_rng(0).uniform(0, 1, (5, 2)).astype(np.float32)
+  found = jax.jit(functools.partial(projection.token_values, vocab=vocab))(
+    Genome(ids[0], values[0].astype(np.float32)), x.T)
+  parts = [part for part, _ in zip(expression.walk(node), ids[0], strict=False)]
+  np.testing.assert_allclose(found[: len(parts)], [expression.evaluate(part, x) for part in parts], rtol=1e-5)
+  assert not np.asarray(found)[len(parts):].any()
 
 
 def test_where_terms_begin_and_how_many_there_are():

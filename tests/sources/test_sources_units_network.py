@@ -115,6 +115,9 @@ def test_values_agree_in_so_many_digits_of_the_largest_at_so_many_points(differe
   bent[5, 1] = 1.9
   assert len(different([near, "2.5*x1"], bent, value_points=4)) == 1  # rows 0, 10, 20, 30
   assert len(different([near, "2.5*x1"], bent, value_points=31)) == 2
+  bent = np.ones((31, 2), np.float32)
+  bent[3] = 1e-9, -1e-9
+  assert len(different(["x0", "x1"], bent, value_points=31)) == 1  # -0 is 0
   zero = np.zeros((31, 2), np.float32)
   assert len(different(["x0", "x1", "x0*x1"], zero)) == 1
 
@@ -149,7 +152,7 @@ def fits(monkeypatch):
 
   def fit_candidates(ids, values, x, y, weights, *, vocab, method, dataset, is_persistent):
     asked.append(SimpleNamespace(ids=ids, values=values, x=x, y=y, weights=weights, method=method, dataset=dataset))
-    assert is_persistent and vocab is VOCAB_OF[0]
+    assert is_persistent and vocab is VOCAB_OF[0] and dataset.dtype == np.int32
     return values + 1, SimpleNamespace(loss=dataset + 0.5)
   monkeypatch.setattr(solve, "fit_candidates", fit_candidates)
   return asked

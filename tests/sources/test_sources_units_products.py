@@ -303,6 +303,7 @@ def test_factors_of_several_families_know_their_formulas(rng):
     values = Values(x)([monomial])[:, 0] * expression.evaluate(node, x)
     np.testing.assert_allclose(np.log(np.abs(values)), found.columns[:, index], rtol=1e-4, atol=1e-5)
   assert len(set(found.groups.tolist())) == len(found.groups)  # each is a function of its own
+  assert {len(each) for each in (found.is_plain, found.is_exponential, found.is_linear)} == {len(found.groups)}
   num_sums = np.flatnonzero(found.is_exponential)[0]
   assert found.is_exponential[num_sums:].all() and not found.is_exponential[:num_sums].any()
   assert not found.is_linear[:num_sums].any() and found.is_linear.sum() == 2
@@ -477,6 +478,22 @@ def test_what_a_model_costs_follows_from_what_it_leaves_and_its_terms(rng):
   fewer = dataclasses.replace(config, rows_per_function=16)
   assert max(len(model.terms) for model in varying._models(rows, known, "y", 0, "plain", fewer)) <= 2
   assert not list(varying._models(Rows(x, np.ones(120), weights), known, "y", 0, "plain", config))
+
+
+def test_a_constant_beside_varying_factors_is_that_of_least_squares(rng):
+  x, weights = rng.uniform(1, 3, (200, 2)), rng.uniform(0.5, 2, 200)
+  rows = Rows(x, 5 * np.sin(x[:, 0]) * x[:, 1] + 300 + 0.1 * rng.normal(size=200), weights)
+  config = dataclasses.replace(DEFAULT.varying, num_functions=6)
+  root = np.sqrt(weights)
+  basis = varying._basis(x[:, 0], "plain", x[:, 0], 6) * x[:, [1]]
+  design = np.column_stack([basis, np.ones(200)])
+  found = np.linalg.lstsq(root[:, None] * design, root * rows.y)[0]
+  factor, constant = varying.factors_of(model_of(-1.0, texts=("z",)), rows, x[:5, 0], config=config)
+  error = np.average((rows.y - design @ found) ** 2, weights=weights)
+  assert factor.error == pytest.approx(error / np.average(x[:, 1] ** 2, weights=weights), rel=1e-6)
+  np.testing.assert_allclose(factor.values, (basis[:5] @ found[:-1]) / x[:5, 1], rtol=1e-6)
+  np.testing.assert_allclose(constant.values, found[-1])
+  assert constant.error == 0 and constant.multiples == ((expression.number(1.0), 1.0),)
 
 
 def test_models_with_few_factors_in_all_are_looked_at(rng, monkeypatch):
