@@ -240,6 +240,19 @@ def test_both_columns_and_targets_may_be_off():
   assert centred.y_offset == begun.y_offset == pytest.approx(300.5) and not plain.is_moved
 
 
+def test_each_column_that_is_off_is_moved_by_its_own_range():
+  x = np.column_stack([np.linspace(100, 110, 9), np.linspace(1000, 1004, 9)])
+  centred, begun, _ = rescale.propose_scalings(x, np.linspace(1, 2, 9))
+  assert centred.x_offsets == (105.0, 1002.0) and begun.x_offsets == (100.0, 1000.0)
+
+
+def test_powers_of_factors_beyond_all_numbers_stay_as_they_are_written():
+  x = np.array([[3e200], [2e200]])
+  for factor, at in ((1e200, x), (1e-200, x / 1e200 / 1e200)):
+    node = rescale.Scaling((factor,)).restore(parser.parse("x**2", ("x",)))
+    np.testing.assert_allclose(expression.evaluate(node, at), [9, 4], rtol=1e-12)
+
+
 def test_what_fits_but_is_small_is_tried_raw_only_where_all_of_it_fits():
   small, large = np.linspace(0, 0.5, 9), np.linspace(0, 50, 9)
   y = np.linspace(1, 2, 9)

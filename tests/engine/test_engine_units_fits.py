@@ -197,6 +197,18 @@ def test_neighbours_are_the_next_in_each_column_and_the_nearest_in_the_ranks_of_
   assert set(zip(*(each.tolist() for each in level), strict=True)) == {(0, 1), (1, 2)}
 
 
+def test_columns_of_few_values_reach_as_far_as_others():
+  # Ranks of three values and of six, each from 0 to 1: the second row is nearer to the third than to the first.
+  x = np.array([[1.0, 1.0], [2.0, 1.0], [2.0, 3.0], [3.0, 9.0], [3.0, 8.0], [1.0, 7.0], [1.0, 6.0]])
+  ranks = np.stack([np.unique(column, return_inverse=True)[1] for column in x.T], axis=1)
+  scaled = ranks / ranks.max(axis=0)
+  distances = np.linalg.norm(scaled[:, None] - scaled[None], axis=2) + 9 * np.eye(7)
+  assert np.argmin(distances[1]) == 2
+  first, second = noise._neighbours(x)[2]
+  expected = {tuple(sorted((i, int(np.argmin(row))))) for i, row in enumerate(distances)}
+  assert set(zip(first.tolist(), second.tolist(), strict=True)) == expected
+
+
 def test_errors_that_are_all_equal_are_no_smoother_than_noise():
   x = np.arange(6.0)[:, None]
   assert noise.smoothness(np.full(6, 2.5), x) == [0.0] and noise.looks_like_noise(np.full(6, 2.5), x, [0])
