@@ -170,7 +170,7 @@ def test_a_template_is_posed_with_the_seed_and_the_config(monkeypatch):
   monkeypatch.setattr(inference.profile, "pose", lambda template, rows, **given: posed.update(
     given, rows=len(rows)) or types.SimpleNamespace(parts=["f", "g"]))
   monkeypatch.setattr(inference.profile, "make_part_task", lambda problem, part, options: parts.append(part) or part)
-  options = SearchOptions(template="f(x0) + g(x0)", seed=5)
+  options = SearchOptions(template="exp(f(x0))", seed=5)
   problem, tasks = inference._pose((X, Y), None, options, target="y")
   assert posed == {"seed": 5, "units": None, "config": DEFAULT.templates, "rows": 12} and tasks == parts == ["f", "g"]
   assert problem.parts == ["f", "g"]
