@@ -165,6 +165,19 @@ def test_what_is_said_of_a_search(told, is_without, messages):
   assert inference._messages(told, MODEL, is_without) == messages
 
 
+def test_a_template_is_posed_with_the_seed_and_the_config(monkeypatch):
+  posed, parts = {}, []
+  monkeypatch.setattr(inference.profile, "pose", lambda template, rows, **given: posed.update(
+    given, rows=len(rows)) or types.SimpleNamespace(parts=["f", "g"]))
+  monkeypatch.setattr(inference.profile, "make_part_task", lambda problem, part, options: parts.append(part) or part)
+  options = SearchOptions(template="exp(f(x0))", seed=5)
+  problem, tasks = inference._pose((X, Y), None, options, target="y")
+  assert posed == {"seed": 5, "units": None, "config": DEFAULT.templates, "rows": 12} and tasks == parts == ["f", "g"]
+  assert problem.parts == ["f", "g"]
+  none, [task] = inference._pose((X, Y), ["a"], SearchOptions(), target="y")
+  assert none is None and task.names == ("a",)
+
+
 def test_the_front_of_a_callback_ends_where_errors_are_rounding():
   found = [Candidate(parser.parse(text, ["x0"]), mse) for text, mse in (
     ("sin(x0) + x0", 1e-40), ("2*x0", 1e-38), ("x0", 0.5), ("x0*x0", 0.7))]

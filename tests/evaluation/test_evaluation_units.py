@@ -111,7 +111,8 @@ def test_medians_shares_and_their_intervals():
   values = np.random.default_rng(1).normal(size=100)
   low, high = metrics.bootstrap_interval(values)
   half = 1.96 * values.std() / 10
-  assert low == pytest.approx(values.mean() - half, abs=0.03) and high == pytest.approx(values.mean() + half, abs=0.03)
+  assert low == pytest.approx(values.mean() - half, abs=0.015) and high == pytest.approx(values.mean() + half,
+    abs=0.015)
   assert metrics.has_same_skeleton(formula("2.5*x"), formula("x*7.1")) and not metrics.has_same_skeleton(
     formula("2.5*x"), formula("x + 2.5"))
 
@@ -684,6 +685,10 @@ def test_fluids_are_asked_at_their_temperatures(monkeypatch):
   assert hashlib.sha256(text.encode()).hexdigest()[:16] == "41e588d67927f308"
 
 
+def test_spaces_after_commas_are_no_part_of_cells():
+  assert real_data._columns('a, b\n1, "2"\n') == {"a": ["1"], "b": ["2"]} and real_data._columns("") == {}
+
+
 def split_of(y=None):
   x = np.linspace(0, 1, 12)[:, None]
   y = 2 * x[:, 0] if y is None else y(x[:, 0])
@@ -998,7 +1003,9 @@ def test_curves_show_a_quarter_beyond_the_box_and_the_truth_whole():
   truth, prediction = axes.lines
   x = truth.get_xdata()
   assert (x[0], x[-1], len(x)) == (-0.5, 2.5, 400) and axes.get_ylim() == pytest.approx((-1.2, 5.2), abs=0.05)
-  assert truth.get_linewidth() > prediction.get_linewidth() and axes.get_title().startswith("n\n1/(x - 1)")
+  assert (truth.get_linewidth(), truth.get_alpha()) == (3, 0.6) and prediction.get_linewidth() == 1.2
+  assert axes.patches[0].get_facecolor()[0] == pytest.approx(0.92) and axes.title.get_size() == 8
+  assert axes.get_title().startswith("n\n1/(x - 1)")
   assert truth.get_color() == plots.TRUTH_COLOUR and prediction.get_color() == plots.PREDICTED_COLOUR
   flat = plots.draw_predictions(rows[:1], {rows[0].key: problem("3 + 0*x")}).axes[0]
   assert flat.get_ylim() == (2.0, 4.0)
@@ -1031,7 +1038,12 @@ def test_shares_by_variant_distance_time_and_seconds():
   assert [line.get_label() for line in axes.lines] == ["R2 > 0.99", "R2 > 0.999", "R2 > 0.9999", "recovered"]
   assert [line.get_ydata()[0] for line in axes.lines] == [0.9, 0.8, 0.7, 0.6] and axes.get_ylim() == (-0.02, 1.02)
   assert plots.draw_distance({"a": figures}) is None and plots.draw_anytime({"a": figures}) is None
+  assert axes.figure.get_size_inches().tolist() == [7, 4] and axes.get_legend() is not None
+  assert {line.get_marker() for line in axes.lines} == {"o"} and axes.get_ylabel() == "share of problems"
+  assert axes.get_xgridlines()[0].get_alpha() == 0.3
   error, r2 = plots.draw_distance({"distance=10": figures, "distance=2": figures}).axes
+  assert error.figure.get_size_inches().tolist() == [10, 4] and error.lines[0].get_marker() == "o"
+  assert error.lines[0].get_color() == plots.PREDICTED_COLOUR and error.get_ylabel() == "median relative error"
   assert error.lines[0].get_xdata().tolist() == [2, 10] and np.isnan(r2.lines[0].get_ydata()).all()
   panels = plots.draw_anytime({"max_time=10": figures, "max_time=3": figures, "operon max_time=3": figures}).axes
   assert len(panels) == 3 and [line.get_label() for line in panels[0].lines] == ["the model", "operon"]
@@ -1045,6 +1057,8 @@ def test_shares_by_variant_distance_time_and_seconds():
   assert [each.get_label() for each in axes.collections] == ["the model", "v"] and axes.get_legend() is not None
   assert plots.draw_time(rows[:1]).axes[0].get_legend() is None and plots.draw_time(rows[2:]) is None
   assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
+  assert axes.figure.get_size_inches().tolist() == [6, 4]
+  assert {each.get_alpha() for each in axes.collections} == {0.6} and axes.collections[0].get_sizes().tolist() == [14]
 
 
 def test_a_results_file_is_read_by_anybody():
