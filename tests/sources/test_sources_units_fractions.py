@@ -741,3 +741,10 @@ def test_what_is_common_to_all_terms_of_a_fraction_cancels():
   fraction = equation_of(X[:, 0]).fraction(np.array([0.0, 2, 3, 0, 0, 4]))
   assert (fraction.numerator, fraction.denominator) == ({(0.0,): 2.0, (1.0,): 3.0}, {(1.0,): 4.0})
   assert fraction.is_whole and not fraction.is_exact and fraction.num_terms == 3
+
+
+def test_what_is_left_of_a_denominator_is_a_factor_unless_it_is_a_number(rng):
+  x = rng.uniform(1, 2, (20, 2))
+  for denominator, num in (({(1.0, 0.0): 1.0, (0.0, 1.0): 2.0}, 1), ({(1.0, 1.0): 3.0}, 2)):
+    fraction = fits.Fraction({(0.0, 0.0): 1.0}, denominator, 0.0, True, True)
+    assert len(forms.Fractions(fraction, x, tolerance=1e-5).factors) == num

@@ -302,6 +302,15 @@ def test_a_fit_ends_at_the_law_that_is_near(name, fitted):
   assert rest[0] - 1e-4 < left[f, 2] < 0.9 * rest[1]
 
 
+@pytest.mark.parametrize(("share", "is_own"), [(0.7, False), (1.5, True)])
+def test_a_vector_that_another_makes_up_but_for_a_millionth_is_none(share, is_own):
+  one, other = np.eye(2).repeat(16, axis=1)
+  found = ridges._orthonormal([one, one + 1e-6 * share * other, other], 3)
+  np.testing.assert_allclose(found[0], one / 4)
+  np.testing.assert_allclose(found[1], other / 4 if is_own else 0 * other, atol=1e-9)
+  np.testing.assert_allclose(found[2], 0 * other if is_own else other / 4, atol=1e-9)
+
+
 # --- spaces ----------------------------------------------------------------------------------------------------------
 
 CONFIG = dataclasses.replace(
@@ -351,6 +360,14 @@ def test_arguments_run_from_0_to_1_and_rows_that_are_added_repeat_the_last(rng):
   units = (values - values.min(axis=1, keepdims=True)) / np.ptp(values, axis=1)[:, None]
   np.testing.assert_allclose(space._units[:, :16], units, atol=1e-6)
   np.testing.assert_array_equal(space._units[:, 16:], np.repeat(space._units[:, 15:16], 4, axis=1))
+
+
+def test_monomials_that_are_undefined_on_a_row_are_left_out(rng):
+  x = rng.uniform(1, 3, (16, 2))
+  x[3, 0] = 0.0
+  config = dataclasses.replace(CONFIG, argument_exponents=((-1,), (0.5,), (1,)), amplitude_exponents=((-1,),))
+  space = ridges._Space(Rows(x, rng.normal(size=16), np.ones(16)), (0, 1), (), config)
+  assert space.arguments == [((1, -1),), ((0, 0.5),), ((1, 0.5),), ((0, 1),), ((1, 1),)]
 
 
 def test_nothing_can_be_gained_of_what_is_explained_or_without_arguments(rng):
