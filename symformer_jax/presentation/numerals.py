@@ -31,4 +31,4 @@ def interval(constant: Constant) -> tuple[float, float] | None:
 
 def shorten(formula: str, num_digits: int) -> str:
   """A formula with constants of few digits, to be looked at."""
-  return _NUMBER.sub(lambda found: found[0] if found["name"] else f"{float(found[0]):.{num_digits}g}", formula)
+  return _NUMBER.sub(lambda found: found["name"] or f"{float(found[0]):.{num_digits}g}", formula)
