@@ -20,7 +20,7 @@ from launch.flags import train as asked
 from symformer_jax import compilation, configuration
 from symformer_jax.commands import config_flag, runner
 from symformer_jax.errors import InputError
-from symformer_jax.files import make_folder, write_text
+from symformer_jax.files import check_writable, make_folder, write_text
 from symformer_jax.model import symformer
 from symformer_jax.pretrained import registry
 from symformer_jax.training import config as config_lib, loop, processes, transfer
@@ -60,6 +60,7 @@ def main(argv: list[str]) -> int:
   config = configuration.build(config_lib.TrainConfig, config_flag.read(asked.CONFIG))
   _join_hosts()
   workdir = make_folder(runner.required(asked.WORKDIR), flag="--workdir")
+  note = check_writable(workdir / "config.json", flag="--workdir")
   stop = runner.StopRequest()
   deadline = float("inf") if asked.MAX_MINUTES.value is None else time.monotonic() + 60 * asked.MAX_MINUTES.value
   try:
@@ -67,7 +68,7 @@ def main(argv: list[str]) -> int:
   except (FileExistsError, NotADirectoryError, PermissionError) as error:
     raise InputError(f"cannot use {error.filename}: {error.strerror}") from None
   if processes.is_first():
-    write_text(workdir / "config.json", json.dumps(configuration.to_dict(config), indent=1))
+    write_text(note, json.dumps(configuration.to_dict(config), indent=1))
   is_complete = loop.train(run, should_stop=lambda: stop.is_set() or time.monotonic() > deadline)
   loop.close(run)
   logging.info("%s at step %d", "complete" if is_complete else "stopped", int(run.state.step))

@@ -65,6 +65,8 @@ class BlockSource:
   def __init__(self, dirs: Sequence[str], split: str, repeats: Sequence[int] = ()):
     if not dirs:
       raise InputError("no training data: set config.data.dirs to folders written by data_gen.generate")
+    if repeats and (len(repeats) != len(dirs) or min(repeats) < 1):
+      raise InputError(f"data.repeats: expected {len(dirs)} numbers above 0, one for each folder, got {repeats!r}")
     self._readers = []
     for directory, count in zip(dirs, repeats or [1] * len(dirs), strict=True):
       readers = [records.ShardReader(path) for path in records.find_shards(directory, split)]

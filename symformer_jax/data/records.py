@@ -203,6 +203,7 @@ class ShardReader:
   def __init__(self, path: os.PathLike | str):
     self.path = Path(path)
     try:
+      files.check_regular(self.path)
       with open(self.path, "rb") as file:
         size = os.fstat(file.fileno()).st_size
         # An empty file cannot be mapped.

@@ -77,6 +77,10 @@ class DecodingConfig:
   num_samples: int = 64
 
 
+# Of the run itself what has no 0: that of `eval_every` and `checkpoint_every` switches these off.
+_COUNTS = ("num_steps", "log_every", "num_eval_batches", "keep_checkpoints")
+
+
 @dataclasses.dataclass(frozen=True)
 class TrainConfig:
   """Everything a run depends on.
@@ -119,6 +123,12 @@ class TrainConfig:
   init_from: str = ""
 
   def __post_init__(self) -> None:
+    for part, names in ((self, _COUNTS), (self.data, ("batch_size", "blocks_per_group")),
+                        (self.points, ("num_points", "draws")), (self.loss, ("update_every",)),
+                        (self.optimizer, ("model_width",))):
+      for name in names:
+        if getattr(part, name) < 1:
+          raise ValueError(f"{name} must be at least 1, got {getattr(part, name)}")
     if self.on_nonfinite not in ("stop", "skip"):
       raise ValueError(f"unknown on_nonfinite {self.on_nonfinite!r}: expected 'stop' or 'skip'")
     if self.compute_dtype not in ("float32", "bfloat16"):

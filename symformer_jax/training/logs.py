@@ -1,10 +1,13 @@
 """Training curves: JSON lines and TensorBoard, averaged over windows of steps, continued without a seam."""
 
+import contextlib
 import json
 from pathlib import Path
 from typing import Any
 
 from tensorboardX import SummaryWriter
+
+from symformer_jax import files
 
 
 class Window:
@@ -49,13 +52,11 @@ class Curves:
     if not self._path.exists():
       return
     kept = []
-    for line in self._path.read_text().splitlines():
-      try:
+    for line in self._path.read_text(encoding="utf-8", errors="replace").splitlines():  # also what a crash made of it
+      with contextlib.suppress(ValueError, LookupError, TypeError, RecursionError):
         if json.loads(line)["step"] <= step:
           kept.append(line)
-      except (json.JSONDecodeError, KeyError):
-        continue
-    self._path.write_text("".join(f"{line}\n" for line in kept))
+    files.write_text(self._path, "".join(f"{line}\n" for line in kept))
 
   def write(self, step: int, kind: str, values: dict[str, float]) -> None:
     if not self._is_writer:

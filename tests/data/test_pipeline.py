@@ -133,6 +133,9 @@ def test_messages_for_unusable_data(shards, tmp_path):
     pipeline.make_iterator(DataConfig(), seed=0)
   with pytest.raises(DataError, match="no validation shards in"):
     pipeline.make_iterator(_config(shards), seed=0, split="validation")
+  for repeats in ((1, 2), (-1,)):
+    with pytest.raises(InputError, match="data.repeats: expected 1 numbers above 0, one for each folder, got "):
+      pipeline.make_iterator(_config(shards, repeats=repeats), seed=0)
   with pytest.raises(InputError, match="batch_size must divide a group of 256 equations, got 100"):
     pipeline.make_iterator(_config(shards, batch_size=100), seed=0)
   with pytest.raises(InputError, match="num_streams must be a multiple of the 2 hosts, got 3"):

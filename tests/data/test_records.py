@@ -1,5 +1,6 @@
 """Shards: round trip, framing, damage. The oracle of the framing is the format's description, written out here."""
 
+import os
 import pickle
 import struct
 
@@ -121,6 +122,12 @@ def test_a_foreign_record_and_a_missing_file_are_named(tmp_path):
     records.ShardReader(path)[0]
   with pytest.raises(DataError, match="cannot read shard .*missing: No such file"):
     records.ShardReader(tmp_path / "missing")
+
+
+def test_a_pipe_is_no_shard(tmp_path):
+  os.mkfifo(tmp_path / "pipe")
+  with pytest.raises(DataError, match="cannot read shard .*pipe: is no regular file"):
+    records.ShardReader(tmp_path / "pipe")
 
 
 def test_nothing_half_written_stays_behind(tmp_path):

@@ -124,7 +124,11 @@ def test_known_losses_are_not_tried_again_and_a_run_may_begin_anywhere():
 @pytest.mark.parametrize("error", [EOFError, BrokenPipeError, ConnectionResetError])
 def test_a_worker_whose_parent_was_killed_ends_in_silence(monkeypatch, error):
   class Pipe:
+    def send(self, outcomes):
+      pytest.fail("there is nobody to send to")
+
     def recv(self):
       raise error
+
   monkeypatch.setattr(workers, "_limit_memory", lambda: None)
   workers._serve(Pipe(), [0, 0], None)

@@ -9,6 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from symformer_jax import configuration
+from symformer_jax.errors import InputError
 from symformer_jax.training import logs, optimizer, schedules, speed, transfer
 from symformer_jax.training.config import OptimizerConfig, TrainConfig
 
@@ -30,7 +32,7 @@ def test_a_curve_goes_on_where_the_checkpoint_was(tmp_path):
     curves.write(step, "train", {"loss": step / 2})
   curves.close()
   path = tmp_path / "metrics.jsonl"
-  path.write_text(path.read_text() + '{"loss": 1}\n{"step": 2, "lo')
+  path.write_bytes(path.read_bytes() + b'{"loss": 1}\n[]\n{"step": "2"}\n\xff\x00\x00\n{"step": 2, "lo')
   curves = logs.Curves(tmp_path, first_step=2)
   curves.write(3, "eval", {"loss": 9.0})
   curves.close()
@@ -131,3 +133,14 @@ def test_what_ends_a_sublayer_begins_as_nothing_where_it_is_new():
   other = tuple(types.SimpleNamespace(key=key) for key in ("block", "inner", "kernel"))
   np.testing.assert_array_equal(transfer._grow_leaf(other, np.ones((2, 1)), drawn.copy()), [[1, 7], [1, 7], [7, 7]])
   np.testing.assert_array_equal(transfer._grow_leaf(path, None, drawn.copy()), np.zeros((3, 2)))
+
+
+@pytest.mark.parametrize(("values", "message"), [
+  ({"num_steps": -1}, "num_steps must be at least 1, got -1"),
+  ({"log_every": 0}, "log_every must be at least 1, got 0"),
+  ({"data": {"batch_size": 0}}, "batch_size must be at least 1, got 0"),
+  ({"points": {"num_points": 0}}, "num_points must be at least 1, got 0")])
+def test_counts_that_count_nothing_are_refused(values, message):
+  with pytest.raises(InputError, match=f"config: {message}"):
+    configuration.build(TrainConfig, values)
+  assert configuration.build(TrainConfig, {"eval_every": 0, "checkpoint_every": 0}).eval_every == 0
