@@ -49,9 +49,10 @@ def stop_signals() -> list[signal.Signals]:
   """Signals that wish a command to end: Ctrl-C, that of a scheduler, and that of a terminal which is closed, where the
   system has it and nohup does not keep it away.
   """
-  hang_up = getattr(signal, "SIGHUP", None)
-  is_heard = hang_up is not None and signal.getsignal(hang_up) != signal.SIG_IGN
-  return [signal.SIGINT, signal.SIGTERM, *([hang_up] if is_heard else [])]
+  hang_up: signal.Signals | None = getattr(signal, "SIGHUP", None)
+  if hang_up is None or signal.getsignal(hang_up) == signal.SIG_IGN:
+    return [signal.SIGINT, signal.SIGTERM]
+  return [signal.SIGINT, signal.SIGTERM, hang_up]
 
 
 def listen_again() -> None:
