@@ -375,6 +375,9 @@ def test_of_models_of_the_same_terms_the_shortest_is_found(rng, monkeypatch):
   assert found == [made["plain", "y", 0][1], made["plain", "y", 1][0], made["log", "y", 0][0],
                    made["plain", "ln", 0][0]]
   assert asked == [([1, 2], ()), ([0, 2], ())]  # the third has one value
+  equal = made["log", "y", 0][0]._replace(nats=3.0)
+  made["log", "y", 0] = [equal]
+  assert equal not in varying.find_models(rows, (0, 1), ("y",), more={}, allows=None, config=config)  # the first stays
   asked.clear()
   varying.find_models(rows, (0, 1), ("y",), more={1: ["term"]}, allows=None, config=config)
   assert asked == [([0], ["term"])]
@@ -478,6 +481,18 @@ def test_what_a_model_costs_follows_from_what_it_leaves_and_its_terms(rng):
   fewer = dataclasses.replace(config, rows_per_function=16)
   assert max(len(model.terms) for model in varying._models(rows, known, "y", 0, "plain", fewer)) <= 2
   assert not list(varying._models(Rows(x, np.ones(120), weights), known, "y", 0, "plain", config))
+
+
+def test_formulas_of_as_many_tokens_as_there_may_be_are_written():
+  def long(num):
+    node = expression.variable(0)
+    for _ in range(num - 1):
+      node = expression.Node("sin", (node,))
+    return node
+  factor = varying.Factor(np.ones(3), ((parse("z"), 1.0),), 0.0)
+  forms = [(float(i), long(programs.MAX_TOKENS - 2 + i)) for i in range(2)]  # times a term
+  [node] = varying._written(model_of(-1.0), [(factor, forms)], DEFAULT.varying)
+  assert programs.size(node) == programs.MAX_TOKENS
 
 
 def test_a_constant_beside_varying_factors_is_that_of_least_squares(rng):
