@@ -766,7 +766,7 @@ def test_a_chunk_makes_its_candidates_in_order_and_skips_what_is_lost(alarm):
 
 def test_a_worker_without_a_sign_of_life_hangs(monkeypatch):
   now = [100.0]
-  monkeypatch.setattr(workers.time, "monotonic", lambda: now[0])
+  monkeypatch.setattr(workers, "time", types.SimpleNamespace(monotonic=lambda: now[0]))
   worker = object.__new__(workers._Worker)
   worker.progress, worker.task, worker.last_count, worker.last_change = [5, 0], workers._Task(0, 64, ()), -1, 0.0
   assert not worker.is_hung(60)  # a new count is a sign
@@ -1093,7 +1093,7 @@ class Terminal:
 def test_progress_of_a_run_is_shown_now_and_then(monkeypatch, is_terminal, period):
   now, quiet = [1000.0], types.SimpleNamespace(value=False)
   monkeypatch.setattr(generate, "asked", types.SimpleNamespace(QUIET=quiet))
-  monkeypatch.setattr(generate.time, "monotonic", lambda: now[0])
+  monkeypatch.setattr(generate, "time", types.SimpleNamespace(monotonic=lambda: now[0]))
   stream = Terminal(is_terminal)
   monkeypatch.setattr(generate.sys, "stderr", stream)
   counts = collections.Counter(accepted=30, a=4, b=3, c=2, d=1)

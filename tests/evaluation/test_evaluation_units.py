@@ -560,7 +560,7 @@ def test_what_peers_are_given(monkeypatch):
     "low_memory": True, "n_jobs": 1}
   Regressor.error = 1.1e-16
   ticks = iter([0.0, 5.0, 7.5, 7.6])
-  monkeypatch.setattr(peer_fits.time, "perf_counter", lambda: next(ticks))
+  monkeypatch.setattr(peer_fits, "time", types.SimpleNamespace(perf_counter=lambda: next(ticks)))
   fitted("gplearn")
   assert Regressor.num_fits == 3  # until the time is over
 
