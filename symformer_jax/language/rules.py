@@ -122,7 +122,13 @@ class Restrictions:
 
   def check(self) -> None:
     """Refuses what is wrong for any data set: an InputError."""
+    self._check_lists()
     dataclasses.replace(self, required=(), excluded=()).for_columns(())
+
+  def _check_lists(self) -> None:
+    for argument in ("operators", "forbidden", "required", "excluded", "unnested", "add_operators"):
+      if argument != "operators" or self.operators is not None:
+        names_of(getattr(self, argument), argument)
 
   def for_columns(self, columns: Sequence[str]) -> Rule:
     """The rule for data with these columns.
@@ -130,9 +136,7 @@ class Restrictions:
     Raises:
       InputError: for unknown names, and for rules that contradict each other, one line that says which.
     """
-    for argument in ("operators", "forbidden", "required", "excluded", "unnested", "add_operators"):
-      if argument != "operators" or self.operators is not None:
-        names_of(getattr(self, argument), argument)
+    self._check_lists()
     allowed = frozenset(op.name for op in operators_lib.MODEL_OPERATORS)
     if self.operators is not None:
       allowed = _tokens(self.operators, "operators")

@@ -73,6 +73,10 @@ def test_other_settings_need_another_folder(ask):
 def test_settings_that_nobody_writes_are_not_waited_for(ask, tmp_path):
   (tmp_path / "o").mkdir()
   os.mkfifo(tmp_path / "o" / "settings.json")
+  with pytest.raises(InputError, match="settings.json' is a pipe, expected a file name"):
+    ask(out=str(tmp_path / "o"))
+  (tmp_path / "o" / "settings.json").unlink()
+  (tmp_path / "o" / "settings.json").symlink_to("/dev/zero")
   with pytest.raises(InputError, match="is no settings file of this command; give another folder"):
     ask(out=str(tmp_path / "o"))
 
