@@ -1228,4 +1228,4 @@ def test_progress_of_reading_counts_from_one(tmp_path, monkeypatch):
 def test_rates_are_of_the_cpu_of_all_workers():
   own = benchmark._cpu_seconds([os.getpid()])
   assert 0.05 < own < 1e5 and benchmark._cpu_seconds([]) == 0
-  assert abs(own - time.process_time()) < max(2.0, 0.5 * own)
+  assert abs(own - time.thread_time()) < max(1.0, 0.3 * own)  # of this thread, the first of its process
