@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import tempfile
 
 # Before the first import of jax: the sharding tests need several devices, and no test an accelerator.
@@ -14,6 +15,9 @@ os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", tempfile.mkdtemp(prefix="symf
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.1")
 # Figures are drawn to files; a display may not exist.
 os.environ.setdefault("MPLBACKEND", "Agg")
+# A shell that runs tests in the background, or nohup, ignores these, and processes would inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 import hypothesis  # noqa: E402  (after the environment is set)
 import jax  # noqa: E402
