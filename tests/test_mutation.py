@@ -36,17 +36,23 @@ def test_letters_beyond_ascii_move_nothing():
   assert mutant.text == "name = 'größe'; half = ('ü' - name)"
 
 
+def parted(module):
+  """The quick tests of a module's room, and those after them."""
+  found = mutation.tests_of(pathlib.Path(f"symformer_jax/{module}.py"), ROOT)
+  quick = [path for path in found if "_units" in path]
+  assert found[: len(quick)] == quick  # they come first
+  return quick, found[len(quick):]
+
+
 def test_the_tests_of_a_module():
-  assert mutation.tests_of(pathlib.Path("symformer_jax/language/parser.py"), ROOT) == ["tests/language/test_parser.py"]
+  assert parted("language/parser")[1] == ["tests/language/test_parser.py"]
   assert mutation.tests_of(pathlib.Path("symformer_jax/nowhere/none.py"), ROOT) == ["tests"]
-  # The quick ones of the room come first.
-  assert mutation.tests_of(pathlib.Path("symformer_jax/selection/soundness.py"), ROOT) == [
-    "tests/selection/test_selection_units_judge.py", "tests/selection/test_soundness.py"]
+  quick, own = parted("selection/soundness")
+  assert "tests/selection/test_selection_units_judge.py" in quick and own == ["tests/selection/test_soundness.py"]
   # Another room has tests of the same name, of another module.
-  assert mutation.tests_of(pathlib.Path("symformer_jax/selection/losses.py"), ROOT) == [
-    "tests/selection/test_loss_choice.py"]
+  assert parted("selection/losses")[1] == ["tests/selection/test_loss_choice.py"]
   # Without one of its name: those of its own room that import it, not the searches that do as well.
-  assert mutation.tests_of(pathlib.Path("symformer_jax/language/sympy_trees.py"), ROOT) == [
+  assert parted("language/sympy_trees")[1] == [
     f"tests/language/test_{name}.py" for name in ("canonical", "expression", "names", "operators")]
 
 

@@ -162,9 +162,9 @@ def test_a_nested_set_that_is_exact_is_followed_at_once(error, is_exact):
 
 def test_denominators_are_looked_at_between_rows():
   x = np.sort(np.random.default_rng(0).uniform(1, 3, (20, 1)), axis=0)
-  assert rationals._between(x, CONFIG).shape == (4 * 19, 1)
-  np.testing.assert_allclose(rationals._between(x, CONFIG)[:19], x[:-1] + np.diff(x, axis=0) / 5)
-  assert rationals._between(np.random.default_rng(0).uniform(1, 3, (20, 2)), CONFIG).shape == (4 * 256, 2)
+  assert rationals.points_between(x, CONFIG).shape == (4 * 19, 1)
+  np.testing.assert_allclose(rationals.points_between(x, CONFIG)[:19], x[:-1] + np.diff(x, axis=0) / 5)
+  assert rationals.points_between(np.random.default_rng(0).uniform(1, 3, (20, 2)), CONFIG).shape == (4 * 256, 2)
   equation = rational_fits.Equation(
     rationals.bases(1, CONFIG)[0], x[[0] * 90], np.ones(90), np.ones(90), x, config=CONFIG)
   assert len(equation._few) == 48

@@ -17,6 +17,7 @@ from symformer_jax.language import parser
 from symformer_jax.sources import (
   exchange,
   growth,
+  null_vectors,
   pair_sums,
   pairs,
   parts,
@@ -26,6 +27,7 @@ from symformer_jax.sources import (
   rational_bases,
   subset_sums,
   terms,
+  views,
 )
 
 
@@ -53,39 +55,40 @@ def root_of(degrees, num_rows, seed):
 @pytest.mark.parametrize("degrees", [
   (0, 1, 2), (1, 1, 1), (0, 2, 2), (1, 1, 2), (0, 1, 3), (1, 2, 2), (0, 2, 3), (0, -1, 4), (4, -1, 2), (0, 1, 4),
   (0, 2, 4), (2, 1, 2), (1, 2, 3), (2, 2, 2), (3, 1, 2), (2, -1, 4), (4, -1, 4), (3, 2, 2), (2, 4, 2), (0, 3, 6)])
-def test_equations_of_these_degrees_are_tried_from_two_rows_for_each_column(degrees, monkeypatch):
+def test_equations_of_these_degrees_are_tried_from_three_rows_for_two_columns(degrees, monkeypatch):
   num_columns = sum(degree + 1 for degree in degrees)
-  asked, bases, all_up_to = [degree for degree in degrees if degree >= 0], [], rational_bases.all_up_to
-  monkeypatch.setattr(quadratics, "all_up_to", lambda num, degree: bases.append(degree) or all_up_to(num, degree))
+  asked, bases, monomials = [degree for degree in degrees if degree >= 0], [], views.monomials
+  monkeypatch.setattr(views, "monomials", lambda view, degree: bases.append(degree) or monomials(view, degree))
   tried = []
-  monkeypatch.setattr(quadratics, "_null_vector", lambda columns, config: tried.append(
+  monkeypatch.setattr(null_vectors, "find", lambda columns, config: tried.append(
     (columns.shape[1], bases[-len(asked):])))
-  for num_rows, is_tried in ((2 * num_columns, True), (2 * num_columns - 1, False)):
+  enough = math.ceil(1.5 * num_columns)
+  for num_rows, is_tried in ((enough, True), (enough - 1, False)):
     tried.clear()
-    list(quadratics._exact_equations(*root_of(degrees, num_rows, seed=0), DEFAULT.quadratics))
+    list(quadratics._exact_equations(views.plain(1), *root_of(degrees, num_rows, seed=0), DEFAULT.quadratics))
     assert ((num_columns, asked) in tried) is is_tried
 
 
-@pytest.mark.parametrize(("degree", "is_tried"), [(125, True), (126, False)])
-def test_equations_have_128_columns_at_most(degree, is_tried, monkeypatch):
+@pytest.mark.parametrize(("degree", "is_tried"), [(147, True), (148, False)])
+def test_equations_have_150_columns_at_most(degree, is_tried, monkeypatch):
   seen = []
-  monkeypatch.setattr(quadratics, "_null_vector", lambda columns, config: seen.append(columns.shape[1]))
+  monkeypatch.setattr(null_vectors, "find", lambda columns, config: seen.append(columns.shape[1]))
   config = dataclasses.replace(DEFAULT.quadratics, degrees=((0, 0, degree),))
   x, y = root_of((0, 1, 2), 900, seed=0)
-  list(quadratics._exact_equations(x, y, config))
-  assert seen == ([128] if is_tried else [])
+  list(quadratics._exact_equations(views.plain(1), x, y, config))
+  assert seen == ([150] if is_tried else [])
 
 
 def test_what_an_equation_may_leave():
-  config = DEFAULT.quadratics
+  config = DEFAULT.quadratics.elimination
   assert [config.leap(left) for left in (0.9e-11, 1.1e-11)] == [1e-5, 1e-2]
   rng = np.random.default_rng(0)
   basis = np.linalg.qr(rng.normal(size=(60, 4)))[0]
   for left, is_found in ((0.5e-4, True), (4e-4, False)):
     columns = np.column_stack([basis[:, 0], basis[:, 1], basis[:, 2], basis[:, 0] + basis[:, 1] + basis[:, 2]
                                + left * 2 * basis[:, 3]])
-    assert (quadratics._null_vector(columns, dataclasses.replace(config, leaps=(0, 0))) is None) or not is_found
-    assert (quadratics._null_vector(columns, config) is not None) is is_found
+    assert (null_vectors.find(columns, dataclasses.replace(config, leaps=(0, 0))) is None) or not is_found
+    assert (null_vectors.find(columns, config) is not None) is is_found
 
 
 def test_fractions_of_these_degrees():

@@ -244,8 +244,8 @@ def test_of_many_rows_a_regular_sub_sample_is_drawn():
 
 
 def test_long_labels_are_cut_and_dollars_are_signs():
-  assert figures._label("a" * 60) == "a" * 60 and figures._label("a" * 61) == "a" * 57 + "..."
-  assert figures._label("$") == "\\$"
+  assert figures.as_label("a" * 60) == "a" * 60 and figures.as_label("a" * 61) == "a" * 57 + "..."
+  assert figures.as_label("$") == "\\$"
 
 
 def test_a_picture_has_the_sharpness_of_print(tmp_path, monkeypatch):
