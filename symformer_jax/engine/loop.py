@@ -164,7 +164,7 @@ def run(
       break
     try:
       with interruption.ending_when(_never if not has_begun else should_stop if is_always_asked else is_over):
-        made = _take_turn(turn, list(live.values()), options, clock)
+        made = take_turn(turn, list(live.values()), options, clock)
     except interruption.Interrupted:
       break
     for i, (proposal, fitted) in zip(live, made, strict=True):
@@ -186,7 +186,7 @@ def end(searches: dict[int, Search], reason: str) -> None:
     search.ended_by = search.ended_by or reason
 
 
-def _take_turn(
+def take_turn(
   turn: Turn, searches: list[Search], options: SearchOptions, clock: Clock
 ) -> list[tuple[Proposal, list[Candidate]]]:
   """What the source makes for each data set, and the fits of what it has not fitted itself; of these, where the turn is

@@ -15,6 +15,7 @@ from symformer_jax.sources.plain_sums import PairSumsInside, TripleSums
 from symformer_jax.sources.power_products import PowerProducts
 from symformer_jax.sources.quadratics import Quadratics
 from symformer_jax.sources.rationals import Rationals
+from symformer_jax.sources.reductions import Reductions
 from symformer_jax.sources.ridges import Ridges
 from symformer_jax.sources.separable import Separable
 from symformer_jax.sources.single_index import SingleIndex
@@ -27,6 +28,8 @@ CLOSED_FORMS, GUESSES, TRANSFORMER = "closed_forms", "guesses", "transformer"
 SOURCES: dict[str, Callable[[Any, SearchOptions], Source]] = {
   CLOSED_FORMS: lambda model, options: ClosedForms(),
   GUESSES: lambda model, options: Guesses(options.guesses, options.config.guesses),
+  "reductions": lambda model, options: Reductions(
+    options, tuple(SOURCES[name](model, options) for name in SOURCES if name in options.config.reductions.sources)),
   "power_products": lambda model, options: PowerProducts(options.config),
   "rationals": lambda model, options: Rationals(options.config),
   "quadratics": lambda model, options: Quadratics(options.config),
@@ -47,7 +50,7 @@ SOURCES: dict[str, Callable[[Any, SearchOptions], Source]] = {
   "evolution": lambda model, options: Evolution(options),
 }
 # Left out by `recombine=False`, and by `refine="none"`: their formulas are no good before their constants are fitted.
-WITHOUT_MODEL = ("power_products", "rationals", "quadratics", "exact_fractions", "single_index", "separable",
+WITHOUT_MODEL = ("reductions", "power_products", "rationals", "quadratics", "exact_fractions", "single_index", "separable",
                  "library", "subsets", "varying", "pairs", "pairs_inside", "triples", "ridges", "subsets_inside",
                  "parts", "growth", "evolution")
 

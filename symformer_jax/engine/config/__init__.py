@@ -36,6 +36,7 @@ from symformer_jax.engine.config.rationals import (
   RationalsConfig,
   ViewsConfig,
 )
+from symformer_jax.engine.config.reductions import ReductionsConfig, SurrogateConfig
 from symformer_jax.engine.config.search import DEFAULT, SearchConfig
 from symformer_jax.engine.config.selection import ChoiceConfig, LossConfig, SelectionConfig
 from symformer_jax.engine.config.sums import (
@@ -58,8 +59,8 @@ __all__ = [
   "ExactFractionsConfig", "FactoringConfig", "FormsConfig", "GrowthConfig", "GuessesConfig", "LIBRARY_FAMILIES",
   "LINKS", "LibraryConfig", "LossConfig", "NoiseConfig", "PRODUCTS_FAMILIES", "PairsConfig",
   "PairsInsideConfig", "PoolConfig", "PowerProductsConfig", "ProductsConfig", "PursuitConfig",
-  "QuadraticsConfig", "REWRITINGS", "RationalsConfig", "RidgeGrids", "RidgesConfig", "SOURCES", "ScalingConfig",
+  "QuadraticsConfig", "REWRITINGS", "RationalsConfig", "ReductionsConfig", "RidgeGrids", "RidgesConfig", "SOURCES", "ScalingConfig",
   "Search", "SearchConfig", "SelectionConfig", "SeparableConfig", "SingleIndexConfig", "SubsetsConfig",
-  "SubsetsInsideConfig", "SumSizes", "TIERS", "TemplatesConfig", "TermsConfig", "TransformerConfig",
+  "SubsetsInsideConfig", "SumSizes", "SurrogateConfig", "TIERS", "TemplatesConfig", "TermsConfig", "TransformerConfig",
   "TriplesConfig", "VIEW_FUNCTIONS", "VaryingConfig", "ViewsConfig",
 ]

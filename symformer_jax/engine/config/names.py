@@ -20,7 +20,8 @@ LIBRARY_FAMILIES = (
   "plane_waves")
 INNER_FUNCTIONS = ("ln", "exp", "sin", "cos", "tan", "atan")
 PRODUCTS_FAMILIES = ("sums", "sums_with_waves", "exponentials", "distances", "functions")
-LINKS = ("y", "inv", "ln", "exp", "sqrt", "sqrt_inv", "pow2", "pow3", "asin", "acos", "logit", "atan")
+LINKS = ("y", "inv", "ln", "exp", "sqrt", "sqrt_inv", "pow2", "pow3", "asin", "acos", "logit", "atan",
+         "complement_exp")
 VIEW_FUNCTIONS = (
   "cosines", "sines", "angles", "angles_beside", "roots", "complement_roots", "circles", "hyperbolas", "exponentials",
   "logarithms", "roots_and_logarithms", "complement_logarithms", "shifted_logarithms")
@@ -31,8 +32,8 @@ REWRITINGS = ("exponentials", "powers", "origins", "principal_phases", "unit_slo
 TIERS = ("any", "basic", "monomial")
 # Sources of candidates (`sources.registry.SOURCES`).
 SOURCES = (
-  "closed_forms", "guesses", "power_products", "rationals", "quadratics", "exact_fractions", "single_index",
-  "separable", "library", "subsets", "varying", "pairs", "pairs_inside", "triples", "ridges", "subsets_inside",
+  "closed_forms", "guesses", "reductions", "power_products", "rationals", "quadratics", "exact_fractions",
+  "single_index", "separable", "library", "subsets", "varying", "pairs", "pairs_inside", "triples", "ridges", "subsets_inside",
   "transformer", "parts", "growth", "evolution")
 # How long a search goes on (`BudgetConfig`).
 EFFORTS = ("quick", "normal", "thorough")

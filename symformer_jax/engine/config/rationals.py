@@ -164,7 +164,7 @@ class ExactFractionsConfig:
   """Fractions of high degree that data meet exactly."""
 
   # Functions of y that may be one; rows of the data that are looked at, of those at hand.
-  links: tuple[str, ...] = ("y", "sqrt", "exp", "ln", "atan", "pow2")
+  links: tuple[str, ...] = ("y", "sqrt", "exp", "ln", "atan", "asin", "pow2")
   max_rows: int = 1024
   # The highest total degree above and below the line; columns of the equation, of plain columns and of others, for
   # one variable, two, ...: all smooth functions of one variable are fractions of many terms. Rows for each.

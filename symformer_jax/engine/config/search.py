@@ -8,6 +8,7 @@ from symformer_jax.engine.config.functions import RidgesConfig, SeparableConfig,
 from symformer_jax.engine.config.loop import BudgetConfig, NoiseConfig, PoolConfig, ScalingConfig
 from symformer_jax.engine.config.names import SOURCES, check_names
 from symformer_jax.engine.config.rationals import ExactFractionsConfig, QuadraticsConfig, RationalsConfig
+from symformer_jax.engine.config.reductions import ReductionsConfig
 from symformer_jax.engine.config.selection import ChoiceConfig, LossConfig, SelectionConfig
 from symformer_jax.engine.config.sums import (
   GrowthConfig,
@@ -43,6 +44,7 @@ class SearchConfig:
   subsets_inside: SubsetsInsideConfig = SubsetsInsideConfig()
   single_index: SingleIndexConfig = SingleIndexConfig()
   separable: SeparableConfig = SeparableConfig()
+  reductions: ReductionsConfig = ReductionsConfig()
   varying: VaryingConfig = VaryingConfig()
   ridges: RidgesConfig = RidgesConfig()
   growth: GrowthConfig = GrowthConfig()

@@ -1,0 +1,82 @@
+"""Tables with fewer columns: invariances of the target, by derivatives of a smooth function through the rows."""
+
+import dataclasses
+
+from symformer_jax.engine.config.names import LINKS, SOURCES, check_counts, check_names
+
+
+@dataclasses.dataclass(frozen=True)
+class SurrogateConfig:
+  """Gaussian processes. Columns are in spreads, lengths and sizes in natural logarithms where they are bounded."""
+
+  # Columns and targets above 0 whose largest value is so many times the least are taken in their logarithm.
+  wide: float = 3.0
+  # Steps of the marginal likelihood's ascent: for 224 rows of four columns a quarter of a second of a core.
+  num_steps: int = 40
+  # Where it begins: lengths; signal, slope and noise.
+  start_length: float = 2.0
+  start_sizes: tuple[float, float, float] = (3.0, 1.0, 1e-3)
+  # Noise of less than 1e-5 of the spread leaves a matrix that double precision cannot invert.
+  log_lengths: tuple[float, float] = (-2.3, 6.9)
+  log_sizes: tuple[float, float] = (-6.9, 6.9)
+  log_noise: tuple[float, float] = (-11.5, 0.0)
+
+
+@dataclasses.dataclass(frozen=True)
+class ReductionsConfig:
+  """Changes of the columns that leave the target alone, and what is asked of the table that is left.
+
+  Each error is a share: the median over rows of what a change leaves of the sizes that should cancel.
+  """
+
+  # Sources that are asked of the smaller table, in the order of `registry.SOURCES`.
+  sources: tuple[str, ...] = (
+    "closed_forms", "power_products", "rationals", "quadratics", "exact_fractions", "single_index", "separable",
+    "library", "varying", "triples", "ridges", "parts")
+  # Formulas of the smaller table that come back after each of its turns, the best first.
+  num_kept: int = 24
+  # Rows that the smooth function goes through (time goes with the cube), and those there have to be for a column.
+  num_rows: int = 224
+  rows_per_column: int = 12
+  max_columns: int = 9
+  # Errors of rows left out, in spreads of y, above which slopes say nothing.
+  most_error: float = 0.03
+  # Functions of a column that may be summed: powers, 0 for the logarithm. The plainer ones first.
+  powers: tuple[float, ...] = (1.0, 0.0, 2.0, -1.0, 0.5, 3.0, -2.0, 1 / 3)
+  # Columns and y at most in one change of scale.
+  max_scaled: int = 4
+  # Shares: above the first a change is not looked at, below the second the next is looked for without a new fit.
+  tolerance: float = 0.03
+  sure: float = 1e-3
+  # Of several changes the simplest is taken whose error is at most so many times the least, or below `fine`.
+  times_least: float = 20.0
+  fine: float = 1e-5
+  # Parts of a change smaller than this share of its largest do not count.
+  least_part: float = 0.05
+  # A change stands where the smaller table's rows left out are predicted so much worse at most. Tries of others.
+  most_worse: float = 2.0
+  max_rejected: int = 3
+  # Factors and exponents, and those of a change of scale, are whole numbers of these shares, the first that leaves about
+  # as little as what the slopes say: so many times as much at most. It is no nearer by chance than this part of a
+  # share: some thousandth is always near.
+  denominators: tuple[int, ...] = (1, 2, 3, 4, 10, 100, 1000)
+  power_denominators: tuple[int, ...] = (1, 2, 3, 4, 6)
+  snapped_worse: float = 3.0
+  least_chance: float = 0.1
+  # Functions of y of which a power of a column may be a factor, where it is none of y: y = exp(...), 1 - exp(...), ...
+  links: tuple[str, ...] = ("exp", "complement_exp", "ln", "logit", "atan", "asin")
+  # Logarithms stand for columns where polynomials, of the highest degree with so many rows, leave at most this share of
+  # what they leave otherwise, of y or a function of it. Columns are above 0, by this ratio; so many at most.
+  degrees: tuple[int, ...] = (2, 3)
+  rows_share: float = 0.25
+  shown_links: tuple[str, ...] = ("y", "exp", "inv")
+  least_share: float = 0.01
+  least_ratio: float = 1.3
+  max_logarithms: int = 5
+  surrogate: SurrogateConfig = SurrogateConfig()
+
+  def __post_init__(self) -> None:
+    check_counts(self, "num_kept", "num_rows", "rows_per_column", "max_columns", "max_scaled", "max_rejected")
+    check_names("sources", self.sources, SOURCES)
+    for name in ("links", "shown_links"):
+      check_names(name, getattr(self, name), LINKS)

@@ -1,0 +1,133 @@
+"""A smooth function through the rows of a table, and its derivatives there: Gaussian process regression.
+
+Rasmussen and Williams, Gaussian Processes for Machine Learning (2006): a squared exponential with a length for each
+column beside a linear kernel (4.2), both and the noise by marginal likelihood (eq. 5.8, 5.9), errors of rows left out
+in closed form (eq. 5.12).
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy import linalg, optimize
+
+from symformer_jax.engine import interruption
+from symformer_jax.engine.config import SurrogateConfig
+
+# Errors of rows left out are told apart down to this share of the target's spread.
+_RESOLUTION = 1e-6
+
+
+class Surrogate(NamedTuple):
+  """What is known of a target by a smooth function of the columns.
+
+  Attributes:
+    slopes: its derivatives by every column at the rows [N, D], units of y over units of the column.
+    errors: of each row [N], predicted by all others, units of y.
+    lengths: of each column, in spreads of its scale [D]: a start for a like table.
+  """
+
+  slopes: np.ndarray
+  errors: np.ndarray
+  lengths: np.ndarray
+
+
+class _Kernel:
+  """Covariances of the rows of a table, for the parameters (log) lengths, signal, slope and noise."""
+
+  def __init__(self, z: np.ndarray, target: np.ndarray):
+    self.z, self.target = z, target
+    self.squares = (z[:, None, :] - z[None, :, :]) ** 2
+    self.products = z @ z.T + 1.0
+
+  def parts(self, parameters: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The squared exponential alone, and all [N, N]."""
+    lengths, (signal, slope, noise) = np.exp(parameters[:-3]), np.exp(2 * parameters[-3:])
+    smooth = signal * np.exp(-0.5 * self.squares @ lengths**-2)
+    return smooth, smooth + slope * self.products + noise * np.eye(len(self.z))
+
+  def solve(self, parameters: np.ndarray) -> "_Solved | None":
+    """What follows from the target; None where the matrix has no inverse in double precision."""
+    smooth, whole = self.parts(parameters)
+    try:
+      factor = linalg.cholesky(whole, lower=True, check_finite=False)
+    except linalg.LinAlgError:
+      return None
+    weights = linalg.cho_solve((factor, True), self.target, check_finite=False)
+    half = linalg.lapack.dpotri(factor, lower=1)[0]  # of a symmetric matrix
+    return _Solved(smooth, weights, np.tril(half) + np.tril(half, -1).T, 2 * float(np.log(np.diag(factor)).sum()))
+
+  def loss(self, parameters: np.ndarray) -> tuple[float, np.ndarray]:
+    """The negative logarithm of the marginal likelihood, without its constant, and its gradient."""
+    interruption.check()
+    solved = self.solve(parameters)
+    if solved is None:
+      return 1e10, np.zeros_like(parameters)
+    outer = np.outer(solved.weights, solved.weights) - solved.inverse
+    _, slope, noise = np.exp(2 * parameters[-3:])
+    bent = outer * solved.smooth
+    by_length = 0.5 * (bent.ravel() @ self.squares.reshape(-1, self.z.shape[1])) * np.exp(-2 * parameters[:-3])
+    gradient = np.concatenate([
+      by_length, [np.sum(bent), slope * np.sum(outer * self.products), noise * np.trace(outer)]])
+    return 0.5 * float(self.target @ solved.weights + solved.log_determinant), -gradient
+
+
+class _Solved(NamedTuple):
+  """Attributes: smooth, inverse: matrices [N, N]; weights [N]: of the rows' kernels."""
+
+  smooth: np.ndarray
+  weights: np.ndarray
+  inverse: np.ndarray
+  log_determinant: float
+
+
+def fit(x: np.ndarray, y: np.ndarray, config: SurrogateConfig, *, lengths: np.ndarray | None = None) -> Surrogate:
+  """The function of most likely smoothness, in logarithms where columns or the target go over decades.
+
+  Args:
+    x: [N, D], y [N]: finite, and not the same in all rows.
+    lengths: where to begin, see `Surrogate`.
+  """
+  is_log = np.array([is_wide(column, config.wide) for column in x.T])
+  tries = [_fit(x, y, is_log, in_logarithms=False, config=config, lengths=lengths)]
+  if is_wide(np.abs(y), config.wide) and (np.all(y > 0) or np.all(y < 0)):
+    tries.append(_fit(x, y, is_log, in_logarithms=True, config=config, lengths=lengths))
+  return min(tries, key=lambda each: typical_error(each.errors, y))
+
+
+def is_wide(values: np.ndarray, ratio: float) -> bool:
+  """Whether all are above 0 and the largest is so many times the least."""
+  return bool(np.min(values) > 0 and np.max(values) >= ratio * np.min(values))
+
+
+def typical_error(errors: np.ndarray, y: np.ndarray) -> float:
+  """The median size of errors, in spreads of y, no finer than can be told."""
+  return max(float(np.median(np.abs(errors)) / np.std(y)), _RESOLUTION)
+
+
+def _fit(
+  x: np.ndarray, y: np.ndarray, is_log: np.ndarray, *, in_logarithms: bool, config: SurrogateConfig,
+  lengths: np.ndarray | None,
+) -> Surrogate:
+  scaled = np.where(is_log, np.log(np.where(is_log, x, 1.0)), x)
+  spread = scaled.std(axis=0)
+  shown = np.log(np.abs(y)) if in_logarithms else y
+  level, size = shown.mean(), shown.std()
+  kernel = _Kernel((scaled - scaled.mean(axis=0)) / spread, (shown - level) / size)
+  num_columns = x.shape[1]
+  start = np.concatenate([
+    np.log(np.full(num_columns, config.start_length) if lengths is None else lengths), np.log(config.start_sizes)])
+  bounds = [config.log_lengths] * num_columns + [config.log_sizes] * 2 + [config.log_noise]
+  found = optimize.minimize(kernel.loss, np.clip(start, *np.transpose(bounds)), jac=True, method="L-BFGS-B",
+                            bounds=bounds, options={"maxiter": config.num_steps, "maxfun": 2 * config.num_steps})
+  solved = kernel.solve(found.x)
+  if solved is None:  # where the likelihood has no slope: nothing is known
+    return Surrogate(np.full(x.shape, np.nan), np.full(len(y), np.inf), np.exp(found.x[:-3]))
+  predicted = shown - size * solved.weights / np.diag(solved.inverse)
+  slope = np.exp(2 * found.x[-2])
+  differences = kernel.z[:, None, :] - kernel.z[None, :, :]
+  slopes = -np.einsum("ijd,ij->id", differences, solved.smooth * solved.weights) * np.exp(-2 * found.x[:-3])
+  slopes = (slopes + slope * (kernel.z.T @ solved.weights)) * size / spread
+  slopes = slopes / np.where(is_log, x, 1.0)
+  if in_logarithms:
+    return Surrogate(slopes * y[:, None], np.sign(y) * np.exp(predicted) - y, np.exp(found.x[:-3]))
+  return Surrogate(slopes, predicted - y, np.exp(found.x[:-3]))
