@@ -209,7 +209,7 @@ def _behind_link(
     if LINKS[name].is_defined(table.y):
       shown, behind = table.behind(name, slopes)
       found = [change for change in find_changes(shown.x, shown.y, behind, config) if change.divisor
-               and change.is_simple and change.error <= config.sure and change.key not in rejected]
+               and change.is_simple and change.error <= config.likely and change.key not in rejected]
       ways += [(change, *change.apply(shown, behind)) for change in found]
   ways = [way for way in ways if way[1].is_usable]
   if not ways:

@@ -45,8 +45,10 @@ class ReductionsConfig:
   powers: tuple[float, ...] = (1.0, 0.0, 2.0, -1.0, 0.5, 3.0, -2.0, 1 / 3)
   # Columns and y at most in one change of scale.
   max_scaled: int = 4
-  # Shares: above the first a change is not looked at, below the second the next is looked for without a new fit.
+  # Shares: above the first a change is not looked at, of functions of y above the second; below the third the next is
+  # looked for without a new fit.
   tolerance: float = 0.03
+  likely: float = 0.01
   sure: float = 1e-3
   # Of several changes the simplest is taken whose error is at most so many times the least, or below `fine`.
   times_least: float = 20.0

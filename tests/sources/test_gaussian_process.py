@@ -1,0 +1,79 @@
+"""The smooth function through the rows of a table: its slopes, its errors of rows left out, its likelihood."""
+
+import numpy as np
+import pytest
+from scipy import optimize
+from sklearn import gaussian_process as oracle
+from sklearn.gaussian_process import kernels
+
+from symformer_jax.engine import interruption
+from symformer_jax.engine.config import SurrogateConfig
+from symformer_jax.sources import gaussian_process
+
+CONFIG = SurrogateConfig()
+
+
+def test_slopes_are_those_of_the_function(rng):
+  x = np.column_stack([rng.uniform(-1, 2, 200), rng.uniform(0.1, 20, 200)])
+  y = np.sin(x[:, 0]) * np.log(x[:, 1]) + x[:, 0] ** 2
+  found = gaussian_process.fit(x, y, CONFIG)
+  slopes = np.column_stack([np.cos(x[:, 0]) * np.log(x[:, 1]) + 2 * x[:, 0], np.sin(x[:, 0]) / x[:, 1]])
+  assert np.median(np.abs(found.slopes - slopes) / np.abs(slopes)) < 1e-4
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_targets_over_decades_are_taken_in_their_logarithm(rng, sign):
+  x = rng.uniform(0.5, 9, (150, 2))
+  y = sign * np.exp(1.5 * x[:, 0]) / x[:, 1]
+  found = gaussian_process.fit(x, y, CONFIG)
+  np.testing.assert_allclose(found.slopes, np.column_stack([1.5 * y, -y / x[:, 1]]), rtol=1e-3)
+  assert np.max(np.abs(found.errors / y)) < 1e-3
+
+
+def test_errors_are_those_of_rows_left_out(rng):
+  """Against scikit-learn with the same kernel, which fits all rows but one."""
+  x = rng.uniform(-2, 2, (40, 2))
+  y = np.cos(x[:, 0]) + 0.3 * x[:, 1] ** 2 + 0.05 * rng.normal(size=40)
+  z, target = (x - x.mean(0)) / x.std(0), (y - y.mean()) / y.std()
+  kernel = gaussian_process._Kernel(z, target)
+  parameters = np.log([1.3, 2.1, 1.7, 0.4, 0.1])
+  solved = kernel.solve(parameters)
+  errors = -solved.weights / np.diag(solved.inverse)
+  same = (kernels.ConstantKernel(1.7**2) * kernels.RBF([1.3, 2.1])
+          + kernels.ConstantKernel(0.4**2) * kernels.DotProduct(sigma_0=1.0))
+  for row in range(0, 40, 7):
+    others = np.arange(40) != row
+    fitted = oracle.GaussianProcessRegressor(same, alpha=0.1**2, optimizer=None).fit(z[others], target[others])
+    assert fitted.predict(z[row : row + 1])[0] - target[row] == pytest.approx(errors[row], rel=1e-6)
+  whole = oracle.GaussianProcessRegressor(same, alpha=0.1**2, optimizer=None).fit(z, target)
+  constant = 20 * np.log(2 * np.pi)
+  assert kernel.loss(parameters)[0] + constant == pytest.approx(-whole.log_marginal_likelihood_value_, rel=1e-9)
+
+
+def test_the_gradient_is_that_of_the_likelihood(rng):
+  z = rng.normal(size=(30, 3))
+  kernel = gaussian_process._Kernel(z, np.sin(z[:, 0]) + z[:, 1] * z[:, 2])
+  start = np.log([1.0, 0.7, 2.0, 1.5, 0.5, 0.2])
+  numeric = optimize.approx_fprime(start, lambda p: kernel.loss(p)[0], 1e-6)
+  np.testing.assert_allclose(kernel.loss(start)[1], numeric, rtol=1e-4, atol=1e-4)
+
+
+def test_noise_is_no_function(rng):
+  x, y = rng.normal(size=(120, 3)), rng.normal(size=120)
+  assert gaussian_process.typical_error(gaussian_process.fit(x, y, CONFIG).errors, y) > 0.5
+
+
+def test_rows_without_an_inverse_leave_nothing_known(rng, monkeypatch):
+  monkeypatch.setattr(gaussian_process._Kernel, "solve", lambda self, parameters: None)
+  found = gaussian_process.fit(rng.normal(size=(20, 2)), rng.normal(size=20), CONFIG)
+  assert np.all(np.isnan(found.slopes)) and np.all(np.isinf(found.errors))
+
+
+def test_a_fit_is_ended_with_its_turn(rng):
+  with pytest.raises(interruption.Interrupted), interruption.ending_when(lambda: True):
+    gaussian_process.fit(rng.normal(size=(20, 2)), rng.normal(size=20), CONFIG)
+
+
+@pytest.mark.parametrize(("values", "expected"), [([1, 3], True), ([1, 2.9], False), ([-1, 5], False), ([0, 5], False)])
+def test_wide(values, expected):
+  assert gaussian_process.is_wide(np.array(values, float), 3.0) is expected

@@ -1,0 +1,174 @@
+"""Changes of the columns that leave a target alone: which are found, what table they leave, and the way back."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from symformer_jax.engine.config import DEFAULT, ReductionsConfig
+from symformer_jax.language import expression, parser, printing
+from symformer_jax.language.expression import Node, number, variable
+from symformer_jax.sources import gaussian_process, invariances
+from symformer_jax.sources.invariances import Change, find_changes, find_reductions, simplest
+
+CONFIG = DEFAULT.reductions
+NAMES = ("x", "y", "z", "w", "v", "u")
+
+
+def table_of(text, box, *, noise=0.0, num_rows=224):
+  rng = np.random.default_rng(5)
+  x = np.column_stack([rng.uniform(low, high, num_rows) for low, high in box])
+  y = expression.evaluate(parser.parse(text, NAMES[: len(box)]), x)
+  return x, y + noise * np.std(y) * rng.normal(size=num_rows)
+
+
+def written(table):
+  steps = [step if isinstance(step, str) else printing.to_text(step, NAMES) for step in table.steps]
+  return {printing.to_text(node, NAMES) for node in table.columns}, set(steps)
+
+
+def is_a_function_of(values, x, columns):
+  """Whether values [N] are the same function of one column throughout: neighbours in its order are alike."""
+  [column] = columns
+  in_order = values[np.argsort(expression.evaluate(column, x))]
+  return np.mean(np.diff(in_order) ** 2) < 0.01 * np.var(values)
+
+
+# Law, box, columns that are left, what y is divided by or the link it is behind.
+LAWS = [
+  ("x*(1 - exp(-y*w/x))*exp(-z*w/x)", ((1, 10), (0.1, 1), (0.05, 0.5), (1, 9)), {"y*w/x", "z*w/x"}, {"x"}),
+  ("sin(x - y) + z**2", ((0, 2), (-2, 0), (1, 3)), {"x - y", "z"}, set()),
+  ("log(x**2 + y**2)*z", ((1, 3), (0.5, 4), (1, 5)), {"x**2 + y**2"}, {"z"}),
+  ("1/(2 + exp(x)/y)", ((-1, 1), (1, 5)), {"exp(-x)*y"}, set()),
+  ("sqrt(1/x - 1/y)*z**1.5", ((1, 3), (4, 9), (1, 5)), {"1/x - 1/y"}, {"z**1.5"}),
+  ("cos(2.5*x + y)", ((0, 1), (0, 1)), {"2.5*x + y"}, set()),
+  ("1 - (1 + x*y/z)**(-z)", ((0.05, 1), (1, 10), (0.2, 3)), {"z/(x*y)"}, {"complement_exp", "x*y"}),
+  ("((x - y)/y*z/(x - z))**w", ((2, 5), (0.3, 1.8), (0.05, 0.2), (0.3, 2)), {"y/x", "z/x"}, {"exp", "w"}),
+  ("arctan(x*y**2)/x", ((0.5, 2), (0.3, 1.5)), {"sqrt(x)*y"}, {"1/x"}),
+]
+
+
+@pytest.mark.parametrize(("text", "box", "columns", "steps"), LAWS)
+def test_columns_that_are_left(text, box, columns, steps):
+  x, y = table_of(text, box)
+  table = find_reductions(x, y, CONFIG)[0]
+  found, how = written(table)
+  assert len(found) == len(columns)
+  if found != columns:  # powers of one another tell the same
+    for name in columns:
+      values = np.log(np.abs(expression.evaluate(parser.parse(name, NAMES[: len(box)]), x)))
+      logs = np.log(np.abs(np.column_stack([expression.evaluate(node, x) for node in table.columns])))
+      left = values - logs @ np.linalg.lstsq(logs, values, rcond=None)[0]
+      assert np.max(np.abs(left)) < 1e-9, (found, columns)
+  assert {step for step in how if step in CONFIG.links} == {step for step in steps if step in CONFIG.links}
+
+
+@pytest.mark.parametrize(("text", "box"), [law[:2] for law in LAWS])
+def test_formulas_come_back(text, box):
+  """What a table's formula says of its y is what the restored formula says of the user's."""
+  x, y = table_of(text, box)
+  for table in find_reductions(x, y, CONFIG):
+    form = Node("+", (Node("*", (variable(0), number(0.01))), number(0.5)))
+    whole = expression.evaluate(table.restore(form), x)
+    at, shown, _ = table.of(x, whole)
+    np.testing.assert_allclose(shown, 0.01 * at[:, 0] + 0.5, rtol=1e-7)
+    at, shown, scale = table.of(x, y)
+    np.testing.assert_allclose(shown, table.y, rtol=1e-9)
+    np.testing.assert_allclose(at, table.x, rtol=1e-9)
+    # an error of the table's y, in the user's
+    _, more, _ = table.of(x, y * (1 + 1e-7))
+    np.testing.assert_allclose(np.abs((more - shown) * scale), np.abs(1e-7 * y), rtol=1e-3)
+
+
+@pytest.mark.parametrize(("text", "box"), [
+  ("x + sin(y)", ((1, 3), (0, 3))), ("x**y + 1.5*y", ((1, 3), (0.5, 2))), ("sin(3*x)*y + exp(y)", ((0, 3), (0.5, 2)))])
+def test_without_an_invariance_there_is_no_smaller_table(text, box):
+  assert not [table for table in find_reductions(*table_of(text, box), CONFIG) if len(table.columns) < len(box)]
+
+
+def test_noise_and_rough_targets_have_none(rng):
+  x = rng.uniform(1, 3, (100, 3))
+  assert find_reductions(x, rng.normal(size=100), CONFIG) == []
+  assert find_reductions(x, np.sign(np.sin(40 * x[:, 0] * x[:, 1])), CONFIG) == []
+
+
+def test_a_column_that_does_not_matter_is_dropped():
+  x, y = table_of("exp(x - y)*sin(y) + 0*z", ((0, 2), (0, 2), (1, 3)))
+  found, _ = written(find_reductions(x, y, CONFIG)[0])
+  assert "z" not in found and len(found) <= 2
+
+
+def test_under_some_noise_scalings_are_seen():
+  x, y = table_of("z*cos(x/y)", ((1, 3), (1, 3), (1, 5)), noise=0.003)
+  assert len(find_reductions(x, y, CONFIG)[0].columns) == 1
+
+
+def test_numbers_that_are_not_simple_make_a_second_table():
+  x, y = table_of("log((x + 0.4567*y)*z + 1)", ((1, 3), (1, 5), (1, 4)))
+  tables = [table for table in find_reductions(x, y, CONFIG) if len(table.columns) < 3]
+  assert len(tables[-1].columns) == 1
+  assert is_a_function_of(y, x, tables[-1].columns)
+
+
+def test_a_way_that_does_not_stand_is_not_gone(monkeypatch):
+  """Slopes that lie: the change is refused, as rows left out are predicted worse."""
+  lie = Change(1e-7, 0, {}, ((0, 1.0),))
+  monkeypatch.setattr(invariances, "find_changes", lambda x, y, slopes, config: [lie] if x.shape[1] == 2 else [])
+  x, y = table_of("x + sin(y)", ((1, 3), (0, 3)))
+  assert not [table for table in find_reductions(x, y, CONFIG) if len(table.columns) < 2]
+
+
+@pytest.mark.parametrize(("change", "function"), [
+  (Change(0.0, 0, {}, ((0, 2.0),)), lambda x: x[:, 0] ** 2 * np.sin(x[:, 1])),
+  (Change(0.0, 0, {1: (parser.parse("x*y", NAMES[:2]), "x")}), lambda x: np.sin(x[:, 0] * x[:, 1])),
+  (Change(0.0, 0, {1: (parser.parse("y/x", NAMES[:2]), "1/x")}, ((0, 3.0),)),
+   lambda x: x[:, 0] ** 3 * np.cos(x[:, 1] / x[:, 0]))])
+def test_slopes_of_the_smaller_table(change, function):
+  x = np.random.default_rng(0).uniform(1, 2, (30, 2))
+  step = 1e-6
+  slopes = np.column_stack([(function(x + step * unit) - function(x - step * unit)) / (2 * step) for unit in np.eye(2)])
+  change = change._replace(replaced={column: (node, expression.evaluate(parser.parse(text, NAMES[:2]), x))
+                                     for column, (node, text) in change.replaced.items()})
+  table, smaller = change.apply(invariances._whole(x, function(x)), slopes)
+  spline = np.polynomial.Chebyshev.fit(table.x[:, 0], table.y, 12)
+  np.testing.assert_allclose(smaller[:, 0], spline.deriv()(table.x[:, 0]), rtol=1e-4, atol=1e-5)
+
+
+def test_all_changes_are_within_the_tolerance(rng):
+  x, y = table_of("x*y + z", ((1, 3),) * 3)
+  slopes = gaussian_process.fit(x, y, CONFIG.surrogate).slopes
+  for tolerance in (1e-2, 1e-4):
+    config = dataclasses.replace(CONFIG, tolerance=tolerance)
+    assert all(change.error <= tolerance for change in find_changes(x, y, slopes, config))
+
+
+@pytest.mark.parametrize(("value", "expected"), [
+  (0.50001, 0.5), (2.99998, 3.0), (0.33335, 1 / 3), (0.4321, 0.4321), (0.123, 0.123), (1.23456789, 1.23456789)])
+def test_the_simplest_number_that_leaves_as_little(value, expected):
+  truth = expected
+  assert simplest(value, lambda k: abs(k - truth) + 3e-5, CONFIG) == pytest.approx(expected, abs=1e-12)
+
+
+def test_no_number_is_simple_by_chance():
+  """A slope known to a tenth says nothing of thousandths."""
+  assert simplest(0.4567, lambda k: 0.1, CONFIG) == 0.4567 or simplest(0.4567, lambda k: 0.1, CONFIG) == 0.5
+  assert simplest(np.nan, lambda k: 0.0, CONFIG) != simplest(1.0, lambda k: 0.0, CONFIG)
+
+
+def test_logarithms_stand_where_they_make_a_polynomial():
+  x, y = table_of("3*log(x)*z + log(y)*log(x) - z", ((1, 9), (2, 30), (1, 4)))
+  table = find_reductions(x, y, CONFIG)[-1]
+  assert {printing.to_text(node, NAMES) for node in table.columns} == {"log(x)", "log(y)", "z"}
+  assert invariances.find_logarithms(invariances._whole(*table_of("x*y + x**2", ((1, 9), (2, 30)))), CONFIG) == ()
+
+
+def test_too_few_rows_for_polynomials_leave_logarithms_out():
+  x, y = table_of("log(x)*log(y)", ((1, 9), (2, 30)), num_rows=20)
+  assert invariances.find_logarithms(invariances._whole(x, y), CONFIG) == ()
+
+
+def test_configs_name_what_there_is():
+  with pytest.raises(ValueError, match="links"):
+    ReductionsConfig(links=("sinus",))
+  with pytest.raises(ValueError, match="num_rows"):
+    ReductionsConfig(num_rows=0)
