@@ -91,7 +91,10 @@ class Search:
     candidates = [*proposal.candidates, *fitted]
     has_gained = self.pool.insert(c for c in candidates if self.task.rule(c.node))
     self.has_found = bool(self.pool.sources() - {CLOSED_FORMS})
-    self.states[source.name] = proposal.state
+    if proposal.is_last:
+      del self.states[source.name]
+    else:
+      self.states[source.name] = proposal.state
     self.counts = self.counts + proposal.counts
     best = self.pool.best
     r2 = None if best is None else self.task.r2(best.mse)  # of rows that differ: see `make_task`

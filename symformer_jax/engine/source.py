@@ -35,12 +35,14 @@ class Proposal:
     nodes: formulas in the user's units whose constants the loop is to fit, the likeliest first.
     candidates: formulas that the source has fitted itself, in units of its own, and brought back.
     counts: what was drawn, where it draws.
+    is_last: whether it has no more to say of this data set: its further turns are left out.
   """
 
   state: Any = None
   nodes: tuple[Node, ...] = ()
   candidates: tuple[Candidate, ...] = ()
   counts: Counts = Counts()
+  is_last: bool = False
 
 
 class Source(Protocol):

@@ -15,6 +15,8 @@ from symformer_jax.engine.config import SurrogateConfig
 
 # Errors of rows left out are told apart down to this share of the target's spread.
 _RESOLUTION = 1e-6
+# Which share of errors is smaller than what counts as a large one: a few are rounding of a matrix near to singular.
+_LARGE = 0.9
 
 
 class Surrogate(NamedTuple):
@@ -23,12 +25,13 @@ class Surrogate(NamedTuple):
   Attributes:
     slopes: its derivatives by every column at the rows [N, D], units of y over units of the column.
     errors: of each row [N], predicted by all others, units of y.
-    lengths: of each column, in spreads of its scale [D]: a start for a like table.
+    left: the ninth tenth of their sizes, in spreads of what is fitted, y or its logarithm: above 1 where nothing is
+      known.
   """
 
   slopes: np.ndarray
   errors: np.ndarray
-  lengths: np.ndarray
+  left: float
 
 
 class _Kernel:
@@ -80,17 +83,16 @@ class _Solved(NamedTuple):
   log_determinant: float
 
 
-def fit(x: np.ndarray, y: np.ndarray, config: SurrogateConfig, *, lengths: np.ndarray | None = None) -> Surrogate:
+def fit(x: np.ndarray, y: np.ndarray, config: SurrogateConfig) -> Surrogate:
   """The function of most likely smoothness, in logarithms where columns or the target go over decades.
 
   Args:
     x: [N, D], y [N]: finite, and not the same in all rows.
-    lengths: where to begin, see `Surrogate`.
   """
   is_log = np.array([is_wide(column, config.wide) for column in x.T])
-  tries = [_fit(x, y, is_log, in_logarithms=False, config=config, lengths=lengths)]
+  tries = [_fit(x, y, is_log, in_logarithms=False, config=config)]
   if is_wide(np.abs(y), config.wide) and (np.all(y > 0) or np.all(y < 0)):
-    tries.append(_fit(x, y, is_log, in_logarithms=True, config=config, lengths=lengths))
+    tries.append(_fit(x, y, is_log, in_logarithms=True, config=config))
   return min(tries, key=lambda each: typical_error(each.errors, y))
 
 
@@ -104,9 +106,13 @@ def typical_error(errors: np.ndarray, y: np.ndarray) -> float:
   return max(float(np.median(np.abs(errors)) / np.std(y)), _RESOLUTION)
 
 
+def large_error(errors: np.ndarray, y: np.ndarray) -> float:
+  """The ninth tenth of their sizes, likewise: where y is the same in most rows, the others are what it tells of."""
+  return max(float(np.quantile(np.abs(errors), _LARGE) / np.std(y)), _RESOLUTION)
+
+
 def _fit(
-  x: np.ndarray, y: np.ndarray, is_log: np.ndarray, *, in_logarithms: bool, config: SurrogateConfig,
-  lengths: np.ndarray | None,
+  x: np.ndarray, y: np.ndarray, is_log: np.ndarray, *, in_logarithms: bool, config: SurrogateConfig
 ) -> Surrogate:
   scaled = np.where(is_log, np.log(np.where(is_log, x, 1.0)), x)
   spread = scaled.std(axis=0)
@@ -114,20 +120,20 @@ def _fit(
   level, size = shown.mean(), shown.std()
   kernel = _Kernel((scaled - scaled.mean(axis=0)) / spread, (shown - level) / size)
   num_columns = x.shape[1]
-  start = np.concatenate([
-    np.log(np.full(num_columns, config.start_length) if lengths is None else lengths), np.log(config.start_sizes)])
+  start = np.log([config.start_length] * num_columns + list(config.start_sizes))
   bounds = [config.log_lengths] * num_columns + [config.log_sizes] * 2 + [config.log_noise]
   found = optimize.minimize(kernel.loss, np.clip(start, *np.transpose(bounds)), jac=True, method="L-BFGS-B",
                             bounds=bounds, options={"maxiter": config.num_steps, "maxfun": 2 * config.num_steps})
   solved = kernel.solve(found.x)
   if solved is None:  # where the likelihood has no slope: nothing is known
-    return Surrogate(np.full(x.shape, np.nan), np.full(len(y), np.inf), np.exp(found.x[:-3]))
-  predicted = shown - size * solved.weights / np.diag(solved.inverse)
+    return Surrogate(np.full(x.shape, np.nan), np.full(len(y), np.inf), np.inf)
+  missed = size * solved.weights / np.diag(solved.inverse)
+  predicted, left = shown - missed, float(np.quantile(np.abs(missed), _LARGE) / size)
   slope = np.exp(2 * found.x[-2])
   differences = kernel.z[:, None, :] - kernel.z[None, :, :]
   slopes = -np.einsum("ijd,ij->id", differences, solved.smooth * solved.weights) * np.exp(-2 * found.x[:-3])
   slopes = (slopes + slope * (kernel.z.T @ solved.weights)) * size / spread
   slopes = slopes / np.where(is_log, x, 1.0)
   if in_logarithms:
-    return Surrogate(slopes * y[:, None], np.sign(y) * np.exp(predicted) - y, np.exp(found.x[:-3]))
-  return Surrogate(slopes, predicted - y, np.exp(found.x[:-3]))
+    return Surrogate(slopes * y[:, None], np.sign(y) * np.exp(predicted) - y, left)
+  return Surrogate(slopes, predicted - y, left)

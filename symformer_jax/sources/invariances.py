@@ -20,6 +20,7 @@ from symformer_jax.language import expression
 from symformer_jax.language.expression import Node, chain, number, power, substitute, variable
 from symformer_jax.language.tidy import tidy
 from symformer_jax.sources import gaussian_process, polynomials
+from symformer_jax.sources.gaussian_process import Surrogate
 from symformer_jax.sources.links import LINKS
 from symformer_jax.sources.monomials import Monomial, to_node
 from symformer_jax.sources.rational_bases import all_up_to
@@ -166,14 +167,24 @@ class _Way:
     self.table, self._config = _whole(x, y), config
     self._x, self._y = x, y
     self._surrogate = gaussian_process.fit(x, y, config.surrogate)
-    self._error = gaussian_process.typical_error(self._surrogate.errors, y)
+    self._errors = self._errors_of(self._surrogate, self.table)
+
+  def _errors_of(self, surrogate: Surrogate, table: Reduced) -> np.ndarray:
+    """Of the user's y, predicted from other rows: typical and large ones."""
+    errors = surrogate.errors * table.of(self._x, self._y)[2]
+    return np.array([gaussian_process.typical_error(errors, self._y), gaussian_process.large_error(errors, self._y)])
+
+  @property
+  def _is_known(self) -> bool:
+    """Whether slopes say anything."""
+    return bool(self._errors[0] <= self._config.most_error and self._surrogate.left <= self._config.most_left)
 
   def go_on(self, only_simple: bool) -> bool:
     """Whether there was a smaller table."""
     config, begin = self._config, len(self.table.columns)
     rejected: set[tuple] = set()
     is_careful, num_rejected = False, 0
-    while len(self.table.columns) > 1 and num_rejected < config.max_rejected and self._error <= config.most_error:
+    while len(self.table.columns) > 1 and num_rejected < config.max_rejected and self._is_known:
       most = 1 if is_careful else len(self.table.columns)
       smaller, changes = _follow(self.table, self._surrogate.slopes, rejected, most, only_simple, config)
       if not changes:
@@ -192,11 +203,10 @@ class _Way:
   def _stands(self, smaller: Reduced) -> bool:
     """Whether the way goes there."""
     fitted = gaussian_process.fit(smaller.x, smaller.y, self._config.surrogate)
-    _, _, scale = smaller.of(self._x, self._y)
-    error = gaussian_process.typical_error(fitted.errors * scale, self._y)
-    if not error <= self._config.most_worse * self._error:
+    errors = self._errors_of(fitted, smaller)
+    if not np.all(errors <= np.array(self._config.most_worse) * self._errors):
       return False
-    self.table, self._surrogate, self._error = smaller, fitted, max(self._error, error)
+    self.table, self._surrogate, self._errors = smaller, fitted, np.maximum(self._errors, errors)
     return True
 
 

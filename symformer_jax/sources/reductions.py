@@ -102,12 +102,16 @@ class Reductions:
     return None
 
   def propose(self, questions: Sequence[Question], *, turn: int, num: int, clock: Clock) -> list[Proposal]:
+    return [self._propose(question, turn, clock) for question in questions]
+
+  def _propose(self, question: Question, turn: int, clock: Clock) -> Proposal:
     if turn == 0:
       with clock.measure("recombine"):
-        return [Proposal(state=self._smaller(question.task)) for question in questions]
-    asked = self._schedule[turn - 1]
-    return [Proposal(state=question.state, nodes=tuple(
-      node for smaller in question.state for node in self._ask(smaller, asked, clock))) for question in questions]
+        tables = self._smaller(question.task)
+      return Proposal(state=tables, is_last=not tables)
+    tables, asked = question.state, self._schedule[turn - 1]
+    nodes = tuple(node for smaller in tables for node in self._ask(smaller, asked, clock))
+    return Proposal(state=tables, nodes=nodes, is_last=all(smaller.is_done for smaller in tables))
 
   def _smaller(self, task: Task) -> tuple[Smaller, ...]:
     rows = task.fit_rows.sample(self._own.num_rows, seed=0)

@@ -28,8 +28,7 @@ CLOSED_FORMS, GUESSES, TRANSFORMER = "closed_forms", "guesses", "transformer"
 SOURCES: dict[str, Callable[[Any, SearchOptions], Source]] = {
   CLOSED_FORMS: lambda model, options: ClosedForms(),
   GUESSES: lambda model, options: Guesses(options.guesses, options.config.guesses),
-  "reductions": lambda model, options: Reductions(
-    options, tuple(SOURCES[name](model, options) for name in SOURCES if name in options.config.reductions.sources)),
+  "reductions": lambda model, options: _of_smaller_tables(model, options),
   "power_products": lambda model, options: PowerProducts(options.config),
   "rationals": lambda model, options: Rationals(options.config),
   "quadratics": lambda model, options: Quadratics(options.config),
@@ -57,9 +56,19 @@ WITHOUT_MODEL = ("reductions", "power_products", "rationals", "quadratics", "exa
 
 def make_sources(model: Any, options: SearchOptions) -> list[Source]:
   """The sources of a search: those of the config, in the table's order."""
+  return [SOURCES[name](model, options) for name in _asked(options)]
+
+
+def _asked(options: SearchOptions) -> list[str]:
   names = [name for name in SOURCES if name in options.config.sources]
   if options.effort == "quick" and options.max_time is None:
     names = [name for name in names if name not in options.config.budget.quick_without]
   if not options.recombine or options.refine == "none":
     names = [name for name in names if name not in WITHOUT_MODEL]
-  return [SOURCES[name](model, options) for name in names]
+  return names
+
+
+def _of_smaller_tables(model: Any, options: SearchOptions) -> Source:
+  """What is asked of them is asked of the whole table as well."""
+  names = [name for name in _asked(options) if name in options.config.reductions.sources]
+  return Reductions(options, tuple(SOURCES[name](model, options) for name in names))

@@ -124,7 +124,8 @@ def values(view: View, x: np.ndarray) -> np.ndarray:
 
 @np.errstate(all="ignore")  # what is not finite is left out
 def views(x: np.ndarray, config: ViewsConfig, allows: Callable[[str], bool] = lambda token: True) -> Iterator[View]:
-  """Views other than the plain one: of one column a function, of all columns the same one, of a product of two.
+  """Views other than the plain one: of one column a function, of all columns the same one, of a product of two, a power
+  of one to another.
 
   Args:
     x: [N, D]; allows: whether an operator may stand in a formula.
@@ -142,6 +143,17 @@ def views(x: np.ndarray, config: ViewsConfig, allows: Callable[[str], bool] = la
         # The square of a root of two columns is a product of them.
         made = (part._replace(is_linear=part.is_linear or name == "roots") for part in FUNCTIONS[name].make(node))
         yield from _if_allowed((*columns, *made), allows)
+  for base, exponent in itertools.permutations(columns, 2) if config.has_powers else ():
+    for inner in _bases(base.node):
+      node = Node("pow", (inner, exponent.node))
+      found = expression.evaluate(node, x)
+      if np.all(expression.evaluate(inner, x) > 0) and np.all(np.isfinite(found)) and np.ptp(found) > 0:
+        yield from _if_allowed((*columns, Part(node)), allows)
+
+
+def _bases(node: Node) -> tuple[Node, ...]:
+  """What has a column as its exponent: x, 1 + x as interest has, 1 - x as what survives has."""
+  return node, Node("+", (node, number(1.0))), Node("+", (Node("neg", (node,)), number(1.0)))
 
 
 def is_rounded(y: np.ndarray, num_digits: int) -> bool:

@@ -60,13 +60,20 @@ def test_the_gradient_is_that_of_the_likelihood(rng):
 
 def test_noise_is_no_function(rng):
   x, y = rng.normal(size=(120, 3)), rng.normal(size=120)
-  assert gaussian_process.typical_error(gaussian_process.fit(x, y, CONFIG).errors, y) > 0.5
+  found = gaussian_process.fit(x, y, CONFIG)
+  assert gaussian_process.typical_error(found.errors, y) > 0.5 and found.left > 0.9
+
+
+def test_rare_rows_show_in_large_errors_alone():
+  y = np.r_[np.zeros(80), np.full(20, 10.0)]
+  errors = -y
+  assert gaussian_process.typical_error(errors, y) < 1e-5 and gaussian_process.large_error(errors, y) > 0.9
 
 
 def test_rows_without_an_inverse_leave_nothing_known(rng, monkeypatch):
   monkeypatch.setattr(gaussian_process._Kernel, "solve", lambda self, parameters: None)
   found = gaussian_process.fit(rng.normal(size=(20, 2)), rng.normal(size=20), CONFIG)
-  assert np.all(np.isnan(found.slopes)) and np.all(np.isinf(found.errors))
+  assert np.all(np.isnan(found.slopes)) and np.all(np.isinf(found.errors)) and found.left == np.inf
 
 
 def test_a_fit_is_ended_with_its_turn(rng):

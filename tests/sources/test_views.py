@@ -15,7 +15,7 @@ def texts(view):
 
 
 def named(x, name, *, of_products=False):
-  config = ViewsConfig((), (name,)) if of_products else ViewsConfig((name,), ())
+  config = ViewsConfig((), (name,), False) if of_products else ViewsConfig((name,), (), False)
   return [texts(view) for view in views.views(np.asarray(x), config)]
 
 
@@ -31,6 +31,13 @@ SMALL = [[0.2, 0.5], [0.7, 0.1]]
 ])
 def test_one_column_each_and_all_of_them(name, expected):
   assert named(SMALL, name) == expected
+
+
+def test_powers_of_columns_have_bases_above_0():
+  found = [texts(view)[-1] for view in views.views(np.array([[0.2, 3.0], [0.7, 1.5]]), ViewsConfig((), (), True))]
+  assert found == ["x**y", "(x + 1)**y", "(1 - x)**y", "y**x", "(y + 1)**x"]
+  asked = views.views(np.array(SMALL), ViewsConfig((), (), True), lambda token: token != "pow")
+  assert list(asked) == []
 
 
 def test_products_of_two():
@@ -53,7 +60,7 @@ def test_where_functions_are_defined(name, value, is_used):
 @pytest.mark.parametrize("name", VIEW_FUNCTIONS)
 def test_values_are_those_of_numpy(name):
   x = np.random.default_rng(0).uniform(0.1, 0.9, (7, 1))
-  [view] = views.views(x, ViewsConfig((name,), ()))
+  [view] = views.views(x, ViewsConfig((name,), (), False))
   v = x[:, 0]
   known = {"x": v, "cos(x)": np.cos(v), "sin(x)": np.sin(v), "sqrt(x)": np.sqrt(v), "exp(x)": np.exp(v),
            "log(x)": np.log(v), "sqrt(1 - x)": np.sqrt(1 - v), "sqrt(1 - x**2)": np.sqrt(1 - v**2),
@@ -62,7 +69,7 @@ def test_values_are_those_of_numpy(name):
 
 
 @pytest.mark.parametrize("config", [
-  *(ViewsConfig((name,), ()) for name in VIEW_FUNCTIONS),
+  *(ViewsConfig((name,), (), False) for name in VIEW_FUNCTIONS),
   *(ViewsConfig((), (name,)) for name in DEFAULT.exact_fractions.views.product_functions)], ids=str)
 def test_monomials_of_a_view_are_independent(config):
   """A sum of squares that is 1, or a root whose square is there, would be met by every y."""
@@ -76,7 +83,7 @@ def test_monomials_of_a_view_are_independent(config):
 
 
 def test_logarithms_stand_alone_and_roots_of_polynomials_are_linear():
-  [_, _, both] = views.views(np.array(SMALL), ViewsConfig(("logarithms",), ()))
+  [_, _, both] = views.views(np.array(SMALL), ViewsConfig(("logarithms",), (), False))
   powers = views.monomials(both, 3)
   assert (1.0, 0.0, 1.0, 0.0) in powers and (2.0, 0.0, 0.0, 1.0) in powers
   assert not any(each[2] + each[3] > 1 for each in powers)

@@ -124,6 +124,8 @@ class ViewsConfig:
 
   functions: tuple[str, ...] = VIEW_FUNCTIONS
   product_functions: tuple[str, ...] = ("exponentials", "cosines", "sines", "roots", "logarithms")
+  # Whether there are powers of one column, and of 1 + and 1 - it, to another.
+  has_powers: bool = True
 
   def __post_init__(self) -> None:
     check_names("functions", self.functions, VIEW_FUNCTIONS)
@@ -146,7 +148,8 @@ class QuadraticsConfig:
   elimination: EliminationConfig = EliminationConfig()
   # The same of functions of columns, for data without errors; what has no more digits is rounded.
   views: ViewsConfig = ViewsConfig(
-    functions=("cosines", "sines", "angles", "roots", "circles", "exponentials", "logarithms"), product_functions=())
+    functions=("cosines", "sines", "angles", "roots", "circles", "exponentials", "logarithms"), product_functions=(),
+    has_powers=False)
   view_degrees: tuple[tuple[int, int, int], ...] = (
     (0, 2, 2), (0, 2, 4), (1, 2, 3), (2, 2, 2), (0, 4, 5), (4, 3, 2))
   view_elimination: EliminationConfig = EliminationConfig(vanishing=1e-12, kept_share=10.0, max_terms=16)

@@ -39,8 +39,10 @@ class ReductionsConfig:
   num_rows: int = 224
   rows_per_column: int = 12
   max_columns: int = 9
-  # Errors of rows left out, in spreads of y, above which slopes say nothing.
+  # Errors of rows left out, the median and the ninth tenth, in spreads of y, above which slopes say nothing: the latter
+  # of its logarithm where that is the smoother. Where y is the same in most rows the median alone is small.
   most_error: float = 0.03
+  most_left: float = 0.25
   # Functions of a column that may be summed: powers, 0 for the logarithm. The plainer ones first.
   powers: tuple[float, ...] = (1.0, 0.0, 2.0, -1.0, 0.5, 3.0, -2.0, 1 / 3)
   # Columns and y at most in one change of scale.
@@ -55,8 +57,8 @@ class ReductionsConfig:
   fine: float = 1e-5
   # Parts of a change smaller than this share of its largest do not count.
   least_part: float = 0.05
-  # A change stands where the smaller table's rows left out are predicted so much worse at most. Tries of others.
-  most_worse: float = 2.0
+  # A change stands where typical and large errors of rows left out are so many times as large at most. Tries of others.
+  most_worse: tuple[float, float] = (2.0, 10.0)
   max_rejected: int = 3
   # Factors and exponents, and those of a change of scale, are whole numbers of these shares, the first that leaves about
   # as little as what the slopes say: so many times as much at most. It is no nearer by chance than this part of a
