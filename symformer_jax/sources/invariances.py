@@ -8,7 +8,7 @@ and quotients are what AI Feynman looks for with a neural network (Udrescu et al
 with a factor are Buckingham's theorem without units.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 import itertools
 import math
 from typing import NamedTuple
@@ -218,8 +218,8 @@ def _behind_link(
   for name in config.links:
     if LINKS[name].is_defined(table.y):
       shown, behind = table.behind(name, slopes)
-      found = [change for change in find_changes(shown.x, shown.y, behind, config) if change.divisor
-               and change.is_simple and change.error <= config.likely and change.key not in rejected]
+      found = [change for change in find_changes(shown.x, shown.y, behind, config, rejected)
+               if change.divisor and change.is_simple and change.error <= config.likely]
       ways += [(change, *change.apply(shown, behind)) for change in found]
   ways = [way for way in ways if way[1].is_usable]
   if not ways:
@@ -260,8 +260,8 @@ def _follow(
   """So many changes at most, as long as slopes leave no doubt of them."""
   followed: list[Change] = []
   while len(followed) < most and len(table.columns) > 1:
-    found = [change for change in find_changes(table.x, table.y, slopes, config) if change.key not in rejected
-             and (change.is_simple or (not only_simple and change.error <= config.sure))]
+    found = [change for change in find_changes(table.x, table.y, slopes, config, rejected)
+             if change.is_simple or (not only_simple and change.error <= config.sure)]
     limit = max(config.times_least * min((change.error for change in found), default=0.0), config.fine)
     for change in sorted((c for c in found if c.error <= limit), key=lambda c: (c.complexity, c.error)):
       smaller, new_slopes = change.apply(table, slopes)
@@ -276,10 +276,18 @@ def _follow(
   return table, followed
 
 
-def find_changes(x: np.ndarray, y: np.ndarray, slopes: np.ndarray, config: ReductionsConfig) -> list[Change]:
-  """All that the slopes [N, D] of y [N] at x [N, D] allow within the tolerance."""
-  found = [*_powers(x, y, slopes, config), *_sums(x, slopes, config), *_scalings(x, y, slopes, config)]
-  return [change for change in found if change.error <= config.tolerance]
+def find_changes(
+  x: np.ndarray, y: np.ndarray, slopes: np.ndarray, config: ReductionsConfig, rejected: Set[tuple] = frozenset()
+) -> list[Change]:
+  """All that the slopes [N, D] of y [N] at x [N, D] allow within the tolerance, but for those that were rejected."""
+  powers = _remaining(_powers(x, y, slopes, config), config, rejected)
+  minimal = [frozenset((change.dropped, *([x.shape[1]] if change.divisor else []))) for change in powers]
+  others = itertools.chain(_sums(x, slopes, config), _scalings(x, y, slopes, minimal, config))
+  return [*powers, *_remaining(others, config, rejected)]
+
+
+def _remaining(changes: Iterable[Change], config: ReductionsConfig, rejected: Set[tuple]) -> list[Change]:
+  return [change for change in changes if change.error <= config.tolerance and change.key not in rejected]
 
 
 def _powers(x: np.ndarray, y: np.ndarray, slopes: np.ndarray, config: ReductionsConfig) -> Iterator[Change]:
@@ -344,15 +352,16 @@ def _joined(
   yield Change(error, i, {j: (tidy(Node("+", terms)), sign * _derivative(x[:, j], q))}, is_simple=is_known)
 
 
-def _scalings(x: np.ndarray, y: np.ndarray, slopes: np.ndarray, config: ReductionsConfig) -> Iterator[Change]:
+def _scalings(
+  x: np.ndarray, y: np.ndarray, slopes: np.ndarray, minimal: Sequence[frozenset[int]], config: ReductionsConfig
+) -> Iterator[Change]:
   """Columns and y that grow together by powers of one number: sum of a_i*x_i*dy/dx_i = c*y (Euler).
 
-  Relations that hold with a column less are left to `_powers` and to smaller ones.
+  Args:
+    minimal: columns (y as the one after the last) of relations that are known: none is looked for that has more.
   """
-  num_columns = x.shape[1]
+  num_columns, minimal = x.shape[1], list(minimal)
   growths = np.column_stack([x * slopes, -y])
-  minimal: list[frozenset[int]] = [frozenset((change.dropped, *([num_columns] if change.divisor else [])))
-                                   for change in _powers(x, y, slopes, config) if change.error <= config.tolerance]
   for size in range(2, config.max_scaled + 1):
     for chosen in itertools.combinations(range(num_columns + 1), size):
       if any(known <= set(chosen) for known in minimal) or (size == 2 and num_columns in chosen):

@@ -119,7 +119,8 @@ def test_numbers_that_are_not_simple_make_a_second_table():
 def test_a_way_that_does_not_stand_is_not_gone(monkeypatch):
   """Slopes that lie: the change is refused, as rows left out are predicted worse."""
   lie = Change(1e-7, 0, {}, ((0, 1.0),))
-  monkeypatch.setattr(invariances, "find_changes", lambda x, y, slopes, config: [lie] if x.shape[1] == 2 else [])
+  monkeypatch.setattr(invariances, "find_changes", lambda x, y, slopes, config, rejected=(): (
+    [lie] if x.shape[1] == 2 and lie.key not in rejected else []))
   x, y = table_of("x + sin(y)", ((1, 3), (0, 3)))
   assert not [table for table in find_reductions(x, y, CONFIG) if len(table.columns) < 2]
 
@@ -146,6 +147,18 @@ def test_all_changes_are_within_the_tolerance(rng):
   for tolerance in (1e-2, 1e-4):
     config = dataclasses.replace(CONFIG, tolerance=tolerance)
     assert all(change.error <= tolerance for change in find_changes(x, y, slopes, config))
+
+
+def test_what_is_rejected_is_none_any_more_and_hides_no_relation_of_more_columns():
+  x = np.random.default_rng(0).uniform(1, 2, (50, 2))
+  ratio = x[:, 1] / x[:, 0]
+  y = x[:, 0] * np.sin(ratio)
+  slopes = np.column_stack([np.sin(ratio) - ratio * np.cos(ratio), np.cos(ratio)])
+  [change] = find_changes(x, y, slopes, CONFIG)
+  assert change.divisor and change.error < 1e-12
+  assert find_changes(x, y, slopes, CONFIG, {change.key}) == []
+  assert list(invariances._scalings(x, y, slopes, [frozenset({0})], CONFIG)) == []
+  assert [c.key for c in invariances._scalings(x, y, slopes, [frozenset({1, 3})], CONFIG)] == [change.key]
 
 
 @pytest.mark.parametrize(("value", "expected"), [
