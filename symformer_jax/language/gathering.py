@@ -88,7 +88,7 @@ def _sum(terms: list[Powers]) -> Powers:
     if least < 0 or least > 0:
       common[base] = least
   rest = [({base: exponent - common.get(base, 0.0)
-            for base, exponent in ({base: 0.0 for base in common} | bases).items()}, factor)
+            for base, exponent in (dict.fromkeys(common, 0.0) | bases).items()}, factor)
           for bases, factor in terms]
   inner = tidy(chain("+", [_written(bases, factor) for bases, factor in rest]))
   if inner.is_number:

@@ -8,272 +8,17 @@ and quotients are what AI Feynman looks for with a neural network (Udrescu et al
 with a factor are Buckingham's theorem without units.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+import functools
 import itertools
 import math
-from typing import NamedTuple
 
 import numpy as np
 
 from symformer_jax.engine.config import ReductionsConfig
-from symformer_jax.language import expression
-from symformer_jax.language.expression import Node, chain, number, power, substitute, variable
+from symformer_jax.language.expression import Node, chain, number, power, variable
 from symformer_jax.language.tidy import tidy
-from symformer_jax.sources import gaussian_process, polynomials
-from symformer_jax.sources.gaussian_process import Surrogate
-from symformer_jax.sources.links import LINKS
-from symformer_jax.sources.monomials import Monomial, to_node
-from symformer_jax.sources.rational_bases import all_up_to
-
-# Errors of polynomials are told apart down to this share.
-_EXACT = 1e-13
-
-
-class Reduced(NamedTuple):
-  """A table of fewer columns, or of others.
-
-  Attributes:
-    x: [N, D'], y: [N]; of the rows that the surrogate goes through.
-    columns: each in the user's columns.
-    steps: how y came from the user's, the first first: what it was divided by, in the user's columns, or the name of a
-      link that it was a function by.
-  """
-
-  x: np.ndarray
-  y: np.ndarray
-  columns: tuple[Node, ...]
-  steps: tuple[Node | str, ...] = ()
-
-  @property
-  def is_usable(self) -> bool:
-    """Whether all values are finite, and none is the same in all rows."""
-    return bool(np.all(np.isfinite(self.x)) and np.all(np.isfinite(self.y)) and np.ptp(self.y) > 0
-                and np.all(np.ptp(self.x, axis=0) > 0))
-
-  def of(self, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The same table of the user's rows x [N, D], y [N]: its x [N, D'], its y [N], and what an error of that makes of
-    the user's y [N]."""
-    scale = np.ones(len(y))
-    for step in self.steps:
-      if isinstance(step, str):
-        scale, y = scale / LINKS[step].derivative(y), LINKS[step].transform(y)
-      else:
-        by = expression.evaluate(step, x)
-        scale, y = scale * by, y / by
-    return np.column_stack([expression.evaluate(node, x) for node in self.columns]), y, scale
-
-  def restore(self, form: Node) -> Node:
-    """A formula of this table in the user's columns."""
-    node = substitute(form, dict(enumerate(self.columns)))
-    for step in reversed(self.steps):
-      node = LINKS[step].undo(node) if isinstance(step, str) else chain("*", [node, step])
-    return tidy(node)
-
-  def with_places(self, place: Mapping[int, int]) -> "Reduced":
-    """Of a user's table whose columns have other places."""
-    return self._replace(
-      columns=tuple(expression.with_columns(node, place) for node in self.columns),
-      steps=tuple(step if isinstance(step, str) else expression.with_columns(step, place) for step in self.steps))
-
-  def behind(self, name: str, slopes: np.ndarray) -> tuple["Reduced", np.ndarray]:
-    """The function of y that a link is by, and its slopes."""
-    link, y = LINKS[name], self.y
-    shown = link.transform(y)
-    sign = np.sign(shown[np.argmax(y)] - shown[np.argmin(y)])  # links are monotonic
-    return self._replace(y=shown, steps=(*self.steps, name)), slopes * (sign * link.derivative(y))[:, None]
-
-  def with_logarithms(self, some: Sequence[int]) -> "Reduced":
-    """With the logarithms of some columns in their place."""
-    x, columns = self.x.copy(), list(self.columns)
-    for column in some:
-      x[:, column], columns[column] = np.log(x[:, column]), tidy(Node("ln", (columns[column],)))
-    return self._replace(x=x, columns=tuple(columns))
-
-
-class Change(NamedTuple):
-  """A relation of slopes, and the columns for which it is none any more.
-
-  Attributes:
-    error: median share of what it leaves at a row.
-    dropped: the column that is needed no more.
-    replaced: new columns in the place of others, and their derivatives by those [N].
-    divisor: what y is divided by.
-    is_simple: whether all its numbers are simple ones, which are known exactly.
-  """
-
-  error: float
-  dropped: int
-  replaced: Mapping[int, tuple[Node, np.ndarray]]
-  divisor: Monomial = ()
-  is_simple: bool = True
-
-  @property
-  def complexity(self) -> int:
-    """Nodes of what takes the place of columns and stands before the function."""
-    nodes = [node for node, _ in self.replaced.values()] + ([to_node(self.divisor)] if self.divisor else [])
-    return sum(map(expression.complexity, nodes))
-
-  @property
-  def key(self) -> tuple:
-    """The same for the same change."""
-    return self.dropped, self.divisor, tuple((column, node) for column, (node, _) in self.replaced.items())
-
-  def apply(self, table: Reduced, slopes: np.ndarray) -> tuple[Reduced, np.ndarray]:
-    """The smaller table, and its slopes."""
-    by = expression.evaluate(to_node(self.divisor), table.x)
-    x, steepness, columns = table.x.copy(), np.ones_like(table.x), list(table.columns)
-    inner = dict(enumerate(table.columns))
-    for column, (node, derivative) in self.replaced.items():
-      x[:, column] = expression.evaluate(node, table.x)
-      steepness[:, column] = derivative
-      columns[column] = tidy(substitute(node, inner))
-    del columns[self.dropped]
-    divided = (tidy(substitute(to_node(self.divisor), inner)),) if self.divisor else ()
-    smaller = Reduced(np.delete(x, self.dropped, axis=1), table.y / by, tuple(columns), (*table.steps, *divided))
-    return smaller, np.delete(slopes / steepness / by[:, None], self.dropped, axis=1)
-
-
-@np.errstate(all="ignore")  # what is not finite is no change
-def find_reductions(x: np.ndarray, y: np.ndarray, config: ReductionsConfig) -> list[Reduced]:
-  """Tables of fewer columns that changes lead to, one after the other: by changes whose numbers are simple; then also by
-  others, whose numbers are known to a few digits. The first, or the table itself, with logarithms of columns where these
-  make it a polynomial. Empty where there are none.
-
-  Args:
-    x: [N, D], y [N]: finite, no column nor y the same in all rows.
-  """
-  way = _Way(x, y, config)
-  found = []
-  for only_simple in (True, False):
-    if way.go_on(only_simple):
-      found.append(way.table)
-  first = found[0] if found else _whole(x, y)
-  logarithms = find_logarithms(first, config)
-  return [*found, *([first.with_logarithms(logarithms)] if logarithms else [])]
-
-
-def _whole(x: np.ndarray, y: np.ndarray) -> Reduced:
-  return Reduced(x, y, tuple(map(variable, range(x.shape[1]))))
-
-
-class _Way:
-  """From a table to smaller ones; each stands if its rows left out are predicted as well as before.
-
-  Attributes:
-    table: where it has come to.
-  """
-
-  def __init__(self, x: np.ndarray, y: np.ndarray, config: ReductionsConfig):
-    self.table, self._config = _whole(x, y), config
-    self._x, self._y = x, y
-    self._surrogate = gaussian_process.fit(x, y, config.surrogate)
-    self._errors = self._errors_of(self._surrogate, self.table)
-
-  def _errors_of(self, surrogate: Surrogate, table: Reduced) -> np.ndarray:
-    """Of the user's y, predicted from other rows: typical and large ones."""
-    errors = surrogate.errors * table.of(self._x, self._y)[2]
-    return np.array([gaussian_process.typical_error(errors, self._y), gaussian_process.large_error(errors, self._y)])
-
-  @property
-  def _is_known(self) -> bool:
-    """Whether slopes say anything."""
-    return bool(self._errors[0] <= self._config.most_error and self._surrogate.left <= self._config.most_left)
-
-  def go_on(self, only_simple: bool) -> bool:
-    """Whether there was a smaller table."""
-    config, begin = self._config, len(self.table.columns)
-    rejected: set[tuple] = set()
-    is_careful, num_rejected = False, 0
-    while len(self.table.columns) > 1 and num_rejected < config.max_rejected and self._is_known:
-      most = 1 if is_careful else len(self.table.columns)
-      smaller, changes = _follow(self.table, self._surrogate.slopes, rejected, most, only_simple, config)
-      if not changes:
-        smaller, changes = _behind_link(self.table, self._surrogate.slopes, rejected, config)
-      if not changes:
-        break
-      if self._stands(smaller):
-        rejected, is_careful = set(), False
-      elif len(changes) > 1:
-        is_careful = True  # one by one
-      else:
-        rejected.add(changes[0].key)
-        num_rejected += 1
-    return len(self.table.columns) < begin
-
-  def _stands(self, smaller: Reduced) -> bool:
-    """Whether the way goes there."""
-    fitted = gaussian_process.fit(smaller.x, smaller.y, self._config.surrogate)
-    errors = self._errors_of(fitted, smaller)
-    if not np.all(errors <= np.array(self._config.most_worse) * self._errors):
-      return False
-    self.table, self._surrogate, self._errors = smaller, fitted, np.maximum(self._errors, errors)
-    return True
-
-
-def _behind_link(
-  table: Reduced, slopes: np.ndarray, rejected: set[tuple], config: ReductionsConfig
-) -> tuple[Reduced, list[Change]]:
-  """The surest change of a function of y that is none of y: it has a power of a column as a factor."""
-  ways = []
-  for name in config.links:
-    if LINKS[name].is_defined(table.y):
-      shown, behind = table.behind(name, slopes)
-      found = [change for change in find_changes(shown.x, shown.y, behind, config, rejected)
-               if change.divisor and change.is_simple and change.error <= config.likely]
-      ways += [(change, *change.apply(shown, behind)) for change in found]
-  ways = [way for way in ways if way[1].is_usable]
-  if not ways:
-    return table, []
-  change, smaller, _ = min(ways, key=lambda way: (way[0].error, way[0].complexity))
-  return smaller, [change]
-
-
-def find_logarithms(table: Reduced, config: ReductionsConfig) -> tuple[int, ...]:
-  """The columns in whose logarithms y, or a function of it, is far nearer a polynomial of low degree than without."""
-  x, num_rows = table.x, len(table.y)
-  usable = [i for i in range(x.shape[1]) if gaussian_process.is_wide(x[:, i], config.least_ratio)]
-  degree = max((d for d in config.degrees if math.comb(x.shape[1] + d, d) <= num_rows * config.rows_share), default=0)
-  if not (usable and degree and x.shape[1] > 1 and len(usable) <= config.max_logarithms):
-    return ()
-  powers = all_up_to(x.shape[1], degree)
-  logs = np.log(x, where=x > 0, out=np.zeros_like(x))
-  found = []
-  for name in config.shown_links:
-    if LINKS[name].is_defined(table.y):
-      y = LINKS[name].transform(table.y)
-      errors = {}
-      for chosen in itertools.chain.from_iterable(
-          itertools.combinations(usable, size) for size in range(len(usable) + 1)):
-        shown = np.where(np.isin(np.arange(x.shape[1]), chosen), logs, x)
-        design = polynomials.table(powers, shown / np.max(np.abs(shown), axis=0))
-        left = y - design @ np.linalg.lstsq(design, y, rcond=None)[0]
-        errors[chosen] = max(float(np.sqrt(np.mean(left**2)) / np.std(y)), _EXACT)
-      best = min(errors, key=lambda each: (errors[each], len(each)))
-      found.append((errors[best] / errors[()], best))
-  share, best = min(found, default=(1.0, ()))
-  return best if share <= config.least_share else ()
-
-
-def _follow(
-  table: Reduced, slopes: np.ndarray, rejected: set[tuple], most: int, only_simple: bool, config: ReductionsConfig
-) -> tuple[Reduced, list[Change]]:
-  """So many changes at most, as long as slopes leave no doubt of them."""
-  followed: list[Change] = []
-  while len(followed) < most and len(table.columns) > 1:
-    found = [change for change in find_changes(table.x, table.y, slopes, config, rejected)
-             if change.is_simple or (not only_simple and change.error <= config.sure)]
-    limit = max(config.times_least * min((change.error for change in found), default=0.0), config.fine)
-    for change in sorted((c for c in found if c.error <= limit), key=lambda c: (c.complexity, c.error)):
-      smaller, new_slopes = change.apply(table, slopes)
-      if smaller.is_usable:
-        break
-    else:
-      break
-    table, slopes = smaller, new_slopes
-    followed.append(change)
-    if change.error > config.sure:
-      break
-  return table, followed
+from symformer_jax.sources.reduced_tables import Change
 
 
 def find_changes(
@@ -294,13 +39,17 @@ def _powers(x: np.ndarray, y: np.ndarray, slopes: np.ndarray, config: Reductions
   """Powers of one column that are factors of y: x*dy/dx = c*y; columns that y does not depend on, c = 0."""
   for column in range(x.shape[1]):
     growth = x[:, column] * slopes[:, column]
-    exponent = simplest(float(np.median(growth / y)), lambda c, of=growth: _share_of_two(of, c * y), config)
+    exponent = simplest(float(np.median(growth / y)), functools.partial(_share_of_power, growth, y), config)
     if abs(exponent) < config.least_part:
       reach = np.std(x[:, column]) * slopes[:, column]
       yield Change(float(np.median(np.abs(reach)) / np.std(y)), column, {})
     elif _may_divide(x[:, column], exponent):
-      yield Change(_share_of_two(growth, exponent * y), column, {}, ((column, exponent),),
+      yield Change(_share_of_power(growth, y, exponent), column, {}, ((column, exponent),),
                    is_simple(exponent, config))
+
+
+def _share_of_power(growth: np.ndarray, y: np.ndarray, exponent: float) -> float:
+  return _share_of_two(growth, exponent * y)
 
 
 def _sums(x: np.ndarray, slopes: np.ndarray, config: ReductionsConfig) -> Iterator[Change]:

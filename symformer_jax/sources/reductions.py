@@ -1,8 +1,8 @@
 """Searches of a smaller table, where changes of the columns leave the target alone.
 
 `x*(1 - exp(-y*w/x))*exp(-z*w/x)` has four columns, and is x times a function of y*w/x and z*w/x. Where the slopes of a
-smooth function through the rows say so (`invariances`), the other sources are asked of the table of these two; what they
-find comes back in the user's columns, and its constants are fitted once more.
+smooth function through the rows say so (`smaller_tables`), the other sources are asked of the table of these two; what
+they find comes back in the user's columns, and its constants are fitted once more.
 """
 
 from collections.abc import Sequence
@@ -26,7 +26,8 @@ from symformer_jax.language.gathering import gather
 from symformer_jax.language.rules import Rule
 from symformer_jax.results import EXACT
 from symformer_jax.sources import pair_sums
-from symformer_jax.sources.invariances import Reduced, find_reductions
+from symformer_jax.sources.reduced_tables import Reduced
+from symformer_jax.sources.smaller_tables import find_reductions
 
 
 class Smaller:

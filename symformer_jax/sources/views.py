@@ -144,11 +144,11 @@ def views(x: np.ndarray, config: ViewsConfig, allows: Callable[[str], bool] = la
         made = (part._replace(is_linear=part.is_linear or name == "roots") for part in FUNCTIONS[name].make(node))
         yield from _if_allowed((*columns, *made), allows)
   for base, exponent in itertools.permutations(columns, 2) if config.has_powers else ():
-    for inner in _bases(base.node):
-      node = Node("pow", (inner, exponent.node))
-      found = expression.evaluate(node, x)
-      if np.all(expression.evaluate(inner, x) > 0) and np.all(np.isfinite(found)) and np.ptp(found) > 0:
-        yield from _if_allowed((*columns, Part(node)), allows)
+    for positive in _bases(base.node):
+      raised = Node("pow", (positive, exponent.node))
+      at = expression.evaluate(raised, x)
+      if np.all(expression.evaluate(positive, x) > 0) and np.all(np.isfinite(at)) and np.ptp(at) > 0:
+        yield from _if_allowed((*columns, Part(raised)), allows)
 
 
 def _bases(node: Node) -> tuple[Node, ...]:

@@ -36,7 +36,8 @@ def test_gathered(text, expected):
   node = parser.parse(text, NAMES)
   gathered = gather(node, sign_of)
   assert printing.to_text(gathered, NAMES) == expected
-  np.testing.assert_allclose(expression.evaluate(gathered, ROWS), expression.evaluate(node, ROWS), rtol=1e-10, atol=1e-12)
+  np.testing.assert_allclose(
+    expression.evaluate(gathered, ROWS), expression.evaluate(node, ROWS), rtol=1e-10, atol=1e-12)
 
 
 def test_odd_powers_keep_their_sign_under_a_root():

@@ -8,8 +8,10 @@ import pytest
 from symformer_jax.engine.config import DEFAULT, ReductionsConfig
 from symformer_jax.language import expression, parser, printing
 from symformer_jax.language.expression import Node, number, variable
-from symformer_jax.sources import gaussian_process, invariances
-from symformer_jax.sources.invariances import Change, find_changes, find_reductions, simplest
+from symformer_jax.sources import gaussian_process, invariances, reduced_tables, smaller_tables
+from symformer_jax.sources.invariances import find_changes, simplest
+from symformer_jax.sources.reduced_tables import Change
+from symformer_jax.sources.smaller_tables import find_reductions
 
 CONFIG = DEFAULT.reductions
 NAMES = ("x", "y", "z", "w", "v", "u")
@@ -136,7 +138,7 @@ def test_slopes_of_the_smaller_table(change, function):
   slopes = np.column_stack([(function(x + step * unit) - function(x - step * unit)) / (2 * step) for unit in np.eye(2)])
   change = change._replace(replaced={column: (node, expression.evaluate(parser.parse(text, NAMES[:2]), x))
                                      for column, (node, text) in change.replaced.items()})
-  table, smaller = change.apply(invariances._whole(x, function(x)), slopes)
+  table, smaller = change.apply(reduced_tables.whole(x, function(x)), slopes)
   spline = np.polynomial.Chebyshev.fit(table.x[:, 0], table.y, 12)
   np.testing.assert_allclose(smaller[:, 0], spline.deriv()(table.x[:, 0]), rtol=1e-4, atol=1e-5)
 
@@ -178,12 +180,12 @@ def test_logarithms_stand_where_they_make_a_polynomial():
   x, y = table_of("3*log(x)*z + log(y)*log(x) - z", ((1, 9), (2, 30), (1, 4)))
   table = find_reductions(x, y, CONFIG)[-1]
   assert {printing.to_text(node, NAMES) for node in table.columns} == {"log(x)", "log(y)", "z"}
-  assert invariances.find_logarithms(invariances._whole(*table_of("x*y + x**2", ((1, 9), (2, 30)))), CONFIG) == ()
+  assert smaller_tables.find_logarithms(reduced_tables.whole(*table_of("x*y + x**2", ((1, 9), (2, 30)))), CONFIG) == ()
 
 
 def test_too_few_rows_for_polynomials_leave_logarithms_out():
   x, y = table_of("log(x)*log(y)", ((1, 9), (2, 30)), num_rows=20)
-  assert invariances.find_logarithms(invariances._whole(x, y), CONFIG) == ()
+  assert smaller_tables.find_logarithms(reduced_tables.whole(x, y), CONFIG) == ()
 
 
 def test_configs_name_what_there_is():

@@ -59,8 +59,8 @@ __all__ = [
   "ExactFractionsConfig", "FactoringConfig", "FormsConfig", "GrowthConfig", "GuessesConfig", "LIBRARY_FAMILIES",
   "LINKS", "LibraryConfig", "LossConfig", "NoiseConfig", "PRODUCTS_FAMILIES", "PairsConfig",
   "PairsInsideConfig", "PoolConfig", "PowerProductsConfig", "ProductsConfig", "PursuitConfig",
-  "QuadraticsConfig", "REWRITINGS", "RationalsConfig", "ReductionsConfig", "RidgeGrids", "RidgesConfig", "SOURCES", "ScalingConfig",
-  "Search", "SearchConfig", "SelectionConfig", "SeparableConfig", "SingleIndexConfig", "SubsetsConfig",
+  "QuadraticsConfig", "REWRITINGS", "RationalsConfig", "ReductionsConfig", "RidgeGrids", "RidgesConfig", "SOURCES",
+  "ScalingConfig", "Search", "SearchConfig", "SelectionConfig", "SeparableConfig", "SingleIndexConfig", "SubsetsConfig",
   "SubsetsInsideConfig", "SumSizes", "SurrogateConfig", "TIERS", "TemplatesConfig", "TermsConfig", "TransformerConfig",
   "TriplesConfig", "VIEW_FUNCTIONS", "VaryingConfig", "ViewsConfig",
 ]

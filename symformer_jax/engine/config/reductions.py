@@ -60,9 +60,9 @@ class ReductionsConfig:
   # A change stands where typical and large errors of rows left out are so many times as large at most. Tries of others.
   most_worse: tuple[float, float] = (2.0, 10.0)
   max_rejected: int = 3
-  # Factors and exponents, and those of a change of scale, are whole numbers of these shares, the first that leaves about
-  # as little as what the slopes say: so many times as much at most. It is no nearer by chance than this part of a
-  # share: some thousandth is always near.
+  # Factors and exponents, and those of a change of scale, are whole numbers of these shares, the first that leaves
+  # about as little as what the slopes say: so many times as much at most. It is no nearer by chance than this part of
+  # a share: some thousandth is always near.
   denominators: tuple[int, ...] = (1, 2, 3, 4, 10, 100, 1000)
   power_denominators: tuple[int, ...] = (1, 2, 3, 4, 6)
   snapped_worse: float = 3.0

@@ -1,0 +1,160 @@
+"""From a table to smaller ones, by changes of the columns that leave the target alone.
+
+Each change that slopes tell of (`invariances`) takes a column away. It stands if rows left out are predicted from the
+smaller table as well as before.
+"""
+
+from collections.abc import Set
+import itertools
+import math
+
+import numpy as np
+
+from symformer_jax.engine.config import ReductionsConfig
+from symformer_jax.sources import gaussian_process, invariances, polynomials, reduced_tables
+from symformer_jax.sources.gaussian_process import Surrogate
+from symformer_jax.sources.links import LINKS
+from symformer_jax.sources.rational_bases import all_up_to
+from symformer_jax.sources.reduced_tables import Change, Reduced
+
+# Errors of polynomials are told apart down to this share.
+_EXACT = 1e-13
+
+
+@np.errstate(all="ignore")  # what is not finite is no change
+def find_reductions(x: np.ndarray, y: np.ndarray, config: ReductionsConfig) -> list[Reduced]:
+  """Tables of fewer columns that changes lead to, one after the other: by changes whose numbers are simple; then also
+  by others, whose numbers are known to a few digits. The first, or the table itself, with logarithms of columns where
+  these make it a polynomial. Empty where there are none.
+
+  Args:
+    x: [N, D], y [N]: finite, no column nor y the same in all rows.
+  """
+  way = _Way(x, y, config)
+  found = []
+  for only_simple in (True, False):
+    if way.go_on(only_simple):
+      found.append(way.table)
+  first = found[0] if found else reduced_tables.whole(x, y)
+  logarithms = find_logarithms(first, config)
+  return [*found, *([first.with_logarithms(logarithms)] if logarithms else [])]
+
+
+class _Way:
+  """From a table to smaller ones; each stands if its rows left out are predicted as well as before.
+
+  Attributes:
+    table: where it has come to.
+  """
+
+  def __init__(self, x: np.ndarray, y: np.ndarray, config: ReductionsConfig):
+    self.table, self._config = reduced_tables.whole(x, y), config
+    self._x, self._y = x, y
+    self._surrogate = gaussian_process.fit(x, y, config.surrogate)
+    self._errors = self._errors_of(self._surrogate, self.table)
+
+  def _errors_of(self, surrogate: Surrogate, table: Reduced) -> np.ndarray:
+    """Of the user's y, predicted from other rows: typical and large ones."""
+    errors = surrogate.errors * table.of(self._x, self._y)[2]
+    return np.array([gaussian_process.typical_error(errors, self._y), gaussian_process.large_error(errors, self._y)])
+
+  @property
+  def _is_known(self) -> bool:
+    """Whether slopes say anything."""
+    return bool(self._errors[0] <= self._config.most_error and self._surrogate.left <= self._config.most_left)
+
+  def go_on(self, only_simple: bool) -> bool:
+    """Whether there was a smaller table."""
+    config, begin = self._config, len(self.table.columns)
+    rejected: set[tuple] = set()
+    is_careful, num_rejected = False, 0
+    while len(self.table.columns) > 1 and num_rejected < config.max_rejected and self._is_known:
+      most = 1 if is_careful else len(self.table.columns)
+      smaller, changes = _follow(self.table, self._surrogate.slopes, rejected, most, only_simple, config)
+      if not changes:
+        smaller, changes = _behind_link(self.table, self._surrogate.slopes, rejected, config)
+      if not changes:
+        break
+      if self._stands(smaller):
+        rejected, is_careful = set(), False
+      elif len(changes) > 1:
+        is_careful = True  # one by one
+      else:
+        rejected.add(changes[0].key)
+        num_rejected += 1
+    return len(self.table.columns) < begin
+
+  def _stands(self, smaller: Reduced) -> bool:
+    """Whether the way goes there."""
+    fitted = gaussian_process.fit(smaller.x, smaller.y, self._config.surrogate)
+    errors = self._errors_of(fitted, smaller)
+    if not np.all(errors <= np.array(self._config.most_worse) * self._errors):
+      return False
+    self.table, self._surrogate, self._errors = smaller, fitted, np.maximum(self._errors, errors)
+    return True
+
+
+def _behind_link(
+  table: Reduced, slopes: np.ndarray, rejected: Set[tuple], config: ReductionsConfig
+) -> tuple[Reduced, list[Change]]:
+  """The surest change of a function of y that is none of y: it has a power of a column as a factor."""
+  ways = []
+  for name in config.links:
+    if LINKS[name].is_defined(table.y):
+      shown, behind = table.behind(name, slopes)
+      found = [change for change in invariances.find_changes(shown.x, shown.y, behind, config, rejected)
+               if change.divisor and change.is_simple and change.error <= config.likely]
+      ways += [(change, *change.apply(shown, behind)) for change in found]
+  ways = [way for way in ways if way[1].is_usable]
+  if not ways:
+    return table, []
+  change, smaller, _ = min(ways, key=lambda way: (way[0].error, way[0].complexity))
+  return smaller, [change]
+
+
+def find_logarithms(table: Reduced, config: ReductionsConfig) -> tuple[int, ...]:
+  """The columns in whose logarithms y, or a function of it, is far nearer a polynomial of low degree than without."""
+  x, num_rows = table.x, len(table.y)
+  usable = [i for i in range(x.shape[1]) if gaussian_process.is_wide(x[:, i], config.least_ratio)]
+  degree = max((d for d in config.degrees if math.comb(x.shape[1] + d, d) <= num_rows * config.rows_share), default=0)
+  if not (usable and degree and x.shape[1] > 1 and len(usable) <= config.max_logarithms):
+    return ()
+  powers = all_up_to(x.shape[1], degree)
+  logs = np.log(x, where=x > 0, out=np.zeros_like(x))
+  found = []
+  for name in config.shown_links:
+    if LINKS[name].is_defined(table.y):
+      y = LINKS[name].transform(table.y)
+      errors = {}
+      for chosen in itertools.chain.from_iterable(
+          itertools.combinations(usable, size) for size in range(len(usable) + 1)):
+        shown = np.where(np.isin(np.arange(x.shape[1]), chosen), logs, x)
+        design = polynomials.table(powers, shown / np.max(np.abs(shown), axis=0))
+        left = y - design @ np.linalg.lstsq(design, y, rcond=None)[0]
+        errors[chosen] = max(float(np.sqrt(np.mean(left**2)) / np.std(y)), _EXACT)
+      best = min(errors, key=lambda each: (errors[each], len(each)))
+      found.append((errors[best] / errors[()], best))
+  share, best = min(found, default=(1.0, ()))
+  return best if share <= config.least_share else ()
+
+
+def _follow(
+  table: Reduced, slopes: np.ndarray, rejected: Set[tuple], most: int, only_simple: bool, config: ReductionsConfig
+) -> tuple[Reduced, list[Change]]:
+  """So many changes at most, as long as slopes leave no doubt of them."""
+  followed: list[Change] = []
+  while len(followed) < most and len(table.columns) > 1:
+    found = [change for change in invariances.find_changes(table.x, table.y, slopes, config, rejected)
+             if change.is_simple or (not only_simple and change.error <= config.sure)]
+    limit = max(config.times_least * min((change.error for change in found), default=0.0), config.fine)
+    for change in sorted((c for c in found if c.error <= limit), key=lambda c: (c.complexity, c.error)):
+      smaller, new_slopes = change.apply(table, slopes)
+      if smaller.is_usable:
+        break
+    else:
+      break
+    table, slopes = smaller, new_slopes
+    followed.append(change)
+    if change.error > config.sure:
+      break
+  return table, followed
