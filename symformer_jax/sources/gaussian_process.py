@@ -25,7 +25,7 @@ class Surrogate(NamedTuple):
   Attributes:
     slopes: its derivatives by every column at the rows [N, D], units of y over units of the column.
     errors: of each row [N], predicted by all others, units of y.
-    left: the ninth tenth of their sizes, in spreads of what is fitted, y or its logarithm: above 1 where nothing is
+    left: the ninth tenth of their sizes, in spreads of what is fitted, y or its logarithm: about 1 where nothing is
       known.
   """
 
@@ -103,12 +103,18 @@ def is_wide(values: np.ndarray, ratio: float) -> bool:
 
 def typical_error(errors: np.ndarray, y: np.ndarray) -> float:
   """The median size of errors, in spreads of y, no finer than can be told."""
-  return max(float(np.median(np.abs(errors)) / np.std(y)), _RESOLUTION)
+  return max(float(np.median(np.abs(errors)) / _spread(y)), _RESOLUTION)
 
 
 def large_error(errors: np.ndarray, y: np.ndarray) -> float:
-  """The ninth tenth of their sizes, likewise: where y is the same in most rows, the others are what it tells of."""
-  return max(float(np.quantile(np.abs(errors), _LARGE) / np.std(y)), _RESOLUTION)
+  """The ninth tenth of their sizes, likewise."""
+  return max(float(np.quantile(np.abs(errors), _LARGE) / _spread(y)), _RESOLUTION)
+
+
+def _spread(y: np.ndarray) -> float:
+  """Between quartiles: where y is nearly the same in most rows, these tell what it depends on, not the few others."""
+  low, high = np.quantile(y, (0.25, 0.75))
+  return float(high - low)
 
 
 def _fit(
@@ -128,7 +134,7 @@ def _fit(
   if solved is None:  # where the likelihood has no slope: nothing is known
     return Surrogate(np.full(x.shape, np.nan), np.full(len(y), np.inf), np.inf)
   missed = size * solved.weights / np.diag(solved.inverse)
-  predicted, left = shown - missed, float(np.quantile(np.abs(missed), _LARGE) / size)
+  predicted, left = shown - missed, float(np.quantile(np.abs(missed), _LARGE) / _spread(shown))
   slope = np.exp(2 * found.x[-2])
   differences = kernel.z[:, None, :] - kernel.z[None, :, :]
   slopes = -np.einsum("ijd,ij->id", differences, solved.smooth * solved.weights) * np.exp(-2 * found.x[:-3])
