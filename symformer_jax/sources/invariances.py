@@ -16,6 +16,7 @@ import math
 import numpy as np
 
 from symformer_jax.engine.config import ReductionsConfig
+from symformer_jax.language import expression
 from symformer_jax.language.expression import Node, chain, number, power, variable
 from symformer_jax.language.tidy import tidy
 from symformer_jax.sources.reduced_tables import Change
@@ -27,7 +28,8 @@ def find_changes(
   """All that the slopes [N, D] of y [N] at x [N, D] allow within the tolerance, but for those that were rejected."""
   powers = _remaining(_powers(x, y, slopes, config), config, rejected)
   minimal = [frozenset((change.dropped, *([x.shape[1]] if change.divisor else []))) for change in powers]
-  others = itertools.chain(_sums(x, slopes, config), _scalings(x, y, slopes, minimal, config))
+  others = itertools.chain(
+    _summands(x, y, slopes, config), _sums(x, slopes, config), _scalings(x, y, slopes, minimal, config))
   return [*powers, *_remaining(others, config, rejected)]
 
 
@@ -46,6 +48,20 @@ def _powers(x: np.ndarray, y: np.ndarray, slopes: np.ndarray, config: Reductions
     elif _may_divide(x[:, column], exponent):
       yield Change(_share_of_power(growth, y, exponent), column, {}, ((column, exponent),),
                    is_simple(exponent, config))
+
+
+def _summands(x: np.ndarray, y: np.ndarray, slopes: np.ndarray, config: ReductionsConfig) -> Iterator[Change]:
+  """Multiples of a power or the logarithm of one column that are terms of y: dy/f'(a) is the same in all rows."""
+  for column, p in itertools.product(range(x.shape[1]), config.powers):
+    if _has_power(x[:, column], p) and not (p == 0 and np.any(x[:, column] < 0)):
+      slope = slopes[:, column] / _derivative(x[:, column], p)
+      factor = simplest(float(np.median(slope)), functools.partial(_share_of_two, slope), config)
+      function = Node("ln", (variable(column),)) if p == 0 else power(variable(column), number(p))
+      term = tidy(Node("*", (function, number(factor))))
+      error, reach = _share_of_two(slope, factor), np.std(expression.evaluate(term, x))
+      # What comes near to such a term is nothing rare.
+      if error <= config.sure and reach > config.least_part * np.std(y):
+        yield Change(error, column, {}, is_simple=is_simple(factor, config), summand=term)
 
 
 def _share_of_power(growth: np.ndarray, y: np.ndarray, exponent: float) -> float:
@@ -173,7 +189,7 @@ def _share_left(growths: np.ndarray, weights: np.ndarray) -> float:
   return float(np.median(np.abs(parts.sum(axis=1)) / np.max(np.abs(parts), axis=1)))
 
 
-def _share_of_two(first: np.ndarray, second: np.ndarray) -> float:
+def _share_of_two(first: np.ndarray, second: np.ndarray | float) -> float:
   """The median difference of two numbers, as a share of them; infinite where there are none."""
   share = float(np.median(np.abs(first - second) / np.hypot(first, second)))
   return share if math.isfinite(share) else math.inf

@@ -12,20 +12,26 @@ from symformer_jax.sources.links import LINKS
 from symformer_jax.sources.monomials import Monomial, to_node
 
 
+class Added(NamedTuple):
+  """What is subtracted from y, in the user's columns."""
+
+  node: Node
+
+
 class Reduced(NamedTuple):
   """A table of fewer columns, or of others.
 
   Attributes:
     x: [N, D'], y: [N]; of the rows that the surrogate goes through.
     columns: each in the user's columns.
-    steps: how y came from the user's, the first first: what it was divided by, in the user's columns, or the name of a
-      link that it was a function by.
+    steps: how y came from the user's, the first first: what it was divided by, in the user's columns, what was
+      subtracted, or the name of a link that it was a function by.
   """
 
   x: np.ndarray
   y: np.ndarray
   columns: tuple[Node, ...]
-  steps: tuple[Node | str, ...] = ()
+  steps: tuple[Node | Added | str, ...] = ()
 
   @property
   def is_usable(self) -> bool:
@@ -40,6 +46,8 @@ class Reduced(NamedTuple):
     for step in self.steps:
       if isinstance(step, str):
         scale, y = scale / LINKS[step].derivative(y), LINKS[step].transform(y)
+      elif isinstance(step, Added):
+        y = y - expression.evaluate(step.node, x)
       else:
         by = expression.evaluate(step, x)
         scale, y = scale * by, y / by
@@ -49,14 +57,21 @@ class Reduced(NamedTuple):
     """A formula of this table in the user's columns."""
     node = substitute(form, dict(enumerate(self.columns)))
     for step in reversed(self.steps):
-      node = LINKS[step].undo(node) if isinstance(step, str) else chain("*", [node, step])
+      if isinstance(step, str):
+        node = LINKS[step].undo(node)
+      else:
+        node = chain("+", [node, step.node]) if isinstance(step, Added) else chain("*", [node, step])
     return tidy(node)
 
   def with_places(self, place: Mapping[int, int]) -> "Reduced":
     """Of a user's table whose columns have other places."""
-    return self._replace(
-      columns=tuple(expression.with_columns(node, place) for node in self.columns),
-      steps=tuple(step if isinstance(step, str) else expression.with_columns(step, place) for step in self.steps))
+    def moved(step: Node | Added | str) -> Node | Added | str:
+      if isinstance(step, Added):
+        return Added(expression.with_columns(step.node, place))
+      return step if isinstance(step, str) else expression.with_columns(step, place)
+
+    return self._replace(columns=tuple(expression.with_columns(node, place) for node in self.columns),
+                         steps=tuple(map(moved, self.steps)))
 
   def behind(self, name: str, slopes: np.ndarray) -> tuple["Reduced", np.ndarray]:
     """The function of y that a link is by, and its slopes."""
@@ -82,6 +97,7 @@ class Change(NamedTuple):
     replaced: new columns in the place of others, and their derivatives by those [N].
     divisor: what y is divided by.
     is_simple: whether all its numbers are simple ones, which are known exactly.
+    summand: what is subtracted from y.
   """
 
   error: float
@@ -89,17 +105,20 @@ class Change(NamedTuple):
   replaced: Mapping[int, tuple[Node, np.ndarray]]
   divisor: Monomial = ()
   is_simple: bool = True
+  summand: Node | None = None
 
   @property
   def complexity(self) -> int:
     """Nodes of what takes the place of columns and stands before the function."""
     nodes = [node for node, _ in self.replaced.values()] + ([to_node(self.divisor)] if self.divisor else [])
+    nodes += [] if self.summand is None else [self.summand]
     return sum(map(expression.complexity, nodes))
 
   @property
   def key(self) -> tuple:
     """The same for the same change."""
-    return self.dropped, self.divisor, tuple((column, node) for column, (node, _) in self.replaced.items())
+    replaced = tuple((column, node) for column, (node, _) in self.replaced.items())
+    return self.dropped, self.divisor, self.summand, replaced
 
   def apply(self, table: Reduced, slopes: np.ndarray) -> tuple[Reduced, np.ndarray]:
     """The smaller table, and its slopes."""
@@ -111,8 +130,13 @@ class Change(NamedTuple):
       steepness[:, column] = derivative
       columns[column] = tidy(substitute(node, inner))
     del columns[self.dropped]
-    divided = (tidy(substitute(to_node(self.divisor), inner)),) if self.divisor else ()
-    smaller = Reduced(np.delete(x, self.dropped, axis=1), table.y / by, tuple(columns), (*table.steps, *divided))
+    steps, y = list(table.steps), table.y / by
+    if self.divisor:
+      steps.append(tidy(substitute(to_node(self.divisor), inner)))
+    if self.summand is not None:
+      steps.append(Added(tidy(substitute(self.summand, inner))))
+      y = y - expression.evaluate(self.summand, table.x)
+    smaller = Reduced(np.delete(x, self.dropped, axis=1), y, tuple(columns), tuple(steps))
     return smaller, np.delete(slopes / steepness / by[:, None], self.dropped, axis=1)
 
 
