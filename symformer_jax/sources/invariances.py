@@ -212,7 +212,7 @@ def simplest(value: float, left: Callable[[float], float], config: ReductionsCon
 
 
 def is_simple(value: float, config: ReductionsConfig) -> bool:
-  """Whether it is one of the numbers that `nearest_simple` gives."""
+  """Whether it is one of the numbers that `simplest` gives."""
   some = (*config.denominators, *config.power_denominators)
   return any(round(value * denominator) / denominator == value for denominator in some)
 

@@ -110,7 +110,7 @@ class Reductions:
       with clock.measure("recombine"):
         tables = self._smaller(question.task)
       return Proposal(state=tables, is_last=not tables)
-    tables, asked = question.state, self._schedule[turn - 1]
+    tables, asked = question.state or (), self._schedule[turn - 1]  # None where odd data have cost the first turn
     nodes = tuple(node for smaller in tables for node in self._ask(smaller, asked, clock))
     return Proposal(state=tables, nodes=nodes, is_last=all(smaller.is_done for smaller in tables))
 

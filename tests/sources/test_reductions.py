@@ -15,7 +15,7 @@ from symformer_jax.engine.source import Question
 from symformer_jax.engine.task import make_task
 from symformer_jax.language import expression, parser, programs
 from symformer_jax.language.rules import Restrictions
-from symformer_jax.sources import registry
+from symformer_jax.sources import reductions, registry
 
 NAMES = ("x", "y", "z", "w")
 
@@ -98,6 +98,16 @@ def test_a_formula_is_proposed_once():
   some = [node for proposal in found[:-1] for node in proposal.nodes]
   assert len(some) == len(set(some)) > 10
   assert all(programs.size(node) <= programs.MAX_TOKENS for node in some)
+
+
+def test_odd_data_cost_the_source_its_turns_and_no_search(monkeypatch):
+  def fail(*args):
+    raise np.linalg.LinAlgError("SVD did not converge")
+
+  monkeypatch.setattr(reductions, "find_reductions", fail)
+  with pytest.warns(RuntimeWarning, match="'reductions' is left out of a turn"):
+    found = search("x**2*z/y", 3, "power_products")
+  assert found.best.r2 > 1 - 1e-12
 
 
 def test_excluded_columns_and_rules_hold():
