@@ -15,7 +15,7 @@ from symformer_jax.engine.source import Question
 from symformer_jax.engine.task import make_task
 from symformer_jax.language import expression, parser, programs
 from symformer_jax.language.rules import Restrictions
-from symformer_jax.sources import reductions, registry
+from symformer_jax.sources import reduced_tables, reductions, registry
 
 NAMES = ("x", "y", "z", "w")
 
@@ -118,8 +118,9 @@ def test_excluded_columns_and_rules_hold():
   source, task = source_of(options), make_task((x, y), NAMES, options)
   [first] = source.propose([Question(task, Pool(task.variance, 200), None)], turn=0, num=1, clock=Clock())
   assert not first.is_last
-  used = {node.value for smaller in first.state for part in (*smaller._reduced.columns, *smaller._reduced.steps)
-          if isinstance(part, expression.Node) for node in expression.walk(part) if node.token == expression.VARIABLE}
+  parts = [part.node if isinstance(part, reduced_tables.Added) else part for smaller in first.state
+           for part in (*smaller._reduced.columns, *smaller._reduced.steps) if not isinstance(part, str)]
+  used = {node.value for part in parts for node in expression.walk(part) if node.token == expression.VARIABLE}
   assert used == {0, 2, 3}
   assert all(smaller.search.task.rule.tokens == task.rule.tokens for smaller in first.state)
 
