@@ -5,6 +5,7 @@ column beside a linear kernel (4.2), both and the noise by marginal likelihood (
 in closed form (eq. 5.12).
 """
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -103,18 +104,20 @@ def is_wide(values: np.ndarray, ratio: float) -> bool:
 
 def typical_error(errors: np.ndarray, y: np.ndarray) -> float:
   """The median size of errors, in spreads of y, no finer than can be told."""
-  return max(float(np.median(np.abs(errors)) / _spread(y)), _RESOLUTION)
+  return _in_spreads(float(np.median(np.abs(errors))), y)
 
 
 def large_error(errors: np.ndarray, y: np.ndarray) -> float:
   """The ninth tenth of their sizes, likewise."""
-  return max(float(np.quantile(np.abs(errors), _LARGE) / _spread(y)), _RESOLUTION)
+  return _in_spreads(float(np.quantile(np.abs(errors), _LARGE)), y)
 
 
-def _spread(y: np.ndarray) -> float:
-  """Between quartiles: where y is nearly the same in most rows, these tell what it depends on, not the few others."""
+def _in_spreads(size: float, y: np.ndarray) -> float:
+  """A size over what lies between the quartiles: where y is nearly the same in most rows, these tell what it depends
+  on, not the few others; where it is the same, none does.
+  """
   low, high = np.quantile(y, (0.25, 0.75))
-  return float(high - low)
+  return max(size / float(high - low), _RESOLUTION) if high > low else math.inf
 
 
 def _fit(
@@ -134,7 +137,7 @@ def _fit(
   if solved is None:  # where the likelihood has no slope: nothing is known
     return Surrogate(np.full(x.shape, np.nan), np.full(len(y), np.inf), np.inf)
   missed = size * solved.weights / np.diag(solved.inverse)
-  predicted, left = shown - missed, float(np.quantile(np.abs(missed), _LARGE) / _spread(shown))
+  predicted, left = shown - missed, large_error(missed, shown)
   slope = np.exp(2 * found.x[-2])
   differences = kernel.z[:, None, :] - kernel.z[None, :, :]
   slopes = -np.einsum("ijd,ij->id", differences, solved.smooth * solved.weights) * np.exp(-2 * found.x[:-3])

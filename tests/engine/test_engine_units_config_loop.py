@@ -60,9 +60,10 @@ def test_what_each_source_is_asked_for_in_its_turns():
 
 def test_a_thorough_search_goes_on_for_forty_places():
   """Four turns of evolution, then growth and parts: six times, and four turns more."""
-  first, more = (collections.Counter(turn.source.name for turn in turns_of(effort=effort))
-                 for effort in ("normal", "thorough"))
-  assert first == collections.Counter(turn.source.name for turn in turns_of(effort="quick"))  # both go on for none
+  quick, first, more = (collections.Counter(turn.source.name for turn in turns_of(effort=effort))
+                        for effort in ("quick", "normal", "thorough"))
+  assert quick.pop("reductions") < first["reductions"] == more["reductions"]  # a turn for each of the others'
+  assert quick == collections.Counter({name: n for name, n in first.items() if name != "reductions"})
   assert more - first == {"evolution": 6 * 4 + 4, "growth": 6 * 2, "parts": 6 * 2}
 
 
