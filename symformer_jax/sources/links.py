@@ -62,6 +62,6 @@ LINKS = {
   "logit": Link(("inv", PLUS_ONE, "exp"), lambda y: np.log(1 / y - 1), lambda y: 1 / (y * (1 - y)),
                 lambda y: bool(np.all((y > 0) & (y < 1)))),
   "complement_exp": Link((PLUS_ONE, "neg", "exp"), lambda y: np.log(1 - y), lambda y: 1 / (1 - y),
-                         lambda y: bool(np.all(y < 1) and np.max(np.abs(y)) < 1)),
+                         lambda y: float(np.max(np.abs(y))) < 1),
   "atan": Link(("atan",), np.tan, lambda y: np.cos(y) ** -2, lambda y: float(np.max(np.abs(y))) < np.pi / 2),
 }
