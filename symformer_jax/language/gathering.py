@@ -4,6 +4,9 @@ Formulas in quotients of columns, put together from a smaller table, have the sa
 """
 
 from collections.abc import Callable, Iterable
+import math
+
+import numpy as np
 
 from symformer_jax.language.expression import Node, chain, flatten, number, power, sort_key
 from symformer_jax.language.tidy import tidy
@@ -17,7 +20,7 @@ Powers = tuple[dict[Node, float], float]
 
 
 def gather(node: Node, sign_of: Callable[[Node], int]) -> Node:
-  """The same value in all rows, each column taken out of sums whose terms have powers of it below the line.
+  """The same value where signs are known, each column taken out of sums whose terms have powers of it below the line.
 
   Args:
     sign_of: 1 or -1 where a tree has one sign in all rows, else 0: only such come out from under a root.
@@ -55,10 +58,11 @@ def _product(factors: Iterable[Powers]) -> Powers:
 def _raised(powers: Powers, exponent: float, sign_of: Callable[[Node], int]) -> Powers:
   """A product raised to a power; what may change its sign stays under the root together."""
   bases, factor = powers
+  raised = _number_raised(abs(factor), exponent)
+  if raised is None or not all(math.isfinite(own * exponent) for own in bases.values()):
+    return {_power(_written(bases, factor), exponent): 1.0}, 1.0
   if exponent == round(exponent):
-    if factor == 0 and exponent < 0:
-      return {_power(number(0), exponent): 1.0}, 1.0
-    return {base: own * exponent for base, own in bases.items()}, factor**exponent
+    return {base: own * exponent for base, own in bases.items()}, -raised if factor < 0 and exponent % 2 else raised
   outside: dict[Node, float] = {}
   inside: dict[Node, float] = {}
   for base, own in bases.items():
@@ -67,16 +71,23 @@ def _raised(powers: Powers, exponent: float, sign_of: Callable[[Node], int]) -> 
       flipped = tidy(chain("+", [Node("*", (term, number(-1))) for term in flatten(base, "+")]))
       if own == round(own):
         factor *= -1 if own % 2 else 1
-        outside[flipped] = own * exponent
+        outside[flipped] = outside.get(flipped, 0.0) + own * exponent
         continue
     if sign > 0:
-      outside[base] = own * exponent
+      outside[base] = outside.get(base, 0.0) + own * exponent
     else:
       inside[base] = own
   if not inside and factor > 0:
-    return outside, factor**exponent
+    return outside, raised
   rest = _power(_written(inside, factor), exponent)
-  return {**outside, rest: 1.0}, 1.0
+  return _product([(outside, 1.0), ({rest: 1.0}, 1.0)])
+
+
+def _number_raised(size: float, exponent: float) -> float | None:
+  """A power of a number that is not negative; None where double precision has none, or has lost it."""
+  with np.errstate(all="ignore"):
+    raised = float(np.float64(size) ** exponent)
+  return raised if math.isfinite(raised) and (raised > 0 or (size == 0 and exponent > 0)) else None
 
 
 def _sum(terms: list[Powers]) -> Powers:

@@ -15,6 +15,7 @@ import math
 
 import numpy as np
 
+from symformer_jax.engine import interruption
 from symformer_jax.engine.config import ReductionsConfig
 from symformer_jax.language import expression
 from symformer_jax.language.expression import Node, chain, number, power, variable
@@ -41,7 +42,13 @@ def _powers(x: np.ndarray, y: np.ndarray, slopes: np.ndarray, config: Reductions
   """Powers of one column that are factors of y: x*dy/dx = c*y; columns that y does not depend on, c = 0."""
   for column in range(x.shape[1]):
     growth = x[:, column] * slopes[:, column]
-    exponent = simplest(float(np.median(growth / y)), functools.partial(_share_of_power, growth, y), config)
+    counts = y != 0
+    if not np.any(counts):
+      continue
+    exponent = float(np.median(growth[counts] / y[counts]))
+    if not math.isfinite(exponent):
+      continue
+    exponent = simplest(exponent, functools.partial(_share_of_power, growth, y), config)
     if abs(exponent) < config.least_part:
       reach = np.std(x[:, column]) * slopes[:, column]
       yield Change(float(np.median(np.abs(reach)) / np.std(y)), column, {})
@@ -73,6 +80,7 @@ def _sums(x: np.ndarray, slopes: np.ndarray, config: ReductionsConfig) -> Iterat
   scaled = {(column, p): slopes[:, column] / _derivative(x[:, column], p) for column in range(x.shape[1])
             for p in config.powers if _has_power(x[:, column], p)}
   for i, j in itertools.combinations(range(x.shape[1]), 2):
+    interruption.check()
     found = []
     for p, q in itertools.product(config.powers, repeat=2):
       if (i, p) in scaled and (j, q) in scaled:
@@ -141,8 +149,11 @@ def _scalings(
 
 def _relation(growths: np.ndarray, config: ReductionsConfig) -> np.ndarray | None:
   """Weights [S] with which the growths [N, S] sum to next to nothing in all rows, each with a part in it."""
-  unit = growths / np.linalg.norm(growths, axis=1, keepdims=True)
-  if not np.all(np.isfinite(unit)):
+  interruption.check()
+  size = np.linalg.norm(growths, axis=1, keepdims=True)
+  growths = growths[size[:, 0] > 0]  # a row where all are 0 obeys any relation
+  unit = growths / size[size > 0][:, None]
+  if not (len(unit) > len(size) / 2 and np.all(np.isfinite(unit))):
     return None
   weights = np.linalg.svd(unit, full_matrices=False)[2][-1]
   parts = np.median(np.abs(growths * weights), axis=0)
@@ -186,12 +197,18 @@ def _simplest_powers(growths: np.ndarray, powers: np.ndarray, config: Reductions
 
 def _share_left(growths: np.ndarray, weights: np.ndarray) -> float:
   parts = growths * weights
-  return float(np.median(np.abs(parts.sum(axis=1)) / np.max(np.abs(parts), axis=1)))
+  return _median_share(parts.sum(axis=1), np.max(np.abs(parts), axis=1))
 
 
 def _share_of_two(first: np.ndarray, second: np.ndarray | float) -> float:
   """The median difference of two numbers, as a share of them; infinite where there are none."""
-  share = float(np.median(np.abs(first - second) / np.hypot(first, second)))
+  return _median_share(first - second, np.hypot(first, second))
+
+
+def _median_share(left: np.ndarray, sizes: np.ndarray) -> float:
+  """The median of what is left as a share of sizes, rows of size 0 left out; infinite where there are no others."""
+  shares = np.abs(left[sizes > 0]) / sizes[sizes > 0]
+  share = float(np.median(shares)) if len(shares) else math.inf
   return share if math.isfinite(share) else math.inf
 
 
@@ -214,7 +231,7 @@ def simplest(value: float, left: Callable[[float], float], config: ReductionsCon
 def is_simple(value: float, config: ReductionsConfig) -> bool:
   """Whether it is one of the numbers that `simplest` gives."""
   some = (*config.denominators, *config.power_denominators)
-  return any(round(value * denominator) / denominator == value for denominator in some)
+  return math.isfinite(value) and any(round(value * denominator) / denominator == value for denominator in some)
 
 
 def _has_power(values: np.ndarray, exponent: float) -> bool:
@@ -224,6 +241,8 @@ def _has_power(values: np.ndarray, exponent: float) -> bool:
 
 def _may_divide(values: np.ndarray, exponent: float) -> bool:
   """Whether the power of the column is a number, and not 0, in all rows."""
+  if not math.isfinite(exponent):
+    return False
   return exponent == 0 or bool(np.all(values > 0) or (exponent == round(exponent) and np.all(values != 0)))
 
 

@@ -17,7 +17,7 @@ from symformer_jax.engine.clock import Clock
 from symformer_jax.engine.config import ReductionsConfig
 from symformer_jax.engine.loop import Search, Turn
 from symformer_jax.engine.options import SearchOptions
-from symformer_jax.engine.rows import Rows
+from symformer_jax.engine.rows import LARGEST, SMALLEST, Rows
 from symformer_jax.engine.source import Proposal, Question, Source
 from symformer_jax.engine.task import Task, default_names
 from symformer_jax.language import expression, programs
@@ -62,7 +62,10 @@ class Smaller:
   def _restore(self, form: Node) -> Node:
     """In the user's columns, as it is put together or with its powers gathered: the shorter."""
     whole = self._reduced.restore(form)
-    return min(gather(whole, self._sign), whole, key=expression.complexity)
+    gathered = gather(whole, self._sign)
+    values, others = (expression.evaluate(node, self._rows.x) for node in (whole, gathered))
+    is_same = np.allclose(values, others, rtol=1e-6, atol=0, equal_nan=True)
+    return min(gathered, whole, key=expression.complexity) if is_same else whole
 
   def _sign(self, node: Node) -> int:
     """1 or -1 where the tree has this sign in all rows, else 0."""
@@ -110,7 +113,7 @@ class Reductions:
       with clock.measure("recombine"):
         tables = self._smaller(question.task)
       return Proposal(state=tables, is_last=not tables)
-    tables, asked = question.state or (), self._schedule[turn - 1]  # None where odd data have cost the first turn
+    tables, asked = question.state or (), self._schedule[turn - 1]
     nodes = tuple(node for smaller in tables for node in self._ask(smaller, asked, clock))
     return Proposal(state=tables, nodes=nodes, is_last=all(smaller.is_done for smaller in tables))
 
@@ -120,7 +123,11 @@ class Reductions:
     if len(columns) < 2 or np.ptp(rows.y) == 0:
       return ()
     places, found = dict(enumerate(columns)), []
-    for table in find_reductions(rows.x[:, columns], rows.y, self._own):
+    try:
+      tables = find_reductions(rows.x[:, columns], rows.y, self._own)
+    except np.linalg.LinAlgError:  # odd data: what they cost is theirs alone
+      return ()
+    for table in tables:
       reduced = table.with_places(places)
       smaller = _task_of(task, reduced)
       if smaller is not None:
@@ -159,6 +166,8 @@ def _task_of(task: Task, reduced: Reduced) -> Task | None:
   fit_rows = Rows(x, y, weights / np.mean(weights))
   num_columns = x.shape[1]
   rule = dataclasses.replace(Rule(num_columns), tokens=task.rule.tokens)
-  mean = np.average(y, weights=weights)
-  return Task(fit_rows, fit_rows, default_names(num_columns), rule, tuple(range(num_columns)),
-              float(np.average((y - mean) ** 2, weights=weights)), task.num_rows)
+  variance = float(np.average((y - np.average(y, weights=weights)) ** 2, weights=weights))
+  largest = max(np.max(np.abs(x)), np.max(np.abs(y)))
+  if not SMALLEST < variance < LARGEST or largest > LARGEST:
+    return None
+  return Task(fit_rows, fit_rows, default_names(num_columns), rule, tuple(range(num_columns)), variance, task.num_rows)

@@ -10,6 +10,7 @@ import math
 
 import numpy as np
 
+from symformer_jax.engine import interruption
 from symformer_jax.engine.config import ReductionsConfig
 from symformer_jax.sources import gaussian_process, invariances, polynomials, reduced_tables
 from symformer_jax.sources.gaussian_process import Surrogate
@@ -66,13 +67,14 @@ class _Way:
   def go_on(self, only_simple: bool) -> bool:
     """Whether there was a smaller table."""
     config, begin = self._config, len(self.table.columns)
-    rejected: set[tuple] = set()
+    rejected: set[tuple[str, tuple]] = set()
     is_careful, num_rejected = False, 0
     while len(self.table.columns) > 1 and num_rejected < config.max_rejected and self._is_known:
       most = 1 if is_careful else len(self.table.columns)
-      smaller, changes = _follow(self.table, self._surrogate.slopes, rejected, most, only_simple, config)
+      link = ""
+      smaller, changes = _follow(self.table, self._surrogate.slopes, _of(link, rejected), most, only_simple, config)
       if not changes:
-        smaller, changes = _behind_link(self.table, self._surrogate.slopes, rejected, config)
+        smaller, changes, link = _behind_link(self.table, self._surrogate.slopes, rejected, config)
       if not changes:
         break
       if self._stands(smaller):
@@ -80,7 +82,7 @@ class _Way:
       elif len(changes) > 1:
         is_careful = True  # one by one
       else:
-        rejected.add(changes[0].key)
+        rejected.add((link, changes[0].key))
         num_rejected += 1
     return len(self.table.columns) < begin
 
@@ -94,22 +96,27 @@ class _Way:
     return True
 
 
+def _of(link: str, rejected: Set[tuple[str, tuple]]) -> Set[tuple]:
+  """Changes that were rejected of a function of y; of y itself for none."""
+  return {key for name, key in rejected if name == link}
+
+
 def _behind_link(
-  table: Reduced, slopes: np.ndarray, rejected: Set[tuple], config: ReductionsConfig
-) -> tuple[Reduced, list[Change]]:
-  """The surest change of a function of y that is none of y: it has a power of a column as a factor."""
+  table: Reduced, slopes: np.ndarray, rejected: Set[tuple[str, tuple]], config: ReductionsConfig
+) -> tuple[Reduced, list[Change], str]:
+  """The surest change of a function of y that is none of y: it has a power of a column as a factor; and its name."""
   ways = []
   for name in config.links:
     if LINKS[name].is_defined(table.y):
       shown, behind = table.behind(name, slopes)
-      found = [change for change in invariances.find_changes(shown.x, shown.y, behind, config, rejected)
+      found = [change for change in invariances.find_changes(shown.x, shown.y, behind, config, _of(name, rejected))
                if change.divisor and change.is_simple and change.error <= config.likely]
-      ways += [(change, *change.apply(shown, behind)) for change in found]
+      ways += [(change, change.apply(shown, behind)[0], name) for change in found]
   ways = [way for way in ways if way[1].is_usable]
   if not ways:
-    return table, []
-  change, smaller, _ = min(ways, key=lambda way: (way[0].error, way[0].complexity))
-  return smaller, [change]
+    return table, [], ""
+  change, smaller, name = min(ways, key=lambda way: (way[0].error, way[0].complexity))
+  return smaller, [change], name
 
 
 def find_logarithms(table: Reduced, config: ReductionsConfig) -> tuple[int, ...]:
@@ -128,6 +135,7 @@ def find_logarithms(table: Reduced, config: ReductionsConfig) -> tuple[int, ...]
       errors = {}
       for chosen in itertools.chain.from_iterable(
           itertools.combinations(usable, size) for size in range(len(usable) + 1)):
+        interruption.check()
         shown = np.where(np.isin(np.arange(x.shape[1]), chosen), logs, x)
         design = polynomials.table(powers, shown / np.max(np.abs(shown), axis=0))
         left = y - design @ np.linalg.lstsq(design, y, rcond=None)[0]
@@ -144,7 +152,8 @@ def _follow(
   """So many changes at most, as long as slopes leave no doubt of them."""
   followed: list[Change] = []
   while len(followed) < most and len(table.columns) > 1:
-    found = [change for change in invariances.find_changes(table.x, table.y, slopes, config, rejected)
+    known = frozenset() if followed else rejected  # of the table that the way has come to
+    found = [change for change in invariances.find_changes(table.x, table.y, slopes, config, known)
              if change.is_simple or (not only_simple and change.error <= config.sure)]
     limit = max(config.times_least * min((change.error for change in found), default=0.0), config.fine)
     for change in sorted((c for c in found if c.error <= limit), key=lambda c: (c.complexity, c.error)):

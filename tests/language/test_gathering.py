@@ -47,6 +47,17 @@ def test_odd_powers_keep_their_sign_under_a_root():
   assert printing.to_text(gathered, NAMES) == "(x - z)**1.5*sqrt(w - y)*x"
 
 
+@pytest.mark.parametrize("text", [
+  "sqrt((x - y)**2*(y - x))", "sqrt((1 - y/x)**2*(y/x - 1))", "sqrt(sqrt((x - 2.5)**2)*(x - 2.5)**2)",
+  "(1e150*x)**3", "1/(1e-310*x)", "(1e200*x)**2.5", "(1e-200*x)**2", "(1e-15*x)**(-25)", "(0*x)**0.5",
+  "sqrt((y - x)*(y - x))*(x - y)"])
+def test_equal_bases_and_sizes_out_of_range_keep_the_value(text):
+  node = parser.parse(text, NAMES)
+  with np.errstate(all="ignore"):
+    before, after = expression.evaluate(node, ROWS), expression.evaluate(gather(node, sign_of), ROWS)
+  np.testing.assert_allclose(after, before, rtol=1e-9)
+
+
 leaves = st.one_of(st.integers(0, 3).map(variable), st.sampled_from([1.0, -1.0, 2.0, 0.5, -3.0]).map(number))
 
 

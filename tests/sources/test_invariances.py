@@ -196,5 +196,7 @@ def test_too_few_rows_for_polynomials_leave_logarithms_out():
 def test_configs_name_what_there_is():
   with pytest.raises(ValueError, match="links"):
     ReductionsConfig(links=("sinus",))
+  with pytest.raises(ValueError, match="sources"):
+    ReductionsConfig(sources=("reductions", "library"))
   with pytest.raises(ValueError, match="num_rows"):
     ReductionsConfig(num_rows=0)

@@ -105,9 +105,25 @@ def test_odd_data_cost_the_source_its_turns_and_no_search(monkeypatch):
     raise np.linalg.LinAlgError("SVD did not converge")
 
   monkeypatch.setattr(reductions, "find_reductions", fail)
-  with pytest.warns(RuntimeWarning, match="'reductions' is left out of a turn"):
-    found = search("x**2*z/y", 3, "power_products")
-  assert found.best.r2 > 1 - 1e-12
+  assert search("x**2*z/y", 3, "power_products").best.r2 > 1 - 1e-12
+
+
+@pytest.mark.parametrize("make", [
+  lambda x: x[:, 0] * (x[:, 1] + x[:, 2] ** 2), lambda x: np.round(4 * x[:, 0]) * np.round(4 * x[:, 1]),
+  lambda x: np.exp(-x[:, 0] * x[:, 1]), lambda x: 1e-165 * x[:, 0] * x[:, 1],
+  lambda x: np.where(x[:, 0] > 1, x[:, 1], 0)])
+@pytest.mark.parametrize("change", [
+  lambda x: x, lambda x: np.round(2 * x), lambda x: x - 1, lambda x: 1e30 * x, lambda x: (x > 1).astype(float),
+  lambda x: np.column_stack([x[:, 0], x[:, 0], x[:, 1]])])
+def test_odd_tables_end_no_search(make, change):
+  x = np.random.default_rng(4).uniform(0, 2, (60, 3))
+  x[5, 0] = 0
+  x = change(x)
+  y = make(x)
+  config = dataclasses.replace(DEFAULT, sources=("closed_forms", "reductions"))
+  model = testing.FixedProposer(["x0"], num_variables=1)
+  for found in inference.search(model, [(x, y), (x[:, :2], y)], config=config):
+    assert found.status in ("ok", "failed")
 
 
 def test_excluded_columns_and_rules_hold():

@@ -81,6 +81,6 @@ class ReductionsConfig:
 
   def __post_init__(self) -> None:
     check_counts(self, "num_kept", "num_rows", "rows_per_column", "max_columns", "max_scaled", "max_rejected")
-    check_names("sources", self.sources, SOURCES)
+    check_names("sources", self.sources, tuple(n for n in SOURCES if n not in ("reductions", "guesses", "transformer")))
     for name in ("links", "shown_links"):
       check_names(name, getattr(self, name), LINKS)
