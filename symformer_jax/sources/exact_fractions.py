@@ -10,17 +10,14 @@ import dataclasses
 import functools
 import itertools
 import math
-from typing import Any
+from typing import ClassVar
 
-import jax
 import numpy as np
 
 from symformer_jax.engine import interruption
-from symformer_jax.engine.clock import Clock
 from symformer_jax.engine.config import DEFAULT, ExactFractionsConfig, SearchConfig
 from symformer_jax.engine.rows import Rows
-from symformer_jax.engine.source import Proposal, Question
-from symformer_jax.engine.task import Task
+from symformer_jax.engine.source import Question
 from symformer_jax.language import expression
 from symformer_jax.language.expression import Node, number, substitute, variable
 from symformer_jax.language.rules import Rule
@@ -31,6 +28,7 @@ from symformer_jax.sources.polynomials import Polynomial, Powers
 from symformer_jax.sources.rational_bases import Basis
 from symformer_jax.sources.rational_fits import Fraction
 from symformer_jax.sources.rational_forms import sums_of_fractions, written
+from symformer_jax.sources.stateless import Stateless
 from symformer_jax.sources.views import View
 
 # A cosine squared is 1 to rounding.
@@ -39,25 +37,19 @@ _SMALLEST = float(np.finfo(np.float64).tiny)
 
 
 @dataclasses.dataclass(frozen=True)
-class ExactFractions:
+class ExactFractions(Stateless):
   """Fractions of columns, and of functions of columns, for y and functions of y."""
 
   config: SearchConfig = DEFAULT
   name: str = "exact_fractions"
   turns: tuple[int, ...] = (1,)
 
-  def supports(self, task: Task) -> bool:
-    return all(task.rule.allows_operator(token) for token in ("+", "*", "inv"))
+  needs: ClassVar[tuple[str, ...]] = ("+", "*", "inv")
 
-  def init(self, task: Task, key: jax.Array) -> Any:
-    return None
-
-  def propose(self, questions: Sequence[Question], *, turn: int, num: int, clock: Clock) -> list[Proposal]:
-    with clock.measure("recombine"):
-      return [Proposal(nodes=tuple(fractions_of(
-        question.task.rows.sample(self.config.exact_fractions.max_rows, seed=0), question.task.columns,
-        rule=question.task.rule, config=self.config)))
-        for question in questions]
+  def _nodes(self, question: Question, turn: int, num: int) -> list[Node]:
+    task = question.task
+    rows = task.rows.sample(self.config.exact_fractions.max_rows, seed=0)
+    return fractions_of(rows, task.columns, rule=task.rule, config=self.config)
 
 
 @np.errstate(all="ignore")  # what is not finite is left out

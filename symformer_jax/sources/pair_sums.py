@@ -56,23 +56,6 @@ class PairSums:
     return Proposal(state=waiting[num:], nodes=nodes)
 
 
-class StatelessSums:
-  """What sources of sums share whose turns follow from the data set and the number of the turn alone."""
-
-  def supports(self, task: Task) -> bool:
-    return can_add(task)
-
-  def init(self, task: Task, key: jax.Array) -> None:
-    return None
-
-  def propose(self, questions: Sequence[Question], *, turn: int, num: int, clock: Clock) -> list[Proposal]:
-    with clock.measure("recombine"):
-      return [Proposal(nodes=self._nodes(question.task, turn, num)) for question in questions]
-
-  def _nodes(self, task: Task, turn: int, num: int) -> tuple[Node, ...]:
-    raise NotImplementedError
-
-
 def can_add(task: Task) -> bool:
   """Whether the user's rules let formulas be sums of multiples."""
   return all(task.rule.allows_operator(token) for token in ("+", "*"))

@@ -11,16 +11,17 @@ import numpy as np
 
 from symformer_jax.engine.config import DEFAULT, PairsInsideConfig, SearchConfig, TriplesConfig
 from symformer_jax.engine.rows import Rows
-from symformer_jax.engine.task import Task
+from symformer_jax.engine.source import Question
 from symformer_jax.language.expression import Node
 from symformer_jax.sources import exchange, pair_sums, pairs, terms
 from symformer_jax.sources.columns import Columns, Subset
 from symformer_jax.sources.in_turn import in_turn
 from symformer_jax.sources.links import LINKS, Link
+from symformer_jax.sources.stateless import Stateless
 
 
 @dataclasses.dataclass(frozen=True)
-class PairSumsInside(pair_sums.StatelessSums):
+class PairSumsInside(Stateless):
   """Two plain columns and a constant for functions of y."""
 
   config: SearchConfig = DEFAULT
@@ -35,7 +36,8 @@ class PairSumsInside(pair_sums.StatelessSums):
     return self._own.turns
 
   @np.errstate(all="ignore")  # what is not finite is left out
-  def _nodes(self, task: Task, turn: int, num: int) -> tuple[Node, ...]:
+  def _nodes(self, question: Question, turn: int, num: int) -> tuple[Node, ...]:
+    task = question.task
     library, rows = terms.library_of(task, self.config), terms.some_of(task.fit_rows, self.config.terms)
     plain = np.flatnonzero(library.complexities <= self._own.max_nodes)
     shortest = plain[np.argsort(library.complexities[plain], kind="stable")[: self._own.max_columns]]

@@ -9,14 +9,12 @@ import dataclasses
 import math
 from typing import NamedTuple
 
-import jax
 import numpy as np
 
 from symformer_jax.engine import interruption
-from symformer_jax.engine.clock import Clock
 from symformer_jax.engine.config import DEFAULT, PowerProductsConfig, SearchConfig
 from symformer_jax.engine.rows import Rows
-from symformer_jax.engine.source import Proposal, Question
+from symformer_jax.engine.source import Question
 from symformer_jax.engine.task import Task
 from symformer_jax.language import expression, programs
 from symformer_jax.language.expression import Node, chain, number, variable
@@ -25,13 +23,14 @@ from symformer_jax.sources import pair_sums, terms
 from symformer_jax.sources.in_turn import in_turn
 from symformer_jax.sources.links import LINKS, Link
 from symformer_jax.sources.monomials import Monomial, Values, to_node
+from symformer_jax.sources.stateless import Stateless
 
 # What is left of a product beside others, as a share of its square, in single precision; rows and products at once.
 INDEPENDENT, CHUNK = 1e-5, 65536
 
 
 @dataclasses.dataclass(frozen=True)
-class PowerProducts:
+class PowerProducts(Stateless):
   """Sums of one or two products of powers."""
 
   config: SearchConfig = DEFAULT
@@ -44,15 +43,9 @@ class PowerProducts:
   def supports(self, task: Task) -> bool:
     return pair_sums.can_add(task) and 1 < len(task.columns) <= self.config.power_products.max_columns
 
-  def init(self, task: Task, key: jax.Array) -> None:
-    return None
-
-  def propose(self, questions: Sequence[Question], *, turn: int, num: int, clock: Clock) -> list[Proposal]:
-    with clock.measure("recombine"):
-      return [Proposal(nodes=self._nodes(question.task, num)) for question in questions]
-
   @np.errstate(all="ignore")  # what is not finite is left out
-  def _nodes(self, task: Task, num: int) -> tuple[Node, ...]:
+  def _nodes(self, question: Question, turn: int, num: int) -> tuple[Node, ...]:
+    task = question.task
     config, allows = self.config.power_products, terms.allowed_operators(task.rule)
     links = [LINKS[name] for name in config.links
              if LINKS[name].is_defined(task.fit_rows.y) and (allows is None or all(map(allows, LINKS[name].operators)))]

@@ -7,23 +7,21 @@ equation meets exactly have one null vector of its columns, as soon as the degre
 from collections.abc import Iterator, Sequence
 import dataclasses
 import itertools
-from typing import Any
+from typing import ClassVar
 
-import jax
 import numpy as np
 
 from symformer_jax.engine import interruption
-from symformer_jax.engine.clock import Clock
 from symformer_jax.engine.config import DEFAULT, QuadraticsConfig, SearchConfig
 from symformer_jax.engine.rows import Rows
-from symformer_jax.engine.source import Proposal, Question
-from symformer_jax.engine.task import Task
+from symformer_jax.engine.source import Question
 from symformer_jax.language import expression
 from symformer_jax.language.expression import Node, chain, number, substitute, variable
 from symformer_jax.language.rules import Rule
 from symformer_jax.language.tidy import tidy
 from symformer_jax.sources import factoring, null_vectors, polynomials, views
 from symformer_jax.sources.polynomials import Polynomial, Powers
+from symformer_jax.sources.stateless import Stateless
 from symformer_jax.sources.views import View, is_rounded
 
 # The three polynomials of an equation.
@@ -33,24 +31,18 @@ _CANCELLED = 1e-9
 
 
 @dataclasses.dataclass(frozen=True)
-class Quadratics:
+class Quadratics(Stateless):
   """Roots of quadratic equations whose coefficients are polynomials of the columns."""
 
   config: SearchConfig = DEFAULT
   name: str = "quadratics"
   turns: tuple[int, ...] = (1,)
 
-  def supports(self, task: Task) -> bool:
-    return all(task.rule.allows_operator(token) for token in ("+", "*", "sqrt"))
+  needs: ClassVar[tuple[str, ...]] = ("+", "*", "sqrt")
 
-  def init(self, task: Task, key: jax.Array) -> Any:
-    return None
-
-  def propose(self, questions: Sequence[Question], *, turn: int, num: int, clock: Clock) -> list[Proposal]:
-    with clock.measure("recombine"):
-      return [Proposal(nodes=tuple(roots_of(
-        question.task.fit_rows, question.task.columns, rule=question.task.rule, config=self.config.quadratics)))
-        for question in questions]
+  def _nodes(self, question: Question, turn: int, num: int) -> list[Node]:
+    task = question.task
+    return roots_of(task.fit_rows, task.columns, rule=task.rule, config=self.config.quadratics)
 
 
 @np.errstate(all="ignore")  # what is not finite is left out

@@ -3,17 +3,14 @@
 from collections.abc import Sequence
 import dataclasses
 import itertools
-from typing import Any
+from typing import ClassVar
 
-import jax
 import numpy as np
 
 from symformer_jax.engine import interruption
-from symformer_jax.engine.clock import Clock
 from symformer_jax.engine.config import DEFAULT, RationalsConfig, SearchConfig
 from symformer_jax.engine.rows import Rows
-from symformer_jax.engine.source import Proposal, Question
-from symformer_jax.engine.task import Task
+from symformer_jax.engine.source import Question
 from symformer_jax.language import expression
 from symformer_jax.language.expression import Node, with_columns
 from symformer_jax.language.rules import Rule
@@ -23,30 +20,25 @@ from symformer_jax.sources.links import LINKS, Link
 from symformer_jax.sources.rational_bases import bases
 from symformer_jax.sources.rational_fits import Equation, Fit, Fraction
 from symformer_jax.sources.rational_forms import sums_of_fractions, written
+from symformer_jax.sources.stateless import Stateless
 
 # Columns of larger size, or smaller than its inverse, are not put into fractions: units that nobody uses.
 LARGEST = 1e45
 
 
 @dataclasses.dataclass(frozen=True)
-class Rationals:
+class Rationals(Stateless):
   """Rational functions of y, and of functions of y, and the sums of fractions that they are."""
 
   config: SearchConfig = DEFAULT
   name: str = "rationals"
   turns: tuple[int, ...] = (1,)
 
-  def supports(self, task: Task) -> bool:
-    return all(task.rule.allows_operator(token) for token in ("+", "*", "inv"))
+  needs: ClassVar[tuple[str, ...]] = ("+", "*", "inv")
 
-  def init(self, task: Task, key: jax.Array) -> Any:
-    return None
-
-  def propose(self, questions: Sequence[Question], *, turn: int, num: int, clock: Clock) -> list[Proposal]:
-    with clock.measure("recombine"):
-      return [Proposal(nodes=tuple(rationals_of(
-        question.task.fit_rows, question.task.columns, rule=question.task.rule, config=self.config.rationals)))
-        for question in questions]
+  def _nodes(self, question: Question, turn: int, num: int) -> list[Node]:
+    task = question.task
+    return rationals_of(task.fit_rows, task.columns, rule=task.rule, config=self.config.rationals)
 
 
 @np.errstate(all="ignore")  # what is not finite is left out

@@ -13,14 +13,12 @@ import heapq
 import itertools
 from typing import NamedTuple
 
-import jax
 import numpy as np
 
 from symformer_jax.engine import interruption
-from symformer_jax.engine.clock import Clock
 from symformer_jax.engine.config import DEFAULT, RidgesConfig, SearchConfig
 from symformer_jax.engine.rows import Rows
-from symformer_jax.engine.source import Proposal, Question
+from symformer_jax.engine.source import Question
 from symformer_jax.engine.task import Task
 from symformer_jax.language import expression, programs
 from symformer_jax.language.expression import Node, chain, number, variable
@@ -31,6 +29,7 @@ from symformer_jax.sources.links import LINKS, Link
 from symformer_jax.sources.monomials import Monomial, Values, to_node
 from symformer_jax.sources.ridge_functions import OUTER
 from symformer_jax.sources.ridge_gains import Settings
+from symformer_jax.sources.stateless import Stateless
 
 # Share of the target's variance that is rounding of single precision.
 EXACT = 1e-6
@@ -58,7 +57,7 @@ class Ridge(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True)
-class Ridges:
+class Ridges(Stateless):
   """A function of a sum of monomials. Its turns: for y; for functions of y."""
 
   config: SearchConfig = DEFAULT
@@ -72,13 +71,6 @@ class Ridges:
     num_constants = len(np.unique(task.fit_rows.x, axis=0)) // self.config.terms.points_per_part
     return pair_sums.can_add(task) and num_constants >= self.config.ridges.min_constants and any(
       all(task.rule.allows_operator(token) for token in outer.tokens) for outer in OUTER.values())
-
-  def init(self, task: Task, key: jax.Array) -> None:
-    return None
-
-  def propose(self, questions: Sequence[Question], *, turn: int, num: int, clock: Clock) -> list[Proposal]:
-    with clock.measure("recombine"):
-      return [Proposal(nodes=self._nodes(question, turn, num)) for question in questions]
 
   @np.errstate(all="ignore")  # what is not finite is left out
   def _nodes(self, question: Question, turn: int, num: int) -> tuple[Node, ...]:

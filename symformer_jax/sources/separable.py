@@ -11,15 +11,13 @@ import dataclasses
 import itertools
 from typing import NamedTuple
 
-import jax
 import numpy as np
 
 from symformer_jax.engine import interruption
-from symformer_jax.engine.clock import Clock
 from symformer_jax.engine.config import SeparableConfig
 from symformer_jax.engine.options import SearchOptions
 from symformer_jax.engine.rows import Rows
-from symformer_jax.engine.source import Proposal, Question
+from symformer_jax.engine.source import Question
 from symformer_jax.engine.task import Task
 from symformer_jax.language import programs
 from symformer_jax.language.expression import Node, chain, number
@@ -29,6 +27,7 @@ from symformer_jax.sources.alternating import Factors
 from symformer_jax.sources.in_turn import in_turn
 from symformer_jax.sources.links import LINKS, Link
 from symformer_jax.sources.monomials import Monomial, Values, to_node
+from symformer_jax.sources.stateless import Stateless
 from symformer_jax.sources.unknown_functions import Table, Tabulated
 
 
@@ -117,7 +116,7 @@ class Basis:
 
 
 @dataclasses.dataclass(frozen=True)
-class Separable:
+class Separable(Stateless):
   """Products of sums of functions of single columns."""
 
   options: SearchOptions
@@ -136,15 +135,8 @@ class Separable:
     return pair_sums.can_add(task) and 1 < len(columns) <= self._own.max_columns and bool(
       _degrees(len(task.fit_rows), len(columns), self._own))
 
-  def init(self, task: Task, key: jax.Array) -> None:
-    return None
-
-  def propose(self, questions: Sequence[Question], *, turn: int, num: int, clock: Clock) -> list[Proposal]:
-    with clock.measure("recombine"):
-      return [self._propose(question, num) for question in questions]
-
   @np.errstate(all="ignore")  # what is not finite is left out
-  def _propose(self, question: Question, num: int) -> Proposal:
+  def _nodes(self, question: Question, turn: int, num: int) -> tuple[Node, ...]:
     task, config, best = question.task, self._own, question.pool.best
     allows = terms.allowed_operators(task.rule)
     links = [name for name in config.links if allows is None or all(map(allows, LINKS[name].operators))]
@@ -152,7 +144,7 @@ class Separable:
     most = np.inf if best is None else config.times_pool * best.mse / task.variance
     near = [model for model in best_models(models, config) if model.left < most]
     formulas = self._formulas(task, near) if near else ()
-    return Proposal(nodes=pair_sums.allowed(formulas, task, num, self.options.config.terms))
+    return pair_sums.allowed(formulas, task, num, self.options.config.terms)
 
   def _formulas(self, task: Task, models: Sequence[Model]) -> Iterator[Node]:
     """Of each model in turn the likeliest formula."""

@@ -9,14 +9,12 @@ from collections.abc import Iterator, Sequence
 import dataclasses
 from typing import NamedTuple
 
-import jax
 import numpy as np
 
 from symformer_jax.engine import interruption
-from symformer_jax.engine.clock import Clock
 from symformer_jax.engine.config import DEFAULT, SearchConfig
 from symformer_jax.engine.rows import Rows
-from symformer_jax.engine.source import Proposal, Question
+from symformer_jax.engine.source import Question
 from symformer_jax.engine.task import Task
 from symformer_jax.language import expression, programs
 from symformer_jax.language.expression import Node
@@ -25,6 +23,7 @@ from symformer_jax.sources import pair_sums, unknown_functions
 from symformer_jax.sources.in_turn import in_turn
 from symformer_jax.sources.monomials import Monomial, Values, to_node
 from symformer_jax.sources.power_products import Grid
+from symformer_jax.sources.stateless import Stateless
 
 
 class Index(NamedTuple):
@@ -41,7 +40,7 @@ class Index(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True)
-class SingleIndex:
+class SingleIndex(Stateless):
   """Functions of one product of powers."""
 
   config: SearchConfig = DEFAULT
@@ -55,15 +54,8 @@ class SingleIndex:
     return (pair_sums.can_add(task) and len(task.columns) > 1
             and len(task.fit_rows) >= self.config.single_index.min_rows)
 
-  def init(self, task: Task, key: jax.Array) -> None:
-    return None
-
-  def propose(self, questions: Sequence[Question], *, turn: int, num: int, clock: Clock) -> list[Proposal]:
-    with clock.measure("recombine"):
-      return [Proposal(nodes=self._nodes(question, num)) for question in questions]
-
   @np.errstate(all="ignore")  # what is not finite is left out
-  def _nodes(self, question: Question, num: int) -> tuple[Node, ...]:
+  def _nodes(self, question: Question, turn: int, num: int) -> tuple[Node, ...]:
     task = question.task
     found = find_indices(task.fit_rows, task.columns, self.config)
     formulas = [self._formulas(task, index) for index in found]

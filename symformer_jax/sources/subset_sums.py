@@ -11,6 +11,7 @@ import numpy as np
 
 from symformer_jax.engine.config import DEFAULT, SearchConfig, SubsetsConfig
 from symformer_jax.engine.rows import Rows
+from symformer_jax.engine.source import Question
 from symformer_jax.engine.task import Task
 from symformer_jax.language.expression import Node
 from symformer_jax.language.tidy import tidy
@@ -19,6 +20,7 @@ from symformer_jax.sources.columns import Columns, Subset
 from symformer_jax.sources.in_turn import in_turn
 from symformer_jax.sources.links import LINKS
 from symformer_jax.sources.monomials import Values, to_node, up_to
+from symformer_jax.sources.stateless import Stateless
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,7 +37,7 @@ class _Target:
 
 
 @dataclasses.dataclass(frozen=True)
-class SubsetSums(pair_sums.StatelessSums):
+class SubsetSums(Stateless):
   """Sums for y."""
 
   config: SearchConfig = DEFAULT
@@ -50,7 +52,8 @@ class SubsetSums(pair_sums.StatelessSums):
     return self.config.subsets
 
   @np.errstate(all="ignore")  # what is not finite is left out
-  def _nodes(self, task: Task, turn: int, num: int) -> tuple[Node, ...]:
+  def _nodes(self, question: Question, turn: int, num: int) -> tuple[Node, ...]:
+    task = question.task
     library = terms.library_of(task, self.config)
     some: list[Columns] = [Subset(library, np.flatnonzero(library.complexities <= most)) for most in self._own.plain]
     some.append(pair_sums.subset(library, self.config.pairs.max_columns))

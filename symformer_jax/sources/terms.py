@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 import dataclasses
 import functools
 import itertools
-from typing import Any
+from typing import Any, ClassVar
 import weakref
 
 import jax
@@ -32,6 +32,7 @@ from symformer_jax.sources.columns import Columns, Subset, Union
 from symformer_jax.sources.in_turn import in_turn
 from symformer_jax.sources.links import LINKS, Link
 from symformer_jax.sources.parts import Parts
+from symformer_jax.sources.stateless import Stateless
 
 # Sources whose formulas have no parts that the library has not.
 _OF_COLUMNS = (ClosedForms.name, "library", "pairs", "subsets")
@@ -41,7 +42,7 @@ _libraries: weakref.WeakKeyDictionary[Task, dict[SearchConfig, library.Atoms]] =
 
 
 @dataclasses.dataclass(frozen=True)
-class LibrarySums:
+class LibrarySums(Stateless):
   """Sums of columns of the library, and products of powers of the variables and of few other factors.
 
   Its turns: y as a sum; products, which take longer; functions of y as sums.
@@ -51,17 +52,9 @@ class LibrarySums:
   name: str = "library"
   turns: tuple[int, ...] = (1, 1, 1)
 
-  def supports(self, task: Task) -> bool:
-    return True
+  needs: ClassVar[tuple[str, ...]] = ()
 
-  def init(self, task: Task, key: jax.Array) -> Any:
-    return None
-
-  def propose(self, questions: Sequence[Question], *, turn: int, num: int, clock: Clock) -> list[Proposal]:
-    with clock.measure("recombine"):
-      return [Proposal(nodes=tuple(self._nodes(question, turn))) for question in questions]
-
-  def _nodes(self, question: Question, turn: int) -> list[Node]:
+  def _nodes(self, question: Question, turn: int, num: int) -> list[Node]:
     terms, task = self.config.terms, question.task
     if turn == 1:
       return products_of(task.fit_rows, task.columns, rule=task.rule, config=self.config)

@@ -12,16 +12,14 @@ import dataclasses
 import itertools
 from typing import NamedTuple
 
-import jax
 import numpy as np
 
 from symformer_jax.engine import interruption
-from symformer_jax.engine.clock import Clock
 from symformer_jax.engine.config import SearchConfig, VaryingConfig
 from symformer_jax.engine.options import SearchOptions
 from symformer_jax.engine.pool import Pool
 from symformer_jax.engine.rows import Rows
-from symformer_jax.engine.source import Proposal, Question
+from symformer_jax.engine.source import Question
 from symformer_jax.engine.task import Task
 from symformer_jax.language import expression, programs
 from symformer_jax.language.expression import Node, chain, flatten, number, variable
@@ -31,6 +29,7 @@ from symformer_jax.sources import block_exchange, library, pair_sums, stock, ter
 from symformer_jax.sources.block_exchange import Blocks
 from symformer_jax.sources.in_turn import in_turn
 from symformer_jax.sources.links import LINKS
+from symformer_jax.sources.stateless import Stateless
 from symformer_jax.sources.unknown_functions import Table, Tabulated
 
 
@@ -67,7 +66,7 @@ class Factor(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True)
-class VaryingCoefficients:
+class VaryingCoefficients(Stateless):
   """Sums of plain terms with factors of one variable.
 
   Its turns: for y; for y with terms of the pool's formulas beside the plain ones; for functions of y. So where terms
@@ -94,26 +93,18 @@ class VaryingCoefficients:
     return (pair_sums.can_add(task) and 1 < len(task.columns) <= own.max_columns
             and len(task.fit_rows) >= own.min_rows)
 
-  def init(self, task: Task, key: jax.Array) -> None:
-    return None
-
-  def propose(self, questions: Sequence[Question], *, turn: int, num: int, clock: Clock) -> list[Proposal]:
-    with clock.measure("recombine"):
-      return [self._propose(question, turn, num) for question in questions]
-
   @np.errstate(all="ignore")  # what is not finite is left out
-  def _propose(self, question: Question, turn: int, num: int) -> Proposal:
+  def _nodes(self, question: Question, turn: int, num: int) -> tuple[Node, ...]:
     task, config = question.task, self._own
     allows = terms.allowed_operators(task.rule)
     links = [name for name in config.links if (name == "y") == (turn < 2)
              and (allows is None or all(map(allows, LINKS[name].tokens)))]
     more = seen_terms(question.pool, task.columns, config) if turn == 1 else {}
     if turn == 1 and not more:
-      return Proposal()
+      return ()
     models = find_models(task.fit_rows, task.columns, links, more=more, allows=allows, config=config)
     formulas = self._formulas(task, best_models(models, config))
-    nodes = pair_sums.allowed(formulas, task, num, self.config.terms)
-    return Proposal(nodes=nodes)
+    return pair_sums.allowed(formulas, task, num, self.config.terms)
 
   def _formulas(self, task: Task, models: Sequence[Model]) -> Iterator[Node]:
     """Of each model in turn the likeliest formula."""

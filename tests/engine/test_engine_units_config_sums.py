@@ -161,12 +161,12 @@ def test_how_many_products_are_looked_at(monkeypatch):
   for least, is_paired in ((0.9e-13, False), (1.1e-13, True)):
     asked.clear()
     lefts = [least]
-    power_products.PowerProducts()._nodes(task, 99)
+    power_products.PowerProducts()._nodes(SimpleNamespace(task=task), 0, 99)
     assert asked[0] == 400_000 and asked[1][0] == 7 and (len(asked) > 2) is is_paired
     assert not is_paired or asked[2:] == [40_000, 4]
   lefts = [0.5] * 20
   monkeypatch.setattr(pair_sums, "allowed", lambda nodes, *rest: tuple(nodes))
-  assert len(power_products.PowerProducts()._nodes(task, 99)) == 8
+  assert len(power_products.PowerProducts()._nodes(SimpleNamespace(task=task), 0, 99)) == 8
   for num, is_asked in ((1, False), (2, True), (11, True)):
     assert power_products.PowerProducts().supports(task_of(num)) is is_asked
 
@@ -283,17 +283,17 @@ def test_pairs_and_triples_of_the_library(monkeypatch):
 
   monkeypatch.setattr(plain_sums, "Subset", lambda columns, index: SimpleNamespace(
     columns=columns.columns[:, index], groups=columns.groups[index]))
-  plain_sums.PairSumsInside()._nodes(task, 0, 9)
+  plain_sums.PairSumsInside()._nodes(SimpleNamespace(task=task), 0, 9)
   # Of y between 1 and 3 the logit and the inverse of the tangent's are undefined.
   assert asked == [(4096, 2048)] * 6 and alike == [2] * 6
   asked.clear()
   for turn in range(4):
-    plain_sums.TripleSums()._nodes(task, turn, 9)
+    plain_sums.TripleSums()._nodes(SimpleNamespace(task=task), turn, 9)
   assert asked == [(400, 400)] * 4
   library.complexities = np.where(np.arange(num) < 300, 5, 6)
   asked.clear()
-  plain_sums.TripleSums()._nodes(task, 0, 9)
-  plain_sums.PairSumsInside()._nodes(task, 0, 9)
+  plain_sums.TripleSums()._nodes(SimpleNamespace(task=task), 0, 9)
+  plain_sums.PairSumsInside()._nodes(SimpleNamespace(task=task), 0, 9)
   assert [num for num, _ in asked] == [300] * 7
   asked.clear()
   monkeypatch.setattr(pair_sums, "subset", lambda columns, most: asked.append(most) or library)
@@ -311,12 +311,12 @@ def test_sums_by_exchange(monkeypatch):
   monkeypatch.setattr(terms, "library_of", lambda *given: library)
   monkeypatch.setattr(subset_sums, "Subset", lambda columns, index: SimpleNamespace(
     columns=columns.columns[:, index], groups=columns.groups[index]))
-  subset_sums.SubsetSums()._nodes(task, 0, 9)
+  subset_sums.SubsetSums()._nodes(SimpleNamespace(task=task), 0, 9)
   assert asked == [(2, 5), (4, 5), (6, 5)]  # of three nodes, of five, all; five terms
   asked.clear()
   inside = subset_sums.SubsetSumsInside()
   for turn in range(6):
-    inside._nodes(task, turn, 9)
+    inside._nodes(SimpleNamespace(task=task), turn, 9)
   # Five functions of y and y under x, 1/x, z, 1/z, of four terms each.
   assert asked == [(4, 4), (6, 4)] * (5 + 4 + 4)
   # Of both powers there are twelve of six columns; of seven each column alone, of more than twelve none.

@@ -8,6 +8,7 @@ import pytest
 from symformer_jax.engine import refine
 from symformer_jax.engine.config import DEFAULT
 from symformer_jax.engine.options import SearchOptions
+from symformer_jax.engine.source import Question
 from symformer_jax.engine.task import make_task
 from symformer_jax.language import expression, parser
 from symformer_jax.language.rules import Restrictions
@@ -33,7 +34,7 @@ def nearest(task, nodes):
 ])
 def test_a_sum_is_met_exactly(source, turn, text, low, high):
   task = task_of(text, low, high)
-  nodes = source._nodes(task, turn, source.turns[turn])
+  nodes = source._nodes(Question(task, None, None), turn, source.turns[turn])
   assert 0 < len(nodes) <= source.turns[turn]
   assert nearest(task, nodes) < 1e-20
 
@@ -71,6 +72,7 @@ def test_the_rules_count():
   task = task_of("0.567*(x/3)**0.7*exp(-(x/3)**1.7)", 0.1, 9, forbidden=("exp",))
   for source in (plain_sums.PairSumsInside(), plain_sums.TripleSums()):
     for turn in range(len(source.turns)):
-      assert not any(part.token == "exp" for node in source._nodes(task, turn, 64) for part in expression.walk(node))
+      nodes = source._nodes(Question(task, None, None), turn, 64)
+      assert not any(part.token == "exp" for node in nodes for part in expression.walk(node))
   assert not plain_sums.TripleSums().supports(task_of("x", 1, 2, operators=("*",)))
   assert plain_sums.TripleSums(DEFAULT).turns == DEFAULT.triples.turns

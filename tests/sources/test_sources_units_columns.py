@@ -220,7 +220,7 @@ def test_plain_columns_and_all_of_them_have_their_turn(rng, monkeypatch):
     asked.append(columns.columns.shape[1])
     return [iter([parse(f"{len(asked)}.5*x"), parse(f"{len(asked)}.5*z")])]
   monkeypatch.setattr(subset_sums.SubsetSums, "_sums", sums)
-  nodes = subset_sums.SubsetSums()._nodes(task, 0, 9)
+  nodes = subset_sums.SubsetSums()._nodes(SimpleNamespace(task=task), 0, 9)
   assert asked == [DEFAULT.pairs.max_columns, 2, 3, 3] and DEFAULT.subsets.plain == (3, 5)
   assert nodes == tuple(parse(text) for text in ("2.5*x", "3.5*x", "4.5*x", "2.5*z", "3.5*z", "4.5*z"))
 
@@ -243,7 +243,7 @@ def test_turns_of_the_library_are_sums_for_y_products_and_sums_for_its_functions
   monkeypatch.setattr(terms, "library_of", lambda task, config: "library")
   monkeypatch.setattr(terms, "sums_of", lambda columns, rows, *, links, searches, rule, config: asked.append(
     ("sums", rows, tuple(links), tuple(searches))) or [2])
-  found = terms.LibrarySums()._nodes(question, turn)
+  found = terms.LibrarySums()._nodes(question, turn, 1)
   [(kind, rows, *how)] = asked
   assert rows is question.task.fit_rows and terms.LibrarySums().turns == (1, 1, 1)
   if turn == 1:

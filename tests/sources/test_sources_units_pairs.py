@@ -16,7 +16,7 @@ from symformer_jax.engine.source import Question
 from symformer_jax.engine.task import make_task
 from symformer_jax.language import expression, parser
 from symformer_jax.language.rules import Restrictions
-from symformer_jax.sources import exchange, pair_sums, pairs, plain_sums, terms
+from symformer_jax.sources import exchange, pair_sums, pairs, plain_sums, stateless, terms
 from symformer_jax.sources.links import LINKS
 
 NAMES = ("x", "z", "w")
@@ -516,16 +516,16 @@ def test_pairs_take_turns_the_nearest_first_and_few_of_each_two_families(x, rng,
 
 
 def test_sources_without_a_state_ask_for_each_data_set_by_the_turn(x):
-  class Turns(pair_sums.StatelessSums):
-    def _nodes(self, task, turn, num):
-      return (expression.number(len(task.rows)), expression.number(turn), expression.number(num))
+  class Turns(stateless.Stateless):
+    def _nodes(self, question, turn, num):
+      return (expression.number(len(question.task.rows)), expression.number(turn), expression.number(num))
   tasks = [task_of(x[:num, 0], x[:num]) for num in (10, 20)]
   assert Turns().init(tasks[0], None) is None and Turns().supports(tasks[0])
   assert not Turns().supports(task_of(x[:, 0], x, forbidden=("+",)))
   found = Turns().propose([Question(task, None, None) for task in tasks], turn=2, num=5, clock=Clock())
   assert [[node.value for node in each.nodes] for each in found] == [[10, 2, 5], [20, 2, 5]]
-  with pytest.raises(NotImplementedError):
-    pair_sums.StatelessSums()._nodes(tasks[0], 0, 1)
+  with pytest.raises(TypeError, match="abstract"):
+    stateless.Stateless()
 
 
 def test_rules_that_few_formulas_keep_get_more_looks_and_no_more_formulas_than_asked_for(x):

@@ -345,14 +345,14 @@ def test_what_the_pool_has_is_not_looked_for_again(rng, monkeypatch):
   assert CONFIG.times_pool == 3.0
   for share, expected in ((None, models), (0.98e-4, models[1:]), (1e-5, None)):
     best = None if share is None else SimpleNamespace(mse=share * task.variance)
-    proposal = source._propose(SimpleNamespace(task=task, pool=SimpleNamespace(best=best)), 2)
+    nodes = source._nodes(SimpleNamespace(task=task, pool=SimpleNamespace(best=best)), 0, 2)
     links, *near = seen
     assert links == list(CONFIG.links) and near == ([] if expected is None else [expected])
-    assert len(proposal.nodes) == (0 if expected is None else 2)
+    assert len(nodes) == (0 if expected is None else 2)
     seen.clear()
   options = SearchOptions(restrictions=Restrictions(operators=("+", "*", "exp")))
   ruled = make_task((x, rng.normal(size=60)), ("x", "z"), options)
-  separable.Separable(options)._propose(SimpleNamespace(task=ruled, pool=SimpleNamespace(best=None)), 2)
+  separable.Separable(options)._nodes(SimpleNamespace(task=ruled, pool=SimpleNamespace(best=None)), 0, 2)
   assert seen[0] == [name for name in CONFIG.links if set(LINKS[name].operators) <= {"+", "*", "exp"}] != []
 
 
@@ -470,5 +470,5 @@ def test_formulas_of_one_product_are_in_the_columns_of_the_task(rng, monkeypatch
   monkeypatch.setattr(unknown_functions, "forms_of", lambda *_: iter([parse("sin(x)")]))
   monkeypatch.setattr(single_index, "find_indices", lambda *_: [index, index._replace(divisor=())])
   question = SimpleNamespace(task=task)
-  assert len(single_index.SingleIndex()._nodes(question, 9)) == 2
-  assert len(single_index.SingleIndex()._nodes(question, 1)) == 1
+  assert len(single_index.SingleIndex()._nodes(question, 0, 9)) == 2
+  assert len(single_index.SingleIndex()._nodes(question, 0, 1)) == 1
