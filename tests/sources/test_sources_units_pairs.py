@@ -564,14 +564,14 @@ def test_functions_of_y_are_shared_out_among_the_turns(source, turn, link, x, mo
   inner = 0.3 * x[:, 0] + 0.8 * np.exp(0.5 * x[:, 0]) - 0.2 + (0.1 * x[:, 0] ** 2 if "trip" in source.name else 0)
   y = {"y": inner, "exp": np.exp(inner), "inv": 1 / inner}[link]
   task = task_of(y, x)
-  nodes = source._nodes(task, turn, 8)
+  nodes = source._nodes(Question(task, None, None), turn, 8)
   errors = [np.ptp(expression.evaluate(node, x) - y) / np.ptp(y) for node in nodes]
   assert min(errors) < 1e-5
-  without = source._nodes(task, 1 - turn, 8) if len(source.turns) > 1 else []
+  without = source._nodes(Question(task, None, None), 1 - turn, 8) if len(source.turns) > 1 else []
   assert not any(np.ptp(expression.evaluate(node, x) - y) / np.ptp(y) < 1e-5 for node in without)
   if link != "y":  # what undoes the function is forbidden
     ruled = task_of(y, x, forbidden=(link,))
-    assert not any(link == node.token for node in source._nodes(ruled, turn, 8))
+    assert not any(link == node.token for node in source._nodes(Question(ruled, None, None), turn, 8))
 
 
 def test_the_shortest_plain_columns_make_sums(x, monkeypatch):
@@ -584,7 +584,7 @@ def test_the_shortest_plain_columns_make_sums(x, monkeypatch):
     source = plain_sums.PairSumsInside(dataclasses.replace(PLAIN, pairs_inside=own))
     monkeypatch.setattr(plain_sums.PairSumsInside, "_sums", lambda self, columns, link, rows, asked=asked: (
       asked.append([columns.node(i) for i in range(columns.columns.shape[1])]), iter(()))[1])
-    source._nodes(task_of(y, x), 0, 9)
+    source._nodes(Question(task_of(y, x), None, None), 0, 9)
     assert asked == [[parse(text) for i, text in enumerate(Few.texts) if i in expected]]
 
 
@@ -596,7 +596,8 @@ def test_of_equally_short_columns_the_first_make_sums(x, monkeypatch):
   monkeypatch.setattr(plain_sums.PairSumsInside, "_sums", lambda self, columns, link, rows: (
     asked.append(columns.groups.tolist()), iter(()))[1])
   own = dataclasses.replace(PLAIN.pairs_inside, links=("y",), turns=(9,), max_columns=20)
-  plain_sums.PairSumsInside(dataclasses.replace(PLAIN, pairs_inside=own))._nodes(task_of(x[:, 0], x), 0, 9)
+  question = Question(task_of(x[:, 0], x), None, None)
+  plain_sums.PairSumsInside(dataclasses.replace(PLAIN, pairs_inside=own))._nodes(question, 0, 9)
   assert asked == [list(range(1, 41, 2))]
 
 

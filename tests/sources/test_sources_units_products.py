@@ -347,8 +347,8 @@ def test_turns_ask_for_y_for_terms_of_the_pool_and_for_functions_of_y(turn, seen
     options = SearchOptions(restrictions=Restrictions(operators=operators) if operators else Restrictions())
     task = make_task((x, rng.normal(size=64)), ("x", "z"), options)
     question = SimpleNamespace(task=task, pool=None)
-    proposal = varying.VaryingCoefficients(options)._propose(question, turn, 2)
-    assert len(proposal.nodes) == (2 if is_asked else 0)
+    nodes = varying.VaryingCoefficients(options)._nodes(question, turn, 2)
+    assert len(nodes) == (2 if is_asked else 0)
     if is_asked:
       allowed = [name for name in DEFAULT.varying.links if operators is None or set(LINKS[name].tokens) <= {*operators}]
       links, more = asked.pop()
@@ -666,7 +666,7 @@ def test_formulas_of_a_data_set_keep_its_rule(module, source, asked, monkeypatch
 
 @pytest.mark.parametrize(("source", "method"), [
   (ridges.Ridges(), "_nodes"), (single_index.SingleIndex(), "_nodes"), (terms.LibrarySums(), "_nodes"),
-  (separable.Separable(SearchOptions()), "_propose"), (varying.VaryingCoefficients(SearchOptions()), "_propose"),
+  (separable.Separable(SearchOptions()), "_nodes"), (varying.VaryingCoefficients(SearchOptions()), "_nodes"),
   (terms.PartSums(), "_propose")])
 def test_every_question_has_its_proposal(source, method, monkeypatch):
   given = []
