@@ -1,6 +1,7 @@
 """Test-wide settings: eight CPU devices, strict shapes, warnings as errors, fixed seeds."""
 
 import os
+import pathlib
 import shutil
 import signal
 import tempfile
@@ -61,6 +62,19 @@ def pytest_unconfigure(config):
 def fixed_seed():
   """Anything that still draws from NumPy's global state (scikit-learn's checks do) draws the same."""
   np.random.seed(0)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def room_for_programs():
+  """Programs compiled for one module are let go once they hold much of what a process may map.
+
+  Linux allows a process 65 530 maps (`vm.max_map_count`) and each compiled program takes several: the tests of half
+  this suite in one process would pass that, and XLA ends such a process without a word.
+  """
+  yield
+  maps = pathlib.Path("/proc/self/maps")
+  if maps.exists() and len(maps.read_bytes().splitlines()) > 12_000:
+    jax.clear_caches()
 
 
 @pytest.fixture
