@@ -19,7 +19,7 @@ def choose_columns(
   allowed = [column for column in range(rows.x.shape[1]) if column not in rule.excluded]
   if len(allowed) <= num_columns:
     return tuple(allowed)
-  root = np.sqrt(rows.weights / np.max(rows.weights))
+  root = np.sqrt(rows.weights)
   bases = np.stack([_basis(rows.x[:, column], root, degree) for column in allowed])  # [P, N, degree]
   left = np.stack([_standardized(rows.y, root), _standardized(_ranks(rows.y), root)], axis=1)  # [N, 2]
   chosen = [allowed.index(column) for column in sorted(rule.required)]

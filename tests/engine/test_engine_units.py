@@ -10,7 +10,7 @@ import pytest
 
 from symformer_jax import inference, results, testing
 from symformer_jax.engine import bags, clock, criteria, loop, noise, rescale
-from symformer_jax.engine.config import DEFAULT
+from symformer_jax.engine.config import DEFAULT, loop as loop_config
 from symformer_jax.engine.options import SearchOptions
 from symformer_jax.engine.pool import Candidate, Pool
 from symformer_jax.engine.rows import LARGEST, SMALLEST, Rows, check_dataset, with_weights
@@ -182,7 +182,7 @@ def test_of_one_complexity_the_nearer_exact_one():
 
 
 def test_of_a_skeleton_few_go_on_and_of_errors_below_single_precision_the_simple_come_first():
-  config = dataclasses.replace(DEFAULT.pool, num_best=2, num_per_complexity=1, fits_per_skeleton=2)
+  config = loop_config.PoolConfig(num_best=2, num_per_complexity=1, fits_per_skeleton=2)
   pool = Pool(1.0, 100, config)
   pool.insert([candidate("1.5*x*z", 1e-13), candidate("1.5*x", 1e-12), candidate("2.5*x", 1e-5),
                candidate("3.5*x", 1e-4), candidate("4.5*x*x*z", 1e-3)])

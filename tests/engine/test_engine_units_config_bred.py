@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import optimize
 
-from symformer_jax.engine.config import DEFAULT, evolution as evolution_config, templates, transformer
+from symformer_jax.engine.config import DEFAULT, evolution as evolution_config, loop, templates, transformer
 from symformer_jax.engine.options import SearchOptions
 from symformer_jax.engine.pool import Pool
 from symformer_jax.engine.task import make_task
@@ -34,7 +34,8 @@ def nested(num_nodes):
 def test_the_parts_of_the_default_are_those_of_no_arguments():
   for part, make in (
     (DEFAULT.evolution, evolution_config.EvolutionConfig), (DEFAULT.transformer, transformer.TransformerConfig),
-    (DEFAULT.templates, templates.TemplatesConfig), (DEFAULT.guesses, templates.GuessesConfig)):
+    (DEFAULT.templates, templates.TemplatesConfig), (DEFAULT.guesses, templates.GuessesConfig),
+    (DEFAULT.pool, loop.PoolConfig)):
     assert part == make()
 
 

@@ -16,7 +16,9 @@ from symformer_jax.engine.config import (
   functions,
   loop as loop_config,
   names,
+  rationals,
   selection,
+  sums,
   transformer,
 )
 from symformer_jax.engine.options import SearchOptions
@@ -34,7 +36,9 @@ def test_the_parts_of_the_default_are_those_of_no_arguments():
   for part, make in (
     (DEFAULT.budget, loop_config.BudgetConfig), (DEFAULT.noise, loop_config.NoiseConfig),
     (DEFAULT.pool, loop_config.PoolConfig), (DEFAULT.selection, selection.SelectionConfig),
-    (DEFAULT.choice, selection.ChoiceConfig), (DEFAULT.loss, selection.LossConfig)):
+    (DEFAULT.choice, selection.ChoiceConfig), (DEFAULT.loss, selection.LossConfig),
+    (DEFAULT.subsets, sums.SubsetsConfig), (DEFAULT.subsets_inside, sums.SubsetsInsideConfig),
+    (DEFAULT.triples, sums.TriplesConfig), (DEFAULT.rationals, rationals.RationalsConfig)):
     assert part == make()
 
 

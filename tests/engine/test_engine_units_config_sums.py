@@ -87,7 +87,6 @@ def test_what_an_equation_may_leave():
   for left, is_found in ((0.5e-4, True), (4e-4, False)):
     columns = np.column_stack([basis[:, 0], basis[:, 1], basis[:, 2], basis[:, 0] + basis[:, 1] + basis[:, 2]
                                + left * 2 * basis[:, 3]])
-    assert (null_vectors.find(columns, dataclasses.replace(config, leaps=(0, 0))) is None) or not is_found
     assert (null_vectors.find(columns, config) is not None) is is_found
 
 
