@@ -67,7 +67,7 @@ def propose_scalings(
     config: the trained box, and what counts as small or far off.
   """
   plain = [_scaling(x, y, config)]
-  if not plain[0].is_identity and plain[0].y_factor == 1 and np.all(np.max(np.abs(x), axis=0) <= config.box):
+  if not plain[0].is_identity and plain[0].y_factor == 1 and np.max(np.abs(x)) <= config.box:
     plain.append(Scaling((1.0,) * x.shape[1]))
   is_far, highest = _is_far(x, config), float(np.max(np.abs(y)))
   # Divided first: squares and sums of huge targets overflow.

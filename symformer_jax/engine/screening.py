@@ -26,7 +26,7 @@ def choose_columns(
   design = root[:, None]
   while True:
     design = np.column_stack([design[:, :1], *(bases[i] for i in chosen)])
-    residual = left - design @ np.linalg.lstsq(design, left, rcond=None)[0]
+    residual = left - design @ np.linalg.lstsq(design, left)[0]
     if len(chosen) >= num_columns or design.shape[1] >= len(rows) // 2:
       break
     gains = np.sum(np.einsum("pnk,nt->ptk", bases, residual) ** 2, axis=2)

@@ -474,3 +474,15 @@ def test_sums_are_chosen_for_y_under_a_column_and_its_inverse():
   found = [target for turn in range(6) for target in inside._targets(many, many.fit_rows, turn)]
   for column in many.fit_rows.x.T:
     assert any(np.allclose(target.values, many.fit_rows.y / column) for target in found)
+
+
+def test_a_template_is_fitted_on_three_hundred_rows_and_its_functions_on_ten_thousand(monkeypatch):
+  asked = []
+  monkeypatch.setattr(profile, "_Profile", lambda template, rows, config: asked.append(len(rows)) or SimpleNamespace(
+    fit=dict, estimates=lambda values: {}))
+  monkeypatch.setattr(profile, "_part", lambda *given: None)
+  rows = Rows(np.ones((12_000, 1)), np.ones(12_000), np.ones(12_000))
+  for num_unknowns, expected in ((1, [300]), (2, [300, 10_000])):
+    asked.clear()
+    profile.pose(SimpleNamespace(unknowns=(None,) * num_unknowns), rows, seed=0)
+    assert asked == expected

@@ -1,0 +1,236 @@
+"""Edges of the engine's modules: ties, empty and full cases, what decides just at a limit."""
+
+import dataclasses
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from small_data import nested, parse, task_of
+
+from symformer_jax.engine import bags, clock, criteria, loop, noise, refine, rescale, screening, task
+from symformer_jax.engine.config import DEFAULT
+from symformer_jax.engine.options import SearchOptions
+from symformer_jax.engine.pool import Candidate, Pool, survivors
+from symformer_jax.engine.rows import Rows, check_dataset
+from symformer_jax.language import expression, programs
+from symformer_jax.language.expression import Node, number, variable
+from symformer_jax.language.rules import Rule
+
+
+def unit_rows(x, y, weights=None):
+  x = np.asarray(x, float)
+  x = x[:, None] if x.ndim == 1 else x
+  return Rows(x, np.asarray(y, float), np.ones(len(x)) if weights is None else np.asarray(weights, float))
+
+
+# --- the loop --------------------------------------------------------------------------------------------------------
+
+
+def test_what_is_fitted_are_different_trees_that_the_rule_allows_and_a_program_holds():
+  longest, longer = nested(programs.MAX_TOKENS), nested(programs.MAX_TOKENS + 1)
+  assert programs.size(longest) == programs.MAX_TOKENS
+  some = SimpleNamespace(rule=lambda node: node != parse("z"))
+  nodes = [parse("x"), parse("z"), longest, longer, parse("x"), parse("sin(x)")]
+  assert loop._fittable(nodes, some) == [parse("x"), longest, parse("sin(x)")]
+
+
+@dataclasses.dataclass(frozen=True)
+class Named:
+  name: str
+  turns: tuple[int, ...] = ()
+
+
+@pytest.mark.parametrize(("cycle", "names", "found"), [
+  (("first", "second"), ("first", "second"), ["first", "second", "first"]),
+  (("first", "second"), ("first",), ["first", "first"]), (("first", "second"), ("second",), []),
+  ((), ("first", "second"), []), (("first",), ("first",), ["first"] * 3)])
+def test_the_cycle_goes_round_where_its_first_source_takes_part(cycle, names, found):
+  budget = SimpleNamespace(cycle=cycle, turns=lambda effort: 3)
+  options = SimpleNamespace(config=SimpleNamespace(budget=budget), max_time=None, effort="normal")
+  turns = list(loop.schedule([Named(name) for name in names], options))
+  assert [turn.source.name for turn in turns] == found and {turn.num for turn in turns} <= {1}
+  assert [turn.number for turn in turns] == list(range(len(found)))
+
+
+# --- the task, its rows, bags ----------------------------------------------------------------------------------------
+
+
+def test_rows_that_differ_a_little_stay_as_they_are_drawn():
+  rows = unit_rows(np.arange(40.0), 1e-3 * np.sin(np.arange(40.0)))
+  drawn = task._sample_that_varies(rows, 8, seed=3)
+  np.testing.assert_array_equal(drawn.y, rows.sample(8, seed=3).y)
+
+
+def test_where_all_drawn_rows_are_alike_two_of_them_give_way_to_the_extremes():
+  y = np.zeros(4000)
+  y[[17, 31]] = 2.0, -1.0
+  rows = unit_rows(np.arange(4000.0), y, np.arange(1.0, 4001))
+  drawn, alike = task._sample_that_varies(rows, 6, seed=0), rows.sample(6, seed=0)
+  assert np.ptp(alike.y) == 0 and len(drawn) == 6
+  np.testing.assert_array_equal(drawn.y, [-1, 2, 0, 0, 0, 0])
+  np.testing.assert_array_equal(drawn.x[:, 0], [31, 17, *alike.x[2:, 0]])
+  np.testing.assert_array_equal(drawn.weights, drawn.x[:, 0] + 1)
+
+
+def test_r2_is_of_the_whole_that_y_is_a_part_of_where_there_is_one():
+  part = task_of(1)
+  assert part.r2(0.25 * part.variance) == pytest.approx(0.75)
+  assert dataclasses.replace(part, whole_variance=2 * part.variance).r2(0.5 * part.variance) == pytest.approx(0.75)
+
+
+def test_names_are_as_many_texts_as_columns_and_differ():
+  x, y = np.random.default_rng(0).uniform(1, 3, (9, 2)), np.arange(9.0)
+  for names in (["a", "a"], ["a", 3]):
+    with pytest.raises(task.InputError, match="names: expected texts that differ"):
+      task.make_task((x, y), names, SearchOptions())
+
+
+def test_rows_of_one_rank_are_taken_in_their_order():
+  values = np.tile([1.0, 0.0, 2.0], 200)
+  rows = unit_rows(np.arange(600.0), values)
+  found = bags._spread(rows, rows.y, 60)
+  in_order = sorted(range(600), key=lambda i: values[i])  # stable
+  expected = sorted(in_order[int(place)] for place in np.linspace(0, 599, 60))
+  assert found.x[:, 0].tolist() == expected and np.array_equal(found.y, values[expected])
+
+
+def test_a_row_of_tiny_weight_counts_and_one_of_none_does_not():
+  rows = check_dataset((np.arange(7.0), np.arange(7.0) ** 2, [1e-9, 0, 1, 1, 1, 1, 1]))
+  assert rows.x[:, 0].tolist() == [0, 2, 3, 4, 5, 6] and rows.weights.mean() == pytest.approx(1)
+
+
+# --- screening -------------------------------------------------------------------------------------------------------
+
+
+def test_ranks_go_from_minus_one_to_one():
+  np.testing.assert_allclose(screening._ranks(np.array([3.0, 1, 7, 3, 5])), [-1 / 3, -1, 1, -1 / 3, 1 / 3])
+  np.testing.assert_array_equal(screening._ranks(np.array([2.0, 2])), [-1, -1])
+  np.testing.assert_array_equal(screening._ranks(np.array([2.0, 3])), [-1, 1])
+
+
+def test_huge_and_constant_values_are_of_unit_length_or_none():
+  values, root = np.array([1.0, 2, 4]), np.ones(3)
+  small = screening._standardized(values, root)
+  assert np.linalg.norm(small) == pytest.approx(1)
+  np.testing.assert_allclose(screening._standardized(1e200 * values, root), small)
+  np.testing.assert_array_equal(screening._standardized(np.zeros(3), root), np.zeros(3))
+
+
+def test_a_constant_column_has_no_polynomial_and_one_of_two_values_a_single_one():
+  root = np.ones(8)
+  assert not screening._basis(np.full(8, 3.0), root, 3).any()
+  two = screening._basis(np.repeat([1.0, 5.0], 4), root, 3)
+  assert [bool(column.any()) for column in two.T] == [True, False, False]
+
+
+@pytest.mark.parametrize("num_rows", [9, 10, 13, 14, 15, 16, 20, 22])
+def test_columns_are_compared_while_the_sums_have_less_than_half_as_many_terms_as_rows(num_rows, monkeypatch):
+  """One and three for each column: 4, 7, 10."""
+  rng = np.random.default_rng(0)
+  solves, lstsq = [], np.linalg.lstsq
+  monkeypatch.setattr(screening.np.linalg, "lstsq", lambda design, left, **rest: solves.append(
+    design.shape[1]) or lstsq(design, left, **rest))
+  rows = unit_rows(rng.normal(size=(num_rows, 9)), rng.normal(size=num_rows))
+  screening.choose_columns(rows, Rule(9), num_columns=6)
+  expected = [1 + 3 * i for i in range(9)]
+  assert solves == expected[: next(i for i, num in enumerate(expected) if num >= num_rows // 2) + 1]
+
+
+def test_a_column_that_explains_the_ranks_and_one_that_explains_the_values_have_equal_parts():
+  """Of y one column knows a single huge value, another the order of all rows."""
+  rng = np.random.default_rng(0)
+  order = np.linspace(-1, 1, 60)
+  y = np.exp(9 * order)  # the last few rows are nearly all of the variance
+  spike = np.where(np.arange(60) > 56, np.arange(60.0), 0.0)
+  noisy = order + 0.05 * rng.normal(size=60)
+  x = np.column_stack([rng.normal(size=60), spike, noisy, rng.normal(size=60)])
+  assert screening.choose_columns(unit_rows(x, y), Rule(4), num_columns=2) == (1, 2)
+  assert screening.choose_columns(unit_rows(x, order), Rule(4), num_columns=1) == (2,)
+
+
+# --- scalings --------------------------------------------------------------------------------------------------------
+
+
+def test_a_factor_is_written_but_where_it_is_one():
+  x = variable(0)
+  assert rescale._multiplied(1.0, x) == x and rescale._multiplied(-1.0, x) == Node("neg", (x,))
+  assert rescale._multiplied(2.0, x) == Node("*", (x, number(2.0))) and rescale._multiplied(2.0, None) == number(2.0)
+  assert rescale._multiplied(-2.0, x) == Node("*", (x, number(-2.0)))
+
+
+@pytest.mark.parametrize(("node", "value"), [
+  (Node("pow2", (number(3.0),)), 9.0), (Node("inv", (number(4.0),)), 0.25), (Node("sqrt", (number(9.0),)), 3.0),
+  (Node("pow3", (number(-2.0),)), -8.0), (Node("pow2", (number(-2.0),)), 4.0)])
+def test_powers_of_numbers_are_numbers(node, value):
+  assert rescale.Scaling((2.0,)).restore(node) == number(value)
+
+
+def test_small_columns_are_shown_raw_as_well_up_to_the_border_of_the_box():
+  y = np.linspace(1, 2, 9)
+  small = np.linspace(0, 0.5, 9)
+  for largest, count in ((5.0, 2), (5.001, 1)):
+    x = np.column_stack([small, np.linspace(-largest, 0, 9)])
+    found = rescale.propose_scalings(x, y)
+    assert len(found) == count and found[-1].is_identity is (count == 2)
+
+
+@pytest.mark.parametrize(("low", "high", "is_far"), [(5.0, 5.0, False), (9.0, 9.5, True), (0.2, 0.4, True)])
+def test_small_spans_far_from_zero_are_off_to_one_side(low, high, is_far):
+  assert rescale._is_far(np.linspace(low, high, 9)[:, None], DEFAULT.scaling)[0] == is_far
+
+
+# --- noise and criteria ----------------------------------------------------------------------------------------------
+
+
+def test_errors_have_no_constants_unless_they_are_named(monkeypatch):
+  asked = []
+  monkeypatch.setattr(noise, "smoothness", lambda errors, x, *, num_constants: asked.append(num_constants) or [0.0])
+  assert noise.looks_like_noise(np.ones(4), np.ones((4, 1)), [0])
+  assert asked == [0]
+
+
+def test_a_formula_without_an_error_is_no_better_for_it():
+  for name, criterion in criteria.CRITERIA.items():
+    assert criterion(criteria.Fit(np.nan, 3, 1), num_points=20, variance=2.0) == np.inf, name
+
+
+# --- the pool --------------------------------------------------------------------------------------------------------
+
+
+def test_of_each_length_so_many_survive_beside_the_best():
+  loss = np.array([0.5, 0.1, np.inf, 0.3, 0.2, np.nan, 0.4])
+  lengths = [3, 5, 3, 5, 5, 3, 7]
+  assert survivors(loss, lengths, num_best=0, num_per_length=1) == [1, 6, 0]
+  assert survivors(loss, lengths, num_best=2, num_per_length=1) == [1, 4, 6, 0]
+  assert survivors(loss, lengths, num_best=0, num_per_length=2) == [1, 4, 6, 0]
+  assert survivors(loss, lengths, num_best=9, num_per_length=0) == [1, 4, 3, 6, 0]
+
+
+def test_what_a_program_does_not_hold_goes_no_further():
+  pool = Pool(1.0, 100)
+  for num in (programs.MAX_TOKENS, programs.MAX_TOKENS + 1):
+    pool.insert([Candidate(nested(num), 0.1)])
+  assert [expression.complexity(c.node) for c in pool.shortlist()] == [programs.MAX_TOKENS]
+
+
+def test_an_equal_error_is_no_gain_and_the_first_of_equals_stays():
+  pool = Pool(1.0, 100)
+  assert pool.insert([Candidate(parse("x"), 0.5, "first")])
+  assert not pool.insert([Candidate(parse("x"), 0.5, "second"), Candidate(parse("z"), 0.5, "third")])
+  assert pool.best.source == "first" and pool.sources() == {"first", "third"} and len(pool) == 2
+
+
+# --- fits and the clock ----------------------------------------------------------------------------------------------
+
+
+def test_a_task_without_formulas_has_no_fits():
+  assert refine.fit_constants([(task_of(1), [])], method="lm", max_steps=3) == [[]]
+  assert refine.fit_constants([], method="lm", max_steps=3) == []
+
+
+def test_intervals_that_overlap_are_counted_once():
+  union = clock._Union()
+  for start, end, seconds in ((1.0, 2.0, 1.0), (3.0, 4.0, 2.0), (4.0, 5.0, 3.0), (3.5, 6.0, 4.0), (0.5, 7.0, 6.5)):
+    union.add(start, end)
+    assert union.seconds == pytest.approx(seconds)
+  assert union._apart == [(0.5, 7.0)]
