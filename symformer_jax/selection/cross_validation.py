@@ -13,7 +13,7 @@ from symformer_jax.selection import rounding, scoring, soundness
 def draw_folds(rows: Rows, num_folds: int, *, seed: int, config: ChoiceConfig = DEFAULT.choice) -> np.ndarray:
   """The fold [N] of each row: blocks where the rows are a series (one evenly spaced column), else by chance."""
   num_folds = min(num_folds, len(rows))
-  order = (np.argsort(rows.x[:, 0], kind="stable") if soundness.even_step(rows.x, config=config) is not None
+  order = (np.argsort(rows.x[:, 0]) if soundness.even_step(rows.x, config=config) is not None
            else np.random.default_rng(seed).permutation(len(rows)))
   folds = np.empty(len(rows), int)
   folds[order] = np.arange(len(rows)) * num_folds // len(rows)

@@ -1,0 +1,131 @@
+"""Edges of the selection's parts: just at a limit, one of several rows, and what is handed on."""
+
+import dataclasses
+import math
+
+from hand_made_rows import NAMES, parse, rows_of
+import numpy as np
+import pytest
+
+from symformer_jax.engine import criteria
+from symformer_jax.engine.config import DEFAULT
+from symformer_jax.language import expression
+from symformer_jax.selection import choice, front, idle_parts, noise, rounding, select, soundness
+
+CONFIG = DEFAULT.choice
+
+
+def test_just_a_quarter_of_a_rounding_is_silent():
+  quarter = float(np.finfo(float).eps) / 4
+  x = np.array([[1.0, quarter], [2.0, 2 * quarter], [4.0, 4 * quarter]])
+  assert idle_parts.without_idle_parts(parse("x + z"), x) == parse("x")
+  x[2, 1] *= 1.01
+  assert idle_parts.without_idle_parts(parse("x + z"), x) == parse("x + z")
+
+
+@pytest.mark.parametrize("given", [
+  {"line_columns": 1, "num_columns": 1, "most": 0.02}, {"num_columns": 1, "most": 0.05 - 0.02}])
+def test_a_chance_of_just_what_is_allowed_is_taken(given, monkeypatch):
+  most = given.pop("most")
+  monkeypatch.setattr(noise, "log_chance", lambda **named: math.log(most))
+  assert noise.is_beyond_chance(share=0.3, num_points=20, num_constants=2, further_nodes=0, **given)
+
+
+def test_a_simpler_formula_is_a_constant_unless_more_is_said(monkeypatch):
+  asked = []
+  monkeypatch.setattr(noise, "log_chance", lambda **named: asked.append(named["base_constants"]) or -99.0)
+  assert noise.is_beyond_chance(share=0.3, num_points=20, num_constants=2, further_nodes=2, num_columns=2)
+  assert asked == [1]
+
+
+def test_lines_of_small_errors_fall_as_well():
+  assert front.falling([1, 2, 3], [0.3, 0.2, 0.1]) == [0, 1, 2]
+  assert front.pareto_indices([1, 2, 3], [0.3, 0.2, 0.1]) == [0, 1, 2]
+
+
+def test_each_segment_is_judged_by_its_own_values():
+  values = np.array([[1.0, 0.9], [1.0, np.nan], [1.0, np.inf], [-1.0, 1.0]])
+  assert soundness._may_vanish(values, CONFIG).tolist() == [False, True, True, True]
+
+
+def test_each_segment_approaches_its_own_zero():
+  shares = np.array([[0.0, 1.0], [0.0, 1.0]])
+  found = soundness._with_approach(shares, np.array([[0.1, 0.3], [0.7, 0.9]]))
+  for row, zero in zip(found, (0.2, 0.8), strict=True):
+    assert np.sum(np.abs(row - zero) < 1e-6) > 50
+
+
+def test_of_two_steps_the_smaller_says_how_far_a_wave_turns():
+  segments = soundness.make_segments(rows_of([0.0, 1.0, 11.0], np.arange(3.0)))
+  assert soundness.turn(parse("sin(3*x)"), segments) == pytest.approx(3)
+
+
+def contest(shares, errors, variance, *, num_points=2.0):
+  made = choice._Contest.__new__(choice._Contest)
+  made._config, made._variance, made._num_points = CONFIG, variance, num_points
+  made._rows, made.weights = np.zeros(len(errors[0])), np.ones(len(errors[0]))
+  made.shares, made.errors = shares, errors
+  return made
+
+
+def test_what_rows_are_worth_does_not_depend_on_the_unit_of_y():
+  rng = np.random.default_rng(0)
+  errors = [rng.exponential(size=400) ** 3, rng.exponential(size=400) ** 3 / 5]
+  found = []
+  for unit in (1.0, 100.0):
+    scaled = [unit * each for each in errors]
+    found.append(contest([np.mean(each) / (7 * unit) for each in scaled], scaled, 7 * unit).num_points(1, 0))
+  assert found[0] == pytest.approx(found[1]) and 2 < found[0] < 400
+  means = [np.mean(each) for each in errors]
+  spread = np.mean((errors[0] / means[0] - errors[1] / means[1]) ** 2)
+  shares = [mean / 7 + criteria.NOISE_FLOOR**2 for mean in means]
+  assert found[0] == pytest.approx(400 * min(1, 4 * math.log(shares[0] / shares[1]) / spread))
+
+
+def test_what_leaves_nothing_gains_down_to_the_resolution_of_either():
+  floor = criteria.NOISE_FLOOR**2
+  made = contest([floor, 0.0, 3 * floor], [np.ones(4)] * 3, 1.0)
+  assert made._log_gain(1, 0) == pytest.approx(math.log(2)) and made._log_gain(0, 1) == pytest.approx(-math.log(2))
+  assert made._log_gain(0, 2) == pytest.approx(math.log(4 / 2))
+
+
+def test_a_part_of_just_a_thousandth_of_a_direction_is_a_part(monkeypatch):
+  class Local:
+    weights, jacobian, node = np.ones(6), np.ones((6, 2)), None
+    x, is_free = np.arange(6.0)[:, None], np.ones(2, bool)
+
+    def __init__(self):
+      self.theta = np.array([3.0, 2.0])
+
+  monkeypatch.setattr(rounding, "_factor_flags", lambda node: [False, False])
+  monkeypatch.setattr(rounding, "_null_direction", lambda columns: np.array([1.0, 1e-3]))
+  for fix in (rounding._fix_factor, rounding._fix_summand):
+    tried = []
+    monkeypatch.setattr(rounding, "_accept", lambda local, index, theta, tried=tried: tried.append(index) or False)
+    assert fix(Local()) is False and tried == [0, 1]
+
+
+def test_the_choice_config_that_is_given_reaches_every_step(monkeypatch):
+  config = dataclasses.replace(DEFAULT.choice, odd_nats=13.0)
+  asked = set()
+
+  def watched(module, name):
+    real = getattr(module, name)
+
+    def call(*given, **named):
+      asked.add((name, named.get("config", given[-1])))
+      return real(*given, **named)
+    monkeypatch.setattr(module, name, call)
+
+  for name in ("to_slow_waves", "make_segments", "find_fault", "is_supported"):
+    watched(soundness, name)
+  for name in ("choose", "num_oddities"):
+    watched(choice, name)
+  rng = np.random.default_rng(0)
+  x = np.sort(rng.uniform(-3, 3, 40))
+  rows = rows_of(x, 2.5 * x + 0.3 * rng.normal(size=40))
+  select.select([parse("2.5*x"), parse("2.5*x + 0.01/(x - 0.1)")], rows, NAMES, seed=0,
+                yardsticks=[expression.number(0.5)], choice_config=config)
+  assert {name for name, _ in asked} == {
+    "to_slow_waves", "make_segments", "find_fault", "is_supported", "choose", "num_oddities"}
+  assert all(given == config for _, given in asked)
