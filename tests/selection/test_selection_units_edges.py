@@ -60,6 +60,33 @@ def test_of_two_steps_the_smaller_says_how_far_a_wave_turns():
   assert soundness.turn(parse("sin(3*x)"), segments) == pytest.approx(3)
 
 
+@pytest.mark.parametrize(("column", "step"), [([0, 0.5, 1.5, 2], 0.5), ([5, 1, 3, 9], 2), ([0, 0.25, 0.8], None)])
+def test_steps_are_counted_in_units_of_the_smallest(column, step):
+  assert soundness.even_step(np.array(column, float)[:, None]) == step
+
+
+def test_corners_of_a_box_lie_in_it_whatever_rounding_says():
+  """Where the least and the range add up to more than the largest."""
+  rng = np.random.default_rng(0)
+  ends = np.sort(rng.normal(size=(2, 200)) * 10.0 ** rng.integers(-3, 4, (2, 200)), axis=0)
+  over = ends[:, ends[0] + (ends[1] - ends[0]) > ends[1]][:, :3]
+  assert over.shape == (2, 3)
+  x = np.column_stack([over, [0.0, 1e9]])
+  points = soundness._box_points(x, 50, 0)
+  assert np.all(points <= x.max(axis=0)) and np.all(points >= x.min(axis=0))
+  assert all(np.any(points[:, i] == x[1, i]) for i in range(4))
+
+
+def test_what_is_smallest_at_the_end_of_a_segment_is_enclosed_there():
+  segments = soundness.make_segments(rows_of([1.0, 4, 5], [1.0, 2, 3]))
+  which, shares = np.array([0, 1]), np.broadcast_to(np.linspace(0, 1, 4), (2, 4))
+  node = parse("x - 5.3")
+  size = np.abs(soundness._evaluate(node, soundness._points_at(segments, which, shares)))
+  found = soundness._smallest(node, segments, which, shares, size)
+  np.testing.assert_allclose(found[:, 1], [1, 1], rtol=1e-12)
+  assert np.all(found[:, 0] > 1 - 1e-9)
+
+
 def contest(shares, errors, variance, *, num_points=2.0):
   made = choice._Contest.__new__(choice._Contest)
   made._config, made._variance, made._num_points = CONFIG, variance, num_points
