@@ -208,7 +208,9 @@ def _log_ordinary(value: float, stderr: float, dof: int) -> float:
   # Beyond twelve standard errors the likelihood is negligible, unless dof is 1 or 2.
   edges = np.linspace(-12, 12, 241)
   likelihood = np.exp(_log_t((edges[1:] + edges[:-1]) / 2, dof))
-  return math.log(float(likelihood @ np.maximum(np.diff(special_values.ordinary_cdf(value + stderr * edges)), 1e-300)))
+  # Of either sign the same; above 0 what is near to 1 would be rounded away.
+  masses = np.diff(special_values.ordinary_cdf(stderr * edges - abs(value)))
+  return math.log(float(likelihood @ np.maximum(masses, 1e-300)))
 
 
 def _log_t(z: np.ndarray, dof: int) -> np.ndarray:

@@ -1,0 +1,122 @@
+"""Edges of fits: just at a limit, constants of any size and sign, derivatives of any length."""
+
+import math
+from types import SimpleNamespace
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from symformer_jax.refinement import bfgs, bounded, local as local_lib, snapping, special_values, uncertainty
+from symformer_jax.refinement.problem import Evaluation, Status
+
+
+@pytest.mark.parametrize("value", [0.3, 7.0, 12345.678, 1e9])
+def test_ordinary_constants_of_either_sign_are_as_likely(value):
+  """Of large ones as well, whose share of all is far below a rounding of 1."""
+  stderr = 1e-9 * value
+  found = snapping._log_ordinary(value, stderr, 50)
+  assert found == snapping._log_ordinary(-value, stderr, 50)
+  assert found == pytest.approx(math.log(0.5 / (1 + value) ** 2 * stderr), abs=0.01)
+
+
+@pytest.mark.parametrize(("share", "num_looks"), [(0.9, 2), (1.1, 51)])
+@pytest.mark.parametrize(("rss", "variance", "floor", "limit"), [
+  (1.0, 10.0, 0.0, 1e-3), (1.0, 0.0, 0.1, 1e-3), (1e6, 0.0, 0.0, 1e-3)])
+def test_a_refit_ends_where_a_step_gains_just_so_little(rss, variance, floor, limit, share, num_looks):
+  problem = snapping._Problem(None, np.ones(3), np.ones(3), floor)
+  problem.variance = variance
+  looks = []
+
+  def look(values):
+    looks.append(values)
+    return rss - share * limit * (len(looks) - 1), np.ones(3), np.ones((3, 1))
+
+  problem._look = look
+  problem.refit(np.zeros(1), np.ones(1, bool))
+  assert len(looks) == num_looks
+
+
+def evaluation(loss, gradient, gram):
+  return Evaluation(jnp.float32(loss), jnp.float32(loss), jnp.asarray(gradient, jnp.float32),
+                    jnp.diag(jnp.asarray(gram, jnp.float32)), jnp.ones(1, bool))
+
+
+@pytest.mark.parametrize(("gradient", "gram", "loss", "is_done"), [
+  ([3e-4], [100.0], 1.0, True), ([4e-4], [100.0], 1.0, False), ([3e-4], [100.0], 0.5, False),
+  ([3e-4, 3e-5], [100.0, 0.01], 1.0, False), ([3e-4, 1.0], [100.0, 0.0], 1.0, True)])
+def test_slopes_are_measured_by_the_length_of_their_derivative_and_by_what_is_left(gradient, gram, loss, is_done):
+  """Flat is where the squared cosine of any constant that has a derivative is below a hundredth of a rounding."""
+  problem = SimpleNamespace(y=jnp.ones(1, jnp.float32), weights=jnp.ones(1, jnp.float32))
+  constants = jnp.ones(len(gradient))
+  found = bfgs.descent_status(problem, evaluation(loss, gradient, gram), jnp.float32(jnp.inf), constants, constants)
+  assert (bool(found[0]), int(found[1])) == (is_done, Status.CONVERGED if is_done else Status.STEP_LIMIT)
+
+
+def test_directions_of_zero_length_stay_zero_and_others_have_length_one():
+  jacobian = np.array([[3.0, 0.0, 1e-200, 3e200], [4.0, 0.0, 0.0, 4e200]])
+  directions, norms = bounded._directions(jacobian)
+  np.testing.assert_allclose(norms, [5, 1, 1e-200, 5e200])
+  np.testing.assert_allclose(directions, [[0.6, 0, 1, 0.6], [0.8, 0, 0, 0.8]])
+
+
+def test_a_damped_step_moves_what_is_free_alone():
+  directions = np.eye(3)[:, :2]
+  step = bounded._step(directions, np.array([2.0, 5.0, 1.0]), np.array([True, False]), 1.0)
+  np.testing.assert_allclose(step, [-1.0, 0.0])  # half of the way
+  np.testing.assert_allclose(bounded._step(directions, np.array([2.0, 5, 1]), np.ones(2, bool), 0.25), [-1.6, -4])
+
+
+def test_a_constant_at_its_bound_is_pushed_against_it_or_not():
+  """Of (c - 3)**2 within [0, 2] and [4, 5], and [3, 5]: at a bound, but not pushed."""
+  def evaluate(constants):
+    return np.stack([constants[0] * np.ones(4), np.ones(4)])
+
+  for box, constant, is_held in (((0.0, 2.0), 2, True), ((4.0, 5.0), 4, True), ((3.0, 5.0), 3, False)):
+    low, high = (np.array([end]) for end in box)
+    found = bounded.descend(evaluate, np.array([9.0]), np.full(4, 3.0), np.ones(4), (low, high), max_steps=30)
+    assert found.constants[0] == pytest.approx(constant, abs=1e-6) and found.is_at_bound.tolist() == [is_held]
+    assert found.is_done
+
+
+def test_the_covariance_of_constants_that_are_told_apart_beside_those_that_are_not():
+  rng = np.random.default_rng(0)
+  basis = np.linalg.qr(rng.normal(size=(9, 3)))[0]
+  jacobian = np.column_stack([2 * basis[:, 0], basis[:, 1], 3 * basis[:, 1], 0 * basis[:, 2]])
+  found = uncertainty.estimate(jacobian, basis[:, 2], np.full(9, 4.0), has_sigma=False)
+  assert found.is_identifiable.tolist() == [True, False, False, False] and found.dof == 5
+  # A sum of squares of 4 on five degrees, over 4 times the square of a length of 2.
+  assert found.covariance[0, 0] == pytest.approx(4 / 5 / 16) and np.isinf(found.covariance[1:]).all()
+  assert found.residual_std == pytest.approx(math.sqrt(4 / 5))
+  known = uncertainty.estimate(jacobian[:, :1], basis[:, 2], np.full(9, 4.0), has_sigma=True)
+  assert known.stderr[0] == pytest.approx(1 / 4) and known.correlation[0, 0] == pytest.approx(1)
+
+
+def test_zero_and_each_sign_have_their_nearest_values():
+  for value in (0.5, -0.5):
+    found = special_values.nearest(value)
+    assert found[0].bits <= found[1].bits and {0.0, value} <= {special.value for special in found}
+    assert all(special.value == 0 or special.value * value > 0 for special in found)
+  values = [special.value for special in special_values.nearest(12.01 * math.sqrt(3))]
+  assert any(math.isclose(value, 12 * math.sqrt(3)) for value in values)
+  values = [special.value for special in special_values.nearest(13.01 * math.sqrt(3))]
+  assert not any(math.isclose(value, 13 * math.sqrt(3)) for value in values)
+
+
+def test_neighbours_are_looked_at_on_both_sides_by_their_own_size(monkeypatch):
+  asked = []
+
+  class Local(local_lib.LocalModel):
+    def __init__(self, theta):
+      from symformer_jax.language import parser
+
+      self.theta, self.node = np.array(theta), parser.parse("(1.5*x)**2.5", ("x",))
+
+    def predict_many(self, thetas):
+      asked.append(thetas)
+      return np.where(thetas[:, :1] > 4, np.nan, 1.0) * np.ones((len(thetas), 3))
+
+  assert Local([4.0, 0.0])._has_neighbours().tolist() == [False, True]
+  steps = asked[0] - [4.0, 0.0]
+  probe = local_lib.PROBE
+  np.testing.assert_allclose(steps, [[4 * probe, 0], [0, probe], [-4 * probe, 0], [0, -probe]], atol=1e-12)
