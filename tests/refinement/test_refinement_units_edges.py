@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from symformer_jax.refinement import bfgs, bounded, local as local_lib, snapping, special_values, uncertainty
+from symformer_jax.refinement import bfgs, bounded, local as local_lib, problem, snapping, special_values, uncertainty
 from symformer_jax.refinement.problem import Evaluation, Status
 
 
@@ -24,16 +24,16 @@ def test_ordinary_constants_of_either_sign_are_as_likely(value):
 @pytest.mark.parametrize(("rss", "variance", "floor", "limit"), [
   (1.0, 10.0, 0.0, 1e-3), (1.0, 0.0, 0.1, 1e-3), (1e6, 0.0, 0.0, 1e-3)])
 def test_a_refit_ends_where_a_step_gains_just_so_little(rss, variance, floor, limit, share, num_looks):
-  problem = snapping._Problem(None, np.ones(3), np.ones(3), floor)
-  problem.variance = variance
+  made = snapping._Problem(None, np.ones(3), np.ones(3), floor)
+  made.variance = variance
   looks = []
 
   def look(values):
     looks.append(values)
     return rss - share * limit * (len(looks) - 1), np.ones(3), np.ones((3, 1))
 
-  problem._look = look
-  problem.refit(np.zeros(1), np.ones(1, bool))
+  made._look = look
+  made.refit(np.zeros(1), np.ones(1, bool))
   assert len(looks) == num_looks
 
 
@@ -47,10 +47,26 @@ def evaluation(loss, gradient, gram):
   ([3e-4, 3e-5], [100.0, 0.01], 1.0, False), ([3e-4, 1.0], [100.0, 0.0], 1.0, True)])
 def test_slopes_are_measured_by_the_length_of_their_derivative_and_by_what_is_left(gradient, gram, loss, is_done):
   """Flat is where the squared cosine of any constant that has a derivative is below a hundredth of a rounding."""
-  problem = SimpleNamespace(y=jnp.ones(1, jnp.float32), weights=jnp.ones(1, jnp.float32))
+  data = SimpleNamespace(y=jnp.ones(1, jnp.float32), weights=jnp.ones(1, jnp.float32))
   constants = jnp.ones(len(gradient))
-  found = bfgs.descent_status(problem, evaluation(loss, gradient, gram), jnp.float32(jnp.inf), constants, constants)
+  found = bfgs.descent_status(data, evaluation(loss, gradient, gram), jnp.float32(jnp.inf), constants, constants)
   assert (bool(found[0]), int(found[1])) == (is_done, Status.CONVERGED if is_done else Status.STEP_LIMIT)
+
+
+@pytest.mark.parametrize(("roundings", "is_spread"), [(7.9, False), (8.1, True)])
+def test_a_spread_of_eight_roundings_is_one(roundings, is_spread):
+  """Of 0 and, with next to no weight, 1: the spread is the root of that weight."""
+  spread = roundings * 2.0**-23
+  program = SimpleNamespace(slots=jnp.zeros(1, jnp.int32), is_exponent=jnp.zeros(1, bool))
+  y, weights = jnp.array([1.0, 0.0]), jnp.array([spread**2, 1.0])
+  made = problem.make_problem(program, jnp.ones((2, 1)), y, weights, num_slots=1)
+  assert float(made.scale) == pytest.approx(spread if is_spread else 1.0, rel=1e-5)
+
+
+@pytest.mark.parametrize(("small", "knee"), [(1e-2, 0.1), (1e-12, 5e-4)])
+def test_the_knee_is_no_less_than_a_thousandth_of_the_mean_size(small, knee):
+  made = problem.Problem(None, None, jnp.array([1.0, -small]), jnp.array([0.5, 0.5]), 1.0, None, None, None, jnp.inf)
+  assert float(problem.chordal(made).knee) == pytest.approx(knee, rel=1e-4)
 
 
 def test_directions_of_zero_length_stay_zero_and_others_have_length_one():
@@ -90,6 +106,17 @@ def test_the_covariance_of_constants_that_are_told_apart_beside_those_that_are_n
   assert found.residual_std == pytest.approx(math.sqrt(4 / 5))
   known = uncertainty.estimate(jacobian[:, :1], basis[:, 2], np.full(9, 4.0), has_sigma=True)
   assert known.stderr[0] == pytest.approx(1 / 4) and known.correlation[0, 0] == pytest.approx(1)
+
+
+@pytest.mark.parametrize(("share", "is_identifiable"), [(0.9e-6, True), (1.1e-6, False)])
+def test_a_constant_with_a_millionth_of_an_undetermined_direction_is_undetermined(share, is_identifiable):
+  """Of e1, e1 + s*e2 and e2 the sum with 1, -1 and s vanishes."""
+  size = share * math.sqrt(2)
+  jacobian = np.zeros((6, 3))
+  jacobian[0] = 1, 1, 0
+  jacobian[1] = 0, size, 1
+  found = uncertainty.estimate(jacobian, np.arange(6.0), np.ones(6))
+  assert found.is_identifiable.tolist() == [False, False, is_identifiable]
 
 
 def test_zero_and_each_sign_have_their_nearest_values():

@@ -51,11 +51,10 @@ class TermsConfig:
   links: tuple[str, ...] = LINKS
   # Whether products of powers of parts are tried: the logarithm of |y| as a sum of logarithms.
   use_products: bool = True
-  # Longer sums of all columns are chosen by exchange (`SubsetsConfig`).
+  # Longer sums of all columns are chosen by exchange (`SubsetsConfig`). Beside a formula that meets the data
+  # (`PoolConfig.met`) only the last search is made.
   searches: tuple[Search, ...] = (
     Search("any", 2, 64), Search("basic", 3, 128, 64), Search("monomial", 6, 4096, 256))
-  # A formula whose error is a smaller share of y's variance is the law, and only the last search is made beside it.
-  exact: float = 1e-22
   # Rows on which columns are selected: the products of the pursuit go with them.
   num_rows: int = 128
   # Formulas looked at for each that counts, where a user's rules leave out many: each takes a tenth of a millisecond to
