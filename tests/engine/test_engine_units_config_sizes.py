@@ -12,8 +12,9 @@ from symformer_jax.engine.config import DEFAULT, functions, rationals as rationa
 from symformer_jax.engine.options import SearchOptions
 from symformer_jax.engine.pool import Pool
 from symformer_jax.engine.rows import Rows
+from symformer_jax.language import expression
 from symformer_jax.language.rules import Rule
-from symformer_jax.sources import factoring, growth, products, rational_forms, rationals, single_index, terms
+from symformer_jax.sources import factoring, growth, products, quadratics, rational_forms, rationals, single_index, terms
 from symformer_jax.templates import answer
 
 
@@ -101,6 +102,34 @@ def test_each_set_of_fractions_is_looked_at_four_times(monkeypatch):
   monkeypatch.setattr(rational_forms.np, "argsort", lambda *given, **named: Looked(argsort(*given, **named)))
   next(rational_forms._few_columns(rng.normal(size=(100, 60)), rng.normal(size=100), np.ones(100), DEFAULT.rationals))
   assert asked == [4 * 32]
+
+
+def root_of(missed, more, monkeypatch):
+  """Whether sqrt(x**2) is written for a y that it misses by a share of the variance, by a formula that misses more of
+  it by a factor; and the tolerances within which terms count as cancelled.
+  """
+  x = np.linspace(1, 3, 60)
+  signs = np.where(np.arange(60) % 2, 1.0, -1.0)
+  off = math.sqrt(missed * np.var(x))  # next to nothing of the variance
+  asked = []
+  offset = expression.Node("+", (expression.variable(0), expression.number(off * math.sqrt(more - 1))))
+  for name in ("_written", "_written_below"):
+    monkeypatch.setattr(quadratics, name, lambda quadratic, sign, x, tolerance: asked.append(tolerance) or offset)
+  quadratic = {(0.0,): 1.0}, {}, {(2.0,): -1.0}
+  return quadratics._root(quadratic, x[:, None], x + off * signs, DEFAULT.quadratics) is not None, asked
+
+
+@pytest.mark.parametrize(("missed", "more", "is_found"), [
+  (0.99e-6, 3.9, True), (1.01e-6, 3.9, False), (0.99e-6, 4.1, False)])
+def test_a_root_misses_a_millionth_and_its_formula_four_times_as_much(missed, more, is_found, monkeypatch):
+  found, asked = root_of(missed, more, monkeypatch)
+  assert found is is_found and bool(asked) is (missed < 1e-6)
+
+
+def test_terms_of_which_a_thousandth_is_left_are_cancelled_under_noise(monkeypatch):
+  _, asked = root_of(0.5e-6, 2.0, monkeypatch)
+  for left, stays in ((0.9e-3, False), (1.1e-3, True)):
+    assert bool(quadratics._sum({(1.0,): 1.0}, {(1.0,): 1.0}, left - 1, asked[0])) is stays
 
 
 # --- growth, indices, templates --------------------------------------------------------------------------------------

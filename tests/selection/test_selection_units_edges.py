@@ -156,3 +156,37 @@ def test_the_choice_config_that_is_given_reaches_every_step(monkeypatch):
   assert {name for name, _ in asked} == {
     "to_slow_waves", "make_segments", "find_fault", "is_supported", "choose", "num_oddities"}
   assert all(given == config for _, given in asked)
+
+
+def test_what_describes_the_data_just_as_well_as_a_yardstick_is_listed(monkeypatch):
+  yardstick, best, longer = expression.number(5.0), parse("2*x"), parse("2*x + 0.5")
+  costs = {yardstick: 2.0, best: 1.0, longer: 2.0}
+  x = np.linspace(1, 3, 12)
+  rows = rows_of(x, 2 * x + 0.5 + 0.01 * np.cos(40 * x))
+  for cost, lines in ((2.0, 3), (2.1, 2)):
+    costs[longer] = cost
+    monkeypatch.setattr(select._Judge, "cost", lambda self, finalist, *, is_rounded: costs[finalist.node])
+    found = select.select([best, longer], rows, NAMES, seed=0, yardsticks=[yardstick], may_fit=False)
+    assert found.best.node == best and len(found.front) == lines
+
+
+@pytest.mark.parametrize("name", ["promising", "on_front"])
+def test_rounded_trees_are_compared_by_their_digits(name, monkeypatch):
+  asked = []
+  x = np.linspace(1, 3, 12)
+  judge = select._Judge(rows_of(x, 2 * x + 0.5), 12, DEFAULT.selection, CONFIG)
+  monkeypatch.setattr(select._Judge, "cost", lambda self, finalist, *, is_rounded: asked.append(is_rounded) or 1.0)
+  getattr(judge, name)([parse("2*x"), parse("2.5*x")])
+  assert asked == [True, True]
+
+
+def test_a_zero_is_approached_to_a_hundred_trillionth_of_a_segment():
+  found = soundness._with_approach(np.array([[0.0, 1.0]]), np.zeros((1, 2)))[0]
+  assert np.min(found[found > 0]) == pytest.approx(1e-14) and np.max(found[found < 1]) == pytest.approx(0.1)
+
+
+def test_what_could_be_listed_goes_by_the_cheapest_wherever_it_stands():
+  judge = select._Judge(rows_of(np.linspace(1, 3, 12), np.linspace(1, 3, 12)), 12, DEFAULT.selection, CONFIG)
+  long, short = (select._Finalist(parse(text), None) for text in ("sin(x) + x", "x"))
+  for finalists, costs in (([long, short], [99.0, 0.0]), ([short, long], [0.0, 99.0])):
+    assert judge._listable(finalists, costs) == ([short], [0.0])
