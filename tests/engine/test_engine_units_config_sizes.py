@@ -14,7 +14,16 @@ from symformer_jax.engine.pool import Pool
 from symformer_jax.engine.rows import Rows
 from symformer_jax.language import expression
 from symformer_jax.language.rules import Rule
-from symformer_jax.sources import factoring, growth, products, quadratics, rational_forms, rationals, single_index, terms
+from symformer_jax.sources import (
+  factoring,
+  growth,
+  products,
+  quadratics,
+  rational_forms,
+  rationals,
+  single_index,
+  terms,
+)
 from symformer_jax.templates import answer
 
 

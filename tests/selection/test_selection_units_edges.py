@@ -10,7 +10,7 @@ import pytest
 from symformer_jax.engine import criteria
 from symformer_jax.engine.config import DEFAULT
 from symformer_jax.language import expression
-from symformer_jax.selection import choice, front, idle_parts, noise, rounding, select, soundness
+from symformer_jax.selection import choice, front, idle_parts, losses, noise, rounding, select, soundness
 
 CONFIG = DEFAULT.choice
 
@@ -190,3 +190,45 @@ def test_what_could_be_listed_goes_by_the_cheapest_wherever_it_stands():
   long, short = (select._Finalist(parse(text), None) for text in ("sin(x) + x", "x"))
   for finalists, costs in (([long, short], [99.0, 0.0]), ([short, long], [0.0, 99.0])):
     assert judge._listable(finalists, costs) == ([short], [0.0])
+
+
+@pytest.mark.parametrize(("share", "is_null"), [(0.9e-8, True), (1.1e-8, False)])
+def test_columns_that_half_of_the_digits_tell_apart_have_no_direction_in_common(share, is_null):
+  """Of two columns at a small angle the singular values have the ratio of half of it."""
+  columns = np.zeros((5, 2))
+  columns[0], columns[1, 1] = 1.0, 2 * share
+  assert (rounding._null_direction(columns) is not None) is is_null
+
+
+def test_a_zero_within_a_segment_is_enclosed_by_twelve_divisions_into_sixteen():
+  segments = soundness.make_segments(rows_of([1.0, 4, 5], [1.0, 2, 3]))
+  which, shares = np.array([0]), np.linspace(0, 1, 4)[None]
+  node = parse("x - 3.2345678")
+  size = np.abs(soundness._evaluate(node, soundness._points_at(segments, which, shares)))
+  [[left, right]] = soundness._smallest(node, segments, which, shares, size)
+  # Two thirds of the segment at first, then two parts of sixteen each time.
+  assert right - left == pytest.approx(2 / 3 / 8**12, rel=1e-3)
+
+
+def test_near_y_the_weight_of_a_logarithm_is_that_of_its_definition():
+  y = np.ones(5)
+  ratio = 1 + np.array([1.5e-4, -1.5e-4, 3e-4, 0.5, 1e-9])
+  found = losses._log_weights(ratio, rows_of(np.arange(5.0), y), DEFAULT.loss).weights
+  np.testing.assert_allclose(found, np.log1p(ratio - 1) / (ratio - 1) / ratio, rtol=2e-9)
+
+
+def test_first_looks_are_weighed_on_four_thousand_rows_unless_others_are_named(monkeypatch):
+  class Enough(Exception):
+    pass
+
+  class Many(type(rows_of([1.0], [1.0]))):
+    def sample(self, num_rows, *, seed):
+      asked.append((num_rows, seed))
+      raise Enough
+
+  asked = []
+  rows = Many(np.ones((3, 1)), np.ones(3), np.ones(3))
+  for named in ({}, {"num_rows": 7, "seed": 5}):
+    with pytest.raises(Enough):
+      losses.weigh("huber", [parse("x")], rows, text=str, **named)
+  assert asked == [(4096, 0), (7, 5)]
