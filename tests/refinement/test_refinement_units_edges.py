@@ -147,3 +147,8 @@ def test_neighbours_are_looked_at_on_both_sides_by_their_own_size(monkeypatch):
   steps = asked[0] - [4.0, 0.0]
   probe = local_lib.PROBE
   np.testing.assert_allclose(steps, [[4 * probe, 0], [0, probe], [-4 * probe, 0], [0, -probe]], atol=1e-12)
+
+
+def test_slopes_beyond_double_precision_are_infinite_in_silence():
+  seen = bounded._Look(np.full(2, 1.5e308), np.ones((2, 1)), np.ones(1), math.inf)
+  assert seen.gradient.tolist() == [math.inf]
