@@ -120,8 +120,8 @@ class LocalModel:
       some = thetas[begin : begin + THETAS_AT_ONCE]
       padded = self._padded(np.concatenate([some, np.repeat(some[-1:], THETAS_AT_ONCE - len(some), axis=0)]))
       with jax.enable_x64(True):
-        parts = [np.asarray(_values_of_many(self._program, padded, chunk)) for chunk in self._chunks]
-      found.append(np.concatenate(parts, axis=1)[: len(some), : len(self.y)])
+        values = np.asarray(_values_of_many(self._program, padded, self._chunks[0]))
+      found.append(values[: len(some), : len(self.y)])
     return np.concatenate(found)
 
   def _predict_with_jacobian(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
