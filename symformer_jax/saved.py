@@ -81,8 +81,19 @@ def _is_of_command(record: Any) -> bool:
 
 
 def write(path: str | os.PathLike, record: Mapping[str, Any]) -> None:
-  """Writes JSON that every reader takes: numbers that are not finite are `{"float": "inf"}`."""
-  files.write_text(path, json.dumps(_plain(record), indent=1, allow_nan=False) + "\n")
+  """Writes JSON that every reader takes: numbers that are not finite are `{"float": "inf"}`.
+
+  Raises:
+    InputError: where no file can be written.
+  """
+  text = json.dumps(_plain(record), indent=1, allow_nan=False) + "\n"
+  if os.path.isdir(path or "."):
+    raise InputError(f"cannot write {files.shorten(path)!r}: it is a folder, expected a file name")
+  try:
+    files.write_text(path, text)
+  except (OSError, ValueError) as error:
+    reason = getattr(error, "strerror", None) or error
+    raise InputError(f"cannot write {files.shorten(path)!r}: {reason}") from None
 
 
 def read(

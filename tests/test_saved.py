@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import os
+import re
 
 import numpy as np
 import pytest
@@ -207,6 +208,17 @@ def test_damaged_parts_of_a_search_are_refused_in_one_line(tmp_path, part, value
   (tmp_path / "r.json").write_text(json.dumps(record))
   with pytest.raises(InputError, match=f"is no saved result: {message}"):
     saved.load_result(tmp_path / "r.json")
+
+
+@pytest.mark.parametrize(("name", "message"), [
+  ("", "'': it is a folder"), ("missing/fit.json", "No such file or directory"), (".", "it is a folder"),
+  ("a" * 5000, "File name too long"), ("a\0b", "null byte")])
+def test_where_nothing_can_be_written_is_said_in_one_line(tmp_path, monkeypatch, name, message):
+  monkeypatch.chdir(tmp_path)
+  with pytest.raises(InputError, match=re.escape(message)) as raised:
+    saved.write(name, {"a": 1.0})
+  assert len(str(raised.value)) < 300 and "\n" not in str(raised.value)
+  assert not list(tmp_path.iterdir())
 
 
 def test_what_has_no_end_is_not_read(tmp_path):

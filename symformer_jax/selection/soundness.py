@@ -64,7 +64,7 @@ def make_segments(rows: Rows, *, config: ChoiceConfig = DEFAULT.choice, seed: in
     if len(pairs) > 4 * config.num_segments:
       pairs = pairs[np.sort(rng.choice(len(pairs), 4 * config.num_segments, replace=False))]
   else:
-    pairs = _near_and_far(x, config.num_segments, rng)
+    pairs = _near_and_far(x, config, rng)
   is_near = np.arange(len(pairs)) < (len(pairs) if x.shape[1] == 1 else min(config.num_segments, len(x)))
   begin, end = x[pairs[:, 0]], x[pairs[:, 1]]
   share = np.linspace(0, 1, config.points_between + 2)[None, :, None]
@@ -74,8 +74,12 @@ def make_segments(rows: Rows, *, config: ChoiceConfig = DEFAULT.choice, seed: in
                   float(rows.y.max() + config.leap * spread), len(x), is_near)
 
 
-def _near_and_far(x: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
+def _near_and_far(x: np.ndarray, config: ChoiceConfig, rng: np.random.Generator) -> np.ndarray:
   """Pairs of rows [S, 2]: each of some rows with its nearest, and pairs drawn at random."""
+  count = config.num_segments
+  if len(x) > config.max_neighbours:
+    some = np.sort(rng.choice(len(x), config.max_neighbours, replace=False))
+    return some[_near_and_far(x[some], config, rng)]
   if len(x) < 2:
     return np.zeros((0, 2), int)
   scale = np.std(x, axis=0)

@@ -61,7 +61,7 @@ def test_the_middle_of_a_column_even_in_its_logarithm_is_its_geometric_mean(give
   assert float(x[0, 0, 0]) == pytest.approx(middle)
 
 
-@pytest.mark.parametrize(("share", "count"), [(0.001, 4), (0.5, 16), (0.999, 63)])
+@pytest.mark.parametrize(("share", "count"), [(0.001, 4), (0.5, 16), (0.99, 62), (0.999, 63)])
 @pytest.mark.parametrize("is_part", [True, False])
 def test_subsets_have_from_the_least_to_all_rows(given, share, count, is_part):
   given.update(shares=[share], bernoulli=is_part)
@@ -74,16 +74,16 @@ def test_subsets_have_from_the_least_to_all_rows(given, share, count, is_part):
 def test_noise_goes_from_a_ten_thousandth_to_the_level_asked_for(given, share, level, proportional):
   given.update(shares=[share], normal=2.0)
   y = np.array([3.0, -4.0, 0.0])
-  rows = jnp.asarray(np.stack([np.ones(4), [*y, 7.0]], axis=1), jnp.float32)[None]
+  rows = jnp.asarray(np.stack([np.ones(4), np.ones(4), [*y, 7.0]], axis=1), jnp.float32)[None]
   is_valid = jnp.array([[True, True, True, False]])
   config = PointsConfig(noise_probability=1.0, max_noise=0.2, proportional_share=proportional)
   found = np.asarray(points._add_noise(any_key(), rows, is_valid, config))[0]
   size = np.abs(y) if proportional else np.sqrt(25 / 3)
-  np.testing.assert_allclose(found[:3, 1], y + 2 * level * size, rtol=1e-5)
-  np.testing.assert_array_equal(found[:, 0], 1)
+  np.testing.assert_allclose(found[:3, 2], y + 2 * level * size, rtol=1e-5)
+  np.testing.assert_array_equal(found[:, :2], 1)
   # Of data without a valid row there is nothing to measure.
   given.update(shares=[share])
-  nothing = points._add_noise(any_key(), jnp.zeros((1, 4, 2)), jnp.zeros((1, 4), bool), config)
+  nothing = points._add_noise(any_key(), jnp.zeros((1, 4, 3)), jnp.zeros((1, 4), bool), config)
   assert not np.asarray(nothing).any()
   given.update(shares=[share], bernoulli=False)
   np.testing.assert_array_equal(points._add_noise(any_key(), rows, is_valid, config), rows)

@@ -55,6 +55,22 @@ def test_each_segment_approaches_its_own_zero():
     assert np.sum(np.abs(row - zero) < 1e-6) > 50
 
 
+def test_neighbours_of_many_rows_are_looked_for_among_some_of_them():
+  x = np.random.default_rng(1).uniform(0, 1, (300, 2))
+  config = dataclasses.replace(CONFIG, num_segments=20, max_neighbours=100)
+  pairs = soundness._near_and_far(x, config, np.random.default_rng(0))
+  asked = np.unique(pairs[:20])
+  assert len(np.unique(pairs)) <= 100 and len(asked) > 20 and pairs.max() > 100  # of all rows, not the first
+  scaled = x / x.std(axis=0)
+  for first, second in pairs[:20]:
+    among = scaled[np.setdiff1d(pairs, [first])]
+    assert np.sum((scaled[second] - scaled[first]) ** 2) <= np.sum((among - scaled[first]) ** 2, axis=1).min() + 1e-12
+  whole = soundness._near_and_far(x[:100], config, np.random.default_rng(0))
+  nearest = [np.argsort(np.sum((x[:100] / x[:100].std(axis=0) - x[i] / x[:100].std(axis=0)) ** 2, axis=1))[1]
+             for i in whole[:20, 0]]
+  assert whole[:20, 1].tolist() == nearest
+
+
 def test_of_two_steps_the_smaller_says_how_far_a_wave_turns():
   segments = soundness.make_segments(rows_of([0.0, 1.0, 11.0], np.arange(3.0)))
   assert soundness.turn(parse("sin(3*x)"), segments) == pytest.approx(3)

@@ -87,6 +87,8 @@ class ChoiceConfig:
       that few suffice.
     num_segments: pairs of rows between which formulas of several columns are looked at: neighbours, and as many
       pairs drawn at random. Thousands would find rarer faults and cost more than the fit.
+    max_neighbours: rows of several columns among which neighbours are looked for, drawn by chance where there are more:
+      among a million the look takes four seconds.
     num_box_points: drawn in the box of several columns, besides its corners, to see whether a formula has a pole or no
       value where no row is. What a thousand points miss fills less than half a hundredth of the box.
     leap: how far beyond the range of y a formula may go between rows, as a multiple of that range. A peak between two
@@ -139,6 +141,7 @@ class ChoiceConfig:
   exact: float = 1e-12
   points_between: int = 8
   num_segments: int = 256
+  max_neighbours: int = 65_536
   num_box_points: int = 1000
   leap: float = 1.0
   level: float = 0.25
