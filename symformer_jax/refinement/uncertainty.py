@@ -56,7 +56,8 @@ def estimate(
   variance = float(np.sum((residual[is_used] * root) ** 2) / dof) if dof > 0 else np.nan
   norms = np.linalg.norm(scaled, axis=0)
   unit = scaled / np.where(norms > 0, norms, 1)
-  _, singular, right = np.linalg.svd(unit, full_matrices=True)
+  # All right vectors are needed, of the left ones none: with them all, N by N, 30 000 points would fill 7 GB.
+  _, singular, right = np.linalg.svd(unit, full_matrices=len(unit) < num_constants)
   singular = np.pad(singular, (0, num_constants - len(singular)))
   is_null = singular <= MIN_SINGULAR_VALUE
   # A constant with a share in an undetermined direction can move along it at no cost.

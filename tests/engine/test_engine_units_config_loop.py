@@ -1,6 +1,7 @@
 """What the default config asks of the loop and the selection: how much, how long, how many go on."""
 
 import collections
+import dataclasses
 import statistics
 from types import SimpleNamespace
 
@@ -256,6 +257,10 @@ def test_how_many_formulas_are_chosen_and_rewritten_and_how_many_in_a_hurry():
     assert len(judge.promising(nodes)) == num_written
   assert [config.max_rewritten for config in (DEFAULT.selection, DEFAULT.selection.hurried())] == [3, 1]
   assert DEFAULT.selection.rewrites_front and not DEFAULT.selection.hurried().rewrites_front
+  assert [config.last_rows for config in (DEFAULT.selection, DEFAULT.selection.hurried())] == [1_000_000, 65_536]
+  assert dataclasses.replace(DEFAULT.selection, last_rows=300).hurried().last_rows == 300
+  with pytest.raises(ValueError, match="last_rows_late: expected a whole number of at least 1, got 0"):
+    dataclasses.replace(DEFAULT.selection, last_rows_late=0)
   assert set(REWRITINGS) - set(DEFAULT.selection.without_absolutes().rewritings) == {"absolutes"}
   assert set(REWRITINGS) == set(DEFAULT.selection.rewritings)
 

@@ -95,6 +95,17 @@ def test_a_constant_at_its_bound_is_pushed_against_it_or_not():
     assert found.is_done
 
 
+def test_standard_errors_of_many_points_need_memory_for_their_derivatives_alone():
+  # All left singular vectors of so many points would fill 320 GB.
+  x = np.arange(200_000) / 1e5 - 1
+  found = uncertainty.estimate(np.stack([np.ones_like(x), x], axis=1), np.where(np.arange(len(x)) % 2, 0.5, -0.5),
+                               np.ones(len(x)))
+  spread = np.sqrt(np.sum((x - x.mean()) ** 2))
+  assert found.dof == len(x) - 2 and found.is_identifiable.all()
+  np.testing.assert_allclose(found.stderr[1], found.residual_std / spread, rtol=1e-9)
+  np.testing.assert_allclose(found.correlation[0, 1], -x.mean() / np.sqrt(np.mean(x**2)), atol=1e-9)
+
+
 def test_the_covariance_of_constants_that_are_told_apart_beside_those_that_are_not():
   rng = np.random.default_rng(0)
   basis = np.linalg.qr(rng.normal(size=(9, 3)))[0]

@@ -521,6 +521,8 @@ def test_rows_that_each_step_of_the_selection_sees(monkeypatch):
   assert ("refitted", 30) in many and ("errors", 30) in many and ("exact", 20) in many
   assert ("round_constants", 20) in many and ("round_constants", 30) in many  # formulas, and yardsticks
   assert ("remove_redundant", 20) in many and {rows for name, rows in many if name == "snap_constants"} == {20}
+  hurried = selected(monkeypatch, 40, may_fit=True, last_rows=25)
+  assert {rows for name, rows in hurried if name in ("refitted", "errors")} == {25}
   for may_fit_rows, is_refitted in ((19, True), (20, False)):
     monkeypatch.setattr(select, "_shortest", lambda node, judge, is_allowed: node)
     found = selected(monkeypatch, 40, may_fit=True, num_fit_rows=may_fit_rows)
