@@ -181,11 +181,13 @@ def _flush_output() -> None:
 
 
 def _drop_unwritable_output() -> None:
-  """What cannot be written to standard output may not be tried again at exit, which would print a traceback."""
-  try:
-    _flush_output()
-  except OSError:
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+  """What standard output or error did not take may not be tried again at exit: a traceback, and another exit code."""
+  for stream in (sys.stdout, sys.stderr):
+    if stream is not None:  # as it is for a process that was begun without one
+      try:
+        stream.flush()
+      except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _interrupt(*_: object) -> None:

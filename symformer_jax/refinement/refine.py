@@ -530,7 +530,8 @@ def _finish(formula: _Formula, values: np.ndarray, data: _Data) -> tuple[np.ndar
     trial = values.copy()
     trial[free] -= np.linalg.lstsq(jacobian / norms, residual, rcond=None)[0] / norms
     seen = _evaluate(formula, trial, x)
-    if not np.sum((root * (seen[0] - y)) ** 2) < residual @ residual:
+    # Both sums by the same steps: where nothing moves any more they are then equal to the last digit.
+    if not np.sum((root * (seen[0] - y)) ** 2) < np.sum(residual**2):
       break
     values, rows = trial, seen
   return values, rows

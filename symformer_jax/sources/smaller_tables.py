@@ -140,7 +140,8 @@ def find_logarithms(table: Reduced, config: ReductionsConfig) -> tuple[int, ...]
         design = polynomials.table(powers, shown / np.max(np.abs(shown), axis=0))
         left = y - design @ np.linalg.lstsq(design, y, rcond=None)[0]
         errors[chosen] = max(float(np.sqrt(np.mean(left**2)) / np.std(y)), _EXACT)
-      best = min(errors, key=lambda each: (errors[each], len(each)))
+      # Equal but for rounding where a further logarithm is of no use: then the fewest.
+      best = min(errors, key=lambda each: (float(f"{errors[each]:.6g}"), len(each)))
       found.append((errors[best] / errors[()], best))
   share, best = min(found, default=(1.0, ()))
   return best if share <= config.least_share else ()

@@ -195,12 +195,13 @@ def test_signs_that_standard_output_cannot_encode_are_escaped(encoding, printed)
   assert (done.returncode, done.stdout, done.stderr) == (0, printed, b"")
 
 
+@pytest.mark.parametrize("environment", [os.environ, {"PATH": os.environ["PATH"]}], ids=["own", "bare"])
 @pytest.mark.parametrize("stream", ["2>/dev/full", "2>&-"])
-def test_errors_that_cannot_be_printed_are_told_by_the_exit_code(stream):
+def test_errors_that_cannot_be_printed_are_told_by_the_exit_code(stream, environment):
   code = ("from symformer_jax.commands import runner\n"
           "runner.run(lambda argv: None, argv=['command', 'argument'])")
   done = subprocess.run(f'{sys.executable} -c "$CODE" {stream}', shell=True, stdout=subprocess.PIPE, text=True,
-                        env={**os.environ, "CODE": code}, cwd=pathlib.Path(__file__).parents[2])
+                        env={**environment, "CODE": code}, cwd=pathlib.Path(__file__).parents[2])
   assert (done.returncode, done.stdout) == (2, "")
 
 
