@@ -24,11 +24,8 @@ if TYPE_CHECKING:
   from symformer_jax.language.parser import parse as parse
   from symformer_jax.language.rules import Restrictions as Restrictions
   from symformer_jax.pretrained.registry import LoadedModel as LoadedModel, load_model as load_model
-  from symformer_jax.refinement.refine import (
-    RefineResult as RefineResult,
-    SnappedResult as SnappedResult,
-    refine as refine,
-  )
+  from symformer_jax.refinement.refine import refine as refine
+  from symformer_jax.refinement.results import RefineResult as RefineResult, SnappedResult as SnappedResult
   from symformer_jax.results import (
     Constant as Constant,
     Equation as Equation,
@@ -55,12 +52,12 @@ _PUBLIC = {
   "ModelError": "symformer_jax.errors",
   "Node": "symformer_jax.language.expression",
   "Progress": "symformer_jax.results",
-  "RefineResult": "symformer_jax.refinement.refine",
+  "RefineResult": "symformer_jax.refinement.results",
   "Restrictions": "symformer_jax.language.rules",
   "SearchConfig": "symformer_jax.engine.config",
   "SearchResult": "symformer_jax.results",
   "Seen": "symformer_jax.results",
-  "SnappedResult": "symformer_jax.refinement.refine",
+  "SnappedResult": "symformer_jax.refinement.results",
   "Standing": "symformer_jax.results",
   "Step": "symformer_jax.results",
   "SymFormerError": "symformer_jax.errors",

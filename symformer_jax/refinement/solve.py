@@ -256,10 +256,10 @@ def _other_parity(problem: Problem, constants: jax.Array) -> jax.Array:
   return jnp.where(problem.is_exponent, nearest + 0.75 * side, constants)
 
 
-@functools.partial(jax.jit, static_argnames=("method", "max_steps"))
+@functools.partial(jax.jit, static_argnames=("method", "max_steps", "is_persistent"))
 def fit_starts(
   program: interpreter.Program, starts: Array, x: Array, y: Array, weights: Array, *,
-  method: str = "lm", max_steps: int = 200,
+  method: str = "lm", max_steps: int = 200, is_persistent: bool = True,
 ) -> Fit:
   """Fits one formula to B data sets from R starts each.
 
@@ -267,6 +267,7 @@ def fit_starts(
     program: one formula; several tokens may share a slot, for a constant that occurs several times.
     starts: [B, R, C]; x: [B, N, D]; y: [B, N]; weights: [B, N], 0 for a masked point.
     method, max_steps: static.
+    is_persistent: whether a fit that is not exact is tried in other ways (`_minimize_persistently`), static.
   Returns:
     The fits, each field with leading axes [B, R].
   """
@@ -275,7 +276,7 @@ def fit_starts(
   def one(index: jax.Array) -> _Fitted:
     d = index // num_starts
     return _fit_one(program, x[d], y[d], weights[d], program.length, method=method, max_steps=max_steps,
-                    num_slots=num_slots, start=starts[d, index % num_starts], is_persistent=True)
+                    num_slots=num_slots, start=starts[d, index % num_starts], is_persistent=is_persistent)
 
   fitted = jax.lax.map(one, jnp.arange(num_sets * num_starts))
   return Fit(*(a.reshape(num_sets, num_starts, *a.shape[1:]) for a in fitted))

@@ -9,6 +9,7 @@ import sympy
 from symformer_jax.errors import InputError
 from symformer_jax.language import parser
 from symformer_jax.refinement import refine as refine_lib
+from symformer_jax.refinement.named import NamedFormula
 from symformer_jax.refinement.problem import Status
 from symformer_jax.refinement.refine import refine
 
@@ -65,11 +66,11 @@ def test_a_fit_prints_as_its_formula_and_constants():
 def test_what_is_near_is_finished_to_the_last_digits(rng):
   x, weights = rng.uniform(1, 2, (30, 1)), rng.uniform(0.5, 2, 30)
   y = 2 * x[:, 0] + 1 + rng.normal(size=30)
-  formula = refine_lib._Formula(parser.parse("b1*x + b2", ("x",), allow_symbols=True), ("b1", "b2"))
-  values, rows = refine_lib._finish(formula, np.array([1.9, 1.1, 0, 0]), (x, y, weights, ("x",)))
+  formula = NamedFormula(parser.parse("b1*x + b2", ("x",), allow_symbols=True), ("b1", "b2"))
+  values, rows = refine_lib._finish(formula, np.array([1.9, 1.1]), (x, y, weights, ("x",)))
   root, design = np.sqrt(weights), np.column_stack([x, np.ones(30)])
   expected = np.linalg.lstsq(root[:, None] * design, root * y, rcond=None)[0]
-  np.testing.assert_allclose(values[:2], expected, rtol=1e-12)
+  np.testing.assert_allclose(values, expected, rtol=1e-12)
   np.testing.assert_allclose(rows[0], design @ expected, rtol=1e-12)
 
 

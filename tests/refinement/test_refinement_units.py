@@ -15,10 +15,13 @@ from symformer_jax.language.vocabulary import Vocabulary
 from symformer_jax.refinement import (
   bfgs,
   bounded,
+  inputs,
   levenberg_marquardt as lm,
+  named,
   problem as problem_lib,
   refine,
   restarts,
+  results,
   snapping,
   solve,
   special_values,
@@ -125,60 +128,60 @@ def test_the_best_start_is_the_first_of_equals_or_the_least_undefined():
 
 
 @pytest.mark.parametrize(("call", "message"), [
-  (lambda: refine._check_bounds(["a"], {}, {}, {"b": (0, 1)}), "bounds: the formula has no constant 'b'"),
-  (lambda: refine._check_bounds(["a"], {}, {"a": 1}, {"a": (0, 1)}), "bounds: 'a' is held"),
-  (lambda: refine._check_bounds(["a"], {}, {}, {"a": (0, 1, 2)}), r"bounds: 'a' takes \(least, largest\)"),
-  (lambda: refine._check_bounds(["a"], {}, {}, {"a": "01"}), r"bounds: 'a' takes \(least, largest\)"),
-  (lambda: refine._check_bounds(["a"], {}, {}, {"a": (0, "b")}), r"bounds: 'a' takes \(least, largest\)"),
-  (lambda: refine._check_bounds(["a"], {}, {}, {"a": (1, 1)}), "bounds: the least value of 'a' must be below"),
-  (lambda: refine._check_bounds(["a"], {"a": 2}, {}, {"a": (0, 1)}), "the start of 'a' must be from 0 to 1, got 2"),
-  (lambda: refine._check_held(["a"], {}, {"b": 1.0}), "hold: the formula has no constant 'b'"),
-  (lambda: refine._check_held(["a"], {"a": 1.0}, {"a": 1.0}), "hold: 'a' has a start as well"),
-  (lambda: refine._check_held(["a"], {}, {"a": math.nan}), "hold: 'a' must be finite"),
-  (lambda: refine._check_data([[1.0], [np.inf]], [1.0, 2], None), r"X must be finite, got \[inf\] in row 1"),
-  (lambda: refine._check_data([1.0, 2], [1.0, np.nan], None), "y must be finite, got nan in row 1"),
-  (lambda: refine._check_data([1.0, 2], [1.0, 2], [1.0, 0.0]), "sigma must be positive and finite"),
-  (lambda: refine._check_data([1.0, 2], [[1.0, 2], [1, 2]], None), r"y must have shape \(2,\), got \(2, 2\)"),
-  (lambda: refine._columns(np.ones((2, 0))), r"X must be points \[N\] or \[N, D\], got shape \(2, 0\)"),
-  (lambda: refine._pair_up([1, 2], [1], None, False), "2 data sets were given for X, but 1 for y")])
+  (lambda: inputs.check_bounds(["a"], {}, {}, {"b": (0, 1)}), "bounds: the formula has no constant 'b'"),
+  (lambda: inputs.check_bounds(["a"], {}, {"a": 1}, {"a": (0, 1)}), "bounds: 'a' is held"),
+  (lambda: inputs.check_bounds(["a"], {}, {}, {"a": (0, 1, 2)}), r"bounds: 'a' takes \(least, largest\)"),
+  (lambda: inputs.check_bounds(["a"], {}, {}, {"a": "01"}), r"bounds: 'a' takes \(least, largest\)"),
+  (lambda: inputs.check_bounds(["a"], {}, {}, {"a": (0, "b")}), r"bounds: 'a' takes \(least, largest\)"),
+  (lambda: inputs.check_bounds(["a"], {}, {}, {"a": (1, 1)}), "bounds: the least value of 'a' must be below"),
+  (lambda: inputs.check_bounds(["a"], {"a": 2}, {}, {"a": (0, 1)}), "the start of 'a' must be from 0 to 1, got 2"),
+  (lambda: inputs.check_held(["a"], {}, {"b": 1.0}), "hold: the formula has no constant 'b'"),
+  (lambda: inputs.check_held(["a"], {"a": 1.0}, {"a": 1.0}), "hold: 'a' has a start as well"),
+  (lambda: inputs.check_held(["a"], {}, {"a": math.nan}), "hold: 'a' must be finite"),
+  (lambda: inputs.read_data([[1.0], [np.inf]], [1.0, 2], None), r"X must be finite, got \[inf\] in row 1"),
+  (lambda: inputs.read_data([1.0, 2], [1.0, np.nan], None), "y must be finite, got nan in row 1"),
+  (lambda: inputs.read_data([1.0, 2], [1.0, 2], [1.0, 0.0]), "sigma must be positive and finite"),
+  (lambda: inputs.read_data([1.0, 2], [[1.0, 2], [1, 2]], None), r"y must have shape \(2,\), got \(2, 2\)"),
+  (lambda: inputs.read_columns(np.ones((2, 0))), r"X must be points \[N\] or \[N, D\], got shape \(2, 0\)"),
+  (lambda: inputs.pair_up([1, 2], [1], None, False), "2 data sets were given for X, but 1 for y")])
 def test_mistakes_are_named(call, message):
   with pytest.raises(InputError, match=message):
     call()
 
 
 def test_what_is_no_mistake():
-  box = refine._check_bounds(["a", "b"], {"a": 0, "b": 5.0}, {}, {"a": (0, None), "b": (None, 5.0)})
+  box = inputs.check_bounds(["a", "b"], {"a": 0, "b": 5.0}, {}, {"a": (0, None), "b": (None, 5.0)})
   assert box == {"a": (0, math.inf), "b": (-math.inf, 5.0)}
-  x, y, weights, names = refine._check_data([1.0, 2], [[3.0], [4]], 0.5)
+  x, y, weights, names = inputs.read_data([1.0, 2], [[3.0], [4]], 0.5)
   assert x.shape == (2, 1) and y.tolist() == [3, 4] and weights.tolist() == [4, 4] and names == ("x", "x0")
-  assert refine._columns(np.ones((2, 3)))[1] == ("x0", "x1", "x2")
-  assert refine._pair_up([1, 2], [3, 4], [5, 6], False) == [(1, 3, 5), (2, 4, 6)]
-  assert refine._pair_up([1, 2], [3, 4], 5, False) == [(1, 3, 5), (2, 4, 5)]
+  assert inputs.read_columns(np.ones((2, 3)))[1] == ("x0", "x1", "x2")
+  assert inputs.pair_up([1, 2], [3, 4], [5, 6], False) == [(1, 3, 5), (2, 4, 6)]
+  assert inputs.pair_up([1, 2], [3, 4], 5, False) == [(1, 3, 5), (2, 4, 5)]
 
 
 def test_a_formula_of_names_as_a_program():
   node = parser.parse("b*x1 + a*sin(b) + 2", ("x0", "x1"), allow_symbols=True)
-  formula = refine._Formula(node, ("a", "b"))
-  assert len(formula.ids) == refine.TOKEN_MULTIPLE and formula.num_slots == refine.SLOT_MULTIPLE
+  formula = named.NamedFormula(node, ("a", "b"))
+  assert len(formula.ids) == named.TOKEN_MULTIPLE and formula.num_slots == named.SLOT_MULTIPLE
   assert [s for s in formula.slots if s >= 0].count(1) == 2 and sorted(s for s in formula.slots if s >= 0) == [0, 1, 1]
   filled = formula.with_values({"a": 3.0, "b": 0.5})
   at = np.array([[9.0, 4.0]])
   assert expression.evaluate(filled, at)[0] == pytest.approx(0.5 * 4 + 3 * math.sin(0.5) + 2)
-  assert refine._Formula(node, [f"c{i}" for i in range(4)] + ["a", "b"]).num_slots == 8
-  assert refine._hold(formula, {}) is formula and refine._hold(formula, {"a": 1.5}).names == ("b",)
-  merged = refine._merge_names(expression.Node("+", (expression.variable(1), expression.variable(2))), 2)
+  assert named.NamedFormula(node, [f"c{i}" for i in range(4)] + ["a", "b"]).num_slots == 8
+  assert named.hold(formula, {}) is formula and named.hold(formula, {"a": 1.5}).names == ("b",)
+  merged = named.merge_names(expression.Node("+", (expression.variable(1), expression.variable(2))), 2)
   assert merged.args == (expression.variable(1), expression.variable(0))
 
 
 def test_held_constants_stand_among_the_others_in_their_order():
   node = parser.parse("a*x + b + c", ("x",), allow_symbols=True)
-  snapped = refine.SnappedResult({"b": 2.0}, {"b": "2"}, {"b": 0.0}, 1.0, 0.5, node, ("x",))
-  result = refine.RefineResult(
+  snapped = results.SnappedResult({"b": 2.0}, {"b": "2"}, {"b": 0.0}, 1.0, 0.5, node, ("x",))
+  result = results.RefineResult(
     {"b": 2.1}, {"b": 0.1}, 1.0, Status.CONVERGED, "", 8, 0.3, np.array([[0.01]]), {"b": False}, 0, node, ("x",),
     snapped)
-  assert refine._with_held(("b",), result, {}) is result
+  assert results.with_held(("b",), result, {}) is result
   for error in (0.0, math.nan):
-    found = refine._with_held(("a", "b", "c"), result, {"c": 4.0, "a": 3.0}, error=error)
+    found = results.with_held(("a", "b", "c"), result, {"c": 4.0, "a": 3.0}, error=error)
     assert list(found.constants.items()) == [("a", 3.0), ("b", 2.1), ("c", 4.0)]
     np.testing.assert_array_equal(list(found.stderr.values()), [error, 0.1, error])
     np.testing.assert_array_equal(found.covariance, [[error] * 3, [error, 0.01, error], [error] * 3])

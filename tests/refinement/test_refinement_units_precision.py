@@ -9,7 +9,8 @@ import pytest
 
 from symformer_jax.language import parser
 from symformer_jax.language.vocabulary import Vocabulary
-from symformer_jax.refinement import bounded, local as local_lib, refine as refine_lib, snapping, solve
+from symformer_jax.refinement import bounded, local as local_lib, named, refine as refine_lib, snapping, solve
+from symformer_jax.refinement.named import NamedFormula
 
 X, Y = np.linspace(1, 2, 7)[:, None], np.linspace(3, 5, 7)
 
@@ -28,17 +29,17 @@ def seen(monkeypatch):
     constants = np.asarray(constants)
     return jnp.zeros((1 + len(constants), np.shape(columns)[1]))
 
-  for module in (refine_lib, snapping):
+  for module in (named, snapping):
     monkeypatch.setattr(module, "_run", run)
-    monkeypatch.setattr(module, "_translate", lambda *given, **named: note("translate", 0.0))
-  monkeypatch.setattr(refine_lib._Formula, "program", lambda self: note("program", 0.0))
+    monkeypatch.setattr(module, "_translate", lambda *given, **rest: note("translate", 0.0))
+  monkeypatch.setattr(NamedFormula, "program", lambda self: note("program", 0.0))
   return SimpleNamespace(calls=found, note=note)
 
 
 def test_a_formula_of_names_is_evaluated_in_double_precision(seen):
-  formula = refine_lib._Formula(parser.parse("a*x", ("x",), allow_symbols=True), ("a",))
-  found = refine_lib._evaluate(formula, np.ones(4), X)
-  assert found.dtype == np.float64 and found.shape == (5, 7)
+  formula = NamedFormula(parser.parse("a*x", ("x",), allow_symbols=True), ("a",))
+  found = formula.evaluator(X)(np.ones(1))
+  assert found.dtype == np.float64 and found.shape == (2, 7)
   assert seen.calls == [("program", "float64"), ("run", "float64", "float64", "float64")]
 
 
@@ -50,7 +51,7 @@ def test_starts_are_fitted_in_double_precision(seen, monkeypatch):
 
   monkeypatch.setattr(solve, "fit_starts", fit_starts)
   monkeypatch.setattr(refine_lib, "_result", lambda formula, data, fit, has_sigma: fit.values.dtype.name)
-  formula = refine_lib._Formula(parser.parse("a*x", ("x",), allow_symbols=True), ("a",))
+  formula = NamedFormula(parser.parse("a*x", ("x",), allow_symbols=True), ("a",))
   found = refine_lib._fit_sets(formula, [(X, Y, np.ones(7), ())], np.ones((2, 1)), "lm", 9, has_sigma=False)
   assert found == ["float64"] and seen.calls == [("program", "float64"), ("fit", *["float64"] * 4)]
 
@@ -64,7 +65,7 @@ def test_descents_within_bounds_look_in_double_precision(seen, monkeypatch):
     raise Enough
 
   monkeypatch.setattr(bounded, "descend_from_all", descend)
-  formula = refine_lib._Formula(parser.parse("a*x", ("x",), allow_symbols=True), ("a",))
+  formula = NamedFormula(parser.parse("a*x", ("x",), allow_symbols=True), ("a",))
   with pytest.raises(Enough):
     refine_lib._fit_within(formula, (X, Y, np.ones(7), ()), np.ones((2, 1)), {"a": (0, 1)}, "lm", 9,
                            np.random.default_rng(0), has_sigma=False)

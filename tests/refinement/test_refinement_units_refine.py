@@ -8,18 +8,20 @@ import pytest
 
 from symformer_jax.errors import InputError
 from symformer_jax.language import constants as constants_lib, expression, parser, printing
-from symformer_jax.refinement import bounded, refine as refine_lib, snapping, solve, special_values
+from symformer_jax.refinement import bounded, inputs, named, refine as refine_lib, snapping, solve, special_values
+from symformer_jax.refinement.named import NamedFormula
 from symformer_jax.refinement.problem import STATUS_TEXT, Status
 from symformer_jax.refinement.refine import refine
+from symformer_jax.refinement.results import RefineResult
 
 
 def formula_of(text, *names, columns=("x",)):
-  return refine_lib._Formula(parser.parse(text, columns, allow_symbols=True), names)
+  return NamedFormula(parser.parse(text, columns, allow_symbols=True), names)
 
 
 def result_of(names, values, *, status=Status.CONVERGED, num_undefined=0, node=None):
   num = len(names)
-  return refine_lib.RefineResult(
+  return RefineResult(
     dict(zip(names, values, strict=True)), dict.fromkeys(names, 0.5), 1.0, status, STATUS_TEXT[status], 9, 0.1,
     np.full((num, num), 0.25), dict.fromkeys(names, True), num_undefined, node, ("x",))
 
@@ -199,12 +201,13 @@ def test_half_of_the_starts_are_those_of_the_generator_and_half_of_any_size():
 def test_data_sets_are_padded_to_one_shape(monkeypatch):
   asked = []
 
-  def fit_starts(program, starts, x, y, weights, *, method, max_steps):
+  def fit_starts(program, starts, x, y, weights, *, method, max_steps, is_persistent):
+    assert is_persistent
     asked.append((program, starts, x, y, weights, method, max_steps))
     return solve.Fit(starts, *[np.arange(len(y) * starts.shape[1]).reshape(len(y), -1)] * 4)
 
   monkeypatch.setattr(solve, "fit_starts", fit_starts)
-  monkeypatch.setattr(refine_lib._Formula, "program", lambda self: "program")
+  monkeypatch.setattr(NamedFormula, "program", lambda self: "program")
   monkeypatch.setattr(refine_lib, "_result", lambda formula, data, fit, has_sigma: (
     data[3], fit.loss.tolist(), has_sigma))
   sets = [(np.arange(1.0, num + 1)[:, None], np.arange(float(num)), np.full(num, 2.0), name)
@@ -227,14 +230,16 @@ def evaluated(monkeypatch, function, slopes):
   """The formula's values and derivatives by hand; how often they were asked for."""
   asked = []
 
-  def evaluate(formula, constants, x):
-    asked.append(constants.copy())
-    rows = np.zeros((1 + len(constants), len(x)))
-    rows[0] = function(constants, x[:, 0])
-    for i, slope in enumerate(slopes):
-      rows[1 + i] = slope(constants, x[:, 0])
-    return rows
-  monkeypatch.setattr(refine_lib, "_evaluate", evaluate)
+  def evaluator(formula, x):
+    def evaluate(constants):
+      asked.append(constants.copy())
+      rows = np.zeros((1 + len(constants), len(x)))
+      rows[0] = function(constants, x[:, 0])
+      for i, slope in enumerate(slopes):
+        rows[1 + i] = slope(constants, x[:, 0])
+      return rows
+    return evaluate
+  monkeypatch.setattr(NamedFormula, "evaluator", evaluator)
   return asked
 
 
@@ -242,19 +247,19 @@ def test_the_last_steps_end_where_nothing_is_gained(monkeypatch):
   formula = formula_of("a*x", "a")
   x, weights = X[:, None], np.arange(1.0, 7)
   asked = evaluated(monkeypatch, lambda c, x: c[0] * x, [lambda c, x: x])
-  values, rows = refine_lib._finish(formula, np.array([5.0, 0, 0, 0]), (x, Y, weights, ()))
+  values, rows = refine_lib._finish(formula, np.array([5.0]), (x, Y, weights, ()))
   best = np.sum(weights * X * Y) / np.sum(weights * X * X)
-  assert values[0] == pytest.approx(best, rel=1e-12) and values[1:].tolist() == [0, 0, 0] and len(asked) <= 4
+  assert values[0] == pytest.approx(best, rel=1e-12) and values.shape == (1,) and len(asked) <= 4
   np.testing.assert_allclose(rows[0], best * X)
   # A slow one: half of the way to a cube root of 0 each time, ten times.
   asked = evaluated(monkeypatch, lambda c, x: c[0] ** 2 * x, [lambda c, x: 2 * c[0] * x])
-  values, _ = refine_lib._finish(formula, np.array([1.0, 0, 0, 0]), (x, 0 * Y, weights, ()))
+  values, _ = refine_lib._finish(formula, np.array([1.0]), (x, 0 * Y, weights, ()))
   assert values[0] == pytest.approx(2.0**-10) and len(asked) == 11
   for slope in (lambda c, x: np.where(x > 3, np.nan, 1), lambda c, x: 0 * x):
     asked = evaluated(monkeypatch, lambda c, x: c[0] * x, [slope])
-    assert refine_lib._finish(formula, np.array([5.0, 0, 0, 0]), (x, Y, weights, ()))[0][0] == 5 and len(asked) == 1
+    assert refine_lib._finish(formula, np.array([5.0]), (x, Y, weights, ()))[0][0] == 5 and len(asked) == 1
   asked = evaluated(monkeypatch, lambda c, x: np.where(x > 3, np.nan, c[0]), [lambda c, x: x])
-  assert refine_lib._finish(formula, np.array([5.0, 0, 0, 0]), (x, Y, weights, ()))[0][0] == 5 and len(asked) == 1
+  assert refine_lib._finish(formula, np.array([5.0]), (x, Y, weights, ()))[0][0] == 5 and len(asked) == 1
 
 
 def fit_of(values, loss, *, status=0, num_undefined=None):
@@ -265,7 +270,7 @@ def fit_of(values, loss, *, status=0, num_undefined=None):
 
 def test_a_result_is_that_of_the_best_start(monkeypatch):
   monkeypatch.setattr(refine_lib, "_finish", lambda formula, values, data: (
-    values, np.stack([values[0] * data[0][:, 0], data[0][:, 0], 0 * Y, 0 * Y, 0 * Y])))
+    values, np.stack([values[0] * data[0][:, 0], data[0][:, 0]])))
   formula, weights = formula_of("a*x", "a"), np.arange(1.0, 7)
   fit = fit_of([[9.0, 0, 0, 0], [2.0, 0, 0, 0]], [3.0, 1.0])
   data = X[:, None], Y, weights, ("x", "x0")
@@ -299,14 +304,14 @@ def test_exact_values_stand_beside_the_fit_unless_a_column_has_their_name(monkey
   evaluated(monkeypatch, lambda c, x: c[0] * x + c[1], [])
   result = result_of(("a", "b"), [6.28, 1.49])
   found = refine_lib._snap(formula, (X[:, None], Y, np.ones(6), ("x", "x0")), result, has_sigma=True)
-  assert asked == [((5, 6), [6.28, 1.49], True)] and found.constants == result.constants
+  assert asked == [((3, 6), [6.28, 1.49], True)] and found.constants == result.constants
   snapped = found.snapped
   assert snapped.constants == {"a": 2 * math.pi, "b": 1.5} and snapped.exact == {"a": "2*pi"}
   assert (snapped.stderr, snapped.rss, snapped.p_value) == ({"a": 0.0, "b": 0.25}, 3.0, 0.5)
   assert snapped.expression == "2*pi*x + 1.5"
   assert snapped.names == ("x",)
-  named = refine_lib._snap(formula, (X[:, None], Y, np.ones(6), ("pi",)), result, has_sigma=False)
-  assert named.snapped.exact == {} and "pi" not in printing.to_text(named.snapped.node, ("x",))
+  of_pi = refine_lib._snap(formula, (X[:, None], Y, np.ones(6), ("pi",)), result, has_sigma=False)
+  assert of_pi.snapped.exact == {} and "pi" not in printing.to_text(of_pi.snapped.node, ("x",))
   lost = result_of(("a", "b"), [1.0, 2.0], num_undefined=1)
   assert refine_lib._snap(formula, (X[:, None], Y, np.ones(6), ("x",)), lost, has_sigma=False) is lost
   bare = formula_of("2*x")
@@ -330,8 +335,8 @@ def within(monkeypatch, best, fitted, *, box=None, names=("a", "b")):
 
   monkeypatch.setattr(bounded, "descend_from_all", descend)
   monkeypatch.setattr(refine_lib, "_fit_sets", fit_sets)
-  monkeypatch.setattr(refine_lib._Formula, "program", lambda self: "program")
-  monkeypatch.setattr(refine_lib, "_run", lambda program, constants, columns: np.zeros(
+  monkeypatch.setattr(NamedFormula, "program", lambda self: "program")
+  monkeypatch.setattr(named, "_run", lambda program, constants, columns: np.zeros(
     (1 + len(constants), columns.shape[1])))
   reduced, result, held = refine_lib._fit_within(
     formula_of("a*x + b", "a", "b"), (X[:, None], Y, np.ones(6), ("x",)), np.zeros((3, 2)),
@@ -378,7 +383,7 @@ def test_a_free_fit_that_leaves_the_bounds_is_not_taken(monkeypatch):
 
 
 def test_bounds_may_be_one_sided_and_numbers_of_any_kind():
-  check = refine_lib._check_bounds
+  check = inputs.check_bounds
   assert check(["a"], {}, {}, {"a": (np.float32(1), None)}) == {"a": (1.0, math.inf)}
   assert check(["a"], {}, {}, {"a": np.array([0.0, 2.0])}) == {"a": (0.0, 2.0)}
   assert check(["a"], {"a": 2.0}, {}, {"a": [0, 2]}) == {"a": (0.0, 2.0)} == check(["a"], {"a": 0.0}, {}, {"a": [0, 2]})
