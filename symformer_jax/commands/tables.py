@@ -316,11 +316,10 @@ class _Source:
     """What was decided of the columns, and which are left aside."""
     noted = [column for column in read if column.content.note]
     usual = [column for column in noted if column.content.is_usual]
-    if len(usual) > MAX_NOTED:  # what one says of the file, the others repeat
-      left = set(map(id, usual[MAX_NOTED:]))
-      noted = [column for column in noted if id(column) not in left]
+    left = set(map(id, usual[MAX_NOTED:]))  # what one says of the file, the others repeat
+    noted = [column for column in noted if id(column) not in left]
     notes = [f"column {column.name!r} {column.content.note}" for column in noted]
-    if len(usual) > MAX_NOTED:
+    if left:
       notes.append(f"{len(usual) - MAX_NOTED} more columns are read likewise: "
                    f"{', '.join(repr(column.name) for column in usual[MAX_NOTED:])}")
     for name in dict.fromkeys(column.origin for column in read if column.origin):

@@ -410,6 +410,8 @@ def test_comments_behind_cells_take_lines_as_usual(tmp_path):
   assert missing.columns[1][-1] == "NA" and missing.notes
   quoted = table(tmp_path, "a,b\n" + body + '6,"6 # why"\n')
   assert quoted.columns[1][-1] == "6 # why" and not quoted.notes
+  short = table(tmp_path, "a,b\n" + body + "6 # total\n7,7 # why\n")  # a row of another width stays as it is
+  assert short.notes[0] == "comments left out behind line 8: '# why'" and short.columns[1][-1] == "7"
   asked = table(tmp_path, "a;b\n1;2 # why\n3;4\n", separator=";")
   assert list(asked.columns[1]) == ["2", "4"]
 

@@ -42,7 +42,9 @@ from symformer_jax.evaluation.real_faults import Yardsticks
 from symformer_jax.evaluation.runs import Row
 from symformer_jax.evaluation.suites import SUITES, Settings, Task
 from symformer_jax.language import parser
+from symformer_jax.language.vocabulary import Vocabulary
 from symformer_jax.results import Counts, Equation, Seconds
+from symformer_jax.sources import samples
 
 
 def formula(text, names=("x", "y", "z")):
@@ -707,6 +709,14 @@ def test_what_is_wrong_with_an_answer(text, least_squares, boosting, faults):
   assert tuple(fault for fault in found if fault != "pole") == faults
 
 
+def test_what_is_not_defined_on_a_scored_row_or_between_fitted_rows_is_undefined(monkeypatch):
+  split, beside = split_of(), Yardsticks(None, None)
+  for r2, fault, is_said in ((None, None, True), (0.5, real_faults.soundness.UNDEFINED, True), (0.5, None, False)):
+    monkeypatch.setattr(real_faults, "score", lambda node, split, r2=r2: r2)
+    monkeypatch.setattr(real_faults.soundness, "find_fault", lambda node, segments, fault=fault: fault)
+    assert (real_faults.UNDEFINED in real_faults.find_faults(formula("2*x"), split, beside)) == is_said
+
+
 def test_a_line_may_be_two_hundredths_below_least_squares():
   split = split_of()
   r2 = real_faults.score(formula("2*x + 0.1"), split)
@@ -877,10 +887,29 @@ def test_points_of_a_task_are_the_same_in_every_variant():
   assert len(few) == 7 and len(points) == 400
   _, outside = runs.make_points(dataclasses.replace(task, distance=1.0))
   assert ((outside[:, 0] < 1) | (outside[:, 0] > 3)).all()
+  huge = dataclasses.replace(task, noise=0.1, problem=problem(
+    "10**(300*x)", ((0.9, 1.0),), 40, largest=math.inf))
+  assert not np.isfinite(runs.make_points(huge)[0][:, 1]).any()  # and nobody is warned
   grid = dataclasses.replace(task, problem=problem("x", spacing="grid"))
   assert np.ptp(np.diff(runs.make_points(grid)[0][:, 0])) < 1e-12 < np.ptp(np.diff(runs.make_points(grid)[1][:, 0]))
   other, _ = runs.make_points(dataclasses.replace(task, seed=1))
   assert (other[:, 0] != points[:, 0]).all() and (scoring[:400, 0] != points[:, 0]).all()
+
+
+def test_the_lowest_error_is_asked_of_the_network_as_the_method_says(monkeypatch):
+  asked = {}
+
+  def sample_and_fit(model, rows, key, **options):
+    asked.update(options, rows=rows)
+    none = np.zeros((0, 3))
+    return samples.Samples(none.astype(int), none, np.zeros(0), model.vocab), Counts(2)
+
+  monkeypatch.setattr(answers.samples_lib, "sample_and_fit", sample_and_fit)
+  model = types.SimpleNamespace(name="m", vocab=Vocabulary(1))
+  found = answers.answer(model, np.ones((5, 2)), Method("lowest error", 7, 3, "none"), seed=5)
+  assert (asked["num_samples"], asked["top_k"], asked["refine"]) == (7, 3, "none")
+  assert asked["is_allowed"].num_columns == 1 and asked["clock"] is not None and len(asked["rows"].y) == 5
+  assert (found.model, found.counts, found.message) == ("m", Counts(2), "no sample is defined on all points")
 
 
 def test_the_line_of_the_front_that_a_method_takes(monkeypatch):
