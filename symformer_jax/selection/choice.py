@@ -35,6 +35,7 @@ class Line:
 
 def choose(
   lines: Sequence[Line], rows: Rows, *, num_points: float, seed: int, config: ChoiceConfig = DEFAULT.choice,
+  segments: soundness.Segments | None = None,
 ) -> int:
   """The index of the line to recommend.
 
@@ -49,8 +50,10 @@ def choose(
     rows: all rows, at most `config.max_rows` of them are looked at. num_points: what they are worth at least (see
       `select._Judge.count_effective`); two lines may differ by what more of them say.
     seed: draws rows and folds.
+    segments: among all rows, where they have been made.
   """
-  contest = _Contest(lines, rows, num_points, seed, config)
+  segments = segments or soundness.make_segments(rows, config=config)
+  contest = _Contest(lines, rows, num_points, seed, config, segments)
   order = sorted(range(len(lines)), key=lambda i: (soundness.has_column(lines[i].node), lines[i].complexity))
   constant = best = order[0]
   for i in order[1:]:
@@ -75,7 +78,10 @@ class _Contest:
     shares: the mean of each as a share of the variance; infinite where a line is undefined on a fold.
   """
 
-  def __init__(self, lines: Sequence[Line], rows: Rows, num_points: float, seed: int, config: ChoiceConfig):
+  def __init__(
+    self, lines: Sequence[Line], rows: Rows, num_points: float, seed: int, config: ChoiceConfig,
+    segments: soundness.Segments,
+  ):
     self._lines, self._rows, self._num_points, self._config = lines, rows, num_points, config
     sample = rows.sample(config.max_rows, seed=seed)
     folds = cross_validation.draw_folds(sample, config.num_folds, seed=seed, config=config)
@@ -84,7 +90,6 @@ class _Contest:
     self.errors = [cross_validation.squared_errors(line.node, sample, folds) for line in lines]
     self.shares = [float(np.average(e, weights=sample.weights)) / variance for e in self.errors]
     self._variance = variance
-    segments = soundness.make_segments(rows, config=config)
     self._oddities = [num_oddities(line.node, sample.x, config=config)
                        + _has_pole(line.node, rows, segments, config) for line in lines]
     self._prices = [config.nats_per_node * line.complexity + self._oddities[i] * config.odd_nats

@@ -64,6 +64,11 @@ class _Judge:
     self.variance = scoring.weighted_variance(rows.y, rows.weights)
     self.floor = criteria.error_floor(self.variance)
 
+  @functools.cached_property
+  def segments(self) -> soundness.Segments:
+    """Among the rows, made once: of a million rows that takes most of a second."""
+    return soundness.make_segments(self.rows, config=self.choice)
+
   def finalists(self, nodes: Sequence[Node]) -> list[_Finalist]:
     finalists = (_Finalist(n, self.score(n)) for n in dict.fromkeys(nodes))
     return [f for f in finalists if np.isfinite(f.scores.mse)]
@@ -242,7 +247,8 @@ def _recommended(
   if not may_fit or judge.is_exact(judged[cheapest]):
     return cheapest
   lines = [choice.Line(judged[i].node, judged[i].complexity, judged[i].scores.mse) for i in among]
-  return among[choice.choose(lines, judge.rows, num_points=judge.num_points, seed=seed, config=judge.choice)]
+  return among[choice.choose(lines, judge.rows, num_points=judge.num_points, seed=seed, config=judge.choice,
+                             segments=judge.segments)]
 
 
 class _SoundnessCheck:
@@ -250,7 +256,7 @@ class _SoundnessCheck:
 
   def __init__(self, judge: _Judge, *, may_fit: bool):
     self._judge, self._may_fit = judge, may_fit
-    self._segments = soundness.make_segments(judge.rows, config=judge.choice)
+    self._segments = judge.segments
     self._faults: dict[Node, str] = {}
 
   def rejected(self, best: _Finalist, names: Sequence[str]) -> tuple[Rejected, ...]:

@@ -57,7 +57,7 @@ class Segments:
 
 def make_segments(rows: Rows, *, config: ChoiceConfig = DEFAULT.choice, seed: int = 0) -> Segments:
   """Segments among the rows; none where all rows are one point."""
-  x = np.unique(rows.x, axis=0)
+  x = _distinct(rows.x)
   rng = np.random.default_rng(seed)
   if x.shape[1] == 1:
     pairs = np.column_stack([np.arange(len(x) - 1), np.arange(1, len(x))])
@@ -72,6 +72,14 @@ def make_segments(rows: Rows, *, config: ChoiceConfig = DEFAULT.choice, seed: in
   spread = np.ptp(rows.y)
   return Segments(begin, end, points, float(rows.y.min() - config.leap * spread),
                   float(rows.y.max() + config.leap * spread), len(x), is_near)
+
+
+def _distinct(x: np.ndarray) -> np.ndarray:
+  """Rows [M, D] that are not equal, in the order of the first column, then the next: `np.unique(x, axis=0)`, sooner."""
+  x = x[np.lexsort(x.T[::-1])]
+  is_new = np.ones(len(x), bool)
+  is_new[1:] = (x[1:] != x[:-1]).any(axis=1)
+  return x[is_new]
 
 
 def _near_and_far(x: np.ndarray, config: ChoiceConfig, rng: np.random.Generator) -> np.ndarray:

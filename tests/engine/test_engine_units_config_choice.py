@@ -83,7 +83,7 @@ def contest_of(texts, shares, monkeypatch, *, oddities=0):
   monkeypatch.setattr(soundness, "find_fault", lambda *given, **named: "")
   monkeypatch.setattr(soundness, "leaves_domain", lambda node, rows, *, num_points: asked.append(num_points) or False)
   lines = [choice.Line(parse(text), expression.complexity(parse(text)), 1.0) for text in texts]
-  return choice._Contest(lines, rows, 0.0, 0, CHOICE), asked
+  return choice._Contest(lines, rows, 0.0, 0, CHOICE, soundness.make_segments(rows)), asked
 
 
 def test_lines_are_compared_on_a_thousand_rows_in_five_folds_and_priced(monkeypatch):

@@ -27,6 +27,13 @@ def test_segments_of_one_column_join_its_distinct_rows():
   assert (found.low, found.high, found.num_rows, found.is_near.tolist()) == (0.0, 30.0, 3, [True, True])
 
 
+@pytest.mark.parametrize("num_columns", [1, 2, 3])
+def test_distinct_rows_are_those_of_numpy(num_columns):
+  x = np.random.default_rng(num_columns).integers(-2, 3, (60, num_columns)).astype(float)
+  np.testing.assert_array_equal(soundness._distinct(x), np.unique(x, axis=0))
+  assert soundness._distinct(x[:0]).shape == (0, num_columns)
+
+
 def test_of_very_many_rows_some_segments_are_looked_at():
   x = np.arange(22.0)
   found = soundness.make_segments(rows_of(x, x), config=CONFIG)
@@ -263,7 +270,7 @@ def test_of_each_fault_the_simplest_that_describes_the_rows_better_before_roundi
   def finalists(nodes):
     return [select._Finalist(node, scoring.Scores(1.0, 0.5, None, 0)) for node in nodes]
   check = select._SoundnessCheck(
-    SimpleNamespace(rows=rows, choice=DEFAULT.choice, cost=cost, finalists=finalists), may_fit=True)
+    SimpleNamespace(rows=rows, segments=None, choice=DEFAULT.choice, cost=cost, finalists=finalists), may_fit=True)
   check._faults = {parse("2/(x - 1.5) + 1"): soundness.POLE, parse("1/(x - 1.5)"): soundness.POLE,
                    parse("sin(9*x)"): soundness.ALIAS, parse("sin(8*x)"): soundness.ALIAS}
   found = check.rejected(finalists([parse("x")])[0], NAMES)

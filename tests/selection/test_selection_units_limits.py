@@ -360,8 +360,8 @@ def test_a_contest_asks_for_rows_folds_and_errors_and_prices_what_is_named(monke
   monkeypatch.setattr(choice, "_has_pole", lambda node, rows, segments, config: asked.append(
     (len(rows), segments, config)) or True)
   lines = [line_of("x + z*x"), line_of("2.5")]
-  contest = choice._Contest(lines, rows, 7.0, 4, config)
-  assert asked == [(5, 3, 4, config), (8, config), ((5, 2), config), (8, "segments", config), ((5, 2), config),
+  contest = choice._Contest(lines, rows, 7.0, 4, config, soundness.make_segments(rows, config=config))
+  assert asked == [(8, config), (5, 3, 4, config), ((5, 2), config), (8, "segments", config), ((5, 2), config),
                    (8, "segments", config)]
   weights = rows.sample(5, seed=4).weights
   assert contest.shares == [pytest.approx(np.average(np.arange(5.0), weights=weights) / variance)] * 2
@@ -536,7 +536,7 @@ def test_without_fits_description_length_recommends_also_where_nothing_is_exact(
   finalists = [select._Finalist(parse(text), scoring.Scores(mse, 0.5, None, 0)) for text, mse in (
     ("x", 1.0), ("2*x", 0.5), ("x*x + 1", 0.1))]
   asked = []
-  monkeypatch.setattr(choice, "choose", lambda lines, rows, *, num_points, seed, config: asked.append(
+  monkeypatch.setattr(choice, "choose", lambda lines, rows, *, num_points, seed, config, segments: asked.append(
     ([line.mse for line in lines], num_points, seed, config)) or 1)
   costs = [3.0, 1.0, 2.0]
   assert select._recommended(finalists, costs, [0, 1, 2], [], judge, seed=5, may_fit=False) == 1 and not asked
