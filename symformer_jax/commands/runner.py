@@ -11,6 +11,7 @@ import functools
 import io
 import math
 import os
+import pathlib
 import re
 import signal
 import sys
@@ -21,7 +22,7 @@ from absl import flags
 import symformer_jax
 from symformer_jax.commands import startup
 from symformer_jax.errors import InputError, SymFormerError
-from symformer_jax.files import shorten
+from symformer_jax.files import check_regular, shorten
 
 T = TypeVar("T")
 
@@ -32,6 +33,8 @@ UNUSABLE = 2
 STOPPED = 75
 # Letters of a message: a paragraph, whatever long names are in it.
 MAX_MESSAGE = 1000
+# Bytes of a file of flags: thousands of them.
+MAX_FLAG_FILE = 1_000_000
 
 
 class StopRequest:
@@ -194,8 +197,29 @@ def _interrupt(*_: object) -> None:
   raise KeyboardInterrupt
 
 
+def _check_flag_files(argv: Sequence[str], within: tuple[str, ...] = ()) -> None:
+  """Refuses what absl would read to its end as a `--flagfile`: devices, and what is no text or names itself."""
+  arguments = list(argv[: argv.index("--")] if "--" in argv else argv)
+  for i, argument in enumerate(arguments):
+    found = re.fullmatch(r"--?flagfile(?:=(.*))?", argument.strip())
+    if not found or not (name := "".join(arguments[i + 1 : i + 2]) if found[1] is None else found[1]):
+      continue
+    path = pathlib.Path(name.strip()).expanduser()
+    try:
+      if str(path) in within:
+        raise flags.Error(f"--flagfile={shorten(name)}: names itself")
+      check_regular(path)
+      if path.stat().st_size > MAX_FLAG_FILE:
+        raise flags.Error(f"--flagfile={shorten(name)}: has more than {MAX_FLAG_FILE} bytes")
+      lines = path.read_text().splitlines()
+    except (OSError, ValueError, RuntimeError) as error:  # no text; a path with a zero byte; no such home
+      raise flags.Error(f"--flagfile={shorten(name)}: {getattr(error, 'strerror', None) or error}") from error
+    _check_flag_files(lines, (*within, str(path)))
+
+
 def _parse(flag_values: flags.FlagValues, argv: list[str]) -> list[str]:
   try:
+    _check_flag_files(argv[1:])
     rest = flag_values(argv)
   except (flags.Error, KeyboardInterrupt):
     raise

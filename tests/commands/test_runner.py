@@ -72,6 +72,29 @@ def test_usage_errors_are_one_line_and_code_2(flag_values, capsys, argument, mes
   assert out == "" and err.startswith("error: ") and err.count("\n") == 1 and message in err
 
 
+@pytest.mark.parametrize(("file", "message"), [
+  ("/dev/zero", "is no regular file"), ("missing", "No such file or directory"), ("folder", "Is a directory"),
+  ("binary", "can't decode"), ("circle", "circle: names itself"), ("through", "circle: names itself"),
+  ("long", "has more than 1000000 bytes"), ("zero\0", "null byte")])
+@pytest.mark.parametrize("form", ["--flagfile={}", "-flagfile={}", "--flagfile {}"])
+def test_a_file_of_flags_that_is_none_is_refused(file, message, form, flag_values, capsys, tmp_path, monkeypatch):
+  monkeypatch.chdir(tmp_path)
+  (tmp_path / "folder").mkdir()
+  (tmp_path / "binary").write_bytes(b"\xff\xfe--samples=3")
+  (tmp_path / "circle").write_text("--samples=3\n--flagfile=circle\n")
+  (tmp_path / "through").write_text("# as ever\n--flagfile=circle\n")
+  (tmp_path / "long").write_text("#" * 1_000_001)
+  assert outcome(lambda argv: 0, flag_values, *form.format(file).split(" ")) == 2
+  error = capsys.readouterr().err
+  assert message in error and error.startswith("error: --flagfile=") and error.count("\n") == 1
+
+
+def test_flags_are_read_from_a_file(flag_values, tmp_path):
+  (tmp_path / "inner").write_text("--samples=4")
+  (tmp_path / "outer").write_text(f"# why\n--flagfile={tmp_path / 'inner'}\n\n")
+  assert outcome(lambda argv: None, flag_values, f"--flagfile={tmp_path / 'outer'}") == 0 and flag_values.samples == 4
+
+
 def test_foreseen_errors_are_one_line_and_code_2(flag_values, capsys):
   def main(argv):
     raise InputError("no\n such file")
