@@ -46,13 +46,24 @@ def read(path: pathlib.Path, how: Reading) -> grids.Grid:
   if path.suffix.lower() not in _READERS:
     raise InputError(f"unknown kind of file {path.suffix!r}, expected one of {', '.join(SUFFIXES)}")
   try:
-    return _READERS[path.suffix.lower()](path, how)
+    grid = _READERS[path.suffix.lower()](path, how)
+    return dataclasses.replace(grid, notes=(*_unused(path, how), *grid.notes))
   except PermissionError:
     raise InputError("no permission to read it") from None
   except OSError as error:
     raise InputError(f"cannot be read: {error.strerror or error}") from None
   except MemoryError:
     raise InputError(f"does not fit into memory: {path.stat().st_size / 1e9:.1f} GB; give a part of its rows") from None
+
+
+def _unused(path: pathlib.Path, how: Reading) -> tuple[str, ...]:
+  """What was asked for that has no meaning for a file of this kind: in a batch it may be meant for the others."""
+  reader, notes = _READERS[path.suffix.lower()], []
+  if how.sheet is not None and reader != _read_excel:
+    notes.append("--sheet is not used: this is no workbook")
+  if how.separator is not None and reader != _read_text:
+    notes.append("--separator is not used: this is no text")
+  return tuple(notes)
 
 
 def _read_text(path: pathlib.Path, how: Reading) -> grids.Grid:

@@ -10,6 +10,7 @@ import dataclasses
 import hashlib
 import io
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,8 @@ FOLDER = Path(__file__).parent
 CARD, WEIGHTS = "card.json", "weights.npz"
 # Those shipped have 20 kB.
 MAX_CARD_BYTES = 16 << 20
+# Four thousand million parameters; their hash takes a quarter of a minute.
+MAX_WEIGHTS_BYTES = 8 << 30
 # bfloat16 as integers of 16 bits.
 _STORED = "<u2"
 
@@ -151,6 +154,8 @@ def _read_params(folder: Path, sha256: str, config: ModelConfig) -> Any:
   try:
     check_regular(folder / WEIGHTS)
     with open(folder / WEIGHTS, "rb") as file:
+      if os.fstat(file.fileno()).st_size > MAX_WEIGHTS_BYTES:
+        raise ModelError(f"{folder} holds a foreign model: {WEIGHTS} has more than {MAX_WEIGHTS_BYTES >> 30} GB")
       if hashlib.file_digest(file, "sha256").hexdigest() != sha256:
         raise ModelError(f"the weights in {folder} are damaged: their sha256 is not the one in {CARD}")
       arrays = npz.read(file, lambda headers: _check_headers(headers, config))

@@ -96,6 +96,14 @@ def test_npz_and_parquet(tmp_path):
     read_table(str(tmp_path / "t.parquet"))
 
 
+def test_what_a_kind_of_file_does_not_know_is_said(tmp_path):
+  np.savez(tmp_path / "t.npz", x=np.arange(6.0), y=np.arange(6.0) ** 2)
+  (tmp_path / "t.csv").write_text("x,y\n" + "".join(f"{i},{i * i}\n" for i in range(6)))
+  assert read_table(str(tmp_path / "t.npz"), separator=";").notes == ("--separator is not used: this is no text",)
+  assert read_table(str(tmp_path / "t.csv"), sheet="a").notes == ("--sheet is not used: this is no workbook",)
+  assert read_table(str(tmp_path / "t.csv"), separator=",").notes == read_table(str(tmp_path / "t.npz")).notes == ()
+
+
 def test_columns_of_one_name_in_npz_are_refused(tmp_path):
   np.savez(tmp_path / "t.npz", x=np.arange(12.0).reshape(6, 2), x0=np.ones(6), y=np.arange(6.0))
   with pytest.raises(TableError, match="two columns are called 'x0'"):

@@ -5,6 +5,7 @@ import io
 import json
 import os
 import re
+import time
 import zipfile
 
 import jax
@@ -176,6 +177,15 @@ def test_damaged_weights_are_refused(folder, arrays, tmp_path):
       registry.load_model(str(folder))
     assert message in str(caught.value) and "\n" not in str(caught.value)
   assert not (tmp_path / "unpickled").exists()
+
+
+def test_weights_of_any_size_are_refused_before_they_are_hashed(folder):
+  with open(folder / "weights.npz", "r+b") as file:
+    file.truncate(50 * 10**9)  # a sparse file: no disk holds it
+  begin = time.monotonic()
+  with pytest.raises(ModelError, match="weights.npz has more than 8 GB"):
+    registry.load_model(str(folder))
+  assert time.monotonic() - begin < 10
 
 
 def test_a_size_in_a_header_is_believed_by_nobody(folder, arrays):

@@ -406,6 +406,24 @@ def test_validation_is_read_alike_whatever_the_training_reads(monkeypatch):
     3) == []
 
 
+def test_a_run_reads_for_its_seed_its_variables_and_its_process(monkeypatch, tmp_path):
+  class Enough(Exception):
+    pass
+
+  def make_iterator(config, seed, *, num_variables, process):
+    assert (config, seed, num_variables, process) == (config_of.data, 7, 3, (1, 4))
+    raise Enough
+
+  config_of = dataclasses.replace(TINY, seed=7, model=dataclasses.replace(
+    TINY.model, vocabulary=dataclasses.replace(TINY.model.vocabulary, num_variables=3)))
+  monkeypatch.setattr(loop.pipeline, "make_iterator", make_iterator)
+  monkeypatch.setattr(loop, "jit_steps", lambda *given: (None, None, None))
+  monkeypatch.setattr(loop.jax, "process_index", lambda: 1)
+  monkeypatch.setattr(loop.jax, "process_count", lambda: 4)
+  with pytest.raises(Enough):
+    loop.set_up(config_of, tmp_path)
+
+
 # --- layouts -----------------------------------------------------------------------------------------------------
 
 
