@@ -182,6 +182,7 @@ def _become_pytest(tests: list[str], root: pathlib.Path) -> NoReturn:
 
 def prepare(root: pathlib.Path) -> None:
   """Imports what all tests need, once for all mutants, which are children of this process; nothing of the project."""
+  os.environ.pop("PYTHONUNBUFFERED", None)  # with it nobody notices what is never flushed
   os.environ |= {"PYTHONPATH": str(root), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONDONTWRITEBYTECODE": "1",
                  # What no mutant changes is compiled once: the cache knows programs by their text.
                  "JAX_COMPILATION_CACHE_DIR": str(root.parent / "compiled"), "JAX_PLATFORMS": "cpu"}

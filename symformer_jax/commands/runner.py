@@ -136,6 +136,10 @@ def _outcome(
   except MemoryError:
     say("error: not enough memory")
     return SOME_FAILED
+  except RuntimeError as error:
+    if _NO_DEVICE not in str(error):
+      raise
+    return _fail(f"JAX_PLATFORMS={os.environ.get('JAX_PLATFORMS', '')}: {error}")
   except BrokenPipeError:  # the reader of our output, such as `head`, has left
     return SOME_FAILED
   except OSError as error:
@@ -152,6 +156,8 @@ def _outcome(
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO)
 
 
+# What JAX says where it is told to compute on what is not there.
+_NO_DEVICE = "Unable to initialize backend"
 # What ml_collections says of a key that a config has not.
 _NEAR_KEY = re.compile(r'Did you mean "(.+?)" instead of "(.+?)"')
 

@@ -102,6 +102,14 @@ def test_foreseen_errors_are_one_line_and_code_2(flag_values, capsys):
   assert capsys.readouterr().err == "error: no such file\n"
 
 
+def test_a_device_that_is_not_there_is_one_line():
+  environment = {**os.environ, "JAX_PLATFORMS": "nonsense"}
+  found = subprocess.run([sys.executable, "-m", "symformer_jax.infer", "--data=examples/kepler.csv"], cwd=ROOT,
+                         env=environment, capture_output=True, text=True, check=False, timeout=120)
+  assert found.returncode == 2 and found.stderr.count("\n") == 1
+  assert found.stderr.startswith("error: JAX_PLATFORMS=nonsense: Unable to initialize backend 'nonsense'")
+
+
 def test_unforeseen_errors_keep_their_traceback(flag_values):
   def main(argv):
     raise ZeroDivisionError

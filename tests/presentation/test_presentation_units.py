@@ -171,7 +171,16 @@ def test_the_front_falls_by_steps_and_marks_its_lines():
 
 def test_a_perfect_fit_is_drawn_at_the_resolution_of_numbers():
   _, axes, lines = figure_of(("8.2", "2*x"), y=2 * X[:, 0])
-  assert axes["front"].lines[1].get_ydata()[1] == pytest.approx(1e-16 * lines[0].rmse)
+  assert axes["front"].lines[1].get_ydata()[1] == pytest.approx(1e-16 * lines[0].rmse, abs=0)
+
+
+def test_the_band_is_of_the_rows_that_count():
+  x, weights = X.copy(), np.ones(len(X))
+  x[0], weights[0] = -1, 0  # the formula is not defined there
+  y = np.log(np.abs(x[:, 0])) + 0.1 * np.sin(9 * X[:, 0])
+  _, axes, _ = figure_of(("8.2", "2.3*log(x) + 1"), x, y, weights=weights)
+  [band] = axes["fit"].collections
+  assert np.isfinite(band.get_paths()[0].vertices).all()
 
 
 def test_of_more_columns_each_has_a_panel():
