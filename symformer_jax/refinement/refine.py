@@ -1,7 +1,8 @@
 """`refine`: fits the named constants of a formula a person has written, with no model in sight."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 import dataclasses
+import functools
 from typing import Any, Literal
 
 import jax
@@ -210,24 +211,26 @@ def _fit_in_stages(
 ) -> list[solve.Fit]:
   """Fits to some rows of each data set, and from the best of their ends to all rows."""
   some = _fit_all_starts(formula, [_some_rows(data) for data in sets], [starts] * len(sets), method, max_steps)
-  return [_go_on(formula, data, starts, fit, method, max_steps) for data, fit in zip(sets, some, strict=True)]
+  fit_all = functools.partial(
+    _fit_all_starts, formula, method=method, max_steps=max_steps, num_points=max(len(data[1]) for data in sets))
+  return [_go_on(fit_all, data, starts, fit) for data, fit in zip(sets, some, strict=True)]
 
 
 def _go_on(
-  formula: NamedFormula, data: inputs.Data, starts: np.ndarray, screened: solve.Fit, method: str, max_steps: int
+  fit_all: Callable[..., list[solve.Fit]], data: inputs.Data, starts: np.ndarray, screened: solve.Fit
 ) -> solve.Fit:
-  """The fit to all rows of a data set from the ends [R] of the fits to some."""
+  """The fit to all rows of a data set from the ends [R] of the fits to some; `fit_all` is `_fit_all_starts`."""
   fits: list[solve.Fit] = []
   leaders, ends = _leaders(screened), np.asarray(screened.values)
   for end in leaders:
     is_near = screened.loss[end] <= NEARLY_AS_GOOD * screened.loss[leaders[0]]
     if is_near or not any(np.isfinite(fit.loss).any() for fit in fits):
-      fits += _fit_all_starts(formula, [data], [ends[end, None]], method, max_steps, is_persistent=False)
+      fits += fit_all([data], [ends[end, None]], is_persistent=False)
   fit = jax.tree.map(lambda *fields: np.concatenate(fields), *fits)
   if np.isfinite(fit.loss).any():
     return fit
   # Defined at the rows seen, but not at others: what else a start may lead to only all rows can tell.
-  return _fit_all_starts(formula, [data], [starts], method, max_steps)[0]
+  return fit_all([data], [starts])[0]
 
 
 def _some_rows(data: inputs.Data) -> inputs.Data:
@@ -249,10 +252,13 @@ def _leaders(fit: solve.Fit) -> np.ndarray:
 
 def _fit_all_starts(
   formula: NamedFormula, sets: Sequence[inputs.Data], starts: Sequence[np.ndarray], method: str, max_steps: int,
-  *, is_persistent: bool = True,
+  *, is_persistent: bool = True, num_points: int = 0,
 ) -> list[solve.Fit]:
-  """Fits data sets in one compiled call, each from its own starts [R, slots]; see `solve.fit_starts`."""
-  num_points = -(-max(len(s[1]) for s in sets) // POINT_MULTIPLE) * POINT_MULTIPLE
+  """Fits data sets in one compiled call, each from its own starts [R, slots]; see `solve.fit_starts`.
+
+  They are padded to one number of points, at least `num_points`: what has one shape is compiled once.
+  """
+  num_points = -(-max(num_points, *(len(s[1]) for s in sets)) // POINT_MULTIPLE) * POINT_MULTIPLE
 
   def pad(array: np.ndarray, mode: Literal["edge", "constant"]) -> np.ndarray:
     return np.pad(array, [(0, num_points - len(array)), *[(0, 0)] * (array.ndim - 1)], mode=mode)

@@ -71,23 +71,21 @@ def test_leaders_are_different_ends_the_best_first():
 
 
 @pytest.fixture
-def pursued(monkeypatch):
+def pursued():
   """Starts of each fit to all rows, whose losses are given."""
   asked, losses = [], []
 
   def go_on(screened, given):
     losses[:] = given
     data = np.ones((9, 1)), np.ones(9), np.ones(9), ("x",)
-    formula = NamedFormula(parser.parse("a*x", ("x",), allow_symbols=True), ("a",))
-    return refine_lib._go_on(formula, data, np.array([[10.0], [11.0]]), screened, "lm", 5), asked
+    return refine_lib._go_on(fit_all, data, np.array([[10.0], [11.0]]), screened), asked
 
-  def fit_all_starts(formula, sets, starts, method, max_steps, *, is_persistent=True):
+  def fit_all(sets, starts, *, is_persistent=True):
     asked.append((np.ravel(starts[0]).tolist(), is_persistent))
     num = len(starts[0])
     found, losses[:] = losses[:num], losses[num:]
     return [fit_of(found, starts[0])]
 
-  monkeypatch.setattr(refine_lib, "_fit_all_starts", fit_all_starts)
   return go_on
 
 
@@ -105,6 +103,16 @@ def test_a_worse_end_goes_on_where_better_ones_are_not_defined(pursued):
 def test_where_no_end_is_defined_all_starts_see_all_rows(pursued):
   fit, asked = pursued(fit_of([1, 2]), [np.inf, np.inf, 4, 3])
   assert asked[-1] == ([10.0, 11.0], True) and len(asked) == 3 and fit.loss.tolist() == [4, 3]
+
+
+def test_data_sets_of_one_call_share_what_is_compiled(rng, monkeypatch):
+  shapes, fit_starts = [], solve.fit_starts
+  monkeypatch.setattr(solve, "fit_starts", lambda program, starts, x, *given, **named: shapes.append(
+    (starts.shape[:2], x.shape[:2], named["is_persistent"])) or fit_starts(program, starts, x, *given, **named))
+  sets = [peak_data(rng, num) for num in (700, 1500, 900)]
+  refine(FORMULA, [x for x, _ in sets], [y for _, y in sets], start=START, num_starts=NUM_STARTS)
+  assert shapes[0] == ((3, NUM_STARTS), (3, 576), True)
+  assert set(shapes[1:]) == {((1, 1), (1, 1536), False)} and len(shapes) >= 4
 
 
 def test_a_descent_within_bounds_sees_all_rows_at_last(rng, monkeypatch):
