@@ -487,6 +487,7 @@ def test_an_unusable_table_leaves_nothing_behind(command, tmp_path):
   ([f"--data={KEPLER}", "--model=unheard_of"], 2, "unknown model 'unheard_of': expected auto"),
   ([f"--data={KEPLER}", "--samples=64", "--norecombine"], 0, "recommended: period = axis**1.5"),
   (["--dta=x.csv"], 2, "Unknown command line flag 'dta'. Did you mean: data"),
+  (["--data=x.csv", "--beam", "--", "--runner=R"], 2, "--out: expected a folder for the results of --beam"),
 ])
 def test_as_a_process(argv, code, message):
   done = subprocess.run([sys.executable, "-m", "symformer_jax.infer", *argv], cwd=ROOT, capture_output=True, text=True)
