@@ -29,7 +29,7 @@ from data_gen import config as config_lib, job as job_lib, writer as writer_lib
 from data_gen.candidates import Equation, Generator
 from data_gen.flags import beam as asked
 from data_gen.workers import CHUNK_CANDIDATES, Outcome, Pool
-from symformer_jax import installation
+from symformer_jax import files, installation
 from symformer_jax.commands import runner
 from symformer_jax.errors import InputError
 
@@ -156,7 +156,7 @@ def main(argv: list[str]) -> int:
   try:
     generate(job, asked.SPANS.value or str(job.folder / "spans"), options)
   except OSError as error:
-    raise InputError(f"cannot write to {job.folder}: {error.strerror or error}") from None
+    raise InputError(f"cannot write to {job.folder}: {files.reason(error)}") from None
   return runner.DONE
 
 

@@ -15,6 +15,7 @@ from data_gen import config as config_lib, job as job_lib, writer as writer_lib
 from data_gen.candidates import EXCLUDED
 from data_gen.flags import generate as asked
 from data_gen.workers import Pool
+from symformer_jax import files
 from symformer_jax.commands import runner
 from symformer_jax.errors import InputError
 
@@ -93,7 +94,7 @@ def main(argv: list[str]) -> int:
   try:
     _generate(job)
   except OSError as error:
-    raise InputError(f"cannot write to {job.folder}: {error.strerror or error}; the same command continues "
+    raise InputError(f"cannot write to {job.folder}: {files.reason(error)}; the same command continues "
                      "once that is mended") from None
   except KeyboardInterrupt:  # SIGTERM as well
     runner.say("stopped; the same command continues")

@@ -19,7 +19,7 @@ from absl import flags
 from launch.flags import card as asked
 from symformer_jax.commands import runner
 from symformer_jax.errors import InputError, ModelError
-from symformer_jax.files import check_regular, write_text
+from symformer_jax.files import check_regular, reason, write_text
 from symformer_jax.pretrained import registry
 
 # What the card keeps of a suite's summary.json, of the run and of each variant.
@@ -46,7 +46,7 @@ def main(argv: list[str]) -> int:
   try:
     write_text(model.folder / registry.CARD, json.dumps(card, indent=1) + "\n")
   except OSError as error:
-    raise InputError(f"cannot write {model.folder / registry.CARD}: {error.strerror or error}") from None
+    raise InputError(f"cannot write {model.folder / registry.CARD}: {reason(error)}") from None
   return runner.DONE
 
 

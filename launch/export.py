@@ -29,7 +29,7 @@ from symformer_jax import configuration
 from symformer_jax.commands import runner
 from symformer_jax.data import records
 from symformer_jax.errors import DataError, ModelError
-from symformer_jax.files import check_regular, make_folder
+from symformer_jax.files import check_regular, make_folder, reason
 from symformer_jax.pretrained import registry
 from symformer_jax.training import checkpoint
 from symformer_jax.training.config import TrainConfig
@@ -82,7 +82,7 @@ def _read_curve(path: Path) -> list[dict[str, Any]]:
     check_regular(path)
     texts = path.read_text(encoding="utf-8").splitlines()
   except (OSError, UnicodeDecodeError) as error:
-    raise ModelError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from None
+    raise ModelError(f"cannot read {path}: {reason(error)}") from None
   found = []
   for text in texts:
     with contextlib.suppress(ValueError, RecursionError):

@@ -40,7 +40,7 @@ def check_writable(path: str | os.PathLike, *, flag: str) -> pathlib.Path:
       file.flush()
       os.fsync(file.fileno())
   except OSError as error:
-    raise InputError(f"{flag}: cannot write {shorten(path)!r}: {error.strerror or error}") from None
+    raise InputError(f"{flag}: cannot write {shorten(path)!r}: {reason(error)}") from None
   return path
 
 
@@ -54,8 +54,7 @@ def make_folder(path: str | os.PathLike, *, flag: str) -> pathlib.Path:
   try:
     path.mkdir(parents=True, exist_ok=True)
   except (OSError, ValueError) as error:
-    reason = getattr(error, "strerror", None) or error
-    raise InputError(f"{flag}: cannot make the folder {shorten(path)!r}: {reason}") from None
+    raise InputError(f"{flag}: cannot make the folder {shorten(path)!r}: {reason(error)}") from None
   return path
 
 
@@ -68,6 +67,11 @@ def check_regular(path: str | os.PathLike) -> None:
   path = pathlib.Path(path)
   if path.exists() and not path.is_file() and not path.is_dir():
     raise OSError(errno.EINVAL, "is no regular file", str(path))
+
+
+def reason(error: Exception) -> str:
+  """What went wrong, without the number and the path that the system's errors carry: messages name files themselves."""
+  return str(getattr(error, "strerror", None) or error)
 
 
 def shorten(path: str | os.PathLike, length: int = 200) -> str:

@@ -161,7 +161,7 @@ def _write(flag: flags.FlagHolder, answers: Sequence[Answer], write: Callable[[A
 
 
 def _describe_loss(flag: flags.FlagHolder, place: str, error: OSError) -> str:
-  return f"error: --{flag.name}: cannot write {files.shorten(place)!r}: {error.strerror or error}"
+  return f"error: --{flag.name}: cannot write {files.shorten(place)!r}: {files.reason(error)}"
 
 
 def _run_many(paths: list[str], stop: runner.StopRequest) -> int:

@@ -21,7 +21,7 @@ import apache_beam as beam
 from apache_beam.io.filesystems import FileSystems
 from apache_beam.options.pipeline_options import PipelineOptions, StandardOptions, TypeOptions
 
-from symformer_jax import file_answers, infer_worker
+from symformer_jax import file_answers, files, infer_worker
 from symformer_jax.commands import infer_flags as asked, result_lines, runner, tables
 from symformer_jax.errors import InputError
 from symformer_jax.results import FAILED
@@ -138,7 +138,7 @@ def run(arguments: Sequence[str]) -> int:
     _run_pipeline([path for path in paths if path not in lines], len(paths) == 1, folder, arguments)
     return _put_together(paths, folder)
   except OSError as error:
-    raise InputError(f"--out: cannot write to {folder!r}: {error.strerror or error}") from None
+    raise InputError(f"--out: cannot write to {folder!r}: {files.reason(error)}") from None
 
 
 def _begin_folder(folder: str) -> dict[str, list[str]]:

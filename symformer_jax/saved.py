@@ -92,8 +92,7 @@ def write(path: str | os.PathLike, record: Mapping[str, Any]) -> None:
   try:
     files.write_text(path, text)
   except (OSError, ValueError) as error:
-    reason = getattr(error, "strerror", None) or error
-    raise InputError(f"cannot write {files.shorten(path)!r}: {reason}") from None
+    raise InputError(f"cannot write {files.shorten(path)!r}: {files.reason(error)}") from None
 
 
 def read(

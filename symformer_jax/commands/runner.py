@@ -15,14 +15,14 @@ import pathlib
 import re
 import signal
 import sys
-from typing import NoReturn, TypeVar
+from typing import NoReturn, TextIO, TypeVar
 
 from absl import flags
 
 import symformer_jax
 from symformer_jax.commands import startup
 from symformer_jax.errors import InputError, SymFormerError
-from symformer_jax.files import check_regular, shorten
+from symformer_jax.files import check_regular, reason, shorten
 
 T = TypeVar("T")
 
@@ -124,7 +124,7 @@ def _outcome(
     if len(rest) > 1 and not takes_arguments:
       return _fail(f"unexpected argument {rest[1]!r}: expected flags only, see --help")
     code = main(rest) or DONE
-    _flush_output()  # here, where what goes wrong can still be said
+    _flush(sys.stdout)  # here, where what goes wrong can still be said
     return code
   except flags.Error as error:
     return _fail(f"{error}; see --help")
@@ -184,19 +184,18 @@ def _print_any_sign() -> None:
     sys.stdout.reconfigure(errors="backslashreplace")
 
 
-def _flush_output() -> None:
-  if sys.stdout is not None:  # as it is for a process that was begun without one
-    sys.stdout.flush()
+def _flush(stream: TextIO | None) -> None:
+  if stream is not None:  # as it is for a process that was begun without one
+    stream.flush()
 
 
 def _drop_unwritable_output() -> None:
   """What standard output or error did not take may not be tried again at exit: a traceback, and another exit code."""
   for stream in (sys.stdout, sys.stderr):
-    if stream is not None:  # as it is for a process that was begun without one
-      try:
-        stream.flush()
-      except OSError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+    try:
+      _flush(stream)
+    except OSError:
+      os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _interrupt(*_: object) -> None:
@@ -219,7 +218,7 @@ def _check_flag_files(argv: Sequence[str], within: tuple[str, ...] = ()) -> None
         raise flags.Error(f"--flagfile={shorten(name)}: has more than {MAX_FLAG_FILE} bytes")
       lines = path.read_text().splitlines()
     except (OSError, ValueError, RuntimeError) as error:  # no text; a path with a zero byte; no such home
-      raise flags.Error(f"--flagfile={shorten(name)}: {getattr(error, 'strerror', None) or error}") from error
+      raise flags.Error(f"--flagfile={shorten(name)}: {reason(error)}") from error
     _check_flag_files(lines, (*within, str(path)))
 
 

@@ -12,7 +12,7 @@ import zipfile
 import numpy as np
 import pandas as pd
 
-from symformer_jax import npz
+from symformer_jax import files, npz
 from symformer_jax.commands import grids, text_tables
 from symformer_jax.errors import InputError
 
@@ -51,7 +51,7 @@ def read(path: pathlib.Path, how: Reading) -> grids.Grid:
   except PermissionError:
     raise InputError("no permission to read it") from None
   except OSError as error:
-    raise InputError(f"cannot be read: {error.strerror or error}") from None
+    raise InputError(f"cannot be read: {files.reason(error)}") from None
   except MemoryError:
     raise InputError(f"does not fit into memory: {path.stat().st_size / 1e9:.1f} GB; give a part of its rows") from None
 
