@@ -51,7 +51,8 @@ def refine(
     start: starting values by name; the others are drawn.
     sigma: standard deviation of y, a number or [N]; standard errors are then not scaled by the residual.
     method: `lm` (Levenberg-Marquardt), `bfgs` or `gd`.
-    num_starts: starts tried; the first is `start` as given, the best fit wins.
+    num_starts: starts tried; the first is `start` as given, the best fit wins. Of more than `SCREENING_ROWS` rows all
+      starts see some, and the best of what they come to is fitted to all.
     max_steps: evaluations a start may take; default by method.
     seed: of the drawn starts.
     snap: whether whole numbers, simple fractions, multiples of pi and e, and square roots are tried for the
