@@ -363,6 +363,7 @@ def test_models_by_the_encoding_that_a_task_wants(monkeypatch):
     types.SimpleNamespace(name=f"m{num_variables}", vocab=types.SimpleNamespace(encoding="extended"))))
   shipped = models.Models(None)
   assert shipped(task_of()) is shipped(task_of()) and loaded == [1]
+  assert shipped(dataclasses.replace(task_of(), problem=problem("x*y", ((0.0, 1.0),) * 2))).name == "m2"
   tasks = [task_of(encoding="extended"), task_of(), dataclasses.replace(task_of(encoding="base"), variant="v")]
   assert shipped.split(tasks) == (tasks[:2], {"v": "no model with the encoding 'base'"})
   a, b = types.SimpleNamespace(name="a"), types.SimpleNamespace(name="b")

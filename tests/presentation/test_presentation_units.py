@@ -174,6 +174,12 @@ def test_a_perfect_fit_is_drawn_at_the_resolution_of_numbers():
   assert axes["front"].lines[1].get_ydata()[1] == pytest.approx(1e-16 * lines[0].rmse, abs=0)
 
 
+def test_predictions_below_one_have_a_logarithmic_axis_too():
+  x = np.column_stack([np.geomspace(0.01, 9, 40), np.linspace(1, 2, 40)])
+  _, axes, _ = figure_of(("8.2", "0.001*x**3*z"), x, 0.001 * x[:, 0] ** 3 * x[:, 1])
+  assert axes["fit"].get_yscale() == axes["fit"].get_xscale() == "log"
+
+
 def test_the_band_is_of_the_rows_that_count():
   x, weights = X.copy(), np.ones(len(X))
   x[0], weights[0] = -1, 0  # the formula is not defined there
