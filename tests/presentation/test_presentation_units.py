@@ -176,7 +176,8 @@ def test_a_perfect_fit_is_drawn_at_the_resolution_of_numbers():
 
 def test_predictions_below_one_have_a_logarithmic_axis_too():
   x = np.column_stack([np.geomspace(0.01, 9, 40), np.linspace(1, 2, 40)])
-  _, axes, _ = figure_of(("8.2", "0.001*x**3*z"), x, 0.001 * x[:, 0] ** 3 * x[:, 1])
+  _, axes, _ = figure_of(
+    ("8.2", "0.001*x**3*z"), x, 0.001 * x[:, 0] ** 3 * x[:, 1], weights=np.linspace(1, 2, 40))
   assert axes["fit"].get_yscale() == axes["fit"].get_xscale() == "log"
 
 
