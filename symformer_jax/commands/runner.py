@@ -139,7 +139,8 @@ def _outcome(
   except RuntimeError as error:
     if _NO_DEVICE not in str(error):
       raise
-    return _fail(f"JAX_PLATFORMS={os.environ.get('JAX_PLATFORMS', '')}: {error}")
+    asked = os.environ.get("JAX_PLATFORMS")
+    return _fail(f"JAX_PLATFORMS={asked}: {error}" if asked else str(error))
   except BrokenPipeError:  # the reader of our output, such as `head`, has left
     return SOME_FAILED
   except OSError as error:
@@ -203,8 +204,8 @@ def _interrupt(*_: object) -> None:
 
 
 def _check_flag_files(argv: Sequence[str], within: tuple[str, ...] = ()) -> None:
-  """Refuses what absl would read to its end as a `--flagfile`: devices, and what is no text or names itself."""
-  arguments = list(argv[: argv.index("--")] if "--" in argv else argv)
+  """Refuses as a `--flagfile` what may have no end, devices and pipes, and what is no text or names itself."""
+  arguments = list(argv[: argv.index("--")] if "--" in argv and not within else argv)
   for i, argument in enumerate(arguments):
     found = re.fullmatch(r"--?flagfile(?:=(.*))?", argument.strip())
     if not found or not (name := "".join(arguments[i + 1 : i + 2]) if found[1] is None else found[1]):
@@ -216,7 +217,7 @@ def _check_flag_files(argv: Sequence[str], within: tuple[str, ...] = ()) -> None
       check_regular(path)
       if path.stat().st_size > MAX_FLAG_FILE:
         raise flags.Error(f"--flagfile={shorten(name)}: has more than {MAX_FLAG_FILE} bytes")
-      lines = path.read_text().splitlines()
+      lines = path.read_text().split("\n")
     except (OSError, ValueError, RuntimeError) as error:  # no text; a path with a zero byte; no such home
       raise flags.Error(f"--flagfile={shorten(name)}: {reason(error)}") from error
     _check_flag_files(lines, (*within, str(path)))

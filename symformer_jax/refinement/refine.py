@@ -22,8 +22,11 @@ NUM_STARTS = 32
 # of steps each on all rows would take minutes (docs/results/refinement.md, "Many rows").
 SCREENING_ROWS = 512
 # Ends of the screening that go on at the most, and how many times the best's sum of squares one may have: far worse
-# ends are slow to end, and are needed only where better ones are not defined at all rows.
+# ends are slow to end.
 NUM_PURSUED, NEARLY_AS_GOOD = 4, 1.5
+# Where none of them is defined at all rows, so many of the rows at which the best is not are screened with the others,
+# and so often; then all starts see all rows.
+NUM_UNDEFINED_ROWS, NUM_RESCREENINGS = 64, 3
 # Data are padded to multiples of these, so that most share one compiled fit.
 POINT_MULTIPLE = 64
 # A far start may take thousands of steps down a narrow valley (MGH10 does); each costs microseconds here.
@@ -51,8 +54,8 @@ def refine(
     start: starting values by name; the others are drawn.
     sigma: standard deviation of y, a number or [N]; standard errors are then not scaled by the residual.
     method: `lm` (Levenberg-Marquardt), `bfgs` or `gd`.
-    num_starts: starts tried; the first is `start` as given, the best fit wins. Of more than `SCREENING_ROWS` rows all
-      starts see some, and the best of what they come to is fitted to all.
+    num_starts: starts tried; the first is `start` as given, the best fit wins. Of more than `SCREENING_ROWS` rows those
+      that are drawn see some, and the best of what they come to is fitted to all.
     max_steps: evaluations a start may take; default by method.
     seed: of the drawn starts.
     snap: whether whole numbers, simple fractions, multiples of pi and e, and square roots are tried for the
@@ -84,12 +87,13 @@ def refine(
   rng = np.random.default_rng(seed)
   starts = _draw_starts(parsed.names, start or {}, num_starts, rng)
   limit, has_sigma = max_steps or STEP_FACTOR * solve.MAX_STEPS[method], sigma is not None
-  fits = _fit_sets(parsed, sets, starts, method, limit, has_sigma=has_sigma)
+  fits = _fit_sets(parsed, sets, starts, method, limit, has_sigma=has_sigma, has_start=bool(start))
   for i, (data, result) in enumerate(zip(sets, fits, strict=True)):
     fitted = parsed
     at_bound: dict[str, float] = {}
     if not _is_within(result.constants, box):
-      fitted, result, at_bound = _fit_within(parsed, data, starts, box, method, limit, rng, has_sigma=has_sigma)
+      fitted, result, at_bound = _fit_within(
+        parsed, data, starts, box, method, limit, rng, has_sigma=has_sigma, has_start=bool(start))
     result = _snap(fitted, data, result, has_sigma=has_sigma) if snap else result
     result = results.with_held(parsed.names, result, at_bound, error=np.nan)
     fits[i] = results.with_held(whole.names, result, hold or {})
@@ -130,18 +134,18 @@ def _draw_within(starts: np.ndarray, lower: np.ndarray, upper: np.ndarray, rng: 
 
 def _fit_within(
   formula: NamedFormula, data: inputs.Data, starts: np.ndarray, box: inputs.Box, method: str, max_steps: int,
-  rng: np.random.Generator, *, has_sigma: bool,
+  rng: np.random.Generator, *, has_sigma: bool, has_start: bool = False,
 ) -> tuple[NamedFormula, RefineResult, dict[str, float]]:
   """The best fit within bounds: the formula with constants at their bounds held there, its fit, and these constants."""
   y, free = data[1], (-np.inf, np.inf)
   lower, upper = np.array([box.get(name, free) for name in formula.names]).T
   inner = _draw_within(starts[:, :len(formula.names)], lower, upper, rng)
-  best = _descend_within(formula, data, inner, (lower, upper), max_steps)
+  best = _descend_within(formula, data, inner, (lower, upper), max_steps, has_start=has_start)
   at_bound = {name: float(value) for name, value, is_held in
               zip(formula.names, best.constants, best.is_at_bound, strict=True) if is_held}
   reduced = named.hold(formula, at_bound)
-  # From an optimum the free fit of the others moves by rounding alone; of as many starts as are compiled for.
-  num = min(len(starts), NUM_PURSUED) if len(y) > SCREENING_ROWS else len(starts)
+  # From an optimum the free fit of the others moves by rounding alone; of few rows as many starts as are compiled for.
+  num = 1 if len(y) > SCREENING_ROWS else len(starts)
   values = np.broadcast_to(best.constants[~best.is_at_bound], (num, len(reduced.names)))
   [result] = _fit_sets(reduced, [data], values, method, max_steps, has_sigma=has_sigma)
   if result.status == Status.NO_CONSTANTS or (result.status == Status.CONVERGED and not best.is_done):
@@ -160,17 +164,19 @@ def _fit_within(
 
 
 def _descend_within(
-  formula: NamedFormula, data: inputs.Data, starts: np.ndarray, box: tuple[np.ndarray, np.ndarray], max_steps: int
+  formula: NamedFormula, data: inputs.Data, starts: np.ndarray, box: tuple[np.ndarray, np.ndarray], max_steps: int, *,
+  has_start: bool = False,
 ) -> bounded.Found:
-  """The best fit within a box [C], [C] from starts [R, C] in it; of many rows from some first."""
+  """The best fit within a box [C], [C] from starts [R, C] in it; of many rows from some first, but for a given one."""
   def descended(data: inputs.Data) -> bounded.Found:
     x, y, weights, _ = data
     return bounded.descend_from_all(formula.evaluator(x), starts, y, weights, box, max_steps=max_steps)
 
   x, y, weights, _ = data
   if len(y) > SCREENING_ROWS:
-    start = descended(_some_rows(data)).constants
-    found = bounded.descend(formula.evaluator(x), start, y, weights, box, max_steps=max_steps)
+    own = [descended(_some_rows(data)).constants, *([starts[0]] if has_start else [])]
+    found = min((bounded.descend(formula.evaluator(x), start, y, weights, box, max_steps=max_steps) for start in own),
+                key=lambda each: each.loss)
     if np.isfinite(found.loss):
       return found
   return descended(data)
@@ -196,51 +202,74 @@ def _draw_starts(
 
 def _fit_sets(
   formula: NamedFormula, sets: Sequence[inputs.Data], starts: np.ndarray, method: str, max_steps: int, *,
-  has_sigma: bool,
+  has_sigma: bool, has_start: bool = False,
 ) -> list[RefineResult]:
-  """Fits all data sets in one call, from starts [R, C] each; of many rows to some of them first."""
+  """Fits all data sets in one call, from starts [R, C] each; of many rows to some of them first.
+
+  Args:
+    has_start: whether the first start is the user's, which sees all rows.
+  """
   starts = np.pad(starts, ((0, 0), (0, formula.num_slots - len(formula.names))))
   if len(starts) > NUM_PURSUED and max(len(s[1]) for s in sets) > SCREENING_ROWS:
-    fits = _fit_in_stages(formula, sets, starts, method, max_steps)
+    fits = _fit_in_stages(formula, sets, starts, method, max_steps, has_start=has_start)
   else:
     fits = _fit_all_starts(formula, sets, [starts] * len(sets), method, max_steps)
   return [_result(formula, data, fit, has_sigma) for data, fit in zip(sets, fits, strict=True)]
 
 
 def _fit_in_stages(
-  formula: NamedFormula, sets: Sequence[inputs.Data], starts: np.ndarray, method: str, max_steps: int
+  formula: NamedFormula, sets: Sequence[inputs.Data], starts: np.ndarray, method: str, max_steps: int, *,
+  has_start: bool,
 ) -> list[solve.Fit]:
-  """Fits to some rows of each data set, and from the best of their ends to all rows."""
+  """Fits to some rows of each data set that has many, and from the best of their ends to all rows."""
   some = _fit_all_starts(formula, [_some_rows(data) for data in sets], [starts] * len(sets), method, max_steps)
   fit_all = functools.partial(
     _fit_all_starts, formula, method=method, max_steps=max_steps, num_points=max(len(data[1]) for data in sets))
-  return [_go_on(fit_all, data, starts, fit) for data, fit in zip(sets, some, strict=True)]
+  fits = []
+  for data, screened in zip(sets, some, strict=True):
+    if len(data[1]) <= SCREENING_ROWS:
+      fits.append(screened)
+      continue
+    own = fit_all([data], [starts[:1]], is_persistent=False) if has_start else []
+    screen = functools.partial(_fit_all_starts, formula, starts=[starts], method=method, max_steps=max_steps)
+    fit = _go_on(formula, fit_all, screen, data, screened)
+    found = fit_all([data], [starts]) if fit is None else [fit]
+    fits.append(jax.tree.map(lambda *fields: np.concatenate(fields), *own, *found))
+  return fits
 
 
 def _go_on(
-  fit_all: Callable[..., list[solve.Fit]], data: inputs.Data, starts: np.ndarray, screened: solve.Fit
-) -> solve.Fit:
-  """The fit to all rows of a data set from the ends [R] of the fits to some; `fit_all` is `_fit_all_starts`."""
-  fits: list[solve.Fit] = []
-  leaders, ends = _leaders(screened), np.asarray(screened.values)
-  for end in leaders:
-    is_near = screened.loss[end] <= NEARLY_AS_GOOD * screened.loss[leaders[0]]
-    if is_near or not any(np.isfinite(fit.loss).any() for fit in fits):
-      fits += fit_all([data], [ends[end, None]], is_persistent=False)
-  fit = jax.tree.map(lambda *fields: np.concatenate(fields), *fits)
-  if np.isfinite(fit.loss).any():
-    return fit
-  # Defined at the rows seen, but not at others: what else a start may lead to only all rows can tell.
-  return fit_all([data], [starts])[0]
+  formula: NamedFormula, fit_all: Callable[..., list[solve.Fit]], screen: Callable[..., list[solve.Fit]],
+  data: inputs.Data, screened: solve.Fit,
+) -> solve.Fit | None:
+  """The fit to all rows of a data set from the ends [R] of the fits to some; None where no good end is defined there.
+
+  Args:
+    fit_all: `_fit_all_starts` for all rows; screen: for some, from all starts.
+  """
+  evaluate = formula.evaluator(data[0])
+  for num_screenings in range(1 + NUM_RESCREENINGS):
+    leaders, ends = _leaders(screened), np.asarray(screened.values)
+    near = [end for end in leaders if screened.loss[end] <= NEARLY_AS_GOOD * screened.loss[leaders[0]]]
+    fits = [fit_all([data], [ends[end, None]], is_persistent=False)[0] for end in near]
+    fit = jax.tree.map(lambda *fields: np.concatenate(fields), *fits)
+    # What is undefined at some rows is undefined at all of them.
+    if np.isfinite(fit.loss).any() or not np.isfinite(screened.loss[leaders[0]]):
+      return fit
+    if num_screenings == NUM_RESCREENINGS:
+      break
+    undefined = np.flatnonzero(~np.isfinite(evaluate(ends[leaders[0], :len(formula.names)])[0]))
+    [screened] = screen([_some_rows(data, also=undefined[:NUM_UNDEFINED_ROWS])])
+  return None
 
 
-def _some_rows(data: inputs.Data) -> inputs.Data:
-  """Some `SCREENING_ROWS` of a data set that has more, with the least and the largest of each column among them."""
+def _some_rows(data: inputs.Data, also: np.ndarray | tuple = ()) -> inputs.Data:
+  """Of a data set that has more, some `SCREENING_ROWS`, the least and the largest of each column, and those named."""
   x, y, weights, names = data
   if len(y) <= SCREENING_ROWS:
     return data
   drawn = np.random.default_rng(0).choice(len(y), SCREENING_ROWS, replace=False)
-  rows = np.unique(np.concatenate([drawn, np.argmin(x, axis=0), np.argmax(x, axis=0)]))
+  rows = np.unique(np.concatenate([drawn, np.argmin(x, axis=0), np.argmax(x, axis=0), also]).astype(int))
   return x[rows], y[rows], weights[rows], names
 
 

@@ -267,7 +267,8 @@ def fit_starts(
     program: one formula; several tokens may share a slot, for a constant that occurs several times.
     starts: [B, R, C]; x: [B, N, D]; y: [B, N]; weights: [B, N], 0 for a masked point.
     method, max_steps: static.
-    is_persistent: whether a fit that is not exact is tried in other ways (`_minimize_persistently`), static.
+    is_persistent: whether a fit that is not exact is tried in other ways (`_minimize_persistently`), static; without
+      that steps grow as boldly as those of `fit_candidates`, for starts that are near.
   Returns:
     The fits, each field with leading axes [B, R].
   """

@@ -75,7 +75,7 @@ def test_usage_errors_are_one_line_and_code_2(flag_values, capsys, argument, mes
 @pytest.mark.parametrize(("file", "message"), [
   ("/dev/zero", "is no regular file"), ("missing", "No such file or directory"), ("folder", "Is a directory"),
   ("binary", "can't decode"), ("circle", "circle: names itself"), ("through", "circle: names itself"),
-  ("long", "has more than 1000000 bytes"), ("zero\0", "null byte")])
+  ("dashes", "is no regular file"), ("long", "has more than 1000000 bytes"), ("zero\0", "null byte")])
 @pytest.mark.parametrize("form", ["--flagfile={}", "-flagfile={}", "--flagfile {}"])
 def test_a_file_of_flags_that_is_none_is_refused(file, message, form, flag_values, capsys, tmp_path, monkeypatch):
   monkeypatch.chdir(tmp_path)
@@ -83,6 +83,7 @@ def test_a_file_of_flags_that_is_none_is_refused(file, message, form, flag_value
   (tmp_path / "binary").write_bytes(b"\xff\xfe--samples=3")
   (tmp_path / "circle").write_text("--samples=3\n--flagfile=circle\n")
   (tmp_path / "through").write_text("# as ever\n--flagfile=circle\n")
+  (tmp_path / "dashes").write_text("--\n--flagfile=/dev/zero\n")  # absl reads on behind them
   (tmp_path / "long").write_text("#" * 1_000_001)
   assert outcome(lambda argv: 0, flag_values, *form.format(file).split(" ")) == 2
   error = capsys.readouterr().err

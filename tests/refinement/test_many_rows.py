@@ -72,20 +72,24 @@ def test_leaders_are_different_ends_the_best_first():
 
 @pytest.fixture
 def pursued():
-  """Starts of each fit to all rows, whose losses are given."""
-  asked, losses = [], []
+  """Starts of each fit to all rows, whose losses are given, and how many rows were screened again."""
+  def go_on(screened, given, again=()):
+    asked, losses, screenings = [], list(given), list(again)
 
-  def go_on(screened, given):
-    losses[:] = given
-    data = np.ones((9, 1)), np.ones(9), np.ones(9), ("x",)
-    return refine_lib._go_on(fit_all, data, np.array([[10.0], [11.0]]), screened), asked
+    def fit_all(sets, starts, *, is_persistent=True):
+      asked.append((np.ravel(starts[0]).tolist(), is_persistent))
+      return [fit_of([losses.pop(0) for _ in starts[0]], starts[0])]
 
-  def fit_all(sets, starts, *, is_persistent=True):
-    asked.append((np.ravel(starts[0]).tolist(), is_persistent))
-    num = len(starts[0])
-    found, losses[:] = losses[:num], losses[num:]
-    return [fit_of(found, starts[0])]
+    def screen(sets):
+      asked.append(len(sets[0][1]))
+      return [screenings.pop(0)]
 
+    # Undefined at nine of a thousand rows where the constant is above 0.5.
+    x = np.ones((1000, 1))
+    x[500:509] = -1
+    formula = NamedFormula(parser.parse("sqrt(1 + 2*a*x)", ("x",), allow_symbols=True), ("a",))
+    data = x, np.ones(1000), np.ones(1000), ("x",)
+    return refine_lib._go_on(formula, fit_all, screen, data, screened), asked
   return go_on
 
 
@@ -95,14 +99,45 @@ def test_only_ends_that_are_nearly_as_good_go_on(pursued):
   assert fit.values.ravel().tolist() == [1, 2]
 
 
-def test_a_worse_end_goes_on_where_better_ones_are_not_defined(pursued):
-  fit, asked = pursued(fit_of([8, 1, 5]), [np.inf, np.inf, 7])
-  assert asked == [([1.0], False), ([2.0], False), ([0.0], False)] and fit.loss.tolist() == [np.inf, np.inf, 7]
+def test_rows_at_which_the_best_end_is_undefined_are_screened_with_the_others(pursued):
+  fit, asked = pursued(fit_of([8, 1, 5]), [np.inf, 7], [fit_of([3, 9], [[0.25], [0.3]])])
+  seen = len(refine_lib._some_rows((np.ones((1000, 1)), *[np.ones(1000)] * 2, ()), also=np.arange(500, 509))[1])
+  assert asked[0] == ([1.0], False) and asked[2] == ([0.25], False) and fit.loss.tolist() == [7]
+  assert refine_lib.SCREENING_ROWS <= asked[1] <= seen + 9
 
 
-def test_where_no_end_is_defined_all_starts_see_all_rows(pursued):
-  fit, asked = pursued(fit_of([1, 2]), [np.inf, np.inf, 4, 3])
-  assert asked[-1] == ([10.0, 11.0], True) and len(asked) == 3 and fit.loss.tolist() == [4, 3]
+def test_where_no_good_end_is_defined_at_all_rows_there_is_none(pursued):
+  fit, asked = pursued(fit_of([1, 8]), [np.inf] * 4, [fit_of([1, 8])] * 3)
+  assert fit is None and len(asked) == 7
+  # What is undefined at some rows is undefined at all: it is not asked again.
+  fit, asked = pursued(fit_of([np.inf, np.inf], num_undefined=[3, 1]), [np.inf])
+  assert fit.loss.tolist() == [np.inf] and asked == [([1.0], False)]
+
+
+def test_a_given_start_sees_all_rows(rng):
+  x = rng.uniform(0, 1000, 5000)
+  y = 50 * np.exp(-((x - 503.3) ** 2) / 2 / 0.5**2) + 2 + 0.1 * rng.normal(size=5000)  # seen by a dozen rows
+  given = {"a": 45.0, "b": 503.0, "c": 0.6, "d": 2.1}
+  formula = "a*exp(-(x - b)**2/(2*c**2)) + d"
+  fit = refine(formula, x, y, start=given, num_starts=NUM_STARTS)
+  assert fit.constants["b"] == pytest.approx(503.3, abs=0.05) and fit.residual_std == pytest.approx(0.1, rel=0.05)
+  within = refine(formula, x, y, start=given, num_starts=NUM_STARTS, bounds={"a": (0, 49.0)})
+  assert within.at_bound == ("a",) and within.constants["b"] == pytest.approx(503.3, abs=0.05)
+
+
+def test_the_best_fit_is_found_beside_the_edge_of_what_is_defined(rng):
+  second = 0.999 * rng.uniform(0.1, 1, 5000)
+  first = 0.7 * second + rng.uniform(0, 1, 5000) ** 3
+  y = 2 * np.log(first - 0.7 * second) + 0.05 * rng.normal(size=5000)
+  fit = refine("a*log(x0 - b*x1)", np.column_stack([first, second]), y, num_starts=NUM_STARTS)
+  assert fit.constants["a"] == pytest.approx(2, abs=0.01) and fit.residual_std == pytest.approx(0.05, rel=0.1)
+
+
+def test_small_data_sets_are_fitted_once_beside_large_ones(rng):
+  small, large = peak_data(rng, 100), peak_data(rng)
+  alone = refine(FORMULA, *small, start=START, num_starts=NUM_STARTS)
+  beside, _ = refine(FORMULA, [small[0], large[0]], [small[1], large[1]], start=START, num_starts=NUM_STARTS)
+  np.testing.assert_allclose(list(beside.constants.values()), list(alone.constants.values()), rtol=1e-9)
 
 
 def test_data_sets_of_one_call_share_what_is_compiled(rng, monkeypatch):
@@ -137,3 +172,7 @@ def test_a_descent_within_bounds_sees_all_rows_at_last(rng, monkeypatch):
     losses.append(loss)
     refine_lib._descend_within(formula, data, starts, box, 7)
     assert seen == [("some", 4), ([5.0, 3.0, 3.0], (4, NUM_ROWS), NUM_ROWS, 7), *rest]
+  seen.clear()
+  losses.append(2.0)
+  refine_lib._descend_within(formula, data, starts, box, 7, has_start=True)
+  assert seen[-1][0] == [1.0, 1.0, 1.0] and seen[-1][2] == NUM_ROWS

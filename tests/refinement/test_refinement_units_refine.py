@@ -34,7 +34,7 @@ def asked(monkeypatch):
   """What is fitted; every constant comes out as 7."""
   found = []
 
-  def fit_sets(formula, sets, starts, method, max_steps, *, has_sigma):
+  def fit_sets(formula, sets, starts, method, max_steps, *, has_sigma, has_start=False):
     found.append(SimpleNamespace(formula=formula, sets=sets, starts=starts, method=method, max_steps=max_steps,
                                  has_sigma=has_sigma))
     return [result_of(formula.names, [7.0] * len(formula.names), node=formula.node) for _ in sets]
@@ -91,7 +91,7 @@ def test_what_is_held_is_no_constant_of_the_fit(asked):
 def test_only_what_leaves_its_bounds_is_fitted_within_them(asked, monkeypatch):
   calls = []
 
-  def fit_within(formula, data, starts, box, method, max_steps, rng, *, has_sigma):
+  def fit_within(formula, data, starts, box, method, max_steps, rng, *, has_sigma, has_start):
     calls.append((formula.names, data[0].shape, starts.shape, box, method, max_steps, has_sigma))
     return formula_of("x + b", "b"), result_of(("b",), [3.0]), {"a": 5.0}
 
