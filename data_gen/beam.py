@@ -154,7 +154,8 @@ def main(argv: list[str]) -> int:
     # No trigger is used here; without this Beam fetches a runner written in Go from the network first.
     options.append("--allow_unsafe_triggers")
   try:
-    generate(job, asked.SPANS.value or str(job.folder / "spans"), options)
+    with job.claimed():
+      generate(job, asked.SPANS.value or str(job.folder / "spans"), options)
   except OSError as error:
     raise InputError(f"cannot write to {job.folder}: {files.reason(error)}") from None
   return runner.DONE

@@ -92,7 +92,8 @@ def main(argv: list[str]) -> int:
   del argv
   job = _read_job()
   try:
-    _generate(job)
+    with job.claimed():
+      _generate(job)
   except OSError as error:
     raise InputError(f"cannot write to {job.folder}: {files.reason(error)}; the same command continues "
                      "once that is mended") from None

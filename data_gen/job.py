@@ -1,6 +1,7 @@
 """One data set to be made: all that decides its bytes, where it goes, and the loop that makes it."""
 
 from collections.abc import Callable, Iterable
+import contextlib
 import dataclasses
 import hashlib
 import importlib
@@ -14,6 +15,7 @@ from data_gen import bloom, exclusion, shapes, writer as writer_lib
 from data_gen.candidates import Equation, Generator
 from data_gen.config import GeneratorConfig, LawsConfig
 from data_gen.defaults import EXCLUDED_PROBLEMS
+from symformer_jax import files
 from symformer_jax.data import records
 from symformer_jax.errors import DataError, InputError
 from symformer_jax.language.vocabulary import Vocabulary
@@ -50,6 +52,15 @@ class Job:
   @property
   def folder(self) -> Path:
     return records.split_folder(self.out, self.config.name)
+
+  def claimed(self) -> contextlib.AbstractContextManager[None]:
+    """The folder to this process: a second one would remove what the first has not finished.
+
+    Raises:
+      InputError: when another process has it. OSError: when there cannot be one.
+    """
+    self.folder.mkdir(parents=True, exist_ok=True)
+    return files.claimed(self.folder, flag="--out")
 
   def prepare(self) -> tuple[writer_lib.Writer, Generator]:
     """Reads the problems and other folders, makes the folder or reads what an interrupted run left in it.

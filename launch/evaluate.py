@@ -39,7 +39,7 @@ from symformer_jax.evaluation import (
   second_opinion,
   suites,
 )
-from symformer_jax.files import check_regular, check_writable, make_folder, write_text
+from symformer_jax.files import check_regular, check_writable, claimed, make_folder, write_text
 
 
 def main(argv: list[str]) -> int:
@@ -59,14 +59,13 @@ def main(argv: list[str]) -> int:
   models = models_lib.open_models(asked.MODEL.value)
   tasks, missing = models.split(suites.make_tasks(suite, settings))
   folder = _open_folder(asked.OUT.value, {"suite": asked.SUITE.value, "model": asked.MODEL.value, **vars(settings)})
-  results = runs.ResultsFile(folder / "results.csv")
   stop = runner.StopRequest()
-  progress = _Progress(len(tasks), len(results.rows))
-  with second_opinion.SecondOpinion() as opinion:
+  with claimed(folder, flag="--out"), second_opinion.SecondOpinion() as opinion:
+    results = runs.ResultsFile(folder / "results.csv")
     is_complete = runs.run(
-      tasks, runs.Sources(models, peers, opinion.ask, _was_seen(asked.SEEN.value)), results, on_row=progress,
-      should_stop=stop.is_set)
-  _write_report(folder, suite, settings, results.rows, tasks, {**missing, **peers.missing})
+      tasks, runs.Sources(models, peers, opinion.ask, _was_seen(asked.SEEN.value)), results,
+      on_row=_Progress(len(tasks), len(results.rows)), should_stop=stop.is_set)
+    _write_report(folder, suite, settings, results.rows, tasks, {**missing, **peers.missing})
   if not is_complete:
     return runner.STOPPED
   is_short = peers.missing or any(row.predicted is None for row in results.rows)
@@ -91,14 +90,15 @@ def _run_real() -> int:
     "suite": asked.SUITE.value, "model": asked.MODEL.value, "sets": which,
     "num_equations": asked.NUM_EQUATIONS.value, "skip": asked.SKIP.value, **asked_of_search})
   stop = runner.StopRequest()
-  rows, is_complete = real_runs.run(
-    sets, folder / "results.csv", model=asked.MODEL.value, method=method, on_row=_print_real, should_stop=stop.is_set)
-  provenance = _provenance(asked_of_search, ())
-  figures = {name: real_runs.summarize([row for row in rows if row.set_aside == is_aside])
-             for name, is_aside in (("open", False), ("aside", True))}
-  summary = {**provenance, **figures}
-  write_text(folder / "summary.json", json.dumps(summary, indent=1) + "\n")
-  write_text(folder / "report.md", real_runs.make_report(rows, provenance))
+  with claimed(folder, flag="--out"):
+    rows, is_complete = real_runs.run(
+      sets, folder / "results.csv", model=asked.MODEL.value, method=method, on_row=_print_real, should_stop=stop.is_set)
+    provenance = _provenance(asked_of_search, ())
+    figures = {name: real_runs.summarize([row for row in rows if row.set_aside == is_aside])
+               for name, is_aside in (("open", False), ("aside", True))}
+    summary = {**provenance, **figures}
+    write_text(folder / "summary.json", json.dumps(summary, indent=1) + "\n")
+    write_text(folder / "report.md", real_runs.make_report(rows, provenance))
   if not is_complete:
     return runner.STOPPED
   return runner.SOME_FAILED if any(row.message for row in rows) else runner.DONE

@@ -11,6 +11,7 @@ if __name__ == "__main__":
 
 import json
 import logging as python_logging
+import pathlib
 import sys
 import time
 
@@ -20,7 +21,7 @@ from launch.flags import train as asked
 from symformer_jax import compilation, configuration
 from symformer_jax.commands import config_flag, runner
 from symformer_jax.errors import InputError
-from symformer_jax.files import check_writable, make_folder, write_text
+from symformer_jax.files import check_writable, claimed, make_folder, write_text
 from symformer_jax.model import symformer
 from symformer_jax.pretrained import registry
 from symformer_jax.training import config as config_lib, loop, processes, transfer
@@ -61,6 +62,14 @@ def main(argv: list[str]) -> int:
   _join_hosts()
   workdir = make_folder(runner.required(asked.WORKDIR), flag="--workdir")
   note = check_writable(workdir / "config.json", flag="--workdir")
+  if not processes.is_first():  # of the hosts of a run one keeps strangers out
+    return _train(config, workdir, note)
+  with claimed(workdir, flag="--workdir"):
+    return _train(config, workdir, note)
+
+
+def _train(config: config_lib.TrainConfig, workdir: pathlib.Path, note: pathlib.Path) -> int:
+  """The run in a folder, or what is left of it; `note`: where its config is kept."""
   stop = runner.StopRequest()
   deadline = float("inf") if asked.MAX_MINUTES.value is None else time.monotonic() + 60 * asked.MAX_MINUTES.value
   try:

@@ -1,8 +1,9 @@
-"""Writes files whole or not at all."""
+"""Writes files whole or not at all, and by one process at a time."""
 
 from collections.abc import Iterator
 import contextlib
 import errno
+import fcntl
 import os
 import pathlib
 import tempfile
@@ -89,6 +90,46 @@ def open_beside(path: pathlib.Path) -> Iterator[BinaryIO]:
       yield file
   finally:
     pathlib.Path(name).unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def claimed(path: str | os.PathLike, *, flag: str) -> Iterator[None]:
+  """Keeps a place to this process while it writes there: a second one would do the same work, or remove what the first
+  has not finished.
+
+  By a lock of the system, which ends with the process, however that ends: on a folder itself, of a file on an empty one
+  beside it, `.NAME.lock`. Where a file system knows no locks nobody is kept out.
+  Args:
+    path: a folder that is there, or a file that may not be there yet.
+    flag: the argument it came from, for the message.
+  Raises:
+    InputError: when another process has it.
+  """
+  path = pathlib.Path(path)
+  place = path if path.is_dir() else path.with_name(f".{path.name}.lock")
+  handle = _lock(place, flag=flag, path=path)
+  try:
+    yield
+  finally:
+    if place != path:
+      place.unlink(missing_ok=True)  # while it is still ours
+    os.close(handle)
+
+
+def _lock(place: pathlib.Path, *, flag: str, path: pathlib.Path) -> int:
+  while True:
+    handle = os.open(place, os.O_RDONLY if place == path else os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+      fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+      os.close(handle)
+      raise InputError(f"{flag}: another process is writing to {shorten(path)!r}; wait for it, or give another place"
+                       ) from None
+    except OSError:  # no locks on this file system
+      return handle
+    if place == path or (place.exists() and os.path.samestat(os.fstat(handle), os.stat(place))):
+      return handle
+    os.close(handle)  # removed by the one that had it before: whoever comes next makes another
 
 
 @contextlib.contextmanager

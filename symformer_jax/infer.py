@@ -14,6 +14,7 @@ if __name__ == "__main__":
   startup.prepare(__doc__, "symformer_jax.commands.infer_flags")
 
 from collections.abc import Callable, Sequence
+import contextlib
 import logging
 import math
 import pathlib
@@ -63,7 +64,11 @@ def main(argv: list[str]) -> int:
   _note_old_flags()
   _check_options(len(paths))
   stop = runner.StopRequest()
-  return _run_one(paths[0], stop) if len(paths) == 1 and not asked.RESUME.value else _run_many(paths, stop)
+  if len(paths) == 1 and not asked.RESUME.value:
+    return _run_one(paths[0], stop)
+  out = asked.OUT.value
+  with contextlib.nullcontext() if out is None else files.claimed(out, flag="--out"):
+    return _run_many(paths, stop)
 
 
 def _run_on_beam(arguments: Sequence[str]) -> int:

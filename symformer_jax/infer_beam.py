@@ -7,6 +7,7 @@ one machine writes. What is there already, `--resume` does not search again.
 
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, process
+import contextlib
 import hashlib
 import multiprocessing
 import os
@@ -134,11 +135,19 @@ def run(arguments: Sequence[str]) -> int:
 
     inference.resolve_model(asked.MODEL.value, num_variables=1)
   try:
-    lines = _begin_folder(folder)
-    _run_pipeline([path for path in paths if path not in lines], len(paths) == 1, folder, arguments)
-    return _put_together(paths, folder)
+    with _claimed(folder):
+      lines = _begin_folder(folder)
+      _run_pipeline([path for path in paths if path not in lines], len(paths) == 1, folder, arguments)
+      return _put_together(paths, folder)
   except OSError as error:
     raise InputError(f"--out: cannot write to {folder!r}: {files.reason(error)}") from None
+
+
+def _claimed(folder: str) -> contextlib.AbstractContextManager[None]:
+  """The folder to this process, see `files.claimed`; object stores have no locks."""
+  if _REMOTE in folder:
+    return contextlib.nullcontext()
+  return files.claimed(files.make_folder(folder, flag="--out"), flag="--out")
 
 
 def _begin_folder(folder: str) -> dict[str, list[str]]:

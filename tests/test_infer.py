@@ -12,7 +12,7 @@ import sys
 import numpy as np
 import pytest
 
-from symformer_jax import file_answers, infer, inference, load_result, progress_line, testing
+from symformer_jax import file_answers, files, infer, inference, load_result, progress_line, testing
 from symformer_jax.commands import result_lines, runner
 from symformer_jax.engine.config import SearchConfig
 from symformer_jax.errors import InputError
@@ -164,6 +164,17 @@ def test_ctrl_c_gives_the_best_so_far_of_one_file(command, tmp_path, monkeypatch
   assert code == 75 and "recommended: period = axis**1.5" in out and "best so far" in err
   [record] = records(tmp_path / "k.json")
   assert record["ended_by"] == "stopped" and record["rounds"][-1]["source"] == "library"
+
+
+def test_two_processes_write_no_batch_at_once(command, folder):
+  out = folder / "all.jsonl"
+  with files.claimed(out, flag="--out"):
+    code, _, err = command(f"--data={folder}/*.csv", f"--out={out}")
+  assert code == 2 and "--out: another process is writing to" in err and not out.exists()
+  assert command(f"--data={folder}/a.csv", f"--out={out}")[0] == 0
+  with files.claimed(out, flag="--out"):  # one of whose files is done
+    assert command(f"--data={folder}/*.csv", f"--out={out}", "--resume")[0] == 2
+  assert len(records(out)) == 1 and not list(folder.glob(".*"))
 
 
 def test_results_of_another_run_are_not_lost(command, folder):

@@ -51,6 +51,13 @@ def test_two_workers_killed_and_resumed_write_the_same_bytes_as_one_process(made
   assert contents(tmp_path) == contents(made)
 
 
+def test_two_processes_make_no_data_set_at_once(tmp_path):
+  with small_job(tmp_path).claimed():
+    code, _, err = run(*FLAGS, f"--out={tmp_path}")
+  assert code == 2 and err.startswith("error: --out: another process is writing to") and err.count("\n") == 1
+  assert not list(tmp_path.rglob("manifest.json"))
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_stop_is_clean_and_says_that_it_can_be_continued(tmp_path, number):
   process = start(*FLAGS[:2], "--equations=10000000", f"--out={tmp_path}", "--workers=1")

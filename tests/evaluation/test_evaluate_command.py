@@ -13,7 +13,7 @@ import pytest
 
 from data_gen import bloom, exclusion, seen
 from launch import evaluate
-from symformer_jax import testing
+from symformer_jax import files, testing
 from symformer_jax.commands import runner
 from symformer_jax.errors import InputError
 from symformer_jax.evaluation import peers, problems, runs
@@ -62,6 +62,18 @@ def test_again_resumes(ask, tmp_path, capsys):
   ask()
   assert (tmp_path / "out" / "results.csv").read_bytes() == before
   assert capsys.readouterr().err == ""
+
+
+def test_two_processes_write_no_results_at_once(ask, tmp_path):
+  (tmp_path / "out").mkdir()
+  (tmp_path / "real").mkdir()
+  refused = pytest.raises(InputError, match="--out: another process is writing to")
+  with files.claimed(tmp_path / "out", flag="--out"), refused:
+    ask()
+  with files.claimed(tmp_path / "real", flag="--out"), refused, \
+       flagsaver.flagsaver(suite="real", out=str(tmp_path / "real"), skip=100000):
+    evaluate.main(["evaluate"])
+  assert not list(tmp_path.rglob("results.csv"))
 
 
 def test_other_settings_need_another_folder(ask):

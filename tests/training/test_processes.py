@@ -16,6 +16,7 @@ import yaml
 
 from configs import univariate
 from launch import train
+from symformer_jax import files
 from symformer_jax.errors import InputError
 from symformer_jax.training import processes
 
@@ -69,6 +70,15 @@ def test_half_a_coordinator_is_refused(tmp_path):
     cwd=ROOT, env=_environment(), capture_output=True, text=True, check=False)
   assert done.returncode == 2
   assert done.stderr.strip().endswith("error: --coordinator, --num_processes and --process_id go together")
+
+
+def test_two_runs_use_no_folder_at_once(tmp_path):
+  with files.claimed(tmp_path, flag="--workdir"):
+    done = subprocess.run(
+      [sys.executable, "-m", "launch.train", "--config=configs/tiny.py", f"--workdir={tmp_path}"],
+      cwd=ROOT, env=_environment(), capture_output=True, text=True, check=False)
+  assert done.returncode == 2 and "error: --workdir: another process is writing to" in done.stderr
+  assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("coordinator", ["localhost", "localhost:", ":1", "localhost:port"])
