@@ -145,46 +145,46 @@ def _times(derivative: jax.Array, tangents: jax.Array) -> jax.Array:
   return jnp.where(tangents == 0, 0, derivative[None] * tangents)
 
 
-def _branches(num_slots: int, table: Sequence[operators.Operator]) -> list[Callable[..., jax.Array]]:
-  """One function `(pair [2, 1 + C, N], number, column [N], seed [C]) -> row [1 + C, N]` per opcode.
+def _branches(table: Sequence[operators.Operator], *, has_derivatives: bool) -> list[Callable[..., jax.Array]]:
+  """One function `(pair [2, N], number, column [N]) -> [1, N] or [3, N]` per opcode.
 
-  The pair is what lies where the result will: an operator's last argument, and above it a binary operator's first.
+  The pair is what lies where the result will: an operator's last argument, and above it a binary operator's first. With
+  derivatives those by the two follow the value. What a branch does does not depend on the number of constants: there is
+  one for every operator, each is compiled, and on an accelerator all of them run.
   """
-  def leaf(value: jax.Array, tangents: jax.Array) -> jax.Array:
-    return jnp.concatenate([value[None], tangents]) if num_slots else value[None]
+  def result(value: jax.Array, *derivatives: jax.Array) -> jax.Array:
+    if not has_derivatives:
+      return value[None]
+    return jnp.stack([value, *derivatives, *[jnp.zeros_like(value)] * (2 - len(derivatives))])
 
-  def noop(pair: jax.Array, number: jax.Array, column: jax.Array, seed: jax.Array) -> jax.Array:
-    return pair[0]
+  def noop(pair: jax.Array, number: jax.Array, column: jax.Array) -> jax.Array:
+    return result(pair[0], jnp.ones_like(pair[0]))
 
-  def push_number(pair: jax.Array, number: jax.Array, column: jax.Array, seed: jax.Array) -> jax.Array:
-    return leaf(jnp.broadcast_to(number, column.shape), jnp.broadcast_to(seed[:, None], (num_slots, *column.shape)))
+  def push_number(pair: jax.Array, number: jax.Array, column: jax.Array) -> jax.Array:
+    return result(jnp.broadcast_to(number, column.shape))
 
-  def push_variable(pair: jax.Array, number: jax.Array, column: jax.Array, seed: jax.Array) -> jax.Array:
-    return leaf(column, jnp.zeros((num_slots, *column.shape), column.dtype))
+  def push_variable(pair: jax.Array, number: jax.Array, column: jax.Array) -> jax.Array:
+    return result(column)
 
   def unary(fn: Callable[..., jax.Array]) -> Callable[..., jax.Array]:
-    def branch(pair: jax.Array, number: jax.Array, column: jax.Array, seed: jax.Array) -> jax.Array:
-      row = pair[0]
-      if not num_slots:
-        return fn(row)
-      value, derivative = jax.jvp(fn, (row[0],), (jnp.ones_like(row[0]),))
-      return leaf(value, _times(derivative, row[1:]))
+    def branch(pair: jax.Array, number: jax.Array, column: jax.Array) -> jax.Array:
+      if not has_derivatives:
+        return result(fn(pair[0]))
+      return result(*jax.jvp(fn, (pair[0],), (jnp.ones_like(pair[0]),)))
     return branch
 
   def binary(fn: Callable[..., jax.Array]) -> Callable[..., jax.Array]:
-    def branch(pair: jax.Array, number: jax.Array, column: jax.Array, seed: jax.Array) -> jax.Array:
-      second, first = pair
-      if not num_slots:
-        return fn(first, second)
-      value, push_forward = jax.linearize(fn, first[0], second[0])
+    def branch(pair: jax.Array, number: jax.Array, column: jax.Array) -> jax.Array:
+      last, first = pair
+      if not has_derivatives:
+        return result(fn(first, last))
+      value, push_forward = jax.linearize(fn, first, last)
       one, zero = jnp.ones_like(value), jnp.zeros_like(value)
-      by_first, by_second = push_forward(one, zero), push_forward(zero, one)
-      return leaf(value, _times(by_first, first[1:]) + _times(by_second, second[1:]))
+      return result(value, push_forward(zero, one), push_forward(one, zero))
     return branch
 
   by_arity = {1: unary, 2: binary}
-  return [noop, push_number, push_variable,
-          *(by_arity[op.arity](op.jnp_fn) for op in table)]
+  return [noop, push_number, push_variable, *(by_arity[op.arity](op.jnp_fn) for op in table)]
 
 
 def run(
@@ -203,18 +203,24 @@ def run(
   num_slots, dtype = constants.shape[0], columns.dtype
   length, num_points = program.opcodes.shape[0], columns.shape[1]
   table = operators.MODEL_OPERATORS if program.requested is None else _OPERATORS
-  branches, slot_range = _branches(num_slots, table), jnp.arange(num_slots)
+  branches, slot_range = _branches(table, has_derivatives=num_slots > 0), jnp.arange(num_slots)
+  arities = jnp.asarray(_arity_table())
   last = (length if num_tokens is None else num_tokens) - 1
 
   def step(t: jax.Array, stack: jax.Array) -> jax.Array:
     i = last - t
-    slot, row = program.slots[i], program.rows[i]
+    opcode, slot, row = program.opcodes[i], program.slots[i], program.rows[i]
     number = program.numbers[i].astype(dtype)
     if num_slots:
       number = jnp.where(slot >= 0, constants[jnp.maximum(slot, 0)], number)
-    seed = (slot_range == slot).astype(dtype)
     pair = jax.lax.dynamic_slice_in_dim(stack, row, 2)
-    result = jax.lax.switch(program.opcodes[i], branches, pair, number, columns[program.columns[i]], seed)
+    result = jax.lax.switch(opcode, branches, pair[:, 0], number, columns[program.columns[i]])
+    if num_slots:
+      seed = (slot_range == slot).astype(dtype)[:, None]
+      # What lies in the pair and is no argument may be anything.
+      by_last, by_first = (
+        jnp.where(arities[opcode] > place, _times(result[1 + place], pair[place, 1:]), 0) for place in (0, 1))
+      result = jnp.concatenate([result[:1], seed + by_last + by_first])
     return jax.lax.dynamic_update_index_in_dim(stack, result, row, 0)
 
   # A prefix expression of L tokens never has more than (L + 1) / 2 operands waiting; one row above is looked at.
