@@ -40,7 +40,7 @@ class _Local(LocalModel):
     self, node: Node, x: np.ndarray, y: np.ndarray, weights: np.ndarray, config: SelectionConfig = DEFAULT.selection
   ):
     self.config = config
-    floor = criteria.error_floor(scoring.weighted_variance(y, weights / np.mean(weights)))
+    floor = criteria.error_floor(scoring.weighted_variance(y, weights))
     super().__init__(node, x, y, weights, floor=floor, num_refits=config.num_refits)
 
 

@@ -314,7 +314,7 @@ def test_what_supports_a_pole_at_its_limits(monkeypatch):
   median = np.median(np.abs(y - np.median(y)))
   assert median == 1 and np.median(y) == 0
   at = {"poles": (2,)}
-  assert supported(monkeypatch, y, **at)
+  assert supported(monkeypatch, y, **at) and supported(monkeypatch, y + 5, **at)
   assert not supported(monkeypatch, [1.0, -1, 1.99, -2, 1, -1], **at)
   assert not supported(monkeypatch, y, poles=())
   # A tenth of their distance is room, or three times what the others miss.

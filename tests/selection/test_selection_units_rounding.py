@@ -181,13 +181,14 @@ def test_in_turn_what_costs_just_what_is_allowed_is_taken():
 
 
 def test_in_turn_what_has_no_error_is_the_least_determined():
-  local = Linear(np.eye(3)[:, :2], [0.0, 2.34], [0.0, 2.34, 1.0])
-  order = []
-  local.covariance = lambda: np.zeros((int(local.is_free.sum()),) * 2)
-  refit = local.refit
-  local.refit = lambda: order.append(local.is_free.copy().tolist()) or refit()
-  rounding._round_in_turn(local, 0.5)
-  assert order[0] == [False, True]  # 0/0 before 0/2.34
+  for theta, first in (([0.0, 2.34], [False, True]), ([2.34, 0.0], [True, False])):
+    local = Linear(np.eye(3)[:, :2], theta, [*theta, 1.0])
+    order = []
+    local.covariance = lambda local=local: np.zeros((int(local.is_free.sum()),) * 2)
+    refit = local.refit
+    local.refit = lambda local=local, order=order, refit=refit: order.append(local.is_free.tolist()) or refit()
+    rounding._round_in_turn(local, 0.5)
+    assert order[0] == first  # 0/0 before 0/2.34
 
 
 # --- what is redundant -----------------------------------------------------------------------------------------------
