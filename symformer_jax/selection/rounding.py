@@ -158,7 +158,7 @@ def _null_direction(columns: np.ndarray) -> np.ndarray | None:
     return None
   norms = np.where(norms > 0, norms, 1.0)
   # Rows of zeros change nothing, and make a direction for every constant even with fewer points than those.
-  padded = np.pad(columns / norms, ((0, max(len(norms) - len(columns), 0)), (0, 0)))
+  padded = np.concatenate([columns / norms, np.zeros((len(norms), len(norms)))])
   _, singular, directions = np.linalg.svd(padded, full_matrices=False)
   return None if singular[-1] > SINGULAR * singular[0] else directions[-1] / norms
 

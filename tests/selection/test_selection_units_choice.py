@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from symformer_jax.engine.config import DEFAULT
-from symformer_jax.language import expression
-from symformer_jax.selection import choice, cross_validation, soundness
+from symformer_jax.language import expression, programs
+from symformer_jax.selection import choice, cross_validation, rounding, soundness
 
 CONFIG = DEFAULT.choice
 
@@ -78,3 +78,17 @@ def test_an_error_that_no_double_holds_when_squared_is_infinite():
   rows = rows_of([1.0, 2.0, 3.0, 4.0, 5.0, 400.0], np.ones(6))  # exp(400) is 5e173
   found = cross_validation.squared_errors(parse("exp(x)"), rows, np.arange(6) // 2)
   np.testing.assert_allclose(found, [*(np.exp(np.arange(1.0, 6)) - 1) ** 2, np.inf])
+
+
+@pytest.mark.parametrize(("num_refits", "slope"), [(0, 1.5), (1, 3.25)])
+def test_constants_are_fitted_again_in_as_many_steps_as_the_config_says(num_refits, slope):
+  config = dataclasses.replace(DEFAULT.selection, num_refits=num_refits)
+  x = np.arange(1.0, 9)[:, None]
+  found = rounding.refit_constants(parse("1.5*x"), x, 3.25 * x[:, 0], np.ones(8), config=config)
+  assert programs.fitted_values(found) == pytest.approx([slope], rel=1e-12)
+
+
+def test_small_columns_have_a_direction_of_their_own_and_columns_of_zeros_any():
+  assert rounding._null_direction(np.array([[1e-10, 0.0], [0.0, 1.0], [0.0, 0.0]])) is None
+  assert abs(rounding._null_direction(np.zeros((3, 1)))).tolist() == [1]
+  assert abs(rounding._null_direction(np.array([[1.0, 0.0]]))).tolist() == [0, 1]  # fewer rows than columns

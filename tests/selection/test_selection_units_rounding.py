@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from types import SimpleNamespace
 
 from hand_made_rows import parse
 import numpy as np
@@ -199,6 +200,9 @@ def test_a_constant_that_changes_nothing_is_none():
   assert rounding._fix_negligible(local) and local.theta.tolist() == [2, 0, 0]
   assert local.is_free.tolist() == [True, False, True]
   assert not rounding._fix_negligible(local)  # zeros are none already, held ones stay
+  assert rounding._fix_negligible(Linear(np.eye(2), [0.0, 0.0], [1.0, 2.0])) is False
+  exact = Linear(np.eye(3)[:, :2] * [1, 0], [2.0, 5.0], [2.0, 0.0, 0.0])
+  assert rounding._fix_negligible(exact) and exact.theta.tolist() == [2, 0]  # at no cost, where none is allowed
   held = Linear(np.eye(3), [2.0, 1e-9, 0.0], [2.0, 1.0, 0.0])
   held.is_free[1] = False
   assert not rounding._fix_negligible(held)
@@ -210,10 +214,11 @@ def test_what_is_negligible_costs_a_thousandth_of_the_noise():
     assert local.noise == pytest.approx(1.0) and rounding._fix_negligible(local) is is_gone
 
 
+@pytest.mark.parametrize("length", [0.01, 1.0, 100.0])
 @pytest.mark.parametrize(("share", "is_part"), [(0.9e-3, False), (1.1e-3, True)])
-def test_what_has_less_than_a_thousandth_of_a_direction_is_no_part_of_it(share, is_part, monkeypatch):
+def test_what_has_less_than_a_thousandth_of_a_direction_is_no_part_of_it(share, is_part, length, monkeypatch):
   monkeypatch.setattr(rounding, "_factor_flags", lambda node: [False, False])
-  monkeypatch.setattr(rounding, "_null_direction", lambda columns: np.array([1.0, share]))
+  monkeypatch.setattr(rounding, "_null_direction", lambda columns: length * np.array([1.0, share]))
   for fix in (rounding._fix_factor, rounding._fix_summand):
     tried = []
     monkeypatch.setattr(rounding, "_accept", lambda local, index, theta, tried=tried: tried.append(index) or False)
@@ -363,3 +368,13 @@ def test_errors_of_constants_are_those_of_the_covariance(made):
     local.covariance = lambda bad=bad: np.diag([bad, 0.0])
     made.append(local)
     assert rounding.standard_errors(NODE, *DATA) == [None, 0.0]
+
+
+def test_where_rounding_leaves_a_negative_variance_a_curve_has_no_error(made, monkeypatch):
+  local = Linear(np.eye(4)[:, :2], [1.5, 2.5], np.ones(4))
+  local.covariance = lambda: np.array([[0.0, 1.0], [1.0, 0.0]])
+  made.append(local)
+  monkeypatch.setattr(rounding, "LocalModel", lambda *given, **named: SimpleNamespace(
+    jacobian=np.array([[1.0, -1.0], [1.0, 2.0]])))
+  found = rounding.curve_errors(NODE, *DATA, np.ones((2, 1)))
+  assert np.isnan(found[0]) and found[1] == 2.0
