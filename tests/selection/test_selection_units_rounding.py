@@ -2,7 +2,6 @@
 
 import dataclasses
 import math
-from types import SimpleNamespace
 
 from hand_made_rows import parse
 import numpy as np
@@ -130,6 +129,21 @@ def test_undetermined_together_they_are_rounded_one_by_one(monkeypatch):
     assert asked == [pytest.approx(24.0 + 0.25 * 4)] and not local.fixed  # what it leaves, and a quarter of a variance
 
 
+def test_what_has_no_variance_left_is_rounded_one_by_one(monkeypatch):
+  local = Linear(np.eye(3)[:, :2], [2.3456, 7.654], [2.3456, 7.654, 1.0])
+  local.covariance = lambda: np.diag([1e-4, 0.0])  # as where the square of a derivative overflows
+  asked = []
+  monkeypatch.setattr(rounding, "_round_one_by_one", lambda local, allowed: asked.append(allowed))
+  rounding._round_together(local, 0.5)
+  assert asked == [1.25] and not local.fixed
+
+
+def test_constants_of_zero_are_the_last_to_be_rounded():
+  local = Linear(np.eye(3)[:, :2], [0.0, 7.654], [0.0, 7.654, 1.0])
+  rounding._round_together(local, 0.5)
+  assert [index for index, _ in local.fixed] == [1, 0]
+
+
 def test_each_alone_gets_as_few_digits_as_all_may_cost():
   local = Linear(np.eye(2), [2.34, 5.678], [2.34, 5.678])
   rounding._round_one_by_one(local, 0.041**2)
@@ -172,6 +186,15 @@ def test_in_turn_a_constant_that_no_digits_suffice_stays_as_it_is():
   rounding._round_in_turn(local, 0.0)
   assert local.theta[0] == 0.12345678901234567 and not local.is_free.any()
   assert updates[-1].tolist() == local.theta.tolist()
+
+
+@pytest.mark.parametrize(("value", "rounded"), [
+  (1 / 3, 0.333333333333333), (1.2345678901234567, 1.2345678901234567)])
+def test_digits_end_at_fifteen(value, rounded):
+  # Errors of 3e-16 and, of sixteen digits, 2e-16 are allowed; that of 1.23456789012346 is not.
+  local = Linear([[1.0], [0.0]], [value], [value, 0.0], floor=1e-30)
+  rounding._round_in_turn(local, 1.0)
+  assert local.theta[0] == rounded == rounding._fewest_digits(value, 1e-15)
 
 
 def test_in_turn_what_costs_just_what_is_allowed_is_taken():
@@ -299,16 +322,16 @@ def test_an_exact_fit_has_a_whole_standard_error_of_room_and_another_a_tenth(mad
 
 
 @pytest.mark.parametrize(("cost", "is_exact", "in_turn", "value"), [
-  (1.9, False, False, 3.25), (2.1, False, True, 4.25), (2.1, True, False, 2.5)])
+  (1.9, False, False, 3.25), (2.0, False, False, 3.25), (2.1, False, True, 4.25), (2.1, True, False, 2.5)])
 def test_where_together_costs_a_variance_a_constant_they_are_rounded_in_turn(
   cost, is_exact, in_turn, value, made, monkeypatch):
-  local = Linear(np.eye(3)[:, :2], [2.5, 1.5], [2.5, 1.5, 0.0 if is_exact else 1.0], floor=1.0 if is_exact else 0.0)
-  assert local.noise == 1.0
+  local = Linear(np.eye(3)[:, :2], [2.5, 1.5], [2.5, 1.5, 0.0 if is_exact else 2.0], floor=4.0 if is_exact else 0.0)
+  assert local.noise == 4.0
   turns = []
 
   def together(local, room):
     local.theta, local.is_free = np.array([3.25, 1.5]), np.zeros(2, bool)
-    local.sum_of_squares += cost
+    local.sum_of_squares += cost * 4
 
   def each(local, room):
     turns.append((local.theta.tolist(), local.is_free.tolist()))
@@ -368,13 +391,3 @@ def test_errors_of_constants_are_those_of_the_covariance(made):
     local.covariance = lambda bad=bad: np.diag([bad, 0.0])
     made.append(local)
     assert rounding.standard_errors(NODE, *DATA) == [None, 0.0]
-
-
-def test_where_rounding_leaves_a_negative_variance_a_curve_has_no_error(made, monkeypatch):
-  local = Linear(np.eye(4)[:, :2], [1.5, 2.5], np.ones(4))
-  local.covariance = lambda: np.array([[0.0, 1.0], [1.0, 0.0]])
-  made.append(local)
-  monkeypatch.setattr(rounding, "LocalModel", lambda *given, **named: SimpleNamespace(
-    jacobian=np.array([[1.0, -1.0], [1.0, 2.0]])))
-  found = rounding.curve_errors(NODE, *DATA, np.ones((2, 1)))
-  assert np.isnan(found[0]) and found[1] == 2.0
