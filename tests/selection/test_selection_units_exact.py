@@ -182,3 +182,59 @@ def test_on_more_rows_what_is_left_is_chosen_again_and_sound_where_it_was_fitted
   assert (chosen, len(sound), len(fronts), made) == (is_rounded, num_sound, num_fronts, judges)
   # By digits goes what is chosen after rounding, on a front then, and listed at last.
   assert sum(costs) == sum(is_rounded) + num_fronts + 1
+
+
+@pytest.mark.parametrize(("excess", "is_listed"), [(0.0, True), (0.5, False)])
+def test_longer_lines_than_the_best_may_cost_just_so_much_more(excess, is_listed, monkeypatch):
+  texts = ("x + 1", "x**2", "x**2 + 0.25*x")  # the second is as long as the first
+  most = DEFAULT.selection.max_excess
+  costs = dict(zip(map(parse, texts), (0.0, 99.0, most + excess), strict=True))
+  monkeypatch.setattr(select._Judge, "cost", lambda judge, finalist, *, is_rounded: costs[finalist.node])
+  monkeypatch.setattr(select._Judge, "front", lambda judge, finalists, costs: list(range(len(finalists))))
+  monkeypatch.setattr(select._SoundnessCheck, "sound", lambda check, nodes, choose: nodes)
+  monkeypatch.setattr(select, "_recommended", lambda judged, *given, **named: 0)
+  monkeypatch.setattr(select, "_equation", lambda finalist, some, most, names: finalist.node)
+  x = np.arange(1.0, 10)
+  found = select.select(list(costs), rows_of(x, x**2 + 0.25 * x), ("x",), seed=0, may_fit=False)
+  assert found.front == tuple(costs)[: 3 if is_listed else 2]
+
+
+@pytest.mark.parametrize(("cost", "num_told"), [(4.9, 1), (5.0, 0)])
+def test_what_describes_the_rows_just_as_well_as_the_best_is_not_told(cost, num_told):
+  best, faulty = finalists_of("x", "sin(x)")
+  check = object.__new__(select._SoundnessCheck)
+  check._faults = {faulty.node: soundness.POLE}
+  check._judge = SimpleNamespace(
+    finalists=lambda nodes: [faulty], cost=lambda finalist, is_rounded: 5.0 if finalist is best else cost)
+  assert len(check.rejected(best, NAMES)) == num_told
+
+
+def as_they_are(monkeypatch):
+  for name in ("remove_redundant", "snap_constants", "round_constants"):
+    monkeypatch.setattr(rounding, name, lambda node, *data, num_errors=None, config: node)
+
+
+def test_parts_that_say_nothing_go_unless_a_rule_forbids_what_is_left(monkeypatch):
+  as_they_are(monkeypatch)
+  monkeypatch.setattr(select._Judge, "promising", lambda judge, nodes: [])
+  monkeypatch.setattr(select, "without_idle_parts", lambda node, x: parse("x"))
+  assert select._rounded([parse("sin(x)")], judge_of(), lambda node: True) == [parse("x")]
+  assert select._rounded([parse("sin(x)")], judge_of(), lambda node: node != parse("x")) == [parse("sin(x)")]
+
+
+def test_what_is_not_promising_is_taken_with_few_digits_where_these_are_allowed(monkeypatch):
+  as_they_are(monkeypatch)
+  monkeypatch.setattr(rounding, "round_constants", lambda node, *data, config: parse("2.5*x"))
+  monkeypatch.setattr(select._Judge, "promising", lambda judge, nodes: [])
+  node, short = select._plain(parse("2.51*x")), select._plain(parse("2.5*x"))
+  assert select._rounded([node], judge_of(), lambda node: True) == [short]
+  assert select._rounded([node], judge_of(), lambda node: node not in (short, parse("2.5*x"))) == [node]
+
+
+def test_of_forms_that_are_as_short_the_first_is_written(monkeypatch):
+  x, z, wave = parse("x"), parse("z"), parse("sin(x)")
+  judge = judge_of(max_rewritten=3)
+  judge.cost_of = lambda form: 1.0
+  forms = {x: [(z, z), (x, x)], z: [(wave, wave)]}
+  monkeypatch.setattr(select, "_forms", lambda node, judge, is_allowed: forms[node])
+  assert select._shortest(x, judge, lambda node: True) == z  # and no further way that is no shorter
