@@ -238,3 +238,15 @@ def test_of_forms_that_are_as_short_the_first_is_written(monkeypatch):
   forms = {x: [(z, z), (x, x)], z: [(wave, wave)]}
   monkeypatch.setattr(select, "_forms", lambda node, judge, is_allowed: forms[node])
   assert select._shortest(x, judge, lambda node: True) == z  # and no further way that is no shorter
+
+
+def test_each_of_few_rows_is_joined_to_its_nearest():
+  x = np.random.default_rng(2).uniform(0, 1, (30, 2))
+  pairs = soundness._near_and_far(x, dataclasses.replace(CONFIG, num_segments=30), np.random.default_rng(0))
+  assert pairs[:30, 0].tolist() == list(range(30))
+
+
+@pytest.mark.parametrize(("second", "expected"), [(-0.75, False), (-0.76, True)])
+def test_a_sum_that_keeps_just_its_share_does_not_vanish(second, expected):
+  config = dataclasses.replace(CONFIG, hugging=0.25)
+  assert soundness._cancels(parse("x + z"), np.array([[1.0, second], [3.0, 1.0]]), config) is expected
