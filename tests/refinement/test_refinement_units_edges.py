@@ -8,7 +8,16 @@ import numpy as np
 import pytest
 
 from symformer_jax.language import parser
-from symformer_jax.refinement import bfgs, bounded, local as local_lib, problem, snapping, special_values, uncertainty
+from symformer_jax.refinement import (
+  bfgs,
+  bounded,
+  local as local_lib,
+  problem,
+  refine as refine_lib,
+  snapping,
+  special_values,
+  uncertainty,
+)
 from symformer_jax.refinement.problem import Evaluation, Status
 
 
@@ -191,3 +200,22 @@ def test_few_lists_of_constants_are_filled_up_to_the_number_that_is_compiled(mon
   for num in (5, 16):
     assert model.predict_many(np.ones((num, 2))).shape == (num, 9)
   assert shapes == [(16, 8)] * 2
+
+
+class SeenError(Exception):
+  """Ends what is asked as soon as it has been seen."""
+
+
+@pytest.mark.parametrize(("start", "has_start"), [({"a": 2.0}, True), (None, False)])
+def test_a_start_of_the_user_is_told_to_the_fit_of_all_sets(start, has_start, monkeypatch):
+  def fit_sets(*given, **named):
+    raise SeenError(named.get("has_start"))
+  monkeypatch.setattr(refine_lib, "_fit_sets", fit_sets)
+  x = np.linspace(1, 2, 9)
+  with pytest.raises(SeenError, match=f"^{has_start}$"):
+    refine_lib.refine("a*x0", x[:, None], 3 * x, start=start)
+
+
+def test_fillings_are_drawn_by_seed_zero_unless_another_is_named():
+  node = parser.parse("a*x + b", ("x",), allow_symbols=True)
+  assert refine_lib.draw_fillings(node, num=3) == refine_lib.draw_fillings(node, num=3, seed=0)
