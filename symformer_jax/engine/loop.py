@@ -45,7 +45,7 @@ def schedule(sources: Sequence[Source], options: SearchOptions) -> Iterator[Turn
   """
   yield from (Turn(source, number, num) for source in sources for number, num in enumerate(source.turns))
   budget, by_name = options.config.budget, {source.name: source for source in sources}
-  if budget.cycle[:1] == () or budget.cycle[0] not in by_name:
+  if not budget.cycle or budget.cycle[0] not in by_name:
     return  # the others only recombine what that one finds
   most = None if options.max_time is not None else budget.turns(options.effort)
   numbers = itertools.count()

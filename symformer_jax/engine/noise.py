@@ -101,7 +101,7 @@ def _neighbours(x: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
     ranks = np.stack([np.unique(column, return_inverse=True)[1] for column in x.T], axis=1)
     scaled = ranks / np.maximum(ranks.max(axis=0), 1)
     nearest = spatial.cKDTree(scaled).query(scaled, k=2)[1]
-    both = np.sort(np.stack([np.arange(len(x)), _others(nearest)], axis=1), axis=1)
+    both = np.sort(np.stack([np.arange(len(x)), _others(nearest)], axis=1))
     first, second = np.unique(both, axis=0).T
     pairs.append((first, second))
   return pairs

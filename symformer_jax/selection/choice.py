@@ -102,8 +102,8 @@ class _Contest:
     As `criteria.mdl`, but what constants are worth is seen from rows they were not fitted to: digits cost nothing. Each
     oddity costs more the more rows there are: a thousand rows pay in nats for a gain that nobody sees.
     """
-    if not (math.isfinite(self.shares[i]) and math.isfinite(self.shares[base])):
-      return self.shares[base] - self.shares[i] if self.shares[i] != self.shares[base] else 0.0
+    if math.isinf(self.shares[i]) and math.isinf(self.shares[base]):
+      return 0.0
     asked = (self._oddities[i] - self._oddities[base]) * math.log(self._config.odd_gain)
     said = 0.5 * self.num_points(i, base) * (self._log_gain(i, base) - asked)
     return said - (self._prices[i] - self._prices[base])

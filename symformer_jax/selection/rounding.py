@@ -40,7 +40,7 @@ class _Local(LocalModel):
     self, node: Node, x: np.ndarray, y: np.ndarray, weights: np.ndarray, config: SelectionConfig = DEFAULT.selection
   ):
     self.config = config
-    floor = criteria.error_floor(scoring.weighted_variance(y, weights / np.mean(weights)))
+    floor = criteria.error_floor(scoring.weighted_variance(y, weights))
     super().__init__(node, x, y, weights, floor=floor, num_refits=config.num_refits)
 
 
@@ -158,7 +158,7 @@ def _null_direction(columns: np.ndarray) -> np.ndarray | None:
     return None
   norms = np.where(norms > 0, norms, 1.0)
   # Rows of zeros change nothing, and make a direction for every constant even with fewer points than those.
-  padded = np.pad(columns / norms, ((0, max(len(norms) - len(columns), 0)), (0, 0)))
+  padded = np.concatenate([columns / norms, np.zeros((len(norms), len(norms)))])
   _, singular, directions = np.linalg.svd(padded, full_matrices=False)
   return None if singular[-1] > SINGULAR * singular[0] else directions[-1] / norms
 
@@ -302,13 +302,14 @@ def _round_together(local: _Local, room: float) -> None:
     covariance = local.covariance()
     free = np.flatnonzero(local.is_free)
     variances = np.diag(covariance)
-    # Not finite, or negative by rounding: undetermined together; what a digit costs is found by trying.
-    if not np.all(np.isfinite(variances) & (variances >= 0)):
+    # Not finite, or nothing or less by rounding: undetermined together; what a digit costs is found by trying.
+    if not np.all(np.isfinite(variances) & (variances > 0)):
       _round_one_by_one(local, before + room**2 * noise)
       break
-    row = int(np.argmin(np.sqrt(variances) / np.maximum(np.abs(local.theta[free]), 1e-300)))
+    with np.errstate(all="ignore"):  # of a constant that is 0 the share is infinite
+      row = int(np.argmin(np.sqrt(variances) / np.abs(local.theta[free])))
     # The noise stays that of the fit: fixing constants must not lend the next one more room.
-    stderr = math.sqrt(max(variances[row], 0.0) * noise / local.noise)
+    stderr = math.sqrt(variances[row] * noise / local.noise)
     local.fix(int(free[row]), _fewest_digits(local.theta[free[row]], room * stderr), covariance)
   local.update()
 
@@ -317,12 +318,11 @@ def _round_in_turn(local: _Local, room: float) -> None:
   """Rounds the constants, the least determined first, to as few digits as cost `room`**2 of a variance each; the others
   are fitted again each time: a factor and an exponent that are known together only move along a curve.
   """
-  step, noise = room**2 * local.noise, local.noise
-  allowed = local.sum_of_squares
+  step, allowed = room**2 * local.noise, local.sum_of_squares
   while local.is_free.any():
     free = np.flatnonzero(local.is_free)
     with np.errstate(all="ignore"):
-      errors = np.sqrt(np.diag(local.covariance()) * noise / local.noise) / np.abs(local.theta[free])
+      errors = np.sqrt(np.diag(local.covariance())) / np.abs(local.theta[free])
     index = int(free[np.argmax(np.nan_to_num(errors, nan=np.inf))])
     before, allowed = local.theta.copy(), allowed + step
     local.is_free[index] = False

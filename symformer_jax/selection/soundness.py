@@ -143,8 +143,7 @@ def _cancels(node: Node, rows: np.ndarray, config: ChoiceConfig) -> bool:
 
 def _evaluate(node: Node, points: np.ndarray) -> np.ndarray:
   """Values [S, P] at points [S, P, D]."""
-  with np.errstate(all="ignore"):
-    return scoring.evaluate(node, points.reshape(-1, points.shape[-1])).reshape(points.shape[:-1])
+  return scoring.evaluate(node, points.reshape(-1, points.shape[-1])).reshape(points.shape[:-1])
 
 
 def find_poles(node: Node, segments: Segments, config: ChoiceConfig) -> np.ndarray:
@@ -201,14 +200,13 @@ def leaves_domain(node: Node, rows: Rows, *, num_points: int, seed: int = 0) -> 
   if len(columns_of(node)) < 2:
     return False  # one column has no corners
   points = _box_points(rows.x, num_points, seed)
-  with np.errstate(all="ignore"):
-    if np.isnan(scoring.evaluate(node, points)).any():
+  if np.isnan(scoring.evaluate(node, points)).any():
+    return True
+  for denominator in dict.fromkeys(_denominators(node)):
+    sign = np.sign(scoring.evaluate(denominator, rows.x[:1]))
+    at_rows, in_box = (np.all(np.sign(scoring.evaluate(denominator, x)) == sign) for x in (rows.x, points))
+    if sign and at_rows and not in_box:
       return True
-    for denominator in dict.fromkeys(_denominators(node)):
-      sign = np.sign(scoring.evaluate(denominator, rows.x[:1]))
-      at_rows, in_box = (np.all(np.sign(scoring.evaluate(denominator, x)) == sign) for x in (rows.x, points))
-      if sign and at_rows and not in_box:
-        return True
   return False
 
 
@@ -349,8 +347,7 @@ def is_arc(wave: Node, x: np.ndarray) -> bool:
   factors = [factor for parts, factor in map(split_factor, flatten(wave.args[0], "+")) if any(map(has_column, parts))]
   if not any(programs.is_constant(number(factor)) for factor in factors):
     return False
-  with np.errstate(all="ignore"):
-    phase = scoring.evaluate(wave.args[0], x)
+  phase = scoring.evaluate(wave.args[0], x)
   if not np.isfinite(phase).all():
     return False
   num_steps = max(len(np.unique(phase)) - 1, 1)
@@ -416,8 +413,7 @@ def to_slow_waves(node: Node, x: np.ndarray, *, config: ChoiceConfig = DEFAULT.c
 
 def has_equal_values(first: Node, second: Node, x: np.ndarray) -> bool:
   """Whether two formulas agree on rows to what rounding of a large phase leaves."""
-  with np.errstate(all="ignore"):
-    one, other = (scoring.evaluate(node, x) for node in (first, second))
+  one, other = (scoring.evaluate(node, x) for node in (first, second))
   is_finite = np.isfinite(one).all() and np.isfinite(other).all()
   return bool(is_finite and np.allclose(one, other, rtol=0, atol=EQUAL * max(np.ptp(other), np.finfo(float).tiny)))
 
@@ -431,8 +427,7 @@ def _replaced(node: Node, part: Node, by: Node) -> Node:
 def _slowed(wave: Node, origin: float, step: float, period: float) -> Node:
   """The wave with its phase's change from row to row brought within half a period; itself where it is no line."""
   at = np.array([[origin], [origin + step], [origin + 2 * step]])
-  with np.errstate(all="ignore"):
-    first, second, third = scoring.evaluate(wave.args[0], at).tolist()
+  first, second, third = scoring.evaluate(wave.args[0], at).tolist()
   slope, fast = (second - first) / step, period / step
   if not math.isfinite(third) or not math.isclose(third - second, second - first, rel_tol=1e-6):
     return wave

@@ -373,6 +373,7 @@ def close(search, name, *found, seconds=1.0):
 def test_accuracy_is_met_where_it_is_reached():
   for r2, expected in ((0.75, results.ACCURACY), (0.7499, "")):
     search = search_of(["said"], accuracy=0.75)
+    assert not search.has_found and not search.ended_by
     assert close(search, "said", candidate("1.5*x", (1 - r2) * search.task.variance)) == expected
 
 
@@ -521,9 +522,9 @@ def test_a_wish_to_stop_ends_it_after_the_turn(num_looks, turns):
 
 
 def test_time_ends_turns_but_the_first_and_those_that_are_always_asked(monkeypatch):
-  monkeypatch.setattr(clock.Clock, "elapsed", lambda self: 99.0)
-  monkeypatch.setattr(clock.Clock, "compiled", lambda self: 0.0)
   options = SearchOptions(max_time=5.0)
+  monkeypatch.setattr(clock.Clock, "elapsed", lambda self: options.search_seconds + 0.1)
+  monkeypatch.setattr(clock.Clock, "compiled", lambda self: 0.0)
   for names, expected in ((("first", "second"), ["first"]), (("closed_forms", "guesses", "second"), [
     "closed_forms", "guesses"])):
     task_options = {"max_time": 5.0}

@@ -1,6 +1,7 @@
 """Edges of the engine's modules: ties, empty and full cases, what decides just at a limit."""
 
 import dataclasses
+import itertools
 from types import SimpleNamespace
 
 import numpy as np
@@ -50,6 +51,13 @@ def test_the_cycle_goes_round_where_its_first_source_takes_part(cycle, names, fo
   turns = list(loop.schedule([Named(name) for name in names], options))
   assert [turn.source.name for turn in turns] == found and {turn.num for turn in turns} <= {1}
   assert [turn.number for turn in turns] == list(range(len(found)))
+
+
+def test_with_a_limit_of_time_the_cycle_has_no_end():
+  budget = SimpleNamespace(cycle=("first",), turns=lambda effort: 3)
+  options = SimpleNamespace(config=SimpleNamespace(budget=budget), max_time=5.0, effort="normal")
+  turns = itertools.islice(loop.schedule([Named("first")], options), 9)
+  assert [turn.number for turn in turns] == list(range(9))
 
 
 # --- the task, its rows, bags ----------------------------------------------------------------------------------------

@@ -125,6 +125,9 @@ def test_programs_of_one_data_set_are_fitted_in_blocks(polished):
   assert [call.ids.shape for call in polished] == [(128, 4)] * 2 and not polished[1].ids[2:].any()
   assert polished[0].x.shape == (1, 64, 2) and polished[0].y.shape == polished[0].weights.shape == (1, 64)
   assert polished[1].dataset.tolist() == [0] * 128 and polished[1].max_constants == 16
+  assert {(call.method, call.max_steps, call.vocab) for call in polished} == {("lm", 9, Vocabulary(2))}
+  refine.fit_programs(ids, values, points, vocab=Vocabulary(2), method="gd", max_steps=7, max_constants=5)
+  assert (polished.pop().max_steps, polished.pop().max_constants) == (7, 5)
   none, nothing = refine.fit_programs(ids[:0], values[:0], points, vocab=Vocabulary(2), method="lm", max_steps=9)
   assert none.shape == (0, 4) and nothing.shape == (0,) and len(polished) == 2
 

@@ -7,7 +7,17 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from symformer_jax.refinement import bfgs, bounded, local as local_lib, problem, snapping, special_values, uncertainty
+from symformer_jax.language import parser
+from symformer_jax.refinement import (
+  bfgs,
+  bounded,
+  local as local_lib,
+  problem,
+  refine as refine_lib,
+  snapping,
+  special_values,
+  uncertainty,
+)
 from symformer_jax.refinement.problem import Evaluation, Status
 
 
@@ -163,3 +173,49 @@ def test_neighbours_are_looked_at_on_both_sides_by_their_own_size(monkeypatch):
 def test_slopes_beyond_double_precision_are_infinite_in_silence():
   seen = bounded._Look(np.full(2, 1.5e308), np.ones((2, 1)), np.ones(1), math.inf)
   assert seen.gradient.tolist() == [math.inf]
+
+
+@pytest.mark.parametrize("box", [((0.0,), (1.0,)), ((1.0,), (2.0,))])
+def test_a_bound_holds_nothing_where_there_is_no_slope(box):
+  found = bounded.descend(lambda c: np.stack([np.full(4, 3.0), np.zeros(4)]), np.ones(1), np.zeros(4), np.ones(4),
+                          tuple(np.array(box)), max_steps=9)
+  assert found.constants.tolist() == [1] and found.is_at_bound.tolist() == [False]
+
+
+@pytest.mark.parametrize("unit", [1e-9, 1.0, 1e9])
+def test_a_descent_ends_in_the_same_place_whatever_the_unit_of_y(unit):
+  x = np.linspace(0, 2, 9)
+  found = bounded.descend(
+    lambda c: unit * np.stack([np.exp(c[0] * x), x * np.exp(c[0] * x)]), np.zeros(1), unit * np.exp(0.7 * x),
+    np.ones(9), (np.full(1, -np.inf), np.full(1, np.inf)), max_steps=50)
+  assert found.constants == pytest.approx([0.7], rel=1e-9)
+
+
+def test_few_lists_of_constants_are_filled_up_to_the_number_that_is_compiled(monkeypatch):
+  x = np.linspace(1, 2, 9)[:, None]
+  model = local_lib.LocalModel(parser.parse("2.5*x + 1.5", ("x",)), x, np.ones(9), np.ones(9), floor=0.0)
+  shapes = []
+  monkeypatch.setattr(local_lib, "_values_of_many", lambda program, thetas, columns: shapes.append(
+    thetas.shape) or np.zeros((len(thetas), 64)))
+  for num in (5, 16):
+    assert model.predict_many(np.ones((num, 2))).shape == (num, 9)
+  assert shapes == [(16, 8)] * 2
+
+
+class SeenError(Exception):
+  """Ends what is asked as soon as it has been seen."""
+
+
+@pytest.mark.parametrize(("start", "has_start"), [({"a": 2.0}, True), (None, False)])
+def test_a_start_of_the_user_is_told_to_the_fit_of_all_sets(start, has_start, monkeypatch):
+  def fit_sets(*given, **named):
+    raise SeenError(named.get("has_start"))
+  monkeypatch.setattr(refine_lib, "_fit_sets", fit_sets)
+  x = np.linspace(1, 2, 9)
+  with pytest.raises(SeenError, match=f"^{has_start}$"):
+    refine_lib.refine("a*x0", x[:, None], 3 * x, start=start)
+
+
+def test_fillings_are_drawn_by_seed_zero_unless_another_is_named():
+  node = parser.parse("a*x + b", ("x",), allow_symbols=True)
+  assert refine_lib.draw_fillings(node, num=3) == refine_lib.draw_fillings(node, num=3, seed=0)

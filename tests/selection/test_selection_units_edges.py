@@ -23,12 +23,24 @@ def test_just_a_quarter_of_a_rounding_is_silent():
   assert idle_parts.without_idle_parts(parse("x + z"), x) == parse("x + z")
 
 
+def test_terms_are_silent_beside_the_whole_sum_and_columns_may_vary_by_little():
+  x = np.column_stack([np.linspace(1, 1.5, 9), np.linspace(2, 2.5, 9)])
+  # 1e-10*z is heard beside x, and not beside 1e10.
+  assert idle_parts.without_idle_parts(parse("x + 1e-10*z + 1e10"), x) == parse("x + 1e10")
+  level = expression.Node("cos", (expression.number(0.0),))
+  assert idle_parts.without_idle_parts(parse("cos(0*x) + z"), x) == expression.Node("+", (level, parse("z")))
+
+
 @pytest.mark.parametrize("given", [
   {"line_columns": 1, "num_columns": 1, "most": 0.02}, {"num_columns": 1, "most": 0.05 - 0.02}])
 def test_a_chance_of_just_what_is_allowed_is_taken(given, monkeypatch):
   most = given.pop("most")
   monkeypatch.setattr(noise, "log_chance", lambda **named: math.log(most))
   assert noise.is_beyond_chance(share=0.3, num_points=20, num_constants=2, further_nodes=0, **given)
+
+
+def test_as_many_constants_as_points_meet_anything_even_exactly():
+  assert noise.log_chance(share=0.0, num_points=3, num_constants=3, base_constants=1) == 0
 
 
 def test_a_simpler_formula_is_a_constant_unless_more_is_said(monkeypatch):

@@ -168,13 +168,13 @@ def judge_of(x, y, *, num_points=None, weights=None, **changes):
 
 def test_the_cost_is_the_description_length_and_the_price_of_oddities(rng):
   x = rng.uniform(1, 3, (30, 2))
-  judge = judge_of(x, x[:, 0] * x[:, 1] + 0.1 * rng.normal(size=30), num_points=25.0)
+  judge = judge_of(x, x[:, 0] * x[:, 1] + 0.1 * rng.normal(size=30), num_points=25.0, nats_per_node=1.7)
   for text, names, constants, oddities in (("1.5*x*z + 0.25", 2, 2, 0), ("x + sin(x*z)", 3, 0, 1)):
     finalist = select._Finalist(parse(text), judge.score(parse(text)))
     for is_rounded, digits in ((False, None), (True, 2 * constants)):
       fit = criteria.Fit(finalist.scores.mse, finalist.complexity, constants, digits, names * math.log(2))
       expected = criteria.mdl(
-        fit, num_points=25.0, variance=np.var(judge.rows.y), nats_per_node=judge.config.nats_per_node, num_rows=30)
+        fit, num_points=25.0, variance=np.var(judge.rows.y), nats_per_node=1.7, num_rows=30)
       assert judge.cost(finalist, is_rounded=is_rounded) == pytest.approx(expected + oddities * DEFAULT.choice.odd_nats)
   assert judge.cost_of(parse("1.5*x*z + 0.25")) == judge.cost(
     judge.finalists([parse("1.5*x*z + 0.25")])[0], is_rounded=True)
@@ -194,6 +194,8 @@ def test_points_count_less_where_a_few_large_errors_decide():
   zero = parse("0*x")
   kurtosis = np.mean(errors**4) / np.mean(errors**2) ** 2
   assert kurtosis == 2.0 and judge.count_effective([expression.number(0.0)]) == 40
+  for normal, expected in ((2.0, 40), (1.9, 60)):
+    assert judge_of(x, errors, normal_kurtosis=normal).count_effective([expression.number(0.0)]) == expected
   errors[:] = 0
   errors[7], errors[3] = 5.0, 1.0
   judge = judge_of(x, errors, num_points=30)

@@ -314,7 +314,7 @@ def test_what_supports_a_pole_at_its_limits(monkeypatch):
   median = np.median(np.abs(y - np.median(y)))
   assert median == 1 and np.median(y) == 0
   at = {"poles": (2,)}
-  assert supported(monkeypatch, y, **at)
+  assert supported(monkeypatch, y, **at) and supported(monkeypatch, y + 5, **at)
   assert not supported(monkeypatch, [1.0, -1, 1.99, -2, 1, -1], **at)
   assert not supported(monkeypatch, y, poles=())
   # A tenth of their distance is room, or three times what the others miss.
@@ -482,12 +482,12 @@ def test_before_rounding_the_front_goes_by_errors_and_after_it_by_costs():
 def test_what_leaves_half_as_much_again_is_as_accurate_as_any(factor, is_simplest, monkeypatch):
   judge, simple, long = judge_of(np.arange(9.0), np.arange(9.0)), parse("x"), parse("sin(x)*x + x")
   judge.finalists = lambda nodes: [
-    select._Finalist(node, scoring.Scores(factor if node == simple else 1.0, None, None, 0)) for node in nodes]
+    select._Finalist(node, scoring.Scores(4 * factor if node == simple else 4.0, None, None, 0)) for node in nodes]
   seen = []
   monkeypatch.setattr(scoring, "evaluate", lambda node, x: seen.append(node) or x[:, 0] + 1)
   judge.count_effective([long, simple])
   assert (seen == [simple]) is is_simplest
-  judge.floor = 1.0  # at the floor a fit is exact
+  judge.floor = 4.0  # at the floor a fit is exact
   seen.clear()
   assert judge.count_effective([long]) == 9 and not seen
 

@@ -129,6 +129,21 @@ def test_undetermined_together_they_are_rounded_one_by_one(monkeypatch):
     assert asked == [pytest.approx(24.0 + 0.25 * 4)] and not local.fixed  # what it leaves, and a quarter of a variance
 
 
+def test_what_has_no_variance_left_is_rounded_one_by_one(monkeypatch):
+  local = Linear(np.eye(3)[:, :2], [2.3456, 7.654], [2.3456, 7.654, 1.0])
+  local.covariance = lambda: np.diag([1e-4, 0.0])  # as where the square of a derivative overflows
+  asked = []
+  monkeypatch.setattr(rounding, "_round_one_by_one", lambda local, allowed: asked.append(allowed))
+  rounding._round_together(local, 0.5)
+  assert asked == [1.25] and not local.fixed
+
+
+def test_constants_of_zero_are_the_last_to_be_rounded():
+  local = Linear(np.eye(3)[:, :2], [0.0, 7.654], [0.0, 7.654, 1.0])
+  rounding._round_together(local, 0.5)
+  assert [index for index, _ in local.fixed] == [1, 0]
+
+
 def test_each_alone_gets_as_few_digits_as_all_may_cost():
   local = Linear(np.eye(2), [2.34, 5.678], [2.34, 5.678])
   rounding._round_one_by_one(local, 0.041**2)
@@ -173,6 +188,15 @@ def test_in_turn_a_constant_that_no_digits_suffice_stays_as_it_is():
   assert updates[-1].tolist() == local.theta.tolist()
 
 
+@pytest.mark.parametrize(("value", "rounded"), [
+  (1 / 3, 0.333333333333333), (1.2345678901234567, 1.2345678901234567)])
+def test_digits_end_at_fifteen(value, rounded):
+  # Errors of 3e-16 and, of sixteen digits, 2e-16 are allowed; that of 1.23456789012346 is not.
+  local = Linear([[1.0], [0.0]], [value], [value, 0.0], floor=1e-30)
+  rounding._round_in_turn(local, 1.0)
+  assert local.theta[0] == rounded == rounding._fewest_digits(value, 1e-15)
+
+
 def test_in_turn_what_costs_just_what_is_allowed_is_taken():
   local = Linear([[1.0], [0.0]], [2.25], [2.25, 0.5])
   assert local.noise == 0.25
@@ -181,13 +205,14 @@ def test_in_turn_what_costs_just_what_is_allowed_is_taken():
 
 
 def test_in_turn_what_has_no_error_is_the_least_determined():
-  local = Linear(np.eye(3)[:, :2], [0.0, 2.34], [0.0, 2.34, 1.0])
-  order = []
-  local.covariance = lambda: np.zeros((int(local.is_free.sum()),) * 2)
-  refit = local.refit
-  local.refit = lambda: order.append(local.is_free.copy().tolist()) or refit()
-  rounding._round_in_turn(local, 0.5)
-  assert order[0] == [False, True]  # 0/0 before 0/2.34
+  for theta, first in (([0.0, 2.34], [False, True]), ([2.34, 0.0], [True, False])):
+    local = Linear(np.eye(3)[:, :2], theta, [*theta, 1.0])
+    order = []
+    local.covariance = lambda local=local: np.zeros((int(local.is_free.sum()),) * 2)
+    refit = local.refit
+    local.refit = lambda local=local, order=order, refit=refit: order.append(local.is_free.tolist()) or refit()
+    rounding._round_in_turn(local, 0.5)
+    assert order[0] == first  # 0/0 before 0/2.34
 
 
 # --- what is redundant -----------------------------------------------------------------------------------------------
@@ -198,6 +223,9 @@ def test_a_constant_that_changes_nothing_is_none():
   assert rounding._fix_negligible(local) and local.theta.tolist() == [2, 0, 0]
   assert local.is_free.tolist() == [True, False, True]
   assert not rounding._fix_negligible(local)  # zeros are none already, held ones stay
+  assert rounding._fix_negligible(Linear(np.eye(2), [0.0, 0.0], [1.0, 2.0])) is False
+  exact = Linear(np.eye(3)[:, :2] * [1, 0], [2.0, 5.0], [2.0, 0.0, 0.0])
+  assert rounding._fix_negligible(exact) and exact.theta.tolist() == [2, 0]  # at no cost, where none is allowed
   held = Linear(np.eye(3), [2.0, 1e-9, 0.0], [2.0, 1.0, 0.0])
   held.is_free[1] = False
   assert not rounding._fix_negligible(held)
@@ -209,10 +237,11 @@ def test_what_is_negligible_costs_a_thousandth_of_the_noise():
     assert local.noise == pytest.approx(1.0) and rounding._fix_negligible(local) is is_gone
 
 
+@pytest.mark.parametrize("length", [0.01, 1.0, 100.0])
 @pytest.mark.parametrize(("share", "is_part"), [(0.9e-3, False), (1.1e-3, True)])
-def test_what_has_less_than_a_thousandth_of_a_direction_is_no_part_of_it(share, is_part, monkeypatch):
+def test_what_has_less_than_a_thousandth_of_a_direction_is_no_part_of_it(share, is_part, length, monkeypatch):
   monkeypatch.setattr(rounding, "_factor_flags", lambda node: [False, False])
-  monkeypatch.setattr(rounding, "_null_direction", lambda columns: np.array([1.0, share]))
+  monkeypatch.setattr(rounding, "_null_direction", lambda columns: length * np.array([1.0, share]))
   for fix in (rounding._fix_factor, rounding._fix_summand):
     tried = []
     monkeypatch.setattr(rounding, "_accept", lambda local, index, theta, tried=tried: tried.append(index) or False)
@@ -293,16 +322,16 @@ def test_an_exact_fit_has_a_whole_standard_error_of_room_and_another_a_tenth(mad
 
 
 @pytest.mark.parametrize(("cost", "is_exact", "in_turn", "value"), [
-  (1.9, False, False, 3.25), (2.1, False, True, 4.25), (2.1, True, False, 2.5)])
+  (1.9, False, False, 3.25), (2.0, False, False, 3.25), (2.1, False, True, 4.25), (2.1, True, False, 2.5)])
 def test_where_together_costs_a_variance_a_constant_they_are_rounded_in_turn(
   cost, is_exact, in_turn, value, made, monkeypatch):
-  local = Linear(np.eye(3)[:, :2], [2.5, 1.5], [2.5, 1.5, 0.0 if is_exact else 1.0], floor=1.0 if is_exact else 0.0)
-  assert local.noise == 1.0
+  local = Linear(np.eye(3)[:, :2], [2.5, 1.5], [2.5, 1.5, 0.0 if is_exact else 2.0], floor=4.0 if is_exact else 0.0)
+  assert local.noise == 4.0
   turns = []
 
   def together(local, room):
     local.theta, local.is_free = np.array([3.25, 1.5]), np.zeros(2, bool)
-    local.sum_of_squares += cost
+    local.sum_of_squares += cost * 4
 
   def each(local, room):
     turns.append((local.theta.tolist(), local.is_free.tolist()))
