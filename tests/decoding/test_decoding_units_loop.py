@@ -1,5 +1,6 @@
 """The decode loop with a made-up network, sample by sample; what is asked of it in which calls; the grammar by hand."""
 
+import functools
 import types
 
 import jax
@@ -41,7 +42,7 @@ class Network:
     logits = jnp.sin(0.7 * tokens + 1.3 * total[:, None] + 0.3 * positions[:, None]
                      + cache.of_set[:, None] + mantissas[:, None])
     logits = jnp.where(positions[:, None] < self.known_positions, logits, jnp.nan)
-    return logits, jnp.cos(total * 1.0), cache._replace(self_kv=(written,))
+    return logits.astype(jnp.float32), jnp.cos(total.astype(jnp.float32)), cache._replace(self_kv=(written,))
 
 
 class Cache(tuple):
@@ -126,6 +127,20 @@ def test_the_loop_writes_each_sample_as_if_it_were_alone(monkeypatch):
   assert num_steps == np.max(written)
 
 
+def test_programs_with_numbers_of_64_bits_are_decoded_as_well():
+  """A user may have switched them on: what a loop carries keeps its type."""
+  rules = [grammar_lib.make_grammar(rule, VOCAB) for rule in RULES]
+  keys, counts = jnp.stack([jax.random.key(3), jax.random.key(4)]), np.array([2, 2], np.int32)
+  with jax.enable_x64(True):
+    found = jax.eval_shape(functools.partial(
+      loop.decode, None, config=CONFIG, num_lanes=3, max_samples=8, max_length=LENGTH, strategy=Greedy()),
+      LATENTS, keys, jax.tree.map(lambda *a: np.stack(a), *rules), counts, counts)
+    best = jax.eval_shape(functools.partial(
+      beam.search_beams, None, config=CONFIG, num_beams=4, max_length=LENGTH, strategy=StochasticBeam()),
+      LATENTS[:1], keys[0], rules[0])
+  assert found.ids.dtype == best.ids.dtype == jnp.int32 and found.mantissas.dtype == best.mantissas.dtype == jnp.float32
+
+
 def log_probabilities(rule, temperature):
   """Of all whole expressions of at most two tokens, and of what is read first."""
   rules = grammar_lib.make_grammar(rule, VOCAB)
@@ -143,7 +158,7 @@ def log_probabilities(rule, temperature):
 
 
 @pytest.mark.parametrize(("strategy", "num_beams"), [
-  (Beam(), 100), (StochasticBeam(0.5), 100), (Beam(), 20), (StochasticBeam(), 20)])
+  (Beam(), 100), (StochasticBeam(0.5), 100), (Beam(), 1), (StochasticBeam(), 20)])
 def test_beams_hold_whole_expressions_with_their_probabilities(strategy, num_beams, monkeypatch):
   # Two tokens are all that the rule allows: a third would be read for nothing.
   monkeypatch.setattr(Network, "known_positions", 2)
@@ -214,6 +229,18 @@ def test_data_sets_and_samples_are_split_padded_and_put_together(calls):
   calls.clear()
   sampling.decode_candidates(model(), latents[:1], keys[:1], [Rule(2)], num_samples=8)
   assert [call["asked"] for call in calls] == [[8]] and calls[0]["strategy"] == TopK(20) and calls[0]["first"] == [0]
+
+
+def test_calls_are_as_large_as_was_measured(calls, monkeypatch):
+  """docs/results/decoding.md: 64 lanes keep the cores of a CPU busy; an accelerator takes more."""
+  monkeypatch.undo()
+  assert sampling.MAX_SAMPLES == 1 << 10
+  monkeypatch.setattr(sampling, "_decode", lambda *given, **options: calls.append(options) or loop.Samples(
+    *np.zeros((2, 1, 8, 1), int), np.zeros((1, 8))))
+  for backend in ("cpu", "gpu"):
+    monkeypatch.setattr(jax, "default_backend", lambda backend=backend: backend)
+    sampling.decode_candidates(model(), jnp.ones((1, 1, 1)), jax.random.key(0)[None], [Rule(2)], num_samples=1)
+  assert [call["num_lanes"] for call in calls] == [64, 512]
 
 
 def test_what_fills_a_bucket_draws_nothing(calls, monkeypatch):
@@ -376,3 +403,10 @@ def test_the_last_level_has_leaves_alone(max_depth, may_be_unary):
   (Rule(2, frozenset({"sin"}), required=frozenset({0, 1})), 9, False)])
 def test_required_columns_need_room_and_an_operator(rule, length, is_possible):
   assert grammar_lib.is_satisfiable(grammar_lib.make_grammar(rule, VOCAB), length, vocab=VOCAB) == is_possible
+
+
+@pytest.mark.parametrize(("unnested", "is_possible"), [((), True), (("+",), False)])
+def test_a_third_leaf_needs_a_second_operator_inside_the_first(unnested, is_possible):
+  rules = grammar_lib.make_grammar(Rule(2, frozenset({"+", "sin"}), unnested=frozenset(unnested)), VOCAB)
+  is_required = np.isin(np.arange(VOCAB.size), [VOCAB.ids[token] for token in ("x0", "x1", "2")])
+  assert grammar_lib.is_satisfiable(rules._replace(is_required=is_required), 9, vocab=VOCAB) == is_possible
