@@ -167,7 +167,7 @@ class Decoder(nnx.Module):
     """
     slot = position if slot is None else slot
     positions = jnp.broadcast_to(position, ids.shape)
-    (keys, _), *_ = cache.self_kv
+    keys, _ = cache.self_kv[0]
     length = keys.shape[1]
     age = (slot - jnp.arange(length)) % length
     is_visible = age[None] <= positions[:, None]

@@ -172,8 +172,8 @@ def test_no_key_is_used_twice(batch, monkeypatch):
   monkeypatch.setattr(nnx.Dropout, "__call__", dropped)
   monkeypatch.setattr(jax.random, "split", parted)
   found = [tuple(np.asarray(key).tolist()) for key in jax.jit(keys)(jax.random.key(1))]
-  # Dropped after each block of the encoder, the embedding, and each of three sublayers of the decoder; split are that of
-  # the whole, those of both parts, and those of the decoder's layers.
+  # Dropped after each block of the encoder, the embedding, and each of three sublayers of the decoder; split are that
+  # of the whole, those of both parts, and those of the decoder's layers.
   assert len(found) == len(set(found)) == 2 + 1 + 2 * 3 + 1 + 2 + 2
   assert jax.eval_shape(keys) == []
 
