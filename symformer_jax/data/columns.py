@@ -56,7 +56,7 @@ def place(
 
 def _ranks(values: jax.Array) -> jax.Array:
   """Rank of each value within its row [B, D], 0 for the smallest."""
-  return jnp.argsort(jnp.argsort(values, axis=1), axis=1)
+  return jnp.argsort(jnp.argsort(values))
 
 
 def _draw_domains(key: jax.Array, batch: int, num_columns: int) -> jax.Array:

@@ -82,7 +82,8 @@ def draw_x(
     unit = jnp.where(is_part, start + width * unit**density, unit)
   x = low + (high - low) * unit
   if log_probability > 0:
-    is_even = jax.random.bernoulli(jax.random.fold_in(keys[3], 1), log_probability, (batch, 1, num_vars))
+    even_key = jax.random.fold_in(keys[3], 1)
+    is_even = jax.random.bernoulli(even_key, log_probability, (batch, 1, num_vars))
     # A ratio of 1 where the interval touches or holds 0: these stay as they are.
     has_ratio = low * high > 0
     ratio = jnp.where(has_ratio, high / jnp.where(has_ratio, low, 1.0), 1.0)
@@ -154,18 +155,19 @@ def _resample(
 
 def _add_noise(key: jax.Array, points: jax.Array, is_valid: jax.Array, config: PointsConfig) -> jax.Array:
   """Gaussian noise of a random level on y, even or in proportion to it, for a random share of the data sets."""
-  keys = jax.random.split(key, 3)
+  level_key, choice_key, noise_key = jax.random.split(key, 3)
   batch, num_points = is_valid.shape
   y = points[..., -1]
   count = jnp.maximum(jnp.sum(is_valid, axis=1, keepdims=True), 1)
   rms = jnp.sqrt(jnp.sum(jnp.where(is_valid, y, 0.0) ** 2, axis=1, keepdims=True) / count)
-  log_level = jax.random.uniform(keys[0], (batch, 1), minval=jnp.log(1e-4), maxval=jnp.log(config.max_noise))
-  is_noisy = jax.random.bernoulli(keys[1], config.noise_probability, (batch, 1))
+  log_level = jax.random.uniform(level_key, (batch, 1), minval=jnp.log(1e-4), maxval=jnp.log(config.max_noise))
+  is_noisy = jax.random.bernoulli(choice_key, config.noise_probability, (batch, 1))
   scale = rms
   if config.proportional_share > 0:
-    is_proportional = jax.random.bernoulli(jax.random.fold_in(keys[1], 1), config.proportional_share, (batch, 1))
+    kind_key = jax.random.fold_in(choice_key, 1)
+    is_proportional = jax.random.bernoulli(kind_key, config.proportional_share, (batch, 1))
     scale = jnp.where(is_proportional, jnp.abs(y), rms)
-  noise = jnp.where(is_noisy, jnp.exp(log_level), 0.0) * scale * jax.random.normal(keys[2], (batch, num_points))
+  noise = jnp.where(is_noisy, jnp.exp(log_level), 0.0) * scale * jax.random.normal(noise_key, (batch, num_points))
   return points.at[..., -1].set(y + noise)
 
 

@@ -106,10 +106,10 @@ def search_beams(
 def _condition(perturbed: jax.Array, largest: jax.Array) -> jax.Array:
   """Gumbel variables [K, V] given that the largest of each row is `largest` [K] (Kool et al. 2019, appendix B.3).
 
-  Written so that no difference of large numbers is taken; -inf where the row's own largest is.
+  Written so that no difference of large numbers is taken. A row of -inf, an empty place, has no number: whoever asks
+  leaves it out.
   """
-  highest = jnp.max(perturbed, axis=1, keepdims=True)
-  gap = jnp.where(jnp.isfinite(highest), jnp.minimum(perturbed - highest, 0.0), 0.0)
+  gap = perturbed - jnp.max(perturbed, axis=1, keepdims=True)
   # At the largest itself log(1 - 1) = -inf is meant: it gets exactly `largest`.
   v = largest[:, None] - perturbed + jnp.log1p(-jnp.exp(gap))
   return largest[:, None] - jnp.maximum(v, 0.0) - jnp.log1p(jnp.exp(-jnp.abs(v)))

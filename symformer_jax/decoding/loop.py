@@ -114,7 +114,7 @@ def decode(
   def refill(lanes: Lanes, next_sample: jax.Array) -> tuple[Lanes, jax.Array]:
     """Lanes with a whole expression begin the next samples of their data set."""
     is_free = (lanes.open.num_open == 0).reshape(num_sets, num_lanes)
-    rank = jnp.cumsum(is_free, axis=1) - 1
+    rank = jnp.cumsum(is_free, axis=1, dtype=jnp.int32) - 1
     sample = jnp.where(is_free, next_sample[:, None] + rank, lanes.sample.reshape(is_free.shape)).reshape(num)
     fresh = _fresh(sample, max_length, vocab)
     mixed = jax.tree.map(

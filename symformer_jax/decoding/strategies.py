@@ -66,7 +66,7 @@ class Nucleus:
 
   def choose(self, noise: jax.Array, logits: jax.Array) -> jax.Array:
     values = jax.lax.top_k(logits / self.temperature, logits.shape[-1])[0]
-    probability = jax.nn.softmax(values, axis=-1)
+    probability = jax.nn.softmax(values)
     # The token that crosses p still belongs to the set, so the likeliest is always in it.
     is_inside = jnp.cumsum(probability, axis=-1) - probability < self.p
     lowest = jnp.min(jnp.where(is_inside, values, jnp.inf), axis=-1, keepdims=True)

@@ -96,7 +96,7 @@ def _sum(terms: list[Powers]) -> Powers:
   for base in dict.fromkeys(base for bases, _ in terms for base in bases):
     exponents = [bases.get(base, 0.0) for bases, _ in terms]
     least = min(exponents)
-    if least < 0 or least > 0:
+    if least:
       common[base] = least
   rest = [({base: exponent - common.get(base, 0.0)
             for base, exponent in (dict.fromkeys(common, 0.0) | bases).items()}, factor)

@@ -140,7 +140,7 @@ class Decoder(nnx.Module):
     keys = [None] * (len(self.layers) + 1)
     if dropout_key is not None:
       keys = list(jax.random.split(dropout_key, len(keys)))
-    x = self.dropout(x, deterministic=keys[0] is None, rngs=keys[0])
+    x = self.dropout(x, deterministic=dropout_key is None, rngs=keys[0])
     mask = jnp.tril(jnp.ones((length, length), bool))[None, None]
     for layer, key in zip(self.layers, keys[1:], strict=True):
       x = call(layer, x, latents, mask, key, is_recomputed=remat)
@@ -167,7 +167,8 @@ class Decoder(nnx.Module):
     """
     slot = position if slot is None else slot
     positions = jnp.broadcast_to(position, ids.shape)
-    length = cache.self_kv[0][0].shape[1]
+    keys, _ = cache.self_kv[0]
+    length = keys.shape[1]
     age = (slot - jnp.arange(length)) % length
     is_visible = age[None] <= positions[:, None]
     x = self._embed(ids[:, None], constants[:, None], self.positions[...][positions][:, None])

@@ -51,7 +51,7 @@ def attend(query: jax.Array, key: jax.Array, value: jax.Array, mask: jax.Array |
   if mask is not None:
     scores = jnp.where(mask, scores, jnp.asarray(MASKED_SCORE, scores.dtype))
   # Softmax in float32: with bfloat16 inputs its sum would lose small weights.
-  weights = jax.nn.softmax(scores.astype(jnp.float32), axis=-1).astype(value.dtype)
+  weights = jax.nn.softmax(scores.astype(jnp.float32)).astype(value.dtype)
   return jnp.einsum("...hqs,...sha->...qha", weights, value)
 
 

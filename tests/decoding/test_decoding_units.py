@@ -44,7 +44,8 @@ def test_strategies_have_what_is_given_to_them_by_name():
   assert made == {"top_k": TopK(7, 1.7), "temperature": Temperature(1.7), "nucleus": Nucleus(0.95, 1.7),
                   "greedy": Greedy(), "beam": Beam(), "distinct": StochasticBeam(1.7)}
   # As in SymFormer, sec. 4.
-  assert TopK() == TopK(20, 1.0) and Temperature() == Temperature(1.0) and StochasticBeam() == StochasticBeam(1.0)
+  assert strategies.make_strategy("top_k") == TopK() == TopK(20, 1.0)
+  assert Temperature() == Temperature(1.0) and StochasticBeam() == StochasticBeam(1.0)
 
 
 def test_noise_is_conditioned_on_its_largest(rng):

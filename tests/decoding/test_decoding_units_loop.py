@@ -1,5 +1,6 @@
 """The decode loop with a made-up network, sample by sample; what is asked of it in which calls; the grammar by hand."""
 
+import functools
 import types
 
 import jax
@@ -19,7 +20,9 @@ LENGTH = 6
 
 
 class Network:
-  """Logits and mantissas of what is read, where, and of which data set."""
+  """Logits and mantissas of what is read, where, and of which data set; NaN behind the known positions."""
+
+  known_positions = LENGTH
 
   def __init__(self):
     self.decoder = self
@@ -38,7 +41,8 @@ class Network:
     total = jnp.sum(jnp.where(age[None] <= positions[:, None], written, 0), axis=1)
     logits = jnp.sin(0.7 * tokens + 1.3 * total[:, None] + 0.3 * positions[:, None]
                      + cache.of_set[:, None] + mantissas[:, None])
-    return logits, jnp.cos(total * 1.0), cache._replace(self_kv=(written,))
+    logits = jnp.where(positions[:, None] < self.known_positions, logits, jnp.nan)
+    return logits.astype(jnp.float32), jnp.cos(total.astype(jnp.float32)), cache._replace(self_kv=(written,))
 
 
 class Cache(tuple):
@@ -89,13 +93,22 @@ RULES = [Rule(2), Rule(1, frozenset({"+", "sin"}))]
 LATENTS = np.array([[[0.2]], [[1.1]]], np.float32)
 
 
-def test_the_loop_writes_each_sample_as_if_it_were_alone():
+def test_the_loop_writes_each_sample_as_if_it_were_alone(monkeypatch):
   keys = jnp.stack([jax.random.key(3), jax.random.key(4)])
   rules = jax.tree.map(lambda *a: np.stack(a), *(grammar_lib.make_grammar(rule, VOCAB) for rule in RULES))
   asked, first = np.array([7, 4], np.int32), np.array([0, 9], np.int32)
-  found = jax.jit(lambda *arguments: loop.decode(
-    None, *arguments, config=CONFIG, num_lanes=3, max_samples=8, max_length=LENGTH, strategy=Temperature(0.5)))(
-      LATENTS, keys, rules, asked, first)
+  num_steps = 0
+
+  def while_loop(is_running, step, state):
+    nonlocal num_steps
+    step = jax.jit(step)
+    while is_running(state):
+      state, num_steps = step(state), num_steps + 1
+    return state
+
+  monkeypatch.setattr(jax.lax, "while_loop", while_loop)
+  found = loop.decode(None, LATENTS, keys, rules, asked, first, config=CONFIG, num_lanes=3, max_samples=8,
+                      max_length=LENGTH, strategy=Temperature(0.5))
   assert found.ids.shape == found.mantissas.shape == (2, 8, LENGTH) and found.log_prob.shape == (2, 8)
   for i, rule in enumerate(RULES):
     for k in range(asked[i]):
@@ -106,14 +119,34 @@ def test_the_loop_writes_each_sample_as_if_it_were_alone():
       assert float(found.log_prob[i, k]) == pytest.approx(total, abs=1e-4)
     assert not np.asarray(found.ids[i, asked[i]:]).any() and not np.asarray(found.log_prob[i, asked[i]:]).any()
   assert len({tuple(row) for row in found.ids[0, :7].tolist()}) > 3
+  # It ends with the last sample that is asked for: a lane begins the next when it has written one.
+  written = np.zeros((2, 3), int)
+  for i, own in enumerate(written):
+    for k in range(asked[i]):
+      own[np.argmin(own)] += np.count_nonzero(found.ids[i, k])
+  assert num_steps == np.max(written)
 
 
-def log_probabilities(rule):
+def test_programs_with_numbers_of_64_bits_are_decoded_as_well():
+  """A user may have switched them on: what a loop carries keeps its type."""
+  rules = [grammar_lib.make_grammar(rule, VOCAB) for rule in RULES]
+  keys, counts = jnp.stack([jax.random.key(3), jax.random.key(4)]), np.array([2, 2], np.int32)
+  with jax.enable_x64(True):
+    found = jax.eval_shape(functools.partial(
+      loop.decode, None, config=CONFIG, num_lanes=3, max_samples=8, max_length=LENGTH, strategy=Greedy()),
+      LATENTS, keys, jax.tree.map(lambda *a: np.stack(a), *rules), counts, counts)
+    best = jax.eval_shape(functools.partial(
+      beam.search_beams, None, config=CONFIG, num_beams=4, max_length=LENGTH, strategy=StochasticBeam()),
+      LATENTS[:1], keys[0], rules[0])
+  assert found.ids.dtype == best.ids.dtype == jnp.int32 and found.mantissas.dtype == best.mantissas.dtype == jnp.float32
+
+
+def log_probabilities(rule, temperature):
   """Of all whole expressions of at most two tokens, and of what is read first."""
   rules = grammar_lib.make_grammar(rule, VOCAB)
 
   def distribution(ids, state):
-    logits = np.sin(0.7 * np.arange(VOCAB.size) + 1.3 * (START_ID + sum(ids)) + 0.3 * len(ids) + 0.2)
+    logits = np.sin(0.7 * np.arange(VOCAB.size) + 1.3 * (START_ID + sum(ids)) + 0.3 * len(ids) + 0.2) / temperature
     allowed = np.asarray(ALLOW(state, LENGTH - len(ids), rules))
     return np.where(allowed, logits - np.logaddexp.reduce(logits[allowed]), -np.inf)
 
@@ -124,11 +157,13 @@ def log_probabilities(rule):
     (sine, i): second[i] for i in np.flatnonzero(np.isfinite(second))}
 
 
-@pytest.mark.parametrize("strategy", [Beam(), StochasticBeam()])
-@pytest.mark.parametrize("num_beams", [100, 20])
-def test_beams_hold_whole_expressions_with_their_probabilities(strategy, num_beams):
+@pytest.mark.parametrize(("strategy", "num_beams"), [
+  (Beam(), 100), (StochasticBeam(0.5), 100), (Beam(), 1), (StochasticBeam(), 20)])
+def test_beams_hold_whole_expressions_with_their_probabilities(strategy, num_beams, monkeypatch):
+  # Two tokens are all that the rule allows: a third would be read for nothing.
+  monkeypatch.setattr(Network, "known_positions", 2)
   rule = Rule(2, frozenset({"sin"}), max_depth=2)
-  everything = log_probabilities(rule)
+  everything = log_probabilities(rule, getattr(strategy, "temperature", 1.0))
   rules = jax.tree.map(jnp.asarray, grammar_lib.make_grammar(rule, VOCAB))
   found = jax.jit(lambda latents, key: beam.search_beams(
     None, latents, key, rules, config=CONFIG, num_beams=num_beams, max_length=LENGTH, strategy=strategy))(
@@ -194,6 +229,18 @@ def test_data_sets_and_samples_are_split_padded_and_put_together(calls):
   calls.clear()
   sampling.decode_candidates(model(), latents[:1], keys[:1], [Rule(2)], num_samples=8)
   assert [call["asked"] for call in calls] == [[8]] and calls[0]["strategy"] == TopK(20) and calls[0]["first"] == [0]
+
+
+def test_calls_are_as_large_as_was_measured(calls, monkeypatch):
+  """docs/results/decoding.md: 64 lanes keep the cores of a CPU busy; an accelerator takes more."""
+  monkeypatch.undo()
+  assert sampling.MAX_SAMPLES == 1 << 10
+  monkeypatch.setattr(sampling, "_decode", lambda *given, **options: calls.append(options) or loop.Samples(
+    *np.zeros((2, 1, 8, 1), int), np.zeros((1, 8))))
+  for backend in ("cpu", "gpu"):
+    monkeypatch.setattr(jax, "default_backend", lambda backend=backend: backend)
+    sampling.decode_candidates(model(), jnp.ones((1, 1, 1)), jax.random.key(0)[None], [Rule(2)], num_samples=1)
+  assert [call["num_lanes"] for call in calls] == [64, 512]
 
 
 def test_what_fills_a_bucket_draws_nothing(calls, monkeypatch):
@@ -356,3 +403,10 @@ def test_the_last_level_has_leaves_alone(max_depth, may_be_unary):
   (Rule(2, frozenset({"sin"}), required=frozenset({0, 1})), 9, False)])
 def test_required_columns_need_room_and_an_operator(rule, length, is_possible):
   assert grammar_lib.is_satisfiable(grammar_lib.make_grammar(rule, VOCAB), length, vocab=VOCAB) == is_possible
+
+
+@pytest.mark.parametrize(("unnested", "is_possible"), [((), True), (("+",), False)])
+def test_a_third_leaf_needs_a_second_operator_inside_the_first(unnested, is_possible):
+  rules = grammar_lib.make_grammar(Rule(2, frozenset({"+", "sin"}), unnested=frozenset(unnested)), VOCAB)
+  is_required = np.isin(np.arange(VOCAB.size), [VOCAB.ids[token] for token in ("x0", "x1", "2")])
+  assert grammar_lib.is_satisfiable(rules._replace(is_required=is_required), 9, vocab=VOCAB) == is_possible

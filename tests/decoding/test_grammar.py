@@ -28,6 +28,7 @@ RULES = [
   Rule(2, max_exponent=1.0),
   Rule(2, max_depth=2, required=frozenset({1})),
   Rule(2, max_depth=3),
+  Rule(2, max_depth=3, required=frozenset({0, 1})),
   Rule(2, unnested=frozenset({"sin", "pow"})),
   Rule(2, frozenset({"+", "pow", "sin"}), unnested=frozenset({"+", "pow"}), required=frozenset({0, 1})),
   Rule(2, tokens=frozenset({"pow", "sin"}), max_exponent=3.0, required=frozenset({0})),

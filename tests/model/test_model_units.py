@@ -151,13 +151,18 @@ def batch(rng):
   return points, np.ones((2, 5), bool), rng.integers(3, 20, (2, 4)), np.zeros((2, 4), np.float32)
 
 
-def test_no_two_dropouts_share_a_key(batch, monkeypatch):
+def test_no_key_is_used_twice(batch, monkeypatch):
   seen, params = [], jax.tree.map(lambda leaf: jnp.zeros(leaf.shape), symformer.abstract_params(TINY))
+  split = jax.random.split
 
   def dropped(self, x, *, deterministic, rngs):
     assert deterministic == (rngs is None)
     seen.extend([] if deterministic else [jax.random.key_data(rngs)])
     return x
+
+  def parted(key, *numbers):
+    seen.append(jax.random.key_data(key))
+    return split(key, *numbers)
 
   def keys(*key):
     seen.clear()
@@ -165,10 +170,25 @@ def test_no_two_dropouts_share_a_key(batch, monkeypatch):
     return list(seen)
 
   monkeypatch.setattr(nnx.Dropout, "__call__", dropped)
+  monkeypatch.setattr(jax.random, "split", parted)
   found = [tuple(np.asarray(key).tolist()) for key in jax.jit(keys)(jax.random.key(1))]
-  # After each block of the encoder, the embedding, and each of three sublayers of the decoder.
-  assert len(found) == len(set(found)) == 2 + 1 + 2 * 3
+  # Dropped after each block of the encoder, the embedding, and each of three sublayers of the decoder; split are that
+  # of the whole, those of both parts, and those of the decoder's layers.
+  assert len(found) == len(set(found)) == 2 + 1 + 2 * 3 + 1 + 2 + 2
   assert jax.eval_shape(keys) == []
+
+
+def test_a_decoder_may_have_a_single_layer():
+  config = dataclasses.replace(TINY, dropout=0.0, decoder=dataclasses.replace(TINY.decoder, num_layers=1))
+
+  def shapes(params, latents, ids, constants):
+    decoder = symformer.merge(config, params).decoder
+    return decoder.step(ids, constants, jnp.int32(3), decoder.init_cache(latents, 4, 7))
+
+  logits, constant, cache = jax.eval_shape(
+    shapes, symformer.abstract_params(config), jnp.zeros((2, 4, 8)), jnp.zeros(4, int), jnp.zeros(4))
+  assert logits.shape == (4, config.vocabulary.size) and constant.shape == (4,)
+  assert [key.shape for key, _ in cache.self_kv] == [(4, 7, 2, 5)]
 
 
 def test_blocks_are_recomputed_where_that_is_asked_for(batch):
