@@ -188,7 +188,8 @@ def test_generation_asks_for_each_setting_and_number_of_workers(monkeypatch, cap
 
 def result(sampled, seconds, *turns, compiled=0.0):
   return types.SimpleNamespace(
-    counts=types.SimpleNamespace(sampled=sampled), rounds=[types.SimpleNamespace(source=s, seconds=t) for s, t in turns],
+    counts=types.SimpleNamespace(sampled=sampled),
+    rounds=[types.SimpleNamespace(source=source, seconds=turn_s) for source, turn_s in turns],
     seconds=types.SimpleNamespace(**dict.fromkeys(PARTS, seconds), compile=compiled))
 
 

@@ -1,28 +1,28 @@
 """The commands of launch: what their flags take, what they write and how they end, with what they call stood in for."""
 
 import functools
-import importlib
 import json
 import logging
 import math
 import pathlib
-import runpy
-import subprocess
 import sys
 import types
 
 from absl import flags as absl_flags
 from absl.testing import flagsaver
 from ml_collections import config_flags
-import numpy as np
 import pytest
 
-from launch import card, evaluate, export, train, validate
-from launch.flags import card as card_flags, evaluate as evaluate_flags, export as export_flags
-from launch.flags import train as train_flags, validate as validate_flags
+from launch import train, validate
+from launch.flags import (
+  card as card_flags,
+  evaluate as evaluate_flags,
+  export as export_flags,
+  train as train_flags,
+  validate as validate_flags,
+)
 from symformer_jax.commands import runner
-from symformer_jax.errors import DataError, InputError, ModelError
-from symformer_jax.evaluation import peers, real_runs, runs, suites
+from symformer_jax.errors import InputError
 
 ROOT = pathlib.Path(__file__).parents[1]
 
