@@ -101,7 +101,7 @@ class ResultsFile:
     if self.path.exists():
       self._drop_partial_line()
     self.rows = self._read() if self.path.exists() and self.path.stat().st_size else []
-    if not self.rows and not (self.path.exists() and self.path.stat().st_size):
+    if not (self.path.exists() and self.path.stat().st_size):
       self._append(COLUMNS)
 
   def _drop_partial_line(self) -> None:
@@ -136,7 +136,7 @@ class ResultsFile:
       os.fsync(file.fileno())
 
   def add(self, row: Row) -> None:
-    self._append("" if value is None else value for value in dataclasses.astuple(row))
+    self._append(dataclasses.astuple(row))
     self.rows.append(row)
 
 
