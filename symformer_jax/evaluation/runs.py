@@ -236,7 +236,7 @@ def make_points(task: Task) -> tuple[np.ndarray, np.ndarray]:
   """
   points = problems_lib.draw_points(task.problem, task.num_points, rng=_rng(task, "points"))
   if task.noise:
-    with np.errstate(over="ignore", invalid="ignore"):  # said of the row, whose data are then not finite
+    with np.errstate(over="ignore"):  # said of the row, whose data are then not finite
       rms = np.sqrt(np.mean(points[:, -1] ** 2))
       points[:, -1] += task.noise * rms * _rng(task, "noise").standard_normal(len(points))
   count, rng = problems_lib.NUM_SCORING_POINTS, _rng(task, "scoring")

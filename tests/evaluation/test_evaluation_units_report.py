@@ -1,13 +1,17 @@
 """Reports and files of rows: which tables stand in them, how wide they are, and that files are read as written."""
 
 import builtins
+import dataclasses
 import io
 import types
 
+import numpy as np
 import pytest
 
-from symformer_jax.evaluation import metrics, published, real_runs, report, runs
+from symformer_jax.evaluation import metrics, problems, published, real_runs, report, runs
+from symformer_jax.evaluation.answers import Method
 from symformer_jax.evaluation.runs import Row
+from symformer_jax.evaluation.suites import Task
 from symformer_jax.language import parser
 
 
@@ -129,14 +133,26 @@ def test_bounds_of_verdicts_are_themselves_beyond(monkeypatch, fvu, is_equal, is
   task = types.SimpleNamespace(problem=problem, seed=0)
   found = runs._judge(row("n"), task, problem.truth, None, lambda *_: asked.append(1) or "equal")
   assert (found.recovered, bool(asked), found.sympy) == (is_equal, is_asked, "equal" if is_asked else "")
+  assert (found.predicted, found.complexity, found.r2, found.relative_error, found.fvu) == ("x", 1, 1.0, 0.0, fvu)
+  assert found.needs_signs is False and found.same_skeleton is True
 
 
 def test_nobody_asks_what_a_peer_was_trained_on(monkeypatch):
   def was_seen(problem, model):
     raise AssertionError("a peer has no training data")
   problem = types.SimpleNamespace(family="f", name="n", num_variables=1, text="x")
-  task = types.SimpleNamespace(problem=problem, seed=0, variant="", method=types.SimpleNamespace(peer="o"), question="q")
+  method = types.SimpleNamespace(peer="o")
+  task = types.SimpleNamespace(problem=problem, seed=0, variant="", method=method, question="q")
   monkeypatch.setattr(runs, "make_points", lambda task: (None, None))
   answer = runs.answers.Answer(None, "dead", 1.0, 2.0, "o")
   found = runs.run_task(task, runs.Sources(None, lambda task, points: answer, was_seen=was_seen))
   assert (found.message, found.seen_function, found.seconds, found.compile_seconds) == ("dead", None, 1.0, 2.0)
+
+
+def test_noise_is_added_to_the_target_alone():
+  problem = problems.Problem("f", "n", parser.parse("x + 9*y", ["x", "y"]), "t", ((0.0, 1.0), (2.0, 3.0)), 500)
+  task = Task("", problem, Method(), 0)
+  (points, _), (noisy, _) = runs.make_points(task), runs.make_points(dataclasses.replace(task, noise=0.1))
+  np.testing.assert_array_equal(points[:, :2], noisy[:, :2])
+  size = 0.1 * np.sqrt(np.mean(points[:, 2] ** 2))
+  assert np.std(noisy[:, 2] - points[:, 2]) == pytest.approx(size, rel=0.1)
