@@ -10,7 +10,7 @@ import types
 import numpy as np
 import pytest
 
-from symformer_jax.evaluation import metrics, models, peer_fits, peers, problems
+from symformer_jax.evaluation import metrics, models, peer_fits, peers, problems, second_opinion
 from symformer_jax.evaluation.answers import Method
 from symformer_jax.evaluation.suites import Task
 from symformer_jax.language import parser
@@ -244,3 +244,69 @@ peer_fits.main()
                         capture_output=True, text=True, check=True)
   assert json.loads(done.stdout) == {"expression": "(2, 1) [3.0, 4.0] 5 6.5 7", "seconds": 4.0, "import_seconds": 2.0}
   assert done.stdout.endswith("\n") and done.stdout.count("\n") == 1 and done.stderr == "a banner\nprogress\n"
+
+
+# --- SymPy's process ---------------------------------------------------------------------------------------------
+
+
+def test_an_answer_is_waited_for_as_long_as_is_left(monkeypatch):
+  opinion, waited = second_opinion.SecondOpinion(), []
+  now, ready = iter([10.0, 11.0, 12.5, 20.0]), iter([True, True, False])
+  opinion._process = types.SimpleNamespace(stdout=types.SimpleNamespace(fileno=lambda: 7))
+
+  def select(reading, writing, failing, timeout_s):
+    waited.append(timeout_s)
+    return (reading if next(ready) else []), [], []
+  monkeypatch.setattr(second_opinion, "select", types.SimpleNamespace(select=select))
+  monkeypatch.setattr(second_opinion, "time", types.SimpleNamespace(monotonic=lambda: next(now)))
+  read = []
+  monkeypatch.setattr(second_opinion.os, "read", lambda file, num: read.append((file, num)) or b"e")
+  assert opinion._read_line(5.0) == "" and waited == [4.0, 2.5, 0.0] and read == [(7, 1)] * 2
+
+
+def test_the_process_of_sympy_has_the_path_of_this_one(monkeypatch):
+  opinion, asked = second_opinion.SecondOpinion(), {}
+  monkeypatch.setattr(second_opinion.subprocess, "Popen", lambda command, **options: asked.update(
+    options, command=command) or "process")
+  monkeypatch.setattr(second_opinion.sys, "path", ["", "/a", "/b"])
+  monkeypatch.setattr(opinion, "_read_line", lambda timeout_s: asked.update(timeout_s=timeout_s) or "ready")
+  opinion._start()
+  assert asked["command"] == [sys.executable, "-m", second_opinion.__name__] and opinion._process == "process"
+  assert asked["stdin"] == asked["stdout"] == subprocess.PIPE and asked["stderr"] == subprocess.DEVNULL
+  assert asked["env"]["PYTHONPATH"] == "/a:/b" and asked["timeout_s"] == second_opinion.START_S
+  monkeypatch.setattr(opinion, "_read_line", lambda timeout_s: "")
+  with pytest.raises(OSError, match="did not start"):
+    opinion._start()
+
+
+class Difference:
+  """Of two formulas, which is 0 after so many steps."""
+
+  def __init__(self, num_steps, verdict=None):
+    self.num_steps, self.verdict = num_steps, verdict
+
+  def __sub__(self, other):
+    return self
+
+  def __eq__(self, other):
+    return self.num_steps == 0 and other == 0
+
+  def expand(self):
+    return Difference(self.num_steps - 1, self.verdict)
+
+  simplify = expand
+
+  def equals(self, other):
+    return self.verdict if other == 0 else not self.verdict
+
+
+@pytest.mark.parametrize(("difference", "verdict"), [
+  (Difference(0), "equal"), (Difference(1), "equal"), (Difference(2), "equal"), (Difference(3), "undecided"),
+  (Difference(3, True), "equal"), (Difference(3, False), "different")])
+def test_sympy_tries_ever_more_before_it_says(monkeypatch, difference, verdict):
+  monkeypatch.setattr(second_opinion, "_read", lambda text: difference)
+  assert second_opinion.compare("x0", "x0") == verdict
+
+
+def test_constants_are_compared_as_they_are_written():
+  assert second_opinion.compare("0.1*x0 + 0.2*x0", "0.3*x0") == "equal"  # not so with numbers of 53 bits
