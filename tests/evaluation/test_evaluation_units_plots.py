@@ -50,7 +50,7 @@ def test_pictures_are_written_sharp_and_whole(tmp_path):
   assert [path.name for path in tmp_path.iterdir()] == ["figure.svg"]
 
 
-def test_figures_that_there_are_are_named_by_their_captions(tmp_path):
+def test_figures_that_there_are_are_named_by_their_captions(tmp_path, monkeypatch):
   saved = []
   monkeypatch.setattr(plots, "save", lambda figure, path: saved.append(path.name))
   rows = [row("n")]
@@ -101,21 +101,22 @@ def surface_of(truth, predicted):
   return asked
 
 
-def test_surfaces_are_drawn_without_poles(monkeypatch):
-  asked = surface_of("x*y", "x*y + 10*x*y*(x*y - 1)*(x*y - 2)")
+def test_surfaces_are_drawn_without_poles():
+  asked = surface_of("x*y + 1", "1 + x*y + 10*x*y*(x*y - 1)*(x*y - 2)")
   (x, y, truth), options = asked["surface"]
   assert x.shape == y.shape == truth.shape == (plots.NUM_SURFACE_POINTS,) * 2
-  np.testing.assert_allclose(truth, x * y)
-  assert (x.min(), x.max(), y.min(), y.max()) == (0, 1, 0, 2) and asked["ends"] == pytest.approx((-0.2, 2.2))
+  np.testing.assert_allclose(truth, x * y + 1)
+  assert (x.min(), x.max(), y.min(), y.max()) == (0, 1, 0, 2) and asked["ends"] == pytest.approx((0.8, 3.2))
   assert options == {"color": plots.TRUTH_COLOUR, "alpha": 0.5, "linewidth": 0}
   (_, _, prediction), options = asked["wire"]
   assert options == {"color": plots.PREDICTED_COLOUR, "linewidth": 0.6, "rcount": 15, "ccount": 15}
-  expected = truth + 10 * truth * (truth - 1) * (truth - 2)
-  is_near = (expected >= -0.2) & (expected <= 2.2)
+  expected = truth + 10 * (truth - 1) * (truth - 2) * (truth - 3)
+  is_near = (expected >= 0.8) & (expected <= 3.2)
   np.testing.assert_allclose(prediction[is_near], expected[is_near])
   assert np.isnan(prediction[~is_near]).all() and 0 < is_near.mean() < 1
   assert surface_of("log(-1 - x*y)", "x") == {}
-  assert surface_of("3 + 0*x", "3 + 0*x")["ends"] == (2.0, 4.0)
+  flat = surface_of("3 + 0*x", "4 + 0*x")
+  assert flat["ends"] == (2.0, 4.0) and (flat["wire"][0][2] == 4).all()
 
 
 def test_lines_of_time_are_sorted_and_shared():
