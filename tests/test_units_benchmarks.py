@@ -205,6 +205,7 @@ def test_times_of_inference_are_means_over_data_sets(monkeypatch):
 
 def test_inference_is_asked_alone_and_together(monkeypatch, capsys):
   asked = []
+  monkeypatch.setattr(infer, "time", Clock())
   monkeypatch.setattr(infer, "_cold_starts", lambda: {"cold": {"seconds": 1.23456}})
   monkeypatch.setattr(infer.registry, "load_model", lambda name: name)
   monkeypatch.setattr(infer.inference, "warmup", lambda model: 2.0)

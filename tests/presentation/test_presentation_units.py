@@ -136,6 +136,7 @@ def test_residuals_lie_about_a_thin_line():
 
 def test_panels_share_the_page():
   figure, axes, _ = figure_of()
+  assert type(figure.get_layout_engine()).__name__ == "ConstrainedLayoutEngine"
   figure.canvas.draw()
   fit, rest, front = (axes[name].get_position() for name in ("fit", "residuals", "front"))
   assert 2.5 < fit.height / rest.height < 3.5 and 1.2 < fit.width / front.width < 1.8
