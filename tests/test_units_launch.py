@@ -5,6 +5,7 @@ import json
 import logging
 import math
 import pathlib
+import runpy
 import sys
 import types
 
@@ -21,7 +22,7 @@ from launch.flags import (
   train as train_flags,
   validate as validate_flags,
 )
-from symformer_jax.commands import runner
+from symformer_jax.commands import runner, startup
 from symformer_jax.errors import InputError
 
 ROOT = pathlib.Path(__file__).parents[1]
@@ -283,3 +284,39 @@ def test_training_starts_from_a_model_that_is_named(monkeypatch):
   (logging.WARNING - 1, "/a/orbax/save.py", False)])
 def test_lines_of_libraries_are_kept_where_they_warn(level, path, is_kept):
   assert train._is_ours(logging.LogRecord("n", level, path, 1, "m", (), None)) == is_kept
+
+
+# --- as programs -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.filterwarnings("ignore:.*found in sys.modules:RuntimeWarning")  # a program is run beside its import
+@pytest.mark.parametrize(("name", "extra", "required", "given"), [
+  ("benchmark", None, [], {"argv"}), ("card", None, ["model"], {"flag_values"}), ("evaluate", "plot", [], set()),
+  ("export", "train", ["workdir", "name", "out"], {"flag_values"}), ("train", "train", ["config", "workdir"], {"argv"}),
+  ("validate", "train", ["model", "data"], {"flag_values"})])
+def test_a_command_is_prepared_before_its_imports_and_run_after_them(
+    benchmark, monkeypatch, name, extra, required, given):
+  called = []
+  monkeypatch.setattr(startup, "prepare", lambda doc, module, **more: called.append(("prepare", doc, module, more)))
+  monkeypatch.setattr(runner, "run", lambda main, **more: called.append(("run", main, more)))
+  for mark in ("mark_flag_as_required", "mark_flags_as_required"):
+    monkeypatch.setattr(absl_flags, mark, lambda names, flag_values=None: called.append(
+      ("required", [names] if isinstance(names, str) else names, flag_values)))
+  for change in ("use_absl_handler", "set_verbosity"):
+    monkeypatch.setattr(train.logging, change, lambda *level, change=change: called.append((change, *level)))
+  filters = logging.getLogger("absl").filters
+  monkeypatch.setattr(logging.getLogger("absl"), "filters", list(filters))
+  monkeypatch.setattr(logging.getLogger("jax"), "level", 0)
+  runpy.run_module(f"launch.{name}", run_name="imported")
+  assert called == []
+  found = runpy.run_module(f"launch.{name}", run_name="__main__")
+  assert called[0] == ("prepare", found["__doc__"], f"launch.flags.{name}", {"extra": extra} if extra else {})
+  kind, main, more = called[-1]
+  assert kind == "run" and main is found["main"] and set(more) == given
+  assert more.get("flag_values") in (None, found["asked"].FLAGS)
+  marked = [(names, values) for kind, names, values in (each for each in called if each[0] == "required")]
+  assert [names for names, _ in marked] == ([required] if required else [])
+  assert all(values is more.get("flag_values") for _, values in marked)
+  if name == "train":
+    assert ("use_absl_handler",) in called and ("set_verbosity", train.logging.INFO) in called
+    assert found["_is_ours"] in logging.getLogger("absl").filters and logging.getLogger("jax").level == logging.WARNING

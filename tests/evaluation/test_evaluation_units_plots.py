@@ -130,6 +130,8 @@ def test_lines_of_time_are_sorted_and_shared():
     assert {line.get_marker() for line in axes.lines} == {"o"} and axes.get_legend() is not None
     assert axes.get_xlabel() == "seconds allowed" and axes.get_ylim() == (-0.02, 1.02)
   assert [axes.lines[0].get_ydata()[0] for axes in figure.axes] == [0.8, 0.7, 0.6]
+  again = plots.draw_anytime({"max_time=3": FIGURES, "max_time=3.0": FIGURES})  # one time, twice
+  assert [list(axes.lines[0].get_xdata()) for axes in again.axes] == [[3, 3]] * 3
 
 
 def test_errors_over_the_distance_have_gaps():
