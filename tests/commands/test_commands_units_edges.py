@@ -24,10 +24,10 @@ def test_a_separator_that_is_given_is_the_separator(tmp_path):
 
 def test_rows_of_weight_0_are_none_of_the_data(tmp_path):
   path = tmp_path / "t.csv"
-  path.write_text("x,y,w\n1,2,1\n3,4,0\n5,6,2\n7,8,1\n")
+  path.write_text("x,y,w\n1,2,1\n3,4,0\n5,6,2\n7,8,1\n9,1,2\n2,7,2\n")
   [table] = tables.read_tables(str(path), tables.Request("y", weights="w"))
-  assert table.x.tolist() == [[1], [5], [7]] and table.y.tolist() == [2, 6, 8]
-  np.testing.assert_allclose(table.weights / table.weights.sum(), [0.25, 0.5, 0.25])
+  assert table.x.tolist() == [[1], [5], [7], [9], [2]] and table.y.tolist() == [2, 6, 8, 1, 7]
+  np.testing.assert_allclose(table.weights / table.weights.sum(), [0.125, 0.25, 0.125, 0.25, 0.25])
 
 
 @pytest.mark.parametrize(("error", "text"), [
