@@ -273,7 +273,7 @@ def test_the_process_of_sympy_has_the_path_of_this_one(monkeypatch):
   opinion._start()
   assert asked["command"] == [sys.executable, "-m", second_opinion.__name__] and opinion._process == "process"
   assert asked["stdin"] == asked["stdout"] == subprocess.PIPE and asked["stderr"] == subprocess.DEVNULL
-  assert asked["env"]["PYTHONPATH"] == "/a:/b" and asked["timeout_s"] == second_opinion.START_S
+  assert asked["env"]["PYTHONPATH"] == "/a:/b" and asked["timeout_s"] == second_opinion.START_S == 120
   monkeypatch.setattr(opinion, "_read_line", lambda timeout_s: "")
   with pytest.raises(OSError, match="did not start"):
     opinion._start()
