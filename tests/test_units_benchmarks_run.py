@@ -81,6 +81,7 @@ def test_decoding_is_measured_by_strategy_and_lanes(monkeypatch, capsys):
   found = decode.run()
   assert encoded[0] == ("univariate", (1, 1), 3.0, (1, 1)) and [first for _, _, first, _ in encoded[1:]] == list(
     range(64))
+  assert {(points, valid) for _, points, _, valid in encoded} == {((1, 1), (1, 1))}
   assert timed == [(1, 5), *[(1024, 5)] * 5, (64 * 1024, 1)]
   assert [(num, samples) for _, _, num, _, samples, _ in decoded] == [(1, 1024)] * 5 + [(64, 1024), (8, 1024)]
   assert [latents for _, latents, *_ in decoded[:5]] == [[[3.0]]] * 5 and decoded[5][1] == [[float(i)] for i in range(
@@ -138,15 +139,16 @@ def test_the_sum_keeps_every_derivative(monkeypatch):
     return Program(jnp.array([[0, -1, 1], [-1, -1, 0]]), values, jnp.array([3, 2]))
 
   def run(program, constants, points, num_tokens=10):
-    return jnp.stack([points[0] * num_tokens, *(points[0] ** 2 * c for c in constants)])
+    return jnp.stack([points[0] * num_tokens * program.numbers[0], *(points[0] ** 2 * c for c in constants)])
   monkeypatch.setattr(interpret.interpreter, "translate", translate)
   monkeypatch.setattr(interpret.interpreter, "run", run)
   ids, values = np.zeros((2, 3), np.int32), np.array([[5, 6, 7], [8, 9, 10]], np.float32)
   x = np.array([[[1.0], [2.0]], [[3.0], [4.0]]], np.float32)
   points, constants = x[..., 0], np.array([[12.0], [10.0]])
   loop = interpret._make(VOCAB, "loop", 2)(ids, values, x)
-  np.testing.assert_allclose(loop, points * np.array([[3.0], [2.0]]) + points**2 * constants)
-  np.testing.assert_allclose(interpret._make(VOCAB, "vmap", 2)(ids, values, x), points * 10 + points**2 * constants)
+  first = points * values[:, :1]
+  np.testing.assert_allclose(loop, first * np.array([[3.0], [2.0]]) + points**2 * constants)
+  np.testing.assert_allclose(interpret._make(VOCAB, "vmap", 2)(ids, values, x), first * 10 + points**2 * constants)
   assert asked == [(1, 2)] * 2
 
 
@@ -223,12 +225,29 @@ def test_scipy_fits_the_same_formulas():
   starts = given.values * np.array([[1.1], [-1.0]])
   losses, is_finite, seconds = refine._run_scipy(given, starts, VOCAB)
   assert losses[0] < 1e-12 and is_finite.tolist() == [True, False] and 0 < seconds < 60
+  grown = of_texts("exp(0.5*x0)")
+  assert refine._run_scipy(grown, grown.values * 1.2, VOCAB)[0][0] < 1e-12  # no constant makes it fall below 0
   # Of a function that is not met: the mean squared error in variances of y.
   other = given._replace(y=given.y + np.tile([1.0, -1.0], 10))
   loss = refine._run_scipy(other, given.values, VOCAB)[0][0]
   a = np.stack([np.sin(given.x[0][:, 0]), np.ones(20)], axis=1)
   best = np.linalg.lstsq(a, other.y[0], rcond=None)[1][0] / 20 / other.y[0].var()
   assert loss == pytest.approx(best, rel=1e-6)
+
+
+def test_scipy_is_asked_for_the_last_digits_from_where_it_is_finite(monkeypatch):
+  asked = []
+
+  def least_squares(residual, start, **options):
+    asked.append((residual(start), options))
+    return types.SimpleNamespace(cost=10.0)
+  monkeypatch.setattr(refine.optimize, "least_squares", least_squares)
+  given = of_texts("log(2.5*x0)", "2.5*x0")
+  losses, is_finite, _ = refine._run_scipy(given, given.values * np.array([[-1.0], [2.0]]), VOCAB)
+  assert losses.tolist() == [1.0, 1.0] and is_finite.tolist() == [False, True]
+  assert (asked[0][0] == 1e6).all()  # what SciPy goes on from
+  np.testing.assert_allclose(asked[1][0], given.y[1] / given.y[1].std())
+  assert asked[0][1] == {"x_scale": "jac", "ftol": 1e-12, "xtol": 1e-12, "gtol": 1e-12, "max_nfev": 200}
 
 
 def test_a_method_is_scored_against_scipy(monkeypatch):

@@ -86,6 +86,12 @@ def test_every_flag_reaches_the_questions(judge, tmp_path):
   assert (tmp_path / "o" / "settings.json").read_text().startswith('{\n "suite": "laws",\n')
 
 
+def test_problems_of_a_file_are_a_suite_of_their_own(judge):
+  main, asked = judge
+  assert main(suite=None, problems="p.csv") == runner.DONE
+  assert asked["suite"] is suites.PROBLEMS_SUITE and asked["settings"].problems == "p.csv"
+
+
 def test_exit_codes_say_what_is_without_an_answer(judge):
   main, asked = judge
   assert main() == runner.DONE

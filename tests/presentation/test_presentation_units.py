@@ -385,3 +385,13 @@ def test_a_panel_of_equal_dots_has_a_height_of_two():
   y = np.full(40, 5.0)
   _, axes, _ = figure_of(("4.5", "x - x + z - z + 5"), x, y)
   assert [each.get_ylim() for each in axes["partial"]] == [(4.0, 6.0)] * 2
+
+
+@pytest.mark.parametrize(("simple", "labels"), [(1, ["recommended", "selected"]), (
+  0, ["recommended", "simple", "selected"]), (2, ["recommended", "simple"])])
+def test_lines_of_the_front_are_marked_once(monkeypatch, simple, labels):
+  monkeypatch.setattr(figures.choice, "simplest_good", lambda lines, best: lines[simple])
+  _, axes, lines = figure_of(selected=2)
+  marks = {mark.get_label(): mark.get_xdata()[0] for mark in axes["front"].lines[2:]}
+  assert list(marks) == labels and marks["recommended"] == lines[1].complexity
+  assert marks.get("simple", lines[simple].complexity) == lines[simple].complexity
