@@ -395,3 +395,9 @@ def test_lines_of_the_front_are_marked_once(monkeypatch, simple, labels):
   marks = {mark.get_label(): mark.get_xdata()[0] for mark in axes["front"].lines[2:]}
   assert list(marks) == labels and marks["recommended"] == lines[1].complexity
   assert marks.get("simple", lines[simple].complexity) == lines[simple].complexity
+
+
+def test_complexities_are_whole_numbers_on_their_axis():
+  _, axes, _ = figure_of(("8.2", "x + 1"))
+  ticks = axes["front"].xaxis.get_major_locator().tick_values(1, 3)
+  assert all(float(tick).is_integer() for tick in ticks) and len(ticks) < 6
