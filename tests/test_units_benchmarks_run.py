@@ -333,15 +333,24 @@ def test_constants_are_snapped_under_noise(monkeypatch):
   assert np.std(y - clean) == pytest.approx(0.1 * clean.std(), rel=0.25) and (weights == 1).all() and min_odds == 7
 
 
+def test_formulas_that_hardly_vary_are_left_out(monkeypatch):
+  given = of_texts("2.5*x0", num_points=100)
+  monkeypatch.setattr(snap.snapping, "snap_program", lambda *_, **__: (None, types.SimpleNamespace(exact=[exact(2.5)])))
+  for size, num in ((1.5e-6, 1), (0.9e-6, 0)):
+    y = 1 + size * np.tile([1.0, -1.0], 50)
+    monkeypatch.setattr(snap, "numpy_program", lambda ids, vocab, y=y: lambda constants, x: y)
+    assert len(snap._snap_all(given, VOCAB, 0.0, lambda rng, values: values, 1.0)[0]) == num
+
+
 def test_shares_of_constants_that_are_snapped(monkeypatch):
   given, drawn = of_texts("2.5*x0 + 1.5"), []
 
   def snap_all(of, vocab, noise, draw, min_odds):
     drawn.append((draw(np.random.default_rng(0), np.tile([0.0, 2.0, -3.0], 400)), noise, min_odds))
-    return [1.0, 2.0, 3.0, 4.0], [exact(1.0), exact(2.0 + 1e-9), None, exact(4.0 * (1 + 1e-13))]
+    return [1.0, 2.0, 3.0, 4.0, 5.0], [exact(1.0), exact(2.0 * (1 + 1.5e-12)), None, exact(4.0 * (1 + 0.9e-12)), None]
   monkeypatch.setattr(snap, "_snap_all", snap_all)
-  assert snap._random(given, VOCAB, 0.5, 9.0) == 0.75
-  assert snap._exact(given, VOCAB, 0.5) == {"num_exact": 4, "exact_found": 0.5, "exact_mistaken": 0.25}
+  assert snap._random(given, VOCAB, 0.5, 9.0) == 0.6
+  assert snap._exact(given, VOCAB, 0.5) == {"num_exact": 5, "exact_found": 0.4, "exact_mistaken": 0.2}
   (random, noise, min_odds), (chosen, again, usual) = drawn
   assert (noise, again, min_odds, usual) == (0.5, 0.5, 9.0, snapping.MIN_ODDS)
   factors = np.log(random[1::3] / 2)

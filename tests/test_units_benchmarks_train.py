@@ -2,6 +2,7 @@
 
 import types
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -106,8 +107,8 @@ def test_each_part_of_a_step_is_timed_on_its_own(config, monkeypatch):
   monkeypatch.setattr(train.step_lib, "prepare", lambda key, batch, config, points: (f"examples of {batch}", None))
   monkeypatch.setattr(train.step_lib, "count_targets", lambda examples, config: f"counts of {examples}")
   monkeypatch.setattr(train.step_lib, "compute_loss", lambda params, examples, counts, *, config, weight, dropout_key: (
-    (params, examples, counts, float(weight)), None))
+    (params, examples, counts, float(weight), int(jax.random.key_data(dropout_key)[-1])), None))
   monkeypatch.setattr(train, "_time", lambda call, arguments: len(asked.setdefault(str(call), arguments)))
   assert train._time_parts(config, ["a", "b"]) == {"step": 2, "gradient": 5, "points": 2, "update": 5, "transfer": 2}
   assert [state.params for state, _ in asked["step"]] == ["p", "p"] and [b for _, b in asked["step"]] == ["a", "b"]
-  assert asked["update"][0] == (("p", "examples of a", "counts of examples of a", 1.0), "o", "p")
+  assert asked["update"][0] == (("p", "examples of a", "counts of examples of a", 1.0, 0), "o", "p")

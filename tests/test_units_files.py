@@ -1,14 +1,14 @@
-"""Files that the package reads and writes: their encoding is named, whatever the locale is, and their size is bounded.
-"""
+"""Files that are read and written: their encoding is named whatever the locale is, their size bounded; copies."""
 
 import builtins
 import io
 import json
+import pickle
 
 import pytest
 
 from launch import card, evaluate, export
-from symformer_jax import files, saved
+from symformer_jax import files, saved, testing
 from symformer_jax.errors import InputError, ModelError
 from symformer_jax.pretrained import registry
 
@@ -79,3 +79,9 @@ def test_what_commands_of_launch_read_is_utf8(tmp_path):
     evaluate._open_folder(str(tmp_path / "a"), {"name": "n"})
   (tmp_path / "metrics.jsonl").write_bytes('{"step": 1, "kind": "\u00e9"}\n'.encode())
   assert export._read_curve(tmp_path / "metrics.jsonl") == [{"step": 1, "kind": "\u00e9"}]
+
+
+def test_copies_of_a_stand_in_for_a_model_are_as_it_is():
+  given = testing.FixedProposer(["2*x1"], num_variables=2, max_length=9, noise=0.5)
+  found = pickle.loads(pickle.dumps(given))
+  assert (found.vocab.num_variables, found.max_length, found.noise, found.programs) == (2, 9, 0.5, given.programs)

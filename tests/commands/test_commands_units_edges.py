@@ -41,3 +41,15 @@ def test_what_goes_wrong_in_a_config_file_is_said_as_it_says_it(error, text):
   with pytest.raises(flags.Error) as found:
     runner._parse(Values(), ["x"])
   assert str(found.value) == text
+
+
+def test_signs_that_can_be_printed_stay_beside_those_that_cannot():
+  assert runner.one_line("\u00e9 \x1b[1m\n\u6c34") == "\u00e9 \\x1b[1m \u6c34"
+  assert runner.one_line("x" * 1000) == "x" * 1000 and len(runner.one_line("x" * 1001)) == 1003  # with its dots
+
+
+def test_points_of_a_table_have_weights_where_it_has_them():
+  x, y = np.zeros((5, 1)), np.arange(5.0)
+  assert len(tables.Table("t.csv", ("x",), "y", x, y).points) == 2
+  *_, weights = tables.Table("t.csv", ("x",), "y", x, y, weights=y).points
+  assert weights is y
