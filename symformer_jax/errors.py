@@ -27,5 +27,5 @@ class DataError(SymFormerError):
 def suggest(name: str, known: Iterable[str]) -> str:
   """The end of a message about an unknown name: the nearest legal one, or all where none is near."""
   known = tuple(known)
-  close = difflib.get_close_matches(name, known, n=1)
+  close = difflib.get_close_matches(name, known)
   return f"did you mean {close[0]!r}?" if close else f"expected one of {', '.join(known)}"

@@ -117,7 +117,7 @@ def read_predictions(path: str) -> dict[tuple[str, int | None], tuple[str, float
     text = pathlib.Path(path).read_text(encoding="utf-8-sig")
   except (OSError, UnicodeDecodeError) as error:
     raise InputError(f"--predictions: cannot read {path!r}: {error}") from None
-  rows = csv.DictReader(text.splitlines(), restkey="", restval="")
+  rows = csv.DictReader(text.splitlines(), restval="")
   try:
     return _predictions(rows, path)
   except csv.Error as error:

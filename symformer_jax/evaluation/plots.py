@@ -53,8 +53,8 @@ def draw_all(
 
 def save(figure: Figure, path: pathlib.Path) -> None:
   """Writes a figure whole or not at all, without a display."""
-  with replacing(path) as temporary, matplotlib.rc_context({"figure.dpi": 110}):
-    figure.savefig(temporary, format="png")
+  with replacing(path) as temporary:
+    figure.savefig(temporary, format="png", dpi=110)
 
 
 def draw_predictions(rows: Sequence[Row], problems: Mapping[tuple[str, str, str], Problem]) -> Figure | None:

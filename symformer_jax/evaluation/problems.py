@@ -76,7 +76,7 @@ class Problem:
 
 def variable_names(count: int) -> tuple[str, ...]:
   """x, y, z, then the letters before them: w, v, ..."""
-  return tuple([*"xyz", *(chr(code) for code in range(ord("w"), ord("a") - 1, -1))][:count])
+  return tuple("xyzwvutsrqponmlkjihgfedcba"[:count])
 
 
 # --- files -----------------------------------------------------------------------------------------------------
@@ -115,7 +115,7 @@ def read_problems(path: str | os.PathLike) -> list[Problem]:
 
 
 def _read(text: str, file: str) -> list[Problem]:
-  rows = csv.DictReader(text.splitlines(), restkey="", restval="")
+  rows = csv.DictReader(text.splitlines(), restval="")
   header = [name.strip() for name in rows.fieldnames or ()]
   missing = [name for name in COLUMNS if name not in header]
   if missing:

@@ -144,7 +144,7 @@ def _write(path: pathlib.Path, rows: Sequence[RealRow], *, is_new: bool = True) 
   lines = csv.writer(text, lineterminator="\n")
   if is_new:
     lines.writerow(COLUMNS)
-  lines.writerows([["" if value is None else value for value in dataclasses.astuple(row)] for row in rows])
+  lines.writerows(map(dataclasses.astuple, rows))
   with open(path, "w" if is_new else "a", encoding="utf-8", newline="") as file:
     file.write(text.getvalue())
     file.flush()

@@ -101,7 +101,7 @@ class ResultsFile:
     if self.path.exists():
       self._drop_partial_line()
     self.rows = self._read() if self.path.exists() and self.path.stat().st_size else []
-    if not self.rows and not (self.path.exists() and self.path.stat().st_size):
+    if not (self.path.exists() and self.path.stat().st_size):
       self._append(COLUMNS)
 
   def _drop_partial_line(self) -> None:
@@ -136,7 +136,7 @@ class ResultsFile:
       os.fsync(file.fileno())
 
   def add(self, row: Row) -> None:
-    self._append("" if value is None else value for value in dataclasses.astuple(row))
+    self._append(dataclasses.astuple(row))
     self.rows.append(row)
 
 
@@ -236,7 +236,7 @@ def make_points(task: Task) -> tuple[np.ndarray, np.ndarray]:
   """
   points = problems_lib.draw_points(task.problem, task.num_points, rng=_rng(task, "points"))
   if task.noise:
-    with np.errstate(over="ignore", invalid="ignore"):  # said of the row, whose data are then not finite
+    with np.errstate(over="ignore"):  # said of the row, whose data are then not finite
       rms = np.sqrt(np.mean(points[:, -1] ** 2))
       points[:, -1] += task.noise * rms * _rng(task, "noise").standard_normal(len(points))
   count, rng = problems_lib.NUM_SCORING_POINTS, _rng(task, "scoring")

@@ -210,7 +210,7 @@ def find_suite(name: str | None, settings: Settings) -> Suite:
   if name is None:
     raise InputError(f"expected --suite (one of {', '.join(NAMES)}) or --problems")
   if name not in SUITES:
-    close = difflib.get_close_matches(name, NAMES, n=1)
+    close = difflib.get_close_matches(name, NAMES)
     hint = f"; did you mean {close[0]!r}?" if close else ""
     raise InputError(f"unknown suite {name!r}: expected one of {', '.join(NAMES)}{hint}")
   return SUITES[name]
@@ -230,15 +230,12 @@ def make_tasks(suite: Suite, settings: Settings) -> list[Task]:
 
 def _peer_tasks(tasks: Sequence[Task], suite: Suite, peer: str) -> list[Task]:
   """The same questions for a peer; variants that differ in the model's own method are one to it, but for time."""
-  found: dict[Task, Task] = {}
   methods = {field.name for field in dataclasses.fields(Method)} - {"max_time"} | {"encoding"}  # `config` among them
   own = {label for label, changes in suite.variants if set(changes) <= methods}
-  for task in tasks:
-    label = " ".join(filter(None, (peer, "" if task.variant in own else task.variant)))
-    asked = dataclasses.replace(task, variant=label, method=Method(peer=peer, max_time=task.method.max_time),
-                                encoding=None)
-    found.setdefault(dataclasses.replace(asked, variant=""), asked)
-  return list(found.values())
+  found = [dataclasses.replace(
+    task, variant=" ".join(filter(None, (peer, "" if task.variant in own else task.variant))),
+    method=Method(peer=peer, max_time=task.method.max_time), encoding=None) for task in tasks]
+  return list(dict.fromkeys(found))
 
 
 def _problems(suite: Suite, settings: Settings) -> list[Problem]:

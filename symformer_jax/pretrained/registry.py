@@ -86,7 +86,7 @@ def load_model(name: str = "auto", *, num_variables: int = 1) -> LoadedModel:
 
 def pick_name(num_variables: int) -> str:
   """What `auto` stands for (see `load_model`)."""
-  cards = {name: json.loads((FOLDER / name / CARD).read_text()) for name in model_names()}
+  cards = {name: json.loads((FOLDER / name / CARD).read_text(encoding="utf-8")) for name in model_names()}
   known = {name: card["config"]["vocabulary"]["num_variables"] for name, card in cards.items()
            if not card.get("by_name_only")}
   if not known:

@@ -136,6 +136,7 @@ def test_residuals_lie_about_a_thin_line():
 
 def test_panels_share_the_page():
   figure, axes, _ = figure_of()
+  assert type(figure.get_layout_engine()).__name__ == "ConstrainedLayoutEngine"
   figure.canvas.draw()
   fit, rest, front = (axes[name].get_position() for name in ("fit", "residuals", "front"))
   assert 2.5 < fit.height / rest.height < 3.5 and 1.2 < fit.width / front.width < 1.8
@@ -368,3 +369,35 @@ def test_a_page_is_written_whole(tmp_path):
   page.write_page(result_of(lines), lines[1], Table("t.csv", ("x",), "y", X, Y), tmp_path / "p.html", name="n",
     notes=("q",))
   assert ">q<" in (tmp_path / "p.html").read_text(encoding="utf-8") and page.FORMATS == (".html", ".htm")
+
+
+def test_a_formula_that_is_zero_at_a_row_is_drawn_without_a_warning():
+  x = np.column_stack([np.geomspace(1, 1000, 40), np.linspace(1, 2, 40)])
+  y = 2 * x[:, 0] * x[:, 1]
+  lines = [equation("8.2", x, y), equation("2*(x - 1)*z", x, y)]
+  figure = figures.make_figure(
+    result_of(lines, weights=1 / y**2), lines[1], Table("t.csv", ("x", "z"), "y", x, y))
+  assert [axes.get_ylabel() for axes in figure.axes if axes.get_ylabel().startswith("residual")] == ["residual / fit"]
+
+
+def test_a_panel_of_equal_dots_has_a_height_of_two():
+  x = np.column_stack([np.linspace(1, 2, 40), np.linspace(3, 4, 40)])
+  y = np.full(40, 5.0)
+  _, axes, _ = figure_of(("4.5", "x - x + z - z + 5"), x, y)
+  assert [each.get_ylim() for each in axes["partial"]] == [(4.0, 6.0)] * 2
+
+
+@pytest.mark.parametrize(("simple", "labels"), [(1, ["recommended", "selected"]), (
+  0, ["recommended", "simple", "selected"]), (2, ["recommended", "simple"])])
+def test_lines_of_the_front_are_marked_once(monkeypatch, simple, labels):
+  monkeypatch.setattr(figures.choice, "simplest_good", lambda lines, best: lines[simple])
+  _, axes, lines = figure_of(selected=2)
+  marks = {mark.get_label(): mark.get_xdata()[0] for mark in axes["front"].lines[2:]}
+  assert list(marks) == labels and marks["recommended"] == lines[1].complexity
+  assert marks.get("simple", lines[simple].complexity) == lines[simple].complexity
+
+
+def test_complexities_are_whole_numbers_on_their_axis():
+  _, axes, _ = figure_of(("8.2", "x + 1"))
+  ticks = axes["front"].xaxis.get_major_locator().tick_values(1, 3)
+  assert all(float(tick).is_integer() for tick in ticks) and len(ticks) < 6

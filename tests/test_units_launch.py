@@ -1,0 +1,322 @@
+"""The commands of launch: what their flags take, what they write and how they end, with what they call stood in for."""
+
+import functools
+import json
+import logging
+import math
+import pathlib
+import runpy
+import sys
+import types
+
+from absl import flags as absl_flags
+from absl.testing import flagsaver
+from ml_collections import config_flags
+import pytest
+
+from launch import train, validate
+from launch.flags import (
+  card as card_flags,
+  evaluate as evaluate_flags,
+  export as export_flags,
+  train as train_flags,
+  validate as validate_flags,
+)
+from symformer_jax.commands import runner, startup
+from symformer_jax.errors import InputError
+
+ROOT = pathlib.Path(__file__).parents[1]
+
+
+def call(command, **given):
+  """The command with these flags and no others."""
+  values = command.asked.FLAGS
+  values.unparse_flags()
+  for name in values:
+    values[name].unparse()
+  values(["command", *(f"--{name}={value}" for name, value in given.items())])
+  return command.main([])
+
+
+@pytest.fixture
+def benchmark(monkeypatch):
+  """launch.benchmark with flags of its own: its names are those of other commands too."""
+  values = absl_flags.FlagValues()
+  monkeypatch.setattr(absl_flags, "FLAGS", values)
+  for module, names in ((absl_flags, ("DEFINE_enum", "DEFINE_string", "DEFINE_integer")),
+                        (config_flags, ("DEFINE_config_file",))):
+    for name in names:
+      monkeypatch.setattr(module, name, functools.partial(getattr(module, name), flag_values=values))
+  names = ("launch.flags.benchmark", "launch.benchmark")
+  for name in names:
+    monkeypatch.delitem(sys.modules, name, raising=False)
+  from launch import benchmark, flags
+  from launch.flags import benchmark as own_flags
+  assert own_flags.FLAGS is values
+  yield benchmark
+  for name in names:
+    sys.modules.pop(name, None)
+  for package, name in ((flags, "benchmark"), (sys.modules["launch"], "benchmark")):
+    if hasattr(package, name):
+      delattr(package, name)
+
+
+# --- flags -------------------------------------------------------------------------------------------------------
+
+
+def defaults(module):
+  """What each flag of a module has where nothing is given, and the least and greatest that it takes."""
+  found = {}
+  for holder in (value for value in vars(module).values() if isinstance(value, absl_flags.FlagHolder)):
+    flag = holder._flagvalues[holder.name]
+    bounds = [getattr(flag.parser, name, None) for name in ("lower_bound", "upper_bound")]
+    found[holder.name] = (flag.default, *(bounds if bounds != [None, None] else ()))
+  return found
+
+
+@pytest.mark.parametrize(("module", "expected"), [
+  (card_flags, {"model": (None,), "results": (None,), "hardware": (None,), "weakness": (None,)}),
+  (export_flags, {"workdir": (None,), "name": (None,), "out": (None,), "which": ("newest",), "seen": (None,),
+                  "by_name_only": (False,)}),
+  (train_flags, {"config": (None,), "workdir": (None,), "max_minutes": (None,), "distributed": (False,),
+                 "coordinator": (None,), "num_processes": (None, 1, None), "process_id": (None, 0, None)}),
+  (validate_flags, {"model": (None,), "data": (None,), "num_equations": (512, 1, None)}),
+  (evaluate_flags, {
+    "suite": (None,), "problems": (None,), "list": (None,), "model": ("auto",), "out": (None,), "data": (None,),
+    "variables": (1, 1, 2), "num_equations": (None, 1, None), "skip": (0, 0, None), "samples": (None, 1, None),
+    "top_k": (None, 1, None), "refine": (None,), "recombine": (None,), "search_config": (None,),
+    "seeds": (1, 1, None), "noise": (None, 0.0, None), "baseline": ([],), "baseline_python": (None,),
+    "predictions": (None,), "seen": ([],), "sets": ("all",), "max_abs_value": (None, 0.0, None),
+    "max_time": (None, 0.0, None)})])
+def test_flags_have_defaults_and_bounds(module, expected):
+  assert defaults(module) == expected
+
+
+@pytest.mark.parametrize("module", [card_flags, export_flags, validate_flags])
+def test_flags_of_small_commands_are_their_own(module):
+  assert not {name for name in defaults(module) if name not in module.FLAGS}
+  assert set(module.FLAGS) == set(defaults(module))
+
+
+def test_the_flags_of_the_benchmark(benchmark):
+  assert defaults(benchmark.asked) == {"what": (None,), "out": (None,), "trees": (1000, 1, None), "config": (None,),
+                                       "devices": (None, 1, None)}
+  folder = ROOT / "launch" / "benchmarks"
+  assert {path.stem for path in folder.glob("*.py")} - {"__init__", "candidates"} == set(benchmark.asked.PARTS)
+
+
+# --- benchmark ---------------------------------------------------------------------------------------------------
+
+
+def test_a_benchmark_is_written_with_its_circumstances(benchmark, tmp_path, monkeypatch, capsys):
+  updated = {}
+  part = types.SimpleNamespace(run=lambda: {"seconds": 1.5})
+  monkeypatch.setitem(sys.modules, "launch.benchmarks.refine", part)
+  monkeypatch.setattr(benchmark.importlib.util, "find_spec", lambda name: name if name.endswith("refine") else None)
+  monkeypatch.setattr(benchmark.jax, "config", types.SimpleNamespace(update=updated.__setitem__))
+  with pytest.raises(InputError, match="--what is missing: expected one of generate, interpret, refine"):
+    call(benchmark)
+  with pytest.raises(InputError, match="there is no benchmark of 'snap' yet"):
+    call(benchmark, what="snap")
+  with pytest.raises(InputError, match="--out: expected a value, got nothing"):
+    call(benchmark, what="refine", out="")
+  assert call(benchmark, what="refine") == 0 and not updated
+  assert call(benchmark, what="refine", out=tmp_path / "f.json", devices=3) == 0
+  assert updated == {"jax_platforms": "cpu", "jax_num_cpu_devices": 3}
+  text = (tmp_path / "f.json").read_text()
+  found = json.loads(text)
+  assert text.startswith('{\n  "what": "refine",\n') and found["results"] == {"seconds": 1.5}
+  assert found["python"] == ".".join(map(str, sys.version_info[:3])) and found["num_cores"] >= 1
+  assert math.isfinite(found["load"]) and found["device"] == "cpu"
+
+
+def test_outside_a_checkout_a_benchmark_has_no_commit(benchmark, monkeypatch):
+  asked = []
+
+  def run(command, **options):
+    asked.append((command, options))
+    return types.SimpleNamespace(stdout="" if len(asked) > 1 else "abc123\n")
+  monkeypatch.setattr(benchmark.subprocess, "run", run)
+  call_flags = benchmark.asked.FLAGS
+  call_flags(["benchmark", "--what=refine"])
+  assert benchmark._circumstances()["commit"] == "abc123" and benchmark._circumstances()["commit"] is None
+  assert asked[0] == (["git", "rev-parse", "--short", "HEAD"], {"capture_output": True, "text": True, "check": False})
+  load = benchmark.os.getloadavg
+  monkeypatch.setattr(benchmark.os, "getloadavg", lambda: (1.0, 2.0, 3.0))
+  assert load and benchmark._circumstances()["load"] == 1.0
+
+
+# --- validate ----------------------------------------------------------------------------------------------------
+
+
+def test_losses_by_number_of_variables_are_a_table(monkeypatch, capsys):
+  asked = []
+  monkeypatch.setattr(validate.compilation, "use_cache", lambda: None)
+  monkeypatch.setattr(validate.registry, "load_model", lambda name: f"model {name}")
+  figures = {"equations": 7, "cross_entropy": 1.23456, "token_accuracy": 0.5, "constant_mse": 0.0019}
+
+  def measure(model, data, *, num_equations):
+    asked.append((model, data, num_equations))
+    return {1: figures, 2: figures}
+  monkeypatch.setattr(validate.evaluation, "measure_by_variables", measure)
+  assert call(validate, model="m", data="a,b", num_equations=9) == runner.DONE
+  assert asked == [("model m", ["a", "b"], 9)]
+  assert capsys.readouterr().out.splitlines() == [
+    "| variables | equations | cross entropy | token accuracy | squared error of mantissas |",
+    "|---|---|---|---|---|", "| 1 | 7 | 1.235 | 0.500 | 0.002 |", "| 2 | 7 | 1.235 | 0.500 | 0.002 |"]
+
+
+# --- train -------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def training(monkeypatch, tmp_path):
+  """launch.train with a loop that does nothing; what it was asked."""
+  asked = {}
+  monkeypatch.setattr(train.compilation, "use_cache", lambda: None)
+  monkeypatch.setattr(train.configuration, "build", lambda kind, values: types.SimpleNamespace(init_from="", seed=3))
+  monkeypatch.setattr(train.config_flag, "read", lambda flag: {})
+  monkeypatch.setattr(train.configuration, "to_dict", lambda config: {"seed": config.seed})
+
+  class Stop:
+    is_asked = False
+
+    def is_set(self):
+      return Stop.is_asked
+  monkeypatch.setattr(train.runner, "StopRequest", Stop)
+  monkeypatch.setattr(train.loop, "set_up", lambda config, workdir, params: asked.update(
+    workdir=workdir, params=params) or types.SimpleNamespace(state=types.SimpleNamespace(step=7)))
+
+  def run(run, *, should_stop):
+    asked.update(should_stop=should_stop, is_late=should_stop())
+    return asked.get("is_complete", True)
+  monkeypatch.setattr(train.loop, "train", run)
+  monkeypatch.setattr(train.loop, "close", lambda run: asked.update(closed=True))
+
+  def main(**flags):
+    with flagsaver.flagsaver():
+      values = train.asked.FLAGS
+      if not values.is_parsed():
+        values(["train"])
+      for name, value in {"workdir": str(tmp_path / "w"), **flags}.items():
+        values[name].value = value
+      return train.main([])
+  return main, asked, Stop, tmp_path / "w"
+
+
+def test_training_writes_its_config_and_ends_as_it_was_asked(training, monkeypatch):
+  main, asked, stop, workdir = training
+  now = [100.0]
+  monkeypatch.setattr(train.time, "monotonic", lambda: now[0])
+  assert main() == runner.DONE and asked["closed"] and asked["params"] is None and not asked["is_late"]
+  assert (workdir / "config.json").read_text() == '{\n "seed": 3\n}'
+  now[0] = 1e300
+  assert not asked["should_stop"]()  # there is no limit
+  now[0] = 100.0
+  assert main(max_minutes=2.0) == runner.DONE and not asked["is_late"]
+  now[0] = 220.0
+  assert not asked["should_stop"]()
+  now[0] = 220.1
+  assert asked["should_stop"]()
+  now[0], asked["is_complete"] = 100.0, False
+  assert main() == runner.DONE  # its time was over
+  stop.is_asked = True
+  assert main() == runner.STOPPED and asked["is_late"]
+  asked["is_complete"] = True
+  assert main() == runner.DONE
+
+
+def test_only_the_first_process_writes_the_config(training, monkeypatch):
+  main, _, _, workdir = training
+  monkeypatch.setattr(train.processes, "is_first", lambda: False)
+  assert main() == runner.DONE and not (workdir / "config.json").exists()
+  with pytest.raises(InputError, match="--workdir: expected a value, got nothing"):
+    main(workdir="")
+
+  def fail(*_):
+    raise PermissionError(13, "Permission denied", "f")
+  monkeypatch.setattr(train.loop, "set_up", fail)
+  with pytest.raises(InputError, match="cannot use f: Permission denied"):
+    main()
+
+
+def test_hosts_are_joined_by_hand_or_as_the_cluster_says(monkeypatch):
+  started, levels = [], []
+  monkeypatch.setattr(train.processes, "start", lambda **given: started.append(given))
+  monkeypatch.setattr(train.processes, "is_first", lambda: len(started) != 2)
+  monkeypatch.setattr(train.logging, "set_verbosity", levels.append)
+
+  def join(**given):
+    given = {"distributed": False, "coordinator": None, "num_processes": None, "process_id": None} | given
+    monkeypatch.setattr(train, "asked", types.SimpleNamespace(**{
+      name.upper(): types.SimpleNamespace(value=value) for name, value in given.items()}))
+    train._join_hosts()
+  join()
+  assert started == []
+  join(distributed=True)
+  join(coordinator="h:1", num_processes=2, process_id=1)
+  assert started == [{"coordinator": None, "num_processes": None, "process_id": None},
+                     {"coordinator": "h:1", "num_processes": 2, "process_id": 1}]
+  assert levels == [train.logging.WARNING]  # of the second, which is not the first host
+  for given in ({"coordinator": "h:1"}, {"num_processes": 2, "process_id": 0}, {"coordinator": "h:1", "process_id": 0},
+                {"process_id": 0, "distributed": True}):
+    with pytest.raises(InputError, match="--coordinator, --num_processes and --process_id go together"):
+      join(**given)
+
+
+def test_training_starts_from_a_model_that_is_named(monkeypatch):
+  monkeypatch.setattr(train.registry, "load_model", lambda name: types.SimpleNamespace(params="p", config="c"))
+  monkeypatch.setattr(train.transfer, "grow", lambda params, before, after, *, seed: (params, before, after, seed))
+  config = types.SimpleNamespace(init_from="m", model="larger", seed=5)
+  assert train._initial_params(config) == ("p", "c", "larger", 5)
+  assert train._initial_params(types.SimpleNamespace(init_from="")) is None
+
+  def refuse(*_, **__):
+    raise InputError("too wide")
+  monkeypatch.setattr(train.transfer, "grow", refuse)
+  with pytest.raises(InputError, match="config.init_from='m': too wide"):
+    train._initial_params(config)
+
+
+@pytest.mark.parametrize(("level", "path", "is_kept"), [
+  (logging.INFO, "/a/symformer_jax/training/loop.py", True), (logging.INFO, "/a/launch/train.py", True),
+  (logging.INFO, "/a/orbax/save.py", False), (logging.WARNING, "/a/orbax/save.py", True),
+  (logging.WARNING - 1, "/a/orbax/save.py", False)])
+def test_lines_of_libraries_are_kept_where_they_warn(level, path, is_kept):
+  assert train._is_ours(logging.LogRecord("n", level, path, 1, "m", (), None)) == is_kept
+
+
+# --- as programs -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.filterwarnings("ignore:.*found in sys.modules:RuntimeWarning")  # a program is run beside its import
+@pytest.mark.parametrize(("name", "extra", "required", "given"), [
+  ("benchmark", None, [], {"argv"}), ("card", None, ["model"], {"flag_values"}), ("evaluate", "plot", [], set()),
+  ("export", "train", ["workdir", "name", "out"], {"flag_values"}), ("train", "train", ["config", "workdir"], {"argv"}),
+  ("validate", "train", ["model", "data"], {"flag_values"})])
+def test_a_command_is_prepared_before_its_imports_and_run_after_them(
+    benchmark, monkeypatch, name, extra, required, given):
+  called = []
+  monkeypatch.setattr(startup, "prepare", lambda doc, module, **more: called.append(("prepare", doc, module, more)))
+  monkeypatch.setattr(runner, "run", lambda main, **more: called.append(("run", main, more)))
+  for mark in ("mark_flag_as_required", "mark_flags_as_required"):
+    monkeypatch.setattr(absl_flags, mark, lambda names, flag_values=None: called.append(
+      ("required", [names] if isinstance(names, str) else names, flag_values)))
+  for change in ("use_absl_handler", "set_verbosity"):
+    monkeypatch.setattr(train.logging, change, lambda *level, change=change: called.append((change, *level)))
+  filters = logging.getLogger("absl").filters
+  monkeypatch.setattr(logging.getLogger("absl"), "filters", list(filters))
+  monkeypatch.setattr(logging.getLogger("jax"), "level", 0)
+  runpy.run_module(f"launch.{name}", run_name="imported")
+  assert called == []
+  found = runpy.run_module(f"launch.{name}", run_name="__main__")
+  assert called[0] == ("prepare", found["__doc__"], f"launch.flags.{name}", {"extra": extra} if extra else {})
+  kind, main, more = called[-1]
+  assert kind == "run" and main is found["main"] and set(more) == given
+  assert more.get("flag_values") in (None, found["asked"].FLAGS)
+  marked = [(names, values) for kind, names, values in (each for each in called if each[0] == "required")]
+  assert [names for names, _ in marked] == ([required] if required else [])
+  assert all(values is more.get("flag_values") for _, values in marked)
+  if name == "train":
+    assert ("use_absl_handler",) in called and ("set_verbosity", train.logging.INFO) in called
+    assert found["_is_ours"] in logging.getLogger("absl").filters and logging.getLogger("jax").level == logging.WARNING
