@@ -85,6 +85,14 @@ def test_a_matrix_without_inverse_is_no_solution_and_a_wall_to_the_ascent(monkey
   assert loss == 1e10 and gradient.tolist() == [0.0] * 5
 
 
+def test_what_is_not_finite_is_no_error(x):
+  x[3, 0] = np.nan
+  found = gaussian_process._Kernel(x, x[:, 1]).solve(PARAMETERS)
+  assert found is None or np.isnan(found.weights).all()
+  x[3, 0] = 0.0
+  assert np.isnan(gaussian_process._Kernel(x, np.full(25, np.nan)).solve(PARAMETERS).weights).all()
+
+
 def test_what_follows_from_the_target_is_that_of_the_matrix(rng):
   z, target = rng.normal(size=(12, 2)), rng.normal(size=12)
   kernel = gaussian_process._Kernel(z, target)
