@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from scipy import linalg
+from scipy import linalg, optimize, stats
 
 from symformer_jax.engine.config import SurrogateConfig
 from symformer_jax.sources import gaussian_process
@@ -104,6 +104,17 @@ def test_what_follows_from_the_target_is_that_of_the_matrix(rng):
   np.testing.assert_array_equal(solved.smooth, smooth)
 
 
+def test_the_loss_is_the_likelihood_of_the_target_and_has_its_gradient(rng):
+  z, target = rng.normal(size=(12, 2)), rng.normal(size=12)
+  kernel = gaussian_process._Kernel(z, target)
+  whole = covariance(z, z) + np.exp(2 * PARAMETERS[-1]) * np.eye(12)
+  loss, gradient = kernel.loss(PARAMETERS)
+  density = stats.multivariate_normal(np.zeros(12), whole).logpdf(target)
+  assert loss == pytest.approx(-density - 6 * np.log(2 * np.pi))
+  numeric = optimize.approx_fprime(PARAMETERS, lambda each: kernel.loss(each)[0], 1e-6)
+  np.testing.assert_allclose(gradient, numeric, rtol=1e-4, atol=1e-4)
+
+
 def tried(monkeypatch, x, y, errors=(2.0, 1.0), **changes):
   """In which ways a function is fitted, and which of these is taken."""
   asked = []
@@ -123,7 +134,9 @@ def test_targets_over_decades_of_one_sign_are_taken_in_both_ways(monkeypatch, x)
   assert tried(monkeypatch, x, y, errors=(1.0, 2.0)) == (ways, False)
   assert tried(monkeypatch, x, y, wide=3.1) == (ways[:1], False)
   mixed = np.where(np.arange(25) % 2, y, -y)
-  assert tried(monkeypatch, x, mixed) == (ways[:1], False)
+  for size in (1.0, 0.2):
+    assert tried(monkeypatch, x, size * mixed) == (ways[:1], False)
+    assert tried(monkeypatch, x, size * y) == tried(monkeypatch, x, -size * y) == (ways, True)
 
 
 def test_errors_are_shares_of_what_lies_between_the_quartiles():

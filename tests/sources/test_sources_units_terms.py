@@ -26,7 +26,7 @@ def parse(text):
 # --- products --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("monomial", [((0, 2),), ((0, 1), (1, -2))])
+@pytest.mark.parametrize("monomial", [((0, 2),), ((0, 1), (1, -2)), ((0, 0.5), (1, -0.5))])
 @pytest.mark.parametrize("exponent", [1.0, -0.5, 2.0])
 def test_ways_to_write_a_sum_have_one_value_where_they_are_defined(monomial, exponent, rng):
   x = rng.uniform(0.5, 2, (20, 2))
