@@ -24,7 +24,7 @@ class Part(NamedTuple):
 
   Attributes:
     is_linear: no higher power of it is looked at: its square is a polynomial of the others, or of no use.
-    is_alone: nor its product with another that is alone: logarithms stand in sums.
+    is_alone: nor is that, nor its product with another that is alone: logarithms stand in sums.
   """
 
   node: Node
@@ -60,7 +60,7 @@ def _angle(node: Node) -> View:
 
 
 def _logarithm(node: Node) -> View:
-  return (Part(Node("ln", (node,)), is_linear=True, is_alone=True),)
+  return (Part(Node("ln", (node,)), is_alone=True),)
 
 
 def _root_and_logarithm(node: Node) -> View:

@@ -149,6 +149,9 @@ def test_no_more_logarithms_than_are_of_use():
   assert logarithms(x, np.log(x[:, 1]) ** 2) == (1,)
   assert logarithms(x, np.log(x[:, 0]) * np.log(x[:, 1])) == (0, 1)
   assert logarithms(x, x[:, 0] * x[:, 1] + 1) == ()
+  assert logarithms(x[:10], np.log(x[:10, 0]) + x[:10, 1]) == ()  # too few rows for squares
+  y = np.log(x[:, 0]) * x[:, 1]
+  assert logarithms(x, 1e-9 * y) == logarithms(x * [1, 1e-12], y) == (0,)  # in any unit
 
 
 def test_logarithms_are_of_wide_columns_above_0_and_of_few():
@@ -263,6 +266,8 @@ def test_behind_a_link_the_surest_simple_factor_is_taken(monkeypatch, x):
   assert behind(factor._replace(error=0.01))[0][1]
   long = factor._replace(divisor=((0, 1.0), (1, 1.0)))
   assert behind(long, factor)[0][1] == behind(factor, long)[0][1] == [factor]
+  other = Change(0.005, 2, {}, ((2, 1.0),))
+  assert behind(long, other)[0][1] == behind(other, long)[0][1] == [other]
   assert behind(factor, long._replace(error=0.001))[0][1] == [long._replace(error=0.001)]
 
 
@@ -283,7 +288,9 @@ def way_of(monkeypatch, x, y, fits, **changes):
   (0.25, 0.5, True), (0.2501, 0.5, False), (0.25, 0.5001, False), (0.0, 0.0, True)])
 def test_slopes_are_known_where_rows_left_out_are(monkeypatch, x, error, left, expected):
   y = np.arange(40) % 2 * 1.0  # a quartile apart: 1
-  assert way_of(monkeypatch, x, y, [(error, left)], most_error=0.25, most_left=0.5)._is_known is expected
+  rare = np.where(np.arange(40) < 36, error, 9.0)  # the median counts
+  for errors in (error, rare):
+    assert way_of(monkeypatch, x, y, [(errors, left)], most_error=0.25, most_left=0.5)._is_known is expected
 
 
 def test_a_smaller_table_stands_where_rows_left_out_are_as_well_known(monkeypatch, x):

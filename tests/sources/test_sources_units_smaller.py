@@ -59,7 +59,7 @@ class Search:
 
   def __init__(self, *texts, ended_by="", exact=None):
     self.ended_by, self.asked, self.closed = ended_by, [], []
-    nodes = [parse(text) for text in texts]
+    nodes = [parse(text) if isinstance(text, str) else text for text in texts]
     self.pool = SimpleNamespace(
       shortlist=lambda most: self.asked.append(most) or [SimpleNamespace(node=node) for node in nodes[:most]],
       exact=lambda: None if exact is None else SimpleNamespace(node=parse(exact)))
@@ -88,6 +88,11 @@ def test_formulas_that_are_too_long_in_the_users_columns_do_not_come_back(x):
   size = programs.size(parse(long))
   assert size > programs.MAX_TOKENS
   assert smaller_of(Search(long, "x"), x).new(2) == (parse("x*y"),)
+  deep = parse("x")
+  for _ in range(programs.MAX_TOKENS - 1):
+    deep = expression.Node("sin", (deep,))
+  assert programs.size(deep) == programs.MAX_TOKENS
+  assert smaller_of(Search(deep, expression.Node("cos", (deep,))), x, ("x",)).new(2) == (deep,)
 
 
 def test_what_meets_the_data_exactly_is_told_once_where_that_has_ended_the_search(x):
@@ -113,7 +118,7 @@ def test_powers_are_gathered_where_that_is_shorter_and_the_same(x, monkeypatch):
   x[0, 0] = -1.0  # no logarithm: undefined in the same rows
   monkeypatch.setattr(reductions, "gather", lambda whole, sign: parse("log(x)"))
   with np.errstate(all="ignore"):
-    assert smaller_of(Search(), x, ("log(x)*1",))._restore(parse("x")) == parse("log(x)")
+    assert smaller_of(Search(), x, ("log(x) + 1e-9*sin(y)",))._restore(parse("x")) == parse("log(x)")
 
 
 def test_signs_are_those_in_all_rows(x):
@@ -266,6 +271,13 @@ def test_values_beyond_the_range_of_numbers_and_those_that_do_not_vary_are_no_ta
   assert made("x", "1e61*x") is None and made("x", "log(x - 1.5)") is None and made("1e59*x") is not None
   assert made("x", steps=(reduced_tables.Added(parse("y")),)) is None
   assert made("x", steps=(parse("y"),)) is None
+
+
+def test_a_row_that_has_no_weight_in_the_smaller_table_makes_it_none(x):
+  task = task_of(x, x[:, 0] * x[:, 1])
+  x[0, 0] = 1e-170  # its square vanishes
+  task = dataclasses.replace(task, fit_rows=Rows(x, x[:, 0] * x[:, 1], np.ones(60)))
+  assert reductions._task_of(task, Reduced(x[:, 1:2], x[:, 1], (parse("y"),), (parse("x"),))) is None
 
 
 def test_keys_of_the_inner_search_are_the_users_seed(x, monkeypatch):
