@@ -145,7 +145,7 @@ class _Table:
     self.values = polynomials.table(self.monomials, self.u)
     self.is_usable = bool(np.all(np.isfinite(self.values)) and degree > 0)
     self.some = np.random.default_rng(0).permutation(len(x))[: int(config.rows_per_column * most) + 1]
-    self.above = np.linalg.qr(self.values[self.some])[0] if self.is_usable else self.values
+    self.above = np.linalg.qr(self.values[self.some])[0]
 
   @property
   def work(self) -> float:

@@ -60,13 +60,13 @@ def _powers(x: np.ndarray, y: np.ndarray, slopes: np.ndarray, config: Reductions
 def _summands(x: np.ndarray, y: np.ndarray, slopes: np.ndarray, config: ReductionsConfig) -> Iterator[Change]:
   """Multiples of a power or the logarithm of one column that are terms of y: dy/f'(a) is the same in all rows."""
   for column, p in itertools.product(range(x.shape[1]), config.powers):
-    if _has_power(x[:, column], p) and not (p == 0 and np.any(x[:, column] < 0)):
+    if _has_power(x[:, column], p):
       slope = slopes[:, column] / _derivative(x[:, column], p)
       factor = simplest(float(np.median(slope)), functools.partial(_share_of_two, slope), config)
       function = Node("ln", (variable(column),)) if p == 0 else power(variable(column), number(p))
       term = tidy(Node("*", (function, number(factor))))
       error, reach = _share_of_two(slope, factor), np.std(expression.evaluate(term, x))
-      # What comes near to such a term is nothing rare.
+      # What comes near to such a term is nothing rare; the logarithm of what is below 0 has no reach.
       if error <= config.sure and reach > config.least_part * np.std(y):
         yield Change(error, column, {}, is_simple=is_simple(factor, config), summand=term)
 

@@ -81,7 +81,8 @@ def project(
   """Linear least squares over the terms of one genome [L] on points [D, N], y [N], weights [N]."""
   places, num_terms = term_places(genome.ids, vocab=vocab, max_terms=max_terms)
   rows = token_values(genome, columns, vocab=vocab)[places]
-  rows = jnp.where((places >= 0)[:, None] & (weights > 0)[None, :], rows, 0)
+  is_used = (places >= 0)[:, None] & (weights > 0)[None, :]
+  rows = jnp.where(is_used, rows, 0)
   root = jnp.sqrt(weights / jnp.sum(weights))
   mean = jnp.sum(root**2 * y)
   target = root * (y - mean)

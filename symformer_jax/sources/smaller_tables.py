@@ -127,7 +127,8 @@ def find_logarithms(table: Reduced, config: ReductionsConfig) -> tuple[int, ...]
   if not (usable and degree and x.shape[1] > 1 and len(usable) <= config.max_logarithms):
     return ()
   powers = all_up_to(x.shape[1], degree)
-  logs = np.log(x, where=x > 0, out=np.zeros_like(x))
+  logs = x.copy()
+  logs[:, usable] = np.log(x[:, usable])
   found = []
   for name in config.shown_links:
     if LINKS[name].is_defined(table.y):

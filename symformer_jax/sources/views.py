@@ -24,7 +24,7 @@ class Part(NamedTuple):
 
   Attributes:
     is_linear: no higher power of it is looked at: its square is a polynomial of the others, or of no use.
-    is_alone: nor its product with another that is alone: logarithms stand in sums.
+    is_alone: nor is that, nor its product with another that is alone: logarithms stand in sums.
   """
 
   node: Node
@@ -60,18 +60,18 @@ def _angle(node: Node) -> View:
 
 
 def _logarithm(node: Node) -> View:
-  return (Part(Node("ln", (node,)), is_linear=True, is_alone=True),)
+  return (Part(Node("ln", (node,)), is_alone=True),)
 
 
 def _root_and_logarithm(node: Node) -> View:
   return Part(Node("sqrt", (node,))), *_logarithm(node)
 
 
-def _shifted(token: str, sign: float, *, is_square: bool = False) -> Callable[[Node], View]:
-  """token(1 + sign*v), or of v's square."""
+def _shifted(token: str, *, is_minus: bool = False, is_square: bool = False) -> Callable[[Node], View]:
+  """token(1 + v) or token(1 - v), or of v's square."""
   def make(node: Node) -> View:
     inner = Node("pow2", (node,)) if is_square else node
-    inner = Node("+", (number(1.0), inner if sign > 0 else negate(inner)))
+    inner = Node("+", (number(1.0), negate(inner) if is_minus else inner))
     return (Part(tidy(Node(token, (inner,))), is_linear=True, is_alone=token == "ln"),)
   return make
 
@@ -82,14 +82,15 @@ FUNCTIONS = {
   "angles": Function(_angle, _are_angles),
   "angles_beside": Function(_angle, _are_angles, is_beside=True),
   "roots": Function(_of("sqrt"), lambda v: bool(np.all(v >= 0))),
-  "complement_roots": Function(_shifted("sqrt", -1), lambda v: bool(np.all(v <= 1)), is_beside=True),
-  "circles": Function(_shifted("sqrt", -1, is_square=True), lambda v: bool(np.all(np.abs(v) <= 1)), is_beside=True),
-  "hyperbolas": Function(_shifted("sqrt", 1, is_square=True), lambda v: True, is_beside=True),
+  "complement_roots": Function(_shifted("sqrt", is_minus=True), lambda v: bool(np.all(v <= 1)), is_beside=True),
+  "circles": Function(
+    _shifted("sqrt", is_minus=True, is_square=True), lambda v: bool(np.all(np.abs(v) <= 1)), is_beside=True),
+  "hyperbolas": Function(_shifted("sqrt", is_square=True), lambda v: True, is_beside=True),
   "exponentials": Function(_of("exp"), lambda v: float(np.max(np.abs(v))) <= 20, is_beside=True),
   "logarithms": Function(_logarithm, lambda v: bool(np.all(v > 0)), is_beside=True),
   "roots_and_logarithms": Function(_root_and_logarithm, lambda v: bool(np.all(v > 0))),
-  "complement_logarithms": Function(_shifted("ln", -1), lambda v: bool(np.all(v < 1)), is_beside=True),
-  "shifted_logarithms": Function(_shifted("ln", 1), lambda v: bool(np.all(v > -1)), is_beside=True),
+  "complement_logarithms": Function(_shifted("ln", is_minus=True), lambda v: bool(np.all(v < 1)), is_beside=True),
+  "shifted_logarithms": Function(_shifted("ln"), lambda v: bool(np.all(v > -1)), is_beside=True),
 }
 
 

@@ -174,7 +174,8 @@ def test_factors_and_the_constant_are_those_of_weighted_least_squares(rng):
   columns, target, weights = rng.normal(size=(20, 2)), rng.normal(size=20), rng.uniform(0.1, 3, 20)
   root, design = np.sqrt(weights), np.column_stack([columns, np.ones(20)])
   expected = np.linalg.lstsq(root[:, None] * design, root * target, rcond=None)[0]
-  np.testing.assert_allclose(terms.least_squares(columns, target, weights), expected, rtol=1e-9)
+  for unit in (1.0, 1e-200, 1e200):  # only shares of the weights count
+    np.testing.assert_allclose(terms.least_squares(columns, target, unit * weights), expected, rtol=1e-9)
 
 
 def test_few_points_make_few_parts():

@@ -81,6 +81,7 @@ def test_the_first_start_is_all_ones_and_the_best_is_taken(errors, best, monkeyp
   for some in begun[1:]:
     for each in some:
       assert each[0] == 1 and np.all((each[1:] != 0) & (np.abs(each[1:]) < 0.5 * 4))
+    assert some[0][1] != some[0][2]  # each function has a start of its own
   begun.clear()
   alternating.fit_product(designs[:1], rng.normal(size=9), np.ones(9), config=separable(num_starts=3))
   assert len(begun) == 1  # of one factor the answer is that of least squares

@@ -127,6 +127,19 @@ def test_pairs_on_request():
   np.testing.assert_allclose(bent.T, [np.abs(f(a) - b) for b in (x, z) for a in (x, z) for f in functions])
 
 
+def test_atoms_of_a_family_are_a_group_and_those_of_a_mixed_one_each_their_own(monkeypatch, rng):
+  values = rng.uniform(1, 2, (9, 8))
+  sizes = ((2, False), (3, True), (0, False), (1, False), (2, True))
+  ends = np.cumsum([size for size, _ in sizes])
+  monkeypatch.setattr(library.families, "plain_columns", lambda *_: ())
+  monkeypatch.setattr(library.requested_functions, "make_families", lambda *_: ())
+  monkeypatch.setattr(library.families, "make_families", lambda *_: [
+    library.families.Family(values[:, end - size : end], lambda i: parse("x"), is_mixed=is_mixed)
+    for end, (size, is_mixed) in zip(ends, sizes, strict=True)])
+  groups = library.Atoms(rng.uniform(1, 2, (9, 1)), (0,)).groups.tolist()
+  assert groups[0] == groups[1] and len(set(groups)) == 7
+
+
 # --- sums by exchange ------------------------------------------------------------------------------------------------
 
 

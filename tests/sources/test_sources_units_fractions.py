@@ -622,6 +622,16 @@ def test_sums_of_fractions_are_of_y_or_of_what_is_exact(link, is_exact, num_base
   assert [len(each) for each in found] == [1] * (num_sums + 1)
 
 
+def test_forms_of_a_fraction_are_written_as_the_config_says(monkeypatch):
+  config, asked = dataclasses.replace(DEFAULT.rationals, num_fitted=7), []
+  fraction = fits.Fraction({(1.0,): 1.0}, {(1.0,): 1.0, (0.0,): 2.0}, 0.1, True, True)
+  monkeypatch.setattr(rationals, "_fractions", lambda rows, config, num_bases=None: [[fraction]])
+  monkeypatch.setattr(rationals, "sums_of_fractions", lambda *given: asked.append(given[-1]) or [])
+  monkeypatch.setattr(rationals, "written", lambda *_, config: asked.append(config) or [])
+  rationals._of_link(Rows(X, (X[:, 0] + 1) ** 2, np.ones(30)), LINKS["y"], config)
+  assert len(asked) == 2 and all(each is config for each in asked)
+
+
 def test_of_bases_after_one_that_is_exact_there_are_no_fractions(monkeypatch, rng):
   x, asked = rng.uniform(1, 2, (30, 2)), []
 

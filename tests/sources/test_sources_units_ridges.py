@@ -326,6 +326,11 @@ def space_of(rng, *, num=16, seeds=(), y=None, **changes):
   return ridges._Space(rows, (0, 1), seeds, dataclasses.replace(CONFIG, **changes)), rows
 
 
+def test_a_target_that_hardly_varies_is_searched_all_the_same(rng):
+  space, _ = space_of(rng, y=1 + 1e-7 * rng.normal(size=16))
+  assert space.can_gain
+
+
 def test_settings_have_what_stands_beside_and_what_that_leaves_of_y(rng):
   seed = [parse("sin(x)"), parse("x*z")]
   space, rows = space_of(rng, seeds=[seed])

@@ -33,6 +33,20 @@ def test_one_column_each_and_all_of_them(name, expected):
   assert named(SMALL, name) == expected
 
 
+@pytest.mark.parametrize(("name", "expected"), [
+  ("sines", "sin(x)"), ("roots", "sqrt(x)"), ("complement_roots", "x, sqrt(1 - x)"), ("circles", "x, sqrt(1 - x**2)"),
+  ("hyperbolas", "x, sqrt(x**2 + 1)"), ("exponentials", "x, exp(x)"), ("logarithms", "x, log(x)"),
+  ("roots_and_logarithms", "sqrt(x), log(x)"), ("complement_logarithms", "x, log(1 - x)"),
+  ("shifted_logarithms", "x, log(x + 1)")])
+def test_functions_stand_in_the_place_of_a_column_or_beside_it(name, expected):
+  [view] = views.views(np.array([[0.2], [0.7]]), ViewsConfig((name,), (), False))
+  assert ", ".join(texts(view)) == expected
+  # Logarithms are in sums alone, of roots no square is looked at where the column stands beside.
+  assert [part.is_alone for part in view] == ["log" in text for text in texts(view)]
+  powers = {each for powers in views.monomials(view, 2) for each in powers[-1:]}
+  assert (2 in powers) == (name in ("sines", "roots", "exponentials"))
+
+
 def test_powers_of_columns_have_bases_above_0():
   found = [texts(view)[-1] for view in views.views(np.array([[0.2, 3.0], [0.7, 1.5]]), ViewsConfig((), (), True))]
   assert found == ["x**y", "(x + 1)**y", "(1 - x)**y", "y**x", "(y + 1)**x"]
@@ -51,7 +65,8 @@ def test_products_of_two():
   ("circles", -1.0, True), ("circles", 1.0, True), ("circles", 1.01, False), ("complement_roots", 1.0, True),
   ("complement_roots", 1.1, False), ("complement_logarithms", 0.99, True), ("complement_logarithms", 1.0, False),
   ("shifted_logarithms", -0.99, True), ("shifted_logarithms", -1.0, False), ("exponentials", 20.0, True),
-  ("exponentials", -21.0, False), ("sines", 25.0, True), ("sines", 26.0, False), ("hyperbolas", 1e9, True),
+  ("exponentials", -21.0, False), ("sines", 25.0, True), ("sines", 26.0, False), ("sines", 8 * np.pi, True),
+  ("hyperbolas", 1e9, True),
   ("roots_and_logarithms", 1e-9, True), ("roots_and_logarithms", 0.0, False)])
 def test_where_functions_are_defined(name, value, is_used):
   assert bool(named([[0.5], [value]], name)) == is_used

@@ -312,6 +312,9 @@ def test_the_front_falls_and_keeps_lines_and_what_is_recommended(monkeypatch, x)
   found = settled(monkeypatch, x, "f(x)*t", [("x", "sin(x)", "exp(x)*sin(x)*x")],
                   {"x*t": 4.0, "sin(x)*t": 3.0, "exp(x)*sin(x)*x*t": 3.5})
   assert found.best in found.front and [each.mse for each in found.front] == [4.0, 3.0, 3.5]
+  found = settled(monkeypatch, x, "f(x)*t", [("x", "sin(x)", "exp(x)*sin(x)*x")],
+                  {"x*t": 4.0, "sin(x)*t": 3.0, "exp(x)*sin(x)*x*t": 2.5}, bests=[1])
+  assert found.best.expression == "sin(x)*t" and len(found.front) == 3
   # A line in which the template is undefined is none, but for the recommended.
   found = settled(monkeypatch, x, "f(x)*t", [("2.5", "sin(x)")], {"2.5*t": np.inf, "sin(x)*t": 3.0})
   assert [each.mse for each in found.front] == [3.0]

@@ -206,6 +206,14 @@ def test_what_is_linear_does_not_depend_on_the_unit_of_y(x, text, scale):
   assert made(text, x, scale * np.arange(1.0, 61))._linear == made(text, x)._linear
 
 
+@pytest.mark.parametrize(("share", "is_even"), [(1e-9, True), (1e-7, False)])
+def test_slopes_are_the_same_to_eight_digits(monkeypatch, x, share, is_even):
+  found = made("a*t + f(x)", x)
+  monkeypatch.setattr(profile, "solve_for", lambda template, x, y, values, start, unknown: (
+    1 + values["a"] * np.ones(60), np.full(60, 1 + share * (values["a"] > 0))))
+  assert found._is_even("a", "f", {}, 0.5) is is_even
+
+
 def test_linear_parameters_may_have_any_size(x):
   x[:, 1] *= 1e-15
   [a] = made("a*t + f(x)", x, 2e15 * x[:, 1] + x[:, 0] ** 2).fit().values()
@@ -267,7 +275,8 @@ def together(monkeypatch, x, residuals, text="f(x) + g(t)", y=None):
 def test_steps_of_all_functions_end_where_nothing_is_gained(monkeypatch, x):
   some = np.arange(60.0)
   for residuals, num_steps in (([some], 0), ([some, some / 2], 1), ([some, some], 0), ([some, 2 * some], 0),
-                               ([some, some / 2, some / 4], 2)):
+                               ([some, some / 2, some / 4], 2), ([some, (1 - 0.75e-6) * some], 1),
+                               ([some, (1 - 0.25e-6) * some], 0)):
     found, start = together(monkeypatch, x, residuals)
     assert (found is start) == (num_steps == 0)
   # As few rows as polynomials, of which there are two sets of fifteen, tell nothing, however small their error.

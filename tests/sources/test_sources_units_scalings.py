@@ -1,0 +1,189 @@
+"""Changes of scale by themselves, and all changes together: which are looked for and which columns they leave."""
+
+import dataclasses
+import functools
+import math
+
+import numpy as np
+import pytest
+
+from symformer_jax.engine.config import DEFAULT
+from symformer_jax.language import expression, parser, printing
+from symformer_jax.language.expression import variable
+from symformer_jax.sources import invariances
+from symformer_jax.sources.reduced_tables import Change
+
+NAMES = ("x", "y", "z", "w")
+CONFIG = dataclasses.replace(DEFAULT.reductions, least_chance=0.125, denominators=(1, 2, 4), power_denominators=(1, 3))
+SHOWN = functools.partial(printing.to_text, names=NAMES)
+
+
+@pytest.fixture
+def x(rng):
+  return rng.uniform(1, 2, (20, 3))
+
+
+@pytest.fixture(autouse=True)
+def errors_as_where_it_is_called():
+  with np.errstate(all="ignore"):
+    yield
+
+
+def with_config(**changes):
+  return dataclasses.replace(CONFIG, **changes)
+
+
+def slopes_of(node, x, step=1e-6):
+  """By central differences [N, D]."""
+  return np.column_stack([(expression.evaluate(node, x + step * unit) - expression.evaluate(node, x - step * unit))
+                          / (2 * step) for unit in np.eye(x.shape[1])])
+
+
+# --- changes of scale ------------------------------------------------------------------------------------------------
+
+
+def test_relations_are_looked_for_among_few_columns_and_y(monkeypatch):
+  asked = []
+
+  def relation(growths, config):
+    chosen = tuple(int(each) for each in growths[0])
+    asked.append(chosen)
+    return np.ones(len(chosen)) if chosen in ((0, 1), (1, 2, 3)) else None
+
+  monkeypatch.setattr(invariances, "_relation", relation)
+  monkeypatch.setattr(invariances, "_scaled", lambda x, growths, chosen, weights, config: [chosen])
+  x, slopes = np.ones((20, 3)), np.tile([0.0, 1.0, 2.0], (20, 1))
+  y = np.full(20, -3.0)
+  assert list(invariances._scalings(x, y, slopes, [], with_config(max_scaled=4))) == [(1, 2, 3)]
+  assert asked == [(0, 1), (0, 2), (1, 2), (0, 2, 3), (1, 2, 3)]
+  asked.clear()
+  assert list(invariances._scalings(x, y, slopes, [frozenset({1}), frozenset({0, 3})], with_config(max_scaled=3))) == []
+  assert asked == [(0, 2)]
+  asked.clear()
+  list(invariances._scalings(x, y, slopes, [], with_config(max_scaled=2)))
+  assert asked == [(0, 1), (0, 2), (1, 2)]
+  asked.clear()
+  list(invariances._scalings(x, y, slopes, [frozenset({0, 2})], with_config(max_scaled=2)))
+  assert asked == [(0, 1), (1, 2)]
+
+
+def growths_of(rng, *, last=1.0, num=20):
+  """Whose relation is (2, 0.5, 1/last)."""
+  first = rng.uniform(1, 2, num) * rng.choice([-1, 1], num)
+  second = 4 * rng.uniform(1, 2, num) * rng.choice([-1, 1], num)
+  return np.column_stack([first, second, -last * (2 * first + 0.5 * second)])
+
+
+def test_a_relation_is_the_combination_that_vanishes(rng):
+  growths = growths_of(rng, last=3.0)
+  weights = invariances._relation(growths, CONFIG)
+  np.testing.assert_allclose(weights / weights[0], [1, 0.25, 1 / 6], rtol=1e-9)
+  np.testing.assert_allclose(np.abs(invariances._relation(0.01 * growths, CONFIG)), np.abs(weights), rtol=1e-9)
+  # Every row counts as much as any other, whatever its size.
+  off = growths * 10 ** rng.uniform(0, 4, (20, 1)) * (1 + 0.02 * rng.normal(size=(20, 3)))
+  _, _, axes = np.linalg.svd(off / np.linalg.norm(off, axis=1, keepdims=True))
+  np.testing.assert_allclose(
+    np.abs(invariances._relation(off, with_config(tolerance=1.0))), np.abs(axes[-1]), rtol=1e-6)
+  # Rows in which nothing grows obey any, but no more than half of all.
+  for num_zero, is_found in ((9, True), (10, False)):
+    growths[:num_zero] = 0
+    assert (invariances._relation(growths, CONFIG) is not None) == is_found
+  infinite = growths_of(rng)
+  infinite[3, 1] = np.inf
+  assert invariances._relation(infinite, CONFIG) is None
+
+
+def test_each_column_has_a_part_in_a_relation(rng):
+  growths = growths_of(rng)
+  weights = invariances._relation(growths, CONFIG)
+  sizes = np.median(np.abs(growths * weights), axis=0)
+  share = float(np.min(sizes) / np.max(sizes))
+  assert invariances._relation(growths, with_config(least_part=share * (1 - 1e-9))) is not None
+  assert invariances._relation(growths, with_config(least_part=share * (1 + 1e-9))) is None
+
+
+def test_a_relation_leaves_no_more_than_the_tolerance(rng):
+  growths = growths_of(rng)
+  growths[:, 2] *= 1 + 0.02 * rng.normal(size=20)
+  weights = invariances._relation(growths, with_config(tolerance=1.0))
+  left = invariances._share_left(growths, weights)
+  assert left > 1e-3
+  assert invariances._relation(growths, with_config(tolerance=left)) is not None
+  assert invariances._relation(growths, with_config(tolerance=np.nextafter(left, 0))) is None
+
+
+def test_columns_over_the_power_of_one_make_a_change_of_scale(x):
+  """z**2*sin(x/z)*cos(y/z**3) grows by the square of a number with x, y, z growing by it and its third power."""
+  node = parser.parse("z**2*sin(x/z)*cos(y/z**3)", NAMES)
+  y, slopes = expression.evaluate(node, x), slopes_of(node, x)
+  growths = np.column_stack([x * slopes, -y])
+  weights = np.array([1.0, 3.0, 1.0, 2.0])
+  [change] = invariances._scaled(x, growths, (0, 1, 2, 3), 7 * weights, with_config(power_denominators=(1,)))
+  assert change.is_simple and change.error < 1e-6 and change.summand is None
+  assert len(change.replaced) == 2 and change.dropped in (0, 2) and change.divisor == ((change.dropped, 2.0),)
+  for column, (each, derivative) in change.replaced.items():
+    assert SHOWN(each) == SHOWN(parser.parse(
+      f"{NAMES[column]}/{NAMES[change.dropped]}**{int(weights[column])}", NAMES))
+    np.testing.assert_allclose(derivative, slopes_of(each, x)[:, column], rtol=1e-6)
+  # Without y in it nothing is divided.
+  [free] = invariances._scaled(x, growths, (0, 1, 2), weights[:3], with_config(
+    power_denominators=(1,), tolerance=math.inf))
+  assert free.divisor == () and len(free.replaced) == 2
+
+
+def test_a_pivot_leaves_no_more_than_the_tolerance_and_can_be_divided_by(x):
+  growths = np.column_stack([np.ones(20), np.ones(20), -2 * np.ones(20)])
+  growths[:, 2] += 0.125
+  weights = np.ones(3)
+  left = invariances._share_left(growths, weights)
+  given = (x, growths, (0, 1, 2), weights)
+  assert list(invariances._scaled(*given, with_config(tolerance=left)))
+  assert not list(invariances._scaled(*given, with_config(tolerance=np.nextafter(left, 0))))
+  # Roots of what is below 0 are none.
+  halves = np.array([1.0, 2.0, 1.0])
+  growths = np.column_stack([np.ones(20), np.ones(20), -3 * np.ones(20)])
+  [change] = invariances._scaled(-x, growths, (0, 1, 2), halves, CONFIG)
+  assert change.dropped != 1
+  some = np.column_stack([-x[:, 0], x[:, 1], -x[:, 2]])
+  [change] = invariances._scaled(some, growths, (0, 1, 2), halves, with_config(power_denominators=(1, 2)))
+  assert change.dropped in (0, 2)
+
+
+def test_of_the_pivots_the_one_of_simplest_powers_is_taken(x):
+  """Powers 1, 2, 2 by the first, 1/2, 1, 1 by the others: whole numbers are shorter."""
+  growths = np.column_stack([np.ones(20), np.ones(20), -1.5 * np.ones(20)])
+  [change] = invariances._scaled(x, growths, (0, 1, 2), np.array([1.0, 2.0, 2.0]), with_config(
+    power_denominators=(1, 2)))
+  others = []
+  for pivot in range(3):
+    powers = np.array([1.0, 2.0, 2.0]) / (1.0, 2.0, 2.0)[pivot]
+    nodes = [expression.chain("*", [variable(i), expression.power(variable(pivot), expression.number(-p))])
+             for i, p in enumerate(powers) if i != pivot]
+    others.append(sum(map(expression.complexity, nodes)))
+  assert change.complexity == min(others) < max(others)
+
+
+# --- all of them -----------------------------------------------------------------------------------------------------
+
+
+def test_changes_are_within_the_tolerance_and_not_those_that_were_rejected():
+  changes = [Change(error, column, {}) for column, error in enumerate((0.03, 0.0301, 0.0))]
+  config = with_config(tolerance=0.03)
+  assert [c.dropped for c in invariances._remaining(changes, config, frozenset())] == [0, 2]
+  assert [c.dropped for c in invariances._remaining(changes, config, {changes[0].key})] == [2]
+
+
+def test_relations_that_are_known_hide_those_of_more_columns(monkeypatch, x):
+  y = x[:, 0] ** 2 * np.sin(x[:, 1])
+  slopes = np.column_stack([2 * y / x[:, 0], x[:, 0] ** 2 * np.cos(x[:, 1]), np.zeros(20)])
+  known, asked = [], []
+  monkeypatch.setattr(invariances, "_scalings", lambda x, y, slopes, minimal, config: known.extend(minimal) or iter(()))
+  monkeypatch.setattr(invariances, "_sums", lambda *args: iter([Change(0.5, 7, {}), Change(0.0, 8, {})]))
+  monkeypatch.setattr(invariances, "_summands", lambda *args: asked.append(1) or iter([Change(0.0, 9, {})]))
+  found = invariances.find_changes(x, y, slopes, CONFIG)
+  assert [c.dropped for c in found] == [0, 2, 9, 8] and asked == [1]
+  assert known == [frozenset({0, 3}), frozenset({2})]
+  rejected = {found[0].key, found[3].key}
+  known.clear()
+  assert [c.dropped for c in invariances.find_changes(x, y, slopes, CONFIG, rejected)] == [2, 9]
+  assert known == [frozenset({2})]
