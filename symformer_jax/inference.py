@@ -24,6 +24,7 @@ from symformer_jax.engine.options import SearchOptions
 from symformer_jax.engine.rows import Rows, check_dataset, refuse_variables, with_weights
 from symformer_jax.engine.source import Source
 from symformer_jax.engine.task import Task, default_names, make_task
+from symformer_jax.engine.threads import one_blas_thread
 from symformer_jax.errors import InputError
 from symformer_jax.language import expression, printing, programs, templates, units as units_lib
 from symformer_jax.language.canonical import canonicalize
@@ -130,7 +131,7 @@ def search(
   if targets is not None and len(targets) != len(datasets):
     raise InputError(f"targets: expected a name for each of {len(datasets)} data sets, got {len(targets)}")
   key = jax.random.key(seed) if key is None else key
-  with interruption.noting_ctrl_c() as ctrl_c:
+  with interruption.noting_ctrl_c() as ctrl_c, one_blas_thread():
     return _search_all(model, datasets, names, targets, options, key, callback,
                        lambda: ctrl_c.is_wished() or should_stop())
 

@@ -14,6 +14,9 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")
 # Many tests and the processes they start compile the same steps: once a run is enough.
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", tempfile.mkdtemp(prefix="symformer-test-cache-"))
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.1")
+# Two processes of tests, and others, share the cores, and threads of BLAS wait for each other by spinning: the tests of
+# exact fractions took sixteen times as long (symformer_jax/engine/threads.py).
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 # Figures are drawn to files; a display may not exist.
 os.environ.setdefault("MPLBACKEND", "Agg")
 # A shell that runs tests in the background, or nohup, ignores these, and processes would inherit that.
