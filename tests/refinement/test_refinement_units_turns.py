@@ -281,7 +281,7 @@ def test_the_noise_is_that_of_the_full_fit_or_one_where_it_is_known(monkeypatch)
 
 def test_columns_that_half_of_the_digits_tell_apart_are_identifiable():
   a, b = np.linalg.qr(np.random.default_rng(0).normal(size=(9, 2)))[0].T
-  for apart, is_known in ((3e-10, True), (0.7e-10, False)):  # the smallest singular value is half of it, times root 2
+  for apart, is_known in ((1.6e-10, True), (1.2e-10, False)):  # the smallest singular value is half of it, times root 2
     found = uncertainty.estimate(np.stack([a, a + apart * b], axis=1), np.ones(9), np.ones(9))
     assert found.is_identifiable.all() is np.bool_(is_known)
   third = uncertainty.estimate(np.stack([a, a, b], axis=1), np.ones(9), np.ones(9))

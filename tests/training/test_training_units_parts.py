@@ -101,6 +101,8 @@ def test_a_new_run_begins_at_nothing(parts, tmp_path):
   assert run.meter._peak == 5 * jax.device_count()
   started = loop.set_up(TINY, workdir, {"w": np.ones(2, np.float32)})
   assert started.state.params["w"].tolist() == [1, 1]
+  for state in (run.state, started.state):  # on all devices
+    assert state.params["w"].sharding == NamedSharding(sharding.make_mesh(TINY.mesh), P())
 
 
 def test_a_run_goes_on_where_it_was(parts, tmp_path, monkeypatch):
