@@ -13,7 +13,7 @@ from symformer_jax.engine.config import DEFAULT
 from symformer_jax.engine.options import SearchOptions
 from symformer_jax.engine.pool import Candidate, Pool, survivors
 from symformer_jax.engine.rows import Rows, check_dataset
-from symformer_jax.language import expression, programs
+from symformer_jax.language import expression, parser, programs
 from symformer_jax.language.expression import Node, number, variable
 from symformer_jax.language.rules import Rule
 
@@ -177,6 +177,20 @@ def test_a_factor_is_written_but_where_it_is_one():
   (Node("pow3", (number(-2.0),)), -8.0), (Node("pow2", (number(-2.0),)), 4.0)])
 def test_powers_of_numbers_are_numbers(node, value):
   assert rescale.Scaling((2.0,)).restore(node) == number(value)
+
+
+@pytest.mark.parametrize("text", ["sqrt(-x)", "(-2*x)**1.5", "3*sqrt(-x*y**2)", "(-x)**(-0.5)"])
+def test_a_negative_factor_stays_under_a_root(text):
+  x, node = np.column_stack([np.linspace(-3, -0.1, 9), np.linspace(1, 2, 9)]), parser.parse(text, ("x", "y"))
+  expected = expression.evaluate(node, x / [6.0, 0.5])
+  found = expression.evaluate(rescale.Scaling((6.0, 0.5)).restore(node), x)
+  assert np.isfinite(expected).all()
+  np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+def test_the_root_of_a_negative_number_stays_undefined():
+  found = rescale.Scaling((2.0,)).restore(Node("sqrt", (number(-4.0),)))
+  assert np.isnan(expression.evaluate(found, np.ones((3, 1)))).all()
 
 
 def test_small_columns_are_shown_raw_as_well_up_to_the_border_of_the_box():
