@@ -304,10 +304,11 @@ def _fit_in_threads(
     with jax.enable_x64(use_x64):  # the setting belongs to a thread
       return jax.tree.map(np.asarray, fit(part, shared))
 
+  # Without `is_free` there is one array less.
   shapes = [(a.shape, a.dtype) for a in jax.tree.leaves((parts[0], shared))]
   # The number of steps is no part of the program.
   settings = sorted((name, value) for name, value in fit.keywords.items() if name != "max_steps")
-  signature = str((settings, use_x64, per_candidate[2] is None, shapes))
+  signature = str((settings, use_x64, shapes))
   with _compile_lock:  # else every thread would compile the same program
     done = [] if signature in _compiled else [run(parts[0])]
     _compiled.add(signature)

@@ -13,7 +13,7 @@ from symformer_jax.engine.config import DEFAULT
 from symformer_jax.engine.options import SearchOptions
 from symformer_jax.engine.pool import Candidate, Pool, survivors
 from symformer_jax.engine.rows import Rows, check_dataset
-from symformer_jax.language import expression, programs
+from symformer_jax.language import expression, parser, programs
 from symformer_jax.language.expression import Node, number, variable
 from symformer_jax.language.rules import Rule
 
@@ -107,6 +107,12 @@ def test_a_row_of_tiny_weight_counts_and_one_of_none_does_not():
   assert rows.x[:, 0].tolist() == [0, 2, 3, 4, 5, 6] and rows.weights.mean() == pytest.approx(1)
 
 
+@pytest.mark.parametrize(("num_rows", "num_bags"), [(4095, 2), (4096, 4)])
+def test_from_so_many_rows_on_two_more_bags_are_shown(num_rows, num_bags):
+  rows = unit_rows(np.arange(float(num_rows)), np.arange(float(num_rows)) ** 2)
+  assert len(bags.draw_bags(rows, rows.sample(9, seed=0), seed=0)) == num_bags
+
+
 # --- screening -------------------------------------------------------------------------------------------------------
 
 
@@ -173,6 +179,20 @@ def test_powers_of_numbers_are_numbers(node, value):
   assert rescale.Scaling((2.0,)).restore(node) == number(value)
 
 
+@pytest.mark.parametrize("text", ["sqrt(-x)", "(-2*x)**1.5", "3*sqrt(-x*y**2)", "(-x)**(-0.5)"])
+def test_a_negative_factor_stays_under_a_root(text):
+  x, node = np.column_stack([np.linspace(-3, -0.1, 9), np.linspace(1, 2, 9)]), parser.parse(text, ("x", "y"))
+  expected = expression.evaluate(node, x / [6.0, 0.5])
+  found = expression.evaluate(rescale.Scaling((6.0, 0.5)).restore(node), x)
+  assert np.isfinite(expected).all()
+  np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+def test_the_root_of_a_negative_number_stays_undefined():
+  found = rescale.Scaling((2.0,)).restore(Node("sqrt", (number(-4.0),)))
+  assert np.isnan(expression.evaluate(found, np.ones((3, 1)))).all() and number(-1) in list(expression.walk(found))
+
+
 def test_small_columns_are_shown_raw_as_well_up_to_the_border_of_the_box():
   y = np.linspace(1, 2, 9)
   small = np.linspace(0, 0.5, 9)
@@ -188,6 +208,20 @@ def test_small_spans_far_from_zero_are_off_to_one_side(low, high, is_far):
 
 
 # --- noise and criteria ----------------------------------------------------------------------------------------------
+
+
+def test_of_equal_descriptions_the_first_is_the_best():
+  watch = object.__new__(noise.NoiseWatch)
+  lengths = {}
+  watch._config, watch._least, watch._length = DEFAULT.noise, np.inf, lambda candidate: lengths[candidate.name]
+  first, second = SimpleNamespace(name="first"), SimpleNamespace(name="second")
+  pool = SimpleNamespace(in_order=lambda: [first, second])
+  # A nat less is a gain, and so is the first description.
+  for pair, best, has_stalled in (((5.0, 5.0), first, False), ((5.0, 5.0), first, True), ((5.0, 4.0), second, False),
+                                  ((3.01, 3.5), first, True), ((9.0, 9.0), first, True), ((2.0, 9.0), first, False)):
+    lengths.update(first=pair[0], second=pair[1])
+    assert watch.has_stalled(pool) is has_stalled and watch.best is best
+  assert watch.has_stalled(SimpleNamespace(in_order=lambda: [])) is False and watch.best is None
 
 
 def test_errors_have_no_constants_unless_they_are_named(monkeypatch):

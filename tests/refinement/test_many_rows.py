@@ -4,9 +4,7 @@ import numpy as np
 import pytest
 from scipy import optimize
 
-from symformer_jax.language import parser
-from symformer_jax.refinement import bounded, refine as refine_lib, solve
-from symformer_jax.refinement.named import NamedFormula
+from symformer_jax.refinement import solve
 from symformer_jax.refinement.problem import Status
 from symformer_jax.refinement.refine import refine
 
@@ -43,77 +41,6 @@ def test_bounds_bind_over_many_rows(rng):
   assert fit.at_bound == ("b2",) and fit.status == Status.CONVERGED
 
 
-def test_some_rows_have_the_ends_of_each_column(rng):
-  x, y, weights = rng.normal(size=(NUM_ROWS, 3)), rng.normal(size=NUM_ROWS), rng.uniform(1, 2, NUM_ROWS)
-  drawn = refine_lib._some_rows((x, y, weights, ("a", "b", "c")))
-  num = len(drawn[1])
-  assert refine_lib.SCREENING_ROWS <= num <= refine_lib.SCREENING_ROWS + 6 and drawn[3] == ("a", "b", "c")
-  at = np.searchsorted(np.sort(y), drawn[1])
-  rows = np.argsort(y)[at]
-  assert len(set(rows.tolist())) == num and (x[rows] == drawn[0]).all() and (weights[rows] == drawn[2]).all()
-  assert (drawn[0].min(axis=0) == x.min(axis=0)).all() and (drawn[0].max(axis=0) == x.max(axis=0)).all()
-  few = x[:refine_lib.SCREENING_ROWS], y[:refine_lib.SCREENING_ROWS], weights[:refine_lib.SCREENING_ROWS], ()
-  assert refine_lib._some_rows(few) is few
-
-
-def fit_of(loss, values=None, num_undefined=None):
-  num = len(loss)
-  values = np.arange(float(num))[:, None] if values is None else np.array(values, float)
-  return solve.Fit(values, np.array(loss, float), np.zeros(num, int), np.ones(num, int),
-                   np.zeros(num, int) if num_undefined is None else np.array(num_undefined))
-
-
-def test_leaders_are_different_ends_the_best_first():
-  assert refine_lib._leaders(fit_of([5, 1, 1 + 1e-9, 3, 2, 9, 7])).tolist() == [1, 4, 3, 0]
-  # Of those that are defined nowhere, the one that is at the most points.
-  assert refine_lib._leaders(fit_of([np.inf, 2, np.inf], num_undefined=[3, 0, 1])).tolist()[:2] == [1, 2]
-  assert refine_lib._leaders(fit_of([np.inf, np.inf], num_undefined=[3, 1])).tolist() == [1]
-
-
-@pytest.fixture
-def pursued():
-  """Starts of each fit to all rows, whose losses are given, and how many rows were screened again."""
-  def go_on(screened, given, again=()):
-    asked, losses, screenings = [], list(given), list(again)
-
-    def fit_all(sets, starts, *, is_persistent=True):
-      asked.append((np.ravel(starts[0]).tolist(), is_persistent))
-      return [fit_of([losses.pop(0) for _ in starts[0]], starts[0])]
-
-    def screen(sets):
-      asked.append(len(sets[0][1]))
-      return [screenings.pop(0)]
-
-    # Undefined at nine of a thousand rows where the constant is above 0.5.
-    x = np.ones((1000, 1))
-    x[500:509] = -1
-    formula = NamedFormula(parser.parse("sqrt(1 + 2*a*x)", ("x",), allow_symbols=True), ("a",))
-    data = x, np.ones(1000), np.ones(1000), ("x",)
-    return refine_lib._go_on(formula, fit_all, screen, data, screened), asked
-  return go_on
-
-
-def test_only_ends_that_are_nearly_as_good_go_on(pursued):
-  fit, asked = pursued(fit_of([8, 1, 1.4, 1.6]), [3, 2])
-  assert asked == [([1.0], False), ([2.0], False)] and fit.loss.tolist() == [3, 2]
-  assert fit.values.ravel().tolist() == [1, 2]
-
-
-def test_rows_at_which_the_best_end_is_undefined_are_screened_with_the_others(pursued):
-  fit, asked = pursued(fit_of([8, 1, 5]), [np.inf, 7], [fit_of([3, 9], [[0.25], [0.3]])])
-  seen = len(refine_lib._some_rows((np.ones((1000, 1)), *[np.ones(1000)] * 2, ()), also=np.arange(500, 509))[1])
-  assert asked[0] == ([1.0], False) and asked[2] == ([0.25], False) and fit.loss.tolist() == [7]
-  assert refine_lib.SCREENING_ROWS <= asked[1] <= seen + 9
-
-
-def test_where_no_good_end_is_defined_at_all_rows_there_is_none(pursued):
-  fit, asked = pursued(fit_of([1, 8]), [np.inf] * 4, [fit_of([1, 8])] * 3)
-  assert fit is None and len(asked) == 7
-  # What is undefined at some rows is undefined at all: it is not asked again.
-  fit, asked = pursued(fit_of([np.inf, np.inf], num_undefined=[3, 1]), [np.inf])
-  assert fit.loss.tolist() == [np.inf] and asked == [([1.0], False)]
-
-
 def test_a_given_start_sees_all_rows(rng):
   x = rng.uniform(0, 1000, 5000)
   y = 50 * np.exp(-((x - 503.3) ** 2) / 2 / 0.5**2) + 2 + 0.1 * rng.normal(size=5000)  # seen by a dozen rows
@@ -148,31 +75,3 @@ def test_data_sets_of_one_call_share_what_is_compiled(rng, monkeypatch):
   refine(FORMULA, [x for x, _ in sets], [y for _, y in sets], start=START, num_starts=NUM_STARTS)
   assert shapes[0] == ((3, NUM_STARTS), (3, 576), True)
   assert set(shapes[1:]) == {((1, 1), (1, 1536), False)} and len(shapes) >= 4
-
-
-def test_a_descent_within_bounds_sees_all_rows_at_last(rng, monkeypatch):
-  x, y = peak_data(rng)
-  formula = NamedFormula(parser.parse(FORMULA, ("x",), allow_symbols=True), ("b1", "b2", "b3"))
-  data = x[:, None], y, np.ones(NUM_ROWS), ("x",)
-  seen, losses = [], []
-
-  def from_all(evaluate, starts, y, weights, box, *, max_steps):
-    seen.append(("some" if len(y) < NUM_ROWS else "all", len(starts)))
-    return bounded.Found(np.array([5.0, 3.0, 3.0]), 1.0, np.zeros(3, bool), True, 1.0)
-
-  def descend(evaluate, start, y, weights, box, *, max_steps):
-    seen.append((start.tolist(), evaluate(start).shape, len(y), max_steps))
-    return bounded.Found(start, losses[-1], np.zeros(3, bool), True, 1.0)
-
-  monkeypatch.setattr(bounded, "descend_from_all", from_all)
-  monkeypatch.setattr(bounded, "descend", descend)
-  box, starts = (np.zeros(3), np.full(3, 9.0)), np.ones((4, 3))
-  for loss, rest in ((2.0, []), (np.inf, [("all", 4)])):
-    seen.clear()
-    losses.append(loss)
-    refine_lib._descend_within(formula, data, starts, box, 7)
-    assert seen == [("some", 4), ([5.0, 3.0, 3.0], (4, NUM_ROWS), NUM_ROWS, 7), *rest]
-  seen.clear()
-  losses.append(2.0)
-  refine_lib._descend_within(formula, data, starts, box, 7, has_start=True)
-  assert seen[-1][0] == [1.0, 1.0, 1.0] and seen[-1][2] == NUM_ROWS

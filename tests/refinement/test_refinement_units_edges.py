@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from symformer_jax.language import parser
+from symformer_jax.language import expression, parser
 from symformer_jax.refinement import (
   bfgs,
   bounded,
@@ -219,3 +219,15 @@ def test_a_start_of_the_user_is_told_to_the_fit_of_all_sets(start, has_start, mo
 def test_fillings_are_drawn_by_seed_zero_unless_another_is_named():
   node = parser.parse("a*x + b", ("x",), allow_symbols=True)
   assert refine_lib.draw_fillings(node, num=3) == refine_lib.draw_fillings(node, num=3, seed=0)
+
+
+def test_functions_of_a_formula_stay_as_they_are_written(monkeypatch):
+  seen = set()
+
+  def fit_sets(formula, *given, **named):
+    seen.update(part.token for part in expression.walk(formula.node))
+    raise SeenError
+  monkeypatch.setattr(refine_lib, "_fit_sets", fit_sets)
+  with pytest.raises(SeenError):
+    refine_lib.refine("a*tanh(x0) + abs(x0 - b)", np.ones((9, 1)), np.ones(9))
+  assert {"tanh", "abs"} <= seen

@@ -1,7 +1,9 @@
 """The local model's arithmetic, of linear formulas by NumPy, without a compiled program; its shapes, one by one."""
 
 import math
+from typing import Any, NamedTuple
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -219,3 +221,25 @@ def test_a_constant_needs_neighbours_on_both_sides():
     return found
   model.predict_many = predict_many
   assert model._has_neighbours().tolist() == [True, False, False]
+
+
+class Slots(NamedTuple):
+  """A program as far as its constants go."""
+
+  slots: Any
+  numbers: Any
+  length: Any
+
+
+def test_constants_are_read_as_numbers_where_no_derivative_is_asked_for(monkeypatch):
+  asked = []
+  monkeypatch.setattr(local_lib.interpreter, "run", lambda program, constants, columns, *, num_tokens: asked.append(
+    (program, constants, num_tokens)) or columns)
+  program = Slots(jnp.array([1, -1, 0, 2]), jnp.array([9.0, 8.0, 7.0, 6.0]), 4)
+  columns = jnp.array([[1.0, 2.0], [3.0, 4.0]])
+  found = local_lib._values.__wrapped__(program, jnp.array([10.0, 20.0, 30.0, 0.0]), columns)
+  [(plain, constants, num_tokens)] = asked
+  assert plain.numbers.tolist() == [20, 8, 10, 30] and plain.slots.tolist() == [-1] * 4 and num_tokens == 4
+  assert constants.shape == (0,) and found.tolist() == [1, 2]
+  found = local_lib._values_and_jacobian.__wrapped__(program, jnp.zeros(3), columns)
+  assert asked[-1][0] is program and asked[-1][2] == 4 and asked[-1][1].shape == (3,) and found.shape == (2, 2)

@@ -261,6 +261,23 @@ def test_padding_repeats_the_last_point_without_weight(monkeypatch, translated):
   assert seen[0].shape == (16, 1)
 
 
+def test_points_are_padded_within_each_data_set_and_columns_stay(monkeypatch, translated):
+  found, pad = [], jnp.pad
+  monkeypatch.setattr(jnp, "pad", lambda *given, **named: found.append(pad(*given, **named)) or found[-1])
+  monkeypatch.setattr(solve, "_fit_one", lambda program, x, y, weights, num_tokens, *, num_slots, **rest: (
+    jnp.zeros(num_slots), y[0], jnp.int32(0), jnp.int32(0), jnp.int32(0)))
+  x = np.arange(84, dtype=np.float32).reshape(2, 14, 3)
+  y, weights = x[..., 0] + 1, np.ones((2, 14))
+  ids = np.full((1, 2), VOCAB.first_variable_id, np.int32)
+  _, fit = solve._fit.__wrapped__(
+    (ids, np.zeros((1, 2), np.float32), None, np.ones(1, np.int32)), (x, y, weights), vocab=VOCAB, method="lm",
+    max_steps=9, max_constants=3, plan="loop", is_persistent=False)
+  np.testing.assert_array_equal(found[0], np.concatenate([x, np.repeat(x[:, -1:], 2, axis=1)], axis=1))
+  for padded, own in zip(found[1:3], (y, weights), strict=True):
+    np.testing.assert_array_equal(padded, np.concatenate([own, np.zeros((2, 2))], axis=1))
+  assert fit.loss.tolist() == [y[1, 0]]
+
+
 def test_numbers_stand_where_they_were_fitted_and_others_stay(monkeypatch, translated):
   def one(program, x, y, weights, num_tokens, *, num_slots, **rest):
     return 10.0 + jnp.arange(num_slots, dtype=jnp.float32), jnp.zeros(()), *[jnp.int32(0)] * 3

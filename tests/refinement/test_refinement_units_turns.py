@@ -3,6 +3,7 @@
 import math
 from types import SimpleNamespace
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -280,7 +281,7 @@ def test_the_noise_is_that_of_the_full_fit_or_one_where_it_is_known(monkeypatch)
 
 def test_columns_that_half_of_the_digits_tell_apart_are_identifiable():
   a, b = np.linalg.qr(np.random.default_rng(0).normal(size=(9, 2)))[0].T
-  for apart, is_known in ((3e-10, True), (0.7e-10, False)):  # the smallest singular value is half of it, times root 2
+  for apart, is_known in ((1.6e-10, True), (1.2e-10, False)):  # the smallest singular value is half of it, times root 2
     found = uncertainty.estimate(np.stack([a, a + apart * b], axis=1), np.ones(9), np.ones(9))
     assert found.is_identifiable.all() is np.bool_(is_known)
   third = uncertainty.estimate(np.stack([a, a, b], axis=1), np.ones(9), np.ones(9))
@@ -341,6 +342,8 @@ def test_of_starts_without_a_value_that_is_taken_which_is_defined_at_more_points
   inf = math.inf
   _, (_, last) = restarted(monkeypatch, [[inf, inf, inf], [inf, 1e30, inf]], undefined=[[5, 2, 9], [1, 0, 1]])
   assert last.values[:, 0].tolist() == [1, 4]
+  _, (_, last) = restarted(monkeypatch, [[inf, inf]], undefined=[[9, 8]])  # of nine points
+  assert last.values[:, 0].tolist() == [1]
 
 
 def test_a_group_shares_the_best_start_of_all(monkeypatch):
@@ -349,6 +352,18 @@ def test_a_group_shares_the_best_start_of_all(monkeypatch):
   assert last.values[:, 0].tolist()[0] == 2 and last.values[:, 0].tolist()[2] == 5
   assert last.is_free.tolist() == [[True, False], [False, False], [True, False]]
   assert np.asarray(values)[:, 0].tolist() == [2, 2, 5]
+
+
+def test_every_candidate_has_starts_of_its_own_tokens():
+  values, is_free = jnp.arange(1.0, 7).reshape(2, 3), jnp.array([[True, False, True], [False, True, False]])
+  for is_skeleton in (True, False):
+    found = np.asarray(restarts.draw_starts(
+      jax.random.key(0), values, is_free, num_starts=4, spread=0.5, is_skeleton=is_skeleton))
+    assert found.shape == (2, 4, 3)
+    held = np.broadcast_to(~np.asarray(is_free)[:, None], found.shape)
+    np.testing.assert_array_equal(found[held], np.broadcast_to(np.asarray(values)[:, None], found.shape)[held])
+    assert len(set(found[~held].tolist())) == 4 * 3 and (found[:, 0] == np.asarray(values)).all() != is_skeleton
+    assert np.abs(found[~held]).max() <= 5 if is_skeleton else (found > 0).all()
 
 
 def test_four_starts_spread_by_a_half_by_default(monkeypatch):
