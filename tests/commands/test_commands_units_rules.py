@@ -22,6 +22,7 @@ from symformer_jax.commands import (
   startup,
   table_files,
   tables,
+  text_tables,
   times,
 )
 from symformer_jax.errors import InputError
@@ -92,6 +93,45 @@ def test_what_pandas_says_of_a_format_is_nobodys_matter(monkeypatch):
     return to_datetime(*given, **options)
   monkeypatch.setattr(times.pd, "to_datetime", warning)
   assert times.read(objects("2020-01-01", "2020-01-05")).values.tolist() == [0, 4]
+
+
+def test_spaces_around_dates_and_cells_between_them_do_no_harm():
+  assert times.read(objects(" 2020-01-01", "2020-01-05 ")).values.tolist() == [0, 4]
+  found = times.read(objects("01/01/2020", None, "02/02/2020"))  # the same days by either order
+  assert not found.fault and found.values[2] == 32
+  assert times.read(objects("01.01.2020T10:00", "02.01.2020T10:00")).values.tolist() == [0, 24]
+  assert times.read(objects("2020-01-01T10:00:00,5", "2020-01-01T10:00:09.5")).values.tolist() == [0, 9]
+
+
+# --- lines of text -----------------------------------------------------------------------------------------------
+
+
+def text_table(tmp_path, text, **options):
+  (tmp_path / "t.csv").write_text(text)
+  return text_tables.read(tmp_path / "t.csv", **options)
+
+
+def test_a_rule_below_names_is_no_row_where_nothing_else_is(tmp_path):
+  assert text_table(tmp_path, "a | b\n--- | ---\n").places.tolist() == []
+
+
+def test_comments_behind_all_rows_and_behind_quotes(tmp_path):
+  assert list(text_table(tmp_path, "1,2 # a\n3,4 # b\n").columns[1]) == ["2", "4"]
+  quoted = text_table(tmp_path, 'a,b\n"x",5\n"y",6 # why\n')
+  assert list(quoted.columns[1]) == ["5", "6"] and list(quoted.columns[0]) == ["x", "y"]
+
+
+def test_a_quoted_cell_may_end_a_file_or_the_lines_that_are_looked_at(tmp_path):
+  assert text_table(tmp_path, 'a,b\n1,2\n3,"x\ny"\n').columns[1][1] == "x\ny"
+  assert text_tables._score(["1,2", "1,2", '1,"x', "y"], ",") > 1
+
+
+def test_a_separator_makes_columns_of_text_too():
+  assert text_tables._find_separator(["title", "a;b", "c;d"]) == ";"
+  with pytest.raises(InputError, match="may stand between commas or between spaces"):
+    text_tables._find_separator(["title", "a,b c", "d,e f"])
+  assert text_tables._score(["1,2"] * 3 + ["1,2,3"], ",") == 2.5  # most lines tell, not the longest
+  assert text_tables._score(["a,b", "1,"], ",") == 2.5
 
 
 @pytest.mark.parametrize(("entries", "units", "has_header"), [
@@ -319,7 +359,7 @@ def test_what_the_runner_is_told_before_the_imports(monkeypatch):
 
 
 def test_text_stands_to_the_left_and_numbers_to_the_right(capsys):
-  header, row = tuple("aaaa bbbb cccc dddd eeee ffff gggg".split()), tuple("tuvwxyz")
+  header, row = ("aaaa", "bbbb", "cccc", "dddd", "eeee", "ffff", "gggg"), tuple("tuvwxyz")
   listing._print_plain("title", header, [row])
   assert capsys.readouterr().out.splitlines() == [
     "title", "aaaa  bbbb  cccc  dddd  eeee  ffff  gggg", "t        u  v        w     x     y  z"]
