@@ -75,6 +75,10 @@ def _parts(node: ast.AST) -> Iterator[ast.expr]:
         child, ast.Raise | ast.JoinedStr | ast.Assert | ast.Import | ast.ImportFrom)
       if not isinstance(child, ast.AST) or is_left_out or _is_assertion(child):
         continue
+      if _is_guard(child):  # where it is turned round importing runs the program: no behaviour of a function
+        for statement in child.body:
+          yield from _parts(statement)
+        continue
       if isinstance(child, ast.expr):
         yield child
       yield from _parts(child)
@@ -83,6 +87,11 @@ def _parts(node: ast.AST) -> Iterator[ast.expr]:
 def _is_assertion(node: ast.AST) -> bool:
   """Whether it is the `strict=True` of a `zip`: as an assertion it decides nothing where the code is right."""
   return isinstance(node, ast.keyword) and node.arg == "strict"
+
+
+def _is_guard(node: ast.AST) -> bool:
+  """Whether it is `if __name__ == "__main__":`, what a file does as a program below it."""
+  return isinstance(node, ast.If) and ast.unparse(node.test) == "__name__ == '__main__'"
 
 
 def _changes(node: ast.expr) -> Iterator[ast.expr]:

@@ -36,6 +36,12 @@ def test_letters_beyond_ascii_move_nothing():
   assert mutant.text == "name = 'größe'; half = ('ü' - name)"
 
 
+def test_what_is_asked_of_a_program_is_no_change():
+  [mutant] = mutation.mutants("if __name__ == '__main__':\n  run(3)\n")
+  assert (mutant.before, mutant.after) == ("3", "4")
+  assert [m.after for m in mutation.mutants("if name == '__main__':\n  run()\n")] == ["(name != '__main__')"]
+
+
 def parted(module):
   """The quick tests of a module's room, and those after them."""
   found = mutation.tests_of(pathlib.Path(f"symformer_jax/{module}.py"), ROOT)

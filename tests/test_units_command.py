@@ -580,6 +580,7 @@ def infer_beam(monkeypatch, answering):
     monkeypatch.setitem(sys.modules, name, module)
   monkeypatch.delitem(sys.modules, "symformer_jax.infer_beam", raising=False)
   from symformer_jax import infer_beam as command
+  monkeypatch.setattr(command, "run_elsewhere", command._SearchBundle._run, raising=False)
   monkeypatch.setattr(command._SearchBundle, "_run", lambda self, function, *arguments: function(*arguments))
   Pipeline.made.clear()
   yield command
@@ -649,6 +650,49 @@ def test_what_kills_a_worker_costs_one_file(infer_beam, flags, tmp_path, monkeyp
   assert lines[1]["message"].startswith("the process that searched it died")
   assert (lines[2]["message"], lines[3]["message"]) == ("KeyError: 'k'", "no")
   assert len(pathlib.Path(place).stem) == 24 and infer_beam._part("f", ["a"]) != infer_beam._part("f", ["a", "b"])
+
+
+def test_a_worker_searches_in_one_process_of_its_own_until_that_dies(infer_beam, monkeypatch):
+  made = []
+
+  class Pool:
+    def __init__(self, *given, **options):
+      made.append((given, options, self))
+      self.is_over = False
+
+    def submit(self, function, *arguments):
+      return types.SimpleNamespace(result=lambda: function(*arguments))
+
+    def shutdown(self):
+      self.is_over = True
+  monkeypatch.setattr(infer_beam, "ProcessPoolExecutor", Pool)
+  search = infer_beam._SearchBundle({"seed": 7}, is_single=True, here="/here", folder="f")
+  assert infer_beam.run_elsewhere(search, max, 1, 2) == 2 and infer_beam.run_elsewhere(search, min, 1, 2) == 1
+  [((num, context), options, pool)] = made
+  assert num == 1 and context.get_start_method() == "spawn"
+  assert options == {"initializer": infer_worker.begin, "initargs": ({"seed": 7}, "/here")}
+  search.teardown()
+  assert pool.is_over and search._pool is None
+  assert infer_beam.run_elsewhere(search, max, 1, 2) == 2 and len(made) == 2
+
+
+def test_what_no_file_can_mend_is_refused_before_the_results_are_begun(infer_beam, flags, tmp_path, monkeypatch):
+  from symformer_jax import inference
+  [path], resolved = files_of(tmp_path, ["a.csv"]), []
+  monkeypatch.setattr(inference, "resolve_model", lambda name, *, num_variables: resolved.append((name, num_variables)))
+  flags(f"--data={path}", f"--out={tmp_path}/out", "--quiet")
+  assert infer_beam.run([]) == runner.DONE and not resolved
+  flags(f"--data={path}", f"--out={tmp_path}/out", "--quiet", "--resume", "--model=own")
+  with pytest.raises(InputError, match="holds results of .*--model=auto, not --model=own"):
+    infer_beam.run([])
+  assert resolved == [("own", 1)]
+  flags(f"--data={path}", f"--out={path}", "--quiet")
+  with pytest.raises(InputError, match="^--out: "):
+    infer_beam.run([])
+  (tmp_path / "out" / "results.jsonl").write_text("{}\n")
+  flags(f"--data={path}", f"--out={tmp_path}/out", "--quiet", "--resume")
+  with pytest.raises(InputError, match="line 1 of '.*results.jsonl' is no result of this command"):
+    infer_beam.run([])
 
 
 def test_files_of_object_stores_are_copied(infer_beam, tmp_path):

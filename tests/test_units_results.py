@@ -206,6 +206,8 @@ def test_a_front_comes_back_from_its_record():
   (["search", "seed"], 1.5, "seed: expected a whole number"),
   (["search", "seed"], True, "seed: expected a whole number"), (["search", "model"], 3, "model: expected text"),
   (["search", "weights"], [1, "x"], "weights: expected a number"),
+  *((["search", "weights"], weights, "weights: expected numbers of at least 0, and one above")
+    for weights in ([1, -1], [-1, -1], [math.inf, 1], [1, math.nan], [0, 0])),
   (["search", "counts"], {"drawn": 1}, "unknown key counts.drawn"),
   (["search", "rounds"], [{"x": 1}], "unknown key rounds.x"),
   (["search", "seconds"], {"x": 1}, "unknown key seconds.x"),

@@ -247,8 +247,8 @@ class _Reading:
   def read(self, decimal: str) -> np.ndarray:
     """Values of the texts by a mark, NaN for those that are no number by it."""
     if decimal not in self._read:
-      found = (read_number(text, decimal) for text in self.texts)
-      self._read[decimal] = np.array([math.nan if value is None else value for value in found], np.float64)
+      # None is NaN to NumPy.
+      self._read[decimal] = np.array([read_number(text, decimal) for text in self.texts], np.float64)
     return self._read[decimal]
 
   @property

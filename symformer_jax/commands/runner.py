@@ -253,8 +253,7 @@ def one_line(message: str) -> str:
   cursor, is escaped, and the middle of a very long one left out.
   """
   signs = " ".join(message.split())
-  plain = signs if signs.isprintable() else "".join(
-    sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in signs)
+  plain = "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in signs)
   return shorten(plain, MAX_MESSAGE)
 
 

@@ -141,7 +141,7 @@ def _head(line: str) -> str:
 
 def _num_cells(line: str, separator: str) -> int:
   try:
-    [(_, row)] = _split([(0, line)], separator, is_whole=False)
+    [(_, row)] = _split([(0, line)], separator)
   except csv.Error:
     return 0
   return len(row)

@@ -140,10 +140,9 @@ def _parse(texts: Sequence[Any], form: str | None) -> np.ndarray:
   """Moments datetime64[us] [N] of texts of one form, or of dates; NaT for any other. Zones are brought to UTC."""
   is_wanted = [isinstance(text, str) == (form is not None) and isinstance(text, str | datetime.date) for text in texts]
   if form is not None:
-    texts = [_DECIMAL_COMMA.sub(".", text) if isinstance(text, str) else text for text in texts]
-  if form is not None and form != "ISO8601":
-    # No format has a T between day and clock but that of ISO.
-    texts = [re.sub(r"(?<=\d)T(?=\d)", " ", text) if isinstance(text, str) else text for text in texts]
+    # No format has a T between day and clock but that of ISO, which may have a space as well.
+    texts = [re.sub(r"(?<=\d)T(?=\d)", " ", _DECIMAL_COMMA.sub(".", text)) if isinstance(text, str) else text
+             for text in texts]
   series = pd.Series([text if ok else None for text, ok in zip(texts, is_wanted, strict=True)], dtype=object)
   with warnings.catch_warnings(action="ignore"):
     moments = pd.to_datetime(series, format=form, errors="coerce", utc=True)

@@ -51,5 +51,6 @@ def test_signs_that_can_be_printed_stay_beside_those_that_cannot():
 def test_points_of_a_table_have_weights_where_it_has_them():
   x, y = np.zeros((5, 1)), np.arange(5.0)
   assert len(tables.Table("t.csv", ("x",), "y", x, y).points) == 2
-  *_, weights = tables.Table("t.csv", ("x",), "y", x, y, weights=y).points
-  assert weights is y
+  weights = np.ones(5)
+  given = tables.Table("t.csv", ("x",), "y", x, y, weights=weights).points
+  assert given[0] is x and given[1] is y and given[2] is weights
