@@ -296,6 +296,14 @@ def test_why_a_search_ended(capsys, changed, end):
   assert lines[-1].startswith("9 samples, 5 valid, 3 distinct; ended after ") and end in lines[-1]
 
 
+def test_the_noise_is_said_where_it_is_known(capsys):
+  for noise, said in ((None, "seen: x 0 to 1"), (0.0123, "seen: x 0 to 1; noise 1.2 % of its spread")):
+    assert said in printed(capsys, result_of(SHORT, best=SHORT, seen=Seen({"x": (0.0, 1.0)}, (), noise)), SHORT)
+  long = equation("+".join(["x*z"] * 30))
+  lines = printed(capsys, result_of(long, best=long), long)  # not on a terminal: in full below the table alone
+  assert any(" ..." in line for line in lines) and f"recommended: `a b` = {long.expression}" in lines
+
+
 def test_on_a_terminal_formulas_are_whole_and_the_line_taken_is_set_off(capsys, monkeypatch):
   monkeypatch.setenv("COLUMNS", "200")
   monkeypatch.setenv("FORCE_COLOR", "1")

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from symformer_jax.commands.tables import Table
+from symformer_jax.errors import InputError
 from symformer_jax.language import parser
 from symformer_jax.presentation import figures, latex_table, numerals, page
 from symformer_jax.results import (
@@ -82,6 +83,10 @@ def test_the_table_of_the_front_in_latex():
   assert rows[5].startswith(r"$\rightarrow$ & $x$ & 1 & $1 - 2.5 \cdot 10^{-9}$ & $1 \cdot 10^{-10}$")
   assert rows[6].startswith(r" & $x$ & 1 & -- & $\infty$") and rows[1] == rows[3] == rows[-2] == r"\hline"
   assert "3.14159" in latex_table.latex_table(lines, lines[1])
+  assert "$3 x$" in latex_table.latex_table(lines, digits=1).replace(r" \cdot x", " x").replace(r" \, x", " x")
+  for digits in (0, -1, 1.5):
+    with pytest.raises(InputError, match="digits: expected a whole number of at least 1, got"):
+      latex_table.latex_table(lines, digits=digits)
 
 
 # --- the figure --------------------------------------------------------------------------------------------------
