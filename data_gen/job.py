@@ -57,7 +57,7 @@ class Job:
     """The folder to this process: a second one would remove what the first has not finished.
 
     Raises:
-      InputError: when another process has it. OSError: when there cannot be one.
+      InputError: when another process has it, or it cannot be opened. OSError: when there cannot be one.
     """
     self.folder.mkdir(parents=True, exist_ok=True)
     return files.claimed(self.folder, flag="--out")

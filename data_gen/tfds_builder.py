@@ -138,9 +138,10 @@ def _generate(settings: EquationsConfig, data_dir: str | os.PathLike) -> None:
   path = settings.file if os.path.exists(settings.file) else str(_CONFIGS / settings.file)
   config = config_lib.load_config(path, {**settings.settings, "name": settings.name})
   job = job_lib.Job(config, os.fspath(data_dir), settings.num_train, settings.num_validation, settings.seed)
-  writer, generator = job.prepare()
-  with Pool(generator, settings.num_workers, skip=writer.lost) as pool:
-    job_lib.fill(writer, pool)
+  with job.claimed():
+    writer, generator = job.prepare()
+    with Pool(generator, settings.num_workers, skip=writer.lost) as pool:
+      job_lib.fill(writer, pool)
 
 
 def write_array_records(folder: Path) -> None:

@@ -9,6 +9,7 @@ if __name__ == "__main__":
 
   startup.prepare(__doc__, "launch.flags.train", extra="train")
 
+import contextlib
 import json
 import logging as python_logging
 import pathlib
@@ -62,9 +63,8 @@ def main(argv: list[str]) -> int:
   _join_hosts()
   workdir = make_folder(runner.required(asked.WORKDIR), flag="--workdir")
   note = check_writable(workdir / "config.json", flag="--workdir")
-  if not processes.is_first():  # of the hosts of a run one keeps strangers out
-    return _train(config, workdir, note)
-  with claimed(workdir, flag="--workdir"):
+  # Of the hosts of a run one keeps strangers out.
+  with claimed(workdir, flag="--workdir") if processes.is_first() else contextlib.nullcontext():
     return _train(config, workdir, note)
 
 

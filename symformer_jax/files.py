@@ -103,7 +103,7 @@ def claimed(path: str | os.PathLike, *, flag: str) -> Iterator[None]:
     path: a folder that is there, or a file that may not be there yet.
     flag: the argument it came from, for the message.
   Raises:
-    InputError: when another process has it.
+    InputError: when another process has it, or the place cannot be opened.
   """
   path = pathlib.Path(path)
   place = path if path.is_dir() else path.with_name(f".{path.name}.lock")
@@ -117,8 +117,12 @@ def claimed(path: str | os.PathLike, *, flag: str) -> Iterator[None]:
 
 
 def _lock(place: pathlib.Path, *, flag: str, path: pathlib.Path) -> int:
+  """A handle of `place` that holds its lock; `path` is what the message names."""
   while True:
-    handle = os.open(place, os.O_RDONLY if place == path else os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+      handle = os.open(place, os.O_RDONLY if place == path else os.O_RDWR | os.O_CREAT, 0o666)
+    except OSError as error:  # such as what a killed process of somebody else has left
+      raise InputError(f"{flag}: cannot open {shorten(place)!r}: {reason(error)}") from None
     try:
       fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

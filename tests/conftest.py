@@ -1,5 +1,7 @@
 """Test-wide settings: eight CPU devices, strict shapes, warnings as errors, fixed seeds."""
 
+import builtins
+import io
 import os
 import pathlib
 import shutil
@@ -83,3 +85,15 @@ def room_for_programs():
 @pytest.fixture
 def rng() -> np.random.Generator:
   return np.random.default_rng(0)
+
+
+@pytest.fixture
+def other_locale(monkeypatch):
+  """A locale whose files have another encoding, as on some systems: what is read and written must name its own."""
+  plain_open = open
+
+  def open_(file, mode="r", *args, encoding=None, **options):
+    encoding = encoding or (None if "b" in mode else "utf-16")
+    return plain_open(file, mode, *args, encoding=encoding, **options)
+  monkeypatch.setattr(builtins, "open", open_)
+  monkeypatch.setattr(io, "text_encoding", lambda encoding, *_: encoding or "utf-16")

@@ -96,6 +96,13 @@ def test_where_there_are_no_locks_work_goes_on(tmp_path, monkeypatch):
   assert not list(tmp_path.iterdir())
 
 
+def test_what_cannot_be_opened_is_one_line(tmp_path):
+  (tmp_path / ".fits.jsonl.lock").mkdir()  # or a file of somebody else, whose process was killed
+  with pytest.raises(InputError, match=r"^--out: cannot open '.*\.fits\.jsonl\.lock': Is a directory$"), \
+       files.claimed(tmp_path / "fits.jsonl", flag="--out"):
+    pytest.fail("claimed")
+
+
 def test_errors_of_the_work_pass_and_leave_nothing(tmp_path):
   with pytest.raises(KeyError), files.claimed(tmp_path / "fits.jsonl", flag="--out"):
     raise KeyError

@@ -1,7 +1,5 @@
 """Files that are read and written: their encoding is named whatever the locale is, their size bounded; copies."""
 
-import builtins
-import io
 import json
 import pickle
 
@@ -12,17 +10,7 @@ from symformer_jax import files, saved, testing
 from symformer_jax.errors import InputError, ModelError
 from symformer_jax.pretrained import registry
 
-
-@pytest.fixture(autouse=True)
-def other_locale(monkeypatch):
-  """A locale whose files have another encoding, as on some systems: what is read and written must name its own."""
-  plain_open = open
-
-  def open_(file, mode="r", *args, encoding=None, **options):
-    encoding = encoding or (None if "b" in mode else "utf-16")
-    return plain_open(file, mode, *args, encoding=encoding, **options)
-  monkeypatch.setattr(builtins, "open", open_)
-  monkeypatch.setattr(io, "text_encoding", lambda encoding, *_: encoding or "utf-16")
+pytestmark = pytest.mark.usefixtures("other_locale")
 
 
 def test_texts_are_written_as_utf8_and_what_is_no_letter_escaped(tmp_path):

@@ -10,6 +10,7 @@ import types
 
 from absl import flags as absl_flags
 from absl.testing import flagsaver
+from launch_calls import call
 from ml_collections import config_flags
 import pytest
 
@@ -25,16 +26,6 @@ from symformer_jax.commands import runner, startup
 from symformer_jax.errors import InputError
 
 ROOT = pathlib.Path(__file__).parents[1]
-
-
-def call(command, **given):
-  """The command with these flags and no others."""
-  values = command.asked.FLAGS
-  values.unparse_flags()
-  for name in values:
-    values[name].unparse()
-  values(["command", *(f"--{name}={value}" for name, value in given.items())])
-  return command.main([])
 
 
 @pytest.fixture

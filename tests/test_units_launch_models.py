@@ -10,6 +10,7 @@ import sys
 import types
 
 from absl.testing import flagsaver
+from launch_calls import call
 import pytest
 
 from data_gen import seen as seen_lib
@@ -17,16 +18,6 @@ from launch import card, evaluate, export
 from symformer_jax.commands import runner
 from symformer_jax.errors import DataError, InputError, ModelError
 from symformer_jax.evaluation import peers, real_runs, runs, suites
-
-
-def call(command, **given):
-  """The command with these flags and no others."""
-  values = command.asked.FLAGS
-  values.unparse_flags()
-  for name in values:
-    values[name].unparse()
-  values(["command", *(f"--{name}={value}" for name, value in given.items())])
-  return command.main([])
 
 
 def row(name="n", **changed):

@@ -1,8 +1,8 @@
 """Linear algebra on the host by one thread while a search runs.
 
 A search asks NumPy and SciPy for thousands of small decompositions. Several threads gain little on such matrices, and
-those of BLAS wait for each other by spinning: where other processes want the cores as well, a search of half a minute
-took a quarter of an hour (docs/results/engine.md, "Threads").
+those of BLAS wait for each other by spinning: where other processes want the cores as well, a search takes several
+times as long (docs/results/engine.md, "Threads").
 """
 
 from collections.abc import Iterator

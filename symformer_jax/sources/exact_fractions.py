@@ -145,7 +145,11 @@ class _Table:
     self.values = polynomials.table(self.monomials, self.u)
     self.is_usable = bool(np.all(np.isfinite(self.values)) and degree > 0)
     self.some = np.random.default_rng(0).permutation(len(x))[: int(config.rows_per_column * most) + 1]
-    self.above = np.linalg.qr(self.values[self.some])[0]
+
+  @functools.cached_property
+  def above(self) -> np.ndarray:
+    """Of a usable table; others are asked for none."""
+    return np.linalg.qr(self.values[self.some])[0]
 
   @property
   def work(self) -> float:

@@ -1,6 +1,7 @@
 """The builder for TensorFlow Datasets with stand-ins for both libraries; flags of the generator's commands."""
 
 import collections
+import contextlib
 import dataclasses
 import json
 import os
@@ -198,7 +199,7 @@ def test_what_is_missing_is_generated_once_and_copied_once(tfds_builder, tmp_pat
 
 
 def test_a_configuration_is_a_file_beside_the_others_or_a_path(tfds_builder, tmp_path, monkeypatch):
-  jobs, filled = [], []
+  jobs, filled, own = [], [], []
   lost = {3: "died"}
 
   class Pool:
@@ -213,10 +214,16 @@ def test_a_configuration_is_a_file_beside_the_others_or_a_path(tfds_builder, tmp
 
   def job(*given):
     jobs.append(given)
-    return types.SimpleNamespace(prepare=lambda: (types.SimpleNamespace(lost=lost), "generator"))
+    return types.SimpleNamespace(claimed=claimed, prepare=lambda: (types.SimpleNamespace(lost=lost), "generator"))
+
+  @contextlib.contextmanager
+  def claimed():
+    own.append("claimed")
+    yield
+    own.clear()
 
   monkeypatch.setattr(job_lib, "Job", job)
-  monkeypatch.setattr(job_lib, "fill", lambda writer, pool: filled.append((writer.lost, pool.given)))
+  monkeypatch.setattr(job_lib, "fill", lambda writer, pool: filled.append((*own, writer.lost, pool.given)))
   monkeypatch.setattr(tfds_builder, "Pool", Pool)
   monkeypatch.chdir(tmp_path)
   Path("own.py").write_text("from configs.data import bivariate\ndef get_config():\n  return bivariate.get_config()\n")
@@ -226,7 +233,7 @@ def test_a_configuration_is_a_file_beside_the_others_or_a_path(tfds_builder, tmp
       settings={"simplify": "rules", "num_points": 17}), tmp_path)
     config, *rest = jobs.pop()
     assert (config.num_variables, config.name, config.num_points) == (num_variables, "small", 17)
-    assert rest == [str(tmp_path), 5, 4, 3] and filled.pop() == (lost, ("generator", 2, lost))
+    assert rest == [str(tmp_path), 5, 4, 3] and filled.pop() == ("claimed", lost, ("generator", 2, lost))
 
 
 TEXTS = ("x*y + 1234.5678", "log(x) + 0.25")

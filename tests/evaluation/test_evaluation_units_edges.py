@@ -1,7 +1,5 @@
 """Figures and peers where it just holds and just does not: bounds that are met, columns that are not there."""
 
-import builtins
-import io
 import json
 import subprocess
 import sys
@@ -18,18 +16,6 @@ from symformer_jax.language import parser
 
 def formula(text):
   return parser.parse(text, ("x", "y"))
-
-
-@pytest.fixture
-def other_locale(monkeypatch):
-  """A locale whose files have another encoding, as on some systems: what is read and written must name its own."""
-  plain_open = open
-
-  def open_(file, mode="r", *args, encoding=None, **options):
-    encoding = encoding or (None if "b" in mode else "utf-16")
-    return plain_open(file, mode, *args, encoding=encoding, **options)
-  monkeypatch.setattr(builtins, "open", open_)
-  monkeypatch.setattr(io, "text_encoding", lambda encoding, *_: encoding or "utf-16")
 
 
 # --- equal functions ---------------------------------------------------------------------------------------------

@@ -1,7 +1,6 @@
 """Real data: where each place keeps its tables, how rows are split, searched, judged and written; nothing is searched.
 """
 
-import builtins
 import dataclasses
 import hashlib
 import io
@@ -30,18 +29,6 @@ def real_set(**changed):
 
 def formula(text):
   return parser.parse(text, ("x", "y"))
-
-
-@pytest.fixture
-def other_locale(monkeypatch):
-  """A locale whose files have another encoding, as on some systems: what is read and written must name its own."""
-  plain_open = open
-
-  def open_(file, mode="r", *args, encoding=None, **options):
-    encoding = encoding or (None if "b" in mode else "utf-16")
-    return plain_open(file, mode, *args, encoding=encoding, **options)
-  monkeypatch.setattr(builtins, "open", open_)
-  monkeypatch.setattr(io, "text_encoding", lambda encoding, *_: encoding or "utf-16")
 
 
 # --- places ------------------------------------------------------------------------------------------------------

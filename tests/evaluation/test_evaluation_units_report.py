@@ -1,8 +1,6 @@
 """Reports and files of rows: which tables stand in them, how wide they are, and that files are read as written."""
 
-import builtins
 import dataclasses
-import io
 import types
 
 import numpy as np
@@ -102,14 +100,7 @@ def test_tables_of_real_data_have_every_column():
 # --- files -------------------------------------------------------------------------------------------------------
 
 
-def test_rows_are_read_as_they_were_written_in_any_locale(tmp_path, monkeypatch):
-  plain_open = open
-
-  def open_(file, mode="r", *args, encoding=None, **options):
-    encoding = encoding or (None if "b" in mode else "utf-16")
-    return plain_open(file, mode, *args, encoding=encoding, **options)
-  monkeypatch.setattr(builtins, "open", open_)
-  monkeypatch.setattr(io, "text_encoding", lambda encoding, *_: encoding or "utf-16")
+def test_rows_are_read_as_they_were_written_in_any_locale(tmp_path, other_locale):
   path = tmp_path / "results.csv"
   results = runs.ResultsFile(path)
   assert runs.ResultsFile(path).rows == [] and path.read_bytes() == (",".join(runs.COLUMNS) + "\n").encode()

@@ -5,29 +5,18 @@ import functools
 import itertools
 from types import SimpleNamespace
 
+from fraction_parts import CONFIG, SHOWN, parse, with_config
 import numpy as np
 import pytest
 from scipy import linalg
 
 from symformer_jax.engine.config import DEFAULT
 from symformer_jax.engine.rows import Rows
-from symformer_jax.language import expression, parser, printing
+from symformer_jax.language import expression
 from symformer_jax.language.expression import variable
 from symformer_jax.sources import exact_fractions, views
 from symformer_jax.sources.exact_fractions import _Angles, _Budget, _Table
 from symformer_jax.sources.links import LINKS
-
-NAMES = ("x", "y", "z")
-CONFIG = DEFAULT.exact_fractions
-SHOWN = functools.partial(printing.to_text, names=NAMES)
-
-
-def parse(text):
-  return parser.parse(text, NAMES)
-
-
-def with_config(**changes):
-  return dataclasses.replace(CONFIG, **changes)
 
 
 @pytest.fixture

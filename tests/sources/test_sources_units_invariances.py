@@ -1,41 +1,21 @@
 """Relations of slopes by themselves: which are looked for, what errors they may leave, what columns they make."""
 
-import dataclasses
-import functools
 import itertools
 import math
 
 import numpy as np
 import pytest
+from slope_relations import CONFIG, NAMES, SHOWN, slopes_of, with_config
 
-from symformer_jax.engine.config import DEFAULT
-from symformer_jax.language import expression, parser, printing
+from symformer_jax.language import expression, parser
 from symformer_jax.sources import invariances
 
-NAMES = ("x", "y", "z", "w")
-CONFIG = dataclasses.replace(DEFAULT.reductions, least_chance=0.125, denominators=(1, 2, 4), power_denominators=(1, 3))
-SHOWN = functools.partial(printing.to_text, names=NAMES)
+pytestmark = pytest.mark.usefixtures("errors_ignored")
 
 
 @pytest.fixture
 def x(rng):
   return rng.uniform(1, 2, (20, 3))
-
-
-@pytest.fixture(autouse=True)
-def errors_as_where_it_is_called():
-  with np.errstate(all="ignore"):
-    yield
-
-
-def with_config(**changes):
-  return dataclasses.replace(CONFIG, **changes)
-
-
-def slopes_of(node, x, step=1e-6):
-  """By central differences [N, D]."""
-  return np.column_stack([(expression.evaluate(node, x + step * unit) - expression.evaluate(node, x - step * unit))
-                          / (2 * step) for unit in np.eye(x.shape[1])])
 
 
 # --- shares and simple numbers ---------------------------------------------------------------------------------------

@@ -2,30 +2,18 @@
 
 import dataclasses
 import fractions
-import functools
 from types import SimpleNamespace
 
+from fraction_parts import CONFIG, SHOWN, parse, with_config
 import numpy as np
 import pytest
 
 from symformer_jax.engine.config import DEFAULT
-from symformer_jax.language import expression, parser, printing
+from symformer_jax.language import expression
 from symformer_jax.sources import exact_fractions, factoring, polynomials, views
 from symformer_jax.sources.exact_fractions import _Budget
 from symformer_jax.sources.links import LINKS
 from symformer_jax.sources.rational_fits import Fraction
-
-NAMES = ("x", "y", "z")
-CONFIG = DEFAULT.exact_fractions
-SHOWN = functools.partial(printing.to_text, names=NAMES)
-
-
-def parse(text):
-  return parser.parse(text, NAMES)
-
-
-def with_config(**changes):
-  return dataclasses.replace(CONFIG, **changes)
 
 
 @pytest.fixture

@@ -17,6 +17,7 @@ from symformer_jax.sources.smaller_tables import find_logarithms
 NAMES = ("x", "y", "z")
 CONFIG = DEFAULT.reductions
 SHOWN = functools.partial(printing.to_text, names=NAMES)
+pytestmark = pytest.mark.usefixtures("errors_ignored")
 
 
 def parse(text):
@@ -26,12 +27,6 @@ def parse(text):
 @pytest.fixture
 def x(rng):
   return rng.uniform(1, 2, (40, 3))
-
-
-@pytest.fixture(autouse=True)
-def errors_as_where_it_is_called():
-  with np.errstate(all="ignore"):
-    yield
 
 
 def with_config(**changes):
