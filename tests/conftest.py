@@ -9,9 +9,9 @@ import signal
 import tempfile
 
 # Before the first import of jax: the sharding tests need several devices, and no test an accelerator.
-# What a test runs it runs a few times: half of its time is compilation, which costs a third less unoptimized.
+# Half of the time of tests is compilation, which costs a third less without XLA's newer emitters of fused loops.
 os.environ["XLA_FLAGS"] = " ".join([
-  os.environ.get("XLA_FLAGS", ""), "--xla_force_host_platform_device_count=8", "--xla_backend_optimization_level=0"])
+  os.environ.get("XLA_FLAGS", ""), "--xla_force_host_platform_device_count=8", "--xla_cpu_use_fusion_emitters=false"])
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 # Many tests and the processes they start compile the same steps: once a run is enough.
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", tempfile.mkdtemp(prefix="symformer-test-cache-"))
@@ -35,6 +35,9 @@ jax.config.update("jax_numpy_rank_promotion", "raise")
 hypothesis.settings.register_profile("fixed", derandomize=True, deadline=None, print_blob=False)
 hypothesis.settings.load_profile("fixed")
 
+# Tests in these folders run what they compile a few times only: unoptimized they take half of the time, searches twice.
+UNOPTIMIZED = ("decoding", "model", "training")
+
 # Each with its reason; everything else is an error.
 ALLOWED_WARNINGS = (
   # Other packages' calls to what their dependencies will drop: not ours to change.
@@ -54,6 +57,11 @@ def pytest_configure(config):
   config.addinivalue_line("filterwarnings", "error")
   for line in ALLOWED_WARNINGS:
     config.addinivalue_line("filterwarnings", line)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item):
+  jax.config.update("jax_disable_most_optimizations", item.path.parent.name in UNOPTIMIZED)
 
 
 def pytest_unconfigure(config):
