@@ -90,8 +90,9 @@ class _Contest:
     self.errors = [cross_validation.squared_errors(line.node, sample, folds) for line in lines]
     self.shares = [float(np.average(e, weights=sample.weights)) / variance for e in self.errors]
     self._variance = variance
-    self._oddities = [num_oddities(line.node, sample.x, config=config)
-                       + _has_pole(line.node, rows, segments, config) for line in lines]
+    self._oddities = [
+      num_oddities(line.node, sample.x, config=config) + _has_pole(line.node, rows, segments, config)
+      + _leaps(line.node, rows, config) for line in lines]
     self._prices = [config.nats_per_node * line.complexity + self._oddities[i] * config.odd_nats
                     + math.log(rows.x.shape[1]) * sum(part.token == VARIABLE for part in expression.walk(line.node))
                     for i, line in enumerate(lines)]
@@ -130,8 +131,11 @@ class _Contest:
 
   def is_beyond_chance(self, i: int, base: int) -> bool:
     line = self._lines[i]
+    is_line = is_linear(line.node) and not soundness.has_column(self._lines[base].node)
+    num_points = noise.num_points_of_line(self._rows, soundness.columns_of(line.node)) if is_line else (
+      self.num_points(i, base))
     return math.isfinite(self.shares[i]) and soundness.has_column(line.node) and is_beyond_chance(
-      line, self._lines[base], self._rows, num_points=self.num_points(i, base), config=self._config)
+      line, self._lines[base], self._rows, num_points=num_points, config=self._config)
 
 
 def _not_below_least_squares(
@@ -165,6 +169,10 @@ def _has_pole(node: Node, rows: Rows, segments: soundness.Segments, config: Choi
   """
   return (soundness.find_fault(node, segments, config=config) in (soundness.POLE, soundness.LEAP)
           or soundness.leaves_domain(node, rows, num_points=config.num_box_points))
+
+
+def _leaps(node: Node, rows: Rows, config: ChoiceConfig) -> bool:
+  return soundness.leaps_in_box(node, rows, num_points=config.num_box_points, leap=config.box_leap)
 
 
 def num_oddities(node: Node, x: np.ndarray, *, config: ChoiceConfig = DEFAULT.choice) -> int:

@@ -1,10 +1,12 @@
 """Whether a longer formula is more than the best of many that would meet noise as well."""
 
+from collections.abc import Iterable
 import math
 
 import numpy as np
 
 from symformer_jax.engine.config import DEFAULT, ChoiceConfig
+from symformer_jax.engine.rows import Rows
 
 
 def log_chance(*, share: float, num_points: float, num_constants: int, base_constants: int = 1) -> float:
@@ -27,6 +29,26 @@ def log_chance(*, share: float, num_points: float, num_constants: int, base_cons
     return math.log(chance)
   # Beyond what a double holds: the leading term, share**a / (a B(a, b)).
   return a * math.log(max(share, np.finfo(float).tiny)) - math.log(a) - float(special.betaln(a, b))
+
+
+def num_points_of_line(rows: Rows, columns: Iterable[int]) -> float:
+  """Rows that the F test of a straight line is to count where nothing but a mean is left without it.
+
+  Errors that are not normal hardly change the test, unless the columns are as uneven: then it is as with this share
+  of the rows. The correction by the product of both excess kurtoses is Box and Watson's (1962), here with the largest
+  of the columns'; what would count more rows is left out.
+  """
+  uneven = max((_excess_kurtosis(rows.x[:, column], rows.weights) for column in columns), default=0.0)
+  product = max(uneven, 0.0) * max(_excess_kurtosis(rows.y, rows.weights), 0.0)
+  return len(rows) / (1 + product / (2 * len(rows)))
+
+
+def _excess_kurtosis(values: np.ndarray, weights: np.ndarray) -> float:
+  """Of values [N]: 0 of normal ones, and of equal ones."""
+  scale = float(np.ptp(values)) or 1.0
+  squares = ((values - np.average(values, weights=weights)) / scale) ** 2
+  variance = float(np.average(squares, weights=weights))
+  return float(np.average(squares**2, weights=weights)) / variance**2 - 3 if variance else 0.0
 
 
 def is_beyond_chance(

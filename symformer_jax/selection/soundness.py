@@ -210,6 +210,21 @@ def leaves_domain(node: Node, rows: Rows, *, num_points: int, seed: int = 0) -> 
   return False
 
 
+def leaps_in_box(node: Node, rows: Rows, *, num_points: int, leap: float, seed: int = 0) -> bool:
+  """Whether a formula leaves the range of y by more than `leap` times that range somewhere in the box of its columns.
+
+  Corners are looked at where no row is: an exponential of two columns may be all data there.
+
+  Args:
+    num_points: see `leaves_domain`.
+  """
+  if len(columns_of(node)) < 2:
+    return False  # rows of one column fill their box
+  low, high = float(rows.y.min()), float(rows.y.max())
+  values, room = scoring.evaluate(node, _box_points(rows.x, num_points, seed)), leap * (high - low)
+  return bool((values < low - room).any() or (values > high + room).any())
+
+
 def _box_points(x: np.ndarray, count: int, seed: int) -> np.ndarray:
   """Points [P, D] of the box of rows [N, D]: its corners, or some of them, and others drawn at random."""
   rng = np.random.default_rng(seed)

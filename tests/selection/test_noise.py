@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from symformer_jax.engine.rows import Rows
 from symformer_jax.selection import noise
 
 
@@ -69,3 +70,41 @@ def test_a_fit_of_many_constants_to_what_eight_points_leave_is_chance():
   # Kepler's eight planets: period = axis**1.5 leaves 43 times as much as a formula of fifteen nodes, by rounding.
   assert not noise.is_beyond_chance(
     share=0.023, num_points=8, num_constants=5, base_constants=1, further_nodes=12, num_columns=1)
+
+
+@pytest.mark.parametrize("weights", [np.ones(30), np.linspace(1, 3, 30)])
+def test_rows_of_a_line_are_fewer_by_both_kurtoses(weights):
+  rng = np.random.default_rng(3)
+  rows = Rows(np.column_stack([np.linspace(0, 1, 30), rng.lognormal(size=(30, 2))]), rng.lognormal(size=30), weights)
+
+  def excess(values):
+    whole = np.repeat(values, np.round(weights * 29).astype(int))  # np.linspace(1, 3, 30) in whole 29ths
+    return stats.kurtosis(whole)
+
+  largest = max(excess(rows.x[:, 1]), excess(rows.x[:, 2]))
+  expected = 30 / (1 + largest * excess(rows.y) / 60)
+  assert noise.num_points_of_line(rows, {0, 1, 2}) == pytest.approx(expected, rel=1e-9)
+  assert noise.num_points_of_line(rows, [0]) == 30  # even steps: a negative excess
+  assert noise.num_points_of_line(Rows(rows.x, np.linspace(1e-50, 3e-50, 30), weights), [1]) == 30
+  assert noise.num_points_of_line(Rows(rows.x, np.ones(30), weights), [1]) == 30
+
+
+@pytest.mark.parametrize("num_points, num_columns", [(20, 1), (30, 4), (60, 8)])
+def test_uneven_noise_on_uneven_columns_seldom_gets_a_line(num_points, num_columns):
+  """Logarithmic normal both, 200 sets: the F test of all rows would let one in ten through."""
+  rng = np.random.default_rng(num_points)
+  hits = 0
+  for _ in range(200):
+    rows = Rows(rng.lognormal(size=(num_points, num_columns)), rng.lognormal(size=num_points), np.ones(num_points))
+    centred, y = rows.x - rows.x.mean(axis=0), rows.y - rows.y.mean()
+    order = np.argsort(-np.abs(centred.T @ y) / np.linalg.norm(centred, axis=0))  # each line has the nearest columns
+    for count in range(1, num_columns + 1):
+      columns = order[:count]
+      left = y - centred[:, columns] @ np.linalg.lstsq(centred[:, columns], y, rcond=None)[0]
+      if noise.is_beyond_chance(
+        share=left @ left / (y @ y), num_points=noise.num_points_of_line(rows, columns), num_constants=count + 1,
+        further_nodes=4 * count, num_columns=num_columns, line_columns=count):
+        hits += 1
+        break
+  # `line_share` of 200 are 4, granted for each number of columns; 10 would be three standard deviations more.
+  assert hits <= 10

@@ -359,14 +359,16 @@ def test_a_contest_asks_for_rows_folds_and_errors_and_prices_what_is_named(monke
   monkeypatch.setattr(choice, "num_oddities", lambda node, x, *, config: asked.append((x.shape, config)) or 1)
   monkeypatch.setattr(choice, "_has_pole", lambda node, rows, segments, config: asked.append(
     (len(rows), segments, config)) or True)
+  monkeypatch.setattr(soundness, "leaps_in_box", lambda node, rows, *, num_points, leap: asked.append(
+    (len(rows), num_points, leap)) or True)
   lines = [line_of("x + z*x"), line_of("2.5")]
   contest = choice._Contest(lines, rows, 7.0, 4, config, soundness.make_segments(rows, config=config))
-  assert asked == [(8, config), (5, 3, 4, config), ((5, 2), config), (8, "segments", config), ((5, 2), config),
-                   (8, "segments", config)]
+  of_line = [((5, 2), config), (8, "segments", config), (8, config.num_box_points, config.box_leap)]
+  assert asked == [(8, config), (5, 3, 4, config), *of_line, *of_line]
   weights = rows.sample(5, seed=4).weights
   assert contest.shares == [pytest.approx(np.average(np.arange(5.0), weights=weights) / variance)] * 2
-  assert contest._oddities == [2, 2]
-  np.testing.assert_allclose(contest._prices, [5 * 1.0 + 2 * 14 + 3 * math.log(2), 1 + 2 * 14])
+  assert contest._oddities == [3, 3]
+  np.testing.assert_allclose(contest._prices, [5 * 1.0 + 3 * 14 + 3 * math.log(2), 1 + 3 * 14])
 
 
 def contest_of(shares, *, errors=None, num_points=0.0, num=10):
@@ -404,15 +406,26 @@ def test_each_segment_has_a_sign_of_its_own():
 def test_only_formulas_of_columns_with_figures_are_beyond_chance(monkeypatch):
   monkeypatch.setattr(choice, "is_beyond_chance", lambda line, base, rows, *, num_points, config: num_points == 10)
   contest = contest_of([0.9, 0.5, math.inf])
-  contest._lines = [line_of("2.5"), line_of("x"), line_of("z")]
+  contest._lines = [line_of("2.5"), line_of("x**2"), line_of("z**2")]
   contest.num_points = lambda i, base: 10
   assert contest.is_beyond_chance(1, 0) and not contest.is_beyond_chance(2, 0) and not contest.is_beyond_chance(0, 1)
 
 
+def test_rows_of_a_straight_line_beside_a_constant_are_those_of_its_f_test(monkeypatch):
+  asked = []
+  monkeypatch.setattr(choice, "is_beyond_chance", lambda line, base, rows, *, num_points, config: num_points == 77)
+  monkeypatch.setattr(noise, "num_points_of_line", lambda rows, columns: asked.append(set(columns)) or 77)
+  contest = contest_of([0.9, 0.5, 0.4, 0.3])
+  contest._lines = [line_of("2.5"), line_of("2*x + z"), line_of("x**2"), line_of("3*x")]
+  contest.num_points = lambda i, base: 10
+  assert [contest.is_beyond_chance(i, 0) for i in (1, 2, 3)] == [True, False, True] and asked == [{0, 1}, {0}]
+  assert not contest.is_beyond_chance(1, 2)  # nor of what is no mere mean
+
+
 def test_nothing_predicts_clearly_worse_than_a_straight_line():
   lines, gains = [line_of("2.5"), line_of("x + 2"), line_of("sin(x)"), line_of("sin(x)*x")], [0.0, 5.0, 9.0, 8.0]
-  for shares, best, expected in (((1.0, 0.5, 0.51, 0.4), 2, 2), ((1.0, 0.5, 0.511, 0.4), 2, 3),
-                                 ((1.0, 0.5, 0.511, 0.6), 2, 1)):
+  for shares, best, expected in (((1.0, 0.5, 0.5025, 0.4), 2, 2), ((1.0, 0.5, 0.503, 0.4), 2, 3),
+                                 ((1.0, 0.5, 0.503, 0.6), 2, 1)):
     assert choice._not_below_least_squares(lines, shares, gains, best, CONFIG) == expected
   assert choice._not_below_least_squares(lines[2:], (0.9, 0.1), (9.0, 8.0), 0, CONFIG) == 0  # without a straight line
 

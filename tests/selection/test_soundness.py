@@ -213,3 +213,19 @@ def test_of_many_columns_some_corners_are_looked_at():
   rows = make_rows(np.random.default_rng(0).uniform(0, 1, (300, 14)), lambda *x: x[0])
   assert not soundness.leaves_domain(parser.parse(f"1/({' + '.join(names)})", names), rows, num_points=1000)
   assert soundness.leaves_domain(parser.parse(f"1/({' + '.join(names)} - 10.5)", names), rows, num_points=1000)
+
+
+@pytest.mark.parametrize(("text", "leap", "leaps"), [
+  ("x + z", 10.0, False),
+  ("x - z", 0.5, True),  # rows have x near z: in the corners it is two below all that was seen
+  ("x - z", 2.0, False),
+  ("exp(9*(x - z))", 10.0, True),
+  ("-exp(9*(x - z))", 10.0, True),
+  ("exp(9*x)", 10.0, False),  # rows of one column fill their box
+  ("log(x - z)", 10.0, False),  # no value is for others to find
+])
+def test_leaps_in_corners_without_a_row(text, leap, leaps):
+  rng = np.random.default_rng(0)
+  x = rng.uniform(1, 3, 300)
+  rows = make_rows(np.column_stack([x, x + rng.uniform(-0.3, 0.3, 300)]), lambda x, z: x + z)
+  assert soundness.leaps_in_box(parse(text), rows, num_points=1000, leap=leap) == leaps
