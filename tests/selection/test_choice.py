@@ -223,3 +223,13 @@ def test_a_pole_between_rows_must_matter():
   config = dataclasses.replace(DEFAULT.choice, odd_gain=1.0)
   assert choice.choose(make_lines(texts, weak), weak, num_points=300, seed=0, config=config) == 1
   assert chosen(texts, weak) == "2.1*x" and chosen(texts, clear) == texts[1]
+
+
+def test_two_waves_that_noise_sets_apart_are_the_one_with_a_phase():
+  time = np.linspace(0, 10, 60)
+  y = 2.5 * np.exp(-0.3 * time) * np.cos(2.1 * time + 0.4) + 0.7
+  rows = Rows(time[:, None], y + 0.05 * y.std() * np.random.default_rng(1).normal(size=60), np.ones(60))
+  best, _ = select(["2.34*cos(2.13*x)*exp(-0.27*x) - exp(-0.36*x)*sin(2.21*x) + 0.7"], rows)
+  [wave] = soundness.waves(best.node)
+  assert best.r2 > 0.99 and best.complexity <= 16
+  np.testing.assert_allclose(sorted(abs(c.value) for c in best.constants), [0.3, 0.4, 0.7, 2.1, 2.5], rtol=0.15)
