@@ -41,10 +41,10 @@ def choose(
 
   From the constant on, each longer line takes the place of the one before when both say so: its predictive
   description is shorter (see `_Contest.gain`), and it is more than the best of many that would meet noise as well
-  (`noise`). A constant that is left gives way to a formula with a cross-validated R2 above `config.worthwhile_r2`, if
-  that is beyond chance: the simplest within one standard error of the best; where there is none, to the one that is
-  nearer to most of the rows, if that is beyond doubt. No formula is taken that predicts clearly worse than a straight
-  line.
+  (`noise`), which is not asked of one whose nodes, functions and columns cost less. A constant that is left gives way
+  to a formula with a cross-validated R2 above `config.worthwhile_r2`, if that is beyond chance: the simplest within one
+  standard error of the best; where there is none, to the one that is nearer to most of the rows, if that is beyond
+  doubt. No formula is taken that predicts clearly worse than a straight line.
   Args:
     lines: at least one.
     rows: all rows, at most `config.max_rows` of them are looked at. num_points: what they are worth at least (see
@@ -57,7 +57,7 @@ def choose(
   order = sorted(range(len(lines)), key=lambda i: (soundness.has_column(lines[i].node), lines[i].complexity))
   constant = best = order[0]
   for i in order[1:]:
-    if contest.gain(i, best) > 0 and contest.is_beyond_chance(i, best):
+    if contest.gain(i, best) > 0 and (contest.is_cheaper(i, best) or contest.is_beyond_chance(i, best)):
       best = i
   if soundness.has_column(lines[best].node):
     gains = [contest.gain(i, constant) for i in range(len(lines))]
@@ -94,6 +94,7 @@ class _Contest:
       num_oddities(line.node, sample.x, config=config) + _has_pole(line.node, rows, segments, config)
       + _leaps(line.node, rows, config) for line in lines]
     self._prices = [config.nats_per_node * line.complexity + self._oddities[i] * config.odd_nats
+                    + function_nats(line.node, config=config)
                     + math.log(rows.x.shape[1]) * sum(part.token == VARIABLE for part in expression.walk(line.node))
                     for i, line in enumerate(lines)]
 
@@ -128,6 +129,11 @@ class _Contest:
     spread = float(np.average(difference**2, weights=self.weights))
     log_gain = abs(self._log_gain(i, base))
     return max(self._num_points, len(self._rows) * (min(1.0, 4 * log_gain / spread) if spread else 1.0))
+
+  def is_cheaper(self, i: int, base: int) -> bool:
+    """Whether line i, of a column and with figures, costs no more nats than a formula of a column."""
+    are_formulas = all(soundness.has_column(self._lines[j].node) for j in (i, base))
+    return are_formulas and math.isfinite(self.shares[i]) and self._prices[i] <= self._prices[base]
 
   def is_beyond_chance(self, i: int, base: int) -> bool:
     line = self._lines[i]
@@ -183,6 +189,12 @@ def num_oddities(node: Node, x: np.ndarray, *, config: ChoiceConfig = DEFAULT.ch
                   for wave in soundness.waves(node))
   return odd_waves + soundness.num_column_exponents(node) + soundness.num_extreme_exponents(
     node, largest=config.largest_exponent, largest_uneven=config.largest_uneven)
+
+
+def function_nats(node: Node, *, config: ChoiceConfig = DEFAULT.choice) -> float:
+  """Nats for functions that formulas seldom have, beside those for their nodes."""
+  nats = dict(config.function_nats)
+  return sum(nats.get(part.token, 0.0) for part in expression.walk(node))
 
 
 def is_beyond_chance(

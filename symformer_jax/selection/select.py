@@ -85,7 +85,8 @@ class _Judge:
     num_named = sum(part.token == expression.VARIABLE for part in expression.walk(node))
     fit = criteria.Fit(finalist.scores.mse, self._size(finalist), len(programs.fitted_values(node)), num_digits,
                        names=num_named * math.log(self.rows.x.shape[1]))
-    return self._num_oddities(node) * self.choice.odd_nats + criteria.mdl(
+    further = self._num_oddities(node) * self.choice.odd_nats + choice.function_nats(node, config=self.choice)
+    return further + criteria.mdl(
       fit, num_points=self.num_points, variance=self.variance, nats_per_node=self.config.nats_per_node,
       num_rows=len(self.rows))
 

@@ -32,8 +32,8 @@ def make_lines(texts, rows):
   return lines
 
 
-def chosen(texts, rows):
-  return texts[choice.choose(make_lines(texts, rows), rows, num_points=len(rows), seed=0)]
+def chosen(texts, rows, **config):
+  return texts[choice.choose(make_lines(texts, rows), rows, num_points=len(rows), seed=0, **config)]
 
 
 def test_a_slope_that_twenty_two_rows_tell_of_is_taken():
@@ -223,6 +223,26 @@ def test_a_pole_between_rows_must_matter():
   config = dataclasses.replace(DEFAULT.choice, odd_gain=1.0)
   assert choice.choose(make_lines(texts, weak), weak, num_points=300, seed=0, config=config) == 1
   assert chosen(texts, weak) == "2.1*x" and chosen(texts, clear) == texts[1]
+
+
+@pytest.mark.parametrize("text, nats", [
+  ("exp(x) + sin(z)", 0.0), ("arctan(x)", 2.2), ("tan(arcsin(x)) + arctan(z)*x", 1.6 + 1.8 + 2.2),
+  ("arccos(x)*cot(z)", 2.2 + 1.6)])
+def test_functions_that_formulas_seldom_have_cost_more(text, nats):
+  assert choice.function_nats(parser.parse(text, NAMES)) == pytest.approx(nats)
+  none = dataclasses.replace(DEFAULT.choice, function_nats=())
+  assert choice.function_nats(parser.parse(text, NAMES), config=none) == 0.0
+
+
+def test_of_two_bends_that_are_as_near_the_common_function_is_taken():
+  """What is longer and cheaper need not be beyond chance; without the prices it is not taken."""
+  rng = np.random.default_rng(2)
+  x = rng.uniform(0.1, 20, 25)
+  y = 4.75 - 4 * np.exp(-0.313 * x)
+  rows = Rows(x[:, None], y * (1 + 0.04 * rng.normal(size=25)), np.ones(25))
+  texts = ["4.16*sqrt(arctan(0.227*x))", "4.75 - 4*exp(-0.313*x)"]
+  assert chosen(texts, rows) == texts[1]
+  assert chosen(texts, rows, config=dataclasses.replace(DEFAULT.choice, function_nats=())) == texts[0]
 
 
 def test_two_waves_that_noise_sets_apart_are_the_one_with_a_phase():
