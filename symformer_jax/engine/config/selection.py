@@ -136,7 +136,7 @@ class ChoiceConfig:
       above a half, where mean squares prefer the mean: four leave one chance in thirty thousand (the sign test).
     line_room: share of the variance by which a formula may predict rows not seen worse than a straight line of all
       columns or of some: an eighth of what `evaluation/real_faults.py` counts as a fault. At twice and four times as
-      much one and two more of forty drawn tables had one, at none formulas got longer (docs/results/real.md).
+      much one and two more of forty drawn tables had one, at none a formula got longer (docs/results/real.md).
     noise_share: of data sets of pure noise that may get anything but a constant.
     chance_nats: logarithm of how many formulas are looked at for each node that they are longer. Of noise, pools of 370
       functions and their pairs need 0.5; from 0.5 to 1 the sets that may be looked at lose nothing in R2, and answers
