@@ -18,6 +18,8 @@ from symformer_jax.files import check_regular
 from symformer_jax.language.expression import VARIABLE, Node, walk
 from symformer_jax.language.parser import parse
 
+# In place of a problem file: the equations of the paper's generator that ship as a list, of one and two variables.
+FRESH = "fresh"
 VARIABLE_NAMES = ("x", "y", "z", "u", "v", "w")
 # Two writings of one function differ by rounding alone: constants are stored in float32, values are of any steepness.
 MATCH_TOLERANCE = 1e-5
@@ -114,12 +116,20 @@ def read_problems(path: os.PathLike | str | None, config: GeneratorConfig) -> Ex
 
 
 def read_rows(paths: os.PathLike | str | None, variable_names: Sequence[str]) -> list[tuple[str, Node]]:
-  """Name and tree of the problems of a file, or of several with commas between.
+  """Name and tree of the problems of a file, or of several with commas between; `FRESH` stands for the fresh equations.
 
   Raises:
     InputError: see `read_problems`.
   """
-  return [row for path in str(paths).split(",") for row in _read_file(path, variable_names)] if paths else []
+  return [row for path in str(paths).split(",") for row in
+          (_fresh_equations() if path == FRESH else _read_file(path, variable_names))] if paths else []
+
+
+def _fresh_equations() -> list[tuple[str, Node]]:
+  from symformer_jax.evaluation import problems  # a few commands alone want its lists
+
+  return [(f"{each.name} of {count}", each.truth) for count, folder in problems.FRESH_EQUATIONS.items()
+          for each in problems.load_equations(folder, num_equations=problems.NUM_FRESH)]
 
 
 def _read_file(path: str, variable_names: Sequence[str]) -> list[tuple[str, Node]]:

@@ -23,7 +23,8 @@ SHARD = flags.DEFINE_integer(
   "shard_equations", None, "Equations per shard; overrides the config's.", flag_values=FLAGS)
 EXCLUDE = flags.DEFINE_string(
   "exclude", str(defaults.EXCLUDED_PROBLEMS),
-  "CSV of problems (family,name,n_vars,expression) to keep out, or several with commas between; empty for none.",
+  "CSV of problems (family,name,n_vars,expression) to keep out, or several with commas between, `fresh` among them for "
+  "the equations of the paper's generator that ship as a list; empty for none.",
   flag_values=FLAGS)
 AGAINST = flags.DEFINE_list(
   "against", [], "Folders of other runs, whose functions are kept out of this one.", flag_values=FLAGS)

@@ -39,6 +39,7 @@ from data_gen import (
 from data_gen.config import GeneratorConfig, LawsConfig
 from symformer_jax.data import records
 from symformer_jax.errors import DataError, ExpressionError, InputError
+from symformer_jax.evaluation import problems
 from symformer_jax.language import expression, printing
 from symformer_jax.language.expression import Node, number, variable
 from symformer_jax.language.parser import parse
@@ -316,6 +317,18 @@ def test_fingerprints_of_data_that_are_stored_stay_what_they_were():
   found = [exclusion.fingerprint(exclusion.probe(formula(text), BIVARIATE)) for text in texts]
   text = repr([*found, [candidates.hash_skeleton([3, 4, 5], Vocabulary(2))]])
   assert hashlib.sha256(text.encode()).hexdigest()[:16] == "f764fb3507098fb1"
+
+
+@pytest.mark.parametrize(("config", "count"), [(UNIVARIATE, 1), (BIVARIATE, 2)])
+def test_the_fresh_equations_that_ship_can_be_kept_out(config, count, tmp_path):
+  path = tmp_path / "p.csv"
+  path.write_text("family,name,n_vars,expression\nf,one,1,sin(sin(sin(x)))+17.5*x\n")
+  found = exclusion.read_problems(f"{path},{exclusion.FRESH}", config)
+  assert found.names[0] == "one"
+  assert len({name for name in found.names if name.endswith(f" of {count}")}) == problems.NUM_FRESH
+  for each in problems.load_equations(problems.FRESH_EQUATIONS[count], num_equations=20)[::5]:
+    assert found.matches(exclusion.probe(each.truth, config)).startswith("fresh-")
+  assert found.matches(exclusion.probe(parse("sin(sin(sin(x)))+16.5*x", ("x",)), config)) == ""
 
 
 def test_problems_stand_for_all_exchanges_of_variables(tmp_path):
