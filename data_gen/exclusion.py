@@ -11,12 +11,14 @@ from typing import Protocol
 
 import numpy as np
 
-from data_gen import trees
+from data_gen import defaults, trees
 from data_gen.config import GeneratorConfig
+from symformer_jax.data import records
 from symformer_jax.errors import ExpressionError, InputError
 from symformer_jax.files import check_regular
 from symformer_jax.language.expression import VARIABLE, Node, walk
 from symformer_jax.language.parser import parse
+from symformer_jax.language.vocabulary import Vocabulary
 
 # In place of a problem file: the equations of the paper's generator that ship as a list, of one and two variables.
 FRESH = "fresh"
@@ -126,10 +128,16 @@ def read_rows(paths: os.PathLike | str | None, variable_names: Sequence[str]) ->
 
 
 def _fresh_equations() -> list[tuple[str, Node]]:
-  from symformer_jax.evaluation import problems  # a few commands alone want its lists
+  from data_gen.candidates import read_tree  # which imports this module
 
-  return [(f"{each.name} of {count}", each.truth) for count, folder in problems.FRESH_EQUATIONS.items()
-          for each in problems.load_equations(folder, num_equations=problems.NUM_FRESH)]
+  found = []
+  for num_variables, folder in defaults.FRESH_EQUATIONS.items():
+    vocab, [shard] = Vocabulary(num_variables), records.find_shards(folder, "validation")
+    reader = records.ShardReader(shard)
+    found += [(f"fresh of {num_variables}", read_tree(ids.tolist(), mantissas, vocab))
+              for block in map(reader.__getitem__, range(len(reader)))
+              for ids, mantissas in zip(block.ids, block.constants, strict=True)]
+  return found
 
 
 def _read_file(path: str, variable_names: Sequence[str]) -> list[tuple[str, Node]]:

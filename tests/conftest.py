@@ -61,7 +61,10 @@ def pytest_configure(config):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item):
-  jax.config.update("jax_disable_most_optimizations", item.path.parent.name in UNOPTIMIZED)
+  is_unoptimized = item.path.parent.name in UNOPTIMIZED
+  jax.config.update("jax_disable_most_optimizations", is_unoptimized)
+  # Of the processes that a test starts too: some compare to the bit.
+  os.environ["JAX_DISABLE_MOST_OPTIMIZATIONS"] = str(is_unoptimized)
 
 
 def pytest_unconfigure(config):

@@ -19,4 +19,6 @@ SIMPLIFY = flags.DEFINE_enum(
   "simplify", None, defaults.SIMPLIFIERS, "Overrides the config's setting.", flag_values=FLAGS)
 SHARD = flags.DEFINE_integer("shard_equations", None, "Equations per shard.", 1, flag_values=FLAGS)
 EXCLUDE = flags.DEFINE_string(
-  "exclude", str(defaults.EXCLUDED_PROBLEMS), "CSV of problems to keep out; empty for none.", flag_values=FLAGS)
+  "exclude", str(defaults.EXCLUDED_PROBLEMS),
+  "CSV of problems to keep out, or several with commas between, `fresh` among them (see data_gen.generate); empty for "
+  "none.", flag_values=FLAGS)

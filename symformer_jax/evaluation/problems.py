@@ -291,7 +291,6 @@ def _moved(column: Node, scale: float, shift: float) -> Node:
 
 # 1024 equations of the generator, by the number of variables, whose functions occur in no training data of the
 # shipped models.
-NUM_FRESH = 1024
 _FRESH = pathlib.Path(__file__).parent / "fresh_equations" / "symformer_equations"
 FRESH_EQUATIONS = {1: _FRESH / "univariate", 2: _FRESH / "bivariate"}
 

@@ -86,13 +86,14 @@ class _Contest:
     sample = rows.sample(config.max_rows, seed=seed)
     folds = cross_validation.draw_folds(sample, config.num_folds, seed=seed, config=config)
     variance = scoring.weighted_variance(sample.y, sample.weights)
+    self._sample = sample
     self.weights = sample.weights
     self.errors = [cross_validation.squared_errors(line.node, sample, folds) for line in lines]
     self.shares = [float(np.average(e, weights=sample.weights)) / variance for e in self.errors]
     self._variance = variance
     self._oddities = [
       num_oddities(line.node, sample.x, config=config) + _has_pole(line.node, rows, segments, config)
-      + _leaps(line.node, rows, config) for line in lines]
+      + _leaps(line.node, sample, config) for line in lines]
     self._prices = [config.nats_per_node * line.complexity + self._oddities[i] * config.odd_nats
                     + function_nats(line.node, config=config)
                     + math.log(rows.x.shape[1]) * sum(part.token == VARIABLE for part in expression.walk(line.node))
@@ -138,8 +139,8 @@ class _Contest:
   def is_beyond_chance(self, i: int, base: int) -> bool:
     line = self._lines[i]
     is_line = is_linear(line.node) and not soundness.has_column(self._lines[base].node)
-    num_points = noise.num_points_of_line(self._rows, soundness.columns_of(line.node)) if is_line else (
-      self.num_points(i, base))
+    num_points = noise.num_points_of_line(
+      self._sample, soundness.columns_of(line.node), num_rows=len(self._rows)) if is_line else self.num_points(i, base)
     return math.isfinite(self.shares[i]) and soundness.has_column(line.node) and is_beyond_chance(
       line, self._lines[base], self._rows, num_points=num_points, config=self._config)
 

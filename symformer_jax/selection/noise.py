@@ -31,16 +31,19 @@ def log_chance(*, share: float, num_points: float, num_constants: int, base_cons
   return a * math.log(max(share, np.finfo(float).tiny)) - math.log(a) - float(special.betaln(a, b))
 
 
-def num_points_of_line(rows: Rows, columns: Iterable[int]) -> float:
-  """Rows that the F test of a straight line is to count where nothing but a mean is left without it.
+def num_points_of_line(rows: Rows, columns: Iterable[int], *, num_rows: int) -> float:
+  """How many of `num_rows` rows the F test of a straight line is to count where nothing but a mean is left without it.
 
   Errors that are not normal hardly change the test, unless the columns are as uneven: then it is as with this share
   of the rows. The correction by the product of both excess kurtoses is Box and Watson's (1962), here with the largest
   of the columns'; what would count more rows is left out.
+  Args:
+    rows: all, or a sample of them.
+    columns: those of the line.
   """
   uneven = max((_excess_kurtosis(rows.x[:, column], rows.weights) for column in columns), default=0.0)
   product = max(uneven, 0.0) * max(_excess_kurtosis(rows.y, rows.weights), 0.0)
-  return len(rows) / (1 + product / (2 * len(rows)))
+  return num_rows / (1 + product / (2 * num_rows))
 
 
 def _excess_kurtosis(values: np.ndarray, weights: np.ndarray) -> float:

@@ -1,5 +1,6 @@
 """What the default config makes of the choice among formulas and of losses: where one answer gives way to another."""
 
+import dataclasses
 import math
 from types import SimpleNamespace
 
@@ -7,9 +8,9 @@ import numpy as np
 import pytest
 from small_data import parse
 
-from symformer_jax.engine.config import DEFAULT, selection
+from symformer_jax.engine.config import DEFAULT, names, selection
 from symformer_jax.engine.rows import Rows
-from symformer_jax.language import expression
+from symformer_jax.language import expression, operators
 from symformer_jax.selection import choice, cross_validation, losses, noise, rounding, select, soundness
 
 CHOICE, LOSS = DEFAULT.choice, DEFAULT.loss
@@ -225,3 +226,9 @@ def test_eight_formulas_are_fitted_in_twelve_turns_at_two_nats_a_node(monkeypatc
   monkeypatch.setattr(losses, "_laplace", lambda *given: 0.0)
   weighing = losses.Weighing(rows.weights)
   assert losses._cost(parse("sin(x)"), rows=rows, reweigh=lambda *given: weighing, config=LOSS) == 4.0
+
+
+def test_prices_are_those_of_functions_that_there_are():
+  assert set(names.FUNCTIONS) <= set(operators.BY_NAME)
+  with pytest.raises(ValueError, match="function_nats: unknown name 'arctan'"):
+    dataclasses.replace(CHOICE, function_nats=(("arctan", 2.0),))

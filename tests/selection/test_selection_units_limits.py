@@ -363,7 +363,7 @@ def test_a_contest_asks_for_rows_folds_and_errors_and_prices_what_is_named(monke
     (len(rows), num_points, leap)) or True)
   lines = [line_of("x + z*x"), line_of("2.5")]
   contest = choice._Contest(lines, rows, 7.0, 4, config, soundness.make_segments(rows, config=config))
-  of_line = [((5, 2), config), (8, "segments", config), (8, config.num_box_points, config.box_leap)]
+  of_line = [((5, 2), config), (8, "segments", config), (5, config.num_box_points, config.box_leap)]
   assert asked == [(8, config), (5, 3, 4, config), *of_line, *of_line]
   weights = rows.sample(5, seed=4).weights
   assert contest.shares == [pytest.approx(np.average(np.arange(5.0), weights=weights) / variance)] * 2
@@ -374,6 +374,7 @@ def test_a_contest_asks_for_rows_folds_and_errors_and_prices_what_is_named(monke
 def contest_of(shares, *, errors=None, num_points=0.0, num=10):
   contest = object.__new__(choice._Contest)
   contest._rows, contest._num_points, contest._config = np.zeros(num), num_points, CONFIG
+  contest._sample = "sample"
   contest.errors = errors or [np.full(num, share) for share in shares]
   contest.shares, contest.weights, contest._variance = list(shares), np.ones(num), 1.0
   contest._oddities, contest._prices = [0] * len(shares), [0.0] * len(shares)
@@ -414,11 +415,13 @@ def test_only_formulas_of_columns_with_figures_are_beyond_chance(monkeypatch):
 def test_rows_of_a_straight_line_beside_a_constant_are_those_of_its_f_test(monkeypatch):
   asked = []
   monkeypatch.setattr(choice, "is_beyond_chance", lambda line, base, rows, *, num_points, config: num_points == 77)
-  monkeypatch.setattr(noise, "num_points_of_line", lambda rows, columns: asked.append(set(columns)) or 77)
+  monkeypatch.setattr(noise, "num_points_of_line", lambda rows, columns, *, num_rows: asked.append(
+    (rows, set(columns), num_rows)) or 77)
   contest = contest_of([0.9, 0.5, 0.4, 0.3])
   contest._lines = [line_of("2.5"), line_of("2*x + z"), line_of("x**2"), line_of("3*x")]
   contest.num_points = lambda i, base: 10
-  assert [contest.is_beyond_chance(i, 0) for i in (1, 2, 3)] == [True, False, True] and asked == [{0, 1}, {0}]
+  assert [contest.is_beyond_chance(i, 0) for i in (1, 2, 3)] == [True, False, True]
+  assert asked == [("sample", {0, 1}, 10), ("sample", {0}, 10)]
   assert not contest.is_beyond_chance(1, 2)  # nor of what is no mere mean
 
 

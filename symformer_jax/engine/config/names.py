@@ -19,6 +19,8 @@ LIBRARY_FAMILIES = (
   "stretched_exponentials", "powers_times_exponentials", "hyperbolics", "soft_corners", "powers_of_bounded", "products",
   "plane_waves")
 INNER_FUNCTIONS = ("ln", "exp", "sin", "cos", "tan", "atan")
+# Functions of the operator table that are no powers: those that a price may be put on.
+FUNCTIONS = ("ln", "exp", "sin", "cos", "tan", "cot", "asin", "acos", "atan", "acot")
 PRODUCTS_FAMILIES = ("sums", "sums_with_waves", "exponentials", "distances", "functions")
 LINKS = ("y", "inv", "ln", "exp", "sqrt", "sqrt_inv", "pow2", "pow3", "asin", "acos", "logit", "atan",
          "complement_exp")

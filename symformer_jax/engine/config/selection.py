@@ -3,7 +3,7 @@
 import dataclasses
 import math
 
-from symformer_jax.engine.config.names import REWRITINGS, SOURCES, check_counts, check_names
+from symformer_jax.engine.config.names import FUNCTIONS, REWRITINGS, SOURCES, check_counts, check_names
 
 
 @dataclasses.dataclass(frozen=True)
@@ -182,6 +182,9 @@ class ChoiceConfig:
   line_share: float = 0.02
   simple_share: float = 0.01
   simple_factor: float = 2.0
+
+  def __post_init__(self) -> None:
+    check_names("function_nats", [name for name, _ in self.function_nats], FUNCTIONS)
 
 
 @dataclasses.dataclass(frozen=True)
