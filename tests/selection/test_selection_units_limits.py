@@ -425,6 +425,17 @@ def test_rows_of_a_straight_line_beside_a_constant_are_those_of_its_f_test(monke
   assert not contest.is_beyond_chance(1, 2)  # nor of what is no mere mean
 
 
+def test_a_cheaper_line_is_a_formula_that_costs_no_more_than_another():
+  contest = contest_of([0.9, 0.5, 0.4, math.inf])
+  contest._lines = [line_of("2.5"), line_of("x"), line_of("x**2"), line_of("z")]
+  contest._prices = [1.0, 1.0, 1.0, 0.5]
+  assert contest.is_cheaper(2, 1) and contest.is_cheaper(1, 2)
+  assert not contest.is_cheaper(1, 0) and not contest.is_cheaper(0, 1)  # a mere constant is no formula
+  assert not contest.is_cheaper(3, 1)  # without figures
+  contest._prices = [1.0, 1.0, 1.01, 0.5]
+  assert not contest.is_cheaper(2, 1) and contest.is_cheaper(1, 2)
+
+
 def test_nothing_predicts_clearly_worse_than_a_straight_line():
   lines, gains = [line_of("2.5"), line_of("x + 2"), line_of("sin(x)"), line_of("sin(x)*x")], [0.0, 5.0, 9.0, 8.0]
   for shares, best, expected in (((1.0, 0.5, 0.5025, 0.4), 2, 2), ((1.0, 0.5, 0.503, 0.4), 2, 3),
