@@ -94,10 +94,11 @@ class _Contest:
     self._oddities = [
       num_oddities(line.node, sample.x, config=config) + _has_pole(line.node, rows, segments, config)
       + _leaps(line.node, sample, config) for line in lines]
-    self._prices = [config.nats_per_node * line.complexity + self._oddities[i] * config.odd_nats
-                    + function_nats(line.node, config=config)
-                    + math.log(rows.x.shape[1]) * sum(part.token == VARIABLE for part in expression.walk(line.node))
-                    for i, line in enumerate(lines)]
+    self._costs = [
+      config.nats_per_node * line.complexity + function_nats(line.node, config=config)
+      + math.log(rows.x.shape[1]) * sum(part.token == VARIABLE for part in expression.walk(line.node))
+      for line in lines]
+    self._prices = [cost + odd * config.odd_nats for cost, odd in zip(self._costs, self._oddities, strict=True)]
 
   def gain(self, i: int, base: int) -> float:
     """Nats by which line i has the shorter predictive description: what is said of unseen rows, less what it costs.
@@ -132,9 +133,9 @@ class _Contest:
     return max(self._num_points, len(self._rows) * (min(1.0, 4 * log_gain / spread) if spread else 1.0))
 
   def is_cheaper(self, i: int, base: int) -> bool:
-    """Whether line i, of a column and with figures, costs no more nats than a formula of a column."""
+    """Whether line i, of a column and with figures, costs no more nats than a formula of a column, oddities apart."""
     are_formulas = all(soundness.has_column(self._lines[j].node) for j in (i, base))
-    return are_formulas and math.isfinite(self.shares[i]) and self._prices[i] <= self._prices[base]
+    return are_formulas and math.isfinite(self.shares[i]) and self._costs[i] <= self._costs[base]
 
   def is_beyond_chance(self, i: int, base: int) -> bool:
     line = self._lines[i]

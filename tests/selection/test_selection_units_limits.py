@@ -428,11 +428,11 @@ def test_rows_of_a_straight_line_beside_a_constant_are_those_of_its_f_test(monke
 def test_a_cheaper_line_is_a_formula_that_costs_no_more_than_another():
   contest = contest_of([0.9, 0.5, 0.4, math.inf])
   contest._lines = [line_of("2.5"), line_of("x"), line_of("x**2"), line_of("z")]
-  contest._prices = [1.0, 1.0, 1.0, 0.5]
+  contest._costs, contest._prices = [1.0, 1.0, 1.0, 0.5], [1.0, 1.0, 15.0, 0.5]  # oddities do not count
   assert contest.is_cheaper(2, 1) and contest.is_cheaper(1, 2)
   assert not contest.is_cheaper(1, 0) and not contest.is_cheaper(0, 1)  # a mere constant is no formula
   assert not contest.is_cheaper(3, 1)  # without figures
-  contest._prices = [1.0, 1.0, 1.01, 0.5]
+  contest._costs = [1.0, 1.0, 1.01, 0.5]
   assert not contest.is_cheaper(2, 1) and contest.is_cheaper(1, 2)
 
 
