@@ -22,6 +22,7 @@ from data_gen import (
   bloom,
   candidates,
   config as config_lib,
+  defaults,
   domains,
   exclusion,
   filters,
@@ -325,6 +326,7 @@ def test_the_fresh_equations_that_ship_can_be_kept_out(config, count, tmp_path):
   path.write_text("family,name,n_vars,expression\nf,one,1,sin(sin(sin(x)))+17.5*x\n")
   found = exclusion.read_problems(f"{path},{exclusion.FRESH}", config)
   assert found.names[0] == "one"
+  assert defaults.FRESH_EQUATIONS == problems.FRESH_EQUATIONS  # neither package may import the other's
   assert found.names.count(f"fresh of {count}") == 1024 * count  # each in every order of the variables
   for each in problems.load_equations(problems.FRESH_EQUATIONS[count], num_equations=20)[::5]:
     assert found.matches(exclusion.probe(each.truth, config)).startswith("fresh")
