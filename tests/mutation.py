@@ -252,29 +252,45 @@ def main() -> int:
 
 def _report(chosen: list[tuple[pathlib.Path, Mutant]], root: pathlib.Path, asked: list[str] | None = None) -> int:
   """Tries each mutant; 1 where one survived or tests fail without any, 0 otherwise."""
-  seconds: dict[pathlib.Path, float] = {}
+  seconds: dict[str, float] = {}
   counts, equal = {"noticed": 0, "passed": 0, "broken": 0, "equal": 0}, read_equal(root)
   for path, mutant in chosen:
     original, place = (root / path).read_text(encoding="utf-8"), f"{path}:{mutant.line}: {_said(mutant)}"
     if name_of(path, mutant, original) in equal:
-      counts["equal"] += 1
-      print(f"equal    {place}", flush=True)
-      continue
-    tests = asked or tests_of(path, root)
-    if path not in seconds:
-      begin = time.monotonic()
-      if run_tests(tests, root, None) != "passed":
-        print(f"the tests of {path} fail without a mutant: {' '.join(tests)}", file=sys.stderr)
+      outcome = "equal"
+    else:
+      try:
+        outcome = _ask(asked or tests_of(path, root), path, mutant, root, seconds)
+      except _FailsWithoutMutantError as error:
+        print(f"tests of {path} fail without a mutant: {error}", file=sys.stderr)
         return 1
-      seconds[path] = time.monotonic() - begin
-    (root / path).write_text(mutant.text, encoding="utf-8")
-    outcome = run_tests(tests, root, 3 * seconds[path] + PATIENCE_S)
-    (root / path).write_text(original, encoding="utf-8")
     counts[outcome] += 1
     word = "SURVIVED" if outcome == "passed" else outcome
     print(f"{word:8} {place}", flush=True)
   print(f"{counts['noticed']} of {len(chosen) - counts['equal']} noticed")
   return 1 if counts["passed"] or counts["broken"] else 0
+
+
+class _FailsWithoutMutantError(Exception):
+  """A test file that says nothing about a mutant."""
+
+
+def _ask(
+    tests: list[str], path: pathlib.Path, mutant: Mutant, root: pathlib.Path, seconds: dict[str, float]) -> str:
+  """What the first test file that does not pass says, one after another; `seconds` of each without a mutant are filled."""
+  original = (root / path).read_text(encoding="utf-8")
+  for test in tests:
+    if test not in seconds:
+      begin = time.monotonic()
+      if run_tests([test], root, None) != "passed":
+        raise _FailsWithoutMutantError(test)
+      seconds[test] = time.monotonic() - begin
+    (root / path).write_text(mutant.text, encoding="utf-8")
+    outcome = run_tests([test], root, 3 * seconds[test] + PATIENCE_S)
+    (root / path).write_text(original, encoding="utf-8")
+    if outcome != "passed":
+      return outcome
+  return "passed"
 
 
 if __name__ == "__main__":

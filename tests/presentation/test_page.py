@@ -1,9 +1,11 @@
 """The page: complete, self-contained, and harmless whatever the data are called."""
 
 import base64
+import re
 
 import html5lib
 import numpy as np
+import pytest
 from pages import HOSTILE, make_page
 
 from symformer_jax.commands.tables import Table
@@ -51,7 +53,10 @@ def test_a_formula_that_cannot_be_set_has_no_picture():
     deep = Node("sin", (deep,))
   for node, name in ((deep, "x"), (variable(0), "a" * 10_000)):
     assert page._draw_formula(Equation(node, (name,), 0.0, 1.0, None, ())) is None
-  assert page._draw_formula(Equation(variable(0), ("x",), 0.0, 1.0, None, ())) is not None
+  picture = page._draw_formula(Equation(variable(0), ("x",), 0.0, 1.0, None, ()))
+  svg = base64.b64decode(picture.partition(",")[2]).decode()
+  # An x and its margins are .6 of the size of the font wide.
+  assert float(re.search(r'width="([\d.]+)pt"', svg)[1]) == pytest.approx(0.6 * page.FORMULA_SIZE, abs=1)
 
 
 def test_nothing_is_fetched_and_nothing_runs(rng):

@@ -81,7 +81,8 @@ def test_the_table_of_the_front_in_latex():
   assert rows[0] == r"\begin{tabular}{clrrr}" and rows[-1] == r"\end{tabular}" and text.endswith("\n")
   assert rows[2] == r" & Formula & Complexity & $R^2$ & RMSE \\" and "3.14" in rows[4] and "3.1416" not in rows[4]
   assert rows[5].startswith(r"$\rightarrow$ & $x$ & 1 & $1 - 2.5 \cdot 10^{-9}$ & $1 \cdot 10^{-10}$")
-  assert rows[6].startswith(r" & $x$ & 1 & -- & $\infty$") and rows[1] == rows[3] == rows[-2] == r"\hline"
+  assert rows[4].split(" & ")[3] == f"${lines[0].r2:.6f}$" and rows[6].startswith(r" & $x$ & 1 & -- & $\infty$")
+  assert rows[1] == rows[3] == rows[-2] == r"\hline"
   assert "3.14159" in latex_table.latex_table(lines, lines[1])
   assert "$3 x$" in latex_table.latex_table(lines, digits=1).replace(r" \cdot x", " x").replace(r" \, x", " x")
   for digits in (0, -1, 1.5):
@@ -147,6 +148,7 @@ def test_panels_share_the_page():
   assert 2.5 < fit.height / rest.height < 3.5 and 1.2 < fit.width / front.width < 1.8
   wide, parts, _ = figure_of(("8.2", "x*z"), np.repeat(X, 2, axis=1), Y)
   assert wide.get_size_inches().tolist() == [11, 8.5] and len(parts["partial"]) == 2
+  assert len(wide.axes) == 5
   wide.canvas.draw()
   assert parts["fit"].get_window_extent().y0 > parts["partial"][0].get_window_extent().y1
   upper, lower = wide.subfigs
@@ -344,6 +346,12 @@ def test_figures_of_many_dots_are_pixels(monkeypatch):
   for num, form in ((1000, "svg"), (1001, "png"), (99_999, "png")):
     page._draw(None, None, types.SimpleNamespace(y=np.zeros(num)))
     assert drawn[-1] == (form, 110)
+
+
+def test_what_a_page_asks_for_and_nobody_gives_is_an_error():
+  import jinja2
+  with pytest.raises(jinja2.UndefinedError, match="nothing"):
+    page._environment().from_string("{{ nothing }}").render()
 
 
 def test_units_whole_numbers_and_templates_stand_on_the_page():
