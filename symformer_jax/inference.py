@@ -120,7 +120,8 @@ def search(
     _read_units(units, names, targets, dimensionless_constants))
   options.check()
   if not hasattr(model, "vocab"):
-    raise InputError(f"model: expected a loaded model, as load_model gives it, got {model!r}")
+    shown = repr(model) if isinstance(model, str | int | None) else f"an object of type {type(model).__name__}"
+    raise InputError(f"model: expected a loaded model, as load_model gives it, got {shown}")
   check_callback(callback)
   _check_seed(seed)
   compilation.use_cache()

@@ -524,8 +524,8 @@ def test_unusable_arguments_say_why(model, options, message):
 
 
 def test_what_is_no_model_is_refused():
-  for model in ("auto", None, 3):
-    with pytest.raises(InputError, match="model: expected a loaded model, as load_model gives it, got "):
+  for model, shown in (("auto", "'auto'"), (None, "None"), (3, "3"), (np.arange(9.0), "an object of type ndarray")):
+    with pytest.raises(InputError, match=f"^model: expected a loaded model, as load_model gives it, got {shown}$"):
       inference.search(model, [(np.arange(9.0), np.arange(9.0) ** 2)])
 
 
