@@ -1,6 +1,7 @@
 """What the default config makes of tables of fewer columns: which changes count, which numbers are simple, how long."""
 
 import contextlib
+import dataclasses
 import math
 from types import SimpleNamespace
 
@@ -255,3 +256,15 @@ def test_logarithms_leave_a_hundredth_of_what_is_left_without_them(share, chosen
   size = share * math.sqrt(np.sum(without**2) / np.sum(rough**2))
   table = SimpleNamespace(x=x, y=y + size * rough)
   assert smaller_tables.find_logarithms(table, CONFIG) == chosen
+
+
+@pytest.mark.parametrize(("value", "near"), [
+  (1, 0.09), (1 / 2, 0.045), (1 / 3, 0.03), (1 / 4, 0.0225), (0.1, 0.009), (5.37, 9e-4), (5.374, 9e-5), (1 / 6, 0.015)])
+def test_what_is_nine_tenths_of_a_chance_in_ten_from_a_simple_number_is_taken_for_it(value, near):
+  is_power, is_factor = value not in (0.1, 5.37, 5.374), value != 1 / 6
+  some = dataclasses.replace(CONFIG, fine=math.inf)
+  for change, is_simple in ((0.99 * near, True), (1.3 * near, False)):
+    if is_power:
+      assert (invariances._simplest_powers(np.zeros((3, 1)), np.array([value + change]), some) == value) == is_simple
+    if is_factor:
+      assert (invariances.simplest(value + change, lambda _: 0.0, some) == value) == is_simple

@@ -4,6 +4,7 @@ import dataclasses
 import math
 
 from hypothesis import given, strategies as st
+import numpy as np
 import pytest
 
 from symformer_jax.engine.config import DEFAULT
@@ -48,8 +49,6 @@ def test_nearly_exact_are_those_between(rng):
 
 @given(st.lists(st.tuples(st.floats(0, 10) | st.just(math.inf) | st.just(math.nan), st.integers(1, 5)), max_size=30))
 def test_survivors_are_the_best_and_the_best_of_each_length(pairs):
-  import numpy as np
-
   loss, lengths = np.array([p[0] for p in pairs]), [p[1] for p in pairs]
   kept = survivors(loss, lengths, num_best=3, num_per_length=1)
   assert len(kept) == len(set(kept)) and all(math.isfinite(loss[i]) for i in kept)
@@ -58,6 +57,10 @@ def test_survivors_are_the_best_and_the_best_of_each_length(pairs):
   for length in set(lengths):
     own = [loss[i] for i in range(len(pairs)) if lengths[i] == length and math.isfinite(loss[i])]
     assert not own or min(own) in loss[kept]
+
+
+def test_of_equal_losses_the_first_stay():
+  assert survivors(np.full(200, 0.5), [7] * 200, num_best=3, num_per_length=4) == [0, 1, 2, 3]
 
 
 def test_a_short_law_keeps_its_place_among_many_that_are_longer_and_nearer():

@@ -244,17 +244,18 @@ def test_data_sets_of_a_call_share_turns_and_answers_do_not_depend_on_company(da
   assert together[0].pool.in_order() == alone[0].pool.in_order()
 
 
-@pytest.mark.parametrize(("method", "share"), [("lm", 1), ("bfgs", 4)])
-def test_methods_of_slopes_have_more_steps_to_tell_what_is_near(method, share, monkeypatch):
+@pytest.mark.parametrize(("method", "share", "screen_steps"), [
+  ("lm", 1, DEFAULT.pool.screen_steps), ("bfgs", 4, DEFAULT.pool.screen_steps), ("lm", 1, 1)])
+def test_methods_of_slopes_have_more_steps_to_tell_what_is_near(method, share, screen_steps, monkeypatch):
   asked = []
   monkeypatch.setattr(refine, "fit_constants", lambda tasks, *, method, max_steps, max_constants: asked.append(
     (method, max_steps)) or [[(node, 1.0) for node in nodes] for _, nodes in tasks])
-  options = SearchOptions(refine=method)
+  pool = dataclasses.replace(DEFAULT.pool, screen_steps=screen_steps)
+  options = SearchOptions(refine=method, config=dataclasses.replace(DEFAULT, pool=pool))
   x = np.linspace(0.5, 3, 40)
   task = make_task((x, x**2), ("x",), options)
   list(loop._fits([task], [Proposal(None, (parser.parse(LAW, ("x",)),))], "said", options))
-  config = options.config.pool
-  assert asked == [(method, share * config.screen_steps), (method, config.fit_steps), (method, config.polish_steps)]
+  assert asked == [(method, share * screen_steps), (method, pool.fit_steps), (method, pool.polish_steps)]
 
 
 def test_screening_lets_the_right_one_through():
