@@ -60,7 +60,7 @@ def test_survivors_are_the_best_and_the_best_of_each_length(pairs):
 
 
 def test_of_equal_losses_the_first_stay():
-  assert survivors(np.full(200, 0.5), [7] * 200, num_best=3, num_per_length=4) == [0, 1, 2, 3]
+  assert survivors(np.tile([0.5, 0.1], 100), [7] * 200, num_best=5, num_per_length=6) == [1, 3, 5, 7, 9, 11]
 
 
 def test_a_short_law_keeps_its_place_among_many_that_are_longer_and_nearer():
