@@ -315,6 +315,8 @@ def test_weights_of_a_function_of_y_are_those_of_its_errors(rng):
   np.testing.assert_allclose(found, expected / expected.max())
   np.testing.assert_array_equal(terms.whole(LINKS["inv"], rows)[1], found)
   np.testing.assert_allclose(terms.weighted(LINKS["y"], rows)[1], weights / weights.max())
+  np.testing.assert_allclose(
+    terms.weighted(LINKS["y"], Rows(rows.x, rows.y, weights / 1e3))[1], weights / weights.max())
   zero = Rows(rows.x, np.r_[0.0, y[1:]], weights)
   assert terms.weighted(LINKS["sqrt"], zero)[1][0] == 0 and terms.whole(LINKS["sqrt"], zero) is None
   assert not terms.weighted(LINKS["sqrt"], Rows(rows.x, np.zeros(9), weights))[1].any()
