@@ -293,6 +293,9 @@ def test_a_fit_ends_at_the_law_that_is_near(name, fitted):
   assert explained == pytest.approx(1, abs=1e-6)
   # What is undefined stays where it is, and promises nothing.
   assert np.isinf(left[f, 1]) == (name in ("ln", "sqrt", "inv_sqrt", "inv_ln"))
+  if np.isinf(left[f, 1]):
+    np.testing.assert_array_equal(factors[f, 1], starts.factors[f, 1])
+    np.testing.assert_array_equal(offsets[f, 1], starts.offset[f, 1])
   # Of a start far away is left no more than at the start, and no less than least squares leaves.
   rest = []
   for inner in ((factors[f, 2], offsets[f, 2]), (starts.factors[f, 2], starts.offset[f, 2])):
