@@ -33,7 +33,8 @@ def load_search_config(spec: str) -> SearchConfig:
       from None
   values = _run(path, lambda: get_config(*arguments))
   if not isinstance(values, ConfigDict | Mapping):
-    raise InputError(f"search config {spec!r}: expected get_config() to return a ConfigDict, got {values!r}")
+    got = type(values).__name__
+    raise InputError(f"search config {spec!r}: expected get_config() to return a ConfigDict, got {got}")
   return configuration.build(SearchConfig, values, path="search config")
 
 

@@ -120,7 +120,7 @@ def test_the_config_of_a_search_by_its_file_and_name(tmp_path):
                   "  return {'sources': [name]} if name != 'odd' else 5\n")
   assert search_config.load_search_config(str(path)).sources == ("guesses",)
   assert search_config.load_search_config(f"{path}:closed_forms").sources == ("closed_forms",)
-  with pytest.raises(InputError, match="expected get_config.. to return a ConfigDict, got 5"):
+  with pytest.raises(InputError, match="expected get_config.. to return a ConfigDict, got int"):
     search_config.load_search_config(f"{path}:odd")
   with pytest.raises(InputError, match=r"search config '.*c.py': SystemExit: 3"):
     search_config.load_search_config(f"{path}:bad")

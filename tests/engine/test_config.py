@@ -100,7 +100,7 @@ def test_an_ablation_differs_from_the_default_in_what_it_names(name):
   ("def get_config(): return {'terms': {'searches': [['basic']]}}", "", "missing 2 required positional arguments"),
   ("def get_config(name): return {}", "", "expected {file}:NAME"),
   ("def get_config(): return {}", ":waves", "expected {file}, as its get_config()"),
-  ("def get_config(): return 3", "", "expected get_config() to return a ConfigDict, got 3"),
+  ("def get_config(): return 3", "", "expected get_config() to return a ConfigDict, got int"),
   ("import sys; sys.exit(0)", "", "SystemExit: 0"), ("def get_config(): raise SystemExit", "", "SystemExit"),
   ("def get_config(): raise GeneratorExit", "", "GeneratorExit"), ("def get_config(): return {3: 4}", "", "config.3: "),
   ("def get_config(", "", "SyntaxError"), ("import nothing_like_it", "", "ModuleNotFoundError"),
