@@ -234,6 +234,18 @@ def test_functions_that_formulas_seldom_have_cost_more(text, nats):
   assert choice.function_nats(parser.parse(text, NAMES), config=none) == 0.0
 
 
+def test_the_price_of_a_function_is_part_of_the_description_length():
+  rows = make_rows(lambda x: np.arctan(0.3 * x), noise=0.1)
+  prices = (("atan", 5.0),)
+  node = parser.parse("arctan(0.3*x)", NAMES)
+
+  def cost(**changes):
+    config = dataclasses.replace(DEFAULT.choice, **changes)
+    return select_lib._Judge(rows, len(rows), DEFAULT.selection, config).cost_of(node)
+  assert cost(function_nats=prices) == pytest.approx(cost(function_nats=()) + 5)
+  assert cost() == pytest.approx(cost(function_nats=()) + choice.function_nats(node))
+
+
 def test_of_two_bends_that_are_as_near_the_common_function_is_taken():
   """What is longer and cheaper need not be beyond chance; without the prices it is not taken."""
   rng = np.random.default_rng(2)
