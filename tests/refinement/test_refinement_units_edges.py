@@ -231,3 +231,10 @@ def test_functions_of_a_formula_stay_as_they_are_written(monkeypatch):
   with pytest.raises(SeenError):
     refine_lib.refine("a*tanh(x0) + abs(x0 - b)", np.ones((9, 1)), np.ones(9))
   assert {"tanh", "abs"} <= seen
+
+
+def test_every_way_to_end_has_its_number_and_its_words():
+  """Numbers stand in saved results."""
+  assert {status.name: int(status) for status in problem.Status} == {
+    "CONVERGED": 0, "STEP_LIMIT": 1, "DIVERGED": 2, "NO_CONSTANTS": 3, "UNDEFINED": 4}
+  assert list(problem.STATUS_TEXT) == list(problem.Status) and len(set(problem.STATUS_TEXT.values())) == 5
