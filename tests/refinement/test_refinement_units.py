@@ -56,6 +56,9 @@ def test_a_descent_that_is_cut_short_or_undefined_says_so():
   found = bounded.descend(line_at(x), np.zeros(2), 2 * x + 1, np.ones(5), free, max_steps=1)
   assert not found.is_done and found.loss < np.sum((2 * x + 1) ** 2)
   lost = bounded.descend(lambda c: np.full((3, 5), np.nan), np.zeros(2), x, np.ones(5), free, max_steps=9)
+  # Infinite times 0, of a row without weight.
+  beyond = bounded.descend(lambda c: np.full((3, 5), np.inf), np.zeros(2), x, np.zeros(5), free, max_steps=9)
+  assert beyond.is_done and beyond.loss == math.inf
   assert lost.is_done and lost.loss == math.inf
   exact = bounded.descend(line_at(x), np.array([2.0, 1.0]), 2 * x + 1, np.ones(5), free, max_steps=9)
   assert exact.is_done and exact.loss == 0 and exact.constants.tolist() == [2, 1]
