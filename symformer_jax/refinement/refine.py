@@ -134,7 +134,7 @@ def _draw_within(starts: np.ndarray, lower: np.ndarray, upper: np.ndarray, rng: 
 
 def _fit_within(
   formula: NamedFormula, data: inputs.Data, starts: np.ndarray, box: inputs.Box, method: str, max_steps: int,
-  rng: np.random.Generator, *, has_sigma: bool, has_start: bool = False,
+  rng: np.random.Generator, *, has_sigma: bool, has_start: bool,
 ) -> tuple[NamedFormula, RefineResult, dict[str, float]]:
   """The best fit within bounds: the formula with constants at their bounds held there, its fit, and these constants."""
   y, free = data[1], (-np.inf, np.inf)
@@ -165,7 +165,7 @@ def _fit_within(
 
 def _descend_within(
   formula: NamedFormula, data: inputs.Data, starts: np.ndarray, box: tuple[np.ndarray, np.ndarray], max_steps: int, *,
-  has_start: bool = False,
+  has_start: bool,
 ) -> bounded.Found:
   """The best fit within a box [C], [C] from starts [R, C] in it; of many rows from some first, but for a given one."""
   def descended(data: inputs.Data) -> bounded.Found:

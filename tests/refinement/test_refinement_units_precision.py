@@ -68,7 +68,7 @@ def test_descents_within_bounds_look_in_double_precision(seen, monkeypatch):
   formula = NamedFormula(parser.parse("a*x", ("x",), allow_symbols=True), ("a",))
   with pytest.raises(Enough):
     refine_lib._fit_within(formula, (X, Y, np.ones(7), ()), np.ones((2, 1)), {"a": (0, 1)}, "lm", 9,
-                           np.random.default_rng(0), has_sigma=False)
+                           np.random.default_rng(0), has_sigma=False, has_start=False)
   assert seen.calls == [("program", "float64"), ("run", "float64", "float64", "float64")]
 
 

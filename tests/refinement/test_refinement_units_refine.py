@@ -340,7 +340,7 @@ def within(monkeypatch, best, fitted, *, box=None, names=("a", "b")):
     (1 + len(constants), columns.shape[1])))
   reduced, result, held = refine_lib._fit_within(
     formula_of("a*x + b", "a", "b"), (X[:, None], Y, np.ones(6), ("x",)), np.zeros((3, 2)),
-    {"a": (0.0, 5.0)} if box is None else box, "lm", 9, np.random.default_rng(0), has_sigma=True)
+    {"a": (0.0, 5.0)} if box is None else box, "lm", 9, np.random.default_rng(0), has_sigma=True, has_start=False)
   return reduced.names, result, held, asked
 
 

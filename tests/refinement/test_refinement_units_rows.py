@@ -187,7 +187,7 @@ def test_a_descent_within_bounds_sees_all_rows_at_last(rng, monkeypatch):
   for loss, rest in ((2.0, []), (np.inf, [("all", 4)])):
     seen.clear()
     losses.append(loss)
-    refine_lib._descend_within(formula, data, starts, box, 7)
+    refine_lib._descend_within(formula, data, starts, box, 7, has_start=False)
     assert seen == [("some", 4), ([5.0, 3.0, 3.0], (4, NUM_ROWS), NUM_ROWS, 7), *rest]
   seen.clear()
   losses.append(2.0)
@@ -210,5 +210,5 @@ def test_what_is_free_within_bounds_starts_as_often_as_is_compiled_for(num_rows,
   monkeypatch.setattr(refine_lib, "_fit_sets", fit_sets)
   with pytest.raises(SeenError):
     refine_lib._fit_within(TWO, sets_of(num_rows)[0], np.zeros((3, 2)), {"a": (0.0, 5.0)}, "lm", 9,
-                           np.random.default_rng(0), has_sigma=False)
+                           np.random.default_rng(0), has_sigma=False, has_start=False)
   assert asked == [[[1.0]] * num_starts]
