@@ -38,6 +38,7 @@ class Grid:
     separator: what stood between columns; empty for files that are no text.
     notes: what was decided on the way, one sentence each.
     elsewhere: where else in the file the table may be, the end of a message; empty where there is no other place.
+    empty: why a column may be without a cell, the end of a message.
   """
 
   names: tuple[str, ...]
@@ -47,6 +48,7 @@ class Grid:
   separator: str = ""
   notes: tuple[str, ...] = ()
   elsewhere: str = ""
+  empty: str = ""
 
 
 def clean_name(name: Any) -> str:
@@ -162,8 +164,10 @@ def _check_widths(
     notes.append(f"{word} {kept[0][0]} is taken for data, columns are called {shown}")
     return found
   num_names = max((i + 1 for i, name in enumerate(names) if name), default=0)
-  if kept and width < num_names:
-    raise InputError(f"cannot be read as a table: the names are {num_names}, but no {word} has more than {width} cells")
+  # Rows of a sheet end with their last cell that is not empty; a line has its separators also where nothing follows.
+  longest = max((len(row) for _, row in kept), default=num_names) if separator else num_names
+  if longest < num_names:
+    raise InputError(f"cannot be read as a table: the names are {num_names}, but no {word} has more than {longest} cells")
   if kept and width == num_names + 1 == len(names) + 1 and all(_width(row) == width for _, row in kept) \
       and _are_row_names([row[0] for _, row in kept], separator):
     notes.append("column 1 left aside: it has no name, as the names of rows have none in R")

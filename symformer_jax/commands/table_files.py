@@ -97,7 +97,9 @@ def _read_excel(path: pathlib.Path, how: Reading) -> grids.Grid:
     grid = grids.from_rows(rows, range(1, len(rows) + 1), word="row", notes=notes)
   except InputError as error:
     raise InputError(f"{error}{elsewhere}") from None
-  return dataclasses.replace(grid, elsewhere=elsewhere)
+  # Programs that write workbooks leave it to others to compute them.
+  empty = "; what formulas give is in a workbook once a spreadsheet has opened and saved it"
+  return dataclasses.replace(grid, elsewhere=elsewhere, empty=empty)
 
 
 def _rows_of(sheet: Any) -> list[list[Any]]:

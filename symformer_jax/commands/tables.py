@@ -333,7 +333,7 @@ class _Source:
         row = column.content.first_bad()
         example = "" if row is None else f" ({_place(self.grid, row)}: {_shown(column, row)})"
         what = "mostly text" if column.content.is_numeric else "no number"
-        notes.append(f"column {column.name!r} left aside: it holds {what}{example}")
+        notes.append(f"column {column.name!r} left aside: it holds {what}{example or self.grid.empty}")
     return notes
 
   def _check_cells(self, read: Sequence[_Column], notes: list[str]) -> np.ndarray:
@@ -345,7 +345,7 @@ class _Source:
         row = column.content.first_bad()
         example = "" if row is None else f": {_place(self.grid, row)} has {_shown(column, row)}"
         hint = "" if row is None else "; --categories makes columns of 0 and 1 of text"
-        raise InputError(f"column {column.name!r} holds no number{example}{hint}")
+        raise InputError(f"column {column.name!r} holds no number{example or self.grid.empty}{hint}")
     is_bad = ~np.isfinite(np.column_stack([column.content.values for column in read]))
     if is_bad.any():
       if not self.request.drop_missing:

@@ -71,7 +71,7 @@ def read(cells: np.ndarray, unit: str | None = None) -> Times | None:
     unit: one of `UNITS`, of which times of day and durations have no years; None to choose by their span.
   """
   if cells.dtype.kind == "M":
-    return _of_moments(cells.astype("datetime64[us]"), [], unit)
+    return _of_moments(_resolved(cells), [], unit)
   if cells.dtype.kind == "m":
     return _of_durations(_seconds(cells), unit)
   texts = [cell.strip() if isinstance(cell, str) else cell for cell in cells]
@@ -85,9 +85,13 @@ def read(cells: np.ndarray, unit: str | None = None) -> Times | None:
   return _read_days(texts, present, unit)
 
 
+def _resolved(moments: np.ndarray) -> np.ndarray:
+  """Moments as nanoseconds where they are that, else as microseconds, which hold any year."""
+  return moments if moments.dtype == "datetime64[ns]" else moments.astype("datetime64[us]")
+
+
 def _seconds(cells: np.ndarray) -> np.ndarray:
-  seconds = cells.astype("timedelta64[us]").astype(np.int64) / 1e6
-  return np.where(np.isnat(cells), np.nan, seconds)
+  return np.where(np.isnat(cells), np.nan, cells / np.timedelta64(1, "s"))
 
 
 def _is_duration(text: Any) -> bool:
@@ -133,11 +137,13 @@ def _read_days(texts: Sequence[Any], present: Sequence[Any], unit: str | None) -
 
 def _with_dates(moments: np.ndarray, texts: Sequence[Any]) -> np.ndarray:
   """Moments of texts [N], and of those cells among them that are dates already, as workbooks have both."""
-  return np.where(np.isnat(moments), _parse(texts, None), moments)
+  others = _parse(texts, None)
+  return moments if np.isnat(others).all() else np.where(np.isnat(moments), others, moments.astype(others.dtype))
 
 
 def _parse(texts: Sequence[Any], form: str | None) -> np.ndarray:
-  """Moments datetime64[us] [N] of texts of one form, or of dates; NaT for any other. Zones are brought to UTC."""
+  """Moments [N] of texts of one form, or of dates, as `_resolved` has them; NaT for any other. Zones are brought to UTC.
+  """
   is_wanted = [isinstance(text, str) == (form is not None) and isinstance(text, str | datetime.date) for text in texts]
   if form is not None:
     # No format has a T between day and clock but that of ISO, which may have a space as well.
@@ -146,7 +152,7 @@ def _parse(texts: Sequence[Any], form: str | None) -> np.ndarray:
   series = pd.Series([text if ok else None for text, ok in zip(texts, is_wanted, strict=True)], dtype=object)
   with warnings.catch_warnings(action="ignore"):
     moments = pd.to_datetime(series, format=form, errors="coerce", utc=True)
-  return moments.dt.tz_localize(None).to_numpy("datetime64[us]")
+  return _resolved(moments.dt.tz_localize(None).to_numpy())
 
 
 def _of_moments(moments: np.ndarray, texts: Sequence[Any], asked: str | None) -> Times:
@@ -166,7 +172,8 @@ def _of_moments(moments: np.ndarray, texts: Sequence[Any], asked: str | None) ->
     return Times(values, f"holds dates, read as decimal years: {str(example)!r} is {values[row]:.8g}{hint}")
   unit, size_s = _unit(span_s, asked)
   values = np.where(present, (moments - first) / np.timedelta64(1, "s") / size_s, np.nan)
-  start = str(first.astype("datetime64[us]")).replace("T", " ")
+  micro = first.astype("datetime64[us]")
+  start = str(micro if micro == first else first).replace("T", " ")
   start = start.removesuffix(".000000").removesuffix(" 00:00:00")
   return Times(values, f"holds dates, read as {unit} since {start}")
 

@@ -270,8 +270,11 @@ def test_rows_of_other_widths_say_where_and_how_many():
     rows_of([1, 2], [3, 4], [5, 6, 7], word="line", separator=",")
   with pytest.raises(InputError, match="Expected 2 fields in row 3, saw 4"):
     rows_of(["a", "b"], [1, 2], [1, 2, 3, 4], [1, 2, 3])
-  with pytest.raises(InputError, match="the names are 3, but no row has more than 2 cells"):
-    rows_of(["a", "b", "c"], [1, 2], [3, 4])
+  with pytest.raises(InputError, match="the names are 3, but no line has more than 2 cells"):
+    rows_of(["a", "b", "c"], [1, 2], [3, 4], word="line", separator=" ")
+  # A named column without a cell: the lines have a separator before it, the rows of a sheet end.
+  assert rows_of(["a", "b", "c"], [1, 2, ""], [3, 4, ""], separator=",").names == ("a", "b", "c")
+  assert list(rows_of(["a", "b", "c"], [1, 2], [3, 4]).columns[2]) == ["", ""]
   assert rows_of(["a", "b", "c"], [1, 2], [3, 4, 5]).columns[2][0] == ""
   assert rows_of(["a", "b", ""], [1, 2, 3], [3, 4, 5]).names == ("a", "b", "column 3")
   with pytest.raises(InputError, match="^the file is empty$"):

@@ -120,6 +120,15 @@ def test_two_arrays_of_one_name_in_an_archive_are_refused(tmp_path):
     read_table(str(tmp_path / "t.npz"))
 
 
+@pytest.mark.parametrize(("separator", "end"), [(",", ""), (";", ";"), ("\t", "")])
+def test_a_named_last_column_without_a_cell_is_left_aside(separator, end, tmp_path):
+  lines = [["x", "y", "comment"], *([str(i), str(i**2), ""] for i in range(6))]
+  (tmp_path / "t.csv").write_text("".join(separator.join(line) + end + "\n" for line in lines))
+  table = read_table(str(tmp_path / "t.csv"))
+  assert (table.features, table.target) == (("x",), "y") and len(table.y) == 6
+  assert "column 'comment' left aside: it holds no number" in table.notes
+
+
 @pytest.mark.parametrize("suffix", ["csv", "xlsx", "parquet", "npz"])
 def test_a_pipe_that_nobody_writes_to_is_not_waited_for(tmp_path, suffix):
   os.mkfifo(tmp_path / f"t.{suffix}")
@@ -324,6 +333,15 @@ def test_workbooks(tmp_path):
   np.testing.assert_array_equal(table.x, [[i, i > 2] for i in range(6)])
   assert table.notes == ("column 'day' holds dates, read as days since 2020-01-01",
                          "column 'is_on' is read as 1 for true and 0 for false")
+  sheet = book.create_sheet("written by a program")  # which computes no formula
+  for row in [["x", "z", "remarks"], *([i, i**2, None] for i in range(6)), [7, "=A7^2"]]:
+    sheet.append(row)
+  book.save(tmp_path / "t.xlsx")
+  table = read_table(str(tmp_path / "t.xlsx"), sheet="written by a program", drop_missing=True)
+  assert (table.features, table.target) == (("x",), "z") and table.notes[0].startswith(
+    "column 'remarks' left aside: it holds no number; what formulas give is in a workbook once")
+  with pytest.raises(TableError, match="column 'remarks' holds no number; what formulas give is in a workbook once"):
+    read_table(str(tmp_path / "t.xlsx"), sheet="written by a program", target="remarks")
   with pytest.raises(TableError, match="the file is empty"):
     read_table(str(tmp_path / "t.xlsx"))
   with pytest.raises(TableError, match="--sheet: no sheet 'x', expected one of 'notes', 'data'"):

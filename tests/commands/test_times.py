@@ -26,6 +26,10 @@ def read(*texts):
   (["2020-01-01T00:00:00Z", "2020-01-01T05:00:00+02:00"], [0, 3], "holds dates, read as hours since 2020-01-01"),
   (["2020-01-01T00:00:00.5", "2020-01-01T00:01:00"], [0, 59.5],
    "holds dates, read as seconds since 2020-01-01 00:00:00.500000"),
+  (["2020-01-01T00:00:00.000000000", "2020-01-01T00:00:00.000000025Z"], [0, 25e-9],
+   "holds dates, read as seconds since 2020-01-01"),
+  (["13.01.2020 00:00:00.123456789", "13.01.2020 00:00:01,123456799"], [0, 1 + 1e-8],
+   "holds dates, read as seconds since 2020-01-13 00:00:00.123456789"),
   (["2020-01-01 00:00:01,500", "2020-01-01T00:00:03"], [0, 1.5],
    "holds dates, read as seconds since 2020-01-01 00:00:01.500000"),
   (["13.01.2020 00:00:01,5", "13.01.2020 00:00:03,25"], [0, 1.75],
@@ -51,6 +55,11 @@ def test_arrays_of_moments_as_numpy_counts_them():
   days = np.array(["2001-01-01", "2001-01-11", "NaT"], "datetime64[D]")
   np.testing.assert_array_equal(times.read(days).values, [0, 10, np.nan])
   np.testing.assert_array_equal(times.read(np.diff(days)).values, [10, np.nan])
+  nanoseconds = np.array(["2001-01-01T00:00:00.000000003", "2001-01-01T00:00:00.000000007", "NaT"], "datetime64[ns]")
+  np.testing.assert_allclose(times.read(nanoseconds).values, [0, 4e-9, np.nan])
+  np.testing.assert_allclose(times.read(np.diff(nanoseconds)).values, [4e-9, np.nan])
+  # Years beyond those that nanoseconds can count.
+  np.testing.assert_array_equal(times.read(np.array(["1500-01-01", "2500-01-01"], "datetime64[s]")).values, [1500, 2500])
 
 
 def test_days_that_could_be_months_are_refused_unless_a_later_one_tells():
