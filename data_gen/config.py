@@ -7,6 +7,7 @@ import fractions
 import importlib.util
 import math
 from pathlib import Path
+import re
 import sys
 from typing import Any
 
@@ -16,6 +17,10 @@ from symformer_jax.errors import InputError
 from symformer_jax.language import operators
 
 _MAY_BE_ZERO = ("float_decimals", "centred", "small_as_given")
+# A name is that of a folder, and of a configuration of TFDS.
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}", re.ASCII)
+# Beyond it trees are too long for any limit of tokens, and their number is counted recursively; variables have letters.
+_AT_MOST = {"max_operators": 100, "num_variables": 26}
 LEAVES = ("variable", "integer", "float", "zero")
 # Of `LawsConfig`; what they stand for is in `data_gen.laws`.
 FORMS = ("monomial", "product", "sum", "power", "function")
@@ -77,8 +82,14 @@ class GeneratorConfig:
       value = getattr(self, field.name)
       if field.type in (int, float) and not (math.isfinite(value) and value > 0 or field.name in _MAY_BE_ZERO):
         raise InputError(f"config: {field.name} must be positive, got {value}")
+      if field.name in _AT_MOST and value > _AT_MOST[field.name]:
+        raise InputError(f"config: {field.name} must be at most {_AT_MOST[field.name]}, got {value}")
+    if _NAME.fullmatch(self.name) is None:
+      raise InputError(f"config: name is {self.name!r}, expected that of a folder: letters, digits, '_', '-' and '.'")
     for name, legal in self._tables().items():
       _check_weights(name, getattr(self, name), legal)
+    if "leaves" in self._tables() and not self.leaves.get("variable"):
+      raise InputError("config: probability leaves.variable is 0: formulas without variables are constants")
     _check_choice("simplify", self.simplify, SIMPLIFIERS)
     _check_choice("unique", self.unique, ("equation", "skeleton"))
 

@@ -21,6 +21,10 @@ from symformer_jax.errors import DataError, InputError
 from symformer_jax.language.vocabulary import Vocabulary
 
 
+# Candidates in a row without an equation after which none is expected: a configuration has no more, or none at all.
+MAX_FRUITLESS = 20_000
+
+
 @dataclasses.dataclass(frozen=True)
 class Job:
   """What to generate.
@@ -100,14 +104,23 @@ class Outcomes(Protocol):
 
 
 def fill(writer: writer_lib.Writer, pool: Outcomes, on_outcome: Callable[[], None] = lambda: None) -> None:
-  """Gives the writer the outcomes of a pool (anything with its `outcomes`) until all shards are written."""
+  """Gives the writer the outcomes of a pool (anything with its `outcomes`) until all shards are written.
+
+  Raises:
+    InputError: when `MAX_FRUITLESS` candidates in a row give no equation.
+  """
   if writer.is_done:
     return
+  num_fruitless, last = 0, writer.counts["accepted"]
   for index, outcome in pool.outcomes(writer.next_candidate):
     writer.add(index, outcome)
     on_outcome()
     if writer.is_done:
       return
+    num_fruitless, last = num_fruitless + 1 if writer.counts["accepted"] == last else 0, writer.counts["accepted"]
+    if num_fruitless == MAX_FRUITLESS:
+      why = ", ".join(f"{rule} {count}" for rule, count in writer.counts.most_common(4) if rule != "accepted")
+      raise InputError(f"the last {MAX_FRUITLESS} candidates gave no equation, after {last} that did; dropped: {why}")
 
 
 def _version(package: str) -> str:

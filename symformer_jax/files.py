@@ -40,7 +40,9 @@ def check_writable(path: str | os.PathLike, *, flag: str) -> pathlib.Path:
       file.write(bytes(PROBE_BYTES))
       file.flush()
       os.fsync(file.fileno())
-  except OSError as error:
+  except InputError:
+    raise
+  except (OSError, ValueError) as error:  # of a name with a NUL in it
     raise InputError(f"{flag}: cannot write {shorten(path)!r}: {reason(error)}") from None
   return path
 

@@ -95,6 +95,10 @@ def _check_options(num_files: float) -> None:
     column_units.read_pairs(asked.UNITS.value)
   elif asked.DIMENSIONLESS_CONSTANTS.value:
     raise InputError("--dimensionless_constants: says nothing without --units")
+  if asked.OVERWRITE.value and not asked.OUT.value:
+    raise InputError("--overwrite: says nothing without --out")
+  if asked.BUNDLE.present and not asked.BEAM.value:
+    raise InputError("--bundle: says nothing without --beam")
   if num_files > 1:  # of one file the search itself says it, before which nothing is written
     from symformer_jax.engine.options import SearchOptions
 

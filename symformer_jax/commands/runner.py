@@ -127,7 +127,7 @@ def _outcome(
     _flush(sys.stdout)  # here, where what goes wrong can still be said
     return code
   except flags.Error as error:
-    return _fail(f"{error}; see --help")
+    return _fail(f"{_in_words(str(error))}; see --help")
   except SymFormerError as error:
     return _fail(str(error))
   except KeyboardInterrupt:
@@ -241,6 +241,12 @@ def _parse(flag_values: flags.FlagValues, argv: list[str]) -> list[str]:
     if isinstance(value, float) and math.isnan(value):  # passes every bound, above or below
       raise flags.Error(f"flag --{name}=nan: expected a number")
   return rest
+
+
+def _in_words(message: str) -> str:
+  """What flags say of a text that is no number, without the names of Python's functions."""
+  message = re.sub(r"invalid literal for int\(\) with base 10: ", "expected a whole number, got ", message)
+  return re.sub(r"could not convert string to float: ", "expected a number, got ", message)
 
 
 def _fail(message: str) -> int:

@@ -341,7 +341,7 @@ def test_unwritable_outputs_are_refused_before(tmp_path):
     files.check_writable(tmp_path / "pipe.jsonl", flag="--out")
   (tmp_path / "pipe.jsonl").unlink()
   # Permissions alone would allow these, at least to a superuser.
-  for path in ("/proc/x.json", "/sys/x.json", "a" * 5000 + ".json"):
+  for path in ("/proc/x.json", "/sys/x.json", "a" * 5000 + ".json", tmp_path / "a\0b.json"):
     with pytest.raises(InputError, match="--out: cannot write '") as caught:
       files.check_writable(path, flag="--out")
     assert len(str(caught.value)) < 300

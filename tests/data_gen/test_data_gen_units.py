@@ -93,6 +93,12 @@ def test_numbers_of_a_config_are_positive_and_finite(name):
   ({"unary": {"tanh": 1.0}}, "a key of unary"),  # no model knows it
   ({"leaves": {"variable": -1.0}}, "probability leaves.variable must be finite and not negative, got -1"),
   ({"leaves": {"variable": math.inf}}, "must be finite"), ({"leaves": {"variable": 0.0}}, "leaves are zero"),
+  ({"leaves": {"variable": 0.0, "integer": 1.0}}, "leaves.variable is 0: formulas without variables are constants"),
+  ({"leaves": {"integer": 1.0}}, "leaves.variable is 0"),
+  ({"name": "../other"}, "config: name is '../other', expected that of a folder"), ({"name": ""}, "name is ''"),
+  ({"name": ".hidden"}, "name is '.hidden'"), ({"name": "a/b"}, "name is 'a/b'"), ({"name": "a" * 101}, "name is 'aa"),
+  ({"max_operators": 101}, "config: max_operators must be at most 100, got 101"),
+  ({"num_variables": 27}, "config: num_variables must be at most 26, got 27"),
   ({"simplify": "fats"}, "simplify is 'fats', .*; did you mean 'fast'"), ({"unique": "x"}, "unique is 'x'"),
   ({"max_operator": 3}, "unknown key 'max_operator', .*did you mean 'max_operators'")])
 def test_what_a_config_may_not_say(change, message):
@@ -100,6 +106,10 @@ def test_what_a_config_may_not_say(change, message):
     config_lib.from_dict({**univariate.get_config().to_dict(), **change})
   for weights in ({"variable": 1.0, "zero": 0.0}, {"variable": 0.5}):
     config_lib.from_dict({**univariate.get_config().to_dict(), "leaves": weights})
+  most = config_lib.from_dict({
+    **univariate.get_config().to_dict(), "max_operators": 100, "num_variables": 26, "name": "A-1.b_" + "a" * 94})
+  shape = trees.sample_shape(np.random.default_rng(0), most.max_operators)
+  assert sum(arity > 0 for arity in shape) == 100
 
 
 def test_laws_have_tables_of_their_own():
@@ -169,7 +179,7 @@ def test_values_of_trees(rng):
 
 def test_leaves_have_the_sizes_of_their_config():
   def leaves(kind, **changes):
-    sampler = trees.TreeSampler(dataclasses.replace(BIVARIATE, leaves={kind: 1.0}, **changes))
+    sampler = trees.TreeSampler(dataclasses.replace(BIVARIATE, leaves={"variable": 1e-12, kind: 1.0}, **changes))
     draws = np.random.default_rng(0)
     return [sampler._leaf(draws) for _ in range(400)]
   whole = {leaf.value for leaf in leaves("integer")}
@@ -1047,15 +1057,20 @@ def test_modules_are_programs(module, argv, message, monkeypatch, capsys, tmp_pa
   handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
   monkeypatch.chdir(tmp_path)
   monkeypatch.setattr(sys, "argv", ["program", *argv])
+
+  def forget():
+    module.asked.FLAGS.unparse_flags()
+    for name in module.asked.FLAGS:
+      module.asked.FLAGS[name].unparse()
+
+  forget()  # what tests of other files have set
   try:
     with pytest.raises(SystemExit) as ended:
       runpy.run_path(module.__file__, run_name="__main__")
   finally:
     for number, handler in handlers.items():
       signal.signal(number, handler)
-    module.asked.FLAGS.unparse_flags()
-    for name in module.asked.FLAGS:
-      module.asked.FLAGS[name].unparse()
+    forget()
   assert ended.value.code == 2 and message in capsys.readouterr().err
 
 

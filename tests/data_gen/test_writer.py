@@ -82,6 +82,27 @@ def test_duplicates_are_dropped_by_tokens_functions_of_validation_and_of_other_f
   assert writer.counts == {"accepted": 4, "duplicate": 2, "in_validation": 1, "in_other_folder": 1}
 
 
+@pytest.mark.parametrize(("num_more", "is_enough"), [(4, True), (5, False)])
+def test_where_candidates_give_no_equation_any_more_generation_ends(num_more, is_enough, tmp_path, monkeypatch):
+  """A configuration may have fewer than are asked for: it would go on without end."""
+  monkeypatch.setattr(job_lib, "MAX_FRUITLESS", 5)
+  outcomes = [equation(5, 1), "too_long", *[equation(5, 1)] * 3, equation(6, 2), *[equation(5, 1)] * num_more,
+              equation(7, 3), *["constant"] * 9]
+
+  class Pool:
+    def outcomes(self, start):
+      return enumerate(outcomes[start:], start)
+  writer = writer_lib.Writer(writer_lib.Plan(tmp_path, 0, 3, 10), {}, info={})
+  writer.resume()
+  if is_enough:
+    job_lib.fill(writer, Pool())
+    assert writer.is_done
+  else:
+    with pytest.raises(InputError, match="^the last 5 candidates gave no equation, after 2 that did; dropped: duplicate"
+                                         " 8, too_long 1$"):
+      job_lib.fill(writer, Pool())
+
+
 def test_another_folder_shares_no_function_with_one_it_was_made_against(made, tmp_path):
   job = small_job(tmp_path, seed=4, against=(str(made),))
   folder = make(job)

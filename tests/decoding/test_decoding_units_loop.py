@@ -1,6 +1,7 @@
 """The decode loop with a made-up network, sample by sample; what is asked of it in which calls; the grammar by hand."""
 
 import functools
+import math
 import types
 
 import jax
@@ -125,6 +126,35 @@ def test_the_loop_writes_each_sample_as_if_it_were_alone(monkeypatch):
     for k in range(asked[i]):
       own[np.argmin(own)] += np.count_nonzero(found.ids[i, k])
   assert num_steps == np.max(written)
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, 3e38])
+def test_samples_are_whole_whatever_a_damaged_network_gives(value, monkeypatch):
+  def broken(self, *given, **named):
+    logits, mantissas, cache = Network.step(self, *given, **named)
+    return jnp.full_like(logits, value), jnp.full_like(mantissas, value), cache
+
+  def while_loop(is_running, step, state):
+    step = jax.jit(step)
+    for _ in range(12):
+      state = step(state)
+    assert not is_running(state)
+    return state
+
+  monkeypatch.setattr(jax.lax, "while_loop", while_loop)
+  monkeypatch.setattr(loop.symformer, "merge", lambda config, params: type("Broken", (Network,), {"step": broken})())
+  rules = grammar_lib.make_grammar(RULES[0], VOCAB)
+  found = loop.decode(
+    None, LATENTS[:1], jax.random.key(3)[None], jax.tree.map(lambda a: np.asarray(a)[None], rules),
+    np.array([2], np.int32), np.array([0], np.int32), config=CONFIG, num_lanes=2, max_samples=2, max_length=LENGTH,
+    strategy=Temperature(0.5))
+  assert np.isfinite(found.mantissas).all() and np.isfinite(found.log_prob).all()
+  for ids in np.asarray(found.ids[0]):
+    state = grammar_lib.start(LENGTH, VOCAB)
+    for t, token in enumerate(ids[ids != 0]):
+      assert ALLOW(state, LENGTH - t, rules)[token]
+      state = FOLLOW(state, token, rules)
+    assert int(state.num_open) == 0
 
 
 def test_programs_with_numbers_of_64_bits_are_decoded_as_well():
