@@ -1,5 +1,7 @@
 """Draws of points and columns where what is drawn is given, and where each draw takes its key from."""
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -87,6 +89,31 @@ def test_noise_goes_from_a_ten_thousandth_to_the_level_asked_for(given, share, l
   assert not np.asarray(nothing).any()
   given.update(shares=[share], bernoulli=False)
   np.testing.assert_array_equal(points._add_noise(any_key(), rows, is_valid, config), rows)
+
+
+def test_the_noise_of_one_row_is_measured_by_that_row(given):
+  given.update(shares=[1.0], normal=2.0)
+  rows, is_valid = jnp.array([[[1.0, 3.0], [1.0, 7.0]]]), jnp.array([[True, False]])
+  config = PointsConfig(noise_probability=1.0, max_noise=0.2)
+  found = np.asarray(points._add_noise(any_key(), rows, is_valid, config))
+  assert found[0, 0, 1] == pytest.approx(3 + 2 * 0.2 * 3)
+
+
+def test_a_box_is_filled_in_part_in_all_of_its_variables_or_in_none():
+  domains = np.broadcast_to(np.array([[0.0, 1.0]] * 3, np.float32), (400, 3, 2))
+  x = np.asarray(points.draw_x(jax.random.key(0), domains, 300, subbox_probability=0.5))
+  # A whole side of 300 points has a width above .97; three parts of a box that are as wide are one in thousands.
+  widths = np.ptp(x, axis=1)
+  num_whole = (widths > 0.97).sum(axis=1)
+  assert 150 < (num_whole == 3).sum() < 250 and ((num_whole == 1) | (num_whole == 2)).sum() < 60
+  assert 150 < (num_whole < 3).sum() < 250
+
+
+def test_what_is_not_asked_for_is_not_done():
+  assert dataclasses.asdict(PointsConfig()) == {
+    "num_points": 100, "draws": 2, "min_points": None, "subset_probability": 0.5, "subbox_probability": 0.0,
+    "noise_probability": 0.0, "max_noise": 0.1, "resample_probability": 0.0, "log_probability": 0.0,
+    "proportional_share": 0.0, "distractor_probability": 0.0, "max_distractors": 2, "spread_probability": 0.0}
 
 
 @pytest.mark.parametrize(("largest", "is_taken"), [(1e7, True), (1.1e7, False), (np.inf, False), (np.nan, False)])

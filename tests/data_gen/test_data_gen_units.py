@@ -479,6 +479,10 @@ def test_cheap_passes_find_what_they_are_for(text, expected):
 def test_hyperbolic_functions_secants_and_inverse_cotangents_are_rewritten(monkeypatch):
   x = sympy.Symbol("x0")
   assert simplify._simplify_outer(x / sympy.cot(x)) == x * sympy.tan(x)
+  # As in `sympy.simplify`, no sign is taken out of a sum.
+  y = sympy.Symbol("x1")
+  total = -(x**2) / 3 - 2 * x * y
+  assert simplify._simplify_outer(total) == sympy.simplify(total) == x * (-x - 6 * y) / 3
   assert simplify._is_inverse_cotangent(sympy.cot(x) ** -2) and not simplify._is_inverse_cotangent(sympy.cot(x) ** 2)
   assert not simplify._is_inverse_cotangent(sympy.tan(x) ** -2)
   assert simplify._invert_cotangent(sympy.cot(x) ** -2) == sympy.tan(x) ** 2

@@ -149,9 +149,9 @@ def test_many_rows_are_fitted_in_stages(has_start, is_found, staged, monkeypatch
 
   monkeypatch.setattr(refine_lib, "_go_on", go_on)
   starts = np.arange(10.0).reshape(5, 2)
-  found = refine_lib._fit_sets(TWO, sets_of(600, 9, 700), starts, "gd", 7, has_sigma=False, has_start=has_start)
+  found = refine_lib._fit_sets(TWO, sets_of(600, 512, 700), starts, "gd", 7, has_sigma=False, has_start=has_start)
   slots = TWO.num_slots
-  assert staged[0][0][1] == 9 and staged[0][1:] == ([(5, slots)] * 3, "gd", 7, True, 0)
+  assert staged[0][0][1] == 512 and staged[0][1:] == ([(5, slots)] * 3, "gd", 7, True, 0)
   few = staged[0][0][0]
   assert 512 <= few <= 514
   expected = []
@@ -162,8 +162,8 @@ def test_many_rows_are_fitted_in_stages(has_start, is_found, staged, monkeypatch
   assert staged[1:] == expected
   # The user's own start first, then what has come of the others; small data sets as they were.
   for num, fit, _ in found:
-    rest = starts if not is_found or num == 9 else starts[2:3]
-    wanted = np.concatenate([starts[:1], rest]) if has_start and num > 9 else rest
+    rest = starts if not is_found or num == 512 else starts[2:3]
+    wanted = np.concatenate([starts[:1], rest]) if has_start and num > 512 else rest
     np.testing.assert_array_equal(fit.values[:, :2], wanted)
     assert fit.loss.shape == fit.status.shape == (len(wanted),) and fit.loss[0] == num + wanted[0, 0]
 
