@@ -2,7 +2,9 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+import contextlib
 import csv
+import dataclasses
 import itertools
 import pathlib
 import re
@@ -25,6 +27,10 @@ MAX_PLACES = 20
 _RULE = frozenset(" \t|:+-")
 _ERROR_FIRST = re.compile(rf"(?:{'|'.join(map(re.escape, sorted(cells.ERRORS)))})(?=[\s,;|]|$)", re.IGNORECASE)
 _HINT = re.compile(r'"?sep=(.)"?', re.IGNORECASE)  # of spreadsheets to themselves
+# How files begin whose names say that they are text, and are not.
+_PACKED = {b"PK\x03\x04": "an archive or a workbook (whose name ends in .xlsx)", b"\x1f\x8b": "compressed by gzip"}
+# By which text of two bytes a sign is told.
+NUM_BYTES = 1000
 # Cells between spaces; quotes hold a cell with spaces in it together, a comment ends the line.
 _BETWEEN_SPACES = re.compile(r'"((?:[^"]|"")*)"(?=\s|$)|(\S+)')
 
@@ -40,7 +46,9 @@ def read(path: pathlib.Path, *, separator: str | None = None) -> grids.Grid:
   text, notes = _decode(path.read_bytes())
   lines = [(i, line) for i, line in enumerate(text.replace("\r\n", "\n").replace("\r", "\n").split("\n"), start=1)
            if line.strip()]
+  said = ""
   if lines and (hint := _HINT.fullmatch(lines[0][1].strip())):
+    said = "" if separator else f"; line {lines[0][0]} says that {hint[1]!r} stands between columns"
     separator, lines = separator or hint[1], lines[1:]
   signs = _comment_signs(lines)
   comments = [(i, line) for i, line in lines if _is_comment(line, signs)]
@@ -58,15 +66,27 @@ def read(path: pathlib.Path, *, separator: str | None = None) -> grids.Grid:
     found = list(_split(rows, separator))
   except csv.Error as error:
     raise InputError(f"cannot be read as a table: {error}") from None
-  return grids.from_rows(
-    [row for _, row in found], [place for place, _ in found], word="line", separator=separator,
-    comment=_comment_cells(above, separator, signs), notes=notes)
+  try:
+    grid = grids.from_rows(
+      [row for _, row in found], [place for place, _ in found], word="line", separator=separator,
+      comment=_comment_cells(above, separator, signs), notes=notes)
+    return dataclasses.replace(grid, elsewhere=said)
+  except InputError as error:
+    raise InputError(f"{error}{said}") from None
 
 
 def _decode(data: bytes) -> tuple[str, list[str]]:
   """The text, and a note where it is in no encoding that says so itself."""
+  if kind := next((kind for begin, kind in _PACKED.items() if data.startswith(begin)), None):
+    raise InputError(f"is {kind}, no text")
   # Spreadsheets put a byte order mark first; what they call Unicode text is UTF-16.
   encoding = "utf-16" if data.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8-sig"
+  # Without one every other byte of numbers is 0.
+  for first, unmarked in enumerate(("utf-16-be", "utf-16-le") if encoding != "utf-16" else ()):
+    begin = data[first:NUM_BYTES:2]
+    if begin and begin.count(0) > 0.9 * len(begin):
+      with contextlib.suppress(UnicodeDecodeError):
+        return data.decode(unmarked), ["the text has no byte order mark and was read as UTF-16"]
   try:
     return data.decode(encoding), []
   except UnicodeDecodeError as error:

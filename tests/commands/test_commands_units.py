@@ -2,6 +2,7 @@
 
 import datetime
 import decimal
+import gzip
 import zipfile
 
 import numpy as np
@@ -360,6 +361,23 @@ def test_a_hint_of_a_spreadsheet_names_the_separator_unless_one_is_given(tmp_pat
   text = '"sep=;"\na,1;b\n1;2\n3;4\n'
   assert table(tmp_path, text).names == ("a,1", "b") and list(table(tmp_path, text).places) == [3, 4]
   assert table(tmp_path, "sep=|\na;1|b\n1;2\n", separator=";").names == ("a", "1|b")
+  # Where it may be wrong, messages say where it came from.
+  assert table(tmp_path, text).elsewhere == "; line 1 says that ';' stands between columns"
+  assert not table(tmp_path, "sep=|\na;1|b\n1;2\n", separator=";").elsewhere and not table(tmp_path, "a,b\n1,2\n").elsewhere
+  with pytest.raises(InputError, match="saw 3; line 1 says that ';' stands between columns$"):
+    table(tmp_path, "sep=;\na;b\n1;2;3\n4;5\n")
+
+
+def test_packed_files_are_no_text_and_unmarked_text_of_two_bytes_is(tmp_path):
+  text = "a,b\n" + "".join(f"{i},{i + 1}\n" for i in range(600))
+  for encoding in ("utf-16-le", "utf-16-be"):
+    grid = table(tmp_path, text.encode(encoding))
+    assert grid.names == ("a", "b") and len(grid.places) == 600
+    assert grid.notes == ("the text has no byte order mark and was read as UTF-16",)
+  for data, kind in ((gzip.compress(text.encode()), "compressed by gzip, no text"),
+                     (b"PK\x03\x04" + bytes(9), "an archive or a workbook .whose name ends in .xlsx., no text")):
+    with pytest.raises(InputError, match=f"^is {kind}$"):
+      table(tmp_path, data)
 
 
 def test_the_lines_of_a_file_are_counted_from_one(tmp_path):
