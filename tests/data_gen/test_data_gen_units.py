@@ -1019,6 +1019,8 @@ def test_a_manifest_is_read_in_its_own_schema(tmp_path):
       writer_lib.read_manifest(tmp_path)
   (tmp_path / "manifest.json").write_text('{"schema_version": 1}')
   assert writer_lib.read_manifest(tmp_path) == {"schema_version": 1}
+  assert writer_lib._differences({"a": {"b": 1}}, {"a": 3}) == "a is {'b': 1} there, 3 was asked for"
+  assert writer_lib._differences({"a": 3}, {"a": {"b": 1}}) == "a is 3 there, {'b': 1} was asked for"
   assert writer_lib._differences({"a": 1, "b": {"c": 2, "d": 3}}, {"a": 1, "b": {"c": 5, "d": 3}, "e": 4}) == (
     "b.c is 2 there, 5 was asked for; e is None there, 4 was asked for")
 
