@@ -126,6 +126,12 @@ def test_the_loop_writes_each_sample_as_if_it_were_alone(monkeypatch):
     for k in range(asked[i]):
       own[np.argmin(own)] += np.count_nonzero(found.ids[i, k])
   assert num_steps == np.max(written)
+  # A lane by itself writes each once, one after another.
+  num_steps = 0
+  alone = loop.decode(None, LATENTS, keys, rules, asked, first, config=CONFIG, num_lanes=1, max_samples=8,
+                      max_length=LENGTH, strategy=Temperature(0.5))
+  np.testing.assert_array_equal(alone.ids, found.ids)
+  assert num_steps == np.max(np.count_nonzero(alone.ids, axis=(1, 2)))
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, 3e38])
