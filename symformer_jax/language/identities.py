@@ -5,11 +5,15 @@ from collections.abc import Sequence
 import math
 
 from symformer_jax.language.expression import Node, chain, complexity, flatten, number, power
-from symformer_jax.language.rewritings import LARGEST_LOG, QUARTER_TURN
+from symformer_jax.language.rewritings import LARGEST_LOG, QUARTER_TURN, to_powers_of_equals
 from symformer_jax.language.tidy import split_factor, tidy, tidy_product, tidy_sum
 
 # A sum multiplied out has no more terms: (x + a)*(x + b) has three.
 MAX_TERMS = 3
+# w(u)**p of a sine or a cosine w is a share of w(u)**(p - 2), and a wave of so many times the angle of this amplitude.
+_ANGLES = {"pow2": (2, 0.5, 0.5), "pow3": (3, 0.75, 0.25)}
+# Of a factor: what rounding and noise leave of a term that an identity takes.
+NEXT_TO_NOTHING = 0.02
 # f(u) = quarter turn - g(u), or that of 1/u.
 _COMPLEMENTS = {"asin": "acos", "acos": "asin", "atan": "atan"}
 
@@ -25,6 +29,83 @@ def to_other_waves(node: Node) -> Node:
   is_sine = node.token == "sin"
   argument = tidy_sum([*terms, number(-QUARTER_TURN if is_sine else QUARTER_TURN)])
   return Node("cos" if is_sine else "sin", (argument,))
+
+
+def to_multiple_angles(node: Node) -> Node:
+  """4*cos(u)**3*v - 3*cos(u)*v -> cos(3*u)*v, v - 2*sin(u)**2*v -> cos(2*u)*v, sin(u)*cos(u) -> 0.5*sin(2*u).
+
+  Of a power in a sum where the term of the identity that is no multiple angle stands beside it, whatever its factor. A
+  rest of it that is next to nothing is left out, so that constants are to be fitted again.
+  """
+  node = node._replace(args=tuple(to_multiple_angles(arg) for arg in node.args))
+  if node.token == "*":
+    return _with_double_angle(node)
+  terms = [split_factor(term) for term in flatten(node, "+")]
+  for i, (parts, factor) in enumerate(terms):
+    raised = next((part for part in parts if part.token in _ANGLES and part.args[0].token in ("sin", "cos")), None)
+    if raised is None:
+      continue
+    [wave], (times, share, amplitude) = raised.args, _ANGLES[raised.token]
+    others = [part for part in parts if part is not raised]
+    lower = Counter([*others, wave] if times == 3 else others)
+    beside = next((j for j, (some, _) in enumerate(terms) if j != i and Counter(some) == lower), None)
+    if beside is None:
+      continue
+    multiple = Node(wave.token if times == 3 else "cos", (_scaled(wave.args[0], times),))
+    made = [tidy_product([*others, multiple, number(factor * amplitude * (1 if wave.token == "cos" else -1))])]
+    left = terms[beside][1] + factor * share
+    if abs(left) > NEXT_TO_NOTHING * abs(factor):
+      made.append(tidy_product([*lower.elements(), number(left)]))
+    return tidy_sum([*made, *(tidy_product([*some, number(value)])
+                              for j, (some, value) in enumerate(terms) if j not in (i, beside))])
+  return node
+
+
+def _with_double_angle(product: Node) -> Node:
+  parts = list(flatten(product, "*"))
+  for sine in (part for part in parts if part.token == "sin"):
+    cosine = Node("cos", sine.args)
+    if cosine in parts:
+      parts.remove(sine)
+      parts.remove(cosine)
+      return tidy_product([*parts, Node("sin", (_scaled(sine.args[0], 2),)), number(0.5)])
+  return product
+
+
+def to_single_fractions(node: Node) -> Node:
+  """a/(u/v + b) -> a*v/(u + b*v), and what stands beside a fraction above its line: `1 - 2/(x/y + 1)` is
+  `(x - y)/(x + y)`.
+  """
+  before, node = node, node._replace(args=tuple(to_single_fractions(arg) for arg in node.args))
+  if node.token == "inv" and node.args[0].token == "+":
+    return _cleared(node.args[0])
+  if node.token == "*":
+    return node if node == before else to_powers_of_equals(_cancelled(flatten(node, "*")))
+  terms = [split_factor(term) for term in flatten(node, "+")]
+  line = next((part for parts, _ in terms for part in parts if part.token == "inv" and part.args[0].token == "+"), None)
+  if line is None or len(terms) == 1:
+    return node
+  below = [split_factor(term) for term in flatten(line.args[0], "+")]
+  above: list[Node] = []
+  for parts, factor in terms:
+    rest = list(parts)
+    if line in rest:
+      rest.remove(line)
+      above.append(tidy_product([*rest, number(factor)]))
+    else:
+      above += [_cancelled([*parts, *some, number(factor * value)]) for some, value in below]
+  joined = tidy_sum(above)
+  return tidy_product([joined, line]) if len(flatten(joined, "+")) <= MAX_TERMS else node
+
+
+def _cleared(below: Node) -> Node:
+  """The inverse of a sum without the first line that stands in it."""
+  terms = [split_factor(term) for term in flatten(below, "+")]
+  inner = next((part.args[0] for parts, _ in terms for part in parts if part.token == "inv"), None)
+  if inner is None:
+    return Node("inv", (below,))
+  return tidy_product([inner, Node("inv", (tidy_sum([
+    _cancelled([*parts, inner, number(factor)]) for parts, factor in terms]),))])
 
 
 def to_complements(node: Node) -> Node:
