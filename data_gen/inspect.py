@@ -22,6 +22,7 @@ from data_gen.config import GeneratorConfig, from_dict
 from data_gen.exclusion import VARIABLE_NAMES
 from data_gen.flags import inspect as asked
 from data_gen.writer import Row
+from symformer_jax import files
 from symformer_jax.commands import extras, runner
 from symformer_jax.data import records
 from symformer_jax.errors import DataError, InputError
@@ -215,6 +216,8 @@ def inspect(folder: Path) -> None:
 def main(argv: list[str]) -> int:
   if asked.PLOT.value:
     extras.require("plot", who="--plot")
+    if files.check_writable(asked.PLOT.value, flag="--plot").suffix != ".png":
+      raise InputError(f"--plot: expected a name ending in .png, got {asked.PLOT.value!r}")
   if len(argv) < 2:
     raise InputError("expected one or more folders written by data_gen.generate, got none")
   try:

@@ -166,11 +166,16 @@ def _write(flag: flags.FlagHolder, answers: Sequence[Answer], write: Callable[[A
         write(answer, place)
     except OSError as error:
       lost.append(_describe_loss(flag, place, error))
+    except (RuntimeError, ValueError) as error:  # a user's matplotlibrc may ask for what is not installed, such as TeX
+      if flag is asked.OUT:
+        raise
+      lost.append(_describe_loss(flag, place, error))
   return lost
 
 
-def _describe_loss(flag: flags.FlagHolder, place: str, error: OSError) -> str:
-  return f"error: --{flag.name}: cannot write {files.shorten(place)!r}: {files.reason(error)}"
+def _describe_loss(flag: flags.FlagHolder, place: str, error: Exception) -> str:
+  why = files.shorten(" ".join(files.reason(error).split()))
+  return f"error: --{flag.name}: cannot write {files.shorten(place)!r}: {why}"
 
 
 def _run_many(paths: list[str], stop: runner.StopRequest) -> int:

@@ -332,6 +332,17 @@ def test_what_was_found_is_printed_when_it_cannot_be_written(command, tmp_path, 
                  f"error: --report: cannot write '{report}': No space left on device\n")
 
 
+def test_a_drawing_that_matplotlib_refuses_loses_nothing_else(command, tmp_path, monkeypatch):
+  def no_tex(answer, place):
+    raise RuntimeError("Failed to process string with tex because\nlatex could not be found")
+  monkeypatch.setattr(infer, "_draw", no_tex)
+  out, plot = tmp_path / "k.json", tmp_path / "k.png"
+  code, printed, err = command(f"--data={KEPLER}", f"--out={out}", f"--plot={plot}")
+  assert code == 1 and "recommended: period = axis**1.5" in printed and [p.name for p in tmp_path.iterdir()] == ["k.json"]
+  assert err == (f"error: --plot: cannot write '{plot}': Failed to process string with tex because latex could not be "
+                 "found\n")
+
+
 def test_a_batch_that_cannot_write_prints_what_it_found_and_ends(command, folder):
   out = folder / "all.jsonl"
   out.symlink_to("/dev/full")
@@ -449,6 +460,7 @@ def test_what_was_decided_of_a_table_is_said_and_kept(command, answering, tmp_pa
   ([f"--data={KEPLER}", "--seed=99999999999999999999999"], "seed: expected a whole number from 0 to 2**63 - 1, got 9"),
   ([f"--data={KEPLER}", "--seed="], "flag --seed=: expected a whole number, got ''; see --help"),
   ([f"--data={KEPLER}", "--max_time=soon"], "flag --max_time=soon: expected a number, got 'soon'; see --help"),
+  ([f"--data={KEPLER}", "--quiet=on"], "flag --quiet=on: expected true or false, got 'on'; see --help"),
   ([f"--data={KEPLER}", "--overwrite"], "--overwrite: says nothing without --out"),
   ([f"--data={KEPLER}", "--bundle=4"], "--bundle: says nothing without --beam"),
   ([f"--data={KEPLER}", "--seed=-1"], "seed: expected a whole number from 0 to 2**63 - 1, got -1"),

@@ -132,6 +132,11 @@ class Column:
     is_bad = np.isnan(self.values)
     return sum(not is_missing(cell) for cell in self.cells[is_bad]) > np.sum(~is_bad)
 
+  @property
+  def is_empty(self) -> bool:
+    """Whether no cell is there."""
+    return self.cells.dtype == object and all(cell is None or isinstance(cell, str) and not cell for cell in self.cells)
+
   def first_bad(self) -> int | None:
     """The first row with a cell that is there, but no number."""
     bad = (int(i) for i in np.flatnonzero(np.isnan(self.values)) if not is_missing(self.cells[i]))
@@ -172,7 +177,8 @@ def _read_typed(cells: np.ndarray, time_unit: str | None) -> Column:
     found = times.read(cells, time_unit)
     assert found is not None, "of these types every column is times"
     return _of_times(cells, found)
-  return Column(cells.astype(np.float64), cells, _TRUTHS_NOTE if cells.dtype.kind == "b" else "")
+  with np.errstate(over="ignore"):  # of numbers longer than double precision has them
+    return Column(cells.astype(np.float64), cells, _TRUTHS_NOTE if cells.dtype.kind == "b" else "")
 
 
 def _of_times(cells: np.ndarray, found: times.Times) -> Column:
@@ -191,6 +197,11 @@ def _by_separator(texts: Sequence["_Reading"], separator: str) -> str | None:
   # Numbers with three digits after every comma: thousands would leave small numbers without any.
   is_throughout = all(reading.is_marked_throughout for reading in texts if reading.is_open)
   return COMMA if separator == ";" and is_throughout else None
+
+
+def _are_truths(values: np.ndarray) -> bool:
+  """Whether all numbers [N] but NaN are 0 or 1."""
+  return bool(np.isin(values[~np.isnan(values)], (0, 1)).all())
 
 
 class _Reading:
@@ -273,7 +284,10 @@ class _Reading:
   def _column(self, decimal: str, note: str = "") -> Column:
     values = self.values.copy()
     values[self.is_text] = self.read(decimal)
-    has_truths = any(isinstance(cell, bool | np.bool_) for cell in self.cells[~self.is_text])
+    truth = next((cell for cell in self.cells[~self.is_text] if isinstance(cell, bool | np.bool_)), None)
+    has_truths = truth is not None
+    if has_truths and not _are_truths(values):
+      return self._faulty(f"mixes truth values, such as {str(truth).lower()!r}, and numbers")
     return Column(values, self.cells, note or (_TRUTHS_NOTE if has_truths else ""))
 
   def _faulty(self, fault: str) -> Column:
@@ -285,7 +299,7 @@ class _Reading:
     if lower and all(text in _TRUTHS for text in lower):
       values = self.values.copy()
       values[self.is_text] = [_TRUTHS[text] for text in lower]
-      return Column(values, self.cells, _TRUTHS_NOTE)
+      return Column(values, self.cells, _TRUTHS_NOTE) if _are_truths(values) else None
     found = None if np.isfinite(self.values).any() else times.read(self.cells, self._time_unit)
     return None if found is None else _of_times(self.cells, found)
 

@@ -1,6 +1,8 @@
 """What the extras of the package bring, and the error where a command needs one that is not installed."""
 
 import importlib.util
+import logging
+import os
 
 from symformer_jax.errors import InputError
 
@@ -24,3 +26,6 @@ def require(extra: str, *, who: str = "this command") -> None:
   """
   if missing := find_missing(extra):
     raise InputError(f"{who} needs {', '.join(missing)}: pip install '.[{extra}]'")
+  if extra == "plot":  # what matplotlib says of its files and of the screen that nobody asks for is not the user's matter
+    os.environ["MPLBACKEND"] = "agg"
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)

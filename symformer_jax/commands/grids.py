@@ -15,6 +15,8 @@ from symformer_jax.errors import InputError
 
 # Rows that are looked at to tell what a first row is.
 NUM_LOOKED_AT = 20
+# Beyond any table; each takes a third of a millisecond before rows are counted.
+MAX_COLUMNS = 100_000
 # Units such as kg, m/s^2, kWh, degC, °C, %, W/(m*K), and with spaces where signs or digits are among them: m s-1.
 _UNIT_LETTERS = "A-Za-z\u00b0\u00b5\u03bc\u03a9\u2126\u00c5%\u2030$\u20ac\u00a3"
 _UNIT = re.compile(rf"(?=.{{1,16}}\Z)[{_UNIT_LETTERS}][{_UNIT_LETTERS}0-9/^*.()\u00b7\u00b2\u00b3\u207b\u00b9\u2212-]*")
@@ -80,6 +82,8 @@ def from_rows(
   kept = _without_titles(kept, word, notes)
   names, kept = _take_names(kept, word, comment, notes)
   width = max((_width(row) for _, row in kept), default=0)
+  if width > MAX_COLUMNS:
+    raise InputError(f"cannot be read as a table: a {word} has {width} cells, more than {MAX_COLUMNS}")
   names = _check_widths(names, kept, width, word, separator, notes)
   kept = _without_units(kept, word, notes)
   columns = _columns(kept, len(names))

@@ -246,6 +246,7 @@ def _parse(flag_values: flags.FlagValues, argv: list[str]) -> list[str]:
 def _in_words(message: str) -> str:
   """What flags say of a text that is no number, without the names of Python's functions."""
   message = re.sub(r"invalid literal for int\(\) with base 10: ", "expected a whole number, got ", message)
+  message = re.sub(r"\('Non-boolean argument to boolean flag', (.*?)\)", r"expected true or false, got \1", message)
   return re.sub(r"could not convert string to float: ", "expected a number, got ", message)
 
 

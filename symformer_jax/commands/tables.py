@@ -333,8 +333,11 @@ class _Source:
         row = column.content.first_bad()
         example = "" if row is None else f" ({_place(self.grid, row)}: {_shown(column, row)})"
         what = "mostly text" if column.content.is_numeric else "no number"
-        notes.append(f"column {column.name!r} left aside: it holds {what}{example or self.grid.empty}")
+        notes.append(f"column {column.name!r} left aside: it holds {what}{example or self._why_empty(column)}")
     return notes
+
+  def _why_empty(self, column: _Column) -> str:
+    return self.grid.empty if column.content.is_empty else ""
 
   def _check_cells(self, read: Sequence[_Column], notes: list[str]) -> np.ndarray:
     """Which rows are kept [N]; refuses others, unless they are to be dropped."""
@@ -345,7 +348,7 @@ class _Source:
         row = column.content.first_bad()
         example = "" if row is None else f": {_place(self.grid, row)} has {_shown(column, row)}"
         hint = "" if row is None else "; --categories makes columns of 0 and 1 of text"
-        raise InputError(f"column {column.name!r} holds no number{example or self.grid.empty}{hint}")
+        raise InputError(f"column {column.name!r} holds no number{example or self._why_empty(column)}{hint}")
     is_bad = ~np.isfinite(np.column_stack([column.content.values for column in read]))
     if is_bad.any():
       if not self.request.drop_missing:

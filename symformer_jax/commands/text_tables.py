@@ -191,10 +191,16 @@ def _split(
   begin = 0  # a quoted cell may hold the ends of lines
   for row in reader:
     is_last = is_whole and reader.line_num == len(rows)
-    if is_last and sum(line.count(quote) for _, line in rows[begin:]) % 2 and reader.line_num > begin + 1:
+    is_odd = is_last and sum(line.count(quote) for _, line in rows[begin:]) % 2 == 1
+    if is_odd and (reader.line_num > begin + 1 or _is_open(rows[begin][1], separator, quote)):
       raise csv.Error(f"the quote in line {rows[begin][0]} has no end")
     yield rows[begin][0], [cell.strip() for cell in row]
     begin = reader.line_num
+
+
+def _is_open(line: str, separator: str, quote: str) -> bool:
+  """Whether the last cell of a line begins with a quote and does not end with one: no sign of inches is meant."""
+  return line[1 + line.rfind(separator) :].lstrip().startswith(quote)
 
 
 def _cells_between_spaces(line: str) -> list[str]:

@@ -29,6 +29,8 @@ FOLDER = Path(__file__).parent
 CARD, WEIGHTS = "card.json", "weights.npz"
 # Those shipped have 20 kB.
 MAX_CARD_BYTES = 16 << 20
+# Of a name, which results show.
+MAX_NAME = 200
 # Four thousand million parameters; their hash takes a quarter of a minute.
 MAX_WEIGHTS_BYTES = 8 << 30
 # bfloat16 as integers of 16 bits.
@@ -141,6 +143,8 @@ def _read_card(folder: Path) -> dict[str, Any]:
     if not isinstance(card.get(key), kind):
       got = type(card[key]).__name__ if key in card else "nothing"
       raise ModelError(f"{folder} holds a foreign model: {CARD}: {key}: expected {kind.__name__}, got {got}")
+  if not card["name"].isprintable() or len(card["name"]) > MAX_NAME:
+    raise ModelError(f"{folder} holds a foreign model: {CARD}: name: expected {MAX_NAME} signs in a line at most")
   return card
 
 

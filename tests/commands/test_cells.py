@@ -116,10 +116,17 @@ def test_money_of_one_currency_in_a_column():
 
 
 def test_what_is_no_number_is_found():
-  [found] = read(["1", "NA", "x", "-", None, float("nan"), 2.5, 3, True, 10**400])
-  np.testing.assert_array_equal(found.values, [1, *[np.nan] * 5, 2.5, 3, 1, np.inf])
+  [found] = read(["1", "NA", "x", "-", None, float("nan"), 2.5, 3, 10**400])
+  np.testing.assert_array_equal(found.values, [1, *[np.nan] * 5, 2.5, 3, np.inf])
   assert found.first_bad() == 2
   assert not read(["a", "b"])[0].is_numeric and read(["", "NA"])[0].first_bad() is None
   [truths] = read(["True", "false", ""])
   np.testing.assert_array_equal(truths.values, [1, 0, np.nan])
+  # A cell of a workbook among numbers that are none is no number either.
+  for mixed in ([1, 2, True, 4], ["1", False, "2.5"]):
+    assert read(mixed)[0].fault.startswith("mixes truth values, such as '") and read(mixed)[0].fault.endswith("and numbers")
+  assert read([1, 2, "true", 4])[0].first_bad() == 2 and not read([1, True, 0, None])[0].fault
+  assert read([1, "true", 0])[0].values.tolist() == [1, 1, 0]
+  # Wider numbers than those of double precision are infinite, without a word of NumPy's.
+  assert read_columns([np.array([1, 2]) * np.longdouble("1e4000")])[0].values.tolist() == [np.inf] * 2
   assert cells.as_category(1.0) == cells.as_category("1") == "1" and cells.as_category("NA") is None

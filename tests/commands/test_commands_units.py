@@ -147,8 +147,8 @@ def test_days_without_signs_are_told_of_by_the_first():
 def test_arrays_of_other_types_are_numbers_with_a_note_of_truths_alone():
   whole, truths = read_columns([np.array([1, 2], np.uint8), np.array([False, True])])
   assert whole.values.dtype == np.float64 and not whole.note and truths.note and not truths.is_time
-  [mixed] = read([True, "2", 3])
-  assert mixed.note == "is read as 1 for true and 0 for false" and list(mixed.values) == [1, 2, 3]
+  [mixed] = read([True, "0", 1])
+  assert mixed.note == "is read as 1 for true and 0 for false" and list(mixed.values) == [1, 0, 1]
 
 
 def test_the_separator_decides_marks_that_nothing_else_does():
@@ -201,8 +201,9 @@ def test_percent_signs_and_currencies_of_a_whole_column():
 
 
 def test_numbers_of_python_are_taken_as_they_are():
-  [found] = read([decimal.Decimal("1.5"), np.bool_(True), 10**400, -(10**400), 1 + 2j, 2])
-  np.testing.assert_array_equal(found.values, [1.5, 1, np.inf, -np.inf, np.nan, 2])
+  [found] = read([decimal.Decimal("1.5"), 10**400, -(10**400), 1 + 2j, 2])
+  np.testing.assert_array_equal(found.values, [1.5, np.inf, -np.inf, np.nan, 2])
+  assert read([np.bool_(True), 0])[0].values.tolist() == [1, 0]
 
 
 @pytest.mark.parametrize(("cell", "name"), [
@@ -368,6 +369,20 @@ def test_a_hint_of_a_spreadsheet_names_the_separator_unless_one_is_given(tmp_pat
     table(tmp_path, "sep=;\na;b\n1;2;3\n4;5\n")
 
 
+def test_a_quote_without_an_end_in_the_last_line_is_refused_and_a_sign_of_inches_is_not(tmp_path):
+  with pytest.raises(InputError, match="the quote in line 3 has no end"):
+    table(tmp_path, 'a,b\n1,"2"\n3,"4\n')
+  assert list(table(tmp_path, 'a,b\n1,2\n3,4"\n').columns[1]) == ["2", '4"']
+  assert list(table(tmp_path, 'a,b\n1,"2"\n3,"4"\n').columns[1]) == ["2", "4"]
+
+
+def test_a_line_of_a_million_numbers_is_no_table(tmp_path, monkeypatch):
+  monkeypatch.setattr(grids, "MAX_COLUMNS", 5)
+  assert len(table(tmp_path, "1 2 3 4 5\n" * 3).names) == 5
+  with pytest.raises(InputError, match="^cannot be read as a table: a line has 6 cells, more than 5$"):
+    table(tmp_path, "1 2 3 4 5 6\n")
+
+
 def test_packed_files_are_no_text_and_unmarked_text_of_two_bytes_is(tmp_path):
   text = "a,b\n" + "".join(f"{i},{i + 1}\n" for i in range(600))
   for encoding in ("utf-16-le", "utf-16-be"):
@@ -467,8 +482,6 @@ def test_the_names_in_the_last_comment(tmp_path):
 def test_a_quote_without_its_end_is_refused_at_its_line(tmp_path):
   with pytest.raises(InputError, match="cannot be read as a table: the quote in line 3 has no end"):
     table(tmp_path, 'a,b\n1,2\n"3,4\n5,6\n')
-  last = table(tmp_path, 'a,b\n1,2\n3,"4\n')  # on the last line it may be a sign
-  assert last.columns[1][-1] == "4"
   whole = table(tmp_path, 'a,b\n1,"x\n\ny"\n3,4\n')
   assert list(whole.places) == [2, 5] and whole.columns[1][0] == "x\ny"
 

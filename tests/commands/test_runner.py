@@ -63,7 +63,7 @@ def test_version(flag_values, capsys):
 
 @pytest.mark.parametrize(("argument", "message"), [
   ("--sample=3", "Unknown command line flag 'sample'. Did you mean: samples"),
-  ("--samples=many", "flag --samples=many: invalid literal"),
+  ("--samples=many", "flag --samples=many: expected a whole number, got 'many'"),
   ("points.csv", "unexpected argument 'points.csv'"),
 ])
 def test_usage_errors_are_one_line_and_code_2(flag_values, capsys, argument, message):

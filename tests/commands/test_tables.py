@@ -334,12 +334,13 @@ def test_workbooks(tmp_path):
   assert table.notes == ("column 'day' holds dates, read as days since 2020-01-01",
                          "column 'is_on' is read as 1 for true and 0 for false")
   sheet = book.create_sheet("written by a program")  # which computes no formula
-  for row in [["x", "z", "remarks"], *([i, i**2, None] for i in range(6)), [7, "=A7^2"]]:
+  for row in [["x", "z", "remarks", "errors"], *([i, i**2, None, "#N/A"] for i in range(6)), [7, "=A7^2"]]:
     sheet.append(row)
   book.save(tmp_path / "t.xlsx")
   table = read_table(str(tmp_path / "t.xlsx"), sheet="written by a program", drop_missing=True)
   assert (table.features, table.target) == (("x",), "z") and table.notes[0].startswith(
     "column 'remarks' left aside: it holds no number; what formulas give is in a workbook once")
+  assert "column 'errors' left aside: it holds no number" in table.notes
   with pytest.raises(TableError, match="column 'remarks' holds no number; what formulas give is in a workbook once"):
     read_table(str(tmp_path / "t.xlsx"), sheet="written by a program", target="remarks")
   with pytest.raises(TableError, match="the file is empty"):

@@ -1,6 +1,7 @@
 """The command that describes folders: counts, samples, damage by name, seen formulas, folders in common, figures."""
 
 import json
+import re
 import shutil
 
 import numpy as np
@@ -84,6 +85,10 @@ def test_a_folder_without_data_is_refused(tmp_path, capsys):
   assert "no manifest.json in" in capsys.readouterr().err
   with pytest.raises(InputError, match="expected one or more folders"):
     inspect_lib.main(["inspect"])
+  for place, message in (("nowhere/a.png", "--plot: the folder '.*nowhere' of .* does not exist"),
+                         ("a.jpg", "--plot: expected a name ending in .png, got ")):
+    assert inspect(".", f"--plot={tmp_path}/{place}") == 2
+    assert re.match(f"error: {message}", capsys.readouterr().err)
 
 
 def test_hashes_and_filters_tell_what_was_generated(made, tmp_path):
