@@ -20,7 +20,6 @@ from symformer_jax.data import records
 from symformer_jax.errors import DataError, InputError
 from symformer_jax.language.vocabulary import Vocabulary
 
-
 # Candidates in a row without an equation after which none is expected: a configuration has no more, or none at all.
 MAX_FRUITLESS = 20_000
 

@@ -277,7 +277,7 @@ class _FailsWithoutMutantError(Exception):
 
 def _ask(
     tests: list[str], path: pathlib.Path, mutant: Mutant, root: pathlib.Path, seconds: dict[str, float]) -> str:
-  """What the first test file that does not pass says, one after another; `seconds` of each without a mutant are filled."""
+  """What the first test file that does not pass says; `seconds` that each takes without a mutant are filled."""
   original = (root / path).read_text(encoding="utf-8")
   for test in tests:
     if test not in seconds:

@@ -338,7 +338,8 @@ def test_a_drawing_that_matplotlib_refuses_loses_nothing_else(command, tmp_path,
   monkeypatch.setattr(infer, "_draw", no_tex)
   out, plot = tmp_path / "k.json", tmp_path / "k.png"
   code, printed, err = command(f"--data={KEPLER}", f"--out={out}", f"--plot={plot}")
-  assert code == 1 and "recommended: period = axis**1.5" in printed and [p.name for p in tmp_path.iterdir()] == ["k.json"]
+  assert code == 1 and "recommended: period = axis**1.5" in printed
+  assert [path.name for path in tmp_path.iterdir()] == ["k.json"]
   assert err == (f"error: --plot: cannot write '{plot}': Failed to process string with tex because latex could not be "
                  "found\n")
 

@@ -26,6 +26,6 @@ def require(extra: str, *, who: str = "this command") -> None:
   """
   if missing := find_missing(extra):
     raise InputError(f"{who} needs {', '.join(missing)}: pip install '.[{extra}]'")
-  if extra == "plot":  # what matplotlib says of its files and of the screen that nobody asks for is not the user's matter
+  if extra == "plot":  # of matplotlib's own files, and of a screen that nobody asks for, users hear nothing
     os.environ["MPLBACKEND"] = "agg"
     logging.getLogger("matplotlib").setLevel(logging.ERROR)

@@ -171,7 +171,8 @@ def _check_widths(
   # Rows of a sheet end with their last cell that is not empty; a line has its separators also where nothing follows.
   longest = max((len(row) for _, row in kept), default=num_names) if separator else num_names
   if longest < num_names:
-    raise InputError(f"cannot be read as a table: the names are {num_names}, but no {word} has more than {longest} cells")
+    raise InputError(
+      f"cannot be read as a table: the names are {num_names}, but no {word} has more than {longest} cells")
   if kept and width == num_names + 1 == len(names) + 1 and all(_width(row) == width for _, row in kept) \
       and _are_row_names([row[0] for _, row in kept], separator):
     notes.append("column 1 left aside: it has no name, as the names of rows have none in R")

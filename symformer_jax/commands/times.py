@@ -142,8 +142,7 @@ def _with_dates(moments: np.ndarray, texts: Sequence[Any]) -> np.ndarray:
 
 
 def _parse(texts: Sequence[Any], form: str | None) -> np.ndarray:
-  """Moments [N] of texts of one form, or of dates, as `_resolved` has them; NaT for any other. Zones are brought to UTC.
-  """
+  """Moments [N] of texts of one form, or of dates, as `_resolved` has them, in UTC; NaT for any other."""
   is_wanted = [isinstance(text, str) == (form is not None) and isinstance(text, str | datetime.date) for text in texts]
   if form is not None:
     # No format has a T between day and clock but that of ISO, which may have a space as well.

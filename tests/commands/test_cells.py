@@ -124,7 +124,8 @@ def test_what_is_no_number_is_found():
   np.testing.assert_array_equal(truths.values, [1, 0, np.nan])
   # A cell of a workbook among numbers that are none is no number either.
   for mixed in ([1, 2, True, 4], ["1", False, "2.5"]):
-    assert read(mixed)[0].fault.startswith("mixes truth values, such as '") and read(mixed)[0].fault.endswith("and numbers")
+    assert read(mixed)[0].fault.startswith("mixes truth values, such as '")
+    assert read(mixed)[0].fault.endswith("', and numbers")
   assert read([1, 2, "true", 4])[0].first_bad() == 2 and not read([1, True, 0, None])[0].fault
   assert read([1, "true", 0])[0].values.tolist() == [1, 1, 0]
   # Wider numbers than those of double precision are infinite, without a word of NumPy's.

@@ -5,8 +5,8 @@ import re
 
 import html5lib
 import numpy as np
-import pytest
 from pages import HOSTILE, make_page
+import pytest
 
 from symformer_jax.commands.tables import Table
 from symformer_jax.language import parser, source_code

@@ -244,7 +244,7 @@ def test_each_of_few_rows_is_joined_to_its_nearest():
   x = np.random.default_rng(2).uniform(0, 1, (30, 2))
   pairs = soundness._near_and_far(x, dataclasses.replace(CONFIG, num_segments=30), np.random.default_rng(0))
   assert pairs[:30, 0].tolist() == list(range(30))
-  # Of ten rows as many pairs are drawn at random as are asked for, up to all there are (some are of one row with itself).
+  # Of ten rows as many pairs are drawn as are asked for, up to all there are (some are of one row with itself).
   for num_segments, least, most in ((60, 45, 60), (1000, 80, 100)):
     config = dataclasses.replace(CONFIG, num_segments=num_segments)
     assert least <= len(soundness._near_and_far(x[:10], config, np.random.default_rng(0))) - 10 <= most
