@@ -140,6 +140,13 @@ def test_residuals_lie_about_a_thin_line():
   assert axes["residuals"].get_shared_x_axes().joined(axes["residuals"], axes["fit"])
 
 
+def test_a_result_without_a_front_is_drawn():
+  line = equation(TEXTS[1])
+  figure = figures.make_figure(result_of([line], 0, pareto=()), line, Table("t.csv", line.names, "y", X, Y))
+  [front] = [axes for axes in figure.axes if axes.get_label() == "front"]
+  assert not any(len(drawn.get_xdata()) > 1 for drawn in front.lines)
+
+
 def test_panels_share_the_page():
   figure, axes, _ = figure_of()
   assert type(figure.get_layout_engine()).__name__ == "ConstrainedLayoutEngine"
