@@ -2,6 +2,7 @@
 
 import inspect
 import json
+import logging
 import os
 import signal
 import sys
@@ -442,3 +443,14 @@ def test_what_is_settled_before_imports(signals, monkeypatch, capsys, argv, extr
   monkeypatch.setitem(extras.MODULES, "odd", ("json",))
   monkeypatch.setattr(sys, "argv", ["command"])
   startup.prepare("doc", "symformer_jax.commands.infer_flags", extra="odd")
+
+
+def test_of_a_screen_and_of_its_files_matplotlib_says_nothing(monkeypatch):
+  monkeypatch.setenv("MPLBACKEND", "none that there is")
+  monkeypatch.setattr(extras, "find_missing", lambda extra: [])
+  logger = logging.getLogger("matplotlib")
+  monkeypatch.setattr(logger, "level", logging.WARNING)
+  extras.require("units")
+  assert os.environ["MPLBACKEND"] == "none that there is" and logger.level == logging.WARNING
+  extras.require("plot")
+  assert os.environ["MPLBACKEND"] == "agg" and logger.level == logging.ERROR
