@@ -116,7 +116,8 @@ def fill(writer: writer_lib.Writer, pool: Outcomes, on_outcome: Callable[[], Non
     on_outcome()
     if writer.is_done:
       return
-    num_fruitless, last = num_fruitless + 1 if writer.counts["accepted"] == last else 0, writer.counts["accepted"]
+    accepted = writer.counts["accepted"]
+    num_fruitless, last = num_fruitless + 1 if accepted == last else 0, accepted
     if num_fruitless == MAX_FRUITLESS:
       why = ", ".join(f"{rule} {count}" for rule, count in writer.counts.most_common(4) if rule != "accepted")
       raise InputError(f"the last {MAX_FRUITLESS} candidates gave no equation, after {last} that did; dropped: {why}")

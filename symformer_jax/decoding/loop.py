@@ -61,7 +61,7 @@ class Lanes(NamedTuple):
   open: OpenArguments
 
 
-def finite(values: jax.Array) -> jax.Array:
+def _finite(values: jax.Array) -> jax.Array:
   """What a network gives, 0 for NaN: with logits that are none a lane would write what no rule allows, without end."""
   return jnp.clip(jnp.nan_to_num(values), -LARGEST, LARGEST)
 
@@ -108,10 +108,10 @@ def decode(
     """One more token of each lane."""
     logits, mantissa, cache = model.decoder.step(
       lanes.last_id, lanes.last_mantissa, lanes.position, cache, slot=slot)
-    logits = jnp.where(allow(lanes.open, max_length - lanes.position, lane_grammar), finite(logits), -jnp.inf)
+    logits = jnp.where(allow(lanes.open, max_length - lanes.position, lane_grammar), _finite(logits), -jnp.inf)
     noise = _noise(lane_keys, lanes.sample + lane_first, lanes.position, logits.shape[1])
     token = strategy.choose(noise, logits).astype(jnp.int32)
-    mantissa = jnp.where(is_constant[token], finite(mantissa), 0.0)
+    mantissa = jnp.where(is_constant[token], _finite(mantissa), 0.0)
     log_prob = jnp.take_along_axis(jax.nn.log_softmax(logits), token[:, None], axis=1)[:, 0]
     is_here = jnp.arange(max_length)[None] == lanes.position[:, None]
     return Lanes(

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 import math
 
 from symformer_jax.language.expression import Node, chain, flatten, negate, number, power, sort_key, walk
-from symformer_jax.language.tidy import split_factor, tidy, tidy_product, tidy_sum
+from symformer_jax.language.tidy import power_of_exponential, split_factor, tidy, tidy_product, tidy_sum
 
 # A phase so near to quarter turns (radians) is offered as none.
 QUARTER_TURN, NEAR_QUARTER = math.pi / 2, 0.05
@@ -140,8 +140,8 @@ def to_powers_of_factors(node: Node) -> Node:
   outside = _raised(abs(factor), exponent) * (-1.0 if factor < 0 and exponent % 2 else 1.0)
   if not outside:
     return node
-  raised = [Node("exp", (tidy_product([*flatten(part.args[0], "*"), number(exponent)]),)) if part.token == "exp"
-            else power(part, number(exponent)) for part in parts]
+  raised = [power_of_exponential(part, exponent) if part.token == "exp" else power(part, number(exponent))
+            for part in parts]
   return tidy_product([*raised, number(outside)])
 
 

@@ -50,16 +50,19 @@ def tidy(node: Node) -> Node:
 
 def _tidy_power(base: Node, exponent: float) -> Node:
   """(1/a)**p -> a**(-p), sqrt(a)**p -> a**(p/2), exp(a)**p -> exp(p*a)"""
+  if exponent == 0:
+    return number(1)
   if base.token == "exp":
-    return _power_of_exponential(base, exponent)
+    return power_of_exponential(base, exponent)
   if base.token == "inv":
     return _tidy_power(base.args[0], -exponent)
   if base.token == "sqrt":
     return _tidy_power(base.args[0], 0.5 * exponent)
-  return number(1) if exponent == 0 else power(base, number(exponent))
+  return power(base, number(exponent))
 
 
-def _power_of_exponential(node: Node, exponent: float) -> Node:
+def power_of_exponential(node: Node, exponent: float) -> Node:
+  """exp(a)**p as exp(p*a), of a sum and -1 term by term."""
   [inner] = node.args
   if inner.token == "+" and exponent == -1:
     return Node("exp", (tidy_sum([tidy_product([*flatten(term, "*"), number(-1)]) for term in flatten(inner, "+")]),))
@@ -70,7 +73,7 @@ def _tidy_inverse(node: Node) -> Node:
   """1/(1/a) -> a, 1/exp(a) -> exp(-a), and 1/(c*a) -> (1/c)/a: the constant of a law is read above the line."""
   inner = node.args[0]
   if inner.token == "exp":
-    return _power_of_exponential(inner, -1.0)
+    return power_of_exponential(inner, -1.0)
   if inner.token == "inv":
     return inner.args[0]
   factors = flatten(inner, "*")
@@ -82,7 +85,7 @@ def _tidy_inverse(node: Node) -> Node:
 def _tidy_root(node: Node) -> Node:
   """sqrt(9*a**4) -> 3*a**2: of fourth powers, which have no sign to lose; sqrt(exp(a)) -> exp(0.5*a)."""
   if node.args[0].token == "exp":
-    return _power_of_exponential(node.args[0], 0.5)
+    return power_of_exponential(node.args[0], 0.5)
   parts, factor = split_factor(node.args[0])
   is_fourth = all(part.token == "pow" and part.args[1].is_number and part.args[1].value % 4 == 0 for part in parts)
   if not (is_fourth and parts and factor >= 0 and math.isfinite(factor)):

@@ -21,7 +21,7 @@ CASES = [
   ("sin(2*x + sin(y))*sin(3*x + cos(y))", "sin(3*x + cos(y))*sin(2*x + sin(y))"),
   ("1/(1e-308*x)", "1e+308/x"),
   ("x/sqrt(exp(3*x))", "exp(-1.5*x)*x"), ("1/exp(x - 2*y)", "exp(2*y - x)"), ("exp(x)**1.7", "exp(1.7*x)"),
-  ("(1/exp(2*x))**0.25", "exp(-0.5*x)"), ("1/exp(-x)", "exp(x)"), ("exp(x)**2", None),
+  ("(1/exp(2*x))**0.25", "exp(-0.5*x)"), ("1/exp(-x)", "exp(x)"), ("exp(x)**2", None), ("exp(x)**0", "1"),
 ]
 
 
