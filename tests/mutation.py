@@ -9,6 +9,7 @@ import ast
 from collections.abc import Iterator
 import contextlib
 import copy
+import functools
 import importlib
 import math
 import os
@@ -141,6 +142,7 @@ def tests_of(module: pathlib.Path, root: pathlib.Path) -> list[str]:
   return [str(path.relative_to(root)) for path in found or rooms[:1] or [root / "tests"]]
 
 
+@functools.cache  # test files are not changed
 def _imported(path: pathlib.Path) -> set[str]:
   names = set()
   for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):

@@ -6,6 +6,7 @@ from typing import Any
 from symformer_jax.engine.options import SearchOptions
 from symformer_jax.engine.source import Source
 from symformer_jax.sources.closed_forms import ClosedForms
+from symformer_jax.sources.curves import Curves
 from symformer_jax.sources.evolution import Evolution
 from symformer_jax.sources.exact_fractions import ExactFractions
 from symformer_jax.sources.growth import Growth
@@ -36,6 +37,7 @@ SOURCES: dict[str, Callable[[Any, SearchOptions], Source]] = {
   "single_index": lambda model, options: SingleIndex(options.config),
   "separable": lambda model, options: Separable(options),
   "library": lambda model, options: LibrarySums(options.config),
+  "curves": lambda model, options: Curves(options.config),
   "subsets": lambda model, options: SubsetSums(options.config),
   "varying": lambda model, options: VaryingCoefficients(options),
   "pairs": lambda model, options: PairSums(options.config),
@@ -50,7 +52,7 @@ SOURCES: dict[str, Callable[[Any, SearchOptions], Source]] = {
 }
 # Left out by `recombine=False`, and by `refine="none"`: their formulas are no good before their constants are fitted.
 WITHOUT_MODEL = ("reductions", "power_products", "rationals", "quadratics", "exact_fractions", "single_index",
-                 "separable", "library", "subsets", "varying", "pairs", "pairs_inside", "triples", "ridges",
+                 "separable", "library", "curves", "subsets", "varying", "pairs", "pairs_inside", "triples", "ridges",
                  "subsets_inside", "parts", "growth", "evolution")
 
 

@@ -8,6 +8,7 @@ files in configs/search, read by `commands.search_config`.
 from symformer_jax.engine.config.columns import LibraryConfig, ProductsConfig
 from symformer_jax.engine.config.evolution import EvolutionConfig
 from symformer_jax.engine.config.functions import (
+  CurvesConfig,
   FormsConfig,
   RidgeGrids,
   RidgesConfig,
@@ -55,7 +56,7 @@ from symformer_jax.engine.config.templates import GuessesConfig, TemplatesConfig
 from symformer_jax.engine.config.transformer import TransformerConfig
 
 __all__ = [
-  "BudgetConfig", "ChoiceConfig", "DEFAULT", "EDITS", "EFFORTS", "EliminationConfig", "EvolutionConfig",
+  "BudgetConfig", "ChoiceConfig", "CurvesConfig", "DEFAULT", "EDITS", "EFFORTS", "EliminationConfig", "EvolutionConfig",
   "ExactFractionsConfig", "FactoringConfig", "FormsConfig", "GrowthConfig", "GuessesConfig", "LIBRARY_FAMILIES",
   "LINKS", "LibraryConfig", "LossConfig", "NoiseConfig", "PRODUCTS_FAMILIES", "PairsConfig",
   "PairsInsideConfig", "PoolConfig", "PowerProductsConfig", "ProductsConfig", "PursuitConfig",

@@ -4,7 +4,7 @@ import dataclasses
 from typing import NamedTuple
 
 from symformer_jax.engine.config.columns import COARSE_LIBRARY, LibraryConfig
-from symformer_jax.engine.config.names import LIBRARY_FAMILIES, LINKS, check_counts, check_names
+from symformer_jax.engine.config.names import LIBRARY_FAMILIES, LINKS, Grid, check_counts, check_names
 from symformer_jax.engine.config.rationals import RationalsConfig
 from symformer_jax.engine.config.sums import Search
 
@@ -83,6 +83,36 @@ class RidgesConfig:
     if len(self.sums) > 3 or any(each[1] < 2 or each[2] < 2 or each[2] % 2 for each in self.sums):
       raise ValueError("sums: expected at most three sizes, each of at least 2 quarter waves and an even number of "
                        f"directions, got {self.sums!r}")
+
+
+@dataclasses.dataclass(frozen=True)
+class CurvesConfig:
+  """Of one column, a power times a function of a multiple of another power."""
+
+  # Formulas that are fitted.
+  turns: tuple[int, ...] = (512,)
+  # Functions of y, of `LINKS`.
+  links: tuple[str, ...] = ("y", "inv", "exp", "sqrt")
+  # Rows on which they are chosen.
+  num_rows: int = 64
+  # Of the argument's power: a fit finds what lies between. Of the factor's beside 0.
+  exponents: tuple[float, ...] = (
+    1, -1, 2, -2, 0.5, -0.5, 3, -3, 1.5, -1.5, 0.25, -0.25, 0.75, -0.75, 1.25, -1.25, 2.5, -2.5, 4, -4, 5, 6)
+  amplitudes: tuple[float, ...] = (1, -1, 2, -2, 0.5, -0.5, 3, -3)
+  # A power whose largest size is so many times the typical one has a pole as good as among the rows.
+  largest_ratio: float = 1e6
+  # Factors of an argument whose largest size is 1: lowest, highest, how many, and their opposites; of waves so many
+  # eighths of a turn.
+  factors: Grid = (0.1, 400.0, 28)
+  num_phases: int = 48
+  # Of each curve alone; with a factor or a line beside it; with both: so many with a whole exponent, as many with
+  # another one. Formulas for each function of y but y.
+  num_alike: tuple[int, int, int] = (3, 1, 1)
+  num_inside: int = 40
+
+  def __post_init__(self) -> None:
+    check_counts(self, "num_rows", "num_phases", "num_inside")
+    check_names("links", self.links, LINKS)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -4,7 +4,13 @@ import dataclasses
 
 from symformer_jax.engine.config.columns import LibraryConfig, ProductsConfig
 from symformer_jax.engine.config.evolution import EvolutionConfig
-from symformer_jax.engine.config.functions import RidgesConfig, SeparableConfig, SingleIndexConfig, VaryingConfig
+from symformer_jax.engine.config.functions import (
+  CurvesConfig,
+  RidgesConfig,
+  SeparableConfig,
+  SingleIndexConfig,
+  VaryingConfig,
+)
 from symformer_jax.engine.config.loop import BudgetConfig, NoiseConfig, PoolConfig, ScalingConfig
 from symformer_jax.engine.config.names import SOURCES, check_names
 from symformer_jax.engine.config.rationals import ExactFractionsConfig, QuadraticsConfig, RationalsConfig
@@ -37,6 +43,7 @@ class SearchConfig:
   products: ProductsConfig = ProductsConfig()
   pursuit: PursuitConfig = PursuitConfig()
   power_products: PowerProductsConfig = PowerProductsConfig()
+  curves: CurvesConfig = CurvesConfig()
   pairs: PairsConfig = PairsConfig()
   pairs_inside: PairsInsideConfig = PairsInsideConfig()
   triples: TriplesConfig = TriplesConfig()
