@@ -41,7 +41,7 @@ class PowerProducts(Stateless):
     return self.config.power_products.turns
 
   def supports(self, task: Task) -> bool:
-    return pair_sums.can_add(task) and len(task.columns) <= self.config.power_products.max_columns
+    return pair_sums.can_add(task) and 1 < len(task.columns) <= self.config.power_products.max_columns
 
   @np.errstate(all="ignore")  # what is not finite is left out
   def _nodes(self, question: Question, turn: int, num: int) -> tuple[Node, ...]:
@@ -86,9 +86,7 @@ class Grid:
     self._rows, self._config, self._most = rows, config, most
     self._some = rows.sample(config.num_rows, seed=0)
     self._columns = [column for column in columns if np.ptp(rows.x[:, column]) > 0]
-    is_fine = len(self._columns) <= config.max_fine_columns
-    self._grids = (config.fine_exponents, *config.exponents) if is_fine else config.exponents
-    self._finest = self._usable(self._grids[0])
+    self._finest = self._usable(config.exponents[0])
     self.exponents = self._choose_exponents()
     self._products: np.ndarray | None = None
 
@@ -126,7 +124,7 @@ class Grid:
     """For each column the powers that are defined and differ from row to row, of the largest grid that is not too
     large.
     """
-    for grid in self._grids:
+    for grid in self._config.exponents:
       usable = self._usable(grid)
       if math.prod(map(len, usable)) <= self._most:
         return usable

@@ -52,8 +52,8 @@ SOURCES: dict[str, Callable[[Any, SearchOptions], Source]] = {
 }
 # Left out by `recombine=False`, and by `refine="none"`: their formulas are no good before their constants are fitted.
 WITHOUT_MODEL = ("reductions", "power_products", "rationals", "quadratics", "exact_fractions", "single_index",
-                 "separable", "library", "curves", "subsets", "varying", "pairs", "pairs_inside", "triples", "ridges",
-                 "subsets_inside", "parts", "growth", "evolution")
+                 "separable", "library", "curves", "subsets", "varying", "pairs", "pairs_inside", "triples",
+                 "ridges", "subsets_inside", "parts", "growth", "evolution")
 
 
 def make_sources(model: Any, options: SearchOptions) -> list[Source]:

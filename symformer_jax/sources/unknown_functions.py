@@ -21,7 +21,7 @@ from symformer_jax.engine.task import Task
 from symformer_jax.language import programs
 from symformer_jax.language.expression import Node, chain, number, variable, with_columns
 from symformer_jax.language.rules import Rule
-from symformer_jax.sources import curves, library, rationals, terms
+from symformer_jax.sources import library, rationals, terms
 from symformer_jax.sources.in_turn import in_turn
 
 
@@ -78,8 +78,7 @@ def forms_of(rows: Rows, rule: Rule, config: SearchConfig, forms: FormsConfig) -
   own = dataclasses.replace(Rule(1), tokens=rule.tokens)
   some = rows.sample(config.terms.num_rows, seed=0)
   atoms = library.Atoms(some.x, (0,), terms.allowed_operators(own), config=forms.library)
-  near = _near(rows, atoms, config.terms.links, forms.searches[:2], own, config, forms)
-  return in_turn([*near, curves.curves_of(rows, 0, own, config.curves)])
+  return in_turn(_near(rows, atoms, config.terms.links, forms.searches[:2], own, config, forms))
 
 
 def _near(

@@ -1,7 +1,5 @@
 """Curves: functions of a power of one column, times another power, are told from a grid; a fit finds their numbers."""
 
-import itertools
-
 import jax
 import numpy as np
 import pytest
@@ -17,7 +15,7 @@ from symformer_jax.engine.task import make_task
 from symformer_jax.language import expression, parser
 from symformer_jax.language.expression import variable
 from symformer_jax.language.rules import Restrictions, Rule
-from symformer_jax.sources import curves, unknown_functions
+from symformer_jax.sources import curves
 from symformer_jax.sources.curves import CURVES, Grid
 
 CONFIG = DEFAULT.curves
@@ -136,11 +134,3 @@ def test_odd_columns_have_few_curves_or_none(column):
   rows = Rows(column[:, None], np.arange(20.0), np.ones(20))
   for node in curves.curves_of(rows, 0, Rule(1), CONFIG):
     assert np.all(np.isfinite([part.value for part in expression.walk(node) if part.is_number]))
-
-
-def test_functions_of_one_product_may_be_curves():
-  t = np.geomspace(0.05, 30, 90)[:, None]
-  rows = Rows(t, np.sin(1.7 / np.sqrt(t[:, 0])), np.ones(90))
-  task = make_task((t, rows.y), ("x",), OPTIONS)
-  forms = unknown_functions.forms_of(rows, Rule(1), DEFAULT, DEFAULT.single_index.forms)
-  assert least(task, list(itertools.islice(forms, 400))) < 1e-18

@@ -46,8 +46,7 @@ def least(task, nodes):
 @pytest.mark.parametrize(("text", "num_columns"), [
   ("29.5*v**4*x*w/(y**2*z**2)", 5), ("19.3*y*z/sqrt(x) - 30", 3), ("exp(-0.01*y**4*z**2/x**2)", 3),
   ("1/(0.5 + 0.2*y**2/(x*z) + 1/w)", 4), ("sqrt(2*x**3/y + 7*z)", 3), ("0.3*x*y/z + 2*x - y + 0.4*z + 5", 3),
-  ("4e15*x**1.5/(y*z**3)", 3), ("log(3*x*y**2 + 0.1)", 2), ("x**(-2.686) + x", 1),
-  ("3*x**2.63*y**(-1.4)", 2), ("arctan(0.02*x**3*y*z)", 3)])
+  ("4e15*x**1.5/(y*z**3)", 3), ("log(3*x*y**2 + 0.1)", 2), ("arctan(0.02*x**3*y*z)", 3)])
 def test_laws_are_found(text, num_columns):
   task = task_of(text, points(num_columns))
   assert least(task, ask(task)) < 1e-20
@@ -59,25 +58,25 @@ def test_columns_that_pass_zero_have_whole_positive_powers():
   grid = power_products.Grid(task.fit_rows, (0, 1, 2), CONFIG, CONFIG.max_products)
   assert all(float(e).is_integer() for exponents in grid.exponents for e in exponents)
   zero = power_products.Grid(Rows(np.array([[0.0], [1], [2]]), np.arange(3.0), np.ones(3)), (0,), CONFIG, 100)
-  assert zero.exponents == [[0, 1, 2, 0.5, 3, 4, 1.5, 0.25, 0.75, 1.25, 1.75, 2.5, 3.5, 5, 6]]
+  assert zero.exponents == [[0, 1, 2, 0.5, 3, 4, 1.5]]
 
 
 def test_the_grid_is_coarser_where_there_are_more_columns():
   sizes = []
-  for num in (2, 3, 6, 11):
+  for num in (2, 4, 6, 11):
     x = points(num)
     exponents = power_products.Grid(Rows(x, x[:, 0], np.ones(len(x))), tuple(range(num)), CONFIG,
                                        CONFIG.max_products).exponents
     assert len(exponents) == num and np.prod([len(each) for each in exponents]) <= CONFIG.max_products
     sizes.append(len(exponents[0]))
-  assert sizes == sorted(sizes, reverse=True) and sizes[:2] == [29, 13]
+  assert sizes == sorted(sizes, reverse=True) and sizes[0] == 13
 
 
 def test_what_one_product_leaves_is_that_of_least_squares(rng):
   """All products of a small grid, each fitted by NumPy."""
   x = points(2, num_rows=60)
   rows = Rows(x, rng.normal(size=60), rng.uniform(0.5, 2, 60))
-  config = dataclasses.replace(CONFIG, exponents=((1, 2, -1),), max_fine_columns=0, num_looked_at=16)
+  config = dataclasses.replace(CONFIG, exponents=((1, 2, -1),), num_looked_at=16)
   found = power_products.Grid(rows, (0, 1), config, 16).sums([LINKS["y"]], [()])[0]
   root = np.sqrt(rows.weights)
   mean = np.average(rows.y, weights=rows.weights)
@@ -112,10 +111,11 @@ def test_rules_are_kept():
   assert nodes and {part.token for node in nodes for part in expression.walk(node) if part.args} <= {"+", "*"}
 
 
-def test_columns_that_do_not_vary_are_left_out():
+def test_one_column_is_not_its_business_and_columns_that_do_not_vary_are_left_out():
   x = points(3)
   source = power_products.PowerProducts()
-  for num, is_supported in ((1, True), (11, True), (12, False)):
+  assert not source.supports(task_of("2*x**2", x[:, :1]))
+  for num, is_supported in ((11, True), (12, False)):
     assert source.supports(make_task((points(num), np.arange(200.0)), None, OPTIONS)) == is_supported
   x[:, 1] = 2.0
   task = task_of("2*x*z + 1", x)

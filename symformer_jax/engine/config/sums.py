@@ -239,11 +239,6 @@ class PowerProductsConfig:
     (1, 2, -1, -2, 0.5, -0.5, 3, -3, 4, -4, 1.5, -1.5), (1, 2, -1, -2, 0.5, -0.5, 3, -3, 4),
     (1, 2, -1, -2, 0.5, -0.5, 3), (1, 2, -1, -2), (1, 2, -1), (1, -1))
   max_products: int = 400_000
-  # Of so few columns before all of these: a fit finds any exponent between them.
-  fine_exponents: Exponents = (
-    1, 2, -1, -2, 0.5, -0.5, 3, -3, 4, -4, 1.5, -1.5, 0.25, -0.25, 0.75, -0.75, 1.25, -1.25, 1.75, -1.75, 2.5, -2.5,
-    3.5, -3.5, 5, -5, 6, -6)
-  max_fine_columns: int = 2
   # From so many of the best of a coarse grid, and from what a regression of logarithms gives, exponents of the finest
   # are changed one at a time, so often at most.
   num_climbing: int = 12
