@@ -19,7 +19,7 @@ from symformer_jax.engine.clock import Clock
 from symformer_jax.engine.noise import NoiseWatch
 from symformer_jax.engine.options import SearchOptions
 from symformer_jax.engine.pool import Candidate, Pool, survivors
-from symformer_jax.engine.source import Proposal, Question, Source
+from symformer_jax.engine.source import AsksOthers, Proposal, Question, Source
 from symformer_jax.engine.task import Task
 from symformer_jax.language import expression, programs
 from symformer_jax.language.expression import Node
@@ -43,7 +43,7 @@ def schedule(sources: Sequence[Source], options: SearchOptions) -> Iterator[Turn
   """All turns in their order: source after source, the cheap ones first, as the registry has them; then those of
   `BudgetConfig.cycle`, round and round, as often as the effort says; with `max_time` without an end.
   """
-  yield from (Turn(source, number, num) for source in sources for number, num in enumerate(source.turns))
+  yield from _in_turn(sources)
   budget, by_name = options.config.budget, {source.name: source for source in sources}
   if not budget.cycle or budget.cycle[0] not in by_name:
     return  # the others only recombine what that one finds
@@ -54,6 +54,26 @@ def schedule(sources: Sequence[Source], options: SearchOptions) -> Iterator[Turn
       yield from (Turn(by_name[name], number, num) for number, num in enumerate(by_name[name].turns))
     elif name in by_name:
       yield Turn(by_name[name], next(numbers), 1)
+
+
+def _in_turn(sources: Sequence[Source]) -> Iterator[Turn]:
+  """Source after source; what one asks others for itself comes right before their own turns, what is of sources that
+  are not here before the next such.
+  """
+  waiting: list[tuple[tuple[str, int], Turn]] = []
+  for source in sources:
+    of_others = source.of_others if isinstance(source, AsksOthers) else ()
+    num_own = len(source.turns) - len(of_others)
+    for number, num in enumerate(source.turns):
+      turn = Turn(source, number, num)
+      if number >= num_own:
+        waiting.append((of_others[number - num_own], turn))
+        continue
+      places = [place for place, (whose, _) in enumerate(waiting) if whose == (source.name, number)]
+      for _ in range(max(places, default=-1) + 1):
+        yield waiting.pop(0)[1]
+      yield turn
+  yield from (turn for _, turn in waiting)
 
 
 class Search:
@@ -104,21 +124,35 @@ class Search:
     exact, has_stalled = self.pool.exact(), self._noise is not None and self._noise.has_stalled(self.pool)
     if self._options.accuracy is not None and r2 is not None and r2 >= self._options.accuracy:
       self.ended_by = results.ACCURACY
-    elif candidates and exact is not None and self._exact is not None and not _is_simpler(exact, self._exact):
+    elif candidates and self._is_met(exact):
       self.ended_by = results.EXACT  # a turn that made nothing is none that found nothing simpler
     elif candidates and has_stalled and self._noise is not None and self._is_at_noise(self._noise):
       self.ended_by = results.NOISE
     self._exact = exact
     return self.progress[-1]
 
+  def _is_met(self, exact: Candidate | None) -> bool:
+    """Whether the data are met exactly, and a further turn has found nothing simpler; with a long formula, nor have the
+    sources that would.
+    """
+    if exact is None or self._exact is None or _is_simpler(exact, self._exact):
+      return False
+    config = self._options.config.pool
+    return expression.complexity(exact.node) <= config.long or _have_taken(self, config.asked_if_long)
+
   def _is_at_noise(self, watch: NoiseWatch) -> bool:
     """Whether the sources that come first have had their turns, and what has been found leaves noise."""
-    config, names = self._options.config.noise, {source.name for source in self.sources}
+    config = self._options.config.noise
     num_nodes = 0 if watch.best is None else expression.complexity(watch.best.node)
     asked = (config.asked_if_short if num_nodes <= config.short
              else config.asked if num_nodes <= config.long else config.asked_if_long)
-    taken = [turn.source for turn in self.progress]
-    return all(taken.count(name) >= turns for name, turns in asked if name in names) and watch.leaves_noise()
+    return _have_taken(self, asked) and watch.leaves_noise()
+
+
+def _have_taken(search: Search, asked: Sequence[tuple[str, int]]) -> bool:
+  """Whether sources, those of them that have more to say, have had so many turns."""
+  taken = [turn.source for turn in search.progress]
+  return all(taken.count(name) >= turns for name, turns in asked if name in search.states)
 
 
 def _is_simpler(first: Candidate, second: Candidate) -> bool:

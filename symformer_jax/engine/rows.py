@@ -1,5 +1,6 @@
 """A data set as rows: checked, without those of weight 0."""
 
+from collections.abc import Iterable
 import dataclasses
 from typing import Any
 
@@ -23,6 +24,10 @@ class Rows:
 
   def __len__(self) -> int:
     return len(self.y)
+
+  def varying(self, columns: Iterable[int]) -> list[int]:
+    """Those of some columns that are not the same in all rows."""
+    return [column for column in columns if np.ptp(self.x[:, column]) > 0]
 
   def sample(self, num_rows: int, *, seed: int) -> "Rows":
     """At most so many rows, drawn by the seed, in their order."""

@@ -71,11 +71,11 @@ class Curves(Stateless):
     return self.config.curves.turns
 
   def supports(self, task: Task) -> bool:
-    return pair_sums.can_add(task) and len(_varying(task)) == 1
+    return pair_sums.can_add(task) and len(task.fit_rows.varying(task.columns)) == 1
 
   def _nodes(self, question: Question, turn: int, num: int) -> Sequence[Node]:
     task = question.task
-    [column] = _varying(task)
+    [column] = task.fit_rows.varying(task.columns)
     found = curves_of(task.fit_rows, column, task.rule, self.config.curves)
     return pair_sums.allowed(found, task, num, self.config.terms)
 
@@ -88,10 +88,6 @@ def curves_of(rows: Rows, column: int, rule: Rule, config: CurvesConfig) -> Iter
   for name in config.links:
     if LINKS[name].is_defined(rows.y):
       yield from _formulas(grid, LINKS[name], rows, None if name == "y" else config.num_inside)
-
-
-def _varying(task: Task) -> list[int]:
-  return [column for column in task.columns if np.ptp(task.fit_rows.x[:, column]) > 0]
 
 
 def _formulas(grid: "Grid", link: Link, rows: Rows, num: int | None) -> Iterator[Node]:
@@ -118,6 +114,18 @@ class Place(NamedTuple):
   has_line: bool
 
 
+class Block(NamedTuple):
+  """Curves of one function and one exponent of what multiplies it: exponents and factors [K] of their arguments, values
+  [K, N].
+  """
+
+  name: str
+  amplitude: float
+  exponents: np.ndarray
+  factors: np.ndarray
+  columns: np.ndarray
+
+
 class Grid:
   """All curves of a column, at few rows.
 
@@ -130,32 +138,39 @@ class Grid:
     self.rows, self._column, self._config = rows, column, config
     self._powers = {e: values for e in {*config.exponents, *config.amplitudes, 1.0} if e
                     and _is_usable(values := np.power(rows.x[:, column], float(e)), config.largest_ratio)}
-    # Of each curve exponent and factor of its argument; of each function and exponent beside it the curves.
-    self._arguments: list[tuple[float, float]] = []
-    self._kinds: dict[tuple[str, float], list[int]] = {}
-    self._columns = self._fill(names)
+    blocks = [block for name in names for block in self._blocks(name)]
+    # Of each function and exponent of what multiplies it the curves, as places of all.
+    ends = np.cumsum([0, *(len(block.factors) for block in blocks)])
+    self._kinds: dict[tuple[str, float], np.ndarray] = {
+      (block.name, block.amplitude): np.arange(*ends[i : i + 2]) for i, block in enumerate(blocks)}
+    # The exponent and the factor of each one's argument [K]; values [K, N], of largest size 1, and their squares.
+    self._exponents = np.concatenate([np.zeros(0), *(block.exponents for block in blocks)])
+    self._factors = np.concatenate([np.zeros(0), *(block.factors for block in blocks)])
+    self._columns = np.concatenate([
+      np.zeros((0, len(rows)), np.float32), *(block.columns for block in blocks)])
+    self._squares = self._columns**2
 
-  def _fill(self, names: Sequence[str]) -> np.ndarray:
-    """The curves' values [K, N], of largest size 1; what each is stands in `_arguments` and `_kinds`."""
-    columns = [np.zeros((0, len(self.rows)), np.float32)]
-    for exponent in filter(self._powers.__contains__, self._config.exponents):
-      interruption.check()
-      argument = self._powers[exponent]
-      for name in names:
-        factors = self._factors(name) / np.max(np.abs(argument))
-        values = CURVES[name].of(factors[:, None] * argument)
-        for amplitude in (0.0, *filter(self._powers.__contains__, self._config.amplitudes)):
-          whole = values * self._powers[amplitude] if amplitude else values
-          sizes = np.max(np.abs(whole), axis=1)
-          is_finite = np.isfinite(sizes) & (sizes > 0)
-          columns.append((whole[is_finite] / sizes[is_finite, None]).astype(np.float32))
-          begin = len(self._arguments)
-          self._arguments += [(exponent, factor) for factor in factors[is_finite].tolist()]
-          self._kinds.setdefault((name, amplitude), []).extend(range(begin, len(self._arguments)))
-    return np.concatenate(columns)
+  def _blocks(self, name: str) -> Iterator[Block]:
+    """All curves of a function, those of each factor beside it together."""
+    exponents = [e for e in self._config.exponents if e in self._powers]
+    if not exponents:
+      return
+    largest = [np.max(np.abs(self._powers[e])) for e in exponents]
+    sizes = self._sizes(name)
+    interruption.check()
+    arguments = np.stack([self._powers[e] / size for e, size in zip(exponents, largest, strict=True)])
+    values = CURVES[name].of(sizes[:, None] * arguments[:, None]).reshape(-1, len(self.rows))
+    whole = np.repeat(exponents, len(sizes))
+    factors = (sizes / np.array(largest)[:, None]).ravel()
+    for amplitude in (0.0, *(a for a in self._config.amplitudes if a in self._powers)):
+      columns = values * self._powers[amplitude] if amplitude else values
+      size = np.max(np.abs(columns), axis=1)
+      is_finite = np.isfinite(size) & (size > 0)
+      yield Block(name, amplitude, whole[is_finite], factors[is_finite],
+                  (columns[is_finite] / size[is_finite, None]).astype(np.float32))
 
-  def _factors(self, name: str) -> np.ndarray:
-    """Of an argument whose largest size is 1."""
+  def _sizes(self, name: str) -> np.ndarray:
+    """Factors of an argument whose largest size is 1."""
     config = self._config
     if name in WAVES:
       return np.pi / 4 * np.arange(1, config.num_phases)
@@ -176,7 +191,8 @@ class Grid:
         tier = bool(beside) + bool(amplitude)
         chosen = self._different(left, kind, self._config.num_alike[tier])
         if chosen:
-          places = [Place(name, *self._arguments[i], amplitude, bool(beside)) for i in chosen]
+          places = [Place(name, float(self._exponents[i]), float(self._factors[i]), amplitude, bool(beside))
+                    for i in chosen]
           tiers[tier].append((left[chosen[0]], places))
     ordered = [sorted(tier, key=lambda kind: kind[0]) for tier in tiers]
     return [place for tier in ordered for place in in_turn(places for _, places in tier)]
@@ -189,22 +205,21 @@ class Grid:
     goal = root * target.y / np.max(np.abs(target.y))
     goal = goal - basis @ (basis.T @ goal)
     along = self._columns @ (root[:, None] * np.column_stack([goal, basis])).astype(np.float32)
-    wholes = self._columns**2 @ (root**2).astype(np.float32)
+    wholes = self._squares @ (root**2).astype(np.float32)
     rest = wholes - np.sum(along[:, 1:] ** 2, axis=1)
     is_own = rest > INDEPENDENT * wholes
     return np.where(is_own, goal @ goal - along[:, 0] ** 2 / np.where(is_own, rest, 1), np.inf)
 
-  def _different(self, left: np.ndarray, kind: Sequence[int], most: int) -> list[int]:
+  def _different(self, left: np.ndarray, kind: np.ndarray, most: int) -> list[int]:
     """The best of a kind whose exponents are whole numbers, which stay as they are, and the best of the others, whose
     exponents are fitted; none of the same exponent, since nearby factors lead to one optimum.
     """
-    found: dict[bool, dict[float, int]] = {True: {}, False: {}}
-    for i in np.argsort(left[kind], kind="stable"):
-      exponent = self._arguments[kind[i]][0]
-      alike = found[float(exponent).is_integer()]
-      if np.isfinite(left[kind[i]]) and len(alike) < most:
-        alike.setdefault(exponent, kind[i])
-    return sorted(itertools.chain(*(alike.values() for alike in found.values())), key=lambda i: left[i])
+    kind = kind[np.isfinite(left[kind])]
+    kind = kind[np.argsort(left[kind], kind="stable")]
+    _, first = np.unique(self._exponents[kind], return_index=True)
+    best = kind[np.sort(first)]
+    is_whole = self._exponents[best] % 1 == 0
+    return sorted([*best[is_whole][:most].tolist(), *best[~is_whole][:most].tolist()], key=lambda i: left[i])
 
   @np.errstate(all="ignore")  # rows that were not looked at
   def write(self, place: Place, rows: Rows) -> Node | None:

@@ -62,7 +62,7 @@ def fractions_of(
     rows: what is fitted; columns: of x, those that formulas are made of; rule: the formulas that count.
   """
   own = config.exact_fractions
-  varies = [column for column in columns if np.ptp(rows.x[:, column]) > 0]
+  varies = rows.varying(columns)
   counts = rows.weights > 0
   x, y = rows.x[counts][:, varies], rows.y[counts]
   if not (varies and np.all(np.isfinite(x)) and np.all(np.isfinite(y)) and np.ptp(y) > 0):

@@ -85,7 +85,7 @@ class Grid:
   def __init__(self, rows: Rows, columns: Sequence[int], config: PowerProductsConfig, most: int):
     self._rows, self._config, self._most = rows, config, most
     self._some = rows.sample(config.num_rows, seed=0)
-    self._columns = [column for column in columns if np.ptp(rows.x[:, column]) > 0]
+    self._columns = rows.varying(columns)
     self._finest = self._usable(config.exponents[0])
     self.exponents = self._choose_exponents()
     self._products: np.ndarray | None = None

@@ -4,7 +4,7 @@ As orthogonal matching pursuit (Pati et al., 1993) with a beam of sets in place 
 """
 
 from collections.abc import Sequence
-import dataclasses
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,18 +17,23 @@ INDEPENDENT = 1e-6
 ROUNDING = (4 * np.finfo(np.float64).eps) ** 2
 
 
-@dataclasses.dataclass(frozen=True)
-class _Choice:
-  """Chosen columns, an orthonormal basis of them and of the constant, what they leave of the target, its square.
+class _Sets(NamedTuple):
+  """K sets of so many columns each.
 
-  `across` [P] is the squared length of every column's part orthogonal to the basis.
+  Attributes:
+    chosen: [K, S]; basis: [K, N, 1 + S], orthonormal, of them and of the constant.
+    residual: [K, N], what they leave of the target; errors: [K], its square.
+    across: [K, P], the squared length of every column's part orthogonal to the basis.
   """
 
-  chosen: tuple[int, ...]
+  chosen: np.ndarray
   basis: np.ndarray
   residual: np.ndarray
-  error: float
+  errors: np.ndarray
   across: np.ndarray
+
+  def some(self, index: np.ndarray) -> "_Sets":
+    return _Sets(*(array[index] for array in self))
 
 
 def select_columns(
@@ -53,51 +58,65 @@ def select_columns(
   one = root / np.linalg.norm(root)
   residual = target - one * (one @ target)
   squares = np.einsum("np,np->p", columns, columns)
-  across = squares - _along(columns, [one])[0] ** 2
-  beams = [_Choice((), one[:, None], residual, float(residual @ residual), across)]
+  across = squares - _along(columns, one[None])[0] ** 2
+  sets = _Sets(np.zeros((1, 0), int), one[None, :, None], residual[None], np.array([residual @ residual]), across[None])
   rounding = float(np.finfo(columns.dtype).eps)
-  exact = max(config.exact, (10 * rounding) ** 2) * beams[0].error + ROUNDING * float(target @ target)
+  exact = max(config.exact, (10 * rounding) ** 2) * sets.errors[0] + ROUNDING * float(target @ target)
   least = max(INDEPENDENT**2, 100 * rounding) * squares
-  kept: list[_Choice] = []
+  kept: list[tuple[int, ...]] = []
   for size in range(1, config.max_columns + 1):
     interruption.check()
     is_every_pair = size == 1 and config.num_first >= columns.shape[1]
-    beams = _extend(
-      beams, columns, np.arange(columns.shape[1]) if is_every_pair else of_group, least,
+    sets = _extend(
+      sets, columns, np.arange(columns.shape[1]) if is_every_pair else of_group, least,
       {1: config.num_first, 2: config.num_pairs}.get(size, config.num_beams), config.num_looked_at)
-    # The best of equal groups.
-    distinct = {tuple(sorted(of_group[list(beam.chosen)])): beam for beam in reversed(beams)}
-    kept += sorted(distinct.values(), key=lambda beam: beam.error)[
-      : config.num_kept_short if size <= 2 else config.num_kept]
+    kept += _best_of_groups(sets, of_group, config.num_kept_short if size <= 2 else config.num_kept)
     # What is exact needs no more columns; several others may be exact as well, and simpler.
-    beams = [beam for beam in beams if beam.error > exact]
-  return [tuple(sorted(choice.chosen)) for choice in kept]
+    sets = sets.some(sets.errors > exact)
+  return kept
+
+
+def _best_of_groups(sets: _Sets, groups: np.ndarray, most: int) -> list[tuple[int, ...]]:
+  """Of sets from the same groups the best, the best of these first; columns in their order."""
+  best: dict[tuple[int, ...], int] = {}
+  for place, key in enumerate(np.sort(groups[sets.chosen], axis=1).tolist()):
+    best.setdefault(tuple(key), place)  # sets are in the order of their errors
+  return [tuple(sorted(sets.chosen[place].tolist())) for place in list(best.values())[:most]]
 
 
 def _extend(
-  beams: list[_Choice], columns: np.ndarray, groups: np.ndarray, least: np.ndarray, num_beams: int,
-  num_looked_at: int,
-) -> list[_Choice]:
-  """The choices with one more column that leave least, the best first; two products with all columns in all."""
-  if not beams:
-    return []
-  across = np.stack([beam.across for beam in beams])
-  gains = np.where(across > least, _along(columns, [beam.residual for beam in beams]), 0) ** 2
-  np.divide(gains, across, out=gains, where=gains > 0)
-  errors = np.array([beam.error for beam in beams])[:, None] - gains
+  sets: _Sets, columns: np.ndarray, groups: np.ndarray, least: np.ndarray, most: int, num_looked_at: int
+) -> _Sets:
+  """The sets with one more column that leave least, the best first; two products with all columns in all."""
+  if not len(sets.errors):
+    return sets
+  gains = np.zeros_like(sets.across)
+  np.divide(_along(columns, sets.residual) ** 2, sets.across, out=gains, where=sets.across > least)
+  errors = sets.errors[:, None] - gains
   errors[gains <= 0] = np.inf
-  rows = _smallest(errors.min(axis=1, initial=np.inf), max(num_looked_at, num_beams))
-  beams, errors = [beams[row] for row in rows], errors[rows]
-  best: dict[tuple[int, ...], tuple[_Choice, int]] = {}
-  for place in _smallest(errors.ravel(), num_beams * num_looked_at):
-    beam, index = beams[place // columns.shape[1]], int(place % columns.shape[1])
-    best.setdefault(tuple(sorted(groups[[*beam.chosen, index]])), (beam, index))
-    if len(best) == num_beams:
+  rows = _smallest(errors.min(axis=1, initial=np.inf), max(num_looked_at, most))
+  places = _smallest(errors[rows].ravel(), most * num_looked_at)
+  of_set, index = rows[places // columns.shape[1]], places % columns.shape[1]
+  best: dict[tuple[int, ...], int] = {}
+  for place, key in enumerate(np.sort(groups[np.column_stack([sets.chosen[of_set], index])], axis=1).tolist()):
+    best.setdefault(tuple(key), place)
+    if len(best) == most:
       break
-  longer = sorted((_with_column(beam, index, columns[:, index]) for beam, index in best.values()),
-                  key=lambda choice: choice.error)
-  along = _along(columns, [choice.basis[:, -1] for choice in longer])
-  return [dataclasses.replace(c, across=c.across - a**2) for c, a in zip(longer, along, strict=True)]
+  chosen = np.array(list(best.values()), int)
+  return _with_columns(sets.some(of_set[chosen]), index[chosen], columns)
+
+
+def _with_columns(sets: _Sets, index: np.ndarray, columns: np.ndarray) -> _Sets:
+  """Each set with one more column [K], in the order of what they leave."""
+  unit = columns[:, index].T.astype(np.float64)[:, None]
+  for _ in range(2):  # the second time takes away what rounding left
+    unit = unit - unit @ sets.basis @ sets.basis.swapaxes(1, 2)
+  unit /= np.linalg.norm(unit, axis=2, keepdims=True)
+  residual = sets.residual - (unit @ sets.residual[:, :, None] * unit)[:, 0]
+  longer = _Sets(np.column_stack([sets.chosen, index]), np.concatenate([sets.basis, unit.swapaxes(1, 2)], axis=2),
+                 residual, np.einsum("kn,kn->k", residual, residual), sets.across)
+  longer = longer.some(np.argsort(longer.errors, kind="stable"))
+  return longer._replace(across=longer.across - _along(columns, longer.basis[:, :, -1]) ** 2)
 
 
 def _smallest(values: np.ndarray, number: int) -> np.ndarray:
@@ -110,18 +129,6 @@ def _smallest(values: np.ndarray, number: int) -> np.ndarray:
   return found[np.isfinite(values[found])]
 
 
-def _with_column(beam: _Choice, index: int, column: np.ndarray) -> _Choice:
-  unit = column.astype(np.float64)
-  for _ in range(2):  # the second time takes away what rounding left
-    unit = unit - beam.basis @ (beam.basis.T @ unit)
-  unit /= np.linalg.norm(unit)
-  residual = beam.residual - unit * (unit @ beam.residual)
-  return _Choice((*beam.chosen, index), np.column_stack([beam.basis, unit]), residual, float(residual @ residual),
-                 beam.across)
-
-
-def _along(columns: np.ndarray, vectors: list[np.ndarray]) -> np.ndarray:
-  """Every vector's products with the columns [K, P]; one pass over the columns."""
-  if not vectors:
-    return np.zeros((0, columns.shape[1]), columns.dtype)
-  return np.stack(vectors).astype(columns.dtype) @ columns
+def _along(columns: np.ndarray, vectors: np.ndarray) -> np.ndarray:
+  """Products of vectors [K, N] with the columns [K, P]; one pass over the columns."""
+  return vectors.astype(columns.dtype) @ columns

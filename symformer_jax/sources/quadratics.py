@@ -54,7 +54,7 @@ def roots_of(
   Args:
     rows: what is fitted; columns: of x, those that formulas are made of; rule: the formulas that count.
   """
-  varies = [column for column in columns if np.ptp(rows.x[:, column]) > 0]
+  varies = rows.varying(columns)
   x, y = rows.x[:, varies], rows.y
   if not (varies and np.all(np.isfinite(x)) and np.all(np.isfinite(y)) and np.ptp(y) > 0):
     return []

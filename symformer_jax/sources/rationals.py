@@ -52,7 +52,7 @@ def rationals_of(
   Returns:
     At most `RationalsConfig.num_fitted`, over all columns of the rows.
   """
-  varies = [column for column in columns if np.ptp(rows.x[:, column]) > 0]
+  varies = rows.varying(columns)
   if not varies:
     return []
   made: list[list[Node]] = []

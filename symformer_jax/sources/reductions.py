@@ -90,15 +90,24 @@ class Reductions:
     return (1,) * (1 + len(self._schedule))
 
   @property
+  def of_others(self) -> tuple[tuple[str, int], ...]:
+    """See `AsksOthers`: turns that take long, since what is asked of the whole table before them takes less."""
+    return tuple((turn.source.name, turn.number) for turn in self._schedule if not self._is_cheap(turn))
+
+  @property
   def _own(self) -> ReductionsConfig:
     return self.options.config.reductions
 
   @property
   def _schedule(self) -> list[Turn]:
-    return [Turn(source, number, num) for source in self.sources for number, num in enumerate(source.turns)]
+    turns = [Turn(source, number, num) for source in self.sources for number, num in enumerate(source.turns)]
+    return sorted(turns, key=lambda turn: not self._is_cheap(turn))
+
+  def _is_cheap(self, turn: Turn) -> bool:
+    return turn.number == 0 and turn.source.name in self._own.cheap
 
   def supports(self, task: Task) -> bool:
-    num_columns = len(_varying(task))
+    num_columns = len(task.fit_rows.varying(task.columns))
     return (pair_sums.can_add(task) and 1 < num_columns <= self._own.max_columns
             and len(task.fit_rows) >= self._own.rows_per_column * num_columns)
 
@@ -119,7 +128,7 @@ class Reductions:
 
   def _smaller(self, task: Task) -> tuple[Smaller, ...]:
     rows = task.fit_rows.sample(self._own.num_rows, seed=0)
-    columns = [column for column in _varying(task) if np.ptp(rows.x[:, column]) > 0]
+    columns = rows.varying(task.columns)
     if len(columns) < 2 or np.ptp(rows.y) == 0:
       return ()
     places, found = dict(enumerate(columns)), []
@@ -148,10 +157,6 @@ class Reductions:
     [(proposal, fitted)] = loop.take_turn(turn, [smaller.search], self._inner_options, clock)
     smaller.search.close_turn(turn.source, proposal, fitted, clock.elapsed())
     return smaller.new(self._own.num_kept)
-
-
-def _varying(task: Task) -> list[int]:
-  return [column for column in task.columns if np.ptp(task.fit_rows.x[:, column]) > 0]
 
 
 @np.errstate(all="ignore")  # what is not finite is no table

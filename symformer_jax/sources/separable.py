@@ -131,7 +131,7 @@ class Separable(Stateless):
     return self.options.config.separable
 
   def supports(self, task: Task) -> bool:
-    columns = [column for column in task.columns if np.ptp(task.fit_rows.x[:, column]) > 0]
+    columns = task.fit_rows.varying(task.columns)
     return pair_sums.can_add(task) and 1 < len(columns) <= self._own.max_columns and bool(
       _degrees(len(task.fit_rows), len(columns), self._own))
 
@@ -168,7 +168,7 @@ def find_models(rows: Rows, columns: Sequence[int], links: Sequence[str], *, con
   Args:
     rows: what is fitted; columns: of x, the functions are of those that vary; links: names of the functions of y.
   """
-  columns = [column for column in columns if np.ptp(rows.x[:, column]) > 0]
+  columns = rows.varying(columns)
   every, targets = _all_bases(rows.x, columns, config), list(_targets(rows, columns, links, config))
   found = [_fitted(target, Structure(name, divisor, (tuple(columns),)), bases, config)
            for bases in every for divisor, name, target in targets]

@@ -233,8 +233,7 @@ def test_turns_that_are_taken_before_noise_ends_a_search():
     every = {**first, **turns}
     for missing in (None, *every):
       # The ridges take part, and have no turn unless it is named.
-      taking_part = [SimpleNamespace(name=name) for name in {**every, "ridges": 0}]
-      search = SimpleNamespace(_options=OPTIONS, sources=taking_part, progress=[
+      search = SimpleNamespace(_options=OPTIONS, states={**every, "ridges": 0}, progress=[
         SimpleNamespace(source=name) for name, num in every.items() for _ in range(num - (name == missing))])
       assert loop.Search._is_at_noise(search, watch) is (missing is None)
   assert config.efforts == ("quick", "normal") and task.num_rows == 128

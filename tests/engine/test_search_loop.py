@@ -69,6 +69,40 @@ def test_exact_ends_it_once_a_further_turn_finds_nothing_simpler():
   assert "exp" in seen[-1][1].best
 
 
+def test_a_long_formula_does_not_end_it_before_those_that_would_find_a_shorter_one():
+  """A root of a polynomial in y may meet the data of a sum."""
+  first, second = Said(((LONG,), (LONG,), (LONG,)), "first"), Said(((LONG,), (LAW,), (WRONG,)), "second")
+  x = np.linspace(0.5, 3, 40)
+  for long, asked, turns in ((20, (), 2), (20, (("second", 2),), 2), (5, (), 2), (5, (("second", 1),), 4),
+                             (5, (("second", 2),), 6), (5, (("third", 2),), 2)):
+    pool = dataclasses.replace(DEFAULT.pool, long=long)
+    object.__setattr__(pool, "asked_if_long", asked)  # names of these sources
+    options = SearchOptions(config=dataclasses.replace(DEFAULT, pool=pool))
+    search = loop.Search(make_task((x, 2.5 * np.exp(-0.7 * x) + 0.3), ("x",), options), [first, second], options,
+                         jax.random.key(0))
+    seen = list(loop.run({0: search}, [first, second], options, clock=Clock()))
+    assert (len(seen), search.ended_by) == (turns, results.EXACT)
+
+
+@dataclasses.dataclass(frozen=True)
+class Asking(Said):
+  """Its turns but the first are of other sources."""
+
+  others: tuple[tuple[str, int], ...] = ()
+
+  @property
+  def of_others(self):
+    return self.others
+
+
+def test_what_is_asked_of_others_comes_right_before_their_own_turns():
+  asking = Asking(((WRONG,),) * 5, "asking", (("one", 1), ("absent", 0), ("two", 0), ("gone", 0)))
+  sources = [Said(((WRONG,),), "zero"), asking, Said(((WRONG,),) * 2, "one"), Said(((WRONG,),), "two")]
+  turns = [(turn.source.name, turn.number) for turn in loop.schedule(sources, SearchOptions())]
+  assert turns == [("zero", 0), ("asking", 0), ("one", 0), ("asking", 1), ("one", 1), ("asking", 2), ("asking", 3),
+                   ("two", 0), ("asking", 4)]
+
+
 def test_accuracy_time_and_a_wish_to_stop_end_it_after_the_turn():
   source = Said(((WRONG,), (WRONG,), (LAW,)))
   for options, reason in (

@@ -152,6 +152,13 @@ def test_the_first_turn_looks_for_tables_and_the_others_are_those_of_the_sources
   assert source.init(None, None) is None
 
 
+def test_cheap_turns_are_taken_at_once_and_others_before_those_of_the_whole_table():
+  source = source_with(Other("varying", (1,)), Other("library", (4, 5)), Other("rationals", (1, 2)))
+  assert [(turn.source.name, turn.number) for turn in source._schedule] == [
+    ("library", 0), ("rationals", 0), ("varying", 0), ("library", 1), ("rationals", 1)]
+  assert source.of_others == (("varying", 0), ("library", 1), ("rationals", 1)) and source.turns == (1,) * 6
+
+
 def test_tables_have_rows_and_columns_enough_and_not_too_many(x):
   source = source_with(rows_per_column=20, max_columns=3)
   y = x[:, 0]
@@ -159,8 +166,8 @@ def test_tables_have_rows_and_columns_enough_and_not_too_many(x):
   assert not source_with(rows_per_column=20, max_columns=2).supports(task_of(x, y))
   assert source.supports(task_of(x[:40, :2], y[:40])) and not source.supports(task_of(x[:, :1], y))
   x[:, 2] = 1.0  # does not vary
-  assert source.supports(task_of(x[:40], y[:40])) and reductions._varying(task_of(x, y)) == [0, 1]
-  assert reductions._varying(task_of(x, y, excluded=("x",))) == [1]
+  assert source.supports(task_of(x[:40], y[:40])) and not source.supports(task_of(x[:39], y[:39]))
+  assert not source.supports(task_of(x, y, excluded=("x",)))
 
 
 def test_turns_end_where_there_are_no_tables_or_all_are_done(x, monkeypatch):

@@ -62,12 +62,17 @@ class PoolConfig:
   polish_steps: int = 150
   # Where the time that was given is over.
   num_finalists_late: int = 40
+  # One of more than so many nodes that meets the data may be another one that does: `a/x + b*y**2 + c*z` was met by a
+  # root of 40 nodes. Turns, by source, that are taken before a search ends with it.
+  long: int = 20
+  asked_if_long: tuple[tuple[str, int], ...] = (("power_products", 1), ("rationals", 1), ("library", 1))
   # Candidates whose error is a smaller share of y's variance differ in what single precision left of their constants.
   exact: float = 1e-11
   # Finalists whose values agree to this share of y's spread are one formula, the simplest stands for it.
   equal_values: float = 1e-9
 
   def __post_init__(self) -> None:
+    check_names("asked_if_long", [name for name, _ in self.asked_if_long], SOURCES)
     check_counts(self, "fit_rows", "capacity", "num_donors", "max_constants", "screen_steps", "fit_steps",
                   "polish_steps", "num_best", "num_finalists", "num_finalists_late", "points_per_constant")
 

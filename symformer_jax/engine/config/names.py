@@ -35,8 +35,8 @@ REWRITINGS = ("exponentials", "powers", "origins", "principal_phases", "unit_slo
 TIERS = ("any", "basic", "monomial")
 # Sources of candidates (`sources.registry.SOURCES`).
 SOURCES = (
-  "closed_forms", "guesses", "reductions", "power_products", "rationals", "quadratics", "exact_fractions",
-  "single_index", "separable", "library", "curves", "subsets", "varying", "pairs", "pairs_inside", "triples", "ridges",
+  "closed_forms", "guesses", "reductions", "power_products", "rationals", "quadratics", "curves", "exact_fractions",
+  "separable", "library", "single_index", "subsets", "varying", "pairs", "pairs_inside", "triples", "ridges",
   "subsets_inside", "transformer", "parts", "growth", "evolution")
 # How long a search goes on (`BudgetConfig`).
 EFFORTS = ("quick", "normal", "thorough")
