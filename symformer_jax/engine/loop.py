@@ -19,7 +19,7 @@ from symformer_jax.engine.clock import Clock
 from symformer_jax.engine.noise import NoiseWatch
 from symformer_jax.engine.options import SearchOptions
 from symformer_jax.engine.pool import Candidate, Pool, survivors
-from symformer_jax.engine.source import AsksOthers, Proposal, Question, Source
+from symformer_jax.engine.source import Proposal, Question, Source
 from symformer_jax.engine.task import Task
 from symformer_jax.language import expression, programs
 from symformer_jax.language.expression import Node
@@ -43,7 +43,7 @@ def schedule(sources: Sequence[Source], options: SearchOptions) -> Iterator[Turn
   """All turns in their order: source after source, the cheap ones first, as the registry has them; then those of
   `BudgetConfig.cycle`, round and round, as often as the effort says; with `max_time` without an end.
   """
-  yield from _in_turn(sources)
+  yield from (Turn(source, number, num) for source in sources for number, num in enumerate(source.turns))
   budget, by_name = options.config.budget, {source.name: source for source in sources}
   if not budget.cycle or budget.cycle[0] not in by_name:
     return  # the others only recombine what that one finds
@@ -54,26 +54,6 @@ def schedule(sources: Sequence[Source], options: SearchOptions) -> Iterator[Turn
       yield from (Turn(by_name[name], number, num) for number, num in enumerate(by_name[name].turns))
     elif name in by_name:
       yield Turn(by_name[name], next(numbers), 1)
-
-
-def _in_turn(sources: Sequence[Source]) -> Iterator[Turn]:
-  """Source after source; what one asks others for itself comes right before their own turns, what is of sources that
-  are not here before the next such.
-  """
-  waiting: list[tuple[tuple[str, int], Turn]] = []
-  for source in sources:
-    of_others = source.of_others if isinstance(source, AsksOthers) else ()
-    num_own = len(source.turns) - len(of_others)
-    for number, num in enumerate(source.turns):
-      turn = Turn(source, number, num)
-      if number >= num_own:
-        waiting.append((of_others[number - num_own], turn))
-        continue
-      places = [place for place, (whose, _) in enumerate(waiting) if whose == (source.name, number)]
-      for _ in range(max(places, default=-1) + 1):
-        yield waiting.pop(0)[1]
-      yield turn
-  yield from (turn for _, turn in waiting)
 
 
 class Search:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 import dataclasses
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 import jax
 
@@ -76,17 +76,3 @@ class Source(Protocol):
       questions: one for each data set; turn: number of this turn of the source; num: how much is asked, of `turns`.
       clock: gets the time by part.
     """
-
-
-@runtime_checkable
-class AsksOthers(Protocol):
-  """A source that asks other sources of tables of its own.
-
-  Attributes:
-    of_others: its last turns are theirs, each the name of the source and the number of its turn: taken right before
-      that source's own, for what is cheap comes first on all tables.
-  """
-
-  @property
-  def of_others(self) -> tuple[tuple[str, int], ...]:
-    """See the class."""

@@ -90,21 +90,12 @@ class Reductions:
     return (1,) * (1 + len(self._schedule))
 
   @property
-  def of_others(self) -> tuple[tuple[str, int], ...]:
-    """See `AsksOthers`: turns that take long, since what is asked of the whole table before them takes less."""
-    return tuple((turn.source.name, turn.number) for turn in self._schedule if not self._is_cheap(turn))
-
-  @property
   def _own(self) -> ReductionsConfig:
     return self.options.config.reductions
 
   @property
   def _schedule(self) -> list[Turn]:
-    turns = [Turn(source, number, num) for source in self.sources for number, num in enumerate(source.turns)]
-    return sorted(turns, key=lambda turn: not self._is_cheap(turn))
-
-  def _is_cheap(self, turn: Turn) -> bool:
-    return turn.number == 0 and turn.source.name in self._own.cheap
+    return [Turn(source, number, num) for source in self.sources for number, num in enumerate(source.turns)]
 
   def supports(self, task: Task) -> bool:
     num_columns = len(task.fit_rows.varying(task.columns))

@@ -35,9 +35,9 @@ SOURCES: dict[str, Callable[[Any, SearchOptions], Source]] = {
   "quadratics": lambda model, options: Quadratics(options.config),
   "curves": lambda model, options: Curves(options.config),
   "exact_fractions": lambda model, options: ExactFractions(options.config),
+  "single_index": lambda model, options: SingleIndex(options.config),
   "separable": lambda model, options: Separable(options),
   "library": lambda model, options: LibrarySums(options.config),
-  "single_index": lambda model, options: SingleIndex(options.config),
   "subsets": lambda model, options: SubsetSums(options.config),
   "varying": lambda model, options: VaryingCoefficients(options),
   "pairs": lambda model, options: PairSums(options.config),
@@ -51,9 +51,9 @@ SOURCES: dict[str, Callable[[Any, SearchOptions], Source]] = {
   "evolution": lambda model, options: Evolution(options),
 }
 # Left out by `recombine=False`, and by `refine="none"`: their formulas are no good before their constants are fitted.
-WITHOUT_MODEL = ("reductions", "power_products", "rationals", "quadratics", "curves", "exact_fractions", "separable",
-                 "library", "single_index", "subsets", "varying", "pairs", "pairs_inside", "triples", "ridges",
-                 "subsets_inside", "parts", "growth", "evolution")
+WITHOUT_MODEL = ("reductions", "power_products", "rationals", "quadratics", "curves", "exact_fractions",
+                 "single_index", "separable", "library", "subsets", "varying", "pairs", "pairs_inside", "triples",
+                 "ridges", "subsets_inside", "parts", "growth", "evolution")
 
 
 def make_sources(model: Any, options: SearchOptions) -> list[Source]:

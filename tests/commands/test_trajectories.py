@@ -75,7 +75,7 @@ def test_what_cannot_be_filmed():
   assert trajectories.record(testing.FixedProposer(["sqrt(-1 - x0**2)"]), X, Y, n_samples=40) == []
 
 
-@pytest.mark.parametrize("num_features", [1, 2])
+@pytest.mark.parametrize("num_features", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_a_film_that_moves(recorded, tmp_path, num_features):
   x = np.repeat(X, num_features, axis=1)
   table = Table("points.csv", tuple(f"x{i}" for i in range(num_features)), "y", x, Y, ())

@@ -84,25 +84,6 @@ def test_a_long_formula_does_not_end_it_before_those_that_would_find_a_shorter_o
     assert (len(seen), search.ended_by) == (turns, results.EXACT)
 
 
-@dataclasses.dataclass(frozen=True)
-class Asking(Said):
-  """Its turns but the first are of other sources."""
-
-  others: tuple[tuple[str, int], ...] = ()
-
-  @property
-  def of_others(self):
-    return self.others
-
-
-def test_what_is_asked_of_others_comes_right_before_their_own_turns():
-  asking = Asking(((WRONG,),) * 5, "asking", (("one", 1), ("absent", 0), ("two", 0), ("gone", 0)))
-  sources = [Said(((WRONG,),), "zero"), asking, Said(((WRONG,),) * 2, "one"), Said(((WRONG,),), "two")]
-  turns = [(turn.source.name, turn.number) for turn in loop.schedule(sources, SearchOptions())]
-  assert turns == [("zero", 0), ("asking", 0), ("one", 0), ("asking", 1), ("one", 1), ("asking", 2), ("asking", 3),
-                   ("two", 0), ("asking", 4)]
-
-
 def test_accuracy_time_and_a_wish_to_stop_end_it_after_the_turn():
   source = Said(((WRONG,), (WRONG,), (LAW,)))
   for options, reason in (

@@ -152,13 +152,6 @@ def test_the_first_turn_looks_for_tables_and_the_others_are_those_of_the_sources
   assert source.init(None, None) is None
 
 
-def test_cheap_turns_are_taken_at_once_and_others_before_those_of_the_whole_table():
-  source = source_with(Other("varying", (1,)), Other("library", (4, 5)), Other("rationals", (1, 2)))
-  assert [(turn.source.name, turn.number) for turn in source._schedule] == [
-    ("library", 0), ("rationals", 0), ("varying", 0), ("library", 1), ("rationals", 1)]
-  assert source.of_others == (("varying", 0), ("library", 1), ("rationals", 1)) and source.turns == (1,) * 6
-
-
 def test_tables_have_rows_and_columns_enough_and_not_too_many(x):
   source = source_with(rows_per_column=20, max_columns=3)
   y = x[:, 0]

@@ -107,7 +107,7 @@ def test_sums_of_three_and_four_terms_of_many_variables(f):
 
 
 @pytest.mark.parametrize(("f", "links"), [
-  (lambda x, y, z: np.sqrt(x**2 + y * z + 3 * np.sin(z)), ("inv", "sqrt")),
+  pytest.param(lambda x, y, z: np.sqrt(x**2 + y * z + 3 * np.sin(z)), ("inv", "sqrt"), marks=pytest.mark.slow),
   (lambda x, y, z: x * (2 - np.sin(y) - z**2 + y / z), ())])
 def test_sums_inside_a_function_and_under_a_monomial(f, links):
   inside = dataclasses.replace(DEFAULT.subsets_inside, turns=(96, 96), links=links, max_multipliers=6)

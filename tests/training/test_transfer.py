@@ -32,7 +32,7 @@ def test_scaled_features_may_become_columns(rng):
   old, new = config_for(2, "scaled"), config_for(2, "columns")
   params = symformer.init_params(old, jax.random.key(1))
   points, is_valid = rng.normal(size=(3, 8, 3)).astype(np.float32), np.ones((3, 8), bool)
-  first, second = (symformer.merge(config, p).encoder(points, is_valid) for config, p in (
+  first, second = (jax.jit(symformer.merge(config, p).encoder)(points, is_valid) for config, p in (
     (old, params), (new, transfer.grow(params, old, new, seed=0))))
   np.testing.assert_allclose(first, second, atol=1e-6)
   with pytest.raises(InputError, match="scaled to columns"):
@@ -46,8 +46,8 @@ def check_growth(old, new, rng):
   ids, constants = rng.integers(1, old.vocabulary.size, (3, 5)), rng.normal(size=(3, 5)).astype(np.float32)
   wide_points = np.concatenate([points[..., :2], np.zeros((3, 8, 2), np.float32), points[..., 2:]], axis=-1)
   is_valid = np.ones((3, 8), bool)
-  logits, mantissas = symformer.merge(old, params)(points, is_valid, ids, constants)
-  wide = symformer.merge(new, transfer.grow(params, old, new, seed=0))
+  logits, mantissas = jax.jit(symformer.merge(old, params))(points, is_valid, ids, constants)
+  wide = jax.jit(symformer.merge(new, transfer.grow(params, old, new, seed=0)))
   wide_logits, wide_mantissas = wide(wide_points, is_valid, ids, constants)
   np.testing.assert_allclose(wide_logits[..., :old.vocabulary.size], logits, atol=1e-5)
   np.testing.assert_allclose(wide_mantissas, mantissas, atol=1e-5)
@@ -77,8 +77,8 @@ def test_growth_changes_nothing_at_first_and_all_that_is_new_can_learn(sizes, rn
   points = rng.normal(size=(3, 8, 2)).astype(np.float32)
   ids, constants = rng.integers(1, old.vocabulary.size, (3, 5)), rng.normal(size=(3, 5)).astype(np.float32)
   inputs = points, np.ones((3, 8), bool), ids, constants
-  before = symformer.merge(old, params)(*inputs)
-  for was, now in zip(before, symformer.merge(new, grown)(*inputs), strict=True):
+  before = jax.jit(symformer.merge(old, params))(*inputs)
+  for was, now in zip(before, jax.jit(symformer.merge(new, grown))(*inputs), strict=True):
     np.testing.assert_allclose(now, was, atol=1e-5)
 
   @jax.jit

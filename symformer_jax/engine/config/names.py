@@ -36,7 +36,7 @@ TIERS = ("any", "basic", "monomial")
 # Sources of candidates (`sources.registry.SOURCES`).
 SOURCES = (
   "closed_forms", "guesses", "reductions", "power_products", "rationals", "quadratics", "curves", "exact_fractions",
-  "separable", "library", "single_index", "subsets", "varying", "pairs", "pairs_inside", "triples", "ridges",
+  "single_index", "separable", "library", "subsets", "varying", "pairs", "pairs_inside", "triples", "ridges",
   "subsets_inside", "transformer", "parts", "growth", "evolution")
 # How long a search goes on (`BudgetConfig`).
 EFFORTS = ("quick", "normal", "thorough")

@@ -31,11 +31,8 @@ class ReductionsConfig:
 
   # Sources that are asked of the smaller table, in the order of `registry.SOURCES`.
   sources: tuple[str, ...] = (
-    "closed_forms", "power_products", "rationals", "quadratics", "exact_fractions", "separable", "library",
-    "single_index", "varying", "triples", "ridges", "parts")
-  # Those whose first turns are taken at once; each other one right before the same turn of the whole table.
-  cheap: tuple[str, ...] = (
-    "closed_forms", "power_products", "rationals", "quadratics", "exact_fractions", "separable", "library")
+    "closed_forms", "power_products", "rationals", "quadratics", "exact_fractions", "single_index", "separable",
+    "library", "varying", "triples", "ridges", "parts")
   # Formulas of the smaller table that come back after each of its turns, the best first.
   num_kept: int = 24
   # Rows that the smooth function goes through (time goes with the cube), and those there have to be for a column.
@@ -85,6 +82,5 @@ class ReductionsConfig:
   def __post_init__(self) -> None:
     check_counts(self, "num_kept", "num_rows", "rows_per_column", "max_columns", "max_scaled", "max_rejected")
     check_names("sources", self.sources, tuple(n for n in SOURCES if n not in ("reductions", "guesses", "transformer")))
-    check_names("cheap", self.cheap, SOURCES)
     for name in ("links", "shown_links"):
       check_names(name, getattr(self, name), LINKS)
