@@ -23,7 +23,7 @@ from symformer_jax.engine.loop import Search
 from symformer_jax.engine.options import SearchOptions
 from symformer_jax.engine.rows import Rows, check_dataset, refuse_variables, with_weights
 from symformer_jax.engine.source import Source
-from symformer_jax.engine.task import Task, default_names, make_task
+from symformer_jax.engine.task import Task, default_names, make_task, turn
 from symformer_jax.engine.threads import one_blas_thread
 from symformer_jax.errors import InputError
 from symformer_jax.language import expression, printing, programs, templates, units as units_lib
@@ -281,7 +281,8 @@ def _pose(
   dataset: Any, names: Sequence[str] | None, options: SearchOptions, *, target: str
 ) -> tuple[profile.Problem | None, list[Task]]:
   if options.template is None:
-    return None, [make_task(dataset, names, options, target=target)]
+    task = make_task(dataset, names, options, target=target)
+    return None, [turn(task) if _may_turn(options) else task]
   rows = check_dataset(dataset)
   columns = tuple(names) if names is not None else default_names(rows.x.shape[1])
   excluded = options.restrictions.for_columns(columns).excluded
@@ -289,6 +290,14 @@ def _pose(
   problem = profile.pose(templates.read(options.template, columns), rows, seed=options.seed, units=units,
                          config=options.config.templates)
   return problem, [profile.make_part_task(problem, part, options) for part in problem.parts]
+
+
+def _may_turn(options: SearchOptions) -> bool:
+  """Whether formulas may be written in the opposites of columns: rules and guesses are for the columns as they are, and
+  the model by itself is shown these.
+  """
+  has_rules = dataclasses.replace(options.restrictions, excluded=()) != Restrictions()
+  return not has_rules and not options.guesses and options.recombine and options.refine != "none"
 
 
 def _standing(index: int, progress: Progress, search_: Search) -> Standing:
@@ -412,27 +421,33 @@ def _choose(
       config=selection.hurried() if is_late else selection, choice_config=options.config.choice)
 
 
+def _shortlist(search_: Search, most: int | None) -> list[Node]:
+  """What goes on, as formulas of the user's columns: with a sign more than a program may hold, some do not."""
+  nodes = [search_.task.restore(candidate.node) for candidate in search_.pool.shortlist(most)]
+  return [node for node in nodes if programs.size(node) <= programs.MAX_TOKENS]
+
+
 def _finish(
   searches: Sequence[Search], problem: profile.Problem | None, weighed: _Weighed, model: Any, options: SearchOptions,
   clock: Clock, *, target: str,
 ) -> SearchResult:
   """Reduces what was found for a data set to the front; `target` is what y is called."""
-  first = searches[0]
+  first, task = searches[0], searches[0].task.as_given()
   has_little_time = options.max_time is not None and options.max_time <= options.config.selection.short_time
   is_late = any(each.ended_by == results.STOPPED or has_little_time and each.ended_by == results.TIME
                 for each in searches)
   most = options.config.pool.num_finalists_late if is_late else None
-  shortlists = [[c.node for c in search_.pool.shortlist(most)] for search_ in searches]
+  shortlists = [_shortlist(search_, most) for search_ in searches]
   choose = functools.partial(_choose, options=options, clock=clock, is_late=is_late)
-  rows, names = (first.task.rows, first.task.names) if problem is None else (problem.rows, problem.template.names)
-  chosen = choose(first.task, shortlists[0]) if problem is None else answer.answer(problem, shortlists, options, choose)
+  rows, names = (task.rows, task.names) if problem is None else (problem.rows, problem.template.names)
+  chosen = choose(task, shortlists[0]) if problem is None else answer.answer(problem, shortlists, options, choose)
   if chosen is None:
-    units = first.task.units
+    units = task.units
     wanted = "" if units is None else f", in which {target} is a {units.target.text}"
     return results.failed(
       f"no candidate fits, and no closed form keeps the rules{wanted}", model=model.name, seed=options.seed)
   best, front, rejected = chosen
-  units = first.task.units if problem is None else problem.units
+  units = task.units if problem is None else problem.units
   if units is not None:
     front = tuple(equation.with_units(units.of_numbers(equation.node)) for equation in front)
     best = next(equation for equation in front if equation.node == best.node)

@@ -20,7 +20,7 @@ class Scaling:
   """Between the user's units and the model's: x' = (x - x_offsets) / x_factors, y' = (y - y_offset) / y_factor.
 
   Attributes:
-    x_factors: positive, one for each column, D of them; y_factor: of the target.
+    x_factors: one for each column, D of them, not 0; y_factor: of the target, above 0.
     x_offsets: one for each column, or empty for none; y_offset: of the target.
   """
 

@@ -9,6 +9,7 @@ import numpy as np
 from symformer_jax import compilation
 from symformer_jax.engine import screening
 from symformer_jax.engine.options import SearchOptions
+from symformer_jax.engine.rescale import Scaling
 from symformer_jax.engine.rows import Rows, check_dataset
 from symformer_jax.errors import InputError
 from symformer_jax.language import printing
@@ -34,6 +35,7 @@ class Task:
     num_rows: what `fit_rows` are padded to for compiled programs.
     whole_variance: of what R2 is told of where that is not y but a whole that has y as a part, in squared units of y:
       an unknown function may hardly vary in a template that does.
+    turned: columns that are searched with the opposite sign, see `turn`.
   """
 
   rows: Rows
@@ -45,6 +47,7 @@ class Task:
   num_rows: int
   units: DataUnits | None = None
   whole_variance: float | None = None
+  turned: tuple[int, ...] = ()
 
   @property
   def is_chosen(self) -> bool:
@@ -65,7 +68,32 @@ class Task:
 
   def text(self, node: Node) -> str:
     """A formula in the column names."""
-    return printing.to_text(node, self.names)
+    return printing.to_text(self.restore(node), self.names)
+
+  def restore(self, node: Node) -> Node:
+    """A formula of these rows as one of the user's."""
+    signs = tuple(-1.0 if column in self.turned else 1.0 for column in range(len(self.names)))
+    return Scaling(signs).restore(node) if self.turned else node
+
+  def as_given(self) -> "Task":
+    """With the user's rows."""
+    return _with_opposites(self, self.turned, ())
+
+
+def turn(task: Task) -> Task:
+  """With the opposites of columns that are below 0 in every row: a power of them that is no whole number is defined, as
+  that of a depth is, which most sources look for in columns above 0 alone.
+  """
+  negative = tuple(column for column in task.columns if np.max(task.rows.x[:, column]) < 0)
+  return _with_opposites(task, negative, negative)
+
+
+def _with_opposites(task: Task, columns: tuple[int, ...], turned: tuple[int, ...]) -> Task:
+  if not columns:
+    return task
+  signs = np.where(np.isin(np.arange(len(task.names)), columns), -1.0, 1.0)
+  rows, fit_rows = (Rows(some.x * signs, some.y, some.weights) for some in (task.rows, task.fit_rows))
+  return dataclasses.replace(task, rows=rows, fit_rows=fit_rows, turned=turned)
 
 
 def _sample_that_varies(rows: Rows, num_rows: int, *, seed: int) -> Rows:
