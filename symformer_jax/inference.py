@@ -432,12 +432,13 @@ def _finish(
   clock: Clock, *, target: str,
 ) -> SearchResult:
   """Reduces what was found for a data set to the front; `target` is what y is called."""
-  first, task = searches[0], searches[0].task.as_given()
+  first = searches[0]
   has_little_time = options.max_time is not None and options.max_time <= options.config.selection.short_time
   is_late = any(each.ended_by == results.STOPPED or has_little_time and each.ended_by == results.TIME
                 for each in searches)
   most = options.config.pool.num_finalists_late if is_late else None
   shortlists = [_shortlist(search_, most) for search_ in searches]
+  task = first.task.as_given()
   choose = functools.partial(_choose, options=options, clock=clock, is_late=is_late)
   rows, names = (task.rows, task.names) if problem is None else (problem.rows, problem.template.names)
   chosen = choose(task, shortlists[0]) if problem is None else answer.answer(problem, shortlists, options, choose)

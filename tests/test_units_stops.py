@@ -46,6 +46,7 @@ def test_a_search_is_over_where_its_first_look_was_stopped_or_somebody_wishes_it
 def part(ended_by, *sources):
   """A search that is over, as `_finish` looks at it."""
   task = types.SimpleNamespace(rows=Rows(X, Y, np.ones(12)), names=("x0",), units=None, is_chosen=False)
+  task.as_given = lambda: task
   pool = types.SimpleNamespace(shortlist=lambda most: [], in_order=lambda: [])
   return types.SimpleNamespace(
     ended_by=ended_by, task=task, pool=pool, counts=Counts(3, 2, 1), progress=[],

@@ -81,10 +81,11 @@ class Task:
 
 
 def turn(task: Task) -> Task:
-  """With the opposites of columns that are below 0 in every row: a power of them that is no whole number is defined, as
-  that of a depth is, which most sources look for in columns above 0 alone.
+  """With the opposites of columns that are above 0 in no row and below it in some: a power of them that is no whole
+  number is defined, as that of a depth is, which most sources look for in columns that are not negative alone.
   """
-  negative = tuple(column for column in task.columns if np.max(task.rows.x[:, column]) < 0)
+  least, largest = task.rows.x.min(axis=0), task.rows.x.max(axis=0)
+  negative = tuple(column for column in task.columns if least[column] < 0 and largest[column] <= 0)
   return _with_opposites(task, negative, negative)
 
 
