@@ -72,8 +72,9 @@ class Task:
 
   def restore(self, node: Node) -> Node:
     """A formula of these rows as one of the user's."""
-    signs = tuple(-1.0 if column in self.turned else 1.0 for column in range(len(self.names)))
-    return Scaling(signs).restore(node) if self.turned else node
+    if not self.turned:
+      return node
+    return Scaling(tuple(-1.0 if column in self.turned else 1.0 for column in range(len(self.names)))).restore(node)
 
   def as_given(self) -> "Task":
     """With the user's rows."""

@@ -71,7 +71,8 @@ def test_a_power_of_a_depth_is_found(law, num_columns, x):
   # So does all that is told on the way.
   best = parser.parse(told[-1].best, NAMES)
   np.testing.assert_allclose(expression.evaluate(best, x), law(x), rtol=1e-3)
-  assert all(parser.parse(step.expression, NAMES) for step in told[-1].front)
+  for step in told[-1].front:
+    assert np.all(np.isfinite(expression.evaluate(parser.parse(step.expression, NAMES), x)))
 
 
 @pytest.mark.parametrize(("options", "is_turned"), [

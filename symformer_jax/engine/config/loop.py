@@ -63,7 +63,7 @@ class PoolConfig:
   # Where the time that was given is over.
   num_finalists_late: int = 40
   # One of more than so many nodes that meets the data may be another one that does: `a/x + b*y**2 + c*z` was met by a
-  # root of 40 nodes. Turns, by source, that are taken before a search ends with it.
+  # square root of 38 nodes instead of 16. Turns, by source, that are taken before a search ends with it.
   long: int = 20
   asked_if_long: tuple[tuple[str, int], ...] = (("power_products", 1), ("rationals", 1), ("library", 1))
   # Candidates whose error is a smaller share of y's variance differ in what single precision left of their constants.
