@@ -51,9 +51,7 @@ SOURCES: dict[str, Callable[[Any, SearchOptions], Source]] = {
   "evolution": lambda model, options: Evolution(options),
 }
 # Left out by `recombine=False`, and by `refine="none"`: their formulas are no good before their constants are fitted.
-WITHOUT_MODEL = ("reductions", "power_products", "rationals", "quadratics", "curves", "exact_fractions",
-                 "single_index", "separable", "library", "subsets", "varying", "pairs", "pairs_inside", "triples",
-                 "ridges", "subsets_inside", "parts", "growth", "evolution")
+WITHOUT_MODEL = tuple(name for name in SOURCES if name not in (CLOSED_FORMS, GUESSES, TRANSFORMER))
 
 
 def make_sources(model: Any, options: SearchOptions) -> list[Source]:
