@@ -436,7 +436,8 @@ def _finish(
   has_little_time = options.max_time is not None and options.max_time <= options.config.selection.short_time
   is_late = any(each.ended_by == results.STOPPED or has_little_time and each.ended_by == results.TIME
                 for each in searches)
-  most = options.config.pool.num_finalists_late if is_late else None
+  is_met = all(each.ended_by == results.EXACT for each in searches)
+  most = options.config.pool.num_finalists_few if is_late or is_met else None
   shortlists = [_shortlist(search_, most) for search_ in searches]
   task = first.task.as_given()
   choose = functools.partial(_choose, options=options, clock=clock, is_late=is_late)

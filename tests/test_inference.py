@@ -260,7 +260,7 @@ def test_the_choice_is_short_where_little_time_was_given(monkeypatch, limit, is_
   monkeypatch.setattr(inference.select, "select", select)
   monkeypatch.setattr(inference.loop, "run", run)
   x = np.linspace(1, 4, 20)
-  most = dataclasses.replace(DEFAULT.pool, num_finalists_late=5)
+  most = dataclasses.replace(DEFAULT.pool, num_finalists_few=5)
   inference.search(testing.FixedProposer(["x0"]), [(x, x**2 + np.sin(9 * x))], max_time=limit,
                    config=dataclasses.replace(DEFAULT, pool=most))
   [(num, config)] = asked

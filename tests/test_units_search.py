@@ -199,10 +199,11 @@ def test_of_formulas_with_one_set_of_values_the_simplest_is_kept():
     assert len(inference._different_values(nodes[1:3], rows, 1e9, 1e-3)) == 1
 
 
-@pytest.mark.parametrize(("max_time", "ended_by", "is_late"), [
-  (None, "budget", False), (None, "stopped", True), (30.0, "time", True), (30.0, "budget", False),
-  (31.0, "time", False)])
-def test_the_choice_is_hurried_where_little_time_was_given(monkeypatch, max_time, ended_by, is_late):
+@pytest.mark.parametrize(("max_time", "ended_by", "is_late", "are_few"), [
+  (None, "budget", False, False), (None, "stopped", True, True), (30.0, "time", True, True),
+  (30.0, "budget", False, False), (31.0, "time", False, False), (None, "exact", False, True)])
+def test_the_choice_is_hurried_where_little_time_was_given_and_of_few_where_data_are_met(
+    monkeypatch, max_time, ended_by, is_late, are_few):
   seen = {}
 
   def choose(task, nodes, *, options, clock, is_late):
@@ -216,7 +217,7 @@ def test_the_choice_is_hurried_where_little_time_was_given(monkeypatch, max_time
     shortlist=lambda most: asked.append(most) or []))
   options = SearchOptions(max_time=max_time)
   result = inference._finish([one], None, None, MODEL, options, Clock(), target="y")
-  assert seen == {"is_late": is_late} and asked == [options.config.pool.num_finalists_late if is_late else None]
+  assert seen == {"is_late": is_late} and asked == [options.config.pool.num_finalists_few if are_few else None]
   assert result.status == "failed" and result.message == "no candidate fits, and no closed form keeps the rules"
 
 

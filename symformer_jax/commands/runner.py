@@ -108,7 +108,7 @@ def _outcome(
   main: Callable[[list[str]], int | None], flag_values: flags.FlagValues, argv: list[str], takes_arguments: bool,
   show_help: Callable[[], str],
 ) -> int:
-  startup.listen_again()
+  startup.end_imports()
   for number in startup.stop_signals():
     if number != signal.SIGINT:  # which is Python's own
       signal.signal(number, _interrupt)

@@ -1,7 +1,6 @@
 """What a formula's value would become if the value at one of its places changed: derivatives by every subtree.
 
-Reverse accumulation over the tree. Functions of one argument are differentiated by a complex step (Squire and Trapp,
-1998): exact to the last digit, and nothing to write down for an operator.
+Reverse accumulation over the tree by NumPy, with the slopes of the operator table.
 """
 
 from collections.abc import Iterator, Sequence
@@ -11,9 +10,6 @@ import numpy as np
 
 from symformer_jax.language import expression, operators
 from symformer_jax.language.expression import Node
-
-# Its square is 0 beside 1, so the step changes no value.
-STEP = 1e-30
 
 
 class Place(NamedTuple):
@@ -64,36 +60,8 @@ def _valued(node: Node, x: np.ndarray) -> _Valued:
 
 def _walk(path: tuple[int, ...], tree: _Valued, adjoint: np.ndarray) -> Iterator[Place]:
   yield Place(path, tree.node, tree.values, adjoint)
-  for i, (arg, slope) in enumerate(zip(tree.args, _slopes(tree), strict=True)):
-    yield from _walk((*path, i), arg, adjoint * slope)
-
-
-def _slopes(tree: _Valued) -> list[np.ndarray]:
-  """Derivatives by the arguments [N]."""
   arguments = [arg.values for arg in tree.args]
-  match tree.node.token:
-    case "+":
-      return [np.ones_like(tree.values)] * 2
-    case "-":
-      return [np.ones_like(tree.values), -np.ones_like(tree.values)]
-    case "*":
-      return arguments[::-1]
-    case "/":
-      return [1 / arguments[1], -tree.values / arguments[1]]
-    case "pow":
-      base, exponent = arguments
-      # As the interpreter has it: the exponent of a negative base stays where it is.
-      by_exponent = np.where(base > 0, tree.values * np.log(np.where(base > 0, base, 1)), 0)
-      return [exponent * base ** (exponent - 1), by_exponent]
-    case "min" | "max":
-      first, second = arguments
-      is_first = np.sign(second - first if tree.node.token == "min" else first - second)
-      return [(1 + is_first) / 2, (1 - is_first) / 2]  # of equal ones half each, as JAX has it
-    case "abs":
-      return [np.sign(arguments[0])]
-    case "sign":
-      return [0 * arguments[0]]
-  if not arguments:
-    return []
-  slope = operators.BY_NAME[tree.node.token].numpy_fn(arguments[0] + 1j * STEP).imag / STEP
-  return [np.where(np.isfinite(tree.values), slope, np.nan)]  # complex numbers have no domain
+  for i, arg in enumerate(tree.args):
+    slope = operators.BY_NAME[tree.node.token].numpy_slopes[i](tree.values, *arguments)
+    # Where the value is undefined the slope may be a number, as that of a logarithm below 0.
+    yield from _walk((*path, i), arg, np.where(np.isfinite(tree.values), adjoint * slope, np.nan))

@@ -5,8 +5,9 @@ sha256 of the weights, how it was trained) and `weights.npz` (one array per para
 integers).
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 import dataclasses
+import functools
 import hashlib
 import io
 import json
@@ -22,7 +23,6 @@ from symformer_jax import configuration, npz
 from symformer_jax.errors import InputError, ModelError
 from symformer_jax.files import check_regular, replacing
 from symformer_jax.language.vocabulary import Vocabulary
-from symformer_jax.model import symformer
 from symformer_jax.model.config import ModelConfig
 
 FOLDER = Path(__file__).parent
@@ -44,16 +44,23 @@ class LoadedModel:
   Attributes:
     name: as shown in results.
     config: its shape.
-    params: float32 parameters on the device.
+    make_params: makes `params`, once.
     card: everything the card says.
     folder: where it was read from; None for one made in memory.
   """
 
   name: str
   config: ModelConfig
-  params: Any
+  make_params: Callable[[], Any]
   card: dict[str, Any]
   folder: Path | None = None
+
+  @functools.cached_property
+  def params(self) -> Any:
+    """float32 parameters on the device; those of a shipped model are read when they are first used, which takes a
+    second that data met by cheaper sources need not wait for.
+    """
+    return self.make_params()
 
   @property
   def vocab(self) -> Vocabulary:
@@ -81,7 +88,9 @@ def load_model(name: str = "auto", *, num_variables: int = 1) -> LoadedModel:
   if name in model_names():
     return _read(FOLDER / name)
   if Path(name).is_dir():
-    return _read(Path(name))
+    model = _read(Path(name))
+    _ = model.params  # whatever is wrong with a stranger's is said at once
+    return model
   known = ", ".join(["auto", *model_names()])
   raise ModelError(f"unknown model {name!r}: expected {known} or a folder of an exported model")
 
@@ -123,8 +132,10 @@ def _read(folder: Path) -> LoadedModel:
   if config.vocabulary.hash != card["vocabulary_hash"]:
     hashes = f"{card['vocabulary_hash']}, here {config.vocabulary.hash}"
     raise ModelError(f"{folder} was made with another vocabulary ({hashes})")
-  params = _read_params(folder, card["weights_sha256"], config)
-  return LoadedModel(card["name"], config, jax.device_put(params), card, folder)
+  def make_params() -> Any:
+    return jax.device_put(_read_params(folder, card["weights_sha256"], config))
+
+  return LoadedModel(card["name"], config, make_params, card, folder)
 
 
 def _read_card(folder: Path) -> dict[str, Any]:
@@ -155,6 +166,9 @@ def _flatten(params: Any) -> dict[str, Any]:
 
 def _read_params(folder: Path, sha256: str, config: ModelConfig) -> Any:
   """The parameter tree of `config` from the weights file: all of it, nothing else, finite."""
+  # Imported late: it takes half a second, as what follows does.
+  from symformer_jax.model import symformer
+
   try:
     check_regular(folder / WEIGHTS)
     with open(folder / WEIGHTS, "rb") as file:
@@ -176,6 +190,8 @@ def _read_params(folder: Path, sha256: str, config: ModelConfig) -> Any:
 
 
 def _check_headers(headers: Mapping[str, npz.Header], config: ModelConfig) -> None:
+  from symformer_jax.model import symformer
+
   # Before the tree of the parameters is built, which takes some half a second for each layer.
   if (num_layers := config.encoder.num_layers + config.decoder.num_layers) > len(headers):
     raise InputError(f"{len(headers)} arrays, too few for the {num_layers} layers of its configuration")

@@ -245,6 +245,8 @@ def _fit(
 
 def is_satisfiable(rule: Rule, model: Any) -> bool:
   """Whether some formula of the model's tokens and length keeps the rule; of any tokens where the model is None."""
+  if rule.is_open and not rule.required and rule.max_complexity is None:
+    return True  # a number does
   # Imported late: stand-ins for a model need no network.
   from symformer_jax.decoding import grammar
 

@@ -1,5 +1,6 @@
 """Rules of reading tables and of ending commands, each beside a case that another rule would decide."""
 
+import gc
 import io
 import os
 import signal
@@ -345,6 +346,7 @@ def test_what_the_runner_is_told_before_the_imports(monkeypatch):
     monkeypatch.setattr(sys, "argv", ["command", "--odd=1"])
     monkeypatch.setitem(extras.MODULES, "odd", ("no_such_module",))
     startup.prepare("doc", module, extra="odd")
+    gc.enable()
     warnings.warn_explicit("of a library", UserWarning, "f.py", 1, module="pandas.core")
     with pytest.raises(UserWarning, match="of a user"):
       warnings.warn_explicit("of a user", UserWarning, "f.py", 1, module="pandasthing")

@@ -1,5 +1,6 @@
 """Parts of the command that read flags, print results and end: no search, no file of a table."""
 
+import gc
 import inspect
 import json
 import logging
@@ -421,10 +422,12 @@ def test_a_process_that_ignores_ctrl_c_goes_on_to_do_so(signals, monkeypatch):
   signal.signal(signal.SIGTERM, signal.SIG_DFL)
   startup.prepare("doc", "symformer_jax.commands.infer_flags")
   assert signal.getsignal(signal.SIGINT) == signal.SIG_IGN and signal.getsignal(signal.SIGTERM) is startup._stop
-  startup.listen_again()
+  assert not gc.isenabled()
+  startup.end_imports()
+  assert gc.isenabled()
   assert signal.getsignal(signal.SIGINT) == signal.SIG_IGN
   signal.signal(signal.SIGINT, startup._stop)
-  startup.listen_again()
+  startup.end_imports()
   assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
@@ -443,6 +446,7 @@ def test_what_is_settled_before_imports(signals, monkeypatch, capsys, argv, extr
   monkeypatch.setitem(extras.MODULES, "odd", ("json",))
   monkeypatch.setattr(sys, "argv", ["command"])
   startup.prepare("doc", "symformer_jax.commands.infer_flags", extra="odd")
+  gc.enable()
 
 
 def test_of_a_screen_and_of_its_files_matplotlib_says_nothing(monkeypatch):

@@ -19,7 +19,7 @@ def test_candidates_can_be_fitted(encoding, rng):
     vocabulary=Vocabulary(2, encoding),
     encoder=EncoderConfig(width=8, num_heads=2, head_dim=4, ff_dim=16, num_layers=1, num_inducing=3, num_seeds=4),
     decoder=DecoderConfig(width=12, num_heads=2, head_dim=6, ff_dim=16, num_layers=2, max_length=14), dropout=0.0)
-  model = LoadedModel("ablation", config, symformer.init_params(config, jax.random.key(1)), {})
+  model = LoadedModel("ablation", config, lambda: symformer.init_params(config, jax.random.key(1)), {})
   points = rng.normal(size=(16, 3)).astype(np.float32)
   ids, values = sampling.sample_candidates(model, points, np.ones(16, bool), jax.random.key(0), num_samples=600)
   at_constants = values[np.asarray(config.vocabulary.is_constant)[ids]]

@@ -66,6 +66,16 @@ def test_jax_form(op):
 
 
 @ROWS
+def test_numpy_slopes(op):
+  """Against JAX, in double precision, and for every argument."""
+  assert len(op.numpy_slopes) == op.arity
+  for args in map(np.array, [*POINTS[op.arity], *([(1.5, 1.5)] if op.name in ("min", "max") else [])]):
+    found = [slope(op.numpy_fn(*args), *args) for slope in op.numpy_slopes]
+    with jax.enable_x64(True):
+      assert found == pytest.approx(np.array(jax.jacobian(lambda a, op=op: op.jnp_fn(*a))(args)), rel=1e-13)
+
+
+@ROWS
 def test_sympy_form(op):
   for args in POINTS[op.arity]:
     expr = op.sympy_fn(sympy, *map(sympy.Float, args))
@@ -171,8 +181,11 @@ def test_derivatives_of_a_power():
   assert jax.grad(operators.real_power, 1)(0.5, 2.3) == pytest.approx(0.5**2.3 * np.log(0.5), rel=1e-5)
   by_base, by_exponent = jax.grad(operators.real_power, (0, 1))(-2.0, 4.0)
   assert (by_base, by_exponent) == (pytest.approx(4 * -8), 0)
+  slopes = [slope(16.0, np.float64(-2), np.float64(4)) for slope in operators.BY_NAME["pow"].numpy_slopes]
+  assert slopes == [-32, 0]
 
 
 def test_the_derivative_by_the_exponent_at_zero_is_finite():
   """The point (0, 0) of c * x ** p must not take the row of the Jacobian with it."""
   assert jax.jvp(lambda p: operators.real_power(jnp.float32(0), p), (1.5,), (1.0,))[1] == 0
+  assert operators.BY_NAME["pow"].numpy_slopes[1](np.float64(0), np.float64(0), 1.5) == 0

@@ -5,7 +5,6 @@ import pytest
 
 from symformer_jax.language import parser, programs
 from symformer_jax.language.expression import Node, number, variable
-from symformer_jax.refinement import local
 
 VOCABULARY = programs.base_vocabulary(2)
 
@@ -42,10 +41,6 @@ def test_operators_on_request_have_tokens_where_a_formula_has_one():
   assert not programs.has_requested([parse("x"), parse("sin(x)*y")])
   assert programs.has_requested([parse("x"), Node("*", (number(2), Node("tanh", (variable(0),))))])
   assert "tanh" not in VOCABULARY.ids and "tanh" in programs.base_vocabulary(2, has_requested=True).ids
-
-
-def test_the_longest_program_of_a_search_fills_a_length_that_is_compiled():
-  assert programs.MAX_TOKENS in local.TOKEN_BUCKETS
 
 
 def test_a_skeleton_keeps_operators_columns_and_small_integers():

@@ -95,30 +95,12 @@ def test_a_formula_without_constants_or_columns_has_a_model(rng):
   assert _model("7.3", x).jacobian.tolist() == [[1.0]] * 20
 
 
-def test_a_column_far_to_the_right_needs_no_larger_program(rng):
-  """Formulas read few of many columns: what is compiled depends on these alone."""
-  x = rng.uniform(1, 2, (30, 400))
-  node = expression.Node("*", (expression.variable(399), expression.number(1.5)))
-  model = LocalModel(node, x, 1.5 * x[:, 399], np.ones(30), floor=0.0)
-  assert [chunk.shape for chunk in model._chunks] == [(2, 64)] and model.sum_of_squares < 1e-25
-
-
-def test_new_formulas_of_one_shape_compile_nothing(rng):
-  x = rng.uniform(1, 2, (30, 3))
-  _model("1.7*x**2.3", x)
-  before = local_lib._values_and_jacobian._cache_size()
-  for text in ("0.3*sin(1.1*y)", "7.7*log(x) + 1.2", "0.1/(y + 2.2)"):
-    _model(text, x)
-  assert local_lib._values_and_jacobian._cache_size() == before
-
-
-@pytest.mark.parametrize("num_rows", [70, 5000])
+@pytest.mark.parametrize("num_rows", [70, 40_000])
 def test_many_lists_of_constants_are_evaluated_as_each_alone(rng, num_rows):
   x = rng.uniform(-2, 2, (num_rows, 1))
   model = LocalModel(parser.parse("1.5*x**2.5 + exp(0.3*x) - 4.2", ["x"]), np.abs(x), x[:, 0], np.ones(num_rows),
                      floor=0.0)
   thetas = model.theta + 0.1 * rng.normal(size=(19, len(model.theta)))
-  np.testing.assert_array_equal(model.predict_many(thetas), np.stack([model.predict(theta) for theta in thetas]))
-  np.testing.assert_array_equal(model.losses(thetas), [model.loss(theta) for theta in thetas])
-  assert len(model._chunks) == -(-num_rows // local_lib.ROW_BUCKETS[-1])
-  np.testing.assert_array_equal(model.predict_many(thetas[:2]), model.predict_many(thetas)[:2])
+  np.testing.assert_allclose(model.predict_many(thetas), [model.predict(theta) for theta in thetas], rtol=1e-14)
+  np.testing.assert_allclose(model.losses(thetas), [model.loss(theta) for theta in thetas], rtol=1e-13)
+  assert len(model._tapes) == -(-num_rows // local_lib.CHUNK_ROWS)

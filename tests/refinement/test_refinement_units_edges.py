@@ -191,17 +191,6 @@ def test_a_descent_ends_in_the_same_place_whatever_the_unit_of_y(unit):
   assert found.constants == pytest.approx([0.7], rel=1e-9)
 
 
-def test_few_lists_of_constants_are_filled_up_to_the_number_that_is_compiled(monkeypatch):
-  x = np.linspace(1, 2, 9)[:, None]
-  model = local_lib.LocalModel(parser.parse("2.5*x + 1.5", ("x",)), x, np.ones(9), np.ones(9), floor=0.0)
-  shapes = []
-  monkeypatch.setattr(local_lib, "_values_of_many", lambda program, thetas, columns: shapes.append(
-    thetas.shape) or np.zeros((len(thetas), 64)))
-  for num in (5, 16):
-    assert model.predict_many(np.ones((num, 2))).shape == (num, 9)
-  assert shapes == [(16, 8)] * 2
-
-
 class SeenError(Exception):
   """Ends what is asked as soon as it has been seen."""
 

@@ -1,13 +1,13 @@
 """The local model's arithmetic, of linear formulas by NumPy, without a compiled program; its shapes, one by one."""
 
 import math
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from symformer_jax.language import expression, parser
+from symformer_jax.language import parser
 from symformer_jax.refinement import local as local_lib
 from symformer_jax.refinement.local import LocalModel
 
@@ -22,7 +22,7 @@ class Linear(LocalModel):
     self.theta, self.y = np.array(theta, float), np.asarray(y, float)
     weights = np.ones(len(self.y)) if weights is None else np.asarray(weights, float)
     self.weights, self._floor, self._num_refits = weights / weights.mean(), floor, num_refits
-    self.is_free, self._chunks = np.ones(len(self.theta), bool), [None]
+    self.is_free = np.ones(len(self.theta), bool)
     self.update()
 
   def predict(self, theta):
@@ -52,9 +52,6 @@ def test_squares_are_weighted_and_infinite_where_a_formula_is_undefined():
   several = model.losses(np.array([[1.0, 2, 3], [0, 0, 0]]))
   np.testing.assert_allclose(several, [expected, np.sum(weights * Y**2)])
   assert model.calls[-1] == "values of 2"
-  model._chunks = [None, None]
-  np.testing.assert_allclose(model.losses(np.array([[1.0, 2, 3], [0, 0, 0]])), several)
-  assert model.calls[-2:] == ["values"] * 2
 
 
 def test_the_noise_is_that_of_the_degrees_that_are_left():
@@ -151,49 +148,26 @@ def test_a_look_is_at_what_is_free():
   assert model.theta.tolist() == [1, 2, 3]
 
 
-@pytest.mark.parametrize(("num", "calls"), [(4, ["values"] * 4), (5, ["many"]), (16, ["many"]), (17, ["many"] * 2)])
-def test_many_lists_of_constants_go_in_calls_of_sixteen(num, calls, monkeypatch):
-  asked = []
-  monkeypatch.setattr(local_lib, "_values_of_many", lambda program, thetas, chunk: asked.append("many") or (
-    thetas[:, :1] * np.arange(9.0)[None]))
-  model = object.__new__(LocalModel)
-  model._chunks, model._program, model._num_slots, model.y = ["chunk"], "program", 8, np.zeros(7)
-  model.predict = lambda theta: asked.append("values") or theta[0] * np.arange(7.0)
+@pytest.mark.parametrize(("num_rows", "chunks"), [(4, [4]), (5, [5]), (13, [5, 5, 3])])
+def test_rows_go_in_parts(num_rows, chunks, monkeypatch):
+  monkeypatch.setattr(local_lib, "CHUNK_ROWS", 5)
+  x = np.linspace(1, 2, num_rows)[:, None]
+  model = LocalModel(parser.parse("2.5*x + 1.5", ("x",)), x, x[:, 0], np.ones(num_rows), floor=0.0)
+  assert [len(each.values(model.theta)) for each in model._tapes] == chunks
+  np.testing.assert_allclose(model.predict(model.theta), 2.5 * x[:, 0] + 1.5)
+  np.testing.assert_allclose(model.jacobian, np.column_stack([x[:, 0], np.ones(num_rows)]))
+
+
+@pytest.mark.parametrize(("num", "calls"), [(1, [1]), (4, [4]), (5, [4, 1]), (9, [4, 4, 1])])
+def test_many_lists_of_constants_go_in_parts(num, calls, monkeypatch):
+  monkeypatch.setattr(local_lib, "CHUNK_VALUES", 30)
+  x = np.linspace(1, 2, 7)[:, None]
+  model = LocalModel(parser.parse("2.5*x + 1.5", ("x",)), x, x[:, 0], np.ones(7), floor=0.0)
+  [tape], asked = model._tapes, []
+  model._tapes = [SimpleNamespace(values=lambda thetas: asked.append(len(thetas)) or tape.values(thetas))]
   thetas = np.arange(2.0 * num).reshape(num, 2)
-  np.testing.assert_array_equal(model.predict_many(thetas), thetas[:, :1] * np.arange(7.0))
+  np.testing.assert_allclose(model.predict_many(thetas), thetas[:, :1] * x[:, 0] + thetas[:, 1:])
   assert asked == calls
-  padded = model._padded(thetas)
-  assert padded.shape == (num, 8) and not padded[:, 2:].any() and np.array_equal(padded[:, :2], thetas)
-
-
-def shape_of(text, num_rows, monkeypatch):
-  """Shapes of what is compiled for a formula."""
-  asked = []
-  monkeypatch.setattr(local_lib, "_translate", lambda ids, values, *, vocab, num_slots: asked.append(
-    (len(ids), vocab.num_variables, num_slots)))
-  model = object.__new__(LocalModel)
-  model.node = parser.parse(text, tuple(f"x{i}" for i in range(40)))
-  model.x, model.y = np.arange(40.0 * num_rows).reshape(num_rows, 40), np.zeros(num_rows)
-  model.theta = np.array([part.value for part in expression.walk(model.node) if part.is_number])
-  model._translate()
-  return asked[0], [np.asarray(chunk) for chunk in model._chunks], model
-
-
-def test_formulas_of_few_shapes_are_compiled(monkeypatch):
-  for num_rows, shapes in ((5, [64]), (64, [64]), (65, [128]), (257, [1024]), (4096, [4096]), (4097, [4096] * 2)):
-    (length, num_columns, num_slots), chunks, _ = shape_of("2.5*x7 + x3", num_rows, monkeypatch)
-    assert [chunk.shape for chunk in chunks] == [(2, rows) for rows in shapes]
-    assert (length, num_columns, num_slots) == (64, 2, 8)
-  whole = np.concatenate(chunks, axis=1)
-  rows = np.arange(40.0 * 4097).reshape(4097, 40)
-  np.testing.assert_array_equal(whole[:, :4097], rows[:, [3, 7]].T)
-  assert np.all(whole[:, 4097:] == rows[-1, [3, 7]][:, None])  # the last row again
-  (_, num_columns, _), chunks, _ = shape_of("x1 + x2 + x30", 9, monkeypatch)
-  assert num_columns == 9 and chunks[0].shape == (9, 64) and np.all(chunks[0][3:] == chunks[0][2])
-  (_, num_columns, _), chunks, _ = shape_of("2.5", 9, monkeypatch)
-  assert num_columns == 2 and chunks[0].shape == (2, 64)
-  many = " + ".join(f"{k}.5*x1" for k in range(9))
-  assert shape_of(many, 9, monkeypatch)[0][2] == 24
 
 
 @pytest.mark.parametrize(("text", "theta", "expected"), [
@@ -229,17 +203,3 @@ class Slots(NamedTuple):
   slots: Any
   numbers: Any
   length: Any
-
-
-def test_constants_are_read_as_numbers_where_no_derivative_is_asked_for(monkeypatch):
-  asked = []
-  monkeypatch.setattr(local_lib.interpreter, "run", lambda program, constants, columns, *, num_tokens: asked.append(
-    (program, constants, num_tokens)) or columns)
-  program = Slots(jnp.array([1, -1, 0, 2]), jnp.array([9.0, 8.0, 7.0, 6.0]), 4)
-  columns = jnp.array([[1.0, 2.0], [3.0, 4.0]])
-  found = local_lib._values.__wrapped__(program, jnp.array([10.0, 20.0, 30.0, 0.0]), columns)
-  [(plain, constants, num_tokens)] = asked
-  assert plain.numbers.tolist() == [20, 8, 10, 30] and plain.slots.tolist() == [-1] * 4 and num_tokens == 4
-  assert constants.shape == (0,) and found.tolist() == [1, 2]
-  found = local_lib._values_and_jacobian.__wrapped__(program, jnp.zeros(3), columns)
-  assert asked[-1][0] is program and asked[-1][2] == 4 and asked[-1][1].shape == (3,) and found.shape == (2, 2)

@@ -128,7 +128,7 @@ def test_sums_over_chunks_are_those_of_all_rows_at_once(monkeypatch):
   node, data = parser.parse("2.2*x**1.3 + 0.31"), (rows.x, rows.y, rows.weights)
   tools = (rounding.refit_constants, rounding.round_constants, rounding.standard_errors)
   whole = [tool(node, *data) for tool in tools]
-  monkeypatch.setattr(local, "ROW_BUCKETS", (64,))
+  monkeypatch.setattr(local, "CHUNK_ROWS", 64)
   in_chunks = [tool(node, *data) for tool in tools]
   for a, b in zip(whole[:2], in_chunks[:2], strict=True):
     np.testing.assert_allclose(programs.fitted_values(a), programs.fitted_values(b), rtol=1e-8)
@@ -136,7 +136,7 @@ def test_sums_over_chunks_are_those_of_all_rows_at_once(monkeypatch):
 
 
 def test_tables_of_more_rows_than_a_chunk_are_selected_from():
-  """Above `scoring.CHUNK_ROWS` and above the largest compiled number of rows: constants and errors of all rows."""
+  """Above `scoring.CHUNK_ROWS` and those that a local model takes at once: constants and errors of all rows."""
   rows = large_rows(scoring.CHUNK_ROWS + 5000)
   best, _, _ = select.select([parser.parse("2.3*x**1.25 + 0.3")], rows, ("x",), seed=0,
                           yardsticks=closed_forms.fit(rows, (0,)))

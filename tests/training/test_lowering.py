@@ -16,7 +16,7 @@ from symformer_jax.language import programs
 from symformer_jax.language.rules import Rule
 from symformer_jax.language.vocabulary import Vocabulary
 from symformer_jax.model import symformer
-from symformer_jax.refinement import local, solve
+from symformer_jax.refinement import solve
 from symformer_jax.sources import ridge_functions, ridge_gains
 from symformer_jax.training import step as step_lib
 from symformer_jax.training.optimizer import make_optimizer
@@ -98,16 +98,6 @@ def test_fits_of_several_data_sets_in_double_precision_lower(platform):
     rows = jax.ShapeDtypeStruct((3, 16), jnp.float64)
     text = _lower(lambda *a: fit(*a[:-1], dataset=a[-1]), name, ids, values, x, rows, rows, dataset)
   assert "f64" in text
-
-
-def test_the_local_model_of_a_formula_lowers(platform):
-  name, size = platform
-  with jax.enable_x64(True):
-    program = jax.eval_shape(functools.partial(local._translate, vocab=programs.base_vocabulary(2), num_slots=8),
-                             jax.ShapeDtypeStruct((64,), jnp.int32), jax.ShapeDtypeStruct((64,), jnp.float64))
-    theta, columns = jax.ShapeDtypeStruct((8,), jnp.float64), jax.ShapeDtypeStruct((2, 16 * size), jnp.float64)
-    for function in (local._values, local._values_and_jacobian):
-      assert "f64" in _lower(function, name, program, theta, columns)
 
 
 def test_grids_and_fits_of_ridges_lower(platform):

@@ -60,8 +60,8 @@ class PoolConfig:
   num_per_complexity: int = 3
   num_finalists: int = 128
   polish_steps: int = 150
-  # Where the time that was given is over.
-  num_finalists_late: int = 40
+  # Where the time that was given is over, and where the data are met exactly: then what is longer is of no use.
+  num_finalists_few: int = 40
   # One of more than so many nodes that meets the data may be another one that does: `a/x + b*y**2 + c*z` was met by a
   # square root of 38 nodes instead of 16. Turns, by source, that are taken before a search ends with it.
   long: int = 20
@@ -74,7 +74,7 @@ class PoolConfig:
   def __post_init__(self) -> None:
     check_names("asked_if_long", [name for name, _ in self.asked_if_long], SOURCES)
     check_counts(self, "fit_rows", "capacity", "num_donors", "max_constants", "screen_steps", "fit_steps",
-                  "polish_steps", "num_best", "num_finalists", "num_finalists_late", "points_per_constant")
+                  "polish_steps", "num_best", "num_finalists", "num_finalists_few", "points_per_constant")
 
 
 @dataclasses.dataclass(frozen=True)
