@@ -4,6 +4,7 @@ from collections.abc import Callable
 import concurrent.futures
 import dataclasses
 import functools
+import operator
 import os
 import threading
 from typing import Any, NamedTuple
@@ -34,8 +35,9 @@ POINT_MULTIPLE = 16
 FEW_CONSTANTS = 4
 # Bytes of stacks alive at once under the vmap plan; more candidates go in chunks.
 MAX_STACK_BYTES = 1 << 30
-# Fewer candidates than this are not worth a second thread.
-MIN_CANDIDATES_PER_THREAD = 32
+# A block of so many candidates for each thread is dealt out, unless there are fewer in all that are no padding: threads
+# take five milliseconds.
+MIN_CANDIDATES_PER_THREAD, FEW_CANDIDATES = 32, 8
 
 # `(constants [C], loss, status, steps, num_undefined)` of one fit.
 _Fitted = tuple[jax.Array, jax.Array, jax.Array, jax.Array, jax.Array]
@@ -104,21 +106,20 @@ def fit_candidates(
     _fit, vocab=vocab, method=method, max_steps=np.int32(MAX_STEPS[method] if max_steps is None else max_steps),
     max_constants=max_constants, plan=plan, is_persistent=is_persistent)
   per_candidate, shared = (ids, values, is_free, dataset), (x, y, weights)
-  num_threads = min(os.cpu_count() or 1, ids.shape[0] // MIN_CANDIDATES_PER_THREAD)
   is_traced = any(isinstance(a, jax.core.Tracer) for a in jax.tree.leaves((per_candidate, shared)))
-  if plan == "vmap" or is_traced or num_threads < 2 or jax.default_backend() != "cpu":
-    return fit(per_candidate, shared)
-  return _fit_in_threads(fit, per_candidate, shared, num_threads)
+  if plan == "vmap" or is_traced or jax.default_backend() != "cpu":
+    return fit(per_candidate, shared, np.int32(ids.shape[0]))
+  return _fit_in_threads(fit, per_candidate, shared)
 
 
 @functools.partial(
   jax.jit, static_argnames=("vocab", "method", "max_constants", "plan", "is_persistent"))
 def _fit(
   per_candidate: tuple[jax.Array, jax.Array, jax.Array | None, jax.Array],
-  shared: tuple[jax.Array, jax.Array, jax.Array], *, vocab: Vocabulary, method: str, max_steps: jax.Array,
-  max_constants: int, plan: str, is_persistent: bool,
+  shared: tuple[jax.Array, jax.Array, jax.Array], num: jax.Array, *, vocab: Vocabulary, method: str,
+  max_steps: jax.Array, max_constants: int, plan: str, is_persistent: bool,
 ) -> tuple[jax.Array, Fit]:
-  """`fit_candidates` on one device; `x` is [B, N, D] and `dataset` is given."""
+  """`fit_candidates` on one device, on the loop plan of the first `num`; `x` is [B, N, D] and `dataset` is given."""
   (ids, values, is_free, dataset), (x, y, weights) = per_candidate, shared
   padding = -x.shape[1] % POINT_MULTIPLE
   # Repeated points without weight: a padded zero could be outside a formula's domain for nothing.
@@ -127,11 +128,10 @@ def _fit(
   program = interpreter.translate(ids, values.astype(x.dtype), vocab=vocab, is_free=is_free, num_slots=max_constants)
   fit = functools.partial(_fit_one, method=method, max_steps=max_steps, is_persistent=is_persistent)
   if plan == "loop":
-    def one(args: tuple[interpreter.Program, jax.Array]) -> _Fitted:
-      candidate, d = args
+    def one(candidate: interpreter.Program, d: jax.Array) -> _Fitted:
       problem = x[d], y[d], weights[d], candidate.length
       return _by_size(functools.partial(fit, candidate, *problem), candidate, max_constants)
-    fitted = jax.lax.map(one, (program, dataset))
+    fitted = _map_first(one, (program, dataset), num, max_constants=max_constants, dtype=x.dtype)
   else:
     num_tokens = jnp.max(program.length)
     stack_bytes = (ids.shape[1] // 2 + 2) * (1 + max_constants) * x.shape[1] * x.dtype.itemsize
@@ -142,6 +142,21 @@ def _fit(
   placed = jnp.take_along_axis(fitted[0], jnp.maximum(program.slots, 0), axis=1)
   is_kept = jnp.asarray(np.asarray(vocab.is_constant))[ids]
   return jnp.where(has_slot, placed, jnp.where(is_kept, program.numbers, 0)), Fit(*fitted)
+
+
+def _map_first(
+  fit: Callable[..., _Fitted], args: tuple[interpreter.Program, jax.Array], num: jax.Array, *, max_constants: int,
+  dtype: Any,
+) -> _Fitted:
+  """The fits of the first `num` of K candidates; zeros for the others."""
+  size = len(args[-1])
+  zeros = (jnp.zeros((size, max_constants), dtype), jnp.zeros(size, dtype), *(jnp.zeros(size, jnp.int32),) * 3)
+
+  def body(i: jax.Array, found: _Fitted) -> _Fitted:
+    one = fit(*jax.tree.map(lambda array: jax.lax.dynamic_index_in_dim(array, i, keepdims=False), args))
+    return jax.tree.map(lambda every, each: jax.lax.dynamic_update_index_in_dim(every, each, i, 0), found, one)
+
+  return jax.lax.fori_loop(0, num, body, zeros)
 
 
 def _by_size(fit: Callable[..., _Fitted], program: interpreter.Program, max_constants: int) -> _Fitted:
@@ -289,20 +304,24 @@ _compile_lock = threading.Lock()
 
 def _fit_in_threads(
   fit: functools.partial, per_candidate: tuple[Array, Array, Array | None, Array], shared: tuple[Array, Array, Array],
-  num_threads: int,
 ) -> tuple[np.ndarray, Fit]:
-  """Deals candidates to threads round robin; XLA's CPU loops use one core each and release the interpreter lock."""
-  num = per_candidate[0].shape[0]
-  padding = -num % num_threads
+  """Deals candidates to threads round robin, as many as there are cores; XLA's CPU loops use one core each and release
+  the interpreter lock. Of those at the end that only fill up a block of one shape, all alike, one is fitted.
+  """
   per_candidate, shared = jax.tree.map(np.asarray, (per_candidate, shared))
-  # The last candidate is repeated so that all parts have one shape.
-  padded = jax.tree.map(lambda a: np.concatenate([a, np.repeat(a[-1:], padding, 0)]), per_candidate)
-  parts = [jax.tree.map(lambda a, i=i: a[i::num_threads], padded) for i in range(num_threads)]
+  size, num = len(per_candidate[0]), _num_before_repeats(per_candidate)
+  num_threads = max(min(os.cpu_count() or 1, size // MIN_CANDIDATES_PER_THREAD), 1)
+  # All parts have one shape, whatever there is to do: the last candidate is repeated.
+  part_size = -(-size // num_threads)
+  num_dealt = 1 if num <= min(FEW_CANDIDATES, part_size) else num_threads
+  rows = np.minimum(np.arange(part_size) * num_dealt + np.arange(num_dealt)[:, None], size - 1)
+  parts = [(jax.tree.map(operator.itemgetter(some), per_candidate), np.int32(-(-(num - i) // num_dealt)))
+           for i, some in enumerate(rows)]
   use_x64 = jax.config.jax_enable_x64  # type: ignore[attr-defined]  # settings are attributes that no class names
 
-  def run(part: tuple[np.ndarray, ...]) -> tuple[np.ndarray, Fit]:
+  def run(part: tuple[tuple[np.ndarray, ...], np.int32]) -> tuple[np.ndarray, Fit]:
     with jax.enable_x64(use_x64):  # the setting belongs to a thread
-      return jax.tree.map(np.asarray, fit(part, shared))
+      return jax.tree.map(np.asarray, fit(part[0], shared, part[1]))
 
   # Without `is_free` there is one array less.
   shapes = [(a.shape, a.dtype) for a in jax.tree.leaves((parts[0], shared))]
@@ -312,9 +331,19 @@ def _fit_in_threads(
   with _compile_lock:  # else every thread would compile the same program
     done = [] if signature in _compiled else [run(parts[0])]
     _compiled.add(signature)
-  with concurrent.futures.ThreadPoolExecutor(num_threads) as pool:
-    done += list(pool.map(run, parts[len(done):]))
-  return jax.tree.map(lambda *a: np.stack(a, 1).reshape(num + padding, *a[0].shape[1:])[:num], *done)
+  if num_dealt == 1:
+    done = done or [run(parts[0])]
+  else:
+    with concurrent.futures.ThreadPoolExecutor(num_threads) as pool:
+      done += list(pool.map(run, parts[len(done):]))
+  places = np.minimum(np.arange(size), num - 1)
+  return jax.tree.map(lambda *a: np.stack(a, 1).reshape(-1, *a[0].shape[1:])[places], *done)
+
+
+def _num_before_repeats(per_candidate: Any) -> int:
+  """How many candidates there are, those at the end that are all alike counted once."""
+  differs = np.any([(a != a[-1]).reshape(len(a), -1).any(axis=1) for a in jax.tree.leaves(per_candidate)], axis=0)
+  return int(np.flatnonzero(differs)[-1]) + 2 if differs.any() else 1
 
 
 def polish(

@@ -55,9 +55,9 @@ def asked(monkeypatch):
   """What `_fit` is called with, the calls in threads among them."""
   found, lock = [], threading.Lock()
 
-  def fit(per_candidate, shared, **options):
+  def fit(per_candidate, shared, num, **options):
     with lock:
-      found.append((per_candidate, shared, options))
+      found.append((per_candidate, shared, {"num": num, **options}))
     return per_candidate[1], solve.Fit(*[np.asarray(per_candidate[0])[:, 0]] * 5)
 
   monkeypatch.setattr(solve, "_fit", fit)
@@ -79,8 +79,8 @@ def test_one_data_set_is_one_of_several_and_defaults_go_by_the_method(asked):
     (ids, values, is_free, dataset), (x, y, weights), options = asked.pop()
     assert x.shape == (1, 6, 1) and y.shape == weights.shape == (1, 6) and is_free is None
     assert dataset.tolist() == [0, 0, 0] and dataset.dtype == np.int32 and ids.shape == values.shape == (3, 4)
-    assert options == {"vocab": VOCAB, "method": method, "max_steps": steps, "max_constants": 16, "plan": "loop",
-                       "is_persistent": False}
+    assert options == {"num": 3, "vocab": VOCAB, "method": method, "max_steps": steps, "max_constants": 16,
+                       "plan": "loop", "is_persistent": False}
     assert options["max_steps"].dtype == np.int32
   solve.fit_candidates(*candidates(3), *points(), vocab=VOCAB)
   assert asked.pop()[2]["method"] == "lm"
@@ -108,8 +108,22 @@ def test_many_candidates_are_dealt_to_the_cores(num, cores, options, num_parts, 
   assert len(found) == num and fit.steps.shape == (num,)
   dealt = sorted(part[3][:3].tolist() for part, _, _ in asked)
   assert dealt == [[i, i + num_parts, i + 2 * num_parts] for i in range(num_parts)]
+  assert sum(options["num"] for _, _, options in asked) == num
   if num == 95:
     assert sorted(int(part[3][-1]) for part, _, _ in asked) == [94, 94]  # the last again
+
+
+@pytest.mark.parametrize(("num", "nums"), [
+  (1, [2]), (7, [8]), (8, [5, 4]), (94, [48, 47]), (95, [48, 48]), (96, [48, 48])])
+def test_what_fills_a_block_up_is_fitted_once_and_few_by_one_thread(num, nums, asked, monkeypatch):
+  monkeypatch.setattr(solve.os, "cpu_count", lambda: 2)
+  ids, values = candidates(96)
+  ids[num:], dataset = 0, np.zeros(96, np.int32)
+  ids[0] = 7  # as the padding is not
+  _, fit = solve.fit_candidates(ids, values, *points(), vocab=VOCAB, dataset=dataset)
+  assert sorted((int(options["num"]) for _, _, options in asked), reverse=True) == nums
+  assert {len(part[0]) for part, _, _ in asked} == {48}
+  np.testing.assert_array_equal(fit.loss, ids[:, 0])
 
 
 def test_elsewhere_than_on_a_cpu_and_inside_jit_there_are_no_threads(asked, monkeypatch):
@@ -120,7 +134,7 @@ def test_elsewhere_than_on_a_cpu_and_inside_jit_there_are_no_threads(asked, monk
   assert len(asked) == 1
   traced = []
 
-  def fit(per_candidate, shared, **options):
+  def fit(per_candidate, shared, num, **options):
     traced.append(len(per_candidate[0]))
     return shared[0]
   monkeypatch.setattr(solve, "_fit", fit)
@@ -156,7 +170,7 @@ def test_threads_compute_in_the_precision_of_whoever_asks(monkeypatch):
   monkeypatch.setattr(solve, "_compiled", set())
   kinds = []
 
-  def fit(per_candidate, shared, **options):
+  def fit(per_candidate, shared, num, **options):
     kinds.append(jnp.zeros(1).dtype)
     return per_candidate[1], solve.Fit(*[np.asarray(per_candidate[0])[:, 0]] * 5)
 
@@ -226,14 +240,14 @@ def test_points_are_padded_to_sixteen_and_candidates_go_in_as_many_as_memory_hol
   values = np.full((5, 6), 2.5, np.float32)
   x, y, weights = np.arange(19, dtype=np.float32)[None, :, None], np.ones((1, 19), np.float32), np.ones((1, 19))
   fit = functools.partial(
-    solve._fit.__wrapped__, (ids, values, None, np.zeros(5, np.int32)), (x, y, weights), vocab=VOCAB, method="gd",
-    max_steps=9, max_constants=3, is_persistent=True)
+    solve._fit.__wrapped__, (ids, values, None, np.zeros(5, np.int32)), (x, y, weights), np.int32(5), vocab=VOCAB,
+    method="gd", max_steps=9, max_constants=3, is_persistent=True)
   found, _ = fit(plan="loop")
   # One constant of three slots, which the made up fit puts at 0; other tokens have no number.
   np.testing.assert_array_equal(found, np.zeros((5, 6)))
   (x_, y_, weights_, _, num_slots, method, max_steps, is_persistent), = asked
   assert x_.shape == (32, 1) and y_.shape == weights_.shape == (32,) and (num_slots, method) == (3, "gd")
-  assert (max_steps, is_persistent) == (9, True) and weights_.dtype == np.float32 and sizes == [None]
+  assert (max_steps, is_persistent) == (9, True) and weights_.dtype == np.float32 and not sizes
   asked.clear()
   per_candidate = (6 // 2 + 2) * (1 + 3) * 32 * 4  # stacks of values and derivatives
   for most, size in ((3 * per_candidate, 3), (4 * per_candidate - 1, 3), (99 * per_candidate, 5), (1, 1)):
@@ -255,8 +269,8 @@ def test_padding_repeats_the_last_point_without_weight(monkeypatch, translated):
   ids = np.full((1, 2), VOCAB.first_variable_id, np.int32)
   x, y, weights = np.arange(14, dtype=np.float32)[None, :, None] + 1, np.ones((1, 14), np.float32), np.ones((1, 14))
   _, fit = solve._fit.__wrapped__(
-    (ids, np.zeros((1, 2), np.float32), None, np.zeros(1, np.int32)), (x, y, weights), vocab=VOCAB, method="lm",
-    max_steps=9, max_constants=3, plan="loop", is_persistent=False)
+    (ids, np.zeros((1, 2), np.float32), None, np.zeros(1, np.int32)), (x, y, weights), np.int32(1), vocab=VOCAB,
+    method="lm", max_steps=9, max_constants=3, plan="loop", is_persistent=False)
   assert fit.values.tolist() == [[14, 14, 14]] and fit.loss.tolist() == [0] and fit.num_undefined.tolist() == [14]
   assert seen[0].shape == (16, 1)
 
@@ -270,8 +284,8 @@ def test_points_are_padded_within_each_data_set_and_columns_stay(monkeypatch, tr
   y, weights = x[..., 0] + 1, np.ones((2, 14))
   ids = np.full((1, 2), VOCAB.first_variable_id, np.int32)
   _, fit = solve._fit.__wrapped__(
-    (ids, np.zeros((1, 2), np.float32), None, np.ones(1, np.int32)), (x, y, weights), vocab=VOCAB, method="lm",
-    max_steps=9, max_constants=3, plan="loop", is_persistent=False)
+    (ids, np.zeros((1, 2), np.float32), None, np.ones(1, np.int32)), (x, y, weights), np.int32(1), vocab=VOCAB,
+    method="lm", max_steps=9, max_constants=3, plan="loop", is_persistent=False)
   np.testing.assert_array_equal(found[0], np.concatenate([x, np.repeat(x[:, -1:], 2, axis=1)], axis=1))
   for padded, own in zip(found[1:3], (y, weights), strict=True):
     np.testing.assert_array_equal(padded, np.concatenate([own, np.zeros((2, 2))], axis=1))
@@ -289,8 +303,8 @@ def test_numbers_stand_where_they_were_fitted_and_others_stay(monkeypatch, trans
   x, y, weights = (array[None] for array in points(16))
   for plan in ("loop", "vmap"):
     found, _ = solve._fit.__wrapped__(
-      (ids, values, None, np.zeros(1, np.int32)), (x, y, weights), vocab=VOCAB, method="lm", max_steps=9,
-      max_constants=2, plan=plan, is_persistent=False)
+      (ids, values, None, np.zeros(1, np.int32)), (x, y, weights), np.int32(1), vocab=VOCAB, method="lm",
+      max_steps=9, max_constants=2, plan=plan, is_persistent=False)
     assert found.tolist() == [[0, 10, 0, 11, 0, 4.5, 0, 0]]  # of three constants two have slots
 
 

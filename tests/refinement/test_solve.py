@@ -162,6 +162,27 @@ def test_threads_change_nothing(monkeypatch):
   jax.tree.map(np.testing.assert_array_equal, whole, fit32(ids, starts, x, y))
 
 
+def test_what_fills_a_block_up_changes_nothing():
+  ids, starts, x, y, _ = make_batch(0)
+
+  def fit(num_more):
+    block = [np.pad(array, [(0, num_more), *[(0, 0)] * (array.ndim - 1)], mode="edge")
+             for array in (ids, starts, np.arange(len(ids)))]
+    return jax.tree.map(np.asarray, solve.fit_candidates(
+      *block[:2], x, y, np.ones_like(y), vocab=VOCAB, dataset=block[2], max_constants=4))
+
+  places = np.minimum(np.arange(len(ids) + 40), len(ids) - 1)
+  jax.tree.map(lambda a, b: np.testing.assert_array_equal(a[places], b), fit(0), fit(40))
+
+
+def test_what_is_not_asked_for_is_not_fitted():
+  ids, starts, x, y, _ = make_batch(0)
+  _, fit = solve._fit(
+    (ids, starts, None, np.arange(len(ids))), (x, y, np.ones_like(y)), np.int32(2), vocab=VOCAB, method="lm",
+    max_steps=np.int32(9), max_constants=4, plan="loop", is_persistent=False)
+  assert np.all(np.asarray(fit.steps)[:2] > 0) and not np.asarray(fit.steps)[2:].any()
+
+
 def test_one_compile_serves_a_second_data_set():
   first, second = make_batch(0), make_batch(1, seed=5)
   fit32(*first[:4])
