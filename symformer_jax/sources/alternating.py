@@ -7,9 +7,11 @@ each factor while the others are held (Beylkin and Mohlenkamp, Algorithms for nu
 """
 
 from collections.abc import Iterator, Sequence
+import math
 from typing import NamedTuple
 
 import numpy as np
+from scipy import linalg
 
 from symformer_jax.engine.config import SeparableConfig
 
@@ -67,24 +69,35 @@ def _swept(
   values = [design @ some for design, some in zip(designs, coefficients, strict=True)]
   error, added = np.inf, np.zeros(rest.shape[1])
   for _ in range(config.num_sweeps if len(designs) > 1 else 1):
+    residual = goal
     for i, design in enumerate(designs):
-      others = root * np.prod([each for k, each in enumerate(values) if k != i], axis=0)
-      found, added = np.split(
-        _least_squares(np.column_stack([others[:, None] * design, rest]), goal), [design.shape[1]])
-      size = np.sqrt(np.mean((design @ found) ** 2)) if i < len(designs) - 1 else 1.0
-      coefficients[i] = found / (size or 1.0)
-      values[i] = design @ coefficients[i]
-    before, error = error, float(np.sum((goal - root * np.prod(values, axis=0) - rest @ added) ** 2))
+      others = math.prod((each for k, each in enumerate(values) if k != i), start=root)
+      whole = others[:, None] * design
+      found, residual = _least_squares(np.hstack([whole, rest]) if rest.shape[1] else whole, goal)
+      found, added = found[: design.shape[1]], found[design.shape[1] :]
+      product = design @ found
+      size = math.sqrt(product @ product / len(product)) if i < len(designs) - 1 else 1.0
+      coefficients[i], values[i] = found / (size or 1.0), product / (size or 1.0)
+    before, error = error, float(residual @ residual)
     if not error < (1 - config.least_gain) * before:  # NaN is not
       break
   return error if np.isfinite(error) else np.inf, [*coefficients, added]
 
 
-def _least_squares(design: np.ndarray, goal: np.ndarray) -> np.ndarray:
+def _least_squares(design: np.ndarray, goal: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+  """Factors of the columns, and what is left of the goal."""
+  # LAPACK itself: what NumPy does around a call takes as long as twenty unknowns do.
   gram = design.T @ design
-  gram[np.diag_indices(len(gram))] += _REGULAR * np.trace(gram) / len(gram) + np.finfo(np.float64).tiny
-  found = np.linalg.solve(gram, design.T @ goal)
-  return found + np.linalg.solve(gram, design.T @ (goal - design @ found))  # what the normal matrix has rounded
+  diagonal = gram.ravel()[:: len(gram) + 1]
+  diagonal += _REGULAR * diagonal.mean() + np.finfo(np.float64).tiny
+  lower, found, failed = linalg.lapack.dposv(gram, design.T @ goal, lower=1)
+  if not failed:  # what the normal matrix has rounded is mended by a second look
+    found = found + linalg.lapack.dpotrs(lower, design.T @ (goal - design @ found), lower=1)[0]
+  elif np.isfinite(gram).all():  # rounding has made it indefinite
+    found = np.linalg.lstsq(design, goal, rcond=None)[0]
+  else:
+    found = np.full(len(gram), np.nan)
+  return found, goal - design @ found
 
 
 Factors = tuple[tuple[int, ...], ...]

@@ -6,7 +6,7 @@ terms, and a constant near enough is fitted later. As the feature spaces of SISS
 (McConaghy, 2011), with waves, peaks and steps beside powers and functions.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 import functools
 import itertools
 
@@ -23,6 +23,8 @@ from symformer_jax.sources import families, requested_functions
 SMALLEST, LARGEST = 1e-30, 1e30
 # A column that varies by a smaller share of its largest value is constant, but for single precision's rounding.
 MIN_VARIATION = 1e-5
+# Columns that are looked at together.
+COLUMNS_AT_ONCE = 128
 
 
 class Atoms:
@@ -49,27 +51,32 @@ class Atoms:
     pairs = [column for column in columns if len(np.unique(x[:, column])) == 2]
     with np.errstate(all="ignore"):  # what is undefined is left out
       space = families.Space(x, columns, config, tuple(requested))
-      for family in itertools.chain(
+      every = itertools.chain(
         # What is asked for by name stands for columns of equal value, as abs(x) for sqrt(x**2).
-        families.plain_columns(space, pairs), requested_functions.make_families(space), families.make_families(space)
-      ):
+        families.plain_columns(space, pairs), requested_functions.make_families(space), families.make_families(space))
+      for some in _in_blocks(every):
         interruption.check()
-        largest = np.max(np.abs(family.values), axis=0)
+        whole = np.concatenate([family.values for family in some], axis=1)
+        ends = np.cumsum([family.values.shape[1] for family in some])
+        largest = np.max(np.abs(whole), axis=0)
         usable = np.isfinite(largest) & (largest > SMALLEST) & (largest < LARGEST)
-        relative = family.values[:, usable] / largest[usable]
+        relative = whole[:, usable] / largest[usable]
         is_kept = np.ptp(relative, axis=0) > MIN_VARIATION
-        indices = np.flatnonzero(usable)
         if allows is not None:
-          is_kept &= np.array([_is_allowed(family.build(int(g)), allows) for g in indices], bool)
+          parts = [np.flatnonzero(part) for part in np.split(usable, ends[:-1])]
+          is_kept &= np.array([_is_allowed(family.build(int(g)), allows)
+                               for family, part in zip(some, parts, strict=True) for g in part], bool)
         if pairs:
           is_kept[is_kept] = _is_new_pair(relative[:, is_kept], seen, config.equal_values)
         is_kept[is_kept] = _is_new(relative[:, is_kept], seen, config.equal_values)
-        indices = indices[is_kept]
         values.append(relative[:, is_kept].astype(np.float32))
-        tiers.append(np.full(len(indices), family.tier))
-        groups.append(num_groups + (np.arange(len(indices)) if family.is_mixed else np.zeros(len(indices), int)))
-        num_groups += max(len(indices), 1)
-        self._made.append((family.build, indices, largest[indices]))
+        usable[usable] = is_kept
+        for family, part, sizes in zip(some, np.split(usable, ends[:-1]), np.split(largest, ends[:-1]), strict=True):
+          indices = np.flatnonzero(part)
+          tiers.append(np.full(len(indices), family.tier))
+          groups.append(num_groups + (np.arange(len(indices)) if family.is_mixed else np.zeros(len(indices), int)))
+          num_groups += max(len(indices), 1)
+          self._made.append((family.build, indices, sizes[indices]))
     self.columns, self.tiers, self.groups = (np.concatenate(parts, axis=-1) for parts in (values, tiers, groups))
     self._ends = np.cumsum([len(indices) for _, indices, _ in self._made])
 
@@ -96,6 +103,18 @@ class Atoms:
     place = int(np.searchsorted(self._ends, index, side="right"))
     build, indices, largest = self._made[place]
     return build, indices, largest, index - (int(self._ends[place - 1]) if place else 0)
+
+
+def _in_blocks(every: Iterable[families.Family]) -> Iterator[list[families.Family]]:
+  """Some at once: most are of few columns, and calls take longer than what they compute."""
+  block: list[families.Family] = []
+  for family in every:
+    block.append(family)
+    if sum(each.values.shape[1] for each in block) >= COLUMNS_AT_ONCE:
+      yield block
+      block = []
+  if block:
+    yield block
 
 
 def _is_new(relative: np.ndarray, seen: set[bytes], equal: float = DEFAULT.library.equal_values) -> np.ndarray:

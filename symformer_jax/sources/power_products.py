@@ -4,8 +4,10 @@
 a library that is searched in many ways; one product of matrices tells what each explains of every target.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 import dataclasses
+import functools
+import itertools
 import math
 from typing import NamedTuple
 
@@ -53,16 +55,21 @@ class PowerProducts(Stateless):
     if not any(some and some[0].left < config.exact for some in found):
       coarse = Grid(task.fit_rows, task.columns, config, config.max_paired_products)
       found += coarse.pairs([LINKS[name] for name in config.pair_links if LINKS[name] in links])
-    short = [[each.node for each in some if programs.size(each.node) <= programs.MAX_TOKENS] for some in found]
-    formulas = in_turn([nodes[: config.num_kept] for nodes in short])
+    short = ((each.node for each in some if programs.size(each.node) <= programs.MAX_TOKENS) for some in found)
+    formulas = in_turn([list(itertools.islice(nodes, config.num_kept)) for nodes in short])
     return pair_sums.allowed(formulas, task, num, self.config.terms)
 
 
-class Sum(NamedTuple):
-  """A formula, and the share of a function of y that it leaves."""
+@dataclasses.dataclass(frozen=True)
+class Sum:
+  """The share of a function of y that a formula leaves, and the formula, which is only written if it is looked at."""
 
   left: float
-  node: Node
+  write: Callable[[], Node]
+
+  @functools.cached_property
+  def node(self) -> Node:
+    return self.write()
 
 
 class _Target(NamedTuple):
@@ -89,6 +96,7 @@ class Grid:
     self._finest = self._usable(config.exponents[0])
     self.exponents = self._choose_exponents()
     self._products: np.ndarray | None = None
+    self._known: dict[tuple[Node, bool], np.ndarray] = {}
 
   def sums(self, links: Sequence[Link], besides: Sequence[Sequence[int]]) -> list[list[Sum]]:
     """For each function of y, beside each of some sets of columns, formulas with one product and a constant; the
@@ -107,9 +115,11 @@ class Grid:
     firsts, plain = self._best([(target, []) for target in targets]), self._plainest(config.num_plain)
     asked = [(target, [self.node(int(i))]) for target, some in zip(targets, firsts, strict=True)
              for i in dict.fromkeys([*some[: config.num_first].tolist(), *plain])]
+    seconds = [some[: config.num_second].tolist() for some in self._best(asked)]
+    node_of = {i: self.node(i) for i in {i for some in seconds for i in some}}
     sets: dict[int, list[list[Node]]] = {id(target): [] for target in targets}
-    for (target, first), seconds in zip(asked, self._best(asked), strict=True):
-      sets[id(target)] += [[*first, self.node(int(i))] for i in seconds[: config.num_second]]
+    for (target, first), some in zip(asked, seconds, strict=True):
+      sets[id(target)] += [[*first, node_of[i]] for i in some]
     return [self._fitted(target, sets[id(target)]) for target in targets]
 
   def _targets(self, links: Sequence[Link]) -> list[_Target]:
@@ -250,13 +260,16 @@ class Grid:
       if np.all(np.isfinite(values)) and np.all(sizes > 0):  # of two categories the product is 0 in every row
         factors = terms.least_squares(values / sizes, rows.y, rows.weights)
         left = float(rows.weights @ (rows.y - values / sizes @ factors[:-1] - factors[-1]) ** 2 / square)
-        some = [Node("*", (node, number(float(f)))) for node, f in zip(nodes, factors[:-1] / sizes, strict=True)]
-        found.append(Sum(left, target.link.undo(tidy(chain("+", [*some, number(float(factors[-1]))])))))
+        found.append(Sum(left, functools.partial(_write, target.link, nodes, [*factors[:-1] / sizes, factors[-1]])))
     return sorted((each for each in found if math.isfinite(each.left)), key=lambda each: each.left)
 
   def _values(self, nodes: Sequence[Node], rows: Rows) -> np.ndarray:
-    """[N, K]."""
-    columns = [np.broadcast_to(expression.evaluate(node, rows.x), len(rows)) for node in nodes]
+    """[N, K]; the same products stand in many sums."""
+    are_all = rows.x is self._rows.x
+    for node in nodes:
+      if (node, are_all) not in self._known:
+        self._known[node, are_all] = np.broadcast_to(expression.evaluate(node, rows.x), len(rows))
+    columns = [self._known[node, are_all] for node in nodes]
     return np.stack(columns, axis=1) if columns else np.zeros((len(rows), 0))
 
   def _plainest(self, most: int) -> list[int]:
@@ -276,12 +289,19 @@ class Grid:
     return to_node(monomial)
 
 
+def _write(link: Link, nodes: Sequence[Node], factors: Sequence[float]) -> Node:
+  """y, a function of which is a sum of terms with factors, the constant last."""
+  some = [Node("*", (node, number(float(f)))) for node, f in zip(nodes, factors[:-1], strict=True)]
+  return link.undo(tidy(chain("+", [*some, number(float(factors[-1]))])))
+
+
 def _gains(wholes: np.ndarray, along: np.ndarray) -> np.ndarray:
   """What products add to a fit [P], from their squares [P] and their products with what is left and a basis [P, 1 + K].
   """
-  rest = wholes - np.sum(along[:, 1:] ** 2, axis=1)
-  is_own = rest > INDEPENDENT * wholes
-  return np.where(is_own, along[:, 0] ** 2 / np.where(is_own, rest, 1), 0)
+  goal, *basis = along.T
+  rest = wholes - sum(each * each for each in basis)
+  gains = goal * goal
+  return np.divide(gains, rest, out=np.zeros_like(gains), where=rest > INDEPENDENT * wholes)
 
 
 def _moved(places: np.ndarray, column: int, num: int) -> np.ndarray:

@@ -8,6 +8,7 @@ to nothing (`sources.alternating`), whatever the functions are. Each is then a t
 
 from collections.abc import Iterator, Sequence
 import dataclasses
+import functools
 import itertools
 from typing import NamedTuple
 
@@ -110,9 +111,15 @@ class Basis:
 
   def __call__(self, x: np.ndarray) -> np.ndarray:
     """At values x [P]: [P, degree]."""
-    ends = np.array([self.least, self.largest])
-    x, (least, largest) = (np.log(x), np.log(ends)) if self.is_log else (x, ends)
-    return np.polynomial.chebyshev.chebvander(2 * (x - least) / (largest - least) - 1, self.degree)[:, 1:]
+    return _polynomials(self, np.asarray(x, float).tobytes())
+
+
+# Hundreds of structures ask for the same dozen; each takes some tens of kilobytes.
+@functools.lru_cache(maxsize=64)
+def _polynomials(basis: Basis, x: bytes) -> np.ndarray:
+  values, ends = np.frombuffer(x), np.array([basis.least, basis.largest])
+  values, (least, largest) = (np.log(values), np.log(ends)) if basis.is_log else (values, ends)
+  return np.polynomial.chebyshev.chebvander(2 * (values - least) / (largest - least) - 1, basis.degree)[:, 1:]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -71,3 +71,16 @@ def test_of_many_columns_one_or_two_stand_apart():
   assert len(with_pair) == 15 and all(sorted(c for some in each for c in some) == list(columns) for each in with_pair)
   assert {few for few, _ in found} == {*((c,) for c in columns), *itertools.combinations(columns, 2)}
   assert all(sorted((*few, *rest)) == list(columns) for few, rest in found)
+
+
+def test_least_squares_are_those_of_a_decomposition_whatever_the_rounding(rng):
+  goal = rng.normal(size=40)
+  for columns in (rng.normal(size=(40, 6)), np.vander(rng.uniform(1, 3, 40), 6)):
+    found, residual = alternating._least_squares(columns, goal)
+    expected = np.linalg.lstsq(columns, goal, rcond=None)[0]
+    np.testing.assert_allclose(columns @ found, columns @ expected, atol=1e-8)
+    np.testing.assert_allclose(residual, goal - columns @ found, atol=1e-13)
+  same = np.repeat(rng.normal(size=(40, 1)), 3, axis=1) * 1e150
+  found, residual = alternating._least_squares(same, goal)
+  assert np.isfinite(found).all() and residual @ residual <= goal @ goal * (1 + 1e-12)
+  assert np.isnan(alternating._least_squares(np.full((40, 2), np.nan), goal)[0]).all()

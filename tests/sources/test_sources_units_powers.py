@@ -1,6 +1,7 @@
 """Products of powers, monomials and polynomials by themselves, beside trying everything by NumPy."""
 
 import dataclasses
+import functools
 import itertools
 from types import SimpleNamespace
 
@@ -339,8 +340,8 @@ class _Grid:
     self.asked.append((self._most, sign, names))
     long = parse("+".join(f"{k}.5*x**{k}.5*sin({k}.5*z)" for k in range(1, 9)))
     assert programs.size(long) > programs.MAX_TOKENS
-    return [[power_products.Sum(self.left, long), *(
-      power_products.Sum(self.left + 0.1, parse(f"{k}.5*x{sign}z**{i + 2}")) for k in range(1, 5))]
+    return [[power_products.Sum(self.left, lambda: long), *(
+      power_products.Sum(self.left + 0.1, functools.partial(parse, f"{k}.5*x{sign}z**{i + 2}")) for k in range(1, 5))]
             for i, _ in enumerate(names)] + [[]]
 
   def sums(self, links, besides):
@@ -396,7 +397,7 @@ def test_formulas_are_no_longer_than_programs(rows, grids, monkeypatch):
     return node
   assert programs.size(nested(64)) == programs.MAX_TOKENS
   monkeypatch.setattr(grids, "_found", lambda self, links, sign: [[
-    power_products.Sum(0.5, nested(65)), power_products.Sum(0.6, nested(64))]])
+    power_products.Sum(0.5, lambda: nested(65)), power_products.Sum(0.6, lambda: nested(64))]])
   assert ask(rows.y, rows.x) == [nested(64)]
 
 
