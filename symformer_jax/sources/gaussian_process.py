@@ -40,14 +40,19 @@ class _Kernel:
 
   def __init__(self, z: np.ndarray, target: np.ndarray):
     self.z, self.target = z, target
-    self.squares = (z[:, None, :] - z[None, :, :]) ** 2
+    columns = z.T.copy()
+    self.squares = ((columns[:, :, None] - columns[:, None, :]) ** 2).reshape(len(columns), -1)  # [D, N * N]
     self.products = z @ z.T + 1.0
 
   def parts(self, parameters: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The squared exponential alone, and all [N, N]."""
     lengths, (signal, slope, noise) = np.exp(parameters[:-3]), np.exp(2 * parameters[-3:])
-    smooth = signal * np.exp(-0.5 * self.squares @ lengths**-2)
-    return smooth, smooth + slope * self.products + noise * np.eye(len(self.z))
+    smooth = np.exp(-0.5 * lengths**-2 @ self.squares).reshape(self.products.shape)
+    smooth *= signal
+    whole = slope * self.products
+    whole += smooth
+    _diagonal(whole)[:] += noise
+    return smooth, whole
 
   def solve(self, parameters: np.ndarray) -> "_Solved | None":
     """What follows from the target; None where the matrix has no inverse in double precision."""
@@ -57,8 +62,10 @@ class _Kernel:
     except linalg.LinAlgError:
       return None
     weights = linalg.cho_solve((factor, True), self.target, check_finite=False)
-    half = linalg.lapack.dpotri(factor, lower=1)[0]  # of a symmetric matrix
-    return _Solved(smooth, weights, np.tril(half) + np.tril(half, -1).T, 2 * float(np.log(np.diag(factor)).sum()))
+    half = linalg.lapack.dpotri(factor, lower=1)[0]  # of a symmetric matrix; above the diagonal it has zeros
+    inverse = half + half.T
+    _diagonal(inverse)[:] *= 0.5
+    return _Solved(smooth, weights, inverse, 2 * float(np.log(_diagonal(factor)).sum()))
 
   def loss(self, parameters: np.ndarray) -> tuple[float, np.ndarray]:
     """The negative logarithm of the marginal likelihood, without its constant, and its gradient."""
@@ -66,13 +73,19 @@ class _Kernel:
     solved = self.solve(parameters)
     if solved is None:
       return 1e10, np.zeros_like(parameters)
-    outer = np.outer(solved.weights, solved.weights) - solved.inverse
+    outer = np.outer(solved.weights, solved.weights)
+    outer -= solved.inverse
     _, slope, noise = np.exp(2 * parameters[-3:])
-    bent = outer * solved.smooth
-    by_length = 0.5 * (bent.ravel() @ self.squares.reshape(-1, self.z.shape[1])) * np.exp(-2 * parameters[:-3])
-    gradient = np.concatenate([
-      by_length, [np.sum(bent), slope * np.sum(outer * self.products), noise * np.trace(outer)]])
+    of_slope, of_noise = slope * np.vdot(outer, self.products), noise * _diagonal(outer).sum()
+    outer *= solved.smooth
+    by_length = 0.5 * (self.squares @ outer.ravel()) * np.exp(-2 * parameters[:-3])
+    gradient = np.concatenate([by_length, [np.sum(outer), of_slope, of_noise]])
     return 0.5 * float(self.target @ solved.weights + solved.log_determinant), -gradient
+
+
+def _diagonal(matrix: np.ndarray) -> np.ndarray:
+  """That of a square matrix, to be read and written."""
+  return np.einsum("ii->i", matrix)
 
 
 class _Solved(NamedTuple):
