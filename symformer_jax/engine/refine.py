@@ -45,12 +45,13 @@ def fit_constants(
     points = [asked[place][0].padded_points(columns[place], num_columns) for place in [*places, *[places[-1]] * extra]]
     shared = [np.stack(arrays) for arrays in zip(*points, strict=True)]
     where = [{column: i for i, column in enumerate(columns[place])} for place in places]
+    are_all = [columns[place] == list(range(len(columns[place]))) for place in places]
     num_programs = _num_programs(len(flat))
     for begin in range(0, len(flat), num_programs):
       interruption.check()
       block = flat[begin : begin + num_programs]
       # Over the columns that are read: what is compiled does not depend on how many more there are.
-      moved = [(i, expression.with_columns(node, where[i])) for i, node in block]
+      moved = [(i, node if are_all[i] else expression.with_columns(node, where[i])) for i, node in block]
       for (i, node), (values, mse) in zip(
         block, _fit_block(moved, shared, num_columns, num_programs, method, max_steps, max_constants), strict=True
       ):

@@ -6,7 +6,7 @@ terms, and a constant near enough is fitted later. As the feature spaces of SISS
 (McConaghy, 2011), with waves, peaks and steps beside powers and functions.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 import functools
 import itertools
 
@@ -18,13 +18,12 @@ from symformer_jax.language import expression
 from symformer_jax.language.expression import Node
 from symformer_jax.language.tidy import tidy
 from symformer_jax.sources import families, requested_functions
+from symformer_jax.sources.blocks import in_blocks
 
 # Beyond these a column is of no use in single precision.
 SMALLEST, LARGEST = 1e-30, 1e30
 # A column that varies by a smaller share of its largest value is constant, but for single precision's rounding.
 MIN_VARIATION = 1e-5
-# Columns that are looked at together.
-COLUMNS_AT_ONCE = 128
 
 
 class Atoms:
@@ -54,7 +53,7 @@ class Atoms:
       every = itertools.chain(
         # What is asked for by name stands for columns of equal value, as abs(x) for sqrt(x**2).
         families.plain_columns(space, pairs), requested_functions.make_families(space), families.make_families(space))
-      for some in _in_blocks(every):
+      for some in in_blocks(every, lambda family: family.values.shape[1]):
         interruption.check()
         whole = np.concatenate([family.values for family in some], axis=1)
         ends = np.cumsum([family.values.shape[1] for family in some])
@@ -103,18 +102,6 @@ class Atoms:
     place = int(np.searchsorted(self._ends, index, side="right"))
     build, indices, largest = self._made[place]
     return build, indices, largest, index - (int(self._ends[place - 1]) if place else 0)
-
-
-def _in_blocks(every: Iterable[families.Family]) -> Iterator[list[families.Family]]:
-  """Some at once: most are of few columns, and calls take longer than what they compute."""
-  block: list[families.Family] = []
-  for family in every:
-    block.append(family)
-    if sum(each.values.shape[1] for each in block) >= COLUMNS_AT_ONCE:
-      yield block
-      block = []
-  if block:
-    yield block
 
 
 def _is_new(relative: np.ndarray, seen: set[bytes], equal: float = DEFAULT.library.equal_values) -> np.ndarray:

@@ -20,6 +20,7 @@ from symformer_jax.language.expression import Node, chain, number, power, variab
 from symformer_jax.language.tidy import tidy
 from symformer_jax.selection import scoring
 from symformer_jax.sources import pursuit
+from symformer_jax.sources.blocks import in_blocks
 from symformer_jax.sources.monomials import Monomial, Values, to_node, up_to
 
 # Logarithms of larger size, and of a smaller spread, are of no use in single precision.
@@ -71,20 +72,24 @@ class Factors:
     is_plain, is_exponential, is_linear = [np.zeros(0, bool)], [np.zeros(0, bool)], [np.zeros(0, bool)]
     num_groups = 0
     with np.errstate(all="ignore"):  # what is undefined is left out
-      for family in _families(_Space(Values(x), columns, allows, config)):
+      every = (family for family in _families(_Space(Values(x), columns, allows, config))
+               if allows is None or all(allows(token) for token in family.tokens))
+      for some in in_blocks(every, lambda family: family.logs.shape[1]):
         interruption.check()
-        if allows is not None and not all(allows(token) for token in family.tokens):
-          continue
-        largest = np.max(np.abs(family.logs), axis=0)
-        indices = np.flatnonzero(largest < LARGEST_LOG)  # NaN is not below
-        indices = indices[np.ptp(family.logs[:, indices], axis=0) > LEAST_SPREAD]
-        logs.append(family.logs[:, indices].astype(np.float32))
-        groups.append(num_groups + family.groups[indices])
-        is_plain.append(family.is_plain[indices])
-        is_exponential.append(np.full(len(indices), family.is_exponential))
-        is_linear.append(np.zeros(len(indices), bool) if family.is_linear is None else family.is_linear[indices])
-        num_groups += 1 + int(np.max(family.groups, initial=0))
-        self._made.append((family, indices))
+        whole = np.concatenate([family.logs for family in some], axis=1)
+        largest = np.max(np.abs(whole), axis=0)
+        is_kept = largest < LARGEST_LOG  # NaN is not below
+        is_kept[is_kept] = np.ptp(whole[:, is_kept], axis=0) > LEAST_SPREAD
+        logs.append(whole[:, is_kept].astype(np.float32))
+        ends = np.cumsum([family.logs.shape[1] for family in some])
+        for family, part in zip(some, np.split(is_kept, ends[:-1]), strict=True):
+          indices = np.flatnonzero(part)
+          groups.append(num_groups + family.groups[indices])
+          is_plain.append(family.is_plain[indices])
+          is_exponential.append(np.full(len(indices), family.is_exponential))
+          is_linear.append(np.zeros(len(indices), bool) if family.is_linear is None else family.is_linear[indices])
+          num_groups += 1 + int(np.max(family.groups, initial=0))
+          self._made.append((family, indices))
     self.columns, self.groups, self.is_plain, self.is_exponential, self.is_linear = (
       np.concatenate(parts, axis=-1) for parts in (logs, groups, is_plain, is_exponential, is_linear))
     self._ends = np.cumsum([len(indices) for _, indices in self._made])
@@ -129,12 +134,22 @@ def find_products(
             *target.select(factors, plain, among_plain, beside=nothing)]
   if len(linear):
     chosen += [linear, *target.select(factors, np.setdiff1d(plain, linear), among_plain, beside=linear)]
-  sets: dict[tuple[int, int], list[tuple[float, np.ndarray, np.ndarray]]] = {}
+  by_size: dict[int, list[tuple[float, np.ndarray]]] = {}
   for each in chosen:
     interruption.check()
-    for variant, exponents in enumerate(target.exponents(factors, each)):
-      cost = target.cost(factors, each, exponents, config.nats_per_exponent)
-      sets.setdefault((variant, len(each)), []).append((cost, each, exponents))
+    by_size.setdefault(len(each), []).append((target.least_cost(factors, each), each))
+  sets: dict[tuple[int, int], list[tuple[float, np.ndarray, np.ndarray]]] = {}
+  for size, some in by_size.items():
+    num_usable = 0
+    for _, each in sorted(some, key=lambda entry: entry[0]):
+      interruption.check()
+      found = target.exponents(factors, each)
+      for variant, exponents in enumerate(found):
+        cost = target.cost(factors, each, exponents, config.nats_per_exponent)
+        sets.setdefault((variant, size), []).append((cost, each, exponents))
+      num_usable += bool(found)
+      if num_usable == 2 * config.num_written:  # with fewer variables few come before those that do with all
+        break
   # Trees are dear to write and to evaluate: those that promise most.
   seen: set[Node] = set()
   return [target.written(factors, sorted(some, key=lambda entry: entry[0])[: config.num_written], rows, seen)
@@ -150,6 +165,7 @@ class _Target:
     self._config = config
     self._x, self._sign, self._allows = rows.x, float(np.sign(rows.y[0])), allows
     self._z, self._weights = np.log(np.abs(rows.y)), rows.weights * (rows.y / np.max(np.abs(rows.y))) ** 2
+    self._root = np.sqrt(self._weights / np.max(self._weights))
     logs = np.log(np.abs(rows.x[:, columns]))
     is_power = np.isfinite(logs).all(axis=0) & (np.ptp(logs, axis=0) > LEAST_SPREAD)
     self._logs = logs[:, is_power]
@@ -199,6 +215,12 @@ class _Target:
     num_named = np.count_nonzero(exponents) + np.count_nonzero(exponents != _halves(exponents))
     return len(left) / 2 * math.log(error + ROUNDING) + nats_per_exponent * num_named
 
+  def least_cost(self, factors: Factors, chosen: np.ndarray) -> float:
+    """What is left by the exponents that fit best, whether or not they may be had."""
+    design = self._root[:, None] * np.column_stack([self._logs, factors.columns[:, chosen], np.ones(len(self._z))])
+    goal = self._root * self._z
+    return float(np.sum((goal - design @ np.linalg.lstsq(design, goal, rcond=None)[0]) ** 2))
+
   def exponents(self, factors: Factors, chosen: np.ndarray) -> list[np.ndarray]:
     """Exponents of all variables and these factors: as they fit best, with fewer variables, with half numbers.
 
@@ -221,10 +243,9 @@ class _Target:
 
   def _fit(self, z: np.ndarray, design: np.ndarray, is_used: np.ndarray) -> np.ndarray:
     """Factors [F] of the columns that fit best beside a constant, 0 for those not used."""
-    root = np.sqrt(self._weights / np.max(self._weights))
     used = np.column_stack([design[:, is_used], np.ones(len(z))])
     found = np.zeros(len(is_used))
-    found[is_used] = np.linalg.lstsq(root[:, None] * used, root * z, rcond=None)[0][:-1]
+    found[is_used] = np.linalg.lstsq(self._root[:, None] * used, self._root * z, rcond=None)[0][:-1]
     return found
 
   def _needed(self, z: np.ndarray, design: np.ndarray, is_used: np.ndarray) -> np.ndarray:

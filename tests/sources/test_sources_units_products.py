@@ -74,6 +74,9 @@ class Target:
   def exponents(self, factors, each):
     return [np.ones(2), np.full(2, 2.0)] if len(each) != 1 or each[0] else []
 
+  def least_cost(self, factors, each):
+    return 10.0 - sum(each)
+
   def cost(self, factors, each, exponents, nats_per_exponent):
     assert nats_per_exponent == CONFIG.nats_per_exponent
     return 10.0 - len(self.wrote) - sum(each)
@@ -128,6 +131,34 @@ def test_the_cheapest_of_each_number_of_factors_are_written(doubles, monkeypatch
   rows = Rows(np.ones((20, 2)), np.arange(1.0, 21), np.ones(20))
   products.find_products(rows, (0, 1), config=dataclasses.replace(CONFIG, num_written=2))
   assert [each for _, each, _ in Target.made[0].wrote[2]] == [[3], [3]]  # of both searches
+
+
+def test_the_exponents_of_a_few_that_may_be_had_are_found_the_nearest_first(doubles, monkeypatch):
+  asked = []
+  monkeypatch.setattr(Target, "select", lambda self, factors, some, config, beside: [np.array([i]) for i in range(9)])
+
+  def exponents(self, factors, each):
+    asked.append(int(each[0]) if len(each) else None)
+    return [] if len(each) and each[0] % 2 else [np.ones(2)]
+  monkeypatch.setattr(Target, "exponents", exponents)
+  doubles.is_linear[:] = False
+  rows = Rows(np.ones((20, 2)), np.arange(1.0, 21), np.ones(20))
+  products.find_products(rows, (0, 1), config=dataclasses.replace(CONFIG, num_written=1))
+  assert asked == [None, 8, 8]  # of both searches
+  asked.clear()
+  products.find_products(rows, (0, 1), config=dataclasses.replace(CONFIG, num_written=2))
+  assert asked == [None, 8, 8, 7, 7, 6, 6]
+
+
+def test_the_least_cost_is_what_least_squares_leaves(rng):
+  x, weights = rng.uniform(1, 3, (30, 2)), rng.uniform(0.5, 2, 30)
+  rows = Rows(x, x[:, 0] ** 1.3 * np.exp(0.2 * rng.normal(size=30)), weights)
+  target = products._Target(rows, (0, 1), None, CONFIG)
+  factors = SimpleNamespace(columns=np.log1p(x[:, :1]))
+  root = np.sqrt(weights) * rows.y
+  design = root[:, None] * np.column_stack([np.log(x), np.log1p(x[:, 0]), np.ones(30)])
+  left = np.linalg.lstsq(design, root * np.log(rows.y), rcond=None)[1][0]
+  assert target.least_cost(factors, np.array([0])) == pytest.approx(left / np.max(root**2))
 
 
 def test_a_target_has_the_variables_that_are_powers(rng):
