@@ -36,7 +36,7 @@ def tidy(node: Node) -> Node:
   if node.token == "*":
     return tidy_product(flatten(node, "*"))
   if node.token == "neg":
-    return negate(node.args[0])
+    return _negated(node.args[0])
   if node.token == "inv":
     return _tidy_inverse(node)
   if node.token == "sqrt":
@@ -46,6 +46,16 @@ def tidy(node: Node) -> Node:
   if node.token == "pow" and node.args[1].is_number:
     return _tidy_power(node.args[0], node.args[1].value)
   return node
+
+
+def _negated(node: Node) -> Node:
+  """-(2*a + 3) -> -2*a - 3; a sum of several terms without a number in them keeps its sign in front."""
+  terms = flatten(node, "+")
+  num_bare = sum(not term.is_number and split_factor(term) == (tuple(flatten(term, "*")), 1.0) for term in terms)
+  if len(terms) == 1 or num_bare > 1:
+    return negate(node)
+  return tidy_sum([negate(term) if term.is_number else tidy_product([*flatten(term, "*"), number(-1)])
+                   for term in terms])
 
 
 def _tidy_power(base: Node, exponent: float) -> Node:
@@ -143,5 +153,5 @@ def tidy_product(factors: list[Node]) -> Node:
     return tidy_product([*(f for f in rest if f.token != "exp"), tidy(Node("exp", (joined,))), number(constant)])
   rest.sort(key=sort_key)
   if constant == -1:
-    return negate(chain("*", rest))
+    return _negated(chain("*", rest))
   return chain("*", rest if constant == 1 else [*rest, number(constant)])

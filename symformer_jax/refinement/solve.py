@@ -107,7 +107,7 @@ def fit_candidates(
     max_constants=max_constants, plan=plan, is_persistent=is_persistent)
   per_candidate, shared = (ids, values, is_free, dataset), (x, y, weights)
   is_traced = any(isinstance(a, jax.core.Tracer) for a in jax.tree.leaves((per_candidate, shared)))
-  if plan == "vmap" or is_traced or jax.default_backend() != "cpu":
+  if plan == "vmap" or is_traced or jax.default_backend() != "cpu" or not ids.shape[0]:
     return fit(per_candidate, shared, np.int32(ids.shape[0]))
   return _fit_in_threads(fit, per_candidate, shared)
 

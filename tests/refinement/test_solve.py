@@ -175,6 +175,12 @@ def test_what_fills_a_block_up_changes_nothing():
   jax.tree.map(lambda a, b: np.testing.assert_array_equal(a[places], b), fit(0), fit(40))
 
 
+def test_of_no_candidates_there_are_no_fits():
+  ids, starts, x, y, _ = make_batch(0)
+  values, fit = solve.fit_candidates(ids[:0], starts[:0], x, y, np.ones_like(y), vocab=VOCAB, max_constants=4)
+  assert values.shape == starts[:0].shape and fit.loss.shape == (0,)
+
+
 def test_what_is_not_asked_for_is_not_fitted():
   ids, starts, x, y, _ = make_batch(0)
   _, fit = solve._fit(
