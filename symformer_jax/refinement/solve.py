@@ -156,7 +156,7 @@ def _map_first(
     one = fit(*jax.tree.map(lambda array: jax.lax.dynamic_index_in_dim(array, i, keepdims=False), args))
     return jax.tree.map(lambda every, each: jax.lax.dynamic_update_index_in_dim(every, each, i, 0), found, one)
 
-  return jax.lax.fori_loop(0, num, body, zeros)
+  return jax.lax.fori_loop(0, num, body, zeros) if size else zeros
 
 
 def _by_size(fit: Callable[..., _Fitted], program: interpreter.Program, max_constants: int) -> _Fitted:

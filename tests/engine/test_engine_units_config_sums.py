@@ -150,7 +150,7 @@ def test_how_many_products_are_looked_at(monkeypatch):
 
     def sums(self, links, besides):
       asked.append((len(links), besides))
-      return [[power_products.Sum(left, parse("x")) for left in lefts]]
+      return [[power_products.Sum(left, lambda: parse("x")) for left in lefts]]
 
     def pairs(self, links):
       asked.append(len(links))

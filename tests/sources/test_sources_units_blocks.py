@@ -141,12 +141,12 @@ def test_least_squares_by_a_normal_matrix_are_as_good_as_others(rng):
   x = np.linspace(0, 1, 40)
   design, goal = np.vander(x, 6), rng.normal(size=40)
   np.testing.assert_allclose(
-    design @ alternating._least_squares(design, goal), design @ np.linalg.lstsq(design, goal)[0], atol=1e-8)
+    design @ alternating._least_squares(design, goal)[0], design @ np.linalg.lstsq(design, goal)[0], atol=1e-8)
   exact = design @ np.arange(1.0, 7)
-  np.testing.assert_allclose(alternating._least_squares(design, exact), np.arange(1.0, 7), rtol=1e-6)
-  assert alternating._least_squares(np.zeros((4, 2)), np.ones(4)).tolist() == [0, 0]
+  np.testing.assert_allclose(alternating._least_squares(design, exact)[0], np.arange(1.0, 7), rtol=1e-6)
+  assert alternating._least_squares(np.zeros((4, 2)), np.ones(4))[0].tolist() == [0, 0]
   twice = np.column_stack([x, x])
-  np.testing.assert_allclose(twice @ alternating._least_squares(twice, 3 * x), 3 * x, rtol=1e-9)
+  np.testing.assert_allclose(twice @ alternating._least_squares(twice, 3 * x)[0], 3 * x, rtol=1e-9)
 
 
 def set_partitions(columns):
