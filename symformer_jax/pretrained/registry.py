@@ -132,6 +132,7 @@ def _read(folder: Path) -> LoadedModel:
   if config.vocabulary.hash != card["vocabulary_hash"]:
     hashes = f"{card['vocabulary_hash']}, here {config.vocabulary.hash}"
     raise ModelError(f"{folder} was made with another vocabulary ({hashes})")
+
   def make_params() -> Any:
     return jax.device_put(_read_params(folder, card["weights_sha256"], config))
 

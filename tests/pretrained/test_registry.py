@@ -221,3 +221,11 @@ def test_a_pipe_that_nobody_writes_to_is_not_waited_for(folder, name):
 def test_a_folder_without_a_model_is_refused(tmp_path):
   with pytest.raises(ModelError, match="is no model: expected card.json and weights.npz"):
     registry.load_model(str(tmp_path))
+
+
+def test_weights_of_a_shipped_model_are_read_when_they_are_first_used(monkeypatch):
+  asked = []
+  monkeypatch.setattr(registry, "_read_params", lambda folder, sha256, config: asked.append(folder.name) or {})
+  model = registry.load_model("univariate")
+  assert not asked and model.vocab.num_variables == 1
+  assert model.params is model.params and asked == ["univariate"]
