@@ -198,7 +198,7 @@ class _Angles:
     self._above, self._counts = table.above, table.counts
     self._below, _ = np.linalg.qr(z[table.some, None] * table.values[table.some])
     self._cosines = self._above.T @ self._below
-    pairs = [(above, below) for above, below in itertools.product(range(len(self._counts)), repeat=2) if above]
+    pairs = [each for each in itertools.product(range(len(self._counts)), repeat=2) if any(each)]
     self.degrees = [each for each in sorted(pairs, key=lambda pair: sum(self.sizes(*pair)))
                     if sum(self.sizes(*each)) <= table.most]
     self.sine = functools.cache(self._sine)
@@ -214,7 +214,7 @@ class _Angles:
 
   def share(self, above: int, below: int) -> float:
     """What is left of the sine with one degree less."""
-    before = [self.sine(above - 1, below), *([self.sine(above, below - 1)] if below else [])]
+    before = [*([self.sine(above - 1, below)] if above else []), *([self.sine(above, below - 1)] if below else [])]
     return self.sine(above, below) / max(min(before), _SMALLEST)
 
   def _sine(self, above: int, below: int) -> float:

@@ -64,4 +64,6 @@ LINKS = {
   "complement_exp": Link((PLUS_ONE, "neg", "exp"), lambda y: np.log(1 - y), lambda y: 1 / (1 - y),
                          lambda y: float(np.max(np.abs(y))) < 1),
   "atan": Link(("atan",), np.tan, lambda y: np.cos(y) ** -2, lambda y: float(np.max(np.abs(y))) < np.pi / 2),
+  "atan_inv": Link(("atan", "inv"), lambda y: 1 / np.tan(y), lambda y: np.sin(y) ** -2,
+                   lambda y: float(np.max(np.abs(y))) < np.pi / 2 and bool(np.all(y != 0))),
 }

@@ -24,6 +24,7 @@ from symformer_jax.sources.subset_sums import SubsetSums, SubsetSumsInside
 from symformer_jax.sources.terms import LibrarySums, PartSums
 from symformer_jax.sources.transformer import Transformer
 from symformer_jax.sources.varying import VaryingCoefficients
+from symformer_jax.sources.wave_fractions import WaveFractions
 
 CLOSED_FORMS, GUESSES, TRANSFORMER = "closed_forms", "guesses", "transformer"
 SOURCES: dict[str, Callable[[Any, SearchOptions], Source]] = {
@@ -34,6 +35,7 @@ SOURCES: dict[str, Callable[[Any, SearchOptions], Source]] = {
   "rationals": lambda model, options: Rationals(options.config),
   "quadratics": lambda model, options: Quadratics(options.config),
   "curves": lambda model, options: Curves(options.config),
+  "wave_fractions": lambda model, options: WaveFractions(options.config),
   "exact_fractions": lambda model, options: ExactFractions(options.config),
   "single_index": lambda model, options: SingleIndex(options.config),
   "separable": lambda model, options: Separable(options),

@@ -59,6 +59,10 @@ def _angle(node: Node) -> View:
   return Part(Node("sin", (node,))), Part(Node("cos", (node,)), is_linear=True)
 
 
+def _arccotangent(node: Node) -> View:
+  return (Part(Node("atan", (Node("inv", (node,)),))),)
+
+
 def _logarithm(node: Node) -> View:
   return (Part(Node("ln", (node,)), is_alone=True),)
 
@@ -89,6 +93,8 @@ FUNCTIONS = {
   "exponentials": Function(_of("exp"), lambda v: float(np.max(np.abs(v))) <= 20, is_beside=True),
   "logarithms": Function(_logarithm, lambda v: bool(np.all(v > 0)), is_beside=True),
   "roots_and_logarithms": Function(_root_and_logarithm, lambda v: bool(np.all(v > 0))),
+  "arctangents": Function(_of("atan"), lambda v: True, is_beside=True),
+  "arccotangents": Function(_arccotangent, lambda v: bool(np.all(v != 0)), is_beside=True),
   "complement_logarithms": Function(_shifted("ln", is_minus=True), lambda v: bool(np.all(v < 1)), is_beside=True),
   "shifted_logarithms": Function(_shifted("ln"), lambda v: bool(np.all(v > -1)), is_beside=True),
 }

@@ -116,7 +116,8 @@ def test_degrees_are_those_with_room_few_monomials_first(x):
   sizes = [sum(angles.sizes(*each)) for each in angles.degrees]
   assert sizes == sorted(sizes) and max(sizes) == 13
   counts = [1, 3, 6, 10]
-  assert set(angles.degrees) == {(i, j) for i in range(1, 4) for j in range(4) if counts[i] + counts[j] <= 13}
+  assert set(angles.degrees) == {
+    (i, j) for i in range(4) for j in range(4) if i + j and counts[i] + counts[j] <= 13}
   assert set(angles.largest()) == {(1, 3), (2, 2), (3, 1)}
   assert angles.sizes(2, 1) == (6, 3)
 
@@ -125,7 +126,7 @@ def test_the_share_of_a_sine_is_of_the_smaller_one_with_one_degree_less(x):
   angles = _Angles(_Table(views.plain(2), x, 13, CONFIG), x[:, 0])
   sines = {(1, 1): 0.25, (0, 1): 0.5, (1, 0): 0.75, (0, 0): 1.0, (2, 1): 0.0, (3, 1): 0.5}
   angles.sine = lambda *each: sines[each]
-  assert angles.share(1, 1) == 0.5 and angles.share(1, 0) == 0.75
+  assert angles.share(1, 1) == 0.5 and angles.share(1, 0) == 0.75 and angles.share(0, 1) == 0.5
   sines[0, 1], sines[1, 0] = 0.75, 0.5
   assert angles.share(1, 1) == 0.5
   sines[2, 0] = 0.0

@@ -525,7 +525,8 @@ def test_polynomials_have_what_is_common_to_their_terms_as_a_factor():
   ("y", [-1.0, 0], None), ("inv", [-1.0, 1], [0.0, 2]), ("pow2", [0.0, 1], [-1e-9, 1]), ("pow3", [-1.0, 0], None),
   ("exp", [1e-9, 1], [0.0, -1]), ("acos", [0.0, np.pi], [-1e-9, 1]), ("acos", [0.0, np.pi], [0.0, 3.15]),
   ("asin", [-1.57, 0], [np.pi / 2, 0]), ("ln", [29.9, 0], [30.0, 0]), ("atan", [-1.57, 0], [np.pi / 2, 0]),
-  ("complement_exp", [-0.9, 0.99], [0.2, 1.0]), ("complement_exp", [0.1, 0.2], [-1.5, 0.2])])
+  ("complement_exp", [-0.9, 0.99], [0.2, 1.0]), ("complement_exp", [0.1, 0.2], [-1.5, 0.2]),
+  ("atan_inv", [-1.57, 1.57], [np.pi / 2, 1]), ("atan_inv", [-1.57, 1e-9], [0, 1])])
 def test_where_functions_of_y_may_be_asked(name, yes, no):
   assert LINKS[name].is_defined(np.array(yes)) is True
   assert no is None or LINKS[name].is_defined(np.array(no)) is False
@@ -538,7 +539,7 @@ def test_a_formula_needs_the_operators_that_undo_the_function(name):
   x = np.array([[0.3], [0.8]])
   by_hand = {"y": x, "inv": 1 / x, "ln": np.log(x), "exp": np.exp(x), "sqrt": np.sqrt(x), "sqrt_inv": x**-0.5,
              "pow2": x**2, "pow3": x**3, "asin": np.arcsin(x), "acos": np.arccos(x), "logit": 1 / (1 + np.exp(x)),
-             "atan": np.arctan(x), "complement_exp": 1 - np.exp(x)}
+             "atan": np.arctan(x), "atan_inv": np.arctan(1 / x), "complement_exp": 1 - np.exp(x)}
   np.testing.assert_allclose(expression.evaluate(node, x), by_hand[name][:, 0])
 
 

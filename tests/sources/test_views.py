@@ -66,7 +66,7 @@ def test_products_of_two():
   ("complement_roots", 1.1, False), ("complement_logarithms", 0.99, True), ("complement_logarithms", 1.0, False),
   ("shifted_logarithms", -0.99, True), ("shifted_logarithms", -1.0, False), ("exponentials", 20.0, True),
   ("exponentials", -21.0, False), ("sines", 25.0, True), ("sines", 26.0, False), ("sines", 8 * np.pi, True),
-  ("hyperbolas", 1e9, True),
+  ("hyperbolas", 1e9, True), ("arctangents", -1e9, True), ("arccotangents", -1e-9, True), ("arccotangents", 0.0, False),
   ("roots_and_logarithms", 1e-9, True), ("roots_and_logarithms", 0.0, False)])
 def test_where_functions_are_defined(name, value, is_used):
   assert bool(named([[0.5], [value]], name)) == is_used
@@ -79,7 +79,8 @@ def test_values_are_those_of_numpy(name):
   v = x[:, 0]
   known = {"x": v, "cos(x)": np.cos(v), "sin(x)": np.sin(v), "sqrt(x)": np.sqrt(v), "exp(x)": np.exp(v),
            "log(x)": np.log(v), "sqrt(1 - x)": np.sqrt(1 - v), "sqrt(1 - x**2)": np.sqrt(1 - v**2),
-           "sqrt(x**2 + 1)": np.sqrt(1 + v**2), "log(1 - x)": np.log1p(-v), "log(x + 1)": np.log1p(v)}
+           "sqrt(x**2 + 1)": np.sqrt(1 + v**2), "log(1 - x)": np.log1p(-v), "log(x + 1)": np.log1p(v),
+           "arctan(x)": np.arctan(v), "arctan(1/x)": np.arctan(1 / v)}
   np.testing.assert_allclose(views.values(view, x), np.column_stack([known[text] for text in texts(view)]), rtol=1e-14)
 
 

@@ -16,6 +16,7 @@ from symformer_jax.engine.config.functions import (
   SingleIndexConfig,
   SumSizes,
   VaryingConfig,
+  WaveFractionsConfig,
 )
 from symformer_jax.engine.config.loop import BudgetConfig, NoiseConfig, PoolConfig, ScalingConfig
 from symformer_jax.engine.config.names import (
@@ -63,5 +64,5 @@ __all__ = [
   "QuadraticsConfig", "REWRITINGS", "RationalsConfig", "ReductionsConfig", "RidgeGrids", "RidgesConfig", "SOURCES",
   "ScalingConfig", "Search", "SearchConfig", "SelectionConfig", "SeparableConfig", "SingleIndexConfig", "SubsetsConfig",
   "SubsetsInsideConfig", "SumSizes", "SurrogateConfig", "TIERS", "TemplatesConfig", "TermsConfig", "TransformerConfig",
-  "TriplesConfig", "VIEW_FUNCTIONS", "VaryingConfig", "ViewsConfig",
+  "TriplesConfig", "VIEW_FUNCTIONS", "VaryingConfig", "ViewsConfig", "WaveFractionsConfig",
 ]

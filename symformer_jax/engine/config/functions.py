@@ -8,6 +8,9 @@ from symformer_jax.engine.config.names import LIBRARY_FAMILIES, LINKS, Grid, che
 from symformer_jax.engine.config.rationals import RationalsConfig
 from symformer_jax.engine.config.sums import Search
 
+# Exponents of monomials of one column, of two, ...
+Powers = tuple[tuple[float, ...], ...]
+
 
 class SumSizes(NamedTuple):
   """Sums of so many arguments: how many, quarter waves over the range of each, directions."""
@@ -113,6 +116,52 @@ class CurvesConfig:
   def __post_init__(self) -> None:
     check_counts(self, "num_rows", "num_phases", "num_inside")
     check_names("links", self.links, LINKS)
+
+
+@dataclasses.dataclass(frozen=True)
+class WaveFractionsConfig:
+  """Fractions of a wave and a constant by a wave and a constant."""
+
+  # Formulas that are fitted in each turn: with phases that are multiples of one monomial; sums of two.
+  turns: tuple[int, ...] = (24, 24)
+  # Rows on which they are chosen, and for each constant of an equation at least.
+  num_rows: int = 128
+  rows_per_constant: int = 4
+  # Of one column, of two, of more: exponents of the monomials of one column, and of two, that phases are multiples of,
+  # at most so many; of those that are summed, the first so many pairs; of the factors beside 1.
+  arguments: tuple[Powers, ...] = (
+    ((1, 2, -1, 0.5, -2, 3, -0.5, 1.5, -3, 4),), ((1, 2, -1, 0.5, 3, -2), (1, -1)), ((1, 2, -1), (1, -1)))
+  max_arguments: int = 96
+  summed: tuple[Powers, ...] = (((1, 2, -1, 0.5, 3),), ((1, 2), (1,)), ((1,), (1,)))
+  num_pairs: int = 15
+  factors: tuple[Powers, ...] = (((1, -1, 2, 0.5, -2, -0.5, 3, -3),), ((1, -1, 2), (1, -1)), ((1, -1),))
+  # Of a single column: functions that are arguments and factors; waves that are factors, times these powers.
+  functions: tuple[str, ...] = ("ln", "exp")
+  waves: tuple[str, ...] = ("cos", "sin")
+  beside_waves: tuple[float, ...] = (0, 1, -1)
+  # Frequencies: radians from one to the next over the range of so many rows, and how many; the same of each of two. A
+  # phase that turns less than the least over half of the rows makes a power, not a wave.
+  step: float = 0.8
+  num_phases: int = 128
+  step_of_sums: float = 1.0
+  num_phases_of_sums: int = 32
+  most_rows: float = 0.9
+  least_phase: float = 2.2
+  # What a minimum may leave of what is typical of so many frequencies on each side, on the grid and once it is fitted:
+  # right ones left at most .2 and 1e-19, smooth functions at least 1e-3.
+  num_around: int = 4
+  dip: float = 0.5
+  leap: float = 0.02
+  # Minima whose frequencies are fitted, of one and of two, to so small a share of a step; of two in so many looks.
+  num_fitted: tuple[int, int] = (32, 8)
+  tolerance: float = 1e-12
+  max_looks: int = 200
+  # Shares of each other at which two sizes may be the same, or one of them 0: both forms are fitted.
+  nearly: float = 0.05
+
+  def __post_init__(self) -> None:
+    check_counts(self, "num_rows", "rows_per_constant", "max_arguments", "num_pairs", "num_phases",
+                 "num_phases_of_sums", "num_around", "max_looks")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -23,10 +23,10 @@ INNER_FUNCTIONS = ("ln", "exp", "sin", "cos", "tan", "atan")
 FUNCTIONS = ("ln", "exp", "sin", "cos", "tan", "cot", "asin", "acos", "atan", "acot")
 PRODUCTS_FAMILIES = ("sums", "sums_with_waves", "exponentials", "distances", "functions")
 LINKS = ("y", "inv", "ln", "exp", "sqrt", "sqrt_inv", "pow2", "pow3", "asin", "acos", "logit", "atan",
-         "complement_exp")
+         "complement_exp", "atan_inv")
 VIEW_FUNCTIONS = (
   "cosines", "sines", "angles", "angles_beside", "roots", "complement_roots", "circles", "hyperbolas", "exponentials",
-  "logarithms", "roots_and_logarithms", "complement_logarithms", "shifted_logarithms")
+  "logarithms", "roots_and_logarithms", "arctangents", "arccotangents", "complement_logarithms", "shifted_logarithms")
 REWRITINGS = ("exponentials", "powers", "origins", "principal_phases", "unit_slopes", "unit_constants", "unit_factors",
               "single_waves", "vertices", "proper_fractions", "other_waves", "complements", "roots",
               "absolutes", "factors_of_exponentials", "joined_logarithms", "expanded", "distributed", "collected",
@@ -35,9 +35,9 @@ REWRITINGS = ("exponentials", "powers", "origins", "principal_phases", "unit_slo
 TIERS = ("any", "basic", "monomial")
 # Sources of candidates (`sources.registry.SOURCES`).
 SOURCES = (
-  "closed_forms", "guesses", "reductions", "power_products", "rationals", "quadratics", "curves", "exact_fractions",
-  "single_index", "separable", "library", "subsets", "varying", "pairs", "pairs_inside", "triples", "ridges",
-  "subsets_inside", "transformer", "parts", "growth", "evolution")
+  "closed_forms", "guesses", "reductions", "power_products", "rationals", "quadratics", "curves", "wave_fractions",
+  "exact_fractions", "single_index", "separable", "library", "subsets", "varying", "pairs", "pairs_inside", "triples",
+  "ridges", "subsets_inside", "transformer", "parts", "growth", "evolution")
 # How long a search goes on (`BudgetConfig`).
 EFFORTS = ("quick", "normal", "thorough")
 # Ways to vary a formula (`sources.variation.KINDS`).

@@ -10,6 +10,7 @@ from symformer_jax.engine.config.functions import (
   SeparableConfig,
   SingleIndexConfig,
   VaryingConfig,
+  WaveFractionsConfig,
 )
 from symformer_jax.engine.config.loop import BudgetConfig, NoiseConfig, PoolConfig, ScalingConfig
 from symformer_jax.engine.config.names import SOURCES, check_names
@@ -44,6 +45,7 @@ class SearchConfig:
   pursuit: PursuitConfig = PursuitConfig()
   power_products: PowerProductsConfig = PowerProductsConfig()
   curves: CurvesConfig = CurvesConfig()
+  wave_fractions: WaveFractionsConfig = WaveFractionsConfig()
   pairs: PairsConfig = PairsConfig()
   pairs_inside: PairsInsideConfig = PairsInsideConfig()
   triples: TriplesConfig = TriplesConfig()
