@@ -149,10 +149,10 @@ def test_a_run_does_not_start_anew_over_unreadable_checkpoints(uninterrupted, tm
 def test_the_best_checkpoint_is_kept_beside_the_newest(uninterrupted, tmp_path):
   config = _without_decoding(uninterrupted[0])  # whose steps are compiled
   config = dataclasses.replace(config, eval_every=2, checkpoint_every=1, keep_checkpoints=2)
-  run = loop.set_up(dataclasses.replace(config, num_steps=10), tmp_path)
-  losses = iter([3.0, 1.0, 2.0, 5.0, 4.0])
+  run = loop.set_up(config, tmp_path)
+  losses, steps = iter([3.0, 1.0, 2.0, 5.0, 4.0]), iter(range(1, 11))
   run.evaluate = lambda params: {"loss": next(losses), "cross_entropy": 0.0}
-  loop.train(run)
+  loop.train(run, should_stop=lambda: next(steps) == 10)
   loop.close(run)
   assert sorted(int(p.name) for p in (tmp_path / "checkpoints").glob("*")) == [4, 9, 10]
   assert checkpoint.best_step(tmp_path) == 4
