@@ -140,7 +140,7 @@ def test_few_points_make_few_parts(rng):
     ("x*y - 3*x**2*y + 2*y**3 + 0.5*sqrt(x)", 0.1), ("log(4 - x) + 0.3*x", -3)))])
 def test_atoms_make_what_no_candidate_has(truth, low, rng):
   """Among the sums that are fitted is the truth."""
-  rows = rows_of(truth, rng, low=low, num_rows=150)
+  rows = rows_of(truth, rng, low=low, num_rows=100)
   near = library_sums(rows)
   assert all(np.isfinite(mse) for _, mse in near)
   [fitted] = refine.fit_constants(
