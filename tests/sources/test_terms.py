@@ -134,7 +134,8 @@ def test_few_points_make_few_parts(rng):
 @pytest.mark.parametrize(("truth", "low"), [
   ("3*exp(-1.25*(x - 1.1)**2) + 0.5", -3), ("2*sin(3*x - 5*y)", -3), ("1/sqrt((1 - x**2)**2 + 0.04*x**2)", 0.1),
   *(pytest.param(truth, low, marks=pytest.mark.slow) for truth, low in (
-    ("(x - 2*exp(-0.4*x))**3", -2), ("297*exp(-x/5.5) + 54*x", 0), ("y/(x + 7.3)", 0), ("arctan(0.3*x**2 - y)", -1), ("x**3/(exp(x) - 1)", 0.1),
+    ("(x - 2*exp(-0.4*x))**3", -2),
+    ("297*exp(-x/5.5) + 54*x", 0), ("y/(x + 7.3)", 0), ("arctan(0.3*x**2 - y)", -1), ("x**3/(exp(x) - 1)", 0.1),
     ("2/((x - 1.3)**2 + 0.4) + 1", -3), ("exp(y) + exp(-y) + 3", -3), ("sin(x**3)*cos(y**2) - 1", -3),
     ("1/(18*exp(-1.3*x) + 0.1)", 0), ("exp(-0.3*x)*cos(4*x + 0.5)", 0), ("arcsin(0.3*x*sin(y))", 0.1),
     ("x*y - 3*x**2*y + 2*y**3 + 0.5*sqrt(x)", 0.1), ("log(4 - x) + 0.3*x", -3)))])
