@@ -29,14 +29,19 @@ import hypothesis  # noqa: E402  (after the environment is set)
 import jax  # noqa: E402
 import numpy as np  # noqa: E402
 import pytest  # noqa: E402
+import threadpoolctl  # noqa: E402
 
+# Where NumPy was loaded before this file was read (a plugin of jaxtyping does so), the environment came too late.
+threadpoolctl.threadpool_limits(limits=1, user_api="blas")
 jax.config.update("jax_numpy_rank_promotion", "raise")
 # The same examples in every run: a failure can be seen again; compilation makes a deadline meaningless.
 hypothesis.settings.register_profile("fixed", derandomize=True, deadline=None, print_blob=False)
 hypothesis.settings.load_profile("fixed")
 
-# Tests in these folders run what they compile a few times only: unoptimized they take half of the time, searches twice.
-UNOPTIMIZED = ("decoding", "model", "training")
+# Tests in these folders and modules run what they compile a few times only: unoptimized they take half of the time,
+# searches twice.
+UNOPTIMIZED = (
+  "commands", "data", "decoding", "evaluation", "model", "pretrained", "training", "test_restarts", "test_snapping")
 
 # Each with its reason; everything else is an error.
 ALLOWED_WARNINGS = (
@@ -61,7 +66,7 @@ def pytest_configure(config):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item):
-  is_unoptimized = item.path.parent.name in UNOPTIMIZED
+  is_unoptimized = item.path.parent.name in UNOPTIMIZED or item.path.stem in UNOPTIMIZED
   jax.config.update("jax_disable_most_optimizations", is_unoptimized)
   # Of the processes that a test starts too: some compare to the bit.
   os.environ["JAX_DISABLE_MOST_OPTIMIZATIONS"] = str(is_unoptimized)

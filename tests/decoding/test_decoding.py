@@ -55,7 +55,8 @@ def test_top_1_equals_greedy():
 def decode(num_lanes, num_samples=200, *, seeds=(0,), counts=None):
   """Samples of data sets drawn with the seeds, decoded in one call."""
   shown = [points(seed) for seed in seeds]
-  latents = symformer.merge(CONFIG, Model.params).encoder(*(jnp.stack(a) for a in zip(*shown, strict=True)))
+  encode = jax.jit(symformer.merge(CONFIG, Model.params).encoder)
+  latents = encode(*(jnp.stack(a) for a in zip(*shown, strict=True)))
   rules = jax.tree.map(lambda a: np.stack([a] * len(seeds)), grammar.make_grammar(Rule(2), CONFIG.vocabulary))
   counts = np.array(counts or [num_samples] * len(seeds), np.int32)
   return latents, sampling._decode(
@@ -69,7 +70,8 @@ def test_log_probability_and_constants_are_the_teacher_forced_ones():
   ids, mantissas = found.ids[0, :200], found.mantissas[0, :200]
   inputs = jnp.pad(ids[:, :-1], ((0, 0), (1, 0)), constant_values=START_ID)
   constants = jnp.pad(mantissas[:, :-1], ((0, 0), (1, 0)))
-  logits, predicted = symformer.merge(CONFIG, Model.params).decoder(inputs, constants, jnp.repeat(latents, 200, axis=0))
+  forced = jax.jit(symformer.merge(CONFIG, Model.params).decoder)
+  logits, predicted = forced(inputs, constants, jnp.repeat(latents, 200, axis=0))
   rules = jax.tree.map(jnp.asarray, grammar.make_grammar(Rule(2), CONFIG.vocabulary))
   allow = jax.jit(lambda s, n: grammar.allowed_tokens(s, n, rules, vocab=CONFIG.vocabulary))
   follow = jax.jit(lambda s, t: grammar.advance(s, t, rules, vocab=CONFIG.vocabulary))

@@ -33,15 +33,48 @@ def tell(results):
 """
 
 
-def told(code):
-  """What a program prints as its last line; its exit code and standard error."""
-  done = subprocess.run([sys.executable, "-c", PRELUDE + code], capture_output=True, text=True, timeout=200,
-                        env=os.environ | {"JAX_PLATFORMS": "cpu"})
-  lines = done.stdout.splitlines()
-  return json.loads(lines[-1]) if lines else None, done.returncode, done.stderr
+# Imports take most of the time of these programs: one process has them and becomes each program by a fork.
+FORKS = """
+import sys
+
+for line in sys.stdin:
+  code, out, err = json.loads(line)
+  child = os.fork()
+  if not child:
+    for number, path in ((1, out), (2, err)):
+      os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT), number)
+    exec(code)
+    break
+  print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+"""
 
 
-def test_ctrl_c_in_the_collector_of_garbage_ends_the_turns_with_the_best_so_far():
+@pytest.fixture(scope="module")
+def forks():
+  with subprocess.Popen([sys.executable, "-c", PRELUDE + FORKS], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                        stderr=subprocess.DEVNULL, text=True, start_new_session=True,
+                        env=os.environ | {"JAX_PLATFORMS": "cpu"}) as process:
+    yield process
+    process.stdin.close()
+
+
+@pytest.fixture
+def told(forks, tmp_path):
+  def run(code):
+    """What a program prints as its last line; its exit code and standard error."""
+    out, err = tmp_path / "out", tmp_path / "err"
+    print(json.dumps([code, str(out), str(err)]), file=forks.stdin, flush=True)
+    watch = threading.Timer(200, os.killpg, (forks.pid, signal.SIGKILL))
+    watch.start()
+    exit_code = forks.stdout.readline()
+    watch.cancel()
+    lines = out.read_text().splitlines()
+    return json.loads(lines[-1]) if lines else None, int(exit_code), err.read_text()
+
+  return run
+
+
+def test_ctrl_c_in_the_collector_of_garbage_ends_the_turns_with_the_best_so_far(told):
   """Where Python drops an exception: JAX has it call a function of its own."""
   found, code, stderr = told("""
 def press_within(phase, info):
@@ -58,7 +91,7 @@ tell(search(callback=callback))
   assert "ignored" not in stderr
 
 
-def test_ctrl_c_of_a_terminal_ends_a_long_turn():
+def test_ctrl_c_of_a_terminal_ends_a_long_turn(told):
   """One turn goes on for as long as nobody ends it."""
   found, code, stderr = told("""
 from symformer_jax.sources import guesses
@@ -75,7 +108,7 @@ tell(search())
   assert (found, code) == ([[["ok", "stopped", 1]], True], 0), stderr
 
 
-def test_ctrl_c_during_the_choice_loses_nothing_and_begins_nothing_more():
+def test_ctrl_c_during_the_choice_loses_nothing_and_begins_nothing_more(told):
   found, code, stderr = told("""
 choose, batches = inference._choose, inference.compilation.dataset_buckets
 inference.compilation.dataset_buckets = lambda: (1,)
@@ -91,7 +124,7 @@ tell(search(2))
 
 
 @pytest.mark.parametrize("where", ["turn", "choice"])
-def test_a_second_ctrl_c_ends_the_call(where):
+def test_a_second_ctrl_c_ends_the_call(told, where):
   found, code, stderr = told(f"""
 def press_twice(*args, **options):
   press()
@@ -107,7 +140,7 @@ except KeyboardInterrupt:
   assert (found, code) == ([[], True], 0), stderr
 
 
-def test_ctrl_c_of_one_target_is_of_those_that_follow():
+def test_ctrl_c_of_one_target_is_of_those_that_follow(told):
   found, code, stderr = told("""
 def callback(standing):
   if standing.index == 0:

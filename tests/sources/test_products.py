@@ -49,8 +49,9 @@ def test_every_way_to_write_a_factor_is_its_power(low, high, num_variables, rng)
 
 
 @pytest.mark.parametrize("law", [
-  "u*sqrt(x)/y**1.5", "z/(exp(x*y/u) - 1)", "x*z/(y + u)/(x + y)", "x*(1 + y*cos(u))",
+  "z/(exp(x*y/u) - 1)", "x*z/(y + u)/(x + y)", "x*(1 + y*cos(u))",
   *(pytest.param(law, marks=pytest.mark.slow) for law in (
+    "u*sqrt(x)/y**1.5",
     "x*sin(u)*y/z", "x*log(y/z)", "x*exp(-((y - z)/u)**2/2)/u", "x*(exp(2*y/z) - 1)/(exp(2*y/z) + 1)", "-x*y/z**3"))])
 def test_laws_are_found(law, rng):
   rows = rows_of(law, rng)
@@ -86,8 +87,8 @@ def test_laws_of_a_negative_variable_are_found(law, rng):
   ("1/(1/x + 1/y)", "x*y/(x + y)"), ("x/(1 + y/z)", "x*z/(y + z)"),
   ("y*sqrt(1 + x**2/y**2)", "sqrt(x**2 + y**2)")])
 def test_denominators_are_cleared(law, text, rng):
-  rows = rows_of(law, rng)
-  fitted = sum(find_products(rows, range(4)), [])
+  rows = rows_of(law, rng, num_variables=3)
+  fitted = sum(find_products(rows, range(3)), [])
   exact = [printing.to_text(node, NAMES) for node in fitted
            if scoring.score(scoring.evaluate(node, rows.x), rows.y).mse < 1e-20]
   assert any(found.endswith(text) and len(found) < len(text) + 20 for found in exact)  # beside a factor like 0.9999
@@ -109,8 +110,8 @@ def test_a_root_of_a_difference_is_real(rng):
 
 
 def test_with_an_unusual_inner_constant_the_right_form_waits_for_its_fit(rng):
-  rows = rows_of("x/(exp(0.1591*y/z) - 1)", rng)
-  halves = sum(find_products(rows, range(4)), [])
+  rows = rows_of("x/(exp(0.1591*y/z) - 1)", rng, num_variables=3)
+  halves = sum(find_products(rows, range(3)), [])
   texts = [printing.to_text(node, NAMES) for node in halves]
   assert any(re.fullmatch(r"[0-9.e-]+\*x/\(exp\([0-9.]+\*y/z\) - 1\)", text) for text in texts)
 
@@ -118,8 +119,8 @@ def test_with_an_unusual_inner_constant_the_right_form_waits_for_its_fit(rng):
 @pytest.mark.parametrize(("forbidden", "law"), [
   ({"exp", "sin", "+"}, "x*cos(y)"), ({"inv"}, "z*(x + y)"), ({"exp"}, "x*y/(x + z)"), ({"pow2"}, "x/(y + z)")])
 def test_forbidden_operators_stay_out(forbidden, law, rng):
-  rows = rows_of(law, rng)
-  found = sum(find_products(rows, range(4), lambda token: token not in forbidden), [])
+  rows = rows_of(law, rng, num_variables=3)
+  found = sum(find_products(rows, range(3), lambda token: token not in forbidden), [])
   assert not {part.token for node in found for part in expression.walk(node)} & forbidden
   assert best_of(found, rows)[1] < 1e-18
 
@@ -140,7 +141,7 @@ def test_the_number_of_fits_does_not_grow_with_the_square_of_the_columns(rng, mo
   real = np.linalg.lstsq
   monkeypatch.setattr(np.linalg, "lstsq", lambda *args, **options: calls.append(1) or real(*args, **options))
   counts = []
-  for num_variables in (5, 20):
+  for num_variables in (3, 20):
     calls.clear()
     find_products(rows_of("x*y/(x + z)", rng, num_variables=num_variables), range(num_variables))
     counts.append(len(calls))
@@ -148,9 +149,9 @@ def test_the_number_of_fits_does_not_grow_with_the_square_of_the_columns(rng, mo
 
 
 def test_rows_where_y_is_0_say_nothing_of_its_logarithm(rng):
-  rows = rows_of("x*y/(x + z)", rng)
+  rows = rows_of("x*y/(x + z)", rng, num_variables=3)
   y = np.where(np.arange(120) < 20, 0.0, rows.y)
-  fitted = sum(find_products(Rows(rows.x, y, rows.weights), range(4)), [])
+  fitted = sum(find_products(Rows(rows.x, y, rows.weights), range(3)), [])
   assert best_of(fitted, rows)[1] < 1e-18
 
 

@@ -20,7 +20,7 @@ from symformer_jax.sources import reduced_tables, reductions, registry
 NAMES = ("x", "y", "z", "w")
 
 
-def data(text, num_columns, *, low=0.5, high=3.0, num_rows=220):
+def data(text, num_columns, *, low=0.5, high=3.0, num_rows=200):
   x = np.random.default_rng(11).uniform(low, high, (num_rows, num_columns))
   return x, expression.evaluate(parser.parse(text, NAMES[:num_columns]), x)
 

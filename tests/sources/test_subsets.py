@@ -80,7 +80,7 @@ def test_equal_and_constant_columns_make_no_set(rng):
 
 def asked(source, f, bounds, *, turns=None, restrictions=None):
   rng = np.random.default_rng(0)
-  x = np.column_stack([rng.uniform(low, high, 200) for low, high in bounds])
+  x = np.column_stack([rng.uniform(low, high, 100) for low, high in bounds])
   options = SearchOptions(restrictions=restrictions) if restrictions else SearchOptions()
   task = make_task((x, f(*x.T)), "xyzw"[: len(bounds)], options)
   nodes = []

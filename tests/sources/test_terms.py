@@ -133,14 +133,15 @@ def test_few_points_make_few_parts(rng):
 
 @pytest.mark.parametrize(("truth", "low"), [
   ("3*exp(-1.25*(x - 1.1)**2) + 0.5", -3), ("2*sin(3*x - 5*y)", -3), ("1/sqrt((1 - x**2)**2 + 0.04*x**2)", 0.1),
-  ("(x - 2*exp(-0.4*x))**3", -2), *(pytest.param(truth, low, marks=pytest.mark.slow) for truth, low in (
+  *(pytest.param(truth, low, marks=pytest.mark.slow) for truth, low in (
+    ("(x - 2*exp(-0.4*x))**3", -2),
     ("297*exp(-x/5.5) + 54*x", 0), ("y/(x + 7.3)", 0), ("arctan(0.3*x**2 - y)", -1), ("x**3/(exp(x) - 1)", 0.1),
     ("2/((x - 1.3)**2 + 0.4) + 1", -3), ("exp(y) + exp(-y) + 3", -3), ("sin(x**3)*cos(y**2) - 1", -3),
     ("1/(18*exp(-1.3*x) + 0.1)", 0), ("exp(-0.3*x)*cos(4*x + 0.5)", 0), ("arcsin(0.3*x*sin(y))", 0.1),
     ("x*y - 3*x**2*y + 2*y**3 + 0.5*sqrt(x)", 0.1), ("log(4 - x) + 0.3*x", -3)))])
 def test_atoms_make_what_no_candidate_has(truth, low, rng):
   """Among the sums that are fitted is the truth."""
-  rows = rows_of(truth, rng, low=low, num_rows=150)
+  rows = rows_of(truth, rng, low=low, num_rows=100)
   near = library_sums(rows)
   assert all(np.isfinite(mse) for _, mse in near)
   [fitted] = refine.fit_constants(
@@ -164,15 +165,16 @@ def test_atoms_keep_forbidden_operators_out(rng):
   assert not any(part.token == "exp" for node, _ in near for arg in node.args for part in expression.walk(arg))
 
 
-@pytest.mark.parametrize("unit", [1e-58, 1e-24, 1e24, 1e58])
-def test_atoms_do_not_depend_on_the_unit_of_y(unit, rng):
+def test_atoms_do_not_depend_on_the_unit_of_y(rng):
   rows = rows_of("2*sin(3*x - 5*y) + x**2/3", rng)
 
   def best(scale):
     near = library_sums(Rows(rows.x, scale * rows.y, rows.weights))
     return min(mse for _, mse in near) / (scale**2 * np.var(rows.y))
 
-  assert best(unit) == pytest.approx(best(1.0), rel=0.05)
+  plain = best(1.0)
+  for unit in (1e-58, 1e-24, 1e24, 1e58):
+    assert best(unit) == pytest.approx(plain, rel=0.05), unit
 
 
 def test_atoms_of_weighted_rows_a_constant_column_and_three_variables(rng):

@@ -20,7 +20,7 @@ CONFIG = DEFAULT.varying
 OPTIONS = SearchOptions()
 
 
-def make(text, box, *, num_rows=300, noise=0.0, options=OPTIONS):
+def make(text, box, *, num_rows=200, noise=0.0, options=OPTIONS):
   rng = np.random.default_rng(3)
   names = "xyzw"[: len(box)]
   x = np.stack([rng.uniform(*each, num_rows) for each in box], axis=1)

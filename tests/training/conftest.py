@@ -47,7 +47,7 @@ def quick(built, data_dir):
     decoding=dataclasses.replace(built.decoding, every=0))
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def config(data_dir):
   built = configuration.build(TrainConfig, tiny.get_config().to_dict())
   return quick(built, data_dir)

@@ -55,7 +55,7 @@ def uninterrupted(tmp_path_factory, data_dir):
   built = configuration.build(TrainConfig, tiny.get_config().to_dict())
   config = dataclasses.replace(built, mesh=MeshConfig(data=1))
   config = dataclasses.replace(config, data=dataclasses.replace(
-    config.data, dirs=(str(data_dir),), length_buckets=(10, 15)))
+    config.data, dirs=(str(data_dir),), length_buckets=(15,)))  # test_pipeline resumes several lengths
   workdir = tmp_path_factory.mktemp("whole")
   is_complete, run = _run(config, workdir)
   assert is_complete
@@ -146,12 +146,13 @@ def test_a_run_does_not_start_anew_over_unreadable_checkpoints(uninterrupted, tm
   assert files and all(path.exists() for path in files)  # nothing was written over
 
 
-def test_the_best_checkpoint_is_kept_beside_the_newest(config, tmp_path):
-  config = dataclasses.replace(config, mesh=MeshConfig(data=1), eval_every=2, checkpoint_every=1, keep_checkpoints=2)
-  run = loop.set_up(dataclasses.replace(config, num_steps=10), tmp_path)
-  losses = iter([3.0, 1.0, 2.0, 5.0, 4.0])
+def test_the_best_checkpoint_is_kept_beside_the_newest(uninterrupted, tmp_path):
+  config = _without_decoding(uninterrupted[0])  # whose steps are compiled
+  config = dataclasses.replace(config, eval_every=2, checkpoint_every=1, keep_checkpoints=2)
+  run = loop.set_up(config, tmp_path)
+  losses, steps = iter([3.0, 1.0, 2.0, 5.0, 4.0]), iter(range(1, 11))
   run.evaluate = lambda params: {"loss": next(losses), "cross_entropy": 0.0}
-  loop.train(run)
+  loop.train(run, should_stop=lambda: next(steps) == 10)
   loop.close(run)
   assert sorted(int(p.name) for p in (tmp_path / "checkpoints").glob("*")) == [4, 9, 10]
   assert checkpoint.best_step(tmp_path) == 4
@@ -195,8 +196,11 @@ def test_another_model_or_vocabulary_is_refused(uninterrupted):
   pytest.param(MeshConfig(data=8), marks=pytest.mark.slow), MeshConfig(data=2, fsdp=2, tensor=2)])
 def test_sharded_equals_single_device(uninterrupted, tmp_path, mesh):
   config, whole = _without_decoding(uninterrupted[0]), uninterrupted[1]
-  _run(dataclasses.replace(config, mesh=mesh), tmp_path)
-  for got, expected in zip(_losses(tmp_path), _losses(whole), strict=True):
+  # Ten steps and one validation: a gradient that is not the same shows in the first lines.
+  _run(dataclasses.replace(config, mesh=mesh), tmp_path, stop_after=10)
+  losses = _losses(tmp_path)
+  assert len(losses) == 3
+  for got, expected in zip(losses, _losses(whole)[:3], strict=True):
     assert got == pytest.approx(expected, rel=2e-4)
 
 

@@ -16,7 +16,8 @@ BAD_STEP = 3
 
 def _set_up(config, workdir, **changes):
   """A run whose step BAD_STEP divides 0 by 0."""
-  config = dataclasses.replace(config, mesh=MeshConfig(data=1), num_steps=6, log_every=6, checkpoint_every=2, **changes)
+  config = dataclasses.replace(
+    config, mesh=MeshConfig(data=1), num_steps=6, log_every=6, checkpoint_every=2, eval_every=0, **changes)
   run = loop.set_up(config, workdir)
   step = run.train_step
 

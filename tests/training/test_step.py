@@ -13,10 +13,10 @@ from symformer_jax.model import symformer
 from symformer_jax.training import speed, step as step_lib
 
 
-@pytest.fixture
-def examples(config, rng):
+@pytest.fixture(scope="module")
+def examples(config):
   """Eight examples of different lengths and numbers of constants: a mean of parts' means is not the batch's."""
-  vocab, (batch, length) = config.model.vocabulary, (8, 9)
+  vocab, (batch, length), rng = config.model.vocabulary, (8, 9), np.random.default_rng(0)
   ids = rng.integers(3, vocab.size, (batch, length)) * (np.arange(length) < rng.integers(1, length, (batch, 1)))
   constants = np.where(np.asarray(vocab.is_constant)[ids], rng.uniform(-1, 1, ids.shape), 0).astype(np.float32)
   seqs = jax.tree.map(np.asarray, sequences.teacher_forcing(ids, constants))
@@ -39,9 +39,14 @@ def params():
   return functools.cache(lambda config: jax.jit(lambda: symformer.init_params(config, jax.random.key(0)))())
 
 
+@pytest.fixture(scope="module")
+def whole(config, examples, params):
+  """The gradient of the batch at once, and its metrics."""
+  return jax.jit(_gradient(config, examples))(params(config.model))
+
+
 @pytest.mark.parametrize("change", [{"accumulation": 4}, {"remat": True}], ids=str)
-def test_the_gradient_is_the_same(config, examples, params, change):
-  whole = jax.jit(_gradient(config, examples))(params(config.model))
+def test_the_gradient_is_the_same(config, examples, params, whole, change):
   other = jax.jit(_gradient(dataclasses.replace(config, **change), examples))(params(config.model))
   jax.tree.map(functools.partial(np.testing.assert_allclose, rtol=1e-4, atol=2e-6), whole, other)
 
@@ -53,9 +58,9 @@ def test_rematerialisation_computes_blocks_again(config, examples):
   assert count(config) == 0 and count(dataclasses.replace(config, remat=True)) > 0
 
 
-def test_bfloat16_computes_in_bfloat16_and_keeps_float32_gradients(config, examples, params):
+def test_bfloat16_computes_in_bfloat16_and_keeps_float32_gradients(config, examples, params, whole):
   half = dataclasses.replace(config, compute_dtype="bfloat16")
-  exact, rounded = (jax.jit(_gradient(some, examples))(params(config.model)) for some in (config, half))
+  exact, rounded = whole, jax.jit(_gradient(half, examples))(params(config.model))
   assert {leaf.dtype for leaf in jax.tree.leaves(rounded[0])} == {np.dtype("float32")}
   assert float(rounded[1]["loss"]) == pytest.approx(float(exact[1]["loss"]), rel=0.02)
   assert rounded[1]["loss"] != exact[1]["loss"]
