@@ -16,6 +16,7 @@ from symformer_jax.engine import interruption
 from symformer_jax.engine.config import DEFAULT, SearchConfig, WaveFractionsConfig
 from symformer_jax.engine.rows import Rows
 from symformer_jax.engine.source import Question
+from symformer_jax.engine.task import Task
 from symformer_jax.language import expression
 from symformer_jax.language.expression import Node, chain, variable
 from symformer_jax.language.rules import Rule
@@ -40,6 +41,10 @@ class WaveFractions(Stateless):
   @property
   def turns(self) -> tuple[int, ...]:
     return self.config.wave_fractions.turns
+
+  def supports(self, task: Task) -> bool:
+    config = self.config.wave_fractions
+    return super().supports(task) and len(task.fit_rows) >= config.rows_per_constant * NUM_CONSTANTS
 
   def _nodes(self, question: Question, turn: int, num: int) -> Sequence[Node]:
     task = question.task
@@ -86,10 +91,10 @@ def fractions_of(
     rows: what is fitted; columns: of x, those that formulas are made of; rule: the formulas that count.
     is_of_sums: whether phases are sums of multiples of two monomials instead of multiples of one.
   """
-  some, varies = rows.sample(config.num_rows, seed=0), rows.varying(columns)
-  if not varies or len(some) < config.rows_per_constant * NUM_CONSTANTS:
+  varies = rows.varying(columns)
+  if not varies:
     return
-  equation = Equation(some)
+  equation = Equation(rows.sample(config.num_rows, seed=0))
   places = (_of_sums if is_of_sums else _of_multiples)(equation, varies, rule, config)
   nearest = sorted(places, key=lambda place: place.leap)[: config.num_fitted[is_of_sums]]
   fit = _with_best_frequencies if is_of_sums else _with_best_frequency

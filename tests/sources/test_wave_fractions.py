@@ -88,11 +88,17 @@ def test_under_noise_the_tangent_is_found_as_well(x, rng):
   assert np.median(np.abs(expression.evaluate(near, x) - clean)) < 0.05
 
 
-def test_nothing_is_made_of_noise_or_of_few_rows(x, rng):
-  assert not list(fractions_of(Rows(x, rng.normal(size=100), np.ones(100)), [0], Rule(1)))
-  few = rows_of("3*x*tan(7.3*x)", x[:27])
-  assert not list(fractions_of(few, [0], Rule(1)))
-  assert list(fractions_of(rows_of("3*tan(7.3*x)", x[:28]), [0], Rule(1)))  # so few, without factors
+def test_nothing_is_made_of_noise(x, rng):
+  for is_of_sums in (False, True):
+    assert not list(fractions_of(Rows(x, rng.normal(size=100), np.ones(100)), [0], Rule(1), is_of_sums=is_of_sums))
+
+
+def test_few_rows_are_not_asked_of_and_some_not_for_factors(x):
+  assert not WaveFractions(DEFAULT).supports(task_of("3*x*tan(7.3*x)", x[:27]))
+  few = task_of("3*tan(7.3*x)", x[:28])
+  assert WaveFractions(DEFAULT).supports(few) and least(few, ask(few)) < 1e-18
+  made = fractions_of(rows_of("3*x*tan(7.3*x)", x[:39]), [0], Rule(1))
+  assert all(np.max(np.abs(expression.evaluate(node, x) - rows_of("3*x*tan(7.3*x)", x).y)) > 1 for node in made)
 
 
 def test_no_formula_has_an_operator_that_is_forbidden(x):
