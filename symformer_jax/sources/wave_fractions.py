@@ -18,7 +18,7 @@ from symformer_jax.engine.rows import Rows
 from symformer_jax.engine.source import Question
 from symformer_jax.engine.task import Task
 from symformer_jax.language import expression
-from symformer_jax.language.expression import Node, chain, variable
+from symformer_jax.language.expression import VARIABLE, Node, chain, variable
 from symformer_jax.language.rules import Rule
 from symformer_jax.sources import monomials, pair_sums, wave_forms
 from symformer_jax.sources.stateless import Stateless
@@ -121,8 +121,12 @@ def _of_multiples(equation: Equation, columns: Sequence[int], rule: Rule, config
                 for name in config.waves for power in config.beside_waves]
   has_rows = len(equation.rows) >= config.rows_per_constant * (NUM_CONSTANTS + 3)
   usable = _usable(factors, equation.rows, rule) if has_rows else []
-  return [place for part in _usable(parts, equation.rows, rule)[: config.max_arguments]
-          for place in _minima(equation, part, usable, config)]
+  places: list[Place] = []
+  for part in _usable(parts, equation.rows, rule)[: config.max_arguments]:
+    num_columns = sum(node.token == VARIABLE for node in expression.walk(part.node))
+    num_phases = config.num_phases[bool(part.node.args)]
+    places += _minima(equation, part, usable if num_columns <= 2 else [], num_phases, config)
+  return places
 
 
 def _of_sums(equation: Equation, columns: Sequence[int], rule: Rule, config: WaveFractionsConfig) -> list[Place]:
@@ -149,7 +153,7 @@ def _usable(nodes: Sequence[Node], rows: Rows, rule: Rule) -> list[Part]:
 
 
 def _minima(
-  equation: Equation, part: Part, factors: Sequence[Part], config: WaveFractionsConfig
+  equation: Equation, part: Part, factors: Sequence[Part], num_phases: int, config: WaveFractionsConfig
 ) -> Iterator[Place]:
   """Over the frequency, with each factor and without."""
   interruption.check()
@@ -157,9 +161,9 @@ def _minima(
     return
   step = config.step / part.range(config.most_rows)
   first = max(np.ceil(config.least_phase / (step * part.range(0.5))), 1)
-  if not first + 2 * config.num_around < config.num_phases:
+  if not first + 2 * config.num_around < num_phases:
     return
-  frequencies = step * np.arange(first, config.num_phases + 1)
+  frequencies = step * np.arange(first, num_phases + 1)
   values = np.array([factor.values / np.max(np.abs(factor.values)) for factor in factors])
   shares = equation.shares(frequencies[:, None] * part.values, values.reshape(len(factors), len(equation.rows)))
   padded = np.pad(shares, ((config.num_around,) * 2, (0, 0)), mode="reflect")

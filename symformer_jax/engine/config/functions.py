@@ -127,11 +127,13 @@ class WaveFractionsConfig:
   # Rows on which they are chosen, and for each constant of an equation at least.
   num_rows: int = 128
   rows_per_constant: int = 4
-  # Of one column, of two, of more: exponents of the monomials of one column, and of two, that phases are multiples of,
-  # at most so many; of those that are summed, the first so many pairs; of the factors beside 1.
+  # Of one column, of two, of more: exponents of the monomials of one column, of two, ... that phases are multiples of,
+  # at most so many; of those that are summed, the first so many pairs; of the factors beside 1, for phases of one or
+  # two columns.
   arguments: tuple[Powers, ...] = (
-    ((1, 2, -1, 0.5, -2, 3, -0.5, 1.5, -3, 4),), ((1, 2, -1, 0.5, 3, -2), (1, -1)), ((1, 2, -1), (1, -1)))
-  max_arguments: int = 96
+    ((1, 2, -1, 0.5, -2, 3, -0.5, 1.5, -3, 4),), ((1, 2, -1, 0.5, 3, -2), (1, -1)),
+    ((1, 2, -1), (1, -1), (1, -1), (1, -1)))
+  max_arguments: int = 256
   summed: tuple[Powers, ...] = (((1, 2, -1, 0.5, 3),), ((1, 2), (1,)), ((1,), (1,)))
   num_pairs: int = 15
   factors: tuple[Powers, ...] = (((1, -1, 2, 0.5, -2, -0.5, 3, -3),), ((1, -1, 2), (1, -1)), ((1, -1),))
@@ -139,10 +141,11 @@ class WaveFractionsConfig:
   functions: tuple[str, ...] = ("ln", "exp")
   waves: tuple[str, ...] = ("cos", "sin")
   beside_waves: tuple[float, ...] = (0, 1, -1)
-  # Frequencies: radians from one to the next over the range of so many rows, and how many; the same of each of two. A
-  # phase that turns less than the least over half of the rows makes a power, not a wave.
+  # Frequencies: radians from one to the next over the range of so many rows, and how many of a column and of another
+  # monomial; the same of each of two. A phase that turns less than the least over half of the rows makes a power, not a
+  # wave. Rows at random know a wave of which they see less than one in a period.
   step: float = 0.8
-  num_phases: int = 128
+  num_phases: tuple[int, int] = (768, 128)
   step_of_sums: float = 1.0
   num_phases_of_sums: int = 32
   most_rows: float = 0.9
@@ -160,8 +163,8 @@ class WaveFractionsConfig:
   nearly: float = 0.05
 
   def __post_init__(self) -> None:
-    check_counts(self, "num_rows", "rows_per_constant", "max_arguments", "num_pairs", "num_phases",
-                 "num_phases_of_sums", "num_around", "max_looks")
+    check_counts(self, "num_rows", "rows_per_constant", "max_arguments", "num_pairs", "num_phases_of_sums",
+                 "num_around", "max_looks")
 
 
 @dataclasses.dataclass(frozen=True)
