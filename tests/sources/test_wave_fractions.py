@@ -17,7 +17,7 @@ from symformer_jax.engine.task import make_task
 from symformer_jax.language import expression, parser, printing, programs
 from symformer_jax.language.expression import Node, variable
 from symformer_jax.language.rules import Restrictions, Rule
-from symformer_jax.sources import wave_forms
+from symformer_jax.sources import wave_forms, wave_fractions
 from symformer_jax.sources.wave_equations import Equation
 from symformer_jax.sources.wave_forms import Part, Phase
 from symformer_jax.sources.wave_fractions import WaveFractions, fractions_of
@@ -73,6 +73,34 @@ def test_laws_of_several_columns_are_found(text, rng):
 def test_phases_that_are_sums_have_their_turn(text, rng):
   task = task_of(text, rng.uniform(-3, 3, (200, 2 if "y" in text else 1)))
   assert least(task, ask(task, turn=1)) < 1e-18
+
+
+def test_phases_of_sums_of_any_two_of_many_columns(rng):
+  task = task_of("2*tan(1.4*y - 2*w)", rng.uniform(-3, 3, (200, 4)))
+  assert least(task, ask(task, turn=1)) < 1e-18
+
+
+def test_a_tangent_of_half_a_phase_is_written_as_one(x):
+  """sin(2*x)/(1 - cos(2*x)) and (1 + cos(2*x))/sin(2*x) are the same, and so is any mixture of them."""
+  rows = rows_of("log(x)/tan(x) + 0.9*log(x)", x)
+  near = [node for node in fractions_of(rows, [0], Rule(1))
+          if np.allclose(expression.evaluate(node, x), rows.y, rtol=1e-6)]
+  assert min(map(expression.complexity, near)) <= 15 and any(part.token == "tan" for part in expression.walk(near[0]))
+
+
+def test_what_is_tried(monkeypatch, rng):
+  tried = {}
+  monkeypatch.setattr(wave_fractions, "_minima", lambda equation, part, factors, num_phases, config: tried.update(
+    {printing.to_text(part.node, "xyzw"): (len(factors), num_phases)}) or [])
+  for num_columns in (1, 4):
+    x = rng.uniform(1, 2, (200, num_columns))
+    list(fractions_of(Rows(x, np.sin(x[:, 0]), np.ones(200)), range(num_columns), Rule(num_columns)))
+    if num_columns == 1:
+      assert tried.pop("x") == (16, 768) and tried["log(x)"] == tried["x**2"] == tried["1/x**3"] == (16, 128)
+      assert len(tried) == 11  # of twelve one is popped
+      tried.clear()
+  assert tried["x"] == tried["w"] == (8, 768) and tried["x**2"] == tried["x/w"] == tried["x*y"] == (8, 128)
+  assert tried["x*y*z"] == tried["x*y*z*w"] == (0, 128) and len(tried) == 12 + 24 + 32 + 16
 
 
 def test_units_do_not_matter(x):
@@ -163,6 +191,10 @@ def test_the_share_is_the_least_of_all_denominators(rows, rng):
   found = equation.left(phase, [])
   assert found[0] <= least_of_many < 1.05 * found[0] and np.all(np.diff(found) >= 0)
   assert share(equation.solve(phase, [])[0]) == pytest.approx(found[0], rel=1e-9)
+
+
+def test_nothing_is_left_to_say_of_a_phase_that_is_none(rows):
+  assert Equation(rows).left(np.zeros(100), []).tolist() == [np.inf] * 3
 
 
 def test_coefficients_are_those_of_the_fraction(x):
