@@ -91,10 +91,10 @@ def fractions_of(
     rows: what is fitted; columns: of x, those that formulas are made of; rule: the formulas that count.
     is_of_sums: whether phases are sums of multiples of two monomials instead of multiples of one.
   """
-  varies = rows.varying(columns)
-  if not varies:
+  varies, some = rows.varying(columns), rows.sample(config.num_rows, seed=0)
+  if not varies or np.ptp(some.y) == 0:
     return
-  equation = Equation(rows.sample(config.num_rows, seed=0))
+  equation = Equation(some)
   places = (_of_sums if is_of_sums else _of_multiples)(equation, varies, rule, config)
   nearest = sorted(places, key=lambda place: place.leap)[: config.num_fitted[is_of_sums]]
   fit = _with_best_frequencies if is_of_sums else _with_best_frequency
@@ -115,7 +115,7 @@ def _of_multiples(equation: Equation, columns: Sequence[int], rule: Rule, config
   factors = _monomials(columns, config.factors[number])
   if is_alone:
     x = variable(columns[0])
-    parts += [Node(name, (x,)) for name in config.functions]
+    parts += [Node(name, (x,)) for name in (*config.functions, *config.waves)]
     factors += [Node(name, (x,)) for name in config.functions]
     factors += [chain("*", [Node(name, (x,)), monomials.to_node(((columns[0], power),))])
                 for name in config.waves for power in config.beside_waves]

@@ -137,7 +137,7 @@ class WaveFractionsConfig:
   summed: tuple[Powers, ...] = (((1, 2, -1, 0.5, 3),), ((1, 2), (1,)), ((1,), (1,)))
   num_pairs: int = 15
   factors: tuple[Powers, ...] = (((1, -1, 2, 0.5, -2, -0.5, 3, -3),), ((1, -1, 2), (1, -1)), ((1, -1),))
-  # Of a single column: functions that are arguments and factors; waves that are factors, times these powers.
+  # Of a single column: functions that are arguments and factors; waves that are both, as factors times these powers.
   functions: tuple[str, ...] = ("ln", "exp")
   waves: tuple[str, ...] = ("cos", "sin")
   beside_waves: tuple[float, ...] = (0, 1, -1)
