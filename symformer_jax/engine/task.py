@@ -13,8 +13,9 @@ from symformer_jax.engine.rescale import Scaling
 from symformer_jax.engine.rows import Rows, check_dataset
 from symformer_jax.errors import InputError
 from symformer_jax.language import printing
-from symformer_jax.language.expression import Node
+from symformer_jax.language.expression import Node, negate
 from symformer_jax.language.rules import Rule
+from symformer_jax.language.tidy import tidy
 from symformer_jax.language.units import TARGET, DataUnits
 
 # Rows that are fitted are padded to one of these numbers, or to `PoolConfig.fit_rows`.
@@ -35,7 +36,7 @@ class Task:
     num_rows: what `fit_rows` are padded to for compiled programs.
     whole_variance: of what R2 is told of where that is not y but a whole that has y as a part, in squared units of y:
       an unknown function may hardly vary in a template that does.
-    turned: columns that are searched with the opposite sign, see `turn`.
+    turned: columns that are searched with the opposite sign, see `turn`; is_opposite: whether y is.
   """
 
   rows: Rows
@@ -48,6 +49,7 @@ class Task:
   units: DataUnits | None = None
   whole_variance: float | None = None
   turned: tuple[int, ...] = ()
+  is_opposite: bool = False
 
   @property
   def is_chosen(self) -> bool:
@@ -72,30 +74,33 @@ class Task:
 
   def restore(self, node: Node) -> Node:
     """A formula of these rows as one of the user's."""
-    if not self.turned:
-      return node
-    return Scaling(tuple(-1.0 if column in self.turned else 1.0 for column in range(len(self.names)))).restore(node)
+    if self.turned:
+      node = Scaling(tuple(-1.0 if column in self.turned else 1.0 for column in range(len(self.names)))).restore(node)
+    return tidy(negate(node)) if self.is_opposite else node
 
   def as_given(self) -> "Task":
     """With the user's rows."""
-    return _with_opposites(self, self.turned, ())
+    return _turned(self, self.turned, self.is_opposite, back=True)
 
 
 def turn(task: Task) -> Task:
-  """With the opposites of columns that are above 0 in no row and below it in some: a power of them that is no whole
-  number is defined, as that of a depth is, which most sources look for in columns that are not negative alone.
+  """With the opposites of columns, and of y, that are above 0 in no row and below it in some: a power of such a column
+  that is no whole number is defined, as that of a depth is, and the logarithm and the roots of such a y may be sums;
+  most sources look for these in what is not negative alone.
   """
   least, largest = task.rows.x.min(axis=0), task.rows.x.max(axis=0)
   negative = tuple(column for column in task.columns if least[column] < 0 and largest[column] <= 0)
-  return _with_opposites(task, negative, negative)
+  return _turned(task, negative, bool(np.max(task.rows.y) <= 0), back=False)
 
 
-def _with_opposites(task: Task, columns: tuple[int, ...], turned: tuple[int, ...]) -> Task:
-  if not columns:
+def _turned(task: Task, columns: tuple[int, ...], is_opposite: bool, *, back: bool) -> Task:
+  """With the opposites of some columns and of y, or back from them."""
+  if not columns and not is_opposite:
     return task
-  signs = np.where(np.isin(np.arange(len(task.names)), columns), -1.0, 1.0)
-  rows, fit_rows = (Rows(some.x * signs, some.y, some.weights) for some in (task.rows, task.fit_rows))
-  return dataclasses.replace(task, rows=rows, fit_rows=fit_rows, turned=turned)
+  signs, sign = np.where(np.isin(np.arange(len(task.names)), columns), -1.0, 1.0), -1.0 if is_opposite else 1.0
+  rows, fit_rows = (Rows(some.x * signs, some.y * sign, some.weights) for some in (task.rows, task.fit_rows))
+  return dataclasses.replace(
+    task, rows=rows, fit_rows=fit_rows, turned=() if back else columns, is_opposite=is_opposite and not back)
 
 
 def _sample_that_varies(rows: Rows, num_rows: int, *, seed: int) -> Rows:

@@ -187,7 +187,8 @@ def _minima_of_pair(equation: Equation, pair: tuple[Part, Part], config: WaveFra
   shares = np.stack([equation.shares(phase + phases[1], none)[:, 0] for phase in phases[0]])
   for i, j in np.argwhere(_are_least(shares, (0, 1)) & (first[:, None] > 0) & (second != 0)):
     around = np.median(shares[max(i - near, 0) : i + near + 1, max(j - near, 0) : j + near + 1])
-    if shares[i, j] < config.dip * around:
+    turn = float(np.subtract(*np.quantile(phases[0][i] + phases[1][j], (0.75, 0.25))))
+    if shares[i, j] < config.dip * around and turn > config.least_phase:
       yield Place(float(shares[i, j]), float(around), Phase(pair, steps * [first[i], second[j]]), steps)
 
 

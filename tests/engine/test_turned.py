@@ -1,4 +1,4 @@
-"""Columns that are above 0 in no row are searched with the opposite sign; formulas come back in the user's."""
+"""Columns and targets that are above 0 in no row are searched with the opposite sign; formulas come back as given."""
 
 import dataclasses
 
@@ -35,6 +35,28 @@ def test_columns_that_are_never_above_zero_are_turned_and_come_back(x):
   np.testing.assert_array_equal(turned.as_given().fit_rows.x, x)
   x[:, 0] = 0.0
   assert turn(given := make_task((x, x[:, 1]), NAMES, SearchOptions())) is given and given.as_given() is given
+
+
+@pytest.mark.parametrize("columns", [[1], [0, 1]])
+def test_a_target_that_is_never_above_zero_is_turned_and_comes_back(columns, x):
+  y = -x[:, 1]
+  y[0] = 0.0
+  names = [NAMES[column] for column in columns]
+  given = make_task((x[:, columns], y), names, SearchOptions())
+  turned, negative = turn(given), (0,) if 0 in columns else ()
+  assert turned.is_opposite and turned.turned == negative and turned.variance == given.variance
+  back = turned.as_given()
+  assert not back.is_opposite and back.turned == ()
+  for some, ours in ((turned.rows, back.rows), (turned.fit_rows, back.fit_rows)):
+    np.testing.assert_array_equal(some.y, -y)
+    np.testing.assert_array_equal(ours.y, y)
+    np.testing.assert_array_equal(ours.x, x[:, columns])
+  node = parser.parse("2.5*x - 1", names)
+  assert turned.text(node) == "1 - 2.5*x"
+  np.testing.assert_allclose(expression.evaluate(turned.restore(node), back.rows.x),
+                             -expression.evaluate(node, turned.rows.x))
+  y[1] = 1e-9
+  assert not turn(make_task((x[:, columns], y), names, SearchOptions())).is_opposite
 
 
 def test_excluded_columns_stay(x):
@@ -75,12 +97,22 @@ def test_a_power_of_a_depth_is_found(law, num_columns, x):
     assert np.all(np.isfinite(expression.evaluate(parser.parse(step.expression, NAMES), x)))
 
 
+def test_functions_of_a_negative_target_are_found(x):
+  x, told = x[:, 1:2], []
+  y = -4 * 3 ** x[:, 0] * x[:, 0] ** -x[:, 0]
+  config = dataclasses.replace(DEFAULT, sources=("closed_forms", "exact_fractions"))
+  [result] = inference.search(
+    testing.FixedProposer(["x0"]), [(x, y)], names=[("x",)], callback=told.append, config=config)
+  np.testing.assert_allclose(expression.evaluate(result.best.node, x), y, rtol=1e-6)
+  np.testing.assert_allclose(expression.evaluate(parser.parse(told[-1].best, ("x",)), x), y, rtol=1e-6)
+
+
 @pytest.mark.parametrize(("options", "is_turned"), [
   ({}, True), ({"restrictions": Restrictions(excluded=("x",))}, True), ({"guesses": ("depth",)}, False),
   ({"restrictions": Restrictions(max_depth=9)}, False), ({"recombine": False}, False), ({"refine": "none"}, False)])
 def test_rules_and_guesses_are_for_the_columns_as_they_are(options, is_turned, x):
-  _, [task] = inference._pose((x, x[:, 1]), NAMES, SearchOptions(**options), target="y")
-  assert bool(task.turned) is is_turned
+  _, [task] = inference._pose((x, -x[:, 1]), NAMES, SearchOptions(**options), target="y")
+  assert bool(task.turned) is task.is_opposite is is_turned
 
 
 def test_a_formula_that_becomes_too_long_for_a_program_is_left_out(x):
