@@ -111,7 +111,7 @@ def fractions_of(
 def _of_multiples(equation: Equation, columns: Sequence[int], rule: Rule, config: WaveFractionsConfig) -> list[Place]:
   """Minima for phases that are multiples of one monomial, or function of the only column."""
   number, is_alone = min(len(columns), 3) - 1, len(columns) == 1
-  parts = _monomials(columns, config.arguments[number])
+  parts = _monomials(columns, config.arguments[number])[: config.max_arguments]
   factors = _monomials(columns, config.factors[number])
   if is_alone:
     x = variable(columns[0])
@@ -122,7 +122,7 @@ def _of_multiples(equation: Equation, columns: Sequence[int], rule: Rule, config
   has_rows = len(equation.rows) >= config.rows_per_constant * (NUM_CONSTANTS + 3)
   usable = _usable(factors, equation.rows, rule) if has_rows else []
   places: list[Place] = []
-  for part in _usable(parts, equation.rows, rule)[: config.max_arguments]:
+  for part in _usable(parts, equation.rows, rule):
     num_columns = sum(node.token == VARIABLE for node in expression.walk(part.node))
     num_phases = config.num_phases[bool(part.node.args)]
     places += _minima(equation, part, usable if num_columns <= 2 else [], num_phases, config)

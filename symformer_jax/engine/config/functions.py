@@ -4,12 +4,17 @@ import dataclasses
 from typing import NamedTuple
 
 from symformer_jax.engine.config.columns import COARSE_LIBRARY, LibraryConfig
-from symformer_jax.engine.config.names import LIBRARY_FAMILIES, LINKS, Grid, check_counts, check_names
+from symformer_jax.engine.config.names import (
+  INNER_FUNCTIONS,
+  LIBRARY_FAMILIES,
+  LINKS,
+  Exponents,
+  Grid,
+  check_counts,
+  check_names,
+)
 from symformer_jax.engine.config.rationals import RationalsConfig
 from symformer_jax.engine.config.sums import Search
-
-# Exponents of monomials of one column, of two, ...
-Powers = tuple[tuple[float, ...], ...]
 
 
 class SumSizes(NamedTuple):
@@ -128,15 +133,16 @@ class WaveFractionsConfig:
   num_rows: int = 128
   rows_per_constant: int = 4
   # Of one column, of two, of more: exponents of the monomials of one column, of two, ... that phases are multiples of,
-  # at most so many; of those that are summed, the first so many pairs; of the factors beside 1, for phases of one or
-  # two columns.
-  arguments: tuple[Powers, ...] = (
+  # the first so many, with which time goes; of those that are summed, the first so many pairs; of the factors beside 1,
+  # for phases of one or two columns.
+  arguments: tuple[tuple[Exponents, ...], ...] = (
     ((1, 2, -1, 0.5, -2, 3, -0.5, 1.5, -3, 4),), ((1, 2, -1, 0.5, 3, -2), (1, -1)),
     ((1, 2, -1), (1, -1), (1, -1), (1, -1)))
-  max_arguments: int = 256
-  summed: tuple[Powers, ...] = (((1, 2, -1, 0.5, 3),), ((1, 2), (1,)), ((1,), (1,)))
+  max_arguments: int = 96
+  summed: tuple[tuple[Exponents, ...], ...] = (((1, 2, -1, 0.5, 3),), ((1, 2), (1,)), ((1,), (1,)))
   num_pairs: int = 15
-  factors: tuple[Powers, ...] = (((1, -1, 2, 0.5, -2, -0.5, 3, -3),), ((1, -1, 2), (1, -1)), ((1, -1),))
+  factors: tuple[tuple[Exponents, ...], ...] = (
+    ((1, -1, 2, 0.5, -2, -0.5, 3, -3),), ((1, -1, 2), (1, -1)), ((1, -1),))
   # Of a single column: functions that are arguments and factors; waves that are both, as factors times these powers.
   functions: tuple[str, ...] = ("ln", "exp")
   waves: tuple[str, ...] = ("cos", "sin")
@@ -165,6 +171,8 @@ class WaveFractionsConfig:
   def __post_init__(self) -> None:
     check_counts(self, "num_rows", "rows_per_constant", "max_arguments", "num_pairs", "num_phases_of_sums",
                  "num_around", "max_looks")
+    check_names("functions", self.functions, INNER_FUNCTIONS)
+    check_names("waves", self.waves, INNER_FUNCTIONS)
 
 
 @dataclasses.dataclass(frozen=True)
