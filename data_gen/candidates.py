@@ -75,6 +75,8 @@ class Generator:
       tree, box = self._draw(rng)
       if tree is None:
         return "no_law"
+      if self._is_plain(tree):
+        return "plain"
       rule, columns, y = self._judge(tree, rng, box)
       if rule or columns is None or y is None:
         return rule
@@ -98,6 +100,9 @@ class Generator:
       return None, None
     # Variables that a law does not have lie in [0, 0].
     return law.tree, np.pad(law.box, ((0, self.config.num_variables - len(law.box)), (0, 0)))
+
+  def _is_plain(self, node: Node) -> bool:
+    return self.config.min_nesting > 0 and filters.count_nesting(node) < self.config.min_nesting
 
   def _find_box(self, node: Node, box: np.ndarray | None, rng: np.random.Generator
                 ) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
@@ -126,6 +131,8 @@ class Generator:
       return "constant_out_of_range"
     if sum(1 for _ in expression.walk(final)) > self.config.max_tokens:
       return "too_long"
+    if self._is_plain(final):
+      return "plain_simplified"
     try:
       ids, constants = expression.encode(final, self.vocab)
     except InputError:

@@ -16,7 +16,7 @@ from symformer_jax.configuration import find_config
 from symformer_jax.errors import InputError
 from symformer_jax.language import operators
 
-_MAY_BE_ZERO = ("float_decimals", "centred", "small_as_given")
+_MAY_BE_ZERO = ("float_decimals", "min_nesting", "centred", "small_as_given")
 # A name is that of a folder, and of a configuration of TFDS.
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}", re.ASCII)
 # Beyond it trees are too long for any limit of tokens, and their number is counted recursively; variables have letters.
@@ -51,6 +51,7 @@ class GeneratorConfig:
     max_abs_value: an equation with larger |y| on its points is dropped.
     min_constant, max_constant: bounds of |C|.
     max_tokens: longest prefix expression.
+    min_nesting: fewest functions one inside the other (`filters.count_nesting`); formulas of fewer are dropped.
     shard_equations: equations per shard.
     unique: what may not come twice: `equation` (tokens and constants) or `skeleton` (tokens).
   """
@@ -74,6 +75,7 @@ class GeneratorConfig:
   min_constant: float = 1e-10
   max_constant: float = 1e10
   max_tokens: int = 50
+  min_nesting: int = 0
   shard_equations: int = 8192
   unique: str = "equation"
 
@@ -180,6 +182,11 @@ def from_dict(values: Mapping[str, Any]) -> GeneratorConfig:
     if key not in legal:
       raise InputError(f"config: unknown key {key!r}, expected one of {', '.join(legal)}{_nearest(key, legal)}")
   return kind(**values)
+
+
+def as_dict(config: GeneratorConfig) -> dict[str, Any]:
+  """What a manifest says of a config. Settings that came later are left out at their defaults: an older run resumes."""
+  return {key: value for key, value in dataclasses.asdict(config).items() if (key, value) != ("min_nesting", 0)}
 
 
 def load_config(path: str, overrides: Mapping[str, Any]) -> GeneratorConfig:

@@ -6,7 +6,7 @@ import numpy as np
 
 from data_gen.config import GeneratorConfig
 from symformer_jax.language.constants import is_small_integer
-from symformer_jax.language.expression import Node, walk
+from symformer_jax.language.expression import VARIABLE, Node, walk
 
 # Variation below float32's resolution (6e-8 of the value, a decade for rounding in the formula itself) cannot be
 # seen in the training points: such a function is a constant to the model.
@@ -16,6 +16,31 @@ CONSTANT_TOLERANCE = 1e-6
 LINEAR_TOLERANCE = 1e-8
 # Simplification rounds constants to 8 digits; a steep function magnifies that. Wrong branches differ by more.
 EQUAL_TOLERANCE = 1e-3
+
+
+_LINKS = ("+", "-", "*", "neg")
+_SUMS = ("+", "-")
+_WHOLE_POWERS = ("pow2", "pow3", "pow4", "pow5", "pow6", "inv")
+
+
+def count_nesting(node: Node) -> int:
+  """Most functions of variables that stand one inside the other: 2 of `tan(cos(x)) + x` and of `1/(1 + sqrt(x))`.
+
+  Whole powers, inverses and quotients count where they are of a sum: `x**3` is a factor, `(x + 1)**3` a function.
+  """
+  if not any(part.token == VARIABLE for part in walk(node)):
+    return 0
+  depths = [count_nesting(arg) for arg in node.args]
+  if node.token == "/":
+    return max(depths[0], depths[1] + (node.args[1].token in _SUMS))
+  is_function = node.args and node.token not in _LINKS and (not _is_whole_power(node) or node.args[0].token in _SUMS)
+  return max(depths, default=0) + bool(is_function)
+
+
+def _is_whole_power(node: Node) -> bool:
+  if node.token == "pow":
+    return node.args[1].is_number and float(node.args[1].value).is_integer()
+  return node.token in _WHOLE_POWERS
 
 
 def is_too_large(y: np.ndarray, config: GeneratorConfig) -> bool:

@@ -13,7 +13,7 @@ import numpy as np
 
 from data_gen import bloom, exclusion, shapes, writer as writer_lib
 from data_gen.candidates import Equation, Generator
-from data_gen.config import GeneratorConfig, LawsConfig
+from data_gen.config import GeneratorConfig, LawsConfig, as_dict
 from data_gen.defaults import EXCLUDED_PROBLEMS
 from symformer_jax import files
 from symformer_jax.data import records
@@ -76,7 +76,7 @@ class Job:
     problems = read(self.excluded, self.config)
     known, digests = _read_functions(self.against)
     identity = {
-      "config": dataclasses.asdict(self.config),
+      "config": as_dict(self.config),
       "seed": self.seed,
       "equations": self.num_train,
       "validation": self.num_validation,

@@ -40,20 +40,31 @@ class Turn(NamedTuple):
 
 
 def schedule(sources: Sequence[Source], options: SearchOptions) -> Iterator[Turn]:
-  """All turns in their order: source after source, the cheap ones first, as the registry has them; then those of
-  `BudgetConfig.cycle`, round and round, as often as the effort says; with `max_time` without an end.
+  """All turns in their order: source after source, the cheap ones first, as the registry has them, but those that
+  `BudgetConfig.early` names; then those of `BudgetConfig.cycle`, round and round, as often as the effort says; with
+  `max_time` without an end.
   """
-  yield from (Turn(source, number, num) for source in sources for number, num in enumerate(source.turns))
   budget, by_name = options.config.budget, {source.name: source for source in sources}
+  early = [early for early in budget.early if {early.source, early.after} <= by_name.keys()]
+  has_had = {early.source: early.turns for early in early}
+  for source in sources:
+    yield from _turns(source)[has_had.get(source.name, 0) :]
+    for first in early:
+      if first.after == source.name:
+        yield from _turns(by_name[first.source])[: first.turns]
   if not budget.cycle or budget.cycle[0] not in by_name:
     return  # the others only recombine what that one finds
   most = None if options.max_time is not None else budget.turns(options.effort)
   numbers = itertools.count()
   for name in itertools.islice(itertools.cycle(budget.cycle), most):
     if name in by_name and by_name[name].turns:
-      yield from (Turn(by_name[name], number, num) for number, num in enumerate(by_name[name].turns))
+      yield from _turns(by_name[name])
     elif name in by_name:
       yield Turn(by_name[name], next(numbers), 1)
+
+
+def _turns(source: Source) -> list[Turn]:
+  return [Turn(source, number, num) for number, num in enumerate(source.turns)]
 
 
 class Search:

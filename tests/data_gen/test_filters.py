@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from configs.data import bivariate, univariate
-from data_gen import config as config_lib, domains, exclusion, filters, trees
+from configs.data import bivariate, nested, univariate
+from data_gen import candidates, config as config_lib, domains, exclusion, filters, trees
 from data_gen.candidates import Equation, Generator
 from symformer_jax.errors import InputError
 from symformer_jax.language import expression, printing
@@ -50,6 +50,50 @@ def finish(text: str, problems=None) -> Equation | str:
 )
 def test_numeric_rules(text, rule):
   assert judge(text) == rule
+
+
+@pytest.mark.parametrize(("text", "depth"), [
+  ("2*x + 3", 0), ("x**3 - 2/x", 0), ("x*sin(2)", 0), ("x**3*x**(-2)", 0), ("sin(x) + x", 1), ("(x + 1)**3", 1),
+  ("1/(x + 1)", 1), ("x**1.5", 1), ("2**x", 1), ("x**x", 1), ("sin(x)*cos(x)", 1), ("exp(x)/(x - 3)", 1),
+  ("sin(x)**2", 1), ("sin(x**2 + x)", 1),
+  ("tan(cos(x)) + x", 2), ("1/(1 + sqrt(x))", 2), ("sin(1/(x + 1))", 2), ("2**sin(x)", 2), ("(sin(x) + 1)**2", 2),
+  ("x**(x**x)", 2), ("x/(1 - 1/(x - y))", 2), ("log(tan(cos(y)))*x", 3)])
+def test_functions_one_inside_the_other(text, depth):
+  assert filters.count_nesting(parse(text, ("x", "y"))) == depth
+
+
+def raw(token: str, *args: Node) -> Node:
+  return Node(token, args)
+
+
+def test_differences_and_quotients_of_a_random_tree_count_as_well():
+  x = variable(0)
+  difference = raw("-", x, number(2.0))
+  assert filters.count_nesting(raw("/", x, raw("sqrt", difference))) == 1
+  assert filters.count_nesting(raw("/", raw("exp", x), difference)) == 1
+  assert filters.count_nesting(raw("/", x, raw("-", x, raw("exp", x)))) == 2
+  assert filters.count_nesting(raw("pow3", difference)) == filters.count_nesting(raw("inv", difference)) == 1
+  assert filters.count_nesting(raw("pow", difference, number(-4.0))) == 1
+
+
+def test_a_generator_may_be_asked_for_nested_formulas_alone():
+  config = config_lib.from_dict({**nested.get_config().to_dict(), "simplify": "rules"})
+  generator = Generator(config, 0, exclusion.read_problems(None, config))
+  made = [generator.make(index) for index in range(600)]
+  kept = [candidates.read_tree(list(e.ids), np.frombuffer(e.constants, np.float32), generator.vocab)
+          for e in made if isinstance(e, Equation)]
+  assert len(kept) >= 10 and all(filters.count_nesting(tree) >= 2 for tree in kept)
+  assert {"plain", "plain_simplified"} <= {m for m in made if isinstance(m, str)}
+  usual = Generator(UNIVARIATE, 0, exclusion.read_problems(None, UNIVARIATE))
+  others = [usual.make(index) for index in range(600)]
+  assert not {"plain", "plain_simplified"} & {m for m in others if isinstance(m, str)}
+  # What both keep is the same.
+  assert all(a == b for a, b in zip(made, others, strict=True) if isinstance(a, Equation))
+
+
+def test_a_run_that_was_begun_before_formulas_could_be_asked_to_be_nested_goes_on():
+  assert "min_nesting" not in config_lib.as_dict(UNIVARIATE)
+  assert config_lib.as_dict(config_lib.from_dict(nested.get_config().to_dict()))["min_nesting"] == 2
 
 
 def test_a_plane_is_linear_and_a_product_is_not():

@@ -88,6 +88,11 @@ def test_a_model_is_asked_for_a_few_hundred_samples_then_for_thousands():
 @pytest.mark.parametrize(("make", "message"), [
   (lambda: transformer.TransformerConfig(round_samples=1025), "later_samples: expected at least round_samples"),
   (lambda: loop_config.BudgetConfig(normal=-1), "normal: expected a whole number of at least 0, got -1"),
+  (lambda: loop_config.Early("transfomer", 1, after="library"), "early: unknown name 'transfomer'"),
+  (lambda: loop_config.Early("transformer", 1, after="libary"), "early: unknown name 'libary'"),
+  (lambda: loop_config.Early("transformer", 0, after="library"), "turns: expected a whole number of at least 1, got 0"),
+  (lambda: loop_config.BudgetConfig(early=(loop_config.Early("parts", 1, after="library"),) * 2),
+   "early: a source stands there twice: parts, parts"),
   (lambda: loop_config.BudgetConfig(quick=0.5), "quick: expected a whole number of at least 0, got 0.5"),
   (lambda: evolution.EvolutionConfig(max_tokens=1), "max_tokens: expected 2 to 30, got 1"),
   (lambda: evolution.EvolutionConfig(max_tokens=31), "max_tokens: expected 2 to 30, got 31"),

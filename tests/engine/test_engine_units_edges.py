@@ -46,15 +46,28 @@ class Named:
   (("first", "second"), ("first",), ["first", "first"]), (("first", "second"), ("second",), []),
   ((), ("first", "second"), []), (("first",), ("first",), ["first"] * 3)])
 def test_the_cycle_goes_round_where_its_first_source_takes_part(cycle, names, found):
-  budget = SimpleNamespace(cycle=cycle, turns=lambda effort: 3)
+  budget = SimpleNamespace(early=(), cycle=cycle, turns=lambda effort: 3)
   options = SimpleNamespace(config=SimpleNamespace(budget=budget), max_time=None, effort="normal")
   turns = list(loop.schedule([Named(name) for name in names], options))
   assert [turn.source.name for turn in turns] == found and {turn.num for turn in turns} <= {1}
   assert [turn.number for turn in turns] == list(range(len(found)))
 
 
+@pytest.mark.parametrize(("names", "early", "found"), [
+  ("abc", (), "a0 a1 b0 b1 c0 c1"), ("abc", (("c", 1, "a"),), "a0 a1 c0 b0 b1 c1"),
+  ("abc", (("c", 9, "a"),), "a0 a1 c0 c1 b0 b1"),
+  ("bc", (("c", 1, "a"),), "b0 b1 c0 c1"), ("ab", (("c", 1, "a"),), "a0 a1 b0 b1"),
+  ("abcd", (("c", 1, "a"), ("d", 1, "a")), "a0 a1 c0 d0 b0 b1 c1 d1")])
+def test_the_first_turns_of_a_source_may_come_early(names, early, found):
+  budget = SimpleNamespace(early=[SimpleNamespace(source=s, turns=t, after=a) for s, t, a in early], cycle=())
+  options = SimpleNamespace(config=SimpleNamespace(budget=budget), max_time=None, effort="normal")
+  turns = list(loop.schedule([Named(name, (7, 8)) for name in names], options))
+  assert " ".join(f"{turn.source.name}{turn.number}" for turn in turns) == found
+  assert {turn.num for turn in turns if turn.number} == {8}
+
+
 def test_with_a_limit_of_time_the_cycle_has_no_end():
-  budget = SimpleNamespace(cycle=("first",), turns=lambda effort: 3)
+  budget = SimpleNamespace(early=(), cycle=("first",), turns=lambda effort: 3)
   options = SimpleNamespace(config=SimpleNamespace(budget=budget), max_time=5.0, effort="normal")
   turns = itertools.islice(loop.schedule([Named("first")], options), 9)
   assert [turn.number for turn in turns] == list(range(9))
