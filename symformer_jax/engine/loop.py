@@ -86,6 +86,7 @@ class Search:
     self.has_found = False
     self.states: dict[str, Any] = {source.name: source.init(task, key) for source in self.sources}
     self._exact: Candidate | None = None
+    self._fitted_further: set[Node] = set()
     # Who asked for more is given it.
     ends_at_noise = options.max_time is None and options.effort in options.config.noise.efforts
     self._noise = NoiseWatch(task, options.config.noise) if ends_at_noise else None
@@ -137,7 +138,26 @@ class Search:
     num_nodes = 0 if watch.best is None else expression.complexity(watch.best.node)
     asked = (config.asked_if_short if num_nodes <= config.short
              else config.asked if num_nodes <= config.long else config.asked_if_long)
-    return _have_taken(self, asked) and watch.leaves_noise()
+    if watch.has_few_rows:
+      asked = (*asked, *config.asked_if_few)
+    if not _have_taken(self, asked):
+      return False
+    return watch.leaves_noise() or (self._has_fitted_further(watch) and watch.leaves_noise())
+
+  def _has_fitted_further(self, watch: NoiseWatch) -> bool:
+    """Whether a fit to their end has brought the shortest descriptions nearer to the data: of what is new the loop fits
+    to its end only what may be exact, and the rest of a fit that has not ended is smooth.
+    """
+    found = () if watch.best is None else (watch.best, *watch.others)
+    new = [candidate for candidate in found if candidate.node not in self._fitted_further]
+    if not new or self._options.refine == "none":
+      return False
+    steps = self._options.config.pool.polish_steps
+    [further] = _fit([self.task], [[candidate.node for candidate in new]], new[0].source, self._options, steps)
+    self._fitted_further.update(candidate.node for candidate in (*new, *further))
+    self.pool.insert(further)
+    watch.has_stalled(self.pool)
+    return any(after.mse < before.mse for after, before in zip(further, new, strict=True))
 
 
 def _have_taken(search: Search, asked: Sequence[tuple[str, int]]) -> bool:

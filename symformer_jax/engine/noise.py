@@ -7,6 +7,7 @@ than in others. It sees no wave that turns between neighbouring rows.
 """
 
 from collections.abc import Sequence
+import itertools
 import math
 import statistics
 
@@ -24,20 +25,28 @@ class NoiseWatch:
 
   Attributes:
     best: the formula that describes the data in the fewest nats; None before the first turn.
+    has_few_rows: whether few rows differ.
+    others: short ones that describe them in a few nats more: what the selection, which prices nodes less, may take.
   """
 
   def __init__(self, task: Task, config: NoiseConfig = DEFAULT.noise):
     self._task, self._config = task, config
     self._rows = task.rows.sample(config.num_rows, seed=0)
     self._least = math.inf
+    self.has_few_rows = len(np.unique(task.fit_rows.x, axis=0)) < config.few
     self.best: Candidate | None = None
+    self.others: tuple[Candidate, ...] = ()
 
   def has_stalled(self, pool: Pool) -> bool:
     """Whether the last turn found no description that is shorter; to be asked after each."""
-    lengths = [(self._length(candidate), candidate) for candidate in pool.in_order()]
-    least, self.best = min(lengths, key=lambda pair: pair[0], default=(math.inf, None))
+    config = self._config
+    lengths = sorted(((self._length(candidate), candidate) for candidate in pool.in_order()), key=lambda pair: pair[0])
+    least, self.best = lengths[0] if lengths else (math.inf, None)
+    self.others = tuple(itertools.islice((
+      candidate for length, candidate in lengths[1:]
+      if length < least + config.near and expression.complexity(candidate.node) <= config.short), config.num_others))
     gained, self._least = self._least - least, min(least, self._least)
-    return self.best is not None and gained < self._config.gained
+    return self.best is not None and gained < config.gained
 
   def _length(self, candidate: Candidate) -> float:
     """Description length in nats, constants not yet rounded."""
@@ -49,10 +58,11 @@ class NoiseWatch:
                         nats_per_node=self._config.nats_per_node)
 
   def leaves_noise(self) -> bool:
-    """Whether the errors of the best look like noise."""
-    if self.best is None:
-      return False
-    rows, node = self._rows, self.best.node
+    """Whether the errors of the best, or of one of the others, look like noise."""
+    return self.best is not None and any(map(self._leaves_noise, (self.best, *self.others)))
+
+  def _leaves_noise(self, candidate: Candidate) -> bool:
+    rows, node = self._rows, candidate.node
     with np.errstate(all="ignore"):
       errors = np.sqrt(rows.weights) * (expression.evaluate(node, rows.x) - rows.y)
     num_constants = len(programs.fitted_values(node))
@@ -92,8 +102,12 @@ def smoothness(errors: np.ndarray, x: np.ndarray, *, num_constants: int = 0) -> 
 
 
 def _neighbours(x: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
-  """Pairs of rows of x [N, D], for each order: indices [M] and [M]."""
-  orders = [np.argsort(column, kind="stable") for column in x.T]
+  """Pairs of rows of x [N, D], for each order: indices [M] and [M].
+
+  Rows that are equal in a column stand in a random order: that of a table may be the order of y.
+  """
+  drawn = np.random.default_rng(0).permutation(len(x))
+  orders = [drawn[np.argsort(column[drawn], kind="stable")] for column in x.T]
   pairs = [(order[:-1], order[1:]) for order in orders]
   if x.shape[1] > 1:
     from scipy import spatial  # half a second, and no need of it with one column

@@ -21,6 +21,10 @@ from symformer_jax.language.expression import Node, chain, number
 from symformer_jax.sources import exchange, pairs, terms
 from symformer_jax.sources.columns import Columns, Subset
 
+# Constants of a sum of two columns at the least: two factors and a number, of which one may be a small whole number
+# and then counts for none.
+MIN_CONSTANTS = 2
+
 
 @dataclasses.dataclass(frozen=True)
 class PairSums:
@@ -34,7 +38,7 @@ class PairSums:
     return self.config.pairs.turns
 
   def supports(self, task: Task) -> bool:
-    return can_add(task)
+    return can_add(task) and most_constants(task, self.config.terms) >= MIN_CONSTANTS
 
   def init(self, task: Task, key: jax.Array) -> np.ndarray | None:
     return None
@@ -61,12 +65,17 @@ def can_add(task: Task) -> bool:
   return all(task.rule.allows_operator(token) for token in ("+", "*"))
 
 
+def most_constants(task: Task, config: TermsConfig) -> int:
+  """Constants for which there are points enough, of rows that differ in some column."""
+  return len(np.unique(task.fit_rows.x, axis=0)) // config.points_per_part
+
+
 def allowed(nodes: Iterable[Node], task: Task, num: int, config: TermsConfig) -> tuple[Node, ...]:
   """The first formulas that count, at most so many: those the user allows, with points enough for their constants.
 
   Of strict rules a few times as many are looked at.
   """
-  most = len(np.unique(task.fit_rows.x, axis=0)) // config.points_per_part
+  most = most_constants(task, config)
   counted = (node for node in itertools.islice(nodes, config.looks_per_formula * num)
              if task.rule(node) and len(programs.fitted_values(node)) <= most)
   found: dict[Node, None] = {}

@@ -6,12 +6,14 @@ exchanged, it is often not met at all. Of a few hundred columns with short formu
 
 from collections.abc import Iterator
 import dataclasses
+from typing import ClassVar
 
 import numpy as np
 
 from symformer_jax.engine.config import DEFAULT, PairsInsideConfig, SearchConfig, TriplesConfig
 from symformer_jax.engine.rows import Rows
 from symformer_jax.engine.source import Question
+from symformer_jax.engine.task import Task
 from symformer_jax.language.expression import Node
 from symformer_jax.sources import exchange, pair_sums, pairs, terms
 from symformer_jax.sources.columns import Columns, Subset
@@ -24,6 +26,7 @@ from symformer_jax.sources.stateless import Stateless
 class PairSumsInside(Stateless):
   """Two plain columns and a constant for functions of y."""
 
+  min_constants: ClassVar[int] = pair_sums.MIN_CONSTANTS
   config: SearchConfig = DEFAULT
   name: str = "pairs_inside"
 
@@ -34,6 +37,9 @@ class PairSumsInside(Stateless):
   @property
   def turns(self) -> tuple[int, ...]:
     return self._own.turns
+
+  def supports(self, task: Task) -> bool:
+    return super().supports(task) and pair_sums.most_constants(task, self.config.terms) >= self.min_constants
 
   @np.errstate(all="ignore")  # what is not finite is left out
   def _nodes(self, question: Question, turn: int, num: int) -> tuple[Node, ...]:
@@ -70,6 +76,7 @@ class PairSumsInside(Stateless):
 class TripleSums(PairSumsInside):
   """Three plain columns and a constant, for y and, in later turns, for functions of y."""
 
+  min_constants: ClassVar[int] = pair_sums.MIN_CONSTANTS + 1
   name: str = "triples"
 
   @property

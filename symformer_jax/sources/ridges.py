@@ -68,7 +68,7 @@ class Ridges(Stateless):
     return self.config.ridges.turns
 
   def supports(self, task: Task) -> bool:
-    num_constants = len(np.unique(task.fit_rows.x, axis=0)) // self.config.terms.points_per_part
+    num_constants = pair_sums.most_constants(task, self.config.terms)
     return pair_sums.can_add(task) and num_constants >= self.config.ridges.min_constants and any(
       all(task.rule.allows_operator(token) for token in outer.tokens) for outer in OUTER.values())
 

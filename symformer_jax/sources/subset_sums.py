@@ -51,6 +51,9 @@ class SubsetSums(Stateless):
   def _own(self) -> SubsetsConfig:
     return self.config.subsets
 
+  def supports(self, task: Task) -> bool:
+    return super().supports(task) and pair_sums.most_constants(task, self.config.terms) >= pair_sums.MIN_CONSTANTS
+
   @np.errstate(all="ignore")  # what is not finite is left out
   def _nodes(self, question: Question, turn: int, num: int) -> tuple[Node, ...]:
     task = question.task

@@ -227,19 +227,23 @@ def test_turns_that_are_taken_before_noise_ends_a_search():
   task = task_of(1)
 
   class Watch:
-    best = None
+    best, has_few_rows = None, False
 
     def leaves_noise(self):
       return True
 
-  for num_nodes, turns in ((15, {"library": 1}), (16, {"library": 3}), (20, {"library": 3}),
-                           (21, {"library": 3, "ridges": 2})):
+  network = {"library": 3, "transformer": 1}
+  for num_nodes, has_few, turns in ((15, False, {"library": 1}), (16, False, {"library": 3}),
+                                    (20, False, {"library": 3}),
+                                    (21, False, {"library": 3, "ridges": 2}), (15, True, network), (16, True, network),
+                                    (21, True, {**network, "ridges": 2})):
     watch = Watch()
+    watch.has_few_rows = has_few
     watch.best = Candidate(nested(num_nodes), 1.0)
     every = {**first, **turns}
     for missing in (None, *every):
-      # The ridges take part, and have no turn unless it is named.
-      search = SimpleNamespace(_options=OPTIONS, states={**every, "ridges": 0}, progress=[
+      # The ridges and the network take part, and have no turn unless it is named.
+      search = SimpleNamespace(_options=OPTIONS, states={**every, "ridges": 0, "transformer": 0}, progress=[
         SimpleNamespace(source=name) for name, num in every.items() for _ in range(num - (name == missing))])
       assert loop.Search._is_at_noise(search, watch) is (missing is None)
   assert config.efforts == ("quick", "normal") and task.num_rows == 128

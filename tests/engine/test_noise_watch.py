@@ -2,13 +2,16 @@
 
 import dataclasses
 
+import jax
 import numpy as np
 import pytest
 
-from symformer_jax.engine import noise
+from symformer_jax import results
+from symformer_jax.engine import loop, noise
 from symformer_jax.engine.config import DEFAULT
 from symformer_jax.engine.options import SearchOptions
 from symformer_jax.engine.pool import Candidate, Pool
+from symformer_jax.engine.source import Proposal
 from symformer_jax.engine.task import make_task
 from symformer_jax.language import parser
 
@@ -70,6 +73,38 @@ def test_columns_that_do_not_count_and_equal_rows_are_no_neighbours_of_themselve
   assert not noise.looks_like_noise(np.where(np.arange(40) == 3, np.inf, errors), x, [0])
 
 
+def test_rows_that_are_equal_in_a_column_tell_nothing_by_their_order_in_the_table():
+  """Of a table in the order of y, neighbours among rows of the same x would be alike."""
+  rng = np.random.default_rng(6)
+  x = np.repeat(np.arange(5.0), 40)
+  y = x + rng.normal(size=200)
+  order = np.lexsort((y, x))
+  assert np.all(np.diff(y[order].reshape(5, 40)) >= 0)
+  for columns in (x[order][:, None], np.stack([x[order], x[order]], axis=1)):
+    assert noise.looks_like_noise((y - x)[order], columns, range(columns.shape[1]))
+  assert not noise.looks_like_noise(y[order], x[order][:, None], [0])
+
+
+def test_the_watch_sees_a_short_formula_that_describes_the_data_in_a_few_nats_more():
+  """A straight line of R2 .4 is no shorter description than the mean by four nats a node, and what is left is noise."""
+  rng = np.random.default_rng(1)
+  x = np.linspace(0, 1, 46)[:, None]
+  y = 2.8 * x[:, 0] + rng.normal(size=46)
+  mean, slope = float(np.mean(y)), np.polyfit(x[:, 0], y, 1)
+  line = f"{slope[0]}*x0 + {slope[1]}"
+  watch, pool = watch_of(y, x, [f"{mean}", line])
+  assert not watch.has_stalled(pool) and is_met(watch, pool)
+  assert watch.best.node == parser.parse(f"{mean}", ("x0",)) and len(watch.others) == 1
+  assert not noise.looks_like_noise(mean - y, x, [0])
+  for change in ({"near": 1e-3}, {"short": 1}):
+    strict = noise.NoiseWatch(make_task((x, y), None, SearchOptions()), dataclasses.replace(DEFAULT.noise, **change))
+    assert not strict.has_stalled(pool) and strict.has_stalled(pool) and not strict.leaves_noise()
+  many = [f"{slope[0]}*x0 + {slope[1] + k / 1e3}" for k in range(20)]
+  watch, pool = watch_of(y, x, [f"{mean}", *many])
+  watch.has_stalled(pool)
+  assert len(watch.others) == DEFAULT.noise.num_others
+
+
 def test_where_no_column_counts_there_are_no_neighbours():
   assert noise.looks_like_noise(np.arange(40.0), np.zeros((40, 2)), [])
 
@@ -124,3 +159,42 @@ def test_who_asked_for_more_is_given_it():
   assert "thorough" not in config.efforts
   with pytest.raises(ValueError, match="efforts"):
     dataclasses.replace(config, efforts=("slow",))
+
+
+@pytest.mark.parametrize(("num", "expected"), [(14, True), (15, False)])
+def test_rows_that_differ_are_few(num, expected):
+  x = np.repeat(np.linspace(0, 1, num), 3)
+  assert noise.NoiseWatch(make_task((x, x**2), None, SearchOptions())).has_few_rows is expected
+
+
+def test_a_fit_that_has_not_ended_is_none_of_the_data(monkeypatch):
+  """A network's formula comes with the constants of a fit in single precision and of few steps."""
+  rng = np.random.default_rng(2)
+  x = np.linspace(0.3, 5, 80)
+  y = 2.5 * np.exp(-0.7 * x) + 0.3 + 0.01 * rng.normal(size=80)
+  found = {}
+  for method in ("lm", "none"):
+    options = SearchOptions(refine=method)
+    task = make_task((x, y), None, options)
+    search = loop.Search(task, [], options, jax.random.key(0))
+    node = parser.parse("2.4*exp(-0.65*x0) + 0.29", task.names)
+    mse = float(np.mean((parser_values(node, x[:, None]) - y) ** 2))
+    for _ in range(2):
+      search.close_turn(Named("library"), Proposal(candidates=(Candidate(node, mse),)), [], 0.0)
+    found[method] = search.ended_by
+    assert (search.pool.best.mse < 1.1e-4 < 5e-4 < mse) is (method == "lm")
+  assert found == {"lm": results.NOISE, "none": ""}
+  # What has been fitted to its end is not fitted again.
+  asked = []
+  monkeypatch.setattr(loop, "_fit", lambda *rest: asked.append(rest) or [[Candidate(node, mse)]])
+  search = loop.Search(task, [], SearchOptions(), jax.random.key(0))
+  for _ in range(3):
+    search.close_turn(Named("library"), Proposal(candidates=(Candidate(node, mse),)), [], 0.0)
+  assert len(asked) == 1 and search.ended_by == ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Named:
+  """A source of which the name is all that counts."""
+
+  name: str

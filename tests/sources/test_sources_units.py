@@ -20,10 +20,12 @@ from symformer_jax.sources import (
   library,
   pair_sums,
   parts,
+  plain_sums,
   polynomials,
   population,
   rational_bases as bases,
   stock,
+  subset_sums,
   terms,
 )
 from symformer_jax.sources.columns import Subset, Union
@@ -98,6 +100,19 @@ def test_so_many_pairs_of_each_pair_of_groups():
   groups = np.array([0, 0, 1, 1])
   found = np.array([[0, 2], [3, 1], [0, 3], [0, 1], [1, 2]])
   assert exchange.of_different_groups(found, groups, 2).tolist() == [[0, 2], [3, 1], [0, 1]]
+
+
+@pytest.mark.parametrize("repeats", [1, 7])
+def test_rows_that_differ_must_be_enough_for_the_constants_of_a_sum(repeats):
+  """Doses with replicates: nine different points have room for one constant, ten for two, fifteen for three."""
+  made = (pair_sums.PairSums(), plain_sums.PairSumsInside(), subset_sums.SubsetSums(), subset_sums.SubsetSumsInside(),
+          plain_sums.TripleSums())
+  for num, expected in ((9, [False] * 5), (10, [True] * 4 + [False]), (14, [True] * 4 + [False]), (15, [True] * 5)):
+    x = np.repeat(np.linspace(1, 2, num), repeats)
+    task = make_task((x, x**2), ("x",), SearchOptions())
+    assert [source.supports(task) for source in made] == expected
+  ruled = make_task((x, x**2), ("x",), SearchOptions(restrictions=Restrictions(forbidden=("+",))))
+  assert not any(source.supports(ruled) for source in made)
 
 
 def test_formulas_that_count():

@@ -149,12 +149,20 @@ class NoiseConfig:
   asked_if_long: tuple[tuple[str, int], ...] = (
     ("closed_forms", 1), ("guesses", 1), ("rationals", 1), ("library", 3), ("ridges", 2))
   long: int = 20
+  # ... and besides, with fewer different rows than this: of such the library makes few formulas with two constants, and
+  # eight rows of Puromycin came as `195*conc**(-0.7)*sin(conc)`.
+  few: int = 15
+  asked_if_few: tuple[tuple[str, int], ...] = (("library", 3), ("transformer", 1))
   # Nats of one node: two to name it, as in the selection, and two for having been found among many (`further_nats`).
   # At the first two alone it is three data sets in four of noise in proportion to a monomial whose shortest description
   # has a wave besides.
   nats_per_node: float = 4.0
   # Nats: a turn that shortens the shortest description by less has found nothing.
   gained: float = 1.0
+  # Short formulas whose descriptions are longer by less, and how many of them are looked at: the selection asks two
+  # nats for a node less, and takes a straight line where the shortest description is the mean (46 rows, R2 .46).
+  near: float = 10.0
+  num_others: int = 8
   # The chance with which errors that are noise look like more (`engine.noise`), and the search goes on for nothing.
   chance: float = 0.02
   # Rows whose errors are looked at: more see a smaller rest.
@@ -162,6 +170,6 @@ class NoiseConfig:
 
   def __post_init__(self) -> None:
     check_names("efforts", self.efforts, EFFORTS)
-    for field in ("asked", "asked_if_short", "asked_if_long"):
+    for field in ("asked", "asked_if_short", "asked_if_long", "asked_if_few"):
       check_names(field, [name for name, _ in getattr(self, field)], SOURCES)
-    check_counts(self, "num_rows")
+    check_counts(self, "num_rows", "num_others")
