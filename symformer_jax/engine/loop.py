@@ -138,8 +138,8 @@ class Search:
     num_nodes = 0 if watch.best is None else expression.complexity(watch.best.node)
     asked = (config.asked_if_short if num_nodes <= config.short
              else config.asked if num_nodes <= config.long else config.asked_if_long)
-    if watch.has_few_rows:
-      asked = (*asked, *config.asked_if_few)
+    if watch.is_in_doubt:
+      asked = (*asked, *config.asked_if_in_doubt)
     if not _have_taken(self, asked):
       return False
     return watch.leaves_noise() or (self._has_fitted_further(watch) and watch.leaves_noise())

@@ -25,7 +25,6 @@ class NoiseWatch:
 
   Attributes:
     best: the formula that describes the data in the fewest nats; None before the first turn.
-    has_few_rows: whether few rows differ.
     others: short ones that describe them in a few nats more: what the selection, which prices nodes less, may take.
   """
 
@@ -33,7 +32,7 @@ class NoiseWatch:
     self._task, self._config = task, config
     self._rows = task.rows.sample(config.num_rows, seed=0)
     self._least = math.inf
-    self.has_few_rows = len(np.unique(task.fit_rows.x, axis=0)) < config.few
+    self._has_few_rows = len(np.unique(task.fit_rows.x, axis=0)) < config.few
     self.best: Candidate | None = None
     self.others: tuple[Candidate, ...] = ()
 
@@ -56,6 +55,12 @@ class NoiseWatch:
                        names=named * math.log(self._rows.x.shape[1]))
     return criteria.mdl(fit, num_points=len(self._task.fit_rows), variance=self._task.variance,
                         nats_per_node=self._config.nats_per_node)
+
+  @property
+  def is_in_doubt(self) -> bool:
+    """Whether few rows differ, and the best explains them poorly."""
+    return self._has_few_rows and (
+      self.best is None or self.best.mse > self._config.unexplained * self._task.variance)
 
   def leaves_noise(self) -> bool:
     """Whether the errors of the best, or of one of the others, look like noise."""

@@ -404,7 +404,7 @@ def test_what_has_ended_stays_so():
 class Watch:
   """A watch whose best is given, and that has always come to the noise."""
 
-  has_few_rows = False
+  is_in_doubt = False
 
   def __init__(self, text):
     self.best = candidate(text, 1.0)

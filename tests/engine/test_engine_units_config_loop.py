@@ -227,18 +227,18 @@ def test_turns_that_are_taken_before_noise_ends_a_search():
   task = task_of(1)
 
   class Watch:
-    best, has_few_rows = None, False
+    best, is_in_doubt = None, False
 
     def leaves_noise(self):
       return True
 
   network = {"library": 3, "transformer": 1}
-  for num_nodes, has_few, turns in ((15, False, {"library": 1}), (16, False, {"library": 3}),
+  for num_nodes, in_doubt, turns in ((15, False, {"library": 1}), (16, False, {"library": 3}),
                                     (20, False, {"library": 3}),
                                     (21, False, {"library": 3, "ridges": 2}), (15, True, network), (16, True, network),
                                     (21, True, {**network, "ridges": 2})):
     watch = Watch()
-    watch.has_few_rows = has_few
+    watch.is_in_doubt = in_doubt
     watch.best = Candidate(nested(num_nodes), 1.0)
     every = {**first, **turns}
     for missing in (None, *every):

@@ -161,10 +161,14 @@ def test_who_asked_for_more_is_given_it():
     dataclasses.replace(config, efforts=("slow",))
 
 
-@pytest.mark.parametrize(("num", "expected"), [(14, True), (15, False)])
-def test_rows_that_differ_are_few(num, expected):
+@pytest.mark.parametrize(("num", "share", "expected"), [(14, 0.11, True), (15, 0.11, False), (14, 0.09, False)])
+def test_few_rows_that_differ_and_are_poorly_explained_leave_doubt(num, share, expected):
   x = np.repeat(np.linspace(0, 1, num), 3)
-  assert noise.NoiseWatch(make_task((x, x**2), None, SearchOptions())).has_few_rows is expected
+  task = make_task((x, x**2), None, SearchOptions())
+  watch = noise.NoiseWatch(task)
+  assert watch.is_in_doubt is (num < 15)  # nothing has been found
+  watch.best = Candidate(parser.parse("x0", ("x0",)), share * task.variance)
+  assert watch.is_in_doubt is expected
 
 
 def test_a_fit_that_has_not_ended_is_none_of_the_data(monkeypatch):

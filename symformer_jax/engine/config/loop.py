@@ -149,10 +149,13 @@ class NoiseConfig:
   asked_if_long: tuple[tuple[str, int], ...] = (
     ("closed_forms", 1), ("guesses", 1), ("rationals", 1), ("library", 3), ("ridges", 2))
   long: int = 20
-  # ... and besides, with fewer different rows than this: of such the library makes few formulas with two constants, and
-  # eight rows of Puromycin came as `195*conc**(-0.7)*sin(conc)`.
+  # ... and besides, where fewer different rows than the first number are met with more than such a share of y's
+  # variance left: of so few the library makes few formulas with two constants, and eight rows of Puromycin came as
+  # `195*conc**(-0.7)*sin(conc)`. Where little is left the further formulas do harm: six planets of Kepler's came as
+  # `exp(6.98e-05*axis)*axis**1.4994`.
   few: int = 15
-  asked_if_few: tuple[tuple[str, int], ...] = (("library", 3), ("transformer", 1))
+  unexplained: float = 0.1
+  asked_if_in_doubt: tuple[tuple[str, int], ...] = (("library", 3), ("transformer", 1))
   # Nats of one node: two to name it, as in the selection, and two for having been found among many (`further_nats`).
   # At the first two alone it is three data sets in four of noise in proportion to a monomial whose shortest description
   # has a wave besides.
@@ -170,6 +173,6 @@ class NoiseConfig:
 
   def __post_init__(self) -> None:
     check_names("efforts", self.efforts, EFFORTS)
-    for field in ("asked", "asked_if_short", "asked_if_long", "asked_if_few"):
+    for field in ("asked", "asked_if_short", "asked_if_long", "asked_if_in_doubt"):
       check_names(field, [name for name, _ in getattr(self, field)], SOURCES)
     check_counts(self, "num_rows", "num_others")
