@@ -45,13 +45,13 @@ def schedule(sources: Sequence[Source], options: SearchOptions) -> Iterator[Turn
   `max_time` without an end.
   """
   budget, by_name = options.config.budget, {source.name: source for source in sources}
-  early = [early for early in budget.early if {early.source, early.after} <= by_name.keys()]
-  has_had = {early.source: early.turns for early in early}
+  early = [(first, turns, after) for first, turns, after in budget.early if {first, after} <= by_name.keys()]
+  has_had = {first: turns for first, turns, _ in early}
   for source in sources:
     yield from _turns(source)[has_had.get(source.name, 0) :]
-    for first in early:
-      if first.after == source.name:
-        yield from _turns(by_name[first.source])[: first.turns]
+    for first, turns, after in early:
+      if after == source.name:
+        yield from _turns(by_name[first])[:turns]
   if not budget.cycle or budget.cycle[0] not in by_name:
     return  # the others only recombine what that one finds
   most = None if options.max_time is not None else budget.turns(options.effort)

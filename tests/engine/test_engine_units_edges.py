@@ -59,7 +59,7 @@ def test_the_cycle_goes_round_where_its_first_source_takes_part(cycle, names, fo
   ("bc", (("c", 1, "a"),), "b0 b1 c0 c1"), ("ab", (("c", 1, "a"),), "a0 a1 b0 b1"),
   ("abcd", (("c", 1, "a"), ("d", 1, "a")), "a0 a1 c0 d0 b0 b1 c1 d1")])
 def test_the_first_turns_of_a_source_may_come_early(names, early, found):
-  budget = SimpleNamespace(early=[SimpleNamespace(source=s, turns=t, after=a) for s, t, a in early], cycle=())
+  budget = SimpleNamespace(early=early, cycle=())
   options = SimpleNamespace(config=SimpleNamespace(budget=budget), max_time=None, effort="normal")
   turns = list(loop.schedule([Named(name, (7, 8)) for name in names], options))
   assert " ".join(f"{turn.source.name}{turn.number}" for turn in turns) == found
@@ -227,7 +227,7 @@ def test_of_equal_descriptions_the_first_is_the_best():
   watch = object.__new__(noise.NoiseWatch)
   lengths = {}
   watch._config, watch._least, watch._length = DEFAULT.noise, np.inf, lambda candidate: lengths[candidate.name]
-  first, second = SimpleNamespace(name="first"), SimpleNamespace(name="second")
+  first, second = (SimpleNamespace(name=name, node=parse("x")) for name in ("first", "second"))
   pool = SimpleNamespace(in_order=lambda: [first, second])
   # A nat less is a gain, and so is the first description.
   for pair, best, has_stalled in (((5.0, 5.0), first, False), ((5.0, 5.0), first, True), ((5.0, 4.0), second, False),

@@ -179,6 +179,7 @@ def test_later_tokens_do_not_reach_earlier_positions(network, rng):
   config, model = network
   points, is_valid, ids, constants = _batch(config, rng)
   logits, mantissas = model(points, is_valid, ids, constants)
+  ids, constants = ids.copy(), constants.copy()  # the old ones may still be read
   ids[:, 5:], constants[:, 5:] = 4, 0.5
   new_logits, new_mantissas = model(points, is_valid, ids, constants)
   np.testing.assert_array_equal(logits[:, :5], new_logits[:, :5])
@@ -190,6 +191,7 @@ def test_input_constants_reach_the_next_token(network, rng):
   config, model = network
   points, is_valid, ids, constants = _batch(config, rng)
   before = model(points, is_valid, ids, constants)[0]
+  constants = constants.copy()  # the old one may still be read
   constants[:, 4] += 0.5
   after = model(points, is_valid, ids, constants)[0]
   np.testing.assert_array_equal(before[:, :4], after[:, :4])

@@ -78,27 +78,12 @@ class PoolConfig:
 
 
 @dataclasses.dataclass(frozen=True)
-class Early:
-  """A source whose first turns come before its place in the registry: as soon as another has had its own.
-
-  Attributes:
-    source: its name; turns: so many; after: the other's name. Where that one takes no part nothing is early.
-  """
-
-  source: str
-  turns: int
-  after: str
-
-  def __post_init__(self) -> None:
-    check_counts(self, "turns")
-    check_names("early", (self.source, self.after), SOURCES)
-
-
-@dataclasses.dataclass(frozen=True)
 class BudgetConfig:
   """When a source is asked, and how a search goes on once every source has had its turns."""
 
-  early: tuple[Early, ...] = (Early("transformer", 1, after="library"),)
+  # Sources whose first so many turns come before their place in the registry, when another has had its own; where that
+  # one takes no part they are not early. Of few samples of the network tables of few rows have most.
+  early: tuple[tuple[str, int, str], ...] = (("transformer", 1, "library"),)
 
   # Who is asked then, round and round; nobody without the first. What evolution has found is grown, and its parts are
   # put together, after every fourth turn: that takes as long as one.
@@ -119,9 +104,12 @@ class BudgetConfig:
   choice_seconds: float = 3.0
 
   def __post_init__(self) -> None:
-    early = [early.source for early in self.early]
+    check_names("early", [name for source, _, after in self.early for name in (source, after)], SOURCES)
+    early = [source for source, _, _ in self.early]
     if len(set(early)) < len(early):
       raise ValueError(f"early: a source stands there twice: {', '.join(early)}")
+    if not all(isinstance(turns, int) and turns > 0 for _, turns, _ in self.early):
+      raise ValueError(f"early: expected whole numbers of turns of at least 1, got {self.early}")
     check_names("cycle", self.cycle, SOURCES)
     check_names("quick_without", self.quick_without, SOURCES)
     for effort in EFFORTS:
