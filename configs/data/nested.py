@@ -1,7 +1,7 @@
 """Formulas of the paper's generator in which a function stands inside another: what a search without a network misses.
 
-Of 418 such formulas of one variable that the search was asked for five seconds, it missed 70 in 100 of those with two
-functions one inside the other, 22 in 100 of those with one and 4 in 100 of the rest (docs/results/training.md).
+Of 418 formulas of one variable that the search was asked for five seconds, it missed 70 in 100 of those with two
+functions one inside the other, 21 in 100 of those with one and 4 in 100 of the rest (docs/results/training.md).
 python -m data_gen.generate --config=configs/data/nested.py --simplify=rules --out=DIR
     --equations=1000000 --workers=8 --seed=1
 """

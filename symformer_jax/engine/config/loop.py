@@ -82,7 +82,9 @@ class BudgetConfig:
   """When a source is asked, and how a search goes on once every source has had its turns."""
 
   # Sources whose first so many turns come before their place in the registry, when another has had its own; where that
-  # one takes no part they are not early. Of few samples of the network tables of few rows have most.
+  # one takes no part they are not early. The network's first samples take half a second to a second; the noise may end
+  # a search of few rows after them (`NoiseConfig.asked_if_in_doubt`). Of 73 formulas of one variable that took more
+  # than 1.7 of 5 seconds as many were recovered, 50, with it early as without.
   early: tuple[tuple[str, int, str], ...] = (("transformer", 1, "library"),)
 
   # Who is asked then, round and round; nobody without the first. What evolution has found is grown, and its parts are
