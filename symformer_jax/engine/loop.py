@@ -142,11 +142,11 @@ class Search:
       asked = (*asked, *config.asked_if_in_doubt)
     if not _have_taken(self, asked):
       return False
-    return watch.leaves_noise() or (self._has_fitted_further(watch) and watch.leaves_noise())
+    return watch.leaves_noise() or (self._fit_further(watch) and watch.leaves_noise())
 
-  def _has_fitted_further(self, watch: NoiseWatch) -> bool:
-    """Whether a fit to their end has brought the shortest descriptions nearer to the data: of what is new the loop fits
-    to its end only what may be exact, and the rest of a fit that has not ended is smooth.
+  def _fit_further(self, watch: NoiseWatch) -> bool:
+    """Fits the shortest descriptions to their end, each once: the loop so fits only what may be exact, and the rest of
+    a fit that has not ended is smooth. Returns whether one has come nearer to the data.
     """
     found = () if watch.best is None else (watch.best, *watch.others)
     new = [candidate for candidate in found if candidate.node not in self._fitted_further]
