@@ -227,7 +227,8 @@ Row = tuple[np.ndarray, np.ndarray, np.ndarray]  # ids [L], mantissas [L], domai
 
 
 def is_intact(path: Path, sha256: str | None) -> bool:
-  return sha256 is not None and path.exists() and hashlib.sha256(path.read_bytes()).hexdigest() == sha256
+  # A pipe in its place would be waited for.
+  return sha256 is not None and path.is_file() and hashlib.sha256(path.read_bytes()).hexdigest() == sha256
 
 
 def read_rows(path: Path) -> Iterator[Row]:

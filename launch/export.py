@@ -16,6 +16,7 @@ from collections.abc import Sequence
 import contextlib
 import hashlib
 import json
+import logging
 from pathlib import Path
 import sys
 from typing import Any
@@ -28,7 +29,7 @@ from launch.flags import export as asked
 from symformer_jax import configuration
 from symformer_jax.commands import runner
 from symformer_jax.data import records
-from symformer_jax.errors import DataError, ModelError
+from symformer_jax.errors import DataError, InputError, ModelError
 from symformer_jax.files import check_regular, make_folder, reason
 from symformer_jax.pretrained import registry
 from symformer_jax.training import checkpoint
@@ -42,8 +43,11 @@ _CURVE = ("step", "cross_entropy", "constant_mse", "token_accuracy")
 
 def main(argv: list[str]) -> int:
   del argv
-  runner.refuse_empty(asked.WORKDIR, asked.NAME, asked.OUT)
+  logging.getLogger("absl").addFilter(_is_ours)
+  runner.refuse_empty(asked.WORKDIR, asked.NAME, asked.OUT, asked.SEEN)
   workdir, name = Path(runner.required(asked.WORKDIR)), runner.required(asked.NAME)
+  if not registry.is_name(name):  # a model that nobody could load
+    raise InputError(f"--name: expected {registry.MAX_NAME} signs in a line at most")
   step = _choose_step(workdir)
   state, meta = checkpoint.read(workdir, step)
   config = configuration.build(TrainConfig, meta["config"])
@@ -70,6 +74,11 @@ def main(argv: list[str]) -> int:
       **({"by_name_only": True} if asked.BY_NAME_ONLY.value else {})})
   print(f"{asked.OUT.value}: {name} after {step} steps")
   return runner.DONE
+
+
+def _is_ours(record: logging.LogRecord) -> bool:
+  """Whether the loop's own code says it; Orbax warns of what is not there before it fails, which is told in a line."""
+  return "symformer_jax" in record.pathname
 
 
 def _read_curve(path: Path) -> list[dict[str, Any]]:

@@ -25,6 +25,7 @@ def main(argv: list[str]) -> int:
   """Prints a table in Markdown."""
   del argv
   compilation.use_cache()
+  runner.refuse_empty(asked.MODEL, asked.DATA)
   model = registry.load_model(runner.required(asked.MODEL))
   found = evaluation.measure_by_variables(model, runner.required(asked.DATA), num_equations=asked.NUM_EQUATIONS.value)
   print("| variables | equations | " + " | ".join(heading for heading, _ in _COLUMNS) + " |")

@@ -152,6 +152,10 @@ def test_losses_by_number_of_variables_are_a_table(monkeypatch, capsys):
   monkeypatch.setattr(validate.evaluation, "measure_by_variables", measure)
   assert call(validate, model="m", data="a,b", num_equations=9) == runner.DONE
   assert asked == [("model m", ["a", "b"], 9)]
+  for given, said in (({"data": "a,"}, "--data: expected a value between two commas"), ({"data": ""}, "--data: exp"),
+                      ({"model": ""}, "--model: expected a value")):  # nothing would be this folder
+    with pytest.raises(InputError, match=said):
+      call(validate, **{"model": "m", "data": "a"} | given)
   assert capsys.readouterr().out.splitlines() == [
     "| variables | equations | cross entropy | token accuracy | squared error of mantissas |",
     "|---|---|---|---|---|", "| 1 | 7 | 1.235 | 0.500 | 0.002 |", "| 2 | 7 | 1.235 | 0.500 | 0.002 |"]

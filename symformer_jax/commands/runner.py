@@ -70,7 +70,8 @@ def required(flag: flags.FlagHolder[T | None]) -> T:
 
 
 def refuse_empty(*given: flags.FlagHolder) -> None:
-  """Refuses flags that were given with nothing, as in `--out=`: a script's variable was empty.
+  """Refuses flags that were given with nothing, as in `--out=`: a script's variable was empty; and lists with nothing
+  between two commas, which would be a folder's name for the one that the command runs in.
 
   Raises:
     InputError: names the first one.
@@ -78,6 +79,8 @@ def refuse_empty(*given: flags.FlagHolder) -> None:
   for flag in given:
     if flag.value is not None and len(flag.value) == 0:
       raise InputError(f"--{flag.name}: expected a value, got nothing")
+    if isinstance(flag.value, list) and "" in flag.value:
+      raise InputError(f"--{flag.name}: expected a value between two commas, got nothing")
 
 
 def run(

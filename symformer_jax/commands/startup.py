@@ -18,6 +18,9 @@ STOPPED = 75  # as runner.STOPPED, whose imports would be some of those that thi
 HELP = {"--help", "-help", "-h", "--helpshort", "--helpfull"}
 VERSION = {"--version", "-version"}
 
+# The end of the year 9999, in seconds since 1970: beyond it there are no dates.
+_END_OF_TIME_S = 253_402_300_800
+
 
 def prepare(doc: str | None, flags_module: str, *, extra: str | None = None) -> None:
   """Prints the help or version that was asked for and exits, or readies the process for imports that take seconds.
@@ -44,8 +47,18 @@ def prepare(doc: str | None, flags_module: str, *, extra: str | None = None) -> 
     runner.run(lambda argv: None, flag_values=flag_values, doc=doc, flags_module=flags_module)
   if extra and extras.find_missing(extra):
     runner.run(lambda argv: extras.require(extra), argv=sys.argv[:1])
+  # NumPy reads it while it is imported, Matplotlib for the dates of its files.
+  epoch = os.environ.get("SOURCE_DATE_EPOCH", "0")
+  if not (epoch.isdecimal() and len(epoch) < 20 and int(epoch) < _END_OF_TIME_S):
+    runner.run(lambda argv: _refuse_epoch(epoch), argv=sys.argv[:1])
   # Of what is imported nothing is garbage, and looking for it takes an eighth of the time.
   gc.disable()
+
+
+def _refuse_epoch(epoch: str) -> NoReturn:
+  from symformer_jax.errors import InputError
+
+  raise InputError(f"SOURCE_DATE_EPOCH={epoch}: expected seconds since 1970, a whole number")
 
 
 def stop_signals() -> list[signal.Signals]:

@@ -16,6 +16,8 @@ from symformer_jax import files, npz
 from symformer_jax.commands import grids, text_tables
 from symformer_jax.errors import InputError
 
+MAX_SHEET_ROWS = 1 << 20  # of every spreadsheet
+
 
 @dataclasses.dataclass(frozen=True)
 class Reading:
@@ -105,10 +107,15 @@ def _read_excel(path: pathlib.Path, how: Reading) -> grids.Grid:
 def _rows_of(sheet: Any) -> list[list[Any]]:
   """Cells of a sheet of openpyxl, each row up to its last one that is not empty: a stray cell in the last corner of a
   sheet would make a table of 10**10 cells.
+
+  Raises:
+    InputError: for a row beyond the last one that a sheet has; before it all rows that are not there are made.
   """
   sheet.reset_dimensions()  # what a sheet says of its size may be wrong
-  rows = []
+  rows: list[list[Any]] = []
   for row in sheet.rows:
+    if len(rows) == MAX_SHEET_ROWS:
+      raise InputError(f"cannot be read as xlsx: a row beyond row {MAX_SHEET_ROWS}, the last one of a sheet")
     found = [_value_of(cell) for cell in row]
     while found and found[-1] == "":
       found.pop()

@@ -63,6 +63,10 @@ def check_dataset(dataset: Any, model: Any = None) -> Rows:
   for name, size in (("X", np.max(np.abs(x))), ("y", np.max(np.abs(y)))):
     if size > LARGEST:
       raise InputError(f"{name}: expected numbers up to {LARGEST:g} in size, got {size:g}; take a larger unit")
+  for column, size in enumerate(np.max(np.abs(x), axis=0)):
+    if 0 < size < SMALLEST:
+      raise InputError(f"X: expected numbers of at least {SMALLEST:g} in size in each column, got at most {size:g} in "
+                       f"column {column}; take a smaller unit")
   if np.ptp(y) == 0:
     raise InputError(f"the target is constant: every value is {y[0]:g}")
   if np.ptp(y) < SMALLEST:

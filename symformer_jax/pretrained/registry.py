@@ -155,9 +155,14 @@ def _read_card(folder: Path) -> dict[str, Any]:
     if not isinstance(card.get(key), kind):
       got = type(card[key]).__name__ if key in card else "nothing"
       raise ModelError(f"{folder} holds a foreign model: {CARD}: {key}: expected {kind.__name__}, got {got}")
-  if not card["name"].isprintable() or len(card["name"]) > MAX_NAME:
+  if not is_name(card["name"]):
     raise ModelError(f"{folder} holds a foreign model: {CARD}: name: expected {MAX_NAME} signs in a line at most")
   return card
+
+
+def is_name(text: str) -> bool:
+  """Whether a model may be called so: one line of signs that can be printed."""
+  return text.isprintable() and len(text) <= MAX_NAME
 
 
 def _flatten(params: Any) -> dict[str, Any]:

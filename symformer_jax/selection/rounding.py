@@ -309,7 +309,7 @@ def _round_together(local: _Local, room: float) -> None:
     with np.errstate(all="ignore"):  # of a constant that is 0 the share is infinite
       row = int(np.argmin(np.sqrt(variances) / np.abs(local.theta[free])))
     # The noise stays that of the fit: fixing constants must not lend the next one more room.
-    stderr = math.sqrt(variances[row] * noise / local.noise)
+    stderr = math.sqrt(variances[row] * (noise / local.noise))  # in the middle of the range of doubles
     local.fix(int(free[row]), _fewest_digits(local.theta[free[row]], room * stderr), covariance)
   local.update()
 

@@ -208,13 +208,16 @@ def _settled(
   recommended = None
   for each in chosen:
     equation = _equation(form, problem, _filling(problem, best, each), wide, config)
-    if not np.isfinite(equation.mse) and each != taken:
-      continue  # the mean or the line, where the template is undefined for it
+    if not np.isfinite(equation.mse):
+      continue  # such as the mean or the line, where the template is undefined for it
     equation = lines.setdefault(equation.expression, equation)
     recommended = equation if each == taken else recommended
     if each == taken or all(choice.is_linear(line.node) for line in each):
       kept.add(equation.expression)
-  assert recommended is not None  # what a selection recommends is on its front
+  if recommended is None:  # chosen to first order, where a root of what is below 0 has a value: the best whole has one
+    whole = _equation(form, problem, best, wide, config)
+    recommended = lines.setdefault(whole.expression, whole)
+    kept.add(recommended.expression)
   floor = criteria.error_floor(scoring.weighted_variance(rows.y, rows.weights))
   shown = front.falling([line.complexity for line in lines.values()], [line.mse for line in lines.values()],
                         kept={i for i, text in enumerate(lines) if text in kept}, floor=floor)

@@ -449,6 +449,20 @@ def test_what_is_settled_before_imports(signals, monkeypatch, capsys, argv, extr
   gc.enable()
 
 
+@pytest.mark.parametrize("epoch", ["abc", "", "-5", "253402300800", "9" * 5000])
+def test_a_date_that_libraries_cannot_use_is_one_line(signals, monkeypatch, capsys, epoch):
+  monkeypatch.setenv("SOURCE_DATE_EPOCH", epoch)
+  monkeypatch.setattr(sys, "argv", ["command"])
+  with pytest.raises(SystemExit) as caught:
+    startup.prepare("doc", "symformer_jax.commands.infer_flags")
+  assert caught.value.code == 2
+  [line] = capsys.readouterr().err.splitlines()
+  assert line.startswith(f"error: SOURCE_DATE_EPOCH={epoch[:50]}") and "expected seconds since 1970" in line
+  monkeypatch.setenv("SOURCE_DATE_EPOCH", "253402300799")
+  startup.prepare("doc", "symformer_jax.commands.infer_flags")
+  gc.enable()
+
+
 def test_of_a_screen_and_of_its_files_matplotlib_says_nothing(monkeypatch):
   monkeypatch.setenv("MPLBACKEND", "none that there is")
   monkeypatch.setattr(extras, "find_missing", lambda extra: [])

@@ -286,6 +286,9 @@ def test_flags_with_nothing_are_refused(flag_values, capsys):
   main = lambda argv: runner.refuse_empty(name)  # noqa: E731
   assert outcome(main, flag_values, "--names=") == 2
   assert capsys.readouterr().err == "error: --names: expected a value, got nothing\n"
+  for some in (",", "a,", "a,,b"):
+    assert outcome(main, flag_values, f"--names={some}") == 2
+    assert capsys.readouterr().err == "error: --names: expected a value between two commas, got nothing\n"
   assert outcome(main, flag_values, "--names=a") == 0
   flag_values["names"].unparse()
   assert outcome(main, flag_values) == 0

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from symformer_jax.commands import grids, tables
+from symformer_jax.commands import grids, table_files, tables
 from symformer_jax.commands.tables import TableError, find_files, read_table
 from symformer_jax.errors import InputError
 
@@ -364,6 +364,26 @@ def test_a_stray_cell_in_the_corner_of_a_sheet_makes_no_table_of_that_size(tmp_p
   with pytest.raises(TableError, match="Expected 2 fields in row 2000, saw 16384"):
     read_table(str(tmp_path / "t.xlsx"))
   assert sum(map(len, given)) == 2 * 7 + 16384
+
+
+def test_a_damaged_number_of_a_row_makes_no_sheet_without_end(tmp_path, monkeypatch):
+  openpyxl = pytest.importorskip("openpyxl")
+  monkeypatch.setattr(table_files, "MAX_SHEET_ROWS", 500)
+  book = openpyxl.Workbook()
+  for row in [["a", "b"], *([i, i * i] for i in range(6))]:
+    book.active.append(row)
+  book.active["B500"] = 1
+  book.save(tmp_path / "t.xlsx")
+  assert len(read_table(str(tmp_path / "t.xlsx"), drop_missing=True).y) == 6  # the last row is no fault
+  with zipfile.ZipFile(tmp_path / "t.xlsx") as archive:
+    members = {name: archive.read(name) for name in archive.namelist()}
+  name = "xl/worksheets/sheet1.xml"
+  members[name] = members[name].replace(b'"500"', b'"2000"').replace(b'"B500"', b'"B2000"')
+  with zipfile.ZipFile(tmp_path / "t.xlsx", "w") as archive:
+    for name, content in members.items():
+      archive.writestr(name, content)
+  with pytest.raises(TableError, match="cannot be read as xlsx: a row beyond row 500, the last one of a sheet"):
+    read_table(str(tmp_path / "t.xlsx"))
 
 
 def test_without_its_package_a_workbook_says_what_to_install(tmp_path, monkeypatch):

@@ -511,6 +511,21 @@ def test_laws_of_a_seed_stay_what_they_were():
   assert hashlib.sha256(repr(found).encode()).hexdigest()[:16] == "79b019e3e834a9ad"
 
 
+def test_laws_of_each_function_stay_what_they_were():
+  """With arguments over the spans at which it shows."""
+  found = []
+  for name in config_lib.FUNCTIONS:
+    only = {"forms": {"function": 1.0}, "single_forms": {"function": 1.0}, "functions": {name: 1.0},
+            "repeats": {"0": 1.0}, "variables": {"1": 1.0}, "intervals": {"near": 1.0}}
+    sampler = laws.LawSampler(dataclasses.replace(LAWS, **only))
+    for index in range(12):
+      with np.errstate(all="ignore"):
+        law = sampler.sample(np.random.default_rng((index, 5)))
+      found.append(law and printing.to_text(law.tree, digits=3))
+  assert sum(law is None for law in found) < 60
+  assert hashlib.sha256(repr(found).encode()).hexdigest()[:16] == "b28b0ff9847a1eb9"
+
+
 @pytest.mark.parametrize(("name", "function", "points"), [
   ("exp", np.exp, [-2, 3]), ("decay", lambda u: np.exp(-u), [-2, 3]), ("gaussian", lambda u: np.exp(-u**2), [-1, 2]),
   ("saturation", lambda u: 1 - np.exp(-u), [-1, 2]), ("growth", np.expm1, [-1, 2]),
@@ -1030,6 +1045,8 @@ def test_files_are_intact_that_have_their_hash(tmp_path):
   sha256 = hashlib.sha256(b"abc").hexdigest()
   assert writer_lib.is_intact(tmp_path / "f", sha256) and not writer_lib.is_intact(tmp_path / "f", "0")
   assert not writer_lib.is_intact(tmp_path / "f", None) and not writer_lib.is_intact(tmp_path / "g", sha256)
+  os.mkfifo(tmp_path / "pipe")  # reading it would wait
+  assert not writer_lib.is_intact(tmp_path / "pipe", sha256) and not writer_lib.is_intact(tmp_path, sha256)
   np.array([1, 2, 3, 4], "<u8").tofile(tmp_path / records.hashes_name("s"))
   assert writer_lib.read_hash_file(tmp_path, "s").tolist() == [[1, 2], [3, 4]]
   (tmp_path / records.hashes_name("t")).write_bytes(bytes(24))
@@ -1227,7 +1244,9 @@ def test_a_page_of_distributions_and_curves(tmp_path, monkeypatch):
   row = np.array(ids, np.uint8), np.array(constants, np.float32), np.array([[1, 3], [0, 4]], np.float32)
   counts = {"operator": collections.Counter({f"o{i}": 20 - i for i in range(16)}),
     "length": collections.Counter({9: 1, 3: 2})}
-  inspect_lib._plot("f.png", types.SimpleNamespace(counts=counts, rows=[row], vocab=vocab))
+  ids, constants = expression.encode(formula("log(x - 2)/(y - 2)"), vocab)  # undefined where it is drawn
+  other = np.array(ids, np.uint8), np.array(constants, np.float32), row[2]
+  inspect_lib._plot("f.png", types.SimpleNamespace(counts=counts, rows=[row, other], vocab=vocab))
   [(figure, path, dpi)] = drawn
   assert path == "f.png" and dpi == 110 and figure.get_size_inches().tolist() == [16, 18] and len(figure.axes) == 25
   bars, lengths, curve = figure.axes[0], figure.axes[1], figure.axes[5]
@@ -1265,3 +1284,81 @@ def test_rates_are_of_the_cpu_of_all_workers():
   own = benchmark._cpu_seconds([os.getpid()])
   assert 0.05 < own < 1e5 and benchmark._cpu_seconds([]) == 0
   assert abs(own - time.thread_time()) < max(1.0, 0.3 * own)  # of this thread, the first of its process
+
+
+def test_files_are_read_as_they_were_written_in_any_locale(tmp_path, monkeypatch, other_locale):
+  assert benchmark._cpu_seconds([os.getpid()]) > 0
+  monkeypatch.setattr(workers.resource, "setrlimit", lambda which, given: None)
+  workers._limit_memory()
+  (tmp_path / "manifest.json").write_bytes(b'{"schema_version": 1}')
+  assert writer_lib.read_manifest(tmp_path) == {"schema_version": 1}
+  (tmp_path / "p.csv").write_bytes("family,name,n_vars,expression\nf,\u00e9,1,x\n".encode())
+  assert exclusion.read_problems(tmp_path / "p.csv", UNIVARIATE).names == ("\u00e9",)
+
+
+def test_what_another_run_has_lost_is_read_from_its_folder_or_its_manifest(tmp_path):
+  identity = {"config": {"name": "u"}, "seed": 3, "excluded": "a"}
+  path = tmp_path / "manifest.json"
+
+  def read(lost, at=path, **changes):
+    path.write_text(json.dumps({"schema_version": 1, "identity": {**identity, **changes}, "lost": lost}))
+    return job_lib._read_lost(str(at), identity)
+  assert job_lib._read_lost(None, identity) == {}
+  for at in (path, tmp_path):
+    assert read({"5": "died", "17": "timeout"}, at, excluded="b") == {5: "died", 17: "timeout"}
+  for changes, message in (({"seed": 4}, "is of another run: its seed is 4, here it is 3"),
+                           ({"config": {"name": "v"}}, "is of another run: its config is {'name': 'v'}, here it is")):
+    with pytest.raises(InputError, match=message):
+      read({}, **changes)
+  for lost in ({"x": "died"}, [], 3):
+    with pytest.raises(DataError, match="is damaged: "):
+      read(lost)
+
+
+def test_the_next_node_has_the_share_of_the_trees_that_go_on_from_it():
+  """Of six trees with two inner nodes two begin with a unary one; of two open nodes the first may be left a leaf."""
+  assert trees._placements(1, 2) == ([pytest.approx(2 / 6), pytest.approx(1.0)], ((0, 1), (0, 2)))
+  cumulative, places = trees._placements(2, 1)
+  assert cumulative == pytest.approx([0.25, 0.5, 0.75, 1.0]) and places == ((0, 1), (0, 2), (1, 1), (1, 2))
+
+
+def test_filters_of_just_the_bytes_that_ship_are_written(tmp_path, monkeypatch):
+  filters = tuple(bloom.BloomFilter(10, 1e-3) for _ in seen.KINDS)
+  found = seen.Seen((seen.Part(filters, seen.ProbeSpace(1, 5.0), 10),))
+  size = sum(len(each.to_bytes()) for each in filters)
+  for most, is_written in ((size, True), (size - 1, False)):
+    monkeypatch.setattr(seen, "MAX_SHIPPED_BYTES", most)
+    assert (seen.write(tmp_path, found) is not None) is is_written
+
+
+def test_where_the_larger_boxes_have_no_value_a_smaller_one_is_found(rng):
+  with np.errstate(all="ignore"):
+    for text, box in (("log(-x)", [-5, 0]), ("log(x)", [0, 5]), ("sqrt(-x)", [-5, 0])):
+      assert domains.find_box(formula(text), rng, UNIVARIATE)[0].tolist() == [box]
+
+
+def test_progress_is_seen_at_once_and_a_plot_has_a_place(monkeypatch, tmp_path):
+  stream, flushed = Terminal(True), []
+  stream.flush = lambda: flushed.append(stream.text)
+  monkeypatch.setattr(inspect_lib.sys, "stderr", stream)
+  inspect_lib._show_progress("abc")
+  assert len(flushed) == 1 and "abc" in flushed[0]
+  monkeypatch.setattr(inspect_lib, "asked", types.SimpleNamespace(
+    PLOT=types.SimpleNamespace(value=str(tmp_path / "no" / "f.png"))))
+  with pytest.raises(InputError, match="--plot"):
+    inspect_lib.main(["inspect"])
+
+
+def test_a_run_without_equations_ends_after_as_many_candidates_as_the_documentation_says():
+  assert job_lib.MAX_FRUITLESS == 20_000
+
+
+def test_usual_factors_are_those_of_textbooks():
+  draw, found = object.__new__(laws._Draw), []
+  for k in range(18):
+    draw.rng = Draws(0.5, (k + 0.5) / 18)
+    found.append(draw._coefficient())
+  pi = math.pi
+  circles = [pi, 2 * pi, 4 * pi, 8 * pi, 4 / 3 * pi, 0.5 / pi, 0.25 / pi]
+  plain = [0.5, 2, 3, 4, 1 / 3, 0.25, 1.5, 0.1, 10, 100, -1]
+  assert sorted(found) == pytest.approx(sorted([*circles, *plain]))

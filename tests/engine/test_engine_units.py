@@ -34,7 +34,7 @@ def test_rows_are_drawn_by_the_seed_in_their_order():
   assert len(set(first.y)) == 8 and np.all(np.diff(first.y) > 0)
   np.testing.assert_array_equal(first.x[:, 0] ** 2, first.y)
   np.testing.assert_array_equal(first.x[:, 0] + 1, first.weights)
-  assert rows.sample(20, seed=0) is rows and len(rows.sample(19, seed=0)) == 19
+  assert rows.sample(20, seed=0) is rows and len(set(rows.sample(19, seed=0).y)) == 19
 
 
 def test_padding_repeats_the_last_row_at_no_weight():
@@ -50,6 +50,8 @@ def test_data_come_as_arrays_or_as_one_and_lose_rows_without_weight():
   np.testing.assert_allclose(rows.weights, weights[1:] / 2)
   whole = check_dataset(np.column_stack([x, x + 1, y]))
   assert whole.x.shape == (7, 2) and whole.y.tolist() == y.tolist() and whole.weights.tolist() == [1.0] * 7
+  points = check_dataset(tuple((float(i), float(i**2)) for i in range(7)))  # of two or three parts no table is
+  assert points.x[:, 0].tolist() == x.tolist() and points.y.tolist() == y.tolist()
   changed = with_weights((x, y, weights), np.arange(6.0) + 5)
   assert changed[2].tolist() == [0, 5, 6, 7, 8, 9, 10] and changed[0].shape == (7, 1)
 
@@ -67,6 +69,8 @@ def test_data_come_as_arrays_or_as_one_and_lose_rows_without_weight():
   ((np.arange(5.0), np.arange(5.0) * 0.2 * SMALLEST), "y: expected a spread of at least 1e-60"),
   ((np.arange(5.0), -np.arange(5.0) * LARGEST), "y: expected numbers up to 1e.60 in size"),
   ((np.arange(5.0) * LARGEST, np.arange(5.0)), "X: expected numbers up to 1e.60 in size"),
+  ((np.column_stack([np.arange(5.0), -np.arange(5.0) * 0.2 * SMALLEST]), np.arange(5.0)),
+   "X: expected numbers of at least 1e-60 in size in each column, got at most 8e-61 in column 1; take a smaller unit"),
   (np.arange(5.0), r"expected points \[N, D\+1\]"), (np.ones((5, 1)), r"expected points \[N, D\+1\]"),
   (np.ones((5, 2, 2)), r"expected points \[N, D\+1\]"),
   ((np.ones((5, 2, 2)), np.arange(5.0)), r"expected X \[N, D\] and y \[N\]"),
@@ -81,6 +85,7 @@ def test_the_limits_themselves_are_usable():
   x = np.arange(5.0)
   check_dataset((x / 4 * LARGEST, x / 4 * LARGEST))
   check_dataset((x, np.array([0, 0, 0, 0, 1.0]) * SMALLEST))
+  check_dataset((np.column_stack([x / 4 * SMALLEST, np.zeros(5)]), x))  # a column of zeros is no small one
 
   class Model:
     name = "two"

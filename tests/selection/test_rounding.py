@@ -94,6 +94,17 @@ def test_small_constants_that_matter_have_their_standard_errors(unit, rng):
   np.testing.assert_allclose(errors, np.sqrt(np.diag(covariance)) * [1, unit], rtol=1e-4)
 
 
+def test_digits_are_rounded_alike_at_the_ends_of_what_is_searched(rng):
+  """A variance of a constant times one of y is beyond double precision there: no warning, and the same digits."""
+  z = rng.uniform(1, 5, 60)
+  y = 2 * z + 3 + rng.normal(0, 0.1, 60)
+  slope, constant = np.polyfit(z, y, 1)
+  usual, extreme = (programs.fitted_values(rounding.round_constants(
+    programs.replace_values(parser.parse("2.1*x + 3.1"), [slope * size_y / size_x, constant * size_y]),
+    z[:, None] * size_x, y * size_y, np.ones(60))) for size_x, size_y in ((1, 1), (1e-60, 1e59)))
+  np.testing.assert_allclose(extreme, np.multiply(usual, [1e119, 1e59]), rtol=1e-12)
+
+
 def test_rounding_costs_less_than_a_hundredth_of_sigma_squared_a_constant(power_law):
   node, errors, x, y, weights = power_law
   rounded = rounding.round_constants(node, x, y, weights)

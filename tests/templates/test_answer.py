@@ -21,9 +21,9 @@ def x(rng):
   return np.column_stack([rng.uniform(0.2, 5, 90), rng.uniform(0, 3, 90), rng.uniform(1, 4, 90)])
 
 
-def _answer(x, y, found, num_chosen=None):
+def _answer(x, y, found, num_chosen=None, text="f(x) + g(t) + h(z)"):
   """`num_chosen`: of the formulas of each function, the simplest, that the choice hears of."""
-  problem = profile.pose(templates.read("f(x) + g(t) + h(z)", NAMES), Rows(x, y, np.ones(len(y))), seed=0)
+  problem = profile.pose(templates.read(text, NAMES), Rows(x, y, np.ones(len(y))), seed=0)
   nodes = [[parser.parse(each, part.names) for each in texts] for part, texts in zip(problem.parts, found, strict=True)]
 
   def choose(task, nodes):
@@ -63,3 +63,11 @@ def test_there_is_an_answer_where_the_first_of_all_functions_are_too_long_togeth
   long = [" + ".join(f"{i}.{k}*sin({k}.5*{{0}})" for k in range(1, 7)) for i in range(1, 7)]
   found = _answer(x, y, [[*(text.format(name) for text in long), f"2.5*{name}"] for name in NAMES], num_chosen=1)
   assert found is not None and found.best.r2 > 0.9
+
+
+def test_what_is_chosen_to_first_order_and_has_no_value_is_not_recommended(x):
+  """Rows below 0, which no root meets, ask for a function below 0 to first order."""
+  x[:, 0] = np.linspace(-5, 8, 90)
+  found = _answer(x, x[:, 0] ** 3, [["-5.5", "1.1*exp(1.6*x)"]], num_chosen=1, text="sqrt(f(x))")
+  assert "exp(" in found.best.expression and found.best.r2 > 0.8 and found.best.filled is not None
+  assert found.best in found.front and all(np.isfinite(line.mse) for line in found.front)

@@ -212,9 +212,12 @@ def test_unusable_places_are_refused_before_anything_is_written(first, tmp_path)
   (tmp_path / "file").write_text("")
   with pytest.raises(InputError, match="--out: cannot make the folder '.*below': Not a directory"):
     call(export, workdir=first[0], name="mine", out=tmp_path / "file" / "below")
-  for empty in ("workdir", "name", "out"):
+  for empty in ("workdir", "name", "out", "seen"):
     with pytest.raises(InputError, match=f"--{empty}: expected a value, got nothing"):
       call(export, **{"workdir": first[0], "name": "mine", "out": tmp_path / "new", empty: ""})
+  for name in ("n" * 201, "two\nlines"):  # a model that `load_model` refuses
+    with pytest.raises(InputError, match="--name: expected 200 signs in a line at most"):
+      call(export, workdir=first[0], name=name, out=tmp_path / "new")
   for empty in ("model", "results"):
     with pytest.raises(InputError, match=f"--{empty}: expected a value, got nothing"):
       call(card, **{"model": first[1].folder, "results": tmp_path, empty: ""})
@@ -229,6 +232,13 @@ def test_a_card_is_written_where_the_model_was_read(first, tmp_path, monkeypatch
   assert call(card, model="univariate", hardware="two cores") == 0
   assert registry.load_model("univariate").card["training"]["hardware"] == "two cores"
   assert not list((tmp_path / "univariate").iterdir())
+
+
+def test_an_unreadable_checkpoint_is_told_of_by_its_error_alone(tmp_path, caplog, capfd):
+  (tmp_path / "checkpoints" / "5").mkdir(parents=True)
+  with pytest.raises(ModelError, match="checkpoint 5 of .* cannot be read: "):
+    call(export, workdir=tmp_path, name="mine", out=tmp_path / "model")
+  assert caplog.text + capfd.readouterr().err == ""
 
 
 def test_nothing_to_export(tmp_path):
