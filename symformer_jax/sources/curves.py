@@ -227,7 +227,7 @@ class Grid:
     x = variable(self._column)
     argument = Node("*", (power(x, number(place.exponent)), number(place.factor)))
     curve = CURVES[place.name].build(argument)
-    nodes = [Node("*", (power(x, number(place.amplitude)), curve)) if place.amplitude else curve]
+    nodes = [Node("*", (power(x, number(place.amplitude)), curve))]  # times x**0 it is tidied to the curve alone
     column = rows.x[:, self._column]
     values = [np.power(column, place.amplitude)
               * CURVES[place.name].of(place.factor * np.power(column, place.exponent))]

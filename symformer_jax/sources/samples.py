@@ -195,9 +195,10 @@ def _different_in_value(
                           for size, block_ids, block_values, _ in _blocks(ids[chosen], values[chosen], vocab)])
   with np.errstate(all="ignore"):
     largest = np.max(np.where(np.isfinite(found), np.abs(found), 0), axis=1, keepdims=True)
-    digits = np.round(found / np.where(largest > 0, largest, 1), config.value_digits) + 0.0  # -0 is 0
+    sizes = np.where(largest > 0, largest, 1)
+    digits = np.round(found / sizes, config.value_digits) + 0.0  # -0 is 0
   # The scale in logarithm: two largest values that differ by rounding alone mostly share a bin.
-  scale = np.round(np.log(np.where(largest > 0, largest, 1)), config.value_digits - 1)
+  scale = np.round(np.log(sizes), config.value_digits - 1)
   num_constants = np.asarray(vocab.is_constant)[ids[chosen]].sum(axis=1)
   lengths = [token_count(ids[k]) for k in chosen]
   best: dict[tuple, int] = {}

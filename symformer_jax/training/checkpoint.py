@@ -44,7 +44,7 @@ class Checkpoints:
     kept = [preservation_policy.LatestN(n=keep), preservation_policy.BestN(
       get_metric_fn=_goodness, n=1, keep_checkpoints_without_metrics=False)]
     options = ocp.CheckpointManagerOptions(
-      preservation_policy=preservation_policy.AnyPreservationPolicy(kept), best_fn=_goodness, create=True,
+      preservation_policy=preservation_policy.AnyPreservationPolicy(kept), best_fn=_goodness,
       enable_async_checkpointing=False)
     self._manager = ocp.CheckpointManager(folder, options=options)
 

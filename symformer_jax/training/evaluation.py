@@ -74,8 +74,7 @@ def measure_by_variables(
   Returns:
     By number of columns: `equations`, and the mean of each metric over batches.
   """
-  config = TrainConfig(model=model.config, points=points_lib.PointsConfig(num_points=num_points),
-                       data=pipeline.DataConfig(dirs=tuple(dirs), batch_size=batch_size))
+  config = TrainConfig(model=model.config, points=points_lib.PointsConfig(num_points=num_points))
   eval_step = jax.jit(step_lib.make_eval_step(config))
   source = pipeline.BlockSource(dirs, "validation")
   equations = pipeline.concatenate(

@@ -67,7 +67,7 @@ def _with_fields_of(old: Any, new: Any, names: Sequence[str]) -> Any:
 
 def _grow_leaf(path: tuple, kept: np.ndarray | None, drawn: np.ndarray) -> np.ndarray:
   """`drawn`, with `kept` in its first corner; what ends a sublayer is zero elsewhere."""
-  out = np.zeros_like(drawn) if len(path) > 1 and path[-2].key in _ENDS else drawn
+  out = np.zeros_like(drawn) if path[-2].key in _ENDS else drawn
   if kept is not None:
     out[tuple(slice(n) for n in kept.shape)] = kept
   return out

@@ -55,8 +55,8 @@ def test_data_sets_that_are_not_chosen_fill_their_box(given):
 
 
 @pytest.mark.parametrize(("domain", "middle"), [
-  ((2.0, 8.0), 4.0), ((-8.0, -2.0), -4.0), ((0.0, 8.0), 4.0), ((-8.0, 0.0), -4.0), ((-2.0, 8.0), 3.0),
-  ((0.0, 0.0), 0.0)])
+  ((2.0, 8.0), 4.0), ((-8.0, -2.0), -4.0), ((0.0, 8.0), 4.0), ((-8.0, 0.0), -4.0), ((-8.0, -0.0), -4.0),
+  ((-2.0, 8.0), 3.0), ((0.0, 0.0), 0.0)])
 def test_the_middle_of_a_column_even_in_its_logarithm_is_its_geometric_mean(given, domain, middle):
   given.update(shares=[0.5])
   x = points.draw_x(any_key(), jnp.array([[domain]]), 1, subbox_probability=0.0, log_probability=1.0)
@@ -131,6 +131,14 @@ def test_new_mantissas_are_taken_where_all_points_stay_within_the_bound(given, l
   np.testing.assert_array_equal(found, mantissas)
 
 
+def test_new_mantissas_of_one_equation_do_not_depend_on_those_of_another(given):
+  mantissas = jnp.array([[0.5], [0.25]])
+  given.update(shares=[1.0], bernoulli=True)
+  found, y = points._resample(any_key(), mantissas, jnp.zeros((2, 2)), lambda fresh: jnp.array(
+    [[1.0, 2.0], [3.0, jnp.nan]]), 0.5)
+  assert found.tolist() == [[1.0], [0.25]] and y.tolist() == [[1, 2], [0, 0]]
+
+
 # --- keys ------------------------------------------------------------------------------------------------------------
 
 
@@ -175,6 +183,20 @@ def test_no_two_draws_of_a_batch_share_a_key(taken):
   found = keys_of(lambda key: columns.place(
     key, ids, domains, vocab=vocab, distractor_probability=0.5, max_distractors=1, spread_probability=0.5))
   assert len(found) == len(set(found)) == 5 + 3
+
+
+@pytest.mark.usefixtures("plain")
+def test_what_is_off_draws_nothing(taken):
+  """What a share of 0 would leave as it is costs no time either."""
+  vocab = Vocabulary(1)
+  given = jnp.array([[vocab.ids["x0"]]]), jnp.zeros((1, 1)), jnp.asarray(DOMAINS)
+  for options, num_draws in (
+      ({}, 1), ({"noise_probability": 0.5}, 4), ({"resample_probability": 0.5}, 3), ({"min_points": 2}, 3),
+      ({"subbox_probability": 0.5}, 4), ({"log_probability": 0.5}, 2)):
+    taken.clear()
+    config = PointsConfig(num_points=4, **options)
+    jax.eval_shape(lambda key, config=config: points.draw_points(key, *given, vocab=vocab, config=config), any_key())
+    assert len(taken) == num_draws
 
 
 # --- defaults --------------------------------------------------------------------------------------------------------

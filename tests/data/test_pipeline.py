@@ -33,12 +33,14 @@ def _config(shards, **changes):
     DataConfig(dirs=(shards,), batch_size=64, blocks_per_group=1, length_buckets=(8, 14, 20)), **changes)
 
 
-@pytest.mark.parametrize("blocks_per_group", [1, 4])  # of the three that there are
-def test_an_epoch_holds_every_equation_once(shards, blocks_per_group):
-  iterator = pipeline.make_iterator(_config(shards, blocks_per_group=blocks_per_group), seed=0)
-  seen = np.concatenate([next(iterator).domains[:, 0, 0] for _ in range(12)])
+@pytest.mark.parametrize(("blocks_per_group", "num_streams"), [(1, 0), (4, 0), (4, 3)])  # of the three that there are
+def test_an_epoch_holds_every_equation_once(shards, blocks_per_group, num_streams):
+  config = _config(shards, blocks_per_group=blocks_per_group, num_streams=num_streams, batch_size=48 + 16 * (
+    num_streams == 0))
+  iterator, num = pipeline.make_iterator(config, seed=0), 768 // config.batch_size
+  seen = np.concatenate([next(iterator).domains[:, 0, 0] for _ in range(num)])
   np.testing.assert_array_equal(np.sort(seen), np.arange(768))
-  again = np.concatenate([next(iterator).domains[:, 0, 0] for _ in range(12)])
+  again = np.concatenate([next(iterator).domains[:, 0, 0] for _ in range(num)])
   np.testing.assert_array_equal(np.sort(again), np.arange(768))
   assert not np.array_equal(seen, again)
 

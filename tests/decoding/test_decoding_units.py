@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from symformer_jax.decoding import beam, sampling, strategies
+from symformer_jax.decoding import beam, loop, sampling, strategies
 from symformer_jax.decoding.strategies import Beam, Greedy, Nucleus, StochasticBeam, Temperature, TopK
 from symformer_jax.language.vocabulary import Vocabulary
 
@@ -37,6 +37,19 @@ def test_noise_is_added_to_what_the_temperature_divides(make, temperature, rng):
   for noise in rng.gumbel(size=(30, 4)):
     expected = np.argmax(np.log(PROBABILITIES) / temperature + noise)
     assert chosen(make(temperature), noise) == expected
+
+
+@pytest.mark.parametrize("strategy", [Greedy(), Temperature(0.7), TopK(2, 0.7), TopK(1), Nucleus(0.6, 0.7)])
+def test_each_row_is_chosen_by_itself(strategy, rng):
+  noise, logits = (jnp.asarray(a, jnp.float32) for a in (rng.gumbel(size=(9, 5)), 3 * rng.normal(size=(9, 5))))
+  alone = [int(strategy.choose(noise[i : i + 1], logits[i : i + 1])[0]) for i in range(9)]
+  assert strategy.choose(noise, logits).tolist() == alone and len(set(alone)) > 1
+
+
+def test_what_a_damaged_network_gives_is_bounded():
+  """Infinite logits have no softmax, and noise is lost beside larger ones."""
+  found = loop._finite(jnp.array([jnp.nan, jnp.inf, -jnp.inf, 2.5, -3e38]))
+  np.testing.assert_allclose(found, [0, 1e30, -1e30, 2.5, -1e30], rtol=1e-6)
 
 
 def test_strategies_have_what_is_given_to_them_by_name():

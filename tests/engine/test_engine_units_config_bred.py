@@ -282,6 +282,7 @@ class Stub(profile._Profile):
     return np.array([math.log(abs(each) / self._best) for each in values.values()])
 
   def _descend(self, names, start):
+    self.num_of_grid = self.num_of_grid if self.descended else len(self.looked)
     self.descended.append(start)
     return super()._descend(names, start)
 
@@ -297,10 +298,11 @@ def test_parameters_of_a_template_are_looked_for_on_a_grid():
   np.testing.assert_allclose(Stub((1.0, 10.0))._sizes("a", 7)[7 + 1:], np.logspace(-4, 3, 8))  # near ones once
   one = Stub()
   assert abs(one.fit()["a"]) == pytest.approx(3.0) and len(one.descended) == 4
-  assert len(set(one.looked[:50])) == 50
+  assert len(set(one.looked[:50])) == one.num_of_grid == 50
   two = Stub(num=2)
   two.fit()
-  assert len(set(two.looked[:400])) == 400 and len(two.descended) == 4  # ten sizes of either sign, each with each
+  assert len(set(two.looked[:400])) == two.num_of_grid == 400  # ten sizes of either sign, each with each
+  assert len(two.descended) == 4
   with pytest.raises(profile.InputError, match="expected at most 2 parameters"):
     Stub(num=3).fit()
 

@@ -197,11 +197,11 @@ def test_weights_of_losses_at_their_limits():
   rows = rows_of(np.arange(4.0), np.ones(4))
   weights = losses._log_weights(np.array([29.0, 30.0, 31.0, 60.0]), rows, LOSS).weights
   assert weights[1] == weights[2] == weights[3] < weights[0]
-  errors = np.array([1.0, 1.0, 1.0, 1.99, 2.0, 4.5])
+  errors = np.array([1.0, 1.0, 1.0, 1.99, 2.0, 9.0])
   found = losses._huber_weights(np.zeros(6), rows_of(np.arange(6.0), errors), LOSS)
   far = 1.345 * 1.4826 * np.median(errors)
   assert found.num_light == int(np.sum(errors > far))
-  assert found.weights[-1] == pytest.approx(far / 4.5 * min(1, 3 / 1.345 * far / 4.5))
+  assert found.weights[-1] == pytest.approx(far / 9 * 3 / 1.345 * far / 9)  # beyond three standard errors
   size = losses._sizes(np.arange(1.0, 101), LOSS)
   assert size[0] == pytest.approx(np.quantile(np.arange(1.0, 101), 0.05) / 100)
 

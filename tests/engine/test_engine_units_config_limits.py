@@ -177,6 +177,19 @@ def test_sets_of_blocks_are_completed_by_three_and_the_best_twelve_exchanged_twi
   assert asked[:2] == [50, 12] and len(asked) <= 3 and len(found) == 24
 
 
+def test_a_set_of_blocks_is_completed_by_three_others(monkeypatch):
+  asked = []
+
+  def left_by_one_more(products, sets):
+    asked.append(len(sets))
+    return np.arange(len(sets) * 400.0).reshape(len(sets), 400)
+
+  monkeypatch.setattr(block_exchange, "left_by_one_more", left_by_one_more)
+  monkeypatch.setattr(block_exchange, "left_by", lambda products, blocks: 0.5)
+  block_exchange._grown(None, [(399,)], dataclasses.replace(DEFAULT.varying, num_exchanged=999, num_kept=999))
+  assert asked[:2] == [1, 3]  # of the three pairs with it those blocks that are new
+
+
 def test_a_third_round_of_exchange_is_the_last(monkeypatch):
   asked = []
 
@@ -219,6 +232,8 @@ def test_terms_of_the_pool_are_thirty_two_and_four_of_them_multiplied(monkeypatc
 
   found = varying.seen_terms(SimpleNamespace(shortlist=lambda: shortlist(None)), (0, 1), own)
   assert asked == [4] and len(found[0]) == 32
+  roomy = dataclasses.replace(own, max_terms=999)  # without which they are half of all terms
+  assert len(varying.seen_terms(SimpleNamespace(shortlist=lambda: shortlist(None)), (0, 1), roomy)[0]) == 32
   few = [SimpleNamespace(node=parse("x")) for _ in range(47)] + [
     SimpleNamespace(node=nested(3 + i, 1)) for i in range(9)]
   assert len(varying.seen_terms(SimpleNamespace(shortlist=lambda: few), (0, 1), own)[0]) == 1  # of the first 48

@@ -289,3 +289,40 @@ def test_intervals_that_overlap_are_counted_once():
     union.add(start, end)
     assert union.seconds == pytest.approx(seconds)
   assert union._apart == [(0.5, 7.0)]
+
+
+def test_of_many_columns_as_many_are_chosen_by_such_polynomials_as_the_library_says(monkeypatch):
+  asked = []
+  monkeypatch.setattr(screening, "choose_columns", lambda rows, rule, **named: asked.append(named) or (0,))
+  library = dataclasses.replace(DEFAULT.library, max_columns=5, screening_degree=2)
+  options = SearchOptions(config=dataclasses.replace(DEFAULT, library=library))
+  x = np.arange(16.0).reshape(8, 2)
+  assert task.make_task((x, x[:, 0]), None, options).columns == (0,)
+  assert asked == [{"num_columns": 5, "degree": 2}]
+
+
+@pytest.mark.parametrize(("name", "has_begun", "ends_late", "ends_when_asked"), [
+  ("library", True, True, True), ("guesses", True, False, True), ("library", False, False, False)])
+def test_a_turn_in_progress_ends_where_time_is_over_or_somebody_asks(
+    name, has_begun, ends_late, ends_when_asked, monkeypatch):
+  """The first of a data set ends for neither, those that are always asked for no time."""
+  state, then, made = {"seconds": 0.0, "is_asked": False}, [], []
+
+  def take_turn(turn, live, options, clock):
+    state.update(then[0])
+    loop.interruption.check()
+    made.append(turn.source)
+    return [(None, None)]
+
+  monkeypatch.setattr(loop, "take_turn", take_turn)
+  monkeypatch.setattr(loop, "schedule", lambda asked, options: [SimpleNamespace(source=asked[0])])
+  clocks = SimpleNamespace(elapsed=lambda: state["seconds"], compiled=lambda: 0.0)
+  for begun, ends in (({}, False), ({"seconds": 9.0}, ends_late), ({"is_asked": True}, ends_when_asked)):
+    made.clear()
+    then[:] = [begun]
+    state.update(seconds=0.0, is_asked=False)
+    search = SimpleNamespace(states={name: None}, ended_by="", has_found=True, progress=[1] if has_begun else [],
+                             takes_part=lambda source: True, close_turn=lambda *given: None)
+    list(loop.run({0: search}, [SimpleNamespace(name=name)], SimpleNamespace(search_seconds=5.0), clock=clocks,
+                  should_stop=lambda: state["is_asked"]))
+    assert bool(made) is not ends

@@ -1,5 +1,6 @@
 """Scaling into the trained box and back: values must not change, and constants must merge."""
 
+import dataclasses
 import warnings
 
 import numpy as np
@@ -112,3 +113,9 @@ def test_a_column_of_zeros_keeps_its_factor():
 def test_huge_targets_do_not_overflow():
   [scaling] = rescale.propose_scalings(np.linspace(1, 4, 9)[:, None], np.linspace(1, 2, 9) * 1e200)
   assert np.isfinite(scaling.y_factor)
+
+
+@pytest.mark.parametrize(("small", "is_far"), [(2.0, False), (2.25, True)])
+def test_a_column_of_just_the_least_span_is_in_no_small_part_of_the_box(small, is_far):
+  config = dataclasses.replace(DEFAULT.scaling, small_x=small, far_x=0.9, box=5.0)
+  assert rescale._is_far(np.array([[3.0], [5.0]]), config).tolist() == [is_far]

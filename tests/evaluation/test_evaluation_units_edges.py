@@ -8,8 +8,9 @@ import types
 import numpy as np
 import pytest
 
-from symformer_jax.evaluation import metrics, models, peer_fits, peers, problems, second_opinion
+from symformer_jax.evaluation import metrics, models, paired, peer_fits, peers, problems, second_opinion
 from symformer_jax.evaluation.answers import Method
+from symformer_jax.evaluation.runs import Row
 from symformer_jax.evaluation.suites import Task
 from symformer_jax.language import parser
 
@@ -88,6 +89,32 @@ def test_a_formula_is_scored_on_the_columns_before_the_last():
 def test_no_interval_of_a_share_goes_beyond_all_and_none():
   ends = np.array([metrics.wilson_interval(share, count) for count in range(1, 400) for share in (0.0, 1.0)])
   assert ends.min() == 0 and ends.max() == 1
+
+
+def test_what_overflows_has_no_figure_and_warns_nobody():
+  truth = np.array([1e200, -1e200, 3.0])
+  assert metrics.score(truth, truth + 1e190).fvu is None and metrics.score(np.arange(3.0), truth).fvu is None
+
+
+def test_two_thousand_draws_make_an_interval(monkeypatch):
+  asked, make = [], np.random.default_rng
+
+  class Recorded:
+    def __init__(self, seed):
+      self.rng = make(seed)
+
+    def choice(self, groups, size):
+      asked.append(size)
+      return self.rng.choice(groups, size)
+
+    def integers(self, high, *, size):
+      asked.append(size)
+      return self.rng.integers(high, size=size)
+  monkeypatch.setattr(np.random, "default_rng", Recorded)
+  metrics.bootstrap_interval([0.0, 1.0, 2.0])
+  rows = [Row("f", name, 1, 0, "x", "x", r2=1.0) for name in "abcd"]
+  paired.compare(rows, rows, paired.MEASURES["R2 > .999"])
+  assert asked == [(2000, 3), (2000, 4)]
 
 
 # --- problems ----------------------------------------------------------------------------------------------------

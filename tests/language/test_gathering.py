@@ -5,9 +5,10 @@ from hypothesis import strategies as st
 import numpy as np
 import pytest
 
-from symformer_jax.language import expression, parser, printing
-from symformer_jax.language.expression import Node, number, variable
+from symformer_jax.language import expression, gathering, parser, printing
+from symformer_jax.language.expression import Node, number, power, variable
 from symformer_jax.language.gathering import gather
+from symformer_jax.language.tidy import tidy
 
 NAMES = ("x", "y", "z", "w")
 # In every row z < x < y < w.
@@ -86,3 +87,69 @@ def _cancels(node):
   """Whether some part is so large that its digits are lost in the whole."""
   with np.errstate(all="ignore"):
     return any(not np.all(np.abs(expression.evaluate(part, ROWS)) < 1e6) for part in expression.walk(node))
+
+
+# --- parts, by hand --------------------------------------------------------------------------------------------------
+
+X, Y = variable(0), variable(1)
+NEGATIVE, POSITIVE = (tidy(parser.parse(text, NAMES)) for text in ("z - x", "x - z"))
+
+
+def raised(bases, factor, exponent):
+  return gathering._raised((bases, factor), exponent, sign_of)
+
+
+def test_a_product_adds_exponents_and_multiplies_numbers():
+  assert gathering._product([({X: 1.0, Y: 2.0}, 3.0), ({X: -1.0}, 0.5)]) == ({Y: 2.0}, 1.5)
+  assert gathering._gathered(parser.parse("-(2*x)*(-3)", NAMES), sign_of) == ({X: 1.0}, 6.0)
+
+
+@pytest.mark.parametrize(("exponent", "is_one"), [(1e-9, False), (1.5e-9, True), (-1e-9, False), (-1.5e-9, True)])
+def test_exponents_are_told_from_0_down_to_a_billionth(exponent, is_one):
+  assert gathering._product([({X: exponent}, 2.0)]) == ({X: exponent} if is_one else {}, 2.0)
+  assert (gathering._written({X: exponent}, 2.0) != number(2)) == is_one
+
+
+@pytest.mark.parametrize(("size", "exponent", "expected"), [
+  (4.0, 0.5, 2.0), (2.0, -1.0, 0.5), (0.0, 2.0, 0.0), (0.0, 0.5, 0.0), (0.0, -1.0, None), (1e-200, 2.0, None),
+  (1e200, 2.0, None)])
+def test_a_number_has_a_power_where_a_double_holds_it(size, exponent, expected):
+  assert gathering._number_raised(size, exponent) == expected
+
+
+def test_what_no_number_holds_stays_as_it_is_written():
+  assert raised({X: 1.0}, 1e200, 2.0) == ({power(gathering._written({X: 1.0}, 1e200), number(2)): 1.0}, 1.0)
+  assert raised({X: 1e308}, 1.0, 10.0) == ({power(power(X, number(1e308)), number(10)): 1.0}, 1.0)
+
+
+def test_whole_powers_are_those_of_each_factor():
+  assert raised({X: 1.0, Y: -2.0}, -2.0, 3.0) == ({X: 3.0, Y: -6.0}, -8.0)
+  assert raised({X: 1.0}, -2.0, 2.0) == ({X: 2.0}, 4.0) and raised({X: 1.0}, -2.0, -1.0) == ({X: -1.0}, -0.5)
+
+
+def test_a_sum_that_is_negative_comes_out_from_under_a_root_turned_round():
+  for bases, factor, found in (
+      ({NEGATIVE: 1.0}, -4.0, ({POSITIVE: 0.5}, 2.0)), ({NEGATIVE: 3.0}, -1.0, ({POSITIVE: 1.5}, 1.0)),
+      ({NEGATIVE: 2.0}, 4.0, ({POSITIVE: 1.0}, 2.0)), ({NEGATIVE: 2.0, POSITIVE: 1.0}, 1.0, ({POSITIVE: 1.5}, 1.0)),
+      ({POSITIVE: 1.0, NEGATIVE: 2.0}, 1.0, ({POSITIVE: 1.5}, 1.0)), ({X: 3.0}, 9.0, ({X: 1.5}, 3.0))):
+    assert raised(bases, factor, 0.5) == found
+  # A number that is not positive, or a broken power, has nothing to turn round with.
+  assert raised({NEGATIVE: 2.0}, -4.0, 0.5) == ({POSITIVE: 1.0, Node("sqrt", (number(-4),)): 1.0}, 1.0)
+  assert raised({X: 2.0}, 0.0, 0.5) == ({X: 1.0, Node("sqrt", (number(0),)): 1.0}, 1.0)
+  assert raised({NEGATIVE: 0.5}, 1.0, 0.5) == ({Node("sqrt", (Node("sqrt", (NEGATIVE,)),)): 1.0}, 1.0)
+  # What has no one sign stays there, with the number as it is then.
+  either = tidy(parser.parse("x - 2.5", NAMES))
+  for own, factor in ((2.0, 4.0), (1.0, -4.0)):
+    assert raised({NEGATIVE: own, either: 1.0}, factor, 0.5) == (
+      {POSITIVE: own / 2, Node("sqrt", (gathering._written({either: 1.0}, 4.0),)): 1.0}, 1.0)
+  node = parser.parse("sqrt(-4*(z - x)**3)", NAMES)
+  np.testing.assert_allclose(expression.evaluate(gather(node, sign_of), ROWS), expression.evaluate(node, ROWS))
+
+
+def test_what_all_terms_have_stands_before_their_sum():
+  total = tidy(parser.parse("x + y", NAMES))
+  assert gathering._sum([({X: 2.0}, 3.0), ({X: 2.0}, 4.0)]) == ({X: 2.0}, 7.0)
+  assert gathering._sum([({X: 1.0, Y: 1.0}, 1.0), ({X: 2.0}, 1.0)]) == ({X: 1.0, total: 1.0}, 1.0)
+  assert gathering._sum([({X: -1.0}, 1.0), ({}, 2.0)]) == (
+    {X: -1.0, tidy(parser.parse("2*x + 1", NAMES)): 1.0}, 1.0)
+  assert gathering._sum([({total: 1.0, X: 1.0}, 1.0), ({total: 1.0, Y: 1.0}, 1.0)]) == ({total: 2.0}, 1.0)

@@ -274,3 +274,13 @@ def test_free_tokens_beyond_the_slots_keep_their_numbers():
   program = interpreter.translate(ids, values, vocab=VOCAB, is_free=is_number, num_slots=1)
   found = interpreter.run(program, jnp.asarray([7.0]), jnp.asarray(x.T))
   np.testing.assert_allclose(found, [7 * x[:, 0] + 4.5, x[:, 0]])  # the value, and the slope of the one slot
+
+
+@pytest.mark.parametrize(("length", "num_rows"), [(1, 2), (2, 2), (5, 4), (6, 4), (24, 13)])
+def test_the_stack_has_a_row_for_each_operand_that_can_wait_and_one_to_look_at(monkeypatch, length, num_rows):
+  """x0 + (x0 + (x0 + ...)) has (L + 1) / 2 operands waiting when its first sum is made: it is read backwards."""
+  shapes, number_of = [], VOCAB.ids["2"]
+  program = interpreter.translate(jnp.full(length, number_of), jnp.zeros(length), vocab=VOCAB)
+  monkeypatch.setattr(jax.lax, "fori_loop", lambda first, last, step, stack: shapes.append(stack.shape) or stack)
+  interpreter.run(program, jnp.zeros(3), jnp.zeros((2, 7)))
+  assert shapes == [(num_rows, 1 + 3, 7)]

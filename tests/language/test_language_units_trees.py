@@ -210,7 +210,8 @@ def test_paths_lead_to_functions_and_parameters():
 
 @pytest.mark.parametrize("text", [
   "f(x) + g(x)*t", "f(x) - t*g(x)", "sqrt(f(x) + t*g(x))", "z*exp(t*g(x) - f(x))", "f(x)*t + g(x)*z",
-  "f(x)*t + g(x)*t*z", "f(x, t) + g(x)*z", "f(x) + g(t) + h(z)", "f(x) - t*" + "*".join(["z"] * 18)])
+  "f(x)*t + g(x)*t*z", "f(x, t) + g(x)*z", "f(x) + g(t) + h(z)", "f(x)*t + g(x)*z + h(x)",
+  "f(x) - t*" + "*".join(["z"] * 18)])
 def test_functions_that_can_be_told_apart_are_taken(text):
   assert templates.read(text, NAMES).text == text
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 from fractions import Fraction
+import re
 
 import pytest
 
@@ -160,6 +161,13 @@ def test_wishes_that_cannot_be_met_say_why(wishes, message):
   with pytest.raises(InputError, match=message) as caught:
     Restrictions(**wishes).for_columns(COLUMNS)
   assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("argument", ["operators", "forbidden", "required", "excluded", "unnested", "add_operators"])
+@pytest.mark.parametrize("value", ["sin", 3, ("sin", 3)])
+def test_wishes_are_lists_of_names(argument, value):
+  with pytest.raises(InputError, match=re.escape(f"{argument}: expected a list of names, got {value!r}")):
+    Restrictions(**{argument: value}).check()
 
 
 def test_the_least_that_may_be_asked_is_legal_and_columns_are_not_asked_before_there_are_data():

@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+import types
 
 import jax
 import jax.numpy as jnp
@@ -112,6 +113,34 @@ def test_torch(case):
   slope, = torch.autograd.grad(functions.torch_function(parser.parse("x**2"))(t := torch.tensor(
     [[3.0]], requires_grad=True)).sum(), t)
   assert slope == 6
+
+
+class Tensor(np.ndarray):
+  """In the place of torch's, which need not be installed."""
+
+  device = "here"
+
+  def is_floating_point(self):
+    return self.dtype.kind == "f"
+
+  def to(self, dtype):
+    return self.astype(dtype)
+
+
+def test_torch_is_given_floats_of_the_tensors_own_precision_and_device(monkeypatch):
+  asked = []
+
+  def as_tensor(value, dtype=None, device=None):
+    asked.append((dtype, device))
+    return np.asarray(value, dtype).view(Tensor)
+  monkeypatch.setitem(sys.modules, "torch", types.SimpleNamespace(
+    as_tensor=as_tensor, get_default_dtype=lambda: np.float32, broadcast_to=np.broadcast_to))
+  function = functions.torch_function(parser.parse("0.5*x**2 + y", ["x", "y"]))
+  for x, dtype in (([[1, 2], [3, 4]], np.float32), ([[1.0, 2.0], [3.0, 4.0]], np.float64)):
+    y = function(x)
+    assert y.tolist() == [2.5, 8.5] and y.dtype == dtype
+    assert asked[-1] == (dtype, "here")
+  assert functions.torch_function(number(2.5))(np.zeros((3, 1))).tolist() == [2.5] * 3
 
 
 def test_without_torch_it_is_said(monkeypatch):

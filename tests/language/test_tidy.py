@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from symformer_jax.language import expression, parser, printing
+from symformer_jax.language.expression import Node, number, variable
 from symformer_jax.language.tidy import tidy
 
 CASES = [
@@ -65,3 +66,19 @@ def test_roots_of_fourth_powers_go(text, expected):
   assert tidied == tidy(parser.parse(expected, ["x", "y"]))
   x = np.array([[-1.5, 2.0], [0.7, -0.3]])
   np.testing.assert_allclose(expression.evaluate(tidied, x), expression.evaluate(parser.parse(text, ["x", "y"]), x))
+
+
+X, Y = variable(0), variable(1)
+
+
+@pytest.mark.parametrize(("text", "tree"), [
+  # A sign is part of a number where there is one, of a term and of the sum that stands for an exponent.
+  ("-(2*x + 3)", Node("+", (Node("*", (X, number(-2))), number(-3)))),
+  ("-(2*x - y)", Node("+", (Node("*", (X, number(-2))), Y))),
+  ("-(x + 3)", Node("+", (Node("neg", (X,)), number(-3)))),
+  ("1/exp(x + y)", Node("exp", (Node("+", (Node("neg", (X,)), Node("neg", (Y,)))),))),
+  ("exp(x + y)**(-1.5)", Node("exp", (Node("*", (Node("+", (X, Y)), number(-1.5))),))),
+  # The inverse of this number is none, though the number is one.
+  ("1/(1e-310*x)", Node("inv", (Node("*", (X, number(1e-310))),)))])
+def test_trees_by_hand(text, tree):
+  assert tidy(parser.parse(text, ["x", "y"])) == tree

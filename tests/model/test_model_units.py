@@ -100,6 +100,8 @@ def test_features_of_points_by_numpy(features, rng):
     table = np.column_stack(expected[features])
     np.testing.assert_allclose(found, np.where(valid[:, None], table, 0), rtol=1e-4, atol=1e-5)
     assert table.shape[1] == encoder.num_features(features, 3) == len(encoder.feature_names(features, 2))
+    # A data set without the axis of a batch has the same.
+    np.testing.assert_allclose(encoder.point_features(each, valid, features), found, rtol=1e-6)
 
 
 def test_a_target_that_is_0_everywhere_has_a_level():
@@ -136,6 +138,9 @@ def test_rows_are_multiplied_as_matrices(rng):
   linear = layers.Linear(3, 5, rngs=nnx.Rngs(0))
   x = rng.normal(size=(2, 4, 3)).astype(np.float32)
   np.testing.assert_allclose(linear(x), x @ np.asarray(linear.kernel[...]) + np.asarray(linear.bias[...]), rtol=1e-5)
+  # docs/results/training_speed.md: with more axes the gradient copies a transpose.
+  [product] = [e for e in jax.make_jaxpr(linear)(x).jaxpr.eqns if e.primitive.name == "dot_general"]
+  assert product.outvars[0].aval.shape == (8, 5)
   attention = layers.Attention(4, 6, 2, 3, rngs=nnx.Rngs(0))
   assert attention.split(jnp.arange(12.0).reshape(2, 6)).tolist() == np.arange(12.0).reshape(2, 2, 3).tolist()
   assert attention.query.kernel.shape == (4, 6) and attention.key.kernel.shape == (6, 6)
@@ -195,11 +200,12 @@ def test_blocks_are_recomputed_where_that_is_asked_for(batch):
   config = dataclasses.replace(TINY, dropout=0.0)
   model = symformer.merge(config, jax.tree.map(lambda leaf: jnp.zeros(leaf.shape), symformer.abstract_params(config)))
 
-  def count(**options):
-    jaxpr = jax.make_jaxpr(lambda points: model(points, *batch[1:], **options))(batch[0])
+  def count(part, *given, **options):
+    jaxpr = jax.make_jaxpr(lambda *given: part(*given, **options))(*given)
     return sum(equation.primitive.name in ("checkpoint", "remat", "remat2") for equation in jaxpr.jaxpr.eqns)
 
-  assert count(remat=True) == 2 + 2 and count(remat=False) == count() == 0
+  assert count(model, *batch, remat=True) == 2 + 2 and count(model, *batch, remat=False) == count(model, *batch) == 0
+  assert count(model.encoder, *batch[:2]) == count(model.decoder, *batch[2:], jnp.zeros((2, 4, 8))) == 0
 
 
 def test_keys_of_parameters_are_text_and_their_order_that_of_the_network():

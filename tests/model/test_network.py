@@ -129,6 +129,13 @@ def test_order_of_points_changes_nothing(network, rng):
     model.encoder(points, is_valid), model.encoder(points[:, order], is_valid[:, order]), atol=2e-5)
 
 
+def test_latents_have_unit_scale(network, rng):
+  config, model = network
+  latents = np.asarray(model.encoder(*_batch(config, rng)[:2]))
+  np.testing.assert_allclose(latents.mean(axis=-1), 0, atol=1e-5)
+  np.testing.assert_allclose(latents.var(axis=-1), 1, rtol=1e-2)
+
+
 def test_masked_points_change_nothing(network, rng):
   config, model = network
   points, is_valid, _, _ = _batch(config, rng)
@@ -203,10 +210,12 @@ def test_cached_steps_equal_the_whole_sequence(network, rng):
   points, is_valid, ids, constants = _batch(config, rng)
   logits, mantissas = model(points, is_valid, ids, constants)
   cache = model.init_cache(model.encoder(points, is_valid), 6, ids.shape[1])
+  # Where slots are taken in turn, any of them may be the first.
+  slots = {} if config.norm == "pre" else {t: jnp.int32((t + 4) % ids.shape[1]) for t in range(ids.shape[1])}
   for t in range(ids.shape[1]):
     # Two candidates share each data set's latents.
     step_ids, step_constants = (jnp.asarray(np.repeat(a[:, t], 2)) for a in (ids, constants))
-    got, mantissa, cache = model.step(step_ids, step_constants, jnp.int32(t), cache)
+    got, mantissa, cache = model.step(step_ids, step_constants, jnp.int32(t), cache, slot=slots.get(t))
     np.testing.assert_allclose(got, np.repeat(logits[:, t], 2, axis=0), atol=1e-5)
     np.testing.assert_allclose(mantissa, np.repeat(mantissas[:, t], 2), atol=1e-5)
 

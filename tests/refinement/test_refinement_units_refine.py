@@ -243,6 +243,14 @@ def evaluated(monkeypatch, function, slopes):
   return asked
 
 
+def test_constants_of_columns_of_any_size_are_finished(monkeypatch):
+  """Each column in its own size: by one size for all, the small one would be nothing."""
+  formula, weights = formula_of("a*x + b", "a", "b"), np.arange(1.0, 7)
+  evaluated(monkeypatch, lambda c, x: c[0] * x + 1e-20 * c[1], [lambda c, x: x, lambda c, x: 1e-20 + 0 * x])
+  values, _ = refine_lib._finish(formula, np.array([5.0, 1e20]), (X[:, None], 2 * X + 3, weights, ()))
+  assert values == pytest.approx([2, 3e20], rel=1e-9)
+
+
 def test_the_last_steps_end_where_nothing_is_gained(monkeypatch):
   formula = formula_of("a*x", "a")
   x, weights = X[:, None], np.arange(1.0, 7)

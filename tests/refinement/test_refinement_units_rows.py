@@ -100,6 +100,18 @@ def test_of_many_undefined_rows_the_first_are_screened(monkeypatch):
   assert found is None and [rows.tolist() for rows in also] == [list(range(500, 564))] * 3
 
 
+def test_rows_with_a_value_and_no_derivative_are_not_undefined(monkeypatch):
+  also, x = [], np.ones((1000, 1))
+  x[500:509], x[600:650] = -1, 0
+  formula = NamedFormula(parser.parse("sqrt(a*x)", ("x",), allow_symbols=True), ("a",))
+  monkeypatch.setattr(refine_lib, "_some_rows", lambda data, also: [also])
+  refine_lib._go_on(
+    formula, lambda sets, starts, *, is_persistent: [fit_of([np.inf], starts[0])],
+    lambda sets: also.append(sets[0][0].tolist()) or [fit_of([1.0], [[1.0]])], (
+      x, np.ones(1000), np.ones(1000), ("x",)), fit_of([1.0], [[1.0]]))
+  assert also[0] == list(range(500, 509))
+
+
 def test_rows_that_are_named_are_among_those_that_are_seen():
   x = np.arange(2000.0)[:, None]
   drawn = refine_lib._some_rows((x, x[:, 0], x[:, 0], ()), also=np.array([7, 8, 9]))

@@ -786,9 +786,9 @@ def test_a_trace_shows_the_start_each_step_and_then_the_end(monkeypatch):
   ids = np.array([[times, constant, x0], [times, x0, x0]], np.int32)
   values = np.array([[7.0, 6.0, 0.0], [0.0, 0.0, 0.0]], np.float32)
   x, y, weights = np.arange(1, 5, dtype=np.float32)[:, None], np.array([1, 3, 1, 3], np.float32), np.ones(4, np.float32)
-  found, loss = trace.trace(ids, values, x, y * 2, weights, vocab=VOCAB, max_steps=6)
+  found, loss = trace.trace(ids, values, x, y * 3, weights, vocab=VOCAB, max_steps=6)
   assert found.shape == (2, 6, 3) and found[0, :, 1].tolist() == [6, 3, 1.5, 0.75, 0.75, 0.75]
-  assert loss[0].tolist() == [6 * 4, 3 * 4, 1.5 * 4, 3, 3, 3]  # in squared units of y, whose spread is 2
+  assert loss[0].tolist() == [6 * 9, 3 * 9, 1.5 * 9, *[0.75 * 9] * 3]  # in squared units of y, whose spread is 3
   assert not found[0, :, [0, 2]].any() and loss[1].tolist() == [0] * 6 and looks[0] == (16,)
   assert isinstance(found, np.ndarray) and isinstance(loss, np.ndarray)
   assert trace.trace(ids, values, x, y * 2, weights, vocab=VOCAB)[1].shape == (2, 50)

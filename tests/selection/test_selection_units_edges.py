@@ -210,7 +210,7 @@ def test_rounded_trees_are_compared_by_their_digits(name, monkeypatch):
 
 def test_a_zero_is_approached_to_a_hundred_trillionth_of_a_segment():
   found = soundness._with_approach(np.array([[0.0, 1.0]]), np.zeros((1, 2)))[0]
-  assert np.min(found[found > 0]) == pytest.approx(1e-14) and np.max(found[found < 1]) == pytest.approx(0.1)
+  assert np.min(found[found > 0]) == pytest.approx(1e-14, abs=0) and np.max(found[found < 1]) == pytest.approx(0.1)
 
 
 def test_what_could_be_listed_goes_by_the_cheapest_wherever_it_stands():

@@ -10,7 +10,7 @@ import pytest
 
 from symformer_jax.engine.config import DEFAULT
 from symformer_jax.language import expression, printing, programs
-from symformer_jax.selection import choice, cross_validation, front, rounding, scoring, select, soundness
+from symformer_jax.selection import choice, cross_validation, front, noise, rounding, scoring, select, soundness
 
 CONFIG = DEFAULT.choice
 
@@ -247,10 +247,52 @@ def test_each_of_few_rows_is_joined_to_its_nearest():
   # Of ten rows as many pairs are drawn as are asked for, up to all there are (some are of one row with itself).
   for num_segments, least, most in ((60, 45, 60), (1000, 80, 100)):
     config = dataclasses.replace(CONFIG, num_segments=num_segments)
-    assert least <= len(soundness._near_and_far(x[:10], config, np.random.default_rng(0))) - 10 <= most
+    found = soundness._near_and_far(x[:10], config, np.random.default_rng(0))
+    assert least <= len(found) - 10 <= most
+    assert set(found[10:].ravel().tolist()) == set(range(10))  # from the first row to the last
 
 
 @pytest.mark.parametrize(("second", "expected"), [(-0.75, False), (-0.76, True)])
 def test_a_sum_that_keeps_just_its_share_does_not_vanish(second, expected):
   config = dataclasses.replace(CONFIG, hugging=0.25)
   assert soundness._cancels(parse("x + z"), np.array([[1.0, second], [3.0, 1.0]]), config) is expected
+
+
+@pytest.mark.parametrize(("third", "step"), [(2.25, 1.0), (2.2578125, None)])
+def test_steps_that_differ_by_just_their_share_are_even(third, step):
+  config = dataclasses.replace(CONFIG, even_steps=0.25)
+  assert soundness.even_step(np.array([[0.0], [1.0], [third]]), config=config) == step
+
+
+def test_a_line_counts_all_rows_where_its_column_or_the_target_is_no_more_uneven_than_normal_ones():
+  even, uneven = np.linspace(-1, 1, 40), np.linspace(-1, 1, 40) ** 9
+  for x, y in ((even, uneven), (uneven, even)):
+    assert noise.num_points_of_line(rows_of(x, y), [0], num_rows=40) == 40
+  assert noise.num_points_of_line(rows_of(uneven, uneven), [], num_rows=40) == 40
+  assert noise.num_points_of_line(rows_of(uneven, uneven), [0], num_rows=40) < 39
+
+
+@pytest.mark.parametrize(("share", "is_arc"), [(1.0, False), (0.999, True)])
+def test_of_a_wave_all_but_a_thousandth_of_a_period_is_no_arc(share, is_arc):
+  whole = share * 2 * math.pi * (1 - 1e-3)  # of two rows, which are half of it apart
+  assert soundness.is_arc(parse("sin(0.5*x)"), np.array([[0.0], [whole]])) is is_arc
+
+
+def test_the_kurtosis_is_that_of_values_of_any_size_and_nothing_of_equal_ones():
+  values = np.linspace(-1, 1, 40) ** 9
+  of_some = noise._excess_kurtosis(values, np.ones(40))
+  assert of_some == pytest.approx(np.mean(values**4) / np.mean(values**2) ** 2 - 3)
+  assert noise._excess_kurtosis(1e200 * values, np.ones(40)) == pytest.approx(of_some)
+  assert noise._excess_kurtosis(np.full(40, 7.0), np.ones(40)) == 0
+
+
+def test_a_zero_is_approached_within_its_segment():
+  for end in (0.0, 1.0):
+    found = soundness._with_approach(np.array([[0.0, 1.0]]), np.full((1, 2), end))
+    assert found.min() == 0 and found.max() == 1
+
+
+@pytest.mark.parametrize(("bend", "is_line"), [(2.5e-6, True), (7.5e-6, False)])
+def test_a_phase_whose_steps_differ_by_a_millionth_is_a_line(bend, is_line):
+  wave = parse(f"sin(10*x + {bend}*x**2)")  # by 2*bend of 10
+  assert (soundness._slowed(wave, 0.0, 1.0, 2 * math.pi) != wave) is is_line

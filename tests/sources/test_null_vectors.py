@@ -61,3 +61,24 @@ def test_powers_that_come_near_a_function_are_no_equation():
   x = np.linspace(0.5, 3, 200)
   columns = np.column_stack([*(x**k for k in range(14)), np.exp(-x)])
   assert null_vectors.find(columns, EXACT) is None
+
+
+@pytest.mark.parametrize("shape", [(5, 3), (3, 5)])
+def test_what_the_square_of_the_least_singular_value_gains_without_each_column(shape, rng):
+  """To first order, by the inverse of what the other directions leave; of wide matrices as well."""
+  matrix = rng.normal(size=shape)
+  left, vector, rise = null_vectors._least(matrix)
+  _, sizes, vectors = np.linalg.svd(matrix, full_matrices=False)
+  assert left == pytest.approx(sizes[-1] / sizes[0])
+  np.testing.assert_allclose(vector, vectors[-1])
+  others = [sum((vectors[k, j] * sizes[0] / sizes[k]) ** 2 for k in range(2)) for j in range(shape[1])]
+  np.testing.assert_allclose(rise, vectors[-1] ** 2 / others)
+
+
+def test_directions_that_are_rounding_count_as_such(rng):
+  """A second singular value of 0 is told apart from the first no finer than rounding tells it."""
+  direction = np.array([0.6, 0.8])
+  matrix = np.outer(rng.normal(size=4), direction)
+  _, _, rise = null_vectors._least(np.column_stack([matrix, matrix @ [1.0, 1.0]]))
+  assert np.all(np.isfinite(rise)) and np.max(rise) < 1e3 * null_vectors.ROUNDING**2
+  assert null_vectors.ROUNDING / np.finfo(float).eps == 10

@@ -341,7 +341,8 @@ def test_formulas_longer_than_allowed_are_not_fitted_and_long_ones_have_to_be_be
   assert screened(ruled, traits, {}, [0.1, 0.1, 0.1], monkeypatch)[0] == [0, 2]
   free = breeder_of(num_screened=2)
   assert screened(free, traits, {}, [0.1, 0.09, 0.05], monkeypatch)[0] == [1, 2]  # over the best no longer than it
-  assert screened(free, traits_of(40), {}, [0.2, 0.1] * 20, monkeypatch)[0] == [1, 3]  # of equal ones the first
+  three = breeder_of(num_screened=3)
+  assert screened(three, traits_of(40), {}, [0.2, 0.1] * 20, monkeypatch)[0] == [1, 3, 5]  # of equal ones the first
 
 
 class Fits:
@@ -480,6 +481,8 @@ def test_answers_are_better_than_what_the_pool_has_that_is_no_longer():
   # As good as the pool's of its length is not better; of those that are not one goes out, the most accurate.
   assert found(breeder, [0.5, 0.25, 0.125], [("3.5*x", 0.25)]) == ["2.5*x + 0.5", "x", "1.5*x"]
   assert found(breeder, [0.5, 0.3, 0.1], [("3.5*x", 0.01), ("x", 0.02)]) == ["2.5*x + 0.5"]
+  # Of several in the pool the best that is no longer counts.
+  assert found(breeder, [0.6, 0.3, 0.1], [("x", 0.5), ("3.5*x", 0.25)]) == ["2.5*x + 0.5", "1.5*x"]
   assert len(found(breeder_of(num_answers=2), [0.5, 0.3, 0.1])) == 2
   ruled = breeder_of(restrictions=Restrictions(max_complexity=4))
   assert found(ruled, [0.5, 0.3, 0.1]) == ["1.5*x", "x"]

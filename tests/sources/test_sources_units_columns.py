@@ -251,8 +251,8 @@ def question_of(*texts, exact=None, source="guesses"):
 @pytest.mark.parametrize(("turn", "exact"), [(0, None), (0, "law"), (1, None), (2, None), (2, "law")])
 def test_turns_of_the_library_are_sums_for_y_products_and_sums_for_its_functions(turn, exact, monkeypatch):
   asked, question = [], question_of(exact=exact)
-  monkeypatch.setattr(terms, "products_of", lambda rows, columns, **how: asked.append(
-    ("products", rows, columns)) or [1])
+  monkeypatch.setattr(terms, "products_of", lambda rows, columns, *, rule, config: asked.append(
+    ("products", rows, columns, rule, config)) or [1])
   monkeypatch.setattr(terms, "library_of", lambda task, config: "library")
   monkeypatch.setattr(terms, "sums_of", lambda columns, rows, *, links, searches, rule, config: asked.append(
     ("sums", rows, tuple(links), tuple(searches))) or [2])
@@ -260,7 +260,7 @@ def test_turns_of_the_library_are_sums_for_y_products_and_sums_for_its_functions
   [(kind, rows, *how)] = asked
   assert rows is question.task.fit_rows and terms.LibrarySums().turns == (1, 1, 1)
   if turn == 1:
-    assert (kind, found, how) == ("products", [1], [question.task.columns])
+    assert (kind, found, how) == ("products", [1], [question.task.columns, question.task.rule, DEFAULT])
   else:
     links = ("y",) if turn == 0 else tuple(name for name in DEFAULT.terms.links if name != "y")
     searches = DEFAULT.terms.searches if exact is None else DEFAULT.terms.searches[-1:]

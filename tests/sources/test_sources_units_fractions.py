@@ -129,6 +129,14 @@ def test_a_denominator_keeps_its_sign_on_the_rows_and_between_them(denominator, 
   assert equation_of(rows[:, 0], x=rows).is_whole(np.array([[1.0, 0, 0, 3.75, -4, 1]]))[0]  # roots at 1.5 and 2.5
   assert not equation_of(rows[:, 0], x=rows, between=np.array([[2.0]])).is_whole(
     np.array([[1.0, 0, 0, 3.75, -4, 1]]))[0]
+  among = equation_of(rows[:, 0], x=rows, between=np.array([[2.0]]))
+  several = np.array([[1.0, 0, 0, *below] for below in ((1, 0, 1), (-1, 0, -1), (3.75, -4, 1), (-2, 1, 0))])
+  assert among.is_whole(several).tolist() == [True, True, False, False]
+  nowhere = equation_of(rows[:, 0], x=rows, between=np.zeros((0, 1)))
+  for sign in (1, -1):
+    assert nowhere.is_whole(sign * np.array([[1.0, 0, 0, 3.75, -4, 1]]))[0]
+    for at in (1, 3):  # just 0 on a row
+      assert not nowhere.is_whole(sign * np.array([[1.0, 0, 0, -at, 1, 0]]))[0]
 
 
 def test_a_fraction_has_terms_on_both_sides_of_its_line():
@@ -256,7 +264,7 @@ def test_few_columns_are_those_of_least_squares(rng):
       of_all[chosen] = np.average((some @ least_squares(some, target, weights) - target) ** 2, weights=weights)
     assert tuple(sets[0]) == min(of_all, key=of_all.get)
     np.testing.assert_allclose(errors, [of_all[tuple(each)] for each in sets], rtol=1e-8)
-    assert errors[0] == min(errors)
+    assert np.all(np.diff(errors) > -1e-9)  # the nearest first, whatever the sign of their factors
   np.testing.assert_allclose(forms._least_squares(columns, target, weights), least_squares(columns, target, weights))
 
 
@@ -467,6 +475,10 @@ def test_fits_begin_from_those_of_the_sets_within():
     sets = [np.eye(6)[i] for i in range(6)]
     fits._best_refined(equation, sets, dataclasses.replace(DEFAULT.rationals, max_idle=max_idle))
     assert len(equation.refined_from) == num
+    # Of infinite errors the first is no better than none either.
+    equation = Double(lambda some: np.full(len(some), np.inf))
+    fits._best_refined(equation, sets, dataclasses.replace(DEFAULT.rationals, max_idle=max_idle))
+    assert len(equation.refined_from) == min(max_idle + 1, 6)
   broken = Double()
   broken.is_whole = lambda some: np.zeros(len(some), bool)
   assert fits._best_refined(broken, own, DEFAULT.rationals) is None
@@ -758,3 +770,24 @@ def test_what_is_left_of_a_denominator_is_a_factor_unless_it_is_a_number(rng):
   for denominator, num in (({(1.0, 0.0): 1.0, (0.0, 1.0): 2.0}, 1), ({(1.0, 1.0): 3.0}, 2)):
     fraction = fits.Fraction({(0.0, 0.0): 1.0}, denominator, 0.0, True, True)
     assert len(forms.Fractions(fraction, x, tolerance=1e-5).factors) == num
+
+
+def test_a_basis_begins_with_every_pair_of_degrees():
+  nested = rational_bases._nested([(0,), (1,), (2,)], [(0,), (1,)], (2, 1))
+  assert nested.starts == ((0, 3), (0, 3, 4), (0, 1, 3), (0, 1, 3, 4), (0, 1, 2, 3), (0, 1, 2, 3, 4))
+  steps = rational_bases._nested([(0,), (0.5,), (1,)], [(0,)], (2, 0), 0.5)
+  assert steps.starts == ((0, 3), (0, 1, 3), (0, 1, 2, 3))
+
+
+def test_a_fraction_is_factored_where_coefficients_tell():
+  """(x + 1)*(x + 2)/((x + 3)*(x + 4)) of columns and a target of other units."""
+  top, bottom = {(2.0,): 1.0, (1.0,): 3.0, (0.0,): 2.0}, {(2.0,): 1.0, (1.0,): 7.0, (0.0,): 12.0}
+  config = dataclasses.replace(DEFAULT.rationals, least_factored=6)
+  [node] = rationals._factored(fits.Fraction(top, bottom, 0.0, True, True), np.array([2.0]), 5.0, config)
+  at = np.linspace(1, 3, 9)
+  expected = 5 * (at / 2 + 1) * (at / 2 + 2) / ((at / 2 + 3) * (at / 2 + 4))
+  np.testing.assert_allclose(expression.evaluate(node, at[:, None]), expected)
+  odd = fits.Fraction({**top, (1.0,): np.pi}, {**bottom, (1.0,): np.e}, 0.0, True, True)
+  for some, own in ((odd, config), (fits.Fraction(top, bottom, 0.0, True, True), dataclasses.replace(
+      config, least_factored=7))):
+    assert rationals._factored(some, np.ones(1), 1.0, own) == []

@@ -77,6 +77,16 @@ def test_of_columns_that_are_constant_but_for_rounding_nothing_is_left():
   assert pairs.orthogonal_units(columns, np.zeros(4), np.ones(4))[1].shape == (0,)
 
 
+@pytest.mark.parametrize(("num", "is_data"), [(0, False), (2, False), (6, True), (40, True)])
+def test_a_target_that_is_constant_but_for_rounding_is_none(num, is_data):
+  """Of double precision's steps; five are just above the share of 1e-15."""
+  target = 1 + num * np.finfo(float).eps * np.tile([1.0, -1.0], 8)
+  _, goal = pairs.orthogonal_units(np.ones((16, 1)), 3 * target, np.ones(16))
+  assert len(goal) == (16 if is_data else 0)
+  if is_data:
+    np.testing.assert_allclose(goal, np.tile([0.25, -0.25], 8), atol=0.1)
+
+
 def test_members_of_a_group_stand_in_blocks_of_their_own_and_single_ones_together(rng):
   sizes = {0: 1, 1: 17, 2: 16, 3: 1, 4: 2, 5: 40, 6: 1}
   groups = rng.permutation(np.repeat(list(sizes), list(sizes.values())))
@@ -401,7 +411,7 @@ def test_sets_that_leave_as_much_stand_in_the_order_of_their_columns(monkeypatch
 
 def test_the_best_single_columns_begin_few_of_each_group_and_what_is_met_ends(rng, monkeypatch):
   columns = rng.normal(size=(50, 6))
-  target = columns @ [1.0, 0.9, 0.8, 0.7, 0.6, 0.5]
+  target = columns @ [1.0, -2.0, 0.8, 0.7, 0.6, 0.5]
   groups = np.array([0, 0, 0, 1, 1, 2])
   calls, left = [], [1e-3, 1e-5, 1e-9]
 
@@ -440,6 +450,19 @@ def test_of_columns_that_promise_as_much_the_first_begin(monkeypatch):
   columns, explained = np.tile(columns, 4), explained * 4
   exchange.best_subsets(columns, np.arange(40), target, np.ones(16), max_size=2, config=DEFAULT.subsets)
   assert begun == [sorted(range(40), key=lambda i: -explained[i])]
+
+
+@pytest.mark.parametrize(("num", "num_used"), [(1, 1), (64, 1), (65, 2), (64 * 16, 16), (64 * 16 + 1, 17)])
+def test_sets_are_completed_so_many_at_a_time_in_programs_of_few_shapes(num, num_used, monkeypatch):
+  asked = []
+  monkeypatch.setattr(exchange, "_complete", lambda units, goal, padded, num_used: (
+    asked.append((padded, num_used)), padded[:, 0] + 1)[1])
+  sets = np.arange(2 * num).reshape(-1, 2)
+  assert exchange._completed("units", "goal", sets).tolist() == (sets[:, 0] + 1).tolist()
+  [(padded, used)] = asked
+  assert used == num_used and padded.shape == (64 * (16 if num_used <= 16 else 64), 2)
+  np.testing.assert_array_equal(padded[:num], sets)
+  assert not padded[num:].any()
 
 
 # --- sources of sums -------------------------------------------------------------------------------------------------

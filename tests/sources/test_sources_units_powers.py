@@ -464,11 +464,12 @@ def test_roots_that_differ_by_just_the_tolerance_are_those_of_a_factor():
     assert roots_in({(1.0, 0.0): 1.0, (0.0, 0.0): -2.0, (0.0, 1.0): -1.0}, 0, some, tolerance) == expected
 
 
-def test_a_linear_term_below_the_tolerance_is_none():
-  for share, expected in ((0.8e-3, 0.0), (1.6e-3, -1.6e-3)):
-    real, size = share / 2, 1.0
-    [found] = roots_in({(2.0,): 1.0, (1.0,): -2 * real, (0.0,): size}, 0, np.ones((1, 1)), tolerance=1e-3)
-    assert found == [pytest.approx(size), pytest.approx(expected, rel=1e-6), 1.0]
+@pytest.mark.parametrize("size", [1.0, 5.0])
+def test_a_linear_term_below_the_tolerance_is_none(size):
+  """A share of the root's size."""
+  for share, expected in ((0.8e-3, 0.0), (1.6e-3, -1.6e-3 * size)):
+    [found] = roots_in({(2.0,): 1.0, (1.0,): -share * size, (0.0,): size**2}, 0, np.ones((1, 1)), tolerance=1e-3)
+    assert found == [pytest.approx(size**2), pytest.approx(expected), 1.0]
 
 
 def test_a_row_without_a_root_has_no_factor():

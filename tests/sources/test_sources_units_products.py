@@ -121,7 +121,7 @@ def test_factors_are_selected_among_all_among_plain_ones_and_beside_exponentials
 
 @pytest.mark.parametrize(("num_rows", "is_asked"), [(7, True), (6, False)])
 def test_products_need_rows_for_their_exponents(num_rows, is_asked, doubles):
-  for unit in (1.0, 1e-170, 1e170):
+  for unit in (1.0, -1.0, 1e-170, 1e170):
     rows = Rows(np.ones((num_rows, 2)), unit * np.arange(1.0, num_rows + 1), np.ones(num_rows))
     assert bool(products.find_products(rows, (0, 1))) == is_asked and CONFIG.max_factors == 3
 
@@ -187,6 +187,35 @@ def test_factors_are_ranked_by_what_they_add_to_the_powers(rng):
   best = {group: min((i for i in range(6) if factors.groups[i] == group), key=left) for group in range(4)}
   assert found == [[i] for i in sorted(best.values(), key=left)]
   assert len(target.select(factors, np.arange(6), dataclasses.replace(config, num_kept_short=2), beside=nothing)) == 2
+
+
+def test_factors_are_selected_for_what_powers_and_factors_beside_them_leave(rng, monkeypatch):
+  x, logs, weights, asked = rng.uniform(0.5, 3, (40, 2)), rng.normal(size=(40, 4)), rng.uniform(0.5, 2, 40), []
+  monkeypatch.setattr(products.pursuit, "select_columns", lambda columns, target, weights, *, groups, config: (
+    asked.append((columns, target, weights, groups.tolist(), config)), [(1,), (0, 1)])[1])
+  target, factors = target_of(x, np.exp(rng.normal(size=40)), weights), factors_of(logs, [5, 6, 7, 8])
+  found = target.select(factors, np.array([3, 1]), "config", beside=np.array([2]))
+  assert [each.tolist() for each in found] == [[2, 1], [2, 3, 1]]
+  [(columns, left, own, groups, config)] = asked
+  root = np.sqrt(target._weights)
+  design = root[:, None] * np.column_stack([np.log(x), factors.columns[:, 2], np.ones(40)])
+
+  def rest(values):
+    return values - design @ np.linalg.lstsq(design, root * values)[0] / root
+  np.testing.assert_allclose(left, rest(target._z), atol=1e-9)
+  for column, index in zip(columns.T, (3, 1), strict=True):
+    np.testing.assert_allclose(column, rest(factors.columns[:, index]), atol=1e-4)  # single precision
+  assert groups == [8, 6] and config == "config" and own is target._weights
+
+
+def test_exponents_of_variables_are_what_the_factors_leave_to_them(rng):
+  x = rng.uniform(0.5, 3, (40, 2))
+  logs = 0.7 * np.log(x[:, :1]) + rng.normal(size=(40, 1))
+  y = x[:, 0] ** 1.3 * x[:, 1] ** -0.7 * np.exp(1.5 * logs[:, 0].astype(np.float32))
+  free, few, halves = target_of(x, y).exponents(factors_of(logs), np.array([0]))
+  for found in (free, few):
+    np.testing.assert_allclose(found, [1.3, -0.7, 1.5], atol=1e-6)
+  assert halves.tolist() == [1.5, -0.5, 1.5]
 
 
 @pytest.mark.parametrize(("share", "num"), [(0.5, 0), (2.0, 1)])
@@ -295,6 +324,15 @@ def test_functions_have_inner_constants_over_the_range(max_columns, num_rates, r
   np.testing.assert_allclose(np.exp(sines[0].logs), np.abs(np.sin(u[:, None] * rates)))
   for family in made:
     assert family.is_plain.tolist() == [True] + [False] * (family.logs.shape[1] - 1) and not family.groups.any()
+
+
+def test_a_single_monomial_has_all_the_inner_constants_there_is_room_for(rng):
+  """Seven functions of each, beside the usual constants; of none as many as of one."""
+  for plain, counts in ((((1.0,),), {0, 5}), ((), {0})):
+    with np.errstate(all="ignore"):
+      made = list(products._functions(space_of(
+        rng.uniform(0.5, 2, (9, 1)), max_columns=5 * 7, plain_powers=plain, argument_powers=((1.0, 2.0),))))
+    assert {family.logs.shape[1] - len(CONFIG.usual_rates) for family in made if family.tokens == ("sin",)} == counts
 
 
 def test_factors_of_too_large_a_logarithm_or_too_small_a_spread_are_left_out():
@@ -710,3 +748,10 @@ def test_every_question_has_its_proposal(source, method, monkeypatch):
   proposals = source.propose(questions, turn=7, num=3, clock=Clock())
   assert [each.nodes for each in proposals] == [(0,), (1,)] and [question for question, _ in given] == questions
   assert {numbers for _, numbers in given} <= {(7, 3), (3,), (7,)} and source.init(None, None) is None
+
+
+def test_of_forms_that_cost_as_much_the_nearer_stays_the_first():
+  """Their formulas have no order of their own."""
+  function, forms = unknown_functions.Tabulated(np.arange(5.0), 0.1), [(parse("sin(x)"), 0.0), (parse("cos(x)"), 0.0)]
+  found = unknown_functions._shortest(forms, function, 9, 1, FORMS)
+  assert [node for _, node in found] == [node for node, _ in forms] and found[0][0] == found[1][0]

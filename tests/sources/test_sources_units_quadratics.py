@@ -393,3 +393,16 @@ def test_roots_of_fractions_have_the_sign_of_y_where_the_denominator_is_negative
   for sign in (1, -1):
     [node] = quadratics.roots_of(Rows(x, sign * y, np.ones(80)), (0, 1), rule=Rule(True), config=config)
     np.testing.assert_allclose(expression.evaluate(node, x), sign * y, rtol=1e-9)
+
+
+def test_the_columns_and_their_views_are_eliminated_as_the_config_says(rng, monkeypatch):
+  asked, x = [], rng.uniform(1, 2, (40, 2))
+  monkeypatch.setattr(quadratics, "_roots", lambda view, u, y, config: asked.append((view, u, config)) or iter(()))
+  config = DEFAULT.quadratics
+  assert config.elimination != config.view_elimination and config.degrees != config.view_degrees
+  assert quadratics.roots_of(Rows(x, np.pi * x[:, 0], np.ones(40)), (0, 1), rule=Rule(True)) == []
+  (plain, u, own), *others = asked
+  assert plain == PLAIN and own == config and len(others) > 1
+  np.testing.assert_array_equal(u, x)
+  changed = dataclasses.replace(config, degrees=config.view_degrees, elimination=config.view_elimination)
+  assert all(each == changed for _, _, each in others)

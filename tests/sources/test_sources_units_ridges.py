@@ -522,3 +522,9 @@ def test_who_is_asked_for_ridges(num_points, operators, is_asked, rng):
     restrictions=Restrictions(operators=operators) if operators else Restrictions()))
   assert DEFAULT.ridges.min_constants * DEFAULT.terms.points_per_part == 10
   assert ridges.Ridges().supports(task) == is_asked
+
+
+def test_arguments_that_stand_once_have_no_number():
+  node = ridge_functions._sum([parse("x"), parse("z"), parse("w")], np.array([1.0, -1.0, 2.0]))
+  assert node == expression.chain("+", [
+    parse("x"), expression.Node("neg", (parse("z"),)), expression.Node("*", (parse("w"), expression.number(2.0)))])

@@ -47,11 +47,28 @@ def test_functions_stand_in_the_place_of_a_column_or_beside_it(name, expected):
   assert (2 in powers) == (name in ("sines", "roots", "exponentials"))
 
 
+@pytest.mark.parametrize(("name", "inside", "outside"), [
+  ("sines", -8 * np.pi, -25.2), ("angles", 8 * np.pi, 25.2), ("roots", 0.0, -1e-9), ("complement_roots", 1.0, 1 + 1e-9),
+  ("circles", -1.0, -1 - 1e-9), ("exponentials", -20.0, 20.01), ("logarithms", 1e-9, 0.0),
+  ("roots_and_logarithms", 1e-9, 0.0), ("arccotangents", -1e-9, 0.0), ("complement_logarithms", 1 - 1e-9, 1.0),
+  ("shifted_logarithms", -1 + 1e-9, -1.0)])
+def test_functions_stand_for_values_that_have_such(name, inside, outside):
+  for value, is_defined in ((inside, True), (outside, False)):
+    assert views.FUNCTIONS[name].is_defined(np.array([0.5, value])) is is_defined
+
+
 def test_powers_of_columns_have_bases_above_0():
   found = [texts(view)[-1] for view in views.views(np.array([[0.2, 3.0], [0.7, 1.5]]), ViewsConfig((), (), True))]
   assert found == ["x**y", "(x + 1)**y", "(1 - x)**y", "y**x", "(y + 1)**x"]
   asked = views.views(np.array(SMALL), ViewsConfig((), (), True), lambda token: token != "pow")
   assert list(asked) == []
+
+
+def test_quotients_by_a_column_that_has_a_zero_are_left_out():
+  assert named([[0.2, 0.5], [0.7, 0.0]], "arctangents", of_products=True) == [
+    ("x", "y", "arctan(x*y)"), ("x", "y", "arctan(y/x)")]
+  # So are those that are finite but have no such function.
+  assert named([[0.2, -0.5], [0.7, -0.1]], "logarithms", of_products=True) == []
 
 
 def test_products_of_two():

@@ -262,6 +262,29 @@ def test_rounds_are_whole_and_end_where_nothing_is_gained(monkeypatch, x, rng):
   assert names == ["f", "g"] * (len(names) // 2) and 4 <= len(names) < 2 * CONFIG.num_rounds
 
 
+@pytest.mark.parametrize(("gain", "num_rounds"), [(1.5e-6, 3), (0.75e-6, 2), (0.0, 2)])
+def test_a_round_gains_a_millionth_of_the_squares_or_is_the_last(monkeypatch, x, gain, num_rounds):
+  found, names = made("f(x) + g(t)", x), []
+  residuals = iter([1.0, 1.0, 1.0, 1.0 - gain / 2, 1.0, 1.0 - gain / 2])
+  monkeypatch.setattr(found, "_solve_one", lambda name, *given: names.append(name) or (
+    np.full(60, next(residuals)), {}, np.ones(60)))
+  found._solve({})
+  assert names == ["f", "g"] * num_rounds
+
+
+def test_one_function_is_solved_for_once(monkeypatch, x):
+  found, names = made("f(x) + t", x), []
+  monkeypatch.setattr(found, "_solve_one", lambda name, *given: names.append(name) or (np.ones(60), {}, np.ones(60)))
+  found._solve({})
+  assert names == ["f"]
+
+
+def test_the_slope_by_a_parameter_is_measured_where_it_moves_a_function_by_about_1(x):
+  for size, step in ((1e-6, 1e6), (0.5, 2.0), (1e3, 1.0)):  # at most 1, where the column is large
+    x[:, 1] = size
+    assert made("a*t + f(x)", x)._steps == {"a": pytest.approx(step)}
+
+
 def together(monkeypatch, x, residuals, text="f(x) + g(t)", y=None):
   """Estimates after as many steps as there are residuals, each step with slopes of 1."""
   found, given = made(text, x, y), iter(residuals)
@@ -458,3 +481,46 @@ def test_a_residual_that_is_no_number_counts_as_the_distance_from_the_mean(x):
   residual = found._residual({})
   assert residual[0] == pytest.approx(found.rows.y[0] - found.rows.y.mean()) and np.isfinite(residual).all()
   assert math.isfinite(float(residual @ residual))
+
+
+def test_what_cannot_be_fitted_counts_as_the_distance_from_the_mean(monkeypatch, x):
+  found = made("f(x)*t", x, np.linspace(3, 5, 60))
+  monkeypatch.setattr(profile.np.linalg, "lstsq", lambda rows, y, rcond: (np.full(rows.shape[1], np.nan),))
+  np.testing.assert_allclose(found._residual({}), np.linspace(-1, 1, 60))
+
+
+def test_what_columns_share_but_for_their_last_digits_is_no_parameter(x, rng):
+  """Else noise is met by a difference of columns that is rounding, times a number without measure."""
+  x[:, 1] = x[:, 0] * (1 + 3e-13 * rng.normal(size=60))
+  assert abs(made("a*t + f(x)", x, rng.normal(size=60)).fit()["a"]) < 1e3
+
+
+def test_what_two_functions_share_but_for_their_last_digits_is_shared_evenly(x, rng):
+  x[:, 1] = x[:, 0] * (1 + 1e-11 * rng.normal(size=60))
+  estimates = made("f(x) + g(t)", x, rng.normal(size=60)).estimates({})
+  assert max(np.max(np.abs(values)) for values in estimates.values()) < 100
+
+
+def is_even(monkeypatch, x, zero, far, steep=1.0):
+  """Of a function that is `zero` for a parameter 0, one more for 1, and `far` for -2.5, each [60]."""
+  found, steeps = made("a*t + f(x)", x), {0.0: steep * np.ones(60), 1.0: np.ones(60), -2.5: np.ones(60)}
+  with monkeypatch.context() as patched:
+    patched.setattr(profile, "solve_for", lambda template, x, y, values, start, unknown: (
+      {0.0: zero, 1.0: zero + 1, -2.5: far}[values["a"]], steeps[values["a"]]))
+    return found._is_even("a", "f", {}, 1.0)
+
+
+@pytest.mark.parametrize(("size", "off", "expected"), [
+  (1e6, 0.5e-8, True), (1e6, 3e-8, False), (1e6, 1e-6, False), (1.0, 0.5e-8, True), (1.0, 1e-7, False)])
+def test_a_function_goes_up_evenly_to_eight_digits_of_its_largest_value(monkeypatch, x, size, off, expected):
+  zero = np.where(np.arange(60) < 30, size, 2.5)
+  for row in (0, 59):  # where it is largest, and where it is to be 0
+    far = zero - 2.5 + off * size * (np.arange(60) == row)
+    assert is_even(monkeypatch, x, zero, far) is expected
+
+
+def test_a_function_is_looked_at_where_it_has_a_value_and_a_slope(monkeypatch, x):
+  zero, steep = np.full(60, 7.0), np.ones(60)
+  zero[0], steep[1] = np.nan, np.inf
+  assert is_even(monkeypatch, x, zero, zero - 2.5, steep)
+  assert not is_even(monkeypatch, x, np.full(60, np.nan), zero)

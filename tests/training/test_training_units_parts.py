@@ -12,8 +12,10 @@ import pytest
 
 from configs import tiny
 from symformer_jax import configuration
+from symformer_jax.data import pipeline, points
 from symformer_jax.data.pipeline import Batch
-from symformer_jax.errors import ModelError
+from symformer_jax.errors import InputError, ModelError
+from symformer_jax.language.vocabulary import Vocabulary
 from symformer_jax.training import (
   checkpoint,
   evaluation,
@@ -181,6 +183,26 @@ def test_only_mantissas_are_bounded_where_noise_is_on_them(monkeypatch):
         TrainState(jnp.int32(0), {}, {}, jax.random.key_data(jax.random.key(0))), batch_of())
 
 
+@pytest.mark.parametrize("loss", [lambda w: jnp.sqrt(w), lambda w: w + jnp.inf])
+def test_a_step_is_finite_where_loss_and_gradient_are(monkeypatch, loss):
+  monkeypatch.setattr(step_lib, "prepare", lambda *given: (examples_of_ones(), jnp.ones(2)))
+  monkeypatch.setattr(step_lib, "add_constant_noise", lambda key, constants, std, *, is_bounded: constants)
+  monkeypatch.setattr(step_lib, "count_targets", lambda examples, config: losses.Counts(1, 1))
+  monkeypatch.setattr(step_lib, "compute_loss", lambda params, *given, **named: (
+    loss(params["w"]), {"loss": loss(params["w"])}))
+  sgd = types.SimpleNamespace(update=lambda gradients, state, params: (gradients, state))
+  state = TrainState(jnp.int32(0), {"w": jnp.float32(0)}, {}, jax.random.key_data(jax.random.key(0)))
+  _, metrics = step_lib.make_train_step(TINY, sgd)(state, batch_of())
+  assert bool(jnp.isfinite(metrics["loss"])) != bool(jnp.isfinite(metrics["grad_norm"]))
+  assert not metrics["is_finite"]
+
+
+def test_noise_is_so_many_standard_deviations(monkeypatch):
+  monkeypatch.setattr(jax.random, "normal", lambda key, shape: jnp.full(shape, 2.0))
+  found = step_lib.add_constant_noise(None, jnp.array([0.0, 0.5, -3.0]), jnp.float32(0.25), is_bounded=False)
+  assert found.tolist() == [0, 1, -2.5]
+
+
 def test_validation_has_clean_points_as_many_as_training(monkeypatch):
   """No subsets, no noise, no placed columns: what a fresh configuration of points has."""
   points = dataclasses.replace(TINY.points, num_points=7, draws=3, distractor_probability=0.5, max_distractors=1)
@@ -210,12 +232,14 @@ def test_answers_are_judged_on_other_points_than_they_were_given(monkeypatch):
   monkeypatch.setattr(step_lib, "prepare", prepare)
   monkeypatch.setattr(evaluation.sampling, "encode", lambda model, points, is_valid: (model.params["w"], points))
   monkeypatch.setattr(evaluation, "_answer", lambda model, latents, one, other, strategy, num: seen.append(
-    (latents, one.points, other.points, num)) or (np.ones(3), np.ones(3)))
+    (latents, one.points, other.points, num)) or seen.append(model.config is config.model) or (
+      np.ones(3), np.ones(3)))
   evaluate = evaluation.make_decoding_evaluation(config)
   assert [each[1].ids.shape for each in drawn] == [(3, 5)] * 2 and drawn[0][0] != drawn[1][0]
   assert all(each[2] is config and each[3] == type(config.points)(num_points=7, draws=3) for each in drawn)
   evaluate({"w": jnp.ones(2)})
-  assert [each[1:] for each in seen] == [(1, 2, 1), (1, 2, 9)] and isinstance(seen[0][0][0], jax.Array)
+  assert seen[1::2] == [True, True] and isinstance(seen[0][0][0], jax.Array)
+  assert [each[1:] for each in seen[::2]] == [(1, 2, 1), (1, 2, 9)]
   assert seen[0][0][1] == 1
 
 
@@ -223,11 +247,46 @@ def test_a_constant_target_is_right_with_its_own_value_alone():
   """R2 without a spread; a data set without a valid point has none of its own."""
   vocab = TINY.model.vocabulary
   two, three = vocab.ids["2"], vocab.ids["3"]
-  ids, constants = jnp.array([[[two], [three]]] * 2), jnp.zeros((2, 2, 1))
-  points = jnp.stack([jnp.ones(4), jnp.full(4, 2.0)], axis=1)[None].repeat(2, axis=0)
-  is_valid = jnp.array([[True] * 4, [False] * 4])
+  ids, constants = jnp.array([[[two], [three]]] * 3), jnp.zeros((3, 2, 1))
+  points = jnp.stack([jnp.ones(4), jnp.full(4, 2.0)], axis=1)[None].repeat(3, axis=0)
+  is_valid = jnp.array([[True] * 4, [False] * 4, [True] + [False] * 3])
   found = np.asarray(evaluation._r2(ids, constants, points, is_valid, vocab=vocab))
-  assert found[0, 0] == 1 and found[0, 1] < -1e30 and found[1].tolist() == [1, 1]
+  assert found[1].tolist() == [1, 1]
+  for alike in found[[0, 2]]:
+    assert alike[0] == 1 and alike[1] < -1e30
+
+
+def test_groups_by_their_number_of_variables_are_cut_into_batches(monkeypatch):
+  """Of 64 equations and tables of 64 rows, the last batch filled up from the beginning of its group."""
+  model = types.SimpleNamespace(config=TINY.model, params="params")
+  longest, seen = TINY.model.decoder.max_length - 2, []
+  ids = np.zeros((101, longest + 1), np.uint8)
+  ids[:, 0], ids[50, :longest] = 8, 8
+  ids[100] = 8  # too long
+  domains = np.zeros((101, 1, 2), np.float32)
+  domains[:, 0, 1] = np.where(np.arange(101) < 70, 1 + np.arange(101), 0)
+  block = pipeline.records.Block(ids, np.zeros(ids.shape, np.float32), domains)
+  monkeypatch.setattr(pipeline, "BlockSource", lambda dirs, split: {("a",): [block]}[tuple(dirs)])
+  monkeypatch.setattr(jax, "jit", lambda function: function)
+
+  def make_eval_step(config):
+    assert (config.model, config.points) == (TINY.model, points.PointsConfig(num_points=64))
+    return lambda params, batch, key: seen.append((batch.domains[:, 0, 1].tolist(), key)) or {"loss": len(seen)}
+  monkeypatch.setattr(step_lib, "make_eval_step", make_eval_step)
+  found = evaluation.measure_by_variables(model, ["a"], num_equations=69)
+  assert found == {0: {"equations": 30, "loss": 1.0}, 1: {"equations": 69, "loss": 2.5}}
+  first = [*range(1, 70)]
+  assert [rows for rows, _ in seen] == [[0] * 64, first[:64], [*first[64:], *first[:59]]]
+  assert seen[0][1] == seen[1][1] == jax.random.key(0) and seen[2][1] == jax.random.key(1)
+
+
+def test_all_columns_but_the_last_are_those_of_a_formula():
+  vocab = Vocabulary(2)
+  ids = jnp.array([[[vocab.ids[token] for token in ("+", "x1", "x1")]]])
+  x0, x1 = jnp.array([[5.0, 1.0, 2.0, 0.0], [1.0, 2.0, 4.0, 3.0]])
+  points = jnp.stack([x0, x1, 2 * x1], axis=1)[None]
+  found = evaluation._r2(ids, jnp.zeros((1, 1, 3)), points, jnp.ones((1, 4), bool), vocab=vocab)
+  assert found.tolist() == [[1.0]]
 
 
 # --- processes ---------------------------------------------------------------------------------------------------
@@ -323,6 +382,26 @@ def test_what_is_said_of_damage_is_one_line_of_two_hundred_characters(monkeypatc
   assert str(error.value) == f"checkpoint 3 of {tmp_path} cannot be read: {'x' * 200}"
 
 
+def test_a_checkpoint_is_read_to_the_first_device_of_this_process(monkeypatch, tmp_path):
+  one, asked = jax.devices()[0], []
+  state = TrainState(jnp.int32(4), {"w": jnp.ones(2)}, {}, None)
+  monkeypatch.setattr(jax, "local_devices", lambda: [one])
+  monkeypatch.setattr(checkpoint, "init_state", lambda config, optimizer: state)
+  monkeypatch.setattr(checkpoint.ocp.args, "StandardRestore", lambda tree: asked.append(tree) or (
+    checkpoint.ocp.args.JsonRestore(tree)))
+  meta = {"config": configuration.to_dict(TINY)}
+  manager_of(monkeypatch, lambda step, args: {"meta": meta, "state": state._asdict()}, (4,))
+  assert checkpoint.read(tmp_path, 4) == (state, meta)
+  assert asked[0]["params"]["w"].sharding.device_set == {one} and asked[0]["params"]["w"].shape == (2,)
+
+
+def test_a_setting_of_a_checkpoints_model_that_nobody_knows_is_said_to_be_its_own():
+  meta = checkpoint.make_meta(TINY, {})
+  meta["config"]["model"]["depth"] = 3
+  with pytest.raises(InputError, match="unknown key the checkpoint's model.depth: expected"):
+    checkpoint.check_same_run(meta, TINY)
+
+
 def test_another_process_may_have_removed_what_is_damaged(tmp_path, monkeypatch):
   path = tmp_path / "12" / "metrics" / "metrics"
   path.parent.mkdir(parents=True)
@@ -354,7 +433,9 @@ def test_a_product_is_tried_once_before_it_is_timed_and_on_a_device_of_this_proc
   monkeypatch.setattr(speed, "time", types.SimpleNamespace(
     perf_counter=lambda: calls.append("time") or next(clock)))
   monkeypatch.setattr(speed, "MATRIX_SIZES", {"cpu": 4})
+  one = jax.devices()[0]
+  monkeypatch.setattr(jax, "local_devices", lambda: [one])
   monkeypatch.setattr(jax, "device_put", lambda matrix, device: calls.append((matrix.shape, matrix.dtype)) or (
-    calls.append(device in jax.local_devices())))
+    calls.append(device is one)))
   assert speed.measure_matrix_rate("bfloat16") == 2 * 4**3
   assert calls == [((4, 4), jnp.bfloat16), True, "product", *["time", "product", "time"] * 5]

@@ -111,3 +111,8 @@ def test_other_shapes_are_refused():
   post = dataclasses.replace(old, norm="post")
   with pytest.raises(InputError, match="only pre-norm models"):
     transfer.grow(params, post, _grown(post, num_layers=(3, 4)), seed=0)
+
+
+def test_post_norm_models_may_grow_in_all_but_their_layers():
+  post = dataclasses.replace(config_for(1), norm="post")
+  transfer._check(post, dataclasses.replace(_grown(post, ff_dim=(64, 96)), vocabulary=config_for(2).vocabulary))
