@@ -156,7 +156,7 @@ class Search:
     [further] = _fit([self.task], [[candidate.node for candidate in new]], new[0].source, self._options, steps)
     self._fitted_further.update(candidate.node for candidate in (*new, *further))
     self.pool.insert(further)
-    watch.has_stalled(self.pool)
+    watch.look(self.pool)
     return any(after.mse < before.mse for after, before in zip(further, new, strict=True))
 
 

@@ -32,12 +32,17 @@ class NoiseWatch:
     self._task, self._config = task, config
     self._rows = task.rows.sample(config.num_rows, seed=0)
     self._least = math.inf
-    self._has_few_rows = len(np.unique(task.fit_rows.x, axis=0)) < config.few
+    self._has_few_rows = task.fit_rows.num_distinct < config.few
     self.best: Candidate | None = None
     self.others: tuple[Candidate, ...] = ()
 
   def has_stalled(self, pool: Pool) -> bool:
     """Whether the last turn found no description that is shorter; to be asked after each."""
+    gained = self.look(pool)
+    return self.best is not None and gained < self._config.gained
+
+  def look(self, pool: Pool) -> float:
+    """Finds the shortest descriptions; returns by how many nats the best is shorter than that of the look before."""
     config = self._config
     lengths = sorted(((self._length(candidate), candidate) for candidate in pool.in_order()), key=lambda pair: pair[0])
     least, self.best = lengths[0] if lengths else (math.inf, None)
@@ -45,7 +50,7 @@ class NoiseWatch:
       candidate for length, candidate in lengths[1:]
       if length < least + config.near and expression.complexity(candidate.node) <= config.short), config.num_others))
     gained, self._least = self._least - least, min(least, self._least)
-    return self.best is not None and gained < config.gained
+    return gained
 
   def _length(self, candidate: Candidate) -> float:
     """Description length in nats, constants not yet rounded."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 import dataclasses
+import functools
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,11 @@ class Rows:
 
   def __len__(self) -> int:
     return len(self.y)
+
+  @functools.cached_property
+  def num_distinct(self) -> int:
+    """Rows that differ in some column: for so many constants at most there are points."""
+    return len(np.unique(self.x, axis=0))
 
   def varying(self, columns: Iterable[int]) -> list[int]:
     """Those of some columns that are not the same in all rows."""

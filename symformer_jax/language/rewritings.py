@@ -246,20 +246,24 @@ def to_absolutes(node: Node) -> Node:
 
 
 def to_principal_phases(node: Node) -> Node:
-  """Phases of sines and cosines within half a turn, and none near a quarter: sin(u + 3.14159) -> -sin(u).
+  """Phases of waves within half a period, and none near a quarter turn: sin(u + 3.14159) -> -sin(u), and
+  tan(u + 1.5708) -> -1/tan(u).
 
   The value changes by what a phase is off its quarter turn: whoever asks decides whether that is too much.
   """
   node = node._replace(args=tuple(to_principal_phases(arg) for arg in node.args))
-  if node.token not in ("sin", "cos"):
+  if node.token not in ("sin", "cos", "tan"):
     return node
   terms = flatten(node.args[0], "+")
   rest, phase = [t for t in terms if not t.is_number], sum(t.value for t in terms if t.is_number)
   if not rest or not phase or not math.isfinite(phase):
     return node
-  quarter = round(phase / QUARTER_TURN)
+  quarter, period = round(phase / QUARTER_TURN), (2 if node.token == "tan" else 4) * QUARTER_TURN
   if abs(phase - quarter * QUARTER_TURN) > NEAR_QUARTER:
-    return Node(node.token, (chain("+", [*rest, number(math.remainder(phase, 4 * QUARTER_TURN))]),))
+    return Node(node.token, (chain("+", [*rest, number(math.remainder(phase, period))]),))
+  if node.token == "tan":
+    tangent = Node("tan", (chain("+", rest),))
+    return negate(Node("inv", (tangent,))) if quarter % 2 else tangent
   turns = (quarter + (node.token == "cos")) % 4
   turned = Node("cos" if turns % 2 else "sin", (chain("+", rest),))
   return negate(turned) if turns >= 2 else turned

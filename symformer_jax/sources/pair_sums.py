@@ -67,7 +67,7 @@ def can_add(task: Task) -> bool:
 
 def most_constants(task: Task, config: TermsConfig) -> int:
   """Constants for which there are points enough, of rows that differ in some column."""
-  return len(np.unique(task.fit_rows.x, axis=0)) // config.points_per_part
+  return task.fit_rows.num_distinct // config.points_per_part
 
 
 def allowed(nodes: Iterable[Node], task: Task, num: int, config: TermsConfig) -> tuple[Node, ...]:

@@ -111,7 +111,7 @@ def _factored(fraction: Fraction, sizes: np.ndarray, y_size: float, config: Rati
 
 def _fractions(rows: Rows, config: RationalsConfig, num_bases: int | None = None) -> list[list[Fraction]]:
   """Different fractions, the best few of each number of terms; of bases after one that is exact there are none."""
-  between, num_rows = points_between(rows.x, config), len(np.unique(rows.x, axis=0))
+  between, num_rows = points_between(rows.x, config), rows.num_distinct
   by_size: dict[int, list[Fit]] = {}
   for basis in bases(rows.x.shape[1], config)[:num_bases]:
     if basis.has_roots and np.min(rows.x) < 0:

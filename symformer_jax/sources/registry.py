@@ -12,6 +12,7 @@ from symformer_jax.sources.exact_fractions import ExactFractions
 from symformer_jax.sources.growth import Growth
 from symformer_jax.sources.guesses import Guesses
 from symformer_jax.sources.pair_sums import PairSums
+from symformer_jax.sources.phases import Phases
 from symformer_jax.sources.plain_sums import PairSumsInside, TripleSums
 from symformer_jax.sources.power_products import PowerProducts
 from symformer_jax.sources.quadratics import Quadratics
@@ -36,6 +37,7 @@ SOURCES: dict[str, Callable[[Any, SearchOptions], Source]] = {
   "quadratics": lambda model, options: Quadratics(options.config),
   "curves": lambda model, options: Curves(options.config),
   "wave_fractions": lambda model, options: WaveFractions(options.config),
+  "phases": lambda model, options: Phases(options),
   "exact_fractions": lambda model, options: ExactFractions(options.config),
   "single_index": lambda model, options: SingleIndex(options.config),
   "separable": lambda model, options: Separable(options),

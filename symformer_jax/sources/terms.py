@@ -214,7 +214,7 @@ def nats(node: Node, mse: float, *, num_rows: int, nats_per_node: float) -> floa
 
 
 def _max_parts(rows: Rows, most: int, config: TermsConfig) -> int:
-  return min(most, len(np.unique(rows.x, axis=0)) // config.points_per_part)
+  return min(most, rows.num_distinct // config.points_per_part)
 
 
 def scored(

@@ -417,6 +417,9 @@ class Watch:
   def has_stalled(self, pool):
     return True
 
+  def look(self, pool):
+    return 0.0
+
   def leaves_noise(self):
     return True
 

@@ -10,6 +10,7 @@ from symformer_jax.engine.config.evolution import EvolutionConfig
 from symformer_jax.engine.config.functions import (
   CurvesConfig,
   FormsConfig,
+  PhasesConfig,
   RidgeGrids,
   RidgesConfig,
   SeparableConfig,
@@ -60,7 +61,7 @@ __all__ = [
   "BudgetConfig", "ChoiceConfig", "CurvesConfig", "DEFAULT", "EDITS", "EFFORTS", "EliminationConfig", "EvolutionConfig",
   "ExactFractionsConfig", "FactoringConfig", "FormsConfig", "GrowthConfig", "GuessesConfig", "LIBRARY_FAMILIES",
   "LINKS", "LibraryConfig", "LossConfig", "NoiseConfig", "PRODUCTS_FAMILIES", "PairsConfig",
-  "PairsInsideConfig", "PoolConfig", "PowerProductsConfig", "ProductsConfig", "PursuitConfig",
+  "PairsInsideConfig", "PhasesConfig", "PoolConfig", "PowerProductsConfig", "ProductsConfig", "PursuitConfig",
   "QuadraticsConfig", "REWRITINGS", "RationalsConfig", "ReductionsConfig", "RidgeGrids", "RidgesConfig", "SOURCES",
   "ScalingConfig", "Search", "SearchConfig", "SelectionConfig", "SeparableConfig", "SingleIndexConfig", "SubsetsConfig",
   "SubsetsInsideConfig", "SumSizes", "SurrogateConfig", "TIERS", "TemplatesConfig", "TermsConfig", "TransformerConfig",

@@ -206,6 +206,41 @@ class FormsConfig:
 
 
 @dataclasses.dataclass(frozen=True)
+class PhasesConfig:
+  """Waves and tangents of any function of one column."""
+
+  # Formulas that are fitted in each turn: of arguments that go through more than half a turn; of the others.
+  turns: tuple[int, ...] = (24, 24)
+  # Functions of y, of `LINKS`, that may be a wave, and powers of the column that may multiply one; waves.
+  links: tuple[str, ...] = ("y", "pow3")
+  powers: tuple[float, ...] = (1.0, -1.0)
+  tokens: tuple[str, ...] = ("cos", "tan")
+  # Rows that a stretch has at least; columns that are tried.
+  min_rows: int = 16
+  max_columns: int = 6
+  # A wave is as large as its values where half of its turns come as near to the ends, a share of the range; nearer to 1
+  # than this it is 1.
+  most_apart: float = 0.1
+  full: float = 0.98
+  # Places where a stretch begins, and ways that are followed at once. It ends where what leads to the next row is
+  # missed by so many radians, in the mean of three.
+  num_starts: int = 4
+  num_beams: int = 8
+  ends: float = 0.5
+  # What cubics through neighbours may miss an argument by, radians: the right ones of 12 formulas at most .005 (one
+  # .028), wrong ones .0005 (a mirror image) and more, most above .01.
+  most_rough: float = 0.03
+  # Arguments for which formulas are looked for.
+  num_kept: int = 3
+  forms: FormsConfig = FormsConfig()
+
+  def __post_init__(self) -> None:
+    check_counts(self, "min_rows", "max_columns", "num_starts", "num_beams", "num_kept")
+    check_names("links", self.links, LINKS)
+    check_names("tokens", self.tokens, ("cos", "tan"))
+
+
+@dataclasses.dataclass(frozen=True)
 class VaryingConfig:
   """Sums of plain terms whose factors are functions of one variable."""
 

@@ -36,8 +36,8 @@ TIERS = ("any", "basic", "monomial")
 # Sources of candidates (`sources.registry.SOURCES`).
 SOURCES = (
   "closed_forms", "guesses", "reductions", "power_products", "rationals", "quadratics", "curves", "wave_fractions",
-  "exact_fractions", "single_index", "separable", "library", "subsets", "varying", "pairs", "pairs_inside", "triples",
-  "ridges", "subsets_inside", "transformer", "parts", "growth", "evolution")
+  "phases", "exact_fractions", "single_index", "separable", "library", "subsets", "varying", "pairs", "pairs_inside",
+  "triples", "ridges", "subsets_inside", "transformer", "parts", "growth", "evolution")
 # How long a search goes on (`BudgetConfig`).
 EFFORTS = ("quick", "normal", "thorough")
 # Ways to vary a formula (`sources.variation.KINDS`).

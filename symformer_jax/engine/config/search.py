@@ -6,6 +6,7 @@ from symformer_jax.engine.config.columns import LibraryConfig, ProductsConfig
 from symformer_jax.engine.config.evolution import EvolutionConfig
 from symformer_jax.engine.config.functions import (
   CurvesConfig,
+  PhasesConfig,
   RidgesConfig,
   SeparableConfig,
   SingleIndexConfig,
@@ -46,6 +47,7 @@ class SearchConfig:
   power_products: PowerProductsConfig = PowerProductsConfig()
   curves: CurvesConfig = CurvesConfig()
   wave_fractions: WaveFractionsConfig = WaveFractionsConfig()
+  phases: PhasesConfig = PhasesConfig()
   pairs: PairsConfig = PairsConfig()
   pairs_inside: PairsInsideConfig = PairsInsideConfig()
   triples: TriplesConfig = TriplesConfig()
