@@ -26,6 +26,7 @@ from symformer_jax.sources.links import LINKS
 from symformer_jax.sources.phase_unwrapping import Choices, Unwrapped, unwrap
 from symformer_jax.sources.stateless import Stateless
 from symformer_jax.sources.unknown_functions import Table, Tabulated
+from symformer_jax.sources.wave_products import waves_of_products
 
 
 class Outer(NamedTuple):
@@ -84,16 +85,19 @@ class Phases(Stateless):
   def supports(self, task: Task) -> bool:
     config = self.options.config.phases
     return (super().supports(task) and any(map(task.rule.allows_operator, config.tokens))
-            and len(task.columns) <= config.max_columns and len(task.fit_rows) >= config.min_rows)
+            and len(task.fit_rows) >= config.min_rows)
 
   @np.errstate(all="ignore")  # what is not finite is left out
   def _nodes(self, question: Question, turn: int, num: int) -> Sequence[Node]:
     task, config = question.task, self.options.config
-    found = find_arguments(task.fit_rows, task.columns, task.rule, config.phases, is_short=turn > 0)
+    columns = task.columns if len(task.columns) <= config.phases.max_columns else ()
+    found = find_arguments(task.fit_rows, columns, task.rule, config.phases, is_short=turn > 0)
     formulas = unknown_functions.find_forms(
       [self._tabulated(task, argument) for argument in found], self.options, config.phases.forms) if found else []
     nodes = [[argument.outer.around(node, argument.column) for _, node in some]
              for argument, some in zip(found, formulas, strict=True)]
+    if turn == 0:
+      nodes.append(list(waves_of_products(task.fit_rows, task.columns, task.rule, config.phases.products)))
     return pair_sums.allowed(in_turn(nodes), task, num, config.terms)
 
   def _tabulated(self, task: Task, argument: Argument) -> tuple[Table, Tabulated]:

@@ -18,7 +18,7 @@ from symformer_jax.engine.task import make_task
 from symformer_jax.language import expression, parser, programs
 from symformer_jax.language.expression import variable
 from symformer_jax.language.rules import Restrictions, Rule
-from symformer_jax.sources import phase_unwrapping, phases
+from symformer_jax.sources import phase_unwrapping, phases, wave_products
 from symformer_jax.sources.phase_unwrapping import Choices, unwrap
 from symformer_jax.sources.phases import Outer, Phases, find_arguments, is_wave
 
@@ -260,7 +260,7 @@ def test_what_it_needs(rng):
     options = SearchOptions(restrictions=Restrictions(**rules))
     return make_task((x, x[:, 0]), None, options)
   assert source.supports(task()) and source.supports(task(16)) and not source.supports(task(15))
-  assert source.supports(task(num_columns=6)) and not source.supports(task(num_columns=7))
+  assert source.supports(task(num_columns=7))
   assert source.supports(task(forbidden=("tan",))) and not source.supports(task(forbidden=("tan", "cos")))
   assert not source.supports(task(forbidden=("+",)))
 
@@ -279,3 +279,94 @@ def test_values_that_steer_nothing_are_refused(changes):
 
 def test_the_argument_is_a_formula_of_its_column():
   assert TAN.around(variable(1), 1) == parser.parse("tan(y)", ("x", "y"))
+
+
+# --- products of powers of several columns ---------------------------------------------------------------------------
+
+
+def products_of(text, x, names="xyzwv", rule=None, noise=0.0, **changes):
+  y = expression.evaluate(parser.parse(text, tuple(names[: x.shape[1]])), x)
+  y = y + noise * np.std(y) * np.random.default_rng(5).normal(size=len(y))
+  config = dataclasses.replace(CONFIG.products, **changes)
+  return list(wave_products.waves_of_products(Rows(x, y, np.ones(len(x))), range(x.shape[1]), rule or Rule(x.shape[1]),
+                                              config)), y
+
+
+def nearest(nodes, x, y):
+  return min((float(np.mean((expression.evaluate(node, x) - y) ** 2) / np.var(y)) for node in nodes), default=1.0)
+
+
+@pytest.mark.parametrize("text", [
+  "sin(0.7*x*y/(sqrt(z)*w**2))", "-cos(0.2*x*y*v/(sqrt(w)*z))", "tan(x*y/z)", "sin(0.3*x**2*y**(-1.5)*z)",
+  "tan(0.4*y**0.3333333333333333*w)"])
+def test_waves_of_size_1_come_back_exactly(text, rng):
+  x = rng.uniform(0.3, 3, (300, 5))
+  nodes, y = products_of(text, x)
+  assert nearest(nodes, x, y) < 1e-20
+
+
+@pytest.mark.parametrize("text", ["4 + 3*cos(0.3*x*y**2)", "2.5*sin(0.4*x**2*y/z)", "-3*sin(x*z/y) - 1"])
+def test_of_waves_of_any_size_the_exponents_come_back(text, rng):
+  x = rng.uniform(0.3, 3, (300, 3))
+  nodes, y = products_of(text, x)
+  assert nearest(nodes, x, y) < 1e-2
+  expected = parser.parse(text, ("x", "y", "z"))
+  skeletons = [programs.skeleton(node) for node in nodes]
+  assert any(programs.skeleton(expected)[:3] == skeleton[:3] for skeleton in skeletons) or nearest(nodes, x, y) < 1e-4
+
+
+def test_under_noise_exponents_are_the_simple_ones_nearby(rng):
+  x = rng.uniform(0.3, 2, (300, 4))
+  nodes, y = products_of("2*sin(0.5*x**2*y/z)", x, noise=0.01)
+  assert nearest(nodes, x, y) < 0.02
+  assert products_of("2*sin(0.5*x**2*y/z)", x, noise=0.01, tolerances=(0.001,), least_shares=(0.25,),
+                     nearly=(0.01,))[0] == []
+
+
+def test_columns_of_both_signs_have_whole_exponents(rng):
+  x = rng.uniform(-2, 2, (300, 2))
+  nodes, y = products_of("sin(0.9*x*y**2)", x)
+  assert nearest(nodes, x, y) < 1e-20
+
+
+def test_what_is_no_wave_of_a_product_is_none(rng):
+  x = rng.uniform(0.3, 3, (300, 3))
+  for text in ("x + y - 2*z", "sin(x*y) + z", "cos(3*x)"):
+    assert all(nearest([node], x, y) > 1e-12 for nodes, y in [products_of(text, x)] for node in nodes)
+  noise = Rows(x, rng.normal(size=300), np.ones(300))
+  assert list(wave_products.waves_of_products(noise, range(3), Rule(3), CONFIG.products)) == []
+  assert products_of("sin(x*y)", np.column_stack([x[:, 0], np.zeros(300)]))[0] == []  # no logarithm of 0
+  assert products_of("sin(2*x)", x[:, :1])[0] == []  # one column is unwrapped
+  assert products_of("sin(x*y)", x[:8, :2])[0] == []  # fewer than four rows for an unknown
+
+
+def test_waves_that_are_not_allowed_are_not_tried(rng):
+  x = rng.uniform(0.3, 2, (200, 2))
+  for token, others in (("sin", "cos tan"), ("cos", "sin tan"), ("tan", "sin cos")):
+    rule = Restrictions(forbidden=tuple(others.split())).for_columns(("x", "y"))
+    nodes, y = products_of(f"{token}(0.5*x*y)", x, rule=rule)
+    assert nearest(nodes, x, y) < 1e-20
+    assert {part.token for node in nodes for part in expression.walk(node)} & {"sin", "cos", "tan"} == {token}
+
+
+def test_fractions_of_small_denominators_are_near():
+  simple = wave_products._simple
+  assert simple(1.004, (1, 2, 3), 0.01) == 1.0 and simple(0.497, (1, 2, 3), 0.01) == 0.5
+  assert simple(-0.33, (1, 2, 3), 0.01) == pytest.approx(-1 / 3) and simple(0.33, (1, 2), 0.01) == 0.33
+  assert simple(0.004, (1, 2, 3), 0.01) == 0.0 and simple(1.05, (1, 2, 3), 0.01) == 1.05
+
+
+def test_the_source_fits_waves_of_products_of_many_columns(rng):
+  x = rng.uniform(0.3, 3, (120, 8))
+  names = tuple("abcdefgh")
+  y = expression.evaluate(parser.parse("1.5*sin(0.7*a*b/(c*sqrt(d)))", names), x)
+  task = make_task((x, y), names, SearchOptions())
+  nodes = ask(task)
+  assert min(mse for _, mse in refine.fit_constants([(task, nodes)], method="lm", max_steps=40)[0]) < 1e-16
+  assert ask(task, turn=1) == ()
+
+
+@pytest.mark.parametrize("changes", [{"num_draws": 0}, {"rows_per_unknown": 0}])
+def test_products_need_draws_and_rows(changes):
+  with pytest.raises(ValueError, match=next(iter(changes))):
+    dataclasses.replace(CONFIG.products, **changes)

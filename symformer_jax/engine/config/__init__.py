@@ -18,6 +18,7 @@ from symformer_jax.engine.config.functions import (
   SumSizes,
   VaryingConfig,
   WaveFractionsConfig,
+  WaveProductsConfig,
 )
 from symformer_jax.engine.config.loop import BudgetConfig, NoiseConfig, PoolConfig, ScalingConfig
 from symformer_jax.engine.config.names import (
@@ -65,5 +66,5 @@ __all__ = [
   "QuadraticsConfig", "REWRITINGS", "RationalsConfig", "ReductionsConfig", "RidgeGrids", "RidgesConfig", "SOURCES",
   "ScalingConfig", "Search", "SearchConfig", "SelectionConfig", "SeparableConfig", "SingleIndexConfig", "SubsetsConfig",
   "SubsetsInsideConfig", "SumSizes", "SurrogateConfig", "TIERS", "TemplatesConfig", "TermsConfig", "TransformerConfig",
-  "TriplesConfig", "VIEW_FUNCTIONS", "VaryingConfig", "ViewsConfig", "WaveFractionsConfig",
+  "TriplesConfig", "VIEW_FUNCTIONS", "VaryingConfig", "ViewsConfig", "WaveFractionsConfig", "WaveProductsConfig",
 ]

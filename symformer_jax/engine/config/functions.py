@@ -206,8 +206,27 @@ class FormsConfig:
 
 
 @dataclasses.dataclass(frozen=True)
+class WaveProductsConfig:
+  """Waves and tangents of products of powers of several columns."""
+
+  # Draws of as many rows as there are unknowns: where six rows in ten are right, six of a thousand draws of ten are.
+  num_draws: int = 1024
+  # What agrees, of the logarithm of an argument: exactly; under noise, which is large where the argument is small. Rows
+  # that have to, for each unknown, and as a share of all.
+  tolerances: tuple[float, ...] = (0.01, 0.1)
+  least_shares: tuple[float, ...] = (0.25, 0.5)
+  rows_per_unknown: int = 4
+  # Exponents that are as near to a fraction of one of these denominators are that fraction.
+  nearly: tuple[float, ...] = (0.01, 0.06)
+  denominators: tuple[int, ...] = (1, 2, 3)
+
+  def __post_init__(self) -> None:
+    check_counts(self, "num_draws", "rows_per_unknown")
+
+
+@dataclasses.dataclass(frozen=True)
 class PhasesConfig:
-  """Waves and tangents of any function of one column."""
+  """Waves and tangents of any function of one column, and of products of powers of several."""
 
   # Formulas that are fitted in each turn: of arguments that go through more than half a turn; of the others.
   turns: tuple[int, ...] = (24, 24)
@@ -233,6 +252,7 @@ class PhasesConfig:
   # Arguments for which formulas are looked for.
   num_kept: int = 3
   forms: FormsConfig = FormsConfig()
+  products: WaveProductsConfig = WaveProductsConfig()
 
   def __post_init__(self) -> None:
     check_counts(self, "min_rows", "max_columns", "num_starts", "num_beams", "num_kept")
