@@ -10,7 +10,7 @@ import pytest
 
 from configs.data import univariate
 from data_gen import config as generator_config
-from launch.benchmarks import candidates, decode, generate, infer, interpret, memory, named, refine, snap, train
+from launch.benchmarks import candidates, chance, decode, generate, infer, interpret, memory, named, refine, snap, train
 from symformer_jax.engine.clock import PARTS
 from symformer_jax.language import parser
 from symformer_jax.language.vocabulary import Vocabulary
@@ -134,6 +134,7 @@ def test_memory_is_what_the_device_counts_or_the_process(monkeypatch):
 def test_settings_are_those_of_the_figures_in_the_documentation():
   """A changed one makes a new figure another question's: the pages in docs/results are to be measured anew."""
   settings = {
+    chance: (chance.NUM_TABLES, chance.NUM_POINTS, chance.MEAN, chance.SPREAD, chance.RANGE),
     decode: (decode.NUM_POINTS, decode.NUM_SAMPLES, decode.NUM_DATASETS, decode.PADDED_POINTS, decode.NUM_REPEATS,
              decode.STRATEGIES),
     generate: (generate.NUM_CANDIDATES, generate.WORKERS, generate.SEED),
@@ -149,6 +150,7 @@ def test_settings_are_those_of_the_figures_in_the_documentation():
   found = {part.__name__.rpartition(".")[2]: hashlib.sha256(repr(of).encode()).hexdigest()[:12]
            for part, of in settings.items()}
   assert found == {
+    "chance": "bb76d8f6fa05",
     "decode": "aabe50eb9859", "generate": "1b8cb367336e", "infer": "f658b3b2443b", "interpret": "454324c657df",
     "memory": "0c96a23fa1aa", "named": "7163c4e26029", "refine": "f6b7569eca90", "snap": "0b49e214daf1",
     "train": "f87a2a8a46df"}

@@ -7,8 +7,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy import stats
 
-from launch.benchmarks import candidates, decode, interpret, memory, refine, snap
+from launch.benchmarks import candidates, chance, decode, interpret, memory, refine, snap
 from symformer_jax.language import expression, parser
 from symformer_jax.language.vocabulary import Vocabulary
 from symformer_jax.refinement import snapping
@@ -373,3 +374,35 @@ def test_snapping_is_measured_at_every_noise(monkeypatch, capsys):
                                  "random_snapped_by_f_test_alone": 0.25}
   assert (found["num_formulas"], found["num_points"], len(found)) == (128, 100, 7)
   assert capsys.readouterr().out.startswith("noise 0      random_snapped 0.25  ")
+
+
+# --- chance ------------------------------------------------------------------------------------------------------
+
+
+def test_what_is_no_constant_is_counted_by_size(monkeypatch, capsys):
+  asked = []
+
+  def search(model, datasets):
+    asked.append((model, datasets))
+    found = {1: types.SimpleNamespace(complexity=3), 2: None}.get(len(asked) % 4, types.SimpleNamespace(complexity=1))
+    return [types.SimpleNamespace(best=found)]
+  monkeypatch.setattr(chance, "NUM_TABLES", 8)
+  monkeypatch.setattr(chance, "NUM_POINTS", (6, 40))
+  monkeypatch.setattr(chance.inference, "resolve_model", lambda name, *, num_variables: (name, num_variables))
+  monkeypatch.setattr(chance.inference, "search", search)
+  found = chance.run()
+  assert [len(datasets[0][1]) for _, datasets in asked] == [6] * 8 + [40] * 8
+  assert {model for model, _ in asked} == {("auto", 1)} and all(len(datasets) == 1 for _, datasets in asked)
+  assert found["num_tables"] == 8
+  assert found["6 points"]["not_a_constant"] == 0.25 == found["40 points"]["not_a_constant"]
+  low, high = stats.binomtest(2, 8).proportion_ci(method="wilson")
+  assert (found["6 points"]["low"], found["6 points"]["high"]) == pytest.approx((low, high))
+  assert capsys.readouterr().out.startswith("6 points     not_a_constant 0.25")
+
+
+def test_tables_of_noise_differ_and_are_the_same_again():
+  x, y = chance.draw(3, 5000)
+  assert x.shape == (5000, 1) and y.shape == (5000,) and x.min() >= 0 and x.max() <= 10
+  assert stats.kstest(y, "norm", (10, 1)).pvalue > 0.01 and abs(stats.spearmanr(x[:, 0], y)[0]) < 0.05
+  np.testing.assert_array_equal(chance.draw(3, 5000)[1], y)
+  assert not np.allclose(chance.draw(4, 5000)[1], y) and not np.allclose(chance.draw(3, 5001)[1][:5000], y)

@@ -3,7 +3,7 @@
 from absl import flags
 from ml_collections import config_flags
 
-PARTS = ("generate", "interpret", "refine", "named", "memory", "snap", "decode", "train", "infer")
+PARTS = ("generate", "interpret", "refine", "named", "memory", "snap", "decode", "train", "infer", "chance")
 
 FLAGS = flags.FLAGS
 WHAT = flags.DEFINE_enum("what", None, PARTS, "The part to measure.")
