@@ -7,6 +7,7 @@ known is a table of one column, for which formulas are looked for as for any oth
 
 from collections.abc import Iterator, Sequence
 import dataclasses
+import itertools
 import math
 from typing import NamedTuple
 
@@ -118,8 +119,8 @@ def find_arguments(
       function of y is one.
   """
   found = []
-  for column in columns:
-    x, place = np.unique(rows.x[:, column], return_index=True)
+  for column, gap in itertools.product(columns, config.least_gaps):
+    x, place = _apart(rows.x[:, column], gap)
     if len(x) < config.min_rows:
       continue
     for outer, values in _outers(x, rows.y[place], rule, config, is_short):
@@ -129,6 +130,18 @@ def find_arguments(
             and (unwrapped.range < math.pi) == is_short):
           found.append(Argument(outer, column, x[unwrapped.rows], unwrapped))
   return sorted(found, key=lambda each: each.unwrapped.roughness / len(each.x))[: config.num_kept]
+
+
+def _apart(column: np.ndarray, least_gap: float) -> tuple[np.ndarray, np.ndarray]:
+  """Values of a column [N], rising, none as near to the one before as a share of the median gap, and their rows: of two
+  that are next to each other small errors of y make any slope.
+  """
+  x, place = np.unique(column, return_index=True)
+  least, kept = least_gap * float(np.median(np.diff(x))) if len(x) > 1 else 0.0, [0]
+  for row in range(1, len(x)):
+    if x[row] - x[kept[-1]] >= least:
+      kept.append(row)
+  return x[kept], place[kept]
 
 
 def _outers(

@@ -265,6 +265,14 @@ def test_what_it_needs(rng):
   assert not source.supports(task(forbidden=("+",)))
 
 
+def test_rows_next_to_each_other_count_once():
+  x, rows = phases._apart(np.array([4.0, 1.0, 2.0, 1.4, 3.0, 1.45, 1.0]), 0.5)
+  assert x.tolist() == [1.0, 1.4, 2.0, 3.0, 4.0] and rows.tolist() == [1, 3, 2, 4, 0]
+  assert phases._apart(np.array([2.0, 2.0]), 0.5)[0].tolist() == [2.0]
+  assert len(phases._apart(np.linspace(0, 1, 9), 0.5)[0]) == 9
+  assert len(phases._apart(np.array([0, 0.1, 1]), 0.0)[0]) == 3
+
+
 def test_tables_of_few_different_values_have_nothing_to_unwrap(rng):
   x = rng.integers(0, 10, (100, 1)).astype(float)
   assert ask(make_task((x, np.cos(x[:, 0] ** 2)), ("x",), SearchOptions())) == ()

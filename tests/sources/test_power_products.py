@@ -122,7 +122,7 @@ def test_one_column_is_not_its_business_and_columns_that_do_not_vary_are_left_ou
   assert least(task, ask(task)[:1]) < 1e-20
 
 
-@pytest.mark.parametrize("x", [np.zeros((50, 2)), np.full((50, 2), 1e-200), np.full((50, 3), 3.0)])
+@pytest.mark.parametrize("x", [np.zeros((50, 2)), np.full((50, 2), 1e-59), np.full((50, 3), 3.0)])
 def test_no_column_that_varies_raises_nothing(x):
   x = x.copy()
   x[0, 0] *= 1.0
