@@ -74,7 +74,9 @@ class Argument(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Phases(Stateless):
-  """Waves and tangents of functions of one column: first of such that go through more than half a turn."""
+  """Waves and tangents of functions of one column: first of such that go through more than half a turn, with those of
+  products of powers of several columns.
+  """
 
   options: SearchOptions
   name: str = "phases"
@@ -124,12 +126,24 @@ def find_arguments(
     if len(x) < config.min_rows:
       continue
     for outer, values in _outers(x, rows.y[place], rule, config, is_short):
-      for unwrapped in unwrap(x, outer.choices(values), num_starts=config.num_starts, num_beams=config.num_beams,
+      choices = outer.choices(values)
+      if not _is_worth_it(choices.principal, config, is_short):
+        continue
+      for unwrapped in unwrap(x, choices, num_starts=config.num_starts, num_beams=config.num_beams,
                               most_rough=config.ends):
-        if (len(unwrapped.values) >= config.min_rows and unwrapped.roughness < config.most_rough
-            and (unwrapped.range < math.pi) == is_short):
+        if (len(unwrapped.values) >= config.min_rows and (unwrapped.range < math.pi) == is_short
+            and unwrapped.roughness < config.most_rough * min(1, unwrapped.range / math.pi)):
           found.append(Argument(outer, column, x[unwrapped.rows], unwrapped))
   return sorted(found, key=lambda each: each.unwrapped.roughness / len(each.x))[: config.num_kept]
+
+
+def _is_worth_it(principal: np.ndarray, config: PhasesConfig, is_short: bool) -> bool:
+  """Whether principal values [N] may be those of an argument: what goes through half a turn leaves few of them out;
+  within it they are smooth, but where the argument changes its sign.
+  """
+  if not is_short:
+    return bool(np.ptp(principal) > config.least_spread)
+  return bool(np.mean(np.diff(principal) ** 2) < 2 * config.most_uneven * np.var(principal))
 
 
 def _apart(column: np.ndarray, least_gap: float) -> tuple[np.ndarray, np.ndarray]:

@@ -265,6 +265,28 @@ def test_what_it_needs(rng):
   assert not source.supports(task(forbidden=("+",)))
 
 
+def test_small_values_are_no_argument_for_being_small(rng):
+  """Arctangents and arccosines of small numbers hardly differ, whatever the order of the rows."""
+  x = rng.uniform(1, 2, (200, 6))
+  rows = Rows(x, 1e-3 * rng.normal(size=200), np.ones(200))
+  for is_short in (False, True):
+    assert find_arguments(rows, range(6), Rule(6), CONFIG, is_short=is_short) == []
+  smooth = Rows(x, 1e-3 * np.exp(x[:, 2]), np.ones(200))
+  assert {each.column for each in find_arguments(smooth, range(6), Rule(6), CONFIG, is_short=True)} == {2}
+
+
+def test_what_is_not_worth_unwrapping_is_not(monkeypatch, rng):
+  asked = []
+  monkeypatch.setattr(phases, "unwrap", lambda x, choices, **_: asked.append(choices.principal) or [])
+  x = rng.uniform(1, 2, (60, 1))
+  for y, long, short in ((np.tan(0.7 * x[:, 0]), 0, 1), (rng.uniform(-1, 1, 60), 1, 0), (np.cos(9 * x[:, 0]), 1, 1)):
+    for is_short, expected in ((False, long), (True, short)):
+      asked.clear()
+      config = dataclasses.replace(CONFIG, links=("y",), powers=(), least_gaps=(0.0,), most_apart=0.0)
+      find_arguments(Rows(x, y, np.ones(60)), [0], Rule(1), config, is_short=is_short)
+      assert bool(asked) == bool(expected), (y[:3], is_short)
+
+
 def test_rows_next_to_each_other_count_once():
   x, rows = phases._apart(np.array([4.0, 1.0, 2.0, 1.4, 3.0, 1.45, 1.0]), 0.5)
   assert x.tolist() == [1.0, 1.4, 2.0, 3.0, 4.0] and rows.tolist() == [1, 3, 2, 4, 0]

@@ -249,8 +249,12 @@ class PhasesConfig:
   num_starts: int = 4
   num_beams: int = 8
   ends: float = 0.5
-  # What cubics through neighbours may miss an argument by, radians: the right ones of 12 formulas at most .005 (one
-  # .028), wrong ones .0005 (a mirror image) and more, most above .01.
+  # Spread of the principal values, radians, of an argument that goes through half a turn; of one within it, what its
+  # neighbours may differ by as a share of its variance (von Neumann's ratio, 1 where there is no order).
+  least_spread: float = 2.3
+  most_uneven: float = 0.3
+  # What cubics through neighbours may miss an argument of half a turn and more by, radians, of less in proportion: the
+  # right ones of 12 formulas at most .005 (one .028), wrong ones .0005 (a mirror image) and more, most above .01.
   most_rough: float = 0.03
   # Arguments for which formulas are looked for.
   num_kept: int = 3
