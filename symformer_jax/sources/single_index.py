@@ -2,7 +2,8 @@
 
 `2*cos(0.009*x*w*y**2)*z` is a function of one number, x*w*y**2, once it is divided by z. With the rows in the order of
 the right product neighbours are alike whatever the function is, of the wrong ones hardly: so von Neumann's ratio of
-successive differences (1941) tells a trend from noise. What is left is a table of one column.
+successive differences (1941) tells a trend from noise. Products are those of a grid, and of many columns the one that
+y rises or falls with (`monotone_products`). What is left is a table of one column.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,14 +13,14 @@ from typing import NamedTuple
 import numpy as np
 
 from symformer_jax.engine import interruption
-from symformer_jax.engine.config import DEFAULT, SearchConfig
+from symformer_jax.engine.config import DEFAULT, SearchConfig, SingleIndexConfig
 from symformer_jax.engine.rows import Rows
 from symformer_jax.engine.source import Question
 from symformer_jax.engine.task import Task
 from symformer_jax.language import expression, programs
 from symformer_jax.language.expression import Node
 from symformer_jax.language.tidy import tidy
-from symformer_jax.sources import pair_sums, unknown_functions
+from symformer_jax.sources import monotone_products, pair_sums, unknown_functions
 from symformer_jax.sources.in_turn import in_turn
 from symformer_jax.sources.monomials import Monomial, Values, to_node
 from symformer_jax.sources.power_products import Grid
@@ -82,25 +83,35 @@ def find_indices(rows: Rows, columns: Sequence[int], config: SearchConfig) -> li
   some = rows.sample(config.power_products.num_rows, seed=0)  # as the grid has its products at
   grid = Grid(rows, columns, config.power_products, own.max_products)
   chosen = _directions(grid)
-  if not len(chosen):
-    return []
-  order = np.argsort(grid.products()[chosen], axis=1)
+  order = np.argsort(grid.products()[chosen], axis=1) if len(chosen) else np.zeros((0, len(some)), int)
   ranked: list[tuple[float, int, Monomial]] = []
+  asked: list[tuple[Node, Monomial]] = []
   for divisor in [(), *(((column, power),) for column in columns for power in own.divisor_powers)]:
     interruption.check()
-    target = _divided(some, divisor)
-    if target is not None and _divided(rows, divisor) is not None:
+    target, target_of_all = _divided(some, divisor), _divided(rows, divisor)
+    if target is not None and target_of_all is not None:
       roughness = _roughness(target, order)
       ranked += [(float(roughness[i]), int(chosen[i]), divisor) for i in np.argsort(roughness)[: own.num_looked_at]]
+      asked += [(product, divisor) for product in _rising(rows, columns, target_of_all, own)]
+  best = sorted(ranked, key=lambda each: each[0])[: own.num_looked_at]
+  asked += [(grid.node(index), divisor) for _, index, divisor in best]
   found = []
-  for _, index, divisor in sorted(ranked, key=lambda each: each[0])[: own.num_looked_at]:
-    product, target = grid.node(index), _divided(rows, divisor)
-    at = expression.evaluate(product, rows.x)
+  for product, divisor in dict.fromkeys(asked):
+    target, at = _divided(rows, divisor), expression.evaluate(product, rows.x)
     if target is not None and np.all(np.isfinite(at)) and np.ptp(at) > 0:  # of two categories it is 0 in every row
       in_order = np.argsort(at)[None]
       found.append(Index(float(_roughness(target, in_order)[0]), product, divisor))
   found = sorted((each for each in found if each.roughness < own.most_rough), key=lambda each: each.roughness)
   return found[: own.num_kept]
+
+
+def _rising(rows: Rows, columns: Sequence[int], target: np.ndarray, config: SingleIndexConfig) -> Iterator[Node]:
+  """Products of at least two columns that a target [N] rises or falls with."""
+  usable = [column for column in rows.varying(columns) if np.all(rows.x[:, column] != 0)]
+  found = monotone_products.find_exponents(rows.x[:, usable], target, config.monotone) if len(usable) > 1 else []
+  for exponents in found:
+    if np.count_nonzero(exponents) > 1:
+      yield to_node(tuple((column, power) for column, power in zip(usable, exponents, strict=True) if power))
 
 
 def _divided(rows: Rows, divisor: Monomial) -> np.ndarray | None:

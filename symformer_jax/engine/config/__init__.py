@@ -10,6 +10,7 @@ from symformer_jax.engine.config.evolution import EvolutionConfig
 from symformer_jax.engine.config.functions import (
   CurvesConfig,
   FormsConfig,
+  MonotoneConfig,
   PhasesConfig,
   RidgeGrids,
   RidgesConfig,
@@ -61,7 +62,7 @@ from symformer_jax.engine.config.transformer import TransformerConfig
 __all__ = [
   "BudgetConfig", "ChoiceConfig", "CurvesConfig", "DEFAULT", "EDITS", "EFFORTS", "EliminationConfig", "EvolutionConfig",
   "ExactFractionsConfig", "FactoringConfig", "FormsConfig", "GrowthConfig", "GuessesConfig", "LIBRARY_FAMILIES",
-  "LINKS", "LibraryConfig", "LossConfig", "NoiseConfig", "PRODUCTS_FAMILIES", "PairsConfig",
+  "LINKS", "LibraryConfig", "LossConfig", "MonotoneConfig", "NoiseConfig", "PRODUCTS_FAMILIES", "PairsConfig",
   "PairsInsideConfig", "PhasesConfig", "PoolConfig", "PowerProductsConfig", "ProductsConfig", "PursuitConfig",
   "QuadraticsConfig", "REWRITINGS", "RationalsConfig", "ReductionsConfig", "RidgeGrids", "RidgesConfig", "SOURCES",
   "ScalingConfig", "Search", "SearchConfig", "SelectionConfig", "SeparableConfig", "SingleIndexConfig", "SubsetsConfig",

@@ -382,6 +382,28 @@ class SeparableConfig:
 
 
 @dataclasses.dataclass(frozen=True)
+class MonotoneConfig:
+  """Products of powers that y rises or falls with."""
+
+  # Rows for each column; alternations of the function of y and the sum of logarithms, till none changes by more.
+  rows_per_column: int = 4
+  num_rounds: int = 100
+  tolerance: float = 1e-8
+  # What the sum may miss the function by, root mean square, where the variance is 1. Until it does, so often those rows
+  # go on alone that agree best: such a share.
+  most_left: float = 0.02
+  num_trims: int = 3
+  kept_share: float = 0.8
+  # Multiples of a direction whose largest factor is 1, the first of which is near to whole numbers, or to halves: as
+  # near, for a multiple of 1.
+  multiples: tuple[float, ...] = (1, 1.5, 2, 3, 4)
+  nearly: float = 0.01
+
+  def __post_init__(self) -> None:
+    check_counts(self, "rows_per_column", "num_rounds")
+
+
+@dataclasses.dataclass(frozen=True)
 class SingleIndexConfig:
   """Functions of one product of powers, times a power of a column."""
 
@@ -397,6 +419,8 @@ class SingleIndexConfig:
   # variance.
   num_kept: int = 3
   most_rough: float = 0.03
+  # Products of any number of columns, that the grid has no place for.
+  monotone: MonotoneConfig = MonotoneConfig()
   forms: FormsConfig = FormsConfig(num_sums=64)
 
   def __post_init__(self) -> None:
