@@ -29,6 +29,9 @@ from symformer_jax.sources.stateless import Stateless
 from symformer_jax.sources.unknown_functions import Table, Tabulated
 from symformer_jax.sources.wave_products import waves_of_products
 
+# Ranges of an argument that differ by less, as a share, because other rows are at the ends.
+SAME = 0.02
+
 
 class Outer(NamedTuple):
   """What stands around an argument: a power of the column times link(size*token(argument) + away).
@@ -70,6 +73,11 @@ class Argument(NamedTuple):
   column: int
   x: np.ndarray
   unwrapped: Unwrapped
+
+  def is_like(self, other: "Argument") -> bool:
+    """Whether it is the same but for some rows."""
+    ranges = self.unwrapped.range, other.unwrapped.range
+    return self[:2] == other[:2] and abs(ranges[0] - ranges[1]) < SAME * max(ranges)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -134,7 +142,11 @@ def find_arguments(
         if (len(unwrapped.values) >= config.min_rows and (unwrapped.range < math.pi) == is_short
             and unwrapped.roughness < config.most_rough * min(1, unwrapped.range / math.pi)):
           found.append(Argument(outer, column, x[unwrapped.rows], unwrapped))
-  return sorted(found, key=lambda each: each.unwrapped.roughness / len(each.x))[: config.num_kept]
+  kept: list[Argument] = []
+  for argument in sorted(found, key=lambda each: each.unwrapped.roughness / len(each.x)):
+    if not any(map(argument.is_like, kept)):
+      kept.append(argument)
+  return kept[: config.num_kept]
 
 
 def _is_worth_it(principal: np.ndarray, config: PhasesConfig, is_short: bool) -> bool:

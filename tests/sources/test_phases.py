@@ -223,6 +223,14 @@ def test_the_smoothest_come_first(rng):
   assert shares == sorted(shares) and len(sources_of("cos(x**2 + 4*x)", x, num_kept=1)) == 1
 
 
+def test_an_argument_that_is_known_twice_is_asked_once(rng):
+  """With all rows, and without those next to each other."""
+  x = rng.uniform(-3, 3, (150, 1))
+  found = sources_of("cos(x**2 + 4*x)", x, num_kept=8, powers=(), links=("y",), tokens=("cos",))
+  ranges = [each.unwrapped.range for each in found]
+  assert len(found) >= 1 and all(abs(a - b) > 0.02 * max(a, b) for i, a in enumerate(ranges) for b in ranges[:i])
+
+
 # --- the source ------------------------------------------------------------------------------------------------------
 
 
