@@ -108,8 +108,9 @@ def find_indices(rows: Rows, columns: Sequence[int], config: SearchConfig) -> li
 def _rising(rows: Rows, columns: Sequence[int], target: np.ndarray, config: SingleIndexConfig) -> Iterator[Node]:
   """Products of at least two columns that a target [N] rises or falls with."""
   usable = [column for column in rows.varying(columns) if np.all(rows.x[:, column] != 0)]
-  found = monotone_products.find_exponents(rows.x[:, usable], target, config.monotone) if len(usable) > 1 else []
-  for exponents in found:
+  if not 2 <= len(usable) <= config.monotone.max_columns:
+    return
+  for exponents in monotone_products.find_exponents(rows.x[:, usable], target, config.monotone):
     if np.count_nonzero(exponents) > 1:
       yield to_node(tuple((column, power) for column, power in zip(usable, exponents, strict=True) if power))
 

@@ -38,7 +38,7 @@ def waves_of_products(rows: Rows, columns: Sequence[int], rule: Rule, config: Wa
   """Formulas that agree with many rows, for constants that are still to be fitted."""
   columns = rows.varying(columns)
   x = rows.x[:, columns]
-  if len(columns) < 2 or not np.all(x != 0):
+  if not 2 <= len(columns) <= config.max_columns or not np.all(x != 0):
     return
   logs = np.column_stack([np.ones(len(x)), np.log(np.abs(x))])
   for wave in _waves(rows.y, rule):

@@ -107,12 +107,15 @@ def test_single_index_has_products_that_no_grid_has(rng):
   best, *_ = single_index.find_indices(Rows(x, y, np.ones(256)), range(9), DEFAULT)
   ratio = np.log(expression.evaluate(best.product, x)) / np.log(product_of(x, (2, 1, -1, 1, -1, -1, 1, 0, 0)))
   assert np.ptp(ratio) < 1e-9 and best.divisor == () and best.roughness < 1e-3
+  few = dataclasses.replace(DEFAULT.single_index, monotone=dataclasses.replace(CONFIG, max_columns=8))
+  config = dataclasses.replace(DEFAULT, single_index=few)
+  assert all(each.roughness > 1e-3 for each in single_index.find_indices(Rows(x, y, np.ones(256)), range(9), config))
   # times a column as well
   best, *_ = single_index.find_indices(Rows(x, y * x[:, 8], np.ones(256)), range(9), DEFAULT)
   assert best.divisor == ((8, 1.0),)
 
 
-@pytest.mark.parametrize("changes", [{"rows_per_column": 0}, {"num_rounds": 0}])
+@pytest.mark.parametrize("changes", [{"rows_per_column": 0}, {"num_rounds": 0}, {"max_columns": 0}])
 def test_values_that_steer_nothing_are_refused(changes):
   with pytest.raises(ValueError, match=next(iter(changes))):
     dataclasses.replace(CONFIG, **changes)

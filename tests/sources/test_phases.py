@@ -376,6 +376,7 @@ def test_what_is_no_wave_of_a_product_is_none(rng):
   assert products_of("sin(x*y)", np.column_stack([x[:, 0], np.zeros(300)]))[0] == []  # no logarithm of 0
   assert products_of("sin(2*x)", x[:, :1])[0] == []  # one column is unwrapped
   assert products_of("sin(x*y)", x[:8, :2])[0] == []  # fewer than four rows for an unknown
+  assert products_of("sin(x*y/z)", x)[0] and products_of("sin(x*y/z)", x, max_columns=2)[0] == []
 
 
 def test_waves_that_are_not_allowed_are_not_tried(rng):
@@ -404,7 +405,7 @@ def test_the_source_fits_waves_of_products_of_many_columns(rng):
   assert ask(task, turn=1) == ()
 
 
-@pytest.mark.parametrize("changes", [{"num_draws": 0}, {"rows_per_unknown": 0}])
+@pytest.mark.parametrize("changes", [{"num_draws": 0}, {"rows_per_unknown": 0}, {"max_columns": 0}])
 def test_products_need_draws_and_rows(changes):
   with pytest.raises(ValueError, match=next(iter(changes))):
     dataclasses.replace(CONFIG.products, **changes)

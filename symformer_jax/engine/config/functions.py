@@ -209,8 +209,10 @@ class FormsConfig:
 class WaveProductsConfig:
   """Waves and tangents of products of powers of several columns."""
 
-  # Draws of as many rows as there are unknowns: where six rows in ten are right, six of a thousand draws of ten are.
+  # Draws of as many rows as there are unknowns: where six rows in ten are right, six of a thousand draws of ten are. Of
+  # more columns than this none would be.
   num_draws: int = 1024
+  max_columns: int = 12
   # What agrees, of the logarithm of an argument: exactly; under noise, which is large where the argument is small. Rows
   # that have to, for each unknown, and as a share of all.
   tolerances: tuple[float, ...] = (0.01, 0.1)
@@ -221,7 +223,7 @@ class WaveProductsConfig:
   denominators: tuple[int, ...] = (1, 2, 3)
 
   def __post_init__(self) -> None:
-    check_counts(self, "num_draws", "rows_per_unknown")
+    check_counts(self, "num_draws", "max_columns", "rows_per_unknown")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -385,6 +387,8 @@ class SeparableConfig:
 class MonotoneConfig:
   """Products of powers that y rises or falls with."""
 
+  # Columns at most: time goes with them, and with the powers of each that y is divided by.
+  max_columns: int = 12
   # Rows for each column; alternations of the function of y and the sum of logarithms, till none changes by more.
   rows_per_column: int = 4
   num_rounds: int = 100
@@ -400,7 +404,7 @@ class MonotoneConfig:
   nearly: float = 0.01
 
   def __post_init__(self) -> None:
-    check_counts(self, "rows_per_column", "num_rounds")
+    check_counts(self, "max_columns", "rows_per_column", "num_rounds")
 
 
 @dataclasses.dataclass(frozen=True)
