@@ -92,7 +92,7 @@ def descend(
 
   constants, here = np.clip(start, lower, upper), look(np.clip(start, lower, upper))
   is_done = not np.isfinite(here.loss)
-  for _ in range(max_steps):
+  for _ in range(0 if is_done else max_steps):
     gradient = here.gradient
     is_held = against(gradient)
     cosine = np.abs(gradient)[~is_held] / (np.sqrt(here.loss) or 1)

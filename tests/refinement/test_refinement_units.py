@@ -6,6 +6,7 @@ import math
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 
@@ -141,6 +142,9 @@ def test_the_best_start_is_the_first_of_equals_or_the_least_undefined():
   (lambda: inputs.check_held(["a"], {}, {"b": 1.0}), "hold: the formula has no constant 'b'"),
   (lambda: inputs.check_held(["a"], {"a": 1.0}, {"a": 1.0}), "hold: 'a' has a start as well"),
   (lambda: inputs.check_held(["a"], {}, {"a": math.nan}), "hold: 'a' must be finite"),
+  (lambda: inputs.check_held(["a"], {}, {"a": None}), "hold: 'a' must be finite, got None"),
+  (lambda: inputs.check_held(["a"], {}, {"a": "1"}), "hold: 'a' must be finite, got 1"),
+  (lambda: inputs.check_names(["a"], {"a": 10**400}, 1), "start of 'a' must be finite, got 10000"),
   (lambda: inputs.read_data([[1.0], [np.inf]], [1.0, 2], None), r"X must be finite, got \[inf\] in row 1"),
   (lambda: inputs.read_data([1.0, 2], [1.0, np.nan], None), "y must be finite, got nan in row 1"),
   (lambda: inputs.read_data([1.0, 2], [1.0, 2], [1.0, 0.0]), "sigma must be positive and finite"),
@@ -158,6 +162,8 @@ def test_what_is_no_mistake():
   x, y, weights, names = inputs.read_data([1.0, 2], [[3.0], [4]], 0.5)
   assert x.shape == (2, 1) and y.tolist() == [3, 4] and weights.tolist() == [4, 4] and names == ("x", "x0")
   assert inputs.read_columns(np.ones((2, 3)))[1] == ("x0", "x1", "x2")
+  x, names = inputs.read_columns(pd.DataFrame({"t": [1, 2], 7: [3, 4]}))
+  assert names == ("t", "7") and x.tolist() == [[1, 3], [2, 4]] and x.dtype == np.float64
   assert inputs.pair_up([1, 2], [3, 4], [5, 6], False) == [(1, 3, 5), (2, 4, 6)]
   assert inputs.pair_up([1, 2], [3, 4], 5, False) == [(1, 3, 5), (2, 4, 5)]
 
@@ -319,7 +325,7 @@ def problem_of(y, weights, *, columns=None):
 
 @pytest.mark.parametrize(("y", "weights", "scale"), [
   ([1.0, 3, 1, 3], [1.0, 1, 1, 1], 1.0), ([1.0, 3, 99, 3], [2.0, 2, 0, 0], 1.0), ([-4.0] * 4, [1.0] * 4, 4.0),
-  ([0.0] * 4, [1.0] * 4, 1.0)])
+  ([0.25] * 4, [1.0] * 4, 0.25), ([0.0] * 4, [1.0] * 4, 1.0)])
 def test_targets_are_measured_by_their_spread_or_else_their_size(y, weights, scale):
   program = type("Program", (), {"slots": jnp.array([-1, 0, 2]), "is_exponent": jnp.array([True, False, True])})
   found = problem_lib.make_problem(program, jnp.ones((4, 2)), jnp.array(y), jnp.array(weights), num_slots=3)

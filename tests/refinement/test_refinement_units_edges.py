@@ -173,6 +173,14 @@ def test_neighbours_are_looked_at_on_both_sides_by_their_own_size(monkeypatch):
 def test_slopes_beyond_double_precision_are_infinite_in_silence():
   seen = bounded._Look(np.full(2, 1.5e308), np.ones((2, 1)), np.ones(1), math.inf)
   assert seen.gradient.tolist() == [math.inf]
+  assert np.isnan(seen._replace(residual=np.full(2, math.inf), directions=np.array([[0.0], [1]])).gradient).all()
+
+
+def test_residuals_beyond_double_precision_end_a_descent_in_silence():
+  free = np.full(1, -np.inf), np.full(1, np.inf)
+  found = bounded.descend(lambda c: np.array([[1.5e308], [1.0]]), np.zeros(1), np.array([-1.5e308]), np.ones(1), free,
+                          max_steps=9)
+  assert found.loss == math.inf and found.is_done
 
 
 @pytest.mark.parametrize("box", [((0.0,), (1.0,)), ((1.0,), (2.0,))])

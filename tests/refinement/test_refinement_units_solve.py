@@ -547,6 +547,40 @@ def test_a_step_of_bfgs_must_come_to_a_ten_thousandth_of_what_its_slope_promises
   assert (bfgs.BFGS().step(problem_of(), state).constants.tolist() == [0.5]) is is_taken
 
 
+@pytest.mark.parametrize(("direction", "length", "is_done"), [
+  (1e-4, 1e-4, True), (1e-3, 1e-3, False), (1e6, 1e-2, False)])
+def test_bfgs_is_stuck_where_its_next_step_is_a_rounding_however_long_its_direction(direction, length, is_done):
+  state = bfgs.BFGS().init(problem_of(), jnp.ones(1))._replace(
+    evaluation=evaluation(1.0, gradient=(0.5,)), direction=jnp.array([direction]), length=jnp.float32(length))
+  found = bfgs.BFGS().terminate(problem_of(), state)
+  assert (bool(found[0]), int(found[1])) == (is_done, Status.DIVERGED if is_done else Status.STEP_LIMIT)
+
+
+def test_bfgs_takes_no_step_along_which_nothing_falls_even_where_its_slope_promises_nothing(monkeypatch):
+  same = evaluation(1.0, gradient=(0.5,))
+  monkeypatch.setattr(problem_lib, "evaluate", lambda problem, constants, mask: same)
+  state = bfgs.BFGS().init(problem_of(), jnp.zeros(1))._replace(
+    evaluation=same, direction=jnp.array([0.5]), num_steps=jnp.int32(1))
+  found = bfgs.BFGS().step(problem_of(), state)
+  assert found.constants.tolist() == [0] and float(found.length) == pytest.approx(0.3)
+
+
+def test_bfgs_is_told_the_step_it_took_and_by_how_much_the_slope_changed(monkeypatch):
+  asked = []
+  monkeypatch.setattr(bfgs, "_update", lambda inverse, step, change: asked.append((step, change)) or inverse)
+  monkeypatch.setattr(problem_lib, "evaluate", lambda problem, constants, mask: evaluation(0.5, gradient=(0.25,)))
+  state = bfgs.BFGS().init(problem_of(), jnp.zeros(1))._replace(
+    evaluation=evaluation(1.0, gradient=(-2.0,)), direction=jnp.array([4.0]), length=jnp.float32(0.5),
+    num_steps=jnp.int32(1))
+  bfgs.BFGS().step(problem_of(), state)
+  assert [[each.tolist() for each in given] for given in asked] == [[[2.0], [2.25]]]
+
+
+def test_bfgs_keeps_the_precision_of_its_data():
+  with jax.enable_x64(True):
+    assert bfgs.BFGS().init(problem_of(), jnp.zeros(1, jnp.float32)).inverse.dtype == np.float32
+
+
 def test_bfgs_leaves_what_has_no_curvature_and_updates_what_has():
   eps = float(np.finfo(np.float32).eps)
   inverse = jnp.eye(2, dtype=jnp.float32)

@@ -43,6 +43,9 @@ def test_a_few_of_those_that_have_not_ended_go_on_from_where_they_were(monkeypat
   assert more[:2] == [(1, 1, 50, 7.0), (1, 2, 20, 8.0)] and found.loss == 4.8 and found.is_done
   # The others would not come to 4.8 at their pace of a tenth a turn.
   assert [each[:3] for each in more[2:]] == [(2, 1, 50), (3, 1, 50), (4, 1, 50)]
+  for max_steps, turns in ((30, [30]), (50, [50]), (51, [50, 1]), (100, [50, 50]), (101, [50, 50, 1])):
+    _, asked = descended(monkeypatch, [[5.0, 4.9, 4.8, 4.7]], max_steps=max_steps)
+    assert [steps for *_, steps, _ in asked] == turns
   _, asked = descended(monkeypatch, paths, max_steps=30)
   assert [steps for *_, steps, _ in asked] == [30] * 6
 
@@ -92,12 +95,45 @@ def test_a_descent_that_is_damped_beyond_all_steps_has_ended():
     assert found.is_done is is_done
 
 
+@pytest.mark.parametrize(("gain", "is_done"), [(0.7e-15, True), (1.5e-15, False)])
+def test_a_gain_of_a_few_roundings_is_none(gain, is_done):
+  looks = [1.0, 1 - gain / 2]  # a sum of squares of 1, and of less
+  found = bounded.descend(lambda c: np.array([[looks.pop(0)], [1.0]]), np.zeros(1), np.zeros(1), np.ones(1),
+                          (FREE[0][:1], FREE[1][:1]), max_steps=1)
+  assert 1 - found.loss == pytest.approx(gain, rel=0.2, abs=0) and found.is_done is is_done and not looks
+
+
+def test_a_gain_that_is_just_a_rounding_is_none():
+  before = np.array([31622776.0, 6168, 97, 13, 4, 2, 1, 1])  # a sum of squares of 1e15, and of one less
+  looks = [before, before * [1, 1, 1, 1, 1, 1, 1, 0]]
+  found = bounded.descend(lambda c: np.stack([looks.pop(0), np.ones(8)]), np.zeros(1), np.zeros(8), np.ones(8),
+                          (FREE[0][:1], FREE[1][:1]), max_steps=1)
+  assert found.loss == 1e15 - 1 and found.is_done
+
+
+def test_along_a_constant_that_hardly_matters_a_step_goes_to_the_bound_in_silence():
+  asked = []
+  bounded.descend(lambda c: asked.append(c.tolist()) or np.array([[1e10], [1e-300]]), np.array([3.0]), np.zeros(1),
+                  np.ones(1), (np.zeros(1), np.full(1, 5.0)), max_steps=1)
+  assert asked == [[3], [0]]
+
+
+@pytest.mark.parametrize(("cosine", "is_done"), [(0.9e-12, True), (1e-12, True), (1.1e-12, False)])
+def test_a_residual_across_all_derivatives_leaves_nothing_to_gain(cosine, is_done):
+  found = bounded.descend(lambda c: np.array([[1.0, cosine], [0, 3]]), np.zeros(1), np.zeros(2), np.ones(2),
+                          (FREE[0][:1], FREE[1][:1]), max_steps=1)
+  assert found.is_done is is_done
+
+
 def test_directions_have_length_one_whatever_their_size():
   jacobian = np.array([[3e200, 0.0, 1e-200], [4e200, 0.0, 0.0]])
   directions, norms = bounded._directions(jacobian)
   np.testing.assert_allclose(directions, [[0.6, 0, 1], [0.8, 0, 0]])
   np.testing.assert_allclose(norms, [5e200, 1, 1e-200])
   assert bounded._directions(np.zeros((0, 2)))[1].tolist() == [1, 1]
+  directions, norms = bounded._directions(np.column_stack([[0.3, 0, 0, 0.4], [1.5e308] * 4]))  # in silence
+  np.testing.assert_allclose(directions, [[0.6, 0.5], [0, 0.5], [0, 0.5], [0.8, 0.5]])
+  np.testing.assert_allclose(norms, [0.5, np.inf])
 
 
 def test_what_has_no_slope_left_or_gains_nothing_has_ended():

@@ -513,6 +513,19 @@ def test_turns_ask_for_y_and_for_its_functions(rng, monkeypatch):
     asked.clear()
 
 
+def test_sums_for_a_function_of_y_are_asked_for_by_its_values_and_the_config_and_undone(monkeypatch):
+  asked, config = [], dataclasses.replace(DEFAULT.ridges, num_per_sum=7)
+  monkeypatch.setattr(ridges, "ridge_sums", lambda rows, *given, **named: asked.append((rows, given, named)) or iter(
+    [parse("x"), parse("sin(x)")]))
+  rows = Rows(np.array([[1.0], [2], [3]]), np.array([1.0, 2, 4]), np.ones(3))
+  found = list(ridges._written(ridges.LINKS["inv"], rows, [0], [["seed"]], config))
+  [(given_rows, given, named)] = asked
+  assert given == ([0], [["seed"]]) and named == {"config": config} and given_rows.x is rows.x
+  # An error of 1/y counts by the fourth power of y.
+  assert given_rows.y.tolist() == [1, 0.5, 0.25] and given_rows.weights.tolist() == [1 / 256, 1 / 16, 1]
+  assert [expression.evaluate(node, np.array([[0.5]]))[0] for node in found] == pytest.approx([2, 1 / np.sin(0.5)])
+
+
 @pytest.mark.parametrize(("num_points", "operators", "is_asked"), [
   (10, None, True), (9, None, False), (20, ("+", "*", "sin"), True), (20, ("+", "*", "neg"), False),
   (20, ("*", "sin"), False)])

@@ -322,6 +322,14 @@ def test_answers_are_the_same_up_to_what_follows_their_end():
   assert same.tolist() == [True, False, True]
 
 
+def test_answers_with_another_leaf_are_others():
+  vocab = Vocabulary(2)
+  plus, x0, x1 = (vocab.ids[name] for name in ("+", "x0", "x1"))
+  same = evaluation._same_tokens(np.array([[x0, 0, 0], [plus, x0, x1], [plus, x0, x1]]),
+                                 np.array([[x1, 0, 0], [plus, x0, x0], [plus, x0, x1]]), vocab)
+  assert same.tolist() == [False, False, True]
+
+
 def test_the_best_on_the_points_seen_is_judged_on_fresh_ones(monkeypatch):
   vocab, asked = TINY.model.vocabulary, {}
   batch = examples_of(["2*x", "x**2"])
