@@ -43,7 +43,7 @@ _CURVE = ("step", "cross_entropy", "constant_mse", "token_accuracy")
 
 def main(argv: list[str]) -> int:
   del argv
-  logging.getLogger("absl").addFilter(_is_ours)
+  logging.getLogger("absl").addFilter(_is_not_orbax)
   runner.refuse_empty(asked.WORKDIR, asked.NAME, asked.OUT, asked.SEEN)
   workdir, name = Path(runner.required(asked.WORKDIR)), runner.required(asked.NAME)
   if not registry.is_name(name):  # a model that nobody could load
@@ -76,9 +76,9 @@ def main(argv: list[str]) -> int:
   return runner.DONE
 
 
-def _is_ours(record: logging.LogRecord) -> bool:
-  """Whether the loop's own code says it; Orbax warns of what is not there before it fails, which is told in a line."""
-  return "symformer_jax" in record.pathname
+def _is_not_orbax(record: logging.LogRecord) -> bool:
+  """Orbax warns of what is not there before it fails, which is told in a line."""
+  return "orbax" not in Path(record.pathname).parts
 
 
 def _read_curve(path: Path) -> list[dict[str, Any]]:

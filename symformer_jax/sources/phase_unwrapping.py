@@ -66,7 +66,7 @@ class Choices(NamedTuple):
 def unwrap(
   x: np.ndarray, choices: Choices, *, num_starts: int, num_beams: int, most_rough: float
 ) -> list[Unwrapped]:
-  """The longest smooth stretches: once without a kink, once without a leap of curvature, where these differ.
+  """Smooth stretches, those that differ: around each start once without a kink, once without a leap of curvature.
 
   Where an argument is at its least as a wave is at an end, its mirror image has no kink there either; where it is flat
   besides, as at the inflection of a cube, the right one may have the greater curvature.
@@ -111,6 +111,7 @@ def _follow(
   x: np.ndarray, choices: Choices, ways: np.ndarray, is_curved: bool, num_beams: int, most_rough: float
 ) -> np.ndarray:
   """The smoothest way on from arguments of the first two rows [B, 2], as far as there is one: [M]."""
+  interruption.check()
   # Of even rows the slowest is as smooth as its aliases.
   cost, missed = SLOW * np.diff(ways, axis=1)[:, 0] ** 2, np.zeros((len(ways), 0))
   for row in range(2, len(x)):
@@ -133,7 +134,6 @@ def _follow(
     cost = total[way, which]
     if missed.shape[1] >= 3 and np.mean(np.abs(missed[0, -3:])) > most_rough:
       return ways[0, :-3]
-  interruption.check()
   return ways[0]
 
 

@@ -86,6 +86,7 @@ def find_indices(rows: Rows, columns: Sequence[int], config: SearchConfig) -> li
   order = np.argsort(grid.products()[chosen], axis=1) if len(chosen) else np.zeros((0, len(some)), int)
   ranked: list[tuple[float, int, Monomial]] = []
   asked: list[tuple[Node, Monomial]] = []
+  targets: dict[Monomial, np.ndarray] = {}
   for divisor in [(), *(((column, power),) for column in columns for power in own.divisor_powers)]:
     interruption.check()
     target, target_of_all = _divided(some, divisor), _divided(rows, divisor)
@@ -93,14 +94,15 @@ def find_indices(rows: Rows, columns: Sequence[int], config: SearchConfig) -> li
       roughness = _roughness(target, order)
       ranked += [(float(roughness[i]), int(chosen[i]), divisor) for i in np.argsort(roughness)[: own.num_looked_at]]
       asked += [(product, divisor) for product in _rising(rows, columns, target_of_all, own)]
+      targets[divisor] = target_of_all
   best = sorted(ranked, key=lambda each: each[0])[: own.num_looked_at]
   asked += [(grid.node(index), divisor) for _, index, divisor in best]
   found = []
   for product, divisor in dict.fromkeys(asked):
-    target, at = _divided(rows, divisor), expression.evaluate(product, rows.x)
-    if target is not None and np.all(np.isfinite(at)) and np.ptp(at) > 0:  # of two categories it is 0 in every row
+    at = expression.evaluate(product, rows.x)
+    if np.all(np.isfinite(at)) and np.ptp(at) > 0:  # of two categories it is 0 in every row
       in_order = np.argsort(at)[None]
-      found.append(Index(float(_roughness(target, in_order)[0]), product, divisor))
+      found.append(Index(float(_roughness(targets[divisor], in_order)[0]), product, divisor))
   found = sorted((each for each in found if each.roughness < own.most_rough), key=lambda each: each.roughness)
   return found[: own.num_kept]
 

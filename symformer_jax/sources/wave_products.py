@@ -6,7 +6,6 @@ number of others that agree (random sample consensus, Fischler and Bolles 1981).
 """
 
 from collections.abc import Iterator, Sequence
-import fractions
 from typing import NamedTuple
 
 import numpy as np
@@ -90,7 +89,7 @@ def find_product(logs: np.ndarray, principal: np.ndarray, config: WaveProductsCo
 
 def _simple(exponent: float, denominators: Sequence[int], nearly: float) -> float:
   """The fraction of one of the denominators that is near, if one is."""
-  near = [float(fractions.Fraction(round(exponent * below), below)) for below in denominators]
+  near = [round(exponent * below) / below for below in denominators]
   return next((each for each in near if abs(each - exponent) < nearly), exponent)
 
 
@@ -98,9 +97,10 @@ def _formula(wave: Wave, monomial: Monomial, values: np.ndarray) -> Node:
   """With the factor that most rows agree on."""
   used = (wave.principal != 0) & (values != 0)
   ratios = wave.principal[used] / values[used]
-  # Of those that agree the logarithms lie together: the narrowest half of them has them.
-  order = np.argsort(np.log(np.abs(ratios)))
-  size, logs = len(order) // 4 + 1, np.log(np.abs(ratios))[order]
+  # Of those that agree the logarithms lie together: the narrowest quarter of all is among them.
+  logs = np.log(np.abs(ratios))
+  order = np.argsort(logs)
+  size, logs = len(order) // 4 + 1, logs[order]
   begin = int(np.argmin(logs[size - 1 :] - logs[: len(logs) - size + 1]))
   factor = float(np.median(ratios[order[begin : begin + size]]))
   argument = Node("*", (to_node(monomial), number(factor)))

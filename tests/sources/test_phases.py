@@ -119,8 +119,8 @@ def test_each_part_of_the_rows_is_a_start(monkeypatch):
     begun.append((begin, is_curved)), right(x, choices, begin, is_curved, *rest))[1])
   x = np.concatenate([np.linspace(0, 1, 10), 1.5 + np.linspace(0, 0.01, 3), np.linspace(2, 3, 11)])
   unwrapped(x, TAN.choices(np.tan(x)), num_starts=2)
-  assert begun == [(10, True), (12 + 1, True), (10, False), (13, False)] or begun[0] == (10, True)
-  assert len(begun) == 4 and {is_curved for _, is_curved in begun} == {True, False}
+  second = begun[1][0]
+  assert 13 <= second <= 21 and begun == [(10, True), (second, True), (10, False), (second, False)]
 
 
 def test_choices_are_the_nearest_of_each_sign():
@@ -348,9 +348,9 @@ def test_of_waves_of_any_size_the_exponents_come_back(text, rng):
   x = rng.uniform(0.3, 3, (300, 3))
   nodes, y = products_of(text, x)
   assert nearest(nodes, x, y) < 1e-2
-  expected = parser.parse(text, ("x", "y", "z"))
-  skeletons = [programs.skeleton(node) for node in nodes]
-  assert any(programs.skeleton(expected)[:3] == skeleton[:3] for skeleton in skeletons) or nearest(nodes, x, y) < 1e-4
+  task = make_task((x, y), ("x", "y", "z"), SearchOptions())
+  fitted = refine.fit_constants([(task, nodes)], method="lm", max_steps=40)[0]
+  assert min(mse for _, mse in fitted) < 1e-16
 
 
 def test_under_noise_exponents_are_the_simple_ones_nearby(rng):
