@@ -8,6 +8,7 @@ if __name__ == "__main__":
 
   startup.prepare(__doc__, "data_gen.flags.generate")
 
+import math
 import sys
 import time
 
@@ -26,7 +27,7 @@ _MOST_EQUATIONS, _MOST_WORKERS = 10**10, 4096
 def _read_job() -> job_lib.Job:
   path, out = runner.required(asked.CONFIG), runner.required(asked.OUT)
   num_equations = runner.required(asked.EQUATIONS)
-  runner.refuse_empty(asked.CONFIG, asked.OUT)
+  runner.refuse_empty(asked.CONFIG, asked.OUT, asked.LOST, *([asked.AGAINST] if asked.AGAINST.present else []))
   for flag, least, most in ((asked.EQUATIONS, 1, _MOST_EQUATIONS), (asked.VALIDATION, 0, _MOST_EQUATIONS),
                             (asked.WORKERS, 1, _MOST_WORKERS), (asked.SEED, 0, 2**63 - 1)):
     value = runner.required(flag)
@@ -46,7 +47,7 @@ class _Progress:
   def __init__(self, writer: writer_lib.Writer, total: int):
     self._writer, self._total = writer, total
     self._start, self._start_count = time.monotonic(), writer.num_accepted
-    self._last = 0.0
+    self._last = -math.inf
     self._is_terminal = sys.stderr.isatty()
 
   def show(self, *, force: bool = False) -> None:
@@ -55,7 +56,8 @@ class _Progress:
       return
     self._last = now
     accepted = self._writer.num_accepted
-    rate = (accepted - self._start_count) / max(now - self._start, 1e-9)
+    elapsed_s = now - self._start
+    rate = (accepted - self._start_count) / elapsed_s if elapsed_s else 0.0
     left = f"{(self._total - accepted) / rate / 60:.1f} min left, " if rate else ""  # of none nothing can be told
     rejected = self._writer.counts.copy()
     rejected.pop("accepted", None)

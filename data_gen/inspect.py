@@ -214,6 +214,9 @@ def inspect(folder: Path) -> None:
 
 
 def main(argv: list[str]) -> int:
+  runner.refuse_empty(asked.PLOT, asked.SEEN)
+  if "" in argv[1:]:  # which would be the folder that the command runs in
+    raise InputError("expected folders written by data_gen.generate, got one without a name")
   if asked.PLOT.value:
     extras.require("plot", who="--plot")
     if files.check_writable(asked.PLOT.value, flag="--plot").suffix != ".png":
@@ -231,6 +234,8 @@ def main(argv: list[str]) -> int:
   except BrokenPipeError:  # the reader of our output has left
     raise
   except OSError as error:
+    if not error.filename:  # of standard output
+      raise
     raise InputError(f"{error.filename}: {error.strerror}") from None
   return runner.DONE
 

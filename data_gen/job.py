@@ -1,6 +1,6 @@
 """One data set to be made: all that decides its bytes, where it goes, and the loop that makes it."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 import contextlib
 import dataclasses
 import hashlib
@@ -56,14 +56,23 @@ class Job:
   def folder(self) -> Path:
     return records.split_folder(self.out, self.config.name)
 
-  def claimed(self) -> contextlib.AbstractContextManager[None]:
-    """The folder to this process: a second one would remove what the first has not finished.
+  @contextlib.contextmanager
+  def claimed(self) -> Iterator[None]:
+    """The folder to this process: a second one would remove what the first has not finished. Where nothing is written
+    there, as a file given is unusable, no folder is left that was not there before.
 
     Raises:
       InputError: when another process has it, or it cannot be opened. OSError: when there cannot be one.
     """
-    self.folder.mkdir(parents=True, exist_ok=True)
-    return files.claimed(self.folder, flag="--out")
+    made = [folder for folder in (self.folder, *self.folder.parents) if not folder.exists()]
+    try:
+      self.folder.mkdir(parents=True, exist_ok=True)
+      with files.claimed(self.folder, flag="--out"):
+        yield
+    finally:
+      for folder in made:
+        with contextlib.suppress(OSError):  # it is not empty
+          folder.rmdir()
 
   def prepare(self) -> tuple[writer_lib.Writer, Generator]:
     """Reads the problems and other folders, makes the folder or reads what an interrupted run left in it.

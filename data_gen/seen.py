@@ -67,7 +67,7 @@ class Part:
         stored = read_tree(ids, np.asarray(mantissas, np.float32), vocab)
         functions.add(exclusion.fingerprint(exclusion.probe(stored, self.space)))
         skeletons.add(hash_skeleton(ids, vocab))
-    found, met = (f.contains(np.array(sorted(hashes), np.uint64)) if hashes else np.zeros(1, bool)
+    found, met = (f.contains(np.array(sorted(hashes), np.uint64))
                   for f, hashes in zip(self.filters, (functions, skeletons), strict=True))
     return bool(found.any()), bool(met.any())
 
@@ -143,7 +143,7 @@ def write(folder: Path, seen: Seen) -> list[dict[str, Any]] | None:
                for kind, one in zip(KINDS, part.filters, strict=True)} for i, part in enumerate(seen.parts)]
   if sum(len(data) for files in contents for data in files.values()) > MAX_SHIPPED_BYTES:
     return None
-  for stale in folder.glob("seen-*.bloom"):
+  for stale in stored_below(folder):
     stale.unlink()
   for files in contents:
     for name, data in files.items():
@@ -153,6 +153,11 @@ def write(folder: Path, seen: Seen) -> list[dict[str, Any]] | None:
     "false_positive_rate": RATE,
     "sha256": {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}}
     for part, files in zip(seen.parts, contents, strict=True)]
+
+
+def stored_below(folder: Path) -> list[Path]:
+  """Filters that stand beside a model's card, whether it names them or not."""
+  return list(folder.glob("seen-*.bloom"))
 
 
 def read(folder: Path, card: dict[str, Any]) -> Seen | None:

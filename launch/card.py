@@ -19,7 +19,7 @@ from absl import flags
 from launch.flags import card as asked
 from symformer_jax.commands import runner
 from symformer_jax.errors import InputError, ModelError
-from symformer_jax.files import check_regular, reason, write_text
+from symformer_jax.files import check_regular, claimed, reason, write_text
 from symformer_jax.pretrained import registry
 
 # What the card keeps of a suite's summary.json, of the run and of each variant.
@@ -34,20 +34,27 @@ def main(argv: list[str]) -> int:
   runner.refuse_empty(asked.MODEL, asked.RESULTS)
   model = registry.load_model(runner.required(asked.MODEL))
   assert model.folder is not None, "one that was loaded has a folder"
-  card = dict(model.card)
+  with claimed(model.folder, flag="--model"):
+    _complete(model.folder)
+  return runner.DONE
+
+
+def _complete(folder: Path) -> None:
+  """Writes what the flags give into the card of a folder that holds a model."""
+  path = folder / registry.CARD
+  card = json.loads(path.read_text(encoding="utf-8"))  # by now another process may have completed it
   if asked.HARDWARE.value is not None:
     if not isinstance(card.get("training"), dict):
-      raise ModelError(f"{model.folder / registry.CARD} says nothing of training: export the model again")
+      raise ModelError(f"{path} says nothing of training: export the model again")
     card["training"] = {**card["training"], "hardware": asked.HARDWARE.value}
   if asked.RESULTS.value is not None:
     card["results"] = _read_results(Path(asked.RESULTS.value))
   if asked.WEAKNESS.value is not None:
     card["weaknesses"] = asked.WEAKNESS.value
   try:
-    write_text(model.folder / registry.CARD, json.dumps(card, indent=1) + "\n")
+    write_text(path, json.dumps(card, indent=1) + "\n")
   except OSError as error:
-    raise InputError(f"cannot write {model.folder / registry.CARD}: {reason(error)}") from None
-  return runner.DONE
+    raise InputError(f"cannot write {path}: {reason(error)}") from None
 
 
 def _read_results(folder: Path) -> dict[str, Any]:

@@ -45,6 +45,9 @@ from symformer_jax.files import check_regular, check_writable, claimed, make_fol
 def main(argv: list[str]) -> int:
   del argv
   compilation.use_cache()
+  given = (asked.MODEL, asked.PROBLEMS, asked.DATA, asked.SEARCH_CONFIG, asked.BASELINE_PYTHON, asked.PREDICTIONS,
+           asked.SEEN)
+  runner.refuse_empty(*(flag for flag in given if flag.present))  # a model of no name would be any below this folder
   if asked.SUITE.value == suites.REAL:
     return _run_real()
   settings = suites.Settings(
@@ -58,12 +61,13 @@ def main(argv: list[str]) -> int:
   suite = suites.find_suite(asked.SUITE.value, settings)
   models = models_lib.open_models(asked.MODEL.value)
   tasks, missing = models.split(suites.make_tasks(suite, settings))
+  was_seen = _was_seen(asked.SEEN.value)
   folder = _open_folder(asked.OUT.value, {"suite": asked.SUITE.value, "model": asked.MODEL.value, **vars(settings)})
   stop = runner.StopRequest()
   with claimed(folder, flag="--out"), second_opinion.SecondOpinion() as opinion:
     results = runs.ResultsFile(folder / "results.csv")
     is_complete = runs.run(
-      tasks, runs.Sources(models, peers, opinion.ask, _was_seen(asked.SEEN.value)), results,
+      tasks, runs.Sources(models, peers, opinion.ask, was_seen), results,
       on_row=_Progress(len(tasks), len(results.rows)), should_stop=stop.is_set)
     _write_report(folder, suite, settings, results.rows, tasks, {**missing, **peers.missing})
   if not is_complete:

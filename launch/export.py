@@ -12,13 +12,14 @@ if __name__ == "__main__":
 
   startup.prepare(__doc__, "launch.flags.export", extra="train")
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 import contextlib
 import hashlib
 import json
 import logging
 from pathlib import Path
 import sys
+import tempfile
 from typing import Any
 
 from absl import flags
@@ -30,7 +31,7 @@ from symformer_jax import configuration
 from symformer_jax.commands import runner
 from symformer_jax.data import records
 from symformer_jax.errors import DataError, InputError, ModelError
-from symformer_jax.files import check_regular, make_folder, reason
+from symformer_jax.files import check_regular, check_writable, claimed, make_folder, reason
 from symformer_jax.pretrained import registry
 from symformer_jax.training import checkpoint
 from symformer_jax.training.config import TrainConfig
@@ -61,19 +62,42 @@ def main(argv: list[str]) -> int:
   lines = [line for line in _read_curve(workdir / "metrics.jsonl") if line["step"] <= step]
   validation = [line for line in lines if line["kind"] == "validation"]
   out = make_folder(runner.required(asked.OUT), flag="--out")
-  registry.save_model(
-    out, name=name, config=config.model, params=state.params, card={
-      "training": {
-        "steps": step, "examples": examples, "config": described, "started_from": ancestor,
-        "examples_in_all": examples + (ancestor["examples_in_all"] if ancestor else 0),
-        "hours": _hours(lines, config.data.batch_size),
-        "data": _describe_data(asked.SEEN.value or config.data.dirs),
-        "validation": validation[-1] if validation else None,
-        "curve": [{name: line[name] for name in _CURVE if name in line} for line in validation]},
-      "seen": _write_seen(out, asked.SEEN.value or config.data.dirs, parent, config.model.vocabulary.num_variables),
-      **({"by_name_only": True} if asked.BY_NAME_ONLY.value else {})})
+  check_writable(out / registry.CARD, flag="--out")
+  with claimed(out, flag="--out"), _moved_together(out) as folder:
+    registry.save_model(
+      folder, name=name, config=config.model, params=state.params, card={
+        "training": {
+          "steps": step, "examples": examples, "config": described, "started_from": ancestor,
+          "examples_in_all": examples + (ancestor["examples_in_all"] if ancestor else 0),
+          "hours": _hours(lines, config.data.batch_size),
+          "data": _describe_data(asked.SEEN.value or config.data.dirs),
+          "validation": validation[-1] if validation else None,
+          "curve": [{name: line[name] for name in _CURVE if name in line} for line in validation]},
+        "seen": _write_seen(
+          folder, asked.SEEN.value or config.data.dirs, parent, config.model.vocabulary.num_variables),
+        **({"by_name_only": True} if asked.BY_NAME_ONLY.value else {})})
   print(f"{asked.OUT.value}: {name} after {step} steps")
   return runner.DONE
+
+
+@contextlib.contextmanager
+def _moved_together(out: Path) -> Iterator[Path]:
+  """A folder within `out` whose files are moved there at the end, the card last; after an error, such as that of a full
+  disk, what `out` held is as it was.
+
+  Raises:
+    InputError: when they cannot be written.
+  """
+  try:
+    with tempfile.TemporaryDirectory(prefix=".export-", dir=out) as folder:
+      yield Path(folder)
+      made = sorted(Path(folder).iterdir(), key=lambda path: path.name == registry.CARD)
+      for stale in seen.stored_below(out):
+        stale.unlink()
+      for path in made:
+        path.replace(out / path.name)
+  except OSError as error:
+    raise InputError(f"--out: cannot write to {str(out)!r}: {reason(error)}") from None
 
 
 def _is_not_orbax(record: logging.LogRecord) -> bool:

@@ -42,22 +42,27 @@ def use_cache() -> None:
   A folder that the process has chosen for JAX rules, by `JAX_COMPILATION_CACHE_DIR` or in its config; `CACHE_VARIABLE`
   set to `off` leaves JAX as it is. Without a writable folder everything works as before, only slower.
   """
+  # A disk that is full, or a damaged entry, makes everything slower, and is no news of a search's.
+  warnings.filterwarnings("ignore", message="Error (reading|writing) persistent compilation cache entry")
   if os.environ.get(CACHE_VARIABLE, "").lower() == "off" or os.environ.get("JAX_COMPILATION_CACHE_DIR"):
     return
   if jax.config.jax_compilation_cache_dir is not None:  # type: ignore[attr-defined]  # options are made at run time
     return
-  root = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+  root = os.environ.get("XDG_CACHE_HOME", "")
+  # A relative one is to be ignored (XDG base directory specification): it would lie wherever a search runs.
+  root = root if os.path.isabs(root) else os.path.expanduser("~/.cache")
   folder = Path(root) / "symformer_jax" / f"jax-{jax.__version__}"
+  if not folder.is_absolute():  # as that of a relative home
+    return
   try:
+    str(folder).encode()  # JAX takes no other bytes
     folder.mkdir(parents=True, exist_ok=True)
-  except OSError:
+  except (OSError, UnicodeEncodeError):
     return
   if not os.access(folder, os.W_OK):
     return
   jax.config.update("jax_compilation_cache_dir", str(folder))
   # The short ones too: a search compiles some fifty, 1.6 s in all, and reads them back in 0.5 s (1 MB).
   jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
-  # A disk that is full, or a damaged entry, makes everything slower, and is no news of a search's.
-  warnings.filterwarnings("ignore", message="Error (reading|writing) persistent compilation cache entry")
   # What has been compiled before without a folder has settled that there is none.
   compilation_cache.reset_cache()

@@ -83,9 +83,15 @@ def shorten(path: str | os.PathLike, length: int = 200) -> str:
   return text if len(text) <= length else f"{text[: length // 2]}...{text[-length // 2 :]}"
 
 
+def _place_of(path: pathlib.Path) -> pathlib.Path:
+  """Where a file is written: what a link to a file leads to, and the link stays one."""
+  return path.resolve() if path.is_symlink() and path.is_file() else path
+
+
 @contextlib.contextmanager
 def open_beside(path: pathlib.Path) -> Iterator[BinaryIO]:
   """A file in the folder of `path`, under a name such as `replacing` takes; removed at the end."""
+  path = _place_of(path)
   handle, name = tempfile.mkstemp(prefix=f".{path.stem}-", suffix=path.suffix, dir=path.parent)
   try:
     with os.fdopen(handle, "wb") as file:
@@ -141,9 +147,9 @@ def _lock(place: pathlib.Path, *, flag: str, path: pathlib.Path) -> int:
 @contextlib.contextmanager
 def replacing(path: str | os.PathLike) -> Iterator[pathlib.Path]:
   """Gives a temporary path beside `path` and moves it there at the end; after an error nothing is left behind."""
-  path = pathlib.Path(path)
+  suffix, path = pathlib.Path(path).suffix, _place_of(pathlib.Path(path))
   # The suffix is kept: libraries choose the format by it.
-  handle, name = tempfile.mkstemp(prefix=f".{path.stem}-", suffix=path.suffix, dir=path.parent)
+  handle, name = tempfile.mkstemp(prefix=f".{path.stem}-", suffix=suffix, dir=path.parent)
   os.close(handle)
   temporary = pathlib.Path(name)
   try:

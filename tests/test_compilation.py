@@ -67,6 +67,30 @@ def test_a_disk_without_room_is_no_news(tmp_path):
   assert done.stderr == "" and entry.stat().st_size == 0
 
 
+def test_relative_folders_are_ignored(cache_dir, monkeypatch, tmp_path):
+  monkeypatch.chdir(tmp_path)
+  monkeypatch.setenv("XDG_CACHE_HOME", "cache")
+  monkeypatch.setenv("HOME", "home")
+  compilation.use_cache()
+  assert cache_dir() is None and not list(tmp_path.iterdir())
+  monkeypatch.setenv("HOME", str(tmp_path / "home"))
+  compilation.use_cache()
+  assert cache_dir().startswith(str(tmp_path / "home" / ".cache"))
+
+
+def test_a_folder_whose_name_jax_does_not_take_is_no_error(cache_dir, monkeypatch, tmp_path):
+  monkeypatch.setenv("XDG_CACHE_HOME", os.fsdecode(os.fsencode(tmp_path) + b"/\xff"))
+  compilation.use_cache()
+  assert cache_dir() is None
+
+
+def test_an_unusable_folder_of_jaxs_own_is_no_news(tmp_path):
+  code = "import jax; from symformer_jax import compilation; compilation.use_cache(); jax.jit(lambda x: x * 2 + 3)(1.0)"
+  env = os.environ | {"JAX_COMPILATION_CACHE_DIR": "/dev/null/x", "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0"}
+  done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True)
+  assert done.stderr == ""
+
+
 def test_an_unwritable_folder_is_no_error(cache_dir, monkeypatch, tmp_path):
   (tmp_path / "file").write_text("")
   monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))

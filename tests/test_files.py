@@ -107,3 +107,19 @@ def test_errors_of_the_work_pass_and_leave_nothing(tmp_path):
   with pytest.raises(KeyError), files.claimed(tmp_path / "fits.jsonl", flag="--out"):
     raise KeyError
   assert not list(tmp_path.iterdir())
+
+
+def test_a_link_to_a_file_stays_one(tmp_path):
+  (tmp_path / "kept").mkdir()
+  place, link = tmp_path / "kept" / "results.txt", tmp_path / "fit.json"
+  place.write_text("before")
+  link.symlink_to(place)
+  with files.replacing(link) as temporary:
+    assert (temporary.parent, temporary.suffix) == (place.parent, ".json")
+    temporary.write_text("after")
+  files.check_writable(link, flag="--out")
+  assert link.is_symlink() and place.read_text() == "after" and os.listdir(tmp_path / "kept") == ["results.txt"]
+  link.unlink()
+  link.symlink_to("/dev/null")  # no file: a device is not replaced, the link is
+  files.write_text(link, "text")
+  assert not link.is_symlink() and link.read_text() == "text"

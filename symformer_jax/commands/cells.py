@@ -6,6 +6,7 @@ columns, then the separator; where nothing tells, it is asked for.
 """
 
 from collections.abc import Sequence
+import contextlib
 import dataclasses
 import datetime
 import decimal as decimal_lib
@@ -28,6 +29,8 @@ MISSING = frozenset((
 # What spreadsheets write where a formula has no value.
 ERRORS = frozenset(("#n/a", "#na", "#div/0!", "#ref!", "#value!", "#name?", "#num!", "#null!", "#spill!", "#calc!"))
 _READ_SO = "is read so that"
+# From it on, upwards and downwards, not every whole number is one in double precision.
+_LAST_WHOLE = 2.0**53
 _TRUTHS = {"true": 1.0, "false": 0.0}
 _TRUTHS_NOTE = "is read as 1 for true and 0 for false"
 # Spaces and signs that look alike.
@@ -159,8 +162,8 @@ def read_columns(
   texts = [reading for reading in readings if isinstance(reading, _Reading)]
   known = {reading.decimal for reading in texts if reading.decimal}
   of_file = decimal or (known.pop() if len(known) == 1 else _by_separator(texts, separator) if not known else None)
-  return [_with_note_of_days(reading.finish(decimal, of_file) if isinstance(reading, _Reading) else reading)
-          for reading in readings]
+  found = (reading.finish(decimal, of_file) if isinstance(reading, _Reading) else reading for reading in readings)
+  return [_with_note_of_digits(_with_note_of_days(column)) for column in found]
 
 
 def _with_note_of_days(column: Column) -> Column:
@@ -170,6 +173,19 @@ def _with_note_of_days(column: Column) -> Column:
   example = f"{column.values[~np.isnan(column.values)][0]:.0f}"
   days = f"{example[:4]}-{example[4:6]}-{example[6:]}"
   return dataclasses.replace(column, note=f"is read as plain numbers; for days write {example} as {days}")
+
+
+def _with_note_of_digits(column: Column) -> Column:
+  """The column, with a note where whole numbers, such as long identifiers, have more digits than double precision."""
+  if column.note or column.fault or column.is_time:
+    return column
+  for i in np.flatnonzero(np.abs(column.values) >= _LAST_WHOLE):
+    value, cell = column.values[i], column.cells[i]
+    with contextlib.suppress(ValueError, TypeError, OverflowError):  # no whole number; infinite
+      if int(cell) != int(value):
+        shown = files.shorten(str(cell).strip(), 40)
+        return dataclasses.replace(column, note=f"is rounded to double precision: {shown} is read as {value:.0f}")
+  return column
 
 
 def _read_typed(cells: np.ndarray, time_unit: str | None) -> Column:

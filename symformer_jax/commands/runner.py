@@ -147,10 +147,11 @@ def _outcome(
   except BrokenPipeError:  # the reader of our output, such as `head`, has left
     return SOME_FAILED
   except OSError as error:
-    if error.errno not in _NO_ROOM:
+    if error.errno not in _NO_ROOM + _SCARCE and not error.filename:
       raise
+    what = "cannot write: " if error.errno in _NO_ROOM else ""
     where = f" ({error.filename})" if error.filename else ""
-    say(f"error: cannot write: {error.strerror}{where}")
+    say(one_line(f"error: {what}{reason(error)}{where}"))
     return SOME_FAILED
   finally:
     _drop_unwritable_output()
@@ -158,6 +159,9 @@ def _outcome(
 
 # What any write may meet, wherever it stands: disk full, quota or limit reached, no longer writable, a broken device.
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO)
+# What a machine may have too little of: open files, processes, memory. Other faults of the system name a path, which
+# may not be entered or is too long; without one they are faults of the code.
+_SCARCE = (errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM)
 
 
 # What JAX says where it is told to compute on what is not there.
@@ -211,6 +215,8 @@ def _check_flag_files(argv: Sequence[str], within: tuple[str, ...] = ()) -> None
   arguments = list(argv[: argv.index("--")] if "--" in argv and not within else argv)
   for i, argument in enumerate(arguments):
     found = re.fullmatch(r"--?flagfile(?:=(.*))?", argument.strip())
+    if found and found[1] == "":  # which absl passes over
+      raise flags.Error("--flagfile: expected a value, got nothing")
     if not found or not (name := "".join(arguments[i + 1 : i + 2]) if found[1] is None else found[1]):
       continue
     path = pathlib.Path(name.strip()).expanduser()

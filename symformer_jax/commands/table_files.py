@@ -5,6 +5,7 @@ import contextlib
 import dataclasses
 import math
 import pathlib
+import re
 from typing import Any
 import warnings
 import zipfile
@@ -17,6 +18,9 @@ from symformer_jax.commands import grids, text_tables
 from symformer_jax.errors import InputError
 
 MAX_SHEET_ROWS = 1 << 20  # of every spreadsheet
+# Rows in the XML of a sheet.
+_ROW, _NUMBER = re.compile(rb"<(?:\w+:)?row\b([^<>]*)>"), re.compile(rb"""\sr=["'](-?[0-9]+)["']""")
+_HIDDEN = re.compile(rb"""\shidden=["'](?:1|true)["']""")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,15 +43,15 @@ def read(path: pathlib.Path, how: Reading) -> grids.Grid:
   Raises:
     InputError: says what is wrong with the file, without its name.
   """
-  if path.is_dir():
-    raise InputError("is a folder, expected a file; a glob such as 'folder/*.csv' takes all files in it")
-  if not path.exists():
-    raise InputError("no such file")
-  if not path.is_file():  # a pipe that nobody writes to would be waited for
-    raise InputError("is no regular file, expected one on a disk")
-  if path.suffix.lower() not in _READERS:
-    raise InputError(f"unknown kind of file {path.suffix!r}, expected one of {', '.join(SUFFIXES)}")
   try:
+    if path.is_dir():
+      raise InputError("is a folder, expected a file; a glob such as 'folder/*.csv' takes all files in it")
+    if not path.exists():
+      raise InputError("no such file")
+    if not path.is_file():  # a pipe that nobody writes to would be waited for
+      raise InputError("is no regular file, expected one on a disk")
+    if path.suffix.lower() not in _READERS:
+      raise InputError(f"unknown kind of file {path.suffix!r}, expected one of {', '.join(SUFFIXES)}")
     grid = _READERS[path.suffix.lower()](path, how)
     return dataclasses.replace(grid, notes=(*_unused(path, how), *grid.notes))
   except PermissionError:
@@ -87,6 +91,7 @@ def _read_excel(path: pathlib.Path, how: Reading) -> grids.Grid:
         raise InputError(f"--sheet: no sheet {how.sheet!r}, expected one of {', '.join(map(repr, names))}")
       sheet = names[0] if how.sheet is None else how.sheet
       rows = _rows_of(book[sheet])
+      hidden = [row for row in _hidden_rows(book[sheet]) if row <= len(rows) and rows[row - 1]]
   except (InputError, MemoryError):
     raise
   except Exception as error:  # damaged and foreign workbooks make openpyxl raise whatever its parts raise
@@ -95,6 +100,9 @@ def _read_excel(path: pathlib.Path, how: Reading) -> grids.Grid:
   notes = [f"sheet {sheet!r} is read, not {', '.join(map(repr, others))}; --sheet chooses"] \
     if others and how.sheet is None else []
   elsewhere = f"; sheet {sheet!r} was read, --sheet takes another one: {', '.join(map(repr, others))}" if notes else ""
+  if hidden:
+    which = f"{len(hidden)} rows that are hidden are" if len(hidden) > 1 else "a row that is hidden is"
+    notes.append(f"{which} read as the others are, first row {hidden[0]}")
   try:
     grid = grids.from_rows(rows, range(1, len(rows) + 1), word="row", notes=notes)
   except InputError as error:
@@ -121,6 +129,29 @@ def _rows_of(sheet: Any) -> list[list[Any]]:
       found.pop()
     rows.append(found)
   return rows
+
+
+def _hidden_rows(sheet: Any) -> list[int]:
+  """Numbers of the rows that a sheet of openpyxl hides, as a filter does; in a sheet that is read as a stream
+  they are told in its XML alone.
+
+  Raises:
+    InputError: for rows whose numbers do not ascend, some of which openpyxl leaves out.
+  """
+  hidden, last, rest = [], 0, b""
+  with sheet._get_source() as source:
+    while chunk := source.read(1 << 20):
+      text, end = rest + chunk, 0
+      for found in _ROW.finditer(text):
+        end, number = found.end(), _NUMBER.search(found[1])
+        row = int(number[1]) if number else last + 1
+        if row <= last:
+          raise InputError(f"cannot be read as xlsx: row {row} stands after row {last}")
+        last = row
+        if _HIDDEN.search(found[1]):
+          hidden.append(row)
+      rest = text[max(text.rfind(b"<"), end) :]
+  return hidden
 
 
 def _value_of(cell: Any) -> Any:

@@ -28,7 +28,13 @@ _RULE = frozenset(" \t|:+-")
 _ERROR_FIRST = re.compile(rf"(?:{'|'.join(map(re.escape, sorted(cells.ERRORS)))})(?=[\s,;|]|$)", re.IGNORECASE)
 _HINT = re.compile(r'"?sep=(.)"?', re.IGNORECASE)  # of spreadsheets to themselves
 # How files begin whose names say that they are text, and are not.
-_PACKED = {b"PK\x03\x04": "an archive or a workbook (whose name ends in .xlsx)", b"\x1f\x8b": "compressed by gzip"}
+_PACKED = {
+  b"PK\x03\x04": "an archive or a workbook (whose name ends in .xlsx)", b"\x1f\x8b": "compressed by gzip",
+  b"BZh": "compressed by bzip2", b"\xfd7zXZ\0": "compressed by xz", b"\x28\xb5\x2f\xfd": "compressed by zstd",
+  b"7z\xbc\xaf\x27\x1c": "an archive", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1": "an old workbook (save it as .xlsx)",
+  b"PAR1": "a parquet file (whose name ends in .parquet)", b"%PDF-": "a PDF", b"\x89HDF\r\n": "an HDF5 file",
+  b"\x93NUMPY": "an array of NumPy (save it by numpy.savez, as .npz)", b"SQLite format 3\0": "a database",
+  b"\xff\xfe\0\0": "in UTF-32 (save it as UTF-8)", b"\0\0\xfe\xff": "in UTF-32 (save it as UTF-8)"}
 # By which text of two bytes a sign is told.
 NUM_BYTES = 1000
 # Cells between spaces; quotes hold a cell with spaces in it together, a comment ends the line.
@@ -78,7 +84,9 @@ def read(path: pathlib.Path, *, separator: str | None = None) -> grids.Grid:
 def _decode(data: bytes) -> tuple[str, list[str]]:
   """The text, and a note where it is in no encoding that says so itself."""
   if kind := next((kind for begin, kind in _PACKED.items() if data.startswith(begin)), None):
-    raise InputError(f"is {kind}, no text")
+    raise InputError(f"is {kind}, no text" if "UTF" not in kind else f"is {kind}")
+  if (begin := data[:NUM_BYTES]).count(0) > 0.6 * len(begin):  # half of them are in text of two bytes
+    raise InputError("is no text: most of its first bytes are 0; save it as UTF-8")
   # Spreadsheets put a byte order mark first; what they call Unicode text is UTF-16.
   encoding = "utf-16" if data.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8-sig"
   # Without one every other byte of numbers is 0.

@@ -35,6 +35,7 @@ class Clock:
 
   _compiling = _Union()
   _is_listening = False
+  _first = time.perf_counter()  # before it nothing was compiled
 
   def __init__(self) -> None:
     self._listen()
@@ -51,7 +52,9 @@ class Clock:
   def _on_event(cls, event: str, duration_secs: float, **_: Any) -> None:
     if event.startswith("/jax/core/compile/"):
       end = time.perf_counter()
-      cls._compiling.add(end - duration_secs, end)
+      # JAX measures by the time of day, which may be set meanwhile, forwards or back.
+      start = min(max(end - duration_secs, cls._first), end)
+      cls._compiling.add(start, end)
 
   def elapsed(self) -> float:
     return time.perf_counter() - self.start

@@ -13,6 +13,8 @@ from symformer_jax.errors import InputError
 MIN_POINTS = 5
 # Sizes whose fourth powers double precision holds: covariances of constants have those.
 SMALLEST, LARGEST = 1e-60, 1e60
+# Of the target under its weights, as a share of its range in squares: single precision holds little less.
+LEAST_VARIANCE = 1e-30
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,6 +81,13 @@ def check_dataset(dataset: Any, model: Any = None) -> Rows:
     raise InputError(f"y: expected a spread of at least {SMALLEST:g}, got {np.ptp(y):g}; take a smaller unit")
   if model is not None and x.shape[1] > model.vocab.num_variables:
     refuse_variables(x.shape[1], model)
+  # By a power of two, which changes no digit: of the largest numbers the sum would be infinite, of the smallest digits
+  # would be lost. A row that counts next to nothing still counts.
+  weights = np.maximum(np.ldexp(weights, -np.frexp(weights.max())[1]), np.finfo(np.float64).tiny)
+  height = (y - y.min()) / np.ptp(y)
+  if not np.average((height - np.average(height, weights=weights)) ** 2, weights=weights) > LEAST_VARIANCE:
+    raise InputError("weights: the rows that have nearly all the weight have one value of the target; expected "
+                     "weights of less different size")
   return Rows(x, y, weights / weights.mean())
 
 

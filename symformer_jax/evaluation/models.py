@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 import functools
+import os
 import pathlib
 from typing import Any
 
@@ -57,7 +58,7 @@ def open_models(name: str) -> Models:
   if name == "auto":
     return Models(None)
   folder = pathlib.Path(name)
-  is_single = name in registry.model_names() or not folder.is_dir() or (folder / registry.CARD).exists()
+  is_single = name in registry.model_names() or not os.path.isdir(folder) or (folder / registry.CARD).exists()
   below = [] if is_single else sorted(str(path.parent) for path in folder.rglob(registry.CARD))
   by_encoding: dict[str, Any] = {}
   for path in below or [name]:

@@ -95,6 +95,8 @@ def parse(
   Raises:
     ExpressionError: says what was found where, and what was expected.
   """
+  if not isinstance(text, str):
+    raise ExpressionError(f"expected a formula as text, got {shorten(repr(text), 60)}")
   # Names may be long, and stand often.
   limit = max([MAX_LENGTH, *(MAX_TOKENS * (len(name) + 2 + name.count("`")) for name in variables)])
   if len(text) > limit:

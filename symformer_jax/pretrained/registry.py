@@ -21,7 +21,7 @@ import numpy as np
 
 from symformer_jax import configuration, npz
 from symformer_jax.errors import InputError, ModelError
-from symformer_jax.files import check_regular, replacing
+from symformer_jax.files import check_regular, reason, replacing, shorten
 from symformer_jax.language.vocabulary import Vocabulary
 from symformer_jax.model.config import ModelConfig
 
@@ -87,12 +87,16 @@ def load_model(name: str = "auto", *, num_variables: int = 1) -> LoadedModel:
     return load_model(pick_name(num_variables))
   if name in model_names():
     return _read(FOLDER / name)
-  if Path(name).is_dir():
+  try:
+    is_folder = Path(name).is_dir()
+  except OSError as error:  # a name that is too long, a folder above it that may not be entered
+    raise ModelError(f"cannot open the model {shorten(name)!r}: {reason(error)}") from None
+  if is_folder:
     model = _read(Path(name))
     _ = model.params  # whatever is wrong with a stranger's is said at once
     return model
   known = ", ".join(["auto", *model_names()])
-  raise ModelError(f"unknown model {name!r}: expected {known} or a folder of an exported model")
+  raise ModelError(f"unknown model {shorten(name)!r}: expected {known} or a folder of an exported model")
 
 
 def pick_name(num_variables: int) -> str:

@@ -14,7 +14,7 @@ import orbax.checkpoint as ocp
 from orbax.checkpoint.checkpoint_managers import preservation_policy
 
 from symformer_jax import configuration
-from symformer_jax.errors import ModelError
+from symformer_jax.errors import InputError, ModelError
 from symformer_jax.model.config import ModelConfig
 from symformer_jax.training.config import TrainConfig
 from symformer_jax.training.optimizer import make_optimizer
@@ -35,11 +35,25 @@ def _goodness(metrics: dict[str, float]) -> float:
   return -metrics["loss"]
 
 
+def folder_of(workdir: str | Path) -> Path:
+  """Where the checkpoints of a work directory lie.
+
+  Raises:
+    InputError: for a name with bytes that are no UTF-8, of which Orbax would fail once there is something to save.
+  """
+  folder = Path(workdir).absolute() / "checkpoints"
+  try:
+    str(folder).encode()
+  except UnicodeEncodeError:
+    raise InputError(f"{str(folder)!r}: expected a name in UTF-8 for a folder of checkpoints") from None
+  return folder
+
+
 class Checkpoints:
   """The checkpoints below a work directory: the newest few, and the one of the lowest validation loss."""
 
   def __init__(self, workdir: str | Path, *, keep: int):
-    folder = Path(workdir).absolute() / "checkpoints"
+    folder = folder_of(workdir)
     _drop_damaged_metrics(folder)
     kept = [preservation_policy.LatestN(n=keep), preservation_policy.BestN(
       get_metric_fn=_goodness, n=1, keep_checkpoints_without_metrics=False)]
@@ -103,7 +117,7 @@ class Checkpoints:
 
 def best_step(workdir: str | Path) -> int | None:
   """Step of the checkpoint with the lowest validation loss; None where none was validated."""
-  with ocp.CheckpointManager(Path(workdir).absolute() / "checkpoints") as manager:
+  with ocp.CheckpointManager(folder_of(workdir)) as manager:
     losses = {step: (manager.metrics(step) or {}).get("loss") for step in manager.all_steps()}
   known = {step: loss for step, loss in losses.items() if loss is not None and math.isfinite(loss)}
   return min(known, key=lambda step: known[step]) if known else None
@@ -115,7 +129,7 @@ def read(workdir: str | Path, step: int) -> tuple[TrainState, dict[str, Any]]:
   Raises:
     ModelError: when it cannot be read.
   """
-  with ocp.CheckpointManager(Path(workdir).absolute() / "checkpoints") as manager:
+  with ocp.CheckpointManager(folder_of(workdir)) as manager:
     try:
       meta = manager.restore(step, args=ocp.args.Composite(meta=ocp.args.JsonRestore()))["meta"]
       config = configuration.build(TrainConfig, meta["config"])

@@ -131,3 +131,12 @@ def test_what_is_no_number_is_found():
   # Wider numbers than those of double precision are infinite, without a word of NumPy's.
   assert read_columns([np.array([1, 2]) * np.longdouble("1e4000")])[0].values.tolist() == [np.inf] * 2
   assert cells.as_category(1.0) == cells.as_category("1") == "1" and cells.as_category("NA") is None
+
+
+@pytest.mark.parametrize("rows", [["9007199254740993", "5"], [2**53 + 1, 5], np.array([2**53 + 1, 5])])
+def test_whole_numbers_that_lose_digits_are_told_of(rows):
+  [found] = read_columns([rows if isinstance(rows, np.ndarray) else np.array(rows, object)])
+  assert found.values.tolist() == [2**53, 5]
+  assert found.note == "is rounded to double precision: 9007199254740993 is read as 9007199254740992"
+  for whole in ([str(2**53), "5"], ["9007199254740994", "1e300"], ["inf", "5"], [10**400, 5]):
+    assert not read(whole)[0].note

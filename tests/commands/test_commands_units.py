@@ -1,8 +1,10 @@
 """Parts of reading tables, each where it just holds and where it just does not: cells, dates, grids, lines of text."""
 
+import bz2
 import datetime
 import decimal
 import gzip
+import lzma
 import zipfile
 
 import numpy as np
@@ -391,7 +393,13 @@ def test_packed_files_are_no_text_and_unmarked_text_of_two_bytes_is(tmp_path):
     assert grid.names == ("a", "b") and len(grid.places) == 600
     assert grid.notes == ("the text has no byte order mark and was read as UTF-16",)
   for data, kind in ((gzip.compress(text.encode()), "compressed by gzip, no text"),
-                     (b"PK\x03\x04" + bytes(9), "an archive or a workbook .whose name ends in .xlsx., no text")):
+                     (b"PK\x03\x04" + bytes(9), "an archive or a workbook .whose name ends in .xlsx., no text"),
+                     (bz2.compress(text.encode()), "compressed by bzip2, no text"),
+                     (lzma.compress(text.encode()), "compressed by xz, no text"),
+                     (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(9), "an old workbook .save it as .xlsx., no text"),
+                     (text.encode("utf-32"), "in UTF-32 .save it as UTF-8."),
+                     (text.encode("utf-32-be"), "no text: most of its first bytes are 0; save it as UTF-8"),
+                     (bytes(4000), "no text: most of its first bytes are 0; save it as UTF-8")):
     with pytest.raises(InputError, match=f"^is {kind}$"):
       table(tmp_path, data)
 

@@ -268,6 +268,8 @@ def test_the_name_of_a_flag_file_may_be_the_next_argument(tmp_path, monkeypatch)
     with pytest.raises(flags.Error, match="^--flagfile=none: No such file"):
       runner._check_flag_files(arguments)
   runner._check_flag_files(["none", "--flagfile"])  # which absl refuses
+  with pytest.raises(flags.Error, match="^--flagfile: expected a value, got nothing$"):
+    runner._check_flag_files(["--flagfile="])
 
 
 def test_flag_files_have_an_end(tmp_path, monkeypatch):

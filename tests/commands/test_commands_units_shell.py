@@ -1,7 +1,9 @@
 """Parts of the command that read flags, print results and end: no search, no file of a table."""
 
+import errno
 import gc
 import inspect
+import io
 import json
 import logging
 import os
@@ -22,6 +24,7 @@ from symformer_jax.commands import (
   outputs,
   result_lines,
   runner,
+  scripts,
   search_config,
   startup,
 )
@@ -131,6 +134,9 @@ def test_the_config_of_a_search_by_its_file_and_name(tmp_path):
     search_config.load_search_config(f"{path}:b")
   path.write_text("def get_config(name):\n  return {}\n")
   with pytest.raises(InputError, match=r"expected .*c.py:NAME, as its get_config\(name\) has it"):
+    search_config.load_search_config(str(path))
+  path.write_text("def get_config():\n  return {'source': []}\n")
+  with pytest.raises(InputError, match="unknown key search config.source: did you mean 'sources'"):
     search_config.load_search_config(str(path))
   path.write_text("get_config = 3\n")
   with pytest.raises(InputError, match="expected a function get_config"):
@@ -387,6 +393,17 @@ def test_what_any_write_may_meet_is_one_line(signals, capsys, number):
   assert ended(unnamed, capsys)[2] == "error: cannot write: no room\n"
 
 
+@pytest.mark.parametrize(("error", "line"), [
+  (PermissionError(13, "Permission denied", "a/b"), "error: Permission denied (a/b)"),
+  (OSError(36, "File name too long", "x" * 5), "error: File name too long (xxxxx)"),
+  (OSError(24, "Too many open files"), "error: Too many open files"),
+  (BlockingIOError(11, "Resource temporarily unavailable"), "error: Resource temporarily unavailable")])
+def test_faults_of_the_system_that_name_a_file_or_what_is_scarce_are_one_line(signals, capsys, error, line):
+  def fail(argv):
+    raise error
+  assert ended(fail, capsys)[::2] == (1, line + "\n")
+
+
 def test_other_faults_of_the_system_keep_their_traceback(signals, capsys):
   def missing(argv):
     raise FileNotFoundError(2, "no such file")
@@ -449,18 +466,19 @@ def test_what_is_settled_before_imports(signals, monkeypatch, capsys, argv, extr
   gc.enable()
 
 
-@pytest.mark.parametrize("epoch", ["abc", "", "-5", "253402300800", "9" * 5000])
+@pytest.mark.parametrize("epoch", ["abc", "", "-5", "253402300800", "0" * 20, "9" * 5000])
 def test_a_date_that_libraries_cannot_use_is_one_line(signals, monkeypatch, capsys, epoch):
   monkeypatch.setenv("SOURCE_DATE_EPOCH", epoch)
-  monkeypatch.setattr(sys, "argv", ["command"])
+  monkeypatch.setattr(sys, "argv", ["command", "--data=x"])
   with pytest.raises(SystemExit) as caught:
     startup.prepare("doc", "symformer_jax.commands.infer_flags")
   assert caught.value.code == 2
   [line] = capsys.readouterr().err.splitlines()
   assert line.startswith(f"error: SOURCE_DATE_EPOCH={epoch[:50]}") and "expected seconds since 1970" in line
-  monkeypatch.setenv("SOURCE_DATE_EPOCH", "253402300799")
-  startup.prepare("doc", "symformer_jax.commands.infer_flags")
-  gc.enable()
+  for usable in ("253402300799", "0" * 19):
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", usable)
+    startup.prepare("doc", "symformer_jax.commands.infer_flags")
+    gc.enable()
 
 
 def test_of_a_screen_and_of_its_files_matplotlib_says_nothing(monkeypatch):
@@ -472,3 +490,55 @@ def test_of_a_screen_and_of_its_files_matplotlib_says_nothing(monkeypatch):
   assert os.environ["MPLBACKEND"] == "none that there is" and logger.level == logging.WARNING
   extras.require("plot")
   assert os.environ["MPLBACKEND"] == "agg" and logger.level == logging.ERROR
+
+
+@pytest.mark.parametrize(("asked", "said"), [("cuda", "JAX_PLATFORMS=cuda: "), (None, ""), ("", "")])
+def test_a_device_that_is_not_there_is_told_with_what_was_asked_for(signals, monkeypatch, capsys, asked, said):
+  if asked is None:
+    monkeypatch.delenv("JAX_PLATFORMS", raising=False)
+  else:
+    monkeypatch.setenv("JAX_PLATFORMS", asked)
+
+  def fail(argv):
+    raise RuntimeError("Unable to initialize backend 'cuda'")
+  assert ended(fail, capsys) == (2, "", f"error: {said}Unable to initialize backend 'cuda'\n")
+
+  def fail_otherwise(argv):
+    raise RuntimeError("a fault of the code")
+  with pytest.raises(RuntimeError, match="^a fault of the code$"):
+    ended(fail_otherwise, capsys)
+
+
+@pytest.mark.parametrize(("error", "said"), [
+  (OSError(errno.ENOSPC, "No room"), "cannot write: No room"), (OSError(errno.EIO, "No disk", "f"),
+    "cannot write: No disk (f)"),
+  (OSError(errno.EMFILE, "Too many"), "Too many"), (OSError(errno.EACCES, "Not yours", "f"), "Not yours (f)")])
+def test_what_a_machine_refuses_is_a_line_and_faults_of_the_code_are_none(signals, capsys, error, said):
+  def fail(argv):
+    raise error
+  assert ended(fail, capsys) == (1, "", f"error: {said}\n")
+
+  def fail_without_a_file(argv):
+    raise OSError(errno.EACCES, "Not yours")
+  with pytest.raises(PermissionError, match="Not yours"):
+    ended(fail_without_a_file, capsys)
+
+
+def test_signs_that_have_no_place_in_an_encoding_are_escaped(monkeypatch):
+  written = io.BytesIO()
+  monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, encoding="ascii"))
+  runner._print_any_sign()
+  print("caf\u00e9", flush=True)
+  assert written.getvalue() == b"caf\\xe9\n"
+  monkeypatch.setattr(sys, "stdout", io.StringIO())
+  runner._print_any_sign()  # of what is no file nothing is changed
+
+
+def test_scripts_run_their_modules_as_programs(monkeypatch):
+  asked = []
+  monkeypatch.setattr(sys, "path", [*sys.path])
+  monkeypatch.setattr(scripts.runpy, "run_module", lambda module, **options: asked.append((module, options)))
+  scripts.infer()
+  scripts.beam()
+  as_programs = {"run_name": "__main__", "alter_sys": True}  # for `sys.argv[0]` and for what is pickled
+  assert asked == [("symformer_jax.infer", as_programs), ("data_gen.beam", as_programs)]

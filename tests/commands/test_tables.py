@@ -386,6 +386,29 @@ def test_a_damaged_number_of_a_row_makes_no_sheet_without_end(tmp_path, monkeypa
     read_table(str(tmp_path / "t.xlsx"))
 
 
+def test_hidden_rows_of_a_workbook_are_told_of_and_none_is_lost(tmp_path):
+  openpyxl = pytest.importorskip("openpyxl")
+  book = openpyxl.Workbook()
+  for row in [["a", "b"], *([i, i * i] for i in range(6))]:
+    book.active.append(row)
+  book.active.row_dimensions[9].hidden = True  # one without cells
+  for hidden, note in ((3, "a row that is hidden is read as the others are, first row 3"),
+                       (5, "2 rows that are hidden are read as the others are, first row 3")):
+    book.active.row_dimensions[hidden].hidden = True
+    book.save(tmp_path / "t.xlsx")
+    table = read_table(str(tmp_path / "t.xlsx"))
+    assert len(table.y) == 6 and table.notes == (note,)
+  with zipfile.ZipFile(tmp_path / "t.xlsx") as archive:
+    members = {name: archive.read(name) for name in archive.namelist()}
+  name = "xl/worksheets/sheet1.xml"
+  members[name] = members[name].replace(b'<row r="4"', b'<row r="2"', 1)  # openpyxl leaves such a row out
+  with zipfile.ZipFile(tmp_path / "t.xlsx", "w") as archive:
+    for name, content in members.items():
+      archive.writestr(name, content)
+  with pytest.raises(TableError, match="cannot be read as xlsx: row 2 stands after row 3"):
+    read_table(str(tmp_path / "t.xlsx"))
+
+
 def test_without_its_package_a_workbook_says_what_to_install(tmp_path, monkeypatch):
   monkeypatch.setitem(sys.modules, "openpyxl", None)
   (tmp_path / "t.xlsx").write_bytes(b"")

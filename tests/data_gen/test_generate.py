@@ -123,11 +123,24 @@ def test_what_is_damaged_or_missing_is_made_again(made, tmp_path, pattern):
     (["--config=configs/data/univariate.py", "--out=/proc/none", "--equations=5"],
      "cannot write to /proc/none/symformer_equations/univariate/1.0.0: No such file or directory; the same command "
      "continues once that is mended"),
+    (["--config=configs/data/univariate.py", "--out=x", "--equations=5", "--lost="], "--lost: expected a value, got"),
+    (["--config=configs/data/univariate.py", "--out=x", "--equations=5", "--against=a,"],
+     "--against: expected a value between two commas, got nothing"),
   ],
 )
 def test_unusable_arguments_are_one_line_and_exit_code_2(flags, message):
   code, out, err = run(*flags)
   assert (code, out) == (2, "") and message in err and err.count("\n") == 1
+
+
+def test_no_empty_folders_are_left_where_nothing_is_written(tmp_path):
+  job = small_job(tmp_path / "a" / "b", excluded=str(tmp_path / "nowhere.csv"))
+  with pytest.raises(InputError, match="nowhere"), job.claimed():
+    job.prepare()
+  assert not list(tmp_path.iterdir())
+  with small_job(tmp_path).claimed():
+    (small_job(tmp_path).folder / "file").write_text("")
+  assert (small_job(tmp_path).folder / "file").exists()
 
 
 @pytest.mark.parametrize(("name", "most"), [

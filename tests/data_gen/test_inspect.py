@@ -91,6 +91,21 @@ def test_a_folder_without_data_is_refused(tmp_path, capsys):
     assert re.match(f"error: {message}", capsys.readouterr().err)
 
 
+@pytest.mark.parametrize(("arguments", "message"), [
+  (["a", "--plot="], "--plot: expected a value, got nothing"), (["a", "--seen="], "--seen: expected a value"),
+  (["a", ""], "expected folders written by data_gen.generate, got one without a name")])
+def test_nothing_is_no_name(capsys, arguments, message):
+  assert inspect(*arguments) == 2 and message in capsys.readouterr().err
+
+
+def test_an_output_without_room_is_told_of(made, capsys, monkeypatch):
+  def fail(*_):
+    raise OSError(28, "No space left on device")
+  monkeypatch.setattr(inspect_lib, "inspect", fail)
+  assert inspect(str(made)) == 1
+  assert capsys.readouterr().err == "error: cannot write: No space left on device\n"
+
+
 def test_hashes_and_filters_tell_what_was_generated(made, tmp_path):
   config = config_lib.from_dict(json.loads((made / "manifest.json").read_text())["identity"]["config"])
   vocab = Vocabulary(1)

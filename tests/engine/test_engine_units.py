@@ -81,6 +81,16 @@ def test_unusable_data_say_why(data, message):
     check_dataset(data)
 
 
+@pytest.mark.parametrize("size", [1e308, 1e-320, 2.0**-1000, 1.0])
+def test_weights_of_any_size_are_told_by_their_ratios(size):
+  x, ratios = np.arange(6.0), np.array([1.0, 1, 0.5, 0.25, 1, 0])
+  rows = check_dataset((x, x**2, ratios * size))
+  np.testing.assert_allclose(rows.weights, ratios[:5] / 0.75, rtol=1e-3 if size < 1e-300 else 0)
+  assert len(check_dataset((x, x**2, [1e308, 1e308, 1e-308, 1e-308, 1e-308, 1e-320])).weights) == 6
+  with pytest.raises(InputError, match="weights: the rows that have nearly all the weight have one value of the"):
+    check_dataset((x, x**2, [1e308, *[1e-308] * 5]))
+
+
 def test_the_limits_themselves_are_usable():
   x = np.arange(5.0)
   check_dataset((x / 4 * LARGEST, x / 4 * LARGEST))
@@ -122,6 +132,7 @@ def test_time_is_told_by_part_and_without_what_was_compiled(monkeypatch):
   now = iter([100.0, 101.0, 103.5, 110.0, 110.5, 112.0, 113.0, 114.0, 120.0])
   monkeypatch.setattr(clock.time, "perf_counter", lambda: next(now))
   monkeypatch.setattr(clock.Clock, "_compiling", compiling := clock._Union())
+  monkeypatch.setattr(clock.Clock, "_first", 0.0)
   compiling.add(90.0, 97.0)  # of another search
   watch = clock.Clock()
   for _ in range(2):
@@ -135,6 +146,17 @@ def test_time_is_told_by_part_and_without_what_was_compiled(monkeypatch):
   assert (seconds.refine, seconds.compile, seconds.search, seconds.total) == (3.0, 4.0, 16.0, 20.0)
   monkeypatch.setattr(clock.time, "perf_counter", lambda: 101.0)
   assert watch.seconds().search == 0.0  # no less, whatever JAX tells
+
+
+@pytest.mark.parametrize(("duration", "compiled"), [(-3600.0, 0.0), (3600.0, 10.0), (4.0, 4.0)])
+def test_a_clock_that_is_set_while_something_is_compiled_takes_and_gives_no_time(monkeypatch, duration, compiled):
+  """Time to compile is not counted against `max_time`: an hour more of it would make a search an hour longer."""
+  monkeypatch.setattr(clock.Clock, "_compiling", clock._Union())
+  monkeypatch.setattr(clock.Clock, "_first", 100.0)
+  watch = clock.Clock()
+  monkeypatch.setattr(clock.time, "perf_counter", lambda: 110.0)
+  clock.Clock._on_event("/jax/core/compile/backend_compile_duration", duration)
+  assert watch.compiled() == compiled
 
 
 # --- criteria --------------------------------------------------------------------------------------------------------

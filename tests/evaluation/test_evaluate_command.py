@@ -15,7 +15,7 @@ from data_gen import bloom, exclusion, seen
 from launch import evaluate
 from symformer_jax import files, testing
 from symformer_jax.commands import runner
-from symformer_jax.errors import InputError
+from symformer_jax.errors import DataError, InputError
 from symformer_jax.evaluation import peers, problems, runs
 from symformer_jax.language.parser import parse
 from symformer_jax.pretrained import registry
@@ -93,7 +93,7 @@ def test_settings_that_nobody_writes_are_not_waited_for(ask, tmp_path):
     ask(out=str(tmp_path / "o"))
 
 
-def test_unusable_arguments(ask, tmp_path):
+def test_unusable_arguments(ask, tmp_path, monkeypatch):
   with pytest.raises(InputError, match="expected --out"):
     ask(out=None)
   (tmp_path / "file").write_text("")
@@ -101,6 +101,15 @@ def test_unusable_arguments(ask, tmp_path):
     ask(out=str(tmp_path / "file" / "below"))
   with pytest.raises(InputError, match="unknown suite 'nothing'"):
     ask(suite="nothing", problems=None)
+  for name in ("model", "problems", "data", "search_config", "baseline_python", "predictions", "seen"):
+    flag = evaluate.asked.FLAGS[name]
+    monkeypatch.setattr(flag, "present", 1)
+    with pytest.raises(InputError, match=f"--{name}: expected a value, got nothing"):
+      ask(**{name: [] if name == "seen" else ""})
+    monkeypatch.setattr(flag, "present", 0)
+  with pytest.raises(DataError, match="no manifest.json in /nowhere"):
+    ask(seen=["/nowhere"])
+  assert not (tmp_path / "out").exists()
 
 
 def test_a_baseline_in_the_same_table(ask, tmp_path, monkeypatch, capsys):

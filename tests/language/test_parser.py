@@ -112,6 +112,12 @@ def test_nothing_is_ever_run(text):
     parser.parse(text)
 
 
+@pytest.mark.parametrize("text", [None, 5, b"x", ["x"], np.array("x")])
+def test_what_is_no_text_is_refused(text):
+  with pytest.raises(ExpressionError, match="expected a formula as text, got "):
+    parser.parse(text)
+
+
 @given(st.text(alphabet=string.printable, max_size=60) | st.text(max_size=30))
 def test_any_text_is_read_or_refused(text):
   try:

@@ -58,6 +58,8 @@ def test_auto_leaves_out_a_model_that_is_for_its_name_only(tmp_path, monkeypatch
 def test_unknown_name_lists_what_exists():
   with pytest.raises(ModelError, match="unknown model 'univariat': expected auto, .*univariate.* or a folder"):
     registry.load_model("univariat")
+  with pytest.raises(ModelError, match="cannot open the model 'm{100}[.]{3}m{100}': File name too long"):
+    registry.load_model("m" * 5000)
 
 
 def test_truncated_weights_are_refused(folder):

@@ -16,7 +16,7 @@ from configs import tiny
 from configs.data import univariate
 from data_gen import bloom, config as config_lib, job as job_lib, seen, workers
 from launch import card, export
-from symformer_jax import configuration
+from symformer_jax import configuration, files
 from symformer_jax.errors import InputError, ModelError
 from symformer_jax.pretrained import registry
 from symformer_jax.training import checkpoint, loop
@@ -222,6 +222,25 @@ def test_unusable_places_are_refused_before_anything_is_written(first, tmp_path)
     with pytest.raises(InputError, match=f"--{empty}: expected a value, got nothing"):
       call(card, **{"model": first[1].folder, "results": tmp_path, empty: ""})
   assert not (tmp_path / "new").exists()
+
+
+def test_a_disk_that_fills_up_leaves_the_model_that_was_there(first, generated, tmp_path, monkeypatch):
+  folder = tmp_path / "model"
+  call(export, workdir=first[0], name="before", out=folder, seen=generated)
+  before = {path.name: path.read_bytes() for path in folder.iterdir()}
+  monkeypatch.setattr(registry, "save_model", lambda *_, **__: os.pwrite(os.open("/dev/full", os.O_WRONLY), b"1", 0))
+  with pytest.raises(InputError, match="--out: cannot write to '.*model': No space left on device"):
+    call(export, workdir=first[0], name="after", out=folder, seen=generated, which="best")
+  assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def test_two_processes_write_no_model_at_once(first, tmp_path):
+  shutil.copytree(first[1].folder, tmp_path / "model")
+  with files.claimed(tmp_path / "model", flag="--out"):
+    with pytest.raises(InputError, match="--out: another process is writing to"):
+      call(export, workdir=first[0], name="mine", out=tmp_path / "model")
+    with pytest.raises(InputError, match="--model: another process is writing to"):
+      call(card, model=tmp_path / "model", hardware="two cores")
 
 
 def test_a_card_is_written_where_the_model_was_read(first, tmp_path, monkeypatch):

@@ -439,3 +439,12 @@ def test_a_product_is_tried_once_before_it_is_timed_and_on_a_device_of_this_proc
     calls.append(device is one)))
   assert speed.measure_matrix_rate("bfloat16") == 2 * 4**3
   assert calls == [((4, 4), jnp.bfloat16), True, "product", *["time", "product", "time"] * 5]
+
+
+@pytest.mark.parametrize("ask", [
+  lambda folder: checkpoint.Checkpoints(folder, keep=1), checkpoint.best_step,
+  lambda folder: checkpoint.read(folder, 1)])
+def test_a_folder_whose_name_orbax_does_not_take_is_refused_before_there_is_something_to_save(tmp_path, ask):
+  with pytest.raises(InputError, match=r"/\\udcff/checkpoints': expected a name in UTF-8 for a folder of checkpoints"):
+    ask(tmp_path / "\udcff")
+  assert not list(tmp_path.iterdir())
