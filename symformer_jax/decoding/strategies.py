@@ -53,7 +53,7 @@ class TopK:
   def choose(self, noise: jax.Array, logits: jax.Array) -> jax.Array:
     if self.k == 1:
       return jnp.argmax(logits, axis=-1)
-    lowest = jax.lax.top_k(logits, min(self.k, logits.shape[-1]))[0][:, -1:]
+    lowest = jax.lax.top_k(logits, min(self.k, logits.shape[1]))[0][:, -1:]
     return jnp.argmax(jnp.where(logits >= lowest, logits / self.temperature + noise, -jnp.inf), axis=-1)
 
 
@@ -65,7 +65,7 @@ class Nucleus:
   temperature: float = 1.0
 
   def choose(self, noise: jax.Array, logits: jax.Array) -> jax.Array:
-    values = jax.lax.top_k(logits / self.temperature, logits.shape[-1])[0]
+    values = jax.lax.top_k(logits / self.temperature, logits.shape[1])[0]
     probability = jax.nn.softmax(values)
     # The token that crosses p still belongs to the set, so the likeliest is always in it.
     is_inside = jnp.cumsum(probability, axis=-1) - probability < self.p

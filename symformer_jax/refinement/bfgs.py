@@ -89,7 +89,8 @@ def descent_status(
   """
   eps = jnp.finfo(problem.y.dtype).eps
   diagonal = jnp.diagonal(evaluation.gram)
-  cosines = jnp.where(diagonal > 0, evaluation.gradient**2 / jnp.where(diagonal > 0, diagonal, 1), 0)
+  has_slope = diagonal > 0
+  cosines = jnp.where(has_slope, evaluation.gradient**2 / jnp.where(has_slope, diagonal, 1), 0)
   squared_cosine = jnp.max(cosines) / jnp.where(evaluation.loss > 0, evaluation.loss, 1)
   is_bad = ~jnp.isfinite(evaluation.loss)
   is_converged = problem_lib.is_exact(problem, evaluation.loss) | (squared_cosine <= 0.01 * eps)

@@ -90,8 +90,9 @@ class LevenbergMarquardt:
     eps, evaluation = jnp.finfo(problem.y.dtype).eps, state.evaluation
     small = 4 * eps * evaluation.loss
     diagonal = jnp.diagonal(evaluation.gram)
+    has_slope = diagonal > 0
     squared_cosines = jnp.where(
-      (diagonal > 0) & ~state.is_held, evaluation.gradient**2 / jnp.where(diagonal > 0, diagonal, 1), 0)
+      has_slope & ~state.is_held, evaluation.gradient**2 / jnp.where(has_slope, diagonal, 1), 0)
     squared_cosine = jnp.max(squared_cosines) / jnp.where(evaluation.loss > 0, evaluation.loss, 1)
     is_settled = (state.reduction <= small) & (state.predicted <= small)
     is_stuck = jnp.all(jnp.abs(state.trial - state.constants) <= eps * jnp.abs(state.constants))

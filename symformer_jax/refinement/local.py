@@ -56,7 +56,7 @@ class LocalModel:
 
   def predict_many(self, thetas: np.ndarray) -> np.ndarray:
     """Values [K, N] with each of several lists of constants thetas [K, C]."""
-    at_once = max(1, CHUNK_VALUES // min(CHUNK_ROWS, max(len(self.y), 1)))
+    at_once = CHUNK_VALUES // min(CHUNK_ROWS, max(len(self.y), 1))
     some = [thetas[i : i + at_once] for i in range(0, len(thetas), at_once)]
     return np.concatenate([np.concatenate([each.values(part) for each in self._tapes], axis=1) for part in some])
 

@@ -44,7 +44,7 @@ class NamedFormula:
 
   def program(self) -> interpreter.Program:
     """In the precision that is set where this is called."""
-    program = _translate(self.ids, self.values, vocab=self.vocab, is_free=self.slots >= 0)
+    program = _translate(self.ids, self.values, vocab=self.vocab)
     return program._replace(slots=jnp.asarray(self.slots))
 
   def evaluator(self, x: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:

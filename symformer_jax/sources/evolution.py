@@ -294,7 +294,7 @@ class _Breeder:
     """The front of the population, the formulas that are better than the pool's of their length first."""
     known = sorted((expression.complexity(c.node), c.mse / self._task.variance) for c in question.pool.in_order())
     lengths = np.array([length for length, _ in known])
-    best = np.minimum.accumulate([loss for _, loss in known]) if known else np.zeros(0)
+    best = np.minimum.accumulate([loss for _, loss in known])
     better: list[Node] = []
     others: list[Node] = []
     for i in population_lib.front(population)[::-1]:

@@ -58,8 +58,8 @@ class Outer(NamedTuple):
   def around(self, argument: Node, column: int) -> Node:
     """The formula for y."""
     wave = chain("+", [Node("*", (number(self.size), Node(self.token, (argument,)))), number(self.away)])
-    factor = Node("pow", (variable(column), number(self.power)))
-    return tidy(Node("*", (LINKS[self.link].undo(wave), factor)) if self.power else LINKS[self.link].undo(wave))
+    factor = Node("pow", (variable(column), number(self.power)))  # x**0 is tidied away
+    return tidy(Node("*", (LINKS[self.link].undo(wave), factor)))
 
 
 class Argument(NamedTuple):
@@ -104,7 +104,7 @@ class Phases(Stateless):
     columns = task.columns if len(task.columns) <= config.phases.max_columns else ()
     found = find_arguments(task.fit_rows, columns, task.rule, config.phases, is_short=turn > 0)
     formulas = unknown_functions.find_forms(
-      [self._tabulated(task, argument) for argument in found], self.options, config.phases.forms) if found else []
+      [self._tabulated(task, argument) for argument in found], self.options, config.phases.forms)
     nodes = [[argument.outer.around(node, argument.column) for _, node in some]
              for argument, some in zip(found, formulas, strict=True)]
     if turn == 0:
@@ -120,7 +120,7 @@ class Phases(Stateless):
 
 
 def find_arguments(
-  rows: Rows, columns: Sequence[int], rule: Rule, config: PhasesConfig, *, is_short: bool = False
+  rows: Rows, columns: Sequence[int], rule: Rule, config: PhasesConfig, *, is_short: bool
 ) -> list[Argument]:
   """The smoothest arguments that y may be a wave of, for the rows in which each is known.
 

@@ -258,5 +258,5 @@ def fit_ridges(
   loss = (left(start, parts(start)[0]) ** 2).sum(-1)
   loss = jnp.where(jnp.isfinite(loss), loss, jnp.inf)
   fit = lax.fori_loop(0, num_steps, step, _Fit(start, loss, jnp.full_like(loss, 1e-2)))
-  return fit.constants[..., 1:4], fit.constants[..., 4], fit.loss
+  return fit.constants[..., 1:-1], fit.constants[..., -1], fit.loss
 

@@ -80,6 +80,7 @@ def test_several_data_sets_have_several_results(asked):
   assert isinstance(found, list) and len(found) == 2 and asked[0].has_sigma
   assert [weights.tolist() for _, _, weights, _ in asked[0].sets] == [[4] * 6, [1] * 5]
   assert not isinstance(refine("a*x", X.tolist(), Y.tolist()), list)
+  assert len(refine("a*x", [X], [Y])) == 1
 
 
 def test_what_is_held_is_no_constant_of_the_fit(asked):

@@ -227,6 +227,7 @@ def test_whole_programs_are_enrolled_in_blocks_of_one_size(monkeypatch):
 
   def enroll(block, choices, *, vocab, size):
     assert block.values.dtype == np.float32 and size == programs.MAX_TOKENS
+    assert block.ids.shape == block.values.shape == (4, SIZE)
     return block, SimpleNamespace()
   monkeypatch.setattr(variation, "enroll", enroll)
   monkeypatch.setattr(jax.tree, "map", lambda f, tree: tree)

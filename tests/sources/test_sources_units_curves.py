@@ -107,6 +107,14 @@ def test_curves_that_are_a_constant_to_single_precision_are_none(share, is_own):
   assert np.isfinite(grid._left(rows, np.full(16, 0.25), ())).tolist() == [is_own]
 
 
+def test_curves_that_are_nothing_in_rows_that_count_are_none():
+  wave = np.tile([1.0, -1.0], 8)
+  columns = np.eye(1, 16, dtype=np.float32)
+  weights = np.r_[0.0, np.ones(15)]
+  left = bare(columns=columns, squares=columns**2)._left(rows_of(np.arange(16.0), wave, weights), weights**0.5, ())
+  assert left.tolist() == [np.inf]
+
+
 def test_what_is_left_is_a_share_of_the_largest_value_squared():
   wave, slow = np.tile([1.0, -1.0], 8), np.repeat([1.0, -1.0], 8)
   columns = np.stack([wave, slow]).astype(np.float32)
@@ -174,7 +182,8 @@ def test_weights_count_where_factors_are_fitted(x, rng):
 
 
 @pytest.mark.parametrize("place", [
-  Place("exp", 1.0, 900.0, 0.0, False), Place("exp", 1.0, -9000.0, 0.0, False), Place("sqrt", 1.0, -1.0, 0.0, False)])
+  Place("exp", 1.0, 900.0, 0.0, False), Place("exp", 1.0, -9000.0, 0.0, False), Place("sqrt", 1.0, -1.0, 0.0, False),
+  Place("exp", 1.0, -9000.0, 0.0, True)])
 def test_what_is_nothing_or_undefined_in_some_rows_is_not_written(place):
   x = np.linspace(0.9, 3, 9)
   assert written(place, x, x) is None

@@ -111,6 +111,14 @@ def test_sines_are_those_of_the_least_angle_between_two_spaces(x):
   assert _Angles(table, exact).sine(1, 1) < 1e-13
 
 
+@pytest.mark.parametrize(("near", "is_projected"), [(0.8e-13, True), (1.5e-13, False)])
+def test_sines_are_worked_out_by_projection_where_the_cosine_is_1_to_rounding(near, is_projected):
+  angles = object.__new__(_Angles)
+  angles._counts, angles._cosines = [1, 2], np.array([[np.sqrt(1 - near)]])
+  angles._above, angles._below = np.zeros((2, 1)), np.array([[0.0], [7]])
+  assert angles._sine(0, 0) == pytest.approx(7.0 if is_projected else near**0.5, rel=1e-2)
+
+
 def test_degrees_are_those_with_room_few_monomials_first(x):
   angles = _Angles(_Table(views.plain(2), x, 13, with_config(max_degree=3)), x[:, 0])
   sizes = [sum(angles.sizes(*each)) for each in angles.degrees]

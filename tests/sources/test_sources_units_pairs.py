@@ -323,6 +323,10 @@ def test_what_sets_leave_is_what_least_squares_leaves(rng):
   np.testing.assert_allclose(exchange._errors(units, goal, sets), expected, rtol=1e-6)
   units[1] = units[0]
   assert np.isfinite(exchange._errors(units, goal, sets)).all()
+  # Two that are all but one, by half of what keeps the matrix regular: a third of what is between them is explained.
+  half = np.sqrt(0.25e-9)
+  alike = np.array([[np.sqrt(1 - half**2), half], [np.sqrt(1 - half**2), -half]])
+  assert exchange._errors(alike, np.array([0.0, 1]), np.array([[0, 1]])) == pytest.approx(4 / 9, rel=1e-5)
 
 
 @pytest.mark.parametrize(("shape", "expected"), [

@@ -313,6 +313,16 @@ def test_where_regression_fails_products_climb_from_the_best_of_the_coarse_grid(
   np.testing.assert_allclose(lefts[:4], sorted(every)[:4], rtol=1e-9)
 
 
+def test_products_climb_from_what_logarithms_of_y_itself_give_first(rows, monkeypatch):
+  """Then of what the constant beside the best product leaves."""
+  offsets, rows = [], dataclasses.replace(rows, y=3 * rows.x[:, 0] ** 2 + 7)
+  real = power_products.Grid._regression
+  monkeypatch.setattr(power_products.Grid, "_regression", lambda self, target, offset: (
+    offsets.append(offset) or real(self, target, offset)))
+  grid_of(rows, (FINE, (1, -1)), 27, num_climbs=3).sums([LINKS["y"]], [()])
+  assert offsets[0] == 0 and offsets[-1] == pytest.approx(7)
+
+
 # --- the source ------------------------------------------------------------------------------------------------------
 
 

@@ -228,3 +228,23 @@ def test_two_terms_are_left_as_they_are_and_quotients_have_their_size(x):
   above, below = {(2, 0): 6.0, (1, 1): 12.0, (0, 2): 6.0}, {(1, 0): 5.0, (0, 0): 10.0}
   node = factoring.quotient(above, below, CONFIG.factoring)
   np.testing.assert_allclose(expression.evaluate(node, x), 1.2 * x.sum(axis=1) ** 2 / (x[:, 0] + 2))
+
+
+def test_three_terms_may_be_a_square_and_odd_powers_come_out_of_a_root(x):
+  square = {(2, 0): 1.0, (1, 0): 2.0, (0, 0): 1.0}
+  assert SHOWN(factoring.to_node(square)) == "(x + 1)**2"
+  cube = {(3, 0): 1.0, (2, 0): 3.0, (1, 0): 3.0, (0, 0): 1.0}
+  assert SHOWN(factoring.root(cube, {(0, 0): 1.0}, CONFIG.factoring)) == "(x + 1)**1.5"
+  fifth = factoring.root({(0, 0): 1.0}, {(5, 0): 4.0}, CONFIG.factoring)
+  np.testing.assert_allclose(expression.evaluate(fifth, x), x[:, 0] ** -2.5 / 2)
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_root_has_what_is_above_0_below_it(x, sign):
+  """(x - 4)*(y + 1)/-(y + 2), of which the first factor and the number are below 0."""
+  above = {(1, 1): 1.0, (0, 1): -4.0, (1, 0): 1.0, (0, 0): -4.0}
+  below = {(0, 1): -2.0, (0, 0): -4.0}
+  node = factoring.root({powers: sign * c for powers, c in above.items()},
+                        {powers: sign * c for powers, c in below.items()}, CONFIG.factoring)
+  np.testing.assert_allclose(np.abs(expression.evaluate(node, x)),
+                             np.sqrt((4 - x[:, 0]) * (x[:, 1] + 1) / (2 * (x[:, 1] + 2))))
