@@ -166,7 +166,7 @@ def _check_number(name: str, text: str) -> None:
 
 
 def _nearest(value: str, legal: Collection[str]) -> str:
-  close = difflib.get_close_matches(str(value), list(legal), n=1)
+  close = difflib.get_close_matches(str(value), list(legal))
   return f"; did you mean {close[0]!r}?" if close else ""
 
 

@@ -111,7 +111,7 @@ def read_problems(path: os.PathLike | str | None, config: GeneratorConfig) -> Ex
   num_variables = config.num_variables
   for name, node in read_rows(path, VARIABLE_NAMES):
     used = 1 + max((n.value for n in walk(node) if n.token == VARIABLE), default=0)
-    for columns in itertools.permutations(range(num_variables), used) if used <= num_variables else ():
+    for columns in itertools.permutations(range(num_variables), used):  # none where that is too many
       names.append(name)
       values.append(probe(rename(node, columns), config))
   return Exclusion(tuple(names), np.reshape(values, (len(names), NUM_PROBES)))

@@ -59,8 +59,11 @@ def _mark(node: Node, above: str, colours: dict[int, str], places: dict[int, lis
     return
   here = _digest(above, _describe(node, colours), node.token)
   is_set = node.token in ("+", "*")
-  for i, arg in enumerate(_operands(node) if is_set else node.args):
-    _mark(arg, here if is_set else _digest(here, i), colours, places)
+  operands = _operands(node) if is_set else node.args
+  for i, arg in enumerate(operands):
+    # A part with a number before it stands where it stands without.
+    place = _digest(here, i) if not is_set else here if len(operands) > 1 else above
+    _mark(arg, place, colours, places)
 
 
 def shape(node: Node) -> str:

@@ -179,11 +179,11 @@ def _simplify_outer(expr: sympy.Expr) -> sympy.Expr:
   joined = _shorter(sympy.together(expr, deep=True), sympy.together(cancelled, deep=True))
   expr = sympy.factor_terms(_shorter(joined, cancelled, expr), sign=False)
   if _may_combine_trigonometry(expr):
-    expr = sympy.trigsimp(expr, deep=True)
+    expr = sympy.trigsimp(expr)
   elif expr.has(sympy.cot):
     expr = expr.replace(_is_inverse_cotangent, _invert_cotangent)
   if expr.has(sympy.log):
-    expr = _shorter(sympy.expand_log(expr, deep=True), sympy.logcombine(expr))
+    expr = _shorter(sympy.expand_log(expr), sympy.logcombine(expr))
   expr = _shorter(sympy.powsimp(expr, combine="exp", deep=True), sympy.powsimp(expr), expr)
   expr = _shorter(expr, sympy.factor_terms(expr), sympy.expand_power_exp(sympy.expand_mul(expr)))
   return original if sympy.count_ops(expr) > 1.7 * sympy.count_ops(original) else expr

@@ -265,7 +265,8 @@ def exporting(monkeypatch, tmp_path):
 def test_the_card_of_an_exported_model(exporting, tmp_path, capsys, monkeypatch):
   main, saved, config = exporting
   assert main() == runner.DONE
-  assert (saved["out"], saved["name"], saved["params"]) == (tmp_path / "m", "n", "params of 200")
+  assert (saved["out"].parent, saved["name"], saved["params"]) == (tmp_path / "m", "n", "params of 200")
+  assert not saved["out"].exists()  # a folder from which the files are moved together
   card_ = saved["card"]
   hours = (50 * 72 / 1.0 + 150 * 72 / 2.0) / 3600
   assert card_ == {"training": {
@@ -352,13 +353,14 @@ def test_hashes_of_a_parent_are_added_once(monkeypatch, tmp_path, capsys):
 def test_a_card_keeps_what_is_not_given(monkeypatch, tmp_path):
   model = types.SimpleNamespace(folder=tmp_path, card={"name": "n", "training": {"steps": 3}, "results": 1})
   monkeypatch.setattr(card.registry, "load_model", lambda name: model)
+  (tmp_path / card.registry.CARD).write_text(json.dumps(model.card))
   assert call(card, model="m") == runner.DONE
   text = (tmp_path / card.registry.CARD).read_text()
   assert json.loads(text) == model.card and text.startswith('{\n "name"') and text.endswith("}\n")
   assert call(card, model="m", hardware="h", weakness="w") == runner.DONE
   assert json.loads((tmp_path / card.registry.CARD).read_text()) == {
     "name": "n", "training": {"steps": 3, "hardware": "h"}, "results": 1, "weaknesses": ["w"]}
-  model.card["training"] = None
+  (tmp_path / card.registry.CARD).write_text(json.dumps(model.card | {"training": None}))
   with pytest.raises(ModelError, match="says nothing of training: export the model again"):
     call(card, model="m", hardware="h")
 

@@ -630,4 +630,9 @@ def test_the_drawn_front_fits_the_terminal(monkeypatch):
   with live_front.show_progress(stream=wide) as shown:
     shown(standing(front=(Step(1, 0.5, "x" * 99),)))
   cut = rich_text.Text.from_ansi(wide.getvalue()).plain
+  long = Terminal()
+  with live_front.show_progress(stream=long, names=("n" * 99, "b")) as shown:
+    shown(standing(front=steps))
+  title = rich_text.Text.from_ansi(long.getvalue()).plain.splitlines()[0]
+  assert title.strip() == "n" * 59 + "\u2026"
   assert "\u2026" in cut and max(map(len, cut.splitlines())) <= 60 and "x" * 27 in cut and "x" * 29 not in cut

@@ -174,6 +174,9 @@ def test_a_template_is_posed_with_the_seed_and_the_config(monkeypatch):
   problem, tasks = inference._pose((X, Y), None, options, target="y")
   assert posed == {"seed": 5, "units": None, "config": DEFAULT.templates, "rows": 12} and tasks == parts == ["f", "g"]
   assert problem.parts == ["f", "g"]
+  units = types.SimpleNamespace(for_columns=lambda columns, target, *, excluded: (columns, target))
+  inference._pose((X, Y), None, dataclasses.replace(options, units=units), target="y")
+  assert posed["units"] == (("x0",), "y")
   none, [task] = inference._pose((X, Y), ["a"], SearchOptions(), target="y")
   assert none is None and task.names == ("a",)
 
@@ -273,6 +276,14 @@ def test_a_first_look_weighs_rows_by_their_errors():
   weighed, is_stopped = inference._weigh(MODEL, [(X, y), (X[:2], y[:2])], [None, None], SearchOptions(), None, Clock(),
                                          lambda: False)
   assert not is_stopped and isinstance(weighed[1], InputError) and (weighed[0].weighing.weights == 1).all()
+
+
+def test_a_first_look_is_taken_before_anybody_stops_it(monkeypatch):
+  asked, weighed = [], [inference._Weighed((X, Y), None)]
+  monkeypatch.setattr(inference.registry, "make_sources", lambda model, options: [])
+  monkeypatch.setattr(inference.loop, "run", lambda searches, *_, **__: asked.append(list(searches)) or iter(()))
+  inference._look(MODEL, [(X, Y)], weighed, [None], SearchOptions(loss="auto"), None, Clock(), lambda: False)
+  assert asked and asked[0] == [0]
 
 
 def test_where_the_rules_leave_no_source_that_is_said():
@@ -427,7 +438,7 @@ def test_several_targets_are_fits_of_their_own(asked):
   fitted = regressor(units=units, callback=told.append).fit(X, frame)
   assert [call["targets"] for call in asked] == [["u"], ["v"]] and len(fitted.estimators_) == 2
   assert [call["units"] for call in asked] == [{"x0": "m", "u": "s"}, {"x0": "m", "v": "kg"}]
-  assert fitted.predict(X).shape == (12, 2) and fitted.predict(X, index=[0, 1]).shape == (12, 2, 2)
+  assert fitted.predict(X).shape == (12, 2) and fitted.predict(X, index=[0, 1, 2]).shape == (12, 3, 2)
   assert len(fitted.equations_) == len(fitted.result_) == 2 and "u" not in fitted.__dict__
   for k, call in enumerate(asked):
     from symformer_jax.results import Standing

@@ -1,6 +1,7 @@
 """The film of candidates on their way to the data: its stage, its frames, and whom it shows; nothing is fitted."""
 
 import types
+import warnings
 
 from matplotlib.figure import Figure
 import numpy as np
@@ -62,12 +63,14 @@ def test_frames_rest_at_both_ends(monkeypatch, tmp_path):
       made.update(figure=figure, show=show, frames=frames, init_func=init_func)
 
     def save(self, path, *, writer, dpi):
+      warnings.warn("a letter that the font has not", stacklevel=1)
       made.update(path=path, writer=writer, dpi=dpi)
   monkeypatch.setattr(animation, "FuncAnimation", Film)
   found = [trajectory("x", "1.5*x", "2*x", "2*x"), trajectory("1/(x - 1)", "x", "x", "x")]
   assert movies.draw(found, table_of(), tmp_path / "f.gif") == 8 + 3 + 8 == len(made["frames"])
   assert made["frames"] == [0] * 8 + [0, 1, 2] + [2] * 8 and made["dpi"] == 80 and made["init_func"]() is None
   assert made["path"] == str(tmp_path / "f.gif") and isinstance(made["writer"], animation.PillowWriter)
+  assert type(made["figure"].get_layout_engine()).__name__ == "ConstrainedLayoutEngine"
   assert made["writer"].fps == 8 and made["figure"].get_size_inches().tolist() == [7, 4.5]
   axes = made["figure"].axes[0]
   best, other = axes.lines[1:]
@@ -82,6 +85,9 @@ def test_frames_rest_at_both_ends(monkeypatch, tmp_path):
   made["show"](2)
   np.testing.assert_allclose(best.get_ydata(), 2 * best.get_xdata())
   assert axes.get_title() == "step 2 of refinement, RMSE of the best 1.5"
+  monkeypatch.setattr(animation, "FFMpegWriter", lambda *, fps: ("ffmpeg", fps))
+  movies.draw(found, table_of(), tmp_path / "f.mp4")
+  assert made["writer"] == ("ffmpeg", 8)
 
 
 def test_films_are_written_where_there_is_a_program_for_them(monkeypatch):

@@ -4,6 +4,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import types
 
 import pytest
 
@@ -47,3 +48,22 @@ def test_training_says_in_one_line_what_is_wrong_with_a_config(tmp_path, argumen
   done = subprocess.run([sys.executable, "-m", "launch.train", "--workdir=run", *arguments], cwd=tmp_path,
                         capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)})
   assert done.returncode == 2 and done.stderr.count("\n") == 1 and message in done.stderr
+
+
+@pytest.mark.parametrize(("file", "message"), [
+  ("missing.py:tiny", "^no config file 'missing.py': expected"), ("there.py:tiny", "^--config: it went wrong$")])
+def test_a_file_that_is_missing_is_said_to_be_and_others_say_what_went_wrong(tmp_path, monkeypatch, file, message):
+  from ml_collections import config_flags
+  monkeypatch.chdir(tmp_path)
+  (tmp_path / "there.py").touch()
+
+  class Flag:
+    name = "config"
+
+    @property
+    def value(self):
+      raise OSError("a paragraph") from RuntimeError("it  went\nwrong")
+  monkeypatch.setattr(config_flag, "flags", types.SimpleNamespace(FLAGS={"config": "held"}))
+  monkeypatch.setattr(config_flags, "get_config_filename", {"held": file}.__getitem__)
+  with pytest.raises(InputError, match=message):
+    config_flag.read(Flag())

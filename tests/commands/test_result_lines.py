@@ -73,3 +73,12 @@ def test_a_batch_on_a_cluster_is_refused_in_one_line(flags, message, monkeypatch
     values[name].unparse()
   values.unparse_flags()
   assert (caught.value.code, capsys.readouterr().err) == (2, f"error: {message}\n")
+
+
+def test_a_line_is_whole_in_its_file_when_the_disk_is_waited_for(tmp_path, monkeypatch):
+  held = []
+  monkeypatch.setattr(result_lines.os, "fsync", lambda number: held.append(os.fstat(number).st_size))
+  lines = result_lines.ResultLines(tmp_path / "all.jsonl", options=NOW, defaults=DEFAULTS, is_new=True)
+  lines.add("a", '{"a": 1}')
+  lines.add("b", "{}")
+  assert held == [9, 12]

@@ -5,12 +5,15 @@ import functools
 import io
 import os
 import pathlib
+import runpy
+import signal
 import sys
 import types
 
 import numpy as np
 import pytest
 
+from configs.data import univariate
 from data_gen.candidates import Equation
 
 
@@ -154,3 +157,49 @@ def test_rounds_make_the_spans_that_are_missing_until_all_is_written(command, tm
     [2048, 3072]] and not pathlib.Path(folder).exists()
   command.generate(job, folder, [])  # of what is done nothing is made
   assert len(made) == 2
+
+
+@pytest.fixture
+def as_program(command, monkeypatch):
+  """Runs the file as a program, without its rounds: `(exit code, (job, folder, options) of each call)`."""
+  handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+  given = []
+  monkeypatch.setattr(command, "generate", lambda *arguments: given.append(arguments))
+
+  def run(*argv):
+    monkeypatch.setattr(sys, "argv", ["beam", *argv])
+    try:
+      with pytest.raises(SystemExit) as ended:
+        runpy.run_path(command.__file__, run_name="__main__")
+    finally:
+      for number, handler in handlers.items():
+        signal.signal(number, handler)
+      command.asked.FLAGS.unparse_flags()
+      for name in command.asked.FLAGS:
+        command.asked.FLAGS[name].unparse()
+    return ended.value.code, given
+  return run
+
+
+def test_what_follows_the_flags_goes_to_beam_and_its_runner(as_program, tmp_path):
+  needed = [f"--config={univariate.__file__}", f"--out={tmp_path}", "--equations=7"]
+  code, [(job, folder, options)] = as_program(*needed, "--", "--streaming", "--region=x")
+  assert code == 0 and options == ["--runner=DirectRunner", "--streaming", "--region=x", "--allow_unsafe_triggers"]
+  assert (job.num_train, job.num_validation, job.seed) == (7, 0, 0) and job.excluded.endswith("excluded.csv")
+  assert folder == str(job.folder / "spans") and job.folder.is_relative_to(tmp_path)
+  assert job.config.simplify == univariate.get_config().simplify
+  code, [_, (job, folder, options)] = as_program(
+    *needed, "--runner=SparkRunner", "--spans=/other", "--validation=2", "--seed=3", "--exclude=", "--simplify=rules",
+    "--shard_equations=5")
+  assert code == 0 and options == ["--runner=SparkRunner"] and folder == "/other" and job.excluded is None
+  assert (job.num_validation, job.seed, job.config.simplify, job.config.shard_equations) == (2, 3, "rules", 5)
+
+
+def test_a_place_that_cannot_be_written_is_one_line(command, as_program, monkeypatch, tmp_path, capsys):
+  def fail(*_):
+    raise OSError(28, "No space left on device")
+  monkeypatch.setattr(command, "generate", fail)
+  code, _ = as_program(f"--config={univariate.__file__}", f"--out={tmp_path}", "--equations=7")
+  err = capsys.readouterr().err
+  assert code == 2 and err.startswith(f"error: cannot write to {tmp_path}") and "No space left" in err
+  assert as_program("--equations=7")[0] == 2 and "--config is required" in capsys.readouterr().err

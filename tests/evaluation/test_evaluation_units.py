@@ -252,6 +252,8 @@ def test_fresh_equations_are_read_to_the_digits_that_they_hold():
   found = problems.load_equations(problems.FRESH_EQUATIONS[1], num_equations=40)
   assert len(found) == 40 and found[0].name == "fresh-1" and found[39].name == "fresh-40" and found[0].family == "fresh"
   assert all(one.num_points == 100 and one.num_variables == 1 for one in found)
+  pairs = problems.load_equations(problems.FRESH_EQUATIONS[2], num_equations=40)
+  assert {one.num_points for one in pairs if one.num_variables == 2} == {200}
   texts = " ".join(one.text for one in found)
   assert "0000001" not in texts and "99999" not in texts
 

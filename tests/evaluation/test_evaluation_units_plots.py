@@ -104,7 +104,7 @@ def surface_of(truth, predicted):
 def test_surfaces_are_drawn_without_poles():
   asked = surface_of("x*y + 1", "1 + x*y + 10*x*y*(x*y - 1)*(x*y - 2)")
   (x, y, truth), options = asked["surface"]
-  assert x.shape == y.shape == truth.shape == (plots.NUM_SURFACE_POINTS,) * 2
+  assert x.shape == y.shape == truth.shape == (50, 50)
   np.testing.assert_allclose(truth, x * y + 1)
   assert (x.min(), x.max(), y.min(), y.max()) == (0, 1, 0, 2) and asked["ends"] == pytest.approx((0.8, 3.2))
   assert options == {"color": plots.TRUTH_COLOUR, "alpha": 0.5, "linewidth": 0}

@@ -157,12 +157,13 @@ def test_bounds_of_faults_are_themselves_none(monkeypatch):
     monkeypatch.setattr(real_faults, "score", lambda *_: r2)
     return real_faults.find_faults(formula(text), SPLIT, Yardsticks(least_squares, None))
   exact = 1 - real_faults.EXACT_FVU
+  assert exact == 1 - 1e-9
   bound = 1 - exact  # what subtraction leaves of it
   monkeypatch.setattr(real_faults, "EXACT_FVU", bound)
   assert real_faults.EXPONENT not in faults("x**y", exact)
   assert real_faults.EXPONENT in faults("x**y", exact - 1e-8)
-  assert real_faults.BELOW_LINE not in faults("x", 0.5 - real_faults.ROOM, 0.5)
-  assert real_faults.BELOW_LINE in faults("x", 0.5 - real_faults.ROOM - 1e-9, 0.5)
+  assert real_faults.BELOW_LINE not in faults("x", 0.5 - 0.02, 0.5)
+  assert real_faults.BELOW_LINE in faults("x", 0.5 - 0.02 - 1e-9, 0.5)
   assert real_faults.TIMID not in faults("0.5 + 0*2", 0.0)  # nothing stands beside it
 
 

@@ -59,6 +59,12 @@ def test_a_formula_that_cannot_be_set_has_no_picture():
   assert float(re.search(r'width="([\d.]+)pt"', svg)[1]) == pytest.approx(0.6 * page.FORMULA_SIZE, abs=1)
 
 
+def test_formulas_are_set_a_third_larger_than_the_text_around_them(rng):
+  text, _ = make_page(rng)
+  size_px = float(re.search(r"body { font: ([\d.]+)px", text)[1])
+  assert pytest.approx(4 / 3 * 0.75 * size_px) == page.FORMULA_SIZE  # 96 pixels and 72 points are an inch
+
+
 def test_nothing_is_fetched_and_nothing_runs(rng):
   text, _ = make_page(rng, HOSTILE, target="</title><script>alert(3)</script>")
   root, elements = parsed(text)

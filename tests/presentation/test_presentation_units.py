@@ -210,6 +210,7 @@ def test_of_more_columns_each_has_a_panel():
   y = 2.31 * x[:, 0] * x[:, 1] + 1
   _, axes, lines = figure_of(("8.2", "2.3*x*z + 1"), x, y)
   diagonal, dots = axes["fit"].lines
+  assert axes["fit"].get_xscale() == "linear" == axes["partial"][0].get_yscale()
   assert list(diagonal.get_xdata()) == [y.min(), y.max()] == list(diagonal.get_ydata())
   assert diagonal.get_color() == "0.75" and diagonal.get_linewidth() == 1
   assert (dots.get_color(), dots.get_markersize(), dots.get_linestyle()) == ("C0", 4, "None")
@@ -398,6 +399,9 @@ def test_a_formula_that_is_zero_at_a_row_is_drawn_without_a_warning():
   figure = figures.make_figure(
     result_of(lines, weights=1 / y**2), lines[1], Table("t.csv", ("x", "z"), "y", x, y))
   assert [axes.get_ylabel() for axes in figure.axes if axes.get_ylabel().startswith("residual")] == ["residual / fit"]
+  [fit] = [axes for axes in figure.axes if axes.get_label() == "fit"]
+  assert (fit.get_xscale(), fit.get_yscale()) == ("linear", "log")
+  assert [axes.get_yscale() for axes in figure.axes if axes.get_label() == "partial"] == ["linear", "log"]
 
 
 def test_a_panel_of_equal_dots_has_a_height_of_two():
@@ -421,3 +425,44 @@ def test_complexities_are_whole_numbers_on_their_axis():
   _, axes, _ = figure_of(("8.2", "x + 1"))
   ticks = axes["front"].xaxis.get_major_locator().tick_values(1, 3)
   assert all(float(tick).is_integer() for tick in ticks) and len(ticks) < 6
+
+
+def test_legends_stand_small_where_they_hide_least_whatever_a_user_has_set():
+  import matplotlib
+  with matplotlib.rc_context({"legend.loc": "center", "legend.fontsize": "xx-large"}):
+    _, axes, _ = figure_of()
+  small = 10 * 0.833
+  for name in ("fit", "front"):
+    legend = axes[name].get_legend()
+    assert legend._get_loc() == 0 and legend.get_texts()[0].get_size() == pytest.approx(small, abs=0.05)
+
+
+def test_columns_along_which_a_formula_has_no_value_come_last():
+  x = np.random.default_rng(0).uniform(1, 2, (40, 5))
+  x[:, 0] = np.linspace(-1, 0.25, 40)  # its median is below 0: of the others no curve is defined
+  line = equation("sqrt(x) + z + u + v + w", x, x[:, 1])
+  assert figures._choose_columns(line, x) == [0, 1, 2, 3]
+  _, axes, _ = figure_of(("8.2", "sqrt(x) + z"), x[:, :2], x[:, 1])
+  assert [each.get_title() for each in axes["partial"]] == [
+    "others at their medians", "undefined at the medians of the others"]
+
+
+def test_a_perfect_formula_without_a_front_has_a_place_on_its_axis():
+  y = 2 * X[:, 0]
+  line = dataclasses.replace(equation("2*x", y=y), mse=0.0)
+  figure = figures.make_figure(result_of([line], 0, pareto=()), line, Table("t.csv", line.names, "y", X, y))
+  [front] = [axes for axes in figure.axes if axes.get_label() == "front"]
+  assert [mark.get_ydata()[0] for mark in front.lines[2:]] == [np.finfo(np.float64).tiny]
+
+
+def test_formulas_of_four_thousand_letters_are_set_and_longer_ones_are_not(monkeypatch):
+  monkeypatch.setattr(page, "_image", lambda draw, form: form)
+  assert page._draw_formula(types.SimpleNamespace(latex="a" * 4000)) == "svg"
+  assert page._draw_formula(types.SimpleNamespace(latex="a" * 4001)) is None
+
+
+def test_what_is_not_known_of_a_search_is_not_told():
+  text, _, _ = page_of({"seen": Seen({"x": (1.0, 5.0)}, (), None)})
+  assert "left unexplained" not in text and "not in the recommended formula" not in text and "<td>5</td>" in text
+  text, _, _ = page_of({"seen": None})
+  assert "left unexplained" not in text and "a leap" not in text
