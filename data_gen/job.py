@@ -155,7 +155,8 @@ def _read_functions(directories: tuple[str, ...]) -> tuple[bloom.BloomFilter | N
 def _read_lost(path: str | None, identity: dict) -> dict[int, str]:
   if path is None:
     return {}
-  manifest = writer_lib.read_manifest(Path(path).parent if Path(path).name == writer_lib.MANIFEST else Path(path))
+  place = Path(path)
+  manifest = writer_lib.read_manifest(place) if place.is_dir() else writer_lib.read_manifest(place.parent, place.name)
   try:
     held, lost = manifest["identity"], {int(index): rule for index, rule in manifest["lost"].items()}
     other = [key for key in ("config", "seed") if held[key] != identity[key]]

@@ -284,15 +284,17 @@ def find_folders(directory: str | Path) -> list[Path]:
   return found
 
 
-def read_manifest(folder: Path) -> dict[str, Any]:
+def read_manifest(folder: Path, name: str = MANIFEST) -> dict[str, Any]:
   """Raises DataError when it cannot be read or has another schema."""
-  path = folder / MANIFEST
+  path = folder / name
   try:
     files.check_regular(path)
     manifest = json.loads(path.read_text(encoding="utf-8"))
-    version = manifest["schema_version"]
-  except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+  except (OSError, ValueError, RecursionError) as error:
     raise DataError(f"cannot read manifest {path}: {error}") from None
+  if not isinstance(manifest, dict) or "schema_version" not in manifest:
+    raise DataError(f"cannot read manifest {path}: expected a JSON object with the key 'schema_version'")
+  version = manifest["schema_version"]
   if version != SCHEMA_VERSION:
     raise DataError(f"manifest {path} has schema version {version}, expected {SCHEMA_VERSION}")
   return manifest

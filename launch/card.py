@@ -76,7 +76,8 @@ def _shorten(path: Path) -> dict[str, Any]:
     variants = {name or "all": {key: figures[key] for key in _FIGURES} for name, figures in summary["variants"].items()}
     return {**{key: summary[key] for key in _RUN}, "variants": variants}
   except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
-    raise InputError(f"{path} is no summary of launch.evaluate: {error}") from None
+    why = f"it has no key {error}" if isinstance(error, KeyError) else error
+    raise InputError(f"{path} is no summary of launch.evaluate: {why}") from None
 
 
 if __name__ == "__main__":

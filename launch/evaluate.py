@@ -142,6 +142,8 @@ def _open_folder(out: str | None, settings: dict[str, Any]) -> pathlib.Path:
     if changed:
       was, now = (values.get(changed[0]) for values in (before, settings))
       raise InputError(f"--out: {out!r} holds results of --{changed[0]}={was}, not {now}; give another folder")
+  elif (folder / "results.csv").exists():
+    raise InputError(f"--out: {out!r} has a results.csv without the settings.json of this command; give another folder")
   else:
     write_text(note, json.dumps(settings, indent=1) + "\n")
   return folder

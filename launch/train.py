@@ -78,8 +78,12 @@ def _train(config: config_lib.TrainConfig, workdir: pathlib.Path, note: pathlib.
     raise InputError(f"cannot use {error.filename}: {error.strerror}") from None
   if processes.is_first():
     write_text(note, json.dumps(configuration.to_dict(config), indent=1))
-  is_complete = loop.train(run, should_stop=lambda: stop.is_set() or time.monotonic() > deadline)
-  loop.close(run)
+  try:
+    is_complete = loop.train(run, should_stop=lambda: stop.is_set() or time.monotonic() > deadline)
+    loop.close(run)
+  except OSError:
+    run.curves.abandon()
+    raise
   logging.info("%s at step %d", "complete" if is_complete else "stopped", int(run.state.step))
   return runner.STOPPED if stop.is_set() and not is_complete else runner.DONE
 

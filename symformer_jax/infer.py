@@ -313,7 +313,8 @@ def _print(answer: Answer, *, is_quiet: bool) -> None:
     return
   if is_quiet:
     return
-  listing.print_result(answer.result, answer.taken[0], name=pathlib.Path(answer.path).name, target=answer.target)
+  name = runner.one_line(pathlib.Path(answer.path).name)
+  listing.print_result(answer.result, answer.taken[0], name=name, target=answer.target)
 
 
 def _print_line(answer: Answer, num_done: int, num_files: int) -> None:
@@ -322,7 +323,8 @@ def _print_line(answer: Answer, num_done: int, num_files: int) -> None:
     runner.say(f"failed: [{num_done}/{num_files}] {runner.one_line(answer.result.message)}")
   elif not asked.QUIET.value:
     selected, _ = answer.taken
-    print(f"[{num_done}/{num_files}] {answer.path}: {written(answer.target)} = {selected.expression}  "
+    path = runner.one_line(answer.path)
+    print(f"[{num_done}/{num_files}] {path}: {written(answer.target)} = {selected.expression}  "
           f"R2 {format_r2(selected.r2)}")
 
 

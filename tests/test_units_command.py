@@ -344,6 +344,13 @@ def test_lines_of_a_batch(flags, answering, tmp_path, capsys):
   assert answering[-1][2] is True
 
 
+def test_a_name_of_a_file_is_printed_in_one_line(flags, answering, tmp_path, capsys):
+  assert run_many(flags, ["a\n\x1b[2Jb"], f"--out={tmp_path / 'all.jsonl'}") == runner.DONE
+  assert capsys.readouterr().out == "[1/1] a \\x1b[2Jb: y = 2*x  R2 0.900000\n"
+  assert run_many(flags, ["f/a\n\x1b[2Jb"]) == runner.DONE
+  assert capsys.readouterr().out.splitlines()[0].startswith("a \\x1b[2Jb: y, ")
+
+
 def test_without_a_file_each_answer_is_printed(flags, answering, capsys):
   assert run_many(flags, ["a", "b"]) == runner.DONE and capsys.readouterr().out.count("recommended") == 2
   assert run_many(flags, ["a", "b"], "--quiet") == runner.DONE and capsys.readouterr().out == ""

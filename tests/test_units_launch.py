@@ -221,6 +221,21 @@ def test_training_writes_its_config_and_ends_as_it_was_asked(training, monkeypat
   assert main() == runner.DONE
 
 
+def test_curves_that_cannot_be_written_are_not_tried_again(training, monkeypatch):
+  main, asked, _, _ = training
+  run = types.SimpleNamespace(curves=types.SimpleNamespace(abandon=lambda: asked.update(abandoned=True)))
+  monkeypatch.setattr(train.loop, "set_up", lambda *_: run)
+  for name in ("close", "train"):
+    asked.clear()
+
+    def fail(*_, **__):
+      raise OSError(28, "No space left on device")
+    monkeypatch.setattr(train.loop, name, fail)
+    with pytest.raises(OSError, match="No space left"):
+      main()
+    assert asked.pop("abandoned")
+
+
 def test_only_the_first_process_writes_the_config(training, monkeypatch):
   main, _, _, workdir = training
   monkeypatch.setattr(train.processes, "is_first", lambda: False)

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+import contextlib
 import dataclasses
 import datetime
 import re
@@ -55,7 +56,10 @@ class Grid:
 
 def clean_name(name: Any) -> str:
   """A column's name in one line of signs that can be printed: marks, breaks and runs of spaces become a space."""
-  return " ".join("".join(sign if sign.isprintable() else " " for sign in str(name)).split())
+  text = str(name)
+  with contextlib.suppress(UnicodeError):  # an argument, where the locale knows no UTF-8
+    text = text.encode("utf-8", "surrogateescape").decode("utf-8")
+  return " ".join("".join(sign if sign.isprintable() else " " for sign in text).split())
 
 
 def from_rows(

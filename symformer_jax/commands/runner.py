@@ -252,8 +252,16 @@ def _parse(flag_values: flags.FlagValues, argv: list[str]) -> list[str]:
   return rest
 
 
+# ml_collections puts the traceback before what a config file raised.
+_CONFIG_TRACE = re.compile(
+  r'Error whilst parsing config file:\s+Traceback .*\n  File "[^\n]*\n(?: [^\n]*\n)*', re.DOTALL)
+
+
 def _in_words(message: str) -> str:
-  """What flags say of a text that is no number, without the names of Python's functions."""
+  """What flags say of a text that is no number, without the names of Python's functions; of a config that fails, what
+  it raised.
+  """
+  message = _CONFIG_TRACE.sub("", message).strip()
   message = re.sub(r"invalid literal for int\(\) with base 10: ", "expected a whole number, got ", message)
   message = re.sub(r"\('Non-boolean argument to boolean flag', (.*?)\)", r"expected true or false, got \1", message)
   return re.sub(r"could not convert string to float: ", "expected a number, got ", message)

@@ -265,12 +265,13 @@ class _Source:
     return column.content.is_numeric and not column.content.is_mostly_text
 
   def _first_text(self) -> str:
-    """Of the first column of text, its first cell that is there."""
+    """Of the first column of text, its first cell that is there; where there is none, the first column without any."""
     for column in self.columns:
       row = None if self._is_of_numbers(column) else column.content.first_bad()
       if row is not None:
         return f"{_place(self.grid, row)}, column {column.name!r}: {_shown(column, row)} is no number"
-    return ""
+    empty = [column for column in self.columns if column.content.is_empty]
+    return f"column {empty[0].name!r} holds no number{self.grid.empty}" if empty else ""
 
   # --- one table ---
 

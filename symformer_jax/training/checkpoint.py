@@ -1,8 +1,10 @@
 """Checkpoints of a run: state, data position and meta in one Orbax composite, written whole or not at all."""
 
 from collections.abc import Callable
+import errno
 import json
 import math
+import os
 from pathlib import Path
 import shutil
 from typing import Any
@@ -62,11 +64,22 @@ class Checkpoints:
       enable_async_checkpointing=False)
     self._manager = ocp.CheckpointManager(folder, options=options)
 
+  def check_room(self, state: Any) -> None:
+    """Raises OSError where the disk has no room for a state's checkpoint: Orbax says so in hundreds of lines."""
+    size = sum(math.prod(leaf.shape) * leaf.dtype.itemsize for leaf in jax.tree.leaves(state))
+    if shutil.disk_usage(self._manager.directory).free < size:
+      raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self._manager.directory))
+
   def save(
     self, state: TrainState, iterator: grain.DatasetIterator, meta: dict[str, Any], *,
     validation: dict[str, float] | None = None,
   ) -> None:
-    """Saves under the state's step; returns when it is on disk. Only checkpoints with `validation` can be the best."""
+    """Saves under the state's step; returns when it is on disk. Only checkpoints with `validation` can be the best.
+
+    Raises:
+      OSError: where the disk has no room for it.
+    """
+    self.check_room(state)
     self._manager.save(
       int(state.step),
       metrics={"loss": math.inf, **(validation or {})},

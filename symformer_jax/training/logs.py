@@ -3,6 +3,7 @@
 import contextlib
 import json
 from pathlib import Path
+import threading
 from typing import Any
 
 from tensorboardX import SummaryWriter
@@ -38,6 +39,7 @@ class Curves:
 
   def __init__(self, workdir: str | Path, *, first_step: int, is_writer: bool = True):
     self._is_writer = is_writer
+    self._lost: OSError | None = None
     if is_writer:
       self._open(workdir, first_step)
 
@@ -45,7 +47,15 @@ class Curves:
     self._path = Path(workdir) / "metrics.jsonl"
     self._drop_after(first_step)
     self._file = self._path.open("a")
+    self._hook, threading.excepthook = threading.excepthook, self._on_thread_error
     self._board = SummaryWriter(str(Path(workdir) / "tensorboard"), purge_step=first_step)
+
+  def _on_thread_error(self, failed: Any) -> None:
+    """TensorBoard's writer is a thread, and nothing reads its queue once a full disk has ended it."""
+    if isinstance(failed.exc_value, OSError):
+      self._lost = failed.exc_value
+    else:
+      self._hook(failed)
 
   def _drop_after(self, step: int) -> None:
     """Forgets lines of steps that will be done again, and a line cut short by a kill."""
@@ -61,12 +71,20 @@ class Curves:
   def write(self, step: int, kind: str, values: dict[str, float]) -> None:
     if not self._is_writer:
       return
+    if self._lost is not None:
+      raise self._lost
     self._file.write(json.dumps({"step": step, "kind": kind, **values}) + "\n")
     self._file.flush()
     for name, value in values.items():
       self._board.add_scalar(f"{kind}/{name}", value, step)
 
+  def abandon(self) -> None:
+    """Where the disk takes nothing more: the end of the process does not try again to write what TensorBoard has."""
+    if self._is_writer:
+      self._board.file_writer.event_writer.close = lambda: None
+
   def close(self) -> None:
     if self._is_writer:
       self._file.close()
       self._board.close()
+      threading.excepthook = self._hook

@@ -77,6 +77,7 @@ def set_up(config: TrainConfig, workdir: Path, initial_params: Any = None) -> Ru
     initial_params: parameters to start a new run from, instead of random ones.
   Raises:
     ModelError: when the checkpoint there belongs to another model; InputError, DataError: unusable data.
+    OSError: where the disk has no room for a checkpoint of a new run.
   """
   workdir.mkdir(parents=True, exist_ok=True)
   mesh = sharding.make_mesh(config.mesh)
@@ -90,6 +91,7 @@ def set_up(config: TrainConfig, workdir: Path, initial_params: Any = None) -> Ru
   restored = checkpoints.restore_newest(
     checkpoint.abstract_like(abstract, shardings), iterator, lambda meta: checkpoint.check_same_run(meta, config))
   if restored is None:
+    checkpoints.check_room(abstract)
     state = jax.jit(lambda: init_state(config, optimizer), out_shardings=shardings)()
     if initial_params is not None:
       state = state._replace(params=jax.device_put(initial_params, shardings.params))

@@ -349,6 +349,9 @@ def test_a_row_of_units_has_none_for_days_and_text():
 
 def test_a_name_is_one_line_of_printable_signs():
   assert grids.clean_name(" a\tb\n\x00c\u200b ") == "a b c" and grids.clean_name(1990) == "1990"
+  # As Python has an argument where the locale knows no UTF-8; what is no UTF-8 either stays none.
+  assert grids.clean_name("\udcce\udcb8") == "\u03b8"
+  assert grids.clean_name("a\udcce") == grids.clean_name("a\ud800") == "a"
 
 
 # --- lines of text -----------------------------------------------------------------------------------------------

@@ -34,6 +34,7 @@ def test_configs_of_the_installation_are_found_from_any_folder(tmp_path, monkeyp
   (["--config=configs/tiny.py", "--config.optimiser.lr=1"],
    "error: --config.optimiser.lr: the config has no key 'optimiser': did you mean 'optimizer'?\n"),
   (["--config=failing.py"], "ZeroDivisionError: division by zero"),
+  (["--config=values.py"], "error: flag --config=values.py: ValueError: so many, or more; see --help\n"),
   (["--config=configs/tiny.py", "--workdir=/proc/x"], "error: --workdir: cannot make the folder '/proc/x': "),
   *(pytest.param(*case, marks=pytest.mark.slow) for case in (
     (["--config=missing.py"], "error: no config file 'missing.py': expected a Python file with get_config()"),
@@ -44,6 +45,7 @@ def test_configs_of_the_installation_are_found_from_any_folder(tmp_path, monkeyp
 ])
 def test_training_says_in_one_line_what_is_wrong_with_a_config(tmp_path, arguments, message):
   (tmp_path / "failing.py").write_text("def get_config(): return 1 / 0")
+  (tmp_path / "values.py").write_text("def get_config():\n  raise ValueError('so many,\\nor more')")
   (tmp_path / "plain.py").write_text("def get_config(): return [3]")
   done = subprocess.run([sys.executable, "-m", "launch.train", "--workdir=run", *arguments], cwd=tmp_path,
                         capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)})

@@ -220,6 +220,7 @@ def test_dropped_rows_are_counted(write):
   ("a,b\n" + "1,7\n2,7\n3,7\n4,7\n5,7\n", "the target 'b' is constant: every value is 7"),
   ("a,a\n" + ROWS, "two columns are called 'a'"),
   ("b\n1\n2\n3\n4\n5\n", "no column left to explain 'b'"),
+  ("b,c\n" + "1,\n" * 5, "column 'c' holds no number; no other column left to explain 'b'"),
   ("month,year\nMay,1\nJune,2\n", "line 2, column 'month': 'May' is no number; no other column left to expl"),
   ("a,\"b\n" + ROWS, "cannot be read as a table: the quote in line 1 has no end"),
   ("height\n1,5\n2,5\n3,5\n4,5\n", "Expected 1 fields in line 2, saw 2; where numbers have decimal commas"),

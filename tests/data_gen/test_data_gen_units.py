@@ -1088,7 +1088,8 @@ def test_losses_are_written_down_at_once_and_once(tmp_path, monkeypatch):
 
 
 def test_a_manifest_is_read_in_its_own_schema(tmp_path):
-  for text, message in (("{", "cannot read manifest"), ("[]", "cannot read manifest"), ("{}", "cannot read manifest"),
+  no_object = "cannot read manifest .*manifest.json: expected a JSON object with the key 'schema_version'"
+  for text, message in (("{", "cannot read manifest"), ("[]", no_object), ("{}", no_object),
                         ('{"schema_version": 2}', "has schema version 2, expected 1")):
     (tmp_path / "manifest.json").write_text(text)
     with pytest.raises(DataError, match=message):
@@ -1434,6 +1435,9 @@ def test_what_another_run_has_lost_is_read_from_its_folder_or_its_manifest(tmp_p
   for lost in ({"x": "died"}, [], 3):
     with pytest.raises(DataError, match="is damaged: "):
       read(lost)
+  read({"5": "died"})
+  path.rename(tmp_path / "of_another_machine.json")
+  assert job_lib._read_lost(str(tmp_path / "of_another_machine.json"), identity) == {5: "died"}
 
 
 def test_the_next_node_has_the_share_of_the_trees_that_go_on_from_it():

@@ -82,6 +82,14 @@ def test_other_settings_need_another_folder(ask):
     ask(samples=32)
 
 
+def test_a_folder_of_other_results_is_refused_and_left_as_it_is(ask, tmp_path):
+  (tmp_path / "o").mkdir()
+  (tmp_path / "o" / "results.csv").write_text("x,y\n")
+  with pytest.raises(InputError, match="has a results.csv without the settings.json of this command; give another"):
+    ask(out=str(tmp_path / "o"))
+  assert [path.name for path in (tmp_path / "o").iterdir()] == ["results.csv"]
+
+
 def test_settings_that_nobody_writes_are_not_waited_for(ask, tmp_path):
   (tmp_path / "o").mkdir()
   os.mkfifo(tmp_path / "o" / "settings.json")

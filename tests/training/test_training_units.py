@@ -1,7 +1,9 @@
 """Parts of the training by themselves: curves, windows, the optimiser, rates, growing rows. No network is compiled."""
 
 import dataclasses
+import errno
 import json
+import threading
 import types
 
 import jax
@@ -43,6 +45,42 @@ def test_a_curve_goes_on_where_the_checkpoint_was(tmp_path):
   silent.write(1, "train", {"loss": 1.0})
   silent.close()
   assert not (tmp_path / "other").exists()
+
+
+def test_a_disk_that_takes_no_more_ends_the_curve(tmp_path, monkeypatch):
+  """TensorBoard's thread ends without a word; the next line says it, and nothing is written again at exit."""
+  others = []
+  monkeypatch.setattr(threading, "excepthook", others.append)
+  curves = logs.Curves(tmp_path, first_step=0)
+  writer = curves._board.file_writer.event_writer
+  curves.write(1, "train", {"loss": 1.0})
+
+  def fail(*_):
+    raise OSError(errno.ENOSPC, "No space left on device")
+  for target in (fail, lambda: 1 / 0):
+    thread = threading.Thread(target=target)
+    thread.start()
+    thread.join()
+  assert [each.exc_type for each in others] == [ZeroDivisionError]  # not the writer's
+  with pytest.raises(OSError, match="No space left on device"):
+    curves.write(2, "train", {"loss": 1.0})
+  assert len((tmp_path / "metrics.jsonl").read_text().splitlines()) == 1
+  close = writer.close
+  monkeypatch.setattr(writer, "flush", fail)
+  curves.abandon()
+  writer.close()  # as the process does when it ends
+  monkeypatch.delattr(writer, "flush")
+  close()
+  curves = logs.Curves(tmp_path, first_step=1, is_writer=False)
+  curves.abandon()
+
+
+def test_a_curve_that_ends_gives_threads_back_their_hook(tmp_path):
+  before = threading.excepthook
+  curves = logs.Curves(tmp_path, first_step=0)
+  assert threading.excepthook != before
+  curves.close()
+  assert threading.excepthook is before
 
 
 def updated(config, gradients, params):

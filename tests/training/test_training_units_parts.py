@@ -68,7 +68,7 @@ def test_steps_are_compiled_for_their_layouts_and_a_new_state_takes_the_place_of
 def parts(monkeypatch):
   """What a run is set up from, in the place of a network, data and files; `restored` is what is on the disk."""
   state = TrainState(jnp.int32(0), {"w": jnp.zeros(2)}, {}, jax.random.key_data(jax.random.key(0)))
-  seen = types.SimpleNamespace(restored=None, metas=[], curves=[], kept=[], validated=[])
+  seen = types.SimpleNamespace(restored=None, metas=[], curves=[], kept=[], validated=[], rooms=[])
   shardings = sharding.state_sharding(state, sharding.make_mesh(TINY.mesh))
 
   def restore_newest(abstract, iterator, check_meta):
@@ -80,7 +80,7 @@ def parts(monkeypatch):
   monkeypatch.setattr(loop, "jit_steps", lambda *given: ("train step", "eval step", shardings))
   monkeypatch.setattr(loop.pipeline, "make_iterator", lambda *given, **named: "iterator")
   monkeypatch.setattr(loop.checkpoint, "Checkpoints", lambda workdir, *, keep: seen.kept.append((workdir, keep)) or (
-    types.SimpleNamespace(restore_newest=restore_newest)))
+    types.SimpleNamespace(restore_newest=restore_newest, check_room=seen.rooms.append)))
   monkeypatch.setattr(loop.evaluation, "make_evaluation", lambda config, step, batches: seen.validated.append(
     (config, step, batches)) or "evaluate")
   monkeypatch.setattr(loop.evaluation, "make_decoding_evaluation", lambda config: ("decode", config))
@@ -99,6 +99,7 @@ def test_a_new_run_begins_at_nothing(parts, tmp_path):
   assert (run.evaluate, run.evaluate_decoding, run.curves) == ("evaluate", ("decode", TINY), "curves")
   assert parts.curves[0] == (workdir, {"first_step": 0, "is_writer": True}) and run.saved_step == -1
   assert parts.validated[0] == (TINY, "eval step", run.batch_sharding)
+  assert parts.rooms[0].params["w"].shape == (2,)
   assert run.batch_sharding.spec == P(("data", "fsdp")) and not run.pending and run.skips_in_a_row == 0
   assert run.meter._peak == 5 * jax.device_count()
   started = loop.set_up(TINY, workdir, {"w": np.ones(2, np.float32)})

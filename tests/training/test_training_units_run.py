@@ -1,6 +1,7 @@
 """Parts of a run, made by hand: what is due when, what a step counts, how arrays lie, what is saved; no training."""
 
 import collections
+import contextlib
 import dataclasses
 import json
 import math
@@ -750,7 +751,7 @@ def test_what_is_kept_and_saved(tmp_path, monkeypatch):
   made = {}
   monkeypatch.setattr(checkpoint.ocp, "CheckpointManager", lambda folder, options: made.update(
     folder=folder, options=options) or types.SimpleNamespace(
-      save=lambda step, metrics, args: made.update(step=step, metrics=metrics, args=args),
+      directory=tmp_path, save=lambda step, metrics, args: made.update(step=step, metrics=metrics, args=args),
       wait_until_finished=lambda: made.update(is_finished=True)))
   monkeypatch.setattr(checkpoint.grain, "PyGrainCheckpointSave", lambda iterator: checkpoint.ocp.args.JsonSave({}))
   checkpoints = checkpoint.Checkpoints(tmp_path, keep=3)
@@ -764,6 +765,12 @@ def test_what_is_kept_and_saved(tmp_path, monkeypatch):
   assert made["step"] == 7 and made["metrics"] == {"loss": math.inf} and made["is_finished"]
   checkpoints.save(state, None, {"a": 1}, validation={"loss": 2.0, "x": 1.0})
   assert made["metrics"] == {"loss": 2.0, "x": 1.0}
+  made.clear()
+  for free in (4 + 16 - 1, 4 + 16):  # bytes of the step and of the key
+    monkeypatch.setattr(checkpoint.shutil, "disk_usage", {tmp_path: types.SimpleNamespace(free=free)}.__getitem__)
+    with contextlib.nullcontext() if free == 20 else pytest.raises(OSError, match="No space left on device: '"):
+      checkpoints.save(state, None, {"a": 1})
+    assert bool(made) == (free == 20)
 
 
 def test_the_work_of_products_is_measured_on_the_platform(monkeypatch):
