@@ -29,6 +29,8 @@ from symformer_jax.results import Counts, Progress
 # Sources whose turns are taken whatever the time: the yardsticks, and what the user has given; fits of few formulas.
 CLOSED_FORMS = "closed_forms"
 ALWAYS_ASKED = (CLOSED_FORMS, "guesses")
+# Turns one after the other that have nobody to ask: then all sources of the cycle have said their last.
+MOST_LEFT_OUT = 1000
 
 
 class Turn(NamedTuple):
@@ -52,8 +54,8 @@ def schedule(sources: Sequence[Source], options: SearchOptions) -> Iterator[Turn
     for first, turns, after in early:
       if after == source.name:
         yield from _turns(by_name[first])[:turns]
-  if not budget.cycle or budget.cycle[0] not in by_name:
-    return  # the others only recombine what that one finds
+  if by_name.keys().isdisjoint(set(budget.cycle) - set(budget.recombining)):
+    return
   most = None if options.max_time is not None else budget.turns(options.effort)
   numbers = itertools.count()
   for name in itertools.islice(itertools.cycle(budget.cycle), most):
@@ -198,12 +200,14 @@ def run(
     return is_late() or should_stop()
 
   asked = [source for source in sources if any(source.name in search.states for search in searches.values())]
+  num_left_out = 0
   for turn in schedule(asked, options):
     if all(search.ended_by for search in searches.values()):
       break
     live = {i: search for i, search in searches.items() if search.takes_part(turn.source)}
+    num_left_out = 0 if live else num_left_out + 1
     if not live:
-      if is_over():
+      if num_left_out > MOST_LEFT_OUT or is_over():
         break
       continue
     has_begun = all(search.progress for search in live.values())

@@ -6,6 +6,7 @@ from typing import Any
 from symformer_jax.engine.options import SearchOptions
 from symformer_jax.engine.source import Source
 from symformer_jax.sources.closed_forms import ClosedForms
+from symformer_jax.sources.compositions import Compositions
 from symformer_jax.sources.curves import Curves
 from symformer_jax.sources.evolution import Evolution
 from symformer_jax.sources.exact_fractions import ExactFractions
@@ -52,6 +53,7 @@ SOURCES: dict[str, Callable[[Any, SearchOptions], Source]] = {
   TRANSFORMER: Transformer,
   "parts": lambda model, options: PartSums(options.config),
   "growth": lambda model, options: Growth(options.config),
+  "compositions": lambda model, options: Compositions(options),
   "evolution": lambda model, options: Evolution(options),
 }
 # Left out by `recombine=False`, and by `refine="none"`: their formulas are no good before their constants are fitted.

@@ -63,16 +63,16 @@ def test_what_each_source_is_asked_for_in_its_turns():
     "phases": [24] * 2, "subsets": [256],
     "varying": [128] * 3, "pairs": [512], "pairs_inside": [1024], "triples": [256] * 4, "ridges": [128] * 2,
     "subsets_inside": [128] * 6,
-    "growth": [512] * 2}
+    "growth": [512] * 2, "compositions": [64] * 4}
 
 
-def test_a_thorough_search_goes_on_for_forty_places():
-  """Four turns of evolution, then growth and parts: six times, and four turns more."""
+def test_a_thorough_search_goes_round_seven_times():
+  """Four turns of evolution and of compositions, two of growth and of parts."""
   quick, first, more = (collections.Counter(turn.source.name for turn in turns_of(effort=effort))
                         for effort in ("quick", "normal", "thorough"))
   assert quick.pop("reductions") < first["reductions"] == more["reductions"]  # a turn for each of the others'
   assert quick == collections.Counter({name: n for name, n in first.items() if name != "reductions"})
-  assert more - first == {"evolution": 6 * 4 + 4, "growth": 6 * 2, "parts": 6 * 2}
+  assert more - first == {"evolution": 7 * 4, "compositions": 7 * 4, "growth": 7 * 2, "parts": 7 * 2}
 
 
 def test_a_choice_is_left_three_twentieths_of_the_time_and_three_seconds_at_most():

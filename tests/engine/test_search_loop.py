@@ -115,6 +115,7 @@ def test_effort_says_how_often_the_cycle_goes_on():
   quick, normal, thorough = (names_of(SearchOptions(effort=effort)) for effort in ("quick", "normal", "thorough"))
   assert quick == normal == ["parts", "parts"]
   cycle = ["evolution"] * 4 + ["parts"] * 2
+  assert len(thorough) > 14
   assert thorough[2:14] == cycle * 2
   assert names_of(SearchOptions(effort="quick", max_time=1.0))[2:14] == cycle * 2
   assert names_of(SearchOptions(max_time=1.0), (Said(((WRONG,),), "parts"),)) == ["parts"]
@@ -153,6 +154,20 @@ def test_with_a_limit_of_time_the_search_goes_on_till_then(monkeypatch):
   searches, seen = run(source, options=SearchOptions(max_time=30.5, config=WITHOUT_CHOICE))
   assert len(seen) == 31 and searches[0].ended_by == results.TIME
   assert [p.source for _, p in seen] == ["evolution"] * 31
+
+
+@dataclasses.dataclass(frozen=True)
+class Brief(Endless):
+  """Has no more to say after its third turn."""
+
+  def propose(self, questions, *, turn, num, clock):
+    return [dataclasses.replace(each, is_last=turn == 2)
+            for each in super().propose(questions, turn=turn, num=num, clock=clock)]
+
+
+def test_a_search_ends_before_its_time_where_all_have_said_their_last():
+  searches, seen = run(Brief(()), options=SearchOptions(max_time=1e6))
+  assert len(seen) == 3 and searches[0].ended_by == results.BUDGET
 
 
 def test_a_turn_in_progress_is_ended_when_the_time_is_over(monkeypatch):

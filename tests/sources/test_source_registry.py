@@ -36,7 +36,7 @@ def test_the_table_has_every_source_of_the_config_in_its_order():
 
 def test_quick_leaves_out_what_takes_long_unless_time_is_given():
   assert set(names()) - set(names(effort="quick")) == {
-    "subsets", "varying", "pairs", "pairs_inside", "triples", "ridges", "subsets_inside", "growth"}
+    "subsets", "varying", "pairs", "pairs_inside", "triples", "ridges", "subsets_inside", "growth", "compositions"}
   assert names(effort="quick", max_time=5.0) == names() == names(effort="thorough")
 
 

@@ -6,6 +6,7 @@ files in configs/search, read by `commands.search_config`.
 """
 
 from symformer_jax.engine.config.columns import LibraryConfig, ProductsConfig
+from symformer_jax.engine.config.compositions import CompositionsConfig
 from symformer_jax.engine.config.evolution import EvolutionConfig
 from symformer_jax.engine.config.functions import (
   CurvesConfig,
@@ -60,12 +61,13 @@ from symformer_jax.engine.config.templates import GuessesConfig, TemplatesConfig
 from symformer_jax.engine.config.transformer import TransformerConfig
 
 __all__ = [
-  "BudgetConfig", "ChoiceConfig", "CurvesConfig", "DEFAULT", "EDITS", "EFFORTS", "EliminationConfig", "EvolutionConfig",
-  "ExactFractionsConfig", "FactoringConfig", "FormsConfig", "GrowthConfig", "GuessesConfig", "LIBRARY_FAMILIES",
-  "LINKS", "LibraryConfig", "LossConfig", "MonotoneConfig", "NoiseConfig", "PRODUCTS_FAMILIES", "PairsConfig",
-  "PairsInsideConfig", "PhasesConfig", "PoolConfig", "PowerProductsConfig", "ProductsConfig", "PursuitConfig",
-  "QuadraticsConfig", "REWRITINGS", "RationalsConfig", "ReductionsConfig", "RidgeGrids", "RidgesConfig", "SOURCES",
-  "ScalingConfig", "Search", "SearchConfig", "SelectionConfig", "SeparableConfig", "SingleIndexConfig", "SubsetsConfig",
-  "SubsetsInsideConfig", "SumSizes", "SurrogateConfig", "TIERS", "TemplatesConfig", "TermsConfig", "TransformerConfig",
-  "TriplesConfig", "VIEW_FUNCTIONS", "VaryingConfig", "ViewsConfig", "WaveFractionsConfig", "WaveProductsConfig",
+  "BudgetConfig", "ChoiceConfig", "CompositionsConfig", "CurvesConfig", "DEFAULT", "EDITS", "EFFORTS",
+  "EliminationConfig", "EvolutionConfig", "ExactFractionsConfig", "FactoringConfig", "FormsConfig", "GrowthConfig",
+  "GuessesConfig", "LIBRARY_FAMILIES", "LINKS", "LibraryConfig", "LossConfig", "MonotoneConfig", "NoiseConfig",
+  "PRODUCTS_FAMILIES", "PairsConfig", "PairsInsideConfig", "PhasesConfig", "PoolConfig", "PowerProductsConfig",
+  "ProductsConfig", "PursuitConfig", "QuadraticsConfig", "REWRITINGS", "RationalsConfig", "ReductionsConfig",
+  "RidgeGrids", "RidgesConfig", "SOURCES", "ScalingConfig", "Search", "SearchConfig", "SelectionConfig",
+  "SeparableConfig", "SingleIndexConfig", "SubsetsConfig", "SubsetsInsideConfig", "SumSizes", "SurrogateConfig",
+  "TIERS", "TemplatesConfig", "TermsConfig", "TransformerConfig", "TriplesConfig", "VIEW_FUNCTIONS", "VaryingConfig",
+  "ViewsConfig", "WaveFractionsConfig", "WaveProductsConfig",
 ]

@@ -87,18 +87,20 @@ class BudgetConfig:
   # than 1.7 of 5 seconds as many were recovered, 50, with it early as without.
   early: tuple[tuple[str, int, str], ...] = (("transformer", 1, "library"),)
 
-  # Who is asked then, round and round; nobody without the first. What evolution has found is grown, and its parts are
-  # put together, after every fourth turn: that takes as long as one.
-  cycle: tuple[str, ...] = ("evolution",) * 4 + ("growth", "parts")
+  # Who is asked then, round and round, for all turns that it has, evolution for one. What has been found is grown, and
+  # its parts are put together, after every fourth turn of evolution: that takes as long as one. Nobody is asked where
+  # those take no part whose formulas `recombining` needs.
+  cycle: tuple[str, ...] = ("evolution",) * 4 + ("compositions", "growth", "parts")
+  recombining: tuple[str, ...] = ("growth", "parts")
   # Sources that `quick` leaves out: what they find beside the others takes some seconds.
   quick_without: tuple[str, ...] = (
-    "subsets", "varying", "pairs", "pairs_inside", "triples", "ridges", "subsets_inside", "growth")
+    "subsets", "varying", "pairs", "pairs_inside", "triples", "ridges", "subsets_inside", "growth", "compositions")
   # Places of the cycle that are taken, by effort. Two take 2.2 to 2.7 CPU seconds, and in a process from nothing nine
-  # more to compile; of nine formulas that were left to them they found one. Forty make a search about ten
-  # times as long.
+  # more to compile; of nine formulas that were left to them they found one. Seven rounds make a search about
+  # twelve times as long.
   quick: int = 0
   normal: int = 0
-  thorough: int = 40
+  thorough: int = 49
 
   # Of the time that a user gives this share, at most so many seconds, is left for the choice: with few formulas looked
   # at, half a second to a second; with all, one to five.
@@ -113,6 +115,7 @@ class BudgetConfig:
     if not all(isinstance(turns, int) and turns > 0 for _, turns, _ in self.early):
       raise ValueError(f"early: expected whole numbers of turns of at least 1, got {self.early}")
     check_names("cycle", self.cycle, SOURCES)
+    check_names("recombining", self.recombining, SOURCES)
     check_names("quick_without", self.quick_without, SOURCES)
     for effort in EFFORTS:
       if not isinstance(self.turns(effort), int) or self.turns(effort) < 0:

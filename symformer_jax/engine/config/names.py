@@ -37,7 +37,8 @@ TIERS = ("any", "basic", "monomial")
 SOURCES = (
   "closed_forms", "guesses", "reductions", "power_products", "rationals", "quadratics", "curves", "wave_fractions",
   "phases", "exact_fractions", "single_index", "separable", "library", "subsets", "varying", "pairs", "pairs_inside",
-  "triples", "ridges", "subsets_inside", "transformer", "parts", "growth", "evolution")
+  "triples", "ridges", "subsets_inside", "transformer", "parts", "growth",
+  "compositions", "evolution")
 # How long a search goes on (`BudgetConfig`).
 EFFORTS = ("quick", "normal", "thorough")
 # Ways to vary a formula (`sources.variation.KINDS`).

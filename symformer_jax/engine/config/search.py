@@ -3,6 +3,7 @@
 import dataclasses
 
 from symformer_jax.engine.config.columns import LibraryConfig, ProductsConfig
+from symformer_jax.engine.config.compositions import CompositionsConfig
 from symformer_jax.engine.config.evolution import EvolutionConfig
 from symformer_jax.engine.config.functions import (
   CurvesConfig,
@@ -58,6 +59,7 @@ class SearchConfig:
   reductions: ReductionsConfig = ReductionsConfig()
   varying: VaryingConfig = VaryingConfig()
   ridges: RidgesConfig = RidgesConfig()
+  compositions: CompositionsConfig = CompositionsConfig()
   growth: GrowthConfig = GrowthConfig()
   terms: TermsConfig = TermsConfig()
   rationals: RationalsConfig = RationalsConfig()
