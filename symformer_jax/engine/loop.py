@@ -29,16 +29,15 @@ from symformer_jax.results import Counts, Progress
 # Sources whose turns are taken whatever the time: the yardsticks, and what the user has given; fits of few formulas.
 CLOSED_FORMS = "closed_forms"
 ALWAYS_ASKED = (CLOSED_FORMS, "guesses")
-# Turns one after the other that have nobody to ask: then all sources of the cycle have said their last.
-MOST_LEFT_OUT = 1000
 
 
 class Turn(NamedTuple):
-  """One turn: `number` counts those of the source, `num` is how much is asked of it."""
+  """One turn: `number` counts those of the source, `num` is how much is asked of it; whether it is one of the cycle."""
 
   source: Source
   number: int
   num: int
+  is_again: bool = False
 
 
 def schedule(sources: Sequence[Source], options: SearchOptions) -> Iterator[Turn]:
@@ -54,15 +53,15 @@ def schedule(sources: Sequence[Source], options: SearchOptions) -> Iterator[Turn
     for first, turns, after in early:
       if after == source.name:
         yield from _turns(by_name[first])[:turns]
-  if by_name.keys().isdisjoint(set(budget.cycle) - set(budget.recombining)):
+  if by_name.keys().isdisjoint(budget.finders):
     return
   most = None if options.max_time is not None else budget.turns(options.effort)
   numbers = itertools.count()
   for name in itertools.islice(itertools.cycle(budget.cycle), most):
     if name in by_name and by_name[name].turns:
-      yield from _turns(by_name[name])
+      yield from (turn._replace(is_again=True) for turn in _turns(by_name[name]))
     elif name in by_name:
-      yield Turn(by_name[name], next(numbers), 1)
+      yield Turn(by_name[name], next(numbers), 1, is_again=True)
 
 
 def _turns(source: Source) -> list[Turn]:
@@ -200,14 +199,14 @@ def run(
     return is_late() or should_stop()
 
   asked = [source for source in sources if any(source.name in search.states for search in searches.values())]
-  num_left_out = 0
   for turn in schedule(asked, options):
     if all(search.ended_by for search in searches.values()):
       break
+    if turn.is_again and not any(_can_find_more(search, options) for search in searches.values()):
+      break
     live = {i: search for i, search in searches.items() if search.takes_part(turn.source)}
-    num_left_out = 0 if live else num_left_out + 1
     if not live:
-      if num_left_out > MOST_LEFT_OUT or is_over():
+      if is_over():
         break
       continue
     has_begun = all(search.progress for search in live.values())
@@ -226,6 +225,11 @@ def run(
   is_stopped = should_stop()
   end(searches, results.STOPPED if is_stopped else results.TIME if is_late() else results.BUDGET)
   return is_stopped
+
+
+def _can_find_more(search: Search, options: SearchOptions) -> bool:
+  """Whether a source of the cycle that needs no other has not said its last of a data set."""
+  return not search.ended_by and not search.states.keys().isdisjoint(options.config.budget.finders)
 
 
 def _never() -> bool:

@@ -17,8 +17,8 @@ from symformer_jax.language.expression import Node, chain, number
 from symformer_jax.sources import composition_stages as stages
 from symformer_jax.sources.composition_goals import Goal
 
-# Constants by place: those inside, and those of the outer function.
-NUM_INSIDE, NUM_CONSTANTS = 5, 7
+# Constants by place (a, b, e, f, k, c, d): so many inside; shifts, each after the factor of what it is added to.
+NUM_INSIDE, SHIFTS = 5, (1, 3, 6)
 # A composition of which the constant and the column beside it leave a smaller share (squared) is theirs: what single
 # precision can tell.
 INDEPENDENT = 1e-5
@@ -60,12 +60,19 @@ class Inside:
     """What is alike of insides that are fitted together."""
     return self.inner, self.factor, self.factor_leaf is not None, self.beside is not None
 
+  def num_waves(self, config: CompositionsConfig) -> int:
+    """Waves around it, as `stages.constants` counts them: columns have many turns, functions of them few."""
+    if self.inner != stages.NOTHING:
+      return 0
+    return config.num_plain_waves if self.beside is None else config.num_waves_of_sums
+
   def build(self, constants: Sequence[float]) -> Node:
     """Its formula."""
     a, b, e, f, k = constants
-    node = stages.build(self.inner, self.leaf.node, a, b)
+    node = stages.build(self.inner, self.leaf.node, a, b, self.leaf.values)
     if self.factor_leaf is not None:
-      node = Node("*", (node, stages.build(self.factor, self.factor_leaf.node, e, f)))
+      factor = stages.build(self.factor, self.factor_leaf.node, e, f, self.factor_leaf.values)
+      node = Node("*", (node, factor))
     return node if self.beside is None else chain("+", [node, Node("*", (self.beside.node, number(k)))])
 
 
@@ -74,7 +81,7 @@ class Found:
   """A composition that comes near a goal.
 
   Attributes:
-    outer: a stage; goal: its number.
+    outer: a stage; goal: its place in the list of goals.
     constants: see the module [7]; left: share of the goal that is not met.
   """
 
@@ -86,8 +93,9 @@ class Found:
 
   def build(self) -> Node:
     """Its formula, without what is linear."""
-    c, d = self.constants[NUM_INSIDE:]
-    return stages.build(self.outer, self.inside.build(self.constants[:NUM_INSIDE].tolist()), float(c), float(d))
+    inside, (c, d) = self.constants[:NUM_INSIDE], self.constants[NUM_INSIDE:]
+    [values] = _inside_values(self.inside.functions, _leaves(self.inside)[:, None], inside[None])
+    return stages.build(self.outer, self.inside.build(inside.tolist()), float(c), float(d), values)
 
 
 def _inside_values(functions: tuple[str, str, bool, bool], leaves: np.ndarray, constants: np.ndarray) -> np.ndarray:
@@ -129,8 +137,7 @@ def block_of(inside: Inside, config: CompositionsConfig) -> Block:
     grid, ratio = (np.repeat(each, len(config.multiples), axis=0) for each in (grid, ratio))
     grid[:, 4] = ratio * np.tile(config.multiples, len(alone))
   values = _inside_values(inside.functions, leaves[:, None], grid)
-  is_usable = (np.all(np.isfinite(values), axis=1) & (np.ptp(values, axis=1) > SMALLEST_RANGE)
-               & (np.max(np.abs(values), axis=1) < LARGEST))
+  is_usable = np.ptp(values, axis=1) > SMALLEST_RANGE * np.max(np.abs(values), axis=1)  # NaN is not above
   return Block(inside, grid[is_usable], values[is_usable])
 
 
@@ -152,19 +159,18 @@ class Scan:
   def nearest(self, block: Block) -> Iterator[Found]:
     """For each goal and outer function the few places of the grid that leave least."""
     for outer in outer_functions(block.inside, self._outer):
-      constants, left = zip(*self._nearest_places(block, outer), strict=True)
-      of_inside, chosen = np.concatenate(left), np.concatenate(constants)  # [V, G], [V, G, 2]
-      for rank in np.argsort(of_inside, axis=0)[: self._config.num_alike]:
-        for goal, v in enumerate(rank):
-          if of_inside[v, goal] < self._config.most_left:
-            whole = np.concatenate([block.constants[v], chosen[v, goal]])
-            yield Found(block.inside, outer, goal, whole, max(float(of_inside[v, goal]), 0.0))
+      of_outer, left = map(np.concatenate, zip(*self._nearest_places(block, outer), strict=True))  # [V, G, 2], [V, G]
+      for ranked in np.argsort(left, axis=0, kind="stable")[: self._config.num_alike]:
+        for goal, v in enumerate(ranked):
+          if left[v, goal] < self._config.most_left:
+            constants = np.concatenate([block.constants[v], of_outer[v, goal]])
+            yield Found(block.inside, outer, goal, constants, max(float(left[v, goal]), 0.0))
 
   def _nearest_places(self, block: Block, outer: str) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Of each place inside the constants of the outer function that leave least of each goal [V, G, 2], and what they
     leave [V, G]; some at once.
     """
-    grid = stages.constants(outer, block.values, self._config, is_dense=block.inside.inner == stages.NOTHING)
+    grid = stages.constants(outer, block.values, self._config, num_waves=block.inside.num_waves(self._config))
     step = max(1, MOST_AT_ONCE // grid.shape[1])
     for begin in range(0, len(grid), step):
       interruption.check()
@@ -204,7 +210,9 @@ def fit(found: Sequence[Found], goals: Sequence[Goal], num_steps: int) -> list[F
 
 
 class _State(NamedTuple):
-  """Constants [K, 7]; columns without what is beside them [K, N], their sizes [K]; errors [K, N], their squares [K]."""
+  """Constants [K, 7]; columns without what is beside them [K, N], their sizes and their factors in the goal [K]; errors
+  [K, N], the sums of their squares [K].
+  """
 
   constants: np.ndarray
   columns: np.ndarray
@@ -227,7 +235,9 @@ class _Fit:
     inner, factor, has_factor, has_beside = self._functions
     used = [inner != stages.NOTHING] * 2 + [has_factor and factor != stages.NOTHING] * 2 + [has_beside] + [
       self._outer != stages.NOTHING] * 2
-    self._free = np.flatnonzero(used)
+    self._free: list[int] = np.flatnonzero(used).tolist()
+    inside = _inside_values(self._functions, self._leaves, self._begin)
+    self._sizes = [np.max(np.abs(each), axis=1) for each in (*self._leaves[:2], inside)]
 
   def run(self, num_steps: int) -> tuple[np.ndarray, np.ndarray]:
     """Constants [K, 7], and what they leave [K]."""
@@ -242,6 +252,10 @@ class _Fit:
                        for new, old in zip(after, state, strict=True)))
       damping = np.where(is_better, np.maximum(damping * GAINED, 1e-12), damping * FAILED)
     return state.constants, state.left
+
+  def _argument(self, place: int, constants: np.ndarray) -> np.ndarray:
+    """Sizes [K] of what a shift is added to, and of itself: it may be 0."""
+    return np.maximum(np.abs(constants[:, place]), np.abs(constants[:, place - 1]) * self._sizes[SHIFTS.index(place)])
 
   def _columns(self, constants: np.ndarray) -> np.ndarray:
     inside = _inside_values(self._functions, self._leaves, constants)
@@ -263,7 +277,7 @@ class _Fit:
     slopes = []
     for place in self._free:
       moved = state.constants.copy()
-      by = STEP * np.maximum(np.abs(moved[:, place]), 1e-3)
+      by = STEP * (self._argument(place, moved) if place in SHIFTS else np.abs(moved[:, place]))
       moved[:, place] += by
       slope = (self._columns(moved) - state.columns) / by[:, None]
       own = slope - unit * np.sum(unit * slope, axis=1, keepdims=True)

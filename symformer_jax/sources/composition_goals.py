@@ -8,7 +8,7 @@ import numpy as np
 
 from symformer_jax.engine.config import CompositionsConfig
 from symformer_jax.engine.rows import Rows
-from symformer_jax.language.expression import Node, chain, evaluate, negate, number
+from symformer_jax.language.expression import Node, chain, evaluate, negate, number, walk
 from symformer_jax.language.rules import Rule
 from symformer_jax.language.tidy import tidy
 from symformer_jax.sources import terms
@@ -83,19 +83,28 @@ def find_goals(rows: Rows, columns: Sequence[int], rule: Rule, config: Compositi
 
 
 def _kinds(rows: Rows, columns: Sequence[int], rule: Rule, config: CompositionsConfig) -> Iterator[Kind]:
-  """Of all that may be asked those whose operators the rule allows, in the order in which they are."""
+  """All that may be asked whose operators the rule allows: y and functions of it, with columns beside them, then of its
+  quotients, those by the first power of all columns before those by the second.
+  """
   links = [name for name in config.links if all(map(rule.allows_operator, LINKS[name].operators))]
-  pair_links = [name for name in config.pair_links if name in links]
-  divisors = [(), *monomials(columns, 1, config.powers)] if rule.allows_operator("pow") else [()]
-  pairs = monomials(columns, 2, config.pair_powers) if rule.allows_operator("pow") else []
-  linear = [(), *monomials(columns, 1, (1.0,))]
-  asked = [(link, divisor, beside) for divisor in divisors for link in links
-           for beside in (linear if link in config.links_beside else linear[:1])]
-  asked += [(link, divisor, ()) for divisor in pairs for link in pair_links]
+  some = {"beside": [name for name in links if name in config.links_beside],
+          "pairs": [name for name in links if name in config.pair_links]}
+  singles, pairs = ([monomial for monomial in monomials(columns, size, powers) if is_allowed(to_node(monomial), rule)]
+                    for size, powers in ((1, config.powers), (2, config.pair_powers)))
+  linear = monomials(columns, 1, (1.0,))
+  asked: list[tuple[str, Monomial, Monomial]] = [(link, divisor, ()) for divisor in ((), *singles) for link in links]
+  asked += [(link, divisor, ()) for divisor in pairs for link in some["pairs"]]
+  asked += [(link, divisor, beside) for divisor in ((), *singles) for link in some["beside"] for beside in linear]
+  rank = {power: i for i, power in enumerate(dict.fromkeys((*config.powers, *config.pair_powers)))}
   by = Values(rows.x)
-  for link, divisor, beside in asked:
+  for link, divisor, beside in sorted(asked, key=lambda kind: max((rank[power] for _, power in kind[1]), default=-1)):
     quotient = rows.y / by([divisor])[:, 0]
     yield Kind(link, divisor, bool(np.all(quotient <= 0)), beside)
+
+
+def is_allowed(node: Node, rule: Rule) -> bool:
+  """Whether a rule has all operators of a formula."""
+  return all(rule.allows_operator(part.token) for part in walk(node) if part.args)
 
 
 def make_goal(kind: Kind, rows: Rows, config: CompositionsConfig) -> Goal | None:
@@ -117,7 +126,9 @@ def make_goal(kind: Kind, rows: Rows, config: CompositionsConfig) -> Goal | None
 
 
 def _tempered(weights: np.ndarray, least: float) -> np.ndarray:
-  """Weights [N] that add up to 1, nearer to one another where else fewer than a share of the rows count."""
+  """Weights [N] that add up to 1, nearer to one another where else fewer than a share of the rows count; at the last
+  all alike, those of 0 too.
+  """
   for temper in TEMPERS:
     shares = weights**temper
     if num_rows(shares) >= least * len(weights):

@@ -16,6 +16,8 @@ from symformer_jax.language.tidy import tidy
 
 # The stage that changes nothing, and the one whose constant is an exponent.
 NOTHING, POWER = "", "pow"
+# Shares of an argument below which constants are what a fit leaves of 0 and of 1.
+ROUNDING = 1e-12
 
 
 class Stage(NamedTuple):
@@ -23,52 +25,52 @@ class Stage(NamedTuple):
 
   Attributes:
     of: its values, of any shape; tokens: its operators, the innermost first.
-    places: constants (a, b) [C, 2] for an argument that goes from 0 to 1; few of them inside another function, many
-      where nothing is around it.
+    places: constants (a, b) [C, 2] for an argument that goes from 0 to 1, of waves so many quarters of half a turn; 0
+      for those of `CompositionsConfig.wave_angles` alone.
     has_plain: whether the function of z itself is tried.
   """
 
   of: Callable[[np.ndarray], np.ndarray]
   tokens: tuple[str, ...]
-  places: Callable[[CompositionsConfig, bool], np.ndarray]
+  places: Callable[[CompositionsConfig, int], np.ndarray]
   has_plain: bool = False
 
 
-def _one(config: CompositionsConfig, is_dense: bool) -> np.ndarray:
+def _one(config: CompositionsConfig, num_waves: int) -> np.ndarray:
   return np.array([[1.0, 0.0]])
 
 
-def _factors(config: CompositionsConfig, is_dense: bool) -> np.ndarray:
+def _factors(config: CompositionsConfig, num_waves: int) -> np.ndarray:
   sizes = np.geomspace(*config.exponential_factors)
   return np.stack([np.concatenate([sizes, -sizes]), np.zeros(2 * len(sizes))], axis=1)
 
 
-def _beside(config: CompositionsConfig, is_dense: bool) -> np.ndarray:
+def _beside(config: CompositionsConfig, num_waves: int) -> np.ndarray:
   """Zeros below the range of the argument, and above it."""
   away = np.geomspace(*config.distances)
   ones = np.ones(len(away))
   return np.concatenate([np.stack([ones, away], axis=1), np.stack([-ones, 1 + away], axis=1)])
 
 
-def _among(config: CompositionsConfig, is_dense: bool) -> np.ndarray:
+def _among(config: CompositionsConfig, num_waves: int) -> np.ndarray:
   """Vertices within the range of the argument and to both sides of it."""
   vertices = np.linspace(*config.vertices)
   return np.stack([np.ones(len(vertices)), -vertices], axis=1)
 
 
-def _waves(config: CompositionsConfig, is_dense: bool) -> np.ndarray:
-  turns = np.arange(1, config.num_plain_waves + 1) * np.pi / 4 if is_dense else np.array(config.wave_angles)
+def _waves(config: CompositionsConfig, num_waves: int) -> np.ndarray:
+  turns = np.arange(1, num_waves + 1) * np.pi / 4 if num_waves else np.array(config.wave_angles)
   phases = np.arange(config.num_phases) * np.pi / config.num_phases
   return np.stack([each.ravel() for each in np.meshgrid(turns, phases, indexing="ij")], axis=1)
 
 
-def _steps(config: CompositionsConfig, is_dense: bool) -> np.ndarray:
+def _steps(config: CompositionsConfig, num_waves: int) -> np.ndarray:
   slopes, middles = (each.ravel() for each in np.meshgrid(
     np.geomspace(*config.slopes), np.linspace(*config.middles), indexing="ij"))
   return np.stack([slopes, -slopes * middles], axis=1)
 
 
-def _exponents(config: CompositionsConfig, is_dense: bool) -> np.ndarray:
+def _exponents(config: CompositionsConfig, num_waves: int) -> np.ndarray:
   return np.stack([np.array(config.exponents), np.zeros(len(config.exponents))], axis=1)
 
 
@@ -88,14 +90,11 @@ STAGES: dict[str, Stage] = {
 }
 
 
-def constants(name: str, z: np.ndarray, config: CompositionsConfig, *, is_dense: bool = False) -> np.ndarray:
-  """Constants (a, b) of a stage [V, C, 2] that are tried for each argument z [V, N].
-
-  Args:
-    is_dense: whether waves of many turns are tried too.
-  """
+def constants(name: str, z: np.ndarray, config: CompositionsConfig, *, num_waves: int = 0) -> np.ndarray:
+  """Constants (a, b) of a stage [V, C, 2] that are tried for each argument z [V, N]; `num_waves` as for its places."""
   stage = STAGES[name]
-  places = np.broadcast_to(stage.places(config, is_dense), (len(z), *stage.places(config, is_dense).shape))
+  places = stage.places(config, num_waves)
+  places = np.broadcast_to(places, (len(z), *places.shape))
   if name in (NOTHING, POWER):
     return places
   least, reach = z.min(axis=1)[:, None], np.ptp(z, axis=1)[:, None]
@@ -125,13 +124,14 @@ def values(name: str, z: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray
   return STAGES[name].of(a[:, None] * z + b[:, None])
 
 
-def build(name: str, node: Node, a: float, b: float) -> Node:
-  """The formula of a stage of a formula."""
+def build(name: str, node: Node, a: float, b: float, z: np.ndarray) -> Node:
+  """The formula of a stage of a formula with values z [N]; a shift that is but rounding is none."""
   if name == NOTHING:
     return node
   if name == POWER:
     return power(node, number(a))
-  node = tidy(chain("+", [Node("*", (node, number(a))), number(b)]))
+  shift = b if abs(b) > ROUNDING * abs(a) * np.max(np.abs(z)) else 0.0
+  node = tidy(chain("+", [Node("*", (node, number(1.0 if abs(a - 1) < ROUNDING else a))), number(shift)]))
   for token in STAGES[name].tokens:
     node = Node(token, (node,))
   return node

@@ -2,9 +2,10 @@
 
 `cos(cos(0.65*x))`, `0.1/sin(1/x + 4)` or `1/(sin(0.2*x**2 + x) + x)` have few constants, but these stand inside one
 another. A block of compositions, thousands that differ in constants alone, is looked at by one product of matrices, for
-y and some hundred functions of y at once; the nearest have their constants fitted.
+y and up to a hundred functions of y and of its quotients at once; the nearest have their constants fitted.
 There is no end to them: first functions of functions of powers, then of such times powers, of sums of two, of products
-of two. A turn takes the next blocks.
+of two. A turn takes the next blocks; the turns of an ordinary search of one column end among the second, and what
+follows is for those who give it time.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,6 +15,7 @@ import itertools
 import jax
 import numpy as np
 
+from symformer_jax.engine import interruption
 from symformer_jax.engine.clock import Clock
 from symformer_jax.engine.config import CompositionsConfig
 from symformer_jax.engine.options import SearchOptions
@@ -25,7 +27,7 @@ from symformer_jax.language.rules import Rule
 from symformer_jax.selection import scoring
 from symformer_jax.sources import composition_fits, composition_stages as stages, pair_sums
 from symformer_jax.sources.composition_fits import Found, Inside, Leaf, Scan
-from symformer_jax.sources.composition_goals import Goal, find_goals
+from symformer_jax.sources.composition_goals import Goal, find_goals, is_allowed
 from symformer_jax.sources.in_turn import in_turn
 from symformer_jax.sources.monomials import Values, monomials, to_node
 
@@ -58,12 +60,13 @@ class Compositions:
 
   def _propose(self, question: Question, num: int) -> Proposal:
     task, config = question.task, self.options.config.compositions
-    rows, columns = task.fit_rows.sample(config.num_rows, seed=0), task.fit_rows.varying(task.columns)
+    rows = task.fit_rows.sample(config.num_rows, seed=0)
+    columns = rows.varying(task.columns)
     goals = find_goals(rows, columns, task.rule, config)
     if not goals:
       return Proposal(is_last=True)
     found, end = look_at_blocks(rows, columns, goals, task.rule, config, begin=question.state)
-    nodes = _nodes_of(nearest_fitted(found, goals, config)[:num], goals, task)
+    nodes = _nodes_of(nearest_fitted(found, goals, config), goals, task)
     return Proposal(
       state=question.state if end is None else end, is_last=end is None,
       nodes=pair_sums.allowed(nodes, task, num, self.options.config.terms))
@@ -73,11 +76,12 @@ def look_at_blocks(
   rows: Rows, columns: Sequence[int], goals: Sequence[Goal], rule: Rule, config: CompositionsConfig, *, begin: int
 ) -> tuple[list[Found], int | None]:
   """What comes near of the next blocks, and the number of the first that is left; None where none is."""
-  names = [name for name, stage in stages.STAGES.items() if all(map(rule.allows_operator, stage.tokens))]
+  names = _stages_of(rule)
   scan, num = Scan(goals, names, config), 0
   found: list[Found] = []
-  insides = enumerate(insides_of(rows, columns, names, config))
+  insides = enumerate(insides_of(rows, columns, rule, config))
   for index, inside in itertools.islice(insides, begin, None):
+    interruption.check()
     if num >= config.num_looked_at:
       return found, index
     block = composition_fits.block_of(inside, config)
@@ -89,22 +93,28 @@ def look_at_blocks(
 
 def num_compositions(num_insides: int, inside: Inside, names: Sequence[str], config: CompositionsConfig) -> int:
   """Places of the grid for so many places inside."""
-  is_dense = inside.inner == stages.NOTHING
-  outer = composition_fits.outer_functions(inside, names)
-  return num_insides * sum(len(stages.STAGES[name].places(config, is_dense)) for name in outer)
+  outer, num_waves = composition_fits.outer_functions(inside, names), inside.num_waves(config)
+  return num_insides * sum(len(stages.STAGES[name].places(config, num_waves)) for name in outer)
+
+
+def _stages_of(rule: Rule) -> list[str]:
+  return [name for name, stage in stages.STAGES.items() if all(map(rule.allows_operator, stage.tokens))]
 
 
 def insides_of(
-  rows: Rows, columns: Sequence[int], names: Sequence[str], config: CompositionsConfig
+  rows: Rows, columns: Sequence[int], rule: Rule, config: CompositionsConfig
 ) -> Iterator[Inside]:
-  """All that may stand inside: powers, functions of them, such times powers, beside powers, times one another."""
-  leaves = _leaves(rows, columns, config)
-  inner = [name for name in names if name != stages.NOTHING]
+  """All that may stand inside: powers, functions of them, such times powers, beside powers, times one another; of these
+  what a rule has the operators for.
+  """
+  leaves = [leaf for leaf in _leaves(rows, columns, config) if is_allowed(leaf.node, rule)]
+  inner = [name for name in _stages_of(rule) if name != stages.NOTHING]
   for leaf in leaves:
     yield Inside(stages.NOTHING, leaf)
   for leaf, name in itertools.product(leaves, inner):
     yield Inside(name, leaf)
-  factors = _monomials(rows, monomials(columns, 1, config.factor_powers))
+  factors = [leaf for leaf in _monomials(rows, monomials(columns, 1, config.factor_powers))
+             if is_allowed(leaf.node, rule)]
   for leaf, name, factor in itertools.product(leaves, inner, factors):
     yield Inside(name, leaf, factor_leaf=factor)
   for leaf, beside in itertools.combinations(leaves, 2):
@@ -138,7 +148,7 @@ def _monomials(rows: Rows, some: Sequence) -> list[Leaf]:
 
 def nearest_fitted(found: Sequence[Found], goals: Sequence[Goal], config: CompositionsConfig) -> list[Found]:
   """Of what comes near on the grid the most promising, fitted, the nearest first."""
-  chosen = [each for some in _by_goal(found) for each in some[: _num_of(goals[some[0].goal], config)]]
+  chosen = [each for alike in _by_goal(found) for each in alike[: _num_fitted(goals[alike[0].goal], config)]]
   screened = composition_fits.fit(chosen, goals, config.screen_steps)
   # Smooth functions of y are met by many: each goal has its turn.
   in_order = dict.fromkeys(in_turn([sorted(screened, key=_left), in_turn(_by_goal(screened))]))
@@ -157,7 +167,7 @@ def _left(found: Found) -> float:
   return found.left
 
 
-def _num_of(goal: Goal, config: CompositionsConfig) -> int:
+def _num_fitted(goal: Goal, config: CompositionsConfig) -> int:
   if goal.kind.divisor:
     return config.num_of_quotient
   return config.num_of_y if goal.kind.link == "y" else config.num_of_link

@@ -47,7 +47,7 @@ class Named:
   (("first", "second", "third"), ("second", "third"), ["second", "third"]),
   ((), ("first", "second"), []), (("first",), ("first",), ["first"] * 3)])
 def test_the_cycle_goes_round_where_a_source_takes_part_that_needs_no_other(cycle, names, found):
-  budget = SimpleNamespace(early=(), cycle=cycle, recombining=("second",), turns=lambda effort: 3)
+  budget = SimpleNamespace(early=(), cycle=cycle, finders=set(cycle) - {"second"}, turns=lambda effort: 3)
   options = SimpleNamespace(config=SimpleNamespace(budget=budget), max_time=None, effort="normal")
   turns = list(loop.schedule([Named(name) for name in names], options))
   assert [turn.source.name for turn in turns] == found and {turn.num for turn in turns} <= {1}
@@ -60,7 +60,7 @@ def test_the_cycle_goes_round_where_a_source_takes_part_that_needs_no_other(cycl
   ("bc", (("c", 1, "a"),), "b0 b1 c0 c1"), ("ab", (("c", 1, "a"),), "a0 a1 b0 b1"),
   ("abcd", (("c", 1, "a"), ("d", 1, "a")), "a0 a1 c0 d0 b0 b1 c1 d1")])
 def test_the_first_turns_of_a_source_may_come_early(names, early, found):
-  budget = SimpleNamespace(early=early, cycle=(), recombining=())
+  budget = SimpleNamespace(early=early, cycle=(), finders=())
   options = SimpleNamespace(config=SimpleNamespace(budget=budget), max_time=None, effort="normal")
   turns = list(loop.schedule([Named(name, (7, 8)) for name in names], options))
   assert " ".join(f"{turn.source.name}{turn.number}" for turn in turns) == found
@@ -68,7 +68,7 @@ def test_the_first_turns_of_a_source_may_come_early(names, early, found):
 
 
 def test_with_a_limit_of_time_the_cycle_has_no_end():
-  budget = SimpleNamespace(early=(), cycle=("first",), recombining=(), turns=lambda effort: 3)
+  budget = SimpleNamespace(early=(), cycle=("first",), finders=("first",), turns=lambda effort: 3)
   options = SimpleNamespace(config=SimpleNamespace(budget=budget), max_time=5.0, effort="normal")
   turns = itertools.islice(loop.schedule([Named("first")], options), 9)
   assert [turn.number for turn in turns] == list(range(9))
@@ -316,7 +316,7 @@ def test_a_turn_in_progress_ends_where_time_is_over_or_somebody_asks(
     return [(None, None)]
 
   monkeypatch.setattr(loop, "take_turn", take_turn)
-  monkeypatch.setattr(loop, "schedule", lambda asked, options: [SimpleNamespace(source=asked[0])])
+  monkeypatch.setattr(loop, "schedule", lambda asked, options: [SimpleNamespace(source=asked[0], is_again=False)])
   clocks = SimpleNamespace(elapsed=lambda: state["seconds"], compiled=lambda: 0.0)
   for begun, ends in (({}, False), ({"seconds": 9.0}, ends_late), ({"is_asked": True}, ends_when_asked)):
     made.clear()

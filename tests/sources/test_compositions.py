@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy import optimize
 
+from symformer_jax.engine import interruption
 from symformer_jax.engine.clock import Clock
 from symformer_jax.engine.config import DEFAULT
 from symformer_jax.engine.options import SearchOptions
@@ -53,7 +54,7 @@ def test_a_stage_is_the_same_on_the_grid_by_itself_and_as_a_formula(name, rng):
   for v, c in itertools.product(range(3), range(0, constants.shape[1], 5)):
     a, b = constants[v, c]
     alone = stages.values(name, z[v : v + 1], np.array([a]), np.array([b]))[0]
-    written = expression.evaluate(stages.build(name, variable(0), float(a), float(b)), z[v][:, None])
+    written = expression.evaluate(stages.build(name, variable(0), float(a), float(b), z[v]), z[v][:, None])
     np.testing.assert_allclose(written, alone, rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(on_grid[v, c], alone, rtol=2e-3, atol=2e-3 * np.max(np.abs(alone)))
 
@@ -72,7 +73,10 @@ def test_zeros_of_what_is_singular_stand_beside_the_data_whatever_their_units(rn
 
 def test_waves_of_a_column_itself_are_dense_and_of_functions_few(rng):
   z = rng.uniform(-2, 3, (1, 100))
-  dense, few = (stages.constants("sin", z, CONFIG, is_dense=is_dense)[0] for is_dense in (True, False))
+  leaf, other = Leaf(variable(0), z[0]), Leaf(variable(1), z[0] ** 2)
+  insides = Inside(stages.NOTHING, leaf), Inside(stages.NOTHING, leaf, beside=other), Inside("exp", leaf)
+  dense, less, few = (stages.constants("sin", z, CONFIG, num_waves=inside.num_waves(CONFIG))[0] for inside in insides)
+  assert len(less) == CONFIG.num_waves_of_sums * CONFIG.num_phases
   assert len(dense) == CONFIG.num_plain_waves * CONFIG.num_phases
   assert len(few) == len(CONFIG.wave_angles) * CONFIG.num_phases
   np.testing.assert_allclose(np.unique(np.round(dense[:, 0] * np.ptp(z), 9)),
@@ -138,9 +142,40 @@ def test_rows_that_make_a_sum_are_counted(shares, num):
 
 def test_goals_keep_to_the_rule(rng):
   rows = rows_of("exp(x) + y", uniform(rng, (1, 3), (1, 2)))
-  found = composition_goals.find_goals(rows, (0, 1), Rule(2, tokens=frozenset({"+", "*", "exp", "sin"})), CONFIG)
-  assert {(goal.kind.link, goal.kind.divisor) for goal in found} == {("y", ()), ("exp", ())}
+  allowed = frozenset({"+", "*", "exp", "sin"})
+  found = composition_goals.find_goals(rows, (0, 1), Rule(2, tokens=allowed), CONFIG)
+  assert {goal.kind.link for goal in found} == {"y", "exp"}
+  assert {goal.kind.divisor for goal in found} == {(), ((0, 1.0),), ((1, 1.0),), ((0, 1.0), (1, 1.0))}
   assert len(composition_goals.find_goals(rows, (0, 1), Rule(2), CONFIG)) == CONFIG.max_goals
+
+
+def test_columns_that_change_places_have_the_same_goals(rng):
+  x = uniform(rng, (1, 3), (1, 2), (2, 4))
+  rows = rows_of("exp(x) + y*z", x)
+  turned = Rows(x[:, ::-1], rows.y, rows.weights)
+
+  def kinds(some):
+    return {goal.kind for goal in composition_goals.find_goals(
+      some, (0, 1, 2), Rule(3), dataclasses.replace(CONFIG, max_goals=10_000))}
+
+  def back(monomial):
+    return tuple(sorted((2 - column, power) for column, power in monomial))
+
+  assert {kind._replace(divisor=back(kind.divisor), beside=back(kind.beside)) for kind in kinds(turned)} == kinds(rows)
+  divisors = [goal.kind.divisor for goal in composition_goals.find_goals(rows, (0, 1, 2), Rule(3), CONFIG)]
+  assert {((column, power),) for column in range(3) for power in (1.0, -1.0)} <= set(divisors)
+  assert any(len(divisor) == 2 for divisor in divisors)
+
+
+def test_rows_count_by_their_weights_where_enough_do(rng):
+  weights = rng.uniform(0.5, 2, 120)
+  rows = rows_of("x + sin(x)", uniform(rng, (1, 3)), weights)
+  goal = composition_goals.make_goal(Kind("y", (), False, ()), rows, CONFIG)
+  np.testing.assert_allclose(goal.root**2, weights / weights.sum())
+  few = np.where(np.arange(120) < 6, 1.0, 1e-8)
+  tempered = composition_goals.make_goal(Kind("y", (), False, ()), Rows(rows.x, rows.y, few), CONFIG).root ** 2
+  assert composition_goals.num_rows(tempered) >= CONFIG.least_weighted * 120
+  assert composition_goals.num_rows(few) < 7
 
 
 # --- the grid, and fits ----------------------------------------------------------------------------------------------
@@ -177,21 +212,41 @@ def test_of_each_goal_and_function_the_nearest_places_inside_are_found(rng):
 
 
 @pytest.mark.parametrize(("inside", "outer", "begin", "truth"), [
+  (("exp", "inv"), "", [0.48, 0, 1.2, 1.12, 0, 1, 0], lambda x: np.exp(0.5 * x) / (x + 0.9)),
+  (("sin", None, "beside"), "exp", [1.3, 0.4, 1, 0, 0.4, 0.8, 0],
+   lambda x: np.exp(0.9 * np.sin(1.2 * x + 0.5) + 0.3 * x)),
   (("sin",), "exp", [1.3, 0.4, 1, 0, 0, 0.8, 0], lambda x: np.exp(0.9 * np.sin(1.2 * x + 0.5))),
   (("inv",), "sin", [1.2, 1.0, 1, 0, 0, 5.2, 0.3], lambda x: np.sin(5 / (1.1 * x + 1) + 0.2)),
   (("pow2",), "atan", [1, -1, 1, 0, 0, 1, -1], lambda x: np.arctan(0.8 * (x - 1.2) ** 2 - 0.7)),
 ])
 def test_a_fit_meets_exact_data_and_agrees_with_that_of_scipy(inside, outer, begin, truth, rng):
   x = uniform(rng, (0.1, 4))
-  free = [0, 1, 5] if outer == "exp" else [0, 1, 5, 6]
+  inner, factor, beside = (*inside, None, None)[:3]
+  free = ([0, 3] if factor else [0, 1, 4, 5] if beside else [0, 1, 5] if outer == "exp" else [0, 1, 5, 6])
   for noise in (0.0, 0.05):
     rows = Rows(x, 2 - 3 * truth(x[:, 0]) + noise * rng.normal(size=len(x)), rng.uniform(0.5, 2, len(x)))
     goal = composition_goals.make_goal(Kind("y", (), False, ()), rows, CONFIG)
-    found = Found(Inside(*inside, leaf_of(rows)), outer, 0, np.array(begin, float), 1.0)
+    leaf = leaf_of(rows)
+    made = Inside(inner, leaf, factor or "", leaf if factor else None, leaf if beside else None)
+    found = Found(made, outer, 0, np.array(begin, float), 1.0)
     [fitted] = composition_fits.fit([found], [goal], 60)
     assert fitted.left == pytest.approx(fit_of_scipy(found, goal, x, free), rel=1e-6, abs=1e-22)
     column = expression.evaluate(fitted.build(), x)
     assert fitted.left == pytest.approx(left_by_least_squares(goal, column), rel=1e-6, abs=1e-22)
+
+
+@pytest.mark.parametrize("scale", [1e-9, 1.0, 1e9])
+def test_fits_know_no_units(scale, rng):
+  x = uniform(rng, (0.2, 4)) * scale
+  rows = Rows(x, np.exp(np.sin(2 * x[:, 0] / scale + 0.3)), np.ones(len(x)))
+  goal = composition_goals.make_goal(Kind("y", (), False, ()), rows, CONFIG)
+  begin = np.array([1.8 / scale, 0.2, 1, 0, 0, 1.1, 0])
+  [fitted] = composition_fits.fit([Found(Inside("sin", leaf_of(rows)), "exp", 0, begin, 1.0)], [goal], 40)
+  assert fitted.left < 1e-24
+  blocks = [composition_fits.block_of(inside, CONFIG) for inside in (
+    Inside("", leaf_of(rows)), Inside("exp", leaf_of(rows), factor_leaf=leaf_of(rows)),
+    Inside("", leaf_of(rows), beside=Leaf(variable(0), rows.x[:, 0] ** 2)))]
+  assert [len(block.values) for block in blocks] == [1, 2 * CONFIG.exponential_factors[2], len(CONFIG.multiples)]
 
 
 def fit_of_scipy(found, goal, x, free):
@@ -202,7 +257,7 @@ def fit_of_scipy(found, goal, x, free):
     design = np.column_stack([column, *goal.basis[:1]])
     return goal.rest - design @ np.linalg.lstsq(design, goal.rest, rcond=None)[0]
 
-  return 2 * optimize.least_squares(errors, found.constants[free], xtol=1e-14, ftol=1e-14, gtol=1e-14).cost
+  return 2 * optimize.least_squares(errors, found.constants[free], xtol=1e-14, ftol=1e-14, gtol=1e-14, method="lm").cost
 
 
 def test_fits_keep_their_order_and_never_harm(rng):
@@ -271,6 +326,8 @@ def least_share(found, task):
   ("0.094/sin(1/x + 4.03)", [(0.05, 5)], 1),
   ("sin(0.5*log(y)) + y + 3", [(0, 3), (0.1, 5)], 1),
   ("exp(1.7*arctan(3*x - 1))*x", [(0.2, 4)], 3),
+  ("cos(1.3*x*y + 0.4)/y", [(0.2, 4), (0.5, 2)], 2),
+  ("y**(-0.5)*log(3 + sin(3*x))", [(0.2, 4), (0.5, 2)], 4),
 ])
 def test_functions_of_functions_are_met(text, ranges, num_turns, rng):
   found, task = asked(text, uniform(rng, *ranges), num_turns)
@@ -282,21 +339,64 @@ def test_turns_take_one_block_after_another_and_end(rng):
     CONFIG, inner_powers=(1.0,), factor_powers=(), num_looked_at=60_000, multiples=(1.0,), max_goals=3)
   options = SearchOptions(config=dataclasses.replace(DEFAULT, compositions=small))
   rows = rows_of("sqrt(x) + 1", uniform(rng, (1, 5)))
-  names = list(stages.STAGES)
   goals = composition_goals.find_goals(rows, (0,), Rule(1), small)
-  total = sum(1 for _ in compositions.insides_of(rows, (0,), names, small))
-  begin, seen = 0, 0
-  for _ in range(1000):
-    _, end = compositions.look_at_blocks(rows, (0,), goals, Rule(1), small, begin=begin)
-    seen += 1
-    if end is None:
-      break
-    assert begin < end < total
-    begin = end
-  assert end is None and seen > 2
+
+  def look(config, begin):
+    found, end = compositions.look_at_blocks(rows, (0,), goals, Rule(1), config, begin=begin)
+    return [(each.outer, each.goal, *each.constants) for each in found], end
+
+  ends, seen, end = [0], [], 0
+  while end is not None:
+    found, end = look(small, ends[-1])
+    seen += found
+    ends += [] if end is None else [end]
+  assert len(ends) > 2 and ends == sorted(set(ends))
+  whole, end = look(dataclasses.replace(small, num_looked_at=10**12), 0)
+  assert end is None and seen == whole
   task = make_task((rows.x, rows.y), ["x"], options)
-  question = Question(task, Pool(task.variance, len(task.fit_rows), DEFAULT.pool), begin)
+  question = Question(task, Pool(task.variance, len(task.fit_rows), DEFAULT.pool), ends[-1])
   assert Compositions(options).propose([question], turn=9, num=4, clock=Clock())[0].is_last
+
+
+def test_a_turn_ends_where_time_is_over(rng):
+  rows = rows_of("sin(x) + 1", uniform(rng, (1, 5)))
+  task = make_task((rows.x, rows.y), ["x"], SearchOptions())
+  question = Question(task, Pool(task.variance, len(task.fit_rows), DEFAULT.pool), 0)
+  with interruption.ending_when(lambda: True), pytest.raises(interruption.Interrupted):
+    SOURCE.propose([question], turn=0, num=8, clock=Clock())
+  goals = composition_goals.find_goals(rows, (0,), Rule(1), CONFIG)
+  block = composition_fits.block_of(Inside("sin", leaf_of(rows)), CONFIG)
+  found = list(Scan(goals[:1], ["exp"], CONFIG).nearest(block))
+  with interruption.ending_when(lambda: True), pytest.raises(interruption.Interrupted):
+    composition_fits.fit(found, goals, 1)
+
+
+def test_what_is_fitted_is_the_nearest_of_every_goal(rng):
+  rows = rows_of("exp(sin(3*x)) + 0.5", uniform(rng, (0.5, 4)))
+  goals = composition_goals.find_goals(rows, (0,), Rule(1), CONFIG)
+  inside = Inside("sin", leaf_of(rows))
+  few = dataclasses.replace(
+    CONFIG, num_of_y=3, num_of_link=2, num_of_quotient=1, screen_steps=1, fit_steps=1, num_near=8)
+  found = list(Scan(goals, ["exp", "sin", "atan"], CONFIG).nearest(composition_fits.block_of(inside, CONFIG)))
+  assert {goals[each.goal].kind.divisor for each in found} >= {(), ((0, 1.0),)}
+  every = compositions.nearest_fitted(found, goals, dataclasses.replace(few, num_near=1000))
+  counts = {goal: sum(each.goal == goal for each in every) for goal in {each.goal for each in found}}
+  expected = {goal: 1 if goals[goal].kind.divisor else 3 if goals[goal].kind.link == "y" else 2 for goal in counts}
+  assert counts == {goal: min(expected[goal], sum(each.goal == goal for each in found)) for goal in counts}
+  some = compositions.nearest_fitted(found, goals, few)
+  assert len(some) == 8 and len({each.goal for each in some}) >= 4
+  assert [each.left for each in some] == sorted(each.left for each in some)
+
+
+def test_what_a_rule_forbids_is_not_made(rng):
+  rows = rows_of("exp(sin(2*x))*y", uniform(rng, (0.5, 4), (1, 2)))
+  rule = Rule(2, tokens=frozenset({"+", "*", "sin", "exp"}))
+  found, _ = compositions.look_at_blocks(
+    rows, (0, 1), composition_goals.find_goals(rows, (0, 1), rule, CONFIG), rule, CONFIG, begin=0)
+  tokens = {part.token for each in found for part in walk(each.build()) if part.args}
+  assert found and tokens <= {"+", "*", "sin", "exp", "neg"}
+  insides = itertools.islice(compositions.insides_of(rows, (0, 1), rule, CONFIG), 20)
+  assert {inside.leaf.node.token for inside in insides} == {"variable", "*"}
 
 
 def test_formulas_keep_to_the_rule(rng):
@@ -314,8 +414,9 @@ def test_odd_columns_are_no_error(x, rng):
   y = 1 + rng.normal(size=len(x))
   task = make_task((x, y), ["x"], SearchOptions())
   question = Question(task, Pool(task.variance, len(task.fit_rows), DEFAULT.pool), 0)
-  with np.errstate(all="raise"):
+  with np.errstate(divide="raise", over="raise", invalid="raise"):
     [proposal] = SOURCE.propose([question], turn=0, num=8, clock=Clock())
+  assert len(proposal.nodes) or np.max(x) > 1e15
   for node in proposal.nodes:
     assert np.all(np.isfinite(expression.evaluate(node, task.fit_rows.x)))
 

@@ -123,6 +123,11 @@ class BudgetConfig:
       if not isinstance(self.turns(effort), int) or self.turns(effort) < 0:
         raise ValueError(f"{effort}: expected a whole number of at least 0, got {self.turns(effort)!r}")
 
+  @property
+  def finders(self) -> tuple[str, ...]:
+    """Sources of the cycle whose formulas need no other source's."""
+    return tuple(name for name in dict.fromkeys(self.cycle) if name not in self.recombining)
+
   def turns(self, effort: str) -> int:
     """Places of the cycle that are taken."""
     return {"quick": self.quick, "normal": self.normal, "thorough": self.thorough}[effort]
