@@ -367,6 +367,10 @@ def test_a_stray_cell_in_the_corner_of_a_sheet_makes_no_table_of_that_size(tmp_p
   assert sum(map(len, given)) == 2 * 7 + 16384
 
 
+def test_a_sheet_has_as_many_rows_as_spreadsheets_know():
+  assert table_files.MAX_SHEET_ROWS == 1_048_576
+
+
 def test_a_damaged_number_of_a_row_makes_no_sheet_without_end(tmp_path, monkeypatch):
   openpyxl = pytest.importorskip("openpyxl")
   monkeypatch.setattr(table_files, "MAX_SHEET_ROWS", 500)
