@@ -32,7 +32,7 @@ def test_greedy_decoding_is_exact(config, tmp_path):
     decoder=dataclasses.replace(config.model.decoder, width=64, ff_dim=128))
   config = dataclasses.replace(
     config, model=model, mesh=MeshConfig(data=1), num_steps=NUM_STEPS, log_every=100, eval_every=10**6,
-    checkpoint_every=10**6, num_eval_batches=0,
+    checkpoint_every=10**6, num_eval_batches=1,
     data=dataclasses.replace(config.data, dirs=(str(tmp_path),), batch_size=32, length_buckets=(12,)),
     points=dataclasses.replace(
       config.points, num_points=32, min_points=None, noise_probability=0.0, subbox_probability=0.0),
