@@ -434,3 +434,13 @@ def test_the_same_question_has_the_same_answer(rng):
   x = uniform(rng, (0.5, 4), (1, 2))
   (first, _), (second, _) = (asked("sin(x)/(y + exp(x))", x, 1) for _ in range(2))
   assert first == second and first
+
+
+@pytest.mark.parametrize(("changes", "said"), [
+  ({"links": ("yy",)}, "links: unknown name 'yy'"), ({"least_rows": 0.0}, "least_rows: expected a share above 0"),
+  ({"multiples": ()}, "multiples: expected some numbers"), ({"num_near": 0}, "num_near: expected a whole number"),
+  ({"num_waves_of_sums": 0}, "num_waves_of_sums: expected a whole number"),
+  ({"most_left": float("nan")}, "most_left: expected a share above 0")])
+def test_a_config_that_could_ask_nothing_is_refused(changes, said):
+  with pytest.raises(ValueError, match=said):
+    dataclasses.replace(CONFIG, **changes)

@@ -69,7 +69,7 @@ class CompositionsConfig:
     for name in ("links", "pair_links", "links_beside"):
       check_names(name, getattr(self, name), LINKS)
     for name in ("least_rows", "least_weighted", "most_left"):
-      if not 0 < getattr(self, name) <= 1:
+      if not getattr(self, name) > 0:
         raise ValueError(f"{name}: expected a share above 0, got {getattr(self, name)!r}")
     for name in ("inner_powers", "multiples", "wave_angles", "exponents"):
       if not getattr(self, name):
