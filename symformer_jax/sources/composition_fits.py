@@ -26,11 +26,9 @@ INDEPENDENT = 1e-5
 DAMPING, GAINED, FAILED, STEP = 1e-2, 1 / 6, 5.0, 1e-6
 # Of a derivative that is but a multiple of the composition this share (squared) is left by rounding.
 DEPENDENT = 1e-12
-# Values of what stands inside that the outer function is asked of.
-LARGEST, SMALLEST_RANGE = 1e6, 1e-9
-
-
-# Compositions whose values are computed at once: 8 MB of them.
+# What stands inside varies by more than this share of its size: less is rounding.
+SMALLEST_RANGE = 1e-9
+# Compositions whose values are computed at once: 8 MB of 128 rows.
 MOST_AT_ONCE = 16_384
 
 
@@ -124,7 +122,7 @@ class Block(NamedTuple):
 
 @np.errstate(all="ignore")  # what is not finite is left out
 def block_of(inside: Inside, config: CompositionsConfig) -> Block:
-  """All of the grid that is defined at the rows, varies, and stays within bounds."""
+  """All of the grid that is defined at the rows and varies."""
   leaves = _leaves(inside)
   of_inner = stages.constants(inside.inner, leaves[:1], config)[0]
   of_factor = (np.array([[1.0, 0.0]]) if inside.factor_leaf is None

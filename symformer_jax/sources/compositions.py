@@ -2,7 +2,7 @@
 
 `cos(cos(0.65*x))`, `0.1/sin(1/x + 4)` or `1/(sin(0.2*x**2 + x) + x)` have few constants, but these stand inside one
 another. A block of compositions, thousands that differ in constants alone, is looked at by one product of matrices, for
-y and up to a hundred functions of y and of its quotients at once; the nearest have their constants fitted.
+y and up to 120 functions of y and of its quotients at once; the nearest have their constants fitted.
 There is no end to them: first functions of functions of powers, then of such times powers, of sums of two, of products
 of two. A turn takes the next blocks; the turns of an ordinary search of one column end among the second, and what
 follows is for those who give it time.

@@ -15,7 +15,7 @@ class CompositionsConfig:
   max_columns: int = 6
   min_rows: int = 20
   # Rows on which the grid is looked at; compositions times goals (and 20, for what it takes to compute one) that are
-  # looked at in a turn: .3 s, and the fits of the nearest .5 s.
+  # looked at in a turn: .2 to .5 s, and the fits of the nearest .3 to 1.2 s.
   num_rows: int = 128
   num_looked_at: int = 8_000_000
   # Goals: functions of y, of `LINKS`; y over powers of a column, and of two, of the latter so many functions.
