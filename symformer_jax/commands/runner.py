@@ -139,11 +139,13 @@ def _outcome(
   except MemoryError:
     say("error: not enough memory")
     return SOME_FAILED
-  except RuntimeError as error:
-    if _NO_DEVICE not in str(error):
+  except (AssertionError, RuntimeError) as error:
+    if missing := _describe_missing_device(error):
+      return _fail(missing)
+    if _NO_THREAD not in str(error):
       raise
-    asked = os.environ.get("JAX_PLATFORMS")
-    return _fail(f"JAX_PLATFORMS={asked}: {error}" if asked else str(error))
+    say(f"error: {_NO_THREAD}: too many processes, or not enough memory")
+    return SOME_FAILED
   except BrokenPipeError:  # the reader of our output, such as `head`, has left
     return SOME_FAILED
   except OSError as error:
@@ -166,8 +168,33 @@ _SCARCE = (errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM)
 
 # What JAX says where it is told to compute on what is not there.
 _NO_DEVICE = "Unable to initialize backend"
+# What Python says where the system gives no thread.
+_NO_THREAD = "can't start new thread"
 # What ml_collections says of a key that a config has not.
 _NEAR_KEY = re.compile(r'Did you mean "(.+?)" instead of "(.+?)"')
+
+
+def _describe_missing_device(error: Exception) -> str:
+  """Of an error of JAX about the device that it is to compute on; empty for any other."""
+  asked = os.environ.get("JAX_PLATFORMS")
+  if _NO_DEVICE in str(error):
+    return f"JAX_PLATFORMS={asked}: {error}" if asked else str(error)
+  if asked and isinstance(error, AssertionError) and not error.args and _is_without_device():
+    return f"JAX_PLATFORMS={asked}: no such device is there (set JAX_PLATFORMS='' to automatically choose one)"
+  return ""
+
+
+def _is_without_device() -> bool:
+  """Whether JAX finds nothing to compute on: a GPU that is asked for and not there it passes over, and asserts that
+  something is left.
+  """
+  import jax  # has failed already: of what needs no JAX the runner does not load it
+
+  try:
+    jax.devices()
+  except AssertionError:
+    return True
+  return False
 
 
 def _describe_missing_key(error: BaseException, argv: Sequence[str]) -> str:

@@ -82,11 +82,20 @@ def end_imports() -> None:
 
 def _say_what_is_scarce(kind: type[BaseException], error: BaseException, trace: types.TracebackType | None) -> None:
   """Memory that does not suffice for the imports, before there is a runner to say it; other errors as usual."""
-  if not issubclass(kind, MemoryError):
+  if not _is_of_memory(error):
     sys.__excepthook__(kind, error, trace)
     return
   with contextlib.suppress(OSError):
     os.write(2, b"error: not enough memory\n")
+
+
+def _is_of_memory(error: BaseException | None) -> bool:
+  """Whether an error, or one that it came of, is that memory does not suffice, also for a library that is loaded."""
+  while error is not None:
+    if isinstance(error, MemoryError) or isinstance(error, ImportError) and "failed to map segment" in str(error):
+      return True
+    error = error.__cause__ or error.__context__
+  return False
 
 
 def _stop(*_: object) -> NoReturn:

@@ -11,6 +11,7 @@ import signal
 import sys
 
 from absl import flags
+import jax
 import numpy as np
 import pytest
 
@@ -507,6 +508,39 @@ def test_a_device_that_is_not_there_is_told_with_what_was_asked_for(signals, mon
     raise RuntimeError("a fault of the code")
   with pytest.raises(RuntimeError, match="^a fault of the code$"):
     ended(fail_otherwise, capsys)
+
+
+def test_a_gpu_that_jax_passes_over_without_a_word_is_told_too(signals, monkeypatch, capsys):
+  def fail(*argv):
+    raise AssertionError
+  monkeypatch.setattr(jax, "devices", fail)
+  for asked in ("cuda", "rocm"):
+    monkeypatch.setenv("JAX_PLATFORMS", asked)
+    code, _, said = ended(lambda argv: jax.devices(argv), capsys)
+    assert (code, said.count("\n")) == (2, 1) and said.startswith(f"error: JAX_PLATFORMS={asked}: no such device is there")
+  monkeypatch.delenv("JAX_PLATFORMS")
+  with pytest.raises(AssertionError):  # of the code
+    ended(fail, capsys)
+  monkeypatch.setenv("JAX_PLATFORMS", "cpu")
+  monkeypatch.setattr(jax, "devices", lambda: ["cpu"])
+  with pytest.raises(AssertionError):
+    ended(fail, capsys)
+
+
+def test_threads_that_the_system_does_not_give_are_one_line(signals, capsys):
+  def fail(argv):
+    raise RuntimeError("can't start new thread")
+  assert ended(fail, capsys) == (1, "", "error: can't start new thread: too many processes, or not enough memory\n")
+
+
+def test_libraries_that_find_no_memory_when_they_are_loaded_are_one_line(capfd):
+  wrapped = ImportError("Encountered an error while initializing the extension.")
+  wrapped.__cause__ = ImportError("libjax_common.so: failed to map segment from shared object")
+  for error in (MemoryError(), wrapped.__cause__, wrapped):
+    startup._say_what_is_scarce(type(error), error, None)
+    assert capfd.readouterr().err == "error: not enough memory\n"
+  startup._say_what_is_scarce(ImportError, ImportError("no module"), None)
+  assert capfd.readouterr().err == "ImportError: no module\n"
 
 
 @pytest.mark.parametrize(("error", "said"), [
