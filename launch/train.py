@@ -51,7 +51,11 @@ def _initial_params(config: config_lib.TrainConfig) -> symformer.Params | None:
 
 
 def _is_ours(record: python_logging.LogRecord) -> bool:
-  """Keeps the loop's own lines and everybody's warnings; Orbax reports each save in twenty lines."""
+  """Keeps the loop's own lines and everybody's warnings; Orbax reports each save in twenty lines, and the errors of its
+  threads, which are raised again where they are waited for.
+  """
+  if record.exc_info and "orbax" in record.pathname:
+    return False
   return record.levelno >= python_logging.WARNING or "symformer_jax" in record.pathname or "launch" in record.pathname
 
 
@@ -93,5 +97,6 @@ if __name__ == "__main__":
   logging.set_verbosity(logging.INFO)
   python_logging.getLogger("absl").addFilter(_is_ours)
   python_logging.getLogger("jax").setLevel(python_logging.WARNING)  # it tells of accelerators that are not there
+  python_logging.getLogger("asyncio").setLevel(python_logging.CRITICAL)  # of Orbax's threads, as in `_is_ours`
   flags.mark_flags_as_required(["config", "workdir"])
   runner.run(main, argv=config_flag.locate(sys.argv))

@@ -296,6 +296,13 @@ def test_lines_of_libraries_are_kept_where_they_warn(level, path, is_kept):
   assert train._is_ours(logging.LogRecord("n", level, path, 1, "m", (), None)) == is_kept
 
 
+@pytest.mark.parametrize(("path", "is_kept"), [("/a/orbax/future.py", False), ("/a/grain/reader.py", True)])
+def test_errors_of_threads_that_save_are_raised_and_not_logged(path, is_kept):
+  error = OSError("disk full")
+  record = logging.LogRecord("n", logging.ERROR, path, 1, "m", (), (OSError, error, None))
+  assert train._is_ours(record) == is_kept
+
+
 # --- as programs -------------------------------------------------------------------------------------------------
 
 
@@ -317,6 +324,7 @@ def test_a_command_is_prepared_before_its_imports_and_run_after_them(
   filters = logging.getLogger("absl").filters
   monkeypatch.setattr(logging.getLogger("absl"), "filters", list(filters))
   monkeypatch.setattr(logging.getLogger("jax"), "level", 0)
+  monkeypatch.setattr(logging.getLogger("asyncio"), "level", 0)
   runpy.run_module(f"launch.{name}", run_name="imported")
   assert called == []
   found = runpy.run_module(f"launch.{name}", run_name="__main__")
@@ -330,3 +338,4 @@ def test_a_command_is_prepared_before_its_imports_and_run_after_them(
   if name == "train":
     assert ("use_absl_handler",) in called and ("set_verbosity", train.logging.INFO) in called
     assert found["_is_ours"] in logging.getLogger("absl").filters and logging.getLogger("jax").level == logging.WARNING
+    assert logging.getLogger("asyncio").level == logging.CRITICAL

@@ -10,7 +10,7 @@ import os
 import signal
 import sys
 import types
-from typing import NoReturn
+from typing import Any, NoReturn
 import warnings
 
 STOPPED = 75  # as runner.STOPPED, whose imports would be some of those that this has to come before
@@ -35,7 +35,10 @@ def prepare(doc: str | None, flags_module: str, *, extra: str | None = None) -> 
   os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
   # Pandas' advice on other packages' versions, while it is imported.
   warnings.filterwarnings("ignore", module=r"pandas(\.|$)")
+  # Of a save that failed in another thread.
+  warnings.filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning)
   sys.excepthook = _say_what_is_scarce
+  sys.unraisablehook = _drop_leftovers
   for number in stop_signals():
     if signal.getsignal(number) != signal.SIG_IGN:
       signal.signal(number, _stop)
@@ -87,6 +90,16 @@ def _say_what_is_scarce(kind: type[BaseException], error: BaseException, trace: 
     return
   with contextlib.suppress(OSError):
     os.write(2, b"error: not enough memory\n")
+
+
+def _drop_leftovers(fault: Any) -> None:
+  """What comes too late to be raised, usually of a destructor, but for what follows a checkpoint that failed: its loop
+  of events is thrown away unfinished, and threads have answers for it that nobody waits for. The failure itself is
+  raised.
+  """
+  is_of_loop = getattr(fault.object, "__qualname__", "") == "BaseEventLoop.__del__"
+  if not is_of_loop and str(fault.exc_value) != "Event loop is closed":
+    sys.__unraisablehook__(fault)
 
 
 def _is_of_memory(error: BaseException | None) -> bool:

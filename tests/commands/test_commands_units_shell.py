@@ -1,5 +1,6 @@
 """Parts of the command that read flags, print results and end: no search, no file of a table."""
 
+import asyncio
 import errno
 import gc
 import inspect
@@ -9,6 +10,7 @@ import logging
 import os
 import signal
 import sys
+import types
 
 from absl import flags
 import jax
@@ -339,7 +341,9 @@ def test_on_a_terminal_formulas_are_whole_and_the_line_taken_is_set_off(capsys, 
 @pytest.fixture
 def signals():
   before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+  hooks = sys.excepthook, sys.unraisablehook
   yield
+  sys.excepthook, sys.unraisablehook = hooks
   for number, handler in before.items():
     signal.signal(number, handler)
 
@@ -465,6 +469,7 @@ def test_what_is_settled_before_imports(signals, monkeypatch, capsys, argv, extr
   monkeypatch.setattr(sys, "argv", ["command"])
   startup.prepare("doc", "symformer_jax.commands.infer_flags", extra="odd")
   gc.enable()
+  assert sys.unraisablehook is startup._drop_leftovers
 
 
 @pytest.mark.parametrize("epoch", ["abc", "", "-5", "253402300800", "0" * 20, "9" * 5000])
@@ -517,7 +522,8 @@ def test_a_gpu_that_jax_passes_over_without_a_word_is_told_too(signals, monkeypa
   for asked in ("cuda", "rocm"):
     monkeypatch.setenv("JAX_PLATFORMS", asked)
     code, _, said = ended(lambda argv: jax.devices(argv), capsys)
-    assert (code, said.count("\n")) == (2, 1) and said.startswith(f"error: JAX_PLATFORMS={asked}: no such device is there")
+    assert (code, said.count("\n")) == (2, 1)
+    assert said.startswith(f"error: JAX_PLATFORMS={asked}: no such device is there")
   monkeypatch.delenv("JAX_PLATFORMS")
   with pytest.raises(AssertionError):  # of the code
     ended(fail, capsys)
@@ -541,6 +547,20 @@ def test_libraries_that_find_no_memory_when_they_are_loaded_are_one_line(capfd):
     assert capfd.readouterr().err == "error: not enough memory\n"
   startup._say_what_is_scarce(ImportError, ImportError("no module"), None)
   assert capfd.readouterr().err == "ImportError: no module\n"
+
+
+def test_of_checkpoints_that_failed_threads_say_nothing_more(monkeypatch):
+  said = []
+  monkeypatch.setattr(sys, "__unraisablehook__", said.append)
+  closed, other = RuntimeError("Event loop is closed"), RuntimeError("other")
+  for dropped in (types.SimpleNamespace(object=None, exc_value=closed),
+                  types.SimpleNamespace(object=asyncio.BaseEventLoop.__del__, exc_value=AttributeError("_ssock"))):
+    startup._drop_leftovers(dropped)
+  assert not said
+  kept = [types.SimpleNamespace(object=None, exc_value=other), types.SimpleNamespace(object=len, exc_value=other)]
+  for fault in kept:
+    startup._drop_leftovers(fault)
+  assert said == kept
 
 
 @pytest.mark.parametrize(("error", "said"), [

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+import types
 
 import jax
 import numpy as np
@@ -132,6 +133,31 @@ def test_a_damaged_newest_checkpoint_is_skipped(uninterrupted, tmp_path, caplog)
   loop.train(run)
   loop.close(run)
   assert _curve(tmp_path) == _curve(whole)
+
+
+def test_a_disk_has_room_for_what_a_checkpoint_takes(uninterrupted, tmp_path, monkeypatch):
+  config, whole, _ = uninterrupted
+  taken = sum(path.stat().st_blocks * 512 for path in (whole / "checkpoints" / "20").rglob("*"))
+  monkeypatch.setattr(checkpoint.shutil, "disk_usage", lambda path: types.SimpleNamespace(free=taken))
+  with pytest.raises(OSError, match="No space left on device"):
+    loop.set_up(config, tmp_path)
+
+
+def test_a_run_goes_on_after_a_disk_that_was_full(uninterrupted, tmp_path):
+  config, whole, _ = uninterrupted
+  run = loop.set_up(config, tmp_path)
+
+  def fill(step, **kwargs):
+    for name in (step, 5):
+      (tmp_path / "checkpoints" / f"{name}.orbax-checkpoint-tmp" / "state").mkdir(parents=True)
+    raise ValueError("RESOURCE_EXHAUSTED: Failed to write 9 bytes: No space left on device")
+  run.checkpoints._manager.save = fill
+  with pytest.raises(OSError, match="No space left on device"):
+    loop.train(run)
+  loop.close(run)
+  is_complete, _ = _run(config, tmp_path)
+  assert is_complete and _curve(tmp_path) == _curve(whole)
+  assert {path.name for path in (tmp_path / "checkpoints").iterdir()} == {"10", "20"}
 
 
 def test_a_run_does_not_start_anew_over_unreadable_checkpoints(uninterrupted, tmp_path):

@@ -3,6 +3,7 @@
 import collections
 import contextlib
 import dataclasses
+import errno
 import json
 import math
 import types
@@ -766,11 +767,39 @@ def test_what_is_kept_and_saved(tmp_path, monkeypatch):
   checkpoints.save(state, None, {"a": 1}, validation={"loss": 2.0, "x": 1.0})
   assert made["metrics"] == {"loss": 2.0, "x": 1.0}
   made.clear()
-  for free in (4 + 16 - 1, 4 + 16):  # bytes of the step and of the key
+  need = 4 + 16 + 2 * 2560  # bytes of the step and of the key, and what is stored of each beside them
+  for free in (need - 1, need):
     monkeypatch.setattr(checkpoint.shutil, "disk_usage", {tmp_path: types.SimpleNamespace(free=free)}.__getitem__)
-    with contextlib.nullcontext() if free == 20 else pytest.raises(OSError, match="No space left on device: '"):
+    with contextlib.nullcontext() if free == need else pytest.raises(OSError, match="No space left on device: '"):
       checkpoints.save(state, None, {"a": 1})
-    assert bool(made) == (free == 20)
+    assert bool(made) == (free == need)
+
+
+def test_a_disk_that_fills_while_a_checkpoint_is_written_is_a_fault_of_the_system(tmp_path, monkeypatch):
+  said = {"text": "RESOURCE_EXHAUSTED: Failed to write 9 bytes: No space left on device [os_error_code='28']"}
+
+  def save(step, metrics, args):
+    raise ValueError(said["text"])
+  monkeypatch.setattr(checkpoint.ocp, "CheckpointManager", lambda folder, options: types.SimpleNamespace(
+    directory=tmp_path, save=save))
+  monkeypatch.setattr(checkpoint.grain, "PyGrainCheckpointSave", lambda iterator: checkpoint.ocp.args.JsonSave({}))
+  checkpoints, state = checkpoint.Checkpoints(tmp_path, keep=3), TrainState(np.int32(7), {}, {}, np.zeros(2))
+  for text, number in (("No space left on device", errno.ENOSPC), ("Too many open files", errno.EMFILE)):
+    said["text"] = f"RESOURCE_EXHAUSTED: Failed to open: {text} [os_error_code='{number}']"
+    with pytest.raises(OSError, match=text) as caught:
+      checkpoints.save(state, None, {"a": 1})
+    assert (caught.value.errno, caught.value.filename) == (number, str(tmp_path))
+  said["text"] = "no such argument"
+  with pytest.raises(ValueError, match="^no such argument$"):
+    checkpoints.save(state, None, {"a": 1})
+
+
+def test_what_is_left_of_an_unfinished_checkpoint_is_removed(tmp_path):
+  for name in ("10", "20.orbax-checkpoint-tmp"):
+    (tmp_path / "checkpoints" / name / "state").mkdir(parents=True)
+    (tmp_path / "checkpoints" / name / "state" / "d").write_bytes(b"0")
+  checkpoint._drop_unfinished(tmp_path / "checkpoints")
+  assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == ["10"]
 
 
 def test_the_work_of_products_is_measured_on_the_platform(monkeypatch):
