@@ -29,9 +29,8 @@ from data_gen import config as config_lib, job as job_lib, writer as writer_lib
 from data_gen.candidates import Equation, Generator
 from data_gen.flags import beam as asked
 from data_gen.workers import CHUNK_CANDIDATES, Outcome, Pool
-from symformer_jax import files, installation
+from symformer_jax import installation
 from symformer_jax.commands import runner
-from symformer_jax.errors import InputError
 
 # Some five seconds of a core in the setting `fast`: far more than Beam spends on an element.
 SPAN_CANDIDATES = 16 * CHUNK_CANDIDATES
@@ -157,7 +156,8 @@ def main(argv: list[str]) -> int:
     with job.claimed():
       generate(job, asked.SPANS.value or str(job.folder / "spans"), options)
   except OSError as error:
-    raise InputError(f"cannot write to {job.folder}: {files.reason(error)}") from None
+    runner.say(runner.one_line(f"error: {job.describe_fault(error)}"))
+    return runner.SOME_FAILED
   return runner.DONE
 
 

@@ -206,8 +206,10 @@ def load_config(path: str, overrides: Mapping[str, Any]) -> GeneratorConfig:
     spec.loader.exec_module(module)
     if not hasattr(module, "get_config"):
       raise InputError(f"config {path} defines no get_config()")
-    values = module.get_config().to_dict()
-    return from_dict({**values, **{k: v for k, v in overrides.items() if v is not None}})
+    values = module.get_config()
+    if not callable(getattr(values, "to_dict", None)):
+      raise InputError(f"config {path}: expected get_config() to return a ConfigDict, got {type(values).__name__}")
+    return from_dict({**values.to_dict(), **{k: v for k, v in overrides.items() if v is not None}})
   except (InputError, KeyboardInterrupt):
     raise
   # A program of the user's: anything may go wrong in it, or with the values that it gives.

@@ -16,7 +16,6 @@ from data_gen import config as config_lib, job as job_lib, writer as writer_lib
 from data_gen.candidates import EXCLUDED
 from data_gen.flags import generate as asked
 from data_gen.workers import Pool
-from symformer_jax import files
 from symformer_jax.commands import runner
 from symformer_jax.errors import InputError
 
@@ -90,15 +89,17 @@ def _say(text: str) -> None:
 
 
 def main(argv: list[str]) -> int:
-  """Exit codes: 0 done, 2 unusable arguments or folder (one line says why), 75 stopped and resumable."""
+  """Exit codes: 0 done; 1 ended by a fault on the way, such as a full disk, 2 unusable arguments or folder (one line
+  says why); 1 and 75, stopped, are resumable.
+  """
   del argv
   job = _read_job()
   try:
     with job.claimed():
       _generate(job)
   except OSError as error:
-    raise InputError(f"cannot write to {job.folder}: {files.reason(error)}; the same command continues "
-                     "once that is mended") from None
+    runner.say(runner.one_line(f"error: {job.describe_fault(error)}"))
+    return runner.SOME_FAILED
   except KeyboardInterrupt:  # SIGTERM as well
     runner.say("stopped; the same command continues")
     return runner.STOPPED

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 import contextlib
 import dataclasses
+import errno
 import hashlib
 import importlib
 from pathlib import Path
@@ -62,11 +63,12 @@ class Job:
     there, as a file given is unusable, no folder is left that was not there before.
 
     Raises:
-      InputError: when another process has it, or it cannot be opened. OSError: when there cannot be one.
+      InputError: when another process has it, it cannot be opened, or there cannot be one.
     """
     made = [folder for folder in (self.folder, *self.folder.parents) if not folder.exists()]
     try:
-      self.folder.mkdir(parents=True, exist_ok=True)
+      with self._refused_as_place():
+        self.folder.mkdir(parents=True, exist_ok=True)
       with files.claimed(self.folder, flag="--out"):
         yield
     finally:
@@ -74,12 +76,26 @@ class Job:
         with contextlib.suppress(OSError):  # it is not empty
           folder.rmdir()
 
+  @contextlib.contextmanager
+  def _refused_as_place(self) -> Iterator[None]:
+    """Before anything is made a folder that cannot be written is an unusable argument."""
+    try:
+      yield
+    except OSError as error:
+      if error.errno in (errno.EMFILE, errno.ENFILE):  # too many open files: wherever the folder is
+        raise
+      raise InputError(self.describe_fault(error)) from None
+
+  def describe_fault(self, error: OSError) -> str:
+    """What kept the job from being written, in one line."""
+    return f"cannot write to {self.folder}: {files.reason(error)}; the same command continues once that is mended"
+
   def prepare(self) -> tuple[writer_lib.Writer, Generator]:
     """Reads the problems and other folders, makes the folder or reads what an interrupted run left in it.
 
     Raises:
-      InputError: the folder holds another job, or a file given is unusable. DataError: a file there is damaged.
-      OSError: the folder cannot be written.
+      InputError: the folder holds another job or cannot be written, or a file given is unusable. DataError: a file
+        there is damaged.
     """
     read = shapes.read_problems if isinstance(self.config, LawsConfig) else exclusion.read_problems
     problems = read(self.excluded, self.config)
@@ -100,7 +116,8 @@ class Job:
       plan, identity, info=info, unique_by_skeleton=self.config.unique == "skeleton", known_functions=known,
       lost=_read_lost(self.lost_in, identity),
     )
-    writer.resume()
+    with self._refused_as_place():
+      writer.resume()
     return writer, Generator(self.config, self.seed, problems)
 
 

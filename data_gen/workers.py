@@ -122,7 +122,8 @@ def _limit_memory() -> None:
   with open("/proc/self/statm", encoding="ascii") as file:
     used = int(file.read().split()[0]) * resource.getpagesize()
   _, hard = resource.getrlimit(resource.RLIMIT_AS)
-  resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY_LIMIT_BYTES, hard))
+  soft = used + MEMORY_LIMIT_BYTES
+  resource.setrlimit(resource.RLIMIT_AS, (soft if hard == resource.RLIM_INFINITY else min(soft, hard), hard))
 
 
 def make_chunk(generator: Generator, task: _Task, progress: MutableSequence[int]) -> list[Outcome]:

@@ -28,9 +28,8 @@ def load_search_config(spec: str) -> SearchConfig:
   try:
     inspect.signature(get_config).bind(*arguments)
   except TypeError:
-    wanted = f"expected {path}" if colon else f"expected {path}:NAME"
-    raise InputError(f"search config {spec!r}: {wanted}, as its get_config{inspect.signature(get_config)} has it") \
-      from None
+    wanted = f"{path} takes no :NAME" if colon else f"{path} has several configs, expected {path}:NAME"
+    raise InputError(f"search config {spec!r}: {wanted}") from None
   values = _run(path, lambda: get_config(*arguments))
   if not isinstance(values, ConfigDict | Mapping):
     got = type(values).__name__

@@ -1,11 +1,14 @@
 """Parts of the generator, each where it just holds and where it just does not: no run, no process, no long formula."""
 
 import collections
+import contextlib
 import dataclasses
+import errno
 import hashlib
 import json
 import math
 import os
+import re
 import runpy
 import signal
 import sys
@@ -921,14 +924,16 @@ def test_the_first_candidate_of_all_may_be_lost(monkeypatch):
 
 def test_a_worker_may_take_two_gigabytes_beyond_what_it_has(monkeypatch):
   limits = []
-  monkeypatch.setattr(workers.resource, "getrlimit", lambda which: (1, 99))
   monkeypatch.setattr(workers.resource, "setrlimit", lambda which, given: limits.append((which, given)))
-  workers._limit_memory()
-  [(which, (soft, hard))] = limits
-  assert which == workers.resource.RLIMIT_AS and hard == 99
   with open("/proc/self/statm", encoding="ascii") as file:
     used = int(file.read().split()[0]) * workers.resource.getpagesize()
-  assert abs(soft - used - 2 * 2**30) < 2**28
+  for hard in (workers.resource.RLIM_INFINITY, 1 << 50, used + 2**20):  # the last is that of `ulimit -v`
+    monkeypatch.setattr(workers.resource, "getrlimit", lambda which, hard=hard: (1, hard))
+    workers._limit_memory()
+    which, (soft, kept) = limits.pop()
+    assert which == workers.resource.RLIMIT_AS and kept == hard
+    assert soft == hard if hard == used + 2**20 else abs(soft - used - 2 * 2**30) < 2**28
+
 
 
 def pool_of(num_workers, chunk, skip=None):
@@ -1185,6 +1190,26 @@ def test_numbers_of_a_job_have_their_bounds():
       with pytest.raises(InputError, match=message):
         read_job(*(f"--{key}={number_}" for key, number_ in given.items()))
   assert read_job("--equations=5").num_train == 5 and read_job("--equations=5", "--exclude=").excluded is None
+
+
+@pytest.mark.parametrize(("number", "at", "code"), [
+  (errno.ENOSPC, "fill", 1), (errno.EMFILE, "fill", 1), (errno.EMFILE, "_write_manifest", 1),
+  (errno.ENOSPC, "_write_manifest", 2), (errno.EACCES, "_write_manifest", 2)])
+def test_a_disk_that_fills_on_the_way_is_no_unusable_argument(number, at, code, tmp_path, monkeypatch, capsys):
+  def fail(*_):
+    raise OSError(number, os.strerror(number))
+  monkeypatch.setattr(generate.job_lib if at == "fill" else writer_lib.Writer, at, fail)
+  monkeypatch.setattr(generate, "Pool", lambda *args, **options: contextlib.nullcontext())
+  monkeypatch.setattr(generate, "_read_job", lambda: job_lib.Job(UNIVARIATE, str(tmp_path), 5))
+  monkeypatch.setattr(generate, "asked", types.SimpleNamespace(
+    QUIET=types.SimpleNamespace(value=True), WORKERS=types.SimpleNamespace(value=1, name="workers")))
+  said = f"cannot write to {tmp_path}/symformer_equations/univariate/1.0.0: {os.strerror(number)}; the same command "
+  if code == 2:
+    with pytest.raises(InputError, match=re.escape(said)):
+      generate.main([])
+  else:
+    assert generate.main([]) == 1
+    assert capsys.readouterr().err == f"error: {said}continues once that is mended\n"
 
 
 # --- what is shown -----------------------------------------------------------------------------------------------

@@ -201,5 +201,5 @@ def test_a_place_that_cannot_be_written_is_one_line(command, as_program, monkeyp
   monkeypatch.setattr(command, "generate", fail)
   code, _ = as_program(f"--config={univariate.__file__}", f"--out={tmp_path}", "--equations=7")
   err = capsys.readouterr().err
-  assert code == 2 and err.startswith(f"error: cannot write to {tmp_path}") and "No space left" in err
+  assert code == 1 and err.startswith(f"error: cannot write to {tmp_path}") and "No space left" in err
   assert as_program("--equations=7")[0] == 2 and "--config is required" in capsys.readouterr().err

@@ -166,6 +166,10 @@ def test_a_config_that_cannot_be_used_says_why(tmp_path):
   path.write_text("x = 1")
   with pytest.raises(InputError, match="config.py defines no get_config"):
     config_lib.load_config(str(path), {})
+  for returned, got in (("None", "NoneType"), ("{'a': 1}", "dict")):
+    path.write_text(f"def get_config():\n  return {returned}")
+    with pytest.raises(InputError, match=f"config.py: expected get_config.. to return a ConfigDict, got {got}$"):
+      config_lib.load_config(str(path), {})
   path.write_text("import sys\nsys.exit(0)")
   with pytest.raises(InputError, match="config.py: SystemExit: 0"):
     config_lib.load_config(str(path), {})

@@ -99,7 +99,7 @@ def test_an_ablation_differs_from_the_default_in_what_it_names(name):
   ("def get_config(): return {'terms': {'searches': [['basik', 3, 4]]}}", "", "did you mean 'basic'?"),
   ("def get_config(): return {'terms': {'searches': [['basic']]}}", "", "missing 2 required positional arguments"),
   ("def get_config(name): return {}", "", "expected {file}:NAME"),
-  ("def get_config(): return {}", ":waves", "expected {file}, as its get_config()"),
+  ("def get_config(): return {}", ":waves", "{file} takes no :NAME"),
   ("def get_config(): return 3", "", "expected get_config() to return a ConfigDict, got int"),
   ("import sys; sys.exit(0)", "", "SystemExit: 0"), ("def get_config(): raise SystemExit", "", "SystemExit"),
   ("def get_config(): raise GeneratorExit", "", "GeneratorExit"), ("def get_config(): return {3: 4}", "", "config.3: "),
