@@ -31,6 +31,8 @@ ERRORS = frozenset(("#n/a", "#na", "#div/0!", "#ref!", "#value!", "#name?", "#nu
 _READ_SO = "is read so that"
 # From it on, upwards and downwards, not every whole number is one in double precision.
 _LAST_WHOLE = 2.0**53
+# Decimal digits that every number of double precision keeps.
+_SURE_DIGITS = 15
 _TRUTHS = {"true": 1.0, "false": 0.0}
 _TRUTHS_NOTE = "is read as 1 for true and 0 for false"
 # Spaces and signs that look alike.
@@ -53,6 +55,21 @@ def _pattern(decimal: str, others: str) -> re.Pattern[str]:
 
 
 _PATTERNS = {POINT: _pattern(POINT, ", '"), COMMA: _pattern(COMMA, ". '")}
+
+
+class ErrorCell(float):
+  """What a spreadsheet shows where a formula has no value: no number, as what is missing is none.
+
+  Attributes:
+    text: as shown, such as `#DIV/0!`.
+  """
+
+  text: str
+
+  def __new__(cls, text: str) -> "ErrorCell":
+    cell = super().__new__(cls, "nan")
+    cell.text = text
+    return cell
 
 
 def is_missing(cell: Any) -> bool:
@@ -176,7 +193,9 @@ def _with_note_of_days(column: Column) -> Column:
 
 
 def _with_note_of_digits(column: Column) -> Column:
-  """The column, with a note where whole numbers, such as long identifiers, have more digits than double precision."""
+  """The column, with a note where whole numbers, such as long identifiers, have more digits than double precision, or
+  decimals so many that different ones become the same number.
+  """
   if column.note or column.fault or column.is_time:
     return column
   for i in np.flatnonzero(np.abs(column.values) >= _LAST_WHOLE):
@@ -185,7 +204,46 @@ def _with_note_of_digits(column: Column) -> Column:
       if int(cell) != int(value):
         shown = files.shorten(str(cell).strip(), 40)
         return dataclasses.replace(column, note=f"is rounded to double precision: {shown} is read as {value:.0f}")
-  return column
+  merged = _find_merged(column)
+  if not merged:
+    return column
+  first, second = (files.shorten(text, 40) for text in merged)
+  return dataclasses.replace(
+    column, note=f"is rounded to double precision: {first} and {second} are read as the same number")
+
+
+def _find_merged(column: Column) -> tuple[str, ...]:
+  """Two texts of different numbers that have one value, the first such; empty where there are none.
+
+  Few columns have long texts and values that recur, and of those few have a value in several spellings: only what is
+  left is read digit by digit.
+  """
+  if column.cells.dtype.kind != "O" or not len(column.cells):
+    return ()
+  finite = np.flatnonzero(np.isfinite(column.values))
+  codes, distinct = pd.factorize(column.values[finite])
+  if len(distinct) == len(finite):
+    return ()
+  texts = np.array([str(cell).strip() for cell in column.cells[finite]], object)
+  if max(map(len, texts)) <= _SURE_DIGITS:
+    return ()
+  spellings = pd.DataFrame({"value": codes, "text": texts}).drop_duplicates()
+  recurring = spellings[spellings["value"].duplicated(keep=False)]
+  firsts: dict[int, str] = {}
+  for value, text in zip(recurring["value"], recurring["text"], strict=True):
+    first = firsts.setdefault(value, text)
+    if max(len(first), len(text)) > _SURE_DIGITS and _are_different(first, text):
+      return first, text
+  return ()
+
+
+def _are_different(text: str, other: str) -> bool:
+  """Whether two texts are different numbers; of what is no plain number, such as one with spaces in it, nothing is
+  said.
+  """
+  with contextlib.suppress(decimal_lib.InvalidOperation):
+    return decimal_lib.Decimal(text) != decimal_lib.Decimal(other)
+  return False
 
 
 def _read_typed(cells: np.ndarray, time_unit: str | None) -> Column:

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping
 import contextlib
 import dataclasses
-import math
 import pathlib
 import re
 from typing import Any
@@ -14,9 +13,10 @@ import numpy as np
 import pandas as pd
 
 from symformer_jax import files, npz
-from symformer_jax.commands import grids, text_tables
+from symformer_jax.commands import cells, grids, text_tables
 from symformer_jax.errors import InputError
 
+_NO_WORKBOOK = "is no workbook (.xlsx): damaged, locked by a password, or another kind of file under that name"
 MAX_SHEET_ROWS = 1 << 20  # of every spreadsheet
 # Rows in the XML of a sheet.
 _ROW, _NUMBER = re.compile(rb"<(?:\w+:)?row\b([^<>]*)>"), re.compile(rb"""\sr=["'](-?[0-9]+)["']""")
@@ -79,14 +79,15 @@ def _read_text(path: pathlib.Path, how: Reading) -> grids.Grid:
 def _read_excel(path: pathlib.Path, how: Reading) -> grids.Grid:
   """One sheet of a workbook; values that formulas had when it was saved."""
   try:
-    import openpyxl
+    import openpyxl  # noqa: F401  (of the extra)
   except ImportError:
     raise InputError("reading .xlsx needs openpyxl: pip install '.[xlsx]'") from None
   _check_unpacked(path, how.max_bytes)
   try:
-    with warnings.catch_warnings(action="ignore"), contextlib.closing(
-        openpyxl.load_workbook(path, read_only=True, data_only=True, keep_links=False)) as book:
+    with warnings.catch_warnings(action="ignore"), contextlib.closing(_open_workbook(path)) as book:
       names = [each.title for each in book.worksheets]
+      if not names:
+        raise InputError("the workbook has no sheet with cells")
       if how.sheet is not None and how.sheet not in names:
         raise InputError(f"--sheet: no sheet {how.sheet!r}, expected one of {', '.join(map(repr, names))}")
       sheet = names[0] if how.sheet is None else how.sheet
@@ -110,6 +111,20 @@ def _read_excel(path: pathlib.Path, how: Reading) -> grids.Grid:
   # Programs that write workbooks leave it to others to compute them.
   empty = "; what formulas give is in a workbook once a spreadsheet has opened and saved it"
   return dataclasses.replace(grid, elsewhere=elsewhere, empty=empty)
+
+
+def _open_workbook(path: pathlib.Path) -> Any:
+  """As `openpyxl.load_workbook`, which fails of a sheet that is to hold a chart and holds none."""
+  from openpyxl.reader import excel
+
+  class Reader(excel.ExcelReader):
+    def read_chartsheet(self, sheet: Any, rel: Any) -> None:
+      with contextlib.suppress(AttributeError):  # the sheet is there by then
+        super().read_chartsheet(sheet, rel)
+
+  reader = Reader(path, read_only=True, keep_vba=False, data_only=True, keep_links=False, rich_text=False)
+  reader.read()
+  return reader.wb
 
 
 def _rows_of(sheet: Any) -> list[list[Any]]:
@@ -155,19 +170,24 @@ def _hidden_rows(sheet: Any) -> list[int]:
 
 
 def _value_of(cell: Any) -> Any:
-  """A cell as text, number, date or truth; whole numbers without a point, errors as what is missing."""
+  """A cell as text, number, date or truth; whole numbers without a point, errors as no number, like what is missing."""
   value = "" if cell.value is None else cell.value
   if isinstance(value, str):
-    return math.nan if cell.data_type == "e" else value.strip()
+    return cells.ErrorCell(value.strip()) if cell.data_type == "e" else value.strip()
   return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _check_unpacked(path: pathlib.Path, max_bytes: int) -> None:
   try:
     with zipfile.ZipFile(path) as archive:
-      num_bytes = sum(member.file_size for member in archive.infolist())
-  except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as error:
+      members = archive.infolist()
+  except zipfile.BadZipFile:
+    raise InputError(_NO_WORKBOOK) from None
+  except (OSError, ValueError, NotImplementedError) as error:
     raise InputError(f"cannot be read as xlsx: {' '.join(str(error).split())}") from None
+  if not any(member.filename == "[Content_Types].xml" for member in members):  # of every workbook
+    raise InputError(_NO_WORKBOOK)
+  num_bytes = sum(member.file_size for member in members)
   if num_bytes > max_bytes:
     raise InputError(f"unpacks to more than {max_bytes >> 30} GB; give a part of its rows")
 

@@ -288,7 +288,7 @@ class _Source:
     weigher = self.weigher
     weighing = [column for column in self.columns if weigher and column.name == weigher.name]
     read = [*used, *(column for column in weighing if column not in used)]
-    notes = [*self.grid.notes, *self._describe(read)]
+    notes = [*self.grid.notes, *self._unused(read), *self._describe(read)]
     is_kept = self._check_cells(read, notes)
     rows = np.flatnonzero(is_kept)
     weights = None
@@ -312,6 +312,16 @@ class _Source:
     if asked:
       return [column for name in asked for column in self.columns if name in (column.origin or column.name,)]
     return [column for column in self._numeric() if column.name not in self.targets]
+
+  def _unused(self, read: Sequence[_Column]) -> list[str]:
+    """What was asked for that has no meaning for these columns: in a batch it may be meant for others."""
+    notes = []
+    if self.request.time_unit and not any(column.content.is_time for column in read):
+      notes.append("--time_unit is not used: no column in use holds dates or times")
+    objects = [column.content.cells for column in read if column.content.cells.dtype.kind == "O"]
+    if self.request.decimal and not any(isinstance(cell, str) for column in objects for cell in column):
+      notes.append("--decimal is not used: no column in use holds text")
+    return notes
 
   def _describe(self, read: Sequence[_Column]) -> list[str]:
     """What was decided of the columns, and which are left aside."""
@@ -361,7 +371,10 @@ class _Source:
   def _describe_bad_cell(self, read: Sequence[_Column], is_bad: np.ndarray) -> str:
     row, place = (int(i) for i in np.argwhere(is_bad)[0])
     column = read[place]
-    what = "a missing value" if cells.is_missing(column.content.cells[row]) else _shown(column, row)
+    cell = column.content.cells[row]
+    what = "a missing value" if cells.is_missing(cell) else _shown(column, row)
+    if isinstance(cell, cells.ErrorCell):
+      what = f"{cell.text!r}, an error of the spreadsheet"
     others = int(is_bad.any(axis=1).sum()) - 1
     more = f" (and {others} more such rows)" if others else ""
     hint = ", --categories makes columns of 0 and 1 of text" if column.content.is_mostly_text else ""

@@ -8,6 +8,7 @@ import dataclasses
 import itertools
 import pathlib
 import re
+from typing import Any
 
 from symformer_jax import files
 from symformer_jax.commands import cells, grids
@@ -197,13 +198,23 @@ def _split(
   reader = csv.reader((line + "\n" for _, line in rows), delimiter=separator, skipinitialspace=separator != "\t",
                       quotechar=quote)
   begin = 0  # a quoted cell may hold the ends of lines
-  for row in reader:
+  for row in _with_lines(reader, rows):
     is_last = is_whole and reader.line_num == len(rows)
     is_odd = is_last and sum(line.count(quote) for _, line in rows[begin:]) % 2 == 1
     if is_odd and (reader.line_num > begin + 1 or _is_open(rows[begin][1], separator, quote)):
       raise csv.Error(f"the quote in line {rows[begin][0]} has no end")
     yield rows[begin][0], [cell.strip() for cell in row]
     begin = reader.line_num
+
+
+def _with_lines(reader: Any, rows: Sequence[tuple[int, str]]) -> Iterator[list[str]]:
+  """Rows of a reader; its errors name the line in the file, and a cell that is too long for it in words."""
+  try:
+    yield from reader
+  except csv.Error as error:
+    limit = csv.field_size_limit()
+    what = f"a cell of more than {limit} letters" if f"({limit})" in str(error) else error
+    raise csv.Error(f"line {rows[reader.line_num - 1][0]}: {what}") from None
 
 
 def _is_open(line: str, separator: str, quote: str) -> bool:

@@ -1,5 +1,7 @@
 """How text becomes numbers: one rule for a column and a file, said where another reader might decide otherwise."""
 
+import decimal
+
 from hypothesis import given, strategies as st
 import numpy as np
 import pytest
@@ -140,3 +142,18 @@ def test_whole_numbers_that_lose_digits_are_told_of(rows):
   assert found.note == "is rounded to double precision: 9007199254740993 is read as 9007199254740992"
   for whole in ([str(2**53), "5"], ["9007199254740994", "1e300"], ["inf", "5"], [10**400, 5]):
     assert not read(whole)[0].note
+
+
+def test_decimals_of_which_different_ones_are_read_as_one_number_are_told_of():
+  found = read([f"1.{i:020d}" for i in range(3)], ["0.5", "0.50", "0.50000000000000000000"], ["1", "2", "3"])
+  assert [column.note for column in found] == [
+    "is rounded to double precision: 1.00000000000000000000 and 1.00000000000000000001 are read as the same number",
+    "", ""]
+  [found] = read(["7", "2459000.1234567890000", "7.0", "2459000.1234567890010"])
+  assert "2459000.1234567890000 and 2459000.1234567890010 are" in found.note
+  # Not of one number in several spellings, nor of long ones each of which has a value of its own.
+  for texts in (["0.1", "1e-1", "0.1000000000000000000", "0.1"], ["0.12345678901234567890", "0.5", "0.5"],
+                ["5", "1 000.000000000000000", "1 000.000000000000001"], ["0.3", "nan", "inf", "inf"]):
+    assert "rounded" not in read(texts)[0].note
+  mixed = column("0.1", "0.10000000000000000001", 0.1, None, decimal.Decimal("0.1"))
+  assert read_columns([mixed])[0].note.endswith("0.1 and 0.10000000000000000001 are read as the same number")

@@ -222,7 +222,8 @@ def cell(value, data_type="n"):
 
 def test_cells_of_workbooks_are_plain_values():
   assert [table_files._value_of(cell(value)) for value in (None, " a ", 2.5, True)] == ["", "a", 2.5, True]
-  assert np.isnan(table_files._value_of(cell("#N/A", "e")))
+  error = table_files._value_of(cell("#N/A ", "e"))
+  assert np.isnan(error) and error.text == "#N/A"
   whole = table_files._value_of(cell(3.0))
   assert whole == 3 and isinstance(whole, int)
   sheet = types.SimpleNamespace(reset_dimensions=lambda: None, rows=[
@@ -236,16 +237,17 @@ def test_of_a_workbook_values_are_read_as_they_were_saved(tmp_path, monkeypatch)
   for row in (["a", "b"], [1, 2], [3, 4]):
     book.active.append(row)
   book.save(tmp_path / "t.xlsx")
-  load, asked = openpyxl.load_workbook, {}
+  reader, asked = openpyxl.reader.excel.ExcelReader, {}
+  begin = reader.__init__
 
-  def loading(path, **options):
+  def beginning(self, path, **options):
     asked.update(options)
     warnings.warn("Data Validation extension is not supported", UserWarning, stacklevel=1)
-    return load(path, **options)
-  monkeypatch.setattr(openpyxl, "load_workbook", loading)
+    begin(self, path, **options)
+  monkeypatch.setattr(reader, "__init__", beginning)
   assert table_files.read(tmp_path / "t.xlsx", table_files.Reading()).names == ("a", "b")
   # A row at a time, what formulas gave, and nothing of other workbooks.
-  assert asked == {"read_only": True, "data_only": True, "keep_links": False}
+  assert asked == {"read_only": True, "data_only": True, "keep_links": False, "keep_vba": False, "rich_text": False}
 
 
 # --- flags and ends ----------------------------------------------------------------------------------------------

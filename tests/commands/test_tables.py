@@ -101,6 +101,16 @@ def test_what_a_kind_of_file_does_not_know_is_said(tmp_path):
   (tmp_path / "t.csv").write_text("x,y\n" + "".join(f"{i},{i * i}\n" for i in range(6)))
   assert read_table(str(tmp_path / "t.npz"), separator=";").notes == ("--separator is not used: this is no text",)
   assert read_table(str(tmp_path / "t.csv"), sheet="a").notes == ("--sheet is not used: this is no workbook",)
+  for path, decimal, notes in (("t.npz", ",", ("--decimal is not used: no column in use holds text",)),
+                               ("t.csv", ",", ()), ("t.npz", None, ())):
+    assert read_table(str(tmp_path / path), decimal=decimal).notes == notes
+  for path in ("t.npz", "t.csv"):
+    assert read_table(str(tmp_path / path), time_unit="days").notes == (
+      "--time_unit is not used: no column in use holds dates or times",)
+  (tmp_path / "d.csv").write_text("x,day,y\n" + "".join(f"{i},2020-01-0{i + 1},{i * i}\n" for i in range(6)))
+  assert not any("not used" in note for note in read_table(str(tmp_path / "d.csv"), time_unit="days").notes)
+  left_out = read_table(str(tmp_path / "d.csv"), time_unit="days", features=["x"])
+  assert left_out.notes == ("--time_unit is not used: no column in use holds dates or times",)
   assert read_table(str(tmp_path / "t.csv"), separator=",").notes == read_table(str(tmp_path / "t.npz")).notes == ()
 
 
@@ -349,8 +359,42 @@ def test_workbooks(tmp_path):
   with pytest.raises(TableError, match="--sheet: no sheet 'x', expected one of 'notes', 'data'"):
     read_table(str(tmp_path / "t.xlsx"), sheet="x")
   (tmp_path / "t.xlsx").write_bytes(b"no workbook")
-  with pytest.raises(TableError, match="cannot be read as xlsx: File is not a zip file"):
+  with pytest.raises(TableError, match=r"t.xlsx: is no workbook \(.xlsx\): damaged, locked by a password, or another"):
     read_table(str(tmp_path / "t.xlsx"))
+  with zipfile.ZipFile(tmp_path / "t.xlsx", "w") as archive:
+    archive.writestr("a.txt", "")
+  with pytest.raises(TableError, match=r"t.xlsx: is no workbook \(.xlsx\)"):
+    read_table(str(tmp_path / "t.xlsx"))
+
+
+@pytest.mark.parametrize("has_chart", [False, True])
+def test_sheets_of_charts_have_no_cells(tmp_path, has_chart):
+  openpyxl = pytest.importorskip("openpyxl")
+  book = openpyxl.Workbook()
+  for row in [["x", "y"], *([i, i**2] for i in range(6))]:
+    book.active.append(row)
+  chart = book.create_chartsheet("a chart")
+  if has_chart:
+    chart.add_chart(openpyxl.chart.LineChart())
+  book.save(tmp_path / "t.xlsx")
+  table = read_table(str(tmp_path / "t.xlsx"))
+  assert (table.features, table.target, table.notes) == (("x",), "y", ())
+  if not has_chart:  # a chart is of cells
+    book.remove(book.worksheets[0])
+    book.save(tmp_path / "t.xlsx")
+    with pytest.raises(TableError, match="t.xlsx: the workbook has no sheet with cells$"):
+      read_table(str(tmp_path / "t.xlsx"))
+
+
+def test_an_error_of_a_spreadsheet_is_no_missing_value(tmp_path):
+  openpyxl = pytest.importorskip("openpyxl")
+  book = openpyxl.Workbook()
+  for row in [["x", "y"], *([i, i**2] for i in range(6)), ["#DIV/0!", 3], [None, 3]]:
+    book.active.append(row)
+  book.save(tmp_path / "t.xlsx")
+  with pytest.raises(TableError, match="row 8, column 'x': expected a finite number, got '#DIV/0!', an error of"):
+    read_table(str(tmp_path / "t.xlsx"))
+  assert len(read_table(str(tmp_path / "t.xlsx"), drop_missing=True).y) == 6
 
 
 def test_a_stray_cell_in_the_corner_of_a_sheet_makes_no_table_of_that_size(tmp_path, monkeypatch):

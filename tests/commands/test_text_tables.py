@@ -6,6 +6,7 @@ import pytest
 
 from symformer_jax.commands import tables, text_tables
 from symformer_jax.commands.tables import TableError
+from symformer_jax.errors import InputError
 
 
 @pytest.fixture
@@ -191,3 +192,9 @@ def test_first_lines_of_matlab_are_comments_unless_they_are_names(read, text, na
   ("| x | y |\n|---|:-:|\n", "| {i} | {s} |"), ("x | y\n---+---\n", "{i} | {s}")])
 def test_the_rule_of_a_table_in_markdown_is_no_row(read, text, row):
   assert read(text + lines(row)) == (("x", "y"), (1, 1), ())
+
+
+def test_a_cell_that_is_too_long_is_named_by_its_line(tmp_path):
+  (tmp_path / "t.csv").write_text("a,b\n1,2\n\n3," + "4" * 200_000 + "\n5,6\n")
+  with pytest.raises(InputError, match="^cannot be read as a table: line 4: a cell of more than 131072 letters$"):
+    text_tables.read(tmp_path / "t.csv")
