@@ -71,11 +71,27 @@ def load_search_config(spec: str | None) -> Any:
 
 
 def read(path: str) -> list[tables.Table]:
-  """A file's tables, one for each target."""
-  return tables.read_tables(path, tables.Request(
+  """A file's tables, one for each target.
+
+  Raises:
+    InputError: for a file that cannot be used, or of whose columns a guess or template has one that is not in use.
+  """
+  batch = tables.read_tables(path, tables.Request(
     asked.TARGET.value, asked.FEATURES.value, asked.CATEGORIES.value or (), asked.WEIGHTS.value, asked.SIGMA.value,
     asked.DROP_MISSING.value, asked.DECIMAL.value, asked.SEPARATOR.value, asked.SHEET.value,
     asked.TIME_UNIT.value))
+  for table in batch:
+    _refuse_strangers(table)
+  return batch
+
+
+def _refuse_strangers(table: tables.Table) -> None:
+  from symformer_jax.language import strangers
+
+  others = dict.fromkeys(table.unused, "a column that is none of the features") | {table.target: "the target"}
+  template = [] if asked.TEMPLATE.value is None else [("--template", asked.TEMPLATE.value)]
+  for flag, text in [*(("--guess", guess) for guess in asked.GUESS.value), *template]:
+    strangers.refuse(f"{table.path}: {flag}", text, table.features, others)
 
 
 def answer_many(

@@ -67,6 +67,7 @@ def main(argv: list[str]) -> int:
   if len(paths) == 1 and not asked.RESUME.value:
     return _run_one(paths[0], stop)
   out = asked.OUT.value
+  _refuse_inputs(paths, [])
   with contextlib.nullcontext() if out is None else files.claimed(out, flag="--out"):
     return _run_many(paths, stop)
 
@@ -119,6 +120,7 @@ def _run_one(path: str, stop: runner.StopRequest) -> int:
   """Searches one file; whatever makes it fail is an error of the command."""
   batch = file_answers.read(path)
   file_answers.print_notes(batch)
+  _refuse_inputs([path], [table.target for table in batch])
   if asked.OUT.value:
     outputs.check_new(asked.OUT.value, [table.target for table in batch], may_replace=asked.OVERWRITE.value)
   model = file_answers.resolve_model(batch[0])
@@ -248,6 +250,14 @@ def _check_outputs(num_files: int) -> None:
     _check_single(asked.REPORT, page.FORMATS, num_files, "tells of")
 
 
+def _refuse_inputs(paths: Sequence[str], targets: Sequence[str]) -> None:
+  """Refuses to write, through a link, into what is read."""
+  config = [] if asked.SEARCH_CONFIG.value is None else [asked.SEARCH_CONFIG.value.partition(":")[0]]
+  for flag in (asked.OUT, asked.PLOT, asked.REPORT, asked.ANIMATE):
+    if flag.value:
+      outputs.check_apart(outputs.paths_of(flag.value, targets or [""]), [*paths, *config], flag=f"--{flag.name}")
+
+
 def _check_single(flag: flags.FlagHolder, formats: Sequence[str], num_files: int, verb: str) -> None:
   """Refuses an unusable path of what is made of one data file."""
   path = files.check_writable(flag.value, flag=f"--{flag.name}")
@@ -324,8 +334,8 @@ def _print_line(answer: Answer, num_done: int, num_files: int) -> None:
   elif not asked.QUIET.value:
     selected, _ = answer.taken
     path = runner.one_line(answer.path)
-    print(f"[{num_done}/{num_files}] {path}: {written(answer.target)} = {selected.expression}  "
-          f"R2 {format_r2(selected.r2)}")
+    runner.tell(f"[{num_done}/{num_files}] {path}: {written(answer.target)} = {selected.expression}  "
+                f"R2 {format_r2(selected.r2)}")
 
 
 if __name__ == "__main__":

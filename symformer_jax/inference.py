@@ -26,7 +26,7 @@ from symformer_jax.engine.source import Source
 from symformer_jax.engine.task import Task, default_names, make_task, turn
 from symformer_jax.engine.threads import one_blas_thread
 from symformer_jax.errors import InputError
-from symformer_jax.language import expression, printing, programs, templates, units as units_lib
+from symformer_jax.language import expression, printing, programs, strangers, templates, units as units_lib
 from symformer_jax.language.canonical import canonicalize
 from symformer_jax.language.expression import Node
 from symformer_jax.language.rules import Restrictions, names_of
@@ -97,7 +97,8 @@ def search(
       formulas count that can have the target's dimension. Needs pint. Values are never converted.
     dimensionless_constants: whether numbers in formulas have no unit; else one that multiplies or is added may have
       any.
-    targets: names of y of each data set, under which `units` may have its unit; `y` by default.
+    targets: names of y of each data set, under which `units` may have its unit, and which no guess or template has;
+      `y` by default.
     add_operators: further operators, which no model knows: tanh, sinh, cosh, abs, sign, min, max. Sources that need no
       model make formulas with them, beside those with `operators`.
   Returns:
@@ -282,14 +283,25 @@ def _pose(
 ) -> tuple[profile.Problem | None, list[Task]]:
   if options.template is None:
     task = make_task(dataset, names, options, target=target)
+    _refuse_target(options, task.names, target)
     return None, [turn(task) if _may_turn(options) else task]
   rows = check_dataset(dataset)
   columns = tuple(names) if names is not None else default_names(rows.x.shape[1])
+  _refuse_target(options, columns, target)
   excluded = options.restrictions.for_columns(columns).excluded
   units = None if options.units is None else options.units.for_columns(columns, target, excluded=excluded)
   problem = profile.pose(templates.read(options.template, columns), rows, seed=options.seed, units=units,
                          config=options.config.templates)
   return problem, [profile.make_part_task(problem, part, options) for part in problem.parts]
+
+
+def _refuse_target(options: SearchOptions, columns: Sequence[str], target: str) -> None:
+  """The target in a guess or template is no unknown constant."""
+  formulas = [("guesses", guess) for guess in options.guesses]
+  if options.template is not None:
+    formulas.append(("template", options.template))
+  for argument, text in formulas:
+    strangers.refuse(argument, text, columns, {target: "the target"})
 
 
 def _may_turn(options: SearchOptions) -> bool:

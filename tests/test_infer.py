@@ -485,6 +485,9 @@ def test_what_was_decided_of_a_table_is_said_and_kept(command, answering, tmp_pa
   ([f"--data={KEPLER}", "--template=f(axis)", "--refine=none"], "template: its constants are fitted, so refine='none' "
    "cannot go with it"),
   ([f"--data={KEPLER}", "--template=f(axis)", "--animate=a.gif"], "--animate: films candidates for the target itself"),
+  ([f"--data={KEPLER}", "--data=b.csv"], "kepler.csv' and 'b.csv': several values stand in one flag, with commas "),
+  ([f"--data={KEPLER}", "--guess=k*period"], "kepler.csv: --guess: 'k*period': 'period' is the target; an unknown "),
+  ([f"--data={KEPLER}", "--template=f(axis)*period"], "--template: 'f(axis)*period': 'period' is the target; "),
   ([f"--data={KEPLER}", "--samples=0"], "n_samples: expected a whole number of at least 1"),
   ([f"--data={KEPLER}", "--operators=foo"], "operators: unknown operator 'foo'"),
   ([f"--data={KEPLER}", "--out=/no/where.json"], "--out: the folder '/no' of '/no/where.json' does not exist"),
@@ -499,6 +502,44 @@ def test_unusable_arguments_are_one_line_and_code_2(command, tmp_path, monkeypat
   assert code == 2 and out == "" and err.startswith("error: ") and err.count("\n") == 1 and message in err
   assert len(err) < 1500
   assert not list(tmp_path.iterdir())
+
+
+def test_a_column_that_is_not_in_use_is_no_unknown_constant(command, tmp_path):
+  rows = "".join(f"{i},{i % 3},s{i},{i % 2},{2 * i}\n" for i in range(9))
+  (tmp_path / "t.csv").write_text(f"a,b,s,c c,y\n{rows}")
+  for argv, name in ((["--features=a", "--guess=k*b*a"], "b"), (["--guess=a", "--guess=s*a"], "s"),
+                     (["--weights=b", "--guess=a+b"], "b"), (["--categories=s", "--template=f(a)*s"], "s"),
+                     (["--target=y,b", "--guess=a+b"], "b"), (["--features=a", "--guess=`c c`"], "c c")):
+    code, _, err = command(f"--data={tmp_path / 't.csv'}", *argv)
+    what = "unknown name" if " " in name else "--"  # in backticks no constant stands
+    assert code == 2 and what in err and f"{name!r} " in err and err.count("\n") == 1, argv
+
+
+@pytest.mark.parametrize("flag", ["--out=o.json", "--out=o.jsonl", "--plot=o.png", "--report=o.html"])
+def test_data_are_not_written_over_through_a_link(command, tmp_path, monkeypatch, flag):
+  monkeypatch.chdir(tmp_path)
+  pathlib.Path("t.csv").write_text("x,y\n" + "".join(f"{i},{i * i}\n" for i in range(9)))
+  before, place = pathlib.Path("t.csv").read_bytes(), flag.partition("=")[2]
+  pathlib.Path(place).symlink_to("t.csv")
+  more = ["--overwrite"] if "out" in flag else []
+  code, _, err = command("--data=t.csv", flag, *more)
+  assert (code, err) == (2, f"error: {flag.partition('=')[0]}: '{place}' is a link to 't.csv', which is read\n")
+  if place.endswith(".jsonl"):
+    pathlib.Path("b.csv").write_bytes(before)
+    assert command("--data=b.csv,t.csv", flag, *more)[0] == 2
+  assert pathlib.Path("t.csv").read_bytes() == before
+
+
+def test_a_config_and_the_data_of_other_targets_are_not_written_over_either(command, answering, tmp_path, monkeypatch):
+  monkeypatch.chdir(tmp_path)
+  pathlib.Path("t.csv").write_text("x,y,z\n" + "".join(f"{i},{i * i},{i % 3}\n" for i in range(9)))
+  pathlib.Path("c.py").write_text("def get_config():\n  return {}\n")
+  pathlib.Path("o.json").symlink_to("c.py")
+  pathlib.Path("p-z.json").symlink_to("t.csv")
+  code, _, err = command("--data=t.csv", "--out=o.json", "--overwrite", "--search_config=c.py")
+  assert code == 2 and "--out: 'o.json' is a link to 'c.py', which is read" in err
+  code, _, err = command("--data=t.csv", "--target=y,z", "--out=p.json", "--overwrite")
+  assert code == 2 and "--out: 'p-z.json' is a link to 't.csv', which is read" in err
 
 
 def test_an_unusable_table_leaves_nothing_behind(command, tmp_path):

@@ -422,6 +422,16 @@ def test_names_in_a_guess_that_are_no_columns_are_constants(rng):
   assert ask("a*tiime + b").message == "guesses: 'a*tiime + b': 'tiime' is no column; did you mean 'time'?"
 
 
+@pytest.mark.parametrize(("given", "said"), [
+  ({"guesses": ["3*time", "a*depth + time"], "targets": ["depth"]}, "guesses: 'a*depth + time': 'depth' is the "),
+  ({"guesses": ["a*y"]}, "guesses: 'a*y': 'y' is the target; an unknown constant needs another name"),
+  ({"template": "f(time)*depth", "targets": ["depth"]}, "template: 'f(time)*depth': 'depth' is the target; ")])
+def test_the_target_is_no_unknown_constant(model, given, said):
+  time = np.linspace(1, 2, 20)
+  [result] = inference.search(model, [(time[:, None], time**2)], names=[["time"]], **given)
+  assert result.status == "failed" and result.message.startswith(said)
+
+
 def test_of_thousands_of_columns_those_that_matter_are_searched(model, rng):
   x = rng.uniform(1, 3, (120, 400))
   y = 3.1 * x[:, 17] * x[:, 333] / x[:, 250] ** 2

@@ -1,6 +1,7 @@
 """Where the answers of several targets go: a file for each, or lines of one."""
 
 from collections.abc import Sequence
+import os
 import pathlib
 import re
 
@@ -36,3 +37,27 @@ def check_new(path: str, targets: Sequence[str], *, may_replace: bool) -> None:
   for place in dict.fromkeys(paths_of(path, targets)):
     if files.check_writable(place, flag="--out").exists() and not may_replace:
       raise InputError(f"--out: {place!r} exists; --overwrite replaces it")
+
+
+def check_apart(places: Sequence[str], inputs: Sequence[str], *, flag: str) -> None:
+  """Refuses results that would be written into a file that is read, which a link may make of another name.
+
+  Args:
+    places: files to be written; inputs: files that are read.
+    flag: the argument that names the places, for the message.
+  Raises:
+    InputError: naming both.
+  """
+  read = {(found.st_dev, found.st_ino): path for path in inputs if (found := _stat(path))}
+  for place in places:
+    found = _stat(place)
+    if found and (path := read.get((found.st_dev, found.st_ino))):
+      raise InputError(f"{flag}: {files.shorten(place)!r} is a link to {files.shorten(path)!r}, which is read")
+
+
+def _stat(path: str) -> os.stat_result | None:
+  """What a path leads to; None where there is nothing."""
+  try:
+    return os.stat(path)
+  except (OSError, ValueError):  # of a name with a NUL in it
+    return None

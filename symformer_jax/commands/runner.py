@@ -230,7 +230,12 @@ def _drop_unwritable_output() -> None:
     try:
       _flush(stream)
     except OSError:
-      os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+      _drop(stream)
+
+
+def _drop(stream: TextIO) -> None:
+  """What is written to a stream from now on, or waits to be, is nobody's."""
+  os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _interrupt(*_: object) -> None:
@@ -259,9 +264,26 @@ def _check_flag_files(argv: Sequence[str], within: tuple[str, ...] = ()) -> None
     _check_flag_files(lines, (*within, str(path)))
 
 
+def _refuse_repeated(flag_values: flags.FlagValues, argv: Sequence[str]) -> None:
+  """Refuses a flag of several values that is given twice with different ones, of which absl keeps the last alone. Of
+  one value the last counts, as scripts use it, and the command line may change what a `--flagfile` says.
+  """
+  arguments = list(argv[: argv.index("--")] if "--" in argv else argv)
+  known: dict[str, str] = {}
+  for i, argument in enumerate(arguments):
+    found = re.fullmatch(r"--?(\w+)(?:=(.*))?", argument, re.DOTALL)
+    if found is None or found[1] not in flag_values or not isinstance(flag_values[found[1]].parser, flags.ListParser):
+      continue
+    name, value = found[1], "".join(arguments[i + 1 : i + 2]) if found[2] is None else found[2]
+    if known.setdefault(name, value) != value:
+      raise flags.Error(f"--{name} is given twice, as {shorten(known[name])!r} and {shorten(value)!r}: several values "
+                        "stand in one flag, with commas between")
+
+
 def _parse(flag_values: flags.FlagValues, argv: list[str]) -> list[str]:
   try:
     _check_flag_files(argv[1:])
+    _refuse_repeated(flag_values, argv[1:])
     rest = flag_values(argv)
   except (flags.Error, KeyboardInterrupt):
     raise
@@ -306,6 +328,14 @@ def one_line(message: str) -> str:
   signs = " ".join(message.split())
   plain = "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in signs)
   return shorten(plain, MAX_MESSAGE)
+
+
+def tell(line: str) -> None:
+  """A line on standard output about what is written elsewhere: a reader that leaves, such as `head`, ends nothing."""
+  try:
+    print(line, flush=True)
+  except BrokenPipeError:
+    _drop(sys.stdout)
 
 
 def say(line: str) -> None:

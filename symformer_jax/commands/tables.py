@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 import csv
 import dataclasses
 import glob
+import os
 import pathlib
 from typing import Any, NamedTuple
 
@@ -43,6 +44,7 @@ class Table:
     x: [N, D] float64; y: [N] float64; all finite.
     weights: of the rows [N], above 0, relative; None for equal ones.
     notes: what was decided on the way, one sentence each: how cells were read, columns and rows left out.
+    unused: names of the other columns of the file.
   """
 
   path: str
@@ -52,6 +54,7 @@ class Table:
   y: np.ndarray
   notes: tuple[str, ...] = ()
   weights: np.ndarray | None = None
+  unused: tuple[str, ...] = ()
 
   @property
   def points(self) -> tuple[np.ndarray, ...]:
@@ -60,7 +63,7 @@ class Table:
 
 
 def find_files(patterns: Sequence[str]) -> list[str]:
-  """Files that names and globs stand for, each once, those of a glob in order of their names.
+  """Files that names and globs stand for, each once by its first spelling, those of a glob in order of their names.
 
   Raises:
     InputError: for a name or glob without a file.
@@ -76,11 +79,29 @@ def find_files(patterns: Sequence[str]) -> list[str]:
       raise InputError(f"--data: cannot look for {files.shorten(pattern)!r}: {error.strerror}") from None
     if not matches:
       what = "no file matches" if any(c in pattern for c in "*?[") else "no such file:"
-      raise InputError(f"--data: {what} {pattern!r}")
+      raise InputError(f"--data: {what} {pattern!r}{_hint_of_commas(patterns)}")
     found += matches
   if not found:
     raise InputError("--data: expected a file, got none")
-  return list(dict.fromkeys(found))
+  kept: dict[str, str] = {}
+  for path in found:
+    kept.setdefault(_entry(path), path)
+  return list(kept.values())
+
+
+def _entry(path: str) -> str:
+  """A name in its folder, however that is written: `./a.csv` is `a.csv`, but a link is a file of its own."""
+  folder, name = os.path.split(path)
+  return os.path.join(os.path.realpath(folder), name)
+
+
+def _hint_of_commas(patterns: Sequence[str]) -> str:
+  """Where the names that a flag was cut into are one file's."""
+  for comma in (",", ", "):
+    whole = comma.join(patterns)
+    if len(patterns) > 1 and os.path.exists(whole):
+      return f"; a name with a comma in it stands in double quotes, as in --data='\"{whole}\"'"
+  return ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -300,7 +321,9 @@ class _Source:
     x = np.column_stack([column.content.values[rows] for column in features])
     y = y_column.content.values[rows]
     _check_points(y, target)
-    return Table(str(path), tuple(column.name for column in features), target, x, y, tuple(notes), weights)
+    names = tuple(column.name for column in features)
+    unused = tuple(name for name in dict.fromkeys(self.grid.names) if name not in (*names, target))
+    return Table(str(path), names, target, x, y, tuple(notes), weights, unused)
 
   def _features(self) -> list[_Column]:
     """The columns of x: those asked for, or all that have numbers and are no target."""

@@ -90,6 +90,26 @@ def test_a_file_of_flags_that_is_none_is_refused(file, message, form, flag_value
   assert message in error and error.startswith("error: --flagfile=") and error.count("\n") == 1
 
 
+@pytest.mark.parametrize("argv", [["--files=a", "--files=b"], ["--files", "a", "-files=b"]])
+def test_several_values_stand_in_one_flag(argv, capsys):
+  values = flags.FlagValues()
+  flags.DEFINE_list("files", [], "", flag_values=values)
+  assert outcome(lambda argv: 0, values, *argv) == 2
+  assert capsys.readouterr().err == ("error: --files is given twice, as 'a' and 'b': several values stand in one flag, "
+                                     "with commas between; see --help\n")
+
+
+def test_what_may_be_given_twice(tmp_path):
+  values = flags.FlagValues()
+  count = flags.DEFINE_integer("count", 0, "", flag_values=values)
+  each = flags.DEFINE_multi_string("each", [], "", flag_values=values)
+  names = flags.DEFINE_list("files", [], "", flag_values=values)
+  (tmp_path / "f").write_text("--files=c\n")
+  argv = ["--each=a", "--each=b", "--count=1", f"--flagfile={tmp_path}/f", "--count=2", "--files=a,b", "--files=a,b"]
+  assert outcome(lambda argv: runner.DONE, values, *argv, "--", "--files=d") == runner.UNUSABLE  # arguments: not wanted
+  assert (count.value, each.value, names.value) == (2, ["a", "b"], ["a", "b"])
+
+
 def test_flags_are_read_from_a_file(flag_values, tmp_path):
   (tmp_path / "inner").write_text("--samples=4")
   (tmp_path / "outer").write_text(f"# why\n--flagfile={tmp_path / 'inner'}\n\n")
@@ -206,6 +226,20 @@ def test_a_reader_that_leaves_is_no_error():
   done = subprocess.run(f'{sys.executable} -c "$CODE" | head -1', shell=True, capture_output=True, text=True,
                         env={**os.environ, "CODE": code}, cwd=pathlib.Path(__file__).parents[2])
   assert done.stdout == "row\n" and done.stderr == ""
+
+
+def test_lines_about_what_is_written_elsewhere_need_no_reader():
+  code = ("import sys, time\n"
+          "from symformer_jax.commands import runner\n"
+          "def main(argv):\n"
+          "  for i in range(5):\n"
+          "    runner.tell('row')\n"
+          "    time.sleep(0.2)\n"
+          "  runner.say('all written')\n"
+          "runner.run(main)")
+  done = subprocess.run(f'set -o pipefail; {sys.executable} -c "$CODE" | head -1', shell=True, capture_output=True,
+                        executable="/bin/bash", text=True, env={**os.environ, "CODE": code}, cwd=ROOT)
+  assert (done.returncode, done.stdout, done.stderr) == (0, "row\n", "all written\n")
 
 
 def test_output_that_takes_nothing_more_is_one_line():

@@ -572,6 +572,28 @@ def test_a_first_sheet_without_a_table_names_the_others(tmp_path):
     read_table(path, sheet="notes")
 
 
+def test_a_file_is_one_however_its_folder_is_spelled(tmp_path, monkeypatch):
+  (tmp_path / "sub").mkdir()
+  for name in ("a.csv", "b.csv"):
+    (tmp_path / name).write_text("")
+  (tmp_path / "link.csv").symlink_to("a.csv")
+  monkeypatch.chdir(tmp_path)
+  found = find_files(["b.csv", "./a.csv", "a.csv", "sub/../b.csv", str(tmp_path / "*.csv")])
+  assert found == ["b.csv", "./a.csv", str(tmp_path / "link.csv")]  # a link is a name of its own
+
+
+def test_a_name_with_a_comma_in_it_is_asked_for_in_quotes(tmp_path):
+  for comma in (",", ", "):
+    path = tmp_path / f"a{comma}[1].csv"
+    path.write_text("")
+    with pytest.raises(InputError, match="no such file: '.*/a'; a name with a comma in it stands in double quotes, as"):
+      find_files(str(path).split(comma))
+    assert find_files([str(path)]) == [str(path)]
+    path.unlink()
+    with pytest.raises(InputError, match="no such file: '.*/a'$"):
+      find_files(str(path).split(comma))
+
+
 def test_globs_find_files_once_in_order(tmp_path, write):
   b, a = write("x", "b.csv"), write("x", "a.csv")
   assert find_files([str(tmp_path / "*.csv"), b]) == [a, b]
