@@ -203,7 +203,7 @@ def _select(table: tables.Table, result: SearchResult) -> Answer:
   how many lines a front has is known only after the search, which is not to be lost.
   """
   if result.status == FAILED:
-    return Answer(table.path, table, result)
+    return Answer(table.path, table, dataclasses.replace(result, message=asked.in_flags(result.message)))
   try:
     selected = choice.pick(result.pareto, result.best, asked.SELECT.value, argument="--select")
     return Answer(table.path, table, result, selected)

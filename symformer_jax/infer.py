@@ -46,6 +46,13 @@ from symformer_jax.selection import choice
 
 def main(argv: list[str]) -> int:
   """Returns the exit code."""
+  try:
+    return _main(argv)
+  except InputError as error:
+    raise InputError(asked.in_flags(str(error))) from None
+
+
+def _main(argv: list[str]) -> int:
   if len(argv) > 1 and not asked.BEAM.value:
     raise InputError(f"unexpected argument {argv[1]!r}: expected flags only, see --help")
   if not asked.DATA.value:

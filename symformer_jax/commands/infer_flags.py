@@ -136,6 +136,18 @@ BUNDLE = flags.DEFINE_integer(
   flag_values=FLAGS)
 QUIET = flags.DEFINE_bool("quiet", False, "Print nothing but errors.", flag_values=FLAGS)
 
+# Parameters of `inference.search`, and of rules, whose flags have other names.
+_FLAGS_OF = {"n_samples": "samples", "guesses": "guess", "forbidden": "forbid", "required": "require",
+             "excluded": "exclude"}
+
+
+def in_flags(message: str) -> str:
+  """A message that begins with a parameter of the search, with the flag that sets it."""
+  name, colon, rest = message.partition(": ")
+  flag = _FLAGS_OF.get(name, name)
+  return f"--{flag}: {rest}" if colon and flag in FLAGS else message
+
+
 # What decides an answer: lines of another setting are no part of a batch that is resumed.
 DECISIVE = (
   TARGET, FEATURES, CATEGORIES, DECIMAL, SEPARATOR, SHEET, TIME_UNIT, WEIGHTS, SIGMA, LOSS, DROP_MISSING, MODEL,

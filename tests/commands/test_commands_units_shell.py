@@ -1,6 +1,7 @@
 """Parts of the command that read flags, print results and end: no search, no file of a table."""
 
 import asyncio
+import dataclasses
 import errno
 import gc
 import inspect
@@ -17,7 +18,7 @@ import jax
 import numpy as np
 import pytest
 
-from symformer_jax import SymFormerRegressor
+from symformer_jax import SymFormerRegressor, inference
 from symformer_jax.commands import (
   config_flag,
   extras,
@@ -33,6 +34,7 @@ from symformer_jax.commands import (
 )
 from symformer_jax.errors import InputError
 from symformer_jax.language import parser
+from symformer_jax.language.rules import Restrictions
 from symformer_jax.results import Constant, Counts, Equation, Filled, Progress, SearchResult, Seconds, Seen
 
 # --- flags -------------------------------------------------------------------------------------------------------
@@ -59,6 +61,20 @@ def test_flags_stand_in_values_of_their_own_and_begin_as_the_estimator_does():
   own.unparse_flags()
   assert len(set(map(id, infer_flags.DECISIVE))) == len(infer_flags.DECISIVE)
   own["bundle"].unparse()
+
+
+@pytest.mark.parametrize(("message", "said"), [
+  ("n_samples: expected 1", "--samples: expected 1"), ("forbidden: no 'a: b'", "--forbid: no 'a: b'"),
+  ("seed: expected", "--seed: expected"), ("--seed: no", "--seed: no"), ("t.csv: seed: no", "t.csv: seed: no"),
+  ("too few points: expected", "too few points: expected"), ("loss", "loss")])
+def test_messages_name_flags_and_no_parameters(message, said):
+  assert infer_flags.in_flags(message) == said
+
+
+def test_parameters_with_flags_of_other_names_are_those_of_the_search():
+  rules = {each.name for each in dataclasses.fields(Restrictions)}
+  assert set(infer_flags._FLAGS_OF) <= rules | set(inspect.signature(inference.search).parameters)
+  assert set(infer_flags._FLAGS_OF.values()) <= set(infer_flags.FLAGS)
 
 
 @pytest.mark.parametrize(("argv", "found"), [
