@@ -248,6 +248,21 @@ def test_the_command_prints_the_loss_and_nothing_of_accelerators_that_are_not_th
 
 
 @pytest.mark.slow
+def test_the_command_says_of_a_damaged_checkpoint_one_line(uninterrupted, data_dir, tmp_path):
+  config, whole, _ = uninterrupted
+  shutil.copytree(whole, tmp_path, dirs_exist_ok=True)
+  for path in (tmp_path / "checkpoints" / "20" / "state").rglob("d/*"):
+    path.write_bytes(path.read_bytes()[:100])
+  done = subprocess.run(
+    [sys.executable, "-m", "launch.train", "--config=configs/tiny.py", f"--workdir={tmp_path}",
+     f"--config.data.dirs=('{data_dir}',)", "--config.decoding.every=0", f"--config.seed={config.seed}"],
+    cwd=ROOT, env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True)
+  lines = done.stderr.splitlines()
+  assert done.returncode == 0 and "checkpoint 20 is damaged and skipped: " in lines[0]
+  assert all("loop.py:" in line or "train.py:" in line for line in lines[1:])
+
+
+@pytest.mark.slow
 def test_kill_9_at_any_moment_gives_the_same_curve(data_dir, tmp_path):
   def command(workdir):
     return [sys.executable, "-m", "launch.train", "--config=configs/tiny.py", f"--workdir={workdir}",
