@@ -167,6 +167,6 @@ def test_the_command_says_in_one_line_that_the_disk_is_full(tmp_path, monkeypatc
     runner.run(generate.main, flag_values=generate.asked.FLAGS,
                argv=["generate", *FLAGS, "--quiet", f"--out={tmp_path}"])
   err = capsys.readouterr().err
-  assert stopped.value.code == 2
+  assert stopped.value.code == 1
   assert err.startswith("error: cannot write to") and err.count("\n") == 1
   assert err.endswith(": No space left on device; the same command continues once that is mended\n")
