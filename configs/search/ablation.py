@@ -25,7 +25,7 @@ CHANGES = {
   **{f"no_{left_out}": {"sources": tuple(name for name in DEFAULT.sources if name != left_out)}
      for left_out in ("reductions", "power_products", "rationals", "quadratics", "curves", "wave_fractions", "phases",
                       "exact_fractions", "single_index", "separable", "pairs_inside", "triples", "subsets", "varying",
-                      "pairs", "ridges", "subsets_inside", "transformer", "growth", "compositions")},
+                      "pairs", "ridges", "subsets_inside", "transformer", "growth", "remainders", "compositions")},
   "no_library": {"library.families": ()},
   "no_factors": {"products.families": ()},
   "no_links": {"terms.links": ("y",)},

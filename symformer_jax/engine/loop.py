@@ -16,6 +16,7 @@ import numpy as np
 from symformer_jax import results
 from symformer_jax.engine import interruption, refine
 from symformer_jax.engine.clock import Clock
+from symformer_jax.engine.config import BudgetConfig
 from symformer_jax.engine.noise import NoiseWatch
 from symformer_jax.engine.options import SearchOptions
 from symformer_jax.engine.pool import Candidate, Pool, survivors
@@ -41,18 +42,11 @@ class Turn(NamedTuple):
 
 
 def schedule(sources: Sequence[Source], options: SearchOptions) -> Iterator[Turn]:
-  """All turns in their order: source after source, the cheap ones first, as the registry has them, but those that
-  `BudgetConfig.early` names; then those of `BudgetConfig.cycle`, round and round, as often as the effort says; with
-  `max_time` without an end.
+  """All turns in their order: `first_turns`; then those of `BudgetConfig.cycle`, round and round, as often as the
+  effort says; with `max_time` without an end.
   """
   budget, by_name = options.config.budget, {source.name: source for source in sources}
-  early = [(first, turns, after) for first, turns, after in budget.early if {first, after} <= by_name.keys()]
-  has_had = {first: turns for first, turns, _ in early}
-  for source in sources:
-    yield from _turns(source)[has_had.get(source.name, 0) :]
-    for first, turns, after in early:
-      if after == source.name:
-        yield from _turns(by_name[first])[:turns]
+  yield from first_turns(sources, budget)
   if by_name.keys().isdisjoint(budget.finders):
     return
   most = None if options.max_time is not None else budget.turns(options.effort)
@@ -62,6 +56,20 @@ def schedule(sources: Sequence[Source], options: SearchOptions) -> Iterator[Turn
       yield from (turn._replace(is_again=True) for turn in _turns(by_name[name]))
     elif name in by_name:
       yield Turn(by_name[name], next(numbers), 1, is_again=True)
+
+
+def first_turns(sources: Sequence[Source], budget: BudgetConfig) -> Iterator[Turn]:
+  """Each source's own: source after source, the cheap ones first, as the registry has them, but those that
+  `BudgetConfig.early` names.
+  """
+  names = {source.name for source in sources}
+  early = [(first, turns, after) for first, turns, after in budget.early if {first, after} <= names]
+  waiting = {source.name: iter(_turns(source)) for source in sources}
+  for source in sources:
+    yield from waiting[source.name]
+    for first, turns, after in early:
+      if after == source.name:
+        yield from itertools.islice(waiting[first], turns)
 
 
 def _turns(source: Source) -> list[Turn]:

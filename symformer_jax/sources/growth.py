@@ -9,7 +9,6 @@ space of a formula, inside its functions too; what promises most is fitted to th
 
 from collections.abc import Iterator, Mapping, Sequence
 import dataclasses
-import itertools
 from typing import NamedTuple
 
 import jax
@@ -20,36 +19,22 @@ from symformer_jax import compilation
 from symformer_jax.engine import interruption
 from symformer_jax.engine.clock import Clock
 from symformer_jax.engine.config import DEFAULT, TIERS, GrowthConfig, SearchConfig
-from symformer_jax.engine.pool import Candidate
 from symformer_jax.engine.rows import Rows
 from symformer_jax.engine.source import Proposal, Question
 from symformer_jax.engine.task import Task
-from symformer_jax.language import adjoints, expression, programs
+from symformer_jax.language import adjoints, programs
 from symformer_jax.language.expression import Node, number
 from symformer_jax.language.tidy import tidy
-from symformer_jax.sources import pair_sums, pairs, terms
+from symformer_jax.sources import pair_sums, pairs, tangents, terms
 from symformer_jax.sources.columns import Columns
+from symformer_jax.sources.fronts import first_fronts
 from symformer_jax.sources.in_turn import in_turn
+from symformer_jax.sources.tangents import Graft
 
 # Places of one compiled call.
 NUM_PLACES = 64
 # Share of a column, squared, that must be left by a formula's directions: what single precision can tell.
 INDEPENDENT = 1e-4
-# Directions that are left of a derivative by those before it: less is rounding. And weights that are one direction.
-LEAST, SAME = 1e-9, 1e-9
-
-
-class Graft(NamedTuple):
-  """A place of a formula where a column may go.
-
-  Attributes:
-    path: of the place; is_product: whether the column multiplies there.
-    weight: what one unit of the column changes the formula's values by [N].
-  """
-
-  path: tuple[int, ...]
-  is_product: bool
-  weight: np.ndarray
 
 
 class Tangent(NamedTuple):
@@ -104,36 +89,11 @@ class Growth:
     is_over = nats > question.state.nats - config.nats_per_node
     if is_over or not candidates or candidates[0].mse > config.most_left * task.variance:
       return Proposal(state=question.state)
-    seeds = _seeds(candidates, question.state.grown, config)
+    chosen = first_fronts(candidates, question.state.grown, config)
     columns = pair_sums.subset(terms.library_of(task, self.config), self.config.pairs.max_columns)
     rows = terms.some_of(task.fit_rows, self.config.terms)
-    return Proposal(state=State(question.state.grown | set(seeds), nats),
-                    nodes=pair_sums.allowed(_grown(seeds, columns, rows, config), task, num, self.config.terms))
-
-
-def _seeds(candidates: Sequence[Candidate], grown: frozenset[Node], config: GrowthConfig) -> dict[Node, int]:
-  """Formulas that are grown next, with the number of their front: those that no shorter one beats are the first, those
-  that only these beat the second, ... (Deb et al., 2002).
-  """
-  waiting, forms = [], set()
-  for candidate in candidates:
-    form = programs.skeleton(candidate.node)
-    if expression.complexity(candidate.node) <= config.max_nodes and form not in forms:
-      forms.add(form)
-      waiting.append(candidate)
-  waiting.sort(key=lambda c: (expression.complexity(c.node), c.mse))
-  seeds: dict[Node, int] = {}
-  for front in range(1, config.num_fronts + 1):
-    least, later = np.inf, []
-    for candidate in waiting:
-      if candidate.mse >= least:
-        later.append(candidate)
-        continue
-      least = candidate.mse
-      if candidate.node not in grown:
-        seeds[candidate.node] = front
-    waiting = later
-  return dict(itertools.islice(seeds.items(), config.num_seeds))
+    return Proposal(state=State(question.state.grown | set(chosen), nats),
+                    nodes=pair_sums.allowed(_grown(chosen, columns, rows, config), task, num, self.config.terms))
 
 
 @np.errstate(all="ignore")  # what is not finite is left out
@@ -191,45 +151,12 @@ def _tangent(node: Node, rows: Rows, root: np.ndarray, front: int, config: Growt
   slopes = [place.adjoint for place in found if programs.is_constant(place.node)]
   if len(slopes) + 2 > config.max_directions or not np.isfinite(values).all():
     return None
-  basis = _orthonormal([root * slope for slope in (np.ones_like(values), values, *slopes)])
+  basis = tangents.orthonormal([root * slope for slope in (np.ones_like(values), values, *slopes)])
   residual = root * (rows.y - values)
-  residual = residual - basis.T @ (basis @ residual)
+  residual = tangents.beyond(basis, residual)
   size = float(np.linalg.norm(residual))
   num_places = max(1, config.num_places // front)
-  return Tangent(node, basis, residual / size, size, _grafts(found, root)[:num_places]) if size > 0 else None
-
-
-def _orthonormal(vectors: Sequence[np.ndarray]) -> np.ndarray:
-  basis: list[np.ndarray] = []
-  for vector in vectors:
-    size = np.linalg.norm(vector)
-    if not np.isfinite(size) or size == 0:
-      continue
-    unit = vector / size
-    for _ in range(2):  # the second time takes away what rounding left
-      unit = unit - sum((b * (b @ unit) for b in basis), np.zeros_like(unit))
-    left = np.linalg.norm(unit)
-    if left > LEAST:
-      basis.append(unit / left)
-  return np.array(basis)
-
-
-@np.errstate(all="ignore")  # what is not finite is left out
-def _grafts(found: Sequence[adjoints.Place], root: np.ndarray) -> list[Graft]:
-  """Places that differ in what a column does there: terms of one sum are one place."""
-  kept: list[Graft] = []
-  units: list[np.ndarray] = []
-  for place in found:
-    for is_product in (False, True):
-      weight = place.adjoint * place.values if is_product else place.adjoint
-      size = np.linalg.norm(root * weight)
-      if not np.isfinite(size) or size == 0 or (is_product and place.node.is_number):
-        continue
-      unit = root * weight / size
-      if all(1 - abs(unit @ other) > SAME for other in units):
-        kept.append(Graft(place.path, is_product, weight))
-        units.append(unit)
-  return kept
+  return Tangent(node, basis, residual / size, size, tangents.grafts(found, root)[:num_places]) if size > 0 else None
 
 
 def _padded(

@@ -95,7 +95,7 @@ class Reductions:
 
   @property
   def _schedule(self) -> list[Turn]:
-    return [Turn(source, number, num) for source in self.sources for number, num in enumerate(source.turns)]
+    return list(loop.first_turns(self.sources, self.options.config.budget))
 
   def supports(self, task: Task) -> bool:
     num_columns = len(task.fit_rows.varying(task.columns))

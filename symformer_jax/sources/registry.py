@@ -19,6 +19,7 @@ from symformer_jax.sources.power_products import PowerProducts
 from symformer_jax.sources.quadratics import Quadratics
 from symformer_jax.sources.rationals import Rationals
 from symformer_jax.sources.reductions import Reductions
+from symformer_jax.sources.remainders import Remainders
 from symformer_jax.sources.ridges import Ridges
 from symformer_jax.sources.separable import Separable
 from symformer_jax.sources.single_index import SingleIndex
@@ -53,6 +54,7 @@ SOURCES: dict[str, Callable[[Any, SearchOptions], Source]] = {
   TRANSFORMER: Transformer,
   "parts": lambda model, options: PartSums(options.config),
   "growth": lambda model, options: Growth(options.config),
+  "remainders": lambda model, options: Remainders(options.config),
   "compositions": lambda model, options: Compositions(options),
   "evolution": lambda model, options: Evolution(options),
 }

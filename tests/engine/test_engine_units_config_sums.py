@@ -29,6 +29,7 @@ from symformer_jax.sources import (
   terms,
   views,
 )
+from symformer_jax.sources.fronts import first_fronts
 
 
 def test_the_parts_of_the_default_are_those_of_no_arguments():
@@ -371,11 +372,11 @@ def test_rounds_of_exchange(monkeypatch):
 def test_what_grows():
   config = DEFAULT.growth
   for num, count in ((28, 1), (29, 0)):
-    assert len(growth._seeds([Candidate(nested(num), 1.0)], frozenset(), config)) == count
+    assert len(first_fronts([Candidate(nested(num), 1.0)], frozenset(), config)) == count
   fronts = [Candidate(nested(2 + i, i), 1.0 + i) for i in range(12)]  # each worse and longer: a front of its own
-  assert list(growth._seeds(fronts, frozenset(), config).values()) == [1, 2, 3, 4, 5, 6, 7, 8]
+  assert list(first_fronts(fronts, frozenset(), config).values()) == [1, 2, 3, 4, 5, 6, 7, 8]
   wide = [Candidate(nested(2 + i % 20, i), 1e3 - 40 * (i % 20) + i / 100) for i in range(160)]
-  assert len(growth._seeds(wide, frozenset(), config)) == 64
+  assert len(first_fronts(wide, frozenset(), config)) == 64
   gains = np.linspace(0.5, 0.03, 12)
   tiers = np.array([0] * 9 + [1, 1, 1])
   assert growth._best(gains, tiers, config) == [0, 1, 2, 3, 4, 5, 9, 10]

@@ -58,8 +58,10 @@ def test_the_cycle_goes_round_where_a_source_takes_part_that_needs_no_other(cycl
   ("abc", (), "a0 a1 b0 b1 c0 c1"), ("abc", (("c", 1, "a"),), "a0 a1 c0 b0 b1 c1"),
   ("abc", (("c", 9, "a"),), "a0 a1 c0 c1 b0 b1"),
   ("bc", (("c", 1, "a"),), "b0 b1 c0 c1"), ("ab", (("c", 1, "a"),), "a0 a1 b0 b1"),
-  ("abcd", (("c", 1, "a"), ("d", 1, "a")), "a0 a1 c0 d0 b0 b1 c1 d1")])
-def test_the_first_turns_of_a_source_may_come_early(names, early, found):
+  ("abcd", (("c", 1, "a"), ("d", 1, "a")), "a0 a1 c0 d0 b0 b1 c1 d1"),
+  ("abc", (("c", 1, "a"), ("c", 1, "b")), "a0 a1 c0 b0 b1 c1"),
+  ("abc", (("c", 1, "a"), ("c", 9, "a")), "a0 a1 c0 c1 b0 b1")])
+def test_turns_of_a_source_may_come_early(names, early, found):
   budget = SimpleNamespace(early=early, cycle=(), finders=())
   options = SimpleNamespace(config=SimpleNamespace(budget=budget), max_time=None, effort="normal")
   turns = list(loop.schedule([Named(name, (7, 8)) for name in names], options))

@@ -15,7 +15,8 @@ from symformer_jax.engine.source import Question
 from symformer_jax.engine.task import make_task
 from symformer_jax.language import adjoints, expression, programs
 from symformer_jax.language.parser import parse
-from symformer_jax.sources import growth, pairs
+from symformer_jax.sources import growth, pairs, tangents
+from symformer_jax.sources.fronts import first_fronts
 from symformer_jax.sources.growth import Growth
 from symformer_jax.sources.library import Atoms
 
@@ -94,7 +95,7 @@ def test_gains_are_those_of_least_squares():
 def test_terms_of_a_sum_are_one_place():
   rows = task_of("x + y", [(0.1, 3.0), (0.2, 2.0)])[0].fit_rows
   found = adjoints.places(parse("sin(2*x) + y*x + 3", ["x", "y"]), rows.x)
-  grafts = growth._grafts(found, np.full(len(rows), 1.0))
+  grafts = tangents.grafts(found, np.full(len(rows), 1.0))
   added = [graft.path for graft in grafts if not graft.is_product]
   # To the sum as a whole, to the wave's argument, to either factor; not to each term.
   assert () in added and (0,) not in added and len(added) == len(set(added))
@@ -105,7 +106,8 @@ def test_terms_of_a_sum_are_one_place():
 def test_a_column_is_put_where_it_is_to_go(is_product, place):
   x = np.random.default_rng(0).uniform(1, 2, (9, 2))
   column = SimpleNamespace(node=lambda i: parse("sin(y)", ["x", "y"]), scale=lambda i: 4.0)
-  found = growth._grafted(parse("exp(x) + y", ["x", "y"]), growth.Graft((0, 0), is_product, np.ones(9)), column, 0, 1.2)
+  graft = tangents.Graft((0, 0), is_product, np.ones(9))
+  found = growth._grafted(parse("exp(x) + y", ["x", "y"]), graft, column, 0, 1.2)
   expected = np.exp(place(x[:, 0], np.sin(x[:, 1]))) + x[:, 1]  # a column's values are counted in its scale
   np.testing.assert_allclose(expression.evaluate(found, x), expected, rtol=1e-12)
 
@@ -116,22 +118,22 @@ def test_no_two_grafts_do_the_same_and_none_is_missing(rng):
 
   def unit(weight):
     return root * weight / np.linalg.norm(root * weight)
-  kept = np.array([unit(graft.weight) for graft in growth._grafts(found, root)])
+  kept = np.array([unit(graft.weight) for graft in tangents.grafts(found, root)])
   alike = np.abs(kept @ kept.T) - np.eye(len(kept))
-  assert len(kept) > 5 and alike.max() < 1 - growth.SAME
+  assert len(kept) > 5 and alike.max() < 1 - tangents.SAME
   for place in found:
     for weight in (place.adjoint, *([] if place.node.is_number else [place.adjoint * place.values])):
-      assert np.abs(kept @ unit(weight)).max() > 1 - 2 * growth.SAME
+      assert np.abs(kept @ unit(weight)).max() > 1 - 2 * tangents.SAME
 
 
 def test_fronts_come_one_after_another():
   texts = {"x": 4.0, "sin(x)": 3.0, "cos(x)": 3.5, "x + exp(x)": 5.0, "x*x*x": 2.0, "x*sin(x)": 1.0}
   candidates = [Candidate(parse(text, ["x"]), mse) for text, mse in texts.items()]
-  seeds = growth._seeds(sorted(candidates, key=lambda c: c.mse), frozenset(), DEFAULT.growth)
+  seeds = first_fronts(sorted(candidates, key=lambda c: c.mse), frozenset(), DEFAULT.growth)
   fronts = {text: seeds[parse(text, ["x"])] for text in texts}
   assert fronts["x"] == fronts["sin(x)"] == 1 and fronts["cos(x)"] == 2
   assert fronts["x + exp(x)"] == 2 or fronts["x + exp(x)"] == 3
-  again = growth._seeds(sorted(candidates, key=lambda c: c.mse), frozenset([parse("sin(x)", ["x"])]), DEFAULT.growth)
+  again = first_fronts(sorted(candidates, key=lambda c: c.mse), frozenset([parse("sin(x)", ["x"])]), DEFAULT.growth)
   assert parse("sin(x)", ["x"]) not in again and again[parse("cos(x)", ["x"])] == 2
 
 

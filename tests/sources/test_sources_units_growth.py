@@ -16,7 +16,8 @@ from symformer_jax.engine.task import make_task
 from symformer_jax.errors import InputError
 from symformer_jax.language import adjoints, expression, parser, programs
 from symformer_jax.language.rules import Restrictions
-from symformer_jax.sources import growth, guesses, pairs, terms
+from symformer_jax.sources import growth, guesses, pairs, tangents, terms
+from symformer_jax.sources.fronts import first_fronts
 
 NAMES = ("x", "z")
 
@@ -44,7 +45,7 @@ def root_of(rows):
 
 def seeds_of(errors, grown=(), **changes):
   candidates = sorted((Candidate(parse(text), mse) for text, mse in errors.items()), key=lambda c: c.mse)
-  found = growth._seeds(candidates, frozenset(map(parse, grown)), config_of(**changes))
+  found = first_fronts(candidates, frozenset(map(parse, grown)), config_of(**changes))
   texts = {parse(text): text for text in errors}
   return {texts[node]: front for node, front in found.items()}
 
@@ -77,12 +78,12 @@ def test_directions_are_orthonormal_and_what_is_nearly_none_is_left_out(rng):
   b -= a * (a @ b)
   b /= np.linalg.norm(b)
   for (share, count), size in itertools.product(((0.8e-9, 1), (1.6e-9, 2)), (1e-3, 1e3)):  # in any unit
-    basis = growth._orthonormal([3 * a, size * (a + share * b), 0 * a, np.full(20, np.nan), np.full(20, np.inf)])
+    basis = tangents.orthonormal([3 * a, size * (a + share * b), 0 * a, np.full(20, np.nan), np.full(20, np.inf)])
     assert len(basis) == count
     np.testing.assert_allclose(basis @ basis.T, np.eye(count), atol=1e-6)
-  assert len(growth._orthonormal([np.array([1.0, 0]), np.array([1.0, 1e-9])])) == 1  # what is just the least as well
+  assert len(tangents.orthonormal([np.array([1.0, 0]), np.array([1.0, 1e-9])])) == 1  # what is just the least as well
   near = [a + 1e-7 * k * each for k, each in enumerate(rng.normal(size=(4, 20)))]
-  basis = growth._orthonormal(near)  # rounding is taken away twice
+  basis = tangents.orthonormal(near)  # rounding is taken away twice
   np.testing.assert_allclose(basis @ basis.T, np.eye(len(basis)), atol=1e-12)
   assert len(basis) == 4
 
@@ -118,7 +119,7 @@ def grafts_at(weights, root=None, nodes=None):
   count = len(weights)
   places = [adjoints.Place((i,), parse("x") if nodes is None else nodes[i], np.ones(len(weights[0])), np.array(w))
             for i, w in enumerate(weights)]
-  return [(graft.path[0], graft.is_product) for graft in growth._grafts(
+  return [(graft.path[0], graft.is_product) for graft in tangents.grafts(
     places, np.ones(len(weights[0])) if root is None else root)], count
 
 
@@ -129,12 +130,12 @@ def test_places_where_a_column_does_the_same_are_one():
   found, _ = grafts_at([[np.nan, 1], [0.0, 0], [1, np.inf], [1, 2]])
   assert found == [(3, False)]
   places = [adjoints.Place((0,), expression.number(2.0), np.array([2.0, 3]), np.array([1.0, 1]))]
-  assert [graft.is_product for graft in growth._grafts(places, np.ones(2))] == [False]  # a number has its own factor
+  assert [graft.is_product for graft in tangents.grafts(places, np.ones(2))] == [False]  # a number has its own factor
   places = [places[0]._replace(node=parse("x"))]
-  found = growth._grafts(places, np.ones(2))
+  found = tangents.grafts(places, np.ones(2))
   assert [graft.is_product for graft in found] == [False, True]
   assert found[0].weight.tolist() == [1, 1] and found[1].weight.tolist() == [2, 3]
-  assert len(growth._grafts(places, np.array([1.0, 0]))) == 1  # in the row that counts they are one
+  assert len(tangents.grafts(places, np.array([1.0, 0]))) == 1  # in the row that counts they are one
 
 
 # --- which column ----------------------------------------------------------------------------------------------------
@@ -215,7 +216,7 @@ def test_a_column_of_which_a_formulas_directions_leave_a_hundredth_is_new(share,
 @pytest.mark.parametrize("is_product", [False, True])
 def test_a_column_is_grafted_in_units_of_its_largest_value(is_product, rows):
   columns, x = Few(rows.x), rows.x[:, 0]
-  found = growth._grafted(parse("exp(x) + z"), growth.Graft((0, 0), is_product, np.ones(30)), columns, 2, 0.3)
+  found = growth._grafted(parse("exp(x) + z"), tangents.Graft((0, 0), is_product, np.ones(30)), columns, 2, 0.3)
   column = 0.3 * x**2 / np.max(x**2)
   expected = np.exp(x * (1 + column) if is_product else x + column) + rows.x[:, 1]
   np.testing.assert_allclose(expression.evaluate(found, rows.x), expected)

@@ -81,18 +81,21 @@ class PoolConfig:
 class BudgetConfig:
   """When a source is asked, and how a search goes on once every source has had its turns."""
 
-  # Sources whose first so many turns come before their place in the registry, when another has had its own; where that
-  # one takes no part they are not early. The network's first samples take half a second to a second; the noise may end
+  # Sources whose next so many turns come before their place in the registry, when another has had its own; where that
+  # one takes no part they are not early. Remainders are looked for wherever something near may have been found, in a
+  # tenth of a second a turn. The network's first samples take half a second to a second; the noise may end
   # a search of few rows after them (`NoiseConfig.asked_if_in_doubt`). Of 73 formulas of one variable that took more
   # than 1.7 of 5 seconds as many were recovered, 50, with it early as without. (Three early turns of compositions: of
   # 151 unseen equations in 5 s one was gained, two were lost.)
-  early: tuple[tuple[str, int, str], ...] = (("transformer", 1, "library"),)
+  early: tuple[tuple[str, int, str], ...] = (
+    ("remainders", 1, "power_products"), ("remainders", 1, "exact_fractions"), ("transformer", 1, "library"),
+    ("remainders", 1, "library"), ("remainders", 1, "pairs"))
 
   # Who is asked then, round and round, for all turns that it has, evolution for one. What has been found is grown, and
   # its parts are put together, after every fourth turn of evolution: that takes as long as one. Nobody is asked where
   # those take no part whose formulas `recombining` needs.
-  cycle: tuple[str, ...] = ("evolution",) * 4 + ("compositions", "growth", "parts")
-  recombining: tuple[str, ...] = ("growth", "parts")
+  cycle: tuple[str, ...] = ("evolution",) * 4 + ("compositions", "growth", "remainders", "parts")
+  recombining: tuple[str, ...] = ("growth", "remainders", "parts")
   # Sources that `quick` leaves out: what they find beside the others takes some seconds.
   quick_without: tuple[str, ...] = (
     "subsets", "varying", "pairs", "pairs_inside", "triples", "ridges", "subsets_inside", "growth", "compositions")
@@ -101,7 +104,7 @@ class BudgetConfig:
   # compositions made a search about ten times as long.
   quick: int = 0
   normal: int = 0
-  thorough: int = 49
+  thorough: int = 56
 
   # Of the time that a user gives this share, at most so many seconds, is left for the choice: with few formulas looked
   # at, half a second to a second; with all, one to five.
@@ -110,9 +113,6 @@ class BudgetConfig:
 
   def __post_init__(self) -> None:
     check_names("early", [name for source, _, after in self.early for name in (source, after)], SOURCES)
-    early = [source for source, _, _ in self.early]
-    if len(set(early)) < len(early):
-      raise ValueError(f"early: a source stands there twice: {', '.join(early)}")
     if not all(isinstance(turns, int) and turns > 0 for _, turns, _ in self.early):
       raise ValueError(f"early: expected whole numbers of turns of at least 1, got {self.early}")
     check_names("cycle", self.cycle, SOURCES)

@@ -25,6 +25,7 @@ from symformer_jax.engine.config.sums import (
   PairsInsideConfig,
   PowerProductsConfig,
   PursuitConfig,
+  RemaindersConfig,
   SubsetsConfig,
   SubsetsInsideConfig,
   TermsConfig,
@@ -61,6 +62,7 @@ class SearchConfig:
   ridges: RidgesConfig = RidgesConfig()
   compositions: CompositionsConfig = CompositionsConfig()
   growth: GrowthConfig = GrowthConfig()
+  remainders: RemaindersConfig = RemaindersConfig()
   terms: TermsConfig = TermsConfig()
   rationals: RationalsConfig = RationalsConfig()
   quadratics: QuadraticsConfig = QuadraticsConfig()

@@ -3,7 +3,7 @@
 import dataclasses
 from typing import NamedTuple
 
-from symformer_jax.engine.config.names import LINKS, TIERS, Exponents, check_counts, check_names
+from symformer_jax.engine.config.names import LIBRARY_FAMILIES, LINKS, TIERS, Exponents, check_counts, check_names
 
 
 @dataclasses.dataclass(frozen=True)
@@ -221,6 +221,43 @@ class GrowthConfig:
 
   def __post_init__(self) -> None:
     check_counts(self, "num_seeds", "num_fronts", "max_directions", "num_places", "num_per_place", "num_per_tier")
+
+
+@dataclasses.dataclass(frozen=True)
+class RemaindersConfig:
+  """What near formulas leave, as sums of plain columns."""
+
+  # Formulas that are fitted in each turn: a leap of the error is among the first few. Turns are spread over the search
+  # (`BudgetConfig.early`): each looks at what has been found since.
+  turns: tuple[int, ...] = (32,) * 5
+  # Formulas that are looked at in a turn, see `GrowthConfig`; of at most so many nodes, constants and places, the outer
+  # ones first: of the second front half of them, of the third a third. A turn takes a tenth of a CPU second.
+  num_seeds: int = 8
+  num_fronts: int = 3
+  max_nodes: int = 24
+  # Share of y's variance that they may leave: what is farther off is no formula with a term left out.
+  near: float = 0.01
+  max_directions: int = 12
+  num_places: int = 4
+  # Columns: of these families of the library, of at most so many nodes and of whole and half numbers, the shortest.
+  families: tuple[str, ...] = (
+    "monomials", "functions_times_monomials", "exponentials", "trigonometric", "logarithms", "roots")
+  column_nodes: int = 5
+  max_columns: int = 256
+  # The nearest pairs that a third column is looked for beside; the best of each size that are offered.
+  num_pairs: int = 48
+  num_kept: int = 3
+  # Share of a column, squared, that others must leave of it.
+  independent: float = 1e-6
+  # Share of what a formula leaves, squared, that columns may leave: of noise three of 256 leave some nine tenths.
+  most_left: float = 0.2
+  # Nats for a node (as `SelectionConfig.nats_per_node`): what is fitted first.
+  nats_per_node: float = 2.0
+
+  def __post_init__(self) -> None:
+    check_counts(self, "num_seeds", "num_fronts", "max_nodes", "max_directions", "num_places", "column_nodes",
+                 "max_columns", "num_pairs", "num_kept")
+    check_names("families", self.families, LIBRARY_FAMILIES)
 
 
 @dataclasses.dataclass(frozen=True)
