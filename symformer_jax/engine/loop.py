@@ -104,8 +104,13 @@ class Search:
     return Question(self.task, self.pool, self.states[source.name])
 
   def takes_part(self, source: Source) -> bool:
-    """Whether the source is to be asked for this data set now."""
-    return not self.ended_by and source.name in self.states
+    """Whether the source is to be asked for this data set now: where a long formula meets the data, none but those that
+    would find a simpler one, till they have been.
+    """
+    if self.ended_by or source.name not in self.states:
+      return False
+    asked = self._options.config.pool.asked_if_long
+    return not self._is_long(self._exact) or source.name in dict(asked) or _have_taken(self, asked)
 
   def close_turn(self, source: Source, proposal: Proposal, fitted: Sequence[Candidate], seconds: float) -> Progress:
     """Takes what a turn has made, and decides whether the search is to go on."""
@@ -138,8 +143,10 @@ class Search:
     """
     if exact is None or self._exact is None or _is_simpler(exact, self._exact):
       return False
-    config = self._options.config.pool
-    return expression.complexity(exact.node) <= config.long or _have_taken(self, config.asked_if_long)
+    return not self._is_long(exact) or _have_taken(self, self._options.config.pool.asked_if_long)
+
+  def _is_long(self, exact: Candidate | None) -> bool:
+    return exact is not None and expression.complexity(exact.node) > self._options.config.pool.long
 
   def _is_at_noise(self, watch: NoiseWatch) -> bool:
     """Whether the sources that come first have had their turns, and what has been found leaves noise."""
