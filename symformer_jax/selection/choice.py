@@ -43,8 +43,9 @@ def choose(
   description is shorter (see `_Contest.gain`), and it is more than the best of many that would meet noise as well
   (`noise`), which is not asked of one whose nodes, functions and columns cost less. A constant that is left gives way
   to a formula with a cross-validated R2 above `config.worthwhile_r2`, if that is beyond chance: the simplest within one
-  standard error of the best; where there is none, to the one that is nearer to most of the rows, if that is beyond
-  doubt. No formula is taken that predicts clearly worse than a straight line.
+  standard error of the best; where there is none, to the straight line that predicts better, if one is beyond chance;
+  then to the one that is nearer to most of the rows, if that is beyond doubt. A formula that does not predict clearly
+  better than a straight line gives way to it.
   Args:
     lines: at least one.
     rows: all rows, at most `config.max_rows` of them are looked at. num_points: what they are worth at least (see
@@ -61,13 +62,16 @@ def choose(
       best = i
   if soundness.has_column(lines[best].node):
     gains = [contest.gain(i, constant) for i in range(len(lines))]
-    return _not_below_least_squares(lines, contest.shares, gains, best, config)
+    return _or_straight_line(contest, lines, _not_below_least_squares(lines, contest.shares, gains, best, config))
   beyond = [i for i in order if contest.is_beyond_chance(i, best)]
   worthwhile = [i for i in beyond if 1 - contest.shares[i] > config.worthwhile_r2]
-  if not worthwhile:
-    return _nearer_to_most(contest.errors, beyond, best, config)
-  return worthwhile[cross_validation.simplest_within_one_error(
-    [contest.errors[i] for i in worthwhile], [lines[i].complexity for i in worthwhile], contest.weights)]
+  if worthwhile:
+    return _or_straight_line(contest, lines, worthwhile[cross_validation.simplest_within_one_error(
+      [contest.errors[i] for i in worthwhile], [lines[i].complexity for i in worthwhile], contest.weights)])
+  straight = [i for i in beyond if is_linear(lines[i].node) and contest.shares[i] < contest.shares[best]]
+  if straight:
+    return min(straight, key=lambda i: contest.shares[i])
+  return _nearer_to_most(contest.errors, beyond, best, config)
 
 
 class _Contest:
@@ -157,6 +161,26 @@ def _not_below_least_squares(
   if shares[best] <= most:
     return best
   return max((i for i in range(len(lines)) if shares[i] <= most), key=lambda i: gains[i])
+
+
+def _or_straight_line(contest: _Contest, lines: Sequence[Line], best: int) -> int:
+  """The best, if it predicts rows not seen better than every straight line does by more than a standard error of the
+  difference, or better at all with no more nodes, of no fewer columns; else the straight line that predicts them best.
+
+  The best is one of many that have been found on all rows, and its lead is in part luck; least squares need no search.
+  """
+  straight = [i for i, line in enumerate(lines) if is_linear(line.node) and soundness.has_column(line.node)]
+  line = min(straight, key=lambda i: contest.shares[i], default=best)
+  if contest.shares[best] < contest.shares[line] and _is_no_longer(lines[best], lines[line]):
+    return best
+  is_close = cross_validation.is_within_one_error(contest.errors[line], contest.errors[best], contest.weights)
+  return line if is_close and math.isfinite(contest.shares[line]) else best
+
+
+def _is_no_longer(first: Line, second: Line) -> bool:
+  """Whether the first has no more nodes, and no fewer columns."""
+  num_columns = [len(soundness.columns_of(line.node)) for line in (first, second)]
+  return first.complexity <= second.complexity and num_columns[0] >= num_columns[1]
 
 
 def _nearer_to_most(errors: Sequence[np.ndarray], among: Sequence[int], constant: int, config: ChoiceConfig) -> int:

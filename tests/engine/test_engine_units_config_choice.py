@@ -104,7 +104,7 @@ def test_when_a_formula_is_preferred_to_a_mean(monkeypatch):
     left = iter([1.0, 1 - r2])
     monkeypatch.setattr(cross_validation, "squared_errors", lambda node, some, folds, left=left: np.full(
       len(some), next(left) * np.var(some.y)))
-    lines = [choice.Line(expression.number(1.5), 1, 1.0), choice.Line(parse("x"), 1, 0.5)]
+    lines = [choice.Line(expression.number(1.5), 1, 1.0), choice.Line(parse("sin(x)"), 2, 0.5)]
     rows = rows_of(np.linspace(1, 3, 50), np.arange(50.0))
     assert choice.choose(lines, rows, num_points=50, seed=0) == taken
 

@@ -324,6 +324,26 @@ def choice_stubbed(monkeypatch, shares, *, lengths, beyond, front=("1.5", "x", "
   return front[choice.choose(lines, rows, num_points=4, seed=0)]
 
 
+# Squared errors of a hundred rows, each 1 more or less than 1: a standard error of their mean is 0.1.
+ERRORS = np.array([0.0, 2.0] * 50)
+
+
+@pytest.mark.parametrize(("texts", "shifts", "expected"), [
+  (("0.7*sin(1.3*x) + 2", "2*x + 1"), (-0.11, 0.0), 0), (("0.7*sin(1.3*x) + 2", "2*x + 1"), (-0.09, 0.0), 1),
+  (("0.7*sin(1.3*x) + 2", "2*x + 1"), (0.1, 0.0), 1),
+  # Better at all is enough for what is no longer, but not for what leaves a column out.
+  (("2*sqrt(x)", "2*x + 1"), (-0.01, 0.0), 0), (("2*sqrt(x)", "2*x + 1"), (0.01, 0.0), 1),
+  (("2*sqrt(x)", "2*x + 3*z + 1"), (-0.01, 0.0), 1), (("2*sqrt(x)*z", "2*x + 3*z + 1"), (-0.01, 0.0), 0),
+  # The straight line that predicts best is what is compared with; a bare mean is none.
+  (("0.7*sin(1.3*x) + 2", "2*x + 1", "3*z + 1"), (-0.09, 0.02, 0.0), 2),
+  (("0.7*sin(1.3*x) + 2", "1.5"), (-0.01, 0.0), 0), (("2*x + 1", "2*x + 3*z + 1"), (0.0, 0.0), 0),
+  (("0.7*sin(1.3*x) + 2", "2*x + 1"), (0.1, np.inf), 0)])
+def test_a_formula_stands_where_it_is_clearly_better_than_a_straight_line(texts, shifts, expected):
+  lines = [line_of(text) for text in texts]
+  contest = contest_of(lines, [(ERRORS if i == 0 else np.ones(100)) + shift for i, shift in enumerate(shifts)])
+  assert choice._or_straight_line(contest, lines, 0) == expected
+
+
 @pytest.mark.parametrize(("shares", "lengths", "beyond", "expected"), [
   ((1.0, 0.4, 0.3), (5.0, 4.0, 3.0), {("x", "1.5"), ("x*z", "x")}, "x*z"),
   ((1.0, 0.4, 0.3), (5.0, 4.0, 3.0), {("x", "1.5"), ("x*z", "1.5")}, "x"),
@@ -331,8 +351,12 @@ def choice_stubbed(monkeypatch, shares, *, lengths, beyond, front=("1.5", "x", "
   # The constant is the shorter description: an R2 above a tenth, beyond chance, is worth a formula all the same.
   ((1.0, 0.85, 0.88), (5.0, 6.0, 7.0), {("x", "1.5"), ("x*z", "1.5")}, "x"),
   ((1.0, 0.95, 0.85), (5.0, 6.0, 7.0), {("x", "1.5"), ("x*z", "1.5")}, "x*z"),
-  ((1.0, 0.85, 0.85), (5.0, 6.0, 7.0), {("x*z", "1.5")}, "x*z"),
-  ((1.0, 0.95, 0.95), (5.0, 6.0, 7.0), {("x", "1.5"), ("x*z", "1.5")}, "1.5"),
+  # A straight line beyond chance is worth it at any R2, other formulas are not.
+  ((1.0, 0.85, 0.86), (5.0, 6.0, 7.0), {("x*z", "1.5")}, "x"),
+  ((1.0, 0.87, 0.86), (5.0, 6.0, 7.0), {("x*z", "1.5")}, "x*z"),
+  ((1.0, 0.95, 0.95), (5.0, 6.0, 7.0), {("x", "1.5"), ("x*z", "1.5")}, "x"),
+  ((1.0, 0.95, 0.95), (5.0, 6.0, 7.0), {("x*z", "1.5")}, "1.5"),
+  ((1.0, 1.05, 0.95), (5.0, 6.0, 7.0), {("x", "1.5"), ("x*z", "1.5")}, "1.5"),
   ((1.0, math.inf, 0.85), (5.0, 6.0, 7.0), {("x", "1.5")}, "1.5")])
 def test_which_line_is_chosen(shares, lengths, beyond, expected, monkeypatch):
   monkeypatch.setattr(choice, "_nearer_to_most", lambda errors, among, best, config: best)

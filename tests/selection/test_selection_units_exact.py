@@ -36,9 +36,9 @@ def test_a_long_line_that_comes_first_is_measured_by_the_shorter_ones(monkeypatc
 
 def test_an_r2_of_just_what_is_worthwhile_is_not_above_it(monkeypatch):
   monkeypatch.setattr(choice, "_nearer_to_most", lambda errors, among, best, config: best)
-  given = {"front": ("1.5", "x"), "shares": (1.0, 0.5), "lengths": (5.0, 6.0), "beyond": {("x", "1.5")}}
+  given = {"front": ("1.5", "sin(x)"), "shares": (1.0, 0.5), "lengths": (5.0, 6.0), "beyond": {("sin(x)", "1.5")}}
   assert chosen(monkeypatch, **given, config=dataclasses.replace(CONFIG, worthwhile_r2=0.5)) == "1.5"
-  assert chosen(monkeypatch, **given, config=dataclasses.replace(CONFIG, worthwhile_r2=0.49)) == "x"
+  assert chosen(monkeypatch, **given, config=dataclasses.replace(CONFIG, worthwhile_r2=0.49)) == "sin(x)"
 
 
 def test_segments_are_made_as_the_config_says_where_none_are_given(monkeypatch):
