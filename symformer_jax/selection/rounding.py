@@ -40,8 +40,16 @@ class _Local(LocalModel):
     self, node: Node, x: np.ndarray, y: np.ndarray, weights: np.ndarray, config: SelectionConfig = DEFAULT.selection
   ):
     self.config = config
-    floor = criteria.error_floor(scoring.weighted_variance(y, weights))
-    super().__init__(node, x, y, weights, floor=floor, num_refits=config.num_refits)
+    self._variance = scoring.weighted_variance(y, weights)
+    super().__init__(node, x, y, weights, floor=criteria.error_floor(self._variance), num_refits=config.num_refits)
+
+  def resolve_doubles(self) -> None:
+    """Where the data are met to double precision, that is the resolution of the numbers: of `5*exp(3*x) + 6.38*x`
+    single precision, a share of the largest values, would leave open whether 6.38 is 6.
+    """
+    met = self.config.met * self._variance
+    if self.sum_of_squares / self._degrees <= met:
+      self._floor = met
 
 
 def standard_errors(node: Node, x: np.ndarray, y: np.ndarray, weights: np.ndarray) -> list[float | None]:
@@ -126,6 +134,7 @@ def remove_redundant(
     A tree of the same shape; `1*x` is left to the canonicalizer.
   """
   local = _Local(node, x, y, weights, config)
+  local.resolve_doubles()
   while local.is_free.any() and math.isfinite(local.sum_of_squares) and _fix_redundant(local):
     # The fit may have stopped short in the valley that has now become a point.
     local.refit()
@@ -230,6 +239,7 @@ def snap_constants(
     return node
   num_errors = config.snap_errors[0] if num_errors is None else num_errors
   local = _Local(node, x, y, weights, config)
+  local.resolve_doubles()
   while local.is_free.any() and math.isfinite(local.sum_of_squares):
     covariance = local.covariance()
     choice = _nearest_simple(local, covariance, num_errors)
@@ -289,10 +299,19 @@ def _fix_decimals(local: _Local) -> None:
   """
   local.refit()
   for index in np.flatnonzero(local.is_free):
-    rounded = _fewest_digits(local.theta[index], local.config.decimal_share * abs(local.theta[index]))
-    if _num_digits(rounded) <= local.config.decimal_digits:
-      local.theta[index], local.is_free[index] = rounded, False
+    decimal = _decimal(local.theta[index], local.config)
+    if decimal is not None:
+      local.theta[index], local.is_free[index] = decimal, False
   local.update()
+
+
+def _decimal(value: float, config: SelectionConfig) -> float | None:
+  """The decimal of few digits that a value agrees with to more than chance would have it; None where there is none."""
+  for digits in range(1, config.decimal_digits + 1):
+    rounded = _digits(value, digits)
+    if abs(rounded - value) <= min(config.decimal_share, config.decimal_chance * 10.0**-digits) * abs(value):
+      return rounded
+  return None
 
 
 def _round_together(local: _Local, room: float) -> None:

@@ -171,7 +171,9 @@ def test_what_rounding_and_redundancy_may_cost(monkeypatch):
     rounding.LocalModel, "__init__", lambda self, *given, num_refits, **named: asked.append(num_refits))
   rounding._Local(node, np.ones((3, 1)), np.arange(3.0), np.ones(3))
   assert asked == [3]
-  for value, off, is_decimal in ((2.2345, 0.9e-9, True), (2.2345, 1.1e-9, False), (2.23456, 0.0, False)):
+  for value, off, is_decimal in (
+    (2.2345, 0.9e-9, True), (2.2345, 1.1e-9, False), (2.234567, 0.9e-11, True), (2.234567, 1.1e-11, False),
+    (2.2345678, 0.0, True), (2.23456789, 0.0, False)):
     some = Local(value * (1 + off))
     some.refit = some.update = lambda: None
     rounding._fix_decimals(some)

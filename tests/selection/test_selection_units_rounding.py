@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from symformer_jax.engine.config import DEFAULT
-from symformer_jax.language import expression, programs
+from symformer_jax.language import expression, parser, programs
 from symformer_jax.refinement import snapping, special_values
 from symformer_jax.selection import rounding
 
@@ -23,6 +23,9 @@ class Linear:
     self.floor, self.config, self.node = floor, dataclasses.replace(DEFAULT.selection, **config), None
     self.fixed, self.num_refits = [], 0
     self.update()
+
+  def resolve_doubles(self):
+    self.is_of_doubles = True
 
   def loss(self, theta):
     return float(np.sum((self.jacobian @ theta - self.y) ** 2))
@@ -280,7 +283,7 @@ def test_simple_values_are_taken_until_none_is_near(made, monkeypatch):
   local = Linear(np.eye(4)[:, :2] * 100, [2.51, 1.49], [251.0, 149.0, 1.0, 1.0])
   made.append(local)
   found = rounding.snap_constants(NODE, *DATA)
-  assert programs.fitted_values(found) == [2.5, 1.5] and local.num_refits == 2
+  assert programs.fitted_values(found) == [2.5, 1.5] and local.num_refits == 2 and local.is_of_doubles
   assert rounding.snap_constants(expression.number(2.49), *DATA) == expression.number(2.49)
   undefined = Linear(np.eye(2), [2.51, 1.49], [25.1, 14.9])
   undefined.sum_of_squares = math.inf
@@ -298,10 +301,39 @@ def test_constants_of_an_exact_formula_that_are_decimals_are_held_first(made):
     some = Linear([[1.0], [0.0]], [2.2345 * (1 + off)], [2.2345 * (1 + off), 0.0], floor=1.0)
     rounding._fix_decimals(some)
     assert some.is_free[0] is np.bool_(not is_held)
-  for value, is_held in ((2.2345, True), (2.23456, False)):  # five digits
+  for off, is_held in ((0.9e-11, True), (1.1e-11, False)):  # of seven digits, a hundredth of that
+    some = Linear([[1.0], [0.0]], [2.234567 * (1 + off)], [2.234567 * (1 + off), 0.0], floor=1.0)
+    rounding._fix_decimals(some)
+    assert some.is_free[0] is np.bool_(not is_held)
+  for value, is_held in ((2.2345678, True), (2.23456789, False)):  # eight digits
     some = Linear([[1.0], [0.0]], [value], [value, 0.0], floor=1.0)
     rounding._fix_decimals(some)
     assert some.is_free[0] is np.bool_(not is_held)
+
+
+@pytest.mark.parametrize(("error", "is_met"), [(0.9e-11, True), (1.1e-11, False)])
+def test_where_doubles_are_met_single_precision_hides_no_digit(error, is_met):
+  x = np.linspace(-3, 3, 401)[:, None]
+  y = 2.5 * x[:, 0] + 1.5
+  y += error * np.std(y) * np.where(np.arange(401) % 2, 1, -1)
+  local = rounding._Local(parse("2.5*x + 1.5"), x, y, np.ones(401))
+  before = local.noise
+  local.resolve_doubles()
+  assert local.is_exact
+  assert local.noise == pytest.approx(before * (1e-22 / np.finfo(np.float32).eps ** 2 if is_met else 1))
+
+
+@pytest.mark.parametrize(("truth", "start"), [
+  ("5.23*exp(3*x) + 6.38*x + 4.96",) * 2, ("y**x*sin(y) - 0.4403153",) * 2,
+  ("2.5*x**6 - 18749*x + 15625",) * 2])
+def test_terms_of_exact_formulas_keep_their_digits_beside_far_larger_ones(truth, start, rng):
+  names = ("x", "y")
+  x = rng.uniform(0.1, 5, (200, 2))
+  y = expression.evaluate(parser.parse(truth, names), x)
+  weights = np.ones(200)
+  for change in (rounding.snap_constants, rounding.remove_redundant, rounding.round_constants):
+    found = programs.fitted_values(change(parser.parse(start, names), x, y, weights))
+    np.testing.assert_allclose(found, programs.fitted_values(parser.parse(truth, names)), rtol=1e-7)
 
 
 def test_an_exact_fit_has_a_whole_standard_error_of_room_and_another_a_tenth(made, monkeypatch):
@@ -350,7 +382,7 @@ def test_redundant_constants_go_one_after_the_other_and_the_rest_is_fitted_again
   monkeypatch.setattr(rounding, "_fix_redundant", lambda local: left.pop(0))
   made.append(local)
   rounding.remove_redundant(parse("2.5*x + 1.5*sin(3.5*x)"), *DATA)
-  assert local.num_refits == 2 and not left
+  assert local.num_refits == 2 and not left and local.is_of_doubles
   order = []
   monkeypatch.undo()
   for name in ("_fix_negligible", "_fix_factor", "_fix_summand"):

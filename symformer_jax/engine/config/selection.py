@@ -57,12 +57,16 @@ class SelectionConfig:
   exact_digit_errors: float = 1.0
   # A constant is redundant where the squared error rises by less than this share of sigma^2 without it.
   redundant_share: float = 1e-3
+  # A formula that leaves a smaller share of y's variance meets the data to double precision (as `PoolConfig.met`): then
+  # it is not taken for a simpler one that is only as near as single precision.
+  met: float = 1e-22
   # Gauss-Newton steps of the constants left free when another is held: the start is nearly the optimum.
   num_refits: int = 3
-  # A constant of an exact formula is a decimal where it agrees with one of so many digits to this share: one in ten
-  # thousand does by chance.
-  decimal_digits: int = 5
+  # A constant of an exact formula is a decimal of so many digits at most where it agrees with one to this share, and to
+  # this share of the last digit's place, which one in ten thousand does by chance.
+  decimal_digits: int = 8
   decimal_share: float = 1e-9
+  decimal_chance: float = 1e-4
 
   def __post_init__(self) -> None:
     check_counts(self, "num_rewritten_late", "num_chosen_late", "last_rows_late")
