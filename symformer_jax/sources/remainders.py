@@ -147,22 +147,22 @@ def _completed(
     return
   movable = tangents.orthonormal(slopes)
   residual = tangents.beyond(movable, root * (rows.y - values))
-  size = float(residual @ residual)
+  size = float(np.linalg.norm(residual))
   if not size > 0:
     return
   for graft in tangents.grafts(places, root, kinds_apart=True)[: max(1, config.num_places // front)]:
-    for nats, found in _at(graft, movable, residual / np.sqrt(size), plain, root, config):
+    for left, found in _at(graft, movable, residual / size, plain, root, config):
       length = expression.complexity(seed) + sum(expression.complexity(node) + _NODES_OF_FACTOR for node, _ in found)
-      nats += 0.5 * len(rows) * np.log(size) + config.nats_per_node * length
-      yield Found(float(nats), seed, graft, found)
+      nats = len(rows) * np.log(np.sqrt(left) * size) + config.nats_per_node * length
+      yield Found(float(nats), seed, graft, tuple((node, factor * size) for node, factor in found))
 
 
 def _at(
   graft: Graft, movable: np.ndarray, target: np.ndarray, plain: Plain, root: np.ndarray,
   config: RemaindersConfig,
 ) -> Iterator[tuple[float, Terms]]:
-  """Sums at one place of a formula for what it leaves, a target [N] of length 1 beyond its constants' reach: nats for
-  the share that they leave of it, and their terms.
+  """Sums at one place of a formula for what it leaves, a target [N] of length 1 beyond its constants' reach: the share
+  of its square that they leave, and their terms.
   """
   constant = tangents.beyond(movable, root * graft.weight)
   basis = tangents.orthonormal([*movable, constant])
@@ -179,8 +179,7 @@ def _at(
     factors = np.linalg.lstsq(units[:, some], rest, rcond=None)[0]
     chosen = usable[list(some)]
     factors = factors / after[chosen] / plain.lengths[chosen]
-    terms_found = tuple((plain.nodes[i], float(factor)) for i, factor in zip(chosen, factors, strict=True))
-    yield 0.5 * len(root) * np.log(left), terms_found
+    yield left, tuple((plain.nodes[i], float(factor)) for i, factor in zip(chosen, factors, strict=True))
 
 
 def _sets(units: np.ndarray, target: np.ndarray, config: RemaindersConfig) -> list[tuple[tuple[int, ...], float]]:
@@ -193,17 +192,25 @@ def _sets(units: np.ndarray, target: np.ndarray, config: RemaindersConfig) -> li
   singles = np.argsort(-(along**2), kind="stable")[: config.num_kept]
   found = [((), whole), *(((int(i),), whole - along[i] ** 2) for i in singles)]
   if len(along) >= 2:
-    across = 1 - cosines**2
-    is_new = across > config.independent
-    gains = along[:, None] ** 2 + along**2 - 2 * along[:, None] * along * cosines
-    gains = np.triu(np.where(is_new, gains / np.where(is_new, across, 1), 0), 1)
-    best = np.argpartition(gains, max(gains.size - config.num_pairs, 0), axis=None)[-config.num_pairs :]
-    best = best[np.argsort(-gains.flat[best])]
-    pairs = [(int(i), int(j)) for i, j in zip(*np.unravel_index(best, gains.shape), strict=True)]
-    found += [(pair, whole - gains[pair]) for pair in pairs[: config.num_kept]]
-    triples = dict(_third(pair, along, cosines, whole - gains[pair], config) for pair in pairs if gains[pair] > 0)
+    pairs = _best_pairs(along, cosines, config)
+    found += [(pair, whole - gain) for pair, gain in pairs[: config.num_kept]]
+    triples = dict(_third(pair, along, cosines, whole - gain, config) for pair, gain in pairs)
     found += sorted(triples.items(), key=lambda each: each[1])[: config.num_kept]
   return [(some, max(float(left), _RESOLUTION)) for some, left in found]
+
+
+def _best_pairs(
+  along: np.ndarray, cosines: np.ndarray, config: RemaindersConfig
+) -> list[tuple[tuple[int, int], float]]:
+  """Pairs of columns that are no multiples of each other, and what they explain, the most first."""
+  across = 1 - cosines**2
+  is_new = across > config.independent
+  gains = along[:, None] ** 2 + along**2 - 2 * along[:, None] * along * cosines
+  gains = np.triu(np.where(is_new, gains / np.where(is_new, across, 1), 0), 1)
+  best = np.argpartition(gains, max(gains.size - config.num_pairs, 0), axis=None)[-config.num_pairs :]
+  ranked = best[np.argsort(-gains.flat[best])]
+  pairs = ((int(i), int(j)) for i, j in zip(*np.unravel_index(ranked, gains.shape), strict=True))
+  return [(pair, float(gains[pair])) for pair in pairs if gains[pair] > 0]
 
 
 def _third(

@@ -66,6 +66,13 @@ def test_what_is_dominated_is_found(seed, truth, bounds):
   assert min(errors_of(task, proposal.nodes[:8])) < 1e-22  # among the first
 
 
+def test_terms_begin_with_the_factors_that_fit():
+  task = task_of("2.5*x**5 - 3.5*y + 700*sin(x) + 0.2", [(0.1, 5), (-5, 5)])
+  first = ask(task, pool_of(task, "2.6*x**5")).nodes[0]
+  for factor in (-3.5, 700):
+    assert min(abs(value / factor - 1) for value in programs.fitted_values(first)) < 1e-6
+
+
 def test_sets_are_those_of_least_squares(rng):
   units = rng.normal(size=(40, 12))
   units /= np.linalg.norm(units, axis=0)
