@@ -22,6 +22,7 @@ from symformer_jax.sources import (
   rational_forms,
   rationals,
   single_index,
+  tangents,
   terms,
 )
 from symformer_jax.templates import answer
@@ -154,7 +155,7 @@ def test_formulas_of_ten_constants_grow(num_constants, is_grown):
 
 @pytest.mark.parametrize(("front", "num"), [(1, 12), (2, 6), (3, 4), (12, 1), (20, 1)])
 def test_twelve_places_of_a_formula_are_looked_at_fewer_in_later_fronts(front, num, monkeypatch):
-  monkeypatch.setattr(growth, "_grafts", lambda found, root: list(range(40)))
+  monkeypatch.setattr(tangents, "grafts", lambda found, root: list(range(40)))
   found = growth._tangent(parse("1.5*x"), task_of(1, num_rows=60).fit_rows, np.ones(60), front, DEFAULT.growth)
   assert len(found.grafts) == num
 
