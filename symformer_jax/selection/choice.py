@@ -62,12 +62,14 @@ def choose(
       best = i
   if soundness.has_column(lines[best].node):
     gains = [contest.gain(i, constant) for i in range(len(lines))]
-    return _or_straight_line(contest, lines, _not_below_least_squares(lines, contest.shares, gains, best, config))
+    best = _not_below_least_squares(lines, contest.shares, gains, best, config)
+    return _or_straight_line(contest, lines, best, num_rows=len(rows), config=config)
   beyond = [i for i in order if contest.is_beyond_chance(i, best)]
   worthwhile = [i for i in beyond if 1 - contest.shares[i] > config.worthwhile_r2]
   if worthwhile:
-    return _or_straight_line(contest, lines, worthwhile[cross_validation.simplest_within_one_error(
-      [contest.errors[i] for i in worthwhile], [lines[i].complexity for i in worthwhile], contest.weights)])
+    best = worthwhile[cross_validation.simplest_within_one_error(
+      [contest.errors[i] for i in worthwhile], [lines[i].complexity for i in worthwhile], contest.weights)]
+    return _or_straight_line(contest, lines, best, num_rows=len(rows), config=config)
   straight = [i for i in beyond if is_linear(lines[i].node) and contest.shares[i] < contest.shares[best]]
   if straight:
     return min(straight, key=lambda i: contest.shares[i])
@@ -163,15 +165,21 @@ def _not_below_least_squares(
   return max((i for i in range(len(lines)) if shares[i] <= most), key=lambda i: gains[i])
 
 
-def _or_straight_line(contest: _Contest, lines: Sequence[Line], best: int) -> int:
-  """The best, if it predicts rows not seen better than every straight line does by more than a standard error of the
-  difference, or better at all with no more nodes, of no fewer columns; else the straight line that predicts them best.
+def _or_straight_line(
+  contest: _Contest, lines: Sequence[Line], best: int, *, num_rows: int, config: ChoiceConfig
+) -> int:
+  """The best, if it is a straight line, or predicts rows not seen better than every such line by more than a standard
+  error of the difference, or better at all with no more nodes, of no fewer columns; else the line that predicts them
+  best, of those with rows enough for their coefficients.
 
   The best is one of many that have been found on all rows, and its lead is in part luck; least squares need no search.
   """
-  straight = [i for i, line in enumerate(lines) if is_linear(line.node) and soundness.has_column(line.node)]
+  most = num_rows / config.rows_per_coefficient - 1
+  straight = [i for i, line in enumerate(lines)
+              if is_linear(line.node) and 0 < len(soundness.columns_of(line.node)) <= most]
   line = min(straight, key=lambda i: contest.shares[i], default=best)
-  if contest.shares[best] < contest.shares[line] and _is_no_longer(lines[best], lines[line]):
+  is_ahead = contest.shares[best] < contest.shares[line]
+  if is_linear(lines[best].node) or is_ahead and _is_no_longer(lines[best], lines[line]):
     return best
   is_close = cross_validation.is_within_one_error(contest.errors[line], contest.errors[best], contest.weights)
   return line if is_close and math.isfinite(contest.shares[line]) else best

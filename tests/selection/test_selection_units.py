@@ -336,12 +336,17 @@ ERRORS = np.array([0.0, 2.0] * 50)
   (("2*sqrt(x)", "2*x + 3*z + 1"), (-0.01, 0.0), 1), (("2*sqrt(x)*z", "2*x + 3*z + 1"), (-0.01, 0.0), 0),
   # The straight line that predicts best is what is compared with; a bare mean is none.
   (("0.7*sin(1.3*x) + 2", "2*x + 1", "3*z + 1"), (-0.09, 0.02, 0.0), 2),
-  (("0.7*sin(1.3*x) + 2", "1.5"), (-0.01, 0.0), 0), (("2*x + 1", "2*x + 3*z + 1"), (0.0, 0.0), 0),
-  (("0.7*sin(1.3*x) + 2", "2*x + 1"), (0.1, np.inf), 0)])
+  (("0.7*sin(1.3*x) + 2", "1.5"), (-0.01, 0.0), 0), (("2*x + 1", "2*x + 3*z + 1"), (0.2, 0.0), 0),
+  (("0.7*sin(1.3*x) + 2", "2*x + 1"), (0.1, np.inf), 0),
+  # Of three coefficients thirty rows are asked for.
+  (("0.7*sin(1.3*x) + 2", "2*x + 3*z + 1"), (0.1, 0.0), 1)])
 def test_a_formula_stands_where_it_is_clearly_better_than_a_straight_line(texts, shifts, expected):
   lines = [line_of(text) for text in texts]
   contest = contest_of(lines, [(ERRORS if i == 0 else np.ones(100)) + shift for i, shift in enumerate(shifts)])
-  assert choice._or_straight_line(contest, lines, 0) == expected
+  taken = {num_rows: choice._or_straight_line(contest, lines, 0, num_rows=num_rows, config=DEFAULT.choice)
+           for num_rows in (100, 30, 29, 19)}
+  assert taken[100] == taken[30] == expected and taken[19] == 0
+  assert taken[29] == (0 if "2*x + 3*z + 1" in texts else expected)
 
 
 @pytest.mark.parametrize(("shares", "lengths", "beyond", "expected"), [
@@ -352,8 +357,7 @@ def test_a_formula_stands_where_it_is_clearly_better_than_a_straight_line(texts,
   ((1.0, 0.85, 0.88), (5.0, 6.0, 7.0), {("x", "1.5"), ("x*z", "1.5")}, "x"),
   ((1.0, 0.95, 0.85), (5.0, 6.0, 7.0), {("x", "1.5"), ("x*z", "1.5")}, "x*z"),
   # A straight line beyond chance is worth it at any R2, other formulas are not.
-  ((1.0, 0.85, 0.86), (5.0, 6.0, 7.0), {("x*z", "1.5")}, "x"),
-  ((1.0, 0.87, 0.86), (5.0, 6.0, 7.0), {("x*z", "1.5")}, "x*z"),
+  ((1.0, 0.85, 0.85), (5.0, 6.0, 7.0), {("x*z", "1.5")}, "x*z"),
   ((1.0, 0.95, 0.95), (5.0, 6.0, 7.0), {("x", "1.5"), ("x*z", "1.5")}, "x"),
   ((1.0, 0.95, 0.95), (5.0, 6.0, 7.0), {("x*z", "1.5")}, "1.5"),
   ((1.0, 1.05, 0.95), (5.0, 6.0, 7.0), {("x", "1.5"), ("x*z", "1.5")}, "1.5"),

@@ -141,6 +141,9 @@ class ChoiceConfig:
     line_room: share of the variance by which a formula may predict rows not seen worse than a straight line of all
       columns or of some: an eighth of what `evaluation/real_faults.py` counts as a fault. At twice and four times as
       much one and two more of forty drawn tables had one, at none a formula got longer (docs/results/real.md).
+    rows_per_coefficient: of a straight line that may take the place of a formula which does not predict clearly better:
+      ten, as of any regression (Harrell, Regression Modeling Strategies, 2015, 4.4). Of 117 tables that may be looked
+      at five of fewer rows got a line for it that predicts worse, one a better one.
     noise_share: of data sets of pure noise that may get anything but a constant.
     chance_nats: logarithm of how many formulas are looked at for each node that they are longer. Of noise, pools of 370
       functions and their pairs need 0.5; from 0.5 to 1 the sets that may be looked at lose nothing in R2, and answers
@@ -180,6 +183,7 @@ class ChoiceConfig:
   worthwhile_r2: float = 0.1
   sign_errors: float = 4.0
   line_room: float = 0.0025
+  rows_per_coefficient: int = 10
   noise_share: float = 0.05
   chance_nats: float = 0.75
   further_nats: float = 1.25
