@@ -16,7 +16,7 @@ from symformer_jax.errors import InputError
 
 # Rows that are looked at to tell what a first row is.
 NUM_LOOKED_AT = 20
-# Beyond any table; each takes a third of a millisecond before rows are counted.
+# Beyond any table; each takes a third of a millisecond before rows are counted. Names count as well.
 MAX_COLUMNS = 100_000
 # Units such as kg, m/s^2, kWh, degC, °C, %, W/(m*K), and with spaces where signs or digits are among them: m s-1.
 _UNIT_LETTERS = "A-Za-z\u00b0\u00b5\u03bc\u03a9\u2126\u00c5%\u2030$\u20ac\u00a3"
@@ -83,11 +83,12 @@ def from_rows(
   notes = list(notes)
   begin = min(next(i for i, cell in enumerate(row) if _is_there(cell)) for _, row in kept)
   kept = [(place, row[begin:]) for place, row in kept] if begin else kept  # a table may begin anywhere on a sheet
+  widest = max((_width(row) for _, row in kept if len(row) > MAX_COLUMNS), default=0)
+  if widest > MAX_COLUMNS:
+    raise InputError(f"cannot be read as a table: a {word} has {widest} cells, more than {MAX_COLUMNS}")
   kept = _without_titles(kept, word, notes)
   names, kept = _take_names(kept, word, comment, notes)
   width = max((_width(row) for _, row in kept), default=0)
-  if width > MAX_COLUMNS:
-    raise InputError(f"cannot be read as a table: a {word} has {width} cells, more than {MAX_COLUMNS}")
   names = _check_widths(names, kept, width, word, separator, notes)
   kept = _without_units(kept, word, notes)
   columns = _columns(kept, len(names))

@@ -36,6 +36,8 @@ _PACKED = {
   b"PAR1": "a parquet file (whose name ends in .parquet)", b"%PDF-": "a PDF", b"\x89HDF\r\n": "an HDF5 file",
   b"\x93NUMPY": "an array of NumPy (save it by numpy.savez, as .npz)", b"SQLite format 3\0": "a database",
   b"\xff\xfe\0\0": "in UTF-32 (save it as UTF-8)", b"\0\0\xfe\xff": "in UTF-32 (save it as UTF-8)"}
+# Letters of a line beyond any table: a hundred for each of the most columns that one may have.
+MAX_LETTERS = 100 * grids.MAX_COLUMNS
 # By which text of two bytes a sign is told.
 NUM_BYTES = 1000
 # Cells between spaces; quotes hold a cell with spaces in it together, a comment ends the line.
@@ -62,6 +64,7 @@ def read(path: pathlib.Path, *, separator: str | None = None) -> grids.Grid:
   rows = [(i, line) for i, line in lines if not _is_comment(line, signs)]
   if not rows:
     raise InputError("the file is empty")
+  _check_lengths(rows)
   if len(rows) > 1 and "|" in rows[0][1] and "---" in rows[1][1] and _RULE.issuperset(rows[1][1]):
     del rows[1]
   above = [line for i, line in comments if i < rows[0][0]]
@@ -107,6 +110,13 @@ def _decode(data: bytes) -> tuple[str, list[str]]:
   except UnicodeDecodeError:
     pass
   raise InputError(f"is no UTF-8 text (byte {start}); save it as UTF-8")
+
+
+def _check_lengths(rows: Sequence[tuple[int, str]]) -> None:
+  """Refuses a line that is longer than any table's, before its cells are looked at by one separator after another."""
+  for place, line in rows:
+    if len(line) > MAX_LETTERS:
+      raise InputError(f"cannot be read as a table: line {place} has {len(line)} letters, more than {MAX_LETTERS}")
 
 
 def _is_comment(line: str, signs: str = _COMMENT) -> bool:
@@ -268,6 +278,8 @@ def _score(lines: Sequence[str], separator: str) -> float:
     return 0.0
   widths = [len(row) for row in rows]
   width = max(Counter(widths).items(), key=lambda item: (item[1], item[0]))[0]
+  if width > grids.MAX_COLUMNS:
+    return 1.0  # which is refused later, whatever its cells are
   regular = [row for row in rows if len(row) == width]
   if width < 2 or len(regular) < MIN_REGULAR * len(rows) and len(regular) < len(rows) - 2:
     return 0.0

@@ -387,6 +387,19 @@ def test_a_line_of_a_million_numbers_is_no_table(tmp_path, monkeypatch):
   assert len(table(tmp_path, "1 2 3 4 5\n" * 3).names) == 5
   with pytest.raises(InputError, match="^cannot be read as a table: a line has 6 cells, more than 5$"):
     table(tmp_path, "1 2 3 4 5 6\n")
+  # Nor are as many names, of whose cells nothing is asked.
+  monkeypatch.setattr(cells, "is_value", lambda cell: pytest.fail("a cell was looked at"))
+  with pytest.raises(InputError, match="^cannot be read as a table: a line has 6 cells, more than 5$"):
+    table(tmp_path, "a;b;c;d;e;f\n", separator=None)
+
+
+def test_a_line_of_ten_million_letters_is_no_table_and_is_not_split(tmp_path, monkeypatch):
+  assert text_tables.MAX_LETTERS == 10_000_000
+  monkeypatch.setattr(text_tables, "MAX_LETTERS", 7)
+  assert len(table(tmp_path, "1,2,3,4\n" * 3).names) == 4
+  monkeypatch.setattr(text_tables, "_split", lambda *args, **options: pytest.fail("a line was split"))
+  with pytest.raises(InputError, match="^cannot be read as a table: line 2 has 8 letters, more than 7$"):
+    table(tmp_path, "1,2\n1,2;3 4,\n")
 
 
 def test_packed_files_are_no_text_and_unmarked_text_of_two_bytes_is(tmp_path):
