@@ -18,6 +18,9 @@ from symformer_jax.errors import InputError
 
 _NO_WORKBOOK = "is no workbook (.xlsx): damaged, locked by a password, or another kind of file under that name"
 MAX_SHEET_ROWS = 1 << 20  # of every spreadsheet
+# Parts of a workbook from this size on unpack to at most so many times their size: the XML of a sheet full of
+# zeros is fifteen times as large as packed, nothing but blanks a thousand times.
+LARGE_PART, MAX_RATIO = 100 << 20, 200
 # Rows in the XML of a sheet.
 _ROW, _NUMBER = re.compile(rb"<(?:\w+:)?row\b([^<>]*)>"), re.compile(rb"""\sr=["'](-?[0-9]+)["']""")
 _HIDDEN = re.compile(rb"""\shidden=["'](?:1|true)["']""")
@@ -178,6 +181,7 @@ def _value_of(cell: Any) -> Any:
 
 
 def _check_unpacked(path: pathlib.Path, max_bytes: int) -> None:
+  """Refuses what is no workbook, and one that unpacks to more than a table needs, before it is unpacked."""
   try:
     with zipfile.ZipFile(path) as archive:
       members = archive.infolist()
@@ -190,6 +194,10 @@ def _check_unpacked(path: pathlib.Path, max_bytes: int) -> None:
   num_bytes = sum(member.file_size for member in members)
   if num_bytes > max_bytes:
     raise InputError(f"unpacks to more than {max_bytes >> 30} GB; give a part of its rows")
+  for member in members:
+    if member.file_size > max(LARGE_PART, MAX_RATIO * member.compress_size):
+      raise InputError(f"cannot be read as xlsx: {grids.clean_name(member.filename)!r} unpacks to more than "
+                       f"{MAX_RATIO} times its size, as the XML of no sheet does")
 
 
 def _read_parquet(path: pathlib.Path, how: Reading) -> grids.Grid:

@@ -562,6 +562,22 @@ def test_what_an_archive_unpacks_to_is_bounded_and_said(tmp_path):
   assert table_files.Reading().max_bytes == tables.MAX_NPZ_BYTES == 4 * 2**30
 
 
+def test_large_parts_of_a_workbook_that_are_almost_nothing_when_packed_are_refused(tmp_path, monkeypatch):
+  path = tmp_path / "t.xlsx"
+  with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+    archive.writestr("[Content_Types].xml", b"x")
+    archive.writestr("xl/sheet1.xml", b" " * 100_000)
+  with zipfile.ZipFile(path) as archive:
+    ratio = 100_000 / archive.getinfo("xl/sheet1.xml").compress_size
+  assert table_files.LARGE_PART == 100 * 2**20 and table_files.MAX_RATIO == 200 < ratio
+  table_files._check_unpacked(path, 1 << 20)  # it is small
+  monkeypatch.setattr(table_files, "LARGE_PART", 99_999)
+  with pytest.raises(InputError, match="^cannot be read as xlsx: 'xl/sheet1.xml' unpacks to more than 200 times its"):
+    table_files._check_unpacked(path, 1 << 20)
+  monkeypatch.setattr(table_files, "MAX_RATIO", ratio)
+  table_files._check_unpacked(path, 1 << 20)
+
+
 def test_archives_of_numbers_are_bounded_and_their_kinds_told(tmp_path):
   np.savez(tmp_path / "t.npz", x=np.arange(8.0).reshape(4, 2), y=np.arange(4), name=np.array(["a", "b", "c", "d"]),
            label=np.array([b"\xe9", b"b", b"c", b"d"]))
