@@ -33,6 +33,8 @@ _READ_SO = "is read so that"
 _LAST_WHOLE = 2.0**53
 # Decimal digits that every number of double precision keeps.
 _SURE_DIGITS = 15
+# Begins a text in which a digit other than 0 stands before any letter, such as that of an exponent.
+_NOT_ZERO = re.compile("[^1-9A-Za-z]*[1-9]")
 _TRUTHS = {"true": 1.0, "false": 0.0}
 _TRUTHS_NOTE = "is read as 1 for true and 0 for false"
 # Spaces and signs that look alike.
@@ -194,7 +196,7 @@ def _with_note_of_days(column: Column) -> Column:
 
 def _with_note_of_digits(column: Column) -> Column:
   """The column, with a note where whole numbers, such as long identifiers, have more digits than double precision, or
-  decimals so many that different ones become the same number.
+  decimals so many that different ones become the same number or so small that they become 0.
   """
   if column.note or column.fault or column.is_time:
     return column
@@ -204,12 +206,23 @@ def _with_note_of_digits(column: Column) -> Column:
       if int(cell) != int(value):
         shown = files.shorten(str(cell).strip(), 40)
         return dataclasses.replace(column, note=f"is rounded to double precision: {shown} is read as {value:.0f}")
+  if (lost := _find_lost(column)) is not None:
+    return dataclasses.replace(
+      column, note=f"is rounded to double precision: {files.shorten(str(lost).strip(), 40)} is read as 0")
   merged = _find_merged(column)
   if not merged:
     return column
   first, second = (files.shorten(text, 40) for text in merged)
   return dataclasses.replace(
     column, note=f"is rounded to double precision: {first} and {second} are read as the same number")
+
+
+def _find_lost(column: Column) -> Any:
+  """The first cell that is read as 0 and is another number, such as `1e-400`; None where there is none."""
+  if column.cells.dtype.kind != "O":
+    return None
+  zeros = dict.fromkeys(column.cells[column.values == 0])  # many, in few spellings
+  return next((cell for cell in zeros if (_NOT_ZERO.match(cell) if isinstance(cell, str) else cell != 0)), None)
 
 
 def _find_merged(column: Column) -> tuple[str, ...]:

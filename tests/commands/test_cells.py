@@ -144,6 +144,17 @@ def test_whole_numbers_that_lose_digits_are_told_of(rows):
     assert not read(whole)[0].note
 
 
+def test_numbers_so_small_that_they_are_read_as_0_are_told_of():
+  for cell in ("1e-400", "-0.5E-400", " .00" + "0" * 400 + "1 ", decimal.Decimal("1e-400")):
+    [found] = read_columns([column("0", "3", cell, "2e-400")])
+    assert found.values.tolist() == [0, 3, 0, 0]
+    assert found.note.startswith("is rounded to double precision: ") and found.note.endswith(" is read as 0")
+    assert str(cell).strip()[:6] in found.note
+  zeros = column("0", "0.00", "-0", "0e5", "0E-12", " 0 ", "1e-300", 0, 0.0, False, None, decimal.Decimal("0.00"))
+  assert "rounded" not in read_columns([zeros])[0].note
+  assert "rounded" not in read(["0 %", "0.0%", "1 %"])[0].note and not read(["0", "0e5", "1e-300"])[0].note
+
+
 def test_decimals_of_which_different_ones_are_read_as_one_number_are_told_of():
   found = read([f"1.{i:020d}" for i in range(3)], ["0.5", "0.50", "0.50000000000000000000"], ["1", "2", "3"])
   assert [column.note for column in found] == [
