@@ -63,6 +63,8 @@ def main(argv: list[str]) -> int:
   del argv
   compilation.use_cache()
   runner.refuse_empty(asked.WORKDIR)
+  if asked.MAX_MINUTES.value is not None and asked.MAX_MINUTES.value <= 0:
+    raise InputError(f"--max_minutes: expected a positive number, got {asked.MAX_MINUTES.value:g}")
   config = configuration.build(config_lib.TrainConfig, config_flag.read(asked.CONFIG))
   _join_hosts()
   workdir = make_folder(runner.required(asked.WORKDIR), flag="--workdir")

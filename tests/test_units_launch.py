@@ -221,6 +221,14 @@ def test_training_writes_its_config_and_ends_as_it_was_asked(training, monkeypat
   assert main() == runner.DONE
 
 
+@pytest.mark.parametrize("minutes", [-1.0, 0.0, -float("inf")])
+def test_a_training_of_no_time_is_refused_and_makes_no_folder(training, minutes):
+  main, asked, _, workdir = training
+  with pytest.raises(InputError, match=f"^--max_minutes: expected a positive number, got {minutes:g}$"):
+    main(max_minutes=minutes)
+  assert not asked and not workdir.exists()
+
+
 def test_curves_that_cannot_be_written_are_not_tried_again(training, monkeypatch):
   main, asked, _, _ = training
   run = types.SimpleNamespace(curves=types.SimpleNamespace(abandon=lambda: asked.update(abandoned=True)))
