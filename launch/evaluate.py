@@ -41,6 +41,9 @@ from symformer_jax.evaluation import (
 )
 from symformer_jax.files import check_regular, check_writable, claimed, make_folder, write_text
 
+# Settings whose flags have other names.
+_FLAG_OF = {"num_samples": "samples", "config": "search_config"}
+
 
 def main(argv: list[str]) -> int:
   del argv
@@ -141,7 +144,8 @@ def _open_folder(out: str | None, settings: dict[str, Any]) -> pathlib.Path:
     changed = [name for name in settings if before.get(name) != settings[name]]
     if changed:
       was, now = (values.get(changed[0]) for values in (before, settings))
-      raise InputError(f"--out: {out!r} holds results of --{changed[0]}={was}, not {now}; give another folder")
+      flag = _FLAG_OF.get(changed[0], changed[0])
+      raise InputError(f"--out: {out!r} holds results of --{flag}={was}, not {now}; give another folder")
   elif (folder / "results.csv").exists():
     raise InputError(f"--out: {out!r} has a results.csv without the settings.json of this command; give another folder")
   else:

@@ -16,7 +16,7 @@ from launch import evaluate
 from symformer_jax import files, testing
 from symformer_jax.commands import runner
 from symformer_jax.errors import DataError, InputError
-from symformer_jax.evaluation import peers, problems, runs
+from symformer_jax.evaluation import answers, peers, problems, runs, suites
 from symformer_jax.language.parser import parse
 from symformer_jax.pretrained import registry
 
@@ -78,8 +78,14 @@ def test_two_processes_write_no_results_at_once(ask, tmp_path):
 
 def test_other_settings_need_another_folder(ask):
   ask()
-  with pytest.raises(InputError, match="holds results of --num_samples=16, not 32; give another folder"):
+  with pytest.raises(InputError, match="holds results of --samples=16, not 32; give another folder"):
     ask(samples=32)
+
+
+def test_every_setting_of_a_folder_is_told_of_by_the_name_of_its_flag():
+  kept = {*vars(suites.Settings()), *vars(answers.Method())} - {"peer", "choice"}
+  flags = {evaluate._FLAG_OF.get(name, name) for name in kept}
+  assert flags <= set(evaluate.asked.FLAGS) and set(evaluate._FLAG_OF) <= kept
 
 
 def test_a_folder_of_other_results_is_refused_and_left_as_it_is(ask, tmp_path):
