@@ -681,7 +681,9 @@ def test_asked_to_stop_data_without_the_model_stop_as_well(model, rng):
 
 @pytest.mark.parametrize(("options", "message"), [
   ({"excluded": ("x0", "x1", "x2", "x3")}, "excluded: every column is excluded; leave one"),
-  ({"required": ("x0", "x1"), "max_depth": 1}, "the rules allow nothing: no formula of at most 64 tokens keeps them")])
+  ({"required": ("x0", "x1"), "operators": ("sin",)}, "the rules allow nothing: no formula of at most 64 tokens keeps"),
+  ({"required": ("x0", "x1"), "max_depth": 1}, "required: 2 columns take a formula of at least 2 levels, and max_d"),
+  ({"required": ("x0", "x1"), "max_complexity": 1}, "required: 2 columns take a formula of at least 3 nodes, and max")])
 def test_rules_that_leave_nothing_are_refused_without_the_model_too(options, message, model, rng):
   results = quick_search(model, [_gravitation(rng)] * 2, n_samples=64, restrictions=Restrictions(**options))
   assert all(result.status == "failed" and message in result.message for result in results)

@@ -134,6 +134,7 @@ def make_task(
   if not all(isinstance(name, str) for name in names) or len(set(names)) < num_columns:
     raise InputError(f"names: expected texts that differ, got {names!r}")
   rule, units = options.restrictions.for_columns(names), None
+  rule.check_sizes()
   if options.units is not None:
     units = options.units.for_columns(names, target, excluded=rule.excluded)
     rule = dataclasses.replace(rule, dimensions=units.dimensions)

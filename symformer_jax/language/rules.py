@@ -67,6 +67,23 @@ class Rule:
       self.max_depth is None or _depth(node) <= self.max_depth) and not self._is_nested(node, False) and (
       size_limits.are_kept(node, self.max_sizes))
 
+  def check_sizes(self) -> None:
+    """Refuses required columns that no formula of the size allowed can hold: of two arguments at most each operator
+    joins two parts, so that k columns take k - 1 of them, on ceil(log2 k) levels.
+
+    Raises:
+      InputError: one line that names both rules.
+    """
+    num = len(self.required)
+    if num < 2:
+      return
+    least = (("max_complexity", self.max_complexity, 2 * num - 1, "nodes"),
+             ("max_depth", self.max_depth, 1 + (num - 1).bit_length(), "levels"))
+    for argument, limit, needed, what in least:
+      if limit is not None and limit < needed:
+        raise InputError(f"required: {num} columns take a formula of at least {needed} {what}, "
+                         f"and {argument} is {limit}")
+
   @property
   def requested(self) -> frozenset[str]:
     """Operators known to no model that were asked for by name: without names formulas may have them, none is made."""

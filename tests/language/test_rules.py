@@ -163,6 +163,25 @@ def test_wishes_that_cannot_be_met_say_why(wishes, message):
   assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize(("num", "nodes", "levels", "text"), [
+  (1, 1, 1, "x0"), (2, 3, 2, "x0*x1"), (3, 5, 3, "x0 + x1*x2"), (4, 7, 3, "(x0 + x1)*(x2 + x3)"),
+  (5, 9, 4, "(x0 + x1)*(x2 + x3*x4)")])
+def test_required_columns_take_a_formula_of_some_size(num, nodes, levels, text):
+  columns = tuple(f"x{i}" for i in range(num))
+
+  def rule(**wishes):
+    return Restrictions(required=columns, **wishes).for_columns(columns)
+  least = rule(max_complexity=nodes, max_depth=levels)
+  least.check_sizes()
+  assert least(parser.parse(text, columns))
+  if num > 1:
+    for wishes, what in (({"max_complexity": nodes - 1}, f"{nodes} nodes, and max_complexity is {nodes - 1}"),
+                         ({"max_depth": levels - 1}, f"{levels} levels, and max_depth is {levels - 1}")):
+      with pytest.raises(InputError, match=f"^required: {num} columns take a formula of at least {what}$"):
+        rule(**wishes).check_sizes()
+  rule().check_sizes()
+
+
 @pytest.mark.parametrize("argument", ["operators", "forbidden", "required", "excluded", "unnested", "add_operators"])
 @pytest.mark.parametrize("value", ["sin", 3, ("sin", 3)])
 def test_wishes_are_lists_of_names(argument, value):
