@@ -82,7 +82,7 @@ class Search:
   Attributes:
     task; sources: those that can make candidates for it.
     pool: what has been found; progress: a line for each turn; counts: what was drawn.
-    has_found: whether there is more than yardsticks to answer with.
+    has_found: whether there is more than yardsticks to answer with, of the sources that are waited for.
     ended_by: why no further turn is begun, one of the words of `results`; empty before.
   """
 
@@ -116,7 +116,6 @@ class Search:
     """Takes what a turn has made, and decides whether the search is to go on."""
     candidates = [*proposal.candidates, *fitted]
     has_gained = self.pool.insert(c for c in candidates if self.task.rule(c.node))
-    self.has_found = bool(self.pool.sources() - {CLOSED_FORMS})
     if proposal.is_last:
       del self.states[source.name]
     else:
@@ -127,6 +126,8 @@ class Search:
     self.progress.append(Progress(
       self.counts.sampled, "" if best is None else self.task.text(best.node), r2, source.name, has_gained,
       seconds=round(seconds, 4)))
+    has_more = bool(self.pool.sources() - {CLOSED_FORMS})
+    self.has_found = has_more and _have_taken(self, self._options.config.budget.awaited)
     exact, has_stalled = self.pool.exact(), self._noise is not None and self._noise.has_stalled(self.pool)
     if self._options.accuracy is not None and r2 is not None and r2 >= self._options.accuracy:
       self.ended_by = results.ACCURACY

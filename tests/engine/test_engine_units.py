@@ -591,6 +591,14 @@ def test_a_turn_counts_what_it_took_and_says_what_it_found():
   assert not yard.has_found
 
 
+def test_what_comes_before_the_sources_that_are_waited_for_does_not_count_as_found():
+  search = search_of(["rationals", "library"])
+  close(search, "rationals", dataclasses.replace(candidate("x", 1.0), source="rationals"))
+  assert not search.has_found
+  close(search, "library", dataclasses.replace(candidate("2*x", 2.0), source="library"))
+  assert search.has_found
+
+
 def test_a_source_that_odd_data_break_is_left_out_of_a_turn():
   class Broken(Maker):
     def propose(self, questions, *, turn, num, clock):

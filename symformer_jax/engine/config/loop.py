@@ -106,6 +106,9 @@ class BudgetConfig:
   normal: int = 0
   thorough: int = 56
 
+  # Turns, by source, till which compiling takes none of the time that a user gives: what those before them find may be
+  # what the choice rejects, and a process from nothing would answer with the mean.
+  awaited: tuple[tuple[str, int], ...] = (("library", 1),)
   # Of the time that a user gives this share, at most so many seconds, is left for the choice: with few formulas looked
   # at, half a second to a second; with all, one to five.
   choice_share: float = 0.15
@@ -115,6 +118,7 @@ class BudgetConfig:
     check_names("early", [name for source, _, after in self.early for name in (source, after)], SOURCES)
     if not all(isinstance(turns, int) and turns > 0 for _, turns, _ in self.early):
       raise ValueError(f"early: expected whole numbers of turns of at least 1, got {self.early}")
+    check_names("awaited", [name for name, _ in self.awaited], SOURCES)
     check_names("cycle", self.cycle, SOURCES)
     check_names("recombining", self.recombining, SOURCES)
     check_names("quick_without", self.quick_without, SOURCES)
