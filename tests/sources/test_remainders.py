@@ -16,7 +16,7 @@ from symformer_jax.engine.task import make_task
 from symformer_jax.language import expression, printing, programs
 from symformer_jax.language.parser import parse
 from symformer_jax.language.rules import Restrictions
-from symformer_jax.sources import remainders
+from symformer_jax.sources import remainders, tangents
 from symformer_jax.sources.remainders import Remainders, State
 
 NAMES = ["x", "y"]
@@ -97,8 +97,45 @@ def test_columns_that_others_are_made_of_are_no_further_ones(rng):
   units[:, 2] = units[:, 0] + 1e-9 * rng.normal(size=40)
   units /= np.linalg.norm(units, axis=0)
   found = dict(remainders._sets(units, units[:, 1] + units[:, 0], RemaindersConfig()))
-  assert (0, 2) not in {some for some, share in found.items() if share < 0.5}
+  assert (0, 2) not in found
   assert all(np.isfinite(share) and share > 0 for share in found.values())
+
+
+def test_what_is_fitted_first_is_the_shortest_description():
+  """Half N times the logarithm of what least squares leave of y, and nats for the nodes of formula and terms."""
+  task = task_of("2.5*x**5 + 700*sin(x) + y", [(0.1, 5), (-5, 5)])
+  rows, seed, config = task.fit_rows, parse("2.6*x**5", NAMES), RemaindersConfig()
+  root = np.full(len(rows), len(rows) ** -0.5)
+  plain = remainders._plain(task, rows, root, DEFAULT)
+  found = [each for each in remainders._completed(seed, 1, plain, rows, root, config) if each.graft.path == ()]
+  singles = [each for each in found if len(each.terms) == 1 and not each.graft.is_product]
+  assert singles
+  for each in singles:
+    [(column, _)] = each.terms
+    design = np.stack([rows.x[:, 0] ** 5, expression.evaluate(column, rows.x), np.ones(len(rows))], axis=1)
+    scaled = design / np.linalg.norm(design, axis=0)
+    left = np.linalg.lstsq(scaled, rows.y, rcond=None)[1][0] / len(rows)
+    nodes = expression.complexity(seed) + expression.complexity(column) + 3
+    assert each.nats == pytest.approx(0.5 * len(rows) * np.log(left) + 2 * nodes, rel=1e-4)
+
+
+@pytest.mark.parametrize(("share", "is_new"), [(1.5e-6, True), (0.5e-6, False)])
+def test_a_column_that_the_constant_nearly_makes_is_none(share, is_new):
+  root = np.full(4, 0.5)
+  beside, column = np.array([0.5, -0.5, 0.5, -0.5]), parse("x", NAMES)
+  units = np.sqrt(1 - share) * root + np.sqrt(share) * beside
+  plain = remainders.Plain((column,), np.ones(1), units[:, None])
+  graft = tangents.Graft((), False, np.ones(4))
+  found = list(remainders._at(graft, np.zeros((0, 4)), beside, plain, root, RemaindersConfig()))
+  assert [terms for _, terms in found] == ([((column, pytest.approx(share**-0.5, rel=1e-6)),)] if is_new else [])
+
+
+def test_formulas_as_near_as_is_asked_for_are_looked_at():
+  task = task_of("x**5 + y", [(0, 3), (0, 1)])
+  for share, is_asked in ((1.0, True), (1.001, False)):
+    pool = Pool(task.variance, len(task.fit_rows))
+    pool.insert([Candidate(parse("x**5", NAMES), share * DEFAULT.remainders.near * task.variance)])
+    assert bool(ask(task, pool, config=DEFAULT).state.asked) is is_asked
 
 
 def test_of_noise_nothing_is_made():
