@@ -138,6 +138,15 @@ def test_formulas_as_near_as_is_asked_for_are_looked_at():
     assert bool(ask(task, pool, config=DEFAULT).state.asked) is is_asked
 
 
+def test_what_leaves_nothing_has_no_remainder():
+  task = task_of("2.5*x", [(0.1, 5), (-5, 5)])
+  rows = task.fit_rows
+  root = np.full(len(rows), len(rows) ** -0.5)
+  plain = remainders._plain(task, rows, root, DEFAULT)
+  with np.errstate(all="ignore"):
+    assert not list(remainders._completed(parse("2.5*x", NAMES), 1, plain, rows, root, RemaindersConfig()))
+
+
 def test_of_noise_nothing_is_made():
   task = task_of("2*x + y", [(0, 1), (0, 1)], num_rows=256, noise=0.1)
   proposal = ask(task, pool_of(task, "2.1*x + 0.9*y + 0.1"))
