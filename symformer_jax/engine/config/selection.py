@@ -3,6 +3,7 @@
 import dataclasses
 import math
 
+from symformer_jax.engine.config.loop import PoolConfig
 from symformer_jax.engine.config.names import FUNCTIONS, REWRITINGS, SOURCES, check_counts, check_names
 
 
@@ -57,9 +58,9 @@ class SelectionConfig:
   exact_digit_errors: float = 1.0
   # A constant is redundant where the squared error rises by less than this share of sigma^2 without it.
   redundant_share: float = 1e-3
-  # A formula that leaves a smaller share of y's variance meets the data to double precision (as `PoolConfig.met`): then
-  # it is not taken for a simpler one that is only as near as single precision.
-  met: float = 1e-22
+  # A formula that leaves a smaller share of y's variance meets the data to double precision: then it is not taken for
+  # a simpler one that is only as near as single precision.
+  met: float = PoolConfig.met
   # Gauss-Newton steps of the constants left free when another is held: the start is nearly the optimum.
   num_refits: int = 3
   # A constant of an exact formula is a decimal of so many digits at most where it agrees with one to this share, and to
