@@ -1,6 +1,6 @@
 """A data set as rows: checked, without those of weight 0."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 import dataclasses
 import functools
 from typing import Any
@@ -19,14 +19,31 @@ LEAST_VARIANCE = 1e-30
 
 @dataclasses.dataclass(frozen=True)
 class Rows:
-  """Rows of a data set in the user's units: x [N, D], y [N], weights [N] > 0; all float64."""
+  """Rows of a data set in the user's units.
+
+  Attributes:
+    x: [N, D], y: [N], weights: [N] > 0; all float64.
+    among: of how many columns those of x are the ones that formulas read; None: these are all.
+  """
 
   x: np.ndarray
   y: np.ndarray
   weights: np.ndarray
+  among: int | None = None
 
   def __len__(self) -> int:
     return len(self.y)
+
+  @property
+  def num_columns(self) -> int:
+    """How many columns there are to choose among, be they in x or not."""
+    return self.x.shape[1] if self.among is None else self.among
+
+  def of_columns(self, columns: Sequence[int]) -> "Rows":
+    """The same rows with some of their columns, in rising order."""
+    if len(columns) == self.x.shape[1]:
+      return self
+    return dataclasses.replace(self, x=self.x[:, columns], among=self.num_columns)
 
   @functools.cached_property
   def num_distinct(self) -> int:
@@ -42,7 +59,7 @@ class Rows:
     if len(self) <= num_rows:
       return self
     index = np.sort(np.random.default_rng(seed).choice(len(self), num_rows, replace=False))
-    return Rows(self.x[index], self.y[index], self.weights[index])
+    return dataclasses.replace(self, x=self.x[index], y=self.y[index], weights=self.weights[index])
 
   def padded(self, num_rows: int) -> "Rows":
     """With the last row repeated at weight 0: no formula is undefined for the sake of padding."""

@@ -109,8 +109,9 @@ def _sample_that_varies(rows: Rows, num_rows: int, *, seed: int) -> Rows:
   if np.ptp(drawn.y) > 0:
     return drawn
   extremes = np.array([np.argmin(rows.y), np.argmax(rows.y)])
-  return Rows(*(np.concatenate([of_all[extremes], of_some[2:]]) for of_all, of_some in (
-    (rows.x, drawn.x), (rows.y, drawn.y), (rows.weights, drawn.weights))))
+  x, y, weights = (np.concatenate([of_all[extremes], of_some[2:]]) for of_all, of_some in (
+    (rows.x, drawn.x), (rows.y, drawn.y), (rows.weights, drawn.weights)))
+  return Rows(x, y, weights)
 
 
 def default_names(num_columns: int) -> tuple[str, ...]:

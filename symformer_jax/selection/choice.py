@@ -102,7 +102,7 @@ class _Contest:
       + _leaps(line.node, sample, config) for line in lines]
     self._costs = [
       config.nats_per_node * line.complexity + function_nats(line.node, config=config)
-      + math.log(rows.x.shape[1]) * sum(part.token == VARIABLE for part in expression.walk(line.node))
+      + math.log(rows.num_columns) * sum(part.token == VARIABLE for part in expression.walk(line.node))
       for line in lines]
     self._prices = [cost + odd * config.odd_nats for cost, odd in zip(self._costs, self._oddities, strict=True)]
 
@@ -237,7 +237,7 @@ def is_beyond_chance(
   """See `noise.is_beyond_chance`; every number in a tree counts as fitted, also one that came out whole."""
   if not base.mse > 0:
     return False
-  num_columns = rows.x.shape[1]
+  num_columns = rows.num_columns
   # A constant in few digits is not quite the mean, and leaves more than noise has.
   left = base.mse if soundness.has_column(base.node) else scoring.weighted_variance(rows.y, rows.weights)
   counts = [sum(part.is_number for part in expression.walk(each.node)) for each in (line, base)]

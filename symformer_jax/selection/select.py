@@ -85,7 +85,7 @@ class _Judge:
     num_digits = rounding.count_digits(node) if is_rounded else None
     num_named = sum(part.token == expression.VARIABLE for part in expression.walk(node))
     fit = criteria.Fit(finalist.scores.mse, self._size(finalist), len(programs.fitted_values(node)), num_digits,
-                       names=num_named * math.log(self.rows.x.shape[1]))
+                       names=num_named * math.log(self.rows.num_columns))
     further = self._num_oddities(node) * self.choice.odd_nats + choice.function_nats(node, config=self.choice)
     return further + criteria.mdl(
       fit, num_points=self.num_points, variance=self.variance, nats_per_node=self.config.nats_per_node,
@@ -197,6 +197,28 @@ def select(
     The front from simple to accurate, on which errors fall from line to line but for yardsticks; the best is of it, or
     a yardstick.
   """
+  # What is looked at between rows are thousands of points, and a table may have thousands of columns.
+  read = sorted(set().union(*map(soundness.columns_of, [*nodes, *yardsticks]))) or [0]
+  narrow, wide = {column: i for i, column in enumerate(read)}, dict(enumerate(read))
+
+  def narrowed(some: Sequence[Node]) -> list[Node]:
+    return [expression.with_columns(node, narrow) for node in some]
+
+  def widened(equation: Equation) -> Equation:
+    return dataclasses.replace(equation, node=expression.with_columns(equation.node, wide), names=tuple(names))
+  chosen = _select(
+    narrowed(nodes), rows.of_columns(read), [names[i] for i in read], seed=seed, yardsticks=narrowed(yardsticks),
+    is_allowed=lambda node: is_allowed(expression.with_columns(node, wide)), may_fit=may_fit,
+    num_fit_rows=num_fit_rows, config=config, choice_config=choice_config)
+  return Selection(widened(chosen.best), tuple(map(widened, chosen.front)), chosen.rejected)
+
+
+def _select(
+  nodes: Sequence[Node], rows: Rows, names: Sequence[str], *, seed: int, yardsticks: Sequence[Node],
+  is_allowed: Callable[[Node], bool], may_fit: bool, num_fit_rows: int, config: SelectionConfig,
+  choice_config: ChoiceConfig,
+) -> Selection:
+  """`select` of a table of which every column is read."""
   some, most = rows.sample(config.max_rows, seed=seed), rows.sample(config.last_rows, seed=seed)
   judge = _Judge(some, len(some), config, choice_config)
   check = _SoundnessCheck(judge, may_fit=may_fit)

@@ -22,6 +22,9 @@ from symformer_jax.language.expression import Node, chain, number, power, variab
 from symformer_jax.language.tidy import tidy
 from symformer_jax.sources.reduced_tables import Change
 
+# Rows that leave less than this share of the median count alike.
+_LEAST_LEFT = 0.1
+
 
 def find_changes(
   x: np.ndarray, y: np.ndarray, slopes: np.ndarray, config: ReductionsConfig, rejected: Set[tuple] = frozenset()
@@ -30,7 +33,8 @@ def find_changes(
   powers = _remaining(_powers(x, y, slopes, config), config, rejected)
   minimal = [frozenset((change.dropped, *([x.shape[1]] if change.divisor else []))) for change in powers]
   others = itertools.chain(
-    _summands(x, y, slopes, config), _sums(x, slopes, config), _scalings(x, y, slopes, minimal, config))
+    _summands(x, y, slopes, config), _sums(x, slopes, config), _products_with_logarithms(x, slopes, config),
+    _scalings(x, y, slopes, minimal, config), _shifts(x, y, slopes, config))
   return [*powers, *_remaining(others, config, rejected)]
 
 
@@ -125,6 +129,44 @@ def _joined(
   yield Change(error, i, {j: (tidy(Node("+", terms)), sign * _derivative(x[:, j], q))}, is_simple=is_known)
 
 
+def _products_with_logarithms(x: np.ndarray, slopes: np.ndarray, config: ReductionsConfig) -> Iterator[Change]:
+  """Functions of a**k*log(b): a*dy/da = k*b*log(b)*dy/db."""
+  def share(first: np.ndarray, second: np.ndarray, factor: float) -> float:
+    return _share_of_two(first, factor * second)
+
+  for i, j in itertools.permutations(range(x.shape[1]), 2):
+    logarithm = np.log(x[:, j])
+    if not (np.all(x[:, i] > 0) and (np.all(logarithm > 0) or np.all(logarithm < 0))):
+      continue
+    first, second = x[:, i] * slopes[:, i], x[:, j] * logarithm * slopes[:, j]
+    left = functools.partial(share, first, second)
+    exponent = simplest(float(np.median(first / second)), left, config)
+    if exponent and left(exponent) <= config.tolerance:
+      node = chain("*", [power(variable(i), number(exponent)), Node("ln", (variable(j),))])
+      slope = _power(x[:, i], exponent) / x[:, j]
+      yield Change(left(exponent), i, {j: (node, slope)}, is_simple=is_simple(exponent, config))
+
+
+def _shifts(x: np.ndarray, y: np.ndarray, slopes: np.ndarray, config: ReductionsConfig) -> Iterator[Change]:
+  """a**c times a function of b - k*log(a): where a grows, b is shifted and y grows, a*dy/da + k*dy/db = c*y."""
+  for i, j in itertools.permutations(range(x.shape[1]), 2):
+    size = np.std(x[:, j])
+    growths = np.column_stack([x[:, i] * slopes[:, i], size * slopes[:, j], -y])
+    weights = _relation(growths, config) if np.all(x[:, i] > 0) else None
+    if weights is None:
+      continue
+    def left(shift: float, exponent: float, growths: np.ndarray = growths, size: float = size) -> float:
+      return _share_left(growths, np.array([1.0, shift / size, exponent]))
+
+    shift, exponent = weights[1] / weights[0] * size, weights[2] / weights[0]
+    shift = simplest(shift, functools.partial(left, exponent=exponent), config)
+    exponent = simplest(exponent, functools.partial(left, shift), config)
+    if left(shift, exponent) <= config.tolerance:
+      node = tidy(Node("+", (variable(j), Node("*", (Node("ln", (variable(i),)), number(-shift))))))
+      yield Change(left(shift, exponent), i, {j: (node, np.ones(len(y)))}, ((i, exponent),),
+                   is_simple(shift, config) and is_simple(exponent, config))
+
+
 def _scalings(
   x: np.ndarray, y: np.ndarray, slopes: np.ndarray, minimal: Sequence[frozenset[int]], config: ReductionsConfig
 ) -> Iterator[Change]:
@@ -155,11 +197,23 @@ def _relation(growths: np.ndarray, config: ReductionsConfig) -> np.ndarray | Non
   unit = growths / size[size > 0][:, None]
   if not (len(unit) > len(size) / 2 and np.all(np.isfinite(unit))):
     return None
-  weights = np.linalg.svd(unit, full_matrices=False)[2][-1]
+  weights = _robust_null_vector(unit, config.num_reweightings)
   parts = np.median(np.abs(growths * weights), axis=0)
   if np.min(parts) < config.least_part * np.max(parts):
     return None
   return weights if _share_left(growths, weights) <= config.tolerance else None
+
+
+def _robust_null_vector(rows: np.ndarray, num_reweightings: int) -> np.ndarray:
+  """The direction [S] that rows [N, S] have least of, by the sum of sizes: slopes are far off where there are few rows
+  around, and squares would follow these (iteratively reweighted least squares).
+  """
+  counts = np.ones(len(rows))
+  for _ in range(num_reweightings):
+    direction = np.linalg.eigh((rows.T * counts) @ rows)[1][:, 0]
+    left = np.abs(rows @ direction)
+    counts = 1 / np.maximum(left, max(_LEAST_LEFT * float(np.median(left)), np.finfo(float).tiny))
+  return direction
 
 
 def _scaled(

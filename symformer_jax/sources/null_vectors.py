@@ -4,6 +4,7 @@ A matrix whose columns are dependent has a singular value of 0, and its vector i
 columns take part the others have no share in it; terms are left out as long as the combination goes on vanishing.
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -45,6 +46,21 @@ def find(columns: np.ndarray, config: EliminationConfig) -> np.ndarray | None:
   coefficients = np.zeros(len(norms))
   coefficients[terms] = vector / norms[terms]
   return coefficients
+
+
+def nested(columns: np.ndarray) -> Iterator[np.ndarray]:
+  """Combinations of columns [N, M] that vanish, or nearly so, in every row [M]: of all, then of one fewer each time."""
+  norms = np.linalg.norm(columns, axis=0)
+  if not np.all(np.isfinite(norms)) or np.any(norms == 0):
+    return
+  triangle: Any = np.linalg.qr(columns / norms, mode="r")
+  terms = np.arange(len(norms))
+  while len(terms) > 1:
+    _, vector, rise = _least(triangle[:, terms])
+    coefficients = np.zeros(len(norms))
+    coefficients[terms] = vector / norms[terms]
+    yield coefficients
+    terms = np.delete(terms, np.argmin(rise))
 
 
 def _least(matrix: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:

@@ -10,6 +10,7 @@ from symformer_jax.sources.compositions import Compositions
 from symformer_jax.sources.curves import Curves
 from symformer_jax.sources.evolution import Evolution
 from symformer_jax.sources.exact_fractions import ExactFractions
+from symformer_jax.sources.function_fractions import FunctionFractions
 from symformer_jax.sources.growth import Growth
 from symformer_jax.sources.guesses import Guesses
 from symformer_jax.sources.pair_sums import PairSums
@@ -41,6 +42,7 @@ SOURCES: dict[str, Callable[[Any, SearchOptions], Source]] = {
   "wave_fractions": lambda model, options: WaveFractions(options.config),
   "phases": lambda model, options: Phases(options),
   "exact_fractions": lambda model, options: ExactFractions(options.config),
+  "function_fractions": lambda model, options: FunctionFractions(options.config),
   "single_index": lambda model, options: SingleIndex(options.config),
   "separable": lambda model, options: Separable(options),
   "library": lambda model, options: LibrarySums(options.config),

@@ -12,7 +12,7 @@ import numpy as np
 
 from symformer_jax.engine import interruption
 from symformer_jax.engine.config import ReductionsConfig
-from symformer_jax.sources import gaussian_process, invariances, polynomials, reduced_tables
+from symformer_jax.sources import gaussian_process, invariances, neighbours, polynomials, reduced_tables
 from symformer_jax.sources.gaussian_process import Surrogate
 from symformer_jax.sources.links import LINKS
 from symformer_jax.sources.rational_bases import all_up_to
@@ -51,8 +51,26 @@ class _Way:
   def __init__(self, x: np.ndarray, y: np.ndarray, config: ReductionsConfig):
     self.table, self._config = reduced_tables.whole(x, y), config
     self._x, self._y = x, y
+    self._num_shown = x.shape[1]
     self._surrogate = gaussian_process.fit(x, y, config.surrogate)
     self._errors = self._errors_of(self._surrogate, self.table)
+    if not self._is_known:
+      self._follow_neighbours()
+
+  def _follow_neighbours(self) -> None:
+    """To a table that a smooth function goes through; nowhere where there is none."""
+    at = self.table, self._surrogate, self._errors
+    for _ in range(self._config.neighbours.num_steps):
+      ways = [(table, gaussian_process.fit(table.x, table.y, self._config.surrogate))
+              for table in neighbours.find_smaller(at[0], self._config.neighbours)]
+      tries = [(table, surrogate, self._errors_of(surrogate, table)) for table, surrogate in ways]
+      nearest = min(tries, key=lambda each: float(each[2][0]), default=None)
+      if nearest is None or not nearest[2][0] < at[2][0]:
+        return
+      at = nearest
+      if self._is_small(at[2], at[1]):
+        self.table, self._surrogate, self._errors = at
+        return
 
   def _errors_of(self, surrogate: Surrogate, table: Reduced) -> np.ndarray:
     """Of the user's y, predicted from other rows: typical and large ones."""
@@ -62,11 +80,14 @@ class _Way:
   @property
   def _is_known(self) -> bool:
     """Whether slopes say anything."""
-    return bool(self._errors[0] <= self._config.most_error and self._surrogate.left <= self._config.most_left)
+    return self._is_small(self._errors, self._surrogate)
+
+  def _is_small(self, errors: np.ndarray, surrogate: Surrogate) -> bool:
+    return bool(errors[0] <= self._config.most_error and surrogate.left <= self._config.most_left)
 
   def go_on(self, only_simple: bool) -> bool:
-    """Whether there was a smaller table."""
-    config, begin = self._config, len(self.table.columns)
+    """Whether there is a smaller table than before."""
+    config = self._config
     rejected: set[tuple[str, tuple]] = set()
     is_careful, num_rejected = False, 0
     while len(self.table.columns) > 1 and num_rejected < config.max_rejected and self._is_known:
@@ -84,7 +105,8 @@ class _Way:
       else:
         rejected.add((link, changes[0].key))
         num_rejected += 1
-    return len(self.table.columns) < begin
+    self._num_shown, before = len(self.table.columns), self._num_shown
+    return self._num_shown < before
 
   def _stands(self, smaller: Reduced) -> bool:
     """Whether the way goes there."""

@@ -18,6 +18,9 @@ from symformer_jax.language.tidy import tidy
 from symformer_jax.sources.polynomials import Powers
 from symformer_jax.sources.rational_bases import all_up_to
 
+# Exponents up to which a column's exponential is one of the columns: of more one row has all of it.
+_MOST_GROWTH = 20.0
+
 
 class Part(NamedTuple):
   """A column or a function of columns.
@@ -40,11 +43,13 @@ class Function(NamedTuple):
 
   Attributes:
     make: the parts of a view; is_defined: whether values have such; is_beside: whether the column stays.
+    is_needed: whether it says anything of the columns [N, K] that it stands for that no other does.
   """
 
   make: Callable[[Node], View]
   is_defined: Callable[[np.ndarray], bool]
   is_beside: bool = False
+  is_needed: Callable[[np.ndarray], bool] = lambda values: True
 
 
 def _are_angles(v: np.ndarray) -> bool:
@@ -61,6 +66,10 @@ def _angle(node: Node) -> View:
 
 def _arccotangent(node: Node) -> View:
   return (Part(Node("atan", (Node("inv", (node,)),))),)
+
+
+def _decay(node: Node) -> View:
+  return (Part(Node("exp", (negate(node),))),)
 
 
 def _logarithm(node: Node) -> View:
@@ -90,7 +99,9 @@ FUNCTIONS = {
   "circles": Function(
     _shifted("sqrt", is_minus=True, is_square=True), lambda v: bool(np.all(np.abs(v) <= 1)), is_beside=True),
   "hyperbolas": Function(_shifted("sqrt", is_square=True), lambda v: True, is_beside=True),
-  "exponentials": Function(_of("exp"), lambda v: float(np.max(np.abs(v))) <= 20, is_beside=True),
+  "exponentials": Function(_of("exp"), lambda v: float(np.max(np.abs(v))) <= _MOST_GROWTH, is_beside=True),
+  "decays": Function(_decay, lambda v: bool(np.min(v) >= 0 and np.max(v) <= 700), is_beside=True,
+                     is_needed=lambda values: float(np.max(values)) > _MOST_GROWTH),
   "logarithms": Function(_logarithm, lambda v: bool(np.all(v > 0)), is_beside=True),
   "roots_and_logarithms": Function(_root_and_logarithm, lambda v: bool(np.all(v > 0))),
   "arctangents": Function(_of("atan"), lambda v: True, is_beside=True),
@@ -141,7 +152,7 @@ def views(x: np.ndarray, config: ViewsConfig, allows: Callable[[str], bool] = la
   for name in config.functions:
     usable = [i for i in range(len(columns)) if FUNCTIONS[name].is_defined(x[:, i])]
     for chosen in dict.fromkeys([*((i,) for i in usable), tuple(usable)]):
-      if chosen:
+      if chosen and FUNCTIONS[name].is_needed(x[:, chosen]):
         yield from _if_allowed(_replaced(columns, chosen, FUNCTIONS[name]), allows)
   for name in config.product_functions:
     for node in _products(columns):
@@ -154,7 +165,8 @@ def views(x: np.ndarray, config: ViewsConfig, allows: Callable[[str], bool] = la
     for positive in _bases(base.node):
       raised = Node("pow", (positive, exponent.node))
       at = expression.evaluate(raised, x)
-      if np.all(expression.evaluate(positive, x) > 0) and np.all(np.isfinite(at)) and np.ptp(at) > 0:
+      is_raised = np.all(expression.evaluate(positive, x) > 0) and np.max(np.abs(np.log(at))) <= _MOST_GROWTH
+      if is_raised and np.ptp(at) > 0:
         yield from _if_allowed((*columns, Part(raised)), allows)
 
 

@@ -86,7 +86,7 @@ def test_the_function_goes_through_224_rows_and_24_formulas_come_back_a_turn(mon
   (0.03, 0.25, True), (0.031, 0.25, False), (0.03, 0.251, False), (0.0, 0.0, True)])
 def test_slopes_say_something_where_rows_left_out_are_predicted(typical, large, is_known):
   way = SimpleNamespace(_errors=np.array([typical, 9.0]), _surrogate=SimpleNamespace(left=large), _config=CONFIG)
-  assert smaller_tables._Way._is_known.fget(way) is is_known
+  assert smaller_tables._Way._is_small(way, way._errors, way._surrogate) is is_known
 
 
 @pytest.mark.parametrize(("typical", "large", "stands"), [
@@ -102,7 +102,7 @@ def test_three_changes_are_rejected_before_the_way_ends(monkeypatch):
   asked = []
   monkeypatch.setattr(smaller_tables, "_follow", lambda *given: asked.append(given[2]) or (
     None, [SimpleNamespace(key=(len(asked),))]))
-  way = SimpleNamespace(_config=CONFIG, table=SimpleNamespace(columns=(0, 1, 2)), _is_known=True,
+  way = SimpleNamespace(_config=CONFIG, table=SimpleNamespace(columns=(0, 1, 2)), _is_known=True, _num_shown=3,
                         _surrogate=SimpleNamespace(slopes=None), _stands=lambda smaller: False)
   assert smaller_tables._Way.go_on(way, True) is False
   assert [len(rejected) for rejected in asked] == [0, 1, 2]

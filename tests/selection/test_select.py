@@ -1,5 +1,6 @@
 """What a user reads of formulas that fit exactly, or nearly."""
 
+import tracemalloc
 
 from hypothesis import given, settings, strategies as st
 import numpy as np
@@ -55,6 +56,35 @@ def test_simpler_constants_do_not_break_the_rules(found, is_kept):
     [parser.parse(found, ("x", "y"))], Rows(x, y, np.ones(50)), ["x", "y"], seed=0,
     is_allowed=lambda node: is_kept(printing.to_text(node, ["x", "y"])))
   assert front and all(is_kept(equation.expression) for equation in front)
+
+
+def test_columns_that_no_formula_reads_take_no_room_and_are_what_was_chosen_among(rng):
+  x = rng.normal(size=(50, 4000))
+  y = 3 * x[:, 7] + x[:, 3999] ** 2 + 0.1 * rng.normal(size=50)
+  rows, names = Rows(x, y, np.ones(50)), [f"gene{i}" for i in range(4000)]
+  law, line = parser.parse("3.02*gene7 + gene3999**2", names), parser.parse("2.9*gene7 + 1.02", names)
+
+  def allowed(node):
+    asked.update(n.value for n in expression.walk(node) if n.token == expression.VARIABLE)
+    return True
+  asked = set()
+  tracemalloc.start()
+  chosen = select.select([law], rows, names, seed=0, yardsticks=[line], is_allowed=allowed)
+  peak = tracemalloc.get_traced_memory()[1]
+  tracemalloc.stop()
+  assert peak < 20e6 and asked == {7, 3999}
+  assert chosen.best in chosen.front and all(equation.names == tuple(names) for equation in chosen.front)
+  assert chosen.best.expression == "3*gene7 + gene3999**2"
+  few = rows.of_columns([7, 3999])
+  assert few.num_columns == few.sample(20, seed=0).num_columns == 4000 and few.of_columns([0, 1]) is few
+  # A slope that one column of thousands has by chance is none.
+  weak = Rows(x, 0.45 * x[:, 7] + rng.normal(size=50), np.ones(50))
+  line = parser.parse("0.45*gene7", names)
+  mean = parser.parse("0.01")
+  one = Rows(weak.x[:, [7]], weak.y, weak.weights)
+  of_one = select.select([], one, ["gene7"], seed=0, yardsticks=[mean, expression.with_columns(line, {7: 0})])
+  of_all = select.select([], weak, names, seed=0, yardsticks=[mean, line])
+  assert not of_one.best.node.is_number and of_all.best.node.is_number
 
 
 def test_powers_of_numbers_stay_where_exponentials_are_forbidden(rng):

@@ -10,6 +10,7 @@ import pytest
 
 from symformer_jax.engine.config import DEFAULT
 from symformer_jax.language import expression, printing, programs
+from symformer_jax.results import Equation
 from symformer_jax.selection import choice, cross_validation, front, noise, rounding, scoring, select, soundness
 
 CONFIG = DEFAULT.choice
@@ -158,6 +159,10 @@ def test_chosen_are_the_front_and_the_cheapest():
   assert judge.chosen([], is_rounded=True) == [parse("x"), parse("z")]
 
 
+def only_the_formula(finalist, some, most, names):
+  return Equation(finalist.node, tuple(names), 0.0, None, None, ())
+
+
 @pytest.mark.parametrize(("max_rows", "may_fit", "is_rounded", "num_sound", "num_fronts", "judges"), [
   (9, False, [False], 1, 0, [(9, 9), (9, 9)]), (9, True, [False], 2, 1, [(9, 9), (9, 9)]),
   (8, False, [False, True], 1, 0, [(8, 8), (8, 8), (9, 9)]), (8, True, [False, True], 2, 0, [(8, 8), (8, 8), (9, 9)])])
@@ -175,10 +180,11 @@ def test_on_more_rows_what_is_left_is_chosen_again_and_sound_where_it_was_fitted
   watched(select._SoundnessCheck, "sound", sound, lambda *given: True)
   watched(select, "_Judge", made, lambda rows, num_points, *configs: (len(rows), num_points))
   monkeypatch.setattr(select, "_rounded", lambda nodes, judge, is_allowed: nodes)
-  monkeypatch.setattr(select, "_equation", lambda finalist, some, most, names: finalist.node)
+  monkeypatch.setattr(select, "_equation", only_the_formula)
   rows = rows_of(np.arange(1.0, 10), np.arange(1.0, 10) ** 2)
   config = dataclasses.replace(DEFAULT.selection, max_rows=max_rows)
-  assert select.select([parse("x**2")], rows, ("x",), seed=0, may_fit=may_fit, config=config).best == parse("x**2")
+  assert select.select([parse("x**2")], rows, ("x",), seed=0, may_fit=may_fit, config=config).best.node == parse(
+    "x**2")
   assert (chosen, len(sound), len(fronts), made) == (is_rounded, num_sound, num_fronts, judges)
   # By digits goes what is chosen after rounding, on a front then, and listed at last.
   assert sum(costs) == sum(is_rounded) + num_fronts + 1
@@ -193,10 +199,10 @@ def test_longer_lines_than_the_best_may_cost_just_so_much_more(excess, is_listed
   monkeypatch.setattr(select._Judge, "front", lambda judge, finalists, costs: list(range(len(finalists))))
   monkeypatch.setattr(select._SoundnessCheck, "sound", lambda check, nodes, choose: nodes)
   monkeypatch.setattr(select, "_recommended", lambda judged, *given, **named: 0)
-  monkeypatch.setattr(select, "_equation", lambda finalist, some, most, names: finalist.node)
+  monkeypatch.setattr(select, "_equation", only_the_formula)
   x = np.arange(1.0, 10)
   found = select.select(list(costs), rows_of(x, x**2 + 0.25 * x), ("x",), seed=0, may_fit=False)
-  assert found.front == tuple(costs)[: 3 if is_listed else 2]
+  assert [equation.node for equation in found.front] == list(costs)[: 3 if is_listed else 2]
 
 
 @pytest.mark.parametrize(("cost", "num_told"), [(4.9, 1), (5.0, 0)])

@@ -6,7 +6,7 @@ import functools
 import numpy as np
 import pytest
 
-from symformer_jax.engine.config import DEFAULT
+from symformer_jax.engine.config import DEFAULT, NeighboursConfig
 from symformer_jax.language import expression, parser, printing
 from symformer_jax.language.expression import variable
 from symformer_jax.sources import gaussian_process, invariances, reduced_tables, smaller_tables
@@ -269,13 +269,14 @@ def test_behind_a_link_the_surest_simple_factor_is_taken(monkeypatch, x):
 # --- changes that stand ----------------------------------------------------------------------------------------------
 
 
-def way_of(monkeypatch, x, y, fits, **changes):
-  """A way whose surrogates have these errors of every row, and rests."""
-  given = iter(fits)
+def way_of(monkeypatch, x, y, fits, *, of_neighbours=(), **changes):
+  """A way whose surrogates have these errors of every row, and rests; neighbours tell of these tables, step by step."""
+  given, smaller = iter(fits), iter(of_neighbours)
   def fit(x, y, config):
     error, left = next(given)
     return Surrogate(np.ones_like(x), np.full(len(y), error), left)
   monkeypatch.setattr(gaussian_process, "fit", fit)
+  monkeypatch.setattr(smaller_tables.neighbours, "find_smaller", lambda table, config: next(smaller, []))
   return smaller_tables._Way(x, y, with_config(**changes))
 
 
@@ -299,6 +300,29 @@ def test_a_smaller_table_stands_where_rows_left_out_are_as_well_known(monkeypatc
     assert way.table is (smaller if expected else before)
     assert way._errors.tolist() == [max(0.25, error) if expected else 0.25] * 2
     assert way._surrogate.slopes.shape[1] == (1 if expected else 3)
+
+
+def test_neighbours_are_followed_to_where_slopes_are_known(monkeypatch, x):
+  y = np.arange(40) % 2 * 1.0
+  first, second, third = (reduced_tables.whole(x, y)._replace(steps=(name,)) for name in ("ln", "exp", "sqrt"))
+  monkeypatch.setattr(Reduced, "of", lambda self, x, y: (x, y, np.ones(len(y))))
+  def went(fits, tables, **changes):
+    way = way_of(monkeypatch, x, y, fits, of_neighbours=tables, most_error=0.1, most_left=0.5, **changes)
+    return way.table.steps, way._errors[0]
+  known, rough = (0.05, 0.1), (0.5, 0.1)
+  assert went([known], [[first]]) == ((), 0.05)  # nobody is asked
+  assert went([rough, (0.4, 0.1), known], [[first, second]]) == (("exp",), 0.05)
+  assert went([rough, (0.4, 0.1), known], [[first], [second]]) == (("exp",), 0.05)  # in two steps
+  assert went([rough, (0.4, 0.1), known], [[first], [second]], neighbours=NeighboursConfig(num_steps=1)) == ((), 0.5)
+  assert went([rough, (0.5, 0.1), known], [[first], [second]]) == ((), 0.5)  # no step that brings nothing
+  assert went([rough, (0.4, 0.1)], [[third], []]) == ((), 0.5)  # nor to where slopes say nothing
+  assert went([rough, (0.05, 0.6), known], [[first], [second]]) == ((), 0.5)
+  # A table that neighbours led to is smaller than the one before.
+  way = way_of(monkeypatch, x, y, [rough, known], of_neighbours=[[first._replace(columns=first.columns[1:])]],
+               most_error=0.1)
+  monkeypatch.setattr(smaller_tables, "_follow", lambda *given: (None, []))
+  monkeypatch.setattr(smaller_tables, "_behind_link", lambda *given: (None, [], ""))
+  assert way.go_on(True) and not way.go_on(False)
 
 
 def test_errors_are_those_of_the_users_target(monkeypatch, x):

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy import optimize
 from slope_relations import CONFIG, NAMES, SHOWN, slopes_of, with_config
 
 from symformer_jax.language import expression, parser
@@ -61,9 +62,19 @@ def test_a_relation_is_the_combination_that_vanishes(rng):
   np.testing.assert_allclose(np.abs(invariances._relation(0.01 * growths, CONFIG)), np.abs(weights), rtol=1e-9)
   # Every row counts as much as any other, whatever its size.
   off = growths * 10 ** rng.uniform(0, 4, (20, 1)) * (1 + 0.02 * rng.normal(size=(20, 3)))
-  _, _, axes = np.linalg.svd(off / np.linalg.norm(off, axis=1, keepdims=True))
-  np.testing.assert_allclose(
-    np.abs(invariances._relation(off, with_config(tolerance=1.0))), np.abs(axes[-1]), rtol=1e-6)
+  unit = off / np.linalg.norm(off, axis=1, keepdims=True)
+  _, _, axes = np.linalg.svd(unit)
+  once = invariances._relation(off, with_config(tolerance=1.0, num_reweightings=1))
+  np.testing.assert_allclose(np.abs(once), np.abs(axes[-1]), rtol=1e-6)
+  # By the sum of sizes in the end: a few rows that are far off do not count.
+  often = invariances._relation(off, with_config(tolerance=1.0, num_reweightings=100))
+  least = optimize.minimize(
+    lambda w: np.abs(unit @ (w / np.linalg.norm(w))).sum(), axes[-1], method="Nelder-Mead",
+    options={"xatol": 1e-9, "fatol": 1e-12, "maxiter": 4000})
+  assert np.abs(unit @ often).sum() < 1.01 * least.fun
+  growths[:4] *= [1, -3, 2]
+  weights = invariances._relation(growths, CONFIG)
+  np.testing.assert_allclose(weights / weights[0], [1, 0.25, 1 / 6], rtol=1e-3)
   # Rows in which nothing grows obey any, but no more than half of all.
   for num_zero, is_found in ((9, True), (10, False)):
     growths[:num_zero] = 0

@@ -84,16 +84,23 @@ def test_products_of_two():
   ("shifted_logarithms", -0.99, True), ("shifted_logarithms", -1.0, False), ("exponentials", 20.0, True),
   ("exponentials", -21.0, False), ("sines", 25.0, True), ("sines", 26.0, False), ("sines", 8 * np.pi, True),
   ("hyperbolas", 1e9, True), ("arctangents", -1e9, True), ("arccotangents", -1e-9, True), ("arccotangents", 0.0, False),
-  ("roots_and_logarithms", 1e-9, True), ("roots_and_logarithms", 0.0, False)])
+  ("roots_and_logarithms", 1e-9, True), ("roots_and_logarithms", 0.0, False),
+  # Up to 20 exponentials say the same.
+  ("decays", 20.0, False), ("decays", 20.1, True), ("decays", 700.0, True), ("decays", 701.0, False),
+  ("decays", -1.0, False)])
 def test_where_functions_are_defined(name, value, is_used):
   assert bool(named([[0.5], [value]], name)) == is_used
 
 
 @pytest.mark.parametrize("name", VIEW_FUNCTIONS)
 def test_values_are_those_of_numpy(name):
-  x = np.random.default_rng(0).uniform(0.1, 0.9, (7, 1))
+  x = np.random.default_rng(0).uniform(0.1, 0.9, (7, 1)) * (100 if name == "decays" else 1)
   [view] = views.views(x, ViewsConfig((name,), (), False))
   v = x[:, 0]
+  if name == "decays":
+    assert texts(view) == ("x", "exp(-x)")
+    np.testing.assert_allclose(views.values(view, x), np.column_stack([v, np.exp(-v)]), rtol=1e-14)
+    return
   known = {"x": v, "cos(x)": np.cos(v), "sin(x)": np.sin(v), "sqrt(x)": np.sqrt(v), "exp(x)": np.exp(v),
            "log(x)": np.log(v), "sqrt(1 - x)": np.sqrt(1 - v), "sqrt(1 - x**2)": np.sqrt(1 - v**2),
            "sqrt(x**2 + 1)": np.sqrt(1 + v**2), "log(1 - x)": np.log1p(-v), "log(x + 1)": np.log1p(v),

@@ -38,11 +38,12 @@ from symformer_jax.engine.config.rationals import (
   EliminationConfig,
   ExactFractionsConfig,
   FactoringConfig,
+  FunctionFractionsConfig,
   QuadraticsConfig,
   RationalsConfig,
   ViewsConfig,
 )
-from symformer_jax.engine.config.reductions import ReductionsConfig, SurrogateConfig
+from symformer_jax.engine.config.reductions import NeighboursConfig, ReductionsConfig, SurrogateConfig
 from symformer_jax.engine.config.search import DEFAULT, SearchConfig
 from symformer_jax.engine.config.selection import ChoiceConfig, LossConfig, SelectionConfig
 from symformer_jax.engine.config.sums import (
@@ -63,8 +64,10 @@ from symformer_jax.engine.config.transformer import TransformerConfig
 
 __all__ = [
   "BudgetConfig", "ChoiceConfig", "CompositionsConfig", "CurvesConfig", "DEFAULT", "EDITS", "EFFORTS",
-  "EliminationConfig", "EvolutionConfig", "ExactFractionsConfig", "FactoringConfig", "FormsConfig", "GrowthConfig",
-  "GuessesConfig", "LIBRARY_FAMILIES", "LINKS", "LibraryConfig", "LossConfig", "MonotoneConfig", "NoiseConfig",
+  "EliminationConfig", "EvolutionConfig", "ExactFractionsConfig", "FactoringConfig", "FormsConfig",
+  "FunctionFractionsConfig", "GrowthConfig",
+  "GuessesConfig", "LIBRARY_FAMILIES", "LINKS", "LibraryConfig", "LossConfig", "MonotoneConfig", "NeighboursConfig",
+  "NoiseConfig",
   "PRODUCTS_FAMILIES", "PairsConfig", "PairsInsideConfig", "PhasesConfig", "PoolConfig", "PowerProductsConfig",
   "ProductsConfig", "PursuitConfig", "QuadraticsConfig", "REWRITINGS", "RationalsConfig", "ReductionsConfig",
   "RemaindersConfig", "RidgeGrids", "RidgesConfig", "SOURCES", "ScalingConfig", "Search", "SearchConfig",

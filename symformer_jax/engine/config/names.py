@@ -24,9 +24,12 @@ FUNCTIONS = ("ln", "exp", "sin", "cos", "tan", "cot", "asin", "acos", "atan", "a
 PRODUCTS_FAMILIES = ("sums", "sums_with_waves", "exponentials", "distances", "functions")
 LINKS = ("y", "inv", "ln", "exp", "sqrt", "sqrt_inv", "pow2", "pow3", "asin", "acos", "logit", "atan",
          "complement_exp", "atan_inv")
+# Families of functions with one constant (`sources.function_fractions.FAMILIES`).
+FUNCTION_FAMILIES = ("exponentials", "powers", "logarithms")
 VIEW_FUNCTIONS = (
   "cosines", "sines", "angles", "angles_beside", "roots", "complement_roots", "circles", "hyperbolas", "exponentials",
-  "logarithms", "roots_and_logarithms", "arctangents", "arccotangents", "complement_logarithms", "shifted_logarithms")
+  "decays", "logarithms", "roots_and_logarithms", "arctangents", "arccotangents", "complement_logarithms",
+  "shifted_logarithms")
 REWRITINGS = ("exponentials", "powers", "origins", "principal_phases", "unit_slopes", "unit_constants", "unit_factors",
               "single_waves", "vertices", "proper_fractions", "other_waves", "complements", "roots",
               "absolutes", "factors_of_exponentials", "joined_logarithms", "expanded", "distributed", "collected",
@@ -36,9 +39,9 @@ TIERS = ("any", "basic", "monomial")
 # Sources of candidates (`sources.registry.SOURCES`).
 SOURCES = (
   "closed_forms", "guesses", "reductions", "power_products", "rationals", "quadratics", "curves", "wave_fractions",
-  "phases", "exact_fractions", "single_index", "separable", "library", "subsets", "varying", "pairs", "pairs_inside",
-  "triples", "ridges", "subsets_inside", "transformer", "parts", "growth",
-  "remainders", "compositions", "evolution")
+  "phases", "exact_fractions", "function_fractions", "single_index", "separable", "library", "subsets", "varying",
+  "pairs", "pairs_inside", "triples", "ridges", "subsets_inside", "transformer", "parts", "growth", "remainders",
+  "compositions", "evolution")
 # How long a search goes on (`BudgetConfig`).
 EFFORTS = ("quick", "normal", "thorough")
 # Ways to vary a formula (`sources.variation.KINDS`).

@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from symformer_jax.engine.config.names import LINKS, VIEW_FUNCTIONS, check_counts, check_names
+from symformer_jax.engine.config.names import FUNCTION_FAMILIES, LINKS, VIEW_FUNCTIONS, check_counts, check_names
 
 
 @dataclasses.dataclass(frozen=True)
@@ -133,6 +133,54 @@ class ViewsConfig:
 
 
 @dataclasses.dataclass(frozen=True)
+class FunctionFractionsConfig:
+  """Fractions in one function with one inner constant (`sources.function_fractions`)."""
+
+  # Formulas that are fitted in each turn.
+  turns: tuple[int, ...] = (8,)
+  # Functions of y that may be such a fraction.
+  links: tuple[str, ...] = ("y",)
+  # Rows on which the constant is looked for, and those there have to be for each term.
+  num_rows: int = 128
+  rows_per_term: int = 4
+  # Of one column, of two, of more: total degrees in the columns above and below the line, and degree in the function.
+  degrees: tuple[tuple[tuple[int, int, int], ...], ...] = (
+    ((1, 0, 1), (2, 0, 1), (1, 1, 1), (3, 0, 1), (2, 1, 1), (3, 1, 1), (1, 0, 2), (1, 1, 2), (2, 1, 2)),
+    ((1, 0, 1), (2, 0, 1), (1, 1, 1), (2, 1, 1), (1, 0, 2)), ((1, 0, 1), (1, 1, 1), (2, 0, 1), (2, 1, 1)))
+  # Arguments of each family: exponents of monomials of one column, of two.
+  arguments: tuple[tuple[str, tuple[tuple[float, ...], ...]], ...] = (
+    ("exponentials", ((1, 2, -1, 0.5, -2, 3), (1, -1))), ("powers", ((1,),)), ("logarithms", ((1, 2),)))
+  # Families of which functions of x + y, x - y, x*(1 + y) and x*(1 - y) are looked at for every two columns.
+  of_sums: tuple[str, ...] = ("exponentials",)
+  # Constants of each argument: what an exponent runs over in these rows, powers of columns whose largest value is so
+  # many times the least, what a logarithm's argument is at the least, in ranges of the argument.
+  num_constants: int = 48
+  most_rows: tuple[float, float] = (0.05, 0.95)
+  turns_of_exponential: tuple[float, float] = (0.2, 60.0)
+  exponents: tuple[float, float] = (0.15, 8.0)
+  least_ratio: float = 1.5
+  offsets: tuple[float, float] = (1e-3, 10.0)
+  # What a minimum may leave of what is typical of so many constants on each side, where that is more than rounding.
+  num_around: int = 4
+  leap: float = 1e-6
+  rounding: float = 1e-26
+  # Share of y's variance that a fraction may leave before its constants are fitted; how many of those with the fewest
+  # terms are.
+  most_missed: float = 1e-6
+  num_sizes: int = 3
+  # Minima whose constant is fitted: its surroundings are divided into so many parts, again and again.
+  num_fitted: int = 4
+  num_parts: int = 16
+  num_divisions: int = 14
+
+  def __post_init__(self) -> None:
+    check_counts(self, "num_rows", "rows_per_term", "num_constants", "num_around", "num_fitted",
+                 "num_parts", "num_divisions", "num_sizes")
+    check_names("links", self.links, LINKS)
+    check_names("arguments", (*(name for name, _ in self.arguments), *self.of_sums), FUNCTION_FAMILIES)
+
+
+@dataclasses.dataclass(frozen=True)
 class QuadraticsConfig:
   """Roots of quadratic equations A*y**2 + B*y + C = 0."""
 
@@ -167,7 +215,7 @@ class ExactFractionsConfig:
   """Fractions of high degree that data meet exactly."""
 
   # Functions of y that may be one; rows of the data that are looked at, of those at hand.
-  links: tuple[str, ...] = ("y", "sqrt", "exp", "ln", "atan", "asin", "pow2")
+  links: tuple[str, ...] = ("y", "sqrt", "exp", "ln", "atan", "asin", "acos", "pow2")
   max_rows: int = 1024
   # The highest total degree above and below the line; columns of the equation, of plain columns and of others, for
   # one variable, two, ...: all smooth functions of one variable are fractions of many terms. Rows for each.

@@ -23,6 +23,27 @@ class SurrogateConfig:
 
 
 @dataclasses.dataclass(frozen=True)
+class NeighboursConfig:
+  """Smaller tables that nearest neighbours tell of, where no smooth function goes through the rows."""
+
+  # What y may be divided by: exponents of each column, broken ones where all its values are above 0; so many columns at
+  # most (of five three have some thousand products).
+  powers: tuple[float, ...] = (-4.0, -3.0, -2.0, -1.5, -1.0, -0.5, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0)
+  max_divided: int = 3
+  # Exponents of a column that is joined with another, besides their sum and difference.
+  joined: tuple[float, ...] = (1.0, -1.0, 2.0, -2.0, 0.5, -0.5)
+  # What nearest rows may differ by, as a share of the variance of ranks, and as a share of that in all columns.
+  most_rough: float = 0.2
+  most_of_whole: float = 0.6
+  # Tables that a smooth function is laid through at each step, and steps.
+  num_kept: int = 4
+  num_steps: int = 3
+
+  def __post_init__(self) -> None:
+    check_counts(self, "max_divided", "num_kept", "num_steps")
+
+
+@dataclasses.dataclass(frozen=True)
 class ReductionsConfig:
   """Changes of the columns that leave the target alone, and what is asked of the table that is left.
 
@@ -32,7 +53,7 @@ class ReductionsConfig:
   # Sources that are asked of the smaller table, in the order of `registry.SOURCES`.
   sources: tuple[str, ...] = (
     "closed_forms", "power_products", "rationals", "quadratics", "curves", "wave_fractions", "exact_fractions",
-    "single_index", "separable", "library", "varying", "triples", "ridges", "parts",
+    "function_fractions", "single_index", "separable", "library", "varying", "triples", "ridges", "parts",
     "remainders")
   # Formulas of the smaller table that come back after each of its turns, the best first.
   num_kept: int = 24
@@ -46,8 +67,9 @@ class ReductionsConfig:
   most_left: float = 0.25
   # Functions of a column that may be summed: powers, 0 for the logarithm. The plainer ones first.
   powers: tuple[float, ...] = (1.0, 0.0, 2.0, -1.0, 0.5, 3.0, -2.0, 1 / 3)
-  # Columns and y at most in one change of scale.
+  # Columns and y at most in one change of scale; how often its rows are counted anew by what they leave.
   max_scaled: int = 4
+  num_reweightings: int = 8
   # Shares: above the first a change is not looked at, of functions of y above the second; below the third the next is
   # looked for without a new fit.
   tolerance: float = 0.03
@@ -79,9 +101,11 @@ class ReductionsConfig:
   least_ratio: float = 1.3
   max_logarithms: int = 5
   surrogate: SurrogateConfig = SurrogateConfig()
+  neighbours: NeighboursConfig = NeighboursConfig()
 
   def __post_init__(self) -> None:
-    check_counts(self, "num_kept", "num_rows", "rows_per_column", "max_columns", "max_scaled", "max_rejected")
+    check_counts(self, "num_kept", "num_rows", "rows_per_column", "max_columns", "max_scaled", "num_reweightings",
+                 "max_rejected")
     check_names("sources", self.sources, tuple(n for n in SOURCES if n not in ("reductions", "guesses", "transformer")))
     for name in ("links", "shown_links"):
       check_names(name, getattr(self, name), LINKS)

@@ -16,7 +16,12 @@ from symformer_jax.engine.config.functions import (
 )
 from symformer_jax.engine.config.loop import BudgetConfig, NoiseConfig, PoolConfig, ScalingConfig
 from symformer_jax.engine.config.names import SOURCES, check_names
-from symformer_jax.engine.config.rationals import ExactFractionsConfig, QuadraticsConfig, RationalsConfig
+from symformer_jax.engine.config.rationals import (
+  ExactFractionsConfig,
+  FunctionFractionsConfig,
+  QuadraticsConfig,
+  RationalsConfig,
+)
 from symformer_jax.engine.config.reductions import ReductionsConfig
 from symformer_jax.engine.config.selection import ChoiceConfig, LossConfig, SelectionConfig
 from symformer_jax.engine.config.sums import (
@@ -67,6 +72,7 @@ class SearchConfig:
   rationals: RationalsConfig = RationalsConfig()
   quadratics: QuadraticsConfig = QuadraticsConfig()
   exact_fractions: ExactFractionsConfig = ExactFractionsConfig()
+  function_fractions: FunctionFractionsConfig = FunctionFractionsConfig()
   evolution: EvolutionConfig = EvolutionConfig()
   budget: BudgetConfig = BudgetConfig()
   noise: NoiseConfig = NoiseConfig()

@@ -1,0 +1,309 @@
+"""Fractions in one function with one inner constant, wherever that stands: `(1 - exp(-x/1.8))/x - 0.7*exp(-x/1.8)`,
+`a + (b - a)/(1 + (z/w)**1.43)`.
+
+With F such a function, exp(c*m), m**c or log(m + c) of a monomial m, and P and Q polynomials of low degree in the
+columns and F, P - y*Q = 0 is linear in all coefficients but c. So the angle between the space of P and that of y*Q is a
+function of c alone, and falls to rounding where c is right (variable projection, Golub and Pereyra 1973); which of the
+terms are needed the null vector tells there (`null_vectors`).
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+import dataclasses
+import itertools
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from symformer_jax.engine import interruption
+from symformer_jax.engine.config import DEFAULT, FunctionFractionsConfig, SearchConfig
+from symformer_jax.engine.rows import Rows
+from symformer_jax.engine.source import Question
+from symformer_jax.language import expression
+from symformer_jax.language.expression import Node, chain, number, power, variable
+from symformer_jax.language.rules import Rule
+from symformer_jax.language.tidy import tidy
+from symformer_jax.sources import monomials, null_vectors, pair_sums
+from symformer_jax.sources.links import LINKS
+from symformer_jax.sources.monomials import Monomial
+from symformer_jax.sources.stateless import Stateless
+
+
+class Family(NamedTuple):
+  """Functions that differ in one constant.
+
+  Attributes:
+    operator: without which they cannot be written.
+    constants: which are tried for values of an argument [N], in order; None where it has none.
+    values: [K, N] for constants [K] and an argument [N].
+    power: the formula of one to a power, by argument, constant and power.
+  """
+
+  operator: str
+  constants: Callable[[np.ndarray, FunctionFractionsConfig], np.ndarray | None]
+  values: Callable[[np.ndarray, np.ndarray], np.ndarray]
+  power: Callable[[Node, float, int], Node]
+
+
+def _rates(argument: np.ndarray, config: FunctionFractionsConfig) -> np.ndarray | None:
+  low, high = np.quantile(argument, config.most_rows)
+  return np.geomspace(*config.turns_of_exponential, config.num_constants) / (high - low) if high > low else None
+
+
+def _exponents(argument: np.ndarray, config: FunctionFractionsConfig) -> np.ndarray | None:
+  if np.min(argument) <= 0 or np.max(argument) < config.least_ratio * np.min(argument):
+    return None
+  return np.geomspace(*config.exponents, config.num_constants)
+
+
+def _offsets(argument: np.ndarray, config: FunctionFractionsConfig) -> np.ndarray | None:
+  return np.geomspace(*config.offsets, config.num_constants) * np.ptp(argument) - np.min(argument)
+
+
+# What is left of a coefficient that should vanish, as a share of the largest.
+_NOTHING = 1e-6
+
+FAMILIES: dict[str, Family] = {
+  "exponentials": Family(
+    "exp", _rates, lambda c, m: np.exp(c[:, None] * (m - np.max(m))),
+    lambda m, c, k: Node("exp", (Node("*", (m, number(k * c))),))),
+  "powers": Family(
+    "pow", _exponents, lambda c, m: (m / np.max(m)) ** c[:, None], lambda m, c, k: power(m, number(k * c))),
+  "logarithms": Family(
+    "ln", _offsets, lambda c, m: np.log(m + c[:, None]),
+    lambda m, c, k: power(Node("ln", (Node("+", (m, number(c))),)), number(k)))}
+
+
+class Basis(NamedTuple):
+  """Monomials above and below the line, each times F to powers up to a degree."""
+
+  above: tuple[Monomial, ...]
+  below: tuple[Monomial, ...]
+  degree: int
+
+
+class Place(NamedTuple):
+  """A minimum of what is left of the equation.
+
+  Attributes:
+    share: what is left; around: what is typical of the constants around.
+    family, argument, constant: the function.
+  """
+
+  share: float
+  around: float
+  family: Family
+  argument: Node
+  constant: float
+
+  @property
+  def leap(self) -> float:
+    return self.share / self.around
+
+
+@dataclasses.dataclass(frozen=True)
+class FunctionFractions(Stateless):
+  """Fractions in one function of an unknown constant, that data meet exactly."""
+
+  config: SearchConfig = DEFAULT
+  name: str = "function_fractions"
+
+  needs: ClassVar[tuple[str, ...]] = ("+", "*", "inv")
+
+  @property
+  def turns(self) -> tuple[int, ...]:
+    return self.config.function_fractions.turns
+
+  def _nodes(self, question: Question, turn: int, num: int) -> Sequence[Node]:
+    task = question.task
+    found = fractions_of(task.fit_rows, task.columns, task.rule, self.config)
+    return pair_sums.allowed(found, task, num, self.config.terms)
+
+
+@np.errstate(all="ignore")  # what is not finite is left out
+def fractions_of(
+  rows: Rows, columns: Sequence[int], rule: Rule, config: SearchConfig = DEFAULT
+) -> Iterator[Node]:
+  """Forms of the first fraction that the rows meet, of few terms first, for constants that are still to be fitted.
+
+  Args:
+    rows: what is fitted; columns: of x, those that formulas are made of; rule: the formulas that count.
+  """
+  own = config.function_fractions
+  varies, some = rows.varying(columns), rows.sample(own.num_rows, seed=0)
+  if not varies or np.ptp(some.y) == 0:
+    return
+  links = [LINKS[name] for name in own.links]
+  equations = [(link, _Equation(some, link.transform(some.y))) for link in links
+               if link.is_defined(some.y) and all(map(rule.allows_operator, link.operators))]
+  for basis in _bases(varies, len(some), own):
+    for link, equation in equations:
+      nearest = sorted(equation.places(basis, varies, rule, own), key=lambda place: place.leap)
+      for place in nearest[: own.num_fitted]:
+        fitted = equation.with_best_constant(place, basis, own)
+        forms = list(equation.written(fitted, basis, config)) if fitted.leap < own.leap else []
+        if forms:
+          yield from map(link.undo, forms)
+          return
+
+
+def _bases(columns: Sequence[int], num_rows: int, config: FunctionFractionsConfig) -> Iterator[Basis]:
+  """As far as there are rows enough, the smallest first."""
+  for above, below, degree in config.degrees[min(len(columns), len(config.degrees)) - 1]:
+    basis = Basis(_up_to(columns, above), _up_to(columns, below), degree)
+    if (len(basis.above) + len(basis.below)) * (degree + 1) * config.rows_per_term <= num_rows:
+      yield basis
+
+
+def _up_to(columns: Sequence[int], degree: int) -> tuple[Monomial, ...]:
+  """Monomials of a total degree, with as many different columns as it counts."""
+  found: list[Monomial] = []
+  for powers in itertools.product(range(degree + 1), repeat=len(columns)):
+    if sum(powers) <= degree:
+      found.append(tuple((column, float(p)) for column, p in zip(columns, powers, strict=True) if p))
+  return tuple(sorted(found, key=lambda monomial: sum(p for _, p in monomial)))
+
+
+class _Equation:
+  """P - y*Q = 0 at some rows; a row counts less the farther out its y is, as 1/sqrt(1 + y**2).
+
+  Attributes:
+    rows: these; y: of them, or a function of it [N].
+  """
+
+  def __init__(self, rows: Rows, y: np.ndarray):
+    self.rows, self.y = rows, y
+    self._size = float(np.median(np.abs(y))) or float(np.max(np.abs(y)))
+    self._root = np.sqrt(rows.weights / rows.weights.sum()) / np.hypot(1, y / self._size)
+
+  def places(
+    self, basis: Basis, columns: Sequence[int], rule: Rule, config: FunctionFractionsConfig
+  ) -> Iterator[Place]:
+    """Minima over the constant of each family and argument."""
+    for name, argument in _arguments(columns, config):
+      family, values = FAMILIES[name], expression.evaluate(argument, self.rows.x)
+      if not (rule.allows_operator(family.operator) and np.all(np.isfinite(values)) and np.ptp(values) > 0):
+        continue
+      constants = family.constants(values, config)
+      if constants is not None:
+        interruption.check()
+        shares = self.shares(family.values(constants, values), basis)
+        around = np.median(np.lib.stride_tricks.sliding_window_view(
+          np.pad(shares, config.num_around, mode="reflect"), 2 * config.num_around + 1), axis=1)
+        for k in range(1, len(shares) - 1):
+          if shares[k] <= min(shares[k - 1], shares[k + 1]) and around[k] > config.rounding:
+            yield Place(float(shares[k]), float(around[k]), family, argument, float(constants[k]))
+
+  def with_best_constant(self, place: Place, basis: Basis, config: FunctionFractionsConfig) -> Place:
+    interruption.check()
+    values = expression.evaluate(place.argument, self.rows.x)
+    constants = place.family.constants(values, config)
+    assert constants is not None
+    k = int(np.argmin(np.abs(constants - place.constant)))
+    low, high = constants[k - 1], constants[k + 1]
+    for _ in range(config.num_divisions):
+      finer = np.linspace(low, high, config.num_parts + 1)
+      shares = self.shares(place.family.values(finer, values), basis)
+      k = int(np.argmin(shares))
+      low, high = finer[max(k - 1, 0)], finer[min(k + 1, config.num_parts)]
+    return place._replace(share=float(shares[k]), constant=float(finer[k]))
+
+  def shares(self, functions: np.ndarray, basis: Basis) -> np.ndarray:
+    """The least share (squared) of y*Q that P leaves, for the values of functions [K, N]: [K]."""
+    above, below = self._sides(functions, basis)
+    explaining, left = (np.linalg.qr(side)[0] for side in (above, below))
+    for _ in range(2):  # the second time takes away what rounding left
+      left = left - explaining @ (np.swapaxes(explaining, 1, 2) @ left)
+    sizes = np.linalg.svd(np.where(np.isfinite(left), left, 1.0), compute_uv=False)[:, -1]
+    return np.maximum(sizes**2, np.finfo(float).tiny)
+
+  def _sides(self, functions: np.ndarray, basis: Basis) -> tuple[np.ndarray, np.ndarray]:
+    """Columns of P [K, N, A] and of y*Q [K, N, B], of length 1."""
+    powers = functions[:, :, None] ** np.arange(basis.degree + 1)
+    values = monomials.Values(self.rows.x)
+    sides = []
+    for terms, factor in ((basis.above, self._root), (basis.below, self._root * self.y / self._size)):
+      columns = (factor[:, None] * values(terms))[None, :, :, None] * powers[:, :, None, :]
+      columns = columns.reshape(*functions.shape, -1)
+      sides.append(columns / np.linalg.norm(columns, axis=1, keepdims=True))
+    return sides[0], sides[1]
+
+  def written(self, place: Place, basis: Basis, config: SearchConfig) -> Iterator[Node]:
+    """The fraction of fewest terms that meets y, and those of one term more and more, each in its forms."""
+    own = config.function_fractions
+    terms = [(monomial, k) for side in (basis.above, basis.below) for monomial in side for k in range(basis.degree + 1)]
+    num_above = len(basis.above) * (basis.degree + 1)
+    values = np.stack([expression.evaluate(_term(place, *term), self.rows.x) for term in terms], axis=1)
+    values[:, num_above:] *= -self.y[:, None]
+    met = []
+    for coefficients in null_vectors.nested(self._root[:, None] * values):
+      top, bottom = ([(float(c), *term) for c, term in zip(coefficients[some], terms[some], strict=True) if c]
+                     for some in (slice(num_above), slice(num_above, None)))
+      if not (top and bottom):
+        break
+      below = -values[:, num_above:] @ coefficients[num_above:] / self.y
+      error = np.mean((values[:, :num_above] @ coefficients[:num_above] / below - self.y) ** 2) / np.var(self.y)
+      if error < own.most_missed:
+        met.append((top, bottom))
+    for top, bottom in itertools.islice(reversed(met), own.num_sizes):
+      yield from _forms(place, top, bottom)
+
+
+def _arguments(columns: Sequence[int], config: FunctionFractionsConfig) -> Iterator[tuple[str, Node]]:
+  """Names of families, and what their functions are of."""
+  for name, sizes in config.arguments:
+    for size, exponents in enumerate(sizes, 1):
+      for argument in monomials.monomials(columns, size, exponents):
+        yield name, monomials.to_node(argument)
+  for name in config.of_sums:
+    for pair in itertools.combinations(map(variable, columns), 2):
+      for sign in (1.0, -1.0):
+        yield name, tidy(Node("+", (pair[0], Node("*", (pair[1], number(sign))))))
+        for one, other in itertools.permutations(pair):
+          yield name, tidy(Node("*", (one, Node("+", (number(1.0), Node("*", (other, number(sign))))))))
+
+
+# A coefficient, the monomial and the power of the function that it multiplies.
+_Term = tuple[float, Monomial, int]
+
+
+def _term(place: Place, monomial: Monomial, k: int) -> Node:
+  parts = ([monomials.to_node(monomial)] if monomial else []) + (
+    [place.family.power(place.argument, place.constant, k)] if k else [])
+  return tidy(chain("*", parts)) if parts else number(1)
+
+
+def _forms(place: Place, top: Sequence[_Term], bottom: Sequence[_Term]) -> list[Node]:
+  """The fraction in as few nodes as may be; where the function is below the line alone, as a sum as well in which it
+  stands once.
+  """
+  if len(bottom) == 1:
+    [(size, by, k)] = bottom
+    return [_sum(place, [(c / size, _over(monomial, by), power_ - k) for c, monomial, power_ in top])]
+  sizes = [c for c, _, _ in bottom]
+  shifts = range(max(k for _, _, k in (*top, *bottom)) + 1)
+  shifted = [[[(c / sizes[0], monomial, k - shift) for c, monomial, k in side] for side in (top, bottom)]
+             for shift in shifts]
+  forms = [min((tidy(Node("*", (_sum(place, above), Node("inv", (_sum(place, below),))))) for above, below in shifted),
+               key=expression.complexity)]
+  if sorted((monomial, k) for _, monomial, k in bottom) == [((), 0), ((), 1)]:
+    # (p + q*F)/(r + s*F) is q/s + (p - q*r/s)/(r + s*F).
+    [r], [s] = ([c for c, _, k in bottom if k == power_] for power_ in (0, 1))
+    p, q = ({monomial: c for c, monomial, k in top if k == power_} for power_ in (0, 1))
+    rest = {each: p.get(each, 0.0) - q.get(each, 0.0) * r / s for each in {**p, **q}}
+    kept = [(c, each, 0) for each, c in rest.items() if abs(c) > _NOTHING * max(map(abs, rest.values()))]
+    if q and kept:
+      below = Node("inv", (_sum(place, [(c / s, each, k) for c, each, k in bottom]),))
+      forms.insert(0, tidy(chain("+", [_sum(place, [(c / s, each, 0) for each, c in q.items()]),
+                                       Node("*", (_sum(place, [(c / s, each, k) for c, each, k in kept]), below))])))
+  return forms
+
+
+def _over(monomial: Monomial, by: Monomial) -> Monomial:
+  exponents = dict(monomial)
+  for column, exponent in by:
+    exponents[column] = exponents.get(column, 0.0) - exponent
+  return tuple((column, exponent) for column, exponent in sorted(exponents.items()) if exponent)
+
+
+def _sum(place: Place, terms: Sequence[_Term]) -> Node:
+  return tidy(chain("+", [Node("*", (_term(place, monomial, k), number(c))) for c, monomial, k in terms]))

@@ -1,0 +1,96 @@
+"""Smaller tables that nearest neighbours tell of, where no smooth function goes through the rows.
+
+Slopes tell more (`invariances`), but of `z**3*sin(8*w/sqrt(x))/y` nobody knows them from some hundred rows. Once y is
+divided by z**3/y, rows that are near in w and x are alike, whatever the function is; divided by any other product they
+differ in the other columns still. Likewise two columns of which y knows a difference or a product alone: rows are alike
+that are near in this and in the other columns. Neighbours in fewer columns are nearer. So what they differ by tells, as
+it tells noise without a model (the gamma test, Stefansson, Koncar and Jones 1997).
+"""
+
+from collections.abc import Iterator, Sequence
+import itertools
+
+import numpy as np
+
+from symformer_jax.engine import interruption
+from symformer_jax.engine.config import NeighboursConfig
+from symformer_jax.language import expression
+from symformer_jax.language.expression import Node, chain, number, power, substitute, variable
+from symformer_jax.language.tidy import tidy
+from symformer_jax.sources.monomials import Monomial, Values, to_node
+from symformer_jax.sources.reduced_tables import Reduced
+
+
+@np.errstate(all="ignore")  # what is not finite is no table
+def find_smaller(table: Reduced, config: NeighboursConfig) -> list[Reduced]:
+  """Tables of fewer columns, the smoothest first; empty where none is far smoother than the table is."""
+  most = min(config.most_rough, config.most_of_whole * roughness(table.x, table.y[:, None])[0])
+  found = [each for each in (*_divided(table, config), *_joined(table, config)) if each[0] <= most]
+  tables = [smaller for _, smaller in sorted(found, key=lambda each: each[0])]
+  return [smaller for smaller in tables if smaller.is_usable][: config.num_kept]
+
+
+def roughness(x: np.ndarray, targets: np.ndarray) -> np.ndarray:
+  """How much the ranks of each target [N, P] differ between rows that are nearest in x [N, D]: half the mean square,
+  as a share of the variance [P]; about 1 where x tells nothing. Infinite where a target is not finite.
+  """
+  some = (x - np.mean(x, axis=0)) / np.std(x, axis=0)
+  squares = np.sum(some**2, axis=1)
+  distances = squares[:, None] + squares - 2 * (some @ some.T)
+  np.fill_diagonal(distances, np.inf)
+  ranks = np.argsort(np.argsort(targets, axis=0), axis=0)
+  differences = ranks - ranks[np.argmin(distances, axis=1)]
+  rough = 0.5 * np.mean(differences**2, axis=0) / np.var(np.arange(len(x)))
+  return np.where(np.all(np.isfinite(targets), axis=0), rough, np.inf)
+
+
+def _divided(table: Reduced, config: NeighboursConfig) -> Iterator[tuple[float, Reduced]]:
+  """Of y over the product of powers of some columns for which it is smoothest in the others."""
+  x, y, values = table.x, table.y, Values(table.x)
+  for size in range(1, min(config.max_divided, x.shape[1] - 1) + 1):
+    for chosen in itertools.combinations(range(x.shape[1]), size):
+      interruption.check()
+      kept = [column for column in range(x.shape[1]) if column not in chosen]
+      monomials = list(_monomials(x, chosen, config))
+      if monomials:
+        rough = roughness(x[:, kept], y[:, None] / values(monomials))
+        best = int(np.argmin(rough))
+        step = tidy(substitute(to_node(monomials[best]), dict(enumerate(table.columns))))
+        yield float(rough[best]), Reduced(x[:, kept], y / values([monomials[best]])[:, 0],
+                                          tuple(table.columns[i] for i in kept), (*table.steps, step))
+
+
+def _monomials(x: np.ndarray, columns: Sequence[int], config: NeighboursConfig) -> Iterator[Monomial]:
+  """Products of powers of all of some columns that have a value, and are not 0, in every row."""
+  exponents = [[p for p in config.powers if np.all(x[:, column] > 0) or (p == round(p) and np.all(x[:, column] != 0))]
+               for column in columns]
+  for powers in itertools.product(*exponents):
+    yield tuple(zip(columns, powers, strict=True))
+
+
+def _joined(table: Reduced, config: NeighboursConfig) -> Iterator[tuple[float, Reduced]]:
+  """With the sum, difference or product of powers of two columns in their place for which y is smoothest."""
+  x, y = table.x, table.y
+  if x.shape[1] < 2:
+    return
+  for pair in itertools.combinations(range(x.shape[1]), 2):
+    interruption.check()
+    kept = [column for column in range(x.shape[1]) if column not in pair]
+    tries = []
+    for node in _joins(*pair, config):
+      column = expression.evaluate(node, x)
+      if np.all(np.isfinite(column)) and np.ptp(column) > 0:
+        shown = np.column_stack([x[:, kept], column])
+        tries.append((float(roughness(shown, y[:, None])[0]), shown, node))
+    if tries:
+      rough, shown, node = min(tries, key=lambda each: each[0])
+      columns = (*(table.columns[i] for i in kept), tidy(substitute(node, dict(enumerate(table.columns)))))
+      yield rough, Reduced(shown, y, columns, table.steps)
+
+
+def _joins(i: int, j: int, config: NeighboursConfig) -> Iterator[Node]:
+  first, second = variable(i), variable(j)
+  for sign in (1.0, -1.0):
+    yield Node("+", (first, tidy(Node("*", (second, number(sign))))))
+  for exponent in config.joined:
+    yield chain("*", [first, power(second, number(exponent))])

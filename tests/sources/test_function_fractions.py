@@ -1,0 +1,170 @@
+"""Fractions in one function with one inner constant."""
+
+import dataclasses
+import itertools
+
+import numpy as np
+import pytest
+
+from symformer_jax.engine.config import DEFAULT, FunctionFractionsConfig
+from symformer_jax.engine.rows import Rows
+from symformer_jax.language import expression, parser, printing
+from symformer_jax.language.rules import Restrictions, Rule
+from symformer_jax.sources import function_fractions, null_vectors
+
+CONFIG = DEFAULT.function_fractions
+NAMES = ("x", "y", "z")
+
+
+def rows_of(text, box, *, num_rows=100, noise=0.0, seed=1):
+  rng = np.random.default_rng(seed)
+  x = np.column_stack([rng.uniform(low, high, num_rows * len(box)) for low, high in box])
+  y = expression.evaluate(parser.parse(text, NAMES[: len(box)]), x)
+  return Rows(x, y + noise * np.std(y) * rng.normal(size=len(y)), np.ones(len(y)))
+
+
+def found_for(rows, *, config=DEFAULT, rule=None):
+  columns = range(rows.x.shape[1])
+  return list(function_fractions.fractions_of(rows, columns, rule or Rule(len(columns)), config))
+
+
+def left_of(form, rows):
+  return float(np.mean((expression.evaluate(form, rows.x) - rows.y) ** 2) / np.var(rows.y))
+
+
+@pytest.mark.parametrize(("text", "box"), [
+  ("4.2 - 2.1*(1 - exp(-x/1.8))/(x/1.8) + 1.6*((1 - exp(-x/1.8))/(x/1.8) - exp(-x/1.8))", [(0.25, 30)]),
+  ("y + (x - y)/(1 + (z/3.1)**1.43)", [(0, 5), (5, 10), (0.5, 8)]),
+  ("x**3/(exp(0.83*x) - 1)", [(0.1, 10)]), ("x/(exp(0.4*x) - 1) + 2.2", [(0.5, 6)]),
+  ("(exp(1.4*x) + 1)/(exp(1.4*x) - 1) - 1/(0.7*x)", [(0.1, 8)]), ("3.1*x**2.3/(1.7 + x**2.3) + 0.4*x", [(0.1, 4)]),
+  ("(2*x + 1)*log(1.4 + x)/(x + 3)", [(0, 5)]), ("x*log(x + 2.3) - 0.4*x", [(0, 5)]),
+  ("2.1*(exp(0.4*x) + exp(-0.4*x)) + 0.3*x", [(-5, 5)]),
+  ("(1 - exp(-x*(1 - y)))/(1 - y*exp(-x*(1 - y)))", [(0.1, 5), (0.1, 0.9)]),
+  ("(x + y)/(exp(0.7*(x - y)) + 2)", [(0, 4), (0, 4)])])
+def test_fractions_of_laws_are_found(text, box):
+  rows = rows_of(text, box)
+  forms = found_for(rows)
+  assert forms and min(left_of(form, rows) for form in forms) < 1e-12
+  assert left_of(forms[0], rows) < 1e-6  # of the fewest terms, before constants are fitted
+  assert expression.complexity(forms[0]) <= 1.6 * expression.complexity(parser.parse(text, NAMES[: len(box)])) + 4
+
+
+@pytest.mark.parametrize(("text", "box"), [
+  ("sin(3*x) + 2", [(0, 5)]), ("exp(-x**2) + 0.3*x**1.4", [(0.1, 3)]), ("x**3 - x", [(-2, 2)]),
+  ("(x + 1)/(x**2 + 3)", [(-2, 2)])])
+def test_other_functions_have_none(text, box):
+  assert found_for(rows_of(text, box)) == []
+
+
+def test_noise_has_none(rng):
+  assert found_for(rows_of("x**3/(exp(0.83*x) - 1)", [(0.1, 10)], noise=1e-3)) == []
+  assert found_for(Rows(rng.uniform(0, 1, (80, 2)), rng.normal(size=80), np.ones(80))) == []
+
+
+def test_a_sum_has_the_function_once():
+  """a + (b - a)/(1 + z**c) in place of (b + a*z**c)/(1 + z**c)."""
+  rows = rows_of("y + (x - y)/(1 + (z/3.1)**1.43)", [(0, 5), (5, 10), (0.5, 8)])
+  form = found_for(rows)[0]
+  assert sum(node.token == "pow" for node in expression.walk(form)) == 1
+  assert sum(node.token == "variable" for node in expression.walk(form)) == 4
+
+
+def test_what_divides_all_terms_stands_below_none():
+  rows = rows_of("(1 - exp(-0.6*x))/x + 3", [(0.2, 9)])
+  text = printing.to_text(found_for(rows)[0], ["x"])
+  assert text.count("exp") == 1 and "exp(0." not in text
+
+
+def test_operators_that_are_forbidden_are_not_used():
+  rows = rows_of("x**3/(exp(0.83*x) - 1)", [(0.1, 10)])
+  rule = Restrictions(forbidden=("exp",)).for_columns(["x"])
+  assert all("exp" not in printing.to_text(form, ["x"]) for form in found_for(rows, rule=rule))
+  assert found_for(rows)
+
+
+def test_there_are_rows_enough_for_every_term():
+  bases = [basis for num in (23, 24, 24, 1000) for basis in [list(function_fractions._bases([0], num, CONFIG))]]
+  assert [len(some) for some in bases[:2]] == [0, 1] and len(bases[-1]) == len(CONFIG.degrees[0])
+  for basis in bases[2]:
+    assert (len(basis.above) + len(basis.below)) * (basis.degree + 1) * CONFIG.rows_per_term <= 24
+
+
+def test_monomials_are_up_to_a_total_degree():
+  assert function_fractions._up_to([0, 2], 2) == (
+    (), ((2, 1.0),), ((0, 1.0),), ((2, 2.0),), ((0, 1.0), (2, 1.0)), ((0, 2.0),))
+  assert function_fractions._up_to([0, 1, 2], 0) == ((),)
+
+
+def test_the_share_is_the_sine_between_the_spaces():
+  """By SciPy's principal angles."""
+  from scipy.linalg import subspace_angles
+
+  rows = rows_of("x**2 + sin(x)", [(0.5, 3)])
+  equation = function_fractions._Equation(rows, rows.y)
+  basis = next(iter(function_fractions._bases([0], 100, CONFIG)))
+  functions = np.exp(np.array([0.3, -1.2])[:, None] * rows.x[:, 0])
+  for function, share in zip(functions, equation.shares(functions, basis), strict=True):
+    root = np.sqrt(rows.weights / rows.weights.sum()) / np.hypot(1, rows.y / np.median(np.abs(rows.y)))
+    above = root[:, None] * np.column_stack([np.ones(100), function, rows.x[:, 0], rows.x[:, 0] * function])
+    below = (root * rows.y)[:, None] * np.column_stack([np.ones(100), function])
+    assert share == pytest.approx(np.sin(subspace_angles(above, below)[-1]) ** 2, rel=1e-6)
+
+
+@pytest.mark.parametrize("name", function_fractions.FAMILIES)
+def test_families_are_the_formulas_they_are_written_as(name):
+  """But for a factor, which is no constant of the function."""
+  family, x = function_fractions.FAMILIES[name], np.linspace(0.3, 4, 20)[:, None]
+  constants = family.constants(x[:, 0], CONFIG)
+  assert len(constants) == CONFIG.num_constants and np.all(np.diff(constants) > 0)
+  values = family.values(constants, x[:, 0])
+  for i, k in itertools.product((0, 20, 47), (1, 2)):
+    node = family.power(expression.variable(0), float(constants[i]), k)
+    ratio = expression.evaluate(node, x) / values[i] ** k
+    np.testing.assert_allclose(ratio, ratio[0], rtol=1e-9)
+
+
+def test_powers_are_of_what_is_above_zero_and_varies():
+  constants = function_fractions.FAMILIES["powers"].constants
+  assert constants(np.array([-1.0, 2]), CONFIG) is None and constants(np.array([0.0, 2]), CONFIG) is None
+  assert constants(np.array([1.0, 1.4]), CONFIG) is None and constants(np.array([1.0, 1.6]), CONFIG) is not None
+  assert function_fractions.FAMILIES["exponentials"].constants(np.array([0.0] * 50 + [9.0]), CONFIG) is None
+
+
+def test_nested_combinations_lose_the_term_that_is_needed_least(rng):
+  columns = rng.normal(size=(50, 5))
+  columns[:, 4] = 2 * columns[:, 1] - 3 * columns[:, 3]
+  found = list(null_vectors.nested(columns))
+  assert len(found) == 4 and np.count_nonzero(np.abs(found[2]) > 1e-6) == 3 and np.count_nonzero(found[3]) == 2
+  np.testing.assert_allclose(found[2] / found[2][4], [0, -2, 0, 3, 1], atol=1e-9)
+  for each in found[:3]:
+    assert np.abs(columns @ each).max() < 1e-12
+  columns[0, 0] = np.nan
+  assert list(null_vectors.nested(columns)) == []
+
+
+def test_weights_and_rows_of_no_weight_count():
+  rows = rows_of("3.1*x**2.3/(1.7 + x**2.3) + 0.4*x", [(0.1, 4)])
+  weights = np.ones(100)
+  weights[:5] = 1e-12
+  y = rows.y.copy()
+  y[:5] += 1.0
+  assert found_for(Rows(rows.x, y, np.ones(100))) == []
+  forms = found_for(dataclasses.replace(rows, weights=np.linspace(0.5, 2, 100)))
+  assert left_of(forms[0], rows) < 1e-9
+
+
+def test_constant_and_single_valued_data_have_none():
+  x = np.linspace(1, 2, 40)[:, None]
+  assert found_for(Rows(x, np.ones(40), np.ones(40))) == []
+  assert found_for(Rows(np.ones((40, 1)), x[:, 0], np.ones(40))) == []
+
+
+def test_configs_are_checked():
+  for name in ("num_rows", "rows_per_term", "num_constants", "num_around", "num_fitted", "num_parts", "num_divisions",
+               "num_sizes"):
+    with pytest.raises(ValueError, match=name):
+      FunctionFractionsConfig(**{name: 0})
+  with pytest.raises(ValueError, match="links"):
+    FunctionFractionsConfig(links=("sinus",))
+  with pytest.raises(ValueError, match="arguments"):
+    FunctionFractionsConfig(of_sums=("sines",))
