@@ -2,9 +2,10 @@
 `a + (b - a)/(1 + (z/w)**1.43)`.
 
 With F such a function, exp(c*m), m**c or log(m + c) of a monomial m, and P and Q polynomials of low degree in the
-columns and F, P - y*Q = 0 is linear in all coefficients but c. So the angle between the space of P and that of y*Q is a
-function of c alone, and falls to rounding where c is right (variable projection, Golub and Pereyra 1973); which of the
-terms are needed the null vector tells there (`null_vectors`).
+columns and F, or P one in the columns times waves of c*m, 2*c*m, ..., P - y*Q = 0 is linear in all coefficients but c.
+So the angle between the space of P and that of y*Q is a function of c alone, and falls to rounding where c is right
+(variable projection, Golub and Pereyra 1973); which of the terms are needed the null vector tells there
+(`null_vectors`).
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -32,16 +33,22 @@ class Family(NamedTuple):
   """Functions that differ in one constant.
 
   Attributes:
-    operator: without which they cannot be written.
+    operators: without which they cannot be written.
     constants: which are tried for values of an argument [N], in order; None where it has none.
-    values: [K, N] for constants [K] and an argument [N].
-    power: the formula of one to a power, by argument, constant and power.
+    table: for constants [K], an argument [N] and a degree [K, N, T]: 1, the function and its powers; of waves 1,
+      cos(c*m), sin(c*m), cos(2*c*m), ...
+    node: the formula of one of these but 1, by argument, constant and place.
+    has_powers: whether these are powers, which may be below 0, and may stand below the line.
   """
 
-  operator: str
+  operators: tuple[str, ...]
   constants: Callable[[np.ndarray, FunctionFractionsConfig], np.ndarray | None]
-  values: Callable[[np.ndarray, np.ndarray], np.ndarray]
-  power: Callable[[Node, float, int], Node]
+  table: Callable[[np.ndarray, np.ndarray, int], np.ndarray]
+  node: Callable[[Node, float, int], Node]
+  has_powers: bool = True
+
+  def num(self, degree: int) -> int:
+    return degree + 1 if self.has_powers else 2 * degree + 1
 
 
 def _rates(argument: np.ndarray, config: FunctionFractionsConfig) -> np.ndarray | None:
@@ -59,26 +66,54 @@ def _offsets(argument: np.ndarray, config: FunctionFractionsConfig) -> np.ndarra
   return np.geomspace(*config.offsets, config.num_constants) * np.ptp(argument) - np.min(argument)
 
 
+def _frequencies(argument: np.ndarray, config: FunctionFractionsConfig) -> np.ndarray | None:
+  low, high = np.quantile(argument, config.most_rows)
+  return config.step * np.arange(1, config.num_frequencies + 1) / (high - low) if high > low else None
+
+
+def _powers_of(function: np.ndarray, degree: int) -> np.ndarray:
+  return function[:, :, None] ** np.arange(degree + 1)
+
+
+def _harmonics(frequencies: np.ndarray, argument: np.ndarray, degree: int) -> np.ndarray:
+  phase = frequencies[:, None] * argument
+  waves = [wave(h * phase) for h in range(1, degree + 1) for wave in (np.cos, np.sin)]
+  return np.stack([np.ones_like(phase), *waves], axis=-1)
+
+
+def _harmonic(argument: Node, frequency: float, place: int) -> Node:
+  phase = Node("*", (argument, number((place + 1) // 2 * frequency)))
+  return Node("cos" if place % 2 else "sin", (phase,))
+
+
 # What is left of a coefficient that should vanish, as a share of the largest.
 _NOTHING = 1e-6
 
 FAMILIES: dict[str, Family] = {
   "exponentials": Family(
-    "exp", _rates, lambda c, m: np.exp(c[:, None] * (m - np.max(m))),
+    ("exp",), _rates, lambda c, m, degree: _powers_of(np.exp(c[:, None] * (m - np.max(m))), degree),
     lambda m, c, k: Node("exp", (Node("*", (m, number(k * c))),))),
   "powers": Family(
-    "pow", _exponents, lambda c, m: (m / np.max(m)) ** c[:, None], lambda m, c, k: power(m, number(k * c))),
+    ("pow",), _exponents, lambda c, m, degree: _powers_of((m / np.max(m)) ** c[:, None], degree),
+    lambda m, c, k: power(m, number(k * c))),
   "logarithms": Family(
-    "ln", _offsets, lambda c, m: np.log(m + c[:, None]),
-    lambda m, c, k: power(Node("ln", (Node("+", (m, number(c))),)), number(k)))}
+    ("ln",), _offsets, lambda c, m, degree: _powers_of(np.log(m + c[:, None]), degree),
+    lambda m, c, k: power(Node("ln", (Node("+", (m, number(c))),)), number(k))),
+  "waves": Family(("cos", "sin"), _frequencies, _harmonics, _harmonic, has_powers=False)}
 
 
 class Basis(NamedTuple):
-  """Monomials above and below the line, each times F to powers up to a degree."""
+  """Monomials above and below the line, each times the functions of a family up to a degree."""
 
   above: tuple[Monomial, ...]
   below: tuple[Monomial, ...]
   degree: int
+
+  def terms(self, family: Family) -> tuple[list[tuple[Monomial, int]], list[tuple[Monomial, int]]]:
+    """Monomials and places of functions, above and below the line."""
+    num = family.num(self.degree)
+    above = [(monomial, k) for monomial in self.above for k in range(num)]
+    return above, [(monomial, k) for monomial in self.below for k in range(num if family.has_powers else 1)]
 
 
 class Place(NamedTuple):
@@ -135,8 +170,8 @@ def fractions_of(
   links = [LINKS[name] for name in own.links]
   equations = [(link, _Equation(some, link.transform(some.y))) for link in links
                if link.is_defined(some.y) and all(map(rule.allows_operator, link.operators))]
-  for basis in _bases(varies, len(some), own):
-    for link, equation in equations:
+  for i, basis in enumerate(_bases(varies, len(some), own)):
+    for link, equation in equations if i < own.num_bases_of_links else equations[:1]:
       nearest = sorted(equation.places(basis, varies, rule, own), key=lambda place: place.leap)
       for place in nearest[: own.num_fitted]:
         fitted = equation.with_best_constant(place, basis, own)
@@ -150,7 +185,7 @@ def _bases(columns: Sequence[int], num_rows: int, config: FunctionFractionsConfi
   """As far as there are rows enough, the smallest first."""
   for above, below, degree in config.degrees[min(len(columns), len(config.degrees)) - 1]:
     basis = Basis(_up_to(columns, above), _up_to(columns, below), degree)
-    if (len(basis.above) + len(basis.below)) * (degree + 1) * config.rows_per_term <= num_rows:
+    if (len(basis.above) + len(basis.below)) * (degree + 1) * config.rows_per_term <= num_rows:  # of powers
       yield basis
 
 
@@ -181,12 +216,14 @@ class _Equation:
     """Minima over the constant of each family and argument."""
     for name, argument in _arguments(columns, config):
       family, values = FAMILIES[name], expression.evaluate(argument, self.rows.x)
-      if not (rule.allows_operator(family.operator) and np.all(np.isfinite(values)) and np.ptp(values) > 0):
+      is_allowed = all(map(rule.allows_operator, family.operators))
+      has_rows = sum(map(len, basis.terms(family))) * config.rows_per_term <= len(self.rows)
+      if not (is_allowed and has_rows and np.all(np.isfinite(values)) and np.ptp(values) > 0):
         continue
       constants = family.constants(values, config)
       if constants is not None:
         interruption.check()
-        shares = self.shares(family.values(constants, values), basis)
+        shares = self.shares(family, constants, values, basis)
         around = np.median(np.lib.stride_tricks.sliding_window_view(
           np.pad(shares, config.num_around, mode="reflect"), 2 * config.num_around + 1), axis=1)
         for k in range(1, len(shares) - 1):
@@ -202,36 +239,32 @@ class _Equation:
     low, high = constants[k - 1], constants[k + 1]
     for _ in range(config.num_divisions):
       finer = np.linspace(low, high, config.num_parts + 1)
-      shares = self.shares(place.family.values(finer, values), basis)
+      shares = self.shares(place.family, finer, values, basis)
       k = int(np.argmin(shares))
       low, high = finer[max(k - 1, 0)], finer[min(k + 1, config.num_parts)]
     return place._replace(share=float(shares[k]), constant=float(finer[k]))
 
-  def shares(self, functions: np.ndarray, basis: Basis) -> np.ndarray:
-    """The least share (squared) of y*Q that P leaves, for the values of functions [K, N]: [K]."""
-    above, below = self._sides(functions, basis)
-    explaining, left = (np.linalg.qr(side)[0] for side in (above, below))
+  def shares(self, family: Family, constants: np.ndarray, argument: np.ndarray, basis: Basis) -> np.ndarray:
+    """The least share (squared) of y*Q that P leaves, for constants [K] of functions of an argument [N]: [K]."""
+    functions = family.table(constants, argument, basis.degree)
+    explaining, left = (np.linalg.qr(self._side(functions, *side))[0] for side in zip(
+      basis.terms(family), (self._root, self._root * self.y / self._size), strict=True))
     for _ in range(2):  # the second time takes away what rounding left
       left = left - explaining @ (np.swapaxes(explaining, 1, 2) @ left)
     sizes = np.linalg.svd(np.where(np.isfinite(left), left, 1.0), compute_uv=False)[:, -1]
     return np.maximum(sizes**2, np.finfo(float).tiny)
 
-  def _sides(self, functions: np.ndarray, basis: Basis) -> tuple[np.ndarray, np.ndarray]:
-    """Columns of P [K, N, A] and of y*Q [K, N, B], of length 1."""
-    powers = functions[:, :, None] ** np.arange(basis.degree + 1)
-    values = monomials.Values(self.rows.x)
-    sides = []
-    for terms, factor in ((basis.above, self._root), (basis.below, self._root * self.y / self._size)):
-      columns = (factor[:, None] * values(terms))[None, :, :, None] * powers[:, :, None, :]
-      columns = columns.reshape(*functions.shape, -1)
-      sides.append(columns / np.linalg.norm(columns, axis=1, keepdims=True))
-    return sides[0], sides[1]
+  def _side(self, functions: np.ndarray, terms: Sequence[tuple[Monomial, int]], factor: np.ndarray) -> np.ndarray:
+    """Columns of P or of y*Q [K, N, T], of length 1."""
+    some, places = zip(*terms, strict=True)
+    columns = (factor[:, None] * monomials.Values(self.rows.x)(some)) * functions[:, :, places]
+    return columns / np.linalg.norm(columns, axis=1, keepdims=True)
 
   def written(self, place: Place, basis: Basis, config: SearchConfig) -> Iterator[Node]:
     """The fraction of fewest terms that meets y, and those of one term more and more, each in its forms."""
     own = config.function_fractions
-    terms = [(monomial, k) for side in (basis.above, basis.below) for monomial in side for k in range(basis.degree + 1)]
-    num_above = len(basis.above) * (basis.degree + 1)
+    above, below = basis.terms(place.family)
+    terms, num_above = [*above, *below], len(above)
     values = np.stack([expression.evaluate(_term(place, *term), self.rows.x) for term in terms], axis=1)
     values[:, num_above:] *= -self.y[:, None]
     met = []
@@ -240,8 +273,8 @@ class _Equation:
                      for some in (slice(num_above), slice(num_above, None)))
       if not (top and bottom):
         break
-      below = -values[:, num_above:] @ coefficients[num_above:] / self.y
-      error = np.mean((values[:, :num_above] @ coefficients[:num_above] / below - self.y) ** 2) / np.var(self.y)
+      line = -values[:, num_above:] @ coefficients[num_above:] / self.y
+      error = np.mean((values[:, :num_above] @ coefficients[:num_above] / line - self.y) ** 2) / np.var(self.y)
       if error < own.most_missed:
         met.append((top, bottom))
     for top, bottom in itertools.islice(reversed(met), own.num_sizes):
@@ -268,7 +301,7 @@ _Term = tuple[float, Monomial, int]
 
 def _term(place: Place, monomial: Monomial, k: int) -> Node:
   parts = ([monomials.to_node(monomial)] if monomial else []) + (
-    [place.family.power(place.argument, place.constant, k)] if k else [])
+    [place.family.node(place.argument, place.constant, k)] if k else [])
   return tidy(chain("*", parts)) if parts else number(1)
 
 
@@ -280,7 +313,7 @@ def _forms(place: Place, top: Sequence[_Term], bottom: Sequence[_Term]) -> list[
     [(size, by, k)] = bottom
     return [_sum(place, [(c / size, _over(monomial, by), power_ - k) for c, monomial, power_ in top])]
   sizes = [c for c, _, _ in bottom]
-  shifts = range(max(k for _, _, k in (*top, *bottom)) + 1)
+  shifts = range(max(k for _, _, k in (*top, *bottom)) + 1) if place.family.has_powers else (0,)
   shifted = [[[(c / sizes[0], monomial, k - shift) for c, monomial, k in side] for side in (top, bottom)]
              for shift in shifts]
   forms = [min((tidy(Node("*", (_sum(place, above), Node("inv", (_sum(place, below),))))) for above, below in shifted),

@@ -93,10 +93,41 @@ def _sums(x: np.ndarray, slopes: np.ndarray, config: ReductionsConfig) -> Iterat
         error = _share_of_two(first, ratio * second)
         if math.isfinite(ratio) and ratio and error <= config.tolerance:
           found.append((error, p, q, ratio))
+    if min((error for error, *_ in found), default=1.0) > config.sure:
+      found += _sums_of_any_powers(x[:, i], x[:, j], slopes[:, i], slopes[:, j], config)
+      scaled |= {(column, p): slopes[:, column] / _derivative(x[:, column], p)
+                 for _, *both, _ in found[-1:] for column, p in zip((i, j), both, strict=True)}
     least = min((error for error, *_ in found), default=0.0)
     for error, p, q, ratio in found:
       if error <= max(config.times_least * least, config.fine):
         yield from _joined(x, (i, j), (p, q), ratio, (scaled[i, p], scaled[j, q]), config)
+
+
+def _sums_of_any_powers(
+  a: np.ndarray, b: np.ndarray, of_a: np.ndarray, of_b: np.ndarray, config: ReductionsConfig
+) -> list[tuple[float, float, float, float]]:
+  """Of columns [N] above 0 and slopes by them [N] the sum k*a**p + b**q that is all y knows of them, as (error, p, q, k):
+  the logarithm of the slopes' ratio is linear in those of a and b, whatever p and q are.
+  """
+  ratio = of_a / of_b
+  # Where both are all but 0 their signs are anything.
+  counts = np.isfinite(ratio) & (np.sign(ratio) == np.sign(np.median(ratio))) & (ratio != 0)
+  if not (np.all(a > 0) and np.all(b > 0) and np.mean(counts) >= config.of_one_sign):
+    return []
+  rows = np.column_stack([np.log(a), np.log(b), np.ones(len(a)), np.log(np.abs(ratio))])[counts]
+  direction = _robust_null_vector(rows / np.linalg.norm(rows, axis=1, keepdims=True), config.num_reweightings)
+  if not direction[3]:
+    return []
+  of_logs = -direction[:2] / direction[3]
+
+  def left(p: float, q: float) -> float:
+    first, second = of_a / _derivative(a, p), of_b / _derivative(b, q)
+    return _share_of_two(first, float(np.median(first / second)) * second)
+  p = simplest(float(of_logs[0]) + 1, functools.partial(left, q=1 - float(of_logs[1])), config)
+  q = simplest(1 - float(of_logs[1]), functools.partial(left, p), config)
+  error = left(p, q)
+  factor = float(np.median(of_a / _derivative(a, p) / (of_b / _derivative(b, q))))
+  return [(error, p, q, factor)] if error <= config.tolerance and math.isfinite(factor) and factor else []
 
 
 def _joined(

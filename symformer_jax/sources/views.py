@@ -76,6 +76,10 @@ def _logarithm(node: Node) -> View:
   return (Part(Node("ln", (node,)), is_alone=True),)
 
 
+def _cube_root(node: Node) -> View:
+  return (Part(Node("pow", (node, number(1 / 3)))),)
+
+
 def _root_and_logarithm(node: Node) -> View:
   return Part(Node("sqrt", (node,))), *_logarithm(node)
 
@@ -95,6 +99,7 @@ FUNCTIONS = {
   "angles": Function(_angle, _are_angles),
   "angles_beside": Function(_angle, _are_angles, is_beside=True),
   "roots": Function(_of("sqrt"), lambda v: bool(np.all(v >= 0))),
+  "cube_roots": Function(_cube_root, lambda v: bool(np.all(v > 0))),
   "complement_roots": Function(_shifted("sqrt", is_minus=True), lambda v: bool(np.all(v <= 1)), is_beside=True),
   "circles": Function(
     _shifted("sqrt", is_minus=True, is_square=True), lambda v: bool(np.all(np.abs(v) <= 1)), is_beside=True),
@@ -103,6 +108,7 @@ FUNCTIONS = {
   "decays": Function(_decay, lambda v: bool(np.min(v) >= 0 and np.max(v) <= 700), is_beside=True,
                      is_needed=lambda values: float(np.max(values)) > _MOST_GROWTH),
   "logarithms": Function(_logarithm, lambda v: bool(np.all(v > 0)), is_beside=True),
+  "powers_of_logarithms": Function(_of("ln"), lambda v: bool(np.all(v > 0))),
   "roots_and_logarithms": Function(_root_and_logarithm, lambda v: bool(np.all(v > 0))),
   "arctangents": Function(_of("atan"), lambda v: True, is_beside=True),
   "arccotangents": Function(_arccotangent, lambda v: bool(np.all(v != 0)), is_beside=True),

@@ -25,11 +25,11 @@ PRODUCTS_FAMILIES = ("sums", "sums_with_waves", "exponentials", "distances", "fu
 LINKS = ("y", "inv", "ln", "exp", "sqrt", "sqrt_inv", "pow2", "pow3", "asin", "acos", "logit", "atan",
          "complement_exp", "atan_inv")
 # Families of functions with one constant (`sources.function_fractions.FAMILIES`).
-FUNCTION_FAMILIES = ("exponentials", "powers", "logarithms")
+FUNCTION_FAMILIES = ("exponentials", "powers", "logarithms", "waves")
 VIEW_FUNCTIONS = (
-  "cosines", "sines", "angles", "angles_beside", "roots", "complement_roots", "circles", "hyperbolas", "exponentials",
-  "decays", "logarithms", "roots_and_logarithms", "arctangents", "arccotangents", "complement_logarithms",
-  "shifted_logarithms")
+  "cosines", "sines", "angles", "angles_beside", "roots", "cube_roots", "complement_roots", "circles", "hyperbolas",
+  "exponentials", "decays", "logarithms", "powers_of_logarithms", "roots_and_logarithms", "arctangents",
+  "arccotangents", "complement_logarithms", "shifted_logarithms")
 REWRITINGS = ("exponentials", "powers", "origins", "principal_phases", "unit_slopes", "unit_constants", "unit_factors",
               "single_waves", "vertices", "proper_fractions", "other_waves", "complements", "roots",
               "absolutes", "factors_of_exponentials", "joined_logarithms", "expanded", "distributed", "collected",

@@ -138,18 +138,21 @@ class FunctionFractionsConfig:
 
   # Formulas that are fitted in each turn.
   turns: tuple[int, ...] = (8,)
-  # Functions of y that may be such a fraction.
-  links: tuple[str, ...] = ("y",)
+  # Functions of y that may be such a fraction: the first of all bases, others of so many.
+  links: tuple[str, ...] = ("y", "sqrt")
+  num_bases_of_links: int = 4
   # Rows on which the constant is looked for, and those there have to be for each term.
-  num_rows: int = 128
+  num_rows: int = 112
   rows_per_term: int = 4
   # Of one column, of two, of more: total degrees in the columns above and below the line, and degree in the function.
   degrees: tuple[tuple[tuple[int, int, int], ...], ...] = (
-    ((1, 0, 1), (2, 0, 1), (1, 1, 1), (3, 0, 1), (2, 1, 1), (3, 1, 1), (1, 0, 2), (1, 1, 2), (2, 1, 2)),
-    ((1, 0, 1), (2, 0, 1), (1, 1, 1), (2, 1, 1), (1, 0, 2)), ((1, 0, 1), (1, 1, 1), (2, 0, 1), (2, 1, 1)))
+    ((1, 0, 1), (0, 0, 2), (2, 0, 1), (1, 1, 1), (0, 0, 3), (3, 0, 1), (2, 1, 1), (3, 1, 1), (1, 0, 2), (1, 1, 2),
+     (2, 1, 2)),
+    ((1, 0, 1), (2, 0, 1), (1, 1, 1), (3, 0, 1), (2, 1, 1), (1, 0, 2)), ((1, 0, 1), (1, 1, 1), (2, 0, 1), (2, 1, 1)))
   # Arguments of each family: exponents of monomials of one column, of two.
   arguments: tuple[tuple[str, tuple[tuple[float, ...], ...]], ...] = (
-    ("exponentials", ((1, 2, -1, 0.5, -2, 3), (1, -1))), ("powers", ((1,),)), ("logarithms", ((1, 2),)))
+    ("exponentials", ((1, 2, -1, 0.5, -2, 3), (1, -1))), ("powers", ((1,),)), ("logarithms", ((1, 2),)),
+    ("waves", ((1,), (1, -1))))
   # Families of which functions of x + y, x - y, x*(1 + y) and x*(1 - y) are looked at for every two columns.
   of_sums: tuple[str, ...] = ("exponentials",)
   # Constants of each argument: what an exponent runs over in these rows, powers of columns whose largest value is so
@@ -160,6 +163,9 @@ class FunctionFractionsConfig:
   exponents: tuple[float, float] = (0.15, 8.0)
   least_ratio: float = 1.5
   offsets: tuple[float, float] = (1e-3, 10.0)
+  # Frequencies: radians from one to the next over these rows, and how many.
+  step: float = 0.8
+  num_frequencies: int = 96
   # What a minimum may leave of what is typical of so many constants on each side, where that is more than rounding.
   num_around: int = 4
   leap: float = 1e-6
@@ -174,7 +180,7 @@ class FunctionFractionsConfig:
   num_divisions: int = 14
 
   def __post_init__(self) -> None:
-    check_counts(self, "num_rows", "rows_per_term", "num_constants", "num_around", "num_fitted",
+    check_counts(self, "num_bases_of_links", "num_rows", "rows_per_term", "num_constants", "num_frequencies", "num_around", "num_fitted",
                  "num_parts", "num_divisions", "num_sizes")
     check_names("links", self.links, LINKS)
     check_names("arguments", (*(name for name, _ in self.arguments), *self.of_sums), FUNCTION_FAMILIES)
