@@ -106,8 +106,8 @@ def _sums(x: np.ndarray, slopes: np.ndarray, config: ReductionsConfig) -> Iterat
 def _sums_of_any_powers(
   a: np.ndarray, b: np.ndarray, of_a: np.ndarray, of_b: np.ndarray, config: ReductionsConfig
 ) -> list[tuple[float, float, float, float]]:
-  """Of columns [N] above 0 and slopes by them [N] the sum k*a**p + b**q that is all y knows of them, as (error, p, q, k):
-  the logarithm of the slopes' ratio is linear in those of a and b, whatever p and q are.
+  """Of columns [N] above 0 and slopes by them [N] the sum k*a**p + b**q that is all y knows of them, as
+  (error, p, q, k): the logarithm of the slopes' ratio is linear in those of a and b, whatever p and q are.
   """
   ratio = of_a / of_b
   # Where both are all but 0 their signs are anything.

@@ -180,8 +180,8 @@ class FunctionFractionsConfig:
   num_divisions: int = 14
 
   def __post_init__(self) -> None:
-    check_counts(self, "num_bases_of_links", "num_rows", "rows_per_term", "num_constants", "num_frequencies", "num_around", "num_fitted",
-                 "num_parts", "num_divisions", "num_sizes")
+    check_counts(self, "num_bases_of_links", "num_rows", "rows_per_term", "num_constants", "num_frequencies",
+                 "num_around", "num_fitted", "num_parts", "num_divisions", "num_sizes")
     check_names("links", self.links, LINKS)
     check_names("arguments", (*(name for name, _ in self.arguments), *self.of_sums), FUNCTION_FAMILIES)
 

@@ -67,8 +67,8 @@ class ReductionsConfig:
   most_left: float = 0.25
   # Functions of a column that may be summed: powers, 0 for the logarithm. The plainer ones first.
   powers: tuple[float, ...] = (1.0, 0.0, 2.0, -1.0, 0.5, 3.0, -2.0, 1 / 3)
-  # Where the sum of no two of these is sure, powers of any exponents are, if the signs of the slopes by two columns agree,
-  # or differ, in this share of the rows.
+  # Where the sum of no two of these is sure, powers of any exponents are, if the signs of the slopes by two columns
+  # agree, or differ, in this share of the rows.
   of_one_sign: float = 0.9
   # Columns and y at most in one change of scale; how often its rows are counted anew by what they leave.
   max_scaled: int = 4
