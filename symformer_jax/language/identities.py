@@ -72,6 +72,27 @@ def _with_double_angle(product: Node) -> Node:
   return product
 
 
+def to_half_angles(node: Node) -> Node:
+  """v - cos(u)*v -> 2*sin(u/2)**2*v, v + cos(u)*v -> 2*cos(u/2)**2*v, where both factors are the same but for next to
+  nothing, so that constants are to be fitted again: `(1 - cos(7.4*x))/x**2` near 0.
+  """
+  node = node._replace(args=tuple(to_half_angles(arg) for arg in node.args))
+  terms = [split_factor(term) for term in flatten(node, "+")]
+  for i, (parts, factor) in enumerate(terms):
+    wave = next((part for part in parts if part.token == "cos"), None)
+    others = [part for part in parts if part is not wave]
+    beside = next((j for j, (some, value) in enumerate(terms) if j != i and Counter(some) == Counter(others)
+                   and abs(abs(value) - abs(factor)) <= NEXT_TO_NOTHING * abs(factor)), None)
+    if wave is None or beside is None:
+      continue
+    value = terms[beside][1]
+    half = Node("cos" if value * factor > 0 else "sin", (_scaled(wave.args[0], 0.5),))
+    return tidy_sum([tidy_product([*others, Node("pow2", (half,)), number(2 * value)]),
+                     *(tidy_product([*some, number(each)]) for j, (some, each) in enumerate(terms)
+                       if j not in (i, beside))])
+  return node
+
+
 def to_single_fractions(node: Node) -> Node:
   """a/(u/v + b) -> a*v/(u + b*v), and what stands beside a fraction above its line: `1 - 2/(x/y + 1)` is
   `(x - y)/(x + y)`.

@@ -34,7 +34,8 @@ REWRITINGS: dict[str, Callable[[Node], Node]] = {
   "factors_of_exponentials": identities.to_factors_of_exponentials,
   "joined_logarithms": identities.to_joined_logarithms, "expanded": identities.to_expanded,
   "distributed": identities.to_distributed, "collected": identities.to_collected,
-  "multiple_angles": identities.to_multiple_angles, "single_fractions": identities.to_single_fractions}
+  "multiple_angles": identities.to_multiple_angles, "half_angles": identities.to_half_angles,
+  "single_fractions": identities.to_single_fractions}
 
 
 @dataclasses.dataclass(frozen=True)

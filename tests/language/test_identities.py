@@ -10,6 +10,7 @@ from symformer_jax.language.identities import (
   to_distributed,
   to_expanded,
   to_factors_of_exponentials,
+  to_half_angles,
   to_joined_logarithms,
   to_multiple_angles,
   to_other_waves,
@@ -59,6 +60,10 @@ from symformer_jax.language.tidy import tidy
   (to_multiple_angles, "3*sin(x*y)*cos(x*y)*y", "1.5*sin(2*x*y)*y"), (to_multiple_angles, "sin(x)*cos(y)", None),
   (to_multiple_angles, "2*cos(x)**2 - y", None), (to_multiple_angles, "cos(x)**3 - cos(y)", None),
   (to_multiple_angles, "exp(x)**2 + 1", None), (to_multiple_angles, "cos(x)**2", None),
+  (to_half_angles, "(3 - 3*cos(7.4*x))/y**2", "6*sin(3.7*x)**2/y**2"),
+  (to_half_angles, "y*cos(x + 0.4) + y - 2", "2*cos(0.5*x + 0.2)**2*y - 2"), (to_half_angles, "1 - cos(x)*y", None),
+  (to_half_angles, "cos(x)*y - y + exp(x)", "exp(x) - 2*sin(0.5*x)**2*y"), (to_half_angles, "2 - 3*cos(x)", None),
+  (to_half_angles, "cos(x) - cos(y)", None), (to_half_angles, "1 - sin(x)", None),
   (to_single_fractions, "1 - 2/(x/y + 1)", "(x - y)/(x + y)"),
   (to_single_fractions, "3*y/(x**2/y**2 + 4)", "3*y**3/(4*y**2 + x**2)"),
   (to_single_fractions, "(1 - 2/(x/y + 1))*exp(-y/3)", "(x - y)*exp(-0.3333333333333333*y)/(x + y)"),
@@ -77,6 +82,12 @@ def test_what_noise_leaves_of_a_term_is_left_out():
   for text, expected in (("4*cos(x)**3 - 3.07*cos(x)", "cos(3*x)"), ("1.99*cos(x)**2 - 1", "0.995*cos(2*x)"),
                          ("4*cos(x)**3 - 3.1*cos(x)", "cos(3*x) - 0.1")):
     assert printing.to_text(to_multiple_angles(parser.parse(text, ["x"])), ["x"]).startswith(expected)
+
+
+def test_what_is_the_same_but_for_rounding_is_half_an_angle():
+  for text, expected in (("0.0365230095 - 0.03652301*cos(7.4*x)", "0.073046019*sin(3.7*x)**2"),
+                         ("1.019 + cos(x)", "2.038*cos(0.5*x)**2"), ("1.021 + cos(x)", "cos(x) + 1.021")):
+    assert printing.to_text(tidy(to_half_angles(parser.parse(text, ["x"]))), ["x"]) == expected
 
 
 def test_roots_of_squares_are_another_value_where_the_base_is_negative():
