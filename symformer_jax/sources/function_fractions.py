@@ -237,11 +237,13 @@ class _Equation:
     assert constants is not None
     k = int(np.argmin(np.abs(constants - place.constant)))
     low, high = constants[k - 1], constants[k + 1]
-    for _ in range(config.num_divisions):
+    for division in range(config.num_divisions):
       finer = np.linspace(low, high, config.num_parts + 1)
       shares = self.shares(place.family, finer, values, basis)
       k = int(np.argmin(shares))
       low, high = finer[max(k - 1, 0)], finer[min(k + 1, config.num_parts)]
+      if division + 1 == config.num_first and shares[k] > config.first_leap * place.share:
+        break
     return place._replace(share=float(shares[k]), constant=float(finer[k]))
 
   def shares(self, family: Family, constants: np.ndarray, argument: np.ndarray, basis: Basis) -> np.ndarray:

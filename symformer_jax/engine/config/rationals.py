@@ -151,7 +151,7 @@ class FunctionFractionsConfig:
     ((1, 0, 1), (2, 0, 1), (1, 1, 1), (3, 0, 1), (2, 1, 1), (1, 0, 2)), ((1, 0, 1), (1, 1, 1), (2, 0, 1), (2, 1, 1)))
   # Arguments of each family: exponents of monomials of one column, of two.
   arguments: tuple[tuple[str, tuple[tuple[float, ...], ...]], ...] = (
-    ("exponentials", ((1, 2, -1, 0.5, -2, 3), (1, -1))), ("powers", ((1,),)), ("logarithms", ((1, 2),)),
+    ("exponentials", ((1, 2, -1, 0.5), (1, -1))), ("powers", ((1,),)), ("logarithms", ((1, 2),)),
     ("waves", ((1,), (1, -1))))
   # Families of which functions of x + y, x - y, x*(1 + y) and x*(1 - y) are looked at for every two columns.
   of_sums: tuple[str, ...] = ("exponentials",)
@@ -174,14 +174,17 @@ class FunctionFractionsConfig:
   # terms are.
   most_missed: float = 1e-6
   num_sizes: int = 3
-  # Minima whose constant is fitted: its surroundings are divided into so many parts, again and again.
+  # Minima whose constant is fitted: its surroundings are divided into so many parts, again and again, as long as the
+  # first so many times leave at most this share.
   num_fitted: int = 4
   num_parts: int = 16
   num_divisions: int = 14
+  num_first: int = 3
+  first_leap: float = 0.01
 
   def __post_init__(self) -> None:
     check_counts(self, "num_bases_of_links", "num_rows", "rows_per_term", "num_constants", "num_frequencies",
-                 "num_around", "num_fitted", "num_parts", "num_divisions", "num_sizes")
+                 "num_around", "num_fitted", "num_parts", "num_divisions", "num_first", "num_sizes")
     check_names("links", self.links, LINKS)
     check_names("arguments", (*(name for name, _ in self.arguments), *self.of_sums), FUNCTION_FAMILIES)
 
