@@ -8,7 +8,7 @@ So the angle between the space of P and that of y*Q is a function of c alone, an
 (`null_vectors`).
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 import dataclasses
 import itertools
 from typing import ClassVar, NamedTuple
@@ -308,29 +308,46 @@ def _term(place: Place, monomial: Monomial, k: int) -> Node:
 
 
 def _forms(place: Place, top: Sequence[_Term], bottom: Sequence[_Term]) -> list[Node]:
-  """The fraction in as few nodes as may be; where the function is below the line alone, as a sum as well in which it
-  stands once.
-  """
+  """The fraction in as few nodes as may be; before it the sum of what the line goes into and a rest over it."""
   if len(bottom) == 1:
     [(size, by, k)] = bottom
     return [_sum(place, [(c / size, _over(monomial, by), power_ - k) for c, monomial, power_ in top])]
-  sizes = [c for c, _, _ in bottom]
+  sums = [tidy(chain("+", [_sum(place, multiple), _fraction(place, rest, bottom)]))
+          for multiple, rest in _divided(top, bottom) if rest]
+  return list(dict.fromkeys([*sums, _fraction(place, top, bottom)]))
+
+
+def _fraction(place: Place, top: Sequence[_Term], bottom: Sequence[_Term]) -> Node:
+  """Both may be divided by a power of the function."""
+  size = bottom[0][0]
   shifts = range(max(k for _, _, k in (*top, *bottom)) + 1) if place.family.has_powers else (0,)
-  shifted = [[[(c / sizes[0], monomial, k - shift) for c, monomial, k in side] for side in (top, bottom)]
-             for shift in shifts]
-  forms = [min((tidy(Node("*", (_sum(place, above), Node("inv", (_sum(place, below),))))) for above, below in shifted),
-               key=expression.complexity)]
-  if sorted((monomial, k) for _, monomial, k in bottom) == [((), 0), ((), 1)]:
-    # (p + q*F)/(r + s*F) is q/s + (p - q*r/s)/(r + s*F).
-    [r], [s] = ([c for c, _, k in bottom if k == power_] for power_ in (0, 1))
-    p, q = ({monomial: c for c, monomial, k in top if k == power_} for power_ in (0, 1))
-    rest = {each: p.get(each, 0.0) - q.get(each, 0.0) * r / s for each in {**p, **q}}
-    kept = [(c, each, 0) for each, c in rest.items() if abs(c) > _NOTHING * max(map(abs, rest.values()))]
-    if q and kept:
-      below = Node("inv", (_sum(place, [(c / s, each, k) for c, each, k in bottom]),))
-      forms.insert(0, tidy(chain("+", [_sum(place, [(c / s, each, 0) for each, c in q.items()]),
-                                       Node("*", (_sum(place, [(c / s, each, k) for c, each, k in kept]), below))])))
-  return forms
+  sides = [[_sum(place, [(c / size, monomial, k - shift) for c, monomial, k in side]) for side in (top, bottom)]
+           for shift in shifts]
+  return min((tidy(Node("*", (above, Node("inv", (below,))))) for above, below in sides), key=expression.complexity)
+
+
+def _divided(top: Sequence[_Term], bottom: Sequence[_Term]) -> Iterator[tuple[list[_Term], list[_Term]]]:
+  """Of P/Q ways to write P as a multiple of Q and a rest of fewer terms: by a number where both have a term in common;
+  by all that stands beside F, (p + q*F)/(r + s*F) = q/s + (p - q*r/s)/(r + s*F).
+  """
+  above, below = ({(monomial, k): c for c, monomial, k in side} for side in (top, bottom))
+  for term in (term for term in above if term in below):
+    factor = above[term] / below[term]
+    rest = {each: above.get(each, 0.0) - factor * below.get(each, 0.0) for each in {**above, **below} if each != term}
+    if len(kept := _kept(rest)) < len(top):
+      yield [(factor, (), 0)], kept
+  if set(below) == {((), 0), ((), 1)} and all(k <= 1 for _, k in above):
+    r, s = below[(), 0], below[(), 1]
+    beside = {monomial: c for (monomial, k), c in above.items() if k}
+    if beside:
+      rest = {(each, 0): above.get((each, 0), 0.0) - beside.get(each, 0.0) * r / s for each, _ in above}
+      yield [(c / s, monomial, 0) for monomial, c in beside.items()], _kept(rest)
+
+
+def _kept(terms: Mapping[tuple[Monomial, int], float]) -> list[_Term]:
+  """Those whose coefficient is more than rounding."""
+  least = _NOTHING * max(map(abs, terms.values()), default=0.0)
+  return [(c, monomial, k) for (monomial, k), c in terms.items() if abs(c) > least]
 
 
 def _over(monomial: Monomial, by: Monomial) -> Monomial:

@@ -73,6 +73,14 @@ def test_a_sum_has_the_function_once():
   assert sum(node.token == "variable" for node in expression.walk(form)) == 4
 
 
+def test_a_multiple_of_the_line_is_taken_out():
+  rows = rows_of("1/(x - 42*5**(-y)) + 1.3", [(-5, -1), (0.2, 3)])
+  form = found_for(rows)[0]
+  assert left_of(form, rows) < 1e-9
+  assert expression.complexity(form) <= expression.complexity(parser.parse("1/(2*x - 42*exp(-3*y)) + 1.3", NAMES[:2]))
+  assert all(np.isfinite(expression.evaluate(form, rows.x)))
+
+
 def test_what_divides_all_terms_stands_below_none():
   rows = rows_of("(1 - exp(-0.6*x))/x + 3", [(0.2, 9)])
   text = printing.to_text(found_for(rows)[0], ["x"])
