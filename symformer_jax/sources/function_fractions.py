@@ -20,7 +20,7 @@ from symformer_jax.engine.config import DEFAULT, FunctionFractionsConfig, Search
 from symformer_jax.engine.rows import Rows
 from symformer_jax.engine.source import Question
 from symformer_jax.language import expression
-from symformer_jax.language.expression import Node, chain, number, power, variable
+from symformer_jax.language.expression import VARIABLE, Node, chain, number, power, variable
 from symformer_jax.language.rules import Rule
 from symformer_jax.language.tidy import tidy
 from symformer_jax.sources import monomials, null_vectors, pair_sums
@@ -103,11 +103,23 @@ FAMILIES: dict[str, Family] = {
 
 
 class Basis(NamedTuple):
-  """Monomials above and below the line, each times the functions of a family up to a degree."""
+  """Monomials above and below the line, each times the functions of a family up to a degree.
+
+  Attributes:
+    is_beside: whether they are of other columns than the functions.
+  """
 
   above: tuple[Monomial, ...]
   below: tuple[Monomial, ...]
   degree: int
+  is_beside: bool = False
+
+  def of(self, argument: Node) -> "Basis":
+    """What there is for functions of an argument."""
+    if not self.is_beside:
+      return self
+    taken = {node.value for node in expression.walk(argument) if node.token == VARIABLE}
+    return self._replace(above=tuple(each for each in self.above if not taken & {column for column, _ in each}))
 
   def terms(self, family: Family) -> tuple[list[tuple[Monomial, int]], list[tuple[Monomial, int]]]:
     """Monomials and places of functions, above and below the line."""
@@ -121,11 +133,12 @@ class Place(NamedTuple):
 
   Attributes:
     share: what is left; around: what is typical of the constants around.
-    family, argument, constant: the function.
+    basis: of the equation; family, argument, constant: the function.
   """
 
   share: float
   around: float
+  basis: Basis
   family: Family
   argument: Node
   constant: float
@@ -170,31 +183,30 @@ def fractions_of(
   links = [LINKS[name] for name in own.links]
   equations = [(link, _Equation(some, link.transform(some.y))) for link in links
                if link.is_defined(some.y) and all(map(rule.allows_operator, link.operators))]
-  for i, basis in enumerate(_bases(varies, len(some), own)):
+  for i, basis in enumerate(_bases(varies, some.x, own)):
     for link, equation in equations if i < own.num_bases_of_links else equations[:1]:
       nearest = sorted(equation.places(basis, varies, rule, own), key=lambda place: place.leap)
       for place in nearest[: own.num_fitted]:
-        fitted = equation.with_best_constant(place, basis, own)
-        forms = list(equation.written(fitted, basis, config)) if fitted.leap < own.leap else []
+        fitted = equation.with_best_constant(place, own)
+        forms = list(equation.written(fitted, config)) if fitted.leap < own.leap else []
         if forms:
           yield from map(link.undo, forms)
           return
 
 
-def _bases(columns: Sequence[int], num_rows: int, config: FunctionFractionsConfig) -> Iterator[Basis]:
-  """As far as there are rows enough, the smallest first."""
-  for above, below, degree in config.degrees[min(len(columns), len(config.degrees)) - 1]:
-    basis = Basis(_up_to(columns, above), _up_to(columns, below), degree)
-    if (len(basis.above) + len(basis.below)) * (degree + 1) * config.rows_per_term <= num_rows:  # of powers
-      yield basis
+def _bases(columns: Sequence[int], x: np.ndarray, config: FunctionFractionsConfig) -> Iterator[Basis]:
+  """The smallest first; roots of columns where none is negative in x [N, D]."""
+  for above, below, degree, step in config.degrees[min(len(columns), len(config.degrees)) - 1]:
+    if step == 1 or np.all(x[:, columns] >= 0):
+      yield Basis(_up_to(columns, above, step), _up_to(columns, below, step), degree, is_beside=step < 1)
 
 
-def _up_to(columns: Sequence[int], degree: int) -> tuple[Monomial, ...]:
-  """Monomials of a total degree, with as many different columns as it counts."""
+def _up_to(columns: Sequence[int], degree: float, step: float) -> tuple[Monomial, ...]:
+  """Monomials up to a total degree, exponents being multiples of a step."""
   found: list[Monomial] = []
-  for powers in itertools.product(range(degree + 1), repeat=len(columns)):
+  for powers in itertools.product(np.arange(0, degree + step / 2, step).tolist(), repeat=len(columns)):
     if sum(powers) <= degree:
-      found.append(tuple((column, float(p)) for column, p in zip(columns, powers, strict=True) if p))
+      found.append(tuple((column, p) for column, p in zip(columns, powers, strict=True) if p))
   return tuple(sorted(found, key=lambda monomial: sum(p for _, p in monomial)))
 
 
@@ -215,22 +227,22 @@ class _Equation:
   ) -> Iterator[Place]:
     """Minima over the constant of each family and argument."""
     for name, argument in _arguments(columns, config):
-      family, values = FAMILIES[name], expression.evaluate(argument, self.rows.x)
+      family, values, some = FAMILIES[name], expression.evaluate(argument, self.rows.x), basis.of(argument)
       is_allowed = all(map(rule.allows_operator, family.operators))
-      has_rows = sum(map(len, basis.terms(family))) * config.rows_per_term <= len(self.rows)
+      has_rows = sum(map(len, some.terms(family))) * config.rows_per_term <= len(self.rows)
       if not (is_allowed and has_rows and np.all(np.isfinite(values)) and np.ptp(values) > 0):
         continue
       constants = family.constants(values, config)
       if constants is not None:
         interruption.check()
-        shares = self.shares(family, constants, values, basis)
+        shares = self.shares(family, constants, values, some)
         around = np.median(np.lib.stride_tricks.sliding_window_view(
           np.pad(shares, config.num_around, mode="reflect"), 2 * config.num_around + 1), axis=1)
         for k in range(1, len(shares) - 1):
           if shares[k] <= min(shares[k - 1], shares[k + 1]) and around[k] > config.rounding:
-            yield Place(float(shares[k]), float(around[k]), family, argument, float(constants[k]))
+            yield Place(float(shares[k]), float(around[k]), some, family, argument, float(constants[k]))
 
-  def with_best_constant(self, place: Place, basis: Basis, config: FunctionFractionsConfig) -> Place:
+  def with_best_constant(self, place: Place, config: FunctionFractionsConfig) -> Place:
     interruption.check()
     values = expression.evaluate(place.argument, self.rows.x)
     constants = place.family.constants(values, config)
@@ -239,7 +251,7 @@ class _Equation:
     low, high = constants[k - 1], constants[k + 1]
     for division in range(config.num_divisions):
       finer = np.linspace(low, high, config.num_parts + 1)
-      shares = self.shares(place.family, finer, values, basis)
+      shares = self.shares(place.family, finer, values, place.basis)
       k = int(np.argmin(shares))
       low, high = finer[max(k - 1, 0)], finer[min(k + 1, config.num_parts)]
       if division + 1 == config.num_first and shares[k] > config.first_leap * place.share:
@@ -262,10 +274,10 @@ class _Equation:
     columns = (factor[:, None] * monomials.Values(self.rows.x)(some)) * functions[:, :, places]
     return columns / np.linalg.norm(columns, axis=1, keepdims=True)
 
-  def written(self, place: Place, basis: Basis, config: SearchConfig) -> Iterator[Node]:
+  def written(self, place: Place, config: SearchConfig) -> Iterator[Node]:
     """The fraction of fewest terms that meets y, and those of one term more and more, each in its forms."""
     own = config.function_fractions
-    above, below = basis.terms(place.family)
+    above, below = place.basis.terms(place.family)
     terms, num_above = [*above, *below], len(above)
     values = np.stack([expression.evaluate(_term(place, *term), self.rows.x) for term in terms], axis=1)
     values[:, num_above:] *= -self.y[:, None]

@@ -13,12 +13,12 @@ from symformer_jax.language.rules import Restrictions, Rule
 from symformer_jax.sources import function_fractions, null_vectors
 
 CONFIG = DEFAULT.function_fractions
-NAMES = ("x", "y", "z")
+NAMES = ("x", "y", "z", "w")
 
 
 def rows_of(text, box, *, num_rows=100, noise=0.0, seed=1):
   rng = np.random.default_rng(seed)
-  x = np.column_stack([rng.uniform(low, high, num_rows * len(box)) for low, high in box])
+  x = np.column_stack([rng.uniform(low, high, round(num_rows * len(box))) for low, high in box])
   y = expression.evaluate(parser.parse(text, NAMES[: len(box)]), x)
   return Rows(x, y + noise * np.std(y) * rng.normal(size=len(y)), np.ones(len(y)))
 
@@ -44,7 +44,8 @@ def left_of(form, rows):
   ("0.07*exp(-x/20)/(0.07*exp(-x/20) + 1/(exp((30 - x)/10) + 1))", [(0, 60)]),
   ("9.87*sin(2*0.0172615*(x - 81)) - 7.53*cos(0.0172615*(x - 81)) - 1.5*sin(0.0172615*(x - 81))", [(1, 365)]),
   ("sqrt((9.81*x + 0.0728*x**3)*(1 - 2/(exp(2*x*y) + 1)))", [(1, 9), (0.05, 0.6)]),
-  ("x*sin(5.1*x) + 2*cos(10.2*x) - x + 3", [(0, 6)])])
+  ("x*sin(5.1*x) + 2*cos(10.2*x) - x + 3", [(0, 6)]),
+  ("x + y + 2*sqrt(x*y)*cos(17.342*z/w)", [(1, 5), (1, 5), (0.2, 1), (0.5, 1.5)])])
 def test_fractions_of_laws_are_found(text, box):
   rows = rows_of(text, box)
   forms = found_for(rows)
@@ -94,22 +95,31 @@ def test_operators_that_are_forbidden_are_not_used():
   assert found_for(rows)
 
 
-def test_there_are_rows_enough_for_every_term():
-  bases = [list(function_fractions._bases([0], num, CONFIG)) for num in (23, 24, 1000)]
-  assert [len(some) for some in bases] == [0, 2, len(CONFIG.degrees[0])]
-  for basis in bases[1]:
-    assert (len(basis.above) + len(basis.below)) * (basis.degree + 1) * CONFIG.rows_per_term <= 24
-  # Waves have twice as many.
-  family = function_fractions.FAMILIES["waves"]
-  assert [len(side) for side in bases[1][1].terms(family)] == [5, 1]
-  few = rows_of("sin(3*x) + 0.1*x", [(0, 5)], num_rows=27)
-  assert found_for(few) == [] and found_for(rows_of("sin(3*x) + 0.1*x", [(0, 5)], num_rows=28))
+@pytest.mark.parametrize(("text", "box", "least"), [
+  ("3*exp(-0.7*x) - 0.4", [(0, 5)], 24), ("sin(3*x) + 0.1*x", [(0, 5)], 28),
+  ("x*exp(-0.7*y) + y", [(1, 5), (0, 5)], 32)])
+def test_there_are_rows_enough_for_every_term(text, box, least):
+  """Four for each: of one column two times two and one times two terms, of waves two times three and one."""
+  assert found_for(rows_of(text, box, num_rows=least / len(box))) != []
+  assert found_for(rows_of(text, box, num_rows=(least - 1) / len(box))) == []
+
+
+def test_roots_stand_beside_functions_of_other_columns(rng):
+  x = rng.uniform(1, 2, (9, 3))
+  basis = next(each for each in function_fractions._bases([0, 1, 2], x, CONFIG) if each.is_beside)
+  of_two = basis.of(parser.parse("x/z", NAMES))
+  assert of_two.above == ((), ((1, 0.5),), ((1, 1.0),)) and of_two.below == ((),)
+  assert len(basis.of(parser.parse("y", NAMES)).above) == 6
+  x[0, 1] = -1e-9
+  assert not any(each.is_beside for each in function_fractions._bases([0, 1, 2], x, CONFIG))
+  assert any(each.is_beside for each in function_fractions._bases([0, 2], x, CONFIG))
 
 
 def test_monomials_are_up_to_a_total_degree():
-  assert function_fractions._up_to([0, 2], 2) == (
+  assert function_fractions._up_to([0, 2], 2, 1) == (
     (), ((2, 1.0),), ((0, 1.0),), ((2, 2.0),), ((0, 1.0), (2, 1.0)), ((0, 2.0),))
-  assert function_fractions._up_to([0, 1, 2], 0) == ((),)
+  assert function_fractions._up_to([0, 1, 2], 0, 1) == ((),)
+  assert function_fractions._up_to([1], 1, 0.5) == ((), ((1, 0.5),), ((1, 1.0),))
 
 
 def test_the_share_is_the_sine_between_the_spaces():
@@ -118,7 +128,7 @@ def test_the_share_is_the_sine_between_the_spaces():
 
   rows = rows_of("x**2 + sin(x)", [(0.5, 3)])
   equation = function_fractions._Equation(rows, rows.y)
-  basis = next(iter(function_fractions._bases([0], 100, CONFIG)))
+  basis = next(function_fractions._bases([0], rows.x, CONFIG))
   constants, family = np.array([0.3, 1.2]), function_fractions.FAMILIES["exponentials"]
   shares = equation.shares(family, constants, rows.x[:, 0], basis)
   for function, share in zip(np.exp(constants[:, None] * rows.x[:, 0]), shares, strict=True):

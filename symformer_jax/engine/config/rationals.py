@@ -144,11 +144,13 @@ class FunctionFractionsConfig:
   # Rows on which the constant is looked for, and those there have to be for each term.
   num_rows: int = 112
   rows_per_term: int = 4
-  # Of one column, of two, of more: total degrees in the columns above and below the line, and degree in the function.
-  degrees: tuple[tuple[tuple[int, int, int], ...], ...] = (
-    ((1, 0, 1), (0, 0, 2), (2, 0, 1), (1, 1, 1), (0, 0, 3), (3, 0, 1), (2, 1, 1), (3, 1, 1), (1, 0, 2), (1, 1, 2),
-     (2, 1, 2)),
-    ((1, 0, 1), (2, 0, 1), (1, 1, 1), (3, 0, 1), (2, 1, 1), (1, 0, 2)), ((1, 0, 1), (1, 1, 1), (2, 0, 1), (2, 1, 1)))
+  # Of one column, of two, of more: total degrees in the columns above and below the line, degree in the function, and
+  # steps of the exponents. Roots of columns stand beside functions of others.
+  degrees: tuple[tuple[tuple[int, int, int, float], ...], ...] = (
+    ((1, 0, 1, 1), (0, 0, 2, 1), (2, 0, 1, 1), (1, 1, 1, 1), (0, 0, 3, 1), (3, 0, 1, 1), (2, 1, 1, 1), (3, 1, 1, 1),
+     (1, 0, 2, 1), (1, 1, 2, 1), (2, 1, 2, 1)),
+    ((1, 0, 1, 1), (2, 0, 1, 1), (1, 1, 1, 1), (3, 0, 1, 1), (2, 1, 1, 1), (1, 0, 2, 1), (2, 0, 1, 0.5)),
+    ((1, 0, 1, 1), (1, 1, 1, 1), (2, 0, 1, 1), (1, 0, 1, 0.5), (2, 1, 1, 1)))
   # Arguments of each family: exponents of monomials of one column, of two.
   arguments: tuple[tuple[str, tuple[tuple[float, ...], ...]], ...] = (
     ("exponentials", ((1, 2, -1, 0.5), (1, -1))), ("powers", ((1,),)), ("logarithms", ((1, 2),)),
