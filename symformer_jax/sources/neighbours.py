@@ -47,11 +47,11 @@ def roughness(x: np.ndarray, targets: np.ndarray) -> np.ndarray:
 def _divided(table: Reduced, config: NeighboursConfig) -> Iterator[tuple[float, Reduced]]:
   """Of y over the product of powers of some columns for which it is smoothest in the others."""
   x, y, values = table.x, table.y, Values(table.x)
-  for size in range(1, min(config.max_divided, x.shape[1] - 1) + 1):
+  for size, powers in enumerate(config.powers[: x.shape[1] - 1], 1):
     for chosen in itertools.combinations(range(x.shape[1]), size):
       interruption.check()
       kept = [column for column in range(x.shape[1]) if column not in chosen]
-      monomials = list(_monomials(x, chosen, config))
+      monomials = list(_monomials(x, chosen, powers))
       if monomials:
         rough = roughness(x[:, kept], y[:, None] / values(monomials))
         best = int(np.argmin(rough))
@@ -60,12 +60,12 @@ def _divided(table: Reduced, config: NeighboursConfig) -> Iterator[tuple[float, 
                                           tuple(table.columns[i] for i in kept), (*table.steps, step))
 
 
-def _monomials(x: np.ndarray, columns: Sequence[int], config: NeighboursConfig) -> Iterator[Monomial]:
+def _monomials(x: np.ndarray, columns: Sequence[int], powers: Sequence[float]) -> Iterator[Monomial]:
   """Products of powers of all of some columns that have a value, and are not 0, in every row."""
-  exponents = [[p for p in config.powers if np.all(x[:, column] > 0) or (p == round(p) and np.all(x[:, column] != 0))]
+  exponents = [[p for p in powers if np.all(x[:, column] > 0) or (p == round(p) and np.all(x[:, column] != 0))]
                for column in columns]
-  for powers in itertools.product(*exponents):
-    yield tuple(zip(columns, powers, strict=True))
+  for chosen in itertools.product(*exponents):
+    yield tuple(zip(columns, chosen, strict=True))
 
 
 def _joined(table: Reduced, config: NeighboursConfig) -> Iterator[tuple[float, Reduced]]:
