@@ -112,7 +112,8 @@ class _Way:
     """Whether the way goes there."""
     fitted = gaussian_process.fit(smaller.x, smaller.y, self._config.surrogate)
     errors = self._errors_of(fitted, smaller)
-    if not np.all(errors <= np.array(self._config.most_worse) * self._errors):
+    most = np.maximum(np.array(self._config.most_worse) * self._errors, self._config.fine_errors)
+    if not np.all(errors <= most):
       return False
     self.table, self._surrogate, self._errors = smaller, fitted, np.maximum(self._errors, errors)
     return True
