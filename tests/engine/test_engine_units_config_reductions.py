@@ -98,6 +98,16 @@ def test_a_smaller_table_predicts_rows_half_as_well_at_least(typical, large, sta
   assert smaller_tables._Way._stands(way, SimpleNamespace(x=None, y=None)) is stands
 
 
+@pytest.mark.parametrize(("typical", "large", "stands"), [
+  (2e-5, 1e-4, True), (2.1e-5, 1e-4, False), (2e-5, 1.1e-4, False)])
+def test_a_smaller_table_that_predicts_rows_to_some_digits_stands(typical, large, stands, monkeypatch):
+  """A number that slopes tell to some digits leaves as much: it is fitted later."""
+  monkeypatch.setattr(smaller_tables.gaussian_process, "fit", lambda *given: None)
+  way = SimpleNamespace(_config=CONFIG, _errors=np.array([1e-7, 1e-7]),
+                        _errors_of=lambda *given: np.array([typical, large]))
+  assert smaller_tables._Way._stands(way, SimpleNamespace(x=None, y=None)) is stands
+
+
 def test_three_changes_are_rejected_before_the_way_ends(monkeypatch):
   asked = []
   monkeypatch.setattr(smaller_tables, "_follow", lambda *given: asked.append(given[2]) or (

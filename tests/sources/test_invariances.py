@@ -4,6 +4,7 @@ import dataclasses
 
 import numpy as np
 import pytest
+from slope_relations import SHOWN, slopes_of
 
 from symformer_jax.engine.config import DEFAULT, ReductionsConfig
 from symformer_jax.language import expression, parser, printing
@@ -50,6 +51,9 @@ LAWS = [
   ("x*y**z/(y**z + w**z) + v", ((1, 4), (1, 3), (0.5, 2), (1, 3), (0, 2)), {"w/y"}, {"logit", "z", "x", "v"}),
   ("2*log(x) + cos(y*z)", ((1, 5), (0.5, 2), (0.5, 2)), {"y*z"}, set()),
   ("arctan(x*y**2)/x", ((0.5, 2), (0.3, 1.5)), {"sqrt(x)*y"}, {"1/x"}),
+  ("tanh(0.8*x*log(y))", ((0.2, 2), (1.2, 4)), {"x*log(y)"}, set()),
+  ("18.7*x/(x - y)*(exp(-y*z) - exp(-x*z))", ((0.8, 3), (0.05, 0.6), (0.1, 8)), {"x*z", "y*z"}, set()),
+  ("sin(x**1.4 + y**0.6)", ((0.1, 2), (0.1, 2)), {"x**1.4 + y**0.6"}, set()),
 ]
 
 
@@ -120,6 +124,35 @@ def test_numbers_that_are_not_simple_make_a_second_table():
   tables = [table for table in find_reductions(x, y, CONFIG) if len(table.columns) < 3]
   assert len(tables[-1].columns) == 1
   assert is_a_function_of(y, x, tables[-1].columns)
+
+
+def test_changes_by_themselves(rng):
+  """Of functions of x**k*log(y), of powers of x times functions of y - k*log(x), and of k*x**p + y**q."""
+  x = rng.uniform(1.5, 4, (60, 2))
+  def of(text, find):
+    node = parser.parse(text, NAMES[:2])
+    slopes = slopes_of(node, x)
+    return list(find(x, expression.evaluate(node, x), slopes))
+  [change] = of("sin(x**2*log(y))", lambda x, y, slopes: [
+    each for each in invariances._products_with_logarithms(x, slopes, CONFIG) if each.dropped == 0])
+  assert SHOWN(change.replaced[1][0]) == "x**2*log(y)" and change.is_simple and change.error < 1e-6
+  np.testing.assert_allclose(change.replaced[1][1], x[:, 0] ** 2 / x[:, 1])
+  [change] = of("sin(y - 0.5*log(x))*x**3", lambda *given: [
+    each for each in invariances._shifts(*given, CONFIG) if each.dropped == 0])
+  assert SHOWN(change.replaced[1][0]) == "y - 0.5*log(x)" and change.divisor == ((0, 3.0),) and change.is_simple
+  assert of("sin(y - 0.5*log(x))*x**3 + x", lambda *given: invariances._shifts(*given, CONFIG)) == []
+  assert of("sin(x*y)", lambda x, y, slopes: invariances._products_with_logarithms(x, slopes, CONFIG)) == []
+  [found] = of("exp(-0.3*x**1.7 - y**0.4)", lambda x, y, slopes: invariances._sums_of_any_powers(
+    x[:, 0], x[:, 1], slopes[:, 0], slopes[:, 1], CONFIG))
+  np.testing.assert_allclose(found[1:], [1.7, 0.4, 0.3], rtol=1e-5)
+  assert of("x**3*y + exp(y)*x", lambda x, y, slopes: invariances._sums_of_any_powers(
+    x[:, 0], x[:, 1], slopes[:, 0], slopes[:, 1], CONFIG)) == []
+  # Nor where slopes have different signs in too many rows, or columns none.
+  turned = np.where(np.arange(60) < 7, -1.0, 1.0)
+  assert of("exp(-0.3*x**1.7 - y**0.4)", lambda x, y, slopes: invariances._sums_of_any_powers(
+    x[:, 0], x[:, 1], slopes[:, 0] * turned, slopes[:, 1], CONFIG)) == []
+  assert of("exp(-0.3*x**1.7 - y**0.4)", lambda x, y, slopes: invariances._sums_of_any_powers(
+    x[:, 0] - 2, x[:, 1], slopes[:, 0], slopes[:, 1], CONFIG)) == []
 
 
 def test_a_way_that_does_not_stand_is_not_gone(monkeypatch):
