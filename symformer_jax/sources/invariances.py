@@ -20,10 +20,11 @@ from symformer_jax.engine.config import ReductionsConfig
 from symformer_jax.language import expression
 from symformer_jax.language.expression import Node, chain, number, power, variable
 from symformer_jax.language.tidy import tidy
+from symformer_jax.sources import gaussian_process
 from symformer_jax.sources.reduced_tables import Change
 
-# Rows that leave less than this share of the median count alike.
-_LEAST_LEFT = 0.1
+# Rows that leave less than this share of the median count alike, and those that leave no more than rounding.
+_LEAST_LEFT, _ROUNDING = 0.1, 1e-12
 
 
 def find_changes(
@@ -106,13 +107,14 @@ def _sums(x: np.ndarray, slopes: np.ndarray, config: ReductionsConfig) -> Iterat
 def _sums_of_any_powers(
   a: np.ndarray, b: np.ndarray, of_a: np.ndarray, of_b: np.ndarray, config: ReductionsConfig
 ) -> list[tuple[float, float, float, float]]:
-  """Of columns [N] above 0 and slopes by them [N] the sum k*a**p + b**q that is all y knows of them, as
+  """Of wide columns [N] above 0 and slopes by them [N] the sum k*a**p + b**q that is all y knows of them, as
   (error, p, q, k): the logarithm of the slopes' ratio is linear in those of a and b, whatever p and q are.
   """
   ratio = of_a / of_b
   # Where both are all but 0 their signs are anything.
   counts = np.isfinite(ratio) & (np.sign(ratio) == np.sign(np.median(ratio))) & (ratio != 0)
-  if not (np.all(a > 0) and np.all(b > 0) and np.mean(counts) >= config.of_one_sign):
+  is_wide = all(gaussian_process.is_wide(each, config.least_ratio) for each in (a, b))
+  if not (is_wide and np.mean(counts) >= config.of_one_sign):
     return []
   rows = np.column_stack([np.log(a), np.log(b), np.ones(len(a)), np.log(np.abs(ratio))])[counts]
   direction = _robust_null_vector(rows / np.linalg.norm(rows, axis=1, keepdims=True), config.num_reweightings)
@@ -127,7 +129,8 @@ def _sums_of_any_powers(
   q = simplest(1 - float(of_logs[1]), functools.partial(left, p), config)
   error = left(p, q)
   factor = float(np.median(of_a / _derivative(a, p) / (of_b / _derivative(b, q))))
-  return [(error, p, q, factor)] if error <= config.tolerance and math.isfinite(factor) and factor else []
+  # Of any exponents some come near to most functions.
+  return [(error, p, q, factor)] if error <= config.sure and math.isfinite(factor) and factor else []
 
 
 def _joined(
@@ -204,7 +207,8 @@ def _scalings(
   """Columns and y that grow together by powers of one number: sum of a_i*x_i*dy/dx_i = c*y (Euler).
 
   Args:
-    minimal: columns (y as the one after the last) of relations that are known: none is looked for that has more.
+    minimal: columns (y as the one after the last) of relations that are known: none is looked for that has more. Of
+      those that are found only sure ones are such: that of two may be all but one of three.
   """
   num_columns, minimal = x.shape[1], list(minimal)
   growths = np.column_stack([x * slopes, -y])
@@ -215,7 +219,8 @@ def _scalings(
       weights = _relation(growths[:, chosen], config)
       if weights is None:
         continue
-      minimal.append(frozenset(chosen))
+      if _share_left(growths[:, chosen], weights) <= config.sure:
+        minimal.append(frozenset(chosen))
       if size > 2:  # products of two are sums of logarithms
         yield from _scaled(x, growths, chosen, weights, config)
 
@@ -229,10 +234,15 @@ def _relation(growths: np.ndarray, config: ReductionsConfig) -> np.ndarray | Non
   if not (len(unit) > len(size) / 2 and np.all(np.isfinite(unit))):
     return None
   weights = _robust_null_vector(unit, config.num_reweightings)
-  parts = np.median(np.abs(growths * weights), axis=0)
-  if np.min(parts) < config.least_part * np.max(parts):
+  left, parts = _share_left(growths, weights), np.median(np.abs(growths * weights), axis=0)
+  if left > config.tolerance:
     return None
-  return weights if _share_left(growths, weights) <= config.tolerance else None
+  if np.min(parts) < config.least_part * np.max(parts):
+    others = np.delete(np.arange(len(parts)), np.argmin(parts))
+    without = _share_left(growths[:, others], _robust_null_vector(unit[:, others], config.num_reweightings))
+    if len(others) < 2 or without < max(left / config.needed_share, config.fine):
+      return None
+  return weights
 
 
 def _robust_null_vector(rows: np.ndarray, num_reweightings: int) -> np.ndarray:
@@ -243,7 +253,7 @@ def _robust_null_vector(rows: np.ndarray, num_reweightings: int) -> np.ndarray:
   for _ in range(num_reweightings):
     direction = np.linalg.eigh((rows.T * counts) @ rows)[1][:, 0]
     left = np.abs(rows @ direction)
-    counts = 1 / np.maximum(left, max(_LEAST_LEFT * float(np.median(left)), np.finfo(float).tiny))
+    counts = 1 / np.maximum(left, max(_LEAST_LEFT * float(np.median(left)), _ROUNDING))
   return direction
 
 

@@ -33,6 +33,8 @@ def test_relations_are_looked_for_among_few_columns_and_y(monkeypatch):
 
   monkeypatch.setattr(invariances, "_relation", relation)
   monkeypatch.setattr(invariances, "_scaled", lambda x, growths, chosen, weights, config: [chosen])
+  left = [1e-3]
+  monkeypatch.setattr(invariances, "_share_left", lambda growths, weights: left[0])
   x, slopes = np.ones((20, 3)), np.tile([0.0, 1.0, 2.0], (20, 1))
   y = np.full(20, -3.0)
   assert list(invariances._scalings(x, y, slopes, [], with_config(max_scaled=4))) == [(1, 2, 3)]
@@ -46,6 +48,11 @@ def test_relations_are_looked_for_among_few_columns_and_y(monkeypatch):
   asked.clear()
   list(invariances._scalings(x, y, slopes, [frozenset({0, 2})], with_config(max_scaled=2)))
   assert asked == [(0, 1), (1, 2)]
+  # What is not sure hides none.
+  asked.clear()
+  left[0] = 1.01e-3
+  assert list(invariances._scalings(x, y, slopes, [], with_config(max_scaled=3))) == [(1, 2, 3)]
+  assert asked == [(0, 1), (0, 2), (1, 2), (0, 1, 2), (0, 1, 3), (0, 2, 3), (1, 2, 3)]
 
 
 def growths_of(rng, *, last=1.0, num=20):
@@ -90,7 +97,22 @@ def test_each_column_has_a_part_in_a_relation(rng):
   sizes = np.median(np.abs(growths * weights), axis=0)
   share = float(np.min(sizes) / np.max(sizes))
   assert invariances._relation(growths, with_config(least_part=share * (1 - 1e-9))) is not None
-  assert invariances._relation(growths, with_config(least_part=share * (1 + 1e-9))) is None
+  assert invariances._relation(growths, with_config(least_part=share * (1 + 1e-9), needed_share=1e-20)) is None
+
+
+def test_a_small_part_is_one_if_little_is_left_with_it(rng):
+  """As of y in `(1 - exp(-y*z))*exp(-w*z)`, where the first factor is 1 in most rows."""
+  growths = rng.uniform(1, 2, (200, 3)) * rng.choice([-1, 1], (200, 3))
+  growths[:, 1] *= 0.02
+  growths[:, 2] = -growths[:, 0] - growths[:, 1]
+  assert CONFIG.least_part > 0.03
+  weights = invariances._relation(growths, CONFIG)
+  np.testing.assert_allclose(weights / weights[0], [1, 1, 1], rtol=1e-9)
+  # Not if the others leave no more by themselves, or nothing to speak of.
+  assert invariances._relation(growths, with_config(needed_share=1e-20)) is None
+  growths[:, 1] = 1e-7 * growths[:, 0] ** 2
+  growths[:, 2] = -growths[:, 0] - growths[:, 1]
+  assert invariances._relation(growths, CONFIG) is None
 
 
 def test_a_relation_leaves_no_more_than_the_tolerance(rng):

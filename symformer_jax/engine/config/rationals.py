@@ -153,7 +153,7 @@ class FunctionFractionsConfig:
     ((1, 0, 1, 1), (1, 1, 1, 1), (2, 0, 1, 1), (1, 0, 1, 0.5), (2, 1, 1, 1)))
   # Arguments of each family: exponents of monomials of one column, of two.
   arguments: tuple[tuple[str, tuple[tuple[float, ...], ...]], ...] = (
-    ("exponentials", ((1, 2, -1, 0.5), (1, -1))), ("powers", ((1,),)), ("logarithms", ((1, 2),)),
+    ("exponentials", ((1, 2, -1, 0.5, -0.5), (1, -1))), ("powers", ((1,),)), ("logarithms", ((1, 2),)),
     ("waves", ((1,), (1, -1))))
   # Families of which functions of x + y, x - y, x*(1 + y) and x*(1 - y) are looked at for every two columns.
   of_sums: tuple[str, ...] = ("exponentials",)

@@ -82,8 +82,10 @@ class ReductionsConfig:
   # Of several changes the simplest is taken whose error is at most so many times the least, or below `fine`.
   times_least: float = 20.0
   fine: float = 1e-5
-  # Parts of a change smaller than this share of its largest do not count.
+  # Parts of a change smaller than this share of its largest do not count, but for one with which this share is left of
+  # what is left without it: in most rows `1 - exp(-y*w/x)` is 1.
   least_part: float = 0.05
+  needed_share: float = 0.1
   # A change stands where typical and large errors of rows left out are so many times as large at most. Tries of others.
   most_worse: tuple[float, float] = (2.0, 10.0)
   # ... or no larger than these: a number that slopes tell to some digits leaves so much, and is fitted once more in the
