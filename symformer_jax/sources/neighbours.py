@@ -1,4 +1,4 @@
-"""Smaller tables that nearest neighbours tell of, where no smooth function goes through the rows.
+"""Smaller tables that nearest neighbours tell of, where slopes tell of none.
 
 Slopes tell more (`invariances`), but of `z**3*sin(8*w/sqrt(x))/y` nobody knows them from some hundred rows. Once y is
 divided by z**3/y, rows that are near in w and x are alike, whatever the function is; divided by any other product they
@@ -69,28 +69,28 @@ def _monomials(x: np.ndarray, columns: Sequence[int], powers: Sequence[float]) -
 
 
 def _joined(table: Reduced, config: NeighboursConfig) -> Iterator[tuple[float, Reduced]]:
-  """With the sum, difference or product of powers of two columns in their place for which y is smoothest."""
+  """With one column in the place of two or three for which y is smoothest: a sum, a difference or a product."""
   x, y = table.x, table.y
-  if x.shape[1] < 2:
-    return
-  for pair in itertools.combinations(range(x.shape[1]), 2):
-    interruption.check()
-    kept = [column for column in range(x.shape[1]) if column not in pair]
-    tries = []
-    for node in _joins(*pair, config):
-      column = expression.evaluate(node, x)
-      if np.all(np.isfinite(column)) and np.ptp(column) > 0:
-        shown = np.column_stack([x[:, kept], column])
-        tries.append((float(roughness(shown, y[:, None])[0]), shown, node))
-    if tries:
-      rough, shown, node = min(tries, key=lambda each: each[0])
-      columns = (*(table.columns[i] for i in kept), tidy(substitute(node, dict(enumerate(table.columns)))))
-      yield rough, Reduced(shown, y, columns, table.steps)
+  for size in (2, 3) if x.shape[1] <= config.max_columns_of_three else (2,):
+    for some in itertools.combinations(range(x.shape[1]), size):
+      interruption.check()
+      kept = [column for column in range(x.shape[1]) if column not in some]
+      tries = []
+      for node in _joins(some, config):
+        column = expression.evaluate(node, x)
+        if np.all(np.isfinite(column)) and np.ptp(column) > 0:
+          shown = np.column_stack([x[:, kept], column])
+          tries.append((float(roughness(shown, y[:, None])[0]), shown, node))
+      if tries:
+        rough, shown, node = min(tries, key=lambda each: each[0])
+        columns = (*(table.columns[i] for i in kept), tidy(substitute(node, dict(enumerate(table.columns)))))
+        yield rough, Reduced(shown, y, columns, table.steps)
 
 
-def _joins(i: int, j: int, config: NeighboursConfig) -> Iterator[Node]:
-  first, second = variable(i), variable(j)
-  for sign in (1.0, -1.0):
-    yield Node("+", (first, tidy(Node("*", (second, number(sign))))))
-  for exponent in config.joined:
-    yield chain("*", [first, power(second, number(exponent))])
+def _joins(columns: Sequence[int], config: NeighboursConfig) -> Iterator[Node]:
+  """What may stand for two columns, and products for three."""
+  first, *others = map(variable, columns)
+  for sign in (1.0, -1.0) if len(others) == 1 else ():
+    yield Node("+", (first, tidy(Node("*", (others[0], number(sign))))))
+  for exponents in itertools.product(config.joined[len(others) - 1], repeat=len(others)):
+    yield chain("*", [first, *(power(other, number(p)) for other, p in zip(others, exponents, strict=True))])

@@ -32,10 +32,9 @@ def find_reductions(x: np.ndarray, y: np.ndarray, config: ReductionsConfig) -> l
     x: [N, D], y [N]: finite, no column nor y the same in all rows.
   """
   way = _Way(x, y, config)
-  found = []
-  for only_simple in (True, False):
-    if way.go_on(only_simple):
-      found.append(way.table)
+  found = way.tables()
+  if not found and way.follow_neighbours():
+    found = way.tables()
   first = found[0] if found else reduced_tables.whole(x, y)
   logarithms = find_logarithms(first, config)
   return [*found, *([first.with_logarithms(logarithms)] if logarithms else [])]
@@ -54,11 +53,13 @@ class _Way:
     self._num_shown = x.shape[1]
     self._surrogate = gaussian_process.fit(x, y, config.surrogate)
     self._errors = self._errors_of(self._surrogate, self.table)
-    if not self._is_known:
-      self._follow_neighbours()
 
-  def _follow_neighbours(self) -> None:
-    """To a table that a smooth function goes through; nowhere where there is none."""
+  def tables(self) -> list[Reduced]:
+    """Those that it comes to: by changes whose numbers are simple, then by others as well."""
+    return [self.table for only_simple in (True, False) if self.go_on(only_simple)]
+
+  def follow_neighbours(self) -> bool:
+    """Whether there is a way to a table whose rows are predicted far better than those of this one; it is gone then."""
     at = self.table, self._surrogate, self._errors
     for _ in range(self._config.neighbours.num_steps):
       ways = [(table, gaussian_process.fit(table.x, table.y, self._config.surrogate))
@@ -66,11 +67,12 @@ class _Way:
       tries = [(table, surrogate, self._errors_of(surrogate, table)) for table, surrogate in ways]
       nearest = min(tries, key=lambda each: float(each[2][0]), default=None)
       if nearest is None or not nearest[2][0] < at[2][0]:
-        return
-      at = nearest
-      if self._is_small(at[2], at[1]):
-        self.table, self._surrogate, self._errors = at
-        return
+        return False
+      at = table, surrogate, errors = nearest
+      if self._is_small(errors, surrogate) and errors[0] <= self._config.neighbours.far_better * self._errors[0]:
+        self.table, self._surrogate, self._errors = table, surrogate, errors
+        return True
+    return False
 
   def _errors_of(self, surrogate: Surrogate, table: Reduced) -> np.ndarray:
     """Of the user's y, predicted from other rows: typical and large ones."""

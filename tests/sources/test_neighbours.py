@@ -29,7 +29,8 @@ def columns_of(table):
   ("z**3*sin(8*w/sqrt(x))/y", ((0.25, 5), (0.5, 4.5), (-1, 1), (0.25, 1.2)), ["x", "w"], "z**3/y"),
   ("2*log(0.92*z**2*x + 13.8)*y**2*z*w", ((0, 5), (-5, 5), (-2, 2), (-1, 1)), ["x", "z"], "y**2*w"),
   ("sqrt(x**2 + y**2 - 2*x*y*cos(z - w))", ((1, 5),) * 4, ["x", "y", "z - w"], None),
-  ("exp(-x)*cos(4*y*z)", ((0, 1), (0, 2), (0, 2)), ["x", "y*z"], None)])
+  ("exp(-x)*cos(4*y*z)", ((0, 1), (0, 2), (0, 2)), ["x", "y*z"], None),
+  ("1 - x*sin(1.267*y*z/w)**2", ((0.5, 1), (0.001, 0.004), (100, 1000), (0.5, 5)), ["x", "y*z/w"], None)])
 def test_products_and_pairs_are_found(text, box, columns, divisor):
   table = table_of(text, box)
   first = neighbours.find_smaller(table, CONFIG)[0]
@@ -121,6 +122,6 @@ def test_reductions_ask_neighbours_where_slopes_are_unknown():
 
 
 def test_configs_are_checked():
-  for name in ("num_kept", "num_steps"):
+  for name in ("num_kept", "num_steps", "max_columns_of_three"):
     with pytest.raises(ValueError, match=name):
       NeighboursConfig(**{name: 0})

@@ -24,24 +24,28 @@ class SurrogateConfig:
 
 @dataclasses.dataclass(frozen=True)
 class NeighboursConfig:
-  """Smaller tables that nearest neighbours tell of, where no smooth function goes through the rows."""
+  """Smaller tables that nearest neighbours tell of, where slopes tell of none."""
 
   # What y may be divided by: exponents of the columns of products of one, of two, of three, broken ones where all
   # values are above 0. Of nine columns these are 30 000 products, which take a third of a second.
   powers: tuple[Exponents, ...] = (
     (-4.0, -3.0, -2.0, -1.5, -1.0, -0.5, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0), (-3.0, -2.0, -1.0, -0.5, 0.5, 1.0, 2.0, 3.0),
     (-2.0, -1.0, -0.5, 0.5, 1.0, 2.0, 3.0))
-  # Exponents of a column that is joined with another, besides their sum and difference.
-  joined: tuple[float, ...] = (1.0, -1.0, 2.0, -2.0, 0.5, -0.5)
+  # Exponents of the columns that are joined with one, of two (besides their sum and difference) and of three; there are
+  # three among so many columns at most.
+  joined: tuple[Exponents, Exponents] = ((1.0, -1.0, 2.0, -2.0, 0.5, -0.5), (1.0, -1.0))
+  max_columns_of_three: int = 6
   # What nearest rows may differ by, as a share of the variance of ranks, and as a share of that in all columns.
   most_rough: float = 0.2
   most_of_whole: float = 0.6
-  # Tables that a smooth function is laid through at each step, and steps.
+  # Tables that a smooth function is laid through at each step, and steps; what share of the typical error of rows left
+  # out is left in the end.
   num_kept: int = 4
   num_steps: int = 3
+  far_better: float = 0.5
 
   def __post_init__(self) -> None:
-    check_counts(self, "num_kept", "num_steps")
+    check_counts(self, "num_kept", "num_steps", "max_columns_of_three")
 
 
 @dataclasses.dataclass(frozen=True)
