@@ -23,13 +23,13 @@ class Rows:
 
   Attributes:
     x: [N, D], y: [N], weights: [N] > 0; all float64.
-    among: of how many columns those of x are the ones that formulas read; None: these are all.
+    num_offered: of how many columns those of x are the ones that formulas read; None: these are all.
   """
 
   x: np.ndarray
   y: np.ndarray
   weights: np.ndarray
-  among: int | None = None
+  num_offered: int | None = None
 
   def __len__(self) -> int:
     return len(self.y)
@@ -37,13 +37,13 @@ class Rows:
   @property
   def num_columns(self) -> int:
     """How many columns there are to choose among, be they in x or not."""
-    return self.x.shape[1] if self.among is None else self.among
+    return self.x.shape[1] if self.num_offered is None else self.num_offered
 
   def of_columns(self, columns: Sequence[int]) -> "Rows":
-    """The same rows with some of their columns, in rising order."""
-    if len(columns) == self.x.shape[1]:
+    """The same rows with some of their columns."""
+    if list(columns) == list(range(self.x.shape[1])):
       return self
-    return dataclasses.replace(self, x=self.x[:, columns], among=self.num_columns)
+    return dataclasses.replace(self, x=self.x[:, columns], num_offered=self.num_columns)
 
   @functools.cached_property
   def num_distinct(self) -> int:
@@ -64,8 +64,9 @@ class Rows:
   def padded(self, num_rows: int) -> "Rows":
     """With the last row repeated at weight 0: no formula is undefined for the sake of padding."""
     extra = num_rows - len(self)
-    return Rows(np.pad(self.x, ((0, extra), (0, 0)), mode="edge"), np.pad(self.y, (0, extra), mode="edge"),
-                np.pad(self.weights, (0, extra)))
+    return dataclasses.replace(
+      self, x=np.pad(self.x, ((0, extra), (0, 0)), mode="edge"), y=np.pad(self.y, (0, extra), mode="edge"),
+      weights=np.pad(self.weights, (0, extra)))
 
 
 def check_dataset(dataset: Any, model: Any = None) -> Rows:

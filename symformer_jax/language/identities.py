@@ -79,17 +79,16 @@ def to_half_angles(node: Node) -> Node:
   node = node._replace(args=tuple(to_half_angles(arg) for arg in node.args))
   terms = [split_factor(term) for term in flatten(node, "+")]
   for i, (parts, factor) in enumerate(terms):
-    wave = next((part for part in parts if part.token == "cos"), None)
-    others = [part for part in parts if part is not wave]
-    beside = next((j for j, (some, value) in enumerate(terms) if j != i and Counter(some) == Counter(others)
-                   and abs(abs(value) - abs(factor)) <= NEXT_TO_NOTHING * abs(factor)), None)
-    if wave is None or beside is None:
-      continue
-    value = terms[beside][1]
-    half = Node("cos" if value * factor > 0 else "sin", (_scaled(wave.args[0], 0.5),))
-    return tidy_sum([tidy_product([*others, Node("pow2", (half,)), number(2 * value)]),
-                     *(tidy_product([*some, number(each)]) for j, (some, each) in enumerate(terms)
-                       if j not in (i, beside))])
+    for wave in (part for part in parts if part.token == "cos"):
+      others = [part for part in parts if part is not wave]
+      beside = next((j for j, (some, value) in enumerate(terms) if j != i and Counter(some) == Counter(others)
+                     and abs(abs(value) - abs(factor)) <= NEXT_TO_NOTHING * abs(factor)), None)
+      if beside is not None:
+        value = terms[beside][1]
+        half = Node("cos" if value * factor > 0 else "sin", (_scaled(wave.args[0], 0.5),))
+        return tidy_sum([tidy_product([*others, Node("pow2", (half,)), number(2 * value)]),
+                         *(tidy_product([*some, number(each)]) for j, (some, each) in enumerate(terms)
+                           if j not in (i, beside))])
   return node
 
 

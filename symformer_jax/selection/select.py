@@ -7,6 +7,7 @@ variant with simple constants, judged on all rows, and reduced to the front that
 from collections.abc import Callable, Sequence
 import dataclasses
 import functools
+import itertools
 import math
 from typing import NamedTuple
 
@@ -198,8 +199,7 @@ def select(
     The front from simple to accurate, on which errors fall from line to line but for yardsticks; the best is of it, or
     a yardstick.
   """
-  # What is looked at between rows are thousands of points, and a table may have thousands of columns.
-  read = sorted(set().union(*map(soundness.columns_of, [*nodes, *yardsticks]))) or [0]
+  read = _columns([*nodes, *yardsticks], rows, config)
   narrow, wide = {column: i for i, column in enumerate(read)}, dict(enumerate(read))
 
   def narrowed(some: Sequence[Node]) -> list[Node]:
@@ -212,6 +212,16 @@ def select(
     is_allowed=lambda node: is_allowed(expression.with_columns(node, wide)), may_fit=may_fit,
     num_fit_rows=num_fit_rows, config=config, choice_config=choice_config)
   return Selection(widened(chosen.best), tuple(map(widened, chosen.front)), chosen.rejected)
+
+
+def _columns(nodes: Sequence[Node], rows: Rows, config: SelectionConfig) -> list[int]:
+  """Those that formulas are chosen by: all, or of a wide table those that formulas read, and two at the least."""
+  columns = range(rows.x.shape[1])
+  if len(columns) <= config.max_columns:
+    return list(columns)
+  read = set().union(*map(soundness.columns_of, nodes))
+  others = itertools.islice((column for column in columns if column not in read), max(2 - len(read), 0))
+  return sorted({*read, *others})
 
 
 def _select(

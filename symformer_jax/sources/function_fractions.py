@@ -1,8 +1,9 @@
 """Fractions in one function with one inner constant, wherever that stands: `(1 - exp(-x/1.8))/x - 0.7*exp(-x/1.8)`,
 `a + (b - a)/(1 + (z/w)**1.43)`.
 
-With F such a function, exp(c*m), m**c or log(m + c) of a monomial m, and P and Q polynomials of low degree in the
-columns and F, or P one in the columns times waves of c*m, 2*c*m, ..., P - y*Q = 0 is linear in all coefficients but c.
+With F such a function, exp(c*m), m**c or log(m + c) of a product or sum m of columns, and P and Q polynomials of low
+degree in the columns, or their roots, and F, or P one in the columns times waves of c*m, 2*c*m, ..., P - y*Q = 0 is
+linear in all coefficients but c.
 So the angle between the space of P and that of y*Q is a function of c alone, and falls to rounding where c is right
 (variable projection, Golub and Pereyra 1973); which of the terms are needed the null vector tells there
 (`null_vectors`).
@@ -10,6 +11,7 @@ So the angle between the space of P and that of y*Q is a function of c alone, an
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 import dataclasses
+import functools
 import itertools
 from typing import ClassVar, NamedTuple
 
@@ -23,10 +25,16 @@ from symformer_jax.language import expression
 from symformer_jax.language.expression import VARIABLE, Node, chain, number, power, variable
 from symformer_jax.language.rules import Rule
 from symformer_jax.language.tidy import tidy
-from symformer_jax.sources import monomials, null_vectors, pair_sums
+from symformer_jax.sources import monomials, null_vectors, pair_sums, tangents
 from symformer_jax.sources.links import LINKS
 from symformer_jax.sources.monomials import Monomial
 from symformer_jax.sources.stateless import Stateless
+
+# What rounding leaves of a coefficient that should vanish, as a share of the largest; of a monomial that is a sum of
+# others, as a share of its size.
+_NOTHING, _DEPENDENT = 1e-6, 1e-9
+# Exponents up to which exponentials are written without an origin.
+_MOST_GROWTH = 50.0
 
 
 class Family(NamedTuple):
@@ -37,14 +45,16 @@ class Family(NamedTuple):
     constants: which are tried for values of an argument [N], in order; None where it has none.
     table: for constants [K], an argument [N] and a degree [K, N, T]: 1, the function and its powers; of waves 1,
       cos(c*m), sin(c*m), cos(2*c*m), ...
-    node: the formula of one of these but 1, by argument, constant and place.
+    node: the formula of one of these but 1, by argument, constant, place and origin.
+    origin: what is subtracted from an argument [N] when it is written: exponentials of years are beyond all numbers.
     has_powers: whether these are powers, which may be below 0, and may stand below the line.
   """
 
   operators: tuple[str, ...]
   constants: Callable[[np.ndarray, FunctionFractionsConfig], np.ndarray | None]
   table: Callable[[np.ndarray, np.ndarray, int], np.ndarray]
-  node: Callable[[Node, float, int], Node]
+  node: Callable[[Node, float, int, float], Node]
+  origin: Callable[[float, np.ndarray], float] = lambda constant, argument: 0.0
   has_powers: bool = True
 
   def num(self, degree: int) -> int:
@@ -81,24 +91,22 @@ def _harmonics(frequencies: np.ndarray, argument: np.ndarray, degree: int) -> np
   return np.stack([np.ones_like(phase), *waves], axis=-1)
 
 
-def _harmonic(argument: Node, frequency: float, place: int) -> Node:
+def _harmonic(argument: Node, frequency: float, place: int, origin: float) -> Node:
   phase = Node("*", (argument, number((place + 1) // 2 * frequency)))
   return Node("cos" if place % 2 else "sin", (phase,))
 
 
-# What is left of a coefficient that should vanish, as a share of the largest.
-_NOTHING = 1e-6
-
 FAMILIES: dict[str, Family] = {
   "exponentials": Family(
     ("exp",), _rates, lambda c, m, degree: _powers_of(np.exp(c[:, None] * (m - np.max(m))), degree),
-    lambda m, c, k: Node("exp", (Node("*", (m, number(k * c))),))),
+    lambda m, c, k, origin: Node("exp", (Node("*", (Node("+", (m, number(-origin))), number(k * c))),)),
+    lambda c, m: float(np.max(m)) if np.max(np.abs(c * m)) > _MOST_GROWTH else 0.0),
   "powers": Family(
     ("pow",), _exponents, lambda c, m, degree: _powers_of((m / np.max(m)) ** c[:, None], degree),
-    lambda m, c, k: power(m, number(k * c))),
+    lambda m, c, k, origin: power(m, number(k * c))),
   "logarithms": Family(
     ("ln",), _offsets, lambda c, m, degree: _powers_of(np.log(m + c[:, None]), degree),
-    lambda m, c, k: power(Node("ln", (Node("+", (m, number(c))),)), number(k))),
+    lambda m, c, k, origin: power(Node("ln", (Node("+", (m, number(c))),)), number(k))),
   "waves": Family(("cos", "sin"), _frequencies, _harmonics, _harmonic, has_powers=False)}
 
 
@@ -106,17 +114,17 @@ class Basis(NamedTuple):
   """Monomials above and below the line, each times the functions of a family up to a degree.
 
   Attributes:
-    is_beside: whether they are of other columns than the functions.
+    has_roots: whether there are roots of columns; then those above the line are of other columns than the functions.
   """
 
   above: tuple[Monomial, ...]
   below: tuple[Monomial, ...]
   degree: int
-  is_beside: bool = False
+  has_roots: bool = False
 
   def of(self, argument: Node) -> "Basis":
     """What there is for functions of an argument."""
-    if not self.is_beside:
+    if not self.has_roots:
       return self
     taken = {node.value for node in expression.walk(argument) if node.token == VARIABLE}
     return self._replace(above=tuple(each for each in self.above if not taken & {column for column, _ in each}))
@@ -170,35 +178,50 @@ class FunctionFractions(Stateless):
 @np.errstate(all="ignore")  # what is not finite is left out
 def fractions_of(
   rows: Rows, columns: Sequence[int], rule: Rule, config: SearchConfig = DEFAULT
-) -> Iterator[Node]:
+) -> list[Node]:
   """Forms of the first fraction that the rows meet, of few terms first, for constants that are still to be fitted.
 
   Args:
     rows: what is fitted; columns: of x, those that formulas are made of; rule: the formulas that count.
   """
   own = config.function_fractions
-  varies, some = rows.varying(columns), rows.sample(own.num_rows, seed=0)
-  if not varies or np.ptp(some.y) == 0:
-    return
+  looked_at = rows.sample(own.num_rows, seed=0)
+  varies = looked_at.varying(columns)
+  if not varies or np.ptp(looked_at.y) == 0:
+    return []
   links = [LINKS[name] for name in own.links]
-  equations = [(link, _Equation(some, link.transform(some.y))) for link in links
-               if link.is_defined(some.y) and all(map(rule.allows_operator, link.operators))]
-  for i, basis in enumerate(_bases(varies, some.x, own)):
+  equations = [(link, _Equation(looked_at, link.transform(looked_at.y))) for link in links
+               if link.is_defined(looked_at.y) and all(map(rule.allows_operator, link.operators))]
+  arguments = list(itertools.islice(_arguments(varies, own), own.max_arguments))
+  for i, basis in enumerate(_bases(varies, looked_at.x, own)):
     for link, equation in equations if i < own.num_bases_of_links else equations[:1]:
-      nearest = sorted(equation.places(basis, varies, rule, own), key=lambda place: place.leap)
+      nearest = sorted(equation.places(basis, arguments, rule, own), key=lambda place: place.leap)
       for place in nearest[: own.num_fitted]:
         fitted = equation.with_best_constant(place, own)
-        forms = list(equation.written(fitted, config)) if fitted.leap < own.leap else []
+        forms = list(equation.written(fitted, own)) if fitted.leap < own.leap else []
         if forms:
-          yield from map(link.undo, forms)
-          return
+          return [link.undo(form) for form in forms]
+  return []
 
 
 def _bases(columns: Sequence[int], x: np.ndarray, config: FunctionFractionsConfig) -> Iterator[Basis]:
-  """The smallest first; roots of columns where none is negative in x [N, D]."""
+  """The smallest first, of monomials that are independent at points x [N, D]; roots where no column is negative."""
   for above, below, degree, step in config.degrees[min(len(columns), len(config.degrees)) - 1]:
     if step == 1 or np.all(x[:, columns] >= 0):
-      yield Basis(_up_to(columns, above, step), _up_to(columns, below, step), degree, is_beside=step < 1)
+      yield Basis(_independent(_up_to(columns, above, step), x), _independent(_up_to(columns, below, step), x), degree,
+                  has_roots=step < 1)
+
+
+def _independent(some: Sequence[Monomial], x: np.ndarray) -> tuple[Monomial, ...]:
+  """Those that are no sums of others before them: a column may be there twice, a product of two dummies is 0."""
+  values, kept = monomials.Values(x)(some), []
+  basis = np.zeros((0, len(x)))
+  for monomial, column in zip(some, values.T, strict=True):
+    rest = tangents.beyond(basis, column)
+    if np.linalg.norm(rest) > _DEPENDENT * np.linalg.norm(column):
+      kept.append(monomial)
+      basis = np.concatenate([basis, rest[None] / np.linalg.norm(rest)])
+  return tuple(kept)
 
 
 def _up_to(columns: Sequence[int], degree: float, step: float) -> tuple[Monomial, ...]:
@@ -221,28 +244,30 @@ class _Equation:
     self.rows, self.y = rows, y
     self._size = float(np.median(np.abs(y))) or float(np.max(np.abs(y)))
     self._root = np.sqrt(rows.weights / rows.weights.sum()) / np.hypot(1, y / self._size)
+    self._variance = np.average((y - np.average(y, weights=rows.weights)) ** 2, weights=rows.weights)
 
   def places(
-    self, basis: Basis, columns: Sequence[int], rule: Rule, config: FunctionFractionsConfig
+    self, basis: Basis, arguments: Sequence[tuple[str, Node]], rule: Rule, config: FunctionFractionsConfig
   ) -> Iterator[Place]:
     """Minima over the constant of each family and argument."""
-    for name, argument in _arguments(columns, config):
-      family, values, some = FAMILIES[name], expression.evaluate(argument, self.rows.x), basis.of(argument)
+    for name, argument in arguments:
+      family, values, own = FAMILIES[name], expression.evaluate(argument, self.rows.x), basis.of(argument)
       is_allowed = all(map(rule.allows_operator, family.operators))
-      has_rows = sum(map(len, some.terms(family))) * config.rows_per_term <= len(self.rows)
+      has_rows = sum(map(len, own.terms(family))) * config.rows_per_term <= self.rows.num_distinct
       if not (is_allowed and has_rows and np.all(np.isfinite(values)) and np.ptp(values) > 0):
         continue
       constants = family.constants(values, config)
       if constants is not None:
         interruption.check()
-        shares = self.shares(family, constants, values, some)
+        shares = self.shares(family, constants, values, own)
         around = np.median(np.lib.stride_tricks.sliding_window_view(
           np.pad(shares, config.num_around, mode="reflect"), 2 * config.num_around + 1), axis=1)
         for k in range(1, len(shares) - 1):
           if shares[k] <= min(shares[k - 1], shares[k + 1]) and around[k] > config.rounding:
-            yield Place(float(shares[k]), float(around[k]), some, family, argument, float(constants[k]))
+            yield Place(float(shares[k]), float(around[k]), own, family, argument, float(constants[k]))
 
   def with_best_constant(self, place: Place, config: FunctionFractionsConfig) -> Place:
+    """At the least share between the constants on each side of it; where that is no leap, not to the last digit."""
     interruption.check()
     values = expression.evaluate(place.argument, self.rows.x)
     constants = place.family.constants(values, config)
@@ -274,73 +299,73 @@ class _Equation:
     columns = (factor[:, None] * monomials.Values(self.rows.x)(some)) * functions[:, :, places]
     return columns / np.linalg.norm(columns, axis=1, keepdims=True)
 
-  def written(self, place: Place, config: SearchConfig) -> Iterator[Node]:
+  def written(self, place: Place, config: FunctionFractionsConfig) -> Iterator[Node]:
     """The fraction of fewest terms that meets y, and those of one term more and more, each in its forms."""
-    own = config.function_fractions
     above, below = place.basis.terms(place.family)
-    terms, num_above = [*above, *below], len(above)
-    values = np.stack([expression.evaluate(_term(place, *term), self.rows.x) for term in terms], axis=1)
-    values[:, num_above:] *= -self.y[:, None]
+    origin = place.family.origin(place.constant, expression.evaluate(place.argument, self.rows.x))
+    write = functools.partial(_term, place, origin)
+    over, under = (np.stack([expression.evaluate(write(*term), self.rows.x) for term in side], axis=1)
+                   for side in (above, below))
     met = []
-    for coefficients in null_vectors.nested(self._root[:, None] * values):
-      top, bottom = ([(float(c), *term) for c, term in zip(coefficients[some], terms[some], strict=True) if c]
-                     for some in (slice(num_above), slice(num_above, None)))
+    for coefficients in null_vectors.nested(self._root[:, None] * np.column_stack([over, -self.y[:, None] * under])):
+      of_top, of_bottom = coefficients[: len(above)], coefficients[len(above) :]
+      top, bottom = ([(float(c), *term) for c, term in zip(each, terms, strict=True) if c]
+                     for each, terms in ((of_top, above), (of_bottom, below)))
       if not (top and bottom):
         break
-      line = -values[:, num_above:] @ coefficients[num_above:] / self.y
-      error = np.mean((values[:, :num_above] @ coefficients[:num_above] / line - self.y) ** 2) / np.var(self.y)
-      if error < own.most_missed:
+      errors = (over @ of_top / (under @ of_bottom) - self.y) ** 2
+      if np.average(errors, weights=self.rows.weights) < config.most_missed * self._variance:
         met.append((top, bottom))
-    for top, bottom in itertools.islice(reversed(met), own.num_sizes):
-      yield from _forms(place, top, bottom)
+    for top, bottom in itertools.islice(reversed(met), config.num_sizes):
+      yield from _forms(write, top, bottom, has_powers=place.family.has_powers)
 
 
 def _arguments(columns: Sequence[int], config: FunctionFractionsConfig) -> Iterator[tuple[str, Node]]:
-  """Names of families, and what their functions are of."""
-  for name, sizes in config.arguments:
-    for size, exponents in enumerate(sizes, 1):
-      for argument in monomials.monomials(columns, size, exponents):
+  """Names of families, and what their functions are of: powers of one column first, then products and sums of two."""
+  for size in (1, 2):
+    for name, exponents in config.arguments:
+      for argument in monomials.monomials(columns, size, exponents[size - 1]) if len(exponents) >= size else ():
         yield name, monomials.to_node(argument)
-  for name in config.of_sums:
-    for pair in itertools.combinations(map(variable, columns), 2):
-      for sign in (1.0, -1.0):
-        yield name, tidy(Node("+", (pair[0], Node("*", (pair[1], number(sign))))))
-        for one, other in itertools.permutations(pair):
-          yield name, tidy(Node("*", (one, Node("+", (number(1.0), Node("*", (other, number(sign))))))))
+  for name, pair in itertools.product(config.of_sums, itertools.combinations(map(variable, columns), 2)):
+    for sign in (1.0, -1.0):
+      yield name, tidy(Node("+", (pair[0], Node("*", (pair[1], number(sign))))))
+      for one, other in itertools.permutations(pair):
+        yield name, tidy(Node("*", (one, Node("+", (number(1.0), Node("*", (other, number(sign))))))))
 
 
-# A coefficient, the monomial and the power of the function that it multiplies.
+# A coefficient, the monomial and the place of the function that it multiplies; and what makes a formula of the latter.
 _Term = tuple[float, Monomial, int]
+_Write = Callable[[Monomial, int], Node]
 
 
-def _term(place: Place, monomial: Monomial, k: int) -> Node:
+def _term(place: Place, origin: float, monomial: Monomial, k: int) -> Node:
   parts = ([monomials.to_node(monomial)] if monomial else []) + (
-    [place.family.node(place.argument, place.constant, k)] if k else [])
+    [place.family.node(place.argument, place.constant, k, origin)] if k else [])
   return tidy(chain("*", parts)) if parts else number(1)
 
 
-def _forms(place: Place, top: Sequence[_Term], bottom: Sequence[_Term]) -> list[Node]:
+def _forms(write: _Write, top: Sequence[_Term], bottom: Sequence[_Term], *, has_powers: bool) -> list[Node]:
   """The fraction in as few nodes as may be; before it the sum of what the line goes into and a rest over it."""
   if len(bottom) == 1:
     [(size, by, k)] = bottom
-    return [_sum(place, [(c / size, _over(monomial, by), power_ - k) for c, monomial, power_ in top])]
-  sums = [tidy(chain("+", [_sum(place, multiple), _fraction(place, rest, bottom)]))
+    return [_sum(write, [(c / size, _over(monomial, by), power_ - k) for c, monomial, power_ in top])]
+  sums = [tidy(chain("+", [_sum(write, multiple), _fraction(write, rest, bottom, has_powers)]))
           for multiple, rest in _divided(top, bottom) if rest]
-  return list(dict.fromkeys([*sums, _fraction(place, top, bottom)]))
+  return list(dict.fromkeys([*sums, _fraction(write, top, bottom, has_powers)]))
 
 
-def _fraction(place: Place, top: Sequence[_Term], bottom: Sequence[_Term]) -> Node:
+def _fraction(write: _Write, top: Sequence[_Term], bottom: Sequence[_Term], has_powers: bool) -> Node:
   """Both may be divided by a power of the function."""
   size = bottom[0][0]
-  shifts = range(max(k for _, _, k in (*top, *bottom)) + 1) if place.family.has_powers else (0,)
-  sides = [[_sum(place, [(c / size, monomial, k - shift) for c, monomial, k in side]) for side in (top, bottom)]
+  shifts = range(max(k for _, _, k in (*top, *bottom)) + 1) if has_powers else (0,)
+  sides = [[_sum(write, [(c / size, monomial, k - shift) for c, monomial, k in side]) for side in (top, bottom)]
            for shift in shifts]
   return min((tidy(Node("*", (above, Node("inv", (below,))))) for above, below in sides), key=expression.complexity)
 
 
 def _divided(top: Sequence[_Term], bottom: Sequence[_Term]) -> Iterator[tuple[list[_Term], list[_Term]]]:
-  """Of P/Q ways to write P as a multiple of Q and a rest of fewer terms: by a number where both have a term in common;
-  by all that stands beside F, (p + q*F)/(r + s*F) = q/s + (p - q*r/s)/(r + s*F).
+  """Of P/Q ways to write P as a multiple of Q and a rest: by a number where both have a term in common, if the rest has
+  fewer terms; by all that stands beside F, (p + q*F)/(r + s*F) = q/s + (p - q*r/s)/(r + s*F), where F then stands once.
   """
   above, below = ({(monomial, k): c for c, monomial, k in side} for side in (top, bottom))
   for term in (term for term in above if term in below):
@@ -369,5 +394,5 @@ def _over(monomial: Monomial, by: Monomial) -> Monomial:
   return tuple((column, exponent) for column, exponent in sorted(exponents.items()) if exponent)
 
 
-def _sum(place: Place, terms: Sequence[_Term]) -> Node:
-  return tidy(chain("+", [Node("*", (_term(place, monomial, k), number(c))) for c, monomial, k in terms]))
+def _sum(write: _Write, terms: Sequence[_Term]) -> Node:
+  return tidy(chain("+", [Node("*", (write(monomial, k), number(c))) for c, monomial, k in terms]))

@@ -35,7 +35,7 @@ def find_changes(
   minimal = [frozenset((change.dropped, *([x.shape[1]] if change.divisor else []))) for change in powers]
   others = itertools.chain(
     _summands(x, y, slopes, config), _sums(x, slopes, config), _products_with_logarithms(x, slopes, config),
-    _scalings(x, y, slopes, minimal, config), _shifts(x, y, slopes, config))
+    _scalings(x, y, slopes, minimal, config), _shifts(x, y, slopes, minimal, config))
   return [*powers, *_remaining(others, config, rejected)]
 
 
@@ -181,18 +181,26 @@ def _products_with_logarithms(x: np.ndarray, slopes: np.ndarray, config: Reducti
       yield Change(left(exponent), i, {j: (node, slope)}, is_simple=is_simple(exponent, config))
 
 
-def _shifts(x: np.ndarray, y: np.ndarray, slopes: np.ndarray, config: ReductionsConfig) -> Iterator[Change]:
-  """a**c times a function of b - k*log(a): where a grows, b is shifted and y grows, a*dy/da + k*dy/db = c*y."""
-  for i, j in itertools.permutations(range(x.shape[1]), 2):
-    size = np.std(x[:, j])
+def _shifts(
+  x: np.ndarray, y: np.ndarray, slopes: np.ndarray, minimal: Sequence[frozenset[int]], config: ReductionsConfig
+) -> Iterator[Change]:
+  """a**c times a function of b - k*log(a): where a grows, b is shifted and y grows, a*dy/da + k*dy/db = c*y.
+
+  Args:
+    minimal: see `_scalings`; a column that is a factor of y by itself has any number of such relations.
+  """
+  num_columns = x.shape[1]
+  for i, j in itertools.permutations(range(num_columns), 2):
+    size = float(np.std(x[:, j]))
     growths = np.column_stack([x[:, i] * slopes[:, i], size * slopes[:, j], -y])
-    weights = _relation(growths, config) if np.all(x[:, i] > 0) else None
+    is_new = not any(known <= {i, j, num_columns} for known in minimal)
+    weights = _relation(growths, config) if is_new and np.all(x[:, i] > 0) else None
     if weights is None:
       continue
     def left(shift: float, exponent: float, growths: np.ndarray = growths, size: float = size) -> float:
       return _share_left(growths, np.array([1.0, shift / size, exponent]))
 
-    shift, exponent = weights[1] / weights[0] * size, weights[2] / weights[0]
+    shift, exponent = float(weights[1] / weights[0]) * size, float(weights[2] / weights[0])
     shift = simplest(shift, functools.partial(left, exponent=exponent), config)
     exponent = simplest(exponent, functools.partial(left, shift), config)
     if left(shift, exponent) <= config.tolerance:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 import itertools
 
 import numpy as np
+from scipy import stats
 
 from symformer_jax.engine import interruption
 from symformer_jax.engine.config import NeighboursConfig
@@ -32,16 +33,18 @@ def find_smaller(table: Reduced, config: NeighboursConfig) -> list[Reduced]:
 
 def roughness(x: np.ndarray, targets: np.ndarray) -> np.ndarray:
   """How much the ranks of each target [N, P] differ between rows that are nearest in x [N, D]: half the mean square,
-  as a share of the variance [P]; about 1 where x tells nothing. Infinite where a target is not finite.
+  as a share of the variance [P]; about 1 where x tells nothing. Infinite where a target is not finite or
+  is one number.
   """
   some = (x - np.mean(x, axis=0)) / np.std(x, axis=0)
   squares = np.sum(some**2, axis=1)
   distances = squares[:, None] + squares - 2 * (some @ some.T)
   np.fill_diagonal(distances, np.inf)
-  ranks = np.argsort(np.argsort(targets, axis=0), axis=0)
+  is_finite = np.all(np.isfinite(targets), axis=0)
+  ranks = stats.rankdata(np.where(is_finite, targets, 0.0), axis=0)  # equal values have equal ranks
   differences = ranks - ranks[np.argmin(distances, axis=1)]
-  rough = 0.5 * np.mean(differences**2, axis=0) / np.var(np.arange(len(x)))
-  return np.where(np.all(np.isfinite(targets), axis=0), rough, np.inf)
+  variance = np.where(is_finite, np.var(ranks, axis=0), 0.0)
+  return np.where(variance > 0, 0.5 * np.mean(differences**2, axis=0) / np.where(variance > 0, variance, 1.0), np.inf)
 
 
 def _divided(table: Reduced, config: NeighboursConfig) -> Iterator[tuple[float, Reduced]]:

@@ -100,7 +100,7 @@ class _Way:
         smaller, changes, link = _behind_link(self.table, self._surrogate.slopes, rejected, config)
       if not changes:
         break
-      if self._stands(smaller):
+      if self._stands(smaller, is_inexact=all(change.replaced and not change.is_simple for change in changes)):
         rejected, is_careful = set(), False
       elif len(changes) > 1:
         is_careful = True  # one by one
@@ -110,11 +110,12 @@ class _Way:
     self._num_shown, before = len(self.table.columns), self._num_shown
     return self._num_shown < before
 
-  def _stands(self, smaller: Reduced) -> bool:
-    """Whether the way goes there."""
+  def _stands(self, smaller: Reduced, *, is_inexact: bool = False) -> bool:
+    """Whether the way goes there; `is_inexact`: its number is known to some digits."""
     fitted = gaussian_process.fit(smaller.x, smaller.y, self._config.surrogate)
     errors = self._errors_of(fitted, smaller)
-    most = np.maximum(np.array(self._config.most_worse) * self._errors, self._config.fine_errors)
+    most = np.array(self._config.most_worse) * self._errors
+    most = np.maximum(most, self._config.fine_errors) if is_inexact else most
     if not np.all(errors <= most):
       return False
     self.table, self._surrogate, self._errors = smaller, fitted, np.maximum(self._errors, errors)

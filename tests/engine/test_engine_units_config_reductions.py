@@ -103,17 +103,19 @@ def test_a_smaller_table_predicts_rows_half_as_well_at_least(typical, large, sta
 def test_a_smaller_table_that_predicts_rows_to_some_digits_stands(typical, large, stands, monkeypatch):
   """A number that slopes tell to some digits leaves as much: it is fitted later."""
   monkeypatch.setattr(smaller_tables.gaussian_process, "fit", lambda *given: None)
-  way = SimpleNamespace(_config=CONFIG, _errors=np.array([1e-7, 1e-7]),
-                        _errors_of=lambda *given: np.array([typical, large]))
-  assert smaller_tables._Way._stands(way, SimpleNamespace(x=None, y=None)) is stands
+  for is_inexact, expected in ((True, stands), (False, False)):
+    way = SimpleNamespace(_config=CONFIG, _errors=np.array([1e-7, 1e-7]),
+                          _errors_of=lambda *given: np.array([typical, large]))
+    smaller = SimpleNamespace(x=None, y=None)
+    assert smaller_tables._Way._stands(way, smaller, is_inexact=is_inexact) is expected
 
 
 def test_three_changes_are_rejected_before_the_way_ends(monkeypatch):
   asked = []
   monkeypatch.setattr(smaller_tables, "_follow", lambda *given: asked.append(given[2]) or (
-    None, [SimpleNamespace(key=(len(asked),))]))
+    None, [SimpleNamespace(key=(len(asked),), replaced={})]))
   way = SimpleNamespace(_config=CONFIG, table=SimpleNamespace(columns=(0, 1, 2)), _is_known=True, _num_shown=3,
-                        _surrogate=SimpleNamespace(slopes=None), _stands=lambda smaller: False)
+                        _surrogate=SimpleNamespace(slopes=None), _stands=lambda smaller, is_inexact: False)
   assert smaller_tables._Way.go_on(way, True) is False
   assert [len(rejected) for rejected in asked] == [0, 1, 2]
 
@@ -198,7 +200,7 @@ def test_a_part_below_a_twentieth_of_the_largest_is_none(part, counts):
   rng = np.random.default_rng(0)
   one, other = rng.choice([-1.0, 1.0], (2, 200))
   growths = np.column_stack([one, -one + part * other, -part * other])
-  assert (invariances._relation(growths, CONFIG) is not None) is counts
+  assert (invariances._relation(growths, dataclasses.replace(CONFIG, needed_share=1e-300)) is not None) is counts
 
 
 @pytest.mark.parametrize("denominator", [1, 2, 3, 4, 10, 100, 1000])

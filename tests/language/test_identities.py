@@ -63,6 +63,8 @@ from symformer_jax.language.tidy import tidy
   (to_half_angles, "(3 - 3*cos(7.4*x))/y**2", "6*sin(3.7*x)**2/y**2"),
   (to_half_angles, "y*cos(x + 0.4) + y - 2", "2*cos(0.5*x + 0.2)**2*y - 2"), (to_half_angles, "1 - cos(x)*y", None),
   (to_half_angles, "cos(x)*y - y + exp(x)", "exp(x) - 2*sin(0.5*x)**2*y"), (to_half_angles, "2 - 3*cos(x)", None),
+  (to_half_angles, "cos(x)*cos(y) - cos(y)", "-2*cos(y)*sin(0.5*x)**2"),
+  (to_half_angles, "cos(x)*cos(y) + cos(x)", "2*cos(x)*cos(0.5*y)**2"),
   (to_half_angles, "cos(x) - cos(y)", None), (to_half_angles, "1 - sin(x)", None),
   (to_single_fractions, "1 - 2/(x/y + 1)", "(x - y)/(x + y)"),
   (to_single_fractions, "3*y/(x**2/y**2 + 4)", "3*y**3/(4*y**2 + x**2)"),

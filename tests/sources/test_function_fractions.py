@@ -25,7 +25,7 @@ def rows_of(text, box, *, num_rows=100, noise=0.0, seed=1):
 
 def found_for(rows, *, config=DEFAULT, rule=None):
   columns = range(rows.x.shape[1])
-  return list(function_fractions.fractions_of(rows, columns, rule or Rule(len(columns)), config))
+  return function_fractions.fractions_of(rows, columns, rule or Rule(len(columns)), config)
 
 
 def left_of(form, rows):
@@ -105,14 +105,14 @@ def test_there_are_rows_enough_for_every_term(text, box, least):
 
 
 def test_roots_stand_beside_functions_of_other_columns(rng):
-  x = rng.uniform(1, 2, (9, 3))
-  basis = next(each for each in function_fractions._bases([0, 1, 2], x, CONFIG) if each.is_beside)
+  x = rng.uniform(1, 2, (40, 3))
+  basis = next(each for each in function_fractions._bases([0, 1, 2], x, CONFIG) if each.has_roots)
   of_two = basis.of(parser.parse("x/z", NAMES))
   assert of_two.above == ((), ((1, 0.5),), ((1, 1.0),)) and of_two.below == ((),)
   assert len(basis.of(parser.parse("y", NAMES)).above) == 6
   x[0, 1] = -1e-9
-  assert not any(each.is_beside for each in function_fractions._bases([0, 1, 2], x, CONFIG))
-  assert any(each.is_beside for each in function_fractions._bases([0, 2], x, CONFIG))
+  assert not any(each.has_roots for each in function_fractions._bases([0, 1, 2], x, CONFIG))
+  assert any(each.has_roots for each in function_fractions._bases([0, 2], x, CONFIG))
 
 
 def test_monomials_are_up_to_a_total_degree():
@@ -148,7 +148,7 @@ def test_families_are_the_formulas_they_are_written_as(name):
   values = family.table(constants, x[:, 0], 2)
   assert values.shape == (len(constants), 20, family.num(2)) and np.all(values[:, :, 0] == 1)
   for i, k in itertools.product((0, 20, 47), range(1, family.num(2))):
-    node = family.node(expression.variable(0), float(constants[i]), k)
+    node = family.node(expression.variable(0), float(constants[i]), k, 0.0)
     ratio = expression.evaluate(node, x) / values[i, :, k]
     np.testing.assert_allclose(ratio, ratio[0], rtol=1e-9)
 
@@ -172,15 +172,75 @@ def test_nested_combinations_lose_the_term_that_is_needed_least(rng):
   assert list(null_vectors.nested(columns)) == []
 
 
-def test_weights_and_rows_of_no_weight_count():
+def test_weights_count():
   rows = rows_of("3.1*x**2.3/(1.7 + x**2.3) + 0.4*x", [(0.1, 4)])
-  weights = np.ones(100)
-  weights[:5] = 1e-12
-  y = rows.y.copy()
-  y[:5] += 1.0
+  weights, y = np.ones(100), rows.y.copy()
+  weights[:5], y[:5] = 1e-12, y[:5] + 1.0
   assert found_for(Rows(rows.x, y, np.ones(100))) == []
-  forms = found_for(dataclasses.replace(rows, weights=np.linspace(0.5, 2, 100)))
-  assert left_of(forms[0], rows) < 1e-9
+  assert left_of(found_for(Rows(rows.x, y, weights))[0], rows) < 1e-6
+
+
+@pytest.mark.parametrize("text", ["x*exp(-0.7*x) - 0.4*x", "x**2*exp(-0.7*x) - 0.4*x"])
+def test_a_row_of_zero_spoils_nothing(text):
+  rows = rows_of(text, [(0, 5)])
+  x, y = np.vstack([[0.0], rows.x[1:]]), np.array([0.0, *rows.y[1:]])
+  assert left_of(found_for(Rows(x, y, rows.weights))[0], rows) < 1e-6
+
+
+def test_columns_that_are_the_same_in_the_rows_looked_at_are_none(rng):
+  rows = rows_of("3.1*x**2.3/(1.7 + x**2.3) + 0.4*x", [(0.1, 4)], num_rows=1000)
+  rare = np.zeros((1000, 1))
+  rare[next(i for i in range(1000) if rows.x[i] not in rows.sample(CONFIG.num_rows, seed=0).x)] = 1
+  assert found_for(Rows(np.hstack([rows.x, rare]), rows.y, rows.weights))
+
+
+def test_columns_that_are_sums_of_others_take_no_part():
+  rows = rows_of("y*exp(-0.7*x) + 0.4*y", [(0, 5), (1, 3)])
+  twice = Rows(np.hstack([rows.x, rows.x[:, 1:]]), rows.y, rows.weights)
+  assert len({node.value for node in expression.walk(found_for(twice)[0]) if node.token == "variable"}) == 2
+  dummies = np.eye(3)[np.arange(200) % 3]
+  some = function_fractions._independent(function_fractions._up_to([0, 1, 2], 2, 1), dummies)
+  assert len(some) == 3
+
+
+def test_few_different_rows_are_few():
+  x = np.repeat(np.linspace(1, 2, 8), 12)[:, None]
+  assert found_for(Rows(x, np.random.default_rng(0).normal(size=96), np.ones(96))) == []
+
+
+def test_exponentials_of_years_are_written_from_an_origin():
+  rows = rows_of("3*exp(0.4*(x - 2005)) + 2 - 0.1*(x - 1990)", [(1980, 2005)])
+  form = found_for(rows)[0]
+  assert left_of(form, rows) < 1e-6
+
+
+def test_no_more_is_looked_at_than_asked_for(monkeypatch):
+  asked = []
+  real = function_fractions._Equation.shares
+  monkeypatch.setattr(function_fractions._Equation, "shares", lambda self, family, constants, argument, basis: (
+    asked.append((self, basis, len(constants))) or real(self, family, constants, argument, basis)))
+  rows = rows_of("exp(-x**2) + 0.3*x**1.4", [(0.1, 3)])
+  def looks(**changes):
+    asked.clear()
+    found_for(rows, config=dataclasses.replace(
+      DEFAULT, function_fractions=dataclasses.replace(CONFIG, **changes)))
+    return [(self, basis) for self, basis, num in asked if num > CONFIG.num_parts + 1]
+  all_looks = looks()
+  few = looks(num_bases_of_links=1)
+  equations = list(dict.fromkeys(equation for equation, _ in all_looks))
+  assert len(equations) == 2 and len({basis for equation, basis in all_looks if equation is equations[1]}) == 4
+  assert len({basis for equation, basis in few}) == len(CONFIG.degrees[0]) and len(few) < len(all_looks)
+  assert len(looks(max_arguments=1)) == len(CONFIG.degrees[0]) + 4
+  # A minimum that does not leap is left after three divisions.
+  num_fine = sum(num == CONFIG.num_parts + 1 for *_, num in asked)
+  looks(max_arguments=1, first_leap=1.0)
+  assert sum(num == CONFIG.num_parts + 1 for *_, num in asked) > num_fine
+
+
+def test_few_sizes_are_written():
+  rows = rows_of("x**3/(exp(0.83*x) - 1)", [(0.1, 10)])
+  one = dataclasses.replace(DEFAULT, function_fractions=dataclasses.replace(CONFIG, num_sizes=1))
+  assert 0 < len(found_for(rows, config=one)) < len(found_for(rows))
 
 
 def test_constant_and_single_valued_data_have_none():
@@ -190,8 +250,8 @@ def test_constant_and_single_valued_data_have_none():
 
 
 def test_configs_are_checked():
-  for name in ("num_rows", "rows_per_term", "num_constants", "num_around", "num_fitted", "num_parts", "num_divisions",
-               "num_sizes"):
+  for name in ("max_arguments", "num_bases_of_links", "num_rows", "rows_per_term", "num_constants", "num_frequencies",
+               "num_around", "num_fitted", "num_parts", "num_divisions", "num_first", "num_sizes"):
     with pytest.raises(ValueError, match=name):
       FunctionFractionsConfig(**{name: 0})
   with pytest.raises(ValueError, match="links"):

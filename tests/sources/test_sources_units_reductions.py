@@ -308,9 +308,11 @@ def test_neighbours_are_followed_to_where_slopes_are_known(monkeypatch, x):
   monkeypatch.setattr(Reduced, "of", lambda self, x, y: (x, y, np.ones(len(y))))
   def went(fits, tables, **changes):
     way = way_of(monkeypatch, x, y, fits, of_neighbours=tables, most_error=0.1, most_left=0.5, **changes)
+    assert way.follow_neighbours() is bool(way.table.steps)
     return way.table.steps, way._errors[0]
   known, rough = (0.05, 0.1), (0.5, 0.1)
-  assert went([known], [[first]]) == ((), 0.05)  # nobody is asked
+  assert went([(0.1, 0.1), known], [[first]]) == (("ln",), 0.05)
+  assert went([(0.099, 0.1), known, known], [[first], [first]]) == ((), 0.099)  # not far better
   assert went([rough, (0.4, 0.1), known], [[first, second]]) == (("exp",), 0.05)
   assert went([rough, (0.4, 0.1), known], [[first], [second]]) == (("exp",), 0.05)  # in two steps
   assert went([rough, (0.4, 0.1), known], [[first], [second]], neighbours=NeighboursConfig(num_steps=1)) == ((), 0.5)
@@ -320,9 +322,10 @@ def test_neighbours_are_followed_to_where_slopes_are_known(monkeypatch, x):
   # A table that neighbours led to is smaller than the one before.
   way = way_of(monkeypatch, x, y, [rough, known], of_neighbours=[[first._replace(columns=first.columns[1:])]],
                most_error=0.1)
+  assert way.tables() == [] and way.follow_neighbours()
   monkeypatch.setattr(smaller_tables, "_follow", lambda *given: (None, []))
   monkeypatch.setattr(smaller_tables, "_behind_link", lambda *given: (None, [], ""))
-  assert way.go_on(True) and not way.go_on(False)
+  assert way.tables() == [way.table]
 
 
 def test_errors_are_those_of_the_users_target(monkeypatch, x):
@@ -345,7 +348,7 @@ def going_on(monkeypatch, x, script, *, stands, behind=(), **changes):
     asked.append(("behind", set(rejected)))
     name, found = next(others, ("", []))
     return table._replace(columns=table.columns[len(found):]), found, name
-  def decide(smaller):
+  def decide(smaller, *, is_inexact):
     if next(verdicts, False):
       way.table = smaller
       return True
@@ -392,6 +395,12 @@ def test_reductions_are_by_simple_numbers_then_by_others_and_logarithms(monkeypa
     def go_on(self, only_simple):
       self.table = whole._replace(steps=("first" if only_simple else "second",))
       return smaller[0 if only_simple else 1]
+
+    tables = smaller_tables._Way.tables
+
+    def follow_neighbours(self):
+      assert not any(smaller)
+      return False
 
   monkeypatch.setattr(smaller_tables, "_Way", Way)
   monkeypatch.setattr(smaller_tables, "find_logarithms", lambda table, config: logs)

@@ -138,7 +138,7 @@ class FunctionFractionsConfig:
 
   # Formulas that are fitted in each turn.
   turns: tuple[int, ...] = (8,)
-  # Functions of y that may be such a fraction: the first of all bases, others of so many.
+  # Functions of y that may be such a fraction. The first is tried with every basis, others with the first so many.
   links: tuple[str, ...] = ("y", "sqrt")
   num_bases_of_links: int = 4
   # Rows on which the constant is looked for, and those there have to be for each term.
@@ -151,7 +151,9 @@ class FunctionFractionsConfig:
      (1, 0, 2, 1), (1, 1, 2, 1), (2, 1, 2, 1)),
     ((1, 0, 1, 1), (2, 0, 1, 1), (1, 1, 1, 1), (3, 0, 1, 1), (2, 1, 1, 1), (1, 0, 2, 1), (2, 0, 1, 0.5)),
     ((1, 0, 1, 1), (1, 1, 1, 1), (2, 0, 1, 1), (1, 0, 1, 0.5), (2, 1, 1, 1)))
-  # Arguments of each family: exponents of monomials of one column, of two.
+  # Arguments of each family: exponents of monomials of one column, of two. Of all these the first so many: a
+  # turn without success takes a fifth of a second of one column, .7 of three or four, .5 of five.
+  max_arguments: int = 90
   arguments: tuple[tuple[str, tuple[tuple[float, ...], ...]], ...] = (
     ("exponentials", ((1, 2, -1, 0.5, -0.5), (1, -1))), ("powers", ((1,),)), ("logarithms", ((1, 2),)),
     ("waves", ((1,), (1, -1))))
@@ -168,12 +170,13 @@ class FunctionFractionsConfig:
   # Frequencies: radians from one to the next over these rows, and how many.
   step: float = 0.8
   num_frequencies: int = 96
-  # What a minimum may leave of what is typical of so many constants on each side, where that is more than rounding.
+  # What a minimum may leave of what is typical of so many constants on each side, where that is more than rounding:
+  # of four laws the right ones left 1e-9 and less, approximations 7e-7 and more.
   num_around: int = 4
   leap: float = 1e-6
   rounding: float = 1e-26
-  # Share of y's variance that a fraction may leave before its constants are fitted; how many of those with the fewest
-  # terms are.
+  # Share of y's variance that a fraction may leave before its constants are fitted, which are known to some digits; how
+  # many of those with the fewest terms are.
   most_missed: float = 1e-6
   num_sizes: int = 3
   # Minima whose constant is fitted: its surroundings are divided into so many parts, again and again, as long as the
@@ -185,8 +188,8 @@ class FunctionFractionsConfig:
   first_leap: float = 0.01
 
   def __post_init__(self) -> None:
-    check_counts(self, "num_bases_of_links", "num_rows", "rows_per_term", "num_constants", "num_frequencies",
-                 "num_around", "num_fitted", "num_parts", "num_divisions", "num_first", "num_sizes")
+    check_counts(self, "max_arguments", "num_bases_of_links", "num_rows", "rows_per_term", "num_constants",
+                 "num_frequencies", "num_around", "num_fitted", "num_parts", "num_divisions", "num_first", "num_sizes")
     check_names("links", self.links, LINKS)
     check_names("arguments", (*(name for name, _ in self.arguments), *self.of_sums), FUNCTION_FAMILIES)
 

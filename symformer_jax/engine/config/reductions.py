@@ -92,8 +92,8 @@ class ReductionsConfig:
   needed_share: float = 0.1
   # A change stands where typical and large errors of rows left out are so many times as large at most. Tries of others.
   most_worse: tuple[float, float] = (2.0, 10.0)
-  # ... or no larger than these: a number that slopes tell to some digits leaves so much, and is fitted once more in the
-  # formulas that come back.
+  # ... or, after a change whose number is not simple, no larger than these: what slopes tell to some digits leaves so
+  # much, and is fitted once more in the formulas that come back.
   fine_errors: tuple[float, float] = (2e-5, 1e-4)
   max_rejected: int = 3
   # Factors and exponents, and those of a change of scale, are whole numbers of these shares, the first that leaves

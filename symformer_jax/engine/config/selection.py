@@ -15,6 +15,9 @@ class SelectionConfig:
   max_rows: int = 4096
   # Rows that give what is listed its last digits and its standard errors: all of a million, some seconds a formula.
   last_rows: int = 1_000_000
+  # Of a table of more columns than these, those that no formula reads are left out: thousands of points between rows
+  # are looked at, and 20 000 columns took 4.8 GB.
+  max_columns: int = 64
   # Ways to rewrite a formula that are taken one after the other: `0.3*sqrt(x**2) + sin(x + 1.97)` needs two.
   max_rewritten: int = 3
   # So many of the shortest descriptions are written in other ways, and the formulas that no simpler one beats.
