@@ -211,7 +211,8 @@ def select(
     narrowed(nodes), rows.of_columns(read), [names[i] for i in read], seed=seed, yardsticks=narrowed(yardsticks),
     is_allowed=lambda node: is_allowed(expression.with_columns(node, wide)), may_fit=may_fit,
     num_fit_rows=num_fit_rows, config=config, choice_config=choice_config)
-  return Selection(widened(chosen.best), tuple(map(widened, chosen.front)), chosen.rejected)
+  front_of_all = tuple(map(widened, chosen.front))
+  return Selection(front_of_all[chosen.front.index(chosen.best)], front_of_all, chosen.rejected)
 
 
 def _columns(nodes: Sequence[Node], rows: Rows, config: SelectionConfig) -> list[int]:

@@ -127,6 +127,7 @@ def _sums_of_any_powers(
     return _share_of_two(first, float(np.median(first / second)) * second)
   p = simplest(float(of_logs[0]) + 1, functools.partial(left, q=1 - float(of_logs[1])), config)
   q = simplest(1 - float(of_logs[1]), functools.partial(left, p), config)
+  p, q = (0.0 if abs(each) < config.least_exponent else each for each in (p, q))
   error = left(p, q)
   factor = float(np.median(of_a / _derivative(a, p) / (of_b / _derivative(b, q))))
   # Of any exponents some come near to most functions.

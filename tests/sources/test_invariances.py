@@ -149,6 +149,10 @@ def test_changes_by_themselves(rng):
   np.testing.assert_allclose(found[1:], [1.7, 0.4, 0.3], rtol=1e-5)
   assert of("x**3*y + exp(y)*x", lambda x, y, slopes: invariances._sums_of_any_powers(
     x[:, 0], x[:, 1], slopes[:, 0], slopes[:, 1], CONFIG)) == []
+  # Exponents of next to nothing are logarithms.
+  [found] = of("exp(-0.3*x**1.7)*y", lambda x, y, slopes: invariances._sums_of_any_powers(
+    x[:, 0], x[:, 1], slopes[:, 0], slopes[:, 1] * (1 + 0.001 * np.log(x[:, 1])), CONFIG))
+  assert found[2] == 0
   # Nor where slopes have different signs in too many rows, or columns none.
   turned = np.where(np.arange(60) < 7, -1.0, 1.0)
   assert of("exp(-0.3*x**1.7 - y**0.4)", lambda x, y, slopes: invariances._sums_of_any_powers(

@@ -75,6 +75,8 @@ class ReductionsConfig:
   # Where the sum of no two of these is sure, powers of any exponents are, if the signs of the slopes by two columns
   # agree, or differ, in this share of the rows.
   of_one_sign: float = 0.9
+  # ... and exponents below this are of a logarithm: of 3 % noise came `exp(-127.5*x**(-0.008))`, which is x.
+  least_exponent: float = 0.1
   # Columns and y at most in one change of scale; how often its rows are counted anew by what they leave.
   max_scaled: int = 4
   num_reweightings: int = 8
