@@ -141,6 +141,9 @@ def test_changes_by_themselves(rng):
     each for each in invariances._shifts(*given, [], CONFIG) if each.dropped == 0])
   assert SHOWN(change.replaced[1][0]) == "y - 0.5*log(x)" and change.divisor == ((0, 3.0),) and change.is_simple
   assert of("sin(y - 0.5*log(x))*x**3 + x", lambda *given: invariances._shifts(*given, [], CONFIG)) == []
+  for text in ("sin(y - 0.4321987*log(x))*x**3", "sin(y - 0.5*log(x))*x**3.4321987"):
+    [change] = of(text, lambda *given: [each for each in invariances._shifts(*given, [], CONFIG) if each.dropped == 0])
+    assert not change.is_simple
   # Where x is a factor by itself any shift would do.
   assert of("sin(y - 0.5*log(x))*x**3", lambda *given: invariances._shifts(*given, [frozenset({0, 2})], CONFIG)) == []
   assert of("sin(x*y)", lambda x, y, slopes: invariances._products_with_logarithms(x, slopes, CONFIG)) == []
