@@ -240,9 +240,10 @@ def is_supported(
 ) -> bool:
   """Whether poles are what the rows say: a tangent, or 1/x on both sides of 0.
 
-  All that leaves the range of the data must lie beside a pole; on both sides of it y must rise, and the rows beside
-  it must be predicted by constants that were fitted without them, with a standard error within the same room. A needle
-  on one row is what no other row knows of.
+  All that leaves the range of the data must lie beside a pole. The rows beside it must be predicted by constants that
+  were fitted without them, with a standard error within the same room, and one of them and another row at least must
+  tell of it: what rises there no higher than it is on half of all rows would miss them. A needle on one row is what no
+  other row knows of.
   """
   if has_needle(node, segments, config):
     return False
@@ -257,19 +258,40 @@ def is_supported(
   beside = (rows.x[:, None] == ends[None]).all(axis=2).any(axis=1)
   if not beside.any() or np.sum(~beside) < 2:
     return False
-  distance = np.abs(rows.y - np.median(rows.y))
-  if np.any(distance[beside] < config.pole_rise * np.median(distance)):
-    return False
   others = rows.x[~beside], rows.y[~beside], rows.weights[~beside]
   fitted = rounding.refit_constants(node, *others)
   with np.errstate(all="ignore"):
     errors = np.abs(scoring.evaluate(fitted, rows.x) - rows.y)
     usual = np.sqrt(np.mean(errors[~beside] ** 2))
-    room = np.maximum(config.pole_errors * usual, config.pole_share * distance)[beside]
-  if not np.all(errors[beside] <= room):  # nor where it has no value
+    room = np.maximum(config.pole_errors * usual, config.pole_share * np.abs(rows.y - np.median(rows.y)))
+  is_missed = ~(errors <= room)[beside]
+  if np.mean(is_missed) > config.pole_misses or not np.isfinite(errors[beside]).all():
     return False
   doubt = rounding.curve_errors(fitted, *others, rows.x[beside]) if programs.fitted_values(fitted) else 0.0
-  return doubt is not None and bool(np.all(doubt <= room))
+  return doubt is not None and bool(np.all(doubt <= room[beside])) and _is_told(
+    fitted, rows, segments.points[near], beside, room, config)
+
+
+def _is_told(
+  node: Node, rows: Rows, points: np.ndarray, beside: np.ndarray, room: np.ndarray, config: ChoiceConfig
+) -> bool:
+  """Whether the formula would miss some rows, of those beside its poles too, if it did not rise there.
+
+  Args:
+    points: on the segments that have poles [S, P, D].
+    beside: the rows there, as a mask [N].
+    room: what each row may be missed by [N].
+  """
+  columns = [rows.x]
+  for part, denominator in list(_singular_parts(node)):
+    if not (waves(denominator) or _may_vanish(_evaluate(denominator, points), config).any()):
+      continue  # large it may be, but it has no pole
+    values = scoring.evaluate(part, rows.x)
+    usual = np.median(np.abs(values))
+    node = _replaced(node, part, variable(rows.x.shape[1] + len(columns) - 1))
+    columns.append(np.clip(values, -usual, usual)[:, None])
+  is_telling = ~(np.abs(scoring.evaluate(node, np.hstack(columns)) - rows.y) <= room)
+  return bool(is_telling[beside].any() and is_telling.sum() >= config.pole_rows)
 
 
 def _with_approach(shares: np.ndarray, near: np.ndarray) -> np.ndarray:
@@ -296,16 +318,21 @@ def _smallest(
 
 def _denominators(node: Node) -> Iterator[Node]:
   """What must not be 0 for a formula to be finite, without the powers of it: (x - 3)**2 has its zero in x - 3."""
+  return (denominator for _, denominator in _singular_parts(node))
+
+
+def _singular_parts(node: Node) -> Iterator[tuple[Node, Node]]:
+  """Parts of a formula that have poles where a denominator is 0, and that."""
   for n in walk(node):
     if n.token == "inv" or (n.token == "pow" and n.args[1].is_number and n.args[1].value < 0):
       inner = n.args[0]
       while inner.token in ("pow2", "pow3", "sqrt"):
         inner = inner.args[0]
-      yield inner
+      yield n, inner
     elif n.token == "tan":
-      yield Node("cos", n.args)
+      yield n, Node("cos", n.args)
     elif n.token == "cot":
-      yield Node("sin", n.args)
+      yield n, Node("sin", n.args)
 
 
 def waves(node: Node) -> list[Node]:

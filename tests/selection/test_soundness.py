@@ -99,6 +99,43 @@ def test_a_true_pole_is_kept_when_rows_on_both_sides_tell_of_it():
   assert soundness.is_supported(node, rows, segments)
 
 
+@pytest.mark.parametrize("text", [
+  "21.5 - x/z - x - z", "tan(x*z)", "x**2/cos(z)", "z - 4/x", "-5/(tan(z) + 2.3)", "-8*z**2 - 1/z"])
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_rows_tell_of_poles_under_noise_though_not_each_of_them_rises(text, seed):
+  """Nearest rows of several columns lie far from the pole between them, and seldom beside it."""
+  rng = np.random.default_rng(seed)
+  x, node = rng.uniform(-5, 5, (200, 2)), parse(text)
+  y = scoring.evaluate(node, x)
+  rows = Rows(x, y + 0.01 * np.std(y) * rng.normal(size=200), np.ones(200))
+  segments = soundness.make_segments(rows)
+  assert soundness.find_fault(node, segments) and soundness.is_supported(node, rows, segments)
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("text", [
+  ("x + z + 0.02/(z - 1.3)", "x + z"), ("x*z + 0.1/(x*z - 2)", "x*z"), ("sin(x) + 0.01*tan(z)", "sin(x)"),
+  ("x/(z - 1.3)", "x")])
+def test_poles_that_y_knows_nothing_of_are_not_supported(text, seed):
+  rng = np.random.default_rng(seed)
+  x, node, smooth = rng.uniform(-5, 5, (200, 2)), *map(parse, text)
+  rows = Rows(x, scoring.evaluate(smooth, x) + 0.1 * rng.normal(size=200), np.ones(200))
+  segments = soundness.make_segments(rows)
+  assert not soundness.is_supported(node, rows, segments)
+
+
+@pytest.mark.parametrize(("left", "right", "next_one", "is_told"), [
+  (-0.02, 0.5, 1.5, False), (-0.02, 0.01, 1.5, True), (-0.5, 0.5, 1.5, False), (-0.02, 0.1, 0.12, True),
+  (-0.5, 0.5, 0.01, False)])
+def test_a_row_beside_a_pole_and_another_one_must_rise(left, right, next_one, is_told):
+  x = np.array([-3.0, -2.5, -2, -1.5, left, right, next_one, 2, 2.5, 3])[:, None]
+  rows = Rows(x, 0.1 / x[:, 0], np.ones(10))
+  beside = (np.arange(10) == 4) | (np.arange(10) == 5)
+  points = np.linspace(x[4], x[5], 10)[None]
+  told = soundness._is_told(parse("0.1/x"), rows, points, beside, np.full(10, 0.7), soundness.DEFAULT.choice)
+  assert told is is_told
+
+
 @pytest.mark.parametrize("text", ["2*x + 0.5/(x - 3.2)", "2*x + 1e-4/(x - 3.2)**2"])
 def test_a_pole_that_no_row_tells_of_is_not_supported(text):
   assert not soundness.is_supported(parse(text), EVEN, soundness.make_segments(EVEN))

@@ -113,9 +113,11 @@ class ChoiceConfig:
     hugging, low_power: a sum that cancels on a row to the first share of its terms hugs the row: its logarithm, its
       inverse and its powers below the second exponent are needles there, which constants of a few digits do not even
       hit.
-    pole_rise: a pole is seen where y rises to so many times its usual distance from its median, on both sides.
-    pole_errors, pole_share: ... and is predicted where the rows beside it, left out of the fit, are met within so many
-      root mean square errors of the others, or this share of their distance from the median.
+    pole_errors, pole_share: a pole is predicted where the rows beside it, left out of the fit, are met within so many
+      root mean square errors of the others, or this share of their distance from the median; pole_misses: share of
+      them that may be missed by more, for of a hundred normal errors one in four times is.
+    pole_rows: ... and is seen where so many rows, one of them beside it, would be missed by more if the formula did not
+      rise there: one alone may be an outlier.
     even_steps: steps of a column that differ by less than this share of their mean are even (dates as 1959.083 have
       three digits): its rows are a series, and its waves have slower ones of the same values.
     half_turn: radians that a wave may turn between neighbouring rows. Beyond it a slower wave has the same values on
@@ -170,9 +172,10 @@ class ChoiceConfig:
   level: float = 0.25
   hugging: float = 1e-6
   low_power: float = 0.25
-  pole_rise: float = 2.0
   pole_errors: float = 3.0
   pole_share: float = 0.1
+  pole_misses: float = 0.05
+  pole_rows: int = 2
   even_steps: float = 0.01
   half_turn: float = math.pi
   largest_exponent: float = 12.0
