@@ -26,7 +26,7 @@ CHANGES = {
      for left_out in ("reductions", "power_products", "rationals", "quadratics", "curves", "wave_fractions", "phases",
                       "exact_fractions", "function_fractions", "single_index", "separable", "pairs_inside", "triples",
                       "subsets", "varying", "pairs", "ridges", "subsets_inside", "transformer", "growth", "remainders",
-                      "compositions")},
+                      "replacements", "compositions")},
   "no_library": {"library.families": ()},
   "no_factors": {"products.families": ()},
   "no_links": {"terms.links": ("y",)},

@@ -53,6 +53,8 @@ CURVES: dict[str, Curve] = {
   "tan": Curve(np.tan, lambda node: Node("tan", (node,)), ("tan",)),
   "occupancy": Curve(lambda z: 1 / np.expm1(z), lambda node: Node("inv", (
     Node("+", (Node("exp", (node,)), number(-1.0))),)), ("exp", "inv")),
+  "logistic": Curve(lambda z: 1 / (np.exp(z) + 1), lambda node: _plus_one(Node("exp", (node,)), "inv"), ("exp", "inv")),
+  "asin": Curve(np.arcsin, lambda node: Node("asin", (node,)), ("asin",)),
   "sin": Curve(np.sin, lambda node: Node("sin", (node,)), ("sin",)),
   "cos": Curve(np.cos, lambda node: Node("cos", (node,)), ("cos",)),
 }
@@ -174,6 +176,8 @@ class Grid:
     config = self._config
     if name in WAVES:
       return np.pi / 4 * np.arange(1, config.num_phases)
+    if name == "asin":
+      return np.array(config.bounded)
     sizes = np.geomspace(*config.factors)
     return np.concatenate([sizes, -sizes])
 

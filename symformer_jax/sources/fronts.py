@@ -5,14 +5,14 @@ import itertools
 
 import numpy as np
 
-from symformer_jax.engine.config import GrowthConfig, RemaindersConfig
+from symformer_jax.engine.config import GrowthConfig, RemaindersConfig, ReplacementsConfig
 from symformer_jax.engine.pool import Candidate
 from symformer_jax.language import expression, programs
 from symformer_jax.language.expression import Node
 
 
 def first_fronts(
-  candidates: Sequence[Candidate], grown: frozenset[Node], config: GrowthConfig | RemaindersConfig
+  candidates: Sequence[Candidate], grown: frozenset[Node], config: GrowthConfig | RemaindersConfig | ReplacementsConfig
 ) -> dict[Node, int]:
   """Formulas that are grown next, with the number of their front: those that no shorter one beats are the first, those
   that only these beat the second, ... (Deb et al., 2002).

@@ -1,6 +1,6 @@
 """THE table of sources, in the order in which they are asked: cheap ones first, so that easy data are soon done."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from symformer_jax.engine.options import SearchOptions
@@ -21,6 +21,7 @@ from symformer_jax.sources.quadratics import Quadratics
 from symformer_jax.sources.rationals import Rationals
 from symformer_jax.sources.reductions import Reductions
 from symformer_jax.sources.remainders import Remainders
+from symformer_jax.sources.replacements import Replacements
 from symformer_jax.sources.ridges import Ridges
 from symformer_jax.sources.separable import Separable
 from symformer_jax.sources.single_index import SingleIndex
@@ -57,6 +58,8 @@ SOURCES: dict[str, Callable[[Any, SearchOptions], Source]] = {
   "parts": lambda model, options: PartSums(options.config),
   "growth": lambda model, options: Growth(options.config),
   "remainders": lambda model, options: Remainders(options.config),
+  "replacements": lambda model, options: Replacements(
+    options, _named(options.config.replacements.sources, model, options)),
   "compositions": lambda model, options: Compositions(options),
   "evolution": lambda model, options: Evolution(options),
 }
@@ -80,5 +83,9 @@ def _asked(options: SearchOptions) -> list[str]:
 
 def _of_smaller_tables(model: Any, options: SearchOptions) -> Source:
   """What is asked of them is asked of the whole table as well."""
-  names = [name for name in _asked(options) if name in options.config.reductions.sources]
-  return Reductions(options, tuple(SOURCES[name](model, options) for name in names))
+  return Reductions(options, _named(options.config.reductions.sources, model, options))
+
+
+def _named(some: Sequence[str], model: Any, options: SearchOptions) -> tuple[Source, ...]:
+  """Those of the search's sources that are among some."""
+  return tuple(SOURCES[name](model, options) for name in _asked(options) if name in some)

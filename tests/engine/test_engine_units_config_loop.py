@@ -59,7 +59,7 @@ def test_what_each_source_is_asked_for_in_its_turns():
     asked[turn.source.name].append(turn.num)
   formulas = {name: nums for name, nums in asked.items() if set(nums) != {1}}
   assert formulas == {
-    "power_products": [128], "single_index": [128], "separable": [128], "curves": [512], "function_fractions": [8],
+    "power_products": [128], "single_index": [128], "separable": [128], "curves": [640], "function_fractions": [8],
     "wave_fractions": [24] * 2,
     "phases": [24] * 2, "subsets": [256],
     "varying": [128] * 3, "pairs": [512], "pairs_inside": [1024], "triples": [256] * 4, "ridges": [128] * 2,
@@ -68,13 +68,13 @@ def test_what_each_source_is_asked_for_in_its_turns():
 
 
 def test_a_thorough_search_goes_round_seven_times():
-  """Four turns of evolution and of compositions, five of remainders, two of growth and of parts."""
+  """Four turns of evolution and of compositions, five of remainders, six of replacements, two of growth and parts."""
   quick, first, more = (collections.Counter(turn.source.name for turn in turns_of(effort=effort))
                         for effort in ("quick", "normal", "thorough"))
   assert quick.pop("reductions") < first["reductions"] == more["reductions"]  # a turn for each of the others'
   assert quick == collections.Counter({name: n for name, n in first.items() if name != "reductions"})
   assert more - first == {"evolution": 7 * 4, "compositions": 7 * 4, "growth": 7 * 2, "remainders": 7 * 5,
-                          "parts": 7 * 2}
+                          "replacements": 7 * 6, "parts": 7 * 2}
 
 
 def test_a_choice_is_left_three_twentieths_of_the_time_and_three_seconds_at_most():

@@ -116,12 +116,12 @@ def test_the_suite_of_sources_leaves_out_what_its_labels_say(own_file, tmp_path)
   for name in ("reductions", "power_products", "rationals", "quadratics", "curves", "wave_fractions", "phases",
                "exact_fractions", "function_fractions", "single_index", "transformer", "separable", "pairs_inside",
                "library", "triples", "subsets", "varying", "pairs", "ridges", "subsets_inside", "parts", "growth",
-               "remainders", "compositions", "evolution"):
+               "remainders", "replacements", "compositions", "evolution"):
     assert set(DEFAULT.sources) - set(configs[f"without {name}"].sources) == {name}
   assert "waves" not in configs["without library waves"].library.families
   assert set(DEFAULT.terms.links) - set(configs["without terms exp"].terms.links) == {"exp"}
   families = [*DEFAULT.library.families, *DEFAULT.products.families, *DEFAULT.terms.links]
-  assert len(set(configs.values())) == len(configs) == 27 + len(families) - 1  # y itself stays
+  assert len(set(configs.values())) == len(configs) == 28 + len(families) - 1  # y itself stays
 
   # What a search config changes is changed in every variant.
   path = tmp_path / "few.py"

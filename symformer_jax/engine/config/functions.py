@@ -8,6 +8,7 @@ from symformer_jax.engine.config.names import (
   INNER_FUNCTIONS,
   LIBRARY_FAMILIES,
   LINKS,
+  SOURCES,
   Exponents,
   Grid,
   check_counts,
@@ -98,7 +99,7 @@ class CurvesConfig:
   """Of one column, a power times a function of a multiple of another power."""
 
   # Formulas that are fitted.
-  turns: tuple[int, ...] = (512,)
+  turns: tuple[int, ...] = (640,)
   # Functions of y, of `LINKS`.
   links: tuple[str, ...] = ("y", "inv", "exp", "sqrt")
   # Rows on which they are chosen.
@@ -110,7 +111,8 @@ class CurvesConfig:
   # A power whose largest size is so many times the typical one has a pole as good as among the rows.
   largest_ratio: float = 1e6
   # Factors of an argument whose largest size is 1: lowest, highest, how many, and their opposites; of waves so many
-  # eighths of a turn.
+  # eighths of a turn; of arcsines, which are odd, these.
+  bounded: tuple[float, ...] = (0.25, 0.5, 0.7, 0.85, 0.95, 0.99)
   factors: Grid = (0.1, 400.0, 28)
   num_phases: int = 48
   # Of each curve alone; with a factor or a line beside it; with both: so many with a whole exponent, as many with
@@ -203,6 +205,56 @@ class FormsConfig:
 
   def __post_init__(self) -> None:
     check_counts(self, "num_places", "num_sums", "num_near", "num_forms", "fits_per_form")
+
+
+@dataclasses.dataclass(frozen=True)
+class ReplacementsConfig:
+  """Other functions of one column where near formulas have one."""
+
+  # Tables that are asked in each turn: about a CPU second each. Turns are spread over the search
+  # (`BudgetConfig.early`): each looks at what has been found since.
+  turns: tuple[int, ...] = (1,) * 6
+  # In the first of them nothing is asked where no polynomial shows what the data ask for: a few hundredths of a second.
+  num_early: int = 4
+  # Sources whose first turns are asked of them, in the order of `registry.SOURCES`, for so many formulas at most; none
+  # any more once a formula of at most so many nodes leaves no more than such a share of the variance.
+  sources: tuple[str, ...] = ("closed_forms", "rationals", "curves", "library")
+  num_asked: int = 128
+  short: int = 12
+  met: float = 1e-18
+  # Formulas that are looked at: of these fronts (`GrowthConfig`), of at most so many nodes, and of these the nearest.
+  num_seeds: int = 64
+  num_fronts: int = 3
+  max_nodes: int = 64
+  num_nearest: int = 6
+  # Share of y's variance that they may leave: what is farther off lacks more than one function.
+  near: float = 0.01
+  # Functions of a formula that are looked at, the outer ones first, of at least so many nodes: for `2*x` there is no
+  # other.
+  num_places: int = 6
+  least_nodes: int = 4
+  # The polynomial that shows what a function should be: of this degree, with so many different values of the column for
+  # each term, in its logarithm where its largest value is so many times the least; and so many rows for all that is
+  # fitted beside.
+  degree: int = 32
+  places_per_term: int = 4
+  wide: float = 30.0
+  rows_per_direction: int = 2
+  # Share of what a formula leaves, as a length, that may be left with it: of noise, of whose 256 rows it has 33
+  # directions, .93 is.
+  most_left: float = 0.02
+  # A table is asked again of a formula that leaves less than this share of what the one left whose it was.
+  nearer: float = 0.1
+  # Weights of rows of the table are at least this share of their mean: where its errors do not show in y it is known
+  # from its neighbours.
+  least_weight: float = 1e-3
+  # Formulas of each table that come back.
+  num_kept: int = 16
+
+  def __post_init__(self) -> None:
+    check_counts(self, "num_asked", "short", "num_seeds", "num_fronts", "max_nodes", "num_nearest", "num_places",
+                 "degree", "places_per_term", "rows_per_direction", "num_kept")
+    check_names("sources", self.sources, SOURCES)
 
 
 @dataclasses.dataclass(frozen=True)

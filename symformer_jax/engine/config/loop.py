@@ -65,7 +65,8 @@ class PoolConfig:
   # One of more than so many nodes that meets the data may be another one that does: `a/x + b*y**2 + c*z` was met by a
   # square root of 38 nodes instead of 16. Turns, by source, that are taken before a search ends with it.
   long: int = 20
-  asked_if_long: tuple[tuple[str, int], ...] = (("power_products", 1), ("rationals", 1), ("library", 1))
+  asked_if_long: tuple[tuple[str, int], ...] = (
+    ("power_products", 1), ("rationals", 1), ("library", 1), ("replacements", 6))
   # Candidates whose error is a smaller share of y's variance differ in what single precision left of their constants.
   exact: float = 1e-11
   # Finalists whose values agree to this share of y's spread are one formula, the simplest stands for it.
@@ -89,13 +90,15 @@ class BudgetConfig:
   # 151 unseen equations in 5 s one was gained, two were lost.)
   early: tuple[tuple[str, int, str], ...] = (
     ("remainders", 1, "power_products"), ("remainders", 1, "exact_fractions"), ("transformer", 1, "library"),
-    ("remainders", 1, "library"), ("remainders", 1, "pairs"))
+    ("remainders", 1, "library"), ("remainders", 1, "pairs"), ("replacements", 1, "rationals"),
+    ("replacements", 1, "exact_fractions"), ("replacements", 1, "separable"), ("replacements", 1, "library"),
+    ("replacements", 1, "varying"))
 
   # Who is asked then, round and round, for all turns that it has, evolution for one. What has been found is grown, and
   # its parts are put together, after every fourth turn of evolution: that takes as long as one. Nobody is asked where
   # those take no part whose formulas `recombining` needs.
-  cycle: tuple[str, ...] = ("evolution",) * 4 + ("compositions", "growth", "remainders", "parts")
-  recombining: tuple[str, ...] = ("growth", "remainders", "parts")
+  cycle: tuple[str, ...] = ("evolution",) * 4 + ("compositions", "growth", "remainders", "replacements", "parts")
+  recombining: tuple[str, ...] = ("growth", "remainders", "replacements", "parts")
   # Sources that `quick` leaves out: what they find beside the others takes some seconds.
   quick_without: tuple[str, ...] = (
     "subsets", "varying", "pairs", "pairs_inside", "triples", "ridges", "subsets_inside", "growth", "compositions")
@@ -104,7 +107,7 @@ class BudgetConfig:
   # compositions made a search about ten times as long.
   quick: int = 0
   normal: int = 0
-  thorough: int = 56
+  thorough: int = 63
 
   # Turns, by source, till which compiling takes none of the time that a user gives: what those before them find may be
   # what the choice rejects, and a process from nothing would answer with the mean.

@@ -41,7 +41,7 @@ SOURCES = (
   "closed_forms", "guesses", "reductions", "power_products", "rationals", "quadratics", "curves", "wave_fractions",
   "phases", "exact_fractions", "function_fractions", "single_index", "separable", "library", "subsets", "varying",
   "pairs", "pairs_inside", "triples", "ridges", "subsets_inside", "transformer", "parts", "growth", "remainders",
-  "compositions", "evolution")
+  "replacements", "compositions", "evolution")
 # How long a search goes on (`BudgetConfig`).
 EFFORTS = ("quick", "normal", "thorough")
 # Ways to vary a formula (`sources.variation.KINDS`).

@@ -59,7 +59,7 @@ class ReductionsConfig:
   sources: tuple[str, ...] = (
     "closed_forms", "power_products", "rationals", "quadratics", "curves", "wave_fractions", "exact_fractions",
     "function_fractions", "single_index", "separable", "library", "varying", "triples", "ridges", "parts",
-    "remainders")
+    "remainders", "replacements")
   # Formulas of the smaller table that come back after each of its turns, the best first.
   num_kept: int = 24
   # Rows that the smooth function goes through (time goes with the cube), and those there have to be for a column.

@@ -8,6 +8,7 @@ from symformer_jax.engine.config.evolution import EvolutionConfig
 from symformer_jax.engine.config.functions import (
   CurvesConfig,
   PhasesConfig,
+  ReplacementsConfig,
   RidgesConfig,
   SeparableConfig,
   SingleIndexConfig,
@@ -68,6 +69,7 @@ class SearchConfig:
   compositions: CompositionsConfig = CompositionsConfig()
   growth: GrowthConfig = GrowthConfig()
   remainders: RemaindersConfig = RemaindersConfig()
+  replacements: ReplacementsConfig = ReplacementsConfig()
   terms: TermsConfig = TermsConfig()
   rationals: RationalsConfig = RationalsConfig()
   quadratics: QuadraticsConfig = QuadraticsConfig()
