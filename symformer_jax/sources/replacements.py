@@ -81,7 +81,7 @@ class Replacements:
     task, state = question.task, question.state
     with clock.measure("recombine"):
       seeds = self._seeds(question.pool, state, task.variance)
-      tables = self._tables(seeds, task.fit_rows, is_early)
+      tables = self._tables(seeds, task.fit_rows, 0.0 if is_early else self._own.imitated * task.variance)
       new = [known for known in tables if not self._has_been_asked(known, state)][:num]
     nodes = [node for known in new for node in self._replaced(known, task, clock)]
     asked = (Asked(known.coefficient.column, known.direction, known.size) for known in new)
@@ -104,16 +104,16 @@ class Replacements:
     error = {candidate.node: candidate.mse for candidate in near}
     return sorted(first_fronts(near, state.formulas, self._own), key=error.__getitem__)[: self._own.num_nearest]
 
-  def _tables(self, seeds: Sequence[Node], rows: Rows, is_early: bool) -> list[Known]:
-    """Functions that data ask for in place of long ones: first those that are all that a formula needs, then, but in
-    early turns, those that are not known better than they are, the longest first.
+  def _tables(self, seeds: Sequence[Node], rows: Rows, imitated: float) -> list[Known]:
+    """Functions that data ask for in place of long ones: first those that are all that a formula needs, then, of
+    formulas with no more than an error, those that are not known better than they are, the longest first.
     """
     found: list[Known] = []
     for seed in seeds:
       interruption.check()
       long = [each for each in coefficients(seed) if expression.complexity(each.function) >= self._own.least_nodes]
       found += coefficient_functions.asked_of(long[: self._own.num_places], rows, self._own)
-    found = [known for known in found if not is_early or known.left <= self._own.most_left]
+    found = [known for known in found if known.left <= self._own.most_left or known.size**2 <= imitated]
     found.sort(key=lambda known: (known.left, -expression.complexity(known.coefficient.function)))
     return list(coefficient_functions.distinct(found))
 
