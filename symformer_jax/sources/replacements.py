@@ -113,7 +113,8 @@ class Replacements:
       interruption.check()
       long = [each for each in coefficients(seed) if expression.complexity(each.function) >= self._own.least_nodes]
       found += coefficient_functions.asked_of(long[: self._own.num_places], rows, self._own)
-    found = [known for known in found if known.left <= self._own.most_left or known.size**2 <= imitated]
+    found = [known for known in found if known.left <= self._own.most_left or known.size**2 <= imitated
+             and expression.complexity(known.coefficient.function) >= self._own.long_nodes]
     found.sort(key=lambda known: (known.left, -expression.complexity(known.coefficient.function)))
     return list(coefficient_functions.distinct(found))
 

@@ -215,9 +215,10 @@ class ReplacementsConfig:
   # (`BudgetConfig.early`): each looks at what has been found since.
   turns: tuple[int, ...] = (1,) * 6
   # In the first of them nothing is asked where no polynomial shows what the data ask for: a few hundredths of a second.
-  # Later what formulas have is asked as it is where they leave at most such a share of the variance.
+  # Later functions of so many nodes are asked as they are where a formula leaves at most such a share of the variance.
   num_early: int = 4
   imitated: float = 1e-5
+  long_nodes: int = 10
   # Sources whose first turns are asked of them, in the order of `registry.SOURCES`, for so many formulas at most; none
   # any more once a formula of at most so many nodes leaves no more than such a share of the variance.
   sources: tuple[str, ...] = ("closed_forms", "rationals", "curves", "library")
