@@ -224,3 +224,19 @@ def test_directions_are_blind_to_factors_and_constants(factor, constant):
   first, second, third = (Known(formula, some, values, 1.0, 0.0)
                           for some in (values, factor * values + constant, values**2))
   assert list(coefficient_functions.distinct([first, second, third])) == [first, third]
+
+
+def test_values_that_are_all_the_same_have_no_direction():
+  known = Known(Coefficient(parse("y*sin(x)", NAMES), (1,), 0), np.full(5, 3.0), np.ones(5), 1.0, 0.0)
+  assert known.direction.tolist() == [0] * 5
+
+
+def test_wide_columns_above_0_are_taken_in_their_logarithm():
+  for low, high, middle in ((1.0, 100.0, 10.0), (0.0, 100.0, 50.0), (-100.0, 100.0, 0.0), (1.0, 29.0, 15.0)):
+    between = coefficient_functions._between(np.array([low, middle, high]), OWN)
+    np.testing.assert_allclose(between, [-1, 0, 1], atol=1e-12)
+
+
+def test_factors_in_any_order_are_the_same():
+  found = dict(found_in("sin(x)*y*cos(z) + x**2*cos(z)*y + 1"))
+  assert set(found[0].split(" + ")) == {"sin(x)", "x**2"}
