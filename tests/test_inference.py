@@ -102,7 +102,7 @@ def test_front_is_a_front_and_its_figures_are_those_of_its_text(model, rng):
   complexities = [e.complexity for e in front]
   assert complexities == sorted(set(complexities)) and complexities[0] == 1
   assert all(a.mse > b.mse for a, b in zip(front, front[1:], strict=False))
-  functions = {name: getattr(np, name) for name in ("sqrt", "exp", "log", "sin", "cos", "tan", "arctan")}
+  functions = {name: getattr(np, name) for name in ("sqrt", "exp", "log", "sin", "cos", "tan", "arctan", "arcsin")}
   for equation in result.pareto:
     values = eval(equation.expression, functions, {"x": x})
     assert np.mean((values - y) ** 2) == pytest.approx(equation.mse)

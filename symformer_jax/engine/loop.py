@@ -7,6 +7,7 @@ turns there are, and how much is asked in each, does not depend on the clock; th
 from collections.abc import Callable, Generator, Iterator, Sequence
 import contextlib
 import itertools
+import math
 from typing import Any, NamedTuple
 import warnings
 
@@ -110,7 +111,8 @@ class Search:
     if self.ended_by or source.name not in self.states:
       return False
     asked = self._options.config.pool.asked_if_long
-    return not self._is_long(self._exact) or source.name in dict(asked) or _have_taken(self, asked)
+    return (not self._is_long(self._exact) or _have_taken(self, asked)
+            or not _have_taken(self, [(name, turns) for name, turns in asked if name == source.name]))
 
   def close_turn(self, source: Source, proposal: Proposal, fitted: Sequence[Candidate], seconds: float) -> Progress:
     """Takes what a turn has made, and decides whether the search is to go on."""
@@ -131,8 +133,9 @@ class Search:
     exact, has_stalled = self.pool.exact(), self._noise is not None and self._noise.has_stalled(self.pool)
     if self._options.accuracy is not None and r2 is not None and r2 >= self._options.accuracy:
       self.ended_by = results.ACCURACY
-    elif candidates and self._is_met(exact):
-      self.ended_by = results.EXACT  # a turn that made nothing is none that found nothing simpler
+    elif (candidates or self._is_long(exact)) and self._is_met(exact):
+      # A turn that made nothing is none that found nothing simpler, unless it was the last of those that would.
+      self.ended_by = results.EXACT
     elif candidates and has_stalled and self._noise is not None and self._is_at_noise(self._noise):
       self.ended_by = results.NOISE
     self._exact = exact
@@ -178,9 +181,11 @@ class Search:
 
 
 def _have_taken(search: Search, asked: Sequence[tuple[str, int]]) -> bool:
-  """Whether sources, those of them that have more to say, have had so many turns."""
+  """Whether sources, those of them that have more to say, have had so many turns, or all that they have."""
   taken = [turn.source for turn in search.progress]
-  return all(taken.count(name) >= turns for name, turns in asked if name in search.states)
+  most = {source.name: len(source.turns) or math.inf for source in search.sources}
+  return all(taken.count(name) >= min(turns, most.get(name, math.inf))
+             for name, turns in asked if name in search.states)
 
 
 def _is_simpler(first: Candidate, second: Candidate) -> bool:

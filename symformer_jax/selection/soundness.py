@@ -240,10 +240,10 @@ def is_supported(
 ) -> bool:
   """Whether poles are what the rows say: a tangent, or 1/x on both sides of 0.
 
-  All that leaves the range of the data must lie beside a pole. The rows beside it must be predicted by constants that
-  were fitted without them, with a standard error within the same room, and one of them and another row at least must
-  tell of it: what rises there no higher than it is on half of all rows would miss them. A needle on one row is what no
-  other row knows of.
+  All that leaves the range of the data must lie beside a pole. The rows beside poles must be predicted by constants
+  that were fitted without them, with a standard error within the same room, and of each pole one row beside it and
+  another one at least must tell: if what has it rose there no higher than it is on half of all rows, they would be
+  missed. A needle on one row is what no other row knows of.
   """
   if has_needle(node, segments, config):
     return False
@@ -265,32 +265,39 @@ def is_supported(
     usual = np.sqrt(np.mean(errors[~beside] ** 2))
     room = np.maximum(config.pole_errors * usual, config.pole_share * np.abs(rows.y - np.median(rows.y)))
   is_missed = ~(errors <= room)[beside]
-  if np.mean(is_missed) > config.pole_misses or not np.isfinite(errors[beside]).all():
+  if np.mean(is_missed) > config.pole_misses or not np.all(errors[beside] <= 2 * room[beside]):  # nor has no value
     return False
   doubt = rounding.curve_errors(fitted, *others, rows.x[beside]) if programs.fitted_values(fitted) else 0.0
-  return doubt is not None and bool(np.all(doubt <= room[beside])) and _is_told(
-    fitted, rows, segments.points[near], beside, room, config)
+  return doubt is not None and bool(np.all(doubt <= room[beside])) and all(
+    _is_told(fitted, part, rows, np.concatenate([segments.begin[own], segments.end[own]]), room, config)
+    for part, own in _with_poles(fitted, segments, near, config))
+
+
+def _with_poles(
+  node: Node, segments: Segments, near: np.ndarray, config: ChoiceConfig
+) -> Iterator[tuple[Node, np.ndarray]]:
+  """The parts of a formula that have poles on some segments, of those at the places `near`, and which."""
+  for part, denominator in _singular_parts(node):
+    may_vanish = _may_vanish(_evaluate(denominator, segments.points[near]), config) | bool(waves(denominator))
+    if may_vanish.any():
+      yield part, near[may_vanish]
 
 
 def _is_told(
-  node: Node, rows: Rows, points: np.ndarray, beside: np.ndarray, room: np.ndarray, config: ChoiceConfig
+  node: Node, part: Node, rows: Rows, ends: np.ndarray, room: np.ndarray, config: ChoiceConfig
 ) -> bool:
-  """Whether the formula would miss some rows, of those beside its poles too, if it did not rise there.
+  """Whether the formula would miss some rows, of those beside the poles of a part too, if that did not rise there.
 
   Args:
-    points: on the segments that have poles [S, P, D].
-    beside: the rows there, as a mask [N].
+    ends: rows beside the poles of this part [E, D].
     room: what each row may be missed by [N].
   """
-  columns = [rows.x]
-  for part, denominator in list(_singular_parts(node)):
-    if not (waves(denominator) or _may_vanish(_evaluate(denominator, points), config).any()):
-      continue  # large it may be, but it has no pole
-    values = scoring.evaluate(part, rows.x)
-    usual = np.median(np.abs(values))
-    node = _replaced(node, part, variable(rows.x.shape[1] + len(columns) - 1))
-    columns.append(np.clip(values, -usual, usual)[:, None])
-  is_telling = ~(np.abs(scoring.evaluate(node, np.hstack(columns)) - rows.y) <= room)
+  values = scoring.evaluate(part, rows.x)
+  usual = np.median(np.abs(values))
+  level = _replaced(node, part, variable(rows.x.shape[1]))
+  columns = np.column_stack([rows.x, np.clip(values, -usual, usual)])
+  is_telling = ~(np.abs(scoring.evaluate(level, columns) - rows.y) <= room)
+  beside = (rows.x[:, None] == ends[None]).all(axis=2).any(axis=1)
   return bool(is_telling[beside].any() and is_telling.sum() >= config.pole_rows)
 
 

@@ -19,7 +19,8 @@ from symformer_jax.language.expression import Node, chain, flatten
 from symformer_jax.language.tidy import tidy
 from symformer_jax.sources import tangents
 
-# Cosine of two directions that are one.
+# Cosine of two directions that are one: imitations of one function, each known better by a polynomial, differ by less
+# than the angle of 4.5e-6.
 SAME = 1 - 1e-11
 
 
@@ -69,7 +70,7 @@ class Known(NamedTuple):
     return centred / length if length > 0 else centred
 
   def has_values_of(self, column: int, direction: np.ndarray) -> bool:
-    """Whether they are another function's of the same column, up to a factor and a constant, to three millionths."""
+    """Whether they are another function's of the same column, up to a factor and a constant."""
     return column == self.coefficient.column and bool(abs(self.direction @ direction) > SAME)
 
 
@@ -129,7 +130,8 @@ def asked_of(some: Sequence[Coefficient], rows: Rows, config: ReplacementsConfig
 
 class _View(NamedTuple):
   """What is computed once for a coefficient: its values and slope [N], what its formula leaves [N], polynomials of its
-  column [N, K], and those and the constants elsewhere as directions [N, ...], all but the first two weighted.
+  column [N, K], and these times the slope, and the constants elsewhere, as directions [N, ...]. The residual and the
+  directions have the rows' weights.
   """
 
   coefficient: Coefficient
@@ -188,10 +190,10 @@ def _corrected(view: _View, others: Sequence[_View], config: ReplacementsConfig)
   return Known(view.coefficient, values, view.slope, float(size), left if np.isfinite(values).all() else np.inf)
 
 
-def distinct(some: Sequence[Known]) -> Iterator[Known]:
-  """Without those that have the values of one before."""
-  kept: list[tuple[int, np.ndarray]] = []
-  for known in some:
-    if not any(known.has_values_of(*other) for other in kept):
-      kept.append((known.coefficient.column, known.direction))
-      yield known
+def distinct(tables: Sequence[tuple[Node, Known]]) -> list[tuple[Node, Known]]:
+  """Tables with their formulas, without those that have the values of one before."""
+  kept: list[tuple[Node, Known]] = []
+  for seed, known in tables:
+    if not any(known.has_values_of(other.coefficient.column, other.direction) for _, other in kept):
+      kept.append((seed, known))
+  return kept

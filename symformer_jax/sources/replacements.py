@@ -7,6 +7,7 @@ all constants are fitted once more.
 """
 
 from collections.abc import Iterator, Sequence
+import contextlib
 import dataclasses
 import math
 from typing import NamedTuple
@@ -41,10 +42,19 @@ class Asked(NamedTuple):
 
 
 class State(NamedTuple):
-  """Formulas that have been looked at, and tables that have been asked."""
+  """Formulas that need not be looked at again, in early turns and in later ones, and tables that have been asked."""
 
-  formulas: frozenset[Node] = frozenset()
+  early: frozenset[Node] = frozenset()
+  late: frozenset[Node] = frozenset()
   tables: tuple[Asked, ...] = ()
+
+  def formulas(self, is_early: bool) -> frozenset[Node]:
+    return self.early if is_early else self.late
+
+  def after(self, formulas: Sequence[Node], is_early: bool, tables: Sequence[Asked]) -> "State":
+    """With these as well."""
+    early, late = (formulas, ()) if is_early else ((), formulas)
+    return State(self.early.union(early), self.late.union(late), (*self.tables, *tables))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,12 +90,13 @@ class Replacements:
   def _propose(self, question: Question, num: int, is_early: bool, clock: Clock) -> Proposal:
     task, state = question.task, question.state
     with clock.measure("recombine"):
-      seeds = self._seeds(question.pool, state, task.variance)
+      seeds = self._seeds(question.pool, state.formulas(is_early), task.variance)
       tables = self._tables(seeds, task.fit_rows, 0.0 if is_early else self._own.imitated * task.variance)
-      new = [known for known in tables if not self._has_been_asked(known, state)][:num]
-    nodes = [node for known in new for node in self._replaced(known, task, clock)]
-    asked = (Asked(known.coefficient.column, known.direction, known.size) for known in new)
-    return Proposal(state=State(state.formulas.union(seeds), (*state.tables, *asked)),
+      new = [(seed, known) for seed, known in tables if not self._has_been_asked(known, state)]
+    nodes = [node for _, known in new[:num] for node in self._replaced(known, task, clock)]
+    waiting = {seed for seed, _ in new[num:]}
+    asked = [Asked(known.coefficient.column, known.direction, known.size) for _, known in new[:num]]
+    return Proposal(state=state.after([seed for seed in seeds if seed not in waiting], is_early, asked),
                     nodes=pair_sums.allowed(nodes, task, len(nodes), self.options.config.terms))
 
   def _has_been_asked(self, known: Known, state: State) -> bool:
@@ -95,28 +106,34 @@ class Replacements:
     return any(known.has_values_of(table.column, table.direction) and known.size > self._own.nearer * table.size
                for table in state.tables)
 
-  def _seeds(self, pool: Pool, state: State, variance: float) -> list[Node]:
+  def _seeds(self, pool: Pool, known: frozenset[Node], variance: float) -> list[Node]:
     """What meets the data, else formulas that come near, the nearest first."""
     exact = pool.exact()
     if exact is not None:
-      return [] if exact.node in state.formulas else [exact.node]
+      return [] if exact.node in known else [exact.node]
     near = [candidate for candidate in pool.in_order() if candidate.mse <= self._own.near * variance]
     error = {candidate.node: candidate.mse for candidate in near}
-    return sorted(first_fronts(near, state.formulas, self._own), key=error.__getitem__)[: self._own.num_nearest]
+    return sorted(first_fronts(near, known, self._own), key=error.__getitem__)[: self._own.num_nearest]
 
-  def _tables(self, seeds: Sequence[Node], rows: Rows, imitated: float) -> list[Known]:
-    """Functions that data ask for in place of long ones: first those that are all that a formula needs, then, of
-    formulas with no more than an error, those that are not known better than they are, the longest first.
+  def _tables(self, seeds: Sequence[Node], rows: Rows, imitated: float) -> list[tuple[Node, Known]]:
+    """Functions that data ask for in place of long ones, each with its formula: first those that are all that a formula
+    needs, then, of formulas with no more than an error, those that are not known better than they are, the longest
+    first.
     """
-    found: list[Known] = []
+    found: list[tuple[Node, Known]] = []
     for seed in seeds:
       interruption.check()
       long = [each for each in coefficients(seed) if expression.complexity(each.function) >= self._own.least_nodes]
-      found += coefficient_functions.asked_of(long[: self._own.num_places], rows, self._own)
-    found = [known for known in found if known.left <= self._own.most_left or known.size**2 <= imitated
-             and expression.complexity(known.coefficient.function) >= self._own.long_nodes]
-    found.sort(key=lambda known: (known.left, -expression.complexity(known.coefficient.function)))
-    return list(coefficient_functions.distinct(found))
+      with contextlib.suppress(np.linalg.LinAlgError):  # odd data cost this formula alone
+        asked = coefficient_functions.asked_of(long[: self._own.num_places], rows, self._own)
+        found += [(seed, known) for known in asked if self._is_worthwhile(known, imitated)]
+    found.sort(key=lambda each: (each[1].left, -expression.complexity(each[1].coefficient.function)))
+    return coefficient_functions.distinct(found)
+
+  def _is_worthwhile(self, known: Known, imitated: float) -> bool:
+    """Whether a function is known better than it is, or long and near enough to what it imitates."""
+    return known.left <= self._own.most_left or (
+      known.size**2 <= imitated and expression.complexity(known.coefficient.function) >= self._own.long_nodes)
 
   def _replaced(self, known: Known, task: Task, clock: Clock) -> Iterator[Node]:
     """The formula with what is found for the table."""
@@ -142,16 +159,17 @@ class Replacements:
                and expression.complexity(candidate.node) <= self._own.short for candidate in search.pool.in_order())
 
 
+@np.errstate(all="ignore")  # what is not finite is no table
 def _task_of(known: Known, task: Task, config: ReplacementsConfig) -> Task | None:
   """The table of a function: one row for each value of its column, of weights as an error there counts in y."""
   column = task.fit_rows.x[:, known.coefficient.column]
   places, first, which = np.unique(column, return_index=True, return_inverse=True)
   values, counts = known.values[first], np.bincount(which, task.fit_rows.weights * known.slope**2)
-  if not counts.mean() > 0:
+  if not (0 < counts.mean() < np.inf and np.max(np.abs(values)) < LARGEST):
     return None
   weights = np.maximum(counts / counts.mean(), config.least_weight)
   variance = float(np.average((values - np.average(values, weights=weights)) ** 2, weights=weights))
-  if not SMALLEST < variance < LARGEST or np.max(np.abs(values)) > LARGEST:
+  if not SMALLEST < variance < LARGEST:
     return None
   rows = Rows(places[:, None], values, weights / weights.mean())
   rule = dataclasses.replace(Rule(1), tokens=task.rule.tokens)

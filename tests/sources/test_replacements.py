@@ -143,8 +143,10 @@ def test_a_long_formula_that_meets_the_data_is_asked_for_a_shorter_one():
   long = "y*(exp(-0.7*x) + 0.3*(x + 1)**2 - 0.3*x**2 - 0.6*x - 0.3) + z"
   question = question_of(rows, long)
   assert question.pool.exact() is not None
-  assert not ask(question, turn=0).nodes  # nothing is known better than it is
-  fits = refine.fit_constants([(question.task, list(ask(question).nodes))], method="lm", max_steps=200)[0]
+  early = ask(question, turn=0)
+  assert not early.nodes  # nothing is known better than it is
+  late = ask(dataclasses.replace(question, state=early.state))
+  fits = refine.fit_constants([(question.task, list(late.nodes))], method="lm", max_steps=200)[0]
   met = [expression.complexity(node) for node, mse in fits if mse < 1e-24 * question.task.variance]
   assert min(met) <= expression.complexity(parse("y*exp(-0.7*x) + z", NAMES)) + 4
 
@@ -155,10 +157,24 @@ def test_nothing_is_asked_twice():
   assert first.nodes and len(first.state.tables) == 1
   again = ask(dataclasses.replace(question, state=first.state))
   assert not again.nodes and again.state == first.state
-  # The same table of another formula.
-  task, node, mse = fitted_to(rows_of(IMITATIONS[0][0]), "(0.1*sqrt(y) - 0.2*log(y)**2 + 0.6)*x + cos(z)")
-  other = ask(Question(task, question.pool, State(first.state.formulas, first.state.tables)), most_left=1e-9)
-  assert not other.nodes
+  # The same table, of a formula that nobody has looked at; unless that one is much nearer.
+  [table] = first.state.tables
+  for size, is_asked in ((table.size, False), (1.01 * table.size, False), (11 * table.size, True)):
+    state = State(tables=(table._replace(size=size),))
+    assert bool(ask(dataclasses.replace(question, state=state), long_nodes=99).nodes) is is_asked
+
+
+def test_what_waits_for_its_turn_is_asked_in_the_next():
+  """Two functions that the data ask for, one of them in each turn."""
+  question = question_of(rows_of(IMITATIONS[4][0]), IMITATIONS[4][1])
+  columns = []
+  for _ in range(2):
+    proposal = ask(question, turn=0)
+    assert proposal.nodes
+    columns.append(proposal.state.tables[-1].column)
+    question = dataclasses.replace(question, state=proposal.state)
+  assert sorted(columns) == [0, 1]
+  assert not ask(question, turn=0).nodes
 
 
 def test_formulas_that_are_too_far_or_too_long_are_not_looked_at():
@@ -211,8 +227,8 @@ def test_rules_hold_and_one_column_is_none_of_its():
   _, node, mse = fitted_to(rows, IMITATIONS[0][1])
   pool = Pool(task.variance, len(task.fit_rows))
   pool.insert([Candidate(node, mse)])
-  for found in ask(Question(task, pool, State())).nodes:
-    assert task.rule(found)
+  nodes = ask(Question(task, pool, State())).nodes
+  assert nodes and all(map(task.rule, nodes))
 
 
 @settings(max_examples=10)
@@ -223,7 +239,8 @@ def test_directions_are_blind_to_factors_and_constants(factor, constant):
   values = np.sin(rows.x[:, 0])
   first, second, third = (Known(formula, some, values, 1.0, 0.0)
                           for some in (values, factor * values + constant, values**2))
-  assert list(coefficient_functions.distinct([first, second, third])) == [first, third]
+  kept = coefficient_functions.distinct([(formula.formula, known) for known in (first, second, third)])
+  assert [known for _, known in kept] == [first, third]
 
 
 def test_values_that_are_all_the_same_have_no_direction():

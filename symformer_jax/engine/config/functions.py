@@ -248,15 +248,15 @@ class ReplacementsConfig:
   most_left: float = 0.02
   # A table is asked again of a formula that leaves less than this share of what the one left whose it was.
   nearer: float = 0.1
-  # Weights of rows of the table are at least this share of their mean: where its errors do not show in y it is known
-  # from its neighbours.
-  least_weight: float = 1e-3
+  # Weights of rows of the table are at least this share of their mean. Where its errors do not show in y it is not
+  # known: at 1e-3 what a polynomial does there was half of the table's variance.
+  least_weight: float = 1e-9
   # Formulas of each table that come back.
   num_kept: int = 16
 
   def __post_init__(self) -> None:
-    check_counts(self, "num_asked", "short", "num_seeds", "num_fronts", "max_nodes", "num_nearest", "num_places",
-                 "degree", "places_per_term", "rows_per_direction", "num_kept")
+    check_counts(self, "num_asked", "short", "long_nodes", "least_nodes", "num_seeds", "num_fronts", "max_nodes",
+                 "num_nearest", "num_places", "degree", "places_per_term", "rows_per_direction", "num_kept")
     check_names("sources", self.sources, SOURCES)
 
 

@@ -115,9 +115,9 @@ class ChoiceConfig:
       hit.
     pole_errors, pole_share: a pole is predicted where the rows beside it, left out of the fit, are met within so many
       root mean square errors of the others, or this share of their distance from the median; pole_misses: share of
-      them that may be missed by more, for of a hundred normal errors one in four times is.
-    pole_rows: ... and is seen where so many rows, one of them beside it, would be missed by more if the formula did not
-      rise there: one alone may be an outlier.
+      them that may be missed by more, by twice as much at most: of a hundred normal errors one in four times is.
+    pole_rows: ... and is seen where so many rows, one of them beside it, would be missed by more if the part of the
+      formula that has it did not rise there: one alone may be an outlier.
     even_steps: steps of a column that differ by less than this share of their mean are even (dates as 1959.083 have
       three digits): its rows are a series, and its waves have slower ones of the same values.
     half_turn: radians that a wave may turn between neighbouring rows. Beyond it a slower wave has the same values on
