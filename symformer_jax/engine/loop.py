@@ -7,7 +7,6 @@ turns there are, and how much is asked in each, does not depend on the clock; th
 from collections.abc import Callable, Generator, Iterator, Sequence
 import contextlib
 import itertools
-import math
 from typing import Any, NamedTuple
 import warnings
 
@@ -181,11 +180,9 @@ class Search:
 
 
 def _have_taken(search: Search, asked: Sequence[tuple[str, int]]) -> bool:
-  """Whether sources, those of them that have more to say, have had so many turns, or all that they have."""
+  """Whether sources, those of them that have more to say, have had so many turns."""
   taken = [turn.source for turn in search.progress]
-  most = {source.name: len(source.turns) or math.inf for source in search.sources}
-  return all(taken.count(name) >= min(turns, most.get(name, math.inf))
-             for name, turns in asked if name in search.states)
+  return all(taken.count(name) >= turns for name, turns in asked if name in search.states)
 
 
 def _is_simpler(first: Candidate, second: Candidate) -> bool:

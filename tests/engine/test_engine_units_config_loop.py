@@ -244,7 +244,7 @@ def test_turns_that_are_taken_before_noise_ends_a_search():
     every = {**first, **turns}
     for missing in (None, *every):
       # The ridges and the network take part, and have no turn unless it is named.
-      search = SimpleNamespace(_options=OPTIONS, sources=(), states={**every, "ridges": 0, "transformer": 0}, progress=[
+      search = SimpleNamespace(_options=OPTIONS, states={**every, "ridges": 0, "transformer": 0}, progress=[
         SimpleNamespace(source=name) for name, num in every.items() for _ in range(num - (name == missing))])
       assert loop.Search._is_at_noise(search, watch) is (missing is None)
   assert config.efforts == ("quick", "normal") and task.num_rows == 128
@@ -256,7 +256,7 @@ def test_what_was_not_noise_is_judged_again_only_where_something_was_fitted_furt
                           leaves_noise=lambda: looks.append(0) or len(looks) > 1)
   for method, mse, fitted, num_looks in (
     ("lm", 0.5, (), 2), ("lm", 1.0, (), 1), ("none", 0.5, (), 1), ("lm", 0.5, (found.node,), 1)):
-    search = SimpleNamespace(_options=SearchOptions(refine=method), sources=(), states={}, progress=[], task=None,
+    search = SimpleNamespace(_options=SearchOptions(refine=method), states={}, progress=[], task=None,
                              pool=SimpleNamespace(insert=lambda some: None), _fitted_further=set(fitted))
     monkeypatch.setattr(loop, "_fit", lambda *rest, mse=mse: [[dataclasses.replace(found, mse=mse)]])
     search._fit_further = functools.partial(loop.Search._fit_further, search)
