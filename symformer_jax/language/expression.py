@@ -101,6 +101,11 @@ def to_tokens(node: Node) -> list[str | float]:
   return [n.token if n.args else f"x{n.value}" if n.token == VARIABLE else n.value for n in walk(node)]
 
 
+def columns_of(node: Node) -> set[int]:
+  """The columns that a tree reads."""
+  return {n.value for n in walk(node) if n.token == VARIABLE}
+
+
 def with_columns(node: Node, place: Mapping[int, int]) -> Node:
   """The tree over other columns: variable i becomes variable `place[i]`."""
   if node.token == VARIABLE:

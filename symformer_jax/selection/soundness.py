@@ -15,7 +15,7 @@ import numpy as np
 from symformer_jax.engine.config import DEFAULT, ChoiceConfig
 from symformer_jax.engine.rows import Rows
 from symformer_jax.language import programs
-from symformer_jax.language.expression import VARIABLE, Node, chain, flatten, number, variable, walk
+from symformer_jax.language.expression import VARIABLE, Node, chain, columns_of, flatten, number, variable, walk
 from symformer_jax.language.tidy import split_factor
 from symformer_jax.selection import rounding, scoring
 
@@ -349,10 +349,6 @@ def waves(node: Node) -> list[Node]:
 
 def has_column(node: Node) -> bool:
   return any(n.token == VARIABLE for n in walk(node))
-
-
-def columns_of(node: Node) -> set[int]:
-  return {n.value for n in walk(node) if n.token == VARIABLE}
 
 
 def turn(wave: Node, segments: Segments) -> float:

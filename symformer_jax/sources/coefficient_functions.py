@@ -15,7 +15,7 @@ from numpy.polynomial import chebyshev
 from symformer_jax.engine.config import ReplacementsConfig
 from symformer_jax.engine.rows import Rows
 from symformer_jax.language import adjoints, expression, programs
-from symformer_jax.language.expression import Node, chain, flatten
+from symformer_jax.language.expression import Node, chain, columns_of, flatten
 from symformer_jax.language.tidy import tidy
 from symformer_jax.sources import tangents
 
@@ -101,10 +101,6 @@ def _of_sum(formula: Node, path: tuple[int, ...], node: Node) -> Iterator[Coeffi
       others = [chain("*", [each, *by]) for each, by in terms if by != beside]
       at = (*path, *((0,) if others else ()), *((0,) if beside else ()))
       yield Coefficient(adjoints.replace(formula, path, chain("+", [term, *others])), at, column)
-
-
-def columns_of(node: Node) -> set[int]:
-  return {part.value for part in expression.walk(node) if part.token == expression.VARIABLE}
 
 
 def _split(term: Node, column: int) -> tuple[Node, tuple[Node, ...]]:

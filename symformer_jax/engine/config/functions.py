@@ -112,9 +112,9 @@ class CurvesConfig:
   largest_ratio: float = 1e6
   # Factors of an argument whose largest size is 1: lowest, highest, how many, and their opposites; of waves so many
   # eighths of a turn; of arcsines, which are odd, these.
-  bounded: tuple[float, ...] = (0.25, 0.5, 0.7, 0.85, 0.95, 0.99)
   factors: Grid = (0.1, 400.0, 28)
   num_phases: int = 48
+  bounded: tuple[float, ...] = (0.25, 0.5, 0.7, 0.85, 0.95, 0.99)
   # Of each curve alone; with a factor or a line beside it; with both: so many with a whole exponent, as many with
   # another one. Formulas for each function of y but y.
   num_alike: tuple[int, int, int] = (3, 1, 1)
