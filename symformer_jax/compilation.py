@@ -1,12 +1,17 @@
 """Few shapes to compile, and compiled programs kept between processes."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+import functools
 import os
 from pathlib import Path
+from typing import ParamSpec, TypeVar
 import warnings
 
 import jax
 from jax.experimental.compilation_cache import compilation_cache
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 # Data sets that go through one call together. A CPU gains nothing from several, and takes them in turn: what is
 # computed for one is then the same to the last bit in any company. An accelerator needs many to be busy.
@@ -30,6 +35,19 @@ def candidate_buckets() -> tuple[int, ...]:
 def bucket(number: int, sizes: Sequence[int]) -> int:
   """The smallest of ascending sizes that holds so many; beyond the largest a multiple of it."""
   return next((size for size in sizes if size >= number), -(-number // sizes[-1]) * sizes[-1])
+
+
+def with_all_digits(function: Callable[P, R]) -> Callable[P, R]:
+  """The function, its products of matrices in the precision of their operands; goes below `jax.jit`.
+
+  Accelerators shorten mantissas of single precision to 11 bits in such products, which a network bears and a least
+  squares does not.
+  """
+  @functools.wraps(function)
+  def traced(*args: P.args, **kwargs: P.kwargs) -> R:
+    with jax.default_matmul_precision("highest"):
+      return function(*args, **kwargs)
+  return traced
 
 
 # Set to `off` in the environment, nothing is kept.

@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from symformer_jax import compilation
 from symformer_jax.language import interpreter
 from symformer_jax.language.vocabulary import Vocabulary
 from symformer_jax.refinement import problem as problem_lib
@@ -114,6 +115,7 @@ def fit_candidates(
 
 @functools.partial(
   jax.jit, static_argnames=("vocab", "method", "max_constants", "plan", "is_persistent"))
+@compilation.with_all_digits
 def _fit(
   per_candidate: tuple[jax.Array, jax.Array, jax.Array | None, jax.Array],
   shared: tuple[jax.Array, jax.Array, jax.Array], num: jax.Array, *, vocab: Vocabulary, method: str,
@@ -272,6 +274,7 @@ def _other_parity(problem: Problem, constants: jax.Array) -> jax.Array:
 
 
 @functools.partial(jax.jit, static_argnames=("method", "max_steps", "is_persistent"))
+@compilation.with_all_digits
 def fit_starts(
   program: interpreter.Program, starts: Array, x: Array, y: Array, weights: Array, *,
   method: str = "lm", max_steps: int = 200, is_persistent: bool = True,

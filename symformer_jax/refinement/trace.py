@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from symformer_jax import compilation
 from symformer_jax.language import interpreter
 from symformer_jax.language.vocabulary import Vocabulary
 from symformer_jax.refinement import problem as problem_lib, solve
@@ -33,6 +34,7 @@ def trace(
 
 
 @functools.partial(jax.jit, static_argnames=("vocab", "method", "max_steps", "max_constants"))
+@compilation.with_all_digits
 def _trace(
   ids: jax.Array, values: jax.Array, x: jax.Array, y: jax.Array, weights: jax.Array, *, vocab: Vocabulary, method: str,
   max_steps: int, max_constants: int,

@@ -119,6 +119,7 @@ def _completed(units: jax.Array, goal: jax.Array, sets: np.ndarray) -> np.ndarra
 
 
 @jax.jit
+@compilation.with_all_digits
 def _complete(units: jax.Array, goal: jax.Array, sets: jax.Array, num_used: jax.Array) -> jax.Array:
   """For each set [K, S] of unit vectors [P, N] the one that explains most of what the set leaves of the target [K].
 

@@ -173,6 +173,7 @@ def _padded(
 
 
 @jax.jit
+@compilation.with_all_digits
 def _gains(
   columns: jax.Array, weights: jax.Array, targets: jax.Array, directions: jax.Array
 ) -> tuple[jax.Array, jax.Array, jax.Array]:

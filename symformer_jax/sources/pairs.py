@@ -106,6 +106,7 @@ def layout(groups: np.ndarray) -> np.ndarray:
 
 
 @jax.jit
+@compilation.with_all_digits
 def _block_gains(units: jax.Array, along: jax.Array, num_used: jax.Array) -> jax.Array:
   """Share of the target explained by the best pair of two blocks [R, R], 0 in tiles below the diagonal.
 

@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from symformer_jax import compilation
 from symformer_jax.engine.config import DEFAULT
 from symformer_jax.language import interpreter, operators
 from symformer_jax.language.vocabulary import Vocabulary
@@ -99,6 +100,7 @@ def project(
 
 
 @functools.partial(jax.jit, static_argnames=("vocab", "plan", "max_terms"))
+@compilation.with_all_digits
 def project_many(
   genomes: Genome, x: jax.Array, y: jax.Array, weights: jax.Array, *, vocab: Vocabulary, plan: str,
   max_terms: int = DEFAULT.evolution.max_terms,

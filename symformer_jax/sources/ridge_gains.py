@@ -13,6 +13,7 @@ from jax import lax
 import jax.numpy as jnp
 import numpy as np
 
+from symformer_jax import compilation
 from symformer_jax.engine import interruption
 from symformer_jax.engine.config import DEFAULT, RidgeGrids
 from symformer_jax.sources import ridge_functions
@@ -76,6 +77,7 @@ def _row_length(name: str, num_arguments: int, *, num_phases: int, num_direction
 
 
 @functools.partial(jax.jit, static_argnames=("num_phases", "num_directions", "grids"))
+@compilation.with_all_digits
 def best_ridges(
   arguments: jax.Array, setting: Settings, *, num_phases: int, num_directions: int,
   grids: RidgeGrids = DEFAULT.ridges.grids,
@@ -202,6 +204,7 @@ class _Fit(NamedTuple):
 
 
 @functools.partial(jax.jit, static_argnames="num_steps")
+@compilation.with_all_digits
 def fit_ridges(
   starts: Starts, settings: tuple[Settings, ...], *, num_steps: int
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
