@@ -3,7 +3,7 @@
 # Usage: launch/accelerator.sh try FOLDER [DATA...]            minutes: generators begin on all cores but two, some steps are trained (their rate; what is compiled is kept), tests, rates of a search
 #        launch/accelerator.sh train FOLDER MINUTES [DATA...]  so many minutes in all: as many steps as they hold on DATA and on what has been generated, then the model
 # DATA: folders of data_gen.generate. What comes of it goes to OUT (default: FOLDER/out) in files of at most 15 MB: model.tar.gz.00, ... , metrics, logs.
-# CONFIG (default: wide), SEED, NUM_TRIED steps, PLATFORMS (default: cuda,cpu); LAWS, UNIVARIATE, BIVARIATE: processes that generate, AGAINST: folders whose functions they keep out.
+# CONFIG (default: wide), FLAGS of launch.train, SEED, NUM_TRIED steps, STEPS in place of those that the rate gives, PLATFORMS (default: cuda,cpu); LAWS, UNIVARIATE, BIVARIATE: processes that generate, AGAINST: folders whose functions they keep out.
 set -uo pipefail
 
 stage=${1:?expected try or train}
@@ -37,7 +37,7 @@ folders() {  # those given and those generated, as a tuple of Python
 
 train() {  # folder of the run, flags
   local workdir=$1; shift
-  "$python" -m launch.train --config="configs/$config.py" --workdir="$workdir" --config.seed="$seed" --config.data.dirs="$dirs" "$@"
+  "$python" -m launch.train --config="configs/$config.py" --workdir="$workdir" --config.seed="$seed" --config.data.dirs="$dirs" "$@" ${FLAGS:-}
 }
 
 pack() {  # folder of the run, name
@@ -71,6 +71,7 @@ batch = json.load(open(sys.argv[1].replace("metrics.jsonl", "config.json")))["da
 print(max(int(statistics.median(rates) / batch * 60 * float(sys.argv[2]) * 11 / 12) // 100 * 100, 10))
 EOF
     )
+    steps=${STEPS:-$steps}
     echo "$steps steps on $dirs"
     train "$folder/run" --config.num_steps="$steps" --config.optimizer.decay_steps=$((steps / 2)) --max_minutes="$minutes" > "$out/train.log" 2>&1
     cp "$folder/run/metrics.jsonl" "$out/"
