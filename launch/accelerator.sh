@@ -1,31 +1,43 @@
 #!/usr/bin/env bash
-# What a short loan of an accelerator is for, in order of worth: a larger network (configs/wide.py), the tests that need one, rates.
-# Usage: launch/accelerator.sh try FOLDER [DATA...]            minutes: generators begin on all cores but two, some steps are trained (their rate; what is compiled is kept), tests, rates of a search
-#        launch/accelerator.sh train FOLDER MINUTES [DATA...]  so many minutes in all: as many steps as they hold on DATA and on what has been generated, then the model
-# DATA: folders of data_gen.generate. What comes of it goes to OUT (default: FOLDER/out) in files of at most 15 MB: model.tar.gz.00, ... , metrics, logs.
-# CONFIG (default: wide), FLAGS of launch.train, SEED, NUM_TRIED steps, STEPS in place of those that the rate gives, PLATFORMS (default: cuda,cpu); LAWS, UNIVARIATE, BIVARIATE: processes that generate, AGAINST: folders whose functions they keep out.
+# What a short loan of an accelerator is for, in order of worth: a larger network (configs/wide.py), then the tests that need one.
+# Usage: launch/accelerator.sh FOLDER MINUTES [DATA...]
+# DATA: folders of data_gen.generate. So many minutes in all: generators begin on three quarters of the cores, some steps are compiled and timed, as many as the
+# time holds are trained on DATA and on what has been generated meanwhile, the model goes to OUT (default: FOLDER/out) in files of at most 15 MB with the metrics
+# and logs, the tests have what is left, TEST_MINUTES (default: 1.5) at least. One call, for what is compiled and generated is lost with the machine.
+# CONFIG (default: wide), FLAGS of launch.train, SEED, NUM_TRIED steps, STEPS in place of those that the rate gives, PLATFORMS (default: cuda,cpu);
+# LAWS, UNIVARIATE, BIVARIATE: processes that generate, AGAINST: folders whose functions they keep out.
 set -uo pipefail
 
-stage=${1:?expected try or train}
-folder=${2:?expected a folder}
+folder=${1:?expected a folder}
+minutes=${2:?expected minutes}
 shift 2
 python=${PYTHON:-python3}
 config=${CONFIG:-wide}
 out=${OUT:-$folder/out}
 seed=${SEED:-4001}
-export JAX_PLATFORMS=${PLATFORMS:-cuda,cpu}
+cores=$(nproc)
+begin=$(date +%s)
 lists=symformer_jax/evaluation/problem_lists
+export JAX_PLATFORMS=${PLATFORMS:-cuda,cpu} PYTHONUNBUFFERED=1
 mkdir -p "$folder/data" "$out"
 
-# Some equations more than there is time for; what has been written when training begins is used.
+# More equations than there is time for: what has been written when training begins is used.
 generate() {  # name, config, seed, processes, equations of others to keep out
   local name=$1 data_config=$2 seed=$3 workers=$4 excluded=$5
   [ "$workers" -gt 0 ] || return 0
   JAX_PLATFORMS=cpu setsid nice -n 10 "$python" -m data_gen.generate --config="configs/data/$data_config.py" --simplify=rules --seed="$seed" \
     --equations=4000000 --shard_equations=16384 --workers="$workers" --exclude="$excluded" ${AGAINST:+--against="$AGAINST"} \
-    --out="$folder/data/$name" > "$folder/$name.log" 2>&1 < /dev/null &
+    --out="$folder/data/$name" > "$out/$name.log" 2>&1 < /dev/null &
   echo $! > "$folder/$name.pid"
 }
+
+stop_generators() {
+  local file
+  for file in "$folder"/*.pid; do
+    if [ -e "$file" ]; then kill -TERM -- "-$(cat "$file")"; rm "$file"; fi
+  done
+}
+trap stop_generators EXIT
 
 folders() {  # those given and those generated, as a tuple of Python
   local found="" data
@@ -40,45 +52,42 @@ train() {  # folder of the run, flags
   "$python" -m launch.train --config="configs/$config.py" --workdir="$workdir" --config.seed="$seed" --config.data.dirs="$dirs" "$@" ${FLAGS:-}
 }
 
-pack() {  # folder of the run, name
-  "$python" -m launch.export --workdir="$1" --name="$config" --out="$folder/$2" && tar czf - -C "$folder" "$2" | split -b 15000000 -d - "$out/$2.tar.gz."
+left() {  # minutes that are left, less so many
+  "$python" -c "import sys, time; print(float(sys.argv[1]) - (time.time() - float(sys.argv[2])) / 60 - float(sys.argv[3]))" "$minutes" "$begin" "$1"
 }
 
-case $stage in
-  try)
-    cores=$(nproc)
-    generate laws laws "$seed" "${LAWS:-$((cores * 5 / 8))}" "configs/data/excluded.csv,fresh,$lists/feynman.csv,$lists/laws.csv"
-    generate univariate univariate $((seed + 1)) "${UNIVARIATE:-$((cores / 8))}" configs/data/excluded.csv,fresh
-    generate bivariate bivariate $((seed + 2)) "${BIVARIATE:-$((cores / 8))}" configs/data/excluded.csv,fresh
-    dirs=$(folders "$@")
-    train "$folder/try" --config.num_steps="${NUM_TRIED:-300}" --config.log_every=20 --config.checkpoint_every=0 2>&1 | tail -n 40 | tee "$out/try.log"
-    cp "$folder/try/metrics.jsonl" "$out/try.jsonl"
-    timeout "${TEST_SECONDS:-90}" "$python" -m pytest -m gpu tests/accelerator -q -x --maxfail=20 -p no:cacheprovider --durations=20 > "$out/tests.log" 2>&1
-    tail -n 60 "$out/tests.log"
-    for log in "$folder"/*.log; do tail -qn 1 "$log"; echo; done
-    ;;
-  train)
-    minutes=${1:?expected minutes}; shift
-    for pid in "$folder"/*.pid; do kill -TERM -- "-$(cat "$pid")"; done
-    sleep 1
-    dirs=$(folders "$@")
-    # The median of the rates seen, a twelfth of the time for what is no step, and the second half at a falling rate.
-    steps=$("$python" - "$folder/try/metrics.jsonl" "$minutes" <<'EOF'
-import json, statistics, sys
-lines = [json.loads(line) for line in open(sys.argv[1])]
-rates = [line["examples_per_s"] for line in lines if line["kind"] == "train"][2:]
-batch = json.load(open(sys.argv[1].replace("metrics.jsonl", "config.json")))["data"]["batch_size"]
-print(max(int(statistics.median(rates) / batch * 60 * float(sys.argv[2]) * 11 / 12) // 100 * 100, 10))
+generate laws laws "$seed" "${LAWS:-$((cores / 2))}" "configs/data/excluded.csv,fresh,$lists/feynman.csv,$lists/laws.csv"
+generate univariate univariate $((seed + 1)) "${UNIVARIATE:-$((cores / 8))}" configs/data/excluded.csv,fresh
+generate bivariate bivariate $((seed + 2)) "${BIVARIATE:-$((cores / 8))}" configs/data/excluded.csv,fresh
+dirs=$(folders "$@")
+train "$folder/try" --config.num_steps="${NUM_TRIED:-160}" --config.log_every=20 --config.checkpoint_every=0 2>&1 | tee "$out/try.log"
+stop_generators
+sleep 1
+
+dirs=$(folders "$@")
+# Half a minute for what is no step, beside the tests; the second half of the steps at a falling rate.
+time_left=$(left "$("$python" -c "print(${TEST_MINUTES:-1.5} + 0.5)")")
+steps=$("$python" - "$folder/try" "$time_left" <<'EOF'
+import json, pathlib, statistics, sys
+folder = pathlib.Path(sys.argv[1])
+lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+rate = statistics.median([line["examples_per_s"] for line in lines if line["kind"] == "train"][1:])
+batch = json.loads((folder / "config.json").read_text())["data"]["batch_size"]
+# A sixth of a minute for what was compiled before, and a twentieth because rates vary.
+print(max(int(rate / batch * 60 * (float(sys.argv[2]) - 1 / 6) * 0.95), 1))
 EOF
-    )
-    steps=${STEPS:-$steps}
-    echo "$steps steps on $dirs"
-    train "$folder/run" --config.num_steps="$steps" --config.optimizer.decay_steps=$((steps / 2)) --max_minutes="$minutes" > "$out/train.log" 2>&1
-    cp "$folder/run/metrics.jsonl" "$out/"
-    pack "$folder/run" model
-    cp "$folder"/data/*/symformer_equations/*/*/manifest.json "$out/" 2> /dev/null || true
-    tail -n 3 "$out/train.log"
-    ls -l "$out"
-    ;;
-  *) echo "error: unknown stage '$stage': expected try or train" >&2; exit 2 ;;
-esac
+)
+steps=${STEPS:-$steps}
+echo "$steps steps on $dirs"
+flags="--config.num_steps=$steps --config.optimizer.decay_steps=$((steps / 2))"
+# shellcheck disable=SC2086
+train "$folder/run" $flags --max_minutes="$time_left" 2>&1 | tee "$out/train.log" | grep -E "00/|skipped|error" --line-buffered
+if grep -q "config.max_gradient_norm" "$out/train.log"; then  # from the last checkpoint on, in full precision
+  # shellcheck disable=SC2086
+  train "$folder/run" $flags --config.compute_dtype=float32 --max_minutes="$(left 2)" 2>&1 | tee -a "$out/train.log" | tail -n 20
+fi
+cp "$folder/run/metrics.jsonl" "$out/"
+"$python" -m launch.export --workdir="$folder/run" --name="$config" --out="$folder/model" && tar czf - -C "$folder" model | split -b 15000000 -d - "$out/model.tar.gz."
+
+timeout "$("$python" -c "print(max(int(60 * $(left 0.1)), 1))")" "$python" -m pytest -m gpu tests/accelerator -q --maxfail=20 -p no:cacheprovider --durations=20 2>&1 | tee "$out/tests.log" | tail -n 60
+ls -l "$out"

@@ -7,6 +7,7 @@ from symformer_jax.language.vocabulary import Vocabulary
 # Far above what anybody trains. Beyond it a mistyped or hostile config takes minutes and gigabytes before it fails.
 MAX_LAYERS, MAX_SIZE = 256, 1 << 16
 FEATURES = ("raw", "bits", "scaled", "columns")
+NORMS = ("post", "pre", "full")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,7 +61,8 @@ class ModelConfig:
 
   Attributes:
     vocabulary: tokens; its encoding decides whether the regression head ends in tanh (mantissas) or not.
-    norm: `post` (paper) or `pre`.
+    norm: `post` (paper), `pre`, or `full`: as `pre`, and what the encoder attends to is normalised too. Without that
+      its sums grow from block to block, past what bfloat16 trains with (docs/results/wide.md).
     activation: `relu` (paper) or `gelu`.
     dropout: rate after each encoder block and decoder sublayer.
   """
@@ -81,8 +83,8 @@ class ModelConfig:
       raise ValueError(f"a network knows at most {MAX_SIZE} variables, got {self.vocabulary.num_variables}")
     if self.encoder.features not in FEATURES:
       raise ValueError(f"unknown point features {self.encoder.features!r}: expected one of {', '.join(FEATURES)}")
-    if self.norm not in ("pre", "post"):
-      raise ValueError(f"unknown norm {self.norm!r}: expected 'pre' or 'post'")
+    if self.norm not in NORMS:
+      raise ValueError(f"unknown norm {self.norm!r}: expected one of {', '.join(NORMS)}")
     if self.activation not in ("relu", "gelu"):
       raise ValueError(f"unknown activation {self.activation!r}: expected 'relu' or 'gelu'")
     if self.decoder.width % 2:

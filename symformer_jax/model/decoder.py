@@ -95,7 +95,7 @@ class Decoder(nnx.Module):
     self.positions = nnx.Param(nnx.initializers.normal(0.02)(rngs.params(), (d.max_length, d.width)))
     self.layers = nnx.List([DecoderLayer(model, rngs=rngs) for _ in range(d.num_layers)])
     self.dropout = nnx.Dropout(model.dropout)
-    self.final_norm = nnx.LayerNorm(d.width, rngs=rngs) if model.norm == "pre" else None
+    self.final_norm = nnx.LayerNorm(d.width, rngs=rngs) if model.norm != "post" else None
     self.classify = Linear(d.width, vocab.size, rngs=rngs)
     hidden = (d.width, d.regression_hidden, d.regression_hidden)
     self.regress_hidden = nnx.List(

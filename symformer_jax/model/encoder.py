@@ -84,9 +84,11 @@ class MultiheadBlock(nnx.Module):
     self.ff = FeedForward(e.width, e.ff_dim, model.activation, rngs=rngs)
     self.around_attention = Residual(e.width, model.norm, rngs=rngs)
     self.around_ff = Residual(e.width, model.norm, rngs=rngs)
+    self.source_norm = nnx.LayerNorm(e.width, rngs=rngs) if model.norm == "full" else None
 
   def __call__(self, x: jax.Array, y: jax.Array, mask: jax.Array | None = None) -> jax.Array:
     """x [..., Q, E], y [..., S, E], mask of the source [..., 1, 1, S] -> [..., Q, E]."""
+    y = y if self.source_norm is None else self.source_norm(y)
     h = self.around_attention(x, lambda q: self.attention(q, y, mask))
     return self.around_ff(h, self.ff)
 
@@ -116,10 +118,11 @@ class Encoder(nnx.Module):
     self.blocks = nnx.List([InducedSetBlock(e, model, rngs=rngs) for _ in range(e.num_layers)])
     self.dropout = nnx.Dropout(model.dropout)
     self.row_ff = FeedForward(e.width, e.ff_dim, model.activation, rngs=rngs)
+    self.row_norm = nnx.LayerNorm(e.width, rngs=rngs) if model.norm == "full" else None
     self.seeds = nnx.Param(nnx.initializers.xavier_uniform()(rngs.params(), (e.num_seeds, e.width)))
     self.pool = MultiheadBlock(e, model, rngs=rngs)
     # Pre-norm blocks leave their sum unnormalised; the decoder should see unit scale either way.
-    self.final_norm = nnx.LayerNorm(e.width, rngs=rngs) if model.norm == "pre" else None
+    self.final_norm = nnx.LayerNorm(e.width, rngs=rngs) if model.norm != "post" else None
 
   def __call__(
     self, points: jax.Array, is_valid: jax.Array, *, dropout_key: jax.Array | None = None, remat: bool = False
@@ -138,6 +141,7 @@ class Encoder(nnx.Module):
     keys = [None] * len(self.blocks) if dropout_key is None else jax.random.split(dropout_key, len(self.blocks))
     for block, key in zip(self.blocks, keys, strict=True):
       x = self.dropout(call(block, x, mask, is_recomputed=remat), deterministic=key is None, rngs=key)
+    x = x if self.row_norm is None else self.row_norm(x)
     seeds = jnp.broadcast_to(self.seeds[...], (x.shape[0], *self.seeds.shape)).astype(x.dtype)
     latents = self.pool(seeds, self.row_ff(x), mask)
     return latents if self.final_norm is None else self.final_norm(latents)

@@ -123,7 +123,7 @@ class Residual(nnx.Module):
 
   def __init__(self, width: int, norm: str, *, rngs: nnx.Rngs):
     self.norm = nnx.LayerNorm(width, rngs=rngs)
-    self.is_pre = norm == "pre"
+    self.is_pre = norm != "post"
 
   def __call__(self, x: jax.Array, sublayer: Callable[[jax.Array], jax.Array]) -> jax.Array:
     if self.is_pre:

@@ -94,6 +94,8 @@ class TrainConfig:
     remat: whether the gradient computes each block again instead of storing its inside: less memory, a third more
       work.
     on_nonfinite: what a loss or gradient that is not finite does: `stop` the run, or `skip` that update.
+    max_gradient_norm: a gradient of a larger norm counts as not finite; None for none. Of a network that learns it is 1
+      to 10, of one whose sums have outgrown bfloat16 1e4 and more within some steps (docs/results/wide.md).
     max_skips: skipped updates in a row after which the run stops all the same.
     log_every, eval_every, checkpoint_every: in steps.
     num_eval_batches: validation batches per evaluation.
@@ -114,6 +116,7 @@ class TrainConfig:
   accumulation: int = 1
   remat: bool = False
   on_nonfinite: str = "stop"
+  max_gradient_norm: float | None = None
   max_skips: int = 100
   log_every: int = 100
   eval_every: int = 2000
@@ -135,5 +138,7 @@ class TrainConfig:
       raise ValueError(f"unknown compute_dtype {self.compute_dtype!r}: expected 'float32' or 'bfloat16'")
     if self.loss.huber_delta is not None and not self.loss.huber_delta > 0:
       raise ValueError(f"loss.huber_delta must be above 0, or None for squared errors, got {self.loss.huber_delta}")
+    if self.max_gradient_norm is not None and not self.max_gradient_norm > 0:
+      raise ValueError(f"max_gradient_norm must be above 0, or None for no bound, got {self.max_gradient_norm}")
     if self.accumulation < 1 or self.data.batch_size % self.accumulation:
       raise ValueError(f"accumulation must divide the batch of {self.data.batch_size}, got {self.accumulation}")

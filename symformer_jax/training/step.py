@@ -158,13 +158,17 @@ def make_train_step(
     grad = jax.grad(lambda params, part, key: loss_fn(params, part, dropout_key=key), has_aux=True)
     grads, metrics = accumulate(
       grad, state.params, examples, keys[2] if config.model.dropout > 0 else None, config.accumulation)
+    norm = optax.global_norm(grads)
+    is_finite = jnp.isfinite(norm) & jnp.isfinite(metrics["loss"])
+    if config.max_gradient_norm is not None:
+      is_finite &= norm <= config.max_gradient_norm
+      grads = jax.tree.map(lambda leaf: jnp.where(is_finite, leaf, jnp.nan), grads)  # for the optimizer, which skips it
     updates, opt_state = optimizer.update(grads, state.opt_state, state.params)
     params = optax.apply_updates(state.params, updates)
-    norm = optax.global_norm(grads)
     metrics |= {
       "grad_norm": norm, "learning_rate": rate_schedule(state.step), "lambda": weight, "noise_std": std,
       "masked_points": jnp.mean(num_masked / examples.points.shape[1]),
-      "is_finite": jnp.isfinite(norm) & jnp.isfinite(metrics["loss"]),
+      "is_finite": is_finite,
     }
     return TrainState(state.step + 1, params, opt_state, state.key), metrics
 

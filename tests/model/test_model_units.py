@@ -62,9 +62,17 @@ def test_sizes_of_the_encoder_show_in_its_parameters(change, by):
 
 
 def test_pre_norm_networks_normalise_what_they_leave():
-  for norm in ("pre", "post"):
+  for norm in config_lib.NORMS:
     params = symformer.abstract_params(dataclasses.replace(TINY, norm=norm))
-    assert [("final_norm" in params[part]) for part in ("encoder", "decoder")] == [norm == "pre"] * 2
+    assert [("final_norm" in params[part]) for part in ("encoder", "decoder")] == [norm != "post"] * 2
+    assert ("row_norm" in params["encoder"]) == (norm == "full")
+
+
+@pytest.mark.parametrize("norm", config_lib.NORMS)
+def test_only_full_norms_keep_the_size_of_what_is_attended_to_out(norm, rng):
+  block = encoder.MultiheadBlock(TINY.encoder, dataclasses.replace(TINY, norm=norm), rngs=nnx.Rngs(0))
+  x, y = (jnp.asarray(rng.normal(size=(1, n, 8)), jnp.float32) for n in (5, 7))
+  assert bool(jnp.allclose(block(x, y), block(x, 1000 * y), atol=1e-4)) == (norm == "full")
 
 
 def test_positions_begin_small():

@@ -22,6 +22,7 @@ TINY = ModelConfig(
 CONFIGS = {
   "post": TINY,
   "pre": dataclasses.replace(TINY, norm="pre", activation="gelu"),
+  "full": dataclasses.replace(TINY, norm="full", activation="gelu"),
   "bits": dataclasses.replace(TINY, encoder=dataclasses.replace(TINY.encoder, features="bits")),
   "scaled": dataclasses.replace(TINY, encoder=dataclasses.replace(TINY.encoder, features="scaled")),
   "columns": dataclasses.replace(TINY, encoder=dataclasses.replace(TINY.encoder, features="columns")),
@@ -77,7 +78,7 @@ def test_attention_equals_a_numpy_transcription(rng):
   np.testing.assert_allclose(layers.attend(query, key, value, jnp.asarray(mask)), expected, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("norm", ["post", "pre"])
+@pytest.mark.parametrize("norm", ["post", "pre", "full"])
 def test_a_block_equals_a_numpy_transcription(norm, rng):
   """MAB of the encoder, with masked rows in its source, from the parameters in float64."""
   config = dataclasses.replace(TINY, norm=norm, activation="relu")
@@ -92,11 +93,14 @@ def test_a_block_equals_a_numpy_transcription(norm, rng):
   def normalize(a):
     return (a - a.mean(-1, keepdims=True)) / np.sqrt(a.var(-1, keepdims=True) + 1e-6)
 
+  source = normalize(y) if norm == "full" else y
+
   def attention(q):
     a, parts = block.attention, []
     for h in range(config.encoder.num_heads):
       own = slice(h * a.head_dim, (h + 1) * a.head_dim)
-      query, key, value = linear(a.query, q)[:, own], linear(a.key, y)[:, own], linear(a.value, y)[:, own]
+      query = linear(a.query, q)[:, own]
+      key, value = (linear(layer, source)[:, own] for layer in (a.key, a.value))
       scores = np.where(is_valid, query @ key.T / np.sqrt(a.head_dim), -np.inf)
       weights = np.exp(scores - scores.max(-1, keepdims=True))
       parts.append(weights / weights.sum(-1, keepdims=True) @ value)
@@ -211,7 +215,7 @@ def test_cached_steps_equal_the_whole_sequence(network, rng):
   logits, mantissas = model(points, is_valid, ids, constants)
   cache = model.init_cache(model.encoder(points, is_valid), 6, ids.shape[1])
   # Where slots are taken in turn, any of them may be the first.
-  slots = {} if config.norm == "pre" else {t: jnp.int32((t + 4) % ids.shape[1]) for t in range(ids.shape[1])}
+  slots = {} if config.norm != "post" else {t: jnp.int32((t + 4) % ids.shape[1]) for t in range(ids.shape[1])}
   for t in range(ids.shape[1]):
     # Two candidates share each data set's latents.
     step_ids, step_constants = (jnp.asarray(np.repeat(a[:, t], 2)) for a in (ids, constants))

@@ -65,6 +65,7 @@ def test_the_defaults_of_a_run_are_the_papers():
 
 @pytest.mark.parametrize(("changes", "message"), [
   ({"on_nonfinite": "go"}, "unknown on_nonfinite 'go'"),
+  ({"max_gradient_norm": 0.0}, "max_gradient_norm must be above 0, or None for no bound, got 0.0"),
   ({"compute_dtype": "float16"}, "unknown compute_dtype 'float16'"),
   ({"loss": LossConfig(huber_delta=0.0)}, "loss.huber_delta must be above 0"),
   ({"accumulation": 0}, "accumulation must divide"),
@@ -586,7 +587,7 @@ def test_updates_that_are_not_finite_are_skipped_so_often(tmp_path):
   loop._settle(run, 0)
   assert run.window.sums["skipped"] == 2 and run.window.sums["count"] == 1 and run.skips_in_a_row == 1
   run.pending = collections.deque([pending(4, False)])
-  with pytest.raises(InputError, match="step 4: loss 4, gradient norm 1: not finite; step and batch are in .*_0.npz"):
+  with pytest.raises(InputError, match="step 4: loss 4, gradient norm 1: not finite, .*; step and batch are in .*_0.npz"):
     loop._settle(run, 0)
   with np.load(tmp_path / "nonfinite_0.npz") as data:
     assert set(data) == {"step", "metric_loss", "metric_grad_norm", "ids", "mantissas", "domains"} and data["step"] == 4
