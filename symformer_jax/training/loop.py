@@ -162,7 +162,8 @@ def _on_nonfinite(run: Run, step: int, batch: pipeline.Batch, values: dict[str, 
     np.savez(temporary, step=step, **{f"metric_{k}": v for k, v in values.items()}, **batch._asdict())
   raise InputError(
     f"{what}: not finite, or above config.max_gradient_norm; step and batch are in {path}, checkpoints are from "
-    "before. Lower the learning rate, clip gradients (config.optimizer.clip_norm) or leave such updates out (config.on_nonfinite=skip)")
+    "before. Lower the learning rate, clip gradients (config.optimizer.clip_norm) or leave such updates out "
+    "(config.on_nonfinite=skip)")
 
 
 def _log(run: Run, now: int) -> None:
