@@ -17,7 +17,7 @@ from symformer_jax.language.rules import Rule
 from symformer_jax.language.vocabulary import Vocabulary
 from symformer_jax.model import symformer
 from symformer_jax.refinement import solve
-from symformer_jax.sources import ridge_functions, ridge_gains
+from symformer_jax.sources import exchange, growth, pairs, ridge_functions, ridge_gains
 from symformer_jax.training import step as step_lib
 from symformer_jax.training.optimizer import make_optimizer
 from symformer_jax.training.state import init_state
@@ -40,6 +40,12 @@ def _lower(function, platform, *arguments):
   exported = export.export(jax.jit(function), platforms=[platform])(*arguments)
   assert exported.platforms == (platform,)
   return exported.mlir_module()
+
+
+def _assert_all_digits(text):
+  """Every product of matrices, of which there are some, keeps the digits of its operands."""
+  products = [line for line in text.splitlines() if "stablehlo.dot_general" in line]
+  assert products and all("precision = [HIGHEST, HIGHEST]" in line for line in products)
 
 
 def test_train_step_lowers(config, platform):
@@ -74,8 +80,9 @@ def test_refinement_lowers(method, platform):
     solve.fit_candidates, vocab=Vocabulary(1), method=method, max_constants=2,
     plan="loop" if name == "cpu" else "vmap")
   row = jax.ShapeDtypeStruct((16,), jnp.float32)
-  _lower(fit, name, jax.ShapeDtypeStruct((size, 6), jnp.int32), jax.ShapeDtypeStruct((size, 6), jnp.float32),
-         jax.ShapeDtypeStruct((16, 1), jnp.float32), row, row)
+  text = _lower(fit, name, jax.ShapeDtypeStruct((size, 6), jnp.int32), jax.ShapeDtypeStruct((size, 6), jnp.float32),
+                jax.ShapeDtypeStruct((16, 1), jnp.float32), row, row)
+  _assert_all_digits(text)
 
 
 def test_encoder_lowers(config, platform):
@@ -110,8 +117,23 @@ def test_grids_and_fits_of_ridges_lower(platform):
   setting = ridge_gains.Settings(
     arrays(num_amplitudes, num_rows), arrays(num_amplitudes, 3, num_rows), arrays(num_amplitudes, num_rows))
   best = functools.partial(ridge_gains.best_ridges, num_phases=8, num_directions=4)
-  _lower(best, name, arrays(ridge_gains.CHUNK, 2, num_rows), setting)
+  _assert_all_digits(_lower(best, name, arrays(ridge_gains.CHUNK, 2, num_rows), setting))
   of_each = len(ridge_functions.OUTER), 4
   starts = ridge_gains.Starts(
     arrays(*of_each, 3, num_rows), arrays(*of_each, dtype=jnp.int32), arrays(*of_each, 3), arrays(*of_each))
-  _lower(functools.partial(ridge_gains.fit_ridges, num_steps=2), name, starts, (setting, setting))
+  _assert_all_digits(_lower(functools.partial(ridge_gains.fit_ridges, num_steps=2), name, starts, (setting, setting)))
+
+
+def test_searches_for_columns_keep_all_digits(platform):
+  name, size = platform
+
+  def floats(*shape):
+    return jax.ShapeDtypeStruct(shape, jnp.float32)
+
+  count = jax.ShapeDtypeStruct((), jnp.int32)
+  for function, arguments in (
+      (pairs._block_gains, (floats(pairs.TILE, size), floats(pairs.TILE), count)),
+      (exchange._complete, (floats(9, size), floats(size), jax.ShapeDtypeStruct((exchange.SETS_AT_ONCE, 2), jnp.int32),
+                            count)),
+      (growth._gains, (floats(3, 5, size), floats(2, size), floats(2, size), floats(2, 4, size)))):
+    _assert_all_digits(_lower(function, name, *arguments))
