@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# What a short loan of an accelerator is for, in order of worth: a larger network (configs/wide.py), then the tests that need one.
+# Some minutes of an accelerator, in order of worth: a larger network (configs/wide.py), then the tests that need one.
 # Usage: launch/accelerator.sh FOLDER MINUTES [DATA...]
 # DATA: folders of data_gen.generate. So many minutes in all: generators begin on three quarters of the cores, some steps are compiled and timed, as many as the
 # time holds are trained on DATA and on what has been generated meanwhile, the model goes to OUT (default: FOLDER/out) in files of at most 15 MB with the metrics
-# and logs, the tests have what is left, TEST_MINUTES (default: 1.5) at least. One call, for what is compiled and generated is lost with the machine.
+# and logs, the tests have what is left, TEST_MINUTES (default: 1.5) at least. One call: what is compiled and generated in it is used in it.
 # CONFIG (default: wide), FLAGS of launch.train, SEED, NUM_TRIED steps, STEPS in place of those that the rate gives, PLATFORMS (default: cuda,cpu);
 # LAWS, UNIVARIATE, BIVARIATE: processes that generate, AGAINST: folders whose functions they keep out.
 set -uo pipefail
