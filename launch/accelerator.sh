@@ -4,7 +4,7 @@
 # DATA: folders of data_gen.generate. So many minutes in all: generators begin on three quarters of the cores, some steps are compiled and timed, as many as the
 # time holds are trained on DATA and on what has been generated meanwhile, the model goes to OUT (default: FOLDER/out) in files of at most 15 MB with the metrics
 # and logs, the tests have what is left, TEST_MINUTES (default: 1.5) at least. One call: what is compiled and generated in it is used in it.
-# CONFIG (default: wide), FLAGS of launch.train, SEED, NUM_TRIED steps, STEPS in place of those that the rate gives, PLATFORMS (default: cuda,cpu);
+# CONFIG (default: wide), FLAGS of launch.train, SEED, NUM_TRIED steps, STEPS in place of those that the rate gives, which saves compiling again, PLATFORMS (default: cuda,cpu);
 # LAWS, UNIVARIATE, BIVARIATE: processes that generate, AGAINST: folders whose functions they keep out.
 set -uo pipefail
 
@@ -60,24 +60,29 @@ generate laws laws "$seed" "${LAWS:-$((cores / 2))}" "configs/data/excluded.csv,
 generate univariate univariate $((seed + 1)) "${UNIVARIATE:-$((cores / 8))}" configs/data/excluded.csv,fresh
 generate bivariate bivariate $((seed + 2)) "${BIVARIATE:-$((cores / 8))}" configs/data/excluded.csv,fresh
 dirs=$(folders "$@")
-train "$folder/try" --config.num_steps="${NUM_TRIED:-160}" --config.log_every=20 --config.checkpoint_every=0 2>&1 | tee "$out/try.log"
+if [ -n "${STEPS:-}" ]; then  # the program of the run itself, which is then kept: schedules are part of it
+  tried="--config.num_steps=$STEPS --config.optimizer.decay_steps=$((STEPS / 2)) --max_minutes=0.1"
+else
+  tried="--config.num_steps=${NUM_TRIED:-160} --config.log_every=20"
+fi
+# shellcheck disable=SC2086
+train "$folder/try" $tried --config.checkpoint_every=0 2>&1 | tee "$out/try.log"
 stop_generators
 sleep 1
 
 dirs=$(folders "$@")
 # Half a minute for what is no step, beside the tests; the second half of the steps at a falling rate.
 time_left=$(left "$("$python" -c "print(${TEST_MINUTES:-1.5} + 0.5)")")
-steps=$("$python" - "$folder/try" "$time_left" <<'EOF'
+steps=${STEPS:-$("$python" - "$folder/try" "$time_left" <<'EOF'
 import json, pathlib, statistics, sys
 folder = pathlib.Path(sys.argv[1])
 lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
 rate = statistics.median([line["examples_per_s"] for line in lines if line["kind"] == "train"][1:])
 batch = json.loads((folder / "config.json").read_text())["data"]["batch_size"]
-# A sixth of a minute for what was compiled before, and a twentieth because rates vary.
-print(max(int(rate / batch * 60 * (float(sys.argv[2]) - 1 / 6) * 0.95), 1))
+# Three quarters of a minute to compile for this number of steps, and a twentieth because rates vary.
+print(max(int(rate / batch * 60 * (float(sys.argv[2]) - 0.75) * 0.95), 1))
 EOF
-)
-steps=${STEPS:-$steps}
+)}
 echo "$steps steps on $dirs"
 flags="--config.num_steps=$steps --config.optimizer.decay_steps=$((steps / 2))"
 # shellcheck disable=SC2086
