@@ -82,7 +82,7 @@ def test_too_many_in_a_row_stop_the_run(config, tmp_path):
 def test_a_gradient_above_the_bound_counts_as_not_finite(config, tmp_path, on_nonfinite):
   config = dataclasses.replace(
     config, mesh=MeshConfig(data=1), num_steps=2, log_every=2, checkpoint_every=0, eval_every=0, max_skips=2)
-  norms, params = {}, {}
+  skipped, params = {}, {}
   for bound in (None, 1e6, 1e-6):
     run = loop.set_up(dataclasses.replace(config, on_nonfinite=on_nonfinite, max_gradient_norm=bound),
                       tmp_path / str(bound))
@@ -92,10 +92,10 @@ def test_a_gradient_above_the_bound_counts_as_not_finite(config, tmp_path, on_no
         loop.train(run)
     else:
       assert loop.train(run)
-      norms[bound] = (tmp_path / str(bound) / "metrics.jsonl").read_text().count("skipped")
+      skipped[bound] = (tmp_path / str(bound) / "metrics.jsonl").read_text().count("skipped")
     params[bound] = jax.device_get(run.state.params)
     loop.close(run)
-  assert norms == {None: 0, 1e6: 0}
+  assert skipped == {None: 0, 1e6: 0}
   jax.tree.map(functools.partial(np.testing.assert_allclose, rtol=1e-4, atol=1e-5), params[None], params[1e6])
   if on_nonfinite == "skip":
     jax.tree.map(np.testing.assert_array_equal, params["before"], params[1e-6])
