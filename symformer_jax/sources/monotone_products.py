@@ -35,6 +35,8 @@ def _direction(logs: np.ndarray, y: np.ndarray, config: MonotoneConfig) -> np.nd
     largest = np.max(np.abs(factors))
     if np.sqrt(np.mean(left**2)) < config.most_left and largest > 0:
       return factors / largest
+    if not np.all(np.isfinite(left)):
+      return None
     kept = np.abs(left) <= np.quantile(np.abs(left), config.kept_share)
     logs, y, target = logs[kept], y[kept], (logs @ factors)[kept]
   return None
