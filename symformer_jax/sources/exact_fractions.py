@@ -31,6 +31,8 @@ from symformer_jax.sources.rational_forms import sums_of_fractions, written
 from symformer_jax.sources.stateless import Stateless
 from symformer_jax.sources.views import View
 
+# What is looked for: fractions of the columns; of functions of them, and of columns where y has errors.
+COLUMNS, VIEWS = LOOKS = ("columns", "views")
 # A cosine squared is 1 to rounding.
 _NEAR = 1e-13
 _SMALLEST = float(np.finfo(np.float64).tiny)
@@ -42,24 +44,26 @@ class ExactFractions(Stateless):
 
   config: SearchConfig = DEFAULT
   name: str = "exact_fractions"
-  turns: tuple[int, ...] = (1,)
+  # The columns alone, which take a hundredth of a second, then functions of them.
+  turns: tuple[int, ...] = (1, 1)
 
   needs: ClassVar[tuple[str, ...]] = ("+", "*", "inv")
 
   def _nodes(self, question: Question, turn: int, num: int) -> list[Node]:
     task = question.task
     rows = task.rows.sample(self.config.exact_fractions.max_rows, seed=0)
-    return fractions_of(rows, task.columns, rule=task.rule, config=self.config)
+    return fractions_of(rows, task.columns, rule=task.rule, config=self.config, looks=LOOKS[turn : turn + 1])
 
 
 @np.errstate(all="ignore")  # what is not finite is left out
 def fractions_of(
-  rows: Rows, columns: Sequence[int], *, rule: Rule, config: SearchConfig = DEFAULT
+  rows: Rows, columns: Sequence[int], *, rule: Rule, config: SearchConfig = DEFAULT, looks: Sequence[str] = LOOKS
 ) -> list[Node]:
   """The fraction that y or a function of y is, in several forms; none where none is found.
 
   Args:
-    rows: what is fitted; columns: of x, those that formulas are made of; rule: the formulas that count.
+    rows: what is fitted; columns: of x, those that formulas are made of; rule: the formulas that count; looks: what is
+    looked for, of `LOOKS`.
   """
   own = config.exact_fractions
   varies = rows.varying(columns)
@@ -83,15 +87,16 @@ def fractions_of(
   budget = _Budget(own.max_work, own.max_eliminations)
   near: list[Node] = []
   for table in _tables(x, y, own, rule):
-    if not budget.pays(table.work):  # its own part, done for all functions of y
+    is_plain = table.view == views.plain(x.shape[1])
+    if (not is_plain and VIEWS not in looks) or not budget.pays(table.work):  # its own part, for all functions of y
       break
-    for way in ways if table.is_usable else ():
+    for way in ways if table.is_usable and (not is_plain or COLUMNS in looks) else ():
       interruption.check()
       if not budget.pays(table.work):
         break
       if nodes := usable(way(table, y, config, budget), table):
         return nodes
-    if table.is_usable and table.view == views.plain(x.shape[1]):
+    if is_plain and table.is_usable and VIEWS in looks:
       near = usable([node for link in links for node in _near(table, link, y, own)], table)
   return near
 
@@ -161,14 +166,14 @@ class _Table:
     """What stands for the variables of formulas over the view."""
     return {i: part.node for i, part in enumerate(self.view)}
 
-  def exact_sizes(self, z: np.ndarray) -> Iterator[tuple[int, int]]:
+  def exact_sizes(self, z: np.ndarray, root: np.ndarray | None = None) -> Iterator[tuple[int, int]]:
     """How many monomials stand above the line and how many below it where z [N] may be a fraction; few first, so that a
-    basis that contains another comes after it.
+    basis that contains another comes after it. Root [N] of what each row counts, None where all count alike.
 
     The sine of the angle between the spaces falls a little with each degree where they come near, and to rounding in
     one leap where they meet.
     """
-    angles = _Angles(self, z)
+    angles = _Angles(self, z, root)
     if all(angles.sine(*each) >= self._config.least_sine for each in angles.largest()):
       return
     has_leapt = False
@@ -193,10 +198,12 @@ class _Angles:
     degrees: above and below the line, few monomials first.
   """
 
-  def __init__(self, table: _Table, z: np.ndarray):
-    """Args: z: [N]"""
-    self._above, self._counts = table.above, table.counts
-    self._below, _ = np.linalg.qr(z[table.some, None] * table.values[table.some])
+  def __init__(self, table: _Table, z: np.ndarray, root: np.ndarray | None = None):
+    """Args: z: [N]; root: of what each row counts [N], None where all count alike."""
+    self._counts = table.counts
+    own = np.ones(len(table.some)) if root is None else root[table.some]
+    self._above = table.above if root is None else np.linalg.qr(own[:, None] * table.values[table.some])[0]
+    self._below, _ = np.linalg.qr((own * z[table.some])[:, None] * table.values[table.some])
     self._cosines = self._above.T @ self._below
     pairs = [each for each in itertools.product(range(len(self._counts)), repeat=2) if any(each)]
     self.degrees = [each for each in sorted(pairs, key=lambda pair: sum(self.sizes(*pair)))
@@ -299,21 +306,51 @@ def _fraction_for(
   if not (np.isfinite(size) and np.ptp(z) > 0):
     return None, size
   z = z / size
-  for above, below in itertools.islice(table.exact_sizes(z), config.max_bases):
+  root = _root_of_weights(z, config)
+  for above, below in itertools.islice(table.exact_sizes(z, root), config.max_bases):
     interruption.check()
     budget.num_eliminations -= 1
     columns = np.concatenate([table.values[:, :above], -z[:, None] * table.values[:, :below]], axis=1)
-    coefficients = null_vectors.find(columns, config.elimination)
+    coefficients = null_vectors.find(columns if root is None else root[:, None] * columns, config.elimination)
     if coefficients is not None:
-      fraction = _fraction(table.monomials[:above], table.monomials[:below], coefficients, table.u, z, config)
+      coefficients = _reweighted(coefficients, columns, table.values[:, :below], root, config.num_reweightings)
+      fraction = _fraction(table.monomials[:above], table.monomials[:below], coefficients, table.u, z, config, root)
       if fraction is not None:
         return fraction, size
   return None, size
 
 
+def _reweighted(
+  coefficients: np.ndarray, columns: np.ndarray, below: np.ndarray, root: np.ndarray | None, num_times: int
+) -> np.ndarray:
+  """Those of P - z*Q [M] for which P/Q is near z rather than P near z*Q: beside a pole that is another thing.
+
+  Args:
+    columns: of P, and of Q times -z [N, M]; below: those of Q [N, M']; root: of what each row counts [N].
+  """
+  terms = np.flatnonzero(coefficients)
+  for _ in range(num_times):
+    bottom = np.abs(below @ coefficients[-below.shape[1] :])
+    if not np.all(bottom > 0):
+      break
+    some = columns[:, terms] * ((1.0 if root is None else root) / bottom)[:, None]
+    sizes = np.linalg.norm(some, axis=0)
+    coefficients = np.zeros(len(coefficients))
+    coefficients[terms] = np.linalg.svd(some / sizes, full_matrices=False)[2][-1] / sizes
+  return coefficients
+
+
+def _root_of_weights(z: np.ndarray, config: ExactFractionsConfig) -> np.ndarray | None:
+  """Of rows of z [N], less the farther out they are; None where none is far: beside a pole it is a million times the
+  others, which rounding would then be all of.
+  """
+  size = float(np.median(np.abs(z)))
+  return 1 / np.hypot(1, z / size) if 0 < size * config.far < np.max(np.abs(z)) else None
+
+
 def _fraction(
   above: Sequence[Powers], below: Sequence[Powers], coefficients: np.ndarray, u: np.ndarray, z: np.ndarray,
-  config: ExactFractionsConfig,
+  config: ExactFractionsConfig, root: np.ndarray | None = None,
 ) -> Fraction | None:
   """What the coefficients stand for; None where that is no fraction, or not z."""
   top, bottom = ({powers: float(c) for powers, c in zip(some, part, strict=True) if c}
@@ -323,5 +360,9 @@ def _fraction(
   common = np.min([*top, *bottom], axis=0)
   top, bottom = ({tuple((np.array(powers) - common).tolist()): c for powers, c in each.items()}
                  for each in (top, bottom))
-  error = float(np.mean((polynomials.values(top, u) / polynomials.values(bottom, u) - z) ** 2) / np.var(z))
-  return Fraction(top, bottom, error, True, True) if error < config.most_missed else None
+  weights = np.ones(len(z)) if root is None else root**2
+  spread = np.average((z - np.average(z, weights=weights)) ** 2, weights=weights)
+  errors = polynomials.values(top, u) / polynomials.values(bottom, u) - z
+  error = float(np.average(errors**2, weights=weights) / spread)
+  most = config.most_missed if root is None else config.most_missed_far
+  return Fraction(top, bottom, error, True, True) if error < most else None

@@ -2,8 +2,8 @@
 `a + (b - a)/(1 + (z/w)**1.43)`.
 
 With F such a function, exp(c*m), m**c or log(m + c) of a product or sum m of columns, and P and Q polynomials of low
-degree in the columns, or their roots, and F, or P one in the columns times waves of c*m, 2*c*m, ..., P - y*Q = 0 is
-linear in all coefficients but c.
+degree in the columns, or their roots, and F, or in the columns times waves of c*m, 2*c*m, ..., P - y*Q = 0 is linear in
+all coefficients but c.
 So the angle between the space of P and that of y*Q is a function of c alone, and falls to rounding where c is right
 (variable projection, Golub and Pereyra 1973); which of the terms are needed the null vector tells there
 (`null_vectors`).
@@ -47,7 +47,7 @@ class Family(NamedTuple):
       cos(c*m), sin(c*m), cos(2*c*m), ...
     node: the formula of one of these but 1, by argument, constant, place and origin.
     origin: what is subtracted from an argument [N] when it is written: exponentials of years are beyond all numbers.
-    has_powers: whether these are powers, which may be below 0, and may stand below the line.
+    has_powers: whether these are powers, by one of which a fraction may be divided.
   """
 
   operators: tuple[str, ...]
@@ -133,7 +133,7 @@ class Basis(NamedTuple):
     """Monomials and places of functions, above and below the line."""
     num = family.num(self.degree)
     above = [(monomial, k) for monomial in self.above for k in range(num)]
-    return above, [(monomial, k) for monomial in self.below for k in range(num if family.has_powers else 1)]
+    return above, [(monomial, k) for monomial in self.below for k in range(num)]
 
 
 class Place(NamedTuple):
@@ -193,15 +193,17 @@ def fractions_of(
   equations = [(link, _Equation(looked_at, link.transform(looked_at.y))) for link in links
                if link.is_defined(looked_at.y) and all(map(rule.allows_operator, link.operators))]
   arguments = list(itertools.islice(_arguments(varies, own), own.max_arguments))
+  near: list[Node] = []
   for i, basis in enumerate(_bases(varies, looked_at.x, own)):
     for link, equation in equations if i < own.num_bases_of_links else equations[:1]:
       nearest = sorted(equation.places(basis, arguments, rule, own), key=lambda place: place.leap)
       for place in nearest[: own.num_fitted]:
         fitted = equation.with_best_constant(place, own)
-        forms = list(equation.written(fitted, own)) if fitted.leap < own.leap else []
-        if forms:
-          return [link.undo(form) for form in forms]
-  return []
+        forms = [link.undo(form) for form in equation.written(fitted, own)] if fitted.leap < own.leap else []
+        if forms and fitted.share < own.rounding:
+          return forms
+        near = near or forms
+  return near
 
 
 def _bases(columns: Sequence[int], x: np.ndarray, config: FunctionFractionsConfig) -> Iterator[Basis]:
@@ -244,7 +246,7 @@ class _Equation:
     self.rows, self.y = rows, y
     self._size = float(np.median(np.abs(y))) or float(np.max(np.abs(y)))
     self._root = np.sqrt(rows.weights / rows.weights.sum()) / np.hypot(1, y / self._size)
-    self._variance = np.average((y - np.average(y, weights=rows.weights)) ** 2, weights=rows.weights)
+    self._variance = np.sum(self._root**2 * (y - np.average(y, weights=self._root**2)) ** 2)
 
   def places(
     self, basis: Basis, arguments: Sequence[tuple[str, Node]], rule: Rule, config: FunctionFractionsConfig
@@ -313,8 +315,8 @@ class _Equation:
                      for each, terms in ((of_top, above), (of_bottom, below)))
       if not (top and bottom):
         break
-      errors = (over @ of_top / (under @ of_bottom) - self.y) ** 2
-      if np.average(errors, weights=self.rows.weights) < config.most_missed * self._variance:
+      errors = self._root * (over @ of_top / (under @ of_bottom) - self.y)
+      if errors @ errors < config.most_missed * self._variance:
         met.append((top, bottom))
     for top, bottom in itertools.islice(reversed(met), config.num_sizes):
       yield from _forms(write, top, bottom, has_powers=place.family.has_powers)
@@ -348,7 +350,12 @@ def _forms(write: _Write, top: Sequence[_Term], bottom: Sequence[_Term], *, has_
   """The fraction in as few nodes as may be; before it the sum of what the line goes into and a rest over it."""
   if len(bottom) == 1:
     [(size, by, k)] = bottom
-    return [_sum(write, [(c / size, _over(monomial, by), power_ - k) for c, monomial, power_ in top])]
+    if has_powers or not k:
+      return [_sum(write, [(c / size, _over(monomial, by), power_ - k) for c, monomial, power_ in top])]
+    multiple = [(c / size, _over(monomial, by), 0) for c, monomial, place in top if place == k]
+    rest = [term for term in top if term[2] != k]
+    parts = [_sum(write, multiple)] if multiple else []
+    return [tidy(chain("+", [*parts, _fraction(write, rest, bottom, has_powers)] if rest else parts))]
   sums = [tidy(chain("+", [_sum(write, multiple), _fraction(write, rest, bottom, has_powers)]))
           for multiple, rest in _divided(top, bottom) if rest]
   return list(dict.fromkeys([*sums, _fraction(write, top, bottom, has_powers)]))

@@ -28,6 +28,7 @@ from symformer_jax.sources.single_index import SingleIndex
 from symformer_jax.sources.subset_sums import SubsetSums, SubsetSumsInside
 from symformer_jax.sources.terms import LibrarySums, PartSums
 from symformer_jax.sources.transformer import Transformer
+from symformer_jax.sources.two_constants import TwoConstants
 from symformer_jax.sources.varying import VaryingCoefficients
 from symformer_jax.sources.wave_fractions import WaveFractions
 
@@ -38,12 +39,13 @@ SOURCES: dict[str, Callable[[Any, SearchOptions], Source]] = {
   "reductions": lambda model, options: _of_smaller_tables(model, options),
   "power_products": lambda model, options: PowerProducts(options.config),
   "rationals": lambda model, options: Rationals(options.config),
+  "exact_fractions": lambda model, options: ExactFractions(options.config),
+  "two_constants": lambda model, options: TwoConstants(options.config),
+  "function_fractions": lambda model, options: FunctionFractions(options.config),
   "quadratics": lambda model, options: Quadratics(options.config),
   "curves": lambda model, options: Curves(options.config),
   "wave_fractions": lambda model, options: WaveFractions(options.config),
   "phases": lambda model, options: Phases(options),
-  "exact_fractions": lambda model, options: ExactFractions(options.config),
-  "function_fractions": lambda model, options: FunctionFractions(options.config),
   "single_index": lambda model, options: SingleIndex(options.config),
   "separable": lambda model, options: Separable(options),
   "library": lambda model, options: LibrarySums(options.config),

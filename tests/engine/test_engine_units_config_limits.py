@@ -325,7 +325,7 @@ FRACTIONS = DEFAULT.exact_fractions
 class Angles:
   """Angles of made up sizes between spaces of all degrees up to the fourth."""
 
-  def __init__(self, table, z):
+  def __init__(self, table, z, root=None):
     self.degrees = [(1, 0), (1, 1), (2, 1), (3, 1), (4, 1)]
     self._table = table
 
@@ -392,7 +392,7 @@ def test_fractions_are_looked_for_on_a_thousand_rows(monkeypatch):
 
 def test_eight_bases_of_a_view_are_looked_at_closely(monkeypatch):
   monkeypatch.setattr(null_vectors, "find", lambda columns, config: None)
-  table = SimpleNamespace(exact_sizes=lambda z: iter([(1, 1)] * 99), values=np.ones((9, 1)))
+  table = SimpleNamespace(exact_sizes=lambda z, root: iter([(1, 1)] * 99), values=np.ones((9, 1)))
   budget = exact_fractions._Budget(1.0, 96)
   assert exact_fractions._fraction_for(table, np.arange(9.0), FRACTIONS, budget)[0] is None
   assert budget.num_eliminations == 96 - 8

@@ -80,6 +80,43 @@ def test_a_law_is_found_in_few_nodes_and_is_the_same_elsewhere(text, box, most):
   assert min(map(expression.complexity, nodes)) <= most
 
 
+@pytest.mark.parametrize(("text", "at"), [
+  ("x/(x**2 + 6*x + 9) - x + y", -2.999), ("x**5/(4285.086*x**5 + 1)", -0.1875), ("1/(x - y)", None)])
+def test_rows_beside_a_pole_are_not_all_that_counts(text, at):
+  """One of them is a million times the others."""
+  rng = np.random.default_rng(0)
+  x = rng.uniform(-5, 5, (200, 2))
+  x[0] = (at, 1) if at else (1, 1 - 1e-7)
+  y = expression.evaluate(parser.parse(text, NAMES[:2]), x)
+  nodes = find(Rows(x, y, np.ones(200)))
+  errors = [np.abs(expression.evaluate(node, x) - y) / (np.median(np.abs(y)) + np.abs(y)) for node in nodes]
+  assert nodes and min(map(np.max, errors)) < 1e-6 and min(map(expression.complexity, nodes)) <= 32
+
+
+def test_rows_count_less_the_farther_out_they_are():
+  config = DEFAULT.exact_fractions
+  z = np.array([1.0, -2, 3, -1, 2])
+  assert exact_fractions._root_of_weights(z, config) is None
+  assert exact_fractions._root_of_weights(np.zeros(5), config) is None
+  z[1] = -2.1 * config.far
+  np.testing.assert_allclose(exact_fractions._root_of_weights(z, config), 1 / np.sqrt(1 + (z / 2) ** 2))
+
+
+def test_coefficients_of_least_errors_of_the_fraction_itself():
+  """Beside a pole P - z*Q is small for many poles near to it; P/Q is not."""
+  rng = np.random.default_rng(0)
+  x = np.append(rng.uniform(-1, 1, 99), 0.5 + 1e-5)
+  z = 1 / (x - 0.5) * (1 + 1e-9 * rng.normal(size=100))
+  below = np.column_stack([np.ones(100), x])
+  columns = np.column_stack([np.ones(100), -z[:, None] * below])
+  root = 1 / np.hypot(1, z)
+  first = np.linalg.svd(root[:, None] * columns)[2][-1] * np.array([1, 1, 1 + 1e-7])
+  again = exact_fractions._reweighted(first, columns, below, root, 3)
+  errors = [np.sum((root * (each[0] / (below @ each[1:]) - z)) ** 2) for each in (first, again)]
+  assert errors[1] < 1e-3 * errors[0]
+  np.testing.assert_array_equal(exact_fractions._reweighted(np.array([1.0, 0, 0]), columns, below, None, 3), [1, 0, 0])
+
+
 @pytest.mark.parametrize("text", [
   "x**2.3 + y**0.7", "exp(-1.3*x) + y", "sin(2.2*x + 0.7*y)", "sqrt(x + 0.3*sqrt(y + 1))",
   "cos(1.7*x)/(1 + exp(-2.1*y))"])

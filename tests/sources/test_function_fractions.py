@@ -45,6 +45,10 @@ def left_of(form, rows):
   ("9.87*sin(2*0.0172615*(x - 81)) - 7.53*cos(0.0172615*(x - 81)) - 1.5*sin(0.0172615*(x - 81))", [(1, 365)]),
   ("sqrt((9.81*x + 0.0728*x**3)*(1 - 2/(exp(2*x*y) + 1)))", [(1, 9), (0.05, 0.6)]),
   ("x*sin(5.1*x) + 2*cos(10.2*x) - x + 3", [(0, 6)]),
+  # Waves below the line, of powers of a column, poles among the rows.
+  ("1/cos(2.1*x) + 1.3/x**2 + x + 2", [(-5, 5)]), ("4.2*x/cos(2.1*x)", [(-5, 5)]),
+  ("4/cos(x**3 - 0.6) + 2.3", [(-5, 5)]), ("1.7*x**4 - 64*cos(x**2) + 107*x**3 - x*cos(x**2)", [(-5, 5)]),
+  ("1/(0.2*exp(-1.1*x)*x + x**3 + x)", [(-5, 5)]), ("5*x**2.1 - 12.6/x + 5*x**2 + 30", [(0, 5)]),
   ("x + y + 2*sqrt(x*y)*cos(17.342*z/w)", [(1, 5), (1, 5), (0.2, 1), (0.5, 1.5)])])
 def test_fractions_of_laws_are_found(text, box):
   rows = rows_of(text, box)
@@ -55,7 +59,7 @@ def test_fractions_of_laws_are_found(text, box):
 
 
 @pytest.mark.parametrize(("text", "box"), [
-  ("sin(3*x**2) + 2", [(0, 3)]), ("exp(-x**2) + 0.3*x**1.4", [(0.1, 3)]), ("x**3 - x", [(-2, 2)]),
+  ("sin(3*x**4) + 2", [(0, 2)]), ("exp(-x**2) + 0.3*x**1.4", [(0.1, 3)]), ("x**3 - x", [(-2, 2)]),
   ("(x + 1)/(x**2 + 3)", [(-2, 2)])])
 def test_other_functions_have_none(text, box):
   assert found_for(rows_of(text, box)) == []
@@ -96,10 +100,10 @@ def test_operators_that_are_forbidden_are_not_used():
 
 
 @pytest.mark.parametrize(("text", "box", "least"), [
-  ("3*exp(-0.7*x) - 0.4", [(0, 5)], 24), ("sin(3*x) + 0.1*x", [(0, 5)], 28),
+  ("3*exp(-0.7*x) - 0.4", [(0, 5)], 24), ("sin(3*x) + 0.1*x", [(0, 5)], 36),
   ("x*exp(-0.7*y) + y", [(1, 5), (0, 5)], 32)])
 def test_there_are_rows_enough_for_every_term(text, box, least):
-  """Four for each: of one column two times two and one times two terms, of waves two times three and one."""
+  """Four for each: of one column two times two and one times two terms, of waves two times three and three."""
   assert found_for(rows_of(text, box, num_rows=least / len(box))) != []
   assert found_for(rows_of(text, box, num_rows=(least - 1) / len(box))) == []
 
@@ -175,7 +179,7 @@ def test_nested_combinations_lose_the_term_that_is_needed_least(rng):
 def test_weights_count():
   rows = rows_of("3.1*x**2.3/(1.7 + x**2.3) + 0.4*x", [(0.1, 4)])
   weights, y = np.ones(100), rows.y.copy()
-  weights[:5], y[:5] = 1e-12, y[:5] + 1.0
+  weights[:5], y[:5] = 1e-15, y[:5] + 1.0
   assert found_for(Rows(rows.x, y, np.ones(100))) == []
   assert left_of(found_for(Rows(rows.x, y, weights))[0], rows) < 1e-6
 

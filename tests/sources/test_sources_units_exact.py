@@ -147,7 +147,7 @@ class Known:
   sines = ()
   shares = ()
 
-  def __init__(self, table, z):
+  def __init__(self, table, z, root=None):
     self.degrees = [(i + 1, 1) for i in range(len(self.sines))]
 
   def largest(self):
@@ -177,7 +177,7 @@ def test_the_largest_leaps_are_followed_where_there_are_errors(x, monkeypatch):
   class Angles(Known):
     shares = {(1, 0): 0.0, (1, 1): 0.2, (2, 1): 0.1, (3, 1): 0.25, (4, 1): 0.05, (5, 1): 0.15}
 
-    def __init__(self, table, z):
+    def __init__(self, table, z, root=None):
       self.degrees = list(self.shares)
 
     def share(self, *each):
@@ -192,7 +192,8 @@ def test_the_largest_leaps_are_followed_where_there_are_errors(x, monkeypatch):
 # --- the way through tables and links --------------------------------------------------------------------------------
 
 
-def asked_of(monkeypatch, x, y, *, tables, found=None, rule=anything, columns=None, **changes):
+def asked_of(monkeypatch, x, y, *, tables, found=None, rule=anything, columns=None, looks=exact_fractions.LOOKS,
+             **changes):
   """Nodes, and which table was asked in which way."""
   asked = []
   def of_link(link, table, y, config, budget):
@@ -204,7 +205,7 @@ def asked_of(monkeypatch, x, y, *, tables, found=None, rule=anything, columns=No
   monkeypatch.setattr(exact_fractions, "_near", lambda table, link, *rest: [variable(0)] if link is LINKS["y"] else [])
   own = with_config(**{"links": ("y", "sqrt", "exp"), "max_work": 100.0, **changes})
   nodes = exact_fractions.fractions_of(
-    Rows(x, y, np.ones(len(y))), range(x.shape[1]) if columns is None else columns, rule=rule,
+    Rows(x, y, np.ones(len(y))), range(x.shape[1]) if columns is None else columns, rule=rule, looks=looks,
     config=dataclasses.replace(DEFAULT, exact_fractions=own))
   return nodes, asked
 
@@ -226,6 +227,17 @@ def test_every_table_is_asked_for_every_function_of_the_target(monkeypatch, x):
   assert asked_of(monkeypatch, x, x[:, 0], tables=tables, found={("a", "sqrt"): [parse("x + y")]}) == (
     [parse("x + y")], [("a", "y"), ("a", "sqrt")])
   assert asked_of(monkeypatch, x, x[:, 0], tables=[table_of("a", view=views.plain(2))])[0] == [variable(0)]
+
+
+def test_columns_and_views_are_looked_at_apart(monkeypatch, x):
+  tables = [table_of("a", view=views.plain(2)), table_of("b"), table_of("c")]
+  found = {("a", "y"): [parse("x + y")]}
+  for looks, expected in ((("columns",), "a"), (("views",), "bc"), (("columns", "views"), "abc")):
+    nodes, asked = asked_of(monkeypatch, x, x[:, 0], tables=tables, looks=looks)
+    assert "".join(dict.fromkeys(name for name, _ in asked)) == expected
+    assert nodes == ([] if looks == ("columns",) else [variable(0)])  # what comes near is one of the views
+  assert asked_of(monkeypatch, x, x[:, 0], tables=tables, found=found, looks=("columns",))[0] == [parse("x + y")]
+  assert asked_of(monkeypatch, x, x[:, 0], tables=tables, found=found, looks=("views",))[0] == [variable(0)]
 
 
 def test_work_is_paid_for_each_table_and_each_function(monkeypatch, x):
@@ -269,7 +281,9 @@ def test_the_source_asks_of_some_rows_by_the_rules_and_the_config(monkeypatch, x
   assert source._nodes(SimpleNamespace(task=SimpleNamespace(rows=rows, columns=(1,), rule="rule")), 0, 1) == ["found"]
   [(some, columns, given)] = asked
   np.testing.assert_array_equal(some.x, rows.sample(30, seed=0).x)
-  assert columns == (1,) and given == {"rule": "rule", "config": config} and source.turns == (1,)
+  assert columns == (1,) and given == {"rule": "rule", "config": config, "looks": ("columns",)}
+  source._nodes(SimpleNamespace(task=SimpleNamespace(rows=rows, columns=(1,), rule="rule")), 1, 1)
+  assert asked[1][2]["looks"] == ("views",) and source.turns == (1, 1)
 
 
 @pytest.mark.parametrize("spoil", ["columns", "x", "y", "constant"])

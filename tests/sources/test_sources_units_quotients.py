@@ -50,7 +50,8 @@ def test_a_fraction_misses_less_than_the_most(x):
 def test_bases_are_tried_one_after_the_other(x, monkeypatch):
   z, asked = 4 * x[:, 0] / (1 + x[:, 1]), []
   values = polynomials.table(MONOMIALS, x)
-  table = SimpleNamespace(monomials=MONOMIALS, values=values, u=x, exact_sizes=lambda z: [(1, 2), (2, 3), (3, 3)] * 9)
+  table = SimpleNamespace(
+    monomials=MONOMIALS, values=values, u=x, exact_sizes=lambda z, root: [(1, 2), (2, 3), (3, 3)] * 9)
   size = np.max(np.abs(z))
 
   def find(columns, config):
@@ -60,7 +61,9 @@ def test_bases_are_tried_one_after_the_other(x, monkeypatch):
   monkeypatch.setattr(exact_fractions.null_vectors, "find", find)
   budget = _Budget(1.0, 7)
   fraction, found_size = exact_fractions._fraction_for(table, z, CONFIG, budget)
-  assert fraction[:2] == ({(1, 0): 4 / size}, {(0, 0): 1.0, (0, 1): 1.0}) and found_size == size
+  above, below = fraction.numerator, fraction.denominator
+  assert found_size == size and set(above) == {(1, 0)} and set(below) == {(0, 0), (0, 1)}
+  assert [above[1, 0] / below[0, 0], below[0, 1] / below[0, 0]] == pytest.approx([4 / size, 1], rel=1e-12)
   assert budget.num_eliminations == 5
   np.testing.assert_allclose(asked[1], np.column_stack([values[:, :2], -(z / size)[:, None] * values[:, :3]]))
   monkeypatch.setattr(exact_fractions.null_vectors, "find", lambda columns, config: None)

@@ -19,6 +19,7 @@ from symformer_jax.engine.config.functions import (
   SeparableConfig,
   SingleIndexConfig,
   SumSizes,
+  TwoConstantsConfig,
   VaryingConfig,
   WaveFractionsConfig,
   WaveProductsConfig,
@@ -74,6 +75,6 @@ __all__ = [
   "RemaindersConfig", "ReplacementsConfig", "RidgeGrids", "RidgesConfig", "SOURCES", "ScalingConfig", "Search",
   "SearchConfig",
   "SelectionConfig", "SeparableConfig", "SingleIndexConfig", "SubsetsConfig", "SubsetsInsideConfig", "SumSizes",
-  "SurrogateConfig", "TIERS", "TemplatesConfig", "TermsConfig", "TransformerConfig", "TriplesConfig", "VIEW_FUNCTIONS",
-  "VaryingConfig", "ViewsConfig", "WaveFractionsConfig", "WaveProductsConfig",
+  "SurrogateConfig", "TIERS", "TemplatesConfig", "TermsConfig", "TransformerConfig", "TriplesConfig",
+  "TwoConstantsConfig", "VIEW_FUNCTIONS", "VaryingConfig", "ViewsConfig", "WaveFractionsConfig", "WaveProductsConfig",
 ]

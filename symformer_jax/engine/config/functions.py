@@ -9,6 +9,7 @@ from symformer_jax.engine.config.names import (
   LIBRARY_FAMILIES,
   LINKS,
   SOURCES,
+  TWO_CONSTANTS_FAMILIES,
   Exponents,
   Grid,
   check_counts,
@@ -123,6 +124,33 @@ class CurvesConfig:
   def __post_init__(self) -> None:
     check_counts(self, "num_rows", "num_phases", "num_inside")
     check_names("links", self.links, LINKS)
+
+
+@dataclasses.dataclass(frozen=True)
+class TwoConstantsConfig:
+  """Of one column, powers of a constant and a function, and sums of two functions, all with an inner constant."""
+
+  # Formulas that are fitted in each turn: powers of sums; sums of two.
+  turns: tuple[int, ...] = (24, 72)
+  # Functions of y that may be a sum of two, of `LINKS`.
+  links: tuple[str, ...] = ("y", "inv", "exp")
+  # Rows on which they are chosen.
+  num_rows: int = 96
+  families: tuple[str, ...] = TWO_CONSTANTS_FAMILIES
+  # Grids, lowest, highest and how many, of powers of y, of exponents of the column and of its logarithm, of rates in
+  # ranges of the column, of offsets beyond its ends in ranges; opposites too. A fit finds what lies between.
+  powers: Grid = (0.12, 8.0, 20)
+  exponents: Grid = (0.15, 6.0, 18)
+  rates: Grid = (0.2, 60.0, 24)
+  offsets: Grid = (1e-3, 10.0, 12)
+  # Powers of sums of each family, one after the other; sums of each two.
+  num_alike: int = 4
+  num_alike_pairs: int = 2
+
+  def __post_init__(self) -> None:
+    check_counts(self, "num_rows", "num_alike", "num_alike_pairs")
+    check_names("links", self.links, LINKS)
+    check_names("families", self.families, TWO_CONSTANTS_FAMILIES)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -26,6 +26,8 @@ LINKS = ("y", "inv", "ln", "exp", "sqrt", "sqrt_inv", "pow2", "pow3", "asin", "a
          "complement_exp", "atan_inv")
 # Families of functions with one constant (`sources.function_fractions.FAMILIES`).
 FUNCTION_FAMILIES = ("exponentials", "powers", "logarithms", "waves")
+# Families of functions with one constant (`sources.two_constants.FAMILIES`).
+TWO_CONSTANTS_FAMILIES = ("exponentials", "powers", "logarithms", "hyperbolas", "peaks", "powers_of_logarithms")
 VIEW_FUNCTIONS = (
   "cosines", "sines", "angles", "angles_beside", "roots", "cube_roots", "complement_roots", "circles", "hyperbolas",
   "exponentials", "decays", "logarithms", "powers_of_logarithms", "roots_and_logarithms", "arctangents",
@@ -38,10 +40,10 @@ REWRITINGS = ("exponentials", "powers", "origins", "principal_phases", "unit_slo
 TIERS = ("any", "basic", "monomial")
 # Sources of candidates (`sources.registry.SOURCES`).
 SOURCES = (
-  "closed_forms", "guesses", "reductions", "power_products", "rationals", "quadratics", "curves", "wave_fractions",
-  "phases", "exact_fractions", "function_fractions", "single_index", "separable", "library", "subsets", "varying",
-  "pairs", "pairs_inside", "triples", "ridges", "subsets_inside", "transformer", "parts", "growth", "remainders",
-  "replacements", "compositions", "evolution")
+  "closed_forms", "guesses", "reductions", "power_products", "rationals", "exact_fractions", "two_constants",
+  "function_fractions", "quadratics", "curves", "wave_fractions", "phases", "single_index", "separable", "library",
+  "subsets", "varying", "pairs", "pairs_inside", "triples", "ridges", "subsets_inside", "transformer", "parts",
+  "growth", "remainders", "replacements", "compositions", "evolution")
 # How long a search goes on (`BudgetConfig`).
 EFFORTS = ("quick", "normal", "thorough")
 # Ways to vary a formula (`sources.variation.KINDS`).

@@ -145,10 +145,11 @@ class FunctionFractionsConfig:
   num_rows: int = 112
   rows_per_term: int = 4
   # Of one column, of two, of more: total degrees in the columns above and below the line, degree in the function, and
-  # steps of the exponents. Roots of columns stand beside functions of others.
+  # steps of the exponents. Roots of columns stand beside functions of others. Small ones first: in a basis that the law
+  # fills hardly all constants leave little.
   degrees: tuple[tuple[tuple[int, int, int, float], ...], ...] = (
     ((1, 0, 1, 1), (0, 0, 2, 1), (2, 0, 1, 1), (1, 1, 1, 1), (0, 0, 3, 1), (3, 0, 1, 1), (2, 1, 1, 1), (3, 1, 1, 1),
-     (1, 0, 2, 1), (1, 1, 2, 1), (2, 1, 2, 1)),
+     (1, 0, 2, 1), (1, 1, 2, 1), (2, 1, 2, 1), (0, 3, 1, 1), (3, 2, 1, 1), (4, 0, 1, 1)),
     ((1, 0, 1, 1), (2, 0, 1, 1), (1, 1, 1, 1), (3, 0, 1, 1), (2, 1, 1, 1), (1, 0, 2, 1), (2, 0, 1, 0.5)),
     ((1, 0, 1, 1), (1, 1, 1, 1), (2, 0, 1, 1), (1, 0, 1, 0.5), (2, 1, 1, 1)))
   # Arguments of each family: exponents of monomials of one column, of two. Of all these the first so many: a
@@ -156,7 +157,7 @@ class FunctionFractionsConfig:
   max_arguments: int = 90
   arguments: tuple[tuple[str, tuple[tuple[float, ...], ...]], ...] = (
     ("exponentials", ((1, 2, -1, 0.5, -0.5), (1, -1))), ("powers", ((1,),)), ("logarithms", ((1, 2),)),
-    ("waves", ((1,), (1, -1))))
+    ("waves", ((1, 2, 3), (1, -1))))
   # Families of which functions of x + y, x - y, x*(1 + y) and x*(1 - y) are looked at for every two columns.
   of_sums: tuple[str, ...] = ("exponentials",)
   # Constants of each argument: what an exponent runs over in these rows, powers of columns whose largest value is so
@@ -171,9 +172,10 @@ class FunctionFractionsConfig:
   step: float = 0.8
   num_frequencies: int = 96
   # What a minimum may leave of what is typical of so many constants on each side, where that is more than rounding:
-  # of four laws the right ones left 1e-9 and less, approximations 7e-7 and more.
+  # of ten laws the right ones left 1e-13 and less, approximations 5e-9 and more. What leaves more than rounding is kept
+  # till all bases have been tried.
   num_around: int = 4
-  leap: float = 1e-6
+  leap: float = 1e-9
   rounding: float = 1e-26
   # Share of y's variance that a fraction may leave before its constants are fitted, which are known to some digits; how
   # many of those with the fewest terms are.
@@ -181,7 +183,7 @@ class FunctionFractionsConfig:
   num_sizes: int = 3
   # Minima whose constant is fitted: its surroundings are divided into so many parts, again and again, as long as the
   # first so many times leave at most this share.
-  num_fitted: int = 4
+  num_fitted: int = 5
   num_parts: int = 16
   num_divisions: int = 14
   num_first: int = 3
@@ -243,6 +245,8 @@ class ExactFractionsConfig:
   # below 1e-12 and shares below 1e-3, of 32 approximations of other functions few were.
   least_sine: float = 1e-12
   leap: float = 3e-3
+  # Rows count as 1/(1 + y**2), y in medians, where the largest is farther out than so many of these.
+  far: float = 30.0
   # Rows times columns squared, over all views and functions of y that are tried: half a second on one core.
   max_work: float = 1.5e9
   # Bases of a view that are looked at closely where spaces meet, for one function of y, and all such looks.
@@ -254,8 +258,11 @@ class ExactFractionsConfig:
   near_leap: float = 0.15
   num_near: int = 3
   near: RationalsConfig = RationalsConfig(max_sets=0, rows_per_constant=2, max_terms=16)
-  # Share of y's variance that an exact fraction may miss.
+  # Share of y's variance that an exact fraction may miss, its coefficients being those of least errors of y; and where
+  # rows are far out: beside a pole of third order a law has lost ten digits itself.
+  num_reweightings: int = 2
   most_missed: float = 1e-22
+  most_missed_far: float = 1e-16
   views: ViewsConfig = ViewsConfig()
   factoring: FactoringConfig = FactoringConfig()
 

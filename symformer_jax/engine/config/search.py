@@ -12,6 +12,7 @@ from symformer_jax.engine.config.functions import (
   RidgesConfig,
   SeparableConfig,
   SingleIndexConfig,
+  TwoConstantsConfig,
   VaryingConfig,
   WaveFractionsConfig,
 )
@@ -75,6 +76,7 @@ class SearchConfig:
   quadratics: QuadraticsConfig = QuadraticsConfig()
   exact_fractions: ExactFractionsConfig = ExactFractionsConfig()
   function_fractions: FunctionFractionsConfig = FunctionFractionsConfig()
+  two_constants: TwoConstantsConfig = TwoConstantsConfig()
   evolution: EvolutionConfig = EvolutionConfig()
   budget: BudgetConfig = BudgetConfig()
   noise: NoiseConfig = NoiseConfig()

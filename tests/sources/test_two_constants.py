@@ -1,0 +1,137 @@
+"""Two inner constants: sums of two functions, and powers of sums, are told from grids; a fit finds their numbers."""
+
+import dataclasses
+
+import jax
+import numpy as np
+import pytest
+
+from symformer_jax.engine import refine
+from symformer_jax.engine.clock import Clock
+from symformer_jax.engine.config import DEFAULT, TwoConstantsConfig
+from symformer_jax.engine.config.names import TWO_CONSTANTS_FAMILIES
+from symformer_jax.engine.options import SearchOptions
+from symformer_jax.engine.pool import Pool
+from symformer_jax.engine.rows import Rows
+from symformer_jax.engine.source import Question
+from symformer_jax.engine.task import make_task
+from symformer_jax.language import expression, parser
+from symformer_jax.language.expression import variable
+from symformer_jax.language.rules import Restrictions, Rule
+from symformer_jax.sources import two_constants
+from symformer_jax.sources.two_constants import FAMILIES, _Library, powers_of_sums, sums_of_two
+
+CONFIG = DEFAULT.two_constants
+OPTIONS = SearchOptions()
+RULE = Rule(1)
+
+
+def table(text, low, high, *, noise=0.0):
+  rng = np.random.default_rng(1)
+  x = rng.uniform(low, high, (100, 1))
+  y = expression.evaluate(parser.parse(text, ("x",)), x)
+  return x, y + noise * np.std(y) * rng.normal(size=100)
+
+
+def task_of(x, y, options=OPTIONS):
+  return make_task((x, y), ["x", "y"][: x.shape[1]], options)
+
+
+def ask(task, turn, config=DEFAULT):
+  source = two_constants.TwoConstants(config)
+  question = Question(task, Pool(task.variance, len(task.fit_rows), DEFAULT.pool), source.init(task, jax.random.key(0)))
+  return source.propose([question], turn=turn, num=source.turns[turn], clock=Clock())[0].nodes
+
+
+def least(task, nodes):
+  return min(mse for _, mse in refine.fit_constants([(task, nodes)], method="lm", max_steps=150)[0]) / task.variance
+
+
+def rows_of(x, y):
+  return Rows(x, y, np.ones(len(y)))
+
+
+@pytest.mark.parametrize(("text", "low", "high", "turn"), [
+  ("34.6*(1 - exp(-0.0385*x))**1.42", 5, 100, 0), ("(1 + (x/3)**2.5)**(-0.4)", 0.1, 30, 0),
+  ("7e4*(0.3 + 2*exp(-0.8*x))**0.63", 0, 6, 0), ("1e-3*(log(x + 0.02) + 4.4)**2.7", 0, 9, 0),
+  ("(1.3 + 2.1*exp(-0.3*x**2))**(-2.2)", -2, 3, 0),
+  ("18.4*(exp(-0.28*x) - exp(-1.93*x))", 0, 12, 1), ("0.124*exp(-1.13*x) + 0.0078 + 0.00024*exp(0.0934*x)", 0, 80, 1),
+  ("3*x**1.7 - 2.1*x**0.4", 0.2, 9, 1), ("1.84/(log(x)**1.25 + 3*exp(-0.2*x) + 1.84)", 1.1, 90, 1),
+  ("5*log(x + 0.7) - 2/(x + 1.9) + 3", 0, 9, 1), ("exp(2.1*exp(-4*x) - 0.3*x**1.6)", 0.1, 5, 1)])
+def test_laws_are_found(text, low, high, turn):
+  task = task_of(*table(text, low, high))
+  assert least(task, ask(task, turn)) < 1e-18
+
+
+def test_errors_of_the_target_do_no_harm():
+  task = task_of(*table("34.6*(1 - exp(-0.0385*x))**1.42", 5, 100, noise=0.01))
+  assert least(task, ask(task, 0)) < 1.1e-4
+  task = task_of(*table("18.4*(exp(-0.28*x) - exp(-1.93*x))", 0, 12, noise=0.01))
+  assert least(task, ask(task, 1)) < 1.1e-4
+
+
+@pytest.mark.parametrize("name", TWO_CONSTANTS_FAMILIES)
+def test_functions_of_a_family_differ_and_are_finite(name, rng):
+  x = rng.uniform(1.1, 4, 60)
+  constants = FAMILIES[name].constants(x, CONFIG)
+  values = [expression.evaluate(FAMILIES[name].node(variable(0), c), x[:, None]) for c in constants]
+  assert len(constants) >= CONFIG.offsets[2] and np.all(np.isfinite(values))
+  assert len({tuple(each) for each in np.round(values, 9).tolist()}) > 0.9 * len(constants)
+
+
+def test_what_is_left_is_that_of_least_squares(rng):
+  x, y = rng.uniform(0.3, 4, (40, 1)), rng.normal(size=40)
+  weights = rng.uniform(0.1, 1, 40)
+  library = _Library(rows_of(x, y), 0, RULE, dataclasses.replace(CONFIG, rates=(0.5, 5, 2), exponents=(0.5, 2, 2),
+                                                                 offsets=(0.1, 1, 2)))
+  values = [expression.evaluate(node, x) for node in library.functions]
+  def left(*some):
+    design = np.sqrt(weights)[:, None] * np.column_stack([np.ones(40), *some])
+    return np.sum((design @ np.linalg.lstsq(design, np.sqrt(weights) * y)[0] - np.sqrt(weights) * y) ** 2)
+  each, pairs = library.left_of_each(y, weights), library.left_of_pairs(y, weights)
+  assert len(values) == 4 + 4 + 2 + 4 + 4 and not np.isfinite(np.diag(pairs)).any()
+  for i, one in enumerate(values):
+    assert each[i] == pytest.approx(left(one), rel=1e-6)
+    for j, other in enumerate(values[:i]):
+      assert [pairs[i, j], pairs[j, i]] == pytest.approx(2 * [left(one, other)], rel=1e-3)
+
+
+def test_the_least_places_are_apart():
+  left = np.array([[9.0, 1, 2, 3, 4, 5, 6, 0.5], [8, 8, 8, 8, 8, 8, 8, 8], [7, 8, 8, 8, 8, 8, 8, 8]])
+  assert two_constants._nearest(left, 3) == [(0, 7), (0, 1), (0, 4)]
+  assert two_constants._nearest(np.full((2, 2), np.inf), 3) == [] == two_constants._nearest(np.zeros((0, 3)), 1)
+
+
+@pytest.mark.parametrize("make", [powers_of_sums, sums_of_two])
+def test_odd_tables_make_none_or_finite_ones(make, rng):
+  """No powers of a target of both signs; of a column of both signs what is defined; of huge values what is finite."""
+  x = rng.uniform(-3, 3, (50, 1))
+  assert (list(make(rows_of(x, x[:, 0]), 0, RULE, CONFIG)) == []) is (make is powers_of_sums)
+  for scale, size in ((1.0, 1.0), (1e30, 1e-30), (1e-30, 1e30), (1e8, 1e50)):
+    y = size * np.exp(np.sin(x[:, 0]))
+    nodes = list(make(rows_of(scale * x, y), 0, RULE, CONFIG))
+    assert nodes and all(np.isfinite(number.value) for node in nodes for number in expression.walk(node)
+                         if number.token == "number")
+  assert list(make(rows_of(x, np.ones(50)), 0, RULE, CONFIG)) is not None
+
+
+def test_no_formula_has_an_operator_that_is_forbidden(rng):
+  x, y = table("18.4*(exp(-0.28*x) - exp(-1.93*x)) + 3", 0.1, 12)
+  for operators in (("+", "*", "/", "exp"), ("+", "*", "/", "pow"), ("+", "*", "ln")):
+    task = task_of(x, y, SearchOptions(restrictions=Restrictions(operators=operators)))
+    nodes = [*ask(task, 0), *ask(task, 1)]
+    assert nodes and all(map(task.rule, nodes))
+
+
+def test_it_is_asked_of_one_column_that_varies(rng):
+  source = two_constants.TwoConstants()
+  x, y = table("exp(-x)", 0, 3)
+  assert source.supports(task_of(x, y)) and source.supports(task_of(np.column_stack([x, np.full(100, 2.0)]), y))
+  assert not source.supports(task_of(np.column_stack([x, rng.uniform(size=100)]), y))
+  assert source.turns == CONFIG.turns
+
+
+@pytest.mark.parametrize("wrong", [{"families": ("cubes",)}, {"links": ("cube",)}, {"num_rows": 0}, {"num_alike": -1}])
+def test_a_config_that_cannot_be_is_refused(wrong):
+  with pytest.raises(ValueError, match=next(iter(wrong))):
+    TwoConstantsConfig(**wrong)
