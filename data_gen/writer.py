@@ -26,7 +26,7 @@ from symformer_jax.errors import DataError, InputError
 from symformer_jax.language.vocabulary import Vocabulary
 
 SCHEMA_VERSION = 1
-MANIFEST = "manifest.json"
+MANIFEST = records.MANIFEST
 DUPLICATE_RATE, SEEN_RATE = 1e-6, 1e-4
 SEEN = ("functions", "skeletons")  # rows of a hash file, and Bloom filters beside the shards
 

@@ -14,9 +14,10 @@ A run writes the validation split first, then training shards in order, each who
 fsync, rename): an unfinished run is read by opening the shards that exist, which `find_shards` lists.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 import dataclasses
 import functools
+import json
 import mmap
 import os
 from pathlib import Path
@@ -33,6 +34,7 @@ from symformer_jax.errors import DataError
 from symformer_jax.language.vocabulary import PAD_ID, Vocabulary
 
 DATASET, VERSION = "symformer_equations", "1.0.0"
+MANIFEST = "manifest.json"
 SPLITS = ("train", "validation")
 BLOCK_EQUATIONS = 256  # measured: large enough that parsing a record costs microseconds per equation
 
@@ -276,17 +278,52 @@ def find_shards(directory: os.PathLike | str, split: str = "train") -> list[Path
   """The finished shards of a split, in order, of every configuration below `directory`.
 
   A shard appears under its name only when it is whole, so an unfinished run is read by what is there already:
-  the count in the names is then larger than the number of files found.
+  the count in the names is then larger than the number of files found. Shards are written in order: one that is not
+  there while a later one is, or that the manifest calls finished, has been lost.
   Args:
     directory: what `generate --out` was given, or a folder further down.
     split: `train` or `validation`.
   Raises:
-    DataError: when there is none.
+    DataError: when there is none, or some have been lost.
   """
-  found = []
-  for path in Path(directory).rglob(f"{DATASET}-{split}.tfrecord-*"):
-    if _SHARD_NAME.fullmatch(path.name):
-      found.append(path)
+  found = _list_shards(directory, split)
   if not found:
     raise DataError(f"no {split} shards in {directory}: expected files like {shard_name(split, 0, 16)}")
-  return sorted(found)
+  for folder in sorted({path.parent for path in found}):
+    _refuse_lost(folder, split, {path.name for path in found if path.parent == folder})
+  return found
+
+
+def has_shards(directory: os.PathLike | str, split: str) -> bool:
+  """Whether there is a finished shard of a split."""
+  return bool(_list_shards(directory, split))
+
+
+def _list_shards(directory: os.PathLike | str, split: str) -> list[Path]:
+  paths = Path(directory).rglob(f"{DATASET}-{split}.tfrecord-*")
+  return sorted(path for path in paths if _SHARD_NAME.fullmatch(path.name))
+
+
+def _refuse_lost(folder: Path, split: str, found: Set[str]) -> None:
+  """Refuses a folder of which shards were finished that are not there."""
+  last: dict[int, int] = {}  # the count in the names -> the last index; a folder may hold shards of several runs
+  for name in found:
+    if parts := _SHARD_NAME.fullmatch(name):
+      last[int(parts["count"])] = max(int(parts["index"]), last.get(int(parts["count"]), 0))
+  written = {shard_name(split, index, count) for count, end in last.items() for index in range(end)}
+  # A generator may have finished some since the folder was listed.
+  lost = sorted(name for name in (written | _finished(folder, split)) - found if not (folder / name).exists())
+  if lost:
+    names = lost[0] if len(lost) == 1 else f"{lost[0]} and {len(lost) - 1} more"
+    raise DataError(f"{folder}: {names} {'is' if len(lost) == 1 else 'are'} missing; "
+                    "the command that made the folder makes it again")
+
+
+def _finished(folder: Path, split: str) -> set[str]:
+  """Shards of a split that the manifest calls finished; of one that cannot be read `data_gen.inspect` says why."""
+  try:
+    files.check_regular(folder / MANIFEST)
+    shards = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))["shards"]
+    return {shard["file"] for shard in shards if shard["finished"] and shard["split"] == split}
+  except (OSError, ValueError, LookupError, TypeError, RecursionError):
+    return set()

@@ -17,7 +17,6 @@ from symformer_jax.data import pipeline, points as points_lib, records
 from symformer_jax.data.pipeline import Batch
 from symformer_jax.decoding import sampling
 from symformer_jax.decoding.strategies import Greedy, Strategy, TopK
-from symformer_jax.errors import DataError
 from symformer_jax.language import interpreter
 from symformer_jax.language.rules import Rule
 from symformer_jax.language.vocabulary import Vocabulary
@@ -30,7 +29,7 @@ Metrics = dict[str, float]
 
 def read_validation(config: TrainConfig, num_batches: int) -> list[Batch]:
   """The same first batches of the validation splits every time, whole on every host; none where no folder has one."""
-  folders = tuple(folder for folder in config.data.dirs if _has_validation(folder))
+  folders = tuple(folder for folder in config.data.dirs if records.has_shards(folder, "validation"))
   if not folders:
     logging.warning("no validation: none of %s has a validation split", ", ".join(config.data.dirs))
     return []
@@ -38,13 +37,6 @@ def read_validation(config: TrainConfig, num_batches: int) -> list[Batch]:
     dataclasses.replace(config.data, dirs=folders, repeats=(), num_streams=1), seed=0, split="validation",
     num_variables=config.model.vocabulary.num_variables)
   return list(itertools.islice(iterator, num_batches))
-
-
-def _has_validation(folder: str) -> bool:
-  try:
-    return bool(records.find_shards(folder, "validation"))
-  except DataError:
-    return False
 
 
 def make_evaluation(config: TrainConfig, eval_step: Callable, sharding: NamedSharding) -> Callable[[Any], Metrics]:

@@ -1,5 +1,6 @@
 """Shards: round trip, framing, damage. The oracle of the framing is the format's description, written out here."""
 
+import json
 import os
 import pickle
 import struct
@@ -148,11 +149,41 @@ def test_nothing_half_written_stays_behind(tmp_path):
 def test_shards_are_found_in_order_and_temporary_files_are_not(tmp_path, rng):
   folder = records.split_folder(tmp_path, "univariate")
   folder.mkdir(parents=True)
-  for i in (2, 0):
+  for i in (1, 0):
     records.write_shard(folder / records.shard_name("train", i, 3), [make_block(rng, 2)])
-  (folder / f".{records.shard_name('train', 1, 3)}".replace(".tfrecord", "-x1y2.tfrecord")).write_bytes(b"half")
+  (folder / f".{records.shard_name('train', 2, 3)}".replace(".tfrecord", "-x1y2.tfrecord")).write_bytes(b"half")
   (folder / "manifest.json").write_text("{}")
   names = [path.name for path in records.find_shards(tmp_path)]
-  assert names == [f"symformer_equations-train.tfrecord-0000{i}-of-00003" for i in (0, 2)]
+  assert names == [f"symformer_equations-train.tfrecord-0000{i}-of-00003" for i in (0, 1)]
   with pytest.raises(DataError, match="no validation shards in .*expected files like symformer_equations-validation"):
     records.find_shards(tmp_path, "validation")
+
+
+@pytest.mark.parametrize("manifest", [None, "no JSON", '{"shards": 1}'])
+@pytest.mark.parametrize(("present", "message"), [
+  ([0, 1, 3], "train.tfrecord-00002-of-00005 is missing"),
+  ([3], "train.tfrecord-00000-of-00005 and 2 more are missing"), ([0, 1], "")])
+def test_a_shard_before_others_has_been_lost(tmp_path, present, message, manifest):
+  for i in present:
+    (tmp_path / records.shard_name("train", i, 5)).write_bytes(b"")
+  if manifest is not None:
+    (tmp_path / records.MANIFEST).write_text(manifest)
+  if message:
+    with pytest.raises(DataError, match=f"{message}; the command that made the folder makes it again"):
+      records.find_shards(tmp_path)
+  else:
+    assert len(records.find_shards(tmp_path)) == len(present)
+
+
+def test_the_manifest_tells_of_last_shards_that_have_been_lost(tmp_path):
+  names = [records.shard_name("train", i, 3) for i in range(3)]
+  manifest = {"shards": [{"file": name, "split": "train", "finished": i < 2} for i, name in enumerate(names)]}
+  (tmp_path / records.MANIFEST).write_text(json.dumps(manifest))
+  for name in names[:2]:
+    (tmp_path / name).write_bytes(b"")
+  (tmp_path / records.shard_name("validation", 0, 1)).write_bytes(b"")
+  assert [path.name for path in records.find_shards(tmp_path)] == names[:2]
+  assert len(records.find_shards(tmp_path, "validation")) == 1
+  (tmp_path / names[1]).unlink()
+  with pytest.raises(DataError, match="train.tfrecord-00001-of-00003 is missing"):
+    records.find_shards(tmp_path)

@@ -408,7 +408,7 @@ def test_validation_is_read_alike_whatever_the_training_reads(monkeypatch):
     asked.update(config=config, seed=seed, split=split, num_variables=num_variables)
     return iter(range(10))
   monkeypatch.setattr(evaluation.pipeline, "make_iterator", make_iterator)
-  monkeypatch.setattr(evaluation, "_has_validation", lambda folder: folder != "b")
+  monkeypatch.setattr(evaluation.records, "has_shards", lambda folder, split: folder != "b")
   config = dataclasses.replace(TINY, data=dataclasses.replace(TINY.data, dirs=("a", "b", "c"), num_streams=2))
   assert evaluation.read_validation(config, 3) == [0, 1, 2]
   assert asked["config"].dirs == ("a", "c") and asked["config"].repeats == () and asked["config"].num_streams == 1
