@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 import dataclasses
 import hashlib
 import itertools
+import json
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from data_gen.candidates import hash_skeleton, read_tree
 from data_gen.config import GeneratorConfig, from_dict
 from symformer_jax.data import records
 from symformer_jax.errors import DataError, ExpressionError, InputError
+from symformer_jax.files import shorten
 from symformer_jax.language import expression
 from symformer_jax.language.canonical import canonicalize
 from symformer_jax.language.expression import Node
@@ -171,9 +173,11 @@ def read(folder: Path, card: dict[str, Any]) -> Seen | None:
   parts = card["seen"] if isinstance(card["seen"], list) else [card["seen"]]  # one part, as cards once had it
   try:
     return Seen(tuple(_read_part(folder, described) for described in parts))
-  except (LookupError, TypeError, AttributeError, ValueError) as error:
-    raise DataError(f"the card in {folder} does not describe its hash files as expected: seen: "
-                    f"{type(error).__name__}: {error}") from None
+  except (LookupError, TypeError, AttributeError, ValueError):
+    raise DataError(
+      f"the card in {folder} does not describe its hash files as expected: seen: expected objects with sha256 (of two "
+      f"files by their names), num_variables, box_edge and equations, got {shorten(json.dumps(card['seen']))}"
+    ) from None
 
 
 def _read_part(folder: Path, described: dict[str, Any]) -> Part:

@@ -64,7 +64,7 @@ def main(argv: list[str]) -> int:
   suite = suites.find_suite(asked.SUITE.value, settings)
   models = models_lib.open_models(asked.MODEL.value)
   tasks, missing = models.split(suites.make_tasks(suite, settings))
-  was_seen = _was_seen(asked.SEEN.value)
+  was_seen = _was_seen(asked.SEEN.value, models.used_by(tasks))
   folder = _open_folder(asked.OUT.value, {"suite": asked.SUITE.value, "model": asked.MODEL.value, **vars(settings)})
   stop = runner.StopRequest()
   with claimed(folder, flag="--out"), second_opinion.SecondOpinion() as opinion:
@@ -153,19 +153,22 @@ def _open_folder(out: str | None, settings: dict[str, Any]) -> pathlib.Path:
   return folder
 
 
-def _was_seen(directories: list[str]) -> Callable[[problems_lib.Problem, Any], tuple[bool, bool] | None]:
-  """Problem and model -> what of it was in the training data, from folders or from what the model's card names."""
+def _was_seen(
+  directories: list[str], models: Sequence[Any]
+) -> Callable[[problems_lib.Problem, Any], tuple[bool, bool] | None]:
+  """Problem and model -> what of it was in the training data, from folders or from what the cards of the models name.
+
+  Raises:
+    DataError: for what is missing or damaged, before a problem is asked.
+  """
   from data_gen import seen  # with SymPy behind it
 
   given = seen.collect(directories) if directories else None
-  by_folder: dict[pathlib.Path, Any] = {}
+  own = [] if given else [model for model in models if getattr(model, "folder", None)]  # a stand-in has none
+  by_folder = {model.folder: seen.read(model.folder, model.card) for model in own}
 
   def was_seen(problem: problems_lib.Problem, model: Any) -> tuple[bool, bool] | None:
-    asked = given
-    if asked is None and getattr(model, "folder", None):  # a stand-in for a model has none
-      if model.folder not in by_folder:
-        by_folder[model.folder] = seen.read(model.folder, model.card)
-      asked = by_folder[model.folder]
+    asked = given or by_folder.get(getattr(model, "folder", None))
     return asked(problem.truth, problem.num_variables) if asked else None
   return was_seen
 

@@ -43,7 +43,7 @@ def judge(monkeypatch, tmp_path):
     return ["a", "b", "c"]
   monkeypatch.setattr(evaluate.suites, "make_tasks", make_tasks)
   monkeypatch.setattr(evaluate.models_lib, "open_models", lambda name: types.SimpleNamespace(
-    split=lambda tasks: (tasks[:2], {"v": "no model"})))
+    split=lambda tasks: (tasks[:2], {"v": "no model"}), used_by=lambda tasks: []))
   monkeypatch.setattr(evaluate.runs, "ResultsFile", lambda path: types.SimpleNamespace(
     rows=asked["rows"], path=path))
 
@@ -133,10 +133,11 @@ def test_what_was_seen_is_read_once_of_each_model(monkeypatch):
   monkeypatch.setattr(seen_lib, "collect", lambda folders: collected.append(folders) or seen)
   problem = types.SimpleNamespace(truth="t", num_variables=2)
   model = types.SimpleNamespace(folder="f", card={"c": 1})
-  was_seen = evaluate._was_seen([])
-  assert [was_seen(problem, model) for _ in range(2)] == [("t", 2)] * 2 and read == [("f", {"c": 1})]
+  was_seen = evaluate._was_seen([], [model, types.SimpleNamespace(folder=None)])
+  assert read == [("f", {"c": 1})]  # before a problem is asked
+  assert [was_seen(problem, model) for _ in range(2)] == [("t", 2)] * 2 and len(read) == 1
   assert was_seen(problem, types.SimpleNamespace(folder=None)) is None and not collected
-  assert evaluate._was_seen(["d"])(problem, model) == ("t", 2) and collected == [["d"]] and len(read) == 1
+  assert evaluate._was_seen(["d"], [model])(problem, model) == ("t", 2) and collected == [["d"]] and len(read) == 1
 
 
 def test_a_report_has_its_summary_and_figures(monkeypatch, tmp_path):

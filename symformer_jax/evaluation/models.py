@@ -1,6 +1,7 @@
 """Which model answers which task."""
 
 from collections.abc import Sequence
+import contextlib
 import functools
 import os
 import pathlib
@@ -35,6 +36,15 @@ class Models:
       names = ", ".join(model.name for model in self._by_encoding.values())
       raise InputError(f"--model: expected one model for this suite, got {names}")
     return self._by_encoding[task.encoding or next(iter(self._by_encoding))]
+
+  def used_by(self, tasks: Sequence[Task]) -> list[Any]:
+    """The models that are asked for these tasks, each once; rows of tasks that have none say why."""
+    used: dict[int, Any] = {}
+    for task in {(task.problem.num_variables, task.encoding): task for task in tasks if not task.method.peer}.values():
+      with contextlib.suppress(InputError):
+        model = self(task)
+        used[id(model)] = model
+    return list(used.values())
 
   def split(self, tasks: Sequence[Task]) -> tuple[list[Task], dict[str, str]]:
     """Tasks that can be asked; and variants that cannot, with the reason: no model of their encoding is here."""

@@ -146,13 +146,25 @@ def test_what_the_model_has_met_is_told_from_the_files_its_card_names(ask, tmp_p
   model = testing.FixedProposer(["2.1*sin(x0) + 1.1"])
   model.folder, model.card = tmp_path, {
     "seen": seen.write(tmp_path, seen.Seen((seen.Part(tuple(filters), space, 1),)))}
-  was_seen = evaluate._was_seen([])
+  was_seen = evaluate._was_seen([], [model])
   [wave, plane] = problems.read_problems(tmp_path / "own.csv")
   assert was_seen(wave, model) == (True, False)
   assert was_seen(plane, model) is None
   model.card = {}
-  assert evaluate._was_seen([])(wave, model) is None
-  assert evaluate._was_seen([])(wave, testing.FixedProposer(["x0"])) is None
+  assert evaluate._was_seen([], [model])(wave, model) is None
+  assert evaluate._was_seen([], [])(wave, testing.FixedProposer(["x0"])) is None
+
+
+@pytest.mark.parametrize(("described", "message"), [
+  ([1], r"seen: expected objects with sha256 .* num_variables, box_edge and equations, got \[1\]"),
+  ([{"sha256": {"seen-functions.bloom": "0"}}], "seen-functions.bloom is missing or damaged")])
+def test_damaged_hashes_of_a_model_are_said_before_the_first_problem(ask, tmp_path, monkeypatch, described, message):
+  model = testing.FixedProposer(["2.1*sin(x0) + 1.1"])
+  model.folder, model.card = tmp_path, {"seen": described}
+  monkeypatch.setattr(registry, "load_model", lambda name: model)
+  with pytest.raises(DataError, match=message):
+    ask()
+  assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize(("arguments", "message"), [

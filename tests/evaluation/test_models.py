@@ -1,5 +1,7 @@
 """Which model answers which task."""
 
+import dataclasses
+
 import pytest
 
 from symformer_jax import testing
@@ -51,3 +53,15 @@ def test_the_shipped_model_answers_the_rows_of_its_encoding(folder):
   tasks = suites.make_tasks(suites.SUITES["ablation"], suites.Settings(num_equations=1))
   _, missing = models.open_models("auto").split(tasks)
   assert set(missing) == {"no constants + BFGS", "base", "base + gradient"}
+
+
+def test_each_model_that_is_asked_is_told_of_once(folder):
+  tasks = suites.make_tasks(suites.SUITES["ablation"], suites.Settings(num_equations=2))
+  found = models.open_models(str(folder))
+  asked, _ = found.split(tasks)
+  assert {model.vocab.encoding for model in found.used_by(asked)} == {"base", "extended"}
+  assert len(found.used_by(asked)) == 2 and found.used_by([]) == []
+  [task, *_] = suites.make_tasks(suites.SUITES["paper"], suites.Settings())
+  assert found.used_by([task]) == []  # it has none, which its row says
+  peer = dataclasses.replace(asked[0], method=dataclasses.replace(asked[0].method, peer="operon"))
+  assert found.used_by([peer]) == []
