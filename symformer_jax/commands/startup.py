@@ -40,8 +40,7 @@ def prepare(doc: str | None, flags_module: str, *, extra: str | None = None) -> 
   sys.excepthook = _say_what_is_scarce
   sys.unraisablehook = _drop_leftovers
   for number in stop_signals():
-    if signal.getsignal(number) != signal.SIG_IGN:
-      signal.signal(number, _stop)
+    signal.signal(number, _stop)
   # Before other libraries, some of which are not everybody's.
   flag_values = importlib.import_module(flags_module).FLAGS
   from symformer_jax.commands import extras, runner
@@ -66,12 +65,11 @@ def _refuse_epoch(epoch: str) -> NoReturn:
 
 def stop_signals() -> list[signal.Signals]:
   """Signals that wish a command to end: Ctrl-C, that of a scheduler, and that of a terminal which is closed, where the
-  system has it and nohup does not keep it away.
+  system has it. Those that are ignored stay so: nohup keeps the last away, a script Ctrl-C from what it begins with `&`.
   """
   hang_up: signal.Signals | None = getattr(signal, "SIGHUP", None)
-  if hang_up is None or signal.getsignal(hang_up) == signal.SIG_IGN:
-    return [signal.SIGINT, signal.SIGTERM]
-  return [signal.SIGINT, signal.SIGTERM, hang_up]
+  known = [signal.SIGINT, signal.SIGTERM, *([] if hang_up is None else [hang_up])]
+  return [number for number in known if signal.getsignal(number) != signal.SIG_IGN]
 
 
 def end_imports() -> None:

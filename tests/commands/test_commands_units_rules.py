@@ -326,15 +326,20 @@ def test_a_signal_ends_a_process_at_once(monkeypatch):
 
 def test_a_terminal_that_is_closed_ends_a_command_unless_that_is_kept_away(monkeypatch):
   usual, before = [signal.SIGINT, signal.SIGTERM], signal.getsignal(signal.SIGHUP)
+  ctrl_c = signal.signal(signal.SIGINT, signal.default_int_handler)
   try:
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
     assert startup.stop_signals() == [*usual, signal.SIGHUP]
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     assert startup.stop_signals() == usual
+    monkeypatch.delattr(signal, "SIGHUP")  # as on a system that has none
+    assert startup.stop_signals() == usual
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # as a script has it for what it begins with &
+    assert startup.stop_signals() == [signal.SIGTERM]
   finally:
+    monkeypatch.undo()
     signal.signal(signal.SIGHUP, before)
-  monkeypatch.delattr(signal, "SIGHUP")  # as on a system that has none
-  assert startup.stop_signals() == usual
+    signal.signal(signal.SIGINT, ctrl_c)
 
 
 def test_what_the_runner_is_told_before_the_imports(monkeypatch):

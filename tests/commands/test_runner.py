@@ -354,6 +354,15 @@ def test_a_terminal_that_is_closed_ends_no_command_of_nohup(flag_values):
   assert outcome(lambda argv: signal.raise_signal(signal.SIGHUP), flag_values) == 0
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_that_is_ignored_stays_so(number, flag_values):
+  signal.signal(number, signal.SIG_IGN)
+  stop = runner.StopRequest()
+  signal.raise_signal(number)
+  assert not stop.is_set() and signal.getsignal(number) == signal.SIG_IGN
+  assert outcome(lambda argv: signal.raise_signal(number), flag_values) == 0
+
+
 def test_files_are_whole_or_absent(tmp_path):
   path = tmp_path / "out.json"
   files.write_text(path, "old")
