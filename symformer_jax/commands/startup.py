@@ -65,7 +65,8 @@ def _refuse_epoch(epoch: str) -> NoReturn:
 
 def stop_signals() -> list[signal.Signals]:
   """Signals that wish a command to end: Ctrl-C, that of a scheduler, and that of a terminal which is closed, where the
-  system has it. Those that are ignored stay so: nohup keeps the last away, a script Ctrl-C from what it begins with `&`.
+  system has it. Those that are ignored stay so: nohup keeps the last away, a script the first from what it begins with
+  `&`.
   """
   hang_up: signal.Signals | None = getattr(signal, "SIGHUP", None)
   known = [signal.SIGINT, signal.SIGTERM, *([] if hang_up is None else [hang_up])]

@@ -74,6 +74,7 @@ def read(path: pathlib.Path, *, separator: str | None = None) -> grids.Grid:
   separator = separator or _find_separator([line for _, line in rows[:NUM_SNIFFED]])
   try:
     found = list(_split(rows, separator))
+    _refuse_swallowed(found, separator)
   except csv.Error as error:
     raise InputError(f"cannot be read as a table: {error}") from None
   try:
@@ -179,11 +180,15 @@ def _head(line: str) -> str:
 
 
 def _num_cells(line: str, separator: str) -> int:
+  return len(_split_line(line, separator))
+
+
+def _split_line(line: str, separator: str) -> list[str]:
+  """The cells of a line by itself; none where it cannot be split."""
   try:
-    [(_, row)] = _split([(0, line)], separator)
+    return next((row for _, row in _split([(0, line)], separator)), [])
   except csv.Error:
-    return 0
-  return len(row)
+    return []
 
 
 def _describe_skipped(comments: Sequence[tuple[int, str]]) -> list[str]:
@@ -215,6 +220,35 @@ def _split(
       raise csv.Error(f"the quote in line {rows[begin][0]} has no end")
     yield rows[begin][0], [cell.strip() for cell in row]
     begin = reader.line_num
+
+
+def _refuse_swallowed(rows: Sequence[tuple[int, list[str]]], separator: str) -> None:
+  """Refuses a cell over several lines where they look like rows between two stray quotes: there are numbers in them and
+  in its column, or one of them has a number wherever the rows have one. Names, in the first row, may go on for lines.
+  """
+  long = [(place, row) for place, row in rows[1:] if any("\n" in cell for cell in row)]
+  if not long:
+    return
+  others = [row for _, row in rows[1 : NUM_SNIFFED] if not any("\n" in cell for cell in row)]
+  numeric = [column for column in range(max(map(len, others), default=0)) if _is_numeric(others, column)]
+  for place, row in long:
+    for column, (first, *below) in ((column, cell.split("\n")) for column, cell in enumerate(row)):
+      split = [_split_line(line, separator) for line in below]
+      has_number = column in numeric and any(cells.is_value(cell) for each in split for cell in each)
+      if has_number or any(_is_row(each, len(row), numeric) for each in split):
+        raise csv.Error(f"a cell in quotes goes on from line {place} over {1 + len(below)} lines that look like rows "
+                        f"({files.shorten(first, 20)!r}, ...); one of its quotes is too many")
+
+
+def _is_row(row: Sequence[str], width: int, numeric: Sequence[int]) -> bool:
+  """Whether cells are as many as those of the rows, with a number wherever these have one."""
+  return bool(numeric) and len(row) == width and all(cells.is_value(row[column]) for column in numeric)
+
+
+def _is_numeric(rows: Sequence[Sequence[str]], column: int) -> bool:
+  """Whether most cells of a column are numbers or dates."""
+  found = [cells.is_value(row[column]) for row in rows if column < len(row) and row[column]]
+  return sum(found) > len(found) / 2
 
 
 def _with_lines(reader: Any, rows: Sequence[tuple[int, str]]) -> Iterator[list[str]]:

@@ -101,8 +101,28 @@ def test_a_first_row_of_data_that_is_bad_is_no_row_of_units(read, row):
 
 
 def test_a_quote_without_an_end_is_no_unit(read):
-  with pytest.raises(TableError, match="line 2, column 'v': expected a finite number, got"):
+  with pytest.raises(TableError, match="a cell in quotes goes on from line 2 over 2 lines"):
     read('v,w\n"kg,1\n2",m\n' + lines("{i},{s}"))
+
+
+@pytest.mark.parametrize(("first", "last"), [('"3.5,37.75', '5.5,"91.75'), ('3.5,"37.75', '"5.5,91.75')])
+@pytest.mark.parametrize("drop_missing", [False, True])
+def test_rows_between_two_stray_quotes_are_not_lost(tmp_path, first, last, drop_missing):
+  path = tmp_path / "quotes.csv"
+  path.write_text("v,w\n" + lines("{i},{s}", num=5) + f"{first}\n4,48\n4.5,61\n5,75\n{last}\n"
+                  + lines("{i},{s}", begin=9))
+  with pytest.raises(TableError, match="a cell in quotes goes on from line 7 over 5 lines that look like rows"):
+    tables.read_table(str(path), drop_missing=drop_missing)
+
+
+def test_text_and_names_may_go_on_for_lines(read):
+  notes = '"first, second,\nthird"'
+  names, first, _ = read(f'"length\n(m)",w,note\n1,1,{notes}\n' + lines("{i},{s},fine", begin=2))
+  assert (names, first) == (("length (m)", "w"), (1, 1))
+  with pytest.raises(TableError, match="line 2, column 'w': expected a finite number, got 'none.nsee below'"):
+    read('v,w\n1,"none\nsee below"\n' + lines("{i},{s}", begin=2))
+  with pytest.raises(TableError, match="a cell in quotes goes on from line 2 over 2 lines that look like rows"):
+    read('v,w,note\n1,1,"fine\n2,4,good"\n' + lines("{i},{s},fine", begin=3))
 
 
 @pytest.mark.parametrize("row", [
