@@ -34,6 +34,9 @@ def main(argv: list[str]) -> int:
   name = f"launch.benchmarks.{asked.WHAT.value}"
   if importlib.util.find_spec(name) is None:
     raise InputError(f"there is no benchmark of {asked.WHAT.value!r} yet")
+  for flag, part in asked.PARTS_OF.items():
+    if asked.FLAGS[flag].present and part != asked.WHAT.value:
+      raise InputError(f"--{flag}: says nothing without --what={part}")
   runner.refuse_empty(asked.OUT)
   if asked.OUT.value:
     check_writable(asked.OUT.value, flag="--out")

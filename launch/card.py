@@ -14,8 +14,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-from absl import flags
-
 from launch.flags import card as asked
 from symformer_jax.commands import runner
 from symformer_jax.errors import InputError, ModelError
@@ -81,5 +79,4 @@ def _shorten(path: Path) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-  flags.mark_flag_as_required("model", flag_values=asked.FLAGS)
   runner.run(main, flag_values=asked.FLAGS)

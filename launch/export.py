@@ -22,8 +22,6 @@ import sys
 import tempfile
 from typing import Any
 
-from absl import flags
-
 from data_gen import seen, writer
 from data_gen.candidates import EXCLUDED
 from launch.flags import export as asked
@@ -46,9 +44,11 @@ def main(argv: list[str]) -> int:
   del argv
   logging.getLogger("absl").addFilter(_is_not_orbax)
   runner.refuse_empty(asked.WORKDIR, asked.NAME, asked.OUT, asked.SEEN)
-  workdir, name = Path(runner.required(asked.WORKDIR)), runner.required(asked.NAME)
+  workdir, name, place = Path(runner.required(asked.WORKDIR)), runner.required(asked.NAME), runner.required(asked.OUT)
   if not registry.is_name(name):  # a model that nobody could load
     raise InputError(f"--name: expected {registry.MAX_NAME} signs in a line at most")
+  for folder in asked.SEEN.value or ():  # of those of the run, which may be elsewhere by now, a note is enough
+    writer.find_folders(folder)
   step = _choose_step(workdir)
   state, meta = checkpoint.read(workdir, step)
   config = configuration.build(TrainConfig, meta["config"])
@@ -61,7 +61,7 @@ def main(argv: list[str]) -> int:
   examples = step * config.data.batch_size
   lines = [line for line in _read_curve(workdir / "metrics.jsonl") if line["step"] <= step]
   validation = [line for line in lines if line["kind"] == "validation"]
-  out = make_folder(runner.required(asked.OUT), flag="--out")
+  out = make_folder(place, flag="--out")
   check_writable(out / registry.CARD, flag="--out")
   with claimed(out, flag="--out"), _moved_together(out) as folder:
     registry.save_model(
@@ -211,5 +211,4 @@ def _to_bytes(part: seen.Part) -> tuple[bytes, ...]:
 
 
 if __name__ == "__main__":
-  flags.mark_flags_as_required(["workdir", "name", "out"], flag_values=asked.FLAGS)
   runner.run(main, flag_values=asked.FLAGS)

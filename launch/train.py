@@ -16,7 +16,7 @@ import pathlib
 import sys
 import time
 
-from absl import flags, logging
+from absl import logging
 
 from launch.flags import train as asked
 from symformer_jax import compilation, configuration
@@ -65,9 +65,11 @@ def main(argv: list[str]) -> int:
   runner.refuse_empty(asked.WORKDIR)
   if asked.MAX_MINUTES.value is not None and asked.MAX_MINUTES.value <= 0:
     raise InputError(f"--max_minutes: expected a positive number, got {asked.MAX_MINUTES.value:g}")
+  runner.required(asked.CONFIG)
+  place = runner.required(asked.WORKDIR)
   config = configuration.build(config_lib.TrainConfig, config_flag.read(asked.CONFIG))
   _join_hosts()
-  workdir = make_folder(runner.required(asked.WORKDIR), flag="--workdir")
+  workdir = make_folder(place, flag="--workdir")
   note = check_writable(workdir / "config.json", flag="--workdir")
   # Of the hosts of a run one keeps strangers out.
   with claimed(workdir, flag="--workdir") if processes.is_first() else contextlib.nullcontext():
@@ -100,5 +102,4 @@ if __name__ == "__main__":
   python_logging.getLogger("absl").addFilter(_is_ours)
   python_logging.getLogger("jax").setLevel(python_logging.WARNING)  # it tells of accelerators that are not there
   python_logging.getLogger("asyncio").setLevel(python_logging.CRITICAL)  # of Orbax's threads, as in `_is_ours`
-  flags.mark_flags_as_required(["config", "workdir"])
   runner.run(main, argv=config_flag.locate(sys.argv))

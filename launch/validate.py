@@ -8,8 +8,6 @@ if __name__ == "__main__":
 
   startup.prepare(__doc__, "launch.flags.validate", extra="train")
 
-from absl import flags
-
 from launch.flags import validate as asked
 from symformer_jax import compilation
 from symformer_jax.commands import runner
@@ -26,8 +24,9 @@ def main(argv: list[str]) -> int:
   del argv
   compilation.use_cache()
   runner.refuse_empty(asked.MODEL, asked.DATA)
-  model = registry.load_model(runner.required(asked.MODEL))
-  found = evaluation.measure_by_variables(model, runner.required(asked.DATA), num_equations=asked.NUM_EQUATIONS.value)
+  name, folders = runner.required(asked.MODEL), runner.required(asked.DATA)
+  found = evaluation.measure_by_variables(
+    registry.load_model(name), folders, num_equations=asked.NUM_EQUATIONS.value)
   print("| variables | equations | " + " | ".join(heading for heading, _ in _COLUMNS) + " |")
   print("|---" * (len(_COLUMNS) + 2) + "|")
   for count, metrics in found.items():
@@ -36,5 +35,4 @@ def main(argv: list[str]) -> int:
 
 
 if __name__ == "__main__":
-  flags.mark_flags_as_required(["model", "data"], flag_values=asked.FLAGS)
   runner.run(main, flag_values=asked.FLAGS)

@@ -14,7 +14,7 @@ from launch_calls import call
 from ml_collections import config_flags
 import pytest
 
-from launch import train, validate
+from launch import card, export, train, validate
 from launch.flags import (
   card as card_flags,
   evaluate as evaluate_flags,
@@ -22,6 +22,7 @@ from launch.flags import (
   train as train_flags,
   validate as validate_flags,
 )
+from symformer_jax import compilation
 from symformer_jax.commands import runner, startup
 from symformer_jax.errors import InputError
 
@@ -101,8 +102,9 @@ def test_the_flags_of_the_benchmark(benchmark):
 def test_a_benchmark_is_written_with_its_circumstances(benchmark, tmp_path, monkeypatch, capsys):
   updated = {}
   part = types.SimpleNamespace(run=lambda: {"seconds": 1.5})
-  monkeypatch.setitem(sys.modules, "launch.benchmarks.refine", part)
-  monkeypatch.setattr(benchmark.importlib.util, "find_spec", lambda name: name if name.endswith("refine") else None)
+  for name in ("refine", "train"):
+    monkeypatch.setitem(sys.modules, f"launch.benchmarks.{name}", part)
+  monkeypatch.setattr(benchmark.importlib.util, "find_spec", lambda name: None if name.endswith("snap") else name)
   monkeypatch.setattr(benchmark.jax, "config", types.SimpleNamespace(update=updated.__setitem__))
   monkeypatch.setattr(benchmark.os, "getloadavg", lambda: (1.25, 2.5, 5.0))
   with pytest.raises(InputError, match="--what is missing: expected one of generate, interpret, refine"):
@@ -112,11 +114,14 @@ def test_a_benchmark_is_written_with_its_circumstances(benchmark, tmp_path, monk
   with pytest.raises(InputError, match="--out: expected a value, got nothing"):
     call(benchmark, what="refine", out="")
   assert call(benchmark, what="refine") == 0 and not updated
-  assert call(benchmark, what="refine", out=tmp_path / "f.json", devices=3) == 0
+  for given, part in (({"devices": 3}, "train"), ({"config": "configs/tiny.py"}, "train"), ({"trees": 9}, "generate")):
+    with pytest.raises(InputError, match=f"--{next(iter(given))}: says nothing without --what={part}"):
+      call(benchmark, what="refine", **given)
+  assert call(benchmark, what="train", out=tmp_path / "f.json", devices=3) == 0
   assert updated == {"jax_platforms": "cpu", "jax_num_cpu_devices": 3}
   text = (tmp_path / "f.json").read_text()
   found = json.loads(text)
-  assert text.startswith('{\n  "what": "refine",\n') and found["results"] == {"seconds": 1.5}
+  assert text.startswith('{\n  "what": "train",\n') and found["results"] == {"seconds": 1.5}
   assert found["python"] == ".".join(map(str, sys.version_info[:3])) and found["num_cores"] >= 1
   assert found["load"] == 1.25 and found["device"] == "cpu"  # that of the last minute
 
@@ -193,7 +198,7 @@ def training(monkeypatch, tmp_path):
       values = train.asked.FLAGS
       if not values.is_parsed():
         values(["train"])
-      for name, value in {"workdir": str(tmp_path / "w"), **flags}.items():
+      for name, value in {"config": "c", "workdir": str(tmp_path / "w"), **flags}.items():
         values[name].value = value
       return train.main([])
   return main, asked, Stop, tmp_path / "w"
@@ -315,18 +320,13 @@ def test_errors_of_threads_that_save_are_raised_and_not_logged(path, is_kept):
 
 
 @pytest.mark.filterwarnings("ignore:.*found in sys.modules:RuntimeWarning")  # a program is run beside its import
-@pytest.mark.parametrize(("name", "extra", "required", "given"), [
-  ("benchmark", None, [], {"argv"}), ("card", None, ["model"], {"flag_values"}), ("evaluate", "plot", [], set()),
-  ("export", "train", ["workdir", "name", "out"], {"flag_values"}), ("train", "train", ["config", "workdir"], {"argv"}),
-  ("validate", "train", ["model", "data"], {"flag_values"})])
-def test_a_command_is_prepared_before_its_imports_and_run_after_them(
-    benchmark, monkeypatch, name, extra, required, given):
+@pytest.mark.parametrize(("name", "extra", "given"), [
+  ("benchmark", None, {"argv"}), ("card", None, {"flag_values"}), ("evaluate", "plot", set()),
+  ("export", "train", {"flag_values"}), ("train", "train", {"argv"}), ("validate", "train", {"flag_values"})])
+def test_a_command_is_prepared_before_its_imports_and_run_after_them(benchmark, monkeypatch, name, extra, given):
   called = []
   monkeypatch.setattr(startup, "prepare", lambda doc, module, **more: called.append(("prepare", doc, module, more)))
   monkeypatch.setattr(runner, "run", lambda main, **more: called.append(("run", main, more)))
-  for mark in ("mark_flag_as_required", "mark_flags_as_required"):
-    monkeypatch.setattr(absl_flags, mark, lambda names, flag_values=None: called.append(
-      ("required", [names] if isinstance(names, str) else names, flag_values)))
   for change in ("use_absl_handler", "set_verbosity"):
     monkeypatch.setattr(train.logging, change, lambda *level, change=change: called.append((change, *level)))
   filters = logging.getLogger("absl").filters
@@ -340,10 +340,18 @@ def test_a_command_is_prepared_before_its_imports_and_run_after_them(
   kind, main, more = called[-1]
   assert kind == "run" and main is found["main"] and set(more) == given
   assert more.get("flag_values") in (None, found["asked"].FLAGS)
-  marked = [(names, values) for kind, names, values in (each for each in called if each[0] == "required")]
-  assert [names for names, _ in marked] == ([required] if required else [])
-  assert all(values is more.get("flag_values") for _, values in marked)
   if name == "train":
     assert ("use_absl_handler",) in called and ("set_verbosity", train.logging.INFO) in called
     assert found["_is_ours"] in logging.getLogger("absl").filters and logging.getLogger("jax").level == logging.WARNING
     assert logging.getLogger("asyncio").level == logging.CRITICAL
+
+
+@pytest.mark.parametrize(("command", "given", "missing"), [
+  (card, {}, "model"), (export, {"name": "a", "out": "o"}, "workdir"), (export, {"workdir": "w", "out": "o"}, "name"),
+  (export, {"workdir": "w", "name": "a"}, "out"), (train, {"workdir": "w"}, "config"),
+  (train, {"config": "configs/tiny.py"}, "workdir"), (validate, {"data": "d"}, "model"),
+  (validate, {"model": "m"}, "data")])
+def test_a_flag_that_must_be_given_is_asked_for(monkeypatch, command, given, missing):
+  monkeypatch.setattr(compilation, "use_cache", lambda: None)
+  with pytest.raises(InputError, match=f"^--{missing} is required$"):
+    call(command, **given)

@@ -5,6 +5,9 @@ from ml_collections import config_flags
 
 PARTS = ("generate", "interpret", "refine", "named", "memory", "snap", "decode", "train", "infer", "chance")
 
+# Flags that some parts alone read.
+PARTS_OF = {"trees": "generate", "config": "train", "devices": "train"}
+
 FLAGS = flags.FLAGS
 WHAT = flags.DEFINE_enum("what", None, PARTS, "The part to measure.")
 OUT = flags.DEFINE_string("out", None, "JSON file of the figures; they are printed in any case.")

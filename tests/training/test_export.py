@@ -17,7 +17,7 @@ from configs.data import univariate
 from data_gen import bloom, config as config_lib, job as job_lib, seen, workers
 from launch import card, export
 from symformer_jax import configuration, files
-from symformer_jax.errors import InputError, ModelError
+from symformer_jax.errors import DataError, InputError, ModelError
 from symformer_jax.pretrained import registry
 from symformer_jax.training import checkpoint, loop
 from symformer_jax.training.config import MeshConfig, TrainConfig
@@ -123,10 +123,20 @@ def test_other_data_of_the_model_it_started_from_stay_known(first, generated, tm
   assert [part.num_equations for part in seen.read(model.folder, model.card).parts] == [64, 1]
 
 
-def test_without_the_data_the_card_knows_no_hashes(first, tmp_path, capsys):
-  model = export_to(tmp_path, first[0], seen=tmp_path / "gone")
+def test_without_the_data_the_card_knows_no_hashes(first, generated, tmp_path, capsys):
+  generated.rename(tmp_path / "elsewhere")
+  try:
+    model = export_to(tmp_path / "model", first[0])
+  finally:
+    (tmp_path / "elsewhere").rename(generated)
   assert model.card["seen"] is None and model.card["training"]["data"] is None
   assert "note: without hashes of the training data" in capsys.readouterr().err
+
+
+def test_data_that_are_asked_for_are_there(first, tmp_path):
+  with pytest.raises(DataError, match="no manifest.json in .*gone: expected a folder written by data_gen.generate"):
+    call(export, workdir=first[0], name="mine", out=tmp_path / "model", seen=tmp_path / "gone")
+  assert not list(tmp_path.iterdir())
 
 
 def test_a_model_for_its_name_only(first, tmp_path):
