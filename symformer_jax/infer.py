@@ -11,7 +11,8 @@ SIGTERM or a terminal that is closed.
 if __name__ == "__main__":
   from symformer_jax.commands import startup  # first: the other imports take seconds
 
-  startup.prepare(__doc__, "symformer_jax.commands.infer_flags")
+  # What a search of a small table takes on two cores: 2.1 GB; with 1.9 GB LLVM ends the process.
+  startup.prepare(__doc__, "symformer_jax.commands.infer_flags", address_space=2 << 30)
 
 from collections.abc import Callable, Sequence
 import contextlib

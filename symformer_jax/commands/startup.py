@@ -7,6 +7,7 @@ import contextlib
 import gc
 import importlib
 import os
+import resource
 import signal
 import sys
 import types
@@ -22,7 +23,7 @@ VERSION = {"--version", "-version"}
 _END_OF_TIME_S = 253_402_300_800
 
 
-def prepare(doc: str | None, flags_module: str, *, extra: str | None = None) -> None:
+def prepare(doc: str | None, flags_module: str, *, extra: str | None = None, address_space: int = 0) -> None:
   """Prints the help or version that was asked for and exits, or readies the process for imports that take seconds.
 
   Until `end_imports`, signals end the process at once; libraries keep to themselves what no user can mend.
@@ -30,6 +31,7 @@ def prepare(doc: str | None, flags_module: str, *, extra: str | None = None) -> 
     doc: the command's docstring.
     flags_module: dotted name of the module that defines its flags, in `FLAGS`; it imports next to nothing.
     extra: of the package, without which the command's imports fail; that is said in one line.
+    address_space: bytes that the command needs of it. Libraries that get none end the process by a signal.
   """
   # XLA logs slow compilations as errors; what fails is an exception. Read when JAX is loaded.
   os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
@@ -49,12 +51,23 @@ def prepare(doc: str | None, flags_module: str, *, extra: str | None = None) -> 
     runner.run(lambda argv: None, flag_values=flag_values, doc=doc, flags_module=flags_module)
   if extra and extras.find_missing(extra):
     runner.run(lambda argv: extras.require(extra), argv=sys.argv[:1])
+  allowed, _ = resource.getrlimit(resource.RLIMIT_AS)
+  if allowed != resource.RLIM_INFINITY and allowed < address_space:
+    runner.run(lambda argv: _say_what_is_allowed(allowed, address_space), argv=sys.argv[:1])
   # NumPy reads it while it is imported, Matplotlib for the dates of its files.
   epoch = os.environ.get("SOURCE_DATE_EPOCH", "0")
   if not (epoch.isdecimal() and len(epoch) < 20 and int(epoch) < _END_OF_TIME_S):
     runner.run(lambda argv: _refuse_epoch(epoch), argv=sys.argv[:1])
   # Of what is imported nothing is garbage, and looking for it takes an eighth of the time.
   gc.disable()
+
+
+def _say_what_is_allowed(allowed: int, needed: int) -> int:
+  from symformer_jax.commands import runner
+
+  runner.say(f"error: not enough memory: {allowed / 1e9:.1f} GB of address space are allowed (ulimit -v), expected at "
+             f"least {needed / 1e9:.1f} GB")
+  return runner.SOME_FAILED
 
 
 def _refuse_epoch(epoch: str) -> NoReturn:

@@ -283,6 +283,16 @@ def test_too_little_memory_while_a_command_is_imported_is_one_line():
     assert ("Traceback" in done.stderr) == (error != "MemoryError")
 
 
+def test_a_limit_of_address_space_that_is_too_low_is_one_line():
+  module = [sys.executable, "-m", "symformer_jax.infer"]
+  for limit, arguments, code, message in (
+      (1 << 30, ["--data=none.csv"], 1, "error: not enough memory: 1.1 GB of address space are allowed (ulimit -v), "
+       "expected at least 2.1 GB\n"),
+      (1 << 30, ["--version"], 0, ""), (3 << 30, ["--data=none.csv"], 2, "error: --data: no such file: 'none.csv'\n")):
+    done = subprocess.run(["prlimit", f"--as={limit}", *module, *arguments], capture_output=True, text=True, cwd=ROOT)
+    assert (done.returncode, done.stderr) == (code, message)
+
+
 def test_too_little_memory_is_one_line(flag_values, capsys):
   def main(argv):
     raise MemoryError
