@@ -39,7 +39,7 @@ from symformer_jax.evaluation import (
   second_opinion,
   suites,
 )
-from symformer_jax.files import check_regular, check_writable, claimed, make_folder, write_text
+from symformer_jax.files import check_regular, check_writable, claimed, make_folder, shorten, write_text
 
 # Settings whose flags have other names.
 _FLAG_OF = {"num_samples": "samples", "config": "search_config"}
@@ -64,6 +64,7 @@ def main(argv: list[str]) -> int:
   suite = suites.find_suite(asked.SUITE.value, settings)
   models = models_lib.open_models(asked.MODEL.value)
   tasks, missing = models.split(suites.make_tasks(suite, settings))
+  _note_strangers(peers, tasks)
   was_seen = _was_seen(asked.SEEN.value, models.used_by(tasks))
   folder = _open_folder(asked.OUT.value, {"suite": asked.SUITE.value, "model": asked.MODEL.value, **vars(settings)})
   stop = runner.StopRequest()
@@ -124,6 +125,18 @@ def _with_peers(settings: suites.Settings, peers: peers_lib.Peers) -> suites.Set
     return settings
   return dataclasses.replace(
     settings, baseline=tuple(peers.versions), max_time=settings.max_time or peers_lib.MAX_TIME_S)
+
+
+def _note_strangers(peers: peers_lib.Peers, tasks: Sequence[suites.Task]) -> None:
+  """Says which predictions are of no problem that is asked: a name may be misspelt."""
+  if not peers.predictions:
+    return
+  known = {task.problem.name for task in tasks}
+  strangers = [name for name in dict.fromkeys(name for name, _ in peers.predictions) if name not in known]
+  if strangers:
+    more = f" and {len(strangers) - 1} more" if len(strangers) > 1 else ""
+    runner.say(runner.one_line(
+      f"note: --predictions: {shorten(strangers[0], 60)!r}{more}: no problem of this run has that name"))
 
 
 def _open_folder(out: str | None, settings: dict[str, Any]) -> pathlib.Path:

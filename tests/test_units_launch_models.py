@@ -36,7 +36,7 @@ def judge(monkeypatch, tmp_path):
   monkeypatch.setattr(evaluate.compilation, "use_cache", lambda: None)
   monkeypatch.setattr(evaluate.runner, "StopRequest", lambda: types.SimpleNamespace(is_set=lambda: False))
   monkeypatch.setattr(evaluate.peers_lib, "open_peers", lambda names, **given: asked.update(
-    peers=(names, given)) or types.SimpleNamespace(missing=asked["missing"], versions={"operon": "1"}))
+    peers=(names, given)) or types.SimpleNamespace(missing=asked["missing"], versions={"operon": "1"}, predictions={}))
 
   def make_tasks(suite, settings):
     asked.update(suite=suite, settings=settings)
@@ -281,10 +281,13 @@ def test_the_card_of_an_exported_model(exporting, tmp_path, capsys, monkeypatch)
   config.init_from = "/y/parent"
   parent = types.SimpleNamespace(folder="f", card={"name": "p", "weights_sha256": "s", "training": {"examples": 100}})
   monkeypatch.setattr(export.registry, "load_model", lambda name: parent)
+  looked_for = []
+  monkeypatch.setattr(export.writer, "find_folders", looked_for.append)
   assert main(which="best", seen="s1,s2", by_name_only=True) == runner.DONE
   training = saved["card"]["training"]
   assert (training["steps"], training["examples_in_all"], training["validation"]["step"]) == (100, 7300, 50)
   assert training["started_from"] == {"name": "p", "weights_sha256": "s", "examples_in_all": 100, "started_from": None}
+  assert looked_for == ["s1", "s2"]
   assert training["data"] == ["s1", "s2"] and saved["card"]["seen"] == (["s1", "s2"], parent, 1)
   assert saved["card"]["by_name_only"] is True and training["config"]["init_from"] == "parent"
   parent.card["training"] |= {"examples_in_all": 900, "started_from": {"name": "q"}}

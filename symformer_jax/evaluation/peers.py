@@ -131,8 +131,10 @@ def _predictions(rows: csv.DictReader, path: str) -> dict[tuple[str, int | None]
   found = {}
   for i, row in enumerate(rows, 1):
     try:
-      seed = int(row["seed"]) if row.get("seed") else None
-      found[row["name"], seed] = row["expression"], float(row.get("seconds") or 0.0)
+      key = row["name"], int(row["seed"]) if row.get("seed") else None
+      if key in found:
+        raise ValueError("the name stands in a row above, too, with the same seed or none; expected one prediction")
+      found[key] = row["expression"], float(row.get("seconds") or 0.0)
     except ValueError as error:
       raise InputError(f"--predictions: {path}, row {i} ({row['name']}): {error}") from None
   return found

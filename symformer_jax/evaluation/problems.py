@@ -1,6 +1,6 @@
 """Benchmark problems: a true formula, where its points are drawn, and the files that list them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 import csv
 import dataclasses
 import functools
@@ -115,19 +115,30 @@ def read_problems(path: str | os.PathLike) -> list[Problem]:
 
 
 def _read(text: str, file: str) -> list[Problem]:
-  rows = csv.DictReader(text.splitlines(), restval="")
+  rows = csv.DictReader(text.splitlines())
   header = [name.strip() for name in rows.fieldnames or ()]
   missing = [name for name in COLUMNS if name not in header]
   if missing:
     raise InputError(f"{file}: no column {missing[0]!r}, expected {','.join(COLUMNS)}, got {','.join(header)!r}")
   rows.fieldnames = header
-  problems = [_problem(row, f"{file}, row {i} ({row['name']})") for i, row in enumerate(rows, 1)]
+  problems = [_problem(row, _check_cells(row, header, f"{file}, row {i}")) for i, row in enumerate(rows, 1)]
   if not problems:
     raise InputError(f"{file}: no problems below the header")
   repeated = [p.name for i, p in enumerate(problems) if p.name in {q.name for q in problems[:i]}]
   if repeated:
     raise InputError(f"{file}: the name {repeated[0]!r} stands in two rows, expected different names")
   return problems
+
+
+def _check_cells(row: dict, header: Sequence[str], where: str) -> str:
+  """Refuses a row without a cell for each column, or without a name; where it stands, with its name."""
+  num_cells = sum(cell is not None for name, cell in row.items() if name is not None) + len(row.get(None, ()))
+  where = f"{where} ({shorten(row['name'] or 'without a name', 60)})"
+  if num_cells != len(header):
+    raise InputError(f"{where}: expected {len(header)} cells ({','.join(header)}), got {num_cells}")
+  if not row["name"].strip():
+    raise InputError(f"{where}: name: expected a name, got nothing")
+  return where
 
 
 def _problem(row: dict[str, str], where: str) -> Problem:

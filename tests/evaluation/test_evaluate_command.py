@@ -128,11 +128,13 @@ def test_unusable_arguments(ask, tmp_path, monkeypatch):
 
 def test_a_baseline_in_the_same_table(ask, tmp_path, monkeypatch, capsys):
   theirs = tmp_path / "theirs.csv"
-  theirs.write_text("name,expression\nwave,2.5*sin(x) + 1.5\nplane,x\n", encoding="utf-8")
+  theirs.write_text("name,expression\nwave,2.5*sin(x) + 1.5\nplane,x\nwaves,x\nplan,x\n", encoding="utf-8")
   monkeypatch.setattr(peers, "_version", lambda python, package: None)
   for _ in range(2):  # the second time resumes
     assert ask(baseline=["file", "gplearn"], predictions=str(theirs)) == runner.SOME_FAILED
-  assert "note: --baseline=gplearn: not installed: pip install gplearn" in capsys.readouterr().err
+  said = capsys.readouterr().err
+  assert "note: --baseline=gplearn: not installed: pip install gplearn" in said
+  assert "note: --predictions: 'waves' and 1 more: no problem of this run has that name\n" in said
   summary = json.loads((tmp_path / "out" / "summary.json").read_text())
   assert {name: v["share_recovered"] for name, v in summary["variants"].items()} == {"": 0.5, "file": 0.5}
   assert "| gplearn | missing: not installed" in (tmp_path / "out" / "report.md").read_text()

@@ -126,7 +126,7 @@ HEADER = "family,name,n_vars,expression,ranges"
 def test_problems_and_predictions_are_utf8_with_or_without_a_mark(tmp_path, other_locale):
   path = tmp_path / "p.csv"
   for mark in (b"", b"\xef\xbb\xbf"):
-    path.write_bytes(mark + f"{HEADER}\nf\u00e9,n\u00fc,1,x,0:1,too many,cells\n".encode())
+    path.write_bytes(mark + f"{HEADER}\nf\u00e9,n\u00fc,1,x,0:1\n".encode())
     [found] = problems.read_problems(path)
     assert (found.family, found.name) == ("f\u00e9", "n\u00fc")
     path.write_bytes(mark + "name,expression\nn\u00fc,x,1,2\n\u00e9\n".encode())
@@ -134,8 +134,8 @@ def test_problems_and_predictions_are_utf8_with_or_without_a_mark(tmp_path, othe
   assert len(problems.load_list("paper")) > 40
 
 
-def test_cells_that_are_not_there_are_empty():
-  [found] = problems._read(f"{HEADER}\nf,n,1,x", "p.csv")
+def test_ranges_that_are_not_given_are_the_largest_box():
+  [found] = problems._read(f"{HEADER}\nf,n,1,x,", "p.csv")
   assert found.box == ((-5.0, 5.0),)
   assert problems.variable_names(26) == tuple("xyzwvutsrqponmlkjihgfedcba") and problems.variable_names(0) == ()
 

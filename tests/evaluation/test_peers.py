@@ -91,6 +91,8 @@ def test_predictions_made_elsewhere(tmp_path):
 @pytest.mark.parametrize(("text", "message"), [
   ("name\nwave\n", "no column 'expression', expected name,expression"),
   ("name,expression,seed\nwave,x,first\n", r"row 1 \(wave\): invalid literal"),
+  ("name,expression,seed\nwave,x,\nwave,y,1\nwave,2*x,\n", r"row 3 \(wave\): the name stands in a row above, too"),
+  ("name,expression,seed\nwave,x,1\nwave,x,01\n", r"row 2 \(wave\): the name stands in a row above, too"),
 ])
 def test_bad_files_of_predictions(tmp_path, text, message):
   path = tmp_path / "theirs.csv"

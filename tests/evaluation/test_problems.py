@@ -128,7 +128,11 @@ def test_optional_columns_and_other_orders(tmp_path):
   ("f,a,1,x,0-1", "ranges: expected lo:hi with numbers, got '0-1'"),
   ("f,a,1,x,3:1", "expected lo < hi, both finite, got '3:1'"),
   ("f,a,1,x,0:inf", "expected lo < hi, both finite"),
-  ("f,a,1", r"row 1 \(a\): the formula is empty"),
+  ("f,a,1,,", r"row 1 \(a\): the formula is empty"),
+  ("f,a,1,x", r"row 1 \(a\): expected 5 cells \(family,name,n_vars,expression,ranges\), got 4"),
+  ("f,a,1,x,0:1,9", r"row 1 \(a\): expected 5 cells .*, got 6"),
+  ("f", r"row 1 \(without a name\): expected 5 cells .*, got 1"),
+  ("f, ,1,x,0:1", "row 1 .*: name: expected a name, got nothing"),
 ])
 def test_bad_rows_are_named(tmp_path, row, message):
   with pytest.raises(InputError, match=message):
