@@ -84,8 +84,23 @@ def shorten(path: str | os.PathLike, length: int = 200) -> str:
 
 
 def _place_of(path: pathlib.Path) -> pathlib.Path:
-  """Where a file is written: what a link to a file leads to, and the link stays one."""
-  return path.resolve() if path.is_symlink() and path.is_file() else path
+  """Where a file is written: what a link to a file leads to, be it there or not, and the link stays one."""
+  if not path.is_symlink() or (path.exists() and not path.is_file()):
+    return path
+  if is_circle(path):
+    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
+  return path.resolve()
+
+
+def is_circle(path: str | os.PathLike) -> bool:
+  """Whether a path is a link that leads back to itself: there is no file, and yet something is there."""
+  try:
+    os.stat(path)
+  except OSError as error:
+    return error.errno == errno.ELOOP
+  except ValueError:  # of a name with a NUL in it
+    return False
+  return False
 
 
 @contextlib.contextmanager

@@ -119,6 +119,18 @@ def test_a_link_to_a_file_stays_one(tmp_path):
     temporary.write_text("after")
   files.check_writable(link, flag="--out")
   assert link.is_symlink() and place.read_text() == "after" and os.listdir(tmp_path / "kept") == ["results.txt"]
+  place.unlink()
+  files.write_text(files.check_writable(link, flag="--out"), "again")  # also where it leads to nothing yet
+  assert link.is_symlink() and place.read_text() == "again"
+  link.unlink()
+  link.symlink_to(tmp_path / "nowhere" / "results.txt")
+  with pytest.raises(InputError, match="--out: cannot write '.*fit.json': No such file or directory"):
+    files.check_writable(link, flag="--out")
+  link.unlink()
+  link.symlink_to(link)
+  with pytest.raises(InputError, match="--out: cannot write '.*fit.json': Too many levels of symbolic links"):
+    files.check_writable(link, flag="--out")
+  assert os.listdir(tmp_path / "kept") == ["results.txt"]
   link.unlink()
   link.symlink_to("/dev/null")  # no file: a device is not replaced, the link is
   files.write_text(link, "text")
