@@ -49,6 +49,8 @@ def read(path: pathlib.Path, how: Reading) -> grids.Grid:
   try:
     if path.is_dir():
       raise InputError("is a folder, expected a file; a glob such as 'folder/*.csv' takes all files in it")
+    if files.is_circle(path):
+      raise InputError("is a link that leads back to itself")
     if not path.exists():
       raise InputError("no such file")
     if not path.is_file():  # a pipe that nobody writes to would be waited for

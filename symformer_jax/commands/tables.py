@@ -17,6 +17,7 @@ import numpy as np
 
 from symformer_jax import files
 from symformer_jax.commands import cells, grids, table_files, text_tables, times
+from symformer_jax.engine.rows import LARGEST, SMALLEST
 from symformer_jax.errors import InputError, suggest
 
 
@@ -321,6 +322,7 @@ class _Source:
     x = np.column_stack([column.content.values[rows] for column in features])
     y = y_column.content.values[rows]
     _check_points(y, target)
+    _check_sizes([(column.name, x[:, i]) for i, column in enumerate(features)], y, target)
     names = tuple(column.name for column in features)
     unused = tuple(name for name in dict.fromkeys(self.grid.names) if name not in (*names, target))
     return Table(str(path), names, target, x, y, tuple(notes), weights, unused)
@@ -443,3 +445,17 @@ def _check_points(y: np.ndarray, target: str) -> None:
     raise InputError(f"too few points: expected at least {MIN_POINTS} rows, got {len(y)}")
   if y.min() == y.max():  # their difference may be beyond all numbers
     raise InputError(f"the target {target!r} is constant: every value is {y[0]:g}")
+
+
+def _check_sizes(features: Sequence[tuple[str, np.ndarray]], y: np.ndarray, target: str) -> None:
+  """Refuses numbers that are too large or too small for a search, as `check_dataset` does, by the file's names."""
+  for name, column in [*features, (target, y)]:
+    if (size := np.max(np.abs(column))) > LARGEST:
+      raise InputError(f"column {name!r}: expected numbers up to {LARGEST:g} in size, got {size:g}; take a larger unit")
+  for name, column in features:
+    if 0 < (size := np.max(np.abs(column))) < SMALLEST:
+      raise InputError(f"column {name!r}: expected numbers of at least {SMALLEST:g} in size, got at most {size:g}; "
+                       "take a smaller unit")
+  if np.ptp(y) < SMALLEST:
+    raise InputError(
+      f"column {target!r}: expected a spread of at least {SMALLEST:g}, got {np.ptp(y):g}; take a smaller unit")

@@ -214,6 +214,30 @@ def test_names_that_no_file_can_have_say_why():
     find_files(["a\0b"])
 
 
+def test_a_link_that_leads_back_to_itself_is_no_missing_file(tmp_path):
+  loop = tmp_path / "loop.csv"
+  loop.symlink_to(loop)
+  [found] = find_files([str(loop), str(tmp_path / "*.csv")])
+  with pytest.raises(TableError, match="loop.csv: is a link that leads back to itself"):
+    read_table(found)
+
+
+@pytest.mark.parametrize(("row", "message"), [
+  ("2e90,1,1", "column 'a b': expected numbers up to 1e+60 in size, got 2e+90; take a larger unit"),
+  ("1,1,-3e99", "column 'c': expected numbers up to 1e+60 in size, got 3e+99; take a larger unit")])
+def test_numbers_beyond_what_a_search_takes_are_named_by_their_column(tmp_path, row, message):
+  path = tmp_path / "t.csv"
+  path.write_text(f"a b,b,c\n{row}\n" + "".join(f"{i},{i}e-70,{i * i}\n" for i in range(2, 9)))
+  with pytest.raises(TableError) as error:
+    read_table(str(path))
+  assert str(error.value) == f"{path}: {message}"
+  path.write_text(path.read_text().replace(row, "1,1e-70,1"))
+  with pytest.raises(TableError, match="column 'b': expected numbers of at least 1e-60 in size, got at most 8e-70"):
+    read_table(str(path))
+  with pytest.raises(TableError, match="column 'b': expected a spread of at least 1e-60, got 7e-70; take a"):
+    read_table(str(path), target="b")
+
+
 def test_dropped_rows_are_counted(write):
   table = read_table(write("a,b\n1,1\n2,\n3,x\n" + ROWS), drop_missing=True)
   assert len(table.y) == 8 and table.notes == ("2 of 10 rows left out: no finite number in a used column",)
@@ -293,7 +317,8 @@ def test_categories_become_columns_of_0_and_1(write):
 
 
 def test_a_target_at_both_ends_of_double_precision_varies(write):
-  assert len(read_table(write("a,b\n" + "".join(f"{i},{(-1)**i * 1.7e308}\n" for i in range(6)))).y) == 6
+  with pytest.raises(TableError, match=r"column 'b': expected numbers up to 1e\+60"):  # and not that it is constant
+    read_table(write("a,b\n" + "".join(f"{i},{(-1)**i * 1.7e308}\n" for i in range(6))))
 
 
 def test_names_are_compared_in_a_time_that_grows_with_their_number():
