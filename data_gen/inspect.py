@@ -124,6 +124,11 @@ def to_tree(row: Row, vocab: Vocabulary) -> expression.Node:
   return read_tree(row[0].tolist(), row[1], vocab)
 
 
+def _read_formula(text: str, config: GeneratorConfig) -> expression.Node:
+  """Raises InputError for text that is no formula of the configuration's variables."""
+  return canonicalize(parse(text, VARIABLE_NAMES[: config.num_variables]))
+
+
 def count_seen(text: str, folder: Path, config: GeneratorConfig) -> tuple[int, int]:
   """How many equations of a folder compute what a formula does, and how many have its skeleton.
 
@@ -132,7 +137,7 @@ def count_seen(text: str, folder: Path, config: GeneratorConfig) -> tuple[int, i
     InputError: for text that is no formula of the configuration's variables.
     DataError: when the folder has neither.
   """
-  tree = canonicalize(parse(text, VARIABLE_NAMES[: config.num_variables]))
+  tree = _read_formula(text, config)
   vocab = Vocabulary(config.num_variables)
   ids, _ = expression.encode(tree, vocab)
   wanted = np.array([exclusion.fingerprint(exclusion.probe(tree, config)), hash_skeleton(ids, vocab)], np.uint64)
@@ -225,6 +230,8 @@ def main(argv: list[str]) -> int:
     raise InputError("expected one or more folders written by data_gen.generate, got none")
   try:
     folders = [folder for directory in argv[1:] for folder in writer_lib.find_folders(directory)]
+    for folder in folders if asked.SEEN.value else ():  # before a report that may take minutes
+      _read_formula(asked.SEEN.value, from_dict(writer_lib.read_manifest(folder)["identity"]["config"]))
     for folder in folders:
       inspect(folder)
     for first, second in itertools.combinations(folders, 2):

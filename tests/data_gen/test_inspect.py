@@ -98,6 +98,13 @@ def test_nothing_is_no_name(capsys, arguments, message):
   assert inspect(*arguments) == 2 and message in capsys.readouterr().err
 
 
+def test_what_is_no_formula_is_said_before_the_report(made, capsys):
+  for formula, message in (("x+(", "expected a number"), ("x*y", "unknown name 'y'")):
+    assert inspect(str(made), f"--seen={formula}") == 2
+    out, err = capsys.readouterr()
+    assert out == "" and err.startswith(f"error: {message}") and err.count("\n") == 1
+
+
 def test_an_output_without_room_is_told_of(made, capsys, monkeypatch):
   def fail(*_):
     raise OSError(28, "No space left on device")
