@@ -193,7 +193,7 @@ class _Parser:
       self.position += 1
       value = float(text)
       if not math.isfinite(value):
-        raise ExpressionError(f"number {text} at position {at + 1} is too large")
+        raise ExpressionError(f"number {shorten(text, 60)} at position {at + 1} is too large")
       return number(value)
     if kind == "name":
       self.position += 1

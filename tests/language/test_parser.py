@@ -71,6 +71,7 @@ def test_symbols_on_request():
   ("sinn(x)", "unknown name 'sinn' at position 1.*did you mean 'sin'"),
   ("w + 1", r"unknown name 'w'.*expected a variable \(x, y, z\)"),
   ("1e999", "number 1e999 at position 1 is too large"),
+  ("9" * 6000, f"number {'9' * 30}...{'9' * 30} at position 1 is too large"),
   ("x ** ", "got the end"),
   ("f(x, y)", "unknown name 'f'"),
   ("sin(x, y)", r"expected '\)', got ','"),
