@@ -230,8 +230,9 @@ def main(argv: list[str]) -> int:
     raise InputError("expected one or more folders written by data_gen.generate, got none")
   try:
     folders = [folder for directory in argv[1:] for folder in writer_lib.find_folders(directory)]
-    for folder in folders if asked.SEEN.value else ():  # before a report that may take minutes
-      _read_formula(asked.SEEN.value, from_dict(writer_lib.read_manifest(folder)["identity"]["config"]))
+    if asked.SEEN.value:
+      for folder in folders:  # before a report that may take minutes
+        _read_formula(asked.SEEN.value, from_dict(writer_lib.read_manifest(folder)["identity"]["config"]))
     for folder in folders:
       inspect(folder)
     for first, second in itertools.combinations(folders, 2):

@@ -47,8 +47,8 @@ def main(argv: list[str]) -> int:
   workdir, name, place = Path(runner.required(asked.WORKDIR)), runner.required(asked.NAME), runner.required(asked.OUT)
   if not registry.is_name(name):  # a model that nobody could load
     raise InputError(f"--name: expected {registry.MAX_NAME} signs in a line at most")
-  for folder in asked.SEEN.value or ():  # of those of the run, which may be elsewhere by now, a note is enough
-    writer.find_folders(folder)
+  for directory in asked.SEEN.value or ():  # of those of the run, which may be elsewhere by now, a note is enough
+    writer.find_folders(directory)
   step = _choose_step(workdir)
   state, meta = checkpoint.read(workdir, step)
   config = configuration.build(TrainConfig, meta["config"])

@@ -8,7 +8,7 @@ FLAGS = flags.FLAGS
 SUITE = flags.DEFINE_string("suite", None, f"What is asked: {', '.join(choices.SUITES)}.")
 PROBLEMS = flags.DEFINE_string(
   "problems", None, f"A CSV of your own problems instead, with columns {','.join(choices.PROBLEM_COLUMNS)}; "
-  "variables x, y, z...; ranges lo:hi;lo:hi.")
+  "variables x, y, z...; ranges lo:hi;lo:hi, or an empty cell for the largest finite box made of -5, 0 and 5.")
 LIST = flags.DEFINE_enum("list", None, choices.LISTS, "The list of benchmark functions of a suite.")
 MODEL = flags.DEFINE_string(
   "model", "auto", "auto (by the number of variables), a shipped model's name, a folder, or for the suite ablation "

@@ -10,7 +10,8 @@ WHICH = flags.DEFINE_enum(
   "which", "newest", ("newest", "best"), "The newest checkpoint, or that of the lowest validation loss.",
   flag_values=FLAGS)
 SEEN = flags.DEFINE_list(
-  "seen", None, "Folders of the equations trained on; by default those of the run's configuration.", flag_values=FLAGS)
+  "seen", None, "Folders of the equations trained on; by default those of the run's configuration, if they are there.",
+  flag_values=FLAGS)
 BY_NAME_ONLY = flags.DEFINE_bool(
   "by_name_only", False, "The card says that --model=auto leaves this model out: for one still in training.",
   flag_values=FLAGS)
