@@ -327,6 +327,8 @@ def test_a_command_is_prepared_before_its_imports_and_run_after_them(benchmark, 
   called = []
   monkeypatch.setattr(startup, "prepare", lambda doc, module, **more: called.append(("prepare", doc, module, more)))
   monkeypatch.setattr(runner, "run", lambda main, **more: called.append(("run", main, more)))
+  for mark in ("mark_flag_as_required", "mark_flags_as_required"):  # whose messages are absl's own
+    monkeypatch.setattr(absl_flags, mark, lambda *given, **more: called.append(("required", *given)))
   for change in ("use_absl_handler", "set_verbosity"):
     monkeypatch.setattr(train.logging, change, lambda *level, change=change: called.append((change, *level)))
   filters = logging.getLogger("absl").filters
@@ -336,6 +338,7 @@ def test_a_command_is_prepared_before_its_imports_and_run_after_them(benchmark, 
   runpy.run_module(f"launch.{name}", run_name="imported")
   assert called == []
   found = runpy.run_module(f"launch.{name}", run_name="__main__")
+  assert not any(kind == "required" for kind, *_ in called)
   assert called[0] == ("prepare", found["__doc__"], f"launch.flags.{name}", {"extra": extra} if extra else {})
   kind, main, more = called[-1]
   assert kind == "run" and main is found["main"] and set(more) == given
