@@ -22,7 +22,7 @@ def check_writable(path: str | os.PathLike, *, flag: str) -> pathlib.Path:
     path: a file that is to be written.
     flag: the argument it came from, for the message.
   Raises:
-    InputError: when its folder does not exist, the path is a folder or a pipe, or writing there fails.
+    InputError: when its folder does not exist, the path is a folder, a pipe or a device, or writing there fails.
   """
   path = pathlib.Path(path)
   folder = path.parent
@@ -31,8 +31,8 @@ def check_writable(path: str | os.PathLike, *, flag: str) -> pathlib.Path:
       raise InputError(f"{flag}: the folder {shorten(folder)!r} of {shorten(path)!r} does not exist")
     if path.is_dir():
       raise InputError(f"{flag}: {shorten(path)!r} is a folder, expected a file name")
-    if path.is_fifo():  # a reader would be waited for
-      raise InputError(f"{flag}: {shorten(path)!r} is a pipe, expected a file name")
+    if path.is_fifo() or not _may_replace(path):  # a pipe's reader would be waited for, behind a link as well
+      raise InputError(f"{flag}: {shorten(path)!r} is no regular file, expected a file name")
     if path.exists() and not os.access(path, os.W_OK):
       raise InputError(f"{flag}: no permission to write {shorten(path)!r}")
     # Permissions do not tell all: of `/proc`, of a file system that is read-only, of a full disk, of a long name.
@@ -69,7 +69,16 @@ def check_regular(path: str | os.PathLike) -> None:
   """
   path = pathlib.Path(path)
   if path.exists() and not path.is_file() and not path.is_dir():
-    raise OSError(errno.EINVAL, "is no regular file", str(path))
+    raise _not_regular(path)
+
+
+def _not_regular(path: pathlib.Path) -> OSError:
+  return OSError(errno.EINVAL, "is no regular file", str(path))
+
+
+def _may_replace(path: pathlib.Path) -> bool:
+  """Whether a file may take the place of what is there: not of a pipe or a device, of a link to one it may."""
+  return path.is_symlink() or not path.exists() or path.is_file() or path.is_dir()
 
 
 def reason(error: Exception) -> str:
@@ -161,8 +170,14 @@ def _lock(place: pathlib.Path, *, flag: str, path: pathlib.Path) -> int:
 
 @contextlib.contextmanager
 def replacing(path: str | os.PathLike) -> Iterator[pathlib.Path]:
-  """Gives a temporary path beside `path` and moves it there at the end; after an error nothing is left behind."""
+  """Gives a temporary path beside `path` and moves it there at the end; after an error nothing is left behind.
+
+  Raises:
+    OSError: where the path is a pipe or a device, which stays what it is, or nothing can be written there.
+  """
   suffix, path = pathlib.Path(path).suffix, _place_of(pathlib.Path(path))
+  if not _may_replace(path):
+    raise _not_regular(path)
   # The suffix is kept: libraries choose the format by it.
   handle, name = tempfile.mkstemp(prefix=f".{path.stem}-", suffix=suffix, dir=path.parent)
   os.close(handle)

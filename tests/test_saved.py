@@ -221,6 +221,15 @@ def test_where_nothing_can_be_written_is_said_in_one_line(tmp_path, monkeypatch,
   assert not list(tmp_path.iterdir())
 
 
+def test_a_pipe_stays_what_it_is(tmp_path):
+  place = tmp_path / "fit.json"
+  os.mkfifo(place)
+  for save in (fitted_by_hand(make_result()).save, lambda path: saved.save_result(make_result(), path)):
+    with pytest.raises(InputError, match=f"^cannot write '{place}': is no regular file$"):
+      save(place)
+  assert place.is_fifo() and os.listdir(tmp_path) == ["fit.json"]
+
+
 def test_what_has_no_end_is_not_read(tmp_path):
   os.mkfifo(tmp_path / "fit.json")
   for path in (tmp_path / "fit.json", "/dev/zero"):

@@ -393,7 +393,7 @@ def test_unwritable_outputs_are_refused_before(tmp_path):
   with pytest.raises(InputError, match="is a folder, expected a file name"):
     files.check_writable(tmp_path, flag="--out")
   os.mkfifo(tmp_path / "pipe.jsonl")
-  with pytest.raises(InputError, match="pipe.jsonl' is a pipe, expected a file name"):
+  with pytest.raises(InputError, match="pipe.jsonl' is no regular file, expected a file name"):
     files.check_writable(tmp_path / "pipe.jsonl", flag="--out")
   (tmp_path / "pipe.jsonl").unlink()
   # Permissions alone would allow these, at least to a superuser.

@@ -99,7 +99,7 @@ def test_a_folder_of_other_results_is_refused_and_left_as_it_is(ask, tmp_path):
 def test_settings_that_nobody_writes_are_not_waited_for(ask, tmp_path):
   (tmp_path / "o").mkdir()
   os.mkfifo(tmp_path / "o" / "settings.json")
-  with pytest.raises(InputError, match="settings.json' is a pipe, expected a file name"):
+  with pytest.raises(InputError, match="settings.json' is no regular file, expected a file name"):
     ask(out=str(tmp_path / "o"))
   (tmp_path / "o" / "settings.json").unlink()
   (tmp_path / "o" / "settings.json").symlink_to("/dev/zero")
