@@ -15,8 +15,9 @@ from collections.abc import Callable, Mapping, Sequence
 import difflib
 import math
 import re
+from typing import Any
 
-from symformer_jax.errors import ExpressionError, suggest
+from symformer_jax.errors import ExpressionError, InputError, suggest
 from symformer_jax.files import shorten
 from symformer_jax.language.expression import Node, negate, number, power, symbol, unknown, variable
 
@@ -93,10 +94,12 @@ def parse(
   Returns:
     The tree; minus and division are written with neg and inv. Operands keep their order.
   Raises:
-    ExpressionError: says what was found where, and what was expected.
+    InputError: for variables that are no names, or where two have one name.
+    ExpressionError: one that says what was found where, and what was expected.
   """
   if not isinstance(text, str):
     raise ExpressionError(f"expected a formula as text, got {shorten(repr(text), 60)}")
+  variables = _read_names(variables)
   # Names may be long, and stand often.
   limit = max([MAX_LENGTH, *(MAX_TOKENS * (len(name) + 2 + name.count("`")) for name in variables)])
   if len(text) > limit:
@@ -105,14 +108,27 @@ def parse(
   return _Parser(text, variables, allow_symbols, allow_unknowns, functions).parse()
 
 
+def _read_names(variables: Any) -> list[str]:
+  try:
+    names: list[Any] = list(variables)
+  except TypeError:
+    names = [None]
+  if not all(isinstance(name, str) for name in names):
+    raise InputError(f"variables: expected names of columns as text, got {shorten(repr(variables), 60)}")
+  if len(set(names)) < len(names):
+    repeated = next(name for i, name in enumerate(names) if name in names[:i])
+    raise InputError(f"variables: expected names that differ, got {shorten(repr(repeated), 60)} twice")
+  return names
+
+
 class _Parser:
   """Recursive descent over the token list."""
 
   def __init__(
-    self, text: str, variables: Sequence[str], allow_symbols: bool, allow_unknowns: bool,
+    self, text: str, variables: list[str], allow_symbols: bool, allow_unknowns: bool,
     functions: Mapping[str, Callable[..., Node]],
   ):
-    self.text, self.variables, self.functions = text, list(variables), functions
+    self.text, self.variables, self.functions = text, variables, functions
     self.allow_symbols, self.allow_unknowns = allow_symbols, allow_unknowns
     self.tokens = self._tokenize(text)
     self.position = self.depth = 0

@@ -72,7 +72,7 @@ def model_names() -> list[str]:
   return sorted(path.parent.name for path in FOLDER.glob(f"*/{CARD}"))
 
 
-def load_model(name: str = "auto", *, num_variables: int = 1) -> LoadedModel:
+def load_model(name: str | os.PathLike[str] = "auto", *, num_variables: int = 1) -> LoadedModel:
   """Loads a shipped model by name, or an exported one by folder.
 
   Args:
@@ -81,8 +81,12 @@ def load_model(name: str = "auto", *, num_variables: int = 1) -> LoadedModel:
       `by_name_only` (one still in training) is left out.
     num_variables: D, read by `auto`.
   Raises:
+    InputError: for a name that is neither text nor a path.
     ModelError: unknown name (the message says which exist), damaged or foreign files.
   """
+  if not isinstance(name, str | os.PathLike):
+    raise InputError(f"name: expected that of a model, or a folder, got {shorten(repr(name))}")
+  name = os.fspath(name)
   if name == "auto":
     return load_model(pick_name(num_variables))
   if name in model_names():

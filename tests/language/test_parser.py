@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import sympy
 
-from symformer_jax.errors import ExpressionError, SymFormerError
+from symformer_jax.errors import ExpressionError, InputError, SymFormerError
 from symformer_jax.language import expression, parser, printing
 from symformer_jax.language.expression import Node, number, symbol, variable
 
@@ -44,6 +44,17 @@ def test_precedence_as_sympy_reads_it(text):
   # The oracle parses text of this test, never a user's.
   oracle = sympy.lambdify(x, sympy.sympify(text.replace("^", "**")))(X[:, 0])
   np.testing.assert_allclose(value(text), oracle, rtol=1e-12)
+
+
+@pytest.mark.parametrize(("variables", "message"), [
+  (None, "expected names of columns as text, got None"), (np.array(3), "expected names of columns as text, got array"),
+  (3, "expected names of columns as text, got 3"),
+  ([1], r"expected names of columns as text, got \[1\]"), ([None, "x"], "expected names of columns as text"),
+  (["x", "y", "x"], "expected names that differ, got 'x' twice$")])
+def test_variables_are_names_that_differ(variables, message):
+  with pytest.raises(InputError, match=f"^variables: {message}"):
+    parser.parse("x", variables)
+  assert parser.parse("x", iter(["y", "x"])) == parser.parse("x", np.array(["y", "x"])) == variable(1)
 
 
 def test_columns_win_over_functions():

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from symformer_jax.errors import ModelError
+from symformer_jax.errors import InputError, ModelError
 from symformer_jax.model import symformer
 from symformer_jax.model.config import DecoderConfig, EncoderConfig, ModelConfig
 from symformer_jax.pretrained import registry
@@ -31,7 +31,7 @@ def folder(tmp_path):
 
 
 def test_round_trip_rounds_to_bfloat16(folder):
-  model = registry.load_model(str(folder))
+  model = registry.load_model(folder)
   params = symformer.init_params(CONFIG, jax.random.key(0))
   assert model.config == CONFIG and model.name == "m" and model.card["note"] == "test"
   jax.tree.map(
@@ -60,6 +60,12 @@ def test_unknown_name_lists_what_exists():
     registry.load_model("univariat")
   with pytest.raises(ModelError, match="cannot open the model 'm{100}[.]{3}m{100}': File name too long"):
     registry.load_model("m" * 5000)
+
+
+@pytest.mark.parametrize("name", [None, 3, b"univariate", ["univariate"]])
+def test_what_is_no_name_is_refused(name):
+  with pytest.raises(InputError, match=re.escape(f"name: expected that of a model, or a folder, got {name!r}")):
+    registry.load_model(name)
 
 
 def test_truncated_weights_are_refused(folder):
