@@ -1,5 +1,8 @@
-"""What DataFrames and arrays hold that is no number, said before NumPy fails at it, or makes numbers of dates."""
+"""What DataFrames and arrays hold that is no number, or one too large or small, said before NumPy fails at it, or makes
+numbers of dates.
+"""
 
+from collections.abc import Sequence
 import datetime
 from typing import Any
 
@@ -9,6 +12,8 @@ from symformer_jax.errors import InputError
 
 _TIMES = (np.datetime64, np.timedelta64, datetime.date, datetime.time, datetime.timedelta)
 _ADVICE = "give numbers, such as days or years, from"
+# Sizes whose fourth powers double precision holds: covariances of constants have those.
+SMALLEST, LARGEST = 1e-60, 1e60
 
 
 def check_numeric(data: Any, argument: str) -> None:
@@ -29,6 +34,32 @@ def check_numeric(data: Any, argument: str) -> None:
     raise InputError(f"{argument}: two columns are called {repeated[0]!r}")
   for place, name in enumerate(frame.columns):
     _check_column(frame.iloc[:, place], argument if frame is not data else f"{argument}: column {name!r}")
+
+
+def check_sizes(x: np.ndarray, y: np.ndarray, names: Sequence[str] | None = None) -> None:
+  """Refuses numbers that no formula can be fitted to in double precision.
+
+  Args:
+    x: points [N, D], N at least 1, and y: [N], both finite; names: of the columns, which are numbered without.
+  Raises:
+    InputError: names the column, and which way its unit is to be changed.
+  """
+  def called(column: int) -> str:
+    return f"column {column if names is None or len(names) != x.shape[1] else names[column]!r}"
+
+  sizes = np.max(np.abs(x), axis=0)
+  largest, height = int(np.argmax(sizes)), np.max(np.abs(y))
+  if sizes[largest] > LARGEST:
+    raise InputError(f"X: expected numbers up to {LARGEST:g} in size, got {sizes[largest]:g} in {called(largest)}; "
+                     "take a larger unit")
+  if height > LARGEST:
+    raise InputError(f"y: expected numbers up to {LARGEST:g} in size, got {height:g}; take a larger unit")
+  for column, size in enumerate(sizes):
+    if 0 < size < SMALLEST:
+      raise InputError(f"X: expected numbers of at least {SMALLEST:g} in size in each column, got at most {size:g} in "
+                       f"{called(column)}; take a smaller unit")
+  if 0 < np.ptp(y) < SMALLEST:
+    raise InputError(f"y: expected a spread of at least {SMALLEST:g}, got {np.ptp(y):g}; take a smaller unit")
 
 
 def _check_column(column: Any, what: str) -> None:

@@ -285,7 +285,7 @@ def _pose(
     task = make_task(dataset, names, options, target=target)
     _refuse_target(options, task.names, target)
     return None, [turn(task) if _may_turn(options) else task]
-  rows = check_dataset(dataset)
+  rows = check_dataset(dataset, names=names)
   columns = tuple(names) if names is not None else default_names(rows.x.shape[1])
   _refuse_target(options, columns, target)
   excluded = options.restrictions.for_columns(columns).excluded
@@ -356,9 +356,9 @@ def _weigh(
 ) -> tuple[list[_Weighed | InputError], bool]:
   """The data sets under the loss, or why one cannot be; and whether a first look was stopped."""
   weighed: list[_Weighed | InputError] = []
-  for dataset in datasets:
+  for dataset, columns in zip(datasets, names, strict=True):
     try:
-      rows = check_dataset(dataset)
+      rows = check_dataset(dataset, names=columns)
       weighing = losses.weigh_first(options.loss, rows)
       is_changed = options.loss != losses.SQUARED
       weighed.append(_Weighed(with_weights(dataset, weighing.weights) if is_changed else dataset, weighing))

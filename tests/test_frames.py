@@ -1,12 +1,14 @@
 """DataFrames and arrays that hold no numbers are refused, before NumPy fails at them or makes numbers of dates."""
 
 import datetime
+import re
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from symformer_jax import testing
+from symformer_jax.engine.rows import check_dataset
 from symformer_jax.errors import InputError
 from symformer_jax.estimator import SymFormerRegressor
 from symformer_jax.frames import check_numeric
@@ -90,3 +92,21 @@ def test_no_way_in_takes_dates_for_numbers():
   for predict in (model.predict, refine("a*x", x, y).predict):
     with pytest.raises(InputError, match="^X holds dates"):
       predict(DAYS[:, None])
+
+
+@pytest.mark.parametrize(("size", "message"), [
+  (1e120, "X: expected numbers up to 1e[+]60 in size, got 2e[+]120 in column {}; take a larger unit"),
+  (1e-120, "X: expected numbers of at least 1e-60 in size in each column, got at most 2e-120 in column {}; take a")])
+def test_a_column_of_numbers_too_large_or_small_is_named(size, message):
+  x, proposer = np.linspace(1, 2, 9), testing.FixedProposer(["x0"])
+  X = np.column_stack([x, size * x])
+  frame = pd.DataFrame(X, columns=["time", "mass (kg)"])
+  for points, names, called in ((X, None, "1"), (X, [("a", "b")], "'b'"), (frame, None, "'mass [(]kg[)]'")):
+    [result] = search(proposer, [(points, x)], names=names)
+    assert re.match(message.format(called), result.message)
+  model = SymFormerRegressor(model=proposer, verbose=False)
+  for points, called in ((X, "'x1'"), (frame, "'mass [(]kg[)]'")):
+    with pytest.raises(InputError, match=message.format(called)):
+      model.fit(points, x)
+  with pytest.raises(InputError, match=message.format("1")):
+    check_dataset((X, x), names=["a"])  # which is refused where names are read

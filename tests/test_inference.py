@@ -215,7 +215,7 @@ def test_failed_data_sets_say_why_and_leave_the_others_alone(model):
     "too few points", "the target is constant", "the data hold NaN or infinity; expected finite numbers",
     "more variables than the model knows"]
   assert [a.message for a in answers[4:7]] == [
-    "X: expected numbers up to 1e+60 in size, got 2e+120; take a larger unit",
+    "X: expected numbers up to 1e+60 in size, got 2e+120 in column 0; take a larger unit",
     "y: expected numbers up to 1e+60 in size, got 2e+160; take a larger unit",
     "y: expected a spread of at least 1e-60, got 1e-160; take a smaller unit"]
 

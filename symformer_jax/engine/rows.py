@@ -9,10 +9,9 @@ import numpy as np
 
 from symformer_jax import frames
 from symformer_jax.errors import InputError
+from symformer_jax.frames import LARGEST as LARGEST, SMALLEST as SMALLEST
 
 MIN_POINTS = 5
-# Sizes whose fourth powers double precision holds: covariances of constants have those.
-SMALLEST, LARGEST = 1e-60, 1e60
 # Of the target under its weights, as a share of its range in squares: single precision holds little less.
 LEAST_VARIANCE = 1e-30
 
@@ -69,13 +68,17 @@ class Rows:
       weights=np.pad(self.weights, (0, extra)))
 
 
-def check_dataset(dataset: Any, model: Any = None) -> Rows:
+def check_dataset(dataset: Any, model: Any = None, *, names: Sequence[str] | None = None) -> Rows:
   """Reads one data set (see `search`) as float64 rows, those of weight 0 left out.
 
+  Args:
+    model: where its number of variables is a limit; names: of the columns, for messages, else those of a DataFrame.
   Raises:
     InputError: says what makes the data unusable, here or for the model.
   """
   x, y, weights = _split_dataset(dataset)
+  if names is None and isinstance(dataset, tuple):
+    names = getattr(dataset[0], "columns", None)
   if len(y) != len(x) or len(weights) != len(x):
     raise InputError(f"rows differ: X has {len(x)}, y has {len(y)}, weights have {len(weights)}")
   if not (np.all(np.isfinite(x)) and np.all(np.isfinite(y)) and np.all(np.isfinite(weights))):
@@ -86,17 +89,9 @@ def check_dataset(dataset: Any, model: Any = None) -> Rows:
   x, y, weights = x[is_used], y[is_used], weights[is_used]
   if len(y) < MIN_POINTS:
     raise InputError(f"too few points: expected at least {MIN_POINTS}, got {len(y)}")
-  for name, size in (("X", np.max(np.abs(x))), ("y", np.max(np.abs(y)))):
-    if size > LARGEST:
-      raise InputError(f"{name}: expected numbers up to {LARGEST:g} in size, got {size:g}; take a larger unit")
-  for column, size in enumerate(np.max(np.abs(x), axis=0)):
-    if 0 < size < SMALLEST:
-      raise InputError(f"X: expected numbers of at least {SMALLEST:g} in size in each column, got at most {size:g} in "
-                       f"column {column}; take a smaller unit")
+  frames.check_sizes(x, y, names)
   if np.ptp(y) == 0:
     raise InputError(f"the target is constant: every value is {y[0]:g}")
-  if np.ptp(y) < SMALLEST:
-    raise InputError(f"y: expected a spread of at least {SMALLEST:g}, got {np.ptp(y):g}; take a smaller unit")
   if model is not None and x.shape[1] > model.vocab.num_variables:
     refuse_variables(x.shape[1], model)
   # By a power of two, which changes no digit: of the largest numbers the sum would be infinite, of the smallest digits

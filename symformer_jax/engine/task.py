@@ -127,7 +127,7 @@ def make_task(
   Raises:
     InputError: says what makes the data, or the rules for their columns, unusable.
   """
-  rows, pool = check_dataset(dataset), options.config.pool
+  rows, pool = check_dataset(dataset, names=names), options.config.pool
   num_columns = rows.x.shape[1]
   names = tuple(names) if names is not None else default_names(num_columns)
   if len(names) != num_columns:
