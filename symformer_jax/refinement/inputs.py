@@ -9,6 +9,7 @@ import numpy as np
 
 from symformer_jax import frames
 from symformer_jax.errors import InputError, suggest
+from symformer_jax.files import shorten
 
 # `(x [N, D], y [N], weights [N], names)` of one data set.
 Data = tuple[np.ndarray, np.ndarray, np.ndarray, tuple[str, ...]]
@@ -27,6 +28,17 @@ def pair_up(X: Any, y: Any, sigma: Any, is_single: bool) -> list[tuple[Any, Any,
   return list(zip(X, y, sigmas, strict=True))
 
 
+def read_sets(X: Any, y: Any, sigma: Any, is_single: bool) -> list[Data]:
+  """The data sets, of the same columns in the same order."""
+  sets = [read_data(*data) for data in pair_up(X, y, sigma, is_single)]
+  names = sets[0][3]
+  for i, data in enumerate(sets):
+    if data[3] != names:
+      raise InputError(f"X of data set {i}: expected the columns of the first, {_listed(names)}, in this order, got "
+                       f"{_listed(data[3])}")
+  return sets
+
+
 def read_columns(X: Any) -> tuple[np.ndarray, tuple[str, ...]]:
   """Points [N, D] and the names of the columns."""
   frames.check_numeric(X, "X")
@@ -43,9 +55,15 @@ def read_columns(X: Any) -> tuple[np.ndarray, tuple[str, ...]]:
   return x, names
 
 
+def _listed(names: Sequence[str]) -> str:
+  return shorten(", ".join(map(repr, names)))
+
+
 def read_data(X: Any, y: Any, sigma: Any) -> Data:
   """`(x [N, D], y [N], weights [N], names)` of one data set."""
   x, names = read_columns(X)
+  if not len(x):
+    raise InputError("X has no rows, expected at least one")
   frames.check_numeric(y, "y")
   frames.check_numeric(sigma, "sigma")
   y = np.asarray(y, np.float64)
@@ -56,13 +74,28 @@ def read_data(X: Any, y: Any, sigma: Any) -> Data:
     if not np.isfinite(array).all():
       row = int(np.argwhere(~np.isfinite(array))[0][0])
       raise InputError(f"{what} must be finite, got {array[row]} in row {row}")
+  frames.check_sizes(x, y, names if hasattr(X, "columns") else None)
   weights = np.ones(len(y))
   if sigma is not None:
     sigma = np.broadcast_to(np.asarray(sigma, np.float64), y.shape)
     if not (np.isfinite(sigma) & (sigma > 0)).all():
       raise InputError("sigma must be positive and finite")
+    if not ((sigma >= frames.SMALLEST) & (sigma <= frames.LARGEST)).all():
+      raise InputError(f"sigma: expected numbers from {frames.SMALLEST:g} to {frames.LARGEST:g}, got {sigma.min():g} to "
+                       f"{sigma.max():g}; take another unit of y")
     weights = 1 / sigma**2
   return x, y, weights, names
+
+
+def check_rows(names: Sequence[str], sets: Sequence[Data]) -> None:
+  """Refuses more constants than rows could determine: a fit of them has no answer, and takes minutes to say so."""
+  for i, (x, *_) in enumerate(sets):
+    # A few rows tell of most data sets that there are enough.
+    if any(len(np.unique(some, axis=0)) >= len(names) for some in (x[:4 * len(names)], x)):
+      continue
+    where = f"X of data set {i}" if len(sets) > 1 else "X"
+    raise InputError(f"the formula has {len(names)} constants to fit, and {where} only {len(np.unique(x, axis=0))} rows "
+                     "that differ: give more rows, or fewer constants")
 
 
 def check_names(names: Sequence[str], start: Mapping[str, float], num_columns: int) -> None:

@@ -37,6 +37,8 @@ FINISHING_STEPS = 10
 FILLING_STEPS = 400
 
 
+# What overflows on the way is infinite, and no fit of it wins.
+@np.errstate(over="ignore", invalid="ignore", divide="ignore")
 def refine(
   formula: str, X: Any, y: Any, start: Mapping[str, float] | None = None, *, sigma: Any = None,
   method: str = "lm", num_starts: int = NUM_STARTS, max_steps: int | None = None, seed: int = 0,
@@ -66,7 +68,8 @@ def refine(
   Returns:
     The fit, or a list of fits, one for each data set, each with its own constants.
   Raises:
-    InputError: for a formula that cannot be read, data that do not match it, an unknown name in `start`.
+    InputError: for a formula that cannot be read or has more constants than X rows that differ, data that do not match
+      it or are of a size that double precision does not hold, an unknown name in `start`.
   """
   if method not in solve.METHODS:
     raise InputError(f"unknown method {method!r}: expected one of {', '.join(solve.METHODS)}")
@@ -75,14 +78,15 @@ def refine(
   for argument, values in (("start", start), ("hold", hold), ("bounds", bounds)):
     if values is not None and not isinstance(values, Mapping):
       raise InputError(f"{argument}: expected values by name, such as {{'a': 1.5}}, got {values!r}")
-  is_single = not isinstance(X, list | tuple) or np.ndim(X[0]) == 0
-  sets = [inputs.read_data(*data) for data in inputs.pair_up(X, y, sigma, is_single)]
+  is_single = not isinstance(X, list | tuple) or not len(X) or np.ndim(X[0]) == 0
+  sets = inputs.read_sets(X, y, sigma, is_single)
   names = sets[0][3]
   node = parser.parse(formula, names, allow_symbols=True, expands=False)
   # With one column, `x` and `x0` both name it.
   whole = NamedFormula(named.merge_names(node, sets[0][0].shape[1]), named.symbols(node))
   inputs.check_names(whole.names, start or {}, sets[0][0].shape[1])
   parsed = named.hold(whole, inputs.check_held(whole.names, start or {}, hold or {}))
+  inputs.check_rows(parsed.names, sets)
   box = inputs.check_bounds(whole.names, start or {}, hold or {}, bounds or {})
   rng = np.random.default_rng(seed)
   starts = _draw_starts(parsed.names, start or {}, num_starts, rng)
@@ -107,6 +111,7 @@ def draw_fillings(node: Node, *, num: int, seed: int = 0) -> list[Node]:
   return [formula.with_values(dict(zip(names, start, strict=True))) for start in starts.tolist()]
 
 
+@np.errstate(over="ignore", invalid="ignore", divide="ignore")  # as in `refine`
 def fill_in(node: Node, x: np.ndarray, y: np.ndarray, weights: np.ndarray, *, seed: int = 0) -> Node:
   """A tree whose named constants are the numbers that fit best, of `NUM_STARTS` starts with `FILLING_STEPS`.
 

@@ -48,9 +48,10 @@ def estimate(
     weights: [N], 0 for a point that does not count; 1 / sigma^2 where sigma is given.
     has_sigma: whether the weights are 1 / sigma^2 of known sigma, so that nothing is scaled by the residual.
   """
-  is_used = (weights > 0) & np.isfinite(residual) & np.isfinite(jacobian).all(axis=1)
-  root = np.sqrt(weights[is_used])
-  scaled = jacobian[is_used] * root[:, None]
+  with np.errstate(over="ignore", invalid="ignore"):  # what overflows says nothing
+    scaled = jacobian * np.sqrt(weights)[:, None]
+  is_used = (weights > 0) & np.isfinite(residual) & np.isfinite(scaled).all(axis=1)
+  root, scaled = np.sqrt(weights[is_used]), scaled[is_used]
   num_constants = jacobian.shape[1]
   dof = int(is_used.sum()) - num_constants
   variance = float(np.sum((residual[is_used] * root) ** 2) / dof) if dof > 0 else np.nan

@@ -147,11 +147,45 @@ def test_a_formula_without_constants_is_only_measured():
   ({"y": np.ones(4)}, r"X has 5 rows, so y must have shape \(5,\), got \(4,\)"),
   ({"y": np.array([1, 2, np.nan, 4, 5])}, "y must be finite, got nan in row 2"),
   ({"formula": "a*x +"}, "expected a number, a name or"),
+  ({"X": np.arange(0.0), "y": np.arange(0.0)}, "X has no rows, expected at least one"),
+  ({"X": [], "y": []}, "X has no rows, expected at least one"),
+  ({"X": [np.arange(5.0), np.ones((5, 2))], "y": [np.arange(5.0)] * 2},
+   "X of data set 1: expected the columns of the first, 'x', 'x0', in this order, got 'x0', 'x1'"),
+  ({"formula": "a*x**3 + b*x**2 + c*x + d + e/(x + f)"},
+   "the formula has 6 constants to fit, and X only 5 rows that differ: give more rows, or fewer constants"),
+  ({"X": np.ones(5)}, "the formula has 2 constants to fit, and X only 1 rows that differ"),
+  ({"X": [np.arange(5.0), np.ones(5)], "y": [np.arange(5.0)] * 2}, "and X of data set 1 only 1 rows that differ"),
+  ({"X": pd.DataFrame({"x": np.arange(5.0), "u": 1e-200 * np.arange(5)})}, "at most 4e-200 in column 'u'; take a small"),
+  ({"X": 1e-310 * np.arange(5)}, "X: expected numbers of at least 1e-60 in size in each column, got at most 4e-310 in"),
+  ({"X": 1e200 * np.arange(5)}, r"X: expected numbers up to 1e\+60 in size, got 4e\+200 in column 0; take a larger unit"),
+  ({"y": 1e250 * np.arange(5)}, r"y: expected numbers up to 1e\+60 in size, got 4e\+250; take a larger unit"),
+  ({"y": 1e-160 * np.arange(5)}, "y: expected a spread of at least 1e-60, got 4e-160; take a smaller unit"),
+  ({"y": np.full(5, 1e-200)}, "y: expected numbers of at least 1e-60 in size, got at most 1e-200; take a smaller unit"),
+  ({"sigma": 1e-160}, r"sigma: expected numbers from 1e-60 to 1e\+60, got 1e-160 to 1e-160; take another unit of y"),
 ])
 def test_bad_input_is_one_clear_line(kwargs, message):
   arguments = {"formula": "a*x + b", "X": np.arange(5.0), "y": np.arange(5.0), **kwargs}
   with pytest.raises(InputError, match=message):
     refine(**arguments)
+
+
+@pytest.mark.parametrize(("formula", "options", "status"), [
+  ("a*x**1000", {}, Status.UNDEFINED), ("a*x + b", {"start": {"a": 1e300}}, Status.DIVERGED),
+  ("a*x + b", {"hold": {"a": 1e200}}, Status.DIVERGED), ("a*x + b", {"bounds": {"a": (1e200, 1e300)}}, Status.DIVERGED),
+  ("a*b*x**1000", {"start": {"a": 1e300, "b": 1e-300}, "sigma": 1e-60}, Status.UNDEFINED)])
+def test_what_overflows_is_said_by_the_status_and_not_by_numpy(formula, options, status):
+  x = np.linspace(1, 5, 30)
+  fit = refine(formula, x, x, **options)  # warnings are errors here
+  assert fit.status == status and fit.rss == np.inf
+
+
+def test_as_many_constants_as_rows_are_fitted_without_standard_errors():
+  x = np.arange(3.0)
+  fit = refine("a*x**2 + b*x + c", x, 2 * x**2 - x + 0.5)
+  np.testing.assert_allclose(list(fit.constants.values()), [2, -1, 0.5], rtol=1e-9)
+  assert fit.dof == 0 and np.isnan(list(fit.stderr.values())).all()
+  held = refine("a*x**2 + b*x + c", x[:2], x[:2], hold={"a": 0.0})
+  np.testing.assert_allclose(held.constants["b"], 1, rtol=1e-9)
 
 
 def test_x_beside_numbered_columns_is_taken_for_a_mistake():

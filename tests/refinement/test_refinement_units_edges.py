@@ -226,7 +226,7 @@ def test_functions_of_a_formula_stay_as_they_are_written(monkeypatch):
     raise SeenError
   monkeypatch.setattr(refine_lib, "_fit_sets", fit_sets)
   with pytest.raises(SeenError):
-    refine_lib.refine("a*tanh(x0) + abs(x0 - b)", np.ones((9, 1)), np.ones(9))
+    refine_lib.refine("a*tanh(x0) + abs(x0 - b)", np.arange(9.0)[:, None], np.ones(9))
   assert {"tanh", "abs"} <= seen
 
 
