@@ -55,6 +55,23 @@ def read_columns(X: Any) -> tuple[np.ndarray, tuple[str, ...]]:
   return x, names
 
 
+def read_like(X: Any, names: tuple[str, ...], *, is_named: bool) -> np.ndarray:
+  """Points [N, D] of the columns of a fit; an array's go by their places, a DataFrame's by their names.
+
+  Args:
+    names: of the columns of the fit; is_named: whether they are those of a DataFrame.
+  Raises:
+    InputError: for other columns, or another order of them.
+  """
+  x, given = read_columns(X)
+  if is_named and hasattr(X, "columns") and given != names:
+    raise InputError(f"X: expected the columns of the fit, {_listed(names)}, in this order, got {_listed(given)}")
+  if x.shape[1] != len(names):
+    raise InputError(f"X: expected points [N, {len(names)}] of the columns of the fit, {_listed(names)}, got shape "
+                     f"{np.shape(X)}")
+  return x
+
+
 def _listed(names: Sequence[str]) -> str:
   return shorten(", ".join(map(repr, names)))
 

@@ -100,7 +100,8 @@ def refine(
         parsed, data, starts, box, method, limit, rng, has_sigma=has_sigma, has_start=bool(start))
     result = _snap(fitted, data, result, has_sigma=has_sigma) if snap else result
     result = results.with_held(parsed.names, result, at_bound, error=np.nan)
-    fits[i] = results.with_held(whole.names, result, hold or {})
+    result = results.with_held(whole.names, result, hold or {})
+    fits[i] = dataclasses.replace(result, is_named=hasattr(X if is_single else X[0], "columns"))
   return fits[0] if is_single else fits
 
 

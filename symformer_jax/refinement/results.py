@@ -59,6 +59,7 @@ class RefineResult:
     node: the formula with its fitted numbers; names: of the columns.
     snapped: the formula with exact values, where they were asked for and the formula is defined at all points.
     at_bound: names of the constants that the data push against one of their bounds.
+    is_named: whether the names are those of a DataFrame, which `predict` then looks for in another one.
   """
 
   constants: dict[str, float]
@@ -75,6 +76,7 @@ class RefineResult:
   names: tuple[str, ...]
   snapped: SnappedResult | None = None
   at_bound: tuple[str, ...] = ()
+  is_named: bool = False
 
   @property
   def expression(self) -> str:
@@ -98,8 +100,13 @@ class RefineResult:
     return f"RefineResult({self.expression}; {constants}; rss {self.rss:.4g}, {self.status.name.lower()})"
 
   def predict(self, X: Any) -> np.ndarray:
-    """Values of the fitted formula [N] on points like those it was fitted to."""
-    x, _ = inputs.read_columns(X)
+    """Values of the fitted formula [N] on points [N, D] like those it was fitted to, or [N] of one variable.
+
+    Raises:
+      InputError: for another number of columns, and for a DataFrame whose columns have other names than those of the
+        fit, or another order.
+    """
+    x = inputs.read_like(X, self.names, is_named=self.is_named)
     return NamedFormula(self.node, ()).evaluator(x)(np.zeros(0))[0]
 
 

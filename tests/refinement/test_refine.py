@@ -188,6 +188,26 @@ def test_as_many_constants_as_rows_are_fitted_without_standard_errors():
   np.testing.assert_allclose(held.constants["b"], 1, rtol=1e-9)
 
 
+def test_a_frame_is_predicted_by_its_names_and_an_array_by_its_places(rng):
+  frame = pd.DataFrame(rng.uniform(1, 2, (9, 2)), columns=["a", "b"])
+  fit = refine("k*a + m*b", frame, 2 * frame["a"] - frame["b"])
+  values = 2 * frame["a"] - frame["b"]
+  for X in (frame, frame.to_numpy(), frame.to_numpy().tolist()):
+    np.testing.assert_allclose(fit.predict(X), values, rtol=1e-9)
+  expected = "^X: expected the columns of the fit, 'a', 'b', in this order, got "
+  for X, got in ((frame[["b", "a"]], "'b', 'a'"), (frame[["a"]], "'a'"), (frame.rename(columns={"b": "q"}), "'a', 'q'"),
+                 (frame.assign(c=1.0), "'a', 'b', 'c'")):
+    with pytest.raises(InputError, match=f"{expected}{got}$"):
+      fit.predict(X)
+  for X, shape in ((np.ones((2, 1)), r"\(2, 1\)"), (np.ones(2), r"\(2,\)"), (np.ones((2, 3)), r"\(2, 3\)")):
+    with pytest.raises(InputError, match=rf"^X: expected points \[N, 2\] of the columns .*, 'a', 'b', got shape {shape}$"):
+      fit.predict(X)
+  plain = refine("k*x0 + m*x1", frame.to_numpy(), values)  # whose columns have no names
+  np.testing.assert_allclose(plain.predict(frame), values, rtol=1e-9)
+  with pytest.raises(InputError, match="'x0', 'x1', got shape"):
+    plain.predict(frame[["a"]])
+
+
 def test_x_beside_numbered_columns_is_taken_for_a_mistake():
   with pytest.raises(InputError, match="'x' is no column: the 2 columns of an array are x0 ... x1"):
     refine("a*x", np.ones((5, 2)), np.ones(5))
