@@ -61,7 +61,8 @@ def check_sizes(x: np.ndarray, y: np.ndarray, names: Sequence[str] | None = None
   if 0 < np.ptp(y) < SMALLEST:
     raise InputError(f"y: expected a spread of at least {SMALLEST:g}, got {np.ptp(y):g}; take a smaller unit")
   if 0 < height < SMALLEST:
-    raise InputError(f"y: expected numbers of at least {SMALLEST:g} in size, got at most {height:g}; take a smaller unit")
+    raise InputError(f"y: expected numbers of at least {SMALLEST:g} in size, got at most {height:g}; take a smaller "
+                     "unit")
 
 
 def _check_column(column: Any, what: str) -> None:

@@ -98,21 +98,21 @@ def read_data(X: Any, y: Any, sigma: Any) -> Data:
     if not (np.isfinite(sigma) & (sigma > 0)).all():
       raise InputError("sigma must be positive and finite")
     if not ((sigma >= frames.SMALLEST) & (sigma <= frames.LARGEST)).all():
-      raise InputError(f"sigma: expected numbers from {frames.SMALLEST:g} to {frames.LARGEST:g}, got {sigma.min():g} to "
-                       f"{sigma.max():g}; take another unit of y")
+      raise InputError(f"sigma: expected numbers from {frames.SMALLEST:g} to {frames.LARGEST:g}, got {sigma.min():g} "
+                       f"to {sigma.max():g}; take another unit of y")
     weights = 1 / sigma**2
   return x, y, weights, names
 
 
 def check_rows(names: Sequence[str], sets: Sequence[Data]) -> None:
-  """Refuses more constants than rows could determine: a fit of them has no answer, and takes minutes to say so."""
+  """Refuses more constants than rows could determine: a fit of them has no answer and may take minutes."""
   for i, (x, *_) in enumerate(sets):
     # A few rows tell of most data sets that there are enough.
     if any(len(np.unique(some, axis=0)) >= len(names) for some in (x[:4 * len(names)], x)):
       continue
     where = f"X of data set {i}" if len(sets) > 1 else "X"
-    raise InputError(f"the formula has {len(names)} constants to fit, and {where} only {len(np.unique(x, axis=0))} rows "
-                     "that differ: give more rows, or fewer constants")
+    raise InputError(f"the formula has {len(names)} constants to fit, and {where} only {len(np.unique(x, axis=0))} "
+                     "rows that differ: give more rows, or fewer constants")
 
 
 def check_names(names: Sequence[str], start: Mapping[str, float], num_columns: int) -> None:
