@@ -41,8 +41,9 @@ def build(cls: type[T], values: Mapping[str, Any], *, path: str = "config") -> T
     values: what a config file gave; missing keys keep their defaults.
     path: where we are, for messages.
   Raises:
-    InputError: for an unknown key, with the nearest legal one, or a value the class refuses.
+    InputError: for an unknown key, with the nearest legal one, a missing one, or a value the class refuses.
   """
+  _check_keys(values, path)
   hints = typing.get_type_hints(cls)
   names = [f.name for f in dataclasses.fields(cast(Any, cls)) if f.init]
   arguments = {}
@@ -50,15 +51,23 @@ def build(cls: type[T], values: Mapping[str, Any], *, path: str = "config") -> T
     if key not in names:
       raise InputError(f"unknown key {path}.{key}: {suggest(str(key), names)}")
     if dataclasses.is_dataclass(hints[key]):
-      if not callable(getattr(value, "items", None)):  # a ConfigDict is no Mapping
-        raise InputError(f"{path}.{key}: expected its own keys and values, got {value!r}")
+      _check_keys(value, f"{path}.{key}")
       value = build(hints[key], value, path=f"{path}.{key}")
     arguments[key] = _without_lists(value)
     _check_type(arguments[key], hints[key], f"{path}.{key}")
+  for field in dataclasses.fields(cast(Any, cls)):
+    has_default = field.default is not dataclasses.MISSING or field.default_factory is not dataclasses.MISSING
+    if field.init and not has_default and field.name not in arguments:
+      raise InputError(f"missing key {path}.{field.name}")
   try:
     return cls(**arguments)
   except (TypeError, ValueError) as error:
     raise InputError(f"{path}: {error}") from None
+
+
+def _check_keys(value: Any, path: str) -> None:
+  if not callable(getattr(value, "items", None)):  # a ConfigDict is no Mapping
+    raise InputError(f"{path}: expected its own keys and values, got {value!r}")
 
 
 # Kinds of numbers and text that a field may be declared as, and what is taken for it; a bool is no number here.

@@ -16,7 +16,7 @@ from symformer_jax import configuration, files, frames, inference, results, save
 from symformer_jax.engine import interruption
 from symformer_jax.engine.config import DEFAULT, SearchConfig
 from symformer_jax.engine.rows import MIN_POINTS
-from symformer_jax.errors import InputError
+from symformer_jax.errors import InputError, suggest
 from symformer_jax.exports import ExportsMixin, Index
 from symformer_jax.language import templates
 from symformer_jax.language.rules import Restrictions
@@ -435,21 +435,26 @@ class SymFormerRegressor(ExportsMixin, RegressorMixin, BaseEstimator):
 
   @classmethod
   def _from_record(cls, record: Mapping[str, Any], version: int) -> Self:
-    params = dict(record["params"])
+    params = dict(saved.as_object(record["params"], "params"))
+    known = cls().get_params(deep=False)
+    for name in params:
+      if name not in known:
+        raise ValueError(f"params: unknown key {name!r}: {suggest(name, known)}")
     params["guesses"] = params.get("guesses") or ()  # none is the default, which JSON would make a list
     if not isinstance(params["guesses"], list | tuple):
       raise ValueError(f"guesses: expected a list of formulas, got {params['guesses']!r}")
     if params.get("restrictions") is not None:
       params["restrictions"] = _read_restrictions(params["restrictions"])
     if params.get("config") is not None:
-      params["config"] = configuration.build(SearchConfig, params["config"])
+      params["config"] = configuration.build(SearchConfig, params["config"], path="params.config")
     if version <= _SINGLE_FORMAT:  # what format 1 has not is optional
       return cls(**params)._restored(record, record)
-    targets = [cls(**params | {"units": target["units"]})._restored(record, target) for target in record["targets"]]
-    if not targets:
+    targets = [saved.as_object(target, "targets") for target in saved.as_list(record["targets"], "targets")]
+    fitted = [cls(**params | {"units": target["units"]})._restored(record, target) for target in targets]
+    if not fitted:
       raise ValueError("targets: expected at least one")
-    loaded = cls(**params)._with_columns(record, targets[0]._front[0].names)
-    loaded._set_targets(list(targets))
+    loaded = cls(**params)._with_columns(record, fitted[0]._front[0].names)
+    loaded._set_targets(fitted)
     return loaded
 
   def _restored(self, record: Mapping[str, Any], target: Mapping[str, Any]) -> Self:
@@ -466,7 +471,7 @@ class SymFormerRegressor(ExportsMixin, RegressorMixin, BaseEstimator):
     feature_names = record["feature_names"]
     if record["n_features"] != len(names) or isinstance(record["n_features"], bool):
       raise ValueError(f"n_features: expected {len(names)}, got {record['n_features']!r}")
-    if feature_names is not None and tuple(feature_names) != names:
+    if feature_names is not None and feature_names != list(names):
       raise ValueError("feature_names: expected those of the formulas")
     self.n_features_in_ = len(names)
     if feature_names is not None:
@@ -522,9 +527,13 @@ def _json_params(params: dict[str, Any]) -> dict[str, Any]:
   return params
 
 
-def _read_restrictions(record: dict[str, Any]) -> Restrictions:
-  values: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in record.items()}
-  return Restrictions(**values | {"max_sizes": dict(values.get("max_sizes", ()))})
+def _read_restrictions(record: Any) -> Restrictions:
+  values = saved.as_object(record, "params.restrictions")
+  sizes = saved.as_list(values.get("max_sizes", []), "max_sizes")
+  for pair in sizes:
+    if not isinstance(pair, list) or len(pair) != 2 or not isinstance(pair[0], str):
+      raise ValueError(f"max_sizes: expected pairs of an operator and a size, got {pair!r}")
+  return configuration.build(Restrictions, {**values, "max_sizes": dict(sizes)}, path="params.restrictions")
 
 
 def _describe_too_little(y: np.ndarray) -> str:

@@ -69,11 +69,14 @@ def _of_command(record: Any) -> Any:
   if record["status"] == results.FAILED:
     raise ValueError(f"a failed search: {record['message']}")
   told = ("status", "message", "seconds", "seed", "model", "rounds", "ended_by", "seen")
+  units, lines = record.get("units"), as_list(record["pareto"], "pareto")
   search = {name: record[name] for name in told} | {
     "counts": record["candidates"], "num_points": record["n_points"], "weights": None,
-    "units": None if record.get("units") is None else list(record["units"].values())}
-  return {"format": f"{_RESULT}-{_RESULT_FORMAT}", "names": record["features"], "front": record["pareto"],
-          "best": record["pareto"].index(record["best"]), "search": search}
+    "units": None if units is None else list(as_object(units, "units").values())}
+  if record["best"] not in lines:
+    raise ValueError("best: expected one of pareto")
+  return {"format": f"{_RESULT}-{_RESULT_FORMAT}", "names": record["features"], "front": lines,
+          "best": lines.index(record["best"]), "search": search}
 
 
 def _is_of_command(record: Any) -> bool:
@@ -112,7 +115,7 @@ def read(
   try:
     files.check_regular(path)
     with open(path, encoding="utf-8") as file:
-      record = adapt(json.load(file, object_hook=_unplain))
+      record = adapt(as_object(json.load(file, object_hook=_unplain), "the file"))
     version = _read_version(record, kind)
     if version > newest:
       raise InputError(f"{path}: of format {version}, written by a newer version; this one reads up to {newest}")
@@ -136,6 +139,20 @@ def _read_version(record: Any, kind: str) -> int:
   if name != kind or not (version.isascii() and version.isdigit()):
     raise InputError(f"expected format '{kind}-NUMBER', got {str(record['format'])[:100]!r}")
   return int(version)
+
+
+def as_object(value: Any, what: str) -> Mapping[str, Any]:
+  """What a record has under a name, if it has names itself; a `ValueError` else."""
+  if not isinstance(value, Mapping):
+    raise ValueError(f"{what}: expected names and values, got {files.shorten(repr(value), 60)}")
+  return value
+
+
+def as_list(value: Any, what: str) -> list[Any]:
+  """What a record has under a name, if it is a list; a `ValueError` else."""
+  if not isinstance(value, list):
+    raise ValueError(f"{what}: expected a list, got {files.shorten(repr(value), 60)}")
+  return value
 
 
 def _plain(value: Any) -> Any:
@@ -177,14 +194,12 @@ def read_front(record: Mapping[str, Any]) -> Front:
   names = record["names"]
   if not (isinstance(names, list) and names and all(isinstance(name, str) for name in names)):
     raise ValueError("names: expected those of the columns")
-  if not isinstance(record["front"], list):
-    raise ValueError("front: expected a list of formulas")
-  lines = tuple(_read_equation(line, tuple(names)) for line in record["front"])
-  if isinstance(record["best"], bool) or not 0 <= record["best"] < len(lines):
-    raise ValueError(f"best: expected a line of the front, got {record['best']!r}")
-  best = lines[record["best"]]
-  search = record.get("search")
-  return Front(lines, best, None if search is None else _read_search(search, lines, best))
+  lines = tuple(_read_equation(as_object(line, "front"), tuple(names)) for line in as_list(record["front"], "front"))
+  index, search = record["best"], record.get("search")
+  if isinstance(index, bool) or not isinstance(index, int) or not 0 <= index < len(lines):
+    raise ValueError(f"best: expected a line of the front, got {index!r}")
+  best = lines[index]
+  return Front(lines, best, None if search is None else _read_search(as_object(search, "search"), lines, best))
 
 
 def _read_tree(tokens: Any, num_columns: int) -> Node:
@@ -212,24 +227,29 @@ def _read_tree(tokens: Any, num_columns: int) -> Node:
 def _read_equation(record: Mapping[str, Any], names: tuple[str, ...]) -> Equation:
   # Format 1 had the text alone.
   node = _read_tree(record["tree"], len(names)) if "tree" in record else parser.parse(record["expression"], names)
-  constants = tuple(map(_read_constant, record["constants"]))
-  num_numbers = sum(n.is_number for n in expression.walk(node))
-  return Equation(node, names, _number(record["mse"], "mse"), _optional(record["r2"], "r2"),
+  constants = tuple(_read_constant(each, "constants") for each in as_list(record["constants"], "constants"))
+  num_numbers, mse = sum(n.is_number for n in expression.walk(node)), _number(record["mse"], "mse")
+  if mse < 0:
+    raise ValueError(f"mse: expected a number of at least 0, got {mse:g}")
+  return Equation(node, names, mse, _optional(record["r2"], "r2"),
                   _optional(record["relative_error"], "relative_error"), constants, _read_filled(record.get("filled")),
                   _read_texts(record.get("number_units"), "number_units", num_numbers))
 
 
-def _read_constant(record: Mapping[str, Any]) -> Constant:
-  return Constant(_number(record["value"], "constant"), _optional(record["stderr"], "stderr"),
-                  _text(record.get("exact")), _text(record.get("unit")))
+def _read_constant(record: Any, what: str) -> Constant:
+  record = as_object(record, what)
+  return Constant(_number(record["value"], "value"), _optional(record["stderr"], "stderr"),
+                  _text(record.get("exact"), "exact"), _text(record.get("unit"), "unit"))
 
 
-def _read_filled(record: Mapping[str, Any] | None) -> Filled | None:
+def _read_filled(record: Any) -> Filled | None:
   """What stands in a template; a formula without one has none."""
   if record is None:
     return None
-  functions = tuple((name, str(_text(text))) for name, text in record["functions"].items())
-  return Filled(functions, tuple((name, _read_constant(each)) for name, each in record["parameters"].items()))
+  functions, parameters = (
+    as_object(as_object(record, "filled")[name], name).items() for name in ("functions", "parameters"))
+  return Filled(tuple((name, str(_text(text, "functions"))) for name, text in functions),
+                tuple((name, _read_constant(each, "parameters")) for name, each in parameters))
 
 
 def _read_texts(values: Any, what: str, num: int) -> tuple[str | None, ...] | None:
@@ -238,29 +258,32 @@ def _read_texts(values: Any, what: str, num: int) -> tuple[str | None, ...] | No
     return None
   if not isinstance(values, list) or len(values) != num:
     raise ValueError(f"{what}: expected {num} of them, got {values!r}")
-  return tuple(map(_text, values))
+  return tuple(_text(value, what) for value in values)
 
 
 def _number(value: Any, what: str) -> float:
   if isinstance(value, bool) or not isinstance(value, int | float):
     raise ValueError(f"{what}: expected a number, got {value!r}")
-  return float(value)
+  try:
+    return float(value)
+  except OverflowError:
+    raise ValueError(f"{what}: expected a number in double precision, got {files.shorten(str(value), 60)}") from None
 
 
 def _optional(value: Any, what: str) -> float | None:
   return None if value is None else _number(value, what)
 
 
-def _text(value: Any) -> str | None:
+def _text(value: Any, what: str) -> str | None:
   if value is not None and not isinstance(value, str):
-    raise ValueError(f"expected text, got {value!r}")
+    raise ValueError(f"{what}: expected text, got {value!r}")
   return value
 
 
 def _read_search(record: Mapping[str, Any], lines: tuple[Equation, ...], best: Equation) -> SearchResult:
   weights = record["weights"]
   if weights is not None:
-    weights = np.array([_number(weight, "weights") for weight in weights])
+    weights = np.array([_number(weight, "weights") for weight in as_list(weights, "weights")])
     if not (np.isfinite(weights).all() and (weights >= 0).all() and weights.any()):
       raise ValueError("weights: expected numbers of at least 0, and one above")
   plain = {name: record[name] for name in ("status", "message", "seed", "num_points", "model", "ended_by")}
@@ -271,8 +294,9 @@ def _read_search(record: Mapping[str, Any], lines: tuple[Equation, ...], best: E
   return SearchResult(
     **plain, best=best, pareto=lines, counts=configuration.build(Counts, record["counts"], path="counts"),
     seconds=configuration.build(Seconds, record["seconds"], path="seconds"),
-    rounds=tuple(configuration.build(Progress, turn, path="rounds") for turn in record["rounds"]),
-    seen=None if record["seen"] is None else _read_seen(record["seen"]), weights=weights,
+    rounds=tuple(configuration.build(Progress, turn, path="rounds")
+                 for turn in as_list(record["rounds"], "rounds")),
+    seen=None if record["seen"] is None else _read_seen(as_object(record["seen"], "seen")), weights=weights,
     units=_read_units(record.get("units"), len(best.names) + 1))
 
 
@@ -284,11 +308,18 @@ def _read_units(values: Any, num: int) -> tuple[str, ...] | None:
   return known
 
 
+def _read_range(ends: Any) -> tuple[float, float]:
+  if not isinstance(ends, list) or len(ends) != 2:
+    raise ValueError(f"ranges: expected the least and the largest value, got {files.shorten(repr(ends), 60)}")
+  return _number(ends[0], "ranges"), _number(ends[1], "ranges")
+
+
 def _read_seen(record: Mapping[str, Any]) -> Seen:
-  ranges = {name: (_number(low, "ranges"), _number(high, "ranges")) for name, (low, high) in record["ranges"].items()}
+  ranges = {name: _read_range(ends) for name, ends in as_object(record["ranges"], "ranges").items()}
   unused = record.get("unused", [])
   if not isinstance(unused, list) or not all(isinstance(name, str) for name in unused):
     raise ValueError(f"unused: expected names of columns, got {unused!r}")
-  rejected = tuple(configuration.build(Rejected, line, path="rejected") for line in record["rejected"])
+  rejected = tuple(configuration.build(Rejected, line, path="rejected")
+                   for line in as_list(record["rejected"], "rejected"))
   return dataclasses.replace(
     configuration.build(Seen, {**record, "ranges": ranges, "rejected": ()}, path="seen"), rejected=rejected)

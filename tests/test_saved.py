@@ -15,7 +15,18 @@ from symformer_jax.estimator import SymFormerRegressor
 from symformer_jax.language import expression, operators, parser
 from symformer_jax.language.expression import Node, number, variable
 from symformer_jax.language.rules import Restrictions
-from symformer_jax.results import Constant, Counts, Equation, Progress, Rejected, SearchResult, Seconds, Seen, failed
+from symformer_jax.results import (
+  Constant,
+  Counts,
+  Equation,
+  Filled,
+  Progress,
+  Rejected,
+  SearchResult,
+  Seconds,
+  Seen,
+  failed,
+)
 
 NAMES = ("depth (m)\n<script>", "b")
 
@@ -178,7 +189,7 @@ TREE = {"constants": [], "mse": 1.0, "r2": None, "relative_error": None, "expres
   (changed(names=[]), "names: expected those of the columns"),
   (changed(n_features=3), "n_features: expected 2, got 3"),
   (changed(feature_names=["a", "b"]), "feature_names: expected those of the formulas"),
-  (changed(params={"modle": "auto"}), "unexpected keyword argument 'modle'"),
+  (changed(params={"modle": "auto"}), "params: unknown key 'modle': did you mean 'model'?"),
   (changed(params={"guesses": 3}), "guesses: expected a list of formulas, got 3"),
   (changed(front=[TREE | {"tree": ["+", "x0"]}] * 2), "tree: it ends too early"),
   (changed(front=[TREE | {"tree": ["x0", "x1"]}] * 2), "tree: it goes on after its end"),
@@ -270,3 +281,81 @@ def test_a_failed_search_and_a_file_without_a_search_are_no_results(tmp_path):
   (tmp_path / "r.json").write_text(json.dumps(record))
   with pytest.raises(InputError, match="is no saved result: it does not say how the formulas were found"):
     symformer_jax.load_result(tmp_path / "r.json")
+
+
+# Of errors that say what Python could not do with a value, and not what was expected of the file.
+PYTHONS_WORDS = re.compile("not supported between|indices must|subscriptable|object (is not|has no)|__init__|unpack|"
+                           "not iterable|unhashable|sequence element|not in list|NoneType|must be str|domain error|"
+                           "too large")
+
+
+def places(value, place=()):
+  """All places of a JSON value."""
+  yield place
+  inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+  for key, part in inner:
+    yield from places(part, (*place, key))
+
+
+def replaced(record, place, value):
+  """A JSON value with another one at a place, or without the place where that is the value."""
+  if not place:
+    return value
+  record = json.loads(json.dumps(record))
+  part = record
+  for key in place[:-1]:
+    part = part[key]
+  if value is place:
+    del part[place[-1]]
+  else:
+    part[place[-1]] = value
+  return record
+
+
+def a_regressors():
+  line = dataclasses.replace(make_result().pareto[0], filled=Filled((("f(a)", "2*a"),), (("k", Constant(1.0, None)),)))
+  fitted = fitted_by_hand(dataclasses.replace(make_result(), pareto=(line, *make_result().pareto[1:])),
+                          restrictions=Restrictions(max_sizes={"sin": 3}), units={"b": "s"})
+  return fitted.save, SymFormerRegressor.load
+
+
+def of_targets():
+  fitted = SymFormerRegressor()
+  fitted.n_features_in_, fitted.feature_names_in_ = 2, np.array(NAMES, dtype=object)
+  fitted._set_targets([fitted_by_hand(make_result())])
+  return fitted.save, SymFormerRegressor.load
+
+
+def of_the_command():
+  return lambda path: path.write_text(json.dumps(of_command(make_result()))), symformer_jax.load_result
+
+
+@pytest.mark.parametrize("kind", [a_regressors, of_targets, of_the_command])
+def test_whatever_is_damaged_is_said_in_words_about_the_file(tmp_path, kind):
+  save, load = kind()
+  save(tmp_path / "fit.json")
+  record = json.loads((tmp_path / "fit.json").read_text())
+  for place in places(record):
+    for value in (None, 3, -1, 10**400, 2.5, "x", [], [3], {"a": 1}, *([place] if place else ())):
+      (tmp_path / "fit.json").write_text(json.dumps(replaced(record, place, value)))
+      try:
+        load(tmp_path / "fit.json")
+      except InputError as error:
+        assert not PYTHONS_WORDS.search(str(error)), f"{place}, {value!r}: {error}"
+
+
+@pytest.mark.parametrize(("text", "message"), [
+  ("[3]", "the file: expected names and values, got [3]"), (changed(best=None), "best: expected a line of the front"),
+  (changed(best="1"), "best: expected a line of the front, got '1'"), (changed(front=[3]), "front: expected names and"),
+  (changed(front={}), "front: expected a list, got {}"), (changed(params=None), "params: expected names and values"),
+  (changed(feature_names=3), "feature_names: expected those of the formulas"),
+  (changed(front=[TREE | {"constants": None}] * 2), "constants: expected a list, got None"),
+  (changed(front=[TREE | {"constants": [{"value": 1, "stderr": 0, "exact": 3}]}] * 2), "exact: expected text, got 3"),
+  (changed(params={"config": 3}), "params.config: expected its own keys and values, got 3"),
+  (changed(params={"restrictions": {"forbiden": []}}), "unknown key params.restrictions.forbiden: did you mean"),
+  (changed(params={"restrictions": {"max_sizes": [3]}}), "max_sizes: expected pairs of an operator and a size, got 3"),
+  (changed(format="symformer-regressor-3", targets=3), "targets: expected a list, got 3")])
+def test_a_damaged_part_is_named(tmp_path, text, message):
+  (tmp_path / "fit.json").write_text(text)
+  with pytest.raises(InputError, match=re.escape(f"is no saved SymFormerRegressor: {message}")):
+    SymFormerRegressor.load(tmp_path / "fit.json")
