@@ -9,6 +9,7 @@ import jax
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse
 import sklearn
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -17,7 +18,7 @@ import sympy
 
 from symformer_jax import testing
 from symformer_jax.engine.config import SearchConfig
-from symformer_jax.errors import InputError
+from symformer_jax.errors import InputError, SymFormerError
 from symformer_jax.estimator import SymFormerRegressor
 from symformer_jax.language import parser
 from symformer_jax.language.rules import Restrictions
@@ -389,3 +390,18 @@ def test_weights_below_0_are_called_so():
   for weights in (np.full(9, -1.5), np.where(x[:, 0] > 3, 1.0, -1.5)):
     with pytest.raises(InputError, match=r"sample_weight: expected weights of at least 0, got -1\.5"):
       SymFormerRegressor(model=testing.FixedProposer(["x0"])).fit(x, 2 * x[:, 0], weights)
+
+
+@pytest.mark.parametrize(("changes", "kind"), [
+  ({"X": np.full((10, 2), np.nan)}, ValueError), ({"y": np.arange(5.0)}, ValueError),
+  ({"X": scipy.sparse.csr_matrix(np.eye(10, 2))}, TypeError), ({"sample_weight": np.ones(3)}, ValueError),
+  ({"sample_weight": np.full(10, np.nan)}, ValueError)])
+def test_what_scikit_learn_refuses_has_its_errors(changes, kind):
+  """As docs/python.md says of errors; what the package itself refuses is an `InputError`."""
+  given = {"X": np.arange(20.0).reshape(10, 2), "y": np.arange(10.0)} | changes
+  estimator = SymFormerRegressor(model=testing.FixedProposer(["x0"]), verbose=False)
+  with pytest.raises(kind) as caught:
+    estimator.fit(**given)
+  assert not isinstance(caught.value, SymFormerError)
+  with pytest.raises(InputError, match="sample_weight: expected weights of at least 0"):
+    estimator.fit(**given | {"X": np.arange(20.0).reshape(10, 2), "y": np.arange(10.0), "sample_weight": -np.ones(10)})
