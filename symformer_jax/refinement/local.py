@@ -111,10 +111,10 @@ class LocalModel:
     if not len(scale) or not np.all(np.isfinite(scale)) or np.any(scale == 0):
       return np.full((len(scale), len(scale)), np.inf)
     scaled = jacobian / scale
-    gram = scaled.T @ (self.weights[:, None] * scaled)
-    if np.linalg.cond(gram) > 1 / np.finfo(np.float64).eps:
-      return np.full(gram.shape, np.inf)
-    return np.linalg.inv(gram) / np.outer(scale, scale) * self.noise
+    sizes, vectors = np.linalg.eigh(scaled.T @ (self.weights[:, None] * scaled))
+    if sizes[0] <= np.finfo(np.float64).eps * sizes[-1]:
+      return np.full((len(scale), len(scale)), np.inf)
+    return (vectors / sizes) @ vectors.T / np.outer(scale, scale) * self.noise
 
   def fix(self, index: int, value: float, covariance: np.ndarray) -> None:
     """Holds constant `index` at `value` from now on; the free ones move to where they fit best beside it."""

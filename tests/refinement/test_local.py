@@ -63,6 +63,20 @@ def test_covariance_is_that_of_scipy_under_weights(rng):
   np.testing.assert_allclose(model.covariance(), covariance, rtol=1e-3)
 
 
+def test_constants_that_rounding_alone_tells_apart_have_variances():
+  """Their matrix may be singular to the last bit though its condition number is below that of rounding: this one is."""
+  jacobian = np.array([
+    [224070.2898842109, 3768229.6206657956, 3544159.8302466646],
+    [224070.21641155978, -2559457.390356874, -2783527.1067886995],
+    [224070.79894981088, 207944.77907429417, -16125.519882851142],
+    [224070.1727780832, -1281792.874572048, -1505862.5473561594],
+    [224089.42240747856, 5846.331492748917, -218242.5909434573]])
+  model = _model("2.5*x + 1.5*y + 0.7*z", np.ones((5, 3)))
+  model.jacobian = jacobian
+  variances = np.diag(model.covariance())
+  assert not np.isnan(variances).any() and np.all(variances > 0)
+
+
 def test_what_is_fixed_moves_the_others_to_where_they_fit_best_beside_it(rng):
   x, weights = rng.uniform(1, 3, (40, 3)), rng.uniform(0.1, 4, 40)
   node = parser.parse("2.5*x + 1.5*y + 0.7", NAMES)
