@@ -59,6 +59,10 @@ def _exponents_of_logarithm(x: np.ndarray, config: TwoConstantsConfig) -> np.nda
   return _of_both_signs(np.geomspace(*config.exponents)) if np.min(x) > 1 else np.zeros(0)
 
 
+def _rates_of_self_powers(x: np.ndarray, config: TwoConstantsConfig) -> np.ndarray:
+  return _of_both_signs(np.geomspace(*config.rates) / np.ptp(x * np.log(x))) if np.min(x) > 0 else np.zeros(0)
+
+
 def _offsets(x: np.ndarray, config: TwoConstantsConfig) -> np.ndarray:
   return np.geomspace(*config.offsets) * np.ptp(x) - np.min(x)
 
@@ -82,7 +86,9 @@ FAMILIES: dict[str, Family] = {
   "hyperbolas": Family(("inv",), _offsets_of_both_sides, lambda x, c: Node("inv", (_plus(x, c),))),
   "peaks": Family(("exp",), _rates_of_square, lambda x, c: Node("exp", (Node("*", (power(x, number(2)), number(c))),))),
   "powers_of_logarithms": Family(
-    ("ln", "pow"), _exponents_of_logarithm, lambda x, c: power(Node("ln", (x,)), number(c)))}
+    ("ln", "pow"), _exponents_of_logarithm, lambda x, c: power(Node("ln", (x,)), number(c))),
+  "self_powers": Family(
+    ("pow",), _rates_of_self_powers, lambda x, c: Node("pow", (x, Node("*", (x, number(c))))))}
 
 
 @dataclasses.dataclass(frozen=True)

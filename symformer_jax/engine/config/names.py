@@ -27,7 +27,8 @@ LINKS = ("y", "inv", "ln", "exp", "sqrt", "sqrt_inv", "pow2", "pow3", "asin", "a
 # Families of functions with one constant (`sources.function_fractions.FAMILIES`).
 FUNCTION_FAMILIES = ("exponentials", "powers", "logarithms", "waves")
 # Families of functions with one constant (`sources.two_constants.FAMILIES`).
-TWO_CONSTANTS_FAMILIES = ("exponentials", "powers", "logarithms", "hyperbolas", "peaks", "powers_of_logarithms")
+TWO_CONSTANTS_FAMILIES = (
+  "exponentials", "powers", "logarithms", "hyperbolas", "peaks", "powers_of_logarithms", "self_powers")
 VIEW_FUNCTIONS = (
   "cosines", "sines", "angles", "angles_beside", "roots", "cube_roots", "complement_roots", "circles", "hyperbolas",
   "exponentials", "decays", "logarithms", "powers_of_logarithms", "roots_and_logarithms", "arctangents",
