@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from symformer_jax.engine import interruption
 from symformer_jax.engine.config import DEFAULT, SearchConfig, TwoConstantsConfig
 from symformer_jax.engine.rows import Rows
 from symformer_jax.engine.source import Question
@@ -143,6 +144,7 @@ def _sums_for(link: Link, library: "_Library", config: TwoConstantsConfig) -> It
   whole = terms.whole(link, library.rows)
   if whole is None:
     return
+  interruption.check()
   left = library.left_of_pairs(*whole)
   families = itertools.combinations_with_replacement(library.families.values(), 2)
   nearest = [(left[one[i], other[j]], one[i], other[j]) for one, other in families
@@ -195,6 +197,7 @@ class _Library:
     values: list[np.ndarray] = []
     x = rows.x[:, column]
     for name in config.families:
+      interruption.check()
       family, places = FAMILIES[name], []
       for constant in family.constants(x, config) if all(map(rule.allows_operator, family.operators)) else ():
         node = family.node(variable(column), float(constant))

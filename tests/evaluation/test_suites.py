@@ -121,7 +121,7 @@ def test_the_suite_of_sources_leaves_out_what_its_labels_say(own_file, tmp_path)
   assert "waves" not in configs["without library waves"].library.families
   assert set(DEFAULT.terms.links) - set(configs["without terms exp"].terms.links) == {"exp"}
   families = [*DEFAULT.library.families, *DEFAULT.products.families, *DEFAULT.terms.links]
-  assert len(set(configs.values())) == len(configs) == 28 + len(families) - 1  # y itself stays
+  assert len(set(configs.values())) == len(configs) == 29 + len(families) - 1  # y itself stays
 
   # What a search config changes is changed in every variant.
   path = tmp_path / "few.py"
