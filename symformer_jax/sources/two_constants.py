@@ -1,8 +1,8 @@
 """Sums of two functions of one column with an inner constant each, and powers of such sums: both constants on grids.
 
 `18.4*(exp(-0.28*x) - exp(-1.93*x))`, `0.12*exp(-1.1*x) + 0.0078 + 2.4e-4*exp(0.09*x)`,
-`34.6*(1 - exp(-0.04*x))**1.42`, `(1 + (x/3)**2.5)**(-0.4)`: of some hundred functions every pair is tried, and every
-function beside every power of y; a fit finds what lies between. `curves` have two inner constants in one function.
+`34.6*(1 - exp(-0.04*x))**1.42`, `(1 + (x/3)**2.5)**(-0.4)`: of some two hundred functions every pair is tried, and
+every one beside every power of y; a fit finds what lies between. `curves` have two inner constants in one function.
 """
 
 from collections.abc import Callable, Iterator, Sequence
