@@ -80,6 +80,13 @@ def test_functions_of_a_family_differ_and_are_finite(name, rng):
   assert len({tuple(each) for each in np.round(values, 9).tolist()}) > 0.9 * len(constants)
 
 
+@pytest.mark.parametrize(("name", "low"), [("powers", 0.0), ("self_powers", 0.0), ("powers_of_logarithms", 1.0)])
+def test_powers_are_of_what_is_above_zero(name, low):
+  constants = FAMILIES[name].constants
+  assert not len(constants(np.array([low, 2, 3]), CONFIG)) and not len(constants(np.array([low - 1, 2, 3]), CONFIG))
+  assert len(constants(np.array([low + 1e-6, 2, 3]), CONFIG))
+
+
 def test_what_is_left_is_that_of_least_squares(rng):
   x, y = rng.uniform(0.3, 4, (40, 1)), rng.normal(size=40)
   weights = rng.uniform(0.1, 1, 40)
