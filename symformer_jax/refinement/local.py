@@ -111,10 +111,14 @@ class LocalModel:
     if not len(scale) or not np.all(np.isfinite(scale)) or np.any(scale == 0):
       return np.full((len(scale), len(scale)), np.inf)
     scaled = jacobian / scale
-    sizes, vectors = np.linalg.eigh(scaled.T @ (self.weights[:, None] * scaled))
-    if sizes[0] <= np.finfo(np.float64).eps * sizes[-1]:
-      return np.full((len(scale), len(scale)), np.inf)
-    return (vectors / sizes) @ vectors.T / np.outer(scale, scale) * self.noise
+    gram = scaled.T @ (self.weights[:, None] * scaled)
+    unknown = np.full(gram.shape, np.inf)
+    if np.linalg.cond(gram) > 1 / np.finfo(np.float64).eps:
+      return unknown
+    try:
+      return np.linalg.inv(gram) / np.outer(scale, scale) * self.noise
+    except np.linalg.LinAlgError:  # singular to the last bit, its condition number just below that of rounding
+      return unknown
 
   def fix(self, index: int, value: float, covariance: np.ndarray) -> None:
     """Holds constant `index` at `value` from now on; the free ones move to where they fit best beside it."""
