@@ -153,7 +153,7 @@ class FunctionFractionsConfig:
     ((1, 0, 1, 1), (2, 0, 1, 1), (1, 1, 1, 1), (3, 0, 1, 1), (2, 1, 1, 1), (1, 0, 2, 1), (2, 0, 1, 0.5)),
     ((1, 0, 1, 1), (1, 1, 1, 1), (2, 0, 1, 1), (1, 0, 1, 0.5), (2, 1, 1, 1)))
   # Arguments of each family: exponents of monomials of one column, of two. Of all these the first so many: a
-  # turn without success takes a fifth of a second of one column, .7 of three or four, .5 of five.
+  # turn without success takes half a second of one column, .7 and more of three or four.
   max_arguments: int = 90
   arguments: tuple[tuple[str, tuple[tuple[float, ...], ...]], ...] = (
     ("exponentials", ((1, 2, -1, 0.5, -0.5), (1, -1))), ("powers", ((1,),)), ("logarithms", ((1, 2),)),
