@@ -26,9 +26,12 @@ LINKS = ("y", "inv", "ln", "exp", "sqrt", "sqrt_inv", "pow2", "pow3", "asin", "a
          "complement_exp", "atan_inv")
 # Families of functions with one constant (`sources.function_fractions.FAMILIES`).
 FUNCTION_FAMILIES = ("exponentials", "powers", "logarithms", "waves")
-# Families of functions with one constant (`sources.two_constants.FAMILIES`).
-TWO_CONSTANTS_FAMILIES = (
-  "exponentials", "powers", "logarithms", "hyperbolas", "peaks", "powers_of_logarithms", "self_powers")
+# Families of functions with one constant, and with two (`sources.inner_functions.FAMILIES`, `SHAPES`).
+INNER_FAMILIES = (
+  "exponentials", "powers", "logarithms", "complements", "hyperbolas", "peaks", "powers_of_logarithms", "self_powers",
+  "exponentials_of_inverse")
+INNER_SHAPES = (
+  "occupancies", "logistics", "bells", "resonances", "bells_of_logarithm", "stretched_exponentials", "gammas")
 VIEW_FUNCTIONS = (
   "cosines", "sines", "angles", "angles_beside", "roots", "cube_roots", "complement_roots", "circles", "hyperbolas",
   "exponentials", "decays", "logarithms", "powers_of_logarithms", "roots_and_logarithms", "arctangents",
