@@ -18,7 +18,7 @@ from symformer_jax.engine import interruption
 from symformer_jax.engine.config import DEFAULT, ExactFractionsConfig, SearchConfig
 from symformer_jax.engine.rows import Rows
 from symformer_jax.engine.source import Question
-from symformer_jax.language import expression
+from symformer_jax.language import expression, programs
 from symformer_jax.language.expression import Node, number, substitute, variable
 from symformer_jax.language.rules import Rule
 from symformer_jax.language.tidy import tidy
@@ -81,8 +81,8 @@ def fractions_of(
 
   def usable(found: list[Node], table: _Table) -> list[Node]:
     nodes = (tidy(substitute(substitute(node, table.inner), inner)) for node in found)
-    finite = (node for node in nodes if np.isfinite(expression.evaluate(node, rows.x)).all())
-    return list(filter(rule, dict.fromkeys(finite)))
+    short = (node for node in dict.fromkeys(nodes) if programs.size(node) <= programs.MAX_TOKENS)
+    return [node for node in short if np.isfinite(expression.evaluate(node, rows.x)).all() and rule(node)]
 
   budget = _Budget(own.max_work, own.max_eliminations)
   near: list[Node] = []

@@ -41,6 +41,7 @@ from symformer_jax.engine.config.rationals import (
   ExactFractionsConfig,
   FactoringConfig,
   FunctionFractionsConfig,
+  LinkedFractionsConfig,
   QuadraticsConfig,
   RationalsConfig,
   ViewsConfig,
@@ -67,7 +68,7 @@ from symformer_jax.engine.config.transformer import TransformerConfig
 __all__ = [
   "BudgetConfig", "ChoiceConfig", "CompositionsConfig", "CurvesConfig", "DEFAULT", "EDITS", "EFFORTS",
   "EliminationConfig", "EvolutionConfig", "ExactFractionsConfig", "FactoringConfig", "FormsConfig",
-  "FunctionFractionsConfig", "GrowthConfig",
+  "FunctionFractionsConfig", "GrowthConfig", "LinkedFractionsConfig",
   "GuessesConfig", "LIBRARY_FAMILIES", "LINKS", "LibraryConfig", "LossConfig", "MonotoneConfig", "NeighboursConfig",
   "NoiseConfig",
   "PRODUCTS_FAMILIES", "PairsConfig", "PairsInsideConfig", "PhasesConfig", "PoolConfig", "PowerProductsConfig",

@@ -32,6 +32,8 @@ INNER_FAMILIES = (
   "exponentials_of_inverse")
 INNER_SHAPES = (
   "occupancies", "logistics", "bells", "resonances", "bells_of_logarithm", "stretched_exponentials", "gammas")
+# Families of functions of y with one constant (`sources.linked_fractions.FAMILIES`).
+LINK_FAMILIES = ("powers", "exponentials", "cosines", "sines", "tangents")
 VIEW_FUNCTIONS = (
   "cosines", "sines", "angles", "angles_beside", "roots", "cube_roots", "complement_roots", "circles", "hyperbolas",
   "exponentials", "decays", "logarithms", "powers_of_logarithms", "roots_and_logarithms", "arctangents",
@@ -44,10 +46,10 @@ REWRITINGS = ("exponentials", "powers", "origins", "principal_phases", "unit_slo
 TIERS = ("any", "basic", "monomial")
 # Sources of candidates (`sources.registry.SOURCES`).
 SOURCES = (
-  "closed_forms", "guesses", "reductions", "power_products", "rationals", "exact_fractions", "two_constants",
-  "function_fractions", "quadratics", "curves", "wave_fractions", "phases", "single_index", "separable", "library",
-  "subsets", "varying", "pairs", "pairs_inside", "triples", "ridges", "subsets_inside", "transformer", "parts",
-  "growth", "remainders", "replacements", "compositions", "evolution")
+  "closed_forms", "guesses", "reductions", "power_products", "rationals", "exact_fractions", "linked_fractions",
+  "two_constants", "function_fractions", "quadratics", "curves", "wave_fractions", "phases", "single_index",
+  "separable", "library", "subsets", "varying", "pairs", "pairs_inside", "triples", "ridges", "subsets_inside",
+  "transformer", "parts", "growth", "remainders", "replacements", "compositions", "evolution")
 # How long a search goes on (`BudgetConfig`).
 EFFORTS = ("quick", "normal", "thorough")
 # Ways to vary a formula (`sources.variation.KINDS`).

@@ -2,7 +2,14 @@
 
 import dataclasses
 
-from symformer_jax.engine.config.names import FUNCTION_FAMILIES, LINKS, VIEW_FUNCTIONS, check_counts, check_names
+from symformer_jax.engine.config.names import (
+  FUNCTION_FAMILIES,
+  LINK_FAMILIES,
+  LINKS,
+  VIEW_FUNCTIONS,
+  check_counts,
+  check_names,
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -194,6 +201,45 @@ class FunctionFractionsConfig:
                  "num_frequencies", "num_around", "num_fitted", "num_parts", "num_divisions", "num_first", "num_sizes")
     check_names("links", self.links, LINKS)
     check_names("arguments", (*(name for name, _ in self.arguments), *self.of_sums), FUNCTION_FAMILIES)
+
+
+@dataclasses.dataclass(frozen=True)
+class LinkedFractionsConfig:
+  """Functions with a constant of their own of a fraction (`sources.linked_fractions`)."""
+
+  # Formulas that are fitted in each turn.
+  turns: tuple[int, ...] = (8,)
+  families: tuple[str, ...] = LINK_FAMILIES
+  # Rows on which the constant is looked for, and those there have to be for each term.
+  num_rows: int = 160
+  rows_per_term: int = 3
+  # Total degrees of P and Q, few terms first.
+  degrees: tuple[tuple[int, int], ...] = (
+    (1, 0), (0, 1), (1, 1), (2, 0), (0, 2), (2, 1), (1, 2), (2, 2), (3, 0), (0, 3), (3, 1), (3, 2), (3, 3), (4, 0))
+  # Constants of each family: exponents, of a y whose largest value is so many times the least; what an exponential's
+  # argument runs over; the least angle, as a share of the largest.
+  num_constants: int = 40
+  exponents: tuple[float, float] = (0.08, 12.0)
+  least_ratio: float = 1.1
+  turns_of_exponential: tuple[float, float] = (0.2, 60.0)
+  least_angle: float = 0.1
+  # As in `FunctionFractionsConfig`: constants on each side that say what is typical, what rounding leaves, minima that
+  # are looked at, parts into which the surroundings of one are divided, again and again.
+  num_around: int = 4
+  rounding: float = 1e-26
+  num_fitted: int = 12
+  num_parts: int = 16
+  num_divisions: int = 14
+  # After so many divisions what is left of a right one has fallen below this; what part of the largest coefficient is
+  # one, of terms each of length 1.
+  num_first: int = 4
+  first_share: float = 1e-8
+  least_part: float = 1e-5
+
+  def __post_init__(self) -> None:
+    check_counts(self, "num_rows", "rows_per_term", "num_constants", "num_around", "num_fitted", "num_parts",
+                 "num_divisions", "num_first")
+    check_names("families", self.families, LINK_FAMILIES)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -21,6 +21,7 @@ from symformer_jax.engine.config.names import SOURCES, check_names
 from symformer_jax.engine.config.rationals import (
   ExactFractionsConfig,
   FunctionFractionsConfig,
+  LinkedFractionsConfig,
   QuadraticsConfig,
   RationalsConfig,
 )
@@ -76,6 +77,7 @@ class SearchConfig:
   quadratics: QuadraticsConfig = QuadraticsConfig()
   exact_fractions: ExactFractionsConfig = ExactFractionsConfig()
   function_fractions: FunctionFractionsConfig = FunctionFractionsConfig()
+  linked_fractions: LinkedFractionsConfig = LinkedFractionsConfig()
   two_constants: TwoConstantsConfig = TwoConstantsConfig()
   evolution: EvolutionConfig = EvolutionConfig()
   budget: BudgetConfig = BudgetConfig()
