@@ -27,7 +27,9 @@ from symformer_jax.language.rules import Restrictions, Rule
 from symformer_jax.sources import registry, samples
 
 # What takes half of the time, and is tested where it stands (tests/sources), is left out where no test is about it.
-quick_search = functools.partial(inference.search, effort="quick")
+FEW = dataclasses.replace(DEFAULT, sources=(
+  "closed_forms", "guesses", "power_products", "rationals", "library", "transformer", "parts"))
+quick_search = functools.partial(inference.search, effort="quick", config=FEW)
 
 EXAMPLES = pathlib.Path(__file__).parents[1] / "examples"
 FORMULAS = [

@@ -322,12 +322,12 @@ def least_share(found, task):
 
 
 @pytest.mark.parametrize(("text", "ranges", "num_turns"), [
-  ("cos(cos(0.65*x))", [(-5, 5)], 2),
+  pytest.param("cos(cos(0.65*x))", [(-5, 5)], 2, marks=pytest.mark.slow),
   ("0.094/sin(1/x + 4.03)", [(0.05, 5)], 1),
   ("sin(0.5*log(y)) + y + 3", [(0, 3), (0.1, 5)], 1),
-  ("exp(1.7*arctan(3*x - 1))*x", [(0.2, 4)], 3),
+  pytest.param("exp(1.7*arctan(3*x - 1))*x", [(0.2, 4)], 3, marks=pytest.mark.slow),
   ("cos(1.3*x*y + 0.4)/y", [(0.2, 4), (0.5, 2)], 2),
-  ("y**(-0.5)*log(3 + sin(3*x))", [(0.2, 4), (0.5, 2)], 4),
+  pytest.param("y**(-0.5)*log(3 + sin(3*x))", [(0.2, 4), (0.5, 2)], 4, marks=pytest.mark.slow),
 ])
 def test_functions_of_functions_are_met(text, ranges, num_turns, rng):
   found, task = asked(text, uniform(rng, *ranges), num_turns)
@@ -408,7 +408,8 @@ def test_formulas_keep_to_the_rule(rng):
 
 
 @pytest.mark.parametrize("x", [
-  np.linspace(-3, 3, 41)[:, None], np.repeat(np.linspace(0, 2, 25), 4)[:, None], 2000.0 + np.arange(60)[:, None] * 1e-3,
+  np.linspace(-3, 3, 41)[:, None], np.repeat(np.linspace(0, 2, 25), 4)[:, None],
+  pytest.param(2000.0 + np.arange(60)[:, None] * 1e-3, marks=pytest.mark.slow),
   np.geomspace(1e-20, 1e20, 50)[:, None]])
 def test_odd_columns_are_no_error(x, rng):
   y = 1 + rng.normal(size=len(x))

@@ -43,9 +43,11 @@ def x(rng):
 
 
 @pytest.mark.parametrize("text", [
-  "sin(0.128/sqrt(x))", "cos(0.9*x**1.5)", "2*x**3*log(1 + 2.7/x)", "2.3/(1 + 0.4*x**1.7) + 0.6", "x*sin(2.1/x) + 0.3",
-  "4.1*exp(-0.7*x**2.2) + 1.3*x", "x**3/(exp(0.83*x) - 1)", "5/sqrt(1 + 0.3*x**2.5) - x", "1/(1.5 + cos(2*x**1.5))",
-  "1.3*arcsin(0.21*x) + 0.2", "2*arccos(0.05*x**2) + 0.3*x", "x**2/(exp(0.7*x**1.5) + 1)"])
+  "sin(0.128/sqrt(x))", "2*x**3*log(1 + 2.7/x)", "2.3/(1 + 0.4*x**1.7) + 0.6", "4.1*exp(-0.7*x**2.2) + 1.3*x",
+  "5/sqrt(1 + 0.3*x**2.5) - x", "1/(1.5 + cos(2*x**1.5))", "2*arccos(0.05*x**2) + 0.3*x",
+  *(pytest.param(text, marks=pytest.mark.slow) for text in (  # the same functions of other powers
+    "cos(0.9*x**1.5)", "x*sin(2.1/x) + 0.3", "x**3/(exp(0.83*x) - 1)", "1.3*arcsin(0.21*x) + 0.2",
+    "x**2/(exp(0.7*x**1.5) + 1)"))])
 def test_laws_are_found(text, x):
   task = task_of(text, x)
   assert least(task, ask(task)) < 1e-18

@@ -141,7 +141,7 @@ def test_the_number_of_fits_does_not_grow_with_the_square_of_the_columns(rng, mo
   real = np.linalg.lstsq
   monkeypatch.setattr(np.linalg, "lstsq", lambda *args, **options: calls.append(1) or real(*args, **options))
   counts = []
-  for num_variables in (5, 20):
+  for num_variables in (4, 12):
     calls.clear()
     find_products(rows_of("x*y/(x + z)", rng, num_variables=num_variables), range(num_variables))
     counts.append(len(calls))

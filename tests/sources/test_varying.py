@@ -1,6 +1,7 @@
 """Terms with factors that vary with one variable are told from the rows, and so are the factors."""
 
 import dataclasses
+import itertools
 
 import jax
 import numpy as np
@@ -63,7 +64,7 @@ def test_what_leaves_much_is_not_looked_at():
 @pytest.mark.parametrize(("text", "box", "turn"), [
   ("40*cos(0.7*x + 0.3)*y + 4.2*z", [(1, 3), (1, 2), (0.5, 5)], 0),
   pytest.param("exp(-0.4*x**2 - 0.3*x)*(2*y + z**2)", [(-1, 2), (-2, 2), (-2, 2)], 0, marks=pytest.mark.slow),
-  ("1/(z*exp(-0.7*x) + x*y + 2)", [(0.3, 4)] * 3, 2),
+  pytest.param("1/(z*exp(-0.7*x) + x*y + 2)", [(0.3, 4)] * 3, 2, marks=pytest.mark.slow),
   ("exp(sqrt(x)*y - 0.4*z/(x + 1))", [(0.3, 4), (0.3, 1), (0.3, 3)], 2)])
 def test_laws_are_found(text, box, turn):
   task = make(text, box)
@@ -77,7 +78,8 @@ def test_laws_are_found(text, box, turn):
 def test_what_one_turn_finds_of_a_variable_is_a_term_of_the_next(text, box):
   task, source = make(text, box), varying.VaryingCoefficients(OPTIONS)
   search = loop.Search(task, [source], OPTIONS, jax.random.key(0))
-  errors = [1 - progress.r2 for _, progress in loop.run({0: search}, [source], OPTIONS, clock=Clock())]
+  turns = itertools.islice(loop.run({0: search}, [source], OPTIONS, clock=Clock()), 2)
+  errors = [1 - progress.r2 for _, progress in turns]
   assert errors[0] > 1e-8 and errors[1] < 1e-15
 
 
@@ -158,7 +160,8 @@ def test_terms_are_few_distinct_and_allowed():
   assert varying._known_terms(task.fit_rows, (1, 2), more, None, few).nodes == (expression.number(1.0), *more[:2])
 
 
-@pytest.mark.parametrize("change", ["weights", "offset", "integers", "equal", "tiny", "huge"])
+@pytest.mark.parametrize("change", [
+  "weights", "equal", "tiny", *(pytest.param(change, marks=pytest.mark.slow) for change in ("offset", "integers", "huge"))])
 def test_odd_tables_raise_nothing(change):
   rng = np.random.default_rng(0)
   x, weights = rng.uniform(1, 3, (200, 3)), np.ones(200)

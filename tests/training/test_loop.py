@@ -51,6 +51,23 @@ def _without_decoding(config):
   return dataclasses.replace(config, decoding=dataclasses.replace(config.decoding, every=0))
 
 
+@pytest.fixture(scope="module", autouse=True)
+def steps_compiled_once():
+  """Runs that differ in when they save, log or validate share their steps: to trace and read these took half the time."""
+  compiled, jit_steps = {}, loop.jit_steps
+
+  def shared(config, optimizer, mesh, abstract):
+    same = dataclasses.replace(
+      config, log_every=1, eval_every=0, checkpoint_every=0, keep_checkpoints=1, decoding=TrainConfig().decoding)
+    if (same, mesh) not in compiled:
+      compiled[same, mesh] = jit_steps(config, optimizer, mesh, abstract)
+    return compiled[same, mesh]
+
+  with pytest.MonkeyPatch.context() as patch:
+    patch.setattr(loop, "jit_steps", shared)
+    yield
+
+
 @pytest.fixture(scope="module")
 def uninterrupted(tmp_path_factory, data_dir):
   built = configuration.build(TrainConfig, tiny.get_config().to_dict())

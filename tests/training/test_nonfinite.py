@@ -78,7 +78,7 @@ def test_too_many_in_a_row_stop_the_run(config, tmp_path):
   loop.close(run)
 
 
-@pytest.mark.parametrize("on_nonfinite", ["stop", "skip"])
+@pytest.mark.parametrize("on_nonfinite", [pytest.param("stop", marks=pytest.mark.slow), "skip"])
 def test_a_gradient_above_the_bound_counts_as_not_finite(config, tmp_path, on_nonfinite):
   config = dataclasses.replace(
     config, mesh=MeshConfig(data=1), num_steps=2, log_every=2, checkpoint_every=0, eval_every=0, max_skips=2)
