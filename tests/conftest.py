@@ -45,7 +45,8 @@ hypothesis.settings.load_profile("fixed")
 # Tests in these folders and modules run what they compile a few times only: unoptimized they take half of the time,
 # searches twice.
 UNOPTIMIZED = (
-  "commands", "data", "decoding", "evaluation", "model", "pretrained", "training", "test_restarts", "test_snapping")
+  "commands", "data", "decoding", "evaluation", "model", "pretrained", "training", "test_restarts", "test_snapping",
+  "test_evolution")
 
 # Each with its reason; everything else is an error.
 ALLOWED_WARNINGS = (
