@@ -26,7 +26,8 @@ from symformer_jax.language import expression, parser, printing, sympy_trees
 from symformer_jax.language.rules import Restrictions, Rule
 from symformer_jax.sources import registry, samples
 
-# What takes half of the time, and is tested where it stands (tests/sources), is left out where no test is about it.
+# What takes most of the time, and is tested where it stands (tests/sources), is left out where no test is about it:
+# those that ask all sources call `inference.search`.
 FEW = dataclasses.replace(DEFAULT, sources=(
   "closed_forms", "guesses", "power_products", "rationals", "library", "transformer", "parts"))
 quick_search = functools.partial(inference.search, effort="quick", config=FEW)
@@ -158,8 +159,8 @@ def test_weights_decide_what_is_recommended(model, rng):
 def test_same_seed_same_answer_in_any_company(model, rng):
   x = rng.uniform(0.5, 4, 40)
   data, other = (x, x**1.7 + rng.normal(0, 0.1, 40)), (x, 3 / x)
-  first, second = inference.search(model, [data, other], n_samples=64, seed=3)
-  alone, = inference.search(model, [data], n_samples=64, seed=3)
+  first, second = inference.search(model, [data, other], n_samples=64, effort="quick", seed=3)
+  alone, = inference.search(model, [data], n_samples=64, effort="quick", seed=3)
   assert second.status == "ok"
   assert dataclasses.replace(first, seconds=alone.seconds) == alone
 
@@ -437,7 +438,7 @@ def test_the_target_is_no_unknown_constant(model, given, said):
 def test_of_thousands_of_columns_those_that_matter_are_searched(model, rng):
   x = rng.uniform(1, 3, (120, 400))
   y = 3.1 * x[:, 17] * x[:, 333] / x[:, 250] ** 2
-  [result] = inference.search(model, [(x, y)], effort="quick")
+  [result] = quick_search(model, [(x, y)])
   assert result.best.expression == "3.1*x17*x333/x250**2"
   assert "of 400 columns those that explain most were searched: " in result.message
 
@@ -585,9 +586,9 @@ def test_parts_of_different_candidates_are_put_together(rng):
 def test_laws_are_found_that_the_model_never_names(law, expression, rng):
   model = testing.FixedProposer(["x0", "x1 + x0"], num_variables=2)
   x = rng.uniform(0.1, 3, (100, 2))
-  [result] = inference.search(model, [(x, law(*x.T))], n_samples=64, names=[["x", "t"]])
+  [result] = quick_search(model, [(x, law(*x.T))], n_samples=64, names=[["x", "t"]])
   assert result.best.expression == expression
-  [alone] = inference.search(model, [(x, law(*x.T))], n_samples=64, names=[["x", "t"]], recombine=False)
+  [alone] = quick_search(model, [(x, law(*x.T))], n_samples=64, names=[["x", "t"]], recombine=False)
   assert alone.best.r2 is None or alone.best.r2 < 0.999
 
 
@@ -722,7 +723,7 @@ def test_a_source_that_fails_costs_its_turn_and_no_search(monkeypatch):
   assert found.best.r2 > 0.999999
 
 
-@pytest.mark.parametrize(("seed", "num_kinds"), [(0, 3), (1, 2)])
+@pytest.mark.parametrize(("seed", "num_kinds"), [(0, 3), pytest.param(1, 2, marks=pytest.mark.slow)])
 def test_categories_as_columns_of_zeros_and_ones(seed, num_kinds):
   """Their products and inverses are 0 and infinite: no source may fail over them."""
   rng = np.random.default_rng(seed)

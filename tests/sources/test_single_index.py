@@ -59,7 +59,8 @@ def test_roughness_is_small_in_the_right_order_and_one_in_none(rng):
 
 
 @pytest.mark.parametrize(("text", "num_columns"), [
-  ("2*cos(0.9*x*w*y**2/5)*z", 4), ("2*y/(exp(0.3*x**2*z) - 1)", 3), pytest.param("log(x/y + 3)*z - 4*z", 3, marks=pytest.mark.slow)])
+  ("2*cos(0.9*x*w*y**2/5)*z", 4), ("2*y/(exp(0.3*x**2*z) - 1)", 3),
+  pytest.param("log(x/y + 3)*z - 4*z", 3, marks=pytest.mark.slow)])
 def test_laws_are_found(text, num_columns):
   task = task_of(text, num_columns)
   source = single_index.SingleIndex()

@@ -53,7 +53,7 @@ def _without_decoding(config):
 
 @pytest.fixture(scope="module", autouse=True)
 def steps_compiled_once():
-  """Runs that differ in when they save, log or validate share their steps: to trace and read these took half the time."""
+  """Runs that differ in when they save, log or validate share their steps, which are costly to trace."""
   compiled, jit_steps = {}, loop.jit_steps
 
   def shared(config, optimizer, mesh, abstract):
