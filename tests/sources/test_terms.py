@@ -173,7 +173,7 @@ def test_atoms_do_not_depend_on_the_unit_of_y(rng):
     return min(mse for _, mse in near) / (scale**2 * np.var(rows.y))
 
   plain = best(1.0)
-  for unit in (1e-58, 1e58):
+  for unit in (1e-58, 1e-24, 1e24, 1e58):
     assert best(unit) == pytest.approx(plain, rel=0.05), unit
 
 
