@@ -45,7 +45,11 @@ def _exponents(x: np.ndarray, config: TwoConstantsConfig) -> np.ndarray:
 
 
 def _exponents_of_logarithm(x: np.ndarray, config: TwoConstantsConfig) -> np.ndarray:
-  return of_both_signs(np.geomspace(*config.exponents)) if np.min(x) > 1 else np.zeros(0)
+  return _exponents(np.log(x), config) if np.min(x) > 0 else np.zeros(0)
+
+
+def _exponents_of_negative_logarithm(x: np.ndarray, config: TwoConstantsConfig) -> np.ndarray:
+  return _exponents(-np.log(x), config) if np.min(x) > 0 else np.zeros(0)
 
 
 def _rates_of_inverse(x: np.ndarray, config: TwoConstantsConfig) -> np.ndarray:
@@ -135,6 +139,8 @@ FAMILIES: dict[str, Family] = {
   "peaks": Family(("exp",), _rates_of_square, lambda x, c: Node("exp", (Node("*", (power(x, number(2)), number(c))),))),
   "powers_of_logarithms": Family(
     ("ln", "pow"), _exponents_of_logarithm, lambda x, c: power(Node("ln", (x,)), number(c))),
+  "powers_of_negative_logarithms": Family(("ln", "pow"), _exponents_of_negative_logarithm, lambda x, c: power(
+    _times(Node("ln", (x,)), -1.0), number(c))),
   "self_powers": Family(
     ("pow",), _rates_of_self_powers, lambda x, c: Node("pow", (x, Node("*", (x, number(c)))))),
   "exponentials_of_inverse": Family(

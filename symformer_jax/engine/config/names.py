@@ -28,8 +28,8 @@ LINKS = ("y", "inv", "ln", "exp", "sqrt", "sqrt_inv", "pow2", "pow3", "asin", "a
 FUNCTION_FAMILIES = ("exponentials", "powers", "logarithms", "waves")
 # Families of functions with one constant, and with two (`sources.inner_functions.FAMILIES`, `SHAPES`).
 INNER_FAMILIES = (
-  "exponentials", "powers", "logarithms", "complements", "hyperbolas", "peaks", "powers_of_logarithms", "self_powers",
-  "exponentials_of_inverse")
+  "exponentials", "powers", "logarithms", "complements", "hyperbolas", "peaks", "powers_of_logarithms",
+  "powers_of_negative_logarithms", "self_powers", "exponentials_of_inverse")
 INNER_SHAPES = (
   "occupancies", "logistics", "bells", "resonances", "bells_of_logarithm", "stretched_exponentials", "gammas")
 # Families of functions of y with one constant (`sources.linked_fractions.FAMILIES`).
