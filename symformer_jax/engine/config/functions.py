@@ -133,7 +133,7 @@ class TwoConstantsConfig:
 
   # Formulas that are fitted in each turn: powers of sums; sums of two; powers of sums beside a constant; sums of two
   # of which one or both have two inner constants.
-  turns: tuple[int, ...] = (24, 72, 24, 48)
+  turns: tuple[int, ...] = (24, 72, 48, 96)
   # Functions of y that may be a sum of two, of `LINKS`.
   links: tuple[str, ...] = ("y", "inv", "exp")
   # Rows on which they are chosen.
@@ -143,7 +143,7 @@ class TwoConstantsConfig:
   # Grids, lowest, highest and how many, of powers of y, of exponents of the column and of its logarithm, of rates in
   # ranges of the column, of offsets beyond its ends in ranges; opposites too. A fit finds what lies between.
   powers: Grid = (0.12, 8.0, 20)
-  exponents: Grid = (0.07, 6.0, 20)
+  exponents: Grid = (0.15, 6.0, 18)
   rates: Grid = (0.2, 60.0, 24)
   offsets: Grid = (1e-3, 10.0, 12)
   # Of shapes: places from the first row on and widths, in ranges; exponents; widths in logarithms; scales from this
