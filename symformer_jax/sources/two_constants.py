@@ -106,8 +106,9 @@ def _power_of_sum(functions: Functions, place: int, rows: Rows, exponent: float)
   if factors is None:
     return None
   largest = factors * [functions.sizes[place], 1.0]
-  unit = np.abs(factors)[np.argmax(np.abs(largest))]
-  return _written(functions.nodes[place], *factors, unit, exponent=1 / exponent, size=float(np.median(rows.y)))
+  unit = float(np.abs(factors)[np.argmax(np.abs(largest))])
+  factor, constant = factors.tolist()
+  return _written(functions.nodes[place], factor, constant, unit, exponent=1 / exponent, size=float(np.median(rows.y)))
 
 
 def sums_of_two(rows: Rows, column: int, rule: Rule, config: TwoConstantsConfig) -> Iterator[Node]:
