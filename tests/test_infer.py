@@ -55,7 +55,7 @@ def test_kepler_end_to_end(command, tmp_path):
   assert (code, err) == (0, "")
   [marked] = [line for line in out.splitlines() if line.startswith("->")]
   assert marked.split()[1:3] == ["1", "axis**1.5"] and "recommended: period = axis**1.5" in out
-  assert "no samples of the network; ended after 10 turns, for the rest looks like noise; " in out
+  assert "no samples of the network; ended after 13 turns, for the rest looks like noise; " in out
   record = json.loads((tmp_path / "k.json").read_text())
   assert (record["status"], record["target"], record["features"]) == ("ok", "period", ["axis"])
   assert load_result(tmp_path / "k.json").best.expression == "axis**1.5"
@@ -554,7 +554,9 @@ def test_an_unusable_table_leaves_nothing_behind(command, tmp_path):
 @pytest.mark.parametrize(("argv", "code", "message"), [
   (["--help"], 0, "--drop_missing: Leave out rows"),
   ([f"--data={KEPLER}", "--model=unheard_of"], 2, "unknown model 'unheard_of': expected auto"),
-  ([f"--data={KEPLER}", "--samples=64", "--norecombine"], 0, "recommended: period = axis**1.5"),
+  # tests/installed.sh asks for this file where the package is installed.
+  pytest.param([f"--data={KEPLER}", "--samples=64", "--norecombine"], 0, "recommended: period = axis**1.5",
+               marks=pytest.mark.slow),
   (["--dta=x.csv"], 2, "Unknown command line flag 'dta'. Did you mean: data"),
   (["--data=x.csv", "--beam", "--", "--runner=R"], 2, "--out: expected a folder for the results of --beam"),
 ])
