@@ -9,7 +9,7 @@ from symformer_jax.engine.config import DEFAULT
 from symformer_jax.engine.options import SearchOptions
 from symformer_jax.engine.rows import Rows
 from symformer_jax.engine.task import make_task
-from symformer_jax.language import expression, parser
+from symformer_jax.language import expression, parser, programs
 from symformer_jax.language.rules import Restrictions
 from symformer_jax.sources import exact_fractions, registry
 
@@ -123,6 +123,13 @@ def test_coefficients_of_least_errors_of_the_fraction_itself():
 @pytest.mark.parametrize("side", [(0.9, 1.0), (0.5, 4.0)])
 def test_what_only_comes_near_is_not_offered(text, side):
   assert find(table(text, (side, side))) == []
+
+
+def test_a_fraction_too_long_to_be_fitted_does_not_end_the_look():
+  """Multiplied out the square has some hundred tokens; its root is asked next."""
+  rows = table("(1 + (0.48 + 1.574*y - 0.176*y**2)*(1 - sqrt(x)))**2", ((0.5, 1.5), (0.1, 0.6)))
+  found = exact_fractions.fractions_of(rows, range(2), rule=AnyRule(), config=DEFAULT)
+  assert found and all(programs.size(node) <= programs.MAX_TOKENS for node in found)
 
 
 @pytest.mark.parametrize("text", [
