@@ -235,6 +235,15 @@ def _up_to(columns: Sequence[int], degree: float, step: float) -> tuple[Monomial
   return tuple(sorted(found, key=lambda monomial: sum(p for _, p in monomial)))
 
 
+def minima(shares: np.ndarray, num_around: int, rounding: float) -> Iterator[tuple[int, float]]:
+  """Where shares [K] are least beside their neighbours, and the median around there, where that is above rounding."""
+  around = np.median(np.lib.stride_tricks.sliding_window_view(
+    np.pad(shares, num_around, mode="reflect"), 2 * num_around + 1), axis=1)
+  for k in range(1, len(shares) - 1):
+    if shares[k] <= min(shares[k - 1], shares[k + 1]) and around[k] > rounding:
+      yield k, float(around[k])
+
+
 class _Equation:
   """P - y*Q = 0 at some rows; a row counts less the farther out its y is, as 1/sqrt(1 + y**2).
 
@@ -262,11 +271,8 @@ class _Equation:
       if constants is not None:
         interruption.check()
         shares = self.shares(family, constants, values, own)
-        around = np.median(np.lib.stride_tricks.sliding_window_view(
-          np.pad(shares, config.num_around, mode="reflect"), 2 * config.num_around + 1), axis=1)
-        for k in range(1, len(shares) - 1):
-          if shares[k] <= min(shares[k - 1], shares[k + 1]) and around[k] > config.rounding:
-            yield Place(float(shares[k]), float(around[k]), own, family, argument, float(constants[k]))
+        for k, around in minima(shares, config.num_around, config.rounding):
+          yield Place(float(shares[k]), around, own, family, argument, float(constants[k]))
 
   def with_best_constant(self, place: Place, config: FunctionFractionsConfig) -> Place:
     """At the least share between the constants on each side of it; where that is no leap, not to the last digit."""

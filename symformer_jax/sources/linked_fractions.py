@@ -19,7 +19,7 @@ from symformer_jax.engine.source import Question
 from symformer_jax.language.expression import Node, number, power
 from symformer_jax.language.rules import Rule
 from symformer_jax.language.tidy import tidy
-from symformer_jax.sources import exact_fractions, pair_sums, polynomials, views
+from symformer_jax.sources import exact_fractions, function_fractions, pair_sums, polynomials, views
 from symformer_jax.sources.stateless import Stateless
 
 
@@ -164,11 +164,8 @@ class _Equation:
       return
     interruption.check()
     shares = self.shares(family, constants)
-    around = np.median(np.lib.stride_tricks.sliding_window_view(
-      np.pad(shares, config.num_around, mode="reflect"), 2 * config.num_around + 1), axis=1)
-    for k in range(1, len(shares) - 1):
-      if shares[k] <= min(shares[k - 1], shares[k + 1]) and around[k] > config.rounding:
-        yield Place(float(shares[k] / around[k]), family, float(constants[k - 1]), float(constants[k + 1]))
+    for k, around in function_fractions.minima(shares, config.num_around, config.rounding):
+      yield Place(float(shares[k] / around), family, float(constants[k - 1]), float(constants[k + 1]))
 
   def best(self, place: Place) -> float | None:
     """The constant at which the spaces meet; None where they do not.
