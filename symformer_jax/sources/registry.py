@@ -8,6 +8,7 @@ from symformer_jax.engine.source import Source
 from symformer_jax.sources.closed_forms import ClosedForms
 from symformer_jax.sources.compositions import Compositions
 from symformer_jax.sources.curves import Curves
+from symformer_jax.sources.enumeration import Enumeration
 from symformer_jax.sources.evolution import Evolution
 from symformer_jax.sources.exact_fractions import ExactFractions
 from symformer_jax.sources.function_fractions import FunctionFractions
@@ -37,6 +38,7 @@ CLOSED_FORMS, GUESSES, TRANSFORMER = "closed_forms", "guesses", "transformer"
 SOURCES: dict[str, Callable[[Any, SearchOptions], Source]] = {
   CLOSED_FORMS: lambda model, options: ClosedForms(),
   GUESSES: lambda model, options: Guesses(options.guesses, options.config.guesses),
+  "enumeration": lambda model, options: Enumeration(options.config),
   "reductions": lambda model, options: _of_smaller_tables(model, options),
   "power_products": lambda model, options: PowerProducts(options.config),
   "rationals": lambda model, options: Rationals(options.config),

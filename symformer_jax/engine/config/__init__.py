@@ -7,6 +7,7 @@ files in configs/search, read by `commands.search_config`.
 
 from symformer_jax.engine.config.columns import LibraryConfig, ProductsConfig
 from symformer_jax.engine.config.compositions import CompositionsConfig
+from symformer_jax.engine.config.enumeration import EnumerationConfig
 from symformer_jax.engine.config.evolution import EvolutionConfig
 from symformer_jax.engine.config.functions import (
   CurvesConfig,
@@ -67,7 +68,7 @@ from symformer_jax.engine.config.transformer import TransformerConfig
 
 __all__ = [
   "BudgetConfig", "ChoiceConfig", "CompositionsConfig", "CurvesConfig", "DEFAULT", "EDITS", "EFFORTS",
-  "EliminationConfig", "EvolutionConfig", "ExactFractionsConfig", "FactoringConfig", "FormsConfig",
+  "EliminationConfig", "EnumerationConfig", "EvolutionConfig", "ExactFractionsConfig", "FactoringConfig", "FormsConfig",
   "FunctionFractionsConfig", "GrowthConfig", "LinkedFractionsConfig",
   "GuessesConfig", "LIBRARY_FAMILIES", "LINKS", "LibraryConfig", "LossConfig", "MonotoneConfig", "NeighboursConfig",
   "NoiseConfig",

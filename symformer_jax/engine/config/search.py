@@ -4,6 +4,7 @@ import dataclasses
 
 from symformer_jax.engine.config.columns import LibraryConfig, ProductsConfig
 from symformer_jax.engine.config.compositions import CompositionsConfig
+from symformer_jax.engine.config.enumeration import EnumerationConfig
 from symformer_jax.engine.config.evolution import EvolutionConfig
 from symformer_jax.engine.config.functions import (
   CurvesConfig,
@@ -78,6 +79,7 @@ class SearchConfig:
   exact_fractions: ExactFractionsConfig = ExactFractionsConfig()
   function_fractions: FunctionFractionsConfig = FunctionFractionsConfig()
   linked_fractions: LinkedFractionsConfig = LinkedFractionsConfig()
+  enumeration: EnumerationConfig = EnumerationConfig()
   two_constants: TwoConstantsConfig = TwoConstantsConfig()
   evolution: EvolutionConfig = EvolutionConfig()
   budget: BudgetConfig = BudgetConfig()
