@@ -144,21 +144,33 @@ class Separable(Stateless):
 
   @np.errstate(all="ignore")  # what is not finite is left out
   def _nodes(self, question: Question, turn: int, num: int) -> tuple[Node, ...]:
-    task, config, best = question.task, self._own, question.pool.best
+    is_plain = turn + 1 < len(self.turns)
+    task, config, best = question.task, (self._plain if is_plain else self._own), question.pool.best
     allows = terms.allowed_operators(task.rule)
-    links = [name for name in config.links if allows is None or all(map(allows, LINKS[name].operators))]
+    # A sum of logarithms is written as a product in the first turn.
+    links = [name for name in config.links if allows is None or (is_plain and name == "exp")
+             or all(map(allows, LINKS[name].operators))]
     models = find_models(task.fit_rows, task.columns, links, config=config)
     most = np.inf if best is None else config.times_pool * best.mse / task.variance
     near = [model for model in best_models(models, config) if model.left < most]
-    formulas = self._formulas(task, near) if near else ()
+    formulas = self._formulas(task, near, is_plain=is_plain) if near else ()
     return pair_sums.allowed(formulas, task, num, self.options.config.terms)
 
-  def _formulas(self, task: Task, models: Sequence[Model]) -> Iterator[Node]:
-    """Of each model in turn the likeliest formula."""
+  @property
+  def _plain(self) -> SeparableConfig:
+    """Sums of functions of all columns alone, that leave next to nothing."""
+    own = self._own
+    return dataclasses.replace(own, links=own.plain_links, divisor_powers=(), product_links=(), added_links=(),
+                               overlapping_links=(), most_left=own.plain_left)
+
+  def _formulas(self, task: Task, models: Sequence[Model], *, is_plain: bool = False) -> Iterator[Node]:
+    """Of each model in turn the likeliest formula; products for sums of logarithms, if is_plain."""
     config = self._own
     columns = dict.fromkeys(column for model in models for _, column, _ in model.functions())
     tables = {column: Table(task, column, self.options.config, config.forms) for column in columns}
     of_models = [tabulated(model, task.fit_rows, {c: table.places for c, table in tables.items()}) for model in models]
+    if is_plain:
+      models, of_models = zip(*itertools.starmap(_of_logarithms, zip(models, of_models, strict=True)), strict=True)
     asked = [(tables[column], function) for functions in of_models for _, column, function in functions]
     forms = iter(unknown_functions.find_forms(asked, self.options, config.forms))
     return in_turn([
@@ -313,6 +325,19 @@ def tabulated(
     at = model.bases[column](places[column]) @ coefficients + constant
     found.append((place, column, Tabulated(at, error / float(np.mean(np.square(others))))))
   return found
+
+
+def _of_logarithms(
+  model: Model, functions: list[tuple[int, int, Tabulated]]
+) -> tuple[Model, list[tuple[int, int, Tabulated]]]:
+  """A sum that log(y) is as a product that y is; another model as it is."""
+  if model.structure.link != "exp":
+    return model, functions
+  structure = Structure("y", (), tuple((column,) for _, column, _ in functions))
+  factors = [(column, np.exp(of.values), of.error) for _, column, of in functions]
+  return model._replace(structure=structure), [
+    (place, column, Tabulated(values, error * float(np.mean(values**2)))) for place, (column, values, error) in
+    enumerate(factors)]
 
 
 def _settled(model: Model, x: np.ndarray) -> Model:

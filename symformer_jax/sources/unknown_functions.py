@@ -8,7 +8,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 import dataclasses
 import functools
+import itertools
 import math
+import operator
 from typing import NamedTuple
 
 import numpy as np
@@ -21,7 +23,9 @@ from symformer_jax.engine.task import Task
 from symformer_jax.language import programs
 from symformer_jax.language.expression import Node, chain, number, variable, with_columns
 from symformer_jax.language.rules import Rule
-from symformer_jax.sources import library, rationals, terms
+from symformer_jax.language.tidy import tidy
+from symformer_jax.selection.idle_parts import without_idle_parts
+from symformer_jax.sources import library, rationals, terms, two_constants
 from symformer_jax.sources.in_turn import in_turn
 
 
@@ -56,8 +60,15 @@ class Table:
       return [constant]
     rows = self._rows(function)
     sums, waves, fractions = _near(rows, self._atoms, ("y",), self._own.searches, self._rule, self._config, self._own)
-    found = dict.fromkeys([constant, *waves, *sums, *fractions])
+    found = dict.fromkeys([constant, *waves, *sums, *fractions, *self._with_inner_constants(rows)])
     return [node for node in found if self._rule(node) and programs.size(node) <= programs.MAX_TOKENS]
+
+  def _with_inner_constants(self, rows: Rows) -> Iterator[Node]:
+    """Powers of sums and sums of two functions, of which all have more constants than few places tell."""
+    own, config = self._own, self._config.two_constants
+    if len(self.places) >= own.least_places:
+      yield from itertools.islice(two_constants.powers_of_sums(rows, 0, self._rule, config), own.num_powers)
+      yield from itertools.islice(two_constants.sums_of_two(rows, 0, self._rule, config), own.num_pairs)
 
   def _rows(self, function: Tabulated) -> Rows:
     return Rows(self.places[:, None], function.values, np.ones(len(self.places)))
@@ -109,15 +120,29 @@ def find_forms(
   """For each function the shortest descriptions in its column, with what they cost in nats."""
   tasks = [table.task(function) for table, function in asked]
   forms = [table.forms(function) for table, function in asked]
+
+  def fitted(some: Sequence[Sequence[Node]], steps: int) -> list[list[tuple[Node, float]]]:
+    return refine.fit_constants(list(zip(tasks, some, strict=True)), method=options.refine, max_steps=steps,
+                                max_constants=options.config.pool.max_constants)
+
+  def shortest(some: Sequence[list[tuple[Node, float]]], most: int, alike: int) -> list[list[tuple[float, Node]]]:
+    return [_shortest(each, function, most, alike, config) for each, (_, function) in zip(some, asked, strict=True)]
+
   # Most are wrong, and not worth the steps that a right one needs.
-  for steps, most, alike in (
-    (config.screen_steps, config.num_near, config.fits_per_form), (config.fit_steps, config.num_forms, 1)):
-    fitted = refine.fit_constants(list(zip(tasks, forms, strict=True)), method=options.refine, max_steps=steps,
-                                  max_constants=options.config.pool.max_constants)
-    found = [_shortest(some, function, most, alike, config) for some, (_, function) in zip(fitted, asked, strict=True)]
-    forms = [[node for _, node in some] for some in found]
+  screened = shortest(fitted(forms, config.screen_steps), config.num_near, config.fits_per_form)
+  known = fitted([[node for _, node in some] for some in screened], config.fit_steps)
+  found = shortest(known, config.num_forms, 1)
+  # Of a right one that has a term too many that one is next to nothing.
+  lean = [[leaner for _, node in some if (leaner := _leaner(node, table, config)) != tidy(node)]
+          for some, (table, _) in zip(found, asked, strict=True)]
+  if any(lean):
+    found = shortest(list(map(operator.add, known, fitted(lean, config.fit_steps))), config.num_forms, 1)
   return [[(nats, with_columns(node, {0: table.column})) for nats, node in some]
           for some, (table, _) in zip(found, asked, strict=True)]
+
+
+def _leaner(node: Node, table: Table, config: FormsConfig) -> Node:
+  return tidy(without_idle_parts(node, table.places[:, None], share=config.idle))
 
 
 def _shortest(

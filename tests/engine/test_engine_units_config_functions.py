@@ -26,6 +26,7 @@ from symformer_jax.sources import (
   separable,
   single_index,
   terms,
+  two_constants,
   unknown_functions,
   varying,
 )
@@ -125,7 +126,9 @@ def test_tables_of_unknown_functions(monkeypatch):
   monkeypatch.setattr(terms, "sums_of", lambda atoms, rows, *, links, searches, rule, config: asked.append(
     (links, len(searches), config.terms.num_fitted)) or [])
   monkeypatch.setattr(rationals, "rationals_of", lambda rows, columns, *, rule, config: asked.append(config) or [])
-  assert len(table.forms(function)) == 1 + 4  # a constant and four waves
+  for name in ("powers_of_sums", "sums_of_two"):
+    monkeypatch.setattr(two_constants, name, lambda rows, column, rule, config: (parse(f"{k}.5*x") for k in range(50)))
+  assert len(table.forms(function)) == 1 + 4 + 24  # a constant, four waves, and twice the same formulas
   (links, num_searches, num_sums), fractions = asked
   assert (links, num_searches, num_sums) == (("y",), 3, 48)
   [basis, *others] = rational_bases.bases(1, fractions)
@@ -158,7 +161,7 @@ def test_forms_get_sixteen_steps_then_forty_eight(monkeypatch):
 
   monkeypatch.setattr(refine, "fit_constants", fit_constants)
   deep = [nested(num) for num in range(1, 31)]
-  table = SimpleNamespace(column=0, task=lambda function: None, forms=lambda function: [
+  table = SimpleNamespace(column=0, places=np.arange(1.0, 9.0), task=lambda function: None, forms=lambda function: [
     *deep, *(parse(f"{k}.5*x") for k in range(1, 6))])
   function = unknown_functions.Tabulated(np.arange(9.0), 2.0)
   forms = dataclasses.replace(DEFAULT.varying.forms)

@@ -286,13 +286,14 @@ def test_products_of_sums_are_written_where_they_leave_three_times_what_the_pool
   asked = []
   model = separable.Model(-1.0, separable.Structure("y", (), ((0,), (1,))), {}, (), 0.0)
   monkeypatch.setattr(separable, "find_models", lambda *given, **named: [])
-  monkeypatch.setattr(separable.Separable, "_formulas", lambda self, task, near: asked.append(len(near)) or [])
+  monkeypatch.setattr(separable.Separable, "_formulas", lambda self, task, near, **named: asked.append(
+    len(near)) or [])
   pool = SimpleNamespace(best=SimpleNamespace(mse=1e-4 * task.variance))
   source = separable.Separable(OPTIONS)
   for left, count in ((2.9e-4, 1), (3.1e-4, 0)):
     asked.clear()
     monkeypatch.setattr(separable, "best_models", lambda models, config, left=left: [model._replace(left=left)])
-    source._nodes(SimpleNamespace(task=task, pool=pool), 0, 9)
+    source._nodes(SimpleNamespace(task=task, pool=pool), 1, 9)
     assert sum(asked) == count
 
 

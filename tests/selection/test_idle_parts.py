@@ -49,3 +49,9 @@ def test_values_are_the_same_to_the_last_digit(text):
 def test_no_rows_change_nothing():
   node = parser.parse("x + exp(-T)", NAMES)
   assert without_idle_parts(node, np.zeros((0, 3))) == node
+
+
+def test_more_may_be_asked_to_be_nothing():
+  node = parser.parse("x + exp(-0.07*T)", NAMES)
+  assert without_idle_parts(node, rows()) == node
+  assert without_idle_parts(node, rows(), share=1e-6) == parser.parse("x", NAMES)

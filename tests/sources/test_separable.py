@@ -34,12 +34,15 @@ def models_of(task):
     return separable.best_models(found, CONFIG)
 
 
-def ask(task, options=OPTIONS, pool=()):
+PLAIN, ALL = 0, 1
+
+
+def ask(task, options=OPTIONS, pool=(), turn=ALL):
   source = separable.Separable(options)
   known = Pool(task.variance, len(task.fit_rows), DEFAULT.pool)
   known.insert(pool)
   question = Question(task, known, source.init(task, jax.random.key(0)))
-  return source.propose([question], turn=0, num=source.turns[0], clock=Clock())[0].nodes
+  return source.propose([question], turn=turn, num=source.turns[turn], clock=Clock())[0].nodes
 
 
 @pytest.mark.parametrize(("text", "box", "link", "divisor", "factors"), [
@@ -128,3 +131,43 @@ def test_functions_are_tabulated_in_the_units_of_their_factor():
   slope, _ = np.polyfit(functions[1].values, x, 1)
   np.testing.assert_allclose(slope * np.ptp(functions[2].values), np.ptp(np.exp(x)), rtol=1e-5)
   assert all(0 <= function.error < 1e-8 for function in functions.values())
+
+
+def least(task, nodes):
+  fitted = refine.fit_constants([(task, nodes)], method="lm", max_steps=80)[0]
+  return min((mse for _, mse in fitted), default=np.inf) / task.variance
+
+
+@pytest.mark.parametrize(("text", "box"), [
+  ("2.2*exp(-0.7*y)*x/(x + 1.7)*(1 - z**2)", [(0.1, 5), (0.1, 4), (0, 0.9)]),
+  pytest.param("(1 - exp(-0.4*x))**1.6*sqrt(y + 2)", [(0.1, 9), (0.1, 5)], marks=pytest.mark.slow),
+  ("(exp(-0.3*x) - exp(-1.9*x))*y", [(0.1, 9), (0.1, 2)]),
+  ("1/(0.3*x**1.7 + 2.2*exp(-0.7*y) + 4)", [(0.1, 5), (0.1, 9)]),
+  pytest.param("sin(1.7*x) + 0.3*log(y + 2.2)", [(0.1, 5), (0.1, 9)], marks=pytest.mark.slow)])
+def test_sums_and_products_of_functions_of_all_columns_are_met_in_the_first_turn(text, box):
+  task = make(text, box)
+  nodes = ask(task, turn=PLAIN)
+  assert nodes and least(task, nodes) < 1e-20
+
+
+@pytest.mark.parametrize(("text", "noise"), [("sin(x*y) + z", 0.0), ("2.2*exp(-0.7*y)*(x + 1.7)*z", 1e-3)])
+def test_what_is_no_such_sum_and_noise_wait_for_the_second_turn(text, noise):
+  assert ask(make(text, [(0.5, 3)] * 3, noise=noise), turn=PLAIN) == ()
+
+
+def test_a_sum_of_logarithms_is_a_product_of_other_functions():
+  task = make("exp(-0.7*y)*(x + 1.7)", [(0.5, 3)] * 2)
+  with np.errstate(all="ignore"):
+    model = separable.best_models(separable.find_models(task.fit_rows, task.columns, ["exp"], config=CONFIG), CONFIG)[0]
+  places = {column: np.linspace(0.6, 2.9, 30) for column in range(2)}
+  before = separable.tabulated(model, task.fit_rows, places)
+  product, after = separable._of_logarithms(model, before)
+  assert product.structure == separable.Structure("y", (), ((0,), (1,))) and [place for place, _, _ in after] == [0, 1]
+  for (_, column, log), (_, same, factor) in zip(before, after, strict=True):
+    assert column == same
+    np.testing.assert_allclose(factor.values, np.exp(log.values))
+    assert factor.error == pytest.approx(log.error * np.mean(factor.values**2))
+  made = after[0][2].values * after[1][2].values
+  np.testing.assert_allclose(made, np.exp(-0.7 * places[1]) * (places[0] + 1.7), rtol=1e-5)
+  additive = model._replace(structure=model.structure._replace(link="y"))
+  assert separable._of_logarithms(additive, before) == (additive, before)

@@ -704,8 +704,9 @@ def test_forms_are_screened_and_the_near_ones_fitted(monkeypatch):
   monkeypatch.setattr(refine, "fit_constants", fit_constants)
   monkeypatch.setattr(unknown_functions, "_shortest", lambda some, function, most, alike, config: shortest.append(
     (function, most, alike)) or [(float(i), node) for i, (node, _) in enumerate(some)][:2])
-  tables = [SimpleNamespace(task=lambda function, i=i: f"task {i}", forms=lambda function, i=i: [
-    parse("x"), parse("sin(x)"), parse("exp(x)")][i:], column=i + 1) for i in range(2)]
+  tables = [SimpleNamespace(
+    places=np.arange(1.0, 9.0), column=i + 1, task=lambda function, i=i: f"task {i}", forms=lambda function, i=i: [
+      parse("x"), parse("sin(x)"), parse("exp(x)")][i:]) for i in range(2)]
   found = unknown_functions.find_forms([(tables[0], "f"), (tables[1], "g")], SearchOptions(refine="bfgs"), FORMS)
   most = DEFAULT.pool.max_constants
   assert asked == [

@@ -339,13 +339,13 @@ def test_what_the_pool_has_is_not_looked_for_again(rng, monkeypatch):
   models = [named(1.0, 3e-4, ((0,),)), named(2.0, 2.9e-4, ((1,),))]
   seen = []
   monkeypatch.setattr(separable, "find_models", lambda rows, columns, links, *, config: seen.append(links) or models)
-  monkeypatch.setattr(separable.Separable, "_formulas", lambda self, task, near: seen.append(near) or iter(
+  monkeypatch.setattr(separable.Separable, "_formulas", lambda self, task, near, *, is_plain: seen.append(near) or iter(
     [parse("x"), parse("z"), parse("x*z")]))
   source = separable.Separable(SearchOptions())
   assert CONFIG.times_pool == 3.0
   for share, expected in ((None, models), (0.98e-4, models[1:]), (1e-5, None)):
     best = None if share is None else SimpleNamespace(mse=share * task.variance)
-    nodes = source._nodes(SimpleNamespace(task=task, pool=SimpleNamespace(best=best)), 0, 2)
+    nodes = source._nodes(SimpleNamespace(task=task, pool=SimpleNamespace(best=best)), 1, 2)
     links, *near = seen
     assert links == list(CONFIG.links) and near == ([] if expected is None else [expected])
     assert len(nodes) == (0 if expected is None else 2)
@@ -369,7 +369,8 @@ def test_each_model_in_turn_has_its_likeliest_formula(rng, monkeypatch):
     return [[(float(k), parse(text)) for k, text in enumerate(texts[table.column])] for table, _ in some]
   monkeypatch.setattr(unknown_functions, "find_forms", find_forms)
   options = SearchOptions(config=dataclasses.replace(DEFAULT, separable=dataclasses.replace(CONFIG, num_per_model=2)))
-  found = [expression.sort_operands(node) for node in separable.Separable(options)._formulas(task, models)]
+  made = separable.Separable(options)._formulas(task, models, is_plain=False)
+  found = [expression.sort_operands(node) for node in made]
   assert found[0] == expression.sort_operands(parse("x*z")) and found[1] == parse("w") and found[3] == parse("sin(w)")
   assert len(found) == 4 and [column for column, _ in asked] == [0, 1, 2]
   for (_, values), (_, _, function) in zip(asked, [each for model in models for each in separable.tabulated(
@@ -472,3 +473,17 @@ def test_formulas_of_one_product_are_in_the_columns_of_the_task(rng, monkeypatch
   question = SimpleNamespace(task=task)
   assert len(single_index.SingleIndex()._nodes(question, 0, 9)) == 2
   assert len(single_index.SingleIndex()._nodes(question, 0, 1)) == 1
+
+
+def test_products_need_no_exponential_in_the_first_turn(rng, monkeypatch):
+  x = rng.uniform(1, 2, (60, 2))
+  options = SearchOptions(restrictions=Restrictions(operators=("+", "*", "inv")))
+  task, seen = make_task((x, rng.normal(size=60)), ("x", "z"), options), []
+  monkeypatch.setattr(separable, "find_models", lambda rows, columns, links, *, config: seen.append(links) or [])
+  for turn in (0, 1):
+    separable.Separable(options)._nodes(SimpleNamespace(task=task, pool=SimpleNamespace(best=None)), turn, 2)
+  assert seen == [["y", "exp", "inv"], ["y", "inv"]]
+  single = dataclasses.replace(DEFAULT, separable=dataclasses.replace(CONFIG, turns=(9,)))
+  separable.Separable(dataclasses.replace(options, config=single))._nodes(
+    SimpleNamespace(task=task, pool=SimpleNamespace(best=None)), 0, 2)
+  assert seen[2] == ["y", "inv"]

@@ -25,7 +25,8 @@ def table_of(x, column=1, operators=None):
 
 
 @pytest.mark.parametrize("text", [
-  "2.2*exp(-0.7*y) + 0.3", "1.3*sin(4*y + 0.4) - 2", "0.6*y**2/(y + 1.7)", "log(y) - y"])
+  "2.2*exp(-0.7*y) + 0.3", "1.3*sin(4*y + 0.4) - 2", "0.6*y**2/(y + 1.7)", "log(y) - y",
+  "(1 + (0.4*y)**1.4)**(-0.8)", "1.3*(1 - exp(-0.4*y))**1.6", "2*exp(-0.3*y) - exp(-1.9*y)"])
 def test_formulas_are_in_the_column_and_near(rng, text):
   table, options = table_of(rng.uniform(0.5, 3, (100, 2)))
   node = parser.parse(text, ["x", "y"])
@@ -64,3 +65,10 @@ def test_rules_are_kept(rng):
   table, _ = table_of(rng.uniform(0.5, 3, (100, 2)), operators=("+", "*", "exp"))
   forms = table.forms(Tabulated(np.cos(table.places), 0.0))
   assert len(forms) > 1 and not any(part.token == "cos" for form in forms for part in expression.walk(form))
+
+
+def test_terms_that_are_next_to_nothing_are_left_out(rng):
+  table, _ = table_of(rng.uniform(0.5, 3, (100, 2)))
+  node = parser.parse("exp(-0.7*y)*(y + 1e-9) + 2e-8*cos(y)", ["x", "y"])
+  lean = unknown_functions._leaner(expression.with_columns(node, {0: 0, 1: 0}), table, FORMS)
+  assert expression.sort_operands(lean) == expression.sort_operands(parser.parse("exp(-0.7*x)*x", ["x"]))

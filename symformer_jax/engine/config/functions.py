@@ -232,6 +232,11 @@ class FormsConfig:
   # those that go on, at so many nats a node.
   searches: tuple[Search, ...] = (Search("any", 2, 32), Search("basic", 2, 64, 32), Search("monomial", 3, 64, 64))
   num_sums: int = 48
+  # Powers of sums and sums of two with inner constants (`two_constants`), where there are so many places: three for
+  # each of four constants.
+  least_places: int = 12
+  num_powers: int = 24
+  num_pairs: int = 24
   rationals: RationalsConfig = RationalsConfig(
     links=("y",), degrees=((3, 3),) * 4, root_degrees=(), num_taken_apart=0, num_fitted=12)
   screen_steps: int = 16
@@ -239,6 +244,8 @@ class FormsConfig:
   fit_steps: int = 48
   num_forms: int = 6
   fits_per_form: int = 2
+  # Share of a sum that is nothing: such a form is fitted without it as well.
+  idle: float = 1e-6
   nats_per_node: float = 2.0
   # Mean square errors of the polynomials within which formulas agree with a function: at the ends they err more.
   errors_of_polynomials: float = 10.0
@@ -247,7 +254,7 @@ class FormsConfig:
   num_fitted_waves: int = 4
 
   def __post_init__(self) -> None:
-    check_counts(self, "num_places", "num_sums", "num_near", "num_forms", "fits_per_form")
+    check_counts(self, "num_places", "num_sums", "num_powers", "num_pairs", "num_near", "num_forms", "fits_per_form")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -428,8 +435,12 @@ class VaryingConfig:
 class SeparableConfig:
   """Products of sums of functions of one column each, and such a sum beside them."""
 
-  # Formulas that are fitted.
-  turns: tuple[int, ...] = (128,)
+  # Formulas that are fitted in each turn: of sums of functions of all columns that leave next to nothing; of all that
+  # follows, which a single turn is.
+  turns: tuple[int, ...] = (48, 128)
+  # Functions of y, of `LINKS`, that may be such a sum, and share of the variance that it leaves at most.
+  plain_links: tuple[str, ...] = ("y", "exp", "inv", "sqrt")
+  plain_left: float = 1e-8
   # Functions of y, of `LINKS`; those that are asked of y over a power of a column as well; those that may be a product
   # of several sums, that beside a further sum, and with two functions of a column. The logarithm of a product is a sum
   # already, if all is positive.
@@ -475,7 +486,7 @@ class SeparableConfig:
 
   def __post_init__(self) -> None:
     check_counts(self, "max_columns", "rows_per_constant", "rows_per_product", "num_sweeps", "num_starts", "num_models")
-    for name in ("links", "divided_links", "product_links", "added_links", "overlapping_links"):
+    for name in ("links", "plain_links", "divided_links", "product_links", "added_links", "overlapping_links"):
       check_names(name, getattr(self, name), LINKS)
     if not self.degrees or any(degree < 1 for degree in self.degrees):
       raise ValueError(f"degrees: expected some numbers of at least 1, got {self.degrees!r}")
