@@ -11,8 +11,8 @@ class EnumerationConfig:
 
   # Formulas that are fitted.
   turns: tuple[int, ...] = (8,)
-  # How many are made, and of how many columns at most. Ten times as many (all of up to seven nodes) met no law more of
-  # 41 that the search had missed, in 14 seconds in the place of one.
+  # How many are made, and of how many columns at most. Five times as many met no law more of 41 that the search
+  # had missed, in .7 CPU seconds in the place of .13.
   num_formulas: int = 20_000
   max_columns: int = 6
   # Operators of one argument, and numbers that stand for themselves.
