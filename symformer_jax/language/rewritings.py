@@ -167,6 +167,19 @@ def to_positive_arguments(node: Node) -> Node:
   return turned if node.token in _EVEN else negate(turned)
 
 
+def to_opened_logarithms(node: Node) -> Node:
+  """log(exp(u)*v) -> u + log(v): of a large u there is no exponential, though its logarithm is u."""
+  node = node._replace(args=tuple(to_opened_logarithms(arg) for arg in node.args))
+  if node.token != "ln":
+    return node
+  parts, factor = split_factor(node.args[0])
+  exponents = [part.args[0] for part in parts if part.token == "exp"]
+  if not exponents or factor <= 0:
+    return node
+  rest = tidy_product([*(part for part in parts if part.token != "exp"), number(factor)])
+  return tidy_sum([*exponents, Node("ln", (rest,))])
+
+
 def _opposite_of_negative(node: Node) -> Node | None:
   """-u of what is a negative multiple of something, or a sum of nothing but such; None for others."""
   terms = [split_factor(term) for term in flatten(node, "+")]

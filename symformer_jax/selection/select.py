@@ -354,9 +354,10 @@ def _rounded(nodes: Sequence[Node], judge: _Judge, is_allowed: Callable[[Node], 
 
 def _plain(node: Node) -> Node:
   """Without forms in which nobody would leave a formula: `(0.9*exp(-0.4*x)*x)**3` is `0.729*exp(-1.2*x)*x**3`, `x*y*x`
-  is `x**2*y`, `cos(-0.3*x)` is `cos(0.3*x)`.
+  is `x**2*y`, `cos(-0.3*x)` is `cos(0.3*x)`, `log(exp(x)*y)` is `x + log(y)`.
   """
-  for rewrite in (rewritings.to_powers_of_factors, rewritings.to_powers_of_equals, rewritings.to_positive_arguments):
+  for rewrite in (rewritings.to_powers_of_factors, rewritings.to_powers_of_equals, rewritings.to_positive_arguments,
+                  rewritings.to_opened_logarithms):
     node = rewrite(tidy(node))
   return tidy(node)
 

@@ -6,6 +6,7 @@ import pytest
 from symformer_jax.language import expression, parser, printing
 from symformer_jax.language.rewritings import (
   to_absolutes,
+  to_opened_logarithms,
   to_origins,
   to_positive_arguments,
   to_powers,
@@ -49,6 +50,25 @@ def test_arguments_are_positive(text, expected):
   written = tidy(to_positive_arguments(tidy(node)))
   np.testing.assert_allclose(expression.evaluate(written, x), expression.evaluate(node, x), atol=1e-12)
   assert printing.to_text(written, ["x"]) == expected
+
+
+@pytest.mark.parametrize(("text", "expected"), [
+  ("log(exp(12.5*y/x)*y**2.5)", "12.5*y/x + log(y**2.5)"), ("log(3*exp(x)*y)", "log(3*y) + x"),
+  ("log(exp(x)*exp(y)*sin(y))/x", "(log(sin(y)) + x + y)/x"), ("1/log(exp(x)/y)", "1/(log(1/y) + x)"),
+  ("log(x*y)", None), ("log(exp(x) + y)", None), ("log(-exp(-x)*sin(-y))", None)])
+def test_exponentials_in_logarithms_are_opened(text, expected):
+  node, x = parser.parse(text, ["x", "y"]), np.random.default_rng(0).uniform(0.3, 3, (7, 2))
+  opened = tidy(to_opened_logarithms(tidy(node)))
+  np.testing.assert_allclose(expression.evaluate(opened, x), expression.evaluate(node, x), rtol=1e-12)
+  if expected is None:
+    expected = printing.to_text(tidy(node), ["x", "y"])
+  assert printing.to_text(opened, ["x", "y"]) == expected
+
+
+def test_logarithms_of_exponentials_too_large_for_a_number_are_numbers():
+  node = parser.parse("log(exp(900*x)*x)", ["x"])
+  assert np.isinf(expression.evaluate(node, np.ones((1, 1))))
+  assert expression.evaluate(to_opened_logarithms(tidy(node)), np.ones((1, 1))) == 900
 
 
 @pytest.mark.parametrize(("text", "expected"), [

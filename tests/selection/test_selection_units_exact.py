@@ -237,6 +237,10 @@ def test_what_is_not_promising_is_taken_with_few_digits_where_these_are_allowed(
   assert select._rounded([node], judge_of(), lambda node: node not in (short, parse("2.5*x"))) == [node]
 
 
+def test_nobody_would_leave_an_exponential_in_a_logarithm():
+  assert select._plain(parse("log(exp(2*x)*z)")) == select._plain(parse("2*x + log(z)"))
+
+
 def test_of_forms_that_are_as_short_the_first_is_written(monkeypatch):
   x, z, wave = parse("x"), parse("z"), parse("sin(x)")
   judge = judge_of(max_rewritten=3)
