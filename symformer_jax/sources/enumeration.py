@@ -97,11 +97,12 @@ def formulas_of(rows: Rows, columns: Sequence[int], rule: Rule, config: SearchCo
   own = config.enumeration
   varies = rows.varying(columns)
   is_rounded = views.is_rounded(rows.y, config.exact_fractions.num_digits)
-  places = _drawn(rows, own)
+  places = formula_bank.drawn(rows, own.num_rows, least_weight=own.least_weight, most_beyond=own.most_beyond)
   if not 0 < len(varies) <= own.max_columns or len(places) < own.num_rows or is_rounded:
     return []
-  bank = Bank(rows.x[places], varies, numbers=own.numbers, operators=_operators(rule, own),
-              num_formulas=own.num_formulas, largest=own.largest)
+  functions = (*own.functions, *(own.functions_of_one if len(varies) == 1 else ()))
+  bank = Bank(rows.x[places], formula_bank.leaves_of(rows.x, varies), numbers=own.numbers,
+              operators=operators_of(rule, functions), num_formulas=own.num_formulas, largest=own.largest)
   matches = itertools.islice(_Directions(bank, own).matches(rows.y[places], rule), own.num_matches)
   # The same formula comes with other last digits for each other one that it goes together with.
   found: dict[Hashable, tuple[float, Node]] = {}
@@ -109,7 +110,7 @@ def formulas_of(rows: Rows, columns: Sequence[int], rule: Rule, config: SearchCo
   for match in sorted(matches, key=Match.length)[: own.num_checked]:
     interruption.check()
     for node in _fitted(match, bank, rows, own):
-      if programs.size(node) <= programs.MAX_TOKENS and (error := _error(node, rows)) < most and rule(node):
+      if programs.size(node) <= programs.MAX_TOKENS and (error := left(node, rows)) < most and rule(node):
         key = programs.skeleton(node)
         if key not in found or error < found[key][0]:
           found[key] = error, node
@@ -117,49 +118,69 @@ def formulas_of(rows: Rows, columns: Sequence[int], rule: Rule, config: SearchCo
   return sorted((node for _, node in found.values()), key=expression.complexity)
 
 
-def _drawn(rows: Rows, config: EnumerationConfig) -> np.ndarray:
-  """Places of rows on which formulas are made: all different, none of next to no weight."""
-  counts = np.flatnonzero(rows.weights >= config.least_weight * np.max(rows.weights))
-  different = counts[np.unique(rows.x[counts], axis=0, return_index=True)[1]]
-  return np.random.default_rng(0).permutation(np.sort(different))[: config.num_rows]
-
-
 def _most_missed(rows: Rows, columns: Sequence[int], config: EnumerationConfig) -> float:
-  """Mean square error that is rounding, of y or, where it bends so much that no other formula comes near, of the
+  """Share of y's variance that is rounding, of y or, where it bends so much that no other formula comes near, of the
   constants by which it was made.
   """
+  is_bent = left_by_polynomials(rows, columns, config.degree)[-1] > config.bent
+  return (config.missed_if_bent if is_bent else config.missed) + rounding(rows, config)
+
+
+def left_by_polynomials(rows: Rows, columns: Sequence[int], degree: int) -> list[float]:
+  """Shares of y's variance that sums of polynomials of the columns leave, of degree 0, 1, ... each."""
   scaled = [(rows.x[:, column] - np.mean(rows.x[:, column])) / np.ptp(rows.x[:, column]) for column in columns]
-  powers = np.column_stack([each**power for each in scaled for power in range(1, config.degree + 1)])
-  *factors, constant = terms.least_squares(powers, rows.y, rows.weights)
-  beyond = np.average((powers @ factors + constant - rows.y) ** 2, weights=rows.weights)
-  variance = np.average((rows.y - np.average(rows.y, weights=rows.weights)) ** 2, weights=rows.weights)
-  share = config.missed_if_bent if beyond > config.bent * variance else config.missed
-  return float(share * variance + (config.roundings * np.finfo(float).eps * np.max(np.abs(rows.y))) ** 2)
+  shares = [1.0]
+  for highest in range(1, degree + 1):
+    powers = np.column_stack([each**power for each in scaled for power in range(1, highest + 1)])
+    *factors, constant = terms.least_squares(powers, rows.y, rows.weights)
+    errors = powers @ factors + constant - rows.y
+    shares.append(float(np.average(errors**2, weights=rows.weights) / _variance(rows)))
+  return shares
 
 
-def _error(node: Node, rows: Rows) -> float:
-  return float(np.average((expression.evaluate(node, rows.x) - rows.y) ** 2, weights=rows.weights))
+def rounding(rows: Rows, config: EnumerationConfig) -> float:
+  """Share of y's variance that is rounding of its largest value."""
+  return float((config.roundings * np.finfo(float).eps * np.max(np.abs(rows.y))) ** 2 / _variance(rows))
 
 
-def _operators(rule: Rule, config: EnumerationConfig) -> list[formula_bank.Operator]:
-  some = [*formula_bank.OF_TWO, *map(formula_bank.FUNCTIONS.__getitem__, config.functions)]
+def left(node: Node, rows: Rows) -> float:
+  """Share of y's variance that a formula leaves."""
+  errors = np.average((expression.evaluate(node, rows.x) - rows.y) ** 2, weights=rows.weights)
+  return float(errors / _variance(rows))
+
+
+def _variance(rows: Rows) -> float:
+  return float(np.average((rows.y - np.average(rows.y, weights=rows.weights)) ** 2, weights=rows.weights))
+
+
+def operators_of(rule: Rule, functions: Sequence[str]) -> list[formula_bank.Operator]:
+  """What formulas of the rule may be made by."""
+  some = [*formula_bank.OF_TWO, *map(formula_bank.FUNCTIONS.__getitem__, functions)]
   return [operator for operator in some if all(map(rule.allows_operator, operator.tokens))]
 
 
+@np.errstate(all="ignore")
 def _fitted(match: Match, bank: Bank, rows: Rows, config: EnumerationConfig) -> Iterator[Node]:
-  """With the constants that fit all rows, first those that are 0 or 1 but for rounding as such."""
-  z = rows.y
+  """With the constants that fit all rows, first those that are 0 or 1 but for rounding as such.
+
+  Rows count by what their error is in y: of 1/y one that is nearly 0 would decide all.
+  """
+  z, slopes = rows.y, np.ones_like(rows.y)
   for link in match.links:
+    slopes = slopes / link.derivative(z)
     z = link.transform(z)
   inner = bank.node(match.place)
   values = expression.evaluate(inner, rows.x)
   if match.way is not None:
-    z = match.way.of(z, expression.evaluate(bank.node(match.other), rows.x))
-  if not (np.isfinite(values).all() and np.isfinite(z).all()):
+    other = expression.evaluate(bank.node(match.other), rows.x)
+    z, slopes = match.way.of(z, other), slopes * match.way.slope(other)
+  usable = np.isfinite(values) & np.isfinite(z) & np.isfinite(slopes)
+  if np.sum(usable) < config.num_rows or not (largest := np.max(np.abs(slopes[usable]))):
     return
-  middle, level = (np.average(each, weights=rows.weights) for each in (values, z))
+  z, values, weights = z[usable], values[usable], (rows.weights * (slopes / largest) ** 2)[usable]
+  middle, level = (np.average(each, weights=weights) for each in (values, z))
   left = values - middle
-  factor = float(np.average(left * (z - level), weights=rows.weights) / np.average(left**2, weights=rows.weights))
+  factor = float(np.average(left * (z - level), weights=weights) / np.average(left**2, weights=weights))
   constant = float(level - factor * middle)
   near = config.tolerance * np.max(np.abs(factor * values))
   plain = (1.0 if abs(factor - 1) < config.tolerance else factor, 0.0 if abs(constant) < near else constant)

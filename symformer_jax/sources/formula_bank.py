@@ -11,7 +11,9 @@ from typing import NamedTuple
 import numpy as np
 
 from symformer_jax.engine import interruption
-from symformer_jax.language.expression import Node, number, power, variable
+from symformer_jax.engine.rows import Rows
+from symformer_jax.language import expression
+from symformer_jax.language.expression import Node, negate, number, power, variable
 
 # Digits by which values are the same: of millions of formulas none agree in so many by chance. (Beside a row that is
 # 1e11 times the others they do: there the longer one is lost.)
@@ -30,6 +32,7 @@ class Operator(NamedTuple):
     of: values [..., R] -> values.
     node: formulas -> formula.
     arity: of how many; commutes: whether the order of two does not matter.
+    cost: what it counts in lengths, in halves of a node: what formulas seldom have is dearer.
   """
 
   tokens: tuple[str, ...]
@@ -37,14 +40,15 @@ class Operator(NamedTuple):
   node: Callable[..., Node]
   arity: int = 1
   commutes: bool = False
+  cost: int = 2
 
 
 def _raised(base: np.ndarray, exponent: np.ndarray) -> np.ndarray:
   return np.where(base > 0, base, np.nan) ** exponent
 
 
-def _of_token(token: str, of: Callable[[np.ndarray], np.ndarray]) -> Operator:
-  return Operator((token,), of, lambda node: Node(token, (node,)))
+def _of_token(token: str, of: Callable[[np.ndarray], np.ndarray], cost: int = 2) -> Operator:
+  return Operator((token,), of, lambda node: Node(token, (node,)), cost=cost)
 
 
 FUNCTIONS: dict[str, Operator] = {
@@ -52,22 +56,45 @@ FUNCTIONS: dict[str, Operator] = {
   "sqrt": _of_token("sqrt", np.sqrt),
   "pow2": Operator(("pow2",), np.square, lambda node: power(node, number(2))),
   "pow3": Operator(("pow3",), lambda v: v**3, lambda node: power(node, number(3))),
+  "pow4": Operator(("pow",), lambda v: np.square(np.square(v)), lambda node: power(node, number(4))),
+  "pow5": Operator(("pow",), lambda v: np.square(np.square(v)) * v, lambda node: power(node, number(5))),
   "exp": _of_token("exp", np.exp),
   "ln": _of_token("ln", np.log),
   "sin": _of_token("sin", np.sin),
   "cos": _of_token("cos", np.cos),
-  "tan": _of_token("tan", np.tan),
-  "asin": _of_token("asin", np.arcsin),
-  "acos": _of_token("acos", np.arccos),
-  "atan": _of_token("atan", np.arctan),
+  "tan": _of_token("tan", np.tan, 3),
+  "asin": _of_token("asin", np.arcsin, 5),
+  "acos": _of_token("acos", np.arccos, 5),
+  "atan": _of_token("atan", np.arctan, 3),
 }
 OF_TWO: tuple[Operator, ...] = (
   Operator(("+",), np.add, lambda a, b: Node("+", (a, b)), 2, commutes=True),
   Operator(("*",), np.multiply, lambda a, b: Node("*", (a, b)), 2, commutes=True),
-  Operator(("+", "*"), np.subtract, lambda a, b: Node("+", (a, Node("*", (b, number(-1))))), 2),
-  Operator(("*", "inv"), np.divide, lambda a, b: Node("*", (a, Node("inv", (b,)))), 2),
-  Operator(("pow",), _raised, power, 2),
+  Operator(("+", "*"), np.subtract, lambda a, b: Node("+", (a, Node("*", (b, number(-1))))), 2, cost=3),
+  Operator(("*", "inv"), np.divide, lambda a, b: Node("*", (a, Node("inv", (b,)))), 2, cost=3),
+  Operator(("pow",), _raised, power, 2, cost=3),
 )
+
+
+def leaves_of(x: np.ndarray, columns: Sequence[int]) -> list[Node]:
+  """Columns of x [N, D], those that are negative throughout with the other sign: they have no logarithms or powers."""
+  return [negate(variable(column)) if np.all(x[:, column] < 0) else variable(column) for column in columns]
+
+
+def drawn(rows: Rows, num: int, *, least_weight: float, most_beyond: float) -> np.ndarray:
+  """Places of rows on which formulas are made: all different, none of next to no weight.
+
+  Args:
+    num: how many at most; least_weight: a share of the largest.
+    most_beyond: so many times the median of |y|, or as much less, is left out, if enough others are left: beside
+      exp(tan(x)) of a row near a pole no other counts.
+  """
+  counts = np.flatnonzero(rows.weights >= least_weight * np.max(rows.weights))
+  different = np.sort(counts[np.unique(rows.x[counts], axis=0, return_index=True)[1]])
+  sizes = np.abs(rows.y[different])
+  middle = np.median(sizes)
+  usual = different[(sizes <= most_beyond * middle) & (sizes >= middle / most_beyond)]
+  return np.random.default_rng(0).permutation(usual if len(usual) >= num and middle else different)[:num]
 
 
 class Bank:
@@ -79,18 +106,18 @@ class Bank:
 
   @np.errstate(all="ignore")  # what is not finite is left out
   def __init__(
-    self, x: np.ndarray, columns: Sequence[int], *, numbers: Sequence[float], operators: Sequence[Operator],
+    self, x: np.ndarray, leaves: Sequence[Node], *, numbers: Sequence[float], operators: Sequence[Operator],
     num_formulas: int, largest: float,
   ):
     """Args:
-      x: points [R, D]; columns: of x, those that formulas are made of.
+      x: points [R, D]; leaves: that formulas are made of, see `leaves_of`.
       numbers: leaves beside them; operators: of one argument and of two.
       num_formulas: M at most; largest: of what is so many times as large as the largest leaf's square, or as much
         smaller than the smallest's, nothing is kept.
     """
-    self._leaves = [*map(variable, columns), *map(number, numbers)]
+    self._leaves = [*leaves, *map(number, numbers)]
     self._operators, self._num = tuple(operators), num_formulas
-    self.values = np.concatenate([x[:, list(columns)].T, np.tile(np.array([numbers], dtype=float).T, len(x))])
+    self.values = np.stack([np.broadcast_to(expression.evaluate(leaf, x), len(x)) for leaf in self._leaves])
     sizes = np.append(np.max(np.abs(self.values), axis=1), 1.0)
     self._least, self._most = np.min(sizes[sizes > 0]) ** 2 / largest, np.max(sizes) ** 2 * largest
     # Of each formula its operator's place and its arguments', or of leaves nothing.
@@ -101,6 +128,16 @@ class Bank:
     while len(self.values) < num_formulas and (len(ends) < 3 or ends[-1] > ends[-3]):
       self._add(*self._longer(ends))
       ends.append(len(self.values))
+
+  def costs(self) -> np.ndarray:
+    """What each formula counts in lengths, in halves of a node [M]: an integer a half more than a column."""
+    costs = np.zeros(len(self.values), dtype=int)
+    for place, (operator, *arguments) in enumerate(self._made.tolist()):
+      if operator < 0:
+        costs[place] = 3 if self._leaves[place].is_number else 2
+      else:
+        costs[place] = self._operators[operator].cost + sum(costs[each] for each in arguments if each >= 0)
+    return costs
 
   def node(self, place: int) -> Node:
     operator, *arguments = self._made[place].tolist()

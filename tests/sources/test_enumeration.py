@@ -45,7 +45,8 @@ def left(node, task):
 
 @pytest.mark.parametrize(("text", "box"), [
   ("x**x + x - 1.9", [(0.1, 3)]), ("13.2*x**3*sin(1/x**2)", [(-4, 4)]), ("sin(exp(x))/(x - 2.2)", [(-2, 2)]),
-  ("4.9**sin(x**x) + 1", [(0.1, 3)]), ("arctan(0.5/y) + 1.3", [(0.1, 3), (1, 2)]),
+  ("4.9**sin(x**x) + 1", [(0.1, 3)]),
+  ("4.7*sin(x**5)", [(-5, 5)]), ("-2/(x - log(x)**4)", [(0.2, 5)]), ("arctan(0.5/y) + 1.3", [(0.1, 3), (1, 2)]),
   ("(16.4 - sin(exp(x))**3)**3", [(-2, 2)]),
   ("x**2*sqrt(y)/cos(x)", [(-1.4, 1.4), (0.1, 5)]), ("1/(0.3 + 2.2*log(y)*z)", [(1, 2), (1, 4), (1, 3)])])
 def test_laws_are_met_by_their_shortest_forms(text, box):
@@ -106,6 +107,13 @@ def test_columns_may_have_any_size(size):
   assert printing.to_text(ask(task)[0], NAMES).endswith("*x*y + 1.7") or left(ask(task)[0], task) < 1e-25
 
 
+def test_targets_may_be_next_to_nothing():
+  x = np.random.default_rng(0).uniform(0.5, 3, (200, 1))
+  for size in (1e-52, 1e-58):
+    task = make_task((x, size / np.sqrt(0.3 + np.exp(x[:, 0]) / x[:, 0])), NAMES[:1], SearchOptions())
+    assert formulas_of(task.fit_rows, task.columns, task.rule)
+
+
 def test_rows_of_next_to_no_weight_and_repeated_ones_are_not_drawn():
   x = np.random.default_rng(0).uniform(1, 2, (200, 1))
   y, weights = np.exp(x[:, 0]) * np.sin(x[:, 0]), np.ones(200)
@@ -114,7 +122,28 @@ def test_rows_of_next_to_no_weight_and_repeated_ones_are_not_drawn():
   assert printing.to_text(ask(task)[0], NAMES) in ("exp(x)*sin(x)", "sin(x)*exp(x)")
   few = np.repeat(x[:10], 50, axis=0)
   rows = make_task((few, few[:, 0] ** few[:, 0]), NAMES[:1], SearchOptions()).fit_rows
-  assert len(np.unique(rows.x[enumeration._drawn(rows, CONFIG)])) == CONFIG.num_rows
+  drawn = formula_bank.drawn(rows, CONFIG.num_rows, least_weight=CONFIG.least_weight, most_beyond=CONFIG.most_beyond)
+  assert len(np.unique(rows.x[drawn])) == CONFIG.num_rows
+
+
+def test_rows_far_from_the_usual_size_of_y_are_not_drawn_where_there_are_others():
+  x = np.random.default_rng(0).uniform(1, 2, (200, 1))
+  y = np.where(np.arange(200) % 3 == 0, np.where(np.arange(200) % 2 == 0, 1e-9, 1e9), x[:, 0])
+  rows = make_task((x, y), NAMES[:1], SearchOptions()).fit_rows
+  for num in (20, 133):
+    drawn = formula_bank.drawn(rows, num, least_weight=CONFIG.least_weight, most_beyond=CONFIG.most_beyond)
+    assert np.all(np.abs(np.log10(np.abs(rows.y[drawn]))) < 1) and len(drawn) == num
+  assert len(formula_bank.drawn(rows, 150, least_weight=1e-3, most_beyond=100.0)) == 150
+  zeros = make_task((x, np.where(np.arange(200) < 150, 0.0, 1.0)), NAMES[:1], SearchOptions()).fit_rows
+  assert len(np.unique(zeros.y[formula_bank.drawn(zeros, 30, least_weight=1e-3, most_beyond=100.0)])) == 2
+
+
+@pytest.mark.parametrize(("text", "box"), [
+  ("1/(exp(tan(x))*x + 2.18)", [(-5, 5)]), ("x**(x**2) + 1.7", [(0.1, 6)]), ("sqrt(log(-x)) + 1.3", [(-5, -1.2)])])
+def test_rows_near_poles_and_columns_below_zero(text, box):
+  task = task_of(text, box)
+  nodes = ask(task)
+  assert nodes and left(nodes[0], task) < CONFIG.missed_if_bent
 
 
 def test_columns_that_do_not_vary_are_left_out():
@@ -135,7 +164,7 @@ def test_rules_are_kept():
 
 def test_a_row_that_is_far_out_makes_no_matches_of_its_own():
   """Beside exp(x**2) of a large x nothing else counts, and all formulas that have it point in its direction."""
-  task = task_of("exp(x**2)*sin(x) + x", [(0.1, 6)])
+  task = task_of("exp(x**2)/x + x", [(0.1, 6)])
   nodes = ask(task)
   assert nodes and all(left(node, task) < CONFIG.missed_if_bent for node in nodes)
 
@@ -152,7 +181,8 @@ BANK_OPERATORS = [FUNCTIONS["exp"], FUNCTIONS["pow2"], FUNCTIONS["ln"], *OF_TWO]
 
 
 def bank_of(x, num_formulas=300, operators=BANK_OPERATORS, numbers=(1.0, 2.0), largest=1e12):
-  return Bank(x, range(x.shape[1]), numbers=numbers, operators=operators, num_formulas=num_formulas, largest=largest)
+  return Bank(x, list(map(variable, range(x.shape[1]))), numbers=numbers, operators=operators,
+              num_formulas=num_formulas, largest=largest)
 
 
 def test_values_of_a_bank_are_those_of_its_formulas():
@@ -193,7 +223,8 @@ def test_rounding_makes_no_new_formula():
   values = np.random.default_rng(0).normal(size=(50, 9))
   np.testing.assert_array_equal(keys_of(values), keys_of(values * (1 + 2e-16)))
   assert len(np.unique(keys_of(values))) == 50
-  assert len(formula_bank.FUNCTIONS) == len(CONFIG.functions) and variable(0) == bank_of(np.ones((9, 1))).node(0)
+  assert set(formula_bank.FUNCTIONS) == {*CONFIG.functions, *CONFIG.functions_of_one}
+  assert variable(0) == bank_of(np.ones((9, 1))).node(0)
 
 
 @pytest.mark.parametrize("field", ["num_formulas", "max_columns", "num_rows", "num_others", "most_alike", "num_matches",
