@@ -102,7 +102,7 @@ def formulas_of(rows: Rows, columns: Sequence[int], rule: Rule, config: SearchCo
     return []
   functions = (*own.functions, *(own.functions_of_one if len(varies) == 1 else ()))
   bank = Bank(rows.x[places], formula_bank.leaves_of(rows.x, varies), numbers=own.numbers,
-              operators=operators_of(rule, functions), num_formulas=own.num_formulas, largest=own.largest)
+              operators=_operators(rule, functions), num_formulas=own.num_formulas, largest=own.largest)
   matches = itertools.islice(_Directions(bank, own).matches(rows.y[places], rule), own.num_matches)
   # The same formula comes with other last digits for each other one that it goes together with.
   found: dict[Hashable, tuple[float, Node]] = {}
@@ -110,7 +110,7 @@ def formulas_of(rows: Rows, columns: Sequence[int], rule: Rule, config: SearchCo
   for match in sorted(matches, key=Match.length)[: own.num_checked]:
     interruption.check()
     for node in _fitted(match, bank, rows, own):
-      if programs.size(node) <= programs.MAX_TOKENS and (error := left(node, rows)) < most and rule(node):
+      if programs.size(node) <= programs.MAX_TOKENS and (error := _left(node, rows)) < most and rule(node):
         key = programs.skeleton(node)
         if key not in found or error < found[key][0]:
           found[key] = error, node
@@ -122,28 +122,16 @@ def _most_missed(rows: Rows, columns: Sequence[int], config: EnumerationConfig) 
   """Share of y's variance that is rounding, of y or, where it bends so much that no other formula comes near, of the
   constants by which it was made.
   """
-  is_bent = left_by_polynomials(rows, columns, config.degree)[-1] > config.bent
-  return (config.missed_if_bent if is_bent else config.missed) + rounding(rows, config)
-
-
-def left_by_polynomials(rows: Rows, columns: Sequence[int], degree: int) -> list[float]:
-  """Shares of y's variance that sums of polynomials of the columns leave, of degree 0, 1, ... each."""
   scaled = [(rows.x[:, column] - np.mean(rows.x[:, column])) / np.ptp(rows.x[:, column]) for column in columns]
-  shares = [1.0]
-  for highest in range(1, degree + 1):
-    powers = np.column_stack([each**power for each in scaled for power in range(1, highest + 1)])
-    *factors, constant = terms.least_squares(powers, rows.y, rows.weights)
-    errors = powers @ factors + constant - rows.y
-    shares.append(float(np.average(errors**2, weights=rows.weights) / _variance(rows)))
-  return shares
+  powers = np.column_stack([each**power for each in scaled for power in range(1, config.degree + 1)])
+  *factors, constant = terms.least_squares(powers, rows.y, rows.weights)
+  beyond = np.average((powers @ factors + constant - rows.y) ** 2, weights=rows.weights)
+  variance = _variance(rows)
+  share = config.missed_if_bent if beyond > config.bent * variance else config.missed
+  return float(share + (config.roundings * np.finfo(float).eps * np.max(np.abs(rows.y))) ** 2 / variance)
 
 
-def rounding(rows: Rows, config: EnumerationConfig) -> float:
-  """Share of y's variance that is rounding of its largest value."""
-  return float((config.roundings * np.finfo(float).eps * np.max(np.abs(rows.y))) ** 2 / _variance(rows))
-
-
-def left(node: Node, rows: Rows) -> float:
+def _left(node: Node, rows: Rows) -> float:
   """Share of y's variance that a formula leaves."""
   errors = np.average((expression.evaluate(node, rows.x) - rows.y) ** 2, weights=rows.weights)
   return float(errors / _variance(rows))
@@ -153,7 +141,7 @@ def _variance(rows: Rows) -> float:
   return float(np.average((rows.y - np.average(rows.y, weights=rows.weights)) ** 2, weights=rows.weights))
 
 
-def operators_of(rule: Rule, functions: Sequence[str]) -> list[formula_bank.Operator]:
+def _operators(rule: Rule, functions: Sequence[str]) -> list[formula_bank.Operator]:
   """What formulas of the rule may be made by."""
   some = [*formula_bank.OF_TWO, *map(formula_bank.FUNCTIONS.__getitem__, functions)]
   return [operator for operator in some if all(map(rule.allows_operator, operator.tokens))]

@@ -32,7 +32,6 @@ class Operator(NamedTuple):
     of: values [..., R] -> values.
     node: formulas -> formula.
     arity: of how many; commutes: whether the order of two does not matter.
-    cost: what it counts in lengths, in halves of a node: what formulas seldom have is dearer.
   """
 
   tokens: tuple[str, ...]
@@ -40,15 +39,14 @@ class Operator(NamedTuple):
   node: Callable[..., Node]
   arity: int = 1
   commutes: bool = False
-  cost: int = 2
 
 
 def _raised(base: np.ndarray, exponent: np.ndarray) -> np.ndarray:
   return np.where(base > 0, base, np.nan) ** exponent
 
 
-def _of_token(token: str, of: Callable[[np.ndarray], np.ndarray], cost: int = 2) -> Operator:
-  return Operator((token,), of, lambda node: Node(token, (node,)), cost=cost)
+def _of_token(token: str, of: Callable[[np.ndarray], np.ndarray]) -> Operator:
+  return Operator((token,), of, lambda node: Node(token, (node,)))
 
 
 FUNCTIONS: dict[str, Operator] = {
@@ -62,17 +60,17 @@ FUNCTIONS: dict[str, Operator] = {
   "ln": _of_token("ln", np.log),
   "sin": _of_token("sin", np.sin),
   "cos": _of_token("cos", np.cos),
-  "tan": _of_token("tan", np.tan, 3),
-  "asin": _of_token("asin", np.arcsin, 5),
-  "acos": _of_token("acos", np.arccos, 5),
-  "atan": _of_token("atan", np.arctan, 3),
+  "tan": _of_token("tan", np.tan),
+  "asin": _of_token("asin", np.arcsin),
+  "acos": _of_token("acos", np.arccos),
+  "atan": _of_token("atan", np.arctan),
 }
 OF_TWO: tuple[Operator, ...] = (
   Operator(("+",), np.add, lambda a, b: Node("+", (a, b)), 2, commutes=True),
   Operator(("*",), np.multiply, lambda a, b: Node("*", (a, b)), 2, commutes=True),
-  Operator(("+", "*"), np.subtract, lambda a, b: Node("+", (a, Node("*", (b, number(-1))))), 2, cost=3),
-  Operator(("*", "inv"), np.divide, lambda a, b: Node("*", (a, Node("inv", (b,)))), 2, cost=3),
-  Operator(("pow",), _raised, power, 2, cost=3),
+  Operator(("+", "*"), np.subtract, lambda a, b: Node("+", (a, Node("*", (b, number(-1))))), 2),
+  Operator(("*", "inv"), np.divide, lambda a, b: Node("*", (a, Node("inv", (b,)))), 2),
+  Operator(("pow",), _raised, power, 2),
 )
 
 
@@ -128,16 +126,6 @@ class Bank:
     while len(self.values) < num_formulas and (len(ends) < 3 or ends[-1] > ends[-3]):
       self._add(*self._longer(ends))
       ends.append(len(self.values))
-
-  def costs(self) -> np.ndarray:
-    """What each formula counts in lengths, in halves of a node [M]: an integer a half more than a column."""
-    costs = np.zeros(len(self.values), dtype=int)
-    for place, (operator, *arguments) in enumerate(self._made.tolist()):
-      if operator < 0:
-        costs[place] = 3 if self._leaves[place].is_number else 2
-      else:
-        costs[place] = self._operators[operator].cost + sum(costs[each] for each in arguments if each >= 0)
-    return costs
 
   def node(self, place: int) -> Node:
     operator, *arguments = self._made[place].tolist()

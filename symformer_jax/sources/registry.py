@@ -15,7 +15,6 @@ from symformer_jax.sources.function_fractions import FunctionFractions
 from symformer_jax.sources.growth import Growth
 from symformer_jax.sources.guesses import Guesses
 from symformer_jax.sources.linked_fractions import LinkedFractions
-from symformer_jax.sources.one_constant import OneConstant
 from symformer_jax.sources.pair_sums import PairSums
 from symformer_jax.sources.phases import Phases
 from symformer_jax.sources.plain_sums import PairSumsInside, TripleSums
@@ -61,7 +60,6 @@ SOURCES: dict[str, Callable[[Any, SearchOptions], Source]] = {
   "triples": lambda model, options: TripleSums(options.config),
   "ridges": lambda model, options: Ridges(options.config),
   "subsets_inside": lambda model, options: SubsetSumsInside(options.config),
-  "one_constant": lambda model, options: OneConstant(options.config),
   TRANSFORMER: Transformer,
   "parts": lambda model, options: PartSums(options.config),
   "growth": lambda model, options: Growth(options.config),

@@ -7,7 +7,7 @@ files in configs/search, read by `commands.search_config`.
 
 from symformer_jax.engine.config.columns import LibraryConfig, ProductsConfig
 from symformer_jax.engine.config.compositions import CompositionsConfig
-from symformer_jax.engine.config.enumeration import EnumerationConfig, OneConstantConfig
+from symformer_jax.engine.config.enumeration import EnumerationConfig
 from symformer_jax.engine.config.evolution import EvolutionConfig
 from symformer_jax.engine.config.functions import (
   CurvesConfig,
@@ -71,7 +71,7 @@ __all__ = [
   "EliminationConfig", "EnumerationConfig", "EvolutionConfig", "ExactFractionsConfig", "FactoringConfig", "FormsConfig",
   "FunctionFractionsConfig", "GrowthConfig", "LinkedFractionsConfig",
   "GuessesConfig", "LIBRARY_FAMILIES", "LINKS", "LibraryConfig", "LossConfig", "MonotoneConfig", "NeighboursConfig",
-  "NoiseConfig", "OneConstantConfig",
+  "NoiseConfig",
   "PRODUCTS_FAMILIES", "PairsConfig", "PairsInsideConfig", "PhasesConfig", "PoolConfig", "PowerProductsConfig",
   "ProductsConfig", "PursuitConfig", "QuadraticsConfig", "REWRITINGS", "RationalsConfig", "ReductionsConfig",
   "RemaindersConfig", "ReplacementsConfig", "RidgeGrids", "RidgesConfig", "SOURCES", "ScalingConfig", "Search",

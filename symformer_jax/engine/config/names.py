@@ -49,8 +49,7 @@ SOURCES = (
   "closed_forms", "guesses", "enumeration", "reductions", "power_products", "rationals", "exact_fractions",
   "linked_fractions", "two_constants", "function_fractions", "quadratics", "curves", "wave_fractions", "phases",
   "single_index", "separable", "library", "subsets", "varying", "pairs", "pairs_inside", "triples", "ridges",
-  "subsets_inside", "one_constant", "transformer", "parts", "growth", "remainders", "replacements", "compositions",
-  "evolution")
+  "subsets_inside", "transformer", "parts", "growth", "remainders", "replacements", "compositions", "evolution")
 # How long a search goes on (`BudgetConfig`).
 EFFORTS = ("quick", "normal", "thorough")
 # Ways to vary a formula (`sources.variation.KINDS`).

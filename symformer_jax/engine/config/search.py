@@ -4,7 +4,7 @@ import dataclasses
 
 from symformer_jax.engine.config.columns import LibraryConfig, ProductsConfig
 from symformer_jax.engine.config.compositions import CompositionsConfig
-from symformer_jax.engine.config.enumeration import EnumerationConfig, OneConstantConfig
+from symformer_jax.engine.config.enumeration import EnumerationConfig
 from symformer_jax.engine.config.evolution import EvolutionConfig
 from symformer_jax.engine.config.functions import (
   CurvesConfig,
@@ -80,7 +80,6 @@ class SearchConfig:
   function_fractions: FunctionFractionsConfig = FunctionFractionsConfig()
   linked_fractions: LinkedFractionsConfig = LinkedFractionsConfig()
   enumeration: EnumerationConfig = EnumerationConfig()
-  one_constant: OneConstantConfig = OneConstantConfig()
   two_constants: TwoConstantsConfig = TwoConstantsConfig()
   evolution: EvolutionConfig = EvolutionConfig()
   budget: BudgetConfig = BudgetConfig()
