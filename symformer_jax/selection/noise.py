@@ -56,18 +56,19 @@ def _excess_kurtosis(values: np.ndarray, weights: np.ndarray) -> float:
 
 def is_beyond_chance(
   *, share: float, num_points: float, num_constants: int, further_nodes: int, num_columns: int,
-  base_constants: int = 1, line_columns: int = 0, is_base_constant: bool = True,
+  base_constants: int = 1, line_columns: int = 0, is_base_constant: bool = True, log_frequencies: float = 0.0,
   config: ChoiceConfig = DEFAULT.choice,
 ) -> bool:
   """Whether what a simpler formula leaves, were it noise, would be met so well in at most `noise_share` of data sets.
 
   The chance of one formula, times how many were looked at: the straight lines of `line_columns` of the columns, where
   it is one; of others e**`chance_nats` for each further node, or e**`further_nats` where the simpler one is no mere
-  constant. Both together use up the share (Bonferroni).
+  constant, times the frequencies that its waves, and not those of the simpler one, were chosen from: e to
+  `log_frequencies`. Both together use up the share (Bonferroni).
   """
   chance = log_chance(share=share, num_points=num_points, num_constants=num_constants, base_constants=base_constants)
   if line_columns:
     return chance + math.log(math.comb(num_columns, line_columns)) <= math.log(config.line_share)
   nats = config.chance_nats if is_base_constant else config.further_nats
-  tries = nats * further_nodes + math.log(num_columns)
+  tries = nats * further_nodes + math.log(num_columns) + max(log_frequencies, 0.0)
   return chance + tries <= math.log(config.noise_share - config.line_share)

@@ -400,6 +400,14 @@ def is_arc(wave: Node, x: np.ndarray) -> bool:
   return bool(np.ptp(phase) * (num_steps + 1) / num_steps < period * (1 - 1e-3))
 
 
+def log_frequencies(node: Node, x: np.ndarray) -> float:
+  """Logarithm of how many formulas differ from this one in the frequencies of its waves, up to theirs, and can be told
+  from it on rows [N, D]: of each wave one for every half turn of its phase (Rayleigh's resolution), at least itself.
+  """
+  turns = [float(np.ptp(scoring.evaluate(wave.args[0], x))) / math.pi for wave in waves(node)]
+  return sum(math.log(turn) for turn in turns if math.isfinite(turn) and turn > 1)
+
+
 def is_nonlinear(wave: Node) -> bool:
   """Whether the phase of a wave is not linear in its columns: `cos(exp(x - 68))` meets any rows, and over a century of
   years `sin(0.0016*year**2)` is a wave of years whose phase is chosen by the power.

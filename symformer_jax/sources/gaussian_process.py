@@ -140,22 +140,36 @@ def _fit(
   spread = scaled.std(axis=0)
   shown = np.log(np.abs(y)) if in_logarithms else y
   level, size = shown.mean(), shown.std()
-  kernel = _Kernel((scaled - scaled.mean(axis=0)) / spread, (shown - level) / size)
-  num_columns = x.shape[1]
-  start = np.log([config.start_length] * num_columns + list(config.start_sizes))
-  bounds = [config.log_lengths] * num_columns + [config.log_sizes] * 2 + [config.log_noise]
-  found = optimize.minimize(kernel.loss, np.clip(start, *np.transpose(bounds)), jac=True, method="L-BFGS-B",
-                            bounds=bounds, options={"maxiter": config.num_steps, "maxfun": 2 * config.num_steps})
-  solved = kernel.solve(found.x)
+  z, target = (scaled - scaled.mean(axis=0)) / spread, (shown - level) / size
+  kernel = _Kernel(z, target)
+  parameters = _most_likely(kernel, config)
+  solved = kernel.solve(parameters)
   if solved is None:  # where the likelihood has no slope: nothing is known
     return Surrogate(np.full(x.shape, np.nan), np.full(len(y), np.inf), np.inf)
   missed = size * solved.weights / np.diag(solved.inverse)
   predicted, left = shown - missed, large_error(missed, shown)
-  slope = np.exp(2 * found.x[-2])
+  slope = np.exp(2 * parameters[-2])
   differences = kernel.z[:, None, :] - kernel.z[None, :, :]
-  slopes = -np.einsum("ijd,ij->id", differences, solved.smooth * solved.weights) * np.exp(-2 * found.x[:-3])
+  slopes = -np.einsum("ijd,ij->id", differences, solved.smooth * solved.weights) * np.exp(-2 * parameters[:-3])
   slopes = (slopes + slope * (kernel.z.T @ solved.weights)) * size / spread
   slopes = slopes / np.where(is_log, x, 1.0)
   if in_logarithms:
     return Surrogate(slopes * y[:, None], np.sign(y) * np.exp(predicted) - y, left)
   return Surrogate(slopes, predicted - y, left)
+
+
+def _most_likely(kernel: _Kernel, config: SurrogateConfig) -> np.ndarray:
+  """The likeliest parameters; of many rows most of the way goes through every second one."""
+  start = np.log([config.start_length] * kernel.z.shape[1] + list(config.start_sizes))
+  if len(kernel.z) >= config.least_halved:
+    near = _ascend(_Kernel(kernel.z[::2], kernel.target[::2]), start, config.num_steps, config)
+    if kernel.solve(near) is not None:  # twice as many rows may be more than double precision can tell apart
+      return _ascend(kernel, near, config.num_last_steps, config)
+  return _ascend(kernel, start, config.num_steps, config)
+
+
+def _ascend(kernel: _Kernel, start: np.ndarray, num_steps: int, config: SurrogateConfig) -> np.ndarray:
+  """Likelier parameters, so many steps from others."""
+  bounds = [config.log_lengths] * (len(start) - 3) + [config.log_sizes] * 2 + [config.log_noise]
+  return optimize.minimize(kernel.loss, np.clip(start, *np.transpose(bounds)), jac=True, method="L-BFGS-B",
+                           bounds=bounds, options={"maxiter": num_steps, "maxfun": 2 * num_steps}).x

@@ -262,7 +262,7 @@ def _robust_null_vector(rows: np.ndarray, num_reweightings: int) -> np.ndarray:
   for _ in range(num_reweightings):
     direction = np.linalg.eigh((rows.T * counts) @ rows)[1][:, 0]
     left = np.abs(rows @ direction)
-    counts = 1 / np.maximum(left, max(_LEAST_LEFT * float(np.median(left)), _ROUNDING))
+    counts = 1 / np.maximum(left, max(_LEAST_LEFT * _median(left), _ROUNDING))
   return direction
 
 
@@ -312,8 +312,17 @@ def _share_of_two(first: np.ndarray, second: np.ndarray | float) -> float:
 def _median_share(left: np.ndarray, sizes: np.ndarray) -> float:
   """The median of what is left as a share of sizes, rows of size 0 left out; infinite where there are no others."""
   shares = np.abs(left[sizes > 0]) / sizes[sizes > 0]
-  share = float(np.median(shares)) if len(shares) else math.inf
+  share = _median(shares) if len(shares) else math.inf
   return share if math.isfinite(share) else math.inf
+
+
+def _median(values: np.ndarray) -> float:
+  """As `np.median` of values [N], in a fifth of the time for hundreds of them: a change is looked for by thousands."""
+  middle = len(values) // 2
+  ordered = np.partition(values, (middle - 1, middle, -1))  # what is not a number comes last
+  if math.isnan(ordered[-1]):
+    return math.nan
+  return float(ordered[middle] if len(values) % 2 else 0.5 * (ordered[middle - 1] + ordered[middle]))
 
 
 def simplest(value: float, left: Callable[[float], float], config: ReductionsConfig) -> float:

@@ -262,6 +262,8 @@ def test_what_chance_is_asked_of(monkeypatch):
   for line, base in ((curve, straight), (straight, constant), (curve, line_of("x", 0.3)), (line_of("x"), constant)):
     assert choice.is_beyond_chance(line, base, rows, num_points=17, config=config)
   assert not choice.is_beyond_chance(curve, line_of("x", 0.0), rows, num_points=17)
+  frequencies = [given.pop("log_frequencies") for given in asked]
+  assert frequencies == [0, 0, 0, 0]  # 4 - 1 = 3 radians are less than half a turn
   variance = np.average((rows.y - np.average(rows.y, weights=rows.weights)) ** 2, weights=rows.weights)
   common = {"num_points": 17, "num_columns": 2, "config": config}
   assert asked == [

@@ -1,5 +1,7 @@
 """The smooth function through the rows of a table: its slopes, its errors of rows left out, its likelihood."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from scipy import optimize
@@ -19,6 +21,16 @@ def test_slopes_are_those_of_the_function(rng):
   found = gaussian_process.fit(x, y, CONFIG)
   slopes = np.column_stack([np.cos(x[:, 0]) * np.log(x[:, 1]) + 2 * x[:, 0], np.sin(x[:, 0]) / x[:, 1]])
   assert np.median(np.abs(found.slopes - slopes) / np.abs(slopes)) < 1e-4
+
+
+def test_by_way_of_half_of_the_rows_the_function_is_as_likely(rng, monkeypatch):
+  x = rng.uniform(-2, 2, (CONFIG.least_halved, 2))
+  kernel = gaussian_process._Kernel(x, np.cos(2 * x[:, 0]) + x[:, 1] ** 2 + 0.1 * rng.normal(size=len(x)))
+  asked, ascend = [], gaussian_process._ascend
+  monkeypatch.setattr(gaussian_process, "_ascend", lambda some, *rest: asked.append(len(some.z)) or ascend(some, *rest))
+  losses = [kernel.loss(gaussian_process._most_likely(kernel, dataclasses.replace(CONFIG, least_halved=least)))[0]
+            for least in (len(x), len(x) + 1)]
+  assert losses[0] == pytest.approx(losses[1], abs=0.05) and asked == [len(x) // 2, len(x), len(x)]
 
 
 @pytest.mark.parametrize("sign", [1, -1])
