@@ -241,13 +241,12 @@ def is_beyond_chance(
   # A constant in few digits is not quite the mean, and leaves more than noise has.
   left = base.mse if soundness.has_column(base.node) else scoring.weighted_variance(rows.y, rows.weights)
   counts = [sum(part.is_number for part in expression.walk(each.node)) for each in (line, base)]
-  frequencies = [soundness.log_frequencies(each.node, rows.x) for each in (line, base)]
   return noise.is_beyond_chance(
     share=line.mse / left, num_points=num_points, num_constants=counts[0], base_constants=max(counts[1], 1),
     further_nodes=line.complexity - base.complexity, num_columns=num_columns,
     line_columns=len(soundness.columns_of(line.node)) if is_linear(line.node) else 0,
-    is_base_constant=not soundness.has_column(base.node), log_frequencies=frequencies[0] - frequencies[1],
-    config=config)
+    is_base_constant=not soundness.has_column(base.node),
+    log_frequencies=soundness.log_frequencies(line.node, rows.x), config=config)
 
 
 def is_linear(node: Node) -> bool:

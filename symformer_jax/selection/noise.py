@@ -62,13 +62,14 @@ def is_beyond_chance(
   """Whether what a simpler formula leaves, were it noise, would be met so well in at most `noise_share` of data sets.
 
   The chance of one formula, times how many were looked at: the straight lines of `line_columns` of the columns, where
-  it is one; of others e**`chance_nats` for each further node, or e**`further_nats` where the simpler one is no mere
-  constant, times the frequencies that its waves, and not those of the simpler one, were chosen from: e to
-  `log_frequencies`. Both together use up the share (Bonferroni).
+  it is one; of others e**`chance_nats` for each further node, times the frequencies that its waves were chosen from,
+  e**`log_frequencies`; or e**`further_nats` where the simpler one is no mere constant, which were found with waves
+  among what is added. Both together use up the share (Bonferroni).
   """
   chance = log_chance(share=share, num_points=num_points, num_constants=num_constants, base_constants=base_constants)
   if line_columns:
     return chance + math.log(math.comb(num_columns, line_columns)) <= math.log(config.line_share)
-  nats = config.chance_nats if is_base_constant else config.further_nats
-  tries = nats * further_nodes + math.log(num_columns) + max(log_frequencies, 0.0)
-  return chance + tries <= math.log(config.noise_share - config.line_share)
+  tries = config.further_nats * further_nodes
+  if is_base_constant:
+    tries = config.chance_nats * further_nodes + log_frequencies
+  return chance + tries + math.log(num_columns) <= math.log(config.noise_share - config.line_share)

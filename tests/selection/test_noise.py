@@ -70,19 +70,18 @@ def test_a_clear_line_through_twenty_points_is_no_chance():
 def test_a_wave_of_many_turns_is_the_best_of_as_many():
   # Ten points of noise: `10.1 - cos(4.415*x)` leaves a sixth of the variance, after fourteen half turns.
   wave = {"share": 1 / 6, "num_points": 10, "num_constants": 2, "further_nodes": 6, "num_columns": 1}
-  assert noise.is_beyond_chance(**wave) and noise.is_beyond_chance(**wave, log_frequencies=-2.0)
-  assert not noise.is_beyond_chance(**wave, log_frequencies=np.log(14))
+  assert noise.is_beyond_chance(**wave) and not noise.is_beyond_chance(**wave, log_frequencies=np.log(14))
+  further = {**wave, "share": 1 / 16, "is_base_constant": False}
+  assert noise.is_beyond_chance(**further) and noise.is_beyond_chance(**further, log_frequencies=99.0)
 
 
-def test_what_a_wave_of_the_simpler_formula_was_chosen_from_counts_once(monkeypatch):
+def test_a_wave_is_asked_for_its_turns_on_the_rows(monkeypatch):
   asked = []
   monkeypatch.setattr(noise, "is_beyond_chance", lambda **given: asked.append(given["log_frequencies"]) or True)
   x = np.linspace(0, 10, 11)[:, None]
-  lines = [choice.Line(parser.parse(text, ("x",)), 5, 0.5) for text in ("sin(2*x)", "sin(2*x) + cos(x)", "x")]
-  rows = Rows(x, x[:, 0], np.ones(11))
-  for line, base in ((1, 0), (0, 2), (2, 0)):
-    choice.is_beyond_chance(lines[line], lines[base], rows, num_points=11)
-  assert asked == pytest.approx([np.log(10 / np.pi), np.log(20 / np.pi), -np.log(20 / np.pi)])
+  wave, constant = (choice.Line(parser.parse(text, ("x",)), 5, 0.5) for text in ("sin(2*x) + x", "3.2"))
+  assert choice.is_beyond_chance(wave, constant, Rows(x, x[:, 0], np.ones(11)), num_points=11)
+  assert asked == pytest.approx([np.log(20 / np.pi)])
 
 
 def test_a_fit_of_many_constants_to_what_eight_points_leave_is_chance():

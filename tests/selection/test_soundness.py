@@ -56,7 +56,8 @@ def test_the_faults_of_two_columns(text, fault):
 
 
 @pytest.mark.parametrize(("text", "turns"), [
-  ("sin(2*x)", 16 / np.pi), ("3*cos(x/4)", 1), ("x + exp(tan(-3*x))", 24 / np.pi), ("sin(5*x)*cos(x - 2)", 320 / np.pi**2),
+  ("sin(2*x)", 16 / np.pi), ("3*cos(x/4)", 1), ("x + exp(tan(-3*x))", 24 / np.pi),
+  ("sin(5*x)*cos(x - 2)", 320 / np.pi**2),
   ("cos(7)*x", 1), ("sin(log(x - 2))", 1)])
 def test_a_wave_is_one_of_as_many_as_it_has_half_turns(text, turns):
   with np.errstate(invalid="ignore"):
