@@ -52,6 +52,16 @@ def _exponents_of_negative_logarithm(x: np.ndarray, config: TwoConstantsConfig) 
   return _exponents(-np.log(x), config) if np.min(x) > 0 else np.zeros(0)
 
 
+def _sign_of_logarithm(x: np.ndarray, config: TwoConstantsConfig) -> np.ndarray:
+  """1 where the logarithm is above 0 in all rows, -1 where it is below, neither else."""
+  return np.array([1.0 if np.min(x) > 1 else -1.0] if np.min(x) > 1 or 0 < np.min(x) <= np.max(x) < 1 else [])
+
+
+def _signs_of_probabilities(x: np.ndarray, config: TwoConstantsConfig) -> np.ndarray:
+  """1 where all rows may be probabilities, -1 where their inverses may, return periods say, neither else."""
+  return np.array([-1.0 if np.min(x) > 1 else 1.0] if np.min(x) > 1 or 0 < np.min(x) <= np.max(x) < 1 else [])
+
+
 def _rates_of_inverse(x: np.ndarray, config: TwoConstantsConfig) -> np.ndarray:
   return _rates(1 / x, config) if np.min(x) > 0 else np.zeros(0)
 
@@ -141,6 +151,9 @@ FAMILIES: dict[str, Family] = {
     ("ln", "pow"), _exponents_of_logarithm, lambda x, c: power(Node("ln", (x,)), number(c))),
   "powers_of_negative_logarithms": Family(("ln", "pow"), _exponents_of_negative_logarithm, lambda x, c: power(
     _times(Node("ln", (x,)), -1.0), number(c))),
+  "iterated_logarithms": Family(("ln",), _sign_of_logarithm, lambda x, c: Node("ln", (_times(Node("ln", (x,)), c),))),
+  "complementary_logarithms": Family(("ln", "inv"), _signs_of_probabilities, lambda x, c: Node("ln", (_times(
+    Node("ln", (_plus(_times(power(x, number(c)), -1.0), 1.0),)), -1.0),))),
   "self_powers": Family(
     ("pow",), _rates_of_self_powers, lambda x, c: Node("pow", (x, Node("*", (x, number(c)))))),
   "exponentials_of_inverse": Family(

@@ -67,6 +67,9 @@ def rows_of(x, y):
   ("exp(2.1*exp(-4*x) - 0.3*x**1.6)", 0.1, 5, 1),
   ("2.2*(-log(x))**(-0.55)", 0.05, 0.95, 0), ("13.5*(-log(1 - x))**0.59", 0.05, 0.95, 0),
   ("exp(-(-log(x))**0.65)", 0.02, 0.98, 1), ("1/(0.24*exp(11/x) + 8.8*exp(-18/x))", 2, 40, 1),
+  ("5.2*x**0.4*log(x)**(-1.3)", 1.5, 80, 1), ("91*x**0.12*(-log(x))**(-0.55)", 0.005, 0.8, 1),
+  ("143.6 - 31.7*log(-log(1 - 1/x))", 1.3, 200, 1), ("2.1 + 0.7*log(-log(1 - x)) + 3*x", 0.02, 0.97, 1),
+  ("6.7e-5*(647.1 - x)**1.256*(x + 388.3)", 275, 640, 1),  # the last row is a fiftieth of the range from the end
   ("0.067 + 0.383*(1 + (0.2*x)**1.41)**(-0.291)", 0.1, 150, 2), ("1.3 + 31*(1 - exp(-0.041*x))**1.6", 1, 120, 2),
   ("12 - 3.1*(x + 1.9)**0.37", 0, 30, 2), ("4.7*(1 - exp(-1.9*x + 1.4))**2 - 4.7", 0.8, 4, 2),
   ("3.3/(1 + exp((4 - x)/0.8)) - 2.1/(1 + exp((11 - x)/1.4))", 0, 18, 3),
@@ -95,7 +98,9 @@ def test_functions_of_a_family_differ_and_are_finite(families, name, rng):
   x = rng.uniform(1.1, 4, 60) / (5 if name in ("complements", "powers_of_negative_logarithms") else 1)
   constants = families[name].constants(x, CONFIG)
   values = [expression.evaluate(families[name].node(variable(0), *np.atleast_1d(c)), x[:, None]) for c in constants]
-  assert len(constants) >= CONFIG.offsets[2] and np.all(np.isfinite(values))
+  is_single = name in ("iterated_logarithms", "complementary_logarithms")
+  num_tried = 1 if is_single else min(CONFIG.offsets[2], CONFIG.exponents[2])
+  assert len(constants) >= num_tried and np.all(np.isfinite(values))
   assert len({tuple(each) for each in np.round(values, 9).tolist()}) > 0.9 * len(constants)
 
 
@@ -117,6 +122,23 @@ def test_where_a_column_may_end_its_own_end_is_tried():
     assert (1.0 in FAMILIES["complements"].constants(x, CONFIG)) is at_one
     both = FAMILIES["hyperbolas"].constants(x, CONFIG)
     assert ((0.0 in both), (-1.0 in both)) == (at_zero, at_one)
+
+
+@pytest.mark.parametrize(("x", "signs"), [
+  ([1.01, 9], [1]), ([1.0, 9], []), ([0.1, 0.99], [-1]), ([0.1, 1.0], []), ([0.0, 0.5], []), ([-1.0, 3], []),
+  ([0.5, 2], [])])
+def test_the_logarithm_of_a_logarithm_is_that_of_one_sign(x, signs):
+  assert FAMILIES["iterated_logarithms"].constants(np.array(x), CONFIG).tolist() == signs
+
+
+@pytest.mark.parametrize(("x", "signs"), [
+  ([1.01, 9], [-1]), ([1.0, 9], []), ([0.1, 0.99], [1]), ([0.1, 1.0], []), ([0.0, 0.5], []), ([0.5, 2], [])])
+def test_what_may_be_a_probability_has_complementary_logarithms(x, signs):
+  family = FAMILIES["complementary_logarithms"]
+  assert family.constants(np.array(x), CONFIG).tolist() == signs
+  for sign in signs:
+    values = expression.evaluate(family.node(variable(0), sign), np.array(x)[:, None])
+    np.testing.assert_allclose(values, np.log(-np.log1p(-(np.array(x) ** sign))), rtol=1e-12)
 
 
 def test_what_is_left_is_that_of_least_squares(rng):

@@ -29,7 +29,8 @@ FUNCTION_FAMILIES = ("exponentials", "powers", "logarithms", "waves")
 # Families of functions with one constant, and with two (`sources.inner_functions.FAMILIES`, `SHAPES`).
 INNER_FAMILIES = (
   "exponentials", "powers", "logarithms", "complements", "hyperbolas", "peaks", "powers_of_logarithms",
-  "powers_of_negative_logarithms", "self_powers", "exponentials_of_inverse")
+  "powers_of_negative_logarithms", "iterated_logarithms", "complementary_logarithms", "self_powers",
+  "exponentials_of_inverse")
 INNER_SHAPES = (
   "occupancies", "logistics", "bells", "resonances", "bells_of_logarithm", "stretched_exponentials", "gammas")
 # Families of functions of y with one constant (`sources.linked_fractions.FAMILIES`).
