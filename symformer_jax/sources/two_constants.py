@@ -1,14 +1,16 @@
 """Sums of two functions of one column with inner constants, and powers of a constant and a function: all on grids.
 
 `18.4*(exp(-0.28*x) - exp(-1.93*x))`, `0.12*exp(-1.1*x) + 0.0078 + 2.4e-4*exp(0.09*x)`,
-`34.6*(1 - exp(-0.04*x))**1.42`, `0.07 + 0.38*(1 + (x/49)**1.4)**(-0.3)`: of some three hundred functions every pair is
-tried, and every one beside every power of y and of y less a constant; then pairs with steps and peaks, of two inner
-constants each. A fit finds what lies between. `curves` have two inner constants in one function.
+`34.6*(1 - exp(-0.04*x))**1.42`, `0.07 + 0.38*(1 + (x/49)**1.4)**(-0.3)`, `1.4e9*exp(-5400/(x + 273)) - 5.6`: of some
+three hundred functions every pair is tried, and every one beside every power of y, of y less a constant, and its
+logarithm; then pairs with steps and peaks, of two inner constants each. A fit finds what lies between. `curves` have
+two inner constants in one function.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 import dataclasses
 import itertools
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -26,6 +28,10 @@ from symformer_jax.sources.in_turn import in_turn
 from symformer_jax.sources.inner_functions import FAMILIES, SHAPES, Functions, of_both_signs
 from symformer_jax.sources.links import LINKS, Link
 from symformer_jax.sources.stateless import Stateless
+
+
+# The power of y that its logarithm is the limit of.
+LOGARITHM = 0.0
 
 
 class Lift(NamedTuple):
@@ -68,24 +74,29 @@ class TwoConstants(Stateless):
 def powers_of_sums(rows: Rows, column: int, rule: Rule, config: TwoConstantsConfig) -> Iterator[Node]:
   """`(a + b*F)**p`, the nearest of each family in turn."""
   lifts = [Lift(0.0, 1.0)] if np.min(rows.y) > 0 else []
-  return _powers(rows, column, rule, lifts, config.num_alike, config)
+  powers = of_both_signs(np.geomspace(*config.powers)) if rule.allows_operator("pow") else []
+  return _powers(rows, column, rule, lifts, powers, config.num_alike, config)
 
 
 def powers_beside_constants(rows: Rows, column: int, rule: Rule, config: TwoConstantsConfig) -> Iterator[Node]:
-  """`d + (a + b*F)**p` and `d - (a + b*F)**p`, the nearest of each family in turn, one of each d."""
+  """`d + (a + b*F)**p`, `d - (a + b*F)**p`, `d + exp(a + b*F)` and `d - exp(a + b*F)`, the nearest of each family in
+  turn, one of each d.
+  """
   away = np.geomspace(*config.away) * np.ptp(rows.y)
   lifts = [Lift(low, 1.0) for low in (np.min(rows.y) - away).tolist()]
   lifts += [Lift(high, -1.0) for high in (np.max(rows.y) + away).tolist()]
-  return _powers(rows, column, rule, lifts if np.ptp(rows.y) > 0 else [], 1, config)
+  powers = of_both_signs(np.geomspace(*config.powers)) if rule.allows_operator("pow") else []
+  logarithm = [LOGARITHM] if rule.allows_operator("exp") else []
+  return in_turn(_powers(rows, column, rule, lifts if np.ptp(rows.y) > 0 else [], some, 1, config)
+                 for some in (powers, logarithm))
 
 
-def _powers(rows: Rows, column: int, rule: Rule, lifts: Sequence[Lift], num: int, config: TwoConstantsConfig
-            ) -> Iterator[Node]:
-  """Of each family the nearest, so many of each lift."""
-  if not (rule.allows_operator("pow") and lifts):
+def _powers(rows: Rows, column: int, rule: Rule, lifts: Sequence[Lift], powers: Sequence[float], num: int,
+            config: TwoConstantsConfig) -> Iterator[Node]:
+  """Of each family the nearest, so many of each lift; of y to these powers."""
+  if not (len(powers) and lifts):
     return
   functions = _functions(rows, column, rule, config)
-  powers = of_both_signs(np.geomspace(*config.powers))
   found: dict[str, list[tuple[float, Lift, float, int]]] = {name: [] for name in functions.families}
   for lift in lifts:
     interruption.check()
@@ -105,6 +116,10 @@ def _power_of_sum(functions: Functions, place: int, rows: Rows, exponent: float)
   factors = functions.factors([place], *_raised(rows, exponent))
   if factors is None:
     return None
+  if exponent == LOGARITHM:
+    inner, offset = factors.tolist()
+    some = Node("+", (_times(functions.nodes[place], inner), number(offset + math.log(np.median(rows.y)))))
+    return tidy(Node("exp", (some,)))
   largest = factors * [functions.sizes[place], 1.0]
   unit = float(np.abs(factors)[np.argmax(np.abs(largest))])
   factor, constant = factors.tolist()
@@ -151,6 +166,10 @@ def _sums_for(link: Link, functions: Functions, pairs: Iterable[tuple[Sequence[i
       yield link.undo(inner)
 
 
+def _times(node: Node, factor: float) -> Node:
+  return Node("*", (node, number(factor)))
+
+
 @np.errstate(all="ignore")
 def _written(function: Node, factor: float, constant: float, unit: float, *, exponent: float, size: float
              ) -> Node | None:
@@ -159,15 +178,17 @@ def _written(function: Node, factor: float, constant: float, unit: float, *, exp
   if not np.isfinite(numbers).all():
     return None
   inner, offset, outer = numbers.tolist()
-  some = Node("+", (Node("*", (function, number(inner))), number(offset)))
+  some = Node("+", (_times(function, inner), number(offset)))
   return tidy(Node("*", (power(some, number(float(exponent))), number(outer))))
 
 
 @np.errstate(all="ignore")  # what is not finite is left out
 def _raised(rows: Rows, exponent: float) -> tuple[np.ndarray, np.ndarray]:
-  """A power of y of size 1 in the middle, and weights by which its errors are those of y [N]."""
+  """A power of y of size 1 in the middle, or its logarithm, and weights by which its errors are those of y [N]."""
   size = np.median(rows.y)
   scaled = rows.y / size
+  if exponent == LOGARITHM:
+    return np.log(scaled), rows.weights * rows.y**2
   return scaled**exponent, rows.weights / (exponent * scaled ** (exponent - 1) / size) ** 2
 
 

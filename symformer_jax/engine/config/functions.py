@@ -133,7 +133,7 @@ class TwoConstantsConfig:
 
   # Formulas that are fitted in each turn: powers of sums; sums of two; powers of sums beside a constant; sums of two
   # of which one or both have two inner constants.
-  turns: tuple[int, ...] = (24, 72, 48, 96)
+  turns: tuple[int, ...] = (24, 72, 96, 96)
   # Functions of y that may be a sum of two, of `LINKS`.
   links: tuple[str, ...] = ("y", "inv", "exp")
   # Rows on which they are chosen.
