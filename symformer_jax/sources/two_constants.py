@@ -29,7 +29,6 @@ from symformer_jax.sources.inner_functions import FAMILIES, SHAPES, Functions, o
 from symformer_jax.sources.links import LINKS, Link
 from symformer_jax.sources.stateless import Stateless
 
-
 # The power of y that its logarithm is the limit of.
 LOGARITHM = 0.0
 
