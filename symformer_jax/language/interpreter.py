@@ -228,6 +228,12 @@ def run(
   return jax.lax.fori_loop(0, length if num_tokens is None else num_tokens, step, stack)[0]
 
 
+def with_constants(program: Program, constants: jax.Array) -> Program:
+  """The program with the numbers of its slots [C] in it, which `run` then needs no more."""
+  numbers = jnp.where(program.slots >= 0, constants[jnp.maximum(program.slots, 0)], program.numbers)
+  return program._replace(numbers=numbers)
+
+
 def evaluate(
   ids: jax.Array, values: jax.Array, x: jax.Array, *, vocab: vocabulary_lib.Vocabulary,
   is_free: jax.Array | None = None,

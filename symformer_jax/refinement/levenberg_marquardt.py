@@ -2,9 +2,12 @@
 
 Minimizes sum_n w[n] (f(x[n]; c) - y[n])^2 by solving (J^T W J + mu D^2) h = -J^T W r with D^2 the diagonal of
 J^T W J (Marquardt 1963: constants of any size are treated alike; More 1978: its largest values so far) and the
-damping mu of Nielsen (1999, IMM-REP-1999-05).
+damping mu of Nielsen (1999, IMM-REP-1999-05). Steps bend as the residuals do: geodesic acceleration (Transtrum and
+Sethna 2012, arXiv:1201.5885), without which the way along a narrow curved valley, of `exp(a - b/(x + c)) + d` say, takes
+hundreds of steps.
 """
 
+from collections.abc import Callable
 import dataclasses
 from typing import NamedTuple
 
@@ -16,6 +19,10 @@ from symformer_jax.refinement.problem import Evaluation, Problem, Status
 
 # Beyond it a step is below float32's resolution of the constants.
 MAX_DAMPING = 1e8
+# Share of the step after which residuals are looked at for their second derivative (Transtrum and Sethna: 0.1), and
+# roundings of a residual that a difference there must be more than.
+PROBE = 0.1
+ROUNDINGS = 16
 
 
 class State(NamedTuple):
@@ -51,10 +58,13 @@ class LevenbergMarquardt:
   Attributes:
     damping: Nielsen's tau, the first mu. 1e-3 trusts the start: predicted constants are near.
     decrease: the least factor by which a step that came as promised lowers mu; a third is Nielsen's.
+    most_bent: the largest bend of a step, twice its size as a share of the step's, that is followed (Transtrum and
+      Sethna: 0.75); 0 for straight steps, which take a fifth less time each.
   """
 
   damping: float = 1e-3
   decrease: float = 1 / 3
+  most_bent: float = 0.75
 
   def init(self, problem: Problem, constants: jax.Array) -> State:
     one = jnp.ones((), problem.y.dtype)
@@ -64,7 +74,7 @@ class LevenbergMarquardt:
   def step(self, problem: Problem, state: State) -> State:
     """Looks at the trial constants, takes or leaves them, and proposes the next."""
     is_first = state.num_steps == 0
-    seen = problem_lib.evaluate(problem, state.trial, state.evaluation.mask)
+    seen, rows = problem_lib.look(problem, state.trial, state.evaluation.mask)
     # Rounded exponents (below) are worth taking when more points are defined, whatever the loss.
     is_wider = (state.num_steps == 1) & jnp.any(state.is_held) & (jnp.sum(seen.mask) > jnp.sum(state.evaluation.mask))
     is_taken = is_first | is_wider | (seen.common_loss < state.evaluation.loss)
@@ -77,7 +87,12 @@ class LevenbergMarquardt:
     is_undefined = jnp.any((problem.weights > 0) & ~evaluation.mask)
     is_rounding = is_first & is_undefined & jnp.any(problem.is_exponent)
     is_held = jnp.where(is_rounding, problem.is_exponent, state.is_held & ((state.num_steps != 1) | is_taken))
-    step, predicted = _solve(evaluation, scale, damping, is_held)
+    step, predicted, solve = _solve(evaluation, scale, damping, is_held)
+    if self.most_bent:
+      # Where the trial was left, its rows say nothing of the place that the step begins at.
+      step = step + jax.lax.cond(
+        is_taken & ~is_rounding, lambda: _bend(problem, rows, constants, step, solve, scale, self.most_bent),
+        lambda: jnp.zeros_like(step))
     # A power of a negative base needs an integer exponent, which no step of least squares would find.
     step = jnp.where(is_rounding, jnp.where(is_held, jnp.round(constants) - constants, 0), step)
     is_plain = is_first | is_wider
@@ -120,14 +135,39 @@ def _update_damping(
 
 def _solve(
   evaluation: Evaluation, scale: jax.Array, damping: jax.Array, is_held: jax.Array
-) -> tuple[jax.Array, jax.Array]:
-  """The damped step [C] and the decrease of the loss that it promises."""
+) -> tuple[jax.Array, jax.Array, Callable[[jax.Array], jax.Array]]:
+  """The damped step [C], the decrease of the loss that it promises, and what solves for another gradient [C]."""
   # Unused slots, and constants without influence so far, stay where they are: unit diagonal, zero gradient.
   is_moving = (scale > 0) & ~is_held
   inverse = jnp.where(is_moving, jax.lax.rsqrt(jnp.where(is_moving, scale, 1)), 0)
   gradient = evaluation.gradient * inverse
   matrix = evaluation.gram * inverse[:, None] * inverse[None] + jnp.diag(jnp.where(is_moving, damping, 1))
   factor = jnp.linalg.cholesky(matrix)
-  half = jax.lax.linalg.triangular_solve(factor, -gradient[:, None], left_side=True, lower=True)
-  step = jax.lax.linalg.triangular_solve(factor, half, left_side=True, lower=True, transpose_a=True)[:, 0]
-  return step * inverse, jnp.sum(step * (damping * step - gradient))
+
+  def solve(scaled: jax.Array) -> jax.Array:
+    half = jax.lax.linalg.triangular_solve(factor, -scaled[:, None], left_side=True, lower=True)
+    return jax.lax.linalg.triangular_solve(factor, half, left_side=True, lower=True, transpose_a=True)[:, 0]
+
+  step = solve(gradient)
+  return (step * inverse, jnp.sum(step * (damping * step - gradient)),
+          lambda gradient: solve(gradient * inverse) * inverse)
+
+
+def _bend(
+  problem: Problem, rows: jax.Array, constants: jax.Array, step: jax.Array, solve: Callable[[jax.Array], jax.Array],
+  scale: jax.Array, most_bent: float,
+) -> jax.Array:
+  """What is to be added to a step [C] for the second derivative of the residuals along it, 0 where that is too much.
+
+  Args:
+    rows: of `problem.look` at the constants [1 + C, N].
+    solve: see `_solve`; scale: D^2 [C].
+  """
+  residual, straight = rows[0], step @ rows[1:]
+  beyond = problem_lib.weighted_residuals(problem, constants + PROBE * step) - residual - PROBE * straight
+  size = jnp.abs(residual) + jnp.abs(problem.y) * jnp.sqrt(problem.weights)
+  is_known = jnp.isfinite(beyond) & (jnp.abs(beyond) > ROUNDINGS * jnp.finfo(size.dtype).eps * size)
+  second = 2 / PROBE**2 * jnp.where(is_known, beyond, 0)
+  bend = 0.5 * solve(rows[1:] @ second)
+  is_small = 4 * jnp.sum(scale * bend**2) <= most_bent**2 * jnp.sum(scale * step**2)
+  return jnp.where(is_small, bend, 0)

@@ -164,6 +164,11 @@ def no_evaluation(problem: Problem) -> Evaluation:
 
 
 def evaluate(problem: Problem, constants: jax.Array, mask: jax.Array) -> Evaluation:
+  """See `look`: without the rows."""
+  return look(problem, constants, mask)[0]
+
+
+def look(problem: Problem, constants: jax.Array, mask: jax.Array) -> tuple[Evaluation, jax.Array]:
   """Loss, gradient and Gauss-Newton matrix in one pass.
 
   Args:
@@ -171,7 +176,8 @@ def evaluate(problem: Problem, constants: jax.Array, mask: jax.Array) -> Evaluat
     constants: [C].
     mask: points at which the formula was finite so far, and must be for `common_loss` [N].
   Returns:
-    The evaluation over all points at which the formula is finite.
+    The evaluation over all points at which the formula is finite, and the residual and its derivatives by the constants
+    there [1 + C, N], times the roots of the weights; 0 elsewhere.
   """
   rows = interpreter.run(problem.program, constants, problem.columns, num_tokens=problem.num_tokens)
   rows = rows / problem.scale
@@ -187,7 +193,16 @@ def evaluate(problem: Problem, constants: jax.Array, mask: jax.Array) -> Evaluat
     jnp.where(jnp.isfinite(loss) & jnp.any(is_finite), loss, jnp.inf),
     jnp.where(jnp.isfinite(common) & ~is_lost, common, jnp.inf),
     products[0, 1:], products[1:, 1:], is_finite,
-  )
+  ), rows
+
+
+def weighted_residuals(problem: Problem, constants: jax.Array) -> jax.Array:
+  """Residuals times the roots of the weights [N], as the first row of `look`, without derivatives; as they come where
+  the formula is not finite.
+  """
+  values = interpreter.run(interpreter.with_constants(problem.program, constants), constants[:0], problem.columns,
+                           num_tokens=problem.num_tokens)[0]
+  return residuals(values / problem.scale, problem.y, problem.knee)[0] * jnp.sqrt(problem.weights)
 
 
 def is_exact(problem: Problem, loss: jax.Array) -> jax.Array:
