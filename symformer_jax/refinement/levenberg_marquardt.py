@@ -3,8 +3,8 @@
 Minimizes sum_n w[n] (f(x[n]; c) - y[n])^2 by solving (J^T W J + mu D^2) h = -J^T W r with D^2 the diagonal of
 J^T W J (Marquardt 1963: constants of any size are treated alike; More 1978: its largest values so far) and the
 damping mu of Nielsen (1999, IMM-REP-1999-05). Steps bend as the residuals do: geodesic acceleration (Transtrum and
-Sethna 2012, arXiv:1201.5885), without which the way along a narrow curved valley, of `exp(a - b/(x + c)) + d` say, takes
-hundreds of steps.
+Sethna 2012, arXiv:1201.5885), without which the way along a narrow curved valley, of `exp(a - b/(x + c)) + d` say,
+takes hundreds of steps.
 """
 
 from collections.abc import Callable
@@ -59,7 +59,7 @@ class LevenbergMarquardt:
     damping: Nielsen's tau, the first mu. 1e-3 trusts the start: predicted constants are near.
     decrease: the least factor by which a step that came as promised lowers mu; a third is Nielsen's.
     most_bent: the largest bend of a step, twice its size as a share of the step's, that is followed (Transtrum and
-      Sethna: 0.75); 0 for straight steps, which take a fifth less time each.
+      Sethna: 0.75); 0 for straight steps, which take a tenth less time each.
   """
 
   damping: float = 1e-3
@@ -150,7 +150,7 @@ def _solve(
 
   step = solve(gradient)
   return (step * inverse, jnp.sum(step * (damping * step - gradient)),
-          lambda gradient: solve(gradient * inverse) * inverse)
+          lambda other: solve(other * inverse) * inverse)
 
 
 def _bend(

@@ -356,8 +356,9 @@ def evaluation(gram, gradient, *, loss=1.0, mask=(True,)):
 def test_the_step_of_levenberg_and_marquardt_solves_its_equations(rng):
   jacobian = rng.normal(size=(9, 3)).astype(np.float32)
   gram, gradient = jacobian.T @ jacobian, rng.normal(size=3).astype(np.float32)
-  step, predicted = lm._solve(evaluation(gram, gradient), jnp.diagonal(jnp.asarray(gram)), jnp.float32(0.2),
-                              jnp.array([False, True, False]))
+  step, predicted, solve = lm._solve(evaluation(gram, gradient), jnp.diagonal(jnp.asarray(gram)), jnp.float32(0.2),
+                                     jnp.array([False, True, False]))
+  np.testing.assert_array_equal(step, solve(jnp.asarray(gradient)))
   moving = [0, 2]
   part = gram[np.ix_(moving, moving)]
   expected = -np.linalg.solve(part + 0.2 * np.diag(np.diag(part)), gradient[moving])
