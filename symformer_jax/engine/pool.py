@@ -77,7 +77,7 @@ class Pool:
     return min(met, key=lambda c: (expression.complexity(c.node), c.mse), default=None)
 
   def nearly_exact(self) -> list[Node]:
-    """The simplest of those whose error single precision may have left: for a fit in double precision."""
+    """The simplest of those whose error precision or the number of steps may have left: for a fit to the end."""
     config = self._config
     near = [c for c in self._found.values() if config.met * self.variance < c.mse < config.near * self.variance]
     return [c.node for c in sorted(near, key=lambda c: expression.complexity(c.node))[: config.num_sharpened]]

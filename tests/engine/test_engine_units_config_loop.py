@@ -178,8 +178,8 @@ def test_errors_of_single_precision_and_of_double():
   pool.insert([candidate("1.5*x*z", 2e-23), candidate("1.5*x", 1.9e-11), candidate("1.5*sin(x)", 2.1e-11)])
   assert [programs.size(c.node) for c in pool.shortlist()] == [3, 5, 4]  # of the first two the simpler comes first
   assert pool.exact() is not None and Pool(2.0, 100).exact() is None
-  for mse, is_exact, is_near in ((1.9e-22, True, False), (2.1e-22, False, True), (1.9e-9, False, True),
-                                 (2.1e-9, False, False)):
+  for mse, is_exact, is_near in ((1.9e-22, True, False), (2.1e-22, False, True), (1.9e-7, False, True),
+                                 (2.1e-7, False, False)):
     pool = Pool(2.0, 100)
     pool.insert([candidate("1.5*x", mse)])
     assert (pool.exact() is not None, bool(pool.nearly_exact())) == (is_exact, is_near)
