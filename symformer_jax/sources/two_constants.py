@@ -73,8 +73,7 @@ class TwoConstants(Stateless):
 def powers_of_sums(rows: Rows, column: int, rule: Rule, config: TwoConstantsConfig) -> Iterator[Node]:
   """`(a + b*F)**p`, the nearest of each family in turn."""
   lifts = [Lift(0.0, 1.0)] if np.min(rows.y) > 0 else []
-  powers = of_both_signs(np.geomspace(*config.powers)) if rule.allows_operator("pow") else []
-  return _powers(rows, column, rule, lifts, powers, config.num_alike, config)
+  return _powers(rows, column, rule, lifts, _exponents(rule, config), config.num_alike, config)
 
 
 def powers_beside_constants(rows: Rows, column: int, rule: Rule, config: TwoConstantsConfig) -> Iterator[Node]:
@@ -84,16 +83,20 @@ def powers_beside_constants(rows: Rows, column: int, rule: Rule, config: TwoCons
   away = np.geomspace(*config.away) * np.ptp(rows.y)
   lifts = [Lift(low, 1.0) for low in (np.min(rows.y) - away).tolist()]
   lifts += [Lift(high, -1.0) for high in (np.max(rows.y) + away).tolist()]
-  powers = of_both_signs(np.geomspace(*config.powers)) if rule.allows_operator("pow") else []
   logarithm = [LOGARITHM] if rule.allows_operator("exp") else []
-  return in_turn(_powers(rows, column, rule, lifts if np.ptp(rows.y) > 0 else [], some, 1, config)
-                 for some in (powers, logarithm))
+  return in_turn(_powers(rows, column, rule, lifts if np.ptp(rows.y) > 0 else [], powers, 1, config)
+                 for powers in (_exponents(rule, config), logarithm))
+
+
+def _exponents(rule: Rule, config: TwoConstantsConfig) -> list[float]:
+  """Of y, where the rule allows powers."""
+  return of_both_signs(np.geomspace(*config.powers)).tolist() if rule.allows_operator("pow") else []
 
 
 def _powers(rows: Rows, column: int, rule: Rule, lifts: Sequence[Lift], powers: Sequence[float], num: int,
             config: TwoConstantsConfig) -> Iterator[Node]:
   """Of each family the nearest, so many of each lift; of y to these powers."""
-  if not (len(powers) and lifts):
+  if not (powers and lifts):
     return
   functions = _functions(rows, column, rule, config)
   found: dict[str, list[tuple[float, Lift, float, int]]] = {name: [] for name in functions.families}
