@@ -90,8 +90,8 @@ class BudgetConfig:
   # than 1.7 of 5 seconds as many were recovered, 50, with it early as without. (Three early turns of compositions: of
   # 151 unseen equations in 5 s one was gained, two were lost.) Exact fractions of columns alone, and sums of
   # functions of single columns where y is none, take some hundredths of a second. A smaller table is asked up to its
-  # `curves`: of 37 formulas of several columns these eighteen turns met 19, in 4 CPU seconds at most, and the others,
-  # which take three times as long, none.
+  # `curves`: of 39 formulas of several columns these eighteen turns met 19, in 5.2 CPU seconds at most, and the others,
+  # which take four times as long, none.
   early: tuple[tuple[str, int, str], ...] = (
     ("exact_fractions", 1, "closed_forms"), ("separable", 1, "enumeration"), ("reductions", 18, "quadratics"),
     ("remainders", 1, "power_products"),
