@@ -4,7 +4,9 @@ Minimizes sum_n w[n] (f(x[n]; c) - y[n])^2 by solving (J^T W J + mu D^2) h = -J^
 J^T W J (Marquardt 1963: constants of any size are treated alike; More 1978: its largest values so far) and the
 damping mu of Nielsen (1999, IMM-REP-1999-05). Steps bend as the residuals do: geodesic acceleration (Transtrum and
 Sethna 2012, arXiv:1201.5885), without which the way along a narrow curved valley, of `exp(a - b/(x + c)) + d` say,
-takes hundreds of steps. It is for what comes near and has not ended after a few steps: each takes longer by a fifth.
+takes hundreds of steps. It is for what comes near and has not ended after a few steps: on the loop plan each takes
+longer by a fifth, on the other every step does. A bend that is too large is left out, where theirs rejects the step;
+after a step that was not taken there is none.
 """
 
 from collections.abc import Callable
@@ -31,7 +33,7 @@ class State(NamedTuple):
   Attributes:
     constants: the best so far [C]; evaluation: there.
     trial: constants to look at next [C].
-    predicted: decrease of the loss that the linear model promises at `trial`.
+    predicted: decrease of the loss that the linear model promises at `trial`, its bend apart.
     reduction: decrease of the loss by the last step taken; inf when the last was not taken.
     is_held: exponents that keep their integer value [C].
     scale: D^2 [C].
@@ -94,7 +96,7 @@ class LevenbergMarquardt:
     step, predicted, solve = _solve(evaluation, scale, damping, is_held)
     if self.most_bent:
       # Where the trial was left, its rows say nothing of the place that the step begins at.
-      bends = is_taken & ~is_rounding & (state.num_steps >= self.bent_from) & (evaluation.loss <= self.bent_below)
+      bends = is_taken & (state.num_steps >= self.bent_from) & (evaluation.loss <= self.bent_below)
       step = step + jax.lax.cond(
         bends, lambda: _bend(problem, rows, constants, step, solve, scale, self.most_bent),
         lambda: jnp.zeros_like(step))

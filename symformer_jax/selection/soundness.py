@@ -402,7 +402,8 @@ def is_arc(wave: Node, x: np.ndarray) -> bool:
 
 def log_frequencies(node: Node, x: np.ndarray) -> float:
   """Logarithm of how many formulas differ from this one in the frequencies of its waves, up to theirs, and can be told
-  from it on rows [N, D]: of each wave one for every half turn of its phase (Rayleigh's resolution), at least itself.
+  from it on rows [N, D]: of each wave one for every half turn of its phase, a sine and a cosine for each whole one
+  (Rayleigh's resolution), at least itself. One whose frequency was not fitted was found among them as well.
   """
   turns = [float(np.ptp(scoring.evaluate(wave.args[0], x))) / math.pi for wave in waves(node)]
   return sum(math.log(turn) for turn in turns if math.isfinite(turn) and turn > 1)

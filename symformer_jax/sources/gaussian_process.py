@@ -159,10 +159,11 @@ def _fit(
 
 
 def _most_likely(kernel: _Kernel, config: SurrogateConfig) -> np.ndarray:
-  """The likeliest parameters; of many rows most of the way goes through every second one."""
+  """The likeliest parameters; of many rows most of the way goes through half of them, drawn by chance."""
   start = np.log([config.start_length] * kernel.z.shape[1] + list(config.start_sizes))
   if len(kernel.z) >= config.least_halved:
-    near = _ascend(_Kernel(kernel.z[::2], kernel.target[::2]), start, config.num_steps, config)
+    some = np.random.default_rng(0).permutation(len(kernel.z))[::2]
+    near = _ascend(_Kernel(kernel.z[some], kernel.target[some]), start, config.num_steps, config)
     if kernel.solve(near) is not None:  # twice as many rows may be more than double precision can tell apart
       return _ascend(kernel, near, config.num_last_steps, config)
   return _ascend(kernel, start, config.num_steps, config)

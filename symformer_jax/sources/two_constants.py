@@ -120,7 +120,8 @@ def _power_of_sum(functions: Functions, place: int, rows: Rows, exponent: float)
     return None
   if exponent == LOGARITHM:
     inner, offset = factors.tolist()
-    some = Node("+", (_times(functions.nodes[place], inner), number(offset + math.log(np.median(rows.y)))))
+    size = math.log(np.median(rows.y))
+    some = Node("+", (Node("*", (functions.nodes[place], number(inner))), number(offset + size)))
     return tidy(Node("exp", (some,)))
   largest = factors * [functions.sizes[place], 1.0]
   unit = float(np.abs(factors)[np.argmax(np.abs(largest))])
@@ -168,10 +169,6 @@ def _sums_for(link: Link, functions: Functions, pairs: Iterable[tuple[Sequence[i
       yield link.undo(inner)
 
 
-def _times(node: Node, factor: float) -> Node:
-  return Node("*", (node, number(factor)))
-
-
 @np.errstate(all="ignore")
 def _written(function: Node, factor: float, constant: float, unit: float, *, exponent: float, size: float
              ) -> Node | None:
@@ -180,7 +177,7 @@ def _written(function: Node, factor: float, constant: float, unit: float, *, exp
   if not np.isfinite(numbers).all():
     return None
   inner, offset, outer = numbers.tolist()
-  some = Node("+", (_times(function, inner), number(offset)))
+  some = Node("+", (Node("*", (function, number(inner))), number(offset)))
   return tidy(Node("*", (power(some, number(float(exponent))), number(outer))))
 
 

@@ -67,18 +67,34 @@ def test_a_bend_is_followed_up_to_its_limit(rng):
 
 
 def test_rows_without_a_value_beyond_say_nothing(rng):
-  """A tenth of the step takes the logarithm of the first row below 0."""
+  """A tenth of the step takes the logarithm of the first row below 0: the bend is that of the others."""
   x = np.append(0.01, rng.uniform(1, 3, 30))
   made, constants = problem_of("2.5*log(x + 0.002)", x, 2.5 * np.log(x))
   place = int(np.flatnonzero(np.asarray(constants) == 0.002)[0])
-  step, bend, _ = step_of(made, constants, damping=1e-6)
-  far = jnp.asarray(constants).at[place].set(-0.02 / lm.PROBE)
-  assert not np.isfinite(problem_lib.weighted_residuals(made, far)[0])
-  seen, rows = problem_lib.look(made, constants, jnp.ones(31, bool))
-  scale = jnp.diagonal(seen.gram)
-  _, _, solve = lm._solve(seen, scale, jnp.asarray(1e-6), jnp.zeros(2, bool))
   down = jnp.zeros(2).at[place].set(-0.02 / lm.PROBE)
-  assert np.all(np.isfinite(bend)) and np.all(np.isfinite(lm._bend(made, rows, constants, down, solve, scale, 1e9)))
+  assert not np.isfinite(problem_lib.weighted_residuals(made, constants + lm.PROBE * down)[0])
+  seen, rows = problem_lib.look(made, constants, jnp.ones(31, bool))
+  _, _, solve = lm._solve(seen, jnp.diagonal(seen.gram), jnp.asarray(1e-3), jnp.zeros(2, bool))
+  bends = [np.asarray(lm._bend(made, some, constants, down, solve, jnp.ones(2), 1e9))
+           for some in (rows, rows.at[1:, 0].set(0.0))]
+  assert np.all(np.isfinite(bends[0])) and np.any(bends[0] != 0)
+  np.testing.assert_allclose(*bends, rtol=1e-9)
+
+
+@pytest.mark.parametrize(("num_steps", "loss_share", "is_taken", "bends"), [
+  (8, 0.9, True, True), (7, 0.9, True, False), (8, 1.1, True, False), (8, 0.9, False, False)])
+def test_only_late_steps_near_the_data_bend(num_steps, loss_share, is_taken, bends, rng):
+  x = rng.uniform(-1, 2, 40)
+  made, constants = problem_of("2.5*exp(0.7*x)", x, 2.51 * np.exp(0.69 * x))
+  seen, _ = problem_lib.look(made, constants, jnp.ones(40, bool))
+  found = []
+  for most_bent in (9.0, 0.0):
+    method = lm.LevenbergMarquardt(most_bent=most_bent, bent_below=float(seen.loss) / loss_share)
+    state = method.init(made, constants)._replace(
+      num_steps=jnp.int32(num_steps), scale=jnp.diagonal(seen.gram),
+      evaluation=seen._replace(loss=seen.loss * (2.0 if is_taken else 1 - 1e-9)))
+    found.append(np.asarray(method.step(made, state).trial))
+  assert np.any(found[0] != found[1]) == bends
 
 
 def test_residuals_alone_are_the_first_row_of_all(rng):

@@ -30,7 +30,7 @@ def test_by_way_of_half_of_the_rows_the_function_is_as_likely(rng, monkeypatch):
   monkeypatch.setattr(gaussian_process, "_ascend", lambda some, *rest: asked.append(len(some.z)) or ascend(some, *rest))
   losses = [kernel.loss(gaussian_process._most_likely(kernel, dataclasses.replace(CONFIG, least_halved=least)))[0]
             for least in (len(x), len(x) + 1)]
-  assert losses[0] == pytest.approx(losses[1], abs=0.05) and asked == [len(x) // 2, len(x), len(x)]
+  assert losses[0] < losses[1] + 0.05 and asked == [len(x) // 2, len(x), len(x)]
 
 
 @pytest.mark.parametrize("sign", [1, -1])

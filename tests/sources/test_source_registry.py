@@ -34,6 +34,13 @@ def test_the_table_has_every_source_of_the_config_in_its_order():
   assert tuple(names()) == DEFAULT.sources
 
 
+def test_of_a_smaller_table_what_comes_early_ends_with_curves():
+  [(num_turns, after)] = [(turns, after) for name, turns, after in DEFAULT.budget.early if name == "reductions"]
+  reductions = registry.SOURCES["reductions"](Model(), SearchOptions())
+  *_, last, following = reductions._schedule[:num_turns]  # the first of the turns looks for the table
+  assert (last.source.name, following.source.name, after) == ("curves", "wave_fractions", "quadratics")
+
+
 def test_quick_leaves_out_what_takes_long_unless_time_is_given():
   assert set(names()) - set(names(effort="quick")) == {
     "subsets", "varying", "pairs", "pairs_inside", "triples", "ridges", "subsets_inside", "growth", "compositions"}

@@ -25,15 +25,15 @@ def test_a_share_is_the_median_of_rows_that_have_a_size():
   assert invariances._median_share(np.array([1.0, -2, 5]), np.array([2.0, 8, 0])) == 0.375
   assert invariances._median_share(np.array([1.0]), np.array([0.0])) == math.inf
   assert invariances._median_share(np.array([np.nan]), np.array([1.0])) == math.inf
+  assert invariances._share_of_two(np.array([3.0, 0, 5]), np.array([4.0, 0, 12])) == pytest.approx(
+    (1 / 5 + 7 / 13) / 2)
+  assert invariances._share_left(np.array([[1.0, 2.0], [3.0, -1.0]]), np.array([2.0, 3.0])) == (8 / 6 + 3 / 6) / 2
 
 
 @pytest.mark.parametrize("values", [[3.0], [3.0, 1], [4.0, 1, 2], [4.0, -1, 2, 9], [1.0, np.inf, np.inf, 2, 3],
                                     [1.0, 2, np.nan, 0], [np.inf, np.inf]])
 def test_the_median_is_that_of_numpy(values):
   np.testing.assert_equal(invariances._median(np.array(values)), np.median(values))
-  assert invariances._share_of_two(np.array([3.0, 0, 5]), np.array([4.0, 0, 12])) == pytest.approx(
-    (1 / 5 + 7 / 13) / 2)
-  assert invariances._share_left(np.array([[1.0, 2.0], [3.0, -1.0]]), np.array([2.0, 3.0])) == (8 / 6 + 3 / 6) / 2
 
 
 @pytest.mark.parametrize(("value", "expected"), [

@@ -11,9 +11,9 @@ class SurrogateConfig:
 
   # Columns and targets above 0 whose largest value is so many times the least are taken in their logarithm.
   wide: float = 3.0
-  # Steps of the marginal likelihood's ascent. From so many rows on they are taken with every second row, which takes a
+  # Steps of the marginal likelihood's ascent. From so many rows on they are taken with half of the rows, which takes a
   # seventh of the time, and a few more with all: of 97 formulas with 200 to 500 rows the same smaller tables but for
-  # one, a better one, in two thirds of the time of the whole search for them.
+  # one, in two thirds of the time of the whole search for them.
   num_steps: int = 40
   least_halved: int = 160
   num_last_steps: int = 10
