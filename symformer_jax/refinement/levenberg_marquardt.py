@@ -25,6 +25,8 @@ MAX_DAMPING = 1e8
 # roundings of a residual that a difference there must be more than.
 PROBE = 0.1
 ROUNDINGS = 16
+# The least factor by which a step that came as promised lowers mu (Nielsen 1999).
+NIELSEN = 1 / 3
 
 
 class State(NamedTuple):
@@ -59,7 +61,8 @@ class LevenbergMarquardt:
 
   Attributes:
     damping: Nielsen's tau, the first mu. 1e-3 trusts the start: predicted constants are near.
-    decrease: the least factor by which a step that came as promised lowers mu; a third is Nielsen's.
+    decrease: the least factor by which one of the first `bent_from` steps that came as promised lowers mu. Of those
+      that come later it is Nielsen's: a valley that takes so many is lost by bold ones.
     most_bent: the largest bend of a step, twice its size as a share of the step's, that is followed (Transtrum and
       Sethna: 0.75); 0 for straight steps.
     bent_from: steps before the first that may bend: a right formula has mostly ended by then.
@@ -67,7 +70,7 @@ class LevenbergMarquardt:
   """
 
   damping: float = 1e-3
-  decrease: float = 1 / 3
+  decrease: float = NIELSEN
   most_bent: float = 0.75
   bent_from: int = 8
   bent_below: float = 1e-3
@@ -85,7 +88,8 @@ class LevenbergMarquardt:
     is_wider = (state.num_steps == 1) & jnp.any(state.is_held) & (jnp.sum(seen.mask) > jnp.sum(state.evaluation.mask))
     is_taken = is_first | is_wider | (seen.common_loss < state.evaluation.loss)
     actual = state.evaluation.loss - seen.common_loss
-    damping, growth = _update_damping(state, actual, is_taken, self.decrease)
+    decrease = jnp.where(state.num_steps < self.bent_from, self.decrease, max(self.decrease, NIELSEN))
+    damping, growth = _update_damping(state, actual, is_taken, decrease)
     constants, evaluation = jax.tree.map(
       lambda new, old: jnp.where(is_taken, new, old), (state.trial, seen), (state.constants, state.evaluation))
     scale = jnp.where(is_wider, 0, state.scale)
@@ -130,7 +134,7 @@ class LevenbergMarquardt:
 
 
 def _update_damping(
-  state: State, actual: jax.Array, is_taken: jax.Array, decrease: float
+  state: State, actual: jax.Array, is_taken: jax.Array, decrease: jax.Array | float
 ) -> tuple[jax.Array, jax.Array]:
   """Nielsen's rule: mu falls smoothly with the gain ratio, and grows ever faster while steps fail."""
   gain = actual / jnp.maximum(state.predicted, jnp.finfo(actual.dtype).tiny)

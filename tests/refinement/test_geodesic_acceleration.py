@@ -105,15 +105,27 @@ def test_residuals_alone_are_the_first_row_of_all(rng):
     problem_lib.weighted_residuals(made, moved), problem_lib.look(made, moved, jnp.ones(30, bool))[1][0], rtol=1e-12)
 
 
-@pytest.mark.parametrize(("most_bent", "is_met"), [(0.75, True), (0.0, False)])
-def test_the_end_of_a_curved_valley_is_reached(most_bent, is_met, rng):
-  """Vapour pressure less a constant, from half of the offset: straight steps are far from it after as many."""
+@pytest.mark.parametrize(("changes", "is_met"), [
+  ({}, True), ({"most_bent": 0.0}, False), ({"decrease": 1 / 30}, True),
+  ({"decrease": 1 / 30, "most_bent": 0.0}, False)])
+def test_the_end_of_a_curved_valley_is_reached(changes, is_met, rng):
+  """Vapour pressure less a constant, from half of the offset: straight ones are far from it after as many."""
   x = rng.uniform(5, 28, 100)
   y = np.exp(21.0557 - 5417.753 / (x + 273.15)) - 5.555
   made, constants = problem_of("exp(12.84 - 1563.9/(x + 131.17)) - 4.57", x, y)
-  method = lm.LevenbergMarquardt(most_bent=most_bent)
+  method = lm.LevenbergMarquardt(**changes)
   step, state = jax.jit(method.step), method.init(made, constants)
-  for _ in range(90):
+  for _ in range(110):
     state = step(made, state)
   assert (float(state.evaluation.loss) < 1e-20) is is_met
   assert is_met or float(state.evaluation.loss) > 1e-9
+
+
+def test_bold_steps_are_those_before_the_ninth(rng):
+  x = rng.uniform(0, 2, 30)
+  made, constants = problem_of("2.5*x + 0.7", x, 3 * x)
+  method = lm.LevenbergMarquardt(decrease=1 / 30)
+  first = method.step(made, method.init(made, constants))
+  for num_steps, factor in ((7, 30), (8, 3)):
+    after = method.step(made, first._replace(num_steps=jnp.int32(num_steps)))
+    assert float(first.damping / after.damping) == pytest.approx(factor, rel=1e-2)
