@@ -59,7 +59,7 @@ def _sign_of_logarithm(x: np.ndarray, config: TwoConstantsConfig) -> np.ndarray:
 
 def _signs_of_probabilities(x: np.ndarray, config: TwoConstantsConfig) -> np.ndarray:
   """1 where all rows may be probabilities, -1 where their inverses may, return periods say, neither else."""
-  return np.array([-1.0 if np.min(x) > 1 else 1.0] if np.min(x) > 1 or 0 < np.min(x) <= np.max(x) < 1 else [])
+  return -_sign_of_logarithm(x, config)
 
 
 def _rates_of_inverse(x: np.ndarray, config: TwoConstantsConfig) -> np.ndarray:

@@ -72,20 +72,24 @@ class TwoConstants(Stateless):
 
 def powers_of_sums(rows: Rows, column: int, rule: Rule, config: TwoConstantsConfig) -> Iterator[Node]:
   """`(a + b*F)**p`, the nearest of each family in turn."""
-  lifts = [Lift(0.0, 1.0)] if np.min(rows.y) > 0 else []
-  return _powers(rows, column, rule, lifts, _exponents(rule, config), config.num_alike, config)
+  if not np.min(rows.y) > 0:
+    return iter(())
+  functions = _functions(rows, column, rule, config)
+  return _powers(functions, [Lift(0.0, 1.0)], _exponents(rule, config), config.num_alike)
 
 
 def powers_beside_constants(rows: Rows, column: int, rule: Rule, config: TwoConstantsConfig) -> Iterator[Node]:
   """`d + (a + b*F)**p`, `d - (a + b*F)**p`, `d + exp(a + b*F)` and `d - exp(a + b*F)`, the nearest of each family in
   turn, one of each d.
   """
+  if not np.ptp(rows.y) > 0:
+    return iter(())
   away = np.geomspace(*config.away) * np.ptp(rows.y)
   lifts = [Lift(low, 1.0) for low in (np.min(rows.y) - away).tolist()]
   lifts += [Lift(high, -1.0) for high in (np.max(rows.y) + away).tolist()]
+  functions = _functions(rows, column, rule, config)
   logarithm = [LOGARITHM] if rule.allows_operator("exp") else []
-  return in_turn(_powers(rows, column, rule, lifts if np.ptp(rows.y) > 0 else [], powers, 1, config)
-                 for powers in (_exponents(rule, config), logarithm))
+  return in_turn(_powers(functions, lifts, powers, 1) for powers in (_exponents(rule, config), logarithm))
 
 
 def _exponents(rule: Rule, config: TwoConstantsConfig) -> list[float]:
@@ -93,12 +97,10 @@ def _exponents(rule: Rule, config: TwoConstantsConfig) -> list[float]:
   return of_both_signs(np.geomspace(*config.powers)).tolist() if rule.allows_operator("pow") else []
 
 
-def _powers(rows: Rows, column: int, rule: Rule, lifts: Sequence[Lift], powers: Sequence[float], num: int,
-            config: TwoConstantsConfig) -> Iterator[Node]:
+def _powers(functions: Functions, lifts: Sequence[Lift], powers: Sequence[float], num: int) -> Iterator[Node]:
   """Of each family the nearest, so many of each lift; of y to these powers."""
-  if not (powers and lifts):
+  if not powers:
     return
-  functions = _functions(rows, column, rule, config)
   found: dict[str, list[tuple[float, Lift, float, int]]] = {name: [] for name in functions.families}
   for lift in lifts:
     interruption.check()

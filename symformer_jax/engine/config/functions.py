@@ -131,8 +131,8 @@ class CurvesConfig:
 class TwoConstantsConfig:
   """Of one column, powers of a constant and a function, and sums of two functions, with inner constants."""
 
-  # Formulas that are fitted in each turn: powers of sums; sums of two; powers of sums beside a constant; sums of two
-  # of which one or both have two inner constants.
+  # Formulas that are fitted in each turn: powers of sums; sums of two; powers of sums, and as many exponentials, beside
+  # a constant (with 72 of both a retention curve was lost); sums of two of which one or both have two inner constants.
   turns: tuple[int, ...] = (24, 72, 96, 96)
   # Functions of y that may be a sum of two, of `LINKS`.
   links: tuple[str, ...] = ("y", "inv", "exp")
