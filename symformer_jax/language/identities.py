@@ -92,6 +92,39 @@ def to_half_angles(node: Node) -> Node:
   return node
 
 
+def to_steps(node: Node) -> Node:
+  """v - a*v/(b*exp(u) + a) -> b*v/(a*exp(-u) + b), where both a agree but for next to nothing, so that constants are to
+  be fitted again: `44.6 - 44.6/(exp(3/x) + 1)` is `44.6/(exp(-3/x) + 1)`.
+  """
+  node = node._replace(args=tuple(to_steps(arg) for arg in node.args))
+  terms = [split_factor(term) for term in flatten(node, "+")]
+  for i, (parts, factor) in enumerate(terms):
+    for step in parts:
+      below = _constant_and_exponential(step)
+      if below is None:
+        continue
+      constant, size, exponent = below
+      others = [part for part in parts if part is not step]
+      beside = next((j for j, (some, value) in enumerate(terms) if j != i and Counter(some) == Counter(others)
+                     and abs(value * constant + factor) <= NEXT_TO_NOTHING * abs(factor)), None)
+      if beside is not None:
+        falling = Node("*", (Node("exp", (_scaled(exponent, -1.0),)), number(constant)))
+        risen = Node("inv", (tidy_sum([tidy(falling), number(size)]),))
+        rest = [tidy_product([*some, number(value)]) for j, (some, value) in enumerate(terms) if j not in (i, beside)]
+        return tidy_sum([tidy_product([*others, risen, number(terms[beside][1] * size)]), *rest])
+  return node
+
+
+def _constant_and_exponential(part: Node) -> tuple[float, float, Node] | None:
+  """c, b and u of 1/(b*exp(u) + c); None for all else."""
+  terms = [split_factor(term) for term in flatten(part.args[0], "+")] if part.token == "inv" else []
+  numbers = [factor for some, factor in terms if not some]
+  exponentials = [(factor, some[0].args[0]) for some, factor in terms if len(some) == 1 and some[0].token == "exp"]
+  if len(terms) != 2 or not (numbers and exponentials):
+    return None
+  return numbers[0], *exponentials[0]
+
+
 def to_single_fractions(node: Node) -> Node:
   """a/(u/v + b) -> a*v/(u + b*v), and what stands beside a fraction above its line: `1 - 2/(x/y + 1)` is
   `(x - y)/(x + y)`.

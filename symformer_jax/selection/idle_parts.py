@@ -16,7 +16,8 @@ def without_idle_parts(node: Node, x: np.ndarray, *, share: float = _SILENT) -> 
   A column that does not vary stays: its name says more than its value.
 
   Args:
-    node: a tree without named constants; x: rows [N, D]; share: of a sum that is nothing, in every row.
+    node: a tree without named constants; x: rows [N, D]; share: of a sum that is nothing, in every row, and of its size
+      in which a part is the same in every row.
   Returns:
     A tree with the same values, to the last digit if nothing else is asked, on these rows; elsewhere they may differ.
   """
@@ -36,7 +37,7 @@ def _lean(node: Node, x: np.ndarray, varies: np.ndarray, share: float) -> tuple[
   else:
     own = np.broadcast_to(operators.BY_NAME[node.token].numpy_fn(*values), x.shape[:1])
     node = node._replace(args=args)
-  if np.isfinite(own).all() and np.ptp(own) == 0 and _has_varying(node, varies):
+  if np.isfinite(own).all() and np.ptp(own) <= share * np.max(np.abs(own)) and _has_varying(node, varies):
     return number(float(own[0])), own
   return node, own
 

@@ -36,6 +36,7 @@ REWRITINGS: dict[str, Callable[[Node], Node]] = {
   "joined_logarithms": identities.to_joined_logarithms, "expanded": identities.to_expanded,
   "distributed": identities.to_distributed, "collected": identities.to_collected,
   "multiple_angles": identities.to_multiple_angles, "half_angles": identities.to_half_angles,
+  "steps": identities.to_steps,
   "single_fractions": identities.to_single_fractions}
 
 
@@ -338,7 +339,9 @@ def _rounded(nodes: Sequence[Node], judge: _Judge, is_allowed: Callable[[Node], 
     return form if is_allowed(form := _plain(node)) else node
 
   nodes = [tidied(lean if is_allowed(lean := without_idle_parts(node, judge.rows.x)) else node) for node in nodes]
-  reduced = [tidied(rounding.remove_redundant(node, *data, config=config)) for node in nodes]
+  leaner = [tidied(rounding.refit_constants(lean, *data, config=config)) for lean in _leaner(nodes, judge)
+            if is_allowed(lean)]
+  reduced = [tidied(rounding.remove_redundant(node, *data, config=config)) for node in [*nodes, *leaner]]
   snapped = [tidied(rounding.snap_constants(node, *data, num_errors=num_errors, config=config))
              for node in reduced for num_errors in config.snap_errors]
   # A bare number left of a formula is worse than the constant fit, which is there already.
@@ -350,6 +353,21 @@ def _rounded(nodes: Sequence[Node], judge: _Judge, is_allowed: Callable[[Node], 
   # Other ways to write a formula take most of the time: they are for those that may be listed.
   promising = set(judge.promising(list(rounded)))
   return [_shortest(node, judge, is_allowed) if form in promising else form for form, node in rounded.items()]
+
+
+@np.errstate(all="ignore")  # what is not finite is left out
+def _leaner(nodes: Sequence[Node], judge: _Judge) -> list[Node]:
+  """The trees without what is next to nothing, where their values hardly change."""
+  config, x = judge.config, judge.rows.x
+  found: dict[Node, None] = {}
+  for share, node in itertools.product(config.idle, nodes):
+    lean = without_idle_parts(node, x, share=share)
+    if lean != node and not lean.is_number:
+      values = expression.evaluate(node, x)
+      change = expression.evaluate(lean, x) - values
+      if np.mean(change**2) <= config.idle_change**2 * np.var(values):
+        found[lean] = None
+  return list(found)
 
 
 def _plain(node: Node) -> Node:

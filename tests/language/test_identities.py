@@ -16,6 +16,7 @@ from symformer_jax.language.identities import (
   to_other_waves,
   to_roots,
   to_single_fractions,
+  to_steps,
 )
 from symformer_jax.language.tidy import tidy
 
@@ -65,6 +66,11 @@ from symformer_jax.language.tidy import tidy
   (to_half_angles, "cos(x)*y - y + exp(x)", "exp(x) - 2*sin(0.5*x)**2*y"), (to_half_angles, "2 - 3*cos(x)", None),
   (to_half_angles, "cos(x)*cos(y) - cos(y)", "-2*cos(y)*sin(0.5*x)**2"),
   (to_half_angles, "cos(x)*cos(y) + cos(x)", "2*cos(x)*cos(0.5*y)**2"),
+  (to_steps, "44.6 - 44.6/(exp(3/x) + 1)", "44.6/(exp(-3/x) + 1)"), (to_steps, "44.6 - 30/(exp(3/x) + 1)", None),
+  (to_steps, "2*y + 1.5 - 6*y/(0.5*exp(x) + 3)", "y/(3*exp(-x) + 0.5) + 1.5"), (to_steps, "1 + 1/(exp(x) + 1)", None),
+  (to_steps, "exp(x*y)*(1 + 1/(exp(-2*x) - 1))", "exp(x*y)/(1 - exp(2*x))"),
+  (to_steps, "1 - 1/(exp(x) + y)", None), (to_steps, "1 - 1/(exp(x) + exp(y) + 1)", None),
+  (to_steps, "1 - 1/(x + 1)", None),
   (to_half_angles, "cos(x) - cos(y)", None), (to_half_angles, "1 - sin(x)", None),
   (to_single_fractions, "1 - 2/(x/y + 1)", "(x - y)/(x + y)"),
   (to_single_fractions, "3*y/(x**2/y**2 + 4)", "3*y**3/(4*y**2 + x**2)"),

@@ -55,3 +55,8 @@ def test_more_may_be_asked_to_be_nothing():
   node = parser.parse("x + exp(-0.07*T)", NAMES)
   assert without_idle_parts(node, rows()) == node
   assert without_idle_parts(node, rows(), share=1e-6) == parser.parse("x", NAMES)
+  node = parser.parse("2.2/(23.5*cos(1e-10*T - 0.3)*exp(-1.3*x) + 1)", NAMES)
+  assert without_idle_parts(node, rows()) == node
+  found = tidy(without_idle_parts(node, rows(), share=1e-6))
+  assert "cos" not in {part.token for part in expression.walk(found)}
+  np.testing.assert_allclose(expression.evaluate(found, rows()), expression.evaluate(node, rows()), rtol=1e-6)

@@ -223,9 +223,26 @@ def as_they_are(monkeypatch):
 def test_parts_that_say_nothing_go_unless_a_rule_forbids_what_is_left(monkeypatch):
   as_they_are(monkeypatch)
   monkeypatch.setattr(select._Judge, "promising", lambda judge, nodes: [])
-  monkeypatch.setattr(select, "without_idle_parts", lambda node, x: parse("x"))
+  monkeypatch.setattr(select, "without_idle_parts", lambda node, x, share=0.0: parse("x"))
   assert select._rounded([parse("sin(x)")], judge_of(), lambda node: True) == [parse("x")]
   assert select._rounded([parse("sin(x)")], judge_of(), lambda node: node != parse("x")) == [parse("sin(x)")]
+
+
+def test_what_is_next_to_nothing_is_tried_without_and_fitted_again(monkeypatch):
+  as_they_are(monkeypatch)
+  monkeypatch.setattr(select._Judge, "promising", lambda judge, nodes: [])
+  near, other = select._plain(parse("sin(x) - 0.000001")), select._plain(parse("sin(1.0001*x)"))
+  lean = {1e-6: near, 1e-3: other}
+  monkeypatch.setattr(select, "without_idle_parts", lambda node, x, share=0.0: lean.get(share, node))
+  refitted = []
+  monkeypatch.setattr(rounding, "refit_constants", lambda node, *data, config: refitted.append(node) or node)
+  found = select._rounded([parse("sin(x)")], judge_of(), lambda node: True)
+  assert found == [parse("sin(x)"), near, other] and refitted == [near, other]
+  refitted.clear()
+  assert select._rounded([parse("sin(x)")], judge_of(), lambda node: node != other) == [parse("sin(x)"), near]
+  assert refitted == [near]
+  lean[1e-3] = parse("1.1*sin(x)")  # of other values
+  assert select._rounded([parse("sin(x)")], judge_of(), lambda node: True) == [parse("sin(x)"), near]
 
 
 def test_what_is_not_promising_is_taken_with_few_digits_where_these_are_allowed(monkeypatch):

@@ -64,6 +64,11 @@ class SelectionConfig:
   # A formula that leaves a smaller share of y's variance meets the data to double precision: then it is not taken for
   # a simpler one that is only as near as single precision.
   met: float = PoolConfig.met
+  # Terms that are a smaller share of their sums in every row, and what varies by less, are tried without, constants
+  # fitted again: `2.2/(23.5*cos(1e-08*x - 0.3)*exp(-1.3*x) + 1)`, where the wave may take some of the exponential.
+  idle: tuple[float, ...] = (1e-6, 1e-3)
+  # ... unless the values change by more than this share of their spread before that.
+  idle_change: float = 0.01
   # Gauss-Newton steps of the constants left free when another is held: the start is nearly the optimum.
   num_refits: int = 3
   # A constant of an exact formula is a decimal of so many digits at most where it agrees with one to this share, and to
