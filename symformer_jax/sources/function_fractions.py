@@ -6,13 +6,14 @@ degree in the columns, or their roots, and F, or in the columns times waves of c
 all coefficients but c.
 So the angle between the space of P and that of y*Q is a function of c alone, and falls to rounding where c is right
 (variable projection, Golub and Pereyra 1973); which of the terms are needed the null vector tells there
-(`null_vectors`).
+(`null_vectors`). Of one column y is multiplied by powers of it as well: `7.1*x**(-5)/(exp(7.99/x) - 1)`.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 import dataclasses
 import functools
 import itertools
+import math
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -21,11 +22,12 @@ from symformer_jax.engine import interruption
 from symformer_jax.engine.config import DEFAULT, FunctionFractionsConfig, SearchConfig
 from symformer_jax.engine.rows import Rows
 from symformer_jax.engine.source import Question
-from symformer_jax.language import expression
+from symformer_jax.language import expression, programs
 from symformer_jax.language.expression import VARIABLE, Node, chain, number, power, variable
 from symformer_jax.language.rules import Rule
 from symformer_jax.language.tidy import tidy
 from symformer_jax.sources import monomials, null_vectors, pair_sums, tangents
+from symformer_jax.sources.in_turn import in_turn
 from symformer_jax.sources.links import LINKS
 from symformer_jax.sources.monomials import Monomial
 from symformer_jax.sources.stateless import Stateless
@@ -62,8 +64,18 @@ class Family(NamedTuple):
 
 
 def _rates(argument: np.ndarray, config: FunctionFractionsConfig) -> np.ndarray | None:
-  low, high = np.quantile(argument, config.most_rows)
-  return np.geomspace(*config.turns_of_exponential, config.num_constants) / (high - low) if high > low else None
+  """Of the sign that makes exponentials vary in the denser half of the rows: of quotients of columns the other half is
+  far out.
+  """
+  low, middle, high = np.quantile(argument, (config.most_rows[0], 0.5, config.most_rows[1]))
+  if not high > low:
+    return None
+  sign = 1.0 if high - middle <= middle - low else -1.0
+  least, most = config.turns_of_exponential
+  # No denser than would double the number of rates; half of the rows may have one value.
+  dense = max(2 * min(middle - low, high - middle), least / most * (high - low))
+  num = round(config.num_constants * (1 + math.log((high - low) / dense) / math.log(most / least)))
+  return sign * np.geomspace(least / (high - low), most / dense, num)
 
 
 def _exponents(argument: np.ndarray, config: FunctionFractionsConfig) -> np.ndarray | None:
@@ -85,6 +97,17 @@ def _powers_of(function: np.ndarray, degree: int) -> np.ndarray:
   return function[:, :, None] ** np.arange(degree + 1)
 
 
+def _exponentials(rates: np.ndarray, argument: np.ndarray, degree: int) -> np.ndarray:
+  """The largest of each is 1."""
+  rises = rates[:, None] * argument
+  return _powers_of(np.exp(rises - np.max(rises, axis=1, keepdims=True)), degree)
+
+
+def _end(rate: float, argument: np.ndarray) -> float:
+  """Where an exponential is largest."""
+  return float(np.max(argument) if rate > 0 else np.min(argument))
+
+
 def _harmonics(frequencies: np.ndarray, argument: np.ndarray, degree: int) -> np.ndarray:
   phase = frequencies[:, None] * argument
   waves = [wave(h * phase) for h in range(1, degree + 1) for wave in (np.cos, np.sin)]
@@ -98,9 +121,9 @@ def _harmonic(argument: Node, frequency: float, place: int, origin: float) -> No
 
 FAMILIES: dict[str, Family] = {
   "exponentials": Family(
-    ("exp",), _rates, lambda c, m, degree: _powers_of(np.exp(c[:, None] * (m - np.max(m))), degree),
+    ("exp",), _rates, _exponentials,
     lambda m, c, k, origin: Node("exp", (Node("*", (Node("+", (m, number(-origin))), number(k * c))),)),
-    lambda c, m: float(np.max(m)) if np.max(np.abs(c * m)) > _MOST_GROWTH else 0.0),
+    lambda c, m: _end(c, m) if np.max(np.abs(c * m)) > _MOST_GROWTH else 0.0),
   "powers": Family(
     ("pow",), _exponents, lambda c, m, degree: _powers_of((m / np.max(m)) ** c[:, None], degree),
     lambda m, c, k, origin: power(m, number(k * c))),
@@ -140,12 +163,14 @@ class Place(NamedTuple):
   """A minimum of what is left of the equation.
 
   Attributes:
-    share: what is left; around: what is typical of the constants around.
+    share: what is left; around: what is typical of the constants around; foreseen: the least of the parabola through
+      the share and those beside it, which is about 0 where the equation holds between two constants.
     basis: of the equation; family, argument, constant: the function.
   """
 
   share: float
   around: float
+  foreseen: float
   basis: Basis
   family: Family
   argument: Node
@@ -179,7 +204,8 @@ class FunctionFractions(Stateless):
 def fractions_of(
   rows: Rows, columns: Sequence[int], rule: Rule, config: SearchConfig = DEFAULT
 ) -> list[Node]:
-  """Forms of the first fraction that the rows meet, of few terms first, for constants that are still to be fitted.
+  """Forms of the first fraction that the rows meet, those of few terms first and of these those of few constants, which
+  are still to be fitted.
 
   Args:
     rows: what is fitted; columns: of x, those that formulas are made of; rule: the formulas that count.
@@ -189,26 +215,55 @@ def fractions_of(
   varies = looked_at.varying(columns)
   if not varies or np.ptp(looked_at.y) == 0:
     return []
-  links = [LINKS[name] for name in own.links]
-  equations = [(link, _Equation(looked_at, link.transform(looked_at.y))) for link in links
-               if link.is_defined(looked_at.y) and all(map(rule.allows_operator, link.operators))]
   arguments = list(itertools.islice(_arguments(varies, own), own.max_arguments))
   near: list[Node] = []
-  for i, basis in enumerate(_bases(varies, looked_at.x, own)):
-    for link, equation in equations if i < own.num_bases_of_links else equations[:1]:
-      nearest = sorted(equation.places(basis, arguments, rule, own), key=lambda place: place.leap)
-      for place in nearest[: own.num_fitted]:
-        fitted = equation.with_best_constant(place, own)
-        forms = [link.undo(form) for form in equation.written(fitted, own)] if fitted.leap < own.leap else []
-        if forms and fitted.share < own.rounding:
-          return forms
-        near = near or forms
+  for basis, equation, undo in _equations(looked_at, varies, rule, own):
+    for place in _nearest(list(equation.places(basis, arguments, rule, own)))[: own.num_fitted]:
+      fitted = equation.with_best_constant(place, own)
+      forms = [undo(form) for form in equation.written(fitted, own)] if fitted.leap < own.leap else []
+      if forms and fitted.share < own.rounding:
+        return forms
+      near = near or forms
   return near
 
 
-def _bases(columns: Sequence[int], x: np.ndarray, config: FunctionFractionsConfig) -> Iterator[Basis]:
+def _nearest(places: Sequence[Place]) -> list[Place]:
+  """First by what is left and by what is foreseen to be left, in turn, both beside what is typical around."""
+  orders = (sorted(places, key=lambda place: place.leap),
+            sorted(places, key=lambda place: abs(place.foreseen) / place.around))
+  return list(dict.fromkeys(in_turn(orders)))
+
+
+def _equations(rows: Rows, columns: Sequence[int], rule: Rule, config: FunctionFractionsConfig
+               ) -> "Iterator[tuple[Basis, _Equation, Callable[[Node], Node]]]":
+  """What there is to ask, the smallest first, and how y comes back from a fraction: y and functions of it, and of one
+  column its products with powers.
+  """
+  links = [(link.undo, _Equation(rows, link.transform(rows.y))) for link in map(LINKS.__getitem__, config.links)
+           if link.is_defined(rows.y) and all(map(rule.allows_operator, link.operators))]
+  bases = list(_bases(columns, rows.x, config.degrees[min(len(columns), len(config.degrees)) - 1]))
+  first, others = bases[: config.num_bases_of_links], bases[config.num_bases_of_links :]
+  yield from ((basis, equation, undo) for basis in first for undo, equation in links)
+  if len(columns) == 1:
+    for undo, equation in _multiples(rows, columns[0], rule, config):
+      yield from ((basis, equation, undo) for basis in _bases(columns, rows.x, [config.degrees_of_multiples]))
+  yield from ((basis, equation, undo) for basis in others for undo, equation in links[:1])
+
+
+def _multiples(rows: Rows, column: int, rule: Rule, config: FunctionFractionsConfig
+               ) -> "Iterator[tuple[Callable[[Node], Node], _Equation]]":
+  for exponent in config.multipliers:
+    by, factor = rows.x[:, column] ** exponent, power(variable(column), number(-float(exponent)))
+    is_allowed = all(rule.allows_operator(part.token) for part in expression.walk(factor) if part.args)
+    if is_allowed and np.all(np.isfinite(by)) and np.all(by != 0):
+      def undo(node: Node, factor: Node = factor) -> Node:
+        return tidy(Node("*", (node, factor)))
+      yield undo, _Equation(rows, rows.y * by)
+
+
+def _bases(columns: Sequence[int], x: np.ndarray, degrees: Sequence[tuple[int, int, int, float]]) -> Iterator[Basis]:
   """The smallest first, of monomials that are independent at points x [N, D]; roots where no column is negative."""
-  for above, below, degree, step in config.degrees[min(len(columns), len(config.degrees)) - 1]:
+  for above, below, degree, step in degrees:
     if step == 1 or np.all(x[:, columns] >= 0):
       yield Basis(_independent(_up_to(columns, above, step), x), _independent(_up_to(columns, below, step), x), degree,
                   has_roots=step < 1)
@@ -244,6 +299,12 @@ def minima(shares: np.ndarray, num_around: int, rounding: float) -> Iterator[tup
       yield k, float(around[k])
 
 
+def _foreseen(before: float, least: float, after: float) -> float:
+  """The least of the parabola through three values at equal distances; the middle one is the smallest."""
+  curvature = before - 2 * least + after
+  return least - (before - after) ** 2 / (8 * curvature) if curvature > 0 else least
+
+
 class _Equation:
   """P - y*Q = 0 at some rows; a row counts less the farther out its y is, as 1/sqrt(1 + y**2).
 
@@ -272,7 +333,8 @@ class _Equation:
         interruption.check()
         shares = self.shares(family, constants, values, own)
         for k, around in minima(shares, config.num_around, config.rounding):
-          yield Place(float(shares[k]), around, own, family, argument, float(constants[k]))
+          yield Place(float(shares[k]), around, _foreseen(*shares[k - 1 : k + 2].tolist()), own, family, argument,
+                      float(constants[k]))
 
   def with_best_constant(self, place: Place, config: FunctionFractionsConfig) -> Place:
     """At the least share between the constants on each side of it; where that is no leap, not to the last digit."""
@@ -287,7 +349,8 @@ class _Equation:
       shares = self.shares(place.family, finer, values, place.basis)
       k = int(np.argmin(shares))
       low, high = finer[max(k - 1, 0)], finer[min(k + 1, config.num_parts)]
-      if division + 1 == config.num_first and shares[k] > config.first_leap * place.share:
+      is_none = shares[k] > config.first_leap * place.share and place.leap > config.first_leap
+      if division + 1 == config.num_first and is_none:
         break
     return place._replace(share=float(shares[k]), constant=float(finer[k]))
 
@@ -353,7 +416,7 @@ def _term(place: Place, origin: float, monomial: Monomial, k: int) -> Node:
 
 
 def _forms(write: _Write, top: Sequence[_Term], bottom: Sequence[_Term], *, has_powers: bool) -> list[Node]:
-  """The fraction in as few nodes as may be; before it the sum of what the line goes into and a rest over it."""
+  """The fraction in as few nodes as may be, and sums of what the line goes into and a rest: of few constants first."""
   if len(bottom) == 1:
     [(size, by, k)] = bottom
     if has_powers or not k:
@@ -364,7 +427,8 @@ def _forms(write: _Write, top: Sequence[_Term], bottom: Sequence[_Term], *, has_
     return [tidy(chain("+", [*parts, _fraction(write, rest, bottom, has_powers)] if rest else parts))]
   sums = [tidy(chain("+", [_sum(write, multiple), _fraction(write, rest, bottom, has_powers)]))
           for multiple, rest in _divided(top, bottom) if rest]
-  return list(dict.fromkeys([*sums, _fraction(write, top, bottom, has_powers)]))
+  forms = dict.fromkeys([*sums, _fraction(write, top, bottom, has_powers)])
+  return sorted(forms, key=lambda form: (len(programs.fitted_values(form)), expression.complexity(form)))
 
 
 def _fraction(write: _Write, top: Sequence[_Term], bottom: Sequence[_Term], has_powers: bool) -> Node:

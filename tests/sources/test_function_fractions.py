@@ -70,12 +70,80 @@ def test_noise_has_none(rng):
   assert found_for(Rows(rng.uniform(0, 1, (80, 2)), rng.normal(size=80), np.ones(80))) == []
 
 
+@pytest.mark.parametrize(("text", "box"), [
+  # Above and below the line a number and a function each, once y is multiplied by a power of the column.
+  ("7.1*x**(-5)/(exp(7.993/x) - 1)", (0.4, 12)),
+  ("(1 - exp(-3.1*sqrt(x)))/(sqrt(x)*(1 + exp(-3.1*sqrt(x))))", (0.02, 4)),
+  ("24.9*(13.4/x)**2*exp(13.4/x)/(exp(13.4/x) - 1)**2", (1.5, 15))])
+def test_products_of_y_and_powers_of_one_column(text, box):
+  rows = rows_of(text, [box])
+  forms = found_for(rows)
+  assert min(left_of(form, rows) for form in forms) < 1e-12
+  assert expression.complexity(forms[0]) <= 1.6 * expression.complexity(parser.parse(text, NAMES[:1])) + 4
+  none = dataclasses.replace(DEFAULT, function_fractions=dataclasses.replace(CONFIG, multipliers=()))
+  without = found_for(rows, config=none)
+  assert not without or left_of(without[0], rows) > 1e-12 or (
+    expression.complexity(without[0]) > expression.complexity(forms[0]))
+
+
+def test_rates_are_those_of_the_denser_half_of_the_rows():
+  """Quotients of columns have few rows far out: exponentials count where most rows are."""
+  rng = np.random.default_rng(0)
+  far = rng.uniform(0.5, 30, 200) / rng.uniform(0.3, 100, 200)
+  for argument, sign in ((far, -1), (-far, 1)):
+    rates = function_fractions._rates(argument, CONFIG)
+    low, middle, high = np.quantile(argument, [0.05, 0.5, 0.95])
+    dense = 2 * min(middle - low, high - middle)
+    assert np.all(np.sign(rates) == sign) and np.all(np.diff(np.abs(rates)) > 0)
+    assert np.abs(rates[[0, -1]]) == pytest.approx([0.2 / (high - low), 60 / dense])
+    ratio = (60 / 0.2) ** (1 / (CONFIG.num_constants - 1))
+    assert abs(rates[1] / rates[0]) == pytest.approx(ratio, rel=0.01)
+  assert len(function_fractions._rates(np.linspace(0, 1, 200), CONFIG)) == CONFIG.num_constants
+  # No denser half, where half of the rows have one value.
+  for argument in (np.array([0.0] * 60 + [*np.linspace(0.1, 8, 40)]), np.array([1.0] * 19 + [2.0, 2.0])):
+    rates = function_fractions._rates(argument, CONFIG)
+    assert np.all(rates < 0) and len(rates) == 2 * CONFIG.num_constants
+  assert function_fractions._rates(np.array([1.0] * 99 + [2.0]), CONFIG) is None
+  rows = Rows(far[:, None], np.sqrt(1.6 - 3.1 / (np.exp(12.6 * far) + 1)), np.ones(200))
+  assert min(left_of(form, rows) for form in found_for(rows)) < 1e-20
+
+
+def test_columns_that_are_0_in_most_rows_have_exponentials():
+  rng = np.random.default_rng(2)
+  for share in (0.55, 0.6):
+    x = np.where(rng.uniform(size=200) < share, 0.0, rng.uniform(0, 8, 200))
+    rows = Rows(x[:, None], 2.3 * (1 - np.exp(-0.6 * x)) + 0.7 * x, np.ones(200))
+    assert min(left_of(form, rows) for form in found_for(rows)) < 1e-20
+
+
+def test_multiples_are_asked_of_rules_that_have_them():
+  rows = rows_of("7.1*x**(-5)/(exp(7.993/x) - 1)", [(0.4, 12)])
+  assert len(list(function_fractions._multiples(rows, 0, Rule(1), CONFIG))) == len(CONFIG.multipliers)
+  rule = dataclasses.replace(Rule(1), tokens=frozenset({"+", "*", "inv", "exp", "pow2"}))
+  assert len(list(function_fractions._multiples(rows, 0, rule, CONFIG))) < len(CONFIG.multipliers)
+
+
+def test_a_parabola_foresees_what_is_left_between_constants():
+  def shares(zero, left):
+    return [left + 3.0 * (k - zero) ** 2 for k in (-1, 0, 1)]
+  assert function_fractions._foreseen(*shares(0.4, 0.0)) == pytest.approx(0.0, abs=1e-12)
+  assert function_fractions._foreseen(*shares(-0.2, 0.7)) == pytest.approx(0.7)
+  assert function_fractions._foreseen(1.0, 1.0, 1.0) == 1.0
+
+
+def test_the_nearest_are_those_that_leave_least_and_those_that_will_in_turn():
+  place = function_fractions.Place(1.0, 1.0, 1.0, None, None, None, 0.0)
+  places = [place._replace(share=share, foreseen=foreseen, constant=float(i))
+            for i, (share, foreseen) in enumerate([(0.1, 0.1), (0.2, -0.5), (0.3, -1e-9), (0.4, 0.05)])]
+  assert [each.constant for each in function_fractions._nearest(places)] == [0.0, 2.0, 1.0, 3.0]
+
+
 def test_a_sum_has_the_function_once():
-  """a + (b - a)/(1 + z**c) in place of (b + a*z**c)/(1 + z**c)."""
+  """a + (b - a)/(1 + z**c) beside (b + a*z**c)/(1 + z**c), which is as short."""
   rows = rows_of("y + (x - y)/(1 + (z/3.1)**1.43)", [(0, 5), (5, 10), (0.5, 8)])
-  form = found_for(rows)[0]
-  assert sum(node.token == "pow" for node in expression.walk(form)) == 1
-  assert sum(node.token == "variable" for node in expression.walk(form)) == 4
+  forms = found_for(rows)[:2]
+  tokens = [[node.token for node in expression.walk(form)] for form in forms]
+  assert (1, 4) in [(some.count("pow"), some.count("variable")) for some in tokens]
 
 
 def test_a_multiple_of_the_line_is_taken_out():
@@ -110,13 +178,13 @@ def test_there_are_rows_enough_for_every_term(text, box, least):
 
 def test_roots_stand_beside_functions_of_other_columns(rng):
   x = rng.uniform(1, 2, (40, 3))
-  basis = next(each for each in function_fractions._bases([0, 1, 2], x, CONFIG) if each.has_roots)
+  basis = next(each for each in function_fractions._bases([0, 1, 2], x, CONFIG.degrees[2]) if each.has_roots)
   of_two = basis.of(parser.parse("x/z", NAMES))
   assert of_two.above == ((), ((1, 0.5),), ((1, 1.0),)) and of_two.below == ((),)
   assert len(basis.of(parser.parse("y", NAMES)).above) == 6
   x[0, 1] = -1e-9
-  assert not any(each.has_roots for each in function_fractions._bases([0, 1, 2], x, CONFIG))
-  assert any(each.has_roots for each in function_fractions._bases([0, 2], x, CONFIG))
+  assert not any(each.has_roots for each in function_fractions._bases([0, 1, 2], x, CONFIG.degrees[2]))
+  assert any(each.has_roots for each in function_fractions._bases([0, 2], x, CONFIG.degrees[1]))
 
 
 def test_monomials_are_up_to_a_total_degree():
@@ -132,7 +200,7 @@ def test_the_share_is_the_sine_between_the_spaces():
 
   rows = rows_of("x**2 + sin(x)", [(0.5, 3)])
   equation = function_fractions._Equation(rows, rows.y)
-  basis = next(function_fractions._bases([0], rows.x, CONFIG))
+  basis = next(function_fractions._bases([0], rows.x, CONFIG.degrees[0]))
   constants, family = np.array([0.3, 1.2]), function_fractions.FAMILIES["exponentials"]
   shares = equation.shares(family, constants, rows.x[:, 0], basis)
   for function, share in zip(np.exp(constants[:, None] * rows.x[:, 0]), shares, strict=True):
@@ -232,10 +300,18 @@ def test_no_more_is_looked_at_than_asked_for(monkeypatch):
   all_looks = looks()
   few = looks(num_bases_of_links=1)
   equations = list(dict.fromkeys(equation for equation, _ in all_looks))
-  assert len(equations) == 2 and len({basis for equation, basis in all_looks if equation is equations[1]}) == 4
-  assert len({basis for equation, basis in few}) == len(CONFIG.degrees[0]) and len(few) < len(all_looks)
-  assert len(looks(max_arguments=1)) == len(CONFIG.degrees[0]) + 4
-  # A minimum that does not leap is left after three divisions.
+  multiples = len(CONFIG.multipliers)
+  assert len(equations) == 2 + multiples
+  assert len({basis for equation, basis in all_looks if equation is equations[1]}) == 4
+  assert all(len({basis for each, basis in all_looks if each is equation}) == 1 for equation in equations[2:])
+  first = few[0][0]
+  assert len({basis for equation, basis in few if equation is first}) == len(CONFIG.degrees[0])
+  assert len(few) < len(all_looks)
+  assert {each for each, _ in looks(num_bases_of_links=99)} and len({each for each, _ in looks(
+    num_bases_of_links=99)}) == 2 + multiples
+  assert len(looks(max_arguments=1)) == len(CONFIG.degrees[0]) + 4 + multiples
+  assert len(looks(max_arguments=1, multipliers=())) == len(CONFIG.degrees[0]) + 4
+  # A minimum that does not leap is left after the first divisions.
   num_fine = sum(num == CONFIG.num_parts + 1 for *_, num in asked)
   looks(max_arguments=1, first_leap=1.0)
   assert sum(num == CONFIG.num_parts + 1 for *_, num in asked) > num_fine
