@@ -205,6 +205,15 @@ class Functions:
     self.sizes = np.max(np.abs(every), axis=1, initial=0.0)
     self._values = every / self.sizes[:, None]
 
+  @property
+  def all_values(self) -> np.ndarray:
+    """Of each function at the rows, the largest of them 1 [M, N]."""
+    return self._values
+
+  def values(self, place: int) -> np.ndarray:
+    """Of one function at the rows [N]."""
+    return self._values[place] * self.sizes[place]
+
   @np.errstate(all="ignore")
   def left_of_each(self, target: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """What a constant and each function leave of a target's weighted square [M]."""
@@ -249,3 +258,14 @@ class Functions:
       return None
     some = [Node("*", (self.nodes[i], number(float(f)))) for i, f in zip(places, factors[:-1], strict=True)]
     return tidy(chain("+", [*some, number(float(factors[-1]))]))
+
+
+def nearest(left: np.ndarray, num: int) -> list[tuple[int, int]]:
+  """Places of so many least entries [A, B], none beside another one."""
+  left = left.copy()
+  found: list[tuple[int, int]] = []
+  while len(found) < num and left.size and np.isfinite(least := np.min(left)):
+    i, j = np.argwhere(left == least)[0].tolist()
+    found.append((i, j))
+    left[max(i - 2, 0) : i + 3, max(j - 2, 0) : j + 3] = np.inf
+  return found

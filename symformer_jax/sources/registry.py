@@ -15,6 +15,7 @@ from symformer_jax.sources.function_fractions import FunctionFractions
 from symformer_jax.sources.growth import Growth
 from symformer_jax.sources.guesses import Guesses
 from symformer_jax.sources.linked_fractions import LinkedFractions
+from symformer_jax.sources.oscillations import Oscillations
 from symformer_jax.sources.pair_sums import PairSums
 from symformer_jax.sources.phases import Phases
 from symformer_jax.sources.plain_sums import PairSumsInside, TripleSums
@@ -40,6 +41,7 @@ SOURCES: dict[str, Callable[[Any, SearchOptions], Source]] = {
   GUESSES: lambda model, options: Guesses(options.guesses, options.config.guesses),
   "enumeration": lambda model, options: Enumeration(options.config),
   "quadratics": lambda model, options: Quadratics(options.config),
+  "oscillations": lambda model, options: Oscillations(options.config),
   "power_products": lambda model, options: PowerProducts(options.config),
   "rationals": lambda model, options: Rationals(options.config),
   "exact_fractions": lambda model, options: ExactFractions(options.config),

@@ -25,7 +25,7 @@ from symformer_jax.language.rules import Rule
 from symformer_jax.language.tidy import tidy
 from symformer_jax.sources import pair_sums, terms
 from symformer_jax.sources.in_turn import in_turn
-from symformer_jax.sources.inner_functions import FAMILIES, SHAPES, Functions, of_both_signs
+from symformer_jax.sources.inner_functions import FAMILIES, SHAPES, Functions, nearest, of_both_signs
 from symformer_jax.sources.links import LINKS, Link
 from symformer_jax.sources.stateless import Stateless
 
@@ -109,7 +109,7 @@ def _powers(functions: Functions, lifts: Sequence[Lift], powers: Sequence[float]
     left = np.stack([functions.left_of_each(*_raised(some, s)) for s in powers])  # [S, M]
     for name, places in functions.families.items():
       of_family = left[:, places]
-      found[name] += [(of_family[s, i], lift, powers[s], places[i]) for s, i in _nearest(of_family, num)]
+      found[name] += [(of_family[s, i], lift, powers[s], places[i]) for s, i in nearest(of_family, num)]
   for _, lift, s, i in in_turn(map(sorted, found.values())):
     node = _power_of_sum(functions, i, lift.of(functions.rows), s)
     if node is not None:
@@ -163,9 +163,9 @@ def _sums_for(link: Link, functions: Functions, pairs: Iterable[tuple[Sequence[i
     return
   interruption.check()
   left = functions.left_of_pairs(*whole)
-  nearest = [(left[one[i], other[j]], one[i], other[j]) for one, other in pairs
-             for i, j in _nearest(left[np.ix_(one, other)], config.num_alike_pairs)]
-  for _, i, j in sorted(nearest):
+  places = [(left[one[i], other[j]], one[i], other[j]) for one, other in pairs
+             for i, j in nearest(left[np.ix_(one, other)], config.num_alike_pairs)]
+  for _, i, j in sorted(places):
     inner = functions.write([i, j], *whole)
     if inner is not None:
       yield link.undo(inner)
@@ -191,14 +191,3 @@ def _raised(rows: Rows, exponent: float) -> tuple[np.ndarray, np.ndarray]:
   if exponent == LOGARITHM:
     return np.log(scaled), rows.weights * rows.y**2
   return scaled**exponent, rows.weights / (exponent * scaled ** (exponent - 1) / size) ** 2
-
-
-def _nearest(left: np.ndarray, num: int) -> list[tuple[int, int]]:
-  """Places of so many least entries [A, B], none beside another one."""
-  left = left.copy()
-  found: list[tuple[int, int]] = []
-  while len(found) < num and left.size and np.isfinite(least := np.min(left)):
-    i, j = np.argwhere(left == least)[0].tolist()
-    found.append((i, j))
-    left[max(i - 2, 0) : i + 3, max(j - 2, 0) : j + 3] = np.inf
-  return found

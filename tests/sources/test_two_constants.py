@@ -18,7 +18,7 @@ from symformer_jax.engine.task import make_task
 from symformer_jax.language import expression, parser
 from symformer_jax.language.expression import variable
 from symformer_jax.language.rules import Restrictions, Rule
-from symformer_jax.sources import two_constants
+from symformer_jax.sources import inner_functions, two_constants
 from symformer_jax.sources.inner_functions import FAMILIES, SHAPES, Functions
 from symformer_jax.sources.two_constants import (
   powers_beside_constants,
@@ -163,8 +163,8 @@ def test_what_is_left_is_that_of_least_squares(rng):
 
 def test_the_least_places_are_apart():
   left = np.array([[9.0, 1, 2, 3, 4, 5, 6, 0.5], [8, 8, 8, 8, 8, 8, 8, 8], [7, 8, 8, 8, 8, 8, 8, 8]])
-  assert two_constants._nearest(left, 3) == [(0, 7), (0, 1), (0, 4)]
-  assert two_constants._nearest(np.full((2, 2), np.inf), 3) == [] == two_constants._nearest(np.zeros((0, 3)), 1)
+  assert inner_functions.nearest(left, 3) == [(0, 7), (0, 1), (0, 4)]
+  assert inner_functions.nearest(np.full((2, 2), np.inf), 3) == [] == inner_functions.nearest(np.zeros((0, 3)), 1)
 
 
 @pytest.mark.parametrize("make", [powers_of_sums, sums_of_two, powers_beside_constants, sums_with_shapes])

@@ -20,11 +20,11 @@ from symformer_jax.engine.config.functions import (
   SeparableConfig,
   SingleIndexConfig,
   SumSizes,
-  TwoConstantsConfig,
   VaryingConfig,
   WaveFractionsConfig,
   WaveProductsConfig,
 )
+from symformer_jax.engine.config.inner_functions import OscillationsConfig, TwoConstantsConfig
 from symformer_jax.engine.config.loop import BudgetConfig, NoiseConfig, PoolConfig, ScalingConfig
 from symformer_jax.engine.config.names import (
   EDITS,
@@ -71,7 +71,7 @@ __all__ = [
   "EliminationConfig", "EnumerationConfig", "EvolutionConfig", "ExactFractionsConfig", "FactoringConfig", "FormsConfig",
   "FunctionFractionsConfig", "GrowthConfig", "LinkedFractionsConfig",
   "GuessesConfig", "LIBRARY_FAMILIES", "LINKS", "LibraryConfig", "LossConfig", "MonotoneConfig", "NeighboursConfig",
-  "NoiseConfig",
+  "NoiseConfig", "OscillationsConfig",
   "PRODUCTS_FAMILIES", "PairsConfig", "PairsInsideConfig", "PhasesConfig", "PoolConfig", "PowerProductsConfig",
   "ProductsConfig", "PursuitConfig", "QuadraticsConfig", "REWRITINGS", "RationalsConfig", "ReductionsConfig",
   "RemaindersConfig", "ReplacementsConfig", "RidgeGrids", "RidgesConfig", "SOURCES", "ScalingConfig", "Search",

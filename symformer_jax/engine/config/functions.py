@@ -5,9 +5,7 @@ from typing import NamedTuple
 
 from symformer_jax.engine.config.columns import COARSE_LIBRARY, LibraryConfig
 from symformer_jax.engine.config.names import (
-  INNER_FAMILIES,
   INNER_FUNCTIONS,
-  INNER_SHAPES,
   LIBRARY_FAMILIES,
   LINKS,
   SOURCES,
@@ -125,48 +123,6 @@ class CurvesConfig:
   def __post_init__(self) -> None:
     check_counts(self, "num_rows", "num_phases", "num_inside")
     check_names("links", self.links, LINKS)
-
-
-@dataclasses.dataclass(frozen=True)
-class TwoConstantsConfig:
-  """Of one column, powers of a constant and a function, and sums of two functions, with inner constants."""
-
-  # Formulas that are fitted in each turn: powers of sums; sums of two; powers of sums, and as many exponentials, beside
-  # a constant (with 72 of both a retention curve was lost); sums of two of which one or both have two inner constants.
-  turns: tuple[int, ...] = (24, 72, 96, 96)
-  # Functions of y that may be a sum of two, of `LINKS`.
-  links: tuple[str, ...] = ("y", "inv", "exp")
-  # Rows on which they are chosen.
-  num_rows: int = 96
-  families: tuple[str, ...] = INNER_FAMILIES
-  shapes: tuple[str, ...] = INNER_SHAPES
-  # Grids, lowest, highest and how many, of powers of y, of exponents of the column and of its logarithm, of rates in
-  # ranges of the column, of offsets beyond its ends in ranges; opposites too. A fit finds what lies between, but for
-  # a logarithm's end that is near to the last row: at twelve of them one was missed.
-  powers: Grid = (0.12, 8.0, 20)
-  exponents: Grid = (0.15, 6.0, 18)
-  rates: Grid = (0.2, 60.0, 24)
-  offsets: Grid = (1e-3, 10.0, 24)
-  # Of shapes: places from the first row on and widths, in ranges; exponents; widths in logarithms; scales from this
-  # quantile of the rows to the last one, and beyond by this ratio, so many.
-  places: Grid = (-0.1, 1.1, 25)
-  widths: Grid = (0.03, 0.5, 5)
-  steepness: Grid = (0.4, 6.0, 7)
-  log_widths: Grid = (0.2, 2.0, 5)
-  least_scale: float = 0.02
-  beyond: float = 4.0
-  num_scales: int = 14
-  # Constants beside a power: as far below and above all of y, in its ranges.
-  away: Grid = (1e-3, 3.0, 8)
-  # Powers of sums of each family, one after the other; sums of each two.
-  num_alike: int = 4
-  num_alike_pairs: int = 2
-
-  def __post_init__(self) -> None:
-    check_counts(self, "num_rows", "num_scales", "num_alike", "num_alike_pairs")
-    check_names("links", self.links, LINKS)
-    check_names("families", self.families, INNER_FAMILIES)
-    check_names("shapes", self.shapes, INNER_SHAPES)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -90,10 +90,10 @@ class BudgetConfig:
   # than 1.7 of 5 seconds as many were recovered, 50, with it early as without. (Three early turns of compositions: of
   # 151 unseen equations in 5 s one was gained, two were lost.) Exact fractions of columns alone, and sums of
   # functions of single columns where y is none, take some hundredths of a second. A smaller table is asked up to its
-  # `curves`: of 39 formulas of several columns these eighteen turns met 19, in 5.2 CPU seconds at most, and the others,
+  # `curves`: of 39 formulas of several columns these turns met 19, in 5.2 CPU seconds at most, and the others,
   # which take four times as long, none.
   early: tuple[tuple[str, int, str], ...] = (
-    ("exact_fractions", 1, "closed_forms"), ("separable", 1, "enumeration"), ("reductions", 18, "quadratics"),
+    ("exact_fractions", 1, "closed_forms"), ("separable", 1, "enumeration"), ("reductions", 19, "quadratics"),
     ("remainders", 1, "power_products"), ("remainders", 1, "phases"), ("transformer", 1, "library"),
     ("remainders", 1, "library"), ("remainders", 1, "pairs"), ("replacements", 1, "exact_fractions"),
     ("replacements", 1, "phases"), ("replacements", 1, "separable"), ("replacements", 1, "library"),

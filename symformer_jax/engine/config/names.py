@@ -47,10 +47,11 @@ REWRITINGS = ("exponentials", "powers", "origins", "principal_phases", "unit_slo
 TIERS = ("any", "basic", "monomial")
 # Sources of candidates (`sources.registry.SOURCES`).
 SOURCES = (
-  "closed_forms", "guesses", "enumeration", "quadratics", "power_products", "rationals", "exact_fractions",
-  "linked_fractions", "two_constants", "function_fractions", "curves", "wave_fractions", "phases", "single_index",
-  "separable", "library", "reductions", "subsets", "varying", "pairs", "pairs_inside", "triples", "ridges",
-  "subsets_inside", "transformer", "parts", "growth", "remainders", "replacements", "compositions", "evolution")
+  "closed_forms", "guesses", "enumeration", "quadratics", "oscillations", "power_products", "rationals",
+  "exact_fractions", "linked_fractions", "two_constants", "function_fractions", "curves", "wave_fractions", "phases",
+  "single_index", "separable", "library", "reductions", "subsets", "varying", "pairs", "pairs_inside", "triples",
+  "ridges", "subsets_inside", "transformer", "parts", "growth", "remainders", "replacements", "compositions",
+  "evolution")
 # How long a search goes on (`BudgetConfig`).
 EFFORTS = ("quick", "normal", "thorough")
 # Ways to vary a formula (`sources.variation.KINDS`).

@@ -13,10 +13,10 @@ from symformer_jax.engine.config.functions import (
   RidgesConfig,
   SeparableConfig,
   SingleIndexConfig,
-  TwoConstantsConfig,
   VaryingConfig,
   WaveFractionsConfig,
 )
+from symformer_jax.engine.config.inner_functions import OscillationsConfig, TwoConstantsConfig
 from symformer_jax.engine.config.loop import BudgetConfig, NoiseConfig, PoolConfig, ScalingConfig
 from symformer_jax.engine.config.names import SOURCES, check_names
 from symformer_jax.engine.config.rationals import (
@@ -81,6 +81,7 @@ class SearchConfig:
   linked_fractions: LinkedFractionsConfig = LinkedFractionsConfig()
   enumeration: EnumerationConfig = EnumerationConfig()
   two_constants: TwoConstantsConfig = TwoConstantsConfig()
+  oscillations: OscillationsConfig = OscillationsConfig()
   evolution: EvolutionConfig = EvolutionConfig()
   budget: BudgetConfig = BudgetConfig()
   noise: NoiseConfig = NoiseConfig()

@@ -1,0 +1,88 @@
+"""Functions of one column with inner constants: sums and powers of them, and waves beside them, all on grids."""
+
+import dataclasses
+
+from symformer_jax.engine.config.names import (
+  INNER_FAMILIES,
+  INNER_SHAPES,
+  LINKS,
+  Exponents,
+  Grid,
+  check_counts,
+  check_names,
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class TwoConstantsConfig:
+  """Of one column, powers of a constant and a function, and sums of two functions, with inner constants."""
+
+  # Formulas that are fitted in each turn: powers of sums; sums of two; powers of sums, and as many exponentials, beside
+  # a constant (with 72 of both a retention curve was lost); sums of two of which one or both have two inner constants.
+  turns: tuple[int, ...] = (24, 72, 96, 96)
+  # Functions of y that may be a sum of two, of `LINKS`.
+  links: tuple[str, ...] = ("y", "inv", "exp")
+  # Rows on which they are chosen.
+  num_rows: int = 96
+  families: tuple[str, ...] = INNER_FAMILIES
+  shapes: tuple[str, ...] = INNER_SHAPES
+  # Grids, lowest, highest and how many, of powers of y, of exponents of the column and of its logarithm, of rates in
+  # ranges of the column, of offsets beyond its ends in ranges; opposites too. A fit finds what lies between, but for
+  # a logarithm's end that is near to the last row: at twelve of them one was missed.
+  powers: Grid = (0.12, 8.0, 20)
+  exponents: Grid = (0.15, 6.0, 18)
+  rates: Grid = (0.2, 60.0, 24)
+  offsets: Grid = (1e-3, 10.0, 24)
+  # Of shapes: places from the first row on and widths, in ranges; exponents; widths in logarithms; scales from this
+  # quantile of the rows to the last one, and beyond by this ratio, so many.
+  places: Grid = (-0.1, 1.1, 25)
+  widths: Grid = (0.03, 0.5, 5)
+  steepness: Grid = (0.4, 6.0, 7)
+  log_widths: Grid = (0.2, 2.0, 5)
+  least_scale: float = 0.02
+  beyond: float = 4.0
+  num_scales: int = 14
+  # Constants beside a power: as far below and above all of y, in its ranges.
+  away: Grid = (1e-3, 3.0, 8)
+  # Powers of sums of each family, one after the other; sums of each two.
+  num_alike: int = 4
+  num_alike_pairs: int = 2
+
+  def __post_init__(self) -> None:
+    check_counts(self, "num_rows", "num_scales", "num_alike", "num_alike_pairs")
+    check_names("links", self.links, LINKS)
+    check_names("families", self.families, INNER_FAMILIES)
+    check_names("shapes", self.shapes, INNER_SHAPES)
+
+
+@dataclasses.dataclass(frozen=True)
+class OscillationsConfig:
+  """Waves of one column beside one other function, or times one."""
+
+  # Formulas that are fitted: every second one is y by multiples of the column itself, with something of each kind; of
+  # each other argument and function of y there are waves alone, beside a line, and times a function.
+  turns: tuple[int, ...] = (48,)
+  # Rows on which they are chosen.
+  num_rows: int = 128
+  # Functions beside waves and times them, on the grids of `two_constants`.
+  families: tuple[str, ...] = INNER_FAMILIES
+  # Powers of the column that phases are multiples of, all for y; functions of y, of `LINKS`, for multiples of the
+  # first.
+  arguments: Exponents = (1, 2, 0.5, -1, 3)
+  links: tuple[str, ...] = ("inv", "exp", "sqrt", "pow2")
+  # Radians over the range of the argument from one frequency to the next, from which a fit finds the right one, and how
+  # many: up to twenty periods, beyond which a hundred rows tell little.
+  step: float = 0.8
+  num_frequencies: int = 160
+  # Polynomials beside waves up to this degree, so many of each; two waves; functions of each family, beside and times.
+  max_degree: int = 3
+  num_polynomials: int = 2
+  num_two: int = 2
+  num_alike: int = 1
+
+  def __post_init__(self) -> None:
+    check_counts(self, "num_rows", "num_frequencies", "num_polynomials", "num_two", "num_alike")
+    check_names("families", self.families, INNER_FAMILIES)
+    check_names("links", self.links, LINKS)
+    if not self.arguments:
+      raise ValueError("arguments: expected at least one power of the column")
