@@ -27,7 +27,6 @@ from symformer_jax.language.expression import VARIABLE, Node, chain, number, pow
 from symformer_jax.language.rules import Rule
 from symformer_jax.language.tidy import tidy
 from symformer_jax.sources import monomials, null_vectors, pair_sums, tangents
-from symformer_jax.sources.in_turn import in_turn
 from symformer_jax.sources.links import LINKS
 from symformer_jax.sources.monomials import Monomial
 from symformer_jax.sources.stateless import Stateless
@@ -163,14 +162,12 @@ class Place(NamedTuple):
   """A minimum of what is left of the equation.
 
   Attributes:
-    share: what is left; around: what is typical of the constants around; foreseen: the least of the parabola through
-      the share and those beside it, which is about 0 where the equation holds between two constants.
+    share: what is left; around: what is typical of the constants around.
     basis: of the equation; family, argument, constant: the function.
   """
 
   share: float
   around: float
-  foreseen: float
   basis: Basis
   family: Family
   argument: Node
@@ -218,20 +215,14 @@ def fractions_of(
   arguments = list(itertools.islice(_arguments(varies, own), own.max_arguments))
   near: list[Node] = []
   for basis, equation, undo in _equations(looked_at, varies, rule, own):
-    for place in _nearest(list(equation.places(basis, arguments, rule, own)))[: own.num_fitted]:
+    nearest = sorted(equation.places(basis, arguments, rule, own), key=lambda place: place.leap)
+    for place in nearest[: own.num_fitted]:
       fitted = equation.with_best_constant(place, own)
       forms = [undo(form) for form in equation.written(fitted, own)] if fitted.leap < own.leap else []
       if forms and fitted.share < own.rounding:
         return forms
       near = near or forms
   return near
-
-
-def _nearest(places: Sequence[Place]) -> list[Place]:
-  """First by what is left and by what is foreseen to be left, in turn, both beside what is typical around."""
-  orders = (sorted(places, key=lambda place: place.leap),
-            sorted(places, key=lambda place: abs(place.foreseen) / place.around))
-  return list(dict.fromkeys(in_turn(orders)))
 
 
 def _equations(rows: Rows, columns: Sequence[int], rule: Rule, config: FunctionFractionsConfig
@@ -245,8 +236,9 @@ def _equations(rows: Rows, columns: Sequence[int], rule: Rule, config: FunctionF
   first, others = bases[: config.num_bases_of_links], bases[config.num_bases_of_links :]
   yield from ((basis, equation, undo) for basis in first for undo, equation in links)
   if len(columns) == 1:
-    for undo, equation in _multiples(rows, columns[0], rule, config):
-      yield from ((basis, equation, undo) for basis in _bases(columns, rows.x, [config.degrees_of_multiples]))
+    of_multiples = list(_bases(columns, rows.x, [config.degrees_of_multiples]))
+    yield from ((basis, equation, undo) for undo, equation in _multiples(rows, columns[0], rule, config)
+                for basis in of_multiples)
   yield from ((basis, equation, undo) for basis in others for undo, equation in links[:1])
 
 
@@ -299,12 +291,6 @@ def minima(shares: np.ndarray, num_around: int, rounding: float) -> Iterator[tup
       yield k, float(around[k])
 
 
-def _foreseen(before: float, least: float, after: float) -> float:
-  """The least of the parabola through three values at equal distances; the middle one is the smallest."""
-  curvature = before - 2 * least + after
-  return least - (before - after) ** 2 / (8 * curvature) if curvature > 0 else least
-
-
 class _Equation:
   """P - y*Q = 0 at some rows; a row counts less the farther out its y is, as 1/sqrt(1 + y**2).
 
@@ -333,8 +319,7 @@ class _Equation:
         interruption.check()
         shares = self.shares(family, constants, values, own)
         for k, around in minima(shares, config.num_around, config.rounding):
-          yield Place(float(shares[k]), around, _foreseen(*shares[k - 1 : k + 2].tolist()), own, family, argument,
-                      float(constants[k]))
+          yield Place(float(shares[k]), around, own, family, argument, float(constants[k]))
 
   def with_best_constant(self, place: Place, config: FunctionFractionsConfig) -> Place:
     """At the least share between the constants on each side of it; where that is no leap, not to the last digit."""

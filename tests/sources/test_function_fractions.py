@@ -123,21 +123,6 @@ def test_multiples_are_asked_of_rules_that_have_them():
   assert len(list(function_fractions._multiples(rows, 0, rule, CONFIG))) < len(CONFIG.multipliers)
 
 
-def test_a_parabola_foresees_what_is_left_between_constants():
-  def shares(zero, left):
-    return [left + 3.0 * (k - zero) ** 2 for k in (-1, 0, 1)]
-  assert function_fractions._foreseen(*shares(0.4, 0.0)) == pytest.approx(0.0, abs=1e-12)
-  assert function_fractions._foreseen(*shares(-0.2, 0.7)) == pytest.approx(0.7)
-  assert function_fractions._foreseen(1.0, 1.0, 1.0) == 1.0
-
-
-def test_the_nearest_are_those_that_leave_least_and_those_that_will_in_turn():
-  place = function_fractions.Place(1.0, 1.0, 1.0, None, None, None, 0.0)
-  places = [place._replace(share=share, foreseen=foreseen, constant=float(i))
-            for i, (share, foreseen) in enumerate([(0.1, 0.1), (0.2, -0.5), (0.3, -1e-9), (0.4, 0.05)])]
-  assert [each.constant for each in function_fractions._nearest(places)] == [0.0, 2.0, 1.0, 3.0]
-
-
 def test_a_sum_has_the_function_once():
   """a + (b - a)/(1 + z**c) beside (b + a*z**c)/(1 + z**c), which is as short."""
   rows = rows_of("y + (x - y)/(1 + (z/3.1)**1.43)", [(0, 5), (5, 10), (0.5, 8)])
@@ -307,8 +292,7 @@ def test_no_more_is_looked_at_than_asked_for(monkeypatch):
   first = few[0][0]
   assert len({basis for equation, basis in few if equation is first}) == len(CONFIG.degrees[0])
   assert len(few) < len(all_looks)
-  assert {each for each, _ in looks(num_bases_of_links=99)} and len({each for each, _ in looks(
-    num_bases_of_links=99)}) == 2 + multiples
+  assert len({each for each, _ in looks(num_bases_of_links=99)}) == 2 + multiples
   assert len(looks(max_arguments=1)) == len(CONFIG.degrees[0]) + 4 + multiples
   assert len(looks(max_arguments=1, multipliers=())) == len(CONFIG.degrees[0]) + 4
   # A minimum that does not leap is left after the first divisions.

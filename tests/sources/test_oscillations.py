@@ -155,14 +155,13 @@ def test_odd_tables_make_none_or_finite_ones(rng):
 
 def test_no_formula_has_an_operator_that_is_forbidden():
   x, y = table("3*exp(-0.16*x)*cos(2.3*x + 0.4) + 1.2", 0, 12)
-  for operators in (("+", "*", "cos"), ("+", "*", "/", "cos", "exp"), ("+", "*", "cos", "pow", "sqrt")):
+  for operators, forbidden in (
+    (("+", "*", "cos"), {"exp", "ln", "inv", "sqrt", "pow"}), (("+", "*", "/", "cos", "exp"), {"ln", "sqrt", "pow"}),
+    (("+", "*", "cos", "pow", "sqrt"), {"exp", "ln", "inv"})):
     task = task_of(x, y, SearchOptions(restrictions=Restrictions(operators=operators)))
     assert ask(task)
     made = list(oscillations_of(task.fit_rows, 0, task.rule))
-    assert made and {part.token for node in made for part in expression.walk(node) if part.args} <= {
-      "+", "*", "neg", "inv", "cos", "exp", "pow", "pow2", "pow3", "sqrt", "ln"}
-    arguments = [part.args[0] for node in made for part in expression.walk(node) if part.token == "cos"]
-    assert all(map(task.rule, arguments))
+    assert made and not forbidden & {part.token for node in made for part in expression.walk(node)}
 
 
 def test_it_is_asked_of_one_column_that_varies_and_of_rules_with_waves(rng):

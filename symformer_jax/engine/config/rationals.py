@@ -160,8 +160,7 @@ class FunctionFractionsConfig:
     ((1, 0, 1, 1), (2, 0, 1, 1), (1, 1, 1, 1), (3, 0, 1, 1), (2, 1, 1, 1), (1, 0, 2, 1), (2, 0, 1, 0.5)),
     ((1, 0, 1, 1), (1, 1, 1, 1), (2, 0, 1, 1), (1, 0, 1, 0.5), (2, 1, 1, 1)))
   # Of one column: powers that multiply y, and the degrees of such fractions: laws go to the fifth (Planck's, of
-  # wavelengths). With a number and powers of a function on both sides right constants were found that the zeros of
-  # polynomials of that degree hide. Each takes .03 s.
+  # wavelengths). With powers up to the fifth among the terms the right constant does not stand out. Each takes .03 s.
   multipliers: tuple[float, ...] = (2, 3, 5, 0.5)
   degrees_of_multiples: tuple[int, int, int, float] = (0, 0, 2, 1)
   # Arguments of each family: exponents of monomials of one column, of two. Of all these the first so many: a
@@ -193,10 +192,9 @@ class FunctionFractionsConfig:
   # many of those with the fewest terms are.
   most_missed: float = 1e-6
   num_sizes: int = 3
-  # Minima whose constant is fitted, by what is left and by what a parabola foresees in turn (of some seventy published
-  # laws three have the right one beyond the first four of both, and four beyond the first five of the former): its
-  # surroundings are divided into so many parts, again and again, as long as the first so many times leave at most this
-  # share, or the minimum was no more than that of what is around it.
+  # Minima whose constant is fitted, those that leave least (of some seventy published laws four have the right one
+  # beyond the first five, and one beyond the first eight): its surroundings are divided into so many parts, again and
+  # again, as long as the first so many times leave at most this share, or the minimum was no deeper than those around.
   num_fitted: int = 8
   num_parts: int = 16
   num_divisions: int = 14
