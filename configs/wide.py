@@ -1,7 +1,8 @@
 """One network for one to nine variables, for an accelerator: `nine`, from nothing, six times as large.
 
-Beside `nine`: wider, the decoder most (docs/results/studies.md), a batch eight times as large, bfloat16, all that the
-encoder attends to normalised, one sequence length: a step takes over a minute to compile for an accelerator.
+Beside `nine`: wider, the decoder most (docs/results/studies.md), twice as many rows, a batch eight times as large,
+bfloat16, all that the encoder attends to normalised, one sequence length: a step takes over a minute to compile for an
+accelerator.
 Command: launch/accelerator.sh, which gives it as many steps as its minutes hold.
 Cost and result: docs/results/wide.md.
 """
@@ -18,6 +19,7 @@ def get_config() -> ConfigDict:
     width=192, num_heads=6, head_dim=32, ff_dim=768, num_layers=3, num_inducing=32, num_seeds=32)
   config.model.decoder.update(width=256, num_heads=8, head_dim=32, ff_dim=1024, num_layers=6)
   config.model.update(norm="full")
+  config.points.num_points = 128
   config.data.update(batch_size=1024, blocks_per_group=32, length_buckets=(33,))
   config.optimizer.update(peak=1e-3, warmup_steps=500)
   config.update(

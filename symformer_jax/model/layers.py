@@ -47,11 +47,12 @@ def attend(query: jax.Array, key: jax.Array, value: jax.Array, mask: jax.Array |
   Returns:
     [..., Q, H, A].
   """
-  scores = jnp.einsum("...qha,...sha->...hqs", query * query.shape[-1] ** -0.5, key)
+  # Scores and softmax in float32: bfloat16 has three digits, of scores of 80 and of a sum of small weights alike.
+  scores = jnp.einsum(
+    "...qha,...sha->...hqs", query * query.shape[-1] ** -0.5, key, preferred_element_type=jnp.float32)
   if mask is not None:
-    scores = jnp.where(mask, scores, jnp.asarray(MASKED_SCORE, scores.dtype))
-  # Softmax in float32: with bfloat16 inputs its sum would lose small weights.
-  weights = jax.nn.softmax(scores.astype(jnp.float32)).astype(value.dtype)
+    scores = jnp.where(mask, scores, MASKED_SCORE)
+  weights = jax.nn.softmax(scores).astype(value.dtype)
   return jnp.einsum("...hqs,...sha->...qha", weights, value)
 
 
