@@ -65,7 +65,7 @@ def main(argv: list[str]) -> int:
   check_writable(out / registry.CARD, flag="--out")
   with claimed(out, flag="--out"), _moved_together(out) as folder:
     registry.save_model(
-      folder, name=name, config=config.model, params=state.params, card={
+      folder, name=name, config=config.model, params=state.params, bits=int(asked.BITS.value), card={
         "training": {
           "steps": step, "examples": examples, "config": described, "started_from": ancestor,
           "examples_in_all": examples + (ancestor["examples_in_all"] if ancestor else 0),

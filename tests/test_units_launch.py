@@ -68,7 +68,7 @@ def defaults(module):
 @pytest.mark.parametrize(("module", "expected"), [
   (card_flags, {"model": (None,), "results": (None,), "hardware": (None,), "weakness": (None,)}),
   (export_flags, {"workdir": (None,), "name": (None,), "out": (None,), "which": ("newest",), "seen": (None,),
-                  "by_name_only": (False,)}),
+                  "by_name_only": (False,), "bits": ("16",)}),
   (train_flags, {"config": (None,), "workdir": (None,), "max_minutes": (None,), "distributed": (False,),
                  "coordinator": (None,), "num_processes": (None, 1, None), "process_id": (None, 0, None)}),
   (validate_flags, {"model": (None,), "data": (None,), "num_equations": (512, 1, None)}),

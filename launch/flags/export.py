@@ -15,3 +15,6 @@ SEEN = flags.DEFINE_list(
 BY_NAME_ONLY = flags.DEFINE_bool(
   "by_name_only", False, "The card says that --model=auto leaves this model out: for one still in training.",
   flag_values=FLAGS)
+BITS = flags.DEFINE_enum(
+  "bits", "16", ("16", "8"), "Bits of a weight: bfloat16, or whole numbers with a scale for each column of a matrix.",
+  flag_values=FLAGS)

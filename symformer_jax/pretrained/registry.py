@@ -1,8 +1,8 @@
 """Shipped models: which there are, how one is written, read and checked.
 
 A model is a folder without pickles: it holds `card.json` (name, configuration, vocabulary,
-sha256 of the weights, how it was trained) and `weights.npz` (one array per parameter, bfloat16 stored as 16-bit
-integers).
+sha256 of the weights, how it was trained) and `weights.npz` (one array per parameter: bfloat16 stored as 16-bit
+integers, or matrices as 8-bit integers with a scale for each column beside them).
 """
 
 from collections.abc import Callable, Mapping
@@ -33,8 +33,9 @@ MAX_CARD_BYTES = 16 << 20
 MAX_NAME = 200
 # Four thousand million parameters; their hash takes a quarter of a minute.
 MAX_WEIGHTS_BYTES = 8 << 30
-# bfloat16 as integers of 16 bits.
-_STORED = "<u2"
+# bfloat16 as integers of 16 bits; matrices in 8 bits, and the suffix of the array of their scales.
+_STORED, _STORED_SHORT, _SCALES = "<u2", "|i1", "/scales"
+_LARGEST_SHORT = 127
 
 
 @dataclasses.dataclass(frozen=True)
@@ -114,12 +115,15 @@ def pick_name(num_variables: int) -> str:
   return min((count, name) for name, count in known.items() if count >= enough)[1]
 
 
-def save_model(folder: Path | str, *, name: str, config: ModelConfig, params: Any, card: dict[str, Any]) -> None:
-  """Writes a model folder; parameters are rounded to bfloat16."""
+def save_model(
+  folder: Path | str, *, name: str, config: ModelConfig, params: Any, card: dict[str, Any], bits: int = 16
+) -> None:
+  """Writes a model folder; parameters are rounded to bfloat16, or with `bits` of 8 as in `_round`: half the size."""
   folder = Path(folder)
   folder.mkdir(parents=True, exist_ok=True)
-  arrays: dict[str, Any] = {path: np.asarray(leaf).astype(ml_dtypes.bfloat16).view(np.uint16)
-            for path, leaf in _flatten(params).items()}
+  arrays: dict[str, Any] = {}
+  for path, leaf in _flatten(params).items():
+    arrays |= _round(path, np.asarray(leaf), is_short=bits == 8)
   buffer = io.BytesIO()
   np.savez_compressed(buffer, **arrays)
   weights = buffer.getvalue()
@@ -129,6 +133,25 @@ def save_model(folder: Path | str, *, name: str, config: ModelConfig, params: An
   for file, data in ((WEIGHTS, weights), (CARD, text.encode() + b"\n")):
     with replacing(folder / file) as temporary:
       temporary.write_bytes(data)
+
+
+def _round(path: str, values: np.ndarray, *, is_short: bool) -> dict[str, np.ndarray]:
+  """What is stored of a parameter; in 8 bits only matrices, the largest value of each column being 127 times its
+  scale.
+  """
+  if not is_short or values.ndim < 2:
+    return {path: values.astype(ml_dtypes.bfloat16).view(np.uint16)}
+  scales = np.abs(values).max(axis=0).astype(np.float32) / _LARGEST_SHORT
+  return {path: np.round(values / np.where(scales > 0, scales, 1)).astype(np.int8), path + _SCALES: scales}
+
+
+def _restore(path: str, arrays: Mapping[str, np.ndarray]) -> np.ndarray:
+  """A parameter as `_round` stored it, float32."""
+  array = arrays[path]
+  if path + _SCALES in arrays:
+    with np.errstate(invalid="ignore"):  # scales of a stranger's: what is not finite is refused
+      return array.astype(np.float32) * arrays[path + _SCALES]
+  return array.view(ml_dtypes.bfloat16).astype(np.float32)
 
 
 def _read(folder: Path) -> LoadedModel:
@@ -195,12 +218,12 @@ def _read_params(folder: Path, sha256: str, config: ModelConfig) -> Any:
     raise ModelError(f"{folder} is no model: expected {CARD} and {WEIGHTS} ({error})") from None
   except InputError as error:
     raise ModelError(f"{folder} holds a foreign model: {WEIGHTS}: {error}") from None
-  values = {path: array.view(ml_dtypes.bfloat16).astype(np.float32) for path, array in arrays.items()}
+  wanted = symformer.abstract_params(config)
+  values = {path: _restore(path, arrays) for path in _flatten(wanted)}
   for path, array in values.items():
     if not np.isfinite(array).all():
       raise ModelError(f"{folder} holds a foreign model: parameter {path} is not finite")
-  wanted = symformer.abstract_params(config)
-  return jax.tree.unflatten(jax.tree.structure(wanted), [values[path] for path in _flatten(wanted)])
+  return jax.tree.unflatten(jax.tree.structure(wanted), list(values.values()))
 
 
 def _check_headers(headers: Mapping[str, npz.Header], config: ModelConfig) -> None:
@@ -210,9 +233,13 @@ def _check_headers(headers: Mapping[str, npz.Header], config: ModelConfig) -> No
   if (num_layers := config.encoder.num_layers + config.decoder.num_layers) > len(headers):
     raise InputError(f"{len(headers)} arrays, too few for the {num_layers} layers of its configuration")
   leaves = _flatten(symformer.abstract_params(config))
+  expected = {path: (leaf.shape, _STORED) for path, leaf in leaves.items()}
   for path, leaf in leaves.items():
+    if path + _SCALES in headers:
+      expected |= {path: (leaf.shape, _STORED_SHORT), path + _SCALES: (leaf.shape[1:], "<f4")}
+  for path, form in expected.items():
     got = (headers[path].shape, headers[path].dtype.str) if path in headers else "missing"
-    if got != (leaf.shape, _STORED):
-      raise InputError(f"parameter {path} is {got}, expected {(leaf.shape, _STORED)}")
-  if unknown := sorted(set(headers) - set(leaves)):
+    if got != form:
+      raise InputError(f"parameter {path} is {got}, expected {form}")
+  if unknown := sorted(set(headers) - set(expected)):
     raise InputError(f"{unknown[0]!r} is no parameter of its configuration")

@@ -38,6 +38,46 @@ def test_round_trip_rounds_to_bfloat16(folder):
     lambda a, b: np.testing.assert_array_equal(a, b.astype(jnp.bfloat16).astype(jnp.float32)), model.params, params)
 
 
+def test_matrices_in_8_bits_are_right_to_half_a_step_of_their_columns(tmp_path):
+  params = symformer.init_params(CONFIG, jax.random.key(0))
+  registry.save_model(tmp_path, name="m", config=CONFIG, params=params, card={}, bits=8)
+  num_matrices = 0
+  for kept, given in zip(jax.tree.leaves(registry.load_model(tmp_path).params), jax.tree.leaves(params), strict=True):
+    given = np.asarray(given)
+    if given.ndim < 2:
+      np.testing.assert_array_equal(kept, given.astype(jnp.bfloat16).astype(np.float32))
+    else:
+      num_matrices += 1
+      half = np.abs(given).max(axis=0) / 254
+      assert (np.abs(kept - given) <= half * (1 + 1e-5)).all() and len(np.unique(given)) > len(np.unique(kept)) / 2
+  assert num_matrices > 20
+
+
+def test_a_column_of_zeros_stays_one_in_8_bits(tmp_path):
+  params = jax.tree.map(jnp.zeros_like, symformer.init_params(CONFIG, jax.random.key(0)))
+  registry.save_model(tmp_path, name="m", config=CONFIG, params=params, card={}, bits=8)
+  assert not any(np.any(leaf) for leaf in jax.tree.leaves(registry.load_model(tmp_path).params))
+
+
+def test_foreign_weights_in_8_bits_are_refused(tmp_path):
+  params = symformer.init_params(CONFIG, jax.random.key(0))
+  registry.save_model(tmp_path, name="m", config=CONFIG, params=params, card={}, bits=8)
+  with np.load(tmp_path / "weights.npz", allow_pickle=False) as file:
+    arrays = dict(file)
+  scales = next(name for name in arrays if name.endswith("/scales"))
+  matrix = scales.removesuffix("/scales")
+  for message, changed in (
+    ("'|i1'), expected", {k: v for k, v in arrays.items() if k != scales}),
+    ("'<f8'), expected", arrays | {scales: arrays[scales].astype(np.float64)}),
+    ("'<u2'), expected", arrays | {matrix: arrays[matrix].astype(np.uint16)}),
+    ("expected", arrays | {scales: arrays[scales][:-1]}),
+    (f"parameter {matrix} is not finite", arrays | {scales: np.full_like(arrays[scales], np.inf)}),
+  ):
+    write_weights(tmp_path, archive(changed))
+    with pytest.raises(ModelError, match=re.escape(message)):
+      registry.load_model(tmp_path)
+
+
 def test_shipped_models_load_and_auto_picks_by_variables():
   for name in registry.model_names():
     assert registry.load_model(name).name == name

@@ -145,6 +145,15 @@ def test_a_model_for_its_name_only(first, tmp_path):
   assert "by_name_only" not in plain.card
 
 
+def test_a_model_in_8_bits_says_nearly_the_same(first, tmp_path):
+  workdir, plain = first
+  short = export_to(tmp_path, workdir, bits="8")
+  sizes = [(model.folder / registry.WEIGHTS).stat().st_size for model in (short, plain)]
+  assert sizes[0] < 0.7 * sizes[1]
+  for mine, theirs in zip(jax.tree.leaves(short.params), jax.tree.leaves(plain.params), strict=True):
+    np.testing.assert_allclose(mine, theirs, atol=0.01 * float(np.abs(theirs).max()))
+
+
 def test_hashes_are_left_out_where_columns_have_too_many_orders(tmp_path, generated, capsys):
   assert export._write_seen(tmp_path, [str(generated)], None, 9) is None
   assert "a formula of 9 variables has too many orders" in capsys.readouterr().err
