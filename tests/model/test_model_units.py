@@ -142,6 +142,16 @@ def test_attention_of_one_is_that_of_many(rng):
   np.testing.assert_array_equal(layers.attend_one(query, key, hidden, is_visible)[:2], one[:2])
 
 
+def test_large_scores_keep_their_digits_in_bfloat16(rng):
+  """In bfloat16 scores of 80 are off by a quarter, and weights by as much."""
+  query, key, value = (jnp.asarray(rng.normal(size=(4, 24, 2, 16)), jnp.bfloat16) for _ in range(3))
+  query = query * 20
+  found = layers.attend(query, key, value, None)
+  exact = layers.attend(*(a.astype(jnp.float32) for a in (query, key, value)), None)
+  assert found.dtype == jnp.bfloat16
+  assert float(jnp.sqrt(jnp.mean((found.astype(jnp.float32) - exact) ** 2))) < 0.01
+
+
 def test_rows_are_multiplied_as_matrices(rng):
   linear = layers.Linear(3, 5, rngs=nnx.Rngs(0))
   x = rng.normal(size=(2, 4, 3)).astype(np.float32)
