@@ -135,7 +135,8 @@ class Search:
     elif (candidates or self._is_long(exact)) and self._is_met(exact):
       # A turn that made nothing is none that found nothing simpler, unless it was the last of those that would.
       self.ended_by = results.EXACT
-    elif candidates and has_stalled and self._noise is not None and self._is_at_noise(self._noise):
+    elif has_stalled and self._noise is not None and (
+      self._is_clear(self._noise) or (bool(candidates) and self._is_at_noise(self._noise))):
       self.ended_by = results.NOISE
     self._exact = exact
     return self.progress[-1]
@@ -150,6 +151,13 @@ class Search:
 
   def _is_long(self, exact: Candidate | None) -> bool:
     return exact is not None and expression.complexity(exact.node) > self._options.config.pool.long
+
+  def _is_clear(self, watch: NoiseWatch) -> bool:
+    """Whether a formula that is short and explains nearly all of many rows leaves noise (`NoiseConfig.clear`)."""
+    if not watch.may_be_clear or not _have_taken(self, self._options.config.noise.asked_if_clear):
+      return False
+    return watch.best_leaves_noise() or (
+      self._fit_further(watch) and watch.may_be_clear and watch.best_leaves_noise())
 
   def _is_at_noise(self, watch: NoiseWatch) -> bool:
     """Whether the sources that come first have had their turns, and what has been found leaves noise."""

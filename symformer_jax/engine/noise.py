@@ -32,7 +32,8 @@ class NoiseWatch:
     self._task, self._config = task, config
     self._rows = task.rows.sample(config.num_rows, seed=0)
     self._least = math.inf
-    self._has_few_rows = task.fit_rows.num_distinct < config.few
+    num_distinct = task.fit_rows.num_distinct
+    self._has_few_rows, self._has_many_rows = num_distinct < config.few, num_distinct >= config.clear_rows
     self.best: Candidate | None = None
     self.others: tuple[Candidate, ...] = ()
 
@@ -66,6 +67,17 @@ class NoiseWatch:
     """Whether few rows differ, and the best explains them poorly."""
     return self._has_few_rows and (
       self.best is None or self.best.mse > self._config.unexplained * self._task.variance)
+
+  @property
+  def may_be_clear(self) -> bool:
+    """Whether a formula of few nodes explains nearly all of many rows."""
+    return (self._has_many_rows and self.best is not None
+            and expression.complexity(self.best.node) <= self._config.clear
+            and self.best.mse <= self._config.clear_left * self._task.variance)
+
+  def best_leaves_noise(self) -> bool:
+    """Whether the errors of the best look like noise."""
+    return self.best is not None and self._leaves_noise(self.best)
 
   def leaves_noise(self) -> bool:
     """Whether the errors of the best, or of one of the others, look like noise."""

@@ -165,13 +165,17 @@ def find_poles(node: Node, segments: Segments, config: ChoiceConfig) -> np.ndarr
       near = np.zeros((0, 2))
       if len(some):
         near = _smallest(denominator, segments, some, of_some, np.abs(values[may_vanish]))
-        beside = _evaluate(node, _points_at(segments, some, near))
-        is_out = ~np.isfinite(beside) | (beside < segments.low) | (beside > segments.high)
-        is_found[some] |= is_out.any(axis=1)
+        is_found[some] |= _is_out(node, segments, some, near)
       if is_inner:
         finer += [(some, _with_approach(of_some, near)), (which[~may_vanish], shares[~may_vanish])]
     groups = [group for group in finer if len(group[0])] or groups
   return np.flatnonzero(is_found)
+
+
+def _is_out(node: Node, segments: Segments, which: np.ndarray, shares: np.ndarray) -> np.ndarray:
+  """Whether a formula leaves the range of the data at one of the shares [G, P] of some segments: [G]."""
+  values = _evaluate(node, _points_at(segments, which, shares))
+  return (~np.isfinite(values) | (values < segments.low) | (values > segments.high)).any(axis=1)
 
 
 def _points_at(segments: Segments, which: np.ndarray, shares: np.ndarray) -> np.ndarray:
@@ -268,19 +272,30 @@ def is_supported(
   if np.mean(is_missed) > config.pole_misses or not np.all(errors[beside] <= 2 * room[beside]):  # nor has no value
     return False
   doubt = rounding.curve_errors(fitted, *others, rows.x[beside]) if programs.fitted_values(fitted) else 0.0
-  return doubt is not None and bool(np.all(doubt <= room[beside])) and all(
+  if doubt is None or not np.all(doubt <= room[beside]):
+    return False
+  parts = list(_with_poles(fitted, segments, near, config))  # none where without those rows it has no pole there
+  return bool(parts) and all(
     _is_told(fitted, part, rows, np.concatenate([segments.begin[own], segments.end[own]]), room, config)
-    for part, own in _with_poles(fitted, segments, near, config))
+    for part, own in parts)
 
 
 def _with_poles(
   node: Node, segments: Segments, near: np.ndarray, config: ChoiceConfig
 ) -> Iterator[tuple[Node, np.ndarray]]:
-  """The parts of a formula that have poles on some segments, of those at the places `near`, and which."""
+  """The parts of a formula by which it has poles on some segments, of those at the places `near`, and which.
+
+  Where tan(x) has a pole, 1/tan(x) has none.
+  """
+  shares = np.broadcast_to(np.linspace(0, 1, segments.points.shape[1]), segments.points[near].shape[:2])
   for part, denominator in _singular_parts(node):
-    may_vanish = _may_vanish(_evaluate(denominator, segments.points[near]), config) | bool(waves(denominator))
-    if may_vanish.any():
-      yield part, near[may_vanish]
+    values = _evaluate(denominator, segments.points[near])
+    own = np.flatnonzero(_may_vanish(values, config) | bool(waves(denominator)))
+    if len(own):
+      beside = _smallest(denominator, segments, near[own], shares[own], np.abs(values[own]))
+      own = own[_is_out(node, segments, near[own], beside)]
+    if len(own):
+      yield part, near[own]
 
 
 def _is_told(

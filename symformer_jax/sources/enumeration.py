@@ -102,7 +102,7 @@ def formulas_of(rows: Rows, columns: Sequence[int], rule: Rule, config: SearchCo
     return []
   functions = (*own.functions, *(own.functions_of_one if len(varies) == 1 else ()))
   bank = Bank(rows.x[places], formula_bank.leaves_of(rows.x, varies), numbers=own.numbers,
-              operators=_operators(rule, functions), num_formulas=own.num_formulas, largest=own.largest)
+              operators=operators_of(rule, functions), num_formulas=own.num_formulas, largest=own.largest)
   matches = itertools.islice(_Directions(bank, own).matches(rows.y[places], rule), own.num_matches)
   # The same formula comes with other last digits for each other one that it goes together with.
   found: dict[Hashable, tuple[float, Node]] = {}
@@ -141,7 +141,7 @@ def _variance(rows: Rows) -> float:
   return float(np.average((rows.y - np.average(rows.y, weights=rows.weights)) ** 2, weights=rows.weights))
 
 
-def _operators(rule: Rule, functions: Sequence[str]) -> list[formula_bank.Operator]:
+def operators_of(rule: Rule, functions: Sequence[str]) -> list[formula_bank.Operator]:
   """What formulas of the rule may be made by."""
   some = [*formula_bank.OF_TWO, *map(formula_bank.FUNCTIONS.__getitem__, functions)]
   return [operator for operator in some if all(map(rule.allows_operator, operator.tokens))]

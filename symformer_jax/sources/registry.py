@@ -27,6 +27,7 @@ from symformer_jax.sources.remainders import Remainders
 from symformer_jax.sources.replacements import Replacements
 from symformer_jax.sources.ridges import Ridges
 from symformer_jax.sources.separable import Separable
+from symformer_jax.sources.short_forms import ShortForms
 from symformer_jax.sources.single_index import SingleIndex
 from symformer_jax.sources.subset_sums import SubsetSums, SubsetSumsInside
 from symformer_jax.sources.terms import LibrarySums, PartSums
@@ -41,6 +42,7 @@ SOURCES: dict[str, Callable[[Any, SearchOptions], Source]] = {
   GUESSES: lambda model, options: Guesses(options.guesses, options.config.guesses),
   "enumeration": lambda model, options: Enumeration(options.config),
   "quadratics": lambda model, options: Quadratics(options.config),
+  "short_forms": lambda model, options: ShortForms(options.config),
   "oscillations": lambda model, options: Oscillations(options.config),
   "power_products": lambda model, options: PowerProducts(options.config),
   "rationals": lambda model, options: Rationals(options.config),

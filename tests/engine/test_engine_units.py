@@ -433,8 +433,11 @@ class Watch:
 
   is_in_doubt = False
 
-  def __init__(self, text):
-    self.best = candidate(text, 1.0)
+  def __init__(self, text, *, may_be_clear=False):
+    self.best, self.may_be_clear = candidate(text, 1.0), may_be_clear
+
+  def best_leaves_noise(self):
+    return True
 
   def has_stalled(self, pool):
     return True
@@ -463,6 +466,21 @@ def test_before_the_noise_ends_it_the_first_sources_have_their_turns():
   assert [close(search, name, candidate("1.5*x", 1.0)) for name in ("closed_forms", "library")] == ["", ""]
   search = search_of(["library"], noise_of=Watch("1.5*x"))
   assert close(search, "library") == "" and close(search, "library", candidate("x", 1.0)) == results.NOISE
+
+
+def test_where_a_formula_is_clear_the_cheapest_sources_are_waited_for():
+  names = ["closed_forms", "enumeration", "quadratics", "library"]
+  for may_be_clear, expected in ((True, ["", "", results.NOISE]), (False, ["", "", ""])):
+    search = search_of(names, noise_of=Watch("1.5*x", may_be_clear=may_be_clear))
+    assert [close(search, name) for name in names[:3]] == expected  # a turn that made nothing is one, too
+  watch = Watch("1.5*x", may_be_clear=True)
+  watch.has_stalled = lambda pool: False
+  search = search_of(names, noise_of=watch)
+  assert [close(search, name) for name in names[:3]] == [""] * 3
+  watch = Watch("1.5*x", may_be_clear=True)
+  watch.best_leaves_noise, watch.others = (lambda: False), ()
+  search = search_of([*names, "rationals"], noise_of=watch)
+  assert [close(search, name) for name in names[:3]] == [""] * 3
 
 
 def test_formulas_of_just_so_many_nodes_are_short():

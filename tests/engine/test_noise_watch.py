@@ -13,7 +13,7 @@ from symformer_jax.engine.options import SearchOptions
 from symformer_jax.engine.pool import Candidate, Pool
 from symformer_jax.engine.source import Proposal
 from symformer_jax.engine.task import make_task
-from symformer_jax.language import parser
+from symformer_jax.language import expression, parser
 
 
 @pytest.mark.parametrize("num_columns", [1, 3])
@@ -169,6 +169,33 @@ def test_few_rows_that_differ_and_are_poorly_explained_leave_doubt(num, share, e
   assert watch.is_in_doubt is (num < 15)  # nothing has been found
   watch.best = Candidate(parser.parse("x0", ("x0",)), share * task.variance)
   assert watch.is_in_doubt is expected
+
+
+@pytest.mark.parametrize(("num", "share", "text", "expected"), [
+  (30, 0.049, "x0**2 + 2.5*x0 + sin(x0)", True), (29, 0.049, "x0**2 + 2.5*x0 + sin(x0)", False),
+  (30, 0.051, "x0**2 + 2.5*x0 + sin(x0)", False), (30, 0.049, "x0**2 + 2.5*x0 + sin(1/x0)", False),
+])
+def test_short_formulas_that_explain_nearly_all_of_many_rows_may_be_clear(num, share, text, expected):
+  x = np.repeat(np.linspace(0, 1, num), 2)
+  task = make_task((x, x**2), None, SearchOptions())
+  watch = noise.NoiseWatch(task)
+  assert not watch.may_be_clear and not watch.best_leaves_noise()  # nothing has been found
+  node = parser.parse(text, ("x0",))
+  assert expression.complexity(node) in (10, 11)
+  watch.best = Candidate(node, share * task.variance)
+  assert watch.may_be_clear is expected
+
+
+def test_what_is_clear_is_judged_by_its_own_errors():
+  rng = np.random.default_rng(1)
+  x = rng.uniform(0.5, 4, (120, 1))
+  y = 2 * np.sin(3 * x[:, 0]) + 0.1 * rng.normal(size=120)
+  watch, pool = watch_of(y, x, ["2*sin(3*x0)"])
+  watch.look(pool)
+  assert watch.best_leaves_noise()
+  others = watch.others = (watch.best,)
+  watch.best = Candidate(parser.parse("0.5*x0", ("x0",)), 1.0)
+  assert watch.leaves_noise() and others and not watch.best_leaves_noise()
 
 
 def test_a_fit_that_has_not_ended_is_none_of_the_data(monkeypatch):

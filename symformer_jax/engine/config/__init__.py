@@ -7,7 +7,7 @@ files in configs/search, read by `commands.search_config`.
 
 from symformer_jax.engine.config.columns import LibraryConfig, ProductsConfig
 from symformer_jax.engine.config.compositions import CompositionsConfig
-from symformer_jax.engine.config.enumeration import EnumerationConfig
+from symformer_jax.engine.config.enumeration import EnumerationConfig, ShortFormsConfig
 from symformer_jax.engine.config.evolution import EvolutionConfig
 from symformer_jax.engine.config.functions import (
   CurvesConfig,
@@ -76,7 +76,7 @@ __all__ = [
   "ProductsConfig", "PursuitConfig", "QuadraticsConfig", "REWRITINGS", "RationalsConfig", "ReductionsConfig",
   "RemaindersConfig", "ReplacementsConfig", "RidgeGrids", "RidgesConfig", "SOURCES", "ScalingConfig", "Search",
   "SearchConfig",
-  "SelectionConfig", "SeparableConfig", "SingleIndexConfig", "SubsetsConfig", "SubsetsInsideConfig", "SumSizes",
+  "SelectionConfig", "SeparableConfig", "ShortFormsConfig", "SingleIndexConfig", "SubsetsConfig", "SubsetsInsideConfig", "SumSizes",
   "SurrogateConfig", "TIERS", "TemplatesConfig", "TermsConfig", "TransformerConfig", "TriplesConfig",
   "TwoConstantsConfig", "VIEW_FUNCTIONS", "VaryingConfig", "ViewsConfig", "WaveFractionsConfig", "WaveProductsConfig",
 ]

@@ -58,3 +58,51 @@ class EnumerationConfig:
                  "num_matches", "num_checked", "degree")
     check_names("links", self.links, LINKS)
     check_names("links_of_two", self.links_of_two, LINKS)
+
+
+@dataclasses.dataclass(frozen=True)
+class ShortFormsConfig:
+  """Short formulas that come near: how many of a bank, and where a pole may lie."""
+
+  # Formulas that are fitted.
+  turns: tuple[int, ...] = (16,)
+  # So many formulas of columns and numbers are made, by these operators of one argument: fewer than enumeration has,
+  # for of two formulas each has a factor, and longer ones for that.
+  num_formulas: int = 7000
+  functions: tuple[str, ...] = ("inv", "sqrt", "pow2", "exp", "ln", "sin", "cos", "tan")
+  numbers: tuple[float, ...] = (1.0, 2.0)
+  largest: float = 1e12
+  # Of so many columns at most, and so many different rows or more: of fewer some formula always comes near.
+  max_columns: int = 6
+  min_rows: int = 20
+  # Rows on which they are made: those whose y is farthest from the median, which have most of its variance, and others.
+  num_largest: int = 24
+  num_others: int = 72
+  # Of two formulas the second is one of the first so many.
+  num_others_of_two: int = 160
+  # Of those that come nearest, with and without a constant, so many are told apart, and of so many all rows are asked.
+  num_looked_at: int = 256
+  num_near: int = 24
+  # What leaves more than this share of y's variance is none that the noise alone keeps from being exact.
+  most_left: float = 0.1
+  # A pole is looked for where what a straight line leaves of some y is farther from the median than so many times the
+  # distance of the quartiles: of a normal distribution of a thousand rows it is 2.4 times, of 1/x hundreds.
+  tail: float = 3.0
+  # ... in so many rows, the farthest among them, beside so many of these, as far as so many neighbours on either side,
+  # at so many places for each, and on both sides of each row at so many at distances that fall by so many decades; and
+  # so many times in all, each time at so many finer ones beside the best.
+  num_rows: int = 256
+  num_tops: int = 2
+  reach: int = 2
+  num_places: int = 21
+  decades: float = 5.0
+  num_steps: int = 31
+  num_refinements: int = 4
+  num_finer: int = 15
+  # Powers of what is below.
+  powers: tuple[int, ...] = (1, 2)
+
+  def __post_init__(self) -> None:
+    check_counts(self, "num_formulas", "max_columns", "min_rows", "num_largest", "num_others", "num_others_of_two",
+                 "num_looked_at", "num_near", "num_rows", "num_tops", "reach", "num_places", "num_steps",
+                 "num_refinements", "num_finer")

@@ -155,6 +155,13 @@ class NoiseConfig:
   asked: tuple[tuple[str, int], ...] = (("closed_forms", 1), ("guesses", 1), ("rationals", 1), ("library", 3))
   asked_if_short: tuple[tuple[str, int], ...] = (("closed_forms", 1), ("guesses", 1), ("rationals", 1), ("library", 1))
   short: int = 15
+  # ... and with one that is clear: so few nodes, of so many different rows or more, no more than such a share of y's
+  # variance left, and its own errors noise. Of it nothing can be spared, and enumeration has tried what is shorter.
+  asked_if_clear: tuple[tuple[str, int], ...] = (
+    ("closed_forms", 1), ("guesses", 1), ("enumeration", 1), ("quadratics", 1))
+  clear: int = 10
+  clear_rows: int = 30
+  clear_left: float = 0.05
   # ... and with one of more than `long` nodes: it may meet the noise because the law has not been found. `exp(-y/x)*x`
   # with 2 % noise was a cube of 23 nodes before the ridges had their turns, which take as long as all before them.
   asked_if_long: tuple[tuple[str, int], ...] = (
@@ -184,6 +191,6 @@ class NoiseConfig:
 
   def __post_init__(self) -> None:
     check_names("efforts", self.efforts, EFFORTS)
-    for field in ("asked", "asked_if_short", "asked_if_long", "asked_if_in_doubt"):
+    for field in ("asked", "asked_if_short", "asked_if_clear", "asked_if_long", "asked_if_in_doubt"):
       check_names(field, [name for name, _ in getattr(self, field)], SOURCES)
     check_counts(self, "num_rows", "num_others")

@@ -4,7 +4,7 @@ import dataclasses
 
 from symformer_jax.engine.config.columns import LibraryConfig, ProductsConfig
 from symformer_jax.engine.config.compositions import CompositionsConfig
-from symformer_jax.engine.config.enumeration import EnumerationConfig
+from symformer_jax.engine.config.enumeration import EnumerationConfig, ShortFormsConfig
 from symformer_jax.engine.config.evolution import EvolutionConfig
 from symformer_jax.engine.config.functions import (
   CurvesConfig,
@@ -81,6 +81,7 @@ class SearchConfig:
   linked_fractions: LinkedFractionsConfig = LinkedFractionsConfig()
   enumeration: EnumerationConfig = EnumerationConfig()
   two_constants: TwoConstantsConfig = TwoConstantsConfig()
+  short_forms: ShortFormsConfig = ShortFormsConfig()
   oscillations: OscillationsConfig = OscillationsConfig()
   evolution: EvolutionConfig = EvolutionConfig()
   budget: BudgetConfig = BudgetConfig()
