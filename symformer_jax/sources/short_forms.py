@@ -16,6 +16,7 @@ from symformer_jax.engine import criteria, interruption
 from symformer_jax.engine.config import DEFAULT, SearchConfig, ShortFormsConfig
 from symformer_jax.engine.rows import Rows
 from symformer_jax.engine.source import Question
+from symformer_jax.engine.task import Task
 from symformer_jax.language import expression
 from symformer_jax.language.expression import Node, chain, number, power, variable
 from symformer_jax.language.rules import Rule
@@ -41,6 +42,11 @@ class ShortForms(Stateless):
   def turns(self) -> tuple[int, ...]:
     return self.config.short_forms.turns
 
+  def supports(self, task: Task) -> bool:
+    config, rows = self.config.short_forms, task.fit_rows
+    return (super().supports(task) and rows.num_distinct >= config.min_rows
+            and 0 < len(rows.varying(task.columns)) <= config.max_columns)
+
   @np.errstate(all="ignore")  # what is not finite is left out
   def _nodes(self, question: Question, turn: int, num: int) -> Sequence[Node]:
     task = question.task
@@ -55,8 +61,6 @@ def short_forms_of(rows: Rows, columns: Sequence[int], rule: Rule, config: Searc
     rows: what is fitted; columns: of x, those that formulas are made of; rule: the formulas that count.
   """
   own, varies = config.short_forms, rows.varying(columns)
-  if not 0 < len(varies) <= own.max_columns or rows.num_distinct < own.min_rows:
-    return []
   variance = float(np.average((rows.y - np.average(rows.y, weights=rows.weights)) ** 2, weights=rows.weights))
   poles = _poles(rows, varies, own) if rule.allows_operator("inv") else iter(())
   found: dict[Node, float] = {}

@@ -156,12 +156,23 @@ def test_weights_count():
   np.testing.assert_allclose(expression.evaluate(node, rows.x[on]), 3 * np.cos(rows.x[on, 0]), atol=1e-3)
 
 
-def test_few_rows_many_columns_and_constants_are_left_alone():
-  law = lambda x, y: 1 / (x + 3.5)  # noqa: E731
-  assert found(noisy(law, num_rows=OWN.min_rows)) and not found(noisy(law, num_rows=OWN.min_rows - 1))
-  assert not found(noisy(law), max_columns=1)
-  rows = noisy(law)
-  assert not found(dataclasses.replace(rows, x=np.ones_like(rows.x)))
+def test_few_rows_many_columns_and_constants_are_left_alone(rng):
+  for num_rows, num_columns, expected in (
+    (OWN.min_rows, 2, True), (OWN.min_rows - 1, 2, False), (60, OWN.max_columns, True), (60, OWN.max_columns + 1, False),
+  ):
+    x = rng.normal(size=(num_rows, num_columns))
+    task = make_task((np.repeat(x, 2, axis=0), np.repeat(x.sum(axis=1), 2)), None, SearchOptions())
+    assert SOURCES["short_forms"](None, SearchOptions()).supports(task) is expected
+  task = make_task((np.ones((60, 1)), rng.normal(size=60)), None, SearchOptions())
+  assert not SOURCES["short_forms"](None, SearchOptions()).supports(task)
+
+
+def test_in_noise_there_is_nothing():
+  for seed in range(8):
+    rng = np.random.default_rng(seed)
+    for num_columns in (1, 2):
+      x = rng.normal(size=(OWN.min_rows, num_columns))
+      assert not found(Rows(x, rng.normal(size=len(x)), np.ones(len(x))))
 
 
 def test_what_has_no_value_on_a_row_is_left_out():
