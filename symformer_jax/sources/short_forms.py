@@ -1,4 +1,4 @@
-"""Short formulas that come near: all of a bank, their products and sums, and one pole at its place, for data under noise.
+"""Short formulas that come near, for data under noise: those of a bank, their products and sums, one pole at its place.
 
 `cos(z)/(x*y)`, `1/tan(x) - 3` and `tan(y)/(x - 3)` under noise: enumeration knows them of exact data alone, and other
 sources after seconds. `x - 1/(x + 2.29)` and `x/(y - 1.3)`: where a pole lies among the rows a few of them have nearly
@@ -23,7 +23,6 @@ from symformer_jax.language.rules import Rule
 from symformer_jax.language.tidy import tidy
 from symformer_jax.sources import enumeration, formula_bank, pair_sums, terms
 from symformer_jax.sources.stateless import Stateless
-
 
 # Two formulas of which no more than such a share of the squares tells them apart are one.
 _SAME = 1e-10

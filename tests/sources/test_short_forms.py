@@ -158,7 +158,8 @@ def test_weights_count():
 
 def test_few_rows_many_columns_and_constants_are_left_alone(rng):
   for num_rows, num_columns, expected in (
-    (OWN.min_rows, 2, True), (OWN.min_rows - 1, 2, False), (60, OWN.max_columns, True), (60, OWN.max_columns + 1, False),
+    (OWN.min_rows, 2, True), (OWN.min_rows - 1, 2, False),
+    (60, OWN.max_columns, True), (60, OWN.max_columns + 1, False),
   ):
     x = rng.normal(size=(num_rows, num_columns))
     task = make_task((np.repeat(x, 2, axis=0), np.repeat(x.sum(axis=1), 2)), None, SearchOptions())

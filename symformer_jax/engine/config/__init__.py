@@ -76,7 +76,8 @@ __all__ = [
   "ProductsConfig", "PursuitConfig", "QuadraticsConfig", "REWRITINGS", "RationalsConfig", "ReductionsConfig",
   "RemaindersConfig", "ReplacementsConfig", "RidgeGrids", "RidgesConfig", "SOURCES", "ScalingConfig", "Search",
   "SearchConfig",
-  "SelectionConfig", "SeparableConfig", "ShortFormsConfig", "SingleIndexConfig", "SubsetsConfig", "SubsetsInsideConfig", "SumSizes",
+  "SelectionConfig", "SeparableConfig", "ShortFormsConfig",
+  "SingleIndexConfig", "SubsetsConfig", "SubsetsInsideConfig", "SumSizes",
   "SurrogateConfig", "TIERS", "TemplatesConfig", "TermsConfig", "TransformerConfig", "TriplesConfig",
   "TwoConstantsConfig", "VIEW_FUNCTIONS", "VaryingConfig", "ViewsConfig", "WaveFractionsConfig", "WaveProductsConfig",
 ]

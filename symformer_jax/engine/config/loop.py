@@ -158,7 +158,7 @@ class NoiseConfig:
   # ... and with one that is clear: so few nodes, of so many different rows or more, no more than such a share of y's
   # variance left, and its own errors noise. Of it nothing can be spared, and enumeration has tried what is shorter.
   asked_if_clear: tuple[tuple[str, int], ...] = (
-    ("closed_forms", 1), ("guesses", 1), ("enumeration", 1), ("quadratics", 1))
+    ("closed_forms", 1), ("guesses", 1), ("enumeration", 1), ("short_forms", 1), ("quadratics", 1))
   clear: int = 10
   clear_rows: int = 30
   clear_left: float = 0.05
