@@ -97,6 +97,7 @@ batch = json.loads((folder / "config.json").read_text())["data"]["batch_size"]
 print(max(int(rate / batch * 60 * (float(sys.argv[2]) - 0.75) * 0.9), 1))
 END
 )}
+  [ -n "$steps" ] || { echo "error: no rate, see $out/try.log" >&2; exit 1; }
   echo "$(data_flags "$@") --config.num_steps=$steps --config.optimizer.decay_steps=$((steps / 2))" > "$plan"
 fi
 data=$(cat "$plan")
@@ -113,11 +114,12 @@ if [ ! -e "$folder/checked" ]; then  # beside the training; the benchmarks for t
   checks=$!
 fi
 
-train "$folder/run" --max_minutes="$(left 0.75)" 2>&1 | tee -a "$out/train.log" | grep -E "00/|skipped|error|stopped|complete" --line-buffered
+train "$folder/run" --max_minutes="$(left 0.75)" 2>&1 | tee "$out/train.log" | grep -E "00/|skipped|error|stopped|complete" --line-buffered
 if grep -q "config.max_gradient_norm" "$out/train.log"; then  # from the last checkpoint on, in full precision
   train "$folder/run" --config.compute_dtype=float32 --max_minutes="$(left 0.75)" 2>&1 | tee -a "$out/train.log" | tail -n 20
 fi
 cp "$folder/run/metrics.jsonl" "$out/"
+rm -f "$out"/model.tar.gz.*
 "$python" -m launch.export --workdir="$folder/run" --name="$config" --out="$folder/model" && tar czf - -C "$folder" model | split -b 15000000 -d - "$out/model.tar.gz."
 
 if grep -q "complete at step" "$out/train.log"; then

@@ -149,7 +149,7 @@ def _restore(path: str, arrays: Mapping[str, np.ndarray]) -> np.ndarray:
   """A parameter as `_round` stored it, float32."""
   array = arrays[path]
   if path + _SCALES in arrays:
-    with np.errstate(invalid="ignore"):  # scales of a stranger's: what is not finite is refused
+    with np.errstate(invalid="ignore", over="ignore"):  # scales of a stranger's: what is not finite is refused
       return array.astype(np.float32) * arrays[path + _SCALES]
   return array.view(ml_dtypes.bfloat16).astype(np.float32)
 

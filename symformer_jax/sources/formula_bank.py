@@ -167,10 +167,5 @@ class Bank:
 def keys_of(values: np.ndarray) -> np.ndarray:
   """One number for each row of values [M, R], the same for the same values but for rounding: [M]."""
   weights = np.random.default_rng(0).normal(size=values.shape[1])
-  return rounded(values @ weights)
-
-
-def rounded(values: np.ndarray) -> np.ndarray:
-  """Values [M] to the digits by which they count as the same."""
-  mantissa, exponent = np.frexp(values)
+  mantissa, exponent = np.frexp(values @ weights)
   return np.ldexp(np.round(mantissa, _DIGITS), exponent)

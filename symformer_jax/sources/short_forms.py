@@ -26,6 +26,8 @@ from symformer_jax.sources.stateless import Stateless
 
 # Two formulas of which no more than such a share of the squares tells them apart are one.
 _SAME = 1e-10
+# Digits of what is left, of the largest of those that come near, by which two formulas leave the same.
+_DIGITS = 10
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,7 +59,7 @@ def short_forms_of(rows: Rows, columns: Sequence[int], rule: Rule, config: Searc
   """Formulas that describe the rows in the fewest nats, the shortest descriptions first.
 
   Args:
-    rows: what is fitted; columns: of x, those that formulas are made of; rule: the formulas that count.
+    rows: what is fitted; columns: of x, those that formulas are made of; rule: operators it forbids are not used.
   """
   own, varies = config.short_forms, rows.varying(columns)
   variance = float(np.average((rows.y - np.average(rows.y, weights=rows.weights)) ** 2, weights=rows.weights))
@@ -71,9 +73,14 @@ def short_forms_of(rows: Rows, columns: Sequence[int], rule: Rule, config: Searc
   return sorted(found, key=found.__getitem__)
 
 
-def _telling(values: np.ndarray, num_largest: int, num_others: int) -> np.ndarray:
-  """Places of the values that are farthest from the median, the farthest first, and of others drawn at random."""
-  order = np.argsort(-np.abs(values - np.median(values)), kind="stable")
+def _distances(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
+  """How far values [N] are from their median, as far as they count."""
+  return np.sqrt(weights / np.max(weights)) * np.abs(values - np.median(values))
+
+
+def _telling(distances: np.ndarray, num_largest: int, num_others: int) -> np.ndarray:
+  """Places of the largest distances, the largest first, and of others drawn at random."""
+  order = np.argsort(-distances, kind="stable")
   others = np.random.default_rng(0).permutation(order[num_largest:])[:num_others]
   return np.concatenate([order[:num_largest], others])
 
@@ -86,7 +93,7 @@ def _of_bank(rows: Rows, columns: Sequence[int], rule: Rule, config: SearchConfi
   none, and the sum of two with a factor each and a constant.
   """
   own = config.short_forms
-  places = _telling(rows.y, own.num_largest, own.num_others)
+  places = _telling(_distances(rows.y, rows.weights), own.num_largest, own.num_others)
   bank = formula_bank.Bank(
     rows.x[places], formula_bank.leaves_of(rows.x, columns), numbers=own.numbers,
     operators=enumeration.operators_of(rule, own.functions), num_formulas=own.num_formulas, largest=own.largest)
@@ -109,7 +116,7 @@ def _nearest(left: np.ndarray, config: ShortFormsConfig) -> Iterator[tuple[int, 
   sizes = np.where(np.isfinite(left), left, np.inf).ravel()
   some = np.sort(np.argpartition(sizes, min(config.num_looked_at, len(sizes) - 1))[: config.num_looked_at])
   some = some[np.isfinite(sizes[some])]
-  _, first = np.unique(formula_bank.rounded(sizes[some]), return_index=True)
+  _, first = np.unique(np.round(sizes[some] / np.max(sizes[some], initial=0.0), _DIGITS), return_index=True)
   for place in some[first][: config.num_near]:
     yield tuple(map(int, np.unravel_index(place, left.shape)))
 
@@ -126,25 +133,26 @@ class Sums:
 
   def of_one(self, *, has_constant: bool) -> np.ndarray:
     """By a*F, with a constant or without [M]."""
-    return self._left(*(self._values**power @ each for power, each in (
-      (1, self._weights), (2, self._weights), (1, self._weights * self._y))), has_constant=has_constant)
+    y = self._weights * (self._y - self._mean * has_constant)
+    return self._left(
+      self._values @ self._weights, self._values**2 @ self._weights, self._values @ y, has_constant=has_constant)
 
   def of_product(self, *, has_constant: bool) -> np.ndarray:
     """By a*F*G, with a constant or without [M, K]."""
-    return self._left(*self._products, has_constant=has_constant)
+    y = self._weights * (self._y - self._mean * has_constant)
+    return self._left(*self._products, self._values @ (y[:, None] * self._others.T), has_constant=has_constant)
 
   @functools.cached_property
-  def _products(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Weighted means of F*G, of its square and of its product with y, each [M, K]."""
+  def _products(self) -> tuple[np.ndarray, np.ndarray]:
+    """Weighted means of F*G and of its square, each [M, K]."""
     others, weights = self._others.T, self._weights[:, None]
-    return (self._values @ (weights * others), self._values**2 @ (weights * others**2),
-            self._values @ (weights * self._y[:, None] * others))
+    return self._values @ (weights * others), self._values**2 @ (weights * others**2)
 
   def _left(self, mean: np.ndarray, square: np.ndarray, product: np.ndarray, *, has_constant: bool) -> np.ndarray:
-    """From the weighted means of what is fitted, of its square and of its product with y."""
+    """From the weighted means of what is fitted, of its square and of its product with y, or with y less its mean."""
     total = float(self._weights @ self._y**2)
     if has_constant:
-      spread, product, total = square - mean**2, product - mean * self._mean, total - self._mean**2
+      spread, total = square - mean**2, float(self._weights @ (self._y - self._mean) ** 2)
       square = np.where(spread > _SAME * square, spread, np.nan)
     return total - product**2 / square
 
@@ -168,7 +176,7 @@ def _sum(parts: Sequence[Node], rows: Rows, *, has_constant: bool) -> Node | Non
   design = np.column_stack([*(expression.evaluate(part, rows.x) for part in parts), *constant])
   if not np.isfinite(design).all():
     return None
-  root, sizes = np.sqrt(rows.weights), np.abs(design).max(axis=0)
+  root, sizes = np.sqrt(rows.weights), np.maximum(np.abs(design).max(axis=0), np.finfo(float).tiny)
   found = np.linalg.lstsq(design * root[:, None] / sizes, rows.y * root, rcond=None)[0] / sizes
   scaled = [Node("*", (part, number(float(factor)))) for part, factor in zip(parts, found, strict=False)]
   return tidy(chain("+", [*scaled, *map(number, found[len(parts) :].tolist())]))
@@ -204,11 +212,12 @@ def _poles(rows: Rows, columns: Sequence[int], config: ShortFormsConfig) -> Iter
   """Poles of one column where y is farthest from a straight line, if that is much farther than elsewhere."""
   *factors, constant = terms.least_squares(rows.x[:, list(columns)], rows.y, rows.weights)
   rest = rows.y - rows.x[:, list(columns)] @ factors - constant
-  low, middle, high = np.quantile(rest, [0.25, 0.5, 0.75])
-  if np.max(np.abs(rest - middle)) <= config.tail * (high - low):
+  distances = _distances(rest, rows.weights)
+  if np.max(distances) <= config.tail * np.ptp(np.quantile(rest, [0.25, 0.75])):
     return
-  telling = _telling(rest, config.num_largest, config.num_rows - config.num_largest)
-  near, tops = Rows(rows.x[telling], rows.y[telling], rows.weights[telling]), np.arange(config.num_tops)
+  telling = _telling(distances, config.num_largest, config.num_rows - config.num_largest)
+  near = Rows(rows.x[telling], rows.y[telling], rows.weights[telling])
+  tops = np.arange(min(config.num_tops, len(near)))
   for column in columns:
     interruption.check()
     places = _places(near.x[:, column], tops, config)
@@ -254,7 +263,7 @@ def _best_place(pole: Pole, rows: Rows, places: np.ndarray, config: ShortFormsCo
     left = y @ y - (columns @ y) ** 2 / np.einsum("gr,gr->g", columns, columns)
     if not np.isfinite(left).any():
       return best
-    at = int(np.nanargmin(left))
+    at = int(np.argmin(np.where(np.isfinite(left), left, np.inf)))
     best = float(places[at])
     places = np.linspace(places[max(at - 1, 0)], places[min(at + 1, len(places) - 1)], config.num_finer)
   return best

@@ -172,8 +172,8 @@ def test_few_rows_that_differ_and_are_poorly_explained_leave_doubt(num, share, e
 
 
 @pytest.mark.parametrize(("num", "share", "text", "expected"), [
-  (30, 0.049, "x0**2 + 2.5*x0 + sin(x0)", True), (29, 0.049, "x0**2 + 2.5*x0 + sin(x0)", False),
-  (30, 0.051, "x0**2 + 2.5*x0 + sin(x0)", False), (30, 0.049, "x0**2 + 2.5*x0 + sin(1/x0)", False),
+  (60, 9.9e-4, "x0**2 + 2.5*x0 + sin(x0)", True), (59, 9.9e-4, "x0**2 + 2.5*x0 + sin(x0)", False),
+  (60, 1.1e-3, "x0**2 + 2.5*x0 + sin(x0)", False), (60, 9.9e-4, "x0**2 + 2.5*x0 + sin(1/x0)", False),
 ])
 def test_short_formulas_that_explain_nearly_all_of_many_rows_may_be_clear(num, share, text, expected):
   x = np.repeat(np.linspace(0, 1, num), 2)

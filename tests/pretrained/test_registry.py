@@ -72,6 +72,7 @@ def test_foreign_weights_in_8_bits_are_refused(tmp_path):
     ("'<u2'), expected", arrays | {matrix: arrays[matrix].astype(np.uint16)}),
     ("expected", arrays | {scales: arrays[scales][:-1]}),
     (f"parameter {matrix} is not finite", arrays | {scales: np.full_like(arrays[scales], np.inf)}),
+    (f"parameter {matrix} is not finite", arrays | {scales: np.full_like(arrays[scales], 3e38)}),
   ):
     write_weights(tmp_path, archive(changed))
     with pytest.raises(ModelError, match=re.escape(message)):

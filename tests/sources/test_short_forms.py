@@ -145,7 +145,7 @@ def test_what_leaves_much_is_no_noise():
 def test_rows_that_tell_are_the_farthest_from_the_median_and_some_others(rng):
   y = rng.normal(size=100)
   y[[7, 50]] = 90, -80
-  places = short_forms._telling(y, 2, 10)
+  places = short_forms._telling(short_forms._distances(y, np.ones(100)), 2, 10)
   assert list(places[:2]) == [7, 50] and len(set(places.tolist())) == len(places) == 12
 
 
@@ -154,6 +154,29 @@ def test_weights_count():
   on = rows.x[:, 0] > 0
   node = first(dataclasses.replace(rows, weights=np.where(on, 1.0, 1e-12)))
   np.testing.assert_allclose(expression.evaluate(node, rows.x[on]), 3 * np.cos(rows.x[on, 0]), atol=1e-3)
+
+
+def test_what_is_far_away_and_does_not_count_hides_no_pole():
+  rows = noisy(lambda x, y: x - 1 / (x + 2.2879))
+  y, weights = rows.y.copy(), rows.weights.copy()
+  y[:3], weights[:3] = 1e4, 1e-9
+  node = first(dataclasses.replace(rows, y=y, weights=weights))
+  assert left(node, Rows(rows.x[3:], rows.y[3:], weights[3:])) < 3e-4
+
+
+@pytest.mark.parametrize("offset", [1.0, 1e6, 1e8])
+def test_what_is_left_does_not_depend_on_an_offset(offset, rng):
+  values, weights = rng.normal(size=(3, 60)), np.ones(60)
+  y = 2 * values[0] * values[1] + 0.01 * rng.normal(size=60)
+  sums = [short_forms.Sums(values, values[:2], y + some, weights) for some in (0.0, offset)]
+  for ask in (lambda s: s.of_one(has_constant=True), lambda s: s.of_product(has_constant=True), lambda s: s.of_two()):
+    np.testing.assert_allclose(ask(sums[1]), ask(sums[0]), rtol=1e-4, atol=1e-5)
+
+
+def test_a_pole_of_fewer_rows_than_are_looked_beside():
+  assert found(noisy(lambda x, y: 1 / (x + 3.57), num_rows=25), num_tops=30)
+  with pytest.raises(ValueError, match="num_rows"):
+    ShortFormsConfig(num_rows=10)
 
 
 def test_few_rows_many_columns_and_constants_are_left_alone(rng):

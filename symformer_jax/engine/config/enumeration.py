@@ -106,3 +106,5 @@ class ShortFormsConfig:
     check_counts(self, "num_formulas", "max_columns", "min_rows", "num_largest", "num_others", "num_others_of_two",
                  "num_looked_at", "num_near", "num_rows", "num_tops", "reach", "num_places", "num_steps",
                  "num_refinements", "num_finer")
+    if self.num_rows < self.num_largest:
+      raise ValueError(f"num_rows: expected at least num_largest, got {self.num_rows}")

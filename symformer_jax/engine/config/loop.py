@@ -156,12 +156,13 @@ class NoiseConfig:
   asked_if_short: tuple[tuple[str, int], ...] = (("closed_forms", 1), ("guesses", 1), ("rationals", 1), ("library", 1))
   short: int = 15
   # ... and with one that is clear: so few nodes, of so many different rows or more, no more than such a share of y's
-  # variance left, and its own errors noise. Of it nothing can be spared, and enumeration has tried what is shorter.
+  # variance left, and its own errors noise. Of fewer rows or more noise they look like noise too soon: with 30 and a
+  # twentieth `x + 0.25*sin(4*x)` ended as `x`, of 40 rows with a tenth of y's spread as noise.
   asked_if_clear: tuple[tuple[str, int], ...] = (
     ("closed_forms", 1), ("guesses", 1), ("enumeration", 1), ("short_forms", 1), ("quadratics", 1))
   clear: int = 10
-  clear_rows: int = 30
-  clear_left: float = 0.05
+  clear_rows: int = 60
+  clear_left: float = 1e-3
   # ... and with one of more than `long` nodes: it may meet the noise because the law has not been found. `exp(-y/x)*x`
   # with 2 % noise was a cube of 23 nodes before the ridges had their turns, which take as long as all before them.
   asked_if_long: tuple[tuple[str, int], ...] = (
