@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Some minutes of an accelerator, in order of worth: a larger network (configs/wide.py), the tests that need one, what else has not been timed on one.
 # Usage: launch/accelerator.sh FOLDER MINUTES [DATA...]
-# DATA: folders of data_gen.generate. So many minutes in all: generators begin on three quarters of the cores, some steps are compiled and timed, as many as the
+# DATA: folders of data_gen.generate, without spaces in their names. So many minutes in all: generators begin on three quarters of the cores, some steps are compiled and timed, as many as the
 # time holds are trained on DATA and on what has been generated meanwhile, beside them the tests, and the model goes to OUT (default: FOLDER/out) in files of at
 # most 15 MB with the metrics and logs. The same command again, with the minutes that there are now, goes on with the run; once it is complete, the benchmarks have what is left.
 # CONFIG (default: wide), FLAGS of launch.train, SEED, NUM_TRIED steps, STEPS in place of those that the rate gives, which saves compiling again, PLATFORMS (default: cuda,cpu);
@@ -38,7 +38,11 @@ stop_generators() {
     if [ -e "$file" ]; then kill -TERM -- "-$(cat "$file")"; rm "$file"; fi
   done
 }
-trap stop_generators EXIT
+
+stop_checks() {  # each of them ends by itself with the time
+  [ -z "${checks:-}" ] || kill "$checks" 2> /dev/null
+}
+trap 'stop_generators; stop_checks' EXIT
 
 data_flags() {  # of the folders given and those generated, and how often each counts
   local found="" repeats="" data
@@ -104,12 +108,12 @@ data=$(cat "$plan")
 echo "$data"
 
 if [ ! -e "$folder/checked" ]; then  # beside the training; the benchmarks for their programs, which are kept
-  touch "$folder/checked"
   (
     renice -n 10 $BASHPID > /dev/null
     export XLA_PYTHON_CLIENT_MEM_FRACTION=.1
     limited "$python" -m pytest -m gpu tests/accelerator -q --maxfail=20 -p no:cacheprovider --durations=20 > "$out/tests.log" 2>&1
     benchmarks "$folder/first"
+    touch "$folder/checked"
   ) &
   checks=$!
 fi

@@ -118,12 +118,18 @@ def pick_name(num_variables: int) -> str:
 def save_model(
   folder: Path | str, *, name: str, config: ModelConfig, params: Any, card: dict[str, Any], bits: int = 16
 ) -> None:
-  """Writes a model folder; parameters are rounded to bfloat16, or with `bits` of 8 as in `_round`: half the size."""
-  folder = Path(folder)
-  folder.mkdir(parents=True, exist_ok=True)
+  """Writes a model folder; parameters are rounded to bfloat16, or with `bits` of 8 as in `_round`: half the size.
+
+  Raises:
+    ModelError: for parameters that are not finite, before anything is written.
+  """
   arrays: dict[str, Any] = {}
   for path, leaf in _flatten(params).items():
+    if not np.isfinite(leaf).all():
+      raise ModelError(f"the model cannot be stored: parameter {path} is not finite")
     arrays |= _round(path, np.asarray(leaf), is_short=bits == 8)
+  folder = Path(folder)
+  folder.mkdir(parents=True, exist_ok=True)
   buffer = io.BytesIO()
   np.savez_compressed(buffer, **arrays)
   weights = buffer.getvalue()

@@ -59,6 +59,14 @@ def test_a_column_of_zeros_stays_one_in_8_bits(tmp_path):
   assert not any(np.any(leaf) for leaf in jax.tree.leaves(registry.load_model(tmp_path).params))
 
 
+@pytest.mark.parametrize("bits", [8, 16])
+def test_weights_that_are_not_finite_are_not_stored(bits, tmp_path):
+  params = jax.tree.map(lambda leaf: leaf.at[0].set(jnp.nan), symformer.init_params(CONFIG, jax.random.key(0)))
+  with pytest.raises(ModelError, match="parameter .* is not finite"):
+    registry.save_model(tmp_path / "m", name="m", config=CONFIG, params=params, card={}, bits=bits)
+  assert not (tmp_path / "m").exists()
+
+
 def test_foreign_weights_in_8_bits_are_refused(tmp_path):
   params = symformer.init_params(CONFIG, jax.random.key(0))
   registry.save_model(tmp_path, name="m", config=CONFIG, params=params, card={}, bits=8)

@@ -145,6 +145,19 @@ def test_a_row_beside_a_pole_and_another_one_must_rise(left, right, next_one, is
   assert soundness._is_told(node, part, rows, x[4:6], np.full(10, 0.7), soundness.DEFAULT.choice) is is_told
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_where_an_inner_tangent_has_poles_its_inverse_has_none(seed):
+  """1/tan(x) has poles where tan(x) is 0; of those of tan(x) no row can tell."""
+  rng = np.random.default_rng(seed)
+  x = rng.uniform(-5, 5, (200, 2))
+  y = 1 / np.tan(x[:, 0]) - 3
+  rows = Rows(x, y + 0.01 * np.sqrt(np.mean(y**2)) * rng.normal(size=200), np.ones(200))
+  node, segments = parser.parse("1/tan(x) - 3", ("x", "y")), soundness.make_segments(rows)
+  assert soundness.find_fault(node, segments) and soundness.is_supported(node, rows, segments)
+  needle = parser.parse("1/tan(x) - 3 + 0.001/(x - 0.7)", ("x", "y"))
+  assert not soundness.is_supported(needle, rows, segments)
+
+
 @pytest.mark.parametrize("text", ["2*x + 0.5/(x - 3.2)", "2*x + 1e-4/(x - 3.2)**2"])
 def test_a_pole_that_no_row_tells_of_is_not_supported(text):
   assert not soundness.is_supported(parse(text), EVEN, soundness.make_segments(EVEN))
