@@ -716,7 +716,7 @@ class Singular:
 
 
 def test_a_source_that_fails_costs_its_turn_and_no_search(monkeypatch):
-  monkeypatch.setitem(registry.SOURCES, "quadratics", lambda model, options: Singular())
+  monkeypatch.setitem(registry.SOURCES, "short_forms", lambda model, options: Singular())
   x = np.linspace(1, 4, 60)[:, None]
   with pytest.warns(RuntimeWarning, match="'singular' is left out of a turn: SVD did not converge"):
     [found] = inference.search(testing.FixedProposer(["x0"]), [(x, 3 * np.sin(2 * x[:, 0]) + 0.5)])
