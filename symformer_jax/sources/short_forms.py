@@ -1,6 +1,6 @@
 """Short formulas that come near, for data under noise: those of a bank, their products and sums, one pole at its place.
 
-`cos(z)/(x*y)`, `1/tan(x) - 3` and `tan(y)/(x - 3)` under noise: enumeration knows them of exact data alone, and other
+`cos(z)/(x*y)`, `1/tan(x) - 3` and `tan(y)/(x - 2)` under noise: enumeration knows them of exact data alone, and other
 sources after seconds. `x - 1/(x + 2.29)` and `x/(y - 1.3)`: where a pole lies among the rows a few of them have nearly
 all of the variance, whatever meets these comes near, and no fit from elsewhere reaches the pole.
 """
@@ -8,7 +8,7 @@ all of the variance, whatever meets these comes near, and no fit from elsewhere 
 from collections.abc import Iterator, Sequence
 import dataclasses
 import functools
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -36,8 +36,6 @@ class ShortForms(Stateless):
 
   config: SearchConfig = DEFAULT
   name: str = "short_forms"
-
-  needs: ClassVar[tuple[str, ...]] = ("+", "*")
 
   @property
   def turns(self) -> tuple[int, ...]:
