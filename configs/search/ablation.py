@@ -27,7 +27,7 @@ CHANGES = {
                       "curves", "two_constants", "wave_fractions", "phases", "exact_fractions", "function_fractions",
                       "linked_fractions", "single_index", "separable", "pairs_inside", "triples", "subsets", "varying",
                       "pairs", "ridges", "subsets_inside", "enumeration", "transformer", "growth", "remainders",
-                      "replacements", "compositions")},
+                      "replacements", "compositions", "product_units")},
   "no_library": {"library.families": ()},
   "no_factors": {"products.families": ()},
   "no_links": {"terms.links": ("y",)},

@@ -20,6 +20,7 @@ from symformer_jax.sources.pair_sums import PairSums
 from symformer_jax.sources.phases import Phases
 from symformer_jax.sources.plain_sums import PairSumsInside, TripleSums
 from symformer_jax.sources.power_products import PowerProducts
+from symformer_jax.sources.product_units import ProductUnits
 from symformer_jax.sources.quadratics import Quadratics
 from symformer_jax.sources.rationals import Rationals
 from symformer_jax.sources.reductions import Reductions
@@ -56,6 +57,7 @@ SOURCES: dict[str, Callable[[Any, SearchOptions], Source]] = {
   "single_index": lambda model, options: SingleIndex(options.config),
   "separable": lambda model, options: Separable(options),
   "library": lambda model, options: LibrarySums(options.config),
+  "product_units": lambda model, options: ProductUnits(options.config),
   "reductions": lambda model, options: _of_smaller_tables(model, options),
   "subsets": lambda model, options: SubsetSums(options.config),
   "varying": lambda model, options: VaryingCoefficients(options),

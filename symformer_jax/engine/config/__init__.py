@@ -37,6 +37,7 @@ from symformer_jax.engine.config.names import (
   TIERS,
   VIEW_FUNCTIONS,
 )
+from symformer_jax.engine.config.product_units import ProductUnitsConfig
 from symformer_jax.engine.config.rationals import (
   EliminationConfig,
   ExactFractionsConfig,
@@ -73,6 +74,7 @@ __all__ = [
   "GuessesConfig", "LIBRARY_FAMILIES", "LINKS", "LibraryConfig", "LossConfig", "MonotoneConfig", "NeighboursConfig",
   "NoiseConfig", "OscillationsConfig",
   "PRODUCTS_FAMILIES", "PairsConfig", "PairsInsideConfig", "PhasesConfig", "PoolConfig", "PowerProductsConfig",
+  "ProductUnitsConfig",
   "ProductsConfig", "PursuitConfig", "QuadraticsConfig", "REWRITINGS", "RationalsConfig", "ReductionsConfig",
   "RemaindersConfig", "ReplacementsConfig", "RidgeGrids", "RidgesConfig", "SOURCES", "ScalingConfig", "Search",
   "SearchConfig",

@@ -67,7 +67,7 @@ class PoolConfig:
   # square root of 38 nodes instead of 16. Turns, by source, that are taken before a search ends with it.
   long: int = 20
   asked_if_long: tuple[tuple[str, int], ...] = (
-    ("power_products", 1), ("rationals", 1), ("library", 1), ("replacements", 6))
+    ("product_units", 3), ("power_products", 1), ("rationals", 1), ("library", 1), ("replacements", 6))
   # Candidates whose error is a smaller share of y's variance differ in what single precision left of their constants.
   exact: float = 1e-11
   # Finalists whose values agree to this share of y's spread are one formula, the simplest stands for it.
@@ -93,7 +93,8 @@ class BudgetConfig:
   # `curves`: of 39 formulas of several columns these turns met 19, in 5.2 CPU seconds at most, and the others,
   # which take four times as long, none.
   early: tuple[tuple[str, int, str], ...] = (
-    ("exact_fractions", 1, "closed_forms"), ("separable", 1, "enumeration"), ("reductions", 19, "quadratics"),
+    ("exact_fractions", 1, "closed_forms"), ("product_units", 1, "enumeration"), ("separable", 1, "enumeration"),
+    ("product_units", 2, "quadratics"), ("reductions", 19, "quadratics"), ("product_units", 1, "quadratics"),
     ("remainders", 1, "power_products"), ("remainders", 1, "phases"), ("transformer", 1, "library"),
     ("remainders", 1, "library"), ("remainders", 1, "pairs"), ("replacements", 1, "exact_fractions"),
     ("replacements", 1, "phases"), ("replacements", 1, "separable"), ("replacements", 1, "library"),

@@ -49,9 +49,12 @@ TIERS = ("any", "basic", "monomial")
 SOURCES = (
   "closed_forms", "guesses", "enumeration", "short_forms", "quadratics", "oscillations", "power_products", "rationals",
   "exact_fractions", "linked_fractions", "two_constants", "function_fractions", "curves", "wave_fractions", "phases",
-  "single_index", "separable", "library", "reductions", "subsets", "varying", "pairs", "pairs_inside", "triples",
-  "ridges", "subsets_inside", "transformer", "parts", "growth", "remainders", "replacements", "compositions",
+  "single_index", "separable", "library", "product_units", "reductions", "subsets", "varying", "pairs", "pairs_inside",
+  "triples", "ridges", "subsets_inside", "transformer", "parts", "growth", "remainders", "replacements", "compositions",
   "evolution")
+# Functions and kinds of sums of product units (`sources.product_fits.FUNCTIONS`, `sources.product_units.SHAPES`).
+PRODUCT_UNIT_FUNCTIONS = ("exp", "inv", "sqrt", "inv_sqrt", "ln", "pure_ln", "tanh", "atan", "bose", "cos")
+PRODUCT_UNIT_SHAPES = ("two", "three", "both", "beside", "inside", "alone")
 # How long a search goes on (`BudgetConfig`).
 EFFORTS = ("quick", "normal", "thorough")
 # Ways to vary a formula (`sources.variation.KINDS`).

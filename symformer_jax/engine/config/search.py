@@ -19,6 +19,7 @@ from symformer_jax.engine.config.functions import (
 from symformer_jax.engine.config.inner_functions import OscillationsConfig, TwoConstantsConfig
 from symformer_jax.engine.config.loop import BudgetConfig, NoiseConfig, PoolConfig, ScalingConfig
 from symformer_jax.engine.config.names import SOURCES, check_names
+from symformer_jax.engine.config.product_units import ProductUnitsConfig
 from symformer_jax.engine.config.rationals import (
   ExactFractionsConfig,
   FunctionFractionsConfig,
@@ -56,6 +57,7 @@ class SearchConfig:
   products: ProductsConfig = ProductsConfig()
   pursuit: PursuitConfig = PursuitConfig()
   power_products: PowerProductsConfig = PowerProductsConfig()
+  product_units: ProductUnitsConfig = ProductUnitsConfig()
   curves: CurvesConfig = CurvesConfig()
   wave_fractions: WaveFractionsConfig = WaveFractionsConfig()
   phases: PhasesConfig = PhasesConfig()

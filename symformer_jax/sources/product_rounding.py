@@ -1,0 +1,86 @@
+"""Exponents of product units as plain numbers: one after the other, as long as nothing is lost by it."""
+
+import numpy as np
+
+from symformer_jax.engine import interruption
+from symformer_jax.engine.config import ProductUnitsConfig
+from symformer_jax.sources import product_fits
+from symformer_jax.sources.product_fits import Fits, Layout, Starts, Table
+
+# A curvature that is singular by rounding is made regular by this share of its largest; the least standard error.
+_RIDGE, _LEAST_ERROR = 1e-9, 1e-15
+
+
+class Rounding:
+  """Fits on their way to plain exponents, all at once.
+
+  Args:
+    table, starts, layout: as they were fitted; fits: how these ended.
+    deviations: of the columns' logarithms [M].
+  Attributes:
+    fits: what they are now.
+  """
+
+  def __init__(
+    self, table: Table, starts: Starts, fits: Fits, layout: Layout, deviations: np.ndarray, config: ProductUnitsConfig
+  ):
+    self._table, self._starts, self._layout, self._config = table, starts, layout, config
+    self.fits = fits
+    width = len(deviations)
+    begins = [each.start for outer, inner in layout.places(width) for each in (outer, *inner)]
+    self._places = (np.array(begins)[:, None] + np.arange(width)).ravel()
+    self._deviations = np.tile(deviations, len(begins))
+    self._parity = starts.parity.reshape(len(starts.parity), -1)
+    self._is_whole = np.tile(product_fits.changing_signs(table), len(begins))
+    self._freedom = max(len(table.logs) - starts.parameters.shape[1], 1)
+
+  def run(self) -> Fits:
+    """All exponents at once; where that costs too much, one after the other, the surest first."""
+    for multiple in self._config.multiples:
+      waiting = self._starts.is_free[:, self._places]
+      waiting &= ~self._fix(waiting, self._plain(multiple))[:, None]
+      while waiting.any():
+        interruption.check()
+        goal = self._plain(multiple)
+        fixed = self._surest(goal, waiting)
+        self._fix(fixed, goal)
+        waiting &= ~fixed
+    return self.fits
+
+  def _plain(self, multiple: float) -> np.ndarray:
+    """The nearest plain exponents [C, E]: of columns of both signs whole ones, even or odd as the sign counts."""
+    powers = self.fits.parameters[:, self._places] / self._deviations
+    whole = 2 * np.round((powers - self._parity) / 2) + self._parity
+    found = np.where(self._is_whole, whole, multiple * np.round(powers / multiple))
+    return np.clip(found, -self._config.largest, self._config.largest)
+
+  def _surest(self, goal: np.ndarray, waiting: np.ndarray) -> np.ndarray:
+    """Of each fit the exponent that has the fewest standard errors to go [C, E]; none where none waits."""
+    away = np.abs(self.fits.parameters[:, self._places] - goal * self._deviations) / self._errors()
+    first = np.argmin(np.where(waiting, away, np.inf), axis=1)
+    return waiting & (np.arange(len(self._places)) == first[:, None])
+
+  def _errors(self) -> np.ndarray:
+    """Standard errors of the exponents' parameters [C, E]."""
+    curvature, is_free = self.fits.curvature, self._starts.is_free
+    largest = np.max(np.einsum("cii->ci", curvature), axis=1, keepdims=True)
+    ridge = np.where(is_free, _RIDGE * largest + np.finfo(np.float32).tiny, 1.0)
+    inverse = np.linalg.inv(curvature + ridge[:, :, None] * np.eye(curvature.shape[1]))
+    variance = np.einsum("cii->ci", inverse)[:, self._places] * self.fits.left[:, None] / self._freedom
+    return np.sqrt(np.maximum(variance, _LEAST_ERROR**2))
+
+  def _fix(self, which: np.ndarray, goal: np.ndarray) -> np.ndarray:
+    """Sets exponents [C, E] and fits the rest; fits that lose too much stay as they were. Which did not [C]."""
+    config, before = self._config, self.fits
+    parameters, is_free = before.parameters.copy(), self._starts.is_free.copy()
+    parameters[:, self._places] = np.where(which, goal * self._deviations, parameters[:, self._places])
+    is_free[:, self._places] &= ~which
+    after = product_fits.fit(
+      self._table, self._starts._replace(parameters=parameters, is_free=is_free), self._layout,
+      num_steps=config.num_rounding_steps)
+    most = before.left * (1 + config.most_growth * np.sum(which, axis=1) / self._freedom)
+    is_kept = which.any(axis=1) & (after.left <= np.maximum(most, config.exact))
+    self.fits = Fits(*(np.where(is_kept.reshape(-1, *[1] * (new.ndim - 1)), new, old)
+                       for new, old in zip(after, before, strict=True)))
+    self._starts = self._starts._replace(is_free=np.where(is_kept[:, None], is_free, self._starts.is_free))
+    return is_kept

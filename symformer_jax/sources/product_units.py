@@ -1,0 +1,244 @@
+"""Sums of products of powers with free exponents, and of such times a function of another one.
+
+`2.3*v**4*x/(y*z)**2 - 0.4*u*sqrt(w) + 1`, `m*(1 - exp(-n))`, `m + 3*cos(n)` with products m and n of any columns: all
+exponents are fitted at once from many random starts (`product_fits.py`), most of which end at the same place, and
+become plain numbers one after the other, as long as nothing is lost by it.
+"""
+
+from collections.abc import Iterator, Sequence
+import dataclasses
+import itertools
+from typing import NamedTuple
+
+import numpy as np
+
+from symformer_jax.engine.config import DEFAULT, ProductUnitsConfig, SearchConfig
+from symformer_jax.engine.rows import Rows
+from symformer_jax.engine.source import Question
+from symformer_jax.engine.task import Task
+from symformer_jax.language import programs
+from symformer_jax.language.expression import Node
+from symformer_jax.sources import pair_sums, product_fits, terms
+from symformer_jax.sources.in_turn import in_turn
+from symformer_jax.sources.links import LINKS, Link
+from symformer_jax.sources.product_fits import Fits, Layout, Starts, Table
+from symformer_jax.sources.product_forms import Columns, sums
+from symformer_jax.sources.product_rounding import Rounding
+from symformer_jax.sources.stateless import Stateless
+
+
+class _Shape(NamedTuple):
+  """A kind of sum: its layout, the units that are part of it, whether functions have a product as a factor."""
+
+  layout: Layout
+  is_used: tuple[bool, ...]
+  has_factor: bool = True
+
+
+# THE shapes, by name: m + n, m + n + o; m + n*(a + b*g(o)); m + a + b*g(n); m*(a + b*g(n + o));
+# a + b*g(n + o).
+_SUMS, _FUNCTION, _SUM_INSIDE = Layout((0, 0, 0)), Layout((0, 1)), Layout((2,))
+SHAPES = {
+  "two": _Shape(_SUMS, (True, True, False)),
+  "three": _Shape(_SUMS, (True, True, True)),
+  "both": _Shape(_FUNCTION, (True, True)),
+  "beside": _Shape(_FUNCTION, (True, True), has_factor=False),
+  "inside": _Shape(_SUM_INSIDE, (True,)),
+  "alone": _Shape(_SUM_INSIDE, (True,), has_factor=False),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class ProductUnits(Stateless):
+  """See the module."""
+
+  config: SearchConfig = DEFAULT
+  name: str = "product_units"
+
+  @property
+  def turns(self) -> tuple[int, ...]:
+    return (self.config.product_units.num_formulas,) * len(self.config.product_units.plans)
+
+  def supports(self, task: Task) -> bool:
+    return pair_sums.can_add(task) and 1 < len(task.columns) <= self.config.product_units.max_columns
+
+  @np.errstate(all="ignore")  # what is not finite is left out
+  def _nodes(self, question: Question, turn: int, num: int) -> tuple[Node, ...]:
+    task, config = question.task, self.config.product_units
+    links, shapes = config.plans[turn]
+    allows = terms.allowed_operators(task.rule)
+    targets = [LINKS[name] for name in links if LINKS[name].is_defined(task.fit_rows.y)
+               and (allows is None or all(map(allows, LINKS[name].operators)))]
+    units = _Units.of(task.fit_rows, task.columns, targets, config)
+    if units is None:
+      return ()
+    formulas = in_turn([units.formulas([SHAPES[name] for name in shapes if SHAPES[name].layout == layout])
+                        for layout in dict.fromkeys(SHAPES[name].layout for name in shapes)])
+    short = (node for node in formulas if programs.size(node) <= programs.MAX_TOKENS)
+    return pair_sums.allowed(short, task, num, self.config.terms)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Units:
+  """Sums of units for functions of y at some rows.
+
+  Attributes:
+    rows: all that count; columns: those that are used [M].
+    table: what is fitted: for each function of y one target whose errors count as those of y, then one whose errors
+      count relative to its size.
+    means, deviations: of the columns' logarithms [M]; links: the functions of y.
+  """
+
+  rows: Rows
+  columns: tuple[int, ...]
+  table: Table
+  means: np.ndarray
+  deviations: np.ndarray
+  links: tuple[Link, ...]
+  config: ProductUnitsConfig
+
+  @classmethod
+  def of(cls, rows: Rows, columns: Sequence[int], links: Sequence[Link], config: ProductUnitsConfig) -> "_Units | None":
+    """None where no column or no function of y can be used."""
+    used = tuple(c for c in rows.varying(columns) if np.mean(rows.x[:, c] == 0) <= config.most_zeros)
+    rows = _without(rows, np.any(rows.x[:, used] == 0, axis=1))
+    whole = [(link, found) for link in links if (found := terms.whole(link, rows)) is not None] if len(rows) else []
+    x = np.abs(rows.x[:, used])
+    used_columns = np.ptp(x, axis=0) > 0 if len(rows) else np.zeros(len(used), bool)
+    used, x = tuple(itertools.compress(used, used_columns)), x[:, used_columns]
+    if not whole or not used:
+      return None
+    some = _chosen(rows.y, config)
+    logs = np.log(x[some])
+    means, deviations = np.mean(logs, axis=0), np.maximum(np.std(logs, axis=0), 1e-12)
+    goals, roots = [], []
+    for _, (z, weights) in whole:
+      z, weights = z[some] / np.max(np.abs(z[some])), weights[some]
+      away = np.abs(z - np.median(z))
+      relative = weights / (away + max(np.quantile(away, config.quantile), 1e-9)) ** 2
+      for each in (weights, relative):
+        root = np.sqrt(each / np.sum(each))
+        goals.append(root * z)
+        roots.append(root)
+    is_negative = (rows.x[some][:, used] < 0).astype(float)
+    table = Table((logs - means) / deviations, is_negative, np.array(goals), np.array(roots))
+    return cls(rows, used, table, means, deviations, tuple(link for link, _ in whole), config)
+
+  def formulas(self, shapes: Sequence[_Shape]) -> list[Node]:
+    """Formulas of shapes of one layout, the nearest first."""
+    layout = shapes[0].layout
+    config = self.config
+    functions = config.functions if any(layout.num_inner) else config.functions[:1]
+    asked = [(place, shape, function) for place in range(len(self.links)) for shape in shapes
+             if self._has_rows(shape) for function in functions]
+    if not asked:
+      return []
+    rng = np.random.default_rng(0)
+    starts = _joined([self._starts(rng, *each) for each in asked])
+    # Fewer and fewer of each kind go on, as many of both ways to weigh errors; the last of them with errors of y.
+    for most, steps in ((config.num_survivors, config.num_first_steps), (2, config.num_steps)):
+      fits = product_fits.fit(self.table, starts, layout, num_steps=steps)
+      kept = _least(fits.left.reshape(len(asked), -1), most)
+      starts = _taken(starts, kept)._replace(parameters=fits.parameters[kept])
+    starts = starts._replace(target=starts.target // 2 * 2)
+    fits = product_fits.fit(self.table, starts, layout, num_steps=config.num_further_steps)
+    order = [i for i in np.argsort(fits.left, kind="stable") if fits.left[i] <= config.most_left]
+    chosen = [i for place in range(len(self.links))
+              for i in [i for i in order if starts.target[i] == 2 * place][: config.num_kept]]
+    if not chosen:
+      return []
+    starts, fits = _taken(starts, chosen), Fits(*(each[chosen] for each in fits))
+    fits = Rounding(self.table, starts, fits, layout, self.deviations, config).run()
+    by_link = []
+    for place, link in enumerate(self.links):
+      some = [int(i) for i in np.argsort(fits.left, kind="stable") if starts.target[i] == 2 * place]
+      by_link.append([node for i in some for node in self._written(starts, fits, i, layout, link)])
+    return list(dict.fromkeys(in_turn(by_link)))
+
+  def _written(self, starts: Starts, fits: Fits, i: int, layout: Layout, link: Link) -> Iterator[Node]:
+    """y by a fit."""
+    columns = Columns(self.columns, self.rows.x, self.means, self.deviations)
+    found, some = terms.whole(link, self.rows), columns.terms(starts, fits, i, layout)
+    if found is not None and some:
+      yield from map(link.undo, sums(
+        some, self.rows.x, *found, most_growth=self.config.most_growth, exact=self.config.exact))
+
+  def _has_rows(self, shape: _Shape) -> bool:
+    num = sum(shape.is_used) + sum(shape.layout.num_inner) - (not shape.has_factor)
+    return self.rows.num_distinct >= self.config.rows_per_exponent * num * len(self.columns)
+
+  def _starts(self, rng: np.random.Generator, place_of_goal: int, shape: _Shape, function: str) -> Starts:
+    """Random ones of a function of y, every other one with relative errors."""
+    config, width, num = self.config, len(self.columns), self.config.num_starts
+    size = shape.layout.num_parameters(width)
+    parameters = config.spread * rng.normal(size=(num, size)) * (rng.random((num, size)) < config.density)
+    is_free = np.ones((num, size), bool)
+    sign = np.ones((num, shape.layout.num_products))
+    at = 0
+    for (outer, inner), is_used in zip(shape.layout.places(width), shape.is_used, strict=True):
+      if not is_used or (inner and not shape.has_factor):
+        parameters[:, outer], is_free[:, outer] = 0, False
+      for place in inner:
+        at += 1
+        along = parameters[:, place.start : place.stop - 1] @ self.table.logs.T
+        away = rng.normal(size=num)
+        sign[:, at] = np.where(rng.random(num) < 0.5, 1, -1)
+        # Below 0 nowhere less than -1, where roots and logarithms end.
+        parameters[:, place.stop - 1] = np.where(sign[:, at] > 0, away, -np.max(along, axis=1) - np.abs(away))
+      at += 1
+    parity = self._parities(rng, place_of_goal, shape.layout)
+    return Starts(parameters, is_free, 2 * place_of_goal + np.arange(num) % 2,
+                  np.full(num, list(product_fits.FUNCTIONS).index(function)),
+                  np.tile(np.array(shape.is_used, float), (num, 1)), sign, parity)
+
+
+  def _parities(self, rng: np.random.Generator, place_of_goal: int, layout: Layout) -> np.ndarray:
+    """Columns whose sign counts, for each product [S, V, M]: drawn as a function of y goes with the signs of products.
+
+    A sum of products of columns that are as often below 0 as above has in its Walsh spectrum the sets of columns with
+    odd exponents, and that of a product times a function of another one the first set, and where it differs from both.
+    """
+    negative, sets = self.table.negative, np.zeros((1, self.table.negative.shape[1]))
+    for column in np.flatnonzero(product_fits.changing_signs(self.table)):
+      sets = np.concatenate([sets, sets + (np.arange(sets.shape[1]) == column)])
+    away = self.table.goals[2 * place_of_goal] / self.table.roots[2 * place_of_goal]
+    away = away - np.median(away)
+    along = (np.sign(away) * np.sqrt(np.abs(away))) @ (1 - 2 * (negative @ sets.T % 2))
+    shares = along**2 + 1e-12 * np.max(along**2) + 1e-30
+    drawn = sets[rng.choice(len(sets), size=(self.config.num_starts, layout.num_products), p=shares / np.sum(shares))]
+    at = 0
+    for num in layout.num_inner:
+      drawn[:, at + 1 : at + 1 + num] = (drawn[:, at + 1 : at + 1 + num] + drawn[:, at : at + 1]) % 2
+      at += 1 + num
+    return drawn
+
+
+def _without(rows: Rows, some: np.ndarray) -> Rows:
+  """Without some rows."""
+  if not some.any():
+    return rows
+  return dataclasses.replace(rows, x=rows.x[~some], y=rows.y[~some], weights=rows.weights[~some])
+
+
+def _chosen(y: np.ndarray, config: ProductUnitsConfig) -> np.ndarray:
+  """Rows that are fitted: those with y farthest from the median, and others drawn at random, in their order."""
+  if len(y) <= config.num_largest + config.num_others:
+    return np.arange(len(y))
+  order = np.argsort(-np.abs(y - np.median(y)), kind="stable")
+  others = np.random.default_rng(0).choice(order[config.num_largest :], config.num_others, replace=False)
+  return np.sort(np.concatenate([order[: config.num_largest], others]))
+
+
+def _least(left: np.ndarray, most: int) -> np.ndarray:
+  """Places, row by row, of so many of what is left [K, S], half of them at even places and half at odd ones."""
+  begins = left.shape[1] * np.arange(len(left))[:, None]
+  by_kind = [2 * np.argsort(left[:, kind::2], axis=1, kind="stable")[:, : most // 2] + kind for kind in (0, 1)]
+  return (begins + np.stack(by_kind, axis=2).reshape(len(left), -1)).ravel()
+
+
+def _joined(some: Sequence[Starts]) -> Starts:
+  return Starts(*(np.concatenate(each) for each in zip(*some, strict=True)))
+
+
+def _taken(starts: Starts, places: Sequence[int] | np.ndarray) -> Starts:
+  return Starts(*(each[np.asarray(places)] for each in starts))
