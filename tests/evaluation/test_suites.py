@@ -113,11 +113,13 @@ def test_problems_may_be_skipped():
 def test_the_suite_of_sources_leaves_out_what_its_labels_say(own_file, tmp_path):
   configs = {task.variant: task.method.config for task in make_tasks(SUITES["sources"], Settings(problems=own_file))}
   assert configs["everything"] == DEFAULT and configs["network alone"].sources == ("closed_forms", "transformer")
-  for name in ("reductions", "power_products", "product_units", "rationals", "quadratics", "short_forms",
-               "oscillations", "curves", "two_constants", "wave_fractions", "phases", "exact_fractions", "function_fractions", "linked_fractions", "enumeration",
-               "transformer", "single_index", "separable", "pairs_inside", "library", "triples", "subsets", "varying",
-               "pairs", "ridges", "subsets_inside", "parts", "growth", "remainders", "replacements", "compositions",
-               "evolution"):
+  for name in (
+      "reductions", "power_products", "product_units", "rationals", "quadratics", "short_forms", "oscillations",
+      "curves", "two_constants", "wave_fractions", "phases", "exact_fractions", "function_fractions",
+      "linked_fractions", "enumeration", "transformer", "single_index", "separable", "pairs_inside", "library",
+      "triples", "subsets", "varying", "pairs", "ridges", "subsets_inside", "parts", "growth", "remainders",
+      "replacements", "compositions",
+      "evolution"):
     assert set(DEFAULT.sources) - set(configs[f"without {name}"].sources) == {name}
   assert "waves" not in configs["without library waves"].library.families
   assert set(DEFAULT.terms.links) - set(configs["without terms exp"].terms.links) == {"exp"}
