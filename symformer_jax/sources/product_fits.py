@@ -21,7 +21,7 @@ from symformer_jax import compilation
 from symformer_jax.engine import interruption
 
 # Columns, rows and targets that are compiled for; starts of a block, which have one function, on a CPU and elsewhere.
-NUM_COLUMNS, NUM_ROWS, NUM_TARGETS = (2, 3, 4, 6, 9), (128, 256), (2, 16)
+NUM_COLUMNS, NUM_ROWS, NUM_TARGETS = (3, 5, 9), (128,), (10,)
 BLOCKS = {"cpu": 8}
 BLOCK = 64
 # Logarithms of inner products are kept within; a column that others of a unit tell to this share of its square is none;
@@ -31,25 +31,30 @@ _DAMPING, _LESS, _MORE, _LEAST, _MOST = 1e-2, 0.3, 4.0, 1e-9, 1e6
 _LARGEST_STEP = 2.0
 # The least curvature, as a share of the largest, and what keeps denominators from 0.
 _LEAST_CURVATURE, _TINY = 1e-6, 1e-30
-# Where roots and logarithms of 1 + n end.
-_JUST_ABOVE = -1 + 1e-6
+# Where roots and logarithms of 1 + n end; how near to a pole functions are asked.
+_JUST_ABOVE, _BESIDE_POLE = -1 + 1e-6, 1e-6
+
 
 def _one_plus(n: jax.Array) -> jax.Array:
   """Above 0, so that values and slopes are finite."""
   return 1 + jnp.maximum(n, _JUST_ABOVE)
 
 
+def _off_zero(n: jax.Array) -> jax.Array:
+  return jnp.where(jnp.abs(n) < _BESIDE_POLE, _BESIDE_POLE, n)
+
+
 # THE functions of a unit: of an argument of either sign.
 FUNCTIONS: dict[str, Callable[[jax.Array], jax.Array]] = {
   "exp": lambda n: jnp.exp(jnp.minimum(n, _LARGEST_LOG)),
-  "inv": lambda n: 1 / (1 + n),
+  "inv": lambda n: 1 / _off_zero(1 + n),
   "sqrt": lambda n: jnp.sqrt(_one_plus(n)),
   "inv_sqrt": lambda n: 1 / jnp.sqrt(_one_plus(n)),
   "ln": lambda n: jnp.log1p(jnp.maximum(n, _JUST_ABOVE)),
   "pure_ln": lambda n: jnp.log(jnp.maximum(n, _TINY)),
   "tanh": jnp.tanh,
   "atan": jnp.arctan,
-  "bose": lambda n: 1 / jnp.expm1(jnp.clip(n, -_LARGEST_LOG, _LARGEST_LOG)),
+  "bose": lambda n: 1 / jnp.expm1(jnp.clip(_off_zero(n), -_LARGEST_LOG, _LARGEST_LOG)),
   "cos": jnp.cos,
 }
 
@@ -138,11 +143,6 @@ def fit(table: Table, starts: Starts, layout: Layout, *, num_steps: int) -> Fits
   fits = Fits(*(np.concatenate(each)[back] for each in zip(*found, strict=True)))
   kept = _kept(layout, table.logs.shape[1], padded.logs.shape[1])
   return Fits(fits.parameters[:, kept], fits.left, fits.curvature[:, kept][:, :, kept])
-
-
-def changing_signs(table: Table) -> np.ndarray:
-  """Which columns are below 0 in some rows and not in others [M]."""
-  return np.any(table.negative != table.negative[:1], axis=0)
 
 
 def _padded(table: Table) -> Table:
@@ -241,13 +241,13 @@ class _Fit:
     moved = _State(state.parameters + move, jnp.maximum(state.damping * _LESS, _LEAST),
                    self._project(state.parameters + move))
     stays = state._replace(damping=jnp.minimum(state.damping * _MORE, _MOST))
-    is_better = moved.at.loss < state.at.loss  # NaN is not
+    is_better = (moved.at.loss < state.at.loss) & jnp.isfinite(jnp.sum(moved.at.slopes))  # NaN is not
     return jax.tree.map(lambda new, old: jnp.where(is_better, new, old), moved, stays)
 
   def _project(self, parameters: jax.Array) -> _Projection:
     columns = self._columns(parameters)
     basis, factors = _solved([column.values for column in columns], self._goal)
-    slopes = jnp.zeros((len(parameters), len(self._goal)))
+    slopes = jnp.zeros((len(parameters), len(self._goal)), jnp.float32)
     for factor, column in zip(factors, columns, strict=True):
       logs = self._logs.T[: column.outer.stop - column.outer.start]
       slopes = slopes.at[column.outer].add(factor * column.by_outer[None] * logs)
@@ -308,7 +308,7 @@ def _solved(columns: Sequence[jax.Array], goal: jax.Array) -> tuple[jax.Array, l
   factors: list[jax.Array] = []  # from the last column back
   for i in reversed(range(len(basis))):
     others = [triangle[j][i] * factor for j, factor in zip(reversed(range(len(basis))), factors, strict=False)]
-    factors.append((basis[i] @ goal - sum(others, start=jnp.zeros(()))) * scales[i])
+    factors.append((basis[i] @ goal - sum(others, start=jnp.float32(0))) * scales[i])
   return jnp.stack(basis), factors
 
 

@@ -40,16 +40,25 @@ WRITTEN: dict[str, Callable[[Node], Node]] = {
 }
 
 
+def operators(name: str) -> frozenset[str]:
+  """What a function of `product_fits.FUNCTIONS` is written with, a wave with its sine."""
+  found = {node.token for node in expression.walk(WRITTEN[name](expression.variable(0))) if node.args}
+  return frozenset(found | ({"sin"} if name == "cos" else set()))
+
+
 class Columns:
   """Columns whose powers products are made of.
 
   Args:
     columns: their numbers [M]; x: all rows that count [N, D], in these not 0.
     means, deviations: of their logarithms where they were fitted [M].
+    largest: exponents that are larger are none that a formula has.
   """
 
-  def __init__(self, columns: Sequence[int], x: np.ndarray, means: np.ndarray, deviations: np.ndarray):
-    self._columns, self._means, self._deviations = columns, means, deviations
+  def __init__(
+    self, columns: Sequence[int], x: np.ndarray, means: np.ndarray, deviations: np.ndarray, *, largest: float
+  ):
+    self._columns, self._means, self._deviations, self._largest = columns, means, deviations, largest
     self._is_negative = np.any(x[:, columns] < 0, axis=0)
 
   def terms(self, starts: Starts, fits: Fits, i: int, layout: Layout) -> list[Node]:
@@ -78,12 +87,12 @@ class Columns:
 
   def _product(self, parameters: np.ndarray) -> tuple[Node, float] | None:
     """A product of powers, and the logarithm of its size where all logarithms are at their means; None where it is
-    undefined for a row.
+    undefined for a row, or an exponent is too large.
     """
     powers = parameters / self._deviations
     powers = np.where(np.abs(powers - np.round(powers, 4)) < _ROUNDING, np.round(powers, 4), powers)
     whole = np.round(powers)
-    if np.any(self._is_negative & (np.abs(powers - whole) > _ROUNDING)):
+    if np.any(self._is_negative & (np.abs(powers - whole) > _ROUNDING)) or np.max(np.abs(powers)) > self._largest:
       return None
     monomial = tuple((c, float(p)) for c, p in zip(self._columns, powers, strict=True) if p)
     return to_node(monomial), float(powers @ self._means)

@@ -1,5 +1,7 @@
 """Exponents of product units as plain numbers: one after the other, as long as nothing is lost by it."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from symformer_jax.engine import interruption
@@ -16,28 +18,35 @@ class Rounding:
 
   Args:
     table, starts, layout: as they were fitted; fits: how these ended.
-    deviations: of the columns' logarithms [M].
+    deviations: of the columns' logarithms [M]; is_whole: whether a column has whole exponents alone [M].
+    multiples: what exponents are multiples of, the first first.
   Attributes:
     fits: what they are now.
   """
 
   def __init__(
-    self, table: Table, starts: Starts, fits: Fits, layout: Layout, deviations: np.ndarray, config: ProductUnitsConfig
+    self, table: Table, starts: Starts, fits: Fits, layout: Layout, deviations: np.ndarray, is_whole: np.ndarray,
+    multiples: Sequence[float], config: ProductUnitsConfig
   ):
     self._table, self._starts, self._layout, self._config = table, starts, layout, config
+    self._multiples = multiples
     self.fits = fits
     width = len(deviations)
     begins = [each.start for outer, inner in layout.places(width) for each in (outer, *inner)]
     self._places = (np.array(begins)[:, None] + np.arange(width)).ravel()
     self._deviations = np.tile(deviations, len(begins))
     self._parity = starts.parity.reshape(len(starts.parity), -1)
-    self._is_whole = np.tile(product_fits.changing_signs(table), len(begins))
-    self._freedom = max(len(table.logs) - starts.parameters.shape[1], 1)
+    self._is_whole = np.tile(is_whole, len(begins))
+    # Others are undefined, or none that the rules allow.
+    self._has_to_be_plain = self._is_whole | all(float(multiple).is_integer() for multiple in multiples)
+    self._freedom = np.maximum(len(table.logs) - np.sum(starts.is_free, axis=1), 1)
 
   def run(self) -> Fits:
     """All exponents at once; where that costs too much, one after the other, the surest first."""
-    for multiple in self._config.multiples:
+    for i, multiple in enumerate(self._multiples):
       waiting = self._starts.is_free[:, self._places]
+      if i:
+        waiting &= ~self._is_whole
       waiting &= ~self._fix(waiting, self._plain(multiple))[:, None]
       while waiting.any():
         interruption.check()
@@ -45,6 +54,7 @@ class Rounding:
         fixed = self._surest(goal, waiting)
         self._fix(fixed, goal)
         waiting &= ~fixed
+    self._fix(self._starts.is_free[:, self._places] & self._has_to_be_plain, self._plain(self._multiples[0]), np.inf)
     return self.fits
 
   def _plain(self, multiple: float) -> np.ndarray:
@@ -66,11 +76,13 @@ class Rounding:
     largest = np.max(np.einsum("cii->ci", curvature), axis=1, keepdims=True)
     ridge = np.where(is_free, _RIDGE * largest + np.finfo(np.float32).tiny, 1.0)
     inverse = np.linalg.inv(curvature + ridge[:, :, None] * np.eye(curvature.shape[1]))
-    variance = np.einsum("cii->ci", inverse)[:, self._places] * self.fits.left[:, None] / self._freedom
+    variance = np.einsum("cii->ci", inverse)[:, self._places] * (self.fits.left / self._freedom)[:, None]
     return np.sqrt(np.maximum(variance, _LEAST_ERROR**2))
 
-  def _fix(self, which: np.ndarray, goal: np.ndarray) -> np.ndarray:
-    """Sets exponents [C, E] and fits the rest; fits that lose too much stay as they were. Which did not [C]."""
+  def _fix(self, which: np.ndarray, goal: np.ndarray, most_left: float = 0.0) -> np.ndarray:
+    """Sets exponents [C, E] and fits the rest; fits that lose too much, and leave more than so much, stay as they were.
+    Which did not [C].
+    """
     config, before = self._config, self.fits
     parameters, is_free = before.parameters.copy(), self._starts.is_free.copy()
     parameters[:, self._places] = np.where(which, goal * self._deviations, parameters[:, self._places])
@@ -79,7 +91,7 @@ class Rounding:
       self._table, self._starts._replace(parameters=parameters, is_free=is_free), self._layout,
       num_steps=config.num_rounding_steps)
     most = before.left * (1 + config.most_growth * np.sum(which, axis=1) / self._freedom)
-    is_kept = which.any(axis=1) & (after.left <= np.maximum(most, config.exact))
+    is_kept = which.any(axis=1) & (after.left <= np.maximum(most, max(config.exact, most_left)))
     self.fits = Fits(*(np.where(is_kept.reshape(-1, *[1] * (new.ndim - 1)), new, old)
                        for new, old in zip(after, before, strict=True)))
     self._starts = self._starts._replace(is_free=np.where(is_kept[:, None], is_free, self._starts.is_free))

@@ -7,24 +7,29 @@ become plain numbers one after the other, as long as nothing is lost by it.
 
 from collections.abc import Iterator, Sequence
 import dataclasses
-import itertools
+import math
 from typing import NamedTuple
 
 import numpy as np
 
+from symformer_jax.engine import interruption
 from symformer_jax.engine.config import DEFAULT, ProductUnitsConfig, SearchConfig
 from symformer_jax.engine.rows import Rows
 from symformer_jax.engine.source import Question
 from symformer_jax.engine.task import Task
 from symformer_jax.language import programs
 from symformer_jax.language.expression import Node
-from symformer_jax.sources import pair_sums, product_fits, terms
+from symformer_jax.language.rules import Rule
+from symformer_jax.sources import pair_sums, product_fits, product_forms, terms
 from symformer_jax.sources.in_turn import in_turn
 from symformer_jax.sources.links import LINKS, Link
 from symformer_jax.sources.product_fits import Fits, Layout, Starts, Table
 from symformer_jax.sources.product_forms import Columns, sums
 from symformer_jax.sources.product_rounding import Rounding
 from symformer_jax.sources.stateless import Stateless
+
+# A column whose logarithm varies less than this says nothing.
+LEAST_DEVIATION = 1e-6
 
 
 class _Shape(NamedTuple):
@@ -72,6 +77,8 @@ class ProductUnits(Stateless):
     units = _Units.of(task.fit_rows, task.columns, targets, config)
     if units is None:
       return ()
+    if allows is not None:
+      units = units.under(task.rule)
     formulas = in_turn([units.formulas([SHAPES[name] for name in shapes if SHAPES[name].layout == layout])
                         for layout in dict.fromkeys(SHAPES[name].layout for name in shapes)])
     short = (node for node in formulas if programs.size(node) <= programs.MAX_TOKENS)
@@ -86,7 +93,8 @@ class _Units:
     rows: all that count; columns: those that are used [M].
     table: what is fitted: for each function of y one target whose errors count as those of y, then one whose errors
       count relative to its size.
-    means, deviations: of the columns' logarithms [M]; links: the functions of y.
+    means, deviations: of the columns' logarithms [M]; is_whole: whether a column is below 0 somewhere [M], and has
+      whole exponents; links: the functions of y.
   """
 
   rows: Rows
@@ -94,6 +102,7 @@ class _Units:
   table: Table
   means: np.ndarray
   deviations: np.ndarray
+  is_whole: np.ndarray
   links: tuple[Link, ...]
   config: ProductUnitsConfig
 
@@ -103,32 +112,43 @@ class _Units:
     used = tuple(c for c in rows.varying(columns) if np.mean(rows.x[:, c] == 0) <= config.most_zeros)
     rows = _without(rows, np.any(rows.x[:, used] == 0, axis=1))
     whole = [(link, found) for link in links if (found := terms.whole(link, rows)) is not None] if len(rows) else []
-    x = np.abs(rows.x[:, used])
-    used_columns = np.ptp(x, axis=0) > 0 if len(rows) else np.zeros(len(used), bool)
-    used, x = tuple(itertools.compress(used, used_columns)), x[:, used_columns]
-    if not whole or not used:
+    if not whole:
       return None
     some = _chosen(rows.y, config)
-    logs = np.log(x[some])
-    means, deviations = np.mean(logs, axis=0), np.maximum(np.std(logs, axis=0), 1e-12)
+    used = tuple(c for c in used if np.std(np.log(np.abs(rows.x[some, c]))) > LEAST_DEVIATION)
+    if not used:
+      return None
+    logs = np.log(np.abs(rows.x[some][:, used]))
+    means, deviations = np.mean(logs, axis=0), np.std(logs, axis=0)
     goals, roots = [], []
     for _, (z, weights) in whole:
-      z, weights = z[some] / np.max(np.abs(z[some])), weights[some]
-      away = np.abs(z - np.median(z))
+      z, weights = z[some] - np.median(z[some]), weights[some]
+      away = np.abs(z / (np.max(np.abs(z)) or 1.0))
       relative = weights / (away + max(np.quantile(away, config.quantile), 1e-9)) ** 2
       for each in (weights, relative):
         root = np.sqrt(each / np.sum(each))
-        goals.append(root * z)
+        goals.append(root * z / (np.max(np.abs(z)) or 1.0))
         roots.append(root)
     is_negative = (rows.x[some][:, used] < 0).astype(float)
     table = Table((logs - means) / deviations, is_negative, np.array(goals), np.array(roots))
-    return cls(rows, used, table, means, deviations, tuple(link for link, _ in whole), config)
+    is_whole = np.any(rows.x[:, used] < 0, axis=0)
+    return cls(rows, used, table, means, deviations, is_whole, tuple(link for link, _ in whole), config)
+
+  def under(self, rule: Rule) -> "_Units":
+    """With those functions and exponents alone that a rule allows."""
+    config = self.config
+    functions = tuple(
+      name for name in config.functions if all(map(rule.allows_operator, product_forms.operators(name))))
+    has_roots = rule.allows_operator("pow") and rule.allows_operator("sqrt")
+    largest = config.largest if rule.max_exponent is None else min(config.largest, rule.max_exponent)
+    return dataclasses.replace(self, config=dataclasses.replace(
+      config, functions=functions, multiples=config.multiples if has_roots else (1.0,), largest=largest))
 
   def formulas(self, shapes: Sequence[_Shape]) -> list[Node]:
     """Formulas of shapes of one layout, the nearest first."""
     layout = shapes[0].layout
     config = self.config
-    functions = config.functions if any(layout.num_inner) else config.functions[:1]
+    functions = config.functions if any(layout.num_inner) else tuple(product_fits.FUNCTIONS)[:1]
     asked = [(place, shape, function) for place in range(len(self.links)) for shape in shapes
              if self._has_rows(shape) for function in functions]
     if not asked:
@@ -136,7 +156,7 @@ class _Units:
     rng = np.random.default_rng(0)
     starts = _joined([self._starts(rng, *each) for each in asked])
     # Fewer and fewer of each kind go on, as many of both ways to weigh errors; the last of them with errors of y.
-    for most, steps in ((config.num_survivors, config.num_first_steps), (2, config.num_steps)):
+    for most, steps in ((config.num_survivors, config.num_first_steps), (1, config.num_steps)):
       fits = product_fits.fit(self.table, starts, layout, num_steps=steps)
       kept = _least(fits.left.reshape(len(asked), -1), most)
       starts = _taken(starts, kept)._replace(parameters=fits.parameters[kept])
@@ -148,7 +168,8 @@ class _Units:
     if not chosen:
       return []
     starts, fits = _taken(starts, chosen), Fits(*(each[chosen] for each in fits))
-    fits = Rounding(self.table, starts, fits, layout, self.deviations, config).run()
+    fits = Rounding(
+      self.table, starts, fits, layout, self.deviations, self.is_whole, config.multiples, config).run()
     by_link = []
     for place, link in enumerate(self.links):
       some = [int(i) for i in np.argsort(fits.left, kind="stable") if starts.target[i] == 2 * place]
@@ -157,7 +178,8 @@ class _Units:
 
   def _written(self, starts: Starts, fits: Fits, i: int, layout: Layout, link: Link) -> Iterator[Node]:
     """y by a fit."""
-    columns = Columns(self.columns, self.rows.x, self.means, self.deviations)
+    interruption.check()
+    columns = Columns(self.columns, self.rows.x, self.means, self.deviations, largest=self.config.largest)
     found, some = terms.whole(link, self.rows), columns.terms(starts, fits, i, layout)
     if found is not None and some:
       yield from map(link.undo, sums(
@@ -169,7 +191,7 @@ class _Units:
 
   def _starts(self, rng: np.random.Generator, place_of_goal: int, shape: _Shape, function: str) -> Starts:
     """Random ones of a function of y, every other one with relative errors."""
-    config, width, num = self.config, len(self.columns), self.config.num_starts
+    config, width, num = self.config, len(self.columns), 2 * self.config.num_starts
     size = shape.layout.num_parameters(width)
     parameters = config.spread * rng.normal(size=(num, size)) * (rng.random((num, size)) < config.density)
     is_free = np.ones((num, size), bool)
@@ -183,33 +205,34 @@ class _Units:
         along = parameters[:, place.start : place.stop - 1] @ self.table.logs.T
         away = rng.normal(size=num)
         sign[:, at] = np.where(rng.random(num) < 0.5, 1, -1)
-        # Below 0 nowhere less than -1, where roots and logarithms end.
-        parameters[:, place.stop - 1] = np.where(sign[:, at] > 0, away, -np.max(along, axis=1) - np.abs(away))
+        # A sum that is below 0 is nowhere less than -1, where roots and logarithms end.
+        least = np.max(along, axis=1) + math.log(len(inner)) + np.abs(away)
+        parameters[:, place.stop - 1] = np.where(sign[:, at] > 0, away, -least)
       at += 1
-    parity = self._parities(rng, place_of_goal, shape.layout)
+    parity = self._parities(rng, num, place_of_goal, shape.layout)
     return Starts(parameters, is_free, 2 * place_of_goal + np.arange(num) % 2,
                   np.full(num, list(product_fits.FUNCTIONS).index(function)),
                   np.tile(np.array(shape.is_used, float), (num, 1)), sign, parity)
 
-
-  def _parities(self, rng: np.random.Generator, place_of_goal: int, layout: Layout) -> np.ndarray:
+  def _parities(self, rng: np.random.Generator, num: int, place_of_goal: int, layout: Layout) -> np.ndarray:
     """Columns whose sign counts, for each product [S, V, M]: drawn as a function of y goes with the signs of products.
 
     A sum of products of columns that are as often below 0 as above has in its Walsh spectrum the sets of columns with
     odd exponents, and that of a product times a function of another one the first set, and where it differs from both.
     """
     negative, sets = self.table.negative, np.zeros((1, self.table.negative.shape[1]))
-    for column in np.flatnonzero(product_fits.changing_signs(self.table)):
+    for column in np.flatnonzero(self.is_whole):
       sets = np.concatenate([sets, sets + (np.arange(sets.shape[1]) == column)])
     away = self.table.goals[2 * place_of_goal] / self.table.roots[2 * place_of_goal]
     away = away - np.median(away)
     along = (np.sign(away) * np.sqrt(np.abs(away))) @ (1 - 2 * (negative @ sets.T % 2))
     shares = along**2 + 1e-12 * np.max(along**2) + 1e-30
-    drawn = sets[rng.choice(len(sets), size=(self.config.num_starts, layout.num_products), p=shares / np.sum(shares))]
+    drawn = sets[rng.choice(len(sets), size=(num, layout.num_products), p=shares / np.sum(shares))]
     at = 0
-    for num in layout.num_inner:
-      drawn[:, at + 1 : at + 1 + num] = (drawn[:, at + 1 : at + 1 + num] + drawn[:, at : at + 1]) % 2
-      at += 1 + num
+    for num_inner in layout.num_inner:
+      inner = slice(at + 1, at + 1 + num_inner)
+      drawn[:, inner] = (drawn[:, inner] + drawn[:, at : at + 1]) % 2
+      at = inner.stop
     return drawn
 
 
@@ -230,9 +253,9 @@ def _chosen(y: np.ndarray, config: ProductUnitsConfig) -> np.ndarray:
 
 
 def _least(left: np.ndarray, most: int) -> np.ndarray:
-  """Places, row by row, of so many of what is left [K, S], half of them at even places and half at odd ones."""
+  """Places, row by row, of the least that is left [K, S]: so many at even places, and as many at odd ones."""
   begins = left.shape[1] * np.arange(len(left))[:, None]
-  by_kind = [2 * np.argsort(left[:, kind::2], axis=1, kind="stable")[:, : most // 2] + kind for kind in (0, 1)]
+  by_kind = [2 * np.argsort(left[:, kind::2], axis=1, kind="stable")[:, :most] + kind for kind in (0, 1)]
   return (begins + np.stack(by_kind, axis=2).reshape(len(left), -1)).ravel()
 
 

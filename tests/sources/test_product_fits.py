@@ -114,7 +114,7 @@ def test_functions(name, function):
 @pytest.mark.parametrize("name", list(product_fits.FUNCTIONS))
 def test_functions_are_finite_wherever_they_are_asked(name):
   values, slopes = jax.vmap(jax.value_and_grad(product_fits.FUNCTIONS[name]))(
-    np.array([-1e13, -30.0, -0.5, 1e-13, 0.5, 30.0, 1e13], np.float32))
+    np.array([-1e13, -30.0, -1.0, -0.5, 0.0, 1e-13, 0.5, 30.0, 1e13], np.float32))
   assert np.isfinite(values).all() and np.isfinite(slopes).all()
 
 
