@@ -1,6 +1,6 @@
 """Product units as formulas."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 import math
 
 import numpy as np
@@ -98,10 +98,11 @@ class Columns:
     return to_node(monomial), float(powers @ self._means)
 
 
-def sums(
+def fitted_sum(
   terms: Sequence[Node], x: np.ndarray, z: np.ndarray, weights: np.ndarray, *, most_growth: float, exact: float
-) -> Iterator[Node]:
-  """Sums of the terms that count and a constant, with the factors that fit a target best; then of all of them.
+) -> Node | None:
+  """The sum of those of some terms, and of a constant, that count, with the factors that fit a target best; None where
+  a term is undefined.
 
   Args:
     x: [N, D], z: the target [N], weights: [N].
@@ -112,7 +113,7 @@ def sums(
   values = np.stack([*columns, np.ones(len(z))], axis=1)
   sizes = np.max(np.abs(values), axis=0)
   if not (np.all(np.isfinite(values)) and np.all(sizes > 0)):
-    return
+    return None
   root = np.sqrt(weights / np.sum(weights))
   design, goal = root[:, None] * values / sizes, root * z
   spread = float(np.sum((goal - root * (root @ goal)) ** 2))
@@ -121,9 +122,8 @@ def sums(
     factors = np.linalg.lstsq(design[:, some], goal, rcond=None)[0]
     return factors / sizes[some], float(np.sum((goal - design[:, some] @ factors) ** 2)) / spread
 
-  every = list(range(len(sizes)))
-  some, (factors, left) = every, fitted(every)
-  found = [_sum(terms, some, factors)]
+  some = list(range(len(sizes)))
+  factors, left = fitted(some)
   while len(some) > 1:
     tried = [[j for j in some if j != out] for out in some]
     fits = [fitted(each) for each in tried]
@@ -131,9 +131,7 @@ def sums(
     if fits[best][1] > max(left * (1 + most_growth / max(len(z) - len(some), 1)), exact):
       break
     some, (factors, left) = tried[best], fits[best]
-  if some is not every:
-    found.insert(0, _sum(terms, some, factors))
-  yield from found
+  return _sum(terms, some, factors)
 
 
 def _sum(terms: Sequence[Node], places: Sequence[int], factors: np.ndarray) -> Node:

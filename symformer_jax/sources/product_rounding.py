@@ -9,8 +9,8 @@ from symformer_jax.engine.config import ProductUnitsConfig
 from symformer_jax.sources import product_fits
 from symformer_jax.sources.product_fits import Fits, Layout, Starts, Table
 
-# A curvature that is singular by rounding is made regular by this share of its largest; the least standard error.
-_RIDGE, _LEAST_ERROR = 1e-9, 1e-15
+# A curvature that is singular by rounding is made regular by this share of its largest.
+_RIDGE = 1e-9
 
 
 class Rounding:
@@ -48,14 +48,21 @@ class Rounding:
       if i:
         waiting &= ~self._is_whole
       waiting &= ~self._fix(waiting, self._plain(multiple))[:, None]
-      while waiting.any():
+      while True:
         interruption.check()
         goal = self._plain(multiple)
         fixed = self._surest(goal, waiting)
+        if not fixed.any():
+          break
         self._fix(fixed, goal)
         waiting &= ~fixed
     self._fix(self._starts.is_free[:, self._places] & self._has_to_be_plain, self._plain(self._multiples[0]), np.inf)
     return self.fits
+
+  @property
+  def is_plain(self) -> np.ndarray:
+    """Whether all exponents of a fit are plain [C]."""
+    return ~np.any(self._starts.is_free[:, self._places], axis=1)
 
   def _plain(self, multiple: float) -> np.ndarray:
     """The nearest plain exponents [C, E]: of columns of both signs whole ones, even or odd as the sign counts."""
@@ -65,33 +72,38 @@ class Rounding:
     return np.clip(found, -self._config.largest, self._config.largest)
 
   def _surest(self, goal: np.ndarray, waiting: np.ndarray) -> np.ndarray:
-    """Of each fit the exponent that has the fewest standard errors to go [C, E]; none where none waits."""
-    away = np.abs(self.fits.parameters[:, self._places] - goal * self._deviations) / self._errors()
-    first = np.argmin(np.where(waiting, away, np.inf), axis=1)
-    return waiting & (np.arange(len(self._places)) == first[:, None])
+    """Of each fit the exponent that costs least [C, E]; none where none waits that may cost little enough."""
+    costs = np.where(waiting, self._costs(goal), np.inf)
+    allowed = np.maximum(self._config.most_growth * self.fits.left / self._freedom, self._config.exact)
+    first = np.arange(len(self._places)) == np.argmin(costs, axis=1)[:, None]
+    return first & (costs <= self._config.worth_trying * allowed[:, None])
 
-  def _errors(self) -> np.ndarray:
-    """Standard errors of the exponents' parameters [C, E]."""
+  def _costs(self, goal: np.ndarray) -> np.ndarray:
+    """What is left more where one exponent is set and the others are fitted again [C, E], by the curvature."""
+    away = self.fits.parameters[:, self._places] - goal * self._deviations
     curvature, is_free = self.fits.curvature, self._starts.is_free
     largest = np.max(np.einsum("cii->ci", curvature), axis=1, keepdims=True)
     ridge = np.where(is_free, _RIDGE * largest + np.finfo(np.float32).tiny, 1.0)
     inverse = np.linalg.inv(curvature + ridge[:, :, None] * np.eye(curvature.shape[1]))
-    variance = np.einsum("cii->ci", inverse)[:, self._places] * (self.fits.left / self._freedom)[:, None]
-    return np.sqrt(np.maximum(variance, _LEAST_ERROR**2))
+    return away**2 / np.maximum(np.einsum("cii->ci", inverse)[:, self._places], np.finfo(np.float32).tiny)
 
   def _fix(self, which: np.ndarray, goal: np.ndarray, most_left: float = 0.0) -> np.ndarray:
     """Sets exponents [C, E] and fits the rest; fits that lose too much, and leave more than so much, stay as they were.
     Which did not [C].
     """
-    config, before = self._config, self.fits
+    config, before, asked = self._config, self.fits, np.asarray(which.any(axis=1))
+    if not asked.any():
+      return asked
     parameters, is_free = before.parameters.copy(), self._starts.is_free.copy()
     parameters[:, self._places] = np.where(which, goal * self._deviations, parameters[:, self._places])
     is_free[:, self._places] &= ~which
-    after = product_fits.fit(
-      self._table, self._starts._replace(parameters=parameters, is_free=is_free), self._layout,
-      num_steps=config.num_rounding_steps)
+    starts = Starts(*(each[asked] for each in self._starts._replace(parameters=parameters, is_free=is_free)))
+    made = product_fits.fit(self._table, starts, self._layout, num_steps=config.num_rounding_steps)
+    after = Fits(*(each.copy() for each in before))
+    for each, new in zip(after, made, strict=True):
+      each[asked] = new
     most = before.left * (1 + config.most_growth * np.sum(which, axis=1) / self._freedom)
-    is_kept = which.any(axis=1) & (after.left <= np.maximum(most, max(config.exact, most_left)))
+    is_kept = asked & (after.left <= np.maximum(most, max(config.exact, most_left)))
     self.fits = Fits(*(np.where(is_kept.reshape(-1, *[1] * (new.ndim - 1)), new, old)
                        for new, old in zip(after, before, strict=True)))
     self._starts = self._starts._replace(is_free=np.where(is_kept[:, None], is_free, self._starts.is_free))

@@ -5,7 +5,7 @@ exponents are fitted at once from many random starts (`product_fits.py`), most o
 become plain numbers one after the other, as long as nothing is lost by it.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 import dataclasses
 import math
 from typing import NamedTuple
@@ -24,7 +24,7 @@ from symformer_jax.sources import pair_sums, product_fits, product_forms, terms
 from symformer_jax.sources.in_turn import in_turn
 from symformer_jax.sources.links import LINKS, Link
 from symformer_jax.sources.product_fits import Fits, Layout, Starts, Table
-from symformer_jax.sources.product_forms import Columns, sums
+from symformer_jax.sources.product_forms import Columns, fitted_sum
 from symformer_jax.sources.product_rounding import Rounding
 from symformer_jax.sources.stateless import Stateless
 
@@ -168,22 +168,26 @@ class _Units:
     if not chosen:
       return []
     starts, fits = _taken(starts, chosen), Fits(*(each[chosen] for each in fits))
-    fits = Rounding(
-      self.table, starts, fits, layout, self.deviations, self.is_whole, config.multiples, config).run()
+    rounding = Rounding(self.table, starts, fits, layout, self.deviations, self.is_whole, config.multiples, config)
+    fits = rounding.run()
     by_link = []
     for place, link in enumerate(self.links):
       some = [int(i) for i in np.argsort(fits.left, kind="stable") if starts.target[i] == 2 * place]
-      by_link.append([node for i in some for node in self._written(starts, fits, i, layout, link)])
+      # Of exponents that are no plain numbers the nearest will do, where the data are not met.
+      near = [i for rank, i in enumerate(some) if not rank or rounding.is_plain[i] or fits.left[i] <= config.exact]
+      written = [self._written(starts, fits, i, layout, link) for i in near]
+      by_link.append([node for node in written if node is not None])
     return list(dict.fromkeys(in_turn(by_link)))
 
-  def _written(self, starts: Starts, fits: Fits, i: int, layout: Layout, link: Link) -> Iterator[Node]:
-    """y by a fit."""
+  def _written(self, starts: Starts, fits: Fits, i: int, layout: Layout, link: Link) -> Node | None:
+    """y by a fit; None where that is undefined for a row."""
     interruption.check()
     columns = Columns(self.columns, self.rows.x, self.means, self.deviations, largest=self.config.largest)
     found, some = terms.whole(link, self.rows), columns.terms(starts, fits, i, layout)
-    if found is not None and some:
-      yield from map(link.undo, sums(
-        some, self.rows.x, *found, most_growth=self.config.most_growth, exact=self.config.exact))
+    if found is None or not some:
+      return None
+    node = fitted_sum(some, self.rows.x, *found, most_growth=self.config.most_growth, exact=self.config.exact)
+    return None if node is None else link.undo(node)
 
   def _has_rows(self, shape: _Shape) -> bool:
     num = sum(shape.is_used) + sum(shape.layout.num_inner) - (not shape.has_factor)
@@ -224,7 +228,7 @@ class _Units:
     for column in np.flatnonzero(self.is_whole):
       sets = np.concatenate([sets, sets + (np.arange(sets.shape[1]) == column)])
     away = self.table.goals[2 * place_of_goal] / self.table.roots[2 * place_of_goal]
-    away = away - np.median(away)
+    away = np.nan_to_num(away - np.median(away))  # a weight of next to nothing has no root
     along = (np.sign(away) * np.sqrt(np.abs(away))) @ (1 - 2 * (negative @ sets.T % 2))
     shares = along**2 + 1e-12 * np.max(along**2) + 1e-30
     drawn = sets[rng.choice(len(sets), size=(num, layout.num_products), p=shares / np.sum(shares))]

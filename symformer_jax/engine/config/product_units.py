@@ -59,6 +59,8 @@ class ProductUnitsConfig:
   # larger one than `largest` is left out.
   multiples: tuple[float, ...] = (0.5, 1 / 3)
   most_growth: float = 6.0
+  # What costs more than so many times that, by the curvature, is not tried.
+  worth_trying: float = 4.0
   exact: float = 1e-11
   largest: float = 6.0
 
