@@ -123,11 +123,12 @@ class _Units:
     goals, roots = [], []
     for _, (z, weights) in whole:
       z, weights = z[some] - np.median(z[some]), weights[some]
-      away = np.abs(z / (np.max(np.abs(z)) or 1.0))
+      z = z / (np.max(np.abs(z)) or 1.0)
+      away = np.abs(z)
       relative = weights / (away + max(np.quantile(away, config.quantile), 1e-9)) ** 2
       for each in (weights, relative):
         root = np.sqrt(each / np.sum(each))
-        goals.append(root * z / (np.max(np.abs(z)) or 1.0))
+        goals.append(root * z)
         roots.append(root)
     is_negative = (rows.x[some][:, used] < 0).astype(float)
     table = Table((logs - means) / deviations, is_negative, np.array(goals), np.array(roots))
@@ -170,24 +171,24 @@ class _Units:
     starts, fits = _taken(starts, chosen), Fits(*(each[chosen] for each in fits))
     rounding = Rounding(self.table, starts, fits, layout, self.deviations, self.is_whole, config.multiples, config)
     fits = rounding.run()
+    columns = Columns(self.columns, self.rows.x, self.means, self.deviations, largest=config.largest)
     by_link = []
     for place, link in enumerate(self.links):
+      target = terms.whole(link, self.rows)
+      assert target is not None  # others are no links of these rows
       some = [int(i) for i in np.argsort(fits.left, kind="stable") if starts.target[i] == 2 * place]
       # Of exponents that are no plain numbers the nearest will do, where the data are not met.
       near = [i for rank, i in enumerate(some) if not rank or rounding.is_plain[i] or fits.left[i] <= config.exact]
-      written = [self._written(starts, fits, i, layout, link) for i in near]
-      by_link.append([node for node in written if node is not None])
+      written = [self._written(columns.terms(starts, fits, i, layout), *target) for i in near]
+      by_link.append([link.undo(node) for node in written if node is not None])
     return list(dict.fromkeys(in_turn(by_link)))
 
-  def _written(self, starts: Starts, fits: Fits, i: int, layout: Layout, link: Link) -> Node | None:
-    """y by a fit; None where that is undefined for a row."""
+  def _written(self, some: Sequence[Node], z: np.ndarray, weights: np.ndarray) -> Node | None:
+    """The sum of terms that fits a target best; None where there are none, or one is undefined for a row."""
     interruption.check()
-    columns = Columns(self.columns, self.rows.x, self.means, self.deviations, largest=self.config.largest)
-    found, some = terms.whole(link, self.rows), columns.terms(starts, fits, i, layout)
-    if found is None or not some:
-      return None
-    node = fitted_sum(some, self.rows.x, *found, most_growth=self.config.most_growth, exact=self.config.exact)
-    return None if node is None else link.undo(node)
+    config = self.config
+    return fitted_sum(
+      some, self.rows.x, z, weights, most_growth=config.most_growth, exact=config.exact) if some else None
 
   def _has_rows(self, shape: _Shape) -> bool:
     num = sum(shape.is_used) + sum(shape.layout.num_inner) - (not shape.has_factor)

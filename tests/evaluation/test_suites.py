@@ -118,8 +118,7 @@ def test_the_suite_of_sources_leaves_out_what_its_labels_say(own_file, tmp_path)
       "curves", "two_constants", "wave_fractions", "phases", "exact_fractions", "function_fractions",
       "linked_fractions", "enumeration", "transformer", "single_index", "separable", "pairs_inside", "library",
       "triples", "subsets", "varying", "pairs", "ridges", "subsets_inside", "parts", "growth", "remainders",
-      "replacements", "compositions",
-      "evolution"):
+      "replacements", "compositions", "evolution"):
     assert set(DEFAULT.sources) - set(configs[f"without {name}"].sources) == {name}
   assert "waves" not in configs["without library waves"].library.families
   assert set(DEFAULT.terms.links) - set(configs["without terms exp"].terms.links) == {"exp"}
