@@ -134,7 +134,7 @@ class _Contest:
     if not all(math.isfinite(mean) and mean > 0 for mean in means):
       return len(self._rows)
     difference = self.errors[base] / means[0] - self.errors[i] / means[1]
-    spread = float(np.average(difference**2, weights=self.weights))
+    spread = float(np.mean((self.weights / np.mean(self.weights) * difference) ** 2))
     log_gain = abs(self._log_gain(i, base))
     return max(self._num_points, len(self._rows) * (min(1.0, 4 * log_gain / spread) if spread else 1.0))
 

@@ -54,10 +54,12 @@ def simplest_within_one_error(
 
 
 def is_within_one_error(errors: np.ndarray, best: np.ndarray, weights: np.ndarray) -> bool:
-  """Whether the mean of the first [N] is above that of the second by no more than one standard error."""
+  """Whether the mean of the first [N] is above that of the second by no more than one standard error, which of a weighted
+  mean is that of weighted terms: where large rows have little weight, their large errors say little.
+  """
   difference = errors - best
   mean = float(np.average(difference, weights=weights))
   if not np.isfinite(mean):
     return False
-  variance = float(np.average((difference - mean) ** 2, weights=weights))
-  return mean <= np.sqrt(variance / max(len(difference) - 1, 1))
+  terms = weights / np.mean(weights) * (difference - mean)
+  return bool(mean <= np.sqrt(np.mean(terms**2) / max(len(difference) - 1, 1)))

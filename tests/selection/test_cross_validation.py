@@ -56,3 +56,20 @@ def test_the_simplest_within_one_standard_error(gap, chosen):
   worse = 1 + gap + np.random.default_rng(1).normal(size=100) * 0.3
   errors = [np.ones(100), worse, 5 + noise]
   assert cross_validation.simplest_within_one_error(errors, [9, 5, 1], np.ones(100)) == chosen
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_error_of_a_weighted_difference_is_that_of_its_bootstrap(seed):
+  """Errors in proportion to y, weights 1/y**2: squared errors of the largest rows are a hundred times those of others,
+  and count as much.
+  """
+  rng = np.random.default_rng(seed)
+  y = np.logspace(0, 1, 60)
+  weights = 1 / y**2
+  best, other = ((share * y * rng.normal(size=60)) ** 2 for share in (0.03, 0.5))
+  assert not cross_validation.is_within_one_error(other, best, weights)
+  gap = np.average(other - best, weights=weights)
+  drawn = [np.average((other - best)[some], weights=weights[some]) for some in rng.integers(60, size=(4000, 60))]
+  # A constant taken from a difference moves its mean alone.
+  for errors, is_within in ((0.6, True), (1.5, False)):
+    assert cross_validation.is_within_one_error(other - gap + errors * np.std(drawn), best, weights) is is_within

@@ -390,7 +390,7 @@ def test_one_standard_error_of_the_difference():
   weights = np.array([1.0, 2, 3, 1])
   difference = np.array([1.0, -1, 0.5, 2])
   mean = np.average(difference, weights=weights)
-  error = math.sqrt(np.average((difference - mean) ** 2, weights=weights) / 3)
+  error = math.sqrt(np.mean((weights / np.mean(weights) * (difference - mean)) ** 2) / 3)
   for shift, is_within in ((error - mean - 1e-9, True), (error - mean + 1e-9, False)):
     assert bool(cross_validation.is_within_one_error(difference + shift + 5, np.full(4, 5.0), weights)) is is_within
   assert not cross_validation.is_within_one_error(np.array([np.inf, 0]), np.zeros(2), np.ones(2))
