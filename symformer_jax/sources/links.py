@@ -56,6 +56,7 @@ LINKS = {
   "sqrt": Link(("sqrt",), np.square, lambda y: 2 * y, lambda y: bool(np.all(y >= 0))),
   "sqrt_inv": Link(("sqrt", "inv"), lambda y: y**-2, lambda y: 2 * y**-3, lambda y: bool(np.all(y > 0))),
   "pow2": Link(("pow2",), np.sqrt, lambda y: 0.5 / np.sqrt(_off_zero(y)), lambda y: bool(np.all(y >= 0))),
+  "pow2_inv": Link(("pow2", "inv"), lambda y: y**-0.5, lambda y: 0.5 * y**-1.5, lambda y: bool(np.all(y > 0))),
   "pow3": Link(("pow3",), np.cbrt, lambda y: 1 / (3 * np.cbrt(_off_zero(y)) ** 2), lambda y: True),
   "asin": Link(("asin",), np.sin, np.cos, lambda y: float(np.max(np.abs(y))) < np.pi / 2),
   "acos": Link(("acos",), np.cos, np.sin, lambda y: bool(np.all((y >= 0) & (y <= np.pi)))),

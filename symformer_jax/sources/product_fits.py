@@ -44,18 +44,22 @@ def _off_zero(n: jax.Array) -> jax.Array:
   return jnp.where(jnp.abs(n) < _BESIDE_POLE, _BESIDE_POLE, n)
 
 
-# THE functions of a unit: of an argument of either sign.
-FUNCTIONS: dict[str, Callable[[jax.Array], jax.Array]] = {
-  "exp": lambda n: jnp.exp(jnp.minimum(n, _LARGEST_LOG)),
-  "inv": lambda n: 1 / _off_zero(1 + n),
-  "sqrt": lambda n: jnp.sqrt(_one_plus(n)),
-  "inv_sqrt": lambda n: 1 / jnp.sqrt(_one_plus(n)),
-  "ln": lambda n: jnp.log1p(jnp.maximum(n, _JUST_ABOVE)),
-  "pure_ln": lambda n: jnp.log(jnp.maximum(n, _TINY)),
-  "tanh": jnp.tanh,
-  "atan": jnp.arctan,
-  "bose": lambda n: 1 / jnp.expm1(jnp.clip(_off_zero(n), -_LARGEST_LOG, _LARGEST_LOG)),
-  "cos": jnp.cos,
+# A function of a sum of two products, n + o: for it the factor of n, which would be one of the whole, is its exponent.
+POWER = "power"
+# THE functions of a unit, of an argument of either sign and an exponent that only `POWER` has.
+FUNCTIONS: dict[str, Callable[[jax.Array, jax.Array], jax.Array]] = {
+  "exp": lambda n, _: jnp.exp(jnp.minimum(n, _LARGEST_LOG)),
+  "inv": lambda n, _: 1 / _off_zero(1 + n),
+  "sqrt": lambda n, _: jnp.sqrt(_one_plus(n)),
+  "inv_sqrt": lambda n, _: 1 / jnp.sqrt(_one_plus(n)),
+  "ln": lambda n, _: jnp.log1p(jnp.maximum(n, _JUST_ABOVE)),
+  "pure_ln": lambda n, _: jnp.log(jnp.maximum(n, _TINY)),
+  "tanh": lambda n, _: jnp.tanh(n),
+  "atan": lambda n, _: jnp.arctan(n),
+  "bose": lambda n, _: 1 / jnp.expm1(jnp.clip(_off_zero(n), -_LARGEST_LOG, _LARGEST_LOG)),
+  "cos": lambda n, _: jnp.cos(n),
+  POWER: lambda n, exponent: jnp.exp(
+    jnp.clip(exponent * jnp.log(jnp.maximum(n, _TINY)), -_LARGEST_LOG, _LARGEST_LOG)),
 }
 
 
@@ -180,7 +184,7 @@ def _of_columns(starts: Starts, layout: Layout, table: Table) -> Starts:
 
 class _Column(NamedTuple):
   """A linear column of a start: values [N], slopes by the logarithm of the outer product, whose exponents stand there,
-  and of each inner one.
+  and by the parameters of each inner one [M + 1, N].
   """
 
   values: jax.Array
@@ -252,39 +256,48 @@ class _Fit:
       logs = self._logs.T[: column.outer.stop - column.outer.start]
       slopes = slopes.at[column.outer].add(factor * column.by_outer[None] * logs)
       for place, by_inner in column.by_inner:
-        slopes = slopes.at[place].add(factor * by_inner[None] * self._along)
+        slopes = slopes.at[place].add(factor * by_inner)
     slopes = slopes * self._is_free[:, None]
     left = self._goal - (basis @ self._goal) @ basis
     return _Projection(left, slopes - (slopes @ basis.T) @ basis, jnp.sum(left**2))
 
   def _columns(self, parameters: jax.Array) -> list[_Column]:
     """Two of each unit with a function, the constant last."""
-    found, signs = [], iter(self._signs)
+    found, signs, which = [], iter(self._signs), jnp.asarray(self._start.function)
+    is_power = which == list(FUNCTIONS).index(POWER)
     for i, (outer, inner) in enumerate(self._places):
       log = self._logs @ parameters[outer]
       product = self._start.is_used[i] * next(signs) * self._root * jnp.exp(log - log.max())
-      parts = [next(signs) * jnp.exp(jnp.clip(parameters[place] @ self._along, -_LARGEST_LOG, _LARGEST_LOG))
-               for place in inner]
       if not inner:
         found.append(_Column(product, product, outer))
         continue
-      which = jnp.asarray(self._start.function)
-      for value, slope in _functions(functools.reduce(jnp.add, parts), which):
-        found.append(_Column(product * value, product * value, outer, [
-          (place, product * slope * part) for place, part in zip(inner, parts, strict=True)]))
+      exponent = parameters[inner[0].stop - 1]
+      logs = [parameters[place] @ self._along for place in inner]
+      logs[0] = logs[0] - jnp.where(is_power, exponent, 0.0)
+      parts = [next(signs) * jnp.exp(jnp.clip(log, -_LARGEST_LOG, _LARGEST_LOG)) for log in logs]
+      for value, slope, by_exponent in _functions(functools.reduce(jnp.add, parts), exponent, which):
+        slopes = [(product * slope * part)[None] * self._along for part in parts]
+        slopes[0] = slopes[0].at[-1].set(jnp.where(is_power, product * by_exponent, slopes[0][-1]))
+        found.append(_Column(product * value, product * value, outer, list(zip(inner, slopes, strict=True))))
     return [*found, _Column(self._root, jnp.zeros_like(self._root), slice(0, 0))]
 
 
-def _with_slopes(function: Callable[[jax.Array], jax.Array], n: jax.Array) -> tuple[jax.Array, jax.Array]:
-  return jax.jvp(function, (n,), (jnp.ones_like(n),))
+def _with_slopes(
+  function: Callable[[jax.Array, jax.Array], jax.Array], n: jax.Array, exponent: jax.Array
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+  value, slope = jax.jvp(lambda n: function(n, exponent), (n,), (jnp.ones_like(n),))
+  return value, slope, jax.jvp(lambda exponent: function(n, exponent), (exponent,), (jnp.ones_like(exponent),))[1]
 
 
-def _functions(n: jax.Array, which: jax.Array) -> list[tuple[jax.Array, jax.Array]]:
-  """Values and slopes of the two linear columns of a function of n: itself and 1, of a cosine the sine."""
+def _functions(n: jax.Array, exponent: jax.Array, which: jax.Array) -> list[tuple[jax.Array, jax.Array, jax.Array]]:
+  """Values, slopes by n and by the exponent of the two linear columns of a function of n: itself and 1, of a cosine the
+  sine.
+  """
   branches = [functools.partial(_with_slopes, function) for function in FUNCTIONS.values()]
-  values, slopes = lax.switch(which, branches, n)
+  values, slopes, by_exponent = lax.switch(which, branches, n, exponent)
   is_wave = which == list(FUNCTIONS).index("cos")
-  return [(values, slopes), (jnp.where(is_wave, jnp.sin(n), 1.0), jnp.where(is_wave, jnp.cos(n), 0.0))]
+  beside = jnp.where(is_wave, jnp.sin(n), 1.0), jnp.where(is_wave, jnp.cos(n), 0.0), jnp.zeros_like(n)
+  return [(values, slopes, by_exponent), beside]
 
 
 def _solved(columns: Sequence[jax.Array], goal: jax.Array) -> tuple[jax.Array, list[jax.Array]]:

@@ -1,6 +1,7 @@
 """Product units as formulas."""
 
 from collections.abc import Callable, Sequence
+import functools
 import math
 
 import numpy as np
@@ -37,7 +38,13 @@ WRITTEN: dict[str, Callable[[Node], Node]] = {
   "atan": lambda n: Node("atan", (n,)),
   "bose": lambda n: _inverse(_plus(-1, Node("exp", (n,)))),
   "cos": lambda n: Node("cos", (n,)),
+  product_fits.POWER: lambda n: Node("pow", (n, number(0.7))),  # for any exponent
 }
+
+
+def _digits(exponent: float) -> float:
+  rounded = round(exponent, 4)
+  return rounded if abs(exponent - rounded) < _ROUNDING else float(exponent)
 
 
 def operators(name: str) -> frozenset[str]:
@@ -77,12 +84,17 @@ class Columns:
       if not inner:
         found.append(factor)
         continue
-      logs = fits.parameters[i, [each.stop - 1 for each in inner]] - [size for _, size in others]
+      name = list(product_fits.FUNCTIONS)[int(starts.function[i])]
+      logs, write = fits.parameters[i, [each.stop - 1 for each in inner]], WRITTEN[name]
+      if name == product_fits.POWER:
+        write, logs[0] = functools.partial(expression.power, exponent=number(_digits(float(logs[0])))), 0.0
+      logs -= [size for _, size in others]
+      if name == product_fits.POWER:
+        logs -= logs[0]
       argument = chain("+", [Node("*", (node, number(float(sign * math.exp(min(log, _LARGEST_LOG))))))
                              for (node, _), sign, log in zip(others, signs[1:], logs, strict=True)])
-      name = list(product_fits.FUNCTIONS)[int(starts.function[i])]
       found += [Node("*", (factor, Node("sin", (argument,)))) if name == "cos" else factor,
-                Node("*", (factor, WRITTEN[name](argument)))]
+                Node("*", (factor, write(argument)))]
     return [node for node in found if not tidy(node).is_number]
 
   def _product(self, parameters: np.ndarray) -> tuple[Node, float] | None:
@@ -90,7 +102,7 @@ class Columns:
     undefined for a row, or an exponent is too large.
     """
     powers = parameters / self._deviations
-    powers = np.where(np.abs(powers - np.round(powers, 4)) < _ROUNDING, np.round(powers, 4), powers)
+    powers = np.array([_digits(each) for each in powers])
     whole = np.round(powers)
     if np.any(self._is_negative & (np.abs(powers - whole) > _ROUNDING)) or np.max(np.abs(powers)) > self._largest:
       return None

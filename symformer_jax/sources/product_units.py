@@ -70,7 +70,7 @@ class ProductUnits(Stateless):
   @np.errstate(all="ignore")  # what is not finite is left out
   def _nodes(self, question: Question, turn: int, num: int) -> tuple[Node, ...]:
     task, config = question.task, self.config.product_units
-    links, shapes = config.plans[turn]
+    links, shapes, functions = config.plans[turn]
     allows = terms.allowed_operators(task.rule)
     targets = [LINKS[name] for name in links if LINKS[name].is_defined(task.fit_rows.y)
                and (allows is None or all(map(allows, LINKS[name].operators)))]
@@ -79,7 +79,8 @@ class ProductUnits(Stateless):
       return ()
     if allows is not None:
       units = units.under(task.rule)
-    formulas = in_turn([units.formulas([SHAPES[name] for name in shapes if SHAPES[name].layout == layout])
+      functions = tuple(name for name in functions if all(map(task.rule.allows_operator, product_forms.operators(name))))
+    formulas = in_turn([units.formulas([SHAPES[name] for name in shapes if SHAPES[name].layout == layout], functions)
                         for layout in dict.fromkeys(SHAPES[name].layout for name in shapes)])
     short = (node for node in formulas if programs.size(node) <= programs.MAX_TOKENS)
     return pair_sums.allowed(short, task, num, self.config.terms)
@@ -136,20 +137,18 @@ class _Units:
     return cls(rows, used, table, means, deviations, is_whole, tuple(link for link, _ in whole), config)
 
   def under(self, rule: Rule) -> "_Units":
-    """With those functions and exponents alone that a rule allows."""
+    """With those exponents alone that a rule allows."""
     config = self.config
-    functions = tuple(
-      name for name in config.functions if all(map(rule.allows_operator, product_forms.operators(name))))
     has_roots = rule.allows_operator("pow") and rule.allows_operator("sqrt")
     largest = config.largest if rule.max_exponent is None else min(config.largest, rule.max_exponent)
     return dataclasses.replace(self, config=dataclasses.replace(
-      config, functions=functions, multiples=config.multiples if has_roots else (1.0,), largest=largest))
+      config, multiples=config.multiples if has_roots else (1.0,), largest=largest))
 
-  def formulas(self, shapes: Sequence[_Shape]) -> list[Node]:
-    """Formulas of shapes of one layout, the nearest first."""
+  def formulas(self, shapes: Sequence[_Shape], functions: Sequence[str]) -> list[Node]:
+    """Formulas of shapes of one layout, with some functions, the nearest first."""
     layout = shapes[0].layout
     config = self.config
-    functions = config.functions if any(layout.num_inner) else tuple(product_fits.FUNCTIONS)[:1]
+    functions = functions if any(layout.num_inner) else tuple(product_fits.FUNCTIONS)[:1]
     asked = [(place, shape, function) for place in range(len(self.links)) for shape in shapes
              if self._has_rows(shape) for function in functions]
     if not asked:
@@ -213,6 +212,9 @@ class _Units:
         # A sum that is below 0 is nowhere less than -1, where roots and logarithms end.
         least = np.max(along, axis=1) + math.log(len(inner)) + np.abs(away)
         parameters[:, place.stop - 1] = np.where(sign[:, at] > 0, away, -least)
+      if inner and function == product_fits.POWER:
+        sign[:, at - len(inner) + 1] = 1
+        parameters[:, inner[0].stop - 1] = rng.choice((-1, 1), size=num) * np.exp(config.spread / 2 * rng.normal(size=num))
       at += 1
     parity = self._parities(rng, num, place_of_goal, shape.layout)
     return Starts(parameters, is_free, 2 * place_of_goal + np.arange(num) % 2,

@@ -108,14 +108,16 @@ def test_curvature_is_that_of_what_is_left():
   ("bose", lambda n: 1 / np.expm1(n)), ("cos", np.cos)])
 def test_functions(name, function):
   n = np.linspace(0.1, 3, 50)
-  np.testing.assert_allclose(product_fits.FUNCTIONS[name](n), function(n), rtol=1e-5)
+  np.testing.assert_allclose(product_fits.FUNCTIONS[name](n, 0.0), function(n), rtol=1e-5)
 
 
 @pytest.mark.parametrize("name", list(product_fits.FUNCTIONS))
 def test_functions_are_finite_wherever_they_are_asked(name):
-  values, slopes = jax.vmap(jax.value_and_grad(product_fits.FUNCTIONS[name]))(
-    np.array([-1e13, -30.0, -1.0, -0.5, 0.0, 1e-13, 0.5, 30.0, 1e13], np.float32))
-  assert np.isfinite(values).all() and np.isfinite(slopes).all()
+  at = np.array([-1e13, -30.0, -1.0, -0.5, 0.0, 1e-13, 0.5, 30.0, 1e13], np.float32)
+  for exponent in (-30.0, -0.7, 0.0, 1.3, 30.0):
+    values, slopes = jax.vmap(jax.value_and_grad(product_fits.FUNCTIONS[name], argnums=(0, 1)))(
+      at, np.full_like(at, exponent))
+    assert np.isfinite(values).all() and np.isfinite(slopes).all()
 
 
 def test_what_is_not_free_stays():
@@ -183,3 +185,28 @@ def test_fits_lower_for_accelerators(platform):
   lowered = export.export(product_fits._fit, platforms=[platform])(
     table, starts_of(FUNCTION, 3)._replace(function=np.int32(2)), FUNCTION, 3)
   assert lowered.platforms == (platform,)
+
+
+def test_powers_of_sums_of_two_products():
+  """Values, and slopes by all parameters, the exponent among them, beside the definition and its differences."""
+  x = points()
+  table = table_of(x, (0.7 * x[:, 0] + x[:, 1] * x[:, 2]) ** 1.3)
+  power = list(product_fits.FUNCTIONS).index(product_fits.POWER)
+  starts = starts_of(INSIDE, 3, function=np.full(16, power))
+  [(outer, (first, second))] = INSIDE.places(3)
+
+  def left(parameters):
+    n = np.exp(table.logs @ parameters[first][:-1]) + np.exp(table.logs @ parameters[second][:-1] + parameters[second][-1])
+    product, root, goal = np.exp(table.logs @ parameters[outer]), table.roots[0], table.goals[0]
+    design = root[:, None] * np.column_stack([product * n ** parameters[first][-1], product, np.ones(len(n))])
+    rest = goal - design @ np.linalg.lstsq(design, goal, rcond=None)[0]
+    return rest @ rest / np.sum((goal - root * (root @ goal)) ** 2)
+
+  begun = product_fits.fit(table, starts, INSIDE, num_steps=0)
+  np.testing.assert_allclose(begun.left, list(map(left, starts.parameters)), rtol=5e-3)
+  ended = product_fits.fit(table, starts, INSIDE, num_steps=60)
+  best = int(np.argmin(ended.left))
+  assert ended.left[best] < 1e-9
+  assert left(ended.parameters[best]) < 1e-9
+  exponents = ended.parameters[ended.left < 1e-10][:, first.stop - 1]
+  assert np.any(np.abs(exponents - 1.3) < 0.02)

@@ -23,7 +23,7 @@ from symformer_jax.sources.product_units import ProductUnits
 
 OPTIONS, CONFIG = SearchOptions(), DEFAULT.product_units
 NAMES = "xyzwvut"
-SUMS, OF_FUNCTIONS_OF_Y, FUNCTION, INSIDE = range(4)
+SUMS, OF_FUNCTIONS_OF_Y, FUNCTION, INSIDE, ALONE_IN_FUNCTIONS, FUNCTION_IN_FUNCTIONS = range(6)
 
 
 def points(num_columns, *, num_rows=200, low=0.5, high=3.0, seed=3):
@@ -72,7 +72,12 @@ def test_sums_for_functions_of_y(text):
   ("0.4*x*w*y*arctan(0.5*x*w/z**2)", FUNCTION), ("5.6*x/(y**2*z*w) + 0.34*sqrt(1 + 0.12*y*z**3/x)", FUNCTION),
   ("3*x*w**2/(exp(0.4*x*y/z) - 1)", FUNCTION), ("2*x*(exp(y*z/w) - 1)/(exp(y*z/w) + 1)", FUNCTION),
   ("1.3*x/(z**2*(1 + 2.5/y + 0.4*z*w))", INSIDE), ("3.4/y*sqrt(1 + y*w/(z*x) + y*z/x**2)", INSIDE),
-  ("0.35*y**2/((1 + 8/y**2 + 0.5*x*y**1.5/sqrt(z))*sqrt(x))", INSIDE), ("2 + 0.9*log(1.2*y*sqrt(w) + 3*x/z)", INSIDE)])
+  ("0.35*y**2/((1 + 8/y**2 + 0.5*x*y**1.5/sqrt(z))*sqrt(x))", INSIDE), ("2 + 0.9*log(1.2*y*sqrt(w) + 3*x/z)", INSIDE),
+  ("2.1*x/(1 + 0.7*y*z)**1.37 + 0.6", INSIDE), ("3.4*y/z*(0.5*x + w**1.5)**0.29", INSIDE),
+  ("(x**2/w - 0.03*y*z)**0.77", INSIDE), ("(1/log(1.2*y*sqrt(w) + 3*x/z + 2))**2", ALONE_IN_FUNCTIONS),
+  ("1/(3 + exp(0.6*x*y - 0.4*z/w))", ALONE_IN_FUNCTIONS), ("exp(2*cos(0.4*x*y + 0.7*z))", ALONE_IN_FUNCTIONS),
+  ("sqrt(2*x*w*(exp(0.7*y/z) - 1)/(exp(0.7*y/z) + 1))", FUNCTION_IN_FUNCTIONS),
+  ("1/(x*w + y*exp(-z/x))", FUNCTION_IN_FUNCTIONS), ("exp(x*z*(exp(-0.5*y*w) - 1))", FUNCTION_IN_FUNCTIONS)])
 def test_products_with_functions(text, turn):
   task = task_of(text, points(4))
   assert least(task, ask(task, turn)) < 1e-20
@@ -220,8 +225,9 @@ def test_functions_are_written_as_they_are_fitted(name):
   """But for a factor and a constant, which the columns have besides."""
   n = np.linspace(0.1, 0.9, 30)
   values = expression.evaluate(product_forms.WRITTEN[name](expression.variable(0)), n[:, None])
+  exponent = np.full(30, 0.7)
   design = np.column_stack([values, np.ones(30)])
-  fitted = np.asarray(FUNCTIONS[name](n), float)
+  fitted = np.asarray(FUNCTIONS[name](n, exponent), float)
   rest = fitted - design @ np.linalg.lstsq(design, fitted, rcond=None)[0]
   assert np.abs(rest).max() < 1e-5
 
@@ -256,7 +262,7 @@ def test_columns_below_zero_stand_inside_functions():
   y = 3 * x[:, 1] / (1 - 0.7 * x[:, 0] * x[:, 2]) + 2
   units = product_units._Units.of(Rows(x, y, np.ones(200)), range(3), [product_units.LINKS["y"]], CONFIG)
   left = [np.mean((expression.evaluate(node, x) - y) ** 2) / y.var()
-          for node in units.formulas([product_units.SHAPES["both"]])]
+          for node in units.formulas([product_units.SHAPES["both"]], ("inv",))]
   assert min(left) < 1e-10
 
 
@@ -284,8 +290,8 @@ def test_it_ends_when_the_search_does():
 
 
 @pytest.mark.parametrize("changes", [
-  {"functions": ("sinh",)}, {"num_formulas": 0}, {"num_survivors": 98}, {"num_starts": 0},
-  {"plans": ((("y",), ("four",)),) * 4}, {"plans": ((("log",), ("two",)),) * 4}])
+  {"num_formulas": 0}, {"num_survivors": 98}, {"num_starts": 0}, {"plans": ((("y",), ("both",), ("sinh",)),)},
+  {"plans": ((("y",), ("four",), ()),)}, {"plans": ((("log",), ("two",), ()),)}])
 def test_unusable_configs_are_refused(changes):
   with pytest.raises(ValueError, match="|".join(changes)):
     ProductUnitsConfig(**changes)

@@ -94,7 +94,7 @@ class BudgetConfig:
   # which take four times as long, none. Product units take .05 to 1.5 s a turn, the first ones least.
   early: tuple[tuple[str, int, str], ...] = (
     ("exact_fractions", 1, "closed_forms"), ("product_units", 1, "enumeration"), ("separable", 1, "enumeration"),
-    ("product_units", 2, "quadratics"), ("reductions", 19, "quadratics"), ("product_units", 1, "quadratics"),
+    ("product_units", 2, "quadratics"), ("reductions", 19, "quadratics"), ("product_units", 3, "quadratics"),
     ("remainders", 1, "power_products"), ("remainders", 1, "phases"), ("transformer", 1, "library"),
     ("remainders", 1, "library"), ("remainders", 1, "pairs"), ("replacements", 1, "exact_fractions"),
     ("replacements", 1, "phases"), ("replacements", 1, "separable"), ("replacements", 1, "library"),

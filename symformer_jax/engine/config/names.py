@@ -22,8 +22,8 @@ INNER_FUNCTIONS = ("ln", "exp", "sin", "cos", "tan", "atan")
 # Functions of the operator table that are no powers: those that a price may be put on.
 FUNCTIONS = ("ln", "exp", "sin", "cos", "tan", "cot", "asin", "acos", "atan", "acot")
 PRODUCTS_FAMILIES = ("sums", "sums_with_waves", "exponentials", "distances", "functions")
-LINKS = ("y", "inv", "ln", "exp", "sqrt", "sqrt_inv", "pow2", "pow3", "asin", "acos", "logit", "atan",
-         "complement_exp", "atan_inv")
+LINKS = ("y", "inv", "ln", "exp", "sqrt", "sqrt_inv", "pow2", "pow2_inv", "pow3", "asin", "acos", "logit",
+         "atan", "complement_exp", "atan_inv")
 # Families of functions with one constant (`sources.function_fractions.FAMILIES`).
 FUNCTION_FAMILIES = ("exponentials", "powers", "logarithms", "waves")
 # Families of functions with one constant, and with two (`sources.inner_functions.FAMILIES`, `SHAPES`).
@@ -53,7 +53,8 @@ SOURCES = (
   "triples", "ridges", "subsets_inside", "transformer", "parts", "growth", "remainders", "replacements", "compositions",
   "evolution")
 # Functions and kinds of sums of product units (`sources.product_fits.FUNCTIONS`, `sources.product_units.SHAPES`).
-PRODUCT_UNIT_FUNCTIONS = ("exp", "inv", "sqrt", "inv_sqrt", "ln", "pure_ln", "tanh", "atan", "bose", "cos")
+PRODUCT_UNIT_FUNCTIONS = ("exp", "inv", "sqrt", "inv_sqrt", "ln", "pure_ln", "tanh", "atan", "bose", "cos",
+                          "power")
 PRODUCT_UNIT_SHAPES = ("two", "three", "both", "beside", "inside", "alone")
 # How long a search goes on (`BudgetConfig`).
 EFFORTS = ("quick", "normal", "thorough")

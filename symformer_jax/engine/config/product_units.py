@@ -17,14 +17,15 @@ class ProductUnitsConfig:
 
   # Formulas that are fitted in a turn.
   num_formulas: int = 48
-  # For each turn functions of y, of `LINKS`, and what they may be.
-  plans: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
-    (("y",), ("two", "three")),
-    (("inv", "exp", "sqrt", "pow2", "ln"), ("two", "three")),
-    (("y",), ("both", "beside")),
-    (("y",), ("inside", "alone")),
+  # For each turn functions of y, of `LINKS`, what they may be, and with which functions of products.
+  plans: tuple[tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]], ...] = (
+    (("y",), ("two", "three"), ()),
+    (("inv", "exp", "sqrt", "pow2", "ln"), ("two", "three"), ()),
+    (("y",), ("both", "beside"), PRODUCT_UNIT_FUNCTIONS[:-1]),
+    (("y",), ("inside", "alone"), PRODUCT_UNIT_FUNCTIONS),
+    (("inv", "exp", "sqrt", "pow2_inv"), ("alone",), ("exp", "pure_ln", "tanh", "cos")),
+    (("inv", "exp", "sqrt"), ("both",), ("exp", "ln", "tanh", "cos")),
   )
-  functions: tuple[str, ...] = PRODUCT_UNIT_FUNCTIONS
   # Of so many columns at most, and so many different rows or more for each exponent of a sum.
   max_columns: int = 9
   rows_per_exponent: float = 2.0
@@ -69,7 +70,7 @@ class ProductUnitsConfig:
                  "num_survivors", "num_steps", "num_further_steps", "num_rounding_steps", "num_kept")
     if self.num_survivors > self.num_starts:
       raise ValueError(f"num_survivors: expected at most num_starts, got {self.num_survivors}")
-    check_names("functions", self.functions, PRODUCT_UNIT_FUNCTIONS)
-    for links, shapes in self.plans:
+    for links, shapes, functions in self.plans:
       check_names("plans", links, LINKS)
       check_names("plans", shapes, PRODUCT_UNIT_SHAPES)
+      check_names("plans", functions, PRODUCT_UNIT_FUNCTIONS)
