@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from symformer_jax.engine import criteria
-from symformer_jax.engine.config import DEFAULT, ChoiceConfig
+from symformer_jax.engine.config import DEFAULT, FUNCTIONS, ChoiceConfig
 from symformer_jax.engine.rows import Rows
 from symformer_jax.errors import InputError, suggest
 from symformer_jax.files import shorten
@@ -226,9 +226,16 @@ def num_oddities(node: Node, x: np.ndarray, *, config: ChoiceConfig = DEFAULT.ch
 
 
 def function_nats(node: Node, *, config: ChoiceConfig = DEFAULT.choice) -> float:
-  """Nats for functions that formulas seldom have, beside those for their nodes."""
+  """Nats for functions that formulas seldom have, and for functions of functions, beside those for their nodes."""
   nats = dict(config.function_nats)
-  return sum(nats.get(part.token, 0.0) for part in expression.walk(node))
+  return (sum(nats.get(part.token, 0.0) for part in expression.walk(node))
+          + config.nested_nats * num_nested(node))
+
+
+def num_nested(node: Node, *, is_inside: bool = False) -> int:
+  """Functions of columns that stand inside others, powers and inverses not counted."""
+  is_function = node.token in FUNCTIONS and soundness.has_column(node)
+  return (is_function and is_inside) + sum(num_nested(arg, is_inside=is_inside or is_function) for arg in node.args)
 
 
 def is_beyond_chance(

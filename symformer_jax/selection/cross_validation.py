@@ -11,12 +11,14 @@ from symformer_jax.selection import rounding, scoring, soundness
 
 
 def draw_folds(rows: Rows, num_folds: int, *, seed: int, config: ChoiceConfig = DEFAULT.choice) -> np.ndarray:
-  """The fold [N] of each row: blocks where the rows are a series (one evenly spaced column), else by chance."""
+  """The fold [N] of each row: some blocks each where the rows are a series (one evenly spaced column), else by chance."""
   num_folds = min(num_folds, len(rows))
-  order = (np.argsort(rows.x[:, 0]) if soundness.even_step(rows.x, config=config) is not None
-           else np.random.default_rng(seed).permutation(len(rows)))
   folds = np.empty(len(rows), int)
-  folds[order] = np.arange(len(rows)) * num_folds // len(rows)
+  if soundness.even_step(rows.x, config=config) is None:
+    folds[np.random.default_rng(seed).permutation(len(rows))] = np.arange(len(rows)) * num_folds // len(rows)
+  else:
+    num_blocks = min(num_folds * config.blocks_per_fold, len(rows))
+    folds[np.argsort(rows.x[:, 0])] = np.arange(len(rows)) * num_blocks // len(rows) % num_folds
   return folds
 
 

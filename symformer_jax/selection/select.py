@@ -20,7 +20,7 @@ from symformer_jax.language import expression, identities, printing, programs, r
 from symformer_jax.language.expression import Node
 from symformer_jax.language.tidy import tidy
 from symformer_jax.results import Constant, Equation, Rejected
-from symformer_jax.selection import choice, front, rounding, scoring, soundness
+from symformer_jax.selection import choice, front, rounding, scoring, soundness, straight
 from symformer_jax.selection.idle_parts import without_idle_parts
 
 # Other ways to write a formula, by name.
@@ -341,6 +341,7 @@ def _rounded(nodes: Sequence[Node], judge: _Judge, is_allowed: Callable[[Node], 
   nodes = [tidied(lean if is_allowed(lean := without_idle_parts(node, judge.rows.x)) else node) for node in nodes]
   leaner = [tidied(rounding.refit_constants(lean, *data, config=config)) for lean in _leaner(nodes, judge)
             if is_allowed(lean)]
+  leaner += [line for node in nodes for line in _straight(node, judge, is_allowed)]
   reduced = [tidied(rounding.remove_redundant(node, *data, config=config)) for node in [*nodes, *leaner]]
   snapped = [tidied(rounding.snap_constants(node, *data, num_errors=num_errors, config=config))
              for node in reduced for num_errors in config.snap_errors]
@@ -368,6 +369,19 @@ def _leaner(nodes: Sequence[Node], judge: _Judge) -> list[Node]:
       if np.mean(change**2) <= config.idle_change**2 * np.var(values):
         found[lean] = None
   return list(found)
+
+
+def _straight(node: Node, judge: _Judge, is_allowed: Callable[[Node], bool]) -> list[Node]:
+  """The tree with a line in the place of a function, where that describes the rows as well."""
+  data, found = (judge.rows.x, judge.rows.y, judge.rows.weights), []
+  if not judge.is_exact(whole := _Finalist(node, judge.score(node))):
+    for line in straight.straightened(node, judge.rows.x, share=judge.config.straight):
+      fitted = rounding.refit_constants(tidy(line), *data, config=judge.config)
+      fitted = tidy(rounding.remove_redundant(fitted, *data, config=judge.config))
+      if is_allowed(fitted) and judge.cost(_Finalist(fitted, judge.score(fitted)), is_rounded=False) < judge.cost(
+        whole, is_rounded=False):
+        found.append(fitted)
+  return found
 
 
 def _plain(node: Node) -> Node:

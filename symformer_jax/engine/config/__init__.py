@@ -29,6 +29,7 @@ from symformer_jax.engine.config.loop import BudgetConfig, NoiseConfig, PoolConf
 from symformer_jax.engine.config.names import (
   EDITS,
   EFFORTS,
+  FUNCTIONS,
   LIBRARY_FAMILIES,
   LINKS,
   PRODUCTS_FAMILIES,
@@ -69,7 +70,8 @@ from symformer_jax.engine.config.transformer import TransformerConfig
 
 __all__ = [
   "BudgetConfig", "ChoiceConfig", "CompositionsConfig", "CurvesConfig", "DEFAULT", "EDITS", "EFFORTS",
-  "EliminationConfig", "EnumerationConfig", "EvolutionConfig", "ExactFractionsConfig", "FactoringConfig", "FormsConfig",
+  "EliminationConfig", "EnumerationConfig", "EvolutionConfig", "ExactFractionsConfig", "FUNCTIONS", "FactoringConfig",
+  "FormsConfig",
   "FunctionFractionsConfig", "GrowthConfig", "LinkedFractionsConfig",
   "GuessesConfig", "LIBRARY_FAMILIES", "LINKS", "LibraryConfig", "LossConfig", "MonotoneConfig", "NeighboursConfig",
   "NoiseConfig", "OscillationsConfig",
