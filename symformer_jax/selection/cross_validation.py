@@ -56,8 +56,10 @@ def simplest_within_one_error(
 
 
 def is_within_one_error(errors: np.ndarray, best: np.ndarray, weights: np.ndarray) -> bool:
-  """Whether the mean of the first [N] is above that of the second by no more than one standard error, which of a weighted
-  mean is that of weighted terms: where large rows have little weight, their large errors say little.
+  """Whether the mean of the first [N] is above that of the second by no more than one standard error.
+
+  Of a weighted mean that is the one of weighted terms: where large rows have little weight, their large errors say
+  little.
   """
   difference = errors - best
   mean = float(np.average(difference, weights=weights))

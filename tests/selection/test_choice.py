@@ -219,18 +219,18 @@ def test_a_pole_between_rows_must_matter():
   x = np.linspace(1, 9, 300)
   noise = np.random.default_rng(0).normal(size=300)
   texts = ["2.1*x", "0.31/(x - 5) + 2*x"]
-  weak, clear = (Rows(x[:, None], size / (x - 5) + 2 * x + noise, np.ones(300)) for size in (0.2, 1.0))
+  weak, clear = (Rows(x[:, None], size / (x - 5) + 2 * x + noise, np.ones(300)) for size in (0.1, 1.0))
   config = dataclasses.replace(DEFAULT.choice, odd_gain=1.0)
   assert choice.choose(make_lines(texts, weak), weak, num_points=300, seed=0, config=config) == 1
   assert chosen(texts, weak) == "2.1*x" and chosen(texts, clear) == texts[1]
 
 
 @pytest.mark.parametrize("text, nats", [
-  ("exp(x) + sin(z)", 0.0), ("arctan(x)", 2.2), ("tan(arcsin(x)) + arctan(z)*x", 1.6 + 1.8 + 2.2),
+  ("exp(x) + sin(z)", 0.0), ("arctan(x)", 2.2), ("tan(arcsin(x)) + arctan(z)*x", 1.6 + 1.8 + 2.2 + 2.3),
   ("arccos(x)*cot(z)", 2.2 + 1.6)])
 def test_functions_that_formulas_seldom_have_cost_more(text, nats):
   assert choice.function_nats(parser.parse(text, NAMES)) == pytest.approx(nats)
-  none = dataclasses.replace(DEFAULT.choice, function_nats=())
+  none = dataclasses.replace(DEFAULT.choice, function_nats=(), nested_nats=0.0)
   assert choice.function_nats(parser.parse(text, NAMES), config=none) == 0.0
 
 
@@ -265,3 +265,29 @@ def test_two_waves_that_noise_sets_apart_are_the_one_with_a_phase():
   [wave] = soundness.waves(best.node)
   assert best.r2 > 0.99 and best.complexity <= 16
   np.testing.assert_allclose(sorted(abs(c.value) for c in best.constants), [0.3, 0.4, 0.7, 2.1, 2.5], rtol=0.15)
+
+
+@pytest.mark.parametrize(("text", "num"), [
+  ("exp(-arctan(0.4*x))", 1), ("sin(exp(2)*x)", 0), ("exp(-log(x)**2)", 1), ("sin(cos(exp(x)))", 2),
+  ("exp(sqrt(x) - 1/x**2)*sin(x)", 0)])
+def test_functions_of_functions_are_counted(text, num):
+  assert choice.num_nested(parser.parse(text, NAMES)) == num
+
+
+def test_a_function_of_a_function_costs_more():
+  plain, nested = (parser.parse(text, NAMES) for text in ("5.6*exp(-0.5*x) + 1.9", "5.7*exp(-0.9*exp(0.4*x)) + 1.9"))
+  assert choice.function_nats(plain) == 0
+  assert choice.function_nats(nested) == DEFAULT.choice.nested_nats
+  free = dataclasses.replace(DEFAULT.choice, nested_nats=0.0)
+  assert choice.function_nats(nested, config=free) == 0
+
+
+def test_an_evenly_spaced_decay_is_an_exponential():
+  """Its steep beginning is no block that the rest has to tell."""
+  rng, x = np.random.default_rng(13), np.linspace(0, 5, 40)
+  scale, rate, offset = rng.uniform(3, 6), rng.uniform(0.4, 0.9), rng.uniform(0.8, 2.2)
+  rows = Rows(x[:, None], scale * np.exp(-rate * x) + offset + 0.03 * rng.normal(size=40), np.ones(40))
+  lines = ["2.4", "5.5 - 0.9*x", "7.5 - 4*arctan(x)", "5.6*exp(-0.8*x) + 1.9", "exp(24*exp(-0.035*x) - 22.3) + 1.9"]
+  config = dataclasses.replace(DEFAULT.choice, blocks_per_fold=1)
+  assert chosen(lines, rows, config=config) != lines[3]
+  assert chosen(lines, rows) == lines[3]
