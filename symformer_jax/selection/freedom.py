@@ -39,7 +39,8 @@ def _triangle(columns: np.ndarray) -> np.ndarray:
   """R of the columns' QR [at most P, P], from parts of the rows, for which the processor's cache has room."""
   triangle = columns[:0]
   for i in range(0, len(columns), CHUNK_ROWS):
-    triangle = np.linalg.qr(np.concatenate([triangle, columns[i : i + CHUNK_ROWS]]), mode="r")
+    part = np.concatenate([triangle, columns[i : i + CHUNK_ROWS]])
+    triangle = np.asarray(np.linalg.qr(part, mode="r"))
   return triangle
 
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from symformer_jax.selection import freedom
 from symformer_jax.selection.freedom import told_apart
 
 
@@ -38,3 +39,11 @@ def test_scales_of_columns_do_not_matter(columns, scale):
 def test_columns_that_say_nothing_are_left_out(columns, bad):
   columns[:, 1] = np.where(np.arange(30) > 3, bad, 0.0)
   assert told_apart(columns, np.array([0, 1, 1, 2]), 9).tolist() == [True, False, True, True]
+
+
+def test_rows_in_parts_tell_what_they_tell_together(columns, monkeypatch):
+  mixed = np.column_stack([columns, columns @ [1, 2, 0, 1e-3]])
+  ranks = np.array([0, 1, 1, 2, 1])
+  together = told_apart(mixed, ranks, 9)
+  monkeypatch.setattr(freedom, "CHUNK_ROWS", 7)
+  assert told_apart(mixed, ranks, 9).tolist() == together.tolist() and together.sum() == 4
