@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from symformer_jax.language import expression, printing, programs, source_code
+from symformer_jax.language import expression, loosened, printing, programs, source_code
 from symformer_jax.language.expression import Node
 
 OK, FAILED = "ok", "failed"
@@ -16,7 +16,7 @@ OK, FAILED = "ok", "failed"
 
 @dataclasses.dataclass(frozen=True)
 class Constant:
-  """A fitted constant.
+  """A constant of a formula: fitted, or a whole number.
 
   Attributes:
     value: in the digits that the formula is written with.
@@ -58,10 +58,13 @@ class Equation:
     mse: mean squared error, squared units of y, each row counting as its weight; rmse: its root.
     r2: 1 - mse / weighted variance of y; None where it does not exist.
     relative_error: mean |error| / |y|, weighted as well; None where every y is 0.
-    constants: in the order in which they stand in the tree.
+    constants: those that were fitted, in the order in which they stand in the tree.
     filled: where a template was given, its unknown functions and parameters.
     number_units: the unit of each number of the tree in their order, whole ones as well; None where it is left open,
       and for all where units are not known.
+    whole: of data that are not met exactly the whole numbers that may be parameters (`loosened.whole_numbers`), in the
+      order of the tree, with the errors that they have as free constants: None where other numbers make up for one, or
+      a template gives it; empty where none has an error.
   """
 
   node: Node
@@ -72,6 +75,7 @@ class Equation:
   constants: tuple[Constant, ...]
   filled: Filled | None = None
   number_units: tuple[str | None, ...] | None = None
+  whole: tuple[Constant, ...] = ()
 
   def __repr__(self) -> str:
     # A tree's own form has a node in a node in a node.
@@ -81,18 +85,37 @@ class Equation:
 
   def with_units(self, number_units: Sequence[str | None]) -> "Equation":
     """With the unit of each number of the tree."""
-    numbers = [node for node in expression.walk(self.node) if node.is_number]
-    of_constants = [unit for node, unit in zip(numbers, number_units, strict=True) if programs.is_constant(node)]
-    constants = tuple(dataclasses.replace(constant, unit=unit)
-                      for constant, unit in zip(self.constants, of_constants, strict=True))
-    return dataclasses.replace(self, constants=constants, number_units=tuple(number_units))
+    kinds = loosened.kinds_of_numbers(self.node)
+
+    def with_own(constants: Sequence[Constant], kind: int) -> tuple[Constant, ...]:
+      own = [unit for other, unit in zip(kinds, number_units, strict=True) if other == kind]
+      return tuple(dataclasses.replace(constant, unit=unit) for constant, unit in zip(constants, own, strict=True))
+
+    whole = with_own(self.whole, loosened.WHOLE) if self.whole else ()
+    return dataclasses.replace(self, constants=with_own(self.constants, loosened.FITTED), whole=whole,
+                               number_units=tuple(number_units))
+
+  @property
+  def all_constants(self) -> tuple[Constant, ...]:
+    """The fitted constants and the whole numbers that have an error, in the order in which they stand in the tree."""
+    if not self.whole:
+      return self.constants
+    of_kind = {loosened.FITTED: iter(self.constants), loosened.WHOLE: iter(self.whole)}
+    kinds = [kind for kind in loosened.kinds_of_numbers(self.node) if kind is not None]
+    found = [(kind, next(of_kind[kind])) for kind in kinds]
+    return tuple(each for kind, each in found if kind == loosened.FITTED or each.stderr is not None)
 
   @property
   def whole_numbers(self) -> list[tuple[float, str]]:
-    """Whole numbers that were not fitted and have a unit, as the 2 of `2*x` in metres for seconds, and the unit."""
+    """Whole numbers that were not fitted and have a unit, as the 2 of `2*x` in metres for seconds, and the unit;
+    without those of `all_constants`.
+    """
     numbers = [node for node in expression.walk(self.node) if node.is_number]
-    return [(node.value, unit) for node, unit in zip(numbers, self.number_units or (), strict=False)
-            if unit not in (None, "1") and not programs.is_constant(node)]
+    whole = iter(self.whole)
+    has_error = [kind == loosened.WHOLE and next(whole, Constant(0.0, None)).stderr is not None
+                 for kind in loosened.kinds_of_numbers(self.node)]
+    return [(node.value, unit) for node, unit, is_told in zip(numbers, self.number_units or (), has_error, strict=False)
+            if unit not in (None, "1") and not programs.is_constant(node) and not is_told]
 
   @property
   def expression(self) -> str:
@@ -121,8 +144,15 @@ class Equation:
       "expression": self.expression, "latex": self.latex, "complexity": self.complexity, "r2": self.r2,
       "mse": self.mse, "rmse": self.rmse, "relative_error": self.relative_error,
       "constants": [dataclasses.asdict(c) for c in self.constants],
+      "whole": [dataclasses.asdict(c) for c in self.whole],
     } | ({} if self.filled is None else {"filled": self.filled.to_json()}) | (
       {} if self.number_units is None else {"number_units": list(self.number_units)})
+
+
+def whole_constants(node: Node, errors: Sequence[float | None]) -> tuple[Constant, ...]:
+  """`Equation.whole` of a tree, from the errors of its whole numbers; none without errors."""
+  values = loosened.whole_numbers(node) if errors else []
+  return tuple(Constant(value, error) for value, error in zip(values, errors, strict=True))
 
 
 @dataclasses.dataclass(frozen=True)

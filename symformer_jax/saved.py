@@ -15,7 +15,7 @@ import numpy as np
 
 from symformer_jax import configuration, files, results
 from symformer_jax.errors import InputError
-from symformer_jax.language import expression, operators, parser
+from symformer_jax.language import expression, loosened, operators, parser
 from symformer_jax.language.expression import Node, number, variable
 from symformer_jax.results import Constant, Counts, Equation, Filled, Progress, Rejected, SearchResult, Seconds, Seen
 
@@ -228,12 +228,15 @@ def _read_equation(record: Mapping[str, Any], names: tuple[str, ...]) -> Equatio
   # Format 1 had the text alone.
   node = _read_tree(record["tree"], len(names)) if "tree" in record else parser.parse(record["expression"], names)
   constants = tuple(_read_constant(each, "constants") for each in as_list(record["constants"], "constants"))
+  whole = tuple(_read_constant(each, "whole") for each in as_list(record.get("whole", []), "whole"))
   num_numbers, mse = sum(n.is_number for n in expression.walk(node)), _number(record["mse"], "mse")
+  if whole and [constant.value for constant in whole] != loosened.whole_numbers(node):
+    raise ValueError("whole: expected the whole numbers of the formula")
   if mse < 0:
     raise ValueError(f"mse: expected a number of at least 0, got {mse:g}")
   return Equation(node, names, mse, _optional(record["r2"], "r2"),
                   _optional(record["relative_error"], "relative_error"), constants, _read_filled(record.get("filled")),
-                  _read_texts(record.get("number_units"), "number_units", num_numbers))
+                  _read_texts(record.get("number_units"), "number_units", num_numbers), whole)
 
 
 def _read_constant(record: Any, what: str) -> Constant:

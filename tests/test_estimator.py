@@ -111,7 +111,7 @@ def test_the_law_and_its_exports(fitted, data):
 def test_the_front_is_a_table(fitted, data):
   frame = fitted.equations_
   assert list(frame.columns) == ["expression", "latex", "complexity", "r2", "mse", "rmse", "relative_error",
-                                 "constants", "recommended"]
+                                 "constants", "whole", "recommended"]
   assert frame["recommended"].sum() == 1 and frame["complexity"].is_monotonic_increasing
   assert len(np.unique(fitted.predict(data[0], index=0))) == 1
   with pytest.raises(InputError, match=r"index: expected a row of equations_ \(0 to \d+\), got 99"):

@@ -52,6 +52,14 @@ def fitted_by_hand(result, **params):
   return estimator
 
 
+def test_whole_numbers_with_errors_come_back(tmp_path):
+  result = make_result()
+  line = dataclasses.replace(result.pareto[0], node=parser.parse("2*a + 3", ["a", "b"]), constants=(),
+                             whole=(Constant(2.0, 0.1, unit="m"), Constant(3.0, None)))
+  saved.save_result(dataclasses.replace(result, pareto=(line,), best=line), tmp_path / "r.json")
+  assert symformer_jax.load_result(tmp_path / "r.json").best == line
+
+
 @pytest.mark.parametrize("weights", [None, np.array([1.0, 2.0, 0.0])])
 def test_a_result_comes_back_whole(tmp_path, weights):
   result = make_result(weights=weights)
@@ -351,6 +359,8 @@ def test_whatever_is_damaged_is_said_in_words_about_the_file(tmp_path, kind):
   (changed(feature_names=3), "feature_names: expected those of the formulas"),
   (changed(front=[TREE | {"constants": None}] * 2), "constants: expected a list, got None"),
   (changed(front=[TREE | {"constants": [{"value": 1, "stderr": 0, "exact": 3}]}] * 2), "exact: expected text, got 3"),
+  (changed(front=[TREE | {"whole": 3}] * 2), "whole: expected a list, got 3"),
+  (changed(front=[TREE | {"whole": [{"value": 77, "stderr": 1}]}] * 2), "whole: expected the whole numbers of"),
   (changed(params={"config": 3}), "params.config: expected its own keys and values, got 3"),
   (changed(params={"restrictions": {"forbiden": []}}), "unknown key params.restrictions.forbiden: did you mean"),
   (changed(params={"restrictions": {"max_sizes": [3]}}), "max_sizes: expected pairs of an operator and a size, got 3"),

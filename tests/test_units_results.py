@@ -85,6 +85,20 @@ def test_units_of_numbers_and_of_the_constants_among_them():
   assert line.with_units([None] * 3).whole_numbers == []
 
 
+def test_whole_numbers_with_errors_stand_among_the_constants():
+  line = equation("2*exp(-0.5*x) + 3 + z", constants=[Constant(-0.5, 0.1)])
+  errors = {2: 0.2, 3: None}
+  whole = results.whole_constants(line.node, [errors[value] for value in results.loosened.whole_numbers(line.node)])
+  line = dataclasses.replace(line, whole=whole)
+  numbers = [node.value for node in results.expression.walk(line.node) if node.is_number]
+  assert [c.value for c in line.all_constants] == [value for value in numbers if value != 3]
+  assert {c.value: c.stderr for c in line.all_constants} == {2: 0.2, -0.5: 0.1}
+  told = line.with_units([{2: "m", 3: "s", -0.5: "1/s"}[value] for value in numbers])
+  assert {c.value: c.unit for c in told.whole} == {2: "m", 3: "s"} and told.whole_numbers == [(3.0, "s")]
+  assert told.to_json()["whole"] == [dataclasses.asdict(c) for c in told.whole]
+  assert results.whole_constants(line.node, []) == () and equation("2*x").all_constants == ()
+
+
 def test_json_has_what_there_is():
   plain = equation("2*x").to_json()
   assert not {"filled", "number_units"} & set(plain) and plain["rmse"] == 2 and plain["complexity"] == 3

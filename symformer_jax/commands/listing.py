@@ -6,6 +6,7 @@ import sys
 from rich import console
 
 from symformer_jax.language.names import written
+from symformer_jax.language.printing import format_number
 from symformer_jax.presentation.numerals import format_r2
 from symformer_jax.results import EXACT, NOISE, Constant, Equation, Filled, SearchResult
 from symformer_jax.selection import choice
@@ -46,12 +47,12 @@ def print_result(result: SearchResult, selected: Equation, *, name: str, target:
     print(f"selected: {target} = {selected.expression}")
   if selected.filled is not None:
     print("template: " + ", ".join(_filled_texts(selected.filled)))
-  if selected.constants:
-    print("constants: " + ", ".join(_constant_text(constant) for constant in selected.constants))
+  if selected.all_constants:
+    print("constants: " + ", ".join(_constant_text(constant) for constant in selected.all_constants))
   if selected.whole_numbers:
     print("whole numbers: " + ", ".join(f"{value:g} {unit}" for value, unit in selected.whole_numbers))
   if result.seen is not None:
-    noise = "" if result.seen.noise is None else f"; noise {100 * result.seen.noise:.2g} % of its spread"
+    noise = "" if result.seen.noise is None else f"; noise {format_number(100 * result.seen.noise, 2)} % of its spread"
     print(f"seen: {', '.join(_range_text(result.seen.ranges))}{noise}")
   counts, seconds = result.counts, result.seconds
   drawn = (f"{counts.sampled} samples, {counts.valid} valid, {counts.distinct} distinct" if counts.sampled
@@ -78,7 +79,7 @@ def _range_text(ranges: Mapping[str, tuple[float, float]]) -> list[str]:
 
 
 def _constant_text(constant: Constant) -> str:
-  error = "" if constant.stderr is None else f" +- {constant.stderr:.1g}"
+  error = "" if constant.stderr is None else f" +- {format_number(constant.stderr, 1)}"
   unit = "" if constant.unit in (None, "1") else f" {constant.unit}"
   return f"{constant.value:.15g}{error}{unit}" + (f" ({constant.exact})" if constant.exact else "")
 

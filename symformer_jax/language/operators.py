@@ -201,3 +201,5 @@ UNARY: tuple[Operator, ...] = tuple(op for op in OPERATORS if op.arity == 1)
 MODEL_OPERATORS: tuple[Operator, ...] = tuple(op for op in OPERATORS if op.in_vocabulary)
 REQUESTED_OPERATORS: tuple[Operator, ...] = tuple(op for op in OPERATORS if op.is_requested)
 REQUESTED: frozenset[str] = frozenset(op.name for op in REQUESTED_OPERATORS)
+# Those that come again and again.
+WAVES: tuple[str, ...] = ("sin", "cos", "tan", "cot")

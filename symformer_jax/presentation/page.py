@@ -13,6 +13,7 @@ from typing import Any
 import warnings
 
 from symformer_jax import files
+from symformer_jax.language.printing import format_number
 from symformer_jax.presentation import figures
 from symformer_jax.presentation.latex_table import latex_table
 from symformer_jax.presentation.numerals import format_error, format_r2, interval
@@ -54,7 +55,7 @@ def make_page(
     **_front(result.pareto, result.best, selected, target=data.target, is_weighted=result.is_weighted),
     selected=selected, formula_image=_draw_formula(selected), figure=_draw(result, selected, data),
     facts=[*_facts(result, data, name), *_filled(selected)],
-    ranges=_ranges(result), constants=list(map(_constant, selected.constants)),
+    ranges=_ranges(result), constants=list(map(_constant, selected.all_constants)),
     has_units=selected.number_units is not None,
     whole_numbers=[f"{value:g} {unit}" for value, unit in selected.whole_numbers],
     rejected=[{"expression": line.expression, "complexity": line.complexity, "r2": format_r2(line.r2),
@@ -101,7 +102,8 @@ def _facts(result: SearchResult, data: figures.Data, name: str) -> Iterator[tupl
   yield "points", str(len(data.y))
   yield "errors made small", result.loss + (", rows weighted" if result.is_weighted else "")
   if result.seen is not None and result.seen.noise is not None:
-    yield "left unexplained by the recommended formula", f"{100 * result.seen.noise:.2g} % of the target's spread"
+    share = format_number(100 * result.seen.noise, 2)
+    yield "left unexplained by the recommended formula", f"{share} % of the target's spread"
   yield "model", result.model
   yield "candidates", f"{result.counts.sampled} drawn from the model, {result.counts.distinct} different"
   if result.ended_by:
@@ -115,7 +117,7 @@ def _filled(selected: Equation) -> Iterator[tuple[str, str]]:
   if selected.filled is not None:
     yield from selected.filled.functions
     for name, constant in selected.filled.parameters:
-      error = "" if constant.stderr is None else f" ± {constant.stderr:.2g}"
+      error = "" if constant.stderr is None else f" ± {format_number(constant.stderr, 2)}"
       unit = "" if constant.unit in (None, "1") else f" {constant.unit}"
       yield name, f"{constant.value:.15g}{error}{unit}"
 
@@ -129,7 +131,8 @@ def _ranges(result: SearchResult) -> list[tuple[str, str, str, str]]:
 
 def _constant(constant: Constant) -> dict[str, str]:
   ends = interval(constant)
-  return {"value": f"{constant.value:.15g}", "stderr": "" if constant.stderr is None else f"{constant.stderr:.2g}",
+  error = "" if constant.stderr is None else format_number(constant.stderr, 2)
+  return {"value": f"{constant.value:.15g}", "stderr": error,
           "interval": "" if ends is None else f"{ends[0]:.6g} to {ends[1]:.6g}", "exact": constant.exact or "",
           "unit": constant.unit or ""}
 

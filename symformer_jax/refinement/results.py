@@ -96,7 +96,8 @@ class RefineResult:
     return source_code.write(self.node, self.names, language, cells=cells)
 
   def __repr__(self) -> str:
-    constants = ", ".join(f"{name} = {value:.6g} +- {self.stderr[name]:.2g}" for name, value in self.constants.items())
+    constants = ", ".join(f"{name} = {value:.6g} +- {printing.format_number(self.stderr[name], 2)}"
+                          for name, value in self.constants.items())
     return f"RefineResult({self.expression}; {constants}; rss {self.rss:.4g}, {self.status.name.lower()})"
 
   def predict(self, X: Any) -> np.ndarray:

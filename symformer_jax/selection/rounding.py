@@ -5,18 +5,20 @@ others follow, raises it by sigma^2 (d / stderr_i)^2. So one Jacobian tells whic
 ones, and by how much the others must move: Babai's nearest-plane rounding, one constant after the other.
 """
 
+from collections.abc import Collection
 import copy
 import math
+from typing import NamedTuple
 
 import numpy as np
 
 from symformer_jax.engine import criteria
 from symformer_jax.engine.config import DEFAULT, SelectionConfig
-from symformer_jax.language import printing, programs
+from symformer_jax.language import loosened, printing, programs
 from symformer_jax.language.expression import Node
 from symformer_jax.refinement import snapping
 from symformer_jax.refinement.local import LocalModel
-from symformer_jax.selection import scoring
+from symformer_jax.selection import freedom, scoring
 
 # Beyond these powers of ten a number is written with its exponent, whose digits count too.
 PLAIN_EXPONENT = 6
@@ -52,37 +54,112 @@ class _Local(LocalModel):
       self._floor = met
 
 
-def standard_errors(node: Node, x: np.ndarray, y: np.ndarray, weights: np.ndarray) -> list[float | None]:
-  """Standard error of each constant of a fitted tree, in the constant's units; None where the data give none.
+class ParameterErrors(NamedTuple):
+  """Standard errors in the units of the numbers, None where the data give none.
 
+  Attributes:
+    fitted: of each constant of a tree [C].
+    whole: of each of its `loosened.whole_numbers`; empty where none has an error, as for exact data.
+  """
+
+  fitted: list[float | None]
+  whole: list[float | None]
+
+
+def parameter_errors(
+  node: Node, x: np.ndarray, y: np.ndarray, weights: np.ndarray, *, held: Collection[float] = (),
+  has_phases: bool = True,
+) -> ParameterErrors:
+  """Standard errors of the constants of a fitted tree, and of its whole numbers.
+
+  Where the data are not met exactly, whole numbers and phases that are not written are as free as the fitted constants,
+  or these would seem to be known better than they are; those that the others make up for are left out.
   Args:
     node: a formula; x: [N, D]; y: [N]; weights: [N], at least 0, relative.
+    held: absolute values of whole numbers that are given.
+    has_phases: whether waves may have phases that are not written.
   """
   local = _Local(node, x, y, weights)
-  if not len(local.theta) or np.sum(local.weights > 0) <= len(local.theta):
-    return [None] * len(local.theta)
+  if np.sum(local.weights > 0) <= len(local.theta):
+    return ParameterErrors([None] * len(local.theta), [])
+  loose = _loosened(node, local, held, has_phases)
+  if loose is None:
+    return ParameterErrors(_errors(local, local.covariance()), [])
+  errors = _errors(loose.model, loose.covariance)
+
+  def of(kind: int) -> list[float | None]:
+    return [error for error, other in zip(errors, loose.kinds, strict=True) if other == kind]
+
+  whole = of(loosened.WHOLE)
+  return ParameterErrors(of(loosened.FITTED), whole if any(error is not None for error in whole) else [])
+
+
+def standard_errors(
+  node: Node, x: np.ndarray, y: np.ndarray, weights: np.ndarray, *, held: Collection[float] = (),
+  has_phases: bool = True,
+) -> list[float | None]:
+  """Those of the constants alone, see `parameter_errors`."""
+  return parameter_errors(node, x, y, weights, held=held, has_phases=has_phases).fitted
+
+
+def _errors(local: LocalModel, covariance: np.ndarray) -> list[float | None]:
+  """Of each constant [C], from the covariance of those that are free."""
   variances = np.full(len(local.theta), np.nan)
-  variances[local.is_free] = np.diag(local.covariance())
+  variances[local.is_free] = np.diag(covariance)
   return [float(np.sqrt(v)) if np.isfinite(v) and v >= 0 else None for v in variances]
 
 
+class _Loosened(NamedTuple):
+  """A formula around all its parameters: what each constant is [C], and the covariance of the free ones."""
+
+  model: LocalModel
+  kinds: list[int]
+  covariance: np.ndarray
+
+
+def _loosened(
+  node: Node, local: _Local, held: Collection[float] = (), has_phases: bool = True
+) -> _Loosened | None:
+  """None where the fitted constants are all, or the data met exactly; and where they tell too few of them apart."""
+  tree, kinds = loosened.loosen(node)
+  if all(kind == loosened.FITTED for kind in kinds) or local.is_exact or not math.isfinite(local.sum_of_squares):
+    return None
+  model, is_fitted = _Local(tree, local.x, local.y, local.weights), np.equal(kinds, loosened.FITTED)
+  model.is_free[is_fitted] &= local.is_free
+  model.is_free &= is_fitted | ~np.isin(np.abs(np.round(model.theta)), list(held))
+  if not has_phases:
+    model.is_free &= np.not_equal(kinds, loosened.PHASE)
+  free = np.flatnonzero(model.is_free)
+  columns = np.sqrt(model.weights)[:, None] * model.jacobian[:, free]
+  is_kept = freedom.told_apart(columns, np.array(kinds)[free], int(np.sum(model.weights > 0)) - 1)
+  model.is_free[free[~is_kept]] = False
+  if not np.any(model.is_free & ~is_fitted):
+    return None
+  covariance = model.covariance()
+  is_known = np.all(np.isfinite(covariance)) and np.all(np.diag(covariance) > 0)
+  return _Loosened(model, kinds, covariance) if is_known else None
+
+
 def curve_errors(
-  node: Node, x: np.ndarray, y: np.ndarray, weights: np.ndarray, at: np.ndarray
+  node: Node, x: np.ndarray, y: np.ndarray, weights: np.ndarray, at: np.ndarray, *, holds_form: bool = False
 ) -> np.ndarray | None:
-  """Standard error of a formula's value at points [M, D], from the covariance of its constants: [M], units of y.
+  """Standard error of a formula's value at points [M, D], from the covariance of its parameters: [M], units of y.
 
   Args:
     node: a fitted formula; x: [N, D]; y: [N]; weights: [N], at least 0, relative.
+    holds_form: whether its whole numbers and phases are certain, and its constants alone have errors.
   Returns:
     NaN where the formula has no derivative; None where the data give its constants no errors.
   """
   local = _Local(node, x, y, weights)
-  if not local.is_free.any() or np.sum(local.weights > 0) <= len(local.theta):
+  if np.sum(local.weights > 0) <= len(local.theta):
     return None
-  covariance = local.covariance()
-  if not np.all(np.isfinite(covariance)):
+  loose = None if holds_form else _loosened(node, local)
+  model, covariance = (loose.model, loose.covariance) if loose is not None else (local, local.covariance())
+  if not model.is_free.any() or not np.all(np.isfinite(covariance)):
     return None
-  slopes = LocalModel(node, at, np.zeros(len(at)), np.ones(len(at)), floor=0.0).jacobian[:, local.is_free]
+  tree = node if loose is None else loose.model.node
+  slopes = LocalModel(tree, at, np.zeros(len(at)), np.ones(len(at)), floor=0.0).jacobian[:, model.is_free]
   with np.errstate(all="ignore"):
     return np.sqrt(np.einsum("mi,ij,mj->m", slopes, covariance, slopes))
 

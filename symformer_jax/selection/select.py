@@ -19,7 +19,7 @@ from symformer_jax.engine.rows import Rows
 from symformer_jax.language import expression, identities, printing, programs, rewritings
 from symformer_jax.language.expression import Node
 from symformer_jax.language.tidy import tidy
-from symformer_jax.results import Constant, Equation, Rejected
+from symformer_jax.results import Constant, Equation, Rejected, whole_constants
 from symformer_jax.selection import choice, front, rounding, scoring, soundness, straight
 from symformer_jax.selection.idle_parts import without_idle_parts
 
@@ -433,8 +433,9 @@ def _forms(node: Node, judge: _Judge, is_allowed: Callable[[Node], bool]) -> lis
 
 def _equation(finalist: _Finalist, some: Rows, most: Rows, names: Sequence[str]) -> Equation:
   values = programs.fitted_values(finalist.node)
-  errors = rounding.standard_errors(finalist.node, most.x, most.y, most.weights)
+  errors = rounding.parameter_errors(finalist.node, most.x, most.y, most.weights)
   exact = rounding.exact_forms(finalist.node, some.x, some.y, some.weights)
-  constants = tuple(Constant(*each) for each in zip(values, errors, exact, strict=True))
+  constants = tuple(Constant(*each) for each in zip(values, errors.fitted, exact, strict=True))
   scores = finalist.scores
-  return Equation(finalist.node, tuple(names), scores.mse, scores.r2, scores.relative_error, constants)
+  return Equation(finalist.node, tuple(names), scores.mse, scores.r2, scores.relative_error, constants,
+                  whole=whole_constants(finalist.node, errors.whole))

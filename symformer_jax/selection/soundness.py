@@ -16,6 +16,7 @@ from symformer_jax.engine.config import DEFAULT, ChoiceConfig
 from symformer_jax.engine.rows import Rows
 from symformer_jax.language import programs
 from symformer_jax.language.expression import VARIABLE, Node, chain, columns_of, flatten, number, variable, walk
+from symformer_jax.language.operators import WAVES
 from symformer_jax.language.tidy import split_factor
 from symformer_jax.selection import rounding, scoring
 
@@ -24,7 +25,6 @@ UNDEFINED, POLE, LEAP, ALIAS = "undefined", "pole", "leap", "alias"
 REASONS = {
   UNDEFINED: "undefined between rows", POLE: "a pole or needle between rows that no row tells of",
   LEAP: "leaves the data's range between rows", ALIAS: "a wave that turns by more than half a turn between rows"}
-WAVES = ("sin", "cos", "tan", "cot")
 # Parts into which the surroundings of a smallest denominator are divided, again and again, so many times: it is then
 # known to a share of 1e-10 of its segment, and a pole 1e10 times as high.
 NUM_PARTS, NUM_DIVISIONS = 16, 12
@@ -271,7 +271,9 @@ def is_supported(
   is_missed = ~(errors <= room)[beside]
   if np.mean(is_missed) > config.pole_misses or not np.all(errors[beside] <= 2 * room[beside]):  # nor has no value
     return False
-  doubt = rounding.curve_errors(fitted, *others, rows.x[beside]) if programs.fitted_values(fitted) else 0.0
+  doubt: np.ndarray | float | None = 0.0
+  if programs.fitted_values(fitted):  # the formula as it stands is asked about: a pole at a whole number stays there
+    doubt = rounding.curve_errors(fitted, *others, rows.x[beside], holds_form=True)
   if doubt is None or not np.all(doubt <= room[beside]):
     return False
   parts = list(_with_poles(fitted, segments, near, config))  # none where without those rows it has no pole there

@@ -8,7 +8,7 @@ simplified inside the function, and the form stays. In the end the constants of 
 
 from collections.abc import Callable, Mapping, Sequence
 import itertools
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,10 +20,11 @@ from symformer_jax.engine.task import Task, make_task
 from symformer_jax.errors import InputError
 from symformer_jax.language import expression, inverses, printing, programs
 from symformer_jax.language.expression import SYMBOL, UNKNOWN, Node, variable, walk, with_columns
+from symformer_jax.language.operators import WAVES
 from symformer_jax.language.templates import Template, Unknown, fill
 from symformer_jax.language.tidy import tidy
 from symformer_jax.refinement.local import LocalModel
-from symformer_jax.results import Constant, Equation, Filled
+from symformer_jax.results import Constant, Equation, Filled, whole_constants
 from symformer_jax.selection import choice, front, rounding, scoring
 from symformer_jax.selection.select import Selection
 from symformer_jax.templates.profile import Part, Problem, make_part_task
@@ -257,15 +258,15 @@ def _equation(form: Form, problem: Problem, filling: Filling, wide: tuple, confi
   node = form.written(filled)
   if len(problem.parts) > 1:  # sums of constants of several functions have digits that mean nothing
     node = rounding.round_constants(node, rows.x, rows.y, rows.weights, config=config.selection)
-  errors = dict(zip(_owners(form, whole), rounding.standard_errors(whole, *wide), strict=True))
+  errors = dict(zip(_owners(form, whole), rounding.standard_errors(whole, *wide, **_given(template)), strict=True))
   parameters = tuple((name, Constant(filled.values[name], errors.get(name), unit=_unit(problem, name)))
                      for name in template.parameters)
   texts = tuple((template.call(unknown), printing.to_text(functions[unknown.name], template.names))
                 for unknown in template.unknowns)
   scores = scoring.score(scoring.evaluate(node, rows.x), rows.y, rows.weights)
-  constants = _constants(node, form, rows)
+  constants, whole_numbers = _constants(node, form, rows)
   return Equation(node, template.names, scores.mse, scores.r2, scores.relative_error, constants,
-                  Filled(texts, parameters))
+                  Filled(texts, parameters), whole=whole_numbers)
 
 
 def _unit(problem: Problem, parameter: str) -> str | None:
@@ -313,12 +314,19 @@ def _owners(form: Form, whole: Node) -> list[str]:
   return names
 
 
-def _constants(node: Node, form: Form, rows: Rows) -> tuple[Constant, ...]:
-  """Those of a written formula; the numbers of the template itself are given, and have no error."""
-  node_of_form = form.template.node
-  given = {abs(part.value) for tree in (node_of_form, tidy(node_of_form)) for part in walk(tree) if part.is_number}
-  values = programs.fitted_values(node)
-  errors = rounding.standard_errors(node, rows.x, rows.y, rows.weights)
+def _given(template: Template) -> dict[str, Any]:
+  """What of a formula is not open, for its errors: the numbers of the template itself, and its waves as written."""
+  trees = [template.node, tidy(template.node)]
+  parts = [part for tree in trees for part in walk(tree)]
+  return {"held": {abs(part.value) for part in parts if part.is_number},
+          "has_phases": all(part.token not in WAVES for part in parts)}
+
+
+def _constants(node: Node, form: Form, rows: Rows) -> tuple[tuple[Constant, ...], tuple[Constant, ...]]:
+  """Those of a written formula, and its whole numbers; what the template itself has is given, and has no error."""
+  given = _given(form.template)
+  errors = rounding.parameter_errors(node, rows.x, rows.y, rows.weights, **given)
   exact = rounding.exact_forms(node, rows.x, rows.y, rows.weights)
-  return tuple(Constant(value, None if abs(value) in given else error, form_)
-               for value, error, form_ in zip(values, errors, exact, strict=True))
+  fitted = tuple(Constant(value, None if abs(value) in given["held"] else error, form_)
+                 for value, error, form_ in zip(programs.fitted_values(node), errors.fitted, exact, strict=True))
+  return fitted, whole_constants(node, errors.whole)

@@ -293,6 +293,11 @@ def test_constants_with_errors_units_and_what_they_are(capsys):
   selected = equation("2.5*x+6.28*z", constants=constants)
   lines = printed(capsys, result_of(selected, best=selected), selected)
   assert "constants: 2.5 +- 0.01 m, 6.28 (2*pi)" in lines
+  loose = equation("2*exp(-0.5*x)", constants=(Constant(-0.5, 12.3),), whole=(Constant(2.0, 0.123),))
+  [line] = [line for line in printed(capsys, result_of(loose, best=loose), loose) if line.startswith("constants: ")]
+  assert sorted(line[11:].split(", ")) == ["-0.5 +- 10", "2 +- 0.1"]
+  noisy = result_of(loose, best=loose, seen=Seen({"x": (0.0, 1.0)}, (), 1.04))
+  assert "seen: x 0 to 1; noise 100 % of its spread" in printed(capsys, noisy, loose)
   filled = Filled((("f(x)", "2*x"),), (("k d", Constant(0.7, 0.001)),))
   other = equation("2*x", filled=filled, number_units=("s",))
   lines = printed(capsys, result_of(other, best=other, message="why"), other)

@@ -466,3 +466,10 @@ def test_what_is_not_known_of_a_search_is_not_told():
   assert "left unexplained" not in text and "not in the recommended formula" not in text and "<td>5</td>" in text
   text, _, _ = page_of({"seen": None})
   assert "left unexplained" not in text and "a leap" not in text
+
+
+def test_whole_numbers_with_errors_are_among_the_constants_of_a_page():
+  more = {"whole": (Constant(2.0, 123.4),)}
+  lines = [equation("8.2"), equation("2*exp(1.12*x)", constants=(Constant(1.12, 0.0123),), **more)]
+  page_text = page.make_page(result_of(lines), lines[1], Table("t.csv", ("x",), "y", X, Y), name="t")
+  assert "<td>2</td><td>120</td>" in page_text and "<td>1.12</td><td>0.012</td>" in page_text

@@ -304,7 +304,8 @@ def supported(monkeypatch, y, *, poles=(1,), errors=None, doubt=0.0, values=None
   monkeypatch.setattr(soundness, "_with_poles", lambda *given: [(None, np.array(poles))])
   monkeypatch.setattr(soundness, "_is_told", lambda *given: is_told)
   monkeypatch.setattr(rounding, "refit_constants", lambda node, *data: node)
-  monkeypatch.setattr(rounding, "curve_errors", lambda node, *data: None if doubt is None else np.full(2, doubt))
+  monkeypatch.setattr(rounding, "curve_errors", lambda node, *data, holds_form: (
+    None if doubt is None or not holds_form else np.full(2, doubt)))
   off = np.zeros(6) if errors is None else np.asarray(errors, float)
   monkeypatch.setattr(scoring, "evaluate", lambda node, x: np.asarray(y, float) + off)
   return bool(soundness.is_supported(parse("1.5/(x - 3.5)"), rows, segments))
@@ -529,8 +530,8 @@ def selected(monkeypatch, num, *, may_fit, max_rows=20, last_rows=1_000_000, num
       asked.append((name, len(x))) or node))
   monkeypatch.setattr(select._Judge, "refitted", lambda self, finalist, rows, is_allowed: asked.append(
     ("refitted", len(rows))) or finalist)
-  monkeypatch.setattr(rounding, "standard_errors", lambda node, x, y, weights: asked.append(("errors", len(x))) or [
-    None] * len(programs.fitted_values(node)))
+  monkeypatch.setattr(rounding, "parameter_errors", lambda node, x, y, weights: asked.append(
+    ("errors", len(x))) or rounding.ParameterErrors([None] * len(programs.fitted_values(node)), []))
   monkeypatch.setattr(rounding, "exact_forms", lambda node, x, y, weights: asked.append(("exact", len(x))) or [
     None] * len(programs.fitted_values(node)))
   monkeypatch.setattr(choice, "choose", lambda lines, rows, **given: 0)

@@ -276,8 +276,8 @@ def as_they_are(monkeypatch):
   """Nothing is fitted or rounded; the error of a constant is a tenth of it."""
   monkeypatch.setattr(answer, "_settle", lambda form, whole, wide, has_several, config: whole)
   monkeypatch.setattr(answer.rounding, "round_constants", lambda node, *wide, config: node)
-  monkeypatch.setattr(answer.rounding, "standard_errors",
-                      lambda node, *wide: [abs(value) / 10 for value in programs.fitted_values(node)])
+  monkeypatch.setattr(answer.rounding, "parameter_errors", lambda node, *wide, held, has_phases: (
+    answer.rounding.ParameterErrors([abs(value) / 10 for value in programs.fitted_values(node)], [])))
   monkeypatch.setattr(answer.rounding, "exact_forms", lambda node, *wide: [None] * len(programs.fitted_values(node)))
 
 
