@@ -11,8 +11,7 @@ from symformer_jax.selection import rounding, scoring, soundness
 
 
 def draw_folds(rows: Rows, num_folds: int, *, seed: int, config: ChoiceConfig = DEFAULT.choice) -> np.ndarray:
-  """The fold [N] of each row: blocks where the rows are a series (one evenly spaced column), some a fold, else by chance.
-  """
+  """The fold [N] of each row: by chance; some blocks each where the rows are a series (one evenly spaced column)."""
   num_folds = min(num_folds, len(rows))
   folds = np.empty(len(rows), int)
   if soundness.even_step(rows.x, config=config) is None:

@@ -79,7 +79,7 @@ class ProductUnits(Stateless):
       return ()
     if allows is not None:
       units = units.under(task.rule)
-      functions = [name for name in functions if all(map(task.rule.allows_operator, product_forms.operators(name)))]
+      functions = tuple(f for f in functions if all(map(task.rule.allows_operator, product_forms.operators(f))))
     formulas = in_turn([units.formulas([SHAPES[name] for name in shapes if SHAPES[name].layout == layout], functions)
                         for layout in dict.fromkeys(SHAPES[name].layout for name in shapes)])
     short = (node for node in formulas if programs.size(node) <= programs.MAX_TOKENS)

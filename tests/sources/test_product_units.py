@@ -75,7 +75,7 @@ def test_sums_for_functions_of_y(text):
   ("0.35*y**2/((1 + 8/y**2 + 0.5*x*y**1.5/sqrt(z))*sqrt(x))", INSIDE), ("2 + 0.9*log(1.2*y*sqrt(w) + 3*x/z)", INSIDE),
   ("2.1*x/(1 + 0.7*y*z)**1.37 + 0.6", INSIDE), ("3.4*y/z*(0.5*x + w**1.5)**2.3", INSIDE),
   ("(x**2/w - 0.03*y*z)**0.77", INSIDE), ("(1/log(9*y*sqrt(w) + 30*x/z))**2", ALONE_IN_FUNCTIONS),
-  ("1/(3 + exp(0.6*x*y - 0.4*z/w))", ALONE_IN_FUNCTIONS), ("exp(2*cos(0.4*x*y + 0.7*z))", ALONE_IN_FUNCTIONS),
+  ("1/(3 + exp(0.6*x*y - 0.4*z/w))", ALONE_IN_FUNCTIONS), ("sqrt(3 + 2*cos(0.4*x*y + 0.7*z))", ALONE_IN_FUNCTIONS),
   ("sqrt(2*x*w*(exp(0.7*y/z) - 1)/(exp(0.7*y/z) + 1))", FUNCTION_IN_FUNCTIONS),
   ("1/(x*w + y*exp(-z/x))", FUNCTION_IN_FUNCTIONS), ("exp(x*z*(exp(-0.5*y*w) - 1))", FUNCTION_IN_FUNCTIONS)])
 def test_products_with_functions(text, turn):

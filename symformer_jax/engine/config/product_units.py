@@ -23,8 +23,8 @@ class ProductUnitsConfig:
     (("inv", "exp", "sqrt", "pow2", "ln"), ("two", "three"), ()),
     (("y",), ("both", "beside"), PRODUCT_UNIT_FUNCTIONS[:-1]),
     (("y",), ("inside", "alone"), PRODUCT_UNIT_FUNCTIONS),
-    (("inv", "exp", "sqrt", "pow2_inv"), ("alone",), ("exp", "pure_ln", "tanh", "cos")),
-    (("inv", "exp", "sqrt"), ("both",), ("exp", "ln", "tanh", "cos")),
+    (("inv", "sqrt", "pow2_inv"), ("alone",), ("exp", "pure_ln", "cos")),
+    (("inv", "exp", "sqrt"), ("both",), ("exp", "ln", "tanh")),
   )
   # Of so many columns at most, and so many different rows or more for each exponent of a sum.
   max_columns: int = 9
