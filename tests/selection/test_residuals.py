@@ -77,6 +77,24 @@ def test_what_a_formula_misses_where_it_is_large_is_no_growth(rng):
   assert not residuals.are_growing(errors, values, x[:, None])
 
 
+def test_a_line_for_a_law_that_is_none_leaves_no_noise(rng):
+  x = np.linspace(0.5, 8, 120)
+  y = 50 / x**2 + 0.3 * rng.normal(size=120)
+  slope, constant = np.polyfit(x, y, 1)
+  values = slope * x + constant
+  assert residuals.are_growing(y - values, values, x[:, None])
+  assert look(f"{constant} + {slope}*x", x, y) == Residuals(120)
+
+
+def test_what_rises_towards_the_far_row_is_a_pole(rng):
+  x = np.linspace(0.1, 8, 120)
+  y = 1 + 0.1 * x + 0.05 * rng.normal(size=120)
+  y[:4] += [4, 0.25, 0.2, 0.15]
+  assert look("1 + 0.1*x", x, y).num_far == 0
+  y[1:4] -= [0.25, 0.2, 0.15]
+  assert look("1 + 0.1*x", x, y).num_far == 1
+
+
 def test_the_rank_correlation_is_that_of_spearman(rng):
   first = rng.integers(0, 9, 50)
   second = first + rng.integers(0, 9, 50)
