@@ -62,6 +62,14 @@ def test_where_errors_grow_the_largest_are_no_outliers(num_rows, rng):
   assert look("0.0032*x**0.75", x, y) == Residuals(num_rows, 0, True)
 
 
+def test_rows_of_few_large_predictions_are_compared_with_their_like(rng):
+  x = rng.permutation(np.concatenate([rng.uniform(1, 2, 180), rng.uniform(50, 60, 20)]))
+  errors = 0.05 * x * rng.uniform(-1, 1, 200)
+  assert residuals.count_far(errors, x, rng.uniform(size=(200, 1))) == 0
+  errors[np.argmax(x)] = 60.0
+  assert residuals.count_far(errors, x, rng.uniform(size=(200, 1))) == 1
+
+
 def test_within_a_decade_weights_by_size_would_change_little(rng):
   x = np.linspace(1, 5, 400)
   assert not look("2*x", x, 2 * x * (1 + 0.05 * rng.normal(size=400))).is_growing
