@@ -79,7 +79,7 @@ def read(path: str) -> list[tables.Table]:
   batch = tables.read_tables(path, tables.Request(
     asked.TARGET.value, asked.FEATURES.value, asked.CATEGORIES.value or (), asked.WEIGHTS.value, asked.SIGMA.value,
     asked.DROP_MISSING.value, asked.DECIMAL.value, asked.SEPARATOR.value, asked.SHEET.value,
-    asked.TIME_UNIT.value))
+    asked.TIME_UNIT.value, tuple(asked.EXCLUDE.value)))
   for table in batch:
     _refuse_strangers(table)
   return batch

@@ -31,9 +31,9 @@ from symformer_jax.language.canonical import canonicalize
 from symformer_jax.language.expression import Node
 from symformer_jax.language.rules import Restrictions, names_of
 from symformer_jax.language.units import DataUnits, Units
-from symformer_jax.results import Callback, Progress, SearchResult, Seen, Standing, Step
-from symformer_jax.selection import front as front_lib, losses, scoring, select, soundness
-from symformer_jax.sources import closed_forms, registry, samples
+from symformer_jax.results import Callback, Equation, Progress, SearchResult, Seen, Standing, Step
+from symformer_jax.selection import front as front_lib, losses, residuals, scoring, select, soundness
+from symformer_jax.sources import closed_forms, guesses as guesses_lib, registry, samples
 from symformer_jax.templates import answer, profile
 
 # Columns that a message names; the JSON has all.
@@ -470,19 +470,33 @@ def _finish(
   ended_by = next((each.ended_by for each in searches if each.ended_by != results.EXACT), first.ended_by)
   ended_by = results.NO_MODEL if ended_by == results.BUDGET and is_without else ended_by
   weighing = weighed.weighing
+  left = _look_at_residuals(best, front, rows, options)
   seen = Seen(
     {name: (float(low), float(high))
      for name, low, high in zip(names, rows.x.min(axis=0), rows.x.max(axis=0), strict=True)},
     tuple(names[column] for column in range(len(names)) if column not in soundness.columns_of(best.node)),
     None if best.r2 is None else math.sqrt(max(1 - best.r2, 0.0)), options.loss, weighing.exponent,
-    weighing.num_light, rejected)
+    weighing.num_light, rejected, left.num_far, left.is_growing)
   told = dict.fromkeys(text for search_ in searches for text in _messages(search_, model, is_without))
-  messages = [*told, *_describe_units(names, units, target), *filter(None, [weighing.text]), *_describe(seen)]
+  messages = [*told, *_describe_units(names, units, target), *filter(None, [weighing.text]), *_describe(seen),
+              *left.texts]
   return SearchResult(
     results.OK, "; ".join(messages), best, front, sum((each.counts for each in searches), results.Counts()),
     clock.seconds(), options.seed, len(rows), model.name, tuple(turn for each in searches for turn in each.progress),
     ended_by, seen, with_weights(weighed.dataset, rows.weights)[2],
     None if units is None else units.texts)
+
+
+def _look_at_residuals(
+  best: Equation, front: Sequence[Equation], rows: Rows, options: SearchOptions
+) -> residuals.Residuals:
+  """What the residuals of the recommended formula tell of the loss; where that is a mere constant, rather those of the
+  most accurate one: a few rows that lie far off may have hidden it.
+  """
+  if options.loss != losses.SQUARED:
+    return residuals.Residuals()
+  most_accurate = [min(front, key=lambda equation: equation.mse).node] if best.node.is_number else []
+  return residuals.look([*most_accurate, best.node], rows, seed=options.seed, config=options.config.hints)
 
 
 def _describe_units(names: Sequence[str], units: DataUnits | None, target: str) -> list[str]:
@@ -518,9 +532,18 @@ def _messages(search_: Search, model: Any, is_without: bool) -> list[str]:
   has_guessed = any(turn.source == registry.GUESSES for turn in search_.progress)
   if has_guessed and not any(candidate.source == registry.GUESSES for candidate in found):
     messages.append("no guess is defined on all rows")
+  elif has_guessed:
+    messages += _describe_guesses(search_)
   if search_.ended_by != results.EXACT and {candidate.source for candidate in found} <= {registry.CLOSED_FORMS}:
     messages.append("no candidate fits; the front holds the closed-form fits alone")
   return messages
+
+
+def _describe_guesses(search_: Search) -> list[str]:
+  """Of each guess what was fitted: a name among them may have been meant for a column."""
+  texts = [text for source in search_.sources if isinstance(source, guesses_lib.Guesses) for text in source.texts]
+  constants = filter(None, (guesses_lib.free_constants(text, search_.task.names) for text in texts))
+  return [f"guess: {', '.join(names)} {'is' if len(names) == 1 else 'are'} fitted" for names in constants]
 
 
 def _different_values(nodes: Sequence[Node], rows: Rows, spread: float, tolerance: float) -> list[Node]:

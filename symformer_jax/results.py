@@ -181,6 +181,8 @@ class Seen:
     loss: which errors were made small; exponent: p where rows count as 1/|y|**(2 p); None where they do not count by
       |y|; num_light: rows that count less for being far from the formula.
     rejected: a few formulas that were left out for a fault, at most one for each reason.
+    num_far: under squares and equal weights, rows that lie far from the recommended formula and from all others;
+      is_growing: whether errors grow with its values there, see `selection.residuals`.
   """
 
   ranges: dict[str, tuple[float, float]]
@@ -190,6 +192,8 @@ class Seen:
   exponent: float | None = 0.0
   num_light: int = 0
   rejected: tuple[Rejected, ...] = ()
+  num_far: int = 0
+  is_growing: bool = False
 
 
 @dataclasses.dataclass(frozen=True)

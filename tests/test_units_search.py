@@ -21,6 +21,7 @@ from symformer_jax.estimator import SymFormerRegressor
 from symformer_jax.language import parser
 from symformer_jax.language.rules import Restrictions
 from symformer_jax.results import Counts, Equation, Progress, Rejected, SearchResult, Seconds, Seen
+from symformer_jax.sources.guesses import Guesses
 
 MODEL = testing.FixedProposer(["x0"])
 CLOSED = dataclasses.replace(DEFAULT, sources=("closed_forms",))
@@ -142,11 +143,11 @@ def test_what_was_seen_is_said_where_it_surprises():
   assert inference._describe(Seen(ranges, tuple(ranges), None)) == [] == inference._describe(Seen(ranges, (), None))
 
 
-def search_told(sources, *, turns=(), ended_by="budget", num_names=1, is_chosen=False):
+def search_told(sources, *, turns=(), ended_by="budget", num_names=1, is_chosen=False, given=()):
   task = types.SimpleNamespace(names=tuple(f"x{i}" for i in range(num_names)), columns=(0,), is_chosen=is_chosen)
   found = [Candidate(parser.parse("x0", ["x0"]), 1.0, source) for source in sources]
   return types.SimpleNamespace(
-    task=task, pool=types.SimpleNamespace(in_order=lambda: found), ended_by=ended_by,
+    task=task, pool=types.SimpleNamespace(in_order=lambda: found), ended_by=ended_by, sources=given,
     progress=[Progress(0, "", None, source, False, 0.0) for source in turns])
 
 
@@ -157,7 +158,9 @@ def search_told(sources, *, turns=(), ended_by="budget", num_names=1, is_chosen=
   (search_told(["growth"], num_names=3, is_chosen=True), False, [
     "of 3 columns those that explain most were searched: x0"]),
   (search_told(["growth"], turns=["guesses"]), False, ["no guess is defined on all rows"]),
-  (search_told(["growth", "guesses"], turns=["guesses"]), False, []),
+  (search_told(["growth", "guesses"], turns=["guesses"], given=[
+    Guesses(("a*exp(-b*x0) + a*c", "2*x0", "k*x0")), types.SimpleNamespace(name="growth")]), False, [
+      "guess: a, b, c are fitted", "guess: k is fitted"]),
   (search_told(["closed_forms"]), False, ["no candidate fits; the front holds the closed-form fits alone"]),
   (search_told([]), False, ["no candidate fits; the front holds the closed-form fits alone"]),
   (search_told(["closed_forms"], ended_by="exact"), False, [])])

@@ -28,6 +28,8 @@ MISSING = frozenset((
   "\u2014", ".", "..", "?", "missing"))
 # What spreadsheets write where a formula has no value.
 ERRORS = frozenset(("#n/a", "#na", "#div/0!", "#ref!", "#value!", "#name?", "#num!", "#null!", "#spill!", "#calc!"))
+# Laboratories' way to say that a value is beyond what could be measured.
+_BEYOND = re.compile("\\s*([<>\u2264\u2265])=?(.*)")
 _READ_SO = "is read so that"
 # From it on, upwards and downwards, not every whole number is one in double precision.
 _LAST_WHOLE = 2.0**53
@@ -84,6 +86,14 @@ def is_missing(cell: Any) -> bool:
 def is_error(cell: Any) -> bool:
   """Whether a cell is an error of a spreadsheet."""
   return isinstance(cell, str) and cell.strip().lower() in ERRORS
+
+
+def describe_limit(cell: Any) -> str:
+  """What `<0.01` and `> 100` say of a value that was not measured; empty for any other cell."""
+  found = _BEYOND.fullmatch(cell) if isinstance(cell, str) else None
+  if found is None or all(read_number(found[2], mark) is None for mark in (POINT, COMMA)):
+    return ""
+  return "below a limit of detection" if found[1] in "<\u2264" else "above a limit of measurement"
 
 
 def read_number(text: str, decimal: str) -> float | None:

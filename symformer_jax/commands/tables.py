@@ -5,6 +5,7 @@ What stands between columns, which mark is the decimal one, and which cells are 
 must then be a finite number; a row that is not is named by its line in the file.
 """
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 import csv
 import dataclasses
@@ -30,6 +31,8 @@ MIN_POINTS = 5
 MAX_NPZ_BYTES = 4 << 30
 # Columns whose decimal marks are told of one by one.
 MAX_NOTED = 3
+# What people call a column that counts the rows; a dot after it is left out.
+COUNTERS = frozenset(("no", "nr", "run", "sample", "index", "id", "row", "#", "obs", "case"))
 # A column of more classes is no category, but text or numbers; each of them is a column of the search.
 MAX_CLASSES = 50
 
@@ -119,6 +122,7 @@ class Request:
     drop_missing: leave out rows with an empty or unreadable cell in a used column, instead of refusing them.
     decimal: the decimal mark, a point or a comma; separator: a key of `text_tables.SEPARATORS`; sheet: of a workbook;
       time_unit: of dates and times, one of `times.UNITS`. None to decide by the file.
+    excluded: columns that no formula may contain.
   """
 
   targets: str | Sequence[str] | None = None
@@ -131,6 +135,7 @@ class Request:
   separator: str | None = None
   sheet: str | None = None
   time_unit: str | None = None
+  excluded: Sequence[str] = ()
 
 
 def read_table(path: str, *, target: str | None = None, **request: Any) -> Table:
@@ -310,7 +315,7 @@ class _Source:
     weigher = self.weigher
     weighing = [column for column in self.columns if weigher and column.name == weigher.name]
     read = [*used, *(column for column in weighing if column not in used)]
-    notes = [*self.grid.notes, *self._unused(read), *self._describe(read)]
+    notes = [*self.grid.notes, *self._unused(read), *self._describe(read), *self._counters(features)]
     is_kept = self._check_cells(read, notes)
     rows = np.flatnonzero(is_kept)
     weights = None
@@ -372,6 +377,15 @@ class _Source:
         notes.append(f"column {column.name!r} left aside: it holds {what}{example or self._why_empty(column)}")
     return notes
 
+  def _counters(self, features: Sequence[_Column]) -> list[str]:
+    """What is said of features that nobody asked for and that count the rows, by their names and numbers."""
+    excluded = set(map(grids.clean_name, self.request.excluded))
+    if self.request.features or len(features) < 2:
+      return []
+    names = [column.name for column in features if column.name not in excluded and _is_counter(column)]
+    return [f"column {name!r} counts the rows, and is one of the features; --exclude={name!r} leaves it out"
+            for name in names]
+
   def _why_empty(self, column: _Column) -> str:
     return self.grid.empty if column.content.is_empty else ""
 
@@ -389,22 +403,30 @@ class _Source:
     if is_bad.any():
       if not self.request.drop_missing:
         raise InputError(self._describe_bad_cell(read, is_bad))
-      num_bad = np.sum(is_bad.any(axis=1))
-      notes.append(f"{num_bad} of {len(is_bad)} rows left out: no finite number in a used column")
+      kinds = _count_bad_cells(read, is_bad)
+      shown = [f"{count} with {kind}" for kind, count in list(kinds.items())[:MAX_NOTED]]
+      notes.append(f"{sum(kinds.values())} of {len(is_bad)} rows left out: no finite number in a used column "
+                   f"({'; '.join([*shown, '...'] if len(kinds) > MAX_NOTED else shown)})")
     return ~is_bad.any(axis=1)
 
   def _describe_bad_cell(self, read: Sequence[_Column], is_bad: np.ndarray) -> str:
     row, place = (int(i) for i in np.argwhere(is_bad)[0])
     column = read[place]
-    cell = column.content.cells[row]
-    what = "a missing value" if cells.is_missing(cell) else _shown(column, row)
-    if isinstance(cell, cells.ErrorCell):
-      what = f"{cell.text!r}, an error of the spreadsheet"
-    others = int(is_bad.any(axis=1).sum()) - 1
-    more = f" (and {others} more such rows)" if others else ""
+    kinds = _count_bad_cells(read, is_bad)
+    what, others = _describe_bad(column, row), sum(kinds.values()) - 1
+    unlike = [kind for kind in kinds if kind != what]
+    among = ", among them " + "; ".join([*unlike[:MAX_NOTED], *["..."] * (len(unlike) > MAX_NOTED)]) if unlike else ""
+    more = f" (and {others} more such rows{among})" if others else ""
     hint = ", --categories makes columns of 0 and 1 of text" if column.content.is_mostly_text else ""
     return f"{_place(self.grid, row)}, column {column.origin or column.name!r}: expected a finite number, got " \
            f"{what}{more}; --drop_missing leaves such rows out{hint}"
+
+
+def _is_counter(column: _Column) -> bool:
+  """Whether a column is called like one that counts the rows, and does, from 0 or 1."""
+  values = column.content.values
+  return column.name.lower().rstrip(".") in COUNTERS and any(
+    np.array_equal(values, np.arange(start, start + len(values))) for start in (0, 1))
 
 
 def _place(grid: grids.Grid, row: int) -> str:
@@ -415,6 +437,23 @@ def _place(grid: grids.Grid, row: int) -> str:
 def _shown(column: _Column, row: int) -> str:
   """A cell for a message of one line."""
   return files.shorten(repr(str(column.content.cells[row])), 60)
+
+
+def _describe_bad(column: _Column, row: int) -> str:
+  """What a cell is that holds no finite number, with its text where it has one."""
+  cell = column.content.cells[row]
+  if isinstance(cell, cells.ErrorCell):
+    return f"{cell.text!r}, an error of the spreadsheet"
+  what = "a missing value" if cells.is_missing(cell) else cells.describe_limit(cell)
+  is_shown = not what or isinstance(cell, str) and cell.strip()
+  return ", ".join(filter(None, [_shown(column, row) if is_shown else "", what]))
+
+
+def _count_bad_cells(read: Sequence[_Column], is_bad: np.ndarray) -> Counter[str]:
+  """What the first such cells of rows with one are, `is_bad` [N, D], and in how many rows."""
+  rows = np.flatnonzero(is_bad.any(axis=1))
+  return Counter(_describe_bad(read[place], row)
+                 for row, place in zip(rows.tolist(), is_bad[rows].argmax(axis=1).tolist(), strict=True))
 
 
 # --- checking --------------------------------------------------------------------------------------------------

@@ -116,14 +116,14 @@ def smoothness(errors: np.ndarray, x: np.ndarray, *, num_constants: int = 0) -> 
   ranks = np.unique(errors, return_inverse=True)[1].astype(np.float64)
   ranks -= np.mean(ranks)
   found = []
-  for first, second in _neighbours(x):
+  for first, second in neighbours(x):
     products = ranks[first] * ranks[second]
     taken = num_constants * len(first) / len(errors) * np.mean(ranks**2)
     found.append(float(np.sum(products) + taken) / (math.sqrt(np.sum(products**2)) or 1.0))
   return found
 
 
-def _neighbours(x: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+def neighbours(x: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
   """Pairs of rows of x [N, D], for each order: indices [M] and [M].
 
   Rows that are equal in a column stand in a random order: that of a table may be the order of y.

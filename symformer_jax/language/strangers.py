@@ -1,11 +1,17 @@
-"""Names in a user's formula that would be taken for unknown constants, though the data have something by that name."""
+"""Names in a user's formula that would be taken for unknown constants, though the data have something by that name, or
+none of them is a column's.
+"""
 
 from collections.abc import Mapping, Sequence
 
 from symformer_jax.errors import ExpressionError, InputError
 from symformer_jax.files import shorten
 from symformer_jax.language import parser
-from symformer_jax.language.expression import SYMBOL, walk
+from symformer_jax.language.expression import SYMBOL, VARIABLE, Node, walk
+from symformer_jax.language.names import written
+
+# Columns that a message names.
+MAX_NAMED = 8
 
 
 def refuse(argument: str, text: str, columns: Sequence[str], others: Mapping[str, str]) -> None:
@@ -27,3 +33,20 @@ def refuse(argument: str, text: str, columns: Sequence[str], others: Mapping[str
       what = others[part.value]
       raise InputError(
         f"{argument}: {shorten(repr(text))}: {part.value!r} is {what}; an unknown constant needs another name")
+
+
+def refuse_columnless(argument: str, text: str, node: Node, columns: Sequence[str]) -> None:
+  """Refuses a formula with named constants and no column, whose best fit is the mean: names of columns are others.
+
+  Args:
+    argument: the argument that the formula came from; text: the formula; node: its tree over the columns.
+  Raises:
+    InputError: naming the columns.
+  """
+  names = {part.value for part in walk(node) if part.token == SYMBOL}
+  if not names or any(part.token == VARIABLE for part in walk(node)):
+    return
+  there = ", ".join(map(written, columns[:MAX_NAMED])) + (", ..." if len(columns) > MAX_NAMED else "")
+  meant = next((column for column in columns if column.lower() in {name.lower() for name in names}), None)
+  hint = "" if meant is None else f"; did you mean {meant!r}?"
+  raise InputError(f"{argument}: {shorten(repr(text))} has no column of the table: {there}{hint}")

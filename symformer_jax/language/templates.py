@@ -82,7 +82,8 @@ def read(text: str, names: Sequence[str]) -> Template:
     raise InputError(f"template: {error}") from None
   found = Template(text, node, tuple(names))
   if not found.unknowns:
-    raise InputError(f"template: expected an unknown function of columns, such as f({written(names[0])}), in {text!r}")
+    raise InputError(f"template: expected an unknown function of columns, such as f({written(names[0])}), in {text!r}; "
+                     "a form that has none is fitted by --guess, in Python by guesses or refine")
   stand = [*(each.name for each in found.unknowns), *found.parameters]
   for name in stand:
     if stand.count(name) > 1:

@@ -9,7 +9,7 @@ import jax
 import numpy as np
 
 from symformer_jax.errors import InputError
-from symformer_jax.language import constants as constants_lib, expression, parser, printing
+from symformer_jax.language import constants as constants_lib, expression, parser, printing, strangers
 from symformer_jax.language.expression import SYMBOL, Node
 from symformer_jax.refinement import bounded, inputs, named, results, snapping, solve, uncertainty
 from symformer_jax.refinement.named import NamedFormula
@@ -68,8 +68,8 @@ def refine(
   Returns:
     The fit, or a list of fits, one for each data set, each with its own constants.
   Raises:
-    InputError: for a formula that cannot be read or has more constants than X rows that differ, data that do not match
-      it or are of a size that double precision does not hold, an unknown name in `start`.
+    InputError: for a formula that cannot be read, has no column or more constants than X rows that differ, data that
+      do not match it or are of a size that double precision does not hold, an unknown name in `start`.
   """
   if method not in solve.METHODS:
     raise InputError(f"unknown method {method!r}: expected one of {', '.join(solve.METHODS)}")
@@ -85,6 +85,7 @@ def refine(
   # With one column, `x` and `x0` both name it.
   whole = NamedFormula(named.merge_names(node, sets[0][0].shape[1]), named.symbols(node))
   inputs.check_names(whole.names, start or {}, sets[0][0].shape[1])
+  strangers.refuse_columnless("formula", formula, node, names)
   parsed = named.hold(whole, inputs.check_held(whole.names, start or {}, hold or {}))
   inputs.check_rows(parsed.names, sets)
   box = inputs.check_bounds(whole.names, start or {}, hold or {}, bounds or {})

@@ -112,6 +112,14 @@ def weigh(
     return _described(loss, best, rows, reweigh, text)
 
 
+def settle(loss: str, node: Node, rows: Rows, *, config: LossConfig = DEFAULT.loss) -> tuple[Node, np.ndarray]:
+  """One formula fitted under a loss of `BY_A_LOOK`, and the weights [N] that it gives rows."""
+  reweigh = functools.partial(_REWEIGH[loss], config=config)
+  with np.errstate(all="ignore"):
+    node = _fit(node, rows, reweigh, config.num_turns)
+    return node, reweigh(scoring.evaluate(node, rows.x), rows).weights
+
+
 def _described(
   loss: str, node: Node, rows: Rows, reweigh: Callable[..., Weighing], text: Callable[[Node], str]
 ) -> Weighing:

@@ -46,6 +46,8 @@ def _mse(node: Node, rows: Rows) -> float:
 def fit(rows: Rows, columns: Sequence[int]) -> list[Node]:
   """What most generators would not propose, by weighted least squares: the mean, the straight line of some columns,
   and, where fewer of them describe the data in less (see `_sparse`), the straight line of those.
+
+  Terms that are rounding, in no row more than `EXACT` of the largest value of their line, are left out.
   """
   mean = number(float(np.average(rows.y, weights=rows.weights)))
   columns = [i for i in columns if rows.x[:, i].any()]
@@ -53,15 +55,31 @@ def fit(rows: Rows, columns: Sequence[int]) -> list[Node]:
   # Columns of unit length: the rank decision of lstsq must not depend on units.
   scale = np.linalg.norm(design, axis=0)
   root = np.sqrt(rows.weights)
+  weighted = root[:, None] * design / scale
   # Every subset of the columns has the sums of squares of the rows of this triangle.
-  triangle: Any = np.linalg.qr(np.column_stack([root[:, None] * design / scale, root * rows.y]), mode="r")
+  triangle: Any = np.linalg.qr(np.column_stack([weighted, root * rows.y]), mode="r")
   everything = list(range(len(columns)))
   lines = []
   for some in (everything, _sparse(triangle, everything, int(np.sum(rows.weights > 0)))):
+    some = [i for i, is_there in zip(some, _are_there(weighted, triangle, some), strict=False) if is_there]
     solution = _solve(triangle, some)[0] / scale[[*some, -1]]
-    terms = [Node("*", (variable(columns[i]), number(float(c)))) for i, c in zip(some, solution[:-1], strict=True) if c]
-    lines += [chain("+", [*terms, number(float(solution[-1]))])] if terms else []
+    terms = [_term(columns[i], float(c)) for i, c in zip(some, solution[:-1], strict=True) if c]
+    constant = [number(float(solution[-1]))] if _are_there(weighted, triangle, some)[-1] else []
+    lines += [chain("+", [*terms, *constant])] if terms else []
   return [mean, *dict.fromkeys(lines)]
+
+
+def _term(column: int, factor: float) -> Node:
+  """A multiple of a column, or that itself where the rest is rounding."""
+  return variable(column) if abs(factor - 1) <= EXACT else Node("*", (variable(column), number(factor)))
+
+
+def _are_there(weighted: np.ndarray, triangle: np.ndarray, some: Sequence[int]) -> np.ndarray:
+  """Which terms of a line of some columns, the constant the last, are more than rounding [len(some) + 1]; `weighted`:
+  the columns that `triangle` is made of [N, D + 1].
+  """
+  terms = weighted[:, [*some, -1]] * _solve(triangle, some)[0]
+  return np.max(np.abs(terms), axis=0) > EXACT * np.max(np.abs(np.sum(terms, axis=1)))
 
 
 def _solve(triangle: np.ndarray, some: Sequence[int]) -> tuple[np.ndarray, float]:

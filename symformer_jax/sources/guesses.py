@@ -15,7 +15,7 @@ from symformer_jax.engine.source import Proposal, Question
 from symformer_jax.engine.task import Task
 from symformer_jax.errors import ExpressionError, InputError
 from symformer_jax.files import shorten
-from symformer_jax.language import parser, programs
+from symformer_jax.language import parser, programs, strangers
 from symformer_jax.language.expression import SYMBOL, Node, walk
 from symformer_jax.refinement import refine
 
@@ -58,12 +58,19 @@ class Guesses:
     return [Proposal(question.state, nodes=question.state) for question in questions]
 
 
+def free_constants(text: str, names: Sequence[str]) -> list[str]:
+  """Names of the constants of a guess over columns of these names, in their order; of one that can be read."""
+  node = parser.parse(text, names, allow_symbols=True)
+  return list(dict.fromkeys(part.value for part in walk(node) if part.token == SYMBOL))
+
+
 def _read(text: str, shown: str, task: Task, config: GuessesConfig, *, expands: bool) -> Node:
   """The formula with numbers for its constants; `expands`: see `parser.parse`."""
   try:
     node = parser.parse(text, task.names, allow_symbols=True, expands=expands)
   except ExpressionError as error:
     raise InputError(f"guesses: {shown}: {error}") from None
+  strangers.refuse_columnless("guesses", text, node, task.names)
   for name in sorted({part.value for part in walk(node) if part.token == SYMBOL}):
     if close := difflib.get_close_matches(name, task.names, n=1, cutoff=NEARLY):
       raise InputError(f"guesses: {shown}: {name!r} is no column; did you mean {close[0]!r}?")

@@ -168,3 +168,12 @@ def test_decimals_of_which_different_ones_are_read_as_one_number_are_told_of():
     assert "rounded" not in read(texts)[0].note
   mixed = column("0.1", "0.10000000000000000001", 0.1, None, decimal.Decimal("0.1"))
   assert read_columns([mixed])[0].note.endswith("0.1 and 0.10000000000000000001 are read as the same number")
+
+
+@pytest.mark.parametrize(("cell", "said"), [
+  ("<0.01", "below a limit of detection"), (" < 5,2", "below a limit of detection"),
+  ("\u22640.5", "below a limit of detection"), ("<=3", "below a limit of detection"),
+  (">100", "above a limit of measurement"), ("\u2265 1e3", "above a limit of measurement"),
+  ("<", ""), ("<low", ""), ("0.01", ""), ("", ""), (None, ""), (0.5, "")])
+def test_limits_are_known_by_their_sign_before_a_number(cell, said):
+  assert cells.describe_limit(cell) == said

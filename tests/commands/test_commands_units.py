@@ -746,9 +746,9 @@ def test_bad_cells_are_counted_by_their_rows(tmp_path):
   with pytest.raises(tables.TableError, match="line 8, column 'a': expected a finite number, got 'x'; --drop_missing"):
     tables.read_table(one)
   assert tables.read_table(one, drop_missing=True).notes == (
-    "1 of 7 rows left out: no finite number in a used column",)
+    "1 of 7 rows left out: no finite number in a used column (1 with 'x')",)
   two = csv_file(tmp_path, "a,b,c\n" + rows + "1,,1\n1,inf,z\n")
-  with pytest.raises(tables.TableError, match=r"got a missing value \(and 1 more such rows\); --drop_missing"):
+  with pytest.raises(tables.TableError, match=r"got a missing value \(and 1 more such rows, among them 'inf'\);"):
     tables.read_table(two)
   assert tables.read_table(two, drop_missing=True).notes[0].startswith("2 of 8 rows left out")
 

@@ -240,7 +240,36 @@ def test_numbers_beyond_what_a_search_takes_are_named_by_their_column(tmp_path, 
 
 def test_dropped_rows_are_counted(write):
   table = read_table(write("a,b\n1,1\n2,\n3,x\n" + ROWS), drop_missing=True)
-  assert len(table.y) == 8 and table.notes == ("2 of 10 rows left out: no finite number in a used column",)
+  assert len(table.y) == 8 and table.notes == (
+    "2 of 10 rows left out: no finite number in a used column (1 with a missing value; 1 with 'x')",)
+
+
+COUNTED = [f"{number},{number * 3 % 5},{number**2}" for number in range(8)]
+
+
+@pytest.mark.parametrize(("name", "begin", "request_", "is_noted"), [
+  ("no", 1, {}, True), ("Nr.", 0, {}, True), ("SAMPLE", 1, {}, True), ("id", 2, {}, False),
+  ("n", 1, {}, False), ("id", 1, {"excluded": ("id",)}, False), ("id", 1, {"features": ("id", "b")}, False)])
+def test_a_named_column_that_counts_the_rows_is_a_feature_and_noted(write, name, begin, request_, is_noted):
+  table = read_table(write("\n".join([f"{name},b,y", *COUNTED[begin:]])), **request_)
+  assert table.features == (name, "b")
+  assert table.notes == ((
+    f"column {name!r} counts the rows, and is one of the features; --exclude={name!r} leaves it out",)
+    if is_noted else ())
+
+
+def test_a_counter_in_another_order_or_alone_needs_no_note(write):
+  assert read_table(write("\n".join(["no,b,y", *COUNTED[:0:-1]]))).notes == ()
+  below = read_table(write("\n".join(["#,b,y", *COUNTED[1:]]))).notes[-1]
+  assert below.startswith("column '#' counts the rows")  # beside what is said of a first line that looks like a comment
+  assert read_table(write("\n".join(["no,y", *(f"{i},{i * i}" for i in range(1, 9))]))).notes == ()
+
+
+def test_dropped_rows_are_named_by_what_stands_in_them(write):
+  table = read_table(write("a,b\n1,<0.01\n2,n/a\n3,<0.01\n4,> 1e3\n5,off\n" + ROWS), drop_missing=True)
+  assert table.notes == (
+    "5 of 12 rows left out: no finite number in a used column (2 with '<0.01', below a limit of detection; 1 with "
+    "'n/a', a missing value; 1 with '> 1e3', above a limit of measurement; ...)",)
 
 
 @pytest.mark.parametrize(("text", "message"), [
@@ -249,7 +278,11 @@ def test_dropped_rows_are_counted(write):
   ("a,b\nu,v\nw,z\n", "no numeric column: none of 'a', 'b' holds numbers; line 2, column 'a': 'u' is no"),
   ("a,b\n1,1\n2,\n3,9\n" + ROWS, r"line 3, column 'b': expected a finite number, got a missing value; --drop_missing"),
   ("a,b\n1,1\n\n2,abc\n" + ROWS, r"line 4, column 'b': expected a finite number, got 'abc'"),
-  ("a,b\n1,1\n2,inf\n3,-inf\n" + ROWS, r"line 3, .* got 'inf' \(and 1 more such rows\)"),
+  ("a,b\n1,1\n2,inf\n3,-inf\n" + ROWS, r"line 3, .* got 'inf' \(and 1 more such rows, among them '-inf'\);"),
+  ("a,b\n1,1\n2,inf\n3,inf\n" + ROWS, r"line 3, .* got 'inf' \(and 1 more such rows\);"),
+  ("a,b\n1,<0.01\n" + ROWS, r"line 2, .* got '<0.01', below a limit of detection; --drop_missing"),
+  ("a,b\n1,n/a\n2,<0.01\n" + ROWS,
+   r"got 'n/a', a missing value \(and 1 more such rows, among them '<0.01', below a limit of detection\);"),
   ("a,b\n1,1\n2,4\n", "too few points: expected at least 5 rows, got 2"),
   ("a,b\n" + "1,7\n2,7\n3,7\n4,7\n5,7\n", "the target 'b' is constant: every value is 7"),
   ("a,a\n" + ROWS, "two columns are called 'a'"),

@@ -158,7 +158,7 @@ def test_the_target_is_a_column_of_numbers_rather_than_of_dates(read):
 
 @pytest.mark.parametrize("error", ["#N/A", "#DIV/0!", "#REF!", "#VALUE!", "#NAME?", "#NUM!", "#NULL!"])
 def test_rows_that_begin_with_an_error_of_a_spreadsheet_are_no_comments(read, error):
-  shown = "a missing value" if error == "#N/A" else repr(error)
+  shown = "'#N/A', a missing value" if error == "#N/A" else repr(error)
   below = [f"a,b\n{error},1\n" + lines("{i},{s}"), "a b\n" + lines("{i} {s}") + f"8 {error}\n",
            "a;b\n" + lines("{i};{s}") + f" {error} ;8\n"]
   bare = [f"{error},8\n" + lines("{i},{s}"), lines("{i},{s}") + f"{error},8\n"]

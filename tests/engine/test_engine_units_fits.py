@@ -182,7 +182,7 @@ def test_a_search_that_nothing_is_asked_of():
 
 def test_neighbours_are_the_next_in_each_column_and_the_nearest_in_the_ranks_of_all():
   x = np.array([[1.0, 30.0], [2.0, 10.0], [4.0, 20.0], [3.0, 1000.0]])
-  first, second, nearest = noise._neighbours(x)
+  first, second, nearest = noise.neighbours(x)
   assert [pair.tolist() for pair in first] == [[0, 1, 3], [1, 3, 2]]
   assert [pair.tolist() for pair in second] == [[1, 2, 0], [2, 0, 3]]
   # In ranks by thirds: (0, 2), (1, 0), (3, 1), (2, 3); each once, whoever is nearer.
@@ -193,10 +193,10 @@ def test_neighbours_are_the_next_in_each_column_and_the_nearest_in_the_ranks_of_
     (i, j) for i in range(4) for j in range(4) if i < j and math.isclose(
       distances[i, j], min(distances[i].min(), distances[j].min()))} and len(pairs) >= 2
   assert len(nearest[0]) == len(set(zip(*(each.tolist() for each in nearest), strict=True)))
-  equal = noise._neighbours(np.array([[1.0, 1.0], [1.0, 1.0], [2.0, 5.0]]))[2]
+  equal = noise.neighbours(np.array([[1.0, 1.0], [1.0, 1.0], [2.0, 5.0]]))[2]
   assert (0, 1) in set(zip(*(each.tolist() for each in equal), strict=True))
   assert all(a != b for a, b in zip(*(each.tolist() for each in equal), strict=True))
-  level = noise._neighbours(np.array([[1.0, 1.0], [1.0, 2.0], [1.0, 4.0]]))[2]  # a column of one value
+  level = noise.neighbours(np.array([[1.0, 1.0], [1.0, 2.0], [1.0, 4.0]]))[2]  # a column of one value
   assert set(zip(*(each.tolist() for each in level), strict=True)) == {(0, 1), (1, 2)}
 
 
@@ -207,7 +207,7 @@ def test_columns_of_few_values_reach_as_far_as_others():
   scaled = ranks / ranks.max(axis=0)
   distances = np.linalg.norm(scaled[:, None] - scaled[None], axis=2) + 9 * np.eye(7)
   assert np.argmin(distances[1]) == 2
-  first, second = noise._neighbours(x)[2]
+  first, second = noise.neighbours(x)[2]
   expected = {tuple(sorted((i, int(np.argmin(row))))) for i, row in enumerate(distances)}
   assert set(zip(first.tolist(), second.tolist(), strict=True)) == expected
 

@@ -3,7 +3,7 @@
 import pytest
 
 from symformer_jax.errors import InputError
-from symformer_jax.language import strangers
+from symformer_jax.language import parser, strangers
 
 OTHERS = {"y": "the target", "b": "a column"}
 
@@ -19,3 +19,22 @@ def test_names_that_the_data_have_are_refused(text, name, what):
   with pytest.raises(InputError) as caught:
     strangers.refuse("--guess", text, ("x",), OTHERS)
   assert str(caught.value) == f"--guess: {text!r}: {name!r} is {what}; an unknown constant needs another name"
+
+
+def refuse_columnless(text, columns):
+  strangers.refuse_columnless("guesses", text, parser.parse(text, columns, allow_symbols=True), columns)
+
+
+@pytest.mark.parametrize("text", ["a*exp(-b*t)", "t", "7.5", "pi"])
+def test_formulas_of_a_column_or_of_numbers_alone_are_no_slips(text):
+  refuse_columnless(text, ("t", "u"))
+
+
+@pytest.mark.parametrize(("text", "columns", "rest"), [
+  ("a*exp(-b*x)+c", ("t",), "t"), ("a*x", ("u", "girth (in)"), "u, `girth (in)`"),
+  ("a*T + b", ("u", "t"), "u, t; did you mean 't'?"),
+  ("a", tuple(f"c{i}" for i in range(9)), ", ".join(f"c{i}" for i in range(8)) + ", ...")])
+def test_a_formula_of_constants_alone_is_refused_by_the_columns_there_are(text, columns, rest):
+  with pytest.raises(InputError) as caught:
+    refuse_columnless(text, columns)
+  assert str(caught.value) == f"guesses: {text!r} has no column of the table: {rest}"

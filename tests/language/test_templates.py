@@ -28,7 +28,8 @@ def test_what_is_filled_in_stands_where_the_unknowns_stood():
 
 
 @pytest.mark.parametrize(("text", "message"), [
-  ("x + t", "expected an unknown function of columns, such as f(x), in 'x + t'"),
+  ("x + t", "expected an unknown function of columns, such as f(x), in 'x + t'; a form that has none is fitted "
+    "by --guess, in Python by guesses or refine"),
   ("f()*t", "expected a column as an argument of f, got ')' at position 3 of 'f()*t'"),
   ("f(w) + t", "f has no column 'w' at position 3: expected one of x, t, girth (in)"),
   ("f(2*x)", "expected a column as an argument of f, got '2' at position 3"),

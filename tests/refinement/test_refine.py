@@ -208,6 +208,12 @@ def test_a_frame_is_predicted_by_its_names_and_an_array_by_its_places(rng):
     plain.predict(frame[["a"]])
 
 
+def test_a_formula_of_constants_alone_is_refused_by_the_columns_there_are():
+  x = np.linspace(0, 1, 9)
+  with pytest.raises(InputError, match=r"formula: 'a\*exp\(-b\*t\)\+c' has no column of the table: x, x0$"):
+    refine("a*exp(-b*t)+c", x, x)
+
+
 def test_x_beside_numbered_columns_is_taken_for_a_mistake():
   with pytest.raises(InputError, match="'x' is no column: the 2 columns of an array are x0 ... x1"):
     refine("a*x", np.ones((5, 2)), np.ones(5))

@@ -169,3 +169,12 @@ def test_a_loss_that_cannot_be_fails_its_data_set_alone():
   x = np.linspace(1, 5, 12)
   good, bad = inference.search(model, [(x, x**2), (x, x - 3.1)], n_samples=16, loss="log")
   assert good.status == "ok" and (bad.status, "one sign" in bad.message) == ("failed", True)
+
+
+def test_one_formula_settles_with_the_weights_that_it_gives(rng):
+  x = 10 ** rng.uniform(-4, 4, 60)
+  rows = Rows(x[:, None], 3.2e-3 * x**0.75 * (1 + 0.05 * rng.normal(size=60)), np.ones(60))
+  node, weights = losses.settle(losses.AUTO, parser.parse("0.0042*x**0.71", ["x"]), rows)
+  factor_and_exponent = sorted(programs.fitted_values(node))
+  assert factor_and_exponent == pytest.approx([3.2e-3, 0.75], rel=0.03)
+  assert np.corrcoef(np.log(weights), np.log(x))[0, 1] < -0.9

@@ -47,11 +47,25 @@ def test_only_the_columns_asked_for(rows):
 
 
 @pytest.mark.parametrize("y, expected", [
-  (lambda x: 3 * x[:, 0] + 1, [set(), {0, 1}, {0}]),  # exact: what is left is rounding
+  (lambda x: 3 * x[:, 0] + 1, [set(), {0}]),  # exact: what is left is rounding
   (lambda x: 3 * x[:, 0] - x[:, 1], [set(), {0, 1}])])
 def test_an_exact_line_needs_its_columns_alone(y, expected, rng):
   x = rng.uniform(1, 2, (30, 2))
   assert [columns_in(node) for node in closed_forms.fit(Rows(x, y(x), np.ones(30)), (0, 1))] == expected
+
+
+def test_terms_that_are_rounding_are_left_out(rng):
+  x = rng.normal(size=(20, 2))
+  lines = closed_forms.fit(Rows(x, x[:, 0], np.ones(20)), (0, 1))[1:]
+  assert lines == [expression.variable(0)]
+  even = np.linspace(-8, 8, 33)[:, None]
+  assert len(closed_forms.fit(Rows(even, np.abs(even[:, 0]) ** 1.5, np.ones(33)), (0,))) == 1  # of no slope: the mean
+
+
+def test_small_terms_that_are_no_rounding_stay(rng):
+  x = rng.uniform(1, 2, (40, 2))
+  line = closed_forms.fit(Rows(x, 1e5 * x[:, 0] + 1e-5 * x[:, 1] + 1e-4, np.ones(40)), (0, 1))[1]
+  assert columns_in(line) == {0, 1} and line.args[1].token == "+"
 
 
 def test_fewer_rows_than_columns_equal_columns_and_empty_ones(rng):

@@ -5,6 +5,7 @@ import pytest
 
 from symformer_jax.engine.options import SearchOptions
 from symformer_jax.engine.task import make_task
+from symformer_jax.errors import InputError
 from symformer_jax.language import expression, programs
 from symformer_jax.sources import guesses
 
@@ -38,3 +39,13 @@ def test_a_name_that_stands_twice_is_one_number(x):
 def test_a_guess_without_names_stays_as_it_is(x):
   node, _ = _fill_in("1.5*x + 2.5", x, x[:, 0])
   assert programs.fitted_values(node) == [1.5, 2.5]
+
+
+def test_a_guess_without_a_column_is_refused(x):
+  with pytest.raises(InputError, match=r"guesses: 'a\*exp\(-b\*u\)' has no column of the table: x, t"):
+    _fill_in("a*exp(-b*u)", x, x[:, 0])
+
+
+def test_constants_of_a_guess_are_named_once_in_their_order():
+  assert guesses.free_constants("b*exp(-a*x) + b", NAMES) == ["b", "a"]
+  assert guesses.free_constants("2*x", NAMES) == []

@@ -51,7 +51,7 @@ from symformer_jax.engine.config.rationals import (
 )
 from symformer_jax.engine.config.reductions import NeighboursConfig, ReductionsConfig, SurrogateConfig
 from symformer_jax.engine.config.search import DEFAULT, SearchConfig
-from symformer_jax.engine.config.selection import ChoiceConfig, LossConfig, SelectionConfig
+from symformer_jax.engine.config.selection import ChoiceConfig, HintsConfig, LossConfig, SelectionConfig
 from symformer_jax.engine.config.sums import (
   GrowthConfig,
   PairsConfig,
@@ -73,8 +73,8 @@ __all__ = [
   "EliminationConfig", "EnumerationConfig", "EvolutionConfig", "ExactFractionsConfig", "FUNCTIONS", "FactoringConfig",
   "FormsConfig",
   "FunctionFractionsConfig", "GrowthConfig", "LinkedFractionsConfig",
-  "GuessesConfig", "LIBRARY_FAMILIES", "LINKS", "LibraryConfig", "LossConfig", "MonotoneConfig", "NeighboursConfig",
-  "NoiseConfig", "OscillationsConfig",
+  "GuessesConfig", "HintsConfig", "LIBRARY_FAMILIES", "LINKS", "LibraryConfig", "LossConfig", "MonotoneConfig",
+  "NeighboursConfig", "NoiseConfig", "OscillationsConfig",
   "PRODUCTS_FAMILIES", "PairsConfig", "PairsInsideConfig", "PhasesConfig", "PoolConfig", "PowerProductsConfig",
   "ProductUnitsConfig",
   "ProductsConfig", "PursuitConfig", "QuadraticsConfig", "REWRITINGS", "RationalsConfig", "ReductionsConfig",

@@ -28,7 +28,7 @@ from symformer_jax.engine.config.rationals import (
   RationalsConfig,
 )
 from symformer_jax.engine.config.reductions import ReductionsConfig
-from symformer_jax.engine.config.selection import ChoiceConfig, LossConfig, SelectionConfig
+from symformer_jax.engine.config.selection import ChoiceConfig, HintsConfig, LossConfig, SelectionConfig
 from symformer_jax.engine.config.sums import (
   GrowthConfig,
   PairsConfig,
@@ -92,6 +92,7 @@ class SearchConfig:
   selection: SelectionConfig = SelectionConfig()
   choice: ChoiceConfig = ChoiceConfig()
   loss: LossConfig = LossConfig()
+  hints: HintsConfig = HintsConfig()
   guesses: GuessesConfig = GuessesConfig()
   templates: TemplatesConfig = TemplatesConfig()
 
