@@ -13,9 +13,9 @@ from symformer_jax.engine.config import DEFAULT, FUNCTIONS, ChoiceConfig
 from symformer_jax.engine.rows import Rows
 from symformer_jax.errors import InputError, suggest
 from symformer_jax.files import shorten
-from symformer_jax.language import expression
+from symformer_jax.language import expression, programs
 from symformer_jax.language.expression import VARIABLE, Node, flatten
-from symformer_jax.selection import cross_validation, noise, scoring, soundness
+from symformer_jax.selection import cross_validation, noise, rounding, scoring, soundness
 
 # Which line of a front a user takes, by name; or its number, from 0.
 RECOMMENDED, ACCURATE, SIMPLE = "recommended", "accurate", "simple"
@@ -102,6 +102,7 @@ class _Contest:
       + _leaps(line.node, sample, config) for line in lines]
     self._costs = [
       config.nats_per_node * line.complexity + function_nats(line.node, config=config)
+      + config.vague_nats * num_vague(line.node, sample, config=config)
       + math.log(rows.num_columns) * sum(part.token == VARIABLE for part in expression.walk(line.node))
       for line in lines]
     self._prices = [cost + odd * config.odd_nats for cost, odd in zip(self._costs, self._oddities, strict=True)]
@@ -139,7 +140,7 @@ class _Contest:
     return max(self._num_points, len(self._rows) * (min(1.0, 4 * log_gain / spread) if spread else 1.0))
 
   def is_cheaper(self, i: int, base: int) -> bool:
-    """Whether line i, of a column and with figures, costs no more nats than a formula of a column, oddities apart."""
+    """Whether line i, of a column and with figures, costs no more nats than a formula of a column."""
     are_formulas = all(soundness.has_column(self._lines[j].node) for j in (i, base))
     return are_formulas and math.isfinite(self.shares[i]) and self._costs[i] <= self._costs[base]
 
@@ -230,6 +231,15 @@ def function_nats(node: Node, *, config: ChoiceConfig = DEFAULT.choice) -> float
   nats = dict(config.function_nats)
   return (sum(nats.get(part.token, 0.0) for part in expression.walk(node))
           + config.nested_nats * num_nested(node))
+
+
+def num_vague(node: Node, rows: Rows, *, config: ChoiceConfig = DEFAULT.choice) -> int:
+  """Fitted constants that the rows do not tell from 0, alone or together with others that make up for them."""
+  errors = rounding.standard_errors(node, rows.x, rows.y, rows.weights)
+  if len(rows) <= len(errors) + 1:
+    return 0
+  return sum(error is None or abs(value) < config.vague_errors * error
+             for value, error in zip(programs.fitted_values(node), errors, strict=True))
 
 
 def num_nested(node: Node, *, is_inside: bool = False) -> int:

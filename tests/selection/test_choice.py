@@ -291,3 +291,23 @@ def test_an_evenly_spaced_decay_is_an_exponential():
   config = dataclasses.replace(DEFAULT.choice, blocks_per_fold=1)
   assert chosen(lines, rows, config=config) != lines[3]
   assert chosen(lines, rows) == lines[3]
+
+
+def test_constants_that_the_rows_do_not_tell_from_nothing():
+  x = np.linspace(0, 10, 50)[:, None]
+  y = 10 / (1 + np.exp(-(x[:, 0] - 4) / 0.6)) + 0.1 * np.random.default_rng(1).normal(size=50)
+  rows = Rows(x, y, np.ones(50))
+  known, vague = make_lines(["9.9/(811*exp(-1.67*x) + 1)", "30*(exp(-11.3*x) + 2.7e-22)**(-0.005) - 30.5"], rows)
+  assert choice.num_vague(known.node, rows) == 0
+  assert choice.num_vague(vague.node, rows) >= 3
+  assert choice.num_vague(vague.node, Rows(x[:5], y[:5], np.ones(5))) == 0  # of so few rows nothing has an error
+  strict = dataclasses.replace(DEFAULT.choice, vague_errors=1e9)
+  assert choice.num_vague(known.node, rows, config=strict) == 3
+
+
+def test_a_vague_constant_needs_more_than_it_gains():
+  rows = make_rows(lambda x: 2.1 * x, num=60, noise=1.0)
+  lines = make_lines(["2.1*x", "2.1*x + 0.02"], rows)
+  contest = [choice._Contest(lines, rows, 60, 0, config, soundness.make_segments(rows, config=config))
+             for config in (DEFAULT.choice, dataclasses.replace(DEFAULT.choice, vague_nats=0.0))]
+  assert contest[1].gain(1, 0) - contest[0].gain(1, 0) == pytest.approx(3.0)

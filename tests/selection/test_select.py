@@ -10,6 +10,7 @@ from scipy import optimize
 from symformer_jax.engine.config import DEFAULT
 from symformer_jax.engine.rows import Rows
 from symformer_jax.language import expression, parser, printing, programs
+from symformer_jax.language.tidy import tidy
 from symformer_jax.refinement import local
 from symformer_jax.selection import choice, rounding, scoring, select
 from symformer_jax.sources import closed_forms
@@ -253,3 +254,19 @@ def test_where_time_is_up_few_formulas_are_written_in_other_ways(monkeypatch, rn
     select.select(nodes, rows, ["x"], seed=0, config=config)
     assert set(asked) == {config}
     assert (len(asked) <= DEFAULT.selection.num_rewritten_late) == (config == hurried)
+
+
+def test_what_is_left_without_a_part_is_fitted_again():
+  """The 20 of the logarithm moves below the largest x when its factor is held at 0."""
+  x = np.linspace(0, 10, 50)
+  y = 10 / (1 + np.exp(-(x - 4) / 0.6)) + np.random.default_rng(13).normal(0, 0.1, 100)[50:]
+  node = parser.parse("1/(83.828*exp(-1.679576*x) + 0.0011116*log(20.774 - x) + 0.0972178)", ["x"])
+  rows = Rows(x.round(3)[:, None], y.round(3), np.ones(50))
+  judge = select._Judge(rows, 50, DEFAULT.selection, DEFAULT.choice)
+  plain = rounding.refit_constants(parser.parse("1/(81*exp(-1.67*x) + 0.1)", ["x"]), rows.x, rows.y, rows.weights)
+  least = judge.score(plain).mse
+  snapped = tidy(rounding.snap_constants(node, rows.x, rows.y, rows.weights))
+  assert judge.score(snapped).mse > 1.5 * least
+  settled = select._settled(node, snapped, judge)
+  assert judge.score(settled).mse < 1.001 * least
+  assert select._settled(plain, plain, judge) == plain
