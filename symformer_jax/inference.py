@@ -366,49 +366,68 @@ def _weigh(
       weighed.append(error)
   if options.loss not in losses.BY_A_LOOK:
     return weighed, False
-  nodes, is_stopped = _look(model, datasets, weighed, names, options, key, clock, should_stop)
-  for i, found in nodes.items():
-    rows, columns = check_dataset(datasets[i]), names[i]
-    weighing = losses.weigh(
-      options.loss, found, rows, num_rows=options.config.selection.max_rows, seed=options.seed,
-      config=options.config.loss,
-      text=functools.partial(printing.to_text, names=columns or default_names(rows.x.shape[1])))
+  usable = {i: check_dataset(datasets[i]) for i, each in enumerate(weighed) if isinstance(each, _Weighed)}
+  found, is_stopped = _look(model, usable, names, options, key, clock, should_stop)
+  for i, weighing in found.items():
     weighed[i] = _Weighed(with_weights(datasets[i], weighing.weights), weighing)
   return weighed, is_stopped
 
 
 def _look(
-  model: Any, datasets: Sequence[Any], weighed: Sequence[_Weighed | InputError], names: Sequence[Any],
-  options: SearchOptions, key: jax.Array, clock: Clock, should_stop: Callable[[], bool],
-) -> tuple[dict[int, list[Node]], bool]:
-  """Formulas of a first look at each data set that can be weighed: the sources that need no model; no selection. It
-  takes `LossConfig.look_share` of the time at most.
+  model: Any, rows: Mapping[int, Rows], names: Sequence[Any], options: SearchOptions, key: jax.Array, clock: Clock,
+  should_stop: Callable[[], bool],
+) -> tuple[dict[int, losses.Weighing], bool]:
+  """What first looks at data sets make of their rows: looks under the weights that a loss takes without a formula, and
+  again under those that were found while these say that the look was misled; and whether they were stopped.
+  """
+  config, is_over, is_stopped = options.config.loss, False, False
+  weigh = functools.partial(losses.weigh, options.loss, num_rows=options.config.selection.max_rows, seed=options.seed,
+                            config=config)
+  texts = {i: functools.partial(printing.to_text, names=names[i] or default_names(each.x.shape[1]))
+           for i, each in rows.items()}
+  some = {i: each.sample(options.config.selection.max_rows, seed=options.seed) for i, each in rows.items()}
+  starts = {i: losses.starts(options.loss, each, config=config) for i, each in some.items()}
+  nodes: dict[int, list[Node]] = {i: [] for i in rows}
+  weighings: dict[int, losses.Weighing] = {}
+  for number in range(config.max_looks):
+    weighted = {i: dataclasses.replace(some[i], weights=weights[number])
+                for i, weights in starts.items() if number < len(weights)}
+    if is_over or not weighted:
+      break
+    searches = _look_once(model, weighted, names, options, key, clock, should_stop)
+    is_stopped = any(each.ended_by == results.STOPPED for each in searches.values())
+    is_over = is_stopped or any(each.ended_by == results.TIME for each in searches.values())
+    for i, each in searches.items():
+      nodes[i] += [candidate.node for candidate in each.pool.shortlist()]
+    for i in weighted:
+      if number + 1 == len(starts[i]) or is_over:
+        weighings[i] = weigh(nodes[i], some[i], text=texts[i])
+        if losses.is_misled(starts[i][number], weighings[i], config=config):
+          starts[i].append(weighings[i].weights)
+  return {i: weighings[i] if len(each) == len(some[i]) else weigh(nodes[i], each, text=texts[i])
+          for i, each in rows.items()}, is_stopped
+
+
+def _look_once(
+  model: Any, rows: Mapping[int, Rows], names: Sequence[Any], options: SearchOptions, key: jax.Array, clock: Clock,
+  should_stop: Callable[[], bool],
+) -> dict[int, Search]:
+  """A look at each data set that can be searched: the sources that need no model; no selection. Looks end when
+  `LossConfig.look_share` of the time is over.
   """
   rules = Restrictions(excluded=options.restrictions.excluded)  # others do not matter to the size of errors
   look = dataclasses.replace(
     options, loss=losses.SQUARED, restrictions=rules, units=None, recombine=True, refine="lm", accuracy=None,
     max_time=None if options.max_time is None else options.config.loss.look_share * options.max_time,
     config=dataclasses.replace(options.config, sources=options.config.loss.sources))
-  usable = [i for i, each in enumerate(weighed) if isinstance(each, _Weighed)]
-  rows = {i: check_dataset(datasets[i]) for i in usable}
-  found: dict[int, list[Node]] = {i: [] for i in usable}
-  sources, is_stopped = registry.make_sources(model, look), False
-  for number in range(options.config.loss.max_looks):
-    if is_stopped:
-      break
-    searches: dict[int, Search] = {}
-    for i in usable:
-      if number < len(starts := losses.starts(options.loss, rows[i])):
-        some = Rows(rows[i].x, rows[i].y, starts[number]).sample(options.config.selection.max_rows, seed=options.seed)
-        with contextlib.suppress(InputError):  # which the search itself will raise
-          task = make_task((some.x, some.y, some.weights), names[i], look)
-          searches[i] = Search(task, [source for source in sources if source.supports(task)], look, key)
-    for _ in loop.run(searches, sources, look, clock=clock, should_stop=should_stop):
-      pass
-    is_stopped = any(each.ended_by == results.STOPPED for each in searches.values())
-    for i, each in searches.items():
-      found[i] += [candidate.node for candidate in each.pool.shortlist()]
-  return found, is_stopped
+  sources, searches = registry.make_sources(model, look), dict[int, Search]()
+  for i, each in rows.items():
+    with contextlib.suppress(InputError):  # which the search itself will raise
+      task = make_task((each.x, each.y, each.weights), names[i], look)
+      searches[i] = Search(task, [source for source in sources if source.supports(task)], look, key)
+  for _ in loop.run(searches, sources, look, clock=clock, should_stop=should_stop):
+    pass
+  return searches
 
 
 def _choose(

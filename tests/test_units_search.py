@@ -21,6 +21,7 @@ from symformer_jax.estimator import SymFormerRegressor
 from symformer_jax.language import parser
 from symformer_jax.language.rules import Restrictions
 from symformer_jax.results import Counts, Equation, Progress, Rejected, SearchResult, Seconds, Seen
+from symformer_jax.selection import losses
 from symformer_jax.sources.guesses import Guesses
 
 MODEL = testing.FixedProposer(["x0"])
@@ -281,12 +282,65 @@ def test_a_first_look_weighs_rows_by_their_errors():
   assert not is_stopped and isinstance(weighed[1], InputError) and (weighed[0].weighing.weights == 1).all()
 
 
-def test_a_first_look_is_taken_before_anybody_stops_it(monkeypatch):
-  asked, weighed = [], [inference._Weighed((X, Y), None)]
+def looks(monkeypatch, *, loss, is_misled=lambda number: False, ended_by="budget", num_rows=12, **config):
+  """The weights of each look that is taken, with how many rows, and what was made of the rows at last."""
+  taken, weighed = [], []
+
+  def run(searches, sources, options, *, clock, should_stop):
+    taken.append((searches[0].task.rows.weights, options.max_time))
+    searches[0].ended_by = ended_by
+    return iter(())
+
+  def weigh(loss, nodes, rows, **given):
+    weighed.append(len(rows))
+    return losses.Weighing(np.linspace(1, 1 + len(weighed), len(rows)))
+
   monkeypatch.setattr(inference.registry, "make_sources", lambda model, options: [])
-  monkeypatch.setattr(inference.loop, "run", lambda searches, *_, **__: asked.append(list(searches)) or iter(()))
-  inference._look(MODEL, [(X, Y)], weighed, [None], SearchOptions(loss="auto"), None, Clock(), lambda: False)
-  assert asked and asked[0] == [0]
+  monkeypatch.setattr(inference.loop, "run", run)
+  monkeypatch.setattr(inference.losses, "weigh", weigh)
+  monkeypatch.setattr(inference.losses, "is_misled", lambda *given, **_: is_misled(len(weighed)))
+  x = np.linspace(1, 3, num_rows)[:, None]
+  rows = {0: Rows(x, x[:, 0] ** 3, np.ones(num_rows))}
+  options = SearchOptions(loss=loss, max_time=10.0, config=dataclasses.replace(
+    DEFAULT, loss=dataclasses.replace(DEFAULT.loss, **config),
+    selection=dataclasses.replace(DEFAULT.selection, max_rows=12)))
+  found, is_stopped = inference._look(MODEL, rows, [None], options, None, Clock(), lambda: False)
+  assert is_stopped is (ended_by == "stopped")
+  return taken, weighed, found
+
+
+def test_a_look_that_was_not_misled_is_taken_once(monkeypatch):
+  taken, weighed, found = looks(monkeypatch, loss="huber")
+  assert len(taken) == 1 and weighed == [12] and found[0].weights[-1] == 2
+  assert taken[0][1] == pytest.approx(DEFAULT.loss.look_share * 10)
+
+
+def test_looks_are_repeated_under_what_was_found_while_they_were_misled(monkeypatch):
+  taken, weighed, found = looks(monkeypatch, loss="huber", is_misled=lambda number: number < 3)
+  assert len(taken) == 3 and found[0].weights[-1] == 4
+  for number, (weights, _) in enumerate(taken[1:], start=1):
+    expected = np.linspace(1, 1 + number, 12)
+    np.testing.assert_allclose(weights, expected / expected.mean())
+  taken, _, found = looks(monkeypatch, loss="huber", is_misled=lambda number: True, max_looks=2)
+  assert len(taken) == 2 and found[0].weights[-1] == 3
+
+
+@pytest.mark.parametrize("ended_by", ["time", "stopped"])
+def test_no_look_is_repeated_that_time_or_somebody_has_ended(monkeypatch, ended_by):
+  taken, weighed, found = looks(monkeypatch, loss="huber", is_misled=lambda number: True, ended_by=ended_by)
+  assert len(taken) == len(weighed) == 1 and 0 in found
+
+
+def test_auto_weighs_after_its_second_look_or_the_end(monkeypatch):
+  taken, weighed, _ = looks(monkeypatch, loss="auto")
+  assert len(taken) == 2 and weighed == [12]
+  taken, weighed, _ = looks(monkeypatch, loss="auto", ended_by="time")
+  assert len(taken) == 1 and weighed == [12]
+
+
+def test_looks_are_at_some_rows_and_all_are_weighed(monkeypatch):
+  taken, weighed, found = looks(monkeypatch, loss="huber", num_rows=20)
+  assert len(taken[0][0]) == 12 and weighed == [12, 20] and len(found[0].weights) == 20
 
 
 def test_where_the_rules_leave_no_source_that_is_said():

@@ -11,6 +11,7 @@ import itertools
 import math
 
 import numpy as np
+from scipy import spatial
 
 from symformer_jax.engine.config import DEFAULT, LossConfig
 from symformer_jax.engine.rows import Rows
@@ -37,12 +38,14 @@ class Weighing:
     text: what was found and how rows count, one sentence; empty where nothing was changed.
     exponent: p of errors that grow as |y|**p, which the weights suppose; None where they suppose something else.
     num_light: rows that count less for being far from the formula.
+    squares: of the errors [N], squared units of y, where the loss is to keep large ones from deciding; else None.
   """
 
   weights: np.ndarray
   text: str = ""
   exponent: float | None = 0.0
   num_light: int = 0
+  squares: np.ndarray | None = None
 
 
 def weigh_first(loss: str, rows: Rows) -> Weighing:
@@ -71,14 +74,42 @@ def _relative(rows: Rows) -> Weighing:
   return Weighing(rows.weights * (least / np.maximum(size, least)) ** 2, text, 1.0)
 
 
-def starts(loss: str, rows: Rows) -> list[np.ndarray]:
-  """Weights [N] of the first looks that a loss takes: of `auto` two where y spans a decade, or one may miss the law."""
+def starts(loss: str, rows: Rows, *, config: LossConfig = DEFAULT.loss) -> list[np.ndarray]:
+  """Weights [N] of the first looks that a loss takes: of `auto` two where y spans a decade, or one may miss the law; of
+  `huber` those around the medians of neighbours where some rows are far from theirs.
+  """
   first = weigh_first(loss, rows).weights
   size = np.abs(rows.y)
   is_one_sided = np.all(rows.y > 0) or np.all(rows.y < 0)
   if loss == AUTO and is_one_sided and np.max(size) > 10 * np.min(size):
     return [first, _relative(rows).weights]
+  if loss == HUBER and len(rows) >= config.min_rows:
+    around = _neighbour_weights(rows, config)
+    return [around.weights if is_misled(first, around, config=config) else first]
   return [first]
+
+
+def _neighbour_weights(rows: Rows, config: LossConfig) -> Weighing:
+  """Huber's around the median of each row's neighbours, by the ranks of its columns; the standard error is that of the
+  neighbours about their median (Hampel's identifier, but with one scale for all), which a slope widens as well.
+  """
+  ranks = np.stack([np.unique(column, return_inverse=True)[1] for column in rows.x.T], axis=1)
+  places = ranks / np.maximum(ranks.max(axis=0), 1)
+  near = spatial.cKDTree(places).query(places, min(config.huber_neighbours + 1, len(rows)))[1]
+  medians = np.median(rows.y[near], axis=1)
+  apart = np.sqrt(rows.weights[near]) * np.abs(rows.y[near] - medians[:, None])
+  return _bounded(medians, rows, float(np.median(np.median(apart, axis=1))), config)
+
+
+def is_misled(before: np.ndarray, found: Weighing, *, config: LossConfig = DEFAULT.loss) -> bool:
+  """Whether rows that count less than was supposed had a say in a look.
+
+  Args:
+    before: the weights [N] of the look; found: what it made of the rows.
+  """
+  if found.squares is None:
+    return False
+  return float(np.sum(before * found.squares)) > config.misled * float(np.sum(found.weights * found.squares))
 
 
 def weigh(
@@ -89,7 +120,7 @@ def weigh(
 
   Each formula is fitted under the weights that it gives itself, in turns (iteratively reweighted least squares); the
   best has the shortest description under errors of that size: errors of Laplace's distribution, which a few large ones
-  do not decide.
+  do not decide, or for `huber` of Student's, which a fifth of gross ones does not.
   Args:
     loss: one of `BY_A_LOOK`.
     nodes: fitted formulas; those undefined on a row, or with a fault between rows, are left out.
@@ -97,7 +128,7 @@ def weigh(
     text: a formula in the column names.
   """
   some, reweigh = rows.sample(num_rows, seed=seed), functools.partial(_REWEIGH[loss], config=config)
-  cost = functools.partial(_cost, rows=some, reweigh=reweigh, config=config)
+  cost = functools.partial(_cost, rows=some, reweigh=reweigh, config=config, is_robust=loss == HUBER)
   segments = soundness.make_segments(some)
   with np.errstate(all="ignore"):
     in_order = (node for node in sorted(dict.fromkeys(nodes), key=cost) if not soundness.find_fault(node, segments))
@@ -144,13 +175,20 @@ def _fit(node: Node, rows: Rows, reweigh: Callable[..., Weighing], num_turns: in
   return node
 
 
-def _cost(node: Node, *, rows: Rows, reweigh: Callable[..., Weighing], config: LossConfig) -> float:
-  """Nats to describe y by a formula and errors of Laplace's distribution, whose size goes as its weights suppose."""
+def _cost(
+  node: Node, *, rows: Rows, reweigh: Callable[..., Weighing], config: LossConfig, is_robust: bool = False
+) -> float:
+  """Nats to describe y by a formula and its errors: of Laplace's distribution, whose size goes as its weights suppose,
+  or of Student's, where gross errors must not hide what the others are.
+  """
   values = scoring.evaluate(node, rows.x)
   if not np.all(np.isfinite(values)):
     return math.inf
-  exponent = reweigh(values, rows).exponent or 0.0
-  return _laplace(values, rows, exponent, config) + config.nats_per_node * expression.complexity(node)
+  if is_robust:
+    misfit = _student(values, rows, config)
+  else:
+    misfit = _laplace(values, rows, reweigh(values, rows).exponent or 0.0, config)
+  return misfit + config.nats_per_node * expression.complexity(node)
 
 
 def _laplace(values: np.ndarray, rows: Rows, exponent: float, config: LossConfig) -> float:
@@ -160,6 +198,19 @@ def _laplace(values: np.ndarray, rows: Rows, exponent: float, config: LossConfig
   least = EXACT_SHARE * np.std(rows.y)
   return len(rows) * math.log(max(float(np.mean(errors / size**exponent)), least / float(np.mean(size**exponent)))) + (
     exponent * float(np.sum(np.log(size))))
+
+
+def _student(values: np.ndarray, rows: Rows, config: LossConfig) -> float:
+  """Negative logarithm of the likelihood, less what is the same for all, of errors of Student's distribution.
+
+  Its scale is the most likely one, by the turns of Lange, Little and Taylor (1989).
+  """
+  squares = rows.weights * (rows.y - values) ** 2
+  least, freedom = (EXACT_SHARE * float(np.std(rows.y))) ** 2, config.huber_freedom
+  scale = max(float(np.median(squares)), least)
+  for _ in range(config.num_scale_turns):
+    scale = max((freedom + 1) * float(np.mean(squares / (freedom + squares / scale))), least)
+  return 0.5 * len(rows) * math.log(scale) + 0.5 * (freedom + 1) * float(np.sum(np.log1p(squares / (freedom * scale))))
 
 
 def _sizes(values: np.ndarray, config: LossConfig) -> np.ndarray:
@@ -193,14 +244,20 @@ def _huber_weights(values: np.ndarray, rows: Rows, config: LossConfig) -> Weighi
   the weighted squares grows with them; the choice between formulas would take it for noise.
   """
   errors = np.sqrt(rows.weights) * np.abs(rows.y - values)
+  return _bounded(values, rows, float(np.median(errors)), config)
+
+
+def _bounded(values: np.ndarray, rows: Rows, deviation: float, config: LossConfig) -> Weighing:
+  """`deviation`: median of the |errors| of rows that are not far off."""
+  errors = np.sqrt(rows.weights) * np.abs(rows.y - values)
   # 1.4826 makes the median of |errors| the standard deviation of normal ones.
-  sigma = max(1.4826 * float(np.median(errors)), EXACT_SHARE * float(np.std(rows.y)))
+  sigma = max(1.4826 * deviation, EXACT_SHARE * float(np.std(rows.y)))
   far = config.huber_errors * sigma
   is_light, gross = errors > far, config.huber_gross * sigma
   share = far / np.maximum(errors, far)
   weights = rows.weights * share * gross / np.maximum(errors, gross)
   text = f"{np.sum(is_light)} of {len(rows)} rows lie beyond {far:.3g} and count less"
-  return Weighing(weights, text, 0.0, int(np.sum(is_light)))
+  return Weighing(weights, text, 0.0, int(np.sum(is_light)), (rows.y - values) ** 2)
 
 
 def _grown_weights(values: np.ndarray, rows: Rows, config: LossConfig) -> Weighing:

@@ -224,6 +224,13 @@ def test_weights_of_losses_at_their_limits():
   assert size[0] == pytest.approx(np.quantile(np.arange(1.0, 101), 0.05) / 100)
 
 
+def test_looks_under_outliers_at_their_limits():
+  assert (LOSS.max_looks, LOSS.huber_neighbours, LOSS.huber_freedom, LOSS.num_scale_turns) == (4, 6, 2.0, 30)
+  for weight, expected in ((2.01, True), (1.99, False)):
+    found = losses.Weighing(np.ones(3), squares=np.ones(3))
+    assert losses.is_misled(np.full(3, weight), found) is expected
+
+
 @pytest.mark.parametrize(("costs", "num_rows", "expected"), [
   ({0.0: 10.0, 1.35: 6.9}, 20, 1.35), ({0.0: 10.0, 1.35: 7.1}, 20, 0.0), ({0.0: 10.0, 1.35: 6.9}, 19, 0.0),
   ({0.0: 20.0, 1.35: 7.0, 1.0: 7.9}, 20, 1.0), ({0.0: 20.0, 1.35: 7.0, 1.0: 8.1}, 20, 1.35),

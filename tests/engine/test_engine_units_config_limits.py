@@ -474,7 +474,7 @@ def test_a_first_look_takes_three_tenths_of_the_time(monkeypatch):
   monkeypatch.setattr(inference.registry, "make_sources", make_sources)
   for max_time in (10.0, None):
     with pytest.raises(Enough):
-      inference._look(None, [], [], [], SearchOptions(loss="huber", max_time=max_time), None, None, None)
+      inference._look_once(None, {}, [], SearchOptions(loss="huber", max_time=max_time), None, None, None)
   assert asked == [(3.0, ("closed_forms", "guesses", "library")), (None, ("closed_forms", "guesses", "library"))]
 
 

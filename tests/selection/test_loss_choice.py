@@ -1,12 +1,14 @@
 """Losses as weights of rows: each reaches the optimum of its loss, by independent fits, and says what it did."""
 
 from hypothesis import given, strategies as st
+import jax
 import numpy as np
 import pytest
 
 from symformer_jax import inference, testing
+from symformer_jax.engine.clock import Clock
 from symformer_jax.engine.config import DEFAULT
-from symformer_jax.engine.options import LOSSES
+from symformer_jax.engine.options import LOSSES, SearchOptions
 from symformer_jax.engine.rows import Rows
 from symformer_jax.errors import InputError
 from symformer_jax.language import parser, printing, programs
@@ -178,3 +180,37 @@ def test_one_formula_settles_with_the_weights_that_it_gives(rng):
   factor_and_exponent = sorted(programs.fitted_values(node))
   assert factor_and_exponent == pytest.approx([3.2e-3, 0.75], rel=0.03)
   assert np.corrcoef(np.log(weights), np.log(x))[0, 1] < -0.9
+
+
+# --- looks under outliers --------------------------------------------------------------------------------------------
+
+
+def decay(rng, *, num_bad, size, num=60):
+  """`4*exp(-0.6*x) + 1` with errors of 0.03, rows drawn by chance off by so much, one-sided."""
+  x = np.linspace(0, 5, num)
+  y = 4 * np.exp(-0.6 * x) + 1 + 0.03 * rng.normal(size=num)
+  y[rng.choice(num, num_bad, replace=False)] += rng.uniform(*size, num_bad)
+  return x, y
+
+
+@pytest.mark.parametrize("num_bad", [6, 12])
+def test_under_gross_outliers_the_scale_is_that_of_the_other_rows(num_bad, rng):
+  rows = make_rows(*decay(rng, num_bad=num_bad, size=(5, 20)))
+  law = 4 * np.exp(-0.6 * rows.x[:, 0]) + 1
+  is_bad = np.abs(rows.y - law) > 1
+  weighed, is_stopped = inference._weigh(
+    testing.FixedProposer(["x0"]), [(rows.x, rows.y)], [["x"]], SearchOptions(loss="huber"), jax.random.key(0), Clock(),
+    lambda: False)
+  found = weighed[0].weighing
+  assert not is_stopped and np.sum(is_bad) == num_bad and np.max(found.weights[is_bad]) < 1e-3
+  assert np.mean(found.weights[~is_bad] == 1) > 0.7
+  far = float(found.text.split("beyond ")[1].split()[0])
+  assert 0.02 < far / DEFAULT.loss.huber_errors < 0.05
+
+
+def test_the_law_is_recommended_beside_gross_outliers(rng):
+  x, y = decay(rng, num_bad=6, size=(5, 20))
+  model = testing.FixedProposer(["0.7*exp(-0.5*x0) + 0.5", "1.3/(x0 + 2.2)"])
+  [result] = inference.search(model, [(x, y)], n_samples=16, names=[["x"]], loss="huber", effort="quick")
+  law = 4 * np.exp(-0.6 * x) + 1
+  assert np.sqrt(np.mean((scoring.evaluate(result.best.node, x[:, None]) - law) ** 2)) < 0.03

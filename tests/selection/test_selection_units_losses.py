@@ -6,6 +6,7 @@ import math
 from hand_made_rows import NAMES, parse, rows_of
 import numpy as np
 import pytest
+from scipy import optimize, stats
 
 from symformer_jax.engine.config import DEFAULT
 from symformer_jax.engine.rows import Rows
@@ -77,6 +78,83 @@ def test_a_second_look_where_one_sided_targets_span_a_decade(loss, y, count):
   np.testing.assert_array_equal(found[0], losses.weigh_first(loss, rows).weights)
   if count == 2:
     np.testing.assert_array_equal(found[1], losses.weigh_first("relative", rows).weights)
+
+
+# --- where rows are far from their neighbours ------------------------------------------------------------------------
+
+
+def test_neighbours_are_those_by_rank_in_every_column():
+  rows = rows_of([0.0, 1, 2, 100, 101], [1.0, 2, 30, 4, 5])
+  found = losses._neighbour_weights(rows, dataclasses.replace(CONFIG, huber_neighbours=2))
+  np.testing.assert_array_equal(found.squares, (rows.y - [2, 2, 4, 5, 5]) ** 2)
+  # About their medians these lie 1, 1, 2, 1, 1 off at the median.
+  sigma = 1.4826
+  share = min(1, CONFIG.huber_errors * sigma / 26) * min(1, CONFIG.huber_gross * sigma / 26)
+  np.testing.assert_allclose(found.weights, [1, 1, share, 1, 1])
+  all_others = losses._neighbour_weights(rows, dataclasses.replace(CONFIG, huber_neighbours=99))
+  np.testing.assert_array_equal(all_others.squares, (rows.y - 4) ** 2)
+  # Of two columns in different units: two groups that the first alone tells apart.
+  x = np.array([[0.0, 0], [0, 1e6], [0, 2e6], [1, 0], [1, 1e6], [1, 2e6]])
+  two = Rows(x, np.array([1.0, 2, 3, 11, 12, 13]), np.ones(6))
+  one = losses._neighbour_weights(two, dataclasses.replace(CONFIG, huber_neighbours=1))
+  assert np.max(one.squares) <= 1
+  same = losses._neighbour_weights(Rows(np.zeros((5, 1)), np.arange(5.0), np.ones(5)), CONFIG)
+  np.testing.assert_array_equal(same.squares, (np.arange(5.0) - 2) ** 2)
+
+
+def test_a_look_begins_around_neighbours_only_where_some_rows_are_far_from_theirs(rng):
+  x = np.linspace(0, 5, 50)
+  for noise in (0.0, 0.1):
+    y = x + noise * rng.normal(size=50)
+    clean = rows_of(x, y)
+    # Of a slope without errors each row is its own median, but for those at the ends: they are no outliers.
+    assert losses.starts("huber", clean)[0] is clean.weights
+    y[[7, 30]] += 20
+    rows = rows_of(x, y)
+    [found] = losses.starts("huber", rows)
+    assert np.max(found[[7, 30]]) < 1e-2 and np.mean(found == 1) > 0.7
+    np.testing.assert_array_equal(found, losses._neighbour_weights(rows, CONFIG).weights)
+  [trusting] = losses.starts("huber", rows, config=dataclasses.replace(CONFIG, misled=1e9))
+  assert trusting is rows.weights
+  assert losses.starts("huber", rows, config=dataclasses.replace(CONFIG, min_rows=51))[0] is rows.weights
+  assert losses.starts("huber", rows, config=dataclasses.replace(CONFIG, min_rows=50))[0][7] < 1
+
+
+@pytest.mark.parametrize(("misled", "expected"), [(1.99, True), (2.0, False), (2.01, False)])
+def test_a_look_was_misled_by_rows_that_count_for_less_than_it_supposed(misled, expected):
+  config = dataclasses.replace(CONFIG, misled=misled)
+  found = losses.Weighing(np.array([1.0, 1, 0.25]), squares=np.array([1.0, 1, 8]))
+  assert losses.is_misled(np.array([1.0, 1, 0.75]), found, config=config) is expected
+  assert not losses.is_misled(np.full(3, 1e9), losses.Weighing(np.ones(3)), config=config)
+
+
+def test_errors_of_student_have_the_most_likely_scale(rng):
+  errors = rng.normal(size=200)
+  errors[:40] = 1e3
+  weights = rng.uniform(0.5, 2, 200)
+  rows = rows_of(np.arange(200.0), errors / np.sqrt(weights), weights)
+
+  def minus_log(scale):
+    # Up to what is the same for all formulas and scales.
+    return -np.sum(stats.t.logpdf(errors, 2, scale=scale) - stats.t.logpdf(0, 2))
+
+  least = optimize.minimize_scalar(lambda log: minus_log(np.exp(log)), bounds=(-5, 9), method="bounded",
+                                   options={"xatol": 1e-9}).fun
+  assert losses._student(np.zeros(200), rows, CONFIG) == pytest.approx(least, abs=1e-3)
+  exact = losses._student(rows.y, rows, CONFIG)
+  assert exact == pytest.approx(200 * math.log(1e-7 * np.std(rows.y)), rel=1e-9)
+
+
+def test_gross_errors_do_not_hide_what_the_others_are(rng):
+  x = np.linspace(0, 5, 40)
+  law = 8 / (x + 1.6)
+  y = law + 0.02 * rng.normal(size=40)
+  y[::5] += 10
+  rows = rows_of(x, y)
+  found = losses.weigh("huber", [parse("7.9/(x + 1.55)"), parse("4.6*exp(-0.33*x)")], rows, text=text_of)
+  assert "/(" in found.text.split("first look: ")[1] and "exp" not in found.text
+  assert math.isclose(losses._cost(parse("x"), rows=rows, reweigh=None, config=CONFIG, is_robust=True),
+                      losses._student(x, rows, CONFIG) + CONFIG.nats_per_node)
 
 
 # --- around fitted values --------------------------------------------------------------------------------------------

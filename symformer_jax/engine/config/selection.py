@@ -228,7 +228,14 @@ class LossConfig:
 
   Attributes:
     sources: of the first look that log, huber and auto take: those that need no model and take a second or two.
-    max_looks: first looks at most: where y spans a decade, `auto` takes a second one under 1/y**2, or may miss the law.
+    max_looks: first looks at most: where y spans a decade, `auto` takes a second one under 1/y**2, or may miss the law;
+      `huber` looks again, under what the look before has made of the rows, while that look was misled.
+    misled: a look was, where squared errors under its weights are so many times those under the weights it has found:
+      of normal errors Huber's take a sixth.
+    huber_neighbours: rows beside each whose median tells, before any formula, which rows are far off: six, so that
+      with a fifth of them wrong seldom half are.
+    huber_freedom: degrees of freedom of Student's distribution, by which formulas are compared where a few errors are
+      gross: two still have a scale that a fifth of such errors does not double; num_scale_turns: for that scale.
     num_fitted: formulas of a first look, the shortest descriptions, that are fitted under the weights they give.
     num_turns: fits of a formula, each under the weights of the one before; a dozen leave constants to four digits.
     nats_per_node: price of a node of the formula that weights are found around, as `SelectionConfig.nats_per_node`.
@@ -236,7 +243,8 @@ class LossConfig:
       small errors, and a row of the wrong sign must not weigh without bound.
     huber_errors: robust standard errors from which on errors count less: 95 % of the efficiency of least squares where
       errors are normal (Huber 1964); huber_gross: from which on an error adds no more, whatever its size.
-    min_rows: fewer do not tell how errors grow; max_growth: largest exponent of |y| that is looked at.
+    min_rows: fewer do not tell how errors grow, nor what neighbours have in common; max_growth: largest exponent of |y|
+      that is looked at.
     growth_nats: evidence that errors grow at all: odds of twenty to one; simple_nats: what an exponent of 1 or 1/2 may
       be less likely than the best one and be taken for it.
     smallest_share: share of the rows whose |y| counts as larger than it is: where y passes 0, errors do not vanish.
@@ -244,7 +252,11 @@ class LossConfig:
   """
 
   sources: tuple[str, ...] = ("closed_forms", "guesses", "library")
-  max_looks: int = 2
+  max_looks: int = 4
+  misled: float = 2.0
+  huber_neighbours: int = 6
+  huber_freedom: float = 2.0
+  num_scale_turns: int = 30
   num_fitted: int = 8
   num_turns: int = 12
   nats_per_node: float = 2.0
@@ -259,7 +271,7 @@ class LossConfig:
   look_share: float = 0.3
 
   def __post_init__(self) -> None:
-    check_counts(self, "max_looks", "num_fitted", "num_turns", "min_rows")
+    check_counts(self, "max_looks", "huber_neighbours", "num_scale_turns", "num_fitted", "num_turns", "min_rows")
     check_names("sources", self.sources, SOURCES)
 
 
