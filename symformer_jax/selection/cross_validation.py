@@ -11,7 +11,7 @@ from symformer_jax.selection import rounding, scoring, soundness
 
 
 def draw_folds(rows: Rows, num_folds: int, *, seed: int, config: ChoiceConfig = DEFAULT.choice) -> np.ndarray:
-  """The fold [N] of each row: some blocks each where the rows are a series (one evenly spaced column), else by chance."""
+  """The fold [N] of each row: some blocks each where rows are a series (one evenly spaced column), else by chance."""
   num_folds = min(num_folds, len(rows))
   folds = np.empty(len(rows), int)
   if soundness.even_step(rows.x, config=config) is None:
@@ -56,8 +56,8 @@ def simplest_within_one_error(
 
 
 def is_within_one_error(errors: np.ndarray, best: np.ndarray, weights: np.ndarray) -> bool:
-  """Whether the mean of the first [N] is above that of the second by no more than one standard error, which of a weighted
-  mean is that of weighted terms: where large rows have little weight, their large errors say little.
+  """Whether the mean of the first [N] is above that of the second by no more than one standard error, which of a
+  weighted mean is that of weighted terms: where large rows have little weight, their large errors say little.
   """
   difference = errors - best
   mean = float(np.average(difference, weights=weights))

@@ -79,7 +79,8 @@ class ProductUnits(Stateless):
       return ()
     if allows is not None:
       units = units.under(task.rule)
-      functions = tuple(name for name in functions if all(map(task.rule.allows_operator, product_forms.operators(name))))
+      functions = tuple(
+        name for name in functions if all(map(task.rule.allows_operator, product_forms.operators(name))))
     formulas = in_turn([units.formulas([SHAPES[name] for name in shapes if SHAPES[name].layout == layout], functions)
                         for layout in dict.fromkeys(SHAPES[name].layout for name in shapes)])
     short = (node for node in formulas if programs.size(node) <= programs.MAX_TOKENS)
@@ -214,7 +215,8 @@ class _Units:
         parameters[:, place.stop - 1] = np.where(sign[:, at] > 0, away, -least)
       if inner and function == product_fits.POWER:
         sign[:, at - len(inner) + 1] = 1
-        parameters[:, inner[0].stop - 1] = rng.choice((-1, 1), size=num) * np.exp(config.spread / 2 * rng.normal(size=num))
+        signs = rng.choice((-1, 1), size=num)
+        parameters[:, inner[0].stop - 1] = signs * np.exp(config.spread / 2 * rng.normal(size=num))
       at += 1
     parity = self._parities(rng, num, place_of_goal, shape.layout)
     return Starts(parameters, is_free, 2 * place_of_goal + np.arange(num) % 2,

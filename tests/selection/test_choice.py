@@ -219,19 +219,29 @@ def test_a_pole_between_rows_must_matter():
   x = np.linspace(1, 9, 300)
   noise = np.random.default_rng(0).normal(size=300)
   texts = ["2.1*x", "0.31/(x - 5) + 2*x"]
-  weak, clear = (Rows(x[:, None], size / (x - 5) + 2 * x + noise, np.ones(300)) for size in (0.2, 1.0))
+  weak, clear = (Rows(x[:, None], size / (x - 5) + 2 * x + noise, np.ones(300)) for size in (0.1, 1.0))
   config = dataclasses.replace(DEFAULT.choice, odd_gain=1.0)
   assert choice.choose(make_lines(texts, weak), weak, num_points=300, seed=0, config=config) == 1
   assert chosen(texts, weak) == "2.1*x" and chosen(texts, clear) == texts[1]
 
 
 @pytest.mark.parametrize("text, nats", [
-  ("exp(x) + sin(z)", 0.0), ("arctan(x)", 2.2), ("tan(arcsin(x)) + arctan(z)*x", 1.6 + 1.8 + 2.2),
+  ("exp(x) + sin(z)", 0.0), ("arctan(x)", 2.2), ("tan(x) + arcsin(x) + arctan(z)*x", 1.6 + 1.8 + 2.2),
   ("arccos(x)*cot(z)", 2.2 + 1.6)])
 def test_functions_that_formulas_seldom_have_cost_more(text, nats):
   assert choice.function_nats(parser.parse(text, NAMES)) == pytest.approx(nats)
   none = dataclasses.replace(DEFAULT.choice, function_nats=())
   assert choice.function_nats(parser.parse(text, NAMES), config=none) == 0.0
+
+
+@pytest.mark.parametrize("text, num", [
+  ("exp(-0.3*x)*sin(z)", 0), ("exp(-sin(0.4*x))", 1), ("exp(2*log(x)**2 + 1)", 1), ("sin(x*cos(exp(z)))", 2),
+  ("exp(sin(x) + cos(z))", 2), ("sqrt(exp(x))**3 + 1/cos(z)", 0), ("exp(x*log(2.5))", 0)])
+def test_functions_of_functions_cost_more(text, num):
+  node = parser.parse(text, NAMES)
+  assert choice.num_nested(node) == num
+  assert choice.function_nats(node) == pytest.approx(2.3 * num)
+  assert choice.function_nats(node, config=dataclasses.replace(DEFAULT.choice, nested_nats=1.0)) == pytest.approx(num)
 
 
 def test_the_price_of_a_function_is_part_of_the_description_length():

@@ -57,7 +57,8 @@ def test_what_two_lines_are_worth_goes_by_the_weights_of_rows():
   contest.errors = [rng.normal(size=50) ** 2, 0.6 * rng.normal(size=50) ** 2]
   first, second = (np.average(errors, weights=contest.weights) for errors in contest.errors)
   contest.shares = [first, second]
-  spread = np.average((contest.errors[0] / first - contest.errors[1] / second) ** 2, weights=contest.weights)
+  shares = contest.weights / np.mean(contest.weights)
+  spread = np.mean((shares * (contest.errors[0] / first - contest.errors[1] / second)) ** 2)
   expected = 50 * 4 * math.log(first / second) / spread
   assert expected < 50
   assert contest.num_points(1, 0) == pytest.approx(expected, rel=1e-9)

@@ -196,7 +196,8 @@ def test_powers_of_sums_of_two_products():
   [(outer, (first, second))] = INSIDE.places(3)
 
   def left(parameters):
-    n = np.exp(table.logs @ parameters[first][:-1]) + np.exp(table.logs @ parameters[second][:-1] + parameters[second][-1])
+    other = np.exp(table.logs @ parameters[second][:-1] + parameters[second][-1])
+    n = np.exp(table.logs @ parameters[first][:-1]) + other
     product, root, goal = np.exp(table.logs @ parameters[outer]), table.roots[0], table.goals[0]
     design = root[:, None] * np.column_stack([product * n ** parameters[first][-1], product, np.ones(len(n))])
     rest = goal - design @ np.linalg.lstsq(design, goal, rcond=None)[0]
