@@ -29,7 +29,7 @@ from symformer_jax.sources import registry, samples
 # What takes most of the time, and is tested where it stands (tests/sources), is left out where no test is about it:
 # those that ask all sources call `inference.search`.
 FEW = dataclasses.replace(DEFAULT, sources=(
-  "closed_forms", "guesses", "power_products", "rationals", "library", "transformer", "parts"))
+  "closed_forms", "guesses", "rationals", "library", "transformer", "parts"))
 quick_search = functools.partial(inference.search, effort="quick", config=FEW)
 
 EXAMPLES = pathlib.Path(__file__).parents[1] / "examples"
@@ -662,7 +662,7 @@ def test_without_the_model_rules_are_kept(model, rng):
 
 
 @pytest.mark.parametrize(("seed", "sources"), [
-  (0, ("closed_forms", "power_products", "rationals", "exact_fractions", "single_index", "library")),
+  (0, ("closed_forms", "rationals", "exact_fractions", "single_index", "library")),
   pytest.param(2, DEFAULT.sources, marks=pytest.mark.slow)], ids=["some", "all"])
 def test_noise_leaves_the_law_of_many_variables(seed, sources, model):
   """Noise that is a share of y: few large errors decide, which must not be taken for a law."""

@@ -19,7 +19,6 @@ from symformer_jax.sources.oscillations import Oscillations
 from symformer_jax.sources.pair_sums import PairSums
 from symformer_jax.sources.phases import Phases
 from symformer_jax.sources.plain_sums import PairSumsInside, TripleSums
-from symformer_jax.sources.power_products import PowerProducts
 from symformer_jax.sources.product_units import ProductUnits
 from symformer_jax.sources.quadratics import Quadratics
 from symformer_jax.sources.rationals import Rationals
@@ -45,7 +44,6 @@ SOURCES: dict[str, Callable[[Any, SearchOptions], Source]] = {
   "short_forms": lambda model, options: ShortForms(options.config),
   "quadratics": lambda model, options: Quadratics(options.config),
   "oscillations": lambda model, options: Oscillations(options.config),
-  "power_products": lambda model, options: PowerProducts(options.config),
   "rationals": lambda model, options: Rationals(options.config),
   "exact_fractions": lambda model, options: ExactFractions(options.config),
   "linked_fractions": lambda model, options: LinkedFractions(options.config),

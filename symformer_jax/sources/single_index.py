@@ -23,7 +23,7 @@ from symformer_jax.language.tidy import tidy
 from symformer_jax.sources import monotone_products, pair_sums, unknown_functions
 from symformer_jax.sources.in_turn import in_turn
 from symformer_jax.sources.monomials import Monomial, Values, to_node
-from symformer_jax.sources.power_products import Grid
+from symformer_jax.sources.product_grid import Grid
 from symformer_jax.sources.stateless import Stateless
 
 
@@ -80,8 +80,8 @@ class SingleIndex(Stateless):
 def find_indices(rows: Rows, columns: Sequence[int], config: SearchConfig) -> list[Index]:
   """Products of at least two columns in whose order y over a power of a column is smooth, the smoothest first."""
   own = config.single_index
-  some = rows.sample(config.power_products.num_rows, seed=0)  # as the grid has its products at
-  grid = Grid(rows, columns, config.power_products, own.max_products)
+  some = rows.sample(own.num_rows, seed=0)  # as the grid has its products at
+  grid = Grid(rows, columns, own.exponents, num_rows=own.num_rows, most=own.max_products)
   chosen = _directions(grid)
   order = np.argsort(grid.products()[chosen], axis=1) if len(chosen) else np.zeros((0, len(some)), int)
   ranked: list[tuple[float, int, Monomial]] = []

@@ -157,14 +157,13 @@ class Local:
     self.theta, self.is_free, self.config = np.array([value]), np.ones(1, bool), DEFAULT.selection
 
 
-def test_simple_values_are_tried_within_two_reaches_and_a_quarter_of_the_way():
-  assert DEFAULT.selection.snap_errors == tuple(sorted(DEFAULT.selection.snap_errors))
+def test_simple_values_are_tried_within_a_reach_and_a_quarter_of_the_way():
   asked = []
   for reach in DEFAULT.selection.snap_errors:
     found = [errors for errors in np.arange(0.1, 9, 0.1) if rounding._nearest_simple(
       Local(1e-4 * errors), np.array([[1e-8]]), reach)]
     asked.append(round(max(found), 1))
-  assert asked == [2.4, 5.9]  # below 2.5 and 6 standard errors
+  assert asked == [2.4]  # below 2.5 standard errors
   for stderr, is_near in ((0.0995, True), (0.101, False)):  # of 2.5 of these a quarter of the way to the next
     assert (rounding._nearest_simple(Local(2.9), np.array([[stderr**2]]), 2.5) is not None) is is_near
 
@@ -203,7 +202,7 @@ def test_exact_formulas_leave_a_billionth_of_a_thousandth():
     finalist = SimpleNamespace(scores=SimpleNamespace(mse=share * np.var(x)))
     assert bool(judge.is_exact(finalist)) is is_exact
   node = [select._Finalist(parse(text), SimpleNamespace(mse=0.5)) for text in ("exp(x)", "exp(exp(x))")]
-  assert np.diff([judge.cost(each, is_rounded=True) for each in node])[0] == pytest.approx(2)
+  assert np.diff([judge.cost(each, is_rounded=True) for each in node])[0] == pytest.approx(2 + 2.3)  # one is nested
   odd = judge.cost(select._Finalist(parse("sin(exp(x))"), SimpleNamespace(mse=0.5)), is_rounded=True)
   assert odd - judge.cost(node[1], is_rounded=True) == pytest.approx(14)  # a wave of what is not linear
 

@@ -12,7 +12,6 @@ from small_data import NAMES, candidate, nested, parse, task_of
 
 from symformer_jax.engine.config import DEFAULT, rationals as rationals_config, sums
 from symformer_jax.engine.pool import Candidate, Pool
-from symformer_jax.engine.rows import Rows
 from symformer_jax.language import parser
 from symformer_jax.sources import (
   exchange,
@@ -21,7 +20,6 @@ from symformer_jax.sources import (
   pair_sums,
   pairs,
   parts,
-  power_products,
   pursuit,
   quadratics,
   rational_bases,
@@ -36,7 +34,7 @@ def test_the_parts_of_the_default_are_those_of_no_arguments():
   for part, make in (
     (DEFAULT.rationals, rationals_config.RationalsConfig), (DEFAULT.quadratics, rationals_config.QuadraticsConfig),
     (DEFAULT.terms, sums.TermsConfig), (DEFAULT.pursuit, sums.PursuitConfig), (DEFAULT.pairs, sums.PairsConfig),
-    (DEFAULT.power_products, sums.PowerProductsConfig), (DEFAULT.growth, sums.GrowthConfig)):
+    (DEFAULT.growth, sums.GrowthConfig)):
     assert part == make()
 
 
@@ -113,91 +111,6 @@ def test_fractions_of_these_degrees():
 
 
 # --- sums ------------------------------------------------------------------------------------------------------------
-
-
-@np.errstate(all="ignore")
-def test_exponents_of_products_are_the_finest_of_which_there_are_not_too_many():
-  config = DEFAULT.power_products
-  rng = np.random.default_rng(0)
-
-  def exponents(num, num_negative, most):
-    x = rng.uniform(1, 3, (20, num)) * np.where(np.arange(num) < num_negative, -1, 1)
-    grid = power_products.Grid(Rows(x, x[:, 0], np.ones(20)), range(num), config, most)
-    return [sorted(each) for each in grid.exponents]
-
-  whole = [-4, -3, -2, -1, 0, 1, 2, 3, 4]
-  finest = [-4, -3, -2, -1.5, -1, -0.5, 0, 0.5, 1, 1.5, 2, 3, 4]
-  assert exponents(5, 0, config.max_products) == [finest] * 5
-  assert exponents(5, 1, config.max_products) == [whole, *[finest] * 4]
-  assert exponents(6, 5, config.max_products) == [*[[-3, -2, -1, 0, 1, 2, 3, 4]] * 5,
-                                                  [-3, -2, -1, -0.5, 0, 0.5, 1, 2, 3, 4]]
-  for num, expected in ((6, [-2, -1, -0.5, 0, 0.5, 1, 2, 3]), (7, [-2, -1, 0, 1, 2]), (8, [-2, -1, 0, 1, 2]),
-                        (9, [-1, 0, 1, 2]), (10, [-1, 0, 1]), (11, [-1, 0, 1])):
-    assert exponents(num, 0, config.max_products) == [expected] * num
-  for most in (config.max_paired_products, DEFAULT.single_index.max_products):
-    assert exponents(4, 0, most) == [finest] * 4
-    assert exponents(5, 0, most) == [[-2, -1, -0.5, 0, 0.5, 1, 2, 3]] * 5
-
-
-def test_how_many_products_are_looked_at(monkeypatch):
-  task = task_of(2, num_rows=100)
-  grid = power_products.Grid(task.fit_rows, (0, 1), DEFAULT.power_products, 400_000)
-  assert len(grid._some) == 64
-  assert len(grid._largest(np.arange(100.0))) == 48
-  asked = []
-
-  class Stub:
-    def __init__(self, rows, columns, config, most):
-      asked.append(most)
-
-    def sums(self, links, besides):
-      asked.append((len(links), besides))
-      return [[power_products.Sum(left, lambda: parse("x")) for left in lefts]]
-
-    def pairs(self, links):
-      asked.append(len(links))
-      return []
-
-  monkeypatch.setattr(power_products, "Grid", Stub)
-  for least, is_paired in ((0.9e-13, False), (1.1e-13, True)):
-    asked.clear()
-    lefts = [least]
-    power_products.PowerProducts()._nodes(SimpleNamespace(task=task), 0, 99)
-    assert asked[0] == 400_000 and asked[1][0] == 7 and (len(asked) > 2) is is_paired
-    assert not is_paired or asked[2:] == [40_000, 4]
-  lefts = [0.5] * 20
-  monkeypatch.setattr(pair_sums, "allowed", lambda nodes, *rest: tuple(nodes))
-  assert len(power_products.PowerProducts()._nodes(SimpleNamespace(task=task), 0, 99)) == 8
-  for num, is_asked in ((1, False), (2, True), (11, True)):
-    assert power_products.PowerProducts().supports(task_of(num)) is is_asked
-
-
-def test_pairs_of_products_are_of_thirty_two_best_or_128_plainest_and_two_others(monkeypatch):
-  task = task_of(3, num_rows=70)
-  grid = power_products.Grid(task.fit_rows, (0, 1, 2), DEFAULT.power_products, 40_000)
-  asked = []
-  monkeypatch.setattr(grid, "_best", lambda some: asked.append(len(some)) or [np.arange(2000, 2048)] * len(some))
-  monkeypatch.setattr(grid, "_plainest", lambda most: list(range(most)))
-  sets = []
-  monkeypatch.setattr(grid, "_fitted", lambda target, some: sets.append(some))
-  grid.pairs([power_products.LINKS["y"]])
-  assert asked == [1, 32 + 128] and len(sets[0]) == 2 * (32 + 128)
-
-
-def test_a_climb_begins_at_twelve_and_takes_sixteen_steps(monkeypatch):
-  x = np.random.default_rng(0).uniform(1, 3, (30, 6))
-  grid = power_products.Grid(Rows(x, x[:, 0], np.ones(30)), range(6), DEFAULT.power_products, 400_000)
-  [target] = grid._targets([power_products.LINKS["y"]])
-  looks = itertools.count(1)
-  sizes = []
-
-  def gains(wholes, along):
-    sizes.append(len(wholes))
-    return np.full(len(wholes), float(next(looks)))
-
-  monkeypatch.setattr(power_products, "_gains", gains)
-  found = grid._climbed(target, [], np.arange(100, 148))
-  assert len(sizes) == 16 and sizes[0] <= 13 + 13 * 6 * 13 + 1 and len(found) == 12 + 48
 
 
 def test_sums_of_the_library_are_searched_for_in_three_ways(monkeypatch):

@@ -77,7 +77,7 @@ def test_formulas_come_back_in_the_users_columns(found, text, x):
 
 
 def cheap(**options):
-  config = dataclasses.replace(DEFAULT, sources=("closed_forms", "guesses", "curves", "power_products"))
+  config = dataclasses.replace(DEFAULT, sources=("closed_forms", "guesses", "curves", "product_units"))
   return {"config": config, **options}
 
 

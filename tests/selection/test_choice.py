@@ -234,6 +234,16 @@ def test_functions_that_formulas_seldom_have_cost_more(text, nats):
   assert choice.function_nats(parser.parse(text, NAMES), config=none) == 0.0
 
 
+@pytest.mark.parametrize("text, num", [
+  ("exp(-0.3*x)*sin(z)", 0), ("exp(-sin(0.4*x))", 1), ("exp(2*log(x)**2 + 1)", 1), ("sin(x*cos(exp(z)))", 2),
+  ("exp(sin(x) + cos(z))", 2), ("sqrt(exp(x))**3 + 1/cos(z)", 0), ("exp(x*log(2.5))", 0)])
+def test_functions_of_functions_cost_more(text, num):
+  node = parser.parse(text, NAMES)
+  assert choice.num_nested(node) == num
+  assert choice.function_nats(node) == pytest.approx(2.3 * num)
+  assert choice.function_nats(node, config=dataclasses.replace(DEFAULT.choice, nested_nats=1.0)) == pytest.approx(num)
+
+
 def test_the_price_of_a_function_is_part_of_the_description_length():
   rows = make_rows(lambda x: np.arctan(0.3 * x), noise=0.1)
   prices = (("atan", 5.0),)

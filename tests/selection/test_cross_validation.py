@@ -34,10 +34,12 @@ def test_folds_are_even_and_cover_every_row():
   assert sorted(np.bincount(folds)) == [8, 8, 9, 9, 9]
 
 
-def test_a_series_is_left_out_in_blocks():
-  rows = Rows(np.arange(20.0)[::-1, None], np.arange(20.0), np.ones(20))
+@pytest.mark.parametrize(("num", "blocks"), [
+  (60, [3] * 20), (45, [3, 2, 2, 2] * 5), (20, [1] * 20), (7, [1] * 7)])
+def test_a_series_is_left_out_in_four_blocks_a_fold(num, blocks):
+  rows = Rows(np.arange(float(num))[::-1, None], np.arange(float(num)), np.ones(num))
   folds = cross_validation.draw_folds(rows, 5, seed=0)
-  assert np.all(np.diff(folds) <= 0) and len(set(folds)) == 5
+  np.testing.assert_array_equal(folds[::-1], np.repeat(np.arange(len(blocks)) % 5, blocks))
 
 
 def test_few_rows_have_a_fold_each():

@@ -1,5 +1,6 @@
 """Parts of the selection by themselves: what each computes, by hand or NumPy, and where its limits lie."""
 
+import dataclasses
 import math
 from types import SimpleNamespace
 
@@ -383,7 +384,10 @@ def test_folds_are_drawn_by_the_seed():
   first, again, other = (cross_validation.draw_folds(rows, 5, seed=seed) for seed in (3, 3, 4))
   assert np.array_equal(first, again) and not np.array_equal(first, other)
   series = rows_of(np.arange(12.0)[::-1], np.arange(12.0))
-  np.testing.assert_array_equal(cross_validation.draw_folds(series, 3, seed=0)[::-1], np.repeat([0, 1, 2], 4))
+  for num_blocks, expected in ((1, [0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2]), (2, [0, 0, 1, 1, 2, 2] * 2)):
+    config = dataclasses.replace(DEFAULT.choice, blocks_per_fold=num_blocks)
+    found = cross_validation.draw_folds(series, 3, seed=0, config=config)
+    np.testing.assert_array_equal(found[::-1], expected)
 
 
 def test_one_standard_error_of_the_difference():

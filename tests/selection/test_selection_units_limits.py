@@ -76,7 +76,7 @@ def test_what_an_even_series_is_says_the_config():
   rows = rows_of(x, np.arange(12.0))
   by_chance = cross_validation.draw_folds(rows, 3, seed=0)
   in_blocks = cross_validation.draw_folds(rows, 3, seed=0, config=dataclasses.replace(CONFIG, even_steps=0.2))
-  np.testing.assert_array_equal(in_blocks, np.repeat([0, 1, 2], 4))
+  np.testing.assert_array_equal(in_blocks, np.tile([0, 1, 2], 4))
   assert by_chance.tolist() != in_blocks.tolist() and sorted(by_chance) == sorted(in_blocks)
 
 

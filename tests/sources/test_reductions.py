@@ -59,7 +59,7 @@ def search(text, num_columns, *sources, **others):
 
 
 def test_a_law_of_four_columns_is_one_of_two():
-  found = search("x*(1 - exp(-y*w/x))*exp(-z*w/x)", 4, "library", "separable", "power_products")
+  found = search("x*(1 - exp(-y*w/x))*exp(-z*w/x)", 4, "library", "separable", "rationals")
   assert found.best.r2 > 1 - 1e-12 and found.best.complexity <= 26
   assert found.ended_by == results.EXACT
 
@@ -85,7 +85,7 @@ def test_one_turn_tells_that_there_is_no_smaller_table():
 
 
 def test_what_is_met_exactly_is_shown_once_more_and_ends_the_turns():
-  options = options_with("power_products", "library")
+  options = options_with("rationals", "library")
   task, found = asked("x**2*(z + 1)/y", 3, options)
   assert found[-1].is_last and len(found) < len(source_of(options).turns)
   [last] = found[-1].nodes
@@ -105,7 +105,7 @@ def test_odd_data_cost_the_source_its_turns_and_no_search(monkeypatch):
     raise np.linalg.LinAlgError("SVD did not converge")
 
   monkeypatch.setattr(reductions, "find_reductions", fail)
-  assert search("x**2*z/y", 3, "power_products").best.r2 > 1 - 1e-12
+  assert search("x**2*z/y", 3, "rationals").best.r2 > 1 - 1e-12
 
 
 @pytest.mark.parametrize("make", [

@@ -13,7 +13,8 @@ from symformer_jax.engine.rows import Rows
 from symformer_jax.engine.source import Question
 from symformer_jax.engine.task import make_task
 from symformer_jax.language import expression, parser
-from symformer_jax.sources import power_products, single_index
+from symformer_jax.sources import single_index
+from symformer_jax.sources.product_grid import Grid
 
 OPTIONS = SearchOptions()
 NAMES = "xyzw"
@@ -84,7 +85,7 @@ def test_a_product_is_told_under_noise():
 
 def test_of_powers_of_one_another_the_plainest_stands_for_all():
   x = np.random.default_rng(0).uniform(0.5, 3, (80, 2))
-  grid = power_products.Grid(Rows(x, x[:, 0], np.ones(80)), (0, 1), DEFAULT.power_products, 1000)
+  grid = Grid(Rows(x, x[:, 0], np.ones(80)), (0, 1), DEFAULT.single_index.exponents, num_rows=64, most=1000)
   found = [powers(grid.node(int(i)), x) for i in single_index._directions(grid)]
   assert all(np.count_nonzero(np.round(each, 9)) == 2 for each in found)
   ratios = [round(each[1] / each[0], 6) for each in found]

@@ -416,9 +416,8 @@ def test_ranks_of_y_over_a_column_are_of_variance_one(rng):
 
 
 def small_config(**changes):
-  grid = dataclasses.replace(DEFAULT.power_products, exponents=((1, 2, -1),), num_rows=50)
-  return dataclasses.replace(DEFAULT, power_products=grid, single_index=dataclasses.replace(
-    DEFAULT.single_index, **changes))
+  return dataclasses.replace(DEFAULT, single_index=dataclasses.replace(
+    DEFAULT.single_index, exponents=((1, 2, -1),), num_rows=50, **changes))
 
 
 def test_products_are_told_by_the_order_of_all_rows(rng):

@@ -479,8 +479,14 @@ class SingleIndexConfig:
 
   # Formulas that are fitted.
   turns: tuple[int, ...] = (128,)
-  # Products at most, of the exponents of `PowerProductsConfig`; powers of a column that y is divided by.
+  # Exponents beside 0, the first of these that make at most so many products of all columns; rows that these are
+  # computed at. 28 561 products of four columns take 7 MB.
+  exponents: tuple[Exponents, ...] = (
+    (1, 2, -1, -2, 0.5, -0.5, 3, -3, 4, -4, 1.5, -1.5), (1, 2, -1, -2, 0.5, -0.5, 3, -3, 4),
+    (1, 2, -1, -2, 0.5, -0.5, 3), (1, 2, -1, -2), (1, 2, -1), (1, -1))
   max_products: int = 40_000
+  num_rows: int = 64
+  # Powers of a column that y is divided by.
   divisor_powers: tuple[float, ...] = (1.0, -1.0)
   # Rows that there have to be; products that are compared on all of them.
   min_rows: int = 40
@@ -494,4 +500,4 @@ class SingleIndexConfig:
   forms: FormsConfig = FormsConfig(num_sums=64)
 
   def __post_init__(self) -> None:
-    check_counts(self, "max_products", "min_rows", "num_looked_at", "num_kept")
+    check_counts(self, "max_products", "num_rows", "min_rows", "num_looked_at", "num_kept")

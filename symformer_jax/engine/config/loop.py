@@ -67,7 +67,7 @@ class PoolConfig:
   # square root of 38 nodes instead of 16. Turns, by source, that are taken before a search ends with it.
   long: int = 20
   asked_if_long: tuple[tuple[str, int], ...] = (
-    ("product_units", 3), ("power_products", 1), ("rationals", 1), ("library", 1), ("replacements", 6))
+    ("product_units", 3), ("rationals", 1), ("library", 1), ("replacements", 6))
   # Candidates whose error is a smaller share of y's variance differ in what single precision left of their constants.
   exact: float = 1e-11
   # Finalists whose values agree to this share of y's spread are one formula, the simplest stands for it.
@@ -94,8 +94,8 @@ class BudgetConfig:
   # which take four times as long, none. Product units take .05 to 1.5 s a turn, the first ones least.
   early: tuple[tuple[str, int, str], ...] = (
     ("exact_fractions", 1, "closed_forms"), ("product_units", 1, "enumeration"), ("separable", 1, "enumeration"),
-    ("product_units", 2, "quadratics"), ("reductions", 19, "quadratics"), ("product_units", 1, "quadratics"),
-    ("remainders", 1, "power_products"), ("remainders", 1, "phases"), ("transformer", 1, "library"),
+    ("product_units", 2, "quadratics"), ("reductions", 18, "quadratics"), ("product_units", 1, "quadratics"),
+    ("remainders", 1, "oscillations"), ("remainders", 1, "phases"), ("transformer", 1, "library"),
     ("remainders", 1, "library"), ("remainders", 1, "pairs"), ("product_units", 2, "exact_fractions"),
     ("replacements", 1, "exact_fractions"), ("replacements", 1, "phases"), ("replacements", 1, "separable"),
     ("replacements", 1, "library"), ("replacements", 1, "varying"))

@@ -47,8 +47,8 @@ REWRITINGS = ("exponentials", "powers", "origins", "principal_phases", "unit_slo
 TIERS = ("any", "basic", "monomial")
 # Sources of candidates (`sources.registry.SOURCES`).
 SOURCES = (
-  "closed_forms", "guesses", "enumeration", "short_forms", "quadratics", "oscillations", "power_products", "rationals",
-  "exact_fractions", "linked_fractions", "two_constants", "function_fractions", "curves", "wave_fractions", "phases",
+  "closed_forms", "guesses", "enumeration", "short_forms", "quadratics", "oscillations", "rationals", "exact_fractions",
+  "linked_fractions", "two_constants", "function_fractions", "curves", "wave_fractions", "phases",
   "single_index", "separable", "library", "product_units", "reductions", "subsets", "varying", "pairs", "pairs_inside",
   "triples", "ridges", "subsets_inside", "transformer", "parts", "growth", "remainders", "replacements", "compositions",
   "evolution")

@@ -61,7 +61,7 @@ class ReductionsConfig:
 
   # Sources that are asked of the smaller table, in the order of `registry.SOURCES`.
   sources: tuple[str, ...] = (
-    "closed_forms", "enumeration", "quadratics", "oscillations", "power_products", "rationals", "exact_fractions",
+    "closed_forms", "enumeration", "quadratics", "oscillations", "rationals", "exact_fractions",
     "linked_fractions", "two_constants", "function_fractions", "curves", "wave_fractions", "single_index",
     "separable", "library", "varying", "triples", "ridges", "parts", "remainders", "replacements")
   # Formulas of the smaller table that come back after each of its turns, the best first.

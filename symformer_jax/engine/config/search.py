@@ -33,7 +33,6 @@ from symformer_jax.engine.config.sums import (
   GrowthConfig,
   PairsConfig,
   PairsInsideConfig,
-  PowerProductsConfig,
   PursuitConfig,
   RemaindersConfig,
   SubsetsConfig,
@@ -56,7 +55,6 @@ class SearchConfig:
   library: LibraryConfig = LibraryConfig()
   products: ProductsConfig = ProductsConfig()
   pursuit: PursuitConfig = PursuitConfig()
-  power_products: PowerProductsConfig = PowerProductsConfig()
   product_units: ProductUnitsConfig = ProductUnitsConfig()
   curves: CurvesConfig = CurvesConfig()
   wave_fractions: WaveFractionsConfig = WaveFractionsConfig()
