@@ -21,7 +21,7 @@ from symformer_jax import compilation
 from symformer_jax.engine import interruption
 
 # Columns, rows and targets that are compiled for; starts of a block, which have one function, on a CPU and elsewhere.
-NUM_COLUMNS, NUM_ROWS, NUM_TARGETS = (3, 5, 9), (128,), (10,)
+NUM_COLUMNS, NUM_ROWS, NUM_TARGETS = (3, 5, 9, 12), (128,), (10,)
 BLOCKS = {"cpu": 8}
 BLOCK = 64
 # Logarithms of inner products are kept within; a column that others of a unit tell to this share of its square is none;

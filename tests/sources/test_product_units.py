@@ -83,6 +83,14 @@ def test_products_with_functions(text, turn):
   assert least(task, ask(task, turn)) < 1e-20
 
 
+def test_as_many_columns_as_a_search_has():
+  x = points(12, num_rows=300)
+  y = 1.7 * x[:, 1] ** 1.5 * x[:, 4] / (x[:, 7] * x[:, 10] ** 2) - 0.4 * x[:, 0] * x[:, 11] - 3
+  task = make_task((x, y), [f"x{i}" for i in range(12)], OPTIONS)
+  assert ProductUnits().supports(task)
+  assert least(task, ask(task, SUMS)) < 1e-25
+
+
 def test_under_noise_exponents_are_plain():
   truth = "0.5*x**2*y/z - 1.3*z*w**1.5"
   task = task_of(truth, points(4, num_rows=300), noise=0.01)
@@ -123,7 +131,8 @@ def test_rules_and_columns_decide_whether_it_takes_part():
   source = ProductUnits()
   assert source.supports(task_of("x*y", points(2)))
   assert not source.supports(make_task((points(1), points(1)[:, 0]), ["x"], OPTIONS))
-  assert not source.supports(make_task((points(10), points(1)[:, 0]), [f"x{i}" for i in range(10)], OPTIONS))
+  of_many = dataclasses.replace(DEFAULT, product_units=dataclasses.replace(CONFIG, max_columns=3))
+  assert not ProductUnits(of_many).supports(task_of("x*y + w", points(4)))
   no_sums = SearchOptions(restrictions=Restrictions(operators=("*", "inv", "sqrt")))
   assert not source.supports(task_of("x*y", points(2), options=no_sums))
   allowed = ("+", "*", "inv", "pow2")

@@ -27,7 +27,7 @@ class ProductUnitsConfig:
     (("inv", "exp", "sqrt"), ("both",), ("exp", "ln", "tanh")),
   )
   # Of so many columns at most, and so many different rows or more for each exponent of a sum.
-  max_columns: int = 9
+  max_columns: int = 12
   rows_per_exponent: float = 2.0
   # A column that is 0 in more than this share of the rows is left out; of all others these rows are. So is one whose
   # size is the same in all rows: of -1 and 1, say.
