@@ -343,8 +343,8 @@ def _rounded(nodes: Sequence[Node], judge: _Judge, is_allowed: Callable[[Node], 
             if is_allowed(lean)]
   leaner += [line for node in nodes for line in _straight(node, judge, is_allowed)]
   reduced = [tidied(rounding.remove_redundant(node, *data, config=config)) for node in [*nodes, *leaner]]
-  snapped = [_settled(node, tidied(rounding.snap_constants(node, *data, num_errors=num_errors, config=config)), judge)
-             for node in reduced for num_errors in config.snap_errors]
+  snapped = [_settled(form, tidied(form), judge) for node in reduced for num_errors in config.snap_errors
+             for form in [rounding.snap_constants(node, *data, num_errors=num_errors, config=config)]]
   # A bare number left of a formula is worse than the constant fit, which is there already.
   simpler = [node for node in dict.fromkeys([*reduced, *snapped]) if not node.is_number and is_allowed(node)]
   rounded: dict[Node, Node] = {}
@@ -371,13 +371,13 @@ def _leaner(nodes: Sequence[Node], judge: _Judge) -> list[Node]:
   return list(found)
 
 
-def _settled(node: Node, snapped: Node, judge: _Judge) -> Node:
-  """A snapped tree; where a part has gone with that, its constants fitted again: others, that nothing depended on any
-  more, may have stood in the way, as the 8 in `0*log(8 - x)`.
+def _settled(snapped: Node, tidied: Node, judge: _Judge) -> Node:
+  """A snapped tree after tidying; where it was undefined before that, its constants fitted again: one that nothing
+  depends on any more stood in their way, as the 8 in `0*log(8 - x)`.
   """
-  if expression.complexity(snapped) >= expression.complexity(node):
-    return snapped
-  return rounding.refit_constants(snapped, judge.rows.x, judge.rows.y, judge.rows.weights, config=judge.config)
+  if math.isfinite(judge.score(snapped).mse):
+    return tidied
+  return rounding.refit_constants(tidied, judge.rows.x, judge.rows.y, judge.rows.weights, config=judge.config)
 
 
 def _straight(node: Node, judge: _Judge, is_allowed: Callable[[Node], bool]) -> list[Node]:

@@ -265,8 +265,9 @@ def test_what_is_left_without_a_part_is_fitted_again():
   judge = select._Judge(rows, 50, DEFAULT.selection, DEFAULT.choice)
   plain = rounding.refit_constants(parser.parse("1/(81*exp(-1.67*x) + 0.1)", ["x"]), rows.x, rows.y, rows.weights)
   least = judge.score(plain).mse
-  snapped = tidy(rounding.snap_constants(node, rows.x, rows.y, rows.weights))
-  assert judge.score(snapped).mse > 1.5 * least
-  settled = select._settled(node, snapped, judge)
-  assert judge.score(settled).mse < 1.001 * least
-  assert select._settled(plain, plain, judge) == plain
+  snapped = rounding.snap_constants(node, rows.x, rows.y, rows.weights)
+  assert not np.isfinite(judge.score(snapped).mse)
+  assert judge.score(tidy(snapped)).mse > 1.5 * least
+  assert judge.score(select._settled(snapped, tidy(snapped), judge)).mse < 1.001 * least
+  half = parser.parse("x**1.5", ["x"])  # which the rows do not say
+  assert select._settled(half, half, judge) == half
