@@ -149,8 +149,8 @@ class ChoiceConfig:
     nested_nats: further price of a function inside another one, as in `exp(-arctan(0.4*x))`, which on forty rows is as
       near as an exponential beside a constant: of 55 functions in lists `feynman` and `laws` one is nested, of 309 in
       publications (docs/results) 51, most of them squares of logarithms in an exponential; counted as one in ten.
-    vague_errors, vague_nats: a constant that is no more than so many standard errors from 0 could be left out at a loss of
-      two nats, and costs more: `0.0113*(exp(-1.7*x) + 0.00106)**(-0.99) + 0.05` on 50 rows of a logistic.
+    vague_errors, vague_nats: a constant that is no more than so many standard errors from 0 could be left out at a loss
+      of two nats, and costs more: `0.0113*(exp(-1.7*x) + 0.00106)**(-0.99) + 0.05` on 50 rows of a logistic.
     num_folds: of cross-validation; five, as Breiman and Spector (1992) recommend.
     blocks_per_fold: of a series, whose neighbours may err alike. With one block a fold the first fifth of
       `5.6*exp(-0.83*x) + 1.9` on 40 rows was extrapolated from the others, with six times the error of interpolation,
