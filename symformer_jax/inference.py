@@ -400,7 +400,7 @@ def _look(
     for i, each in searches.items():
       nodes[i] += [candidate.node for candidate in each.pool.shortlist()]
     for i in weighted:
-      if number + 1 == len(starts[i]) or is_over:
+      if number + 1 in (len(starts[i]), config.max_looks) or is_over:
         weighings[i] = weigh(nodes[i], some[i], text=texts[i])
         if losses.is_misled(starts[i][number], weighings[i], config=config):
           starts[i].append(weighings[i].weights)

@@ -181,8 +181,9 @@ class Seen:
     loss: which errors were made small; exponent: p where rows count as 1/|y|**(2 p); None where they do not count by
       |y|; num_light: rows that count less for being far from the formula.
     rejected: a few formulas that were left out for a fault, at most one for each reason.
-    num_far: under squares and equal weights, rows that lie far from the recommended formula and from all others;
-      is_growing: whether errors grow with its values there, see `selection.residuals`.
+    num_far: under squares and equal weights, rows that lie far from a formula and from all others; is_growing: whether
+      errors grow with its values there, see `selection.residuals`. The formula is the recommended one or, where that is
+      a constant, the most accurate one first.
   """
 
   ranges: dict[str, tuple[float, float]]

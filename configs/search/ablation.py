@@ -9,7 +9,7 @@ Cost: that of the search itself, for each name.
 from ml_collections import ConfigDict
 
 from configs.search import default
-from symformer_jax.engine.config import DEFAULT, LINKS, PRODUCTS_FAMILIES, REWRITINGS
+from symformer_jax.engine.config import DEFAULT, PRODUCTS_FAMILIES, REWRITINGS
 from symformer_jax.errors import InputError, suggest
 
 
@@ -62,7 +62,7 @@ CHANGES = {
 ABLATIONS = {
   **_each_left_out("library.families", "no_", DEFAULT.library.families),
   **_each_left_out("products.families", "no_products_", PRODUCTS_FAMILIES),
-  **_each_left_out("terms.links", "no_link_", LINKS),
+  **_each_left_out("terms.links", "no_link_", DEFAULT.terms.links),
   **_each_left_out("selection.rewritings", "no_rewriting_", REWRITINGS),
   **CHANGES,
 }

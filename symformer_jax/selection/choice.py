@@ -235,7 +235,7 @@ def function_nats(node: Node, *, config: ChoiceConfig = DEFAULT.choice) -> float
 
 def num_vague(node: Node, rows: Rows, *, config: ChoiceConfig = DEFAULT.choice) -> int:
   """Fitted constants that the rows do not tell from 0, alone or together with others that make up for them."""
-  errors = rounding.standard_errors(node, rows.x, rows.y, rows.weights)
+  errors = rounding.standard_errors(node, rows.x, rows.y, rows.weights, holds_form=True)
   if len(rows) <= len(errors) + 1 or not soundness.has_column(node):
     return 0
   return sum(error is None or abs(value) < config.vague_errors * error

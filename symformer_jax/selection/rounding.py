@@ -28,11 +28,16 @@ MAX_DIGITS = 15
 SINGULAR = 1e-8
 
 
-def _factor_flags(node: Node, parent: str = "") -> list[bool]:
-  """Whether each constant is a factor of a product: at 1 it goes, and the product with it."""
+def _stands(node: Node, parent: str = "", place: int = 0) -> list[tuple[str, int]]:
+  """Of each constant the token above it, and which of its arguments it is."""
   if programs.is_constant(node):
-    return [parent == "*"]
-  return [flag for arg in node.args for flag in _factor_flags(arg, node.token)]
+    return [(parent, place)]
+  return [found for i, arg in enumerate(node.args) for found in _stands(arg, node.token, i)]
+
+
+def _factor_flags(node: Node) -> list[bool]:
+  """Whether each constant is a factor of a product: at 1 it goes, and the product with it."""
+  return [parent == "*" for parent, _ in _stands(node)]
 
 
 class _Local(LocalModel):
@@ -96,9 +101,12 @@ def parameter_errors(
 
 def standard_errors(
   node: Node, x: np.ndarray, y: np.ndarray, weights: np.ndarray, *, held: Collection[float] = (),
-  has_phases: bool = True,
+  has_phases: bool = True, holds_form: bool = False,
 ) -> list[float | None]:
-  """Those of the constants alone, see `parameter_errors`."""
+  """Those of the constants alone, see `parameter_errors`; `holds_form`: with nothing free beside them."""
+  if holds_form:
+    local = _Local(node, x, y, weights)
+    return _errors(local, local.covariance()) if local.is_free.any() else [None] * len(local.theta)
   return parameter_errors(node, x, y, weights, held=held, has_phases=has_phases).fitted
 
 
@@ -308,7 +316,8 @@ def snap_constants(
 
   Args:
     node: a formula with fitted constants; x: [N, D]; y: [N]; weights: [N].
-    num_errors: reach in standard errors; by default the first of `config.snap_errors`.
+    num_errors: reach in standard errors, beyond the first of `config.snap_errors`, which is the default, for values
+      alone that make the formula a simpler one.
   Returns:
     A tree of the same shape; `1*x` and `0*x` are left to the canonicalizer.
   """
@@ -328,20 +337,28 @@ def snap_constants(
 
 
 def _nearest_simple(local: _Local, covariance: np.ndarray, num_errors: float) -> tuple[int, float] | None:
-  """The free constant closest to a simple value in standard errors, and that value; None when none is near."""
-  best, choice = num_errors, None
+  """The free constant closest to a simple value in standard errors, and that value; None when none is near. With more
+  than the first reach those first that make the formula a simpler one: the others are then seen beside it.
+  """
+  first = local.config.snap_errors[0]
+  stands = _stands(local.node) if num_errors > first else []
+  found: list[tuple[bool, float, int, float]] = []
   for row, index in enumerate(np.flatnonzero(local.is_free)):
     variance = covariance[row, row]
     if not np.isfinite(variance) or variance <= 0:
       continue
     stderr, value = math.sqrt(variance), local.theta[index]
     for target, spacing in ((0.0, math.inf), (float(round(value)), 1.0), (round(2 * value) / 2, 0.5)):
-      if num_errors * stderr > local.config.snap_share * spacing:
-        continue
-      distance = abs(value - target) / stderr
-      if distance < best:
-        best, choice = distance, (int(index), target)
-  return choice
+      is_shorter = bool(stands) and _shortens(target, *stands[index])
+      reach, distance = num_errors if is_shorter else min(num_errors, first), abs(value - target) / stderr
+      if reach * stderr <= local.config.snap_share * spacing and distance < reach:
+        found.append((not is_shorter, distance, int(index), target))
+  return min(found, key=lambda each: each[:2])[2:] if found else None
+
+
+def _shortens(value: float, parent: str, place: int) -> bool:
+  """Whether a formula is a simpler one, not only of rounder numbers, with a value where a constant stands."""
+  return value == 0 or (parent == "*" and abs(value) == 1) or (parent == "pow" and place == 1)
 
 
 def round_constants(

@@ -343,8 +343,7 @@ def _rounded(nodes: Sequence[Node], judge: _Judge, is_allowed: Callable[[Node], 
             if is_allowed(lean)]
   leaner += [line for node in nodes for line in _straight(node, judge, is_allowed)]
   reduced = [tidied(rounding.remove_redundant(node, *data, config=config)) for node in [*nodes, *leaner]]
-  snapped = [_settled(form, tidied(form), judge) for node in reduced for num_errors in config.snap_errors
-             for form in [rounding.snap_constants(node, *data, num_errors=num_errors, config=config)]]
+  snapped = [_snapped(node, num_errors, judge, tidied) for node in reduced for num_errors in config.snap_errors]
   # A bare number left of a formula is worse than the constant fit, which is there already.
   simpler = [node for node in dict.fromkeys([*reduced, *snapped]) if not node.is_number and is_allowed(node)]
   rounded: dict[Node, Node] = {}
@@ -371,26 +370,30 @@ def _leaner(nodes: Sequence[Node], judge: _Judge) -> list[Node]:
   return list(found)
 
 
-def _settled(snapped: Node, tidied: Node, judge: _Judge) -> Node:
-  """A snapped tree after tidying; where it was undefined before that, its constants fitted again: one that nothing
+def _snapped(node: Node, num_errors: float, judge: _Judge, tidied: Callable[[Node], Node]) -> Node:
+  """A tree with simple values, tidied; where it was undefined before that, its constants fitted again: one that nothing
   depends on any more stood in their way, as the 8 in `0*log(8 - x)`.
   """
-  if math.isfinite(judge.score(snapped).mse):
-    return tidied
-  return rounding.refit_constants(tidied, judge.rows.x, judge.rows.y, judge.rows.weights, config=judge.config)
+  data = (judge.rows.x, judge.rows.y, judge.rows.weights)
+  found = rounding.snap_constants(node, *data, num_errors=num_errors, config=judge.config)
+  if math.isfinite(judge.score(found).mse):
+    return tidied(found)
+  return rounding.refit_constants(tidied(found), *data, config=judge.config)
 
 
 def _straight(node: Node, judge: _Judge, is_allowed: Callable[[Node], bool]) -> list[Node]:
   """The tree with a line in the place of a function, where that describes the rows as well."""
-  data, found = (judge.rows.x, judge.rows.y, judge.rows.weights), []
-  if not judge.is_exact(whole := _Finalist(node, judge.score(node))):
-    for line in straight.straightened(node, judge.rows.x, share=judge.config.straight):
-      fitted = rounding.refit_constants(tidy(line), *data, config=judge.config)
-      fitted = tidy(rounding.remove_redundant(fitted, *data, config=judge.config))
-      if is_allowed(fitted) and judge.cost(_Finalist(fitted, judge.score(fitted)), is_rounded=False) < judge.cost(
-        whole, is_rounded=False):
-        found.append(fitted)
-  return found
+  whole = _Finalist(node, judge.score(node))
+  if judge.is_exact(whole):
+    return []
+  data, lines = (judge.rows.x, judge.rows.y, judge.rows.weights), []
+  for line in straight.straightened(node, *data[::2], share=judge.config.straight):
+    fitted = rounding.refit_constants(tidy(line), *data, config=judge.config)
+    fitted = tidy(rounding.remove_redundant(fitted, *data, config=judge.config))
+    if is_allowed(fitted):
+      lines.append(_Finalist(fitted, judge.score(fitted)))
+  most = judge.cost(whole, is_rounded=False)
+  return [each.node for each in lines if judge.cost(each, is_rounded=False) < most]
 
 
 def _plain(node: Node) -> Node:

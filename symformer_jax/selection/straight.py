@@ -10,30 +10,34 @@ from symformer_jax.language.expression import Node, chain, number
 from symformer_jax.selection import soundness
 
 
-def straightened(node: Node, x: np.ndarray, *, share: float) -> Iterator[Node]:
+def straightened(node: Node, x: np.ndarray, weights: np.ndarray, *, share: float) -> Iterator[Node]:
   """The tree with one function after the other replaced by the line that is nearest to it on the rows.
 
   Args:
-    node: a fitted tree; x: rows [N, D].
-    share: of the variance of the function on the rows, each counting as the formula's value depends on it, that the
-      line may leave; what leaves more is not looked at.
+    node: a fitted tree; x: rows [N, D]; weights: of them [N].
+    share: of the variance of the function on the rows, each counting as its weight and as the formula's value depends
+      on it, that the line may leave; what leaves more is not looked at.
   """
   for place in adjoints.places(node, x):
     if place.node.token not in FUNCTIONS or not soundness.has_column(place.node):
       continue
     [inner] = place.node.args
-    line = _nearest_line(np.broadcast_to(expression.evaluate(inner, x), len(x)), place, share)
+    root = np.sqrt(weights) * np.abs(place.adjoint)
+    line = _nearest_line(np.broadcast_to(expression.evaluate(inner, x), len(x)), place.values, root, share)
     if line is not None:
       slope, offset = line
       yield adjoints.replace(node, place.path, chain("+", [Node("*", (inner, number(slope))), number(offset)]))
 
 
 @np.errstate(all="ignore")  # what is not finite is no line
-def _nearest_line(inner: np.ndarray, place: adjoints.Place, share: float) -> tuple[float, float] | None:
-  """Slope and offset by least squares for the values of a function of inner values [N]; None where it bends."""
-  root = np.abs(place.adjoint)
+def _nearest_line(
+  inner: np.ndarray, values: np.ndarray, root: np.ndarray, share: float
+) -> tuple[float, float] | None:
+  """Slope and offset by least squares for a function's values [N] at inner values [N], `root`: of weights [N]; None
+  where it bends.
+  """
   design = root[:, None] * np.column_stack([inner, np.ones(len(inner))])
-  goal = root * place.values
+  goal = root * values
   if not (np.all(np.isfinite(design)) and np.all(np.isfinite(goal)) and np.ptp(inner) > 0):
     return None
   (slope, offset), *_ = np.linalg.lstsq(design, goal, rcond=None)

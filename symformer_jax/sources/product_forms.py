@@ -87,6 +87,8 @@ class Columns:
       name = list(product_fits.FUNCTIONS)[int(starts.function[i])]
       logs, write = fits.parameters[i, [each.stop - 1 for each in inner]], WRITTEN[name]
       if name == product_fits.POWER:
+        if abs(logs[0]) > self._largest:
+          return []
         write, logs[0] = functools.partial(expression.power, exponent=number(_digits(float(logs[0])))), 0.0
       logs -= [size for _, size in others]
       if name == product_fits.POWER:

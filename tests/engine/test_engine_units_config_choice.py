@@ -155,6 +155,7 @@ class Local:
 
   def __init__(self, value):
     self.theta, self.is_free, self.config = np.array([value]), np.ones(1, bool), DEFAULT.selection
+    self.node = parse("2.5*x")
 
 
 def test_simple_values_are_tried_within_a_reach_and_a_quarter_of_the_way():
@@ -163,7 +164,7 @@ def test_simple_values_are_tried_within_a_reach_and_a_quarter_of_the_way():
     found = [errors for errors in np.arange(0.1, 9, 0.1) if rounding._nearest_simple(
       Local(1e-4 * errors), np.array([[1e-8]]), reach)]
     asked.append(round(max(found), 1))
-  assert asked == [2.4]  # below 2.5 standard errors
+  assert asked == [2.4, 5.9]  # below 2.5 standard errors; 0, without which there is no term, below 6
   for stderr, is_near in ((0.0995, True), (0.101, False)):  # of 2.5 of these a quarter of the way to the next
     assert (rounding._nearest_simple(Local(2.9), np.array([[stderr**2]]), 2.5) is not None) is is_near
 

@@ -277,21 +277,6 @@ def test_two_waves_that_noise_sets_apart_are_the_one_with_a_phase():
   np.testing.assert_allclose(sorted(abs(c.value) for c in best.constants), [0.3, 0.4, 0.7, 2.1, 2.5], rtol=0.15)
 
 
-@pytest.mark.parametrize(("text", "num"), [
-  ("exp(-arctan(0.4*x))", 1), ("sin(exp(2)*x)", 0), ("exp(-log(x)**2)", 1), ("sin(cos(exp(x)))", 2),
-  ("exp(sqrt(x) - 1/x**2)*sin(x)", 0)])
-def test_functions_of_functions_are_counted(text, num):
-  assert choice.num_nested(parser.parse(text, NAMES)) == num
-
-
-def test_a_function_of_a_function_costs_more():
-  plain, nested = (parser.parse(text, NAMES) for text in ("5.6*exp(-0.5*x) + 1.9", "5.7*exp(-0.9*exp(0.4*x)) + 1.9"))
-  assert choice.function_nats(plain) == 0
-  assert choice.function_nats(nested) == DEFAULT.choice.nested_nats
-  free = dataclasses.replace(DEFAULT.choice, nested_nats=0.0)
-  assert choice.function_nats(nested, config=free) == 0
-
-
 def test_an_evenly_spaced_decay_is_an_exponential():
   """Its steep beginning is no block that the rest has to tell."""
   rng, x = np.random.default_rng(13), np.linspace(0, 5, 40)

@@ -268,6 +268,6 @@ def test_what_is_left_without_a_part_is_fitted_again():
   snapped = rounding.snap_constants(node, rows.x, rows.y, rows.weights)
   assert not np.isfinite(judge.score(snapped).mse)
   assert judge.score(tidy(snapped)).mse > 1.5 * least
-  assert judge.score(select._settled(snapped, tidy(snapped), judge)).mse < 1.001 * least
-  half = parser.parse("x**1.5", ["x"])  # which the rows do not say
-  assert select._settled(half, half, judge) == half
+  assert judge.score(select._snapped(node, 2.5, judge, tidy)).mse < 1.001 * least
+  half = parser.parse("2.5*x", ["x"])  # which is no fit of the rows
+  assert select._snapped(half, 2.5, judge, tidy) == tidy(half)

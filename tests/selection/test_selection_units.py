@@ -11,6 +11,7 @@ import pytest
 from symformer_jax.engine.config import DEFAULT
 from symformer_jax.errors import InputError
 from symformer_jax.language import expression, programs
+from symformer_jax.language.tidy import tidy
 from symformer_jax.selection import choice, cross_validation, noise, rounding, scoring
 
 # --- scoring ---------------------------------------------------------------------------------------------------------
@@ -176,13 +177,17 @@ def test_of_several_the_nearest_in_standard_errors_is_the_first():
   assert rounding._nearest_simple(local, np.diag([1e-4, 1e-4, 1e-4]), 2.5) == (1, 1.0)  # of equals the first
 
 
-def test_the_reach_may_be_given(rng):
+@pytest.mark.parametrize(("law", "found", "wide"), [
+  (lambda x: 2.04 * x, "2.04*x", "2.04*x"), (lambda x: 1.04 * x, "1.04*x", "x"),
+  (lambda x: x**2.02, "x**2.02", "x**2"), (lambda x: 3.27 * x**1.5 + 0.2, "3.27*x**1.5 + 0.2", "3.3*x**1.5")])
+def test_beyond_the_first_reach_are_values_that_make_a_formula_simpler(law, found, wide):
   x = np.linspace(1, 3, 40)[:, None]
-  y = 2.04 * x[:, 0] + 0.1 * np.tile([1.0, -1.0], 20)  # the factor is known to 0.008
-  node = rounding.refit_constants(parse("2.04*x"), x, y, np.ones(40))
-  for reach, snapped in ((None, False), (2.5, False), (6.0, True)):
-    found = rounding.snap_constants(node, x, y, np.ones(40), num_errors=reach)
-    assert (found == parse("2*x")) is snapped
+  y = law(x[:, 0]) + 0.1 * np.tile([1.0, -1.0], 20)
+  node = rounding.refit_constants(parse(found), x, y, np.ones(40))
+  for reach, expected in ((None, found), (2.5, found), (6.0, wide)):
+    snapped = tidy(rounding.snap_constants(node, x, y, np.ones(40), num_errors=reach))
+    assert [part.token for part in expression.walk(snapped)] == [
+      part.token for part in expression.walk(tidy(parse(expected)))]
 
 
 def test_undetermined_constants_may_cost_a_hundredth_of_the_noise_each(monkeypatch, rng):

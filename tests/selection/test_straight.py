@@ -11,8 +11,9 @@ from symformer_jax.selection.straight import straightened
 X = np.random.default_rng(0).uniform(0.5, 4, (60, 2))
 
 
-def lines_of(text, x=X, share=0.01):
-  return list(straightened(parser.parse(text, ["x", "y"]), x, share=share))
+def lines_of(text, x=X, share=0.01, weights=None):
+  weights = np.ones(len(x)) if weights is None else weights
+  return list(straightened(parser.parse(text, ["x", "y"]), x, weights, share=share))
 
 
 @pytest.mark.parametrize("text", [
@@ -34,6 +35,13 @@ def test_each_function_by_itself():
   found = lines_of("exp(0.01*x) + sin(0.02*y) + cos(3*x)")
   assert len(found) == 2
   assert [{node.token for node in expression.walk(line)} & {"exp", "sin"} for line in found] == [{"sin"}, {"exp"}]
+
+
+def test_rows_count_as_their_weights():
+  x = np.linspace(0, 3, 60)[:, None]
+  weights = np.where(x[:, 0] < 0.2, 1.0, 1e-6)
+  assert not lines_of("2.5*sin(0.9*x)", x)
+  assert lines_of("2.5*sin(0.9*x)", x, weights=weights)
 
 
 def test_undefined_values_are_no_line():

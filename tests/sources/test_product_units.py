@@ -300,6 +300,7 @@ def test_it_ends_when_the_search_does():
 
 @pytest.mark.parametrize("changes", [
   {"num_formulas": 0}, {"num_survivors": 98}, {"num_starts": 0}, {"plans": ((("y",), ("both",), ("sinh",)),)},
+  {"plans": ((("y",), ("beside",), ("power",)),)},
   {"plans": ((("y",), ("four",), ()),)}, {"plans": ((("log",), ("two",), ()),)}])
 def test_unusable_configs_are_refused(changes):
   with pytest.raises(ValueError, match="|".join(changes)):

@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from symformer_jax.engine.config.names import LINKS, check_counts, check_names
+from symformer_jax.engine.config.names import COMMON_LINKS, LINKS, check_counts, check_names
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,7 +29,7 @@ class EnumerationConfig:
   largest: float = 1e12
   # Functions of y, of `LINKS`, that may be a + b*F, and two of them one after the other; that may be that with the sum,
   # the difference, the product or the ratio with another formula, one of the first so many.
-  links: tuple[str, ...] = LINKS
+  links: tuple[str, ...] = COMMON_LINKS
   links_of_two: tuple[str, ...] = ("y", "inv", "exp", "sqrt", "ln")
   num_others: int = 10_000
   # Rows of at least this share of the largest weight, and where y is no more times its usual size, or as much less.

@@ -24,6 +24,8 @@ FUNCTIONS = ("ln", "exp", "sin", "cos", "tan", "cot", "asin", "acos", "atan", "a
 PRODUCTS_FAMILIES = ("sums", "sums_with_waves", "exponentials", "distances", "functions")
 LINKS = ("y", "inv", "ln", "exp", "sqrt", "sqrt_inv", "pow2", "pow2_inv", "pow3", "asin", "acos", "logit",
          "atan", "complement_exp", "atan_inv")
+# Those that every search asks of: the square of an inverse is one of functions of sums of products alone.
+COMMON_LINKS = tuple(name for name in LINKS if name != "pow2_inv")
 # Families of functions with one constant (`sources.function_fractions.FAMILIES`).
 FUNCTION_FAMILIES = ("exponentials", "powers", "logarithms", "waves")
 # Families of functions with one constant, and with two (`sources.inner_functions.FAMILIES`, `SHAPES`).

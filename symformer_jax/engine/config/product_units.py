@@ -10,6 +10,9 @@ from symformer_jax.engine.config.names import (
   check_names,
 )
 
+# Functions that one product may be in: a power of one is a product.
+_OF_ONE = tuple(name for name in PRODUCT_UNIT_FUNCTIONS if name != "power")
+
 
 @dataclasses.dataclass(frozen=True)
 class ProductUnitsConfig:
@@ -21,7 +24,7 @@ class ProductUnitsConfig:
   plans: tuple[tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]], ...] = (
     (("y",), ("two", "three"), ()),
     (("inv", "exp", "sqrt", "pow2", "ln"), ("two", "three"), ()),
-    (("y",), ("both", "beside"), PRODUCT_UNIT_FUNCTIONS[:-1]),
+    (("y",), ("both", "beside"), _OF_ONE),
     (("y",), ("inside", "alone"), PRODUCT_UNIT_FUNCTIONS),
     (("inv", "sqrt", "pow2_inv"), ("alone",), ("exp", "pure_ln", "cos")),
     (("inv", "exp", "sqrt"), ("both",), ("exp", "ln", "tanh")),
@@ -73,4 +76,5 @@ class ProductUnitsConfig:
     for links, shapes, functions in self.plans:
       check_names("plans", links, LINKS)
       check_names("plans", shapes, PRODUCT_UNIT_SHAPES)
-      check_names("plans", functions, PRODUCT_UNIT_FUNCTIONS)
+      is_of_one = not {"both", "beside"}.isdisjoint(shapes)
+      check_names("plans", functions, _OF_ONE if is_of_one else PRODUCT_UNIT_FUNCTIONS)

@@ -48,9 +48,11 @@ class SelectionConfig:
   # Other ways to write a formula, each tried, see `select.REWRITINGS`.
   rewritings: tuple[str, ...] = REWRITINGS
   # A whole or half number is offered in place of a constant within so many standard errors: under a true simple value
-  # 1 fit in 80 is further away. A reach of 6 was offered besides, and description length decided: on forty rows
+  # 1 fit in 80 is further away. Real data are seldom as well-behaved as a standard error supposes (six planets of
+  # Kepler's: `0.998851*axis**1.50032`), so values that make a formula a simpler one, a factor of 1, 0, an exponent, are
+  # offered within the second, and description length decides. With all values offered so, on forty rows
   # `3.75*exp(-0.573*x) + 2` took the place of 1.94 +- 0.02, and what was then listed as nearer to the rows was no law.
-  snap_errors: tuple[float, ...] = (2.5,)
+  snap_errors: tuple[float, ...] = (2.5, 6.0)
   # The reach must stay below this share of the distance between simple values: near one by chance is no finding.
   snap_share: float = 0.25
   # Digits are dropped within this share of a standard error: the squared error then rises by at most
@@ -149,8 +151,9 @@ class ChoiceConfig:
     nested_nats: further price of a function inside another one, as in `exp(-arctan(0.4*x))`, which on forty rows is as
       near as an exponential beside a constant: of 55 functions in lists `feynman` and `laws` one is nested, of 309 in
       publications (docs/results) 51, most of them squares of logarithms in an exponential; counted as one in ten.
-    vague_errors, vague_nats: a constant that is no more than so many standard errors from 0 could be left out at a loss
-      of two nats, and costs more: `0.0113*(exp(-1.7*x) + 0.00106)**(-0.99) + 0.05` on 50 rows of a logistic.
+    vague_errors, vague_nats: further price of a constant that is no more than so many standard errors from 0, alone or
+      because others make up for it: a sum without such a term loses two nats, and a form in which several are such,
+      `30*(exp(-11.3*x) + 2.7e-22)**(-0.005) - 30`, shows a limit of itself. 0.05 +- 0.04 beside a logistic is one.
     num_folds: of cross-validation; five, as Breiman and Spector (1992) recommend.
     blocks_per_fold: of a series, whose neighbours may err alike. With one block a fold the first fifth of
       `5.6*exp(-0.83*x) + 1.9` on 40 rows was extrapolated from the others, with six times the error of interpolation,

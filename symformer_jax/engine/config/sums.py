@@ -3,7 +3,15 @@
 import dataclasses
 from typing import NamedTuple
 
-from symformer_jax.engine.config.names import LIBRARY_FAMILIES, LINKS, TIERS, Exponents, check_counts, check_names
+from symformer_jax.engine.config.names import (
+  COMMON_LINKS,
+  LIBRARY_FAMILIES,
+  LINKS,
+  TIERS,
+  Exponents,
+  check_counts,
+  check_names,
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,7 +56,7 @@ class TermsConfig:
   """Sums and products of columns and of parts of candidates, as a function of y."""
 
   # The functions of y that may be a sum, see `terms.LINKS`: each is one more pursuit of every search.
-  links: tuple[str, ...] = LINKS
+  links: tuple[str, ...] = COMMON_LINKS
   # Whether products of powers of parts are tried: the logarithm of |y| as a sum of logarithms.
   use_products: bool = True
   # Longer sums of all columns are chosen by exchange (`SubsetsConfig`). Beside a formula that meets the data
