@@ -31,6 +31,9 @@ MIN_POINTS = 5
 MAX_NPZ_BYTES = 4 << 30
 # Columns whose decimal marks are told of one by one.
 MAX_NOTED = 3
+# Rows that are compared with one another at most, of a million that takes seconds; from this share on those that are
+# the same as others are told of.
+MAX_COMPARED, REPEATED = 65_536, 0.25
 # What people call a column that counts the rows; a dot after it is left out.
 COUNTERS = frozenset(("no", "nr", "run", "sample", "index", "id", "row", "#", "obs", "case"))
 # A column of more classes is no category, but text or numbers; each of them is a column of the search.
@@ -326,6 +329,7 @@ class _Source:
       rows, weights = rows[weights > 0], weights[weights > 0]
     x = np.column_stack([column.content.values[rows] for column in features])
     y = y_column.content.values[rows]
+    notes += _describe_repeated(np.column_stack([x, y]))
     _check_points(y, target)
     _check_sizes([(column.name, x[:, i]) for i, column in enumerate(features)], y, target)
     names = tuple(column.name for column in features)
@@ -427,6 +431,14 @@ def _is_counter(column: _Column) -> bool:
   values = column.content.values
   return column.name.lower().rstrip(".") in COUNTERS and any(
     np.array_equal(values, np.arange(start, start + len(values))) for start in (0, 1))
+
+
+def _describe_repeated(points: np.ndarray) -> list[str]:
+  """A note where many rows [N, D + 1] are the same as others: a file put together twice, say."""
+  num = len(points) - len(np.unique(points, axis=0)) if len(points) <= MAX_COMPARED else 0
+  if num < max(REPEATED * len(points), 2):
+    return []
+  return [f"{num} of {len(points)} rows are the same as others in every column used: each counts as one more"]
 
 
 def _place(grid: grids.Grid, row: int) -> str:

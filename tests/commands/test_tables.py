@@ -668,3 +668,14 @@ def test_read_as_pandas_reads(write, rng):
   path = write(frame.to_csv(index=False))
   table = read_table(path)
   np.testing.assert_array_equal(np.column_stack([table.x, table.y]), frame.to_numpy())
+
+
+@pytest.mark.parametrize(("times", "is_told"), [(1, False), (2, True), (5, True)])
+def test_rows_that_stand_there_again_are_told_of(write, times, is_told):
+  table = read_table(write("x,y\n" + "".join(f"{i},{i * i}\n" for i in range(8)) * times))
+  note = f"{8 * (times - 1)} of {8 * times} rows are the same as others in every column used: each counts as one more"
+  assert table.notes == ((note,) if is_told else ())
+
+
+def test_a_few_equal_rows_are_no_news(write):
+  assert read_table(write("x,y\n" + "".join(f"{i},{i * i}\n" for i in (0, 1, 2, 3, 4, 5, 6, 7, 7, 7)))).notes == ()
