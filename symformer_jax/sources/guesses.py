@@ -70,10 +70,10 @@ def _read(text: str, shown: str, task: Task, config: GuessesConfig, *, expands: 
     node = parser.parse(text, task.names, allow_symbols=True, expands=expands)
   except ExpressionError as error:
     raise InputError(f"guesses: {shown}: {error}") from None
-  strangers.refuse_columnless("guesses", text, node, task.names)
   for name in sorted({part.value for part in walk(node) if part.token == SYMBOL}):
     if close := difflib.get_close_matches(name, task.names, n=1, cutoff=NEARLY):
       raise InputError(f"guesses: {shown}: {name!r} is no column; did you mean {close[0]!r}?")
+  strangers.refuse_columnless("guesses", text, node, task.names)
   if programs.size(node) > programs.MAX_TOKENS:
     raise InputError(f"guesses: {shown} has more than {programs.MAX_TOKENS} tokens")
   return _fill_in(node, task, config)
