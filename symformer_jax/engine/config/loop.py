@@ -94,11 +94,11 @@ class BudgetConfig:
   # which take four times as long, none. Product units take .05 to 1.5 s a turn, the first ones least.
   early: tuple[tuple[str, int, str], ...] = (
     ("exact_fractions", 1, "closed_forms"), ("product_units", 1, "enumeration"), ("separable", 1, "enumeration"),
-    ("product_units", 2, "quadratics"), ("reductions", 17, "quadratics"), ("product_units", 1, "quadratics"),
-    ("remainders", 1, "phases"), ("transformer", 1, "library"), ("remainders", 1, "library"),
-    ("remainders", 1, "pairs"), ("product_units", 2, "exact_fractions"), ("replacements", 1, "exact_fractions"),
-    ("replacements", 1, "phases"), ("replacements", 1, "separable"), ("replacements", 1, "library"),
-    ("replacements", 1, "varying"))
+    ("product_units", 2, "quadratics"), ("reductions", 18, "quadratics"), ("product_units", 1, "quadratics"),
+    ("remainders", 1, "rationals"), ("remainders", 1, "phases"), ("transformer", 1, "library"),
+    ("remainders", 1, "library"), ("remainders", 1, "pairs"), ("product_units", 2, "exact_fractions"),
+    ("replacements", 1, "exact_fractions"), ("replacements", 1, "phases"), ("replacements", 1, "separable"),
+    ("replacements", 1, "library"), ("replacements", 1, "varying"))
 
   # Who is asked then, round and round, for all turns that it has, evolution for one. What has been found is grown, and
   # its parts are put together, after every fourth turn of evolution: that takes as long as one. Nobody is asked where
