@@ -36,9 +36,6 @@ from symformer_jax.selection import front as front_lib, losses, residuals, scori
 from symformer_jax.sources import closed_forms, guesses as guesses_lib, registry, samples
 from symformer_jax.templates import answer, profile
 
-# Columns that a message names; the JSON has all.
-MAX_NAMED = 8
-
 
 def search(
   model: Any, datasets: Sequence[Any], *, n_samples: int = 1024, strategy: str = "top_k", top_k: int = 20,
@@ -523,7 +520,7 @@ def _describe_units(names: Sequence[str], units: DataUnits | None, target: str) 
   if units is None:
     return []
   texts = [f"{name} in {unit.full_name}" for name, unit in zip(
-    (*names[:MAX_NAMED], target), (*units.columns[:MAX_NAMED], units.target), strict=True)]
+    (*names[:strangers.MAX_NAMED], target), (*units.columns[:strangers.MAX_NAMED], units.target), strict=True)]
   return [f"units: {', '.join(texts)}"]
 
 
@@ -531,7 +528,7 @@ def _describe(seen: Seen) -> list[str]:
   """What was seen and a user might not expect."""
   messages = []
   if seen.unused and len(seen.unused) < len(seen.ranges):
-    names = ", ".join(seen.unused[:MAX_NAMED]) + (", ..." if len(seen.unused) > MAX_NAMED else "")
+    names = ", ".join(seen.unused[:strangers.MAX_NAMED]) + (", ..." if len(seen.unused) > strangers.MAX_NAMED else "")
     messages.append(f"not in the recommended formula: {names}")
   messages += [f"left out for {each.reason}: a formula of {each.complexity} nodes"
                + ("" if each.r2 is None else f", R2 {each.r2:.4g}") for each in seen.rejected]

@@ -140,7 +140,7 @@ class _Contest:
     return max(self._num_points, len(self._rows) * (min(1.0, 4 * log_gain / spread) if spread else 1.0))
 
   def is_cheaper(self, i: int, base: int) -> bool:
-    """Whether line i, of a column and with figures, costs no more nats than a formula of a column."""
+    """Whether line i, of a column and with figures, costs no more nats than a formula of a column, oddities apart."""
     are_formulas = all(soundness.has_column(self._lines[j].node) for j in (i, base))
     return are_formulas and math.isfinite(self.shares[i]) and self._costs[i] <= self._costs[base]
 
@@ -235,11 +235,12 @@ def function_nats(node: Node, *, config: ChoiceConfig = DEFAULT.choice) -> float
 
 def num_vague(node: Node, rows: Rows, *, config: ChoiceConfig = DEFAULT.choice) -> int:
   """Fitted constants that the rows do not tell from 0, alone or together with others that make up for them."""
-  errors = rounding.standard_errors(node, rows.x, rows.y, rows.weights, holds_form=True)
-  if len(rows) <= len(errors) + 1 or not soundness.has_column(node):
+  values = programs.fitted_values(node)
+  if len(rows) <= len(values) + 1 or not soundness.has_column(node):
     return 0
+  errors = rounding.standard_errors(node, rows.x, rows.y, rows.weights, holds_form=True)
   return sum(error is None or abs(value) < config.vague_errors * error
-             for value, error in zip(programs.fitted_values(node), errors, strict=True))
+             for value, error in zip(values, errors, strict=True))
 
 
 def num_nested(node: Node, *, is_inside: bool = False) -> int:

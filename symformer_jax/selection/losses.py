@@ -11,7 +11,6 @@ import itertools
 import math
 
 import numpy as np
-from scipy import spatial
 
 from symformer_jax.engine.config import DEFAULT, LossConfig
 from symformer_jax.engine.rows import Rows
@@ -93,6 +92,8 @@ def _neighbour_weights(rows: Rows, config: LossConfig) -> Weighing:
   """Huber's around the median of each row's neighbours, by the ranks of its columns; the standard error is that of the
   neighbours about their median (Hampel's identifier, but with one scale for all), which a slope widens as well.
   """
+  from scipy import spatial  # half a second, and no need of it under other losses
+
   ranks = np.stack([np.unique(column, return_inverse=True)[1] for column in rows.x.T], axis=1)
   places = ranks / np.maximum(ranks.max(axis=0), 1)
   near = spatial.cKDTree(places).query(places, min(config.huber_neighbours + 1, len(rows)))[1]

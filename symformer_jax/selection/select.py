@@ -387,7 +387,7 @@ def _straight(node: Node, judge: _Judge, is_allowed: Callable[[Node], bool]) -> 
   if judge.is_exact(whole):
     return []
   data, lines = (judge.rows.x, judge.rows.y, judge.rows.weights), []
-  for line in straight.straightened(node, *data[::2], share=judge.config.straight):
+  for line in straight.straightened(node, judge.rows.x, judge.rows.weights, share=judge.config.straight):
     fitted = rounding.refit_constants(tidy(line), *data, config=judge.config)
     fitted = tidy(rounding.remove_redundant(fitted, *data, config=judge.config))
     if is_allowed(fitted):
