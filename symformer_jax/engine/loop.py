@@ -6,6 +6,7 @@ turns there are, and how much is asked in each, does not depend on the clock; th
 
 from collections.abc import Callable, Generator, Iterator, Sequence
 import contextlib
+import dataclasses
 import itertools
 from typing import Any, NamedTuple
 import warnings
@@ -16,7 +17,8 @@ import numpy as np
 from symformer_jax import results
 from symformer_jax.engine import interruption, refine
 from symformer_jax.engine.clock import Clock
-from symformer_jax.engine.config import BudgetConfig
+from symformer_jax.engine.config import BudgetConfig, PoolConfig
+from symformer_jax.engine.digits import rounding_variance
 from symformer_jax.engine.noise import NoiseWatch
 from symformer_jax.engine.options import SearchOptions
 from symformer_jax.engine.pool import Candidate, Pool, survivors
@@ -76,6 +78,12 @@ def _turns(source: Source) -> list[Turn]:
   return [Turn(source, number, num) for number, num in enumerate(source.turns)]
 
 
+def _as_written(task: Task, config: PoolConfig) -> PoolConfig:
+  """The same for numbers of few digits: they are met where nothing is left but that."""
+  left = config.roundings * rounding_variance(task.fit_rows.y) / task.variance if task.variance else 0.0
+  return dataclasses.replace(config, met=max(config.met, left)) if left <= config.most_met else config
+
+
 class Search:
   """One data set on its way.
 
@@ -88,7 +96,7 @@ class Search:
 
   def __init__(self, task: Task, sources: Sequence[Source], options: SearchOptions, key: jax.Array):
     self.task, self.sources, self._options = task, tuple(sources), options
-    self.pool = Pool(task.variance, len(task.fit_rows), options.config.pool)
+    self.pool = Pool(task.variance, len(task.fit_rows), _as_written(task, options.config.pool))
     self.counts = Counts()
     self.progress: list[Progress] = []
     self.ended_by = ""

@@ -351,9 +351,16 @@ def _nearest_simple(local: _Local, covariance: np.ndarray, num_errors: float) ->
     for target, spacing in ((0.0, math.inf), (float(round(value)), 1.0), (round(2 * value) / 2, 0.5)):
       is_shorter = bool(stands) and _shortens(target, *stands[index])
       reach, distance = num_errors if is_shorter else min(num_errors, first), abs(value - target) / stderr
-      if reach * stderr <= local.config.snap_share * spacing and distance < reach:
+      is_rare = reach * stderr <= local.config.snap_share * spacing
+      if is_rare and distance < (reach if is_shorter else min(reach, _reach(spacing / stderr, local.config))):
         found.append((not is_shorter, distance, int(index), target))
   return min(found, key=lambda each: each[:2])[2:] if found else None
+
+
+def _reach(spacing: float, config: SelectionConfig) -> float:
+  """Standard errors within which a simple value is likelier than any other, where such values lie so many apart."""
+  odds = config.snap_odds * spacing / math.sqrt(2 * math.pi)
+  return math.sqrt(2 * math.log(odds)) if odds > 1 else 0.0
 
 
 def _shortens(value: float, parent: str, place: int) -> bool:

@@ -2,9 +2,12 @@
 
 Rasmussen and Williams, Gaussian Processes for Machine Learning (2006): a squared exponential with a length for each
 column beside a linear kernel (4.2), both and the noise by marginal likelihood (eq. 5.8, 5.9), errors of rows left out
-in closed form (eq. 5.12).
+in closed form (eq. 5.12). Of a sum of functions of some columns each, one squared exponential for every group of
+columns (Duvenaud, Nickisch and Rasmussen 2011, Additive Gaussian processes).
 """
 
+from collections.abc import Callable
+import functools
 import math
 from typing import NamedTuple
 
@@ -35,22 +38,36 @@ class Surrogate(NamedTuple):
   left: float
 
 
-class _Kernel:
-  """Covariances of the rows of a table, for the parameters (log) lengths, signal, slope and noise."""
+# Columns that a function has together: of y itself all are one group.
+Groups = tuple[tuple[int, ...], ...]
 
-  def __init__(self, z: np.ndarray, target: np.ndarray):
+
+class _Kernel:
+  """Covariances of the rows of a table, for the parameters (log) lengths, signals by group, slope and noise."""
+
+  def __init__(self, z: np.ndarray, target: np.ndarray, groups: Groups | None = None):
     self.z, self.target = z, target
     columns = z.T.copy()
+    self.groups = groups or (tuple(range(len(columns))),)
     self.squares = ((columns[:, :, None] - columns[:, None, :]) ** 2).reshape(len(columns), -1)  # [D, N * N]
     self.products = z @ z.T + 1.0
 
-  def parts(self, parameters: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The squared exponential alone, and all [N, N]."""
-    lengths, (signal, slope, noise) = np.exp(parameters[:-3]), np.exp(2 * parameters[-3:])
-    smooth = np.exp(-0.5 * lengths**-2 @ self.squares).reshape(self.products.shape)
-    smooth *= signal
+  def split(self, parameters: np.ndarray) -> tuple[np.ndarray, np.ndarray, float, float]:
+    """Lengths [D]; squared signals [G], slope and noise."""
+    lengths, sizes = np.exp(parameters[: self.z.shape[1]]), np.exp(2 * parameters[self.z.shape[1] :])
+    return lengths, sizes[:-2], sizes[-2], sizes[-1]
+
+  def parts(self, parameters: np.ndarray) -> tuple[list[np.ndarray], np.ndarray]:
+    """The squared exponential of each group alone, and all [N, N]."""
+    lengths, signals, slope, noise = self.split(parameters)
+    smooth = []
     whole = slope * self.products
-    whole += smooth
+    for group, signal in zip(map(list, self.groups), signals, strict=True):
+      squares = self.squares if len(group) == len(lengths) else self.squares[group]
+      part = np.exp(-0.5 * lengths[group] ** -2 @ squares).reshape(whole.shape)
+      part *= signal
+      whole += part
+      smooth.append(part)
     _diagonal(whole)[:] += noise
     return smooth, whole
 
@@ -75,11 +92,15 @@ class _Kernel:
       return 1e10, np.zeros_like(parameters)
     outer = np.outer(solved.weights, solved.weights)
     outer -= solved.inverse
-    _, slope, noise = np.exp(2 * parameters[-3:])
+    lengths, _, slope, noise = self.split(parameters)
+    by_length, by_signal = np.empty_like(lengths), []
+    for group, smooth in zip(map(list, self.groups), solved.smooth, strict=True):
+      part = outer * smooth
+      squares = self.squares if len(group) == len(lengths) else self.squares[group]
+      by_length[group] = 0.5 * (squares @ part.ravel()) * lengths[group] ** -2
+      by_signal.append(np.sum(part))
     of_slope, of_noise = slope * np.vdot(outer, self.products), noise * _diagonal(outer).sum()
-    outer *= solved.smooth
-    by_length = 0.5 * (self.squares @ outer.ravel()) * np.exp(-2 * parameters[:-3])
-    gradient = np.concatenate([by_length, [np.sum(outer), of_slope, of_noise]])
+    gradient = np.concatenate([by_length, by_signal, [of_slope, of_noise]])
     return 0.5 * float(self.target @ solved.weights + solved.log_determinant), -gradient
 
 
@@ -89,9 +110,9 @@ def _diagonal(matrix: np.ndarray) -> np.ndarray:
 
 
 class _Solved(NamedTuple):
-  """Attributes: smooth, inverse: matrices [N, N]; weights [N]: of the rows' kernels."""
+  """Attributes: smooth of each group, inverse: matrices [N, N]; weights [N]: of the rows' kernels."""
 
-  smooth: np.ndarray
+  smooth: list[np.ndarray]
   weights: np.ndarray
   inverse: np.ndarray
   log_determinant: float
@@ -108,6 +129,56 @@ def fit(x: np.ndarray, y: np.ndarray, config: SurrogateConfig) -> Surrogate:
   if is_wide(np.abs(y), config.wide) and (np.all(y > 0) or np.all(y < 0)):
     tries.append(_fit(x, y, is_log, in_logarithms=True, config=config))
   return min(tries, key=lambda each: typical_error(each.errors, y))
+
+
+class Additive(NamedTuple):
+  """A sum of smooth functions, each of a group of columns.
+
+  Attributes:
+    groups; functions: of each group, values [P, C] of its columns to those of the function [P], units of the target;
+      the target's mean is added to the first.
+    errors: of each row [N], predicted by all others, units of the target.
+  """
+
+  groups: Groups
+  functions: tuple[Callable[[np.ndarray], np.ndarray], ...]
+  errors: np.ndarray
+
+
+def fit_sum(x: np.ndarray, target: np.ndarray, groups: Groups, config: SurrogateConfig) -> Additive | None:
+  """The likeliest sum of functions of groups of columns, in logarithms of columns that go over decades.
+
+  Args:
+    x: [N, D], target [N]: finite, and not the same in all rows; groups: all columns, each once.
+
+  Returns:
+    None where nothing is known.
+  """
+  is_log = np.array([is_wide(column, config.wide) for column in x.T])
+  scaled = _in_logarithms(x, is_log)
+  centre, spread, level, size = scaled.mean(axis=0), scaled.std(axis=0), target.mean(), target.std()
+  kernel = _Kernel((scaled - centre) / spread, (target - level) / size, groups)
+  parameters = _most_likely(kernel, config)
+  solved = kernel.solve(parameters)
+  if solved is None:
+    return None
+  lengths, signals, slope, _ = kernel.split(parameters)
+
+  def function(place: int, values: np.ndarray) -> np.ndarray:
+    group = list(groups[place])
+    z = (_in_logarithms(values, is_log[group]) - centre[group]) / spread[group]
+    own = kernel.z[:, group]
+    squares = (((z[:, None, :] - own[None]) / lengths[group]) ** 2).sum(axis=2)
+    covariances = signals[place] * np.exp(-0.5 * squares) + slope * (z @ own.T + (place == 0))
+    return size * (covariances @ solved.weights) + level * (place == 0)
+
+  functions = tuple(functools.partial(function, place) for place in range(len(groups)))
+  return Additive(groups, functions, size * solved.weights / np.diag(solved.inverse))
+
+
+def _in_logarithms(x: np.ndarray, is_log: np.ndarray) -> np.ndarray:
+  """Columns [N, D], some in their logarithm."""
+  return np.where(is_log, np.log(np.where(is_log, x, 1.0)), x)
 
 
 def is_wide(values: np.ndarray, ratio: float) -> bool:
@@ -136,7 +207,7 @@ def _in_spreads(size: float, y: np.ndarray) -> float:
 def _fit(
   x: np.ndarray, y: np.ndarray, is_log: np.ndarray, *, in_logarithms: bool, config: SurrogateConfig
 ) -> Surrogate:
-  scaled = np.where(is_log, np.log(np.where(is_log, x, 1.0)), x)
+  scaled = _in_logarithms(x, is_log)
   spread = scaled.std(axis=0)
   shown = np.log(np.abs(y)) if in_logarithms else y
   level, size = shown.mean(), shown.std()
@@ -148,9 +219,9 @@ def _fit(
     return Surrogate(np.full(x.shape, np.nan), np.full(len(y), np.inf), np.inf)
   missed = size * solved.weights / np.diag(solved.inverse)
   predicted, left = shown - missed, large_error(missed, shown)
-  slope = np.exp(2 * parameters[-2])
+  lengths, _, slope, _ = kernel.split(parameters)
   differences = kernel.z[:, None, :] - kernel.z[None, :, :]
-  slopes = -np.einsum("ijd,ij->id", differences, solved.smooth * solved.weights) * np.exp(-2 * parameters[:-3])
+  slopes = -np.einsum("ijd,ij->id", differences, solved.smooth[0] * solved.weights) * lengths**-2
   slopes = (slopes + slope * (kernel.z.T @ solved.weights)) * size / spread
   slopes = slopes / np.where(is_log, x, 1.0)
   if in_logarithms:
@@ -160,10 +231,12 @@ def _fit(
 
 def _most_likely(kernel: _Kernel, config: SurrogateConfig) -> np.ndarray:
   """The likeliest parameters; of many rows most of the way goes through half of them, drawn by chance."""
-  start = np.log([config.start_length] * kernel.z.shape[1] + list(config.start_sizes))
+  signal, *others = config.start_sizes
+  start = np.log([config.start_length] * kernel.z.shape[1] + [signal] * len(kernel.groups) + others)
   if len(kernel.z) >= config.least_halved:
     some = np.random.default_rng(0).permutation(len(kernel.z))[::2]
-    near = _ascend(_Kernel(kernel.z[some], kernel.target[some]), start, config.num_steps, config)
+    halved = _Kernel(kernel.z[some], kernel.target[some], kernel.groups)
+    near = _ascend(halved, start, config.num_steps, config)
     if kernel.solve(near) is not None:  # twice as many rows may be more than double precision can tell apart
       return _ascend(kernel, near, config.num_last_steps, config)
   return _ascend(kernel, start, config.num_steps, config)
@@ -171,6 +244,8 @@ def _most_likely(kernel: _Kernel, config: SurrogateConfig) -> np.ndarray:
 
 def _ascend(kernel: _Kernel, start: np.ndarray, num_steps: int, config: SurrogateConfig) -> np.ndarray:
   """Likelier parameters, so many steps from others."""
-  bounds = [config.log_lengths] * (len(start) - 3) + [config.log_sizes] * 2 + [config.log_noise]
+  num_lengths = kernel.z.shape[1]
+  bounds = ([config.log_lengths] * num_lengths + [config.log_sizes] * (len(start) - num_lengths - 1)
+            + [config.log_noise])
   return optimize.minimize(kernel.loss, np.clip(start, *np.transpose(bounds)), jac=True, method="L-BFGS-B",
                            bounds=bounds, options={"maxiter": num_steps, "maxfun": 2 * num_steps}).x

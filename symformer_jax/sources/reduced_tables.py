@@ -87,6 +87,13 @@ class Reduced(NamedTuple):
       x[:, column], columns[column] = np.log(x[:, column]), tidy(Node("ln", (columns[column],)))
     return self._replace(x=x, columns=tuple(columns))
 
+  def with_column(self, place: int, node: Node) -> "Reduced":
+    """With a function of the columns, a tree, in the place of one of them."""
+    x, columns = self.x.copy(), list(self.columns)
+    x[:, place] = expression.evaluate(node, self.x)
+    columns[place] = tidy(substitute(node, dict(enumerate(self.columns))))
+    return self._replace(x=x, columns=tuple(columns))
+
 
 class Change(NamedTuple):
   """A relation of slopes, and the columns for which it is none any more.

@@ -17,17 +17,17 @@ from symformer_jax.engine.clock import Clock
 from symformer_jax.engine.config import ReductionsConfig
 from symformer_jax.engine.loop import Search, Turn
 from symformer_jax.engine.options import SearchOptions
-from symformer_jax.engine.rows import LARGEST, SMALLEST, Rows
+from symformer_jax.engine.rows import Rows
 from symformer_jax.engine.source import Proposal, Question, Source
-from symformer_jax.engine.task import Task, default_names
+from symformer_jax.engine.task import Task
 from symformer_jax.language import expression, programs
 from symformer_jax.language.expression import Node
 from symformer_jax.language.gathering import gather
-from symformer_jax.language.rules import Rule
 from symformer_jax.results import EXACT
 from symformer_jax.sources import pair_sums
 from symformer_jax.sources.reduced_tables import Reduced
 from symformer_jax.sources.smaller_tables import find_reductions
+from symformer_jax.sources.smaller_tasks import smaller_task
 
 
 class Smaller:
@@ -155,15 +155,4 @@ def _task_of(task: Task, reduced: Reduced) -> Task | None:
   """The smaller table of all rows that are fitted; rows count as they do where constants are fitted to y."""
   rows = task.fit_rows
   x, y, scale = reduced.of(rows.x, rows.y)
-  weights = rows.weights * scale**2
-  if not (np.all(np.isfinite(x)) and np.all(np.isfinite(y)) and np.ptp(y) > 0
-          and np.all(np.isfinite(weights) & (weights > 0))):
-    return None
-  fit_rows = Rows(x, y, weights / np.mean(weights))
-  num_columns = x.shape[1]
-  rule = dataclasses.replace(Rule(num_columns), tokens=task.rule.tokens)
-  variance = float(np.average((y - np.average(y, weights=weights)) ** 2, weights=weights))
-  largest = max(np.max(np.abs(x)), np.max(np.abs(y)))
-  if not SMALLEST < variance < LARGEST or largest > LARGEST:
-    return None
-  return Task(fit_rows, fit_rows, default_names(num_columns), rule, tuple(range(num_columns)), variance, task.num_rows)
+  return smaller_task(task, x, y, rows.weights * scale**2)

@@ -17,6 +17,7 @@ from symformer_jax.sources.guesses import Guesses
 from symformer_jax.sources.linked_fractions import LinkedFractions
 from symformer_jax.sources.oscillations import Oscillations
 from symformer_jax.sources.pair_sums import PairSums
+from symformer_jax.sources.partitions import Partitions
 from symformer_jax.sources.phases import Phases
 from symformer_jax.sources.plain_sums import PairSumsInside, TripleSums
 from symformer_jax.sources.product_units import ProductUnits
@@ -57,6 +58,7 @@ SOURCES: dict[str, Callable[[Any, SearchOptions], Source]] = {
   "library": lambda model, options: LibrarySums(options.config),
   "product_units": lambda model, options: ProductUnits(options.config),
   "reductions": lambda model, options: _of_smaller_tables(model, options),
+  "partitions": lambda model, options: Partitions(options, _named(options.config.partitions.sources, model, options)),
   "subsets": lambda model, options: SubsetSums(options.config),
   "varying": lambda model, options: VaryingCoefficients(options),
   "pairs": lambda model, options: PairSums(options.config),

@@ -13,6 +13,7 @@ import numpy as np
 from symformer_jax.engine import interruption
 from symformer_jax.engine.config import ReductionsConfig
 from symformer_jax.sources import gaussian_process, invariances, neighbours, polynomials, reduced_tables
+from symformer_jax.sources.coordinates import find_coordinates
 from symformer_jax.sources.gaussian_process import Surrogate
 from symformer_jax.sources.links import LINKS
 from symformer_jax.sources.rational_bases import all_up_to
@@ -26,7 +27,8 @@ _EXACT = 1e-13
 def find_reductions(x: np.ndarray, y: np.ndarray, config: ReductionsConfig) -> list[Reduced]:
   """Tables of fewer columns that changes lead to, one after the other: by changes whose numbers are simple; then also
   by others, whose numbers are known to a few digits. The first, or the table itself, with logarithms of columns where
-  these make it a polynomial. Empty where there are none.
+  these make it a polynomial, and of two columns with a function of both for one of them where that makes it a sum or a
+  product of functions of one column each (`coordinates`). Empty where there are none.
 
   Args:
     x: [N, D], y [N]: finite, no column nor y the same in all rows.
@@ -37,7 +39,9 @@ def find_reductions(x: np.ndarray, y: np.ndarray, config: ReductionsConfig) -> l
     found = way.tables()
   first = found[0] if found else reduced_tables.whole(x, y)
   logarithms = find_logarithms(first, config)
-  return [*found, *([first.with_logarithms(logarithms)] if logarithms else [])]
+  others = [first.with_logarithms(logarithms)] if logarithms else []
+  joined = find_coordinates(first.x, first.y, config.coordinates, config.surrogate) if first.x.shape[1] == 2 else None
+  return [*found, *others, *([first.with_column(*joined)] if joined else [])]
 
 
 class _Way:

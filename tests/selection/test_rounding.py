@@ -268,3 +268,29 @@ def test_one_constant_that_changes_nothing_is_fixed_at_a_time():
     np.testing.assert_array_equal(local.is_free, free)
   assert not rounding._fix_negligible(local)
   np.testing.assert_array_equal(local.theta, [2.0, 0.0, 0.0, 0.0])
+
+
+@pytest.mark.parametrize(("off", "stderr", "is_snapped"), [
+  (0.8, 0.02, True), (1.9, 0.02, False), (1.9, 0.002, True), (2.6, 0.002, False), (-1.9, 0.02, False)])
+def test_a_half_number_is_taken_where_it_is_likelier_than_any_other(off, stderr, is_snapped):
+  """So many standard errors from 2.5: at odds of one to two, errors of .04 and .004 of what such numbers lie apart.
+
+  The slope of a straight line through exact rows plus errors that are no part of it, so that both are known.
+  """
+  x = np.linspace(-1, 1, 60)
+  shape = np.cos(np.pi * np.arange(60))  # nothing of a line but for its ends
+  shape -= np.polyval(np.polyfit(x, shape, 1), x)
+  size = stderr * np.sqrt(np.sum(x**2)) * np.sqrt(59 / np.sum(shape**2))
+  slope = 2.5 + off * stderr
+  node = parser.parse(f"{slope!r}*x")
+  found = rounding.snap_constants(node, x[:, None], slope * x + size * shape, np.ones(60))
+  assert programs.fitted_values(found) == [2.5 if is_snapped else pytest.approx(slope)]
+
+
+def test_how_far_a_simple_value_reaches():
+  """Where odds times its likelihood are as good as those of all values as far apart as simple ones."""
+  for apart in (8.0, 50.0, 1000.0):
+    reach = rounding._reach(apart, DEFAULT.selection)
+    density = np.exp(-(reach**2) / 2) / np.sqrt(2 * np.pi)
+    assert DEFAULT.selection.snap_odds * density * apart == pytest.approx(1)
+  assert rounding._reach(1.0, DEFAULT.selection) == 0

@@ -100,3 +100,37 @@ def test_a_fit_is_ended_with_its_turn(rng):
 @pytest.mark.parametrize(("values", "expected"), [([1, 3], True), ([1, 2.9], False), ([-1, 5], False), ([0, 5], False)])
 def test_wide(values, expected):
   assert gaussian_process.is_wide(np.array(values, float), 3.0) is expected
+
+
+def test_the_gradient_of_a_sum_over_groups_is_that_of_its_likelihood(rng):
+  z = rng.normal(size=(30, 3))
+  kernel = gaussian_process._Kernel(z, np.sin(z[:, 0]) + z[:, 1] * z[:, 2], ((1,), (2, 0)))
+  start = np.log([1.0, 0.7, 2.0, 1.5, 0.8, 0.5, 0.2])
+  numeric = optimize.approx_fprime(start, lambda p: kernel.loss(p)[0], 1e-6)
+  np.testing.assert_allclose(kernel.loss(start)[1], numeric, rtol=1e-4, atol=1e-4)
+
+
+def test_errors_of_a_sum_over_groups_are_those_of_rows_left_out(rng):
+  """Against fits of all rows but one, whose parameters differ a little."""
+  x = np.column_stack([rng.uniform(-2, 2, 40), rng.uniform(1, 90, 40), rng.uniform(0, 1, 40)])
+  target = np.cos(x[:, 0]) + x[:, 2] * np.log(x[:, 1]) + 0.05 * rng.normal(size=40)
+  found = gaussian_process.fit_sum(x, target, ((0,), (1, 2)), CONFIG)
+  errors = np.empty(40)
+  for row in range(40):
+    others = np.arange(40) != row
+    again = gaussian_process.fit_sum(x[others], target[others], ((0,), (1, 2)), CONFIG)
+    errors[row] = target[row] - sum(
+      function(x[row : row + 1, list(group)])[0] for group, function in zip(again.groups, again.functions, strict=True))
+  assert np.median(np.abs(found.errors)) == pytest.approx(np.median(np.abs(errors)), rel=0.3)
+  assert np.corrcoef(found.errors, errors)[0, 1] > 0.95
+
+
+def test_the_functions_of_a_sum_over_groups_are_its_terms(rng):
+  x = np.column_stack([rng.uniform(-2, 2, 200), rng.uniform(1, 90, 200), rng.uniform(0, 1, 200)])
+  target = 3 * np.cos(x[:, 0]) + x[:, 2] * np.log(x[:, 1]) + 100.0
+  found = gaussian_process.fit_sum(x, target, ((0,), (1, 2)), CONFIG)
+  first, second = (function(x[:, list(group)]) for group, function in zip(found.groups, found.functions, strict=True))
+  np.testing.assert_allclose(first + second, target, atol=1e-3)
+  np.testing.assert_allclose(np.diff(first), np.diff(3 * np.cos(x[:, 0])), atol=1e-3)
+  at = np.array([[0.3], [1.1]])
+  np.testing.assert_allclose(np.diff(found.functions[0](at)), np.diff(3 * np.cos(at[:, 0])), atol=1e-3)

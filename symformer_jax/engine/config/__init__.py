@@ -38,6 +38,7 @@ from symformer_jax.engine.config.names import (
   TIERS,
   VIEW_FUNCTIONS,
 )
+from symformer_jax.engine.config.partitions import PartitionsConfig
 from symformer_jax.engine.config.product_units import ProductUnitsConfig
 from symformer_jax.engine.config.rationals import (
   EliminationConfig,
@@ -49,7 +50,12 @@ from symformer_jax.engine.config.rationals import (
   RationalsConfig,
   ViewsConfig,
 )
-from symformer_jax.engine.config.reductions import NeighboursConfig, ReductionsConfig, SurrogateConfig
+from symformer_jax.engine.config.reductions import (
+  CoordinatesConfig,
+  NeighboursConfig,
+  ReductionsConfig,
+  SurrogateConfig,
+)
 from symformer_jax.engine.config.search import DEFAULT, SearchConfig
 from symformer_jax.engine.config.selection import ChoiceConfig, HintsConfig, LossConfig, SelectionConfig
 from symformer_jax.engine.config.sums import (
@@ -68,13 +74,14 @@ from symformer_jax.engine.config.templates import GuessesConfig, TemplatesConfig
 from symformer_jax.engine.config.transformer import TransformerConfig
 
 __all__ = [
-  "BudgetConfig", "ChoiceConfig", "CompositionsConfig", "CurvesConfig", "DEFAULT", "EDITS", "EFFORTS",
+  "BudgetConfig", "ChoiceConfig", "CompositionsConfig", "CoordinatesConfig", "CurvesConfig", "DEFAULT", "EDITS",
+  "EFFORTS",
   "EliminationConfig", "EnumerationConfig", "EvolutionConfig", "ExactFractionsConfig", "FUNCTIONS", "FactoringConfig",
   "FormsConfig",
   "FunctionFractionsConfig", "GrowthConfig", "LinkedFractionsConfig",
   "GuessesConfig", "HintsConfig", "LIBRARY_FAMILIES", "LINKS", "LibraryConfig", "LossConfig", "MonotoneConfig",
   "NeighboursConfig", "NoiseConfig", "OscillationsConfig",
-  "PRODUCTS_FAMILIES", "PairsConfig", "PairsInsideConfig", "PhasesConfig", "PoolConfig",
+  "PRODUCTS_FAMILIES", "PairsConfig", "PairsInsideConfig", "PartitionsConfig", "PhasesConfig", "PoolConfig",
   "ProductUnitsConfig",
   "ProductsConfig", "PursuitConfig", "QuadraticsConfig", "REWRITINGS", "RationalsConfig", "ReductionsConfig",
   "RemaindersConfig", "ReplacementsConfig", "RidgeGrids", "RidgesConfig", "SOURCES", "ScalingConfig", "Search",

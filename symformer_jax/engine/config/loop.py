@@ -50,6 +50,10 @@ class PoolConfig:
   # single precision, or the end of the steps, may have left the error: so many of the simplest are fitted to their end
   # at once. `exp(21 - 5418/(x + 273)) - 5.6` on a range of 23 has come to 1e-8 by then.
   met: float = 1e-22
+  # Of numbers that were written with few digits the error is so many times theirs at most: columns were rounded too.
+  # (10 digits leave 1e-20.) Of so few that more than the second share is left a wrong formula may meet them as well.
+  roundings: float = 16.0
+  most_met: float = 1e-18
   points_per_constant: int = 4
   near: float = 1e-7
   num_sharpened: int = 8
@@ -94,7 +98,8 @@ class BudgetConfig:
   # which take four times as long, none. Product units take .05 to 1.5 s a turn, the first ones least.
   early: tuple[tuple[str, int, str], ...] = (
     ("exact_fractions", 1, "closed_forms"), ("product_units", 1, "enumeration"), ("separable", 1, "enumeration"),
-    ("product_units", 2, "quadratics"), ("reductions", 18, "quadratics"), ("product_units", 1, "quadratics"),
+    ("product_units", 2, "quadratics"), ("reductions", 28, "quadratics"), ("partitions", 10, "quadratics"),
+    ("product_units", 1, "quadratics"),
     ("remainders", 1, "rationals"), ("remainders", 1, "phases"), ("transformer", 1, "library"),
     ("remainders", 1, "library"), ("remainders", 1, "pairs"), ("product_units", 2, "exact_fractions"),
     ("replacements", 1, "exact_fractions"), ("replacements", 1, "phases"), ("replacements", 1, "separable"),

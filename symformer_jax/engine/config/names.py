@@ -51,9 +51,9 @@ TIERS = ("any", "basic", "monomial")
 SOURCES = (
   "closed_forms", "guesses", "enumeration", "short_forms", "quadratics", "oscillations", "rationals", "exact_fractions",
   "linked_fractions", "two_constants", "function_fractions", "curves", "wave_fractions", "phases",
-  "single_index", "separable", "library", "product_units", "reductions", "subsets", "varying", "pairs", "pairs_inside",
-  "triples", "ridges", "subsets_inside", "transformer", "parts", "growth", "remainders", "replacements", "compositions",
-  "evolution")
+  "single_index", "separable", "library", "product_units", "reductions", "partitions", "subsets", "varying", "pairs",
+  "pairs_inside", "triples", "ridges", "subsets_inside", "transformer", "parts", "growth", "remainders", "replacements",
+  "compositions", "evolution")
 # Functions and kinds of sums of product units (`sources.product_fits.FUNCTIONS`, `sources.product_units.SHAPES`).
 PRODUCT_UNIT_FUNCTIONS = ("exp", "inv", "sqrt", "inv_sqrt", "ln", "pure_ln", "tanh", "atan", "bose", "cos",
                           "power")

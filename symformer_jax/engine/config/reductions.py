@@ -25,6 +25,10 @@ class SurrogateConfig:
   log_sizes: tuple[float, float] = (-6.9, 6.9)
   log_noise: tuple[float, float] = (-11.5, 0.0)
 
+  def with_steps(self, num_steps: int) -> "SurrogateConfig":
+    """The same in so many steps."""
+    return dataclasses.replace(self, num_steps=num_steps)
+
 
 @dataclasses.dataclass(frozen=True)
 class NeighboursConfig:
@@ -53,6 +57,26 @@ class NeighboursConfig:
 
 
 @dataclasses.dataclass(frozen=True)
+class CoordinatesConfig:
+  """Two columns of which one makes way for a function of both."""
+
+  # Functions of y that may be sums of functions of one column each then.
+  links: tuple[str, ...] = ("y", "exp")
+  # Rows of the smooth functions that are compared, and steps of each: 1/100 s.
+  num_rows: int = 96
+  num_steps: int = 20
+  # Errors of rows left out, in spreads of y: above the first of a function of both columns nothing is known; those of
+  # a sum are so many times as large at most, or below the last. Of eight such sums one is the nearest by chance.
+  most_error: float = 0.03
+  far_better: float = 0.5
+  fine: float = 1e-5
+
+  def __post_init__(self) -> None:
+    check_counts(self, "num_rows", "num_steps")
+    check_names("links", self.links, LINKS)
+
+
+@dataclasses.dataclass(frozen=True)
 class ReductionsConfig:
   """Changes of the columns that leave the target alone, and what is asked of the table that is left.
 
@@ -63,7 +87,7 @@ class ReductionsConfig:
   sources: tuple[str, ...] = (
     "closed_forms", "enumeration", "quadratics", "oscillations", "rationals", "exact_fractions",
     "linked_fractions", "two_constants", "function_fractions", "curves", "wave_fractions", "single_index",
-    "separable", "library", "varying", "triples", "ridges", "parts", "remainders", "replacements")
+    "separable", "library", "partitions", "varying", "triples", "ridges", "parts", "remainders", "replacements")
   # Formulas of the smaller table that come back after each of its turns, the best first.
   num_kept: int = 24
   # Rows that the smooth function goes through (time goes with the cube), and those there have to be for a column.
@@ -121,6 +145,7 @@ class ReductionsConfig:
   max_logarithms: int = 5
   surrogate: SurrogateConfig = SurrogateConfig()
   neighbours: NeighboursConfig = NeighboursConfig()
+  coordinates: CoordinatesConfig = CoordinatesConfig()
 
   def __post_init__(self) -> None:
     check_counts(self, "num_kept", "num_rows", "rows_per_column", "max_columns", "max_scaled", "num_reweightings",

@@ -19,6 +19,7 @@ from symformer_jax.engine.config.functions import (
 from symformer_jax.engine.config.inner_functions import OscillationsConfig, TwoConstantsConfig
 from symformer_jax.engine.config.loop import BudgetConfig, NoiseConfig, PoolConfig, ScalingConfig
 from symformer_jax.engine.config.names import SOURCES, check_names
+from symformer_jax.engine.config.partitions import PartitionsConfig
 from symformer_jax.engine.config.product_units import ProductUnitsConfig
 from symformer_jax.engine.config.rationals import (
   ExactFractionsConfig,
@@ -67,6 +68,7 @@ class SearchConfig:
   single_index: SingleIndexConfig = SingleIndexConfig()
   separable: SeparableConfig = SeparableConfig()
   reductions: ReductionsConfig = ReductionsConfig()
+  partitions: PartitionsConfig = PartitionsConfig()
   varying: VaryingConfig = VaryingConfig()
   ridges: RidgesConfig = RidgesConfig()
   compositions: CompositionsConfig = CompositionsConfig()

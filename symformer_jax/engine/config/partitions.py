@@ -1,0 +1,53 @@
+"""Functions of y that are sums of functions of groups of columns."""
+
+import dataclasses
+
+from symformer_jax.engine.config.functions import FormsConfig
+from symformer_jax.engine.config.names import LINKS, SOURCES, check_counts, check_names
+from symformer_jax.engine.config.reductions import SurrogateConfig
+
+
+@dataclasses.dataclass(frozen=True)
+class PartitionsConfig:
+  """Functions of y that are sums of functions of groups of columns, and what is asked of a group."""
+
+  # Functions of y, of `LINKS`: the second ones where none of the first is a sum. One that log(y) is is written as a
+  # product.
+  links: tuple[tuple[str, ...], ...] = (("y", "exp"), ("inv", "sqrt"))
+  # Rows of the smooth functions that are compared, and steps of each: 1/60 s. Those of the one that is taken.
+  num_rows: int = 96
+  num_steps: int = 20
+  num_last_rows: int = 224
+  rows_per_column: int = 12
+  max_columns: int = 9
+  # Of more columns than the first a part of so many at most is taken from the others, not any.
+  max_halved: int = 6
+  max_apart: int = 1
+  # A finer sum stands if its errors of rows left out, in spreads of y, are so many times those of the coarser one at
+  # most, or below `fine`. (Of functions that are such sums they are .05 to 1.0 times as large.) Above the last nothing
+  # is known.
+  most_worse: float = 1.2
+  fine: float = 1e-5
+  most_error: float = 0.03
+  # None of two functions of y whose sum has errors so many times those of the other.
+  times_least: float = 3.0
+  # Sources that are asked of a group of several columns, in the order of `registry.SOURCES`; formulas of it that come
+  # back after each turn, with so many sets of those of the other groups.
+  sources: tuple[str, ...] = (
+    "closed_forms", "exact_fractions", "enumeration", "product_units", "separable", "short_forms", "quadratics",
+    "rationals", "linked_fractions", "single_index", "library", "varying", "pairs", "remainders", "replacements")
+  num_kept: int = 16
+  num_sets: int = 3
+  num_formulas: int = 96
+  nats_per_node: float = 2.0
+  # Formulas of groups of one column.
+  forms: FormsConfig = FormsConfig()
+  surrogate: SurrogateConfig = SurrogateConfig()
+
+  def __post_init__(self) -> None:
+    check_counts(self, "num_rows", "num_steps", "num_last_rows", "rows_per_column", "max_columns", "max_apart",
+                 "num_kept", "num_sets")
+    check_names("sources", self.sources, tuple(
+      name for name in SOURCES if name not in ("partitions", "reductions", "guesses", "transformer")))
+    for some in self.links:
+      check_names("links", some, LINKS)

@@ -1,0 +1,76 @@
+"""Which groups of columns a target is a sum of functions of: each group a question of its own.
+
+A smooth function through the rows (`gaussian_process`) that is a sum over groups predicts rows left out far better than
+one of all columns, or as well, if the target is such a sum: there is less to learn. AI Feynman tests the same with a
+neural network (Udrescu et al. 2020, sec. II.E).
+"""
+
+from collections.abc import Iterator
+import itertools
+from typing import NamedTuple
+
+import numpy as np
+
+from symformer_jax.engine import interruption
+from symformer_jax.engine.config import PartitionsConfig, SurrogateConfig
+from symformer_jax.sources import gaussian_process
+from symformer_jax.sources.gaussian_process import Additive, Groups
+from symformer_jax.sources.links import LINKS
+
+
+class Partition(NamedTuple):
+  """A function of y as a sum of functions of groups of columns.
+
+  Attributes:
+    link: the name of the function of y; sum: its parts.
+    error: of rows left out, the median, in spreads of y.
+  """
+
+  link: str
+  sum: Additive
+  error: float
+
+
+@np.errstate(all="ignore")  # what is not finite is no sum
+def find_partition(x: np.ndarray, y: np.ndarray, link: str, config: PartitionsConfig) -> Partition | None:
+  """The finest that predicts rows left out as well as a coarser one does; None where there is none.
+
+  Args:
+    x: [N, D], y [N]: finite, not the same in all rows; link: a name in `LINKS`.
+  """
+  if x.shape[1] < 2 or not LINKS[link].is_defined(y):
+    return None
+  some = np.random.default_rng(0).permutation(len(y))[: config.num_rows]
+  brief = config.surrogate.with_steps(config.num_steps)
+  best = fit_partition(x[some], y[some], link, (tuple(range(x.shape[1])),), brief)
+  while best is not None:
+    tries = [fit_partition(x[some], y[some], link, groups, brief) for groups in _finer(best.sum.groups, config)]
+    finer = min((each for each in tries if each is not None), key=lambda each: each.error, default=None)
+    if finer is None or finer.error > min(max(config.most_worse * best.error, config.fine), config.most_error):
+      break
+    best = finer
+  if best is None or len(best.sum.groups) == 1:
+    return None
+  found = fit_partition(x, y, link, best.sum.groups, config.surrogate)
+  return found if found is not None and found.error <= config.most_error else None
+
+
+def fit_partition(x: np.ndarray, y: np.ndarray, link: str, groups: Groups, config: SurrogateConfig) -> Partition | None:
+  """A function of y as a sum over these groups; None where nothing is known."""
+  interruption.check()
+  target, steepness = LINKS[link].transform(y), LINKS[link].derivative(y)
+  if not (np.all(np.isfinite(target)) and np.ptp(target) > 0):
+    return None
+  found = gaussian_process.fit_sum(x, target, groups, config)
+  return found and Partition(link, found, gaussian_process.typical_error(found.errors / steepness, y))
+
+
+def _finer(groups: Groups, config: PartitionsConfig) -> Iterator[Groups]:
+  """The same with one group in two, of many columns one of them small."""
+  for place, group in enumerate(groups):
+    size = len(group)
+    largest = size // 2 if size <= config.max_halved else config.max_apart
+    for chosen in itertools.chain.from_iterable(itertools.combinations(group, few) for few in range(1, largest + 1)):
+      if 2 * len(chosen) < size or group[0] in chosen:  # of two halves one
+        others = tuple(column for column in group if column not in chosen)
+        yield (*groups[:place], chosen, others, *groups[place + 1 :])

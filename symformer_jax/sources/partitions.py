@@ -1,0 +1,201 @@
+"""Sums and products of functions of groups of columns: each group searched by itself.
+
+`(x + 510*y**0.26)*(1 + 0.014*log(z))*(1 - ((w - 293)/1500)**1.03)` has four columns, and its logarithm is a sum of
+functions of x and y, of z and of w. Where a smooth function says so (`additive_groups`), its parts are tables of their
+own, known to some digits: of one column (`unknown_functions`), or such as other sources are asked of. What they find is
+put together, and its constants are fitted once more.
+"""
+
+from collections.abc import Iterator, Sequence
+import dataclasses
+import itertools
+import math
+
+import jax
+import numpy as np
+
+from symformer_jax.engine import loop
+from symformer_jax.engine.clock import Clock
+from symformer_jax.engine.config import PartitionsConfig
+from symformer_jax.engine.loop import Search, Turn
+from symformer_jax.engine.options import SearchOptions
+from symformer_jax.engine.rows import Rows
+from symformer_jax.engine.source import Proposal, Question, Source
+from symformer_jax.engine.task import Task
+from symformer_jax.language.expression import Node, chain, number, with_columns
+from symformer_jax.language.tidy import tidy
+from symformer_jax.sources import additive_groups, pair_sums, terms, unknown_functions
+from symformer_jax.sources.additive_groups import Partition
+from symformer_jax.sources.in_turn import in_turn
+from symformer_jax.sources.links import LINKS
+from symformer_jax.sources.smaller_tasks import smaller_task
+from symformer_jax.sources.unknown_functions import Table, Tabulated
+
+# A formula of a group in the user's columns, and what it costs in nats.
+Form = tuple[float, Node]
+
+
+class Part:
+  """The state of one group: what it may be, and for several columns the search that goes on.
+
+  Attributes:
+    forms: the likeliest first; new: those that have come with the last turn.
+  """
+
+  def __init__(self, columns: Sequence[int], forms: Sequence[Form] = (), search: Search | None = None,
+               error: float = 0.0):
+    self.search, self.forms, self.new = search, list(forms), list(forms)
+    self._columns, self._error = dict(enumerate(columns)), error
+
+  def look(self, config: PartitionsConfig) -> None:
+    """Takes what the search has found: none is better than what is known of the function."""
+    assert self.search is not None, "a group of one column has no search"
+    rows, known = self.search.task.fit_rows, {node for _, node in self.forms}
+    costs = [(float(terms.nats(c.node, c.mse + self._error, num_rows=len(rows), nats_per_node=config.nats_per_node)),
+              with_columns(c.node, self._columns)) for c in self.search.pool.shortlist()]
+    self.forms = sorted(costs, key=lambda each: each[0])[: config.num_kept]
+    self.new = [each for each in self.forms if each[1] not in known]
+
+
+class Split:
+  """The state: a function of y as a sum, or y as a product, of parts.
+
+  Attributes:
+    parts: by group; constant: that is added to their sum, or a factor of their product.
+  """
+
+  def __init__(self, link: str, parts: Sequence[Part], constant: float):
+    self.link, self.parts, self.constant = link, list(parts), constant
+
+  def new(self, num_sets: int) -> Iterator[Node]:
+    """Formulas of y: what is new of each part with the likeliest of the others."""
+    return in_turn([self._with(place, form, num_sets) for place, part in enumerate(self.parts) for form in part.new])
+
+  def _with(self, place: int, form: Form, num_sets: int) -> Iterator[Node]:
+    choices = [[form] if i == place else part.forms[:num_sets] for i, part in enumerate(self.parts)]
+    sets = sorted(itertools.product(*choices), key=lambda chosen: sum(nats for nats, _ in chosen))
+    for chosen in sets[:num_sets]:
+      yield self._whole([node for _, node in chosen])
+
+  def _whole(self, nodes: Sequence[Node]) -> Node:
+    """In the user's columns and units."""
+    token = "*" if self.link == "exp" else "+"
+    whole = tidy(chain(token, [*nodes, number(self.constant)]))
+    return whole if self.link == "exp" else LINKS[self.link].undo(whole)
+
+
+@dataclasses.dataclass(frozen=True)
+class Partitions:
+  """Groups of columns: the first turn looks for them, each further one is one of other sources' for each.
+
+  Attributes:
+    sources: that are asked; options: of the search.
+  """
+
+  options: SearchOptions
+  sources: tuple[Source, ...]
+  name: str = "partitions"
+
+  @property
+  def turns(self) -> tuple[int, ...]:
+    return (1,) * (1 + len(self._schedule))
+
+  @property
+  def _own(self) -> PartitionsConfig:
+    return self.options.config.partitions
+
+  @property
+  def _schedule(self) -> list[Turn]:
+    return list(loop.first_turns(self.sources, self.options.config.budget))
+
+  def supports(self, task: Task) -> bool:
+    num_columns = len(task.fit_rows.varying(task.columns))
+    return (pair_sums.can_add(task) and 1 < num_columns <= self._own.max_columns
+            and len(task.fit_rows) >= self._own.rows_per_column * num_columns)
+
+  def init(self, task: Task, key: jax.Array) -> None:
+    return None
+
+  def propose(self, questions: Sequence[Question], *, turn: int, num: int, clock: Clock) -> list[Proposal]:
+    return [self._propose(question, turn, clock) for question in questions]
+
+  def _propose(self, question: Question, turn: int, clock: Clock) -> Proposal:
+    if turn == 0:
+      with clock.measure("recombine"):
+        splits = self._splits(question.task)
+    else:
+      splits = question.state
+      for part in (part for split in splits for part in split.parts if part.search is not None):
+        self._ask(part, self._schedule[turn - 1], clock)
+    new = in_turn([split.new(self._own.num_sets) for split in splits])
+    nodes = pair_sums.allowed(new, question.task, self._own.num_formulas, self.options.config.terms)
+    parts = [part for split in splits for part in split.parts]
+    for part in parts:
+      part.new = []
+    return Proposal(state=splits, nodes=nodes, is_last=all(part.search is None for part in parts))
+
+  @np.errstate(all="ignore")  # what is not finite is left out
+  def _splits(self, task: Task) -> list[Split]:
+    rows, columns = task.fit_rows.sample(self._own.num_last_rows, seed=0), task.fit_rows.varying(task.columns)
+    for links in self._own.links:
+      found = [partition for name in links if (partition := self._partition(task, rows, columns, name)) is not None]
+      if found:
+        break
+    most = self._own.times_least * min((partition.error for partition in found), default=0.0)
+    near = sorted((each for each in found if each.error <= most), key=lambda each: each.error)
+    return [split for partition in near if (split := self._split(task, columns, partition)) is not None]
+
+  def _partition(self, task: Task, rows: Rows, columns: Sequence[int], link: str) -> Partition | None:
+    allows = terms.allowed_operators(task.rule)
+    if link != "exp" and allows is not None and not all(map(allows, LINKS[link].operators)):
+      return None
+    try:
+      return additive_groups.find_partition(rows.x[:, columns], rows.y, link, self._own)
+    except np.linalg.LinAlgError:  # odd data: what they cost is theirs alone
+      return None
+
+  def _split(self, task: Task, columns: Sequence[int], partition: Partition) -> Split | None:
+    """The parts of a sum as tables, and formulas of those of one column; None where one has no values."""
+    rows, is_product = task.fit_rows, partition.link == "exp"
+    error, level, parts = float(np.median(np.abs(partition.sum.errors))) ** 2, 0.0, list[Part]()
+    asked: list[tuple[Table, Tabulated]] = []
+    for group, function in zip(partition.sum.groups, partition.sum.functions, strict=True):
+      places = [columns[column] for column in group]
+      values = function(rows.x[:, places])
+      centre = float(np.mean(values))
+      level += centre
+      if len(places) == 1:
+        table = Table(task, places[0], self.options.config, self._own.forms)
+        values = function(table.places[:, None]) - centre
+      else:
+        values = values - centre
+      values = np.exp(values) if is_product else values
+      its_error = error * float(np.mean(values**2)) if is_product else error
+      if len(places) == 1:
+        asked.append((table, Tabulated(values, its_error)))
+        parts.append(Part(places))
+        continue
+      smaller = smaller_task(task, rows.x[:, places], values, rows.weights)
+      if smaller is None:
+        return None
+      supporting = [source for source in self.sources if source.supports(smaller)]
+      search = Search(smaller, supporting, self._inner_options, jax.random.key(self.options.seed))
+      parts.append(Part(places, search=search, error=its_error))
+    if not all(np.all(np.isfinite(function.values)) for _, function in asked):
+      return None
+    forms = iter(unknown_functions.find_forms(asked, self.options, self._own.forms)) if asked else iter(())
+    for part in (part for part in parts if part.search is None):
+      part.forms = part.new = next(forms)
+    return Split(partition.link, parts, float(np.exp(level)) if is_product else level)
+
+  @property
+  def _inner_options(self) -> SearchOptions:
+    """Those of a search that ends with its turns: of what it finds the outer one judges."""
+    return dataclasses.replace(self.options, accuracy=None, max_time=math.inf)
+
+  def _ask(self, part: Part, turn: Turn, clock: Clock) -> None:
+    assert part.search is not None, "groups of one column are not asked"
+    if part.search.takes_part(turn.source):
+      [(proposal, fitted)] = loop.take_turn(turn, [part.search], self._inner_options, clock)
+      part.search.close_turn(turn.source, proposal, fitted, clock.elapsed())
+      part.look(self._own)

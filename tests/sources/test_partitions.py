@@ -1,0 +1,113 @@
+"""Sums and products of functions of groups of columns: which groups there are, and what each of them is."""
+
+import dataclasses
+
+import jax
+import numpy as np
+import pytest
+
+from symformer_jax.engine import refine
+from symformer_jax.engine.clock import Clock
+from symformer_jax.engine.config import DEFAULT
+from symformer_jax.engine.options import SearchOptions
+from symformer_jax.engine.pool import Pool
+from symformer_jax.engine.source import Question
+from symformer_jax.engine.task import make_task
+from symformer_jax.language import expression, parser
+from symformer_jax.language.rules import Restrictions
+from symformer_jax.sources import registry
+from symformer_jax.sources.additive_groups import find_partition
+
+CONFIG = DEFAULT.partitions
+OPTIONS = SearchOptions()
+
+
+def make(text, box, *, num_rows=200, options=OPTIONS):
+  rng = np.random.default_rng(3)
+  names = "xyzwv"[: len(box)]
+  x = np.stack([rng.uniform(*each, num_rows) for each in box], axis=1)
+  return make_task((x, expression.evaluate(parser.parse(text, names), x)), list(names), options)
+
+
+def groups_of(text, box, link):
+  task = make(text, box)
+  found = find_partition(task.fit_rows.x, task.fit_rows.y, link, CONFIG)
+  return found and {frozenset(group) for group in found.sum.groups}
+
+
+@pytest.mark.parametrize(("text", "num_columns", "link", "groups"), [
+  ("x*y/(x + y) + sin(z)", 3, "y", {(0, 1), (2,)}),
+  ("(y - 0.4)*x*z/(1 + 3*sqrt(x)*z)", 3, "exp", {(1,), (0, 2)}),
+  ("(x + 5*y**0.3)*(1 + 0.2*log(z))*exp(-w**2)", 4, "exp", {(0, 1), (2,), (3,)}),
+  ("1/(1/(x + y**2) + sqrt(z*w + 1))", 4, "inv", {(0, 1), (2, 3)}),
+  ("sqrt(x*y**x + exp(z))", 3, "sqrt", {(0, 1), (2,)}),
+  ("log(x*w + 1)*y + v*arctan(z)/(z + v)", 5, "y", {(0, 1, 3), (2, 4)})])
+def test_groups_are_told_before_any_function_is_known(text, num_columns, link, groups):
+  assert groups_of(text, [(0.5, 3)] * num_columns, link) == set(map(frozenset, groups))
+
+
+@pytest.mark.parametrize(("text", "link"), [
+  ("x*y/(x + y*z)", "y"), ("x*y/(x + y*z)", "exp"), ("sin(x*y) + x*z", "y"), ("x - 2", "exp"), ("x*y - z", "inv")])
+def test_what_is_no_such_sum_has_no_groups(text, link):
+  assert groups_of(text, [(0.5, 3)] * 3, link) is None
+
+
+def test_noise_has_no_groups(rng):
+  assert find_partition(rng.normal(size=(200, 3)), rng.normal(size=200), "y", CONFIG) is None
+
+
+def test_of_many_columns_only_single_ones_are_taken_apart():
+  few = dataclasses.replace(CONFIG, max_halved=3, max_apart=1)
+  task = make("x*y/(x + y) + sin(z*w)", [(0.5, 2)] * 4)
+  assert find_partition(task.fit_rows.x, task.fit_rows.y, "y", few) is None
+  assert find_partition(task.fit_rows.x, task.fit_rows.y, "y", CONFIG) is not None
+
+
+def ask(task, options=OPTIONS, turns=None):
+  """The formulas of the first turns, and the last proposal."""
+  source = registry.SOURCES["partitions"](None, options)
+  pool, state, nodes = Pool(task.variance, len(task.fit_rows), DEFAULT.pool), source.init(task, jax.random.key(0)), []
+  for turn, num in enumerate(source.turns[:turns]):
+    [proposal] = source.propose([Question(task, pool, state)], turn=turn, num=num, clock=Clock())
+    state, nodes = proposal.state, [*nodes, *proposal.nodes]
+    if proposal.is_last:
+      break
+  return nodes, proposal
+
+
+def left_by(nodes, task):
+  """Share of the variance that the nearest leaves when its constants have been fitted."""
+  [fitted] = refine.fit_constants([(task, nodes)], method="lm", max_steps=60, max_constants=16)
+  return min(mse for _, mse in fitted) / task.variance
+
+
+def test_a_product_is_found_part_by_part():
+  task = make("(y - 0.4)*x*z/(1 + 3*sqrt(x)*z)", [(0.5, 3)] * 3)
+  nodes, _ = ask(task, turns=10)
+  assert left_by(nodes, task) < 1e-20
+
+
+@pytest.mark.parametrize("text", ["exp(0.4*x)*(log(y) + 3)*sqrt(z + 1)", "1/(x**2 + 0.3*exp(y) + 2*sqrt(z))"])
+def test_functions_of_single_columns_are_a_matter_of_the_first_turn(text):
+  task = make(text, [(0.5, 3)] * 3)
+  nodes, proposal = ask(task)
+  assert proposal.is_last and left_by(nodes, task) < 1e-20
+
+
+def test_where_there_are_no_groups_it_ends_with_its_first_turn():
+  nodes, proposal = ask(make("x*y/(x + y*z + z*x**2)", [(0.5, 3)] * 3))
+  assert not nodes and proposal.is_last and proposal.state == []
+
+
+def test_operators_that_are_not_allowed_undo_no_link():
+  options = SearchOptions(restrictions=Restrictions(operators=("+", "*", "exp")))
+  task = make("sqrt(x*y**x + exp(z))", [(0.5, 3)] * 3, options=options)
+  assert find_partition(task.fit_rows.x, task.fit_rows.y, "sqrt", CONFIG) is not None
+  assert not ask(task, options)[0]
+
+
+def test_it_is_asked_of_several_columns_with_rows_enough_for_each():
+  source = registry.SOURCES["partitions"](None, OPTIONS)
+  assert source.supports(make("x + y + z", [(0.5, 3)] * 3, num_rows=3 * CONFIG.rows_per_column))
+  assert not source.supports(make("x + y + z", [(0.5, 3)] * 3, num_rows=3 * CONFIG.rows_per_column - 1))
+  assert not source.supports(make("x", [(0.5, 3)]))
