@@ -21,7 +21,7 @@ _TOGETHER, _APART = ((0, 1),), ((0,), (1,))
 def find_coordinates(
   x: np.ndarray, y: np.ndarray, config: CoordinatesConfig, surrogate: SurrogateConfig
 ) -> tuple[int, Node] | None:
-  """A function of both columns for one of them with which y, or its logarithm, is a sum of functions of one column each.
+  """A function of both columns for one of them with which y, or its logarithm, is a sum of functions of one each.
 
   Args:
     x: [N, 2], y [N]: finite, not the same in all rows.

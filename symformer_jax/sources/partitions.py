@@ -156,37 +156,34 @@ class Partitions:
 
   def _split(self, task: Task, columns: Sequence[int], partition: Partition) -> Split | None:
     """The parts of a sum as tables, and formulas of those of one column; None where one has no values."""
-    rows, is_product = task.fit_rows, partition.link == "exp"
-    error, level, parts = float(np.median(np.abs(partition.sum.errors))) ** 2, 0.0, list[Part]()
-    asked: list[tuple[Table, Tabulated]] = []
-    for group, function in zip(partition.sum.groups, partition.sum.functions, strict=True):
-      places = [columns[column] for column in group]
-      values = function(rows.x[:, places])
-      centre = float(np.mean(values))
+    is_product, rows, found = partition.link == "exp", task.fit_rows, partition.sum
+    groups = [tuple(columns[column] for column in group) for group in found.groups]
+    tables = {group: Table(task, group[0], self.options.config, self._own.forms) for group in groups if len(group) == 1}
+    error, level, known = float(np.median(np.abs(found.errors))) ** 2, 0.0, dict[tuple[int, ...], Tabulated]()
+    for group, function in zip(groups, found.functions, strict=True):
+      centre = float(np.mean(function(rows.x[:, list(group)])))
       level += centre
-      if len(places) == 1:
-        table = Table(task, places[0], self.options.config, self._own.forms)
-        values = function(table.places[:, None]) - centre
-      else:
-        values = values - centre
+      values = function(tables[group].places[:, None] if group in tables else rows.x[:, list(group)]) - centre
       values = np.exp(values) if is_product else values
-      its_error = error * float(np.mean(values**2)) if is_product else error
-      if len(places) == 1:
-        asked.append((table, Tabulated(values, its_error)))
-        parts.append(Part(places))
-        continue
-      smaller = smaller_task(task, rows.x[:, places], values, rows.weights)
-      if smaller is None:
-        return None
-      supporting = [source for source in self.sources if source.supports(smaller)]
-      search = Search(smaller, supporting, self._inner_options, jax.random.key(self.options.seed))
-      parts.append(Part(places, search=search, error=its_error))
-    if not all(np.all(np.isfinite(function.values)) for _, function in asked):
+      known[group] = Tabulated(values, error * float(np.mean(values**2)) if is_product else error)
+    if not all(np.all(np.isfinite(each.values)) for each in known.values()):
       return None
-    forms = iter(unknown_functions.find_forms(asked, self.options, self._own.forms)) if asked else iter(())
-    for part in (part for part in parts if part.search is None):
-      part.forms = part.new = next(forms)
-    return Split(partition.link, parts, float(np.exp(level)) if is_product else level)
+    asked = [(table, known[group]) for group, table in tables.items()]
+    forms = dict(zip(tables, unknown_functions.find_forms(asked, self.options, self._own.forms), strict=True))
+    parts = [part for group in groups if (
+      part := Part(group, forms=forms[group]) if group in forms else self._part(task, group, known[group]))]
+    constant = float(np.exp(level)) if is_product else level
+    return Split(partition.link, parts, constant) if len(parts) == len(groups) else None
+
+  def _part(self, task: Task, group: Sequence[int], function: Tabulated) -> Part | None:
+    """A group of several columns, to be searched; None where its values are no data set."""
+    rows = task.fit_rows
+    smaller = smaller_task(task, rows.x[:, list(group)], function.values, rows.weights)
+    if smaller is None:
+      return None
+    supporting = [source for source in self.sources if source.supports(smaller)]
+    search = Search(smaller, supporting, self._inner_options, jax.random.key(self.options.seed))
+    return Part(group, search=search, error=function.error)
 
   @property
   def _inner_options(self) -> SearchOptions:
