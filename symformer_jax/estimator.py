@@ -73,7 +73,8 @@ class SymFormerRegressor(ExportsMixin, RegressorMixin, BaseEstimator):
       Whether rational functions, formulas made of small functions with inner constants on a grid and of parts of the
       candidates, and what grows from all of these compete with them; else only what the model proposed does.
   guesses : sequence of str, default=()
-      Formulas in the column names that join the search, their constants fitted. Name what you expect.
+      Formulas in the column names that join the search, their constants fitted. Name what you expect. What became of
+      each, the values of its constants with standard errors among it, stands in `result_.guesses`.
   effort : {"quick", "normal", "thorough"}, default="normal"
       How much is tried: "quick" is about half the work of a normal search, "thorough" about ten times as much, by
       evolving what has been found. Counted work, not seconds; with `max_time` formulas are evolved till then.
@@ -223,7 +224,8 @@ class SymFormerRegressor(ExportsMixin, RegressorMixin, BaseEstimator):
         config=self._search_config())
     if result.status != results.OK or result.best is None:
       raise InputError(result.message)
-    self.result_ = result
+    # Those of an earlier fit join after the user's own, and are none of these.
+    self.result_ = dataclasses.replace(result, guesses=result.guesses[: len(self.guesses)])
     self._terms_ = self._terms(names)
     self._data = _Data(names, _target_name(target), X, y)
     self._set_front(result.pareto, result.best)

@@ -156,6 +156,31 @@ def whole_constants(node: Node, errors: Sequence[float | None]) -> tuple[Constan
 
 
 @dataclasses.dataclass(frozen=True)
+class Guess:
+  """What became of a formula of the user's.
+
+  Attributes:
+    text: as it was given.
+    expression: with fitted numbers, in the digits of a line of the front; empty where it is undefined on a row.
+    constants: fitted values by name, in all their digits; numbers in the text stay as they are beside names, and are
+      fitted where there is no name.
+    errors: standard errors by name, the form taken as given; None where the data give none.
+    r2, rmse: of the fit, as those of `Equation`; None where it is undefined on a row.
+    line: the number in the front of the line that it is, perhaps in other terms; None where it is not listed.
+    reason: why it is not recommended, a phrase; empty where it is.
+  """
+
+  text: str
+  expression: str
+  constants: dict[str, float]
+  errors: dict[str, float | None]
+  r2: float | None
+  rmse: float | None
+  line: int | None
+  reason: str
+
+
+@dataclasses.dataclass(frozen=True)
 class Rejected:
   """A formula that describes the rows better than the recommended one, and is not listed.
 
@@ -309,6 +334,7 @@ class SearchResult:
     seen: ranges, unused columns, noise, what was left out and why; None for a failed data set.
     weights: of the rows [N], those of the user times those of the loss, mean 1 where above 0; None for a failed one.
     units: of each column, then of y, as written; None where they are not known.
+    guesses: what became of each of the user's formulas; none with a template, whose guesses are of a part of it.
   """
 
   status: str
@@ -325,6 +351,7 @@ class SearchResult:
   seen: Seen | None = None
   weights: np.ndarray | None = dataclasses.field(default=None, compare=False, repr=False)
   units: tuple[str, ...] | None = None
+  guesses: tuple[Guess, ...] = ()
 
   @property
   def loss(self) -> str:
@@ -348,6 +375,7 @@ class SearchResult:
       "seed": self.seed, "rounds": [dataclasses.asdict(r) for r in self.rounds], "ended_by": self.ended_by,
       "seen": dataclasses.asdict(self.seen) if self.seen else None,
       "units": dict(zip([*features, target], self.units, strict=True)) if self.units else None,
+      "guesses": [dataclasses.asdict(guess) for guess in self.guesses],
     })
 
 

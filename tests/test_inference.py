@@ -425,6 +425,22 @@ def test_names_in_a_guess_that_are_no_columns_are_constants(rng):
   assert ask("a*tiime + b").message == "guesses: 'a*tiime + b': 'tiime' is no column; did you mean 'time'?"
 
 
+def test_what_became_of_each_guess_is_told(rng):
+  substrate = np.array([0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20])
+  rate = 0.45 * substrate / (0.36 + substrate) * (1 + 0.01 * rng.standard_normal(10))
+  [result] = quick_search(
+    testing.FixedProposer(["1.3*x0 + 2.2"]), [(substrate[:, None], rate)], names=[["S"]], recombine=False,
+    guesses=["m*S/(K + S)", "a*log(S - 1)"])
+  fitted, undefined = result.guesses
+  assert fitted.text == "m*S/(K + S)" and fitted.reason == "" and result.pareto[fitted.line] is result.best
+  assert fitted.constants == pytest.approx({"m": 0.45, "K": 0.36}, rel=0.05)
+  assert 0 < fitted.errors["m"] < 0.01 and 0 < fitted.errors["K"] < 0.02
+  assert undefined.reason == "not defined on all rows" and undefined.r2 is None
+  record = result.to_json(data="d", target="y", features=["S"])["guesses"]
+  assert [each["text"] for each in record] == ["m*S/(K + S)", "a*log(S - 1)"] and record[0]["constants"] == (
+    fitted.constants)
+
+
 @pytest.mark.parametrize(("given", "said"), [
   ({"guesses": ["3*time", "a*depth + time"], "targets": ["depth"]}, "guesses: 'a*depth + time': 'depth' is the "),
   ({"guesses": ["a*y"]}, "guesses: 'a*y': 'y' is the target; an unknown constant needs another name"),

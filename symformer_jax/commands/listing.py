@@ -7,6 +7,7 @@ from rich import console
 
 from symformer_jax.language.names import written
 from symformer_jax.language.printing import format_number
+from symformer_jax.presentation.guess_lines import guess_line
 from symformer_jax.presentation.numerals import format_r2
 from symformer_jax.results import EXACT, NOISE, Constant, Equation, Filled, SearchResult
 from symformer_jax.selection import choice
@@ -40,6 +41,8 @@ def print_result(result: SearchResult, selected: Equation, *, name: str, target:
   (_print_rich if is_terminal else _print_plain)(title, header, rows)
   if result.message:
     print(result.message)
+  for guess in result.guesses:
+    print(guess_line(guess, is_weighted=result.is_weighted))
   print(f"recommended: {target} = {result.best.expression}")
   if simple is not result.best:
     print(f"simple: {target} = {simple.expression}")

@@ -15,6 +15,7 @@ import warnings
 from symformer_jax import files
 from symformer_jax.language.printing import format_number
 from symformer_jax.presentation import figures
+from symformer_jax.presentation.guess_lines import guess_line
 from symformer_jax.presentation.latex_table import latex_table
 from symformer_jax.presentation.numerals import format_error, format_r2, interval
 from symformer_jax.results import Constant, Equation, SearchResult
@@ -60,7 +61,9 @@ def make_page(
     whole_numbers=[f"{value:g} {unit}" for value, unit in selected.whole_numbers],
     rejected=[{"expression": line.expression, "complexity": line.complexity, "r2": format_r2(line.r2),
                "reason": line.reason} for line in (result.seen.rejected if result.seen else ())],
-    messages=[text for text in (*notes, *result.message.split("; ")) if text], sources=_sources(result, selected))
+    messages=[text for text in (*notes, *result.message.split("; ")) if text],
+    guesses=[guess_line(guess, is_weighted=result.is_weighted) for guess in result.guesses],
+    sources=_sources(result, selected))
 
 
 def front_html(lines: Sequence[Equation], best: Equation, selected: Equation, *, is_weighted: bool) -> str:
