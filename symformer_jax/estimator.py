@@ -397,7 +397,8 @@ class SymFormerRegressor(ExportsMixin, RegressorMixin, BaseEstimator):
       return ""
     from symformer_jax.presentation import page
 
-    return page.front_html(self._front, self._recommended, self._taken(), is_weighted=self._result().is_weighted)
+    return page.front_html(self._front, self._recommended, self._taken(), is_weighted=self._result().is_weighted,
+                           loss=self._result().loss)
 
   def _repr_latex_(self) -> str | None:
     """The formula for a notebook; None before `fit`."""

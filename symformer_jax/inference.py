@@ -342,10 +342,11 @@ def _supporting(sources: Sequence[Source], task: Task, model: Any, options: Sear
 
 
 class _Weighed(NamedTuple):
-  """A data set with the weights of the loss, and what is to be said of them."""
+  """A data set with the weights of the loss, and what is to be said of them; the user's own weights [N]."""
 
   dataset: Any
   weighing: losses.Weighing
+  given: np.ndarray
 
 
 def _weigh(
@@ -359,7 +360,8 @@ def _weigh(
       rows = check_dataset(dataset, names=columns)
       weighing = losses.weigh_first(options.loss, rows)
       is_changed = options.loss != losses.SQUARED
-      weighed.append(_Weighed(with_weights(dataset, weighing.weights) if is_changed else dataset, weighing))
+      weighed.append(_Weighed(with_weights(dataset, weighing.weights) if is_changed else dataset, weighing,
+                              rows.weights))
     except InputError as error:
       weighed.append(error)
   if options.loss not in losses.BY_A_LOOK:
@@ -367,7 +369,7 @@ def _weigh(
   usable = {i: check_dataset(datasets[i]) for i, each in enumerate(weighed) if isinstance(each, _Weighed)}
   found, is_stopped = _look(model, usable, names, options, key, clock, should_stop)
   for i, weighing in found.items():
-    weighed[i] = _Weighed(with_weights(datasets[i], weighing.weights), weighing)
+    weighed[i] = _Weighed(with_weights(datasets[i], weighing.weights), weighing, usable[i].weights)
   return weighed, is_stopped
 
 
@@ -489,7 +491,14 @@ def _finish(
   units = task.units if problem is None else problem.units
   if units is not None:
     front = tuple(equation.with_units(units.of_numbers(equation.node)) for equation in front)
-    best = next(equation for equation in front if equation.node == best.node)
+  if options.loss == losses.LOG:
+    front = tuple(dataclasses.replace(
+      equation, log_r2=scoring.log_r2(scoring.evaluate(equation.node, rows.x), rows.y, weighed.given))
+      for equation in front)
+    guesses = tuple(dataclasses.replace(
+      guess, log_r2=scoring.log_r2(scoring.evaluate(each.node, rows.x), rows.y, weighed.given))
+      for guess, each in zip(guesses, own, strict=True))
+  best = next(equation for equation in front if equation.node == best.node)
   has_model = any(source.name == registry.TRANSFORMER for search_ in searches for source in search_.sources)
   is_without = registry.TRANSFORMER in options.config.sources and not has_model
   ended_by = next((each.ended_by for each in searches if each.ended_by != results.EXACT), first.ended_by)

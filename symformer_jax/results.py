@@ -65,6 +65,8 @@ class Equation:
     whole: of data that are not met exactly the whole numbers that may be parameters (`loosened.whole_numbers`), in the
       order of the tree, with the errors that they have as free constants: None where other numbers make up for one, or
       a template gives it; empty where none has an error.
+    log_r2: with loss `log` that of log|y|, rows counting as the user has it; None where a value has another sign than
+      y, and with other losses.
   """
 
   node: Node
@@ -76,6 +78,7 @@ class Equation:
   filled: Filled | None = None
   number_units: tuple[str | None, ...] | None = None
   whole: tuple[Constant, ...] = ()
+  log_r2: float | None = None
 
   def __repr__(self) -> str:
     # A tree's own form has a node in a node in a node.
@@ -146,7 +149,8 @@ class Equation:
       "constants": [dataclasses.asdict(c) for c in self.constants],
       "whole": [dataclasses.asdict(c) for c in self.whole],
     } | ({} if self.filled is None else {"filled": self.filled.to_json()}) | (
-      {} if self.number_units is None else {"number_units": list(self.number_units)})
+      {} if self.number_units is None else {"number_units": list(self.number_units)}) | (
+      {} if self.log_r2 is None else {"log_r2": self.log_r2})
 
 
 def whole_constants(node: Node, errors: Sequence[float | None]) -> tuple[Constant, ...]:
@@ -168,6 +172,7 @@ class Guess:
     r2, rmse: of the fit, as those of `Equation`; None where it is undefined on a row.
     line: the number in the front of the line that it is, perhaps in other terms; None where it is not listed.
     reason: why it is not recommended, a phrase; empty where it is.
+    log_r2: as that of `Equation`.
   """
 
   text: str
@@ -178,6 +183,7 @@ class Guess:
   rmse: float | None
   line: int | None
   reason: str
+  log_r2: float | None = None
 
 
 @dataclasses.dataclass(frozen=True)

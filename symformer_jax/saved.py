@@ -249,7 +249,8 @@ def _read_equation(record: Mapping[str, Any], names: tuple[str, ...]) -> Equatio
     raise ValueError(f"mse: expected a number of at least 0, got {mse:g}")
   return Equation(node, names, mse, _optional(record["r2"], "r2"),
                   _optional(record["relative_error"], "relative_error"), constants, _read_filled(record.get("filled")),
-                  _read_texts(record.get("number_units"), "number_units", num_numbers), whole)
+                  _read_texts(record.get("number_units"), "number_units", num_numbers), whole,
+                  _optional(record.get("log_r2"), "log_r2"))
 
 
 def _read_constant(record: Any, what: str) -> Constant:
@@ -327,7 +328,7 @@ def _read_guess(record: Mapping[str, Any], num_lines: int) -> Guess:
   if constants.keys() != errors.keys():
     raise ValueError("guesses: expected an error for each constant")
   return Guess(**texts, constants=constants, errors=errors, r2=_optional(record["r2"], "r2"),
-               rmse=_optional(record["rmse"], "rmse"), line=line)
+               rmse=_optional(record["rmse"], "rmse"), line=line, log_r2=_optional(record.get("log_r2"), "log_r2"))
 
 
 def _read_units(values: Any, num: int) -> tuple[str, ...] | None:

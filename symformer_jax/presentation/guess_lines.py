@@ -4,20 +4,21 @@ import math
 
 from symformer_jax.language.names import written
 from symformer_jax.language.printing import format_number
-from symformer_jax.presentation.numerals import format_r2
+from symformer_jax.presentation.numerals import r2_label, shown_r2
 from symformer_jax.results import Guess
 
 # Digits that a float64 surely has.
 MAX_DIGITS = 15
 
 
-def guess_line(guess: Guess, *, is_weighted: bool) -> str:
+def guess_line(guess: Guess, *, loss: str = "squared", is_weighted: bool) -> str:
   """What became of a guess, in a line: its constants or fitted form, how it fits, and why it is not recommended."""
   if guess.r2 is None and guess.rmse is None:
     return f"guess {guess.text}: {guess.reason}"
   form = ", ".join(_named_text(name, value, guess.errors[name]) for name, value in guess.constants.items())
   weighted = "weighted " if is_weighted else ""
-  r2 = "" if guess.r2 is None else f"{weighted}R2 {format_r2(guess.r2)}, "
+  shown = shown_r2(guess, loss)
+  r2 = f"{r2_label(loss, is_weighted=is_weighted)} {shown}, " if shown else ""
   place = [] if guess.line is None else [f"line {guess.line}"]
   verdict = ", ".join([*place, f"not recommended: {guess.reason}" if guess.reason else "recommended"])
   return f"guess {guess.text}: {form or guess.expression} ({r2}{weighted}RMSE {guess.rmse:.4g}); {verdict}"

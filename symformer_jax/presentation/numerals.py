@@ -2,7 +2,7 @@
 
 import re
 
-from symformer_jax.results import Constant
+from symformer_jax.results import Constant, Equation, Guess
 
 # Standard errors of an interval that holds 95 % of normal errors.
 NUM_ERRORS = 1.96
@@ -15,6 +15,16 @@ def format_r2(r2: float | None) -> str:
   if r2 is None:
     return ""
   return f"{r2:.6f}" if r2 < 0.999999 or r2 == 1 else f"1 - {1 - r2:.1e}"
+
+
+def r2_label(loss: str, *, is_weighted: bool) -> str:
+  """What `shown_r2` is called."""
+  return "R2 of log(y)" if loss == "log" else "weighted R2" if is_weighted else "R2"
+
+
+def shown_r2(line: Equation | Guess, loss: str) -> str:
+  """R2 of a line in the terms in which its errors were made small: of log(y) where that was fitted."""
+  return format_r2(line.log_r2 if loss == "log" else line.r2)
 
 
 def format_error(value: float | None) -> str:

@@ -17,7 +17,7 @@ from symformer_jax.language.printing import format_number
 from symformer_jax.presentation import figures
 from symformer_jax.presentation.guess_lines import guess_line
 from symformer_jax.presentation.latex_table import latex_table
-from symformer_jax.presentation.numerals import format_error, format_r2, interval
+from symformer_jax.presentation.numerals import format_error, format_r2, interval, r2_label, shown_r2
 from symformer_jax.results import Constant, Equation, SearchResult
 from symformer_jax.selection import choice
 
@@ -53,7 +53,8 @@ def make_page(
   """
   assert result.best is not None
   return _environment().get_template("page.html.jinja").render(
-    **_front(result.pareto, result.best, selected, target=data.target, is_weighted=result.is_weighted),
+    **_front(result.pareto, result.best, selected, target=data.target, loss=result.loss,
+             is_weighted=result.is_weighted),
     selected=selected, formula_image=_draw_formula(selected), figure=_draw(result, selected, data),
     facts=[*_facts(result, data, name), *_filled(selected)],
     ranges=_ranges(result), constants=list(map(_constant, selected.all_constants)),
@@ -62,14 +63,16 @@ def make_page(
     rejected=[{"expression": line.expression, "complexity": line.complexity, "r2": format_r2(line.r2),
                "reason": line.reason} for line in (result.seen.rejected if result.seen else ())],
     messages=[text for text in (*notes, *result.message.split("; ")) if text],
-    guesses=[guess_line(guess, is_weighted=result.is_weighted) for guess in result.guesses],
+    guesses=[guess_line(guess, loss=result.loss, is_weighted=result.is_weighted) for guess in result.guesses],
     sources=_sources(result, selected))
 
 
-def front_html(lines: Sequence[Equation], best: Equation, selected: Equation, *, is_weighted: bool) -> str:
+def front_html(
+  lines: Sequence[Equation], best: Equation, selected: Equation, *, is_weighted: bool, loss: str = "squared"
+) -> str:
   """The front as an HTML table, for a notebook."""
   return _environment().get_template("front.html.jinja").render(
-    **_front(lines, best, selected, target="y", is_weighted=is_weighted))
+    **_front(lines, best, selected, target="y", loss=loss, is_weighted=is_weighted))
 
 
 @functools.cache
@@ -81,7 +84,7 @@ def _environment() -> Any:
 
 
 def _front(
-  lines: Sequence[Equation], best: Equation, selected: Equation, *, target: str, is_weighted: bool
+  lines: Sequence[Equation], best: Equation, selected: Equation, *, target: str, loss: str, is_weighted: bool
 ) -> dict[str, Any]:
   """What the table of the front shows."""
   simple = choice.simplest_good(lines, best)
@@ -89,8 +92,9 @@ def _front(
   def marks(line: Equation) -> str:
     return ", ".join(name for name, other in ((choice.RECOMMENDED, best), (choice.SIMPLE, simple)) if line is other)
 
-  return {"target": target, "weighted": "weighted " if is_weighted else "", "lines": [
-    {"expression": line.expression, "complexity": line.complexity, "r2": format_r2(line.r2),
+  label = r2_label(loss, is_weighted=is_weighted)
+  return {"target": target, "r2_label": label, "weighted": "weighted " if is_weighted else "", "lines": [
+    {"expression": line.expression, "complexity": line.complexity, "r2": shown_r2(line, loss),
      "rmse": format_error(line.rmse), "relative_error": format_error(line.relative_error), "marks": marks(line),
      "is_taken": line is selected} for line in lines]}
 

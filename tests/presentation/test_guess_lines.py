@@ -26,3 +26,8 @@ def test_constants_have_names_and_errors():
    "guess m*x/(K + x): not defined on all rows")])
 def test_other_guesses(change, line):
   assert guess_line(Guess(**(vars(FITTED) | change)), is_weighted=True) == line
+
+
+def test_under_the_log_loss_r2_is_that_of_logarithms():
+  line = guess_line(Guess(**(vars(FITTED) | {"log_r2": 0.75})), loss="log", is_weighted=True)
+  assert "(R2 of log(y) 0.750000, weighted RMSE 0.003031)" in line
