@@ -510,7 +510,7 @@ def _finish(
      for name, low, high in zip(names, rows.x.min(axis=0), rows.x.max(axis=0), strict=True)},
     tuple(names[column] for column in range(len(names)) if column not in soundness.columns_of(best.node)),
     None if best.r2 is None else math.sqrt(max(1 - best.r2, 0.0)), options.loss, weighing.exponent,
-    weighing.num_light, rejected, left.num_far, left.is_growing)
+    weighing.num_light, rejected, left.num_far, left.is_growing, left.decades)
   told = dict.fromkeys(text for search_ in searches for text in _messages(search_, model, is_without))
   if problem is not None:
     told |= dict.fromkeys(text for search_ in searches for text in _describe_guesses(search_))

@@ -213,7 +213,8 @@ class Seen:
       |y|; num_light: rows that count less for being far from the formula.
     rejected: a few formulas that were left out for a fault, at most one for each reason.
     num_far: under squares and equal weights, rows that lie far from a formula and from all others; is_growing: whether
-      errors grow with its values there, see `selection.residuals`. The formula is the recommended one or, where that is
+      errors grow with its values there; decades: that y spans where it misses the small values, else 0; see
+      `selection.residuals`. The formula is the recommended one or, where that is
       a constant, the most accurate one first.
   """
 
@@ -226,6 +227,7 @@ class Seen:
   rejected: tuple[Rejected, ...] = ()
   num_far: int = 0
   is_growing: bool = False
+  decades: float = 0.0
 
 
 @dataclasses.dataclass(frozen=True)
