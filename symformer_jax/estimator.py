@@ -8,6 +8,7 @@ import os
 from typing import Any, NamedTuple, Self
 
 import numpy as np
+from sklearn import metrics
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
@@ -335,6 +336,17 @@ class SymFormerRegressor(ExportsMixin, RegressorMixin, BaseEstimator):
     X = validate_data(self, X, dtype=np.float64, reset=False)
     values = self._for_each(index, lambda equation: scoring.evaluate(equation.node, X))
     return np.stack(values, axis=1) if isinstance(values, list) else values
+
+  def score(self, X: Any, y: Any, sample_weight: Any = None, *, index: Index = None) -> Any:
+    """R2 of `predict(X, index)`; of several targets their mean, of a list of K rows [K].
+
+    Args:
+      X: points [N, D]; y: targets [N] or [N, T]; sample_weight: of the points [N].
+      index: see `predict`.
+    """
+    if isinstance(index, Sequence | np.ndarray) and not isinstance(index, str) and len(index):
+      return np.array([self.score(X, y, sample_weight, index=i) for i in index])
+    return metrics.r2_score(y, self.predict(X, index), sample_weight=sample_weight)
 
   def _equation(self, index: int | None) -> Equation:
     check_is_fitted(self)
