@@ -17,7 +17,15 @@ from symformer_jax.language.printing import format_number
 from symformer_jax.presentation import figures
 from symformer_jax.presentation.guess_lines import guess_line
 from symformer_jax.presentation.latex_table import latex_table
-from symformer_jax.presentation.numerals import format_error, format_r2, interval, r2_label, shown_r2
+from symformer_jax.presentation.numerals import (
+  degrees_of_freedom,
+  format_error,
+  format_r2,
+  interval,
+  num_errors,
+  r2_label,
+  shown_r2,
+)
 from symformer_jax.results import Constant, Equation, SearchResult
 from symformer_jax.selection import choice
 
@@ -52,12 +60,14 @@ def make_page(
     name: of the data; notes: what was changed in them, one sentence each.
   """
   assert result.best is not None
+  degrees = degrees_of_freedom(result, selected)
   return _environment().get_template("page.html.jinja").render(
     **_front(result.pareto, result.best, selected, target=data.target, loss=result.loss,
              is_weighted=result.is_weighted),
     selected=selected, formula_image=_draw_formula(selected), figure=_draw(result, selected, data),
     facts=[*_facts(result, data, name), *_filled(selected)],
-    ranges=_ranges(result), constants=list(map(_constant, selected.all_constants)),
+    ranges=_ranges(result), constants=[_constant(constant, degrees) for constant in selected.all_constants],
+    num_errors=f"{num_errors(degrees):.3g}", degrees=max(degrees, 0),
     has_units=selected.number_units is not None,
     whole_numbers=[f"{value:g} {unit}" for value, unit in selected.whole_numbers],
     rejected=[{"expression": line.expression, "complexity": line.complexity, "r2": format_r2(line.r2),
@@ -136,8 +146,8 @@ def _ranges(result: SearchResult) -> list[tuple[str, str, str, str]]:
           for name, (low, high) in result.seen.ranges.items()]
 
 
-def _constant(constant: Constant) -> dict[str, str]:
-  ends = interval(constant)
+def _constant(constant: Constant, degrees: int) -> dict[str, str]:
+  ends = interval(constant, degrees)
   error = "" if constant.stderr is None else format_number(constant.stderr, 2)
   return {"value": f"{constant.value:.15g}", "stderr": error,
           "interval": "" if ends is None else f"{ends[0]:.6g} to {ends[1]:.6g}", "exact": constant.exact or "",
