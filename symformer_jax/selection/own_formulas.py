@@ -68,7 +68,7 @@ def _reason(own: Own, mse: float, chosen: Selection) -> str:
   listed = chosen.front[own.line]
   if listed is chosen.best:
     return ""
-  if listed.complexity > chosen.best.complexity and listed.mse < chosen.best.mse:
+  if listed.complexity > chosen.best.complexity:
     return "longer than the recommended formula for what it gains"
   return "less accurate than the recommended formula"
 

@@ -43,6 +43,8 @@ REWRITINGS: dict[str, Callable[[Node], Node]] = {
 # Two fits whose values differ by less than this share of what they leave are one formula in two forms: constants
 # settle to about 1e-8, and different formulas do not agree so far unless both meet the data.
 SAME = 1e-3
+# Standard errors of its constants by which a formula may be off and still be that one: so far they are snapped.
+SNAPPED = 2.5
 
 
 @dataclasses.dataclass(frozen=True)
@@ -318,12 +320,21 @@ def _with_own(
 
 
 def _have_equal_fits(first: _Finalist, second: _Finalist, judge: _Judge) -> bool:
-  """Whether two trees have the same values once their constants are fitted: one formula in two forms."""
+  """Whether two trees have the same values once their constants are fitted: one formula in two forms; or are of one
+  form with constants within `SNAPPED` standard errors of each other, as where some were snapped to whole numbers.
+  """
   some = judge.rows.sample(judge.config.max_rows, seed=0)
+  least = min(first.scores.mse, second.scores.mse)
+  tokens = [[part.token for part in expression.walk(each.node)] for each in (first, second)]
+  if tokens[0] == tokens[1]:
+    apart = scoring.evaluate(first.node, some.x) - scoring.evaluate(second.node, some.x)
+    most = SNAPPED**2 * tokens[0].count(expression.NUMBER) * least / len(judge.rows)
+    if np.average(apart**2, weights=some.weights) <= most:
+      return True
   values = [scoring.evaluate(rounding.refit_constants(each.node, some.x, some.y, some.weights, config=judge.config),
                              some.x) for each in (first, second)]
   change = float(np.average((values[0] - values[1]) ** 2, weights=some.weights))
-  return change <= SAME**2 * min(first.scores.mse, second.scores.mse) + judge.floor
+  return change <= SAME**2 * least + judge.floor
 
 
 def _in_few_digits(node: Node, judge: _Judge, rows: Rows, is_allowed: Callable[[Node], bool]) -> Node:

@@ -64,6 +64,14 @@ def test_a_guess_in_other_terms_is_the_simpler_line():
   assert sum("x" in line.expression and line.r2 > 0.99 for line in chosen.front) == 1
 
 
+def test_a_guess_whose_constants_were_snapped_is_that_line(rng):
+  x = rng.uniform(0.1, 10, 400)
+  y = 5 * x / (2 + x) + 0.1 * rng.standard_normal(400)
+  chosen, guess = ask(x, y, "m*x/(K + x)", ["5*x/(x + 2)"], m=5.1, K=2.1)
+  assert chosen.best.expression == "5*x/(x + 2)" and chosen.front[guess.line] is chosen.best and guess.reason == ""
+  assert sum(line.complexity == 8 for line in chosen.front) == 1
+
+
 def test_a_constant_that_the_rows_do_not_determine_has_no_error():
   _, guess = ask(DAY, VOLUME, "a*x*b + c", a=30.0, b=1.2, c=-100.0)
   assert guess.errors["a"] is None is guess.errors["b"] and guess.errors["c"] > 0
