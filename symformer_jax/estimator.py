@@ -8,6 +8,7 @@ import os
 from typing import Any, NamedTuple, Self
 
 import numpy as np
+from sklearn import metrics
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
@@ -73,7 +74,8 @@ class SymFormerRegressor(ExportsMixin, RegressorMixin, BaseEstimator):
       Whether rational functions, formulas made of small functions with inner constants on a grid and of parts of the
       candidates, and what grows from all of these compete with them; else only what the model proposed does.
   guesses : sequence of str, default=()
-      Formulas in the column names that join the search, their constants fitted. Name what you expect.
+      Formulas in the column names that join the search, their constants fitted. Name what you expect. What became of
+      each, the values of its constants with standard errors among it, stands in `result_.guesses`.
   effort : {"quick", "normal", "thorough"}, default="normal"
       How much is tried: "quick" is about half the work of a normal search, "thorough" about ten times as much, by
       evolving what has been found. Counted work, not seconds; with `max_time` formulas are evolved till then.
@@ -223,7 +225,8 @@ class SymFormerRegressor(ExportsMixin, RegressorMixin, BaseEstimator):
         config=self._search_config())
     if result.status != results.OK or result.best is None:
       raise InputError(result.message)
-    self.result_ = result
+    # Those of an earlier fit join after the user's own, and are none of these.
+    self.result_ = dataclasses.replace(result, guesses=result.guesses[: len(self.guesses)])
     self._terms_ = self._terms(names)
     self._data = _Data(names, _target_name(target), X, y)
     self._set_front(result.pareto, result.best)
@@ -334,6 +337,17 @@ class SymFormerRegressor(ExportsMixin, RegressorMixin, BaseEstimator):
     values = self._for_each(index, lambda equation: scoring.evaluate(equation.node, X))
     return np.stack(values, axis=1) if isinstance(values, list) else values
 
+  def score(self, X: Any, y: Any, sample_weight: Any = None, *, index: Index = None) -> Any:
+    """R2 of `predict(X, index)`; of several targets their mean, of a list of K rows [K].
+
+    Args:
+      X: points [N, D]; y: targets [N] or [N, T]; sample_weight: of the points [N].
+      index: see `predict`.
+    """
+    if isinstance(index, Sequence | np.ndarray) and not isinstance(index, str) and len(index):
+      return np.array([self.score(X, y, sample_weight, index=i) for i in index])
+    return metrics.r2_score(y, self.predict(X, index), sample_weight=sample_weight)
+
   def _equation(self, index: int | None) -> Equation:
     check_is_fitted(self)
     if hasattr(self, "estimators_"):
@@ -395,7 +409,8 @@ class SymFormerRegressor(ExportsMixin, RegressorMixin, BaseEstimator):
       return ""
     from symformer_jax.presentation import page
 
-    return page.front_html(self._front, self._recommended, self._taken(), is_weighted=self._result().is_weighted)
+    return page.front_html(self._front, self._recommended, self._taken(), is_weighted=self._result().is_weighted,
+                           loss=self._result().loss)
 
   def _repr_latex_(self) -> str | None:
     """The formula for a notebook; None before `fit`."""

@@ -40,7 +40,7 @@ from symformer_jax.errors import InputError
 from symformer_jax.file_answers import Answer
 from symformer_jax.language.names import written
 from symformer_jax.live_front import show_progress
-from symformer_jax.presentation.numerals import format_r2
+from symformer_jax.presentation.numerals import r2_label, shown_r2
 from symformer_jax.results import FAILED, OK, STOPPED
 from symformer_jax.selection import choice
 
@@ -343,7 +343,7 @@ def _print_line(answer: Answer, num_done: int, num_files: int) -> None:
     selected, _ = answer.taken
     path = runner.one_line(answer.path)
     runner.tell(f"[{num_done}/{num_files}] {path}: {written(answer.target)} = {selected.expression}  "
-                f"R2 {format_r2(selected.r2)}")
+                f"{r2_label(answer.result.loss, is_weighted=False)} {shown_r2(selected, answer.result.loss)}")
 
 
 if __name__ == "__main__":

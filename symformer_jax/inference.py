@@ -32,7 +32,7 @@ from symformer_jax.language.expression import Node
 from symformer_jax.language.rules import Restrictions, names_of
 from symformer_jax.language.units import DataUnits, Units
 from symformer_jax.results import Callback, Equation, Progress, SearchResult, Seen, Standing, Step
-from symformer_jax.selection import front as front_lib, losses, residuals, scoring, select, soundness
+from symformer_jax.selection import front as front_lib, losses, own_formulas, residuals, scoring, select, soundness
 from symformer_jax.sources import closed_forms, guesses as guesses_lib, registry, samples
 from symformer_jax.templates import answer, profile
 
@@ -74,7 +74,8 @@ def search(
     seed: fixes every random choice. The answer for a data set does not depend on the others.
     recombine: whether sources that need no model compete with it: rational functions, sums of library columns and of
       parts of candidates, growth, evolution; not without refinement.
-    guesses: formulas in the column names that join the pool, their constants fitted.
+    guesses: formulas in the column names that join the pool, their constants fitted; what became of each stands in
+      `SearchResult.guesses`.
     key: a JAX key to use in place of the seed's; consumed.
     names: column names of each data set; x0, x1, ... by default.
     callback: called after each turn of a data set with its `Standing`: `index`, `source`, `seconds`, `best`, `r2`,
@@ -341,10 +342,11 @@ def _supporting(sources: Sequence[Source], task: Task, model: Any, options: Sear
 
 
 class _Weighed(NamedTuple):
-  """A data set with the weights of the loss, and what is to be said of them."""
+  """A data set with the weights of the loss, and what is to be said of them; the user's own weights [N]."""
 
   dataset: Any
   weighing: losses.Weighing
+  given: np.ndarray
 
 
 def _weigh(
@@ -358,7 +360,8 @@ def _weigh(
       rows = check_dataset(dataset, names=columns)
       weighing = losses.weigh_first(options.loss, rows)
       is_changed = options.loss != losses.SQUARED
-      weighed.append(_Weighed(with_weights(dataset, weighing.weights) if is_changed else dataset, weighing))
+      weighed.append(_Weighed(with_weights(dataset, weighing.weights) if is_changed else dataset, weighing,
+                              rows.weights))
     except InputError as error:
       weighed.append(error)
   if options.loss not in losses.BY_A_LOOK:
@@ -366,7 +369,7 @@ def _weigh(
   usable = {i: check_dataset(datasets[i]) for i, each in enumerate(weighed) if isinstance(each, _Weighed)}
   found, is_stopped = _look(model, usable, names, options, key, clock, should_stop)
   for i, weighing in found.items():
-    weighed[i] = _Weighed(with_weights(datasets[i], weighing.weights), weighing)
+    weighed[i] = _Weighed(with_weights(datasets[i], weighing.weights), weighing, usable[i].weights)
   return weighed, is_stopped
 
 
@@ -428,9 +431,14 @@ def _look_once(
 
 
 def _choose(
-  task: Task, nodes: Sequence[Node], options: SearchOptions, clock: Clock, is_late: bool
+  task: Task, nodes: Sequence[Node], options: SearchOptions, clock: Clock, is_late: bool,
+  guesses: Sequence[Node] = (),
 ) -> select.Selection | None:
-  """Reduces what was found for a task to a front, in less time where that is up; None where nothing fits."""
+  """Reduces what was found for a task to a front, in less time where that is up; None where nothing fits.
+
+  Args:
+    guesses: fitted trees of which the selection is to tell.
+  """
   pool, selection = options.config.pool, options.config.selection
   selection = selection if "abs" in task.rule.requested else selection.without_absolutes()
   with clock.measure("refine"):
@@ -446,7 +454,7 @@ def _choose(
     return select.select(
       finalists, task.rows, task.names, seed=options.seed, yardsticks=yardsticks, is_allowed=task.rule,
       may_fit=options.refine != "none", num_fit_rows=pool.fit_rows,
-      config=selection.hurried() if is_late else selection, choice_config=options.config.choice)
+      config=selection.hurried() if is_late else selection, choice_config=options.config.choice, guesses=guesses)
 
 
 def _shortlist(search_: Search, most: int | None) -> list[Node]:
@@ -470,17 +478,27 @@ def _finish(
   task = first.task.as_given()
   choose = functools.partial(_choose, options=options, clock=clock, is_late=is_late)
   rows, names = (task.rows, task.names) if problem is None else (problem.rows, problem.template.names)
-  chosen = choose(task, shortlists[0]) if problem is None else answer.answer(problem, shortlists, options, choose)
+  own = _fit_guesses(first, options) if problem is None else []
+  chosen = (choose(task, shortlists[0], guesses=[each.node for each in own]) if problem is None
+            else answer.answer(problem, shortlists, options, choose))
   if chosen is None:
     units = task.units
     wanted = "" if units is None else f", in which {target} is a {units.target.text}"
     return results.failed(
       f"no candidate fits, and no closed form keeps the rules{wanted}", model=model.name, seed=options.seed)
-  best, front, rejected = chosen
+  guesses = own_formulas.tell(own, chosen, rows, names)
+  best, front, rejected = chosen.best, chosen.front, chosen.rejected
   units = task.units if problem is None else problem.units
   if units is not None:
     front = tuple(equation.with_units(units.of_numbers(equation.node)) for equation in front)
-    best = next(equation for equation in front if equation.node == best.node)
+  if options.loss == losses.LOG:
+    front = tuple(dataclasses.replace(
+      equation, log_r2=scoring.log_r2(scoring.evaluate(equation.node, rows.x), rows.y, weighed.given))
+      for equation in front)
+    guesses = tuple(dataclasses.replace(
+      guess, log_r2=scoring.log_r2(scoring.evaluate(each.node, rows.x), rows.y, weighed.given))
+      for guess, each in zip(guesses, own, strict=True))
+  best = next(equation for equation in front if equation.node == best.node)
   has_model = any(source.name == registry.TRANSFORMER for search_ in searches for source in search_.sources)
   is_without = registry.TRANSFORMER in options.config.sources and not has_model
   ended_by = next((each.ended_by for each in searches if each.ended_by != results.EXACT), first.ended_by)
@@ -492,15 +510,27 @@ def _finish(
      for name, low, high in zip(names, rows.x.min(axis=0), rows.x.max(axis=0), strict=True)},
     tuple(names[column] for column in range(len(names)) if column not in soundness.columns_of(best.node)),
     None if best.r2 is None else math.sqrt(max(1 - best.r2, 0.0)), options.loss, weighing.exponent,
-    weighing.num_light, rejected, left.num_far, left.is_growing)
+    weighing.num_light, rejected, left.num_far, left.is_growing, left.decades)
   told = dict.fromkeys(text for search_ in searches for text in _messages(search_, model, is_without))
+  if problem is not None:
+    told |= dict.fromkeys(text for search_ in searches for text in _describe_guesses(search_))
   messages = [*told, *_describe_units(names, units, target), *filter(None, [weighing.text]), *_describe(seen),
               *left.texts]
   return SearchResult(
     results.OK, "; ".join(messages), best, front, sum((each.counts for each in searches), results.Counts()),
     clock.seconds(), options.seed, len(rows), model.name, tuple(turn for each in searches for turn in each.progress),
     ended_by, seen, with_weights(weighed.dataset, rows.weights)[2],
-    None if units is None else units.texts)
+    None if units is None else units.texts, guesses)
+
+
+def _fit_guesses(search_: Search, options: SearchOptions) -> list[own_formulas.Fitted]:
+  """The user's formulas, fitted to the rows that standard errors are of."""
+  if not options.guesses or registry.GUESSES not in search_.states:
+    return []
+  task = search_.task.as_given()
+  rows = task.rows.sample(options.config.selection.last_rows, seed=options.seed)
+  return [own_formulas.fit(text, filled, rows, task.names, config=options.config.selection)
+          for text, filled in zip(options.guesses, search_.states[registry.GUESSES], strict=True)]
 
 
 def _look_at_residuals(
@@ -548,15 +578,13 @@ def _messages(search_: Search, model: Any, is_without: bool) -> list[str]:
   has_guessed = any(turn.source == registry.GUESSES for turn in search_.progress)
   if has_guessed and not any(candidate.source == registry.GUESSES for candidate in found):
     messages.append("no guess is defined on all rows")
-  elif has_guessed:
-    messages += _describe_guesses(search_)
   if search_.ended_by != results.EXACT and {candidate.source for candidate in found} <= {registry.CLOSED_FORMS}:
     messages.append("no candidate fits; the front holds the closed-form fits alone")
   return messages
 
 
 def _describe_guesses(search_: Search) -> list[str]:
-  """Of each guess what was fitted: a name among them may have been meant for a column."""
+  """Of each guess for a part of a template what was fitted: a name among them may have been meant for a column."""
   texts = [text for source in search_.sources if isinstance(source, guesses_lib.Guesses) for text in source.texts]
   constants = filter(None, (guesses_lib.free_constants(text, search_.task.names) for text in texts))
   return [f"guess: {', '.join(names)} {'is' if len(names) == 1 else 'are'} fitted" for names in constants]

@@ -65,6 +65,8 @@ class Equation:
     whole: of data that are not met exactly the whole numbers that may be parameters (`loosened.whole_numbers`), in the
       order of the tree, with the errors that they have as free constants: None where other numbers make up for one, or
       a template gives it; empty where none has an error.
+    log_r2: with loss `log` that of log|y|, rows counting as the user has it; None where a value has another sign than
+      y, and with other losses.
   """
 
   node: Node
@@ -76,6 +78,7 @@ class Equation:
   filled: Filled | None = None
   number_units: tuple[str | None, ...] | None = None
   whole: tuple[Constant, ...] = ()
+  log_r2: float | None = None
 
   def __repr__(self) -> str:
     # A tree's own form has a node in a node in a node.
@@ -146,13 +149,41 @@ class Equation:
       "constants": [dataclasses.asdict(c) for c in self.constants],
       "whole": [dataclasses.asdict(c) for c in self.whole],
     } | ({} if self.filled is None else {"filled": self.filled.to_json()}) | (
-      {} if self.number_units is None else {"number_units": list(self.number_units)})
+      {} if self.number_units is None else {"number_units": list(self.number_units)}) | (
+      {} if self.log_r2 is None else {"log_r2": self.log_r2})
 
 
 def whole_constants(node: Node, errors: Sequence[float | None]) -> tuple[Constant, ...]:
   """`Equation.whole` of a tree, from the errors of its whole numbers; none without errors."""
   values = loosened.whole_numbers(node) if errors else []
   return tuple(Constant(value, error) for value, error in zip(values, errors, strict=True))
+
+
+@dataclasses.dataclass(frozen=True)
+class Guess:
+  """What became of a formula of the user's.
+
+  Attributes:
+    text: as it was given.
+    expression: with fitted numbers, in the digits of a line of the front; empty where it is undefined on a row.
+    constants: fitted values by name, in all their digits; numbers in the text stay as they are beside names, and are
+      fitted where there is no name.
+    errors: standard errors by name, the form taken as given; None where the data give none.
+    r2, rmse: of the fit, as those of `Equation`; None where it is undefined on a row.
+    line: the number in the front of the line that it is, perhaps in other terms; None where it is not listed.
+    reason: why it is not recommended, a phrase; empty where it is.
+    log_r2: as that of `Equation`.
+  """
+
+  text: str
+  expression: str
+  constants: dict[str, float]
+  errors: dict[str, float | None]
+  r2: float | None
+  rmse: float | None
+  line: int | None
+  reason: str
+  log_r2: float | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -182,7 +213,8 @@ class Seen:
       |y|; num_light: rows that count less for being far from the formula.
     rejected: a few formulas that were left out for a fault, at most one for each reason.
     num_far: under squares and equal weights, rows that lie far from a formula and from all others; is_growing: whether
-      errors grow with its values there, see `selection.residuals`. The formula is the recommended one or, where that is
+      errors grow with its values there; decades: that y spans where it misses the small values, else 0; see
+      `selection.residuals`. The formula is the recommended one or, where that is
       a constant, the most accurate one first.
   """
 
@@ -195,6 +227,7 @@ class Seen:
   rejected: tuple[Rejected, ...] = ()
   num_far: int = 0
   is_growing: bool = False
+  decades: float = 0.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -309,6 +342,7 @@ class SearchResult:
     seen: ranges, unused columns, noise, what was left out and why; None for a failed data set.
     weights: of the rows [N], those of the user times those of the loss, mean 1 where above 0; None for a failed one.
     units: of each column, then of y, as written; None where they are not known.
+    guesses: what became of each of the user's formulas; none with a template, whose guesses are of a part of it.
   """
 
   status: str
@@ -325,6 +359,7 @@ class SearchResult:
   seen: Seen | None = None
   weights: np.ndarray | None = dataclasses.field(default=None, compare=False, repr=False)
   units: tuple[str, ...] | None = None
+  guesses: tuple[Guess, ...] = ()
 
   @property
   def loss(self) -> str:
@@ -348,6 +383,7 @@ class SearchResult:
       "seed": self.seed, "rounds": [dataclasses.asdict(r) for r in self.rounds], "ended_by": self.ended_by,
       "seen": dataclasses.asdict(self.seen) if self.seen else None,
       "units": dict(zip([*features, target], self.units, strict=True)) if self.units else None,
+      "guesses": [dataclasses.asdict(guess) for guess in self.guesses],
     })
 
 

@@ -17,7 +17,18 @@ from symformer_jax import configuration, files, results
 from symformer_jax.errors import InputError
 from symformer_jax.language import expression, loosened, operators, parser
 from symformer_jax.language.expression import Node, number, variable
-from symformer_jax.results import Constant, Counts, Equation, Filled, Progress, Rejected, SearchResult, Seconds, Seen
+from symformer_jax.results import (
+  Constant,
+  Counts,
+  Equation,
+  Filled,
+  Guess,
+  Progress,
+  Rejected,
+  SearchResult,
+  Seconds,
+  Seen,
+)
 
 T = TypeVar("T")
 
@@ -72,7 +83,8 @@ def _of_command(record: Any) -> Any:
   units, lines = record.get("units"), as_list(record["pareto"], "pareto")
   search = {name: record[name] for name in told} | {
     "counts": record["candidates"], "num_points": record["n_points"], "weights": None,
-    "units": None if units is None else list(as_object(units, "units").values())}
+    "units": None if units is None else list(as_object(units, "units").values()),
+    "guesses": record.get("guesses", [])}
   if record["best"] not in lines:
     raise ValueError("best: expected one of pareto")
   return {"format": f"{_RESULT}-{_RESULT_FORMAT}", "names": record["features"], "front": lines,
@@ -177,7 +189,8 @@ def front_record(front: Front) -> dict[str, Any]:
   """The JSON form of formulas; `read_front` reads it."""
   search = None
   if front.result is not None:
-    told = ("status", "message", "counts", "seconds", "seed", "num_points", "model", "rounds", "ended_by", "seen")
+    told = ("status", "message", "counts", "seconds", "seed", "num_points", "model", "rounds", "ended_by", "seen",
+            "guesses")
     found = dataclasses.asdict(dataclasses.replace(front.result, best=None, pareto=(), weights=None))
     search = {name: found[name] for name in told}
     search["units"] = None if front.result.units is None else list(front.result.units)
@@ -236,7 +249,8 @@ def _read_equation(record: Mapping[str, Any], names: tuple[str, ...]) -> Equatio
     raise ValueError(f"mse: expected a number of at least 0, got {mse:g}")
   return Equation(node, names, mse, _optional(record["r2"], "r2"),
                   _optional(record["relative_error"], "relative_error"), constants, _read_filled(record.get("filled")),
-                  _read_texts(record.get("number_units"), "number_units", num_numbers), whole)
+                  _read_texts(record.get("number_units"), "number_units", num_numbers), whole,
+                  _optional(record.get("log_r2"), "log_r2"))
 
 
 def _read_constant(record: Any, what: str) -> Constant:
@@ -300,7 +314,21 @@ def _read_search(record: Mapping[str, Any], lines: tuple[Equation, ...], best: E
     rounds=tuple(configuration.build(Progress, turn, path="rounds")
                  for turn in as_list(record["rounds"], "rounds")),
     seen=None if record["seen"] is None else _read_seen(as_object(record["seen"], "seen")), weights=weights,
-    units=_read_units(record.get("units"), len(best.names) + 1))
+    units=_read_units(record.get("units"), len(best.names) + 1),
+    guesses=tuple(_read_guess(as_object(each, "guesses"), len(lines))
+                  for each in as_list(record.get("guesses", []), "guesses")))
+
+
+def _read_guess(record: Mapping[str, Any], num_lines: int) -> Guess:
+  line, texts = record["line"], {name: str(_text(record[name], name)) for name in ("text", "expression", "reason")}
+  if line is not None and (not isinstance(line, int) or isinstance(line, bool) or not 0 <= line < num_lines):
+    raise ValueError(f"guesses: expected a line of the front, got {line!r}")
+  constants = {name: _number(value, name) for name, value in as_object(record["constants"], "constants").items()}
+  errors = {name: _optional(value, name) for name, value in as_object(record["errors"], "errors").items()}
+  if constants.keys() != errors.keys():
+    raise ValueError("guesses: expected an error for each constant")
+  return Guess(**texts, constants=constants, errors=errors, r2=_optional(record["r2"], "r2"),
+               rmse=_optional(record["rmse"], "rmse"), line=line, log_r2=_optional(record.get("log_r2"), "log_r2"))
 
 
 def _read_units(values: Any, num: int) -> tuple[str, ...] | None:

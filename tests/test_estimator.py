@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 import scipy.sparse
 import sklearn
+from sklearn import metrics
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -168,6 +169,20 @@ def test_lists_of_rows_have_a_column_or_an_export_each(fitted, data):
   for index in ([], "0", 1.0, True, [0, 99], [None, "a"]):
     with pytest.raises(InputError, match="index: expected"):
       fitted.predict(X, index)
+
+
+def test_the_score_of_another_line_is_the_r2_of_its_values(fitted, data):
+  X, y = data
+  weights = np.linspace(0, 2, len(y))
+  for index in (0, -1, None):
+    assert fitted.score(X, y, index=index) == pytest.approx(metrics.r2_score(y, fitted.predict(X, index)))
+    assert fitted.score(X, y, weights, index=index) == pytest.approx(
+      metrics.r2_score(y, fitted.predict(X, index), sample_weight=weights))
+  assert fitted.score(X, y, index=[0, -1]).tolist() == [
+    fitted.score(X, y, index=0), fitted.score(X, y, index=-1)]
+  for index in ([], 99, [0, "a"]):
+    with pytest.raises(InputError, match="index: expected"):
+      fitted.score(X, y, index=index)
 
 
 def test_texts_of_the_formula_that_is_taken(fitted):

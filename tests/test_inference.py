@@ -24,6 +24,7 @@ from symformer_jax.engine.rows import Rows
 from symformer_jax.errors import InputError
 from symformer_jax.language import expression, parser, printing, sympy_trees
 from symformer_jax.language.rules import Restrictions, Rule
+from symformer_jax.selection import scoring
 from symformer_jax.sources import registry, samples
 
 # What takes most of the time, and is tested where it stands (tests/sources), is left out where no test is about it:
@@ -425,6 +426,37 @@ def test_names_in_a_guess_that_are_no_columns_are_constants(rng):
   assert ask("a*tiime + b").message == "guesses: 'a*tiime + b': 'tiime' is no column; did you mean 'time'?"
 
 
+def test_the_log_fit_has_the_r2_of_the_logarithm_as_the_user_counts_rows(rng):
+  x = np.geomspace(0.01, 100, 40)
+  y, weights = 3 * x**0.75 * np.exp(0.3 * rng.standard_normal(40)), np.repeat([1.0, 3.0], 20)
+  [result] = quick_search(testing.FixedProposer(["3*x0**0.7"]), [(x[:, None], y, weights)], recombine=False, loss="log",
+                          guesses=["a*x0**b"])
+  logs, values = np.log(y), np.log(scoring.evaluate(result.best.node, x[:, None]))
+  mean = np.average(logs, weights=weights)
+  expected = 1 - np.sum(weights * (logs - values) ** 2) / np.sum(weights * (logs - mean) ** 2)
+  assert result.best.log_r2 == pytest.approx(expected) and result.best.log_r2 != result.best.r2
+  assert result.best in result.pareto and result.guesses[0].log_r2 == pytest.approx(expected, abs=1e-3)
+  assert result.best.to_json()["log_r2"] == result.best.log_r2
+  [plain] = quick_search(testing.FixedProposer(["3*x0**0.7"]), [(x[:, None], y)], recombine=False)
+  assert plain.best.log_r2 is None and "log_r2" not in plain.best.to_json()
+
+
+def test_what_became_of_each_guess_is_told(rng):
+  substrate = np.array([0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20])
+  rate = 0.45 * substrate / (0.36 + substrate) * (1 + 0.01 * rng.standard_normal(10))
+  [result] = quick_search(
+    testing.FixedProposer(["1.3*x0 + 2.2"]), [(substrate[:, None], rate)], names=[["S"]], recombine=False,
+    guesses=["m*S/(K + S)", "a*log(S - 1)"])
+  fitted, undefined = result.guesses
+  assert fitted.text == "m*S/(K + S)" and fitted.reason == "" and result.pareto[fitted.line] is result.best
+  assert fitted.constants == pytest.approx({"m": 0.45, "K": 0.36}, rel=0.05)
+  assert 0 < fitted.errors["m"] < 0.01 and 0 < fitted.errors["K"] < 0.02
+  assert undefined.reason == "not defined on all rows" and undefined.r2 is None
+  record = result.to_json(data="d", target="y", features=["S"])["guesses"]
+  assert [each["text"] for each in record] == ["m*S/(K + S)", "a*log(S - 1)"] and record[0]["constants"] == (
+    fitted.constants)
+
+
 @pytest.mark.parametrize(("given", "said"), [
   ({"guesses": ["3*time", "a*depth + time"], "targets": ["depth"]}, "guesses: 'a*depth + time': 'depth' is the "),
   ({"guesses": ["a*y"]}, "guesses: 'a*y': 'y' is the target; an unknown constant needs another name"),
@@ -556,7 +588,7 @@ def test_json_has_the_fields_of_the_contract(model):
   [result] = quick_search(model, [example("kepler")], n_samples=64, names=[["axis"]], seed=7)
   record = json.loads(json.dumps(result.to_json(data="k.csv", target="period", features=["axis"]), allow_nan=False))
   assert list(record) == ["data", "target", "features", "n_points", "model", "status", "message", "best", "pareto",
-                          "candidates", "seconds", "seed", "rounds", "ended_by", "seen", "units"]
+                          "candidates", "seconds", "seed", "rounds", "ended_by", "seen", "units", "guesses"]
   assert {"expression", "latex", "complexity", "r2", "mse", "relative_error", "constants"} <= set(record["best"])
   assert set(record["candidates"]) == {"sampled", "valid", "distinct", "refined"}
   assert set(record["seconds"]) == {"compile", "encode", "decode", "deduplicate", "refine", "recombine", "evolve",

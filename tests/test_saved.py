@@ -20,6 +20,7 @@ from symformer_jax.results import (
   Counts,
   Equation,
   Filled,
+  Guess,
   Progress,
   Rejected,
   SearchResult,
@@ -41,7 +42,9 @@ def make_result(*, weights=None):
               (Rejected("b**9", 3, None, "a leap between rows"),))
   rounds = (Progress(0, "a + b", 0.5, "library", True, 0.25), Progress(256, "a", None, "transformer", False, 1.5))
   return SearchResult("ok", "one; two", lines[1], lines, Counts(4, 3, 2, 1), Seconds(compile=1.25, total=2.5), 7, 20,
-                      "fixed", rounds, "exact", seen, weights)
+                      "fixed", rounds, "exact", seen, weights, guesses=(
+                        Guess("k*b", "2*b", {"k": 2.0}, {"k": None}, None, 0.5, 1, ""),
+                        Guess("log(b)", "", {}, {}, None, None, None, "not defined on all rows")))
 
 
 def fitted_by_hand(result, **params):
@@ -56,7 +59,7 @@ def test_whole_numbers_with_errors_come_back(tmp_path):
   result = make_result()
   line = dataclasses.replace(result.pareto[0], node=parser.parse("2*a + 3", ["a", "b"]), constants=(),
                              whole=(Constant(2.0, 0.1, unit="m"), Constant(3.0, None)))
-  saved.save_result(dataclasses.replace(result, pareto=(line,), best=line), tmp_path / "r.json")
+  saved.save_result(dataclasses.replace(result, pareto=(line,), best=line, guesses=()), tmp_path / "r.json")
   assert symformer_jax.load_result(tmp_path / "r.json").best == line
 
 

@@ -160,13 +160,18 @@ def search_told(sources, *, turns=(), ended_by="budget", num_names=1, is_chosen=
     "of 3 columns those that explain most were searched: x0"]),
   (search_told(["growth"], turns=["guesses"]), False, ["no guess is defined on all rows"]),
   (search_told(["growth", "guesses"], turns=["guesses"], given=[
-    Guesses(("a*exp(-b*x0) + a*c", "2*x0", "k*x0")), types.SimpleNamespace(name="growth")]), False, [
-      "guess: a, b, c are fitted", "guess: k is fitted"]),
+    Guesses(("a*exp(-b*x0) + a*c", "2*x0", "k*x0")), types.SimpleNamespace(name="growth")]), False, []),
   (search_told(["closed_forms"]), False, ["no candidate fits; the front holds the closed-form fits alone"]),
   (search_told([]), False, ["no candidate fits; the front holds the closed-form fits alone"]),
   (search_told(["closed_forms"], ended_by="exact"), False, [])])
 def test_what_is_said_of_a_search(told, is_without, messages):
   assert inference._messages(told, MODEL, is_without) == messages
+
+
+def test_names_in_guesses_for_a_template_are_told():
+  told = search_told(["guesses"], given=[
+    Guesses(("a*exp(-b*x0) + a*c", "2*x0", "k*x0")), types.SimpleNamespace(name="growth")])
+  assert inference._describe_guesses(told) == ["guess: a, b, c are fitted", "guess: k is fitted"]
 
 
 def test_a_template_is_posed_with_the_seed_and_the_config(monkeypatch):
@@ -213,7 +218,7 @@ def test_the_choice_is_hurried_where_little_time_was_given_and_of_few_where_data
     monkeypatch, max_time, ended_by, is_late, are_few):
   seen = {}
 
-  def choose(task, nodes, *, options, clock, is_late):
+  def choose(task, nodes, *, options, clock, is_late, guesses):
     seen["is_late"] = is_late
     return
   monkeypatch.setattr(inference, "_choose", choose)

@@ -7,7 +7,8 @@ from rich import console
 
 from symformer_jax.language.names import written
 from symformer_jax.language.printing import format_number
-from symformer_jax.presentation.numerals import format_r2
+from symformer_jax.presentation.guess_lines import guess_line
+from symformer_jax.presentation.numerals import r2_label, shown_r2
 from symformer_jax.results import EXACT, NOISE, Constant, Equation, Filled, SearchResult
 from symformer_jax.selection import choice
 
@@ -26,7 +27,7 @@ def print_result(result: SearchResult, selected: Equation, *, name: str, target:
   """
   title = f"{name}: {target}, {result.num_points} points, model {result.model}"
   title += "" if result.loss == "squared" else f", loss {result.loss}"
-  figures = ("weighted R2", "weighted RMSE") if result.is_weighted else ("R2", "RMSE")
+  figures = (r2_label(result.loss, is_weighted=result.is_weighted), "weighted RMSE" if result.is_weighted else "RMSE")
   target = written(target)
   header = ("", "", f"{target} =", "complexity", *figures, "")
   assert result.best is not None  # of every result that is ok
@@ -36,10 +37,13 @@ def print_result(result: SearchResult, selected: Equation, *, name: str, target:
   for number, line in enumerate(result.pareto):
     name = choice.SIMPLE if line is simple is not result.best else ""
     name = choice.RECOMMENDED if line is result.best is not selected else name
-    rows.append(_cells(line, number, name, is_selected=line is selected, is_shortened=not is_terminal))
+    r2 = shown_r2(line, result.loss)
+    rows.append(_cells(line, number, name, r2, is_selected=line is selected, is_shortened=not is_terminal))
   (_print_rich if is_terminal else _print_plain)(title, header, rows)
   if result.message:
     print(result.message)
+  for guess in result.guesses:
+    print(guess_line(guess, loss=result.loss, is_weighted=result.is_weighted))
   print(f"recommended: {target} = {result.best.expression}")
   if simple is not result.best:
     print(f"simple: {target} = {simple.expression}")
@@ -63,12 +67,12 @@ def print_result(result: SearchResult, selected: Equation, *, name: str, target:
 
 
 def _cells(
-  equation: Equation, number: int, name: str, *, is_selected: bool, is_shortened: bool
+  equation: Equation, number: int, name: str, r2: str, *, is_selected: bool, is_shortened: bool
 ) -> tuple[str, ...]:
   text = equation.expression
   if is_shortened and len(text) > MAX_WIDTH:
     text = text[: MAX_WIDTH - 4] + " ..."
-  return ("->" if is_selected else "", str(number), text, str(equation.complexity), format_r2(equation.r2),
+  return ("->" if is_selected else "", str(number), text, str(equation.complexity), r2,
           f"{equation.rmse:.4g}", name)
 
 

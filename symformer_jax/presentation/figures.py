@@ -9,7 +9,7 @@ import numpy as np
 
 from symformer_jax.language import expression
 from symformer_jax.language.expression import VARIABLE
-from symformer_jax.presentation.numerals import NUM_ERRORS
+from symformer_jax.presentation.numerals import degrees_of_freedom, num_errors
 from symformer_jax.results import Equation, SearchResult
 from symformer_jax.selection import choice, rounding, scoring
 
@@ -116,8 +116,9 @@ def _draw_curves(axes: "Axes", result: SearchResult, selected: Equation, data: D
   errors = rounding.curve_errors(
     selected.node, data.x[is_used], data.y[is_used], weights[is_used], grid[:, None])
   if errors is not None:
-    axes.fill_between(grid, values - NUM_ERRORS * errors, values + NUM_ERRORS * errors, color="C0", alpha=0.25,
-                      linewidth=0, zorder=2, label="95 % band of the curve")
+    half = num_errors(degrees_of_freedom(result, selected)) * errors
+    axes.fill_between(grid, values - half, values + half, color="C0", alpha=0.25, linewidth=0, zorder=2,
+                      label="95 % band of the curve")
   axes.plot(x[:, 0], y, "o", color="black", markersize=4, zorder=4, label="data")
   # Curves of the front may leave for infinity.
   low, high, margin = data.y.min(), data.y.max(), 0.05 * np.ptp(data.y)

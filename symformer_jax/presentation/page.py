@@ -15,8 +15,17 @@ import warnings
 from symformer_jax import files
 from symformer_jax.language.printing import format_number
 from symformer_jax.presentation import figures
+from symformer_jax.presentation.guess_lines import guess_line
 from symformer_jax.presentation.latex_table import latex_table
-from symformer_jax.presentation.numerals import format_error, format_r2, interval
+from symformer_jax.presentation.numerals import (
+  degrees_of_freedom,
+  format_error,
+  format_r2,
+  interval,
+  num_errors,
+  r2_label,
+  shown_r2,
+)
 from symformer_jax.results import Constant, Equation, SearchResult
 from symformer_jax.selection import choice
 
@@ -51,22 +60,29 @@ def make_page(
     name: of the data; notes: what was changed in them, one sentence each.
   """
   assert result.best is not None
+  degrees = degrees_of_freedom(result, selected)
   return _environment().get_template("page.html.jinja").render(
-    **_front(result.pareto, result.best, selected, target=data.target, is_weighted=result.is_weighted),
+    **_front(result.pareto, result.best, selected, target=data.target, loss=result.loss,
+             is_weighted=result.is_weighted),
     selected=selected, formula_image=_draw_formula(selected), figure=_draw(result, selected, data),
     facts=[*_facts(result, data, name), *_filled(selected)],
-    ranges=_ranges(result), constants=list(map(_constant, selected.all_constants)),
+    ranges=_ranges(result), constants=[_constant(constant, degrees) for constant in selected.all_constants],
+    num_errors=f"{num_errors(degrees):.3g}", degrees=max(degrees, 0),
     has_units=selected.number_units is not None,
     whole_numbers=[f"{value:g} {unit}" for value, unit in selected.whole_numbers],
     rejected=[{"expression": line.expression, "complexity": line.complexity, "r2": format_r2(line.r2),
                "reason": line.reason} for line in (result.seen.rejected if result.seen else ())],
-    messages=[text for text in (*notes, *result.message.split("; ")) if text], sources=_sources(result, selected))
+    messages=[text for text in (*notes, *result.message.split("; ")) if text],
+    guesses=[guess_line(guess, loss=result.loss, is_weighted=result.is_weighted) for guess in result.guesses],
+    sources=_sources(result, selected))
 
 
-def front_html(lines: Sequence[Equation], best: Equation, selected: Equation, *, is_weighted: bool) -> str:
+def front_html(
+  lines: Sequence[Equation], best: Equation, selected: Equation, *, is_weighted: bool, loss: str = "squared"
+) -> str:
   """The front as an HTML table, for a notebook."""
   return _environment().get_template("front.html.jinja").render(
-    **_front(lines, best, selected, target="y", is_weighted=is_weighted))
+    **_front(lines, best, selected, target="y", loss=loss, is_weighted=is_weighted))
 
 
 @functools.cache
@@ -78,7 +94,7 @@ def _environment() -> Any:
 
 
 def _front(
-  lines: Sequence[Equation], best: Equation, selected: Equation, *, target: str, is_weighted: bool
+  lines: Sequence[Equation], best: Equation, selected: Equation, *, target: str, loss: str, is_weighted: bool
 ) -> dict[str, Any]:
   """What the table of the front shows."""
   simple = choice.simplest_good(lines, best)
@@ -86,8 +102,9 @@ def _front(
   def marks(line: Equation) -> str:
     return ", ".join(name for name, other in ((choice.RECOMMENDED, best), (choice.SIMPLE, simple)) if line is other)
 
-  return {"target": target, "weighted": "weighted " if is_weighted else "", "lines": [
-    {"expression": line.expression, "complexity": line.complexity, "r2": format_r2(line.r2),
+  label = r2_label(loss, is_weighted=is_weighted)
+  return {"target": target, "r2_label": label, "weighted": "weighted " if is_weighted else "", "lines": [
+    {"expression": line.expression, "complexity": line.complexity, "r2": shown_r2(line, loss),
      "rmse": format_error(line.rmse), "relative_error": format_error(line.relative_error), "marks": marks(line),
      "is_taken": line is selected} for line in lines]}
 
@@ -129,8 +146,8 @@ def _ranges(result: SearchResult) -> list[tuple[str, str, str, str]]:
           for name, (low, high) in result.seen.ranges.items()]
 
 
-def _constant(constant: Constant) -> dict[str, str]:
-  ends = interval(constant)
+def _constant(constant: Constant, degrees: int) -> dict[str, str]:
+  ends = interval(constant, degrees)
   error = "" if constant.stderr is None else format_number(constant.stderr, 2)
   return {"value": f"{constant.value:.15g}", "stderr": error,
           "interval": "" if ends is None else f"{ends[0]:.6g} to {ends[1]:.6g}", "exact": constant.exact or "",

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 import dataclasses
 import functools
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import jax
 import numpy as np
@@ -125,6 +125,39 @@ def fill_in(node: Node, x: np.ndarray, y: np.ndarray, weights: np.ndarray, *, se
     return node
   formula, starts = NamedFormula(node, names), _draw_starts(names, {}, NUM_STARTS, np.random.default_rng(seed))
   return _fit_sets(formula, [(x, y, weights, ())], starts, "lm", FILLING_STEPS, has_sigma=False)[0].node
+
+
+class NamedFit(NamedTuple):
+  """A fit of named constants: values and standard errors [C], in the order of `named.symbols`, and the tree.
+
+  Errors are infinite where the data do not determine a constant, NaN without degrees of freedom.
+  """
+
+  values: dict[str, float]
+  stderr: dict[str, float]
+  node: Node
+
+
+@np.errstate(over="ignore", invalid="ignore", divide="ignore")  # as in `refine`
+def fit_names(
+  node: Node, x: np.ndarray, y: np.ndarray, weights: np.ndarray, starts: Sequence[Sequence[float]]
+) -> NamedFit | None:
+  """The fit of the named constants of a tree on the host, from a few starts near it; None where it is undefined.
+
+  Args:
+    node: over the columns of x [N, D], with at least one name; y: [N]; weights: [N], at least 0, relative.
+    starts: lists of constants [C].
+  """
+  formula, data = NamedFormula(node, named.symbols(node)), (x, y, weights, ())
+  free = np.full(len(formula.names), np.inf)
+  found = bounded.descend_from_all(
+    formula.evaluator(x), np.array(starts, float), y, weights, (-free, free), max_steps=FILLING_STEPS)
+  if not np.isfinite(found.loss):
+    return None
+  values, rows = _finish(formula, found.constants, data)
+  errors = uncertainty.estimate(rows[1:].T, rows[0] - y, weights).stderr
+  by_name = dict(zip(formula.names, values.tolist(), strict=True))
+  return NamedFit(by_name, dict(zip(formula.names, errors.tolist(), strict=True)), formula.with_values(by_name))
 
 
 def _is_within(constants: Mapping[str, float], box: inputs.Box) -> bool:

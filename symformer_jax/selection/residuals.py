@@ -1,4 +1,5 @@
-"""What the residuals of a fit by plain squares tell of the loss: a few rows far from all others, errors that grow.
+"""What the residuals of a fit by plain squares tell of the loss: a few rows far from all others, errors that grow, or
+small values over decades that had no say.
 
 Both are looked at with ranks and medians, which the rows in question do not decide.
 """
@@ -22,15 +23,21 @@ NORMAL = 1.4826
 
 
 class Residuals(NamedTuple):
-  """What was seen of residuals: rows that were looked at, those of them that lie far off, and whether errors grow."""
+  """What was seen of residuals: rows that were looked at, those of them that lie far off, whether errors grow, and the
+  decades that y spans where small values had no say, else 0.
+  """
 
   num_rows: int = 0
   num_far: int = 0
   is_growing: bool = False
+  decades: float = 0.0
 
   @property
   def texts(self) -> list[str]:
     """What another loss would do, a sentence each."""
+    if self.decades:
+      return [f"y spans {self.decades:.1f} decades, and the formula misses the small values: --loss=log or --loss=auto "
+              "(in Python loss='log' or 'auto') lets them count"]
     if self.is_growing:
       return ["errors grow with |y|: --loss=auto (in Python loss='auto') lets rows count by that"]
     if not self.num_far:
@@ -62,7 +69,8 @@ def _look(node: Node, rows: Rows, config: HintsConfig) -> Residuals:
     return Residuals(len(rows))
   num_constants = len(programs.fitted_values(node))
   num_far = count_far(errors, values, rows.x, num_constants=num_constants, config=config)
-  return Residuals(len(rows), num_far, are_growing(errors, values, rows.x, config=config) and _is_noise(node, rows))
+  return Residuals(len(rows), num_far, are_growing(errors, values, rows.x, config=config) and _is_noise(node, rows),
+                   missed_decades(errors, rows.y, rows.x, config=config))
 
 
 def _is_noise(node: Node, rows: Rows) -> bool:
@@ -71,6 +79,28 @@ def _is_noise(node: Node, rows: Rows) -> bool:
   errors = np.sqrt(weights) * (rows.y - scoring.evaluate(settled, rows.x))
   columns = range(rows.x.shape[1])
   return noise.looks_like_noise(errors, rows.x, columns, num_constants=len(programs.fitted_values(settled)))
+
+
+def missed_decades(
+  errors: np.ndarray, y: np.ndarray, x: np.ndarray, *, config: HintsConfig = DEFAULT.hints
+) -> float:
+  """Decades that y [N] of one sign spans, where a formula misses its small values; else 0.
+
+  Small are the values below the middle of the range on a logarithmic axis. They are missed where most errors [N] there
+  are larger than the values themselves, and far larger than neighbouring ones of x [N, D] differ: an error that all
+  rows have is noise there, of which other weights would make more, not less.
+  """
+  size = np.abs(y)
+  if not (np.all(y > 0) or np.all(y < 0)) or np.max(size) <= config.wide * np.min(size):
+    return 0.0
+  is_small = np.log(size) < 0.5 * (np.log(np.min(size)) + np.log(np.max(size)))
+  if np.sum(is_small) < config.min_small or float(np.median(np.abs(errors / y)[is_small])) <= config.missed:
+    return 0.0
+  own = errors[is_small]
+  first, second = noise.neighbours(x[is_small])[-1]
+  scatter = NORMAL * float(np.median(np.abs(own[first] - own[second]))) / math.sqrt(2)
+  is_missed = float(np.median(np.abs(own))) > config.beyond_scatter * scatter
+  return math.log10(float(np.max(size)) / float(np.min(size))) if is_missed else 0.0
 
 
 def count_far(
@@ -118,18 +148,21 @@ def _are_together(distances: np.ndarray, x: np.ndarray, config: HintsConfig) -> 
 
 
 def are_growing(errors: np.ndarray, values: np.ndarray, x: np.ndarray, *, config: HintsConfig = DEFAULT.hints) -> bool:
-  """Whether errors [N] grow with the size of the predictions [N]: a rank correlation beyond chance, and another one of
-  how much errors of neighbouring rows of x [N, D] differ, which what a formula misses hardly changes.
+  """Whether errors [N] grow with the size of the predictions [N]: a rank correlation, and another one of how much
+  errors of neighbouring rows of x [N, D] differ, which what a formula misses hardly changes; each beyond
+  `chance_beside`, and together as far as one beyond that and one beyond `chance`.
 
   Predictions have to go over a decade: else weights by their size would change little.
   """
   size, level = np.abs(errors), np.abs(values)
   low, high = np.quantile(level, (config.tail, 1 - config.tail))
-  if high < config.ratio * low or _correlation(size, level) <= _deviations(config.chance):
+  if high < config.ratio * low:
     return False
   first, second = noise.neighbours(x)[-1]
   differences = np.abs(errors[first] - errors[second])
-  return _correlation(differences, level[first] + level[second]) > _deviations(config.chance_beside)
+  found = _correlation(size, level), _correlation(differences, level[first] + level[second])
+  least = _deviations(config.chance_beside)
+  return min(found) > least and sum(found) > least + _deviations(config.chance)
 
 
 def _deviations(chance: float) -> float:

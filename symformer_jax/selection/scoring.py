@@ -73,6 +73,17 @@ def score(prediction: np.ndarray, y: np.ndarray, weights: np.ndarray | None = No
   return Scores(mse, r2, relative_error, 0)
 
 
+def log_r2(prediction: np.ndarray, y: np.ndarray, weights: np.ndarray) -> float | None:
+  """R2 of log|y| [N] by log|prediction| [N] under weights [N] >= 0; None where a prediction is 0 or of another sign."""
+  is_used = weights > 0
+  with np.errstate(all="ignore"):
+    ratio = prediction[is_used] / y[is_used]
+  if not np.all(np.isfinite(ratio) & (ratio > 0)):
+    return None
+  variance = weighted_variance(np.log(np.abs(y[is_used])), weights[is_used])
+  return 1 - float(np.average(np.log(ratio) ** 2, weights=weights[is_used])) / variance if variance > 0 else None
+
+
 def weighted_variance(y: np.ndarray, weights: np.ndarray | None = None) -> float:
   """Mean squared distance of y [N] from its weighted mean, squared units of y."""
   mean = np.average(y, weights=weights)

@@ -40,6 +40,13 @@ REWRITINGS: dict[str, Callable[[Node], Node]] = {
   "single_fractions": identities.to_single_fractions}
 
 
+# Two fits whose values differ by less than this share of what they leave are one formula in two forms: constants
+# settle to about 1e-8, and different formulas do not agree so far unless both meet the data.
+SAME = 1e-3
+# Standard errors of its constants by which a formula may be off and still be that one: so far they are snapped.
+SNAPPED = 2.5
+
+
 @dataclasses.dataclass(frozen=True)
 class _Finalist:
   node: Node
@@ -50,12 +57,23 @@ class _Finalist:
     return expression.complexity(self.node)
 
 
+class Own(NamedTuple):
+  """A guess as it was judged: in few digits; its place in the front, None where it is not listed; the fault, one of
+  `soundness.REASONS`, for which it is not, or nothing.
+  """
+
+  node: Node
+  line: int | None
+  fault: str
+
+
 class Selection(NamedTuple):
-  """The answer: the recommended formula, a member of the front; the front; what was left out for a fault."""
+  """The answer: the recommended formula, a member of the front; the front; what was left out for a fault; guesses."""
 
   best: Equation
   front: tuple[Equation, ...]
   rejected: tuple[Rejected, ...]
+  own: tuple[Own, ...] = ()
 
 
 class _Judge:
@@ -180,7 +198,7 @@ def select(
   nodes: Sequence[Node], rows: Rows, names: Sequence[str], *, seed: int,
   yardsticks: Sequence[Node] = (), is_allowed: Callable[[Node], bool] = lambda node: True, may_fit: bool = True,
   num_fit_rows: int = DEFAULT.pool.fit_rows, config: SelectionConfig = DEFAULT.selection,
-  choice_config: ChoiceConfig = DEFAULT.choice,
+  choice_config: ChoiceConfig = DEFAULT.choice, guesses: Sequence[Node] = (),
 ) -> Selection:
   """Chooses the front and the recommended formula.
 
@@ -196,11 +214,13 @@ def select(
     num_fit_rows: rows they were fitted to; with more than these, constants are fitted again.
     config: what a formula may cost, and how round its constants are to be; choice_config: which may be listed, and
       which is recommended where none is exact.
+    guesses: fitted trees that a user asks about: those without a fault are listed, whatever they cost, where no listed
+      line is simpler and more accurate.
   Returns:
     The front from simple to accurate, on which errors fall from line to line but for yardsticks; the best is of it, or
     a yardstick.
   """
-  read = _columns([*nodes, *yardsticks], rows, config)
+  read = _columns([*nodes, *yardsticks, *guesses], rows, config)
   narrow, wide = {column: i for i, column in enumerate(read)}, dict(enumerate(read))
 
   def narrowed(some: Sequence[Node]) -> list[Node]:
@@ -211,9 +231,10 @@ def select(
   chosen = _select(
     narrowed(nodes), rows.of_columns(read), [names[i] for i in read], seed=seed, yardsticks=narrowed(yardsticks),
     is_allowed=lambda node: is_allowed(expression.with_columns(node, wide)), may_fit=may_fit,
-    num_fit_rows=num_fit_rows, config=config, choice_config=choice_config)
+    num_fit_rows=num_fit_rows, config=config, choice_config=choice_config, guesses=narrowed(guesses))
   front_of_all = tuple(map(widened, chosen.front))
-  return Selection(front_of_all[chosen.front.index(chosen.best)], front_of_all, chosen.rejected)
+  own = tuple(each._replace(node=expression.with_columns(each.node, wide)) for each in chosen.own)
+  return Selection(front_of_all[chosen.front.index(chosen.best)], front_of_all, chosen.rejected, own)
 
 
 def _columns(nodes: Sequence[Node], rows: Rows, config: SelectionConfig) -> list[int]:
@@ -229,7 +250,7 @@ def _columns(nodes: Sequence[Node], rows: Rows, config: SelectionConfig) -> list
 def _select(
   nodes: Sequence[Node], rows: Rows, names: Sequence[str], *, seed: int, yardsticks: Sequence[Node],
   is_allowed: Callable[[Node], bool], may_fit: bool, num_fit_rows: int, config: SelectionConfig,
-  choice_config: ChoiceConfig,
+  choice_config: ChoiceConfig, guesses: Sequence[Node],
 ) -> Selection:
   """`select` of a table of which every column is read."""
   some, most = rows.sample(config.max_rows, seed=seed), rows.sample(config.last_rows, seed=seed)
@@ -252,7 +273,10 @@ def _select(
   if may_fit and len(some) == len(rows):
     # Beside the yardsticks: what they beat is on no front, and may hide what they do not.
     rounded = check.sound(rounded, lambda some: judge.on_front([*some, *listed]))
-  judged = judge.finalists([*rounded, *listed])
+  own = [_in_few_digits(node, judge, most, is_allowed) if may_fit else node for node in guesses]
+  faults = [check.fault_of(node) for node in own]
+  asked = [node for node, fault in zip(own, faults, strict=True) if not fault]
+  judged = judge.finalists([*rounded, *listed, *asked])
   costs = [judge.cost(finalist, is_rounded=True) for finalist in judged]
   on_front = judge.front(judged, costs)
   yards = [i for i, finalist in enumerate(judged) if finalist.node in listed]
@@ -262,7 +286,9 @@ def _select(
   least = min(costs[i] for i in on_front)
   on_front = [i for i in on_front if i == best or costs[i] <= listable and (
     judged[i].complexity <= judged[best].complexity or costs[i] <= least + config.max_excess)]
+  places = {finalist.node: i for i, finalist in enumerate(judged)}
   shown = {*on_front, *yards}
+  shown, places = _with_own([places[node] for node in asked if node in places], shown, places, judged, judge)
   if may_fit and len(some) < len(rows):
     judged = [judge.refitted(finalist, most, is_allowed) if i in shown else finalist
               for i, finalist in enumerate(judged)]
@@ -271,7 +297,51 @@ def _select(
                           kept={among.index(i) for i in (best, *yards)})
   in_order = [among[i] for i in falling]
   equations = {i: _equation(judged[i], some, most, names) for i in in_order}
-  return Selection(equations[best], tuple(equations.values()), check.rejected(judged[best], names))
+  lines = {i: line for line, i in enumerate(in_order)}
+  told = tuple(Own(node, None if fault else lines.get(places.get(node, -1)), fault)
+               for node, fault in zip(own, faults, strict=True))
+  return Selection(equations[best], tuple(equations.values()), check.rejected(judged[best], names), told)
+
+
+def _with_own(
+  own: Sequence[int], shown: set[int], places: dict[Node, int], judged: Sequence[_Finalist], judge: _Judge
+) -> tuple[set[int], dict[Node, int]]:
+  """The finalists to list, guesses among them, and where each tree is: a guess that is one of those that are no longer,
+  in other terms, is that one.
+  """
+  listed, where = set(shown), dict(places)
+  for i in own:
+    simpler = sorted((j for j in listed if judged[j].complexity <= judged[i].complexity),
+                     key=lambda j: judged[j].complexity)
+    same = next((j for j in simpler if j != i and _have_equal_fits(judged[j], judged[i], judge)), i)
+    where[judged[i].node] = same
+    listed = listed - {i} | {same} if same != i and i not in shown else listed | {same}
+  return listed, where
+
+
+def _have_equal_fits(first: _Finalist, second: _Finalist, judge: _Judge) -> bool:
+  """Whether two trees have the same values once their constants are fitted: one formula in two forms; or are of one
+  form with constants within `SNAPPED` standard errors of each other, as where some were snapped to whole numbers.
+  """
+  some = judge.rows.sample(judge.config.max_rows, seed=0)
+  least = min(first.scores.mse, second.scores.mse)
+  tokens = [[part.token for part in expression.walk(each.node)] for each in (first, second)]
+  if tokens[0] == tokens[1]:
+    apart = scoring.evaluate(first.node, some.x) - scoring.evaluate(second.node, some.x)
+    most = SNAPPED**2 * tokens[0].count(expression.NUMBER) * least / len(judge.rows)
+    if np.average(apart**2, weights=some.weights) <= most:
+      return True
+  values = [scoring.evaluate(rounding.refit_constants(each.node, some.x, some.y, some.weights, config=judge.config),
+                             some.x) for each in (first, second)]
+  change = float(np.average((values[0] - values[1]) ** 2, weights=some.weights))
+  return change <= SAME**2 * least + judge.floor
+
+
+def _in_few_digits(node: Node, judge: _Judge, rows: Rows, is_allowed: Callable[[Node], bool]) -> Node:
+  """A fitted tree tidied, in the digits that rows give it; as it is where the rules or the rows forbid that."""
+  rounded = rounding.round_constants(node, rows.x, rows.y, rows.weights, config=judge.config)
+  forms = [form for form in (_plain(rounded), rounded, node) if is_allowed(form)]
+  return next((form for form in forms if math.isfinite(judge.score(form).mse)), node)
 
 
 def _recommended(
@@ -316,6 +386,12 @@ class _SoundnessCheck:
         return chosen
       known.update(chosen)
       nodes = [node for node in nodes if node not in faulty]
+
+  def fault_of(self, node: Node) -> str:
+    """Why a tree may not be listed, one of `soundness.REASONS`; empty where it may, or is undefined on a row."""
+    if not math.isfinite(self._judge.score(node).mse) or self._is_sound(node):
+      return ""
+    return self._faults[node]
 
   def _is_sound(self, node: Node) -> bool:
     fault = soundness.find_fault(node, self._segments, config=self._judge.choice)

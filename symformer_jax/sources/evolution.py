@@ -158,7 +158,7 @@ class _Breeder:
     ids, values = (np.pad(np.asarray(a), ((0, extra), (0, 0))) for a in genomes)
     found = population_lib.empty(self._config.max_tokens, programs.MAX_TOKENS)
     for begin in range(0, len(ids), num):
-      block = Genome(ids[begin : begin + num], values[begin : begin + num].astype(np.float32))
+      block = Genome(ids[begin : begin + num], _single(values[begin : begin + num]))
       enrolled = variation.enroll(block, self.choices, vocab=self._vocab, size=programs.MAX_TOKENS)
       block, traits = jax.tree.map(np.asarray, enrolled)
       found = found.join(self._fit(block, traits, tries, np.full(num, layer, np.int32)))
@@ -190,7 +190,7 @@ class _Breeder:
     is_foreign = (ids[:, 0] > 0) & (np.arange(len(ids)) >= num_places)
     donor_shares[is_foreign] = config.foreign / np.sum(is_foreign)
     genomes, traits, chosen = jax.tree.map(np.asarray, variation.breed(
-      key, Genome(ids, values.astype(np.float32)), shares, donor_shares, np.float32(config.more_edits), self.choices,
+      key, Genome(ids, _single(values)), shares, donor_shares, np.float32(config.more_edits), self.choices,
       num=config.num_children, num_edits=config.num_edits, vocab=self._vocab, size=programs.MAX_TOKENS))
     return self._fit(genomes, traits, tries, parents.layer[np.minimum(chosen, len(parents) - 1)])
 
@@ -310,6 +310,12 @@ class _Breeder:
 
 
 _excess = population_lib.excess_of
+
+
+@np.errstate(over="ignore")
+def _single(values: np.ndarray) -> np.ndarray:
+  """Constants in single precision; what is beyond it is infinite, and no formula with it fits."""
+  return values.astype(np.float32)
 
 
 def _is_sane(constants: np.ndarray) -> np.ndarray:

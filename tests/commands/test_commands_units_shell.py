@@ -278,8 +278,9 @@ def test_the_line_that_is_as_good_in_a_plot_is_called_simple(capsys, monkeypatch
 
 def test_columns_of_a_listing_stand_below_their_names(capsys):
   lines = printed(capsys, result_of(SHORT, BEST, best=BEST, weights=np.array([1.0, 3.0]), seen=Seen(
-    {"x": (0.0, 12345.678)}, (), 0.01234, loss="log")), BEST)
-  assert lines[0].endswith(", model m, loss log") and lines[1].split()[-4:] == ["weighted", "R2", "weighted", "RMSE"]
+    {"x": (0.0, 12345.678)}, (), 0.01234, loss="relative")), BEST)
+  assert lines[0].endswith(", model m, loss relative")
+  assert lines[1].split()[-4:] == ["weighted", "R2", "weighted", "RMSE"]
   for name in ("complexity", "weighted R2", "weighted RMSE"):
     end = lines[1].index(name) + len(name)
     assert all(row[end - 1] != " " and row[end : end + 1] in ("", " ") for row in lines[2:4])  # numbers to the right
@@ -304,16 +305,24 @@ def test_constants_with_errors_units_and_what_they_are(capsys):
   assert "template: f(x) = 2*x, `k d` = 0.7 +- 0.001" in lines and "whole numbers: 2 s" in lines and "why" in lines
 
 
+def test_the_log_loss_shows_the_r2_of_logarithms(capsys):
+  best = dataclasses.replace(BEST, log_r2=0.8125)
+  result = dataclasses.replace(result_of(best, best=best), seen=Seen({"x": (0.0, 1.0)}, (), 1.0, "log"))
+  lines = printed(capsys, result, best)
+  assert any("R2 of log(y)" in line for line in lines) and any("0.812500" in line for line in lines)
+  assert not any("weighted R2" in line for line in lines)
+
+
 def test_long_formulas_and_many_ranges_are_cut():
-  short = listing._cells(equation("x"), 3, "n", is_selected=False, is_shortened=True)
+  short = listing._cells(equation("x"), 3, "n", "0.500000", is_selected=False, is_shortened=True)
   assert short == ("", "3", "x", "1", "0.500000", "2", "n")
   text = "+".join(["x"] * 40)
   for num, is_cut in ((72, False), (73, True)):
     class Long:
       expression, complexity, r2, rmse = (text * 2)[:num], 1, 1.0, 0.0
-    cell = listing._cells(Long, 0, "", is_selected=True, is_shortened=True)
+    cell = listing._cells(Long, 0, "", "1", is_selected=True, is_shortened=True)
     assert cell[0] == "->" and len(cell[2]) == 72 and cell[2].endswith(" ...") == is_cut
-    assert listing._cells(Long, 0, "", is_selected=True, is_shortened=False)[2] == Long.expression
+    assert listing._cells(Long, 0, "", "1", is_selected=True, is_shortened=False)[2] == Long.expression
   ranges = {f"x{i}": (0.0, 1.0) for i in range(7)}
   assert listing._range_text(ranges) == [f"x{i} 0 to 1" for i in range(6)] + ["..."]
   ranges.popitem()

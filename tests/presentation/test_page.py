@@ -38,7 +38,7 @@ def test_the_page_tells_all(rng):
   assert sources["C"] == lines[1].source("c") and sources["LaTeX"] == lines[1].latex
   assert {lines[1].source(language) for language in source_code.LANGUAGES} < set(sources.values())
   everything = "".join(root.itertext())
-  for told in ("y.csv", "2.2804 to 2.3196", "23/10", "a leap between rows", "tan(9*x)", "column 'x' is renamed",
+  for told in ("y.csv", "2.27952 to 2.32048", "23/10", "a leap between rows", "tan(9*x)", "column 'x' is renamed",
                "1 turn, 1.5 s, ended by exact, seed 3", "2 % of the target's spread"):
     assert told in everything
   pictures = [element.get("src") for element in elements if element.tag == "img"]

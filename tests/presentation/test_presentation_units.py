@@ -7,6 +7,7 @@ import types
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from symformer_jax.commands.tables import Table
 from symformer_jax.errors import InputError
@@ -65,12 +66,30 @@ def test_r2_shows_that_a_fit_is_not_perfect(r2, text):
 
 
 def test_intervals_hold_ninety_five_of_a_hundred():
-  from scipy import stats
-  low, high = numerals.interval(Constant(3.0, 0.5))
-  assert stats.norm.cdf(high, 3, 0.5) - stats.norm.cdf(low, 3, 0.5) == pytest.approx(0.95, abs=1e-4)
-  assert numerals.interval(Constant(3.0, None)) is None
+  for degrees in (1, 5, 100):
+    low, high = numerals.interval(Constant(3.0, 0.5), degrees)
+    assert stats.t.cdf(high, degrees, 3, 0.5) - stats.t.cdf(low, degrees, 3, 0.5) == pytest.approx(0.95)
+  assert numerals.interval(Constant(3.0, 0.5), 0) == pytest.approx((3 - 0.98, 3 + 0.98))
+  assert numerals.interval(Constant(3.0, None), 5) is None
   assert numerals.format_error(None) == "" and numerals.format_error(1.23456e-7) == "1.235e-07"
   assert numerals.shorten("1.23456*x2 + `a 1.23456` + 2.5e-10", 3) == "1.23*x2 + `a 1.23456` + 2.5e-10"
+
+
+def test_degrees_of_freedom_are_rows_that_count_less_constants():
+  line = equation("2.31*x + 1.12", constants=(Constant(2.31, 0.1), Constant(1.12, None)))
+  weights = np.ones(40)
+  weights[:10] = 0
+  assert numerals.degrees_of_freedom(result_of([line], 0, weights=weights), line) == 28
+  assert numerals.degrees_of_freedom(result_of([line], 0, num=8, weights=None), line) == 6
+
+
+def test_the_page_gives_the_interval_of_few_rows():
+  line = equation("2.31*x + 1.12", constants=(Constant(2.31, 0.1), Constant(1.12, 0.2)))
+  text = page.make_page(result_of([line], 0, num=8, weights=np.ones(8)), line,
+                        Table("t.csv", ("x",), "y", X[:8], Y[:8]), name="t")
+  half = stats.t.ppf(0.975, 6) * 0.1
+  assert f"{2.31 - half:.6g} to {2.31 + half:.6g}" in text
+  assert "an interval is 2.45 standard errors to either side (Student's t of 6 degrees of freedom" in text
 
 
 def test_the_table_of_the_front_in_latex():
@@ -125,7 +144,7 @@ def test_the_band_is_of_two_standard_errors_of_rows_that_count():
   at = corners[corners[:, 0] == 1]
   used = weights > 0
   errors = rounding.curve_errors(lines[1].node, X[used], Y[used], weights[used], np.array([[1.0]]))
-  assert np.ptp(at[:, 1]) == pytest.approx(2 * 1.96 * errors[0], rel=1e-6)
+  assert np.ptp(at[:, 1]) == pytest.approx(2 * stats.t.ppf(0.975, 30) * errors[0], rel=1e-6)
   _, plain, _ = figure_of(weights=None)
   assert len(plain["fit"].collections) == 1
 
@@ -318,7 +337,7 @@ def test_a_page_tells_of_data_search_and_constants():
                       ("search", "1 turn, 1.3 s, ended by exact, seed 3")):
     assert f"<tr><th>{name}</th><td>{value}</td></tr>" in text, name
   assert "<td>1</td><td>5.12346</td><td>not in the recommended formula</td>" in text
-  assert "2.31</td><td>0.012</td><td>2.28589 to 2.33411</td><td>231/100</td>" in re.sub(r"</?code>", "", text)
+  assert "2.31</td><td>0.012</td><td>2.2851 to 2.3349</td><td>231/100</td>" in re.sub(r"</?code>", "", text)
   for said in ("a note", "one", "two"):
     assert f">{said}<" in text
   assert "a leap" in text and "0.500000" in text

@@ -70,6 +70,54 @@ def test_rows_of_few_large_predictions_are_compared_with_their_like(rng):
   assert residuals.count_far(errors, x, rng.uniform(size=(200, 1))) == 1
 
 
+def test_counts_over_a_decade_grow_though_their_sizes_alone_may_be_chance():
+  times = np.linspace(0, 590, 60)
+  law = 640 * np.exp(-0.0047 * times)
+  told = alone = 0
+  for seed in range(40):
+    errors = np.random.default_rng(seed).poisson(law) - law
+    told += residuals.are_growing(errors, law, times[:, None])
+    alone += residuals._correlation(np.abs(errors), law) > residuals._deviations(CONFIG.chance)
+  assert told >= 15 and alone <= 10, (told, alone)
+
+
+def masses(rng):
+  x = 10 ** rng.uniform(-2.3, 3.5, 200)
+  return x, 3.4 * x**0.75
+
+
+def test_small_values_over_decades_that_a_formula_misses_are_told(rng):
+  x, law = masses(rng)
+  y = law * np.exp(0.28 * rng.standard_normal(200))
+  for sign in (1, -1):
+    found = look(f"{957 * sign} - {950 * sign}*exp(-0.00092*x)", x, sign * y)
+    assert 4 < found.decades < 5.5 and found.texts == [
+      f"y spans {found.decades:.1f} decades, and the formula misses the small values: --loss=log or --loss=auto (in "
+      "Python loss='log' or 'auto') lets them count"]
+  assert look("3.4*x**0.75", x, y).decades == 0  # off by 28 %, not by more than the values
+  y[0] = -0.1
+  assert look("957 - 950*exp(-0.00092*x)", x, y).decades == 0  # of two signs
+
+
+def test_within_three_decades_and_of_few_small_rows_nothing_is_missed(rng):
+  x = np.linspace(1, 30, 200)
+  assert look("30 - 20*exp(-0.1*x)", x, x**2).decades == 0
+  x, law = masses(rng)
+  some = np.sort(x)[-20:]
+  wide = np.concatenate([np.sort(x)[:9], some])
+  missed = look("957 - 950*exp(-0.00092*x)", wide, 3.4 * wide**0.75)
+  assert np.ptp(np.log10(wide)) > 4 and missed.decades == 0
+
+
+def test_exact_data_and_noise_of_the_range_over_decades_miss_nothing():
+  for seed in range(200):
+    rng = np.random.default_rng(seed)
+    x, law = masses(rng)
+    assert look("3.4*x**0.75", x, law).decades == 0
+    noisy = np.abs(law + 0.02 * np.ptp(law) * rng.standard_normal(200))  # of one sign, small rows are noise alone
+    assert look("3.4*x**0.75", x, noisy).decades == 0
+
+
 def test_within_a_decade_weights_by_size_would_change_little(rng):
   x = np.linspace(1, 5, 400)
   assert not look("2*x", x, 2 * x * (1 + 0.05 * rng.normal(size=400))).is_growing

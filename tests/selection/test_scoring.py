@@ -8,6 +8,16 @@ from symformer_jax.language import parser
 from symformer_jax.selection import scoring
 
 
+def test_r2_of_logarithms_is_that_of_a_fit_of_the_logarithm():
+  y, prediction, weights = np.array([1.0, 10.0, 100.0, 5.0]), np.array([2.0, 9.0, 150.0, -4.0]), np.ones(4)
+  weights[3] = 0
+  log_y, log_p = np.log(y[:3]), np.log(prediction[:3])
+  expected = 1 - np.sum((log_y - log_p) ** 2) / np.sum((log_y - log_y.mean()) ** 2)
+  assert scoring.log_r2(prediction, y, weights) == pytest.approx(expected)
+  assert scoring.log_r2(-prediction, -y, weights) == pytest.approx(expected)
+  assert scoring.log_r2(prediction, y, np.ones(4)) is None
+
+
 def test_scores_are_those_of_scikit_learn(rng):
   y, prediction, weights = rng.normal(size=50), rng.normal(size=50), rng.uniform(0.1, 2, 50)
   scores = scoring.score(prediction, y, weights)

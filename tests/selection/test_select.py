@@ -31,7 +31,7 @@ from symformer_jax.sources import closed_forms
 def test_exact_fits_read_as_a_person_would_write_them(found, truth, rng):
   x = rng.uniform(-5, 5, (100, 1))
   rows = Rows(x, scoring.evaluate(parser.parse(truth), x), np.ones(100))
-  best, _, _ = select.select([parser.parse(found)], rows, ["x"], seed=0)
+  best, *_ = select.select([parser.parse(found)], rows, ["x"], seed=0)
   assert printing.to_text(best.node, ["x"]) == truth
 
 
@@ -42,7 +42,7 @@ def test_a_good_fit_is_not_given_up_for_digits(found, noise):
   x = rng.uniform(0.1, 3, (50, 1))
   y = scoring.evaluate(parser.parse(found), x)
   y = y + noise * np.std(y) * rng.standard_normal(50)
-  best, _, _ = select.select([parser.parse(found)], Rows(x, y, np.ones(50)), ["x"], seed=0)
+  best, *_ = select.select([parser.parse(found)], Rows(x, y, np.ones(50)), ["x"], seed=0)
   assert best.r2 > 1 - 2 * noise**2
 
 
@@ -53,7 +53,7 @@ def test_simpler_constants_do_not_break_the_rules(found, is_kept):
   rng = np.random.default_rng(0)
   x = rng.uniform(0.1, 3, (50, 2))
   y = scoring.evaluate(parser.parse(found, ("x", "y")), x) + 0.05 * rng.standard_normal(50)
-  _, front, _ = select.select(
+  _, front, *_ = select.select(
     [parser.parse(found, ("x", "y"))], Rows(x, y, np.ones(50)), ["x", "y"], seed=0,
     is_allowed=lambda node: is_kept(printing.to_text(node, ["x", "y"])))
   assert front and all(is_kept(equation.expression) for equation in front)
@@ -93,7 +93,7 @@ def test_powers_of_numbers_stay_where_exponentials_are_forbidden(rng):
   x = rng.uniform(-2, 2, (100, 1))
   node = parser.parse("0.60653066**(x**2)")
   rows = Rows(x, scoring.evaluate(node, x), np.ones(100))
-  best, _, _ = select.select([node], rows, ["x"], seed=0, is_allowed=lambda n: "exp" not in printing.to_text(n, ["x"]))
+  best, *_ = select.select([node], rows, ["x"], seed=0, is_allowed=lambda n: "exp" not in printing.to_text(n, ["x"]))
   assert "exp" not in printing.to_text(best.node, ["x"])
 
 
@@ -105,7 +105,7 @@ def test_the_best_of_many_noisy_columns_is_no_law():
     best = int(np.argmax([abs(np.corrcoef(column, y)[0, 1]) for column in x.T]))
     names = [f"c{i}" for i in range(400)]
     nodes = [parser.parse(text, names) for text in ("0.1", f"0.9*c{best}", f"0.9*c{best} + 0.1")]
-    chosen, _, _ = select.select(nodes, Rows(x, y, np.ones(25)), names, seed=0)
+    chosen, *_ = select.select(nodes, Rows(x, y, np.ones(25)), names, seed=0)
     assert chosen.node.is_number
 
 
@@ -117,7 +117,7 @@ def test_what_fits_the_noise_is_not_listed(noise, is_listed, rng):
   polynomial = np.polynomial.Polynomial.fit(x[:, 0], y, 9).convert().coef
   text = "+".join(f"({c!r})*x**{p}" for p, c in enumerate(polynomial.tolist()))
   nodes = [parser.parse("2*x"), parser.parse(text if noise else "2*x + 0.1*sin(9*x)**2")]
-  best, front, _ = select.select(nodes, Rows(x, y, np.ones(25)), ["x"], seed=0)
+  best, front, *_ = select.select(nodes, Rows(x, y, np.ones(25)), ["x"], seed=0)
   assert any(equation.mse < 0.6 * np.mean((y - 2 * x[:, 0]) ** 2) for equation in front) == is_listed
   assert best in front
 
@@ -125,7 +125,7 @@ def test_what_fits_the_noise_is_not_listed(noise, is_listed, rng):
 def test_without_sums_a_product_of_exponentials_is_rounded_all_the_same(rng):
   x = rng.uniform(0.1, 3, (60, 2))
   node = parser.parse("2.00000001234*exp(0.30000000123*x)*exp(0.4999999987*y)", ("x", "y"))
-  best, _, _ = select.select([node], Rows(x, scoring.evaluate(node, x), np.ones(60)), ["x", "y"], seed=0,
+  best, *_ = select.select([node], Rows(x, scoring.evaluate(node, x), np.ones(60)), ["x", "y"], seed=0,
                              is_allowed=lambda n: all(part.token != "+" for part in expression.walk(n)))
   assert printing.to_text(best.node, ["x", "y"]) == "2*exp(0.3*x)*exp(0.5*y)"
 
@@ -140,7 +140,7 @@ def large_rows(num=6000, seed=0):
 def test_what_is_listed_is_fitted_to_all_rows():
   rows = large_rows()
   line = np.polyfit(rows.x[:, 0], rows.y, 1, w=np.sqrt(rows.weights))
-  best, front, _ = select.select([parser.parse("2.3*x**1.25 + 0.3")], rows, ("x",), seed=0,
+  best, front, *_ = select.select([parser.parse("2.3*x**1.25 + 0.3")], rows, ("x",), seed=0,
                                  yardsticks=closed_forms.fit(rows, range(rows.x.shape[1])))
   shown = next(e for e in front if e.complexity == 5)
   least = np.average((np.polyval(line, rows.x[:, 0]) - rows.y) ** 2, weights=rows.weights)
@@ -170,7 +170,7 @@ def test_sums_over_chunks_are_those_of_all_rows_at_once(monkeypatch):
 def test_tables_of_more_rows_than_a_chunk_are_selected_from():
   """Above `scoring.CHUNK_ROWS` and those that a local model takes at once: constants and errors of all rows."""
   rows = large_rows(scoring.CHUNK_ROWS + 5000)
-  best, _, _ = select.select([parser.parse("2.3*x**1.25 + 0.3")], rows, ("x",), seed=0,
+  best, *_ = select.select([parser.parse("2.3*x**1.25 + 0.3")], rows, ("x",), seed=0,
                           yardsticks=closed_forms.fit(rows, (0,)))
   fitted, covariance = optimize.curve_fit(lambda x, a, b, c: a * x**b + c, rows.x[:, 0], rows.y, (2.3, 1.25, 0.3),
                                           sigma=rows.weights**-0.5)
@@ -191,7 +191,7 @@ def test_the_staircase_falls_whatever_rows_count(seed, kind):
   texts = ["2/x + 0.4", "3*exp(-0.5*x) + 1", "1/(0.3*x + 0.2)", "4 - 2*sqrt(x)", "0.1*x**2 - 1.2*x + 4",
            "2*exp(-0.4*x) + 0.1*sin(2*x) + 1", "0.3*sin(x) + 2/x"]
   nodes = [rounding.refit_constants(parser.parse(text), rows.x, rows.y, rows.weights) for text in texts]
-  best, front, _ = select.select(nodes, rows, ("x",), seed=0, yardsticks=closed_forms.fit(rows, (0,)))
+  best, front, *_ = select.select(nodes, rows, ("x",), seed=0, yardsticks=closed_forms.fit(rows, (0,)))
   proper = [line for line in front if line is best or not (choice.is_linear(line.node) or line.node.is_number)]
   assert all(a.complexity < b.complexity and a.mse > b.mse for a, b in zip(proper, proper[1:], strict=False))
 
@@ -203,7 +203,7 @@ def test_what_was_left_out_is_told_with_its_reason(rng):
   row = x[4, 0] + 0.001
   needle = parser.parse(f"2*x + 0.003/({row} - x)")
   rows = Rows(x, y, np.ones(17))
-  _, front, rejected = select.select([parser.parse("2*x"), needle], rows, ("x",), seed=0)
+  _, front, rejected, _ = select.select([parser.parse("2*x"), needle], rows, ("x",), seed=0)
   assert [each.reason for each in rejected] == ["a pole or needle between rows that no row tells of"]
   assert "/" in rejected[0].expression and rejected[0].r2 > max(line.r2 for line in front)
 
@@ -220,10 +220,10 @@ def test_to_look_only_at_what_would_be_listed_changes_no_list(seed, monkeypatch)
   nodes = [rounding.refit_constants(parser.parse(text.format(p=p, q=q)), rows.x, rows.y, rows.weights)
            if "{" not in text else parser.parse(text.format(p=p, q=q)) for text in texts]
   ask = [nodes, rows, ("x",)]
-  best, front, _ = select.select(*ask, seed=0, yardsticks=closed_forms.fit(rows, (0,)))
+  best, front, *_ = select.select(*ask, seed=0, yardsticks=closed_forms.fit(rows, (0,)))
   monkeypatch.setattr(
     select._SoundnessCheck, "sound", lambda self, some, choose: choose([n for n in some if self._is_sound(n)]))
-  other, others, _ = select.select(*ask, seed=0, yardsticks=closed_forms.fit(rows, (0,)))
+  other, others, *_ = select.select(*ask, seed=0, yardsticks=closed_forms.fit(rows, (0,)))
   assert (best.expression, [line.expression for line in front]) == (
     other.expression, [line.expression for line in others])
 

@@ -245,7 +245,7 @@ def test_a_list_runs_from_simple_to_accurate_with_the_yardsticks_in_their_places
   rows = rows_of(x, x**1.5 + 2 + 0.3 * np.cos(40 * x))
   yardsticks = [expression.number(float(rows.y.mean())), parse("3.5*x - 2.5")]
   nodes = [parse("x**1.5 + 2"), parse("x**1.5 + 2*x"), parse("x**1.4 + 2 + 0.001*sin(x)")]
-  best, listed, rejected = select.select(nodes, rows, NAMES, seed=0, yardsticks=yardsticks, may_fit=False)
+  best, listed, rejected, _ = select.select(nodes, rows, NAMES, seed=0, yardsticks=yardsticks, may_fit=False)
   assert best.node == nodes[0] and best in listed and not rejected
   figures = [(line.complexity, -line.mse) for line in listed]
   assert [line.node for line in listed] == [*yardsticks, nodes[0]] and figures == sorted(figures)
@@ -355,7 +355,7 @@ def test_of_large_tables_what_is_chosen_last_is_chosen_by_its_digits(monkeypatch
     (len(self.rows), is_rounded)) or chosen(self, nodes, is_rounded=is_rounded))
   x = np.linspace(1, 9, 40)
   config = dataclasses.replace(DEFAULT.selection, max_rows=20)
-  best, _, _ = select.select([parse("2.5*x"), parse("2.5*x + sin(x)")], rows_of(x, 2.5 * x), NAMES, seed=0,
+  best, *_ = select.select([parse("2.5*x"), parse("2.5*x + sin(x)")], rows_of(x, 2.5 * x), NAMES, seed=0,
                              may_fit=False, config=config)
   assert asked == [(20, False), (20, True)] and best.node == parse("2.5*x") and best.mse == 0
 

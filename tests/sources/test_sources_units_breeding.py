@@ -2,6 +2,7 @@
 
 import dataclasses
 from types import SimpleNamespace
+import warnings
 
 import jax
 import numpy as np
@@ -245,6 +246,17 @@ def test_whole_programs_are_enrolled_in_blocks_of_one_size(monkeypatch):
   assert blocks == [([1, 2, 3, 4], [0] * 4)]
 
 
+def test_constants_beyond_single_precision_are_enrolled_as_infinite_without_a_word(monkeypatch):
+  breeder, seen = breeder_of(num_children=4), []
+  monkeypatch.setattr(variation, "enroll", lambda block, choices, *, vocab, size: seen.append(block) or (block, None))
+  monkeypatch.setattr(jax.tree, "map", lambda f, tree: tree)
+  monkeypatch.setattr(breeder, "_fit", lambda genomes, traits, tries, layer: people([1.0]))
+  with warnings.catch_warnings():
+    warnings.simplefilter("error")
+    breeder._enroll(Genome(np.ones((4, SIZE), np.int32), np.full((4, SIZE), -1e300)), {}, layer=0)
+  assert seen[0].values.dtype == np.float32 and np.all(np.isneginf(seen[0].values))
+
+
 # --- a generation ----------------------------------------------------------------------------------------------------
 
 
@@ -282,6 +294,15 @@ def test_formulas_breed_by_their_excess_over_the_front_of_their_group_all_groups
   assert asked["num"] == breeder._config.num_children and asked["num_edits"] == 2
   assert asked["size"] == programs.MAX_TOKENS and asked["more"] == np.float32(0.35)
   assert layers == [0, 1, 0, 1]  # a parent beyond the last is the last
+
+
+def test_constants_beyond_single_precision_breed_as_infinite_without_a_word(monkeypatch):
+  donors = donors_of(9, 1)
+  donors.values[0, 0] = 1e300
+  with warnings.catch_warnings():
+    warnings.simplefilter("error")
+    asked, _ = children_of(breeder_of(num_places=2), people([1e-2, 0.5]), donors, monkeypatch, [0])
+  assert asked["stock"].values[:, 0].tolist() == [1, 2, np.inf, 1]
 
 
 def test_where_there_are_more_than_places_the_worst_do_not_breed(monkeypatch):

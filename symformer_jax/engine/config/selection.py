@@ -299,11 +299,19 @@ class HintsConfig:
     rows_per_part, max_parts: rows of like predictions whose errors are compared, and how many such parts there are.
     together: share of far rows that have one beside them in x which lies `off` on the same side, from which on they are
       taken for a peak that the formula misses: of one row in ten at random one in seven has.
-    chance: with which errors that do not grow look as if they did; chance_beside: with which those of neighbouring
-      rows do: a parabola for an exponential leaves more where it is large, and one in twenty such fits passed the
-      first test.
+    chance, chance_beside: with which errors that do not grow look as if they did, and with which the differences of
+      those of neighbouring rows do. A parabola for an exponential leaves more where it is large: one in twenty such
+      fits passed the first test, so both are asked, each beyond `chance_beside`. The sum of their deviates is that of
+      the two chances: of 60 counts over a factor of 16 that finds four in ten, the first beyond `chance` by itself one
+      in six; of 15 000 sets of equal errors the sum finds 8, the first none.
     ratio, tail: how much larger the largest predictions are than the least, but for this share of them at each end,
       for weights by size to change anything.
+    wide: largest value by the least from which on y spans decades: below, the small half of the range is within a
+      factor of 30 of the large one, and weights of squares are no other than those of most tables.
+    min_small: small values that are to be there: the median of fewer is that of one or two rows.
+    missed: share of a small value that the errors of most are to exceed: from 1 on a formula says no more of them than
+      0 would.
+    beyond_scatter: times the scatter of neighbouring small rows that errors there are to be: noise alone gives 0.7.
   """
 
   min_rows: int = 20
@@ -319,6 +327,10 @@ class HintsConfig:
   chance_beside: float = 0.01
   ratio: float = 10.0
   tail: float = 0.05
+  wide: float = 1e3
+  min_small: int = 10
+  missed: float = 1.0
+  beyond_scatter: float = 3.0
 
   def __post_init__(self) -> None:
-    check_counts(self, "min_rows", "max_rows", "rows_per_part", "max_parts")
+    check_counts(self, "min_rows", "max_rows", "rows_per_part", "max_parts", "min_small")

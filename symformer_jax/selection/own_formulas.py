@@ -1,0 +1,89 @@
+"""What becomes of the user's own formulas: their named constants with errors, and why one is not recommended."""
+
+from collections.abc import Sequence
+import math
+from typing import NamedTuple
+
+from symformer_jax.engine.config import DEFAULT, SelectionConfig
+from symformer_jax.engine.rows import Rows
+from symformer_jax.language import expression, parser, printing
+from symformer_jax.language.expression import SYMBOL, Node, walk
+from symformer_jax.refinement import refine
+from symformer_jax.results import Guess
+from symformer_jax.selection import rounding, scoring, soundness
+from symformer_jax.selection.select import Own, Selection
+
+
+class Fitted(NamedTuple):
+  """A guess as it fits best: its text, the tree in full digits, values and errors of its names (see `Guess`)."""
+
+  text: str
+  node: Node
+  constants: dict[str, float]
+  errors: dict[str, float | None]
+
+
+def fit(
+  text: str, filled: Node, rows: Rows, names: Sequence[str], *, config: SelectionConfig = DEFAULT.selection
+) -> Fitted:
+  """Fits the names of a guess, or where it has none its numbers.
+
+  Args:
+    text: a formula over columns of these names; other names are constants.
+    filled: the same with numbers near the best ones for its names.
+    rows: all that the fit is of.
+  """
+  trees = [parser.parse(text, names, allow_symbols=True, expands=expands) for expands in (False, True)]
+  node, start = next(((tree, start) for tree in trees if (start := _start_of(tree, filled))), (filled, None))
+  if start is None:
+    return Fitted(text, rounding.refit_constants(filled, rows.x, rows.y, rows.weights, config=config), {}, {})
+  found = refine.fit_names(node, rows.x, rows.y, rows.weights, [start])
+  if found is None:
+    return Fitted(text, filled, {}, {})
+  errors = {name: error if math.isfinite(error) else None for name, error in found.stderr.items()}
+  return Fitted(text, found.node, found.values, errors)
+
+
+def tell(fits: Sequence[Fitted], chosen: Selection, rows: Rows, names: Sequence[str]) -> tuple[Guess, ...]:
+  """What became of each guess; `chosen.own` has its judgement, in the same order."""
+  return tuple(_tell(each, own, chosen, rows, names) for each, own in zip(fits, chosen.own, strict=True))
+
+
+def _tell(fitted: Fitted, own: Own, chosen: Selection, rows: Rows, names: Sequence[str]) -> Guess:
+  scores = scoring.score(scoring.evaluate(fitted.node, rows.x), rows.y, rows.weights)
+  if not math.isfinite(scores.mse):
+    return Guess(fitted.text, "", {}, {}, None, None, None, "not defined on all rows")
+  return Guess(fitted.text, printing.to_text(own.node, names), fitted.constants, fitted.errors, scores.r2,
+               math.sqrt(scores.mse), own.line, _reason(own, scores.mse, chosen))
+
+
+def _reason(own: Own, mse: float, chosen: Selection) -> str:
+  """Why a guess is not recommended; nothing where it is."""
+  if own.fault:
+    return f"rejected ({soundness.REASONS[own.fault]})"
+  if own.line is None:
+    better = [i for i, other in enumerate(chosen.front)
+              if other.complexity <= expression.complexity(own.node) and other.mse <= mse]
+    return f"line {better[-1]} is no longer and no less accurate" if better else "no line of the front"
+  listed = chosen.front[own.line]
+  if listed is chosen.best:
+    return ""
+  if listed.complexity > chosen.best.complexity:
+    return "longer than the recommended formula for what it gains"
+  return "less accurate than the recommended formula"
+
+
+def _start_of(node: Node, filled: Node) -> list[float] | None:
+  """What the names of a tree are in one with numbers in their place, in the order in which they stand first; None for
+  another tree.
+  """
+  own, other = list(walk(node)), list(walk(filled))
+  if len(own) != len(other):
+    return None
+  found: dict[str, float] = {}
+  for part, there in zip(own, other, strict=True):
+    if part.token == SYMBOL and there.is_number:
+      found.setdefault(part.value, there.value)
+    elif part.token != there.token:
+      return None
+  return list(found.values())

@@ -1,0 +1,91 @@
+"""What becomes of guesses: listed where nothing simpler is as good, their constants with errors, and why not else."""
+
+import numpy as np
+import pytest
+
+import symformer_jax
+from symformer_jax.engine.rows import Rows
+from symformer_jax.language import parser
+from symformer_jax.refinement import named
+from symformer_jax.selection import own_formulas, select
+from symformer_jax.sources import closed_forms
+
+DAY = np.arange(0.0, 40, 3)
+VOLUME = np.array([8.8498, 28.197, 78.879, 144.91, 256.62, 456.34, 560.65, 662.92, 788.83, 973.43, 1116.4, 1095.4,
+                   1218.1, 1379.6])
+SUBSTRATE = np.array([0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20])
+RATE = np.array([0.030454, 0.056088, 0.092923, 0.15739, 0.26223, 0.33121, 0.37916, 0.4168, 0.43607, 0.44074])
+
+
+def fill(text, **values):
+  """The guess with numbers for its names, as the search has it."""
+  node = parser.parse(text, ["x"], allow_symbols=True)
+  return named.NamedFormula(node, named.symbols(node)).with_values(values)
+
+
+def ask(x, y, text, others=(), **values):
+  """The selection and what it says of the guess, among these other formulas and the closed forms."""
+  rows = Rows(x[:, None], y, np.ones(len(y)))
+  fitted = own_formulas.fit(text, fill(text, **values), rows, ["x"])
+  nodes = [*map(parser.parse, others), fitted.node]
+  chosen = select.select(nodes, rows, ["x"], seed=0, yardsticks=closed_forms.fit(rows, (0,)), guesses=[fitted.node])
+  [guess] = own_formulas.tell([fitted], chosen, rows, ["x"])
+  return chosen, guess
+
+
+def test_a_guess_is_listed_though_a_formula_that_is_not_beats_it():
+  chosen, guess = ask(DAY, VOLUME, "a*exp(-b*exp(-c*x))", ["exp(8.2*x/(x + 5.37))"], a=1500, b=4.5, c=0.08)
+  assert "exp(-4.7" in chosen.front[-1].expression and guess.line == len(chosen.front) - 1
+  assert guess.expression == chosen.front[-1].expression and guess.r2 == pytest.approx(0.993706, abs=1e-6)
+  assert guess.reason == "longer than the recommended formula for what it gains"
+  assert chosen.best.complexity == 5
+
+
+@pytest.mark.parametrize("text", ["m*x/(K + x)", "(m + 0*K)*x/(x + K)"])
+def test_constants_of_a_guess_have_the_errors_of_a_fit_of_its_names(text):
+  rows = Rows(SUBSTRATE[:, None], RATE, np.ones(10))
+  fitted = own_formulas.fit(text, fill(text, m=0.4, K=0.3), rows, ["x"])
+  plain = symformer_jax.refine("m*x/(K + x)", SUBSTRATE, RATE)
+  assert fitted.constants == pytest.approx(plain.constants, rel=1e-6)
+  assert fitted.errors == pytest.approx(plain.stderr, rel=1e-4) and list(fitted.constants)[0] == "m"
+
+
+def test_rows_count_as_their_weights_in_the_fit_of_a_guess():
+  weights = 1 / RATE**2
+  fitted = own_formulas.fit("m*x/(K + x)", fill("m*x/(K + x)", m=0.4, K=0.3),
+                            Rows(SUBSTRATE[:, None], RATE, weights / weights.mean()), ["x"])
+  assert fitted.constants == pytest.approx(
+    symformer_jax.refine("m*x/(K + x)", SUBSTRATE, RATE, sigma=RATE).constants, rel=1e-6)
+
+
+def test_a_guess_in_other_terms_is_the_simpler_line():
+  chosen, guess = ask(SUBSTRATE, RATE, "m*x/(K + x)", ["1/(0.81/x + 2.225)"], m=0.4, K=0.3)
+  assert chosen.front[guess.line].expression == "1/(0.81/x + 2.225)" and guess.reason == ""
+  assert sum("x" in line.expression and line.r2 > 0.99 for line in chosen.front) == 1
+
+
+def test_a_guess_whose_constants_were_snapped_is_that_line(rng):
+  x = rng.uniform(0.1, 10, 400)
+  y = 5 * x / (2 + x) + 0.1 * rng.standard_normal(400)
+  chosen, guess = ask(x, y, "m*x/(K + x)", ["5*x/(x + 2)"], m=5.1, K=2.1)
+  assert chosen.best.expression == "5*x/(x + 2)" and chosen.front[guess.line] is chosen.best and guess.reason == ""
+  assert sum(line.complexity == 8 for line in chosen.front) == 1
+
+
+def test_a_constant_that_the_rows_do_not_determine_has_no_error():
+  _, guess = ask(DAY, VOLUME, "a*x*b + c", a=30.0, b=1.2, c=-100.0)
+  assert guess.errors["a"] is None is guess.errors["b"] and guess.errors["c"] > 0
+
+
+@pytest.mark.parametrize(("text", "reason"), [
+  ("a/(x - 4.5)", "rejected (leaves the data's range between rows)"),
+  ("a*log(x - 9)", "not defined on all rows"),
+  ("a*x**2 + b", "line 2 is no longer and no less accurate")])
+def test_why_a_guess_is_not_listed_is_said(text, reason):
+  _, guess = ask(DAY, VOLUME, text, a=2.5, b=-7.0)
+  assert guess.line is None and guess.reason == reason and (guess.r2 is None) == ("all rows" in reason)
+
+
+def test_numbers_of_a_guess_without_names_are_fitted():
+  _, guess = ask(SUBSTRATE, RATE, "0.4*x/(0.3 + x)")
+  assert guess.constants == {} and guess.expression == "0.4495*x/(x + 0.364)" and guess.reason == ""
