@@ -27,8 +27,9 @@ _EXACT = 1e-13
 def find_reductions(x: np.ndarray, y: np.ndarray, config: ReductionsConfig) -> list[Reduced]:
   """Tables of fewer columns that changes lead to, one after the other: by changes whose numbers are simple; then also
   by others, whose numbers are known to a few digits. The first, or the table itself, with logarithms of columns where
-  these make it a polynomial, and of two columns with a function of both for one of them where that makes it a sum or a
-  product of functions of one column each (`coordinates`). Empty where there are none.
+  these make it a polynomial; of two columns of which no change makes one also the table with a function of both for one
+  of them where that makes it a sum or a product of functions of one column each (`coordinates`). Empty where there are
+  none.
 
   Args:
     x: [N, D], y [N]: finite, no column nor y the same in all rows.
@@ -40,7 +41,8 @@ def find_reductions(x: np.ndarray, y: np.ndarray, config: ReductionsConfig) -> l
   first = found[0] if found else reduced_tables.whole(x, y)
   logarithms = find_logarithms(first, config)
   others = [first.with_logarithms(logarithms)] if logarithms else []
-  joined = find_coordinates(first.x, first.y, config.coordinates, config.surrogate) if first.x.shape[1] == 2 else None
+  is_asked = not found and x.shape[1] == 2
+  joined = find_coordinates(x, y, config.coordinates, config.surrogate) if is_asked else None
   return [*found, *others, *([first.with_column(*joined)] if joined else [])]
 
 

@@ -62,8 +62,8 @@ class CoordinatesConfig:
 
   # Functions of y that may be sums of functions of one column each then.
   links: tuple[str, ...] = ("y", "exp")
-  # Rows of the smooth functions that are compared, and steps of each: 1/100 s.
-  num_rows: int = 96
+  # Rows of the smooth functions that are compared, and steps of each: 1/200 s.
+  num_rows: int = 72
   num_steps: int = 20
   # Errors of rows left out, in spreads of y: above the first of a function of both columns nothing is known; those of
   # a sum are so many times as large at most, or below the last. Of eight such sums one is the nearest by chance.
