@@ -87,7 +87,7 @@ class ReductionsConfig:
   sources: tuple[str, ...] = (
     "closed_forms", "enumeration", "quadratics", "oscillations", "rationals", "exact_fractions",
     "linked_fractions", "two_constants", "function_fractions", "curves", "wave_fractions", "single_index",
-    "separable", "library", "partitions", "varying", "triples", "ridges", "parts", "remainders", "replacements")
+    "separable", "library", "varying", "triples", "ridges", "parts", "remainders", "replacements")
   # Formulas of the smaller table that come back after each of its turns, the best first.
   num_kept: int = 24
   # Rows that the smooth function goes through (time goes with the cube), and those there have to be for a column.
