@@ -33,7 +33,8 @@ class Partition(NamedTuple):
 
 @np.errstate(all="ignore")  # what is not finite is no sum
 def find_partition(x: np.ndarray, y: np.ndarray, link: str, config: PartitionsConfig) -> Partition | None:
-  """The finest that predicts rows left out as well as a coarser one does; None where there is none.
+  """The finest that predicts rows left out as well as a coarser one does; None where there is none, and where all but
+  one group are powers of columns, factors of y: those take exact tables away (`invariances`).
 
   Args:
     x: [N, D], y [N]: finite, not the same in all rows; link: a name in `LINKS`.
@@ -52,7 +53,19 @@ def find_partition(x: np.ndarray, y: np.ndarray, link: str, config: PartitionsCo
   if best is None or len(best.sum.groups) == 1:
     return None
   found = fit_partition(x, y, link, best.sum.groups, config.surrogate)
-  return found if found is not None and found.error <= config.most_error else None
+  if found is None or found.error > config.most_error:
+    return None
+  plain = [_is_power(x[:, group[0]], function(x[:, list(group)]), found.sum.errors) for group, function in
+           zip(found.sum.groups, found.sum.functions, strict=True) if len(group) == 1 and link == "exp"]
+  return found if len(found.sum.groups) - sum(plain) > 1 else None
+
+
+def _is_power(x: np.ndarray, logarithm: np.ndarray, errors: np.ndarray) -> bool:
+  """Whether a function, of which the logarithm [N] is known to some errors [N], is a multiple of a power of x [N]."""
+  if np.any(x <= 0):
+    return False
+  line = np.polyval(np.polyfit(np.log(x), logarithm, 1), np.log(x))
+  return bool(np.median(np.abs(line - logarithm)) <= 3 * np.median(np.abs(errors)))
 
 
 def fit_partition(x: np.ndarray, y: np.ndarray, link: str, groups: Groups, config: SurrogateConfig) -> Partition | None:

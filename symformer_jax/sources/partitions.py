@@ -22,6 +22,7 @@ from symformer_jax.engine.options import SearchOptions
 from symformer_jax.engine.rows import Rows
 from symformer_jax.engine.source import Proposal, Question, Source
 from symformer_jax.engine.task import Task
+from symformer_jax.language import programs
 from symformer_jax.language.expression import Node, chain, number, with_columns
 from symformer_jax.language.tidy import tidy
 from symformer_jax.sources import additive_groups, pair_sums, terms, unknown_functions
@@ -69,7 +70,8 @@ class Split:
 
   def new(self, num_sets: int) -> Iterator[Node]:
     """Formulas of y: what is new of each part with the likeliest of the others."""
-    return in_turn([self._with(place, form, num_sets) for place, part in enumerate(self.parts) for form in part.new])
+    whole = in_turn([self._with(place, form, num_sets) for place, part in enumerate(self.parts) for form in part.new])
+    return (node for node in whole if programs.size(node) <= programs.MAX_TOKENS)
 
   def _with(self, place: int, form: Form, num_sets: int) -> Iterator[Node]:
     choices = [[form] if i == place else part.forms[:num_sets] for i, part in enumerate(self.parts)]

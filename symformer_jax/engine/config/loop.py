@@ -100,7 +100,7 @@ class BudgetConfig:
   # as well, these make exact tables, and of 75 formulas six were lost when groups came first.
   early: tuple[tuple[str, int, str], ...] = (
     ("exact_fractions", 1, "closed_forms"), ("product_units", 1, "enumeration"), ("separable", 1, "enumeration"),
-    ("product_units", 2, "quadratics"), ("reductions", 18, "quadratics"), ("partitions", 10, "quadratics"),
+    ("partitions", 12, "quadratics"), ("product_units", 2, "quadratics"), ("reductions", 18, "quadratics"),
     ("product_units", 1, "quadratics"),
     ("remainders", 1, "rationals"), ("remainders", 1, "phases"), ("transformer", 1, "library"),
     ("remainders", 1, "library"), ("remainders", 1, "pairs"), ("product_units", 2, "exact_fractions"),

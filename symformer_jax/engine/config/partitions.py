@@ -34,8 +34,8 @@ class PartitionsConfig:
   # Sources that are asked of a group of several columns, in the order of `registry.SOURCES`; formulas of it that come
   # back after each turn, with so many sets of those of the other groups.
   sources: tuple[str, ...] = (
-    "closed_forms", "exact_fractions", "enumeration", "product_units", "separable", "short_forms", "quadratics",
-    "rationals", "linked_fractions", "single_index", "library", "varying", "pairs", "remainders", "replacements")
+    "closed_forms", "separable", "short_forms", "quadratics", "product_units", "reductions", "rationals",
+    "single_index", "library", "varying", "pairs", "remainders", "replacements")
   num_kept: int = 16
   num_sets: int = 3
   num_formulas: int = 96
@@ -48,6 +48,6 @@ class PartitionsConfig:
     check_counts(self, "num_rows", "num_steps", "num_last_rows", "rows_per_column", "max_columns", "max_apart",
                  "num_kept", "num_sets")
     check_names("sources", self.sources, tuple(
-      name for name in SOURCES if name not in ("partitions", "reductions", "guesses", "transformer")))
+      name for name in SOURCES if name not in ("partitions", "guesses", "transformer")))
     for some in self.links:
       check_names("links", some, LINKS)
