@@ -20,7 +20,7 @@ def rounding_variance(values: np.ndarray) -> float:
   last = min(decimal for _, decimal, _ in written)
   most = max(digits for *_, digits in written)
   units = [10.0 ** max(last, math.floor(math.log10(size)) + 1 - most) for size, *_ in written]
-  return float(np.sum(np.square(units)) / 12 / len(finite))
+  return float(np.mean(np.square(units)) / 12)
 
 
 def _digits(value: float) -> tuple[int, int]:

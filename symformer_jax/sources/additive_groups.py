@@ -7,6 +7,7 @@ neural network (Udrescu et al. 2020, sec. II.E).
 
 from collections.abc import Iterator
 import itertools
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -75,7 +76,8 @@ def fit_partition(x: np.ndarray, y: np.ndarray, link: str, groups: Groups, confi
   if not (np.all(np.isfinite(target)) and np.ptp(target) > 0):
     return None
   found = gaussian_process.fit_sum(x, target, groups, config)
-  return found and Partition(link, found, gaussian_process.typical_error(found.errors / steepness, y))
+  error = math.inf if found is None else gaussian_process.typical_error(found.errors / steepness, y)
+  return Partition(link, found, error) if found is not None and math.isfinite(error) else None
 
 
 def _finer(groups: Groups, config: PartitionsConfig) -> Iterator[Groups]:

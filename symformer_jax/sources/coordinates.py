@@ -29,6 +29,7 @@ def find_coordinates(
   Returns:
     `(the column that makes way, what takes its place)`; None where there is none, or y is such a sum already.
   """
+  joined = list(_joined(x))
   some = np.random.default_rng(0).permutation(len(y))[: config.num_rows]
   x, y, brief = x[some], y[some], surrogate.with_steps(config.num_steps)
   ways: list[tuple[float, int, Node]] = []
@@ -37,10 +38,10 @@ def find_coordinates(
     whole, alone = tried(x, groups=_TOGETHER), tried(x, groups=_APART)
     if whole is None or whole.error > config.most_error:
       continue
-    most = max(config.far_better * whole.error, config.fine)
-    if alone is not None and alone.error <= most:
+    if alone is not None and alone.error <= max(config.most_worse * whole.error, config.fine):
       continue
-    for column, node in _joined(x):
+    most = max(config.far_better * whole.error, config.fine)
+    for column, node in joined:
       shown = x.copy()
       shown[:, column] = expression.evaluate(node, x)
       found = tried(shown, groups=_APART) if np.all(np.isfinite(shown)) and np.ptp(shown[:, column]) > 0 else None

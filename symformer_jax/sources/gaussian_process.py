@@ -149,7 +149,7 @@ def fit_sum(x: np.ndarray, target: np.ndarray, groups: Groups, config: Surrogate
   """The likeliest sum of functions of groups of columns, in logarithms of columns that go over decades.
 
   Args:
-    x: [N, D], target [N]: finite, and not the same in all rows; groups: all columns, each once.
+    x: [N, D]: finite; target [N]: finite, and not the same in all rows; groups: all columns, each once.
 
   Returns:
     None where nothing is known.
@@ -157,6 +157,7 @@ def fit_sum(x: np.ndarray, target: np.ndarray, groups: Groups, config: Surrogate
   is_log = np.array([is_wide(column, config.wide) for column in x.T])
   scaled = _in_logarithms(x, is_log)
   centre, spread, level, size = scaled.mean(axis=0), scaled.std(axis=0), target.mean(), target.std()
+  spread = np.where(spread > 0, spread, 1.0)  # of a column that is the same in these rows nothing depends
   kernel = _Kernel((scaled - centre) / spread, (target - level) / size, groups)
   parameters = _most_likely(kernel, config)
   solved = kernel.solve(parameters)

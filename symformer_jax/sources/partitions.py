@@ -7,20 +7,17 @@ put together, and its constants are fitted once more.
 """
 
 from collections.abc import Iterator, Sequence
+import contextlib
 import dataclasses
 import itertools
-import math
 
-import jax
 import numpy as np
 
-from symformer_jax.engine import loop
 from symformer_jax.engine.clock import Clock
 from symformer_jax.engine.config import PartitionsConfig
 from symformer_jax.engine.loop import Search, Turn
-from symformer_jax.engine.options import SearchOptions
 from symformer_jax.engine.rows import Rows
-from symformer_jax.engine.source import Proposal, Question, Source
+from symformer_jax.engine.source import Proposal, Question
 from symformer_jax.engine.task import Task
 from symformer_jax.language import programs
 from symformer_jax.language.expression import Node, chain, number, with_columns
@@ -29,7 +26,7 @@ from symformer_jax.sources import additive_groups, pair_sums, terms, unknown_fun
 from symformer_jax.sources.additive_groups import Partition
 from symformer_jax.sources.in_turn import in_turn
 from symformer_jax.sources.links import LINKS
-from symformer_jax.sources.smaller_tasks import smaller_task
+from symformer_jax.sources.smaller_tasks import OfOtherTables, smaller_task
 from symformer_jax.sources.unknown_functions import Table, Tabulated
 
 # A formula of a group in the user's columns, and what it costs in nats.
@@ -74,10 +71,12 @@ class Split:
     return (node for node in whole if programs.size(node) <= programs.MAX_TOKENS)
 
   def _with(self, place: int, form: Form, num_sets: int) -> Iterator[Node]:
-    choices = [[form] if i == place else part.forms[:num_sets] for i, part in enumerate(self.parts)]
-    sets = sorted(itertools.product(*choices), key=lambda chosen: sum(nats for nats, _ in chosen))
-    for chosen in sets[:num_sets]:
-      yield self._whole([node for _, node in chosen])
+    sets: list[tuple[float, tuple[Node, ...]]] = [(0.0, ())]
+    for i, part in enumerate(self.parts):
+      longer = [(nats + more, (*some, node)) for (nats, some), (more, node) in
+                itertools.product(sets, [form] if i == place else part.forms)]
+      sets = sorted(longer, key=lambda chosen: chosen[0])[:num_sets]
+    return (self._whole(nodes) for _, nodes in sets)
 
   def _whole(self, nodes: Sequence[Node]) -> Node:
     """In the user's columns and units."""
@@ -87,50 +86,26 @@ class Split:
 
 
 @dataclasses.dataclass(frozen=True)
-class Partitions:
-  """Groups of columns: the first turn looks for them, each further one is one of other sources' for each.
+class Partitions(OfOtherTables):
+  """Groups of columns: the first turn looks for them, each further one is one of other sources' for each."""
 
-  Attributes:
-    sources: that are asked; options: of the search.
-  """
-
-  options: SearchOptions
-  sources: tuple[Source, ...]
   name: str = "partitions"
 
   @property
-  def turns(self) -> tuple[int, ...]:
-    return (1,) * (1 + len(self._schedule))
-
-  @property
-  def _own(self) -> PartitionsConfig:
+  def _limits(self) -> PartitionsConfig:
     return self.options.config.partitions
 
-  @property
-  def _schedule(self) -> list[Turn]:
-    return list(loop.first_turns(self.sources, self.options.config.budget))
-
-  def supports(self, task: Task) -> bool:
-    num_columns = len(task.fit_rows.varying(task.columns))
-    return (pair_sums.can_add(task) and 1 < num_columns <= self._own.max_columns
-            and len(task.fit_rows) >= self._own.rows_per_column * num_columns)
-
-  def init(self, task: Task, key: jax.Array) -> None:
-    return None
-
-  def propose(self, questions: Sequence[Question], *, turn: int, num: int, clock: Clock) -> list[Proposal]:
-    return [self._propose(question, turn, clock) for question in questions]
-
   def _propose(self, question: Question, turn: int, clock: Clock) -> Proposal:
+    splits: list[Split] = []  # of odd data as well: what they cost is theirs alone
     if turn == 0:
-      with clock.measure("recombine"):
+      with clock.measure("recombine"), contextlib.suppress(np.linalg.LinAlgError):
         splits = self._splits(question.task)
     else:
-      splits = question.state
+      splits = question.state or []  # where the first turn was left out there are none
       for part in (part for split in splits for part in split.parts if part.search is not None):
         self._ask(part, self._schedule[turn - 1], clock)
-    new = in_turn([split.new(self._own.num_sets) for split in splits])
-    nodes = pair_sums.allowed(new, question.task, self._own.num_formulas, self.options.config.terms)
+    new = in_turn([split.new(self._limits.num_sets) for split in splits])
+    nodes = pair_sums.allowed(new, question.task, self._limits.num_formulas, self.options.config.terms)
     parts = [part for split in splits for part in split.parts]
     for part in parts:
       part.new = []
@@ -138,12 +113,14 @@ class Partitions:
 
   @np.errstate(all="ignore")  # what is not finite is left out
   def _splits(self, task: Task) -> list[Split]:
-    rows, columns = task.fit_rows.sample(self._own.num_last_rows, seed=0), task.fit_rows.varying(task.columns)
-    for links in self._own.links:
+    rows = task.fit_rows.sample(self._limits.num_last_rows, seed=0)
+    columns = rows.varying(task.columns)
+    found: list[Partition] = []
+    for links in self._limits.links:
       found = [partition for name in links if (partition := self._partition(task, rows, columns, name)) is not None]
       if found:
         break
-    most = self._own.times_least * min((partition.error for partition in found), default=0.0)
+    most = self._limits.times_least * min((partition.error for partition in found), default=0.0)
     near = sorted((each for each in found if each.error <= most), key=lambda each: each.error)
     return [split for partition in near if (split := self._split(task, columns, partition)) is not None]
 
@@ -151,16 +128,14 @@ class Partitions:
     allows = terms.allowed_operators(task.rule)
     if link != "exp" and allows is not None and not all(map(allows, LINKS[link].operators)):
       return None
-    try:
-      return additive_groups.find_partition(rows.x[:, columns], rows.y, link, self._own)
-    except np.linalg.LinAlgError:  # odd data: what they cost is theirs alone
-      return None
+    return additive_groups.find_partition(rows.x[:, columns], rows.y, link, self._limits)
 
   def _split(self, task: Task, columns: Sequence[int], partition: Partition) -> Split | None:
     """The parts of a sum as tables, and formulas of those of one column; None where one has no values."""
     is_product, rows, found = partition.link == "exp", task.fit_rows, partition.sum
     groups = [tuple(columns[column] for column in group) for group in found.groups]
-    tables = {group: Table(task, group[0], self.options.config, self._own.forms) for group in groups if len(group) == 1}
+    tables = {group: Table(task, group[0], self.options.config, self._limits.forms)
+              for group in groups if len(group) == 1}
     error, level, known = float(np.median(np.abs(found.errors))) ** 2, 0.0, dict[tuple[int, ...], Tabulated]()
     for group, function in zip(groups, found.functions, strict=True):
       centre = float(np.mean(function(rows.x[:, list(group)])))
@@ -171,30 +146,23 @@ class Partitions:
     if not all(np.all(np.isfinite(each.values)) for each in known.values()):
       return None
     asked = [(table, known[group]) for group, table in tables.items()]
-    forms = dict(zip(tables, unknown_functions.find_forms(asked, self.options, self._own.forms), strict=True))
+    forms = dict(zip(tables, unknown_functions.find_forms(asked, self.options, self._limits.forms), strict=True))
     parts = [part for group in groups if (
       part := Part(group, forms=forms[group]) if group in forms else self._part(task, group, known[group]))]
     constant = float(np.exp(level)) if is_product else level
     return Split(partition.link, parts, constant) if len(parts) == len(groups) else None
 
   def _part(self, task: Task, group: Sequence[int], function: Tabulated) -> Part | None:
-    """A group of several columns, to be searched; None where its values are no data set."""
+    """A group of several columns, to be searched; None where its values are no data set.
+
+    Rows count as the user's do, whatever the other parts make of an error in y: that is for the fit of the whole.
+    """
     rows = task.fit_rows
     smaller = smaller_task(task, rows.x[:, list(group)], function.values, rows.weights)
-    if smaller is None:
-      return None
-    supporting = [source for source in self.sources if source.supports(smaller)]
-    search = Search(smaller, supporting, self._inner_options, jax.random.key(self.options.seed))
-    return Part(group, search=search, error=function.error)
-
-  @property
-  def _inner_options(self) -> SearchOptions:
-    """Those of a search that ends with its turns: of what it finds the outer one judges."""
-    return dataclasses.replace(self.options, accuracy=None, max_time=math.inf)
+    return None if smaller is None else Part(group, search=self._search_of(smaller), error=function.error)
 
   def _ask(self, part: Part, turn: Turn, clock: Clock) -> None:
     assert part.search is not None, "groups of one column are not asked"
     if part.search.takes_part(turn.source):
-      [(proposal, fitted)] = loop.take_turn(turn, [part.search], self._inner_options, clock)
-      part.search.close_turn(turn.source, proposal, fitted, clock.elapsed())
-      part.look(self._own)
+      self._take_turn(part.search, turn, clock)
+      part.look(self._limits)

@@ -15,7 +15,7 @@ from symformer_jax.engine.source import Question
 from symformer_jax.engine.task import make_task
 from symformer_jax.language import expression, parser
 from symformer_jax.language.rules import Restrictions
-from symformer_jax.sources import registry
+from symformer_jax.sources import partitions, registry
 from symformer_jax.sources.additive_groups import find_partition
 
 CONFIG = DEFAULT.partitions
@@ -41,6 +41,7 @@ def groups_of(text, box, link):
   ("(x + 5*y**0.3)*(1 + 0.2*log(z))*exp(-w**2)", 4, "exp", {(0, 1), (2,), (3,)}),
   ("1/(1/(x + y**2) + sqrt(z*w + 1))", 4, "inv", {(0, 1), (2, 3)}),
   ("sqrt(x*y**x + exp(z))", 3, "sqrt", {(0, 1), (2,)}),
+  ("x**2*(y + 3)*z/(z + w)", 4, "exp", {(0,), (1,), (2, 3)}),
   ("log(x*w + 1)*y + v*arctan(z)/(z + v)", 5, "y", {(0, 1, 3), (2, 4)})])
 def test_groups_are_told_before_any_function_is_known(text, num_columns, link, groups):
   assert groups_of(text, [(0.5, 3)] * num_columns, link) == set(map(frozenset, groups))
@@ -101,9 +102,55 @@ def test_where_there_are_no_groups_it_ends_with_its_first_turn():
 
 def test_operators_that_are_not_allowed_undo_no_link():
   options = SearchOptions(restrictions=Restrictions(operators=("+", "*", "exp")))
-  task = make("sqrt(x*y**x + exp(z))", [(0.5, 3)] * 3, options=options)
-  assert find_partition(task.fit_rows.x, task.fit_rows.y, "sqrt", CONFIG) is not None
-  assert not ask(task, options)[0]
+  text, box = "sqrt(x*y**x + exp(z))", [(0.5, 3)] * 3
+  assert not ask(make(text, box, options=options), options, turns=1)[1].state
+  assert [split.link for split in ask(make(text, box), turns=1)[1].state] == ["sqrt"]
+
+
+def test_factors_that_are_powers_are_no_groups():
+  assert groups_of("sqrt(x)*z**3*sin(0.4*y + 1)", [(0.5, 3)] * 3, "exp") is None
+  assert groups_of("sqrt(x)*(z + 1)*sin(0.4*y + 1)", [(0.5, 3)] * 3, "exp") is not None
+  assert groups_of("sqrt(x)*z**3*y/(y + z)", [(0.5, 3)] * 3, "exp") is None
+
+
+def test_a_column_that_is_the_same_in_most_rows_is_in_no_ones_way():
+  task = make("(y - 0.4)*x*z/(1 + 3*sqrt(x)*z)", [(0.5, 3)] * 3)
+  x = np.column_stack([task.fit_rows.x, np.eye(len(task.fit_rows))[0]])
+  found = find_partition(x, task.fit_rows.y, "exp", CONFIG)
+  assert {1} in [set(group) - {3} for group in found.sum.groups]
+
+
+def test_without_a_first_turn_there_is_nothing():
+  task, source = make("x + y*z", [(0.5, 3)] * 3), registry.SOURCES["partitions"](None, OPTIONS)
+  question = Question(task, Pool(task.variance, len(task.fit_rows), DEFAULT.pool), None)
+  [proposal] = source.propose([question], turn=3, num=1, clock=Clock())
+  assert not proposal.nodes and proposal.is_last
+
+
+def test_of_odd_data_the_first_turn_finds_nothing(monkeypatch):
+  def fail(*given):
+    raise np.linalg.LinAlgError
+
+  task = make("exp(0.4*x)*(log(y) + 3)*sqrt(z + 1)", [(0.5, 3)] * 3)
+  monkeypatch.setattr(partitions.unknown_functions, "find_forms", fail)
+  nodes, proposal = ask(task, turns=1)
+  assert not nodes and proposal.is_last
+
+
+def test_the_answer_for_a_data_set_depends_on_no_other():
+  tasks = [make(text, [(0.5, 3)] * 3) for text in ("x*y/(x + y) + sin(z)", "(y - 0.4)*x*z/(1 + 3*sqrt(x)*z)")]
+  source = registry.SOURCES["partitions"](None, OPTIONS)
+
+  def first_turns(some):
+    states, nodes = [None] * len(some), []
+    for turn in range(3):
+      questions = [Question(task, Pool(task.variance, len(task.fit_rows), DEFAULT.pool), state)
+                   for task, state in zip(some, states, strict=True)]
+      found = source.propose(questions, turn=turn, num=1, clock=Clock())
+      states, nodes = [each.state for each in found], [*nodes, [each.nodes for each in found]]
+    return list(zip(*nodes, strict=True))
+
+  assert first_turns(tasks) == [first_turns([task])[0] for task in tasks]
 
 
 def test_it_is_asked_of_several_columns_with_rows_enough_for_each():

@@ -51,7 +51,8 @@ class PoolConfig:
   # at once. `exp(21 - 5418/(x + 273)) - 5.6` on a range of 23 has come to 1e-8 by then.
   met: float = 1e-22
   # Of numbers that were written with few digits the error is so many times theirs at most: columns were rounded too.
-  # (10 digits leave 1e-20.) Of so few that more than the second share is left a wrong formula may meet them as well.
+  # (10 digits of the spread of y leave 2e-19.) Of so few that more than the second share is left a wrong formula may
+  # meet them as well.
   roundings: float = 16.0
   most_met: float = 1e-18
   points_per_constant: int = 4

@@ -11,8 +11,8 @@ from symformer_jax.engine.config.reductions import SurrogateConfig
 class PartitionsConfig:
   """Functions of y that are sums of functions of groups of columns, and what is asked of a group."""
 
-  # Functions of y, of `LINKS`: the second ones where none of the first is a sum. One that log(y) is is written as a
-  # product.
+  # Functions of y, of `LINKS`: the second ones where none of the first is a sum. Where log(y) is a sum, y is written as
+  # a product.
   links: tuple[tuple[str, ...], ...] = (("y", "exp"), ("inv", "sqrt"))
   # Rows of the smooth functions that are compared, and steps of each: 1/60 s. Those of the one that is taken.
   num_rows: int = 96
@@ -20,7 +20,7 @@ class PartitionsConfig:
   num_last_rows: int = 224
   rows_per_column: int = 12
   max_columns: int = 9
-  # Of more columns than the first a part of so many at most is taken from the others, not any.
+  # A group of up to so many columns is parted in all ways; from a larger one so many at most are taken at a time.
   max_halved: int = 6
   max_apart: int = 1
   # A finer sum stands if its errors of rows left out, in spreads of y, are so many times those of the coarser one at
@@ -29,7 +29,7 @@ class PartitionsConfig:
   most_worse: float = 1.2
   fine: float = 1e-5
   most_error: float = 0.03
-  # None of two functions of y whose sum has errors so many times those of the other.
+  # Where both functions of y are sums, one with errors so many times those of the other is left out.
   times_least: float = 3.0
   # Sources that are asked of a group of several columns, in the order of `registry.SOURCES`; formulas of it that come
   # back after each turn, with so many sets of those of the other groups.
@@ -46,7 +46,7 @@ class PartitionsConfig:
 
   def __post_init__(self) -> None:
     check_counts(self, "num_rows", "num_steps", "num_last_rows", "rows_per_column", "max_columns", "max_apart",
-                 "num_kept", "num_sets")
+                 "max_halved", "num_kept", "num_sets", "num_formulas")
     check_names("sources", self.sources, tuple(
       name for name in SOURCES if name not in ("partitions", "guesses", "transformer")))
     for some in self.links:

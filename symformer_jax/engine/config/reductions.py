@@ -66,8 +66,10 @@ class CoordinatesConfig:
   num_rows: int = 72
   num_steps: int = 20
   # Errors of rows left out, in spreads of y: above the first of a function of both columns nothing is known; those of
-  # a sum are so many times as large at most, or below the last. Of eight such sums one is the nearest by chance.
+  # a sum are so many times as large at most, or below the last, of one in the columns as they are up to the second:
+  # of eight in other columns one is the nearest by chance.
   most_error: float = 0.03
+  most_worse: float = 1.2
   far_better: float = 0.5
   fine: float = 1e-5
 
