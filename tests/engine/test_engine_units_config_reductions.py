@@ -11,7 +11,7 @@ from scipy import optimize
 from small_data import OPTIONS, task_of
 
 from symformer_jax.engine.config import DEFAULT, reductions as reductions_config
-from symformer_jax.sources import gaussian_process, invariances, reductions, smaller_tables
+from symformer_jax.sources import gaussian_process, invariances, reductions, smaller_tables, smaller_tasks
 from symformer_jax.sources.reduced_tables import Change
 
 CONFIG = DEFAULT.reductions
@@ -75,7 +75,7 @@ def test_the_function_goes_through_224_rows_and_24_formulas_come_back_a_turn(mon
   monkeypatch.setattr(reductions, "find_reductions", lambda x, y, config: asked.append(x.shape) or [])
   source = reductions.Reductions(OPTIONS, ())
   assert source._smaller(task_of(2, num_rows=250)) == () and asked == [(224, 2)]
-  monkeypatch.setattr(reductions.loop, "take_turn", lambda *given: [(None, None)])
+  monkeypatch.setattr(smaller_tasks.loop, "take_turn", lambda *given: [(None, None)])
   smaller = SimpleNamespace(is_done=False, new=lambda most: asked.append(most) or (), search=SimpleNamespace(
     takes_part=lambda source: True, close_turn=lambda *given: None, task=None))
   source._ask(smaller, SimpleNamespace(source=None), SimpleNamespace(elapsed=lambda: 0.0))

@@ -17,7 +17,7 @@ from symformer_jax.engine.source import Question
 from symformer_jax.engine.task import make_task
 from symformer_jax.language import expression, parser, programs
 from symformer_jax.language.rules import Restrictions
-from symformer_jax.sources import reduced_tables, reductions
+from symformer_jax.sources import reduced_tables, reductions, smaller_tasks
 from symformer_jax.sources.reduced_tables import Reduced
 from symformer_jax.sources.reductions import Reductions, Smaller
 
@@ -184,7 +184,7 @@ def test_turns_end_where_there_are_no_tables_or_all_are_done(x, monkeypatch):
 
 def test_a_smaller_table_is_asked_as_long_as_its_search_goes_on(x, monkeypatch):
   source, taken = source_with(Other("one", (3,)), num_kept=2), []
-  monkeypatch.setattr(reductions.loop, "take_turn", lambda turn, searches, options, clock: (
+  monkeypatch.setattr(smaller_tasks.loop, "take_turn", lambda turn, searches, options, clock: (
     taken.append((turn, searches, options)) or [("proposal", "fitted")]))
   [turn] = source._schedule
   smaller = smaller_of(Search("x", "2*x", "3*x", ended_by=results.EXACT, exact="x + 7"), x)

@@ -11,7 +11,16 @@ from symformer_jax.engine.config import DEFAULT, ViewsConfig
 from symformer_jax.engine.rows import Rows
 from symformer_jax.language import expression, parser, printing
 from symformer_jax.language.rules import Rule
-from symformer_jax.sources import products, quadratics, rational_fits, reductions, single_index, terms, views
+from symformer_jax.sources import (
+  products,
+  quadratics,
+  rational_fits,
+  reductions,
+  single_index,
+  smaller_tasks,
+  terms,
+  views,
+)
 
 # --- views and roots -------------------------------------------------------------------------------------------------
 
@@ -104,8 +113,8 @@ def test_one_product_of_each_direction_is_looked_at():
 def test_a_smaller_table_has_a_spread_within_limits(smallest, largest, is_table, monkeypatch):
   y = np.array([-1.0, 1.0, -1.0, 1.0])
   rows = Rows(np.array([[0.1], [0.2], [0.3], [0.4]]), y, np.ones(4))
-  monkeypatch.setattr(reductions, "SMALLEST", smallest)
-  monkeypatch.setattr(reductions, "LARGEST", largest)
+  monkeypatch.setattr(smaller_tasks, "SMALLEST", smallest)
+  monkeypatch.setattr(smaller_tasks, "LARGEST", largest)
   task = SimpleNamespace(fit_rows=rows, rule=Rule(1), num_rows=4)
   reduced = SimpleNamespace(of=lambda x, y: (x, y, np.ones(4)))
   assert (reductions._task_of(task, reduced) is not None) is is_table
