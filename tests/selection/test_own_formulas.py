@@ -8,7 +8,7 @@ from symformer_jax.engine.rows import Rows
 from symformer_jax.language import parser
 from symformer_jax.language.expression import walk
 from symformer_jax.refinement import named
-from symformer_jax.selection import own_formulas, select
+from symformer_jax.selection import listed_guesses, own_formulas, rounding, scoring, select
 from symformer_jax.sources import closed_forms
 
 DAY = np.arange(0.0, 40, 3)
@@ -130,3 +130,22 @@ def test_a_line_that_beats_a_guess_in_few_digits_alone_is_named():
   chosen = select.Selection(line, (line,), (), (select.Own(line.node, None, "", 0),))
   [guess] = own_formulas.tell([fitted], chosen, rows, ["x"])
   assert guess.reason == "line 0 is no longer and no less accurate" and guess.rmse**2 < line.mse
+
+
+def test_the_line_that_is_named_beats_the_guess_as_it_was_judged():
+  nodes = [parser.parse(text) for text in ("0.26", "sin(x)", "0.02*x + 0.17", "cos(x)")]
+  judged = [select._Finalist(node, scoring.Scores(mse, None, None, 0))
+            for node, mse in zip(nodes, (0.3, 0.2, 0.1, 0.25), strict=True)]
+  assert select._tell_own(nodes[3], "", 3, {0: 0, 1: 1, 2: 2}, judged) == select.Own(nodes[3], None, "", 1)
+  assert select._tell_own(nodes[3], "", 3, {0: 0, 1: 1, 3: 2}, judged) == select.Own(nodes[3], 2, "")
+  assert select._tell_own(nodes[3], "pole", 3, {0: 0}, judged) == select.Own(nodes[3], None, "pole")
+
+
+def test_a_form_that_tidying_gives_long_numbers_after_the_rounding_is_not_taken():
+  node, rows = parser.parse("0.0311601704*x"), Rows(SUBSTRATE[:, None], RATE, np.ones(10))
+
+  def plain(form):
+    return form if form == node else parser.parse("0.031000000000000003*x")
+
+  found = listed_guesses.in_few_digits(node, rows, plain, lambda form: True)
+  assert rounding.count_digits(found) <= 3
