@@ -18,7 +18,7 @@ from symformer_jax.engine import interruption
 from symformer_jax.engine.config import DEFAULT, SearchConfig
 from symformer_jax.engine.rows import MIN_POINTS
 from symformer_jax.errors import InputError, suggest
-from symformer_jax.exports import ExportsMixin, Index
+from symformer_jax.exports import ExportsMixin, Index, read_index
 from symformer_jax.language import templates
 from symformer_jax.language.rules import Restrictions
 from symformer_jax.live_front import show_progress
@@ -225,8 +225,7 @@ class SymFormerRegressor(ExportsMixin, RegressorMixin, BaseEstimator):
         config=self._search_config())
     if result.status != results.OK or result.best is None:
       raise InputError(result.message)
-    # Those of an earlier fit join after the user's own, and are none of these.
-    self.result_ = dataclasses.replace(result, guesses=result.guesses[: len(self.guesses)])
+    self.result_ = result
     self._terms_ = self._terms(names)
     self._data = _Data(names, _target_name(target), X, y)
     self._set_front(result.pareto, result.best)
@@ -344,8 +343,9 @@ class SymFormerRegressor(ExportsMixin, RegressorMixin, BaseEstimator):
       X: points [N, D]; y: targets [N] or [N, T]; sample_weight: of the points [N].
       index: see `predict`.
     """
-    if isinstance(index, Sequence | np.ndarray) and not isinstance(index, str) and len(index):
-      return np.array([self.score(X, y, sample_weight, index=i) for i in index])
+    read = read_index(index)
+    if isinstance(read, list) and read:
+      return np.array([self.score(X, y, sample_weight, index=i) for i in read])
     return metrics.r2_score(y, self.predict(X, index), sample_weight=sample_weight)
 
   def _equation(self, index: int | None) -> Equation:

@@ -15,6 +15,13 @@ T = TypeVar("T")
 Index = int | Sequence[int] | None
 
 
+def read_index(index: Any) -> Any:
+  """An index as a list of lines where it is of several; an array of no dimension is of one."""
+  if isinstance(index, np.ndarray):
+    return index.tolist()
+  return list(index) if isinstance(index, Sequence) and not isinstance(index, str) else index
+
+
 class ExportsMixin:
   """The exports of an estimator; it has `_front`, the lines, and `_equation(index)`, the line of an index."""
 
@@ -25,11 +32,12 @@ class ExportsMixin:
 
   def _for_each(self, index: Index, convert: Callable[[Equation], T]) -> T | list[T]:
     """What is made of the line of an index, or of each line of a list of them."""
-    if isinstance(index, Sequence | np.ndarray) and not isinstance(index, str):
-      if not len(index):
-        raise InputError("index: expected rows of equations_, got an empty list")
-      return [convert(self._equation(i)) for i in index]
-    return convert(self._equation(index))
+    read = read_index(index)
+    if not isinstance(read, list):
+      return convert(self._equation(read))
+    if not read:
+      raise InputError("index: expected rows of equations_, got an empty list")
+    return [convert(self._equation(i)) for i in read]
 
   def sympy(self, index: Index = None) -> Any:
     """The formula as a SymPy expression over real symbols with the columns' names; of a list of rows a list."""

@@ -20,7 +20,7 @@ from symformer_jax.engine import criteria, interruption, loop, refine as refine_
 from symformer_jax.engine.clock import Clock
 from symformer_jax.engine.config import DEFAULT, SearchConfig
 from symformer_jax.engine.loop import Search
-from symformer_jax.engine.options import SearchOptions
+from symformer_jax.engine.options import Recalled, SearchOptions
 from symformer_jax.engine.rows import Rows, check_dataset, refuse_variables, with_weights
 from symformer_jax.engine.source import Source
 from symformer_jax.engine.task import Task, default_names, make_task, turn
@@ -31,7 +31,7 @@ from symformer_jax.language.canonical import canonicalize
 from symformer_jax.language.expression import Node
 from symformer_jax.language.rules import Restrictions, names_of
 from symformer_jax.language.units import DataUnits, Units
-from symformer_jax.results import Callback, Equation, Progress, SearchResult, Seen, Standing, Step
+from symformer_jax.results import Callback, Equation, Guess, Progress, SearchResult, Seen, Standing, Step
 from symformer_jax.selection import front as front_lib, losses, own_formulas, residuals, scoring, select, soundness
 from symformer_jax.sources import closed_forms, guesses as guesses_lib, registry, samples
 from symformer_jax.templates import answer, profile
@@ -492,12 +492,7 @@ def _finish(
   if units is not None:
     front = tuple(equation.with_units(units.of_numbers(equation.node)) for equation in front)
   if options.loss == losses.LOG:
-    front = tuple(dataclasses.replace(
-      equation, log_r2=scoring.log_r2(scoring.evaluate(equation.node, rows.x), rows.y, weighed.given))
-      for equation in front)
-    guesses = tuple(dataclasses.replace(
-      guess, log_r2=scoring.log_r2(scoring.evaluate(each.node, rows.x), rows.y, weighed.given))
-      for guess, each in zip(guesses, own, strict=True))
+    front, guesses = _with_log_r2(front, guesses, own, rows, weighed.given)
   best = next(equation for equation in front if equation.node == best.node)
   has_model = any(source.name == registry.TRANSFORMER for search_ in searches for source in search_.sources)
   is_without = registry.TRANSFORMER in options.config.sources and not has_model
@@ -524,13 +519,28 @@ def _finish(
 
 
 def _fit_guesses(search_: Search, options: SearchOptions) -> list[own_formulas.Fitted]:
-  """The user's formulas, fitted to the rows that standard errors are of."""
+  """The user's formulas, fitted to the rows that standard errors are of; those of an earlier fit are not asked about.
+  """
   if not options.guesses or registry.GUESSES not in search_.states:
     return []
   task = search_.task.as_given()
   rows = task.rows.sample(options.config.selection.last_rows, seed=options.seed)
-  return [own_formulas.fit(text, filled, rows, task.names, config=options.config.selection)
-          for text, filled in zip(options.guesses, search_.states[registry.GUESSES], strict=True)]
+  return [own_formulas.fit(text, filled, rows, task.names, may_fit=options.refine != "none",
+                           config=options.config.selection)
+          for text, filled in zip(options.guesses, search_.states[registry.GUESSES], strict=True)
+          if not isinstance(text, Recalled)]
+
+
+def _with_log_r2(
+  front: Sequence[Equation], guesses: Sequence[Guess], own: Sequence[own_formulas.Fitted], rows: Rows, given: np.ndarray
+) -> tuple[tuple[Equation, ...], tuple[Guess, ...]]:
+  """The lines, and the guesses that were fitted so, with the R2 of log|y| under the user's own weights `given` [N]."""
+  def log_r2(node: Node) -> float | None:
+    return scoring.log_r2(scoring.evaluate(node, rows.x), rows.y, given)
+
+  return (tuple(dataclasses.replace(equation, log_r2=log_r2(equation.node)) for equation in front),
+          tuple(dataclasses.replace(guess, log_r2=log_r2(each.node))
+                for guess, each in zip(guesses, own, strict=True)))
 
 
 def _look_at_residuals(

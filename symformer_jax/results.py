@@ -166,8 +166,8 @@ class Guess:
   Attributes:
     text: as it was given.
     expression: with fitted numbers, in the digits of a line of the front; empty where it is undefined on a row.
-    constants: fitted values by name, in all their digits; numbers in the text stay as they are beside names, and are
-      fitted where there is no name.
+    constants: fitted values by name, in all their digits; empty where nothing may be fitted. Numbers in the text stay
+      as they are beside names; where there is no name they are fitted, but for whole ones.
     errors: standard errors by name, the form taken as given; None where the data give none.
     r2, rmse: of the fit, as those of `Equation`; None where it is undefined on a row.
     line: the number in the front of the line that it is, perhaps in other terms; None where it is not listed.

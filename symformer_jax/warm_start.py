@@ -3,12 +3,13 @@
 from collections.abc import Sequence
 import dataclasses
 
+from symformer_jax.engine.options import Recalled
 from symformer_jax.language import parser, programs
 from symformer_jax.language.rules import Restrictions
 from symformer_jax.results import Equation
 
 
-def guesses_of(front: Sequence[Equation], names: Sequence[str], restrictions: Restrictions) -> list[str]:
+def guesses_of(front: Sequence[Equation], names: Sequence[str], restrictions: Restrictions) -> list[Recalled]:
   """The formulas of a front that count under the rules of the later fit, as text; of a template its function.
 
   Args:
@@ -24,5 +25,5 @@ def guesses_of(front: Sequence[Equation], names: Sequence[str], restrictions: Re
     if line.filled is not None:
       rules = dataclasses.replace(rules, required=())
     if rules.for_columns(names)(node) and programs.size(node) <= programs.MAX_TOKENS:
-      texts.append(text)
+      texts.append(Recalled(text))
   return texts

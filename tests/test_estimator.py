@@ -180,7 +180,10 @@ def test_the_score_of_another_line_is_the_r2_of_its_values(fitted, data):
       metrics.r2_score(y, fitted.predict(X, index), sample_weight=weights))
   assert fitted.score(X, y, index=[0, -1]).tolist() == [
     fitted.score(X, y, index=0), fitted.score(X, y, index=-1)]
-  for index in ([], 99, [0, "a"]):
+  assert fitted.score(X, y, index=np.array(0)) == fitted.score(X, y, index=0)
+  assert fitted.score(X, y, index=np.array([0, 1])).tolist() == fitted.score(X, y, index=[0, 1]).tolist()
+  np.testing.assert_array_equal(fitted.predict(X, np.array(0)), fitted.predict(X, 0))
+  for index in ([], 99, [0, "a"], np.array(0.5)):
     with pytest.raises(InputError, match="index: expected"):
       fitted.score(X, y, index=index)
 

@@ -32,7 +32,7 @@ ALLOWED = {
   "testing": {"language", "model", "training", "data", "pretrained"},
   "evaluation": {"language", "data", "selection", "inference", "results", "refinement", "pretrained", "engine",
                  "sources", "commands"},
-  "warm_start": {"language", "results"},
+  "warm_start": {"language", "results", "engine"},
   "progress_line": {"results", "presentation"},
   "live_front": {"results", "presentation", "progress_line"},
   "estimator": {"language", "inference", "results", "selection", "engine", "live_front", "saved", "exports",

@@ -19,6 +19,7 @@ import sympy
 from symformer_jax import compilation, inference, testing
 from symformer_jax.engine.clock import Clock
 from symformer_jax.engine.config import DEFAULT
+from symformer_jax.engine.options import Recalled
 from symformer_jax.engine.pool import Candidate, Pool
 from symformer_jax.engine.rows import Rows
 from symformer_jax.errors import InputError
@@ -455,6 +456,30 @@ def test_what_became_of_each_guess_is_told(rng):
   record = result.to_json(data="d", target="y", features=["S"])["guesses"]
   assert [each["text"] for each in record] == ["m*S/(K + S)", "a*log(S - 1)"] and record[0]["constants"] == (
     fitted.constants)
+
+
+def test_without_refinement_a_guess_is_told_of_as_it_was_given(rng):
+  x = np.array([0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20])
+  y = 0.45 * x / (0.36 + x) * (1 + 0.01 * rng.standard_normal(10))
+  [result] = quick_search(testing.FixedProposer(["1.3*x0 + 2.2"]), [(x[:, None], y)], recombine=False, refine="none",
+                          guesses=["0.4*x0/(0.3 + x0)"])
+  [guess] = result.guesses
+  line = result.pareto[guess.line]
+  assert guess.expression == line.expression == "0.4*x0/(0.3 + x0)" and guess.r2 == line.r2 < 0.99
+
+
+def test_lines_of_an_earlier_fit_are_no_guesses_of_the_users(rng, monkeypatch):
+  x, fitted, asked = rng.uniform(0.5, 4, 40), [], []
+  fit, choose = inference.own_formulas.fit, inference.select.select
+  monkeypatch.setattr(inference.own_formulas, "fit", lambda text, *args, **options: (
+    fitted.append(text), fit(text, *args, **options))[1])
+  monkeypatch.setattr(inference.select, "select", lambda *args, **options: (
+    asked.append(len(options["guesses"])), choose(*args, **options))[1])
+  [result] = quick_search(
+    testing.FixedProposer(["1.3*x0 + 2.2"]), [(x[:, None], 2 * x + 0.1 * rng.standard_normal(40))], recombine=False,
+    guesses=["a*sqrt(x0)", Recalled("1.9*x0 + 0.3*sin(x0)")])
+  assert fitted == ["a*sqrt(x0)"] == [guess.text for guess in result.guesses] and asked == [1]
+  assert result.rounds[1].source == "guesses"
 
 
 @pytest.mark.parametrize(("given", "said"), [

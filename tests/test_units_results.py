@@ -33,6 +33,7 @@ from symformer_jax import (
   testing,
   warm_start,
 )
+from symformer_jax.engine.options import Recalled
 from symformer_jax.errors import InputError
 from symformer_jax.language import parser, programs
 from symformer_jax.language.expression import Node, number, variable
@@ -495,6 +496,7 @@ def test_formulas_of_an_earlier_fit_that_keep_the_rules_are_guesses():
   two = Filled((("f(x)", "x"), ("g(z)", "z")), ())
   front = [equation("2*x"), equation("sin(x)"), equation("z*x", filled=one), equation("z", filled=two)]
   assert warm_start.guesses_of(front, NAMES, Restrictions()) == ["2*x", "sin(x)", "x + 0.5*z"]
+  assert all(isinstance(text, Recalled) for text in warm_start.guesses_of(front, NAMES, Restrictions()))
   assert warm_start.guesses_of(front, NAMES, Restrictions(forbidden=("sin",))) == ["2*x", "x + 0.5*z"]
   assert warm_start.guesses_of(front, NAMES, Restrictions(required=("z",))) == ["x + 0.5*z"]
   for last, size in (("x", programs.MAX_TOKENS - 1), ("sin(x)", programs.MAX_TOKENS),

@@ -27,6 +27,10 @@ _NUMBERS: dict[str, tuple[str, Callable[[Any], bool]]] = {
 _OPTIONAL = ("max_time", "accuracy")
 
 
+class Recalled(str):
+  """A guess that is a line of an earlier fit: it joins the pool, and nobody asks what becomes of it."""
+
+
 @dataclasses.dataclass(frozen=True)
 class SearchOptions:
   """See `inference.search`, which has a keyword argument for each.
@@ -40,7 +44,7 @@ class SearchOptions:
     accuracy: R2 at which no further turn is begun; None for none.
     seed: fixes every random choice.
     recombine: whether sources that need no model compete with it.
-    guesses: formulas of the user's, in the column names, that join the pool.
+    guesses: formulas of the user's, in the column names, that join the pool; and `Recalled` ones.
     effort: how much is tried: `quick` leaves sources out, `normal` asks each of them, `thorough` goes on with
       evolution; with `max_time` that goes on till then. See `BudgetConfig`.
     config: what steers the search.

@@ -6,12 +6,12 @@ from typing import NamedTuple
 
 from symformer_jax.engine.config import DEFAULT, SelectionConfig
 from symformer_jax.engine.rows import Rows
-from symformer_jax.language import expression, parser, printing
+from symformer_jax.language import parser, printing
 from symformer_jax.language.expression import SYMBOL, Node, walk
 from symformer_jax.refinement import refine
 from symformer_jax.results import Guess
 from symformer_jax.selection import rounding, scoring, soundness
-from symformer_jax.selection.select import Own, Selection
+from symformer_jax.selection.select import FORBIDDEN, Own, Selection
 
 
 class Fitted(NamedTuple):
@@ -24,7 +24,8 @@ class Fitted(NamedTuple):
 
 
 def fit(
-  text: str, filled: Node, rows: Rows, names: Sequence[str], *, config: SelectionConfig = DEFAULT.selection
+  text: str, filled: Node, rows: Rows, names: Sequence[str], *, may_fit: bool = True,
+  config: SelectionConfig = DEFAULT.selection,
 ) -> Fitted:
   """Fits the names of a guess, or where it has none its numbers.
 
@@ -32,7 +33,10 @@ def fit(
     text: a formula over columns of these names; other names are constants.
     filled: the same with numbers near the best ones for its names.
     rows: all that the fit is of.
+    may_fit: whether constants may be changed; otherwise it is `filled`.
   """
+  if not may_fit:
+    return Fitted(text, filled, {}, {})
   trees = [parser.parse(text, names, allow_symbols=True, expands=expands) for expands in (False, True)]
   node, start = next(((tree, start) for tree in trees if (start := _start_of(tree, filled))), (filled, None))
   if start is None:
@@ -54,17 +58,17 @@ def _tell(fitted: Fitted, own: Own, chosen: Selection, rows: Rows, names: Sequen
   if not math.isfinite(scores.mse):
     return Guess(fitted.text, "", {}, {}, None, None, None, "not defined on all rows")
   return Guess(fitted.text, printing.to_text(own.node, names), fitted.constants, fitted.errors, scores.r2,
-               math.sqrt(scores.mse), own.line, _reason(own, scores.mse, chosen))
+               math.sqrt(scores.mse), own.line, _reason(own, chosen))
 
 
-def _reason(own: Own, mse: float, chosen: Selection) -> str:
+def _reason(own: Own, chosen: Selection) -> str:
   """Why a guess is not recommended; nothing where it is."""
+  if own.fault == FORBIDDEN:
+    return "breaks the rules"
   if own.fault:
     return f"rejected ({soundness.REASONS[own.fault]})"
   if own.line is None:
-    better = [i for i, other in enumerate(chosen.front)
-              if other.complexity <= expression.complexity(own.node) and other.mse <= mse]
-    return f"line {better[-1]} is no longer and no less accurate" if better else "no line of the front"
+    return f"line {own.better} is no longer and no less accurate"
   listed = chosen.front[own.line]
   if listed is chosen.best:
     return ""

@@ -1,7 +1,7 @@
 """What the residuals of a fit by plain squares tell of the loss: a few rows far from all others, errors that grow, or
 small values over decades that had no say.
 
-Both are looked at with ranks and medians, which the rows in question do not decide.
+All three are looked at with ranks and medians, which the rows in question do not decide.
 """
 
 from collections.abc import Sequence

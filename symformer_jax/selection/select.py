@@ -4,7 +4,7 @@ Finalists come from the search in scaled units with float32 constants. Here they
 variant with simple constants, judged on all rows, and reduced to the front that the user sees.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 import dataclasses
 import functools
 import itertools
@@ -20,7 +20,7 @@ from symformer_jax.language import expression, identities, printing, programs, r
 from symformer_jax.language.expression import Node
 from symformer_jax.language.tidy import tidy
 from symformer_jax.results import Constant, Equation, Rejected, whole_constants
-from symformer_jax.selection import choice, front, rounding, scoring, soundness, straight
+from symformer_jax.selection import choice, front, listed_guesses, rounding, scoring, soundness, straight
 from symformer_jax.selection.idle_parts import without_idle_parts
 
 # Other ways to write a formula, by name.
@@ -40,11 +40,8 @@ REWRITINGS: dict[str, Callable[[Node], Node]] = {
   "single_fractions": identities.to_single_fractions}
 
 
-# Two fits whose values differ by less than this share of what they leave are one formula in two forms: constants
-# settle to about 1e-8, and different formulas do not agree so far unless both meet the data.
-SAME = 1e-3
-# Standard errors of its constants by which a formula may be off and still be that one: so far they are snapped.
-SNAPPED = 2.5
+# The fault of a guess that with its fitted constants breaks the user's rules, as with an exponent beyond their limit.
+FORBIDDEN = "forbidden"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,13 +55,19 @@ class _Finalist:
 
 
 class Own(NamedTuple):
-  """A guess as it was judged: in few digits; its place in the front, None where it is not listed; the fault, one of
-  `soundness.REASONS`, for which it is not, or nothing.
+  """A guess as it was judged.
+
+  Attributes:
+    node: in few digits.
+    line: its place in the front; None where it is not listed.
+    fault: one of `soundness.REASONS` or `FORBIDDEN`, for which it is not; or nothing.
+    better: the line that is no longer and no less accurate, for which a guess without a fault is not listed.
   """
 
   node: Node
   line: int | None
   fault: str
+  better: int | None = None
 
 
 class Selection(NamedTuple):
@@ -214,8 +217,8 @@ def select(
     num_fit_rows: rows they were fitted to; with more than these, constants are fitted again.
     config: what a formula may cost, and how round its constants are to be; choice_config: which may be listed, and
       which is recommended where none is exact.
-    guesses: fitted trees that a user asks about: those without a fault are listed, whatever they cost, where no listed
-      line is simpler and more accurate.
+    guesses: trees that a user asks about, fitted where constants may be: those without a fault are listed,
+      whatever they cost, where no listed line is simpler and more accurate.
   Returns:
     The front from simple to accurate, on which errors fall from line to line but for yardsticks; the best is of it, or
     a yardstick.
@@ -274,7 +277,7 @@ def _select(
     # Beside the yardsticks: what they beat is on no front, and may hide what they do not.
     rounded = check.sound(rounded, lambda some: judge.on_front([*some, *listed]))
   own = [_in_few_digits(node, judge, most, is_allowed) if may_fit else node for node in guesses]
-  faults = [check.fault_of(node) for node in own]
+  faults = [check.fault_of(node) if is_allowed(node) else FORBIDDEN for node in own]
   asked = [node for node, fault in zip(own, faults, strict=True) if not fault]
   judged = judge.finalists([*rounded, *listed, *asked])
   costs = [judge.cost(finalist, is_rounded=True) for finalist in judged]
@@ -287,8 +290,8 @@ def _select(
   on_front = [i for i in on_front if i == best or costs[i] <= listable and (
     judged[i].complexity <= judged[best].complexity or costs[i] <= least + config.max_excess)]
   places = {finalist.node: i for i, finalist in enumerate(judged)}
-  shown = {*on_front, *yards}
-  shown, places = _with_own([places[node] for node in asked if node in places], shown, places, judged, judge)
+  shown, found = _with_own([places[node] for node in asked if node in places], {*on_front, *yards}, judged, judge,
+                           may_fit=may_fit)
   if may_fit and len(some) < len(rows):
     judged = [judge.refitted(finalist, most, is_allowed) if i in shown else finalist
               for i, finalist in enumerate(judged)]
@@ -298,50 +301,40 @@ def _select(
   in_order = [among[i] for i in falling]
   equations = {i: _equation(judged[i], some, most, names) for i in in_order}
   lines = {i: line for line, i in enumerate(in_order)}
-  told = tuple(Own(node, None if fault else lines.get(places.get(node, -1)), fault)
+  told = tuple(_tell_own(node, fault, found.get(places.get(node, -1)), lines, judged)
                for node, fault in zip(own, faults, strict=True))
   return Selection(equations[best], tuple(equations.values()), check.rejected(judged[best], names), told)
 
 
 def _with_own(
-  own: Sequence[int], shown: set[int], places: dict[Node, int], judged: Sequence[_Finalist], judge: _Judge
-) -> tuple[set[int], dict[Node, int]]:
-  """The finalists to list, guesses among them, and where each tree is: a guess that is one of those that are no longer,
-  in other terms, is that one.
-  """
-  listed, where = set(shown), dict(places)
-  for i in own:
-    simpler = sorted((j for j in listed if judged[j].complexity <= judged[i].complexity),
-                     key=lambda j: judged[j].complexity)
-    same = next((j for j in simpler if j != i and _have_equal_fits(judged[j], judged[i], judge)), i)
-    where[judged[i].node] = same
-    listed = listed - {i} | {same} if same != i and i not in shown else listed | {same}
-  return listed, where
-
-
-def _have_equal_fits(first: _Finalist, second: _Finalist, judge: _Judge) -> bool:
-  """Whether two trees have the same values once their constants are fitted: one formula in two forms; or are of one
-  form with constants within `SNAPPED` standard errors of each other, as where some were snapped to whole numbers.
-  """
+  own: Sequence[int], shown: set[int], judged: Sequence[_Finalist], judge: _Judge, *, may_fit: bool
+) -> tuple[set[int], dict[int, int]]:
+  """See `listed_guesses.with_guesses`."""
   some = judge.rows.sample(judge.config.max_rows, seed=0)
-  least = min(first.scores.mse, second.scores.mse)
-  tokens = [[part.token for part in expression.walk(each.node)] for each in (first, second)]
-  if tokens[0] == tokens[1]:
-    apart = scoring.evaluate(first.node, some.x) - scoring.evaluate(second.node, some.x)
-    most = SNAPPED**2 * tokens[0].count(expression.NUMBER) * least / len(judge.rows)
-    if np.average(apart**2, weights=some.weights) <= most:
-      return True
-  values = [scoring.evaluate(rounding.refit_constants(each.node, some.x, some.y, some.weights, config=judge.config),
-                             some.x) for each in (first, second)]
-  change = float(np.average((values[0] - values[1]) ** 2, weights=some.weights))
-  return change <= SAME**2 * least + judge.floor
+
+  def is_same(i: int, j: int) -> bool:
+    return listed_guesses.are_one(
+      (judged[i].node, judged[j].node), some, mse=min(judged[i].scores.mse, judged[j].scores.mse),
+      num_rows=len(judge.rows), floor=judge.floor, may_fit=may_fit, config=judge.config)
+
+  return listed_guesses.with_guesses(own, shown, [each.complexity for each in judged], is_same)
 
 
 def _in_few_digits(node: Node, judge: _Judge, rows: Rows, is_allowed: Callable[[Node], bool]) -> Node:
-  """A fitted tree tidied, in the digits that rows give it; as it is where the rules or the rows forbid that."""
-  rounded = rounding.round_constants(node, rows.x, rows.y, rows.weights, config=judge.config)
-  forms = [form for form in (_plain(rounded), rounded, node) if is_allowed(form)]
-  return next((form for form in forms if math.isfinite(judge.score(form).mse)), node)
+  """See `listed_guesses.in_few_digits`."""
+  return listed_guesses.in_few_digits(
+    node, rows, _plain, lambda form: is_allowed(form) and math.isfinite(judge.score(form).mse), config=judge.config)
+
+
+def _tell_own(
+  node: Node, fault: str, place: int | None, lines: Mapping[int, int], judged: Sequence[_Finalist]
+) -> Own:
+  """What became of a guess: `place` is that among those judged, `lines` the numbers of those that are listed."""
+  if fault or place is None or place in lines:
+    return Own(node, None if fault or place is None else lines[place], fault)
+  better = [line for i, line in lines.items()
+            if judged[i].complexity <= judged[place].complexity and judged[i].scores.mse <= judged[place].scores.mse]
+  return Own(node, None, fault, better[-1])
 
 
 def _recommended(

@@ -6,8 +6,9 @@ import pytest
 import symformer_jax
 from symformer_jax.engine.rows import Rows
 from symformer_jax.language import parser
+from symformer_jax.language.expression import walk
 from symformer_jax.refinement import named
-from symformer_jax.selection import own_formulas, select
+from symformer_jax.selection import listed_guesses, own_formulas, rounding, scoring, select
 from symformer_jax.sources import closed_forms
 
 DAY = np.arange(0.0, 40, 3)
@@ -23,12 +24,13 @@ def fill(text, **values):
   return named.NamedFormula(node, named.symbols(node)).with_values(values)
 
 
-def ask(x, y, text, others=(), **values):
+def ask(x, y, text, others=(), may_fit=True, is_allowed=lambda node: True, **values):
   """The selection and what it says of the guess, among these other formulas and the closed forms."""
   rows = Rows(x[:, None], y, np.ones(len(y)))
-  fitted = own_formulas.fit(text, fill(text, **values), rows, ["x"])
-  nodes = [*map(parser.parse, others), fitted.node]
-  chosen = select.select(nodes, rows, ["x"], seed=0, yardsticks=closed_forms.fit(rows, (0,)), guesses=[fitted.node])
+  fitted = own_formulas.fit(text, fill(text, **values), rows, ["x"], may_fit=may_fit)
+  nodes = [node for node in (*map(parser.parse, others), fitted.node) if is_allowed(node)]
+  chosen = select.select(nodes, rows, ["x"], seed=0, yardsticks=closed_forms.fit(rows, (0,)), guesses=[fitted.node],
+                         may_fit=may_fit, is_allowed=is_allowed)
   [guess] = own_formulas.tell([fitted], chosen, rows, ["x"])
   return chosen, guess
 
@@ -89,3 +91,61 @@ def test_why_a_guess_is_not_listed_is_said(text, reason):
 def test_numbers_of_a_guess_without_names_are_fitted():
   _, guess = ask(SUBSTRATE, RATE, "0.4*x/(0.3 + x)")
   assert guess.constants == {} and guess.expression == "0.4495*x/(x + 0.364)" and guess.reason == ""
+
+
+@pytest.mark.parametrize(("text", "values", "expected"), [
+  ("m*(x/K)/(1 + x/K)", {"m": 0.4, "K": 0.3}, "1.235*x/(2.748*x + 1)"),
+  ("a*x + b*x", {"a": 0.3, "b": -0.26}, "0.031*x")])
+def test_a_name_that_stands_twice_leaves_no_long_numbers(text, values, expected):
+  _, guess = ask(SUBSTRATE, RATE, text, **values)
+  assert guess.expression == expected
+
+
+def test_of_a_guess_that_may_not_be_fitted_the_values_given_count():
+  text = "0.4*x/(0.3 + x)"
+  chosen, guess = ask(SUBSTRATE, RATE, text, ["0.4495*x/(x + 0.364)"], may_fit=False)
+  given = 1 - np.sum((RATE - 0.4 * SUBSTRATE / (0.3 + SUBSTRATE)) ** 2) / np.sum((RATE - RATE.mean()) ** 2)
+  assert guess.expression == "0.4*x/(0.3 + x)" and guess.r2 == pytest.approx(given)
+  assert guess.line is None and chosen.front[-1].expression == "0.4495*x/(x + 0.364)"
+  assert guess.reason == f"line {len(chosen.front) - 1} is no longer and no less accurate"
+  _, guess = ask(SUBSTRATE, RATE, "m*x/(K + x)", may_fit=False, m=0.4, K=0.3)
+  assert guess.constants == {} == guess.errors and guess.r2 == pytest.approx(given)
+
+
+def test_a_guess_whose_fitted_constants_break_the_rules_is_not_listed():
+  def is_allowed(node):
+    return all(not part.is_number or part.value <= 0.44 for part in walk(node))
+
+  chosen, guess = ask(SUBSTRATE, RATE, "m*x/(K + x)", is_allowed=is_allowed, m=0.4, K=0.3)
+  assert guess.line is None and guess.reason == "breaks the rules" and guess.constants["m"] > 0.44
+  assert guess.expression not in [line.expression for line in chosen.front]
+
+
+def test_a_line_that_beats_a_guess_in_few_digits_alone_is_named():
+  """In all its digits the guess is the nearer of the two."""
+  best = parser.parse(f"{float(np.sum(SUBSTRATE * RATE) / np.sum(SUBSTRATE**2))!r}*x")
+  rows = Rows(SUBSTRATE[:, None], RATE, np.ones(10))
+  fitted = own_formulas.Fitted("a*x", best, {}, {})
+  line = select.select([best], rows, ["x"], seed=0).front[0]
+  chosen = select.Selection(line, (line,), (), (select.Own(line.node, None, "", 0),))
+  [guess] = own_formulas.tell([fitted], chosen, rows, ["x"])
+  assert guess.reason == "line 0 is no longer and no less accurate" and guess.rmse**2 < line.mse
+
+
+def test_the_line_that_is_named_beats_the_guess_as_it_was_judged():
+  nodes = [parser.parse(text) for text in ("0.26", "sin(x)", "0.02*x + 0.17", "cos(x)")]
+  judged = [select._Finalist(node, scoring.Scores(mse, None, None, 0))
+            for node, mse in zip(nodes, (0.3, 0.2, 0.1, 0.25), strict=True)]
+  assert select._tell_own(nodes[3], "", 3, {0: 0, 1: 1, 2: 2}, judged) == select.Own(nodes[3], None, "", 1)
+  assert select._tell_own(nodes[3], "", 3, {0: 0, 1: 1, 3: 2}, judged) == select.Own(nodes[3], 2, "")
+  assert select._tell_own(nodes[3], "pole", 3, {0: 0}, judged) == select.Own(nodes[3], None, "pole")
+
+
+def test_a_form_that_tidying_gives_long_numbers_after_the_rounding_is_not_taken():
+  node, rows = parser.parse("0.0311601704*x"), Rows(SUBSTRATE[:, None], RATE, np.ones(10))
+
+  def plain(form):
+    return form if form == node else parser.parse("0.0310000000000091*x")
+
+  found = listed_guesses.in_few_digits(node, rows, plain, lambda form: True)
+  assert rounding.count_digits(found) <= 3
