@@ -519,9 +519,10 @@ def _finish(
 
 
 def _fit_guesses(search_: Search, options: SearchOptions) -> list[own_formulas.Fitted]:
-  """The user's formulas, fitted to the rows that standard errors are of; those of an earlier fit are not asked about.
+  """The user's formulas, fitted to the rows that standard errors are of; those of an earlier fit are not asked about,
+  and none where the search was stopped before their turn.
   """
-  if not options.guesses or registry.GUESSES not in search_.states:
+  if not any(turn.source == registry.GUESSES for turn in search_.progress):
     return []
   task = search_.task.as_given()
   rows = task.rows.sample(options.config.selection.last_rows, seed=options.seed)

@@ -14,6 +14,7 @@ from symformer_jax.engine.options import SearchOptions
 from symformer_jax.engine.rows import Rows
 from symformer_jax.language import parser
 from symformer_jax.results import Counts, Equation, Standing, Step
+from symformer_jax.selection.select import Selection
 from symformer_jax.testing import FixedProposer
 
 MODEL = FixedProposer(["x0"])
@@ -61,7 +62,7 @@ def part(ended_by, *sources):
   ([part("budget", "growth"), part("budget", "transformer")], "budget"), ([part("noise", "growth")], "noise")])
 def test_a_search_of_parts_ended_by_what_ended_the_first_that_is_not_exact(monkeypatch, parts, ended_by):
   best = Equation(parser.parse("2*x0", ["x0"]), ("x0",), 0.01, 0.99, 0.1, ())
-  monkeypatch.setattr(inference, "_choose", lambda *_, **__: (best, (best,), ()))
+  monkeypatch.setattr(inference, "_choose", lambda *_, **__: Selection(best, (best,), ()))
   weighing = types.SimpleNamespace(exponent=None, num_light=0, text="")
   weighed = types.SimpleNamespace(dataset=(X, Y), weighing=weighing)
   found = inference._finish(parts, None, weighed, MODEL, SearchOptions(), Clock(), target="y")

@@ -81,7 +81,7 @@ def _turns(source: Source) -> list[Turn]:
 def _as_written(task: Task, config: PoolConfig) -> PoolConfig:
   """The same for numbers of few digits: they are met where nothing is left but that."""
   left = config.roundings * rounding_variance(task.fit_rows.y) / task.variance if task.variance else 0.0
-  return dataclasses.replace(config, met=max(config.met, left)) if left <= config.most_met else config
+  return dataclasses.replace(config, met=left) if config.met < left <= config.most_met else config
 
 
 class Search:
