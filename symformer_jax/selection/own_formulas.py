@@ -68,7 +68,8 @@ def _reason(own: Own, chosen: Selection) -> str:
   if own.fault:
     return f"rejected ({soundness.REASONS[own.fault]})"
   if own.line is None:
-    return f"line {own.better} is no longer and no less accurate"
+    line = "another formula" if own.better is None else f"line {own.better}"
+    return f"{line} is no longer and no less accurate"
   listed = chosen.front[own.line]
   if listed is chosen.best:
     return ""

@@ -61,7 +61,8 @@ class Own(NamedTuple):
     node: in few digits.
     line: its place in the front; None where it is not listed.
     fault: one of `soundness.REASONS` or `FORBIDDEN`, for which it is not; or nothing.
-    better: the line that is no longer and no less accurate, for which a guess without a fault is not listed.
+    better: the line that is no longer and no less accurate, for which a guess without a fault is not listed; None where
+      that is no line.
   """
 
   node: Node
@@ -334,7 +335,7 @@ def _tell_own(
     return Own(node, None if fault or place is None else lines[place], fault)
   better = [line for i, line in lines.items()
             if judged[i].complexity <= judged[place].complexity and judged[i].scores.mse <= judged[place].scores.mse]
-  return Own(node, None, fault, better[-1])
+  return Own(node, None, fault, better[-1] if better else None)
 
 
 def _recommended(
