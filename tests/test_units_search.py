@@ -225,7 +225,7 @@ def test_the_choice_is_hurried_where_little_time_was_given_and_of_few_where_data
   task = types.SimpleNamespace(rows=Rows(X, Y, np.ones(12)), names=("x0",), units=None)
   task.as_given = lambda: task
   asked = []
-  one = types.SimpleNamespace(ended_by=ended_by, task=task, pool=types.SimpleNamespace(
+  one = types.SimpleNamespace(ended_by=ended_by, task=task, progress=(), pool=types.SimpleNamespace(
     shortlist=lambda most: asked.append(most) or []))
   options = SearchOptions(max_time=max_time)
   result = inference._finish([one], None, None, MODEL, options, Clock(), target="y")
