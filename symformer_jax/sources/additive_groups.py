@@ -56,17 +56,20 @@ def find_partition(x: np.ndarray, y: np.ndarray, link: str, config: PartitionsCo
   found = fit_partition(x, y, link, best.sum.groups, config.surrogate)
   if found is None or found.error > config.most_error:
     return None
-  plain = [_is_power(x[:, group[0]], function(x[:, list(group)]), found.sum.errors) for group, function in
+  most = config.power_errors * float(np.median(np.abs(found.sum.errors)))
+  plain = [_is_power(x[:, group[0]], function(x[:, list(group)]), most) for group, function in
            zip(found.sum.groups, found.sum.functions, strict=True) if len(group) == 1 and link == "exp"]
   return found if len(found.sum.groups) - sum(plain) > 1 else None
 
 
-def _is_power(x: np.ndarray, logarithm: np.ndarray, errors: np.ndarray) -> bool:
-  """Whether a function, of which the logarithm [N] is known to some errors [N], is a multiple of a power of x [N]."""
+def _is_power(x: np.ndarray, logarithm: np.ndarray, most: float) -> bool:
+  """Whether a function, of which the logarithm [N] is known, is within such a median error a multiple of a power of
+  x [N].
+  """
   if np.any(x <= 0):
     return False
   line = np.polyval(np.polyfit(np.log(x), logarithm, 1), np.log(x))
-  return bool(np.median(np.abs(line - logarithm)) <= 3 * np.median(np.abs(errors)))
+  return bool(np.median(np.abs(line - logarithm)) <= most)
 
 
 def fit_partition(x: np.ndarray, y: np.ndarray, link: str, groups: Groups, config: SurrogateConfig) -> Partition | None:

@@ -14,7 +14,7 @@ class PartitionsConfig:
   # Functions of y, of `LINKS`: the second ones where none of the first is a sum. Where log(y) is a sum, y is written as
   # a product.
   links: tuple[tuple[str, ...], ...] = (("y", "exp"), ("inv", "sqrt"))
-  # Rows of the smooth functions that are compared, and steps of each: 1/60 s. Those of the one that is taken.
+  # Rows of the smooth functions that are compared, and steps of each: 1/80 s. Those of the one that is taken.
   num_rows: int = 96
   num_steps: int = 20
   num_last_rows: int = 224
@@ -24,11 +24,14 @@ class PartitionsConfig:
   max_halved: int = 6
   max_apart: int = 1
   # A finer sum stands if its errors of rows left out, in spreads of y, are so many times those of the coarser one at
-  # most, or below `fine`. (Of functions that are such sums they are .05 to 1.0 times as large.) Above the last nothing
+  # most, or below `fine`. (Of functions that are such sums they are .01 to 1.0 times as large.) Above the last nothing
   # is known.
   most_worse: float = 1.2
   fine: float = 1e-5
   most_error: float = 0.03
+  # A factor of one column is a power of it where it is within so many median errors of rows left out: an exact table
+  # without it is a matter of `reductions`.
+  power_errors: float = 3.0
   # Where both functions of y are sums, one with errors so many times those of the other is left out.
   times_least: float = 3.0
   # Sources that are asked of a group of several columns, in the order of `registry.SOURCES`; formulas of it that come
