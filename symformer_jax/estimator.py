@@ -282,6 +282,10 @@ class SymFormerRegressor(ExportsMixin, RegressorMixin, BaseEstimator):
     self.result_ = [each.result_ for each in fitted]
     self.equations_ = [each.equations_ for each in fitted]
 
+  def __sklearn_is_fitted__(self) -> bool:
+    """Whether there are formulas: a fit that was refused leaves what it saw of the columns, and nothing to predict by."""
+    return hasattr(self, "_front") or hasattr(self, "estimators_")
+
   def _fitted(self) -> dict[str, Any]:
     """What an earlier fit has left, by attribute."""
     return {name: self.__dict__[name] for name in _FITTED if name in self.__dict__}

@@ -17,7 +17,7 @@ SMALLEST, LARGEST = 1e-60, 1e60
 
 
 def check_numeric(data: Any, argument: str) -> None:
-  """Refuses dates, times and text; in pandas' data complex numbers, other objects and two columns of one name as well.
+  """Refuses dates, times, text and complex numbers; in pandas' data other objects and two columns of one name as well.
 
   Text that is a number, such as "1.5" or "inf", or "nan", is none of these.
   Args:
@@ -71,7 +71,7 @@ def _check_column(column: Any, what: str) -> None:
   if column.dtype.kind in "mM" or isinstance(column.dtype, pd.PeriodDtype):
     raise InputError(f"{what} holds dates or times ({column.dtype}); {_ADVICE} (t - t.min()).dt.total_seconds()")
   if column.dtype.kind == "c":
-    raise InputError(f"{what} holds complex numbers; give real and imaginary parts as columns of their own")
+    raise _complex_in(what)
   if column.dtype.kind in "iufb":
     return
   present = column[column.notna()].astype(object)
@@ -88,7 +88,9 @@ def _no_number(what: str, cell: Any, row: Any) -> InputError:
 
 
 def _check_array(data: Any, argument: str) -> None:
-  """Refuses dates, times and text in an array or in lists; what else is no number, scikit-learn and NumPy refuse."""
+  """Refuses dates, times, text and complex numbers in an array or in lists; what else is no number, scikit-learn and
+  NumPy refuse.
+  """
   if np.ma.is_masked(data):  # of which everything behind sees the values that are hidden
     raise InputError(f"{argument} has masked cells; leave their rows out")
   try:
@@ -97,6 +99,8 @@ def _check_array(data: Any, argument: str) -> None:
     return
   if array.dtype.kind in "mM":
     raise _times_in(argument, array.dtype)
+  if array.dtype.kind == "c":
+    raise _complex_in(argument)
   if array.dtype.kind not in "OUST" or array.ndim not in (1, 2):
     return
   for index, cell in np.ndenumerate(array):
@@ -111,6 +115,12 @@ def _check_array(data: Any, argument: str) -> None:
 
 def _times_in(what: str, kind: Any) -> InputError:
   return InputError(f"{what} holds dates or times ({kind}); {_ADVICE} (t - t.min()) / np.timedelta64(1, 'D')")
+
+
+def _complex_in(what: str) -> InputError:
+  # The words in brackets are those that scikit-learn's checks look for.
+  return InputError(f"{what} holds complex numbers (Complex data not supported); give real and imaginary parts as columns "
+                    "of their own")
 
 
 def _is_nan(cell: Any) -> bool:

@@ -410,6 +410,20 @@ def test_weights_below_0_are_called_so():
       SymFormerRegressor(model=testing.FixedProposer(["x0"])).fit(x, 2 * x[:, 0], weights)
 
 
+def test_a_fit_that_was_refused_has_fitted_nothing():
+  x = np.arange(9.0)[:, None]
+  new, again, several = (SymFormerRegressor(model=testing.FixedProposer(["x0"]), verbose=False) for _ in range(3))
+  again.fit(x, 2 * x[:, 0])
+  several.fit(x, np.hstack([x, 2 * x]))
+  for estimator in (new, again, several):
+    with pytest.raises(InputError, match="the target is constant"):
+      estimator.fit(x, np.zeros(9) if estimator is not several else np.hstack([x, 0 * x]))
+    assert not hasattr(estimator, "best_")
+    for ask in (lambda e: e.predict(x), lambda e: e.latex(), lambda e: e.save("fit.json"), lambda e: e.best_):
+      with pytest.raises(NotFittedError, match="not fitted yet"):
+        ask(estimator)
+
+
 @pytest.mark.parametrize(("changes", "kind"), [
   ({"X": np.full((10, 2), np.nan)}, ValueError), ({"y": np.arange(5.0)}, ValueError),
   ({"X": scipy.sparse.csr_matrix(np.eye(10, 2))}, TypeError), ({"sample_weight": np.ones(3)}, ValueError),

@@ -22,7 +22,7 @@ from symformer_jax.refinement.refine import refine
   (pd.period_range("2020-01-01", periods=4), "X: column 'b' holds dates or times"),
   (["1", "x", "2", "3"], "X: column 'b' holds 'x' in row 1, which is no number; give numbers, such as pandas.get_d"),
   (pd.Categorical(list("abab")), "X: column 'b' holds 'a' in row 0"),
-  ([1, 2j, 3, 4], "X: column 'b' holds complex numbers; give real and imaginary parts as columns of their own"),
+  ([1, 2j, 3, 4], r"X: column 'b' holds complex numbers \(Complex data not supported\); give real and imaginary parts as columns of"),
   (np.array([1, 2j, 3, 4], object), "X: column 'b' holds 2j in row 1"),
   (["1", "nano", "2", "3"], "X: column 'b' holds 'nano' in row 1"),
   ([1, 2, {}, 3], "X: column 'b' holds {} in row 2"),
@@ -67,6 +67,8 @@ DAYS = np.arange("2020-01-01", "2020-01-13", dtype="datetime64[D]")
   (np.array([[1, 2], [3, "four"]], object), "X: column 1 holds 'four' in row 1"),
   ([[1, 2], [10**400, 3]], "X: column 0 holds a number in row 1 that is beyond double precision"),
   (np.ma.masked_greater([[1.0], [2.0]], 1.5), "X has masked cells; leave their rows out"),
+  (np.array([[1.0], [2.0]]) + 0j, r"X holds complex numbers \(Complex data not supported\); give real and imaginary"),
+  ([1, 2j], "X holds complex numbers"),
 ])
 def test_arrays_of_dates_and_text_are_refused(data, message):
   with pytest.raises(InputError, match=message):
@@ -92,6 +94,22 @@ def test_no_way_in_takes_dates_for_numbers():
   for predict in (model.predict, refine("a*x", x, y).predict):
     with pytest.raises(InputError, match="^X holds dates"):
       predict(DAYS[:, None])
+
+
+def test_no_way_in_drops_imaginary_parts():
+  y, x = np.arange(12.0) ** 2, np.arange(12.0)[:, None]
+  proposer = testing.FixedProposer(["x0"])
+  model = SymFormerRegressor(model=proposer, verbose=False).fit(x, 2 * x[:, 0])
+  for X, target, named in ((x + 1j, y, "X"), (x, y + 1j, "y")):
+    with pytest.raises(InputError, match=f"^{named} holds complex numbers"):
+      SymFormerRegressor(model=proposer, verbose=False).fit(X, target)
+    with pytest.raises(InputError, match=f"^{named} holds complex numbers"):
+      refine("a*x", X, target)
+    [result] = search(proposer, [(X, target)])
+    assert result.message.startswith(f"{named} holds complex numbers")
+  for predict in (model.predict, refine("a*x", x, y).predict):
+    with pytest.raises(InputError, match="^X holds complex numbers"):
+      predict(x + 1j)
 
 
 @pytest.mark.parametrize(("size", "message"), [
