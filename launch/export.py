@@ -46,7 +46,7 @@ def main(argv: list[str]) -> int:
   runner.refuse_empty(asked.WORKDIR, asked.NAME, asked.OUT, asked.SEEN)
   workdir, name, place = Path(runner.required(asked.WORKDIR)), runner.required(asked.NAME), runner.required(asked.OUT)
   if not registry.is_name(name):  # a model that nobody could load
-    raise InputError(f"--name: expected {registry.MAX_NAME} signs in a line at most")
+    raise InputError(f"--name: expected 1 to {registry.MAX_NAME} signs in a line")
   for directory in asked.SEEN.value or ():  # of those of the run, which may be elsewhere by now, a note is enough
     writer.find_folders(directory)
   step = _choose_step(workdir)

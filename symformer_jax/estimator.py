@@ -283,7 +283,7 @@ class SymFormerRegressor(ExportsMixin, RegressorMixin, BaseEstimator):
     self.equations_ = [each.equations_ for each in fitted]
 
   def __sklearn_is_fitted__(self) -> bool:
-    """Whether there are formulas: a fit that was refused leaves what it saw of the columns, and nothing to predict by."""
+    """Whether there are formulas: a fit that was refused leaves what it saw of the columns alone."""
     return hasattr(self, "_front") or hasattr(self, "estimators_")
 
   def _fitted(self) -> dict[str, Any]:

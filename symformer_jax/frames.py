@@ -119,8 +119,8 @@ def _times_in(what: str, kind: Any) -> InputError:
 
 def _complex_in(what: str) -> InputError:
   # The words in brackets are those that scikit-learn's checks look for.
-  return InputError(f"{what} holds complex numbers (Complex data not supported); give real and imaginary parts as columns "
-                    "of their own")
+  return InputError(f"{what} holds complex numbers (Complex data not supported); give real and imaginary parts as "
+                    "columns of their own")
 
 
 def _is_nan(cell: Any) -> bool:

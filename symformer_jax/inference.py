@@ -121,7 +121,10 @@ def search(
   if not hasattr(model, "vocab"):
     shown = repr(model) if isinstance(model, str | int | None) else f"an object of type {type(model).__name__}"
     raise InputError(f"model: expected a loaded model, as load_model gives it, got {shown}")
+  _check_datasets(datasets)
   check_callback(callback)
+  if not callable(should_stop):
+    raise InputError(f"should_stop: expected a function without arguments, got {should_stop!r}")
   _check_seed(seed)
   compilation.use_cache()
   if not isinstance(strategy, str) or strategy not in STRATEGIES:
@@ -157,6 +160,13 @@ def _search_all(
   return found
 
 
+def _check_datasets(datasets: Any) -> None:
+  """Refuses what is no list of data sets, such as an iterator or one table: an InputError."""
+  is_list = hasattr(datasets, "__len__") and hasattr(datasets, "__getitem__")
+  if not is_list or isinstance(datasets, str | bytes | Mapping) or hasattr(datasets, "iloc"):
+    raise InputError(f"datasets: expected a list of data sets, such as [(X, y)], got {type(datasets).__name__}")
+
+
 def check_callback(callback: Any) -> None:
   """Refuses what cannot be called: an InputError."""
   if callback is not None and not callable(callback):
@@ -182,7 +192,7 @@ def _read_units(
 
 def _check_seed(seed: int) -> None:
   """What NumPy takes (nothing negative) and JAX (64 bits)."""
-  if not isinstance(seed, int | np.integer) or not 0 <= seed < 2**63:
+  if not isinstance(seed, int | np.integer) or isinstance(seed, bool) or not 0 <= seed < 2**63:
     raise InputError(f"seed: expected a whole number from 0 to 2**63 - 1, got {seed!r}")
 
 

@@ -22,7 +22,7 @@ from symformer_jax.refinement.refine import refine
   (pd.period_range("2020-01-01", periods=4), "X: column 'b' holds dates or times"),
   (["1", "x", "2", "3"], "X: column 'b' holds 'x' in row 1, which is no number; give numbers, such as pandas.get_d"),
   (pd.Categorical(list("abab")), "X: column 'b' holds 'a' in row 0"),
-  ([1, 2j, 3, 4], r"X: column 'b' holds complex numbers \(Complex data not supported\); give real and imaginary parts as columns of"),
+  ([1, 2j, 3, 4], r"X: column 'b' holds complex numbers \(Complex data not supported\); give real and"),
   (np.array([1, 2j, 3, 4], object), "X: column 'b' holds 2j in row 1"),
   (["1", "nano", "2", "3"], "X: column 'b' holds 'nano' in row 1"),
   ([1, 2, {}, 3], "X: column 'b' holds {} in row 2"),

@@ -12,6 +12,7 @@ import warnings
 
 import jax
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import optimize
 import sympy
@@ -587,6 +588,10 @@ def test_equal_values_are_refined_once():
   ({"temperature": None}, "temperature: expected a finite number above 0, got None"),
   ({"restrictions": Restrictions(max_depth="deep")}, "max_depth: expected a whole number of at least 1, got 'deep'"),
   ({"names": []}, "names: expected column names for 1 data sets, got 0"),
+  ({"n_samples": True}, "n_samples: expected a whole number of at least 1, got True"),
+  ({"max_time": True}, "max_time: expected a number of seconds above 0, got True"),
+  ({"seed": True}, r"seed: expected a whole number from 0 to 2\*\*63 - 1, got True"),
+  ({"should_stop": 3}, "should_stop: expected a function without arguments, got 3"),
 ])
 def test_unusable_arguments_say_why(model, options, message):
   with pytest.raises(InputError, match=message):
@@ -597,6 +602,13 @@ def test_what_is_no_model_is_refused():
   for model, shown in (("auto", "'auto'"), (None, "None"), (3, "3"), (np.arange(9.0), "an object of type ndarray")):
     with pytest.raises(InputError, match=f"^model: expected a loaded model, as load_model gives it, got {shown}$"):
       inference.search(model, [(np.arange(9.0), np.arange(9.0) ** 2)])
+
+
+@pytest.mark.parametrize("datasets", [None, 3, "points.csv", {"a": (np.eye(9), np.arange(9.0))}, iter([np.eye(9)]),
+                                      pd.DataFrame(np.eye(9))], ids=lambda datasets: type(datasets).__name__)
+def test_what_is_no_list_of_data_sets_is_refused(model, datasets):
+  with pytest.raises(InputError, match=f"^datasets: expected a list of data sets, .*, got {type(datasets).__name__}$"):
+    quick_search(model, datasets)
 
 
 @pytest.mark.parametrize(("dataset", "names", "message"), [

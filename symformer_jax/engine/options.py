@@ -89,7 +89,7 @@ class SearchOptions:
     """Refuses what is wrong for any data set: an InputError of one line."""
     for name, largest in LARGEST.items():
       value = getattr(self, name)
-      if not isinstance(value, int | np.integer) or value < 1:
+      if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
         raise InputError(f"{name}: expected a whole number of at least 1, got {value!r}")
       if value > largest:
         raise InputError(f"{name}: expected at most {largest}, got {value!r}")
@@ -97,7 +97,7 @@ class SearchOptions:
       value = getattr(self, name)
       if value is None and name in _OPTIONAL:
         continue
-      if not isinstance(value, numbers.Real) or not is_right(value):
+      if not isinstance(value, numbers.Real) or isinstance(value, bool) or not is_right(value):
         raise InputError(f"{name}: expected {expected}, got {value!r}")
     if not isinstance(self.config, SearchConfig):
       raise InputError(f"config: expected a SearchConfig, as load_search_config reads it, got {self.config!r}")

@@ -13,19 +13,27 @@ MAX_DIGITS = 15
 
 def guess_line(guess: Guess, *, loss: str = "squared", is_weighted: bool) -> str:
   """What became of a guess, in a line: its constants or fitted form, how it fits, and why it is not recommended."""
+  asked = _in_one_line(guess.text)
   if guess.r2 is None and guess.rmse is None:
-    return f"guess {guess.text}: {guess.reason}"
+    return f"guess {asked}: {guess.reason}"
   form = ", ".join(_named_text(name, value, guess.errors[name]) for name, value in guess.constants.items())
   weighted = "weighted " if is_weighted else ""
   shown = shown_r2(guess, loss)
   r2 = f"{r2_label(loss, is_weighted=is_weighted)} {shown}, " if shown else ""
   place = [] if guess.line is None else [f"line {guess.line}"]
   verdict = ", ".join([*place, f"not recommended: {guess.reason}" if guess.reason else "recommended"])
-  return f"guess {guess.text}: {form or guess.expression} ({r2}{weighted}RMSE {guess.rmse:.4g}); {verdict}"
+  return f"guess {asked}: {form or guess.expression} ({r2}{weighted}RMSE {guess.rmse:.4g}); {verdict}"
+
+
+def _in_one_line(text: str) -> str:
+  """Text of the user's, which may have breaks, and in the name of a constant signs that move a terminal's cursor."""
+  signs = " ".join(text.split())
+  return "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in signs)
 
 
 def _named_text(name: str, value: float, error: float | None) -> str:
   """`k = 0.0812 +- 0.003`: one digit more than the error has."""
+  name = _in_one_line(name)
   if not error:
     return f"{written(name)} = {value:.6g}" + ("" if error == 0 else " (not determined by the rows)")
   num_digits = max(math.floor(math.log10(abs(value))) - math.floor(math.log10(error)) + 2, 1) if value else 1

@@ -193,13 +193,13 @@ def _read_card(folder: Path) -> dict[str, Any]:
       got = type(card[key]).__name__ if key in card else "nothing"
       raise ModelError(f"{folder} holds a foreign model: {CARD}: {key}: expected {kind.__name__}, got {got}")
   if not is_name(card["name"]):
-    raise ModelError(f"{folder} holds a foreign model: {CARD}: name: expected {MAX_NAME} signs in a line at most")
+    raise ModelError(f"{folder} holds a foreign model: {CARD}: name: expected 1 to {MAX_NAME} signs in a line")
   return card
 
 
 def is_name(text: str) -> bool:
-  """Whether a model may be called so: one line of signs that can be printed."""
-  return text.isprintable() and len(text) <= MAX_NAME
+  """Whether a model may be called so: one line of signs that can be printed, not of spaces alone."""
+  return text.isprintable() and bool(text.strip()) and len(text) <= MAX_NAME
 
 
 def _flatten(params: Any) -> dict[str, Any]:

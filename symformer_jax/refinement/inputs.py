@@ -123,7 +123,7 @@ def check_names(names: Sequence[str], start: Mapping[str, float], num_columns: i
       hint = f"; did you mean {close[0]!r}?" if close else ""
       raise InputError(f"start names {name!r}, the formula's constants are {', '.join(names) or 'none'}{hint}")
     if not _is_finite(value):
-      raise InputError(f"start of {name!r} must be finite, got {value}")
+      raise InputError(f"start of {name!r} must be finite, got {_shown(value)}")
   if num_columns > 1 and "x" in names and "x" not in start:
     raise InputError(f"'x' is no column: the {num_columns} columns of an array are x0 ... x{num_columns - 1}")
 
@@ -136,7 +136,7 @@ def check_held(names: Sequence[str], start: Mapping[str, float], hold: Mapping[s
     if name in start:
       raise InputError(f"hold: {name!r} has a start as well, expected one of them")
     if not _is_finite(value):
-      raise InputError(f"hold: {name!r} must be finite, got {value}")
+      raise InputError(f"hold: {name!r} must be finite, got {_shown(value)}")
   return hold
 
 
@@ -157,6 +157,11 @@ def check_bounds(names: Sequence[str], start: Mapping[str, float], hold: Mapping
       raise InputError(f"bounds: the start of {name!r} must be from {low:g} to {high:g}, got {start[name]:g}")
     box[name] = low, high
   return box
+
+
+def _shown(value: Any) -> str:
+  """A value in a message: of text with its quotes, which tell it from a number."""
+  return shorten(repr(value) if isinstance(value, str) else " ".join(str(value).split()))
 
 
 def _is_finite(value: Any) -> bool:

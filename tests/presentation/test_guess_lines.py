@@ -28,6 +28,12 @@ def test_other_guesses(change, line):
   assert guess_line(Guess(**(vars(FITTED) | change)), is_weighted=True) == line
 
 
+def test_breaks_and_signs_for_terminals_stay_in_one_line():
+  texts = {"text": "`k\x1b[31m`*x +\n  1", "constants": {"k\x1b[31m": 2.0}, "errors": {"k\x1b[31m": 0.0}}
+  line = guess_line(Guess(**(vars(FITTED) | texts)), is_weighted=False)
+  assert line.startswith("guess `k\\x1b[31m`*x + 1: `k\\x1b[31m` = 2 (R2") and line.isprintable()
+
+
 def test_under_the_log_loss_r2_is_that_of_logarithms():
   line = guess_line(Guess(**(vars(FITTED) | {"log_r2": 0.75})), loss="log", is_weighted=True)
   assert "(R2 of log(y) 0.750000, weighted RMSE 0.003031)" in line

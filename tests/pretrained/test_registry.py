@@ -160,8 +160,9 @@ def test_a_card_that_is_none_is_refused(folder, text, message):
 @pytest.mark.parametrize(("changes", "message"), [
   ({"name": None}, "card.json: name: expected str, got nothing"),
   ({"name": 3}, "card.json: name: expected str, got int"),
-  ({"name": "a\n\x1b[31mb"}, "card.json: name: expected 200 signs in a line at most"),
-  ({"name": "a" * 201}, "card.json: name: expected 200 signs in a line at most"),
+  ({"name": "a\n\x1b[31mb"}, "card.json: name: expected 1 to 200 signs in a line"),
+  ({"name": " "}, "card.json: name: expected 1 to 200 signs in a line"),
+  ({"name": "a" * 201}, "card.json: name: expected 1 to 200 signs in a line"),
   ({"vocabulary_hash": None}, "card.json: vocabulary_hash: expected str, got nothing"),
   ({"weights_sha256": []}, "card.json: weights_sha256: expected str, got list"),
   ({"config": "small"}, "card.json: config: expected dict, got str"),

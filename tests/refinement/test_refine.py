@@ -138,7 +138,7 @@ def test_a_formula_without_constants_is_only_measured():
 @pytest.mark.parametrize("kwargs, message", [
   ({"start": {"c": 1.0}}, "start names 'c', the formula's constants are a, b"),
   ({"start": {"a": np.nan}}, "start of 'a' must be finite, got nan"),
-  ({"start": {"a": "one"}}, "start of 'a' must be finite, got one"),
+  ({"start": {"a": "one"}}, "start of 'a' must be finite, got 'one'"),
   ({"start": [1.0]}, r"start: expected values by name, such as \{'a': 1.5\}, got \[1.0\]"),
   ({"hold": {"a": None}}, "hold: 'a' must be finite, got None"),
   ({"formula": 3}, "formula: expected text, got 3"),

@@ -143,7 +143,7 @@ def test_the_best_start_is_the_first_of_equals_or_the_least_undefined():
   (lambda: inputs.check_held(["a"], {"a": 1.0}, {"a": 1.0}), "hold: 'a' has a start as well"),
   (lambda: inputs.check_held(["a"], {}, {"a": math.nan}), "hold: 'a' must be finite"),
   (lambda: inputs.check_held(["a"], {}, {"a": None}), "hold: 'a' must be finite, got None"),
-  (lambda: inputs.check_held(["a"], {}, {"a": "1"}), "hold: 'a' must be finite, got 1"),
+  (lambda: inputs.check_held(["a"], {}, {"a": "1"}), "hold: 'a' must be finite, got '1'"),
   (lambda: inputs.check_names(["a"], {"a": 10**400}, 1), "start of 'a' must be finite, got 10000"),
   (lambda: inputs.read_data([[1.0], [np.inf]], [1.0, 2], None), r"X must be finite, got \[inf\] in row 1"),
   (lambda: inputs.read_data([1.0, 2], [1.0, np.nan], None), "y must be finite, got nan in row 1"),
