@@ -65,16 +65,11 @@ class Job:
     Raises:
       InputError: when another process has it, it cannot be opened, or there cannot be one.
     """
-    made = [folder for folder in (self.folder, *self.folder.parents) if not folder.exists()]
-    try:
+    with files.no_empty_folders(self.folder):
       with self._refused_as_place():
         self.folder.mkdir(parents=True, exist_ok=True)
       with files.claimed(self.folder, flag="--out"):
         yield
-    finally:
-      for folder in made:
-        with contextlib.suppress(OSError):  # it is not empty
-          folder.rmdir()
 
   @contextlib.contextmanager
   def _refused_as_place(self) -> Iterator[None]:

@@ -22,7 +22,7 @@ from launch.flags import train as asked
 from symformer_jax import compilation, configuration
 from symformer_jax.commands import config_flag, runner
 from symformer_jax.errors import InputError
-from symformer_jax.files import check_writable, claimed, make_folder, write_text
+from symformer_jax.files import check_writable, claimed, make_folder, no_empty_folders, write_text
 from symformer_jax.model import symformer
 from symformer_jax.pretrained import registry
 from symformer_jax.training import config as config_lib, loop, processes, transfer
@@ -69,11 +69,12 @@ def main(argv: list[str]) -> int:
   place = runner.required(asked.WORKDIR)
   config = configuration.build(config_lib.TrainConfig, config_flag.read(asked.CONFIG))
   _join_hosts()
-  workdir = make_folder(place, flag="--workdir")
-  note = check_writable(workdir / "config.json", flag="--workdir")
-  # Of the hosts of a run one keeps strangers out.
-  with claimed(workdir, flag="--workdir") if processes.is_first() else contextlib.nullcontext():
-    return _train(config, workdir, note)
+  with no_empty_folders(place):
+    workdir = make_folder(place, flag="--workdir")
+    note = check_writable(workdir / "config.json", flag="--workdir")
+    # Of the hosts of a run one keeps strangers out.
+    with claimed(workdir, flag="--workdir") if processes.is_first() else contextlib.nullcontext():
+      return _train(config, workdir, note)
 
 
 def _train(config: config_lib.TrainConfig, workdir: pathlib.Path, note: pathlib.Path) -> int:

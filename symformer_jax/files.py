@@ -61,6 +61,21 @@ def make_folder(path: str | os.PathLike, *, flag: str) -> pathlib.Path:
   return path
 
 
+@contextlib.contextmanager
+def no_empty_folders(path: str | os.PathLike) -> Iterator[None]:
+  """Removes at the end what of a folder and those above it is empty and was not there before: where an argument is
+  refused nothing is left.
+  """
+  path = pathlib.Path(path)
+  made = [folder for folder in (path, *path.parents) if not folder.exists()]
+  try:
+    yield
+  finally:
+    for folder in made:
+      with contextlib.suppress(OSError):  # it is not empty
+        folder.rmdir()
+
+
 def check_regular(path: str | os.PathLike) -> None:
   """Before a file is read: a pipe that nobody writes to would be waited for, and a device may have no end.
 

@@ -234,6 +234,21 @@ def test_a_training_of_no_time_is_refused_and_makes_no_folder(training, minutes)
   assert not asked and not workdir.exists()
 
 
+def test_a_training_that_is_refused_leaves_no_folder(training, monkeypatch):
+  main, _, _, workdir = training
+
+  def refuse(*_):
+    raise InputError("no training data")
+  monkeypatch.setattr(train.loop, "set_up", refuse)
+  with pytest.raises(InputError, match="no training data"):
+    main()
+  assert not workdir.exists()
+  workdir.mkdir()
+  with pytest.raises(InputError, match="no training data"):
+    main()
+  assert workdir.exists()  # it was there
+
+
 def test_curves_that_cannot_be_written_are_not_tried_again(training, monkeypatch):
   main, asked, _, _ = training
   run = types.SimpleNamespace(curves=types.SimpleNamespace(abandon=lambda: asked.update(abandoned=True)))

@@ -355,7 +355,14 @@ def test_places_that_take_no_file_are_refused(tmp_path):
     file.write(b"x")
     [beside] = [path.name for path in tmp_path.iterdir() if path.is_file()]
     assert beside.startswith(".f-") and beside.endswith(".json")
+  with files.no_empty_folders(tmp_path / "e" / "f"):
+    files.make_folder(tmp_path / "e" / "f", flag="--out")
+  assert not (tmp_path / "e").exists()
   made = files.make_folder(tmp_path / "a" / "b", flag="--out")
+  with files.no_empty_folders(made), files.no_empty_folders(made / "c"):  # what was there stays, and what has a file
+    files.make_folder(made / "c", flag="--out").joinpath("g").write_text("")
+  (made / "c" / "g").unlink()
+  (made / "c").rmdir()
   assert made.is_dir() and files.make_folder(made, flag="--out") == made
   (tmp_path / "f").write_text("")
   with pytest.raises(InputError, match="--out: cannot make the folder"):

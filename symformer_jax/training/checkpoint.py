@@ -83,7 +83,10 @@ class Checkpoints:
   """The checkpoints below a work directory: the newest few, and the one of the lowest validation loss."""
 
   def __init__(self, workdir: str | Path, *, keep: int):
+    """Raises NotADirectoryError where a file has the name of their folder: Orbax would say so at the first save."""
     folder = folder_of(workdir)
+    if folder.exists() and not folder.is_dir():
+      raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(folder))
     _drop_damaged_metrics(folder)
     _drop_unfinished(folder)
     kept = [preservation_policy.LatestN(n=keep), preservation_policy.BestN(

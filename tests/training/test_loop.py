@@ -152,6 +152,12 @@ def test_a_damaged_newest_checkpoint_is_skipped(uninterrupted, tmp_path, caplog)
   assert _curve(tmp_path) == _curve(whole)
 
 
+def test_a_file_in_the_place_of_checkpoints_is_told_of_before_the_first_step(config, tmp_path):
+  (tmp_path / "checkpoints").write_text("x")
+  with pytest.raises(NotADirectoryError, match="checkpoints"):
+    loop.set_up(config, tmp_path)
+
+
 def test_a_disk_has_room_for_what_a_checkpoint_takes(uninterrupted, tmp_path, monkeypatch):
   config, whole, _ = uninterrupted
   # Not its blocks: file systems may keep some ahead, and give them back later.
