@@ -131,13 +131,18 @@ def _read(text: str, file: str) -> list[Problem]:
 
 
 def _check_cells(row: dict, header: Sequence[str], where: str) -> str:
-  """Refuses a row without a cell for each column, or without a name; where it stands, with its name."""
+  """Refuses a row without a cell for each column, or without a name that can be printed; where it stands, with its
+  name.
+  """
   num_cells = sum(cell is not None for name, cell in row.items() if name is not None) + len(row.get(None, ()))
   where = f"{where} ({shorten(row['name'] or 'without a name', 60)})"
   if num_cells != len(header):
     raise InputError(f"{where}: expected {len(header)} cells ({','.join(header)}), got {num_cells}")
   if not row["name"].strip():
     raise InputError(f"{where}: name: expected a name, got nothing")
+  for key in ("family", "name"):  # a line of the report, of a table and of a figure each
+    if not row[key].isprintable():
+      raise InputError(f"{where}: {key}: expected signs that can be printed, got {shorten(repr(row[key]), 60)}")
   return where
 
 

@@ -14,6 +14,9 @@ import numpy as np
 from symformer_jax.data.pipeline import Batch
 from symformer_jax.errors import InputError
 
+# Of TCP; of a larger one the hosts would wait for each other for five minutes.
+_LARGEST_PORT = 65535
+
 
 def start(*, coordinator: str | None, num_processes: int | None, process_id: int | None) -> None:
   """Joins the hosts of a run; call it before anything else touches a device.
@@ -22,10 +25,16 @@ def start(*, coordinator: str | None, num_processes: int | None, process_id: int
     coordinator: `HOST:PORT` of process 0; None with the others None takes all three from Slurm, a TPU pod, GKE or
       Open MPI, as `jax.distributed` knows them.
   Raises:
-    InputError: for a coordinator without a port, when the cluster cannot be told, or the other processes do not come.
+    InputError: for a coordinator without a port, a process beyond the last, when the cluster cannot be told, or the
+      other processes do not come.
   """
-  if coordinator is not None and not re.fullmatch(r".+:[0-9]{1,5}", coordinator):
-    raise InputError(f"--coordinator: expected HOST:PORT of process 0, got {coordinator!r}")
+  if coordinator is not None:
+    port = re.fullmatch(r".+:([0-9]{1,5})", coordinator)
+    if not port or not 1 <= int(port[1]) <= _LARGEST_PORT:
+      raise InputError(f"--coordinator: expected HOST:PORT of process 0, got {coordinator!r}")
+  if num_processes is not None and process_id is not None and process_id >= num_processes:
+    raise InputError(f"--process_id: expected 0 to {num_processes - 1} with --num_processes={num_processes}, got "
+                     f"{process_id}")
   try:
     jax.distributed.initialize(
       coordinator_address=coordinator, num_processes=num_processes, process_id=process_id)

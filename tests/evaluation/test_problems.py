@@ -133,6 +133,8 @@ def test_optional_columns_and_other_orders(tmp_path):
   ("f,a,1,x,0:1,9", r"row 1 \(a\): expected 5 cells .*, got 6"),
   ("f", r"row 1 \(without a name\): expected 5 cells .*, got 1"),
   ("f, ,1,x,0:1", "row 1 .*: name: expected a name, got nothing"),
+  ("f,a\x1b[31m,1,x,0:1", r"name: expected signs that can be printed, got 'a\\x1b\[31m'"),
+  ("f\0g,a,1,x,0:1", r"family: expected signs that can be printed, got 'f\\x00g'"),
 ])
 def test_bad_rows_are_named(tmp_path, row, message):
   with pytest.raises(InputError, match=message):

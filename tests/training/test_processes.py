@@ -81,10 +81,19 @@ def test_two_runs_use_no_folder_at_once(tmp_path):
   assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("coordinator", ["localhost", "localhost:", ":1", "localhost:port"])
-def test_a_coordinator_without_a_host_or_a_port_is_refused(coordinator):
+@pytest.mark.parametrize("coordinator", ["localhost", "localhost:", ":1", "localhost:port", "localhost:0",
+                                         "localhost:65536"])
+def test_a_coordinator_without_a_host_or_a_port_is_refused(coordinator, monkeypatch):
+  monkeypatch.setattr(processes.jax.distributed, "initialize", lambda **_: None)
   with pytest.raises(InputError, match=f"--coordinator: expected HOST:PORT of process 0, got '{coordinator}'"):
     processes.start(coordinator=coordinator, num_processes=1, process_id=0)
+
+
+def test_a_process_beyond_the_last_is_refused(monkeypatch):
+  monkeypatch.setattr(processes.jax.distributed, "initialize", lambda **_: None)
+  processes.start(coordinator="localhost:65535", num_processes=2, process_id=1)
+  with pytest.raises(InputError, match="--process_id: expected 0 to 1 with --num_processes=2, got 2"):
+    processes.start(coordinator="localhost:1", num_processes=2, process_id=2)
 
 
 # --- job files -------------------------------------------------------------------------------------------------------
