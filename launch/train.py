@@ -83,7 +83,7 @@ def _train(config: config_lib.TrainConfig, workdir: pathlib.Path, note: pathlib.
   deadline = float("inf") if asked.MAX_MINUTES.value is None else time.monotonic() + 60 * asked.MAX_MINUTES.value
   try:
     run = loop.set_up(config, workdir, _initial_params(config))
-  except (FileExistsError, NotADirectoryError, PermissionError) as error:
+  except (FileExistsError, NotADirectoryError, IsADirectoryError, PermissionError) as error:
     raise InputError(f"cannot use {error.filename}: {error.strerror}") from None
   if processes.is_first():
     write_text(note, json.dumps(configuration.to_dict(config), indent=1))

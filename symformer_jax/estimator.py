@@ -525,22 +525,25 @@ _KIND = "symformer-regressor"
 _FORMAT, _SINGLE_FORMAT = 3, 2
 
 
+# How parameters that are no plain values are stored, where they are given.
+_AS_JSON: dict[str, Callable[[Any], Any]] = {
+  "model": lambda model: model if isinstance(model, str) else model.name, "operators": list, "add_operators": list,
+  "guesses": list, "units": dict, "restrictions": dataclasses.asdict, "config": configuration.to_dict}
+
+
 def _json_params(params: dict[str, Any]) -> dict[str, Any]:
-  """Parameters as JSON; a loaded model is stored by its name, random states and callbacks not at all."""
+  """Parameters as JSON; a loaded model is stored by its name, random states and callbacks not at all.
+
+  Raises:
+    InputError: for one that has been set to what no fit takes.
+  """
   params = {name: value for name, value in params.items() if name != "callback"}
-  if not isinstance(params["model"], str):
-    params["model"] = params["model"].name
-  if params["operators"] is not None:
-    params["operators"] = list(params["operators"])
-  if params["restrictions"] is not None:
-    params["restrictions"] = dataclasses.asdict(params["restrictions"])
-  params["guesses"] = list(params["guesses"])
-  if params["add_operators"] is not None:
-    params["add_operators"] = list(params["add_operators"])
-  if params["units"] is not None:
-    params["units"] = dict(params["units"])
-  if params["config"] is not None:
-    params["config"] = configuration.to_dict(params["config"])
+  for name, store in _AS_JSON.items():
+    if params[name] is not None or name == "model":
+      try:
+        params[name] = store(params[name])
+      except (AttributeError, TypeError, ValueError):
+        raise InputError(f"{name}: cannot be saved, got {files.shorten(repr(params[name]))}") from None
   if not isinstance(params["random_state"], numbers.Integral):
     params["random_state"] = None
   return params

@@ -50,8 +50,10 @@ def save_result(result: SearchResult, path: str | os.PathLike) -> None:
   """Writes a search's answer as JSON.
 
   Raises:
-    InputError: for a failed search, which has no formulas.
+    InputError: for a failed search, which has no formulas, and for what is no answer of a search.
   """
+  if not isinstance(result, SearchResult):
+    raise InputError(f"result: expected what search returns for a data set, got {type(result).__name__}")
   if result.best is None:
     raise InputError(f"a failed search has nothing to save: {result.message}")
   record = front_record(Front(result.pareto, result.best, result))

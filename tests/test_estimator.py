@@ -410,6 +410,17 @@ def test_weights_below_0_are_called_so():
       SymFormerRegressor(model=testing.FixedProposer(["x0"])).fit(x, 2 * x[:, 0], weights)
 
 
+@pytest.mark.parametrize(("name", "value"), [
+  ("model", None), ("model", 3), ("operators", 3), ("add_operators", True), ("guesses", 3), ("units", "m"),
+  ("restrictions", {"max_depth": 3}), ("config", 3)])
+def test_parameters_that_no_fit_takes_are_not_saved(tmp_path, name, value):
+  x = np.arange(9.0)[:, None]
+  estimator = SymFormerRegressor(model=testing.FixedProposer(["x0"]), verbose=False).fit(x, 2 * x[:, 0])
+  with pytest.raises(InputError, match=f"^{name}: cannot be saved, got {value!r}$"):
+    estimator.set_params(**{name: value}).save(tmp_path / "fit.json")
+  assert not list(tmp_path.iterdir())
+
+
 def test_a_fit_that_was_refused_has_fitted_nothing():
   x = np.arange(9.0)[:, None]
   new, again, several = (SymFormerRegressor(model=testing.FixedProposer(["x0"]), verbose=False) for _ in range(3))

@@ -277,6 +277,12 @@ def test_only_the_first_process_writes_the_config(training, monkeypatch):
   with pytest.raises(InputError, match="cannot use f: Permission denied"):
     main()
 
+  def fail_at_a_folder(*_):
+    raise IsADirectoryError(21, "Is a directory", "metrics.jsonl")
+  monkeypatch.setattr(train.loop, "set_up", fail_at_a_folder)
+  with pytest.raises(InputError, match=r"cannot use metrics\.jsonl: Is a directory"):
+    main()
+
 
 def test_hosts_are_joined_by_hand_or_as_the_cluster_says(monkeypatch):
   started, levels = [], []

@@ -248,6 +248,9 @@ def test_optional_parts_of_older_records():
 
 
 def test_a_failed_search_is_not_saved(tmp_path):
+  for wrong in (None, "f", [full_record()[1]]):
+    with pytest.raises(InputError, match=f"result: expected what search returns .*, got {type(wrong).__name__}"):
+      saved.save_result(wrong, tmp_path / "f")
   with pytest.raises(InputError, match="a failed search has nothing to save: why"):
     saved.save_result(results.failed("why", model="m", seed=0), tmp_path / "f")
   result = full_record()[1]

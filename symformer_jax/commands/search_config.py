@@ -21,8 +21,11 @@ def load_search_config(spec: str) -> SearchConfig:
   Args:
     spec: `FILE` or `FILE:NAME`.
   Raises:
-    InputError: for a file that is missing or fails, an unknown name, or an unknown key, with the nearest legal one.
+    InputError: for what is no text, a file that is missing or fails, an unknown name, or an unknown key, with the
+      nearest legal one.
   """
+  if not isinstance(spec, str):
+    raise InputError(f"search config: expected FILE or FILE:NAME as text, got {spec!r}")
   path, colon, name = spec.partition(":")
   get_config, arguments = _get_config_of(path), (name,) if colon else ()
   try:

@@ -118,6 +118,8 @@ def test_a_misspelt_name_and_a_missing_file_are_told():
     load_search_config(f"{ABLATION}:no_wave")
   with pytest.raises(InputError, match="no config file 'configs/search/mine.py': expected a Python file"):
     load_search_config("configs/search/mine.py")
+  with pytest.raises(InputError, match="search config: expected FILE or FILE:NAME as text, got 3"):
+    load_search_config(3)
 
 
 def test_two_files_of_one_process_are_two(tmp_path):
