@@ -10,6 +10,7 @@ if __name__ == "__main__":
   startup.prepare(__doc__, "launch.flags.train", extra="train")
 
 import contextlib
+import errno
 import json
 import logging as python_logging
 import pathlib
@@ -26,6 +27,9 @@ from symformer_jax.files import check_writable, claimed, make_folder, no_empty_f
 from symformer_jax.model import symformer
 from symformer_jax.pretrained import registry
 from symformer_jax.training import config as config_lib, loop, processes, transfer
+
+# What is in the way is of another kind, such as a folder or a pipe in the place of a file, or somebody else's.
+_NOT_USABLE = (errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.EINVAL, errno.EACCES, errno.EPERM)
 
 
 def _join_hosts() -> None:
@@ -83,7 +87,9 @@ def _train(config: config_lib.TrainConfig, workdir: pathlib.Path, note: pathlib.
   deadline = float("inf") if asked.MAX_MINUTES.value is None else time.monotonic() + 60 * asked.MAX_MINUTES.value
   try:
     run = loop.set_up(config, workdir, _initial_params(config))
-  except (FileExistsError, NotADirectoryError, IsADirectoryError, PermissionError) as error:
+  except OSError as error:
+    if error.errno not in _NOT_USABLE:
+      raise
     raise InputError(f"cannot use {error.filename}: {error.strerror}") from None
   if processes.is_first():
     write_text(note, json.dumps(configuration.to_dict(config), indent=1))

@@ -283,6 +283,12 @@ def test_only_the_first_process_writes_the_config(training, monkeypatch):
   with pytest.raises(InputError, match=r"cannot use metrics\.jsonl: Is a directory"):
     main()
 
+  def fail_at_a_full_disk(*_):
+    raise OSError(28, "No space left on device", "metrics.jsonl")
+  monkeypatch.setattr(train.loop, "set_up", fail_at_a_full_disk)
+  with pytest.raises(OSError, match="No space left on device"):  # no argument is wrong
+    main()
+
 
 def test_hosts_are_joined_by_hand_or_as_the_cluster_says(monkeypatch):
   started, levels = [], []

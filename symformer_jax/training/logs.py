@@ -45,6 +45,7 @@ class Curves:
 
   def _open(self, workdir: str | Path, first_step: int) -> None:
     self._path = Path(workdir) / "metrics.jsonl"
+    files.check_regular(self._path)
     self._drop_after(first_step)
     self._file = self._path.open("a")
     self._hook, threading.excepthook = threading.excepthook, self._on_thread_error

@@ -3,6 +3,7 @@
 import dataclasses
 import errno
 import json
+import os
 import threading
 import types
 
@@ -73,6 +74,15 @@ def test_a_disk_that_takes_no_more_ends_the_curve(tmp_path, monkeypatch):
   close()
   curves = logs.Curves(tmp_path, first_step=1, is_writer=False)
   curves.abandon()
+
+
+def test_curves_are_not_read_where_they_have_no_end(tmp_path):
+  os.mkfifo(tmp_path / "pipe")
+  for place in ("pipe", "/dev/zero"):
+    (tmp_path / "metrics.jsonl").unlink(missing_ok=True)
+    (tmp_path / "metrics.jsonl").symlink_to(place)
+    with pytest.raises(OSError, match=r"is no regular file: .*metrics\.jsonl"):
+      logs.Curves(tmp_path, first_step=0)
 
 
 def test_a_curve_that_ends_gives_threads_back_their_hook(tmp_path):
