@@ -114,6 +114,8 @@ def test_a_file_that_is_no_config_says_so_in_one_line(text, name, message, tmp_p
 
 
 def test_a_misspelt_name_and_a_missing_file_are_told():
+  with pytest.raises(InputError, match="sources: unknown name 'librray': did you mean 'library'?"):
+    SearchConfig(sources=("librray",))
   with pytest.raises(InputError, match="unknown ablation 'no_wave': did you mean 'no_waves'?"):
     load_search_config(f"{ABLATION}:no_wave")
   with pytest.raises(InputError, match="no config file 'configs/search/mine.py': expected a Python file"):

@@ -3,6 +3,7 @@
 import dataclasses
 
 from symformer_jax.engine.config.names import LINKS, Grid, check_counts, check_names
+from symformer_jax.errors import InputError
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,7 +71,7 @@ class CompositionsConfig:
       check_names(name, getattr(self, name), LINKS)
     for name in ("least_rows", "least_weighted", "most_left"):
       if not getattr(self, name) > 0:
-        raise ValueError(f"{name}: expected a share above 0, got {getattr(self, name)!r}")
+        raise InputError(f"{name}: expected a share above 0, got {getattr(self, name)!r}")
     for name in ("inner_powers", "multiples", "wave_angles", "exponents"):
       if not getattr(self, name):
-        raise ValueError(f"{name}: expected some numbers, got none")
+        raise InputError(f"{name}: expected some numbers, got none")

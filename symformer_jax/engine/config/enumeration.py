@@ -3,6 +3,7 @@
 import dataclasses
 
 from symformer_jax.engine.config.names import COMMON_LINKS, LINKS, check_counts, check_names
+from symformer_jax.errors import InputError
 
 
 @dataclasses.dataclass(frozen=True)
@@ -107,4 +108,4 @@ class ShortFormsConfig:
                  "num_looked_at", "num_near", "num_rows", "num_tops", "reach", "num_places", "num_steps",
                  "num_refinements", "num_finer")
     if self.num_rows < self.num_largest:
-      raise ValueError(f"num_rows: expected at least num_largest, got {self.num_rows}")
+      raise InputError(f"num_rows: expected at least num_largest, got {self.num_rows}")

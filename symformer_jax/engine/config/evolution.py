@@ -3,6 +3,7 @@
 import dataclasses
 
 from symformer_jax.engine.config.names import EDITS, check_counts, check_names
+from symformer_jax.errors import InputError
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,5 +83,5 @@ class EvolutionConfig:
                   "num_edits", "num_pool", "num_terms", "num_library", "num_random", "random_nodes", "max_tries",
                   "max_remembered", "num_answers")
     if not 2 <= self.max_tokens <= 30:  # 30 have 15 terms: 62 tokens with what is added
-      raise ValueError(f"max_tokens: expected 2 to 30, got {self.max_tokens!r}")
+      raise InputError(f"max_tokens: expected 2 to 30, got {self.max_tokens!r}")
     check_names("kinds", tuple(name for name, _ in self.kinds), EDITS)

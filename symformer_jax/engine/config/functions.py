@@ -16,6 +16,7 @@ from symformer_jax.engine.config.names import (
 )
 from symformer_jax.engine.config.rationals import RationalsConfig
 from symformer_jax.engine.config.sums import Search
+from symformer_jax.errors import InputError
 
 
 class SumSizes(NamedTuple):
@@ -90,7 +91,7 @@ class RidgesConfig:
                  "max_beside")
     check_names("links", self.links, LINKS)
     if len(self.sums) > 3 or any(each[1] < 2 or each[2] < 2 or each[2] % 2 for each in self.sums):
-      raise ValueError("sums: expected at most three sizes, each of at least 2 quarter waves and an even number of "
+      raise InputError("sums: expected at most three sizes, each of at least 2 quarter waves and an even number of "
                        f"directions, got {self.sums!r}")
 
 
@@ -446,7 +447,7 @@ class SeparableConfig:
     for name in ("links", "plain_links", "divided_links", "product_links", "added_links", "overlapping_links"):
       check_names(name, getattr(self, name), LINKS)
     if not self.degrees or any(degree < 1 for degree in self.degrees):
-      raise ValueError(f"degrees: expected some numbers of at least 1, got {self.degrees!r}")
+      raise InputError(f"degrees: expected some numbers of at least 1, got {self.degrees!r}")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -11,6 +11,7 @@ from symformer_jax.engine.config.names import (
   check_counts,
   check_names,
 )
+from symformer_jax.errors import InputError
 
 
 @dataclasses.dataclass(frozen=True)
@@ -85,4 +86,4 @@ class OscillationsConfig:
     check_names("families", self.families, INNER_FAMILIES)
     check_names("links", self.links, LINKS)
     if not self.arguments:
-      raise ValueError("arguments: expected at least one power of the column")
+      raise InputError("arguments: expected at least one power of the column")

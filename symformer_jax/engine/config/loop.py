@@ -3,6 +3,7 @@
 import dataclasses
 
 from symformer_jax.engine.config.names import EFFORTS, SOURCES, check_counts, check_names
+from symformer_jax.errors import InputError
 
 
 @dataclasses.dataclass(frozen=True)
@@ -134,14 +135,14 @@ class BudgetConfig:
   def __post_init__(self) -> None:
     check_names("early", [name for source, _, after in self.early for name in (source, after)], SOURCES)
     if not all(isinstance(turns, int) and turns > 0 for _, turns, _ in self.early):
-      raise ValueError(f"early: expected whole numbers of turns of at least 1, got {self.early}")
+      raise InputError(f"early: expected whole numbers of turns of at least 1, got {self.early}")
     check_names("awaited", [name for name, _ in self.awaited], SOURCES)
     check_names("cycle", self.cycle, SOURCES)
     check_names("recombining", self.recombining, SOURCES)
     check_names("quick_without", self.quick_without, SOURCES)
     for effort in EFFORTS:
       if not isinstance(self.turns(effort), int) or self.turns(effort) < 0:
-        raise ValueError(f"{effort}: expected a whole number of at least 0, got {self.turns(effort)!r}")
+        raise InputError(f"{effort}: expected a whole number of at least 0, got {self.turns(effort)!r}")
 
   @property
   def finders(self) -> tuple[str, ...]:

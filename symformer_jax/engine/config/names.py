@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from symformer_jax.errors import suggest
+from symformer_jax.errors import InputError, suggest
 
 # Lowest, highest, and how many between them, evenly spaced in the logarithm.
 Grid = tuple[float, float, int]
@@ -72,10 +72,10 @@ def check_counts(config: Any, *names: str) -> None:
   for name in names:
     value = getattr(config, name)
     if not isinstance(value, int) or value < 1:
-      raise ValueError(f"{name}: expected a whole number of at least 1, got {value!r}")
+      raise InputError(f"{name}: expected a whole number of at least 1, got {value!r}")
 
 
 def check_names(field: str, names: Sequence[str], known: tuple[str, ...]) -> None:
   for name in names:
     if name not in known:
-      raise ValueError(f"{field}: unknown name {name!r}: {suggest(str(name), known)}")
+      raise InputError(f"{field}: unknown name {name!r}: {suggest(str(name), known)}")

@@ -9,6 +9,7 @@ from symformer_jax.engine.config.names import (
   check_counts,
   check_names,
 )
+from symformer_jax.errors import InputError
 
 # Functions that one product may be in: a power of one is a product.
 _OF_ONE = tuple(name for name in PRODUCT_UNIT_FUNCTIONS if name != "power")
@@ -72,7 +73,7 @@ class ProductUnitsConfig:
     check_counts(self, "num_formulas", "max_columns", "num_largest", "num_others", "num_starts", "num_first_steps",
                  "num_survivors", "num_steps", "num_further_steps", "num_rounding_steps", "num_kept")
     if self.num_survivors > self.num_starts:
-      raise ValueError(f"num_survivors: expected at most num_starts, got {self.num_survivors}")
+      raise InputError(f"num_survivors: expected at most num_starts, got {self.num_survivors}")
     for links, shapes, functions in self.plans:
       check_names("plans", links, LINKS)
       check_names("plans", shapes, PRODUCT_UNIT_SHAPES)

@@ -3,6 +3,7 @@
 import dataclasses
 
 from symformer_jax.engine.config.names import check_counts
+from symformer_jax.errors import InputError
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,4 +28,4 @@ class TransformerConfig:
   def __post_init__(self) -> None:
     check_counts(self, "round_samples", "later_samples", "starts_per_string", "value_points", "num_best")
     if self.later_samples < self.round_samples:
-      raise ValueError(f"later_samples: expected at least round_samples, got {self.later_samples}")
+      raise InputError(f"later_samples: expected at least round_samples, got {self.later_samples}")
