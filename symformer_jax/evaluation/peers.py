@@ -4,6 +4,7 @@ from collections.abc import Mapping
 import csv
 import dataclasses
 import json
+import math
 import os
 import pathlib
 import signal
@@ -134,10 +135,18 @@ def _predictions(rows: csv.DictReader, path: str) -> dict[tuple[str, int | None]
       key = row["name"], int(row["seed"]) if row.get("seed") else None
       if key in found:
         raise ValueError("the name stands in a row above, too, with the same seed or none; expected one prediction")
-      found[key] = row["expression"], float(row.get("seconds") or 0.0)
+      found[key] = row["expression"], _read_seconds(row.get("seconds") or "0")
     except ValueError as error:
       raise InputError(f"--predictions: {path}, row {i} ({row['name']}): {error}") from None
   return found
+
+
+def _read_seconds(text: str) -> float:
+  """Seconds of a prediction; the means of a summary are numbers that JSON has."""
+  seconds = float(text)
+  if not 0 <= seconds < math.inf:
+    raise ValueError(f"seconds: expected a finite number of at least 0, got {text!r}")
+  return seconds
 
 
 def _fit(python: str, name: str, points: np.ndarray, *, seed: int, max_time: float) -> dict[str, Any]:

@@ -91,6 +91,8 @@ def test_predictions_made_elsewhere(tmp_path):
 @pytest.mark.parametrize(("text", "message"), [
   ("name\nwave\n", "no column 'expression', expected name,expression"),
   ("name,expression,seed\nwave,x,first\n", r"row 1 \(wave\): invalid literal"),
+  ("name,expression,seconds\nwave,x,nan\n", r"row 1 .*: seconds: expected a finite number of at least 0, got 'nan'"),
+  ("name,expression,seconds\nwave,x,-1\n", "seconds: expected a finite number of at least 0, got '-1'"),
   ("name,expression,seed\nwave,x,\nwave,y,1\nwave,2*x,\n", r"row 3 \(wave\): the name stands in a row above, too"),
   ("name,expression,seed\nwave,x,1\nwave,x,01\n", r"row 2 \(wave\): the name stands in a row above, too"),
 ])
