@@ -11,6 +11,7 @@ import functools
 import hashlib
 import io
 import json
+import numbers
 import os
 from pathlib import Path
 from typing import Any
@@ -82,11 +83,13 @@ def load_model(name: str | os.PathLike[str] = "auto", *, num_variables: int = 1)
       `by_name_only` (one still in training) is left out.
     num_variables: D, read by `auto`.
   Raises:
-    InputError: for a name that is neither text nor a path.
+    InputError: for a name that is neither text nor a path, and a number of variables that is none.
     ModelError: unknown name (the message says which exist), damaged or foreign files.
   """
   if not isinstance(name, str | os.PathLike):
     raise InputError(f"name: expected that of a model, or a folder, got {shorten(repr(name))}")
+  if not isinstance(num_variables, numbers.Integral) or num_variables < 1:
+    raise InputError(f"num_variables: expected a whole number of at least 1, got {num_variables!r}")
   name = os.fspath(name)
   if name == "auto":
     return load_model(pick_name(num_variables))

@@ -117,6 +117,13 @@ def test_what_is_no_name_is_refused(name):
     registry.load_model(name)
 
 
+@pytest.mark.parametrize("count", [0, -1, 1.5, "2", None])
+def test_what_is_no_number_of_variables_is_refused(count):
+  message = re.escape(f"num_variables: expected a whole number of at least 1, got {count!r}")
+  with pytest.raises(InputError, match=message):
+    registry.load_model(num_variables=count)
+
+
 def test_truncated_weights_are_refused(folder):
   weights = folder / "weights.npz"
   weights.write_bytes(weights.read_bytes()[:-100])
