@@ -19,6 +19,10 @@ from symformer_jax.sources.gaussian_process import Additive, Groups
 from symformer_jax.sources.links import LINKS
 
 
+# The function of y of which a sum is a product.
+_LOGARITHM = "exp"
+
+
 class Partition(NamedTuple):
   """A function of y as a sum of functions of groups of columns.
 
@@ -32,33 +36,53 @@ class Partition(NamedTuple):
   error: float
 
 
+@np.errstate(all="ignore")  # what is not finite tells nothing
+def find_noise(x: np.ndarray, y: np.ndarray, config: PartitionsConfig) -> float:
+  """Errors of y, the root of their mean square, as far as a smooth function of all columns tells; 0 of exact data."""
+  some = np.random.default_rng(0).permutation(len(y))[: config.num_rows]
+  whole = (tuple(range(x.shape[1])),)
+  found = gaussian_process.fit_sum(x[some], y[some], whole, config.surrogate.with_steps(config.num_steps))
+  error = math.inf if found is None else float(np.sqrt(np.mean(found.errors**2)))
+  return error if config.least_noise * np.std(y) <= error < np.std(y) else 0.0
+
+
 @np.errstate(all="ignore")  # what is not finite is no sum
-def find_partition(x: np.ndarray, y: np.ndarray, link: str, config: PartitionsConfig) -> Partition | None:
+def find_partition(
+  x: np.ndarray, y: np.ndarray, link: str, config: PartitionsConfig, noise: float = 0.0
+) -> Partition | None:
   """The finest that predicts rows left out as well as a coarser one does; None where there is none, and where all but
-  one group are powers of columns, factors of y: those take exact tables away (`invariances`).
+  one group are powers of columns, factors of y: those `reductions` takes away.
 
   Args:
-    x: [N, D], y [N]: finite, not the same in all rows; link: a name in `LINKS`.
+    x: [N, D], y [N]: finite, not the same in all rows; link: a name in `LINKS`; noise: errors of y: rows of which a
+      logarithm tells nothing under such are left out, and the others count by what an error makes of it.
   """
+  if link == _LOGARITHM and noise:
+    is_clear = y > config.clear * noise
+    if np.mean(is_clear) < config.most_clear:
+      return None
+    x, y = x[is_clear], y[is_clear]
   if x.shape[1] < 2 or not LINKS[link].is_defined(y):
     return None
+  is_noisy = noise > 0
   some = np.random.default_rng(0).permutation(len(y))[: config.num_rows]
   brief = config.surrogate.with_steps(config.num_steps)
-  best = fit_partition(x[some], y[some], link, (tuple(range(x.shape[1])),), brief)
+  best = fit_partition(x[some], y[some], link, (tuple(range(x.shape[1])),), brief, is_noisy=is_noisy)
   while best is not None:
-    tries = [fit_partition(x[some], y[some], link, groups, brief) for groups in _finer(best.sum.groups, config)]
+    tries = [fit_partition(x[some], y[some], link, groups, brief, is_noisy=is_noisy)
+             for groups in _finer(best.sum.groups, config)]
     finer = min((each for each in tries if each is not None), key=lambda each: each.error, default=None)
     if finer is None or finer.error > min(max(config.most_worse * best.error, config.fine), config.most_error):
       break
     best = finer
   if best is None or len(best.sum.groups) == 1:
     return None
-  found = fit_partition(x, y, link, best.sum.groups, config.surrogate)
+  found = fit_partition(x, y, link, best.sum.groups, config.surrogate, is_noisy=is_noisy)
   if found is None or found.error > config.most_error:
     return None
-  most = config.power_errors * float(np.median(np.abs(found.sum.errors)))
+  most = config.power_errors[is_noisy] * float(np.median(np.abs(found.sum.errors)))
   plain = [_is_power(x[:, group[0]], function(x[:, list(group)]), most) for group, function in
-           zip(found.sum.groups, found.sum.functions, strict=True) if len(group) == 1 and link == "exp"]
+           zip(found.sum.groups, found.sum.functions, strict=True) if len(group) == 1 and link == _LOGARITHM]
   return found if len(found.sum.groups) - sum(plain) > 1 else None
 
 
@@ -72,13 +96,17 @@ def _is_power(x: np.ndarray, logarithm: np.ndarray, most: float) -> bool:
   return bool(np.median(np.abs(line - logarithm)) <= most)
 
 
-def fit_partition(x: np.ndarray, y: np.ndarray, link: str, groups: Groups, config: SurrogateConfig) -> Partition | None:
-  """A function of y as a sum over these groups; None where nothing is known."""
+def fit_partition(
+  x: np.ndarray, y: np.ndarray, link: str, groups: Groups, config: SurrogateConfig, *, is_noisy: bool = False
+) -> Partition | None:
+  """A function of y as a sum over these groups; None where nothing is known. Of errors of y the same in all rows, if
+  `is_noisy`.
+  """
   interruption.check()
   target, steepness = LINKS[link].transform(y), LINKS[link].derivative(y)
   if not (np.all(np.isfinite(target)) and np.ptp(target) > 0):
     return None
-  found = gaussian_process.fit_sum(x, target, groups, config)
+  found = gaussian_process.fit_sum(x, target, groups, config, weights=steepness**-2.0 if is_noisy else None)
   error = math.inf if found is None else gaussian_process.typical_error(found.errors / steepness, y)
   return Partition(link, found, error) if found is not None and math.isfinite(error) else None
 

@@ -43,10 +43,16 @@ Groups = tuple[tuple[int, ...], ...]
 
 
 class _Kernel:
-  """Covariances of the rows of a table, for the parameters (log) lengths, signals by group, slope and noise."""
+  """Covariances of the rows of a table, for the parameters (log) lengths, signals by group, slope and noise.
 
-  def __init__(self, z: np.ndarray, target: np.ndarray, groups: Groups | None = None):
+  Attributes:
+    variances: of the noise in each row [N], in units of a mean one.
+  """
+
+  def __init__(self, z: np.ndarray, target: np.ndarray, groups: Groups | None = None,
+               variances: np.ndarray | None = None):
     self.z, self.target = z, target
+    self.variances = np.ones(len(z)) if variances is None else variances
     columns = z.T.copy()
     self.groups = groups or (tuple(range(len(columns))),)
     self.squares = ((columns[:, :, None] - columns[:, None, :]) ** 2).reshape(len(columns), -1)  # [D, N * N]
@@ -68,7 +74,7 @@ class _Kernel:
       part *= signal
       whole += part
       smooth.append(part)
-    _diagonal(whole)[:] += noise
+    _diagonal(whole)[:] += noise * self.variances
     return smooth, whole
 
   def solve(self, parameters: np.ndarray) -> "_Solved | None":
@@ -99,7 +105,7 @@ class _Kernel:
       squares = self.squares if len(group) == len(lengths) else self.squares[group]
       by_length[group] = 0.5 * (squares @ part.ravel()) * lengths[group] ** -2
       by_signal.append(np.sum(part))
-    of_slope, of_noise = slope * np.vdot(outer, self.products), noise * _diagonal(outer).sum()
+    of_slope, of_noise = slope * np.vdot(outer, self.products), noise * _diagonal(outer) @ self.variances
     gradient = np.concatenate([by_length, by_signal, [of_slope, of_noise]])
     return 0.5 * float(self.target @ solved.weights + solved.log_determinant), -gradient
 
@@ -131,6 +137,17 @@ def fit(x: np.ndarray, y: np.ndarray, config: SurrogateConfig) -> Surrogate:
   return min(tries, key=lambda each: typical_error(each.errors, y))
 
 
+def fit_divided(x: np.ndarray, y: np.ndarray, by: np.ndarray, config: SurrogateConfig) -> Surrogate:
+  """The function of most likely smoothness of what was divided, whose noise in each row is less the more that is.
+
+  Args:
+    x: [N, D], y [N]: finite, not the same in all rows; by [N]: what y was divided by, the noise before that was the
+      same in all rows.
+  """
+  is_log = np.array([is_wide(column, config.wide) for column in x.T])
+  return _fit(x, y, is_log, in_logarithms=False, config=config, weights=by**2)
+
+
 class Additive(NamedTuple):
   """A sum of smooth functions, each of a group of columns.
 
@@ -145,20 +162,22 @@ class Additive(NamedTuple):
   errors: np.ndarray
 
 
-def fit_sum(x: np.ndarray, target: np.ndarray, groups: Groups, config: SurrogateConfig) -> Additive | None:
+def fit_sum(
+  x: np.ndarray, target: np.ndarray, groups: Groups, config: SurrogateConfig, weights: np.ndarray | None = None
+) -> Additive | None:
   """The likeliest sum of functions of groups of columns, in logarithms of columns that go over decades.
 
   Args:
-    x: [N, D]: finite; target [N]: finite, and not the same in all rows; groups: all columns, each once.
+    x: [N, D]: finite; target [N]: finite, and not the same in all rows; groups: all columns, each once; weights [N]:
+      inversely as the noise's variance in each row, alike by default.
 
   Returns:
     None where nothing is known.
   """
   is_log = np.array([is_wide(column, config.wide) for column in x.T])
-  scaled = _in_logarithms(x, is_log)
-  centre, spread, level, size = scaled.mean(axis=0), scaled.std(axis=0), target.mean(), target.std()
-  spread = np.where(spread > 0, spread, 1.0)  # of a column that is the same in these rows nothing depends
-  kernel = _Kernel((scaled - centre) / spread, (target - level) / size, groups)
+  units = _Units.of(_in_logarithms(x, is_log), target, weights)
+  centre, spread, level, size = units
+  kernel = units.kernel(_in_logarithms(x, is_log), target, weights, groups)
   parameters = _most_likely(kernel, config)
   solved = kernel.solve(parameters)
   if solved is None:
@@ -175,6 +194,30 @@ def fit_sum(x: np.ndarray, target: np.ndarray, groups: Groups, config: Surrogate
 
   functions = tuple(functools.partial(function, place) for place in range(len(groups)))
   return Additive(groups, functions, size * solved.weights / np.diag(solved.inverse))
+
+
+class _Units(NamedTuple):
+  """Those of columns [D] and of a target: what they are less, and over."""
+
+  centre: np.ndarray
+  spread: np.ndarray
+  level: float
+  size: float
+
+  @classmethod
+  def of(cls, scaled: np.ndarray, target: np.ndarray, weights: np.ndarray | None) -> "_Units":
+    """Of columns [N, D], and of a target [N] by the weights of its rows."""
+    level = float(np.average(target, weights=weights))
+    size = math.sqrt(np.average((target - level) ** 2, weights=weights))
+    spread = scaled.std(axis=0)
+    # Of a column that is the same in these rows nothing depends.
+    return cls(scaled.mean(axis=0), np.where(spread > 0, spread, 1.0), level, size)
+
+  def kernel(
+    self, scaled: np.ndarray, target: np.ndarray, weights: np.ndarray | None, groups: Groups | None = None
+  ) -> _Kernel:
+    variances = None if weights is None else np.mean(weights) / weights
+    return _Kernel((scaled - self.centre) / self.spread, (target - self.level) / self.size, groups, variances)
 
 
 def _in_logarithms(x: np.ndarray, is_log: np.ndarray) -> np.ndarray:
@@ -206,14 +249,14 @@ def _in_spreads(size: float, y: np.ndarray) -> float:
 
 
 def _fit(
-  x: np.ndarray, y: np.ndarray, is_log: np.ndarray, *, in_logarithms: bool, config: SurrogateConfig
+  x: np.ndarray, y: np.ndarray, is_log: np.ndarray, *, in_logarithms: bool, config: SurrogateConfig,
+  weights: np.ndarray | None = None,
 ) -> Surrogate:
   scaled = _in_logarithms(x, is_log)
-  spread = scaled.std(axis=0)
   shown = np.log(np.abs(y)) if in_logarithms else y
-  level, size = shown.mean(), shown.std()
-  z, target = (scaled - scaled.mean(axis=0)) / spread, (shown - level) / size
-  kernel = _Kernel(z, target)
+  units = _Units.of(scaled, shown, weights)
+  spread, size = units.spread, units.size
+  kernel = units.kernel(scaled, shown, weights)
   parameters = _most_likely(kernel, config)
   solved = kernel.solve(parameters)
   if solved is None:  # where the likelihood has no slope: nothing is known
@@ -236,7 +279,7 @@ def _most_likely(kernel: _Kernel, config: SurrogateConfig) -> np.ndarray:
   start = np.log([config.start_length] * kernel.z.shape[1] + [signal] * len(kernel.groups) + others)
   if len(kernel.z) >= config.least_halved:
     some = np.random.default_rng(0).permutation(len(kernel.z))[::2]
-    halved = _Kernel(kernel.z[some], kernel.target[some], kernel.groups)
+    halved = _Kernel(kernel.z[some], kernel.target[some], kernel.groups, kernel.variances[some])
     near = _ascend(halved, start, config.num_steps, config)
     if kernel.solve(near) is not None:  # twice as many rows may be more than double precision can tell apart
       return _ascend(kernel, near, config.num_last_steps, config)

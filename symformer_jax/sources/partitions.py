@@ -116,19 +116,23 @@ class Partitions(OfOtherTables):
     rows = task.fit_rows.sample(self._limits.num_last_rows, seed=0)
     columns = rows.varying(task.columns)
     found: list[Partition] = []
+    noise = additive_groups.find_noise(rows.x[:, columns], rows.y, self._limits)
     for links in self._limits.links:
-      found = [partition for name in links if (partition := self._partition(task, rows, columns, name)) is not None]
+      found = [partition for name in links
+               if (partition := self._partition(task, rows, columns, name, noise)) is not None]
       if found:
         break
     most = self._limits.times_least * min((partition.error for partition in found), default=0.0)
     near = sorted((each for each in found if each.error <= most), key=lambda each: each.error)
     return [split for partition in near if (split := self._split(task, columns, partition)) is not None]
 
-  def _partition(self, task: Task, rows: Rows, columns: Sequence[int], link: str) -> Partition | None:
+  def _partition(
+    self, task: Task, rows: Rows, columns: Sequence[int], link: str, noise: float
+  ) -> Partition | None:
     allows = terms.allowed_operators(task.rule)
     if link != "exp" and allows is not None and not all(map(allows, LINKS[link].operators)):
       return None
-    return additive_groups.find_partition(rows.x[:, columns], rows.y, link, self._limits)
+    return additive_groups.find_partition(rows.x[:, columns], rows.y, link, self._limits, noise)
 
   def _split(self, task: Task, columns: Sequence[int], partition: Partition) -> Split | None:
     """The parts of a sum as tables, and formulas of those of one column; None where one has no values."""
@@ -159,7 +163,7 @@ class Partitions(OfOtherTables):
     """
     rows = task.fit_rows
     smaller = smaller_task(task, rows.x[:, list(group)], function.values, rows.weights)
-    return None if smaller is None else Part(group, search=self._search_of(smaller), error=function.error)
+    return None if smaller is None else Part(group, search=self._search_of(smaller, self._limits.sources), error=function.error)
 
   def _ask(self, part: Part, turn: Turn, clock: Clock) -> None:
     assert part.search is not None, "groups of one column are not asked"

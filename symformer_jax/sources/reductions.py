@@ -5,6 +5,7 @@ smooth function through the rows say so (`smaller_tables`), the other sources ar
 they find comes back in the user's columns, and its constants are fitted once more.
 """
 
+import contextlib
 import dataclasses
 
 import numpy as np
@@ -19,6 +20,7 @@ from symformer_jax.language import expression, programs
 from symformer_jax.language.expression import Node
 from symformer_jax.language.gathering import gather
 from symformer_jax.results import EXACT
+from symformer_jax.sources import tried_changes
 from symformer_jax.sources.reduced_tables import Reduced
 from symformer_jax.sources.smaller_tables import find_reductions
 from symformer_jax.sources.smaller_tasks import OfOtherTables, smaller_task
@@ -92,17 +94,25 @@ class Reductions(OfOtherTables):
     columns = rows.varying(task.columns)
     if len(columns) < 2 or np.ptp(rows.y) == 0:
       return ()
-    places, found = dict(enumerate(columns)), []
-    try:
-      tables = find_reductions(rows.x[:, columns], rows.y, self._limits)
-    except np.linalg.LinAlgError:  # odd data: what they cost is theirs alone
-      return ()
-    for table in tables:
-      reduced = table.with_places(places)
+    found = []
+    for table, names in self._tables(rows.x[:, columns], rows.y):
+      reduced = table.with_places(dict(enumerate(columns)))
       smaller = _task_of(task, reduced)
       if smaller is not None:
-        found.append(Smaller(reduced, self._search_of(smaller), task.fit_rows))
+        found.append(Smaller(reduced, self._search_of(smaller, names), task.fit_rows))
     return tuple(found)
+
+  def _tables(self, x: np.ndarray, y: np.ndarray) -> list[tuple[Reduced, tuple[str, ...]]]:
+    """Smaller tables, and which sources to ask of each: others where errors of y hide how exactly changes leave it."""
+    config, known = self._limits, list[Reduced]()
+    with contextlib.suppress(np.linalg.LinAlgError):  # odd data: what they cost is theirs alone
+      known = find_reductions(x, y, config)
+    tables = [(table, config.sources) for table in known]
+    if any(table.error <= config.surely_known for table in known):
+      return tables
+    with contextlib.suppress(np.linalg.LinAlgError):
+      tables += [(table, config.tried.sources) for table in tried_changes.find_smaller(x, y, config.tried)]
+    return tables
 
   def _ask(self, smaller: Smaller, turn: Turn, clock: Clock) -> tuple[Node, ...]:
     if smaller.is_done or not smaller.search.takes_part(turn.source):

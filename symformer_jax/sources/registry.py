@@ -1,6 +1,6 @@
 """THE table of sources, in the order in which they are asked: cheap ones first, so that easy data are soon done."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection
 from typing import Any
 
 from symformer_jax.engine.options import SearchOptions
@@ -95,9 +95,10 @@ def _asked(options: SearchOptions) -> list[str]:
 
 def _of_smaller_tables(model: Any, options: SearchOptions) -> Source:
   """What is asked of them is asked of the whole table as well."""
-  return Reductions(options, _named(options.config.reductions.sources, model, options))
+  config = options.config.reductions
+  return Reductions(options, _named({*config.sources, *config.tried.sources}, model, options))
 
 
-def _named(some: Sequence[str], model: Any, options: SearchOptions) -> tuple[Source, ...]:
+def _named(some: Collection[str], model: Any, options: SearchOptions) -> tuple[Source, ...]:
   """Those of the search's sources that are among some."""
   return tuple(SOURCES[name](model, options) for name in _asked(options) if name in some)

@@ -62,7 +62,8 @@ class _Way:
 
   def tables(self) -> list[Reduced]:
     """Those that it comes to: by changes whose numbers are simple, then by others as well."""
-    return [self.table for only_simple in (True, False) if self.go_on(only_simple)]
+    return [self.table._replace(error=float(self._errors[0])) for only_simple in (True, False)
+            if self.go_on(only_simple)]
 
   def follow_neighbours(self) -> bool:
     """Whether there is a way to a table whose rows are predicted far better than those of this one; it is gone then."""

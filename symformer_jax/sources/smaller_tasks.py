@@ -1,7 +1,7 @@
 """Tables that are made of the user's, each a data set by itself, and what sources share that ask others of them."""
 
 import abc
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 import dataclasses
 import math
 from typing import Protocol
@@ -97,8 +97,9 @@ class OfOtherTables(abc.ABC):
     """Those of a search that ends where the data are met exactly: of anything less the outer one judges."""
     return dataclasses.replace(self.options, accuracy=None, max_time=math.inf)
 
-  def _search_of(self, smaller: Task) -> Search:
-    supporting = [source for source in self.sources if source.supports(smaller)]
+  def _search_of(self, smaller: Task, names: Collection[str]) -> Search:
+    """Of a table, by those of the sources that have these names."""
+    supporting = [source for source in self.sources if source.name in names and source.supports(smaller)]
     return Search(smaller, supporting, self._inner_options, jax.random.key(self.options.seed))
 
   def _take_turn(self, search: Search, turn: Turn, clock: Clock) -> None:

@@ -55,6 +55,7 @@ from symformer_jax.engine.config.reductions import (
   NeighboursConfig,
   ReductionsConfig,
   SurrogateConfig,
+  TriedChangesConfig,
 )
 from symformer_jax.engine.config.search import DEFAULT, SearchConfig
 from symformer_jax.engine.config.selection import ChoiceConfig, HintsConfig, LossConfig, SelectionConfig
@@ -88,6 +89,7 @@ __all__ = [
   "SearchConfig",
   "SelectionConfig", "SeparableConfig", "ShortFormsConfig",
   "SingleIndexConfig", "SubsetsConfig", "SubsetsInsideConfig", "SumSizes",
-  "SurrogateConfig", "TIERS", "TemplatesConfig", "TermsConfig", "TransformerConfig", "TriplesConfig",
+  "SurrogateConfig", "TIERS", "TemplatesConfig", "TermsConfig", "TransformerConfig", "TriedChangesConfig",
+  "TriplesConfig",
   "TwoConstantsConfig", "VIEW_FUNCTIONS", "VaryingConfig", "ViewsConfig", "WaveFractionsConfig", "WaveProductsConfig",
 ]

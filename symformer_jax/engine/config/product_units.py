@@ -57,7 +57,7 @@ class ProductUnitsConfig:
   num_further_steps: int = 20
   num_rounding_steps: int = 10
   # The nearest of each sum and function go on, so many of each shape; none that leaves more than this share.
-  num_kept: int = 12
+  num_kept: int = 48
   most_left: float = 0.5
   # Exponents become multiples of the first of these, where not of the second, as long as what is left does not grow by
   # more than so many times its share of a degree of freedom, or is less than what single precision tells. What has a

@@ -5,6 +5,10 @@ import dataclasses
 from symformer_jax.engine.config.names import LINKS, SOURCES, Exponents, check_counts, check_names
 
 
+# Sources that may be asked of a table made of the user's.
+OF_OTHER_TABLES = tuple(name for name in SOURCES if name not in ("reductions", "guesses", "transformer"))
+
+
 @dataclasses.dataclass(frozen=True)
 class SurrogateConfig:
   """Gaussian processes. Columns are in spreads, lengths and sizes in natural logarithms where they are bounded."""
@@ -79,6 +83,39 @@ class CoordinatesConfig:
 
 
 @dataclasses.dataclass(frozen=True)
+class TriedChangesConfig:
+  """Which changes of the columns are tried where slopes are known roughly, and what is asked of the table left."""
+
+  # Sources that are asked of the smaller table, in the order of `registry.SOURCES`: those of exact data are of no use.
+  sources: tuple[str, ...] = (
+    "closed_forms", "short_forms", "oscillations", "rationals", "two_constants", "curves", "single_index", "separable",
+    "library", "product_units", "varying", "pairs", "pairs_inside", "triples", "ridges", "parts", "remainders",
+    "replacements")
+  # Rows that smooth functions go through: a try takes 1/80 s with so many.
+  num_rows: int = 112
+  # Exponents of a column that y is divided by, and of one that joins another as a factor.
+  divisors: Exponents = (-3.0, -2.0, -1.5, -1.0, -0.5, 0.5, 1.0, 1.5, 2.0, 3.0)
+  factors: Exponents = (-3.0, -2.0, -1.0, -0.5, 0.5, 1.0, 2.0, 3.0)
+  # An exponent is tried where slopes say so to this much, of a factor as a share of it: under 2 % noise they said
+  # .65 to 1.04 for 1. (See docs/results/tried_changes.md.)
+  reach: float = 0.5
+  # Changes that are tried of a table, those that slopes contradict least.
+  num_tried: int = 8
+  # Squared errors of rows left out: those of a smaller table may be so many times those of the table before. Of right
+  # changes they were .1 to 1.02 times as large, of wrong ones mostly 1.5 times and more.
+  most_worse: float = 1.05
+  # ... and above this share of the variance of y nothing is known; below the other errors are those of exact data,
+  # which slopes tell of (`reductions`).
+  most_left: float = 0.5
+  least_left: float = 1e-8
+  surrogate: SurrogateConfig = SurrogateConfig(num_steps=20, start_sizes=(3.0, 1.0, 0.03))
+
+  def __post_init__(self) -> None:
+    check_counts(self, "num_rows", "num_tried")
+    check_names("sources", self.sources, OF_OTHER_TABLES)
+
+
+@dataclasses.dataclass(frozen=True)
 class ReductionsConfig:
   """Changes of the columns that leave the target alone, and what is asked of the table that is left.
 
@@ -100,6 +137,9 @@ class ReductionsConfig:
   # of its logarithm where that is the smoother. Where y is the same in most rows the median alone is small.
   most_error: float = 0.03
   most_left: float = 0.25
+  # ... and below which a smaller table that slopes tell of is the right one. Above, errors of y may have led there, and
+  # changes are tried as well (`tried`).
+  surely_known: float = 3e-4
   # Functions of a column that may be summed: powers, 0 for the logarithm. The plainer ones first.
   powers: tuple[float, ...] = (1.0, 0.0, 2.0, -1.0, 0.5, 3.0, -2.0, 1 / 3)
   # Where the sum of no two of these is sure, powers of any exponents are, if the signs of the slopes by two columns
@@ -148,10 +188,11 @@ class ReductionsConfig:
   surrogate: SurrogateConfig = SurrogateConfig()
   neighbours: NeighboursConfig = NeighboursConfig()
   coordinates: CoordinatesConfig = CoordinatesConfig()
+  tried: TriedChangesConfig = TriedChangesConfig()
 
   def __post_init__(self) -> None:
     check_counts(self, "num_kept", "num_rows", "rows_per_column", "max_columns", "max_scaled", "num_reweightings",
                  "max_rejected")
-    check_names("sources", self.sources, tuple(n for n in SOURCES if n not in ("reductions", "guesses", "transformer")))
+    check_names("sources", self.sources, OF_OTHER_TABLES)
     for name in ("links", "shown_links"):
       check_names(name, getattr(self, name), LINKS)

@@ -1,0 +1,172 @@
+"""Changes of the columns that leave a target alone, where errors of y hide how exactly: they are tried.
+
+Slopes of a smooth function through noisy rows tell of a change to a tenth or a third, where `invariances` asks for a
+thousandth. They tell which are worth a try. A table without the column is predicted better from other rows where the
+change is right, for there is less to learn, and far worse where it is wrong.
+"""
+
+from collections.abc import Iterator, Sequence
+import itertools
+from typing import NamedTuple
+
+import numpy as np
+
+from symformer_jax.engine import interruption
+from symformer_jax.engine.config import TriedChangesConfig
+from symformer_jax.language.expression import Node, chain, number, power, variable
+from symformer_jax.language.tidy import tidy
+from symformer_jax.sources import gaussian_process, reduced_tables
+from symformer_jax.sources.reduced_tables import Change, Reduced
+
+
+class _Known(NamedTuple):
+  """A table, and what a smooth function through it says.
+
+  Attributes:
+    slopes: of its y by its columns [N, D].
+    scale: what an error of its y makes of the user's [N].
+    error: mean square of rows left out, squared units of the user's y.
+  """
+
+  table: Reduced
+  slopes: np.ndarray
+  scale: np.ndarray
+  error: float
+
+
+@np.errstate(all="ignore")  # what is not finite is no table
+def find_smaller(x: np.ndarray, y: np.ndarray, config: TriedChangesConfig) -> list[Reduced]:
+  """The table of fewest columns that changes lead to, one after the other; empty where none stands.
+
+  Args:
+    x: [N, D], y [N]: finite, no column nor y the same in all rows.
+  """
+  some = np.random.default_rng(0).permutation(len(y))[: config.num_rows]
+  x, y = x[some], y[some]
+  at = first = _known(reduced_tables.whole(x, y), x, y, config)
+  share = first.error / float(np.var(y))
+  if not config.least_left <= share <= config.most_left:
+    return []
+  while len(at.table.columns) > 1:
+    tries = [_known(smaller, x, y, config) for smaller in _likely(at, config)]
+    best = min(tries, key=lambda each: each.error, default=at)
+    if best is at or not best.error <= config.most_worse * at.error:
+      break
+    at = best
+  return [] if at is first else [at.table]
+
+
+def _known(table: Reduced, x: np.ndarray, y: np.ndarray, config: TriedChangesConfig) -> _Known:
+  interruption.check()
+  scale = table.of(x, y)[2]
+  fitted = gaussian_process.fit_divided(table.x, table.y, scale, config.surrogate)
+  error = float(np.mean((fitted.errors * scale) ** 2))
+  return _Known(table, fitted.slopes, scale, error if np.isfinite(error) else np.inf)
+
+
+def _likely(known: _Known, config: TriedChangesConfig) -> list[Reduced]:
+  """The tables of the changes that slopes contradict least."""
+  changes = [change for change in _changes(known, config) if np.isfinite(change.error)]
+  tables = [change.apply(known.table, known.slopes)[0] for change in sorted(changes, key=lambda each: each.error)]
+  return [table for table in tables if table.is_usable][: config.num_tried]
+
+
+def _changes(known: _Known, config: TriedChangesConfig) -> Iterator[Change]:
+  num_columns = len(known.table.columns)
+  for column in range(num_columns):
+    yield from _of_one(known, column, config)
+  for some in itertools.combinations(range(num_columns), 2):
+    yield from _products(known, some, config)
+    yield from _sums(known, some, config)
+  for size in (2, 3):
+    for chosen in itertools.combinations(range(num_columns), size):
+      yield from _scalings(known, chosen, config)
+
+
+def _of_one(known: _Known, column: int, config: TriedChangesConfig) -> Iterator[Change]:
+  """The column left out, taken away from y as a term, or as a power that is a factor."""
+  x, y, slopes = known.table.x[:, column], known.table.y, known.slopes[:, column]
+  reach = np.std(x) * slopes
+  spread = np.sqrt(np.average((y - np.average(y, weights=known.scale**2)) ** 2, weights=known.scale**2))
+  yield Change(_size(reach, known) / (_size(np.full(len(y), spread), known)), column, {})
+  slope = float(np.average(slopes, weights=known.scale**2))
+  term = tidy(Node("*", (variable(column), number(slope))))
+  yield Change(_contradicted(slopes, np.full(len(y), slope), known), column, {}, is_simple=False, summand=term)
+  growth = x * slopes
+  told = _ratio(growth, y, known)
+  near = [p for p in config.divisors if abs(p - told) <= config.reach and _has_power(x, p)]
+  for p in near:
+    yield Change(_contradicted(growth, p * y, known), column, {}, ((column, p),))
+
+
+def _products(known: _Known, some: Sequence[int], config: TriedChangesConfig) -> Iterator[Change]:
+  """The product of two columns, one of them to a power, in their place."""
+  (i, j), x = some, known.table.x
+  if not (np.all(x[:, i] != 0) and np.all(x[:, j] != 0)):
+    return
+  first, second = x[:, i] * known.slopes[:, i], x[:, j] * known.slopes[:, j]
+  told = _symmetric_ratio(first, second, known)
+  for p in config.factors:
+    if abs(p - told) <= config.reach * abs(p) and _has_power(x[:, i], p):
+      node = tidy(chain("*", [power(variable(i), number(p)), variable(j)]))
+      yield Change(_contradicted(first, p * second, known), i, {j: (node, x[:, i] ** p)})
+
+
+def _sums(known: _Known, some: Sequence[int], config: TriedChangesConfig) -> Iterator[Change]:
+  """The sum or the difference of two columns in their place."""
+  i, j = some
+  first, second = known.slopes[:, i], known.slopes[:, j]
+  told = _symmetric_ratio(first, second, known)
+  for sign in (1.0, -1.0):
+    if abs(sign - told) <= config.reach:
+      node = tidy(Node("+", (variable(j), Node("*", (variable(i), number(sign))))))
+      yield Change(_contradicted(first, sign * second, known), i, {j: (node, np.ones(len(first)))})
+
+
+def _scalings(known: _Known, chosen: Sequence[int], config: TriedChangesConfig) -> Iterator[Change]:
+  """Columns and y that grow together by powers of one of them (Euler's theorem on homogeneous functions)."""
+  x, y, slopes = known.table.x, known.table.y, known.slopes
+  if not np.all(x[:, chosen] > 0):
+    return
+  growths = np.column_stack([x[:, chosen] * slopes[:, chosen], -y]) * known.scale[:, None]
+  direction = np.linalg.svd(growths / np.linalg.norm(growths, axis=0), full_matrices=False)[2][-1]
+  powers = direction / np.linalg.norm(growths, axis=0)
+  pivot = int(np.argmax(np.abs(direction[:-1])))
+  told = powers / powers[pivot]
+  simple = np.array([min(config.divisors, key=lambda p: abs(p - each)) for each in told])
+  if np.any(np.abs(simple - told) > config.reach * np.abs(simple)):
+    return
+  parts = growths * simple
+  left = float(np.linalg.norm(parts.sum(axis=1)) / np.sqrt(np.sum(parts**2)))
+  over, replaced = chosen[pivot], {}
+  for column, p in zip(chosen, simple[:-1].tolist(), strict=True):
+    if column != over:
+      node = tidy(chain("*", [variable(column), power(variable(over), number(-p))]))
+      replaced[column] = (node, x[:, over] ** -p)
+  yield Change(left, over, replaced, ((over, float(simple[-1])),))
+
+
+def _has_power(values: np.ndarray, exponent: float) -> bool:
+  """Whether the power is a number, and not 0, in all rows."""
+  return bool(np.all(values > 0) or (exponent == round(exponent) and np.all(values != 0)))
+
+
+def _size(values: np.ndarray, known: _Known) -> float:
+  """Of values [N] in units of the table's y, in the user's."""
+  return float(np.linalg.norm(values * known.scale))
+
+
+def _ratio(first: np.ndarray, second: np.ndarray, known: _Known) -> float:
+  """Least squares of the first by the second."""
+  return float(np.sum(known.scale**2 * first * second) / np.sum(known.scale**2 * second**2))
+
+
+def _symmetric_ratio(first: np.ndarray, second: np.ndarray, known: _Known) -> float:
+  """The geometric mean of both regressions: both have errors."""
+  one, other = _ratio(first, second, known), 1 / _ratio(second, first, known)
+  return float(np.sign(one) * np.sqrt(one * other))
+
+
+def _contradicted(first: np.ndarray, second: np.ndarray, known: _Known) -> float:
+  """How far two numbers are from equal: 0 where they are, 1 where they have nothing to do with each other."""
+  return _size(first - second, known) / float(np.hypot(_size(first, known), _size(second, known)))
