@@ -18,7 +18,6 @@ from symformer_jax.sources import gaussian_process
 from symformer_jax.sources.gaussian_process import Additive, Groups
 from symformer_jax.sources.links import LINKS
 
-
 # The function of y of which a sum is a product.
 _LOGARITHM = "exp"
 
@@ -38,12 +37,14 @@ class Partition(NamedTuple):
 
 @np.errstate(all="ignore")  # what is not finite tells nothing
 def find_noise(x: np.ndarray, y: np.ndarray, config: PartitionsConfig) -> float:
-  """Errors of y, the root of their mean square, as far as a smooth function of all columns tells; 0 of exact data."""
+  """The root mean square of errors of y, as far as a smooth function of all columns tells; 0 of exact data, and of such
+  of which it tells next to nothing.
+  """
   some = np.random.default_rng(0).permutation(len(y))[: config.num_rows]
   whole = (tuple(range(x.shape[1])),)
   found = gaussian_process.fit_sum(x[some], y[some], whole, config.surrogate.with_steps(config.num_steps))
   error = math.inf if found is None else float(np.sqrt(np.mean(found.errors**2)))
-  return error if config.least_noise * np.std(y) <= error < np.std(y) else 0.0
+  return error if config.least_noise * np.std(y) <= error <= config.most_noise * np.std(y) else 0.0
 
 
 @np.errstate(all="ignore")  # what is not finite is no sum
@@ -64,7 +65,7 @@ def find_partition(
     x, y = x[is_clear], y[is_clear]
   if x.shape[1] < 2 or not LINKS[link].is_defined(y):
     return None
-  is_noisy = noise > 0
+  is_noisy = bool(noise > 0)
   some = np.random.default_rng(0).permutation(len(y))[: config.num_rows]
   brief = config.surrogate.with_steps(config.num_steps)
   best = fit_partition(x[some], y[some], link, (tuple(range(x.shape[1])),), brief, is_noisy=is_noisy)

@@ -6,7 +6,7 @@ own, known to some digits: of one column (`unknown_functions`), or such as other
 put together, and its constants are fitted once more.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 import contextlib
 import dataclasses
 import itertools
@@ -65,18 +65,22 @@ class Split:
   def __init__(self, link: str, parts: Sequence[Part], constant: float):
     self.link, self.parts, self.constant = link, list(parts), constant
 
-  def new(self, num_sets: int) -> Iterator[Node]:
-    """Formulas of y: what is new of each part with the likeliest of the others."""
-    whole = in_turn([self._with(place, form, num_sets) for place, part in enumerate(self.parts) for form in part.new])
-    return (node for node in whole if programs.size(node) <= programs.MAX_TOKENS)
+  def new(self, most: int) -> list[Node]:
+    """Formulas of y with something new in them, the shortest descriptions of all parts together first."""
+    sets: dict[tuple[Node, ...], float] = {}
+    for place, part in enumerate(self.parts):
+      sets |= {nodes: nats for nats, nodes in self._with(place, part.new, most)}
+    whole = map(self._whole, sorted(sets, key=lambda nodes: sets[nodes])[:most])
+    return [node for node in whole if programs.size(node) <= programs.MAX_TOKENS]
 
-  def _with(self, place: int, form: Form, num_sets: int) -> Iterator[Node]:
+  def _with(self, place: int, some: Sequence[Form], most: int) -> list[tuple[float, tuple[Node, ...]]]:
+    """Forms of all parts, of one part some."""
     sets: list[tuple[float, tuple[Node, ...]]] = [(0.0, ())]
     for i, part in enumerate(self.parts):
-      longer = [(nats + more, (*some, node)) for (nats, some), (more, node) in
-                itertools.product(sets, [form] if i == place else part.forms)]
-      sets = sorted(longer, key=lambda chosen: chosen[0])[:num_sets]
-    return (self._whole(nodes) for _, nodes in sets)
+      longer = [(nats + more, (*nodes, node)) for (nats, nodes), (more, node) in
+                itertools.product(sets, some if i == place else part.forms)]
+      sets = sorted(longer, key=lambda chosen: chosen[0])[:most]
+    return sets
 
   def _whole(self, nodes: Sequence[Node]) -> Node:
     """In the user's columns and units."""
@@ -104,7 +108,7 @@ class Partitions(OfOtherTables):
       splits = question.state or []  # where the first turn was left out there are none
       for part in (part for split in splits for part in split.parts if part.search is not None):
         self._ask(part, self._schedule[turn - 1], clock)
-    new = in_turn([split.new(self._limits.num_sets) for split in splits])
+    new = in_turn([split.new(self._limits.num_formulas) for split in splits])
     nodes = pair_sums.allowed(new, question.task, self._limits.num_formulas, self.options.config.terms)
     parts = [part for split in splits for part in split.parts]
     for part in parts:
@@ -124,7 +128,8 @@ class Partitions(OfOtherTables):
         break
     most = self._limits.times_least * min((partition.error for partition in found), default=0.0)
     near = sorted((each for each in found if each.error <= most), key=lambda each: each.error)
-    return [split for partition in near if (split := self._split(task, columns, partition)) is not None]
+    share = self._limits.known if noise else 1.0
+    return [split for each in near if (split := self._split(task, columns, each, share)) is not None]
 
   def _partition(
     self, task: Task, rows: Rows, columns: Sequence[int], link: str, noise: float
@@ -132,15 +137,22 @@ class Partitions(OfOtherTables):
     allows = terms.allowed_operators(task.rule)
     if link != "exp" and allows is not None and not all(map(allows, LINKS[link].operators)):
       return None
-    return additive_groups.find_partition(rows.x[:, columns], rows.y, link, self._limits, noise)
+    data = rows.x[:, columns], rows.y, link, self._limits
+    found = additive_groups.find_partition(*data)
+    return additive_groups.find_partition(*data, noise) if found is None and noise else found
 
-  def _split(self, task: Task, columns: Sequence[int], partition: Partition) -> Split | None:
-    """The parts of a sum as tables, and formulas of those of one column; None where one has no values."""
+  def _split(self, task: Task, columns: Sequence[int], partition: Partition, share: float) -> Split | None:
+    """The parts of a sum as tables, and formulas of those of one column; None where one has no values.
+
+    Args:
+      share: of the squared errors of rows left out, that of the functions.
+    """
     is_product, rows, found = partition.link == "exp", task.fit_rows, partition.sum
     groups = [tuple(columns[column] for column in group) for group in found.groups]
     tables = {group: Table(task, group[0], self.options.config, self._limits.forms)
               for group in groups if len(group) == 1}
-    error, level, known = float(np.median(np.abs(found.errors))) ** 2, 0.0, dict[tuple[int, ...], Tabulated]()
+    error = share * float(np.median(np.abs(found.errors))) ** 2
+    level, known = 0.0, dict[tuple[int, ...], Tabulated]()
     for group, function in zip(groups, found.functions, strict=True):
       centre = float(np.mean(function(rows.x[:, list(group)])))
       level += centre
@@ -163,7 +175,9 @@ class Partitions(OfOtherTables):
     """
     rows = task.fit_rows
     smaller = smaller_task(task, rows.x[:, list(group)], function.values, rows.weights)
-    return None if smaller is None else Part(group, search=self._search_of(smaller, self._limits.sources), error=function.error)
+    if smaller is None:
+      return None
+    return Part(group, search=self._search_of(smaller, self._limits.sources), error=function.error)
 
   def _ask(self, part: Part, turn: Turn, clock: Clock) -> None:
     assert part.search is not None, "groups of one column are not asked"

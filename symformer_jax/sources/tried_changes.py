@@ -44,15 +44,15 @@ def find_smaller(x: np.ndarray, y: np.ndarray, config: TriedChangesConfig) -> li
   some = np.random.default_rng(0).permutation(len(y))[: config.num_rows]
   x, y = x[some], y[some]
   at = first = _known(reduced_tables.whole(x, y), x, y, config)
-  share = first.error / float(np.var(y))
-  if not config.least_left <= share <= config.most_left:
+  if not first.error <= config.most_left * np.var(y):
     return []
   while len(at.table.columns) > 1:
-    tries = [_known(smaller, x, y, config) for smaller in _likely(at, config)]
-    best = min(tries, key=lambda each: each.error, default=at)
-    if best is at or not best.error <= config.most_worse * at.error:
+    tries = [(change.complexity, _known(smaller, x, y, config)) for change, smaller in _likely(at, config)]
+    least = min((known.error for _, known in tries), default=np.inf)
+    if not least <= config.most_worse * at.error:
       break
-    at = best
+    near = [each for each in tries if each[1].error <= config.alike * least]
+    at = min(near, key=lambda each: each[0])[1]
   return [] if at is first else [at.table]
 
 
@@ -64,11 +64,11 @@ def _known(table: Reduced, x: np.ndarray, y: np.ndarray, config: TriedChangesCon
   return _Known(table, fitted.slopes, scale, error if np.isfinite(error) else np.inf)
 
 
-def _likely(known: _Known, config: TriedChangesConfig) -> list[Reduced]:
-  """The tables of the changes that slopes contradict least."""
-  changes = [change for change in _changes(known, config) if np.isfinite(change.error)]
-  tables = [change.apply(known.table, known.slopes)[0] for change in sorted(changes, key=lambda each: each.error)]
-  return [table for table in tables if table.is_usable][: config.num_tried]
+def _likely(known: _Known, config: TriedChangesConfig) -> list[tuple[Change, Reduced]]:
+  """The changes that slopes contradict least, and the tables they lead to."""
+  changes = sorted((each for each in _changes(known, config) if np.isfinite(each.error)), key=lambda each: each.error)
+  tables = [(change, change.apply(known.table, known.slopes)[0]) for change in changes]
+  return [each for each in tables if each[1].is_usable][: config.num_tried]
 
 
 def _changes(known: _Known, config: TriedChangesConfig) -> Iterator[Change]:
@@ -90,8 +90,9 @@ def _of_one(known: _Known, column: int, config: TriedChangesConfig) -> Iterator[
   spread = np.sqrt(np.average((y - np.average(y, weights=known.scale**2)) ** 2, weights=known.scale**2))
   yield Change(_size(reach, known) / (_size(np.full(len(y), spread), known)), column, {})
   slope = float(np.average(slopes, weights=known.scale**2))
-  term = tidy(Node("*", (variable(column), number(slope))))
-  yield Change(_contradicted(slopes, np.full(len(y), slope), known), column, {}, is_simple=False, summand=term)
+  if abs(slope) * np.std(x) > config.least_term * spread:
+    term = tidy(Node("*", (variable(column), number(slope))))
+    yield Change(_contradicted(slopes, np.full(len(y), slope), known), column, {}, is_simple=False, summand=term)
   growth = x * slopes
   told = _ratio(growth, y, known)
   near = [p for p in config.divisors if abs(p - told) <= config.reach and _has_power(x, p)]

@@ -134,3 +134,49 @@ def test_the_functions_of_a_sum_over_groups_are_its_terms(rng):
   np.testing.assert_allclose(np.diff(first), np.diff(3 * np.cos(x[:, 0])), atol=1e-3)
   at = np.array([[0.3], [1.1]])
   np.testing.assert_allclose(np.diff(found.functions[0](at)), np.diff(3 * np.cos(at[:, 0])), atol=1e-3)
+
+
+def test_rows_of_more_noise_count_less(rng):
+  """Against scikit-learn, which takes a variance for each row."""
+  x, weights = rng.uniform(-2, 2, (30, 2)), rng.uniform(0.2, 5, 30)
+  y = np.cos(x[:, 0]) + 0.3 * x[:, 1] ** 2 + 0.1 * rng.normal(size=30) / np.sqrt(weights)
+  units = gaussian_process._Units.of(x, y, weights)
+  level = np.sum(weights * y) / np.sum(weights)
+  size = np.sqrt(np.sum(weights * (y - level) ** 2) / np.sum(weights))
+  assert units.level == pytest.approx(level) and units.size == pytest.approx(size)
+  kernel = units.kernel(x, y, weights)
+  variances = 0.1**2 * np.mean(weights) / weights
+  solved = kernel.solve(np.log([1.3, 2.1, 1.7, 0.4, 0.1]))
+  same = (kernels.ConstantKernel(1.7**2) * kernels.RBF([1.3, 2.1])
+          + kernels.ConstantKernel(0.4**2) * kernels.DotProduct(sigma_0=1.0))
+  z, target = (x - x.mean(0)) / x.std(0), (y - level) / size
+  errors = -solved.weights / np.diag(solved.inverse)
+  for row in range(0, 30, 7):
+    others = np.arange(30) != row
+    fitted = oracle.GaussianProcessRegressor(same, alpha=variances[others], optimizer=None)
+    fitted.fit(z[others], target[others])
+    assert fitted.predict(z[row : row + 1])[0] - target[row] == pytest.approx(errors[row], rel=1e-6)
+  parameters = np.log([0.9, 1.4, 1.2, 0.7, 0.2])
+  gradient = optimize.approx_fprime(parameters, lambda p: kernel.loss(p)[0], 1e-7)
+  np.testing.assert_allclose(kernel.loss(parameters)[1], gradient, rtol=1e-4, atol=1e-5)
+
+
+def test_of_what_was_divided_rows_count_by_what_they_were_divided_by(rng):
+  """Noise that is the same in all rows of y is large where little was divided."""
+  x = rng.uniform(-2, 2, (150, 1))
+  by = np.where(rng.random(150) < 0.5, 0.02, 1.0)
+  y = by * np.sin(2 * x[:, 0]) + 0.02 * rng.normal(size=150)
+  found = gaussian_process.fit_divided(x, y / by, by, CONFIG)
+  assert np.std((found.errors * by)[by == 1]) < 0.025
+  alike = gaussian_process.fit_divided(x, y / by, np.ones(150), CONFIG)
+  assert np.std(alike.errors[by == 1]) > 0.1
+
+
+def test_a_sum_over_groups_counts_rows_by_their_noise(rng):
+  x = rng.uniform(0.5, 3, (150, 2))
+  weights = np.where(rng.random(150) < 0.5, 1e-4, 1.0)
+  target = np.sin(2 * x[:, 0]) + np.log(x[:, 1]) + 0.01 * rng.normal(size=150) / np.sqrt(weights)
+  found = gaussian_process.fit_sum(x, target, ((0,), (1,)), CONFIG, weights)
+  clean = np.sin(2 * x[:, 0]) + np.log(x[:, 1])
+  values = sum(function(x[:, [place]]) for place, function in enumerate(found.functions))
+  assert np.std(values - clean) < 0.02

@@ -16,7 +16,7 @@ from symformer_jax.engine.task import make_task
 from symformer_jax.language import expression, parser
 from symformer_jax.language.rules import Restrictions
 from symformer_jax.sources import partitions, registry
-from symformer_jax.sources.additive_groups import find_partition
+from symformer_jax.sources.additive_groups import find_noise, find_partition
 
 CONFIG = DEFAULT.partitions
 OPTIONS = SearchOptions()
@@ -51,6 +51,36 @@ def test_groups_are_told_before_any_function_is_known(text, num_columns, link, g
   ("x*y/(x + y*z)", "y"), ("x*y/(x + y*z)", "exp"), ("sin(x*y) + x*z", "y"), ("x - 2", "exp"), ("x*y - z", "inv")])
 def test_what_is_no_such_sum_has_no_groups(text, link):
   assert groups_of(text, [(0.5, 3)] * 3, link) is None
+
+
+@pytest.mark.parametrize(("text", "num_columns", "groups"), [
+  ("x/(x + 0.7)*y/(0.4 + y)*exp(-z)", 3, {(0,), (1,), (2,)}), ("log(1 + x*y)*(z - 0.45)", 3, {(0, 1), (2,)}),
+  ("(x - 0.4)*(2 + cos(y*z))", 3, {(0,), (1, 2)})])
+def test_products_are_told_under_noise_that_makes_some_rows_negative(text, num_columns, groups, rng):
+  task = make(text, [(0.5, 3)] * num_columns)
+  x, y = task.fit_rows.x, task.fit_rows.y
+  y = y + 0.03 * np.std(y) * rng.normal(size=len(y))
+  y[0] = -0.01
+  noise = find_noise(x, y, CONFIG)
+  found = find_partition(x, y, "exp", CONFIG, noise)
+  assert {frozenset(group) for group in found.sum.groups} == set(map(frozenset, groups))
+  assert find_partition(x, y, "exp", CONFIG) is None  # no logarithm of all rows
+
+
+def test_noise_is_what_a_smooth_function_leaves(rng):
+  x = rng.uniform(0.5, 3, (200, 3))
+  y = x[:, 0] + x[:, 1] * x[:, 2]
+  for share in (0.01, 0.1):
+    noise = find_noise(x, y + share * np.std(y) * rng.normal(size=200), CONFIG)
+    assert 0.7 * share < noise / np.std(y) < 1.5 * share
+  assert find_noise(x, y, CONFIG) == 0 == find_noise(x, rng.permutation(y), CONFIG)
+
+
+def test_of_too_few_rows_beyond_the_noise_nothing_is_told(rng):
+  x = rng.uniform(0.5, 3, (200, 2))
+  y = (x[:, 0] - 0.4) * np.log(x[:, 1] + 0.6)
+  assert find_partition(x, y, "exp", CONFIG, 0.4 * np.median(y)) is not None
+  assert find_partition(x, y, "exp", CONFIG, 0.6 * np.median(y)) is None
 
 
 def test_noise_has_no_groups(rng):

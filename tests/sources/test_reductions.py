@@ -76,7 +76,8 @@ def test_what_is_asked_is_asked_of_the_whole_table_too():
   assert {s.name for s in source_of(options_with("library", "growth")).sources} == {"closed_forms", "library"}
   inside = {s.name for s in source_of(SearchOptions(effort="quick")).sources}
   assert "varying" not in inside and "library" in inside
-  assert {s.name for s in source_of(SearchOptions()).sources} == set(DEFAULT.reductions.sources)
+  expected = {*DEFAULT.reductions.sources, *DEFAULT.reductions.tried.sources}
+  assert {s.name for s in source_of(SearchOptions()).sources} == expected
 
 
 def test_one_turn_tells_that_there_is_no_smaller_table():

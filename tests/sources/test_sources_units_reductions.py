@@ -325,7 +325,7 @@ def test_neighbours_are_followed_to_where_slopes_are_known(monkeypatch, x):
   assert way.tables() == [] and way.follow_neighbours()
   monkeypatch.setattr(smaller_tables, "_follow", lambda *given: (None, []))
   monkeypatch.setattr(smaller_tables, "_behind_link", lambda *given: (None, [], ""))
-  assert way.tables() == [way.table]
+  assert way.tables() == [way.table._replace(error=0.05)]
 
 
 def test_errors_are_those_of_the_users_target(monkeypatch, x):
@@ -390,7 +390,7 @@ def test_reductions_are_by_simple_numbers_then_by_others_and_logarithms(monkeypa
   whole = reduced_tables.whole(x, x[:, 0])
   class Way:
     def __init__(self, *given):
-      self.table = whole
+      self.table, self._errors = whole, np.zeros(2)
 
     def go_on(self, only_simple):
       self.table = whole._replace(steps=("first" if only_simple else "second",))

@@ -199,23 +199,25 @@ def test_a_smaller_table_is_asked_as_long_as_its_search_goes_on(x, monkeypatch):
   assert source._ask(smaller, turn, Clock()) == () and len(taken) == 1
 
 
-def tables_of(monkeypatch, task, source, found):
+def tables_of(monkeypatch, task, source, found, tried=()):
   asked = []
-  monkeypatch.setattr(reductions, "find_reductions", lambda x, y, config: asked.append((x, y)) or found)
+  monkeypatch.setattr(reductions, "find_reductions", lambda x, y, config: asked.append((x, y)) or list(found))
+  monkeypatch.setattr(reductions.tried_changes, "find_smaller", lambda x, y, config: list(tried))
   return source._smaller(task), asked
 
 
 def test_tables_are_looked_for_in_some_rows_and_searched_by_sources_that_can(x, monkeypatch):
   task = task_of(np.column_stack([x[:, 0], np.ones(60), x[:, 1]]), x[:, 0] * x[:, 2])
-  source = source_with(Other("one", (1,)), Other("two", (1,), is_supporting=False), num_rows=24)
+  source = source_with(Other("library", (1,)), Other("varying", (1,), is_supporting=False), Other("growth", (1,)),
+                       num_rows=24)
   table = Reduced(x[:24, :1], x[:24, 0], (parser.parse("a*b", ("a", "b")),))
   found, [(shown, y)] = tables_of(monkeypatch, task, source, [table])
   rows = task.fit_rows.sample(24, seed=0)
   np.testing.assert_array_equal(shown, rows.x[:, [0, 2]])
   np.testing.assert_array_equal(y, rows.y)
   [smaller] = found
-  assert smaller._reduced.columns == (parse("x*z"),) and [s.name for s in smaller.search.sources] == ["one"]
-  assert smaller.search.states == {"one": "begun"}
+  assert smaller._reduced.columns == (parse("x*z"),) and [s.name for s in smaller.search.sources] == ["library"]
+  assert smaller.search.states == {"library": "begun"}
   np.testing.assert_allclose(smaller.search.task.rows.x[:, 0], task.fit_rows.x[:, 0] * task.fit_rows.x[:, 2])
   assert smaller._rows is task.fit_rows
   assert tables_of(monkeypatch, task, source, [])[0] == ()
@@ -232,7 +234,23 @@ def test_rows_in_which_nothing_varies_have_no_smaller_table(x, monkeypatch):
   def fail(*args):
     raise np.linalg.LinAlgError("SVD did not converge")
   monkeypatch.setattr(reductions, "find_reductions", fail)
+  monkeypatch.setattr(reductions.tried_changes, "find_smaller", fail)
   assert source._smaller(task_of(x, x[:, 0])) == ()
+
+
+def test_where_slopes_are_not_sure_changes_are_tried_and_other_sources_asked(x, monkeypatch):
+  """Both tables, each with its sources; what slopes tell surely is enough."""
+  source, task = source_with(Other("enumeration", (1,)), Other("pairs", (1,)), Other("library", (1,))), task_of(
+    x, x[:, 0] * x[:, 2])
+  told, tried = (Reduced(x[:, :1], x[:, 0], (parse(text),)) for text in ("x*z", "x/z"))
+  def asked_of(error):
+    found, _ = tables_of(monkeypatch, task, source, [told._replace(error=error)], [tried])
+    return [(smaller._reduced.columns[0], [s.name for s in smaller.search.sources]) for smaller in found]
+
+  exact, noisy = ["enumeration", "library"], ["pairs", "library"]
+  assert asked_of(3.1e-4) == [(parse("x*z"), exact), (parse("x/z"), noisy)]
+  assert asked_of(2.9e-4) == [(parse("x*z"), exact)]
+  assert [s.name for each in tables_of(monkeypatch, task, source, [], [tried])[0] for s in each.search.sources] == noisy
 
 
 # --- rows of the smaller table ---------------------------------------------------------------------------------------
@@ -286,6 +304,6 @@ def test_keys_of_the_inner_search_are_the_users_seed(x, monkeypatch):
     def init(self, task, key):
       keys.append(key)
 
-  source = dataclasses.replace(source_with(Begun("one", (1,))), options=SearchOptions(seed=7))
+  source = dataclasses.replace(source_with(Begun("library", (1,))), options=SearchOptions(seed=7))
   tables_of(monkeypatch, task_of(x, x[:, 0]), source, [Reduced(x[:, :1], x[:, 0], (parse("x*y"),))])
   assert jax.random.key_data(keys[0]).tolist() == jax.random.key_data(jax.random.key(7)).tolist()

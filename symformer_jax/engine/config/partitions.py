@@ -29,23 +29,25 @@ class PartitionsConfig:
   most_worse: float = 1.2
   fine: float = 1e-5
   most_error: float = 0.03
-  # Errors of a larger share of y's spread are taken for noise. Of log(y) rows count that are so many times those, if
-  # they are this share of all.
-  least_noise: float = 1e-3
+  # Errors of a larger share of y's spread are taken for noise, up to the second share, where what is exact has no
+  # groups. Of log(y) rows count that are so many times those, if they are this share of all.
+  least_noise: float = 3e-3
+  most_noise: float = 0.5
   clear: float = 2.0
   most_clear: float = 0.5
+  # Of noise: a function's squared errors as a share of those of rows left out, some ten constants of a hundred rows.
+  known: float = 0.1
   # A factor of one column is a power of it where it is within so many median errors of rows left out: a table
   # without it is a matter of `reductions`. Under noise the function is known far better than any row is predicted.
   power_errors: tuple[float, float] = (3.0, 0.5)
   # Where both functions of y are sums, one with errors so many times those of the other is left out.
   times_least: float = 3.0
   # Sources that are asked of a group of several columns, in the order of `registry.SOURCES`; formulas of it that come
-  # back after each turn, with so many sets of those of the other groups.
+  # back after each turn, and formulas of the whole.
   sources: tuple[str, ...] = (
     "closed_forms", "separable", "short_forms", "quadratics", "product_units", "reductions", "rationals",
     "single_index", "library", "varying", "pairs", "remainders", "replacements")
   num_kept: int = 16
-  num_sets: int = 3
   num_formulas: int = 96
   nats_per_node: float = 2.0
   # Formulas of groups of one column.
@@ -54,7 +56,7 @@ class PartitionsConfig:
 
   def __post_init__(self) -> None:
     check_counts(self, "num_rows", "num_steps", "num_last_rows", "rows_per_column", "max_columns", "max_apart",
-                 "max_halved", "num_kept", "num_sets", "num_formulas")
+                 "max_halved", "num_kept", "num_formulas")
     check_names("sources", self.sources, tuple(
       name for name in SOURCES if name not in ("partitions", "guesses", "transformer")))
     for some in self.links:

@@ -4,7 +4,6 @@ import dataclasses
 
 from symformer_jax.engine.config.names import LINKS, SOURCES, Exponents, check_counts, check_names
 
-
 # Sources that may be asked of a table made of the user's.
 OF_OTHER_TABLES = tuple(name for name in SOURCES if name not in ("reductions", "guesses", "transformer"))
 
@@ -104,10 +103,11 @@ class TriedChangesConfig:
   # Squared errors of rows left out: those of a smaller table may be so many times those of the table before. Of right
   # changes they were .1 to 1.02 times as large, of wrong ones mostly 1.5 times and more.
   most_worse: float = 1.05
-  # ... and above this share of the variance of y nothing is known; below the other errors are those of exact data,
-  # which slopes tell of (`reductions`).
+  # Of changes that leave no more than so many times the least the simplest is taken.
+  alike: float = 1.01
+  # ... and above this share of the variance of y nothing is known. A term of a smaller share of y's spread is none.
   most_left: float = 0.5
-  least_left: float = 1e-8
+  least_term: float = 0.03
   surrogate: SurrogateConfig = SurrogateConfig(num_steps=20, start_sizes=(3.0, 1.0, 0.03))
 
   def __post_init__(self) -> None:
