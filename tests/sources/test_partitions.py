@@ -13,7 +13,7 @@ from symformer_jax.engine.options import SearchOptions
 from symformer_jax.engine.pool import Pool
 from symformer_jax.engine.source import Question
 from symformer_jax.engine.task import make_task
-from symformer_jax.language import expression, parser
+from symformer_jax.language import expression, parser, printing
 from symformer_jax.language.rules import Restrictions
 from symformer_jax.sources import partitions, registry
 from symformer_jax.sources.additive_groups import find_noise, find_partition
@@ -188,3 +188,37 @@ def test_it_is_asked_of_several_columns_with_rows_enough_for_each():
   assert source.supports(make("x + y + z", [(0.5, 3)] * 3, num_rows=3 * CONFIG.rows_per_column))
   assert not source.supports(make("x + y + z", [(0.5, 3)] * 3, num_rows=3 * CONFIG.rows_per_column - 1))
   assert not source.supports(make("x", [(0.5, 3)]))
+
+
+def test_the_shortest_descriptions_of_all_parts_come_first():
+  """Each with something that is new, and none twice."""
+  x, y = (parser.parse(text, ("x", "y")) for text in "xy")
+  named = {name: parser.parse(text, ("x", "y")) for name, text in (
+    ("exp", "exp(x)"), ("log", "log(x)"), ("sin", "sin(y)"), ("root", "sqrt(y)"))}
+  first = partitions.Part((0,), [(1.0, x), (2.0, named["exp"]), (9.0, named["log"])])
+  second = partitions.Part((1,), [(1.0, y), (4.0, named["sin"]), (5.5, named["root"])])
+  split = partitions.Split("y", [first, second], 2.0)
+  def texts(most):
+    return [printing.to_text(node, ("x", "y")) for node in split.new(most)]
+
+  assert texts(5) == ["x + y + 2", "exp(x) + y + 2", "sin(y) + x + 2", "exp(x) + sin(y) + 2", "sqrt(y) + x + 2"]
+  assert len(texts(20)) == 9
+  first.new, second.new = [], second.forms[2:]
+  assert texts(20) == ["sqrt(y) + x + 2", "exp(x) + sqrt(y) + 2", "log(x) + sqrt(y) + 2"]
+  second.new = []
+  assert texts(20) == []
+
+
+def test_of_noise_functions_are_known_better_than_rows_are_predicted(rng):
+  """One that is off by half the noise is told apart from the right one."""
+  task = make("x/(x + 0.7)*log(y + 1)", [(0.5, 3)] * 2)
+  noisy = dataclasses.replace(task.fit_rows, y=task.fit_rows.y + 0.02 * np.std(task.fit_rows.y) * rng.normal(size=200))
+  task = dataclasses.replace(task, fit_rows=noisy)
+  def costs(known):
+    config = dataclasses.replace(DEFAULT, partitions=dataclasses.replace(CONFIG, known=known))
+    source = next(s for s in registry.make_sources(None, SearchOptions(config=config)) if s.name == "partitions")
+    [split] = source._splits(task)
+    return [nats for nats, _ in split.parts[0].forms]
+
+  assert costs(0.1)[0] < costs(1.0)[0] - 20
+  assert np.ptp(costs(0.1)) > np.ptp(costs(1.0))
