@@ -104,7 +104,7 @@ class TriedChangesConfig:
   # changes they were .1 to 1.02 times as large, of wrong ones mostly 1.5 times and more.
   most_worse: float = 1.05
   # Of changes that leave no more than so many times the least the simplest is taken.
-  alike: float = 1.01
+  alike: float = 1.05
   # ... and above this share of the variance of y nothing is known. A term of a smaller share of y's spread is none.
   most_left: float = 0.5
   least_term: float = 0.03
