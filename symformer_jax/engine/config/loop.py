@@ -102,8 +102,8 @@ class BudgetConfig:
   # and one was gained with groups first, and without those that are powers of columns one and one.
   early: tuple[tuple[str, int, str], ...] = (
     ("exact_fractions", 1, "closed_forms"), ("product_units", 1, "enumeration"), ("separable", 1, "enumeration"),
-    ("product_units", 2, "quadratics"), ("reductions", 14, "quadratics"), ("partitions", 12, "quadratics"),
-    ("reductions", 11, "quadratics"), ("product_units", 1, "quadratics"),
+    ("product_units", 2, "quadratics"), ("reductions", 25, "quadratics"), ("partitions", 12, "quadratics"),
+    ("product_units", 1, "quadratics"),
     ("remainders", 1, "rationals"), ("remainders", 1, "phases"), ("transformer", 1, "library"),
     ("remainders", 1, "library"), ("remainders", 1, "pairs"), ("product_units", 2, "exact_fractions"),
     ("replacements", 1, "exact_fractions"), ("replacements", 1, "phases"), ("replacements", 1, "separable"),

@@ -137,9 +137,9 @@ class ReductionsConfig:
   # of its logarithm where that is the smoother. Where y is the same in most rows the median alone is small.
   most_error: float = 0.03
   most_left: float = 0.25
-  # ... and below which a smaller table that slopes tell of is the right one. Above, errors of y may have led there, and
-  # changes are tried as well (`tried`).
-  surely_known: float = 3e-4
+  # ... and below which a smaller table that slopes tell of is taken for right: of exact data all but few are, of y with
+  # errors of a hundredth of its spread none. Above, errors of y may have led there, and changes are tried (`tried`).
+  surely_known: float = 4e-3
   # Functions of a column that may be summed: powers, 0 for the logarithm. The plainer ones first.
   powers: tuple[float, ...] = (1.0, 0.0, 2.0, -1.0, 0.5, 3.0, -2.0, 1 / 3)
   # Where the sum of no two of these is sure, powers of any exponents are, if the signs of the slopes by two columns
