@@ -88,7 +88,7 @@ def _train(config: config_lib.TrainConfig, workdir: pathlib.Path, note: pathlib.
   try:
     run = loop.set_up(config, workdir, _initial_params(config))
   except OSError as error:
-    if error.errno not in _NOT_USABLE:
+    if error.errno not in _NOT_USABLE or error.filename is None:
       raise
     raise InputError(f"cannot use {error.filename}: {error.strerror}") from None
   if processes.is_first():

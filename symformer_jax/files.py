@@ -67,11 +67,11 @@ def no_empty_folders(path: str | os.PathLike) -> Iterator[None]:
   refused nothing is left.
   """
   path = pathlib.Path(path)
-  made = [folder for folder in (path, *path.parents) if not folder.exists()]
+  absent = [folder for folder in (path, *path.parents) if not os.path.exists(folder)]  # no error for a name too long
   try:
     yield
   finally:
-    for folder in made:
+    for folder in absent:
       with contextlib.suppress(OSError):  # it is not empty
         folder.rmdir()
 

@@ -88,7 +88,7 @@ def load_model(name: str | os.PathLike[str] = "auto", *, num_variables: int = 1)
   """
   if not isinstance(name, str | os.PathLike):
     raise InputError(f"name: expected that of a model, or a folder, got {shorten(repr(name))}")
-  if not isinstance(num_variables, numbers.Integral) or num_variables < 1:
+  if not isinstance(num_variables, numbers.Integral) or isinstance(num_variables, bool) or num_variables < 1:
     raise InputError(f"num_variables: expected a whole number of at least 1, got {num_variables!r}")
   name = os.fspath(name)
   if name == "auto":

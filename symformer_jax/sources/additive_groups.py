@@ -19,7 +19,7 @@ from symformer_jax.sources.gaussian_process import Additive, Groups
 from symformer_jax.sources.links import LINKS
 
 # The function of y of which a sum is a product.
-_LOGARITHM = "exp"
+LOGARITHM = "exp"
 
 
 class Partition(NamedTuple):
@@ -58,19 +58,18 @@ def find_partition(
     x: [N, D], y [N]: finite, not the same in all rows; link: a name in `LINKS`; noise: errors of y: rows of which a
       logarithm tells nothing under such are left out, and the others count by what an error makes of it.
   """
-  if link == _LOGARITHM and noise:
+  if link == LOGARITHM and noise:
     is_clear = y > config.clear * noise
     if np.mean(is_clear) < config.most_clear:
       return None
     x, y = x[is_clear], y[is_clear]
   if x.shape[1] < 2 or not LINKS[link].is_defined(y):
     return None
-  is_noisy = bool(noise > 0)
   some = np.random.default_rng(0).permutation(len(y))[: config.num_rows]
   brief = config.surrogate.with_steps(config.num_steps)
-  best = fit_partition(x[some], y[some], link, (tuple(range(x.shape[1])),), brief, is_noisy=is_noisy)
+  best = fit_partition(x[some], y[some], link, (tuple(range(x.shape[1])),), brief, noise=noise)
   while best is not None:
-    tries = [fit_partition(x[some], y[some], link, groups, brief, is_noisy=is_noisy)
+    tries = [fit_partition(x[some], y[some], link, groups, brief, noise=noise)
              for groups in _finer(best.sum.groups, config)]
     finer = min((each for each in tries if each is not None), key=lambda each: each.error, default=None)
     if finer is None or finer.error > min(max(config.most_worse * best.error, config.fine), config.most_error):
@@ -78,12 +77,13 @@ def find_partition(
     best = finer
   if best is None or len(best.sum.groups) == 1:
     return None
-  found = fit_partition(x, y, link, best.sum.groups, config.surrogate, is_noisy=is_noisy)
+  found = fit_partition(x, y, link, best.sum.groups, config.surrogate, noise=noise)
   if found is None or found.error > config.most_error:
     return None
-  most = config.power_errors[is_noisy] * float(np.median(np.abs(found.sum.errors)))
+  errors = config.power_errors_under_noise if noise else config.power_errors
+  most = errors * float(np.median(np.abs(found.sum.errors)))
   plain = [_is_power(x[:, group[0]], function(x[:, list(group)]), most) for group, function in
-           zip(found.sum.groups, found.sum.functions, strict=True) if len(group) == 1 and link == _LOGARITHM]
+           zip(found.sum.groups, found.sum.functions, strict=True) if len(group) == 1 and link == LOGARITHM]
   return found if len(found.sum.groups) - sum(plain) > 1 else None
 
 
@@ -98,16 +98,22 @@ def _is_power(x: np.ndarray, logarithm: np.ndarray, most: float) -> bool:
 
 
 def fit_partition(
-  x: np.ndarray, y: np.ndarray, link: str, groups: Groups, config: SurrogateConfig, *, is_noisy: bool = False
+  x: np.ndarray, y: np.ndarray, link: str, groups: Groups, config: SurrogateConfig, *, noise: float = 0.0
 ) -> Partition | None:
-  """A function of y as a sum over these groups; None where nothing is known. Of errors of y the same in all rows, if
-  `is_noisy`.
+  """A function of y as a sum over these groups; None where nothing is known.
+
+  Args:
+    noise: errors of y: rows count by what such make of the function of y, taken where y is as large at the least.
   """
   interruption.check()
   target, steepness = LINKS[link].transform(y), LINKS[link].derivative(y)
   if not (np.all(np.isfinite(target)) and np.ptp(target) > 0):
     return None
-  found = gaussian_process.fit_sum(x, target, groups, config, weights=steepness**-2.0 if is_noisy else None)
+  weights = None
+  if noise:
+    away = np.where(y < 0, -1, 1) * np.maximum(np.abs(y), noise)
+    weights = LINKS[link].derivative(away) ** -2.0
+  found = gaussian_process.fit_sum(x, target, groups, config, weights=weights)
   error = math.inf if found is None else gaussian_process.typical_error(found.errors / steepness, y)
   return Partition(link, found, error) if found is not None and math.isfinite(error) else None
 

@@ -46,7 +46,7 @@ class _Kernel:
   """Covariances of the rows of a table, for the parameters (log) lengths, signals by group, slope and noise.
 
   Attributes:
-    variances: of the noise in each row [N], in units of a mean one.
+    variances: of the noise in each row [N], over that of a row of mean weight.
   """
 
   def __init__(self, z: np.ndarray, target: np.ndarray, groups: Groups | None = None,
@@ -197,7 +197,7 @@ def fit_sum(
 
 
 class _Units(NamedTuple):
-  """Those of columns [D] and of a target: what they are less, and over."""
+  """Of columns [D] and of a target: `centre` and `level` are subtracted, `spread` and `size` divided by."""
 
   centre: np.ndarray
   spread: np.ndarray

@@ -23,7 +23,7 @@ from symformer_jax.language import programs
 from symformer_jax.language.expression import Node, chain, number, with_columns
 from symformer_jax.language.tidy import tidy
 from symformer_jax.sources import additive_groups, pair_sums, terms, unknown_functions
-from symformer_jax.sources.additive_groups import Partition
+from symformer_jax.sources.additive_groups import LOGARITHM, Partition
 from symformer_jax.sources.in_turn import in_turn
 from symformer_jax.sources.links import LINKS
 from symformer_jax.sources.smaller_tasks import OfOtherTables, smaller_task
@@ -84,9 +84,9 @@ class Split:
 
   def _whole(self, nodes: Sequence[Node]) -> Node:
     """In the user's columns and units."""
-    token = "*" if self.link == "exp" else "+"
+    token = "*" if self.link == LOGARITHM else "+"
     whole = tidy(chain(token, [*nodes, number(self.constant)]))
-    return whole if self.link == "exp" else LINKS[self.link].undo(whole)
+    return whole if self.link == LOGARITHM else LINKS[self.link].undo(whole)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -135,7 +135,7 @@ class Partitions(OfOtherTables):
     self, task: Task, rows: Rows, columns: Sequence[int], link: str, noise: float
   ) -> Partition | None:
     allows = terms.allowed_operators(task.rule)
-    if link != "exp" and allows is not None and not all(map(allows, LINKS[link].operators)):
+    if link != LOGARITHM and allows is not None and not all(map(allows, LINKS[link].operators)):
       return None
     data = rows.x[:, columns], rows.y, link, self._limits
     found = additive_groups.find_partition(*data)
@@ -147,7 +147,7 @@ class Partitions(OfOtherTables):
     Args:
       share: of the squared errors of rows left out, that of the functions.
     """
-    is_product, rows, found = partition.link == "exp", task.fit_rows, partition.sum
+    is_product, rows, found = partition.link == LOGARITHM, task.fit_rows, partition.sum
     groups = [tuple(columns[column] for column in group) for group in found.groups]
     tables = {group: Table(task, group[0], self.options.config, self._limits.forms)
               for group in groups if len(group) == 1}

@@ -27,7 +27,8 @@ class Reduced(NamedTuple):
     columns: each in the user's columns.
     steps: how y came from the user's, the first first: what it was divided by, in the user's columns, what was
       subtracted, or the name of a link that it was a function by.
-    error: of rows left out, the median, in spreads of the user's y; infinite where nobody has looked.
+    error: of rows left out, the median, in spreads of the user's y, the largest on the way from the user's table;
+      infinite where nobody has looked.
   """
 
   x: np.ndarray

@@ -107,12 +107,15 @@ class Reductions(OfOtherTables):
     config, known = self._limits, list[Reduced]()
     with contextlib.suppress(np.linalg.LinAlgError):  # odd data: what they cost is theirs alone
       known = find_reductions(x, y, config)
-    tables = [(table, config.sources) for table in known]
     if any(table.error <= config.surely_known for table in known):
-      return tables
+      return [(table, config.sources) for table in known]
+    found = {(frozenset(table.columns), table.steps): (table, config.sources) for table in known}
     with contextlib.suppress(np.linalg.LinAlgError):
-      tables += [(table, config.tried.sources) for table in tried_changes.find_smaller(x, y, config.tried)]
-    return tables
+      for table in tried_changes.find_smaller(x, y, config.tried):
+        same = frozenset(table.columns), table.steps
+        first, names = found.get(same, (table, ()))
+        found[same] = first, (*names, *config.tried.sources)
+    return list(found.values())
 
   def _ask(self, smaller: Smaller, turn: Turn, clock: Clock) -> tuple[Node, ...]:
     if smaller.is_done or not smaller.search.takes_part(turn.source):

@@ -16,7 +16,7 @@ from symformer_jax.engine.task import make_task
 from symformer_jax.language import expression, parser, printing
 from symformer_jax.language.rules import Restrictions
 from symformer_jax.sources import partitions, registry
-from symformer_jax.sources.additive_groups import find_noise, find_partition
+from symformer_jax.sources.additive_groups import find_noise, find_partition, fit_partition
 
 CONFIG = DEFAULT.partitions
 OPTIONS = SearchOptions()
@@ -222,3 +222,14 @@ def test_of_noise_functions_are_known_better_than_rows_are_predicted(rng):
 
   assert costs(0.1)[0] < costs(1.0)[0] - 20
   assert np.ptp(costs(0.1)) > np.ptp(costs(1.0))
+
+
+@pytest.mark.parametrize("link", ["sqrt", "y"])
+def test_a_row_next_to_nothing_counts_no_more_than_the_noise_allows(link, rng):
+  task = make("sqrt(x*y**x + exp(z))" if link == "sqrt" else "x*y**x + exp(z)", [(0.5, 3)] * 3)
+  x, y = task.fit_rows.x, task.fit_rows.y + 0.02 * np.std(task.fit_rows.y) * rng.normal(size=200)
+  noise = 0.02 * np.std(y)
+  for value in (1e-4, 0.0):
+    y[0] = value
+    groups = ((0, 1), (2,))
+    assert fit_partition(x, y, link, groups, CONFIG.surrogate, noise=noise).error < CONFIG.most_error

@@ -29,17 +29,19 @@ class PartitionsConfig:
   most_worse: float = 1.2
   fine: float = 1e-5
   most_error: float = 0.03
-  # Errors of a larger share of y's spread are taken for noise, up to the second share, where what is exact has no
-  # groups. Of log(y) rows count that are so many times those, if they are this share of all.
+  # Errors of a larger share of y's spread are taken for noise, up to the second share (of larger ones `most_error`
+  # leaves no sum), where what is exact has no groups. Of log(y) rows count that are so many times those, if they are
+  # this share of all.
   least_noise: float = 3e-3
-  most_noise: float = 0.5
+  most_noise: float = 0.07
   clear: float = 2.0
   most_clear: float = 0.5
   # Of noise: a function's squared errors as a share of those of rows left out, some ten constants of a hundred rows.
   known: float = 0.1
   # A factor of one column is a power of it where it is within so many median errors of rows left out: a table
   # without it is a matter of `reductions`. Under noise the function is known far better than any row is predicted.
-  power_errors: tuple[float, float] = (3.0, 0.5)
+  power_errors: float = 3.0
+  power_errors_under_noise: float = 0.5
   # Where both functions of y are sums, one with errors so many times those of the other is left out.
   times_least: float = 3.0
   # Sources that are asked of a group of several columns, in the order of `registry.SOURCES`; formulas of it that come

@@ -98,7 +98,9 @@ class TriedChangesConfig:
   # An exponent is tried where slopes say so to this much, of a factor as a share of it: under 2 % noise they said
   # .65 to 1.04 for 1. (See docs/results/tried_changes.md.)
   reach: float = 0.5
-  # Changes that are tried of a table, those that slopes contradict least.
+  # Columns at most that grow together, and with y. Changes that are tried of a table: those that slopes contradict
+  # least.
+  max_scaled: int = 3
   num_tried: int = 8
   # Squared errors of rows left out: those of a smaller table may be so many times those of the table before. Of right
   # changes they were .1 to 1.02 times as large, of wrong ones mostly 1.5 times and more.
@@ -111,7 +113,7 @@ class TriedChangesConfig:
   surrogate: SurrogateConfig = SurrogateConfig(num_steps=20, start_sizes=(3.0, 1.0, 0.03))
 
   def __post_init__(self) -> None:
-    check_counts(self, "num_rows", "num_tried")
+    check_counts(self, "num_rows", "num_tried", "max_scaled")
     check_names("sources", self.sources, OF_OTHER_TABLES)
 
 
@@ -119,7 +121,8 @@ class TriedChangesConfig:
 class ReductionsConfig:
   """Changes of the columns that leave the target alone, and what is asked of the table that is left.
 
-  Each error is a share: the median over rows of what a change leaves of the sizes that should cancel.
+  Of changes that slopes tell of each error is a share: the median over rows of what a change leaves of the sizes that
+  should cancel.
   """
 
   # Sources that are asked of the smaller table, in the order of `registry.SOURCES`.
