@@ -29,11 +29,11 @@ class PartitionsConfig:
   most_worse: float = 1.2
   fine: float = 1e-5
   most_error: float = 0.03
-  # Errors of a larger share of y's spread are taken for noise, up to the second share (of larger ones `most_error`
-  # leaves no sum), where what is exact has no groups. Of log(y) rows count that are so many times those, if they are
-  # this share of all.
+  # Errors of a larger share of y's spread are taken for noise, up to the second share (brief fits leave some rows far
+  # off: `most_error` judges the rest), where what is exact has no groups. Of log(y) rows count that are so many times
+  # those, if they are this share of all.
   least_noise: float = 3e-3
-  most_noise: float = 0.07
+  most_noise: float = 0.5
   clear: float = 2.0
   most_clear: float = 0.5
   # Of noise: a function's squared errors as a share of those of rows left out, some ten constants of a hundred rows.
