@@ -35,10 +35,14 @@ def test_the_table_has_every_source_of_the_config_in_its_order():
 
 
 def test_of_a_smaller_table_what_comes_early_ends_with_curves():
-  [(num_turns, after)] = [(turns, after) for name, turns, after in DEFAULT.budget.early if name == "reductions"]
+  """Up to its fractions, and what they remain, before groups of columns are looked for."""
+  early = [(turns, after) for name, turns, after in DEFAULT.budget.early if name == "reductions"]
   reductions = registry.SOURCES["reductions"](Model(), SearchOptions())
-  *_, last, following = reductions._schedule[:num_turns]  # the first of the turns looks for the table
-  assert (last.source.name, following.source.name, after) == ("curves", "wave_fractions", "quadratics")
+  assert [after for _, after in early] == ["quadratics"] * 2
+  for num_turns, ends in ((early[0][0], "rationals"), (sum(turns for turns, _ in early), "curves")):
+    *_, last, following = reductions._schedule[:num_turns]  # the first of the turns looks for the table
+    assert last.source.name == ends
+  assert following.source.name == "wave_fractions"
 
 
 def test_quick_leaves_out_what_takes_long_unless_time_is_given():
