@@ -39,7 +39,7 @@ def test_of_a_smaller_table_what_comes_early_ends_with_curves():
   early = [(turns, after) for name, turns, after in DEFAULT.budget.early if name == "reductions"]
   reductions = registry.SOURCES["reductions"](Model(), SearchOptions())
   assert [after for _, after in early] == ["quadratics"] * 2
-  for num_turns, ends in ((early[0][0], "rationals"), (sum(turns for turns, _ in early), "curves")):
+  for num_turns, ends in ((early[0][0], "remainders"), (sum(turns for turns, _ in early), "curves")):
     *_, last, following = reductions._schedule[:num_turns]  # the first of the turns looks for the table
     assert last.source.name == ends
   assert following.source.name == "wave_fractions"

@@ -97,8 +97,8 @@ class BudgetConfig:
   # 151 unseen equations in 5 s one was gained, two were lost.) Exact fractions of columns alone, and sums of
   # functions of single columns where y is none, take some hundredths of a second. A smaller table is asked up to its
   # `curves`: of 39 formulas of several columns these turns met 19, in 5.2 CPU seconds at most, and the others,
-  # which take four times as long, none. Under noise eleven of twelve gains came up to its fractions, the first fourteen.
-  # Product units take .05 to 1.5 s a turn, the first ones least.
+  # which take four times as long, none. Under noise eleven of twelve gains came up to what its fractions leave, the
+  # first fourteen turns. Product units take .05 to 1.5 s a turn, the first ones least.
   # Groups of columns are looked for in .05 to .5 s, after smaller tables, which are exact: of 75 formulas six were lost
   # and one was gained with groups first, and without those that are powers of columns one and one.
   early: tuple[tuple[str, int, str], ...] = (
