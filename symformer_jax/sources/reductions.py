@@ -114,7 +114,8 @@ class Reductions(OfOtherTables):
       for table in tried_changes.find_smaller(x, y, config.tried):
         same = frozenset(table.columns), table.steps
         first, names = found.get(same, (table, ()))
-        found[same] = first, (*names, *config.tried.sources)
+        found[same] = first, (*names, *(config.sources if table.error < config.tried.least_noise else
+                                        config.tried.sources))
     return list(found.values())
 
   def _ask(self, smaller: Smaller, turn: Turn, clock: Clock) -> tuple[Node, ...]:

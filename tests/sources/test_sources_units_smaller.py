@@ -251,6 +251,8 @@ def test_where_slopes_are_not_sure_changes_are_tried_and_other_sources_asked(x, 
   assert asked_of(4.1e-3) == [(parse("x*z"), exact), (parse("x/z"), noisy)]
   assert asked_of(3.9e-3) == [(parse("x*z"), exact)]
   assert [s.name for each in tables_of(monkeypatch, task, source, [], [tried])[0] for s in each.search.sources] == noisy
+  [nearly_exact] = tables_of(monkeypatch, task, source, [], [tried._replace(error=4.9e-3)])[0]
+  assert [s.name for s in nearly_exact.search.sources] == exact
   [both] = tables_of(monkeypatch, task, source, [tried], [tried])[0]  # one table, once
   assert [s.name for s in both.search.sources] == ["enumeration", "pairs", "library"]
 
