@@ -110,8 +110,8 @@ class TriedChangesConfig:
   # ... and above this share of the variance of y nothing is known. A term of a smaller share of y's spread is none.
   most_left: float = 0.5
   least_term: float = 0.03
-  # Root mean square errors of rows left out, in spreads of y, below which the table that is left is asked of the sources
-  # of exact ones: of errors of a hundredth of y's spread none has less, of 48 exact tables half have.
+  # Root mean square errors of rows left out, in spreads of y, below which the table that is left is asked of the
+  # sources of exact ones: of errors of a hundredth of y's spread none has less, of 48 exact tables half have.
   least_noise: float = 5e-3
   surrogate: SurrogateConfig = SurrogateConfig(num_steps=20, start_sizes=(3.0, 1.0, 0.03))
 
