@@ -30,7 +30,7 @@ CHANGES = {
                       "replacements", "compositions", "product_units")},
   "no_tried_changes": {"reductions.tried.most_left": 0.0},
   "no_groups_under_noise": {"partitions.most_noise": 0.0},
-  "fewer_product_units": {"product_units.num_kept": 12},
+  "fewer_product_units": {"product_units.num_alike": 12},
   "no_library": {"library.families": ()},
   "no_factors": {"products.families": ()},
   "no_links": {"terms.links": ("y",)},

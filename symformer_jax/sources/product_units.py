@@ -164,7 +164,7 @@ class _Units:
     fits = product_fits.fit(self.table, starts, layout, num_steps=config.num_further_steps)
     order = [i for i in np.argsort(fits.left, kind="stable") if fits.left[i] <= config.most_left]
     chosen = [i for place in range(len(self.links))
-              for i in [i for i in order if starts.target[i] == 2 * place][: config.num_kept]]
+              for i in self._going_on([i for i in order if starts.target[i] == 2 * place], fits.left)]
     if not chosen:
       return []
     starts, fits = _taken(starts, chosen), Fits(*(each[chosen] for each in fits))
@@ -181,6 +181,12 @@ class _Units:
       written = [self._written(columns.terms(starts, fits, i, layout), *target) for i in near]
       by_link.append([link.undo(node) for node in written if node is not None])
     return list(dict.fromkeys(in_turn(by_link)))
+
+  def _going_on(self, in_order: Sequence[int], left: np.ndarray) -> list[int]:
+    """The nearest, and under noise, where many leave about as much as the nearest, those as well."""
+    config = self.config
+    alike = [i for i in in_order if left[i] <= config.alike * left[in_order[0]]]
+    return list(in_order[: min(max(config.num_kept, len(alike)), config.num_alike)])
 
   def _written(self, some: Sequence[Node], z: np.ndarray, weights: np.ndarray) -> Node | None:
     """The sum of terms that fits a target best; None where there are none, or one is undefined for a row."""

@@ -305,3 +305,12 @@ def test_it_ends_when_the_search_does():
 def test_unusable_configs_are_refused(changes):
   with pytest.raises(ValueError, match="|".join(changes)):
     ProductUnitsConfig(**changes)
+
+
+def test_more_go_on_where_many_leave_as_much():
+  """Under noise the law's function is anywhere among those that are alike."""
+  config = dataclasses.replace(DEFAULT.product_units, num_kept=2, num_alike=4, alike=2.0)
+  units = product_units._Units(*[None] * 7, config)
+  assert units._going_on([3, 1, 0, 2], np.array([8.0, 3.0, 9.0, 1.0])) == [3, 1]
+  assert units._going_on([3, 1, 0, 2], np.array([1.9, 1.5, 2.1, 1.0])) == [3, 1, 0]
+  assert units._going_on([4, 3, 2, 1, 0], np.array([1.4, 1.3, 1.2, 1.1, 1.0])) == [4, 3, 2, 1]

@@ -56,8 +56,12 @@ class ProductUnitsConfig:
   num_steps: int = 30
   num_further_steps: int = 20
   num_rounding_steps: int = 10
-  # The nearest of each sum and function go on, so many of each shape; none that leaves more than this share.
-  num_kept: int = 48
+  # The nearest of each sum and function go on, so many of each shape; where more leave no more than so many times the
+  # least, as under noise, so many at most: the law's function is anywhere among those. None that leaves more than the
+  # last share.
+  num_kept: int = 12
+  alike: float = 2.0
+  num_alike: int = 48
   most_left: float = 0.5
   # Exponents become multiples of the first of these, where not of the second, as long as what is left does not grow by
   # more than so many times its share of a degree of freedom, or is less than what single precision tells. What has a
@@ -71,7 +75,7 @@ class ProductUnitsConfig:
 
   def __post_init__(self) -> None:
     check_counts(self, "num_formulas", "max_columns", "num_largest", "num_others", "num_starts", "num_first_steps",
-                 "num_survivors", "num_steps", "num_further_steps", "num_rounding_steps", "num_kept")
+                 "num_survivors", "num_steps", "num_further_steps", "num_rounding_steps", "num_kept", "num_alike")
     if self.num_survivors > self.num_starts:
       raise InputError(f"num_survivors: expected at most num_starts, got {self.num_survivors}")
     for links, shapes, functions in self.plans:
