@@ -57,7 +57,7 @@ def _powers(x: np.ndarray, y: np.ndarray, slopes: np.ndarray, config: Reductions
     if abs(exponent) < config.least_part:
       reach = np.std(x[:, column]) * slopes[:, column]
       yield Change(float(np.median(np.abs(reach)) / np.std(y)), column, {})
-    elif _may_divide(x[:, column], exponent):
+    elif may_divide(x[:, column], exponent):
       yield Change(_share_of_power(growth, y, exponent), column, {}, ((column, exponent),),
                    is_simple(exponent, config))
 
@@ -149,7 +149,7 @@ def _joined(
   ratio = simplest(ratio, lambda k: _share_of_two(first, k * second), config)
   error, is_known = _share_of_two(first, ratio * second), is_simple(ratio, config)
   if p == q == 0:
-    if _may_divide(x[:, i], ratio):
+    if may_divide(x[:, i], ratio):
       node = chain("*", [power(variable(i), number(ratio)), variable(j)])
       yield Change(error, i, {j: (node, _power(x[:, i], ratio))}, is_simple=is_known)
     return
@@ -277,7 +277,7 @@ def _scaled(
     powers = _simplest_powers(growths[:, chosen], weights / weights[place], config)
     exponents = dict(zip(chosen, powers.tolist(), strict=True))
     error = _share_left(growths[:, chosen], powers)
-    if error <= config.tolerance and all(_may_divide(x[:, pivot], exponent) for exponent in powers):
+    if error <= config.tolerance and all(may_divide(x[:, pivot], exponent) for exponent in powers):
       replaced = {}
       for column, exponent in exponents.items():
         if column not in (pivot, num_columns):
@@ -352,7 +352,7 @@ def _has_power(values: np.ndarray, exponent: float) -> bool:
   return bool(np.all(values > 0) or exponent == 1 or (exponent in (0.0, -1.0) and np.all(values != 0)))
 
 
-def _may_divide(values: np.ndarray, exponent: float) -> bool:
+def may_divide(values: np.ndarray, exponent: float) -> bool:
   """Whether the power of the column is a number, and not 0, in all rows."""
   if not math.isfinite(exponent):
     return False

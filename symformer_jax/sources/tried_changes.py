@@ -17,6 +17,7 @@ from symformer_jax.engine.config import TriedChangesConfig
 from symformer_jax.language.expression import Node, chain, number, power, variable
 from symformer_jax.language.tidy import tidy
 from symformer_jax.sources import gaussian_process, reduced_tables
+from symformer_jax.sources.invariances import may_divide
 from symformer_jax.sources.reduced_tables import Change, Reduced
 
 # Sizes are no smaller where they divide.
@@ -104,9 +105,9 @@ def _of_one(known: _Known, column: int, config: TriedChangesConfig) -> Iterator[
     yield Change(_contradicted(slopes, np.full(len(y), slope), known), column, {}, is_simple=False, summand=term)
   growth = x * slopes
   told = _ratio(growth, y, known)
-  near = [p for p in config.divisors if abs(p - told) <= config.reach and _has_power(x, p)]
-  for p in near:
-    yield Change(_contradicted(growth, p * y, known), column, {}, ((column, p),))
+  for p in config.divisors:
+    if abs(p - told) <= config.reach and may_divide(x, p):
+      yield Change(_contradicted(growth, p * y, known), column, {}, ((column, p),))
 
 
 def _products(known: _Known, pair: Sequence[int], config: TriedChangesConfig) -> Iterator[Change]:
@@ -117,7 +118,7 @@ def _products(known: _Known, pair: Sequence[int], config: TriedChangesConfig) ->
   first, second = x[:, i] * known.slopes[:, i], x[:, j] * known.slopes[:, j]
   told = _symmetric_ratio(first, second, known)
   for p in config.factors:
-    if abs(p - told) <= config.reach * abs(p) and _has_power(x[:, i], p):
+    if abs(p - told) <= config.reach * abs(p) and may_divide(x[:, i], p):
       node = tidy(chain("*", [power(variable(i), number(p)), variable(j)]))
       yield Change(_contradicted(first, p * second, known), i, {j: (node, x[:, i] ** p)})
 
@@ -159,11 +160,6 @@ def _scalings(known: _Known, chosen: Sequence[int], config: TriedChangesConfig) 
       node = tidy(chain("*", [variable(column), power(variable(over), number(-p))]))
       replaced[column] = (node, x[:, over] ** -p)
   yield Change(left, over, replaced, ((over, float(simple[-1])),) if simple[-1] else ())
-
-
-def _has_power(values: np.ndarray, exponent: float) -> bool:
-  """Whether the power is a number, and not 0, in all rows."""
-  return bool(np.all(values > 0) or (exponent == round(exponent) and np.all(values != 0)))
 
 
 def _size(values: np.ndarray, known: _Known) -> float:
