@@ -24,6 +24,7 @@ from symformer_jax.engine.options import SearchOptions
 from symformer_jax.engine.pool import Candidate, Pool, survivors
 from symformer_jax.engine.source import Proposal, Question, Source
 from symformer_jax.engine.task import Task
+from symformer_jax.errors import InputError
 from symformer_jax.language import expression, programs
 from symformer_jax.language.expression import Node
 from symformer_jax.refinement import solve
@@ -284,17 +285,29 @@ def take_turn(
   """
   tasks, name = [search.task for search in searches], turn.source.name
   questions = [search.question(turn.source) for search in searches]
-  try:
-    proposals = turn.source.propose(questions, turn=turn.number, num=turn.num, clock=clock)
-  except np.linalg.LinAlgError as error:  # odd data are no reason to lose what the other sources have
-    warnings.warn(f"the source {name!r} is left out of a turn: {error}", RuntimeWarning, stacklevel=2)
-    proposals = [Proposal(state=question.state) for question in questions]
+  proposals = _ask(turn, questions, clock)
   with clock.measure("refine"):
     fitted: list[list[Candidate]] = [[] for _ in tasks]
     with contextlib.suppress(interruption.Interrupted):
       for some in _fits(tasks, proposals, name, options):
         fitted = [[*found, *more] for found, more in zip(fitted, some, strict=True)]
   return list(zip(proposals, fitted, strict=True))
+
+
+def _ask(turn: Turn, questions: list[Question], clock: Clock) -> list[Proposal]:
+  """What the source proposes for each data set: one that it fails at costs no other data set anything, and this one
+  nothing of what the other sources have.
+  """
+  try:
+    return turn.source.propose(questions, turn=turn.number, num=turn.num, clock=clock)
+  except (InputError, interruption.Interrupted):
+    raise
+  except Exception as error:  # whatever a source has not foreseen of odd data is no reason to lose a search
+    if len(questions) > 1:
+      return [proposal for question in questions for proposal in _ask(turn, [question], clock)]
+    warnings.warn(f"the source {turn.source.name!r} is left out of a turn: {str(error) or type(error).__name__}",
+                  RuntimeWarning, stacklevel=2)
+    return [Proposal(state=questions[0].state)]
 
 
 def _fits(

@@ -37,7 +37,7 @@ REWRITINGS: dict[str, Callable[[Node], Node]] = {
   "distributed": identities.to_distributed, "collected": identities.to_collected,
   "multiple_angles": identities.to_multiple_angles, "half_angles": identities.to_half_angles,
   "steps": identities.to_steps,
-  "single_fractions": identities.to_single_fractions}
+  "single_fractions": identities.to_single_fractions, "limits": rewritings.to_limits}
 
 
 # The fault of a guess that with its fitted constants breaks the user's rules, as with an exponent beyond their limit.

@@ -1,16 +1,19 @@
 """Other coordinates of two columns, in which a target is a sum or a product of functions of one column each.
 
-`sqrt(9.81/x)*sqrt(tanh(x*y))` is no such product of x and y, but one of functions of x and of x*y.
+`sqrt(9.81/x)*sqrt(tanh(x*y))` is no such product of x and y, but one of functions of x and of x*y; and
+`x/(1 - (1 + x)**(-y))`, the payments on a loan, one of x and of (1 + x)**y.
 """
 
 from collections.abc import Iterator
 import functools
+import itertools
 
 import numpy as np
 
 from symformer_jax.engine.config import CoordinatesConfig, SurrogateConfig
 from symformer_jax.language import expression
-from symformer_jax.language.expression import Node, variable
+from symformer_jax.language.expression import Node, number, variable
+from symformer_jax.language.tidy import tidy
 from symformer_jax.sources.additive_groups import fit_partition
 from symformer_jax.sources.links import LINKS
 
@@ -29,7 +32,7 @@ def find_coordinates(
   Returns:
     `(the column that makes way, what takes its place)`; None where there is none, or y is such a sum already.
   """
-  joined = list(_joined(x))
+  joined = list(_joined(x, config))
   some = np.random.default_rng(0).permutation(len(y))[: config.num_rows]
   x, y, brief = x[some], y[some], surrogate.with_steps(config.num_steps)
   ways: list[tuple[float, int, Node]] = []
@@ -50,12 +53,23 @@ def find_coordinates(
   return min(ways, key=lambda way: way[0])[1:] if ways else None
 
 
-def _joined(x: np.ndarray) -> Iterator[tuple[int, Node]]:
-  """For each column its product, quotient, sum and difference with the other."""
+def _joined(x: np.ndarray, config: CoordinatesConfig) -> Iterator[tuple[int, Node]]:
+  """For each column its product, quotient, sum and difference with the other, and powers with that as the exponent."""
   for column, other in ((0, 1), (1, 0)):
     one, two = variable(column), variable(other)
     yield column, Node("*", (one, two))
-    if np.all(x[:, other] != 0):
+    may_divide = np.all(x[:, other] != 0)
+    if may_divide:
       yield column, Node("*", (one, Node("inv", (two,))))
     yield column, Node("+", (one, two))
     yield column, Node("+", (one, Node("neg", (two,))))
+    bases = [one, *(Node("+", (Node("*", (one, number(factor))), number(1.0))) for factor in config.rates)]
+    exponents = [two, Node("inv", (two,))] if may_divide else [two]
+    for base, exponent in itertools.product(bases, exponents):
+      if _is_of_size(expression.evaluate(base, x), expression.evaluate(exponent, x), config.largest_exponent):
+        yield column, Node("pow", (tidy(base), exponent))
+
+
+def _is_of_size(base: np.ndarray, exponent: np.ndarray, most: float) -> bool:
+  """Whether powers [N] have logarithms, and these are no larger."""
+  return bool(np.all(base > 0)) and float(np.max(np.abs(np.log(base) * exponent))) <= most

@@ -8,7 +8,7 @@ and quotients are what AI Feynman looks for with a neural network (Udrescu et al
 with a factor are Buckingham's theorem without units.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 import functools
 import itertools
 import math
@@ -20,11 +20,17 @@ from symformer_jax.engine.config import ReductionsConfig
 from symformer_jax.language import expression
 from symformer_jax.language.expression import Node, chain, number, power, variable
 from symformer_jax.language.tidy import tidy
-from symformer_jax.sources import gaussian_process
+from symformer_jax.sources import gaussian_process, shifted_changes
 from symformer_jax.sources.reduced_tables import Change
-
-# Rows that leave less than this share of the median count alike, and those that leave no more than rounding.
-_LEAST_LEFT, _ROUNDING = 0.1, 1e-12
+from symformer_jax.sources.relations import (
+  is_simple,
+  may_divide,
+  relation,
+  robust_null_vector,
+  share_left,
+  share_of_two,
+  simplest,
+)
 
 
 def find_changes(
@@ -35,7 +41,8 @@ def find_changes(
   minimal = [frozenset((change.dropped, *([x.shape[1]] if change.divisor else []))) for change in powers]
   others = itertools.chain(
     _summands(x, y, slopes, config), _sums(x, slopes, config), _products_with_logarithms(x, slopes, config),
-    _scalings(x, y, slopes, minimal, config), _shifts(x, y, slopes, minimal, config))
+    _scalings(x, y, slopes, minimal, config), _shifts(x, y, slopes, minimal, config),
+    shifted_changes.find(x, y, slopes, minimal, config))
   return [*powers, *_remaining(others, config, rejected)]
 
 
@@ -67,17 +74,17 @@ def _summands(x: np.ndarray, y: np.ndarray, slopes: np.ndarray, config: Reductio
   for column, p in itertools.product(range(x.shape[1]), config.powers):
     if _has_power(x[:, column], p):
       slope = slopes[:, column] / _derivative(x[:, column], p)
-      factor = simplest(float(np.median(slope)), functools.partial(_share_of_two, slope), config)
+      factor = simplest(float(np.median(slope)), functools.partial(share_of_two, slope), config)
       function = Node("ln", (variable(column),)) if p == 0 else power(variable(column), number(p))
       term = tidy(Node("*", (function, number(factor))))
-      error, reach = _share_of_two(slope, factor), np.std(expression.evaluate(term, x))
+      error, reach = share_of_two(slope, factor), np.std(expression.evaluate(term, x))
       # What comes near to such a term is nothing rare; the logarithm of what is below 0 has no reach.
       if error <= config.sure and reach > config.least_part * np.std(y):
         yield Change(error, column, {}, is_simple=is_simple(factor, config), summand=term)
 
 
 def _share_of_power(growth: np.ndarray, y: np.ndarray, exponent: float) -> float:
-  return _share_of_two(growth, exponent * y)
+  return share_of_two(growth, exponent * y)
 
 
 def _sums(x: np.ndarray, slopes: np.ndarray, config: ReductionsConfig) -> Iterator[Change]:
@@ -91,7 +98,7 @@ def _sums(x: np.ndarray, slopes: np.ndarray, config: ReductionsConfig) -> Iterat
       if (i, p) in scaled and (j, q) in scaled:
         first, second = scaled[i, p], scaled[j, q]
         ratio = float(np.median(first / second))
-        error = _share_of_two(first, ratio * second)
+        error = share_of_two(first, ratio * second)
         if math.isfinite(ratio) and ratio and error <= config.tolerance:
           found.append((error, p, q, ratio))
     if min((error for error, *_ in found), default=1.0) > config.sure:
@@ -117,14 +124,14 @@ def _sums_of_any_powers(
   if not (is_wide and np.mean(counts) >= config.of_one_sign):
     return []
   rows = np.column_stack([np.log(a), np.log(b), np.ones(len(a)), np.log(np.abs(ratio))])[counts]
-  direction = _robust_null_vector(rows / np.linalg.norm(rows, axis=1, keepdims=True), config.num_reweightings)
+  direction = robust_null_vector(rows / np.linalg.norm(rows, axis=1, keepdims=True), config.num_reweightings)
   if not direction[3]:
     return []
   of_logs = -direction[:2] / direction[3]
 
   def left(p: float, q: float) -> float:
     first, second = of_a / _derivative(a, p), of_b / _derivative(b, q)
-    return _share_of_two(first, float(np.median(first / second)) * second)
+    return share_of_two(first, float(np.median(first / second)) * second)
   p = simplest(float(of_logs[0]) + 1, functools.partial(left, q=1 - float(of_logs[1])), config)
   q = simplest(1 - float(of_logs[1]), functools.partial(left, p), config)
   p, q = (0.0 if abs(each) < config.least_exponent else each for each in (p, q))
@@ -146,8 +153,8 @@ def _joined(
   (i, j), (p, q), (first, second) = columns, powers, slopes
   if (p == 0 and q != 0) or (p == q == 0 and abs(ratio) < 1):
     i, j, p, q, first, second, ratio = j, i, q, p, second, first, 1 / ratio
-  ratio = simplest(ratio, lambda k: _share_of_two(first, k * second), config)
-  error, is_known = _share_of_two(first, ratio * second), is_simple(ratio, config)
+  ratio = simplest(ratio, lambda k: share_of_two(first, k * second), config)
+  error, is_known = share_of_two(first, ratio * second), is_simple(ratio, config)
   if p == q == 0:
     if may_divide(x[:, i], ratio):
       node = chain("*", [power(variable(i), number(ratio)), variable(j)])
@@ -167,7 +174,7 @@ def _joined(
 def _products_with_logarithms(x: np.ndarray, slopes: np.ndarray, config: ReductionsConfig) -> Iterator[Change]:
   """Functions of a**k*log(b): a*dy/da = k*b*log(b)*dy/db."""
   def share(first: np.ndarray, second: np.ndarray, factor: float) -> float:
-    return _share_of_two(first, factor * second)
+    return share_of_two(first, factor * second)
 
   for i, j in itertools.permutations(range(x.shape[1]), 2):
     logarithm = np.log(x[:, j])
@@ -195,11 +202,11 @@ def _shifts(
     size = float(np.std(x[:, j]))
     growths = np.column_stack([x[:, i] * slopes[:, i], size * slopes[:, j], -y])
     is_new = not any(known <= {i, j, num_columns} for known in minimal)
-    weights = _relation(growths, config) if is_new and np.all(x[:, i] > 0) else None
+    weights = relation(growths, config) if is_new and np.all(x[:, i] > 0) else None
     if weights is None:
       continue
     def left(shift: float, exponent: float, growths: np.ndarray = growths, size: float = size) -> float:
-      return _share_left(growths, np.array([1.0, shift / size, exponent]))
+      return share_left(growths, np.array([1.0, shift / size, exponent]))
 
     shift, exponent = float(weights[1] / weights[0]) * size, float(weights[2] / weights[0])
     shift = simplest(shift, functools.partial(left, exponent=exponent), config)
@@ -225,45 +232,15 @@ def _scalings(
     for chosen in itertools.combinations(range(num_columns + 1), size):
       if any(known <= set(chosen) for known in minimal) or (size == 2 and num_columns in chosen):
         continue
-      weights = _relation(growths[:, chosen], config)
+      weights = relation(growths[:, chosen], config)
       if weights is None:
         continue
-      if _share_left(growths[:, chosen], weights) <= config.sure:
+      if share_left(growths[:, chosen], weights) <= config.sure:
         minimal.append(frozenset(chosen))
       if size > 2:  # products of two are sums of logarithms
         yield from _scaled(x, growths, chosen, weights, config)
 
 
-def _relation(growths: np.ndarray, config: ReductionsConfig) -> np.ndarray | None:
-  """Weights [S] with which the growths [N, S] sum to next to nothing in all rows, each with a part in it."""
-  interruption.check()
-  size = np.linalg.norm(growths, axis=1, keepdims=True)
-  growths = growths[size[:, 0] > 0]  # a row where all are 0 obeys any relation
-  unit = growths / size[size > 0][:, None]
-  if not (len(unit) > len(size) / 2 and np.all(np.isfinite(unit))):
-    return None
-  weights = _robust_null_vector(unit, config.num_reweightings)
-  left, parts = _share_left(growths, weights), np.median(np.abs(growths * weights), axis=0)
-  if left > config.tolerance:
-    return None
-  if np.min(parts) < config.least_part * np.max(parts):
-    others = np.delete(np.arange(len(parts)), np.argmin(parts))
-    without = _share_left(growths[:, others], _robust_null_vector(unit[:, others], config.num_reweightings))
-    if len(others) < 2 or without < max(left / config.needed_share, config.fine):
-      return None
-  return weights
-
-
-def _robust_null_vector(rows: np.ndarray, num_reweightings: int) -> np.ndarray:
-  """The direction [S] that rows [N, S] have least of, by the sum of sizes: slopes are far off where there are few rows
-  around, and squares would follow these (iteratively reweighted least squares).
-  """
-  counts = np.ones(len(rows))
-  for _ in range(num_reweightings):
-    direction = np.linalg.eigh((rows.T * counts) @ rows)[1][:, 0]
-    left = np.abs(rows @ direction)
-    counts = 1 / np.maximum(left, max(_LEAST_LEFT * _median(left), _ROUNDING))
-  return direction
 
 
 def _scaled(
@@ -276,7 +253,7 @@ def _scaled(
       continue
     powers = _simplest_powers(growths[:, chosen], weights / weights[place], config)
     exponents = dict(zip(chosen, powers.tolist(), strict=True))
-    error = _share_left(growths[:, chosen], powers)
+    error = share_left(growths[:, chosen], powers)
     if error <= config.tolerance and all(may_divide(x[:, pivot], exponent) for exponent in powers):
       replaced = {}
       for column, exponent in exponents.items():
@@ -291,72 +268,24 @@ def _scaled(
 
 def _simplest_powers(growths: np.ndarray, powers: np.ndarray, config: ReductionsConfig) -> np.ndarray:
   """The simplest that leave about as little as powers [S] that are known to some digits."""
-  left = max(config.snapped_worse * _share_left(growths, powers), config.fine)
+  left = max(config.snapped_worse * share_left(growths, powers), config.fine)
   for denominator in config.power_denominators:
     simple = np.round(powers * denominator) / denominator
-    if np.max(np.abs(simple - powers)) <= config.least_chance / denominator and _share_left(growths, simple) <= left:
+    if np.max(np.abs(simple - powers)) <= config.least_chance / denominator and share_left(growths, simple) <= left:
       return simple
   return powers
 
 
-def _share_left(growths: np.ndarray, weights: np.ndarray) -> float:
-  parts = growths * weights
-  return _median_share(parts.sum(axis=1), np.max(np.abs(parts), axis=1))
 
 
-def _share_of_two(first: np.ndarray, second: np.ndarray | float) -> float:
-  """The median difference of two numbers, as a share of them; infinite where there are none."""
-  return _median_share(first - second, np.hypot(first, second))
 
 
-def _median_share(left: np.ndarray, sizes: np.ndarray) -> float:
-  """The median of what is left as a share of sizes, rows of size 0 left out; infinite where there are no others."""
-  shares = np.abs(left[sizes > 0]) / sizes[sizes > 0]
-  share = _median(shares) if len(shares) else math.inf
-  return share if math.isfinite(share) else math.inf
-
-
-def _median(values: np.ndarray) -> float:
-  """As `np.median` of values [N], in a fifth of the time for hundreds of them: a change is looked for by thousands."""
-  middle = len(values) // 2
-  ordered = np.partition(values, (middle - 1, middle, -1))  # what is not a number comes last
-  if math.isnan(ordered[-1]):
-    return math.nan
-  return float(ordered[middle] if len(values) % 2 else 0.5 * (ordered[middle - 1] + ordered[middle]))
-
-
-def simplest(value: float, left: Callable[[float], float], config: ReductionsConfig) -> float:
-  """The simplest number near a value that leaves about as little, where that is no chance; the value if there is none.
-
-  Args:
-    left: what a number leaves, a share.
-  """
-  if not math.isfinite(value):
-    return value
-  most = max(config.snapped_worse * left(value), config.fine)
-  for denominator in config.denominators:
-    simple = round(value * denominator) / denominator
-    if abs(simple - value) <= config.least_chance / denominator and left(simple) <= most:
-      return simple
-  return value
-
-
-def is_simple(value: float, config: ReductionsConfig) -> bool:
-  """Whether it is one of the numbers that `simplest` gives."""
-  some = (*config.denominators, *config.power_denominators)
-  return math.isfinite(value) and any(round(value * denominator) / denominator == value for denominator in some)
 
 
 def _has_power(values: np.ndarray, exponent: float) -> bool:
   """Whether a function of the column is smooth in all rows."""
   return bool(np.all(values > 0) or exponent == 1 or (exponent in (0.0, -1.0) and np.all(values != 0)))
 
-
-def may_divide(values: np.ndarray, exponent: float) -> bool:
-  """Whether the power of the column is a number, and not 0, in all rows."""
-  if not math.isfinite(exponent):
-    return False
-  return exponent == 0 or bool(np.all(values > 0) or (exponent == round(exponent) and np.all(values != 0)))
 
 
 def _power(values: np.ndarray, exponent: float) -> np.ndarray:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from symformer_jax.language import expression
-from symformer_jax.language.expression import Node, chain, substitute, variable
+from symformer_jax.language.expression import Node, chain, number, substitute, variable
 from symformer_jax.language.tidy import tidy
 from symformer_jax.sources.links import LINKS
 from symformer_jax.sources.monomials import Monomial, to_node
@@ -109,6 +109,7 @@ class Change(NamedTuple):
     divisor: what y is divided by.
     is_simple: whether all its numbers are simple ones, which are known exactly.
     summand: what is subtracted from y.
+    constant: what is subtracted from y before it is divided.
   """
 
   error: float
@@ -117,19 +118,21 @@ class Change(NamedTuple):
   divisor: Monomial = ()
   is_simple: bool = True
   summand: Node | None = None
+  constant: float = 0.0
 
   @property
   def complexity(self) -> int:
     """Nodes of what takes the place of columns and stands before the function."""
     nodes = [node for node, _ in self.replaced.values()] + ([to_node(self.divisor)] if self.divisor else [])
     nodes += [] if self.summand is None else [self.summand]
+    nodes += [number(self.constant)] if self.constant else []
     return sum(map(expression.complexity, nodes))
 
   @property
   def key(self) -> tuple:
     """The same for the same change."""
     replaced = tuple((column, node) for column, (node, _) in self.replaced.items())
-    return self.dropped, self.divisor, self.summand, replaced
+    return self.dropped, self.divisor, self.summand, self.constant, replaced
 
   def apply(self, table: Reduced, slopes: np.ndarray) -> tuple[Reduced, np.ndarray]:
     """The smaller table, and its slopes."""
@@ -141,7 +144,9 @@ class Change(NamedTuple):
       steepness[:, column] = derivative
       columns[column] = tidy(substitute(node, inner))
     del columns[self.dropped]
-    steps, y = list(table.steps), table.y / by
+    steps, y = list(table.steps), (table.y - self.constant) / by
+    if self.constant:
+      steps.append(Added(number(self.constant)))
     if self.divisor:
       steps.append(tidy(substitute(to_node(self.divisor), inner)))
     if self.summand is not None:

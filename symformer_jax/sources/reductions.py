@@ -86,8 +86,8 @@ class Reductions(OfOtherTables):
         tables = self._smaller(question.task)
       return Proposal(state=tables, is_last=not tables)
     tables, asked = question.state or (), self._schedule[turn - 1]
-    nodes = tuple(node for smaller in tables for node in self._ask(smaller, asked, clock))
-    return Proposal(state=tables, nodes=nodes, is_last=all(smaller.is_done for smaller in tables))
+    nodes = dict.fromkeys(node for smaller in tables for node in self._ask(smaller, asked, clock))
+    return Proposal(state=tables, nodes=tuple(nodes), is_last=all(smaller.is_done for smaller in tables))
 
   def _smaller(self, task: Task) -> tuple[Smaller, ...]:
     rows = task.fit_rows.sample(self._limits.num_rows, seed=0)

@@ -41,8 +41,8 @@ def find_reductions(x: np.ndarray, y: np.ndarray, config: ReductionsConfig) -> l
   first = found[0] if found else reduced_tables.whole(x, y)
   logarithms = find_logarithms(first, config)
   others = [first.with_logarithms(logarithms)] if logarithms else []
-  is_asked = not found and x.shape[1] == 2
-  joined = find_coordinates(x, y, config.coordinates, config.surrogate) if is_asked else None
+  is_asked = len(first.columns) == 2
+  joined = find_coordinates(first.x, first.y, config.coordinates, config.surrogate) if is_asked else None
   return [*found, *others, *([first.with_column(*joined)] if joined else [])]
 
 

@@ -17,8 +17,8 @@ from symformer_jax.engine.config import TriedChangesConfig
 from symformer_jax.language.expression import Node, chain, number, power, variable
 from symformer_jax.language.tidy import tidy
 from symformer_jax.sources import gaussian_process, reduced_tables
-from symformer_jax.sources.invariances import may_divide
 from symformer_jax.sources.reduced_tables import Change, Reduced
+from symformer_jax.sources.relations import may_divide
 
 # Sizes are no smaller where they divide.
 _TINY = float(np.finfo(np.float64).tiny)

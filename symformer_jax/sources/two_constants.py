@@ -175,7 +175,7 @@ def _sums_for(link: Link, functions: Functions, pairs: Iterable[tuple[Sequence[i
 def _written(function: Node, factor: float, constant: float, unit: float, *, exponent: float, size: float
              ) -> Node | None:
   """size*(factor*F + constant)**exponent, the larger of both terms in its natural size; None if not finite."""
-  numbers = np.array([factor / unit, constant / unit, size * unit**exponent])
+  numbers = np.array([factor / unit, constant / unit, size * np.float64(unit) ** exponent])
   if not np.isfinite(numbers).all():
     return None
   inner, offset, outer = numbers.tolist()

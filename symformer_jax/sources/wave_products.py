@@ -47,7 +47,7 @@ def waves_of_products(rows: Rows, columns: Sequence[int], rule: Rule, config: Wa
       continue
     monomial = tuple((column, exponent) for column, exponent in zip(columns, product, strict=True) if exponent)
     values = Values(rows.x)([monomial])[:, 0]
-    if len(monomial) > 1 and np.all(np.isfinite(values)):
+    if len(monomial) > 1 and np.all(np.isfinite(values) & (values != 0)):
       yield _formula(wave, monomial, values)
 
 

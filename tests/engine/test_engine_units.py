@@ -617,15 +617,41 @@ def test_what_comes_before_the_sources_that_are_waited_for_does_not_count_as_fou
   assert search.has_found
 
 
-def test_a_source_that_odd_data_break_is_left_out_of_a_turn():
-  class Broken(Maker):
-    def propose(self, questions, *, turn, num, clock):
-      raise np.linalg.LinAlgError("singular")
+@dataclasses.dataclass(frozen=True)
+class Broken(Maker):
+  """Fails at the data sets of some states."""
 
+  error: Exception = ValueError()
+  broken_by: tuple = (None,)
+
+  def propose(self, questions, *, turn, num, clock):
+    if any(question.state in self.broken_by for question in questions):
+      raise self.error
+    return super().propose(questions, turn=turn, num=num, clock=clock)
+
+
+@pytest.mark.parametrize(("error", "said"), [
+  (np.linalg.LinAlgError("singular"), "singular"), (ValueError("attempt to get argmin"), "attempt to get argmin"),
+  (ZeroDivisionError(), "ZeroDivisionError")])
+def test_a_source_that_odd_data_break_is_left_out_of_a_turn(error, said):
   searches = searches_of(("first",))
-  with pytest.warns(RuntimeWarning, match="the source 'first' is left out of a turn: singular"):
-    assert told(searches, [Broken("first")])[0] == [(3, "first")]
+  with pytest.warns(RuntimeWarning, match=f"the source 'first' is left out of a turn: {said}"):
+    assert told(searches, [Broken("first", error=error)])[0] == [(3, "first")]
   assert searches[3].states == {"first": None} and not len(searches[3].pool)
+
+
+def test_data_that_break_a_source_cost_no_other_data_set_its_turn():
+  searches = {number: search_of(["first"]) for number in (1, 2, 3)}
+  searches[2].states["first"] = "odd"
+  turn = loop.Turn(Broken("first", error=IndexError("empty"), broken_by=("odd",)), 0, 1)
+  with pytest.warns(RuntimeWarning, match="'first' is left out of a turn: empty"):
+    made = loop.take_turn(turn, list(searches.values()), SearchOptions(), clock.Clock())
+  assert [len(proposal.candidates) for proposal, _ in made] == [1, 0, 1]
+
+
+def test_what_the_user_gave_that_cannot_be_used_is_told_by_a_source():
+  with pytest.raises(InputError, match="no such model"):
+    told(searches_of(("first",)), [Broken("first", error=InputError("no such model"))])
 
 
 def test_the_length_that_the_watch_sees_names_each_column():

@@ -11,7 +11,7 @@ from scipy import optimize
 from small_data import OPTIONS, task_of
 
 from symformer_jax.engine.config import DEFAULT, reductions as reductions_config
-from symformer_jax.sources import gaussian_process, invariances, reductions, smaller_tables, smaller_tasks
+from symformer_jax.sources import gaussian_process, invariances, reductions, relations, smaller_tables, smaller_tasks
 from symformer_jax.sources.reduced_tables import Change
 
 CONFIG = DEFAULT.reductions
@@ -182,14 +182,14 @@ def test_terms_of_y_are_these_powers_of_a_column(p):
 
 @pytest.mark.parametrize(("error", "is_term"), [(1e-3, True), (1.1e-3, False)])
 def test_a_term_of_y_is_sure_to_a_thousandth(error, is_term, monkeypatch):
-  monkeypatch.setattr(invariances, "_share_of_two", lambda first, second: error)
+  monkeypatch.setattr(invariances, "share_of_two", lambda first, second: error)
   x = np.linspace(1, 3, 9)[:, None]
   assert bool(list(invariances._summands(x, x[:, 0], np.ones((9, 1)), CONFIG))) is is_term
 
 
 def test_four_columns_and_y_grow_together_at_most(monkeypatch):
   sizes = []
-  monkeypatch.setattr(invariances, "_relation", lambda growths, config: sizes.append(growths.shape[1]))
+  monkeypatch.setattr(invariances, "relation", lambda growths, config: sizes.append(growths.shape[1]))
   x = np.random.default_rng(0).uniform(1, 3, (9, 6))
   assert not list(invariances._scalings(x, x[:, 0], np.ones((9, 6)), [], CONFIG))
   assert set(sizes) == {2, 3, 4}
@@ -200,32 +200,32 @@ def test_a_part_below_a_twentieth_of_the_largest_is_none(part, counts):
   rng = np.random.default_rng(0)
   one, other = rng.choice([-1.0, 1.0], (2, 200))
   growths = np.column_stack([one, -one + part * other, -part * other])
-  assert (invariances._relation(growths, dataclasses.replace(CONFIG, needed_share=1e-300)) is not None) is counts
+  assert (relations.relation(growths, dataclasses.replace(CONFIG, needed_share=1e-300)) is not None) is counts
 
 
 @pytest.mark.parametrize("denominator", [1, 2, 3, 4, 10, 100, 1000])
 def test_factors_are_whole_numbers_of_these_shares(denominator):
   value = 7 / denominator
-  found = invariances.simplest(value + 1e-8, lambda number: abs(number - value), CONFIG)
-  assert found == value and invariances.is_simple(value, CONFIG)
+  found = relations.simplest(value + 1e-8, lambda number: abs(number - value), CONFIG)
+  assert found == value and relations.is_simple(value, CONFIG)
 
 
 @pytest.mark.parametrize("denominator", [1, 2, 3, 4, 6])
 def test_powers_of_a_scaling_are_whole_numbers_of_these_shares(denominator, monkeypatch):
-  monkeypatch.setattr(invariances, "_share_left", lambda growths, powers: 0.0)
+  monkeypatch.setattr(invariances, "share_left", lambda growths, powers: 0.0)
   powers = np.array([1.0, 5 / denominator])
   np.testing.assert_array_equal(invariances._simplest_powers(None, powers + 1e-4, CONFIG), powers)
-  assert invariances.is_simple(5 / denominator, CONFIG)
+  assert relations.is_simple(5 / denominator, CONFIG)
 
 
 def test_a_simple_number_leaves_no_more_than_three_times_as_much_and_is_no_chance():
   for worse, found in ((2.9, 2.0), (3.1, 2.0004)):
-    assert invariances.simplest(2.0004, lambda value, worse=worse: 1e-3 * (worse if value != 2.0004 else 1), CONFIG
+    assert relations.simplest(2.0004, lambda value, worse=worse: 1e-3 * (worse if value != 2.0004 else 1), CONFIG
                                 ) == found
   for value, found in ((2.09, 2.0), (2.11, 2.1)):  # a tenth of the distance to the next
-    assert invariances.simplest(value, lambda value: 0.0, CONFIG) == found
+    assert relations.simplest(value, lambda value: 0.0, CONFIG) == found
   for left, found in ((0.9e-5, 2.0), (1.1e-5, 2.0004)):  # what leaves nearly nothing
-    assert invariances.simplest(2.0004, lambda value, left=left: left * (value != 2.0004), CONFIG) == found
+    assert relations.simplest(2.0004, lambda value, left=left: left * (value != 2.0004), CONFIG) == found
 
 
 # --- logarithms ------------------------------------------------------------------------------------------------------
@@ -279,4 +279,4 @@ def test_what_is_nine_tenths_of_a_chance_in_ten_from_a_simple_number_is_taken_fo
     if is_power:
       assert (invariances._simplest_powers(np.zeros((3, 1)), np.array([value + change]), some) == value) == is_simple
     if is_factor:
-      assert (invariances.simplest(value + change, lambda _: 0.0, some) == value) == is_simple
+      assert (relations.simplest(value + change, lambda _: 0.0, some) == value) == is_simple

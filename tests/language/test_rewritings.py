@@ -6,6 +6,7 @@ import pytest
 from symformer_jax.language import expression, parser, printing
 from symformer_jax.language.rewritings import (
   to_absolutes,
+  to_limits,
   to_opened_logarithms,
   to_origins,
   to_positive_arguments,
@@ -55,7 +56,8 @@ def test_arguments_are_positive(text, expected):
 @pytest.mark.parametrize(("text", "expected"), [
   ("log(exp(12.5*y/x)*y**2.5)", "12.5*y/x + log(y**2.5)"), ("log(3*exp(x)*y)", "log(3*y) + x"),
   ("log(exp(x)*exp(y)*sin(y))/x", "(log(sin(y)) + x + y)/x"), ("1/log(exp(x)/y)", "1/(log(1/y) + x)"),
-  ("log(x*y)", None), ("log(exp(x) + y)", None), ("log(-exp(-x)*sin(-y))", None)])
+  ("sin(log(x**y))", "sin(log(x)*y)"), ("log(2*y*x**(y/3))", "0.3333333333333333*log(x)*y + log(2*y)"),
+  ("log(x**3*y)", None), ("log(x*y)", None), ("log(exp(x) + y)", None), ("log(-exp(-x)*sin(-y))", None)])
 def test_exponentials_in_logarithms_are_opened(text, expected):
   node, x = parser.parse(text, ["x", "y"]), np.random.default_rng(0).uniform(0.3, 3, (7, 2))
   opened = tidy(to_opened_logarithms(tidy(node)))
@@ -63,6 +65,23 @@ def test_exponentials_in_logarithms_are_opened(text, expected):
   if expected is None:
     expected = printing.to_text(tidy(node), ["x", "y"])
   assert printing.to_text(opened, ["x", "y"]) == expected
+
+
+@pytest.mark.parametrize(("text", "expected"), [
+  ("(exp(0.4*x) + 1)**(-900)", "exp(-900*exp(0.4*x))"), ("2*(0.5*x + 2)**20", "2097152*exp(5*x)"),
+  ("(x + 1)**11.5", None), ("(x + 1)**12", "exp(12*x)"), ("x**40", None),
+  ("(x - 3)**(-15)", None), ("(x + 1e-9)**(-40)", None), ("2**x", None)])
+def test_powers_are_near_their_limits(text, expected):
+  written = printing.to_text(tidy(to_limits(tidy(parser.parse(text, ["x"])))), ["x"])
+  assert written == (printing.to_text(tidy(parser.parse(text, ["x"])), ["x"]) if expected is None else expected)
+
+
+def test_the_larger_the_exponent_the_nearer_the_limit():
+  x, away = np.linspace(0, 1, 9)[:, None], []
+  for exponent in (20, 200, 2000):
+    node = parser.parse(f"(1 + x/{exponent})**{exponent}", ["x"])
+    away.append(np.max(np.abs(expression.evaluate(to_limits(node), x) - expression.evaluate(node, x))))
+  assert away[0] > 9 * away[1] > 81 * away[2] > 0
 
 
 def test_logarithms_of_exponentials_too_large_for_a_number_are_numbers():

@@ -50,7 +50,7 @@ def test_only_what_is_far_better_stands():
 
 def test_columns_that_pass_0_divide_nothing():
   assert not any("inv" in {part.token for part in expression.walk(node)}
-                 for _, node in coordinates._joined(np.array([[1.0, 0.0], [0.0, 2.0]])))
+                 for _, node in coordinates._joined(np.array([[1.0, 0.0], [0.0, 2.0]]), CONFIG.coordinates))
 
 
 def test_the_table_is_one_of_those_that_are_searched():

@@ -379,6 +379,13 @@ def test_what_is_no_wave_of_a_product_is_none(rng):
   assert products_of("sin(x*y/z)", x)[0] and products_of("sin(x*y/z)", x, max_columns=2)[0] == []
 
 
+@pytest.mark.parametrize("exponents", [[-60.0, -40.0], [60.0, 40.0]])
+def test_a_product_that_is_0_or_infinite_in_double_precision_is_none(exponents, monkeypatch, rng):
+  x = rng.uniform(1e5, 2e5, (60, 2))
+  monkeypatch.setattr(wave_products, "find_product", lambda *given: exponents)
+  assert products_of("sin(x*y)", x)[0] == []
+
+
 def test_waves_that_are_not_allowed_are_not_tried(rng):
   x = rng.uniform(0.3, 2, (200, 2))
   for token, others in (("sin", "cos tan"), ("cos", "sin tan"), ("tan", "sin cos")):

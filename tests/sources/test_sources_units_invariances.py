@@ -8,7 +8,7 @@ import pytest
 from slope_relations import CONFIG, NAMES, SHOWN, slopes_of, with_config
 
 from symformer_jax.language import expression, parser
-from symformer_jax.sources import invariances
+from symformer_jax.sources import invariances, relations
 
 pytestmark = pytest.mark.usefixtures("errors_ignored")
 
@@ -22,25 +22,25 @@ def x(rng):
 
 
 def test_a_share_is_the_median_of_rows_that_have_a_size():
-  assert invariances._median_share(np.array([1.0, -2, 5]), np.array([2.0, 8, 0])) == 0.375
-  assert invariances._median_share(np.array([1.0]), np.array([0.0])) == math.inf
-  assert invariances._median_share(np.array([np.nan]), np.array([1.0])) == math.inf
-  assert invariances._share_of_two(np.array([3.0, 0, 5]), np.array([4.0, 0, 12])) == pytest.approx(
+  assert relations._median_share(np.array([1.0, -2, 5]), np.array([2.0, 8, 0])) == 0.375
+  assert relations._median_share(np.array([1.0]), np.array([0.0])) == math.inf
+  assert relations._median_share(np.array([np.nan]), np.array([1.0])) == math.inf
+  assert relations.share_of_two(np.array([3.0, 0, 5]), np.array([4.0, 0, 12])) == pytest.approx(
     (1 / 5 + 7 / 13) / 2)
-  assert invariances._share_left(np.array([[1.0, 2.0], [3.0, -1.0]]), np.array([2.0, 3.0])) == (8 / 6 + 3 / 6) / 2
+  assert relations.share_left(np.array([[1.0, 2.0], [3.0, -1.0]]), np.array([2.0, 3.0])) == (8 / 6 + 3 / 6) / 2
 
 
 @pytest.mark.parametrize("values", [[3.0], [3.0, 1], [4.0, 1, 2], [4.0, -1, 2, 9], [1.0, np.inf, np.inf, 2, 3],
                                     [1.0, 2, np.nan, 0], [np.inf, np.inf]])
 def test_the_median_is_that_of_numpy(values):
-  np.testing.assert_equal(invariances._median(np.array(values)), np.median(values))
+  np.testing.assert_equal(relations._median(np.array(values)), np.median(values))
 
 
 @pytest.mark.parametrize(("value", "expected"), [
   (2.125, 2.0), (2.126, 2.126), (1.875, 2.0), (2.4375, 2.5), (2.4374, 2.4374), (2.28125, 2.25), (-1.52, -1.5),
   (0.0625, 0.0)])
 def test_a_simple_number_is_within_the_least_chance_of_a_share(value, expected):
-  assert invariances.simplest(value, lambda k: 0.0, CONFIG) == expected
+  assert relations.simplest(value, lambda k: 0.0, CONFIG) == expected
   powers = invariances._simplest_powers(np.zeros((3, 1)), np.array([value]), with_config(
     power_denominators=CONFIG.denominators, fine=math.inf))
   assert powers.tolist() == [expected]
@@ -48,19 +48,19 @@ def test_a_simple_number_is_within_the_least_chance_of_a_share(value, expected):
 
 def test_a_simple_number_leaves_so_many_times_as_much_or_little():
   left = {2.0625: 2.0**-10, 2.0: 3 * 2.0**-10}
-  assert invariances.simplest(2.0625, left.get, CONFIG) == 2.0
-  assert invariances.simplest(2.0625, {**left, 2.0: 3.001 * 2.0**-10}.get, with_config(denominators=(1,))) == 2.0625
+  assert relations.simplest(2.0625, left.get, CONFIG) == 2.0
+  assert relations.simplest(2.0625, {**left, 2.0: 3.001 * 2.0**-10}.get, with_config(denominators=(1,))) == 2.0625
   least = {2.0625: 0.0, 2.0: CONFIG.fine}
-  assert invariances.simplest(2.0625, least.get, CONFIG) == 2.0
-  assert invariances.simplest(2.0625, {**least, 2.0: 2 * CONFIG.fine}.get, with_config(denominators=(1,))) == 2.0625
-  assert invariances.simplest(math.inf, lambda k: 0.0, CONFIG) == math.inf
+  assert relations.simplest(2.0625, least.get, CONFIG) == 2.0
+  assert relations.simplest(2.0625, {**least, 2.0: 2 * CONFIG.fine}.get, with_config(denominators=(1,))) == 2.0625
+  assert relations.simplest(math.inf, lambda k: 0.0, CONFIG) == math.inf
 
 
 @pytest.mark.parametrize(("left_by_given", "left_by_simple", "is_taken"), [
   (0.25, 0.75, True), (0.25, 0.8, False), (0.0, 2.0**-5, True), (0.0, 2.0**-4, False)])
 def test_simple_powers_leave_so_many_times_as_much_or_little(monkeypatch, left_by_given, left_by_simple, is_taken):
   given = np.array([1.03, -2.04])
-  monkeypatch.setattr(invariances, "_share_left",
+  monkeypatch.setattr(invariances, "share_left",
                       lambda growths, powers: left_by_given if powers is given else left_by_simple)
   found = invariances._simplest_powers(np.zeros((3, 2)), given, with_config(fine=2.0**-5, power_denominators=(1,)))
   np.testing.assert_array_equal(found, [1, -2] if is_taken else given)
@@ -75,8 +75,8 @@ def test_all_powers_are_simple_or_none():
 
 
 def test_simple_numbers_are_whole_numbers_of_the_shares():
-  assert all(invariances.is_simple(value, CONFIG) for value in (0.25, -1.5, 3.0, 1 / 3))
-  assert not any(invariances.is_simple(value, CONFIG) for value in (0.2, 1 / 6, math.inf))
+  assert all(relations.is_simple(value, CONFIG) for value in (0.25, -1.5, 3.0, 1 / 3))
+  assert not any(relations.is_simple(value, CONFIG) for value in (0.2, 1 / 6, math.inf))
 
 
 @pytest.mark.parametrize(("values", "powers", "divisors"), [
@@ -85,8 +85,8 @@ def test_simple_numbers_are_whole_numbers_of_the_shares():
 def test_powers_are_smooth_or_divide_by_the_signs_of_a_column(values, powers, divisors):
   tried = (1.0, 0.0, -1.0, 0.5, 2.0)
   assert {p for p in tried if invariances._has_power(np.array(values), p)} == powers
-  assert {p for p in tried if invariances.may_divide(np.array(values), p)} == divisors
-  assert not invariances.may_divide(np.array(values), math.nan)
+  assert {p for p in tried if relations.may_divide(np.array(values), p)} == divisors
+  assert not relations.may_divide(np.array(values), math.nan)
 
 
 @pytest.mark.parametrize("exponent", [0.0, 1.0, -1.0, 0.5, 3.0])
@@ -105,8 +105,8 @@ def test_powers_of_a_column_are_factors_and_idle_columns_go(x):
   y = x[:, 0] ** 1.5 * np.sin(x[:, 1])
   slopes = np.column_stack([1.5 * y / x[:, 0], x[:, 0] ** 1.5 * np.cos(x[:, 1]), np.full(20, 1e-3)])
   first, idle = (c for c in invariances._powers(x, y, slopes, CONFIG) if c.dropped != 1)
-  assert first[1:] == (0, {}, ((0, 1.5),), True, None) and first.error < 1e-12
-  assert idle[1:] == (2, {}, (), True, None)
+  assert first[1:] == (0, {}, ((0, 1.5),), True, None, 0.0) and first.error < 1e-12
+  assert idle[1:] == (2, {}, (), True, None, 0.0)
   assert idle.error == pytest.approx(1e-3 * np.std(x[:, 2]) / np.std(y))
   odd = y * x[:, 0] ** 0.0234
   [change] = invariances._powers(x[:, :1], odd, 1.5234 * (odd / x[:, 0])[:, None], CONFIG)
@@ -202,7 +202,7 @@ def test_errors_of_sums_may_be_just_as_large_as_the_limits(monkeypatch):
   x, sign = np.full((40, 2), 1.0), np.where(np.arange(40) % 2, 1.0, -1.0)
   x[:, 1] += 1e-2 * sign
   second = 1 / invariances._derivative(x[:, 1], 1.5)
-  error = invariances._share_of_two(np.ones(40), np.median(1 / second) * second)
+  error = relations.share_of_two(np.ones(40), np.median(1 / second) * second)
   limits = {"powers": (1.0, 1.5), "tolerance": error}
   assert len(joined(monkeypatch, x, np.ones((40, 2)), fine=error, **limits)) >= 3
   assert len(joined(monkeypatch, x, np.ones((40, 2)), fine=np.nextafter(error, 0), **limits)) == 2

@@ -75,6 +75,10 @@ class CoordinatesConfig:
   most_worse: float = 1.2
   far_better: float = 0.5
   fine: float = 1e-5
+  # Rates r of (1 + r*a)**b, beside a**b: growth by a rate, by a percentage, monthly by a yearly rate, and decay; the
+  # largest logarithm of such a power.
+  rates: Exponents = (1.0, 0.01, 1 / 12, -1.0)
+  largest_exponent: float = 40.0
 
   def __post_init__(self) -> None:
     check_counts(self, "num_rows", "num_steps")
@@ -181,6 +185,8 @@ class ReductionsConfig:
   power_denominators: tuple[int, ...] = (1, 2, 3, 4, 6)
   snapped_worse: float = 3.0
   least_chance: float = 0.1
+  # The largest logarithm of a column's power whose exponent is another column: what is larger is no column to search.
+  largest_exponent: float = 40.0
   # Functions of y of which a power of a column may be a factor, where it is none of y: y = exp(...), 1 - exp(...), ...
   links: tuple[str, ...] = ("exp", "complement_exp", "ln", "logit", "atan", "asin")
   # Logarithms stand for columns where polynomials, of the highest degree with so many rows, leave at most this share of

@@ -1,0 +1,130 @@
+"""Changes of the columns that have an offset, a base or a point in them: what units of measurement leave in a law.
+
+`f(t*(T + 273.15))` knows t and T by their product alone, once T is counted from another zero; `1/(1 + (x/9.2)**n)`
+has a column as its exponent; `b + (a - b)*f(t)` grows by as much as a and b do; and `5 + x*f(t)` is in proportion to x
+beside a constant. Slopes tell of each by a linear relation, as of those without an offset (`invariances`).
+"""
+
+from collections.abc import Iterator, Sequence
+import functools
+import itertools
+import math
+
+import numpy as np
+
+from symformer_jax.engine.config import ReductionsConfig
+from symformer_jax.language.expression import Node, chain, number, power, variable
+from symformer_jax.language.tidy import tidy
+from symformer_jax.sources.reduced_tables import Change
+from symformer_jax.sources.relations import is_simple, may_divide, relation, share_left, simplest
+
+
+def find(
+  x: np.ndarray, y: np.ndarray, slopes: np.ndarray, minimal: Sequence[frozenset[int]], config: ReductionsConfig
+) -> Iterator[Change]:
+  """All that the slopes [N, D] of y [N] at x [N, D] allow; `minimal` as in `invariances`: columns of relations that are
+  known, to which others can be added at will.
+  """
+  for column in range(x.shape[1]):
+    if not any(known <= {column, x.shape[1]} for known in minimal):
+      yield from _powers_beside_constant(x, y, slopes, column, config)
+  for i, j in itertools.permutations(range(x.shape[1]), 2):
+    if not any(known <= {i, j, x.shape[1]} for known in minimal):
+      yield from _products(x, slopes, i, j, config)
+      yield from _exponents(x, slopes, i, j, config)
+      yield from _moved_together(x, slopes, i, j, config)
+
+
+def _powers_beside_constant(
+  x: np.ndarray, y: np.ndarray, slopes: np.ndarray, column: int, config: ReductionsConfig
+) -> Iterator[Change]:
+  """Powers of a column that are factors of y less a constant: a*dy/da = p*(y - c)."""
+  size = float(np.std(y))
+  growths = np.column_stack([x[:, column] * slopes[:, column], -y, np.full(len(y), size)])
+  weights = relation(growths, config)
+  if weights is None or not weights[0]:
+    return
+
+  def left(p: float, constant: float) -> float:
+    return share_left(growths, np.array([1.0, p, p * constant / size]))
+
+  p = float(weights[1] / weights[0])
+  constant = float(weights[2] / weights[0]) * size / p if p else 0.0
+  p = simplest(p, functools.partial(left, constant=constant), config)
+  constant = simplest(constant, functools.partial(left, p), config)
+  error = left(p, constant)
+  if error <= config.sure and p and constant and may_divide(x[:, column], p):
+    yield Change(error, column, {}, ((column, p),), is_simple(p, config) and is_simple(constant, config),
+                 constant=constant)
+
+
+def _products(x: np.ndarray, slopes: np.ndarray, i: int, j: int, config: ReductionsConfig) -> Iterator[Change]:
+  """Functions of a**p*(b - c): a*dy/da = p*(b - c)*dy/db."""
+  size = float(np.std(x[:, j]))
+  growths = np.column_stack([x[:, i] * slopes[:, i], -x[:, j] * slopes[:, j], size * slopes[:, j]])
+  weights = relation(growths, config)
+  if weights is None or not weights[0]:
+    return
+
+  def left(p: float, zero: float) -> float:
+    return share_left(growths, np.array([1.0, p, p * zero / size]))
+
+  p = float(weights[1] / weights[0])
+  zero = float(weights[2] / weights[0]) * size / p if p else 0.0
+  p = simplest(p, functools.partial(left, zero=zero), config)
+  zero = simplest(zero, functools.partial(left, p), config)
+  error = left(p, zero)
+  if error <= config.sure and p and zero and may_divide(x[:, i], p):
+    node = tidy(chain("*", [power(variable(i), number(p)), Node("+", (variable(j), number(-zero)))]))
+    yield Change(error, i, {j: (node, x[:, i] ** p)}, is_simple=is_simple(p, config) and is_simple(zero, config))
+
+
+def _exponents(x: np.ndarray, slopes: np.ndarray, i: int, j: int, config: ReductionsConfig) -> Iterator[Change]:
+  """Functions of (a/c)**(b**p): b*dy/db = p*(log(a) - log(c))*a*dy/da."""
+  a, b = x[:, i], x[:, j]
+  if not np.all(a > 0):
+    return
+  of_a = a * slopes[:, i]
+  growths = np.column_stack([b * slopes[:, j], -np.log(a) * of_a, of_a])
+  weights = relation(growths, config)
+  if weights is None:  # the one without a base, whatever the sign of the logarithm
+    plain = relation(growths[:, :2], config)
+    weights = None if plain is None else np.append(plain, 0.0)
+  if weights is None or not (weights[0] and weights[1]):
+    return
+
+  def left(p: float, base: float) -> float:
+    return share_left(growths, np.array([1.0, p, p * math.log(base)])) if base > 0 else math.inf
+
+  p, base = float(weights[1] / weights[0]), math.exp(min(max(float(weights[2] / weights[1]), -300.0), 300.0))
+  p = simplest(p, functools.partial(left, base=base), config)
+  base = simplest(base, functools.partial(left, p), config)
+  error, exponent = left(p, base), np.log(a / base) * np.sign(b) * np.abs(b) ** p
+  if error <= config.sure and p and may_divide(b, p) and np.max(np.abs(exponent)) <= config.largest_exponent:
+    inner = tidy(Node("*", (variable(i), number(1 / base)))) if base != 1 else variable(i)
+    values = (a / base) ** (b**p)
+    node = Node("pow", (inner, power(variable(j), number(p))))
+    yield Change(error, j, {i: (tidy(node), values * b**p / a)},
+                 is_simple=is_simple(p, config) and is_simple(base, config))
+
+
+def _moved_together(x: np.ndarray, slopes: np.ndarray, i: int, j: int, config: ReductionsConfig) -> Iterator[Change]:
+  """c*a beside a function of b - k*a: dy/da + k*dy/db = c."""
+  sizes = np.std(x[:, [i, j]], axis=0)
+  growths = np.column_stack([slopes[:, i], slopes[:, j] * sizes[1] / sizes[0], -np.ones(len(x))])
+  weights = relation(growths, config)
+  if weights is None or not weights[0]:
+    return
+  ratio = float(sizes[0] / sizes[1])
+
+  def left(shift: float, term: float) -> float:
+    return share_left(growths, np.array([1.0, shift * ratio, term]))
+
+  shift, term = float(weights[1] / weights[0]) / ratio, float(weights[2] / weights[0])
+  shift = simplest(shift, functools.partial(left, term=term), config)
+  term = simplest(term, functools.partial(left, shift), config)
+  error = left(shift, term)
+  if error <= config.sure and shift and term:
+    node = tidy(Node("+", (variable(j), Node("*", (variable(i), number(-shift))))))
+    yield Change(error, i, {j: (node, np.ones(len(x)))}, is_simple=is_simple(shift, config) and is_simple(term, config),
+                 summand=tidy(Node("*", (variable(i), number(term)))))
