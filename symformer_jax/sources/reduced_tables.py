@@ -29,6 +29,7 @@ class Reduced(NamedTuple):
       subtracted, or the name of a link that it was a function by.
     error: of rows left out, the median, in spreads of the user's y, the largest on the way from the user's table;
       infinite where nobody has looked.
+    is_apart: whether y or its logarithm is a sum of functions of one column each.
   """
 
   x: np.ndarray
@@ -36,6 +37,7 @@ class Reduced(NamedTuple):
   columns: tuple[Node, ...]
   steps: tuple[Node | Added | str, ...] = ()
   error: float = math.inf
+  is_apart: bool = False
 
   @property
   def is_usable(self) -> bool:

@@ -32,12 +32,14 @@ class Smaller:
   Attributes:
     search: of the smaller table.
     returned: its formulas that have been proposed.
+    proposed: formulas in the user's columns, of this table and of others.
   """
 
-  def __init__(self, reduced: Reduced, search: Search, rows: Rows):
+  def __init__(self, reduced: Reduced, search: Search, rows: Rows, proposed: set[Node] | None = None):
     self.search = search
     self._reduced, self._rows = reduced, rows
     self.returned: set[Node] = set()
+    self.proposed = set() if proposed is None else proposed
     self.is_done = False
 
   def last(self) -> tuple[Node, ...]:
@@ -52,8 +54,10 @@ class Smaller:
     """The best formulas that have not been returned, in the user's columns."""
     found = [c.node for c in self.search.pool.shortlist(most) if c.node not in self.returned]
     self.returned.update(found)
-    whole = map(self._restore, found)
-    return tuple(node for node in whole if programs.size(node) <= programs.MAX_TOKENS)
+    whole = dict.fromkeys(map(self._restore, found))
+    new = [node for node in whole if node not in self.proposed and programs.size(node) <= programs.MAX_TOKENS]
+    self.proposed.update(new)
+    return tuple(new)
 
   def _restore(self, form: Node) -> Node:
     """In the user's columns, as it is put together or with its powers gathered: the shorter."""
@@ -86,20 +90,21 @@ class Reductions(OfOtherTables):
         tables = self._smaller(question.task)
       return Proposal(state=tables, is_last=not tables)
     tables, asked = question.state or (), self._schedule[turn - 1]
-    nodes = dict.fromkeys(node for smaller in tables for node in self._ask(smaller, asked, clock))
-    return Proposal(state=tables, nodes=tuple(nodes), is_last=all(smaller.is_done for smaller in tables))
+    nodes = tuple(node for smaller in tables for node in self._ask(smaller, asked, clock))
+    return Proposal(state=tables, nodes=nodes, is_last=all(smaller.is_done for smaller in tables))
 
   def _smaller(self, task: Task) -> tuple[Smaller, ...]:
     rows = task.fit_rows.sample(self._limits.num_rows, seed=0)
     columns = rows.varying(task.columns)
     if len(columns) < 2 or np.ptp(rows.y) == 0:
       return ()
-    found = []
+    found: list[Smaller] = []
+    proposed: set[Node] = set()
     for table, names in self._tables(rows.x[:, columns], rows.y):
       reduced = table.with_places(dict(enumerate(columns)))
       smaller = _task_of(task, reduced)
       if smaller is not None:
-        found.append(Smaller(reduced, self._search_of(smaller, names), task.fit_rows))
+        found.append(Smaller(reduced, self._search_of(smaller, names), task.fit_rows, proposed))
     return tuple(found)
 
   def _tables(self, x: np.ndarray, y: np.ndarray) -> list[tuple[Reduced, tuple[str, ...]]]:
@@ -108,8 +113,8 @@ class Reductions(OfOtherTables):
     with contextlib.suppress(np.linalg.LinAlgError):  # odd data: what they cost is theirs alone
       known = find_reductions(x, y, config)
     if any(table.error <= config.surely_known for table in known):
-      return [(table, config.sources) for table in known]
-    found = {(frozenset(table.columns), table.steps): (table, config.sources) for table in known}
+      return [(table, self._sources_for(table)) for table in known]
+    found = {(frozenset(table.columns), table.steps): (table, self._sources_for(table)) for table in known}
     with contextlib.suppress(np.linalg.LinAlgError):
       for table in tried_changes.find_smaller(x, y, config.tried):
         same = frozenset(table.columns), table.steps
@@ -117,6 +122,10 @@ class Reductions(OfOtherTables):
         found[same] = first, (*names, *(config.sources if table.error < config.tried.least_noise else
                                         config.tried.sources))
     return list(found.values())
+
+  def _sources_for(self, table: Reduced) -> tuple[str, ...]:
+    config = self._limits
+    return config.coordinates.sources if table.is_apart else config.sources
 
   def _ask(self, smaller: Smaller, turn: Turn, clock: Clock) -> tuple[Node, ...]:
     if smaller.is_done or not smaller.search.takes_part(turn.source):

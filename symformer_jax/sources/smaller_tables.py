@@ -27,9 +27,8 @@ _EXACT = 1e-13
 def find_reductions(x: np.ndarray, y: np.ndarray, config: ReductionsConfig) -> list[Reduced]:
   """Tables of fewer columns that changes lead to, one after the other: by changes whose numbers are simple; then also
   by others, whose numbers are known to a few digits. The first, or the table itself, with logarithms of columns where
-  these make it a polynomial; of two columns of which no change makes one also the table with a function of both for one
-  of them where that makes it a sum or a product of functions of one column each (`coordinates`). Empty where there are
-  none.
+  these make it a polynomial; where two columns are left also the table with a function of both for one of them, if that
+  makes it a sum or a product of functions of one column each (`coordinates`). Empty where there are none.
 
   Args:
     x: [N, D], y [N]: finite, no column nor y the same in all rows.
@@ -43,7 +42,7 @@ def find_reductions(x: np.ndarray, y: np.ndarray, config: ReductionsConfig) -> l
   others = [first.with_logarithms(logarithms)] if logarithms else []
   is_asked = len(first.columns) == 2
   joined = find_coordinates(first.x, first.y, config.coordinates, config.surrogate) if is_asked else None
-  return [*found, *others, *([first.with_column(*joined)] if joined else [])]
+  return [*found, *others, *([first.with_column(*joined)._replace(is_apart=True)] if joined else [])]
 
 
 class _Way:

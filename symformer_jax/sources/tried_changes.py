@@ -55,13 +55,15 @@ def find_smaller(x: np.ndarray, y: np.ndarray, config: TriedChangesConfig) -> li
   if not first.error <= config.most_left * np.var(y):
     return []
   while len(at.table.columns) > 1:
-    tries = [(change.complexity, _known(smaller, x, y, config)) for change, smaller in _likely(at, config)]
-    least = min((known.error for _, known in tries), default=np.inf)
-    most = min(config.alike * least, config.most_worse * at.error)
-    standing = [(complexity, known) for complexity, known in tries if known.error <= most]
+    tries = [(change, _known(smaller, x, y, config)) for change, smaller in _likely(at, config)]
+    # A number that is fitted to the rows makes any change a little better.
+    errors = [known.error * (config.with_number if _has_number(change) else 1.0) for change, known in tries]
+    most = config.alike * min(errors, default=np.inf)
+    standing = [(change.complexity, error, known) for (change, known), error in zip(tries, errors, strict=True)
+                if error <= most and known.error <= config.most_worse * at.error]
     if not standing:
       break
-    at = min(standing, key=lambda pair: (pair[0], pair[1].error))[1]
+    at = min(standing, key=lambda each: each[:2])[2]
   return [] if at is first else [at.table._replace(error=math.sqrt(at.error / np.var(y)))]
 
 
@@ -74,11 +76,21 @@ def _known(table: Reduced, x: np.ndarray, y: np.ndarray, config: TriedChangesCon
 
 
 def _likely(known: _Known, config: TriedChangesConfig) -> list[tuple[Change, Reduced]]:
-  """The changes that slopes contradict least, and the tables they lead to."""
-  changes = [change for change in _changes(known, config) if np.isfinite(change.error)]
-  tables = ((change, change.apply(known.table, known.slopes)[0])
-            for change in sorted(changes, key=lambda change: change.error))
-  return list(itertools.islice((pair for pair in tables if pair[1].is_usable), config.num_tried))
+  """The changes that slopes contradict least, and the tables they lead to; with a number few, for it contradicts less.
+  """
+  changes = sorted((change for change in _changes(known, config) if np.isfinite(change.error)),
+                   key=lambda change: change.error)
+  found = []
+  for has_number, num in ((False, config.num_tried), (True, config.num_tried_with_number)):
+    tables = ((change, change.apply(known.table, known.slopes)[0]) for change in changes
+              if _has_number(change) == has_number)
+    found += itertools.islice((pair for pair in tables if pair[1].is_usable), num)
+  return found
+
+
+def _has_number(change: Change) -> bool:
+  """Whether a number in a column, or beside a factor, was fitted to the rows."""
+  return not change.is_simple and bool(change.replaced or change.constant)
 
 
 def _changes(known: _Known, config: TriedChangesConfig) -> Iterator[Change]:
@@ -88,6 +100,8 @@ def _changes(known: _Known, config: TriedChangesConfig) -> Iterator[Change]:
   for pair in itertools.combinations(range(num_columns), 2):
     yield from _products(known, pair, config)
     yield from _sums(known, pair, config)
+  for pair in itertools.permutations(range(num_columns), 2):
+    yield from _shifted(known, pair, config)
   for size in range(2, config.max_scaled + 1):
     for chosen in itertools.combinations(range(num_columns), size):
       yield from _scalings(known, chosen, config)
@@ -104,6 +118,11 @@ def _of_one(known: _Known, column: int, config: TriedChangesConfig) -> Iterator[
     term = tidy(Node("*", (variable(column), number(slope))))
     yield Change(_contradicted(slopes, np.full(len(y), slope), known), column, {}, is_simple=False, summand=term)
   growth = x * slopes
+  for p in config.shifted_factors:
+    constant = float(np.average(y - growth / p, weights=known.scale**2))
+    if may_divide(x, p) and abs(constant) > config.least_term * spread:
+      yield Change(_contradicted(growth, p * (y - constant), known), column, {}, ((column, p),), is_simple=False,
+                   constant=constant)
   told = _ratio(growth, y, known)
   for p in config.divisors:
     if abs(p - told) <= config.reach and may_divide(x, p):
@@ -132,6 +151,31 @@ def _sums(known: _Known, pair: Sequence[int], config: TriedChangesConfig) -> Ite
     if abs(sign - told) <= config.reach:
       node = tidy(Node("+", (variable(j), Node("*", (variable(i), number(sign))))))
       yield Change(_contradicted(first, sign * second, known), i, {j: (node, np.ones(len(first)))})
+
+
+def _shifted(known: _Known, pair: Sequence[int], config: TriedChangesConfig) -> Iterator[Change]:
+  """Changes with a number that is no simple one (`shifted_changes`): a product of which one factor has an offset, a
+  column as the exponent of another, a term beside a function of a difference.
+  """
+  (i, j), x, slopes = pair, known.table.x, known.slopes
+  a, b, of_a, of_b = x[:, i], x[:, j], slopes[:, i], slopes[:, j]
+  for p in config.shifted_factors:
+    zero = -_ratio(a * of_a - p * b * of_b, p * of_b, known)
+    if may_divide(a, p) and abs(zero) > config.least_term * np.std(b):
+      node = tidy(chain("*", [power(variable(i), number(p)), Node("+", (variable(j), number(-zero)))]))
+      yield Change(_contradicted(a * of_a, p * (b - zero) * of_b, known), i, {j: (node, a**p)}, is_simple=False)
+    if np.all(a > 0) and may_divide(b, p):
+      base = math.exp(min(max(-_ratio(b * of_b - p * np.log(a) * a * of_a, p * a * of_a, known), -300.0), 300.0))
+      exponent = np.log(a / base) * b**p
+      if np.max(np.abs(exponent)) <= config.largest_exponent:
+        node = tidy(Node("pow", (Node("*", (variable(i), number(1 / base))), power(variable(j), number(p)))))
+        yield Change(_contradicted(b * of_b, p * np.log(a / base) * a * of_a, known), j,
+                     {i: (node, np.exp(exponent) * b**p / a)}, is_simple=False)
+  for sign in (1.0, -1.0):
+    term = float(np.average(of_a + sign * of_b, weights=known.scale**2))
+    node = tidy(Node("+", (variable(j), Node("*", (variable(i), number(-sign))))))
+    yield Change(_contradicted(of_a, term - sign * of_b, known), i, {j: (node, np.ones(len(a)))}, is_simple=False,
+                 summand=tidy(Node("*", (variable(i), number(term)))))
 
 
 def _scalings(known: _Known, chosen: Sequence[int], config: TriedChangesConfig) -> Iterator[Change]:
