@@ -1,19 +1,17 @@
 """Other coordinates of two columns, in which a target is a sum or a product of functions of one column each.
 
 `sqrt(9.81/x)*sqrt(tanh(x*y))` is no such product of x and y, but one of functions of x and of x*y; and
-`x/(1 - (1 + x)**(-y))`, the payments on a loan, one of x and of (1 + x)**y.
+`x*y**x*exp(-y**x)` one of x and of y**x.
 """
 
 from collections.abc import Iterator
 import functools
-import itertools
 
 import numpy as np
 
 from symformer_jax.engine.config import CoordinatesConfig, SurrogateConfig
 from symformer_jax.language import expression
-from symformer_jax.language.expression import Node, number, variable
-from symformer_jax.language.tidy import tidy
+from symformer_jax.language.expression import Node, variable
 from symformer_jax.sources.additive_groups import fit_partition
 from symformer_jax.sources.links import LINKS
 
@@ -63,11 +61,9 @@ def _joined(x: np.ndarray, config: CoordinatesConfig) -> Iterator[tuple[int, Nod
       yield column, Node("*", (one, Node("inv", (two,))))
     yield column, Node("+", (one, two))
     yield column, Node("+", (one, Node("neg", (two,))))
-    bases = [one, *(Node("+", (Node("*", (one, number(factor))), number(1.0))) for factor in config.rates)]
-    exponents = [two, Node("inv", (two,))] if may_divide else [two]
-    for base, exponent in itertools.product(bases, exponents):
-      if _is_of_size(expression.evaluate(base, x), expression.evaluate(exponent, x), config.largest_exponent):
-        yield column, Node("pow", (tidy(base), exponent))
+    for exponent in (two, Node("inv", (two,))) if may_divide else (two,):
+      if _is_of_size(x[:, column], expression.evaluate(exponent, x), config.largest_exponent):
+        yield column, Node("pow", (one, exponent))
 
 
 def _is_of_size(base: np.ndarray, exponent: np.ndarray, most: float) -> bool:

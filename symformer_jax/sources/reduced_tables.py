@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from symformer_jax.language import expression
-from symformer_jax.language.expression import Node, chain, number, substitute, variable
+from symformer_jax.language.expression import Node, chain, number, power, substitute, variable
 from symformer_jax.language.tidy import tidy
 from symformer_jax.sources.links import LINKS
 from symformer_jax.sources.monomials import Monomial, to_node
@@ -112,6 +112,7 @@ class Change(NamedTuple):
     is_simple: whether all its numbers are simple ones, which are known exactly.
     summand: what is subtracted from y.
     constant: what is subtracted from y before it is divided.
+    shift: what is subtracted from the column of a divisor that has one.
   """
 
   error: float
@@ -121,11 +122,20 @@ class Change(NamedTuple):
   is_simple: bool = True
   summand: Node | None = None
   constant: float = 0.0
+  shift: float = 0.0
+
+  @property
+  def by(self) -> Node:
+    """What y is divided by."""
+    if not self.shift:
+      return to_node(self.divisor)
+    [(column, exponent)] = self.divisor
+    return tidy(power(Node("+", (variable(column), number(-self.shift))), number(exponent)))
 
   @property
   def complexity(self) -> int:
     """Nodes of what takes the place of columns and stands before the function."""
-    nodes = [node for node, _ in self.replaced.values()] + ([to_node(self.divisor)] if self.divisor else [])
+    nodes = [node for node, _ in self.replaced.values()] + ([self.by] if self.divisor else [])
     nodes += [] if self.summand is None else [self.summand]
     nodes += [number(self.constant)] if self.constant else []
     return sum(map(expression.complexity, nodes))
@@ -134,11 +144,11 @@ class Change(NamedTuple):
   def key(self) -> tuple:
     """The same for the same change."""
     replaced = tuple((column, node) for column, (node, _) in self.replaced.items())
-    return self.dropped, self.divisor, self.summand, self.constant, replaced
+    return self.dropped, self.divisor, self.summand, self.constant, self.shift, replaced
 
   def apply(self, table: Reduced, slopes: np.ndarray) -> tuple[Reduced, np.ndarray]:
     """The smaller table, and its slopes."""
-    by = expression.evaluate(to_node(self.divisor), table.x)
+    by = expression.evaluate(self.by, table.x)
     x, steepness, columns = table.x.copy(), np.ones_like(table.x), list(table.columns)
     inner = dict(enumerate(table.columns))
     for column, (node, derivative) in self.replaced.items():
@@ -150,7 +160,7 @@ class Change(NamedTuple):
     if self.constant:
       steps.append(Added(number(self.constant)))
     if self.divisor:
-      steps.append(tidy(substitute(to_node(self.divisor), inner)))
+      steps.append(tidy(substitute(self.by, inner)))
     if self.summand is not None:
       steps.append(Added(tidy(substitute(self.summand, inner))))
       y = y - expression.evaluate(self.summand, table.x)

@@ -1,8 +1,9 @@
 """Changes of the columns that have an offset, a base or a point in them: what units of measurement leave in a law.
 
 `f(t*(T + 273.15))` knows t and T by their product alone, once T is counted from another zero; `1/(1 + (x/9.2)**n)`
-has a column as its exponent; `b + (a - b)*f(t)` grows by as much as a and b do; and `5 + x*f(t)` is in proportion to x
-beside a constant. Slopes tell of each by a linear relation, as of those without an offset (`invariances`).
+has a column as its exponent; `b + (a - b)*f(t)` grows by as much as a and b do; `5 + x*f(t)` is in proportion to x
+beside a constant, and `20 + (T - 20)*f(t)` to what T is above another. Slopes tell of each by a linear relation, as of
+those without a number (`invariances`).
 """
 
 from collections.abc import Iterator, Sequence
@@ -28,6 +29,7 @@ def find(
   for column in range(x.shape[1]):
     if not any(known <= {column, x.shape[1]} for known in minimal):
       yield from _powers_beside_constant(x, y, slopes, column, config)
+      yield from _lines_through_a_point(x, y, slopes, column, config)
   for i, j in itertools.permutations(range(x.shape[1]), 2):
     if not any(known <= {i, j, x.shape[1]} for known in minimal):
       yield from _products(x, slopes, i, j, config)
@@ -53,9 +55,34 @@ def _powers_beside_constant(
   p = simplest(p, functools.partial(left, constant=constant), config)
   constant = simplest(constant, functools.partial(left, p), config)
   error = left(p, constant)
-  if error <= config.sure and p and constant and may_divide(x[:, column], p):
+  if error <= config.most_shifted and p and constant and may_divide(x[:, column], p):
     yield Change(error, column, {}, ((column, p),), is_simple(p, config) and is_simple(constant, config),
                  constant=constant)
+
+
+def _lines_through_a_point(
+  x: np.ndarray, y: np.ndarray, slopes: np.ndarray, column: int, config: ReductionsConfig
+) -> Iterator[Change]:
+  """Columns less a constant that are factors of y less another: (a - b)*dy/da = y - c, b beyond all rows.
+
+  Without c it is a product of functions of groups of columns, which `partitions` finds.
+  """
+  a, sizes = x[:, column], (float(np.std(x[:, column])), float(np.std(y)))
+  growths = np.column_stack([a * slopes[:, column] - y, -sizes[0] * slopes[:, column], np.full(len(y), sizes[1])])
+  weights = relation(growths, config)
+  if weights is None or not weights[0]:
+    return
+
+  def left(shift: float, constant: float) -> float:
+    return share_left(growths, np.array([1.0, shift / sizes[0], constant / sizes[1]]))
+
+  shift, constant = float(weights[1] / weights[0]) * sizes[0], float(weights[2] / weights[0]) * sizes[1]
+  shift = simplest(shift, functools.partial(left, constant=constant), config)
+  constant = simplest(constant, functools.partial(left, shift), config)
+  error = left(shift, constant)
+  if error <= config.most_shifted and shift and constant and not np.min(a) <= shift <= np.max(a):
+    yield Change(error, column, {}, ((column, 1.0),), is_simple(shift, config) and is_simple(constant, config),
+                 constant=constant, shift=shift)
 
 
 def _products(x: np.ndarray, slopes: np.ndarray, i: int, j: int, config: ReductionsConfig) -> Iterator[Change]:
@@ -74,7 +101,7 @@ def _products(x: np.ndarray, slopes: np.ndarray, i: int, j: int, config: Reducti
   p = simplest(p, functools.partial(left, zero=zero), config)
   zero = simplest(zero, functools.partial(left, p), config)
   error = left(p, zero)
-  if error <= config.sure and p and zero and may_divide(x[:, i], p):
+  if error <= config.most_shifted and p and zero and may_divide(x[:, i], p):
     node = tidy(chain("*", [power(variable(i), number(p)), Node("+", (variable(j), number(-zero)))]))
     yield Change(error, i, {j: (node, x[:, i] ** p)}, is_simple=is_simple(p, config) and is_simple(zero, config))
 
@@ -100,7 +127,7 @@ def _exponents(x: np.ndarray, slopes: np.ndarray, i: int, j: int, config: Reduct
   p = simplest(p, functools.partial(left, base=base), config)
   base = simplest(base, functools.partial(left, p), config)
   error, exponent = left(p, base), np.log(a / base) * np.sign(b) * np.abs(b) ** p
-  if error <= config.sure and p and may_divide(b, p) and np.max(np.abs(exponent)) <= config.largest_exponent:
+  if error <= config.most_shifted and p and may_divide(b, p) and np.max(np.abs(exponent)) <= config.largest_exponent:
     inner = tidy(Node("*", (variable(i), number(1 / base)))) if base != 1 else variable(i)
     values = (a / base) ** (b**p)
     node = Node("pow", (inner, power(variable(j), number(p))))
@@ -124,7 +151,7 @@ def _moved_together(x: np.ndarray, slopes: np.ndarray, i: int, j: int, config: R
   shift = simplest(shift, functools.partial(left, term=term), config)
   term = simplest(term, functools.partial(left, shift), config)
   error = left(shift, term)
-  if error <= config.sure and shift and term:
+  if error <= config.most_shifted and shift and term:
     node = tidy(Node("+", (variable(j), Node("*", (variable(i), number(-shift))))))
     yield Change(error, i, {j: (node, np.ones(len(x)))}, is_simple=is_simple(shift, config) and is_simple(term, config),
                  summand=tidy(Node("*", (variable(i), number(term)))))

@@ -80,7 +80,7 @@ def _likely(known: _Known, config: TriedChangesConfig) -> list[tuple[Change, Red
   """
   changes = sorted((change for change in _changes(known, config) if np.isfinite(change.error)),
                    key=lambda change: change.error)
-  found = []
+  found: list[tuple[Change, Reduced]] = []
   for has_number, num in ((False, config.num_tried), (True, config.num_tried_with_number)):
     tables = ((change, change.apply(known.table, known.slopes)[0]) for change in changes
               if _has_number(change) == has_number)

@@ -398,7 +398,7 @@ def test_oddities_ask_for_a_gain_by_those_that_a_formula_has_more():
   contest = contest_of([1.0, 0.25])
   for oddities, more in (([0, 0], 0), ([1, 1], 0), ([0, 2], 2), ([2, 1], -1)):
     contest._oddities = oddities
-    expected = 5 * (contest._log_gain(1, 0) - more * math.log(1.5))
+    expected = 5 * (contest._log_gain(1, 0) - more * math.log(2))
     assert contest.gain(1, 0) == pytest.approx(expected)
 
 

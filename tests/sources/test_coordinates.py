@@ -68,3 +68,19 @@ def test_a_column_of_a_smaller_table_comes_back_in_the_users():
   changed = smaller.with_column(0, parser.parse("a/b", "ab"))
   np.testing.assert_allclose(changed.x[:, 0], x[:, 1] / x[:, 2])
   np.testing.assert_allclose(expression.evaluate(changed.columns[0], x), x[:, 1] * x[:, 0] / x[:, 2])
+
+
+@pytest.mark.parametrize(("text", "way"), [
+  ("sqrt(x*y**x)*exp(-y**x)", (1, "y**x")), ("(x**(1/y) + 0.3)*(y + 0.5)", (0, "x**(1/y)"))])
+def test_a_column_is_the_exponent_of_the_other(text, way):
+  assert found_in(text) == way
+
+
+def test_powers_of_columns_are_of_some_size_and_have_positive_bases():
+  def powers(x, **changes):
+    config = dataclasses.replace(CONFIG.coordinates, **changes)
+    return [node for _, node in coordinates._joined(np.array(x), config) if node.token == "pow"]
+
+  rows = [[2.0, 3.0], [0.5, 1.0]]
+  assert len(powers(rows)) == 4 and not powers(rows, largest_exponent=0.1)
+  assert len(powers([[-2.0, 3.0], [0.5, 1.0]])) == 2  # one column is no base

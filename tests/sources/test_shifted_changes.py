@@ -54,13 +54,31 @@ def test_one_column_takes_the_place_of_two(text, dropped, column, x):
   ("5 + x*sin(y)", 5.0, 1.0), ("log(y)/x**2 - 0.25", -0.25, -2.0), ("sqrt(x)*(y**3 + y) + 1.5", 1.5, 0.5)])
 def test_a_power_of_a_column_is_a_factor_beside_a_constant(text, constant, power, x):
   found, y = changes_of(text, x[:, :2])
-  [change] = [c for c in found if c.divisor]
+  [change] = [c for c in found if c.divisor and not c.shift]
   assert change.divisor == ((0, power),) and change.constant == constant and change.is_simple and change.error < 1e-6
   table, slopes = change.apply(reduced_tables.whole(x[:, :2], y), np.ones((80, 2)))
   np.testing.assert_allclose(table.y, (y - constant) / x[:, 0] ** power)
   np.testing.assert_allclose(slopes[:, 0], x[:, 0] ** -power)
   back = expression.evaluate(table.restore(expression.variable(0)), x[:, :2])
   np.testing.assert_allclose(back, x[:, 1] * x[:, 0] ** power + constant)
+
+
+@pytest.mark.parametrize(("text", "shift", "constant"), [
+  ("20 + (x - 20)*exp(-y)", 20.0, 20.0), ("(x + 0.75)*sin(y) - 3", -0.75, -3.0)])
+def test_lines_through_a_point(text, shift, constant, x):
+  found, y = changes_of(text, x[:, :2])
+  [change] = [c for c in found if c.shift]
+  assert (change.dropped, change.shift, change.constant) == (0, shift, constant)
+  assert change.is_simple and change.error < 1e-6
+  table, slopes = change.apply(reduced_tables.whole(x[:, :2], y), np.ones((80, 2)))
+  np.testing.assert_allclose(table.y, (y - constant) / (x[:, 0] - shift))
+  np.testing.assert_allclose(slopes[:, 0], 1 / (x[:, 0] - shift))
+  back = expression.evaluate(table.restore(expression.variable(0)), x[:, :2])
+  np.testing.assert_allclose(back, x[:, 1] * (x[:, 0] - shift) + constant)
+
+
+def test_points_among_the_rows_are_none(x):
+  assert not [c for c in changes_of("5 + (x - 1.5)*sin(y)", x[:, :2])[0] if c.shift]
 
 
 @pytest.mark.parametrize(("text", "kept", "summand", "rest"), [

@@ -105,8 +105,8 @@ def test_powers_of_a_column_are_factors_and_idle_columns_go(x):
   y = x[:, 0] ** 1.5 * np.sin(x[:, 1])
   slopes = np.column_stack([1.5 * y / x[:, 0], x[:, 0] ** 1.5 * np.cos(x[:, 1]), np.full(20, 1e-3)])
   first, idle = (c for c in invariances._powers(x, y, slopes, CONFIG) if c.dropped != 1)
-  assert first[1:] == (0, {}, ((0, 1.5),), True, None, 0.0) and first.error < 1e-12
-  assert idle[1:] == (2, {}, (), True, None, 0.0)
+  assert first[1:] == (0, {}, ((0, 1.5),), True, None, 0.0, 0.0) and first.error < 1e-12
+  assert idle[1:] == (2, {}, (), True, None, 0.0, 0.0)
   assert idle.error == pytest.approx(1e-3 * np.std(x[:, 2]) / np.std(y))
   odd = y * x[:, 0] ** 0.0234
   [change] = invariances._powers(x[:, :1], odd, 1.5234 * (odd / x[:, 0])[:, None], CONFIG)

@@ -202,3 +202,9 @@ def test_it_is_asked_of_one_column_that_varies(rng):
 def test_a_config_that_cannot_be_is_refused(wrong):
   with pytest.raises(ValueError, match=next(iter(wrong))):
     TwoConstantsConfig(**wrong)
+
+
+def test_powers_out_of_range_are_not_written():
+  for unit, exponent in ((1e-300, -5.0), (1e200, 3.0)):
+    assert two_constants._written(variable(0), unit, unit, unit, exponent=exponent, size=2.0) is None
+  assert two_constants._written(variable(0), 1e-3, 2e-3, 1e-3, exponent=2.0, size=2.0) is not None

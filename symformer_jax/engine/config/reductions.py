@@ -65,7 +65,7 @@ class CoordinatesConfig:
 
   # Sources that are asked of the table then, a sum or a product of functions of one column each, in the order of
   # `registry.SOURCES`. With all of `ReductionsConfig.sources` of 38 published formulas four others came too late.
-  sources: tuple[str, ...] = ("closed_forms", "enumeration", "exact_fractions", "two_constants", "separable")
+  sources: tuple[str, ...] = ("closed_forms", "separable")
   # Functions of y that may be sums of functions of one column each then.
   links: tuple[str, ...] = ("y", "exp")
   # Rows of the smooth functions that are compared, and steps of each: 1/200 s.
@@ -78,9 +78,7 @@ class CoordinatesConfig:
   most_worse: float = 1.2
   far_better: float = 0.5
   fine: float = 1e-5
-  # Rates r of (1 + r*a)**b, beside a**b: growth by a rate, by a percentage, monthly by a yearly rate, and decay; the
-  # largest logarithm of such a power.
-  rates: Exponents = (1.0, 0.01, 1 / 12, -1.0)
+  # The largest logarithm of a power of one column whose exponent is the other.
   largest_exponent: float = 40.0
 
   def __post_init__(self) -> None:
@@ -197,7 +195,9 @@ class ReductionsConfig:
   power_denominators: tuple[int, ...] = (1, 2, 3, 4, 6)
   snapped_worse: float = 3.0
   least_chance: float = 0.1
-  # The largest logarithm of a column's power whose exponent is another column: what is larger is no column to search.
+  # Share above which a change with an offset, a base or a constant in it is none: with such a number more functions
+  # come near. The largest logarithm of a power whose exponent is a column: what is larger is no column to search.
+  most_shifted: float = 1e-3
   largest_exponent: float = 40.0
   # Functions of y of which a power of a column may be a factor, where it is none of y: y = exp(...), 1 - exp(...), ...
   links: tuple[str, ...] = ("exp", "complement_exp", "ln", "logit", "atan", "asin")
