@@ -29,7 +29,8 @@ class Reduced(NamedTuple):
       subtracted, or the name of a link that it was a function by.
     error: of rows left out, the median, in spreads of the user's y, the largest on the way from the user's table;
       infinite where nobody has looked.
-    is_apart: whether y or its logarithm is a sum of functions of one column each.
+    is_apart: whether it is a smaller table in other columns, in which y or its logarithm is a sum of functions of one
+      column each.
   """
 
   x: np.ndarray

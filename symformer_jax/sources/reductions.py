@@ -5,6 +5,7 @@ smooth function through the rows say so (`smaller_tables`), the other sources ar
 they find comes back in the user's columns, and its constants are fitted once more.
 """
 
+from collections.abc import Sequence
 import contextlib
 import dataclasses
 
@@ -33,11 +34,12 @@ class Smaller:
     search: of the smaller table.
     returned: its formulas that have been proposed.
     proposed: formulas in the user's columns, of this table and of others.
+    is_apart: see `Reduced`.
   """
 
   def __init__(self, reduced: Reduced, search: Search, rows: Rows, proposed: set[Node] | None = None):
     self.search = search
-    self._reduced, self._rows = reduced, rows
+    self._reduced, self._rows, self.is_apart = reduced, rows, reduced.is_apart
     self.returned: set[Node] = set()
     self.proposed = set() if proposed is None else proposed
     self.is_done = False
@@ -89,8 +91,9 @@ class Reductions(OfOtherTables):
       with clock.measure("recombine"):
         tables = self._smaller(question.task)
       return Proposal(state=tables, is_last=not tables)
-    tables, asked = question.state or (), self._schedule[turn - 1]
-    nodes = tuple(node for smaller in tables for node in self._ask(smaller, asked, clock))
+    tables = question.state or ()
+    nodes = tuple(node for smaller in tables for asked in self._asked(smaller, turn)
+                  for node in self._ask(smaller, asked, clock))
     return Proposal(state=tables, nodes=nodes, is_last=all(smaller.is_done for smaller in tables))
 
   def _smaller(self, task: Task) -> tuple[Smaller, ...]:
@@ -122,6 +125,11 @@ class Reductions(OfOtherTables):
         found[same] = first, (*names, *(config.sources if table.error < config.tried.least_noise else
                                         config.tried.sources))
     return list(found.values())
+
+  def _asked(self, smaller: Smaller, turn: int) -> Sequence[Turn]:
+    """The turns of a table's sources that are taken in one of this source: of one in other columns none, then all."""
+    first = min(self._limits.coordinates.num_turns_before, len(self._schedule)) if smaller.is_apart else 0
+    return () if turn < first else self._schedule[:turn] if turn == first else (self._schedule[turn - 1],)
 
   def _sources_for(self, table: Reduced) -> tuple[str, ...]:
     config = self._limits

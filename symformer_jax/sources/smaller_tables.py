@@ -42,7 +42,7 @@ def find_reductions(x: np.ndarray, y: np.ndarray, config: ReductionsConfig) -> l
   others = [first.with_logarithms(logarithms)] if logarithms else []
   is_asked = len(first.columns) == 2
   joined = find_coordinates(first.x, first.y, config.coordinates, config.surrogate) if is_asked else None
-  return [*found, *others, *([first.with_column(*joined)._replace(is_apart=True)] if joined else [])]
+  return [*found, *others, *([first.with_column(*joined)._replace(is_apart=bool(found))] if joined else [])]
 
 
 class _Way:

@@ -8,7 +8,7 @@ import jax
 import numpy as np
 import pytest
 
-from symformer_jax import results
+from symformer_jax import results, testing
 from symformer_jax.engine.clock import Clock
 from symformer_jax.engine.config import DEFAULT
 from symformer_jax.engine.options import SearchOptions
@@ -17,7 +17,7 @@ from symformer_jax.engine.source import Question
 from symformer_jax.engine.task import make_task
 from symformer_jax.language import expression, parser, programs
 from symformer_jax.language.rules import Restrictions
-from symformer_jax.sources import reduced_tables, reductions, smaller_tasks
+from symformer_jax.sources import reduced_tables, reductions, registry, smaller_tasks
 from symformer_jax.sources.reduced_tables import Reduced
 from symformer_jax.sources.reductions import Reductions, Smaller
 
@@ -165,7 +165,7 @@ def test_tables_have_rows_and_columns_enough_and_not_too_many(x):
 
 def test_turns_end_where_there_are_no_tables_or_all_are_done(x, monkeypatch):
   source, task = source_with(Other("one", (1,)), Other("two", (1, 1))), task_of(x, x[:, 0])
-  tables = (SimpleNamespace(is_done=True), SimpleNamespace(is_done=False))
+  tables = (SimpleNamespace(is_done=True, is_apart=False), SimpleNamespace(is_done=False, is_apart=False))
   monkeypatch.setattr(Reductions, "_smaller", lambda self, task: tables)
   asked = []
   monkeypatch.setattr(Reductions, "_ask", lambda self, smaller, turn, clock: (
@@ -311,3 +311,16 @@ def test_keys_of_the_inner_search_are_the_users_seed(x, monkeypatch):
   source = dataclasses.replace(source_with(Begun("library", (1,))), options=SearchOptions(seed=7))
   tables_of(monkeypatch, task_of(x, x[:, 0]), source, [Reduced(x[:, :1], x[:, 0], (parse("x*y"),))])
   assert jax.random.key_data(keys[0]).tolist() == jax.random.key_data(jax.random.key(7)).tolist()
+
+
+@pytest.mark.parametrize(("turn", "is_apart", "num"), [
+  (2, False, 1), (2, True, 0), (3, True, 3), (4, True, 1), (9, True, 1)])
+def test_a_table_in_other_columns_is_asked_later_and_then_all_at_once(turn, is_apart, num):
+  config = dataclasses.replace(DEFAULT.reductions, coordinates=dataclasses.replace(
+    DEFAULT.reductions.coordinates, num_turns_before=3))
+  options = SearchOptions(config=dataclasses.replace(DEFAULT, reductions=config))
+  source = registry.SOURCES["reductions"](testing.FixedProposer(["x0"]), options)
+  asked = source._asked(SimpleNamespace(is_apart=is_apart), turn)
+  assert len(asked) == num and (not num or asked[-1] == source._schedule[turn - 1])
+  assert source._sources_for(SimpleNamespace(is_apart=True)) == ("closed_forms", "separable")
+  assert source._sources_for(SimpleNamespace(is_apart=False)) == config.sources

@@ -63,9 +63,11 @@ class NeighboursConfig:
 class CoordinatesConfig:
   """Two columns of which one makes way for a function of both."""
 
-  # Sources that are asked of the table then, a sum or a product of functions of one column each, in the order of
-  # `registry.SOURCES`. With all of `ReductionsConfig.sources` of 38 published formulas four others came too late.
+  # Sources that are asked of the table then, where it is one of fewer columns than the user's, and after how many turns
+  # of the others: up to their exact fractions. From the first on 1.5 s went into it, and of 58 published formulas as
+  # many came too late as were gained.
   sources: tuple[str, ...] = ("closed_forms", "separable")
+  num_turns_before: int = 16
   # Functions of y that may be sums of functions of one column each then.
   links: tuple[str, ...] = ("y", "exp")
   # Rows of the smooth functions that are compared, and steps of each: 1/200 s.
@@ -82,7 +84,7 @@ class CoordinatesConfig:
   largest_exponent: float = 40.0
 
   def __post_init__(self) -> None:
-    check_counts(self, "num_rows", "num_steps")
+    check_counts(self, "num_rows", "num_steps", "num_turns_before")
     check_names("links", self.links, LINKS)
     check_names("sources", self.sources, OF_OTHER_TABLES)
 
