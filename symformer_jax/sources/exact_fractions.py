@@ -33,6 +33,8 @@ from symformer_jax.sources.views import View
 
 # What is looked for: fractions of the columns; of functions of them, and of columns where y has errors.
 COLUMNS, VIEWS = LOOKS = ("columns", "views")
+# Functions of y that are angles, which may be in degrees.
+ARCS = ("asin", "acos", "atan")
 # A cosine squared is 1 to rounding.
 _NEAR = 1e-13
 _SMALLEST = float(np.finfo(np.float64).tiny)
@@ -78,6 +80,8 @@ def fractions_of(
     functools.partial(_of_link, link) for link in links]
   if np.min(y) < 0 < np.max(y) and rule.allows_operator("sqrt"):
     ways.append(_of_square)
+  arcs = [functools.partial(_of_degrees, link) for link in map(LINKS.__getitem__, ARCS) if not link.is_defined(y)
+          and link.is_defined(y * views.RADIANS) and all(map(rule.allows_operator, link.operators))]
 
   def usable(found: list[Node], table: _Table) -> list[Node]:
     nodes = (tidy(substitute(substitute(node, table.inner), inner)) for node in found)
@@ -90,7 +94,8 @@ def fractions_of(
     is_plain = table.view == views.plain(x.shape[1])
     if (not is_plain and VIEWS not in looks) or not budget.pays(table.work):  # its own part, for all functions of y
       break
-    for way in ways if table.is_usable and (not is_plain or COLUMNS in looks) else ():
+    asked = (*ways, *(arcs if views.is_of_degrees(table.view) else ()))
+    for way in asked if table.is_usable and (not is_plain or COLUMNS in looks) else ():
       interruption.check()
       if not budget.pays(table.work):
         break
@@ -249,6 +254,12 @@ def _of_link(link: Link, table: _Table, y: np.ndarray, config: SearchConfig, bud
     made = made if factored is None else [factored, *made]
   roots = _root(fraction, table, size, y, config.exact_fractions) if link is LINKS["sqrt"] else []
   return [*roots, *map(link.undo, made)]
+
+
+def _of_degrees(link: Link, table: _Table, y: np.ndarray, config: SearchConfig, budget: _Budget) -> list[Node]:
+  """The arc that y is in degrees, where columns are in degrees as well."""
+  found = _of_link(link, table, y * views.RADIANS, config, budget)
+  return [Node("*", (number(1 / views.RADIANS), node)) for node in found]
 
 
 def _of_square(table: _Table, y: np.ndarray, config: SearchConfig, budget: _Budget) -> list[Node]:

@@ -18,6 +18,8 @@ from symformer_jax.language.tidy import tidy
 from symformer_jax.sources.polynomials import Powers
 from symformer_jax.sources.rational_bases import all_up_to
 
+# A degree.
+RADIANS = math.pi / 180
 # Exponents up to which a column's exponential is one of the columns: of more one row has all of it.
 _MOST_GROWTH = 20.0
 
@@ -53,7 +55,13 @@ class Function(NamedTuple):
 
 
 def _are_angles(v: np.ndarray) -> bool:
+  """In radians, up to four turns."""
   return float(np.max(np.abs(v))) <= 8 * np.pi
+
+
+def _are_degrees(v: np.ndarray) -> bool:
+  """More than a turn in radians, up to two turns."""
+  return 2 * np.pi < float(np.max(np.abs(v))) <= 720
 
 
 def _of(*tokens: str) -> Callable[[Node], View]:
@@ -62,6 +70,10 @@ def _of(*tokens: str) -> Callable[[Node], View]:
 
 def _angle(node: Node) -> View:
   return Part(Node("sin", (node,))), Part(Node("cos", (node,)), is_linear=True)
+
+
+def _degrees(node: Node) -> View:
+  return _angle(Node("*", (node, number(RADIANS))))
 
 
 def _arccotangent(node: Node) -> View:
@@ -98,6 +110,7 @@ FUNCTIONS = {
   "sines": Function(_of("sin"), _are_angles),
   "angles": Function(_angle, _are_angles),
   "angles_beside": Function(_angle, _are_angles, is_beside=True),
+  "degrees": Function(_degrees, _are_degrees),
   "roots": Function(_of("sqrt"), lambda v: bool(np.all(v >= 0))),
   "cube_roots": Function(_cube_root, lambda v: bool(np.all(v > 0))),
   "complement_roots": Function(_shifted("sqrt", is_minus=True), lambda v: bool(np.all(v <= 1)), is_beside=True),
@@ -132,6 +145,11 @@ def least_monomials(view: View, degree: int) -> int:
   """There are no fewer; known at once."""
   num_free = sum(not (part.is_linear or part.is_alone) for part in view)
   return math.comb(num_free + degree, degree)
+
+
+def is_of_degrees(view: View) -> bool:
+  """Whether columns are taken for angles in degrees."""
+  return any(node.is_number and node.value == RADIANS for part in view for node in expression.walk(part.node))
 
 
 @functools.lru_cache(maxsize=256)

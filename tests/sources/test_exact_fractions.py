@@ -14,6 +14,7 @@ from symformer_jax.language.rules import Restrictions
 from symformer_jax.sources import exact_fractions, registry
 
 NAMES = ("x", "y", "z", "w", "v", "u")
+SUN = ("57.29577951308232*arcsin(sin(x*pi/180)*sin(y*pi/180) + cos(x*pi/180)*cos(y*pi/180)*cos(z*pi/180))")
 # Formula, box, and the most nodes that its best form may have.
 LAWS = (
   # of columns alone
@@ -39,6 +40,9 @@ LAWS = (
   ("15.75 - 17.8*x**(-1/3) - 0.711*y**2*x**(-4/3) - 23.7*(x - 2*y)**2/x**2", ((20, 250), (10, 100)), 45),
   ("1/(0.00113 + 0.000234*log(x) + 8.77e-08*log(x)**3)", ((500, 50000),), 20),
   ("arccos(sin(x)*sin(y) + cos(x)*cos(y)*cos(z))", ((-1, 1.1), (-0.4, 0.4), (-2.5, 2.5)), 22),
+  # angles in degrees: the sun's height by latitude, declination and hour angle, and where a star rises
+  (SUN, ((-60, 60), (-23, 23), (-120, 120)), 36),
+  ("57.29577951308232*arccos(sin(y*pi/180)/cos(x*pi/180))", ((-50, 50), (-23, 23)), 18),
   ("18.7*x*(exp(-y) - exp(-x))/(x - y)", ((0.1, 50), (0.01, 9)), 24),
   # a constant above the line, and so high a degree that one above would not help
   ("-3.7/(x*(x - 3)*(x**2 + 2)*(x**3 + 0.7*x + 1))", ((-4, 4),), 30),

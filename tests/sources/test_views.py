@@ -48,13 +48,23 @@ def test_functions_stand_in_the_place_of_a_column_or_beside_it(name, expected):
 
 
 @pytest.mark.parametrize(("name", "inside", "outside"), [
-  ("sines", -8 * np.pi, -25.2), ("angles", 8 * np.pi, 25.2), ("roots", 0.0, -1e-9), ("complement_roots", 1.0, 1 + 1e-9),
-  ("circles", -1.0, -1 - 1e-9), ("exponentials", -20.0, 20.01), ("logarithms", 1e-9, 0.0),
+  ("sines", -8 * np.pi, -25.2), ("angles", 8 * np.pi, 25.2), ("degrees", 720.0, -721.0),
+  ("roots", 0.0, -1e-9), ("complement_roots", 1.0, 1 + 1e-9), ("circles", -1.0, -1 - 1e-9),
+  ("exponentials", -20.0, 20.01), ("logarithms", 1e-9, 0.0),
   ("roots_and_logarithms", 1e-9, 0.0), ("arccotangents", -1e-9, 0.0), ("complement_logarithms", 1 - 1e-9, 1.0),
   ("shifted_logarithms", -1 + 1e-9, -1.0)])
 def test_functions_stand_for_values_that_have_such(name, inside, outside):
   for value, is_defined in ((inside, True), (outside, False)):
     assert views.FUNCTIONS[name].is_defined(np.array([0.5, value])) is is_defined
+
+
+def test_degrees_are_angles_in_radians():
+  [view] = views.views(np.array([[10.0], [-90.0]]), ViewsConfig(("degrees",), (), False))
+  expected = [[0.5, np.sqrt(0.75)], [-1, 0]]
+  np.testing.assert_allclose(views.values(view, np.array([[30.0], [-90.0]])), expected, atol=1e-12)
+  assert views.is_of_degrees(view) and not views.is_of_degrees(views.plain(2))
+  assert views.FUNCTIONS["degrees"].is_defined(np.array([1.0, -6.29])) and not views.FUNCTIONS["degrees"].is_defined(
+    np.array([1.0, 6.28]))
 
 
 def test_powers_of_columns_have_bases_above_0():
@@ -92,7 +102,7 @@ def test_where_functions_are_defined(name, value, is_used):
   assert bool(named([[0.5], [value]], name)) == is_used
 
 
-@pytest.mark.parametrize("name", VIEW_FUNCTIONS)
+@pytest.mark.parametrize("name", [name for name in VIEW_FUNCTIONS if name != "degrees"])
 def test_values_are_those_of_numpy(name):
   x = np.random.default_rng(0).uniform(0.1, 0.9, (7, 1)) * (100 if name == "decays" else 1)
   [view] = views.views(x, ViewsConfig((name,), (), False))
