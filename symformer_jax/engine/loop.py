@@ -9,13 +9,12 @@ import contextlib
 import dataclasses
 import itertools
 from typing import Any, NamedTuple
-import warnings
 
 import jax
 import numpy as np
 
 from symformer_jax import results
-from symformer_jax.engine import interruption, refine
+from symformer_jax.engine import faults, interruption, refine
 from symformer_jax.engine.clock import Clock
 from symformer_jax.engine.config import BudgetConfig, PoolConfig
 from symformer_jax.engine.digits import rounding_variance
@@ -24,7 +23,7 @@ from symformer_jax.engine.options import SearchOptions
 from symformer_jax.engine.pool import Candidate, Pool, survivors
 from symformer_jax.engine.source import Proposal, Question, Source
 from symformer_jax.engine.task import Task
-from symformer_jax.errors import InputError
+from symformer_jax.errors import SymFormerError
 from symformer_jax.language import expression, programs
 from symformer_jax.language.expression import Node
 from symformer_jax.refinement import solve
@@ -295,19 +294,18 @@ def take_turn(
 
 
 def _ask(turn: Turn, questions: list[Question], clock: Clock) -> list[Proposal]:
-  """What the source proposes for each data set: one that it fails at costs no other data set anything, and this one
-  nothing of what the other sources have.
+  """What the source proposes for each data set: one that it fails at costs no other data set anything, where it keeps
+  nothing from turn to turn, and this one nothing of what the other sources have.
   """
   try:
     return turn.source.propose(questions, turn=turn.number, num=turn.num, clock=clock)
-  except (InputError, interruption.Interrupted):
+  except SymFormerError:
     raise
-  except Exception as error:  # whatever a source has not foreseen of odd data is no reason to lose a search
-    if len(questions) > 1:
+  except faults.FAULTS as error:
+    if len(questions) > 1 and all(question.state is None for question in questions):
       return [proposal for question in questions for proposal in _ask(turn, [question], clock)]
-    warnings.warn(f"the source {turn.source.name!r} is left out of a turn: {str(error) or type(error).__name__}",
-                  RuntimeWarning, stacklevel=2)
-    return [Proposal(state=questions[0].state)]
+    faults.tell(turn.source.name, error)
+    return [Proposal(state=question.state) for question in questions]
 
 
 def _fits(

@@ -11,8 +11,8 @@ QUARTER_TURN, NEAR_QUARTER = math.pi / 2, 0.05
 # A factor of an exponential or of a power that is more than this, or less than its inverse, is what the formula would
 # be far from the data: 8e-130*exp(0.15*year).
 LARGE_FACTOR = 1e6
-# Exponent from which on a power of a sum is tried as an exponential: laws have none beyond
-# (`ChoiceConfig.largest_exponent`).
+# Exponent beyond which a power of a sum is tried as an exponential: the largest of a law, as in
+# `ChoiceConfig.largest_exponent`.
 LARGE_EXPONENT = 12.0
 # Logarithm beyond which a number is out of range, with room for a product.
 LARGEST_LOG = 300.0
@@ -171,38 +171,35 @@ def to_positive_arguments(node: Node) -> Node:
 
 
 def to_opened_logarithms(node: Node) -> Node:
-  """log(exp(u)*v) -> u + log(v): of a large u there is no exponential, though its logarithm is u; so of a power whose
-  exponent is no number: log(x**y) -> y*log(x).
-  """
+  """log(exp(u)*v) -> u + log(v): of a large u there is no exponential, though its logarithm is u."""
   node = node._replace(args=tuple(to_opened_logarithms(arg) for arg in node.args))
   if node.token != "ln":
     return node
   parts, factor = split_factor(node.args[0])
-  logarithms = [(part, logarithm) for part in parts if (logarithm := _logarithm_of_power(part)) is not None]
-  if not logarithms or factor <= 0:
+  exponents = [part.args[0] for part in parts if part.token == "exp"]
+  if not exponents or factor <= 0:
     return node
-  opened = [part for part, _ in logarithms]
-  rest = tidy_product([*(part for part in parts if part not in opened), number(factor)])
-  return tidy_sum([*(logarithm for _, logarithm in logarithms), Node("ln", (rest,))])
+  rest = tidy_product([*(part for part in parts if part.token != "exp"), number(factor)])
+  return tidy_sum([*exponents, Node("ln", (rest,))])
 
 
-def _logarithm_of_power(node: Node) -> Node | None:
-  """Of an exponential, and of a power whose exponent is no number; None for others."""
-  if node.token == "exp":
-    return node.args[0]
-  if node.token == "pow" and not node.args[1].is_number:
-    return tidy_product([node.args[1], Node("ln", (node.args[0],))])
-  return None
+def to_opened_powers(node: Node) -> Node:
+  """log(u**v) -> v*log(u) where v is no number; for u > 0."""
+  node = node._replace(args=tuple(to_opened_powers(arg) for arg in node.args))
+  if node.token != "ln" or node.args[0].token != "pow" or node.args[0].args[1].is_number:
+    return node
+  base, exponent = node.args[0].args
+  return tidy_product([exponent, Node("ln", (base,))])
 
 
 def to_limits(node: Node) -> Node:
-  """(c + v)**p -> c**p*exp(p/c*v) for large exponents: what such a power is nearly, with a constant less.
+  """(c + v)**p -> c**p*exp(p/c*v) for exponents beyond 12: what such a power is nearly, with a constant less.
   `(1 + exp(0.4*x))**(-900)` is a double exponential.
 
   The value is another one: whoever asks fits the constants again.
   """
   node = node._replace(args=tuple(to_limits(arg) for arg in node.args))
-  if node.token != "pow" or not node.args[1].is_number or abs(node.args[1].value) < LARGE_EXPONENT:
+  if node.token != "pow" or not node.args[1].is_number or abs(node.args[1].value) <= LARGE_EXPONENT:
     return node
   terms, exponent = flatten(node.args[0], "+"), node.args[1].value
   constant, rest = sum(term.value for term in terms if term.is_number), [term for term in terms if not term.is_number]

@@ -14,6 +14,7 @@ from symformer_jax.language import expression
 from symformer_jax.language.expression import Node, variable
 from symformer_jax.sources.additive_groups import fit_partition
 from symformer_jax.sources.links import LINKS
+from symformer_jax.sources.relations import is_of_size
 
 _TOGETHER, _APART = ((0, 1),), ((0,), (1,))
 
@@ -62,10 +63,5 @@ def _joined(x: np.ndarray, config: CoordinatesConfig) -> Iterator[tuple[int, Nod
     yield column, Node("+", (one, two))
     yield column, Node("+", (one, Node("neg", (two,))))
     for exponent in (two, Node("inv", (two,))) if may_divide else (two,):
-      if _is_of_size(x[:, column], expression.evaluate(exponent, x), config.largest_exponent):
+      if is_of_size(x[:, column], expression.evaluate(exponent, x), config.largest_exponent):
         yield column, Node("pow", (one, exponent))
-
-
-def _is_of_size(base: np.ndarray, exponent: np.ndarray, most: float) -> bool:
-  """Whether powers [N] have logarithms, and these are no larger."""
-  return bool(np.all(base > 0)) and float(np.max(np.abs(np.log(base) * exponent))) <= most

@@ -80,8 +80,9 @@ def fractions_of(
     functools.partial(_of_link, link) for link in links]
   if np.min(y) < 0 < np.max(y) and rule.allows_operator("sqrt"):
     ways.append(_of_square)
-  arcs = [functools.partial(_of_degrees, link) for link in map(LINKS.__getitem__, ARCS) if not link.is_defined(y)
-          and link.is_defined(y * views.RADIANS) and all(map(rule.allows_operator, link.operators))]
+  arcs = [functools.partial(_of_degrees, link) for link in (LINKS[name] for name in own.links if name in ARCS)
+          if not link.is_defined(y) and link.is_defined(y * views.RADIANS)
+          and all(map(rule.allows_operator, link.operators))]
 
   def usable(found: list[Node], table: _Table) -> list[Node]:
     nodes = (tidy(substitute(substitute(node, table.inner), inner)) for node in found)

@@ -36,14 +36,21 @@ from symformer_jax.sources.relations import (
 def find_changes(
   x: np.ndarray, y: np.ndarray, slopes: np.ndarray, config: ReductionsConfig, rejected: Set[tuple] = frozenset()
 ) -> list[Change]:
-  """All that the slopes [N, D] of y [N] at x [N, D] allow within the tolerance, but for those that were rejected."""
+  """All that the slopes [N, D] of y [N] at x [N, D] allow within the tolerance, but for those that were rejected.
+
+  With an offset more functions come near: a logistic less a half is in proportion to a small argument. So such changes
+  (`shifted_changes`) are looked for where none without is sure.
+  """
   powers = _remaining(_powers(x, y, slopes, config), config, rejected)
   minimal = [frozenset((change.dropped, *([x.shape[1]] if change.divisor else []))) for change in powers]
   others = itertools.chain(
     _summands(x, y, slopes, config), _sums(x, slopes, config), _products_with_logarithms(x, slopes, config),
-    _scalings(x, y, slopes, minimal, config), _shifts(x, y, slopes, minimal, config),
-    shifted_changes.find(x, y, slopes, minimal, config))
-  return [*powers, *_remaining(others, config, rejected)]
+    _scalings(x, y, slopes, minimal, config), _shifts(x, y, slopes, minimal, config))
+  found = [*powers, *_remaining(others, config, rejected)]
+  if any(change.error <= config.sure for change in found):
+    return found
+  shifted = shifted_changes.find_shifted_changes(x, y, slopes, minimal, config)
+  return [*found, *_remaining(shifted, config, rejected)]
 
 
 def _remaining(changes: Iterable[Change], config: ReductionsConfig, rejected: Set[tuple]) -> list[Change]:
@@ -241,8 +248,6 @@ def _scalings(
         yield from _scaled(x, growths, chosen, weights, config)
 
 
-
-
 def _scaled(
   x: np.ndarray, growths: np.ndarray, chosen: Sequence[int], weights: np.ndarray, config: ReductionsConfig
 ) -> Iterator[Change]:
@@ -276,16 +281,9 @@ def _simplest_powers(growths: np.ndarray, powers: np.ndarray, config: Reductions
   return powers
 
 
-
-
-
-
-
-
 def _has_power(values: np.ndarray, exponent: float) -> bool:
   """Whether a function of the column is smooth in all rows."""
   return bool(np.all(values > 0) or exponent == 1 or (exponent in (0.0, -1.0) and np.all(values != 0)))
-
 
 
 def _power(values: np.ndarray, exponent: float) -> np.ndarray:

@@ -29,8 +29,6 @@ class Reduced(NamedTuple):
       subtracted, or the name of a link that it was a function by.
     error: of rows left out, the median, in spreads of the user's y, the largest on the way from the user's table;
       infinite where nobody has looked.
-    is_apart: whether it is a smaller table in other columns, in which y or its logarithm is a sum of functions of one
-      column each.
   """
 
   x: np.ndarray
@@ -38,7 +36,6 @@ class Reduced(NamedTuple):
   columns: tuple[Node, ...]
   steps: tuple[Node | Added | str, ...] = ()
   error: float = math.inf
-  is_apart: bool = False
 
   @property
   def is_usable(self) -> bool:
@@ -126,8 +123,13 @@ class Change(NamedTuple):
   shift: float = 0.0
 
   @property
-  def by(self) -> Node:
-    """What y is divided by."""
+  def has_number(self) -> bool:
+    """Whether a number in a column, or beside a factor, is known to some digits only."""
+    return not self.is_simple and bool(self.replaced or self.constant)
+
+  @property
+  def divided_by(self) -> Node:
+    """What y is divided by, in the table's columns."""
     if not self.shift:
       return to_node(self.divisor)
     [(column, exponent)] = self.divisor
@@ -136,7 +138,7 @@ class Change(NamedTuple):
   @property
   def complexity(self) -> int:
     """Nodes of what takes the place of columns and stands before the function."""
-    nodes = [node for node, _ in self.replaced.values()] + ([self.by] if self.divisor else [])
+    nodes = [node for node, _ in self.replaced.values()] + ([self.divided_by] if self.divisor else [])
     nodes += [] if self.summand is None else [self.summand]
     nodes += [number(self.constant)] if self.constant else []
     return sum(map(expression.complexity, nodes))
@@ -149,7 +151,7 @@ class Change(NamedTuple):
 
   def apply(self, table: Reduced, slopes: np.ndarray) -> tuple[Reduced, np.ndarray]:
     """The smaller table, and its slopes."""
-    by = expression.evaluate(self.by, table.x)
+    by = expression.evaluate(self.divided_by, table.x)
     x, steepness, columns = table.x.copy(), np.ones_like(table.x), list(table.columns)
     inner = dict(enumerate(table.columns))
     for column, (node, derivative) in self.replaced.items():
@@ -161,7 +163,7 @@ class Change(NamedTuple):
     if self.constant:
       steps.append(Added(number(self.constant)))
     if self.divisor:
-      steps.append(tidy(substitute(self.by, inner)))
+      steps.append(tidy(substitute(self.divided_by, inner)))
     if self.summand is not None:
       steps.append(Added(tidy(substitute(self.summand, inner))))
       y = y - expression.evaluate(self.summand, table.x)

@@ -17,13 +17,13 @@ from symformer_jax.engine.loop import Search, Turn
 from symformer_jax.engine.rows import Rows
 from symformer_jax.engine.source import Proposal, Question
 from symformer_jax.engine.task import Task
-from symformer_jax.language import expression, programs
+from symformer_jax.language import expression, programs, rewritings
 from symformer_jax.language.expression import Node
 from symformer_jax.language.gathering import gather
 from symformer_jax.results import EXACT
 from symformer_jax.sources import tried_changes
 from symformer_jax.sources.reduced_tables import Reduced
-from symformer_jax.sources.smaller_tables import find_reductions
+from symformer_jax.sources.smaller_tables import find_reductions, in_other_columns
 from symformer_jax.sources.smaller_tasks import OfOtherTables, smaller_task
 
 
@@ -34,12 +34,12 @@ class Smaller:
     search: of the smaller table.
     returned: its formulas that have been proposed.
     proposed: formulas in the user's columns, of this table and of others.
-    is_apart: see `Reduced`.
+    reduced: the table.
   """
 
   def __init__(self, reduced: Reduced, search: Search, rows: Rows, proposed: set[Node] | None = None):
     self.search = search
-    self._reduced, self._rows, self.is_apart = reduced, rows, reduced.is_apart
+    self.reduced, self._rows = reduced, rows
     self.returned: set[Node] = set()
     self.proposed = set() if proposed is None else proposed
     self.is_done = False
@@ -63,7 +63,7 @@ class Smaller:
 
   def _restore(self, form: Node) -> Node:
     """In the user's columns, as it is put together or with its powers gathered: the shorter."""
-    whole = self._reduced.restore(form)
+    whole = rewritings.to_opened_powers(self.reduced.restore(form))  # a column that is an exponent has a base above 0
     gathered = gather(whole, self._sign)
     values, others = (expression.evaluate(node, self._rows.x) for node in (whole, gathered))
     is_same = np.allclose(values, others, rtol=1e-6, atol=0, equal_nan=True)
@@ -91,10 +91,14 @@ class Reductions(OfOtherTables):
       with clock.measure("recombine"):
         tables = self._smaller(question.task)
       return Proposal(state=tables, is_last=not tables)
-    tables = question.state or ()
-    nodes = tuple(node for smaller in tables for asked in self._asked(smaller, turn)
-                  for node in self._ask(smaller, asked, clock))
-    return Proposal(state=tables, nodes=nodes, is_last=all(smaller.is_done for smaller in tables))
+    tables, some = question.state or (), self._schedule[:turn]
+    nodes = [node for smaller in tables for node in self._ask(smaller, some[-1], clock)]
+    if turn == min(self._limits.coordinates.num_turns_before, len(self._schedule)):
+      with clock.measure("recombine"):
+        others = self._in_other_columns(question.task, tables)
+      nodes += [node for smaller in others for asked in some for node in self._ask(smaller, asked, clock)]
+      tables = (*tables, *others)
+    return Proposal(state=tables, nodes=tuple(nodes), is_last=all(smaller.is_done for smaller in tables))
 
   def _smaller(self, task: Task) -> tuple[Smaller, ...]:
     rows = task.fit_rows.sample(self._limits.num_rows, seed=0)
@@ -116,8 +120,8 @@ class Reductions(OfOtherTables):
     with contextlib.suppress(np.linalg.LinAlgError):  # odd data: what they cost is theirs alone
       known = find_reductions(x, y, config)
     if any(table.error <= config.surely_known for table in known):
-      return [(table, self._sources_for(table)) for table in known]
-    found = {(frozenset(table.columns), table.steps): (table, self._sources_for(table)) for table in known}
+      return [(table, config.sources) for table in known]
+    found = {(frozenset(table.columns), table.steps): (table, config.sources) for table in known}
     with contextlib.suppress(np.linalg.LinAlgError):
       for table in tried_changes.find_smaller(x, y, config.tried):
         same = frozenset(table.columns), table.steps
@@ -126,14 +130,19 @@ class Reductions(OfOtherTables):
                                         config.tried.sources))
     return list(found.values())
 
-  def _asked(self, smaller: Smaller, turn: int) -> Sequence[Turn]:
-    """The turns of a table's sources that are taken in one of this source: of one in other columns none, then all."""
-    first = min(self._limits.coordinates.num_turns_before, len(self._schedule)) if smaller.is_apart else 0
-    return () if turn < first else self._schedule[:turn] if turn == first else (self._schedule[turn - 1],)
-
-  def _sources_for(self, table: Reduced) -> tuple[str, ...]:
-    config = self._limits
-    return config.coordinates.sources if table.is_apart else config.sources
+  def _in_other_columns(self, task: Task, tables: Sequence[Smaller]) -> tuple[Smaller, ...]:
+    """Of the first smaller table, if it is known and the user's has more columns: where that has not the first turn has
+    looked.
+    """
+    config, reduced = self._limits, None
+    num_columns = len(task.fit_rows.varying(task.columns))
+    if tables and len(tables[0].reduced.columns) < num_columns and tables[0].reduced.error <= config.surely_known:
+      reduced = in_other_columns(tables[0].reduced, config)
+    smaller = None if reduced is None else _task_of(task, reduced)
+    if reduced is None or smaller is None:
+      return ()
+    search = self._search_of(smaller, config.coordinates.sources)
+    return (Smaller(reduced, search, task.fit_rows, tables[0].proposed),)
 
   def _ask(self, smaller: Smaller, turn: Turn, clock: Clock) -> tuple[Node, ...]:
     if smaller.is_done or not smaller.search.takes_part(turn.source):

@@ -45,6 +45,7 @@ def robust_null_vector(rows: np.ndarray, num_reweightings: int) -> np.ndarray:
 
 
 def share_left(growths: np.ndarray, weights: np.ndarray) -> float:
+  """The median of what the growths [N, S] with these weights [S] sum to, as a share of the largest of a row."""
   parts = growths * weights
   return _median_share(parts.sum(axis=1), np.max(np.abs(parts), axis=1))
 
@@ -84,6 +85,23 @@ def simplest(value: float, left: Callable[[float], float], config: ReductionsCon
     if abs(simple - value) <= config.least_chance / denominator and left(simple) <= most:
       return simple
   return value
+
+
+def shortest(value: float, left: Callable[[float], float], config: ReductionsConfig) -> tuple[float, bool]:
+  """As `simplest`, of a number with a unit: one of few digits that leaves hardly more; and whether there is one."""
+  if not (math.isfinite(value) and value):
+    return value, False
+  most, place = config.snapped_worse * left(value), math.floor(math.log10(abs(value)))
+  for digits in range(1, config.most_digits + 1):
+    short = float(f"{value:.{digits}g}")
+    if abs(short - value) <= config.least_chance * 10.0 ** (place - digits + 1) and left(short) <= most:
+      return short, True
+  return value, False
+
+
+def is_of_size(base: np.ndarray, exponent: np.ndarray, most: float) -> bool:
+  """Whether powers [N] have logarithms, and these are no larger."""
+  return bool(np.all(base > 0)) and bool(np.max(np.abs(np.log(base) * exponent)) <= most)
 
 
 def is_simple(value: float, config: ReductionsConfig) -> bool:

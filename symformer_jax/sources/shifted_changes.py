@@ -17,14 +17,25 @@ from symformer_jax.engine.config import ReductionsConfig
 from symformer_jax.language.expression import Node, chain, number, power, variable
 from symformer_jax.language.tidy import tidy
 from symformer_jax.sources.reduced_tables import Change
-from symformer_jax.sources.relations import is_simple, may_divide, relation, share_left, simplest
+from symformer_jax.sources.relations import (
+  is_of_size,
+  is_simple,
+  may_divide,
+  relation,
+  share_left,
+  shortest,
+  simplest,
+)
 
 
-def find(
+def find_shifted_changes(
   x: np.ndarray, y: np.ndarray, slopes: np.ndarray, minimal: Sequence[frozenset[int]], config: ReductionsConfig
 ) -> Iterator[Change]:
-  """All that the slopes [N, D] of y [N] at x [N, D] allow; `minimal` as in `invariances`: columns of relations that are
-  known, to which others can be added at will.
+  """All that the slopes [N, D] of y [N] at x [N, D] allow.
+
+  Args:
+    minimal: columns (y as the one after the last) that need no such change: powers that are factors of y, and columns
+      that y does not depend on.
   """
   for column in range(x.shape[1]):
     if not any(known <= {column, x.shape[1]} for known in minimal):
@@ -34,7 +45,7 @@ def find(
     if not any(known <= {i, j, x.shape[1]} for known in minimal):
       yield from _products(x, slopes, i, j, config)
       yield from _exponents(x, slopes, i, j, config)
-      yield from _moved_together(x, slopes, i, j, config)
+      yield from _moved_together(x, y, slopes, i, j, config)
 
 
 def _powers_beside_constant(
@@ -44,20 +55,18 @@ def _powers_beside_constant(
   size = float(np.std(y))
   growths = np.column_stack([x[:, column] * slopes[:, column], -y, np.full(len(y), size)])
   weights = relation(growths, config)
-  if weights is None or not weights[0]:
+  if weights is None or not (weights[0] and weights[1]):
     return
 
   def left(p: float, constant: float) -> float:
     return share_left(growths, np.array([1.0, p, p * constant / size]))
 
-  p = float(weights[1] / weights[0])
-  constant = float(weights[2] / weights[0]) * size / p if p else 0.0
+  p, constant = float(weights[1] / weights[0]), float(weights[2] / weights[1]) * size
   p = simplest(p, functools.partial(left, constant=constant), config)
-  constant = simplest(constant, functools.partial(left, p), config)
+  constant, is_short = shortest(constant, functools.partial(left, p), config)
   error = left(p, constant)
   if error <= config.most_shifted and p and constant and may_divide(x[:, column], p):
-    yield Change(error, column, {}, ((column, p),), is_simple(p, config) and is_simple(constant, config),
-                 constant=constant)
+    yield Change(error, column, {}, ((column, p),), is_simple(p, config) and is_short, constant=constant)
 
 
 def _lines_through_a_point(
@@ -77,12 +86,11 @@ def _lines_through_a_point(
     return share_left(growths, np.array([1.0, shift / sizes[0], constant / sizes[1]]))
 
   shift, constant = float(weights[1] / weights[0]) * sizes[0], float(weights[2] / weights[0]) * sizes[1]
-  shift = simplest(shift, functools.partial(left, constant=constant), config)
-  constant = simplest(constant, functools.partial(left, shift), config)
+  shift, has_short_shift = shortest(shift, functools.partial(left, constant=constant), config)
+  constant, is_short = shortest(constant, functools.partial(left, shift), config)
   error = left(shift, constant)
   if error <= config.most_shifted and shift and constant and not np.min(a) <= shift <= np.max(a):
-    yield Change(error, column, {}, ((column, 1.0),), is_simple(shift, config) and is_simple(constant, config),
-                 constant=constant, shift=shift)
+    yield Change(error, column, {}, ((column, 1.0),), has_short_shift and is_short, constant=constant, shift=shift)
 
 
 def _products(x: np.ndarray, slopes: np.ndarray, i: int, j: int, config: ReductionsConfig) -> Iterator[Change]:
@@ -90,20 +98,19 @@ def _products(x: np.ndarray, slopes: np.ndarray, i: int, j: int, config: Reducti
   size = float(np.std(x[:, j]))
   growths = np.column_stack([x[:, i] * slopes[:, i], -x[:, j] * slopes[:, j], size * slopes[:, j]])
   weights = relation(growths, config)
-  if weights is None or not weights[0]:
+  if weights is None or not (weights[0] and weights[1]):
     return
 
-  def left(p: float, zero: float) -> float:
-    return share_left(growths, np.array([1.0, p, p * zero / size]))
+  def left(p: float, offset: float) -> float:
+    return share_left(growths, np.array([1.0, p, p * offset / size]))
 
-  p = float(weights[1] / weights[0])
-  zero = float(weights[2] / weights[0]) * size / p if p else 0.0
-  p = simplest(p, functools.partial(left, zero=zero), config)
-  zero = simplest(zero, functools.partial(left, p), config)
-  error = left(p, zero)
-  if error <= config.most_shifted and p and zero and may_divide(x[:, i], p):
-    node = tidy(chain("*", [power(variable(i), number(p)), Node("+", (variable(j), number(-zero)))]))
-    yield Change(error, i, {j: (node, x[:, i] ** p)}, is_simple=is_simple(p, config) and is_simple(zero, config))
+  p, offset = float(weights[1] / weights[0]), float(weights[2] / weights[1]) * size
+  p = simplest(p, functools.partial(left, offset=offset), config)
+  offset, is_short = shortest(offset, functools.partial(left, p), config)
+  error = left(p, offset)
+  if error <= config.most_shifted and p and offset and may_divide(x[:, i], p):
+    node = tidy(chain("*", [power(variable(i), number(p)), Node("+", (variable(j), number(-offset)))]))
+    yield Change(error, i, {j: (node, x[:, i] ** p)}, is_simple=is_simple(p, config) and is_short)
 
 
 def _exponents(x: np.ndarray, slopes: np.ndarray, i: int, j: int, config: ReductionsConfig) -> Iterator[Change]:
@@ -125,33 +132,34 @@ def _exponents(x: np.ndarray, slopes: np.ndarray, i: int, j: int, config: Reduct
 
   p, base = float(weights[1] / weights[0]), math.exp(min(max(float(weights[2] / weights[1]), -300.0), 300.0))
   p = simplest(p, functools.partial(left, base=base), config)
-  base = simplest(base, functools.partial(left, p), config)
-  error, exponent = left(p, base), np.log(a / base) * np.sign(b) * np.abs(b) ** p
-  if error <= config.most_shifted and p and may_divide(b, p) and np.max(np.abs(exponent)) <= config.largest_exponent:
+  base, is_short = shortest(base, functools.partial(left, p), config)
+  error = left(p, base)
+  if error <= config.most_shifted and p and may_divide(b, p) and is_of_size(a / base, b**p, config.largest_exponent):
     inner = tidy(Node("*", (variable(i), number(1 / base)))) if base != 1 else variable(i)
     values = (a / base) ** (b**p)
-    node = Node("pow", (inner, power(variable(j), number(p))))
-    yield Change(error, j, {i: (tidy(node), values * b**p / a)},
-                 is_simple=is_simple(p, config) and is_simple(base, config))
+    node = tidy(Node("pow", (inner, power(variable(j), number(p)))))
+    yield Change(error, j, {i: (node, values * b**p / a)}, is_simple=is_simple(p, config) and is_short)
 
 
-def _moved_together(x: np.ndarray, slopes: np.ndarray, i: int, j: int, config: ReductionsConfig) -> Iterator[Change]:
+def _moved_together(
+  x: np.ndarray, y: np.ndarray, slopes: np.ndarray, i: int, j: int, config: ReductionsConfig
+) -> Iterator[Change]:
   """c*a beside a function of b - k*a: dy/da + k*dy/db = c."""
-  sizes = np.std(x[:, [i, j]], axis=0)
-  growths = np.column_stack([slopes[:, i], slopes[:, j] * sizes[1] / sizes[0], -np.ones(len(x))])
+  sizes, size = np.std(x[:, [i, j]], axis=0), float(np.std(y))
+  growths = np.column_stack([sizes[0] * slopes[:, i], sizes[1] * slopes[:, j], np.full(len(x), -size)])
   weights = relation(growths, config)
   if weights is None or not weights[0]:
     return
-  ratio = float(sizes[0] / sizes[1])
+  ratio, unit = float(sizes[0] / sizes[1]), size / float(sizes[0])
 
   def left(shift: float, term: float) -> float:
-    return share_left(growths, np.array([1.0, shift * ratio, term]))
+    return share_left(growths, np.array([1.0, shift * ratio, term / unit]))
 
-  shift, term = float(weights[1] / weights[0]) / ratio, float(weights[2] / weights[0])
-  shift = simplest(shift, functools.partial(left, term=term), config)
-  term = simplest(term, functools.partial(left, shift), config)
+  shift, term = float(weights[1] / weights[0]) / ratio, float(weights[2] / weights[0]) * unit
+  shift, has_short_shift = shortest(shift, functools.partial(left, term=term), config)
+  term, is_short = shortest(term, functools.partial(left, shift), config)
   error = left(shift, term)
   if error <= config.most_shifted and shift and term:
     node = tidy(Node("+", (variable(j), Node("*", (variable(i), number(-shift))))))
-    yield Change(error, i, {j: (node, np.ones(len(x)))}, is_simple=is_simple(shift, config) and is_simple(term, config),
+    yield Change(error, i, {j: (node, np.ones(len(x)))}, is_simple=has_short_shift and is_short,
                  summand=tidy(Node("*", (variable(i), number(term)))))

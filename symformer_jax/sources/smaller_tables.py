@@ -5,6 +5,7 @@ smaller table as well as before.
 """
 
 from collections.abc import Set
+import contextlib
 import itertools
 import math
 
@@ -27,8 +28,9 @@ _EXACT = 1e-13
 def find_reductions(x: np.ndarray, y: np.ndarray, config: ReductionsConfig) -> list[Reduced]:
   """Tables of fewer columns that changes lead to, one after the other: by changes whose numbers are simple; then also
   by others, whose numbers are known to a few digits. The first, or the table itself, with logarithms of columns where
-  these make it a polynomial; where two columns are left also the table with a function of both for one of them, if that
-  makes it a sum or a product of functions of one column each (`coordinates`). Empty where there are none.
+  these make it a polynomial; of two columns of which no change makes one also the table with a function of both for one
+  of them where that makes it a sum or a product of functions of one column each (`coordinates`). Empty where there are
+  none.
 
   Args:
     x: [N, D], y [N]: finite, no column nor y the same in all rows.
@@ -40,9 +42,18 @@ def find_reductions(x: np.ndarray, y: np.ndarray, config: ReductionsConfig) -> l
   first = found[0] if found else reduced_tables.whole(x, y)
   logarithms = find_logarithms(first, config)
   others = [first.with_logarithms(logarithms)] if logarithms else []
-  is_asked = len(first.columns) == 2
-  joined = find_coordinates(first.x, first.y, config.coordinates, config.surrogate) if is_asked else None
-  return [*found, *others, *([first.with_column(*joined)._replace(is_apart=bool(found))] if joined else [])]
+  joined = in_other_columns(first, config) if not found else None
+  return [*found, *others, *([joined] if joined else [])]
+
+
+def in_other_columns(table: Reduced, config: ReductionsConfig) -> Reduced | None:
+  """A table of two columns, a function of both in the place of one (`coordinates`); None where there is none."""
+  if len(table.columns) != 2:
+    return None
+  joined = None
+  with contextlib.suppress(np.linalg.LinAlgError):  # odd data cost what else has been found nothing
+    joined = find_coordinates(table.x, table.y, config.coordinates, config.surrogate)
+  return table.with_column(*joined) if joined else None
 
 
 class _Way:
@@ -106,7 +117,7 @@ class _Way:
         smaller, changes, link = _behind_link(self.table, self._surrogate.slopes, rejected, config)
       if not changes:
         break
-      if self._stands(smaller, is_inexact=all(change.replaced and not change.is_simple for change in changes)):
+      if self._stands(smaller, is_inexact=all(change.has_number for change in changes)):
         rejected, is_careful = set(), False
       elif len(changes) > 1:
         is_careful = True  # one by one

@@ -9,13 +9,14 @@ from typing import Protocol
 import jax
 import numpy as np
 
-from symformer_jax.engine import loop
+from symformer_jax.engine import faults, loop
 from symformer_jax.engine.clock import Clock
 from symformer_jax.engine.loop import Search, Turn
 from symformer_jax.engine.options import SearchOptions
 from symformer_jax.engine.rows import LARGEST, SMALLEST, Rows
 from symformer_jax.engine.source import Proposal, Question, Source
 from symformer_jax.engine.task import Task, default_names
+from symformer_jax.errors import SymFormerError
 from symformer_jax.language.rules import Rule
 from symformer_jax.sources import pair_sums
 
@@ -63,6 +64,7 @@ class OfOtherTables(abc.ABC):
 
   options: SearchOptions
   sources: tuple[Source, ...]
+  name: str = ""
 
   @property
   @abc.abstractmethod
@@ -90,7 +92,17 @@ class OfOtherTables(abc.ABC):
     return None
 
   def propose(self, questions: Sequence[Question], *, turn: int, num: int, clock: Clock) -> list[Proposal]:
-    return [self._propose(question, turn, clock) for question in questions]
+    return [self._or_nothing(question, turn, clock) for question in questions]
+
+  def _or_nothing(self, question: Question, turn: int, clock: Clock) -> Proposal:
+    """What is kept from turn to turn is changed on the way, so that a data set is asked once: see `loop.take_turn`."""
+    try:
+      return self._propose(question, turn, clock)
+    except SymFormerError:
+      raise
+    except faults.FAULTS as error:
+      faults.tell(self.name, error)
+      return Proposal(state=question.state)
 
   @property
   def _inner_options(self) -> SearchOptions:

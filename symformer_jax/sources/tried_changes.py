@@ -56,11 +56,12 @@ def find_smaller(x: np.ndarray, y: np.ndarray, config: TriedChangesConfig) -> li
     return []
   while len(at.table.columns) > 1:
     tries = [(change, _known(smaller, x, y, config)) for change, smaller in _likely(at, config)]
+    tries = [(change, known) for change, known in tries if known.error <= config.most_worse * at.error]
     # A number that is fitted to the rows makes any change a little better.
-    errors = [known.error * (config.with_number if _has_number(change) else 1.0) for change, known in tries]
+    errors = [known.error * (config.with_number if change.has_number else 1.0) for change, known in tries]
     most = config.alike * min(errors, default=np.inf)
     standing = [(change.complexity, error, known) for (change, known), error in zip(tries, errors, strict=True)
-                if error <= most and known.error <= config.most_worse * at.error]
+                if error <= most]
     if not standing:
       break
     at = min(standing, key=lambda each: each[:2])[2]
@@ -83,14 +84,9 @@ def _likely(known: _Known, config: TriedChangesConfig) -> list[tuple[Change, Red
   found: list[tuple[Change, Reduced]] = []
   for has_number, num in ((False, config.num_tried), (True, config.num_tried_with_number)):
     tables = ((change, change.apply(known.table, known.slopes)[0]) for change in changes
-              if _has_number(change) == has_number)
+              if change.has_number == has_number)
     found += itertools.islice((pair for pair in tables if pair[1].is_usable), num)
   return found
-
-
-def _has_number(change: Change) -> bool:
-  """Whether a number in a column, or beside a factor, was fitted to the rows."""
-  return not change.is_simple and bool(change.replaced or change.constant)
 
 
 def _changes(known: _Known, config: TriedChangesConfig) -> Iterator[Change]:
@@ -111,7 +107,7 @@ def _of_one(known: _Known, column: int, config: TriedChangesConfig) -> Iterator[
   """The column left out, taken away from y as a term, or as a power that is a factor."""
   x, y, slopes = known.table.x[:, column], known.table.y, known.slopes[:, column]
   reach = np.std(x) * slopes
-  spread = np.sqrt(np.average((y - np.average(y, weights=known.scale**2)) ** 2, weights=known.scale**2))
+  spread = _spread(known)
   yield Change(_size(reach, known) / max(_size(np.full(len(y), spread), known), _TINY), column, {})
   slope = float(np.average(slopes, weights=known.scale**2))
   if abs(slope) * np.std(x) > config.least_term * spread:
@@ -171,8 +167,11 @@ def _shifted(known: _Known, pair: Sequence[int], config: TriedChangesConfig) -> 
         node = tidy(Node("pow", (Node("*", (variable(i), number(1 / base))), power(variable(j), number(p)))))
         yield Change(_contradicted(b * of_b, p * np.log(a / base) * a * of_a, known), j,
                      {i: (node, np.exp(exponent) * b**p / a)}, is_simple=False)
+  spread = _spread(known)
   for sign in (1.0, -1.0):
     term = float(np.average(of_a + sign * of_b, weights=known.scale**2))
+    if not abs(term) * np.std(a) > config.least_term * spread:
+      continue
     node = tidy(Node("+", (variable(j), Node("*", (variable(i), number(-sign))))))
     yield Change(_contradicted(of_a, term - sign * of_b, known), i, {j: (node, np.ones(len(a)))}, is_simple=False,
                  summand=tidy(Node("*", (variable(i), number(term)))))
@@ -204,6 +203,12 @@ def _scalings(known: _Known, chosen: Sequence[int], config: TriedChangesConfig) 
       node = tidy(chain("*", [variable(column), power(variable(over), number(-p))]))
       replaced[column] = (node, x[:, over] ** -p)
   yield Change(left, over, replaced, ((over, float(simple[-1])),) if simple[-1] else ())
+
+
+def _spread(known: _Known) -> float:
+  """Of the table's y, its rows counted by what an error of it makes of the user's."""
+  y, weights = known.table.y, known.scale**2
+  return float(np.sqrt(np.average((y - np.average(y, weights=weights)) ** 2, weights=weights)))
 
 
 def _size(values: np.ndarray, known: _Known) -> float:

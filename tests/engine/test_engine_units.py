@@ -16,7 +16,7 @@ from symformer_jax.engine.pool import Candidate, Pool
 from symformer_jax.engine.rows import LARGEST, SMALLEST, Rows, check_dataset, with_weights
 from symformer_jax.engine.source import Proposal
 from symformer_jax.engine.task import make_task
-from symformer_jax.errors import InputError
+from symformer_jax.errors import InputError, ModelError
 from symformer_jax.language import expression, parser
 
 
@@ -630,6 +630,18 @@ class Broken(Maker):
     return super().propose(questions, turn=turn, num=num, clock=clock)
 
 
+@dataclasses.dataclass(frozen=True)
+class BrokenBy(Maker):
+  """Fails at one data set."""
+
+  task: object = None
+
+  def propose(self, questions, *, turn, num, clock):
+    if any(question.task is self.task for question in questions):
+      raise IndexError("empty")
+    return super().propose(questions, turn=turn, num=num, clock=clock)
+
+
 @pytest.mark.parametrize(("error", "said"), [
   (np.linalg.LinAlgError("singular"), "singular"), (ValueError("attempt to get argmin"), "attempt to get argmin"),
   (ZeroDivisionError(), "ZeroDivisionError")])
@@ -642,16 +654,27 @@ def test_a_source_that_odd_data_break_is_left_out_of_a_turn(error, said):
 
 def test_data_that_break_a_source_cost_no_other_data_set_its_turn():
   searches = {number: search_of(["first"]) for number in (1, 2, 3)}
-  searches[2].states["first"] = "odd"
-  turn = loop.Turn(Broken("first", error=IndexError("empty"), broken_by=("odd",)), 0, 1)
+  fails_at = searches[2].task
+  turn = loop.Turn(BrokenBy("first", task=fails_at), 0, 1)
   with pytest.warns(RuntimeWarning, match="'first' is left out of a turn: empty"):
     made = loop.take_turn(turn, list(searches.values()), SearchOptions(), clock.Clock())
   assert [len(proposal.candidates) for proposal, _ in made] == [1, 0, 1]
 
 
-def test_what_the_user_gave_that_cannot_be_used_is_told_by_a_source():
-  with pytest.raises(InputError, match="no such model"):
-    told(searches_of(("first",)), [Broken("first", error=InputError("no such model"))])
+@pytest.mark.parametrize("error", [
+  InputError("no such thing"), ModelError("no such thing"), MemoryError("no such thing"), TypeError("no such thing")])
+def test_what_no_data_are_to_blame_for_is_raised(error):
+  with pytest.raises(type(error), match="no such thing"):
+    told(searches_of(("first",)), [Broken("first", error=error)])
+
+
+def test_a_source_that_keeps_something_is_asked_once():
+  searches = {number: search_of(["first"]) for number in (1, 2)}
+  searches[1].states["first"], searches[2].states["first"] = "kept", "odd"
+  turn = loop.Turn(Broken("first", error=IndexError("empty"), broken_by=("odd",)), 0, 1)
+  with pytest.warns(RuntimeWarning, match="'first' is left out of a turn: empty"):
+    made = loop.take_turn(turn, list(searches.values()), SearchOptions(), clock.Clock())
+  assert [(proposal.state, proposal.candidates) for proposal, _ in made] == [("kept", ()), ("odd", ())]
 
 
 def test_the_length_that_the_watch_sees_names_each_column():

@@ -113,7 +113,7 @@ def test_a_smaller_table_that_predicts_rows_to_some_digits_stands(typical, large
 def test_three_changes_are_rejected_before_the_way_ends(monkeypatch):
   asked = []
   monkeypatch.setattr(smaller_tables, "_follow", lambda *given: asked.append(given[2]) or (
-    None, [SimpleNamespace(key=(len(asked),), replaced={})]))
+    None, [SimpleNamespace(key=(len(asked),), has_number=False)]))
   way = SimpleNamespace(_config=CONFIG, table=SimpleNamespace(columns=(0, 1, 2)), _is_known=True, _num_shown=3,
                         _surrogate=SimpleNamespace(slopes=None), _stands=lambda smaller, is_inexact: False)
   assert smaller_tables._Way.go_on(way, True) is False

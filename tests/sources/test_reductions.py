@@ -139,7 +139,7 @@ def test_excluded_columns_and_rules_hold():
   [first] = source.propose([Question(task, Pool(task.variance, 200), None)], turn=0, num=1, clock=Clock())
   assert not first.is_last
   parts = [part.node if isinstance(part, reduced_tables.Added) else part for smaller in first.state
-           for part in (*smaller._reduced.columns, *smaller._reduced.steps) if not isinstance(part, str)]
+           for part in (*smaller.reduced.columns, *smaller.reduced.steps) if not isinstance(part, str)]
   used = {node.value for part in parts for node in expression.walk(part) if node.token == expression.VARIABLE}
   assert used == {0, 2, 3}
   assert all(smaller.search.task.rule.tokens == task.rule.tokens for smaller in first.state)

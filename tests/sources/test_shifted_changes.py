@@ -16,7 +16,7 @@ def changes_of(text, x, minimal=(), **config):
   node = parser.parse(text, NAMES[: x.shape[1]])
   y = expression.evaluate(node, x)
   some = CONFIG.__class__(**config) if config else CONFIG
-  return list(shifted_changes.find(x, y, slopes_of(node, x), list(minimal), some)), y
+  return list(shifted_changes.find_shifted_changes(x, y, slopes_of(node, x), list(minimal), some)), y
 
 
 def shown(change):
@@ -98,9 +98,9 @@ def test_a_term_beside_a_function_of_a_difference(text, kept, summand, rest, x):
 def test_what_needs_no_offset_has_none(text, x):
   """Those that `invariances` knows, and functions that have no such change."""
   found, _ = changes_of(text, x)
-  assert not [c for c in found if (c.constant or c.summand is not None) and c.error < 1e-4]
+  assert not [c for c in found if c.constant or c.summand is not None]
   assert not [c for c in found if any("+" in {part.token for part in expression.walk(node)}
-                                      for node, _ in c.replaced.values()) and not c.summand]
+                                      for node, _ in c.replaced.values())]
 
 
 def test_columns_of_relations_that_are_known_are_not_asked(x):
@@ -119,5 +119,32 @@ def test_columns_below_0_are_no_bases(x):
   assert [has_powers(changes_of("1/(1 + abs(x)**y)", each)[0]) for each in (x[:, :2], below)] == [True, False]
 
 
+@pytest.mark.parametrize("scale", [1e-12, 1e9])
+@pytest.mark.parametrize("text", [
+  "exp(-x*(y - 0.3))", "1/(1 + (x/9.2)**y)", "5 + x*sin(y)", "x + exp(-(y - x)**2)", "20 + (x - 20)*exp(-y)"])
+def test_the_unit_of_y_does_not_matter(text, scale, x):
+  def found(k):
+    node = parser.parse(text, NAMES[:2])
+    slopes = k * slopes_of(node, x[:, :2])
+    y = k * expression.evaluate(node, x)
+    return [c for c in shifted_changes.find_shifted_changes(x[:, :2], y, slopes, [], CONFIG) if c.error < 1e-6]
+
+  as_is, scaled = found(1.0), found(scale)
+  assert as_is and [(c.dropped, tuple(c.replaced)) for c in as_is] == [(c.dropped, tuple(c.replaced)) for c in scaled]
+  for one, other in zip(as_is, scaled, strict=True):
+    assert other.constant == pytest.approx(scale * one.constant) and other.shift == pytest.approx(one.shift)
+
+
+@pytest.mark.parametrize("unit", [1e-6, 1.0, 1e5])
+def test_numbers_of_few_digits_are_exact_whatever_their_unit(unit, x):
+  def constant_of(number):
+    found, _ = changes_of(f"{number!r} + {unit!r}*x*sin(y)", x[:, :2])
+    return next((c.constant, c.is_simple) for c in found if c.constant and not c.shift)
+
+  assert constant_of(1.25 * unit) == (pytest.approx(1.25 * unit, rel=1e-15), True)
+  value, is_simple = constant_of(1.2345678912 * unit)
+  assert not is_simple and value == pytest.approx(1.2345678912 * unit, rel=1e-6)
+
+
 def test_rough_slopes_tell_nothing(rng, x):
-  assert not list(shifted_changes.find(x, rng.normal(size=80), rng.normal(size=(80, 3)), [], CONFIG))
+  assert not list(shifted_changes.find_shifted_changes(x, rng.normal(size=80), rng.normal(size=(80, 3)), [], CONFIG))

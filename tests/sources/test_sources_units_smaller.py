@@ -106,7 +106,7 @@ def test_what_meets_the_data_exactly_is_told_once_where_that_has_ended_the_searc
 
 def test_powers_are_gathered_where_that_is_shorter_and_the_same(x, monkeypatch):
   smaller = smaller_of(Search(), x, ("x*y", "y**0.5*x**-1"))
-  plain = smaller._reduced.restore(parse("x*y"))
+  plain = smaller.reduced.restore(parse("x*y"))
   assert expression.complexity(smaller._restore(parse("x*y"))) < expression.complexity(plain)
   for gathered, expected in (("2*x", "x*y"), ("x + y - y", "x*y"), ("x*y", "x*y")):
     monkeypatch.setattr(reductions, "gather", lambda whole, sign, text=gathered: parse(text))
@@ -165,7 +165,8 @@ def test_tables_have_rows_and_columns_enough_and_not_too_many(x):
 
 def test_turns_end_where_there_are_no_tables_or_all_are_done(x, monkeypatch):
   source, task = source_with(Other("one", (1,)), Other("two", (1, 1))), task_of(x, x[:, 0])
-  tables = (SimpleNamespace(is_done=True, is_apart=False), SimpleNamespace(is_done=False, is_apart=False))
+  reduced = SimpleNamespace(columns=(0, 1), error=math.inf)
+  tables = tuple(SimpleNamespace(is_done=is_done, reduced=reduced) for is_done in (True, False))
   monkeypatch.setattr(Reductions, "_smaller", lambda self, task: tables)
   asked = []
   monkeypatch.setattr(Reductions, "_ask", lambda self, smaller, turn, clock: (
@@ -216,7 +217,7 @@ def test_tables_are_looked_for_in_some_rows_and_searched_by_sources_that_can(x, 
   np.testing.assert_array_equal(shown, rows.x[:, [0, 2]])
   np.testing.assert_array_equal(y, rows.y)
   [smaller] = found
-  assert smaller._reduced.columns == (parse("x*z"),) and [s.name for s in smaller.search.sources] == ["library"]
+  assert smaller.reduced.columns == (parse("x*z"),) and [s.name for s in smaller.search.sources] == ["library"]
   assert smaller.search.states == {"library": "begun"}
   np.testing.assert_allclose(smaller.search.task.rows.x[:, 0], task.fit_rows.x[:, 0] * task.fit_rows.x[:, 2])
   assert smaller._rows is task.fit_rows
@@ -245,7 +246,7 @@ def test_where_slopes_are_not_sure_changes_are_tried_and_other_sources_asked(x, 
   told, tried = (Reduced(x[:, :1], x[:, 0], (parse(text),)) for text in ("x*z", "x/z"))
   def asked_of(error):
     found, _ = tables_of(monkeypatch, task, source, [told._replace(error=error)], [tried])
-    return [(smaller._reduced.columns[0], [s.name for s in smaller.search.sources]) for smaller in found]
+    return [(smaller.reduced.columns[0], [s.name for s in smaller.search.sources]) for smaller in found]
 
   exact, noisy = ["enumeration", "library"], ["pairs", "library"]
   assert asked_of(4.1e-3) == [(parse("x*z"), exact), (parse("x/z"), noisy)]
@@ -313,14 +314,31 @@ def test_keys_of_the_inner_search_are_the_users_seed(x, monkeypatch):
   assert jax.random.key_data(keys[0]).tolist() == jax.random.key_data(jax.random.key(7)).tolist()
 
 
-@pytest.mark.parametrize(("turn", "is_apart", "num"), [
-  (2, False, 1), (2, True, 0), (3, True, 3), (4, True, 1), (9, True, 1)])
-def test_a_table_in_other_columns_is_asked_later_and_then_all_at_once(turn, is_apart, num):
+def known_table(x, error=1e-4):
+  """x**y*z as a table of x**y and z, of three columns."""
+  columns = (parse("x**y"), parse("z"))
+  at = np.stack([expression.evaluate(node, x) for node in columns], axis=1)
+  return Reduced(at, at[:, 0] * at[:, 1], columns, (), error)
+
+
+@pytest.mark.parametrize(("error", "num_columns", "is_asked"), [(1e-4, 3, True), (1e-4, 2, False), (0.1, 3, False)])
+def test_a_known_smaller_table_is_asked_in_other_columns_after_some_turns(error, num_columns, is_asked, monkeypatch):
+  x = np.random.default_rng(0).uniform(1, 2, (80, 3))
+  task = make_task((x[:, :num_columns], x[:, 0] ** x[:, 1]), None, SearchOptions())
   config = dataclasses.replace(DEFAULT.reductions, coordinates=dataclasses.replace(
     DEFAULT.reductions.coordinates, num_turns_before=3))
-  options = SearchOptions(config=dataclasses.replace(DEFAULT, reductions=config))
-  source = registry.SOURCES["reductions"](testing.FixedProposer(["x0"]), options)
-  asked = source._asked(SimpleNamespace(is_apart=is_apart), turn)
-  assert len(asked) == num and (not num or asked[-1] == source._schedule[turn - 1])
-  assert source._sources_for(SimpleNamespace(is_apart=True)) == ("closed_forms", "separable")
-  assert source._sources_for(SimpleNamespace(is_apart=False)) == config.sources
+  source = registry.SOURCES["reductions"](
+    testing.FixedProposer(["x0"]), SearchOptions(config=dataclasses.replace(DEFAULT, reductions=config)))
+  table, asked = known_table(x, error), []
+  monkeypatch.setattr(reductions, "in_other_columns", lambda reduced, config: table)
+  monkeypatch.setattr(Reductions, "_ask", lambda self, smaller, turn, clock: asked.append(smaller) or ())
+  first = Smaller(table, None, task.fit_rows)
+  tables = (first,)
+  for turn in (1, 2, 3, 4):
+    [proposal] = source.propose([Question(task, None, tables)], turn=turn, num=1, clock=Clock())
+    tables = proposal.state
+  assert len(tables) == 1 + is_asked and asked.count(first) == 4
+  if is_asked:
+    other = tables[1]
+    assert asked.count(other) == 4 and other.proposed is first.proposed
+    assert {each.name for each in other.search.sources} == {"closed_forms", "separable"}

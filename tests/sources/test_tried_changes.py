@@ -62,7 +62,7 @@ def test_changes_with_a_number_are_tried_beside_plain_ones(rng):
   slopes = np.column_stack([(x[:, 1] - 0.4) * np.cos(x[:, 0]), x[:, 0]])
   for num in (1, 3):
     config = dataclasses.replace(CONFIG, num_tried=2, num_tried_with_number=num)
-    has_number = [tried_changes._has_number(change)
+    has_number = [change.has_number
                   for change, _ in tried_changes._likely(known(x, x[:, 0] * x[:, 1], slopes), config)]
     assert has_number == [False] * 2 + [True] * num
 
@@ -134,6 +134,8 @@ def test_slopes_of_nothing_tell_of_nothing(rng):
   for slopes in (np.zeros((40, 3)), np.full((40, 3), np.nan)):
     for change in tried_changes._changes(known(x, x[:, 0], slopes), CONFIG):
       assert not change.error < 1 or not (change.replaced or change.divisor)
+    assert all(change.has_number or not change.replaced for change, _ in tried_changes._likely(
+      known(x, x[:, 0], slopes), CONFIG))
   assert not any(change.error < 1 and change.replaced
                  for change in tried_changes._changes(known(x, np.zeros(40), slopes), CONFIG))
 

@@ -132,7 +132,7 @@ class TriedChangesConfig:
   surrogate: SurrogateConfig = SurrogateConfig(num_steps=20, start_sizes=(3.0, 1.0, 0.03))
 
   def __post_init__(self) -> None:
-    check_counts(self, "num_rows", "num_tried", "num_tried_with_number", "max_scaled")
+    check_counts(self, "num_rows", "num_tried", "max_scaled")
     check_names("sources", self.sources, OF_OTHER_TABLES)
 
 
@@ -197,6 +197,8 @@ class ReductionsConfig:
   power_denominators: tuple[int, ...] = (1, 2, 3, 4, 6)
   snapped_worse: float = 3.0
   least_chance: float = 0.1
+  # Digits at most of a number with a unit that is taken for exact: 273.15 has five, and chance is near with more.
+  most_digits: int = 5
   # Share above which a change with an offset, a base or a constant in it is none: with such a number more functions
   # come near. The largest logarithm of a power whose exponent is a column: what is larger is no column to search.
   most_shifted: float = 1e-3
