@@ -39,7 +39,7 @@ def find_changes(
   """All that the slopes [N, D] of y [N] at x [N, D] allow within the tolerance, but for those that were rejected.
 
   With an offset more functions come near: a logistic less a half is in proportion to a small argument. So such changes
-  (`shifted_changes`) are looked for where none without is sure.
+  (`shifted_changes`) are looked for where none without is likely.
   """
   powers = _remaining(_powers(x, y, slopes, config), config, rejected)
   minimal = [frozenset((change.dropped, *([x.shape[1]] if change.divisor else []))) for change in powers]
@@ -47,7 +47,7 @@ def find_changes(
     _summands(x, y, slopes, config), _sums(x, slopes, config), _products_with_logarithms(x, slopes, config),
     _scalings(x, y, slopes, minimal, config), _shifts(x, y, slopes, minimal, config))
   found = [*powers, *_remaining(others, config, rejected)]
-  if any(change.error <= config.sure for change in found):
+  if any(change.error <= config.likely for change in found):
     return found
   shifted = shifted_changes.find_shifted_changes(x, y, slopes, minimal, config)
   return [*found, *_remaining(shifted, config, rejected)]

@@ -97,7 +97,7 @@ class Reductions(OfOtherTables):
       with clock.measure("recombine"):
         others = self._in_other_columns(question.task, tables)
       nodes += [node for smaller in others for asked in some for node in self._ask(smaller, asked, clock)]
-      tables = (*tables, *others)
+      tables = (*tables, *others) if others else tables
     return Proposal(state=tables, nodes=tuple(nodes), is_last=all(smaller.is_done for smaller in tables))
 
   def _smaller(self, task: Task) -> tuple[Smaller, ...]:
