@@ -18,7 +18,7 @@ from symformer_jax.language.expression import Node, chain, number, power, variab
 from symformer_jax.language.tidy import tidy
 from symformer_jax.sources import gaussian_process, reduced_tables
 from symformer_jax.sources.reduced_tables import Change, Reduced
-from symformer_jax.sources.relations import may_divide
+from symformer_jax.sources.relations import is_of_size, may_divide
 
 # Sizes are no smaller where they divide.
 _TINY = float(np.finfo(np.float64).tiny)
@@ -162,11 +162,10 @@ def _shifted(known: _Known, pair: Sequence[int], config: TriedChangesConfig) -> 
       yield Change(_contradicted(a * of_a, p * (b - zero) * of_b, known), i, {j: (node, a**p)}, is_simple=False)
     if np.all(a > 0) and may_divide(b, p):
       base = math.exp(min(max(-_ratio(b * of_b - p * np.log(a) * a * of_a, p * a * of_a, known), -300.0), 300.0))
-      exponent = np.log(a / base) * b**p
-      if np.max(np.abs(exponent)) <= config.largest_exponent:
+      if is_of_size(a / base, b**p, config.largest_exponent):
         node = tidy(Node("pow", (Node("*", (variable(i), number(1 / base))), power(variable(j), number(p)))))
         yield Change(_contradicted(b * of_b, p * np.log(a / base) * a * of_a, known), j,
-                     {i: (node, np.exp(exponent) * b**p / a)}, is_simple=False)
+                     {i: (node, (a / base) ** (b**p) * b**p / a)}, is_simple=False)
   spread = _spread(known)
   for sign in (1.0, -1.0):
     term = float(np.average(of_a + sign * of_b, weights=known.scale**2))
