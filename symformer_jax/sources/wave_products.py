@@ -46,7 +46,8 @@ def waves_of_products(rows: Rows, columns: Sequence[int], rule: Rule, config: Wa
     if product is None:
       continue
     monomial = tuple((column, exponent) for column, exponent in zip(columns, product, strict=True) if exponent)
-    values = Values(rows.x)([monomial])[:, 0]
+    with np.errstate(all="ignore"):  # what is out of range is no product
+      values = Values(rows.x)([monomial])[:, 0]
     if len(monomial) > 1 and np.all(np.isfinite(values) & (values != 0)):
       yield _formula(wave, monomial, values)
 

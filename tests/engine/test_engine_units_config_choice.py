@@ -104,11 +104,11 @@ def contest_of(texts, shares, monkeypatch, *, oddities=0):
 
 
 def test_lines_are_compared_on_a_thousand_rows_in_five_folds_and_priced(monkeypatch):
-  contest, asked = contest_of(["x", "sin(x)"], [0.5, 0.25], monkeypatch, oddities=2)
+  contest, asked = contest_of(["x", "sin(x)"], [0.5, 0.1], monkeypatch, oddities=2)
   assert asked[0] == (1024, 5) and asked[1:] == [1000, 1000]
   np.testing.assert_allclose(contest._prices, [1 + 2 * 14, 2 + 2 * 14])
   contest._oddities, contest._prices = [0, 1], [0.0, 0.0]
-  assert contest.gain(1, 0) == pytest.approx(1000 * (math.log(2) - math.log(1.5)), rel=1e-6)
+  assert contest.gain(1, 0) == pytest.approx(1000 * (math.log(5) - math.log(2)), rel=1e-6)
 
 
 def test_when_a_formula_is_preferred_to_a_mean(monkeypatch):

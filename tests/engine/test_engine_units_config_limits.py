@@ -408,7 +408,7 @@ def test_what_may_be_spent_on_fractions(work, num_tables, num_looks, monkeypatch
     budget.num_eliminations -= 1
     return []
 
-  tables = (asked.append(i) or SimpleNamespace(work=work, is_usable=not work, view=None) for i in range(99))
+  tables = (asked.append(i) or SimpleNamespace(work=work, is_usable=not work, view=()) for i in range(99))
   monkeypatch.setattr(exact_fractions, "_tables", lambda *given: tables)
   monkeypatch.setattr(exact_fractions, "_of_link", of_link)
   rows = task_of(1).fit_rows

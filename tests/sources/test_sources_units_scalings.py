@@ -9,7 +9,7 @@ from slope_relations import CONFIG, NAMES, SHOWN, slopes_of, with_config
 
 from symformer_jax.language import expression, parser
 from symformer_jax.language.expression import variable
-from symformer_jax.sources import invariances
+from symformer_jax.sources import invariances, relations
 from symformer_jax.sources.reduced_tables import Change
 
 pytestmark = pytest.mark.usefixtures("errors_ignored")
@@ -31,10 +31,10 @@ def test_relations_are_looked_for_among_few_columns_and_y(monkeypatch):
     asked.append(chosen)
     return np.ones(len(chosen)) if chosen in ((0, 1), (1, 2, 3)) else None
 
-  monkeypatch.setattr(invariances, "_relation", relation)
+  monkeypatch.setattr(invariances, "relation", relation)
   monkeypatch.setattr(invariances, "_scaled", lambda x, growths, chosen, weights, config: [chosen])
   left = [1e-3]
-  monkeypatch.setattr(invariances, "_share_left", lambda growths, weights: left[0])
+  monkeypatch.setattr(invariances, "share_left", lambda growths, weights: left[0])
   x, slopes = np.ones((20, 3)), np.tile([0.0, 1.0, 2.0], (20, 1))
   y = np.full(20, -3.0)
   assert list(invariances._scalings(x, y, slopes, [], with_config(max_scaled=4))) == [(1, 2, 3)]
@@ -64,40 +64,40 @@ def growths_of(rng, *, last=1.0, num=20):
 
 def test_a_relation_is_the_combination_that_vanishes(rng):
   growths = growths_of(rng, last=3.0)
-  weights = invariances._relation(growths, CONFIG)
+  weights = relations.relation(growths, CONFIG)
   np.testing.assert_allclose(weights / weights[0], [1, 0.25, 1 / 6], rtol=1e-9)
-  np.testing.assert_allclose(np.abs(invariances._relation(0.01 * growths, CONFIG)), np.abs(weights), rtol=1e-9)
+  np.testing.assert_allclose(np.abs(relations.relation(0.01 * growths, CONFIG)), np.abs(weights), rtol=1e-9)
   # Every row counts as much as any other, whatever its size.
   off = growths * 10 ** rng.uniform(0, 4, (20, 1)) * (1 + 0.02 * rng.normal(size=(20, 3)))
   unit = off / np.linalg.norm(off, axis=1, keepdims=True)
   _, _, axes = np.linalg.svd(unit)
-  once = invariances._relation(off, with_config(tolerance=1.0, num_reweightings=1))
+  once = relations.relation(off, with_config(tolerance=1.0, num_reweightings=1))
   np.testing.assert_allclose(np.abs(once), np.abs(axes[-1]), rtol=1e-6)
   # By the sum of sizes in the end: a few rows that are far off do not count.
-  often = invariances._relation(off, with_config(tolerance=1.0, num_reweightings=100))
+  often = relations.relation(off, with_config(tolerance=1.0, num_reweightings=100))
   least = optimize.minimize(
     lambda w: np.abs(unit @ (w / np.linalg.norm(w))).sum(), axes[-1], method="Nelder-Mead",
     options={"xatol": 1e-9, "fatol": 1e-12, "maxiter": 4000})
   assert np.abs(unit @ often).sum() < 1.01 * least.fun
   growths[:4] *= [1, -3, 2]
-  weights = invariances._relation(growths, CONFIG)
+  weights = relations.relation(growths, CONFIG)
   np.testing.assert_allclose(weights / weights[0], [1, 0.25, 1 / 6], rtol=1e-3)
   # Rows in which nothing grows obey any, but no more than half of all.
   for num_zero, is_found in ((9, True), (10, False)):
     growths[:num_zero] = 0
-    assert (invariances._relation(growths, CONFIG) is not None) == is_found
+    assert (relations.relation(growths, CONFIG) is not None) == is_found
   infinite = growths_of(rng)
   infinite[3, 1] = np.inf
-  assert invariances._relation(infinite, CONFIG) is None
+  assert relations.relation(infinite, CONFIG) is None
 
 
 def test_each_column_has_a_part_in_a_relation(rng):
   growths = growths_of(rng)
-  weights = invariances._relation(growths, CONFIG)
+  weights = relations.relation(growths, CONFIG)
   sizes = np.median(np.abs(growths * weights), axis=0)
   share = float(np.min(sizes) / np.max(sizes))
-  assert invariances._relation(growths, with_config(least_part=share * (1 - 1e-9))) is not None
-  assert invariances._relation(growths, with_config(least_part=share * (1 + 1e-9), needed_share=1e-20)) is None
+  assert relations.relation(growths, with_config(least_part=share * (1 - 1e-9))) is not None
+  assert relations.relation(growths, with_config(least_part=share * (1 + 1e-9), needed_share=1e-20)) is None
 
 
 def test_a_small_part_is_one_if_little_is_left_with_it(rng):
@@ -106,23 +106,23 @@ def test_a_small_part_is_one_if_little_is_left_with_it(rng):
   growths[:, 1] *= 0.02
   growths[:, 2] = -growths[:, 0] - growths[:, 1]
   assert CONFIG.least_part > 0.03
-  weights = invariances._relation(growths, CONFIG)
+  weights = relations.relation(growths, CONFIG)
   np.testing.assert_allclose(weights / weights[0], [1, 1, 1], rtol=1e-9)
   # Not if the others leave no more by themselves, or nothing to speak of.
-  assert invariances._relation(growths, with_config(needed_share=1e-20)) is None
+  assert relations.relation(growths, with_config(needed_share=1e-20)) is None
   growths[:, 1] = 1e-7 * growths[:, 0] ** 2
   growths[:, 2] = -growths[:, 0] - growths[:, 1]
-  assert invariances._relation(growths, CONFIG) is None
+  assert relations.relation(growths, CONFIG) is None
 
 
 def test_a_relation_leaves_no_more_than_the_tolerance(rng):
   growths = growths_of(rng)
   growths[:, 2] *= 1 + 0.02 * rng.normal(size=20)
-  weights = invariances._relation(growths, with_config(tolerance=1.0))
-  left = invariances._share_left(growths, weights)
+  weights = relations.relation(growths, with_config(tolerance=1.0))
+  left = relations.share_left(growths, weights)
   assert left > 1e-3
-  assert invariances._relation(growths, with_config(tolerance=left)) is not None
-  assert invariances._relation(growths, with_config(tolerance=np.nextafter(left, 0))) is None
+  assert relations.relation(growths, with_config(tolerance=left)) is not None
+  assert relations.relation(growths, with_config(tolerance=np.nextafter(left, 0))) is None
 
 
 def test_columns_over_the_power_of_one_make_a_change_of_scale(x):
@@ -148,7 +148,7 @@ def test_a_pivot_leaves_no_more_than_the_tolerance_and_can_be_divided_by(x):
   growths = np.column_stack([np.ones(20), np.ones(20), -2 * np.ones(20)])
   growths[:, 2] += 0.125
   weights = np.ones(3)
-  left = invariances._share_left(growths, weights)
+  left = relations.share_left(growths, weights)
   given = (x, growths, (0, 1, 2), weights)
   assert list(invariances._scaled(*given, with_config(tolerance=left)))
   assert not list(invariances._scaled(*given, with_config(tolerance=np.nextafter(left, 0))))
