@@ -77,6 +77,12 @@ def test_lines_through_a_point(text, shift, constant, x):
   np.testing.assert_allclose(back, x[:, 1] * (x[:, 0] - shift) + constant)
 
 
+@pytest.mark.parametrize("text", ["20 + (x - 20.12345678)*exp(-y)", "20.12345678 + (x - 20)*exp(-y)"])
+def test_points_of_many_digits_are_known_to_some(text, x):
+  [change] = [c for c in changes_of(text, x[:, :2])[0] if c.shift]
+  assert not change.is_simple and sorted((change.shift, change.constant)) == pytest.approx([20, 20.12345678], rel=1e-6)
+
+
 def test_points_among_the_rows_are_none(x):
   assert not [c for c in changes_of("5 + (x - 1.5)*sin(y)", x[:, :2])[0] if c.shift]
 

@@ -185,3 +185,11 @@ def test_so_many_changes_are_tried_those_first_that_slopes_contradict_least(monk
   monkeypatch.setattr(tried_changes, "_changes", lambda known, config: iter(changes))
   tried = tried_changes._likely(at, dataclasses.replace(CONFIG, num_tried=2))
   assert [change.error for change, _ in tried] == [0.1, 0.3]
+
+
+def test_rows_count_in_the_spread_by_what_an_error_makes_of_the_users_y(rng):
+  x, scale = rng.uniform(1, 2, (30, 1)), rng.uniform(0.5, 3, 30)
+  y = rng.normal(size=30)
+  table = tried_changes._Known(reduced_tables.whole(x, y), np.zeros((30, 1)), scale, 1.0)
+  weights = scale**2 / np.sum(scale**2)
+  assert tried_changes._spread(table) == pytest.approx(np.sqrt(weights @ (y - weights @ y) ** 2))
