@@ -120,6 +120,11 @@ def test_powers_are_no_larger_than_the_config_says(x):
   assert list(map(has_powers, found)) == [True, False]
 
 
+def test_the_size_of_a_power_is_that_of_the_base_in_its_unit(x):
+  large = x[:, :2] * [1000, 3]
+  assert has_powers(changes_of("1/(1 + (x/1000)**y)", large)[0])
+
+
 def test_columns_below_0_are_no_bases(x):
   below = np.column_stack([-x[:, 0], x[:, 1]])
   assert [has_powers(changes_of("1/(1 + abs(x)**y)", each)[0]) for each in (x[:, :2], below)] == [True, False]
