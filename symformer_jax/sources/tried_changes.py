@@ -18,7 +18,7 @@ from symformer_jax.language.expression import Node, chain, number, power, variab
 from symformer_jax.language.tidy import tidy
 from symformer_jax.sources import gaussian_process, reduced_tables
 from symformer_jax.sources.reduced_tables import Change, Reduced
-from symformer_jax.sources.relations import is_of_size, may_divide
+from symformer_jax.sources.relations import may_divide
 
 # Sizes are no smaller where they divide.
 _TINY = float(np.finfo(np.float64).tiny)
@@ -55,16 +55,13 @@ def find_smaller(x: np.ndarray, y: np.ndarray, config: TriedChangesConfig) -> li
   if not first.error <= config.most_left * np.var(y):
     return []
   while len(at.table.columns) > 1:
-    tries = [(change, _known(smaller, x, y, config)) for change, smaller in _likely(at, config)]
-    tries = [(change, known) for change, known in tries if known.error <= config.most_worse * at.error]
-    # A number that is fitted to the rows makes any change a little better.
-    errors = [known.error * (config.with_number if change.has_number else 1.0) for change, known in tries]
-    most = config.alike * min(errors, default=np.inf)
-    standing = [(change.complexity, error, known) for (change, known), error in zip(tries, errors, strict=True)
-                if error <= most]
+    tries = [(change.complexity, _known(smaller, x, y, config)) for change, smaller in _likely(at, config)]
+    least = min((known.error for _, known in tries), default=np.inf)
+    most = min(config.alike * least, config.most_worse * at.error)
+    standing = [(complexity, known) for complexity, known in tries if known.error <= most]
     if not standing:
       break
-    at = min(standing, key=lambda each: each[:2])[2]
+    at = min(standing, key=lambda pair: (pair[0], pair[1].error))[1]
   return [] if at is first else [at.table._replace(error=math.sqrt(at.error / np.var(y)))]
 
 
@@ -77,16 +74,11 @@ def _known(table: Reduced, x: np.ndarray, y: np.ndarray, config: TriedChangesCon
 
 
 def _likely(known: _Known, config: TriedChangesConfig) -> list[tuple[Change, Reduced]]:
-  """The changes that slopes contradict least, and the tables they lead to; with a number few, for it contradicts less.
-  """
-  changes = sorted((change for change in _changes(known, config) if np.isfinite(change.error)),
-                   key=lambda change: change.error)
-  found: list[tuple[Change, Reduced]] = []
-  for has_number, num in ((False, config.num_tried), (True, config.num_tried_with_number)):
-    tables = ((change, change.apply(known.table, known.slopes)[0]) for change in changes
-              if change.has_number == has_number)
-    found += itertools.islice((pair for pair in tables if pair[1].is_usable), num)
-  return found
+  """The changes that slopes contradict least, and the tables they lead to."""
+  changes = [change for change in _changes(known, config) if np.isfinite(change.error)]
+  tables = ((change, change.apply(known.table, known.slopes)[0])
+            for change in sorted(changes, key=lambda change: change.error))
+  return list(itertools.islice((pair for pair in tables if pair[1].is_usable), config.num_tried))
 
 
 def _changes(known: _Known, config: TriedChangesConfig) -> Iterator[Change]:
@@ -96,8 +88,6 @@ def _changes(known: _Known, config: TriedChangesConfig) -> Iterator[Change]:
   for pair in itertools.combinations(range(num_columns), 2):
     yield from _products(known, pair, config)
     yield from _sums(known, pair, config)
-  for pair in itertools.permutations(range(num_columns), 2):
-    yield from _shifted(known, pair, config)
   for size in range(2, config.max_scaled + 1):
     for chosen in itertools.combinations(range(num_columns), size):
       yield from _scalings(known, chosen, config)
@@ -107,18 +97,13 @@ def _of_one(known: _Known, column: int, config: TriedChangesConfig) -> Iterator[
   """The column left out, taken away from y as a term, or as a power that is a factor."""
   x, y, slopes = known.table.x[:, column], known.table.y, known.slopes[:, column]
   reach = np.std(x) * slopes
-  spread = _spread(known)
+  spread = np.sqrt(np.average((y - np.average(y, weights=known.scale**2)) ** 2, weights=known.scale**2))
   yield Change(_size(reach, known) / max(_size(np.full(len(y), spread), known), _TINY), column, {})
   slope = float(np.average(slopes, weights=known.scale**2))
   if abs(slope) * np.std(x) > config.least_term * spread:
     term = tidy(Node("*", (variable(column), number(slope))))
     yield Change(_contradicted(slopes, np.full(len(y), slope), known), column, {}, is_simple=False, summand=term)
   growth = x * slopes
-  for p in config.shifted_factors:
-    constant = float(np.average(y - growth / p, weights=known.scale**2))
-    if may_divide(x, p) and abs(constant) > config.least_term * spread:
-      yield Change(_contradicted(growth, p * (y - constant), known), column, {}, ((column, p),), is_simple=False,
-                   constant=constant)
   told = _ratio(growth, y, known)
   for p in config.divisors:
     if abs(p - told) <= config.reach and may_divide(x, p):
@@ -149,33 +134,6 @@ def _sums(known: _Known, pair: Sequence[int], config: TriedChangesConfig) -> Ite
       yield Change(_contradicted(first, sign * second, known), i, {j: (node, np.ones(len(first)))})
 
 
-def _shifted(known: _Known, pair: Sequence[int], config: TriedChangesConfig) -> Iterator[Change]:
-  """Changes with a number that is no simple one (`shifted_changes`): a product of which one factor has an offset, a
-  column as the exponent of another, a term beside a function of a difference.
-  """
-  (i, j), x, slopes = pair, known.table.x, known.slopes
-  a, b, of_a, of_b = x[:, i], x[:, j], slopes[:, i], slopes[:, j]
-  for p in config.shifted_factors:
-    zero = -_ratio(a * of_a - p * b * of_b, p * of_b, known)
-    if may_divide(a, p) and abs(zero) > config.least_term * np.std(b):
-      node = tidy(chain("*", [power(variable(i), number(p)), Node("+", (variable(j), number(-zero)))]))
-      yield Change(_contradicted(a * of_a, p * (b - zero) * of_b, known), i, {j: (node, a**p)}, is_simple=False)
-    if np.all(a > 0) and may_divide(b, p):
-      base = math.exp(min(max(-_ratio(b * of_b - p * np.log(a) * a * of_a, p * a * of_a, known), -300.0), 300.0))
-      if is_of_size(a / base, b**p, config.largest_exponent):
-        node = tidy(Node("pow", (Node("*", (variable(i), number(1 / base))), power(variable(j), number(p)))))
-        yield Change(_contradicted(b * of_b, p * np.log(a / base) * a * of_a, known), j,
-                     {i: (node, (a / base) ** (b**p) * b**p / a)}, is_simple=False)
-  spread = _spread(known)
-  for sign in (1.0, -1.0):
-    term = float(np.average(of_a + sign * of_b, weights=known.scale**2))
-    if not abs(term) * np.std(a) > config.least_term * spread:
-      continue
-    node = tidy(Node("+", (variable(j), Node("*", (variable(i), number(-sign))))))
-    yield Change(_contradicted(of_a, term - sign * of_b, known), i, {j: (node, np.ones(len(a)))}, is_simple=False,
-                 summand=tidy(Node("*", (variable(i), number(term)))))
-
-
 def _scalings(known: _Known, chosen: Sequence[int], config: TriedChangesConfig) -> Iterator[Change]:
   """Columns and y that grow together by powers of one of them (Euler's theorem on homogeneous functions)."""
   x, y, slopes = known.table.x, known.table.y, known.slopes
@@ -202,12 +160,6 @@ def _scalings(known: _Known, chosen: Sequence[int], config: TriedChangesConfig) 
       node = tidy(chain("*", [variable(column), power(variable(over), number(-p))]))
       replaced[column] = (node, x[:, over] ** -p)
   yield Change(left, over, replaced, ((over, float(simple[-1])),) if simple[-1] else ())
-
-
-def _spread(known: _Known) -> float:
-  """Of the table's y, its rows counted by what an error of it makes of the user's."""
-  y, weights = known.table.y, known.scale**2
-  return float(np.sqrt(np.average((y - np.average(y, weights=weights)) ** 2, weights=weights)))
 
 
 def _size(values: np.ndarray, known: _Known) -> float:

@@ -103,10 +103,6 @@ class TriedChangesConfig:
   # Exponents of a column that y is divided by, and of one that joins another as a factor.
   divisors: Exponents = (-3.0, -2.0, -1.5, -1.0, -0.5, 0.5, 1.0, 1.5, 2.0, 3.0)
   factors: Exponents = (-3.0, -2.0, -1.0, -0.5, 0.5, 1.0, 2.0, 3.0)
-  # ... of a factor beside one with an offset, of a column as an exponent, of a factor beside a constant; the largest
-  # logarithm of a power whose exponent is a column.
-  shifted_factors: Exponents = (-1.0, 1.0)
-  largest_exponent: float = 40.0
   # An exponent is tried where slopes say so to this much, of a factor as a share of it: under 2 % noise they said
   # .65 to 1.04 for 1. (See docs/results/tried_changes.md.)
   reach: float = 0.5
@@ -114,15 +110,11 @@ class TriedChangesConfig:
   # least.
   max_scaled: int = 3
   num_tried: int = 8
-  num_tried_with_number: int = 4
   # Squared errors of rows left out: those of a smaller table may be so many times those of the table before. Of right
   # changes they were .1 to 1.02 times as large, of wrong ones mostly 1.5 times and more.
   most_worse: float = 1.05
   # Of changes that leave no more than so many times the least the simplest is taken.
   alike: float = 1.05
-  # Beside others squared errors after a change with a number that was fitted to the rows count so many times: of right
-  # ones they were half of the next, an offset that is none took away a sixth.
-  with_number: float = 1.5
   # ... and above this share of the variance of y nothing is known. A term of a smaller share of y's spread is none.
   most_left: float = 0.5
   least_term: float = 0.03
