@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 import functools
 import itertools
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -53,20 +54,9 @@ def _powers_beside_constant(
 ) -> Iterator[Change]:
   """Powers of a column that are factors of y less a constant: a*dy/da = p*(y - c)."""
   size = float(np.std(y))
-  growths = np.column_stack([x[:, column] * slopes[:, column], -y, np.full(len(y), size)])
-  weights = relation(growths, config)
-  if weights is None or not (weights[0] and weights[1]):
-    return
-
-  def left(p: float, constant: float) -> float:
-    return share_left(growths, np.array([1.0, p, p * constant / size]))
-
-  p, constant = float(weights[1] / weights[0]), float(weights[2] / weights[1]) * size
-  p = simplest(p, functools.partial(left, constant=constant), config)
-  constant, is_short = shortest(constant, functools.partial(left, p), config)
-  error = left(p, constant)
-  if error <= config.most_shifted and p and constant and may_divide(x[:, column], p):
-    yield Change(error, column, {}, ((column, p),), is_simple(p, config) and is_short, constant=constant)
+  told = _power_and_offset(x[:, column] * slopes[:, column], y, np.full(len(y), size), size, config)
+  if told is not None and may_divide(x[:, column], told.power):
+    yield Change(told.error, column, {}, ((column, told.power),), told.is_simple, constant=told.offset)
 
 
 def _lines_through_a_point(
@@ -96,10 +86,30 @@ def _lines_through_a_point(
 def _products(x: np.ndarray, slopes: np.ndarray, i: int, j: int, config: ReductionsConfig) -> Iterator[Change]:
   """Functions of a**p*(b - c): a*dy/da = p*(b - c)*dy/db."""
   size = float(np.std(x[:, j]))
-  growths = np.column_stack([x[:, i] * slopes[:, i], -x[:, j] * slopes[:, j], size * slopes[:, j]])
+  told = _power_and_offset(x[:, i] * slopes[:, i], x[:, j] * slopes[:, j], size * slopes[:, j], size, config)
+  if told is not None and may_divide(x[:, i], told.power):
+    factor = Node("+", (variable(j), number(-told.offset)))
+    node = tidy(chain("*", [power(variable(i), number(told.power)), factor]))
+    yield Change(told.error, i, {j: (node, x[:, i] ** told.power)}, is_simple=told.is_simple)
+
+
+class _Told(NamedTuple):
+  """Numbers of a relation, the share it leaves, and whether both are simple."""
+
+  power: float
+  offset: float
+  error: float
+  is_simple: bool
+
+
+def _power_and_offset(
+  growth: np.ndarray, whole: np.ndarray, part: np.ndarray, size: float, config: ReductionsConfig
+) -> _Told | None:
+  """p and c of growth = p*(whole - c*part/size), each [N]; None where there are none, or one is 0."""
+  growths = np.column_stack([growth, -whole, part])
   weights = relation(growths, config)
   if weights is None or not (weights[0] and weights[1]):
-    return
+    return None
 
   def left(p: float, offset: float) -> float:
     return share_left(growths, np.array([1.0, p, p * offset / size]))
@@ -108,9 +118,9 @@ def _products(x: np.ndarray, slopes: np.ndarray, i: int, j: int, config: Reducti
   p = simplest(p, functools.partial(left, offset=offset), config)
   offset, is_short = shortest(offset, functools.partial(left, p), config)
   error = left(p, offset)
-  if error <= config.most_shifted and p and offset and may_divide(x[:, i], p):
-    node = tidy(chain("*", [power(variable(i), number(p)), Node("+", (variable(j), number(-offset)))]))
-    yield Change(error, i, {j: (node, x[:, i] ** p)}, is_simple=is_simple(p, config) and is_short)
+  if not (error <= config.most_shifted and p and offset):
+    return None
+  return _Told(p, offset, error, is_simple(p, config) and is_short)
 
 
 def _exponents(x: np.ndarray, slopes: np.ndarray, i: int, j: int, config: ReductionsConfig) -> Iterator[Change]:
