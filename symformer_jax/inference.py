@@ -33,7 +33,8 @@ from symformer_jax.language.rules import Restrictions, names_of
 from symformer_jax.language.units import DataUnits, Units
 from symformer_jax.results import Callback, Equation, Guess, Progress, SearchResult, Seen, Standing, Step
 from symformer_jax.selection import front as front_lib, losses, own_formulas, residuals, scoring, select, soundness
-from symformer_jax.sources import closed_forms, guesses as guesses_lib, registry, samples
+from symformer_jax.sources import closed_forms, guesses as guesses_lib, registry
+from symformer_jax.sources.network import samples
 from symformer_jax.templates import answer, profile
 
 

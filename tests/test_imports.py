@@ -93,6 +93,23 @@ def test_the_allowed_imports_have_no_cycle():
     order += free
 
 
+def test_the_folders_of_sources_import_each_other_in_one_direction():
+  folder = ROOT / "symformer_jax" / "sources"
+  needs = {each.name: _folders_of_sources(each) - {each.name} for each in folder.iterdir() if any(each.glob("*.py"))}
+  assert needs["waves"] >= {"sums"}, "nothing was read"
+  order: list[str] = []
+  while len(order) < len(needs):
+    free = [name for name, others in needs.items() if name not in order and others <= set(order)]
+    assert free, f"a cycle among {set(needs) - set(order)}"
+    order += free
+
+
+def _folders_of_sources(folder: pathlib.Path) -> set[str]:
+  names = [name.split(".") for path in folder.glob("*.py") for name in imported(path)]
+  folders = {path.name for path in folder.parent.iterdir() if path.is_dir()}
+  return {parts[2] for parts in names if parts[:2] == ["symformer_jax", "sources"]} & folders
+
+
 def test_only_the_bridge_and_the_generator_import_sympy():
   users = {str(p.relative_to(ROOT)) for p in FILES if any(n.split(".")[0] == "sympy" for n in imported(p))}
   assert {u for u in users if not u.startswith("data_gen")} == {"symformer_jax/language/sympy_trees.py"}

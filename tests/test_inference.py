@@ -27,7 +27,8 @@ from symformer_jax.errors import InputError
 from symformer_jax.language import expression, parser, printing, sympy_trees
 from symformer_jax.language.rules import Restrictions, Rule
 from symformer_jax.selection import scoring
-from symformer_jax.sources import registry, samples
+from symformer_jax.sources import registry
+from symformer_jax.sources.network import samples
 
 # What takes most of the time, and is tested where it stands (tests/sources), is left out where no test is about it:
 # those that ask all sources call `inference.search`.

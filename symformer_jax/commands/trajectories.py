@@ -17,7 +17,7 @@ from symformer_jax.language import expression
 from symformer_jax.language.expression import Node
 from symformer_jax.language.rules import Rule
 from symformer_jax.refinement import solve, trace as trace_lib
-from symformer_jax.sources import samples as samples_lib
+from symformer_jax.sources.network import samples as samples_lib
 
 NUM_CANDIDATES = 8
 NUM_STEPS = 50

@@ -18,8 +18,8 @@ from symformer_jax.language import expression
 from symformer_jax.language.expression import Node
 from symformer_jax.language.rules import Rule
 from symformer_jax.refinement import restarts, solve
-from symformer_jax.sources import samples as samples_lib
-from symformer_jax.sources.samples import Samples
+from symformer_jax.sources.network import samples as samples_lib
+from symformer_jax.sources.network.samples import Samples
 
 # The front's recommended formula, its most accurate one, and the bare protocol.
 RECOMMENDED, MOST_ACCURATE, LOWEST_ERROR = "recommended", "most accurate", "lowest error"

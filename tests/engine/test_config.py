@@ -18,8 +18,10 @@ from symformer_jax.errors import InputError
 from symformer_jax.language import printing
 from symformer_jax.language.rules import Rule
 from symformer_jax.selection import select
-from symformer_jax.sources import families, links, products, registry, terms, views
-from symformer_jax.sources.library import Atoms
+from symformer_jax.sources import links, registry
+from symformer_jax.sources.fractions import views
+from symformer_jax.sources.sums import families, products, terms
+from symformer_jax.sources.sums.library import Atoms
 
 ABLATION = "configs/search/ablation.py"
 

@@ -16,8 +16,8 @@ from symformer_jax.language import expression, parser, printing, programs
 from symformer_jax.language.expression import sort_operands
 from symformer_jax.language.rules import Rule
 from symformer_jax.language.tidy import tidy
-from symformer_jax.sources import families, library, products, pursuit
 from symformer_jax.sources.monomials import Values
+from symformer_jax.sources.sums import families, library, products, pursuit
 
 NAMES = tuple("xzwvutsrqponm")
 # From 1 to 2: a range of 1, by which grids are measured; the logarithm to base 2 of the last row is an exponent.

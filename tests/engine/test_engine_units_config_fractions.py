@@ -10,7 +10,7 @@ from small_data import parse, task_of
 from symformer_jax.engine.config import DEFAULT, rationals as rationals_config
 from symformer_jax.engine.rows import Rows
 from symformer_jax.language.rules import Rule
-from symformer_jax.sources import rational_fits, rational_forms, rationals
+from symformer_jax.sources.fractions import rational_fits, rational_forms, rationals
 
 CONFIG = DEFAULT.rationals
 

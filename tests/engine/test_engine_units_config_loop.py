@@ -29,9 +29,7 @@ from symformer_jax.engine.rows import Rows
 from symformer_jax.engine.task import make_task
 from symformer_jax.language import expression, parser, programs
 from symformer_jax.selection import select
-from symformer_jax.sources import (
-  registry,
-)
+from symformer_jax.sources import registry
 
 
 def test_the_parts_of_the_default_are_those_of_no_arguments():
@@ -85,7 +83,7 @@ def test_a_choice_is_left_three_twentieths_of_the_time_and_three_seconds_at_most
 
 
 def test_a_model_is_asked_for_a_few_hundred_samples_then_for_thousands():
-  from symformer_jax.sources.transformer import Transformer
+  from symformer_jax.sources.network.transformer import Transformer
 
   assert Transformer(None, SearchOptions(n_samples=3000)).turns == (256, 768, 1024, 952)
 

@@ -11,8 +11,15 @@ from scipy import optimize
 from small_data import OPTIONS, task_of
 
 from symformer_jax.engine.config import DEFAULT, reductions as reductions_config
-from symformer_jax.sources import gaussian_process, invariances, reductions, relations, smaller_tables, smaller_tasks
-from symformer_jax.sources.reduced_tables import Change
+from symformer_jax.sources.smaller import (
+  gaussian_process,
+  invariances,
+  reductions,
+  relations,
+  smaller_tables,
+  smaller_tasks,
+)
+from symformer_jax.sources.smaller.reduced_tables import Change
 
 CONFIG = DEFAULT.reductions
 

@@ -14,17 +14,11 @@ from symformer_jax.engine.pool import Pool
 from symformer_jax.engine.rows import Rows
 from symformer_jax.language import expression
 from symformer_jax.language.rules import Rule
-from symformer_jax.sources import (
-  factoring,
-  growth,
-  products,
-  quadratics,
-  rational_forms,
-  rationals,
-  single_index,
-  tangents,
-  terms,
-)
+from symformer_jax.sources import tangents
+from symformer_jax.sources.fractions import factoring, quadratics, rational_forms, rationals
+from symformer_jax.sources.near import growth
+from symformer_jax.sources.sums import products, terms
+from symformer_jax.sources.unknown import single_index
 from symformer_jax.templates import answer
 
 

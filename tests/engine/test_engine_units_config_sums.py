@@ -13,21 +13,10 @@ from small_data import NAMES, candidate, nested, parse, task_of
 from symformer_jax.engine.config import DEFAULT, rationals as rationals_config, sums
 from symformer_jax.engine.pool import Candidate, Pool
 from symformer_jax.language import parser
-from symformer_jax.sources import (
-  exchange,
-  growth,
-  null_vectors,
-  pair_sums,
-  pairs,
-  parts,
-  pursuit,
-  quadratics,
-  rational_bases,
-  subset_sums,
-  terms,
-  views,
-)
-from symformer_jax.sources.fronts import first_fronts
+from symformer_jax.sources.fractions import null_vectors, quadratics, rational_bases, views
+from symformer_jax.sources.near import growth
+from symformer_jax.sources.near.fronts import first_fronts
+from symformer_jax.sources.sums import exchange, pair_sums, pairs, parts, pursuit, subset_sums, terms
 
 
 def test_the_parts_of_the_default_are_those_of_no_arguments():
@@ -193,7 +182,7 @@ def test_pairs_and_triples_of_the_library(monkeypatch):
   library = SimpleNamespace(columns=np.ones((40, num)), groups=np.zeros(num, int), tiers=np.zeros(num, int),
                             complexities=np.where(np.arange(num) < 4500, 5, 6))
   monkeypatch.setattr(terms, "library_of", lambda *given: library)
-  from symformer_jax.sources import plain_sums
+  from symformer_jax.sources.sums import plain_sums
 
   monkeypatch.setattr(plain_sums, "Subset", lambda columns, index: SimpleNamespace(
     columns=columns.columns[:, index], groups=columns.groups[index]))

@@ -7,7 +7,7 @@ from symformer_jax.engine.rows import Rows
 from symformer_jax.evaluation import answers
 from symformer_jax.language import expression, parser
 from symformer_jax.language.vocabulary import Vocabulary
-from symformer_jax.sources.samples import Samples
+from symformer_jax.sources.network.samples import Samples
 
 
 def test_the_best_few_are_fitted_to_their_end(rng):

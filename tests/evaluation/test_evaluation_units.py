@@ -44,7 +44,7 @@ from symformer_jax.evaluation.suites import SUITES, Settings, Task
 from symformer_jax.language import parser
 from symformer_jax.language.vocabulary import Vocabulary
 from symformer_jax.results import Counts, Equation, Seconds
-from symformer_jax.sources import samples
+from symformer_jax.sources.network import samples
 
 
 def formula(text, names=("x", "y", "z")):

@@ -12,7 +12,7 @@ from symformer_jax.evaluation.answers import Method
 from symformer_jax.language import expression, parser
 from symformer_jax.language.vocabulary import Vocabulary
 from symformer_jax.results import Counts
-from symformer_jax.sources.samples import Samples
+from symformer_jax.sources.network.samples import Samples
 
 VOCAB = Vocabulary(2)
 

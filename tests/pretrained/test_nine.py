@@ -8,7 +8,7 @@ from symformer_jax import load_model, search
 from symformer_jax.decoding import sampling
 from symformer_jax.engine.rows import Rows
 from symformer_jax.pretrained import registry
-from symformer_jax.sources import samples
+from symformer_jax.sources.network import samples
 
 
 @pytest.fixture(scope="module")

@@ -14,22 +14,12 @@ from symformer_jax.engine.rows import Rows
 from symformer_jax.engine.task import make_task
 from symformer_jax.language import expression, parser, programs
 from symformer_jax.language.rules import Restrictions
-from symformer_jax.sources import (
-  closed_forms,
-  exchange,
-  library,
-  pair_sums,
-  parts,
-  plain_sums,
-  polynomials,
-  population,
-  rational_bases as bases,
-  stock,
-  subset_sums,
-  terms,
-)
-from symformer_jax.sources.columns import Subset, Union
+from symformer_jax.sources import closed_forms
+from symformer_jax.sources.bred import population, stock
+from symformer_jax.sources.fractions import polynomials, rational_bases as bases
 from symformer_jax.sources.links import LINKS
+from symformer_jax.sources.sums import exchange, library, pair_sums, parts, plain_sums, subset_sums, terms
+from symformer_jax.sources.sums.columns import Subset, Union
 
 NAMES = ("x", "z", "w")
 

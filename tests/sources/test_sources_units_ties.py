@@ -11,16 +11,10 @@ from symformer_jax.engine.config import DEFAULT, ViewsConfig
 from symformer_jax.engine.rows import Rows
 from symformer_jax.language import expression, parser, printing
 from symformer_jax.language.rules import Rule
-from symformer_jax.sources import (
-  products,
-  quadratics,
-  rational_fits,
-  reductions,
-  single_index,
-  smaller_tasks,
-  terms,
-  views,
-)
+from symformer_jax.sources.fractions import quadratics, rational_fits, views
+from symformer_jax.sources.smaller import reductions, smaller_tasks
+from symformer_jax.sources.sums import products, terms
+from symformer_jax.sources.unknown import single_index
 
 # --- views and roots -------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,1 @@
+"""Evolution: formulas bred from those that were found."""

@@ -1,0 +1,1 @@
+"""Functions of one column with a constant or two inside."""

@@ -1,0 +1,1 @@
+"""What near formulas lack: columns, plain terms, another function in the place of one."""

@@ -1,0 +1,1 @@
+"""Sums of products of powers with free exponents."""

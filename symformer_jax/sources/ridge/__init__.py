@@ -1,0 +1,1 @@
+"""Functions of a sum of monomials."""

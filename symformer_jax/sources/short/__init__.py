@@ -1,0 +1,1 @@
+"""All short formulas, one after the other or many at once."""

@@ -1,0 +1,1 @@
+"""Tables of fewer columns, or of groups of them, which other sources search."""

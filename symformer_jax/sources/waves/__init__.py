@@ -1,0 +1,1 @@
+"""Waves: of any argument, and fractions of them."""

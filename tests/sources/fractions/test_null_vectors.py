@@ -1,0 +1,84 @@
+"""Equations between columns: those that are there are found in their fewest terms, and no others."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from symformer_jax.engine.config import EliminationConfig
+from symformer_jax.sources.fractions import null_vectors
+
+EXACT = EliminationConfig(vanishing=1e-12, kept_share=10.0)
+
+
+def columns_of(rng, num=40, size=120):
+  return rng.normal(size=(size, num)) * 10.0 ** rng.integers(-3, 4, num)
+
+
+@pytest.mark.parametrize("num_terms", [2, 3, 7, 12])
+@pytest.mark.parametrize("seed", range(4))
+def test_a_dependent_column_is_told_with_its_terms(num_terms, seed):
+  rng = np.random.default_rng(seed)
+  columns = columns_of(rng)
+  terms = rng.choice(39, num_terms - 1, replace=False)
+  own = rng.uniform(0.5, 3, num_terms - 1) * rng.choice([-1, 1], num_terms - 1)
+  columns[:, 39] = columns[:, terms] / np.linalg.norm(columns[:, terms], axis=0) @ own
+  found = null_vectors.find(columns, EXACT)
+  assert set(np.flatnonzero(found)) == {*terms.tolist(), 39}
+  expected = np.zeros(40)
+  expected[terms], expected[39] = own / np.linalg.norm(columns[:, terms], axis=0), -1
+  np.testing.assert_allclose(found / found[39], expected / expected[39], rtol=1e-8)
+
+
+def test_more_terms_than_are_allowed_are_none():
+  rng = np.random.default_rng(0)
+  columns = columns_of(rng, 30)
+  columns[:, 0] = np.sum(columns[:, 1:20] / np.linalg.norm(columns[:, 1:20], axis=0), axis=1)
+  assert null_vectors.find(columns, EXACT) is None
+  assert np.count_nonzero(null_vectors.find(columns, dataclasses.replace(EXACT, max_terms=20))) == 20
+
+
+def test_independent_columns_and_those_that_are_nothing_have_none():
+  rng = np.random.default_rng(1)
+  columns = columns_of(rng)
+  assert null_vectors.find(columns, EXACT) is None
+  for value in (0.0, np.inf, np.nan):
+    columns[:, 3] = value
+    assert null_vectors.find(columns, EXACT) is None
+
+
+@pytest.mark.parametrize(("noise", "is_found"), [(1e-7, True), (1e-2, False)])
+def test_what_nearly_vanishes_counts_as_far_as_it_is_allowed(noise, is_found):
+  rng = np.random.default_rng(2)
+  columns = rng.normal(size=(200, 20))
+  columns[:, 19] = columns[:, 2] - 2 * columns[:, 5] + noise * rng.normal(size=200)
+  found = null_vectors.find(columns, EliminationConfig())
+  assert (found is not None and set(np.flatnonzero(found)) == {2, 5, 19}) == is_found
+  assert null_vectors.find(columns, EXACT) is None
+
+
+def test_powers_that_come_near_a_function_are_no_equation():
+  x = np.linspace(0.5, 3, 200)
+  columns = np.column_stack([*(x**k for k in range(14)), np.exp(-x)])
+  assert null_vectors.find(columns, EXACT) is None
+
+
+@pytest.mark.parametrize("shape", [(5, 3), (3, 5)])
+def test_what_the_square_of_the_least_singular_value_gains_without_each_column(shape, rng):
+  """To first order, by the inverse of what the other directions leave; of wide matrices as well."""
+  matrix = rng.normal(size=shape)
+  left, vector, rise = null_vectors._least(matrix)
+  _, sizes, vectors = np.linalg.svd(matrix, full_matrices=False)
+  assert left == pytest.approx(sizes[-1] / sizes[0])
+  np.testing.assert_allclose(vector, vectors[-1])
+  others = [sum((vectors[k, j] * sizes[0] / sizes[k]) ** 2 for k in range(2)) for j in range(shape[1])]
+  np.testing.assert_allclose(rise, vectors[-1] ** 2 / others)
+
+
+def test_directions_that_are_rounding_count_as_such(rng):
+  """A second singular value of 0 is told apart from the first no finer than rounding tells it."""
+  direction = np.array([0.6, 0.8])
+  matrix = np.outer(rng.normal(size=4), direction)
+  _, _, rise = null_vectors._least(np.column_stack([matrix, matrix @ [1.0, 1.0]]))
+  assert np.all(np.isfinite(rise)) and np.max(rise) < 1e3 * null_vectors.ROUNDING**2
+  assert null_vectors.ROUNDING / np.finfo(float).eps == 10
