@@ -1,7 +1,5 @@
 """One candidate: from its number to an equation or the name of the rule that rejects it."""
 
-from collections.abc import Sequence
-import hashlib
 from typing import NamedTuple
 
 import numpy as np
@@ -10,6 +8,7 @@ from data_gen import domains, exclusion, filters, laws, simplify, trees
 from data_gen.config import GeneratorConfig, LawsConfig
 from data_gen.exclusion import Exclusion
 from data_gen.shapes import Shapes
+from data_gen.stored import hash_skeleton, read_tree
 from symformer_jax.errors import ExpressionError, InputError
 from symformer_jax.language import expression
 from symformer_jax.language.expression import Node
@@ -40,23 +39,6 @@ class Equation(NamedTuple):
   def key(self) -> bytes:
     """What two equal equations have in common."""
     return self.ids + self.constants
-
-
-def hash_skeleton(ids: Sequence[int] | np.ndarray, vocab: Vocabulary) -> int:
-  """64 bits of the tokens with all constants written alike."""
-  alike = bytes(vocab.first_constant_id if vocab.is_constant[i] else i for i in ids)
-  return int.from_bytes(hashlib.blake2b(alike, digest_size=8).digest(), "little")
-
-
-def read_tree(ids: Sequence[int] | np.ndarray, mantissas: np.ndarray, vocab: Vocabulary) -> Node:
-  """The tree of a stored equation: ids [L], mantissas [L], float32, 0 where there is none.
-
-  Constants are read to the 7 digits that float32 holds: x**6 must not become x**6.0000002.
-  """
-  scale = vocab.constant_scale
-  pairs = zip(ids, mantissas.tolist(), strict=True)
-  numbers = [float(f"{mantissa * scale[i]:.7g}") if mantissa else 0.0 for i, mantissa in pairs]
-  return expression.decode(ids, numbers, vocab)
 
 
 class Generator:

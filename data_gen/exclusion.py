@@ -13,6 +13,7 @@ import numpy as np
 
 from data_gen import defaults, trees
 from data_gen.config import GeneratorConfig
+from data_gen.stored import read_tree
 from symformer_jax.data import records
 from symformer_jax.errors import ExpressionError, InputError
 from symformer_jax.files import check_regular
@@ -128,8 +129,6 @@ def read_rows(paths: os.PathLike | str | None, variable_names: Sequence[str]) ->
 
 
 def _fresh_equations() -> list[tuple[str, Node]]:
-  from data_gen.candidates import read_tree  # which imports this module
-
   found = []
   for num_variables, folder in defaults.FRESH_EQUATIONS.items():
     vocab, [shard] = Vocabulary(num_variables), records.find_shards(folder, "validation")

@@ -17,10 +17,11 @@ from typing import Any
 import numpy as np
 
 from data_gen import bloom, exclusion, trees, writer as writer_lib
-from data_gen.candidates import EXCLUDED, hash_skeleton, read_tree
+from data_gen.candidates import EXCLUDED
 from data_gen.config import GeneratorConfig, from_dict
 from data_gen.exclusion import VARIABLE_NAMES
 from data_gen.flags import inspect as asked
+from data_gen.stored import hash_skeleton, read_tree
 from data_gen.writer import Row
 from symformer_jax import files
 from symformer_jax.commands import extras, runner

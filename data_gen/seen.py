@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from data_gen import bloom, exclusion, simplify, writer as writer_lib
-from data_gen.candidates import hash_skeleton, read_tree
 from data_gen.config import GeneratorConfig, from_dict
+from data_gen.stored import hash_skeleton, read_tree
 from symformer_jax.data import records
 from symformer_jax.errors import DataError, ExpressionError, InputError
 from symformer_jax.files import shorten

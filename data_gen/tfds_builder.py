@@ -20,7 +20,7 @@ from tensorflow_datasets.core.dataset_builder import FileReaderBuilder
 from tensorflow_datasets.core.utils.lazy_imports_utils import array_record_module
 
 from data_gen import config as config_lib, domains, job as job_lib, trees, writer as writer_lib
-from data_gen.candidates import read_tree
+from data_gen.stored import read_tree
 from data_gen.workers import Pool
 from symformer_jax.data import records
 from symformer_jax.errors import DataError

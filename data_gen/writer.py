@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 
 from data_gen import bloom, exclusion
-from data_gen.candidates import Equation, hash_skeleton, read_tree
+from data_gen.candidates import Equation
 from data_gen.config import from_dict
+from data_gen.stored import hash_skeleton, read_tree
 from data_gen.workers import LOSSES
 from symformer_jax import files
 from symformer_jax.data import records

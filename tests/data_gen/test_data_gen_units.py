@@ -37,6 +37,7 @@ from data_gen import (
   seen,
   shapes,
   simplify,
+  stored,
   trees,
   workers,
   writer as writer_lib,
@@ -357,7 +358,7 @@ def test_fingerprints_of_data_that_are_stored_stay_what_they_were():
   """They lie beside the shards of published data, and in the filters that go with models."""
   texts = ("sin(x) + y", "x*y", "sqrt(x)")
   found = [exclusion.fingerprint(exclusion.probe(formula(text), BIVARIATE)) for text in texts]
-  text = repr([*found, [candidates.hash_skeleton([3, 4, 5], Vocabulary(2))]])
+  text = repr([*found, [stored.hash_skeleton([3, 4, 5], Vocabulary(2))]])
   assert hashlib.sha256(text.encode()).hexdigest()[:16] == "f764fb3507098fb1"
 
 
@@ -753,15 +754,15 @@ def test_filters_of_published_models_are_read_as_they_were_written():
 
 def test_constants_are_stored_to_seven_digits():
   vocab = Vocabulary(1)
-  assert candidates.read_tree([vocab.first_constant_id], np.zeros(1, np.float32), vocab).value == 0
+  assert stored.read_tree([vocab.first_constant_id], np.zeros(1, np.float32), vocab).value == 0
   ids, constants = expression.encode(formula("x**6 + 0.123456789"), vocab)
-  stored = candidates.read_tree(ids, np.asarray(constants, np.float32), vocab)
-  values = [node.value for node in expression.walk(stored) if node.is_number]
+  tree = stored.read_tree(ids, np.asarray(constants, np.float32), vocab)
+  values = [node.value for node in expression.walk(tree) if node.is_number]
   assert 0.1234568 in values and 6 in values
-  skeleton = candidates.hash_skeleton(ids, vocab)
+  skeleton = stored.hash_skeleton(ids, vocab)
   same, _ = expression.encode(formula("x**6 + 77.5"), vocab)
   other, _ = expression.encode(formula("x**5 + 0.123456789"), vocab)
-  assert candidates.hash_skeleton(same, vocab) == skeleton != candidates.hash_skeleton(other, vocab)
+  assert stored.hash_skeleton(same, vocab) == skeleton != stored.hash_skeleton(other, vocab)
 
 
 def test_candidates_are_refused_by_the_first_rule_they_break():

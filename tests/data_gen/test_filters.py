@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from configs.data import bivariate, nested, univariate
-from data_gen import candidates, config as config_lib, domains, exclusion, filters, trees
+from data_gen import config as config_lib, domains, exclusion, filters, trees
 from data_gen.candidates import Equation, Generator
+from data_gen.stored import read_tree
 from symformer_jax.errors import InputError
 from symformer_jax.language import expression, printing
 from symformer_jax.language.expression import Node, number, variable
@@ -80,7 +81,7 @@ def test_a_generator_may_be_asked_for_nested_formulas_alone():
   config = config_lib.from_dict({**nested.get_config().to_dict(), "simplify": "rules"})
   generator = Generator(config, 0, exclusion.read_problems(None, config))
   made = [generator.make(index) for index in range(600)]
-  kept = [candidates.read_tree(list(e.ids), np.frombuffer(e.constants, np.float32), generator.vocab)
+  kept = [read_tree(list(e.ids), np.frombuffer(e.constants, np.float32), generator.vocab)
           for e in made if isinstance(e, Equation)]
   assert len(kept) >= 10 and all(filters.count_nesting(tree) >= 2 for tree in kept)
   assert {"plain", "plain_simplified"} <= {m for m in made if isinstance(m, str)}

@@ -9,7 +9,8 @@ import pytest
 
 from configs.data import laws as laws_config, univariate
 from data_gen import config as config_lib, exclusion, laws, shapes
-from data_gen.candidates import Generator, read_tree
+from data_gen.candidates import Generator
+from data_gen.stored import read_tree
 from symformer_jax.engine import rescale
 from symformer_jax.engine.config import DEFAULT
 from symformer_jax.errors import InputError

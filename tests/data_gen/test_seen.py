@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from data_gen import bloom, exclusion, seen, writer as writer_lib
-from data_gen.candidates import hash_skeleton
+from data_gen.stored import hash_skeleton
 from symformer_jax.data import records
 from symformer_jax.errors import DataError
 from symformer_jax.language import expression

@@ -10,7 +10,8 @@ import pytest
 
 from configs.data import univariate
 from data_gen import config as config_lib, exclusion, filters, simplify, trees, writer as writer_lib
-from data_gen.candidates import Equation, Generator, read_tree
+from data_gen.candidates import Equation, Generator
+from data_gen.stored import read_tree
 from symformer_jax.data import records
 from symformer_jax.errors import ExpressionError, InputError
 from symformer_jax.language import expression, printing

@@ -10,7 +10,7 @@ import tensorflow as tf
 import tensorflow_datasets as tfds
 
 from data_gen import tfds_builder, trees, writer as writer_lib
-from data_gen.candidates import read_tree
+from data_gen.stored import read_tree
 from symformer_jax.data import records
 from symformer_jax.errors import DataError
 from symformer_jax.language.vocabulary import Vocabulary
