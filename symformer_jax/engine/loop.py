@@ -177,7 +177,9 @@ class Search:
       asked = (*asked, *config.asked_if_in_doubt)
     if not _have_taken(self, asked):
       return False
-    return watch.leaves_noise() or (self._fit_further(watch) and watch.leaves_noise())
+    if watch.leaves_noise() or (self._fit_further(watch) and watch.leaves_noise()):
+      return True
+    return _have_taken(self, config.asked_if_little) and watch.nearest_leaves_little()
 
   def _fit_further(self, watch: NoiseWatch) -> bool:
     """Fits the shortest descriptions to their end, each once: the loop so fits only what may be exact, and the rest of

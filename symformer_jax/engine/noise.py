@@ -6,7 +6,7 @@ that no outlier hides the rest. Its variance is taken as the sum of (r_i r_j)^2,
 than in others. It sees no wave that turns between neighbouring rows.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 import itertools
 import math
 import statistics
@@ -26,6 +26,7 @@ class NoiseWatch:
   Attributes:
     best: the formula that describes the data in the fewest nats; None before the first turn.
     others: short ones that describe them in a few nats more: what the selection, which prices nodes less, may take.
+    nearest: the formula that comes nearest to the data, of any length.
   """
 
   def __init__(self, task: Task, config: NoiseConfig = DEFAULT.noise):
@@ -36,6 +37,7 @@ class NoiseWatch:
     self._has_few_rows, self._has_many_rows = num_distinct < config.few, num_distinct >= config.clear_rows
     self.best: Candidate | None = None
     self.others: tuple[Candidate, ...] = ()
+    self.nearest: Candidate | None = None
 
   def has_stalled(self, pool: Pool) -> bool:
     """Whether the last turn found no description that is shorter; to be asked after each."""
@@ -45,6 +47,7 @@ class NoiseWatch:
   def look(self, pool: Pool) -> float:
     """Finds the shortest descriptions; returns by how many nats the best is shorter than that of the look before."""
     config = self._config
+    self.nearest = pool.best
     lengths = sorted(((self._length(candidate), candidate) for candidate in pool.in_order()), key=lambda pair: pair[0])
     least, self.best = lengths[0] if lengths else (math.inf, None)
     self.others = tuple(itertools.islice((
@@ -83,13 +86,31 @@ class NoiseWatch:
     """Whether the errors of the best, or of one of the others, look like noise."""
     return self.best is not None and any(map(self._leaves_noise, (self.best, *self.others)))
 
+  def nearest_leaves_little(self) -> bool:
+    """Whether neighbouring rows tell next to nothing of each other's errors from the nearest formula: what they share
+    may be more than chance among many rows, and is less than any formula is worth that has not been found by then.
+    """
+    if self.nearest is None:
+      return False
+    errors = self._errors(self.nearest)
+    if not np.all(np.isfinite(errors)):
+      return False
+    x, num_constants = self._rows.x[:, list(self._task.columns)], self._num_constants(self.nearest)
+    shared = correlations(errors, x, num_constants=num_constants)
+    return max(shared, default=0.0) < self._config.shared or self._leaves_noise(self.nearest)
+
   def _leaves_noise(self, candidate: Candidate) -> bool:
-    rows, node = self._rows, candidate.node
-    with np.errstate(all="ignore"):
-      errors = np.sqrt(rows.weights) * (expression.evaluate(node, rows.x) - rows.y)
-    num_constants = len(programs.fitted_values(node))
     return looks_like_noise(
-      errors, rows.x, self._task.columns, num_constants=num_constants, chance=self._config.chance)
+      self._errors(candidate), self._rows.x, self._task.columns, num_constants=self._num_constants(candidate),
+      chance=self._config.chance)
+
+  def _errors(self, candidate: Candidate) -> np.ndarray:
+    rows = self._rows
+    with np.errstate(all="ignore"):
+      return np.sqrt(rows.weights) * (expression.evaluate(candidate.node, rows.x) - rows.y)
+
+  def _num_constants(self, candidate: Candidate) -> int:
+    return len(programs.fitted_values(candidate.node))
 
 
 def looks_like_noise(
@@ -113,14 +134,28 @@ def smoothness(errors: np.ndarray, x: np.ndarray, *, num_constants: int = 0) -> 
   """By how many standard deviations finite errors [N] of neighbouring rows of x [N, D] are more alike than noise, for
   each order; 0 where all are equal.
   """
+  return [float(np.sum(products) + taken) / (math.sqrt(np.sum(products**2)) or 1.0)
+          for products, taken, _ in _rank_products(errors, x, num_constants)]
+
+
+def correlations(errors: np.ndarray, x: np.ndarray, *, num_constants: int = 0) -> list[float]:
+  """The rank correlation of finite errors [N] of neighbouring rows of x [N, D], for each order; 0 where all are equal.
+  """
+  return [float(np.sum(products) + taken) / (len(products) * square or 1.0)
+          for products, taken, square in _rank_products(errors, x, num_constants)]
+
+
+def _rank_products(
+  errors: np.ndarray, x: np.ndarray, num_constants: int
+) -> Iterator[tuple[np.ndarray, float, float]]:
+  """For each order: products of neighbours' ranks about their mean [M], what constants have taken from their sum, and
+  the mean square of the ranks.
+  """
   ranks = np.unique(errors, return_inverse=True)[1].astype(np.float64)
   ranks -= np.mean(ranks)
-  found = []
+  square = float(np.mean(ranks**2))
   for first, second in neighbours(x):
-    products = ranks[first] * ranks[second]
-    taken = num_constants * len(first) / len(errors) * np.mean(ranks**2)
-    found.append(float(np.sum(products) + taken) / (math.sqrt(np.sum(products**2)) or 1.0))
-  return found
+    yield ranks[first] * ranks[second], num_constants * len(first) / len(errors) * square, square
 
 
 def neighbours(x: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:

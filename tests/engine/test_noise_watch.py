@@ -198,6 +198,39 @@ def test_what_is_clear_is_judged_by_its_own_errors():
   assert watch.leaves_noise() and not watch.best_leaves_noise()
 
 
+def test_a_search_that_finds_no_more_ends_where_little_is_left_to_find():
+  """Of many rows a weak bend is more than chance, and is worth no formula that is longer."""
+  rng = np.random.default_rng(4)
+  x = np.linspace(0, 1, 800)
+  y = x + 0.2 * np.sin(14 * x) + 0.3 * rng.normal(size=800)
+  line, waves = "1.0*x0", "1.0*x0 + 0.2*sin(14*x0)"
+  asked = [name for name, turns in DEFAULT.noise.asked_if_little for _ in range(turns)]
+  ended = {}
+  for found in ((line,), (line, waves)):
+    for rest in (0.4, 0.01):
+      config = dataclasses.replace(DEFAULT, noise=dataclasses.replace(DEFAULT.noise, shared=rest, near=1e-9))
+      ended[found, rest] = watched_turns(x, y, found, asked, config)
+  assert ended[(line,), 0.4] == (results.NOISE, len(asked))  # not before all of them
+  assert ended[(line,), 0.01] == ("", len(asked))  # more than noise
+  assert ended[(line, waves), 0.4][0] == results.NOISE  # the nearest is looked at, be it longer
+  steep = x + 2 * np.sin(14 * x) + 0.3 * rng.normal(size=800)
+  assert watched_turns(x, steep, (line,), asked, DEFAULT) == ("", len(asked))
+
+
+def watched_turns(x, y, texts, asked, config):
+  """How a search ends in which every turn finds the same formulas, and after how many turns; no constant is fitted."""
+  options = SearchOptions(config=config, refine="none")
+  task = make_task((x, y), None, options)
+  search = loop.Search(task, [], options, jax.random.key(0))
+  search.states |= dict.fromkeys(asked)  # they have more to say
+  nodes = [parser.parse(text, task.names) for text in texts]
+  made = tuple(Candidate(node, float(np.mean((parser_values(node, x[:, None]) - y) ** 2))) for node in nodes)
+  for name in asked:
+    if not search.ended_by:
+      search.close_turn(Named(name), Proposal(candidates=made, state=()), [], 0.0)
+  return search.ended_by, len(search.progress)
+
+
 def test_a_fit_that_has_not_ended_is_none_of_the_data(monkeypatch):
   """A network's formula comes with the constants of a fit in single precision and of few steps."""
   rng = np.random.default_rng(2)
