@@ -54,7 +54,8 @@ def main(argv: list[str]) -> int:
   fit = saved_fits.read(path, file=asked.FILE.value, target=asked.TARGET.value)
   line = fit.taken if asked.SELECT.value is None else choice.pick(
     fit.lines, fit.best, asked.SELECT.value, argument="--select")
-  target = fit.target if asked.TARGET.value is None else grids.clean_name(asked.TARGET.value)
+  target = fit.target if asked.TARGET.value is None else asked.TARGET.value
+  target = None if target is None else grids.clean_name(target)
   request = tables.Request(
     decimal=asked.DECIMAL.value, separator=asked.SEPARATOR.value, sheet=asked.SHEET.value)
   table = new_tables.read(table_path, request, fit, target=target)
@@ -63,9 +64,9 @@ def main(argv: list[str]) -> int:
   measured = _measured(table, target)
   values = predict(line, points)
   for text in () if asked.QUIET.value else _describe(fit, line, table, points, values):
-    runner.say(text)
+    runner.say(runner.one_line(text))
   if measured is not None and not asked.QUIET.value:
-    runner.say(_compare(values, measured, fit, str(target)))
+    runner.say(runner.one_line(_compare(values, measured, fit, str(target))))
   return _write(table_output.to_csv((*table.header, name), table.grid.columns, values))
 
 
@@ -115,7 +116,8 @@ def _measured(table: NewTable, target: str | None) -> np.ndarray | None:
   except InputError as error:
     if asked.TARGET.value is not None:
       raise
-    runner.say(f"note: predictions are not compared with {target!r}: {error}")
+    if not asked.QUIET.value:
+      runner.say(runner.one_line(f"note: predictions are not compared with {target!r}: {error}"))
     return None
   if column is None and asked.TARGET.value is not None:
     raise InputError(f"{table.path}: --target: no column {target!r}: {suggest(target, table.names)}")

@@ -13,7 +13,8 @@ import pandas as pd
 import pytest
 
 from symformer_jax import predict, save_result
-from symformer_jax.commands import infer_flags, runner, tables
+from symformer_jax.commands import infer_flags, runner, table_files, tables
+from symformer_jax.errors import InputError
 from symformer_jax.estimator import SymFormerRegressor
 from symformer_jax.file_answers import Answer
 from symformer_jax.language import parser
@@ -250,7 +251,8 @@ def test_a_file_is_written_whole_or_not_at_all(command, boyle, write, tmp_path):
       ([f"--out={out}"], "exists; --overwrite replaces it"),
       ([f"--out={tmp_path / 'out.txt'}"], "--out: expected a name ending in .csv"),
       ([f"--out={tmp_path / 'none' / 'out.csv'}"], "--out: the folder"),
-      ([f"--out={new}", "--overwrite"], "new.csv' is read"), (["--overwrite"], "--overwrite: says nothing without --out"),
+      ([f"--out={new}", "--overwrite"], "new.csv' is read"),
+      (["--overwrite"], "--overwrite: says nothing without --out"),
       (["--name=volume"], f"--name: {new} has a column 'volume'; give the predictions another name"),
       (["--name=\x07"], "--name: expected letters that can be printed"), (["--name="], "--name: expected a value"),
       (["--select=best"], "--select: unknown choice 'best'"), (["--decimal=x"], "--decimal: expected . or ,"),
@@ -279,6 +281,34 @@ def test_unusable_arguments(command, boyle, tmp_path, monkeypatch, arguments, me
   monkeypatch.chdir(tmp_path)
   code, out, err = command(*(argument.format(boyle=boyle) for argument in arguments))
   assert (code, out) == (2, "") and message in err and err.startswith("error: ") and err.count("\n") == 1
+
+
+CELLS = st.sampled_from(
+  ["a", "b", "kind", "1", "2.5", "-3e4", "1,234", "1.234,5", "2020-01-05", "5/6/2020", "1:30", "# x", "", " ", "nan",
+   "inf", "1e999", "x", "1,5", '"', "'", "#", "\ufeff", "\x00", "é", "5%", "$3", "red", "true"])
+
+
+@settings(max_examples=150)
+@given(rows=st.lists(st.lists(CELLS, max_size=4), max_size=6), header=st.permutations(["a", "when", "kind", "y"]),
+       has_header=st.booleans(), separator=st.sampled_from([",", ";", "\t"]))
+def test_whatever_a_table_holds_each_row_has_its_line_or_it_is_refused(
+    tmp_path_factory, rows, header, has_header, separator):
+  folder = tmp_path_factory.mktemp("fit")
+  old = folder / "old.csv"
+  old.write_text("a,when,kind,y\n" + "".join(f"{i},2020-01-0{i},{'xy'[i % 2]},{i * i}\n" for i in range(1, 8)))
+  fit = write_fit(folder / "fit.json", tables.read_table(str(old), categories=["kind"]), "log(a) + when/kind_x")
+  path, out = folder / "new.csv", folder / "out.csv"
+  path.write_text("\n".join(separator.join(row) for row in ([list(header), *rows] if has_header else rows)))
+  predict.asked.FLAGS.unparse_flags()
+  predict.asked.FLAGS(["predict", f"--out={out}", "--overwrite"])
+  try:
+    assert predict.main(["predict", fit, str(path)]) == 0
+  except InputError as error:
+    assert str(error) and "\n" not in str(error) and not out.exists()
+    return
+  grid = table_files.read(path, table_files.Reading())
+  again = pd.read_csv(out, dtype=str)
+  assert len(again) == len(grid.places) and list(again)[-1] == "predicted"
 
 
 def test_in_a_process_of_its_own_without_compiling(boyle, write):

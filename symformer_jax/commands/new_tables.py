@@ -67,7 +67,10 @@ class NewTable:
         read[i], own = self._feature(names[i])
         x[:, i] = read[i].values
         notes += own
-      return Points(x, np.asarray(np.isfinite(x).all(axis=1)), read, tuple(dict.fromkeys(notes)))
+      is_usable = np.ones(len(x), bool)
+      for column in read.values():
+        is_usable &= np.isfinite(column.values)
+      return Points(x, is_usable, read, tuple(dict.fromkeys(notes)))
 
   def target(self, name: str) -> cells.Column | None:
     """The column of measured values; None where there is none of that name.

@@ -92,8 +92,8 @@ DAMAGED = [
   (make_record(times={"a": {"unit": "weeks", "start": None}}), "times: unknown unit 'weeks'"),
   (make_record(times={"a": {"unit": "days"}}), "the field 'start' is missing"),
   *((make_record(times={"a": {"unit": "days", "start": start}}), "times: expected a moment such as 2020-01-01T")
-    for start in ("now", "2020-01-01", "NaT", 3, "")),
-  (make_record(times={"a": {"unit": "days", "start": "soon"}}), "soon"),
+    for start in ("now", "2020-01-01", "NaT", 3, "", "2020-01-01T00:00:00.000000Z", "9999-01-01T00:00:00.000000000")),
+  (make_record(times={"a": {"unit": "days", "start": "2020-13-01T00:00:00.000000"}}), "is no saved formula: "),
   (make_record(categories={"kind": "red"}), "categories: expected lists of names"),
   (make_record(categories={"kind": [1]}), "categories: expected lists of names"),
   (failed("too few points", model="m", seed=0).to_json(data="a", target="y", features=[]), "a failed search: too few"),
