@@ -519,10 +519,7 @@ def _tell_target(callback: Callback, index: int, standing: Standing) -> Any:
 
 # What a fit leaves, beside what scikit-learn keeps of the columns.
 _FITTED = ("_front", "_recommended", "_data", "_terms_", "estimators_", "equations_", "result_")
-_KIND = "symformer-regressor"
-# 1: the front's text, no trees, nothing of the search. 2: both. 3: several targets; a single one's file says 2 as
-# before, which earlier versions read.
-_FORMAT, _SINGLE_FORMAT = 3, 2
+_KIND, _FORMAT, _SINGLE_FORMAT = saved.REGRESSOR, saved.REGRESSOR_FORMAT, saved.SINGLE_REGRESSOR_FORMAT
 
 
 # How parameters that are no plain values are stored, where they are given.

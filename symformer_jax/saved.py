@@ -4,7 +4,8 @@ A file says `"format": "KIND-NUMBER"`. Older numbers are read, newer ones refuse
 that names of columns may be any text and values come out the same to the last bit.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+import contextlib
 import dataclasses
 import json
 import math
@@ -34,8 +35,10 @@ T = TypeVar("T")
 
 # A tree of more is none of ours: a search keeps formulas of at most 64 tokens. It also bounds every recursion.
 MAX_TOKENS = 128
-_RESULT = "symformer-result"
-_RESULT_FORMAT = 1
+RESULT, RESULT_FORMAT = "symformer-result", 1
+# 1: the front's text, no trees, nothing of the search. 2: both. 3: several targets; a single one's file says 2 as
+# before, which earlier versions read.
+REGRESSOR, REGRESSOR_FORMAT, SINGLE_REGRESSOR_FORMAT = "symformer-regressor", 3, 2
 
 
 class Front(NamedTuple):
@@ -57,7 +60,7 @@ def save_result(result: SearchResult, path: str | os.PathLike) -> None:
   if result.best is None:
     raise InputError(f"a failed search has nothing to save: {result.message}")
   record = front_record(Front(result.pareto, result.best, result))
-  write(path, {"format": f"{_RESULT}-{_RESULT_FORMAT}"} | record)
+  write(path, {"format": f"{RESULT}-{RESULT_FORMAT}"} | record)
 
 
 def load_result(path: str | os.PathLike) -> SearchResult:
@@ -66,18 +69,21 @@ def load_result(path: str | os.PathLike) -> SearchResult:
   Raises:
     InputError: when the file is missing, no saved result, or of a newer format.
   """
-  def build(record: Mapping[str, Any], version: int) -> SearchResult:
-    del version  # there has been one
-    found = read_front(record).result
-    if found is None:
-      raise ValueError("it does not say how the formulas were found")
-    return found
-  return read(path, _RESULT, _RESULT_FORMAT, build, what="saved result", adapt=_of_command)
+  return read(path, RESULT, RESULT_FORMAT, lambda record, version: read_result(record), what="saved result",
+              adapt=as_result_record)
 
 
-def _of_command(record: Any) -> Any:
+def read_result(record: Mapping[str, Any]) -> SearchResult:
+  """A search's answer from its record; a `LookupError`, `TypeError` or `ValueError` where it is damaged."""
+  found = read_front(record).result
+  if found is None:
+    raise ValueError("it does not say how the formulas were found")
+  return found
+
+
+def as_result_record(record: Any) -> Any:
   """The record of one data file that the command writes, as `save_result` would have it; any other as it is."""
-  if not _is_of_command(record):
+  if not is_of_command(record):
     return record
   if record["status"] == results.FAILED:
     raise ValueError(f"a failed search: {record['message']}")
@@ -89,11 +95,12 @@ def _of_command(record: Any) -> Any:
     "guesses": record.get("guesses", [])}
   if record["best"] not in lines:
     raise ValueError("best: expected one of pareto")
-  return {"format": f"{_RESULT}-{_RESULT_FORMAT}", "names": record["features"], "front": lines,
+  return {"format": f"{RESULT}-{RESULT_FORMAT}", "names": record["features"], "front": lines,
           "best": lines.index(record["best"]), "search": search}
 
 
-def _is_of_command(record: Any) -> bool:
+def is_of_command(record: Any) -> bool:
+  """Whether the command wrote a record, for one data file."""
   return isinstance(record, Mapping) and "format" not in record and {"pareto", "features"} <= record.keys()
 
 
@@ -126,14 +133,31 @@ def read(
   Raises:
     InputError: one line that says what is wrong.
   """
-  try:
-    files.check_regular(path)
-    with open(path, encoding="utf-8") as file:
-      record = adapt(as_object(json.load(file, object_hook=_unplain), "the file"))
-    version = _read_version(record, kind)
+  with reading(path, what=what):
+    record = adapt(parse_record(read_text(path)))
+    version = read_version(record, kind)
     if version > newest:
       raise InputError(f"{path}: of format {version}, written by a newer version; this one reads up to {newest}")
     return build(record, version)
+
+
+def read_text(path: str | os.PathLike) -> str:
+  """What stands in a file, which is no pipe or device; raises what `reading` puts into words."""
+  files.check_regular(path)
+  with open(path, encoding="utf-8") as file:
+    return file.read()
+
+
+def parse_record(text: str) -> Mapping[str, Any]:
+  """The names and values of a JSON text, with the numbers that are not finite; likewise."""
+  return as_object(json.loads(text, object_hook=_unplain), "the file")
+
+
+@contextlib.contextmanager
+def reading(path: str | os.PathLike, *, what: str) -> Iterator[None]:
+  """Says in one line, an `InputError`, what goes wrong while a file is read that should hold `what`."""
+  try:
+    yield
   except OSError as error:
     raise InputError(f"{files.shorten(path)}: cannot be read: {error.strerror}") from None
   except MemoryError:
@@ -146,8 +170,9 @@ def read(
     raise InputError(f"{path}: is no {what}: {reason if len(reason) < 300 else reason[:300] + '...'}") from None
 
 
-def _read_version(record: Any, kind: str) -> int:
-  if _is_of_command(record):
+def read_version(record: Any, kind: str) -> int:
+  """The number of a record's format, which is one of a kind; a `LookupError` or `ValueError` else."""
+  if is_of_command(record):
     raise ValueError("it was written by the command line: load_result reads it")
   name, _, version = str(record["format"])[:100].rpartition("-")
   if name != kind or not (version.isascii() and version.isdigit()):

@@ -19,13 +19,16 @@ for file in "${strangers[@]}"; do
 done
 python -c 'import launch, configs, data_gen, symformer_jax; assert launch.OWNER == configs.OWNER == data_gen.OWNER'
 
-for command in "" -train -export -card -validate -evaluate -benchmark -generate -inspect -beam; do
+for command in "" -predict -train -export -card -validate -evaluate -benchmark -generate -inspect -beam; do
   "symformer$command" --help > help.txt
   grep --quiet --fixed-strings 'Flags:' help.txt
 done
 
 python -m symformer_jax.infer --data="$root/examples/kepler.csv" | tee kepler.txt
 grep --quiet --fixed-strings 'recommended: period = axis**1.5' kepler.txt
+python -m symformer_jax.infer --data="$root/examples/kepler.csv" --quiet --out=kepler.json
+symformer-predict kepler.json "$root/examples/kepler.csv" > predicted.csv
+grep --quiet 'predicted$' predicted.csv
 # Workers are processes of their own, and a config file imports its sibling.
 symformer-generate --config=configs/data/bivariate.py --simplify=rules --out=data --equations=256 --workers=2 --quiet
 symformer-inspect data --samples=1 > inspected.txt

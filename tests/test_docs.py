@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from symformer_jax import Restrictions, SymFormerRegressor
+from symformer_jax.commands import scripts
 from symformer_jax.language.expression import complexity, walk
 from symformer_jax.pretrained import registry
 
@@ -177,13 +178,19 @@ def commands(page):
           yield line.split("&&")[-1].split("  #")[0].split(" -- ")[0]
 
 
+def module_of(script):
+  """What an installed command runs: `symformer-predict` is `symformer_jax.predict`."""
+  [module] = getattr(scripts, script.partition("-")[2] or "infer").args
+  return module
+
+
 @pytest.mark.parametrize("page", WITH_COMMANDS, ids=lambda page: page.name)
 def test_commands_name_flags_and_files_that_exist(page):
   for command in commands(page):
     words = shlex.split(re.sub(r"[][|]", " ", command))
-    module = words[2] if words[0] == "python" else "symformer_jax.infer"
+    module = words[2] if words[0] == "python" else module_of(words[0])
     folder, name = module.rsplit(".", 1)
-    flags = "symformer_jax.commands.infer_flags" if name == "infer" else f"{folder}.flags.{name}"
+    flags = f"symformer_jax.commands.{name}_flags" if folder == "symformer_jax" else f"{folder}.flags.{name}"
     assert importlib.util.find_spec(module) is not None
     known = pathlib.Path(importlib.util.find_spec(flags).origin).read_text(encoding="utf-8")
     for word in words[1:]:

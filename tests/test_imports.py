@@ -28,7 +28,7 @@ ALLOWED = {
   "inference": {"decoding", "language", "results", "engine", "sources", "selection", "templates", "pretrained"},
   "presentation": {"language", "results", "selection"},
   "exports": {"language", "results", "selection", "presentation"},
-  "commands": {"language", "refinement", "results", "engine", "selection", "sources", "presentation"},
+  "commands": {"language", "refinement", "results", "saved", "engine", "selection", "sources", "presentation"},
   "testing": {"language", "model", "training", "data", "pretrained"},
   "evaluation": {"language", "data", "selection", "inference", "results", "refinement", "pretrained", "engine",
                  "sources", "commands"},
@@ -42,6 +42,7 @@ ALLOWED = {
   "infer_beam": {"inference", "results", "commands", "file_answers", "infer_worker"},
   "infer": {"language", "results", "commands", "engine", "live_front", "selection", "presentation", "file_answers",
             "infer_beam"},
+  "predict": {"language", "results", "commands", "selection", "presentation"},
 }
 OUTSIDE = {"data_gen", "configs", "launch"}
 FILES = sorted(path for folder in ("symformer_jax", "data_gen", "launch", "configs")

@@ -53,7 +53,7 @@ def test_commands_name_modules_flags_and_files_that_exist(command):
   if module == "pytest":
     return
   folder, name = module.rsplit(".", 1)
-  flags = "symformer_jax.commands.infer_flags" if name == "infer" else f"{folder}.flags.{name}"
+  flags = f"symformer_jax.commands.{name}_flags" if folder == "symformer_jax" else f"{folder}.flags.{name}"
   source = pathlib.Path(importlib.util.find_spec(flags).origin).read_text(encoding="utf-8")
   for word in words[words.index("-m") + 2 :]:
     if word.startswith("--") and not word.startswith("--config."):

@@ -140,6 +140,7 @@ class Column:
     note: how they were read where that needs saying, a predicate; fault: why they cannot be used, likewise.
     is_time: whether they were dates or times; is_usual: whether the note is of decimal marks, and no other reading
       was possible.
+    clock: how dates or times are counted; None for others, and where none is there.
   """
 
   values: np.ndarray
@@ -147,6 +148,7 @@ class Column:
   note: str = ""
   fault: str = ""
   is_time: bool = False
+  clock: times.Clock | None = None
 
   @property
   def is_usual(self) -> bool:
@@ -279,7 +281,7 @@ def _read_typed(cells: np.ndarray, time_unit: str | None) -> Column:
 
 
 def _of_times(cells: np.ndarray, found: times.Times) -> Column:
-  return Column(found.values, cells, found.note, found.fault, is_time=True)
+  return Column(found.values, cells, found.note, found.fault, is_time=True, clock=found.clock)
 
 
 def _by_separator(texts: Sequence["_Reading"], separator: str) -> str | None:
@@ -472,3 +474,13 @@ def as_category(cell: Any) -> str | None:
   if isinstance(cell, numbers.Real) and not isinstance(cell, bool | np.bool_):
     return f"{cell:.15g}"
   return " ".join(str(cell).split())
+
+
+def classes_of(column: Column) -> list[str | None]:
+  """The class of each cell [N] of a category; None where it is missing."""
+  return [as_category(cell) for cell in column.cells]
+
+
+def is_of_class(classes: Sequence[str | None], name: str) -> np.ndarray:
+  """1 where a cell is of a class and 0 where it is of another [N]; NaN where it is missing."""
+  return np.array([np.nan if each is None else float(each == name) for each in classes], np.float64)

@@ -42,6 +42,7 @@ class Grid:
     notes: what was decided on the way, one sentence each.
     elsewhere: where else in the file the table may be, the end of a message; empty where there is no other place.
     empty: why a column may be without a cell, the end of a message.
+    has_names: whether the file has the names; else columns are called x0, x1, ... and y, which stands last.
   """
 
   names: tuple[str, ...]
@@ -52,6 +53,11 @@ class Grid:
   notes: tuple[str, ...] = ()
   elsewhere: str = ""
   empty: str = ""
+  has_names: bool = True
+
+  def place_of(self, row: int) -> str:
+    """Where a row stands: its line in a text file, else its number."""
+    return f"{self.word} {self.places[row]}"
 
 
 def clean_name(name: Any) -> str:
@@ -60,6 +66,11 @@ def clean_name(name: Any) -> str:
   with contextlib.suppress(UnicodeError):  # an argument, where the locale knows no UTF-8
     text = text.encode("utf-8", "surrogateescape").decode("utf-8")
   return " ".join("".join(sign if sign.isprintable() else " " for sign in text).split())
+
+
+def name_of_class(column: str, name: str) -> str:
+  """What the column of 0 and 1 for a class of a category is called."""
+  return clean_name(f"{column}_{name}")
 
 
 def from_rows(
@@ -87,9 +98,9 @@ def from_rows(
   if widest > MAX_COLUMNS:
     raise InputError(f"cannot be read as a table: a {word} has {widest} cells, more than {MAX_COLUMNS}")
   kept = _without_titles(kept, word, notes)
-  names, kept = _take_names(kept, word, comment, notes)
+  found_names, kept = _take_names(kept, word, comment, notes)
   width = max((_width(row) for _, row in kept), default=0)
-  names = _check_widths(names, kept, width, word, separator, notes)
+  names = _check_widths(found_names, kept, width, word, separator, notes)
   kept = _without_units(kept, word, notes)
   columns = _columns(kept, len(names))
   found = [i for i, column in enumerate(columns) if names[i] or any(map(_is_there, column))]
@@ -97,7 +108,8 @@ def from_rows(
   notes += [f"column {i + 1} left aside: it has no name and counts the rows" for i in counting]
   found = [i for i in found if i not in counting]
   return Grid(tuple(names[i] or f"column {i + 1}" for i in found), tuple(columns[i] for i in found),
-              np.array([place for place, _ in kept], np.int64), word, separator, tuple(notes))
+              np.array([place for place, _ in kept], np.int64), word, separator, tuple(notes),
+              has_names=found_names is not None)
 
 
 def _is_there(cell: Any) -> bool:

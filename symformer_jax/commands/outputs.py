@@ -52,7 +52,8 @@ def check_apart(places: Sequence[str], inputs: Sequence[str], *, flag: str) -> N
   for place in places:
     found = _stat(place)
     if found and (path := read.get((found.st_dev, found.st_ino))):
-      raise InputError(f"{flag}: {files.shorten(place)!r} is a link to {files.shorten(path)!r}, which is read")
+      which = "is" if place == path else f"is a link to {files.shorten(path)!r}, which is"
+      raise InputError(f"{flag}: {files.shorten(place)!r} {which} read")
 
 
 def _stat(path: str) -> os.stat_result | None:

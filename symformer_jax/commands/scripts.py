@@ -13,6 +13,7 @@ def _run(module: str) -> None:
 
 
 infer = functools.partial(_run, "symformer_jax.infer")
+predict = functools.partial(_run, "symformer_jax.predict")
 train = functools.partial(_run, "launch.train")
 export = functools.partial(_run, "launch.export")
 card = functools.partial(_run, "launch.card")

@@ -5,8 +5,7 @@ What stands between columns, which mark is the decimal one, and which cells are 
 must then be a finite number; a row that is not is named by its line in the file.
 """
 
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 import csv
 import dataclasses
 import glob
@@ -17,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from symformer_jax import files
-from symformer_jax.commands import cells, grids, table_files, text_tables, times
+from symformer_jax.commands import bad_cells, cells, grids, table_files, text_tables, times
 from symformer_jax.engine.rows import LARGEST, SMALLEST
 from symformer_jax.errors import InputError, suggest
 
@@ -52,6 +51,8 @@ class Table:
     weights: of the rows [N], above 0, relative; None for equal ones.
     notes: what was decided on the way, one sentence each: how cells were read, columns and rows left out.
     unused: names of the other columns of the file.
+    clocks: how dates and times are counted, by the name of the feature or target; categories: the classes of each
+      column that became one of 0 and 1 for each, in the order of these. By them another file is read alike.
   """
 
   path: str
@@ -62,6 +63,8 @@ class Table:
   notes: tuple[str, ...] = ()
   weights: np.ndarray | None = None
   unused: tuple[str, ...] = ()
+  clocks: Mapping[str, times.Clock] = dataclasses.field(default_factory=dict)
+  categories: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
 
   @property
   def points(self) -> tuple[np.ndarray, ...]:
@@ -159,19 +162,28 @@ def read_tables(path: str, request: Request) -> list[Table]:
   """
   if request.weights and request.sigma:
     raise InputError("--weights and --sigma: expected one of them, a row has one weight")
-  if request.decimal not in (None, cells.POINT, cells.COMMA):
-    raise InputError(f"--decimal: expected . or , got {request.decimal!r}")
   if request.time_unit is not None and request.time_unit not in times.UNITS:
     raise InputError(f"--time_unit: unknown unit {request.time_unit!r}: {suggest(request.time_unit, times.UNITS)}")
-  if request.separator not in (None, *text_tables.SEPARATORS):
-    raise InputError(f"--separator: expected one of {' '.join(text_tables.SEPARATORS)}, got {request.separator!r}")
+  how = reading(request)
   try:
-    separator = None if request.separator is None else text_tables.SEPARATORS[request.separator]
-    how = table_files.Reading(separator, request.sheet, MAX_NPZ_BYTES)
     source = _Source(table_files.read(pathlib.Path(path), how), request)
     return [source.table(path, target) for target in source.targets]
   except InputError as error:
     raise TableError(f"{path}: {error}") from None
+
+
+def reading(request: Request) -> table_files.Reading:
+  """How files are read, by what is asked of them.
+
+  Raises:
+    InputError: for a decimal mark or a separator that is none.
+  """
+  if request.decimal not in (None, cells.POINT, cells.COMMA):
+    raise InputError(f"--decimal: expected . or , got {request.decimal!r}")
+  if request.separator not in (None, *text_tables.SEPARATORS):
+    raise InputError(f"--separator: expected one of {' '.join(text_tables.SEPARATORS)}, got {request.separator!r}")
+  separator = None if request.separator is None else text_tables.SEPARATORS[request.separator]
+  return table_files.Reading(separator, request.sheet, MAX_NPZ_BYTES)
 
 
 def split_names(text: str) -> list[str]:
@@ -211,6 +223,7 @@ class _Source:
     found = cells.read_columns(
       grid.columns, decimal=request.decimal, separator=grid.separator, time_unit=request.time_unit)
     self.columns = [_Column(*pair) for pair in zip(grid.names, found, strict=True)]
+    self.classes: dict[str, tuple[str, ...]] = {}
     self.weigher = _Weigher(grids.clean_name(request.weights or request.sigma),
                             "--weights" if request.weights else "--sigma") if request.weights or request.sigma else None
     self._check_names()
@@ -256,16 +269,16 @@ class _Source:
   def _split_category(self, name: str) -> None:
     """A column of 0 and 1 for each class takes the place of a column."""
     place = self._names().index(name)
-    classes = [cells.as_category(cell) for cell in self.columns[place].content.cells]
+    column = self.columns[place].content
+    classes = cells.classes_of(column)
     known = sorted({each for each in classes if each is not None})
     if not 2 <= len(known) <= MAX_CLASSES:
       raise InputError(
         f"--categories: expected 2 to {MAX_CLASSES} different values in column {name!r}, got {len(known)}")
-    is_there = np.array([each is not None for each in classes], bool)
+    self.classes[name] = tuple(known)
     self.columns[place : place + 1] = [
-      _Column(grids.clean_name(f"{name}_{each}"), cells.Column(
-        np.where(is_there, [float(other == each) for other in classes], np.nan), self.columns[place].content.cells),
-        origin=name) for each in known]
+      _Column(grids.name_of_class(name, each), cells.Column(cells.is_of_class(classes, each), column.cells),
+              origin=name) for each in known]
 
   def _choose_targets(self) -> list[str]:
     numeric = [column for column in self._numeric() if not column.origin]
@@ -299,7 +312,7 @@ class _Source:
     for column in self.columns:
       row = None if self._is_of_numbers(column) else column.content.first_bad()
       if row is not None:
-        return f"{_place(self.grid, row)}, column {column.name!r}: {_shown(column, row)} is no number"
+        return f"{self.grid.place_of(row)}, column {column.name!r}: {bad_cells.shown(column.content, row)} is no number"
     empty = [column for column in self.columns if column.content.is_empty]
     return f"column {empty[0].name!r} holds no number{self.grid.empty}" if empty else ""
 
@@ -323,7 +336,7 @@ class _Source:
     rows = np.flatnonzero(is_kept)
     weights = None
     if weigher and weighing and len(rows):
-      weights = weigher.weigh(weighing[0].content.values[rows], lambda row: _place(self.grid, int(rows[row])))
+      weights = weigher.weigh(weighing[0].content.values[rows], lambda row: self.grid.place_of(int(rows[row])))
       if not weights.all():
         notes.append(f"{np.sum(weights == 0)} of {len(weights)} rows left out: their weight is 0")
       rows, weights = rows[weights > 0], weights[weights > 0]
@@ -334,7 +347,9 @@ class _Source:
     _check_sizes([(column.name, x[:, i]) for i, column in enumerate(features)], y, target)
     names = tuple(column.name for column in features)
     unused = tuple(name for name in dict.fromkeys(self.grid.names) if name not in (*names, target))
-    return Table(str(path), names, target, x, y, tuple(notes), weights, unused)
+    clocks = {column.name: column.content.clock for column in used if column.content.clock}
+    categories = {column.origin: self.classes[column.origin] for column in features if column.origin}
+    return Table(str(path), names, target, x, y, tuple(notes), weights, unused, clocks, categories)
 
   def _features(self) -> list[_Column]:
     """The columns of x: those asked for, or all that have numbers and are no target."""
@@ -376,7 +391,7 @@ class _Source:
     for column in self.columns:
       if id(column) not in is_read and not self._is_of_numbers(column):
         row = column.content.first_bad()
-        example = "" if row is None else f" ({_place(self.grid, row)}: {_shown(column, row)})"
+        example = "" if row is None else f" ({self.grid.place_of(row)}: {bad_cells.shown(column.content, row)})"
         what = "mostly text" if column.content.is_numeric else "no number"
         notes.append(f"column {column.name!r} left aside: it holds {what}{example or self._why_empty(column)}")
     return notes
@@ -400,29 +415,28 @@ class _Source:
         raise InputError(f"column {column.name!r} {column.content.fault}")
       if not column.content.is_numeric:
         row = column.content.first_bad()
-        example = "" if row is None else f": {_place(self.grid, row)} has {_shown(column, row)}"
+        example = "" if row is None else f": {self.grid.place_of(row)} has {bad_cells.shown(column.content, row)}"
         hint = "" if row is None else "; --categories makes columns of 0 and 1 of text"
         raise InputError(f"column {column.name!r} holds no number{example or self._why_empty(column)}{hint}")
     is_bad = ~np.isfinite(np.column_stack([column.content.values for column in read]))
     if is_bad.any():
       if not self.request.drop_missing:
         raise InputError(self._describe_bad_cell(read, is_bad))
-      kinds = _count_bad_cells(read, is_bad)
-      shown = [f"{count} with {kind}" for kind, count in list(kinds.items())[:MAX_NOTED]]
+      kinds = bad_cells.count([column.content for column in read], is_bad)
       notes.append(f"{sum(kinds.values())} of {len(is_bad)} rows left out: no finite number in a used column "
-                   f"({'; '.join([*shown, '...'] if len(kinds) > MAX_NOTED else shown)})")
+                   f"({bad_cells.tell_counts(kinds)})")
     return ~is_bad.any(axis=1)
 
   def _describe_bad_cell(self, read: Sequence[_Column], is_bad: np.ndarray) -> str:
     row, place = (int(i) for i in np.argwhere(is_bad)[0])
     column = read[place]
-    kinds = _count_bad_cells(read, is_bad)
-    what, others = _describe_bad(column, row), sum(kinds.values()) - 1
+    kinds = bad_cells.count([column.content for column in read], is_bad)
+    what, others = bad_cells.describe(column.content, row), sum(kinds.values()) - 1
     unlike = [kind for kind in kinds if kind != what]
     among = ", among them " + "; ".join([*unlike[:MAX_NOTED], *["..."] * (len(unlike) > MAX_NOTED)]) if unlike else ""
     more = f" (and {others} more such rows{among})" if others else ""
     hint = ", --categories makes columns of 0 and 1 of text" if column.content.is_mostly_text else ""
-    return f"{_place(self.grid, row)}, column {column.origin or column.name!r}: expected a finite number, got " \
+    return f"{self.grid.place_of(row)}, column {column.origin or column.name!r}: expected a finite number, got " \
            f"{what}{more}; --drop_missing leaves such rows out{hint}"
 
 
@@ -439,33 +453,6 @@ def _describe_repeated(points: np.ndarray) -> list[str]:
   if num < max(REPEATED * len(points), 2):
     return []
   return [f"{num} of {len(points)} rows are the same as others in every column used: each counts as one more"]
-
-
-def _place(grid: grids.Grid, row: int) -> str:
-  """Where a row stands: its line in a text file, else its number."""
-  return f"{grid.word} {grid.places[row]}"
-
-
-def _shown(column: _Column, row: int) -> str:
-  """A cell for a message of one line."""
-  return files.shorten(repr(str(column.content.cells[row])), 60)
-
-
-def _describe_bad(column: _Column, row: int) -> str:
-  """What a cell is that holds no finite number, with its text where it has one."""
-  cell = column.content.cells[row]
-  if isinstance(cell, cells.ErrorCell):
-    return f"{cell.text!r}, an error of the spreadsheet"
-  what = "a missing value" if cells.is_missing(cell) else cells.describe_limit(cell)
-  is_shown = not what or isinstance(cell, str) and cell.strip()
-  return ", ".join(filter(None, [_shown(column, row) if is_shown else "", what]))
-
-
-def _count_bad_cells(read: Sequence[_Column], is_bad: np.ndarray) -> Counter[str]:
-  """What the first such cells of rows with one are, `is_bad` [N, D], and in how many rows."""
-  rows = np.flatnonzero(is_bad.any(axis=1))
-  return Counter(_describe_bad(read[place], row)
-                 for row, place in zip(rows.tolist(), is_bad[rows].argmax(axis=1).tolist(), strict=True))
 
 
 # --- checking --------------------------------------------------------------------------------------------------

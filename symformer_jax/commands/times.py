@@ -38,15 +38,45 @@ _NUM_TRIED = 50
 
 
 @dataclasses.dataclass(frozen=True)
+class Clock:
+  """What dates or times are counted in, so that those of another file can be counted alike.
+
+  Attributes:
+    unit: one of `UNITS`; start: the moment from which dates are counted, None for decimal years and for times of day
+      and durations, which have no years.
+  """
+
+  unit: str
+  start: np.datetime64 | None = None
+
+  @property
+  def is_of_dates(self) -> bool:
+    return self.unit == YEARS or self.start is not None
+
+  def describe(self) -> str:
+    """As notes say it: `days since 2020-01-01`."""
+    if self.start is None:
+      return "decimal years" if self.unit == YEARS else self.unit
+    micro = self.start.astype("datetime64[us]")
+    start = str(micro if micro == self.start else self.start).replace("T", " ")
+    return f"{self.unit} since {start.removesuffix('.000000').removesuffix(' 00:00:00')}"
+
+  def to_json(self) -> dict[str, str | None]:
+    return {"unit": self.unit, "start": None if self.start is None else str(self.start)}
+
+
+@dataclasses.dataclass(frozen=True)
 class Times:
   """Attributes:
     values: [N] float64 in the unit that `note` says, NaN for what is no time.
     fault: why they cannot be used; empty where they can.
+    clock: how they are counted; None where there is nothing to count.
   """
 
   values: np.ndarray
   note: str = ""
   fault: str = ""
+  clock: Clock | None = None
 
 
 def is_time(text: str) -> bool:
@@ -63,15 +93,16 @@ def are_days_without_signs(values: np.ndarray) -> bool:
   return bool(days.notna().all())
 
 
-def read(cells: np.ndarray, unit: str | None = None) -> Times | None:
+def read(cells: np.ndarray, unit: str | None = None, *, start: np.datetime64 | None = None) -> Times | None:
   """Dates or times [N] of a column that is mostly made of them, as numbers; None for any other column.
 
   Args:
     cells: datetime64 or timedelta64, or objects: texts, dates, times, None.
     unit: one of `UNITS`, of which times of day and durations have no years; None to choose by their span.
+    start: of dates, from which they are counted; None for the first one.
   """
   if cells.dtype.kind == "M":
-    return _of_moments(_resolved(cells), [], unit)
+    return _of_moments(_resolved(cells), [], unit, start)
   if cells.dtype.kind == "m":
     return _of_durations(_seconds(cells), unit)
   texts = [cell.strip() if isinstance(cell, str) else cell for cell in cells]
@@ -82,7 +113,7 @@ def read(cells: np.ndarray, unit: str | None = None) -> Times | None:
     return None
   if all(isinstance(text, datetime.time | datetime.timedelta) or _is_duration(text) for text in present):
     return _of_durations(np.array([_duration(text) for text in texts]), unit)
-  return _read_days(texts, present, unit)
+  return _read_days(texts, present, unit, start)
 
 
 def _resolved(moments: np.ndarray) -> np.ndarray:
@@ -112,12 +143,14 @@ def _duration(cell: Any) -> float:
   return -size if found["sign"] else size
 
 
-def _read_days(texts: Sequence[Any], present: Sequence[Any], unit: str | None) -> Times | None:
+def _read_days(
+  texts: Sequence[Any], present: Sequence[Any], unit: str | None, start: np.datetime64 | None
+) -> Times | None:
   strings = [text for text in present if isinstance(text, str)]
   if not strings:
-    return _of_moments(_parse(texts, None), texts, unit)
+    return _of_moments(_parse(texts, None), texts, unit, start)
   if all(_ISO.fullmatch(text) for text in strings):
-    return _of_moments(_with_dates(_parse(texts, "ISO8601"), texts), texts, unit)
+    return _of_moments(_with_dates(_parse(texts, "ISO8601"), texts), texts, unit, start)
   sample = strings[:_NUM_TRIED]
   formats = [day + clock for day in _DAYS for clock in _CLOCKS]
   tried = {each: int(np.sum(~np.isnat(_parse(sample, each)))) for each in formats}
@@ -132,7 +165,7 @@ def _read_days(texts: Sequence[Any], present: Sequence[Any], unit: str | None) -
   if any(not np.array_equal(first, other, equal_nan=True) for other in others):
     return Times(np.full(len(texts), np.nan), fault=(
       f"holds dates that may be day and month or month and day, such as {strings[0]!r}; write them as 2020-12-31"))
-  return _of_moments(_with_dates(first, texts), texts, unit)
+  return _of_moments(_with_dates(first, texts), texts, unit, start)
 
 
 def _with_dates(moments: np.ndarray, texts: Sequence[Any]) -> np.ndarray:
@@ -154,27 +187,36 @@ def _parse(texts: Sequence[Any], form: str | None) -> np.ndarray:
   return _resolved(moments.dt.tz_localize(None).to_numpy())
 
 
-def _of_moments(moments: np.ndarray, texts: Sequence[Any], asked: str | None) -> Times:
+def _of_moments(
+  moments: np.ndarray, texts: Sequence[Any], asked: str | None, start: np.datetime64 | None = None
+) -> Times:
   present = ~np.isnat(moments)
   if not present.any():
     return Times(np.full(len(moments), np.nan))
-  first = moments[present].min()
+  if start is not None and start.dtype != moments.dtype:  # microseconds hold any year
+    moments, start = moments.astype("datetime64[us]"), start.astype("datetime64[us]")
+  first = moments[present].min() if start is None else start
   span_s = (moments[present].max() - first) / np.timedelta64(1, "s")
   if asked == YEARS or asked is None and span_s >= _YEARS_SPAN_S:
-    years = moments.astype("datetime64[Y]")
-    begin, end = years.astype("datetime64[us]"), (years + 1).astype("datetime64[us]")
-    share = np.where(present, (moments - begin) / np.where(present, end - begin, np.timedelta64(1, "us")), np.nan)
-    values = np.where(present, years.astype(np.int64) + 1970, 0) + share
-    row = int(np.argmax(present))
-    example = texts[row] if len(texts) else str(moments[row].astype("datetime64[s]"))
-    hint = "" if asked == YEARS else " (--time_unit=days counts days)"  # of which years have not the same number
-    return Times(values, f"holds dates, read as decimal years: {str(example)!r} is {values[row]:.8g}{hint}")
+    return _of_years(moments, texts, hint="" if asked == YEARS else " (--time_unit=days counts days)")
   unit, size_s = _unit(span_s, asked)
   values = np.where(present, (moments - first) / np.timedelta64(1, "s") / size_s, np.nan)
-  micro = first.astype("datetime64[us]")
-  start = str(micro if micro == first else first).replace("T", " ")
-  start = start.removesuffix(".000000").removesuffix(" 00:00:00")
-  return Times(values, f"holds dates, read as {unit} since {start}")
+  clock = Clock(unit, first)
+  return Times(values, f"holds dates, read as {clock.describe()}", clock=clock)
+
+
+def _of_years(moments: np.ndarray, texts: Sequence[Any], *, hint: str) -> Times:
+  """Decimal years, of which not all have the same number of days."""
+  present = ~np.isnat(moments)
+  years = moments.astype("datetime64[Y]")
+  begin, end = years.astype("datetime64[us]"), (years + 1).astype("datetime64[us]")
+  share = np.where(present, (moments - begin) / np.where(present, end - begin, np.timedelta64(1, "us")), np.nan)
+  values = np.where(present, years.astype(np.int64) + 1970, 0) + share
+  row = int(np.argmax(present))
+  example = texts[row] if len(texts) else str(moments[row].astype("datetime64[s]"))
+  clock = Clock(YEARS)
+  note = f"holds dates, read as {clock.describe()}: {str(example)!r} is {values[row]:.8g}{hint}"
+  return Times(values, note, clock=clock)
 
 
 def _unit(span_s: float, asked: str | None) -> tuple[str, float]:
@@ -190,4 +232,4 @@ def _of_durations(seconds: np.ndarray, asked: str | None) -> Times:
   largest = np.abs(seconds[present]).max()
   unit, size_s = _unit(largest, asked)
   hint = "; years are for dates alone" if asked == YEARS else ""
-  return Times(seconds / size_s, f"holds times, read as {unit}{hint}")
+  return Times(seconds / size_s, f"holds times, read as {unit}{hint}", clock=Clock(unit))

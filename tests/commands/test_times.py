@@ -94,3 +94,25 @@ def test_the_unit_that_is_asked_for(texts, unit, values, note):
   if unit != "years":
     moments = np.array([0, 3_600], "datetime64[s]")
     assert times.read(moments, unit).note.startswith(f"holds dates, read as {unit} since 1970-01-01")
+
+
+@pytest.mark.parametrize(("texts", "is_of_dates"), [
+  (["2019-07-02 12:00", "2020-07-02", "2022-01-01", "1999-12-31"], True),
+  (["2020-02-28", None, "2020-03-01", "2020-02-27"], True),
+  (["2020-01-01T00:00:00.000000000", "2020-01-01T00:00:00.000000025Z"], True),
+  (["0001-01-05", "0001-01-07", "0001-01-06"], True),
+  (["1:30", "0:15", "26:00"], False)])
+def test_a_part_is_counted_as_the_whole_was(texts, is_of_dates):
+  whole = read(*texts)
+  assert whole.clock.is_of_dates == is_of_dates
+  for text, value in zip(texts, whole.values, strict=True):
+    cells = np.array([text], object)
+    if text is not None:
+      part = times.read(cells, whole.clock.unit, start=whole.clock.start)
+      assert part.values.tolist() == [value] and part.clock == whole.clock
+
+
+def test_moments_of_another_resolution_are_counted_from_the_same_start():
+  start = np.datetime64("2020-01-01", "ns")
+  found = times.read(np.array(["2020-01-03", "9999-01-01"], "datetime64[s]"), "days", start=start)
+  assert found.values.tolist() == [2, (datetime.date(9999, 1, 1) - datetime.date(2020, 1, 1)).days]
