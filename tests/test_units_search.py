@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from symformer_jax import estimator as estimator_lib, inference, saved, testing
+from symformer_jax import conclusion, estimator as estimator_lib, first_look, inference, saved, testing
 from symformer_jax.engine.clock import Clock
 from symformer_jax.engine.config import DEFAULT
 from symformer_jax.engine.options import SearchOptions
@@ -128,20 +128,20 @@ def test_units_are_of_columns_that_there_are():
 def test_what_is_said_of_units_names_eight_columns():
   named = types.SimpleNamespace
   units = named(columns=[named(full_name=f"u{i}") for i in range(10)], target=named(full_name="t"))
-  [text] = inference._describe_units([f"x{i}" for i in range(10)], units, "y")
+  [text] = conclusion._describe_units([f"x{i}" for i in range(10)], units, "y")
   assert text == "units: " + ", ".join(f"x{i} in u{i}" for i in range(8)) + ", y in t"
-  assert inference._describe_units(["x"], None, "y") == []
+  assert conclusion._describe_units(["x"], None, "y") == []
 
 
 def test_what_was_seen_is_said_where_it_surprises():
   ranges = {f"x{i}": (0.0, 1.0) for i in range(10)}
-  said = inference._describe(Seen(ranges, tuple(f"x{i}" for i in range(9)), None, rejected=(
+  said = conclusion._describe(Seen(ranges, tuple(f"x{i}" for i in range(9)), None, rejected=(
     Rejected("x", 7, 0.123456, "why"), Rejected("z", 3, None, "no"))))
   assert said == ["not in the recommended formula: " + ", ".join(f"x{i}" for i in range(8)) + ", ...",
                   "left out for why: a formula of 7 nodes, R2 0.1235", "left out for no: a formula of 3 nodes"]
-  assert inference._describe(Seen(ranges, tuple(f"x{i}" for i in range(8)), None)) == [
+  assert conclusion._describe(Seen(ranges, tuple(f"x{i}" for i in range(8)), None)) == [
     "not in the recommended formula: " + ", ".join(f"x{i}" for i in range(8))]
-  assert inference._describe(Seen(ranges, tuple(ranges), None)) == [] == inference._describe(Seen(ranges, (), None))
+  assert conclusion._describe(Seen(ranges, tuple(ranges), None)) == [] == conclusion._describe(Seen(ranges, (), None))
 
 
 def search_told(sources, *, turns=(), ended_by="budget", num_names=1, is_chosen=False, given=()):
@@ -165,13 +165,13 @@ def search_told(sources, *, turns=(), ended_by="budget", num_names=1, is_chosen=
   (search_told([]), False, ["no candidate fits; the front holds the closed-form fits alone"]),
   (search_told(["closed_forms"], ended_by="exact"), False, [])])
 def test_what_is_said_of_a_search(told, is_without, messages):
-  assert inference._messages(told, MODEL, is_without) == messages
+  assert conclusion._messages(told, MODEL, is_without) == messages
 
 
 def test_names_in_guesses_for_a_template_are_told():
   told = search_told(["guesses"], given=[
     Guesses(("a*exp(-b*x0) + a*c", "2*x0", "k*x0")), types.SimpleNamespace(name="growth")])
-  assert inference._describe_guesses(told) == ["guess: a, b, c are fitted", "guess: k is fitted"]
+  assert conclusion._describe_guesses(told) == ["guess: a, b, c are fitted", "guess: k is fitted"]
 
 
 def test_a_template_is_posed_with_the_seed_and_the_config(monkeypatch):
@@ -205,10 +205,10 @@ def test_of_formulas_with_one_set_of_values_the_simplest_is_kept():
   nodes = [parser.parse(text, ["x0"]) for text in ("x0 + x0 + 0", "2*x0", "sin(x0)", "2*x0 + 1e-9", "log(-x0)",
     "sqrt(-x0)")]
   with np.errstate(all="ignore"):
-    kept = inference._different_values(nodes, rows, 1.0, 1e-6)
+    kept = conclusion._different_values(nodes, rows, 1.0, 1e-6)
     assert kept == [nodes[1], nodes[2], nodes[4], nodes[5]]
-    assert nodes[3] in inference._different_values(nodes, rows, 1.0, 1e-12)
-    assert len(inference._different_values(nodes[1:3], rows, 1e9, 1e-3)) == 1
+    assert nodes[3] in conclusion._different_values(nodes, rows, 1.0, 1e-12)
+    assert len(conclusion._different_values(nodes[1:3], rows, 1e9, 1e-3)) == 1
 
 
 @pytest.mark.parametrize(("max_time", "ended_by", "is_late", "are_few"), [
@@ -221,14 +221,14 @@ def test_the_choice_is_hurried_where_little_time_was_given_and_of_few_where_data
   def choose(task, nodes, *, options, clock, is_late, guesses):
     seen["is_late"] = is_late
     return
-  monkeypatch.setattr(inference, "_choose", choose)
+  monkeypatch.setattr(conclusion, "_choose", choose)
   task = types.SimpleNamespace(rows=Rows(X, Y, np.ones(12)), names=("x0",), units=None)
   task.as_given = lambda: task
   asked = []
   one = types.SimpleNamespace(ended_by=ended_by, task=task, progress=(), pool=types.SimpleNamespace(
     shortlist=lambda most: asked.append(most) or []))
   options = SearchOptions(max_time=max_time)
-  result = inference._finish([one], None, None, MODEL, options, Clock(), target="y")
+  result = conclusion.finish([one], None, None, MODEL, options, Clock(), target="y")
   assert seen == {"is_late": is_late} and asked == [options.config.pool.num_finalists_few if are_few else None]
   assert result.status == "failed" and result.message == "no candidate fits, and no closed form keeps the rules"
 
@@ -262,18 +262,18 @@ def test_what_was_found_is_fitted_and_chosen_as_the_config_says(monkeypatch):
   def fit_constants(pairs, **options):
     fitted.update(options, pairs=pairs)
     return [[(node, 1.0)]]
-  monkeypatch.setattr(inference.refine_lib, "fit_constants", fit_constants)
-  monkeypatch.setattr(inference.select, "select", lambda finalists, rows, names, **options: chosen.update(
+  monkeypatch.setattr(conclusion.refine_lib, "fit_constants", fit_constants)
+  monkeypatch.setattr(conclusion.select, "select", lambda finalists, rows, names, **options: chosen.update(
     options, finalists=finalists, names=names) or "selection")
   options = SearchOptions(seed=5)
-  assert inference._choose(task, [node], options, Clock(), False) == "selection"
+  assert conclusion._choose(task, [node], options, Clock(), False) == "selection"
   pool, selection = options.config.pool, options.config.selection
   assert fitted == {"pairs": [(task, [node])], "method": "lm", "max_steps": pool.polish_steps,
                     "max_constants": pool.max_constants}
   assert chosen["finalists"] == [node] and chosen["seed"] == 5 and chosen["may_fit"] and chosen["names"] == ("x0",)
   assert chosen["num_fit_rows"] == pool.fit_rows and chosen["choice_config"] == options.config.choice
   assert chosen["config"] == selection and chosen["is_allowed"] is task.rule and chosen["yardsticks"]
-  inference._choose(plain, [node], dataclasses.replace(options, refine="none"), Clock(), True)
+  conclusion._choose(plain, [node], dataclasses.replace(options, refine="none"), Clock(), True)
   assert chosen["config"] == selection.without_absolutes().hurried() and not chosen["may_fit"]
 
 
@@ -282,7 +282,7 @@ def test_a_first_look_weighs_rows_by_their_errors():
   result = search(y=y, loss="relative")
   assert result.loss == "relative" and result.is_weighted and "rows count as 1/y**2" in result.message
   np.testing.assert_allclose(result.weights * y**2, np.full(12, result.weights[0] * y[0] ** 2))
-  weighed, is_stopped = inference._weigh(MODEL, [(X, y), (X[:2], y[:2])], [None, None], SearchOptions(), None, Clock(),
+  weighed, is_stopped = first_look.weigh(MODEL, [(X, y), (X[:2], y[:2])], [None, None], SearchOptions(), None, Clock(),
                                          lambda: False)
   assert not is_stopped and isinstance(weighed[1], InputError) and (weighed[0].weighing.weights == 1).all()
 
@@ -300,16 +300,16 @@ def looks(monkeypatch, *, loss, is_misled=lambda number: False, ended_by="budget
     weighed.append(len(rows))
     return losses.Weighing(np.linspace(1, 1 + len(weighed), len(rows)))
 
-  monkeypatch.setattr(inference.registry, "make_sources", lambda model, options: [])
-  monkeypatch.setattr(inference.loop, "run", run)
-  monkeypatch.setattr(inference.losses, "weigh", weigh)
-  monkeypatch.setattr(inference.losses, "is_misled", lambda *given, **_: is_misled(len(weighed)))
+  monkeypatch.setattr(first_look.registry, "make_sources", lambda model, options: [])
+  monkeypatch.setattr(first_look.loop, "run", run)
+  monkeypatch.setattr(first_look.losses, "weigh", weigh)
+  monkeypatch.setattr(first_look.losses, "is_misled", lambda *given, **_: is_misled(len(weighed)))
   x = np.linspace(1, 3, num_rows)[:, None]
   rows = {0: Rows(x, x[:, 0] ** 3, np.ones(num_rows))}
   options = SearchOptions(loss=loss, max_time=10.0, config=dataclasses.replace(
     DEFAULT, loss=dataclasses.replace(DEFAULT.loss, **config),
     selection=dataclasses.replace(DEFAULT.selection, max_rows=12)))
-  found, is_stopped = inference._look(MODEL, rows, [None], options, None, Clock(), lambda: False)
+  found, is_stopped = first_look._look(MODEL, rows, [None], options, None, Clock(), lambda: False)
   assert is_stopped is (ended_by == "stopped")
   return taken, weighed, found
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from rich import text as rich_text
 
-from symformer_jax import inference, live_front, progress_line
+from symformer_jax import conclusion, inference, live_front, progress_line
 from symformer_jax.engine.clock import Clock
 from symformer_jax.engine.options import SearchOptions
 from symformer_jax.engine.rows import Rows
@@ -35,17 +35,17 @@ def test_a_search_is_over_where_its_first_look_was_stopped_or_somebody_wishes_it
     asked.append(should_stop())
     return should_stop()
     yield
-  monkeypatch.setattr(inference, "_weigh", lambda *_: ([types.SimpleNamespace(dataset=(X, Y))], was_stopped))
+  monkeypatch.setattr(inference, "weigh", lambda *_: ([types.SimpleNamespace(dataset=(X, Y))], was_stopped))
   monkeypatch.setattr(inference.loop, "run", run)
   monkeypatch.setattr(inference, "Search", lambda *_: types.SimpleNamespace(progress=[]))
-  monkeypatch.setattr(inference, "_finish", lambda *_, target: target)
+  monkeypatch.setattr(conclusion, "finish", lambda *_, target: target)
   found = inference._search_together(MODEL, [(X, Y)], [None], ["y"], SearchOptions(), None, None, lambda: is_wished,
                                      begin=0)
   assert asked == [is_over] and found == (["y"], is_over)
 
 
 def part(ended_by, *sources):
-  """A search that is over, as `_finish` looks at it."""
+  """A search that is over, as `finish` looks at it."""
   task = types.SimpleNamespace(rows=Rows(X, Y, np.ones(12)), names=("x0",), units=None, is_chosen=False)
   task.as_given = lambda: task
   pool = types.SimpleNamespace(shortlist=lambda most: [], in_order=lambda: [])
@@ -62,10 +62,10 @@ def part(ended_by, *sources):
   ([part("budget", "growth"), part("budget", "transformer")], "budget"), ([part("noise", "growth")], "noise")])
 def test_a_search_of_parts_ended_by_what_ended_the_first_that_is_not_exact(monkeypatch, parts, ended_by):
   best = Equation(parser.parse("2*x0", ["x0"]), ("x0",), 0.01, 0.99, 0.1, ())
-  monkeypatch.setattr(inference, "_choose", lambda *_, **__: Selection(best, (best,), ()))
+  monkeypatch.setattr(conclusion, "_choose", lambda *_, **__: Selection(best, (best,), ()))
   weighing = types.SimpleNamespace(exponent=None, num_light=0, text="")
   weighed = types.SimpleNamespace(dataset=(X, Y), weighing=weighing)
-  found = inference._finish(parts, None, weighed, MODEL, SearchOptions(), Clock(), target="y")
+  found = conclusion.finish(parts, None, weighed, MODEL, SearchOptions(), Clock(), target="y")
   assert found.ended_by == ended_by and found.counts == Counts(3 * len(parts), 2 * len(parts), len(parts))
 
 

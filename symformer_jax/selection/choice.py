@@ -49,7 +49,7 @@ def choose(
   Args:
     lines: at least one.
     rows: all rows, at most `config.max_rows` of them are looked at. num_points: what they are worth at least (see
-      `select._Judge.count_effective`); two lines may differ by what more of them say.
+      `judge.Judge.count_effective`); two lines may differ by what more of them say.
     seed: draws rows and folds.
     segments: among all rows, where they have been made.
   """

@@ -17,7 +17,7 @@ from symformer_jax.engine.rows import Rows
 from symformer_jax.errors import InputError
 from symformer_jax.language import printing
 from symformer_jax.language.rules import Rule
-from symformer_jax.selection import select
+from symformer_jax.selection import writing
 from symformer_jax.sources import links, registry
 from symformer_jax.sources.fractions import views
 from symformer_jax.sources.sums import families, products, terms
@@ -61,7 +61,7 @@ def test_every_entry_tells_configs_apart(path, value):
   (config_lib.PRODUCTS_FAMILIES, products.FAMILIES), (config_lib.LINKS, links.LINKS),
   (config_lib.VIEW_FUNCTIONS, views.FUNCTIONS),
   (config_lib.SOURCES, registry.SOURCES),
-  (config_lib.REWRITINGS, select.REWRITINGS)], ids=[
+  (config_lib.REWRITINGS, writing.REWRITINGS)], ids=[
     "library", "products", "links", "views", "sources", "rewritings"])
 def test_what_a_config_may_name_is_what_there_is(names, table):
   assert sorted(names) == sorted(table)

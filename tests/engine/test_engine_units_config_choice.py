@@ -11,7 +11,8 @@ from small_data import parse
 from symformer_jax.engine.config import DEFAULT, names, selection
 from symformer_jax.engine.rows import Rows
 from symformer_jax.language import expression, operators
-from symformer_jax.selection import choice, cross_validation, losses, noise, rounding, select, soundness
+from symformer_jax.selection import choice, cross_validation, losses, noise, rounding, soundness
+from symformer_jax.selection.judge import Finalist, Judge
 
 CHOICE, LOSS = DEFAULT.choice, DEFAULT.loss
 
@@ -198,13 +199,13 @@ def test_what_rounding_and_redundancy_may_cost(monkeypatch):
 
 def test_exact_formulas_leave_a_billionth_of_a_thousandth():
   x = np.arange(9.0)
-  judge = select._Judge(rows_of(x, x), 9, DEFAULT.selection, CHOICE)
+  judge = Judge(rows_of(x, x), 9, DEFAULT.selection, CHOICE)
   for share, is_exact in ((0.9e-12, True), (1.1e-12, False)):
     finalist = SimpleNamespace(scores=SimpleNamespace(mse=share * np.var(x)))
     assert bool(judge.is_exact(finalist)) is is_exact
-  node = [select._Finalist(parse(text), SimpleNamespace(mse=0.5)) for text in ("exp(x)", "exp(exp(x))")]
+  node = [Finalist(parse(text), SimpleNamespace(mse=0.5)) for text in ("exp(x)", "exp(exp(x))")]
   assert np.diff([judge.cost(each, is_rounded=True) for each in node])[0] == pytest.approx(2 + 2.3)  # one is nested
-  odd = judge.cost(select._Finalist(parse("sin(exp(x))"), SimpleNamespace(mse=0.5)), is_rounded=True)
+  odd = judge.cost(Finalist(parse("sin(exp(x))"), SimpleNamespace(mse=0.5)), is_rounded=True)
   assert odd - judge.cost(node[1], is_rounded=True) == pytest.approx(14)  # a wave of what is not linear
 
 

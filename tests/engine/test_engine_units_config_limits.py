@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from small_data import OPTIONS, nested, parse, task_of
 
-from symformer_jax import inference, results
+from symformer_jax import conclusion, first_look, results
 from symformer_jax.engine.config import (
   DEFAULT,
   functions,
@@ -448,7 +448,7 @@ def test_of_half_a_minute_that_is_over_little_is_left_for_the_choice(seconds, en
   asked = []
   search = SimpleNamespace(ended_by=ended_by, pool=Late())
   with pytest.raises(Enough):
-    inference._finish([search], None, None, None, SearchOptions(max_time=seconds), None, target="y")
+    conclusion.finish([search], None, None, None, SearchOptions(max_time=seconds), None, target="y")
   assert asked == [most]
 
 
@@ -461,10 +461,10 @@ def test_a_first_look_takes_three_tenths_of_the_time(monkeypatch):
     raise Enough
 
   asked = []
-  monkeypatch.setattr(inference.registry, "make_sources", make_sources)
+  monkeypatch.setattr(first_look.registry, "make_sources", make_sources)
   for max_time in (10.0, None):
     with pytest.raises(Enough):
-      inference._look_once(None, {}, [], SearchOptions(loss="huber", max_time=max_time), None, None, None)
+      first_look._look_once(None, {}, [], SearchOptions(loss="huber", max_time=max_time), None, None, None)
   assert asked == [(3.0, ("closed_forms", "guesses", "library")), (None, ("closed_forms", "guesses", "library"))]
 
 

@@ -28,7 +28,8 @@ from symformer_jax.engine.pool import Candidate, Pool
 from symformer_jax.engine.rows import Rows
 from symformer_jax.engine.task import make_task
 from symformer_jax.language import expression, parser, programs
-from symformer_jax.selection import select
+from symformer_jax.selection import scoring, select
+from symformer_jax.selection.judge import Finalist, Judge
 from symformer_jax.sources import registry
 
 
@@ -253,7 +254,8 @@ def test_turns_that_are_taken_before_noise_ends_a_search():
 def test_what_was_not_noise_is_judged_again_only_where_something_was_fitted_further(monkeypatch):
   found, looks = Candidate(nested(5), 1.0), []
   watch = SimpleNamespace(best=found, others=(), is_in_doubt=False, look=lambda pool: None,
-                          leaves_noise=lambda: looks.append(0) or len(looks) > 1)
+                          leaves_noise=lambda: looks.append(0) or len(looks) > 1,
+                          nearest_leaves_little=lambda: False)
   for method, mse, fitted, num_looks in (
     ("lm", 0.5, (), 2), ("lm", 1.0, (), 1), ("none", 0.5, (), 1), ("lm", 0.5, (found.node,), 1)):
     search = SimpleNamespace(_options=SearchOptions(refine=method), states={}, progress=[], task=None,
@@ -270,7 +272,7 @@ def test_what_was_not_noise_is_judged_again_only_where_something_was_fitted_furt
 def judge_of(config, num=60):
   x = np.linspace(1, 9, num)
   rows = Rows(x[:, None], x**2 + 0.3 * np.sin(9 * x), np.ones(num))
-  return select._Judge(rows, num, config, DEFAULT.choice)
+  return Judge(rows, num, config, DEFAULT.choice)
 
 
 def test_how_many_formulas_are_chosen_and_rewritten_and_how_many_in_a_hurry():
@@ -313,7 +315,7 @@ def test_points_are_worth_less_where_errors_have_a_kurtosis_above_five():
     num = 1000
     x = np.ones(num)
     errors = np.where(np.arange(num) < share * num, 1.0, 0.0) * np.where(np.arange(num) % 2, 1, -1)
-    judge = select._Judge(Rows(x[:, None], errors, x), num, DEFAULT.selection, DEFAULT.choice)
+    judge = Judge(Rows(x[:, None], errors, x), num, DEFAULT.selection, DEFAULT.choice)
     assert (judge.count_effective([expression.number(0.0)]) < num) is is_less
 
 
@@ -321,9 +323,9 @@ def test_points_are_worth_less_where_errors_have_a_kurtosis_above_five():
 def test_a_formula_that_leaves_half_as_much_again_is_nearly_as_accurate(factor, is_simplest, monkeypatch):
   judge, simple, long = judge_of(DEFAULT.selection), parse("x"), parse("sin(x)*x + x")
   judge.finalists = lambda nodes: [
-    select._Finalist(node, SimpleNamespace(mse=factor if node == simple else 1.0)) for node in nodes]
+    Finalist(node, SimpleNamespace(mse=factor if node == simple else 1.0)) for node in nodes]
   seen = []
-  monkeypatch.setattr(select.scoring, "evaluate", lambda node, x: seen.append(node) or x[:, 0])
+  monkeypatch.setattr(scoring, "evaluate", lambda node, x: seen.append(node) or x[:, 0])
   judge.count_effective([long, simple])
   assert (seen == [simple]) is is_simplest
 
@@ -332,12 +334,12 @@ def test_each_line_of_a_front_is_better_by_a_hundredth():
   judge = judge_of(DEFAULT.selection)
   simple, long = parse("x"), parse("sin(x)*x + x")
   for share, lines in ((0.992, [0]), (0.988, [0, 1])):
-    finalists = [select._Finalist(node, SimpleNamespace(mse=mse)) for node, mse in ((simple, 1.0), (long, share))]
+    finalists = [Finalist(node, SimpleNamespace(mse=mse)) for node, mse in ((simple, 1.0), (long, share))]
     assert judge.front(finalists, [1.0, 0.5]) == lines
 
 
 def test_what_describes_the_data_worse_by_fifteen_nats_is_not_listed():
   judge = judge_of(DEFAULT.selection)
-  finalists = [select._Finalist(node, None) for node in (parse("x"), parse("sin(x) + x"))]
+  finalists = [Finalist(node, None) for node in (parse("x"), parse("sin(x) + x"))]
   for more, count in ((14.9, 2), (15.1, 1)):
     assert len(judge._listable(finalists, [0.0, more])[0]) == count

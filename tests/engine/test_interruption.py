@@ -14,7 +14,7 @@ from symformer_jax.engine import interruption
 PRELUDE = """
 import dataclasses, gc, json, os, signal, threading, time
 import numpy as np
-from symformer_jax import SymFormerRegressor, inference, testing
+from symformer_jax import SymFormerRegressor, conclusion, inference, testing
 from symformer_jax.engine import interruption
 from symformer_jax.engine.config import DEFAULT
 
@@ -110,14 +110,14 @@ tell(search())
 
 def test_ctrl_c_during_the_choice_loses_nothing_and_begins_nothing_more(told):
   found, code, stderr = told("""
-choose, batches = inference._choose, inference.compilation.dataset_buckets
+choose, batches = conclusion._choose, inference.compilation.dataset_buckets
 inference.compilation.dataset_buckets = lambda: (1,)
 
 def choose_slowly(*args, **options):
   press()
   return choose(*args, **options)
 
-inference._choose = choose_slowly
+conclusion._choose = choose_slowly
 tell(search(2))
 """)
   assert (found, code) == ([[["ok", "budget", 2], ["failed", "", 0]], True], 0), stderr
@@ -131,7 +131,7 @@ def press_twice(*args, **options):
   press()
 
 if {where!r} == "choice":
-  inference._choose = press_twice
+  conclusion._choose = press_twice
 try:
   search(callback=press_twice if {where!r} == "turn" else None)
 except KeyboardInterrupt:

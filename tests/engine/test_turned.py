@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from symformer_jax import inference, testing
+from symformer_jax import conclusion, inference, testing
 from symformer_jax.engine.config import DEFAULT
 from symformer_jax.engine.options import SearchOptions
 from symformer_jax.engine.task import make_task, turn
@@ -129,4 +129,4 @@ def test_a_formula_that_becomes_too_long_for_a_program_is_left_out(x):
       assert most == 7
       return [type("Candidate", (), {"node": node}) for node in (long, parse("x"))]
 
-  assert inference._shortlist(Search(), 7) == [parse("x")]
+  assert conclusion._shortlist(Search(), 7) == [parse("x")]

@@ -12,6 +12,7 @@ from symformer_jax.errors import InputError
 from symformer_jax.language import expression, parser, printing
 from symformer_jax.results import Equation
 from symformer_jax.selection import choice, rounding, scoring, select as select_lib, soundness
+from symformer_jax.selection.judge import Judge
 from symformer_jax.sources import closed_forms
 
 NAMES = ("x", "z")
@@ -251,7 +252,7 @@ def test_the_price_of_a_function_is_part_of_the_description_length():
 
   def cost(**changes):
     config = dataclasses.replace(DEFAULT.choice, **changes)
-    return select_lib._Judge(rows, len(rows), DEFAULT.selection, config).cost_of(node)
+    return Judge(rows, len(rows), DEFAULT.selection, config).cost_of(node)
   assert cost(function_nats=prices) == pytest.approx(cost(function_nats=()) + 5)
   assert cost() == pytest.approx(cost(function_nats=()) + choice.function_nats(node))
 

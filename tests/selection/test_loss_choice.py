@@ -5,7 +5,7 @@ import jax
 import numpy as np
 import pytest
 
-from symformer_jax import inference, testing
+from symformer_jax import first_look, inference, testing
 from symformer_jax.engine.clock import Clock
 from symformer_jax.engine.config import DEFAULT
 from symformer_jax.engine.options import LOSSES, SearchOptions
@@ -198,7 +198,7 @@ def test_under_gross_outliers_the_scale_is_that_of_the_other_rows(num_bad, rng):
   rows = make_rows(*decay(rng, num_bad=num_bad, size=(5, 20)))
   law = 4 * np.exp(-0.6 * rows.x[:, 0]) + 1
   is_bad = np.abs(rows.y - law) > 1
-  weighed, is_stopped = inference._weigh(
+  weighed, is_stopped = first_look.weigh(
     testing.FixedProposer(["x0"]), [(rows.x, rows.y)], [["x"]], SearchOptions(loss="huber"), jax.random.key(0), Clock(),
     lambda: False)
   found = weighed[0].weighing

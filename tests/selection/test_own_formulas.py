@@ -9,6 +9,7 @@ from symformer_jax.language import parser
 from symformer_jax.language.expression import walk
 from symformer_jax.refinement import named
 from symformer_jax.selection import listed_guesses, own_formulas, rounding, scoring, select
+from symformer_jax.selection.judge import Finalist
 from symformer_jax.sources import closed_forms
 
 DAY = np.arange(0.0, 40, 3)
@@ -134,7 +135,7 @@ def test_a_line_that_beats_a_guess_in_few_digits_alone_is_named():
 
 def test_the_line_that_is_named_beats_the_guess_as_it_was_judged():
   nodes = [parser.parse(text) for text in ("0.26", "sin(x)", "0.02*x + 0.17", "cos(x)")]
-  judged = [select._Finalist(node, scoring.Scores(mse, None, None, 0))
+  judged = [Finalist(node, scoring.Scores(mse, None, None, 0))
             for node, mse in zip(nodes, (0.3, 0.2, 0.1, 0.25), strict=True)]
   assert select._tell_own(nodes[3], "", 3, {0: 0, 1: 1, 2: 2}, judged) == select.Own(nodes[3], None, "", 1)
   assert select._tell_own(nodes[3], "", 3, {0: 0, 1: 1, 3: 2}, judged) == select.Own(nodes[3], 2, "")

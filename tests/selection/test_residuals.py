@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from symformer_jax import inference, testing
+from symformer_jax import conclusion, inference, testing
 from symformer_jax.engine.config import DEFAULT
 from symformer_jax.engine.options import SearchOptions
 from symformer_jax.engine.rows import Rows
@@ -232,9 +232,9 @@ def test_outliers_that_a_mean_hides_are_told_of_by_the_most_accurate_line(rng):
   mean, line = (Equation(parser.parse(text, ["x"]), ("x",), mse, None, None, ())
                 for text, mse in (("10", 50), ("4*x", 9)))
   assert residuals.look([mean.node], rows).num_far == 0
-  assert inference._look_at_residuals(mean, (mean, line), rows, options).num_far == 6
-  assert inference._look_at_residuals(line, (mean, line), rows, options).num_far == 6
-  assert not inference._look_at_residuals(line, (mean, line), rows, SearchOptions(loss="relative")).texts
+  assert conclusion._look_at_residuals(mean, (mean, line), rows, options).num_far == 6
+  assert conclusion._look_at_residuals(line, (mean, line), rows, options).num_far == 6
+  assert not conclusion._look_at_residuals(line, (mean, line), rows, SearchOptions(loss="relative")).texts
 
 
 def test_outliers_are_told_of_in_message_and_json(rng):

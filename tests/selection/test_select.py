@@ -12,7 +12,8 @@ from symformer_jax.engine.rows import Rows
 from symformer_jax.language import expression, parser, printing, programs
 from symformer_jax.language.tidy import tidy
 from symformer_jax.refinement import local
-from symformer_jax.selection import choice, rounding, scoring, select
+from symformer_jax.selection import choice, rounding, scoring, select, writing
+from symformer_jax.selection.judge import Judge
 from symformer_jax.sources import closed_forms
 
 
@@ -232,16 +233,16 @@ def test_more_constants_than_points_are_rounded_all_the_same(rng):
   """Their description has no end, rounded or not."""
   x = np.linspace(1, 3, 3)[:, None]
   rows = Rows(x, 1.1 * x[:, 0] + 0.1 * rng.normal(size=3), np.ones(3))
-  judge = select._Judge(rows, 3, DEFAULT.selection, DEFAULT.choice)
+  judge = Judge(rows, 3, DEFAULT.selection, DEFAULT.choice)
   text = "1.10000000000123*x + 0.200000000456*x**2 + 0.300000000789"
   node = parser.parse(text, ["x"])
   assert judge.cost_of(node) == np.inf
-  assert len(printing.to_text(select._shortest(node, judge, lambda node: True), ["x"])) < len(text)
+  assert len(printing.to_text(writing._shortest(node, judge, lambda node: True), ["x"])) < len(text)
 
 
 def test_where_time_is_up_few_formulas_are_written_in_other_ways(monkeypatch, rng):
   asked = []
-  monkeypatch.setattr(select, "_shortest", lambda node, judge, is_allowed: asked.append(judge.config) or node)
+  monkeypatch.setattr(writing, "_shortest", lambda node, judge, is_allowed: asked.append(judge.config) or node)
   x = rng.uniform(1, 4, (60, 1))
   rows = Rows(x, np.exp(0.3 * x[:, 0]) + 0.01 * rng.normal(size=60), np.ones(60))
   nodes = [parser.parse(text) for text in (
@@ -262,12 +263,12 @@ def test_what_is_left_without_a_part_is_fitted_again():
   y = 10 / (1 + np.exp(-(x - 4) / 0.6)) + np.random.default_rng(13).normal(0, 0.1, 100)[50:]
   node = parser.parse("1/(83.828*exp(-1.679576*x) + 0.0011116*log(20.774 - x) + 0.0972178)", ["x"])
   rows = Rows(x.round(3)[:, None], y.round(3), np.ones(50))
-  judge = select._Judge(rows, 50, DEFAULT.selection, DEFAULT.choice)
+  judge = Judge(rows, 50, DEFAULT.selection, DEFAULT.choice)
   plain = rounding.refit_constants(parser.parse("1/(81*exp(-1.67*x) + 0.1)", ["x"]), rows.x, rows.y, rows.weights)
   least = judge.score(plain).mse
   snapped = rounding.snap_constants(node, rows.x, rows.y, rows.weights)
   assert not np.isfinite(judge.score(snapped).mse)
   assert judge.score(tidy(snapped)).mse > 1.5 * least
-  assert judge.score(select._snapped(node, 2.5, judge, tidy)).mse < 1.001 * least
+  assert judge.score(writing._snapped(node, 2.5, judge, tidy)).mse < 1.001 * least
   half = parser.parse("2.5*x", ["x"])  # which is no fit of the rows
-  assert select._snapped(half, 2.5, judge, tidy) == tidy(half)
+  assert writing._snapped(half, 2.5, judge, tidy) == tidy(half)

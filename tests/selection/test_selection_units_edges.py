@@ -11,6 +11,7 @@ from symformer_jax.engine import criteria
 from symformer_jax.engine.config import DEFAULT
 from symformer_jax.language import expression
 from symformer_jax.selection import choice, front, idle_parts, losses, noise, rounding, select, soundness
+from symformer_jax.selection.judge import Finalist, Judge
 
 CONFIG = DEFAULT.choice
 
@@ -193,7 +194,7 @@ def test_what_describes_the_data_just_as_well_as_a_yardstick_is_listed(monkeypat
   rows = rows_of(x, 2 * x + 0.5 + 0.01 * np.cos(40 * x))
   for cost, lines in ((2.0, 3), (2.1, 2)):
     costs[longer] = cost
-    monkeypatch.setattr(select._Judge, "cost", lambda self, finalist, *, is_rounded: costs[finalist.node])
+    monkeypatch.setattr(Judge, "cost", lambda self, finalist, *, is_rounded: costs[finalist.node])
     found = select.select([best, longer], rows, NAMES, seed=0, yardsticks=[yardstick], may_fit=False)
     assert found.best.node == best and len(found.front) == lines
 
@@ -202,8 +203,8 @@ def test_what_describes_the_data_just_as_well_as_a_yardstick_is_listed(monkeypat
 def test_rounded_trees_are_compared_by_their_digits(name, monkeypatch):
   asked = []
   x = np.linspace(1, 3, 12)
-  judge = select._Judge(rows_of(x, 2 * x + 0.5), 12, DEFAULT.selection, CONFIG)
-  monkeypatch.setattr(select._Judge, "cost", lambda self, finalist, *, is_rounded: asked.append(is_rounded) or 1.0)
+  judge = Judge(rows_of(x, 2 * x + 0.5), 12, DEFAULT.selection, CONFIG)
+  monkeypatch.setattr(Judge, "cost", lambda self, finalist, *, is_rounded: asked.append(is_rounded) or 1.0)
   getattr(judge, name)([parse("2*x"), parse("2.5*x")])
   assert asked == [True, True]
 
@@ -214,8 +215,8 @@ def test_a_zero_is_approached_to_a_hundred_trillionth_of_a_segment():
 
 
 def test_what_could_be_listed_goes_by_the_cheapest_wherever_it_stands():
-  judge = select._Judge(rows_of(np.linspace(1, 3, 12), np.linspace(1, 3, 12)), 12, DEFAULT.selection, CONFIG)
-  long, short = (select._Finalist(parse(text), None) for text in ("sin(x) + x", "x"))
+  judge = Judge(rows_of(np.linspace(1, 3, 12), np.linspace(1, 3, 12)), 12, DEFAULT.selection, CONFIG)
+  long, short = (Finalist(parse(text), None) for text in ("sin(x) + x", "x"))
   for finalists, costs in (([long, short], [99.0, 0.0]), ([short, long], [0.0, 99.0])):
     assert judge._listable(finalists, costs) == ([short], [0.0])
 

@@ -11,7 +11,18 @@ import pytest
 from symformer_jax.engine.config import DEFAULT
 from symformer_jax.language import expression, printing, programs
 from symformer_jax.results import Equation
-from symformer_jax.selection import choice, cross_validation, front, noise, rounding, scoring, select, soundness
+from symformer_jax.selection import (
+  choice,
+  cross_validation,
+  front,
+  noise,
+  rounding,
+  scoring,
+  select,
+  soundness,
+  writing,
+)
+from symformer_jax.selection.judge import Finalist, Judge
 
 CONFIG = DEFAULT.choice
 
@@ -122,11 +133,11 @@ def test_a_hundred_thousand_rows_are_evaluated_at_once(monkeypatch):
 
 def judge_of(**changes):
   rows = rows_of(np.arange(9.0), np.arange(9.0) ** 2)
-  return select._Judge(rows, 9, dataclasses.replace(DEFAULT.selection, **changes), DEFAULT.choice)
+  return Judge(rows, 9, dataclasses.replace(DEFAULT.selection, **changes), DEFAULT.choice)
 
 
 def finalists_of(*texts):
-  return [select._Finalist(parse(text), scoring.Scores(0.5, None, None, 0)) for text in texts]
+  return [Finalist(parse(text), scoring.Scores(0.5, None, None, 0)) for text in texts]
 
 
 def test_what_is_as_long_as_the_cheapest_may_be_listed_whatever_it_costs():
@@ -175,12 +186,12 @@ def test_on_more_rows_what_is_left_is_chosen_again_and_sound_where_it_was_fitted
     real = getattr(owner, name)
     monkeypatch.setattr(owner, name, lambda *given, **named: seen.append(what(*given, **named)) or real(
       *given, **named))
-  watched(select._Judge, "chosen", chosen, lambda judge, nodes, *, is_rounded: is_rounded)
-  watched(select._Judge, "on_front", fronts, lambda *given: True)
-  watched(select._Judge, "cost", costs, lambda judge, finalist, *, is_rounded: is_rounded)
+  watched(Judge, "chosen", chosen, lambda judge, nodes, *, is_rounded: is_rounded)
+  watched(Judge, "on_front", fronts, lambda *given: True)
+  watched(Judge, "cost", costs, lambda judge, finalist, *, is_rounded: is_rounded)
   watched(select._SoundnessCheck, "sound", sound, lambda *given: True)
-  watched(select, "_Judge", made, lambda rows, num_points, *configs: (len(rows), num_points))
-  monkeypatch.setattr(select, "_rounded", lambda nodes, judge, is_allowed: nodes)
+  watched(select, "Judge", made, lambda rows, num_points, *configs: (len(rows), num_points))
+  monkeypatch.setattr(writing, "rounded", lambda nodes, judge, is_allowed: nodes)
   monkeypatch.setattr(select, "_equation", only_the_formula)
   rows = rows_of(np.arange(1.0, 10), np.arange(1.0, 10) ** 2)
   config = dataclasses.replace(DEFAULT.selection, max_rows=max_rows)
@@ -196,8 +207,8 @@ def test_longer_lines_than_the_best_may_cost_just_so_much_more(excess, is_listed
   texts = ("x + 1", "x**2", "x**2 + 0.25*x")  # the second is as long as the first
   most = DEFAULT.selection.max_excess
   costs = dict(zip(map(parse, texts), (0.0, 99.0, most + excess), strict=True))
-  monkeypatch.setattr(select._Judge, "cost", lambda judge, finalist, *, is_rounded: costs[finalist.node])
-  monkeypatch.setattr(select._Judge, "front", lambda judge, finalists, costs: list(range(len(finalists))))
+  monkeypatch.setattr(Judge, "cost", lambda judge, finalist, *, is_rounded: costs[finalist.node])
+  monkeypatch.setattr(Judge, "front", lambda judge, finalists, costs: list(range(len(finalists))))
   monkeypatch.setattr(select._SoundnessCheck, "sound", lambda check, nodes, choose: nodes)
   monkeypatch.setattr(select, "_recommended", lambda judged, *given, **named: 0)
   monkeypatch.setattr(select, "_equation", only_the_formula)
@@ -223,40 +234,40 @@ def as_they_are(monkeypatch):
 
 def test_parts_that_say_nothing_go_unless_a_rule_forbids_what_is_left(monkeypatch):
   as_they_are(monkeypatch)
-  monkeypatch.setattr(select._Judge, "promising", lambda judge, nodes: [])
-  monkeypatch.setattr(select, "without_idle_parts", lambda node, x, share=0.0: parse("x"))
-  assert select._rounded([parse("sin(x)")], judge_of(), lambda node: True) == [parse("x")]
-  assert select._rounded([parse("sin(x)")], judge_of(), lambda node: node != parse("x")) == [parse("sin(x)")]
+  monkeypatch.setattr(Judge, "promising", lambda judge, nodes: [])
+  monkeypatch.setattr(writing, "without_idle_parts", lambda node, x, share=0.0: parse("x"))
+  assert writing.rounded([parse("sin(x)")], judge_of(), lambda node: True) == [parse("x")]
+  assert writing.rounded([parse("sin(x)")], judge_of(), lambda node: node != parse("x")) == [parse("sin(x)")]
 
 
 def test_what_is_next_to_nothing_is_tried_without_and_fitted_again(monkeypatch):
   as_they_are(monkeypatch)
-  monkeypatch.setattr(select._Judge, "promising", lambda judge, nodes: [])
-  near, other = select._plain(parse("sin(x) - 0.000001")), select._plain(parse("sin(1.0001*x)"))
+  monkeypatch.setattr(Judge, "promising", lambda judge, nodes: [])
+  near, other = writing.plain(parse("sin(x) - 0.000001")), writing.plain(parse("sin(1.0001*x)"))
   lean = {1e-6: near, 1e-3: other}
-  monkeypatch.setattr(select, "without_idle_parts", lambda node, x, share=0.0: lean.get(share, node))
+  monkeypatch.setattr(writing, "without_idle_parts", lambda node, x, share=0.0: lean.get(share, node))
   refitted = []
   monkeypatch.setattr(rounding, "refit_constants", lambda node, *data, config: refitted.append(node) or node)
-  found = select._rounded([parse("sin(x)")], judge_of(), lambda node: True)
+  found = writing.rounded([parse("sin(x)")], judge_of(), lambda node: True)
   assert found == [parse("sin(x)"), near, other] and refitted == [near, other]
   refitted.clear()
-  assert select._rounded([parse("sin(x)")], judge_of(), lambda node: node != other) == [parse("sin(x)"), near]
+  assert writing.rounded([parse("sin(x)")], judge_of(), lambda node: node != other) == [parse("sin(x)"), near]
   assert refitted == [near]
   lean[1e-3] = parse("1.1*sin(x)")  # of other values
-  assert select._rounded([parse("sin(x)")], judge_of(), lambda node: True) == [parse("sin(x)"), near]
+  assert writing.rounded([parse("sin(x)")], judge_of(), lambda node: True) == [parse("sin(x)"), near]
 
 
 def test_what_is_not_promising_is_taken_with_few_digits_where_these_are_allowed(monkeypatch):
   as_they_are(monkeypatch)
   monkeypatch.setattr(rounding, "round_constants", lambda node, *data, config: parse("2.5*x"))
-  monkeypatch.setattr(select._Judge, "promising", lambda judge, nodes: [])
-  node, short = select._plain(parse("2.51*x")), select._plain(parse("2.5*x"))
-  assert select._rounded([node], judge_of(), lambda node: True) == [short]
-  assert select._rounded([node], judge_of(), lambda node: node not in (short, parse("2.5*x"))) == [node]
+  monkeypatch.setattr(Judge, "promising", lambda judge, nodes: [])
+  node, short = writing.plain(parse("2.51*x")), writing.plain(parse("2.5*x"))
+  assert writing.rounded([node], judge_of(), lambda node: True) == [short]
+  assert writing.rounded([node], judge_of(), lambda node: node not in (short, parse("2.5*x"))) == [node]
 
 
 def test_nobody_would_leave_an_exponential_in_a_logarithm():
-  assert select._plain(parse("log(exp(2*x)*z)")) == select._plain(parse("2*x + log(z)"))
+  assert writing.plain(parse("log(exp(2*x)*z)")) == writing.plain(parse("2*x + log(z)"))
 
 
 def test_of_forms_that_are_as_short_the_first_is_written(monkeypatch):
@@ -264,8 +275,8 @@ def test_of_forms_that_are_as_short_the_first_is_written(monkeypatch):
   judge = judge_of(max_rewritten=3)
   judge.cost_of = lambda form: 1.0
   forms = {x: [(z, z), (x, x)], z: [(wave, wave)]}
-  monkeypatch.setattr(select, "_forms", lambda node, judge, is_allowed: forms[node])
-  assert select._shortest(x, judge, lambda node: True) == z  # and no further way that is no shorter
+  monkeypatch.setattr(writing, "_forms", lambda node, judge, is_allowed: forms[node])
+  assert writing._shortest(x, judge, lambda node: True) == z  # and no further way that is no shorter
 
 
 def test_each_of_few_rows_is_joined_to_its_nearest():

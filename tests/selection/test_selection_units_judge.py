@@ -12,7 +12,8 @@ from symformer_jax.engine import criteria
 from symformer_jax.engine.config import DEFAULT
 from symformer_jax.language import expression
 from symformer_jax.language.tidy import tidy
-from symformer_jax.selection import rounding, scoring, select, soundness
+from symformer_jax.selection import rounding, scoring, select, soundness, writing
+from symformer_jax.selection.judge import Finalist, Judge
 
 # --- soundness -------------------------------------------------------------------------------------------------------
 
@@ -163,14 +164,14 @@ def test_supported_poles_ask_for_rows_on_both_sides_that_rise_and_are_predicted(
 
 def judge_of(x, y, *, num_points=None, weights=None, **changes):
   rows = rows_of(x, y, weights)
-  return select._Judge(rows, num_points or len(rows), dataclasses.replace(DEFAULT.selection, **changes), DEFAULT.choice)
+  return Judge(rows, num_points or len(rows), dataclasses.replace(DEFAULT.selection, **changes), DEFAULT.choice)
 
 
 def test_the_cost_is_the_description_length_and_the_price_of_oddities(rng):
   x = rng.uniform(1, 3, (30, 2))
   judge = judge_of(x, x[:, 0] * x[:, 1] + 0.1 * rng.normal(size=30), num_points=25.0, nats_per_node=1.7)
   for text, names, constants, oddities in (("1.5*x*z + 0.25", 2, 2, 0), ("x + sin(x*z)", 3, 0, 1)):
-    finalist = select._Finalist(parse(text), judge.score(parse(text)))
+    finalist = Finalist(parse(text), judge.score(parse(text)))
     for is_rounded, digits in ((False, None), (True, 2 * constants)):
       fit = criteria.Fit(finalist.scores.mse, finalist.complexity, constants, digits, names * math.log(2))
       expected = criteria.mdl(
@@ -183,7 +184,7 @@ def test_the_cost_is_the_description_length_and_the_price_of_oddities(rng):
 def test_an_inverse_square_is_a_power(rng):
   judge = judge_of(rng.uniform(1, 3, (9, 3)), np.arange(9.0))
   node = parse("1/x**2 + 1/z**3 + 1/x")
-  assert judge._size(select._Finalist(node, None)) == expression.complexity(node) - 2
+  assert judge._size(Finalist(node, None)) == expression.complexity(node) - 2
 
 
 def test_points_count_less_where_a_few_large_errors_decide():
@@ -217,7 +218,7 @@ def test_errors_are_those_of_the_simplest_formula_that_is_nearly_as_accurate():
 def test_what_could_be_listed_at_no_cost_for_constants():
   judge = judge_of(np.arange(9.0), np.arange(9.0) ** 2, num_points=math.e**2)
   nodes = [parse(text) for text in ("x", "2.5*x + 1.5", "2.5*x + sin(1.5*x)")]
-  finalists = [select._Finalist(node, None) for node in nodes]
+  finalists = [Finalist(node, None) for node in nodes]
   most = judge.config.max_excess
   # One nat for each constant: the second may cost two more than the third, which has two as well.
   for costs, kept in (((0.0, most + 2, most + 2.1), [0, 1]), ((9.0, 5.0, most + 7.0), [0, 1, 2]),
@@ -270,7 +271,7 @@ def test_of_each_fault_the_simplest_that_describes_the_rows_better_before_roundi
     return costs[next(text for text in costs if parse(text) == finalist.node)]
 
   def finalists(nodes):
-    return [select._Finalist(node, scoring.Scores(1.0, 0.5, None, 0)) for node in nodes]
+    return [Finalist(node, scoring.Scores(1.0, 0.5, None, 0)) for node in nodes]
   check = select._SoundnessCheck(
     SimpleNamespace(rows=rows, segments=None, choice=DEFAULT.choice, cost=cost, finalists=finalists), may_fit=True)
   check._faults = {parse("2/(x - 1.5) + 1"): soundness.POLE, parse("1/(x - 1.5)"): soundness.POLE,
@@ -287,11 +288,11 @@ def test_every_reach_of_simple_values_is_tried(monkeypatch):
     monkeypatch.setattr(rounding, name, lambda node, *data, config: node)
   monkeypatch.setattr(rounding, "snap_constants", lambda node, *data, num_errors=None, config: asked.append(
     num_errors) or (parse("3*x") if num_errors == DEFAULT.selection.snap_errors[-1] else expression.number(3.0)))
-  monkeypatch.setattr(select, "_shortest", lambda node, judge, is_allowed: node)
-  found = select._rounded([parse("2.9*x")], judge_of(np.arange(9.0), np.arange(9.0)), lambda node: True)
+  monkeypatch.setattr(writing, "_shortest", lambda node, judge, is_allowed: node)
+  found = writing.rounded([parse("2.9*x")], judge_of(np.arange(9.0), np.arange(9.0)), lambda node: True)
   assert asked == list(DEFAULT.selection.snap_errors) and found == [tidy(parse("2.9*x")), tidy(parse("3*x"))]
   for text in ("3*x", "2.9*x"):
-    ruled = select._rounded([parse("2.9*x")], judge_of(np.arange(9.0), np.arange(9.0)),
+    ruled = writing.rounded([parse("2.9*x")], judge_of(np.arange(9.0), np.arange(9.0)),
                             lambda node, text=text: node != tidy(parse(text)))
     # What tidying makes of it may be forbidden, and not what it is made of.
     assert (tidy(parse("3*x")) in ruled) is (text != "3*x") and (parse("2.9*x") in ruled) is (text == "2.9*x")
@@ -303,12 +304,12 @@ def test_what_will_not_be_listed_is_not_rewritten(monkeypatch):
     monkeypatch.setattr(rounding, name, lambda node, *data, config: node)
   monkeypatch.setattr(rounding, "snap_constants", lambda node, *data, num_errors=None, config: node)
   asked = []
-  monkeypatch.setattr(select, "_shortest", lambda node, judge, is_allowed: asked.append(node) or node)
+  monkeypatch.setattr(writing, "_shortest", lambda node, judge, is_allowed: asked.append(node) or node)
   nodes = [tidy(parse(text)) for text in ("2*x", "2.1*x", "2.2*x", "2*x + 0.1*x**2", "5.0")]
   x = np.arange(9.0)
   for num, expected in ((1, {0, 4}), (2, {0, 1, 4})):
     asked.clear()
-    found = select._rounded(nodes, judge_of(x, 2 * x + 0.3 * np.sin(9 * x), num_rewritten=num), lambda node: True)
+    found = writing.rounded(nodes, judge_of(x, 2 * x + 0.3 * np.sin(9 * x), num_rewritten=num), lambda node: True)
     assert found == nodes and asked == [nodes[i] for i in sorted(expected)]
 
 
@@ -317,7 +318,7 @@ def test_what_digits_make_of_a_formula_must_be_allowed(monkeypatch):
     monkeypatch.setattr(rounding, name, lambda node, *data, num_errors=None, config: node)
   monkeypatch.setattr(rounding, "round_constants", lambda node, *data, config: parse("2*x**2"))
   node = parse("2.1*x**1.9")
-  found = select._rounded([node], judge_of(np.arange(9.0), np.arange(9.0)), lambda node: "pow2" not in [
+  found = writing.rounded([node], judge_of(np.arange(9.0), np.arange(9.0)), lambda node: "pow2" not in [
     part.token for part in expression.walk(node)])
   assert found == [tidy(node)]
 
@@ -325,16 +326,16 @@ def test_what_digits_make_of_a_formula_must_be_allowed(monkeypatch):
 def test_the_shortest_of_what_is_allowed_is_taken(monkeypatch):
   judge = judge_of(np.arange(9.0), np.arange(9.0), rewritings=("powers",))
   rewritten = {"powers": parse("x**3"), "exponentials": parse("2*z")}
-  monkeypatch.setattr(select, "REWRITINGS", {name: lambda node, to=to: to for name, to in rewritten.items()})
+  monkeypatch.setattr(writing, "REWRITINGS", {name: lambda node, to=to: to for name, to in rewritten.items()})
   for name in ("round_constants", "refit_constants", "snap_constants"):
     monkeypatch.setattr(rounding, name, lambda node, *data, config: node)
   for costs, refused, expected in (
     ({"x*z": 3.0, "x**3": 2.0}, None, "x**3"), ({"x*z": 1.0, "x**3": 2.0}, None, "x*z"),
     ({"x*z": 3.0, "x**3": 2.0}, "x**3", "x*z"), ({"x*z": 3.0, "x**3": 2.0}, "x*z", "x**3")):
     judge.cost_of = {parse(text): cost for text, cost in costs.items()}.__getitem__
-    found = select._shortest(parse("x*z"), judge, lambda node, refused=refused: not refused or node != parse(refused))
+    found = writing._shortest(parse("x*z"), judge, lambda node, refused=refused: not refused or node != parse(refused))
     assert found == parse(expected)
-  assert select._shortest(parse("x*z"), judge, lambda node: False) == parse("x*z")
+  assert writing._shortest(parse("x*z"), judge, lambda node: False) == parse("x*z")
 
 
 @pytest.mark.parametrize(("mse", "is_allowed", "is_taken"), [
@@ -344,14 +345,14 @@ def test_the_last_fit_is_taken_where_it_is_a_gain_within_the_rules(mse, is_allow
   monkeypatch.setattr(rounding, "refit_constants", lambda node, *data, config: parse("2.5*x"))
   monkeypatch.setattr(rounding, "round_constants", lambda node, *data, config: node)
   judge.score = lambda node: scoring.Scores(mse, None, None, 0)
-  given = select._Finalist(parse("2*x"), scoring.Scores(1.0, None, None, 0))
+  given = Finalist(parse("2*x"), scoring.Scores(1.0, None, None, 0))
   found = judge.refitted(given, judge.rows, lambda node: is_allowed)
   assert (found.node == parse("2.5*x")) is is_taken and (found is given) is not is_taken
 
 
 def test_of_large_tables_what_is_chosen_last_is_chosen_by_its_digits(monkeypatch):
-  asked, chosen = [], select._Judge.chosen
-  monkeypatch.setattr(select._Judge, "chosen", lambda self, nodes, *, is_rounded: asked.append(
+  asked, chosen = [], Judge.chosen
+  monkeypatch.setattr(Judge, "chosen", lambda self, nodes, *, is_rounded: asked.append(
     (len(self.rows), is_rounded)) or chosen(self, nodes, is_rounded=is_rounded))
   x = np.linspace(1, 9, 40)
   config = dataclasses.replace(DEFAULT.selection, max_rows=20)

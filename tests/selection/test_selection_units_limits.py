@@ -23,7 +23,9 @@ from symformer_jax.selection import (
   scoring,
   select,
   soundness,
+  writing,
 )
+from symformer_jax.selection.judge import Finalist, Judge
 
 CONFIG = DEFAULT.choice
 
@@ -492,7 +494,7 @@ def test_what_a_user_may_choose():
 
 def judge_of(x, y, *, num_points=None, **changes):
   rows = rows_of(x, y)
-  return select._Judge(rows, num_points or len(rows), dataclasses.replace(DEFAULT.selection, **changes), CONFIG)
+  return Judge(rows, num_points or len(rows), dataclasses.replace(DEFAULT.selection, **changes), CONFIG)
 
 
 def test_before_rounding_the_front_goes_by_errors_and_after_it_by_costs():
@@ -500,7 +502,7 @@ def test_before_rounding_the_front_goes_by_errors_and_after_it_by_costs():
   judge = judge_of(x, x + 0.1 * np.sin(7 * x), num_chosen=0)
   one, other = parse("1.001*x + 0.123456"), parse("1*x + 0.1")
   mse = {one: 1.0, other: 1.01}
-  judge.finalists = lambda nodes: [select._Finalist(node, scoring.Scores(mse[node], 0.9, None, 0)) for node in nodes]
+  judge.finalists = lambda nodes: [Finalist(node, scoring.Scores(mse[node], 0.9, None, 0)) for node in nodes]
   judge.cost = lambda finalist, *, is_rounded: {one: 5.0, other: 1.0}[finalist.node]
   judge._size = lambda finalist: 5
   judge._listable = lambda finalists, costs: (finalists, costs)
@@ -512,7 +514,7 @@ def test_before_rounding_the_front_goes_by_errors_and_after_it_by_costs():
 def test_what_leaves_half_as_much_again_is_as_accurate_as_any(factor, is_simplest, monkeypatch):
   judge, simple, long = judge_of(np.arange(9.0), np.arange(9.0)), parse("x"), parse("sin(x)*x + x")
   judge.finalists = lambda nodes: [
-    select._Finalist(node, scoring.Scores(4 * factor if node == simple else 4.0, None, None, 0)) for node in nodes]
+    Finalist(node, scoring.Scores(4 * factor if node == simple else 4.0, None, None, 0)) for node in nodes]
   seen = []
   monkeypatch.setattr(scoring, "evaluate", lambda node, x: seen.append(node) or x[:, 0] + 1)
   judge.count_effective([long, simple])
@@ -528,7 +530,7 @@ def selected(monkeypatch, num, *, may_fit, max_rows=20, last_rows=1_000_000, num
   for name in ("refit_constants", "round_constants", "remove_redundant", "snap_constants"):
     monkeypatch.setattr(rounding, name, lambda node, x, y, weights, *, name=name, config=None, num_errors=None: (
       asked.append((name, len(x))) or node))
-  monkeypatch.setattr(select._Judge, "refitted", lambda self, finalist, rows, is_allowed: asked.append(
+  monkeypatch.setattr(Judge, "refitted", lambda self, finalist, rows, is_allowed: asked.append(
     ("refitted", len(rows))) or finalist)
   monkeypatch.setattr(rounding, "parameter_errors", lambda node, x, y, weights: asked.append(
     ("errors", len(x))) or rounding.ParameterErrors([None] * len(programs.fitted_values(node)), []))
@@ -554,7 +556,7 @@ def test_rows_that_each_step_of_the_selection_sees(monkeypatch):
   hurried = selected(monkeypatch, 40, may_fit=True, last_rows=25)
   assert {rows for name, rows in hurried if name in ("refitted", "errors")} == {25}
   for may_fit_rows, is_refitted in ((19, True), (20, False)):
-    monkeypatch.setattr(select, "_shortest", lambda node, judge, is_allowed: node)
+    monkeypatch.setattr(writing, "_shortest", lambda node, judge, is_allowed: node)
     found = selected(monkeypatch, 40, may_fit=True, num_fit_rows=may_fit_rows)
     assert (("refit_constants", 20) in found) is is_refitted
   left = selected(monkeypatch, 40, may_fit=False)
@@ -563,7 +565,7 @@ def test_rows_that_each_step_of_the_selection_sees(monkeypatch):
 
 def test_without_fits_description_length_recommends_also_where_nothing_is_exact(monkeypatch):
   judge = judge_of(np.arange(9.0), np.arange(9.0))
-  finalists = [select._Finalist(parse(text), scoring.Scores(mse, 0.5, None, 0)) for text, mse in (
+  finalists = [Finalist(parse(text), scoring.Scores(mse, 0.5, None, 0)) for text, mse in (
     ("x", 1.0), ("2*x", 0.5), ("x*x + 1", 0.1))]
   asked = []
   monkeypatch.setattr(choice, "choose", lambda lines, rows, *, num_points, seed, config, segments: asked.append(
@@ -572,7 +574,7 @@ def test_without_fits_description_length_recommends_also_where_nothing_is_exact(
   assert select._recommended(finalists, costs, [0, 1, 2], [], judge, seed=5, may_fit=False) == 1 and not asked
   assert select._recommended(finalists, costs, [0, 2], [1], judge, seed=5, may_fit=True) == 1
   assert asked == [([1.0, 0.5, 0.1], 9, 5, CONFIG)]
-  exact = [select._Finalist(parse("x"), scoring.Scores(0.0, 1.0, None, 0)), finalists[1]]
+  exact = [Finalist(parse("x"), scoring.Scores(0.0, 1.0, None, 0)), finalists[1]]
   assert select._recommended(exact, [0.0, 1.0], [0, 1], [], judge, seed=5, may_fit=True) == 0
 
 
@@ -613,15 +615,15 @@ def test_a_form_is_rewritten_as_long_as_that_shortens_it(monkeypatch):
     place = chain.index(node)
     return [(chain[min(place + 1, last)], chain[min(place + 1, last)]), (node, node)]
 
-  monkeypatch.setattr(select, "_forms", forms)
+  monkeypatch.setattr(writing, "_forms", forms)
   last = 4
-  assert select._shortest(chain[0], judge, lambda node: True) == chain[3] and len(rounds) == 3
+  assert writing._shortest(chain[0], judge, lambda node: True) == chain[3] and len(rounds) == 3
   rounds.clear()
   last = 1
-  assert select._shortest(chain[0], judge, lambda node: True) == chain[1] and len(rounds) == 2
+  assert writing._shortest(chain[0], judge, lambda node: True) == chain[1] and len(rounds) == 2
   rounds.clear()
   costs[chain[1]] = 10.0
-  assert select._shortest(chain[0], judge, lambda node: True) == chain[0] and len(rounds) == 1
+  assert writing._shortest(chain[0], judge, lambda node: True) == chain[0] and len(rounds) == 1
 
 
 def test_forms_are_those_of_the_tree_and_of_its_rounded_self(monkeypatch):
@@ -631,11 +633,11 @@ def test_forms_are_those_of_the_tree_and_of_its_rounded_self(monkeypatch):
   for name in ("refit_constants", "snap_constants"):
     monkeypatch.setattr(rounding, name, lambda node, *data, config: node)
   asked = []
-  monkeypatch.setattr(select, "REWRITINGS", {
+  monkeypatch.setattr(writing, "REWRITINGS", {
     "powers": lambda node: asked.append(node) or (parse("x**2") if node == tidy(parse("2*x")) else node),
     "roots": lambda node: expression.number(3.0), "absolutes": lambda node: parse("z")})
-  found = select._forms(parse("1.9*x"), judge, lambda node: True)
+  found = writing._forms(parse("1.9*x"), judge, lambda node: True)
   assert [form for _, form in found] == [tidy(parse("2*x")), tidy(parse("x**2"))]  # no bare number
   assert set(asked) == {parse("1.9*x"), tidy(parse("2*x"))}
-  number = select._forms(expression.number(2.5), judge, lambda node: True)
+  number = writing._forms(expression.number(2.5), judge, lambda node: True)
   assert expression.number(3.0) in [form for _, form in number]

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from symformer_jax import inference
+from symformer_jax import conclusion
 from symformer_jax.engine.clock import Clock
 from symformer_jax.engine.options import SearchOptions
 from symformer_jax.engine.rows import Rows
@@ -28,7 +28,7 @@ def _answer(x, y, found, num_chosen=None, text="f(x) + g(t) + h(z)"):
 
   def choose(task, nodes):
     heard = sorted(nodes, key=expression.complexity)[:num_chosen]
-    return inference._choose(task, heard, OPTIONS, Clock(), is_late=False)
+    return conclusion._choose(task, heard, OPTIONS, Clock(), is_late=False)
 
   return answer.answer(problem, nodes, OPTIONS, choose)
 
