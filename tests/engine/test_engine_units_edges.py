@@ -231,13 +231,13 @@ def test_of_equal_descriptions_the_first_is_the_best():
   lengths = {}
   watch._config, watch._least, watch._length = DEFAULT.noise, np.inf, lambda candidate: lengths[candidate.name]
   first, second = (SimpleNamespace(name=name, node=parse("x")) for name in ("first", "second"))
-  pool = SimpleNamespace(in_order=lambda: [first, second])
+  pool = SimpleNamespace(in_order=lambda: [first, second], best=None)
   # A nat less is a gain, and so is the first description.
   for pair, best, has_stalled in (((5.0, 5.0), first, False), ((5.0, 5.0), first, True), ((5.0, 4.0), second, False),
                                   ((3.01, 3.5), first, True), ((9.0, 9.0), first, True), ((2.0, 9.0), first, False)):
     lengths.update(first=pair[0], second=pair[1])
     assert watch.has_stalled(pool) is has_stalled and watch.best is best
-  assert watch.has_stalled(SimpleNamespace(in_order=lambda: [])) is False and watch.best is None
+  assert watch.has_stalled(SimpleNamespace(in_order=lambda: [], best=None)) is False and watch.best is None
 
 
 def test_errors_have_no_constants_unless_they_are_named(monkeypatch):
