@@ -321,3 +321,17 @@ def test_in_a_process_of_its_own_without_compiling(boyle, write):
   code = ("import sys, symformer_jax.predict; "
           "print(*{'sklearn', 'sympy', 'flax', 'matplotlib', 'symformer_jax.inference'} & set(sys.modules))")
   assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True).stdout == "\n"
+
+
+def test_the_sheet_that_is_named_is_read(command, boyle, tmp_path):
+  openpyxl = pytest.importorskip("openpyxl")
+  book = openpyxl.Workbook()
+  book.active.append(["volume"])
+  book.active.append([10])
+  other = book.create_sheet("second")
+  other.append(["volume"])
+  other.append([20])
+  book.save(tmp_path / "new.xlsx")
+  for argv, volume in (([], 10), (["--sheet=second"], 20)):
+    code, out, _ = command(boyle, tmp_path / "new.xlsx", *argv)
+    assert code == 0 and out.splitlines()[1].startswith(f"{volume}"), out
