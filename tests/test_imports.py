@@ -101,6 +101,8 @@ def test_the_folders_of_sources_import_each_other_in_one_direction():
   folder = ROOT / "symformer_jax" / "sources"
   needs = {each.name: _folders_of_sources(each) - {each.name} for each in folder.iterdir() if any(each.glob("*.py"))}
   assert needs["waves"] >= {"sums"}, "nothing was read"
+  beside = [path for path in folder.glob("*.py") if path.stem != "registry"]  # what is beside the folders is below them
+  assert beside and not {name for path in beside for name in _folders_among(imported(path), folder)}
   order: list[str] = []
   while len(order) < len(needs):
     free = [name for name, others in needs.items() if name not in order and others <= set(order)]
@@ -109,9 +111,12 @@ def test_the_folders_of_sources_import_each_other_in_one_direction():
 
 
 def _folders_of_sources(folder: pathlib.Path) -> set[str]:
-  names = [name.split(".") for path in folder.glob("*.py") for name in imported(path)]
-  folders = {path.name for path in folder.parent.iterdir() if path.is_dir()}
-  return {parts[2] for parts in names if parts[:2] == ["symformer_jax", "sources"]} & folders
+  return {found for path in folder.glob("*.py") for found in _folders_among(imported(path), folder.parent)}
+
+
+def _folders_among(names: set[str], sources: pathlib.Path) -> set[str]:
+  folders = {path.name for path in sources.iterdir() if path.is_dir()}
+  return {name.split(".")[2] for name in names if name.startswith("symformer_jax.sources.")} & folders
 
 
 def test_only_the_bridge_and_the_generator_import_sympy():

@@ -179,7 +179,8 @@ class Search:
       return False
     if watch.leaves_noise() or (self._fit_further(watch) and watch.leaves_noise()):
       return True
-    return _have_taken(self, config.asked_if_little) and watch.nearest_leaves_little()
+    # No turn describes in fewer nats what the short ones leave, and the nearest leaves nothing.
+    return _have_taken(self, config.asked_if_long) and watch.nearest_leaves_noise()
 
   def _fit_further(self, watch: NoiseWatch) -> bool:
     """Fits the shortest descriptions to their end, each once: the loop so fits only what may be exact, and the rest of

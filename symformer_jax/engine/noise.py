@@ -6,7 +6,7 @@ that no outlier hides the rest. Its variance is taken as the sum of (r_i r_j)^2,
 than in others. It sees no wave that turns between neighbouring rows.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 import itertools
 import math
 import statistics
@@ -86,31 +86,17 @@ class NoiseWatch:
     """Whether the errors of the best, or of one of the others, look like noise."""
     return self.best is not None and any(map(self._leaves_noise, (self.best, *self.others)))
 
-  def nearest_leaves_little(self) -> bool:
-    """Whether neighbouring rows tell next to nothing of each other's errors from the nearest formula: what they share
-    may be more than chance among many rows, and is less than any formula is worth that has not been found by then.
-    """
-    if self.nearest is None:
-      return False
-    errors = self._errors(self.nearest)
-    if not np.all(np.isfinite(errors)):
-      return False
-    x, num_constants = self._rows.x[:, list(self._task.columns)], self._num_constants(self.nearest)
-    shared = correlations(errors, x, num_constants=num_constants)
-    return max(shared, default=0.0) < self._config.shared or self._leaves_noise(self.nearest)
+  def nearest_leaves_noise(self) -> bool:
+    """Whether the errors of the nearest formula, of any length, look like noise."""
+    return self.nearest is not None and self._leaves_noise(self.nearest)
 
   def _leaves_noise(self, candidate: Candidate) -> bool:
-    return looks_like_noise(
-      self._errors(candidate), self._rows.x, self._task.columns, num_constants=self._num_constants(candidate),
-      chance=self._config.chance)
-
-  def _errors(self, candidate: Candidate) -> np.ndarray:
-    rows = self._rows
+    rows, node = self._rows, candidate.node
     with np.errstate(all="ignore"):
-      return np.sqrt(rows.weights) * (expression.evaluate(candidate.node, rows.x) - rows.y)
-
-  def _num_constants(self, candidate: Candidate) -> int:
-    return len(programs.fitted_values(candidate.node))
+      errors = np.sqrt(rows.weights) * (expression.evaluate(node, rows.x) - rows.y)
+    num_constants = len(programs.fitted_values(node))
+    return looks_like_noise(
+      errors, rows.x, self._task.columns, num_constants=num_constants, chance=self._config.chance)
 
 
 def looks_like_noise(
@@ -134,28 +120,14 @@ def smoothness(errors: np.ndarray, x: np.ndarray, *, num_constants: int = 0) -> 
   """By how many standard deviations finite errors [N] of neighbouring rows of x [N, D] are more alike than noise, for
   each order; 0 where all are equal.
   """
-  return [float(np.sum(products) + taken) / (math.sqrt(np.sum(products**2)) or 1.0)
-          for products, taken, _ in _rank_products(errors, x, num_constants)]
-
-
-def correlations(errors: np.ndarray, x: np.ndarray, *, num_constants: int = 0) -> list[float]:
-  """The rank correlation of finite errors [N] of neighbouring rows of x [N, D], for each order; 0 where all are equal.
-  """
-  return [float(np.sum(products) + taken) / (len(products) * square or 1.0)
-          for products, taken, square in _rank_products(errors, x, num_constants)]
-
-
-def _rank_products(
-  errors: np.ndarray, x: np.ndarray, num_constants: int
-) -> Iterator[tuple[np.ndarray, float, float]]:
-  """For each order: products of neighbours' ranks about their mean [M], what constants have taken from their sum, and
-  the mean square of the ranks.
-  """
   ranks = np.unique(errors, return_inverse=True)[1].astype(np.float64)
   ranks -= np.mean(ranks)
-  square = float(np.mean(ranks**2))
+  found = []
   for first, second in neighbours(x):
-    yield ranks[first] * ranks[second], num_constants * len(first) / len(errors) * square, square
+    products = ranks[first] * ranks[second]
+    taken = num_constants * len(first) / len(errors) * np.mean(ranks**2)
+    found.append(float(np.sum(products) + taken) / (math.sqrt(np.sum(products**2)) or 1.0))
+  return found
 
 
 def neighbours(x: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:

@@ -5,35 +5,35 @@ from typing import Any
 
 from symformer_jax.engine.options import SearchOptions
 from symformer_jax.engine.source import Source
-from symformer_jax.sources.bred.evolution import Evolution
 from symformer_jax.sources.closed_forms import ClosedForms
-from symformer_jax.sources.composed.compositions import Compositions
+from symformer_jax.sources.compositions.compositions import Compositions
+from symformer_jax.sources.curves.curves import Curves
+from symformer_jax.sources.curves.oscillations import Oscillations
+from symformer_jax.sources.curves.two_constants import TwoConstants
+from symformer_jax.sources.enumeration.enumeration import Enumeration
+from symformer_jax.sources.enumeration.short_forms import ShortForms
+from symformer_jax.sources.evolution.evolution import Evolution
 from symformer_jax.sources.fractions.exact_fractions import ExactFractions
 from symformer_jax.sources.fractions.function_fractions import FunctionFractions
 from symformer_jax.sources.fractions.linked_fractions import LinkedFractions
 from symformer_jax.sources.fractions.quadratics import Quadratics
 from symformer_jax.sources.fractions.rationals import Rationals
 from symformer_jax.sources.guesses import Guesses
-from symformer_jax.sources.inner.curves import Curves
-from symformer_jax.sources.inner.oscillations import Oscillations
-from symformer_jax.sources.inner.two_constants import TwoConstants
-from symformer_jax.sources.near.growth import Growth
-from symformer_jax.sources.near.remainders import Remainders
-from symformer_jax.sources.near.replacements import Replacements
 from symformer_jax.sources.network.transformer import Transformer
 from symformer_jax.sources.powers.product_units import ProductUnits
-from symformer_jax.sources.ridge.ridges import Ridges
-from symformer_jax.sources.short.enumeration import Enumeration
-from symformer_jax.sources.short.short_forms import ShortForms
-from symformer_jax.sources.smaller.partitions import Partitions
-from symformer_jax.sources.smaller.reductions import Reductions
+from symformer_jax.sources.reductions.partitions import Partitions
+from symformer_jax.sources.reductions.reductions import Reductions
+from symformer_jax.sources.repairs.growth import Growth
+from symformer_jax.sources.repairs.remainders import Remainders
+from symformer_jax.sources.repairs.replacements import Replacements
+from symformer_jax.sources.ridges.ridges import Ridges
 from symformer_jax.sources.sums.pair_sums import PairSums
 from symformer_jax.sources.sums.plain_sums import PairSumsInside, TripleSums
 from symformer_jax.sources.sums.subset_sums import SubsetSums, SubsetSumsInside
 from symformer_jax.sources.sums.terms import LibrarySums, PartSums
-from symformer_jax.sources.unknown.separable import Separable
-from symformer_jax.sources.unknown.single_index import SingleIndex
-from symformer_jax.sources.unknown.varying import VaryingCoefficients
+from symformer_jax.sources.unknowns.separable import Separable
+from symformer_jax.sources.unknowns.single_index import SingleIndex
+from symformer_jax.sources.unknowns.varying import VaryingCoefficients
 from symformer_jax.sources.waves.phases import Phases
 from symformer_jax.sources.waves.wave_fractions import WaveFractions
 

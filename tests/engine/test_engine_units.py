@@ -7,7 +7,6 @@ import statistics
 import jax
 import numpy as np
 import pytest
-from scipy import stats
 
 from symformer_jax import inference, results, testing
 from symformer_jax.engine import bags, clock, criteria, loop, noise, rescale
@@ -303,22 +302,6 @@ def test_the_statistic_is_that_of_its_definition():
   assert noise.smoothness(errors, x) == pytest.approx([expected])
   more = 2 * 4 / 5 * np.mean(ranks**2) / math.sqrt(np.sum(products**2))
   assert noise.smoothness(errors, x, num_constants=2) == pytest.approx([expected + more])
-
-
-def test_the_correlation_of_neighbours_is_that_of_their_ranks():
-  x, errors = np.array([[3.0], [1], [2], [5], [4]]), np.array([0.1, -2.0, 0.1, 9.0, 3.0])
-  ranks = np.array([1.0, 0, 1, 3, 2]) - 1.4
-  order = [1, 2, 0, 4, 3]
-  expected = np.mean([ranks[a] * ranks[b] for a, b in zip(order, order[1:], strict=False)]) / np.mean(ranks**2)
-  assert noise.correlations(errors, x) == pytest.approx([expected])
-  assert noise.correlations(errors, x, num_constants=2) == pytest.approx([expected + 2 / 5])
-  assert noise.correlations(np.full(5, 2.5), x) == [0.0]
-  rng = np.random.default_rng(0)
-  x = rng.uniform(size=(4000, 1))
-  smooth = np.sin(9 * x[:, 0]) + rng.normal(size=4000)  # a third of the variance is shared by neighbours
-  [found] = noise.correlations(smooth, x)
-  paired = smooth[np.argsort(x[:, 0])]
-  assert found == pytest.approx(stats.spearmanr(paired[:-1], paired[1:]).statistic, abs=1e-3) and 0.25 < found < 0.4
 
 
 def test_the_chance_is_shared_by_the_orders(monkeypatch):

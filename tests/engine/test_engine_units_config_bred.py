@@ -16,8 +16,8 @@ from symformer_jax.engine.task import make_task
 from symformer_jax.language import expression, parser, programs
 from symformer_jax.language.vocabulary import Vocabulary
 from symformer_jax.sources import guesses
-from symformer_jax.sources.bred import evolution, population as population_lib, stock, variation
-from symformer_jax.sources.bred.variation import Genome
+from symformer_jax.sources.evolution import evolution, population as population_lib, stock, variation
+from symformer_jax.sources.evolution.variation import Genome
 from symformer_jax.sources.network import samples
 from symformer_jax.sources.network.transformer import Transformer
 from symformer_jax.templates import answer, profile

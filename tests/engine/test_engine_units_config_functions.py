@@ -16,11 +16,11 @@ from symformer_jax.engine.rows import Rows
 from symformer_jax.language import expression
 from symformer_jax.language.expression import sort_operands
 from symformer_jax.language.tidy import tidy
+from symformer_jax.sources.curves import two_constants
 from symformer_jax.sources.fractions import rational_bases, rationals
-from symformer_jax.sources.inner import two_constants
-from symformer_jax.sources.ridge import ridge_functions, ridges
+from symformer_jax.sources.ridges import ridge_functions, ridges
 from symformer_jax.sources.sums import pursuit, terms
-from symformer_jax.sources.unknown import alternating, separable, single_index, unknown_functions, varying
+from symformer_jax.sources.unknowns import alternating, separable, single_index, unknown_functions, varying
 
 # --- functions -------------------------------------------------------------------------------------------------------
 

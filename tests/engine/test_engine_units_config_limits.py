@@ -23,7 +23,7 @@ from symformer_jax.engine.options import SearchOptions
 from symformer_jax.engine.rows import Rows
 from symformer_jax.sources.fractions import exact_fractions, null_vectors, quadratics, rational_fits, views
 from symformer_jax.sources.sums import subset_sums
-from symformer_jax.sources.unknown import alternating, block_exchange, separable, unknown_functions, varying
+from symformer_jax.sources.unknowns import alternating, block_exchange, separable, unknown_functions, varying
 from symformer_jax.templates import profile
 
 PLAIN, OF_VIEWS = DEFAULT.quadratics.elimination, DEFAULT.quadratics.view_elimination

@@ -255,7 +255,7 @@ def test_what_was_not_noise_is_judged_again_only_where_something_was_fitted_furt
   found, looks = Candidate(nested(5), 1.0), []
   watch = SimpleNamespace(best=found, others=(), is_in_doubt=False, look=lambda pool: None,
                           leaves_noise=lambda: looks.append(0) or len(looks) > 1,
-                          nearest_leaves_little=lambda: False)
+                          nearest_leaves_noise=lambda: False)
   for method, mse, fitted, num_looks in (
     ("lm", 0.5, (), 2), ("lm", 1.0, (), 1), ("none", 0.5, (), 1), ("lm", 0.5, (found.node,), 1)):
     search = SimpleNamespace(_options=SearchOptions(refine=method), states={}, progress=[], task=None,

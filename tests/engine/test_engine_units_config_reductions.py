@@ -11,7 +11,7 @@ from scipy import optimize
 from small_data import OPTIONS, task_of
 
 from symformer_jax.engine.config import DEFAULT, reductions as reductions_config
-from symformer_jax.sources.smaller import (
+from symformer_jax.sources.reductions import (
   gaussian_process,
   invariances,
   reductions,
@@ -19,7 +19,7 @@ from symformer_jax.sources.smaller import (
   smaller_tables,
   smaller_tasks,
 )
-from symformer_jax.sources.smaller.reduced_tables import Change
+from symformer_jax.sources.reductions.reduced_tables import Change
 
 CONFIG = DEFAULT.reductions
 

@@ -16,9 +16,9 @@ from symformer_jax.language import expression
 from symformer_jax.language.rules import Rule
 from symformer_jax.sources import tangents
 from symformer_jax.sources.fractions import factoring, quadratics, rational_forms, rationals
-from symformer_jax.sources.near import growth
+from symformer_jax.sources.repairs import growth
 from symformer_jax.sources.sums import products, terms
-from symformer_jax.sources.unknown import single_index
+from symformer_jax.sources.unknowns import single_index
 from symformer_jax.templates import answer
 
 

@@ -14,8 +14,8 @@ from symformer_jax.engine.config import DEFAULT, rationals as rationals_config, 
 from symformer_jax.engine.pool import Candidate, Pool
 from symformer_jax.language import parser
 from symformer_jax.sources.fractions import null_vectors, quadratics, rational_bases, views
-from symformer_jax.sources.near import growth
-from symformer_jax.sources.near.fronts import first_fronts
+from symformer_jax.sources.repairs import growth
+from symformer_jax.sources.repairs.fronts import first_fronts
 from symformer_jax.sources.sums import exchange, pair_sums, pairs, parts, pursuit, subset_sums, terms
 
 

@@ -13,8 +13,8 @@ from symformer_jax.engine.rows import Rows
 from symformer_jax.language import expression
 from symformer_jax.language.expression import sort_operands
 from symformer_jax.language.tidy import tidy
-from symformer_jax.sources.inner import curves
-from symformer_jax.sources.ridge import ridge_functions, ridges
+from symformer_jax.sources.curves import curves
+from symformer_jax.sources.ridges import ridge_functions, ridges
 from symformer_jax.sources.waves import wave_forms, wave_fractions
 
 CURVES, WAVES = DEFAULT.curves, DEFAULT.wave_fractions

@@ -15,7 +15,7 @@ from symformer_jax.engine.task import make_task
 from symformer_jax.language import expression, parser, programs
 from symformer_jax.language.rules import Restrictions
 from symformer_jax.sources import closed_forms
-from symformer_jax.sources.bred import population, stock
+from symformer_jax.sources.evolution import population, stock
 from symformer_jax.sources.fractions import polynomials, rational_bases as bases
 from symformer_jax.sources.links import LINKS
 from symformer_jax.sources.sums import exchange, library, pair_sums, parts, plain_sums, subset_sums, terms

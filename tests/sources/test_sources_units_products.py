@@ -19,9 +19,9 @@ from symformer_jax.language.rules import Restrictions, Rule
 from symformer_jax.sources.fractions import quadratics, rationals
 from symformer_jax.sources.links import LINKS
 from symformer_jax.sources.monomials import Values
-from symformer_jax.sources.ridge import ridges
+from symformer_jax.sources.ridges import ridges
 from symformer_jax.sources.sums import library, products, terms
-from symformer_jax.sources.unknown import block_exchange, separable, single_index, unknown_functions, varying
+from symformer_jax.sources.unknowns import block_exchange, separable, single_index, unknown_functions, varying
 
 NAMES = ("x", "z", "w")
 CONFIG = DEFAULT.products

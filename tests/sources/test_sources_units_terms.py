@@ -12,12 +12,12 @@ from symformer_jax.engine.options import SearchOptions
 from symformer_jax.engine.rows import Rows
 from symformer_jax.engine.task import make_task
 from symformer_jax.language import expression, parser, programs
-from symformer_jax.sources.bred import evolution, variation
-from symformer_jax.sources.bred.population import Population
+from symformer_jax.sources.evolution import evolution, variation
+from symformer_jax.sources.evolution.population import Population
 from symformer_jax.sources.monomials import Values
-from symformer_jax.sources.ridge import ridges
+from symformer_jax.sources.ridges import ridges
 from symformer_jax.sources.sums import products
-from symformer_jax.sources.unknown import unknown_functions, varying
+from symformer_jax.sources.unknowns import unknown_functions, varying
 
 NAMES = ("x", "z", "w")
 

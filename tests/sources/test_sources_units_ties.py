@@ -12,9 +12,9 @@ from symformer_jax.engine.rows import Rows
 from symformer_jax.language import expression, parser, printing
 from symformer_jax.language.rules import Rule
 from symformer_jax.sources.fractions import quadratics, rational_fits, views
-from symformer_jax.sources.smaller import reductions, smaller_tasks
+from symformer_jax.sources.reductions import reductions, smaller_tasks
 from symformer_jax.sources.sums import products, terms
-from symformer_jax.sources.unknown import single_index
+from symformer_jax.sources.unknowns import single_index
 
 # --- views and roots -------------------------------------------------------------------------------------------------
 

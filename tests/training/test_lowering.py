@@ -17,8 +17,8 @@ from symformer_jax.language.rules import Rule
 from symformer_jax.language.vocabulary import Vocabulary
 from symformer_jax.model import symformer
 from symformer_jax.refinement import solve
-from symformer_jax.sources.near import growth
-from symformer_jax.sources.ridge import ridge_functions, ridge_gains
+from symformer_jax.sources.repairs import growth
+from symformer_jax.sources.ridges import ridge_functions, ridge_gains
 from symformer_jax.sources.sums import exchange, pairs
 from symformer_jax.training import step as step_lib
 from symformer_jax.training.optimizer import make_optimizer

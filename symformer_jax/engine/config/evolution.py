@@ -8,7 +8,7 @@ from symformer_jax.errors import InputError
 
 @dataclasses.dataclass(frozen=True)
 class EvolutionConfig:
-  """Formulas that are bred from those found (`sources.evolution`)."""
+  """Formulas that are bred from those found (`sources.evolution.evolution`)."""
 
   # A turn is so many generations of so many children: about a second of one core, as other sources' turns. A look at
   # a child costs a twentieth of its fit. Fewer children with three looks each, at other constants, found four laws of

@@ -176,16 +176,11 @@ class NoiseConfig:
   clear_left: float = 1e-3
   # ... and with one of more than `long` nodes: it may meet the noise because the law has not been found. `exp(-y/x)*x`
   # with 2 % noise was a cube of 23 nodes before the ridges had their turns, which take as long as all before them.
+  # After these the nearest formula of any length may leave the noise, where the shortest descriptions leave more: what
+  # is left of a table with large errors pays for no node.
   asked_if_long: tuple[tuple[str, int], ...] = (
     ("closed_forms", 1), ("guesses", 1), ("rationals", 1), ("library", 3), ("ridges", 2))
   long: int = 20
-  # ... and where the shortest descriptions leave more than noise, since what is left pays for no node, with the nearest
-  # formula of any length, if errors of neighbouring rows are noise or have no more than such a rank correlation: of 450
-  # rows 0.1 is more than chance. When so much had been asked it was at most 0.36 in 13 of 17 observational tables whose
-  # searches did not end at the noise, and .79 and more in equations without noise that were still to be found.
-  asked_if_little: tuple[tuple[str, int], ...] = (
-    ("closed_forms", 1), ("guesses", 1), ("rationals", 1), ("library", 3), ("ridges", 2))
-  shared: float = 0.4
   # ... and besides, where fewer different rows than the first number are met with more than such a share of y's
   # variance left: of so few the library makes few formulas with two constants, and eight rows of Puromycin came as
   # `195*conc**(-0.7)*sin(conc)`. Where little is left the further formulas do harm: six planets of Kepler's came as
@@ -210,7 +205,6 @@ class NoiseConfig:
 
   def __post_init__(self) -> None:
     check_names("efforts", self.efforts, EFFORTS)
-    for field in ("asked", "asked_if_short", "asked_if_clear", "asked_if_long", "asked_if_little",
-                  "asked_if_in_doubt"):
+    for field in ("asked", "asked_if_short", "asked_if_clear", "asked_if_long", "asked_if_in_doubt"):
       check_names(field, [name for name, _ in getattr(self, field)], SOURCES)
     check_counts(self, "num_rows", "num_others")

@@ -10,8 +10,8 @@ Grid = tuple[float, float, int]
 # Exponents of a variable in a monomial: of several such sets the first that makes few enough monomials is taken.
 Exponents = tuple[float, ...]
 
-# Families of columns (`sources.library.FAMILIES`) and of factors (`sources.products.FAMILIES`), functions of y
-# (`sources.terms.LINKS`), ways to rewrite a formula (`selection.select.REWRITINGS`): what a config may name.
+# Families of columns (`sources.sums.families.FAMILIES`) and of factors (`sources.sums.products.FAMILIES`), functions of
+# y (`sources.links.LINKS`), ways to rewrite a formula (`selection.writing.REWRITINGS`): what a config may name.
 LIBRARY_FAMILIES = (
   "monomials", "squared_differences", "long_monomials", "functions_times_monomials", "waves_of_monomials",
   "exponentials", "occupancies", "arctangents", "trigonometric", "logarithms", "roots", "poles", "bent_functions",
@@ -26,16 +26,16 @@ LINKS = ("y", "inv", "ln", "exp", "sqrt", "sqrt_inv", "pow2", "pow2_inv", "pow3"
          "atan", "complement_exp", "atan_inv")
 # Those that every search asks of: the square of an inverse is one of functions of sums of products alone.
 COMMON_LINKS = tuple(name for name in LINKS if name != "pow2_inv")
-# Families of functions with one constant (`sources.function_fractions.FAMILIES`).
+# Families of functions with one constant (`sources.fractions.function_fractions.FAMILIES`).
 FUNCTION_FAMILIES = ("exponentials", "powers", "logarithms", "waves")
-# Families of functions with one constant, and with two (`sources.inner_functions.FAMILIES`, `SHAPES`).
+# Families of functions with one constant, and with two (`sources.curves.inner_functions.FAMILIES`, `SHAPES`).
 INNER_FAMILIES = (
   "exponentials", "powers", "logarithms", "complements", "hyperbolas", "peaks", "powers_of_logarithms",
   "powers_of_negative_logarithms", "iterated_logarithms", "complementary_logarithms", "self_powers",
   "exponentials_of_inverse")
 INNER_SHAPES = (
   "occupancies", "logistics", "bells", "resonances", "bells_of_logarithm", "stretched_exponentials", "gammas")
-# Families of functions of y with one constant (`sources.linked_fractions.FAMILIES`).
+# Families of functions of y with one constant (`sources.fractions.linked_fractions.FAMILIES`).
 LINK_FAMILIES = ("powers", "exponentials", "cosines", "sines", "tangents")
 VIEW_FUNCTIONS = (
   "cosines", "sines", "angles", "angles_beside", "degrees", "roots", "cube_roots", "complement_roots", "circles",
@@ -54,13 +54,14 @@ SOURCES = (
   "single_index", "separable", "library", "product_units", "reductions", "partitions", "subsets", "varying", "pairs",
   "pairs_inside", "triples", "ridges", "subsets_inside", "transformer", "parts", "growth", "remainders", "replacements",
   "compositions", "evolution")
-# Functions and kinds of sums of product units (`sources.product_fits.FUNCTIONS`, `sources.product_units.SHAPES`).
+# Functions and kinds of sums of product units (`sources.powers.product_fits.FUNCTIONS`,
+# `sources.powers.product_units.SHAPES`).
 PRODUCT_UNIT_FUNCTIONS = ("exp", "inv", "sqrt", "inv_sqrt", "ln", "pure_ln", "tanh", "atan", "bose", "cos",
                           "power")
 PRODUCT_UNIT_SHAPES = ("two", "three", "both", "beside", "inside", "alone")
 # How long a search goes on (`BudgetConfig`).
 EFFORTS = ("quick", "normal", "thorough")
-# Ways to vary a formula (`sources.variation.KINDS`).
+# Ways to vary a formula (`sources.evolution.variation.KINDS`).
 EDITS = ("crossover", "insert", "function", "point", "hoist", "delete", "constants")
 
 WIDE: Exponents = (-2, -1, 1, 2)

@@ -109,7 +109,7 @@ class RationalsConfig:
 
 @dataclasses.dataclass(frozen=True)
 class EliminationConfig:
-  """Which terms of a linear equation between columns are needed (`sources.null_vectors`)."""
+  """Which terms of a linear equation between columns are needed (`sources.fractions.null_vectors`)."""
 
   # What a combination of unit columns may leave, as a share of the largest singular value: of exact data rounding, of
   # tables with six digits a millionth. By what factor it may rise with each term that is left out; how many are left.
@@ -127,7 +127,9 @@ class EliminationConfig:
 
 @dataclasses.dataclass(frozen=True)
 class ViewsConfig:
-  """Functions of columns (`sources.views.FUNCTIONS`) of which a fraction may be: of columns, and of products of two."""
+  """Functions of columns (`sources.fractions.views.FUNCTIONS`) of which a fraction may be: of columns, and of products
+  of two.
+  """
 
   functions: tuple[str, ...] = VIEW_FUNCTIONS
   product_functions: tuple[str, ...] = ("exponentials", "cosines", "sines", "roots", "logarithms")
@@ -141,7 +143,7 @@ class ViewsConfig:
 
 @dataclasses.dataclass(frozen=True)
 class FunctionFractionsConfig:
-  """Fractions in one function with one inner constant (`sources.function_fractions`)."""
+  """Fractions in one function with one inner constant (`sources.fractions.function_fractions`)."""
 
   # Formulas that are fitted in each turn.
   turns: tuple[int, ...] = (8,)
@@ -210,7 +212,7 @@ class FunctionFractionsConfig:
 
 @dataclasses.dataclass(frozen=True)
 class LinkedFractionsConfig:
-  """Functions with a constant of their own of a fraction (`sources.linked_fractions`)."""
+  """Functions with a constant of their own of a fraction (`sources.fractions.linked_fractions`)."""
 
   # Formulas that are fitted in each turn.
   turns: tuple[int, ...] = (8,)

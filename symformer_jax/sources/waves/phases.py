@@ -25,8 +25,8 @@ from symformer_jax.sources.in_turn import in_turn
 from symformer_jax.sources.links import LINKS
 from symformer_jax.sources.stateless import Stateless
 from symformer_jax.sources.sums import pair_sums
-from symformer_jax.sources.unknown import unknown_functions
-from symformer_jax.sources.unknown.unknown_functions import Table, Tabulated
+from symformer_jax.sources.unknowns import unknown_functions
+from symformer_jax.sources.unknowns.unknown_functions import Table, Tabulated
 from symformer_jax.sources.waves.phase_unwrapping import Choices, Unwrapped, unwrap
 from symformer_jax.sources.waves.wave_products import waves_of_products
 

@@ -12,7 +12,7 @@ from symformer_jax.errors import InputError
 from symformer_jax.language import expression, operators, parser, programs
 from symformer_jax.language.rules import Restrictions
 from symformer_jax.sources import guesses
-from symformer_jax.sources.bred import stock
+from symformer_jax.sources.evolution import stock
 from symformer_jax.sources.network import samples
 from symformer_jax.sources.sums import families, library, requested_functions
 

@@ -17,7 +17,7 @@ from symformer_jax.sources import closed_forms
 from symformer_jax.sources.in_turn import in_turn
 from symformer_jax.sources.sums import families, library, parts, pursuit, requested_functions
 from symformer_jax.sources.sums.columns import Union
-from symformer_jax.sources.unknown import alternating, block_exchange
+from symformer_jax.sources.unknowns import alternating, block_exchange
 
 NAMES = ("x", "z", "w")
 

@@ -12,7 +12,7 @@ from symformer_jax.engine.rows import Rows
 from symformer_jax.engine.task import make_task
 from symformer_jax.language import expression, parser, programs
 from symformer_jax.language.rules import Restrictions
-from symformer_jax.sources.bred import stock
+from symformer_jax.sources.evolution import stock
 from symformer_jax.sources.links import LINKS
 from symformer_jax.sources.sums import (
   exchange,

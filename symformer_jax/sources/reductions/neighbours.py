@@ -1,0 +1,99 @@
+"""Smaller tables that nearest neighbours tell of, where slopes tell of none.
+
+Slopes tell more (`invariances`), but of `z**3*sin(8*w/sqrt(x))/y` nobody knows them from some hundred rows. Once y is
+divided by z**3/y, rows that are near in w and x are alike, whatever the function is; divided by any other product they
+differ in the other columns still. Likewise two columns of which y knows a difference or a product alone: rows are alike
+that are near in this and in the other columns. Neighbours in fewer columns are nearer. So what they differ by tells, as
+it tells noise without a model (the gamma test, Stefansson, Koncar and Jones 1997).
+"""
+
+from collections.abc import Iterator, Sequence
+import itertools
+
+import numpy as np
+from scipy import stats
+
+from symformer_jax.engine import interruption
+from symformer_jax.engine.config import NeighboursConfig
+from symformer_jax.language import expression
+from symformer_jax.language.expression import Node, chain, number, power, substitute, variable
+from symformer_jax.language.tidy import tidy
+from symformer_jax.sources.monomials import Monomial, Values, to_node
+from symformer_jax.sources.reductions.reduced_tables import Reduced
+
+
+@np.errstate(all="ignore")  # what is not finite is no table
+def find_smaller(table: Reduced, config: NeighboursConfig) -> list[Reduced]:
+  """Tables of fewer columns, the smoothest first; empty where none is far smoother than the table is."""
+  most = min(config.most_rough, config.most_of_whole * roughness(table.x, table.y[:, None])[0])
+  found = [each for each in (*_divided(table, config), *_joined(table, config)) if each[0] <= most]
+  tables = [smaller for _, smaller in sorted(found, key=lambda each: each[0])]
+  return [smaller for smaller in tables if smaller.is_usable][: config.num_kept]
+
+
+def roughness(x: np.ndarray, targets: np.ndarray) -> np.ndarray:
+  """How much the ranks of each target [N, P] differ between rows that are nearest in x [N, D]: half the mean square,
+  as a share of the variance [P]; about 1 where x tells nothing. Infinite where a target is not finite or
+  is one number.
+  """
+  some = (x - np.mean(x, axis=0)) / np.std(x, axis=0)
+  squares = np.sum(some**2, axis=1)
+  distances = squares[:, None] + squares - 2 * (some @ some.T)
+  np.fill_diagonal(distances, np.inf)
+  is_finite = np.all(np.isfinite(targets), axis=0)
+  ranks = stats.rankdata(np.where(is_finite, targets, 0.0), axis=0)  # equal values have equal ranks
+  differences = ranks - ranks[np.argmin(distances, axis=1)]
+  variance = np.where(is_finite, np.var(ranks, axis=0), 0.0)
+  return np.where(variance > 0, 0.5 * np.mean(differences**2, axis=0) / np.where(variance > 0, variance, 1.0), np.inf)
+
+
+def _divided(table: Reduced, config: NeighboursConfig) -> Iterator[tuple[float, Reduced]]:
+  """Of y over the product of powers of some columns for which it is smoothest in the others."""
+  x, y, values = table.x, table.y, Values(table.x)
+  for size, powers in enumerate(config.powers[: x.shape[1] - 1], 1):
+    for chosen in itertools.combinations(range(x.shape[1]), size):
+      interruption.check()
+      kept = [column for column in range(x.shape[1]) if column not in chosen]
+      monomials = list(_monomials(x, chosen, powers))
+      if monomials:
+        rough = roughness(x[:, kept], y[:, None] / values(monomials))
+        best = int(np.argmin(rough))
+        step = tidy(substitute(to_node(monomials[best]), dict(enumerate(table.columns))))
+        yield float(rough[best]), Reduced(x[:, kept], y / values([monomials[best]])[:, 0],
+                                          tuple(table.columns[i] for i in kept), (*table.steps, step))
+
+
+def _monomials(x: np.ndarray, columns: Sequence[int], powers: Sequence[float]) -> Iterator[Monomial]:
+  """Products of powers of all of some columns that have a value, and are not 0, in every row."""
+  exponents = [[p for p in powers if np.all(x[:, column] > 0) or (p == round(p) and np.all(x[:, column] != 0))]
+               for column in columns]
+  for chosen in itertools.product(*exponents):
+    yield tuple(zip(columns, chosen, strict=True))
+
+
+def _joined(table: Reduced, config: NeighboursConfig) -> Iterator[tuple[float, Reduced]]:
+  """With one column in the place of two or three for which y is smoothest: a sum, a difference or a product."""
+  x, y = table.x, table.y
+  for size in (2, 3) if x.shape[1] <= config.max_columns_of_three else (2,):
+    for some in itertools.combinations(range(x.shape[1]), size):
+      interruption.check()
+      kept = [column for column in range(x.shape[1]) if column not in some]
+      tries = []
+      for node in _joins(some, config):
+        column = expression.evaluate(node, x)
+        if np.all(np.isfinite(column)) and np.ptp(column) > 0:
+          shown = np.column_stack([x[:, kept], column])
+          tries.append((float(roughness(shown, y[:, None])[0]), shown, node))
+      if tries:
+        rough, shown, node = min(tries, key=lambda each: each[0])
+        columns = (*(table.columns[i] for i in kept), tidy(substitute(node, dict(enumerate(table.columns)))))
+        yield rough, Reduced(shown, y, columns, table.steps)
+
+
+def _joins(columns: Sequence[int], config: NeighboursConfig) -> Iterator[Node]:
+  """What may stand for two columns, and products for three."""
+  first, *others = map(variable, columns)
+  for sign in (1.0, -1.0) if len(others) == 1 else ():
+    yield Node("+", (first, tidy(Node("*", (others[0], number(sign))))))
+  for exponents in itertools.product(config.joined[len(others) - 1], repeat=len(others)):
+    yield chain("*", [first, *(power(other, number(p)) for other, p in zip(others, exponents, strict=True))])

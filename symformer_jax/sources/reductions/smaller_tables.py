@@ -1,0 +1,215 @@
+"""From a table to smaller ones, by changes of the columns that leave the target alone.
+
+Each change that slopes tell of (`invariances`) takes a column away. It stands if rows left out are predicted from the
+smaller table as well as before.
+"""
+
+from collections.abc import Set
+import contextlib
+import itertools
+import math
+
+import numpy as np
+
+from symformer_jax.engine import interruption
+from symformer_jax.engine.config import ReductionsConfig
+from symformer_jax.sources.fractions import polynomials
+from symformer_jax.sources.fractions.rational_bases import all_up_to
+from symformer_jax.sources.links import LINKS
+from symformer_jax.sources.reductions import gaussian_process, invariances, neighbours, reduced_tables
+from symformer_jax.sources.reductions.coordinates import find_coordinates
+from symformer_jax.sources.reductions.gaussian_process import Surrogate
+from symformer_jax.sources.reductions.reduced_tables import Change, Reduced
+
+# Errors of polynomials are told apart down to this share.
+_EXACT = 1e-13
+
+
+@np.errstate(all="ignore")  # what is not finite is no change
+def find_reductions(x: np.ndarray, y: np.ndarray, config: ReductionsConfig) -> list[Reduced]:
+  """Tables of fewer columns that changes lead to, one after the other: by changes whose numbers are simple; then also
+  by others, whose numbers are known to a few digits. The first, or the table itself, with logarithms of columns where
+  these make it a polynomial; of two columns of which no change makes one also the table with a function of both for one
+  of them where that makes it a sum or a product of functions of one column each (`coordinates`). Empty where there are
+  none.
+
+  Args:
+    x: [N, D], y [N]: finite, no column nor y the same in all rows.
+  """
+  way = _Way(x, y, config)
+  found = way.tables()
+  if not found and way.follow_neighbours():
+    found = way.tables()
+  first = found[0] if found else reduced_tables.whole(x, y)
+  logarithms = find_logarithms(first, config)
+  others = [first.with_logarithms(logarithms)] if logarithms else []
+  joined = in_other_columns(first, config) if not found else None
+  return [*found, *others, *([joined] if joined else [])]
+
+
+def in_other_columns(table: Reduced, config: ReductionsConfig) -> Reduced | None:
+  """A table of two columns, a function of both in the place of one (`coordinates`); None where there is none."""
+  if len(table.columns) != 2:
+    return None
+  joined = None
+  with contextlib.suppress(np.linalg.LinAlgError):  # odd data cost what else has been found nothing
+    joined = find_coordinates(table.x, table.y, config.coordinates, config.surrogate)
+  return table.with_column(*joined) if joined else None
+
+
+class _Way:
+  """From a table to smaller ones; each stands if its rows left out are predicted as well as before.
+
+  Attributes:
+    table: where it has come to.
+  """
+
+  def __init__(self, x: np.ndarray, y: np.ndarray, config: ReductionsConfig):
+    self.table, self._config = reduced_tables.whole(x, y), config
+    self._x, self._y = x, y
+    self._num_shown = x.shape[1]
+    self._surrogate = gaussian_process.fit(x, y, config.surrogate)
+    self._errors = self._errors_of(self._surrogate, self.table)
+
+  def tables(self) -> list[Reduced]:
+    """Those that it comes to: by changes whose numbers are simple, then by others as well."""
+    return [self.table._replace(error=float(self._errors[0])) for only_simple in (True, False)
+            if self.go_on(only_simple)]
+
+  def follow_neighbours(self) -> bool:
+    """Whether there is a way to a table whose rows are predicted far better than those of this one; it is gone then."""
+    at = self.table, self._surrogate, self._errors
+    for _ in range(self._config.neighbours.num_steps):
+      ways = [(table, gaussian_process.fit(table.x, table.y, self._config.surrogate))
+              for table in neighbours.find_smaller(at[0], self._config.neighbours)]
+      tries = [(table, surrogate, self._errors_of(surrogate, table)) for table, surrogate in ways]
+      nearest = min(tries, key=lambda each: float(each[2][0]), default=None)
+      if nearest is None or not nearest[2][0] < at[2][0]:
+        return False
+      at = table, surrogate, errors = nearest
+      if self._is_small(errors, surrogate) and errors[0] <= self._config.neighbours.far_better * self._errors[0]:
+        self.table, self._surrogate, self._errors = table, surrogate, errors
+        return True
+    return False
+
+  def _errors_of(self, surrogate: Surrogate, table: Reduced) -> np.ndarray:
+    """Of the user's y, predicted from other rows: typical and large ones."""
+    errors = surrogate.errors * table.of(self._x, self._y)[2]
+    return np.array([gaussian_process.typical_error(errors, self._y), gaussian_process.large_error(errors, self._y)])
+
+  @property
+  def _is_known(self) -> bool:
+    """Whether slopes say anything."""
+    return self._is_small(self._errors, self._surrogate)
+
+  def _is_small(self, errors: np.ndarray, surrogate: Surrogate) -> bool:
+    return bool(errors[0] <= self._config.most_error and surrogate.left <= self._config.most_left)
+
+  def go_on(self, only_simple: bool) -> bool:
+    """Whether there is a smaller table than before."""
+    config = self._config
+    rejected: set[tuple[str, tuple]] = set()
+    is_careful, num_rejected = False, 0
+    while len(self.table.columns) > 1 and num_rejected < config.max_rejected and self._is_known:
+      most = 1 if is_careful else len(self.table.columns)
+      link = ""
+      smaller, changes = _follow(self.table, self._surrogate.slopes, _of(link, rejected), most, only_simple, config)
+      if not changes:
+        smaller, changes, link = _behind_link(self.table, self._surrogate.slopes, rejected, config)
+      if not changes:
+        break
+      if self._stands(smaller, is_inexact=all(change.has_number for change in changes)):
+        rejected, is_careful = set(), False
+      elif len(changes) > 1:
+        is_careful = True  # one by one
+      else:
+        rejected.add((link, changes[0].key))
+        num_rejected += 1
+    self._num_shown, before = len(self.table.columns), self._num_shown
+    return self._num_shown < before
+
+  def _stands(self, smaller: Reduced, *, is_inexact: bool = False) -> bool:
+    """Whether the way goes there; `is_inexact`: its number is known to some digits."""
+    fitted = gaussian_process.fit(smaller.x, smaller.y, self._config.surrogate)
+    errors = self._errors_of(fitted, smaller)
+    most = np.array(self._config.most_worse) * self._errors
+    most = np.maximum(most, self._config.fine_errors) if is_inexact else most
+    if not np.all(errors <= most):
+      return False
+    self.table, self._surrogate, self._errors = smaller, fitted, np.maximum(self._errors, errors)
+    return True
+
+
+def _of(link: str, rejected: Set[tuple[str, tuple]]) -> Set[tuple]:
+  """Changes that were rejected of a function of y; of y itself for none."""
+  return {key for name, key in rejected if name == link}
+
+
+def _behind_link(
+  table: Reduced, slopes: np.ndarray, rejected: Set[tuple[str, tuple]], config: ReductionsConfig
+) -> tuple[Reduced, list[Change], str]:
+  """The surest change of a function of y that is none of y: it has a power of a column as a factor; and its name."""
+  ways = []
+  for name in config.links:
+    if LINKS[name].is_defined(table.y):
+      shown, behind = table.behind(name, slopes)
+      found = [change for change in invariances.find_changes(shown.x, shown.y, behind, config, _of(name, rejected))
+               if change.divisor and change.is_simple and change.error <= config.likely]
+      ways += [(change, change.apply(shown, behind)[0], name) for change in found]
+  ways = [way for way in ways if way[1].is_usable]
+  if not ways:
+    return table, [], ""
+  change, smaller, name = min(ways, key=lambda way: (way[0].error, way[0].complexity))
+  return smaller, [change], name
+
+
+def find_logarithms(table: Reduced, config: ReductionsConfig) -> tuple[int, ...]:
+  """The columns in whose logarithms y, or a function of it, is far nearer a polynomial of low degree than without."""
+  x, num_rows = table.x, len(table.y)
+  usable = [i for i in range(x.shape[1]) if gaussian_process.is_wide(x[:, i], config.least_ratio)]
+  degree = max((d for d in config.degrees if math.comb(x.shape[1] + d, d) <= num_rows * config.rows_share), default=0)
+  if not (usable and degree and x.shape[1] > 1 and len(usable) <= config.max_logarithms):
+    return ()
+  powers = all_up_to(x.shape[1], degree)
+  logs = x.copy()
+  logs[:, usable] = np.log(x[:, usable])
+  found = []
+  for name in config.shown_links:
+    if LINKS[name].is_defined(table.y):
+      y = LINKS[name].transform(table.y)
+      errors = {}
+      for chosen in itertools.chain.from_iterable(
+          itertools.combinations(usable, size) for size in range(len(usable) + 1)):
+        interruption.check()
+        shown = np.where(np.isin(np.arange(x.shape[1]), chosen), logs, x)
+        design = polynomials.table(powers, shown / np.max(np.abs(shown), axis=0))
+        left = y - design @ np.linalg.lstsq(design, y, rcond=None)[0]
+        errors[chosen] = max(float(np.sqrt(np.mean(left**2)) / np.std(y)), _EXACT)
+      # Equal but for rounding where a further logarithm is of no use: then the fewest.
+      best = min(errors, key=lambda each: (float(f"{errors[each]:.6g}"), len(each)))
+      found.append((errors[best] / errors[()], best))
+  share, best = min(found, default=(1.0, ()))
+  return best if share <= config.least_share else ()
+
+
+def _follow(
+  table: Reduced, slopes: np.ndarray, rejected: Set[tuple], most: int, only_simple: bool, config: ReductionsConfig
+) -> tuple[Reduced, list[Change]]:
+  """So many changes at most, as long as slopes leave no doubt of them."""
+  followed: list[Change] = []
+  while len(followed) < most and len(table.columns) > 1:
+    known = frozenset() if followed else rejected  # of the table that the way has come to
+    found = [change for change in invariances.find_changes(table.x, table.y, slopes, config, known)
+             if change.is_simple or (not only_simple and change.error <= config.sure)]
+    limit = max(config.times_least * min((change.error for change in found), default=0.0), config.fine)
+    for change in sorted((c for c in found if c.error <= limit), key=lambda c: (c.complexity, c.error)):
+      smaller, new_slopes = change.apply(table, slopes)
+      if smaller.is_usable:
+        break
+    else:
+      break
+    table, slopes = smaller, new_slopes
+    followed.append(change)
+    if change.error > config.sure:
+      break
+  return table, followed
