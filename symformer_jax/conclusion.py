@@ -15,7 +15,6 @@ from symformer_jax.engine.loop import Search
 from symformer_jax.engine.options import Recalled, SearchOptions
 from symformer_jax.engine.rows import Rows, with_weights
 from symformer_jax.engine.task import Task
-from symformer_jax.first_look import Weighed
 from symformer_jax.language import expression, programs, strangers
 from symformer_jax.language.canonical import canonicalize
 from symformer_jax.language.expression import Node
@@ -27,8 +26,8 @@ from symformer_jax.templates import answer, profile
 
 
 def finish(
-  searches: Sequence[Search], problem: profile.Problem | None, weighed: Weighed, model: Any, options: SearchOptions,
-  clock: Clock, *, target: str,
+  searches: Sequence[Search], problem: profile.Problem | None, weighed: losses.Weighed, model: Any,
+  options: SearchOptions, clock: Clock, *, target: str,
 ) -> SearchResult:
   """Reduces what was found for a data set to the front; `target` is what y is called."""
   first = searches[0]

@@ -4,10 +4,9 @@ from collections.abc import Callable, Mapping, Sequence
 import contextlib
 import dataclasses
 import functools
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
-import numpy as np
 
 from symformer_jax import results
 from symformer_jax.engine import loop
@@ -24,35 +23,27 @@ from symformer_jax.selection import losses
 from symformer_jax.sources import registry
 
 
-class Weighed(NamedTuple):
-  """A data set with the weights of the loss, and what is to be said of them; the user's own weights [N]."""
-
-  dataset: Any
-  weighing: losses.Weighing
-  given: np.ndarray
-
-
 def weigh(
   model: Any, datasets: Sequence[Any], names: Sequence[Any], options: SearchOptions, key: jax.Array, clock: Clock,
   should_stop: Callable[[], bool],
-) -> tuple[list[Weighed | InputError], bool]:
+) -> tuple[list[losses.Weighed | InputError], bool]:
   """The data sets under the loss, or why one cannot be; and whether a first look was stopped."""
-  weighed: list[Weighed | InputError] = []
+  weighed: list[losses.Weighed | InputError] = []
   for dataset, columns in zip(datasets, names, strict=True):
     try:
       rows = check_dataset(dataset, names=columns)
       weighing = losses.weigh_first(options.loss, rows)
       is_changed = options.loss != losses.SQUARED
-      weighed.append(Weighed(with_weights(dataset, weighing.weights) if is_changed else dataset, weighing,
+      weighed.append(losses.Weighed(with_weights(dataset, weighing.weights) if is_changed else dataset, weighing,
                               rows.weights))
     except InputError as error:
       weighed.append(error)
   if options.loss not in losses.BY_A_LOOK:
     return weighed, False
-  usable = {i: check_dataset(datasets[i]) for i, each in enumerate(weighed) if isinstance(each, Weighed)}
+  usable = {i: check_dataset(datasets[i]) for i, each in enumerate(weighed) if isinstance(each, losses.Weighed)}
   found, is_stopped = _look(model, usable, names, options, key, clock, should_stop)
   for i, weighing in found.items():
-    weighed[i] = Weighed(with_weights(datasets[i], weighing.weights), weighing, usable[i].weights)
+    weighed[i] = losses.Weighed(with_weights(datasets[i], weighing.weights), weighing, usable[i].weights)
   return weighed, is_stopped
 
 

@@ -24,12 +24,12 @@ from symformer_jax.engine.source import Source
 from symformer_jax.engine.task import Task, default_names, make_task, turn
 from symformer_jax.engine.threads import one_blas_thread
 from symformer_jax.errors import InputError
-from symformer_jax.first_look import Weighed, weigh
+from symformer_jax.first_look import weigh
 from symformer_jax.language import expression, programs, strangers, templates, units as units_lib
 from symformer_jax.language.rules import Restrictions, names_of
 from symformer_jax.language.units import Units
 from symformer_jax.results import Callback, Progress, SearchResult, Standing, Step
-from symformer_jax.selection import front as front_lib
+from symformer_jax.selection import front as front_lib, losses
 from symformer_jax.sources import registry
 from symformer_jax.sources.network import samples
 from symformer_jax.templates import profile
@@ -280,7 +280,7 @@ class _Posed(NamedTuple):
   """What is searched for a data set: one task, or with a template one for each unknown function; their numbers."""
 
   problem: profile.Problem | None
-  weighed: Weighed
+  weighed: losses.Weighed
   numbers: range
 
 

@@ -2,6 +2,7 @@
 
 import ast
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -26,7 +27,7 @@ ALLOWED = {
   "templates": {"language", "refinement", "results", "engine", "selection"},
   "pretrained": {"language", "model"},
   "first_look": {"language", "results", "engine", "sources", "selection"},
-  "conclusion": {"language", "results", "engine", "sources", "selection", "templates", "first_look"},
+  "conclusion": {"language", "results", "engine", "sources", "selection", "templates"},
   "inference": {"decoding", "language", "results", "engine", "sources", "selection", "templates", "pretrained",
                 "first_look", "conclusion"},
   "presentation": {"language", "results", "selection"},
@@ -117,6 +118,18 @@ def _folders_of_sources(folder: pathlib.Path) -> set[str]:
 def _folders_among(names: set[str], sources: pathlib.Path) -> set[str]:
   folders = {path.name for path in sources.iterdir() if path.is_dir()}
   return {name.split(".")[2] for name in names if name.startswith("symformer_jax.sources.")} & folders
+
+
+def test_the_plan_names_every_module_where_it_is():
+  plan = (ROOT / "docs" / "design.md").read_text(encoding="utf-8")
+  begin = plan.index("\n  commands/ ")
+  plan = plan[plan.rindex("```", 0, begin):plan.index("```", begin)]
+  rooms = [path for path in FILES if path.parts[len(ROOT.parts)] in ("symformer_jax", "data_gen")]
+  named = [path.name for path in rooms if path.name != "__init__.py" and path.parent.name != "config"]
+  missing = {name for name in named if not re.search(rf"(?<!\w){re.escape(name)}", plan)}
+  assert len(named) > 200 and not missing
+  folders = {path.parent.name for path in rooms if path.parent.parent.name == "sources"}
+  assert len(folders) > 10 and not {name for name in folders if f"\n    {name}/ " not in plan}
 
 
 def test_only_the_bridge_and_the_generator_import_sympy():

@@ -17,6 +17,8 @@ from symformer_jax.selection import choice, front, rounding, scoring, soundness
 
 @dataclasses.dataclass(frozen=True)
 class Finalist:
+  """A formula with its scores on the rows."""
+
   node: Node
   scores: scoring.Scores
 
@@ -41,10 +43,12 @@ class Judge:
     return soundness.make_segments(self.rows, config=self.choice)
 
   def finalists(self, nodes: Sequence[Node]) -> list[Finalist]:
+    """Those of the formulas that are defined on all rows, each once."""
     finalists = (Finalist(n, self.score(n)) for n in dict.fromkeys(nodes))
     return [f for f in finalists if np.isfinite(f.scores.mse)]
 
   def score(self, node: Node) -> scoring.Scores:
+    """Worked out once."""
     if node not in self._scores:
       self._scores[node] = scoring.score(scoring.evaluate(node, self.rows.x), self.rows.y, self.rows.weights)
     return self._scores[node]
@@ -116,6 +120,7 @@ class Judge:
     return [f for f, _ in kept], [cost for _, cost in kept]
 
   def front(self, finalists: Sequence[Finalist], costs: Sequence[float]) -> list[int]:
+    """Places of those that no simpler one beats, see `front.pareto_indices`."""
     return front.pareto_indices(
       [self._size(f) for f in finalists], [f.scores.mse for f in finalists], floor=self.floor, costs=costs,
       min_gain=self.config.min_gain)

@@ -9,6 +9,7 @@ import dataclasses
 import functools
 import itertools
 import math
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -45,6 +46,19 @@ class Weighing:
   exponent: float | None = 0.0
   num_light: int = 0
   squares: np.ndarray | None = None
+
+
+class Weighed(NamedTuple):
+  """A data set as it is searched: with what a loss makes of its rows, and the user's own weights.
+
+  Attributes:
+    dataset: `(X [N, D], y [N])` or `(X, y, weights [N])`, or points [N, D+1] as they came.
+    given: the user's weights [N], ones where there are none.
+  """
+
+  dataset: Any
+  weighing: Weighing
+  given: np.ndarray
 
 
 def weigh_first(loss: str, rows: Rows) -> Weighing:
