@@ -133,8 +133,8 @@ def _describe(
   """What people should know of predictions, one line each."""
   yield from (f"note: {table.path}: {note}" for note in (*table.notes, *points.notes))
   yield f"formula: {written(fit.target) if fit.target else asked.NAME.value} = {line.expression}"
-  if fit.target and (clock := fit.clocks.get(fit.target)):
-    yield f"note: predictions are {clock.describe()}"
+  if fit.target and (scale := fit.time_scales.get(fit.target)):
+    yield f"note: predictions are {scale.describe()}"
   for i, column in points.read.items():
     if (ends := fit.ranges.get(line.names[i])) is not None:
       is_outside = (column.values < ends[0]) | (column.values > ends[1])

@@ -16,7 +16,7 @@ from symformer_jax.errors import InputError, suggest
 _NUMBERED = re.compile("x(0|[1-9][0-9]{0,5})")
 _TARGET = "y"
 # Columns found by position, of which a note tells one by one.
-MAX_NOTED = 6
+MAX_LISTED = 6
 
 
 @dataclasses.dataclass(frozen=True)
@@ -114,16 +114,16 @@ class NewTable:
 
   def _numbers(self, name: str) -> tuple[cells.Column, list[str]]:
     """A column as numbers, dates and times counted as at the fit; and notes."""
-    column, clock = self._find(name), self._fit.clocks.get(name)
+    column, scale = self._find(name), self._fit.time_scales.get(name)
     if column.fault:
       raise InputError(f"column {name!r} {column.fault}")
     if column.is_time:
-      column = _count_alike(column, name, clock)
+      column = _count_alike(column, name, scale)
     elif not column.is_numeric and (row := column.first_bad()) is not None:
       raise InputError(f"column {name!r} holds no number: {self.grid.place_of(row)} has "
                        f"{bad_cells.shown(column, row)}")
-    elif clock is not None and column.is_numeric:
-      return column, [f"column {name!r} holds plain numbers, taken for {clock.describe()} as at the fit"]
+    elif scale is not None and column.is_numeric:
+      return column, [f"column {name!r} holds plain numbers, taken for {scale.describe()} as at the fit"]
     return column, [f"column {name!r} {column.note}"] if column.note else []
 
 
@@ -155,20 +155,20 @@ def _naming(path: str) -> Iterator[None]:
     raise tables.TableError(f"{path}: {error}") from None
 
 
-def _count_alike(column: cells.Column, name: str, clock: times.Clock | None) -> cells.Column:
-  """Dates or times, counted by the clock of the fit."""
-  if clock is None:
+def _count_alike(column: cells.Column, name: str, scale: times.TimeScale | None) -> cells.Column:
+  """Dates or times, counted by the scale of the fit."""
+  if scale is None:
     raise InputError(f"column {name!r} {column.note or 'holds dates or times'}; at the fit it held numbers")
-  if column.clock is None:  # nothing is there
+  if column.scale is None:  # nothing is there
     return column
-  if column.clock.is_of_dates != clock.is_of_dates:
-    raise InputError(f"column {name!r} {column.note}; at the fit it was counted as {clock.describe()}")
-  found = times.read(column.cells, clock.unit, start=clock.start)
+  if column.scale.is_of_dates != scale.is_of_dates:
+    raise InputError(f"column {name!r} {column.note}; at the fit it was counted as {scale.describe()}")
+  found = times.read(column.cells, scale.unit, start=scale.start)
   assert found is not None, "it was read before"
-  return dataclasses.replace(column, values=found.values, note=found.note, clock=found.clock)
+  return dataclasses.replace(column, values=found.values, note=found.note, scale=found.scale)
 
 
-# --- columns without names ---------------------------------------------------------------------------------------
+# --- categories --------------------------------------------------------------------------------------------------
 
 
 def _classes(fit: SavedFit) -> dict[str, tuple[str, str]]:
@@ -182,6 +182,9 @@ def _sources(fit: SavedFit) -> tuple[str, ...]:
   origins = {name: origin for name, (origin, _) in _classes(fit).items()}
   names = [grids.clean_name(name) for name in fit.names]
   return tuple(dict.fromkeys(origins.get(name, name) for name in names))
+
+
+# --- columns without names ---------------------------------------------------------------------------------------
 
 
 def _align(grid: grids.Grid, sources: Sequence[str], target: str | None) -> tuple[tuple[str, ...], str]:
@@ -200,11 +203,11 @@ def _align(grid: grids.Grid, sources: Sequence[str], target: str | None) -> tupl
   if grid.has_names and (not is_numbered or set(sources) & set(grid.names) or not 0 <= num_columns - least <= 1):
     return grid.names, ""
   if num_columns < least or num_columns > least + 1 and not is_numbered:
-    raise InputError(f"has no names of columns: expected {least} columns ({', '.join(map(repr, sources[:MAX_NOTED]))}"
-                     f"{', ...' if len(sources) > MAX_NOTED else ''}), or one more with the target, got {num_columns}")
+    raise InputError(f"has no names of columns: expected {least} columns ({', '.join(map(repr, sources[:MAX_LISTED]))}"
+                     f"{', ...' if len(sources) > MAX_LISTED else ''}), or one more with the target, got {num_columns}")
   first = [f"x{i}" for i in range(num_columns)] if is_numbered else list(sources)
   names = tuple([*first[: num_columns - 1], target or _TARGET] if num_columns > least else first)
   told = [f"{own!r} is {name!r}" for own, name in zip(grid.names, names, strict=True) if own != name]
   if not told:
     return names, ""
-  return names, f"columns are taken by position: {', '.join(told[:MAX_NOTED])}{', ...' if told[MAX_NOTED:] else ''}"
+  return names, f"columns are taken by position: {', '.join(told[:MAX_LISTED])}{', ...' if told[MAX_LISTED:] else ''}"

@@ -31,7 +31,7 @@ class SavedFit:
     target: name of y; None where the file does not say.
     ranges: `(least, largest)` of columns at the fit, by name; none where the file does not keep them.
     loss: which errors were made small.
-    clocks: how dates and times were counted, by the name of the column or target; categories: the classes of each
+    time_scales: how dates and times were counted, by the name of the column or target; categories: the classes of each
       column that became columns of 0 and 1. None of either in what Python wrote, where all columns are numbers.
   """
 
@@ -41,7 +41,7 @@ class SavedFit:
   target: str | None = None
   ranges: Mapping[str, tuple[float, float]] = dataclasses.field(default_factory=dict)
   loss: str = "squared"
-  clocks: Mapping[str, times.Clock] = dataclasses.field(default_factory=dict)
+  time_scales: Mapping[str, times.TimeScale] = dataclasses.field(default_factory=dict)
   categories: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
 
   @property
@@ -59,7 +59,7 @@ def read(path: str, *, file: str | None = None, target: str | None = None) -> Sa
   Raises:
     InputError: one line that says what is wrong, or what there is to choose from.
   """
-  with saved.reading(path, what="saved formula"):
+  with saved.naming_faults(path, what="saved formula"):
     records = _records(path)
     if not all(map(saved.is_of_command, records)):
       return _of_python(records, path, file)
@@ -153,11 +153,11 @@ def _of_command(record: Mapping[str, Any]) -> SavedFit:
   selected, best = record.get("selected"), _best_of(result)
   if selected is not None and (type(selected) is not int or not 0 <= selected < len(result.pareto)):
     raise ValueError(f"selected: expected a line of pareto, got {selected!r}")
-  clocks = saved.as_object(record.get("times", {}), "times")
+  time_scales = saved.as_object(record.get("times", {}), "times")
   categories = saved.as_object(record.get("categories", {}), "categories")
   return dataclasses.replace(
     _of_result(result, best if selected is None else result.pareto[selected]), target=_text(record, "target"),
-    clocks={name: _read_clock(saved.as_object(clock, "times")) for name, clock in clocks.items()},
+    time_scales={name: _read_scale(saved.as_object(scale, "times")) for name, scale in time_scales.items()},
     categories={name: _read_classes(classes) for name, classes in categories.items()})
 
 
@@ -167,15 +167,15 @@ def _text(record: Mapping[str, Any], name: str) -> str:
   return record[name]
 
 
-def _read_clock(record: Mapping[str, Any]) -> times.Clock:
+def _read_scale(record: Mapping[str, Any]) -> times.TimeScale:
   unit, start = record["unit"], record["start"]
   if unit not in times.UNITS:
     raise ValueError(f"times: unknown unit {files.shorten(repr(unit), 60)}")
   if start is None:
-    return times.Clock(unit)
+    return times.TimeScale(unit)
   # The second test is for moments that 64 bits do not hold.
   if isinstance(start, str) and _MOMENT.fullmatch(start) and str(moment := np.datetime64(start)) == start:
-    return times.Clock(unit, moment)
+    return times.TimeScale(unit, moment)
   raise ValueError(f"times: expected a moment such as 2020-01-01T00:00:00.000000, got {files.shorten(repr(start), 60)}")
 
 

@@ -54,9 +54,9 @@ def test_the_same_fit_from_every_kind_of_file(write, tmp_path):
     assert fit.ranges == {"a": (0.5, 2.25), "b": (-1.0, 7.0)}
   of_command, *of_python = fits
   assert of_command.target == "y" and of_command.taken is of_command.lines[1]
-  assert of_command.clocks["a"].describe() == "days since 2020-01-01"
+  assert of_command.time_scales["a"].describe() == "days since 2020-01-01"
   assert of_command.categories == {"kind": ("blue", "red")}
-  assert all((fit.target, fit.taken, fit.clocks, fit.categories) == (None, fit.best, {}, {}) for fit in of_python)
+  assert all((fit.target, fit.taken, fit.time_scales, fit.categories) == (None, fit.best, {}, {}) for fit in of_python)
 
 
 def test_the_regressor_says_which_line_it_takes(tmp_path):
