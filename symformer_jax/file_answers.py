@@ -51,10 +51,13 @@ class Answer:
     return json.dumps(record | self._conversions(), allow_nan=False)
 
   def _conversions(self) -> dict[str, Any]:
-    """How dates, times and categories became numbers: by them `symformer_jax.predict` reads another table alike."""
-    time_scales, categories = (self.table.time_scales, self.table.categories) if self.table else ({}, {})
-    return {"times": {name: scale.to_json() for name, scale in time_scales.items()},
-            "categories": {name: list(classes) for name, classes in categories.items()}}
+    """How dates, times and categories became numbers, and which columns of the file were neither features nor the
+    target: by them `symformer_jax.predict` reads another table alike.
+    """
+    table = self.table
+    return {"times": {name: scale.to_json() for name, scale in table.time_scales.items()} if table else {},
+            "categories": {name: list(classes) for name, classes in table.categories.items()} if table else {},
+            "other_columns": list(table.unused) if table else []}
 
 
 def options() -> dict[str, Any]:
