@@ -108,7 +108,9 @@ def _name_of_predictions(table: NewTable) -> str:
 
 
 def _measured(table: NewTable, target: str | None) -> np.ndarray | None:
-  """Values [N] of the target, NaN where there is none; None where the table has no such column or nothing in it."""
+  """Values [N] of the target, NaN where there is none; None where the table has no such column, or nothing in it and
+  nobody asked for it.
+  """
   if target is None:
     return None
   try:
@@ -121,7 +123,9 @@ def _measured(table: NewTable, target: str | None) -> np.ndarray | None:
     return None
   if column is None and asked.TARGET.value is not None:
     raise InputError(f"{table.path}: --target: no column {target!r}: {suggest(target, table.names)}")
-  return None if column is None or not np.isfinite(column.values).any() else column.values
+  if column is None or asked.TARGET.value is None and not np.isfinite(column.values).any():
+    return None  # in a table to be filled in the column is often there
+  return column.values
 
 
 # --- what is said ------------------------------------------------------------------------------------------------

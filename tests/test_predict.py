@@ -190,6 +190,15 @@ def test_measured_values_of_another_name(command, boyle, write, tmp_path):
   assert ", R2 of log(y) 0.99" in command(of_log, BOYLE)[2]
 
 
+def test_a_column_that_was_left_out_of_the_fit_is_not_the_target(command, write, tmp_path):
+  rows = [(i, i % 3, 2 * i) for i in range(1, 9)]
+  old = write("".join(f"{a},{b},{y}\n" for a, b, y in rows), "old.csv")
+  fit = write_fit(tmp_path / "fit.json", tables.read_table(old, features=["x0"]), "2*x0")
+  assert "y: " not in command(fit, write("".join(f"{a},{b}\n" for a, b, _ in rows)))[2]
+  err = command(fit, old)[2]
+  assert "columns are taken by position: column 3 is the target 'y'" in err and "y: 8 rows, R2 1.000000" in err
+
+
 # --- dates and categories ------------------------------------------------------------------------------------------
 
 
@@ -309,6 +318,13 @@ def test_whatever_a_table_holds_each_row_has_its_line_or_it_is_refused(
   grid = table_files.read(path, table_files.Reading())
   again = pd.read_csv(out, dtype=str)
   assert len(again) == len(grid.places) and list(again)[-1] == "predicted"
+
+
+def test_a_target_without_values_is_said_where_it_is_asked_for(command, boyle, write):
+  new = write("volume,pressure\n20,\n30,\n")
+  assert command(boyle, new)[2] == "formula: pressure = 1407/volume\n"
+  assert command(boyle, new, "--target=pressure")[2].splitlines()[1:] == [
+    "pressure: no row has both a prediction and a measured value"]
 
 
 def test_in_a_process_of_its_own_without_compiling(boyle, write):
