@@ -97,6 +97,21 @@ def test_the_target_without_names_stands_behind_all_columns_of_the_fit(read, oth
   assert any("is the target 'y'" in note for note in table.notes) == (expected is not None)
 
 
+def test_columns_of_arrays_in_two_dimensions_have_no_names(tmp_path):
+  path, x = tmp_path / "new.npz", np.array([[1.0, 2.0, 3.0]])
+
+  def names(fit, **arrays):
+    np.savez(path, **arrays)
+    return new_tables.read(str(path), tables.Request(), fit, target="y").names
+
+  assert names(make_fit("a", "b"), x=x[:, :2]) == names(make_fit("a", "b"), u=x[:, :1], v=x[:, 1:2]) == ("a", "b")
+  assert names(make_fit("a", "b"), x=x) == ("a", "b", "y")
+  assert names(make_fit("x1", "x0"), x=x[:, :2]) == names(make_fit("x0", "x1"), u=x[:, :2]) == ("x0", "x1")
+  assert names(make_fit("x0", "x1"), x=x) == ("x0", "x1", "x2")  # its third column has a name of its own
+  assert names(make_fit("u0", "v0"), v=x[:, :1], u=x[:, 1:2]) == ("v0", "u0")
+  assert names(make_fit("x0", "x1"), x=x[:, :2], y=x[:, 2]) == ("x0", "x1", "y")
+
+
 def test_without_the_name_of_a_target_none_is_told(read):
   table = read("1,2,3\n4,5,6\n", make_fit("a", "b"))
   assert table.names == ("a", "b", "y") and "columns are taken by position: 'x0' is 'a', 'x1' is 'b'" in table.notes
