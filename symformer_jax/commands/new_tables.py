@@ -209,7 +209,7 @@ def _align(grid: grids.Grid, fit: SavedFit, target: str | None) -> tuple[tuple[s
     raise InputError(f"has no names of columns: expected {least} columns ({', '.join(map(repr, sources[:MAX_LISTED]))}"
                      f"{', ...' if len(sources) > MAX_LISTED else ''}), or one more with the target, got {num_columns}")
   names = [f"x{i}" for i in range(num_columns)] if is_numbered else list(sources)
-  has_target = num_columns == width + 1 and grid.names[-1] not in names
+  has_target = num_columns == width + 1 and grid.names[-1] not in names[width:]
   if has_target:
     names[width:] = [_TARGET if target is None or target in names[:width] else target]
   return tuple(names), _note_of_places(grid.names, names, names[-1] if has_target and names[-1] == target else None)
