@@ -428,8 +428,9 @@ class SymFormerRegressor(ExportsMixin, RegressorMixin, BaseEstimator):
     """Writes the fitted formulas, of several targets all, as JSON; model and data are not part of it."""
     check_is_fitted(self)
     targets = getattr(self, "estimators_", None)
+    version = saved.SINGLE_REGRESSOR_FORMAT if targets is None else saved.REGRESSOR_FORMAT
     state = {
-      "format": f"{_KIND}-{_SINGLE_FORMAT if targets is None else _FORMAT}", "n_features": self.n_features_in_,
+      "format": f"{saved.REGRESSOR}-{version}", "n_features": self.n_features_in_,
       "feature_names": list(getattr(self, "feature_names_in_", [])) or None,
       "params": _json_params(self.get_params(deep=False)),
     }
@@ -450,7 +451,7 @@ class SymFormerRegressor(ExportsMixin, RegressorMixin, BaseEstimator):
     Raises:
       InputError: when the file is missing, no saved regressor, or of a newer format.
     """
-    return saved.read(path, _KIND, _FORMAT, cls._from_record, what="saved SymFormerRegressor")
+    return saved.read(path, saved.REGRESSOR, saved.REGRESSOR_FORMAT, cls._from_record, what="saved SymFormerRegressor")
 
   @classmethod
   def _from_record(cls, record: Mapping[str, Any], version: int) -> Self:
@@ -466,7 +467,7 @@ class SymFormerRegressor(ExportsMixin, RegressorMixin, BaseEstimator):
       params["restrictions"] = _read_restrictions(params["restrictions"])
     if params.get("config") is not None:
       params["config"] = configuration.build(SearchConfig, params["config"], path="params.config")
-    if version <= _SINGLE_FORMAT:  # what format 1 has not is optional
+    if version <= saved.SINGLE_REGRESSOR_FORMAT:  # what format 1 has not is optional
       return cls(**params)._restored(record, record)
     targets = [saved.as_object(target, "targets") for target in saved.as_list(record["targets"], "targets")]
     fitted = [cls(**params | {"units": target["units"]})._restored(record, target) for target in targets]
@@ -519,7 +520,6 @@ def _tell_target(callback: Callback, index: int, standing: Standing) -> Any:
 
 # What a fit leaves, beside what scikit-learn keeps of the columns.
 _FITTED = ("_front", "_recommended", "_data", "_terms_", "estimators_", "equations_", "result_")
-_KIND, _FORMAT, _SINGLE_FORMAT = saved.REGRESSOR, saved.REGRESSOR_FORMAT, saved.SINGLE_REGRESSOR_FORMAT
 
 
 # How parameters that are no plain values are stored, where they are given.

@@ -48,13 +48,16 @@ class Answer:
     place = None if self.selected is None else self.result.pareto.index(self.selected)
     record = self.result.to_json(data=self.path, target=self.target, features=features)
     record |= {"selected": place, "notes": list(self.table.notes) if self.table else [], "options": options()}
-    return json.dumps(record | self._reading(), allow_nan=False)
+    return json.dumps(record | self._conversions(), allow_nan=False)
 
-  def _reading(self) -> dict[str, Any]:
-    """How dates, times and categories became numbers: by it `symformer_jax.predict` reads another table alike."""
-    clocks, categories = (self.table.clocks, self.table.categories) if self.table else ({}, {})
-    return {"times": {name: clock.to_json() for name, clock in clocks.items()},
-            "categories": {name: list(classes) for name, classes in categories.items()}}
+  def _conversions(self) -> dict[str, Any]:
+    """How dates, times and categories became numbers, and which columns of the file were neither features nor the
+    target: by them `symformer_jax.predict` reads another table alike.
+    """
+    table = self.table
+    return {"times": {name: scale.to_json() for name, scale in table.time_scales.items()} if table else {},
+            "categories": {name: list(classes) for name, classes in table.categories.items()} if table else {},
+            "other_columns": list(table.unused) if table else []}
 
 
 def options() -> dict[str, Any]:

@@ -108,7 +108,9 @@ def _name_of_predictions(table: NewTable) -> str:
 
 
 def _measured(table: NewTable, target: str | None) -> np.ndarray | None:
-  """Values [N] of the target, NaN where there is none; None where the table has no such column or nothing in it."""
+  """Values [N] of the target, NaN where there is none; None where the table has no such column, or nothing in it and
+  nobody asked for it.
+  """
   if target is None:
     return None
   try:
@@ -121,7 +123,9 @@ def _measured(table: NewTable, target: str | None) -> np.ndarray | None:
     return None
   if column is None and asked.TARGET.value is not None:
     raise InputError(f"{table.path}: --target: no column {target!r}: {suggest(target, table.names)}")
-  return None if column is None or not np.isfinite(column.values).any() else column.values
+  if column is None or asked.TARGET.value is None and not np.isfinite(column.values).any():
+    return None  # in a table to be filled in the column is often there
+  return column.values
 
 
 # --- what is said ------------------------------------------------------------------------------------------------
@@ -133,8 +137,8 @@ def _describe(
   """What people should know of predictions, one line each."""
   yield from (f"note: {table.path}: {note}" for note in (*table.notes, *points.notes))
   yield f"formula: {written(fit.target) if fit.target else asked.NAME.value} = {line.expression}"
-  if fit.target and (clock := fit.clocks.get(fit.target)):
-    yield f"note: predictions are {clock.describe()}"
+  if fit.target and (scale := fit.time_scales.get(fit.target)):
+    yield f"note: predictions are {scale.describe()}"
   for i, column in points.read.items():
     if (ends := fit.ranges.get(line.names[i])) is not None:
       is_outside = (column.values < ends[0]) | (column.values > ends[1])

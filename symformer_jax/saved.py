@@ -133,7 +133,7 @@ def read(
   Raises:
     InputError: one line that says what is wrong.
   """
-  with reading(path, what=what):
+  with naming_faults(path, what=what):
     record = adapt(parse_record(read_text(path)))
     version = read_version(record, kind)
     if version > newest:
@@ -142,7 +142,7 @@ def read(
 
 
 def read_text(path: str | os.PathLike) -> str:
-  """What stands in a file, which is no pipe or device; raises what `reading` puts into words."""
+  """What stands in a file, which is no pipe or device; raises what `naming_faults` puts into words."""
   files.check_regular(path)
   with open(path, encoding="utf-8") as file:
     return file.read()
@@ -154,7 +154,7 @@ def parse_record(text: str) -> Mapping[str, Any]:
 
 
 @contextlib.contextmanager
-def reading(path: str | os.PathLike, *, what: str) -> Iterator[None]:
+def naming_faults(path: str | os.PathLike, *, what: str) -> Iterator[None]:
   """Says in one line, an `InputError`, what goes wrong while a file is read that should hold `what`."""
   try:
     yield

@@ -1,5 +1,7 @@
 """The command that applies a saved formula to another table: values of the regressor, what is said and refused."""
 
+from collections import Counter
+import csv
 import json
 import math
 import pathlib
@@ -190,6 +192,15 @@ def test_measured_values_of_another_name(command, boyle, write, tmp_path):
   assert ", R2 of log(y) 0.99" in command(of_log, BOYLE)[2]
 
 
+def test_a_column_that_was_left_out_of_the_fit_is_not_the_target(command, write, tmp_path):
+  rows = [(i, i % 3, 2 * i) for i in range(1, 9)]
+  old = write("".join(f"{a},{b},{y}\n" for a, b, y in rows), "old.csv")
+  fit = write_fit(tmp_path / "fit.json", tables.read_table(old, features=["x0"]), "2*x0")
+  assert "y: " not in command(fit, write("".join(f"{a},{b}\n" for a, b, _ in rows)))[2]
+  err = command(fit, old)[2]
+  assert "columns are taken by position: column 3 is the target 'y'" in err and "y: 8 rows, R2 1.000000" in err
+
+
 # --- dates and categories ------------------------------------------------------------------------------------------
 
 
@@ -285,30 +296,50 @@ def test_unusable_arguments(command, boyle, tmp_path, monkeypatch, arguments, me
 
 CELLS = st.sampled_from(
   ["a", "b", "kind", "1", "2.5", "-3e4", "1,234", "1.234,5", "2020-01-05", "5/6/2020", "1:30", "# x", "", " ", "nan",
-   "inf", "1e999", "x", "1,5", '"', "'", "#", "\ufeff", "\x00", "é", "5%", "$3", "red", "true"])
+   "inf", "1e999", "x", "1,5", '"', "'", "#", "\ufeff", "\x00", "é", "5%", "$3", "red", "true", "1 # x", "a;b\tc"])
+USABLE = st.fixed_dictionaries({
+  "a": st.sampled_from(["1", "2.5", "1e3", "-4", "0", ""]), "when": st.sampled_from(["2020-01-05", "2021-11-30", ""]),
+  "kind": st.sampled_from(["x", "y", "red", ""]), "more": CELLS, "y": st.sampled_from(["3", "4.5", ""])})
+ODD = st.dictionaries(st.tuples(st.integers(0, 5), st.sampled_from(["a", "when", "kind", "y"])), CELLS, max_size=1)
 
 
-@settings(max_examples=150)
-@given(rows=st.lists(st.lists(CELLS, max_size=4), max_size=6), header=st.permutations(["a", "when", "kind", "y"]),
-       has_header=st.booleans(), separator=st.sampled_from([",", ";", "\t"]))
-def test_whatever_a_table_holds_each_row_has_its_line_or_it_is_refused(
-    tmp_path_factory, rows, header, has_header, separator):
-  folder = tmp_path_factory.mktemp("fit")
-  old = folder / "old.csv"
+def test_whatever_a_table_holds_each_row_has_its_line_or_it_is_refused(tmp_path):
+  old, path, out = tmp_path / "old.csv", tmp_path / "new.csv", tmp_path / "out.csv"
   old.write_text("a,when,kind,y\n" + "".join(f"{i},2020-01-0{i},{'xy'[i % 2]},{i * i}\n" for i in range(1, 8)))
-  fit = write_fit(folder / "fit.json", tables.read_table(str(old), categories=["kind"]), "log(a) + when/kind_x")
-  path, out = folder / "new.csv", folder / "out.csv"
-  path.write_text("\n".join(separator.join(row) for row in ([list(header), *rows] if has_header else rows)))
-  predict.asked.FLAGS.unparse_flags()
-  predict.asked.FLAGS(["predict", f"--out={out}", "--overwrite"])
-  try:
-    assert predict.main(["predict", fit, str(path)]) == 0
-  except InputError as error:
-    assert str(error) and "\n" not in str(error) and not out.exists()
-    return
-  grid = table_files.read(path, table_files.Reading())
-  again = pd.read_csv(out, dtype=str)
-  assert len(again) == len(grid.places) and list(again)[-1] == "predicted"
+  fit = write_fit(tmp_path / "fit.json", tables.read_table(str(old), categories=["kind"]), "log(a) + when/(kind_x + 1)")
+  outcomes = Counter()
+
+  @settings(max_examples=150)
+  @given(rows=st.lists(USABLE, min_size=1, max_size=6), odd=ODD, separator=st.sampled_from([",", ";", "\t"]),
+         header=st.permutations(["a", "when", "kind", "more", "y"]), has_header=st.sampled_from([True] * 9 + [False]),
+         quoting=st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL]))
+  def check(rows, odd, separator, header, has_header, quoting):
+    out.unlink(missing_ok=True)
+    cells = [[odd.get((i, name), row[name]) for name in header] for i, row in enumerate(rows)]
+    with open(path, "w", encoding="utf-8", newline="") as file:
+      csv.writer(file, delimiter=separator, quoting=quoting).writerows([header, *cells] if has_header else cells)
+    predict.asked.FLAGS.unparse_flags()
+    predict.asked.FLAGS(["predict", f"--out={out}"])
+    try:
+      assert predict.main(["predict", fit, str(path)]) == 0
+    except InputError as error:
+      assert str(error) and "\n" not in str(error) and not out.exists()
+      outcomes["refused"] += 1
+      return
+    grid, again = table_files.read(path, table_files.Reading()), table_files.read(out, table_files.Reading(","))
+    assert again.names[-1] == "predicted" and (again.names[:-1] == grid.names or not grid.has_names)
+    assert [column.tolist() for column in again.columns[:-1]] == [column.tolist() for column in grid.columns]
+    outcomes["written"] += 1
+
+  check()
+  assert outcomes["written"] > 2 * outcomes["refused"] > 0
+
+
+def test_a_target_without_values_is_said_where_it_is_asked_for(command, boyle, write):
+  new = write("volume,pressure\n20,\n30,\n")
+  assert command(boyle, new)[2] == "formula: pressure = 1407/volume\n"
+  assert command(boyle, new, "--target=pressure")[2].splitlines()[1:] == [
+    "pressure: no row has both a prediction and a measured value"]
 
 
 def test_in_a_process_of_its_own_without_compiling(boyle, write):

@@ -140,7 +140,7 @@ class Column:
     note: how they were read where that needs saying, a predicate; fault: why they cannot be used, likewise.
     is_time: whether they were dates or times; is_usual: whether the note is of decimal marks, and no other reading
       was possible.
-    clock: how dates or times are counted; None for others, and where none is there.
+    scale: how dates or times are counted; None for others, and where none is there.
   """
 
   values: np.ndarray
@@ -148,7 +148,7 @@ class Column:
   note: str = ""
   fault: str = ""
   is_time: bool = False
-  clock: times.Clock | None = None
+  scale: times.TimeScale | None = None
 
   @property
   def is_usual(self) -> bool:
@@ -281,7 +281,7 @@ def _read_typed(cells: np.ndarray, time_unit: str | None) -> Column:
 
 
 def _of_times(cells: np.ndarray, found: times.Times) -> Column:
-  return Column(found.values, cells, found.note, found.fault, is_time=True, clock=found.clock)
+  return Column(found.values, cells, found.note, found.fault, is_time=True, scale=found.scale)
 
 
 def _by_separator(texts: Sequence["_Reading"], separator: str) -> str | None:

@@ -42,7 +42,8 @@ class Grid:
     notes: what was decided on the way, one sentence each.
     elsewhere: where else in the file the table may be, the end of a message; empty where there is no other place.
     empty: why a column may be without a cell, the end of a message.
-    has_names: whether the file has the names; else columns are called x0, x1, ... and y, which stands last.
+    has_names: whether the file has the names; else columns are called x0, x1, ... and y, which stands last, or in an
+      archive by the arrays of several columns that they are in, and their numbers there.
   """
 
   names: tuple[str, ...]

@@ -16,7 +16,7 @@ from symformer_jax.errors import InputError, suggest
 _NUMBERED = re.compile("x(0|[1-9][0-9]{0,5})")
 _TARGET = "y"
 # Columns found by position, of which a note tells one by one.
-MAX_NOTED = 6
+MAX_LISTED = 6
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,7 +46,7 @@ class NewTable:
 
   def __init__(self, path: str, grid: grids.Grid, columns: Sequence[cells.Column], fit: SavedFit, target: str | None):
     self.path, self.grid, self._columns, self._fit = path, grid, columns, fit
-    self.names, note = _align(grid, _sources(fit), target)
+    self.names, note = _align(grid, fit, target)
     self.notes = (*grid.notes, note) if note else grid.notes
 
   @property
@@ -80,14 +80,15 @@ class NewTable:
     """
     if name not in self.names:
       return None
+    scale = self._fit.time_scales.get(self._fit.target or "")  # the name may be another one
     with _naming(self.path):
-      return self._numbers(name)[0]
+      return self._numbers(name, scale)[0]
 
   def _feature(self, name: str) -> tuple[cells.Column, list[str]]:
     of_class = _classes(self._fit)
     if name not in self.names and name in of_class:
       return self._of_class(*of_class[name])
-    return self._numbers(name)
+    return self._numbers(name, self._fit.time_scales.get(name))
 
   def _find(self, name: str) -> cells.Column:
     found = [column for other, column in zip(self.names, self._columns, strict=True) if other == name]
@@ -112,18 +113,18 @@ class NewTable:
                    f"fit, such as {bad_cells.shown(column, row)}")
     return cells.Column(values, column.cells), notes
 
-  def _numbers(self, name: str) -> tuple[cells.Column, list[str]]:
-    """A column as numbers, dates and times counted as at the fit; and notes."""
-    column, clock = self._find(name), self._fit.clocks.get(name)
+  def _numbers(self, name: str, scale: times.TimeScale | None) -> tuple[cells.Column, list[str]]:
+    """A column as numbers, dates and times counted by the scale of the fit; and notes."""
+    column = self._find(name)
     if column.fault:
       raise InputError(f"column {name!r} {column.fault}")
     if column.is_time:
-      column = _count_alike(column, name, clock)
+      column = _count_alike(column, name, scale)
     elif not column.is_numeric and (row := column.first_bad()) is not None:
       raise InputError(f"column {name!r} holds no number: {self.grid.place_of(row)} has "
                        f"{bad_cells.shown(column, row)}")
-    elif clock is not None and column.is_numeric:
-      return column, [f"column {name!r} holds plain numbers, taken for {clock.describe()} as at the fit"]
+    elif scale is not None and column.is_numeric:
+      return column, [f"column {name!r} holds plain numbers, taken for {scale.describe()} as at the fit"]
     return column, [f"column {name!r} {column.note}"] if column.note else []
 
 
@@ -155,20 +156,20 @@ def _naming(path: str) -> Iterator[None]:
     raise tables.TableError(f"{path}: {error}") from None
 
 
-def _count_alike(column: cells.Column, name: str, clock: times.Clock | None) -> cells.Column:
-  """Dates or times, counted by the clock of the fit."""
-  if clock is None:
+def _count_alike(column: cells.Column, name: str, scale: times.TimeScale | None) -> cells.Column:
+  """Dates or times, counted by the scale of the fit."""
+  if scale is None:
     raise InputError(f"column {name!r} {column.note or 'holds dates or times'}; at the fit it held numbers")
-  if column.clock is None:  # nothing is there
+  if column.scale is None:  # nothing is there
     return column
-  if column.clock.is_of_dates != clock.is_of_dates:
-    raise InputError(f"column {name!r} {column.note}; at the fit it was counted as {clock.describe()}")
-  found = times.read(column.cells, clock.unit, start=clock.start)
+  if column.scale.is_of_dates != scale.is_of_dates:
+    raise InputError(f"column {name!r} {column.note}; at the fit it was counted as {scale.describe()}")
+  found = times.read(column.cells, scale.unit, start=scale.start)
   assert found is not None, "it was read before"
-  return dataclasses.replace(column, values=found.values, note=found.note, clock=found.clock)
+  return dataclasses.replace(column, values=found.values, note=found.note, scale=found.scale)
 
 
-# --- columns without names ---------------------------------------------------------------------------------------
+# --- categories --------------------------------------------------------------------------------------------------
 
 
 def _classes(fit: SavedFit) -> dict[str, tuple[str, str]]:
@@ -184,27 +185,45 @@ def _sources(fit: SavedFit) -> tuple[str, ...]:
   return tuple(dict.fromkeys(origins.get(name, name) for name in names))
 
 
-def _align(grid: grids.Grid, sources: Sequence[str], target: str | None) -> tuple[tuple[str, ...], str]:
+# --- columns without names ---------------------------------------------------------------------------------------
+
+
+def _align(grid: grids.Grid, fit: SavedFit, target: str | None) -> tuple[tuple[str, ...], str]:
   """Names of the columns of a file as a fit has them, and a note where they are told by position.
 
   By name, where all names are there or both sides have names of their own. Else the fit's columns stand in their
-  order or, where they are numbered, x0, x1, ..., at these places. A further column is the target.
+  order or, where they are numbered, x0, x1, ..., at these places. One column more than the fit's file had beside the
+  target is the target.
   """
-  if set(sources) <= set(grid.names):
-    is_other = not grid.has_names and target is not None and target not in grid.names and _TARGET not in sources
-    return (*grid.names[:-1], target) if is_other and target else grid.names, ""
-  numbers = [int(found[1]) for name in sources if (found := _NUMBERED.fullmatch(name))]
+  sources = _sources(fit)
+  numbers, num_columns = _numbers_of(sources), len(grid.names)
   is_numbered = len(numbers) == len(sources)
-  num_columns = len(grid.names)
-  least = 1 + max(numbers) if is_numbered else len(sources)
-  if grid.has_names and (not is_numbered or set(sources) & set(grid.names) or not 0 <= num_columns - least <= 1):
+  if set(sources) <= set(grid.names) and (grid.has_names or not is_numbered):
     return grid.names, ""
-  if num_columns < least or num_columns > least + 1 and not is_numbered:
-    raise InputError(f"has no names of columns: expected {least} columns ({', '.join(map(repr, sources[:MAX_NOTED]))}"
-                     f"{', ...' if len(sources) > MAX_NOTED else ''}), or one more with the target, got {num_columns}")
-  first = [f"x{i}" for i in range(num_columns)] if is_numbered else list(sources)
-  names = tuple([*first[: num_columns - 1], target or _TARGET] if num_columns > least else first)
-  told = [f"{own!r} is {name!r}" for own, name in zip(grid.names, names, strict=True) if own != name]
-  if not told:
-    return names, ""
-  return names, f"columns are taken by position: {', '.join(told[:MAX_NOTED])}{', ...' if told[MAX_NOTED:] else ''}"
+  least = 1 + max(numbers, default=-1) if is_numbered else len(sources)
+  # Columns without names that were not features, such as weights, had their places as well.
+  width = 1 + max([least - 1, *_numbers_of(fit.other_columns)]) if is_numbered else least
+  if grid.has_names and (not is_numbered or set(sources) & set(grid.names) or not least <= num_columns <= width + 1):
+    return grid.names, ""
+  if num_columns < least or num_columns > width + 1 and not is_numbered:
+    raise InputError(f"has no names of columns: expected {least} columns ({', '.join(map(repr, sources[:MAX_LISTED]))}"
+                     f"{', ...' if len(sources) > MAX_LISTED else ''}), or one more with the target, got {num_columns}")
+  names = [f"x{i}" for i in range(num_columns)] if is_numbered else list(sources)
+  has_target = num_columns == width + 1 and grid.names[-1] not in names[width:]
+  if has_target:
+    names[width:] = [_TARGET if target is None or target in names[:width] else target]
+  return tuple(names), _note_of_places(grid.names, names, names[-1] if has_target and names[-1] == target else None)
+
+
+def _numbers_of(names: Sequence[str]) -> list[int]:
+  """Of x0, x1, ... the numbers; other names have none."""
+  return [int(found[1]) for name in names if (found := _NUMBERED.fullmatch(name))]
+
+
+def _note_of_places(own: Sequence[str], names: Sequence[str], target: str | None) -> str:
+  """Which column of a file is which of a fit; the last one may be the target."""
+  num = len(names) - (target is not None)
+  told = [f"{one!r} is {other!r}" for one, other in zip(own[:num], names[:num], strict=True) if one != other]
+  last = [] if target is None else [f"column {len(names)} is the target {target!r}"]
+  places = [*told[:MAX_LISTED], *["..."] * (len(told) > MAX_LISTED), *last]
+  return f"columns are taken by position: {', '.join(places)}" if places else ""

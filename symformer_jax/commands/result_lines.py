@@ -48,6 +48,12 @@ def check_line(
   return found
 
 
+def split_lines(data: bytes) -> tuple[list[bytes], bytes]:
+  """The lines of a result file that have their end, and what stands behind them: a line that a kill has cut off."""
+  *lines, rest = data.split(b"\n")
+  return lines, rest
+
+
 class ResultLines:
   """Lines that are there already, and the place for new ones.
 
@@ -77,14 +83,14 @@ class ResultLines:
     if not self.path.is_file():  # what has no end, or a writer to be waited for
       raise InputError(f"--resume: {str(path)!r} is no regular file")
     data = self.path.read_bytes()
-    whole = data[: data.rfind(b"\n") + 1]  # a last line cut off by a kill is dropped
-    for number, line in enumerate(whole.splitlines(), start=1):
+    lines, rest = split_lines(data)
+    for number, line in enumerate(lines, start=1):
       found = check_line(line, path=str(self.path), number=number, options=options, defaults=defaults)
       self.done.add(found.name)
       self.targets.add((found.name, found.target))
       self.has_failed |= found.status == FAILED
-    if whole != data:
-      self.path.write_bytes(whole)
+    if rest:
+      self.path.write_bytes(data.removesuffix(rest))
 
   def add(self, name: str, line: str, *, target: str = "") -> None:
     """Writes the line of a data file and a target to the disk before it returns; whole, or with an OSError nothing."""

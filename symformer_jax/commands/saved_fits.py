@@ -1,7 +1,9 @@
 """Fitted formulas as a command finds them in a file, whoever wrote it, and how what they read became numbers."""
 
 from collections.abc import Mapping, Sequence
+import contextlib
 import dataclasses
+import json
 import os
 import pathlib
 import re
@@ -10,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from symformer_jax import files, saved
-from symformer_jax.commands import outputs, times
+from symformer_jax.commands import outputs, result_lines, times
 from symformer_jax.errors import InputError, suggest
 from symformer_jax.results import Equation, SearchResult
 from symformer_jax.selection import choice
@@ -31,8 +33,9 @@ class SavedFit:
     target: name of y; None where the file does not say.
     ranges: `(least, largest)` of columns at the fit, by name; none where the file does not keep them.
     loss: which errors were made small.
-    clocks: how dates and times were counted, by the name of the column or target; categories: the classes of each
+    time_scales: how dates and times were counted, by the name of the column or target; categories: the classes of each
       column that became columns of 0 and 1. None of either in what Python wrote, where all columns are numbers.
+    other_columns: names of the columns of the file that were neither features nor the target, where that is known.
   """
 
   lines: tuple[Equation, ...]
@@ -41,8 +44,9 @@ class SavedFit:
   target: str | None = None
   ranges: Mapping[str, tuple[float, float]] = dataclasses.field(default_factory=dict)
   loss: str = "squared"
-  clocks: Mapping[str, times.Clock] = dataclasses.field(default_factory=dict)
+  time_scales: Mapping[str, times.TimeScale] = dataclasses.field(default_factory=dict)
   categories: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
+  other_columns: tuple[str, ...] = ()
 
   @property
   def names(self) -> tuple[str, ...]:
@@ -59,7 +63,7 @@ def read(path: str, *, file: str | None = None, target: str | None = None) -> Sa
   Raises:
     InputError: one line that says what is wrong, or what there is to choose from.
   """
-  with saved.reading(path, what="saved formula"):
+  with saved.naming_faults(path, what="saved formula"):
     records = _records(path)
     if not all(map(saved.is_of_command, records)):
       return _of_python(records, path, file)
@@ -67,21 +71,34 @@ def read(path: str, *, file: str | None = None, target: str | None = None) -> Sa
 
 
 def _records(path: str) -> list[Mapping[str, Any]]:
-  text = saved.read_text(path)
   if pathlib.Path(path).suffix != outputs.LINES:
-    return [saved.parse_record(text)]
-  records = [saved.parse_record(line) for line in text.splitlines() if line.strip()]
+    return [saved.parse_record(saved.read_text(path))]
+  files.check_regular(path)
+  lines, rest = result_lines.split_lines(pathlib.Path(path).read_bytes())
+  records = {number: _record_of_line(line, number) for number, line in enumerate(lines, start=1) if line.strip()}
+  with contextlib.suppress(ValueError):  # cut off by a kill, or by a person who has left out the end of the line alone
+    records[len(lines) + 1] = saved.parse_record(rest.decode())
   if not records:
-    raise ValueError("it is empty")
-  return records
+    raise ValueError("its only line is cut off" if rest.strip() else "it is empty")
+  strange = [number for number, record in records.items() if not saved.is_of_command(record)]
+  if strange and len(records) > 1:
+    raise ValueError(f"expected results of symformer in all of its lines, not so in line {strange[0]}")
+  return list(records.values())
+
+
+def _record_of_line(line: bytes, number: int) -> Mapping[str, Any]:
+  try:
+    return saved.parse_record(line.decode())
+  except json.JSONDecodeError as error:
+    raise ValueError(f"line {number}, column {error.colno}: {error.msg}") from None
+  except ValueError as error:
+    raise ValueError(f"line {number}: {error}") from None
 
 
 # --- what Python wrote -------------------------------------------------------------------------------------------
 
 
 def _of_python(records: Sequence[Mapping[str, Any]], path: str, file: str | None) -> SavedFit:
-  if len(records) > 1:
-    raise ValueError("expected results of symformer in all of its lines")
   [record] = records
   if file is not None:
     raise InputError(f"{path}: holds one fit that names no file, --file chooses among several")
@@ -153,12 +170,13 @@ def _of_command(record: Mapping[str, Any]) -> SavedFit:
   selected, best = record.get("selected"), _best_of(result)
   if selected is not None and (type(selected) is not int or not 0 <= selected < len(result.pareto)):
     raise ValueError(f"selected: expected a line of pareto, got {selected!r}")
-  clocks = saved.as_object(record.get("times", {}), "times")
+  time_scales = saved.as_object(record.get("times", {}), "times")
   categories = saved.as_object(record.get("categories", {}), "categories")
   return dataclasses.replace(
     _of_result(result, best if selected is None else result.pareto[selected]), target=_text(record, "target"),
-    clocks={name: _read_clock(saved.as_object(clock, "times")) for name, clock in clocks.items()},
-    categories={name: _read_classes(classes) for name, classes in categories.items()})
+    time_scales={name: _read_scale(saved.as_object(scale, "times")) for name, scale in time_scales.items()},
+    categories={name: _read_names(classes, "categories") for name, classes in categories.items()},
+    other_columns=_read_names(record.get("other_columns", []), "other_columns"))
 
 
 def _text(record: Mapping[str, Any], name: str) -> str:
@@ -167,19 +185,19 @@ def _text(record: Mapping[str, Any], name: str) -> str:
   return record[name]
 
 
-def _read_clock(record: Mapping[str, Any]) -> times.Clock:
+def _read_scale(record: Mapping[str, Any]) -> times.TimeScale:
   unit, start = record["unit"], record["start"]
   if unit not in times.UNITS:
     raise ValueError(f"times: unknown unit {files.shorten(repr(unit), 60)}")
   if start is None:
-    return times.Clock(unit)
+    return times.TimeScale(unit)
   # The second test is for moments that 64 bits do not hold.
   if isinstance(start, str) and _MOMENT.fullmatch(start) and str(moment := np.datetime64(start)) == start:
-    return times.Clock(unit, moment)
+    return times.TimeScale(unit, moment)
   raise ValueError(f"times: expected a moment such as 2020-01-01T00:00:00.000000, got {files.shorten(repr(start), 60)}")
 
 
-def _read_classes(classes: Any) -> tuple[str, ...]:
-  if not isinstance(classes, list) or not all(isinstance(each, str) for each in classes):
-    raise ValueError(f"categories: expected lists of names, got {files.shorten(repr(classes), 60)}")
-  return tuple(classes)
+def _read_names(names: Any, what: str) -> tuple[str, ...]:
+  if not isinstance(names, list) or not all(isinstance(each, str) for each in names):
+    raise ValueError(f"{what}: expected lists of names, got {files.shorten(repr(names), 60)}")
+  return tuple(names)

@@ -242,7 +242,9 @@ def _read_npz(path: pathlib.Path, how: Reading) -> grids.Grid:
   found = [array if array.dtype.kind in "iufb" else _texts(array) for _, array in order]
   num_rows = len(found[0]) if found else 0
   names = tuple(grids.clean_name(name) or f"column {i + 1}" for i, (name, _) in enumerate(order))
-  return grids.Grid(names, tuple(found), np.arange(1, num_rows + 1))
+  # Of an array in two dimensions the numbers of the columns are all that tells them apart.
+  return grids.Grid(names, tuple(found), np.arange(1, num_rows + 1),
+                    has_names=any(array.ndim == 1 for array in parts.values()))
 
 
 def _texts(array: np.ndarray) -> np.ndarray:

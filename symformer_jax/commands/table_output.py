@@ -1,9 +1,8 @@
 """A table with a further column as CSV: cells as they were read, numbers in all their digits."""
 
-from collections.abc import Iterator, Sequence
-import csv
+from collections.abc import Iterable, Iterator, Sequence
 import datetime
-import io
+import re
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,11 @@ from symformer_jax.commands import cells
 SUFFIX = ".csv"
 # Rows that become text at once.
 CHUNK_ROWS = 10_000
+# What the reader of tables takes for more than a part of a text: separators, comments, and signs that quote or begin
+# a comment where a line begins.
+_UNLIKE_TEXT = re.compile(r"""[",;|\t\r\n#]|\A\s*['%]""")
+# Within a cell the reader leaves out lines that are empty or comments: these go on where the one before ends.
+_BREAK = re.compile(r"[\r\n]\s*(?=#|\Z)|(?:\r\n?+|\n)\s*[\r\n]\s*")
 
 
 def to_csv(names: Sequence[str], columns: Sequence[np.ndarray], values: np.ndarray) -> Iterator[str]:
@@ -30,10 +34,15 @@ def to_csv(names: Sequence[str], columns: Sequence[np.ndarray], values: np.ndarr
     yield _lines(zip(*texts, strict=True))
 
 
-def _lines(rows: Any) -> str:
-  text = io.StringIO()
-  csv.writer(text, lineterminator="\n").writerows(rows)
-  return text.getvalue()
+def _lines(rows: Iterable[Iterable[str]]) -> str:
+  return "".join(",".join(map(_quoted, row)) + "\n" for row in rows)
+
+
+def _quoted(text: str) -> str:
+  if not _UNLIKE_TEXT.search(text):
+    return text
+  text = _BREAK.sub(" ", text).replace('"', '""')
+  return f'"{text}"'
 
 
 def _texts(column: np.ndarray) -> list[str]:

@@ -51,7 +51,7 @@ class Table:
     weights: of the rows [N], above 0, relative; None for equal ones.
     notes: what was decided on the way, one sentence each: how cells were read, columns and rows left out.
     unused: names of the other columns of the file.
-    clocks: how dates and times are counted, by the name of the feature or target; categories: the classes of each
+    time_scales: how dates and times are counted, by the name of the feature or target; categories: the classes of each
       column that became one of 0 and 1 for each, in the order of these. By them another file is read alike.
   """
 
@@ -63,7 +63,7 @@ class Table:
   notes: tuple[str, ...] = ()
   weights: np.ndarray | None = None
   unused: tuple[str, ...] = ()
-  clocks: Mapping[str, times.Clock] = dataclasses.field(default_factory=dict)
+  time_scales: Mapping[str, times.TimeScale] = dataclasses.field(default_factory=dict)
   categories: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
 
   @property
@@ -347,9 +347,9 @@ class _Source:
     _check_sizes([(column.name, x[:, i]) for i, column in enumerate(features)], y, target)
     names = tuple(column.name for column in features)
     unused = tuple(name for name in dict.fromkeys(self.grid.names) if name not in (*names, target))
-    clocks = {column.name: column.content.clock for column in used if column.content.clock}
+    time_scales = {column.name: column.content.scale for column in used if column.content.scale}
     categories = {column.origin: self.classes[column.origin] for column in features if column.origin}
-    return Table(str(path), names, target, x, y, tuple(notes), weights, unused, clocks, categories)
+    return Table(str(path), names, target, x, y, tuple(notes), weights, unused, time_scales, categories)
 
   def _features(self) -> list[_Column]:
     """The columns of x: those asked for, or all that have numbers and are no target."""

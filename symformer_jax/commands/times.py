@@ -38,7 +38,7 @@ _NUM_TRIED = 50
 
 
 @dataclasses.dataclass(frozen=True)
-class Clock:
+class TimeScale:
   """What dates or times are counted in, so that those of another file can be counted alike.
 
   Attributes:
@@ -51,6 +51,7 @@ class Clock:
 
   @property
   def is_of_dates(self) -> bool:
+    """Whether dates are counted, rather than times of day or durations."""
     return self.unit == YEARS or self.start is not None
 
   def describe(self) -> str:
@@ -62,6 +63,7 @@ class Clock:
     return f"{self.unit} since {start.removesuffix('.000000').removesuffix(' 00:00:00')}"
 
   def to_json(self) -> dict[str, str | None]:
+    """As files of formulas keep it."""
     return {"unit": self.unit, "start": None if self.start is None else str(self.start)}
 
 
@@ -70,13 +72,13 @@ class Times:
   """Attributes:
     values: [N] float64 in the unit that `note` says, NaN for what is no time.
     fault: why they cannot be used; empty where they can.
-    clock: how they are counted; None where there is nothing to count.
+    scale: how they are counted; None where there is nothing to count.
   """
 
   values: np.ndarray
   note: str = ""
   fault: str = ""
-  clock: Clock | None = None
+  scale: TimeScale | None = None
 
 
 def is_time(text: str) -> bool:
@@ -201,8 +203,8 @@ def _of_moments(
     return _of_years(moments, texts, hint="" if asked == YEARS else " (--time_unit=days counts days)")
   unit, size_s = _unit(span_s, asked)
   values = np.where(present, (moments - first) / np.timedelta64(1, "s") / size_s, np.nan)
-  clock = Clock(unit, first)
-  return Times(values, f"holds dates, read as {clock.describe()}", clock=clock)
+  scale = TimeScale(unit, first)
+  return Times(values, f"holds dates, read as {scale.describe()}", scale=scale)
 
 
 def _of_years(moments: np.ndarray, texts: Sequence[Any], *, hint: str) -> Times:
@@ -214,9 +216,9 @@ def _of_years(moments: np.ndarray, texts: Sequence[Any], *, hint: str) -> Times:
   values = np.where(present, years.astype(np.int64) + 1970, 0) + share
   row = int(np.argmax(present))
   example = texts[row] if len(texts) else str(moments[row].astype("datetime64[s]"))
-  clock = Clock(YEARS)
-  note = f"holds dates, read as {clock.describe()}: {str(example)!r} is {values[row]:.8g}{hint}"
-  return Times(values, note, clock=clock)
+  scale = TimeScale(YEARS)
+  note = f"holds dates, read as {scale.describe()}: {str(example)!r} is {values[row]:.8g}{hint}"
+  return Times(values, note, scale=scale)
 
 
 def _unit(span_s: float, asked: str | None) -> tuple[str, float]:
@@ -232,4 +234,4 @@ def _of_durations(seconds: np.ndarray, asked: str | None) -> Times:
   largest = np.abs(seconds[present]).max()
   unit, size_s = _unit(largest, asked)
   hint = "; years are for dates alone" if asked == YEARS else ""
-  return Times(seconds / size_s, f"holds times, read as {unit}{hint}", clock=Clock(unit))
+  return Times(seconds / size_s, f"holds times, read as {unit}{hint}", scale=TimeScale(unit))

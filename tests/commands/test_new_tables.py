@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from symformer_jax.commands import new_tables, tables
+from symformer_jax.commands import new_tables, tables, times
 from symformer_jax.commands.saved_fits import SavedFit
 from symformer_jax.errors import InputError
 from symformer_jax.language import parser
@@ -26,12 +26,13 @@ def read(tmp_path):
 @pytest.mark.parametrize(("names", "text", "expected", "note"), [
   (("a", "b"), "b,c,a\n2,9,1\n", [[1, 2]], ""),
   (("a", "b"), "1,2\n3,4\n", [[1, 2], [3, 4]], "'x0' is 'a', 'y' is 'b'"),
-  (("a", "b"), "1,2,9\n3,4,9\n", [[1, 2], [3, 4]], "'x0' is 'a', 'x1' is 'b', 'y' is 'out'"),
+  (("a", "b"), "1,2,9\n3,4,9\n", [[1, 2], [3, 4]], "'x0' is 'a', 'x1' is 'b', column 3 is the target 'out'"),
+  (("z", "y"), "1,2,9\n3,4,9\n", [[1, 2], [3, 4]], "'x0' is 'z', 'x1' is 'y', column 3 is the target 'out'"),
   (("x0", "x1"), "1,2\n3,4\n", [[1, 2], [3, 4]], "'y' is 'x1'"),
-  (("x0", "x1"), "1,2,9\n3,4,9\n", [[1, 2], [3, 4]], ""),
-  (("x0", "x1"), "1,2,9,9\n3,4,9,9\n", [[1, 2], [3, 4]], ""),
+  (("x0", "x1"), "1,2,9\n3,4,9\n", [[1, 2], [3, 4]], "column 3 is the target 'out'"),
+  (("x0", "x1"), "1,2,9,9\n3,4,9,9\n", [[1, 2], [3, 4]], "'y' is 'x3'"),
   (("x0", "x1"), "p,q\n1,2\n", [[1, 2]], "'p' is 'x0', 'q' is 'x1'"),
-  (("x0", "x1"), "p,q,r\n1,2,9\n", [[1, 2]], "'p' is 'x0', 'q' is 'x1', 'r' is 'out'"),
+  (("x0", "x1"), "p,q,r\n1,2,9\n", [[1, 2]], "'p' is 'x0', 'q' is 'x1', column 3 is the target 'out'"),
   (("x0", "x1"), "x1,more,x0\n2,9,1\n", [[1, 2]], ""),
   (("x0", "x2"), "1,9,2\n3,9,4\n", [[1, 2], [3, 4]], "'y' is 'x2'"),
   (("x1", "y"), "9,1,2\n9,3,4\n", [[1, 2], [3, 4]], "")])  # --target=x0 of a table without names
@@ -84,6 +85,46 @@ def test_the_target_where_there_is_one(read):
   assert read("1,2,3\n4,5,6\n", make_fit("x0", "x1"), target="p").target("p").values.tolist() == [3, 6]
   with pytest.raises(InputError, match="two columns are called 'y'"):
     read("a,y,y\n1,2,3\n", fit).target("y")
+
+
+@pytest.mark.parametrize(("others", "text", "expected"), [
+  ((), "1,2,3\n4,5,6\n", [3, 6]), ((), "1,2,3,4\n4,5,6,7\n", None), (("x2",), "1,2,3\n4,5,6\n", None),
+  (("x2",), "1,2,3,4\n4,5,6,7\n", [4, 7]), (("kind", "x3"), "1,2,3,4\n4,5,6,7\n", None), (("x3",), "1,2\n4,5\n", None)])
+def test_the_target_without_names_stands_behind_all_columns_of_the_fit(read, others, text, expected):
+  table = read(text, make_fit("x0", "x1", other_columns=others), target="y")
+  assert table.points([0, 1]).x.tolist() == [[1, 2], [4, 5]]
+  found = table.target("y")
+  assert (found and found.values.tolist()) == expected
+  assert any("is the target 'y'" in note for note in table.notes) == (expected is not None)
+
+
+def test_columns_of_arrays_in_two_dimensions_have_no_names(tmp_path):
+  path, x = tmp_path / "new.npz", np.array([[1.0, 2.0, 3.0]])
+
+  def names(fit, **arrays):
+    np.savez(path, **arrays)
+    return new_tables.read(str(path), tables.Request(), fit, target="y").names
+
+  assert names(make_fit("a", "b"), x=x[:, :2]) == names(make_fit("a", "b"), u=x[:, :1], v=x[:, 1:2]) == ("a", "b")
+  assert names(make_fit("a", "b"), x=x) == ("a", "b", "y")
+  assert names(make_fit("x1", "x0"), x=x[:, :2]) == names(make_fit("x0", "x1"), u=x[:, :2]) == ("x0", "x1")
+  assert names(make_fit("x0", "x1"), x=x) == ("x0", "x1", "x2")  # its third column has a name of its own
+  assert names(make_fit("u0", "v0"), v=x[:, :1], u=x[:, 1:2]) == ("v0", "u0")
+  assert names(make_fit("x0", "x1"), x=x[:, :2], y=x[:, 2]) == ("x0", "x1", "y")
+
+
+def test_without_the_name_of_a_target_none_is_told(read):
+  table = read("1,2,3\n4,5,6\n", make_fit("a", "b"))
+  assert table.names == ("a", "b", "y") and "columns are taken by position: 'x0' is 'a', 'x1' is 'b'" in table.notes
+  assert read("1,2,3\n4,5,6\n", make_fit("x0", "x1"), target="x1").target("x1").values.tolist() == [2, 5]
+
+
+def test_the_target_is_counted_as_at_the_fit_under_any_name(read):
+  days = times.TimeScale("days", np.datetime64("2020-01-01T00:00", "us"))
+  fit = make_fit("a", target="when", time_scales={"when": days})
+  assert read("a,when2\n1,2020-01-03\n", fit).target("when2").values.tolist() == [2]
+  with pytest.raises(InputError, match="at the fit it held numbers"):
+    read("a,when\n1,2020-01-03\n", make_fit("a", target="y")).target("when")
 
 
 def test_categories_of_a_table_without_names_count_as_one_column(read):

@@ -1,6 +1,7 @@
 """Saved formulas of every kind of file, by whom they were written; what is damaged is refused in one line."""
 
 import json
+import pathlib
 
 from hypothesis import example, given, settings, strategies as st
 import numpy as np
@@ -23,7 +24,7 @@ def make_result():
 
 def make_record(data="a.csv", target="y", **changes):
   found = {"selected": 1, "times": {"a": {"unit": "days", "start": "2020-01-01T00:00:00.000000"}},
-           "categories": {"kind": ["blue", "red"]}}
+           "categories": {"kind": ["blue", "red"]}, "other_columns": ["kind", "id"]}
   return make_result().to_json(data=data, target=target, features=["a", "b"]) | found | changes
 
 
@@ -54,9 +55,9 @@ def test_the_same_fit_from_every_kind_of_file(write, tmp_path):
     assert fit.ranges == {"a": (0.5, 2.25), "b": (-1.0, 7.0)}
   of_command, *of_python = fits
   assert of_command.target == "y" and of_command.taken is of_command.lines[1]
-  assert of_command.clocks["a"].describe() == "days since 2020-01-01"
-  assert of_command.categories == {"kind": ("blue", "red")}
-  assert all((fit.target, fit.taken, fit.clocks, fit.categories) == (None, fit.best, {}, {}) for fit in of_python)
+  assert of_command.time_scales["a"].describe() == "days since 2020-01-01"
+  assert of_command.categories == {"kind": ("blue", "red")} and of_command.other_columns == ("kind", "id")
+  assert all((fit.target, fit.taken, fit.time_scales, fit.categories) == (None, fit.best, {}, {}) for fit in of_python)
 
 
 def test_the_regressor_says_which_line_it_takes(tmp_path):
@@ -85,6 +86,23 @@ def test_of_a_batch_a_file_and_a_target_are_chosen(write):
   assert saved_fits.read(write(make_record()), target="measured").target == "y"
 
 
+def test_a_line_that_a_kill_has_cut_off_is_not_read(write):
+  path = pathlib.Path(write(make_record("a.csv"), make_record("b.csv"), name="fits.jsonl"))
+  assert saved_fits.read(str(path), file="b.csv").target == "y"  # whole but for the end of the line
+  path.write_bytes(path.read_bytes()[:-20])
+  assert saved_fits.read(str(path)).target == "y"
+  path.write_bytes(b'{"data": "a.c')
+  with pytest.raises(InputError, match="fits.jsonl: is no saved formula: its only line is cut off$"):
+    saved_fits.read(str(path))
+
+
+def test_lines_end_where_those_of_a_resumed_batch_do(write):
+  path = pathlib.Path(write(name="fits.jsonl"))
+  name = "a\u2028b\x85c.csv"
+  path.write_text(json.dumps(make_record(name), ensure_ascii=False) + "\r\n", encoding="utf-8", newline="")
+  assert saved_fits.read(str(path), file=name).target == "y"
+
+
 DAMAGED = [
   (make_record(selected=2), "selected: expected a line of pareto, got 2"),
   (make_record(selected=True), "selected: expected a line of pareto, got True"),
@@ -96,6 +114,7 @@ DAMAGED = [
   (make_record(times={"a": {"unit": "days", "start": "2020-13-01T00:00:00.000000"}}), "is no saved formula: "),
   (make_record(categories={"kind": "red"}), "categories: expected lists of names"),
   (make_record(categories={"kind": [1]}), "categories: expected lists of names"),
+  (make_record(other_columns=[1]), "other_columns: expected lists of names"),
   (failed("too few points", model="m", seed=0).to_json(data="a", target="y", features=[]), "a failed search: too few"),
   ({"format": "symformer-result-9"}, "of format 9, written by a newer version"),
   ({"format": "symformer-regressor-9"}, "of format 9, written by a newer version"),
@@ -112,12 +131,24 @@ def test_what_is_damaged_is_refused_in_one_line(write, record, message):
 
 
 @pytest.mark.parametrize(("records", "message"), [
-  ([], "it is empty"), ([make_record(), {}], "expected results of symformer in all of its lines")])
+  ([], "it is empty"),
+  ([make_record(), {}], "expected results of symformer in all of its lines, not so in line 2"),
+  ([make_record(), 7, {}], "formula: line 2: the file: expected names and values, got 7")])
 def test_lines_that_are_no_results(write, records, message):
   with pytest.raises(InputError, match=message):
     saved_fits.read(write(*records, name="fits.jsonl"))
   with pytest.raises(InputError, match="holds one fit that names no file"):
     saved_fits.read(write({"format": "symformer-result-1"}), file="a.csv")
+
+
+def test_the_line_that_is_damaged_is_named(write):
+  path = pathlib.Path(write(make_record(), name="fits.jsonl"))
+  path.write_text(path.read_text() + "\n\n[1, }\n")
+  with pytest.raises(InputError, match="fits.jsonl: is no saved formula: line 3, column 5: Expecting value$"):
+    saved_fits.read(str(path))
+  path.write_bytes(b"\n\xff\n")
+  with pytest.raises(InputError, match="line 2: 'utf-8' codec"):
+    saved_fits.read(str(path))
 
 
 JSON = st.recursive(

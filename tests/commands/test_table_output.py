@@ -4,11 +4,12 @@ import datetime
 import decimal
 import math
 
+from hypothesis import example, given, settings, strategies as st
 import numpy as np
 import pandas as pd
 import pytest
 
-from symformer_jax.commands import cells, table_output, tables, times
+from symformer_jax.commands import cells, table_files, table_output, tables, times
 
 
 def objects(*content):
@@ -31,7 +32,7 @@ def test_cells_stand_as_they_were_read():
     "a,b,c,d,e,f,g,h,p",
     '"1,5",3,2020-01-02 03:00:00,True,0.1,0.1,2020-01-02T00:00:00,0 days 00:01:30,0.30000000000000004',
     '"say ""x""",2.5,2020-01-02,0.10,,2.0,,-0 days 00:00:05,',
-    ",,03:04:00,#DIV/0!,1e+300,3.0,2020-01-02T03:04:00,,-0.0"]
+    ',,03:04:00,"#DIV/0!",1e+300,3.0,2020-01-02T03:04:00,,-0.0']
 
 
 def test_lengths_of_time_are_read_as_they_were():
@@ -56,3 +57,30 @@ def test_what_is_written_is_read_again_alike(tmp_path, suffix, rng):
   again = tables.read_table(str(tmp_path / "new.csv"), target="p")
   np.testing.assert_array_equal(again.x, np.column_stack(columns))
   np.testing.assert_array_equal(again.y, x[:, 0] ** 3)
+
+
+NAMES = ["a", "#", "# a", "'a", "'a'", "% a", 'a "b"', "a;b", "a|b", "a,b", "a # b"]
+TEXTS = st.text("#'\"%,;| \tx1", max_size=5) | st.sampled_from(["#5", "#N/A", "1 # x", "5 # 'x", "# 1, 2", "---", "é"])
+
+
+@settings(max_examples=200)
+@given(names=st.permutations(NAMES), rows=st.lists(st.tuples(TEXTS, TEXTS), min_size=1, max_size=5))
+@example(names=["a", "b"], rows=[("#5", "1"), ("6", "2")])
+@example(names=["'a", "b"], rows=[("x, y", "1")])
+def test_texts_are_read_again_as_they_were(tmp_path_factory, names, rows):
+  path = tmp_path_factory.mktemp("table") / "new.csv"
+  columns = [objects(*column) for column in zip(*rows, strict=True)]
+  path.write_text(text([*names[:2], "p"], columns, range(len(rows))), encoding="utf-8")
+  grid = table_files.read(path, table_files.Reading(","))
+  assert grid.names == (*names[:2], "p") and len(grid.columns) == 3
+  assert [tuple(row) for row in zip(*grid.columns[:2], strict=True)] == [
+    tuple(cell.strip() for cell in row) for row in rows]
+
+
+@pytest.mark.parametrize(("cell", "expected"), [
+  ("a\nb", "a\nb"), ("a\r\nb\rc", "a\nb\nc"), ("a\n# b", "a # b"), ("a\n\nb", "a b"), ("a\r\n \r\n b\n#c", "a b #c"),
+  ("a\n", "a"), ("\n#", "#")])
+def test_lines_within_a_cell_are_none_that_the_reader_leaves_out(tmp_path, cell, expected):
+  (tmp_path / "new.csv").write_text(text(["a", "p"], [objects("x", cell, "y")], [1, 2, 3]), newline="")
+  grid = table_files.read(tmp_path / "new.csv", table_files.Reading())
+  assert grid.columns[0].tolist() == ["x", expected, "y"]

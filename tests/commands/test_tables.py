@@ -684,8 +684,8 @@ def test_a_few_equal_rows_are_no_news(write):
 def test_a_table_says_how_dates_and_categories_became_numbers(write):
   path = write("when,kind,span,y\n" + "".join(f"2020-01-0{i},{'ab'[i % 2]},{i}:30,{i * i}\n" for i in range(1, 8)))
   table = read_table(path, categories=["kind"])
-  assert {name: clock.describe() for name, clock in table.clocks.items()} == {
+  assert {name: scale.describe() for name, scale in table.time_scales.items()} == {
     "when": "days since 2020-01-01", "span": "hours"}
   assert table.categories == {"kind": ("a", "b")}
   of_dates = read_table(path, target="when", features=["y"])
-  assert list(of_dates.clocks) == ["when"] and of_dates.categories == {}
+  assert list(of_dates.time_scales) == ["when"] and of_dates.categories == {}

@@ -104,12 +104,12 @@ def test_the_unit_that_is_asked_for(texts, unit, values, note):
   (["1:30", "0:15", "26:00"], False)])
 def test_a_part_is_counted_as_the_whole_was(texts, is_of_dates):
   whole = read(*texts)
-  assert whole.clock.is_of_dates == is_of_dates
+  assert whole.scale.is_of_dates == is_of_dates
   for text, value in zip(texts, whole.values, strict=True):
     cells = np.array([text], object)
     if text is not None:
-      part = times.read(cells, whole.clock.unit, start=whole.clock.start)
-      assert part.values.tolist() == [value] and part.clock == whole.clock
+      part = times.read(cells, whole.scale.unit, start=whole.scale.start)
+      assert part.values.tolist() == [value] and part.scale == whole.scale
 
 
 def test_moments_of_another_resolution_are_counted_from_the_same_start():
