@@ -87,8 +87,9 @@ class NoiseWatch:
     return self.best is not None and any(map(self._leaves_noise, (self.best, *self.others)))
 
   def nearest_leaves_noise(self) -> bool:
-    """Whether the errors of the nearest formula, of any length, look like noise."""
-    return self.nearest is not None and self._leaves_noise(self.nearest)
+    """Whether the errors of the nearest formula, of any length, are large and look like noise."""
+    return (self.nearest is not None and self.nearest.mse > self._config.large * self._task.variance
+            and self._leaves_noise(self.nearest))
 
   def _leaves_noise(self, candidate: Candidate) -> bool:
     rows, node = self._rows, candidate.node

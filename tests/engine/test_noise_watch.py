@@ -209,6 +209,9 @@ def test_a_search_that_finds_no_more_ends_where_the_nearest_leaves_noise():
   assert watched_turns(x, y, (line, waves), asked, short_of) == (results.NOISE, len(asked))  # not before all of them
   assert watched_turns(x, y, (line,), asked, short_of) == ("", len(asked))  # a bend is left
   assert watched_turns(x, x + 2 * np.sin(14 * x), (line, waves), asked, short_of) == ("", len(asked))
+  small = x + 0.08 * (y - x)  # noise is less than a hundredth of y's variance
+  assert watched_turns(x, small, (line, "1.0*x0 + 0.0192*sin(14*x0) + 0.0001*exp(x0)/(x0 + 2)"), asked, short_of) == (
+    "", len(asked))
 
 
 def watched_turns(x, y, texts, asked, config):

@@ -177,10 +177,12 @@ class NoiseConfig:
   # ... and with one of more than `long` nodes: it may meet the noise because the law has not been found. `exp(-y/x)*x`
   # with 2 % noise was a cube of 23 nodes before the ridges had their turns, which take as long as all before them.
   # After these the nearest formula of any length may leave the noise, where the shortest descriptions leave more: what
-  # is left of a table with large errors pays for no node.
+  # is left of a table with large errors, more than this share of the variance, pays for no node. Of less it does, and a
+  # long formula may leave rounding alone before the law is found.
   asked_if_long: tuple[tuple[str, int], ...] = (
     ("closed_forms", 1), ("guesses", 1), ("rationals", 1), ("library", 3), ("ridges", 2))
   long: int = 20
+  large: float = 0.01
   # ... and besides, where fewer different rows than the first number are met with more than such a share of y's
   # variance left: of so few the library makes few formulas with two constants, and eight rows of Puromycin came as
   # `195*conc**(-0.7)*sin(conc)`. Where little is left the further formulas do harm: six planets of Kepler's came as
