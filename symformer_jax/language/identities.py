@@ -161,6 +161,26 @@ def _cleared(below: Node) -> Node:
     _cancelled([*parts, inner, number(factor)]) for parts, factor in terms]),))])
 
 
+def to_multiplied(node: Node) -> Node:
+  """(u/v + w)*v -> u + v*w: into a sum goes a factor that one of its terms is divided by."""
+  node = node._replace(args=tuple(to_multiplied(arg) for arg in node.args))
+  factors = flatten(node, "*")
+  for i, total in enumerate(factors):
+    split = [split_factor(term) for term in flatten(total, "+")] if total.token == "+" else []
+    terms = [(_lines(parts), factor) for parts, factor in split]
+    for j, by in enumerate(factors):
+      if i != j and any(Node("inv", (by,)) in parts for parts, _ in terms):
+        multiplied = tidy_sum([_cancelled([*parts, by, number(factor)]) for parts, factor in terms])
+        return to_multiplied(tidy_product([*(f for k, f in enumerate(factors) if k not in (i, j)), multiplied]))
+  return node
+
+
+def _lines(parts: Sequence[Node]) -> list[Node]:
+  """Factors with an inverse of its own for each that stands below the line."""
+  return [each for part in parts for each in (
+    (Node("inv", (below,)) for below in flatten(part.args[0], "*")) if part.token == "inv" else (part,))]
+
+
 def to_complements(node: Node) -> Node:
   """asin(u) -> pi/2 - acos(u), acos(u) -> pi/2 - asin(u), atan(u) -> pi/2 - atan(1/u), in a sum with a number.
 

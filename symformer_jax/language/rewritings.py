@@ -171,16 +171,21 @@ def to_positive_arguments(node: Node) -> Node:
 
 
 def to_opened_logarithms(node: Node) -> Node:
-  """log(exp(u)*v) -> u + log(v): of a large u there is no exponential, though its logarithm is u."""
+  """log(exp(u)*v) -> u + log(v): of a large u there is no exponential, though its logarithm is u; log(sqrt(u)) ->
+  0.5*log(u), and so of every power that is positive only where u is.
+  """
   node = node._replace(args=tuple(to_opened_logarithms(arg) for arg in node.args))
   if node.token != "ln":
     return node
+  base, exponent = _base_and_exponent(node.args[0])
+  if exponent != 1 and exponent % 2:
+    return tidy_product([Node("ln", (base,)), number(exponent)])
   parts, factor = split_factor(node.args[0])
   exponents = [part.args[0] for part in parts if part.token == "exp"]
   if not exponents or factor <= 0:
     return node
   rest = tidy_product([*(part for part in parts if part.token != "exp"), number(factor)])
-  return tidy_sum([*exponents, Node("ln", (rest,))])
+  return tidy_sum([*exponents, to_opened_logarithms(Node("ln", (rest,)))])
 
 
 def to_opened_powers(node: Node) -> Node:

@@ -32,6 +32,9 @@ NUM_PARTS, NUM_DIVISIONS = 16, 12
 APPROACH = np.logspace(-1, -14, 66)
 # Values that differ by less than this share of their range are equal: a phase of a thousand turns keeps twelve digits.
 EQUAL = 1e-6
+# Where a value is 0/0, those so far beside it, as a share of the segment, stand for it if they differ by no more than
+# this share of the range that values may have: on both sides of a pole or a step they do not.
+BESIDE, AGREES = 1e-5, 1e-2
 
 
 @dataclasses.dataclass(frozen=True)
@@ -108,7 +111,8 @@ def find_fault(node: Node, segments: Segments, *, config: ChoiceConfig = DEFAULT
     return ""
   if is_alias(node, segments, config=config):
     return ALIAS
-  values = _evaluate(node, segments.points)
+  shares = np.broadcast_to(np.linspace(0, 1, segments.points.shape[1]), segments.points.shape[:2])
+  values = _values_at(node, segments, np.arange(len(segments.begin)), shares)
   if not np.isfinite(values).all():
     return UNDEFINED
   if np.any((values < segments.low) | (values > segments.high)):
@@ -174,8 +178,21 @@ def find_poles(node: Node, segments: Segments, config: ChoiceConfig) -> np.ndarr
 
 def _is_out(node: Node, segments: Segments, which: np.ndarray, shares: np.ndarray) -> np.ndarray:
   """Whether a formula leaves the range of the data at one of the shares [G, P] of some segments: [G]."""
-  values = _evaluate(node, _points_at(segments, which, shares))
+  values = _values_at(node, segments, which, shares)
   return (~np.isfinite(values) | (values < segments.low) | (values > segments.high)).any(axis=1)
+
+
+def _values_at(node: Node, segments: Segments, which: np.ndarray, shares: np.ndarray) -> np.ndarray:
+  """Values [G, P] at shares [G, P] of some segments; where one is 0/0 and those on both sides agree, theirs.
+
+  `(x - y)/log(x/y)` is x where x and y are equal.
+  """
+  values = _evaluate(node, _points_at(segments, which, shares))
+  if (gaps := np.isnan(values)).any():
+    before, after = (_evaluate(node, _points_at(segments, which, shares + side)) for side in (-BESIDE, BESIDE))
+    is_closed = gaps & (np.abs(after - before) <= AGREES * (segments.high - segments.low))
+    values = np.where(is_closed, 0.5 * (before + after), values)
+  return values
 
 
 def _points_at(segments: Segments, which: np.ndarray, shares: np.ndarray) -> np.ndarray:

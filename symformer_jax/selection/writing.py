@@ -27,7 +27,8 @@ REWRITINGS: dict[str, Callable[[Node], Node]] = {
   "distributed": identities.to_distributed, "collected": identities.to_collected,
   "multiple_angles": identities.to_multiple_angles, "half_angles": identities.to_half_angles,
   "steps": identities.to_steps,
-  "single_fractions": identities.to_single_fractions, "limits": rewritings.to_limits}
+  "single_fractions": identities.to_single_fractions, "multiplied": identities.to_multiplied,
+  "limits": rewritings.to_limits}
 
 
 def rounded(nodes: Sequence[Node], judge: Judge, is_allowed: Callable[[Node], bool]) -> list[Node]:

@@ -13,6 +13,7 @@ from symformer_jax.language.identities import (
   to_half_angles,
   to_joined_logarithms,
   to_multiple_angles,
+  to_multiplied,
   to_other_waves,
   to_roots,
   to_single_fractions,
@@ -77,6 +78,11 @@ from symformer_jax.language.tidy import tidy
   (to_single_fractions, "(1 - 2/(x/y + 1))*exp(-y/3)", "(x - y)*exp(-0.3333333333333333*y)/(x + y)"),
   (to_single_fractions, "x + y/(x + 2)", "(2*x + x**2 + y)/(x + 2)"),
   (to_single_fractions, "2/(x + 1) + y", "(x*y + y + 2)/(x + 1)"),
+  (to_multiplied, "(x/(y*log(x/y)) - 1/log(x/y))*y", "x/log(x/y) - y/log(x/y)"),
+  (to_multiplied, "(x/y + 2)*y", "2*y + x"),
+  (to_multiplied, "exp((x/y + 3)*y*sin(x))", "exp((3*y + x)*sin(x))"),
+  (to_multiplied, "(x/y - x*y)*y*(x + 1/y)", "(1/y + x)*(x - y**2*x)"),
+  (to_multiplied, "(x/y**2 + 2)*y", None), (to_multiplied, "(x + 2)*y", None), (to_multiplied, "x/y + y", None),
   (to_single_fractions, "x + y + 1/(x + y + 2)", None), (to_single_fractions, "2*x/(x + y)", None)])
 def test_identities(rewrite, text, expected):
   node, x = parser.parse(text, ["x", "y"]), np.random.default_rng(0).uniform(0.3, 2.5, (9, 2))

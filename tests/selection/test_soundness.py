@@ -55,6 +55,18 @@ def test_the_faults_of_two_columns(text, fault):
   assert soundness.find_fault(parse(text), soundness.make_segments(PLANE)) == fault
 
 
+@pytest.mark.parametrize(("text", "fault"), [
+  ("(x - 4)/log(x/4)", ""), ("(x**2 - 16)/(x - 4)", ""), ("2*x + sin(0.1*x - 0.4)/(x - 4)", ""),
+  ("(x - 4)/(x - 4)**2", soundness.UNDEFINED), ("2*x + sqrt((x - 4)**2)/(x - 4)", soundness.UNDEFINED),
+  ("2*x + 0*log(x - 4)", soundness.UNDEFINED), ("2*x + (x - 4)**3/(x - 4)**2*log(x - 4)", soundness.UNDEFINED)])
+def test_what_is_0_by_0_has_the_value_that_it_has_beside_there(text, fault):
+  """The rows stand so that one of the points between them is 4."""
+  rows = make_rows([1, 10, 19, 28], lambda x: 2 * x)
+  segments = soundness.make_segments(rows)
+  assert 4 in segments.points
+  assert soundness.find_fault(parse(text), segments) == fault
+
+
 @pytest.mark.parametrize(("text", "turns"), [
   ("sin(2*x)", 16 / np.pi), ("3*cos(x/4)", 1), ("x + exp(tan(-3*x))", 24 / np.pi),
   ("sin(5*x)*cos(x - 2)", 320 / np.pi**2),

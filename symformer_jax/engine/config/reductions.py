@@ -141,6 +141,11 @@ class ReductionsConfig:
     "closed_forms", "enumeration", "quadratics", "oscillations", "rationals", "exact_fractions",
     "linked_fractions", "two_constants", "function_fractions", "curves", "wave_fractions", "single_index",
     "separable", "library", "varying", "triples", "ridges", "parts", "remainders", "replacements")
+  # ... and besides where slopes know it no better than this: of exact data most know it to some millionths, of y in
+  # four digits to a hundred-thousandth at best. Then no formula is exact, and short ones are found by how near they
+  # come.
+  sources_if_rounded: tuple[str, ...] = ("short_forms",)
+  rounded: float = 1e-5
   # Formulas of the smaller table that come back after each of its turns, the best first.
   num_kept: int = 24
   # Rows that the smooth function goes through (time goes with the cube), and those there have to be for a column.

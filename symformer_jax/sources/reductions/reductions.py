@@ -120,8 +120,8 @@ class Reductions(OfOtherTables):
     with contextlib.suppress(np.linalg.LinAlgError):  # odd data: what they cost is theirs alone
       known = find_reductions(x, y, config)
     if any(table.error <= config.surely_known for table in known):
-      return [(table, config.sources) for table in known]
-    found = {(frozenset(table.columns), table.steps): (table, config.sources) for table in known}
+      return [(table, _asked_of(table, config)) for table in known]
+    found = {(frozenset(table.columns), table.steps): (table, _asked_of(table, config)) for table in known}
     with contextlib.suppress(np.linalg.LinAlgError):
       for table in tried_changes.find_smaller(x, y, config.tried):
         same = frozenset(table.columns), table.steps
@@ -150,6 +150,11 @@ class Reductions(OfOtherTables):
       return smaller.last()
     self._take_turn(smaller.search, turn, clock)
     return smaller.new(self._limits.num_kept)
+
+
+def _asked_of(table: Reduced, config: ReductionsConfig) -> tuple[str, ...]:
+  """The sources that are asked of a table that slopes tell of: further ones where y is rounded, as in print."""
+  return (*config.sources, *config.sources_if_rounded) if table.error > config.rounded else config.sources
 
 
 @np.errstate(all="ignore")  # what is not finite is no table

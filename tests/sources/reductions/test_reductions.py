@@ -65,6 +65,19 @@ def test_a_law_of_four_columns_is_one_of_two():
   assert found.ended_by == results.EXACT
 
 
+def test_a_law_whose_values_are_rounded_is_found_by_short_forms_of_the_smaller_table():
+  x = np.random.default_rng(3).uniform(10, 90, (80, 3)).round() + np.array([100.0, 0.0, 0.5])
+  y = ((x[:, 0] - x[:, 1] - x[:, 2]) / np.log((x[:, 0] - x[:, 1]) / x[:, 2])).round(2)
+  found = {}
+  for rounded in (DEFAULT.reductions.rounded, 1.0):
+    config = dataclasses.replace(DEFAULT, sources=("closed_forms", "reductions", "short_forms"),
+                                 reductions=dataclasses.replace(DEFAULT.reductions, rounded=rounded))
+    [answer] = inference.search(testing.FixedProposer(["x0"], num_variables=1), [(x, y)], names=[NAMES[:3]],
+                                config=config)
+    found[rounded] = answer.best
+  assert found[1e-5].expression == "(y - x + z)/log(z/(x - y))" and 1 - found[1e-5].r2 < 1e-7 < 1 - found[1.0].r2
+
+
 def test_answers_are_in_the_users_columns_with_powers_gathered():
   x = np.random.default_rng(2).uniform(1, 2, (200, 3)) + np.array([0.0, 0.0, 2.0])  # z > y
   y = (x[:, 2] - x[:, 1]) * x[:, 1] * np.sqrt(x[:, 2] + x[:, 1]) * x[:, 0] ** 2
