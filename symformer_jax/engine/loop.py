@@ -179,7 +179,7 @@ class Search:
       return False
     if watch.leaves_noise() or (self._fit_further(watch) and watch.leaves_noise()):
       return True
-    # No turn describes in fewer nats what the short ones leave, and the nearest leaves nothing.
+    # What the short ones leave pays for no node.
     return _have_taken(self, config.asked_if_long) and watch.nearest_leaves_noise()
 
   def _fit_further(self, watch: NoiseWatch) -> bool:

@@ -96,7 +96,8 @@ def _asked(options: SearchOptions) -> list[str]:
 def _of_smaller_tables(model: Any, options: SearchOptions) -> Source:
   """What is asked of them is asked of the whole table as well."""
   config = options.config.reductions
-  return Reductions(options, _named({*config.sources, *config.tried.sources}, model, options))
+  some = {*config.sources, *config.sources_if_rounded, *config.tried.sources}
+  return Reductions(options, _named(some, model, options))
 
 
 def _named(some: Collection[str], model: Any, options: SearchOptions) -> tuple[Source, ...]:

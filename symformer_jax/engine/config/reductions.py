@@ -218,6 +218,7 @@ class ReductionsConfig:
   def __post_init__(self) -> None:
     check_counts(self, "num_kept", "num_rows", "rows_per_column", "max_columns", "max_scaled", "num_reweightings",
                  "max_rejected")
-    check_names("sources", self.sources, OF_OTHER_TABLES)
+    for name in ("sources", "sources_if_rounded"):
+      check_names(name, getattr(self, name), OF_OTHER_TABLES)
     for name in ("links", "shown_links"):
       check_names(name, getattr(self, name), LINKS)
