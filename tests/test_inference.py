@@ -17,7 +17,7 @@ import pytest
 from scipy import optimize
 import sympy
 
-from symformer_jax import compilation, inference, testing
+from symformer_jax import compilation, conclusion, inference, testing
 from symformer_jax.engine.clock import Clock
 from symformer_jax.engine.config import DEFAULT
 from symformer_jax.engine.options import Recalled
@@ -249,7 +249,7 @@ def test_time_limit_stops_after_the_turn(model):
 
 @pytest.mark.parametrize(("limit", "is_late"), [(1e-6, True), (1e-6 + DEFAULT.selection.short_time, False)])
 def test_the_choice_is_short_where_little_time_was_given(monkeypatch, limit, is_late):
-  real, asked = inference.select.select, []
+  real, asked = conclusion.select.select, []
 
   def select(*data, **how):
     asked.append((len(data[0]), how["config"]))
@@ -264,7 +264,7 @@ def test_the_choice_is_short_where_little_time_was_given(monkeypatch, limit, is_
                        for j in range(2, 12))
     return iter(())
 
-  monkeypatch.setattr(inference.select, "select", select)
+  monkeypatch.setattr(conclusion.select, "select", select)
   monkeypatch.setattr(inference.loop, "run", run)
   x = np.linspace(1, 4, 20)
   most = dataclasses.replace(DEFAULT.pool, num_finalists_few=5)
@@ -472,10 +472,10 @@ def test_without_refinement_a_guess_is_told_of_as_it_was_given(rng):
 
 def test_lines_of_an_earlier_fit_are_no_guesses_of_the_users(rng, monkeypatch):
   x, fitted, asked = rng.uniform(0.5, 4, 40), [], []
-  fit, choose = inference.own_formulas.fit, inference.select.select
-  monkeypatch.setattr(inference.own_formulas, "fit", lambda text, *args, **options: (
+  fit, choose = conclusion.own_formulas.fit, conclusion.select.select
+  monkeypatch.setattr(conclusion.own_formulas, "fit", lambda text, *args, **options: (
     fitted.append(text), fit(text, *args, **options))[1])
-  monkeypatch.setattr(inference.select, "select", lambda *args, **options: (
+  monkeypatch.setattr(conclusion.select, "select", lambda *args, **options: (
     asked.append(len(options["guesses"])), choose(*args, **options))[1])
   [result] = quick_search(
     testing.FixedProposer(["1.3*x0 + 2.2"]), [(x[:, None], 2 * x + 0.1 * rng.standard_normal(40))], recombine=False,
