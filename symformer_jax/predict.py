@@ -60,7 +60,7 @@ def main(argv: list[str]) -> int:
     decimal=asked.DECIMAL.value, separator=asked.SEPARATOR.value, sheet=asked.SHEET.value)
   table = new_tables.read(table_path, request, fit, target=target)
   name = _name_of_predictions(table)
-  points = table.points(_columns_of(line))
+  points = table.points(sorted(expression.columns_of(line.node)))
   measured = _measured(table, target)
   values = predict(line, points)
   for text in () if asked.QUIET.value else _describe(fit, line, table, points, values):
@@ -74,11 +74,6 @@ def predict(line: Equation, points: Points) -> np.ndarray:
   """Values of a formula [N], as the regressor's `predict` has them; NaN where there is none."""
   values = scoring.evaluate(line.node, points.x)
   return np.where(points.is_usable & np.isfinite(values), values, np.nan)
-
-
-def _columns_of(line: Equation) -> list[int]:
-  """Numbers of the columns that a formula reads."""
-  return sorted({int(node.value) for node in expression.walk(line.node) if node.token == expression.VARIABLE})
 
 
 # --- what is given -----------------------------------------------------------------------------------------------

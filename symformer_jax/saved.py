@@ -135,10 +135,7 @@ def read(
   """
   with naming_faults(path, what=what):
     record = adapt(parse_record(read_text(path)))
-    version = read_version(record, kind)
-    if version > newest:
-      raise InputError(f"{path}: of format {version}, written by a newer version; this one reads up to {newest}")
-    return build(record, version)
+    return build(record, check_version(record, path, kind=kind, newest=newest))
 
 
 def read_text(path: str | os.PathLike) -> str:
@@ -170,8 +167,17 @@ def naming_faults(path: str | os.PathLike, *, what: str) -> Iterator[None]:
     raise InputError(f"{path}: is no {what}: {reason if len(reason) < 300 else reason[:300] + '...'}") from None
 
 
-def read_version(record: Any, kind: str) -> int:
-  """The number of a record's format, which is one of a kind; a `LookupError` or `ValueError` else."""
+def check_version(record: Any, path: str | os.PathLike, *, kind: str, newest: int) -> int:
+  """The number of a record's format, which is of a kind and at most the newest: an InputError else, or what
+  `naming_faults` puts into words.
+  """
+  version = _read_version(record, kind)
+  if version > newest:
+    raise InputError(f"{path}: of format {version}, written by a newer version; this one reads up to {newest}")
+  return version
+
+
+def _read_version(record: Any, kind: str) -> int:
   if is_of_command(record):
     raise ValueError("it was written by the command line: load_result reads it")
   name, _, version = str(record["format"])[:100].rpartition("-")

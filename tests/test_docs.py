@@ -184,6 +184,12 @@ def module_of(script):
   return module
 
 
+def defining(flags):
+  """The text that defines a command's flags, with that of those it shares."""
+  own = pathlib.Path(importlib.util.find_spec(flags).origin).read_text(encoding="utf-8")
+  return own + (defining("symformer_jax.commands.table_flags") if "table_flags.define" in own else "")
+
+
 @pytest.mark.parametrize("page", WITH_COMMANDS, ids=lambda page: page.name)
 def test_commands_name_flags_and_files_that_exist(page):
   for command in commands(page):
@@ -192,7 +198,7 @@ def test_commands_name_flags_and_files_that_exist(page):
     folder, name = module.rsplit(".", 1)
     flags = f"symformer_jax.commands.{name}_flags" if folder == "symformer_jax" else f"{folder}.flags.{name}"
     assert importlib.util.find_spec(module) is not None
-    known = pathlib.Path(importlib.util.find_spec(flags).origin).read_text(encoding="utf-8")
+    known = defining(flags)
     for word in words[1:]:
       given = re.match(r"--(no)?([a-z_]+)(?=$|=)", word)
       if given:

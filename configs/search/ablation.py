@@ -61,6 +61,8 @@ CHANGES = {
   "small_niches": _EVOLVED | {"evolution.num_per_niche": 2},
   "old_alone": _EVOLVED | {"evolution.layer_generations": 1},
   "all_turns": {"noise.efforts": ()},
+  "no_end_at_the_nearest": {"noise.large": 1.0},
+  "no_forms_if_rounded": {"reductions.sources_if_rounded": ()},
   "cheap_nodes": {"selection.nats_per_node": 1.0},
   "dear_nodes": {"selection.nats_per_node": 4.0},
 }

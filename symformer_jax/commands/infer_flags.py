@@ -2,6 +2,8 @@
 
 from absl import flags
 
+from symformer_jax.commands import table_flags
+
 FLAGS = flags.FlagValues()
 DATA = flags.DEFINE_list(
   "data", None, "Files and globs, separated by commas: .csv, .tsv, .txt, .dat, .xlsx, .parquet or .npz. Required.",
@@ -14,13 +16,7 @@ FEATURES = flags.DEFINE_list(
 CATEGORIES = flags.DEFINE_list(
   "categories", None, "Columns, of text for example, that become a column of 0 and 1 for each of their values.",
   flag_values=FLAGS)
-DECIMAL = flags.DEFINE_string(
-  "decimal", None, "The decimal mark of text, . or , : by default what the numbers of the file show.",
-  flag_values=FLAGS)
-SEPARATOR = flags.DEFINE_string(
-  "separator", None, "What stands between columns of text: tab, space, or one of , ; | . By default what the lines "
-  "show.", flag_values=FLAGS)
-SHEET = flags.DEFINE_string("sheet", None, "Sheet of an .xlsx workbook; by default the first.", flag_values=FLAGS)
+DECIMAL, SEPARATOR, SHEET = table_flags.define(FLAGS)
 TIME_UNIT = flags.DEFINE_string(
   "time_unit", None, "What dates and times are counted in: years (decimal ones), or days, hours, minutes or seconds "
   "since the first. By default what suits their span.", flag_values=FLAGS)

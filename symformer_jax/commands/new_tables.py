@@ -136,7 +136,7 @@ def read(path: str, request: tables.Request, fit: SavedFit, *, target: str | Non
   Raises:
     TableError: says what is wrong in which file; InputError: for a request that suits no file.
   """
-  how = tables.reading(request)
+  how = tables.make_reading(request)
   with _naming(path):
     grid = table_files.read(pathlib.Path(path), how)
     if not len(grid.places):

@@ -2,6 +2,8 @@
 
 from absl import flags
 
+from symformer_jax.commands import table_flags
+
 FLAGS = flags.FlagValues()
 SELECT = flags.DEFINE_string(
   "select", None, "Which line of the front to take: recommended; accurate, the one of least error; simple, the "
@@ -18,11 +20,5 @@ NAME = flags.DEFINE_string("name", "predicted", "Name of the column of predictio
 OUT = flags.DEFINE_string(
   "out", None, "Where to write the table: FILE.csv; by default standard output.", flag_values=FLAGS)
 OVERWRITE = flags.DEFINE_bool("overwrite", False, "Replace the file of --out when it exists.", flag_values=FLAGS)
-DECIMAL = flags.DEFINE_string(
-  "decimal", None, "The decimal mark of text, . or , : by default what the numbers of the table show.",
-  flag_values=FLAGS)
-SEPARATOR = flags.DEFINE_string(
-  "separator", None, "What stands between columns of text: tab, space, or one of , ; | . By default what the lines "
-  "show.", flag_values=FLAGS)
-SHEET = flags.DEFINE_string("sheet", None, "Sheet of an .xlsx workbook; by default the first.", flag_values=FLAGS)
+DECIMAL, SEPARATOR, SHEET = table_flags.define(FLAGS)
 QUIET = flags.DEFINE_bool("quiet", False, "Print nothing but the table and errors.", flag_values=FLAGS)

@@ -105,13 +105,13 @@ def _of_python(records: Sequence[Mapping[str, Any]], path: str, file: str | None
   kind = str(record["format"]).rpartition("-")[0]
   if kind == saved.REGRESSOR:
     return _of_regressor(record, path)
-  _check_version(record, path, kind=saved.RESULT, newest=saved.RESULT_FORMAT)
+  saved.check_version(record, path, kind=saved.RESULT, newest=saved.RESULT_FORMAT)
   result = saved.read_result(record)
   return _of_result(result, _best_of(result))
 
 
 def _of_regressor(record: Mapping[str, Any], path: str) -> SavedFit:
-  version = _check_version(record, path, kind=saved.REGRESSOR, newest=saved.REGRESSOR_FORMAT)
+  version = saved.check_version(record, path, kind=saved.REGRESSOR, newest=saved.REGRESSOR_FORMAT)
   if version > saved.SINGLE_REGRESSOR_FORMAT:
     num = len(saved.as_list(record["targets"], "targets"))
     raise InputError(f"{path}: holds formulas for {num} targets without their names; save one of the regressor's "
@@ -120,13 +120,6 @@ def _of_regressor(record: Mapping[str, Any], path: str) -> SavedFit:
   selection = saved.as_object(record["params"], "params").get("model_selection", choice.RECOMMENDED)
   taken = choice.pick(front.lines, front.best, selection, argument="model_selection")
   return SavedFit(front.lines, front.best, taken) if front.result is None else _of_result(front.result, taken)
-
-
-def _check_version(record: Mapping[str, Any], path: str, *, kind: str, newest: int) -> int:
-  version = saved.read_version(record, kind)
-  if version > newest:
-    raise InputError(f"{path}: of format {version}, written by a newer version; this one reads up to {newest}")
-  return version
 
 
 def _of_result(result: SearchResult, taken: Equation) -> SavedFit:

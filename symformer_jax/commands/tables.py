@@ -164,7 +164,7 @@ def read_tables(path: str, request: Request) -> list[Table]:
     raise InputError("--weights and --sigma: expected one of them, a row has one weight")
   if request.time_unit is not None and request.time_unit not in times.UNITS:
     raise InputError(f"--time_unit: unknown unit {request.time_unit!r}: {suggest(request.time_unit, times.UNITS)}")
-  how = reading(request)
+  how = make_reading(request)
   try:
     source = _Source(table_files.read(pathlib.Path(path), how), request)
     return [source.table(path, target) for target in source.targets]
@@ -172,7 +172,7 @@ def read_tables(path: str, request: Request) -> list[Table]:
     raise TableError(f"{path}: {error}") from None
 
 
-def reading(request: Request) -> table_files.Reading:
+def make_reading(request: Request) -> table_files.Reading:
   """How files are read, by what is asked of them.
 
   Raises:

@@ -57,6 +57,11 @@ class Segments:
   num_rows: int
   is_near: np.ndarray
 
+  @property
+  def shares(self) -> np.ndarray:
+    """Shares of its length at which the points of each segment are [S, P]."""
+    return np.broadcast_to(np.linspace(0, 1, self.points.shape[1]), self.points.shape[:2])
+
 
 def make_segments(rows: Rows, *, config: ChoiceConfig = DEFAULT.choice, seed: int = 0) -> Segments:
   """Segments among the rows; none where all rows are one point."""
@@ -111,8 +116,8 @@ def find_fault(node: Node, segments: Segments, *, config: ChoiceConfig = DEFAULT
     return ""
   if is_alias(node, segments, config=config):
     return ALIAS
-  shares = np.broadcast_to(np.linspace(0, 1, segments.points.shape[1]), segments.points.shape[:2])
-  values = _values_at(node, segments, np.arange(len(segments.begin)), shares)
+  values = _without_gaps(_evaluate(node, segments.points), node, segments, np.arange(len(segments.begin)),
+                         segments.shares)
   if not np.isfinite(values).all():
     return UNDEFINED
   if np.any((values < segments.low) | (values > segments.high)):
@@ -153,9 +158,8 @@ def _evaluate(node: Node, points: np.ndarray) -> np.ndarray:
 def find_poles(node: Node, segments: Segments, config: ChoiceConfig) -> np.ndarray:
   """Indices of the segments on which the formula leaves the range of the data where a denominator is smallest."""
   is_found = np.zeros(len(segments.begin), bool)
-  shares = np.broadcast_to(np.linspace(0, 1, segments.points.shape[1]), segments.points.shape[:2])
   # Segments [G], and the shares of their length at which they are looked at [G, P].
-  groups = [(np.arange(len(segments.begin)), shares)]
+  groups = [(np.arange(len(segments.begin)), segments.shares)]
   # Inner ones first: beside its pole 1/(x - 3) hides the zero of 1 - 1e-6/(x - 3).
   waiting = list(dict.fromkeys(_denominators(node)))
   while waiting:
@@ -178,21 +182,24 @@ def find_poles(node: Node, segments: Segments, config: ChoiceConfig) -> np.ndarr
 
 def _is_out(node: Node, segments: Segments, which: np.ndarray, shares: np.ndarray) -> np.ndarray:
   """Whether a formula leaves the range of the data at one of the shares [G, P] of some segments: [G]."""
-  values = _values_at(node, segments, which, shares)
+  values = _without_gaps(_evaluate(node, _points_at(segments, which, shares)), node, segments, which, shares)
   return (~np.isfinite(values) | (values < segments.low) | (values > segments.high)).any(axis=1)
 
 
-def _values_at(node: Node, segments: Segments, which: np.ndarray, shares: np.ndarray) -> np.ndarray:
-  """Values [G, P] at shares [G, P] of some segments; where one is 0/0 and those on both sides agree, theirs.
+def _without_gaps(
+  values: np.ndarray, node: Node, segments: Segments, which: np.ndarray, shares: np.ndarray
+) -> np.ndarray:
+  """Values [G, P] of a formula at shares [G, P] of some segments; where one is 0/0 and those on both sides agree,
+  theirs.
 
   `(x - y)/log(x/y)` is x where x and y are equal.
   """
-  values = _evaluate(node, _points_at(segments, which, shares))
-  if (gaps := np.isnan(values)).any():
-    before, after = (_evaluate(node, _points_at(segments, which, shares + side)) for side in (-BESIDE, BESIDE))
-    is_closed = gaps & (np.abs(after - before) <= AGREES * (segments.high - segments.low))
-    values = np.where(is_closed, 0.5 * (before + after), values)
-  return values
+  gaps = np.isnan(values)
+  if not gaps.any():
+    return values
+  before, after = (_evaluate(node, _points_at(segments, which, shares + side)) for side in (-BESIDE, BESIDE))
+  is_closed = gaps & (np.abs(after - before) <= AGREES * (segments.high - segments.low))
+  return np.where(is_closed, 0.5 * (before + after), values)
 
 
 def _points_at(segments: Segments, which: np.ndarray, shares: np.ndarray) -> np.ndarray:
@@ -306,7 +313,7 @@ def _with_poles(
 
   Where tan(x) has a pole, 1/tan(x) has none.
   """
-  shares = np.broadcast_to(np.linspace(0, 1, segments.points.shape[1]), segments.points[near].shape[:2])
+  shares = segments.shares[near]
   for part, denominator in _singular_parts(node):
     values = _evaluate(denominator, segments.points[near])
     own = np.flatnonzero(_may_vanish(values, config) | bool(waves(denominator)))

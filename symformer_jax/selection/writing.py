@@ -48,13 +48,13 @@ def rounded(nodes: Sequence[Node], judge: Judge, is_allowed: Callable[[Node], bo
   snapped = [_snapped(node, num_errors, judge, tidied) for node in reduced for num_errors in config.snap_errors]
   # A bare number left of a formula is worse than the constant fit, which is there already.
   simpler = [node for node in dict.fromkeys([*reduced, *snapped]) if not node.is_number and is_allowed(node)]
-  rounded: dict[Node, Node] = {}
+  by_form: dict[Node, Node] = {}
   for node in dict.fromkeys([*nodes, *simpler]):
     form = tidied(rounding.round_constants(node, *data, config=config))
-    rounded.setdefault(form if is_allowed(form) else node, node)
+    by_form.setdefault(form if is_allowed(form) else node, node)
   # Other ways to write a formula take most of the time: they are for those that may be listed.
-  promising = set(judge.promising(list(rounded)))
-  return [_shortest(node, judge, is_allowed) if form in promising else form for form, node in rounded.items()]
+  promising = set(judge.promising(list(by_form)))
+  return [_shortest(node, judge, is_allowed) if form in promising else form for form, node in by_form.items()]
 
 
 @np.errstate(all="ignore")  # what is not finite is left out
