@@ -54,8 +54,7 @@ def _as_set(name: str, columns: dict[str, list]) -> RealSet | None:
   if np.sum(is_whole) < MIN_ROWS or len(numbers) < 2 or not targets:
     return None
   features = tuple(column for column in numbers if column != targets[-1])[:MAX_FEATURES]
-  return RealSet(name, "table", f"pydataset:{name}", targets[-1], features, "", is_series=False,
-                 is_set_aside=_draw(name)[1])
+  return RealSet(name, "table", f"pydataset:{name}", targets[-1], features, "", is_set_aside=_draw(name)[1])
 
 
 def _varies(values: np.ndarray) -> bool:

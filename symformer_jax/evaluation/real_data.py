@@ -43,7 +43,6 @@ class RealSet:
     source: `place:what`; places are the keys of `READERS`.
     target, features: columns.
     where: `column=value` of the rows taken; empty for all.
-    is_series: whether rows follow each other evenly; then every fourth is scored, else a quarter drawn by the name.
     is_set_aside: whether nobody may look at results on it while choosing anything (see `belongs_aside`).
   """
 
@@ -53,7 +52,6 @@ class RealSet:
   target: str
   features: tuple[str, ...]
   where: str
-  is_series: bool
   is_set_aside: bool
 
 
@@ -77,14 +75,14 @@ def load_table() -> list[RealSet]:
   """All sets, in the order of the table."""
   rows = csv.DictReader(_packaged("sets.csv").splitlines())
   return [RealSet(r["name"], r["family"], r["source"], r["target"], tuple(r["features"].split(";")), r["where"],
-                  r["is_series"] == "yes", r["is_set_aside"] == "yes") for r in rows]
+                  r["is_set_aside"] == "yes") for r in rows]
 
 
 def load_split(real_set: RealSet) -> Split:
   """Reads a set and splits its rows, always in the same way.
 
-  Of a series every fourth row is scored, of others a quarter drawn by the name; with one column the rows at its ends
-  are fitted, so that what is scored lies between rows that were seen.
+  A quarter of the rows is scored, drawn by the name; with one column the rows at its ends are fitted, so that what is
+  scored lies between rows that were seen. (Of a series every fourth was once: of quarters of years always the same.)
   Raises:
     InputError: says which package is missing, or what is wrong with the columns.
   """
@@ -94,13 +92,10 @@ def load_split(real_set: RealSet) -> Split:
     kept = np.sort(rng.choice(len(y), MAX_ROWS, replace=False))
     x, y = x[kept], y[kept]
   is_scored = np.zeros(len(y), bool)
-  if real_set.is_series:
-    is_scored[ONE_IN // 2 :: ONE_IN] = True
-  else:
-    free = np.arange(len(y))
-    if x.shape[1] == 1:
-      free = np.setdiff1d(free, [int(np.argmin(x[:, 0])), int(np.argmax(x[:, 0]))])
-    is_scored[rng.choice(free, round(len(y) / ONE_IN), replace=False)] = True
+  free = np.arange(len(y))
+  if x.shape[1] == 1:
+    free = np.setdiff1d(free, [int(np.argmin(x[:, 0])), int(np.argmax(x[:, 0]))])
+  is_scored[rng.choice(free, round(len(y) / ONE_IN), replace=False)] = True
   names = tuple(_column_name(name) for name in real_set.features)
   return Split(names, x[~is_scored], y[~is_scored], x[is_scored], y[is_scored])
 

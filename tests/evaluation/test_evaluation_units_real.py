@@ -24,7 +24,7 @@ from symformer_jax.language import parser
 
 def real_set(**changed):
   return RealSet(**{"name": "n", "family": "table", "source": "file:n", "target": "y", "features": ("x",), "where": "",
-                    "is_series": False, "is_set_aside": False} | changed)
+                    "is_set_aside": False} | changed)
 
 
 def formula(text):
@@ -34,9 +34,8 @@ def formula(text):
 # --- places ------------------------------------------------------------------------------------------------------
 
 
-def test_the_table_says_what_is_a_series_and_what_is_set_aside(other_locale):
+def test_the_table_says_what_is_set_aside(other_locale):
   table = real_data.load_table()
-  assert all(each.is_series == (each.family == "series") for each in table)
   assert all(each.is_set_aside == real_data.belongs_aside(each.name) for each in table)
 
 
