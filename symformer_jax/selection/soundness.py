@@ -392,11 +392,12 @@ def has_column(node: Node) -> bool:
   return any(n.token == VARIABLE for n in walk(node))
 
 
-def turn(wave: Node, segments: Segments) -> float:
+def turn(wave: Node, segments: Segments, *, config: ChoiceConfig = DEFAULT.choice) -> float:
   """Radians that a wave turns between neighbouring rows.
 
   With one column the mean over its steps without the largest, so that a gap in the data condemns no wave; with several
-  the range of the phase over the number of rows, which is what evenly spread phases would have.
+  the range of the phase over the number of rows, which is what evenly spread phases would have, for all but the lowest
+  and the highest phases.
   """
   phase = _evaluate(wave.args[0], segments.points)
   if not np.isfinite(phase).all():
@@ -404,12 +405,13 @@ def turn(wave: Node, segments: Segments) -> float:
   if segments.begin.shape[1] == 1:
     steps = np.sort(np.sum(np.abs(np.diff(phase, axis=1)), axis=1))
     return float(np.mean(steps[: max(len(steps) - 1, 1)]))
-  return float(np.ptp(phase) / max(segments.num_rows - 1, 1))
+  low, high = np.quantile(phase, (config.phase_edges, 1 - config.phase_edges))
+  return float((high - low) / (1 - 2 * config.phase_edges) / max(segments.num_rows - 1, 1))
 
 
 def is_alias(node: Node, segments: Segments, *, config: ChoiceConfig = DEFAULT.choice) -> bool:
   """Whether a wave of the formula turns too far between rows to be known from them."""
-  return any(turn(wave, segments) > config.half_turn * (1 + 1e-6) for wave in waves(node))
+  return any(turn(wave, segments, config=config) > config.half_turn * (1 + 1e-6) for wave in waves(node))
 
 
 def num_column_exponents(node: Node) -> int:

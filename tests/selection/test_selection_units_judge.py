@@ -100,8 +100,17 @@ def test_how_far_a_wave_turns():
   two = soundness.make_segments(rows_of([0.0, 2], [1.0, 2]))
   assert soundness.turn(parse("sin(3*x)"), two) == pytest.approx(6)
   plane = soundness.make_segments(rows_of([[0, 0], [1, 2], [3, 1]], [1.0, 2, 3]))
-  assert soundness.turn(parse("cos(2*x + z)"), plane) == pytest.approx(7 / 2)
+  whole = dataclasses.replace(CONFIG, phase_edges=0.0)
+  assert soundness.turn(parse("cos(2*x + z)"), plane, config=whole) == pytest.approx(7 / 2)
   assert soundness.turn(parse("sin(log(x - 1))"), uneven) == math.inf
+
+
+def test_a_wave_turns_any_number_of_times_beside_a_pole_of_its_phase(rng):
+  x = rng.uniform(-5, 5, (200, 2))
+  segments = soundness.make_segments(rows_of(np.vstack([x, [1.0, 1e-9]]), np.arange(201.0)))
+  assert soundness.turn(parse("cos(x - 1/z)"), segments) < 0.2
+  assert soundness.is_alias(parse("cos(x - 1/z)"), segments, config=dataclasses.replace(CONFIG, phase_edges=0.0))
+  assert soundness.is_alias(parse("cos(500*x - 1/z)"), segments)
 
 
 def test_half_a_turn_is_no_alias():

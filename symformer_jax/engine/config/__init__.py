@@ -23,6 +23,7 @@ from symformer_jax.engine.config.functions import (
   VaryingConfig,
   WaveFractionsConfig,
   WaveProductsConfig,
+  WaveSumsConfig,
 )
 from symformer_jax.engine.config.inner_functions import OscillationsConfig, TwoConstantsConfig
 from symformer_jax.engine.config.loop import BudgetConfig, NoiseConfig, PoolConfig, ScalingConfig
@@ -92,4 +93,5 @@ __all__ = [
   "SurrogateConfig", "TIERS", "TemplatesConfig", "TermsConfig", "TransformerConfig", "TriedChangesConfig",
   "TriplesConfig",
   "TwoConstantsConfig", "VIEW_FUNCTIONS", "VaryingConfig", "ViewsConfig", "WaveFractionsConfig", "WaveProductsConfig",
+  "WaveSumsConfig",
 ]

@@ -290,8 +290,42 @@ class WaveProductsConfig:
 
 
 @dataclasses.dataclass(frozen=True)
+class WaveSumsConfig:
+  """Waves of sums of two functions of the columns."""
+
+  # Rows that are looked at, and those there have to be: of fewer some of so many waves come near by chance.
+  num_rows: int = 256
+  min_rows: int = 40
+  # Functions that are summed, in this order: the columns, exponents of products of two, powers of one, other functions
+  # of one, the last first; further products.
+  products: tuple[tuple[float, float], ...] = ((1.0, 1.0), (1.0, -1.0))
+  powers: tuple[float, ...] = (2.0, -1.0, 0.5, 3.0, -2.0, -0.5)
+  functions: tuple[tuple[str, ...], ...] = (("ln",), ("exp",), ("ln", "inv"), ("exp", "inv"))
+  further_products: tuple[tuple[float, float], ...] = ((2.0, 1.0), (2.0, -1.0))
+  # What may multiply a wave: powers of a column.
+  amplitudes: tuple[float, ...] = (1.0, -1.0)
+  # Pairs that are tried, the plainest first; frequencies of each function, as many below 0 of the second, the first
+  # number with which rows times amplitudes times pairs of functions and of frequencies are at most so many: .3 s. Also
+  # simple ones, with which a cube may turn faster: the argument of a law without units.
+  max_pairs: int = 700
+  num_frequencies: tuple[int, ...] = (40, 24, 12)
+  max_work: float = 8e8
+  simple: tuple[float, ...] = (1.0, 2.0, 3.0)
+  # From one frequency to the next the wave turns by so many radians over these rows.
+  radians: float = 1.5
+  inner: tuple[float, float] = (0.1, 0.9)
+  # Waves that are followed to the nearest maximum, steps, and how the steps shrink where none leads upwards.
+  num_followed: int = 48
+  num_steps: int = 16
+  narrowing: float = 2.5
+
+  def __post_init__(self) -> None:
+    check_counts(self, "num_rows", "min_rows", "num_followed", "num_steps")
+
+
+@dataclasses.dataclass(frozen=True)
 class PhasesConfig:
-  """Waves and tangents of any function of one column, and of products of powers of several."""
+  """Waves and tangents of any function of one column, of products of powers of several, of sums of two functions."""
 
   # Formulas that are fitted in each turn: of arguments that go through more than half a turn; of the others.
   turns: tuple[int, ...] = (24, 24)
@@ -325,6 +359,7 @@ class PhasesConfig:
   num_kept: int = 3
   forms: FormsConfig = FormsConfig()
   products: WaveProductsConfig = WaveProductsConfig()
+  sums: WaveSumsConfig = WaveSumsConfig()
 
   def __post_init__(self) -> None:
     check_counts(self, "min_rows", "max_columns", "num_starts", "num_beams", "num_kept")

@@ -135,6 +135,8 @@ class ChoiceConfig:
       three digits): its rows are a series, and its waves have slower ones of the same values.
     half_turn: radians that a wave may turn between neighbouring rows. Beyond it a slower wave has the same values on
       evenly spaced rows (Nyquist). Quarterly data of an honest year turn by pi/2.
+    phase_edges: of several columns what a phase goes through over its other rows counts, without this share of the
+      lowest and of the highest: beside a pole of its argument a wave turns any number of times.
     largest_exponent, largest_uneven: exponents beyond are extreme, the second for those that are no whole or half
       numbers: laws go to 12, of the repulsion in Lennard-Jones' potential, and to 4.87, of losses in pipes;
       `2e-47*exp(-4*age)*age**62` is any bell, `6e22*year**(-6.7)` any line.
@@ -155,6 +157,10 @@ class ChoiceConfig:
     nested_nats: further price of a function inside another one, as in `exp(-arctan(0.4*x))`, which on forty rows is as
       near as an exponential beside a constant: of 55 functions in lists `feynman` and `laws` one is nested, of 309 in
       publications (docs/results) 51, most of them squares of logarithms in an exponential; counted as one in ten.
+    frequency_nats: further price of a wave, for each unit of the logarithm of how many frequencies and phases could be
+      told from its own (`soundness.log_frequencies`). At 1 one of 235 real tables gets another formula; at 2 six do
+      (docs/results/real.md): waves of horse power, of the wind's speed, of a logarithm of solubility give way to what
+      one would sign, three series lose a wave, and the mean R2 stays.
     vague_errors, vague_nats: further price of a constant that is no more than so many standard errors from 0, alone or
       because others make up for it: a sum without such a term loses two nats, and a form in which several are such,
       `30*(exp(-11.3*x) + 2.7e-22)**(-0.005) - 30`, shows a limit of itself. 0.05 +- 0.04 beside a logistic is one.
@@ -201,6 +207,7 @@ class ChoiceConfig:
   pole_rows: int = 2
   even_steps: float = 0.01
   half_turn: float = math.pi
+  phase_edges: float = 0.1
   largest_exponent: float = 12.0
   largest_uneven: float = 5.0
   odd_nats: float = 14.0
@@ -209,6 +216,7 @@ class ChoiceConfig:
   function_nats: tuple[tuple[str, float], ...] = (
     ("tan", 1.6), ("cot", 1.6), ("asin", 1.8), ("acos", 2.2), ("atan", 2.2), ("acot", 2.2))
   nested_nats: float = 2.3
+  frequency_nats: float = 2.0
   vague_errors: float = 2.0
   vague_nats: float = 3.0
   num_folds: int = 5

@@ -29,6 +29,7 @@ from symformer_jax.sources.unknowns import unknown_functions
 from symformer_jax.sources.unknowns.unknown_functions import Table, Tabulated
 from symformer_jax.sources.waves.phase_unwrapping import Choices, Unwrapped, unwrap
 from symformer_jax.sources.waves.wave_products import waves_of_products
+from symformer_jax.sources.waves.wave_sums import waves_of_sums
 
 # Ranges of an argument that differ by less, as a share, because other rows are at the ends.
 SAME = 0.02
@@ -110,6 +111,7 @@ class Phases(Stateless):
              for argument, some in zip(found, formulas, strict=True)]
     if turn == 0:
       nodes.append(list(waves_of_products(task.fit_rows, task.columns, task.rule, config.phases.products)))
+      nodes.append(list(waves_of_sums(task.fit_rows, task.columns, task.rule, config.phases.sums)))
     return pair_sums.allowed(in_turn(nodes), task, num, config.terms)
 
   def _tabulated(self, task: Task, argument: Argument) -> tuple[Table, Tabulated]:

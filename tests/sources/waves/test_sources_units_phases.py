@@ -307,6 +307,7 @@ def test_of_more_columns_than_six_none_is_unwrapped(monkeypatch, rng):
   monkeypatch.setattr(phases, "find_arguments", lambda rows, columns, rule, config, *, is_short: (
     seen.append((len(columns), is_short)) or []))
   monkeypatch.setattr(phases, "waves_of_products", lambda rows, columns, rule, config: [variable(0)])
+  monkeypatch.setattr(phases, "waves_of_sums", lambda rows, columns, rule, config: [variable(0)])
   source = Phases(SearchOptions())
   for num in (CONFIG.max_columns, CONFIG.max_columns + 1):
     x = rng.uniform(1, 2, (40, num))
@@ -326,7 +327,7 @@ def test_an_argument_is_a_table_of_its_column_alone(rng):
 
 
 def test_formulas_of_arguments_come_in_turn_and_of_each_the_first_first(monkeypatch, rng):
-  """Beside waves of products in the first turn."""
+  """Beside waves of products and of sums in the first turn."""
   x = rng.uniform(1, 2, (40, 2))
   task = make_task((x, x[:, 0]), ("x", "z"), SearchOptions())
   def parse(text):
@@ -337,9 +338,10 @@ def test_formulas_of_arguments_come_in_turn_and_of_each_the_first_first(monkeypa
   monkeypatch.setattr(phases.unknown_functions, "find_forms", lambda tables, options, config: [
     [(0.0, parse("x**2")), (1.0, parse("x**3"))], [(0.0, parse("z**2"))]])
   monkeypatch.setattr(phases, "waves_of_products", lambda *given: iter([parse("sin(x*z)")]))
+  monkeypatch.setattr(phases, "waves_of_sums", lambda *given: iter([parse("sin(x + z)")]))
   found = Phases(SearchOptions())._nodes(SimpleNamespace(task=task), 0, 9)
-  assert found == tuple(map(parse, ("cos(x**2)", "tan(z**2)", "sin(x*z)", "cos(x**3)")))
-  assert Phases(SearchOptions())._nodes(SimpleNamespace(task=task), 1, 9) == (found[0], found[1], found[3])
+  assert found == tuple(map(parse, ("cos(x**2)", "tan(z**2)", "sin(x*z)", "sin(x + z)", "cos(x**3)")))
+  assert Phases(SearchOptions())._nodes(SimpleNamespace(task=task), 1, 9) == (found[0], found[1], found[4])
   assert len(Phases(SearchOptions())._nodes(SimpleNamespace(task=task), 0, 2)) == 2
 
 
