@@ -1,9 +1,9 @@
-"""The mean and straight lines as a source: what any formula is measured against."""
+"""The mean, straight lines, and what is a straight line in logarithms: what any formula is measured against."""
 
 from collections.abc import Sequence
 import dataclasses
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -14,15 +14,18 @@ from symformer_jax.engine.rows import Rows
 from symformer_jax.engine.source import Proposal, Question
 from symformer_jax.engine.task import Task
 from symformer_jax.language import expression
-from symformer_jax.language.expression import Node, chain, number, variable
+from symformer_jax.language.expression import Node, chain, number, power, variable
+from symformer_jax.language.tidy import tidy
 
 # A line that leaves no more than this share of the size of y is exact: less is rounding.
 EXACT = 1e-12
+# Larger numbers are no starts of a fit.
+LARGEST_EXPONENT = 300.0
 
 
 @dataclasses.dataclass(frozen=True)
 class ClosedForms:
-  """All of them by least squares; they need no model and no fit."""
+  """All of them by least squares; they need no model, and lines no fit."""
 
   name: str = "closed_forms"
   turns: tuple[int, ...] = (1,)
@@ -34,9 +37,13 @@ class ClosedForms:
     return None
 
   def propose(self, questions: Sequence[Question], *, turn: int, num: int, clock: Clock) -> list[Proposal]:
-    return [Proposal(candidates=tuple(Candidate(node, _mse(node, question.task.fit_rows), self.name)
-                                      for node in fit(question.task.fit_rows, question.task.columns)))
-            for question in questions]
+    return [_proposal(question.task, self.name) for question in questions]
+
+
+def _proposal(task: Task, name: str) -> Proposal:
+  lines = fit(task.fit_rows, task.columns)
+  return Proposal(candidates=tuple(Candidate(node, _mse(node, task.fit_rows), name) for node in lines),
+                  nodes=tuple(log_linear(task.fit_rows, task.columns)))
 
 
 def _mse(node: Node, rows: Rows) -> float:
@@ -51,22 +58,71 @@ def fit(rows: Rows, columns: Sequence[int]) -> list[Node]:
   """
   mean = number(float(np.average(rows.y, weights=rows.weights)))
   columns = [i for i in columns if rows.x[:, i].any()]
-  design = np.column_stack([rows.x[:, columns], np.ones(len(rows))])
-  # Columns of unit length: the rank decision of lstsq must not depend on units.
-  scale = np.linalg.norm(design, axis=0)
-  root = np.sqrt(rows.weights)
-  weighted = root[:, None] * design / scale
-  # Every subset of the columns has the sums of squares of the rows of this triangle.
-  triangle: Any = np.linalg.qr(np.column_stack([weighted, root * rows.y]), mode="r")
-  everything = list(range(len(columns)))
   lines = []
-  for some in (everything, _sparse(triangle, everything, int(np.sum(rows.weights > 0)))):
-    some = [i for i, is_there in zip(some, _are_there(weighted, triangle, some), strict=False) if is_there]
-    solution = _solve(triangle, some)[0] / scale[[*some, -1]]
-    terms = [_term(columns[i], float(c)) for i, c in zip(some, solution[:-1], strict=True) if c]
-    constant = [number(float(solution[-1]))] if _are_there(weighted, triangle, some)[-1] else []
+  for line in _lines(rows.x[:, columns], rows.y, rows.weights):
+    terms = [_term(columns[i], factor) for i, factor in line.factors.items() if factor]
+    constant = [] if line.constant is None else [number(line.constant)]
     lines += [chain("+", [*terms, *constant])] if terms else []
   return [mean, *dict.fromkeys(lines)]
+
+
+def log_linear(rows: Rows, columns: Sequence[int]) -> list[Node]:
+  """Products of powers of columns, exponentials of straight lines, and products of both, for constants that are still
+  to be fitted: straight lines of the logarithm of a y that has one sign, of columns and of the logarithms of those
+  above 0.
+
+  A row's error counts by y**2 besides, as that of a logarithm is one of y.
+  """
+  size = np.abs(rows.y)
+  if np.ptp(np.sign(rows.y)) or not size.all() or np.ptp(size) == 0:
+    return []
+  plain = rows.varying(columns)
+  positive = [i for i in plain if np.all(rows.x[:, i] > 0)]
+  logarithms, values = np.log(rows.x[:, positive]), rows.x[:, plain]
+  target, weights = np.log(size), rows.weights * (size / size.max()) ** 2
+  num = len(positive)
+  lines = [(line, num) for line in _lines(logarithms, target, weights)]
+  lines += [(line, 0) for line in _lines(values, target, weights)]
+  lines += [(line, num) for line in _lines(np.column_stack([logarithms, values]), target, weights)[1:]]
+  made = []
+  for line, num_powers in lines:
+    powers = [power(variable(positive[i]), number(factor)) for i, factor in line.factors.items() if i < num_powers]
+    terms = [_term(plain[i - num_powers], factor) for i, factor in line.factors.items() if i >= num_powers]
+    exponential = [Node("exp", (chain("+", terms),))] if terms else []
+    scale = math.copysign(math.exp(min(line.constant or 0.0, LARGEST_EXPONENT)), rows.y[0])
+    made += [tidy(chain("*", [number(scale), *powers, *exponential]))] if line.factors else []
+  return list(dict.fromkeys(made))
+
+
+class _Line(NamedTuple):
+  """A straight line.
+
+  Attributes:
+    factors: by the place of a column; constant: None where it is rounding.
+  """
+
+  factors: dict[int, float]
+  constant: float | None
+
+
+def _lines(values: np.ndarray, y: np.ndarray, weights: np.ndarray) -> list[_Line]:
+  """The line of all columns [N, D], and that of those that describe y [N] in least."""
+  design = np.column_stack([values, np.ones(len(y))])
+  # Columns of unit length: the rank decision of lstsq must not depend on units.
+  scale = np.linalg.norm(design, axis=0)
+  root = np.sqrt(weights)
+  weighted = root[:, None] * design / scale
+  # Every subset of the columns has the sums of squares of the rows of this triangle.
+  triangle: Any = np.linalg.qr(np.column_stack([weighted, root * y]), mode="r")
+  everything = list(range(values.shape[1]))
+  lines = []
+  for some in (everything, _sparse(triangle, everything, int(np.sum(weights > 0)))):
+    some = [i for i, is_there in zip(some, _are_there(weighted, triangle, some), strict=False) if is_there]
+    solution = _solve(triangle, some)[0] / scale[[*some, -1]]
+    has_constant = _are_there(weighted, triangle, some)[-1]
+    lines.append(_Line(dict(zip(some, map(float, solution), strict=False)),
+                       float(solution[-1]) if has_constant else None))
+  return lines
 
 
 def _term(column: int, factor: float) -> Node:

@@ -1,4 +1,4 @@
-"""The mean and straight lines, against least squares and an exhaustive search over columns."""
+"""The mean, straight lines and those of logarithms, against least squares and an exhaustive search over columns."""
 
 import itertools
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from symformer_jax.engine.rows import Rows
-from symformer_jax.language import expression
+from symformer_jax.language import expression, parser
 from symformer_jax.sources import closed_forms
 
 
@@ -77,3 +77,67 @@ def test_fewer_rows_than_columns_equal_columns_and_empty_ones(rng):
   assert all(5 not in columns_in(node) for node in nodes) and squares(nodes[1], rows) < 1e-20
   nothing = Rows(np.zeros((4, 1)), rows.y, rows.weights)
   assert len(closed_forms.fit(nothing, (0,))) == 1
+
+
+# --- straight lines of logarithms ------------------------------------------------------------------------------------
+
+
+def logs_of(text, x, noise=0.0, columns=None):
+  y = expression.evaluate(parser.parse(text, ("x", "y", "z")[: x.shape[1]]), x)
+  y = y + noise * np.std(y) * np.random.default_rng(3).normal(size=len(y))
+  return closed_forms.log_linear(Rows(x, y, np.ones(len(y))), columns or range(x.shape[1])), y
+
+
+def nearest(nodes, x, y):
+  return min(float(np.mean((expression.evaluate(node, x) - y) ** 2) / np.var(y)) for node in nodes)
+
+
+@pytest.mark.parametrize("text", [
+  "0.007*x**0.425*y**0.725", "-3*x**2/y", "2*exp(0.3*x - y)", "5*x**1.5*exp(-2*y)", "7*sqrt(y)", "exp(x)"])
+def test_products_of_powers_and_exponentials_are_met_exactly(text, rng):
+  x = rng.uniform(0.5, 4, (60, 2))
+  nodes, y = logs_of(text, x)
+  assert nearest(nodes, x, y) < 1e-20
+
+
+def test_under_noise_the_exponents_are_near(rng):
+  x = rng.uniform(0.5, 4, (200, 2))
+  law = "0.007*x**0.425*y**0.725"
+  nodes, _ = logs_of(law, x, noise=0.01)
+  assert nearest(nodes, x, expression.evaluate(parser.parse(law, ("x", "y")), x)) < 1e-4
+
+
+def test_columns_that_say_nothing_are_left_out(rng):
+  x = rng.uniform(0.5, 4, (200, 3))
+  nodes, _ = logs_of("3*x**1.5", x, noise=0.05)
+  assert any({part.value for part in expression.walk(node) if part.token == "variable"} == {0} for node in nodes)
+
+
+def test_large_values_count_for_what_they_are(rng):
+  """Errors are of y: beside one of a hundred, those of a hundredth say nothing of an exponent."""
+  x = np.linspace(0.01, 10, 200)[:, None]
+  y = 2 * x[:, 0] ** 1.5 + 0.02 * rng.normal(size=200) ** 2
+  node, *_ = closed_forms.log_linear(Rows(x, y, np.ones(200)), [0])
+  assert nearest([node], x, 2 * x[:, 0] ** 1.5) < 1e-5
+
+
+def test_columns_not_above_0_have_no_powers(rng):
+  x = np.column_stack([rng.uniform(-1, 1, 60), rng.uniform(1, 2, 60)])
+  nodes, y = logs_of("4*exp(0.5*x)*y**3", x)
+  assert nearest(nodes, x, y) < 1e-20
+  powers = [part for node in nodes for part in expression.walk(node) if part.token.startswith("pow")]
+  assert powers and all(part.args[0].value == 1 for part in powers)
+
+
+def test_a_target_of_two_signs_or_none_has_no_logarithm(rng):
+  x = rng.uniform(1, 2, (30, 2))
+  for y in (x[:, 0] - 1.5, np.where(np.arange(30) == 4, 0.0, x[:, 0]), np.full(30, 2.0)):
+    assert closed_forms.log_linear(Rows(x, y, np.ones(30)), (0, 1)) == []
+  assert closed_forms.log_linear(Rows(np.ones((30, 1)), x[:, 0], np.ones(30)), (0,)) == []
+
+
+def test_numbers_out_of_range_are_no_start():
+  x = np.linspace(1, 2, 30)[:, None]
+  with np.errstate(all="ignore"):
+    nodes = closed_forms.log_linear(Rows(x, 1e-300 * x[:, 0] ** 200, np.ones(30)), (0,))
+  assert all(np.isfinite(part.value) for node in nodes for part in expression.walk(node) if part.is_number)
