@@ -103,6 +103,7 @@ class _Contest:
     self._costs = [
       config.nats_per_node * line.complexity + function_nats(line.node, config=config)
       + config.vague_nats * num_vague(line.node, sample, config=config)
+      + config.frequency_nats * soundness.log_frequencies(line.node, sample.x)
       + math.log(rows.num_columns) * sum(part.token == VARIABLE for part in expression.walk(line.node))
       for line in lines]
     self._prices = [cost + odd * config.odd_nats for cost, odd in zip(self._costs, self._oddities, strict=True)]
