@@ -9,6 +9,7 @@ import jax
 import numpy as np
 
 from symformer_jax.engine.clock import Clock
+from symformer_jax.engine.config import DEFAULT, ClosedFormsConfig, SearchConfig
 from symformer_jax.engine.pool import Candidate
 from symformer_jax.engine.rows import Rows
 from symformer_jax.engine.source import Proposal, Question
@@ -27,6 +28,7 @@ LARGEST_EXPONENT = 300.0
 class ClosedForms:
   """All of them by least squares; they need no model, and lines no fit."""
 
+  config: SearchConfig = DEFAULT
   name: str = "closed_forms"
   turns: tuple[int, ...] = (1,)
 
@@ -37,13 +39,13 @@ class ClosedForms:
     return None
 
   def propose(self, questions: Sequence[Question], *, turn: int, num: int, clock: Clock) -> list[Proposal]:
-    return [_proposal(question.task, self.name) for question in questions]
+    return [self._proposal(question.task) for question in questions]
 
-
-def _proposal(task: Task, name: str) -> Proposal:
-  lines = fit(task.fit_rows, task.columns)
-  return Proposal(candidates=tuple(Candidate(node, _mse(node, task.fit_rows), name) for node in lines),
-                  nodes=tuple(log_linear(task.fit_rows, task.columns)))
+  def _proposal(self, task: Task) -> Proposal:
+    rows, config = task.fit_rows, self.config.closed_forms
+    lines = tuple(Candidate(node, _mse(node, rows), self.name) for node in fit(rows, task.columns))
+    return Proposal(candidates=lines, nodes=tuple(
+      log_linear(rows, task.columns, config) if config.has_logarithms else ()))
 
 
 def _mse(node: Node, rows: Rows) -> float:
@@ -60,38 +62,41 @@ def fit(rows: Rows, columns: Sequence[int]) -> list[Node]:
   columns = [i for i in columns if rows.x[:, i].any()]
   lines = []
   for line in _lines(rows.x[:, columns], rows.y, rows.weights):
-    terms = [_term(columns[i], factor) for i, factor in line.factors.items() if factor]
+    terms = [_term(variable(columns[i]), factor) for i, factor in line.factors.items() if factor]
     constant = [] if line.constant is None else [number(line.constant)]
     lines += [chain("+", [*terms, *constant])] if terms else []
   return [mean, *dict.fromkeys(lines)]
 
 
-def log_linear(rows: Rows, columns: Sequence[int]) -> list[Node]:
-  """Products of powers of columns, exponentials of straight lines, and products of both, for constants that are still
-  to be fitted: straight lines of the logarithm of a y that has one sign, of columns and of the logarithms of those
-  above 0.
+def log_linear(rows: Rows, columns: Sequence[int], config: ClosedFormsConfig) -> list[Node]:
+  """Products of powers of columns, exponentials of straight lines, and products of both and of exponentials of
+  inverses, for constants that are still to be fitted: straight lines of the logarithm of a y that has one sign.
 
   A row's error counts by y**2 besides, as that of a logarithm is one of y.
   """
   size = np.abs(rows.y)
   if np.ptp(np.sign(rows.y)) or not size.all() or np.ptp(size) == 0:
     return []
+  target, weights = np.log(size), rows.weights * (size / size.max()) ** 2
   plain = rows.varying(columns)
   positive = [i for i in plain if np.all(rows.x[:, i] > 0)]
-  logarithms, values = np.log(rows.x[:, positive]), rows.x[:, plain]
-  target, weights = np.log(size), rows.weights * (size / size.max()) ** 2
-  num = len(positive)
-  lines = [(line, num) for line in _lines(logarithms, target, weights)]
-  lines += [(line, 0) for line in _lines(values, target, weights)]
-  lines += [(line, num) for line in _lines(np.column_stack([logarithms, values]), target, weights)[1:]]
-  made = []
-  for line, num_powers in lines:
-    powers = [power(variable(positive[i]), number(factor)) for i, factor in line.factors.items() if i < num_powers]
-    terms = [_term(plain[i - num_powers], factor) for i, factor in line.factors.items() if i >= num_powers]
-    exponential = [Node("exp", (chain("+", terms),))] if terms else []
-    scale = math.copysign(math.exp(min(line.constant or 0.0, LARGEST_EXPONENT)), rows.y[0])
-    made += [tidy(chain("*", [number(scale), *powers, *exponential]))] if line.factors else []
-  return list(dict.fromkeys(made))
+  powers, lines = [Node("ln", (variable(i),)) for i in positive], [*map(variable, plain)]
+  mixed = [*powers, *lines, *(Node("inv", (variable(i),)) for i in positive)]
+  found = []
+  for terms, is_whole in ((powers, True), (lines, True), (mixed, False)):
+    if terms and (is_whole or len(rows) >= config.rows_per_term * len(terms)):
+      values = np.stack([expression.evaluate(node, rows.x) for node in terms], axis=1)
+      found += [(terms, line) for line in _lines(values, target, weights)[0 if is_whole else 1 :]]
+  sign = math.copysign(1.0, rows.y[0])
+  return list(dict.fromkeys(_product(terms, line, sign) for terms, line in found if line.factors))
+
+
+def _product(terms: Sequence[Node], line: "_Line", sign: float) -> Node:
+  """The exponential of a straight line of terms, a logarithm of a column as its power."""
+  scale = sign * math.exp(max(min(line.constant or 0.0, LARGEST_EXPONENT), -LARGEST_EXPONENT))
+  powers = [power(terms[i].args[0], number(factor)) for i, factor in line.factors.items() if terms[i].token == "ln"]
+  others = [_term(terms[i], factor) for i, factor in line.factors.items() if terms[i].token != "ln"]
+  return tidy(chain("*", [number(scale), *powers, *([Node("exp", (chain("+", others),))] if others else [])]))
 
 
 class _Line(NamedTuple):
@@ -125,9 +130,9 @@ def _lines(values: np.ndarray, y: np.ndarray, weights: np.ndarray) -> list[_Line
   return lines
 
 
-def _term(column: int, factor: float) -> Node:
-  """A multiple of a column, or that itself where the rest is rounding."""
-  return variable(column) if abs(factor - 1) <= EXACT else Node("*", (variable(column), number(factor)))
+def _term(node: Node, factor: float) -> Node:
+  """A multiple, or the node itself where the rest is rounding."""
+  return node if abs(factor - 1) <= EXACT else Node("*", (node, number(factor)))
 
 
 def _are_there(weighted: np.ndarray, triangle: np.ndarray, some: Sequence[int]) -> np.ndarray:

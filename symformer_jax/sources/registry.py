@@ -39,7 +39,7 @@ from symformer_jax.sources.waves.wave_fractions import WaveFractions
 
 CLOSED_FORMS, GUESSES, TRANSFORMER = "closed_forms", "guesses", "transformer"
 SOURCES: dict[str, Callable[[Any, SearchOptions], Source]] = {
-  CLOSED_FORMS: lambda model, options: ClosedForms(),
+  CLOSED_FORMS: lambda model, options: ClosedForms(options.config),
   GUESSES: lambda model, options: Guesses(options.guesses, options.config.guesses),
   "enumeration": lambda model, options: Enumeration(options.config),
   "short_forms": lambda model, options: ShortForms(options.config),

@@ -1,13 +1,21 @@
 """The mean, straight lines and those of logarithms, against least squares and an exhaustive search over columns."""
 
+import dataclasses
 import itertools
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from symformer_jax.engine.clock import Clock
+from symformer_jax.engine.config import DEFAULT
+from symformer_jax.engine.options import SearchOptions
 from symformer_jax.engine.rows import Rows
+from symformer_jax.engine.task import make_task
 from symformer_jax.language import expression, parser
 from symformer_jax.sources import closed_forms
+
+CONFIG = DEFAULT.closed_forms
 
 
 def squares(node, rows):
@@ -85,7 +93,7 @@ def test_fewer_rows_than_columns_equal_columns_and_empty_ones(rng):
 def logs_of(text, x, noise=0.0, columns=None):
   y = expression.evaluate(parser.parse(text, ("x", "y", "z")[: x.shape[1]]), x)
   y = y + noise * np.std(y) * np.random.default_rng(3).normal(size=len(y))
-  return closed_forms.log_linear(Rows(x, y, np.ones(len(y))), columns or range(x.shape[1])), y
+  return closed_forms.log_linear(Rows(x, y, np.ones(len(y))), columns or range(x.shape[1]), CONFIG), y
 
 
 def nearest(nodes, x, y):
@@ -93,7 +101,8 @@ def nearest(nodes, x, y):
 
 
 @pytest.mark.parametrize("text", [
-  "0.007*x**0.425*y**0.725", "-3*x**2/y", "2*exp(0.3*x - y)", "5*x**1.5*exp(-2*y)", "7*sqrt(y)", "exp(x)"])
+  "0.007*x**0.425*y**0.725", "-3*x**2/y", "2*exp(0.3*x - y)", "5*x**1.5*exp(-2*y)", "7*sqrt(y)", "exp(x)",
+  "4*y**2*exp(-3/x)"])
 def test_products_of_powers_and_exponentials_are_met_exactly(text, rng):
   x = rng.uniform(0.5, 4, (60, 2))
   nodes, y = logs_of(text, x)
@@ -113,11 +122,20 @@ def test_columns_that_say_nothing_are_left_out(rng):
   assert any({part.value for part in expression.walk(node) if part.token == "variable"} == {0} for node in nodes)
 
 
+def test_of_few_rows_no_mixed_terms_are_chosen(rng):
+  x = rng.uniform(0.5, 4, (18, 2))
+  text = "5*x**1.5*exp(-2*y)"  # six terms
+  few, y = logs_of(text, x[:17])
+  assert nearest(few, x[:17], y) > 1e-6
+  nodes, y = logs_of(text, x)
+  assert nearest(nodes, x, y) < 1e-20
+
+
 def test_large_values_count_for_what_they_are(rng):
   """Errors are of y: beside one of a hundred, those of a hundredth say nothing of an exponent."""
   x = np.linspace(0.01, 10, 200)[:, None]
   y = 2 * x[:, 0] ** 1.5 + 0.02 * rng.normal(size=200) ** 2
-  node, *_ = closed_forms.log_linear(Rows(x, y, np.ones(200)), [0])
+  node, *_ = closed_forms.log_linear(Rows(x, y, np.ones(200)), [0], CONFIG)
   assert nearest([node], x, 2 * x[:, 0] ** 1.5) < 1e-5
 
 
@@ -132,12 +150,22 @@ def test_columns_not_above_0_have_no_powers(rng):
 def test_a_target_of_two_signs_or_none_has_no_logarithm(rng):
   x = rng.uniform(1, 2, (30, 2))
   for y in (x[:, 0] - 1.5, np.where(np.arange(30) == 4, 0.0, x[:, 0]), np.full(30, 2.0)):
-    assert closed_forms.log_linear(Rows(x, y, np.ones(30)), (0, 1)) == []
-  assert closed_forms.log_linear(Rows(np.ones((30, 1)), x[:, 0], np.ones(30)), (0,)) == []
+    assert closed_forms.log_linear(Rows(x, y, np.ones(30)), (0, 1), CONFIG) == []
+  assert closed_forms.log_linear(Rows(np.ones((30, 1)), x[:, 0], np.ones(30)), (0,), CONFIG) == []
 
 
 def test_numbers_out_of_range_are_no_start():
   x = np.linspace(1, 2, 30)[:, None]
   with np.errstate(all="ignore"):
-    nodes = closed_forms.log_linear(Rows(x, 1e-300 * x[:, 0] ** 200, np.ones(30)), (0,))
+    nodes = closed_forms.log_linear(Rows(x, 1e-300 * x[:, 0] ** 200, np.ones(30)), (0,), CONFIG)
   assert all(np.isfinite(part.value) for node in nodes for part in expression.walk(node) if part.is_number)
+
+
+def test_they_can_be_left_out(rng):
+  x = rng.uniform(1, 2, (40, 2))
+  options = SearchOptions()
+  question = SimpleNamespace(task=make_task((x, x[:, 0] ** 1.5 / x[:, 1]), None, options))
+  for has_logarithms in (True, False):
+    config = dataclasses.replace(DEFAULT, closed_forms=dataclasses.replace(CONFIG, has_logarithms=has_logarithms))
+    proposal, = closed_forms.ClosedForms(config).propose([question], turn=0, num=1, clock=Clock())
+    assert bool(proposal.nodes) is has_logarithms and len(proposal.candidates) >= 2

@@ -61,6 +61,7 @@ from symformer_jax.engine.config.reductions import (
 from symformer_jax.engine.config.search import DEFAULT, SearchConfig
 from symformer_jax.engine.config.selection import ChoiceConfig, HintsConfig, LossConfig, SelectionConfig
 from symformer_jax.engine.config.sums import (
+  ClosedFormsConfig,
   GrowthConfig,
   PairsConfig,
   PairsInsideConfig,
@@ -76,8 +77,8 @@ from symformer_jax.engine.config.templates import GuessesConfig, TemplatesConfig
 from symformer_jax.engine.config.transformer import TransformerConfig
 
 __all__ = [
-  "BudgetConfig", "ChoiceConfig", "CompositionsConfig", "CoordinatesConfig", "CurvesConfig", "DEFAULT", "EDITS",
-  "EFFORTS",
+  "BudgetConfig", "ChoiceConfig", "ClosedFormsConfig", "CompositionsConfig", "CoordinatesConfig", "CurvesConfig",
+  "DEFAULT", "EDITS", "EFFORTS",
   "EliminationConfig", "EnumerationConfig", "EvolutionConfig", "ExactFractionsConfig", "FUNCTIONS", "FactoringConfig",
   "FormsConfig",
   "FunctionFractionsConfig", "GrowthConfig", "LinkedFractionsConfig",

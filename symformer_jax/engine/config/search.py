@@ -31,6 +31,7 @@ from symformer_jax.engine.config.rationals import (
 from symformer_jax.engine.config.reductions import ReductionsConfig
 from symformer_jax.engine.config.selection import ChoiceConfig, HintsConfig, LossConfig, SelectionConfig
 from symformer_jax.engine.config.sums import (
+  ClosedFormsConfig,
   GrowthConfig,
   PairsConfig,
   PairsInsideConfig,
@@ -51,6 +52,7 @@ class SearchConfig:
 
   # Which sources there are, see `sources.registry.SOURCES`; they are asked in that table's order.
   sources: tuple[str, ...] = SOURCES
+  closed_forms: ClosedFormsConfig = ClosedFormsConfig()
   transformer: TransformerConfig = TransformerConfig()
   scaling: ScalingConfig = ScalingConfig()
   library: LibraryConfig = LibraryConfig()

@@ -15,6 +15,18 @@ from symformer_jax.engine.config.names import (
 
 
 @dataclasses.dataclass(frozen=True)
+class ClosedFormsConfig:
+  """The mean, straight lines, and straight lines of logarithms."""
+
+  # Whether the last are tried; rows for each term of which some are chosen.
+  has_logarithms: bool = True
+  rows_per_term: int = 3
+
+  def __post_init__(self) -> None:
+    check_counts(self, "rows_per_term")
+
+
+@dataclasses.dataclass(frozen=True)
 class PursuitConfig:
   """The few columns of many whose sum fits a target best: how many sets of columns are carried along."""
 
