@@ -4,7 +4,8 @@ A file says `"format": "KIND-NUMBER"`. Older numbers are read, newer ones refuse
 that names of columns may be any text and values come out the same to the last bit.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 import contextlib
 import dataclasses
 import json
@@ -35,6 +36,8 @@ T = TypeVar("T")
 
 # A tree of more is none of ours: a search keeps formulas of at most 64 tokens. It also bounds every recursion.
 MAX_TOKENS = 128
+# Letters of a whole number; of more it is beyond double precision, and Python reads none of more than 4300.
+MAX_DIGITS = 400
 RESULT, RESULT_FORMAT = "symformer-result", 1
 # 1: the front's text, no trees, nothing of the search. 2: both. 3: several targets; a single one's file says 2 as
 # before, which earlier versions read.
@@ -100,8 +103,8 @@ def as_result_record(record: Any) -> Any:
 
 
 def is_of_command(record: Any) -> bool:
-  """Whether the command wrote a record, for one data file."""
-  return isinstance(record, Mapping) and "format" not in record and {"pareto", "features"} <= record.keys()
+  """Whether the command wrote a record, for one data file; of a damaged one a field may be missing."""
+  return isinstance(record, Mapping) and "format" not in record and not {"pareto", "features"}.isdisjoint(record)
 
 
 def write(path: str | os.PathLike, record: Mapping[str, Any]) -> None:
@@ -141,13 +144,19 @@ def read(
 def read_text(path: str | os.PathLike) -> str:
   """What stands in a file, which is no pipe or device; raises what `naming_faults` puts into words."""
   files.check_regular(path)
-  with open(path, encoding="utf-8") as file:
+  with open(path, encoding="utf-8-sig") as file:  # editors put a byte order mark first
     return file.read()
 
 
 def parse_record(text: str) -> Mapping[str, Any]:
   """The names and values of a JSON text, with the numbers that are not finite; likewise."""
-  return as_object(json.loads(text, object_hook=_unplain), "the file")
+  return as_object(json.loads(text, object_hook=_unplain, parse_int=_whole), "the file")
+
+
+def _whole(text: str) -> int:
+  if len(text) > MAX_DIGITS:
+    raise ValueError(f"a number has {len(text)} digits, which is beyond double precision")
+  return int(text)
 
 
 @contextlib.contextmanager
@@ -159,12 +168,20 @@ def naming_faults(path: str | os.PathLike, *, what: str) -> Iterator[None]:
     raise InputError(f"{files.shorten(path)}: cannot be read: {error.strerror}") from None
   except MemoryError:
     raise InputError(f"{files.shorten(path)}: does not fit into memory") from None
+  except UnicodeError as error:
+    raise InputError(f"{path}: {not_utf8(error)}") from None
   except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
     if isinstance(error, InputError) and str(error).startswith(str(path)):
       raise
     is_missing = isinstance(error, KeyError) and error.args
     reason = f"the field {error.args[0]!r} is missing" if is_missing else " ".join(str(error).split())
     raise InputError(f"{path}: is no {what}: {reason if len(reason) < 300 else reason[:300] + '...'}") from None
+
+
+def not_utf8(error: UnicodeError) -> str:
+  """What is said of bytes that are no text, as of those of a table."""
+  place = f" (byte {error.start})" if isinstance(error, UnicodeDecodeError) else ""
+  return f"is no UTF-8 text{place}; save it as UTF-8"
 
 
 def check_version(record: Any, path: str | os.PathLike, *, kind: str, newest: int) -> int:
@@ -240,12 +257,20 @@ def read_front(record: Mapping[str, Any]) -> Front:
   names = record["names"]
   if not (isinstance(names, list) and names and all(isinstance(name, str) for name in names)):
     raise ValueError("names: expected those of the columns")
+  refuse_repeated(names)
   lines = tuple(_read_equation(as_object(line, "front"), tuple(names)) for line in as_list(record["front"], "front"))
   index, search = record["best"], record.get("search")
   if isinstance(index, bool) or not isinstance(index, int) or not 0 <= index < len(lines):
     raise ValueError(f"best: expected a line of the front, got {index!r}")
   best = lines[index]
   return Front(lines, best, None if search is None else _read_search(as_object(search, "search"), lines, best))
+
+
+def refuse_repeated(names: Sequence[str]) -> None:
+  """A `ValueError` where two columns have one name: a formula would read one of them twice."""
+  repeated = next((name for name, count in Counter(names).items() if count > 1), None)
+  if repeated is not None:
+    raise ValueError(f"two columns are called {files.shorten(repr(repeated), 60)}")
 
 
 def _read_tree(tokens: Any, num_columns: int) -> Node:
@@ -262,7 +287,7 @@ def _read_tree(tokens: Any, num_columns: int) -> Node:
       return Node(token, tuple(take() for _ in range(operators.BY_NAME[token].arity)))
     if token is None:
       raise ValueError("tree: it ends too early")
-    return number(_number(token, "tree"))
+    return number(_finite(token, "tree"))
 
   node = take()
   if next(rest, None) is not None:
@@ -288,7 +313,10 @@ def _read_equation(record: Mapping[str, Any], names: tuple[str, ...]) -> Equatio
 
 def _read_constant(record: Any, what: str) -> Constant:
   record = as_object(record, what)
-  return Constant(_number(record["value"], "value"), _optional(record["stderr"], "stderr"),
+  error = _optional(record["stderr"], "stderr")
+  if error is not None and error < 0:
+    raise ValueError(f"stderr: expected a number of at least 0, got {error:g}")
+  return Constant(_finite(record["value"], "value"), error,
                   _text(record.get("exact"), "exact"), _text(record.get("unit"), "unit"))
 
 
@@ -312,12 +340,19 @@ def _read_texts(values: Any, what: str, num: int) -> tuple[str | None, ...] | No
 
 
 def _number(value: Any, what: str) -> float:
-  if isinstance(value, bool) or not isinstance(value, int | float):
+  if isinstance(value, bool) or not isinstance(value, int | float) or value != value:
     raise ValueError(f"{what}: expected a number, got {value!r}")
   try:
     return float(value)
   except OverflowError:
     raise ValueError(f"{what}: expected a number in double precision, got {files.shorten(str(value), 60)}") from None
+
+
+def _finite(value: Any, what: str) -> float:
+  found = _number(value, what)
+  if math.isinf(found):
+    raise ValueError(f"{what}: expected a finite number, got {found}")
+  return found
 
 
 def _optional(value: Any, what: str) -> float | None:
@@ -341,6 +376,8 @@ def _read_search(record: Mapping[str, Any], lines: tuple[Equation, ...], best: E
     kind = int if name in ("seed", "num_points") else str
     if not isinstance(value, kind) or isinstance(value, bool):
       raise ValueError(f"{name}: expected {'a whole number' if kind is int else 'text'}, got {value!r}")
+  if plain["num_points"] < 1:
+    raise ValueError(f"num_points: expected a number of rows, got {plain['num_points']}")
   return SearchResult(
     **plain, best=best, pareto=lines, counts=configuration.build(Counts, record["counts"], path="counts"),
     seconds=configuration.build(Seconds, record["seconds"], path="seconds"),
@@ -375,7 +412,10 @@ def _read_units(values: Any, num: int) -> tuple[str, ...] | None:
 def _read_range(ends: Any) -> tuple[float, float]:
   if not isinstance(ends, list) or len(ends) != 2:
     raise ValueError(f"ranges: expected the least and the largest value, got {files.shorten(repr(ends), 60)}")
-  return _number(ends[0], "ranges"), _number(ends[1], "ranges")
+  least, largest = (_finite(end, "ranges") for end in ends)
+  if least > largest:
+    raise ValueError(f"ranges: expected the least value first, got {least:g} and {largest:g}")
+  return least, largest
 
 
 def _read_seen(record: Mapping[str, Any]) -> Seen:

@@ -140,6 +140,11 @@ def test_a_failed_file_of_the_command_line_and_a_regressor_of_it_are_refused_in_
   (tmp_path / "r.json").write_text(json.dumps(of_command(failed("no rows", model="fixed", seed=0))))
   with pytest.raises(InputError, match=r"r.json: is no saved result: a failed search: no rows$"):
     symformer_jax.load_result(tmp_path / "r.json")
+  record = of_command(make_result())
+  del record["pareto"]
+  (tmp_path / "r.json").write_text(json.dumps(record))
+  with pytest.raises(InputError, match="is no saved result: the field 'pareto' is missing$"):
+    symformer_jax.load_result(tmp_path / "r.json")
   with pytest.raises(InputError, match="SymFormerRegressor: it was written by the command line: load_result reads it$"):
     SymFormerRegressor.load(tmp_path / "r.json")
 
@@ -198,6 +203,7 @@ TREE = {"constants": [], "mse": 1.0, "r2": None, "relative_error": None, "expres
   (changed(best=True), "best: expected a line of the front, got True"),
   (changed(best=-1), "best: expected a line of the front, got -1"),
   (changed(names=[]), "names: expected those of the columns"),
+  (changed(names=["mass", "mass"]), "two columns are called 'mass'"),
   (changed(n_features=3), "n_features: expected 2, got 3"),
   (changed(feature_names=["a", "b"]), "feature_names: expected those of the formulas"),
   (changed(params={"modle": "auto"}), "params: unknown key 'modle': did you mean 'model'?"),
@@ -207,9 +213,15 @@ TREE = {"constants": [], "mse": 1.0, "r2": None, "relative_error": None, "expres
   (changed(front=[TREE | {"tree": ["x2"]}] * 2), "tree: expected a number, got 'x2'"),
   (changed(front=[TREE | {"tree": ["__import__"]}] * 2), "tree: expected a number, got '__import__'"),
   (changed(front=[TREE | {"tree": ["neg"] * 200 + [1]}] * 2), "tree: expected at most 128 tokens"),
+  (changed(front=[TREE | {"tree": ["*", float("nan"), "x0"]}] * 2), "tree: expected a number, got nan"),
+  (changed(front=[TREE | {"tree": ["*", float("inf"), "x0"]}] * 2), "tree: expected a finite number, got inf"),
   (changed(front=[TREE | {"mse": "1"}] * 2), "mse: expected a number, got '1'"),
+  (changed(front=[TREE | {"r2": float("nan")}] * 2), "r2: expected a number, got nan"),
+  (changed(front=[TREE | {"constants": [{"value": float("nan"), "stderr": None}]}] * 2), "value: expected a number"),
+  (changed(front=[TREE | {"constants": [{"value": 1, "stderr": -1}]}] * 2), "stderr: expected a number of at least 0"),
   (changed(front=[TREE | {"expression": "mass.__class__"}] * 2), "unexpected character '.'"),
   (changed(search={"weights": None}), "is no saved SymFormerRegressor"),
+  ("9" * 5000, "a number has 5000 digits, which is beyond double precision"),
   ("[" * 100_000, "is no saved SymFormerRegressor"), ("\x00", "is no saved SymFormerRegressor"),
 ])
 def test_what_cannot_be_read_is_said_in_one_line(tmp_path, text, message):
@@ -219,8 +231,21 @@ def test_what_cannot_be_read_is_said_in_one_line(tmp_path, text, message):
   assert message in str(caught.value) and "\n" not in str(caught.value) and len(str(caught.value)) < 500
 
 
+def test_a_byte_order_mark_is_no_part_of_the_text_and_other_encodings_are_named(tmp_path):
+  (tmp_path / "fit.json").write_text(json.dumps(OLD), encoding="utf-8-sig")
+  assert SymFormerRegressor.load(tmp_path / "fit.json").feature_names_in_.tolist() == OLD["names"]
+  (tmp_path / "fit.json").write_text(json.dumps(OLD), encoding="utf-16")
+  with pytest.raises(InputError, match=r"fit.json: is no UTF-8 text \(byte 0\); save it as UTF-8$"):
+    SymFormerRegressor.load(tmp_path / "fit.json")
+
+
 @pytest.mark.parametrize(("part", "value", "message"), [
-  ("weights", [{"float": "nan"}] * 3, "weights: expected numbers of at least 0"),
+  ("weights", [{"float": "inf"}] * 3, "weights: expected numbers of at least 0"),
+  ("weights", [{"float": "nan"}] * 3, "weights: expected a number, got nan"),
+  ("num_points", -1, "num_points: expected a number of rows, got -1"),
+  ("seen", {"ranges": {"b": [9, 1]}, "rejected": []}, "ranges: expected the least value first, got 9 and 1"),
+  ("seen", {"ranges": {"b": [{"float": "nan"}] * 2}, "rejected": []}, "ranges: expected a number, got nan"),
+  ("seen", {"ranges": {"b": [0, 1e999]}, "rejected": []}, "ranges: expected a finite number, got inf"),
   ("weights", [0, 0], "weights: expected numbers of at least 0, and one above"),
   ("seen", {"ranges": {}, "rejected": [], "unused": 3}, "unused: expected names of columns, got 3")])
 def test_damaged_parts_of_a_search_are_refused_in_one_line(tmp_path, part, value, message):

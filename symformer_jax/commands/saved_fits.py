@@ -1,5 +1,6 @@
 """Fitted formulas as a command finds them in a file, whoever wrote it, and how what they read became numbers."""
 
+import codecs
 from collections.abc import Mapping, Sequence
 import contextlib
 import dataclasses
@@ -12,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from symformer_jax import files, saved
-from symformer_jax.commands import outputs, result_lines, times
+from symformer_jax.commands import grids, outputs, result_lines, times
 from symformer_jax.errors import InputError, suggest
 from symformer_jax.results import Equation, SearchResult
 from symformer_jax.selection import choice
@@ -65,16 +66,17 @@ def read(path: str, *, file: str | None = None, target: str | None = None) -> Sa
   """
   with saved.naming_faults(path, what="saved formula"):
     records = _records(path)
-    if not all(map(saved.is_of_command, records)):
-      return _of_python(records, path, file)
-    return _of_command(_choose(records, path, file, target))
+    is_of_command = all(map(saved.is_of_command, records))
+    fit = _of_command(_choose(records, path, file, target)) if is_of_command else _of_python(records, path, file)
+    saved.refuse_repeated([grids.clean_name(name) for name in fit.names])  # as tables have them
+    return fit
 
 
 def _records(path: str) -> list[Mapping[str, Any]]:
   if pathlib.Path(path).suffix != outputs.LINES:
     return [saved.parse_record(saved.read_text(path))]
   files.check_regular(path)
-  lines, rest = result_lines.split_lines(pathlib.Path(path).read_bytes())
+  lines, rest = result_lines.split_lines(pathlib.Path(path).read_bytes().removeprefix(codecs.BOM_UTF8))
   records = {number: _record_of_line(line, number) for number, line in enumerate(lines, start=1) if line.strip()}
   with contextlib.suppress(ValueError):  # cut off by a kill, or by a person who has left out the end of the line alone
     records[len(lines) + 1] = saved.parse_record(rest.decode())
@@ -91,6 +93,8 @@ def _record_of_line(line: bytes, number: int) -> Mapping[str, Any]:
     return saved.parse_record(line.decode())
   except json.JSONDecodeError as error:
     raise ValueError(f"line {number}, column {error.colno}: {error.msg}") from None
+  except UnicodeError as error:
+    raise ValueError(f"line {number} {saved.not_utf8(error)}") from None
   except ValueError as error:
     raise ValueError(f"line {number}: {error}") from None
 
@@ -163,10 +167,13 @@ def _of_command(record: Mapping[str, Any]) -> SavedFit:
   selected, best = record.get("selected"), _best_of(result)
   if selected is not None and (type(selected) is not int or not 0 <= selected < len(result.pareto)):
     raise ValueError(f"selected: expected a line of pareto, got {selected!r}")
+  target = _text(record, "target")
+  if target in best.names:
+    raise ValueError(f"target: {files.shorten(repr(target), 60)} is a feature as well")
   time_scales = saved.as_object(record.get("times", {}), "times")
   categories = saved.as_object(record.get("categories", {}), "categories")
   return dataclasses.replace(
-    _of_result(result, best if selected is None else result.pareto[selected]), target=_text(record, "target"),
+    _of_result(result, best if selected is None else result.pareto[selected]), target=target,
     time_scales={name: _read_scale(saved.as_object(scale, "times")) for name, scale in time_scales.items()},
     categories={name: _read_names(classes, "categories") for name, classes in categories.items()},
     other_columns=_read_names(record.get("other_columns", []), "other_columns"))

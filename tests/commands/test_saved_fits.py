@@ -106,6 +106,11 @@ def test_lines_end_where_those_of_a_resumed_batch_do(write):
 DAMAGED = [
   (make_record(selected=2), "selected: expected a line of pareto, got 2"),
   (make_record(selected=True), "selected: expected a line of pareto, got True"),
+  (make_record(features=["x", "x"]), "is no saved formula: two columns are called 'x'"),
+  (make_record(features=["x", "x\n"]), "is no saved formula: two columns are called 'x'"),
+  (make_record(target="a"), "target: 'a' is a feature as well"),
+  (make_record(n_points=-1), "num_points: expected a number of rows, got -1"),
+  ({name: value for name, value in make_record().items() if name != "pareto"}, "the field 'pareto' is missing"),
   (make_record(target=3), "target: expected text, got 3"), (make_record(times=[]), "times: expected names and values"),
   (make_record(times={"a": {"unit": "weeks", "start": None}}), "times: unknown unit 'weeks'"),
   (make_record(times={"a": {"unit": "days"}}), "the field 'start' is missing"),
@@ -147,8 +152,15 @@ def test_the_line_that_is_damaged_is_named(write):
   with pytest.raises(InputError, match="fits.jsonl: is no saved formula: line 3, column 5: Expecting value$"):
     saved_fits.read(str(path))
   path.write_bytes(b"\n\xff\n")
-  with pytest.raises(InputError, match="line 2: 'utf-8' codec"):
+  with pytest.raises(InputError, match=r"formula: line 2 is no UTF-8 text \(byte 0\); save it as UTF-8$"):
     saved_fits.read(str(path))
+
+
+@pytest.mark.parametrize("name", ["fit.json", "fits.jsonl"])
+def test_a_byte_order_mark_is_no_part_of_the_text(write, name):
+  path = pathlib.Path(write(make_record(), name=name))
+  path.write_text(path.read_text() + "\n", encoding="utf-8-sig")
+  assert saved_fits.read(str(path)).target == "y"
 
 
 JSON = st.recursive(
