@@ -35,16 +35,19 @@ def refuse(argument: str, text: str, columns: Sequence[str], others: Mapping[str
         f"{argument}: {shorten(repr(text))}: {part.value!r} is {what}; an unknown constant needs another name")
 
 
-def refuse_columnless(argument: str, text: str, node: Node, columns: Sequence[str]) -> None:
-  """Refuses a formula with named constants and no column, whose best fit is the mean: names of columns are others.
+def refuse_columnless(
+  argument: str, text: str, node: Node, columns: Sequence[str], *, may_be_number: bool
+) -> None:
+  """Refuses a formula without a column, whose best fit is the mean: names of columns are others.
 
   Args:
     argument: the argument that the formula came from; text: the formula; node: its tree over the columns.
+    may_be_number: whether one without any name is meant as it is.
   Raises:
     InputError: naming the columns.
   """
   names = {part.value for part in walk(node) if part.token == SYMBOL}
-  if not names or any(part.token == VARIABLE for part in walk(node)):
+  if not names and may_be_number or any(part.token == VARIABLE for part in walk(node)):
     return
   there = ", ".join(map(written, columns[:MAX_NAMED])) + (", ..." if len(columns) > MAX_NAMED else "")
   meant = next((column for column in columns if column.lower() in {name.lower() for name in names}), None)

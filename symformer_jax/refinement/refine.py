@@ -85,7 +85,7 @@ def refine(
   # With one column, `x` and `x0` both name it.
   whole = NamedFormula(named.merge_names(node, sets[0][0].shape[1]), named.symbols(node))
   inputs.check_names(whole.names, start or {}, sets[0][0].shape[1])
-  strangers.refuse_columnless("formula", formula, node, names)
+  strangers.refuse_columnless("formula", formula, node, names, may_be_number=True)
   parsed = named.hold(whole, inputs.check_held(whole.names, start or {}, hold or {}))
   inputs.check_rows(parsed.names, sets)
   box = inputs.check_bounds(whole.names, start or {}, hold or {}, bounds or {})

@@ -11,6 +11,7 @@ import jax
 from symformer_jax.engine import refine as engine_refine
 from symformer_jax.engine.clock import Clock
 from symformer_jax.engine.config import DEFAULT, GuessesConfig
+from symformer_jax.engine.options import Recalled
 from symformer_jax.engine.source import Proposal, Question
 from symformer_jax.engine.task import Task
 from symformer_jax.errors import ExpressionError, InputError
@@ -73,7 +74,8 @@ def _read(text: str, shown: str, task: Task, config: GuessesConfig, *, expands: 
   for name in sorted({part.value for part in walk(node) if part.token == SYMBOL}):
     if close := difflib.get_close_matches(name, task.names, n=1, cutoff=NEARLY):
       raise InputError(f"guesses: {shown}: {name!r} is no column; did you mean {close[0]!r}?")
-  strangers.refuse_columnless("guesses", text, node, task.names)
+  # Among the lines of an earlier fit is the mean.
+  strangers.refuse_columnless("guesses", text, node, task.names, may_be_number=isinstance(text, Recalled))
   if programs.size(node) > programs.MAX_TOKENS:
     raise InputError(f"guesses: {shown} has more than {programs.MAX_TOKENS} tokens")
   return _fill_in(node, task, config)

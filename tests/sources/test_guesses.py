@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from symformer_jax.engine.options import SearchOptions
+from symformer_jax.engine.options import Recalled, SearchOptions
 from symformer_jax.engine.task import make_task
 from symformer_jax.errors import InputError
 from symformer_jax.language import expression, programs
@@ -34,6 +34,13 @@ def test_a_name_that_stands_twice_is_one_number(x):
   node, error = _fill_in("a*exp(-b*x) + a*t", x, y)
   values = np.abs(programs.fitted_values(node))
   assert error < 1e-9 and sorted(values) == pytest.approx([0.7, 2.5, 2.5]) and values[0] == values[2]
+
+
+def test_a_number_is_a_guess_only_as_the_line_of_an_earlier_fit(x):
+  with pytest.raises(InputError, match=r"guesses: '3\+4' has no column of the table: x, t$"):
+    _fill_in("3+4", x, x[:, 0])
+  node, _ = _fill_in(Recalled("2.5"), x, x[:, 0])
+  assert node == expression.number(2.5)
 
 
 def test_a_guess_without_names_stays_as_it_is(x):
