@@ -97,7 +97,8 @@ def _choose(
   with clock.measure("deduplicate"):
     forms = [form for node, _ in fitted for form in (node, canonicalize(node)) if task.rule(form)]
     finalists = _different_values(forms, task.fit_rows, math.sqrt(task.variance), pool.equal_values)
-  yardsticks = [node for node in closed_forms.fit(task.rows, task.columns) if task.rule(node)]
+  lines = closed_forms.fit(task.rows, task.columns, required=task.rule.required)
+  yardsticks = [node for node in lines if task.rule(node)]
   if not finalists and not yardsticks:
     return None
   with clock.measure("select"):

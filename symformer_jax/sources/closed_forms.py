@@ -1,6 +1,6 @@
 """The mean, straight lines, and what is a straight line in logarithms: what any formula is measured against."""
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 import dataclasses
 import math
 from typing import Any, NamedTuple
@@ -43,7 +43,8 @@ class ClosedForms:
 
   def _proposal(self, task: Task) -> Proposal:
     rows, config = task.fit_rows, self.config.closed_forms
-    lines = tuple(Candidate(node, _mse(node, rows), self.name) for node in fit(rows, task.columns))
+    lines = tuple(Candidate(node, _mse(node, rows), self.name)
+                  for node in fit(rows, task.columns, required=task.rule.required))
     return Proposal(candidates=lines, nodes=tuple(
       log_linear(rows, task.columns, config) if config.has_logarithms else ()))
 
@@ -52,14 +53,16 @@ def _mse(node: Node, rows: Rows) -> float:
   return float(np.average((expression.evaluate(node, rows.x) - rows.y) ** 2, weights=rows.weights))
 
 
-def fit(rows: Rows, columns: Sequence[int]) -> list[Node]:
+def fit(rows: Rows, columns: Sequence[int], *, required: Set[int] = frozenset()) -> list[Node]:
   """What most generators would not propose, by weighted least squares: the mean, the straight line of some columns,
   and, where fewer of them describe the data in less (see `_sparse`), the straight line of those.
 
-  Terms that are rounding, in no row more than `EXACT` of the largest value of their line, are left out.
+  Terms that are rounding, in no row more than `EXACT` of the largest value of their line, are left out, and so are
+  columns that are the same in all rows, which the constant makes up for, but for those that are required.
   """
   mean = number(float(np.average(rows.y, weights=rows.weights)))
-  columns = [i for i in columns if rows.x[:, i].any()]
+  varying = rows.varying(columns)
+  columns = [i for i in columns if i in varying or i in required and rows.x[:, i].any()]
   lines = []
   for line in _lines(rows.x[:, columns], rows.y, rows.weights):
     terms = [_term(variable(columns[i]), factor) for i, factor in line.factors.items() if factor]

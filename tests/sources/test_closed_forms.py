@@ -87,6 +87,14 @@ def test_fewer_rows_than_columns_equal_columns_and_empty_ones(rng):
   assert len(closed_forms.fit(nothing, (0,))) == 1
 
 
+def test_columns_that_never_change_stand_in_a_line_only_where_they_are_required(rng):
+  x = np.column_stack([rng.normal(size=20), np.full(20, 7.0)])
+  rows = Rows(x, 13 * x[:, 0] + rng.normal(size=20), np.ones(20))
+  assert [columns_in(node) for node in closed_forms.fit(rows, (0, 1))] == [set(), {0}]
+  assert len(closed_forms.fit(rows, (1,))) == 1
+  assert columns_in(closed_forms.fit(rows, (0, 1), required={1})[1]) == {0, 1}
+
+
 # --- straight lines of logarithms ------------------------------------------------------------------------------------
 
 
