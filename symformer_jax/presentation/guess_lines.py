@@ -9,6 +9,8 @@ from symformer_jax.results import Guess
 
 # Digits that a float64 surely has.
 MAX_DIGITS = 15
+# Beside pi, which is a number, one may be meant that is not fitted.
+_NO_EULER = "; e is a constant to be fitted, Euler's number is exp(1)"
 
 
 def guess_line(guess: Guess, *, loss: str = "squared", is_weighted: bool) -> str:
@@ -22,7 +24,8 @@ def guess_line(guess: Guess, *, loss: str = "squared", is_weighted: bool) -> str
   r2 = f"{r2_label(loss, is_weighted=is_weighted)} {shown}, " if shown else ""
   place = [] if guess.line is None else [f"line {guess.line}"]
   verdict = ", ".join([*place, f"not recommended: {guess.reason}" if guess.reason else "recommended"])
-  return f"guess {asked}: {form or guess.expression} ({r2}{weighted}RMSE {guess.rmse:.4g}); {verdict}"
+  hint = _NO_EULER if "e" in guess.constants else ""
+  return f"guess {asked}: {form or guess.expression} ({r2}{weighted}RMSE {guess.rmse:.4g}); {verdict}{hint}"
 
 
 def _in_one_line(text: str) -> str:

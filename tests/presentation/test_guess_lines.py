@@ -28,6 +28,12 @@ def test_other_guesses(change, line):
   assert guess_line(Guess(**(vars(FITTED) | change)), is_weighted=True) == line
 
 
+def test_of_a_constant_called_e_it_is_said_that_it_is_no_number():
+  constants = {"constants": {"e": 2.5}, "errors": {"e": 0.1}}
+  line = guess_line(Guess(**(vars(FITTED) | constants)), is_weighted=False)
+  assert line.endswith("line 3, recommended; e is a constant to be fitted, Euler's number is exp(1)")
+
+
 def test_breaks_and_signs_for_terminals_stay_in_one_line():
   texts = {"text": "`k\x1b[31m`*x +\n  1", "constants": {"k\x1b[31m": 2.0}, "errors": {"k\x1b[31m": 0.0}}
   line = guess_line(Guess(**(vars(FITTED) | texts)), is_weighted=False)
