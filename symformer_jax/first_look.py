@@ -13,7 +13,7 @@ from symformer_jax.engine import loop
 from symformer_jax.engine.clock import Clock
 from symformer_jax.engine.loop import Search
 from symformer_jax.engine.options import SearchOptions
-from symformer_jax.engine.rows import Rows, check_dataset, with_weights
+from symformer_jax.engine.rows import Rows, check_dataset, check_weights, with_weights
 from symformer_jax.engine.task import default_names, make_task
 from symformer_jax.errors import InputError
 from symformer_jax.language import printing
@@ -32,6 +32,7 @@ def weigh(
   for dataset, columns in zip(datasets, names, strict=True):
     try:
       rows = check_dataset(dataset, names=columns)
+      check_weights(rows)
       weighing = losses.weigh_first(options.loss, rows)
       is_changed = options.loss != losses.SQUARED
       weighed.append(losses.Weighed(with_weights(dataset, weighing.weights) if is_changed else dataset, weighing,

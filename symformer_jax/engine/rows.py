@@ -104,6 +104,19 @@ def check_dataset(dataset: Any, model: Any = None, *, names: Sequence[str] | Non
   return Rows(x, y, weights / weights.mean())
 
 
+def check_weights(rows: Rows) -> None:
+  """Refuses weights of a user's under which fewer rows count than a fit takes: those whose weight is more than rounding
+  beside the largest, in squares; under weights 1/y**2 all of 15 decades of y.
+
+  Raises:
+    InputError: says how many count.
+  """
+  num = int(np.sum(rows.weights > LEAST_VARIANCE * rows.weights.max()))
+  if num < MIN_POINTS:
+    raise InputError(f"weights: beside {num} of the {len(rows)} rows the others count nothing; expected at least "
+                     f"{MIN_POINTS} rows that count, weights of less different size")
+
+
 def with_weights(dataset: Any, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
   """A data set with other weights for those rows that `check_dataset` leaves: `(X [N, D], y [N], weights [N])`."""
   x, y, before = _split_dataset(dataset)

@@ -13,7 +13,7 @@ from symformer_jax.engine import bags, clock, criteria, loop, noise, rescale
 from symformer_jax.engine.config import DEFAULT, loop as loop_config
 from symformer_jax.engine.options import SearchOptions
 from symformer_jax.engine.pool import Candidate, Pool
-from symformer_jax.engine.rows import LARGEST, SMALLEST, Rows, check_dataset, with_weights
+from symformer_jax.engine.rows import LARGEST, SMALLEST, Rows, check_dataset, check_weights, with_weights
 from symformer_jax.engine.source import Proposal
 from symformer_jax.engine.task import make_task
 from symformer_jax.errors import InputError, ModelError
@@ -89,6 +89,20 @@ def test_weights_of_any_size_are_told_by_their_ratios(size):
   assert len(check_dataset((x, x**2, [1e308, 1e308, 1e-308, 1e-308, 1e-308, 1e-320])).weights) == 6
   with pytest.raises(InputError, match="weights: the rows that have nearly all the weight have one value of the"):
     check_dataset((x, x**2, [1e308, *[1e-308] * 5]))
+
+
+def test_weights_under_which_a_few_rows_decide_alone_are_refused():
+  x = np.arange(1.0, 15)
+  rows = check_dataset((x, 2 * x + x % 3, 10.0 ** (20 * x)))
+  with pytest.raises(InputError, match="weights: beside 2 of the 14 rows the others count nothing; expected at least"):
+    check_weights(rows)
+
+
+def test_weights_of_squares_and_those_over_some_decades_are_usable():
+  order = np.arange(15.0)
+  check_weights(check_dataset((order, 10**order, 10 ** (-2 * order))))  # of 28 decades
+  check_weights(check_dataset((order, 10**-order, 10 ** (2 * order))))
+  check_weights(check_dataset((order, order % 2, 10 ** (2 * order))))
 
 
 def test_the_limits_themselves_are_usable():
