@@ -98,9 +98,19 @@ def _refuse_strangers(table: tables.Table) -> None:
   from symformer_jax.language import strangers
 
   others = dict.fromkeys(table.unused, "a column that is none of the features") | {table.target: "the target"}
-  template = [] if asked.TEMPLATE.value is None else [("--template", asked.TEMPLATE.value)]
-  for flag, text in [*(("--guess", guess) for guess in asked.GUESS.value), *template]:
+  template = [("--template", text) for text in [_template()] if text is not None]
+  for flag, text in [*(("--guess", guess) for guess in _guesses()), *template]:
     strangers.refuse(f"{table.path}: {flag}", text, table.features, others)
+
+
+def _guesses() -> list[str]:
+  """Those of --guess, with names as tables have them."""
+  return [grids.composed(guess) for guess in asked.GUESS.value]
+
+
+def _template() -> str | None:
+  """That of --template, likewise."""
+  return None if asked.TEMPLATE.value is None else grids.composed(asked.TEMPLATE.value)
 
 
 def answer_many(
@@ -163,9 +173,9 @@ def _num_variables(table: tables.Table) -> int:
   """Variables of what is searched: of a template those of its unknown functions."""
   from symformer_jax.language import templates
 
-  if asked.TEMPLATE.value is not None:
+  if (template := _template()) is not None:
     with contextlib.suppress(InputError):  # the search says it of the file
-      return templates.num_columns(asked.TEMPLATE.value, table.features)
+      return templates.num_columns(template, table.features)
   return len(table.features)
 
 
@@ -182,8 +192,8 @@ def search(
     temperature=asked.TEMPERATURE.value, refine=asked.REFINE.value, recombine=asked.RECOMBINE.value,
     restrictions=restrictions(),
     max_time=asked.MAX_TIME.value, effort=asked.EFFORT.value, accuracy=asked.ACCURACY.value, seed=asked.SEED.value,
-    should_stop=should_stop, guesses=asked.GUESS.value, callback=callback, loss=asked.LOSS.value,
-    template=asked.TEMPLATE.value, config=load_search_config(asked.SEARCH_CONFIG.value),
+    should_stop=should_stop, guesses=_guesses(), callback=callback, loss=asked.LOSS.value,
+    template=_template(), config=load_search_config(asked.SEARCH_CONFIG.value),
     targets=[table.target for table in batch], units=_units(batch, is_single=is_single),
     dimensionless_constants=asked.DIMENSIONLESS_CONSTANTS.value)
   return [_select(table, result) for table, result in zip(batch, found, strict=True)]

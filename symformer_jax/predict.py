@@ -51,11 +51,11 @@ def main(argv: list[str]) -> int:
     choice.read_selection(asked.SELECT.value, argument="--select")
   path, table_path = argv[1:]
   _check_output([path, table_path])
-  fit = saved_fits.read(path, file=asked.FILE.value, target=asked.TARGET.value)
+  wanted = None if asked.TARGET.value is None else grids.clean_name(asked.TARGET.value)
+  fit = saved_fits.read(path, file=asked.FILE.value, target=wanted)
   line = fit.taken if asked.SELECT.value is None else choice.pick(
     fit.lines, fit.best, asked.SELECT.value, argument="--select")
-  target = fit.target if asked.TARGET.value is None else asked.TARGET.value
-  target = None if target is None else grids.clean_name(target)
+  target = wanted if fit.target is None or wanted is not None else grids.clean_name(fit.target)
   request = tables.Request(
     decimal=asked.DECIMAL.value, separator=asked.SEPARATOR.value, sheet=asked.SHEET.value)
   table = new_tables.read(table_path, request, fit, target=target)

@@ -426,6 +426,15 @@ def test_a_batch_resumes_between_two_targets_of_a_file(command, answering, tmp_p
   assert [line["target"] for line in records(tmp_path / "all.jsonl")] == [json.loads(line)["target"] for line in lines]
 
 
+def test_an_accent_may_be_a_sign_of_its_own_in_names_of_files_and_flags(command, tmp_path):
+  (tmp_path / "t.csv").write_text("x,e\u0301\n" + "".join(f"{i},{3 * i + i % 3 / 9}\n" for i in range(9)))
+  for name in ("\u00e9", "e\u0301"):
+    code, out, _ = command(f"--data={tmp_path}/t.csv", f"--target={name}", f"--units=x=m,{name}=m")
+    assert code == 0 and "recommended: \u00e9 = " in out
+    code, out, _ = command(f"--data={tmp_path}/t.csv", "--target=x", f"--guess=`{name}`*k")
+    assert code == 0 and "guess `\u00e9`*k: k = 0.33" in out
+
+
 def test_what_was_decided_of_a_table_is_said_and_kept(command, answering, tmp_path):
   (tmp_path / "t.csv").write_text("a;b\n" + "".join(f"{i},5;{i * i}\n" for i in range(6)))
   note = "column 'a' is read so that '0,5' is 0.5"

@@ -7,6 +7,7 @@ import dataclasses
 import datetime
 import re
 from typing import Any
+import unicodedata
 
 import numpy as np
 
@@ -62,11 +63,18 @@ class Grid:
 
 
 def clean_name(name: Any) -> str:
-  """A column's name in one line of signs that can be printed: marks, breaks and runs of spaces become a space."""
+  """A column's name in one line of signs that can be printed: marks, breaks and runs of spaces become a space, a letter
+  and its accent one sign.
+  """
   text = str(name)
   with contextlib.suppress(UnicodeError):  # an argument, where the locale knows no UTF-8
     text = text.encode("utf-8", "surrogateescape").decode("utf-8")
-  return " ".join("".join(sign if sign.isprintable() else " " for sign in text).split())
+  return composed(" ".join("".join(sign if sign.isprintable() else " " for sign in text).split()))
+
+
+def composed(text: str) -> str:
+  """Text with each letter and its accent as one sign, where there is one: files of a Mac often have two."""
+  return unicodedata.normalize("NFC", text)
 
 
 def name_of_class(column: str, name: str) -> str:

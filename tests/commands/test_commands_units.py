@@ -351,6 +351,7 @@ def test_a_name_is_one_line_of_printable_signs():
   assert grids.clean_name(" a\tb\n\x00c\u200b ") == "a b c" and grids.clean_name(1990) == "1990"
   # As Python has an argument where the locale knows no UTF-8; what is no UTF-8 either stays none.
   assert grids.clean_name("\udcce\udcb8") == "\u03b8"
+  assert grids.clean_name("e\u0301") == "\u00e9"
   assert grids.clean_name("a\udcce") == grids.clean_name("a\ud800") == "a"
 
 
