@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 import dataclasses
 import math
 import os
+import tokenize
 from typing import BinaryIO
 import zipfile
 import zlib
@@ -17,6 +18,8 @@ SUFFIX = ".npy"
 # unknown compression, an encrypted member, a number of a header that no integer holds.
 _UNREADABLE = (ValueError, OSError, EOFError, SyntaxError, TypeError, KeyError, IndexError, OverflowError,
                NotImplementedError, RuntimeError, zipfile.BadZipFile, zlib.error)
+# What Python's own parser, which NumPy reads headers with, makes of other text.
+_NO_HEADER = (ValueError, SyntaxError, TypeError, LookupError, OverflowError, RecursionError, tokenize.TokenError)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,7 +80,10 @@ def _read_header(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Header:
     readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
     if version not in readers:
       raise ValueError(f"{member.filename!r} is of format {version}, expected (1, 0) or (2, 0)")
-    shape, _, dtype = readers[version](file)
+    try:
+      shape, _, dtype = readers[version](file)
+    except _NO_HEADER:
+      raise ValueError(f"{member.filename!r} has no header of an array") from None
     header = Header(shape, dtype)
     if dtype.hasobject:
       raise ValueError(f"{member.filename!r} holds Python objects, which are not read")

@@ -276,7 +276,7 @@ def test_rules_of_the_command_line(command):
   assert code == 0 and "**" not in out and "*axis" in out
   code, _, err = command(f"--data={KEPLER}", "--max_sizes=exp=3, pow=2")
   assert code == 2 and err == (
-    "error: --max_sizes: 'pow': expected two sizes, of base and exponent, such as (9, 1), got (2,)\n")
+    "error: --max_sizes: 'pow': expected two sizes, of base and exponent, such as (9, 1), got 2\n")
 
 
 def test_every_flag_of_the_search_reaches_it(command, tmp_path, monkeypatch):
@@ -468,6 +468,9 @@ def test_what_was_decided_of_a_table_is_said_and_kept(command, answering, tmp_pa
   ([f"--data={KEPLER},{ROOT}/examples/boyle.csv", "--report=fit.html"], "--report: tells of one data file, got 2"),
   ([f"--data={KEPLER}", "--out=/proc/x.jsonl"], "--out: cannot write '/proc/x.jsonl'"),
   ([f"--data={KEPLER}", "--seed=99999999999999999999999"], "seed: expected a whole number from 0 to 2**63 - 1, got 9"),
+  (["--data=n\nl.csv"], "a name with a line break in it stands in double quotes, got 'n\\nl.csv'; see --help"),
+  ([f"--data={KEPLER}", "--target=axis,a\nb"], "--target: no column 'a b', expected one of 'axis', 'period'"),
+  ([f"--data={KEPLER}", "--max_sizes=sin=-3"], "at least 1, or -1 for any, got -3"),
   ([f"--data={KEPLER}", "--seed="], "flag --seed=: expected a whole number, got ''; see --help"),
   ([f"--data={KEPLER}", "--max_time=soon"], "flag --max_time=soon: expected a number, got 'soon'; see --help"),
   ([f"--data={KEPLER}", "--quiet=on"], "flag --quiet=on: expected true or false, got 'on'; see --help"),

@@ -78,7 +78,7 @@ UNNESTED = flags.DEFINE_list(
   flag_values=FLAGS)
 MAX_SIZES = flags.DEFINE_list(
   "max_sizes", [], "The most nodes of what an operator is applied to, such as --max_sizes='sin=3, pow=9:1, /=:5': of a "
-  "power base:exponent, of a fraction numerator:denominator, of + and * each term or factor; nothing for any number.",
+  "power base:exponent, of a fraction numerator:denominator, of + and * each term or factor; nothing or -1 for any.",
   flag_values=FLAGS)
 UNITS = flags.DEFINE_list(
   "units", None, "The unit of each column and of the target, such as --units='x=m, t=s, y=m/s**2' (1 for none); header "

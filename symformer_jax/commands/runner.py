@@ -312,6 +312,8 @@ def _in_words(message: str) -> str:
   """
   message = _CONFIG_TRACE.sub("", message).strip()
   message = re.sub(r"invalid literal for int\(\) with base 10: ", "expected a whole number, got ", message)
+  message = re.sub(r"Unable to parse the value (.*?) as a comma separated list of strings: new-line character .*",
+                   r"a name with a line break in it stands in double quotes, got \1", message, flags=re.DOTALL)
   message = re.sub(r"\('Non-boolean argument to boolean flag', (.*?)\)", r"expected true or false, got \1", message)
   return re.sub(r"could not convert string to float: ", "expected a number, got ", message)
 

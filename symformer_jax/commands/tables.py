@@ -11,6 +11,7 @@ import dataclasses
 import glob
 import os
 import pathlib
+import re
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -193,7 +194,8 @@ def split_names(text: str) -> list[str]:
     InputError: for a quote without its end.
   """
   try:
-    return [grids.clean_name(name) for name in next(csv.reader([text], skipinitialspace=True, strict=True), [])]
+    line = re.sub("[\r\n]", " ", text)  # as names have it
+    return [grids.clean_name(name) for name in next(csv.reader([line], skipinitialspace=True, strict=True), [])]
   except csv.Error as error:
     raise InputError(f"cannot read the names {files.shorten(repr(text))}: {error}") from None
 

@@ -48,17 +48,18 @@ def _read_one(name: str, size: Any, tokens: Sequence[str]) -> tuple[str, tuple[i
     raise InputError("max_sizes: '-' is a sum here, of which '+' limits the terms")
   operator = name if name == DIVISION else tokens[0]
   given = size if isinstance(size, tuple) else (size,)
+  shown = repr(size[0] if isinstance(size, tuple) and len(size) == 1 else size)
   if operator in (DIVISION, POWER):
     parts = "numerator and denominator" if operator == DIVISION else "base and exponent"
     expected = f"two sizes, of {parts}, such as (9, 1)"
   else:
     expected = f"one size, of {_ALIKE.get(operator, 'its argument')}, such as 5"
   if len(given) != (2 if operator in (DIVISION, POWER) else 1):
-    raise InputError(f"max_sizes: {name!r}: expected {expected}, got {size!r}")
+    raise InputError(f"max_sizes: {name!r}: expected {expected}, got {shown}")
   for most in given:
     is_number = isinstance(most, numbers.Integral) and not isinstance(most, bool) and int(most) >= 1
     if most not in _UNLIMITED and not is_number:
-      raise InputError(f"max_sizes: {name!r}: expected whole numbers of at least 1, or -1 for any, got {size!r}")
+      raise InputError(f"max_sizes: {name!r}: expected whole numbers of at least 1, or -1 for any, got {shown}")
   return operator, tuple(None if most in _UNLIMITED else int(most) for most in given)
 
 
