@@ -147,7 +147,7 @@ def _describe(
            f"that the formula reads ({bad_cells.tell_counts(kinds)})")
   if num_undefined := int(np.sum(points.is_usable & np.isnan(values))):
     yield (f"note: {num_undefined} of {len(values)} rows have no prediction: the formula is undefined there, as at a "
-           "pole or for the logarithm of a negative number")
+           "pole or for the logarithm of a negative number, or too large for double precision")
 
 
 def _compare(values: np.ndarray, measured: np.ndarray, fit: SavedFit, target: str) -> str:

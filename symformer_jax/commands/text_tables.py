@@ -28,6 +28,9 @@ MAX_PLACES = 20
 _RULE = frozenset(" \t|:+-")
 _ERROR_FIRST = re.compile(rf"(?:{'|'.join(map(re.escape, sorted(cells.ERRORS)))})(?=[\s,;|]|$)", re.IGNORECASE)
 _HINT = re.compile(r'"?sep=(.)"?', re.IGNORECASE)  # of spreadsheets to themselves
+# How a page of the web or a file of another program begins, as a server sends it in the place of a table.
+_FOREIGN = {"HTML": re.compile(r"\s*<(?:!doctype|html|head|body)\b", re.IGNORECASE), "XML": re.compile(r"\s*<\?xml\b"),
+            "JSON": re.compile(r'\s*[{\[]\s*(?:["{\[]|$)')}
 # How files begin whose names say that they are text, and are not.
 _PACKED = {
   b"PK\x03\x04": "an archive or a workbook (whose name ends in .xlsx)", b"\x1f\x8b": "compressed by gzip",
@@ -55,7 +58,7 @@ def read(path: pathlib.Path, *, separator: str | None = None) -> grids.Grid:
   text, notes = _decode(path.read_bytes())
   lines = [(i, line) for i, line in enumerate(text.replace("\r\n", "\n").replace("\r", "\n").split("\n"), start=1)
            if line.strip()]
-  said = ""
+  said = _describe_foreign(lines[0][1]) if lines else ""
   if lines and (hint := _HINT.fullmatch(lines[0][1].strip())):
     said = "" if separator else f"; line {lines[0][0]} says that {hint[1]!r} stands between columns"
     separator, lines = separator or hint[1], lines[1:]
@@ -71,19 +74,24 @@ def read(path: pathlib.Path, *, separator: str | None = None) -> grids.Grid:
   notes += _describe_skipped(comments[len(above) :])
   rows, behind = _without_comments(rows, separator)
   notes += behind
-  separator = separator or _find_separator([line for _, line in rows[:NUM_SNIFFED]])
   try:
+    separator = separator or _find_separator([line for _, line in rows[:NUM_SNIFFED]])
     found = list(_split(rows, separator))
     _refuse_swallowed(found, separator)
-  except csv.Error as error:
-    raise InputError(f"cannot be read as a table: {error}") from None
-  try:
     grid = grids.from_rows(
       [row for _, row in found], [place for place, _ in found], word="line", separator=separator,
       comment=_comment_cells(above, separator, signs), notes=notes)
     return dataclasses.replace(grid, elsewhere=said)
+  except csv.Error as error:
+    raise InputError(f"cannot be read as a table: {error}{said}") from None
   except InputError as error:
     raise InputError(f"{error}{said}") from None
+
+
+def _describe_foreign(line: str) -> str:
+  """What a first line looks like that begins no table, the end of a message; else empty."""
+  kind = next((kind for kind, begin in _FOREIGN.items() if begin.match(line)), None)
+  return "" if kind is None else f"; its first line looks like {kind}, not like a table"
 
 
 def _decode(data: bytes) -> tuple[str, list[str]]:

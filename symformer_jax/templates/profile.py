@@ -174,7 +174,10 @@ def make_part_task(problem: Problem, part: Part, options: SearchOptions) -> Task
       options, restrictions=own, units=problem.units_of(part.unknown)))
     return dataclasses.replace(task, whole_variance=part.variance)
   except InputError as error:
-    raise InputError(f"template: {template.call(part.unknown)}: {error}") from None
+    said = str(error)
+    if said.startswith("y: "):  # which are not the user's
+      said = f"its values, by {template.text!r} solved for it: {said.removeprefix('y: ')}"
+    raise InputError(f"template: {template.call(part.unknown)}: {said}") from None
 
 
 # --- parameters ------------------------------------------------------------------------------------------------------

@@ -275,6 +275,10 @@ def test_dropped_rows_are_named_by_what_stands_in_them(write):
 @pytest.mark.parametrize(("text", "message"), [
   ("", "the file is empty"),
   ("a,b\n", "the table has no rows"),
+  ("<!DOCTYPE html><html>None</html>\n", "the table has no rows; its first line looks like HTML, not like a table$"),
+  ('{"x":[1,2],"y":[2,3]}', "the table has no rows; its first line looks like JSON, not like a table$"),
+  ('[\n {"x": 1, "y": 2},\n {"x": 2, "y": 3}]\n', "looks like JSON, not like a table"),
+  ('<?xml version="1.0"?>\n<a>1, 2</a>\n', "looks like XML, not like a table"),
   ("a,b\nu,v\nw,z\n", "no numeric column: none of 'a', 'b' holds numbers; line 2, column 'a': 'u' is no"),
   ("a,b\n1,1\n2,\n3,9\n" + ROWS, r"line 3, column 'b': expected a finite number, got a missing value; --drop_missing"),
   ("a,b\n1,1\n\n2,abc\n" + ROWS, r"line 4, column 'b': expected a finite number, got 'abc'"),

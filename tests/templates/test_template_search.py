@@ -132,6 +132,11 @@ def test_what_is_wrong_with_a_template_fails_the_data_set(model, x):
     assert (result.status, result.message) == ("failed", message)
 
 
+def test_of_values_that_a_function_cannot_take_it_is_said_where_they_come_from(model, x):
+  [result] = inference.search(model, [(x, np.linspace(1, 170, 90))], names=[NAMES], template="log(f(x)*z)")
+  assert result.message.startswith("template: f(x): its values, by 'log(f(x)*z)' solved for it: expected numbers up to")
+
+
 def test_the_estimator_keeps_what_stands_in_the_template(x, tmp_path, capsys):
   table, y = pd.DataFrame(x, columns=NAMES), 2 * x[:, 0] * np.exp(-0.7 * x[:, 1])
   reg = SymFormerRegressor(template="f(x)*exp(-k*t)", config=CONFIG, guesses=["1.2*x"], verbose=False).fit(table, y)
