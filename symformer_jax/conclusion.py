@@ -40,7 +40,8 @@ def finish(
   task = first.task.as_given()
   choose = functools.partial(_choose, options=options, clock=clock, is_late=is_late)
   rows, names = (task.rows, task.names) if problem is None else (problem.rows, problem.template.names)
-  own = _fit_guesses(first, options) if problem is None else []
+  asked = _asked_guesses(first, options) if problem is None else []
+  own = _fit_guesses(asked, first, options)
   chosen = (choose(task, shortlists[0], guesses=[each.node for each in own]) if problem is None
             else answer.answer(problem, shortlists, options, choose))
   if chosen is None:
@@ -55,6 +56,7 @@ def finish(
     front = tuple(equation.with_units(units.of_numbers(equation.node)) for equation in front)
   if options.loss == losses.LOG:
     front, guesses = _with_log_r2(front, guesses, own, rows, weighed.given)
+  guesses = own_formulas.with_unseen(guesses, asked, _why_unseen(first))
   best = next(equation for equation in front if equation.node == best.node)
   has_model = any(source.name == registry.TRANSFORMER for search_ in searches for source in search_.sources)
   is_without = registry.TRANSFORMER in options.config.sources and not has_model
@@ -114,18 +116,30 @@ def _shortlist(search_: Search, most: int | None) -> list[Node]:
   return [node for node in nodes if programs.size(node) <= programs.MAX_TOKENS]
 
 
-def _fit_guesses(search_: Search, options: SearchOptions) -> list[own_formulas.Fitted]:
-  """The user's formulas, fitted to the rows that standard errors are of; those of an earlier fit are not asked about,
-  and none where the search was stopped before their turn.
+def _asked_guesses(search_: Search, options: SearchOptions) -> list[tuple[str, Node | None]]:
+  """The user's formulas, none of an earlier fit, with numbers for their names; None where there was no time for it."""
+  filled = search_.states.get(registry.GUESSES, [None] * len(options.guesses))
+  return [(text, node) for text, node in zip(options.guesses, filled, strict=True) if not isinstance(text, Recalled)]
+
+
+def _fit_guesses(
+  asked: Sequence[tuple[str, Node | None]], search_: Search, options: SearchOptions
+) -> list[own_formulas.Fitted]:
+  """Those that were looked at, fitted to the rows that standard errors are of, also where the search ended before their
+  turn.
   """
-  if not any(turn.source == registry.GUESSES for turn in search_.progress):
-    return []
   task = search_.task.as_given()
   rows = task.rows.sample(options.config.selection.last_rows, seed=options.seed)
   return [own_formulas.fit(text, filled, rows, task.names, may_fit=options.refine != "none",
                            config=options.config.selection)
-          for text, filled in zip(options.guesses, search_.states[registry.GUESSES], strict=True)
-          if not isinstance(text, Recalled)]
+          for text, filled in asked if filled is not None]
+
+
+def _why_unseen(search_: Search) -> str:
+  """Why guesses were not looked at, where some were not."""
+  if registry.GUESSES not in search_.states:
+    return f"the search config leaves out the source {registry.GUESSES!r}"
+  return "the search was stopped before" if search_.ended_by == results.STOPPED else "the time was over before"
 
 
 def _with_log_r2(
@@ -182,7 +196,8 @@ def _messages(search_: Search, model: Any, is_without: bool) -> list[str]:
   if task.is_chosen:
     names = ", ".join(task.names[column] for column in task.columns)
     messages.append(f"of {len(task.names)} columns those that explain most were searched: {names}")
-  has_guessed = any(turn.source == registry.GUESSES for turn in search_.progress)
+  has_guessed = any(turn.source == registry.GUESSES for turn in search_.progress) and any(
+    node is not None for node in search_.states[registry.GUESSES])
   if has_guessed and not any(candidate.source == registry.GUESSES for candidate in found):
     messages.append("no guess is defined on all rows")
   if search_.ended_by != results.EXACT and {candidate.source for candidate in found} <= {registry.CLOSED_FORMS}:
@@ -191,10 +206,15 @@ def _messages(search_: Search, model: Any, is_without: bool) -> list[str]:
 
 
 def _describe_guesses(search_: Search) -> list[str]:
-  """Of each guess for a part of a template what was fitted: a name among them may have been meant for a column."""
-  texts = [text for source in search_.sources if isinstance(source, guesses_lib.Guesses) for text in source.texts]
-  constants = filter(None, (guesses_lib.free_constants(text, search_.task.names) for text in texts))
-  return [f"guess: {', '.join(names)} {'is' if len(names) == 1 else 'are'} fitted" for names in constants]
+  """Of each guess for a part of a template what was fitted: a name among them may have been meant for a column; or why
+  it was not looked at.
+  """
+  asked = [each for source in search_.sources if isinstance(source, guesses_lib.Guesses)
+           for each in zip(source.texts, search_.states[source.name], strict=True)]
+  constants = filter(None, (guesses_lib.free_constants(text, search_.task.names)
+                            for text, filled in asked if filled is not None))
+  return [*(f"guess: {', '.join(names)} {'is' if len(names) == 1 else 'are'} fitted" for names in constants),
+          *(f"guess {text}: not looked at: {_why_unseen(search_)}" for text, filled in asked if filled is None)]
 
 
 def _different_values(nodes: Sequence[Node], rows: Rows, spread: float, tolerance: float) -> list[Node]:

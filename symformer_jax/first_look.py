@@ -9,7 +9,7 @@ from typing import Any
 import jax
 
 from symformer_jax import results
-from symformer_jax.engine import loop
+from symformer_jax.engine import interruption, loop
 from symformer_jax.engine.clock import Clock
 from symformer_jax.engine.loop import Search
 from symformer_jax.engine.options import SearchOptions
@@ -97,7 +97,8 @@ def _look_once(
     config=dataclasses.replace(options.config, sources=options.config.loss.sources))
   sources, searches = registry.make_sources(model, look), dict[int, Search]()
   for i, each in rows.items():
-    with contextlib.suppress(InputError):  # which the search itself will raise
+    with (contextlib.suppress(InputError),  # which the search itself will raise
+          interruption.ending_when(lambda: loop.is_late_at_start(clock, look) or should_stop())):
       task = make_task((each.x, each.y, each.weights), names[i], look)
       searches[i] = Search(task, [source for source in sources if source.supports(task)], look, key)
   for _ in loop.run(searches, sources, look, clock=clock, should_stop=should_stop):

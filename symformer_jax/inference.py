@@ -248,7 +248,8 @@ def _search_together(
         raise weighing
       problem, tasks = _pose(weighing.dataset, names[i], options, target=targets[i])
       own = options if problem is None else problem.options_of_parts(options)
-      some = [Search(task, _supporting(sources, task, model, options), own, key) for task in tasks]
+      with interruption.ending_when(lambda: is_stopped or loop.is_late_at_start(clock, options) or should_stop()):
+        some = [Search(task, _supporting(sources, task, model, options), own, key) for task in tasks]
       posed[i] = _Posed(problem, weighing, range(len(searches), len(searches) + len(some)))
       searches |= zip(posed[i].numbers, some, strict=True)
     except InputError as error:

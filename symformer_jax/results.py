@@ -165,11 +165,12 @@ class Guess:
 
   Attributes:
     text: as it was given.
-    expression: with fitted numbers, in the digits of a line of the front; empty where it is undefined on a row.
+    expression: with fitted numbers, in the digits of a line of the front; empty where it is undefined on a row, or was
+      not looked at.
     constants: fitted values by name, in all their digits; empty where nothing may be fitted. Numbers in the text stay
       as they are beside names; where there is no name they are fitted, but for whole ones.
     errors: standard errors by name, the form taken as given; None where the data give none.
-    r2, rmse: of the fit, as those of `Equation`; None where it is undefined on a row.
+    r2, rmse: of the fit, as those of `Equation`; None where it is undefined on a row, or was not looked at.
     line: the number in the front of the line that it is, perhaps in other terms; None where it is not listed.
     reason: why it is not recommended, a phrase; empty where it is.
     log_r2: as that of `Equation`.

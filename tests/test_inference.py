@@ -18,6 +18,7 @@ from scipy import optimize
 import sympy
 
 from symformer_jax import compilation, conclusion, inference, testing
+from symformer_jax.engine import interruption
 from symformer_jax.engine.clock import Clock
 from symformer_jax.engine.config import DEFAULT
 from symformer_jax.engine.options import Recalled
@@ -27,7 +28,7 @@ from symformer_jax.errors import InputError
 from symformer_jax.language import expression, parser, printing, sympy_trees
 from symformer_jax.language.rules import Restrictions, Rule
 from symformer_jax.selection import scoring
-from symformer_jax.sources import registry
+from symformer_jax.sources import guesses, registry
 from symformer_jax.sources.network import samples
 
 # What takes most of the time, and is tested where it stands (tests/sources), is left out where no test is about it:
@@ -458,6 +459,50 @@ def test_what_became_of_each_guess_is_told(rng):
   record = result.to_json(data="d", target="y", features=["S"])["guesses"]
   assert [each["text"] for each in record] == ["m*S/(K + S)", "a*log(S - 1)"] and record[0]["constants"] == (
     fitted.constants)
+
+
+def test_guesses_for_which_there_is_no_time_are_told_of(monkeypatch):
+  """Each takes a second of the 1.7 that the search has: the second is cut short, those without names take none."""
+  x, seconds, draw = np.linspace(0.5, 4, 20), [0.0], guesses.refine.draw_fillings
+
+  def draw_slowly(node, *, num):
+    seconds[0] += 1.0
+    return draw(node, num=num)
+
+  monkeypatch.setattr(guesses.refine, "draw_fillings", draw_slowly)
+  monkeypatch.setattr(inference.Clock, "elapsed", lambda self: seconds[0])
+  monkeypatch.setattr(inference.Clock, "compiled", lambda self: 0.0)
+  texts = ["a*x0**2 + b", "a*x0**3 + b", "a*x0**4 + b*x0 + a", "x0**2"]
+  [result] = inference.search(
+    testing.FixedProposer(["x0"]), [(x[:, None], 2 * x**2 + 1)], max_time=2.0, guesses=texts)
+  first, second, third, last = result.guesses
+  assert [guess.text for guess in result.guesses] == texts and result.ended_by == "time"
+  assert first.constants == pytest.approx({"a": 2, "b": 1}) and result.pareto[first.line] is result.best
+  assert second.reason == third.reason == "not looked at: the time was over before" and second.line is None
+  assert second.r2 is None is second.rmse and last.r2 < 1 and "no guess is defined" not in result.message
+
+
+def test_guesses_are_told_of_where_the_search_ends_before_their_turn(rng):
+  x = rng.uniform(0.5, 4, 40)
+  data, model = [(x[:, None], 2 * x + 0.1 * rng.standard_normal(40))], testing.FixedProposer(["x0"])
+  [result] = quick_search(model, data, accuracy=0.9, guesses=["a*x0 + b"])
+  assert result.ended_by == "accuracy" and [turn.source for turn in result.rounds] == ["closed_forms"]
+  assert result.guesses[0].constants["a"] == pytest.approx(2, abs=0.1)
+  without = dataclasses.replace(DEFAULT, sources=("closed_forms",))
+  [result] = quick_search(model, data, config=without, guesses=["a*x0 + b"])
+  assert result.guesses[0].reason == "not looked at: the search config leaves out the source 'guesses'"
+
+
+def test_a_guess_for_a_part_of_a_template_for_which_there_is_no_time_is_told_of(monkeypatch):
+  x = np.random.default_rng(0).uniform(0.5, 4, (40, 2))
+
+  def end(*_):
+    raise interruption.Interrupted
+
+  monkeypatch.setattr(guesses, "_fill_in", end)
+  [result] = quick_search(testing.FixedProposer(["x0"]), [(x, x[:, 0] ** 2 * np.exp(-x[:, 1] / 2))],
+                          template="f(x0)*exp(-k*x1)", guesses=["exp(b*x0)"])
+  assert "guess exp(b*x0): not looked at: the time was over before" in result.message
 
 
 def test_without_refinement_a_guess_is_told_of_as_it_was_given(rng):

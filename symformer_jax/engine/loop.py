@@ -208,6 +208,11 @@ def _is_simpler(first: Candidate, second: Candidate) -> bool:
   return expression.complexity(first.node) < expression.complexity(second.node)
 
 
+def is_late_at_start(clock: Clock, options: SearchOptions) -> bool:
+  """Whether the time of a search that has found nothing is over: compiling takes none of it."""
+  return clock.elapsed() - clock.compiled() > options.search_seconds
+
+
 def run(
   searches: dict[int, Search], sources: Sequence[Source], options: SearchOptions, *, clock: Clock,
   should_stop: Callable[[], bool] = lambda: False,
@@ -230,7 +235,7 @@ def run(
 
   def is_late() -> bool:
     has_found = all(search.has_found or search.ended_by for search in searches.values())
-    return clock.elapsed() - (0.0 if has_found else clock.compiled()) > options.search_seconds
+    return clock.elapsed() > options.search_seconds if has_found else is_late_at_start(clock, options)
 
   def is_over() -> bool:
     return is_late() or should_stop()
@@ -242,19 +247,19 @@ def run(
     if turn.is_again and not any(_can_find_more(search, options) for search in searches.values()):
       break
     live = {i: search for i, search in searches.items() if search.takes_part(turn.source)}
-    if not live:
-      if is_over():
-        break
-      continue
     has_begun = all(search.progress for search in live.values())
     is_always_asked = turn.source.name in ALWAYS_ASKED
-    if has_begun and not is_always_asked and is_late():
-      break
+    if not live or has_begun and not is_always_asked and is_late():
+      if should_stop() or turn.is_again and is_late():
+        break
+      continue  # one that is always asked may have its first turn later
     try:
       with interruption.ending_when(_never if not has_begun else should_stop if is_always_asked else is_over):
         made = take_turn(turn, list(live.values()), options, clock)
     except interruption.Interrupted:
-      break
+      if should_stop():
+        break
+      continue
     for i, (proposal, fitted) in zip(live, made, strict=True):
       yield i, live[i].close_turn(turn.source, proposal, fitted, clock.elapsed())
     if should_stop():

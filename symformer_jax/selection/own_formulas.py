@@ -53,6 +53,15 @@ def tell(fits: Sequence[Fitted], chosen: Selection, rows: Rows, names: Sequence[
   return tuple(_tell(each, own, chosen, rows, names) for each, own in zip(fits, chosen.own, strict=True))
 
 
+def with_unseen(
+  told: Sequence[Guess], asked: Sequence[tuple[str, Node | None]], reason: str
+) -> tuple[Guess, ...]:
+  """All guesses in their order: those that were told of, and those without a tree, which were not looked at."""
+  seen = iter(told)
+  return tuple(Guess(text, "", {}, {}, None, None, None, f"not looked at: {reason}") if filled is None else next(seen)
+               for text, filled in asked)
+
+
 def _tell(fitted: Fitted, own: Own, chosen: Selection, rows: Rows, names: Sequence[str]) -> Guess:
   scores = scoring.score(scoring.evaluate(fitted.node, rows.x), rows.y, rows.weights)
   if not math.isfinite(scores.mse):

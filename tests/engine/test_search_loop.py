@@ -215,6 +215,16 @@ def test_what_the_user_gives_is_asked_whatever_the_time(monkeypatch):
   assert run_all(sources, options, lambda: hand.seconds > 12) == (["closed_forms"], results.STOPPED)
 
 
+@pytest.mark.parametrize("max_time", [5.0, 15.0])
+def test_what_the_user_gives_is_asked_after_a_turn_that_time_has_left_out_or_ended(monkeypatch, max_time):
+  hand = Hand(monkeypatch)
+  sources = [Once((), name, hand=hand, num_steps=10) for name in ("closed_forms", "said", "guesses", "more")]
+  options = SearchOptions(max_time=max_time, config=WITHOUT_CHOICE)
+  assert run_all(sources, options) == (["closed_forms", "guesses"], results.TIME)
+  hand.seconds = 0.0
+  assert run_all(sources, options, lambda: hand.seconds > 12) == (["closed_forms"], results.STOPPED)
+
+
 def test_compiling_takes_none_of_the_time_before_something_is_found(monkeypatch):
   hand = Hand(monkeypatch)
   sources = [Once((), name, hand=hand, num_steps=10, compiles=compiles)
