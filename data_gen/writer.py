@@ -64,7 +64,7 @@ class Writer:
     known_functions: fingerprints in other folders: equations that have one are dropped.
     lost: candidates that cost another run of this identity its time or memory, with their rules: dropped here too.
   Raises:
-    InputError: when the folder holds another run.
+    InputError: when the folder holds another run, or shards of which nothing tells what they are of.
     DataError: when it holds a manifest that cannot be read.
   """
 
@@ -100,6 +100,8 @@ class Writer:
 
   def resume(self) -> None:
     """Reads what an interrupted run has finished; from the first damaged or missing shard on, all are made again."""
+    if not self.manifest_path.exists():
+      self._refuse_strangers()
     files.remove_leftovers(self.plan.folder)
     if not self.manifest_path.exists():
       self.plan.folder.mkdir(parents=True, exist_ok=True)
@@ -115,6 +117,12 @@ class Writer:
       raise DataError(f"manifest {self.manifest_path} is damaged: {type(error).__name__}: {error}") from None
     if self.is_done:
       self._write_seen()
+
+  def _refuse_strangers(self) -> None:
+    """A run writes its manifest before any shard: shards without one are of another run, or theirs has been lost."""
+    if any(records.has_shards(self.plan.folder, split) for split in records.SPLITS):
+      raise InputError(f"{self.plan.folder} holds shards without their {MANIFEST}, which tells what they are of: give "
+                       "another folder, or put it back")
 
   def _take_finished(self, manifest: dict[str, Any]) -> None:
     self.lost.update({int(index): rule for index, rule in manifest["lost"].items()})

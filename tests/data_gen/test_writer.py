@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import shutil
 
 import numpy as np
 import pytest
@@ -130,6 +131,22 @@ def test_a_manifest_that_is_none_is_refused_in_one_line(tmp_path, text):
   path.write_text(text) if text else os.mkfifo(path)
   with pytest.raises(DataError, match="cannot read manifest .*manifest.json"):
     writer_lib.Writer(writer_lib.Plan(tmp_path, 0, 10, 10), {}, info={}).resume()
+
+
+def test_shards_without_a_manifest_are_refused_and_left_as_they_are(made, tmp_path):
+  job = small_job(tmp_path)
+  shutil.copytree(made, job.folder)
+  (job.folder / "manifest.json").unlink()
+  before = contents(job.folder)
+  with pytest.raises(InputError, match="holds shards without their manifest.json, which tells what they are of: give "):
+    job.prepare()
+  assert contents(job.folder) == before
+
+
+def test_a_run_that_was_killed_before_its_manifest_goes_on(tmp_path):
+  (tmp_path / "new").mkdir()
+  writer_lib.Writer(writer_lib.Plan(tmp_path / "new", 0, 10, 10), {}, info={}).resume()
+  assert (tmp_path / "new" / "manifest.json").exists()
 
 
 @pytest.mark.parametrize(("key", "value"), [
