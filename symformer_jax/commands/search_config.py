@@ -29,7 +29,7 @@ def load_search_config(spec: str) -> SearchConfig:
   path, colon, name = spec.partition(":")
   get_config, arguments = _get_config_of(path), (name,) if colon else ()
   try:
-    inspect.signature(get_config).bind(*arguments)
+    _signature(path, get_config).bind(*arguments)
   except TypeError:
     wanted = f"{path} takes no :NAME" if colon else f"{path} has several configs, expected {path}:NAME"
     raise InputError(f"search config {spec!r}: {wanted}") from None
@@ -45,6 +45,13 @@ def _get_config_of(path: str) -> Callable[..., Any]:
   if not callable(names.get("get_config")):
     raise InputError(f"search config {path!r}: expected a function get_config")
   return names["get_config"]
+
+
+def _signature(path: str, get_config: Callable[..., Any]) -> inspect.Signature:
+  try:
+    return inspect.signature(get_config)
+  except ValueError:  # as of a class derived from dict
+    raise InputError(f"search config {path!r}: expected a function get_config, got {get_config!r}") from None
 
 
 def _run(path: str, ask: Callable[[], Any]) -> Any:

@@ -106,7 +106,8 @@ def test_an_ablation_differs_from_the_default_in_what_it_names(name):
   ("import sys; sys.exit(0)", "", "SystemExit: 0"), ("def get_config(): raise SystemExit", "", "SystemExit"),
   ("def get_config(): raise GeneratorExit", "", "GeneratorExit"), ("def get_config(): return {3: 4}", "", "config.3: "),
   ("def get_config(", "", "SyntaxError"), ("import nothing_like_it", "", "ModuleNotFoundError"),
-  ("get = 3", "", "expected a function get_config")])
+  ("get = 3", "", "expected a function get_config"),
+  ("class get_config(dict): pass", "", "expected a function get_config, got <class '")])
 def test_a_file_that_is_no_config_says_so_in_one_line(text, name, message, tmp_path):
   file = tmp_path / "mine.py"
   file.write_text(text)
