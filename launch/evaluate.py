@@ -51,6 +51,7 @@ def main(argv: list[str]) -> int:
   given = (asked.MODEL, asked.PROBLEMS, asked.DATA, asked.SEARCH_CONFIG, asked.BASELINE_PYTHON, asked.PREDICTIONS,
            asked.SEEN)
   runner.refuse_empty(*(flag for flag in given if flag.present))  # a model of no name would be any below this folder
+  _refuse_idle()
   if asked.SUITE.value == suites.REAL:
     return _run_real()
   settings = suites.Settings(
@@ -78,6 +79,24 @@ def main(argv: list[str]) -> int:
     return runner.STOPPED
   is_short = peers.missing or any(row.predicted is None for row in results.rows)
   return runner.SOME_FAILED if is_short else runner.DONE
+
+
+def _refuse_idle() -> None:
+  """Refuses flags that were given and would not be read."""
+  is_real, has_file = asked.SUITE.value == suites.REAL, asked.PROBLEMS.value is not None
+  suite = suites.SUITES.get(asked.SUITE.value or "")
+  has_list = asked.LIST.value is not None or suite is not None and suite.default_list is not None
+  for is_idle, why, given in (
+      (not is_real, f"without --suite={suites.REAL}", [asked.SETS]),
+      (is_real, f"with --suite={suites.REAL}",
+       [asked.VARIABLES, asked.SEEDS, asked.BASELINE, asked.BASELINE_PYTHON, asked.SEEN]),
+      (has_file, "with --problems", [asked.LIST, asked.DATA, asked.VARIABLES]),
+      (has_list, "with a list of functions, which the suite or --list names", [asked.DATA, asked.VARIABLES]),
+      (asked.DATA.value is not None, "with --data", [asked.VARIABLES]),
+      (not asked.BASELINE.value, "without --baseline", [asked.BASELINE_PYTHON])):
+    for flag in given if is_idle else ():
+      if flag.present:
+        raise InputError(f"--{flag.name}: says nothing {why}")
 
 
 def _run_real() -> int:

@@ -47,4 +47,6 @@ SETS = flags.DEFINE_enum(
 MAX_ABS_VALUE = flags.DEFINE_float(
   "max_abs_value", None, f"Points at which the truth is larger in size are left out; by default "
   f"{choices.LARGEST_VALUE:g}, as in training. Laws in SI units may want more.", 0.0)
+flags.register_validator(
+  MAX_ABS_VALUE, lambda value: value is None or value > 0, "expected a number above 0: no point has less")
 MAX_TIME = flags.DEFINE_float("max_time", None, "Seconds per problem after which no further turn is begun.", 0.0)

@@ -126,6 +126,37 @@ def test_unusable_arguments(ask, tmp_path, monkeypatch):
   assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize(("name", "changes", "why"), [
+  ("sets", {}, "without --suite=real"),
+  ("sets", {"suite": "paper", "problems": None}, "without --suite=real"),
+  ("list", {"list": "laws"}, "with --problems"), ("data", {"data": "none"}, "with --problems"),
+  ("variables", {"variables": 2}, "with --problems"),
+  ("data", {"data": "d", "problems": None, "suite": "paper"}, "with a list of functions, which the suite or "),
+  ("variables", {"list": "laws", "problems": None, "suite": "in_domain"}, "with a list of functions, "),
+  ("variables", {"data": "d", "problems": None, "suite": "in_domain"}, "with --data"),
+  ("baseline_python", {"baseline_python": "/nope"}, "without --baseline"),
+  *((name, {"suite": "real", "problems": None}, "with --suite=real")
+    for name in ("variables", "seeds", "baseline", "baseline_python", "seen"))])
+def test_flags_that_would_not_be_read_are_refused(ask, tmp_path, monkeypatch, name, changes, why):
+  monkeypatch.setattr(evaluate.asked.FLAGS[name], "present", 1)
+  with pytest.raises(InputError, match=f"^--{name}: says nothing {why}"):
+    ask(**{"baseline_python": "python", "baseline": [], "seen": ["d"]} | changes)
+  assert not (tmp_path / "out").exists()
+
+
+def test_flags_that_the_fresh_equations_read_are_taken(ask, monkeypatch):
+  monkeypatch.setattr(evaluate.asked.FLAGS["variables"], "present", 1)
+  with pytest.raises(InputError, match="--num_equations=1 after 99999: .*bivariate"):
+    ask(suite="in_domain", problems=None, variables=2, skip=99999, num_equations=1)
+
+
+def test_a_largest_value_that_no_point_has_is_refused():
+  ended = subprocess.run([sys.executable, "-m", "launch.evaluate", "--problems=p.csv", "--max_abs_value=0"],
+                         cwd=ROOT, capture_output=True, text=True, check=False, timeout=300)
+  assert (ended.returncode, ended.stderr) == (
+    runner.UNUSABLE, "error: flag --max_abs_value=0.0: expected a number above 0: no point has less; see --help\n")
+
+
 def test_a_baseline_in_the_same_table(ask, tmp_path, monkeypatch, capsys):
   theirs = tmp_path / "theirs.csv"
   theirs.write_text("name,expression\nwave,2.5*sin(x) + 1.5\nplane,x\nwaves,x\nplan,x\n", encoding="utf-8")
