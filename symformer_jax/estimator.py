@@ -188,6 +188,7 @@ class SymFormerRegressor(ExportsMixin, RegressorMixin, BaseEstimator):
     frames.check_numeric(y, "y")
     frames.check_numeric(sample_weight, "sample_weight")
     earlier = self._forget()
+    self._check_truth_values()
     shape = np.asarray(y).shape
     if len(shape) == 2 and shape[1] > 1:
       return self._fit_targets(X, y, sample_weight, earlier)
@@ -231,6 +232,13 @@ class SymFormerRegressor(ExportsMixin, RegressorMixin, BaseEstimator):
     self._set_front(result.pareto, result.best)
     self._equation(None)  # a line that does not exist is refused now
     return self
+
+  def _check_truth_values(self) -> None:
+    """Any text is true, `no` as well; whole numbers are taken, as scikit-learn's users write them."""
+    for name in ("verbose", "warm_start"):
+      value = getattr(self, name)
+      if not isinstance(value, bool | np.bool_ | numbers.Integral):
+        raise InputError(f"{name}: expected True or False, got {files.shorten(repr(value))}")
 
   def _search_config(self) -> SearchConfig:
     config, num = DEFAULT if self.config is None else self.config, self.select_k_features

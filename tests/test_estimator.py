@@ -421,6 +421,22 @@ def test_parameters_that_no_fit_takes_are_not_saved(tmp_path, name, value):
   assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("name", ["verbose", "warm_start"])
+@pytest.mark.parametrize("value", ["no", "yes", None, 0.5])
+def test_what_is_no_truth_value_is_refused_where_one_is_meant(name, value):
+  x = np.arange(9.0)[:, None]
+  for y in (2 * x[:, 0], np.hstack([x, 2 * x])):
+    with pytest.raises(InputError, match=f"^{name}: expected True or False, got {value!r}$"):
+      SymFormerRegressor(model=testing.FixedProposer(["x0"]), **{name: value}).fit(x, y)
+
+
+@pytest.mark.parametrize("value", [np.True_, 1])
+def test_truth_values_of_numpy_and_whole_numbers_are_taken(value):
+  x = np.arange(9.0)[:, None]
+  model = testing.FixedProposer(["x0"])
+  SymFormerRegressor(model=model, verbose=0, warm_start=value, effort="quick").fit(x, 2 * x[:, 0])
+
+
 def test_a_fit_that_was_refused_has_fitted_nothing():
   x = np.arange(9.0)[:, None]
   new, again, several = (SymFormerRegressor(model=testing.FixedProposer(["x0"]), verbose=False) for _ in range(3))
