@@ -19,12 +19,16 @@ from symformer_jax.selection import choice
 
 @dataclasses.dataclass(frozen=True)
 class Answer:
-  """One file's outcome: `selected` is the line that the user takes; without a table its result is `failed`."""
+  """One file's outcome: `selected` is the line that the user takes; without a table its result is `failed`.
+
+  `missed` says that the front has not the line that --select names, as the message of the result does.
+  """
 
   path: str
   table: tables.Table | None
   result: SearchResult
   selected: Equation | None = None
+  missed: str = ""
 
   @property
   def target(self) -> str:
@@ -227,8 +231,9 @@ def _select(table: tables.Table, result: SearchResult) -> Answer:
     selected = choice.pick(result.pareto, result.best, asked.SELECT.value, argument="--select")
     return Answer(table.path, table, result, selected)
   except InputError as error:
-    message = "; ".join(filter(None, [result.message, f"{error}: the recommended one is taken"]))
-    return Answer(table.path, table, dataclasses.replace(result, message=message), result.best)
+    missed = f"{error}: the recommended one is taken"
+    message = "; ".join(filter(None, [result.message, missed]))
+    return Answer(table.path, table, dataclasses.replace(result, message=message), result.best, missed)
 
 
 def print_notes(batch: Sequence[tables.Table]) -> None:

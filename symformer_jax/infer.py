@@ -71,6 +71,8 @@ def _main(argv: list[str]) -> int:
   _check_movie(len(paths))
   _note_old_flags()
   _check_options(len(paths))
+  if not asked.QUIET.value and not any(flag.value for flag in (asked.OUT, asked.PLOT, asked.REPORT, asked.ANIMATE)):
+    runner.need_output()
   stop = runner.StopRequest()
   if len(paths) == 1 and not asked.RESUME.value:
     return _run_one(paths[0], stop)
@@ -193,15 +195,16 @@ def _run_many(paths: list[str], stop: runner.StopRequest) -> int:
   lines = result_lines.ResultLines(asked.OUT.value, options=file_answers.options(),
                                    defaults=file_answers.default_options(), is_new=not asked.RESUME.value)
   waiting = [path for path in paths if not _is_done(path, lines)]
-  has_failed = lines.has_failed
-  lost = ""
+  failed = lines.failed & set(paths)
+  had_failed, lost = bool(failed), ""
   # A bar for people; elsewhere the lines below say how far it is.
   with progress.Progress(console=console.Console(stderr=True), transient=True,
                          disable=asked.QUIET.value or not sys.stderr.isatty()) as bar:
     task = bar.add_task("files", total=len(paths), completed=len(paths) - len(waiting))
     for answer in file_answers.answer_many(
         waiting, is_single=len(paths) == 1, should_stop=stop.is_set, targets_done=lines.targets):
-      has_failed |= answer.result.status == FAILED
+      if answer.result.status == FAILED:
+        failed.add(answer.path)
       try:
         lines.add(answer.path, answer.to_json(), target=answer.target)
       except OSError as error:
@@ -223,7 +226,9 @@ def _run_many(paths: list[str], stop: runner.StopRequest) -> int:
     hint = "; --resume goes on" if asked.OUT.value else ""
     runner.say(f"stopped: {num_done} of {len(paths)} files are done{hint}")
     return runner.STOPPED
-  return runner.SOME_FAILED if has_failed else runner.DONE
+  if had_failed:  # of which nothing was said in this run
+    runner.say(f"{num_done} of {len(paths)} files have a line, {len(failed)} of them failed")
+  return runner.SOME_FAILED if failed else runner.DONE
 
 
 def _is_done(path: str, lines: result_lines.ResultLines) -> bool:
@@ -330,16 +335,25 @@ def _print(answer: Answer, *, is_quiet: bool) -> None:
     runner.say(f"failed: {runner.one_line(answer.result.message)}")
     return
   if is_quiet:
+    _note_missed(answer)
     return
   name = runner.one_line(pathlib.Path(answer.path).name)
   listing.print_result(answer.result, answer.taken[0], name=name, target=answer.target)
+
+
+def _note_missed(answer: Answer) -> None:
+  """Where the message of the result is not printed: that another line is taken than the one asked for."""
+  if answer.missed:
+    runner.say(runner.one_line(f"note: {answer.path}: {written(answer.target)}: {answer.missed}"))
 
 
 def _print_line(answer: Answer, num_done: int, num_files: int) -> None:
   """One line of a batch whose results go to a file."""
   if answer.result.status != OK:
     runner.say(f"failed: [{num_done}/{num_files}] {runner.one_line(answer.result.message)}")
-  elif not asked.QUIET.value:
+    return
+  _note_missed(answer)
+  if not asked.QUIET.value:
     selected, _ = answer.taken
     path = runner.one_line(answer.path)
     runner.tell(f"[{num_done}/{num_files}] {path}: {written(answer.target)} = {selected.expression}  "

@@ -84,6 +84,7 @@ def _check_output(inputs: list[str]) -> None:
   if asked.OUT.value is None:
     if asked.OVERWRITE.value:
       raise InputError("--overwrite: says nothing without --out")
+    runner.need_output()
     return
   path = files.check_writable(asked.OUT.value, flag="--out")
   if path.suffix != table_output.SUFFIX:

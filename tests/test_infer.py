@@ -248,6 +248,18 @@ def test_a_line_that_is_not_there_costs_no_answer(command, tmp_path):
   record = json.loads((tmp_path / "k.json").read_text())
   assert code == 0 and message in out and message in record["message"]
   assert record["pareto"][record["selected"]] == record["best"]
+  for argv in ([f"--out={tmp_path}/quiet.json", "--quiet"],
+               [f"--out={tmp_path}/one.jsonl", "--resume"], [f"--out={tmp_path}/two.jsonl", "--resume", "--quiet"]):
+    code, out, err = command(f"--data={KEPLER}", "--select=17", *argv)  # where the message of the result is not printed
+    assert (code, message in out, err) == (0, False, f"note: {KEPLER}: period: {message}\n")
+
+
+@pytest.mark.parametrize(("argv", "code", "said"), [
+  ([], 1, "error: cannot write: standard output is closed\n"), (["--out=f.json"], 0, ""), (["--quiet"], 0, "")])
+def test_results_that_nobody_could_read_are_not_searched(command, monkeypatch, tmp_path, argv, code, said):
+  monkeypatch.chdir(tmp_path)
+  monkeypatch.setattr(sys, "stdout", None)
+  assert command(f"--data={KEPLER}", *argv) == (code, "", said)
 
 
 @pytest.mark.parametrize(("flags", "message"), [

@@ -342,6 +342,15 @@ def test_a_target_without_values_is_said_where_it_is_asked_for(command, boyle, w
     "pressure: no row has both a prediction and a measured value"]
 
 
+def test_without_standard_output_predictions_are_not_lost_in_silence(boyle, write, tmp_path):
+  new = write("volume\n20\n")
+  command = f"{sys.executable} -m symformer_jax.predict {boyle} {new}"
+  done = subprocess.run(f"{command} >&-", shell=True, cwd=ROOT, capture_output=True, text=True)
+  assert (done.returncode, done.stderr) == (1, "error: cannot write: standard output is closed\n")
+  done = subprocess.run(f"{command} --out={tmp_path}/o.csv >&-", shell=True, cwd=ROOT, capture_output=True, text=True)
+  assert done.returncode == 0 and (tmp_path / "o.csv").read_text() == "volume,predicted\n20,70.35000000000001\n"
+
+
 def test_in_a_process_of_its_own_without_compiling(boyle, write):
   run = [sys.executable, "-m", "symformer_jax.predict"]
   done = subprocess.run([*run, boyle, write("volume\n20\n-\n")], cwd=ROOT, capture_output=True, text=True)

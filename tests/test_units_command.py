@@ -339,6 +339,9 @@ def test_lines_of_a_batch(flags, answering, tmp_path, capsys):
   assert captured.out == "" and captured.err == "failed: [3/3] bad: bad\n" and len(answering) == 2
   # What failed before counts, though nothing is left to do.
   assert run_many(flags, ["a", "b", "bad"], f"--out={out}", "--resume", "--quiet") == runner.SOME_FAILED
+  assert capsys.readouterr() == ("", "3 of 3 files have a line, 1 of them failed\n") and len(answering) == 2
+  assert run_many(flags, ["a", "b"], f"--out={out}", "--resume") == runner.DONE  # of others nothing was asked
+  assert capsys.readouterr() == ("", "")
   assert len(out.read_text().splitlines()) == 3
   assert run_many(flags, ["a"], f"--out={out}", "--quiet") == runner.DONE and len(out.read_text().splitlines()) == 1
   assert answering[-1][2] is True

@@ -58,7 +58,8 @@ class ResultLines:
   """Lines that are there already, and the place for new ones.
 
   Attributes:
-    done: data files that have a line; targets: these with the target of each line; has_failed: whether one failed.
+    done: data files that have a line; targets: these with the target of each line; failed: data files of which
+      one failed.
   """
 
   def __init__(
@@ -76,7 +77,7 @@ class ResultLines:
     self.path = None if path is None else pathlib.Path(path)
     self.done: set[str] = set()
     self.targets: set[tuple[str, str]] = set()
-    self.has_failed = False
+    self.failed: set[str] = set()
     self._is_begun = not is_new
     if self.path is None or is_new or not self.path.exists():
       return
@@ -88,7 +89,8 @@ class ResultLines:
       found = check_line(line, path=str(self.path), number=number, options=options, defaults=defaults)
       self.done.add(found.name)
       self.targets.add((found.name, found.target))
-      self.has_failed |= found.status == FAILED
+      if found.status == FAILED:
+        self.failed.add(found.name)
     if rest:
       self.path.write_bytes(data.removesuffix(rest))
 

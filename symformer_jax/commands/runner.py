@@ -340,6 +340,16 @@ def tell(line: str) -> None:
     _drop(sys.stdout)
 
 
+def need_output() -> None:
+  """Refuses, before it is begun, work whose results are printed alone where there is no standard output (`>&-`).
+
+  Raises:
+    OSError: as for a device that takes nothing.
+  """
+  if sys.stdout is None:
+    raise OSError(errno.EIO, "standard output is closed")
+
+
 def say(line: str) -> None:
   """A line on standard error; where that is closed or takes nothing more, the exit code says it alone."""
   if sys.stderr is not None:  # print would write to standard output

@@ -198,12 +198,12 @@ def test_lines_are_added_or_replace_what_is_there(tmp_path):
 
   path.write_text(line() + "\n" + line(data="b", status="failed") + "\n" + line(data="c"))
   lines = opened(False)
-  assert lines.done == {"a.csv", "b"} and lines.targets == {("a.csv", "y"), ("b", "y")} and lines.has_failed
+  assert lines.done == {"a.csv", "b"} and lines.targets == {("a.csv", "y"), ("b", "y")} and lines.failed == {"b"}
   assert path.read_text().count("\n") == 2 == len(path.read_text().splitlines())  # the line without an end is gone
   lines.add("d", "{}", target="z")
   assert path.read_text().endswith("\n{}\n") and ("d", "z") in lines.targets and "d" in lines.done
   path.write_text(line() + "\n")
-  assert not opened(False).has_failed
+  assert not opened(False).failed
   lines = opened(True)
   assert path.read_text() and not lines.done  # what is replaced stays till then
   lines.add("e", "1")

@@ -27,7 +27,7 @@ def path(tmp_path):
 
 def test_lines_that_are_older_than_a_flag_count_as_its_default(path):
   lines = opened(path)
-  assert lines.targets == {("a.csv", "y")} and lines.has_failed
+  assert lines.targets == {("a.csv", "y")} and lines.failed == {"a.csv"}
   lines.add("b.csv", "{}")
   assert path.read_text().splitlines()[1:] == ["{}"]
   with pytest.raises(InputError, match="all.jsonl' holds results of --beams=3, not --beams=4; give another file"):
