@@ -144,12 +144,12 @@ def test_what_was_seen_is_said_where_it_surprises():
   assert conclusion._describe(Seen(ranges, tuple(ranges), None)) == [] == conclusion._describe(Seen(ranges, (), None))
 
 
-def search_told(sources, *, turns=(), ended_by="budget", num_names=1, is_chosen=False, given=()):
+def search_told(sources, *, turns=(), ended_by="budget", num_names=1, is_chosen=False, given=(), filled=("x0",) * 3):
   task = types.SimpleNamespace(names=tuple(f"x{i}" for i in range(num_names)), columns=(0,), is_chosen=is_chosen)
   found = [Candidate(parser.parse("x0", ["x0"]), 1.0, source) for source in sources]
   return types.SimpleNamespace(
     task=task, pool=types.SimpleNamespace(in_order=lambda: found), ended_by=ended_by, sources=given,
-    progress=[Progress(0, "", None, source, False, 0.0) for source in turns])
+    progress=[Progress(0, "", None, source, False, 0.0) for source in turns], states={"guesses": filled})
 
 
 @pytest.mark.parametrize(("told", "is_without", "messages"), [
@@ -159,6 +159,7 @@ def search_told(sources, *, turns=(), ended_by="budget", num_names=1, is_chosen=
   (search_told(["growth"], num_names=3, is_chosen=True), False, [
     "of 3 columns those that explain most were searched: x0"]),
   (search_told(["growth"], turns=["guesses"]), False, ["no guess is defined on all rows"]),
+  (search_told(["growth"], turns=["guesses"], filled=(None,)), False, []),
   (search_told(["growth", "guesses"], turns=["guesses"], given=[
     Guesses(("a*exp(-b*x0) + a*c", "2*x0", "k*x0")), types.SimpleNamespace(name="growth")]), False, []),
   (search_told(["closed_forms"]), False, ["no candidate fits; the front holds the closed-form fits alone"]),
@@ -172,6 +173,10 @@ def test_names_in_guesses_for_a_template_are_told():
   told = search_told(["guesses"], given=[
     Guesses(("a*exp(-b*x0) + a*c", "2*x0", "k*x0")), types.SimpleNamespace(name="growth")])
   assert conclusion._describe_guesses(told) == ["guess: a, b, c are fitted", "guess: k is fitted"]
+  told.states["guesses"], told.ended_by = ("x0", None, None), "stopped"
+  assert conclusion._describe_guesses(told) == [
+    "guess: a, b, c are fitted", "guess 2*x0: not looked at: the search was stopped before",
+    "guess k*x0: not looked at: the search was stopped before"]
 
 
 def test_a_template_is_posed_with_the_seed_and_the_config(monkeypatch):
@@ -225,7 +230,7 @@ def test_the_choice_is_hurried_where_little_time_was_given_and_of_few_where_data
   task = types.SimpleNamespace(rows=Rows(X, Y, np.ones(12)), names=("x0",), units=None)
   task.as_given = lambda: task
   asked = []
-  one = types.SimpleNamespace(ended_by=ended_by, task=task, progress=(), pool=types.SimpleNamespace(
+  one = types.SimpleNamespace(ended_by=ended_by, task=task, progress=(), states={}, pool=types.SimpleNamespace(
     shortlist=lambda most: asked.append(most) or []))
   options = SearchOptions(max_time=max_time)
   result = conclusion.finish([one], None, None, MODEL, options, Clock(), target="y")

@@ -50,7 +50,7 @@ def part(ended_by, *sources):
   task.as_given = lambda: task
   pool = types.SimpleNamespace(shortlist=lambda most: [], in_order=lambda: [])
   return types.SimpleNamespace(
-    ended_by=ended_by, task=task, pool=pool, counts=Counts(3, 2, 1), progress=[],
+    ended_by=ended_by, task=task, pool=pool, counts=Counts(3, 2, 1), progress=[], states={},
     sources=[types.SimpleNamespace(name=name) for name in sources])
 
 
