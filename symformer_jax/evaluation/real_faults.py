@@ -6,8 +6,8 @@ import numpy as np
 
 from symformer_jax.engine.rows import Rows
 from symformer_jax.evaluation.real_data import Split
-from symformer_jax.language.expression import Node
-from symformer_jax.selection import scoring, soundness
+from symformer_jax.language.expression import Node, has_column
+from symformer_jax.selection import between_rows, frequencies, scoring, soundness
 
 UNDEFINED, POLE, ALIAS = "undefined", "pole", "alias"
 EXPONENT, MANY_COLUMN_WAVE = "column in an exponent", "wave of several columns"
@@ -51,7 +51,7 @@ def score_values(values: np.ndarray, split: Split) -> float | None:
 def find_faults(node: Node, split: Split, yardsticks: Yardsticks) -> tuple[str, ...]:
   """All faults of an answer, by rule.
 
-  - undefined: on a scored row or between fitted rows (see `soundness.Segments`).
+  - undefined: on a scored row or between fitted rows (see `between_rows.Segments`).
   - pole: between fitted rows it leaves the range of the data by more than that range.
   - alias: a wave turns by more than half a turn between neighbouring rows.
   - column in an exponent; exponent beyond 12, or beyond 5 where it is no whole or half number; wave of several columns,
@@ -61,7 +61,7 @@ def find_faults(node: Node, split: Split, yardsticks: Yardsticks) -> tuple[str, 
   - below least squares: by more than .02.
   """
   rows = Rows(split.x, split.y, np.ones(len(split.y)))
-  segments = soundness.make_segments(rows)
+  segments = between_rows.make_segments(rows)
   r2 = score(node, split)
   fault = soundness.find_fault(node, segments)
   found = []
@@ -74,14 +74,14 @@ def find_faults(node: Node, split: Split, yardsticks: Yardsticks) -> tuple[str, 
   if r2 is None or 1 - r2 > EXACT_FVU:
     if soundness.num_column_exponents(node):
       found.append(EXPONENT)
-    if any(len(soundness.columns_of(wave)) > 1 for wave in soundness.waves(node)):
+    if any(len(soundness.columns_of(wave)) > 1 for wave in frequencies.waves(node)):
       found.append(MANY_COLUMN_WAVE)
     if soundness.num_extreme_exponents(node, largest=LARGEST_EXPONENT, largest_uneven=LARGEST_UNEVEN):
       found.append(EXTREME)
-    if any(soundness.is_arc(wave, split.x) for wave in soundness.waves(node)):
+    if any(frequencies.is_arc(wave, split.x) for wave in frequencies.waves(node)):
       found.append(ARC)
   best = max((y for y in (yardsticks.least_squares, yardsticks.boosting) if y is not None), default=-np.inf)
-  if not soundness.has_column(node) and best > WORTHWHILE_R2:
+  if not has_column(node) and best > WORTHWHILE_R2:
     found.append(TIMID)
   if yardsticks.least_squares is not None and (r2 is None or r2 < yardsticks.least_squares - ROOM):
     found.append(BELOW_LINE)

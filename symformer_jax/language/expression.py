@@ -106,6 +106,17 @@ def columns_of(node: Node) -> set[int]:
   return {n.value for n in walk(node) if n.token == VARIABLE}
 
 
+def has_column(node: Node) -> bool:
+  return any(n.token == VARIABLE for n in walk(node))
+
+
+def replaced(node: Node, part: Node, by: Node) -> Node:
+  """The tree with another one in every place of a part."""
+  if node == part:
+    return by
+  return node._replace(args=tuple(replaced(arg, part, by) for arg in node.args))
+
+
 def with_columns(node: Node, place: Mapping[int, int]) -> Node:
   """The tree over other columns: variable i becomes variable `place[i]`."""
   if node.token == VARIABLE:

@@ -15,7 +15,7 @@ from symformer_jax.errors import InputError, suggest
 from symformer_jax.files import shorten
 from symformer_jax.language import expression, programs
 from symformer_jax.language.expression import VARIABLE, Node, flatten
-from symformer_jax.selection import cross_validation, noise, rounding, scoring, soundness
+from symformer_jax.selection import between_rows, cross_validation, frequencies, noise, rounding, scoring, soundness
 
 # Which line of a front a user takes, by name; or its number, from 0.
 RECOMMENDED, ACCURATE, SIMPLE = "recommended", "accurate", "simple"
@@ -35,7 +35,7 @@ class Line:
 
 def choose(
   lines: Sequence[Line], rows: Rows, *, num_points: float, seed: int, config: ChoiceConfig = DEFAULT.choice,
-  segments: soundness.Segments | None = None,
+  segments: between_rows.Segments | None = None,
 ) -> int:
   """The index of the line to recommend.
 
@@ -53,14 +53,14 @@ def choose(
     seed: draws rows and folds.
     segments: among all rows, where they have been made.
   """
-  segments = segments or soundness.make_segments(rows, config=config)
+  segments = segments or between_rows.make_segments(rows, config=config)
   contest = _Contest(lines, rows, num_points, seed, config, segments)
-  order = sorted(range(len(lines)), key=lambda i: (soundness.has_column(lines[i].node), lines[i].complexity))
+  order = sorted(range(len(lines)), key=lambda i: (expression.has_column(lines[i].node), lines[i].complexity))
   constant = best = order[0]
   for i in order[1:]:
     if contest.gain(i, best) > 0 and (contest.is_cheaper(i, best) or contest.is_beyond_chance(i, best)):
       best = i
-  if soundness.has_column(lines[best].node):
+  if expression.has_column(lines[best].node):
     gains = [contest.gain(i, constant) for i in range(len(lines))]
     best = _not_below_least_squares(lines, contest.shares, gains, best, config)
     return _or_straight_line(contest, lines, best, num_rows=len(rows), config=config)
@@ -86,7 +86,7 @@ class _Contest:
 
   def __init__(
     self, lines: Sequence[Line], rows: Rows, num_points: float, seed: int, config: ChoiceConfig,
-    segments: soundness.Segments,
+    segments: between_rows.Segments,
   ):
     self._lines, self._rows, self._num_points, self._config = lines, rows, num_points, config
     sample = rows.sample(config.max_rows, seed=seed)
@@ -103,7 +103,7 @@ class _Contest:
     self._costs = [
       config.nats_per_node * line.complexity + function_nats(line.node, config=config)
       + config.vague_nats * num_vague(line.node, sample, config=config)
-      + config.frequency_nats * soundness.log_frequencies(line.node, sample.x)
+      + config.frequency_nats * frequencies.log_frequencies(line.node, sample.x)
       + math.log(rows.num_columns) * sum(part.token == VARIABLE for part in expression.walk(line.node))
       for line in lines]
     self._prices = [cost + odd * config.odd_nats for cost, odd in zip(self._costs, self._oddities, strict=True)]
@@ -142,15 +142,15 @@ class _Contest:
 
   def is_cheaper(self, i: int, base: int) -> bool:
     """Whether line i, of a column and with figures, costs no more nats than a formula of a column, oddities apart."""
-    are_formulas = all(soundness.has_column(self._lines[j].node) for j in (i, base))
+    are_formulas = all(expression.has_column(self._lines[j].node) for j in (i, base))
     return are_formulas and math.isfinite(self.shares[i]) and self._costs[i] <= self._costs[base]
 
   def is_beyond_chance(self, i: int, base: int) -> bool:
     line = self._lines[i]
-    is_line = is_linear(line.node) and not soundness.has_column(self._lines[base].node)
+    is_line = is_linear(line.node) and not expression.has_column(self._lines[base].node)
     num_points = noise.num_points_of_line(
       self._sample, soundness.columns_of(line.node), num_rows=len(self._rows)) if is_line else self.num_points(i, base)
-    return math.isfinite(self.shares[i]) and soundness.has_column(line.node) and is_beyond_chance(
+    return math.isfinite(self.shares[i]) and expression.has_column(line.node) and is_beyond_chance(
       line, self._lines[base], self._rows, num_points=num_points, config=self._config)
 
 
@@ -205,7 +205,7 @@ def _nearer_to_most(errors: Sequence[np.ndarray], among: Sequence[int], constant
   return min(nearer, key=lambda i: float(np.median(errors[i])), default=constant)
 
 
-def _has_pole(node: Node, rows: Rows, segments: soundness.Segments, config: ChoiceConfig) -> bool:
+def _has_pole(node: Node, rows: Rows, segments: between_rows.Segments, config: ChoiceConfig) -> bool:
   """Whether it leaves the range of the data between rows, be it that the rows tell of a pole, or has a pole or no value
   in a corner of their box.
   """
@@ -221,8 +221,8 @@ def num_oddities(node: Node, x: np.ndarray, *, config: ChoiceConfig = DEFAULT.ch
   """Columns in exponents, extreme exponents, and waves: of several columns, of what is not linear in a column, or of
   which rows [N, D] see an arc.
   """
-  odd_waves = sum(len(soundness.columns_of(wave)) > 1 or soundness.is_nonlinear(wave) or soundness.is_arc(wave, x)
-                  for wave in soundness.waves(node))
+  odd_waves = sum(len(soundness.columns_of(wave)) > 1 or frequencies.is_nonlinear(wave) or frequencies.is_arc(wave, x)
+                  for wave in frequencies.waves(node))
   return odd_waves + soundness.num_column_exponents(node) + soundness.num_extreme_exponents(
     node, largest=config.largest_exponent, largest_uneven=config.largest_uneven)
 
@@ -237,7 +237,7 @@ def function_nats(node: Node, *, config: ChoiceConfig = DEFAULT.choice) -> float
 def num_vague(node: Node, rows: Rows, *, config: ChoiceConfig = DEFAULT.choice) -> int:
   """Fitted constants that the rows do not tell from 0, alone or together with others that make up for them."""
   values = programs.fitted_values(node)
-  if len(rows) <= len(values) + 1 or not soundness.has_column(node):
+  if len(rows) <= len(values) + 1 or not expression.has_column(node):
     return 0
   errors = rounding.standard_errors(node, rows.x, rows.y, rows.weights, holds_form=True)
   return sum(error is None or abs(value) < config.vague_errors * error
@@ -246,7 +246,7 @@ def num_vague(node: Node, rows: Rows, *, config: ChoiceConfig = DEFAULT.choice) 
 
 def num_nested(node: Node, *, is_inside: bool = False) -> int:
   """Functions of columns that stand inside others, powers and inverses not counted."""
-  is_function = node.token in FUNCTIONS and soundness.has_column(node)
+  is_function = node.token in FUNCTIONS and expression.has_column(node)
   return (is_function and is_inside) + sum(num_nested(arg, is_inside=is_inside or is_function) for arg in node.args)
 
 
@@ -258,14 +258,14 @@ def is_beyond_chance(
     return False
   num_columns = rows.num_columns
   # A constant in few digits is not quite the mean, and leaves more than noise has.
-  left = base.mse if soundness.has_column(base.node) else scoring.weighted_variance(rows.y, rows.weights)
+  left = base.mse if expression.has_column(base.node) else scoring.weighted_variance(rows.y, rows.weights)
   counts = [sum(part.is_number for part in expression.walk(each.node)) for each in (line, base)]
   return noise.is_beyond_chance(
     share=line.mse / left, num_points=num_points, num_constants=counts[0], base_constants=max(counts[1], 1),
     further_nodes=line.complexity - base.complexity, num_columns=num_columns,
     line_columns=len(soundness.columns_of(line.node)) if is_linear(line.node) else 0,
-    is_base_constant=not soundness.has_column(base.node),
-    log_frequencies=soundness.log_frequencies(line.node, rows.x), config=config)
+    is_base_constant=not expression.has_column(base.node),
+    log_frequencies=frequencies.log_frequencies(line.node, rows.x), config=config)
 
 
 def is_linear(node: Node) -> bool:

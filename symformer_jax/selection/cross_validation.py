@@ -7,14 +7,14 @@ import numpy as np
 from symformer_jax.engine.config import DEFAULT, ChoiceConfig
 from symformer_jax.engine.rows import Rows
 from symformer_jax.language.expression import Node
-from symformer_jax.selection import rounding, scoring, soundness
+from symformer_jax.selection import frequencies, rounding, scoring
 
 
 def draw_folds(rows: Rows, num_folds: int, *, seed: int, config: ChoiceConfig = DEFAULT.choice) -> np.ndarray:
   """The fold [N] of each row: by chance; some blocks each where the rows are a series (one evenly spaced column)."""
   num_folds = min(num_folds, len(rows))
   folds = np.empty(len(rows), int)
-  if soundness.even_step(rows.x, config=config) is None:
+  if frequencies.even_step(rows.x, config=config) is None:
     folds[np.random.default_rng(seed).permutation(len(rows))] = np.arange(len(rows)) * num_folds // len(rows)
   else:
     num_blocks = min(num_folds * config.blocks_per_fold, len(rows))

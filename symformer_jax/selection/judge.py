@@ -12,7 +12,7 @@ from symformer_jax.engine.config import ChoiceConfig, SelectionConfig
 from symformer_jax.engine.rows import Rows
 from symformer_jax.language import expression, programs
 from symformer_jax.language.expression import Node
-from symformer_jax.selection import choice, front, rounding, scoring, soundness
+from symformer_jax.selection import between_rows, choice, front, rounding, scoring
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,9 +38,9 @@ class Judge:
     self.floor = criteria.error_floor(self.variance)
 
   @functools.cached_property
-  def segments(self) -> soundness.Segments:
+  def segments(self) -> between_rows.Segments:
     """Among the rows, made once: of a million rows that takes most of a second."""
-    return soundness.make_segments(self.rows, config=self.choice)
+    return between_rows.make_segments(self.rows, config=self.choice)
 
   def finalists(self, nodes: Sequence[Node]) -> list[Finalist]:
     """Those of the formulas that are defined on all rows, each once."""

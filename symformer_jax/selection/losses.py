@@ -18,7 +18,7 @@ from symformer_jax.engine.rows import Rows
 from symformer_jax.errors import InputError
 from symformer_jax.language import expression, programs
 from symformer_jax.language.expression import Node
-from symformer_jax.selection import rounding, scoring, soundness
+from symformer_jax.selection import between_rows, rounding, scoring, soundness
 
 SQUARED, RELATIVE, LOG, HUBER, AUTO = "squared", "relative", "log", "huber", "auto"
 # Those whose weights depend on a formula.
@@ -144,7 +144,7 @@ def weigh(
   """
   some, reweigh = rows.sample(num_rows, seed=seed), functools.partial(_REWEIGH[loss], config=config)
   cost = functools.partial(_cost, rows=some, reweigh=reweigh, config=config, is_robust=loss == HUBER)
-  segments = soundness.make_segments(some)
+  segments = between_rows.make_segments(some)
   with np.errstate(all="ignore"):
     in_order = (node for node in sorted(dict.fromkeys(nodes), key=cost) if not soundness.find_fault(node, segments))
     promising = list(itertools.islice(in_order, config.num_fitted))

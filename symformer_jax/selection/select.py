@@ -16,7 +16,7 @@ from symformer_jax.engine.rows import Rows
 from symformer_jax.language import expression, printing, programs
 from symformer_jax.language.expression import Node
 from symformer_jax.results import Constant, Equation, Rejected, whole_constants
-from symformer_jax.selection import choice, front, listed_guesses, rounding, soundness, writing
+from symformer_jax.selection import choice, frequencies, front, listed_guesses, rounding, soundness, writing
 from symformer_jax.selection.judge import Finalist, Judge
 
 # The fault of a guess that with its fitted constants breaks the user's rules, as with an exponent beyond their limit.
@@ -113,7 +113,7 @@ def _select(
   check = _SoundnessCheck(judge, may_fit=may_fit)
   data = (some.x, some.y, some.weights)
   if may_fit:
-    nodes = [soundness.to_slow_waves(node, some.x, config=choice_config) for node in nodes]
+    nodes = [frequencies.to_slow_waves(node, some.x, config=choice_config) for node in nodes]
   nodes = check.sound(nodes, lambda some: judge.chosen([*yardsticks, *some], is_rounded=False))
   if may_fit and len(some) > num_fit_rows:
     nodes = [rounding.refit_constants(node, *data, config=config) for node in nodes]

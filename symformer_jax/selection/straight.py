@@ -7,7 +7,6 @@ import numpy as np
 from symformer_jax.engine.config import FUNCTIONS
 from symformer_jax.language import adjoints, expression
 from symformer_jax.language.expression import Node, chain, number
-from symformer_jax.selection import soundness
 
 
 def straightened(node: Node, x: np.ndarray, weights: np.ndarray, *, share: float) -> Iterator[Node]:
@@ -19,7 +18,7 @@ def straightened(node: Node, x: np.ndarray, weights: np.ndarray, *, share: float
       on it, that the line may leave; what leaves more is not looked at.
   """
   for place in adjoints.places(node, x):
-    if place.node.token not in FUNCTIONS or not soundness.has_column(place.node):
+    if place.node.token not in FUNCTIONS or not expression.has_column(place.node):
       continue
     [inner] = place.node.args
     root = np.sqrt(weights) * np.abs(place.adjoint)

@@ -11,7 +11,16 @@ from small_data import parse
 from symformer_jax.engine.config import DEFAULT, names, selection
 from symformer_jax.engine.rows import Rows
 from symformer_jax.language import expression, operators
-from symformer_jax.selection import choice, cross_validation, losses, noise, rounding, soundness
+from symformer_jax.selection import (
+  between_rows,
+  choice,
+  cross_validation,
+  frequencies,
+  losses,
+  noise,
+  rounding,
+  soundness,
+)
 from symformer_jax.selection.judge import Finalist, Judge
 
 CHOICE, LOSS = DEFAULT.choice, DEFAULT.loss
@@ -28,17 +37,17 @@ def rows_of(x, y):
 def test_formulas_are_looked_at_on_so_many_segments_and_points():
   assert selection.ChoiceConfig() == CHOICE and selection.LossConfig() == LOSS
   long, plane = np.arange(2000.0), np.random.default_rng(0).uniform(1, 3, (2000, 2))
-  segments = soundness.make_segments(rows_of(long, long))
+  segments = between_rows.make_segments(rows_of(long, long))
   assert segments.points.shape == (1024, 10, 1)
-  two = soundness.make_segments(rows_of(plane, plane[:, 0]))
+  two = between_rows.make_segments(rows_of(plane, plane[:, 0]))
   assert two.is_near.sum() == 256 and 500 < len(two.begin) <= 512
-  few = soundness.make_segments(rows_of([1.0, 2, 3], [0.0, 4, 2]))
+  few = between_rows.make_segments(rows_of([1.0, 2, 3], [0.0, 4, 2]))
   assert (few.low, few.high) == (-4, 8)  # as far again as the range
 
 
 def test_where_a_denominator_may_be_zero_and_a_sum_hugs_a_row():
   assert soundness._may_vanish(np.array([[1.0, 0.251], [1.0, 0.249]]), CHOICE).tolist() == [False, True]
-  segments = soundness.make_segments(rows_of([0.5, 1.0, 2.0], [0.0, 1, 2]))
+  segments = between_rows.make_segments(rows_of([0.5, 1.0, 2.0], [0.0, 1, 2]))
   for text, is_needle in (("1/(2.0000019 - x)", True), ("1/(2.0000021 - x)", False), ("(2 - x)**0.24", True),
                           ("(2 - x)**0.26", False)):
     assert soundness.has_needle(parse(text), segments, CHOICE) is is_needle
@@ -49,10 +58,10 @@ def test_where_a_denominator_may_be_zero_and_a_sum_hugs_a_row():
 def test_rows_beside_poles_are_met_within_three_errors_or_a_tenth(error, others, is_supported, monkeypatch):
   y = np.array([1.0, -1.0, 2.01, -2.01, 1.0, -1.0])
   rows = rows_of(np.arange(1.0, 7), y)
-  segments = soundness.make_segments(rows)
+  segments = between_rows.make_segments(rows)
   monkeypatch.setattr(soundness, "has_needle", lambda *given: False)
   monkeypatch.setattr(soundness, "find_poles", lambda *given: np.array([2]))
-  monkeypatch.setattr(soundness, "_evaluate", lambda *given: np.zeros(segments.points.shape[:2]))
+  monkeypatch.setattr(soundness, "values_at", lambda *given: np.zeros(segments.points.shape[:2]))
   monkeypatch.setattr(soundness, "_with_poles", lambda *given: [(parse("x"), np.array([2]))])
   monkeypatch.setattr(soundness, "_is_told", lambda *given: True)
   monkeypatch.setattr(rounding, "refit_constants", lambda node, *data: node)
@@ -65,10 +74,10 @@ def test_of_twenty_rows_beside_poles_one_may_be_missed(num_missed, is_supported,
   x = np.arange(30.0)
   y = np.where(x % 2, 1.0, -1.0)
   rows = rows_of(x, y)
-  segments = soundness.make_segments(rows)
+  segments = between_rows.make_segments(rows)
   monkeypatch.setattr(soundness, "has_needle", lambda *given: False)
   monkeypatch.setattr(soundness, "find_poles", lambda *given: np.arange(0, 20, 2))  # between rows 0 to 19
-  monkeypatch.setattr(soundness, "_evaluate", lambda *given: np.zeros(segments.points.shape[:2]))
+  monkeypatch.setattr(soundness, "values_at", lambda *given: np.zeros(segments.points.shape[:2]))
   monkeypatch.setattr(soundness, "_with_poles", lambda *given: [(parse("x"), np.array([2]))])
   monkeypatch.setattr(soundness, "_is_told", lambda *given: True)
   monkeypatch.setattr(rounding, "refit_constants", lambda node, *data: node)
@@ -78,10 +87,10 @@ def test_of_twenty_rows_beside_poles_one_may_be_missed(num_missed, is_supported,
 
 def test_even_steps_and_waves_of_half_a_turn():
   for off, is_even in ((0.009, True), (0.011, False)):
-    assert (soundness.even_step(np.array([[0.0], [1.0], [2.0 + off]])) is not None) is is_even
-  even = soundness.make_segments(rows_of(np.arange(6.0), np.arange(6.0)))
+    assert (frequencies.even_step(np.array([[0.0], [1.0], [2.0 + off]])) is not None) is is_even
+  even = between_rows.make_segments(rows_of(np.arange(6.0), np.arange(6.0)))
   for speed, is_alias in ((3.14, False), (3.15, True)):
-    assert soundness.is_alias(parse(f"sin({speed}*x)"), even) is is_alias
+    assert frequencies.is_alias(parse(f"sin({speed}*x)"), even) is is_alias
   x = np.linspace(1, 3, 20)[:, None]
   counts = [choice.num_oddities(parse(f"x**{exponent}"), x) for exponent in (12, 12.5, 4.9, 5.1)]
   assert counts == [0, 1, 0, 1]
@@ -101,7 +110,7 @@ def contest_of(texts, shares, monkeypatch, *, oddities=0):
   monkeypatch.setattr(soundness, "find_fault", lambda *given, **named: "")
   monkeypatch.setattr(soundness, "leaves_domain", lambda node, rows, *, num_points: asked.append(num_points) or False)
   lines = [choice.Line(parse(text), expression.complexity(parse(text)), 1.0) for text in texts]
-  return choice._Contest(lines, rows, 0.0, 0, CHOICE, soundness.make_segments(rows)), asked
+  return choice._Contest(lines, rows, 0.0, 0, CHOICE, between_rows.make_segments(rows)), asked
 
 
 def test_lines_are_compared_on_a_thousand_rows_in_five_folds_and_priced(monkeypatch):

@@ -11,7 +11,7 @@ from symformer_jax.engine.rows import Rows
 from symformer_jax.errors import InputError
 from symformer_jax.language import expression, parser, printing
 from symformer_jax.results import Equation
-from symformer_jax.selection import choice, rounding, scoring, select as select_lib, soundness
+from symformer_jax.selection import between_rows, choice, frequencies, rounding, scoring, select as select_lib
 from symformer_jax.selection.judge import Judge
 from symformer_jax.sources import closed_forms
 
@@ -120,8 +120,8 @@ def test_an_alias_is_listed_as_the_slow_wave_it_is():
   years = np.arange(1900.0, 1960.0)
   rows = Rows(years[:, None], 3 * np.sin(0.6 * years) + 0.1 * np.random.default_rng(0).normal(size=60), np.ones(60))
   best, _ = select([f"3*sin({0.6 + 2 * np.pi!r}*x)"], rows)
-  [wave] = soundness.waves(best.node)
-  assert soundness.turn(wave, soundness.make_segments(rows)) == pytest.approx(0.6, abs=0.01)
+  [wave] = frequencies.waves(best.node)
+  assert frequencies.turn(wave, between_rows.make_segments(rows)) == pytest.approx(0.6, abs=0.01)
   assert best.r2 > 0.99
 
 
@@ -136,7 +136,7 @@ def test_exact_data_are_chosen_by_description_length_whatever_the_formula():
 def test_lines_that_describe_the_data_worse_than_a_yardstick_are_not_listed():
   rows = make_rows(lambda x: 0 * x, num=40, noise=1.0)
   best, front = select(["x", "0.1*x**2", "sin(x)"], rows)
-  assert not soundness.has_column(best.node)
+  assert not expression.has_column(best.node)
   assert {line.complexity for line in front} <= {1, 5, 6}  # the mean and the line
 
 
@@ -144,7 +144,7 @@ def test_numbers_of_selection_are_a_config():
   rows = make_rows(lambda x: 0.4 * x, noise=0.9)
   config = dataclasses.replace(DEFAULT.choice, noise_share=1e-12, line_share=1e-13)
   best, _ = select(["0.4*x"], rows, choice_config=config)
-  assert not soundness.has_column(best.node)
+  assert not expression.has_column(best.node)
 
 
 def test_where_one_row_is_most_of_the_variance_the_others_decide(rng):
@@ -273,7 +273,7 @@ def test_two_waves_that_noise_sets_apart_are_the_one_with_a_phase():
   y = 2.5 * np.exp(-0.3 * time) * np.cos(2.1 * time + 0.4) + 0.7
   rows = Rows(time[:, None], y + 0.05 * y.std() * np.random.default_rng(1).normal(size=60), np.ones(60))
   best, _ = select(["2.34*cos(2.13*x)*exp(-0.27*x) - exp(-0.36*x)*sin(2.21*x) + 0.7"], rows)
-  [wave] = soundness.waves(best.node)
+  [wave] = frequencies.waves(best.node)
   assert best.r2 > 0.99 and best.complexity <= 16
   np.testing.assert_allclose(sorted(abs(c.value) for c in best.constants), [0.3, 0.4, 0.7, 2.1, 2.5], rtol=0.15)
 
@@ -304,6 +304,6 @@ def test_constants_that_the_rows_do_not_tell_from_nothing():
 def test_a_vague_constant_needs_more_than_it_gains():
   rows = make_rows(lambda x: 2.1 * x, num=60, noise=1.0)
   lines = make_lines(["2.1*x", "2.1*x + 0.02"], rows)
-  contest = [choice._Contest(lines, rows, 60, 0, config, soundness.make_segments(rows, config=config))
+  contest = [choice._Contest(lines, rows, 60, 0, config, between_rows.make_segments(rows, config=config))
              for config in (DEFAULT.choice, dataclasses.replace(DEFAULT.choice, vague_nats=0.0))]
   assert contest[1].gain(1, 0) - contest[0].gain(1, 0) == pytest.approx(3.0)

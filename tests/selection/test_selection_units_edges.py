@@ -10,7 +10,18 @@ import pytest
 from symformer_jax.engine import criteria
 from symformer_jax.engine.config import DEFAULT
 from symformer_jax.language import expression
-from symformer_jax.selection import choice, front, idle_parts, losses, noise, rounding, select, soundness
+from symformer_jax.selection import (
+  between_rows,
+  choice,
+  frequencies,
+  front,
+  idle_parts,
+  losses,
+  noise,
+  rounding,
+  select,
+  soundness,
+)
 from symformer_jax.selection.judge import Finalist, Judge
 
 CONFIG = DEFAULT.choice
@@ -71,27 +82,27 @@ def test_each_segment_approaches_its_own_zero():
 def test_neighbours_of_many_rows_are_looked_for_among_some_of_them():
   x = np.random.default_rng(1).uniform(0, 1, (300, 2))
   config = dataclasses.replace(CONFIG, num_segments=20, max_neighbours=100)
-  pairs = soundness._near_and_far(x, config, np.random.default_rng(0))
+  pairs = between_rows._near_and_far(x, config, np.random.default_rng(0))
   asked = np.unique(pairs[:20])
   assert len(np.unique(pairs)) <= 100 and len(asked) > 20 and pairs.max() > 100  # of all rows, not the first
   scaled = x / x.std(axis=0)
   for first, second in pairs[:20]:
     among = scaled[np.setdiff1d(pairs, [first])]
     assert np.sum((scaled[second] - scaled[first]) ** 2) <= np.sum((among - scaled[first]) ** 2, axis=1).min() + 1e-12
-  whole = soundness._near_and_far(x[:100], config, np.random.default_rng(0))
+  whole = between_rows._near_and_far(x[:100], config, np.random.default_rng(0))
   nearest = [np.argsort(np.sum((x[:100] / x[:100].std(axis=0) - x[i] / x[:100].std(axis=0)) ** 2, axis=1))[1]
              for i in whole[:20, 0]]
   assert whole[:20, 1].tolist() == nearest
 
 
 def test_of_two_steps_the_smaller_says_how_far_a_wave_turns():
-  segments = soundness.make_segments(rows_of([0.0, 1.0, 11.0], np.arange(3.0)))
-  assert soundness.turn(parse("sin(3*x)"), segments) == pytest.approx(3)
+  segments = between_rows.make_segments(rows_of([0.0, 1.0, 11.0], np.arange(3.0)))
+  assert frequencies.turn(parse("sin(3*x)"), segments) == pytest.approx(3)
 
 
 @pytest.mark.parametrize(("column", "step"), [([0, 0.5, 1.5, 2], 0.5), ([5, 1, 3, 9], 2), ([0, 0.25, 0.8], None)])
 def test_steps_are_counted_in_units_of_the_smallest(column, step):
-  assert soundness.even_step(np.array(column, float)[:, None]) == step
+  assert frequencies.even_step(np.array(column, float)[:, None]) == step
 
 
 def test_corners_of_a_box_lie_in_it_whatever_rounding_says():
@@ -107,10 +118,10 @@ def test_corners_of_a_box_lie_in_it_whatever_rounding_says():
 
 
 def test_what_is_smallest_at_the_end_of_a_segment_is_enclosed_there():
-  segments = soundness.make_segments(rows_of([1.0, 4, 5], [1.0, 2, 3]))
+  segments = between_rows.make_segments(rows_of([1.0, 4, 5], [1.0, 2, 3]))
   which, shares = np.array([0, 1]), np.broadcast_to(np.linspace(0, 1, 4), (2, 4))
   node = parse("x - 5.3")
-  size = np.abs(soundness._evaluate(node, soundness._points_at(segments, which, shares)))
+  size = np.abs(between_rows.values_at(node, soundness._points_at(segments, which, shares)))
   found = soundness._smallest(node, segments, which, shares, size)
   np.testing.assert_allclose(found[:, 1], [1, 1], rtol=1e-12)
   assert np.all(found[:, 0] > 1 - 1e-9)
@@ -173,7 +184,9 @@ def test_the_choice_config_that_is_given_reaches_every_step(monkeypatch):
       return real(*given, **named)
     monkeypatch.setattr(module, name, call)
 
-  for name in ("to_slow_waves", "make_segments", "find_fault", "is_supported"):
+  watched(frequencies, "to_slow_waves")
+  watched(between_rows, "make_segments")
+  for name in ("find_fault", "is_supported"):
     watched(soundness, name)
   for name in ("choose", "num_oddities"):
     watched(choice, name)
@@ -230,10 +243,10 @@ def test_columns_that_half_of_the_digits_tell_apart_have_no_direction_in_common(
 
 
 def test_a_zero_within_a_segment_is_enclosed_by_twelve_divisions_into_sixteen():
-  segments = soundness.make_segments(rows_of([1.0, 4, 5], [1.0, 2, 3]))
+  segments = between_rows.make_segments(rows_of([1.0, 4, 5], [1.0, 2, 3]))
   which, shares = np.array([0]), np.linspace(0, 1, 4)[None]
   node = parse("x - 3.2345678")
-  size = np.abs(soundness._evaluate(node, soundness._points_at(segments, which, shares)))
+  size = np.abs(between_rows.values_at(node, soundness._points_at(segments, which, shares)))
   [[left, right]] = soundness._smallest(node, segments, which, shares, size)
   # Two thirds of the segment at first, then two parts of sixteen each time.
   assert right - left == pytest.approx(2 / 3 / 8**12, rel=1e-3)

@@ -12,8 +12,10 @@ from symformer_jax.engine.config import DEFAULT
 from symformer_jax.language import expression, printing, programs
 from symformer_jax.results import Equation
 from symformer_jax.selection import (
+  between_rows,
   choice,
   cross_validation,
+  frequencies,
   front,
   noise,
   rounding,
@@ -55,8 +57,8 @@ def test_an_r2_of_just_what_is_worthwhile_is_not_above_it(monkeypatch):
 
 def test_segments_are_made_as_the_config_says_where_none_are_given(monkeypatch):
   config, asked = dataclasses.replace(CONFIG, points_between=3), []
-  real = soundness.make_segments
-  monkeypatch.setattr(soundness, "make_segments", lambda rows, **named: asked.append(named) or real(rows, **named))
+  real = between_rows.make_segments
+  monkeypatch.setattr(between_rows, "make_segments", lambda rows, **named: asked.append(named) or real(rows, **named))
   assert chosen(monkeypatch, ("1.5",), (1.0,), lengths=(5.0,), beyond=set(), config=config) == "1.5"
   assert asked == [{"config": config}]
 
@@ -281,12 +283,12 @@ def test_of_forms_that_are_as_short_the_first_is_written(monkeypatch):
 
 def test_each_of_few_rows_is_joined_to_its_nearest():
   x = np.random.default_rng(2).uniform(0, 1, (30, 2))
-  pairs = soundness._near_and_far(x, dataclasses.replace(CONFIG, num_segments=30), np.random.default_rng(0))
+  pairs = between_rows._near_and_far(x, dataclasses.replace(CONFIG, num_segments=30), np.random.default_rng(0))
   assert pairs[:30, 0].tolist() == list(range(30))
   # Of ten rows as many pairs are drawn as are asked for, up to all there are (some are of one row with itself).
   for num_segments, least, most in ((60, 45, 60), (1000, 80, 100)):
     config = dataclasses.replace(CONFIG, num_segments=num_segments)
-    found = soundness._near_and_far(x[:10], config, np.random.default_rng(0))
+    found = between_rows._near_and_far(x[:10], config, np.random.default_rng(0))
     assert least <= len(found) - 10 <= most
     assert set(found[10:].ravel().tolist()) == set(range(10))  # from the first row to the last
 
@@ -300,7 +302,7 @@ def test_a_sum_that_keeps_just_its_share_does_not_vanish(second, expected):
 @pytest.mark.parametrize(("third", "step"), [(2.25, 1.0), (2.2578125, None)])
 def test_steps_that_differ_by_just_their_share_are_even(third, step):
   config = dataclasses.replace(CONFIG, even_steps=0.25)
-  assert soundness.even_step(np.array([[0.0], [1.0], [third]]), config=config) == step
+  assert frequencies.even_step(np.array([[0.0], [1.0], [third]]), config=config) == step
 
 
 def test_a_line_counts_all_rows_where_its_column_or_the_target_is_no_more_uneven_than_normal_ones():
@@ -314,7 +316,7 @@ def test_a_line_counts_all_rows_where_its_column_or_the_target_is_no_more_uneven
 @pytest.mark.parametrize(("share", "is_arc"), [(1.0, False), (0.999, True)])
 def test_of_a_wave_all_but_a_thousandth_of_a_period_is_no_arc(share, is_arc):
   whole = share * 2 * math.pi * (1 - 1e-3)  # of two rows, which are half of it apart
-  assert soundness.is_arc(parse("sin(0.5*x)"), np.array([[0.0], [whole]])) is is_arc
+  assert frequencies.is_arc(parse("sin(0.5*x)"), np.array([[0.0], [whole]])) is is_arc
 
 
 def test_the_kurtosis_is_that_of_values_of_any_size_and_nothing_of_equal_ones():
@@ -334,4 +336,4 @@ def test_a_zero_is_approached_within_its_segment():
 @pytest.mark.parametrize(("bend", "is_line"), [(2.5e-6, True), (7.5e-6, False)])
 def test_a_phase_whose_steps_differ_by_a_millionth_is_a_line(bend, is_line):
   wave = parse(f"sin(10*x + {bend}*x**2)")  # by 2*bend of 10
-  assert (soundness._slowed(wave, 0.0, 1.0, 2 * math.pi) != wave) is is_line
+  assert (frequencies._slowed(wave, 0.0, 1.0, 2 * math.pi) != wave) is is_line

@@ -12,7 +12,7 @@ from symformer_jax.engine import criteria
 from symformer_jax.engine.config import DEFAULT
 from symformer_jax.language import expression
 from symformer_jax.language.tidy import tidy
-from symformer_jax.selection import rounding, scoring, select, soundness, writing
+from symformer_jax.selection import between_rows, frequencies, rounding, scoring, select, soundness, writing
 from symformer_jax.selection.judge import Finalist, Judge
 
 # --- soundness -------------------------------------------------------------------------------------------------------
@@ -21,7 +21,7 @@ CONFIG = dataclasses.replace(DEFAULT.choice, num_segments=5, points_between=2)
 
 
 def test_segments_of_one_column_join_its_distinct_rows():
-  found = soundness.make_segments(rows_of([4.0, 1, 2, 2], [10.0, 20, 12, 14]), config=CONFIG)
+  found = between_rows.make_segments(rows_of([4.0, 1, 2, 2], [10.0, 20, 12, 14]), config=CONFIG)
   np.testing.assert_array_equal(found.begin[:, 0], [1, 2])
   np.testing.assert_array_equal(found.end[:, 0], [2, 4])
   np.testing.assert_allclose(found.points[..., 0], [[1, 4 / 3, 5 / 3, 2], [2, 8 / 3, 10 / 3, 4]])
@@ -31,34 +31,34 @@ def test_segments_of_one_column_join_its_distinct_rows():
 @pytest.mark.parametrize("num_columns", [1, 2, 3])
 def test_distinct_rows_are_those_of_numpy(num_columns):
   x = np.random.default_rng(num_columns).integers(-2, 3, (60, num_columns)).astype(float)
-  np.testing.assert_array_equal(soundness._distinct(x), np.unique(x, axis=0))
-  assert soundness._distinct(x[:0]).shape == (0, num_columns)
+  np.testing.assert_array_equal(between_rows._distinct(x), np.unique(x, axis=0))
+  assert between_rows._distinct(x[:0]).shape == (0, num_columns)
 
 
 def test_of_very_many_rows_some_segments_are_looked_at():
   x = np.arange(22.0)
-  found = soundness.make_segments(rows_of(x, x), config=CONFIG)
+  found = between_rows.make_segments(rows_of(x, x), config=CONFIG)
   assert len(found.begin) == 4 * 5 and np.all(np.diff(found.begin[:, 0]) > 0)
   np.testing.assert_array_equal(found.end - found.begin, np.ones((20, 1)))
-  assert len(soundness.make_segments(rows_of(x[:21], x[:21]), config=CONFIG).begin) == 20
-  other = soundness.make_segments(rows_of(np.arange(99.0), np.arange(99.0)), config=CONFIG, seed=1)
-  assert other.begin.tolist() != soundness.make_segments(rows_of(np.arange(99.0), np.arange(99.0)), config=CONFIG
+  assert len(between_rows.make_segments(rows_of(x[:21], x[:21]), config=CONFIG).begin) == 20
+  other = between_rows.make_segments(rows_of(np.arange(99.0), np.arange(99.0)), config=CONFIG, seed=1)
+  assert other.begin.tolist() != between_rows.make_segments(rows_of(np.arange(99.0), np.arange(99.0)), config=CONFIG
                                                          ).begin.tolist()
 
 
 def test_segments_of_two_columns_join_neighbours_in_units_of_their_spread_and_any_rows():
   rng = np.random.default_rng(0)
   x = rng.uniform(0, 1, (30, 2)) * [1, 1e6]
-  found = soundness.make_segments(rows_of(x, x[:, 0]), config=CONFIG)
+  found = between_rows.make_segments(rows_of(x, x[:, 0]), config=CONFIG)
   scaled = x / x.std(axis=0)
   assert found.is_near.sum() == 5 and not found.is_near[5:].any() and 5 < len(found.begin) <= 10
   for begin, end in zip(found.begin[:5], found.end[:5], strict=True):
     distance = np.linalg.norm(scaled - begin / x.std(axis=0), axis=1)
     np.testing.assert_array_equal(x[np.argsort(distance)[1]], end)
   assert not np.any(np.all(found.begin == found.end, axis=1))
-  assert len(soundness.make_segments(rows_of([[1, 2], [1, 2]], [1, 2])).begin) == 0
+  assert len(between_rows.make_segments(rows_of([[1, 2], [1, 2]], [1, 2])).begin) == 0
   constant = np.column_stack([x[:, 0], np.ones(30)])
-  assert soundness.make_segments(rows_of(constant, x[:, 0]), config=CONFIG).is_near.sum() == 5
+  assert between_rows.make_segments(rows_of(constant, x[:, 0]), config=CONFIG).is_near.sum() == 5
 
 
 @pytest.mark.parametrize(("values", "expected"), [
@@ -76,10 +76,10 @@ def test_denominators(text, expected):
 
 
 def test_the_smallest_is_enclosed_to_ten_digits():
-  segments = soundness.make_segments(rows_of([1.0, 4, 5], [1.0, 2, 3]), config=CONFIG)
+  segments = between_rows.make_segments(rows_of([1.0, 4, 5], [1.0, 2, 3]), config=CONFIG)
   which, shares = np.array([0, 1]), np.broadcast_to(np.linspace(0, 1, 4), (2, 4))
   node = parse("x - 3.2")
-  size = np.abs(soundness._evaluate(node, soundness._points_at(segments, which, shares)))
+  size = np.abs(between_rows.values_at(node, soundness._points_at(segments, which, shares)))
   found = soundness._smallest(node, segments, which, shares, size)
   np.testing.assert_allclose(found.mean(axis=1), [2.2 / 3, 0], atol=1e-10)
   assert np.all(np.diff(found, axis=1) < 1e-9) and np.all(found[:, 0] <= [2.2 / 3, 0])
@@ -95,49 +95,49 @@ def test_a_zero_is_approached_from_both_sides():
 
 
 def test_how_far_a_wave_turns():
-  uneven = soundness.make_segments(rows_of([0.0, 1, 2, 4, 14], np.arange(5.0)))
-  assert soundness.turn(parse("sin(3*x)"), uneven) == pytest.approx(3 * (1 + 1 + 2) / 3)  # without the gap of ten
-  two = soundness.make_segments(rows_of([0.0, 2], [1.0, 2]))
-  assert soundness.turn(parse("sin(3*x)"), two) == pytest.approx(6)
-  plane = soundness.make_segments(rows_of([[0, 0], [1, 2], [3, 1]], [1.0, 2, 3]))
+  uneven = between_rows.make_segments(rows_of([0.0, 1, 2, 4, 14], np.arange(5.0)))
+  assert frequencies.turn(parse("sin(3*x)"), uneven) == pytest.approx(3 * (1 + 1 + 2) / 3)  # without the gap of ten
+  two = between_rows.make_segments(rows_of([0.0, 2], [1.0, 2]))
+  assert frequencies.turn(parse("sin(3*x)"), two) == pytest.approx(6)
+  plane = between_rows.make_segments(rows_of([[0, 0], [1, 2], [3, 1]], [1.0, 2, 3]))
   whole = dataclasses.replace(CONFIG, phase_edges=0.0)
-  assert soundness.turn(parse("cos(2*x + z)"), plane, config=whole) == pytest.approx(7 / 2)
-  assert soundness.turn(parse("sin(log(x - 1))"), uneven) == math.inf
+  assert frequencies.turn(parse("cos(2*x + z)"), plane, config=whole) == pytest.approx(7 / 2)
+  assert frequencies.turn(parse("sin(log(x - 1))"), uneven) == math.inf
 
 
 def test_a_wave_turns_any_number_of_times_beside_a_pole_of_its_phase(rng):
   x = rng.uniform(-5, 5, (200, 2))
-  segments = soundness.make_segments(rows_of(np.vstack([x, [1.0, 1e-9]]), np.arange(201.0)))
-  assert soundness.turn(parse("cos(x - 1/z)"), segments) < 0.2
-  assert soundness.is_alias(parse("cos(x - 1/z)"), segments, config=dataclasses.replace(CONFIG, phase_edges=0.0))
-  assert soundness.is_alias(parse("cos(500*x - 1/z)"), segments)
+  segments = between_rows.make_segments(rows_of(np.vstack([x, [1.0, 1e-9]]), np.arange(201.0)))
+  assert frequencies.turn(parse("cos(x - 1/z)"), segments) < 0.2
+  assert frequencies.is_alias(parse("cos(x - 1/z)"), segments, config=dataclasses.replace(CONFIG, phase_edges=0.0))
+  assert frequencies.is_alias(parse("cos(500*x - 1/z)"), segments)
 
 
 def test_half_a_turn_is_no_alias():
-  even = soundness.make_segments(rows_of(np.arange(6.0), np.arange(6.0)))
+  even = between_rows.make_segments(rows_of(np.arange(6.0), np.arange(6.0)))
   for speed, is_alias in ((math.pi, False), (math.pi * (1 + 5e-7), False), (math.pi * (1 + 1.5e-6), True)):
-    assert soundness.is_alias(parse(f"x + sin({speed!r}*x)"), even) is is_alias
-  assert soundness.is_alias(parse("sin(2*x)"), even, config=dataclasses.replace(CONFIG, half_turn=1.9))
+    assert frequencies.is_alias(parse(f"x + sin({speed!r}*x)"), even) is is_alias
+  assert frequencies.is_alias(parse("sin(2*x)"), even, config=dataclasses.replace(CONFIG, half_turn=1.9))
 
 
 @pytest.mark.parametrize(("column", "expected"), [
   ([0, 1, 2, 3], 1.0), ([3, 0, 1, 2], 1.0), ([0, 1, 3, 4], 1.0), ([0, 1, 2.009], 1.0), ([0, 1, 2.011], None),
   ([0, 1, 1, 2], None), ([0, 1], None), ([0, 1, 2.5], None), ([0, 2, 4.5, 6], None)])
 def test_even_steps(column, expected):
-  found = soundness.even_step(np.array(column, float)[:, None])
+  found = frequencies.even_step(np.array(column, float)[:, None])
   assert found == (None if expected is None else pytest.approx(expected, rel=0.02))
 
 
 def test_two_columns_have_no_step():
-  assert soundness.even_step(np.arange(8.0).reshape(4, 2)) is None
+  assert frequencies.even_step(np.arange(8.0).reshape(4, 2)) is None
 
 
 def test_values_that_are_equal():
   x = np.linspace(1, 3, 9)[:, None]  # of a range of 2
-  assert soundness.has_equal_values(parse("x + 0.0000019"), parse("x"), x)
-  assert not soundness.has_equal_values(parse("x + 0.0000021"), parse("x"), x)
-  assert not soundness.has_equal_values(parse("log(x - 2)"), parse("log(x - 2)"), x)
-  assert soundness.has_equal_values(parse("2"), parse("2"), x) and not soundness.has_equal_values(
+  assert frequencies.has_equal_values(parse("x + 0.0000019"), parse("x"), x)
+  assert not frequencies.has_equal_values(parse("x + 0.0000021"), parse("x"), x)
+  assert not frequencies.has_equal_values(parse("log(x - 2)"), parse("log(x - 2)"), x)
+  assert frequencies.has_equal_values(parse("2"), parse("2"), x) and not frequencies.has_equal_values(
     parse("2"), parse("3"), x)
 
 
@@ -146,7 +146,7 @@ def test_values_that_are_equal():
   ("sin(-3*x)", None), ("sin(-4*x)", 2 * math.pi - 4)])
 def test_fast_waves_are_brought_within_half_a_period(text, slow):
   wave = parse(text)
-  found = soundness._slowed(wave, 0.0, 1.0, 2 * math.pi)
+  found = frequencies._slowed(wave, 0.0, 1.0, 2 * math.pi)
   if slow is None:
     assert found == wave
   else:
@@ -161,11 +161,11 @@ def test_supported_poles_ask_for_rows_on_both_sides_that_rise_and_are_predicted(
   for y, expected in ((1 / x, True), (np.where(x > 0, 1 / x, -0.4), False),
                       (1 / x + np.where(np.abs(x) < 0.1, 5, 0), False)):
     rows = rows_of(x, y)
-    assert soundness.is_supported(node, rows, soundness.make_segments(rows)) is expected
+    assert soundness.is_supported(node, rows, between_rows.make_segments(rows)) is expected
   # What leaves the range of the data away from the pole is not told of by it.
   rows = rows_of(x, 1 / x)
-  assert not soundness.is_supported(parse("1/x + 500*exp(-900*(x - 1)**2)"), rows, soundness.make_segments(rows))
-  assert not soundness.is_supported(parse("x"), rows, soundness.make_segments(rows))
+  assert not soundness.is_supported(parse("1/x + 500*exp(-900*(x - 1)**2)"), rows, between_rows.make_segments(rows))
+  assert not soundness.is_supported(parse("x"), rows, between_rows.make_segments(rows))
 
 
 # --- the judge -------------------------------------------------------------------------------------------------------
@@ -267,7 +267,7 @@ def test_a_list_runs_from_simple_to_accurate_with_the_yardsticks_in_their_places
 @pytest.mark.parametrize(("x", "expected"), [([-0.2, 0.2, 2, 3, 4], True), ([-0.2, 0.2, 2], False)])
 def test_what_supports_a_pole_is_predicted_from_two_other_rows(x, expected):
   rows = rows_of(x, 1 / np.array(x))
-  assert soundness.is_supported(parse("1/x"), rows, soundness.make_segments(rows)) is expected
+  assert soundness.is_supported(parse("1/x"), rows, between_rows.make_segments(rows)) is expected
 
 
 def test_of_each_fault_the_simplest_that_describes_the_rows_better_before_rounding_is_told():

@@ -14,8 +14,10 @@ from symformer_jax.errors import InputError
 from symformer_jax.language import expression, programs
 from symformer_jax.language.tidy import tidy
 from symformer_jax.selection import (
+  between_rows,
   choice,
   cross_validation,
+  frequencies,
   front,
   idle_parts,
   noise,
@@ -175,12 +177,12 @@ def test_many_rows_are_evaluated_in_chunks(monkeypatch):
 
 
 def test_values_at_the_end_of_what_is_allowed_leap_not():
-  segments = soundness.make_segments(rows_of([0.0, 1, 2], [0.0, 1, 2]))  # from -2 to 4
+  segments = between_rows.make_segments(rows_of([0.0, 1, 2], [0.0, 1, 2]))  # from -2 to 4
   assert (segments.low, segments.high) == (-2, 4)
   for text, fault in (("3*x - 2", ""), ("3*x - 2.001", soundness.LEAP), ("3.01*x - 2", soundness.LEAP)):
     assert soundness.find_fault(parse(text), segments) == fault
   assert soundness.find_fault(expression.number(99.0), segments) == ""
-  point = soundness.make_segments(rows_of([1.0, 1], [1.0, 2]))
+  point = between_rows.make_segments(rows_of([1.0, 1], [1.0, 2]))
   assert soundness.find_fault(parse("log(x - 9)"), point) == ""
 
 
@@ -190,7 +192,7 @@ def test_values_at_the_end_of_what_is_allowed_leap_not():
   ("1/(2.000003 - x)", False), ("(2 - x)**z", False)])
 def test_sums_that_vanish_on_a_row_are_needles_under_logarithms_inverses_and_low_powers(text, is_needle):
   """To a millionth of their largest term, which is 2."""
-  plane = soundness.make_segments(rows_of([[0.5, 1.0], [1.0, 2.0], [2.0, 3.0]], [0.0, 1, 2]))
+  plane = between_rows.make_segments(rows_of([[0.5, 1.0], [1.0, 2.0], [2.0, 3.0]], [0.0, 1, 2]))
   assert soundness.has_needle(parse(text), plane, CONFIG) is is_needle
 
 
@@ -245,29 +247,29 @@ def test_an_arc_is_less_than_a_period(text, turns, is_arc):
   wave, num = parse(text), 10
   rate = 2.5 if "2.5*x" in text else 2.0
   x = np.column_stack([np.arange(num) * 2 * np.pi * turns / rate / num, np.zeros(num)])
-  assert soundness.is_arc(wave, x) is is_arc
-  assert not soundness.is_arc(parse("sin(2.5*log(x - 9))"), x)
+  assert frequencies.is_arc(wave, x) is is_arc
+  assert not frequencies.is_arc(parse("sin(2.5*log(x - 9))"), x)
   one = np.zeros((3, 2))
-  assert soundness.is_arc(parse("sin(2.5*x)"), one)
+  assert frequencies.is_arc(parse("sin(2.5*x)"), one)
 
 
 @pytest.mark.parametrize(("text", "is_bent"), [
   ("sin(2.5*x + z)", False), ("sin(-x)", False), ("sin(x*z)", True), ("sin(2*x)", False), ("sin(x**2)", True),
   ("sin(exp(2))", False), ("sin(x*exp(2) + 1)", False), ("sin(3*(x + 1))", False)])
 def test_what_is_linear_in_its_columns(text, is_bent):
-  assert soundness.is_nonlinear(parse(text)) is is_bent
+  assert frequencies.is_nonlinear(parse(text)) is is_bent
 
 
 def test_slow_waves_of_even_functions_may_be_half_as_fast():
   x = np.arange(9.0)[:, None]
   node = parse("sin(2*x)**2")  # within the square half of a whole turn is none
-  found = soundness.to_slow_waves(node, x)
-  [wave] = soundness.waves(found)
+  found = frequencies.to_slow_waves(node, x)
+  [wave] = frequencies.waves(found)
   slope = np.diff(scoring.evaluate(wave.args[0], x))
   np.testing.assert_allclose(slope, 2 - np.pi, rtol=1e-9)
   np.testing.assert_allclose(scoring.evaluate(found, x), np.sin(2 * x[:, 0]) ** 2, atol=1e-9)
-  assert soundness.to_slow_waves(node, x[:, [0, 0]]) is node
-  [wave] = soundness.waves(soundness.to_slow_waves(parse("sin(4*x) + x"), x))  # of an odd one a whole turn
+  assert frequencies.to_slow_waves(node, x[:, [0, 0]]) is node
+  [wave] = frequencies.waves(frequencies.to_slow_waves(parse("sin(4*x) + x"), x))  # of an odd one a whole turn
   np.testing.assert_allclose(np.diff(scoring.evaluate(wave.args[0], x)), 4 - 2 * np.pi, rtol=1e-9)
 
 
@@ -275,7 +277,7 @@ def test_slow_waves_of_even_functions_may_be_half_as_fast():
   (math.pi - 1e-9, True), (math.pi + 1e-6, False), (-math.pi + 1e-9, True), (2 * math.pi, True), (7.0, False)])
 def test_waves_of_half_a_period_a_step_are_slow_enough(slope, is_kept):
   wave = expression.Node("sin", (expression.Node("*", (parse("x"), expression.number(slope))),))
-  found = soundness._slowed(wave, 3.0, 1.0, 2 * math.pi)
+  found = frequencies._slowed(wave, 3.0, 1.0, 2 * math.pi)
   assert (found == wave) is is_kept
   if not is_kept:
     x = np.arange(3.0, 9)[:, None]
@@ -285,24 +287,24 @@ def test_waves_of_half_a_period_a_step_are_slow_enough(slope, is_kept):
 def test_a_phase_that_bends_by_more_than_a_millionth_is_no_line():
   for bend, is_line in ((1e-7, True), (1e-5, False)):
     wave = expression.Node("sin", (parse(f"7*x + {bend:.9f}*x**2"),))
-    assert (soundness._slowed(wave, 0.0, 1.0, 2 * math.pi) != wave) is is_line
+    assert (frequencies._slowed(wave, 0.0, 1.0, 2 * math.pi) != wave) is is_line
 
 
 def test_a_wave_between_two_rows_of_several_columns():
-  two = soundness.make_segments(rows_of([[0.0, 0.0], [1.0, 2.0]], [1.0, 2]))
-  assert soundness.turn(parse("cos(2*x + z)"), two) == pytest.approx(4)  # over one step
-  assert soundness.turn(parse("cos(2*x + z)"), dataclasses.replace(two, num_rows=1)) == pytest.approx(4)
+  two = between_rows.make_segments(rows_of([[0.0, 0.0], [1.0, 2.0]], [1.0, 2]))
+  assert frequencies.turn(parse("cos(2*x + z)"), two) == pytest.approx(4)  # over one step
+  assert frequencies.turn(parse("cos(2*x + z)"), dataclasses.replace(two, num_rows=1)) == pytest.approx(4)
 
 
 def supported(monkeypatch, y, *, poles=(1,), errors=None, doubt=0.0, values=None, is_told=True):
   """`is_supported` of 1/(x - 3.5) on rows 1 to 6, the poles found being on these segments."""
   x = np.arange(1.0, 7)
   rows = rows_of(x, y)
-  segments = soundness.make_segments(rows)
+  segments = between_rows.make_segments(rows)
   monkeypatch.setattr(soundness, "has_needle", lambda *given: False)
   monkeypatch.setattr(soundness, "find_poles", lambda *given: np.array(poles, int))
   inside = np.full(segments.points.shape[:2], 0.0)
-  monkeypatch.setattr(soundness, "_evaluate", lambda *given: inside if values is None else values(inside, segments))
+  monkeypatch.setattr(soundness, "values_at", lambda *given: inside if values is None else values(inside, segments))
   monkeypatch.setattr(soundness, "_with_poles", lambda *given: [(None, np.array(poles))])
   monkeypatch.setattr(soundness, "_is_told", lambda *given: is_told)
   monkeypatch.setattr(rounding, "refit_constants", lambda node, *data: node)
@@ -359,7 +361,7 @@ def test_a_contest_asks_for_rows_folds_and_errors_and_prices_what_is_named(monke
     (len(some), num, seed, config)) or "folds")
   monkeypatch.setattr(cross_validation, "squared_errors", lambda node, some, folds: np.arange(5.0) * (
     folds == "folds"))
-  monkeypatch.setattr(soundness, "make_segments", lambda rows, *, config: asked.append(
+  monkeypatch.setattr(between_rows, "make_segments", lambda rows, *, config: asked.append(
     (len(rows), config)) or "segments")
   monkeypatch.setattr(choice, "num_oddities", lambda node, x, *, config: asked.append((x.shape, config)) or 1)
   monkeypatch.setattr(choice, "_has_pole", lambda node, rows, segments, config: asked.append(
@@ -367,7 +369,7 @@ def test_a_contest_asks_for_rows_folds_and_errors_and_prices_what_is_named(monke
   monkeypatch.setattr(soundness, "leaps_in_box", lambda node, rows, *, num_points, leap: asked.append(
     (len(rows), num_points, leap)) or True)
   lines = [line_of("x + z*x"), line_of("2.5")]
-  contest = choice._Contest(lines, rows, 7.0, 4, config, soundness.make_segments(rows, config=config))
+  contest = choice._Contest(lines, rows, 7.0, 4, config, between_rows.make_segments(rows, config=config))
   of_line = [((5, 2), config), (8, "segments", config), (5, config.num_box_points, config.box_leap)]
   assert asked == [(8, config), (5, 3, 4, config), *of_line, *of_line]
   weights = rows.sample(5, seed=4).weights

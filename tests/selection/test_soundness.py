@@ -6,7 +6,7 @@ import pytest
 
 from symformer_jax.engine.rows import Rows
 from symformer_jax.language import parser
-from symformer_jax.selection import scoring, soundness
+from symformer_jax.selection import between_rows, frequencies, scoring, soundness
 
 
 def make_rows(x, function):
@@ -40,7 +40,7 @@ PLANE = make_rows(np.random.default_rng(0).uniform(1, 3, (60, 2)), lambda x, z: 
   ("2*x + exp(sin(7*x**1.3))", soundness.ALIAS),
 ])
 def test_the_faults_of_one_column(text, fault):
-  assert soundness.find_fault(parse(text), soundness.make_segments(EVEN)) == fault
+  assert soundness.find_fault(parse(text), between_rows.make_segments(EVEN)) == fault
 
 
 @pytest.mark.parametrize("text, fault", [
@@ -52,7 +52,7 @@ def test_the_faults_of_one_column(text, fault):
   ("x*z + sin(x*z)", ""),
 ])
 def test_the_faults_of_two_columns(text, fault):
-  assert soundness.find_fault(parse(text), soundness.make_segments(PLANE)) == fault
+  assert soundness.find_fault(parse(text), between_rows.make_segments(PLANE)) == fault
 
 
 @pytest.mark.parametrize(("text", "fault"), [
@@ -62,7 +62,7 @@ def test_the_faults_of_two_columns(text, fault):
 def test_what_is_0_by_0_has_the_value_that_it_has_beside_there(text, fault):
   """The rows stand so that one of the points between them is 4."""
   rows = make_rows([1, 10, 19, 28], lambda x: 2 * x)
-  segments = soundness.make_segments(rows)
+  segments = between_rows.make_segments(rows)
   assert 4 in segments.points
   assert soundness.find_fault(parse(text), segments) == fault
 
@@ -73,7 +73,7 @@ def test_what_is_0_by_0_has_the_value_that_it_has_beside_there(text, fault):
   ("cos(7)*x", 1), ("sin(log(x - 2))", 1)])
 def test_a_wave_is_one_of_as_many_as_it_has_half_turns(text, turns):
   with np.errstate(invalid="ignore"):
-    assert soundness.log_frequencies(parse(text), EVEN.x) == pytest.approx(np.log(turns))
+    assert frequencies.log_frequencies(parse(text), EVEN.x) == pytest.approx(np.log(turns))
 
 
 def test_what_is_defined_on_the_rows_only_by_their_order_is_defined_between_them():
@@ -81,13 +81,13 @@ def test_what_is_defined_on_the_rows_only_by_their_order_is_defined_between_them
   rng = np.random.default_rng(1)
   z = rng.uniform(0, 5, 50)
   rows = make_rows(np.column_stack([z + rng.uniform(0.1, 1, 50), z]), lambda x, z: np.sqrt(x - z))
-  assert soundness.find_fault(parse("sqrt(x - z)"), soundness.make_segments(rows)) == ""
+  assert soundness.find_fault(parse("sqrt(x - z)"), between_rows.make_segments(rows)) == ""
 
 
 @given(st.floats(1.01, 8.99), st.floats(-4, 1))
 def test_any_pole_between_rows_is_found(place, log_width):
   node = parse(f"2*x + {10**log_width:.6g}/(x - {place:.9g})")
-  segments = soundness.make_segments(EVEN)
+  segments = between_rows.make_segments(EVEN)
   # Unless it meets a row: there the formula is undefined.
   with np.errstate(all="ignore"):
     is_defined = np.isfinite(scoring.evaluate(node, EVEN.x)).all()
@@ -96,26 +96,26 @@ def test_any_pole_between_rows_is_found(place, log_width):
 
 def test_quarterly_data_may_turn_once_a_year():
   quarters = make_rows(1990 + np.arange(40) / 4, lambda t: np.sin(2 * np.pi * t))
-  assert soundness.find_fault(parse("sin(6.2832*x)"), soundness.make_segments(quarters)) == ""
+  assert soundness.find_fault(parse("sin(6.2832*x)"), between_rows.make_segments(quarters)) == ""
 
 
 @pytest.mark.parametrize(("text", "num", "expected"), [
   ("sin(0.5235987755982988*x)", 12, False), ("sin(0.5235987755982988*x)", 10, True), ("sin(x + 0.5)", 4, False),
   ("tan(0.2617993877991494*x)", 12, False)])
 def test_twelve_months_are_a_year_and_no_arc_of_one(text, num, expected):
-  [wave] = soundness.waves(parse(text))
-  assert soundness.is_arc(wave, np.arange(1.0, num + 1)[:, None]) is expected
+  [wave] = frequencies.waves(parse(text))
+  assert frequencies.is_arc(wave, np.arange(1.0, num + 1)[:, None]) is expected
 
 
 def test_a_gap_in_the_data_condemns_no_wave():
   rows = make_rows(np.concatenate([np.linspace(0, 3, 30), np.linspace(20, 23, 30)]), lambda x: np.sin(5 * x))
-  assert soundness.find_fault(parse("sin(5*x)"), soundness.make_segments(rows)) == ""
+  assert soundness.find_fault(parse("sin(5*x)"), between_rows.make_segments(rows)) == ""
 
 
 def test_a_true_pole_is_kept_when_rows_on_both_sides_tell_of_it():
   rng = np.random.default_rng(2)
   rows = make_rows(np.linspace(-2, 2, 24), lambda x: 1 / x + 0.02 * rng.normal(size=len(x)))
-  node, segments = parse("1/x"), soundness.make_segments(rows)
+  node, segments = parse("1/x"), between_rows.make_segments(rows)
   assert soundness.find_fault(node, segments) == soundness.LEAP
   assert soundness.is_supported(node, rows, segments)
 
@@ -129,7 +129,7 @@ def test_rows_tell_of_poles_under_noise_though_not_each_of_them_rises(text, seed
   x, node = rng.uniform(-5, 5, (200, 2)), parse(text)
   y = scoring.evaluate(node, x)
   rows = Rows(x, y + 0.01 * np.std(y) * rng.normal(size=200), np.ones(200))
-  segments = soundness.make_segments(rows)
+  segments = between_rows.make_segments(rows)
   assert soundness.find_fault(node, segments) and soundness.is_supported(node, rows, segments)
 
 
@@ -142,7 +142,7 @@ def test_poles_that_y_knows_nothing_of_are_not_supported(text, seed):
   rng = np.random.default_rng(seed)
   x, node, smooth = rng.uniform(-5, 5, (200, 2)), *map(parse, text)
   rows = Rows(x, scoring.evaluate(smooth, x) + 0.1 * rng.normal(size=200), np.ones(200))
-  segments = soundness.make_segments(rows)
+  segments = between_rows.make_segments(rows)
   assert not soundness.is_supported(node, rows, segments)
 
 
@@ -164,7 +164,7 @@ def test_where_an_inner_tangent_has_poles_its_inverse_has_none(seed):
   x = rng.uniform(-5, 5, (200, 2))
   y = 1 / np.tan(x[:, 0]) - 3
   rows = Rows(x, y + 0.01 * np.sqrt(np.mean(y**2)) * rng.normal(size=200), np.ones(200))
-  node, segments = parser.parse("1/tan(x) - 3", ("x", "y")), soundness.make_segments(rows)
+  node, segments = parser.parse("1/tan(x) - 3", ("x", "y")), between_rows.make_segments(rows)
   assert soundness.find_fault(node, segments) and soundness.is_supported(node, rows, segments)
   needle = parser.parse("1/tan(x) - 3 + 0.001/(x - 0.7)", ("x", "y"))
   assert not soundness.is_supported(needle, rows, segments)
@@ -172,7 +172,7 @@ def test_where_an_inner_tangent_has_poles_its_inverse_has_none(seed):
 
 @pytest.mark.parametrize("text", ["2*x + 0.5/(x - 3.2)", "2*x + 1e-4/(x - 3.2)**2"])
 def test_a_pole_that_no_row_tells_of_is_not_supported(text):
-  assert not soundness.is_supported(parse(text), EVEN, soundness.make_segments(EVEN))
+  assert not soundness.is_supported(parse(text), EVEN, between_rows.make_segments(EVEN))
 
 
 def test_a_needle_on_a_row_is_not_supported_though_rows_beside_it_are_met():
@@ -185,7 +185,7 @@ def test_a_needle_on_a_row_is_not_supported_though_rows_beside_it_are_met():
   rows = make_rows(years, lambda x: calls)
   hill = "3.04237457654*exp(-0.0507503014716*(x - 66.6355111475)**2)"
   needle = parse(f"exp({hill} - 1.8457216189522536e-09/(x - 69.00000000179517) - 0.264962165765)")
-  segments = soundness.make_segments(rows)
+  segments = between_rows.make_segments(rows)
   assert soundness.find_fault(needle, segments) == soundness.POLE
   assert not soundness.is_supported(needle, rows, segments)
   # Without the rows beside it nothing says where the pole is: a fit of the others leaves it where it was.
@@ -198,24 +198,24 @@ def test_a_needle_on_a_row_is_not_supported_though_rows_beside_it_are_met():
 def test_slow_waves_have_the_same_values_on_the_rows(frequency, phase, function):
   rows = make_rows(1900 + np.arange(30) * 0.5, lambda x: x)
   node = parse(f"3*{function}({frequency!r}*x + {phase!r}) + x")
-  slow = soundness.to_slow_waves(node, rows.x)
+  slow = frequencies.to_slow_waves(node, rows.x)
   np.testing.assert_allclose(scoring.evaluate(slow, rows.x), scoring.evaluate(node, rows.x), atol=1e-6)
-  segments = soundness.make_segments(rows)
-  assert all(soundness.turn(wave, segments) <= np.pi * (1 + 1e-6) for wave in soundness.waves(slow))
+  segments = between_rows.make_segments(rows)
+  assert all(frequencies.turn(wave, segments) <= np.pi * (1 + 1e-6) for wave in frequencies.waves(slow))
 
 
 def test_the_alias_of_the_sunspots_becomes_the_eleven_year_cycle():
   years = np.arange(1700.0, 2009.0)[:, None]
-  slow = soundness.to_slow_waves(parse("25*tan(sin(15.9954*(x - 1854)))**2"), years)
-  [wave] = [w for w in soundness.waves(slow) if w.token == "sin"]
-  segments = soundness.make_segments(make_rows(years, lambda x: x))
-  assert soundness.turn(wave, segments) == pytest.approx(0.28743, abs=1e-4)
-  assert soundness.to_slow_waves(slow, years) == slow
+  slow = frequencies.to_slow_waves(parse("25*tan(sin(15.9954*(x - 1854)))**2"), years)
+  [wave] = [w for w in frequencies.waves(slow) if w.token == "sin"]
+  segments = between_rows.make_segments(make_rows(years, lambda x: x))
+  assert frequencies.turn(wave, segments) == pytest.approx(0.28743, abs=1e-4)
+  assert frequencies.to_slow_waves(slow, years) == slow
 
 
 def test_rows_that_are_not_even_keep_their_waves():
   node = parse("sin(40*x)")
-  assert soundness.to_slow_waves(node, np.array([[0.0], [1.0], [2.5], [2.7]])) == node
+  assert frequencies.to_slow_waves(node, np.array([[0.0], [1.0], [2.5], [2.7]])) == node
 
 
 @pytest.mark.parametrize("text, count", [
@@ -232,7 +232,7 @@ def test_a_pole_of_two_columns_is_judged_by_the_rows_beside_it():
   x = rng.uniform(-2, 2, (300, 2))
   y = 1 / x[:, 0] + 0.02 * rng.normal(size=300)
   rows = Rows(x, y, np.ones(300))
-  node, segments = parser.parse("0.998/x", ("x", "y")), soundness.make_segments(rows)
+  node, segments = parser.parse("0.998/x", ("x", "y")), between_rows.make_segments(rows)
   assert soundness.find_fault(node, segments)
   assert soundness.is_supported(node, rows, segments)
   # A needle somewhere else is none that the rows beside it show.
@@ -247,7 +247,7 @@ def test_a_pole_beside_the_pole_of_a_denominator_is_found(place, log_width, sign
   width = sign * between * 10**log_width
   # Infinite near place + width, 0 at the place; else the denominator is smallest far from both.
   node = parse(f"1/(0.5 + {0.3 * sign}*(x - {place!r}) - {0.5 * width!r}/(x - {place!r}))")
-  segments = soundness.make_segments(rows)
+  segments = between_rows.make_segments(rows)
   assert soundness.find_fault(node, segments)
 
 

@@ -233,7 +233,7 @@ def _parts_without(node: Node, column: int) -> Iterator[Node]:
     kept = [factor for factor in flatten(term, "*") if column not in soundness.columns_of(factor)]
     sums = [inner for factor in kept if factor.token == "+" for inner in stock.bare_terms(factor)]
     for part in (*([chain("*", kept)] if kept else []), *sums):
-      if soundness.has_column(part):
+      if expression.has_column(part):
         yield part
 
 
