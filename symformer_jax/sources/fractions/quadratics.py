@@ -22,6 +22,7 @@ from symformer_jax.language.tidy import tidy
 from symformer_jax.sources.fractions import factoring, null_vectors, polynomials, views
 from symformer_jax.sources.fractions.polynomials import Polynomial, Powers
 from symformer_jax.sources.fractions.views import View, is_rounded
+from symformer_jax.sources.links import LINKS
 from symformer_jax.sources.stateless import Stateless
 
 # The three polynomials of an equation.
@@ -49,7 +50,7 @@ class Quadratics(Stateless):
 def roots_of(
   rows: Rows, columns: Sequence[int], *, rule: Rule, config: QuadraticsConfig = DEFAULT.quadratics
 ) -> list[Node]:
-  """The root that y is, if it is one: at most one formula.
+  """The root that y, or a function of it, is, if it is one: at most one formula.
 
   Args:
     rows: what is fitted; columns: of x, those that formulas are made of; rule: the formulas that count.
@@ -58,18 +59,29 @@ def roots_of(
   x, y = rows.x[:, varies], rows.y
   if not (varies and np.all(np.isfinite(x)) and np.all(np.isfinite(y)) and np.ptp(y) > 0):
     return []
-  plain = views.plain(len(varies))
-  others = () if is_rounded(y, config.num_digits) else views.views(x, config.views, rule.allows_operator)
   inner = {i: variable(column) for i, column in enumerate(varies)}
-  looks = itertools.chain([(plain, config.degrees, config.elimination)], (
+  has_digits = not is_rounded(y, config.num_digits)
+  # Of one column the root of any smooth y is nearly such a root.
+  for link in (LINKS[name] for name in (config.links if has_digits and len(varies) > 1 else config.links[:1])):
+    if link.is_defined(y) and all(map(rule.allows_operator, link.operators)):
+      for node in _roots_over_views(x, link.transform(y), rule, config, has_views=has_digits):
+        whole = tidy(substitute(link.undo(node), inner))
+        if rule(whole):
+          return [whole]
+  return []
+
+
+def _roots_over_views(
+  x: np.ndarray, y: np.ndarray, rule: Rule, config: QuadraticsConfig, *, has_views: bool
+) -> Iterator[Node]:
+  """Over columns x [N, D], and over functions of them."""
+  others = views.views(x, config.views, rule.allows_operator) if has_views else ()
+  looks = itertools.chain([(views.plain(x.shape[1]), config.degrees, config.elimination)], (
     (view, config.view_degrees, config.view_elimination) for view in others))
   for view, degrees, elimination in looks:
     own = dataclasses.replace(config, degrees=degrees, elimination=elimination)
     for node in _roots(view, views.values(view, x), y, own):
-      whole = tidy(substitute(substitute(node, {i: part.node for i, part in enumerate(view)}), inner))
-      if rule(whole):
-        return [whole]
-  return []
+      yield substitute(node, {i: part.node for i, part in enumerate(view)})
 
 
 def _roots(view: View, u: np.ndarray, y: np.ndarray, config: QuadraticsConfig) -> Iterator[Node]:

@@ -186,17 +186,21 @@ def views(x: np.ndarray, config: ViewsConfig, allows: Callable[[str], bool] = la
         made = (part._replace(is_linear=part.is_linear or name == "roots") for part in FUNCTIONS[name].make(node))
         yield from _if_allowed((*columns, *made), allows)
   for base, exponent in itertools.permutations(columns, 2) if config.has_powers else ():
-    for positive in _bases(base.node):
-      raised = Node("pow", (positive, exponent.node))
+    for raised in _raised(base.node, exponent.node):
       at = expression.evaluate(raised, x)
-      is_raised = np.all(expression.evaluate(positive, x) > 0) and np.max(np.abs(np.log(at))) <= _MOST_GROWTH
+      is_raised = np.all(expression.evaluate(raised.args[0], x) > 0) and np.max(np.abs(np.log(at))) <= _MOST_GROWTH
       if is_raised and np.ptp(at) > 0:
         yield from _if_allowed((*columns, Part(raised)), allows)
 
 
-def _bases(node: Node) -> tuple[Node, ...]:
-  """What has a column as its exponent: x, 1 + x as interest has, 1 - x as what survives has."""
-  return node, Node("+", (node, number(1.0))), Node("+", (Node("neg", (node,)), number(1.0)))
+def _raised(base: Node, exponent: Node) -> Iterator[Node]:
+  """What has a column as its exponent: x, 1 + x as interest has, 1 - x as what survives has; and x to the inverse of a
+  column, as the ratio of heat capacities stands in exponents.
+  """
+  one = number(1.0)
+  for positive in (base, Node("+", (base, one)), Node("+", (Node("neg", (base,)), one))):
+    yield Node("pow", (positive, exponent))
+  yield Node("pow", (base, Node("inv", (exponent,))))
 
 
 def is_rounded(y: np.ndarray, num_digits: int) -> bool:

@@ -1,5 +1,7 @@
 """Roots of quadratic equations: which formulas are found, exactly and with digits lost, and which data have none."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -31,6 +33,10 @@ ROOTS = (
   ("x*cos(y)*(x*sin(y) + sqrt(x**2*sin(y)**2 + 2*z))", ((1, 4), (0.2, 1.3), (0.5, 3))),
   ("(sqrt(2*y/(x + y)) - 1)/sqrt(x)", ((1, 4), (1, 6))),
 )
+SQUARES = (
+  ("((cos(x) - sqrt(y**2 - sin(x)**2))/(cos(x) + sqrt(y**2 - sin(x)**2)))**2", ((0, 1.5), (1.3, 2.6))),
+  ("(x + sqrt(y + x**3))**2", ((0.5, 2), (1, 3))),
+)
 
 
 class AnyRule:
@@ -50,6 +56,19 @@ def table(text, box, *, noise=0.0, num_rows=256, seed=0):
 
 def find(rows, **changes):
   return quadratics.roots_of(rows, range(rows.x.shape[1]), rule=changes.pop("rule", AnyRule()), **changes)
+
+
+@pytest.mark.parametrize(("text", "box"), SQUARES)
+def test_y_is_the_square_of_a_root(text, box):
+  rows = table(text, box)
+  [node] = find(rows)
+  other = table(text, box, seed=1)
+  np.testing.assert_allclose(expression.evaluate(node, other.x), other.y, rtol=1e-6, atol=1e-9 * np.std(other.y))
+  alone = dataclasses.replace(DEFAULT.quadratics, links=("y",))
+  assert find(rows, config=alone) == []
+  rounded = Rows(rows.x, np.round(rows.y, 6), rows.weights)
+  assert find(rounded) == []
+  assert find(Rows(rows.x, -rows.y, rows.weights)) == []  # of what is below 0 there is no root
 
 
 @pytest.mark.parametrize(("text", "box"), ROOTS)

@@ -399,9 +399,9 @@ def test_roots_of_fractions_have_the_sign_of_y_where_the_denominator_is_negative
 def test_the_columns_and_their_views_are_eliminated_as_the_config_says(rng, monkeypatch):
   asked, x = [], rng.uniform(1, 2, (40, 2))
   monkeypatch.setattr(quadratics, "_roots", lambda view, u, y, config: asked.append((view, u, config)) or iter(()))
-  config = DEFAULT.quadratics
+  config = dataclasses.replace(DEFAULT.quadratics, links=("y",))
   assert config.elimination != config.view_elimination and config.degrees != config.view_degrees
-  assert quadratics.roots_of(Rows(x, np.pi * x[:, 0], np.ones(40)), (0, 1), rule=Rule(True)) == []
+  assert quadratics.roots_of(Rows(x, np.pi * x[:, 0], np.ones(40)), (0, 1), rule=Rule(True), config=config) == []
   (plain, u, own), *others = asked
   assert plain == PLAIN and own == config and len(others) > 1
   np.testing.assert_array_equal(u, x)
