@@ -20,7 +20,7 @@ from symformer_jax.language.canonical import canonicalize
 from symformer_jax.language.expression import Node
 from symformer_jax.language.units import DataUnits
 from symformer_jax.results import Equation, Guess, SearchResult, Seen
-from symformer_jax.selection import losses, own_formulas, residuals, scoring, select, soundness
+from symformer_jax.selection import losses, own_formulas, residuals, scoring, select
 from symformer_jax.sources import closed_forms, guesses as guesses_lib, registry
 from symformer_jax.templates import answer, profile
 
@@ -67,7 +67,7 @@ def finish(
   seen = Seen(
     {name: (float(low), float(high))
      for name, low, high in zip(names, rows.x.min(axis=0), rows.x.max(axis=0), strict=True)},
-    tuple(names[column] for column in range(len(names)) if column not in soundness.columns_of(best.node)),
+    tuple(names[column] for column in range(len(names)) if column not in expression.columns_of(best.node)),
     None if best.r2 is None else math.sqrt(max(1 - best.r2, 0.0)), options.loss, weighing.exponent,
     weighing.num_light, rejected, left.num_far, left.is_growing, left.decades)
   told = dict.fromkeys(text for search_ in searches for text in _messages(search_, model, is_without))

@@ -43,7 +43,7 @@ def test_it_is_told_where_each_data_set_stands(model, rng):
 def test_true_ends_the_search_of_that_data_set_with_the_best_so_far(model, rng):
   data = [_data(rng), _data(rng)]
   first, second = search(model, data, guesses=["x0**1.5"], callback=lambda standing: standing.index == 0)
-  assert (first.ended_by, len(first.rounds)) == ("stopped", 1) and 0.9 < first.best.r2 < 0.99
+  assert (first.ended_by, len(first.rounds)) == ("stopped", 1) and first.best.r2 > 0.9
   assert (second.ended_by, len(second.rounds)) == ("budget", 2) and second.best.r2 > 0.99
 
 

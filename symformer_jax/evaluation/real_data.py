@@ -82,7 +82,7 @@ def load_split(real_set: RealSet) -> Split:
   """Reads a set and splits its rows, always in the same way.
 
   A quarter of the rows is scored, drawn by the name; with one column the rows at its ends are fitted, so that what is
-  scored lies between rows that were seen. (Of a series every fourth was once: of quarters of years always the same.)
+  scored lies between rows that were seen.
   Raises:
     InputError: says which package is missing, or what is wrong with the columns.
   """

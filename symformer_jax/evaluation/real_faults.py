@@ -6,7 +6,7 @@ import numpy as np
 
 from symformer_jax.engine.rows import Rows
 from symformer_jax.evaluation.real_data import Split
-from symformer_jax.language.expression import Node, has_column
+from symformer_jax.language.expression import Node, columns_of, has_column
 from symformer_jax.selection import between_rows, frequencies, scoring, soundness
 
 UNDEFINED, POLE, ALIAS = "undefined", "pole", "alias"
@@ -74,7 +74,7 @@ def find_faults(node: Node, split: Split, yardsticks: Yardsticks) -> tuple[str, 
   if r2 is None or 1 - r2 > EXACT_FVU:
     if soundness.num_column_exponents(node):
       found.append(EXPONENT)
-    if any(len(soundness.columns_of(wave)) > 1 for wave in frequencies.waves(node)):
+    if any(len(columns_of(wave)) > 1 for wave in frequencies.waves(node)):
       found.append(MANY_COLUMN_WAVE)
     if soundness.num_extreme_exponents(node, largest=LARGEST_EXPONENT, largest_uneven=LARGEST_UNEVEN):
       found.append(EXTREME)

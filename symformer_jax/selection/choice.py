@@ -103,7 +103,7 @@ class _Contest:
     self._costs = [
       config.nats_per_node * line.complexity + function_nats(line.node, config=config)
       + config.vague_nats * num_vague(line.node, sample, config=config)
-      + config.frequency_nats * frequencies.log_frequencies(line.node, sample.x)
+      + config.frequency_nats * frequencies.log_frequencies(line.node, sample.x, config=config)
       + math.log(rows.num_columns) * sum(part.token == VARIABLE for part in expression.walk(line.node))
       for line in lines]
     self._prices = [cost + odd * config.odd_nats for cost, odd in zip(self._costs, self._oddities, strict=True)]
@@ -149,7 +149,7 @@ class _Contest:
     line = self._lines[i]
     is_line = is_linear(line.node) and not expression.has_column(self._lines[base].node)
     num_points = noise.num_points_of_line(
-      self._sample, soundness.columns_of(line.node), num_rows=len(self._rows)) if is_line else self.num_points(i, base)
+      self._sample, expression.columns_of(line.node), num_rows=len(self._rows)) if is_line else self.num_points(i, base)
     return math.isfinite(self.shares[i]) and expression.has_column(line.node) and is_beyond_chance(
       line, self._lines[base], self._rows, num_points=num_points, config=self._config)
 
@@ -178,7 +178,7 @@ def _or_straight_line(
   """
   most = num_rows / config.rows_per_coefficient - 1
   straight = [i for i, line in enumerate(lines)
-              if is_linear(line.node) and 0 < len(soundness.columns_of(line.node)) <= most]
+              if is_linear(line.node) and 0 < len(expression.columns_of(line.node)) <= most]
   line = min(straight, key=lambda i: contest.shares[i], default=best)
   is_ahead = contest.shares[best] < contest.shares[line]
   if is_linear(lines[best].node) or is_ahead and _is_no_longer(lines[best], lines[line]):
@@ -189,7 +189,7 @@ def _or_straight_line(
 
 def _is_no_longer(first: Line, second: Line) -> bool:
   """Whether the first has no more nodes, and no fewer columns."""
-  num_columns = [len(soundness.columns_of(line.node)) for line in (first, second)]
+  num_columns = [len(expression.columns_of(line.node)) for line in (first, second)]
   return first.complexity <= second.complexity and num_columns[0] >= num_columns[1]
 
 
@@ -221,7 +221,7 @@ def num_oddities(node: Node, x: np.ndarray, *, config: ChoiceConfig = DEFAULT.ch
   """Columns in exponents, extreme exponents, and waves: of several columns, of what is not linear in a column, or of
   which rows [N, D] see an arc.
   """
-  odd_waves = sum(len(soundness.columns_of(wave)) > 1 or frequencies.is_nonlinear(wave) or frequencies.is_arc(wave, x)
+  odd_waves = sum(len(expression.columns_of(wave)) > 1 or frequencies.is_nonlinear(wave) or frequencies.is_arc(wave, x)
                   for wave in frequencies.waves(node))
   return odd_waves + soundness.num_column_exponents(node) + soundness.num_extreme_exponents(
     node, largest=config.largest_exponent, largest_uneven=config.largest_uneven)
@@ -263,9 +263,9 @@ def is_beyond_chance(
   return noise.is_beyond_chance(
     share=line.mse / left, num_points=num_points, num_constants=counts[0], base_constants=max(counts[1], 1),
     further_nodes=line.complexity - base.complexity, num_columns=num_columns,
-    line_columns=len(soundness.columns_of(line.node)) if is_linear(line.node) else 0,
+    line_columns=len(expression.columns_of(line.node)) if is_linear(line.node) else 0,
     is_base_constant=not expression.has_column(base.node),
-    log_frequencies=frequencies.log_frequencies(line.node, rows.x), config=config)
+    log_frequencies=frequencies.log_frequencies(line.node, rows.x, config=config), config=config)
 
 
 def is_linear(node: Node) -> bool:

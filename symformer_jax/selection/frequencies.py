@@ -33,8 +33,13 @@ def turn(wave: Node, segments: between_rows.Segments, *, config: ChoiceConfig = 
   if segments.begin.shape[1] == 1:
     steps = np.sort(np.sum(np.abs(np.diff(phase, axis=1)), axis=1))
     return float(np.mean(steps[: max(len(steps) - 1, 1)]))
+  return _range(phase, config) / max(segments.num_rows - 1, 1)
+
+
+def _range(phase: np.ndarray, config: ChoiceConfig) -> float:
+  """What a phase goes through, as far as it goes without its lowest and its highest values for each of the others."""
   low, high = np.quantile(phase, (config.phase_edges, 1 - config.phase_edges))
-  return float((high - low) / (1 - 2 * config.phase_edges) / max(segments.num_rows - 1, 1))
+  return float((high - low) / (1 - 2 * config.phase_edges))
 
 
 def is_alias(node: Node, segments: between_rows.Segments, *, config: ChoiceConfig = DEFAULT.choice) -> bool:
@@ -59,13 +64,14 @@ def is_arc(wave: Node, x: np.ndarray) -> bool:
   return bool(np.ptp(phase) * (num_steps + 1) / num_steps < period * (1 - 1e-3))
 
 
-def log_frequencies(node: Node, x: np.ndarray) -> float:
+def log_frequencies(node: Node, x: np.ndarray, *, config: ChoiceConfig = DEFAULT.choice) -> float:
   """Logarithm of how many formulas differ from this one in the frequencies of its waves, up to theirs, and can be told
   from it on rows [N, D]: of each wave one for every half turn of its phase, a sine and a cosine for each whole one
   (Rayleigh's resolution), at least itself. One whose frequency was not fitted was found among them as well.
   """
-  turns = [float(np.ptp(scoring.evaluate(wave.args[0], x))) / math.pi for wave in waves(node)]
-  return sum(math.log(turn) for turn in turns if math.isfinite(turn) and turn > 1)
+  phases = (scoring.evaluate(wave.args[0], x) for wave in waves(node))
+  turns = [_range(phase, config) / math.pi for phase in phases if np.isfinite(phase).all()]
+  return sum(math.log(turn) for turn in turns if turn > 1)
 
 
 def is_nonlinear(wave: Node) -> bool:

@@ -97,7 +97,7 @@ def _columns(nodes: Sequence[Node], rows: Rows, config: SelectionConfig) -> list
   columns = range(rows.x.shape[1])
   if len(columns) <= config.max_columns:
     return list(columns)
-  read = set().union(*map(soundness.columns_of, nodes))
+  read = set().union(*map(expression.columns_of, nodes))
   others = itertools.islice((column for column in columns if column not in read), max(2 - len(read), 0))
   return sorted({*read, *others})
 

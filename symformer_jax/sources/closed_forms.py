@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
+from symformer_jax.engine import interruption
 from symformer_jax.engine.clock import Clock
 from symformer_jax.engine.config import DEFAULT, ClosedFormsConfig, SearchConfig
 from symformer_jax.engine.pool import Candidate
@@ -20,7 +21,7 @@ from symformer_jax.language.tidy import tidy
 
 # A line that leaves no more than this share of the size of y is exact: less is rounding.
 EXACT = 1e-12
-# Larger numbers are no starts of a fit.
+# Of larger ones the exponential is out of range.
 LARGEST_EXPONENT = 300.0
 
 
@@ -71,6 +72,7 @@ def fit(rows: Rows, columns: Sequence[int], *, required: Set[int] = frozenset())
   return [mean, *dict.fromkeys(lines)]
 
 
+@np.errstate(all="ignore")  # what is not finite is left out
 def log_linear(rows: Rows, columns: Sequence[int], config: ClosedFormsConfig) -> list[Node]:
   """Products of powers of columns, exponentials of straight lines, and products of both and of exponentials of
   inverses, for constants that are still to be fitted: straight lines of the logarithm of a y that has one sign.
@@ -87,19 +89,30 @@ def log_linear(rows: Rows, columns: Sequence[int], config: ClosedFormsConfig) ->
   mixed = [*powers, *lines, *(Node("inv", (variable(i),)) for i in positive)]
   found = []
   for terms, is_whole in ((powers, True), (lines, True), (mixed, False)):
-    if terms and (is_whole or len(rows) >= config.rows_per_term * len(terms)):
+    interruption.check()
+    terms = [node for node in terms if np.isfinite(np.linalg.norm(expression.evaluate(node, rows.x)))]
+    if terms and rows.num_distinct >= config.rows_per_term * len(terms):
       values = np.stack([expression.evaluate(node, rows.x) for node in terms], axis=1)
       found += [(terms, line) for line in _lines(values, target, weights)[0 if is_whole else 1 :]]
   sign = math.copysign(1.0, rows.y[0])
-  return list(dict.fromkeys(_product(terms, line, sign) for terms, line in found if line.factors))
+  made = (_product(terms, line, sign) for terms, line in found if line.factors)
+  return list(dict.fromkeys(node for node in made if node is not None))
 
 
-def _product(terms: Sequence[Node], line: "_Line", sign: float) -> Node:
-  """The exponential of a straight line of terms, a logarithm of a column as its power."""
-  scale = sign * math.exp(max(min(line.constant or 0.0, LARGEST_EXPONENT), -LARGEST_EXPONENT))
+def _product(terms: Sequence[Node], line: "_Line", sign: float) -> Node | None:
+  """The exponential of a straight line of terms, a logarithm of a column as its power; None where its size is out of
+  range.
+  """
   powers = [power(terms[i].args[0], number(factor)) for i, factor in line.factors.items() if terms[i].token == "ln"]
   others = [_term(terms[i], factor) for i, factor in line.factors.items() if terms[i].token != "ln"]
-  return tidy(chain("*", [number(scale), *powers, *([Node("exp", (chain("+", others),))] if others else [])]))
+  constant = line.constant or 0.0
+  if abs(constant) < LARGEST_EXPONENT:
+    parts = [number(sign * math.exp(constant)), *powers, *([Node("exp", (chain("+", others),))] if others else [])]
+    return tidy(chain("*", parts))
+  if not others:
+    return None
+  # Of years: exp(0.5*year - 1005).
+  return tidy(chain("*", [number(sign), *powers, Node("exp", (chain("+", [*others, number(constant)]),))]))
 
 
 class _Line(NamedTuple):

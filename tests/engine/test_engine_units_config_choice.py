@@ -121,6 +121,12 @@ def test_lines_are_compared_on_a_thousand_rows_in_five_folds_and_priced(monkeypa
   assert contest.gain(1, 0) == pytest.approx(1000 * (math.log(5) - math.log(2)), rel=1e-6)
 
 
+def test_a_wave_costs_what_its_frequency_was_chosen_from(monkeypatch):
+  slow, fast = (contest_of([f"sin({rate}*x)"], [0.5], monkeypatch)[0]._prices[0] for rate in (1.5, 31.4))
+  assert fast - slow == pytest.approx(CHOICE.frequency_nats * math.log(2 * 31.4 / math.pi), abs=0.05)
+  assert slow < fast
+
+
 def test_when_a_formula_is_preferred_to_a_mean(monkeypatch):
   monkeypatch.setattr(choice._Contest, "gain", lambda contest, i, base: -1.0)
   monkeypatch.setattr(choice._Contest, "is_beyond_chance", lambda contest, i, base: i == 1)

@@ -130,13 +130,14 @@ def test_columns_that_say_nothing_are_left_out(rng):
   assert any({part.value for part in expression.walk(node) if part.token == "variable"} == {0} for node in nodes)
 
 
-def test_of_few_rows_no_mixed_terms_are_chosen(rng):
+def test_there_are_rows_enough_for_each_term(rng):
   x = rng.uniform(0.5, 4, (18, 2))
   text = "5*x**1.5*exp(-2*y)"  # six terms
   few, y = logs_of(text, x[:17])
   assert nearest(few, x[:17], y) > 1e-6
   nodes, y = logs_of(text, x)
   assert nearest(nodes, x, y) < 1e-20
+  assert logs_of("3*x/y", x[:5])[0] == [] and logs_of("3*x/y", x[:6])[0]
 
 
 def test_large_values_count_for_what_they_are(rng):
@@ -162,11 +163,24 @@ def test_a_target_of_two_signs_or_none_has_no_logarithm(rng):
   assert closed_forms.log_linear(Rows(np.ones((30, 1)), x[:, 0], np.ones(30)), (0,), CONFIG) == []
 
 
-def test_numbers_out_of_range_are_no_start():
-  x = np.linspace(1, 2, 30)[:, None]
+@pytest.mark.parametrize("rate", [0.5, -0.5, 0.03])
+def test_exponentials_of_years_are_in_range(rate):
+  x = np.linspace(2000, 2020, 40)[:, None]
+  y = np.exp(rate * (x[:, 0] - 2010))
+  nodes = closed_forms.log_linear(Rows(x, y, np.ones(40)), (0,), CONFIG)
+  assert nearest(nodes, x, y) < 1e-15
   with np.errstate(all="ignore"):
-    nodes = closed_forms.log_linear(Rows(x, 1e-300 * x[:, 0] ** 200, np.ones(30)), (0,), CONFIG)
-  assert all(np.isfinite(part.value) for node in nodes for part in expression.walk(node) if part.is_number)
+    assert all(np.isfinite(expression.evaluate(node, x)).all() for node in nodes)
+
+
+def test_columns_of_all_sizes_cost_no_line():
+  x = np.array([1e-310, *range(1, 30)])[:, None]
+  for least in (1e-310, 1e-200):
+    x[0] = least
+    y = 2 * x[:, 0] + 1
+    question = SimpleNamespace(task=make_task((x, y), None, SearchOptions()))
+    proposal, = closed_forms.ClosedForms().propose([question], turn=0, num=1, clock=Clock())
+    assert min(candidate.mse for candidate in proposal.candidates) < 1e-20
 
 
 def test_they_can_be_left_out(rng):

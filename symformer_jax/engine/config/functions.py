@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from symformer_jax.engine.config.columns import COARSE_LIBRARY, LibraryConfig
 from symformer_jax.engine.config.names import (
+  FUNCTIONS,
   INNER_FUNCTIONS,
   LIBRARY_FAMILIES,
   LINKS,
@@ -293,34 +294,46 @@ class WaveProductsConfig:
 class WaveSumsConfig:
   """Waves of sums of two functions of the columns."""
 
-  # Rows that are looked at, and those there have to be: of fewer some of so many waves come near by chance.
+  # Rows that are looked at; with fewer than the second number some of so many waves come near by chance. Of more
+  # columns than the third the pairs that are tried would be of columns and products alone.
   num_rows: int = 256
   min_rows: int = 40
-  # Functions that are summed, in this order: the columns, exponents of products of two, powers of one, other functions
-  # of one, the last first; further products.
+  max_columns: int = 6
+  # Functions that are summed, in this order, the columns first: powers of one, products of two by their exponents,
+  # further powers, functions of one by their operators, the outer one last, and further products.
+  plain_powers: tuple[float, ...] = (2.0, -1.0)
   products: tuple[tuple[float, float], ...] = ((1.0, 1.0), (1.0, -1.0))
-  powers: tuple[float, ...] = (2.0, -1.0, 0.5, 3.0, -2.0, -0.5)
+  powers: tuple[float, ...] = (0.5, 3.0, -2.0, -0.5)
   functions: tuple[tuple[str, ...], ...] = (("ln",), ("exp",), ("ln", "inv"), ("exp", "inv"))
   further_products: tuple[tuple[float, float], ...] = ((2.0, 1.0), (2.0, -1.0))
-  # What may multiply a wave: powers of a column.
+  # What may multiply a wave besides 1, as waves of laws mostly are: powers of a column.
   amplitudes: tuple[float, ...] = (1.0, -1.0)
-  # Pairs that are tried, the plainest first; frequencies of each function, as many below 0 of the second, the first
-  # number with which rows times amplitudes times pairs of functions and of frequencies are at most so many: .3 s. Also
-  # simple ones, with which a cube may turn faster: the argument of a law without units.
+  # Pairs that are tried, the plainest first.
   max_pairs: int = 700
-  num_frequencies: tuple[int, ...] = (40, 24, 12)
-  max_work: float = 8e8
-  simple: tuple[float, ...] = (1.0, 2.0, 3.0)
-  # From one frequency to the next the wave turns by so many radians over these rows.
+  # From one frequency to the next a wave turns by so many radians over the rows between these shares: halfway between
+  # two frequencies such a row is out of phase by .75 at most for either function, and most of what a wave explains is
+  # seen.
   radians: float = 1.5
   inner: tuple[float, float] = (0.1, 0.9)
-  # Waves that are followed to the nearest maximum, steps, and how the steps shrink where none leads upwards.
+  # Frequencies of each function, as many below 0 of the second: the first number with which rows times amplitudes times
+  # pairs of functions and of frequencies are at most so many, .1 to .4 s on one core.
+  num_frequencies: tuple[int, ...] = (40, 24, 12)
+  max_work: float = 8e8
+  # Also these frequencies, of laws without units, with which a cube may turn faster.
+  simple: tuple[float, ...] = (1.0, 2.0, 3.0)
+  # Waves that are followed: of `cos(y - x/y)` the right one was the third on the grid. Steps of half a frequency, which
+  # shrink by the last number where none leads upwards: to 1e-5 of one after so many.
   num_followed: int = 48
   num_steps: int = 16
   narrowing: float = 2.5
 
   def __post_init__(self) -> None:
-    check_counts(self, "num_rows", "min_rows", "num_followed", "num_steps")
+    check_counts(self, "num_rows", "min_rows", "max_columns", "num_followed", "num_steps")
+    check_names("functions", [token for tokens in self.functions for token in tokens], ("inv", *FUNCTIONS))
+    if not self.num_frequencies:
+      raise InputError("num_frequencies: expected at least one number")
+    if not 0 <= self.inner[0] < self.inner[1] <= 1:
+      raise InputError(f"inner: expected two rising shares, got {self.inner}")
 
 
 @dataclasses.dataclass(frozen=True)

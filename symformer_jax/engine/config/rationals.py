@@ -253,9 +253,8 @@ class LinkedFractionsConfig:
 class QuadraticsConfig:
   """Roots of quadratic equations A*y**2 + B*y + C = 0."""
 
-  # Functions of y that may be such a root; all but the first for two columns and more without errors.
-  # Of 100 published formulas
-  # two were met as squares of roots, none whose square is a root; each takes as long as y itself, .01 to .2 s.
+  # Functions of y that may be such a root; all but the first for two columns and more without errors. Of 100 published
+  # formulas two were met as squares of roots, none whose square is a root; each takes as long as y, .01 to .2 s.
   links: tuple[str, ...] = ("y", "pow2")
   # Total degrees of A, B and C, in the order in which they are tried, as far as there are no more columns than so many
   # and so many rows for each: the first that has a null vector has one alone, multiples of it being of higher degree.

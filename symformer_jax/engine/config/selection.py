@@ -5,6 +5,7 @@ import math
 
 from symformer_jax.engine.config.loop import PoolConfig
 from symformer_jax.engine.config.names import FUNCTIONS, REWRITINGS, SOURCES, check_counts, check_names
+from symformer_jax.errors import InputError
 
 
 @dataclasses.dataclass(frozen=True)
@@ -235,6 +236,8 @@ class ChoiceConfig:
 
   def __post_init__(self) -> None:
     check_names("function_nats", [name for name, _ in self.function_nats], FUNCTIONS)
+    if not 0 <= self.phase_edges < 0.5:
+      raise InputError(f"phase_edges: expected a share of at least 0, below a half, got {self.phase_edges}")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -18,7 +18,7 @@ from symformer_jax.engine.config.names import (
 class ClosedFormsConfig:
   """The mean, straight lines, and straight lines of logarithms."""
 
-  # Whether the last are tried; rows for each term of which some are chosen.
+  # Whether the last are tried; rows for each of their terms.
   has_logarithms: bool = True
   rows_per_term: int = 3
 

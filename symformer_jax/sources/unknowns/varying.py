@@ -24,7 +24,6 @@ from symformer_jax.engine.task import Task
 from symformer_jax.language import expression, programs
 from symformer_jax.language.expression import Node, chain, flatten, number, variable
 from symformer_jax.language.tidy import tidy
-from symformer_jax.selection import soundness
 from symformer_jax.sources.evolution import stock
 from symformer_jax.sources.in_turn import in_turn
 from symformer_jax.sources.links import LINKS
@@ -222,7 +221,7 @@ def seen_terms(pool: Pool, columns: Sequence[int], config: VaryingConfig) -> dic
 def _multiplied(some: Sequence[Node], columns: Sequence[int], column: int) -> Iterator[Node]:
   """Terms times and over each column that they have not: of `x*y**2*(w - exp(-v))` the pool may have `x*y**2` alone."""
   for node, other in itertools.product(some, columns):
-    if other != column and other not in soundness.columns_of(node):
+    if other != column and other not in expression.columns_of(node):
       yield tidy(Node("*", (node, variable(other))))
       yield tidy(Node("*", (node, Node("inv", (variable(other),)))))
 
@@ -230,7 +229,7 @@ def _multiplied(some: Sequence[Node], columns: Sequence[int], column: int) -> It
 def _parts_without(node: Node, column: int) -> Iterator[Node]:
   """Of each term the factors without a column, and the terms of those that are sums."""
   for term in stock.bare_terms(node):
-    kept = [factor for factor in flatten(term, "*") if column not in soundness.columns_of(factor)]
+    kept = [factor for factor in flatten(term, "*") if column not in expression.columns_of(factor)]
     sums = [inner for factor in kept if factor.token == "+" for inner in stock.bare_terms(factor)]
     for part in (*([chain("*", kept)] if kept else []), *sums):
       if expression.has_column(part):

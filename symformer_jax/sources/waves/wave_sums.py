@@ -9,6 +9,7 @@ phase the frequencies are followed to the nearest maximum with all rows.
 from collections.abc import Iterator, Sequence
 import functools
 import itertools
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -22,64 +23,96 @@ from symformer_jax.language.rules import Rule
 from symformer_jax.language.tidy import tidy
 from symformer_jax.sources.monomials import to_node
 
+# A cosine and a sine whose determinant is a smaller share of the product of their squares are one column.
+DEPENDENT = 1e-9
+
 
 class Function(NamedTuple):
-  """A function of the columns that stands in a wave, or multiplies one.
+  """A function of the columns that stands in a wave.
 
   Attributes:
-    node, values: [N], less their median where it stands in a wave.
-    step: of its frequencies; 0 where it multiplies.
+    node, middle: its median; values: less that [N].
+    step: of its frequencies.
+  """
+
+  node: Node
+  middle: float
+  values: np.ndarray
+  step: float
+
+
+class Amplitude(NamedTuple):
+  """What multiplies a wave.
+
+  Attributes:
+    node, values: [N], times the roots of the rows' weights, of length 1.
   """
 
   node: Node
   values: np.ndarray
-  step: float = 0.0
 
 
 class Wave(NamedTuple):
-  """A wave on the grid that explains much.
+  """A wave that explains much.
 
   Attributes:
     explained: share of y's variance.
-    functions: of whose sum it is; amplitude: what multiplies it.
-    frequencies: of the functions.
+    functions: of whose sum it is, with their `frequencies`; amplitude.
   """
 
   explained: float
   functions: tuple[Function, Function]
-  amplitude: Function
+  amplitude: Amplitude
   frequencies: tuple[float, float]
 
 
-def waves_of_sums(rows: Rows, columns: Sequence[int], rule: Rule, config: WaveSumsConfig) -> Iterator[Node]:
+@np.errstate(all="ignore")  # what is not finite is left out
+def waves_of_sums(rows: Rows, columns: Sequence[int], rule: Rule, config: WaveSumsConfig) -> list[Node]:
   """Formulas of one wave and a constant, the nearest first, for constants that are still to be fitted."""
-  rows = rows.sample(config.num_rows, seed=0)
-  if len(rows) < config.min_rows or not rule.allows_operator("cos") or np.ptp(rows.y) == 0:
-    return iter(())
-  target = rows.y - np.average(rows.y, weights=rows.weights)
-  target = np.sqrt(rows.weights) * target / np.sqrt(rows.weights @ target**2)
-  inner, amplitudes = _inner(rows.x, columns, config), _amplitudes(rows.x, columns, config)
-  waves, num_tried = _on_grid(target, np.sqrt(rows.weights), inner, amplitudes, config)
+  rows, columns = rows.sample(config.num_rows, seed=0), rows.varying(columns)
+  token = next(filter(rule.allows_operator, ("cos", "sin")), None)
+  if len(rows) < config.min_rows or len(columns) > config.max_columns or token is None or np.ptp(rows.y) == 0:
+    return []
+  root = np.sqrt(rows.weights)
+  target = root * (rows.y - np.average(rows.y, weights=rows.weights))
+  target = target / np.linalg.norm(target)
+  inner, amplitudes = _inner(rows.x, columns, rule, config), _amplitudes(rows.x, columns, root, rule, config)
+  pairs = sorted(itertools.combinations(range(len(inner)), 2), key=sum)[: config.max_pairs]
+  if not pairs or not amplitudes:
+    return []
+  waves, num_tried = _on_grid(target, inner, amplitudes, pairs, config)
   # Of noise the best of so many explains 1 - num_tried**(-2/N); those that are followed, beside poles above all, more.
   by_chance = 1 - num_tried ** (-3 / len(rows))
-  return (_formula(wave, rows) for wave in _followed(waves, target, np.sqrt(rows.weights), config)
-          if wave.explained > by_chance)
+  return [_formula(wave, rows, root, token) for wave in _followed(waves, target, root, config)
+          if wave.explained > by_chance]
 
 
-def _inner(x: np.ndarray, columns: Sequence[int], config: WaveSumsConfig) -> list[Function]:
+def _inner(x: np.ndarray, columns: Sequence[int], rule: Rule, config: WaveSumsConfig) -> list[Function]:
   """Functions that may be summed, the plainer first."""
-  powers = [power(variable(column), number(exponent)) for exponent in (1.0, *config.powers) for column in columns]
-  others = [functools.reduce(lambda node, token: Node(token, (node,)), tokens, variable(column))
-            for tokens in config.functions for column in columns]
-  nodes = (*powers[: len(columns)], *_products(columns, config.products), *powers[len(columns) :], *others,
+  nodes = (*map(variable, columns), *_powers(columns, config.plain_powers), *_products(columns, config.products),
+           *_powers(columns, config.powers), *_functions(columns, config.functions),
            *_products(columns, config.further_products))
   found = []
-  for node in map(tidy, nodes):
+  for node in filter(functools.partial(_is_allowed, rule), map(tidy, nodes)):
     values = expression.evaluate(node, x)
     least, largest = np.quantile(values, config.inner) if np.all(np.isfinite(values)) else (0.0, 0.0)
     if largest > least:
-      found.append(Function(node, values - np.median(values), config.radians / (largest - least)))
+      middle = float(np.median(values))
+      found.append(Function(node, middle, values - middle, config.radians / float(largest - least)))
   return found
+
+
+def _is_allowed(rule: Rule, node: Node) -> bool:
+  return all(rule.allows_operator(part.token) for part in expression.walk(node) if part.args)
+
+
+def _powers(columns: Sequence[int], exponents: Sequence[float]) -> Iterator[Node]:
+  return (power(variable(column), number(exponent)) for exponent in exponents for column in columns)
+
+
+def _functions(columns: Sequence[int], some: Sequence[tuple[str, ...]]) -> Iterator[Node]:
+  return (functools.reduce(lambda node, token: Node(token, (node,)), tokens, variable(column))
+          for tokens in some for column in columns)
 
 
 def _products(columns: Sequence[int], exponents: Sequence[tuple[float, float]]) -> Iterator[Node]:
@@ -89,27 +122,30 @@ def _products(columns: Sequence[int], exponents: Sequence[tuple[float, float]]) 
     yield from (to_node(tuple(zip(pair, each, strict=True))) for pair in pairs)
 
 
-def _amplitudes(x: np.ndarray, columns: Sequence[int], config: WaveSumsConfig) -> list[Function]:
-  """What may multiply a wave."""
-  nodes = map(tidy, [number(1), *(power(variable(column), number(exponent)) for exponent in config.amplitudes
-                                  for column in columns)])
-  every = [Function(node, np.broadcast_to(expression.evaluate(node, x), len(x))) for node in nodes]
-  return [each for each in every if np.all(np.isfinite(each.values)) and np.any(each.values)]
+def _amplitudes(
+  x: np.ndarray, columns: Sequence[int], root: np.ndarray, rule: Rule, config: WaveSumsConfig
+) -> list[Amplitude]:
+  """What may multiply a wave: 1 and powers of columns."""
+  nodes, found = (number(1), *map(tidy, _powers(columns, config.amplitudes))), []
+  for node in filter(functools.partial(_is_allowed, rule), nodes):
+    values = root * expression.evaluate(node, x)
+    length = np.linalg.norm(values)
+    if np.isfinite(length) and length > 0:
+      found.append(Amplitude(node, values / length))
+  return found
 
 
 def _on_grid(
-  target: np.ndarray, root: np.ndarray, inner: Sequence[Function], amplitudes: Sequence[Function],
+  target: np.ndarray, inner: Sequence[Function], amplitudes: Sequence[Amplitude], pairs: Sequence[tuple[int, int]],
   config: WaveSumsConfig
 ) -> tuple[list[Wave], int]:
   """Of every two functions and every amplitude the best frequencies of the grid; those that explain most, and how many
   were tried.
 
   Args:
-    target: [N], of length 1, each row times the root of its weight; root: [N], of the weights.
+    target: [N], of length 1, each row times the root of its weight; pairs: places of the functions.
   """
-  pairs = sorted(itertools.combinations(range(len(inner)), 2), key=sum)[: config.max_pairs]
-  multiplied = np.stack([target * each.values for each in amplitudes])
-  lengths = np.stack([np.sum((root * each.values) ** 2) for each in amplitudes])
+  multiplied = np.stack([target * each.values for each in amplitudes]).astype(np.complex64)
   num = _num_frequencies(len(pairs) * multiplied.size, config)
   frequencies = [np.concatenate([each.step * np.arange(1, num + 1), config.simple]) for each in inner]
   turns = [np.exp(-1j * f[:, None] * each.values).astype(np.complex64)
@@ -117,13 +153,13 @@ def _on_grid(
   found = []
   for i, j in pairs:
     interruption.check()
-    first = (multiplied[:, None, :] * turns[i]).reshape(-1, len(target)).astype(np.complex64)
+    first = (multiplied[:, None, :] * turns[i]).reshape(-1, len(target))
     sums = np.stack([first @ turns[j].T, first @ turns[j].conj().T], axis=-1)
-    explained = (2 * np.abs(sums) ** 2).reshape(len(amplitudes), -1) / lengths[:, None]
+    explained = (2 * np.abs(sums) ** 2).reshape(len(amplitudes), -1)
     best = np.argmax(explained, axis=1)
-    for amplitude, share, place in zip(amplitudes, np.max(explained, axis=1), best, strict=True):
+    for amplitude, shares, place in zip(amplitudes, explained, best, strict=True):
       a, b, is_below = np.unravel_index(place, (len(frequencies[i]), len(frequencies[j]), 2))
-      found.append(Wave(float(share), (inner[i], inner[j]), amplitude,
+      found.append(Wave(float(shares[place]), (inner[i], inner[j]), amplitude,
                         (float(frequencies[i][a]), float(frequencies[j][b]) * (-1 if is_below else 1))))
   num_tried = len(found) * 2 * (num + len(config.simple)) ** 2
   return sorted(found, key=lambda wave: -wave.explained)[: config.num_followed], num_tried
@@ -131,16 +167,14 @@ def _on_grid(
 
 def _num_frequencies(work: int, config: WaveSumsConfig) -> int:
   """The most that the time allows."""
-  return next((num for num in config.num_frequencies if 2 * work * num**2 <= config.max_work),
+  return next((num for num in config.num_frequencies if 2 * work * (num + len(config.simple)) ** 2 <= config.max_work),
               config.num_frequencies[-1])
 
 
 def _followed(waves: Sequence[Wave], target: np.ndarray, root: np.ndarray, config: WaveSumsConfig) -> list[Wave]:
   """The same at the nearest maximum, the nearest to y first."""
-  if not waves:
-    return []
   functions = np.stack([[each.values for each in wave.functions] for wave in waves], axis=1)  # [2, K, N]
-  amplitude = root * np.stack([wave.amplitude.values for wave in waves])
+  amplitude = np.stack([wave.amplitude.values for wave in waves])
   at = np.array([wave.frequencies for wave in waves])
   steps = np.array([[each.step for each in wave.functions] for wave in waves]) / 2
   directions = np.array([*itertools.product((-1, 0, 1), repeat=2)])
@@ -160,7 +194,9 @@ def _followed(waves: Sequence[Wave], target: np.ndarray, root: np.ndarray, confi
 def _explained(
   frequencies: np.ndarray, functions: np.ndarray, amplitude: np.ndarray, target: np.ndarray, root: np.ndarray
 ) -> np.ndarray:
-  """Shares [K, T] that waves and a constant explain, of frequencies [K, T, 2] of functions [2, K, N]."""
+  """Shares [K, T] that waves and a constant explain, of frequencies [K, T, 2] of functions [2, K, N], each wave times
+  an amplitude [K, N]; target [N] and amplitudes are of length 1, each row times the root [N] of its weight.
+  """
   phases = sum(frequencies[..., i, None] * functions[i][:, None] for i in range(2))
   unit = root / np.linalg.norm(root)
   cosine, sine = (amplitude[:, None] * wave(phases) for wave in (np.cos, np.sin))
@@ -168,25 +204,24 @@ def _explained(
   cc, ss, cs = (np.sum(a * b, axis=-1) for a, b in ((cosine, cosine), (sine, sine), (cosine, sine)))
   c, s = cosine @ target, sine @ target
   determinant = cc * ss - cs**2
-  # Two columns that are nearly one: the better of the two alone.
-  is_plane = determinant > 1e-9 * cc * ss
+  is_plane = determinant > DEPENDENT * cc * ss
   both = (ss * c**2 - 2 * cs * c * s + cc * s**2) / np.where(is_plane, determinant, 1.0)
-  alone = c**2 / np.where(cc > 0, cc, np.inf)
-  return np.where(is_plane, both, alone)
+  alone = [each**2 / np.where(square > 0, square, np.inf) for each, square in ((c, cc), (s, ss))]
+  return np.where(is_plane, both, np.maximum(*alone))
 
 
-def _formula(wave: Wave, rows: Rows) -> Node:
+def _formula(wave: Wave, rows: Rows, root: np.ndarray, token: str) -> Node:
   """Size, phase and constant by least squares."""
   phase = sum(frequency * each.values for frequency, each in zip(wave.frequencies, wave.functions, strict=True))
-  root = np.sqrt(rows.weights)
   design = np.stack([wave.amplitude.values * np.cos(phase), wave.amplitude.values * np.sin(phase),
-                     np.ones(len(rows))], axis=1)
-  (cosine, sine, away), *_ = np.linalg.lstsq(root[:, None] * design, root * rows.y)
-  # The functions' medians were taken off.
-  shift = sum(frequency * float(np.median(expression.evaluate(each.node, rows.x)))
-              for frequency, each in zip(wave.frequencies, wave.functions, strict=True))
-  argument = chain("+", [*(Node("*", (each.node, number(frequency)))
-                           for frequency, each in zip(wave.frequencies, wave.functions, strict=True)),
-                         number(float(-np.arctan2(sine, cosine)) - shift)])
-  product = chain("*", [number(float(np.hypot(cosine, sine))), wave.amplitude.node, Node("cos", (argument,))])
-  return tidy(chain("+", [product, number(float(away))]))
+                     root / np.linalg.norm(root)], axis=1)
+  cosine, sine, away = np.linalg.lstsq(design, root * rows.y)[0]
+  # What the amplitude's values were divided by.
+  length = np.linalg.norm(root * expression.evaluate(wave.amplitude.node, rows.x))
+  shift = sum(frequency * each.middle for frequency, each in zip(wave.frequencies, wave.functions, strict=True))
+  turned = -math.atan2(sine, cosine) - shift + (math.pi / 2 if token == "sin" else 0.0)
+  terms = [Node("*", (each.node, number(frequency)))
+           for frequency, each in zip(wave.frequencies, wave.functions, strict=True)]
+  product = chain("*", [number(float(np.hypot(cosine, sine) / length)), wave.amplitude.node,
+                        Node(token, (chain("+", [*terms, number(turned)]),))])
+  return tidy(chain("+", [product, number(float(away / np.linalg.norm(root)))]))

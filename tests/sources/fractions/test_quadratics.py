@@ -71,6 +71,13 @@ def test_y_is_the_square_of_a_root(text, box):
   assert find(Rows(rows.x, -rows.y, rows.weights)) == []  # of what is below 0 there is no root
 
 
+def test_squares_are_of_more_than_one_column_and_as_the_rules_are():
+  rows = table("(x + sqrt(2 + x**3))**2", ((0.5, 2),))
+  assert find(rows) == []
+  rule = Restrictions(forbidden=("pow2",)).for_columns(NAMES[:2])
+  assert find(table(*SQUARES[1]), rule=rule) == []
+
+
 @pytest.mark.parametrize(("text", "box"), ROOTS)
 def test_a_root_is_found_and_is_the_same_elsewhere(text, box):
   [node] = find(table(text, box))

@@ -7,7 +7,7 @@ import pytest
 
 from symformer_jax.engine.config import DEFAULT
 from symformer_jax.language import expression, parser, printing
-from symformer_jax.selection import scoring, soundness
+from symformer_jax.selection import scoring
 from symformer_jax.sources.sums import library
 from symformer_jax.sources.sums.families import MONOMIAL
 from symformer_jax.sources.sums.library import Atoms
@@ -148,7 +148,7 @@ def test_a_column_of_two_values_is_no_argument_of_functions(rng):
   for columns in ((0, 1), (1,)):
     atoms = library.Atoms(x, columns)
     nodes = [atoms.node(i) for i in range(len(atoms.tiers))]
-    assert [node for node in nodes if soundness.columns_of(node) == {1}] == [expression.variable(1)]
+    assert [node for node in nodes if expression.columns_of(node) == {1}] == [expression.variable(1)]
   assert len(nodes) == 1
   without = dataclasses.replace(DEFAULT.library, families=())
   assert not len(library.Atoms(x, (0, 1), config=without).tiers)

@@ -15,12 +15,12 @@ CONFIG = DEFAULT.phases.sums
 NAMES = "xyzwv"
 
 
-def sums_of(text, x, noise=0.0, rule=None, weights=None, **changes):
+def sums_of(text, x, noise=0.0, rule=None, **changes):
   y = expression.evaluate(parser.parse(text, tuple(NAMES[: x.shape[1]])), x)
   y = y + noise * np.std(y) * np.random.default_rng(5).normal(size=len(y))
-  rows = Rows(x, y, np.ones(len(y)) if weights is None else weights)
+  rows = Rows(x, y, np.ones(len(y)))
   config = dataclasses.replace(CONFIG, **changes)
-  return list(wave_sums.waves_of_sums(rows, range(x.shape[1]), rule or Rule(x.shape[1]), config)), y
+  return wave_sums.waves_of_sums(rows, range(x.shape[1]), rule or Rule(x.shape[1]), config), y
 
 
 def left(node, x, y):
@@ -51,19 +51,47 @@ def test_it_is_found_under_noise(rng):
   assert left(nodes[0], x, law) < 0.01
 
 
-def test_noise_and_plain_sums_give_nothing(rng):
+def test_noise_gives_nothing_nor_do_few_rows(rng):
   x = rng.uniform(-4, 4, (250, 2))
-  rows = Rows(x, rng.normal(size=250), np.ones(250))
-  assert list(wave_sums.waves_of_sums(rows, range(2), Rule(2), CONFIG)) == []
-  assert list(wave_sums.waves_of_sums(Rows(x, np.ones(250), np.ones(250)), range(2), Rule(2), CONFIG)) == []
-  few = sums_of("cos(y - x/y)", x[:39])[0]
-  assert few == [] and sums_of("cos(y - x/y)", x[:39], min_rows=39)[0]
+  for y in (rng.normal(size=250), np.ones(250)):
+    assert wave_sums.waves_of_sums(Rows(x, y, np.ones(250)), range(2), Rule(2), CONFIG) == []
+  assert sums_of("cos(y - x/y)", x[:39])[0] == [] and sums_of("cos(y - x/y)", x[:39], min_rows=39)[0]
+  assert sums_of("cos(y - x/y)", x, max_columns=1)[0] == []
 
 
-def test_waves_that_are_not_allowed_are_not_looked_for(rng):
-  x = rng.uniform(-4, 4, (250, 2))
-  rule = Restrictions(forbidden=("cos",)).for_columns(("x", "y"))
-  assert sums_of("cos(y - x/y)", x, rule=rule)[0] == []
+def test_where_there_is_no_pair_there_is_no_wave(rng):
+  assert sums_of("cos(y - x/y)", rng.uniform(-4, 4, (250, 2)), max_pairs=0)[0] == []
+  mostly_one = np.where(np.arange(250) < 10, rng.uniform(1, 2, 250), 0.0)[:, None]
+  assert sums_of("cos(3*x) + x", mostly_one)[0] == []
+  level = Rows(np.ones((250, 1)), rng.normal(size=250), np.ones(250))
+  assert wave_sums.waves_of_sums(level, [0], Rule(1), CONFIG) == []
+
+
+def test_of_some_columns_none_else_is_used(rng):
+  x = rng.uniform(-4, 4, (250, 3))
+  y = np.cos(x[:, 1] - x[:, 2] / x[:, 1])
+  for columns, is_met in (([1, 2], True), ([0, 1], False)):
+    nodes = wave_sums.waves_of_sums(Rows(x, y, np.ones(250)), columns, Rule(3), CONFIG)
+    assert all(expression.columns_of(node) <= set(columns) for node in nodes)
+    assert any(left(node, x, y) < 1e-3 for node in nodes) is is_met
+
+
+@pytest.mark.parametrize("unit", [1e-21, 1e19, 1e100])
+def test_units_of_columns_and_of_y_do_not_matter(unit, rng):
+  x = rng.uniform(1, 4, (250, 3)) * [1, 1, unit]
+  y = 5 + x[:, 2] / unit * np.cos(1.3 * x[:, 0] ** 2 + 0.7 * x[:, 1])
+  for size in (1.0, unit):
+    nodes = wave_sums.waves_of_sums(Rows(x, size * y, np.ones(250)), range(3), Rule(3), CONFIG)
+    assert left(nodes[0], x, size * y) < 1e-3
+
+
+def test_formulas_have_the_operators_that_are_allowed(rng):
+  x = rng.uniform(0.5, 4, (250, 2))
+  rule = Restrictions(forbidden=("cos", "exp", "log")).for_columns(("x", "y"))
+  nodes, y = sums_of("sin(3*y + x**2)", x, rule=rule)
+  assert left(nodes[0], x, y) < 1e-3 and all(map(rule, nodes))
+  neither = Restrictions(forbidden=("cos", "sin")).for_columns(("x", "y"))
+  assert sums_of("sin(3*y + x**2)", x, rule=neither)[0] == []
 
 
 def test_simple_frequencies_are_tried_beside_those_of_the_grid(rng):
@@ -81,20 +109,20 @@ def test_rows_count_by_their_weights(rng):
   y = expression.evaluate(parser.parse(text, ("x", "y")), x)
   wrong = np.arange(250) < 60
   rows = Rows(x, np.where(wrong, 50 * rng.normal(size=250), y), np.where(wrong, 1e-9, 1.0))
-  best = next(wave_sums.waves_of_sums(rows, range(2), Rule(2), CONFIG))
+  best, *_ = wave_sums.waves_of_sums(rows, range(2), Rule(2), CONFIG)
   assert left(best, x[~wrong], y[~wrong]) < 1e-3
 
 
 def test_frequencies_are_fewer_where_there_are_more_pairs():
   assert wave_sums._num_frequencies(1, CONFIG) == CONFIG.num_frequencies[0]
   assert wave_sums._num_frequencies(10**9, CONFIG) == CONFIG.num_frequencies[-1]
-  work = int(CONFIG.max_work / (2 * CONFIG.num_frequencies[1] ** 2))
+  work = int(CONFIG.max_work / (2 * (CONFIG.num_frequencies[1] + len(CONFIG.simple)) ** 2))
   assert wave_sums._num_frequencies(work, CONFIG) == CONFIG.num_frequencies[1]
 
 
 def test_functions_are_what_is_finite_and_varies():
   x = np.column_stack([np.linspace(-1, 1, 41), np.linspace(1, 2, 41), np.full(41, 3.0)])
-  found = {str(each.node) for each in wave_sums._inner(x, (0, 1, 2), CONFIG)}
+  found = {str(each.node) for each in wave_sums._inner(x, (0, 1, 2), Rule(3), CONFIG)}
   there, missing = ({str(parser.parse(text, ("x", "y", "z"))) for text in texts}
                     for texts in (("x", "log(y)", "x*y"), ("log(x)", "1/x", "z", "sqrt(x)")))
   assert there <= found and not missing & found
@@ -106,12 +134,20 @@ def test_what_waves_explain_is_what_least_squares_explain(rng):
   target = root * rng.normal(size=50)
   target -= root * (root @ target) / (root @ root)
   target /= np.linalg.norm(target)
-  frequencies = np.array([[[0.7, -1.1], [0.0, 0.0]]])
-  found = wave_sums._explained(frequencies, x[:, None], (root * amplitude)[None], target, root)
+  weighted = root * amplitude / np.linalg.norm(root * amplitude)
+  found = wave_sums._explained(np.array([[[0.7, -1.1], [0.0, 0.0]]]), x[:, None], weighted[None], target, root)
   phase = 0.7 * x[0] - 1.1 * x[1]
-  design = root[:, None] * np.stack([amplitude * np.cos(phase), amplitude * np.sin(phase), np.ones(50)], axis=1)
+  design = np.stack([weighted * np.cos(phase), weighted * np.sin(phase), root], axis=1)
   rest = target - design @ np.linalg.lstsq(design, target)[0]
   assert found[0, 0] == pytest.approx(1 - rest @ rest)
-  alone = root[:, None] * np.stack([amplitude, np.ones(50)], axis=1)  # without a phase there is no sine
+  alone = np.stack([weighted, root], axis=1)  # without a phase there is no sine
   rest = target - alone @ np.linalg.lstsq(alone, target)[0]
   assert found[0, 1] == pytest.approx(1 - rest @ rest)
+
+
+def test_where_the_cosine_is_level_the_sine_explains():
+  signs = np.where(np.arange(50) % 2, 1.0, -1.0)
+  ones = np.ones(50) / np.sqrt(50)
+  found = wave_sums._explained(np.array([[[0.3, 0.4]]]), np.stack([signs, signs])[:, None], ones[None],
+                               signs / np.sqrt(50), np.ones(50))
+  assert found[0, 0] == pytest.approx(1)
