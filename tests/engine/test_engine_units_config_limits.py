@@ -90,8 +90,9 @@ def test_functions_of_columns_that_equations_and_fractions_are_looked_for_in():
   # Of either column and of both; none of products, and no powers.
   assert len(tokens) == 7 * 3 and {token for some in tokens for token in some} == {
     "variable", "cos", "sin", "sqrt", "exp", "ln"}
-  # The same, of fifteen functions; five functions of x*z, x/z and z/x; powers of x, 1 + x and 1 - x to z, and back.
-  assert len(list(views.views(x, DEFAULT.exact_fractions.views))) == 17 * 3 + 5 * 3 + 2 * 3
+  # The same, of eighteen functions; five functions of x*z, x/z and z/x; powers of x, 1 + x and 1 - x to z, of x to 1/z,
+  # and back.
+  assert len(list(views.views(x, DEFAULT.exact_fractions.views))) == 18 * 3 + 5 * 3 + 2 * 4
 
 
 @pytest.mark.parametrize("degrees", [(0, 2, 2), (0, 2, 4), (1, 2, 3), (2, 2, 2), (0, 4, 5), (4, 3, 2)])

@@ -310,11 +310,11 @@ class WaveSumsConfig:
   amplitudes: tuple[float, ...] = (1.0, -1.0)
   # Pairs that are tried, the plainest first.
   max_pairs: int = 700
-  # From one frequency to the next a wave turns by so many radians over the rows between these shares: halfway between
-  # two frequencies such a row is out of phase by .75 at most for either function, and most of what a wave explains is
-  # seen.
+  # From one frequency to the next a wave turns by so many radians over all rows but the lowest and the highest, this
+  # share of them each: halfway between two frequencies a row is out of phase by .75 at most for either function, and
+  # most of what a wave explains is seen.
   radians: float = 1.5
-  inner: tuple[float, float] = (0.1, 0.9)
+  edges: float = 0.1
   # Frequencies of each function, as many below 0 of the second: the first number with which rows times amplitudes times
   # pairs of functions and of frequencies are at most so many, .1 to .4 s on one core.
   num_frequencies: tuple[int, ...] = (40, 24, 12)
@@ -332,8 +332,8 @@ class WaveSumsConfig:
     check_names("functions", [token for tokens in self.functions for token in tokens], ("inv", *FUNCTIONS))
     if not self.num_frequencies:
       raise InputError("num_frequencies: expected at least one number")
-    if not 0 <= self.inner[0] < self.inner[1] <= 1:
-      raise InputError(f"inner: expected two rising shares, got {self.inner}")
+    if not 0 <= self.edges < 0.5:
+      raise InputError(f"edges: expected a share of at least 0, below a half, got {self.edges}")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -40,7 +40,7 @@ LINK_FAMILIES = ("powers", "exponentials", "cosines", "sines", "tangents")
 VIEW_FUNCTIONS = (
   "cosines", "sines", "angles", "angles_beside", "degrees", "roots", "cube_roots", "complement_roots", "circles",
   "hyperbolas", "exponentials", "decays", "logarithms", "powers_of_logarithms", "roots_and_logarithms", "arctangents",
-  "arccotangents", "complement_logarithms", "shifted_logarithms")
+  "arccotangents", "mixing_logarithms", "complement_logarithms", "shifted_logarithms")
 REWRITINGS = ("exponentials", "powers", "origins", "principal_phases", "unit_slopes", "unit_constants", "unit_factors",
               "single_waves", "vertices", "proper_fractions", "other_waves", "complements", "roots",
               "absolutes", "factors_of_exponentials", "joined_logarithms", "expanded", "distributed", "collected",

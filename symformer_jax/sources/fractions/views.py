@@ -88,6 +88,12 @@ def _logarithm(node: Node) -> View:
   return (Part(Node("ln", (node,)), is_alone=True),)
 
 
+def _mixing_logarithms(node: Node) -> View:
+  """log(v) and log(1 - v), as in the entropy of mixing."""
+  complement = Node("+", (number(1.0), negate(node)))
+  return tuple(Part(tidy(Node("ln", (each,))), is_linear=True, is_alone=True) for each in (node, complement))
+
+
 def _cube_root(node: Node) -> View:
   return (Part(Node("pow", (node, number(1 / 3)))),)
 
@@ -125,6 +131,8 @@ FUNCTIONS = {
   "roots_and_logarithms": Function(_root_and_logarithm, lambda v: bool(np.all(v > 0))),
   "arctangents": Function(_of("atan"), lambda v: True, is_beside=True),
   "arccotangents": Function(_arccotangent, lambda v: bool(np.all(v != 0)), is_beside=True),
+  "mixing_logarithms": Function(
+    _mixing_logarithms, lambda v: bool(np.all((v > 0) & (v < 1))), is_beside=True),
   "complement_logarithms": Function(_shifted("ln", is_minus=True), lambda v: bool(np.all(v < 1)), is_beside=True),
   "shifted_logarithms": Function(_shifted("ln"), lambda v: bool(np.all(v > -1)), is_beside=True),
 }

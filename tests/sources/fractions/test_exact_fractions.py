@@ -47,6 +47,8 @@ LAWS = (
   ("18.7*x*(exp(-y) - exp(-x))/(x - y)", ((0.1, 50), (0.01, 9)), 24),
   # a constant above the line, and so high a degree that one above would not help
   ("-3.7/(x*(x - 3)*(x**2 + 2)*(x**3 + 0.7*x + 1))", ((-4, 4),), 30),
+  # an entropy of mixing
+  ("x/y*log(x) + (1 - x)*log(1 - x) + z*x*(1 - x)", ((0.02, 0.98), (10, 100), (0, 1.5)), 41),
 )
 
 

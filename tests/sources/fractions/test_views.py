@@ -37,7 +37,7 @@ def test_one_column_each_and_all_of_them(name, expected):
   ("sines", "sin(x)"), ("roots", "sqrt(x)"), ("complement_roots", "x, sqrt(1 - x)"), ("circles", "x, sqrt(1 - x**2)"),
   ("hyperbolas", "x, sqrt(x**2 + 1)"), ("exponentials", "x, exp(x)"), ("logarithms", "x, log(x)"),
   ("roots_and_logarithms", "sqrt(x), log(x)"), ("complement_logarithms", "x, log(1 - x)"),
-  ("shifted_logarithms", "x, log(x + 1)")])
+  ("mixing_logarithms", "x, log(x), log(1 - x)"), ("shifted_logarithms", "x, log(x + 1)")])
 def test_functions_stand_in_the_place_of_a_column_or_beside_it(name, expected):
   [view] = views.views(np.array([[0.2], [0.7]]), ViewsConfig((name,), (), False))
   assert ", ".join(texts(view)) == expected
@@ -52,6 +52,7 @@ def test_functions_stand_in_the_place_of_a_column_or_beside_it(name, expected):
   ("roots", 0.0, -1e-9), ("complement_roots", 1.0, 1 + 1e-9), ("circles", -1.0, -1 - 1e-9),
   ("exponentials", -20.0, 20.01), ("logarithms", 1e-9, 0.0),
   ("roots_and_logarithms", 1e-9, 0.0), ("arccotangents", -1e-9, 0.0), ("complement_logarithms", 1 - 1e-9, 1.0),
+  ("mixing_logarithms", 1e-9, 0.0), ("mixing_logarithms", 1 - 1e-9, 1.0),
   ("shifted_logarithms", -1 + 1e-9, -1.0)])
 def test_functions_stand_for_values_that_have_such(name, inside, outside):
   for value, is_defined in ((inside, True), (outside, False)):
