@@ -95,7 +95,8 @@ def _inner(x: np.ndarray, columns: Sequence[int], rule: Rule, config: WaveSumsCo
   found = []
   for node in filter(functools.partial(_is_allowed, rule), map(tidy, nodes)):
     values = expression.evaluate(node, x)
-    least, largest = np.quantile(values, (config.edges, 1 - config.edges)) if np.all(np.isfinite(values)) else (0.0, 0.0)
+    ends = (config.edges, 1 - config.edges)
+    least, largest = np.quantile(values, ends) if np.all(np.isfinite(values)) else (0.0, 0.0)
     if largest > least:
       middle = float(np.median(values))
       found.append(Function(node, middle, values - middle, config.radians / float(largest - least)))
