@@ -101,9 +101,9 @@ class BudgetConfig:
   # first fourteen turns. Product units take .05 to 1.5 s a turn, the first ones least.
   # Groups of columns are looked for in .05 to .5 s, after smaller tables, which are exact: of 75 formulas six were lost
   # and one was gained with groups first, and without those that are powers of columns one and one.
-  # Waves that turn fast are nothing to smooth functions, nor to products, and take .1 to .4 s where they are none: of 72
-  # laws of three to five columns one was gained with phases after smaller tables, of 96 equations of two and 64 of one
-  # none was gained or lost.
+  # Waves that turn fast are nothing to smooth functions, nor to products, and take .1 to .4 s where there are none: of
+  # 72 laws of three to five columns one was gained with phases after smaller tables, of 96 equations of two and 64 of
+  # one none was gained or lost.
   early: tuple[tuple[str, int, str], ...] = (
     ("exact_fractions", 1, "closed_forms"), ("product_units", 1, "enumeration"), ("separable", 1, "enumeration"),
     ("product_units", 2, "quadratics"), ("reductions", 14, "quadratics"), ("partitions", 12, "quadratics"),
