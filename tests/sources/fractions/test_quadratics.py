@@ -71,6 +71,13 @@ def test_y_is_the_square_of_a_root(text, box):
   assert find(Rows(rows.x, -rows.y, rows.weights)) == []  # of what is below 0 there is no root
 
 
+def test_the_unit_of_y_does_not_matter_under_noise():
+  rows = table(*ROOTS[0], noise=1e-5)
+  for unit in (1.0, 1e4, 1e-4):
+    [node] = find(Rows(rows.x, unit * rows.y, rows.weights))
+    np.testing.assert_allclose(expression.evaluate(node, rows.x), unit * rows.y, atol=1e-3 * unit * np.std(rows.y))
+
+
 def test_squares_are_of_more_than_one_column_and_as_the_rules_are():
   rows = table("(x + sqrt(2 + x**3))**2", ((0.5, 2),))
   assert find(rows) == []

@@ -120,6 +120,16 @@ def test_frequencies_are_fewer_where_there_are_more_pairs():
   assert wave_sums._num_frequencies(work, CONFIG) == CONFIG.num_frequencies[1]
 
 
+def test_all_frequencies_of_all_pairs_are_counted(rng):
+  x = rng.uniform(1, 4, (60, 2))
+  inner = wave_sums._inner(x, (0, 1), Rule(2), CONFIG)
+  amplitudes = wave_sums._amplitudes(x, (0, 1), np.ones(60), Rule(2), CONFIG)
+  target = rng.normal(size=60)
+  waves, num_tried = wave_sums._on_grid(target / np.linalg.norm(target), inner, amplitudes, [(0, 1), (0, 2)], CONFIG)
+  assert len(amplitudes) == 5 and len(waves) == 10
+  assert num_tried == 2 * 5 * 2 * (CONFIG.num_frequencies[0] + len(CONFIG.simple)) ** 2  # of both signs of the second
+
+
 def test_functions_are_what_is_finite_and_varies():
   x = np.column_stack([np.linspace(-1, 1, 41), np.linspace(1, 2, 41), np.full(41, 3.0)])
   found = {str(each.node) for each in wave_sums._inner(x, (0, 1, 2), Rule(3), CONFIG)}
