@@ -105,6 +105,11 @@ class Rule:
     return is_chosen and is_inside or any(self._is_nested(arg, is_inside or is_chosen) for arg in node.args)
 
 
+def is_writable(node: Node, rule: Rule) -> bool:
+  """Whether a rule has all operators of a formula, which may be a part of one."""
+  return all(rule.allows_operator(part.token) for part in walk(node) if part.args)
+
+
 def _depth(node: Node) -> int:
   return 1 + max((_depth(arg) for arg in node.args), default=0)
 

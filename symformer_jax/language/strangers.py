@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from symformer_jax.errors import ExpressionError, InputError
 from symformer_jax.files import shorten
 from symformer_jax.language import parser
-from symformer_jax.language.expression import SYMBOL, VARIABLE, Node, walk
+from symformer_jax.language.expression import SYMBOL, Node, has_column, walk
 from symformer_jax.language.names import written
 
 # Columns that a message names.
@@ -47,7 +47,7 @@ def refuse_columnless(
     InputError: naming the columns.
   """
   names = {part.value for part in walk(node) if part.token == SYMBOL}
-  if not names and may_be_number or any(part.token == VARIABLE for part in walk(node)):
+  if not names and may_be_number or has_column(node):
     return
   there = ", ".join(map(written, columns[:MAX_NAMED])) + (", ..." if len(columns) > MAX_NAMED else "")
   meant = next((column for column in columns if column.lower() in {name.lower() for name in names}), None)

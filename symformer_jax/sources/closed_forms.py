@@ -90,10 +90,11 @@ def log_linear(rows: Rows, columns: Sequence[int], config: ClosedFormsConfig) ->
   found = []
   for terms, is_whole in ((powers, True), (lines, True), (mixed, False)):
     interruption.check()
-    terms = [node for node in terms if np.isfinite(np.linalg.norm(expression.evaluate(node, rows.x)))]
-    if terms and rows.num_distinct >= config.rows_per_term * len(terms):
-      values = np.stack([expression.evaluate(node, rows.x) for node in terms], axis=1)
-      found += [(terms, line) for line in _lines(values, target, weights)[0 if is_whole else 1 :]]
+    columns_of_terms = {node: expression.evaluate(node, rows.x) for node in terms}
+    usable = {node: values for node, values in columns_of_terms.items() if np.isfinite(np.linalg.norm(values))}
+    if usable and rows.num_distinct >= config.rows_per_term * len(usable):
+      lines_of_terms = _lines(np.stack(list(usable.values()), axis=1), target, weights)
+      found += [(list(usable), line) for line in lines_of_terms[0 if is_whole else 1 :]]
   sign = math.copysign(1.0, rows.y[0])
   made = (_product(terms, line, sign) for terms, line in found if line.factors)
   return list(dict.fromkeys(node for node in made if node is not None))

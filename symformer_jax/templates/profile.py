@@ -21,7 +21,7 @@ from symformer_jax.engine.rows import MIN_POINTS, Rows
 from symformer_jax.engine.task import Task, make_task
 from symformer_jax.errors import InputError
 from symformer_jax.language import expression, inverses
-from symformer_jax.language.expression import VARIABLE, Node, variable, walk
+from symformer_jax.language.expression import VARIABLE, Node, has_column, variable, walk
 from symformer_jax.language.templates import Template, Unknown, fill
 from symformer_jax.language.units import TARGET, DataUnits, Units
 
@@ -348,7 +348,7 @@ class _Profile:
 def _beside(node: Node, name: str) -> list[int]:
   """Columns of the smallest part that holds a parameter and any column; none where there is no such part."""
   held = [part for part in walk(node) if any(each.value == name for each in walk(part))]
-  with_columns = [part for part in held if any(each.token == VARIABLE for each in walk(part))]
+  with_columns = [part for part in held if has_column(part)]
   if not with_columns:
     return []
   return sorted({each.value for each in walk(with_columns[-1]) if each.token == VARIABLE})

@@ -159,7 +159,7 @@ class ChoiceConfig:
       near as an exponential beside a constant: of 55 functions in lists `feynman` and `laws` one is nested, of 309 in
       publications (docs/results) 51, most of them squares of logarithms in an exponential; counted as one in ten.
     frequency_nats: further price of a wave, for each unit of the logarithm of how many frequencies and phases could be
-      told from its own (`frequencies.log_frequencies`). At 1 one of 235 real tables gets another formula; at 2 six do
+      told from its own (`frequencies.log_frequencies`). At 1 one of 245 real tables gets another formula; at 2 six do
       (docs/results/real.md): waves of horse power, of the wind's speed, of a logarithm of solubility give way to what
       one would sign, three series lose a wave, and the mean R2 stays.
     vague_errors, vague_nats: further price of a constant that is no more than so many standard errors from 0, alone or

@@ -8,8 +8,8 @@ import numpy as np
 
 from symformer_jax.engine.config import CompositionsConfig
 from symformer_jax.engine.rows import Rows
-from symformer_jax.language.expression import Node, chain, evaluate, negate, number, walk
-from symformer_jax.language.rules import Rule
+from symformer_jax.language.expression import Node, chain, evaluate, negate, number
+from symformer_jax.language.rules import Rule, is_writable
 from symformer_jax.language.tidy import tidy
 from symformer_jax.sources.links import LINKS
 from symformer_jax.sources.monomials import Monomial, Values, monomials, to_node
@@ -89,7 +89,7 @@ def _kinds(rows: Rows, columns: Sequence[int], rule: Rule, config: CompositionsC
   links = [name for name in config.links if all(map(rule.allows_operator, LINKS[name].operators))]
   some = {"beside": [name for name in links if name in config.links_beside],
           "pairs": [name for name in links if name in config.pair_links]}
-  singles, pairs = ([monomial for monomial in monomials(columns, size, powers) if is_allowed(to_node(monomial), rule)]
+  singles, pairs = ([monomial for monomial in monomials(columns, size, powers) if is_writable(to_node(monomial), rule)]
                     for size, powers in ((1, config.powers), (2, config.pair_powers)))
   linear = monomials(columns, 1, (1.0,))
   asked: list[tuple[str, Monomial, Monomial]] = [(link, divisor, ()) for divisor in ((), *singles) for link in links]
@@ -100,11 +100,6 @@ def _kinds(rows: Rows, columns: Sequence[int], rule: Rule, config: CompositionsC
   for link, divisor, beside in sorted(asked, key=lambda kind: max((rank[power] for _, power in kind[1]), default=-1)):
     quotient = rows.y / by([divisor])[:, 0]
     yield Kind(link, divisor, bool(np.all(quotient <= 0)), beside)
-
-
-def is_allowed(node: Node, rule: Rule) -> bool:
-  """Whether a rule has all operators of a formula."""
-  return all(rule.allows_operator(part.token) for part in walk(node) if part.args)
 
 
 def make_goal(kind: Kind, rows: Rows, config: CompositionsConfig) -> Goal | None:

@@ -23,11 +23,11 @@ from symformer_jax.engine.rows import Rows
 from symformer_jax.engine.source import Proposal, Question
 from symformer_jax.engine.task import Task
 from symformer_jax.language.expression import Node, evaluate, variable
-from symformer_jax.language.rules import Rule
+from symformer_jax.language.rules import Rule, is_writable
 from symformer_jax.selection import scoring
 from symformer_jax.sources.compositions import composition_fits, composition_stages as stages
 from symformer_jax.sources.compositions.composition_fits import Found, Inside, Leaf, Scan
-from symformer_jax.sources.compositions.composition_goals import Goal, find_goals, is_allowed
+from symformer_jax.sources.compositions.composition_goals import Goal, find_goals
 from symformer_jax.sources.in_turn import in_turn
 from symformer_jax.sources.monomials import Values, monomials, to_node
 from symformer_jax.sources.sums import pair_sums
@@ -108,14 +108,14 @@ def insides_of(
   """All that may stand inside: powers, functions of them, such times powers, beside powers, times one another; of these
   what a rule has the operators for.
   """
-  leaves = [leaf for leaf in _leaves(rows, columns, config) if is_allowed(leaf.node, rule)]
+  leaves = [leaf for leaf in _leaves(rows, columns, config) if is_writable(leaf.node, rule)]
   inner = [name for name in _stages_of(rule) if name != stages.NOTHING]
   for leaf in leaves:
     yield Inside(stages.NOTHING, leaf)
   for leaf, name in itertools.product(leaves, inner):
     yield Inside(name, leaf)
   factors = [leaf for leaf in _monomials(rows, monomials(columns, 1, config.factor_powers))
-             if is_allowed(leaf.node, rule)]
+             if is_writable(leaf.node, rule)]
   for leaf, name, factor in itertools.product(leaves, inner, factors):
     yield Inside(name, leaf, factor_leaf=factor)
   for leaf, beside in itertools.combinations(leaves, 2):

@@ -20,7 +20,7 @@ from symformer_jax.engine.source import Question
 from symformer_jax.engine.task import Task
 from symformer_jax.language import expression
 from symformer_jax.language.expression import Node, chain, number, power, variable
-from symformer_jax.language.rules import Rule
+from symformer_jax.language.rules import Rule, is_writable
 from symformer_jax.language.tidy import tidy
 from symformer_jax.sources.curves.inner_functions import FAMILIES, INDEPENDENT, Functions, nearest
 from symformer_jax.sources.in_turn import in_turn
@@ -99,7 +99,7 @@ def oscillations_of(rows: Rows, column: int, rule: Rule, config: SearchConfig = 
 def _grid(rows: Rows, column: int, exponent: float, rule: Rule, config: OscillationsConfig) -> Grid | None:
   """Of multiples of a power of the column."""
   argument = power(variable(column), number(float(exponent)))
-  if not all(rule.allows_operator(part.token) for part in expression.walk(argument) if part.args):
+  if not is_writable(argument, rule):
     return None
   values = expression.evaluate(argument, rows.x)
   if not (np.all(np.isfinite(values)) and np.ptp(values) > 0):

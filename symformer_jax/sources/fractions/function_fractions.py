@@ -24,7 +24,7 @@ from symformer_jax.engine.rows import Rows
 from symformer_jax.engine.source import Question
 from symformer_jax.language import expression, programs
 from symformer_jax.language.expression import VARIABLE, Node, chain, number, power, variable
-from symformer_jax.language.rules import Rule
+from symformer_jax.language.rules import Rule, is_writable
 from symformer_jax.language.tidy import tidy
 from symformer_jax.sources import monomials, tangents
 from symformer_jax.sources.fractions import null_vectors
@@ -248,8 +248,7 @@ def _multiples(rows: Rows, column: int, rule: Rule, config: FunctionFractionsCon
                ) -> "Iterator[tuple[Callable[[Node], Node], _Equation]]":
   for exponent in config.multipliers:
     by, factor = rows.x[:, column] ** exponent, power(variable(column), number(-float(exponent)))
-    is_allowed = all(rule.allows_operator(part.token) for part in expression.walk(factor) if part.args)
-    if is_allowed and np.all(np.isfinite(by)) and np.all(by != 0):
+    if is_writable(factor, rule) and np.all(np.isfinite(by)) and np.all(by != 0):
       def undo(node: Node, factor: Node = factor) -> Node:
         return tidy(Node("*", (node, factor)))
       yield undo, _Equation(rows, rows.y * by)

@@ -19,7 +19,7 @@ from symformer_jax.engine.source import Question
 from symformer_jax.engine.task import Task
 from symformer_jax.language import expression
 from symformer_jax.language.expression import VARIABLE, Node, chain, variable
-from symformer_jax.language.rules import Rule
+from symformer_jax.language.rules import Rule, is_writable
 from symformer_jax.sources import monomials
 from symformer_jax.sources.stateless import Stateless
 from symformer_jax.sources.sums import pair_sums
@@ -146,8 +146,7 @@ def _monomials(columns: Sequence[int], exponents: Sequence[Sequence[float]]) -> 
 
 def _usable(nodes: Sequence[Node], rows: Rows, rule: Rule) -> list[Part]:
   """Those that are allowed, finite in every row, and vary."""
-  parts = [Part(node, expression.evaluate(node, rows.x)) for node in nodes
-           if all(rule.allows_operator(part.token) for part in expression.walk(node) if part.args)]
+  parts = [Part(node, expression.evaluate(node, rows.x)) for node in nodes if is_writable(node, rule)]
   return [part for part in parts if np.all(np.isfinite(part.values)) and np.ptp(part.values) > 0]
 
 

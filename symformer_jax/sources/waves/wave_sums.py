@@ -19,7 +19,7 @@ from symformer_jax.engine.config import WaveSumsConfig
 from symformer_jax.engine.rows import Rows
 from symformer_jax.language import expression
 from symformer_jax.language.expression import Node, chain, number, power, variable
-from symformer_jax.language.rules import Rule
+from symformer_jax.language.rules import Rule, is_writable
 from symformer_jax.language.tidy import tidy
 from symformer_jax.sources.monomials import to_node
 
@@ -45,11 +45,12 @@ class Amplitude(NamedTuple):
   """What multiplies a wave.
 
   Attributes:
-    node, values: [N], times the roots of the rows' weights, of length 1.
+    node, values: [N], times the roots of the rows' weights, over their length.
   """
 
   node: Node
   values: np.ndarray
+  length: float
 
 
 class Wave(NamedTuple):
@@ -93,7 +94,7 @@ def _inner(x: np.ndarray, columns: Sequence[int], rule: Rule, config: WaveSumsCo
            *_powers(columns, config.powers), *_functions(columns, config.functions),
            *_products(columns, config.further_products))
   found = []
-  for node in filter(functools.partial(_is_allowed, rule), map(tidy, nodes)):
+  for node in (node for node in map(tidy, nodes) if is_writable(node, rule)):
     values = expression.evaluate(node, x)
     ends = (config.edges, 1 - config.edges)
     least, largest = np.quantile(values, ends) if np.all(np.isfinite(values)) else (0.0, 0.0)
@@ -101,10 +102,6 @@ def _inner(x: np.ndarray, columns: Sequence[int], rule: Rule, config: WaveSumsCo
       middle = float(np.median(values))
       found.append(Function(node, middle, values - middle, config.radians / float(largest - least)))
   return found
-
-
-def _is_allowed(rule: Rule, node: Node) -> bool:
-  return all(rule.allows_operator(part.token) for part in expression.walk(node) if part.args)
 
 
 def _powers(columns: Sequence[int], exponents: Sequence[float]) -> Iterator[Node]:
@@ -128,11 +125,11 @@ def _amplitudes(
 ) -> list[Amplitude]:
   """What may multiply a wave: 1 and powers of columns."""
   nodes, found = (number(1), *map(tidy, _powers(columns, config.amplitudes))), []
-  for node in filter(functools.partial(_is_allowed, rule), nodes):
+  for node in (node for node in nodes if is_writable(node, rule)):
     values = root * expression.evaluate(node, x)
     length = np.linalg.norm(values)
     if np.isfinite(length) and length > 0:
-      found.append(Amplitude(node, values / length))
+      found.append(Amplitude(node, values / length, float(length)))
   return found
 
 
@@ -217,12 +214,10 @@ def _formula(wave: Wave, rows: Rows, root: np.ndarray, token: str) -> Node:
   design = np.stack([wave.amplitude.values * np.cos(phase), wave.amplitude.values * np.sin(phase),
                      root / np.linalg.norm(root)], axis=1)
   cosine, sine, away = np.linalg.lstsq(design, root * rows.y)[0]
-  # What the amplitude's values were divided by.
-  length = np.linalg.norm(root * expression.evaluate(wave.amplitude.node, rows.x))
   shift = sum(frequency * each.middle for frequency, each in zip(wave.frequencies, wave.functions, strict=True))
   turned = -math.atan2(sine, cosine) - shift + (math.pi / 2 if token == "sin" else 0.0)
   terms = [Node("*", (each.node, number(frequency)))
            for frequency, each in zip(wave.frequencies, wave.functions, strict=True)]
-  product = chain("*", [number(float(np.hypot(cosine, sine) / length)), wave.amplitude.node,
+  product = chain("*", [number(float(np.hypot(cosine, sine) / wave.amplitude.length)), wave.amplitude.node,
                         Node(token, (chain("+", [*terms, number(turned)]),))])
   return tidy(chain("+", [product, number(float(away / np.linalg.norm(root)))]))
