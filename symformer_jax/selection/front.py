@@ -14,16 +14,22 @@ def pareto_indices(
     complexities: nodes of each formula.
     errors: mean squared errors, any common unit; NaN and infinities never enter.
     floor: errors below it are the noise of the numbers themselves and count as equal, so that of several exact
-      fits the simplest stays alone.
+      fits one stays alone: the simplest, or with costs that of the lowest.
     costs: what decides among those of one complexity that are better than all simpler ones, the lowest wins;
       default: the error.
     min_gain: share by which the error must fall at each step of the front.
   Returns:
     Indices with strictly rising complexity and strictly falling max(error, floor).
   """
+  # Of exact ones a simpler one may need so many digits that it is none: `9637310*cos(0.00054*x)` for a square.
+  exact = [] if costs is None else sorted(
+    (costs[i], complexities[i], i) for i, error in enumerate(errors) if error <= floor)
+  left_out = {i for *_, i in exact[1:]}
   costs = errors if costs is None else costs
   by_complexity: dict[int, list[int]] = {}
   for i, complexity in enumerate(complexities):
+    if i in left_out:
+      continue
     by_complexity.setdefault(complexity, []).append(i)
   front: list[int] = []
   best = math.inf

@@ -119,7 +119,7 @@ class Judge:
             or cost - per_constant * len(programs.fitted_values(f.node)) <= costs[cheapest] + self.config.max_excess]
     return [f for f, _ in kept], [cost for _, cost in kept]
 
-  def front(self, finalists: Sequence[Finalist], costs: Sequence[float]) -> list[int]:
+  def front(self, finalists: Sequence[Finalist], costs: Sequence[float] | None) -> list[int]:
     """Places of those that no simpler one beats, see `front.pareto_indices`."""
     return front.pareto_indices(
       [self._size(f) for f in finalists], [f.scores.mse for f in finalists], floor=self.floor, costs=costs,
@@ -143,6 +143,6 @@ class Judge:
     finalists = self.finalists(nodes)
     costs = [self.cost(f, is_rounded=is_rounded) for f in finalists]
     finalists, costs = self._listable(finalists, costs)
-    on_front = self.front(finalists, costs if is_rounded else [f.scores.mse for f in finalists])
+    on_front = self.front(finalists, costs if is_rounded else None)
     cheapest = sorted(range(len(finalists)), key=lambda i: costs[i])[: self.config.num_chosen]
     return [finalists[i].node for i in dict.fromkeys([*on_front, *cheapest])]

@@ -24,6 +24,12 @@ def test_of_exact_fits_the_simplest_stays():
   assert pareto_indices([3, 5, 7], [1e-15, 1e-18, 0.0], floor=1e-14) == [0]
 
 
+def test_of_exact_fits_that_of_the_lowest_cost_stays_where_costs_are_known():
+  """A shorter one may need so many digits that it describes the data worse: `9637310*cos(0.00054*x)` for a square."""
+  assert pareto_indices([1, 3, 5, 7], [1.0, 1e-15, 1e-18, 0.0], floor=1e-14, costs=[9, 5, 2, 3]) == [0, 2]
+  assert pareto_indices([3, 5, 7], [1e-15, 1e-18, 0.0], floor=1e-14, costs=[2, 2, 2]) == [0]
+
+
 def test_costs_decide_within_a_complexity_among_improvements():
   # The cheapest of complexity 5 is no better than complexity 3: it must not hide the one that is.
   assert pareto_indices([3, 5, 5, 5], [1.0, 1.5, 0.5, 0.4], costs=[0, 0, 1, 2]) == [0, 2]
