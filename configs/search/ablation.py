@@ -27,7 +27,7 @@ CHANGES = {
                       "curves", "two_constants", "wave_fractions", "phases", "exact_fractions", "function_fractions",
                       "linked_fractions", "single_index", "separable", "pairs_inside", "triples", "subsets", "varying",
                       "pairs", "ridges", "subsets_inside", "enumeration", "transformer", "growth", "remainders",
-                      "replacements", "compositions", "product_units")},
+                      "replacements", "compositions", "product_units", "inner_pairs", "exact_factors")},
   "no_tried_changes": {"reductions.tried.most_left": 0.0},
   "no_shifted_changes": {"reductions.most_shifted": -1.0},
   "no_coordinates": {"reductions.coordinates.most_error": 0.0},

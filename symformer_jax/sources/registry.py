@@ -8,6 +8,7 @@ from symformer_jax.engine.source import Source
 from symformer_jax.sources.closed_forms import ClosedForms
 from symformer_jax.sources.compositions.compositions import Compositions
 from symformer_jax.sources.curves.curves import Curves
+from symformer_jax.sources.curves.inner_pairs import InnerPairs
 from symformer_jax.sources.curves.oscillations import Oscillations
 from symformer_jax.sources.curves.two_constants import TwoConstants
 from symformer_jax.sources.enumeration.enumeration import Enumeration
@@ -31,6 +32,7 @@ from symformer_jax.sources.sums.pair_sums import PairSums
 from symformer_jax.sources.sums.plain_sums import PairSumsInside, TripleSums
 from symformer_jax.sources.sums.subset_sums import SubsetSums, SubsetSumsInside
 from symformer_jax.sources.sums.terms import LibrarySums, PartSums
+from symformer_jax.sources.unknowns.exact_factors import ExactFactors
 from symformer_jax.sources.unknowns.separable import Separable
 from symformer_jax.sources.unknowns.single_index import SingleIndex
 from symformer_jax.sources.unknowns.varying import VaryingCoefficients
@@ -51,6 +53,7 @@ SOURCES: dict[str, Callable[[Any, SearchOptions], Source]] = {
   "two_constants": lambda model, options: TwoConstants(options.config),
   "function_fractions": lambda model, options: FunctionFractions(options.config),
   "curves": lambda model, options: Curves(options.config),
+  "inner_pairs": lambda model, options: InnerPairs(options.config),
   "wave_fractions": lambda model, options: WaveFractions(options.config),
   "phases": lambda model, options: Phases(options),
   "single_index": lambda model, options: SingleIndex(options.config),
@@ -58,6 +61,8 @@ SOURCES: dict[str, Callable[[Any, SearchOptions], Source]] = {
   "library": lambda model, options: LibrarySums(options.config),
   "product_units": lambda model, options: ProductUnits(options.config),
   "reductions": lambda model, options: _of_smaller_tables(model, options),
+  "exact_factors": lambda model, options: ExactFactors(
+    options, _named(options.config.exact_factors.sources, model, options)),
   "partitions": lambda model, options: Partitions(options, _named(options.config.partitions.sources, model, options)),
   "subsets": lambda model, options: SubsetSums(options.config),
   "varying": lambda model, options: VaryingCoefficients(options),

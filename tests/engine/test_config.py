@@ -13,12 +13,14 @@ from symformer_jax import configuration
 from symformer_jax.commands.search_config import load_search_config
 from symformer_jax.engine import config as config_lib
 from symformer_jax.engine.config import DEFAULT, LibraryConfig, ProductsConfig, SearchConfig, TermsConfig
+from symformer_jax.engine.config.names import INNER_ARGUMENTS, INNER_KINDS
 from symformer_jax.engine.rows import Rows
 from symformer_jax.errors import InputError
 from symformer_jax.language import printing
 from symformer_jax.language.rules import Rule
 from symformer_jax.selection import writing
 from symformer_jax.sources import links, registry
+from symformer_jax.sources.curves import inner_functions
 from symformer_jax.sources.fractions import views
 from symformer_jax.sources.sums import families, products, terms
 from symformer_jax.sources.sums.library import Atoms
@@ -58,15 +60,16 @@ def test_every_entry_tells_configs_apart(path, value):
   assert changed(path, value) == DEFAULT and hash(changed(path, value)) == hash(DEFAULT)
 
 
-@pytest.mark.parametrize(("names", "table"), [
+@pytest.mark.parametrize(("may_be_named", "table"), [
   (config_lib.LIBRARY_FAMILIES, [name for _, rows in families.FAMILIES for name in rows]),
   (config_lib.PRODUCTS_FAMILIES, products.FAMILIES), (config_lib.LINKS, links.LINKS),
   (config_lib.VIEW_FUNCTIONS, views.FUNCTIONS),
+  (INNER_KINDS, inner_functions.KINDS), (INNER_ARGUMENTS, inner_functions.ARGUMENTS),
   (config_lib.SOURCES, registry.SOURCES),
   (config_lib.REWRITINGS, writing.REWRITINGS)], ids=[
-    "library", "products", "links", "views", "sources", "rewritings"])
-def test_what_a_config_may_name_is_what_there_is(names, table):
-  assert sorted(names) == sorted(table)
+    "library", "products", "links", "views", "kinds", "arguments", "sources", "rewritings"])
+def test_what_a_config_may_name_is_what_there_is(may_be_named, table):
+  assert sorted(may_be_named) == sorted(table)
 
 
 def test_every_entry_is_read():

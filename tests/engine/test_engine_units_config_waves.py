@@ -36,7 +36,9 @@ def test_curves_are_of_these_powers_factors_and_phases():
   rows = uniform_rows(1)
   grid = curves.Grid(rows, 0, ("exp", "sin"), CURVES)
   exponents = [1, -1, 2, -2, 0.5, -0.5, 3, -3, 1.5, -1.5, 0.25, -0.25, 0.75, -0.75, 1.25, -1.25, 2.5, -2.5, 4, -4, 5, 6]
-  kinds = [(name, amplitude) for name in ("exp", "sin") for amplitude in (0, 1, -1, 2, -2, 0.5, -0.5, 3, -3)]
+  thirds = [1 / 3, -1 / 3, 2 / 3, -2 / 3]
+  exponents += thirds
+  kinds = [(name, amplitude) for name in ("exp", "sin") for amplitude in (0, 1, -1, 2, -2, 0.5, -0.5, 3, -3, *thirds)]
   assert list(grid._kinds) == kinds
   for name in ("exp", "sin"):
     kind = grid._kinds[name, 0.0]
@@ -53,7 +55,7 @@ def test_curves_are_chosen_on_sixty_four_rows_for_four_functions_of_y(monkeypatc
     (next(name for name, each in curves.LINKS.items() if each is link), len(grid.rows), num)) or [])
   rows = uniform_rows(1)
   list(curves.curves_of(Rows(rows.x, rows.x[:, 0], rows.weights), 0, task_of(1).rule, CURVES))
-  assert asked == [("y", 64, None), ("inv", 64, 40), ("exp", 64, 40), ("sqrt", 64, 40)]
+  assert asked == [("y", 64, 240), ("inv", 64, 40), ("exp", 64, 40), ("sqrt", 64, 40)]
 
 
 @pytest.mark.parametrize(("ratio", "is_used"), [(0.9e6, True), (1.1e6, False)])
@@ -68,7 +70,7 @@ def test_of_curves_alone_three_go_on_and_one_with_a_factor_or_a_line(monkeypatch
   monkeypatch.setattr(curves.Grid, "_different", lambda grid, left, kind, most: asked.append(most) or [])
   rows = uniform_rows(1)
   curves.Grid(rows, 0, ("exp",), CURVES).nearest(rows)
-  assert asked == [3, *[1] * 8, *[1] * 9]
+  assert asked == [3, *[1] * 12, *[1] * 13]
 
 
 # --- fractions of waves ----------------------------------------------------------------------------------------------

@@ -34,12 +34,12 @@ def test_the_table_has_every_source_of_the_config_in_its_order():
   assert tuple(names()) == DEFAULT.sources
 
 
-def test_of_a_smaller_table_what_comes_early_ends_with_curves():
+def test_of_a_smaller_table_what_comes_early_ends_with_pairs_of_functions():
   """Up to its fractions, and what they remain, before groups of columns are looked for."""
   early = [(turns, after) for name, turns, after in DEFAULT.budget.early if name == "reductions"]
   reductions = registry.SOURCES["reductions"](Model(), SearchOptions())
   assert [after for _, after in early] == ["quadratics"] * 2
-  for num_turns, ends in ((early[0][0], "remainders"), (sum(turns for turns, _ in early), "curves")):
+  for num_turns, ends in ((early[0][0], "remainders"), (sum(turns for turns, _ in early), "inner_pairs")):
     *_, last, following = reductions._schedule[:num_turns]  # the first of the turns looks for the table
     assert last.source.name == ends
   assert following.source.name == "wave_fractions"
@@ -64,7 +64,7 @@ def test_the_config_names_the_sources():
 @pytest.mark.parametrize("name", [name for name in SOURCES if name not in ("closed_forms", "guesses")])
 def test_every_source_can_be_ended_in_its_turn(name, rng):
   x = rng.uniform(0.5, 3, (60, 2))
-  if name in ("curves", "two_constants", "oscillations"):  # of one column
+  if name in ("curves", "two_constants", "inner_pairs", "oscillations"):  # of one column
     x[:, 1] = 2.0
   task = make_task((x, np.sin(x[:, 0] * x[:, 1]) + x[:, 1] ** 1.5), ("x", "z"), SearchOptions())
   model = testing.FixedProposer(["x0*x1", "x0**2"], num_variables=2)

@@ -9,6 +9,7 @@ from symformer_jax.engine.config.columns import LibraryConfig, ProductsConfig
 from symformer_jax.engine.config.compositions import CompositionsConfig
 from symformer_jax.engine.config.enumeration import EnumerationConfig, ShortFormsConfig
 from symformer_jax.engine.config.evolution import EvolutionConfig
+from symformer_jax.engine.config.exact_factors import ExactFactorsConfig
 from symformer_jax.engine.config.functions import (
   CurvesConfig,
   FormsConfig,
@@ -25,7 +26,7 @@ from symformer_jax.engine.config.functions import (
   WaveProductsConfig,
   WaveSumsConfig,
 )
-from symformer_jax.engine.config.inner_functions import OscillationsConfig, TwoConstantsConfig
+from symformer_jax.engine.config.inner_functions import InnerPairsConfig, OscillationsConfig, TwoConstantsConfig
 from symformer_jax.engine.config.loop import BudgetConfig, NoiseConfig, PoolConfig, ScalingConfig
 from symformer_jax.engine.config.names import (
   EDITS,
@@ -78,21 +79,15 @@ from symformer_jax.engine.config.transformer import TransformerConfig
 
 __all__ = [
   "BudgetConfig", "ChoiceConfig", "ClosedFormsConfig", "CompositionsConfig", "CoordinatesConfig", "CurvesConfig",
-  "DEFAULT", "EDITS", "EFFORTS",
-  "EliminationConfig", "EnumerationConfig", "EvolutionConfig", "ExactFractionsConfig", "FUNCTIONS", "FactoringConfig",
-  "FormsConfig",
-  "FunctionFractionsConfig", "GrowthConfig", "LinkedFractionsConfig",
-  "GuessesConfig", "HintsConfig", "LIBRARY_FAMILIES", "LINKS", "LibraryConfig", "LossConfig", "MonotoneConfig",
-  "NeighboursConfig", "NoiseConfig", "OscillationsConfig",
+  "DEFAULT", "EDITS", "EFFORTS", "EliminationConfig", "EnumerationConfig", "EvolutionConfig", "ExactFactorsConfig",
+  "ExactFractionsConfig", "FUNCTIONS", "FactoringConfig", "FormsConfig", "FunctionFractionsConfig", "GrowthConfig",
+  "GuessesConfig", "HintsConfig", "InnerPairsConfig", "LIBRARY_FAMILIES", "LINKS", "LibraryConfig",
+  "LinkedFractionsConfig", "LossConfig", "MonotoneConfig", "NeighboursConfig", "NoiseConfig", "OscillationsConfig",
   "PRODUCTS_FAMILIES", "PairsConfig", "PairsInsideConfig", "PartitionsConfig", "PhasesConfig", "PoolConfig",
-  "ProductUnitsConfig",
-  "ProductsConfig", "PursuitConfig", "QuadraticsConfig", "REWRITINGS", "RationalsConfig", "ReductionsConfig",
-  "RemaindersConfig", "ReplacementsConfig", "RidgeGrids", "RidgesConfig", "SOURCES", "ScalingConfig", "Search",
-  "SearchConfig",
-  "SelectionConfig", "SeparableConfig", "ShortFormsConfig",
-  "SingleIndexConfig", "SubsetsConfig", "SubsetsInsideConfig", "SumSizes",
-  "SurrogateConfig", "TIERS", "TemplatesConfig", "TermsConfig", "TransformerConfig", "TriedChangesConfig",
-  "TriplesConfig",
-  "TwoConstantsConfig", "VIEW_FUNCTIONS", "VaryingConfig", "ViewsConfig", "WaveFractionsConfig", "WaveProductsConfig",
-  "WaveSumsConfig",
+  "ProductUnitsConfig", "ProductsConfig", "PursuitConfig", "QuadraticsConfig", "REWRITINGS", "RationalsConfig",
+  "ReductionsConfig", "RemaindersConfig", "ReplacementsConfig", "RidgeGrids", "RidgesConfig", "SOURCES",
+  "ScalingConfig", "Search", "SearchConfig", "SelectionConfig", "SeparableConfig", "ShortFormsConfig",
+  "SingleIndexConfig", "SubsetsConfig", "SubsetsInsideConfig", "SumSizes", "SurrogateConfig", "TIERS",
+  "TemplatesConfig", "TermsConfig", "TransformerConfig", "TriedChangesConfig", "TriplesConfig", "TwoConstantsConfig",
+  "VIEW_FUNCTIONS", "VaryingConfig", "ViewsConfig", "WaveFractionsConfig", "WaveProductsConfig", "WaveSumsConfig",
 ]

@@ -101,15 +101,16 @@ class CurvesConfig:
   """Of one column, a power times a function of a multiple of another power."""
 
   # Formulas that are fitted.
-  turns: tuple[int, ...] = (640,)
+  turns: tuple[int, ...] = (360,)
   # Functions of y, of `LINKS`.
   links: tuple[str, ...] = ("y", "inv", "exp", "sqrt")
   # Rows on which they are chosen.
   num_rows: int = 64
   # Of the argument's power: a fit finds what lies between. Of the factor's beside 0.
   exponents: tuple[float, ...] = (
-    1, -1, 2, -2, 0.5, -0.5, 3, -3, 1.5, -1.5, 0.25, -0.25, 0.75, -0.75, 1.25, -1.25, 2.5, -2.5, 4, -4, 5, 6)
-  amplitudes: tuple[float, ...] = (1, -1, 2, -2, 0.5, -0.5, 3, -3)
+    1, -1, 2, -2, 0.5, -0.5, 3, -3, 1.5, -1.5, 0.25, -0.25, 0.75, -0.75, 1.25, -1.25, 2.5, -2.5, 4, -4, 5, 6,
+    1 / 3, -1 / 3, 2 / 3, -2 / 3)
+  amplitudes: tuple[float, ...] = (1, -1, 2, -2, 0.5, -0.5, 3, -3, 1 / 3, -1 / 3, 2 / 3, -2 / 3)
   # A power whose largest size is so many times the typical one has a pole as good as among the rows.
   largest_ratio: float = 1e6
   # Factors of an argument whose largest size is 1: lowest, highest, how many, and their opposites; of waves so many
@@ -117,13 +118,17 @@ class CurvesConfig:
   factors: Grid = (0.1, 400.0, 28)
   num_phases: int = 48
   bounded: tuple[float, ...] = (0.25, 0.5, 0.7, 0.85, 0.95, 0.99)
+  # What exponents are moved by where curves with constants between those of the grid are looked at (`curves.spans`): a
+  # quarter of the usual step.
+  half_exponent: float = 0.06
   # Of each curve alone; with a factor or a line beside it; with both: so many with a whole exponent, as many with
-  # another one. Formulas for each function of y but y.
+  # another one. Formulas for y, and for each function of y.
   num_alike: tuple[int, int, int] = (3, 1, 1)
+  num_plain: int = 240
   num_inside: int = 40
 
   def __post_init__(self) -> None:
-    check_counts(self, "num_rows", "num_phases", "num_inside")
+    check_counts(self, "num_rows", "num_phases", "num_plain", "num_inside")
     check_names("links", self.links, LINKS)
 
 

@@ -3,7 +3,10 @@
 import dataclasses
 
 from symformer_jax.engine.config.names import (
+  FUNCTIONS,
+  INNER_ARGUMENTS,
   INNER_FAMILIES,
+  INNER_KINDS,
   INNER_SHAPES,
   LINKS,
   Exponents,
@@ -54,6 +57,38 @@ class TwoConstantsConfig:
     check_names("links", self.links, LINKS)
     check_names("families", self.families, INNER_FAMILIES)
     check_names("shapes", self.shapes, INNER_SHAPES)
+
+
+@dataclasses.dataclass(frozen=True)
+class InnerPairsConfig:
+  """Of one column, sums of two functions of squares, roots and the like, with an inner constant each."""
+
+  # Formulas that are fitted.
+  turns: tuple[int, ...] = (96,)
+  # Functions of y that may be such a sum, of `LINKS`; functions, and of what; what may stand beside two of them: the
+  # column ("*"), or a function of it.
+  links: tuple[str, ...] = ("y", "inv", "exp")
+  kinds: tuple[str, ...] = INNER_KINDS
+  arguments: tuple[str, ...] = INNER_ARGUMENTS
+  besides: tuple[str, ...] = ("*", "ln")
+  # Rows on which they are chosen.
+  num_rows: int = 96
+  # Grids as in `two_constants`, coarser: so many of the best places of each two kinds are looked at around; of these so
+  # many get so many steps of a fit, of these so many more, and so on. (Of 60 sums drawn at random 53 were met so, in
+  # .94 s each; with half as many steps more as many, in 1.27 s; with grids of sixteen 52, of twelve one in eight less.)
+  rates: Grid = (0.2, 60.0, 20)
+  offsets: Grid = (1e-3, 10.0, 20)
+  num_begun: int = 2
+  rounds: tuple[tuple[int, int], ...] = ((1024, 3), (384, 4), (96, 8))
+
+  def __post_init__(self) -> None:
+    check_counts(self, "num_rows", "num_begun")
+    if not self.rounds or not all(isinstance(n, int) and n > 0 for some in self.rounds for n in some):
+      raise InputError(f"rounds: expected pairs of whole numbers of at least 1, got {self.rounds}")
+    check_names("links", self.links, LINKS)
+    check_names("kinds", self.kinds, INNER_KINDS)
+    check_names("arguments", self.arguments, INNER_ARGUMENTS)
+    check_names("besides", self.besides, ("*", *FUNCTIONS, "pow2", "sqrt", "inv"))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -96,9 +96,10 @@ class BudgetConfig:
   # than 1.7 of 5 seconds as many were recovered, 50, with it early as without. (Three early turns of compositions: of
   # 151 unseen equations in 5 s one was gained, two were lost.) Exact fractions of columns alone, and sums of
   # functions of single columns where y is none, take some hundredths of a second. A smaller table is asked up to its
-  # `curves`: of 39 formulas of several columns these turns met 19, in 5.2 CPU seconds at most, and the others,
-  # which take four times as long, none. Under noise eleven of twelve gains came up to what its fractions leave, the
-  # first fourteen turns. Product units take .05 to 1.5 s a turn, the first ones least.
+  # `inner_pairs`: of 39 formulas of several columns the turns up to `curves` met 19, in 5.2 CPU seconds at most, the
+  # others, which take four times as long, none. Under noise eleven of twelve gains came up to what its fractions
+  # leave. Functions that exact data tell to many digits are looked for in .1 to .3 s, in smaller tables before their
+  # fractions. Product units take .05 to 1.5 s a turn, the first ones least.
   # Groups of columns are looked for in .05 to .5 s, after smaller tables, which are exact: of 75 formulas six were lost
   # and one was gained with groups first, and without those that are powers of columns one and one.
   # Waves that turn fast are nothing to smooth functions, nor to products, and take .1 to .4 s where there are none: of
@@ -106,8 +107,9 @@ class BudgetConfig:
   # one none was gained or lost.
   early: tuple[tuple[str, int, str], ...] = (
     ("exact_fractions", 1, "closed_forms"), ("product_units", 1, "enumeration"), ("separable", 1, "enumeration"),
-    ("product_units", 2, "quadratics"), ("reductions", 14, "quadratics"), ("partitions", 12, "quadratics"),
-    ("reductions", 11, "quadratics"), ("phases", 1, "quadratics"), ("product_units", 1, "quadratics"),
+    ("product_units", 2, "quadratics"), ("reductions", 15, "quadratics"), ("exact_factors", 1, "quadratics"),
+    ("partitions", 12, "quadratics"),
+    ("reductions", 12, "quadratics"), ("phases", 1, "quadratics"), ("product_units", 1, "quadratics"),
     ("remainders", 1, "rationals"), ("remainders", 1, "phases"), ("transformer", 1, "library"),
     ("remainders", 1, "library"), ("remainders", 1, "pairs"), ("product_units", 2, "exact_fractions"),
     ("replacements", 1, "exact_fractions"), ("replacements", 1, "phases"), ("replacements", 1, "separable"),

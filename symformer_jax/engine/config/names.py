@@ -35,6 +35,11 @@ INNER_FAMILIES = (
   "exponentials_of_inverse")
 INNER_SHAPES = (
   "occupancies", "logistics", "bells", "resonances", "bells_of_logarithm", "stretched_exponentials", "gammas")
+# Kinds of functions with one constant, and what they are functions of (`sources.curves.inner_functions.KINDS`,
+# `ARGUMENTS`).
+INNER_KINDS = ("exponentials", "logarithms", "complements", "hyperbolas", "shifted_roots", "arctangents", "steps",
+               "logarithms_of_sinh", "logarithms_of_cosh")
+INNER_ARGUMENTS = ("columns", "squares", "roots", "cube_roots", "inverses", "legs")
 # Families of functions of y with one constant (`sources.fractions.linked_fractions.FAMILIES`).
 LINK_FAMILIES = ("powers", "exponentials", "cosines", "sines", "tangents")
 VIEW_FUNCTIONS = (
@@ -49,11 +54,11 @@ REWRITINGS = ("exponentials", "powers", "origins", "principal_phases", "unit_slo
 TIERS = ("any", "basic", "monomial")
 # Sources of candidates (`sources.registry.SOURCES`).
 SOURCES = (
-  "closed_forms", "guesses", "enumeration", "short_forms", "quadratics", "oscillations", "rationals", "exact_fractions",
-  "linked_fractions", "two_constants", "function_fractions", "curves", "wave_fractions", "phases",
-  "single_index", "separable", "library", "product_units", "reductions", "partitions", "subsets", "varying", "pairs",
-  "pairs_inside", "triples", "ridges", "subsets_inside", "transformer", "parts", "growth", "remainders", "replacements",
-  "compositions", "evolution")
+  "closed_forms", "guesses", "enumeration", "short_forms", "quadratics", "oscillations", "rationals",
+  "exact_fractions", "linked_fractions", "two_constants", "function_fractions", "curves", "inner_pairs",
+  "wave_fractions", "phases", "single_index", "separable", "library", "product_units", "reductions", "exact_factors",
+  "partitions", "subsets", "varying", "pairs", "pairs_inside", "triples", "ridges", "subsets_inside", "transformer",
+  "parts", "growth", "remainders", "replacements", "compositions", "evolution")
 # Functions and kinds of sums of product units (`sources.powers.product_fits.FUNCTIONS`,
 # `sources.powers.product_units.SHAPES`).
 PRODUCT_UNIT_FUNCTIONS = ("exp", "inv", "sqrt", "inv_sqrt", "ln", "pure_ln", "tanh", "atan", "bose", "cos",

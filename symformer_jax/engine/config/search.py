@@ -6,6 +6,7 @@ from symformer_jax.engine.config.columns import LibraryConfig, ProductsConfig
 from symformer_jax.engine.config.compositions import CompositionsConfig
 from symformer_jax.engine.config.enumeration import EnumerationConfig, ShortFormsConfig
 from symformer_jax.engine.config.evolution import EvolutionConfig
+from symformer_jax.engine.config.exact_factors import ExactFactorsConfig
 from symformer_jax.engine.config.functions import (
   CurvesConfig,
   PhasesConfig,
@@ -16,7 +17,7 @@ from symformer_jax.engine.config.functions import (
   VaryingConfig,
   WaveFractionsConfig,
 )
-from symformer_jax.engine.config.inner_functions import OscillationsConfig, TwoConstantsConfig
+from symformer_jax.engine.config.inner_functions import InnerPairsConfig, OscillationsConfig, TwoConstantsConfig
 from symformer_jax.engine.config.loop import BudgetConfig, NoiseConfig, PoolConfig, ScalingConfig
 from symformer_jax.engine.config.names import SOURCES, check_names
 from symformer_jax.engine.config.partitions import PartitionsConfig
@@ -72,6 +73,7 @@ class SearchConfig:
   reductions: ReductionsConfig = ReductionsConfig()
   partitions: PartitionsConfig = PartitionsConfig()
   varying: VaryingConfig = VaryingConfig()
+  exact_factors: ExactFactorsConfig = ExactFactorsConfig()
   ridges: RidgesConfig = RidgesConfig()
   compositions: CompositionsConfig = CompositionsConfig()
   growth: GrowthConfig = GrowthConfig()
@@ -85,6 +87,7 @@ class SearchConfig:
   linked_fractions: LinkedFractionsConfig = LinkedFractionsConfig()
   enumeration: EnumerationConfig = EnumerationConfig()
   two_constants: TwoConstantsConfig = TwoConstantsConfig()
+  inner_pairs: InnerPairsConfig = InnerPairsConfig()
   short_forms: ShortFormsConfig = ShortFormsConfig()
   oscillations: OscillationsConfig = OscillationsConfig()
   evolution: EvolutionConfig = EvolutionConfig()

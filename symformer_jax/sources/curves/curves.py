@@ -19,6 +19,7 @@ from symformer_jax.engine.task import Task
 from symformer_jax.language.expression import Node, chain, number, power, variable
 from symformer_jax.language.rules import Rule
 from symformer_jax.language.tidy import tidy
+from symformer_jax.sources.curves import spans
 from symformer_jax.sources.in_turn import in_turn
 from symformer_jax.sources.links import LINKS, Link
 from symformer_jax.sources.stateless import Stateless
@@ -89,15 +90,21 @@ def curves_of(rows: Rows, column: int, rule: Rule, config: CurvesConfig) -> Iter
   grid = Grid(rows.sample(config.num_rows, seed=0), column, names, config)
   for name in config.links:
     if LINKS[name].is_defined(rows.y):
-      yield from _formulas(grid, LINKS[name], rows, None if name == "y" else config.num_inside)
+      yield from _formulas(grid, LINKS[name], rows, config.num_plain if name == "y" else config.num_inside)
 
 
-def _formulas(grid: "Grid", link: Link, rows: Rows, num: int | None) -> Iterator[Node]:
-  """For a function of y, those of the grid that come nearest, so many or all of them, the plainer ones first."""
+def _formulas(grid: "Grid", link: Link, rows: Rows, num: int) -> Iterator[Node]:
+  """For a function of y, so many of the grid: those that come nearest with constants around theirs, and with theirs, in
+  turn.
+  """
   target, some = terms.whole(link, rows), terms.whole(link, grid.rows)
   if target is not None and some is not None:
     whole = Rows(rows.x, *target)
-    for place in itertools.islice(grid.nearest(Rows(grid.rows.x, *some)), num):
+    sampled = Rows(grid.rows.x, *some)
+    places = grid.nearest(sampled)
+    # Under noise what has most directions always leaves least.
+    around = [places[i] for i in np.argsort(grid.around(places, sampled), kind="stable")]
+    for place in itertools.islice(dict.fromkeys(in_turn([around, places])), num):
       interruption.check()
       node = grid.write(place, whole)
       if node is not None:
@@ -200,6 +207,47 @@ class Grid:
           tiers[tier].append((left[chosen[0]], places))
     ordered = [sorted(tier, key=lambda kind: kind[0]) for tier in tiers]
     return [place for tier in ordered for place in in_turn(places for _, places in tier)]
+
+  @np.errstate(all="ignore")  # what is not finite is no direction
+  def around(self, places: Sequence[Place], target: Rows) -> np.ndarray:
+    """What curves with constants between theirs and the next ones leave of a target [P], to first order (`spans`)."""
+    root = np.sqrt(target.weights / target.weights.sum())
+    line = root * self.rows.x[:, self._column]
+    left = np.full(len(places), np.inf)
+    for has_line in (False, True):
+      some = [i for i, place in enumerate(places) if place.has_line == has_line]
+      if some:
+        basis = np.linalg.qr(np.column_stack([root, *([line] if has_line else [])]))[0]
+        goal = root * target.y / np.max(np.abs(target.y))
+        goal = goal - basis @ (basis.T @ goal)
+        for sides in itertools.product((1, -1), repeat=2):
+          columns = root * self._with_next([places[i] for i in some], *sides)
+          columns = columns - columns @ basis @ basis.T
+          left[some] = np.minimum(left[some], spans.left_of(goal, spans.orthonormal(columns)))
+    return left
+
+  def _with_next(self, places: Sequence[Place], side: int, other: int) -> np.ndarray:
+    """Values [P, 3, N] of curves, and of those whose factor and exponent are half a step of the grid away."""
+    x, found = self.rows.x[:, self._column], np.zeros((len(places), 3, len(self.rows)))
+    shift = other * self._config.half_exponent
+    for name in {place.name for place in places}:
+      own = [i for i, place in enumerate(places) if place.name == name]
+      exponents = np.array([[places[i].exponent] for i in own])
+      factors = np.array([[places[i].factor] for i in own])
+      amplitudes = np.power(x, np.array([[places[i].amplitude] for i in own]))
+      powers, shifted = np.power(x, exponents), np.power(x, exponents + shift)
+      # About as large in the middle, whatever the exponent.
+      same = np.median(np.abs(x)) ** -shift
+      values = (factors * powers, self._moved(name, factors, powers, side) * powers, same * factors * shifted)
+      found[own] = np.stack([amplitudes * CURVES[name].of(each) for each in values], axis=1)
+    return found
+
+  def _moved(self, name: str, factors: np.ndarray, powers: np.ndarray, side: int) -> np.ndarray:
+    """Factors [P, 1] half a step of the grid to one side, where arguments are multiples of these powers [P, N]."""
+    if name in WAVES:
+      return factors + side * np.pi / 8 / np.max(np.abs(powers), axis=1, keepdims=True)
+    lowest, highest, num = self._config.factors
+    return factors * (highest / lowest) ** (side / (2 * (num - 1)))
 
   def _left(self, target: Rows, root: np.ndarray, beside: Sequence[np.ndarray]) -> np.ndarray:
     """What each curve, a constant and some columns leave of the target's weighted square [K]; infinite for a curve that

@@ -1,7 +1,9 @@
 """Functions of one column with one or two inner constants, on grids, and what sums of few of them leave of a target."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+import dataclasses
+import itertools
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -12,10 +14,13 @@ from symformer_jax.language import expression
 from symformer_jax.language.expression import Node, chain, number, power, variable
 from symformer_jax.language.rules import Rule
 from symformer_jax.language.tidy import tidy
+from symformer_jax.sources.curves import spans
 from symformer_jax.sources.sums import terms
 
 # Functions of which others and a constant leave a smaller share (squared) are made of these.
 INDEPENDENT = 1e-9
+# What keeps products of directions regular.
+REGULAR = 1e-11
 
 
 class Family(NamedTuple):
@@ -176,31 +181,134 @@ SHAPES: dict[str, Family] = {
     power(x, number(n)), Node("exp", (_times(x, -1 / c),)))))}
 
 
+class Argument(NamedTuple):
+  """What a function with an inner constant may be one of, in the place of a column.
+
+  Attributes:
+    operators: without which it cannot be written; node: of the column's.
+    is_defined: of the least and the largest value of the column.
+  """
+
+  operators: tuple[str, ...]
+  node: Callable[[Node], Node]
+  is_defined: Callable[[float, float], bool]
+
+
+def _rates_of_size(x: np.ndarray, config: TwoConstantsConfig) -> np.ndarray:
+  return np.geomspace(*config.rates) / np.max(np.abs(x))
+
+
+def _with_opposite_exponential(node: Node, sign: float) -> Node:
+  """exp(node) + sign*exp(-node): twice a hyperbolic cosine or sine."""
+  return Node("+", (Node("exp", (node,)), _times(Node("exp", (_times(node, -1.0),)), sign)))
+
+
+ARGUMENTS: dict[str, Argument] = {
+  "columns": Argument((), lambda x: x, lambda least, largest: True),
+  "squares": Argument(("pow2",), lambda x: power(x, number(2)), lambda least, largest: True),
+  "roots": Argument(("sqrt",), lambda x: Node("sqrt", (x,)), lambda least, largest: least >= 0),
+  "cube_roots": Argument(("pow",), lambda x: power(x, number(1 / 3)), lambda least, largest: least >= 0),
+  "inverses": Argument(("inv",), lambda x: Node("inv", (x,)), lambda least, largest: least > 0 or largest < 0),
+  "legs": Argument(("sqrt", "pow2"), lambda x: Node("sqrt", (_plus(power(x, number(2)), -1.0),)),
+                   lambda least, largest: least >= 1)}
+
+@dataclasses.dataclass(frozen=True)
+class Kind:
+  """Functions of an argument with one constant each.
+
+  Attributes:
+    family: their grid; values: of an argument [..., N] and constants [..., 1].
+    end: what bounds the constant: 0 ("none"), the opposite of the least value ("low"), the largest ("high").
+  """
+
+  family: Family
+  values: Callable[[np.ndarray, np.ndarray], np.ndarray]
+  end: str = "none"
+
+
+KINDS: dict[str, Kind] = {
+  "exponentials": Kind(FAMILIES["exponentials"], lambda v, c: np.exp(c * v)),
+  "logarithms": Kind(FAMILIES["logarithms"], lambda v, c: np.log(v + c), "low"),
+  "complements": Kind(FAMILIES["complements"], lambda v, c: np.log(c - v), "high"),
+  "hyperbolas": Kind(FAMILIES["hyperbolas"], lambda v, c: 1 / (v + c), "low"),
+  "shifted_roots": Kind(Family(("sqrt",), _offsets, lambda x, c: Node("sqrt", (_plus(x, c),))),
+                        lambda v, c: np.sqrt(v + c), "low"),
+  "arctangents": Kind(Family(("atan",), _rates_of_size, lambda x, c: Node("atan", (_times(x, c),))),
+                      lambda v, c: np.arctan(c * v)),
+  "steps": Kind(Family(("inv", "exp"), _rates, lambda x, c: _inverse_of_sum(Node("exp", (_times(x, c),)))),
+                lambda v, c: 1 / (1 + np.exp(c * v))),
+  "logarithms_of_sinh": Kind(Family(("ln", "exp"), _rates_of_size, lambda x, c: Node("ln", (
+    _with_opposite_exponential(_times(x, c), -1.0),))), lambda v, c: np.log(np.exp(c * v) - np.exp(-c * v))),
+  "logarithms_of_cosh": Kind(Family(("ln", "exp"), _rates_of_size, lambda x, c: Node("ln", (
+    _with_opposite_exponential(_times(x, c), 1.0),))), lambda v, c: np.log(np.exp(c * v) + np.exp(-c * v)))}
+
+
+def of_arguments(kinds: Sequence[str], arguments: Sequence[str]) -> dict[tuple[str, str], Family]:
+  """Functions of each kind of each argument, by the names of both."""
+  return {(kind, argument): _of_argument(KINDS[kind].family, ARGUMENTS[argument])
+          for argument in arguments for kind in kinds}
+
+
+def _of_argument(family: Family, argument: Argument) -> Family:
+  def constants(x: np.ndarray, config: TwoConstantsConfig) -> np.ndarray:
+    if not argument.is_defined(float(np.min(x)), float(np.max(x))):
+      return np.zeros(0)
+    return family.constants(expression.evaluate(argument.node(variable(0)), x[:, None]), config)
+
+  def node(x: Node, c: float) -> Node:
+    return family.node(argument.node(x), c)
+
+  return Family((*family.operators, *argument.operators), constants, node)
+
+
+# Places of functions of which one constant is the next larger one, or the one before where there is none; and those the
+# other way.
+_Neighbours = tuple[tuple[int, ...], tuple[int, ...]]
+
+
+def _neighbours(constants: np.ndarray, first: int) -> list[_Neighbours]:
+  """Of functions that differ in constants [M, K], the first of which has the place `first`."""
+  nexts: list[list[int]] = [[] for _ in constants]
+  befores: list[list[int]] = [[] for _ in constants]
+  for k in range(constants.shape[1]):
+    others = np.delete(constants, k, axis=1)
+    order = np.lexsort((constants[:, k], *others.T)).tolist()
+    for before, after in itertools.pairwise(order):
+      if np.array_equal(others[before], others[after]):
+        nexts[before].append(first + after)
+        befores[after].append(first + before)
+  return [(tuple(after or before), tuple(before or after)) for after, before in zip(nexts, befores, strict=True)]
+
+
 class Functions:
   """Functions of a column at some rows, of families that the rule allows.
 
   Attributes:
-    rows: these; nodes: formulas [M]; sizes: the largest of each [M]; families:
-      places of each one's functions.
+    rows: these; nodes: formulas [M]; constants: of each; sizes: the largest of each [M]; families: places
+      of each one's functions; neighbours: by function those whose constants are next to its own.
   """
 
   @np.errstate(all="ignore")  # what is not finite is left out
-  def __init__(self, rows: Rows, column: int, rule: Rule, families: Mapping[str, Family], config: TwoConstantsConfig):
-    self.rows, self.nodes, self.families = rows, [], {}
+  def __init__(self, rows: Rows, column: int, rule: Rule, families: Mapping[Any, Family], config: TwoConstantsConfig):
+    self.rows, self.nodes, self.families, self.neighbours = rows, [], {}, list[_Neighbours]()
+    self.constants: list[np.ndarray] = []
     values: list[np.ndarray] = []
     x = rows.x[:, column]
     for name, family in families.items():
       interruption.check()
-      places = []
+      places, kept = [], []
       for constants in family.constants(x, config) if all(map(rule.allows_operator, family.operators)) else ():
         node = family.node(variable(column), *np.atleast_1d(constants).tolist())
         at = expression.evaluate(node, rows.x)
         if np.all(np.isfinite(at)) and np.ptp(at) > 0:
           places.append(len(values))
+          kept.append(np.atleast_1d(constants))
           values.append(at)
           self.nodes.append(node)
       if places:
         self.families[name] = places
+        self.neighbours += _neighbours(np.array(kept), places[0])
+        self.constants += kept
     every = np.array(values).reshape(-1, len(x))
     self.sizes = np.max(np.abs(every), axis=1, initial=0.0)
     self._values = every / self.sizes[:, None]
@@ -221,13 +329,66 @@ class Functions:
     return self._usable(goal @ goal - (columns @ goal) ** 2)
 
   @np.errstate(all="ignore")
-  def left_of_pairs(self, target: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """What a constant and every two functions leave [M, M]; infinite for two that are one."""
+  def left_of_pairs(
+    self, target: np.ndarray, weights: np.ndarray, beside: np.ndarray | None = None
+  ) -> np.ndarray:
+    """What a constant, a further function `beside` [N] and every two functions leave [M, M]; infinite for two that are
+    one.
+    """
     goal, columns = self._beside_constant(target, weights)
+    if beside is not None:
+      goal, columns = self._beside(goal, columns, beside, weights)
     along, cosines = columns @ goal, columns @ columns.T
     rest = 1 - cosines**2
     gains = (along[:, None] ** 2 + along**2 - 2 * cosines * along[:, None] * along) / rest
     return self._usable(np.where(rest > INDEPENDENT, goal @ goal - gains, np.inf))
+
+  @np.errstate(all="ignore")
+  def left_around(
+    self, pairs: np.ndarray, target: np.ndarray, weights: np.ndarray, beside: np.ndarray | None = None
+  ) -> np.ndarray:
+    """What is left [P] of pairs of functions [P, 2] with constants between theirs and the next ones, to first order:
+    functions and the ones next to them together.
+    """
+    goal, columns = self._beside_constant(target, weights)
+    if beside is not None:
+      goal, columns = self._beside(goal, columns, beside, weights)
+    bases = self._with_neighbours(columns)  # [2, M, K, N]
+    first, second = pairs.T
+    num, along = bases.shape[2], bases @ goal
+    left = np.full(len(pairs), np.inf)
+    within = np.eye(2 * num) * (1 + REGULAR)
+    for one, other in itertools.product((0, 1), repeat=2):
+      across = np.einsum("pkn,pln->pkl", bases[one, first], bases[other, second])
+      products = np.tile(within, (len(pairs), 1, 1))
+      products[:, :num, num:], products[:, num:, :num] = across, across.transpose(0, 2, 1)
+      with_goal = np.concatenate([along[one, first], along[other, second]], axis=1)
+      gains = np.einsum("pk,pk->p", with_goal, np.linalg.solve(products, with_goal[:, :, None])[:, :, 0])
+      left = np.minimum(left, goal @ goal - gains)
+    return left
+
+  def _with_neighbours(self, columns: np.ndarray) -> np.ndarray:
+    """Of each function, on either side, orthonormal directions [2, M, K, N]: its own, and those to its neighbours;
+    zeros where there are fewer.
+    """
+    num = 1 + max((len(some) for sides in self.neighbours for some in sides), default=0)
+    bases = np.zeros((2, len(columns), num, columns.shape[1]))
+    bases[:, :, 0] = columns
+    for i, sides in enumerate(self.neighbours):
+      for side, places in enumerate(sides):
+        bases[side, i, 1 : 1 + len(places)] = columns[list(places)]
+    return np.stack([spans.orthonormal(some) for some in bases])
+
+  def _beside(
+    self, goal: np.ndarray, columns: np.ndarray, beside: np.ndarray, weights: np.ndarray
+  ) -> tuple[np.ndarray, np.ndarray]:
+    """The same without what is along a further function [N]."""
+    root = np.sqrt(weights)
+    unit = root * (beside - np.average(beside, weights=weights))
+    unit = unit / np.linalg.norm(unit)
+    goal, columns = goal - unit * (unit @ goal), columns - (columns @ unit)[:, None] * unit
+    sizes = np.linalg.norm(columns, axis=1, keepdims=True)
+    return goal, np.where(sizes**2 > INDEPENDENT, columns / sizes, np.nan)
 
   def _beside_constant(self, target: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The target [N] and the functions [M, N], of length 1, times the weights' root, without the mean."""
@@ -264,8 +425,8 @@ def nearest(left: np.ndarray, num: int) -> list[tuple[int, int]]:
   """Places of so many least entries [A, B], none beside another one."""
   left = left.copy()
   found: list[tuple[int, int]] = []
-  while len(found) < num and left.size and np.isfinite(least := np.min(left)):
-    i, j = np.argwhere(left == least)[0].tolist()
+  while len(found) < num and left.size and np.isfinite(np.min(left)):
+    i, j = divmod(int(np.argmin(left)), left.shape[1])
     found.append((i, j))
     left[max(i - 2, 0) : i + 3, max(j - 2, 0) : j + 3] = np.inf
   return found

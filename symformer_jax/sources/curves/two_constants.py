@@ -23,7 +23,13 @@ from symformer_jax.engine.task import Task
 from symformer_jax.language.expression import Node, number, power
 from symformer_jax.language.rules import Rule
 from symformer_jax.language.tidy import tidy
-from symformer_jax.sources.curves.inner_functions import FAMILIES, SHAPES, Functions, nearest, of_both_signs
+from symformer_jax.sources.curves.inner_functions import (
+  FAMILIES,
+  SHAPES,
+  Functions,
+  nearest,
+  of_both_signs,
+)
 from symformer_jax.sources.in_turn import in_turn
 from symformer_jax.sources.links import LINKS, Link
 from symformer_jax.sources.stateless import Stateless
@@ -163,9 +169,12 @@ def _sums_for(link: Link, functions: Functions, pairs: Iterable[tuple[Sequence[i
     return
   interruption.check()
   left = functions.left_of_pairs(*whole)
-  places = [(left[one[i], other[j]], one[i], other[j]) for one, other in pairs
-             for i, j in nearest(left[np.ix_(one, other)], config.num_alike_pairs)]
-  for _, i, j in sorted(places):
+  places = [(one[i], other[j]) for one, other in pairs
+            for i, j in nearest(left[np.ix_(one, other)], config.num_alike_pairs)]
+  around = functions.left_around(np.array(places, int).reshape(-1, 2), *whole)
+  orders = [[place for _, place in sorted(zip(costs, places, strict=True))]
+            for costs in (around.tolist(), [left[place] for place in places])]
+  for i, j in dict.fromkeys(in_turn(orders)):
     inner = functions.write([i, j], *whole)
     if inner is not None:
       yield link.undo(inner)

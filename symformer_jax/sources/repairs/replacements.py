@@ -9,25 +9,23 @@ all constants are fitted once more.
 from collections.abc import Iterator, Sequence
 import contextlib
 import dataclasses
-import math
 from typing import NamedTuple
 
 import jax
 import numpy as np
 
-from symformer_jax import compilation
-from symformer_jax.engine import interruption, loop
+from symformer_jax.engine import interruption
 from symformer_jax.engine.clock import Clock
 from symformer_jax.engine.config import ReplacementsConfig
 from symformer_jax.engine.loop import Search
 from symformer_jax.engine.options import SearchOptions
 from symformer_jax.engine.pool import Pool
-from symformer_jax.engine.rows import LARGEST, SMALLEST, Rows
+from symformer_jax.engine.rows import Rows
 from symformer_jax.engine.source import Proposal, Question, Source
-from symformer_jax.engine.task import ROW_BUCKETS, Task
+from symformer_jax.engine.task import Task
 from symformer_jax.language import expression, programs
 from symformer_jax.language.expression import Node, with_columns
-from symformer_jax.language.rules import Rule
+from symformer_jax.sources import asked_tables
 from symformer_jax.sources.repairs import coefficient_functions
 from symformer_jax.sources.repairs.coefficient_functions import Known, coefficients
 from symformer_jax.sources.repairs.fronts import first_fronts
@@ -141,14 +139,8 @@ class Replacements:
     table = _task_of(known, task, self._own)
     if table is None:
       return
-    inner = dataclasses.replace(self.options, accuracy=None, max_time=math.inf)
-    supporting = [source for source in self.sources if source.supports(table)]
-    search = Search(table, supporting, inner, jax.random.key(self.options.seed))
-    for turn in loop.first_turns(supporting, self.options.config.budget):
-      if turn.number == 0 and search.takes_part(turn.source) and not self._is_met(search):
-        few = turn._replace(num=min(turn.num, self._own.num_asked))
-        [(proposal, fitted)] = loop.take_turn(few, [search], inner, clock)
-        search.close_turn(turn.source, proposal, fitted, clock.elapsed())
+    search = asked_tables.ask(table, self.sources, self.options, clock, num=self._own.num_asked,
+                              is_met=self._is_met, num_turns=1)
     for candidate in search.pool.shortlist(self._own.num_kept):
       whole = known.coefficient.replaced(with_columns(candidate.node, {0: known.coefficient.column}))
       if programs.size(whole) <= programs.MAX_TOKENS:
@@ -166,13 +158,5 @@ def _task_of(known: Known, task: Task, config: ReplacementsConfig) -> Task | Non
   column = task.fit_rows.x[:, known.coefficient.column]
   places, first, which = np.unique(column, return_index=True, return_inverse=True)
   values, counts = known.values[first], np.bincount(which, task.fit_rows.weights * known.slope**2)
-  if not (0 < counts.mean() < np.inf and np.max(np.abs(values)) < LARGEST):
-    return None
   weights = np.maximum(counts / counts.mean(), config.least_weight)
-  variance = float(np.average((values - np.average(values, weights=weights)) ** 2, weights=weights))
-  if not SMALLEST < variance < LARGEST:
-    return None
-  rows = Rows(places[:, None], values, weights / weights.mean())
-  rule = dataclasses.replace(Rule(1), tokens=task.rule.tokens)
-  num_rows = compilation.bucket(len(rows), (*ROW_BUCKETS, task.num_rows))
-  return Task(rows, rows, ("x0",), rule, (0,), variance, num_rows)
+  return asked_tables.table_of(places, values, weights, task)

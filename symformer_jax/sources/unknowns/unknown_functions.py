@@ -38,6 +38,12 @@ class Tabulated(NamedTuple):
   error: float
 
 
+def places_of(x: np.ndarray, num: int) -> np.ndarray:
+  """Of the values of a column [N] so many different ones at most, in order."""
+  distinct = np.unique(x)
+  return distinct[np.linspace(0, len(distinct) - 1, min(num, len(distinct))).round().astype(int)]
+
+
 class Table:
   """Where functions of one column are known, and the library for them.
 
@@ -48,9 +54,7 @@ class Table:
   def __init__(self, task: Task, column: int, config: SearchConfig, forms: FormsConfig):
     self.column, self._rule, self._own = column, dataclasses.replace(Rule(1), tokens=task.rule.tokens), forms
     self._config = config
-    distinct = np.unique(task.fit_rows.x[:, column])
-    num_places = min(forms.num_places, len(distinct))
-    self.places = distinct[np.linspace(0, len(distinct) - 1, num_places).round().astype(int)]
+    self.places = places_of(task.fit_rows.x[:, column], forms.num_places)
     self._atoms = library.Atoms(
       self.places[:, None], (0,), terms.allowed_operators(self._rule), config=forms.library)
 

@@ -124,11 +124,11 @@ class VaryingCoefficients(Stateless):
     asked = [(tables[model.column], Tabulated(factor.values, factor.error))
              for model, factors in of_models for factor in factors]
     forms = iter(unknown_functions.find_forms(asked, self.options, forms_config))
-    written = []
+    formulas = []
     for model, factors in of_models:
       of_factors = list(zip(factors, itertools.islice(forms, len(factors)), strict=True))
-      written += [_written(model, some, self._own) for some in _joined(of_factors, self._own.alike)]
-    return in_turn(written)
+      formulas += [written(model.link, some, self._own.num_per_model) for some in _joined(of_factors, self._own.alike)]
+    return in_turn(formulas)
 
 
 # --- which terms ---------------------------------------------------------------------------------------------------
@@ -318,12 +318,12 @@ def _solved(design: np.ndarray, root: np.ndarray, z: np.ndarray) -> np.ndarray:
 
 
 # A factor, and forms that it may have with what each costs in nats.
-_Formed = tuple[Factor, list[tuple[float, Node]]]
+Formed = tuple[Factor, list[tuple[float, Node]]]
 
 
-def _joined(factors: Sequence[_Formed], alike: float) -> list[list[_Formed]]:
+def _joined(factors: Sequence[Formed], alike: float) -> list[list[Formed]]:
   """The factors, after, where some are multiples of one another, those that are different."""
-  groups: list[list[_Formed]] = []
+  groups: list[list[Formed]] = []
   for formed in sorted(factors, key=lambda each: each[0].error / (each[0].values @ each[0].values)):
     group = next((group for group in groups if _is_multiple(formed[0].values, group[0][0].values, alike)), None)
     if group is None:
@@ -338,19 +338,23 @@ def _is_multiple(first: np.ndarray, other: np.ndarray, alike: float) -> bool:
   return bool(1 - (first @ other) ** 2 / ((first @ first) * (other @ other)) < alike)
 
 
-def _as_one(group: Sequence[_Formed]) -> _Formed:
+def _as_one(group: Sequence[Formed]) -> Formed:
   (best, forms), values = group[0], group[0][0].values
   multiples = tuple((node, float(values @ factor.values / (values @ values)))
                     for factor, _ in group for node, _ in factor.multiples)
   return best._replace(multiples=multiples), forms
 
 
-def _written(model: Model, factors: Sequence[_Formed], config: VaryingConfig) -> list[Node]:
-  """Formulas of a model, the likeliest forms of all factors first."""
+def written(link: str, factors: Sequence[Formed], most: int) -> list[Node]:
+  """So many formulas at most of a model, the likeliest forms of all factors first.
+
+  Args:
+    link: name of the function of y that is the sum.
+  """
   chosen = sorted(itertools.product(*(forms for _, forms in factors)), key=lambda some: sum(nats for nats, _ in some))
-  undo: Callable[[Node], Node] = LINKS[model.link].undo
+  undo: Callable[[Node], Node] = LINKS[link].undo
   found = []
-  for some in chosen[: config.num_per_model]:
+  for some in chosen[:most]:
     parts = []
     for (factor, _), (_, form) in zip(factors, some, strict=True):
       sums = [node if multiple == 1 else Node("*", (node, number(multiple))) for node, multiple in factor.multiples]

@@ -1,5 +1,7 @@
 """Curves: functions of a power of one column, times another power, are told from a grid; a fit finds their numbers."""
 
+import itertools
+
 import jax
 import numpy as np
 import pytest
@@ -137,3 +139,45 @@ def test_odd_columns_have_few_curves_or_none(column):
   rows = Rows(column[:, None], np.arange(20.0), np.ones(20))
   for node in curves.curves_of(rows, 0, Rule(1), CONFIG):
     assert np.all(np.isfinite([part.value for part in expression.walk(node) if part.is_number]))
+
+
+@pytest.mark.parametrize("has_line", [False, True])
+def test_curves_are_looked_at_with_those_half_a_step_away(has_line):
+  """Against least squares of the curve and of its next ones in factor and exponent, made here by their definition."""
+  rng = np.random.default_rng(4)
+  x = rng.uniform(0.2, 5, (60, 1))
+  y = np.log(1 + 1.9 * x[:, 0] ** 0.6) / x[:, 0] ** 0.4 + 0.1 * x[:, 0]
+  rows = Rows(x, y, rng.uniform(0.5, 2, 60))
+  grid = curves.Grid(rows, 0, ("ln", "cos"), DEFAULT.curves)
+  places = [curves.Place("ln", 0.5, 1.7, -0.5, has_line), curves.Place("cos", 1.0, 2.0, 0.0, has_line)]
+  left, root = grid.around(places, rows), np.sqrt(rows.weights / rows.weights.sum())
+  lowest, highest, num = DEFAULT.curves.factors
+  for place, found in zip(places, left, strict=True):
+    options = []
+    for side, other in itertools.product((1, -1), repeat=2):
+      moved = (place.factor * (highest / lowest) ** (side / 2 / (num - 1)) if place.name == "ln" else
+               place.factor + side * np.pi / 8 / np.max(x))
+      step = other * DEFAULT.curves.half_exponent
+      same = np.median(x) ** -step
+      arguments = (place.factor * x**place.exponent, moved * x**place.exponent,
+                   same * place.factor * x ** (place.exponent + step))
+      function = np.log1p if place.name == "ln" else np.cos
+      design = np.column_stack([np.ones(60), *([x] if has_line else []), *(
+        x**place.amplitude * function(argument) for argument in arguments)])
+      solved = np.linalg.lstsq(root[:, None] * design, root * y, rcond=None)[0]
+      options.append(np.sum((root * (y - design @ solved) / np.max(np.abs(y))) ** 2))
+    assert found == pytest.approx(min(options), rel=1e-4, abs=1e-18)
+  assert left[0] < 1e-3 * left[1]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_under_noise_plain_curves_stay_among_those_that_are_fitted(seed):
+  """What has most directions always leaves least: the right plain one was the 379th of 672."""
+  rng = np.random.default_rng(seed)
+  x = rng.uniform(0.1, 9, (100, 1))
+  y = 2 * np.log(1 + 1.3 * x[:, 0])
+  rows = Rows(x, y + 0.05 * np.std(y) * rng.normal(size=100), np.ones(100))
+  found = list(itertools.islice(curves.curves_of(rows, 0, Rule(1), DEFAULT.curves), 60))
+  plain = [node for node in found if node.token == "+" and {part.token for part in expression.walk(node)} == {
+    "+", "*", "ln", "number", "variable"}]
+  assert plain

@@ -196,9 +196,9 @@ def test_functions_of_the_target_are_asked_on_some_rows_as_the_config_says(x, mo
   asked, made = [], []
   monkeypatch.setattr(curves, "Grid", lambda *given: made.append(given) or "grid")
   monkeypatch.setattr(curves, "_formulas", lambda grid, link, rows, num: asked.append((grid, link, rows, num)) or [])
-  config, rows = config_of(links=("exp", "y", "inv"), num_rows=7, num_inside=5), rows_of(x)
+  config, rows = config_of(links=("exp", "y", "inv"), num_rows=7, num_plain=9, num_inside=5), rows_of(x)
   assert list(curves.curves_of(rows, 0, Rule(1), config)) == []
-  assert asked == [("grid", LINKS[name], rows, num) for name, num in (("exp", 5), ("y", None), ("inv", 5))]
+  assert asked == [("grid", LINKS[name], rows, num) for name, num in (("exp", 5), ("y", 9), ("inv", 5))]
   [(some, column, names, own)] = made
   np.testing.assert_array_equal(some.x, rows.sample(7, seed=0).x)
   assert column == 0 and names == list(curves.CURVES) and own is config
@@ -217,18 +217,23 @@ def test_so_many_of_the_nearest_come_back_through_the_link(x):
       seen.append(target)
       return places
 
+    def around(self, some, target):
+      assert some is places and target is seen[-1]
+      return np.array([1.0, 0.0, 3.0, 2.0])  # what leaves least is the second, then the first
+
     def write(self, place, rows):
       seen.append(rows)
       return None if place == "none" else Node("*", (variable(0), number({"a": 2.0, "b": 3.0, "c": 5.0}[place])))
 
   rows = Rows(x[:, None], np.exp(x), np.linspace(1, 2, len(x)))
   found = list(curves._formulas(Known(), LINKS["exp"], rows, 3))
-  assert [node.token for node in found] == ["exp", "exp"] and [node.args[0].args[1].value for node in found] == [2, 3]
+  # In turn those nearest with constants around theirs, and with theirs: "none", "a", (again "a" and "none",) "c", "b".
+  assert [node.token for node in found] == ["exp", "exp"] and [node.args[0].args[1].value for node in found] == [2, 5]
   np.testing.assert_allclose(seen[0].y, np.log(x))  # of the rows of the grid, whose y is x
   np.testing.assert_allclose(seen[1].y, x)
   np.testing.assert_allclose(seen[1].weights / rows.weights, seen[1].weights[0] / rows.weights[0] * (
     np.exp(2 * x) / np.exp(2 * x[0])))  # an error of the logarithm is that of y over y
-  assert len(list(curves._formulas(Known(), LINKS["y"], rows, None))) == 3
+  assert len(list(curves._formulas(Known(), LINKS["y"], rows, 9))) == 3
   assert list(curves._formulas(Known(), LINKS["exp"], Rows(x[:, None], np.ones(len(x)), rows.weights), 3)) == []
 
 
