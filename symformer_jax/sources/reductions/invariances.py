@@ -25,6 +25,7 @@ from symformer_jax.sources.reductions.reduced_tables import Change
 from symformer_jax.sources.reductions.relations import (
   is_simple,
   may_divide,
+  ratio_of,
   relation,
   robust_null_vector,
   share_left,
@@ -104,7 +105,7 @@ def _sums(x: np.ndarray, slopes: np.ndarray, config: ReductionsConfig) -> Iterat
     for p, q in itertools.product(config.powers, repeat=2):
       if (i, p) in scaled and (j, q) in scaled:
         first, second = scaled[i, p], scaled[j, q]
-        ratio = float(np.median(first / second))
+        ratio = ratio_of(first, second)
         error = share_of_two(first, ratio * second)
         if math.isfinite(ratio) and ratio and error <= config.tolerance:
           found.append((error, p, q, ratio))
@@ -138,12 +139,12 @@ def _sums_of_any_powers(
 
   def left(p: float, q: float) -> float:
     first, second = of_a / _derivative(a, p), of_b / _derivative(b, q)
-    return share_of_two(first, float(np.median(first / second)) * second)
+    return share_of_two(first, ratio_of(first, second) * second)
   p = simplest(float(of_logs[0]) + 1, functools.partial(left, q=1 - float(of_logs[1])), config)
   q = simplest(1 - float(of_logs[1]), functools.partial(left, p), config)
   p, q = (0.0 if abs(each) < config.least_exponent else each for each in (p, q))
   error = left(p, q)
-  factor = float(np.median(of_a / _derivative(a, p) / (of_b / _derivative(b, q))))
+  factor = ratio_of(of_a / _derivative(a, p), of_b / _derivative(b, q))
   # Of any exponents some come near to most functions.
   return [(error, p, q, factor)] if error <= config.sure and math.isfinite(factor) and factor else []
 
@@ -189,7 +190,7 @@ def _products_with_logarithms(x: np.ndarray, slopes: np.ndarray, config: Reducti
       continue
     first, second = x[:, i] * slopes[:, i], x[:, j] * logarithm * slopes[:, j]
     left = functools.partial(share, first, second)
-    exponent = simplest(float(np.median(first / second)), left, config)
+    exponent = simplest(ratio_of(first, second), left, config)
     if exponent and left(exponent) <= config.tolerance:
       node = chain("*", [power(variable(i), number(exponent)), Node("ln", (variable(j),))])
       slope = _power(x[:, i], exponent) / x[:, j]

@@ -10,16 +10,21 @@ from symformer_jax.engine.config import ReductionsConfig
 
 # Rows that leave less than this share of the median count alike, and those that leave no more than rounding.
 _LEAST_LEFT, _ROUNDING = 0.1, 1e-12
+# Share of the ninth tenth of sizes below which one is next to nothing. Of 333 tables of three columns and more, twice
+# each, three come down to fewer columns by it, two of them rightly, whose slopes have died away in two rows of three;
+# at a tenth ten do, four of them wrongly.
+_LEAST_SIZE = 0.03
 
 
 def relation(growths: np.ndarray, config: ReductionsConfig) -> np.ndarray | None:
   """Weights [S] with which the growths [N, S] sum to next to nothing in all rows, each with a part in it."""
   interruption.check()
   size = np.linalg.norm(growths, axis=1, keepdims=True)
-  growths = growths[size[:, 0] > 0]  # a row where all are 0 obeys any relation
-  unit = growths / size[size > 0][:, None]
-  if not (len(unit) > len(size) / 2 and np.all(np.isfinite(unit))):
+  if not (np.mean(size > 0) > 0.5 and np.all(np.isfinite(growths))):
     return None
+  rows = telling(size[:, 0])  # a row where all are 0 obeys any relation
+  growths = growths[rows]
+  unit = growths / size[rows]
   weights = robust_null_vector(unit, config.num_reweightings)
   left, parts = share_left(growths, weights), np.median(np.abs(growths * weights), axis=0)
   if left > config.tolerance:
@@ -55,9 +60,24 @@ def share_of_two(first: np.ndarray, second: np.ndarray | float) -> float:
   return _median_share(first - second, np.hypot(first, second))
 
 
+def telling(sizes: np.ndarray) -> np.ndarray:
+  """Which rows [N] tell of a relation, by the sizes that should cancel: none where these are next to nothing beside
+  those of most. Where `exp(-w*x)` has died away slopes are errors of the smooth function alone.
+  """
+  ninth_tenth = len(sizes) * 9 // 10
+  return sizes > _LEAST_SIZE * np.partition(sizes, ninth_tenth)[ninth_tenth]
+
+
+def ratio_of(first: np.ndarray, second: np.ndarray) -> float:
+  """How many times the second numbers the first are: the median of rows that tell; not a number where none does."""
+  rows = telling(np.hypot(first, second))
+  return float(np.median(first[rows] / second[rows])) if np.any(rows) else math.nan
+
+
 def _median_share(left: np.ndarray, sizes: np.ndarray) -> float:
-  """The median of what is left as a share of sizes, rows of size 0 left out; infinite where there are no others."""
-  shares = np.abs(left[sizes > 0]) / sizes[sizes > 0]
+  """The median of what is left as a share of sizes, of rows that tell; infinite where there are none."""
+  rows = telling(sizes)
+  shares = np.abs(left[rows]) / sizes[rows]
   share = _median(shares) if len(shares) else math.inf
   return share if math.isfinite(share) else math.inf
 

@@ -62,13 +62,27 @@ def growths_of(rng, *, last=1.0, num=20):
   return np.column_stack([first, second, -last * (2 * first + 0.5 * second)])
 
 
+def test_rows_whose_sizes_have_died_away_tell_of_no_relation(rng):
+  """Of `y + (z - y)*exp(-w*x)` two rows in three are next to y, and slopes by w and x errors of a smooth function."""
+  growths = growths_of(rng, num=60)
+  growths[20:] = 1e-3 * rng.normal(size=(40, 3))
+  weights = relations.relation(growths, CONFIG)
+  np.testing.assert_allclose(weights / weights[0], [1, 0.25, 0.5], rtol=1e-9)
+  assert relations.share_left(growths, weights) < 1e-12
+  assert relations.ratio_of(2 * growths[:, 0] + growths[:, 1] * 0, growths[:, 0]) == 2
+  first, second = growths[:, 0].copy(), growths[:, 0] * 3
+  second[20:] = 1e-3 * rng.normal(size=40)
+  assert relations.ratio_of(second, first) == 3 and np.sum(relations.telling(np.hypot(first, second))) == 20
+  assert np.isnan(relations.ratio_of(np.zeros(9), np.zeros(9)))
+
+
 def test_a_relation_is_the_combination_that_vanishes(rng):
   growths = growths_of(rng, last=3.0)
   weights = relations.relation(growths, CONFIG)
   np.testing.assert_allclose(weights / weights[0], [1, 0.25, 1 / 6], rtol=1e-9)
   np.testing.assert_allclose(np.abs(relations.relation(0.01 * growths, CONFIG)), np.abs(weights), rtol=1e-9)
-  # Every row counts as much as any other, whatever its size.
-  off = growths * 10 ** rng.uniform(0, 4, (20, 1)) * (1 + 0.02 * rng.normal(size=(20, 3)))
+  # Every row counts as much as any other, whatever its size, as long as that is something beside that of most.
+  off = growths * 10 ** rng.uniform(0, 0.8, (20, 1)) * (1 + 0.02 * rng.normal(size=(20, 3)))
   unit = off / np.linalg.norm(off, axis=1, keepdims=True)
   _, _, axes = np.linalg.svd(unit)
   once = relations.relation(off, with_config(tolerance=1.0, num_reweightings=1))
