@@ -12,8 +12,8 @@ from symformer_jax.errors import InputError
 class ExactFactorsConfig:
   """Sums of terms times functions of one column each, known to many digits, each searched as a table."""
 
-  # Formulas of each turn: of the first model, by cheap sources; of all, by all.
-  turns: tuple[int, ...] = (32, 32)
+  # Formulas of each turn: of the first model, by cheap sources; of the first by all, of the second by all.
+  turns: tuple[int, ...] = (32, 32, 32)
   # Functions of y, of `LINKS`, that may be such a sum.
   links: tuple[str, ...] = ("y", "exp", "inv", "sqrt", "ln", "pow2")
   # Rows that it needs, and columns at most: time goes with the square of them.
@@ -49,7 +49,7 @@ class ExactFactorsConfig:
   alike: float = 100.0
   # Sources that are asked of a function, the first ones in the first turn, each for so many formulas at most in a turn,
   # till a short one meets it to so many times its error. At least this share of its squares is its error. Forms of each
-  # function, at so many nats a node. (A function that none finds takes .7 s, in the second turn 2.5.)
+  # function, at so many nats a node. (A function that none finds takes .7 s, in later turns 2.5.)
   early_sources: tuple[str, ...] = (
     "closed_forms", "enumeration", "oscillations", "rationals", "exact_fractions", "two_constants")
   sources: tuple[str, ...] = (

@@ -23,13 +23,7 @@ from symformer_jax.engine.task import Task
 from symformer_jax.language.expression import Node, number, power
 from symformer_jax.language.rules import Rule
 from symformer_jax.language.tidy import tidy
-from symformer_jax.sources.curves.inner_functions import (
-  FAMILIES,
-  SHAPES,
-  Functions,
-  nearest,
-  of_both_signs,
-)
+from symformer_jax.sources.curves.inner_functions import FAMILIES, SHAPES, Functions, nearest, of_both_signs
 from symformer_jax.sources.in_turn import in_turn
 from symformer_jax.sources.links import LINKS, Link
 from symformer_jax.sources.stateless import Stateless

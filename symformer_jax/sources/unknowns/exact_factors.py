@@ -19,7 +19,6 @@ from symformer_jax.engine.task import Task
 from symformer_jax.language import expression
 from symformer_jax.language.expression import Node, number, with_columns
 from symformer_jax.sources import asked_tables
-from symformer_jax.sources.in_turn import in_turn
 from symformer_jax.sources.links import LINKS
 from symformer_jax.sources.sums import pair_sums, terms
 from symformer_jax.sources.unknowns import exact_models, varying
@@ -30,7 +29,8 @@ Form = tuple[float, Node]
 
 @dataclasses.dataclass(frozen=True)
 class ExactFactors:
-  """The first turn looks for models, and asks cheap sources of the functions of the first; the second all of all.
+  """The first turn looks for models, and asks cheap sources of the functions of the first; each further one asks all of
+  those of one.
 
   Attributes:
     options: of the search; sources: that are asked of the functions.
@@ -64,9 +64,10 @@ class ExactFactors:
     with clock.measure("recombine"):
       models = self._models(task) if is_first else question.state or []
     sources = [source for source in self.sources if not is_first or source.name in self._own.early_sources]
-    found = [self._formulas(task, model, sources, clock) for model in models[: 1 if is_first else None]]
-    return Proposal(state=models, nodes=pair_sums.allowed(in_turn(found), task, num, self.options.config.terms),
-                    is_last=not models)
+    place = max(turn - 1, 0)
+    nodes = self._formulas(task, models[place], sources, clock) if place < len(models) else []
+    return Proposal(state=models, nodes=pair_sums.allowed(nodes, task, num, self.options.config.terms),
+                    is_last=turn >= len(models))
 
   def _models(self, task: Task) -> list[Fitted]:
     allows = terms.allowed_operators(task.rule)

@@ -24,6 +24,8 @@ from symformer_jax.sources.sums import terms
 from symformer_jax.sources.unknowns import unknown_functions, varying
 
 ONE = number(1.0)
+# Share of the largest direction of a table of polynomials below which one is rounding.
+_DEPENDENT = 1e-14
 
 
 class Structure(NamedTuple):
@@ -181,7 +183,7 @@ def _with_ones(polynomials: np.ndarray) -> np.ndarray:
 def _solved(design: np.ndarray, z: np.ndarray, weights: np.ndarray) -> np.ndarray:
   root = np.sqrt(weights)[:, None]
   sizes = np.linalg.norm(root * design, axis=0)
-  return np.linalg.lstsq(root * design / sizes, root[:, 0] * z, rcond=1e-14)[0] / sizes
+  return np.linalg.lstsq(root * design / sizes, root[:, 0] * z, rcond=_DEPENDENT)[0] / sizes
 
 
 # --- the functions --------------------------------------------------------------------------------------------------
@@ -197,7 +199,8 @@ def functions_of(rows: Rows, fitted: Fitted, config: ExactFactorsConfig) -> tupl
   design = np.sqrt(weights)[:, None] * _design(rows.x, structure, scales, degree)
   sizes = np.linalg.norm(design, axis=0)
   left, singular, right = np.linalg.svd(design / sizes, full_matrices=False)
-  spread = right.T / np.where(singular > 1e-14 * singular[0], singular, np.inf) / sizes[:, None]  # of the coefficients
+  singular = np.where(singular > _DEPENDENT * singular[0], singular, np.inf)
+  spread = right.T / singular / sizes[:, None]  # of the coefficients
   solved = spread @ (left.T @ (np.sqrt(weights) * z))
   constant, begin = float(solved[0]), 1
   variance = float(np.average((z - np.average(z, weights=weights)) ** 2, weights=weights))

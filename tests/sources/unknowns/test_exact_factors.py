@@ -164,3 +164,20 @@ def test_a_term_that_is_nothing_on_the_rows_that_are_kept_is_no_model():
   x = np.where([False, True] & ~left_out[:, None], 0.0, task.fit_rows.x)
   structure = exact_models.Structure("y", ((exact_models.ONE, 0), (parser.parse("y", NAMES[:2]), 0)))
   assert exact_models.sharpened(Rows(x, task.fit_rows.y, task.fit_rows.weights), structure, CONFIG) is None
+
+
+def test_each_turn_asks_of_one_model(monkeypatch):
+  source = registry.SOURCES["exact_factors"](None, OPTIONS)
+  asked = []
+  monkeypatch.setattr(type(source), "_models", lambda self, task: ["first", "second"])
+  monkeypatch.setattr(type(source), "_formulas", lambda self, task, model, sources, clock: asked.append(
+    (model, len(sources))) or [])
+  task, state = make("x*y", [(1, 2)] * 2), None
+  ended = []
+  for turn in range(3):
+    [proposal] = source.propose([Question(task, Pool(task.variance, 256), state)], turn=turn, num=9, clock=Clock())
+    state = proposal.state
+    ended.append(proposal.is_last)
+  assert asked == [("first", len(CONFIG.early_sources)), ("first", len(CONFIG.sources)),
+                   ("second", len(CONFIG.sources))]
+  assert ended == [False, False, True]
