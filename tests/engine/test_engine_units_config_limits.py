@@ -210,7 +210,7 @@ def test_functions_of_models_are_eight_in_all_and_twenty_four_formulas_of_each(m
     assert asked[-1] == count
   factor = varying.Factor(np.arange(9.0), ((parse("x"), 1.0),), 1.0)
   forms = [(float(k), parse(f"{k}.5*z")) for k in range(1, 40)]
-  assert len(varying.written("y", [(factor, forms)], DEFAULT.varying.num_per_model)) == 24
+  assert len(varying.written("y", [(factor.multiples, forms)], DEFAULT.varying.num_per_model)) == 24
 
 
 def test_terms_of_the_pool_are_thirty_two_and_four_of_them_multiplied(monkeypatch):

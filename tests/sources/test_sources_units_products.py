@@ -497,11 +497,11 @@ def test_forms_of_all_factors_are_written_by_what_they_cost_together(rng):
   def factor(text):
     return varying.Factor(np.ones(3), ((parse(text), 1.0),), 0.0)
   twice = varying.Factor(np.ones(3), ((parse("z"), 1.0), (parse("w"), 2.0)), 0.0)
-  [node] = varying.written("y", [(twice, [(0.0, parse("x"))])], 24)
+  [node] = varying.written("y", [(twice.multiples, [(0.0, parse("x"))])], 24)
   points = rng.uniform(1, 2, (5, 3))
   np.testing.assert_allclose(expression.evaluate(node, points), points[:, 0] * (points[:, 1] + 2 * points[:, 2]))
-  formed = [(factor("z"), [(1.0, parse("x")), (2.0, parse("sin(x)")), (9.0, parse("exp(x)"))]),
-            (factor("w"), [(5.0, parse("x**2")), (1.0, parse("sqrt(x)"))])]
+  formed = [(factor("z").multiples, [(1.0, parse("x")), (2.0, parse("sin(x)")), (9.0, parse("exp(x)"))]),
+            (factor("w").multiples, [(5.0, parse("x**2")), (1.0, parse("sqrt(x)"))])]
   found = varying.written("y", formed, 4)
   x = rng.uniform(1, 2, (5, 3))
   u, z, w = x.T
@@ -551,7 +551,7 @@ def test_formulas_of_as_many_tokens_as_there_may_be_are_written():
     return node
   factor = varying.Factor(np.ones(3), ((parse("z"), 1.0),), 0.0)
   forms = [(float(i), long(programs.MAX_TOKENS - 2 + i)) for i in range(2)]  # times a term
-  [node] = varying.written("y", [(factor, forms)], 24)
+  [node] = varying.written("y", [(factor.multiples, forms)], 24)
   assert programs.size(node) == programs.MAX_TOKENS
 
 

@@ -301,7 +301,7 @@ def test_likely_forms_are_written_first_and_multiples_in_one_bracket(rng):
   factor = varying.Factor(np.ones(3), ((parse("z"), 1.0), (parse("w"), -0.5)), 0.0)
   forms = [(factor, [(5.0, parse("x")), (1.0, parse("sin(x)"))]), (factor_of([1.0], "w"), [(2.0, parse("exp(x)"))])]
   model = model_of(-1, 0.0, "zw")._replace(link="exp")
-  found = varying.written(model.link, forms, 2)
+  found = varying.written(model.link, [(each.multiples, some) for each, some in forms], 2)
   bracket, rest = x[:, 1] - 0.5 * x[:, 2], np.exp(x[:, 0]) * x[:, 2]
   for node, form in zip(found, (np.sin(x[:, 0]), x[:, 0]), strict=True):
     np.testing.assert_allclose(expression.evaluate(node, x), np.exp(form * bracket + rest))

@@ -212,6 +212,7 @@ ARGUMENTS: dict[str, Argument] = {
   "legs": Argument(("sqrt", "pow2"), lambda x: Node("sqrt", (_plus(power(x, number(2)), -1.0),)),
                    lambda least, largest: least >= 1)}
 
+
 @dataclasses.dataclass(frozen=True)
 class Kind:
   """Functions of an argument with one constant each.

@@ -23,8 +23,7 @@ from symformer_jax.sources.links import LINKS
 from symformer_jax.sources.sums import pair_sums, terms
 from symformer_jax.sources.unknowns import exact_models, varying
 from symformer_jax.sources.unknowns.exact_models import Fitted, Function
-
-Form = tuple[float, Node]
+from symformer_jax.sources.unknowns.varying import Form, Multiples
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,15 +76,14 @@ class ExactFactors:
 
   def _formulas(self, task: Task, model: Fitted, sources: Sequence[Source], clock: Clock) -> list[Node]:
     functions, constant = exact_models.functions_of(task.fit_rows, model, self._own)
-    formed = []
+    formed: list[tuple[Multiples, list[Form]]] = []
     for function in functions:
       forms = self._forms(function, task, sources, clock)
       if not forms:
         return []
-      formed.append((varying.Factor(function.values, function.multiples, function.error), forms))
+      formed.append((function.multiples, forms))
     if constant:
-      alone = varying.Factor(np.array([constant]), ((exact_models.ONE, 1.0),), 0.0)
-      formed.append((alone, [(0.0, number(constant))]))
+      formed.append((((exact_models.ONE, 1.0),), [(0.0, number(constant))]))
     return varying.written(model.structure.link, formed, self._own.num_per_model)
 
   def _forms(self, function: Function, task: Task, sources: Sequence[Source], clock: Clock) -> list[Form]:

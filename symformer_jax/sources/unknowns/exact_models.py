@@ -22,6 +22,7 @@ from symformer_jax.language.expression import Node, number
 from symformer_jax.sources.links import LINKS
 from symformer_jax.sources.sums import terms
 from symformer_jax.sources.unknowns import unknown_functions, varying
+from symformer_jax.sources.unknowns.varying import Multiples
 
 ONE = number(1.0)
 # Share of the largest direction of a table of polynomials below which one is rounding.
@@ -81,7 +82,7 @@ class Function(NamedTuple):
   """
 
   column: int
-  multiples: tuple[tuple[Node, float], ...]
+  multiples: Multiples
   places: np.ndarray
   values: np.ndarray
   error: float

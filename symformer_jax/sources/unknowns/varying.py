@@ -53,6 +53,10 @@ class Model(NamedTuple):
   left: float
 
 
+# Terms that a factor stands before, each with a number that it is multiplied by there.
+Multiples = tuple[tuple[Node, float], ...]
+
+
 class Factor(NamedTuple):
   """An unknown function of one variable.
 
@@ -62,7 +66,7 @@ class Factor(NamedTuple):
   """
 
   values: np.ndarray
-  multiples: tuple[tuple[Node, float], ...]
+  multiples: Multiples
   error: float
 
 
@@ -127,7 +131,9 @@ class VaryingCoefficients(Stateless):
     formulas = []
     for model, factors in of_models:
       of_factors = list(zip(factors, itertools.islice(forms, len(factors)), strict=True))
-      formulas += [written(model.link, some, self._own.num_per_model) for some in _joined(of_factors, self._own.alike)]
+      formulas += [
+        written(model.link, [(factor.multiples, some) for factor, some in each], self._own.num_per_model)
+        for each in _joined(of_factors, self._own.alike)]
     return in_turn(formulas)
 
 
@@ -317,13 +323,14 @@ def _solved(design: np.ndarray, root: np.ndarray, z: np.ndarray) -> np.ndarray:
   return np.linalg.lstsq(design, root * z, rcond=1e-12)[0]
 
 
-# A factor, and forms that it may have with what each costs in nats.
-Formed = tuple[Factor, list[tuple[float, Node]]]
+# A form that a factor may have, with what it costs in nats; a factor with its forms.
+Form = tuple[float, Node]
+_Formed = tuple[Factor, list[Form]]
 
 
-def _joined(factors: Sequence[Formed], alike: float) -> list[list[Formed]]:
+def _joined(factors: Sequence[_Formed], alike: float) -> list[list[_Formed]]:
   """The factors, after, where some are multiples of one another, those that are different."""
-  groups: list[list[Formed]] = []
+  groups: list[list[_Formed]] = []
   for formed in sorted(factors, key=lambda each: each[0].error / (each[0].values @ each[0].values)):
     group = next((group for group in groups if _is_multiple(formed[0].values, group[0][0].values, alike)), None)
     if group is None:
@@ -338,26 +345,26 @@ def _is_multiple(first: np.ndarray, other: np.ndarray, alike: float) -> bool:
   return bool(1 - (first @ other) ** 2 / ((first @ first) * (other @ other)) < alike)
 
 
-def _as_one(group: Sequence[Formed]) -> Formed:
+def _as_one(group: Sequence[_Formed]) -> _Formed:
   (best, forms), values = group[0], group[0][0].values
   multiples = tuple((node, float(values @ factor.values / (values @ values)))
                     for factor, _ in group for node, _ in factor.multiples)
   return best._replace(multiples=multiples), forms
 
 
-def written(link: str, factors: Sequence[Formed], most: int) -> list[Node]:
+def written(link: str, parts: Sequence[tuple[Multiples, list[Form]]], most: int) -> list[Node]:
   """So many formulas at most of a model, the likeliest forms of all factors first.
 
   Args:
-    link: name of the function of y that is the sum.
+    link: name of the function of y that is the sum; parts: of each factor what it multiplies, and its forms.
   """
-  chosen = sorted(itertools.product(*(forms for _, forms in factors)), key=lambda some: sum(nats for nats, _ in some))
+  chosen = sorted(itertools.product(*(forms for _, forms in parts)), key=lambda some: sum(nats for nats, _ in some))
   undo: Callable[[Node], Node] = LINKS[link].undo
   found = []
   for some in chosen[:most]:
-    parts = []
-    for (factor, _), (_, form) in zip(factors, some, strict=True):
-      sums = [node if multiple == 1 else Node("*", (node, number(multiple))) for node, multiple in factor.multiples]
-      parts.append(Node("*", (form, chain("+", sums))))
-    found.append(undo(tidy(chain("+", parts))))
+    products = []
+    for (multiples, _), (_, form) in zip(parts, some, strict=True):
+      sums = [node if multiple == 1 else Node("*", (node, number(multiple))) for node, multiple in multiples]
+      products.append(Node("*", (form, chain("+", sums))))
+    found.append(undo(tidy(chain("+", products))))
   return [node for node in found if programs.size(node) <= programs.MAX_TOKENS]
