@@ -63,6 +63,14 @@ def test_laws_are_found(text, low, high):
   assert least(task, ask(task)) < 1e-20
 
 
+def test_what_is_far_down_the_list_is_found_by_fits_in_rounds():
+  """Around its best place on the grid the right pair leaves more than some hundred others."""
+  task = task_of("(6*x**2/(x**2 + 5))**3.5*(6/(7*x**2 - 1))**2.5", 1.1, 4)
+  assert least(task, ask(task)) < 1e-20
+  few = dataclasses.replace(DEFAULT, inner_pairs=dataclasses.replace(DEFAULT.inner_pairs, rounds=((96, 15),)))
+  assert least(task, ask(task, few)) > 1e-14  # what else comes near
+
+
 def test_only_what_the_rule_allows_is_made():
   restricted = dataclasses.replace(OPTIONS, restrictions=Restrictions(operators=("+", "-", "*", "/", "log", "exp")))
   nodes = ask(task_of("7.1*exp(-0.19*x)/(1 + (x/2.9)**2)", 0.1, 20, restricted))
