@@ -32,7 +32,7 @@ ERRORS = frozenset(("#n/a", "#na", "#div/0!", "#ref!", "#value!", "#name?", "#nu
 _BEYOND = re.compile("\\s*([<>\u2264\u2265])=?(.*)")
 _READ_SO = "is read so that"
 # From it on, upwards and downwards, not every whole number is one in double precision.
-_LAST_WHOLE = 2.0**53
+LAST_WHOLE = 2.0**53
 # Decimal digits that every number of double precision keeps.
 _SURE_DIGITS = 15
 # Begins a text in which a digit other than 0 stands before any letter, such as that of an exponent.
@@ -212,7 +212,7 @@ def _with_note_of_digits(column: Column) -> Column:
   """
   if column.note or column.fault or column.is_time:
     return column
-  for i in np.flatnonzero(np.abs(column.values) >= _LAST_WHOLE):
+  for i in np.flatnonzero(np.abs(column.values) >= LAST_WHOLE):
     value, cell = column.values[i], column.cells[i]
     with contextlib.suppress(ValueError, TypeError, OverflowError):  # no whole number; infinite
       if int(cell) != int(value):

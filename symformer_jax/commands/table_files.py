@@ -208,13 +208,39 @@ def _read_parquet(path: pathlib.Path, how: Reading) -> grids.Grid:
     frame = pd.read_parquet(path)
   except ImportError:
     raise InputError("reading .parquet needs pyarrow: pip install pyarrow") from None
-  except (ValueError, OSError) as error:
-    raise InputError(f"cannot be read as parquet: {' '.join(str(error).split())}") from None
-  if any(name is not None for name in frame.index.names):
-    frame = frame.reset_index()  # what has a name is a column of the user's
-  names = tuple(grids.clean_name(name) or f"column {i + 1}" for i, name in enumerate(frame.columns))
-  columns = tuple(_plain(frame.iloc[:, i]) for i in range(frame.shape[1]))
-  return grids.Grid(names, columns, np.arange(1, len(frame) + 1))
+  except MemoryError:
+    raise
+  except Exception as error:  # what pandas notes of columns in the file is anybody's: KeyError, TypeError, ...
+    if (name := _find_repeated(path)) is not None:
+      raise InputError(f"two columns are called {grids.clean_name(name)!r}") from None
+    kind = "" if isinstance(error, ValueError | OSError) else f"{type(error).__name__}: "
+    raise InputError(f"cannot be read as parquet: {kind}{' '.join(str(error).split())}") from None
+  found = [*_columns_of_index(frame), *((name, frame.iloc[:, i]) for i, name in enumerate(frame.columns))]
+  names = tuple(grids.clean_name(name) or f"column {i + 1}" for i, (name, _) in enumerate(found))
+  return grids.Grid(names, tuple(_plain(series) for _, series in found), np.arange(1, len(frame) + 1))
+
+
+def _find_repeated(path: pathlib.Path) -> str | None:
+  """The name that two columns of a parquet have, which then cannot be read; None where there is none."""
+  with contextlib.suppress(ImportError, ValueError, OSError):  # the reader says what is wrong
+    from pyarrow import parquet
+
+    names = parquet.read_schema(path).names
+    return next((name for i, name in enumerate(names) if name in names[:i]), None)
+  return None
+
+
+def _columns_of_index(frame: pd.DataFrame) -> list[tuple[Any, pd.Series]]:
+  """Levels of an index in which one has a name, for that is a column of the user's; but for those that stand among the
+  columns again.
+  """
+  if all(name is None for name in frame.index.names):
+    return []
+  levels = [(f"level_{i}" if name is None else name, frame.index.get_level_values(i))
+            for i, name in enumerate(frame.index.names)]
+  return [(name, level.to_series()) for name, level in levels
+          if not any(name == other and level.equals(pd.Index(frame.iloc[:, i]))
+                     for i, other in enumerate(frame.columns))]
 
 
 def _plain(series: pd.Series) -> np.ndarray:
@@ -225,8 +251,21 @@ def _plain(series: pd.Series) -> np.ndarray:
     return series.to_numpy()
   is_bool = pd.api.types.is_bool_dtype(series.dtype)  # what they are read as is said, as of texts
   if pd.api.types.is_numeric_dtype(series.dtype) and not is_bool and not pd.api.types.is_complex_dtype(series.dtype):
-    return series.to_numpy(np.float64, na_value=np.nan)
-  return np.asarray(series.astype(object), object)
+    values = series.to_numpy(np.float64, na_value=np.nan)
+    if series.dtype.kind not in "iu" or not (np.abs(values) >= cells.LAST_WHOLE).any():
+      return values
+    # What may be rounded is kept: it is told of.
+    return series.to_numpy(series.dtype.kind + "8") if not series.hasnans else _objects(series)
+  return _objects(series)
+
+
+def _objects(series: pd.Series) -> np.ndarray:
+  return np.frompyfunc(_plain_cell, 1, 1)(np.asarray(series.astype(object), object))
+
+
+def _plain_cell(cell: Any) -> Any:
+  """A cell that equals itself or not, in one word: an array says it of each part, pandas' missing value of nothing."""
+  return None if cell is pd.NA else cell.tolist() if isinstance(cell, np.ndarray) else cell
 
 
 def _read_npz(path: pathlib.Path, how: Reading) -> grids.Grid:

@@ -164,6 +164,68 @@ def test_truth_values_of_arrays_and_frames_are_said(tmp_path):
   assert table.notes == (note,) and list(table.x[:, 0]) == [0, 0, 0, 1, 1, 1]
 
 
+def read_frame(frame, folder, monkeypatch, **request):
+  """The table that a parquet with this frame is, without the package that reads it."""
+  (folder / "t.parquet").write_bytes(b"PAR1")
+  monkeypatch.setattr(pd, "read_parquet", lambda path: frame)
+  return read_table(str(folder / "t.parquet"), **request)
+
+
+@pytest.mark.parametrize("cell", [np.array([1, 2]), np.array([[1.5]]), pd.NA])
+def test_a_column_of_lists_is_left_aside_as_others_without_numbers_are(tmp_path, monkeypatch, cell):
+  cells = pd.Series([cell, *[np.array([3, 4])] * 5], dtype=object)
+  frame = pd.DataFrame({"x": np.arange(6.0), "l": cells, "y": np.arange(6.0)})
+  table = read_frame(frame, tmp_path, monkeypatch)
+  assert table.features == ("x",) and "column 'l' left aside: it holds no number (row" in table.notes[0]
+  assert read_frame(frame, tmp_path, monkeypatch, features=["x"]).notes == ()
+  with pytest.raises(TableError, match=r"column 'l' holds no number: row \d has '\[+"):
+    read_frame(frame, tmp_path, monkeypatch, features=["l"])
+  with pytest.raises(TableError, match="expected 2 to 50 different values in column 'l', got 1"):
+    read_frame(frame.assign(l=[np.array([3, 4])] * 6), tmp_path, monkeypatch, categories=["l"])
+
+
+def test_an_index_that_has_the_name_of_a_column_is_it_or_is_refused(tmp_path, monkeypatch):
+  frame = pd.DataFrame({"x": np.arange(6.0), "z": np.arange(6.0) ** 3, "y": np.arange(6.0)})
+  table = read_frame(frame.set_index("x", drop=False), tmp_path, monkeypatch)
+  assert table.features == ("x", "z") and list(table.x[:, 0]) == list(range(6))
+  other = frame.set_index(pd.Index(np.arange(6.0)[::-1], name="x"))
+  with pytest.raises(TableError, match="two columns are called 'x'"):
+    read_frame(other, tmp_path, monkeypatch)
+  assert read_frame(other, tmp_path, monkeypatch, features=["z"]).features == ("z",)
+  levels = pd.MultiIndex.from_arrays([np.arange(6) % 2, np.arange(6) % 3], names=["g", None])
+  assert read_frame(frame.set_index(levels), tmp_path, monkeypatch).features == ("g", "level_1", "x", "z")
+  with pytest.raises(TableError, match="two columns are called 'level_1'"):
+    read_frame(frame.set_index(levels).rename(columns={"x": "level_1"}), tmp_path, monkeypatch)
+
+
+@pytest.mark.parametrize(("kind", "first"), [("int64", 2**60), ("uint64", 2**63), ("Int64", 2**60), ("Int64", None)])
+def test_whole_numbers_of_frames_that_are_rounded_are_told_of(tmp_path, monkeypatch, kind, first):
+  numbers = pd.Series([first, *range(2**60 + 1, 2**60 + 8)], dtype=kind)
+  frame = pd.DataFrame({"x": numbers, "y": np.arange(8.0)})
+  table = read_frame(frame, tmp_path, monkeypatch, drop_missing=True)
+  assert table.notes[0] == ("column 'x' is rounded to double precision: 1152921504606846977 is read as "
+                            "1152921504606846976")
+  assert len(table.y) == 8 - (first is None)
+
+
+def test_a_parquet_with_two_columns_of_one_name_says_so(tmp_path):
+  pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+  columns = [pa.array(np.arange(6.0))] * 3
+  parquet.write_table(pa.table(columns, names=["x", "x", "y"]), tmp_path / "t.parquet")
+  with pytest.raises(TableError, match="t.parquet: two columns are called 'x'$"):
+    read_table(str(tmp_path / "t.parquet"))
+
+
+def test_what_else_a_reader_of_parquet_raises_is_one_line(tmp_path, monkeypatch):
+  def fail(path):
+    raise KeyError("columns")  # as of notes of pandas in the file that are damaged
+
+  (tmp_path / "t.parquet").write_bytes(b"PAR1")
+  monkeypatch.setattr(pd, "read_parquet", fail)
+  with pytest.raises(TableError, match="cannot be read as parquet: KeyError: 'columns'"):
+    read_table(str(tmp_path / "t.parquet"))
+
+
 def test_pickles_are_refused(tmp_path):
   np.savez(tmp_path / "t.npz", x=np.array([{"a": 1}] * 6, dtype=object))
   with pytest.raises(TableError, match="cannot be read as npz of plain arrays"):
