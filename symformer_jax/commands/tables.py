@@ -103,7 +103,10 @@ def find_files(patterns: Sequence[str]) -> list[str]:
 def _entry(path: str) -> str:
   """A name in its folder, however that is written: `./a.csv` is `a.csv`, but a link is a file of its own."""
   folder, name = os.path.split(path)
-  return os.path.join(os.path.realpath(folder), name)
+  try:
+    return os.path.join(os.path.realpath(folder), name)
+  except OSError:  # the folder that the command runs in has been deleted
+    return os.path.normpath(path)
 
 
 def _hint_of_commas(patterns: Sequence[str]) -> str:
@@ -262,11 +265,13 @@ class _Source:
 
   @staticmethod
   def _refuse_repeated(columns: Sequence[_Column]) -> None:
-    known = set()  # of a hundred thousand columns a list would take minutes
+    known: dict[str, _Column] = {}  # of a hundred thousand columns a list would take minutes
     for column in columns:
       if column.name in known:
-        raise InputError(f"two columns are called {column.name!r}")
-      known.add(column.name)
+        origin = column.origin or known[column.name].origin
+        what = f": --categories makes one for each value of column {origin!r}" if origin else ""
+        raise InputError(f"two columns are called {column.name!r}{what}")
+      known[column.name] = column
 
   def _split_category(self, name: str) -> None:
     """A column of 0 and 1 for each class takes the place of a column."""
@@ -477,7 +482,12 @@ class _Weigher:
     if not column.any():
       raise InputError(f"{self.flag}: every number of column {self.name!r} is 0")
     # Relative to the largest: no square leaves the range of double precision upwards.
-    return (column.min() / column) ** 2 if is_sigma else column / column.max()
+    weights = (column.min() / column) ** 2 if is_sigma else column / column.max()
+    if np.sum(weights > 0) < MIN_POINTS <= np.sum(column > 0):  # of so different size that weights become 0
+      row, num_lost = int(np.argmax(weights)), np.sum((weights == 0) & (column > 0))
+      raise InputError(f"{place(row)}, column {self.name!r}: {self.flag} expects numbers of less different size, got "
+                       f"{column[row]:g}, beside which {num_lost} of {len(column)} rows have weight 0")
+    return weights
 
 
 def _check_points(y: np.ndarray, target: str) -> None:

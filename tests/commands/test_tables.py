@@ -415,6 +415,16 @@ def test_categories_become_columns_of_0_and_1(write):
     read_table(write("size,y\n" + "".join(f"{i},{i}\n" for i in range(60)), "s.csv"), categories=["size"])
 
 
+@pytest.mark.parametrize("header", ["c,c_a,y", "c_a,c,y"])
+def test_a_category_that_makes_a_column_of_a_name_that_is_there_says_so(write, header):
+  rows = "".join(f"{'ab'[i % 2]},{i},{i}\n" if header[1] == "," else f"{i},{'ab'[i % 2]},{i}\n" for i in range(6))
+  path = write(f"{header}\n{rows}")
+  made = "two columns are called 'c_a': --categories makes one for each value of column 'c'"
+  with pytest.raises(TableError, match=made):
+    read_table(path, categories=["c"])
+  assert read_table(path, categories=["c"], features=["c"]).features == ("c_a", "c_b")
+
+
 def test_a_target_at_both_ends_of_double_precision_varies(write):
   with pytest.raises(TableError, match=r"column 'b': expected numbers up to 1e\+60"):  # and not that it is constant
     read_table(write("a,b\n" + "".join(f"{i},{(-1)**i * 1.7e308}\n" for i in range(6))))
@@ -642,6 +652,11 @@ def test_weights_leave_enough_rows_that_vary(write):
     read_table(write("a,e,b\n" + "".join(f"{i},0,{i}\n" for i in range(6))), weights="e")
   with pytest.raises(TableError, match="too few points: expected at least 5 rows, got 4"):
     read_table(write("a,e,b\n" + "".join(f"{i},{int(i > 1)},{i}\n" for i in range(6))), weights="e")
+  for size, flag in (("1e-320", "sigma"), ("1e308", "weights")):
+    text = "a,e,b\n" + "".join(f"{i},{size if i == 2 else 1e-20},{i}\n" for i in range(6))
+    with pytest.raises(TableError, match=f"line 4, column 'e': --{flag} expects numbers of less different size, got "
+                                         f"{float(size):g}, beside which 5 of 6 rows have weight 0".replace("+", ".")):
+      read_table(write(text.replace("1e-20", "1") if flag == "sigma" else text), **{flag: "e"})
   with pytest.raises(TableError, match="the target 'b' is constant: every value is 1"):
     read_table(write("a,e,b\n" + "".join(f"{i},{int(i > 0)},{int(i > 0)}\n" for i in range(8))), weights="e")
   with pytest.raises(InputError, match="--weights and --sigma: expected one of them"):
@@ -704,6 +719,14 @@ def test_a_file_is_one_however_its_folder_is_spelled(tmp_path, monkeypatch):
   monkeypatch.chdir(tmp_path)
   found = find_files(["b.csv", "./a.csv", "a.csv", "sub/../b.csv", str(tmp_path / "*.csv")])
   assert found == ["b.csv", "./a.csv", str(tmp_path / "link.csv")]  # a link is a name of its own
+
+
+def test_a_table_is_found_from_a_folder_that_has_been_deleted(tmp_path, monkeypatch):
+  (tmp_path / "a.csv").write_text("")
+  (tmp_path / "gone").mkdir()
+  monkeypatch.chdir(tmp_path / "gone")
+  (tmp_path / "gone").rmdir()
+  assert find_files(["../a.csv", ".././a.csv"]) == ["../a.csv"]
 
 
 def test_a_name_with_a_comma_in_it_is_asked_for_in_quotes(tmp_path):
