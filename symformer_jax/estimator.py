@@ -14,6 +14,7 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from symformer_jax import configuration, files, frames, inference, results, saved, warm_start
+from symformer_jax.arguments import check_whole
 from symformer_jax.engine import interruption
 from symformer_jax.engine.config import DEFAULT, SearchConfig
 from symformer_jax.engine.rows import MIN_POINTS
@@ -244,9 +245,8 @@ class SymFormerRegressor(ExportsMixin, RegressorMixin, BaseEstimator):
     config, num = DEFAULT if self.config is None else self.config, self.select_k_features
     if num is None:
       return config
-    if not isinstance(num, numbers.Integral) or isinstance(num, bool) or num < 1:
-      raise InputError(f"select_k_features: expected a whole number of at least 1, got {num!r}")
-    return dataclasses.replace(config, library=dataclasses.replace(config.library, max_columns=int(num)))
+    num = check_whole("select_k_features", num)
+    return dataclasses.replace(config, library=dataclasses.replace(config.library, max_columns=num))
 
   def _all_guesses(
     self, earlier: Mapping[str, Any], names: tuple[str, ...], restrictions: Restrictions | None
@@ -395,7 +395,9 @@ class SymFormerRegressor(ExportsMixin, RegressorMixin, BaseEstimator):
 
   def _data_of(self, X: Any, y: Any) -> _Data:
     """The data given, or those that were fitted."""
-    if X is not None and y is not None:
+    if (X is None) != (y is None):
+      raise InputError(f"X, y: expected both or neither, got {'y' if X is None else 'X'} alone")
+    if X is not None:
       target = _target_name(y)
       X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, reset=False)
       return _Data(tuple(self._column_names()), target, X, y.astype(np.float64))

@@ -36,6 +36,18 @@ def check_numeric(data: Any, argument: str) -> None:
     _check_column(frame.iloc[:, place], argument if frame is not data else f"{argument}: column {name!r}")
 
 
+def as_numbers(data: Any, argument: str) -> np.ndarray:
+  """An array, or lists, as float64.
+
+  Raises:
+    InputError: for what is no array of numbers.
+  """
+  try:
+    return np.asarray(data, np.float64)
+  except (TypeError, ValueError, OverflowError) as error:  # lists of unequal length among them
+    raise InputError(f"{argument}: expected an array of numbers: {error}") from None
+
+
 def check_sizes(x: np.ndarray, y: np.ndarray, names: Sequence[str] | None = None) -> None:
   """Refuses numbers that no formula can be fitted to in double precision.
 

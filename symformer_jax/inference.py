@@ -3,7 +3,7 @@
 `search` is the whole path for any number of data sets; `infer.py` and `estimator.py` are thin layers over it.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 import dataclasses
 import functools
 import itertools
@@ -13,15 +13,16 @@ import jax
 import numpy as np
 
 from symformer_jax import compilation, conclusion, results
+from symformer_jax.arguments import check_seed, check_whole
 from symformer_jax.decoding.strategies import STRATEGIES
 from symformer_jax.engine import criteria, interruption, loop
 from symformer_jax.engine.clock import Clock
 from symformer_jax.engine.config import DEFAULT, SearchConfig
 from symformer_jax.engine.loop import Search
 from symformer_jax.engine.options import SearchOptions
-from symformer_jax.engine.rows import check_dataset, refuse_variables
+from symformer_jax.engine.rows import MIN_POINTS, check_dataset, refuse_variables
 from symformer_jax.engine.source import Source
-from symformer_jax.engine.task import Task, default_names, make_task, turn
+from symformer_jax.engine.task import Task, make_task, names_of_columns, turn
 from symformer_jax.engine.threads import one_blas_thread
 from symformer_jax.errors import InputError
 from symformer_jax.first_look import weigh
@@ -109,36 +110,31 @@ def search(
     restrictions = dataclasses.replace(restrictions, operators=names_of(operators, "operators"))
   if add := names_of(add_operators, "add_operators"):
     restrictions = dataclasses.replace(restrictions, add_operators=add)
-  if isinstance(guesses, str) or guesses is None:
+  if isinstance(guesses, str) or not isinstance(guesses, Iterable):
     raise InputError(f"guesses: expected a list of formulas, got {guesses!r}")
+  _check_datasets(datasets)
+  columns, targets = _read_names(names, len(datasets)), _read_targets(targets, len(datasets))
   options = SearchOptions(
     n_samples, strategy, top_k, temperature, refine, restrictions, max_time, accuracy, seed, recombine, tuple(guesses),
     effort, DEFAULT if config is None else config, loss, template,
-    _read_units(units, names, targets, dimensionless_constants))
+    _read_units(units, columns, targets, dimensionless_constants))
   options.check()
-  if not hasattr(model, "vocab"):
-    shown = repr(model) if isinstance(model, str | int | None) else f"an object of type {type(model).__name__}"
-    raise InputError(f"model: expected a loaded model, as load_model gives it, got {shown}")
-  _check_datasets(datasets)
+  _check_model(model)
   check_callback(callback)
   if not callable(should_stop):
     raise InputError(f"should_stop: expected a function without arguments, got {should_stop!r}")
-  _check_seed(seed)
+  check_seed(seed)
   compilation.use_cache()
   if not isinstance(strategy, str) or strategy not in STRATEGIES:
     raise InputError(f"strategy: unknown strategy {strategy!r}, expected one of {', '.join(STRATEGIES)}")
-  if names is not None and len(names) != len(datasets):
-    raise InputError(f"names: expected column names for {len(datasets)} data sets, got {len(names)}")
-  if targets is not None and len(targets) != len(datasets):
-    raise InputError(f"targets: expected a name for each of {len(datasets)} data sets, got {len(targets)}")
-  key = jax.random.key(seed) if key is None else key
+  key = jax.random.key(seed) if key is None else _check_key(key)
   with interruption.noting_ctrl_c() as ctrl_c, one_blas_thread():
-    return _search_all(model, datasets, names, targets, options, key, callback,
+    return _search_all(model, datasets, columns, targets, options, key, callback,
                        lambda: ctrl_c.is_wished() or should_stop())
 
 
 def _search_all(
-  model: Any, datasets: Sequence[Any], names: Sequence[Sequence[str]] | None, targets: Sequence[str] | None,
+  model: Any, datasets: Sequence[Any], names: Sequence[Any] | None, targets: Sequence[str] | None,
   options: SearchOptions, key: jax.Array, callback: Callback | None, should_stop: Callable[[], bool],
 ) -> list[SearchResult]:
   """The answers in the order of the data sets; those that a wish to stop has come before have failed."""
@@ -158,11 +154,54 @@ def _search_all(
   return found
 
 
+def _check_model(model: Any) -> None:
+  if not hasattr(model, "vocab"):
+    shown = repr(model) if isinstance(model, str | int | None) else f"an object of type {type(model).__name__}"
+    raise InputError(f"model: expected a loaded model, as load_model gives it, got {shown}")
+
+
+def _is_list(value: Any) -> bool:
+  """Whether a value has one part for each data set: no iterator, and no table."""
+  has_parts = hasattr(value, "__len__") and hasattr(value, "__getitem__")
+  return has_parts and not isinstance(value, str | bytes | Mapping) and not hasattr(value, "iloc")
+
+
 def _check_datasets(datasets: Any) -> None:
   """Refuses what is no list of data sets, such as an iterator or one table: an InputError."""
-  is_list = hasattr(datasets, "__len__") and hasattr(datasets, "__getitem__")
-  if not is_list or isinstance(datasets, str | bytes | Mapping) or hasattr(datasets, "iloc"):
+  if not _is_list(datasets):
     raise InputError(f"datasets: expected a list of data sets, such as [(X, y)], got {type(datasets).__name__}")
+
+
+def _read_names(names: Any, num_datasets: int) -> list[tuple[str, ...] | None] | None:
+  """Column names of each data set, refused where they are no lists; what stands in these, each data set is asked."""
+  if names is None:
+    return None
+  if not _is_list(names):
+    raise InputError(f"names: expected the column names of each data set, such as [['a', 'b']], got {names!r}")
+  if len(names) != num_datasets:
+    raise InputError(f"names: expected column names for {num_datasets} data sets, got {len(names)}")
+  for i, each in enumerate(names):
+    if isinstance(each, str) or not isinstance(each, Iterable | None):
+      raise InputError(f"names: expected a list of column names for data set {i}, got {each!r}")
+  return [None if each is None else tuple(each) for each in names]
+
+
+def _read_targets(targets: Any, num_datasets: int) -> tuple[str, ...] | None:
+  if targets is None:
+    return None
+  found = names_of(targets, "targets")
+  if len(found) != num_datasets:
+    raise InputError(f"targets: expected a name for each of {num_datasets} data sets, got {len(found)}")
+  return found
+
+
+def _check_key(key: Any) -> Any:
+  """A key of JAX, of either kind: an InputError for anything else."""
+  try:
+    jax.random.fold_in(key, 0)
+  except (TypeError, ValueError):
+    raise InputError(f"key: expected a single key of JAX, such as jax.random.key(0), got {key!r}") from None
+  return key
 
 
 def check_callback(callback: Any) -> None:
@@ -172,7 +211,7 @@ def check_callback(callback: Any) -> None:
 
 
 def _read_units(
-  units: Mapping[str, str] | None, names: Sequence[Sequence[str]] | None, targets: Sequence[str] | None,
+  units: Mapping[str, str] | None, names: Sequence[Any] | None, targets: Sequence[str] | None,
   dimensionless_constants: bool,
 ) -> Units | None:
   """Units as users name them; names that no data set has are refused."""
@@ -183,22 +222,20 @@ def _read_units(
       raise InputError("dimensionless_constants: says nothing without units")
     return None
   read = units_lib.read_units(units, dimensionless_constants=bool(dimensionless_constants))
-  if names is not None:
+  if names is not None and None not in names:
     read.check_names([*itertools.chain.from_iterable(names), *(targets or ()), units_lib.TARGET])
   return read
-
-
-def _check_seed(seed: int) -> None:
-  """What NumPy takes (nothing negative) and JAX (64 bits)."""
-  if not isinstance(seed, int | np.integer) or isinstance(seed, bool) or not 0 <= seed < 2**63:
-    raise InputError(f"seed: expected a whole number from 0 to 2**63 - 1, got {seed!r}")
 
 
 def warmup(model: Any, *, num_points: int = 100, n_samples: int = 1024, refine: str = "lm") -> float:
   """Compiles what `search` needs for so many points and samples, by a search; the seconds it took.
 
   Programs stay in the process, and on disk (`compilation.use_cache`).
+  Raises:
+    InputError: for what is no model, fewer points than a search takes, and what `search` refuses.
   """
+  _check_model(model)
+  num_points = check_whole("num_points", num_points, least=MIN_POINTS)
   clock = Clock()
   x = np.linspace(0.5, 4.5, num_points)
   columns = [x] + [np.full_like(x, 1.5)] * (model.vocab.num_variables - 1)
@@ -293,7 +330,7 @@ def _pose(
     _refuse_target(options, task.names, target)
     return None, [turn(task) if _may_turn(options) else task]
   rows = check_dataset(dataset, names=names)
-  columns = tuple(names) if names is not None else default_names(rows.x.shape[1])
+  columns = names_of_columns(names, rows.x.shape[1])
   _refuse_target(options, columns, target)
   excluded = options.restrictions.for_columns(columns).excluded
   units = None if options.units is None else options.units.for_columns(columns, target, excluded=excluded)

@@ -250,6 +250,14 @@ def test_report_draws_what_was_fitted_or_is_given(fitted, data, tmp_path):
     fitted.report(tmp_path / "no" / "fit.html")
 
 
+def test_a_report_of_half_the_data_is_refused(fitted, data, tmp_path):
+  X, y = data
+  for given, alone in (({"X": X}, "X"), ({"y": y}, "y")):
+    with pytest.raises(InputError, match=f"^X, y: expected both or neither, got {alone} alone$"):
+      fitted.report(tmp_path / "a.html", **given)
+  assert not list(tmp_path.iterdir())
+
+
 def test_saved_and_loaded_predict_alike(fitted, data, tmp_path):
   fitted.save(tmp_path / "fit.json")
   loaded = SymFormerRegressor.load(tmp_path / "fit.json")

@@ -23,7 +23,7 @@ from symformer_jax.engine.clock import Clock
 from symformer_jax.engine.config import DEFAULT
 from symformer_jax.engine.options import Recalled
 from symformer_jax.engine.pool import Candidate, Pool
-from symformer_jax.engine.rows import Rows
+from symformer_jax.engine.rows import Rows, check_dataset
 from symformer_jax.errors import InputError
 from symformer_jax.language import expression, parser, printing, sympy_trees
 from symformer_jax.language.rules import Restrictions, Rule
@@ -213,6 +213,12 @@ def test_operators_are_obeyed(model, rng):
   result = search(model, x, 2.5 * np.sin(1.3 * x) + 0.7, operators=["+", "*", "/"])
   assert {n.token for e in result.pareto for n in expression.walk(e.node) if n.args} <= {"+", "*", "inv"}
   assert result.counts.valid < result.counts.sampled
+
+
+def test_weights_that_are_none_are_equal_ones():
+  x = np.arange(9.0)
+  with_none, without = check_dataset((x, x**2, None)), check_dataset((x, x**2))
+  assert np.array_equal(with_none.weights, without.weights) and np.array_equal(with_none.x, without.x)
 
 
 def test_failed_data_sets_say_why_and_leave_the_others_alone(model):
@@ -639,11 +645,31 @@ def test_equal_values_are_refined_once():
   ({"n_samples": True}, "n_samples: expected a whole number of at least 1, got True"),
   ({"max_time": True}, "max_time: expected a number of seconds above 0, got True"),
   ({"seed": True}, r"seed: expected a whole number from 0 to 2\*\*63 - 1, got True"),
+  ({"names": 5}, r"names: expected the column names of each data set, such as \[\['a', 'b'\]\], got 5"),
+  ({"names": [5]}, "names: expected a list of column names for data set 0, got 5"),
+  ({"names": ["x"]}, "names: expected a list of column names for data set 0, got 'x'"),
+  ({"targets": 5}, "targets: expected a list of names, got 5"),
+  ({"targets": [5]}, r"targets: expected a list of names, got \[5\]"),
+  ({"targets": ["a", "b"]}, "targets: expected a name for each of 1 data sets, got 2"),
+  ({"guesses": 5}, "guesses: expected a list of formulas, got 5"),
+  ({"key": 5}, r"key: expected a single key of JAX, such as jax.random.key\(0\), got 5"),
+  ({"key": jax.random.split(jax.random.key(0))}, "key: expected a single key of JAX, .*, got Array"),
+  ({"restrictions": Restrictions(max_depth=True)}, "max_depth: expected a whole number of at least 1, got True"),
+  ({"restrictions": Restrictions(max_complexity=True)}, "max_complexity: expected a whole number of at least 1, got T"),
+  ({"restrictions": Restrictions(max_exponent=True)}, "max_exponent: expected a number of at least 1, got True"),
   ({"should_stop": 3}, "should_stop: expected a function without arguments, got 3"),
 ])
 def test_unusable_arguments_say_why(model, options, message):
   with pytest.raises(InputError, match=message):
     quick_search(model, [(np.arange(9.0), np.arange(9.0) ** 2)], **options)
+
+
+@pytest.mark.parametrize(("num_points", "got"), [(-1, "-1"), (4, "4"), (9.5, "9.5")])
+def test_points_to_warm_up_with_are_as_many_as_a_search_takes(model, num_points, got):
+  with pytest.raises(InputError, match=f"num_points: expected a whole number of at least 5, got {got}"):
+    inference.warmup(model, num_points=num_points)
+  with pytest.raises(InputError, match="model: expected a loaded model, as load_model gives it, got 'auto'"):
+    inference.warmup("auto")
 
 
 def test_what_is_no_model_is_refused():
@@ -663,7 +689,9 @@ def test_what_is_no_list_of_data_sets_is_refused(model, datasets):
   ((np.eye(9), np.arange(9.0)), ["a"] * 9, "names: expected texts that differ, got ('a', "),
   ((np.eye(9), np.arange(9.0)), list(range(9)), "names: expected texts that differ, got (0, "),
   ((np.eye(9), np.arange(9.0), 1, 2), None, "the data: expected an array of numbers: "),
-  (([[1], [1, 2]], [1, 2]), None, "X: expected an array of numbers: ")])
+  (([[1], [1, 2]], [1, 2]), None, "X: expected an array of numbers: "),
+  ((np.eye(9), np.arange(9.0), 2), None, "weights: expected [N], got shape ()"),
+  ((np.eye(9), np.arange(9.0), np.ones((9, 1))), None, "weights: expected [N], got shape (9, 1)")])
 def test_data_that_cannot_be_read_have_failed(model, dataset, names, message):
   [result] = quick_search(model, [dataset], names=names and [names])
   assert result.status == "failed" and result.message.startswith(message)

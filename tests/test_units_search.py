@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from symformer_jax import conclusion, estimator as estimator_lib, first_look, inference, saved, testing
+from symformer_jax import arguments, conclusion, estimator as estimator_lib, first_look, inference, saved, testing
 from symformer_jax.engine.clock import Clock
 from symformer_jax.engine.config import DEFAULT
 from symformer_jax.engine.options import SearchOptions
@@ -89,7 +89,7 @@ def test_arguments_that_no_search_can_have(options, message):
 
 def test_the_ends_of_seeds_are_seeds():
   for seed in (0, 2**63 - 1, np.int64(5)):
-    inference._check_seed(seed)
+    arguments.check_seed(seed)
 
 
 def test_rules_are_told_by_arguments_or_restrictions():
@@ -588,7 +588,7 @@ def test_pages_are_of_the_data_given_or_fitted(asked, tmp_path, monkeypatch):
   with pytest.raises(InputError, match="X, y: expected data to draw, a loaded estimator has none"):
     loaded.report(tmp_path / "f.html")
   loaded.report(tmp_path / "f.html", X, Y)
-  with pytest.raises(InputError, match="X, y: expected data"):
+  with pytest.raises(InputError, match="X, y: expected both or neither, got X alone"):
     loaded.report(tmp_path / "f.html", X)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from symformer_jax.arguments import check_whole
 from symformer_jax.engine.config import DEFAULT, EFFORTS, SearchConfig
 from symformer_jax.errors import InputError, suggest
 from symformer_jax.language.rules import Restrictions
@@ -88,11 +89,7 @@ class SearchOptions:
   def check(self) -> None:
     """Refuses what is wrong for any data set: an InputError of one line."""
     for name, largest in LARGEST.items():
-      value = getattr(self, name)
-      if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
-        raise InputError(f"{name}: expected a whole number of at least 1, got {value!r}")
-      if value > largest:
-        raise InputError(f"{name}: expected at most {largest}, got {value!r}")
+      check_whole(name, getattr(self, name), most=largest)
     for name, (expected, is_right) in _NUMBERS.items():
       value = getattr(self, name)
       if value is None and name in _OPTIONAL:

@@ -131,25 +131,22 @@ def refuse_variables(num_columns: int, model: Any) -> None:
                    f"the data have {num_columns}")
 
 
-def _as_numbers(part: Any, what: str) -> np.ndarray:
-  try:
-    return np.asarray(part, np.float64)
-  except (TypeError, ValueError) as error:  # lists of unequal length among them
-    raise InputError(f"{what}: expected an array of numbers: {error}") from None
-
-
 def _split_dataset(dataset: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
   if isinstance(dataset, tuple) and len(dataset) in (2, 3):
+    dataset = dataset[:2] if dataset[-1] is None else dataset  # no weights are equal ones
     for part, what in zip(dataset, ("X", "y", "weights"), strict=False):
       frames.check_numeric(part, what)
-    x, y, *rest = (_as_numbers(part, what) for part, what in zip(dataset, ("X", "y", "weights"), strict=False))
+    x, y, *rest = (frames.as_numbers(part, what) for part, what in zip(dataset, ("X", "y", "weights"), strict=False))
     x = x[:, None] if x.ndim == 1 else x
   else:
     frames.check_numeric(dataset, "the array")
-    points = _as_numbers(dataset, "the data")
+    points = frames.as_numbers(dataset, "the data")
     if points.ndim != 2 or points.shape[1] < 2:
       raise InputError(f"expected points [N, D+1] with y in the last column, got an array of shape {points.shape}")
     x, y, rest = points[:, :-1], points[:, -1], []
   if x.ndim != 2 or y.ndim != 1 or x.shape[1] < 1:
     raise InputError(f"expected X [N, D] and y [N], got shapes {x.shape} and {y.shape}")
-  return x, y, rest[0] if rest else np.ones(len(y))
+  weights = rest[0] if rest else np.ones(len(y))
+  if weights.ndim != 1:
+    raise InputError(f"weights: expected [N], got shape {weights.shape}")
+  return x, y, weights

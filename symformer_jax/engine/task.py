@@ -119,6 +119,22 @@ def default_names(num_columns: int) -> tuple[str, ...]:
   return tuple(f"x{d}" for d in range(num_columns))
 
 
+def names_of_columns(names: Sequence[str] | None, num_columns: int) -> tuple[str, ...]:
+  """Names as users give them, by default x0, x1, ...
+
+  Raises:
+    InputError: for too many or too few, and for what are no texts that differ.
+  """
+  if names is None:
+    return default_names(num_columns)
+  names = tuple(names)
+  if len(names) != num_columns:
+    raise InputError(f"names: expected {num_columns} of them, one for each column, got {len(names)}")
+  if not all(isinstance(name, str) for name in names) or len(set(names)) < num_columns:
+    raise InputError(f"names: expected texts that differ, got {names!r}")
+  return names
+
+
 def make_task(
   dataset: Any, names: Sequence[str] | None, options: SearchOptions, *, target: str = TARGET
 ) -> Task:
@@ -128,12 +144,7 @@ def make_task(
     InputError: says what makes the data, or the rules for their columns, unusable.
   """
   rows, pool = check_dataset(dataset, names=names), options.config.pool
-  num_columns = rows.x.shape[1]
-  names = tuple(names) if names is not None else default_names(num_columns)
-  if len(names) != num_columns:
-    raise InputError(f"names: expected {num_columns} of them, one for each column, got {len(names)}")
-  if not all(isinstance(name, str) for name in names) or len(set(names)) < num_columns:
-    raise InputError(f"names: expected texts that differ, got {names!r}")
+  names = names_of_columns(names, rows.x.shape[1])
   rule, units = options.restrictions.for_columns(names), None
   rule.check_sizes()
   if options.units is not None:

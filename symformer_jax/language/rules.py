@@ -6,6 +6,7 @@ import difflib
 import numbers
 from typing import Any
 
+from symformer_jax.arguments import check_whole
 from symformer_jax.errors import InputError
 from symformer_jax.language import operators as operators_lib, size_limits
 from symformer_jax.language.dimensions import Dimensions
@@ -167,13 +168,12 @@ class Restrictions:
     if not allowed:
       raise InputError("operators: the rules leave no operator; allow at least one that is not forbidden")
     largest, deepest = self.max_exponent, self.max_depth
-    if largest is not None and not (isinstance(largest, numbers.Real) and largest >= 1):
-      raise InputError(f"max_exponent: expected a number of at least 1, got {self.max_exponent!r}")
-    if deepest is not None and not (isinstance(deepest, numbers.Integral) and deepest >= 1):
-      raise InputError(f"max_depth: expected a whole number of at least 1, got {self.max_depth!r}")
-    limit = self.max_complexity
-    if limit is not None and (not isinstance(limit, numbers.Integral) or limit < 1):
-      raise InputError(f"max_complexity: expected a whole number of at least 1, got {limit!r}")
+    is_number = isinstance(largest, numbers.Real) and not isinstance(largest, bool)
+    if largest is not None and not (is_number and largest >= 1):
+      raise InputError(f"max_exponent: expected a number of at least 1, got {largest!r}")
+    for argument, limit in (("max_depth", deepest), ("max_complexity", self.max_complexity)):
+      if limit is not None:
+        check_whole(argument, limit)
     required = _column_indices(self.required, columns, "required")
     excluded = _column_indices(self.excluded, columns, "excluded")
     if both := required & excluded:
@@ -181,8 +181,8 @@ class Restrictions:
     if columns and len(excluded) == len(columns):
       raise InputError("excluded: every column is excluded; leave one")
     is_open = self.operators is None and not self.forbidden and not self.add_operators
-    return Rule(len(columns), None if is_open else allowed, required, excluded, self.max_exponent, self.max_depth,
-                _tokens(self.unnested, "unnested"), limit, max_sizes=self._size_limits())
+    return Rule(len(columns), None if is_open else allowed, required, excluded, largest, deepest,
+                _tokens(self.unnested, "unnested"), self.max_complexity, max_sizes=self._size_limits())
 
   def _size_limits(self) -> size_limits.Limits:
     if not isinstance(self.max_sizes, tuple) or not all(

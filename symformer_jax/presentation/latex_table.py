@@ -1,9 +1,8 @@
 """A front as a LaTeX table that needs no package."""
 
 from collections.abc import Sequence
-import numbers
 
-from symformer_jax.errors import InputError
+from symformer_jax.arguments import check_whole
 from symformer_jax.language import printing
 from symformer_jax.presentation.numerals import format_r2
 from symformer_jax.results import Equation
@@ -18,8 +17,8 @@ def latex_table(lines: Sequence[Equation], best: Equation | None = None, *, digi
   Raises:
     InputError: for digits that are none.
   """
-  if digits is not None and (not isinstance(digits, numbers.Integral) or digits < 1):
-    raise InputError(f"digits: expected a whole number of at least 1, got {digits!r}")
+  if digits is not None:
+    check_whole("digits", digits)
   rows = [r"\begin{tabular}{clrrr}", r"\hline", r" & Formula & Complexity & $R^2$ & RMSE \\", r"\hline"]
   for line in lines:
     mark = r"$\rightarrow$" if line is best else ""

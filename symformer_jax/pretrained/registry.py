@@ -11,7 +11,6 @@ import functools
 import hashlib
 import io
 import json
-import numbers
 import os
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ import ml_dtypes
 import numpy as np
 
 from symformer_jax import configuration, npz
+from symformer_jax.arguments import check_whole
 from symformer_jax.errors import InputError, ModelError
 from symformer_jax.files import check_regular, reason, replacing, shorten
 from symformer_jax.language.vocabulary import Vocabulary
@@ -88,8 +88,7 @@ def load_model(name: str | os.PathLike[str] = "auto", *, num_variables: int = 1)
   """
   if not isinstance(name, str | os.PathLike):
     raise InputError(f"name: expected that of a model, or a folder, got {shorten(repr(name))}")
-  if not isinstance(num_variables, numbers.Integral) or isinstance(num_variables, bool) or num_variables < 1:
-    raise InputError(f"num_variables: expected a whole number of at least 1, got {num_variables!r}")
+  check_whole("num_variables", num_variables)
   name = os.fspath(name)
   if name == "auto":
     return load_model(pick_name(num_variables))

@@ -18,13 +18,25 @@ Data = tuple[np.ndarray, np.ndarray, np.ndarray, tuple[str, ...]]
 Box = dict[str, tuple[float, float]]
 
 
+def is_one_set(X: Any) -> bool:
+  """Whether points are those of one data set, not a list of several."""
+  if not isinstance(X, list | tuple) or not len(X):
+    return True
+  try:
+    return np.ndim(X[0]) == 0
+  except ValueError:  # lists of unequal length
+    return False
+
+
 def pair_up(X: Any, y: Any, sigma: Any, is_single: bool) -> list[tuple[Any, Any, Any]]:
   """`(X, y, sigma)` of each data set."""
   if is_single:
     return [(X, y, sigma)]
-  if len(X) != len(y):
-    raise InputError(f"{len(X)} data sets were given for X, but {len(y)} for y")
   sigmas = sigma if isinstance(sigma, list | tuple) else [sigma] * len(X)
+  for argument, parts in (("y", y), ("sigma", sigmas)):
+    num = len(parts) if isinstance(parts, list | tuple) or np.ndim(parts) else "none"
+    if num != len(X):
+      raise InputError(f"{len(X)} data sets were given for X, but {num} for {argument}")
   return list(zip(X, y, sigmas, strict=True))
 
 
@@ -83,8 +95,7 @@ def read_data(X: Any, y: Any, sigma: Any) -> Data:
     raise InputError("X has no rows, expected at least one")
   frames.check_numeric(y, "y")
   frames.check_numeric(sigma, "sigma")
-  y = np.asarray(y, np.float64)
-  y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
+  y = _as_column(y, "y")
   if y.shape != (len(x),):
     raise InputError(f"X has {len(x)} rows, so y must have shape ({len(x)},), got {y.shape}")
   for what, array in (("X", x), ("y", y)):
@@ -94,7 +105,10 @@ def read_data(X: Any, y: Any, sigma: Any) -> Data:
   frames.check_sizes(x, y, names if hasattr(X, "columns") else None)
   weights = np.ones(len(y))
   if sigma is not None:
-    sigma = np.broadcast_to(np.asarray(sigma, np.float64), y.shape)
+    sigma = _as_column(sigma, "sigma")
+    if sigma.shape not in ((), (1,), y.shape):
+      raise InputError(f"sigma: expected a number or shape {y.shape}, as y has, got {sigma.shape}")
+    sigma = np.broadcast_to(sigma, y.shape)
     if not (np.isfinite(sigma) & (sigma > 0)).all():
       raise InputError("sigma must be positive and finite")
     if not ((sigma >= frames.SMALLEST) & (sigma <= frames.LARGEST)).all():
@@ -102,6 +116,12 @@ def read_data(X: Any, y: Any, sigma: Any) -> Data:
                        f"to {sigma.max():g}; take another unit of y")
     weights = 1 / sigma**2
   return x, y, weights, names
+
+
+def _as_column(values: Any, argument: str) -> np.ndarray:
+  """Numbers [N], of [N, 1] as well."""
+  found = frames.as_numbers(values, argument)
+  return found[:, 0] if found.ndim == 2 and found.shape[1] == 1 else found
 
 
 def check_rows(names: Sequence[str], sets: Sequence[Data]) -> None:

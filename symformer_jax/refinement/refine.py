@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple
 import jax
 import numpy as np
 
+from symformer_jax.arguments import check_seed, check_whole
 from symformer_jax.errors import InputError
 from symformer_jax.language import constants as constants_lib, expression, parser, printing, strangers
 from symformer_jax.language.expression import SYMBOL, Node
@@ -27,6 +28,8 @@ NUM_PURSUED, NEARLY_AS_GOOD = 4, 1.5
 # Where none of them is defined at all rows, so many of the rows at which the best is not are screened with the others,
 # and so often; then all starts see all rows.
 NUM_UNDEFINED_ROWS, NUM_RESCREENINGS = 64, 3
+# Beyond them a fit ends nowhere near: thousands of starts take minutes; steps are counted on the device, by 32 bits.
+MOST_STARTS, MOST_STEPS = 100_000, 10_000_000
 # Data are padded to multiples of these, so that most share one compiled fit.
 POINT_MULTIPLE = 64
 # A far start may take thousands of steps down a narrow valley (MGH10 does); each costs microseconds here.
@@ -56,9 +59,9 @@ def refine(
     start: starting values by name; the others are drawn.
     sigma: standard deviation of y, a number or [N]; standard errors are then not scaled by the residual.
     method: `lm` (Levenberg-Marquardt), `bfgs` or `gd`.
-    num_starts: starts tried; the first is `start` as given, the best fit wins. Of more than `SCREENING_ROWS` rows those
-      that are drawn see some, and the best of what they come to is fitted to all.
-    max_steps: evaluations a start may take; default by method.
+    num_starts: starts tried, 1 to 100 000; the first is `start` as given, the best fit wins. Of more than
+      `SCREENING_ROWS` rows those that are drawn see some, and the best of what they come to is fitted to all.
+    max_steps: evaluations a start may take, at least 1; default by method.
     seed: of the drawn starts.
     snap: whether whole numbers, simple fractions, multiples of pi and e, and square roots are tried for the
       constants; what is found stands in the field `snapped` beside the plain fit.
@@ -69,16 +72,21 @@ def refine(
     The fit, or a list of fits, one for each data set, each with its own constants.
   Raises:
     InputError: for a formula that cannot be read, has no column or more constants than X rows that differ, data that
-      do not match it or are of a size that double precision does not hold, an unknown name in `start`.
+      do not match it or are of a size that double precision does not hold, an unknown name in `start`, numbers of
+      starts or steps that are none.
   """
-  if method not in solve.METHODS:
+  if not isinstance(method, str) or method not in solve.METHODS:
     raise InputError(f"unknown method {method!r}: expected one of {', '.join(solve.METHODS)}")
   if not isinstance(formula, str):
     raise InputError(f"formula: expected text, got {formula!r}")
   for argument, values in (("start", start), ("hold", hold), ("bounds", bounds)):
     if values is not None and not isinstance(values, Mapping):
       raise InputError(f"{argument}: expected values by name, such as {{'a': 1.5}}, got {values!r}")
-  is_single = not isinstance(X, list | tuple) or not len(X) or np.ndim(X[0]) == 0
+  check_whole("num_starts", num_starts, most=MOST_STARTS)
+  if max_steps is not None:
+    check_whole("max_steps", max_steps, most=MOST_STEPS)
+  check_seed(seed)
+  is_single = inputs.is_one_set(X)
   sets = inputs.read_sets(X, y, sigma, is_single)
   names = sets[0][3]
   node = parser.parse(formula, names, allow_symbols=True, expands=False)
@@ -226,7 +234,6 @@ def _draw_starts(
   names: Sequence[str], start: Mapping[str, float], num_starts: int, rng: np.random.Generator
 ) -> np.ndarray:
   """Starts [R, C]: the given one first, then constants of other sizes and signs around it or from the generator's."""
-  num_starts = max(1, num_starts)
   drawn = constants_lib.sample_constants(rng, (num_starts, len(names)))
   # Half of them over six decades: a rate of 1e-3 is as common as one of 2.
   decades = np.sign(drawn) * 10 ** rng.uniform(-4, 3, drawn.shape)

@@ -161,12 +161,39 @@ def test_a_formula_without_constants_is_only_measured():
   ({"y": 1e250 * np.arange(5)}, r"y: expected numbers up to 1e\+60 in size, got 4e\+250; take a larger unit"),
   ({"y": 1e-160 * np.arange(5)}, "y: expected a spread of at least 1e-60, got 4e-160; take a smaller unit"),
   ({"y": np.full(5, 1e-200)}, "y: expected numbers of at least 1e-60 in size, got at most 1e-200; take a smaller unit"),
+  ({"sigma": np.ones(4)}, r"sigma: expected a number or shape \(5,\), as y has, got \(4,\)"),
+  ({"sigma": np.ones((5, 2))}, r"sigma: expected a number or shape \(5,\), as y has, got \(5, 2\)"),
+  ({"sigma": "e"}, "sigma: expected an array of numbers: could not convert string to float: 'e'"),
+  ({"y": [[1], [2, 3], 4, 5, 6]}, "y: expected an array of numbers: "),
+  ({"X": [[1, [2]], [3, 4]], "y": [1, 2]}, "X must be numeric"),
+  ({"X": [np.arange(5.0)] * 2, "y": [np.arange(5.0)] * 2, "sigma": [0.1]},
+   "2 data sets were given for X, but 1 for sigma"),
+  ({"X": [np.arange(5.0)] * 2, "y": None}, "2 data sets were given for X, but none for y"),
+  ({"num_starts": 1.5}, "num_starts: expected a whole number of at least 1, got 1.5"),
+  ({"num_starts": "3"}, "num_starts: expected a whole number of at least 1, got '3'"),
+  ({"num_starts": -5}, "num_starts: expected a whole number of at least 1, got -5"),
+  ({"num_starts": 10**9}, "num_starts: expected at most 100000, got 1000000000"),
+  ({"max_steps": "9"}, "max_steps: expected a whole number of at least 1, got '9'"),
+  ({"max_steps": -1}, "max_steps: expected a whole number of at least 1, got -1"),
+  ({"max_steps": 0}, "max_steps: expected a whole number of at least 1, got 0"),
+  ({"max_steps": 2.5}, "max_steps: expected a whole number of at least 1, got 2.5"),
+  ({"max_steps": 2**40}, "max_steps: expected at most 10000000, got 1099511627776"),
+  ({"seed": -1}, r"seed: expected a whole number from 0 to 2\*\*63 - 1, got -1"),
+  ({"seed": 1.5}, "seed: expected a whole number from 0 to"),
+  ({"seed": "a"}, "seed: expected a whole number from 0 to"),
+  ({"method": ["lm"]}, r"unknown method \['lm'\]: expected one of lm, bfgs, gd"),
   ({"sigma": 1e-160}, r"sigma: expected numbers from 1e-60 to 1e\+60, got 1e-160 to 1e-160; take another unit of y"),
 ])
 def test_bad_input_is_one_clear_line(kwargs, message):
   arguments = {"formula": "a*x + b", "X": np.arange(5.0), "y": np.arange(5.0), **kwargs}
   with pytest.raises(InputError, match=message):
     refine(**arguments)
+
+
+def test_errors_of_y_in_one_column_are_those_of_its_rows():
+  x, sigma = np.arange(5.0), np.array([1, 2, 1, 2, 1.0])
+  flat, column = (refine("a*x + b", x, x**2, sigma=each, num_starts=1) for each in (sigma, sigma[:, None]))
+  assert flat.constants == column.constants and flat.stderr == column.stderr
 
 
 @pytest.mark.parametrize(("formula", "options", "status"), [

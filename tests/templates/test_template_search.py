@@ -152,3 +152,9 @@ def test_the_estimator_keeps_what_stands_in_the_template(x, tmp_path, capsys):
   record = json.loads(json.dumps(reg.result_.to_json(data="a.csv", target="y", features=NAMES)))
   assert record["best"]["filled"]["functions"] == {"f(x)": "2*x"}
   assert record["best"]["filled"]["parameters"]["k"]["value"] == 0.7
+
+
+def test_names_are_as_many_as_columns_with_a_template_too():
+  x = np.linspace(1, 2, 20)
+  [result] = inference.search(testing.FixedProposer(["x0"]), [(x, x)], names=[("a", "b")], template="f(b) + a")
+  assert result.status == "failed" and result.message == "names: expected 1 of them, one for each column, got 2"

@@ -1,0 +1,31 @@
+"""Arguments that are whole numbers, refused in one line where they are not."""
+
+from typing import Any
+
+import numpy as np
+
+from symformer_jax.errors import InputError
+
+
+def check_whole(argument: str, value: Any, *, least: int = 1, most: int | None = None) -> int:
+  """The value of an argument that is a count, as Python's integer; a truth value is no number.
+
+  Raises:
+    InputError: names the argument.
+  """
+  if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < least:
+    raise InputError(f"{argument}: expected a whole number of at least {least}, got {value!r}")
+  if most is not None and value > most:
+    raise InputError(f"{argument}: expected at most {most}, got {value!r}")
+  return int(value)
+
+
+def check_seed(seed: Any) -> int:
+  """What NumPy takes (nothing negative) and JAX (64 bits), as Python's integer.
+
+  Raises:
+    InputError: for anything else.
+  """
+  if not isinstance(seed, int | np.integer) or isinstance(seed, bool) or not 0 <= seed < 2**63:
+    raise InputError(f"seed: expected a whole number from 0 to 2**63 - 1, got {seed!r}")
+  return int(seed)
