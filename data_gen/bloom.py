@@ -67,7 +67,7 @@ def from_bytes(data: bytes, *, name: str) -> BloomFilter:
     header = json.loads(head)
     version = header["schema_version"]
     found = BloomFilter(header["capacity"], header["false_positive_rate"])
-  except (ValueError, KeyError, TypeError):
+  except (ValueError, KeyError, TypeError, OverflowError, MemoryError):  # of a size that is none
     raise DataError(f"{name} is no Bloom filter of generated equations") from None
   if version != SCHEMA_VERSION or len(rest) != len(found.bits):
     raise DataError(f"{name} is damaged: expected {len(found.bits)} bytes of schema {SCHEMA_VERSION}, "

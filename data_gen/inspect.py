@@ -18,7 +18,7 @@ import numpy as np
 
 from data_gen import bloom, exclusion, trees, writer as writer_lib
 from data_gen.candidates import EXCLUDED
-from data_gen.config import GeneratorConfig, from_dict
+from data_gen.config import GeneratorConfig
 from data_gen.exclusion import VARIABLE_NAMES
 from data_gen.flags import inspect as asked
 from data_gen.stored import hash_skeleton, read_tree
@@ -37,7 +37,7 @@ def verify(folder: Path) -> dict[str, Any]:
   """Reads the manifest and compares every finished shard, and the hashes beside it, with their sha256.
 
   Raises:
-    DataError: names the manifest, or all files that are missing or damaged.
+    DataError: names the manifest, or all files that are missing or damaged, or that it does not know.
   """
   manifest = writer_lib.read_manifest(folder)
   finished = [shard for shard in manifest["shards"] if shard["finished"]]
@@ -54,7 +54,37 @@ def verify(folder: Path) -> dict[str, Any]:
     state = "missing" if missing == damaged else "damaged (sha256 differs)" if not missing else "missing or damaged"
     raise DataError(f"{folder}: {', '.join(damaged)} {'is' if len(damaged) == 1 else 'are'} {state}; "
                     "the command that made the folder makes it again")
+  known = {shard["file"] for shard in manifest["shards"]}
+  strange = [path.name for split in records.SPLITS for path in records.list_shards(folder, split)
+             if path.parent == folder and path.name not in known]
+  if strange:
+    raise DataError(f"{folder}: {', '.join(strange)} {'is' if len(strange) == 1 else 'are'} there, and "
+                    f"{writer_lib.MANIFEST} does not name {'it' if len(strange) == 1 else 'them'}")
+  _check_filters(folder, manifest)
   return manifest
+
+
+def _check_filters(folder: Path, manifest: dict[str, Any]) -> None:
+  """Compares the Bloom filters with those of the hashes that lie beside the shards, where they do for all.
+
+  Raises:
+    DataError: names one that is damaged.
+  """
+  paths = {kind: folder / writer_lib.seen_name(kind) for kind in writer_lib.SEEN}
+  found = {kind: bloom.from_bytes(path.read_bytes(), name=str(path)) for kind, path in paths.items() if path.exists()}
+  if not found or not all(shard["finished"] and "hashes_sha256" in shard for shard in manifest["shards"]):
+    return
+  expected = {kind: bloom.BloomFilter(each.capacity, each.false_positive_rate) for kind, each in found.items()}
+  for i, shard in enumerate(manifest["shards"]):
+    _show_progress(f"checking filters, shard {i + 1} of {len(manifest['shards'])}")
+    for kind, hashes in zip(writer_lib.SEEN, writer_lib.read_hash_file(folder, shard["file"]), strict=True):
+      if kind in expected:
+        expected[kind].add(hashes)
+  _show_progress("")
+  for kind, each in expected.items():
+    if not np.array_equal(each.bits, found[kind].bits):
+      raise DataError(f"{paths[kind]} is damaged (the hashes of the shards make another one); once it is removed, the "
+                      "command that made the folder makes it again")
 
 
 def _show_progress(text: str) -> None:
@@ -196,7 +226,8 @@ def inspect(folder: Path) -> None:
     DataError: something is damaged.
   """
   manifest = verify(folder)
-  vocab = Vocabulary(manifest["identity"]["config"]["num_variables"])
+  config = writer_lib.check_manifest(manifest, folder)
+  vocab = Vocabulary(config.num_variables)
   finished = [shard for shard in manifest["shards"] if shard["finished"]]
   print(f"{folder}: {len(finished)} of {len(manifest['shards'])} shards finished, all intact")
   rules = Counter(manifest["counts"])
@@ -204,7 +235,7 @@ def inspect(folder: Path) -> None:
   _print_counts("candidates", rules + Counter({"excluded": met.total()}), by_key=False)
   _print_counts(f"of {len(manifest['identity']['excluded_problems'])} test problems met and dropped", met, by_key=False)
   if asked.SEEN.value:
-    functions, skeletons = count_seen(asked.SEEN.value, folder, from_dict(manifest["identity"]["config"]))
+    functions, skeletons = count_seen(asked.SEEN.value, folder, config)
     print(f"{asked.SEEN.value}: {functions} equations compute it, {skeletons} have its skeleton")
   if manifest["lost"]:
     print(f"candidates lost to time and memory limits: {manifest['lost']}")
@@ -231,9 +262,10 @@ def main(argv: list[str]) -> int:
     raise InputError("expected one or more folders written by data_gen.generate, got none")
   try:
     folders = [folder for directory in argv[1:] for folder in writer_lib.find_folders(directory)]
-    if asked.SEEN.value:
-      for folder in folders:  # before a report that may take minutes
-        _read_formula(asked.SEEN.value, from_dict(writer_lib.read_manifest(folder)["identity"]["config"]))
+    for folder in folders:  # before a report that may take minutes
+      config = writer_lib.check_manifest(writer_lib.read_manifest(folder), folder)
+      if asked.SEEN.value:
+        _read_formula(asked.SEEN.value, config)
     for folder in folders:
       inspect(folder)
     for first, second in itertools.combinations(folders, 2):

@@ -18,7 +18,7 @@ import numpy as np
 
 from data_gen import bloom, exclusion
 from data_gen.candidates import Equation
-from data_gen.config import from_dict
+from data_gen.config import GeneratorConfig, from_dict
 from data_gen.stored import hash_skeleton, read_tree
 from data_gen.workers import LOSSES
 from symformer_jax import files
@@ -307,6 +307,40 @@ def read_manifest(folder: Path, name: str = MANIFEST) -> dict[str, Any]:
   if version != SCHEMA_VERSION:
     raise DataError(f"manifest {path} has schema version {version}, expected {SCHEMA_VERSION}")
   return manifest
+
+
+def check_manifest(manifest: dict[str, Any], folder: Path) -> GeneratorConfig:
+  """The configuration of a folder whose manifest is as `Writer` writes it.
+
+  Raises:
+    DataError: names the field that is something else.
+  """
+  def expect(is_right: bool, field: str, expected: str, got: Any) -> None:
+    if not is_right:
+      shown = files.shorten(json.dumps(got), 60)
+      raise DataError(f"manifest {folder / MANIFEST} is damaged: {field}: expected {expected}, got {shown}")
+
+  for field, kind, expected in (("identity", dict, "an object"), ("counts", dict, "numbers by rule"),
+                                ("lost", dict, "rules by candidate"), ("shards", list, "a list")):
+    expect(isinstance(manifest.get(field), kind), field, expected, manifest.get(field))
+  identity = manifest["identity"]
+  for field, kind, expected in (("config", dict, "an object"), ("excluded_problems", list, "a list")):
+    expect(isinstance(identity.get(field), kind), f"identity.{field}", expected, identity.get(field))
+  for rule, count in manifest["counts"].items():
+    expect(type(count) is int, f"counts.{rule}", "a whole number", count)
+  for i, shard in enumerate(manifest["shards"]):
+    expect(_is_of_shard(shard), f"shards[{i}]", "file, split, finished and sha256 of a shard", shard)
+  try:
+    return from_dict(identity["config"])
+  except (InputError, TypeError, AttributeError, ValueError) as error:
+    raise DataError(f"manifest {folder / MANIFEST} is damaged: identity.config: {error}") from None
+
+
+def _is_of_shard(shard: Any) -> bool:
+  if not isinstance(shard, dict) or not isinstance(shard.get("finished"), bool):
+    return False
+  hashes = [shard.get("sha256"), shard.get("hashes_sha256", "")] if shard["finished"] else []
+  return shard.get("split") in records.SPLITS and all(isinstance(each, str) for each in (shard.get("file"), *hashes))
 
 
 def _differences(held: dict[str, Any], wanted: dict[str, Any], prefix: str = "") -> str:

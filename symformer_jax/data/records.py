@@ -286,7 +286,7 @@ def find_shards(directory: os.PathLike | str, split: str = "train") -> list[Path
   Raises:
     DataError: when there is none, or some have been lost.
   """
-  found = _list_shards(directory, split)
+  found = list_shards(directory, split)
   if not found:
     raise DataError(f"no {split} shards in {directory}: expected files like {shard_name(split, 0, 16)}")
   for folder in sorted({path.parent for path in found}):
@@ -296,10 +296,11 @@ def find_shards(directory: os.PathLike | str, split: str = "train") -> list[Path
 
 def has_shards(directory: os.PathLike | str, split: str) -> bool:
   """Whether there is a finished shard of a split."""
-  return bool(_list_shards(directory, split))
+  return bool(list_shards(directory, split))
 
 
-def _list_shards(directory: os.PathLike | str, split: str) -> list[Path]:
+def list_shards(directory: os.PathLike | str, split: str) -> list[Path]:
+  """The shards of a split that are there, in order, of every configuration below `directory`."""
   paths = Path(directory).rglob(f"{DATASET}-{split}.tfrecord-*")
   return sorted(path for path in paths if _SHARD_NAME.fullmatch(path.name))
 

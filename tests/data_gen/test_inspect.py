@@ -80,6 +80,63 @@ def test_a_damaged_file_is_named_in_one_line(made, tmp_path, capsys, pattern):
     inspect_lib.verify(folder)
 
 
+@pytest.fixture
+def copy(made, tmp_path):
+  shutil.copytree(made, tmp_path / "copy")
+  return tmp_path / "copy"
+
+
+@pytest.mark.parametrize(("change", "message"), [
+  (lambda m: m["counts"].update(accepted="many"), 'counts.accepted: expected a whole number, got "many"'),
+  (lambda m: m.update(counts=5), "counts: expected numbers by rule, got 5"),
+  (lambda m: m["identity"].update(config=None), "identity.config: expected an object, got null"),
+  (lambda m: m["identity"]["config"].update(max_float="x"), "identity.config: must be real number, not str"),
+  (lambda m: m["identity"]["config"].update(zork=1), "identity.config: config: unknown key 'zork', expected one of"),
+  (lambda m: m["identity"].update(excluded_problems=5), "identity.excluded_problems: expected a list, got 5"),
+  (lambda m: m.update(identity=[]), "identity: expected an object, got []"),
+  (lambda m: m.pop("lost"), "lost: expected rules by candidate, got null"),
+  (lambda m: m.update(shards={}), "shards: expected a list, got {}"),
+  (lambda m: m["shards"].append(3), "shards[4]: expected file, split, finished and sha256 of a shard, got 3"),
+  (lambda m: m["shards"][0].pop("sha256"), "shards[0]: expected file, split, finished and sha256 of a shard, got {"),
+  (lambda m: m["shards"][1].update(split="x"), "shards[1]: expected file, split, finished and sha256 of a shard, got {")])
+@pytest.mark.parametrize("flags", [[], ["--seen=x"]])
+def test_a_damaged_field_of_a_manifest_is_named_before_the_report(copy, capsys, change, message, flags):
+  path = copy / writer_lib.MANIFEST
+  manifest = json.loads(path.read_text())
+  change(manifest)
+  path.write_text(json.dumps(manifest))
+  assert inspect(str(copy), *flags) == 2
+  out, err = capsys.readouterr()
+  assert not out and err.startswith(f"error: manifest {path} is damaged: {message}") and err.count("\n") == 1
+
+
+def test_shards_that_a_manifest_does_not_name_are_told_of(copy, capsys):
+  path = copy / writer_lib.MANIFEST
+  manifest = json.loads(path.read_text())
+  last = manifest["shards"].pop()
+  path.write_text(json.dumps(manifest))
+  assert inspect(str(copy)) == 2
+  out, err = capsys.readouterr()
+  assert not out and err == f"error: {copy}: {last['file']} is there, and manifest.json does not name it\n"
+  path.write_text(json.dumps(manifest | {"shards": []}))
+  with pytest.raises(DataError, match="00002-of-00003, .* are there, and manifest.json does not name them"):
+    inspect_lib.verify(copy)
+
+
+@pytest.mark.parametrize("damage", [
+  lambda data: b"garbage" * 99, lambda data: data[:-9] + b"\0" * 9, lambda data: data[:-9] + b"\xff" * 9,
+  lambda data: data.replace(b'"capacity": 360', b'"capacity": 1e400'),
+  lambda data: data.replace(b'"capacity": 360', b'"capacity": 36000000000000000')])
+@pytest.mark.parametrize("kind", writer_lib.SEEN)
+def test_a_damaged_filter_is_named(copy, capsys, damage, kind):
+  path = copy / writer_lib.seen_name(kind)
+  data = path.read_bytes()
+  path.write_bytes(damage(data))
+  assert path.read_bytes() != data and inspect(str(copy)) == 2
+  out, err = capsys.readouterr()
+  assert not out and err.startswith(f"error: {path} is ") and err.count("\n") == 1
+
+
 def test_a_folder_without_data_is_refused(tmp_path, capsys):
   assert inspect(str(tmp_path)) == 2
   assert "no manifest.json in" in capsys.readouterr().err
