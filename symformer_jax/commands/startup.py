@@ -14,7 +14,7 @@ import types
 from typing import Any, NoReturn
 import warnings
 
-STOPPED = 75  # as runner.STOPPED, whose imports would be some of those that this has to come before
+UNUSABLE, STOPPED = 2, 75  # as those of runner, whose imports would be some of those that this has to come before
 
 HELP = {"--help", "-help", "-h", "--helpshort", "--helpfull"}
 VERSION = {"--version", "-version"}
@@ -96,12 +96,32 @@ def end_imports() -> None:
 
 
 def _say_what_is_scarce(kind: type[BaseException], error: BaseException, trace: types.TracebackType | None) -> None:
-  """Memory that does not suffice for the imports, before there is a runner to say it; other errors as usual."""
+  """Memory that does not suffice for the imports, or a variable that JAX cannot read, before there is a runner to say
+  it; other errors as usual.
+  """
+  if junk := _describe_variable(error):
+    with contextlib.suppress(OSError):
+      os.write(2, f"error: {junk}\n".encode(errors="backslashreplace"))
+    os._exit(UNUSABLE)
   if not _is_of_memory(error):
     sys.__excepthook__(kind, error, trace)
     return
   with contextlib.suppress(OSError):
     os.write(2, b"error: not enough memory\n")
+
+
+def _describe_variable(error: BaseException) -> str:
+  """Of an error of JAX about a variable of the environment, which it reads while it is imported; empty for others."""
+  trace = error.__traceback__
+  while trace is not None and trace.tb_next is not None:
+    trace = trace.tb_next
+  where = "" if trace is None else trace.tb_frame.f_globals.get("__name__")
+  if where != "jax._src.config" or not isinstance(error, ValueError):
+    return ""
+  quoted = str(error).replace('"', "'")
+  named = (f"{name}={value}: {error}" for name, value in os.environ.items()
+           if name.startswith("JAX_") and repr(value) in quoted)
+  return " ".join(next(named, "").split())
 
 
 def _drop_leftovers(fault: Any) -> None:

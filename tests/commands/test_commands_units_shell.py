@@ -10,6 +10,7 @@ import json
 import logging
 import os
 import signal
+import subprocess
 import sys
 import types
 
@@ -577,6 +578,25 @@ def test_libraries_that_find_no_memory_when_they_are_loaded_are_one_line(capfd):
     assert capfd.readouterr().err == "error: not enough memory\n"
   startup._say_what_is_scarce(ImportError, ImportError("no module"), None)
   assert capfd.readouterr().err == "ImportError: no module\n"
+
+
+@pytest.mark.parametrize(("name", "said"), [
+  ("JAX_DEFAULT_MATMUL_PRECISION", 'Invalid value "zork" for JAX flag jax_default_matmul_precision'),
+  ("JAX_ENABLE_X64", "invalid truth value 'zork' for environment 'JAX_ENABLE_X64'")])
+def test_a_variable_that_jax_cannot_read_is_one_line(name, said):
+  environment = os.environ | {name: "zork", "OTHER": "zork"}
+  asked = subprocess.run([sys.executable, "-m", "symformer_jax.infer", "--data=a.csv"], env=environment,
+                         capture_output=True, text=True, check=False)
+  assert (asked.returncode, asked.stdout, asked.stderr) == (2, "", f"error: {name}=zork: {said}\n")
+
+
+def test_errors_of_others_about_values_keep_their_traceback(monkeypatch):
+  monkeypatch.setenv("JAX_ANY", "zork")
+  try:
+    raise ValueError("'zork'")
+  except ValueError as error:
+    assert startup._describe_variable(error) == ""
+  assert startup._describe_variable(ValueError("'zork'")) == ""
 
 
 def test_of_checkpoints_that_failed_threads_say_nothing_more(monkeypatch):
