@@ -139,14 +139,26 @@ def test_what_the_fewest_polynomials_meet_is_a_model():
   assert any(shown(model) == {("1", 0), ("y", 0)} for model in models_of(make("x**3*y + x**2", [(1, 2), (1, 2)])))
 
 
-def test_the_error_of_a_function_is_that_of_its_values_whatever_rows_count():
+@pytest.mark.parametrize("size", [1e-6, 1.0, 1e6])
+@pytest.mark.parametrize(("apart", "is_multiple"), [(1e-10, True), (1e-5, False)])
+def test_whether_functions_are_multiples_is_a_question_of_shares(size, apart, is_multiple):
+  places = np.linspace(0, 1, 9)
+  known = exact_models.Function(0, ((exact_models.ONE, 1.0),), places, np.exp(places), 0.0)
+  own = exact_models.Function(0, known.multiples, places, size * (np.exp(places) + apart * np.sin(places)), 0.0)
+  factor = exact_models._multiple(own, known, CONFIG)
+  assert factor == (pytest.approx(size) if is_multiple else None)
+
+
+@pytest.mark.parametrize("falling", [0.0, 2.0])
+def test_the_error_of_a_function_is_that_of_its_values_whatever_rows_count(falling):
   """Of 200 draws of small errors the told mean square error is what the values err by, within a factor."""
   told, true = [], []
   for seed in range(40):
     rng = np.random.default_rng(seed)
     x = rng.uniform(0.5, 2, (256, 2))
-    weights = np.exp(rng.normal(size=256))
-    y = np.exp(x[:, 0]) * x[:, 1] + np.sin(x[:, 0]) + 1e-6 * rng.normal(size=256) / np.sqrt(weights)
+    y = np.exp(x[:, 0]) * x[:, 1] + np.sin(x[:, 0])
+    weights = np.exp(rng.normal(size=256) - falling * y)
+    y = y + 1e-6 * rng.normal(size=256) / np.sqrt(weights)
     rows = Rows(x, y, weights / weights.max())
     structure = exact_models.Structure("y", ((exact_models.ONE, 0), (parser.parse("y", NAMES[:2]), 0)))
     fitted = exact_models.sharpened(rows, structure, dataclasses.replace(CONFIG, degrees=(8,)))
