@@ -1,15 +1,18 @@
 """What becomes of guesses: listed where nothing simpler is as good, their constants with errors, and why not else."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
 import symformer_jax
+from symformer_jax.engine.config import DEFAULT
 from symformer_jax.engine.rows import Rows
 from symformer_jax.language import parser
 from symformer_jax.language.expression import walk
 from symformer_jax.refinement import named
 from symformer_jax.selection import listed_guesses, own_formulas, rounding, scoring, select
-from symformer_jax.selection.judge import Finalist
+from symformer_jax.selection.judge import Finalist, Judge
 from symformer_jax.sources import closed_forms
 
 DAY = np.arange(0.0, 40, 3)
@@ -73,6 +76,18 @@ def test_a_guess_whose_constants_were_snapped_is_that_line(rng):
   chosen, guess = ask(x, y, "m*x/(K + x)", ["5*x/(x + 2)"], m=5.1, K=2.1)
   assert chosen.best.expression == "5*x/(x + 2)" and chosen.front[guess.line] is chosen.best and guess.reason == ""
   assert sum(line.complexity == 8 for line in chosen.front) == 1
+
+
+@pytest.mark.parametrize(("share", "line"), [(1.0, 0), (1e-6, 1)])
+def test_how_near_the_constants_of_a_line_have_to_be_is_what_the_config_says(share, line, monkeypatch):
+  monkeypatch.setattr(rounding, "refit_constants", lambda node, *data, **settings: node)
+  config = dataclasses.replace(
+    DEFAULT.selection, snap_errors=tuple(share * each for each in DEFAULT.selection.snap_errors))
+  x = np.linspace(1, 5, 20)
+  rows = Rows(x[:, None], 3 * x + np.resize([0.1, -0.1], 20), np.ones(20))
+  judge = Judge(rows, 20, config, DEFAULT.choice)
+  judged = judge.finalists([parser.parse("3*x"), parser.parse("3.001*x")])
+  assert select._with_own([1], {0}, judged, judge, may_fit=True)[1] == {1: line}
 
 
 def test_a_constant_that_the_rows_do_not_determine_has_no_error():
