@@ -273,6 +273,14 @@ def test_slow_waves_of_even_functions_may_be_half_as_fast():
   np.testing.assert_allclose(np.diff(scoring.evaluate(wave.args[0], x)), 4 - 2 * np.pi, rtol=1e-9)
 
 
+def test_how_even_the_steps_of_slow_waves_have_to_be_is_what_the_config_says():
+  x, node = np.arange(9.0)[:, None], parse("sin(4*x)")
+  x[4] += 1e-9
+  assert frequencies.to_slow_waves(node, x) != node
+  exact = dataclasses.replace(CONFIG, even_steps=0.0)
+  assert frequencies.to_slow_waves(node, x, config=exact) is node
+
+
 @pytest.mark.parametrize(("slope", "is_kept"), [
   (math.pi - 1e-9, True), (math.pi + 1e-6, False), (-math.pi + 1e-9, True), (2 * math.pi, True), (7.0, False)])
 def test_waves_of_half_a_period_a_step_are_slow_enough(slope, is_kept):
