@@ -1,6 +1,7 @@
 """Sums and products of functions of groups of columns: which groups there are, and what each of them is."""
 
 import dataclasses
+from types import SimpleNamespace
 
 import jax
 import numpy as np
@@ -16,8 +17,8 @@ from symformer_jax.engine.task import make_task
 from symformer_jax.language import expression, parser, printing
 from symformer_jax.language.rules import Restrictions
 from symformer_jax.sources import registry
-from symformer_jax.sources.reductions import partitions
-from symformer_jax.sources.reductions.additive_groups import find_noise, find_partition, fit_partition
+from symformer_jax.sources.reductions import additive_groups, partitions
+from symformer_jax.sources.reductions.additive_groups import Partition, find_noise, find_partition, fit_partition
 
 CONFIG = DEFAULT.partitions
 OPTIONS = SearchOptions()
@@ -236,3 +237,17 @@ def test_a_row_next_to_nothing_counts_no_more_than_the_noise_allows(link, rng):
     with np.errstate(divide="ignore"):
       found = fit_partition(x, y, link, groups, CONFIG.surrogate, noise=noise)
     assert found.error < CONFIG.most_error
+
+
+@pytest.mark.parametrize(("times_most", "is_known"), [(0.5, True), (2.0, False), (None, False)])
+def test_groups_that_some_rows_show_are_none_where_all_rows_tell_nothing(times_most, is_known, monkeypatch, rng):
+  def fit(x, y, link, groups, config, *, noise):
+    is_whole = len(x) > CONFIG.num_rows
+    parts = SimpleNamespace(groups=groups, functions=groups, errors=np.zeros(len(x)))
+    if is_whole and times_most is None:
+      return None
+    return Partition(link, parts, times_most * CONFIG.most_error if is_whole else 0.0)
+
+  monkeypatch.setattr(additive_groups, "fit_partition", fit)
+  x = rng.uniform(1, 2, (CONFIG.num_rows + 1, 2))
+  assert (find_partition(x, x.sum(axis=1), "y", CONFIG) is not None) == is_known
