@@ -208,3 +208,12 @@ def test_powers_out_of_range_are_not_written():
   for unit, exponent in ((1e-300, -5.0), (1e200, 3.0)):
     assert two_constants._written(variable(0), unit, unit, unit, exponent=exponent, size=2.0) is None
   assert two_constants._written(variable(0), 1e-3, 2e-3, 1e-3, exponent=2.0, size=2.0) is not None
+
+
+@pytest.mark.parametrize(("least", "largest", "sign"), [
+  (1.5, 3.0, 1), (3.0, 9.0, 1), (0.2, 0.9, -1), (0.2, 1.5, 0), (1.0, 2.0, 0), (0.5, 1.0, 0), (-0.5, 0.9, 0)])
+def test_the_sign_of_a_logarithm_is_that_of_all_rows(least, largest, sign):
+  x = np.linspace(least, largest, 9)
+  found = inner_functions._sign_of_logarithm(x, CONFIG)
+  assert found.tolist() == [sign] * abs(sign)
+  assert inner_functions._signs_of_probabilities(x, CONFIG).tolist() == [-sign] * abs(sign)
