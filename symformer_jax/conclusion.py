@@ -201,7 +201,7 @@ def _messages(search_: Search, model: Any, is_without: bool) -> list[str]:
   if has_guessed and not any(candidate.source == registry.GUESSES for candidate in found):
     messages.append("no guess is defined on all rows")
   if search_.ended_by != results.EXACT and {candidate.source for candidate in found} <= {registry.CLOSED_FORMS}:
-    messages.append("no candidate fits; the front holds the closed-form fits alone")
+    messages.append("no other candidate fits; the front holds the closed-form fits alone")
   return messages
 
 

@@ -162,8 +162,8 @@ def search_told(sources, *, turns=(), ended_by="budget", num_names=1, is_chosen=
   (search_told(["growth"], turns=["guesses"], filled=(None,)), False, []),
   (search_told(["growth", "guesses"], turns=["guesses"], given=[
     Guesses(("a*exp(-b*x0) + a*c", "2*x0", "k*x0")), types.SimpleNamespace(name="growth")]), False, []),
-  (search_told(["closed_forms"]), False, ["no candidate fits; the front holds the closed-form fits alone"]),
-  (search_told([]), False, ["no candidate fits; the front holds the closed-form fits alone"]),
+  (search_told(["closed_forms"]), False, ["no other candidate fits; the front holds the closed-form fits alone"]),
+  (search_told([]), False, ["no other candidate fits; the front holds the closed-form fits alone"]),
   (search_told(["closed_forms"], ended_by="exact"), False, [])])
 def test_what_is_said_of_a_search(told, is_without, messages):
   assert conclusion._messages(told, MODEL, is_without) == messages

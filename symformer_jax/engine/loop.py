@@ -8,6 +8,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 import contextlib
 import dataclasses
 import itertools
+import math
 from typing import Any, NamedTuple
 
 import jax
@@ -16,7 +17,7 @@ import numpy as np
 from symformer_jax import results
 from symformer_jax.engine import faults, interruption, refine
 from symformer_jax.engine.clock import Clock
-from symformer_jax.engine.config import BudgetConfig, PoolConfig
+from symformer_jax.engine.config import BudgetConfig, NoiseConfig, PoolConfig
 from symformer_jax.engine.digits import rounding_variance
 from symformer_jax.engine.noise import NoiseWatch
 from symformer_jax.engine.options import SearchOptions
@@ -104,9 +105,11 @@ class Search:
     self.states: dict[str, Any] = {source.name: source.init(task, key) for source in self.sources}
     self._exact: Candidate | None = None
     self._fitted_further: set[Node] = set()
-    # Who asked for more is given it.
-    ends_at_noise = options.max_time is None and options.effort in options.config.noise.efforts
-    self._noise = NoiseWatch(task, options.config.noise) if ends_at_noise else None
+    # Who asked for more is given it; tables within a turn are searched without an end of their own.
+    is_watched = options.effort in options.config.noise.efforts and options.max_time != math.inf
+    self._noise = NoiseWatch(task, options.config.noise) if is_watched else None
+    self._ends_at_noise = options.max_time is None
+    self._begun: set[tuple[str, int]] = set()
 
   def question(self, source: Source) -> Question:
     return Question(self.task, self.pool, self.states[source.name])
@@ -120,6 +123,13 @@ class Search:
     asked = self._options.config.pool.asked_if_long
     return (not self._is_long(self._exact) or _have_taken(self, asked)
             or not _have_taken(self, [(name, turns) for name, turns in asked if name == source.name]))
+
+  def begins(self, turn: Turn) -> bool:
+    """Whether the search takes the turn that it is offered: each once, but those of the cycle."""
+    key = turn.source.name, turn.number
+    is_new = turn.is_again or key not in self._begun
+    self._begun.add(key)
+    return is_new and self.takes_part(turn.source)
 
   def close_turn(self, source: Source, proposal: Proposal, fitted: Sequence[Candidate], seconds: float) -> Progress:
     """Takes what a turn has made, and decides whether the search is to go on."""
@@ -143,7 +153,7 @@ class Search:
     elif (candidates or self._is_long(exact)) and self._is_met(exact):
       # A turn that made nothing is none that found nothing simpler, unless it was the last of those that would.
       self.ended_by = results.EXACT
-    elif has_stalled and self._noise is not None and (
+    elif has_stalled and self._ends_at_noise and self._noise is not None and (
       self._is_clear(self._noise) or (bool(candidates) and self._is_at_noise(self._noise))):
       self.ended_by = results.NOISE
     self._exact = exact
@@ -170,17 +180,25 @@ class Search:
   def _is_at_noise(self, watch: NoiseWatch) -> bool:
     """Whether the sources that come first have had their turns, and what has been found leaves noise."""
     config = self._options.config.noise
-    num_nodes = 0 if watch.best is None else expression.complexity(watch.best.node)
-    asked = (config.asked_if_short if num_nodes <= config.short
-             else config.asked if num_nodes <= config.long else config.asked_if_long)
-    if watch.is_in_doubt:
-      asked = (*asked, *config.asked_if_in_doubt)
-    if not _have_taken(self, asked):
+    if not _have_taken(self, _asked_before_noise(watch, config)):
       return False
     if watch.leaves_noise() or (self._fit_further(watch) and watch.leaves_noise()):
       return True
     # What the short ones leave pays for no node.
     return _have_taken(self, config.asked_if_long) and watch.nearest_leaves_noise()
+
+  def hurried(self) -> tuple[str, int] | None:
+    """Source and number of a turn that comes before its place: where what has been found leaves noise (the errors of
+    exact data are alike in neighbouring rows), those come next after which the search may end.
+    """
+    watch, config = self._noise, self._options.config.noise
+    if watch is None or self.ended_by or not _have_taken(self, config.asked_before_hurry):
+      return None
+    asked = dict(_asked_before_noise(watch, config))
+    missing = ((source.name, turn.number) for source in self.sources if source.name in self.states
+               for turn in _turns(source)[: asked.get(source.name, 0)])
+    first = next((key for key in missing if key not in self._begun), None)
+    return first if first is not None and watch.leaves_noise() else None
 
   def _fit_further(self, watch: NoiseWatch) -> bool:
     """Fits the shortest descriptions to their end, each once: the loop so fits only what may be exact, and the rest of
@@ -202,6 +220,14 @@ def _have_taken(search: Search, asked: Sequence[tuple[str, int]]) -> bool:
   """Whether sources, those of them that have more to say, have had so many turns."""
   taken = [turn.source for turn in search.progress]
   return all(taken.count(name) >= turns for name, turns in asked if name in search.states)
+
+
+def _asked_before_noise(watch: NoiseWatch, config: NoiseConfig) -> tuple[tuple[str, int], ...]:
+  """Turns, by source, that are taken before a search may end at the noise."""
+  num_nodes = 0 if watch.best is None else expression.complexity(watch.best.node)
+  asked = (config.asked_if_short if num_nodes <= config.short
+           else config.asked if num_nodes <= config.long else config.asked_if_long)
+  return (*asked, *config.asked_if_in_doubt) if watch.is_in_doubt else asked
 
 
 def _is_simpler(first: Candidate, second: Candidate) -> bool:
@@ -240,13 +266,11 @@ def run(
   def is_over() -> bool:
     return is_late() or should_stop()
 
-  asked = [source for source in sources if any(source.name in search.states for search in searches.values())]
-  for turn in schedule(asked, options):
+  for turn, live in _in_order(searches, sources, options):
     if all(search.ended_by for search in searches.values()):
       break
     if turn.is_again and not any(_can_find_more(search, options) for search in searches.values()):
       break
-    live = {i: search for i, search in searches.items() if search.takes_part(turn.source)}
     has_begun = all(search.progress for search in live.values())
     is_always_asked = turn.source.name in ALWAYS_ASKED
     if not live or has_begun and not is_always_asked and is_late():
@@ -267,6 +291,20 @@ def run(
   is_stopped = should_stop()
   end(searches, results.STOPPED if is_stopped else results.TIME if is_late() else results.BUDGET)
   return is_stopped
+
+
+def _in_order(
+  searches: dict[int, Search], sources: Sequence[Source], options: SearchOptions
+) -> Iterator[tuple[Turn, dict[int, Search]]]:
+  """All turns of the schedule, after each those that some searches hurry to, and the searches that take them."""
+  asked = [source for source in sources if any(source.name in search.states for search in searches.values())]
+  turns = {(source.name, turn.number): turn for source in asked for turn in _turns(source)}
+  for turn in schedule(asked, options):
+    yield turn, {i: search for i, search in searches.items() if search.begins(turn)}
+    while keys := {i: key for i, search in searches.items() if (key := search.hurried()) is not None}:
+      first = next(turn for key, turn in turns.items() if key in keys.values())
+      wanted = first.source.name, first.number
+      yield first, {i: searches[i] for i, key in keys.items() if key == wanted and searches[i].begins(first)}
 
 
 def _can_find_more(search: Search, options: SearchOptions) -> bool:

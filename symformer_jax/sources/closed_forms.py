@@ -1,4 +1,6 @@
-"""The mean, straight lines, and what is a straight line in logarithms: what any formula is measured against."""
+"""The mean, straight lines, what is a straight line in logarithms, and waves beside straight lines: what any formula is
+measured against.
+"""
 
 from collections.abc import Sequence, Set
 import dataclasses
@@ -18,6 +20,7 @@ from symformer_jax.engine.task import Task
 from symformer_jax.language import expression
 from symformer_jax.language.expression import Node, chain, number, power, variable
 from symformer_jax.language.tidy import tidy
+from symformer_jax.sources import plain_waves
 
 # A line that leaves no more than this share of the size of y is exact: less is rounding.
 EXACT = 1e-12
@@ -46,8 +49,10 @@ class ClosedForms:
     rows, config = task.fit_rows, self.config.closed_forms
     lines = tuple(Candidate(node, _mse(node, rows), self.name)
                   for node in fit(rows, task.columns, required=task.rule.required))
-    return Proposal(candidates=lines, nodes=tuple(
-      log_linear(rows, task.columns, config) if config.has_logarithms else ()))
+    logarithms = log_linear(rows, task.columns, config) if config.has_logarithms else []
+    has_waves = config.has_waves and task.rule.allows_operator("cos")
+    waves = plain_waves.waves_beside_lines(rows, task.columns, config.waves) if has_waves else ()
+    return Proposal(candidates=lines, nodes=(*logarithms, *waves))
 
 
 def _mse(node: Node, rows: Rows) -> float:

@@ -7,6 +7,7 @@ from symformer_jax.engine.options import SearchOptions
 from symformer_jax.engine.source import Source
 from symformer_jax.sources.closed_forms import ClosedForms
 from symformer_jax.sources.compositions.compositions import Compositions
+from symformer_jax.sources.curves.curve_fits import CurveFits
 from symformer_jax.sources.curves.curves import Curves
 from symformer_jax.sources.curves.inner_pairs import InnerPairs
 from symformer_jax.sources.curves.oscillations import Oscillations
@@ -48,6 +49,7 @@ SOURCES: dict[str, Callable[[Any, SearchOptions], Source]] = {
   "quadratics": lambda model, options: Quadratics(options.config),
   "oscillations": lambda model, options: Oscillations(options.config),
   "rationals": lambda model, options: Rationals(options.config),
+  "curve_fits": lambda model, options: CurveFits(options.config),
   "exact_fractions": lambda model, options: ExactFractions(options.config),
   "linked_fractions": lambda model, options: LinkedFractions(options.config),
   "two_constants": lambda model, options: TwoConstants(options.config),

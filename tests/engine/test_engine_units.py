@@ -509,9 +509,45 @@ def test_formulas_of_just_so_many_nodes_are_short():
 
 
 def test_no_end_at_the_noise_where_more_was_asked_for():
-  for options, watches in (({}, True), ({"effort": "quick"}, True), ({"effort": "thorough"}, False),
-                           ({"max_time": 5.0}, False)):
-    assert (search_of(["said"], **options)._noise is not None) is watches
+  for options, ends in (({}, True), ({"effort": "quick"}, True), ({"effort": "thorough"}, False),
+                        ({"max_time": 5.0}, False)):
+    search = search_of(["library"], **options)
+    search._noise = search._noise and Watch("1.5*x")
+    assert (close(search, "library", candidate("1.5*x", 1.0)) == results.NOISE) is ends
+
+
+def test_turns_that_the_end_at_the_noise_waits_for_come_before_their_place():
+  names = ("closed_forms", "enumeration", "oscillations", "rationals", "curves", "library", "pairs")
+  sources = [Maker(name, (1, 2, 3) if name == "library" else (1,)) for name in names]
+
+  def order(watch, **options):
+    search = search_of(names, noise_of=watch, **options)
+    search.sources = tuple(sources)
+    return [name for _, name in told({0: search}, sources)[0]]
+
+  first = ["closed_forms", "enumeration"]
+  short, long = Watch("1.5*x"), Watch(" + ".join(["x"] * 9))
+  assert order(short) == [*first, "rationals", "library"]  # and there it ends
+  assert order(long) == [*first, "rationals", "library", "library", "library"]
+  rest = ["oscillations", "curves", "library", "library", "pairs"]
+  assert order(short, max_time=9.0) == [*first, "rationals", "library", *rest]  # each turn once
+  smooth = Watch("1.5*x")
+  smooth.leaves_noise = smooth.nearest_leaves_noise = lambda: False
+  smooth.others, plain = (), ["oscillations", "rationals", "curves", *["library"] * 3, "pairs"]
+  assert order(smooth, max_time=9.0) == order(None, max_time=9.0) == [*first, *plain]
+  assert [made.asked for made in sources if made.name == "library"][0][:3] == [(1, 0, 1), (1, 0, 1), (1, 1, 2)]
+
+
+def test_data_sets_that_hurry_to_other_turns_have_them_after_each_other():
+  sources = [Maker(name) for name in ("closed_forms", "enumeration", "curves", "rationals", "library", "pairs")]
+  searches = {i: search_of([source.name for source in sources]) for i in range(3)}
+  for i, watch in enumerate((Watch("1.5*x"), None, Watch("1.5*x"))):
+    searches[i]._noise, searches[i].sources = watch, tuple(sources)
+  del searches[2].states["rationals"]
+  found = told(searches, sources)[0]
+  assert [name for i, name in found if i == 0] == ["closed_forms", "enumeration", "rationals", "library"]
+  assert [name for i, name in found if i == 1] == [source.name for source in sources]
+  assert [name for i, name in found if i == 2] == ["closed_forms", "enumeration", "library"]
 
 
 def test_what_goes_on_after_the_first_steps():

@@ -13,6 +13,7 @@ from symformer_jax.engine.options import SearchOptions
 from symformer_jax.engine.rows import Rows
 from symformer_jax.engine.task import make_task
 from symformer_jax.language import expression, parser
+from symformer_jax.language.rules import Restrictions
 from symformer_jax.sources import closed_forms
 
 CONFIG = DEFAULT.closed_forms
@@ -188,7 +189,17 @@ def test_they_can_be_left_out(rng):
   x = rng.uniform(1, 2, (40, 2))
   options = SearchOptions()
   question = SimpleNamespace(task=make_task((x, x[:, 0] ** 1.5 / x[:, 1]), None, options))
-  for has_logarithms in (True, False):
-    config = dataclasses.replace(DEFAULT, closed_forms=dataclasses.replace(CONFIG, has_logarithms=has_logarithms))
+  for has_logarithms, has_waves in ((True, False), (False, True), (True, True), (False, False)):
+    config = dataclasses.replace(DEFAULT, closed_forms=dataclasses.replace(
+      CONFIG, has_logarithms=has_logarithms, has_waves=has_waves))
     proposal, = closed_forms.ClosedForms(config).propose([question], turn=0, num=1, clock=Clock())
-    assert bool(proposal.nodes) is has_logarithms and len(proposal.candidates) >= 2
+    are_waves = [any(part.token == "cos" for part in expression.walk(node)) for node in proposal.nodes]
+    assert (False in are_waves) is has_logarithms and (True in are_waves) is has_waves
+    assert len(proposal.candidates) >= 2
+
+
+def test_no_waves_where_none_may_be_written(rng):
+  x = rng.uniform(1, 2, (40, 1))
+  options = SearchOptions(restrictions=Restrictions(forbidden=("cos",)))
+  question = SimpleNamespace(task=make_task((x, np.cos(20 * x[:, 0])), None, options))
+  assert not closed_forms.ClosedForms().propose([question], turn=0, num=1, clock=Clock())[0].nodes

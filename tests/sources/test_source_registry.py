@@ -64,7 +64,7 @@ def test_the_config_names_the_sources():
 @pytest.mark.parametrize("name", [name for name in SOURCES if name not in ("closed_forms", "guesses")])
 def test_every_source_can_be_ended_in_its_turn(name, rng):
   x = rng.uniform(0.5, 3, (60, 2))
-  if name in ("curves", "two_constants", "inner_pairs", "oscillations"):  # of one column
+  if name in ("curves", "two_constants", "inner_pairs", "curve_fits", "oscillations"):  # of one column
     x[:, 1] = 2.0
   task = make_task((x, np.sin(x[:, 0] * x[:, 1]) + x[:, 1] ** 1.5), ("x", "z"), SearchOptions())
   model = testing.FixedProposer(["x0*x1", "x0**2"], num_variables=2)

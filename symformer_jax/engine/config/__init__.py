@@ -26,7 +26,12 @@ from symformer_jax.engine.config.functions import (
   WaveProductsConfig,
   WaveSumsConfig,
 )
-from symformer_jax.engine.config.inner_functions import InnerPairsConfig, OscillationsConfig, TwoConstantsConfig
+from symformer_jax.engine.config.inner_functions import (
+  CurveFitsConfig,
+  InnerPairsConfig,
+  OscillationsConfig,
+  TwoConstantsConfig,
+)
 from symformer_jax.engine.config.loop import BudgetConfig, NoiseConfig, PoolConfig, ScalingConfig
 from symformer_jax.engine.config.names import (
   EDITS,
@@ -66,6 +71,7 @@ from symformer_jax.engine.config.sums import (
   GrowthConfig,
   PairsConfig,
   PairsInsideConfig,
+  PlainWavesConfig,
   PursuitConfig,
   RemaindersConfig,
   Search,
@@ -78,16 +84,17 @@ from symformer_jax.engine.config.templates import GuessesConfig, TemplatesConfig
 from symformer_jax.engine.config.transformer import TransformerConfig
 
 __all__ = [
-  "BudgetConfig", "ChoiceConfig", "ClosedFormsConfig", "CompositionsConfig", "CoordinatesConfig", "CurvesConfig",
-  "DEFAULT", "EDITS", "EFFORTS", "EliminationConfig", "EnumerationConfig", "EvolutionConfig", "ExactFactorsConfig",
-  "ExactFractionsConfig", "FUNCTIONS", "FactoringConfig", "FormsConfig", "FunctionFractionsConfig", "GrowthConfig",
-  "GuessesConfig", "HintsConfig", "InnerPairsConfig", "LIBRARY_FAMILIES", "LINKS", "LibraryConfig",
-  "LinkedFractionsConfig", "LossConfig", "MonotoneConfig", "NeighboursConfig", "NoiseConfig", "OscillationsConfig",
-  "PRODUCTS_FAMILIES", "PairsConfig", "PairsInsideConfig", "PartitionsConfig", "PhasesConfig", "PoolConfig",
-  "ProductUnitsConfig", "ProductsConfig", "PursuitConfig", "QuadraticsConfig", "REWRITINGS", "RationalsConfig",
-  "ReductionsConfig", "RemaindersConfig", "ReplacementsConfig", "RidgeGrids", "RidgesConfig", "SOURCES",
-  "ScalingConfig", "Search", "SearchConfig", "SelectionConfig", "SeparableConfig", "ShortFormsConfig",
-  "SingleIndexConfig", "SubsetsConfig", "SubsetsInsideConfig", "SumSizes", "SurrogateConfig", "TIERS",
-  "TemplatesConfig", "TermsConfig", "TransformerConfig", "TriedChangesConfig", "TriplesConfig", "TwoConstantsConfig",
-  "VIEW_FUNCTIONS", "VaryingConfig", "ViewsConfig", "WaveFractionsConfig", "WaveProductsConfig", "WaveSumsConfig",
+  "BudgetConfig", "ChoiceConfig", "ClosedFormsConfig", "CompositionsConfig", "CoordinatesConfig", "CurveFitsConfig",
+  "CurvesConfig", "DEFAULT", "EDITS", "EFFORTS", "EliminationConfig", "EnumerationConfig", "EvolutionConfig",
+  "ExactFactorsConfig", "ExactFractionsConfig", "FUNCTIONS", "FactoringConfig", "FormsConfig",
+  "FunctionFractionsConfig", "GrowthConfig", "GuessesConfig", "HintsConfig", "InnerPairsConfig", "LIBRARY_FAMILIES",
+  "LINKS", "LibraryConfig", "LinkedFractionsConfig", "LossConfig", "MonotoneConfig", "NeighboursConfig", "NoiseConfig",
+  "OscillationsConfig", "PRODUCTS_FAMILIES", "PairsConfig", "PairsInsideConfig", "PartitionsConfig", "PhasesConfig",
+  "PlainWavesConfig", "PoolConfig", "ProductUnitsConfig", "ProductsConfig", "PursuitConfig", "QuadraticsConfig",
+  "REWRITINGS", "RationalsConfig", "ReductionsConfig", "RemaindersConfig", "ReplacementsConfig", "RidgeGrids",
+  "RidgesConfig", "SOURCES", "ScalingConfig", "Search", "SearchConfig", "SelectionConfig", "SeparableConfig",
+  "ShortFormsConfig", "SingleIndexConfig", "SubsetsConfig", "SubsetsInsideConfig", "SumSizes", "SurrogateConfig",
+  "TIERS", "TemplatesConfig", "TermsConfig", "TransformerConfig", "TriedChangesConfig", "TriplesConfig",
+  "TwoConstantsConfig", "VIEW_FUNCTIONS", "VaryingConfig", "ViewsConfig", "WaveFractionsConfig", "WaveProductsConfig",
+  "WaveSumsConfig",
 ]

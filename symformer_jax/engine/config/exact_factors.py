@@ -51,10 +51,10 @@ class ExactFactorsConfig:
   # till a short one meets it to so many times its error. At least this share of its squares is its error. Forms of each
   # function, at so many nats a node. (A function that none finds takes .7 s, in later turns 2.5.)
   early_sources: tuple[str, ...] = (
-    "closed_forms", "enumeration", "oscillations", "rationals", "exact_fractions", "two_constants")
+    "closed_forms", "enumeration", "oscillations", "rationals", "curve_fits", "exact_fractions", "two_constants")
   sources: tuple[str, ...] = (
-    "closed_forms", "enumeration", "quadratics", "oscillations", "rationals", "exact_fractions", "linked_fractions",
-    "two_constants", "function_fractions", "curves", "inner_pairs")
+    "closed_forms", "enumeration", "quadratics", "oscillations", "rationals", "curve_fits", "exact_fractions",
+    "linked_fractions", "two_constants", "function_fractions", "curves", "inner_pairs")
   num_asked: int = 160
   short: int = 12
   times_error: float = 30.0

@@ -7,6 +7,7 @@ from symformer_jax.engine.config.names import (
   INNER_ARGUMENTS,
   INNER_FAMILIES,
   INNER_KINDS,
+  INNER_PLAIN,
   INNER_SHAPES,
   LINKS,
   Exponents,
@@ -89,6 +90,48 @@ class InnerPairsConfig:
     check_names("kinds", self.kinds, INNER_KINDS)
     check_names("arguments", self.arguments, INNER_ARGUMENTS)
     check_names("besides", self.besides, ("*", *FUNCTIONS, "pow2", "sqrt", "inv"))
+
+
+@dataclasses.dataclass(frozen=True)
+class CurveFitsConfig:
+  """Of one column, powers of shifted functions and exponentials of two terms, beside a constant and a line."""
+
+  # Formulas that are fitted.
+  turns: tuple[int, ...] = (48,)
+  # Functions of y that may be such a curve beside a constant, of `LINKS`.
+  links: tuple[str, ...] = ("y", "inv", "exp")
+  # What is shifted and raised to a power; also in an exponent, and times a power of the column; what stands in an
+  # exponential beside a power; what an exponent may be a sum of.
+  arguments: tuple[str, ...] = ("columns", "squares", "roots", "cube_roots", "inverses")
+  bases: tuple[str, ...] = ("columns", "squares")
+  rates: tuple[str, ...] = ("columns", "inverses")
+  exponents: tuple[tuple[str, str], ...] = (
+    ("columns", "squares"), ("columns", "inverses"), ("columns", "logarithms"), ("columns", "roots"),
+    ("columns", "cubes"), ("squares", "inverses"), ("squares", "logarithms"), ("squares", "fourth_powers"),
+    ("inverses", "logarithms"), ("roots", "logarithms"), ("logarithms", "squared_logarithms"))
+  # Rows on which they are chosen.
+  num_rows: int = 96
+  # Starts: distances of the base of a power from 0, in ranges of what it is a power of; exponents; what terms of an
+  # exponent go through; places of a peak and its widths, in ranges of the column; what a decay goes through.
+  distances: tuple[float, ...] = (0.01, 0.1, 0.6, 4.0)
+  powers: tuple[float, ...] = (-3.0, -1.5, -0.5, 0.35, 0.7, 1.6, 3.0)
+  factors: tuple[float, ...] = (0.7, 3.0, 12.0, -0.7, -3.0, -12.0)
+  middles: tuple[float, ...] = (0.1, 0.35, 0.65, 0.9)
+  widths: tuple[float, ...] = (0.05, 0.25, 1.0)
+  decays: tuple[float, ...] = (0.3, 1.5, 6.0, 20.0)
+  # The best so many starts of each shape are fitted; of these so many go on after so many steps, and so on.
+  # (Of 60 curves drawn at random 49 are met so, in .35 s each; 45 with half of each, in .26 s.)
+  num_begun: int = 6
+  rounds: tuple[tuple[int, int], ...] = ((96, 5), (32, 8), (12, 12))
+
+  def __post_init__(self) -> None:
+    check_counts(self, "num_rows", "num_begun")
+    if not self.rounds or not all(isinstance(n, int) and n > 0 for some in self.rounds for n in some):
+      raise InputError(f"rounds: expected pairs of whole numbers of at least 1, got {self.rounds}")
+    check_names("links", self.links, LINKS)
+    for field in ("arguments", "bases", "rates"):
+      check_names(field, getattr(self, field), INNER_PLAIN)
+    check_names("exponents", [name for pair in self.exponents for name in pair], INNER_PLAIN)
 
 
 @dataclasses.dataclass(frozen=True)

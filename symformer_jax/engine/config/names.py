@@ -39,6 +39,9 @@ INNER_SHAPES = (
 # `ARGUMENTS`).
 INNER_KINDS = ("exponentials", "logarithms", "complements", "hyperbolas", "shifted_roots", "arctangents", "steps",
                "logarithms_of_sinh", "logarithms_of_cosh")
+# Functions without a constant that are shifted, or stand in an exponent (`sources.curves.curve_shapes`).
+INNER_PLAIN = ("columns", "squares", "roots", "cube_roots", "inverses", "cubes", "fourth_powers", "logarithms",
+               "squared_logarithms")
 INNER_ARGUMENTS = ("columns", "squares", "roots", "cube_roots", "inverses", "legs")
 # Families of functions of y with one constant (`sources.fractions.linked_fractions.FAMILIES`).
 LINK_FAMILIES = ("powers", "exponentials", "cosines", "sines", "tangents")
@@ -54,7 +57,7 @@ REWRITINGS = ("exponentials", "powers", "origins", "principal_phases", "unit_slo
 TIERS = ("any", "basic", "monomial")
 # Sources of candidates (`sources.registry.SOURCES`).
 SOURCES = (
-  "closed_forms", "guesses", "enumeration", "short_forms", "quadratics", "oscillations", "rationals",
+  "closed_forms", "guesses", "enumeration", "short_forms", "quadratics", "oscillations", "rationals", "curve_fits",
   "exact_fractions", "linked_fractions", "two_constants", "function_fractions", "curves", "inner_pairs",
   "wave_fractions", "phases", "single_index", "separable", "library", "product_units", "reductions", "exact_factors",
   "partitions", "subsets", "varying", "pairs", "pairs_inside", "triples", "ridges", "subsets_inside", "transformer",

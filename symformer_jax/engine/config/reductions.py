@@ -95,9 +95,9 @@ class TriedChangesConfig:
 
   # Sources that are asked of the smaller table, in the order of `registry.SOURCES`: those of exact data are of no use.
   sources: tuple[str, ...] = (
-    "closed_forms", "short_forms", "oscillations", "rationals", "two_constants", "curves", "single_index", "separable",
-    "library", "product_units", "varying", "pairs", "pairs_inside", "triples", "ridges", "parts", "remainders",
-    "replacements")
+    "closed_forms", "short_forms", "oscillations", "rationals", "curve_fits", "two_constants", "curves",
+    "single_index", "separable", "library", "product_units", "varying", "pairs", "pairs_inside", "triples", "ridges",
+    "parts", "remainders", "replacements")
   # Rows that smooth functions go through: a try takes 1/80 s with so many.
   num_rows: int = 112
   # Exponents of a column that y is divided by, and of one that joins another as a factor.
@@ -138,7 +138,7 @@ class ReductionsConfig:
 
   # Sources that are asked of the smaller table, in the order of `registry.SOURCES`.
   sources: tuple[str, ...] = (
-    "closed_forms", "enumeration", "quadratics", "oscillations", "rationals", "exact_fractions",
+    "closed_forms", "enumeration", "quadratics", "oscillations", "rationals", "curve_fits", "exact_fractions",
     "linked_fractions", "two_constants", "function_fractions", "curves", "inner_pairs", "wave_fractions",
     "single_index", "separable", "library", "exact_factors", "varying", "triples", "ridges", "parts", "remainders",
     "replacements")

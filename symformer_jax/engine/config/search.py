@@ -17,7 +17,12 @@ from symformer_jax.engine.config.functions import (
   VaryingConfig,
   WaveFractionsConfig,
 )
-from symformer_jax.engine.config.inner_functions import InnerPairsConfig, OscillationsConfig, TwoConstantsConfig
+from symformer_jax.engine.config.inner_functions import (
+  CurveFitsConfig,
+  InnerPairsConfig,
+  OscillationsConfig,
+  TwoConstantsConfig,
+)
 from symformer_jax.engine.config.loop import BudgetConfig, NoiseConfig, PoolConfig, ScalingConfig
 from symformer_jax.engine.config.names import SOURCES, check_names
 from symformer_jax.engine.config.partitions import PartitionsConfig
@@ -88,6 +93,7 @@ class SearchConfig:
   enumeration: EnumerationConfig = EnumerationConfig()
   two_constants: TwoConstantsConfig = TwoConstantsConfig()
   inner_pairs: InnerPairsConfig = InnerPairsConfig()
+  curve_fits: CurveFitsConfig = CurveFitsConfig()
   short_forms: ShortFormsConfig = ShortFormsConfig()
   oscillations: OscillationsConfig = OscillationsConfig()
   evolution: EvolutionConfig = EvolutionConfig()

@@ -15,12 +15,31 @@ from symformer_jax.engine.config.names import (
 
 
 @dataclasses.dataclass(frozen=True)
-class ClosedFormsConfig:
-  """The mean, straight lines, and straight lines of logarithms."""
+class PlainWavesConfig:
+  """Waves of one column beside a straight line."""
 
-  # Whether the last are tried; rows for each of their terms.
+  # Rows for each constant: of fewer a wave of some frequency is always near.
+  rows_per_constant: int = 4
+  # Frequencies: so many steps from one period more within the data to the next, at which a wave between two of them
+  # keeps nine tenths of what it explains; up to half a period for each different value, the most that evenly spaced
+  # ones tell.
+  steps_per_period: int = 4
+  periods_per_row: float = 0.5
+
+  def __post_init__(self) -> None:
+    check_counts(self, "rows_per_constant", "steps_per_period")
+
+
+@dataclasses.dataclass(frozen=True)
+class ClosedFormsConfig:
+  """The mean, straight lines, straight lines of logarithms, and waves beside straight lines."""
+
+  # Whether lines of logarithms are tried; rows for each of their terms.
   has_logarithms: bool = True
   rows_per_term: int = 3
+  # Whether waves are tried, and which.
+  has_waves: bool = True
+  waves: PlainWavesConfig = PlainWavesConfig()
 
   def __post_init__(self) -> None:
     check_counts(self, "rows_per_term")

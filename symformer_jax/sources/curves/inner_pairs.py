@@ -86,7 +86,7 @@ def _fitted_sums(
       known.add(frozenset(kinds))
       nodes = [KINDS[kind].family.node(ARGUMENTS[argument].node(variable(column)), float(constant))
                for (kind, argument), constant in zip(kinds, constants, strict=True)]
-      inner = _sum_of([*nodes, *beside], rows)
+      inner = sum_of([*nodes, *beside], rows)
       if inner is not None:
         yield link.undo(inner)
 
@@ -126,7 +126,7 @@ def _slots(
                             np.array(constants))
 
 
-def _sum_of(nodes: Sequence[Node], rows: Rows) -> Node | None:
+def sum_of(nodes: Sequence[Node], rows: Rows) -> Node | None:
   """The sum with a constant that fits rows best; None where it is not finite."""
   columns = np.stack([expression.evaluate(node, rows.x) for node in nodes], axis=1)
   sizes = np.max(np.abs(columns), axis=0)

@@ -1,0 +1,78 @@
+"""Waves of one column beside a straight line of all columns: `2*sin(11*x) + 0.5*y - 3`, of any frequency.
+
+The least-squares periodogram with a floating line (Zechmeister and Kuerster 2009; Scargle 1982 for none): at each
+frequency the line is taken out of cosine and sine, and what they then explain of y is known in closed form.
+"""
+
+from collections.abc import Iterator, Sequence
+import math
+from typing import Any
+
+import numpy as np
+
+from symformer_jax.engine import interruption
+from symformer_jax.engine.config import PlainWavesConfig
+from symformer_jax.engine.rows import Rows
+from symformer_jax.language.expression import Node, chain, number, variable
+from symformer_jax.language.tidy import tidy
+
+# Cosine and sine, below this share of their sizes beside the line, are part of it.
+_LEAST_SHARE = 1e-6
+
+
+@np.errstate(all="ignore")  # what is not finite is left out
+def waves_beside_lines(rows: Rows, columns: Sequence[int], config: PlainWavesConfig) -> Iterator[Node]:
+  """Of every column the wave that explains most of y beside a constant, and beside a straight line of all columns, for
+  constants that are still to be fitted.
+
+  Args:
+    rows: what is fitted; columns: of x, those that formulas are made of.
+  """
+  varies = rows.varying(columns)
+  root = np.sqrt(rows.weights)
+  for lines in ((), varies):
+    if len(rows) < config.rows_per_constant * (len(lines) + 4):
+      return
+    line = root[:, None] * np.column_stack([*rows.x[:, lines].T, np.ones(len(rows))])
+    basis = np.linalg.qr(line / np.linalg.norm(line, axis=0))[0]
+    for column in varies:
+      interruption.check()
+      frequency = _best_frequency(rows, column, basis, config)
+      if frequency is not None:
+        yield _written(rows, line, lines, column, frequency)
+
+
+def _best_frequency(rows: Rows, column: int, basis: np.ndarray, config: PlainWavesConfig) -> float | None:
+  """Radians per unit of the column at which a wave explains most of what the line, an orthonormal basis of which is
+  given [N, K] in weighted rows, leaves of y; None where no wave is told from it.
+  """
+  x, root = rows.x[:, column], np.sqrt(rows.weights)
+  num_frequencies = int(config.periods_per_row * len(np.unique(x)) * config.steps_per_period)
+  frequencies = 2 * math.pi / (config.steps_per_period * np.ptp(x)) * np.arange(1, num_frequencies + 1)
+  phases = np.outer(x - np.mean(x), frequencies)  # [N, K]
+  left = _without(root * rows.y, basis)
+  cos, sin = (_without(root[:, None] * wave, basis) for wave in (np.cos(phases), np.sin(phases)))
+  cc, ss, cs = np.sum(cos**2, axis=0), np.sum(sin**2, axis=0), np.sum(cos * sin, axis=0)
+  determinant = cc * ss - cs**2
+  yc, ys = left @ cos, left @ sin
+  explained = np.where(determinant > _LEAST_SHARE * np.sum(rows.weights) ** 2,
+                       (ss * yc**2 - 2 * cs * yc * ys + cc * ys**2) / determinant, -np.inf)
+  best = int(np.argmax(explained))
+  return float(frequencies[best]) if explained[best] > 0 else None
+
+
+def _without(values: Any, basis: np.ndarray) -> np.ndarray:
+  """Columns less what the basis explains of them."""
+  return values - basis @ (basis.T @ values)
+
+
+def _written(rows: Rows, line: np.ndarray, lines: Sequence[int], column: int, frequency: float) -> Node:
+  """The least-squares fit at that frequency, cosine and sine as one wave."""
+  phases, root = frequency * rows.x[:, column], np.sqrt(rows.weights)
+  design = np.column_stack([line, root * np.cos(phases), root * np.sin(phases)])
+  scale = np.linalg.norm(design, axis=0)
+  *slopes, constant, cos, sin = np.linalg.lstsq(design / scale, root * rows.y, rcond=None)[0] / scale
+  phase = chain("+", [Node("*", (variable(column), number(frequency))), number(-math.atan2(sin, cos))])
+  terms = [Node("*", (variable(i), number(float(slope)))) for i, slope in zip(lines, slopes, strict=True)]
+  wave = Node("*", (Node("cos", (phase,)), number(math.hypot(cos, sin))))
+  return tidy(chain("+", [wave, *terms, number(float(constant))]))
