@@ -4,7 +4,7 @@ Constants are told in units in which a start of size 1 is a sensible one: distan
 what it is a power of, as logarithms; factors in an exponent by the size of what they multiply.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 import itertools
 from typing import Any, NamedTuple
 
@@ -99,7 +99,7 @@ def _exponential(place: Node, x: np.ndarray) -> _Inner:
                 lambda c: Node("exp", (Node("*", (place, number(c / size))),)))
 
 
-def _grid(*axes: Sequence[float]) -> np.ndarray:
+def _grid(*axes: Iterable[float]) -> np.ndarray:
   found = np.array(list(itertools.product(*axes)))
   return np.pad(found, ((0, 0), (0, NUM_CONSTANTS - found.shape[1])))
 
