@@ -60,132 +60,160 @@ def fitted_curves(rows: Rows, column: int, rule: Rule, config: CurveFitsConfig) 
   some = rows.sample(config.num_rows, seed=0)
   shapes = [shape for shape in shapes_of(some.x[:, column], column, config)
             if all(map(rule.allows_operator, shape.operators))]
-  starts = [_Curves(np.full(len(shape.starts), i), shape.starts) for i, shape in enumerate(shapes)]
-  if not starts:
+  if not shapes:
     return iter(())
-  every = _Curves(*(np.concatenate(each) for each in zip(*starts, strict=True)))
-  values = _values(every, shapes, len(some))
   links = [link for link in map(LINKS.__getitem__, config.links)
            if link.is_defined(rows.y) and all(map(rule.allows_operator, link.operators))]
   targets = [(link, terms.whole(link, some)) for link in links]
-  goals = [(link, Rows(some.x, *target), [variable(column)] * has_line)
+  goals = [_Goal(link, Rows(some.x, *target), (variable(column),) * has_line)
            for link, target in targets if target is not None for has_line in (False, True)]
-  fits = [(link, goal, beside, _fits(goal, beside, shapes, every, values, config)) for link, goal, beside in goals]
-  return in_turn([_written(link, goal, beside, shapes, found) for link, goal, beside, found in fits])
+  curves = _Fits(shapes, goals, len(some)).nearest(config)
+  return in_turn([_written(goal, shapes, curves.of(curves.goals == i)) for i, goal in enumerate(goals)])
 
 
 class _Curves(NamedTuple):
-  """Places of shapes [P] and constants [P, 3]."""
+  """Places of goals and shapes [P], constants [P, 3]."""
 
+  goals: np.ndarray
   shapes: np.ndarray
   constants: np.ndarray
 
   def of(self, some: np.ndarray) -> "_Curves":
-    return _Curves(self.shapes[some], self.constants[some])
+    return _Curves(*(each[some] for each in self))
 
 
-def _fits(
-  rows: Rows, beside: Sequence[Node], shapes: Sequence[Shape], curves: _Curves, values: np.ndarray,
-  config: CurveFitsConfig,
-) -> _Curves:
-  """Fitted curves, the nearest first, one of each shape; `values` of those that are tried at the rows [P, N]."""
-  goal = _Goal(rows, [expression.evaluate(node, rows.x) for node in beside])
-  left = goal.look(values).left
-  per_shape = (np.flatnonzero(curves.shapes == i) for i in range(len(shapes)))
-  chosen = [places[np.argsort(left[places], kind="stable")[: config.num_begun]] for places in per_shape]
-  curves = curves.of(np.concatenate(chosen))
-  for num, num_steps in config.rounds:
-    curves, left = _fit(curves, shapes, goal, num_steps)
-    order = np.argsort(left, kind="stable")[:num]
-    curves, left = curves.of(order), left[order]
-  first = np.unique(curves.shapes, return_index=True)[1]
-  return curves.of(np.array([i for i in sorted(first) if np.isfinite(left[i])], int))
+class _Goal:
+  """What curves are fitted to: a function of y at rows, with a constant and other columns beside.
 
+  Attributes:
+    link: the function; rows: of its values; beside: the other columns' formulas.
+    root: of the weights [N]; rest: of unit length, what is beside leaves of the values times that [N].
+  """
 
-def _written(
-  link: Link, rows: Rows, beside: Sequence[Node], shapes: Sequence[Shape], curves: _Curves
-) -> Iterator[Node]:
-  """Formulas for y, their linear factors by least squares; none of what is not finite."""
-  for i, constants in zip(*curves, strict=True):
-    node = sum_of([shapes[i].node(constants), *beside], rows)
-    if node is not None:
-      yield link.undo(node)
+  def __init__(self, link: Link, rows: Rows, beside: Sequence[Node]):
+    self.link, self.rows, self.beside, self.root = link, rows, beside, np.sqrt(rows.weights)
+    others = [expression.evaluate(node, rows.x) for node in beside]
+    columns = self.root[:, None] * np.column_stack([*others, np.ones(len(rows))])
+    self._basis = np.linalg.qr(columns / np.linalg.norm(columns, axis=0))[0]
+    rest = self.project(rows.y)
+    self.rest = rest / np.linalg.norm(rest)
+
+  def project(self, values: np.ndarray) -> np.ndarray:
+    """Values [..., N] times the weights' root, without what is beside them."""
+    columns = self.root * values
+    return columns - columns @ self._basis @ self._basis.T
 
 
 class _State(NamedTuple):
-  """Directions [P, N] of length 1, factors [P] of the values, errors [P, N], sums of their squares [P]."""
+  """How curves stand.
 
+  Attributes:
+    values: the largest of each 1 [P, N]; directions: of length 1, what is beside left out [P, N]; factors: of the
+      values [P]; errors [P, N]; left: sums of their squares [P].
+  """
+
+  values: np.ndarray
   directions: np.ndarray
   factors: np.ndarray
   errors: np.ndarray
   left: np.ndarray
 
 
-class _Goal:
-  """What curves are fitted to: rows, with a constant and other columns [N] beside."""
-
-  def __init__(self, rows: Rows, others: Sequence[np.ndarray]):
-    self.root = np.sqrt(rows.weights)
-    beside = self.root[:, None] * np.column_stack([*others, np.ones(len(rows))])
-    self._basis = np.linalg.qr(beside / np.linalg.norm(beside, axis=0))[0]
-    rest = self.without_beside(self.root * rows.y)
-    self._rest = rest / np.linalg.norm(rest)
-
-  def without_beside(self, columns: np.ndarray) -> np.ndarray:
-    return columns - columns @ self._basis @ self._basis.T
-
-  def look(self, values: np.ndarray) -> _State:
-    """Of curves with these values [P, N]."""
-    columns = self.without_beside(self.root * values)
-    sizes = np.linalg.norm(columns, axis=1)
-    is_own = sizes > INDEPENDENT * np.linalg.norm(self.root * values, axis=1)
-    directions = np.where(is_own[:, None], columns / sizes[:, None], np.nan)
-    along = directions @ self._rest
-    errors = self._rest - along[:, None] * directions
-    left = np.sum(errors**2, axis=1)
-    return _State(directions, along / sizes, errors, np.where(np.isfinite(left), left, np.inf))
+def _written(goal: _Goal, shapes: Sequence[Shape], curves: _Curves) -> Iterator[Node]:
+  """Formulas for y, their linear factors by least squares; none of what is not finite."""
+  for i, constants in zip(curves.shapes, curves.constants, strict=True):
+    node = sum_of([shapes[i].node(constants), *goal.beside], goal.rows)
+    if node is not None:
+      yield goal.link.undo(node)
 
 
-def _values(curves: _Curves, shapes: Sequence[Shape], num_rows: int) -> np.ndarray:
-  """At the rows, the largest of each 1 [P, N]."""
-  found = np.empty((len(curves.shapes), num_rows))
-  for i in np.unique(curves.shapes):
-    some = curves.shapes == i
-    found[some] = shapes[i].values(curves.constants[some])
-  return found / np.max(np.abs(found), axis=1, keepdims=True)
+class _Fits:
+  """Fits of all curves for all goals at once: a step of a few is as dear as one of hundreds."""
+
+  def __init__(self, shapes: Sequence[Shape], goals: Sequence[_Goal], num_rows: int):
+    self._shapes, self._goals, self._num_rows = shapes, goals, num_rows
+
+  def nearest(self, config: CurveFitsConfig) -> _Curves:
+    """Fitted curves, the nearest of each goal first, one of each shape."""
+    curves = self._begun(config.num_begun)
+    for num, num_steps in config.rounds:
+      curves, left = self._fit(curves, num_steps)
+      order = np.argsort(left, kind="stable")
+      of_goals = [order[(curves.goals[order] == i) & np.isfinite(left[order])] for i in range(len(self._goals))]
+      curves = curves.of(np.concatenate([places[:num] for places in of_goals] or [np.zeros(0, int)]))
+    keys = np.stack([curves.goals, curves.shapes])
+    return curves.of(np.sort(np.unique(keys, axis=1, return_index=True)[1]))
+
+  def _begun(self, num: int) -> _Curves:
+    """So many starts of each shape, the nearest to each goal."""
+    places = np.repeat(np.arange(len(self._shapes)), [len(shape.starts) for shape in self._shapes])
+    starts = np.concatenate([shape.starts for shape in self._shapes])
+    values, begun = self._values(places, starts), []
+    for i, goal in enumerate(self._goals):
+      left = _state(values, goal.project(values), goal.rest).left
+      for k in range(len(self._shapes)):
+        of_shape = np.flatnonzero(places == k)
+        chosen = of_shape[np.argsort(left[of_shape], kind="stable")[:num]]
+        begun.append(_Curves(np.full(len(chosen), i), places[chosen], starts[chosen]))
+    return _Curves(*map(np.concatenate, zip(*begun, strict=True))) if begun else _Curves(
+      np.zeros(0, int), np.zeros(0, int), np.zeros((0, NUM_CONSTANTS)))
+
+  def _values(self, shapes: np.ndarray, constants: np.ndarray) -> np.ndarray:
+    """At the rows, the largest of each 1 [P, N]."""
+    found = np.empty((len(shapes), self._num_rows))
+    for i in np.unique(shapes):
+      some = shapes == i
+      found[some] = self._shapes[i].values(constants[some])
+    return found / np.max(np.abs(found), axis=1, keepdims=True)
+
+  def _project(self, values: np.ndarray, goals: np.ndarray) -> np.ndarray:
+    """Values [..., P, N], each by its goal."""
+    found = np.empty_like(values)
+    for i in np.unique(goals):
+      found[..., goals == i, :] = self._goals[i].project(values[..., goals == i, :])
+    return found
+
+  def _look(self, curves: _Curves) -> _State:
+    values = self._values(curves.shapes, curves.constants)
+    rests = np.stack([goal.rest for goal in self._goals])[curves.goals]
+    return _state(values, self._project(values, curves.goals), rests)
+
+  def _fit(self, curves: _Curves, num_steps: int) -> tuple[_Curves, np.ndarray]:
+    """Curves with their constants fitted by Levenberg and Marquardt, and what each leaves [P]."""
+    if not len(curves.shapes):
+      return curves, np.zeros(0)
+    state, damping = self._look(curves), np.full(len(curves.shapes), DAMPING)
+    for _ in range(num_steps):
+      interruption.check()
+      moved = curves._replace(constants=curves.constants + self._step(curves, state, damping))
+      there = self._look(moved)
+      is_better = there.left < state.left
+      curves = curves._replace(constants=np.where(is_better[:, None], moved.constants, curves.constants))
+      state = _State(*(np.where(is_better.reshape(-1, *[1] * (new.ndim - 1)), new, old)
+                       for new, old in zip(there, state, strict=True)))
+      damping = np.where(is_better, np.maximum(damping * GAINED, LEAST_DAMPING), damping * FAILED)
+    return curves, state.left
+
+  def _step(self, curves: _Curves, state: _State, damping: np.ndarray) -> np.ndarray:
+    """Changes of the constants [P, 3]."""
+    moved = curves.constants + _STEP * np.eye(NUM_CONSTANTS)[:, None]  # [3, P, 3]
+    values = self._values(np.tile(curves.shapes, NUM_CONSTANTS), moved.reshape(-1, NUM_CONSTANTS))
+    slopes = (values.reshape(NUM_CONSTANTS, *state.values.shape) - state.values) / _STEP
+    slopes = self._project(slopes, curves.goals) * state.factors[:, None]
+    slopes -= np.sum(slopes * state.directions, axis=-1, keepdims=True) * state.directions
+    jacobian = np.nan_to_num(slopes.transpose(1, 0, 2), nan=0.0, posinf=0.0, neginf=0.0)
+    normal = jacobian @ jacobian.transpose(0, 2, 1)
+    scale = np.sqrt(np.maximum(np.einsum("pkk->pk", normal), np.finfo(np.float64).tiny))
+    normal = normal / scale[:, :, None] / scale[:, None] + damping[:, None, None] * np.eye(NUM_CONSTANTS)
+    towards = np.einsum("pkn,pn->pk", jacobian, np.nan_to_num(state.errors)) / scale
+    return np.clip(np.linalg.solve(normal, towards[:, :, None])[:, :, 0] / scale, -LONGEST, LONGEST)
 
 
-def _fit(curves: _Curves, shapes: Sequence[Shape], goal: _Goal, num_steps: int) -> tuple[_Curves, np.ndarray]:
-  """Curves with their constants fitted by Levenberg and Marquardt, and what each leaves [P]."""
-  num_rows, constants = len(goal.root), curves.constants
-  values = _values(curves, shapes, num_rows)
-  state, damping = goal.look(values), np.full(len(constants), DAMPING)
-  for _ in range(num_steps):
-    interruption.check()
-    moved = constants + _step(curves._replace(constants=constants), values, state, shapes, goal, damping)
-    values_there = _values(curves._replace(constants=moved), shapes, num_rows)
-    there = goal.look(values_there)
-    is_better = there.left < state.left
-    constants, values = (np.where(is_better[:, None], *each) for each in ((moved, constants), (values_there, values)))
-    state = _State(*(np.where(is_better.reshape(-1, *[1] * (new.ndim - 1)), new, old)
-                     for new, old in zip(there, state, strict=True)))
-    damping = np.where(is_better, np.maximum(damping * GAINED, LEAST_DAMPING), damping * FAILED)
-  return curves._replace(constants=constants), state.left
-
-
-def _step(
-  curves: _Curves, values: np.ndarray, state: _State, shapes: Sequence[Shape], goal: _Goal, damping: np.ndarray
-) -> np.ndarray:
-  """Changes of the constants [P, 3]."""
-  slopes = []
-  for k in range(NUM_CONSTANTS):
-    moved = _values(curves._replace(constants=curves.constants + _STEP * np.eye(NUM_CONSTANTS)[k]), shapes,
-                    values.shape[1])
-    slope = goal.without_beside(goal.root * (moved - values)) / _STEP * state.factors[:, None]
-    slopes.append(slope - np.sum(slope * state.directions, axis=1, keepdims=True) * state.directions)
-  jacobian = np.nan_to_num(np.stack(slopes, axis=1), nan=0.0, posinf=0.0, neginf=0.0)
-  normal = jacobian @ jacobian.transpose(0, 2, 1)
-  scale = np.sqrt(np.maximum(np.einsum("pkk->pk", normal), np.finfo(np.float64).tiny))
-  normal = normal / scale[:, :, None] / scale[:, None] + damping[:, None, None] * np.eye(NUM_CONSTANTS)
-  towards = np.einsum("pkn,pn->pk", jacobian, np.nan_to_num(state.errors)) / scale
-  return np.clip(np.linalg.solve(normal, towards[:, :, None])[:, :, 0] / scale, -LONGEST, LONGEST)
+def _state(values: np.ndarray, columns: np.ndarray, rests: np.ndarray) -> _State:
+  """Of curves with these values; columns: these projected [P, N]; `rests` of the goals [N] or [P, N]."""
+  sizes = np.linalg.norm(columns, axis=1)
+  directions = np.where(sizes[:, None] > INDEPENDENT, columns / sizes[:, None], np.nan)
+  along = np.sum(directions * rests, axis=1)
+  errors = rests - along[:, None] * directions
+  left = np.sum(errors**2, axis=1)
+  return _State(values, directions, along / sizes, errors, np.where(np.isfinite(left), left, np.inf))
