@@ -9,6 +9,7 @@ has met what that one met: it carries the other's filters as further parts.
 
 from collections.abc import Iterable, Sequence
 import dataclasses
+from fractions import Fraction
 import hashlib
 import itertools
 import json
@@ -31,6 +32,8 @@ from symformer_jax.language.vocabulary import Vocabulary
 RATE = 1e-3
 # Beyond this the files no longer go with a model (14 million equations); they are given by a flag then.
 MAX_SHIPPED_BYTES = 50_000_000
+# Numerator and denominator of an exponent that SymPy is asked about.
+LARGEST_EXPONENT = 1000
 KINDS = writer_lib.SEEN
 
 
@@ -93,10 +96,21 @@ def _forms(tree: Node) -> Iterable[Node]:
   """The ways in which the generator may have stored a formula: as it is, by the rules, by SymPy's cheap passes."""
   yield tree
   yield canonicalize(tree)
+  if _has_long_exponent(tree):
+    return
   try:
     yield simplify.simplify(tree, "fast", digits=GeneratorConfig.simplify_digits)
   except (ExpressionError, RecursionError):
     return
+
+
+def _has_long_exponent(tree: Node) -> bool:
+  """Whether an exponent is a fraction of many digits: SymPy raises numbers to its numerator exactly, which may take
+  hours for `2.9**0.6181234`. The generator gives such a candidate up.
+  """
+  exponents = (Fraction(repr(node.args[1].value)) for node in expression.walk(tree)
+               if node.token == "pow" and node.args[1].is_number)
+  return any(max(abs(exponent.numerator), exponent.denominator) > LARGEST_EXPONENT for exponent in exponents)
 
 
 def collect(directories: Sequence[str | Path]) -> Seen:

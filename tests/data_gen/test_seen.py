@@ -122,3 +122,14 @@ def test_a_card_that_describes_other_things_is_refused(tmp_path, described):
 def test_no_data():
   with pytest.raises(DataError, match="no manifest.json in nowhere"):
     seen.collect(["nowhere"])
+
+
+@pytest.mark.parametrize(("text", "is_asked"), [
+  ("3.7*(2.9*x + 1)**0.6181234", False), ("exp(x)*x**(-1.2345678)", False), ("exp(x)*x**0.75", True),
+  ("exp(x)*x**1234567", False), ("1/(1 + x**2.5)", True)])
+def test_sympy_is_not_asked_to_raise_numbers_to_exponents_of_many_digits(monkeypatch, text, is_asked):
+  """It would do so exactly, and take hours."""
+  asked = []
+  monkeypatch.setattr(seen.simplify, "simplify", lambda tree, *_, **__: asked.append(tree) or tree)
+  forms = list(seen._forms(parse(text, ("x",))))
+  assert len(forms) == 2 + is_asked and bool(asked) is is_asked
