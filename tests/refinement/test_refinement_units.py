@@ -106,7 +106,7 @@ def test_starts_of_named_constants():
   assert 0 < np.median(near) < np.median(far)
   sizes = np.abs(found[1::2, 0])  # every second over six decades
   assert sizes.min() < 1e-2 and sizes.max() > 10 and np.all((sizes >= 1e-4) & (sizes <= 1e3))
-  assert refine._draw_starts(("a",), {}, 0, np.random.default_rng(0)).shape == (1, 1)
+  assert refine._draw_starts(("a",), {}, 1, np.random.default_rng(0)).shape == (1, 1)
 
 
 def test_starts_outside_bounds_are_drawn_anew_or_cut():
