@@ -86,8 +86,8 @@ class NewTable:
 
   def _feature(self, name: str) -> tuple[cells.Column, list[str]]:
     of_class = _classes(self._fit)
-    if name not in self.names and name in of_class:
-      return self._of_class(*of_class[name])
+    if name in of_class and (of_class[name][0] in self.names or name not in self.names):
+      return self._of_class(*of_class[name])  # a column of that name beside its category is another one
     return self._numbers(name, self._fit.time_scales.get(name))
 
   def _find(self, name: str) -> cells.Column:

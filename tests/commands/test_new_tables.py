@@ -131,3 +131,11 @@ def test_categories_of_a_table_without_names_count_as_one_column(read):
   fit = make_fit("x0", "x1_7", "x1_8", categories={"x1": ("7", "8")})
   points = read("1,8\n2,7\n", fit).points([0, 1, 2])
   assert points.x.tolist() == [[1, 0, 1], [2, 1, 0]]
+
+
+@pytest.mark.parametrize(("text", "expected"), [
+  ("c,c_a\na,7\nb,8\na,9\n", [1, 0, 1]), ("c_a\n1\n0\n1\n", [1, 0, 1])])
+def test_a_class_is_read_from_its_category_whatever_else_has_its_name(read, text, expected):
+  """A column of that name is read where the category is not there."""
+  fit = make_fit("c_a", "c_b", categories={"c": ("a", "b")})
+  assert read(text, fit).points([0]).x[:, 0].tolist() == expected
