@@ -30,7 +30,7 @@ CHANGES = {
                       "replacements", "compositions", "product_units", "inner_pairs", "exact_factors",
                       "curve_fits")},
   "no_plain_waves": {"closed_forms.has_waves": False},
-  "no_hurry_to_noise": {"noise.asked_before_hurry": (("evolution", 10**6),)},
+  "no_hurry_to_noise": {"noise.asked_before_hurry": (("closed_forms", 10**6),)},
   "no_tried_changes": {"reductions.tried.most_left": 0.0},
   "no_shifted_changes": {"reductions.most_shifted": -1.0},
   "no_coordinates": {"reductions.coordinates.most_error": 0.0},

@@ -4,6 +4,7 @@ Anytime: after each turn there is a best formula, and nothing but the turn in pr
 turns there are, and how much is asked in each, does not depend on the clock; the clock only ends them.
 """
 
+import collections
 from collections.abc import Callable, Generator, Iterator, Sequence
 import contextlib
 import dataclasses
@@ -30,7 +31,8 @@ from symformer_jax.language.expression import Node
 from symformer_jax.refinement import solve
 from symformer_jax.results import Counts, Progress
 
-# Sources whose turns are taken whatever the time: the yardsticks, and what the user has given; fits of few formulas.
+# Sources whose turns are taken whatever the time: the yardsticks, two waves a column among them, and what the user has
+# given; fits of few formulas.
 CLOSED_FORMS = "closed_forms"
 ALWAYS_ASKED = (CLOSED_FORMS, "guesses")
 
@@ -110,6 +112,7 @@ class Search:
     self._noise = NoiseWatch(task, options.config.noise) if is_watched else None
     self._ends_at_noise = options.max_time is None
     self._begun: set[tuple[str, int]] = set()
+    self._asked_to_hurry = 0
 
   def question(self, source: Source) -> Question:
     return Question(self.task, self.pool, self.states[source.name])
@@ -127,9 +130,10 @@ class Search:
   def begins(self, turn: Turn) -> bool:
     """Whether the search takes the turn that it is offered: each once, but those of the cycle."""
     key = turn.source.name, turn.number
-    is_new = turn.is_again or key not in self._begun
-    self._begun.add(key)
-    return is_new and self.takes_part(turn.source)
+    is_taken = (turn.is_again or key not in self._begun) and self.takes_part(turn.source)
+    if is_taken:
+      self._begun.add(key)
+    return is_taken
 
   def close_turn(self, source: Source, proposal: Proposal, fitted: Sequence[Candidate], seconds: float) -> Progress:
     """Takes what a turn has made, and decides whether the search is to go on."""
@@ -188,15 +192,20 @@ class Search:
     return _have_taken(self, config.asked_if_long) and watch.nearest_leaves_noise()
 
   def hurried(self) -> tuple[str, int] | None:
-    """Source and number of a turn that comes before its place: where what has been found leaves noise (the errors of
-    exact data are alike in neighbouring rows), those come next after which the search may end.
+    """Source and number of a turn that comes before its place: where what has been found leaves noise (a wrong formula
+    for exact data leaves errors that are alike in neighbouring rows), those come next after which the search may end.
     """
-    watch, config = self._noise, self._options.config.noise
-    if watch is None or self.ended_by or not _have_taken(self, config.asked_before_hurry):
+    watch, config, num_taken = self._noise, self._options.config.noise, len(self.progress)
+    if watch is None or self.ended_by or self._exact is not None or num_taken == self._asked_to_hurry:
       return None
-    asked = dict(_asked_before_noise(watch, config))
+    self._asked_to_hurry = num_taken  # until a further turn has been taken the answer is the same
+    if not _have_taken(self, config.asked_before_hurry):
+      return None
+    asked = collections.Counter[str]()
+    for name, turns in _asked_before_noise(watch, config):
+      asked[name] = max(asked[name], turns)
     missing = ((source.name, turn.number) for source in self.sources if source.name in self.states
-               for turn in _turns(source)[: asked.get(source.name, 0)])
+               for turn in _turns(source)[: asked[source.name]])
     first = next((key for key in missing if key not in self._begun), None)
     return first if first is not None and watch.leaves_noise() else None
 
@@ -302,9 +311,9 @@ def _in_order(
   for turn in schedule(asked, options):
     yield turn, {i: search for i, search in searches.items() if search.begins(turn)}
     while keys := {i: key for i, search in searches.items() if (key := search.hurried()) is not None}:
-      first = next(turn for key, turn in turns.items() if key in keys.values())
-      wanted = first.source.name, first.number
-      yield first, {i: searches[i] for i, key in keys.items() if key == wanted and searches[i].begins(first)}
+      for key, early in turns.items():
+        if key in keys.values():
+          yield early, {i: searches[i] for i, wanted in keys.items() if wanted == key and searches[i].begins(early)}
 
 
 def _can_find_more(search: Search, options: SearchOptions) -> bool:

@@ -18,36 +18,41 @@ from symformer_jax.language.tidy import tidy
 
 # Cosine and sine, below this share of their sizes beside the line, are part of it.
 _LEAST_SHARE = 1e-6
+# Of a wave beside a constant.
+_NUM_CONSTANTS = 4
 
 
-@np.errstate(all="ignore")  # what is not finite is left out
-def waves_beside_lines(rows: Rows, columns: Sequence[int], config: PlainWavesConfig) -> Iterator[Node]:
+def waves_beside_lines(
+  rows: Rows, columns: Sequence[int], config: PlainWavesConfig, *, token: str = "cos"
+) -> Iterator[Node]:
   """Of every column the wave that explains most of y beside a constant, and beside a straight line of all columns, for
   constants that are still to be fitted.
 
   Args:
-    rows: what is fitted; columns: of x, those that formulas are made of.
+    rows: what is fitted; columns: of x, those that formulas are made of; token: of waves, `cos` or `sin`.
   """
   varies = rows.varying(columns)
   root = np.sqrt(rows.weights)
   for lines in ((), varies):
-    if len(rows) < config.rows_per_constant * (len(lines) + 4):
+    if rows.num_distinct < config.rows_per_constant * (len(lines) + _NUM_CONSTANTS):
       return
     line = root[:, None] * np.column_stack([*rows.x[:, lines].T, np.ones(len(rows))])
     basis = np.linalg.qr(line / np.linalg.norm(line, axis=0))[0]
     for column in varies:
       interruption.check()
-      frequency = _best_frequency(rows, column, basis, config)
-      if frequency is not None:
-        yield _written(rows, line, lines, column, frequency)
+      if len(np.unique(rows.x[:, column])) >= config.rows_per_constant * _NUM_CONSTANTS:
+        frequency = _best_frequency(rows, column, basis, config)
+        if frequency is not None:
+          yield _written(rows, line, lines, column, frequency, token)
 
 
+@np.errstate(all="ignore")  # what is not finite is left out
 def _best_frequency(rows: Rows, column: int, basis: np.ndarray, config: PlainWavesConfig) -> float | None:
   """Radians per unit of the column at which a wave explains most of what the line, an orthonormal basis of which is
   given [N, K] in weighted rows, leaves of y; None where no wave is told from it.
   """
   x, root = rows.x[:, column], np.sqrt(rows.weights)
-  num_frequencies = int(config.periods_per_row * len(np.unique(x)) * config.steps_per_period)
+  num_frequencies = math.ceil(config.periods_per_row * len(np.unique(x)) * config.steps_per_period)
   frequencies = 2 * math.pi / (config.steps_per_period * np.ptp(x)) * np.arange(1, num_frequencies + 1)
   phases = np.outer(x - np.mean(x), frequencies)  # [N, K]
   left = _without(root * rows.y, basis)
@@ -66,13 +71,16 @@ def _without(values: Any, basis: np.ndarray) -> np.ndarray:
   return values - basis @ (basis.T @ values)
 
 
-def _written(rows: Rows, line: np.ndarray, lines: Sequence[int], column: int, frequency: float) -> Node:
+def _written(
+  rows: Rows, line: np.ndarray, lines: Sequence[int], column: int, frequency: float, token: str
+) -> Node:
   """The least-squares fit at that frequency, cosine and sine as one wave."""
   phases, root = frequency * rows.x[:, column], np.sqrt(rows.weights)
   design = np.column_stack([line, root * np.cos(phases), root * np.sin(phases)])
   scale = np.linalg.norm(design, axis=0)
   *slopes, constant, cos, sin = np.linalg.lstsq(design / scale, root * rows.y, rcond=None)[0] / scale
-  phase = chain("+", [Node("*", (variable(column), number(frequency))), number(-math.atan2(sin, cos))])
+  begin = -math.atan2(sin, cos) + (math.pi / 2 if token == "sin" else 0.0)
+  phase = chain("+", [Node("*", (variable(column), number(frequency))), number(begin)])
   terms = [Node("*", (variable(i), number(float(slope)))) for i, slope in zip(lines, slopes, strict=True)]
-  wave = Node("*", (Node("cos", (phase,)), number(math.hypot(cos, sin))))
+  wave = Node("*", (Node(token, (phase,)), number(math.hypot(cos, sin))))
   return tidy(chain("+", [wave, *terms, number(float(constant))]))

@@ -516,31 +516,78 @@ def test_no_end_at_the_noise_where_more_was_asked_for():
     assert (close(search, "library", candidate("1.5*x", 1.0)) == results.NOISE) is ends
 
 
+def hurrying(watch, names, *, waits_for, config=DEFAULT.noise, **options):
+  """The order of turns where a search may hurry once those of `waits_for` have been taken."""
+  config = dataclasses.replace(DEFAULT, noise=dataclasses.replace(config, asked_before_hurry=waits_for))
+  sources = [Maker(name, (1, 2, 3) if name == "library" else (1,)) for name in names]
+  search = search_of(names, noise_of=watch, config=config, **options)
+  search.sources = tuple(sources)
+  order = [name for _, name in told({0: search}, sources)[0]]
+  return order, {source.name: [number for _, number, _ in source.asked] for source in sources}
+
+
 def test_turns_that_the_end_at_the_noise_waits_for_come_before_their_place():
   names = ("closed_forms", "enumeration", "oscillations", "rationals", "curves", "library", "pairs")
-  sources = [Maker(name, (1, 2, 3) if name == "library" else (1,)) for name in names]
+  first, waits_for = ["closed_forms", "enumeration"], (("closed_forms", 1), ("enumeration", 1))
 
   def order(watch, **options):
-    search = search_of(names, noise_of=watch, **options)
-    search.sources = tuple(sources)
-    return [name for _, name in told({0: search}, sources)[0]]
+    return hurrying(watch, names, waits_for=waits_for, **options)[0]
 
-  first = ["closed_forms", "enumeration"]
   short, long = Watch("1.5*x"), Watch(" + ".join(["x"] * 9))
   assert order(short) == [*first, "rationals", "library"]  # and there it ends
   assert order(long) == [*first, "rationals", "library", "library", "library"]
   rest = ["oscillations", "curves", "library", "library", "pairs"]
-  assert order(short, max_time=9.0) == [*first, "rationals", "library", *rest]  # each turn once
+  found, numbers = hurrying(short, names, waits_for=waits_for, max_time=9.0)
+  assert found == [*first, "rationals", "library", *rest] and numbers["library"] == [0, 1, 2]  # each turn once
   smooth = Watch("1.5*x")
   smooth.leaves_noise = smooth.nearest_leaves_noise = lambda: False
   smooth.others, plain = (), ["oscillations", "rationals", "curves", *["library"] * 3, "pairs"]
   assert order(smooth, max_time=9.0) == order(None, max_time=9.0) == [*first, *plain]
-  assert [made.asked for made in sources if made.name == "library"][0][:3] == [(1, 0, 1), (1, 0, 1), (1, 1, 2)]
+  later, _ = hurrying(short, names, waits_for=(*waits_for, ("curves", 1)), max_time=9.0)
+  assert later == [*first, "oscillations", "rationals", "curves", "library", "library", "library", "pairs"]
+
+
+def test_before_a_search_hurries_it_looks_for_products_and_curves():
+  assert dict(DEFAULT.noise.asked_before_hurry) == {**dict(DEFAULT.noise.asked_if_clear), "oscillations": 1,
+                                                   "curve_fits": 1, "product_units": 3}
+
+
+def test_in_doubt_no_fewer_turns_are_hurried_to():
+  watch = Watch(" + ".join(["x"] * 9))
+  watch.is_in_doubt = True
+  config = dataclasses.replace(DEFAULT.noise, asked_if_in_doubt=(("library", 1),))
+  found, _ = hurrying(watch, ("closed_forms", "curves", "library"), waits_for=(("closed_forms", 1),), config=config,
+                      max_time=9.0)
+  assert found == ["closed_forms", "library", "library", "library", "curves"]
+
+
+def test_whether_to_hurry_is_asked_once_a_turn_and_not_beside_what_meets_the_data():
+  looks = []
+  watch = Watch("1.5*x")
+  watch.leaves_noise = lambda: looks.append(0) or False
+  search = search_of(["closed_forms", "library"], noise_of=watch, max_time=9.0)
+  assert search.hurried() is None and not looks  # no turn has been taken
+  close(search, "closed_forms")
+  assert [search.hurried() for _ in range(3)] == [None] * 3 and len(looks) == 1
+  close(search, "closed_forms", candidate("2*x", 0.0))
+  assert search.hurried() is None and len(looks) == 1
+
+
+def test_a_turn_that_is_refused_may_be_taken_later():
+  search = search_of(["library"])
+  turn, takes_part = loop.Turn(Mute("library"), 0, 1), search.takes_part
+  search.takes_part = lambda source: False
+  assert not search.begins(turn)
+  search.takes_part = takes_part
+  assert [search.begins(turn) for _ in range(2)] == [True, False]
+  assert [search.begins(turn._replace(is_again=True)) for _ in range(2)] == [True, True]
 
 
 def test_data_sets_that_hurry_to_other_turns_have_them_after_each_other():
   sources = [Maker(name) for name in ("closed_forms", "enumeration", "curves", "rationals", "library", "pairs")]
-  searches = {i: search_of([source.name for source in sources]) for i in range(3)}
+  config = dataclasses.replace(DEFAULT, noise=dataclasses.replace(
+    DEFAULT.noise, asked_before_hurry=(("enumeration", 1),)))
+  searches = {i: search_of([source.name for source in sources], config=config) for i in range(3)}
   for i, watch in enumerate((Watch("1.5*x"), None, Watch("1.5*x"))):
     searches[i]._noise, searches[i].sources = watch, tuple(sources)
   del searches[2].states["rationals"]

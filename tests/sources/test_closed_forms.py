@@ -200,6 +200,6 @@ def test_they_can_be_left_out(rng):
 
 def test_no_waves_where_none_may_be_written(rng):
   x = rng.uniform(1, 2, (40, 1))
-  options = SearchOptions(restrictions=Restrictions(forbidden=("cos",)))
+  options = SearchOptions(restrictions=Restrictions(forbidden=("cos", "sin")))
   question = SimpleNamespace(task=make_task((x, np.cos(20 * x[:, 0])), None, options))
   assert not closed_forms.ClosedForms().propose([question], turn=0, num=1, clock=Clock())[0].nodes

@@ -9,6 +9,7 @@ from scipy import signal
 
 from symformer_jax.engine.config import DEFAULT
 from symformer_jax.engine.rows import Rows
+from symformer_jax.errors import InputError
 from symformer_jax.language import expression
 from symformer_jax.sources.plain_waves import waves_beside_lines
 
@@ -79,3 +80,26 @@ def test_huge_and_tiny_units(rng):
   for unit in (1e-9, 1e9):
     node = next(waves_beside_lines(Rows(x[:, None] * unit + 5 * unit, y * 1e8, np.ones(60)), (0,), CONFIG))
     assert frequency_of(node) * unit == pytest.approx(40, abs=1)
+
+
+def test_columns_of_few_levels_have_none_and_nothing_is_warned_of(rng):
+  """Of a dose in three or four steps a wave of some frequency passes through all means."""
+  levels = np.arange(40) % 3 - 1.0
+  for x in (levels, levels + 1.5, np.arange(40) % 15 * 1.0):
+    assert not list(waves_beside_lines(Rows(x[:, None], rng.normal(size=40), np.ones(40)), (0,), CONFIG))
+  both = np.column_stack([levels, rng.uniform(0, 1, 40)])
+  found = list(waves_beside_lines(Rows(both, rng.normal(size=40), np.ones(40)), (0, 1), CONFIG))
+  assert len(found) == 2  # those of the other column
+
+
+def test_a_sine_where_no_cosine_may_be_written(rng):
+  x = rng.uniform(0, 5, (60, 1))
+  rows = Rows(x, 2 * np.sin(7 * x[:, 0] + 0.3) + 1, np.ones(60))
+  [cosine, _], [sine, _] = (list(waves_beside_lines(rows, (0,), CONFIG, token=token)) for token in ("cos", "sin"))
+  np.testing.assert_allclose(expression.evaluate(sine, x), expression.evaluate(cosine, x), atol=1e-9)
+  assert {part.token for part in expression.walk(sine)} & {"cos", "sin"} == {"sin"}
+
+
+def test_no_share_of_a_period_is_refused():
+  with pytest.raises(InputError, match="periods_per_row: expected a number above 0, got 0"):
+    dataclasses.replace(CONFIG, periods_per_row=0)

@@ -112,20 +112,27 @@ class CurveFitsConfig:
   # Rows on which they are chosen.
   num_rows: int = 96
   # Starts: distances of the base of a power from 0, in ranges of what it is a power of; exponents; what terms of an
-  # exponent go through; places of a peak and its widths, in ranges of the column; what a decay goes through.
+  # exponent go through; exponents of the column and what an exponential of it goes through, inside a power, a logarithm
+  # or an exponential; exponents of the column times such a power; places of a peak and its widths, in ranges of the
+  # column; what a decay goes through.
   distances: tuple[float, ...] = (0.01, 0.1, 0.6, 4.0)
   powers: tuple[float, ...] = (-3.0, -1.5, -0.5, 0.35, 0.7, 1.6, 3.0)
   factors: tuple[float, ...] = (0.7, 3.0, 12.0, -0.7, -3.0, -12.0)
+  inner_exponents: tuple[float, ...] = (0.5, 1.4, 2.6)
+  inner_rates: tuple[float, ...] = (1.0, 4.0, -1.0, -4.0)
+  outer_exponents: tuple[float, ...] = (-1.0, 0.5, 1.5)
   middles: tuple[float, ...] = (0.1, 0.35, 0.65, 0.9)
   widths: tuple[float, ...] = (0.05, 0.25, 1.0)
   decays: tuple[float, ...] = (0.3, 1.5, 6.0, 20.0)
-  # The best so many starts of each shape are fitted; of these so many go on after so many steps, and so on.
+  # The best so many starts of each shape are fitted, so many steps; of these so many go on, at most so many of a shape
+  # (starts of one often end in the same place), and so on.
   # (Of 60 curves drawn at random 49 are met so, in .35 s each; 45 with half of each, in .26 s.)
   num_begun: int = 6
+  num_alike: int = 2
   rounds: tuple[tuple[int, int], ...] = ((96, 5), (32, 8), (12, 12))
 
   def __post_init__(self) -> None:
-    check_counts(self, "num_rows", "num_begun")
+    check_counts(self, "num_rows", "num_begun", "num_alike")
     if not self.rounds or not all(isinstance(n, int) and n > 0 for some in self.rounds for n in some):
       raise InputError(f"rounds: expected pairs of whole numbers of at least 1, got {self.rounds}")
     check_names("links", self.links, LINKS)

@@ -176,14 +176,14 @@ class NoiseConfig:
   # twentieth `x + 0.25*sin(4*x)` ended as `x`, of 40 rows with a tenth of y's spread as noise.
   asked_if_clear: tuple[tuple[str, int], ...] = (
     ("closed_forms", 1), ("guesses", 1), ("enumeration", 1), ("short_forms", 1), ("quadratics", 1))
-  # ... and with those before a formula that leaves noise makes the search hurry to the turns that the end waits for.
+  clear: int = 10
+  clear_rows: int = 60
+  clear_left: float = 1e-3
+  # ... and those before a search hurries to the turns that its end waits for, where what has been found leaves noise.
   # Without those of products the law `3*exp(-0.004*z**4*y**2)/x` with 2 % noise came as a cube of a sum.
   asked_before_hurry: tuple[tuple[str, int], ...] = (
     ("closed_forms", 1), ("guesses", 1), ("enumeration", 1), ("short_forms", 1), ("quadratics", 1),
     ("oscillations", 1), ("curve_fits", 1), ("product_units", 3))
-  clear: int = 10
-  clear_rows: int = 60
-  clear_left: float = 1e-3
   # ... and with one of more than `long` nodes: it may meet the noise because the law has not been found. `exp(-y/x)*x`
   # with 2 % noise was a cube of 23 nodes before the ridges had their turns, which take as long as all before them.
   # After these the nearest formula of any length may leave the noise, where the shortest descriptions leave more: what

@@ -12,13 +12,15 @@ from symformer_jax.engine.config.names import (
   check_counts,
   check_names,
 )
+from symformer_jax.errors import InputError
 
 
 @dataclasses.dataclass(frozen=True)
 class PlainWavesConfig:
   """Waves of one column beside a straight line."""
 
-  # Rows for each constant: of fewer a wave of some frequency is always near.
+  # Different rows for each constant, and as many different values of the column: of fewer a wave of some frequency is
+  # always near.
   rows_per_constant: int = 4
   # Frequencies: so many steps from one period more within the data to the next, at which a wave between two of them
   # keeps nine tenths of what it explains; up to half a period for each different value, the most that evenly spaced
@@ -28,6 +30,8 @@ class PlainWavesConfig:
 
   def __post_init__(self) -> None:
     check_counts(self, "rows_per_constant", "steps_per_period")
+    if not self.periods_per_row > 0:
+      raise InputError(f"periods_per_row: expected a number above 0, got {self.periods_per_row!r}")
 
 
 @dataclasses.dataclass(frozen=True)

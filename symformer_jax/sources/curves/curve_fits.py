@@ -7,6 +7,7 @@ coarse one the best few of each shape are fitted in a few steps, the best of the
 out (Golub and Pereyra 1973), with Kaufman's derivatives (1975), as in `pair_fits`.
 """
 
+import collections
 from collections.abc import Iterator, Sequence
 import dataclasses
 from typing import NamedTuple
@@ -23,7 +24,7 @@ from symformer_jax.language.expression import Node, variable
 from symformer_jax.language.rules import Rule
 from symformer_jax.sources.curves.curve_shapes import NUM_CONSTANTS, Shape, shapes_of
 from symformer_jax.sources.curves.inner_pairs import sum_of
-from symformer_jax.sources.curves.pair_fits import DAMPING, FAILED, GAINED, INDEPENDENT, LEAST_DAMPING, LONGEST
+from symformer_jax.sources.curves.pair_fits import DAMPING, FAILED, GAINED, INDEPENDENT, LEAST_DAMPING, damped_step
 from symformer_jax.sources.in_turn import in_turn
 from symformer_jax.sources.links import LINKS, Link
 from symformer_jax.sources.stateless import Stateless
@@ -65,8 +66,9 @@ def fitted_curves(rows: Rows, column: int, rule: Rule, config: CurveFitsConfig) 
   links = [link for link in map(LINKS.__getitem__, config.links)
            if link.is_defined(rows.y) and all(map(rule.allows_operator, link.operators))]
   targets = [(link, terms.whole(link, some)) for link in links]
-  goals = [_Goal(link, Rows(some.x, *target), (variable(column),) * has_line)
+  every = [_Goal(link, Rows(some.x, *target), (variable(column),) * has_line)
            for link, target in targets if target is not None for has_line in (False, True)]
+  goals = [goal for goal in every if not goal.is_met]
   curves = _Fits(shapes, goals, len(some)).nearest(config)
   return in_turn([_written(goal, shapes, curves.of(curves.goals == i)) for i, goal in enumerate(goals)])
 
@@ -88,6 +90,7 @@ class _Goal:
   Attributes:
     link: the function; rows: of its values; beside: the other columns' formulas.
     root: of the weights [N]; rest: of unit length, what is beside leaves of the values times that [N].
+    is_met: whether that is rounding.
   """
 
   def __init__(self, link: Link, rows: Rows, beside: Sequence[Node]):
@@ -96,7 +99,9 @@ class _Goal:
     columns = self.root[:, None] * np.column_stack([*others, np.ones(len(rows))])
     self._basis = np.linalg.qr(columns / np.linalg.norm(columns, axis=0))[0]
     rest = self.project(rows.y)
-    self.rest = rest / np.linalg.norm(rest)
+    size = np.linalg.norm(rest)
+    self.is_met = not size > INDEPENDENT * np.linalg.norm(self.root * rows.y)
+    self.rest = rest / size
 
   def project(self, values: np.ndarray) -> np.ndarray:
     """Values [..., N] times the weights' root, without what is beside them."""
@@ -122,9 +127,25 @@ class _State(NamedTuple):
 def _written(goal: _Goal, shapes: Sequence[Shape], curves: _Curves) -> Iterator[Node]:
   """Formulas for y, their linear factors by least squares; none of what is not finite."""
   for i, constants in zip(curves.shapes, curves.constants, strict=True):
-    node = sum_of([shapes[i].node(constants), *goal.beside], goal.rows)
+    node = _sum(goal, shapes[i], constants)
     if node is not None:
       yield goal.link.undo(node)
+
+
+@np.errstate(all="ignore")  # what is not finite is left out
+def _sum(goal: _Goal, shape: Shape, constants: np.ndarray) -> Node | None:
+  return sum_of([shape.node(constants), *goal.beside], goal.rows)
+
+
+def _few_of_each(places: np.ndarray, shapes: np.ndarray, most: int) -> np.ndarray:
+  """The first so many places of each shape."""
+  taken = collections.Counter[int]()
+  kept = []
+  for place, shape in zip(places.tolist(), shapes.tolist(), strict=True):
+    taken[shape] += 1
+    if taken[shape] <= most:
+      kept.append(place)
+  return np.array(kept, int)
 
 
 class _Fits:
@@ -140,7 +161,8 @@ class _Fits:
       curves, left = self._fit(curves, num_steps)
       order = np.argsort(left, kind="stable")
       of_goals = [order[(curves.goals[order] == i) & np.isfinite(left[order])] for i in range(len(self._goals))]
-      curves = curves.of(np.concatenate([places[:num] for places in of_goals] or [np.zeros(0, int)]))
+      chosen = [_few_of_each(places, curves.shapes[places], config.num_alike)[:num] for places in of_goals]
+      curves = curves.of(np.concatenate(chosen or [np.zeros(0, int)]))
     keys = np.stack([curves.goals, curves.shapes])
     return curves.of(np.sort(np.unique(keys, axis=1, return_index=True)[1]))
 
@@ -201,12 +223,7 @@ class _Fits:
     slopes = (values.reshape(NUM_CONSTANTS, *state.values.shape) - state.values) / _STEP
     slopes = self._project(slopes, curves.goals) * state.factors[:, None]
     slopes -= np.sum(slopes * state.directions, axis=-1, keepdims=True) * state.directions
-    jacobian = np.nan_to_num(slopes.transpose(1, 0, 2), nan=0.0, posinf=0.0, neginf=0.0)
-    normal = jacobian @ jacobian.transpose(0, 2, 1)
-    scale = np.sqrt(np.maximum(np.einsum("pkk->pk", normal), np.finfo(np.float64).tiny))
-    normal = normal / scale[:, :, None] / scale[:, None] + damping[:, None, None] * np.eye(NUM_CONSTANTS)
-    towards = np.einsum("pkn,pn->pk", jacobian, np.nan_to_num(state.errors)) / scale
-    return np.clip(np.linalg.solve(normal, towards[:, :, None])[:, :, 0] / scale, -LONGEST, LONGEST)
+    return damped_step(slopes.transpose(1, 0, 2), state.errors, damping)
 
 
 def _state(values: np.ndarray, columns: np.ndarray, rests: np.ndarray) -> _State:

@@ -6,7 +6,7 @@ what it is a power of, as logarithms; factors in an exponent by the size of what
 
 from collections.abc import Callable, Iterable, Sequence
 import itertools
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,6 +17,8 @@ from symformer_jax.language.tidy import tidy
 
 # The most constants of a shape; a shape without the last has 0 in its place.
 NUM_CONSTANTS = 3
+# A column whose least value is so many ranges from 0 is counted from there in exponentials.
+FAR = 20.0
 
 
 class Shape(NamedTuple):
@@ -43,8 +45,8 @@ def shapes_of(x: np.ndarray, column: int, config: CurveFitsConfig) -> list[Shape
     values = expression.evaluate(node, np.repeat(x[:, None], column + 1, axis=1))
     if np.all(np.isfinite(values)) and np.ptp(values) > 0:
       plain[name] = _Plain(node, operators, values)
-  inner = [_power(place, x)] if np.min(x) > 0 else []
-  inner.append(_exponential(place, x))
+  inner = [_power(place, x, config)] if np.min(x) > 0 else []
+  inner.append(_exponential(place, x, config))
   both_signs = (1.0, -1.0)
   found = [_power_of_shifted(plain[name], sign, config) for name in config.arguments if name in plain
            for sign in both_signs]
@@ -81,22 +83,32 @@ def _plain(x: Node) -> dict[str, tuple[Node, tuple[str, ...]]]:
 
 
 class _Inner(NamedTuple):
-  """A function of one constant, such as x**c: values of constants [P, 1] at the rows [P, N], the formula of one."""
+  """A function of one constant, such as x**c.
+
+  Attributes:
+    values: of constants [P, 1] at the rows [P, N]; node: the formula of one.
+    unit: of one: what the formula is to be multiplied by to have the values.
+  """
 
   operators: tuple[str, ...]
   starts: Sequence[float]
   values: Callable[[np.ndarray], np.ndarray]
   node: Callable[[float], Node]
+  unit: Callable[[float], float] = lambda c: 1.0
 
 
-def _power(place: Node, x: np.ndarray) -> _Inner:
-  return _Inner(("pow",), (0.5, 1.4, 2.6), lambda c: x**c, lambda c: power(place, number(c)))
+def _power(place: Node, x: np.ndarray, config: CurveFitsConfig) -> _Inner:
+  return _Inner(("pow",), config.inner_exponents, lambda c: x**c, lambda c: power(place, number(c)))
 
 
-def _exponential(place: Node, x: np.ndarray) -> _Inner:
-  size = float(np.ptp(x))
-  return _Inner(("exp",), (1.0, 4.0, -1.0, -4.0), lambda c: np.exp(c * (x / size)),
-                lambda c: Node("exp", (Node("*", (place, number(c / size))),)))
+def _exponential(place: Node, x: np.ndarray, config: CurveFitsConfig) -> _Inner:
+  """exp(c*x), or of x less its least value where that is far from 0: of years the exponential has no digits left."""
+  low, size = float(np.min(x)), float(np.ptp(x))
+  is_far = abs(low) > FAR * size
+  argument = Node("+", (place, number(-low))) if is_far else place
+  return _Inner(("exp",), config.inner_rates, lambda c: np.exp(c * ((x - low) / size)),
+                lambda c: Node("exp", (Node("*", (argument, number(c / size))),)),
+                lambda c: 1.0 if is_far else float(np.exp(-c * low / size)))
 
 
 def _grid(*axes: Iterable[float]) -> np.ndarray:
@@ -104,8 +116,10 @@ def _grid(*axes: Iterable[float]) -> np.ndarray:
   return np.pad(found, ((0, 0), (0, NUM_CONSTANTS - found.shape[1])))
 
 
-def _shift(values: np.ndarray, sign: float, logarithm: Any) -> tuple[Any, Any]:
-  """What makes sign*values + shift a distance of exp(logarithm) ranges from 0 at its least, [P, 1]; and the ranges."""
+def _shift(values: np.ndarray, sign: float, logarithm: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+  """What makes sign*values + shift, of values [..., N], a distance of exp(logarithm) ranges from 0 at its least; and
+  the ranges. Both are [..., 1], as the logarithms are.
+  """
   low, high = (np.min(values, axis=-1, keepdims=True), np.max(values, axis=-1, keepdims=True))
   return (-low if sign > 0 else high) + (high - low) * np.exp(logarithm), high - low
 
@@ -134,14 +148,15 @@ def _power_of_shifted_function(inner: _Inner, sign: float, config: CurveFitsConf
 
   def node(constants: np.ndarray) -> Node:
     shift, _ = _shift(inner.values(constants[2:3]), sign, constants[:1])
-    return _shifted_power(inner.node(float(constants[2])), sign, float(shift[0]), float(constants[1]))
+    c = float(constants[2])
+    return _shifted_power(inner.node(c), sign, float(shift[0]) / inner.unit(c), float(constants[1]))
 
   return Shape(("pow", *inner.operators), _grid(np.log(config.distances), config.powers, inner.starts), values, node)
 
 
 def _shifted(node: Node, sign: float, shift: float) -> Node:
-  some = Node("*", (node, number(sign))) if sign < 0 else node
-  return Node("+", (some, number(shift)))
+  signed = Node("*", (node, number(sign))) if sign < 0 else node
+  return Node("+", (signed, number(shift)))
 
 
 def _shifted_power(node: Node, sign: float, shift: float, exponent: float) -> Node:
@@ -158,7 +173,8 @@ def _logarithm_of_shifted_function(inner: _Inner, sign: float, config: CurveFits
 
   def node(constants: np.ndarray) -> Node:
     shift, _ = _shift(inner.values(constants[1:2]), sign, constants[:1])
-    return tidy(Node("ln", (_shifted(inner.node(float(constants[1])), sign, float(shift[0])),)))
+    c = float(constants[1])
+    return tidy(Node("ln", (_shifted(inner.node(c), sign, float(shift[0]) / inner.unit(c)),)))
 
   return Shape(("ln", *inner.operators), _grid(np.log(config.distances), inner.starts), values, node)
 
@@ -176,7 +192,8 @@ def _exponential_of_function(inner: _Inner, config: CurveFitsConfig) -> Shape:
 
   def node(constants: np.ndarray) -> Node:
     _, (factor,) = scaled(constants)
-    return tidy(Node("exp", (Node("*", (inner.node(float(constants[1])), number(float(factor)))),)))
+    c = float(constants[1])
+    return tidy(Node("exp", (Node("*", (inner.node(c), number(float(factor) * inner.unit(c)))),)))
 
   return Shape(("exp", *inner.operators), _grid(config.factors, inner.starts), values, node)
 
@@ -189,9 +206,9 @@ def _exponential_of_two(one: _Plain, other: _Plain, config: CurveFitsConfig) -> 
     return _exponentials(constants[:, :2] @ (terms / sizes[:, None]))
 
   def node(constants: np.ndarray) -> Node:
-    some = [Node("*", (each.node, number(float(c / size))))
-            for each, c, size in zip((one, other), constants, sizes, strict=False)]
-    return tidy(Node("exp", (Node("+", tuple(some)),)))
+    parts = [Node("*", (each.node, number(float(c / size))))
+             for each, c, size in zip((one, other), constants, sizes, strict=False)]
+    return tidy(Node("exp", (Node("+", tuple(parts)),)))
 
   return Shape(("exp", *one.operators, *other.operators), _grid(config.factors, config.factors), values, node)
 
@@ -248,7 +265,7 @@ def _product_of_powers(plain: _Plain, logarithm: _Plain, config: CurveFitsConfig
     return tidy(Node("*", (power(x, number(float(constants[2]))),
                            _shifted_power(plain.node, 1.0, float(shift[0]), float(constants[1])))))
 
-  starts = _grid(np.log(config.distances), config.powers, (-1.0, 0.5, 1.5))
+  starts = _grid(np.log(config.distances), config.powers, config.outer_exponents)
   return Shape(("pow", *plain.operators), starts, values, node)
 
 

@@ -17,7 +17,8 @@ from symformer_jax.sources.curves.inner_functions import KINDS
 # makes of it.
 DAMPING, LEAST_DAMPING, GAINED, FAILED = 1e-2, 1e-12, 1 / 6, 5.0
 # Steps of the logarithm of a constant's distance from where the function ends: that of a difference quotient, whose
-# rounding is then 1e-11 of a slope; the longest of a fit, by which a constant grows 4.5 times.
+# rounding is then 1e-11 of a slope; the longest of a fit, by which a constant grows 4.5 times (and by which an exponent
+# or a factor of `curve_shapes` changes).
 STEP, LONGEST = 1e-5, 1.5
 # A function of which what is beside it leaves a smaller share (of its length) is made of that.
 INDEPENDENT = 1e-7
@@ -138,12 +139,18 @@ def _step(state: State, slots: Sequence[Slots], goal: Goal, damping: np.ndarray)
     slope = state.factors[:, i, None] * (moved[:, i] - begin[:, i]) / STEP
     along = np.einsum("pkn,pn->pk", state.directions, slope)
     slopes.append(slope - np.einsum("pk,pkn->pn", along, state.directions))
-  jacobian = np.stack(slopes, axis=1)
-  jacobian = np.where(np.isfinite(jacobian), jacobian, 0)
+  return damped_step(np.stack(slopes, axis=1), state.errors, damping)
+
+
+def damped_step(slopes: np.ndarray, errors: np.ndarray, damping: np.ndarray) -> np.ndarray:
+  """The step of Levenberg and Marquardt [P, K], none longer than `LONGEST`, of slopes [P, K, N], errors [P, N] and
+  damping [P]; what is not finite counts as 0.
+  """
+  jacobian = np.where(np.isfinite(slopes), slopes, 0)
   normal = jacobian @ jacobian.transpose(0, 2, 1)
   scale = np.sqrt(np.maximum(np.einsum("pkk->pk", normal), np.finfo(np.float64).tiny))
-  normal = normal / scale[:, :, None] / scale[:, None] + damping[:, None, None] * np.eye(2)
-  towards = np.einsum("pkn,pn->pk", jacobian, np.where(np.isfinite(state.errors), state.errors, 0)) / scale
+  normal = normal / scale[:, :, None] / scale[:, None] + damping[:, None, None] * np.eye(slopes.shape[1])
+  towards = np.einsum("pkn,pn->pk", jacobian, np.where(np.isfinite(errors), errors, 0)) / scale
   return np.clip(np.linalg.solve(normal, towards[:, :, None])[:, :, 0] / scale, -LONGEST, LONGEST)
 
 

@@ -34,7 +34,7 @@ from symformer_jax.sources.sums import library, products, pursuit
 from symformer_jax.sources.sums.columns import Columns, Subset, Union
 from symformer_jax.sources.sums.parts import Parts
 
-# Sources whose formulas have no parts that the library has not.
+# Sources whose formulas are not taken apart: their parts are columns that the library has, or waves beside lines.
 _OF_COLUMNS = (ClosedForms.name, "library", "pairs", "subsets")
 
 # Library columns of the data sets that are being searched: the same for every turn that asks.
