@@ -1,6 +1,7 @@
 """Changes of the columns that leave a target alone: which are found, what table they leave, and the way back."""
 
 import dataclasses
+import re
 
 import numpy as np
 import pytest
@@ -39,6 +40,14 @@ def is_a_function_of(values, x, columns):
   return np.mean(np.diff(in_order) ** 2) < 0.01 * np.var(values)
 
 
+def are_alike(found, columns):
+  """Whether formulas are the same but for the third digit of a number: slopes tell it so well, not on every processor."""
+  both, decimal = (sorted(found), sorted(columns)), r"\d+\.\d+"
+  texts = [[re.sub(decimal, "#", text) for text in some] for some in both]
+  numbers = [[float(each) for text in some for each in re.findall(decimal, text)] for some in both]
+  return texts[0] == texts[1] and bool(numbers[1]) and numbers[0] == pytest.approx(numbers[1], rel=2e-3)
+
+
 # Law, box, columns that are left, what y is divided by or the link it is behind.
 LAWS = [
   ("x*(1 - exp(-y*w/x))*exp(-z*w/x)", ((1, 10), (0.1, 1), (0.05, 0.5), (1, 9)), {"y*w/x", "z*w/x"}, {"x"}),
@@ -68,7 +77,7 @@ def test_columns_that_are_left(text, box, columns, steps):
   table = find_reductions(x, y, CONFIG)[0]
   found, how = written(table)
   assert len(found) == len(columns)
-  if found != columns:  # powers of one another tell the same
+  if found != columns and not are_alike(found, columns):  # powers of one another tell the same
     for name in columns:
       values = np.log(np.abs(expression.evaluate(parser.parse(name, NAMES[: len(box)]), x)))
       logs = np.log(np.abs(np.column_stack([expression.evaluate(node, x) for node in table.columns])))
