@@ -11,7 +11,8 @@ from symformer_jax.engine.config import DEFAULT
 from symformer_jax.errors import InputError
 
 # Two cheap turns: what they find does not matter here.
-CONFIG = dataclasses.replace(DEFAULT, sources=("closed_forms", "guesses"))
+CONFIG = dataclasses.replace(DEFAULT, sources=("closed_forms", "guesses"), closed_forms=dataclasses.replace(
+  DEFAULT.closed_forms, has_waves=False))
 search = functools.partial(inference.search, config=CONFIG)
 
 

@@ -41,7 +41,7 @@ def is_a_function_of(values, x, columns):
 
 
 def are_alike(found, columns):
-  """Whether formulas are the same but for the third digit of a number: slopes tell it so well, not on every processor."""
+  """Whether formulas are the same but for the third digit of a number: slopes tell it so well."""
   both, decimal = (sorted(found), sorted(columns)), r"\d+\.\d+"
   texts = [[re.sub(decimal, "#", text) for text in some] for some in both]
   numbers = [[float(each) for text in some for each in re.findall(decimal, text)] for some in both]
