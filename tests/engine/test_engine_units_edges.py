@@ -325,7 +325,7 @@ def test_a_turn_in_progress_ends_where_time_is_over_or_somebody_asks(
     then[:] = [begun]
     state.update(seconds=0.0, is_asked=False)
     search = SimpleNamespace(states={name: None}, ended_by="", has_found=True, progress=[1] if has_begun else [],
-                             takes_part=lambda source: True, close_turn=lambda *given: None)
-    list(loop.run({0: search}, [SimpleNamespace(name=name)], SimpleNamespace(search_seconds=5.0), clock=clocks,
-                  should_stop=lambda: state["is_asked"]))
+                             begins=lambda turn: True, hurried=lambda: None, close_turn=lambda *given: None)
+    list(loop.run({0: search}, [SimpleNamespace(name=name, turns=(1,))], SimpleNamespace(search_seconds=5.0),
+                  clock=clocks, should_stop=lambda: state["is_asked"]))
     assert bool(made) is not ends
