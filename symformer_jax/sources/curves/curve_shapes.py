@@ -6,6 +6,7 @@ what it is a power of, as logarithms; factors in an exponent by the size of what
 
 from collections.abc import Callable, Iterable, Sequence
 import itertools
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -19,6 +20,8 @@ from symformer_jax.language.tidy import tidy
 NUM_CONSTANTS = 3
 # A column whose least value is so many ranges from 0 is counted from there in exponentials.
 FAR = 20.0
+# ... and so is one whose exponential would be out of range there.
+LARGEST_EXPONENT = 300.0
 
 
 class Shape(NamedTuple):
@@ -104,11 +107,16 @@ def _power(place: Node, x: np.ndarray, config: CurveFitsConfig) -> _Inner:
 def _exponential(place: Node, x: np.ndarray, config: CurveFitsConfig) -> _Inner:
   """exp(c*x), or of x less its least value where that is far from 0: of years the exponential has no digits left."""
   low, size = float(np.min(x)), float(np.ptp(x))
-  is_far = abs(low) > FAR * size
-  argument = Node("+", (place, number(-low))) if is_far else place
-  return _Inner(("exp",), config.inner_rates, lambda c: np.exp(c * ((x - low) / size)),
-                lambda c: Node("exp", (Node("*", (argument, number(c / size))),)),
-                lambda c: 1.0 if is_far else float(np.exp(-c * low / size)))
+
+  def is_far(c: float) -> bool:
+    return abs(low) > FAR * size or abs(c * low) > LARGEST_EXPONENT * size
+
+  def node(c: float) -> Node:
+    argument = Node("+", (place, number(-low))) if is_far(c) else place
+    return Node("exp", (Node("*", (argument, number(c / size))),))
+
+  return _Inner(("exp",), config.inner_rates, lambda c: np.exp(c * ((x - low) / size)), node,
+                lambda c: 1.0 if is_far(c) else math.exp(-c * low / size))
 
 
 def _grid(*axes: Iterable[float]) -> np.ndarray:

@@ -106,6 +106,16 @@ def test_formulas_of_shapes_have_their_values(low, rng):
     assert num_compared >= 3
 
 
+@pytest.mark.parametrize("rate", [40.0, -40.0, 900.0])
+def test_an_exponential_that_is_out_of_range_at_the_rows_is_counted_from_the_least(rate):
+  x = np.linspace(15.0, 16.0, 30)
+  inner = curve_shapes._exponential(variable(0), x, CONFIG)
+  with np.errstate(over="ignore"):
+    values = inner.values(np.array([[rate]]))[0]
+    written = expression.evaluate(inner.node(rate), x[:, None]) * inner.unit(rate)
+  np.testing.assert_allclose(written, values, rtol=1e-9)
+
+
 def test_rules_hold():
   rows = rows_of("21 + 64*(1 + 1.7*x**2)**0.61", 0.1, 3)
   assert least(rows) < 1e-18
