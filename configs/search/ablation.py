@@ -29,6 +29,7 @@ CHANGES = {
                       "pairs", "ridges", "subsets_inside", "enumeration", "transformer", "growth", "remainders",
                       "replacements", "compositions", "product_units", "inner_pairs", "exact_factors",
                       "curve_fits")},
+  "no_sole_column": {"screening.error": 0.0},
   "no_plain_waves": {"closed_forms.has_waves": False},
   "no_hurry_to_noise": {"noise.asked_before_hurry": (("closed_forms", 10**6),)},
   "no_tried_changes": {"reductions.tried.most_left": 0.0},

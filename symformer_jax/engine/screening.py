@@ -1,10 +1,19 @@
-"""Which columns of a wide table formulas are made of: those that explain most of y, one after the other."""
+"""Which columns formulas are made of: of a wide table those that explain most of y, one after the other; a single one
+where y is a function of it alone.
+"""
+
+from collections.abc import Sequence
+import warnings
 
 import numpy as np
+from scipy.interpolate import AAA
 
-from symformer_jax.engine.config import DEFAULT
+from symformer_jax.engine.config import DEFAULT, ScreeningConfig
 from symformer_jax.engine.rows import Rows
 from symformer_jax.language.rules import Rule
+
+# A curve that goes through values more nearly than this follows their rounding.
+_ROUNDING = 1e-13
 
 
 def choose_columns(
@@ -37,6 +46,53 @@ def choose_columns(
   rest = [i for i in np.argsort(-np.sum(np.einsum("pnk,nt->ptk", bases, left) ** 2, axis=(1, 2)), kind="stable")
           if i not in chosen]
   return tuple(sorted(allowed[i] for i in [*chosen, *rest][: max(num_columns, len(rule.required))]))
+
+
+def sole_column(
+  rows: Rows, columns: Sequence[int], config: ScreeningConfig = DEFAULT.screening
+) -> int | None:
+  """The one of some columns that y is a function of, to near rounding; None where there is none, or several are.
+
+  A rational function (the AAA algorithm, Nakatsukasa, Sete and Trefethen 2018) goes through two of three values of y
+  over the column, and most of the others lie on it: so it is of every smooth function, whatever poles it has, and of no
+  function of several columns. A column that is a function of the one that was found counts as well: x and x**2.
+  """
+  columns = rows.varying(columns)
+  if len(columns) < 2 or len(np.unique(rows.y)) < config.min_values:
+    return None
+  found = [column for column in columns if _is_function(rows.x[:, column], rows.y, config)]
+  if len(found) != 1:
+    return None
+  [sole] = found
+  return None if any(_is_function(rows.x[:, sole], rows.x[:, column], config) for column in columns if column != sole) \
+    else sole
+
+
+def _is_function(x: np.ndarray, y: np.ndarray, config: ScreeningConfig) -> bool:
+  """Whether y [N] is a function of x [N]: one value of y at each that is repeated, of which there are enough, or smooth.
+  """
+  values, first, places = np.unique(x, return_index=True, return_inverse=True)
+  spread = np.median(np.abs(y - np.median(y)))
+  far = np.maximum(np.abs(y - np.median(y)), spread)  # of a pole or an exponential each value counts by its own size
+  if np.any(np.abs(y - y[first][places]) > config.error * far):
+    return False
+  if len(x) - len(values) >= config.min_values:
+    return True
+  if len(values) < config.min_values or _roughness(y[first]) > config.most_rough:
+    return False
+  is_left_out = np.zeros(len(values), bool)
+  is_left_out[2:-2:3] = True
+  with warnings.catch_warnings(), np.errstate(all="ignore"):
+    warnings.simplefilter("ignore", RuntimeWarning)  # so many terms do not reach the tolerance
+    curve = AAA(values[~is_left_out], y[first][~is_left_out], rtol=_ROUNDING, max_terms=config.max_terms, clean_up=False)
+    errors = np.abs(curve(values[is_left_out]) - y[first][is_left_out]) / far[first][is_left_out]
+  return bool(np.quantile(np.nan_to_num(errors, nan=np.inf), config.share) <= config.error)
+
+
+def _roughness(y: np.ndarray) -> float:
+  """How much ranks of neighbours in y [N] differ: half the mean square, as a share of the variance; about 1 of noise."""
+  ranks = _ranks(y)
+  return 0.5 * float(np.mean(np.diff(ranks) ** 2) / np.var(ranks))
 
 
 def _ranks(values: np.ndarray) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+import itertools
 import math
 
 from symformer_jax.language.expression import Node, chain, complexity, flatten, number, power
@@ -14,6 +15,8 @@ MAX_TERMS = 3
 _ANGLES = {"pow2": (2, 0.5, 0.5), "pow3": (3, 0.75, 0.25)}
 # Of a factor: what rounding and noise leave of a term that an identity takes.
 NEXT_TO_NOTHING = 0.02
+# As sines: cos(u) = sin(u + quarter turn).
+_PHASES = {"sin": 0.0, "cos": QUARTER_TURN}
 # f(u) = quarter turn - g(u), or that of 1/u.
 _COMPLEMENTS = {"asin": "acos", "acos": "asin", "atan": "atan"}
 
@@ -90,6 +93,58 @@ def to_half_angles(node: Node) -> Node:
                          *(tidy_product([*some, number(each)]) for j, (some, each) in enumerate(terms)
                            if j not in (i, beside))])
   return node
+
+
+def to_tangents(node: Node) -> Node:
+  """sin(u + a)/sin(u + b) -> cos(a - b) + sin(a - b)/tan(u + b), and so with a cosine above or below the line:
+  `7.0862*sin(2*x)/sin(2*x - 3) + 3.8889` is `1/tan(2*x - 3) - 3.1264`. 1/(a*tan(u) + b) is such a quotient.
+  """
+  node = node._replace(args=tuple(to_tangents(arg) for arg in node.args))
+  return tidy_sum([new for term in flatten(node, "+") for new in _with_tangent(term)])
+
+
+def _with_tangent(term: Node) -> list[Node]:
+  """A term as one without a wave over another of the same slope and one with a tangent, or as it is."""
+  parts = list(flatten(term, "*"))
+  above = [(part, _phase(part)) for part in parts if part.token in _PHASES]
+  below = [(part, _phase(part.args[0])) for part in parts if part.token == "inv" and part.args[0].token in _PHASES]
+  for (over, (slope, phase)), (under, (same, other)) in itertools.product(above, below):
+    if slope == same:
+      others = [part for part in parts if part not in (over, under)]
+      wave, turned = under.args[0], phase - other
+      tangent, sign = ("cot", 1.0) if wave.token == "sin" else ("tan", -1.0)
+      return [tidy_product([*others, number(math.cos(turned))]),
+              tidy_product([*others, Node(tangent, wave.args), number(sign * math.sin(turned))])]
+  for part in parts:
+    line = _line_of_tangent(part.args[0]) if part.token == "inv" else None
+    if line is not None:
+      argument, slope, constant = line
+      others = [each for each in parts if each is not part]
+      moved = tidy_sum([*flatten(argument, "+"), number(math.atan2(constant, slope))])
+      square = slope**2 + constant**2
+      return [tidy_product([*others, number(constant / square)]),
+              tidy_product([*others, Node("cot", (moved,)), number(slope / square)])]
+  return [term]
+
+
+def _line_of_tangent(node: Node) -> tuple[Node, float, float] | None:
+  """u, a and b of a*tan(u) + b; None for all else."""
+  terms = [split_factor(term) for term in flatten(node, "+")]
+  numbers = [factor for parts, factor in terms if not parts]
+  tangents = [(parts[0], factor) for parts, factor in terms if len(parts) == 1 and parts[0].token in ("tan", "cot")]
+  if len(terms) != 2 or not (numbers and tangents):
+    return None
+  [(tangent, slope)] = tangents
+  if tangent.token == "tan":
+    return tangent.args[0], slope, numbers[0]
+  return tidy_sum([*flatten(tangent.args[0], "+"), number(QUARTER_TURN)]), -slope, numbers[0]  # cot(u) = -tan(u + pi/2)
+
+
+def _phase(wave: Node) -> tuple[tuple[Node, ...], float]:
+  """The terms of a wave's argument that are no numbers, and its phase as a sine."""
+  terms = flatten(wave.args[0], "+")
+  shift = math.fsum(term.value for term in terms if term.is_number)
+  return tuple(term for term in terms if not term.is_number), shift + _PHASES[wave.token]
 
 
 def to_steps(node: Node) -> Node:

@@ -26,7 +26,7 @@ REWRITINGS: dict[str, Callable[[Node], Node]] = {
   "joined_logarithms": identities.to_joined_logarithms, "expanded": identities.to_expanded,
   "distributed": identities.to_distributed, "collected": identities.to_collected,
   "multiple_angles": identities.to_multiple_angles, "half_angles": identities.to_half_angles,
-  "steps": identities.to_steps,
+  "steps": identities.to_steps, "tangents": identities.to_tangents,
   "single_fractions": identities.to_single_fractions, "multiplied": identities.to_multiplied,
   "limits": rewritings.to_limits}
 

@@ -1,10 +1,13 @@
-"""Which of many columns are searched."""
+"""Which columns are searched: of many, and a single one that y is a function of."""
+
+import dataclasses
 
 import numpy as np
 import pytest
 
-from symformer_jax.engine import screening
+from symformer_jax.engine import screening, task
 from symformer_jax.engine.config import DEFAULT
+from symformer_jax.engine.options import SearchOptions
 from symformer_jax.engine.rows import Rows
 from symformer_jax.language.rules import Restrictions
 
@@ -73,3 +76,71 @@ def test_a_basis_is_of_the_polynomials_of_the_ranks_up_to_the_third(rng):
   left = [target - whole @ np.linalg.lstsq(whole, target, rcond=None)[0]
           for target in (root * ranks.astype(float) ** degree / 29.0**degree for degree in range(5))]
   assert [bool(np.abs(each).max() < 1e-9) for each in left] == [True] * 4 + [False]
+
+
+# --- a function of a single column ------------------------------------------------------------------------------
+
+
+def sole(y, x, config=DEFAULT.screening, columns=None):
+  rows = Rows(x, y, np.ones(len(y)))
+  return screening.sole_column(rows, range(x.shape[1]) if columns is None else columns, config)
+
+
+@pytest.mark.parametrize("law", [
+  lambda u: 3 * u - 2, lambda u: np.tan(2 * u - 3), lambda u: 1 / (u - 1.7), lambda u: np.sin(9 * u) * np.exp(u),
+  lambda u: np.sqrt(u) + np.log(u), lambda u: u**-6.3, lambda u: np.cos(3 * u) ** 2 + 1e6,
+  lambda u: 1e-30 * np.arctan(5 * u)])
+def test_a_function_of_one_column_is_told(law, rng):
+  x = rng.uniform(0.5, 5, (200, 4))
+  assert sole(law(x[:, 2]), x) == 2
+  assert sole(law(x[:, 2]) + 1e-3 * np.std(law(x[:, 2])) * x[:, 0], x) is None
+  assert sole(law(x[:, 2]) * (1 + 1e-4 * rng.normal(size=200)), x) is None  # as of measurements
+
+
+def test_repeated_values_tell_as_well(rng):
+  x = np.column_stack([rng.integers(0, 20, 100), rng.uniform(0, 1, 100)]).astype(float)
+  y = np.sin(x[:, 0]) + 0.1 * x[:, 0]
+  assert sole(y, x) == 0
+  y[7] += 0.01  # two values at one place
+  assert sole(y, x) is None
+
+
+def test_nothing_is_told_of_few_values_of_copies_and_of_functions_of_the_column(rng):
+  x = rng.uniform(1, 3, (60, 3))
+  assert sole(x[:, 1] ** 2, x) == 1 and sole(x[:12, 1] ** 2, x[:12]) is None
+  assert sole(np.floor(x[:, 1] * 3), x) is None  # seven values
+  copied = x.copy()
+  copied[:, 2] = copied[:, 1]
+  assert sole(x[:, 1] ** 2, copied) is None
+  copied[:, 2] = (x[:, 1] - 2) ** 2  # a function of the first, which is none of it
+  assert sole(np.sin(copied[:, 2]) + x[:, 1], copied) is None
+  copied[:, 2] = 7.0  # a constant is no column
+  assert sole(x[:, 1] ** 2, copied) == 1 and sole(x[:, 1] ** 2, copied, columns=(1, 2)) is None
+  assert sole(x[:, 1] ** 2, x, columns=(0, 2)) is None
+
+
+def test_what_a_single_column_takes_is_of_the_config(rng):
+  x = rng.uniform(0.5, 5, (200, 2))
+  y = np.tan(2 * x[:, 0] ** 2)
+
+  def with_config(**changes):
+    return sole(y, x, dataclasses.replace(DEFAULT.screening, **changes))
+
+  assert with_config(error=1e-2, share=0.3) == 0
+  assert with_config(max_terms=4) is with_config(error=0.0) is with_config(min_values=201) is None
+  assert with_config(error=1e-2, share=0.3, most_rough=0.0) is None
+
+
+def test_a_search_is_of_the_single_column_unless_rules_require_another(rng):
+  x = rng.uniform(-5, 5, (100, 3))
+  y = 1 / np.tan(2 * x[:, 1] - 3)
+  found = task.make_task((x, y), None, SearchOptions())
+  assert found.columns == (1,) and found.is_of_one and not found.is_chosen
+  several = task.make_task((x, y + x[:, 0]), None, SearchOptions())
+  assert several.columns == (0, 1, 2) and not several.is_of_one and not several.is_chosen
+  required = SearchOptions(restrictions=Restrictions(required=("x0",)))
+  assert task.make_task((x, y), None, required).columns == (0, 1, 2)
+  strict = dataclasses.replace(DEFAULT, screening=dataclasses.replace(DEFAULT.screening, error=0.0))
+  assert task.make_task((x, y), None, SearchOptions(config=strict)).columns == (0, 1, 2)
+  excluded = SearchOptions(restrictions=Restrictions(excluded=("x1",)))
+  assert task.make_task((x, y), None, excluded).columns == (0, 2)

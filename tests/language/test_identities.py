@@ -18,6 +18,7 @@ from symformer_jax.language.identities import (
   to_roots,
   to_single_fractions,
   to_steps,
+  to_tangents,
 )
 from symformer_jax.language.tidy import tidy
 
@@ -72,6 +73,11 @@ from symformer_jax.language.tidy import tidy
   (to_steps, "exp(x*y)*(1 + 1/(exp(-2*x) - 1))", "exp(x*y)/(1 - exp(2*x))"),
   (to_steps, "1 - 1/(exp(x) + y)", None), (to_steps, "1 - 1/(exp(x) + exp(y) + 1)", None),
   (to_steps, "1 - 1/(x + 1)", None),
+  (to_tangents, "7*sin(2*x)/sin(2*x - 3)", "0.9878400564190705*(1/tan(2*x - 3)) - 6.929947476203118"),
+  (to_tangents, "y*cos(x)/cos(x + 0.5)", "0.479425538604203*tan(x + 0.5)*y + 0.8775825618903728*y"),
+  (to_tangents, "x*y/(2*tan(x) + 2) + 3", "(0.25*(1/tan(x + 0.7853981633974483)) + 0.25)*x*y + 3"),
+  (to_tangents, "1/(2*cot(y) - 3)", "-0.15384615384615385*(1/tan(y - 0.5880026035475674)) - 0.23076923076923078"),
+  (to_tangents, "sin(x)/sin(y)", None), (to_tangents, "sin(x)/sin(2*x)", None), (to_tangents, "1/(tan(x) + y)", None),
   (to_half_angles, "cos(x) - cos(y)", None), (to_half_angles, "1 - sin(x)", None),
   (to_single_fractions, "1 - 2/(x/y + 1)", "(x - y)/(x + y)"),
   (to_single_fractions, "3*y/(x**2/y**2 + 4)", "3*y**3/(4*y**2 + x**2)"),

@@ -5,7 +5,7 @@ search. What guards the arithmetic alone (rounding, overflow, shapes to compile)
 files in configs/search, read by `commands.search_config`.
 """
 
-from symformer_jax.engine.config.columns import LibraryConfig, ProductsConfig
+from symformer_jax.engine.config.columns import LibraryConfig, ProductsConfig, ScreeningConfig
 from symformer_jax.engine.config.compositions import CompositionsConfig
 from symformer_jax.engine.config.enumeration import EnumerationConfig, ShortFormsConfig
 from symformer_jax.engine.config.evolution import EvolutionConfig
@@ -92,9 +92,9 @@ __all__ = [
   "OscillationsConfig", "PRODUCTS_FAMILIES", "PairsConfig", "PairsInsideConfig", "PartitionsConfig", "PhasesConfig",
   "PlainWavesConfig", "PoolConfig", "ProductUnitsConfig", "ProductsConfig", "PursuitConfig", "QuadraticsConfig",
   "REWRITINGS", "RationalsConfig", "ReductionsConfig", "RemaindersConfig", "ReplacementsConfig", "RidgeGrids",
-  "RidgesConfig", "SOURCES", "ScalingConfig", "Search", "SearchConfig", "SelectionConfig", "SeparableConfig",
-  "ShortFormsConfig", "SingleIndexConfig", "SubsetsConfig", "SubsetsInsideConfig", "SumSizes", "SurrogateConfig",
-  "TIERS", "TemplatesConfig", "TermsConfig", "TransformerConfig", "TriedChangesConfig", "TriplesConfig",
-  "TwoConstantsConfig", "VIEW_FUNCTIONS", "VaryingConfig", "ViewsConfig", "WaveFractionsConfig", "WaveProductsConfig",
-  "WaveSumsConfig",
+  "RidgesConfig", "SOURCES", "ScalingConfig", "ScreeningConfig", "Search", "SearchConfig", "SelectionConfig",
+  "SeparableConfig", "ShortFormsConfig", "SingleIndexConfig", "SubsetsConfig", "SubsetsInsideConfig", "SumSizes",
+  "SurrogateConfig", "TIERS", "TemplatesConfig", "TermsConfig", "TransformerConfig", "TriedChangesConfig",
+  "TriplesConfig", "TwoConstantsConfig", "VIEW_FUNCTIONS", "VaryingConfig", "ViewsConfig", "WaveFractionsConfig",
+  "WaveProductsConfig", "WaveSumsConfig",
 ]

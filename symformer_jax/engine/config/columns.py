@@ -20,6 +20,27 @@ USUAL_FAMILIES = tuple(name for name in LIBRARY_FAMILIES if name not in ("powers
 
 
 @dataclasses.dataclass(frozen=True)
+class ScreeningConfig:
+  """When y is a function of a single column: no formula needs the others then."""
+
+  # Of `tan(2*y - 3)` on a range of ten 15 terms of a rational function leave 1e-9, of `cos(tan(x - 1))**2` 40 leave
+  # 7e-7; of the nearest among 193 functions of several columns 40 leave 4e-3.
+  max_terms: int = 40
+  # This share of the values left out lie on the curve so nearly, each by its own distance from the median: next to a
+  # pole, and between values far apart, fewer digits are known.
+  share: float = 0.8
+  error: float = 1e-6
+  # Of so many values four are left out: fewer may lie on a curve by chance. So many rows that repeat a value of the
+  # column, and have y as it was there, tell the same.
+  min_values: int = 14
+  # Where ranks of neighbours differ by more (1 is noise) nothing is tried: a curve takes 20 ms. `tan(2*y**2)` has 0.3.
+  most_rough: float = 0.5
+
+  def __post_init__(self) -> None:
+    check_counts(self, "max_terms", "min_values")
+
+
+@dataclasses.dataclass(frozen=True)
 class LibraryConfig:
   """Columns: small functions of the variables, their inner constants on a grid.
 

@@ -52,7 +52,7 @@ VIEW_FUNCTIONS = (
 REWRITINGS = ("exponentials", "powers", "origins", "principal_phases", "unit_slopes", "unit_constants", "unit_factors",
               "single_waves", "vertices", "proper_fractions", "other_waves", "complements", "roots",
               "absolutes", "factors_of_exponentials", "joined_logarithms", "expanded", "distributed", "collected",
-              "multiple_angles", "half_angles", "steps", "single_fractions", "multiplied", "limits")
+              "multiple_angles", "half_angles", "steps", "tangents", "single_fractions", "multiplied", "limits")
 # How thoroughly sums of a column are searched: greedily; in all pairs; in longer sums, which of monomials are common.
 TIERS = ("any", "basic", "monomial")
 # Sources of candidates (`sources.registry.SOURCES`).

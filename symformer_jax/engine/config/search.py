@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from symformer_jax.engine.config.columns import LibraryConfig, ProductsConfig
+from symformer_jax.engine.config.columns import LibraryConfig, ProductsConfig, ScreeningConfig
 from symformer_jax.engine.config.compositions import CompositionsConfig
 from symformer_jax.engine.config.enumeration import EnumerationConfig, ShortFormsConfig
 from symformer_jax.engine.config.evolution import EvolutionConfig
@@ -61,6 +61,7 @@ class SearchConfig:
   closed_forms: ClosedFormsConfig = ClosedFormsConfig()
   transformer: TransformerConfig = TransformerConfig()
   scaling: ScalingConfig = ScalingConfig()
+  screening: ScreeningConfig = ScreeningConfig()
   library: LibraryConfig = LibraryConfig()
   products: ProductsConfig = ProductsConfig()
   pursuit: PursuitConfig = PursuitConfig()

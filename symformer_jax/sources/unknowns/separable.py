@@ -140,7 +140,7 @@ class Separable(Stateless):
 
   def supports(self, task: Task) -> bool:
     columns = task.fit_rows.varying(task.columns)
-    return pair_sums.can_add(task) and 1 < len(columns) <= self._own.max_columns and bool(
+    return pair_sums.can_add(task) and 1 <= len(columns) <= self._own.max_columns and bool(
       _degrees(len(task.fit_rows), len(columns), self._own))
 
   @np.errstate(all="ignore")  # what is not finite is left out
