@@ -46,12 +46,12 @@ class Turn(NamedTuple):
   is_again: bool = False
 
 
-def schedule(sources: Sequence[Source], options: SearchOptions) -> Iterator[Turn]:
+def schedule(sources: Sequence[Source], options: SearchOptions, *, is_of_one: bool = False) -> Iterator[Turn]:
   """All turns in their order: `first_turns`; then those of `BudgetConfig.cycle`, round and round, as often as the
   effort says; with `max_time` without an end.
   """
   budget, by_name = options.config.budget, {source.name: source for source in sources}
-  yield from first_turns(sources, budget)
+  yield from first_turns(sources, budget, is_of_one=is_of_one)
   if by_name.keys().isdisjoint(budget.finders):
     return
   most = None if options.max_time is not None else budget.turns(options.effort)
@@ -63,13 +63,18 @@ def schedule(sources: Sequence[Source], options: SearchOptions) -> Iterator[Turn
       yield Turn(by_name[name], next(numbers), 1, is_again=True)
 
 
-def first_turns(sources: Sequence[Source], budget: BudgetConfig) -> Iterator[Turn]:
+def first_turns(sources: Sequence[Source], budget: BudgetConfig, *, is_of_one: bool) -> Iterator[Turn]:
   """Each source's own: source after source, the cheap ones first, as the registry has them, but those that
-  `BudgetConfig.early` names.
+  `BudgetConfig.early` names, and, of tables of one column, those of `BudgetConfig.first_of_one`.
   """
   names = {source.name for source in sources}
   early = [(first, turns, after) for first, turns, after in budget.early if {first, after} <= names]
+  first_of_one = [(name, turns) for name, turns in budget.first_of_one if is_of_one and name in names]
   waiting = {source.name: iter(_turns(source)) for source in sources}
+  for name in ALWAYS_ASKED if first_of_one else ():
+    yield from waiting.get(name, ())
+  for name, turns in first_of_one:
+    yield from itertools.islice(waiting[name], turns)
   for source in sources:
     yield from waiting[source.name]
     for first, turns, after in early:
@@ -113,6 +118,11 @@ class Search:
     self._ends_at_noise = options.max_time is None
     self._begun: set[tuple[str, int]] = set()
     self._asked_to_hurry = 0
+
+  @property
+  def is_of_one(self) -> bool:
+    """Whether formulas are made of a single column."""
+    return len(self.task.fit_rows.varying(self.task.columns)) == 1
 
   def question(self, source: Source) -> Question:
     return Question(self.task, self.pool, self.states[source.name])
@@ -278,8 +288,6 @@ def run(
   for turn, live in _in_order(searches, sources, options):
     if all(search.ended_by for search in searches.values()):
       break
-    if turn.is_again and not any(_can_find_more(search, options) for search in searches.values()):
-      break
     has_begun = all(search.progress for search in live.values())
     is_always_asked = turn.source.name in ALWAYS_ASKED
     if not live or has_begun and not is_always_asked and is_late():
@@ -305,10 +313,26 @@ def run(
 def _in_order(
   searches: dict[int, Search], sources: Sequence[Source], options: SearchOptions
 ) -> Iterator[tuple[Turn, dict[int, Search]]]:
-  """All turns of the schedule, after each those that some searches hurry to, and the searches that take them."""
+  """All turns, those of searches of one column and of others by turns."""
+  groups = ({i: search for i, search in searches.items() if search.is_of_one == is_of_one}
+            for is_of_one in (True, False))
+  for turns in itertools.zip_longest(*(_in_own_order(group, sources, options) for group in groups)):
+    yield from (turn for turn in turns if turn is not None)
+
+
+def _in_own_order(
+  searches: dict[int, Search], sources: Sequence[Source], options: SearchOptions
+) -> Iterator[tuple[Turn, dict[int, Search]]]:
+  """All turns of the schedule, after each those that some searches hurry to, and the searches that take them; of the
+  cycle none where nobody can find more.
+  """
+  if not searches:
+    return
   asked = [source for source in sources if any(source.name in search.states for search in searches.values())]
   turns = {(source.name, turn.number): turn for source in asked for turn in _turns(source)}
-  for turn in schedule(asked, options):
+  for turn in schedule(asked, options, is_of_one=next(iter(searches.values())).is_of_one):
+    if turn.is_again and not any(_can_find_more(search, options) for search in searches.values()):
+      return
     yield turn, {i: search for i, search in searches.items() if search.begins(turn)}
     while keys := {i: key for i, search in searches.items() if (key := search.hurried()) is not None}:
       for key, early in turns.items():

@@ -69,8 +69,7 @@ def sole_column(
 
 
 def _is_function(x: np.ndarray, y: np.ndarray, config: ScreeningConfig) -> bool:
-  """Whether y [N] is a function of x [N]: one value of y at each that is repeated, of which there are enough, or smooth.
-  """
+  """Whether y [N] is a function of x [N]: has one value at each of x where many are repeated, or is smooth."""
   values, first, places = np.unique(x, return_index=True, return_inverse=True)
   spread = np.median(np.abs(y - np.median(y)))
   far = np.maximum(np.abs(y - np.median(y)), spread)  # of a pole or an exponential each value counts by its own size
@@ -84,13 +83,14 @@ def _is_function(x: np.ndarray, y: np.ndarray, config: ScreeningConfig) -> bool:
   is_left_out[2:-2:3] = True
   with warnings.catch_warnings(), np.errstate(all="ignore"):
     warnings.simplefilter("ignore", RuntimeWarning)  # so many terms do not reach the tolerance
-    curve = AAA(values[~is_left_out], y[first][~is_left_out], rtol=_ROUNDING, max_terms=config.max_terms, clean_up=False)
-    errors = np.abs(curve(values[is_left_out]) - y[first][is_left_out]) / far[first][is_left_out]
+    known, others = first[~is_left_out], first[is_left_out]
+    curve = AAA(x[known], y[known], rtol=_ROUNDING, max_terms=config.max_terms, clean_up=False)
+    errors = np.abs(curve(x[others]) - y[others]) / far[others]
   return bool(np.quantile(np.nan_to_num(errors, nan=np.inf), config.share) <= config.error)
 
 
 def _roughness(y: np.ndarray) -> float:
-  """How much ranks of neighbours in y [N] differ: half the mean square, as a share of the variance; about 1 of noise."""
+  """How much ranks of neighbours in y [N] differ: half the mean square, as a share of the variance; of noise 1."""
   ranks = _ranks(y)
   return 0.5 * float(np.mean(np.diff(ranks) ** 2) / np.var(ranks))
 

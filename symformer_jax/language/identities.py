@@ -118,12 +118,12 @@ def _with_tangent(term: Node) -> list[Node]:
   for part in parts:
     line = _line_of_tangent(part.args[0]) if part.token == "inv" else None
     if line is not None:
-      argument, slope, constant = line
+      argument, factor, constant = line
       others = [each for each in parts if each is not part]
-      moved = tidy_sum([*flatten(argument, "+"), number(math.atan2(constant, slope))])
-      square = slope**2 + constant**2
+      moved = tidy_sum([*flatten(argument, "+"), number(math.atan2(constant, factor))])
+      square = factor**2 + constant**2
       return [tidy_product([*others, number(constant / square)]),
-              tidy_product([*others, Node("cot", (moved,)), number(slope / square)])]
+              tidy_product([*others, Node("cot", (moved,)), number(factor / square)])]
   return [term]
 
 

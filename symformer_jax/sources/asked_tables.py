@@ -50,7 +50,7 @@ def ask(
   inner = dataclasses.replace(options, accuracy=None, max_time=math.inf)
   supporting = [source for source in sources if source.supports(table)]
   search = Search(table, supporting, inner, jax.random.key(options.seed))
-  for turn in loop.first_turns(supporting, options.config.budget):
+  for turn in loop.first_turns(supporting, options.config.budget, is_of_one=True):
     if turn.number < num_turns and search.takes_part(turn.source) and not is_met(search):
       few = turn._replace(num=min(turn.num, num))
       [(proposal, fitted)] = loop.take_turn(few, [search], inner, clock)

@@ -47,7 +47,8 @@ class Named:
   (("first", "second", "third"), ("second", "third"), ["second", "third"]),
   ((), ("first", "second"), []), (("first",), ("first",), ["first"] * 3)])
 def test_the_cycle_goes_round_where_a_source_takes_part_that_needs_no_other(cycle, names, found):
-  budget = SimpleNamespace(early=(), cycle=cycle, finders=set(cycle) - {"second"}, turns=lambda effort: 3)
+  budget = SimpleNamespace(
+    early=(), first_of_one=(), cycle=cycle, finders=set(cycle) - {"second"}, turns=lambda effort: 3)
   options = SimpleNamespace(config=SimpleNamespace(budget=budget), max_time=None, effort="normal")
   turns = list(loop.schedule([Named(name) for name in names], options))
   assert [turn.source.name for turn in turns] == found and {turn.num for turn in turns} <= {1}
@@ -62,15 +63,30 @@ def test_the_cycle_goes_round_where_a_source_takes_part_that_needs_no_other(cycl
   ("abc", (("c", 1, "a"), ("c", 1, "b")), "a0 a1 c0 b0 b1 c1"),
   ("abc", (("c", 1, "a"), ("c", 9, "a")), "a0 a1 c0 c1 b0 b1")])
 def test_turns_of_a_source_may_come_early(names, early, found):
-  budget = SimpleNamespace(early=early, cycle=(), finders=())
+  budget = SimpleNamespace(early=early, first_of_one=(), cycle=(), finders=())
   options = SimpleNamespace(config=SimpleNamespace(budget=budget), max_time=None, effort="normal")
   turns = list(loop.schedule([Named(name, (7, 8)) for name in names], options))
   assert " ".join(f"{turn.source.name}{turn.number}" for turn in turns) == found
   assert {turn.num for turn in turns if turn.number} == {8}
 
 
+@pytest.mark.parametrize(("names", "first", "found"), [
+  ("abc", (("c", 1), ("b", 1), ("c", 1)), "c0 b0 c1 a0 a1 b1"), ("ab", (("c", 1),), "a0 a1 b0 b1"),
+  (("a", "guesses", "closed_forms"), (("a", 1),), "closed_forms0 closed_forms1 guesses0 guesses1 a0 a1"),
+  (("a", "closed_forms"), (), "a0 a1 closed_forms0 closed_forms1"),
+  ("abc", (("b", 9),), "b0 b1 a0 a1 c0 c1")])
+def test_turns_of_tables_of_one_column_have_an_order_of_their_own(names, first, found):
+  budget = SimpleNamespace(early=(), first_of_one=first, cycle=(), finders=())
+  options = SimpleNamespace(config=SimpleNamespace(budget=budget), max_time=None, effort="normal")
+  sources = [Named(name, (7, 8)) for name in names]
+  turns = list(loop.schedule(sources, options, is_of_one=True))
+  assert " ".join(f"{turn.source.name}{turn.number}" for turn in turns) == found
+  assert [turn.source.name for turn in loop.schedule(sources, options)] == [name for name in names for _ in range(2)]
+  assert list(loop.first_turns(sources, budget, is_of_one=True)) == turns
+
+
 def test_with_a_limit_of_time_the_cycle_has_no_end():
-  budget = SimpleNamespace(early=(), cycle=("first",), finders=("first",), turns=lambda effort: 3)
+  budget = SimpleNamespace(early=(), first_of_one=(), cycle=("first",), finders=("first",), turns=lambda effort: 3)
   options = SimpleNamespace(config=SimpleNamespace(budget=budget), max_time=5.0, effort="normal")
   turns = itertools.islice(loop.schedule([Named("first")], options), 9)
   assert [turn.number for turn in turns] == list(range(9))
@@ -318,14 +334,16 @@ def test_a_turn_in_progress_ends_where_time_is_over_or_somebody_asks(
     return [(None, None)]
 
   monkeypatch.setattr(loop, "take_turn", take_turn)
-  monkeypatch.setattr(loop, "schedule", lambda asked, options: [SimpleNamespace(source=asked[0], is_again=False)])
+  turn = {"is_again": False}
+  monkeypatch.setattr(loop, "schedule", lambda asked, options, is_of_one: [SimpleNamespace(source=asked[0], **turn)])
   clocks = SimpleNamespace(elapsed=lambda: state["seconds"], compiled=lambda: 0.0)
   for begun, ends in (({}, False), ({"seconds": 9.0}, ends_late), ({"is_asked": True}, ends_when_asked)):
     made.clear()
     then[:] = [begun]
     state.update(seconds=0.0, is_asked=False)
-    search = SimpleNamespace(states={name: None}, ended_by="", has_found=True, progress=[1] if has_begun else [],
-                             begins=lambda turn: True, hurried=lambda: None, close_turn=lambda *given: None)
+    search = SimpleNamespace(states={name: None}, ended_by="", has_found=True, is_of_one=False,
+                             progress=[1] if has_begun else [], begins=lambda turn: True, hurried=lambda: None,
+                             close_turn=lambda *given: None)
     list(loop.run({0: search}, [SimpleNamespace(name=name, turns=(1,))], SimpleNamespace(search_seconds=5.0),
                   clock=clocks, should_stop=lambda: state["is_asked"]))
     assert bool(made) is not ends

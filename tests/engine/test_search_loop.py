@@ -113,6 +113,26 @@ def names_of(options, sources=(Said(((WRONG,), (WRONG,)), "parts"), Endless(()))
   return [turn.source.name for turn in itertools.islice(loop.schedule(sources, options), 40)]
 
 
+def test_searches_of_one_column_and_of_several_have_their_orders_in_one_call():
+  x = np.random.default_rng(0).uniform(0.5, 3, (40, 2))
+  budget = dataclasses.replace(DEFAULT.budget, early=())
+  object.__setattr__(budget, "first_of_one", (("second", 1),))  # names of these sources
+  options = SearchOptions(config=dataclasses.replace(DEFAULT, budget=budget))
+  sources = [Said(((WRONG,), (WRONG,)), "first"), Said(((WRONG,), (WRONG,)), "second")]
+  tables = {0: (x, np.prod(x, axis=1)), 1: (x[:, :1], np.sin(9 * x[:, 0])), 2: (x[:, ::-1], x[:, 0] + x[:, 1])}
+
+  def asked(numbers):
+    searches = {i: loop.Search(make_task(tables[i], None, options), sources, options, jax.random.key(0))
+                for i in numbers}
+    told = list(loop.run(searches, sources, options, clock=Clock()))
+    return {i: [progress.source for number, progress in told if number == i] for i in numbers}
+
+  several = ["first", "first", "second", "second"]
+  together = asked((0, 1, 2))
+  assert together == {0: several, 1: ["second", "first", "first", "second"], 2: several}
+  assert all(asked((i,))[i] == turns for i, turns in together.items())
+
+
 def test_effort_says_how_often_the_cycle_goes_on():
   quick, normal, thorough = (names_of(SearchOptions(effort=effort)) for effort in ("quick", "normal", "thorough"))
   assert quick == normal == ["parts", "parts"]

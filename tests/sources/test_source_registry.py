@@ -1,6 +1,7 @@
 """Which sources a search has."""
 
 import dataclasses
+from types import SimpleNamespace
 
 import jax
 import numpy as np
@@ -40,7 +41,8 @@ def test_of_a_smaller_table_what_comes_early_ends_with_pairs_of_functions():
   reductions = registry.SOURCES["reductions"](Model(), SearchOptions())
   assert [after for _, after in early] == ["quadratics"] * 2
   for num_turns, ends in ((early[0][0], "remainders"), (sum(turns for turns, _ in early), "inner_pairs")):
-    *_, last, following = reductions._schedule[:num_turns]  # the first of the turns looks for the table
+    turns = reductions._turns_of(SimpleNamespace(is_of_one=False))
+    *_, last, following = turns[:num_turns]  # the first of the turns looks for the table
     assert last.source.name == ends
   assert following.source.name == "wave_fractions"
 

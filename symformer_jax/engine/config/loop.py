@@ -73,7 +73,7 @@ class PoolConfig:
   # square root of 38 nodes instead of 16. Turns, by source, that are taken before a search ends with it.
   long: int = 20
   asked_if_long: tuple[tuple[str, int], ...] = (
-    ("product_units", 3), ("rationals", 1), ("library", 1), ("replacements", 6))
+    ("product_units", 3), ("exact_fractions", 2), ("rationals", 1), ("library", 1), ("replacements", 6))
   # Candidates whose error is a smaller share of y's variance differ in what single precision left of their constants.
   exact: float = 1e-11
   # Finalists whose values agree to this share of y's spread are one formula, the simplest stands for it.
@@ -115,6 +115,11 @@ class BudgetConfig:
     ("replacements", 1, "exact_fractions"), ("replacements", 1, "phases"), ("replacements", 1, "separable"),
     ("replacements", 1, "library"), ("replacements", 1, "varying"))
 
+  # Of a table of one column these turns come first, by source, after the closed forms.
+  first_of_one: tuple[tuple[str, int], ...] = (
+    ("exact_fractions", 1), ("quadratics", 1), ("enumeration", 1), ("linked_fractions", 1), ("separable", 1),
+    ("function_fractions", 1), ("exact_fractions", 1))
+
   # Who is asked then, round and round, for all turns that it has, evolution for one. What has been found is grown, and
   # its parts are put together, after every fourth turn of evolution: that takes as long as one. Nobody is asked where
   # those take no part whose formulas `recombining` needs.
@@ -142,6 +147,7 @@ class BudgetConfig:
     check_names("early", [name for source, _, after in self.early for name in (source, after)], SOURCES)
     if not all(isinstance(turns, int) and turns > 0 for _, turns, _ in self.early):
       raise InputError(f"early: expected whole numbers of turns of at least 1, got {self.early}")
+    check_names("first_of_one", [name for name, _ in self.first_of_one], SOURCES)
     check_names("awaited", [name for name, _ in self.awaited], SOURCES)
     check_names("cycle", self.cycle, SOURCES)
     check_names("recombining", self.recombining, SOURCES)

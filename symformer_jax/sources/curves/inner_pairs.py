@@ -127,11 +127,15 @@ def _slots(
 
 
 def sum_of(nodes: Sequence[Node], rows: Rows) -> Node | None:
-  """The sum with a constant that fits rows best; None where it is not finite."""
+  """The sum with a constant that fits rows best; None where it, or a factor in it, is not finite."""
   columns = np.stack([expression.evaluate(node, rows.x) for node in nodes], axis=1)
   sizes = np.max(np.abs(columns), axis=0)
   if not np.all(np.isfinite(sizes) & (sizes > 0)):
     return None
   *factors, constant = terms.least_squares(columns / sizes, rows.y, rows.weights)
-  some = [Node("*", (node, number(float(f / size)))) for node, f, size in zip(nodes, factors, sizes, strict=True)]
+  with np.errstate(over="ignore"):  # of a column of tiny values
+    factors = np.array(factors) / sizes
+  if not np.all(np.isfinite(factors)):
+    return None
+  some = [Node("*", (node, number(float(factor)))) for node, factor in zip(nodes, factors, strict=True)]
   return tidy(chain("+", [*some, number(float(constant))]))

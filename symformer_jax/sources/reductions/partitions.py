@@ -108,8 +108,9 @@ class Partitions(OfOtherTables):
         splits = self._splits(question.task)
     else:
       splits = question.state or []  # where the first turn was left out there are none
-      for part in (part for split in splits for part in split.parts if part.search is not None):
-        self._ask(part, self._schedule[turn - 1], clock)
+      for part in (part for split in splits for part in split.parts):
+        if part.search is not None:
+          self._ask(part, self._turns_of(part.search)[turn - 1], clock)
     new = in_turn([split.new(self._limits.num_formulas) for split in splits])
     nodes = pair_sums.allowed(new, question.task, self._limits.num_formulas, self.options.config.terms)
     parts = [part for split in splits for part in split.parts]

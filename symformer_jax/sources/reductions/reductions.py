@@ -91,12 +91,13 @@ class Reductions(OfOtherTables):
       with clock.measure("recombine"):
         tables = self._smaller(question.task)
       return Proposal(state=tables, is_last=not tables)
-    tables, some = question.state or (), self._schedule[:turn]
-    nodes = [node for smaller in tables for node in self._ask(smaller, some[-1], clock)]
-    if turn == min(self._limits.coordinates.num_turns_before, len(self._schedule)):
+    tables = question.state or ()
+    nodes = [node for smaller in tables for node in self._ask(smaller, self._turns_of(smaller.search)[turn - 1], clock)]
+    if turn == min(self._limits.coordinates.num_turns_before, self._num_turns):
       with clock.measure("recombine"):
         others = self._in_other_columns(question.task, tables)
-      nodes += [node for smaller in others for asked in some for node in self._ask(smaller, asked, clock)]
+      nodes += [node for smaller in others for asked in self._turns_of(smaller.search)[:turn]
+                for node in self._ask(smaller, asked, clock)]
       tables = (*tables, *others) if others else tables
     return Proposal(state=tables, nodes=tuple(nodes), is_last=all(smaller.is_done for smaller in tables))
 

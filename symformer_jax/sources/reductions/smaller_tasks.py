@@ -77,11 +77,16 @@ class OfOtherTables(abc.ABC):
 
   @property
   def turns(self) -> tuple[int, ...]:
-    return (1,) * (1 + len(self._schedule))
+    return (1,) * (1 + self._num_turns)
 
   @property
-  def _schedule(self) -> list[Turn]:
-    return list(loop.first_turns(self.sources, self.options.config.budget))
+  def _num_turns(self) -> int:
+    """Those of all sources that may be asked."""
+    return sum(len(source.turns) for source in self.sources)
+
+  def _turns_of(self, search: Search) -> list[Turn]:
+    """Of all sources, in the order of a table."""
+    return list(loop.first_turns(self.sources, self.options.config.budget, is_of_one=search.is_of_one))
 
   def supports(self, task: Task) -> bool:
     num_columns = len(task.fit_rows.varying(task.columns))

@@ -183,3 +183,11 @@ def test_columns_of_few_values_and_far_from_zero_do_no_harm(x):
   nodes = inner_pairs.fitted_sums(rows_of(x[:, None], y), 0, Rule(1), DEFAULT.inner_pairs, DEFAULT.two_constants)
   for node in itertools.islice(nodes, 20):
     assert isinstance(node, expression.Node)
+
+
+def test_a_factor_beyond_the_range_of_floats_makes_no_sum(rng):
+  x = rng.uniform(1, 2, 30)
+  rows = Rows(1e-305 * x[:, None], 1e12 * x + 1, np.ones(30))
+  assert inner_pairs.sum_of([expression.variable(0)], rows) is None
+  rows = Rows(1e-290 * x[:, None], 1e12 * x + 1, np.ones(30))
+  np.testing.assert_allclose(expression.evaluate(inner_pairs.sum_of([expression.variable(0)], rows), rows.x), rows.y)

@@ -42,8 +42,12 @@ def x(rng):
   return rng.uniform(1, 2, (60, 3))
 
 
+# A function of one column keeps the others: here it is any data set.
+ALL_COLUMNS = dataclasses.replace(DEFAULT, screening=dataclasses.replace(DEFAULT.screening, error=0.0))
+
+
 def task_of(x, y, weights=None, **restrictions):
-  options = SearchOptions(restrictions=Restrictions(**restrictions))
+  options = SearchOptions(restrictions=Restrictions(**restrictions), config=ALL_COLUMNS)
   return make_task((x, y) if weights is None else (x, y, weights), NAMES[: x.shape[1]], options)
 
 
@@ -147,8 +151,10 @@ class Other:
 def test_the_first_turn_looks_for_tables_and_the_others_are_those_of_the_sources():
   source = source_with(Other("one", (4, 5)), Other("two", (7,)))
   assert source.turns == (1, 1, 1, 1)
-  assert [(turn.source.name, turn.number, turn.num) for turn in source._schedule] == [
-    ("one", 0, 4), ("one", 1, 5), ("two", 0, 7)]
+  for is_of_one in (True, False):
+    assert [(turn.source.name, turn.number, turn.num)
+            for turn in source._turns_of(SimpleNamespace(is_of_one=is_of_one))] == [
+      ("one", 0, 4), ("one", 1, 5), ("two", 0, 7)]
   assert source._inner_options.accuracy is None and source._inner_options.max_time == math.inf
   assert source.init(None, None) is None
 
@@ -167,7 +173,8 @@ def test_tables_have_rows_and_columns_enough_and_not_too_many(x):
 def test_turns_end_where_there_are_no_tables_or_all_are_done(x, monkeypatch):
   source, task = source_with(Other("one", (1,)), Other("two", (1, 1))), task_of(x, x[:, 0])
   reduced = SimpleNamespace(columns=(0, 1), error=math.inf)
-  tables = tuple(SimpleNamespace(is_done=is_done, reduced=reduced) for is_done in (True, False))
+  search = SimpleNamespace(is_of_one=False)
+  tables = tuple(SimpleNamespace(is_done=is_done, reduced=reduced, search=search) for is_done in (True, False))
   monkeypatch.setattr(Reductions, "_smaller", lambda self, task: tables)
   asked = []
   monkeypatch.setattr(Reductions, "_ask", lambda self, smaller, turn, clock: (
@@ -188,7 +195,7 @@ def test_a_smaller_table_is_asked_as_long_as_its_search_goes_on(x, monkeypatch):
   source, taken = source_with(Other("one", (3,)), num_kept=2), []
   monkeypatch.setattr(smaller_tasks.loop, "take_turn", lambda turn, searches, options, clock: (
     taken.append((turn, searches, options)) or [("proposal", "fitted")]))
-  [turn] = source._schedule
+  [turn] = source._turns_of(SimpleNamespace(is_of_one=True))
   smaller = smaller_of(Search("x", "2*x", "3*x", ended_by=results.EXACT, exact="x + 7"), x)
   assert are(source._ask(smaller, turn, Clock()), "x*y", "2*x*y")
   [(asked, [search], options)] = taken
@@ -333,7 +340,7 @@ def test_a_known_smaller_table_is_asked_in_other_columns_after_some_turns(error,
   table, asked = known_table(x, error), []
   monkeypatch.setattr(reductions, "in_other_columns", lambda reduced, config: table)
   monkeypatch.setattr(Reductions, "_ask", lambda self, smaller, turn, clock: asked.append(smaller) or ())
-  first = Smaller(table, None, task.fit_rows)
+  first = Smaller(table, SimpleNamespace(is_of_one=False), task.fit_rows)
   tables = (first,)
   for turn in (1, 2, 3, 4):
     [proposal] = source.propose([Question(task, None, tables)], turn=turn, num=1, clock=Clock())

@@ -131,7 +131,8 @@ def test_degrees_for_which_there_are_rows_enough(num_rows, degrees):
 
 
 @pytest.mark.parametrize(("num_rows", "num_columns", "num_constant", "operators", "is_asked"), [
-  (42, 2, 0, None, True), (41, 2, 0, None, False), (60, 1, 1, None, False), (60, 2, 1, None, True),
+  (42, 2, 0, None, True), (41, 2, 0, None, False), (60, 1, 1, None, True), (20, 1, 1, None, False),
+  (21, 1, 0, None, True), (60, 2, 1, None, True),
   (9 * 21, 9, 0, None, True), (80, 2, 0, ("*", "sin"), False)])
 def test_who_is_asked_for_separable_models(num_rows, num_columns, num_constant, operators, is_asked, rng):
   x = np.column_stack([rng.uniform(1, 2, (num_rows, num_columns)), np.ones((num_rows, num_constant))])
