@@ -16,6 +16,8 @@ LARGE_FACTOR = 1e6
 LARGE_EXPONENT = 12.0
 # Logarithm beyond which a number is out of range, with room for a product.
 LARGEST_LOG = 300.0
+# A sum has been one of decimals where rounding it saves more digits than this: of a third that is two.
+_FEWER_DIGITS = 3
 # Two waves whose constants differ by no more than this share may be one: fitted apart, under noise, they seldom agree.
 # Under 5 % noise the decay of `exp(-0.3*x)*cos(2.1*x + 0.4)` came as 0.27 in one and as 0.36, or 0.5, in the other.
 NEARLY_EQUAL = 0.5
@@ -110,8 +112,9 @@ def to_powers_of_equals(node: Node) -> Node:
     by_base.setdefault(base, []).append((exponent, part))
   if len(by_base) == len(parts):
     return chain("*", parts)
-  return tidy_product([some[0][1] if len(some) == 1 else _power_of(base, sum(exponent for exponent, _ in some))
-                       for base, some in by_base.items()])
+  return tidy_product([
+    some[0][1] if len(some) == 1 else _power_of(base, _decimal_sum([exponent for exponent, _ in some]))
+    for base, some in by_base.items()])
 
 
 def _base_and_exponent(node: Node) -> tuple[Node, float]:
@@ -121,6 +124,15 @@ def _base_and_exponent(node: Node) -> tuple[Node, float]:
     return base, -exponent
   exponent_of = _exponent(node)
   return (node, 1.0) if exponent_of is None else (node.args[0], exponent_of)
+
+
+def _decimal_sum(values: Sequence[float]) -> float:
+  """Without what rounding leaves in the sixteenth digit: 0.687 - 1 is -0.313, not -0.31299999999999994."""
+  total, largest = math.fsum(values), max(map(abs, values))
+  if not 0 < largest < math.inf:
+    return total
+  rounded = round(total, 14 - math.floor(math.log10(largest)))
+  return rounded if len(repr(rounded)) < len(repr(total)) - _FEWER_DIGITS else total
 
 
 def _power_of(base: Node, exponent: float) -> Node:

@@ -121,6 +121,8 @@ def test_what_lies_far_from_the_data_is_said_where_the_formula_is_one(text, expe
   (to_absolutes, "sqrt(4*(x - 1)**2)", "2*abs(x - 1)"), (to_absolutes, "3*sqrt(x**2*y**4) + 1", "3*abs(x)*y**2 + 1"),
   (to_absolutes, "sqrt(x**3*y**2)", None), (to_absolutes, "sqrt(-x**2)", None),
   (to_powers_of_equals, "3*(x + 1)**(-2.3)/(x + 1)**2", "3*(x + 1)**(-4.3)"),
+  (to_powers_of_equals, "3.6*x**0.687/x", "3.6*x**(-0.313)"), (to_powers_of_equals, "x**2.3/x**2.2", "x**0.1"),
+  (to_powers_of_equals, "x**0.3333333333333333*y*x**0.3333333333333332", "x**0.6666666666666665*y"),
   (to_powers_of_equals, "sqrt(x)*y*sqrt(x)", "x*y"), (to_powers_of_equals, "x*y/x", "y"),
   (to_positive_arguments, "(-2*x - 1)**2", "(2*x + 1)**2"), (to_positive_arguments, "y/(-x - 1)**3", "-y/(x + 1)**3"),
   (to_positive_arguments, "(1 - x)**2", None),

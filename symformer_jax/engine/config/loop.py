@@ -115,9 +115,9 @@ class BudgetConfig:
     ("replacements", 1, "exact_fractions"), ("replacements", 1, "phases"), ("replacements", 1, "separable"),
     ("replacements", 1, "library"), ("replacements", 1, "varying"))
 
-  # Of a table of one column, the user's or one within another search, these turns come first, by source, after the closed
-  # forms. Of 42 published formulas, each source asked alone, 35 are met within four CPU seconds so, in 1.36 s, and 32
-  # by the order of the registry, in 1.68 s; with two turns of the library before `separable` 34, in 1.38 s.
+  # Of a table of one column, the user's or one within another search, these turns come first, by source, after the
+  # closed forms. Of 42 published formulas, each source asked alone, 35 are met within four CPU seconds so, in 1.36 s,
+  # and 32 by the order of the registry, in 1.68 s; with two turns of the library before `separable` 34, in 1.38 s.
   first_of_one: tuple[tuple[str, int], ...] = (
     ("exact_fractions", 1), ("quadratics", 1), ("enumeration", 1), ("linked_fractions", 1), ("separable", 1),
     ("function_fractions", 1), ("exact_fractions", 1))
