@@ -160,7 +160,8 @@ def search_told(sources, *, turns=(), ended_by="budget", num_names=1, is_chosen=
   (search_told(["growth"]), True, ["the model can write no formula that keeps the rules: searched without it"]),
   (search_told(["growth"], num_names=3, is_chosen=True), False, [
     "of 3 columns those that explain most were searched: x0"]),
-  (search_told(["growth"], num_names=3, is_of_one=True), False, ["the target is a function of x0 alone"]),
+  (search_told(["growth"], num_names=3, is_of_one=True), False, [
+    "searched as a function of x0 alone, which it is to a millionth"]),
   (search_told(["growth"], turns=["guesses"]), False, ["no guess is defined on all rows"]),
   (search_told(["growth"], turns=["guesses"], filled=(None,)), False, []),
   (search_told(["growth", "guesses"], turns=["guesses"], given=[

@@ -51,47 +51,55 @@ def choose_columns(
 def sole_column(
   rows: Rows, columns: Sequence[int], config: ScreeningConfig = DEFAULT.screening
 ) -> int | None:
-  """The one of some columns that y is a function of, to near rounding; None where there is none, or several are.
+  """The one of some columns that y is a function of, to near rounding; None where there is none, or where another
+  column varies smoothly along it: the state of a pendulum along the time.
 
   A rational function (the AAA algorithm, Nakatsukasa, Sete and Trefethen 2018) goes through two of three values of y
-  over the column, and most of the others lie on it: so it is of every smooth function, whatever poles it has, and of no
-  function of several columns. A column that is a function of the one that was found counts as well: x and x**2.
+  over the column, and the others lie on it: so it is of a smooth function, whatever poles it has. Only the columns over
+  which y is smoothest are tried.
   """
   columns = rows.varying(columns)
-  if len(columns) < 2 or len(np.unique(rows.y)) < config.min_values:
+  if not config.has_sole_column or len(columns) < 2 or len(np.unique(rows.y)) < config.min_values:
     return None
-  found = [column for column in columns if _is_function(rows.x[:, column], rows.y, config)]
+  rough = {column: _roughness(rows.x[:, column], rows.y) for column in columns}
+  smoothest = sorted((c for c in columns if rough[c] <= config.most_rough), key=lambda column: rough[column])
+  found = [column for column in smoothest[: config.max_tried] if _is_function(rows.x[:, column], rows.y, config)]
   if len(found) != 1:
     return None
   [sole] = found
-  return None if any(_is_function(rows.x[:, sole], rows.x[:, column], config) for column in columns if column != sole) \
-    else sole
+  along = (_roughness(rows.x[:, sole], rows.x[:, column]) for column in columns if column != sole)
+  return None if min(along) <= config.least_rough else sole
 
 
 def _is_function(x: np.ndarray, y: np.ndarray, config: ScreeningConfig) -> bool:
-  """Whether y [N] is a function of x [N]: has one value at each of x where many are repeated, or is smooth."""
+  """Whether y [N] is a smooth function of x [N]: values left out, each once, lie on a curve through the others."""
   values, first, places = np.unique(x, return_index=True, return_inverse=True)
-  spread = np.median(np.abs(y - np.median(y)))
-  far = np.maximum(np.abs(y - np.median(y)), spread)  # of a pole or an exponential each value counts by its own size
-  if np.any(np.abs(y - y[first][places]) > config.error * far):
+  far = np.abs(y - np.median(y))
+  far = np.maximum(far, np.median(far))  # of a pole or an exponential each value counts by its own size
+  if len(values) < config.min_values or np.any(np.abs(y - y[first][places]) > config.error * far):
     return False
-  if len(x) - len(values) >= config.min_values:
-    return True
-  if len(values) < config.min_values or _roughness(y[first]) > config.most_rough:
-    return False
-  is_left_out = np.zeros(len(values), bool)
-  is_left_out[2:-2:3] = True
+  return all(_lie_on_curve(values, y[first], far[first], begin, config) for begin in range(3))
+
+
+def _lie_on_curve(x: np.ndarray, y: np.ndarray, far: np.ndarray, begin: int, config: ScreeningConfig) -> bool:
+  """Of values y [N] over x [N], in their order, every third from one on, but for those at the ends."""
+  is_left_out = np.zeros(len(x), bool)
+  is_left_out[2 + begin : -2 : 3] = True
   with warnings.catch_warnings(), np.errstate(all="ignore"):
     warnings.simplefilter("ignore", RuntimeWarning)  # so many terms do not reach the tolerance
-    known, others = first[~is_left_out], first[is_left_out]
-    curve = AAA(x[known], y[known], rtol=_ROUNDING, max_terms=config.max_terms, clean_up=False)
-    errors = np.abs(curve(x[others]) - y[others]) / far[others]
-  return bool(np.quantile(np.nan_to_num(errors, nan=np.inf), config.share) <= config.error)
+    try:
+      curve = AAA(x[~is_left_out], y[~is_left_out], rtol=_ROUNDING, max_terms=config.max_terms, clean_up=False)
+      errors = np.abs(curve(x[is_left_out]) - y[is_left_out]) / far[is_left_out]
+    except (ValueError, np.linalg.LinAlgError):  # as of many equal values
+      return False
+    return bool(np.mean(errors <= config.error) >= config.share and np.all(errors <= config.largest_error))
 
 
-def _roughness(y: np.ndarray) -> float:
-  """How much ranks of neighbours in y [N] differ: half the mean square, as a share of the variance; of noise 1."""
-  ranks = _ranks(y)
+def _roughness(x: np.ndarray, y: np.ndarray) -> float:
+  """How much ranks of y [N] differ between neighbours in x [N]: half the mean square, as a share of the variance; of
+  noise about 1.
+  """
+  ranks = _ranks(y[np.argsort(x, kind="stable")])
   return 0.5 * float(np.mean(np.diff(ranks) ** 2) / np.var(ranks))
 
 

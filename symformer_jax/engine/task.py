@@ -160,6 +160,8 @@ def make_task(
   columns = screening.choose_columns(
     fit_rows, rule, num_columns=library.max_columns, degree=library.screening_degree)
   num_rows = compilation.bucket(len(fit_rows), (*ROW_BUCKETS, pool.fit_rows))
-  sole = None if rule.required else screening.sole_column(fit_rows, columns, options.config.screening)
+  allowed = [column for column in range(len(names)) if column not in rule.excluded]
+  sole = screening.sole_column(fit_rows, allowed, options.config.screening)
+  sole = sole if sole is not None and rule.required <= {sole} else None
   return Task(rows, fit_rows, names, rule, columns if sole is None else (sole,), variance, num_rows, units,
               is_of_one=sole is not None)

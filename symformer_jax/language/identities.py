@@ -15,6 +15,8 @@ MAX_TERMS = 3
 _ANGLES = {"pow2": (2, 0.5, 0.5), "pow3": (3, 0.75, 0.25)}
 # Of a factor: what rounding and noise leave of a term that an identity takes.
 NEXT_TO_NOTHING = 0.02
+# A number that is a smaller share of another one is rounding.
+_ROUNDING = 1e-12
 # As sines: cos(u) = sin(u + quarter turn).
 _PHASES = {"sin": 0.0, "cos": QUARTER_TURN}
 # f(u) = quarter turn - g(u), or that of 1/u.
@@ -113,18 +115,23 @@ def _with_tangent(term: Node) -> list[Node]:
       others = [part for part in parts if part not in (over, under)]
       wave, turned = under.args[0], phase - other
       tangent, sign = ("cot", 1.0) if wave.token == "sin" else ("tan", -1.0)
-      return [tidy_product([*others, number(math.cos(turned))]),
-              tidy_product([*others, Node(tangent, wave.args), number(sign * math.sin(turned))])]
+      return _beside(others, math.cos(turned), Node(tangent, wave.args), sign * math.sin(turned))
   for part in parts:
     line = _line_of_tangent(part.args[0]) if part.token == "inv" else None
     if line is not None:
       argument, factor, constant = line
       others = [each for each in parts if each is not part]
       moved = tidy_sum([*flatten(argument, "+"), number(math.atan2(constant, factor))])
-      square = factor**2 + constant**2
-      return [tidy_product([*others, number(constant / square)]),
-              tidy_product([*others, Node("cot", (moved,)), number(factor / square)])]
+      size = math.hypot(factor, constant)
+      return _beside(others, constant / size / size, Node("cot", (moved,)), factor / size / size)
   return [term]
+
+
+def _beside(others: Sequence[Node], plain: float, tangent: Node, factor: float) -> list[Node]:
+  """The factors times a number, and times a tangent; without what is rounding of the other."""
+  least = _ROUNDING * max(abs(plain), abs(factor))
+  return [tidy_product([*others, *rest, number(value)]) for rest, value in (((), plain), ((tangent,), factor))
+          if abs(value) > least]
 
 
 def _line_of_tangent(node: Node) -> tuple[Node, float, float] | None:

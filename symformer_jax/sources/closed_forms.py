@@ -1,5 +1,5 @@
-"""The mean, straight lines, what is a straight line in logarithms, and waves beside straight lines: what any formula is
-measured against.
+"""The mean, straight lines, what is a straight line in logarithms, also beside exponentials, and waves beside straight
+lines: what any formula is measured against.
 """
 
 from collections.abc import Sequence, Set
@@ -21,6 +21,7 @@ from symformer_jax.language import expression
 from symformer_jax.language.expression import Node, chain, number, power, variable
 from symformer_jax.language.tidy import tidy
 from symformer_jax.sources import plain_waves
+from symformer_jax.sources.exponential_products import products_with_exponentials
 
 # A line that leaves no more than this share of the size of y is exact: less is rounding.
 EXACT = 1e-12
@@ -50,9 +51,10 @@ class ClosedForms:
     lines = tuple(Candidate(node, _mse(node, rows), self.name)
                   for node in fit(rows, task.columns, required=task.rule.required))
     logarithms = log_linear(rows, task.columns, config) if config.has_logarithms else []
+    products = products_with_exponentials(rows, task.columns, config.exponentials) if config.has_exponentials else []
     tokens = [token for token in ("cos", "sin") if config.has_waves and task.rule.allows_operator(token)]
     waves = plain_waves.waves_beside_lines(rows, task.columns, config.waves, token=tokens[0]) if tokens else ()
-    return Proposal(candidates=lines, nodes=(*logarithms, *waves))
+    return Proposal(candidates=lines, nodes=(*logarithms, *products, *waves))
 
 
 def _mse(node: Node, rows: Rows) -> float:

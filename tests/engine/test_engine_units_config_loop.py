@@ -96,6 +96,8 @@ def test_a_model_is_asked_for_a_few_hundred_samples_then_for_thousands():
   (lambda: loop_config.BudgetConfig(early=(("transfomer", 1, "library"),)), "early: unknown name 'transfomer'"),
   (lambda: loop_config.BudgetConfig(early=(("transformer", 1, "libary"),)), "early: unknown name 'libary'"),
   (lambda: loop_config.BudgetConfig(early=(("parts", 0, "library"),)), "early: expected whole numbers of turns"),
+  (lambda: loop_config.BudgetConfig(first_of_one=(("library", 0),)), "first_of_one: expected whole numbers of turns"),
+  (lambda: loop_config.BudgetConfig(first_of_one=(("librry", 1),)), "first_of_one: unknown name 'librry'"),
   (lambda: loop_config.BudgetConfig(quick=0.5), "quick: expected a whole number of at least 0, got 0.5"),
   (lambda: evolution.EvolutionConfig(max_tokens=1), "max_tokens: expected 2 to 30, got 1"),
   (lambda: evolution.EvolutionConfig(max_tokens=31), "max_tokens: expected 2 to 30, got 31"),

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from symformer_jax.engine import screening, task
-from symformer_jax.engine.config import DEFAULT
+from symformer_jax.engine.config import DEFAULT, ScreeningConfig
 from symformer_jax.engine.options import SearchOptions
 from symformer_jax.engine.rows import Rows
+from symformer_jax.errors import InputError
 from symformer_jax.language.rules import Restrictions
 
 NAMES = [f"x{i}" for i in range(300)]
@@ -97,12 +98,42 @@ def test_a_function_of_one_column_is_told(law, rng):
   assert sole(law(x[:, 2]) * (1 + 1e-4 * rng.normal(size=200)), x) is None  # as of measurements
 
 
-def test_repeated_values_tell_as_well(rng):
-  x = np.column_stack([rng.integers(0, 20, 100), rng.uniform(0, 1, 100)]).astype(float)
+def test_repeated_values_have_one_value_of_y(rng):
+  x = np.column_stack([np.repeat(rng.uniform(0, 3, 50), 2), rng.uniform(0, 1, 100)])
   y = np.sin(x[:, 0]) + 0.1 * x[:, 0]
   assert sole(y, x) == 0
   y[7] += 0.01  # two values at one place
   assert sole(y, x) is None
+
+
+@pytest.mark.parametrize("law", [
+  lambda u, v: u * v, lambda u, v: 3 * u + 10 * (v > 2.9), lambda u, v: np.maximum(u, v - 0.3),
+  lambda u, v: u + np.where(v > 2.7, v, 0), lambda u, v: np.maximum(0.0, u - 2) * v,
+  lambda u, v: np.tan(u) + np.where(v > 2.9, 1e-3, 0)])
+def test_what_matters_in_few_rows_matters(law, rng):
+  for seed in range(10):
+    rng = np.random.default_rng(seed)
+    x = rng.uniform(1, 3, (200, 3))
+    x[:60, 0] = 0.0  # as at night
+    assert sole(law(x[:, 0], x[:, 1]), x) is None
+
+
+@pytest.mark.parametrize("law", [
+  lambda u: np.maximum(0, u - 1.8), lambda u: np.clip(u, 1.5, 2.2), lambda u: (u > 2).astype(float),
+  lambda u: np.floor(5 * u), np.round, lambda u: np.where(u > 2, u, 1.0)])
+def test_steps_and_limits_raise_nothing(law):
+  for seed in range(20):
+    x = np.random.default_rng(seed).uniform(1, 3, (60, 2))
+    assert sole(law(x[:, 0]), x) in (None, 0)
+
+
+def test_another_column_that_goes_with_it_is_kept(rng):
+  time = np.sort(rng.uniform(0, 12, 150))
+  angle = np.round(np.exp(-0.1 * time) * np.cos(1.9 * time), 3)
+  speed = np.round(np.exp(-0.1 * time) * np.sin(1.9 * time), 3)
+  state = -4 * np.sin(np.exp(-0.1 * time) * np.cos(1.9 * time))
+  assert sole(state, np.column_stack([time, angle, speed])) is None
+  assert sole(state, np.column_stack([time, rng.permutation(angle), rng.permutation(speed)])) == 0
 
 
 def test_nothing_is_told_of_few_values_of_copies_and_of_functions_of_the_column(rng):
@@ -121,14 +152,33 @@ def test_nothing_is_told_of_few_values_of_copies_and_of_functions_of_the_column(
 
 def test_what_a_single_column_takes_is_of_the_config(rng):
   x = rng.uniform(0.5, 5, (200, 2))
-  y = np.tan(2 * x[:, 0] ** 2)
+  y = np.tan(2 * x[:, 0] - 3)
 
   def with_config(**changes):
     return sole(y, x, dataclasses.replace(DEFAULT.screening, **changes))
 
-  assert with_config(error=1e-2, share=0.3) == 0
-  assert with_config(max_terms=4) is with_config(error=0.0) is with_config(min_values=201) is None
-  assert with_config(error=1e-2, share=0.3, most_rough=0.0) is None
+  assert with_config() == 0
+  assert with_config(max_terms=4) is with_config(error=1e-300) is with_config(min_values=201) is None
+  assert with_config(most_rough=0.0) is with_config(least_rough=9.0) is with_config(has_sole_column=False) is None
+  assert with_config(error=1e-14, share=1.0) is with_config(largest_error=1e-15) is None
+  assert with_config(error=1e-14, share=0.02) == 0
+  beside = np.column_stack([x, y + 0.01 * rng.normal(size=200)])  # over which y is smoother
+  assert sole(y, beside[:, ::-1], dataclasses.replace(DEFAULT.screening, max_tried=1, least_rough=0.0)) in (None, 2)
+
+
+@pytest.mark.parametrize(("changes", "message"), [
+  ({"share": 2}, "share: expected a number above 0 and at most 1, got 2"), ({"error": 0}, "error: expected a number"),
+  ({"largest_error": "a"}, "largest_error: expected a number"), ({"min_values": 3}, "min_values: expected a whole"),
+  ({"max_tried": 0}, "max_tried: expected a whole"), ({"max_terms": 1.5}, "max_terms: expected a whole")])
+def test_odd_limits_are_refused(changes, message):
+  with pytest.raises(InputError, match=message):
+    ScreeningConfig(**changes)
+
+
+def test_the_single_column_is_looked_for_among_all_of_a_wide_table(rng):
+  x = rng.uniform(-5, 5, (200, 60))
+  found = task.make_task((x, 1 / np.tan(2 * x[:, 40] - 3)), None, SearchOptions())
+  assert found.columns == (40,) and found.is_of_one
 
 
 def test_a_search_is_of_the_single_column_unless_rules_require_another(rng):
@@ -138,9 +188,10 @@ def test_a_search_is_of_the_single_column_unless_rules_require_another(rng):
   assert found.columns == (1,) and found.is_of_one and not found.is_chosen
   several = task.make_task((x, y + x[:, 0]), None, SearchOptions())
   assert several.columns == (0, 1, 2) and not several.is_of_one and not several.is_chosen
-  required = SearchOptions(restrictions=Restrictions(required=("x0",)))
-  assert task.make_task((x, y), None, required).columns == (0, 1, 2)
-  strict = dataclasses.replace(DEFAULT, screening=dataclasses.replace(DEFAULT.screening, error=0.0))
-  assert task.make_task((x, y), None, SearchOptions(config=strict)).columns == (0, 1, 2)
+  for name, columns in (("x0", (0, 1, 2)), ("x1", (1,))):
+    required = SearchOptions(restrictions=Restrictions(required=(name,)))
+    assert task.make_task((x, y), None, required).columns == columns
+  without = dataclasses.replace(DEFAULT, screening=dataclasses.replace(DEFAULT.screening, has_sole_column=False))
+  assert task.make_task((x, y), None, SearchOptions(config=without)).columns == (0, 1, 2)
   excluded = SearchOptions(restrictions=Restrictions(excluded=("x1",)))
   assert task.make_task((x, y), None, excluded).columns == (0, 2)

@@ -127,6 +127,9 @@ def test_searches_of_one_column_and_of_several_have_their_orders_in_one_call():
     told = list(loop.run(searches, sources, options, clock=Clock()))
     return {i: [progress.source for number, progress in told if number == i] for i in numbers}
 
+  searches = {i: loop.Search(make_task(tables[i], None, options), sources, options, jax.random.key(0)) for i in (0, 1)}
+  told = [(number, progress.source) for number, progress in loop.run(searches, sources, options, clock=Clock())]
+  assert told[:4] == [(1, "second"), (0, "first"), (1, "first"), (0, "first")]  # by turns
   several = ["first", "first", "second", "second"]
   together = asked((0, 1, 2))
   assert together == {0: several, 1: ["second", "first", "first", "second"], 2: several}

@@ -14,6 +14,7 @@ from symformer_jax.engine.config.names import (
   check_counts,
   check_names,
 )
+from symformer_jax.errors import InputError
 
 # Families of columns of every library.
 USUAL_FAMILIES = tuple(name for name in LIBRARY_FAMILIES if name not in ("powers_of_sums", "arcsines"))
@@ -23,21 +24,35 @@ USUAL_FAMILIES = tuple(name for name in LIBRARY_FAMILIES if name not in ("powers
 class ScreeningConfig:
   """When y is a function of a single column: no formula needs the others then."""
 
+  # Whether that is asked.
+  has_sole_column: bool = True
   # Of `tan(2*y - 3)` on a range of ten 15 terms of a rational function leave 1e-9, of `cos(tan(x - 1))**2` 40 leave
-  # 7e-7; of the nearest among 193 functions of several columns 40 leave 4e-3.
+  # 7e-7; of the nearest among 193 functions of several columns 40 leave 4e-3. A curve takes 20 ms of 256 rows.
   max_terms: int = 40
-  # This share of the values left out lie on the curve so nearly, each by its own distance from the median: next to a
-  # pole, and between values far apart, fewer digits are known.
+  # This share of the values left out lie on the curve so nearly, each by its own distance from the median: where a
+  # function ends, and between values far apart, fewer digits are known. None lies further from it than the last: where
+  # a code of a twentieth of the rows matters as well, some do. Of 138 functions of one column among several 120 are
+  # told so, with 1e-2 or 1e-4 as the last; most others have a step.
   share: float = 0.8
   error: float = 1e-6
-  # Of so many values four are left out: fewer may lie on a curve by chance. So many rows that repeat a value of the
-  # column, and have y as it was there, tell the same.
+  largest_error: float = 1e-4
+  # Of so many values three are left out at a time: fewer may lie on a curve by chance.
   min_values: int = 14
-  # Where ranks of neighbours differ by more (1 is noise) nothing is tried: a curve takes 20 ms. `tan(2*y**2)` has 0.3.
+  # Where ranks of neighbours differ by more (1 is noise) nothing is tried, and of the smoothest so many columns:
+  # `tan(2*y**2)` has 0.3.
   most_rough: float = 0.5
+  max_tried: int = 6
+  # ... and where they differ by less, another column goes with this one.
+  least_rough: float = 0.6
 
   def __post_init__(self) -> None:
-    check_counts(self, "max_terms", "min_values")
+    check_counts(self, "max_terms", "max_tried")
+    if not isinstance(self.min_values, int) or self.min_values < 8:
+      raise InputError(f"min_values: expected a whole number of at least 8, got {self.min_values!r}")
+    for name in ("share", "error", "largest_error"):
+      value = getattr(self, name)
+      if not isinstance(value, int | float) or not 0 < value <= 1:
+        raise InputError(f"{name}: expected a number above 0 and at most 1, got {value!r}")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -120,7 +120,7 @@ class BudgetConfig:
   # and 32 by the order of the registry, in 1.68 s; with two turns of the library before `separable` 34, in 1.38 s.
   first_of_one: tuple[tuple[str, int], ...] = (
     ("exact_fractions", 1), ("quadratics", 1), ("enumeration", 1), ("linked_fractions", 1), ("separable", 1),
-    ("function_fractions", 1), ("exact_fractions", 1))
+    ("function_fractions", 1), ("exact_fractions", 1), ("rationals", 1), ("oscillations", 1), ("curve_fits", 1))
 
   # Who is asked then, round and round, for all turns that it has, evolution for one. What has been found is grown, and
   # its parts are put together, after every fourth turn of evolution: that takes as long as one. Nobody is asked where
@@ -150,6 +150,8 @@ class BudgetConfig:
     if not all(isinstance(turns, int) and turns > 0 for _, turns, _ in self.early):
       raise InputError(f"early: expected whole numbers of turns of at least 1, got {self.early}")
     check_names("first_of_one", [name for name, _ in self.first_of_one], SOURCES)
+    if not all(isinstance(turns, int) and turns > 0 for _, turns in self.first_of_one):
+      raise InputError(f"first_of_one: expected whole numbers of turns of at least 1, got {self.first_of_one}")
     check_names("awaited", [name for name, _ in self.awaited], SOURCES)
     check_names("cycle", self.cycle, SOURCES)
     check_names("recombining", self.recombining, SOURCES)

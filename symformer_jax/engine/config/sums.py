@@ -7,7 +7,9 @@ from symformer_jax.engine.config.names import (
   COMMON_LINKS,
   LIBRARY_FAMILIES,
   LINKS,
+  PLAIN,
   TIERS,
+  WIDE,
   Exponents,
   check_counts,
   check_names,
@@ -35,12 +37,38 @@ class PlainWavesConfig:
 
 
 @dataclasses.dataclass(frozen=True)
+class ExponentialProductsConfig:
+  """Products of powers times the exponential of one or two monomials."""
+
+  # Columns at most; different rows for each term of the logarithm.
+  max_columns: int = 9
+  rows_per_term: int = 4
+  # Monomials in the exponent: of how many columns, at most so many of a size, with the first set of exponents that
+  # makes few enough. A thousand take a hundredth of a second.
+  max_size: int = 3
+  max_monomials: int = 1500
+  exponents: tuple[Exponents, ...] = (
+    (-3, -2, -1.5, -1, -0.5, 0.5, 1, 1.5, 2, 3), (-2, -1, -0.5, 0.5, 1, 2), WIDE, PLAIN)
+  # Of the best so many a second one is looked for; formulas of one, and of two, that are fitted.
+  num_beams: int = 8
+  num_kept: int = 2
+
+  def __post_init__(self) -> None:
+    check_counts(self, "max_columns", "rows_per_term", "max_size", "num_beams", "num_kept")
+
+
+@dataclasses.dataclass(frozen=True)
 class ClosedFormsConfig:
-  """The mean, straight lines, straight lines of logarithms, and waves beside straight lines."""
+  """The mean, straight lines, straight lines of logarithms, also beside an exponential, and waves beside straight
+  lines.
+  """
 
   # Whether lines of logarithms are tried; rows for each of their terms.
   has_logarithms: bool = True
   rows_per_term: int = 3
+  # Whether products with exponentials are tried, and which.
+  has_exponentials: bool = True
+  exponentials: ExponentialProductsConfig = ExponentialProductsConfig()
   # Whether waves are tried, and which.
   has_waves: bool = True
   waves: PlainWavesConfig = PlainWavesConfig()

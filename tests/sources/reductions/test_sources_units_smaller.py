@@ -43,7 +43,7 @@ def x(rng):
 
 
 # A function of one column keeps the others: here it is any data set.
-ALL_COLUMNS = dataclasses.replace(DEFAULT, screening=dataclasses.replace(DEFAULT.screening, error=0.0))
+ALL_COLUMNS = dataclasses.replace(DEFAULT, screening=dataclasses.replace(DEFAULT.screening, has_sole_column=False))
 
 
 def task_of(x, y, weights=None, **restrictions):
