@@ -37,7 +37,7 @@ FEW = dataclasses.replace(DEFAULT, sources=(
   "closed_forms", "guesses", "rationals", "library", "transformer", "parts"))
 # Without the power laws among the closed forms, which some laws of a test are.
 LINES_ALONE = dataclasses.replace(FEW, closed_forms=dataclasses.replace(
-  DEFAULT.closed_forms, has_logarithms=False, has_waves=False))
+  DEFAULT.closed_forms, has_logarithms=False, has_exponentials=False, has_waves=False))
 quick_search = functools.partial(inference.search, effort="quick", config=FEW)
 
 EXAMPLES = pathlib.Path(__file__).parents[1] / "examples"

@@ -36,15 +36,16 @@ def test_the_table_has_every_source_of_the_config_in_its_order():
 
 
 def test_of_a_smaller_table_what_comes_early_ends_with_pairs_of_functions():
-  """Up to its fractions, and what they remain, before groups of columns are looked for."""
+  """Of several columns up to its fractions, and what they remain, before groups of columns are looked for."""
   early = [(turns, after) for name, turns, after in DEFAULT.budget.early if name == "reductions"]
   reductions = registry.SOURCES["reductions"](Model(), SearchOptions())
   assert [after for _, after in early] == ["quadratics"] * 2
-  for num_turns, ends in ((early[0][0], "remainders"), (sum(turns for turns, _ in early), "inner_pairs")):
-    turns = reductions._turns_of(SimpleNamespace(is_of_one=False))
-    *_, last, following = turns[:num_turns]  # the first of the turns looks for the table
-    assert last.source.name == ends
-  assert following.source.name == "wave_fractions"
+  for is_of_one, ends in ((False, (("remainders", "curve_fits"), ("inner_pairs", "wave_fractions"))),
+                          (True, (("short_forms", "product_units"), ("curves", "inner_pairs")))):
+    turns = reductions._turns_of(SimpleNamespace(is_of_one=is_of_one))
+    for num_turns, found in zip((early[0][0], sum(turns for turns, _ in early)), ends, strict=True):
+      *_, last, following = turns[:num_turns]  # the first of the turns looks for the table
+      assert (last.source.name, following.source.name) == found
 
 
 def test_quick_leaves_out_what_takes_long_unless_time_is_given():

@@ -91,20 +91,19 @@ class BudgetConfig:
 
   # Sources whose next so many turns come before their place in the registry, when another has had its own; where that
   # one takes no part they are not early. Remainders are looked for wherever something near may have been found, in a
-  # tenth of a second a turn. The network's first samples take half a second to a second; the noise may end
-  # a search of few rows after them (`NoiseConfig.asked_if_in_doubt`). Of 73 formulas of one variable that took more
-  # than 1.7 of 5 seconds as many were recovered, 50, with it early as without. (Three early turns of compositions: of
-  # 151 unseen equations in 5 s one was gained, two were lost.) Exact fractions of columns alone, and sums of
-  # functions of single columns where y is none, take some hundredths of a second. A smaller table is asked up to its
-  # `inner_pairs`: of 39 formulas of several columns the turns up to `curves` met 19, in 5.2 CPU seconds at most, the
-  # others, which take four times as long, none. Under noise eleven of twelve gains came up to what its fractions
-  # leave. Functions that exact data tell to many digits are looked for in .1 to .3 s, in smaller tables before their
-  # fractions. Product units take .05 to 1.5 s a turn, the first ones least.
-  # Groups of columns are looked for in .05 to .5 s, after smaller tables, which are exact: of 75 formulas six were lost
-  # and one was gained with groups first, and without those that are powers of columns one and one.
-  # Waves that turn fast are nothing to smooth functions, nor to products, and take .1 to .4 s where there are none: of
-  # 72 laws of three to five columns one was gained with phases after smaller tables, of 96 equations of two and 64 of
-  # one none was gained or lost.
+  # tenth of a second a turn. The network's first samples take half a second to a second; the noise may end a search of
+  # few rows after them (`NoiseConfig.asked_if_in_doubt`). Of 73 formulas of one variable that took more than 1.7 of 5
+  # seconds as many were recovered, 50, with it early as without. (Three early turns of compositions: of 151 unseen
+  # equations in 5 s one was gained, two were lost.) Exact fractions of columns alone, and sums of functions of single
+  # columns where y is none, take some hundredths of a second. A smaller table is asked up to its `inner_pairs`, of one
+  # column up to its `curves`: of 39 formulas of several columns the turns up to `curves` met 19, in 5.2 CPU seconds at
+  # most, the others, which take four times as long, none. Under noise eleven of twelve gains came up to what its
+  # fractions leave. Functions that exact data tell to many digits are looked for in .1 to .3 s, in smaller tables
+  # before their fractions. Product units take .05 to 1.5 s a turn, the first ones least. Groups of columns are looked
+  # for in .05 to .5 s, after smaller tables, which are exact: of 75 formulas six were lost and one was gained with
+  # groups first, and without those that are powers of columns one and one. Waves that turn fast are nothing to smooth
+  # functions, nor to products, and take .1 to .4 s where there are none: of 72 laws of three to five columns one was
+  # gained with phases after smaller tables, of 96 equations of two and 64 of one none was gained or lost.
   early: tuple[tuple[str, int, str], ...] = (
     ("exact_fractions", 1, "closed_forms"), ("product_units", 1, "enumeration"), ("separable", 1, "enumeration"),
     ("product_units", 2, "quadratics"), ("reductions", 15, "quadratics"), ("exact_factors", 1, "quadratics"),

@@ -64,8 +64,8 @@ class CoordinatesConfig:
   """Two columns of which one makes way for a function of both."""
 
   # Sources that are asked of the table then, where it is one of fewer columns than the user's, and after how many turns
-  # of the others: up to their exact fractions. From the first on 1.5 s went into it, and of 58 published formulas as
-  # many came too late as were gained.
+  # of the others: up to their exact fractions, or further. From the first on 1.5 s went into it, and of 58 published
+  # formulas as many came too late as were gained.
   sources: tuple[str, ...] = ("closed_forms", "separable")
   num_turns_before: int = 16
   # Functions of y that may be sums of functions of one column each then.
