@@ -196,8 +196,6 @@ def _messages(search_: Search, model: Any, is_without: bool) -> list[str]:
   if task.is_chosen:
     names = ", ".join(task.names[column] for column in task.columns)
     messages.append(f"of {len(task.names)} columns those that explain most were searched: {names}")
-  if task.is_of_one:
-    messages.append(f"searched as a function of {task.names[task.columns[0]]} alone, which it is to a millionth")
   has_guessed = any(turn.source == registry.GUESSES for turn in search_.progress) and any(
     node is not None for node in search_.states[registry.GUESSES])
   if has_guessed and not any(candidate.source == registry.GUESSES for candidate in found):

@@ -1,5 +1,5 @@
-"""Which columns formulas are made of: of a wide table those that explain most of y, one after the other; a single one
-where y is a function of it alone.
+"""Which columns formulas are made of: of a wide table those that explain most of y, one after the other; and the single
+one that y seems to be a function of.
 """
 
 from collections.abc import Sequence
@@ -51,12 +51,13 @@ def choose_columns(
 def sole_column(
   rows: Rows, columns: Sequence[int], config: ScreeningConfig = DEFAULT.screening
 ) -> int | None:
-  """The one of some columns that y is a function of, to near rounding; None where there is none, or where another
-  column varies smoothly along it: the state of a pendulum along the time.
+  """The one of some columns that y seems to be a function of; None where there is none, or where another column varies
+  smoothly along it, as the state of a pendulum along the time.
 
   A rational function (the AAA algorithm, Nakatsukasa, Sete and Trefethen 2018) goes through two of three values of y
   over the column, and the others lie on it: so it is of a smooth function, whatever poles it has. Only the columns over
-  which y is smoothest are tried.
+  which y is smoothest are tried. It is no proof: two values at each end are never left out, and what is a millionth of
+  y's spread, or in few rows a hundred times that, is not seen.
   """
   columns = rows.varying(columns)
   if not config.has_sole_column or len(columns) < 2 or len(np.unique(rows.y)) < config.min_values:

@@ -31,14 +31,13 @@ class Task:
     names: of the columns, D of them.
     rule: the formulas that count.
     units: of columns and y; None where they are not known.
-    columns: of x, those that formulas are made of: all that the rule allows, the best of many, or a single one where y
-      is a function of it alone.
+    columns: of x, those that formulas are made of: all that the rule allows, or the best of many.
     variance: of y in `fit_rows`, squared units of y.
     num_rows: what `fit_rows` are padded to for compiled programs.
     whole_variance: of what R2 is told of where that is not y but a whole that has y as a part, in squared units of y:
       an unknown function may hardly vary in a template that does.
     turned: columns that are searched with the opposite sign, see `turn`; is_opposite: whether y is.
-    is_of_one: whether columns were left out since y is a function of one of them.
+    sole_column: the one that y seems to be a function of, see `screening.sole_column`; None where it is none.
   """
 
   rows: Rows
@@ -52,12 +51,12 @@ class Task:
   whole_variance: float | None = None
   turned: tuple[int, ...] = ()
   is_opposite: bool = False
-  is_of_one: bool = False
+  sole_column: int | None = None
 
   @property
   def is_chosen(self) -> bool:
     """Whether columns were left out for being too many."""
-    return not self.is_of_one and len(self.columns) < len(self.names) - len(self.rule.excluded)
+    return len(self.columns) < len(self.names) - len(self.rule.excluded)
 
   def padded_points(
     self, columns: Sequence[int], num_columns: int
@@ -162,6 +161,7 @@ def make_task(
   num_rows = compilation.bucket(len(fit_rows), (*ROW_BUCKETS, pool.fit_rows))
   allowed = [column for column in range(len(names)) if column not in rule.excluded]
   sole = screening.sole_column(fit_rows, allowed, options.config.screening)
-  sole = sole if sole is not None and rule.required <= {sole} else None
-  return Task(rows, fit_rows, names, rule, columns if sole is None else (sole,), variance, num_rows, units,
-              is_of_one=sole is not None)
+  if sole is None or rule.required - {sole}:
+    return Task(rows, fit_rows, names, rule, columns, variance, num_rows, units)
+  columns = tuple(sorted({*columns, sole}))
+  return Task(rows, fit_rows, names, rule, columns, variance, num_rows, units, sole_column=sole)

@@ -123,6 +123,8 @@ def _with_tangent(term: Node) -> list[Node]:
       others = [each for each in parts if each is not part]
       moved = tidy_sum([*flatten(argument, "+"), number(math.atan2(constant, factor))])
       size = math.hypot(factor, constant)
+      if not 0 < size < math.inf:
+        return [term]
       return _beside(others, constant / size / size, Node("cot", (moved,)), factor / size / size)
   return [term]
 

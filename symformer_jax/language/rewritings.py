@@ -128,7 +128,7 @@ def _base_and_exponent(node: Node) -> tuple[Node, float]:
 
 def _decimal_sum(values: Sequence[float]) -> float:
   """Without what rounding leaves in the sixteenth digit: 0.687 - 1 is -0.313, not -0.31299999999999994."""
-  total, largest = math.fsum(values), max(map(abs, values))
+  total, largest = sum(values), max(map(abs, values))
   if not 0 < largest < math.inf:
     return total
   rounded = round(total, 14 - math.floor(math.log10(largest)))

@@ -51,7 +51,8 @@ class ClosedForms:
     lines = tuple(Candidate(node, _mse(node, rows), self.name)
                   for node in fit(rows, task.columns, required=task.rule.required))
     logarithms = log_linear(rows, task.columns, config) if config.has_logarithms else []
-    products = products_with_exponentials(rows, task.columns, config.exponentials) if config.has_exponentials else []
+    has_exponentials = config.has_exponentials and all(map(task.rule.allows_operator, ("exp", "pow", "*")))
+    products = products_with_exponentials(rows, task.columns, config.exponentials) if has_exponentials else []
     tokens = [token for token in ("cos", "sin") if config.has_waves and task.rule.allows_operator(token)]
     waves = plain_waves.waves_beside_lines(rows, task.columns, config.waves, token=tokens[0]) if tokens else ()
     return Proposal(candidates=lines, nodes=(*logarithms, *products, *waves))

@@ -14,13 +14,16 @@ import numpy as np
 from symformer_jax.engine import interruption
 from symformer_jax.engine.config import ExponentialProductsConfig
 from symformer_jax.engine.rows import Rows
+from symformer_jax.language import expression
 from symformer_jax.language.expression import Node, chain, number, power, variable
 from symformer_jax.language.tidy import tidy
 from symformer_jax.sources import monomials
 from symformer_jax.sources.monomials import Monomial
 
-# A column of which the line leaves no more than this share is one of its own terms.
+# A column of which the line, or another one, leaves no more than this share of its length is the same.
 _LEAST_SHARE = 1e-8
+# A term that is in no row more than this share of the largest logarithm is rounding.
+_ROUNDING = 1e-12
 # A constant factor is no larger than the exponential of this, and no smaller than its inverse.
 _LARGEST_EXPONENT = 300.0
 
@@ -54,12 +57,12 @@ def products_with_exponentials(rows: Rows, columns: Sequence[int], config: Expon
   line = root[:, None] * np.column_stack([*np.log(rows.x[:, positive]).T, np.ones(len(rows))])
   basis = np.linalg.qr(line / np.linalg.norm(line, axis=0))[0]
   target = _without(root * np.log(size), basis)
-  some = _columns(rows, varies, root, basis, config)
-  if not some.monomials or not np.linalg.norm(target) > 0:
+  candidates = _columns(rows, varies, root, basis, config)
+  if not candidates.monomials or not np.linalg.norm(target) > 0:
     return []
-  chosen = _best_sets(target, some, config)
-  found = [_written(rows, positive, [some.monomials[i] for i in each], root) for each in chosen]
-  return [node for node in found if node is not None]
+  written = (_written(rows, positive, [candidates.monomials[i] for i in chosen], root)
+             for chosen in _best_sets(target, candidates, config))
+  return list(dict.fromkeys(node for node in written if node is not None))
 
 
 def _columns(
@@ -76,37 +79,51 @@ def _columns(
                   left[:, is_usable] / shares[is_usable])
 
 
-def _best_sets(target: np.ndarray, some: _Columns, config: ExponentialProductsConfig) -> list[tuple[int, ...]]:
+def _best_sets(target: np.ndarray, candidates: _Columns, config: ExponentialProductsConfig) -> list[tuple[int, ...]]:
   """Of one monomial those that explain most of the target [N], of two the best with each of the first."""
-  explained = (some.left.T @ target) ** 2
+  left = candidates.left
+  explained = (left.T @ target) ** 2
   firsts = np.argsort(-explained, kind="stable")[: config.num_beams].tolist()
   pairs: list[tuple[float, tuple[int, int]]] = []
   for first in firsts:
     interruption.check()
-    direction = some.left[:, first]
-    others = some.left - np.outer(direction, direction @ some.left)
+    others = left - np.outer(left[:, first], left[:, first] @ left)
     shares = np.sum(others**2, axis=0)
-    further = np.where(shares > _LEAST_SHARE, (others.T @ target) ** 2 / np.maximum(shares, _LEAST_SHARE), 0.0)
+    is_new = shares > _LEAST_SHARE**2
+    further = np.where(is_new, (others.T @ target) ** 2 / np.where(is_new, shares, 1.0), 0.0)
     second = int(np.argmax(further))
-    pairs.append((float(explained[first] + further[second]), (first, second)))
-  pairs.sort(key=lambda pair: -pair[0])
+    pairs.append((float(explained[first] + further[second]), (min(first, second), max(first, second))))
+  pairs = sorted(set(pairs), key=lambda pair: -pair[0])
   return [*((first,) for first in firsts[: config.num_kept]), *(pair for _, pair in pairs[: config.num_kept])]
 
 
-def _written(rows: Rows, positive: Sequence[int], some: Sequence[Monomial], root: np.ndarray) -> Node | None:
-  """The product, with constants of least squares; None where its size is out of range."""
-  terms = np.column_stack([*np.log(rows.x[:, list(positive)]).T, monomials.Values(rows.x)(some), np.ones(len(rows))])
-  lengths = np.linalg.norm(root[:, None] * terms, axis=0)
+def _written(rows: Rows, positive: Sequence[int], inner: Sequence[Monomial], root: np.ndarray) -> Node | None:
+  """The product, with constants of least squares, without what is rounding; None where they are out of range."""
+  nodes = [*(Node("ln", (variable(i),)) for i in positive), *map(monomials.to_node, inner)]
+  terms = np.column_stack([*(expression.evaluate(node, rows.x) for node in nodes), np.ones(len(rows))])
   target = root * np.log(np.abs(rows.y))
-  solution = np.linalg.lstsq(root[:, None] * terms / lengths, target, rcond=None)[0] / lengths
-  *factors, constant = map(float, solution)
-  if not np.all(np.isfinite(solution)) or abs(constant) > _LARGEST_EXPONENT:
+  solution = _least_squares(root[:, None] * terms, target)
+  is_there = np.max(np.abs(terms * solution), axis=0) > _ROUNDING * np.max(np.abs(np.log(np.abs(rows.y))))
+  is_there[-1] = True
+  *factors, constant = map(float, _least_squares(root[:, None] * terms[:, is_there], target))
+  if not all(map(math.isfinite, (*factors, constant))):
     return None
-  powers = [power(variable(i), number(factor)) for i, factor in zip(positive, factors, strict=False)]
-  exponents = [Node("*", (monomials.to_node(each), number(factor)))
-               for each, factor in zip(some, factors[len(positive) :], strict=True)]
-  size = number(math.copysign(math.exp(constant), rows.y[0]))
-  return tidy(chain("*", [size, *powers, Node("exp", (chain("+", exponents),))]))
+  left = [(node, factor) for node, factor in zip(
+    (node for node, there in zip(nodes, is_there, strict=False) if there), factors, strict=True)]
+  powers = [power(node.args[0], number(factor)) for node, factor in left if node.token == "ln"]
+  exponents = [Node("*", (node, number(factor))) for node, factor in left if node.token != "ln"]
+  sign = math.copysign(1.0, rows.y[0])
+  if abs(constant) > _LARGEST_EXPONENT:  # as of years
+    exponents, constant = [*exponents, number(constant)], 0.0
+  exponential = [Node("exp", (chain("+", exponents),))] if exponents else []
+  product = tidy(chain("*", [number(sign * math.exp(constant)), *powers, *exponential]))
+  return product if np.all(np.isfinite(expression.evaluate(product, rows.x))) else None
+
+
+def _least_squares(design: np.ndarray, target: np.ndarray) -> np.ndarray:
+  """Coefficients [K] of columns of any sizes [N, K]."""
+  lengths = np.linalg.norm(design, axis=0)
+  return np.linalg.lstsq(design / lengths, target, rcond=None)[0] / lengths
 
 
 def _without(values: np.ndarray, basis: np.ndarray) -> np.ndarray:

@@ -1,6 +1,7 @@
 """Which columns are searched: of many, and a single one that y is a function of."""
 
 import dataclasses
+import itertools
 
 import numpy as np
 import pytest
@@ -114,17 +115,28 @@ def test_what_matters_in_few_rows_matters(law, rng):
   for seed in range(10):
     rng = np.random.default_rng(seed)
     x = rng.uniform(1, 3, (200, 3))
-    x[:60, 0] = 0.0  # as at night
-    assert sole(law(x[:, 0], x[:, 1]), x) is None
+    for num_zeros in (0, 60):  # as at night
+      x[:num_zeros, 0] = 0.0
+      assert sole(law(x[:, 0], x[:, 1]), x) is None
 
 
 @pytest.mark.parametrize("law", [
   lambda u: np.maximum(0, u - 1.8), lambda u: np.clip(u, 1.5, 2.2), lambda u: (u > 2).astype(float),
   lambda u: np.floor(5 * u), np.round, lambda u: np.where(u > 2, u, 1.0)])
 def test_steps_and_limits_raise_nothing(law):
-  for seed in range(20):
-    x = np.random.default_rng(seed).uniform(1, 3, (60, 2))
+  for seed, num_rows in itertools.product(range(20), (20, 30, 60)):
+    x = np.random.default_rng(seed).uniform(1, 3, (num_rows, 2))
     assert sole(law(x[:, 0]), x) in (None, 0)
+
+
+def test_each_value_is_left_out_once(rng):
+  x = np.sort(rng.uniform(1, 3, (60, 2)), axis=0)
+  x[:, 1] = rng.permutation(x[:, 1])
+  for odd in range(2, 58):
+    y = np.exp(x[:, 0])
+    assert sole(y, x) == 0
+    y[odd] += 0.1
+    assert sole(y, x) is None
 
 
 def test_another_column_that_goes_with_it_is_kept(rng):
@@ -162,8 +174,9 @@ def test_what_a_single_column_takes_is_of_the_config(rng):
   assert with_config(most_rough=0.0) is with_config(least_rough=9.0) is with_config(has_sole_column=False) is None
   assert with_config(error=1e-14, share=1.0) is with_config(largest_error=1e-15) is None
   assert with_config(error=1e-14, share=0.02) == 0
-  beside = np.column_stack([x, y + 0.01 * rng.normal(size=200)])  # over which y is smoother
-  assert sole(y, beside[:, ::-1], dataclasses.replace(DEFAULT.screening, max_tried=1, least_rough=0.0)) in (None, 2)
+  beside = np.column_stack([y + 1e-3 * rng.normal(size=200), x])  # over which y is smoother than over its own
+  few, more = (dataclasses.replace(DEFAULT.screening, max_tried=num, least_rough=0.0) for num in (1, 2))
+  assert sole(y, beside, few) is None and sole(y, beside, more) == 1
 
 
 @pytest.mark.parametrize(("changes", "message"), [
@@ -178,20 +191,19 @@ def test_odd_limits_are_refused(changes, message):
 def test_the_single_column_is_looked_for_among_all_of_a_wide_table(rng):
   x = rng.uniform(-5, 5, (200, 60))
   found = task.make_task((x, 1 / np.tan(2 * x[:, 40] - 3)), None, SearchOptions())
-  assert found.columns == (40,) and found.is_of_one
+  assert found.sole_column == 40 and 40 in found.columns and found.is_chosen
 
 
-def test_a_search_is_of_the_single_column_unless_rules_require_another(rng):
+def test_a_task_names_the_single_column_unless_rules_require_another(rng):
   x = rng.uniform(-5, 5, (100, 3))
   y = 1 / np.tan(2 * x[:, 1] - 3)
   found = task.make_task((x, y), None, SearchOptions())
-  assert found.columns == (1,) and found.is_of_one and not found.is_chosen
-  several = task.make_task((x, y + x[:, 0]), None, SearchOptions())
-  assert several.columns == (0, 1, 2) and not several.is_of_one and not several.is_chosen
-  for name, columns in (("x0", (0, 1, 2)), ("x1", (1,))):
+  assert found.columns == (0, 1, 2) and found.sole_column == 1
+  assert task.make_task((x, y + x[:, 0]), None, SearchOptions()).sole_column is None
+  for name, sole_column in (("x0", None), ("x1", 1)):
     required = SearchOptions(restrictions=Restrictions(required=(name,)))
-    assert task.make_task((x, y), None, required).columns == columns
+    assert task.make_task((x, y), None, required).sole_column == sole_column
   without = dataclasses.replace(DEFAULT, screening=dataclasses.replace(DEFAULT.screening, has_sole_column=False))
-  assert task.make_task((x, y), None, SearchOptions(config=without)).columns == (0, 1, 2)
+  assert task.make_task((x, y), None, SearchOptions(config=without)).sole_column is None
   excluded = SearchOptions(restrictions=Restrictions(excluded=("x1",)))
-  assert task.make_task((x, y), None, excluded).columns == (0, 2)
+  assert task.make_task((x, y), None, excluded).sole_column is None

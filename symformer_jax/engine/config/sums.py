@@ -54,7 +54,7 @@ class ExponentialProductsConfig:
   num_kept: int = 2
 
   def __post_init__(self) -> None:
-    check_counts(self, "max_columns", "rows_per_term", "max_size", "num_beams", "num_kept")
+    check_counts(self, "max_columns", "rows_per_term", "max_size", "max_monomials", "num_beams", "num_kept")
 
 
 @dataclasses.dataclass(frozen=True)
