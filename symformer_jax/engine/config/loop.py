@@ -119,7 +119,8 @@ class BudgetConfig:
   # and 32 by the order of the registry, in 1.68 s; with two turns of the library before `separable` 34, in 1.38 s.
   first_of_one: tuple[tuple[str, int], ...] = (
     ("exact_fractions", 1), ("quadratics", 1), ("enumeration", 1), ("linked_fractions", 1), ("separable", 1),
-    ("function_fractions", 1), ("exact_fractions", 1), ("rationals", 1), ("oscillations", 1), ("curve_fits", 1))
+    ("function_fractions", 1), ("exact_fractions", 1), ("phases", 1), ("rationals", 1), ("oscillations", 1),
+    ("curve_fits", 1))
 
   # Who is asked then, round and round, for all turns that it has, evolution for one. What has been found is grown, and
   # its parts are put together, after every fourth turn of evolution: that takes as long as one. Nobody is asked where
