@@ -96,9 +96,9 @@ class BudgetConfig:
   # seconds as many were recovered, 50, with it early as without. (Three early turns of compositions: of 151 unseen
   # equations in 5 s one was gained, two were lost.) Exact fractions of columns alone, and sums of functions of single
   # columns where y is none, take some hundredths of a second. A smaller table is asked up to its `inner_pairs`, of one
-  # column up to its `curves`: of 39 formulas of several columns the turns up to `curves` met 19, in 5.2 CPU seconds at
-  # most, the others, which take four times as long, none. Under noise eleven of twelve gains came up to what its
-  # fractions leave. Functions that exact data tell to many digits are looked for in .1 to .3 s, in smaller tables
+  # column up to its `two_constants`: of 39 formulas of several columns the turns up to `curves` met 19, in 5.2 CPU
+  # seconds at most, the others, which take four times as long, none. Under noise eleven of twelve gains came up to what
+  # its fractions leave. Functions that exact data tell to many digits are looked for in .1 to .3 s, in smaller tables
   # before their fractions. Product units take .05 to 1.5 s a turn, the first ones least. Groups of columns are looked
   # for in .05 to .5 s, after smaller tables, which are exact: of 75 formulas six were lost and one was gained with
   # groups first, and without those that are powers of columns one and one. Waves that turn fast are nothing to smooth
@@ -115,12 +115,13 @@ class BudgetConfig:
     ("replacements", 1, "library"), ("replacements", 1, "varying"))
 
   # Of a table of one column, the user's or one within another search, these turns come first, by source, after the
-  # closed forms. Of 42 published formulas, each source asked alone, 35 are met within four CPU seconds so, in 1.36 s,
-  # and 32 by the order of the registry, in 1.68 s; with two turns of the library before `separable` 34, in 1.38 s.
+  # closed forms: the order of the registry, but with fractions in functions, and a library with arcsines, before curves
+  # and views, which meet less. With both first of all five of 100 published formulas were gained and one was lost,
+  # but of 72 random ones four were lost, three of them waves, and none was gained.
   first_of_one: tuple[tuple[str, int], ...] = (
-    ("exact_fractions", 1), ("quadratics", 1), ("enumeration", 1), ("linked_fractions", 1), ("separable", 1),
-    ("function_fractions", 1), ("exact_fractions", 1), ("phases", 1), ("rationals", 1), ("oscillations", 1),
-    ("curve_fits", 1))
+    ("exact_fractions", 1), ("enumeration", 1), ("linked_fractions", 1), ("short_forms", 1), ("quadratics", 1),
+    ("phases", 1), ("oscillations", 1), ("rationals", 1), ("remainders", 1), ("function_fractions", 1),
+    ("separable", 1), ("curve_fits", 1), ("exact_fractions", 1))
 
   # Who is asked then, round and round, for all turns that it has, evolution for one. What has been found is grown, and
   # its parts are put together, after every fourth turn of evolution: that takes as long as one. Nobody is asked where
