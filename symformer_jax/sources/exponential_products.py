@@ -41,8 +41,10 @@ class _Columns(NamedTuple):
 
 @np.errstate(all="ignore")  # what is not finite is left out
 def products_with_exponentials(rows: Rows, columns: Sequence[int], config: ExponentialProductsConfig) -> list[Node]:
-  """Those that leave least of the logarithm of y beside its straight line of logarithms, the best of one and of two
-  monomials, for constants that are still to be fitted; none of a y of both signs.
+  """Those that leave next to nothing of the logarithm of y beside its straight line of logarithms, of one monomial and
+  of two, for constants that are still to be fitted; none of a y of both signs.
+
+  Of y with errors none: with five constants they follow any smooth curve, and stood for `2*x/(x + 0.5)`.
 
   A row's error counts by y**2 besides, as that of a logarithm is one of y.
   """
@@ -62,7 +64,15 @@ def products_with_exponentials(rows: Rows, columns: Sequence[int], config: Expon
     return []
   written = (_written(rows, positive, [candidates.monomials[i] for i in chosen], root)
              for chosen in _best_sets(target, candidates, config))
-  return list(dict.fromkeys(node for node in written if node is not None))
+  return list(dict.fromkeys(node for node in written if node is not None and _left(node, rows) <= config.most_left))
+
+
+def _left(node: Node, rows: Rows) -> float:
+  """Share of the variance of y that a formula leaves."""
+  mean = np.average(rows.y, weights=rows.weights)
+  errors, spread = (np.average(each**2, weights=rows.weights) for each in (
+    expression.evaluate(node, rows.x) - rows.y, rows.y - mean))
+  return float(errors / spread)
 
 
 def _columns(
@@ -116,8 +126,7 @@ def _written(rows: Rows, positive: Sequence[int], inner: Sequence[Monomial], roo
   if abs(constant) > _LARGEST_EXPONENT:  # as of years
     exponents, constant = [*exponents, number(constant)], 0.0
   exponential = [Node("exp", (chain("+", exponents),))] if exponents else []
-  product = tidy(chain("*", [number(sign * math.exp(constant)), *powers, *exponential]))
-  return product if np.all(np.isfinite(expression.evaluate(product, rows.x))) else None
+  return tidy(chain("*", [number(sign * math.exp(constant)), *powers, *exponential]))
 
 
 def _least_squares(design: np.ndarray, target: np.ndarray) -> np.ndarray:

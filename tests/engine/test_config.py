@@ -43,8 +43,8 @@ def other_than(path, value):
     return not value
   if value == ():
     return ("roots",) if ".views." in path else ("ln",)  # a name, where names are asked for
-  if path.endswith("edges"):
-    return value / 2  # shares below a half
+  if path.endswith("edges") or path.startswith("screening.") and isinstance(value, float):
+    return value / 2  # shares below a half, or below one
   return value[:-1] if isinstance(value, tuple) else value + 1
 
 

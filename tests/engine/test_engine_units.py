@@ -626,9 +626,13 @@ def searches_of(*names):
   return {3 + i: search_of(some) for i, some in enumerate(names)}
 
 
+# Of tables of one column too.
+IN_THEIR_ORDER = dataclasses.replace(DEFAULT, budget=dataclasses.replace(DEFAULT.budget, first_of_one=()))
+
+
 def told(searches, sources, **options):
   """What a run tells, and what it returns."""
-  found, run = [], loop.run(searches, sources, SearchOptions(), clock=clock.Clock(), **options)
+  found, run = [], loop.run(searches, sources, SearchOptions(config=IN_THEIR_ORDER), clock=clock.Clock(), **options)
   while True:
     try:
       number, progress = next(run)

@@ -42,7 +42,7 @@ def test_columns_of_both_signs_have_whole_exponents():
 def test_the_best_monomials_are_those_of_least_squares(rng):
   x = rng.uniform(0.5, 2, (80, 2))
   rows = Rows(x, np.exp(rng.normal(size=80)), rng.uniform(0.2, 2, 80))
-  config = dataclasses.replace(CONFIG, exponents=((-1.0, 1.0, 2.0),), num_beams=99, num_kept=1)
+  config = dataclasses.replace(CONFIG, exponents=((-1.0, 1.0, 2.0),), num_beams=99, num_kept=1, most_left=np.inf)
   one, two = products_with_exponentials(rows, (0, 1), config)
   every = monomials.up_to((0, 1), 3, at_most=99, exponents=config.exponents)
   root = np.sqrt(rows.weights) * rows.y
@@ -77,7 +77,7 @@ def test_years_stand_in_the_exponential_with_a_constant():
   year = np.linspace(1990, 2020, 90)[:, None]
   rows = Rows(year, 1e6 * np.exp(0.05 * (year[:, 0] - 1990) - 1e-3 * (year[:, 0] - 1990) ** 2), np.ones(90))
   nodes = products_with_exponentials(rows, (0,), CONFIG)
-  assert nodes and min(left(node, rows) for node in nodes) < 1e-6
+  assert nodes and min(left(node, rows) for node in nodes) < 1e-12
 
 
 def test_what_is_rounding_is_left_out():
@@ -86,10 +86,18 @@ def test_what_is_rounding_is_left_out():
   assert {tuple(sorted(expression.columns_of(node))) for node in found} >= {(0, 1, 2)}
 
 
+def test_of_y_with_errors_there_are_none(rng):
+  rows = table("x*exp(-y)", num_columns=2)
+  errors = 1e-5 * np.std(rows.y) * rng.normal(size=120)
+  assert products_with_exponentials(Rows(rows.x, rows.y + errors, rows.weights), (0, 1), CONFIG) == []
+  curve = table("2*x/(x + 0.5)", num_columns=1)
+  assert products_with_exponentials(curve, (0,), CONFIG) == []
+
+
 def test_as_many_come_as_the_config_says():
   rows = table("x*exp(-y) + 0.1*z")
   for num_kept, num_beams, num in ((1, 8, 2), (2, 8, 4), (3, 2, 4)):
-    config = dataclasses.replace(CONFIG, num_kept=num_kept, num_beams=num_beams)
+    config = dataclasses.replace(CONFIG, num_kept=num_kept, num_beams=num_beams, most_left=np.inf)
     assert len(products_with_exponentials(rows, (0, 1, 2), config)) == num
   with pytest.raises(InputError, match="num_beams: expected a whole number of at least 1, got 0"):
     ExponentialProductsConfig(num_beams=0)

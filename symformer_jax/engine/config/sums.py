@@ -52,6 +52,8 @@ class ExponentialProductsConfig:
   # Of the best so many a second one is looked for; formulas of one, and of two, that are fitted.
   num_beams: int = 8
   num_kept: int = 2
+  # Share of y's variance that is left at most.
+  most_left: float = 1e-12
 
   def __post_init__(self) -> None:
     check_counts(self, "max_columns", "rows_per_term", "max_size", "max_monomials", "num_beams", "num_kept")
