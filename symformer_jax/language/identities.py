@@ -9,8 +9,9 @@ from symformer_jax.language.expression import Node, chain, complexity, flatten, 
 from symformer_jax.language.rewritings import LARGEST_LOG, QUARTER_TURN, to_powers_of_equals
 from symformer_jax.language.tidy import split_factor, tidy, tidy_product, tidy_sum
 
-# A sum multiplied out has no more terms: (x + a)*(x + b) has three.
+# A sum multiplied out has no more terms: (x + a)*(x + b) has three, (u + a)*(v + b) beside a sum of these four.
 MAX_TERMS = 3
+MAX_TERMS_OF_TWO = 4
 # w(u)**p of a sine or a cosine w is a share of w(u)**(p - 2), and a wave of so many times the angle of this amplitude.
 _ANGLES = {"pow2": (2, 0.5, 0.5), "pow3": (3, 0.75, 0.25)}
 # Of a factor: what rounding and noise leave of a term that an identity takes.
@@ -328,12 +329,17 @@ def to_joined_logarithms(node: Node) -> Node:
 
 
 def to_expanded(node: Node) -> Node:
-  """(u + a)**2 -> u**2 + 2*a*u + a**2, and (u + a)*(u + b) likewise: the coefficients of a polynomial are read."""
+  """(u + a)**2 -> u**2 + 2*a*u + a**2, and (u + a)*(u + b) likewise: the coefficients of a polynomial are read.
+
+  Beside other terms also (u + a)*(v + b): `(u - 1)*(v - 1) + v` is `u*v - u + 1`.
+  """
   node = node._replace(args=tuple(to_expanded(arg) for arg in node.args))
   if node.token == "pow2" and node.args[0].token == "+":
     return _product_of(node.args[0], node.args[0]) or node
   if node.token == "+":
-    return tidy_sum([term for each in flatten(node, "+") for term in flatten(_multiplied(each), "+")])
+    terms = [term for each in flatten(node, "+") for term in flatten(_multiplied(each), "+")]
+    opened = tidy_sum([term for each in terms for term in flatten(_opened(each), "+")])
+    return opened if len(flatten(opened, "+")) <= MAX_TERMS_OF_TWO else tidy_sum(terms)
   if node.token != "*":
     return node
   factors = list(flatten(node, "*"))
@@ -398,12 +404,19 @@ def _multiplied(term: Node) -> Node:
   return _scaled(parts[0], factor) if len(parts) == 1 and parts[0].token == "+" else term
 
 
-def _product_of(first: Node, second: Node) -> Node | None:
+def _opened(term: Node) -> Node:
+  """A multiple of two sums as one sum; other terms as they are."""
+  parts, factor = split_factor(term)
+  is_of_sums = len(parts) == 2 and all(part.token == "+" for part in parts)
+  return _product_of(_scaled(parts[0], factor), parts[1], most=MAX_TERMS_OF_TWO) or term if is_of_sums else term
+
+
+def _product_of(first: Node, second: Node, *, most: int = MAX_TERMS) -> Node | None:
   """Two sums multiplied out, where that makes few terms."""
   terms = [_cancelled([*one, *other, number(a * b)])
            for one, a in map(split_factor, flatten(first, "+")) for other, b in map(split_factor, flatten(second, "+"))]
   made = tidy_sum(terms)
-  return made if len(flatten(made, "+")) <= MAX_TERMS else None
+  return made if len(flatten(made, "+")) <= most else None
 
 
 def _scaled(node: Node, factor: float) -> Node:

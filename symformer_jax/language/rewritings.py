@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 import math
+from typing import NamedTuple
 
 from symformer_jax.language.expression import Node, chain, flatten, negate, number, power, sort_key, walk
 from symformer_jax.language.tidy import power_of_exponential, split_factor, tidy, tidy_product, tidy_sum
@@ -329,23 +330,47 @@ def to_principal_phases(node: Node) -> Node:
 
 
 def to_vertices(node: Node) -> Node:
-  """a*u**2 + b*u + c -> a*((u + h)**2 + d): the place and the width of a peak are read from it."""
+  """a*u**2 + b*u + c -> a*((u + h)**2 + d), and exp(a*u**2 + b*u + c) -> exp(a*d)*exp(a*(u + h)**2): the place and the
+  width of a peak are read from it.
+  """
+  if node.token == "exp" and (vertex := _vertex(node.args[0])) is not None and abs(vertex.constant) <= LARGEST_LOG:
+    return tidy_product([to_vertices(Node("exp", (tidy_sum(vertex.terms()),))), number(math.exp(vertex.constant))])
   node = node._replace(args=tuple(to_vertices(arg) for arg in node.args))
-  if node.token != "+":
+  vertex = _vertex(node)
+  if vertex is None:
     return node
+  if vertex.rest:
+    return tidy_sum([*vertex.terms(), number(vertex.constant)])
+  return tidy_product([tidy_sum([vertex.square, number(vertex.constant / vertex.factor)]), number(vertex.factor)])
+
+
+class _Vertex(NamedTuple):
+  """A sum as factor*square + constant + the rest, the square being (u + h)**2."""
+
+  square: Node
+  factor: float
+  constant: float
+  rest: list[Node]
+
+  def terms(self) -> list[Node]:
+    """All but the constant."""
+    return [*self.rest, tidy_product([self.square, number(self.factor)])]
+
+
+def _vertex(node: Node) -> _Vertex | None:
+  """None where the node is no sum with a*u**2 + b*u in it."""
+  if node.token != "+":
+    return None
   terms = [split_factor(term) for term in flatten(node, "+")]
   factors = {parts[0]: factor for parts, factor in terms if len(parts) == 1}
   square = next((part for part in factors if part.token == "pow2" and part.args[0] in factors), None)
   if square is None or not factors[square]:
-    return node
+    return None
   inner, factor = square.args[0], factors[square]
   shift = factors[inner] / factor / 2
   constant = sum(value for parts, value in terms if not parts) - factor * shift**2
-  moved = power(tidy_sum([*flatten(inner, "+"), number(shift)]), number(2))
   rest = [tidy_product([*parts, number(value)]) for parts, value in terms if parts and parts[0] not in (square, inner)]
-  if rest:
-    return tidy_sum([*rest, tidy_product([moved, number(factor)]), number(constant)])
-  return tidy_product([tidy_sum([moved, number(constant / factor)]), number(factor)])
+  return _Vertex(power(tidy_sum([*flatten(inner, "+"), number(shift)]), number(2)), factor, constant, rest)
 
 
 def to_single_waves(node: Node) -> Node:
