@@ -64,6 +64,19 @@ def is_arc(wave: Node, x: np.ndarray) -> bool:
   return bool(np.ptp(phase) * (num_steps + 1) / num_steps < period * (1 - 1e-3))
 
 
+def is_scattered(wave: Node, x: np.ndarray, *, config: ChoiceConfig = DEFAULT.choice) -> bool:
+  """Whether rows [N, D] show next to nothing of a wave's course: its phase has a few values only, as of a code, or the
+  first or the last few lie more than half a turn from all others: a frequency is found that meets outliers one by one.
+  """
+  phase = scoring.evaluate(wave.args[0], x)
+  if not np.isfinite(phase).all():
+    return False
+  phase = np.unique(phase)
+  [gaps] = np.nonzero(np.diff(phase) > config.half_turn * (1 + 1e-6))
+  first, last = (gaps[0] + 1, len(phase) - gaps[-1] - 1) if len(gaps) else (len(phase), len(phase))
+  return bool(min(first, last) < config.wave_rows)
+
+
 def log_frequencies(node: Node, x: np.ndarray, *, config: ChoiceConfig = DEFAULT.choice) -> float:
   """Logarithm of how many formulas differ from this one in the frequencies of its waves, up to theirs, and can be told
   from it on rows [N, D]: of each wave one for every half turn of its phase, a sine and a cosine for each whole one

@@ -253,6 +253,22 @@ def test_an_arc_is_less_than_a_period(text, turns, is_arc):
   assert frequencies.is_arc(parse("sin(2.5*x)"), one)
 
 
+@pytest.mark.parametrize(("column", "is_scattered"), [
+  (np.tile([1.0, 2, 3], 20), True), (np.tile([1.0, 2, 3, 4], 20), False), (np.linspace(0, 30, 50), False),
+  (np.append(np.linspace(0, 8, 40), [43.0, 62]), True), (np.append(np.linspace(0, 8, 40), [43.0, 44, 45]), True),
+  (np.append(np.linspace(0, 8, 40), [43.0, 44, 45, 46]), False), (np.append(np.linspace(0, 8, 40), -20.0), True),
+  (np.append(np.linspace(0, 8, 40), 8 + np.pi * (1 - 1e-9)), False), (np.append(np.linspace(0, 8, 40), 11.2), True),
+  (np.concatenate([np.linspace(0, 8, 20), [50.0], np.linspace(90, 99, 20)]), False)])
+def test_a_wave_of_codes_and_one_that_meets_outliers_are_odd(column, is_scattered):
+  x = np.column_stack([column, np.arange(len(column))])
+  for text, sure in (("sin(x)", is_scattered), ("3*cos(x + 1) + z", is_scattered), ("exp(x)", False)):
+    [*waves] = frequencies.waves(parse(text))
+    assert [frequencies.is_scattered(wave, x) for wave in waves] == [sure] * len(waves)
+    assert choice.num_oddities(parse(text), x) == sure
+  assert not frequencies.is_scattered(parse("sin(x)"), x, config=dataclasses.replace(CONFIG, wave_rows=1))
+  assert not frequencies.is_scattered(parse("sin(1/z)"), x)  # undefined for a row: no wave of the rows
+
+
 @pytest.mark.parametrize(("text", "is_bent"), [
   ("sin(2.5*x + z)", False), ("sin(-x)", False), ("sin(x*z)", True), ("sin(2*x)", False), ("sin(x**2)", True),
   ("sin(exp(2))", False), ("sin(x*exp(2) + 1)", False), ("sin(3*(x + 1))", False)])

@@ -138,14 +138,17 @@ class ChoiceConfig:
       evenly spaced rows (Nyquist). Quarterly data of an honest year turn by pi/2.
     phase_edges: of several columns what a phase goes through over its other rows counts, without this share of the
       lowest and of the highest: beside a pole of its argument a wave turns any number of times.
+    wave_rows: phases that a wave has to have in the rows, and beyond a step of more than half a turn at either end, not
+      to be odd: `cos(code)` meets the means of three codes, and `sin(sales)` the two largest of 43 states, which lie
+      five turns from the others.
     largest_exponent, largest_uneven: exponents beyond are extreme, the second for those that are no whole or half
       numbers: laws go to 12, of the repulsion in Lennard-Jones' potential, and to 4.87, of losses in pipes;
       `2e-47*exp(-4*age)*age**62` is any bell, `6e22*year**(-6.7)` any line.
     odd_nats: further price of a column in an exponent, as in `x**(0.03*z)`, of an extreme exponent, of a wave of
       several columns, of one whose phase is not linear as in `cos(exp(x))`, of one of which the rows see less than a
-      period, its frequency fitted (any bend is an arc of such), and of a pole between rows that the rows tell of, or in
-      a corner of their box: odds of a million to one. One textbook law of 36 has such a wave and none such an exponent;
-      exact data repay the price with a digit, a hundred rows with a quarter of the error.
+      period, its frequency fitted (any bend is an arc of such), or next to nothing, and of a pole between rows that the
+      rows tell of, or in a corner of their box: odds of a million to one. One textbook law of 36 has such a wave and
+      none such an exponent; exact data repay the price with a digit, a hundred rows with a quarter of the error.
     odd_gain: factor by which each of these must lessen the squared error of rows not seen besides, or three thousand
       rows have `cos(4200*x/(y*z))` for three thousandths of the variance. Of smooth data nats pay for any oddity: of 64
       real tables four answers have one at 1.5, one at 2, and none at 3, which costs two of them much of their R2.
@@ -209,6 +212,7 @@ class ChoiceConfig:
   even_steps: float = 0.01
   half_turn: float = math.pi
   phase_edges: float = 0.1
+  wave_rows: int = 4
   largest_exponent: float = 12.0
   largest_uneven: float = 5.0
   odd_nats: float = 14.0
