@@ -207,6 +207,11 @@ class _Units:
     parameters = config.spread * rng.normal(size=(num, size)) * (rng.random((num, size)) < config.density)
     is_free = np.ones((num, size), bool)
     sign = np.ones((num, shape.layout.num_products))
+    parity = self._parities(rng, num, place_of_goal, shape.layout)
+    is_below = np.all(self.table.negative > 0, axis=0)
+    # What a column that is below 0 everywhere makes of a product's sign, and which products have both.
+    turned = 1 - 2 * (parity @ is_below % 2)
+    has_both_signs = parity @ (self.is_whole & ~is_below) > 0
     at = 0
     for (outer, inner), is_used in zip(shape.layout.places(width), shape.is_used, strict=True):
       if not is_used or (inner and not shape.has_factor):
@@ -218,12 +223,13 @@ class _Units:
         sign[:, at] = np.where(rng.random(num) < 0.5, 1, -1)
         # A sum that is below 0 is nowhere less than -1, where roots and logarithms end.
         least = np.max(along, axis=1) + math.log(len(inner)) + np.abs(away)
-        parameters[:, place.stop - 1] = np.where(sign[:, at] > 0, away, -least)
+        is_above = (sign[:, at] > 0) & ~has_both_signs[:, at]
+        parameters[:, place.stop - 1] = np.where(is_above, away, -least)
+        sign[:, at] *= turned[:, at]
       if inner and function == product_fits.POWER:
-        sign[:, at - len(inner) + 1] = 1
+        sign[:, at - len(inner) + 1] = turned[:, at - len(inner) + 1]
         parameters[:, inner[0].stop - 1] = rng.choice((-1, 1), num) * np.exp(config.spread / 2 * rng.normal(size=num))
       at += 1
-    parity = self._parities(rng, num, place_of_goal, shape.layout)
     return Starts(parameters, is_free, 2 * place_of_goal + np.arange(num) % 2,
                   np.full(num, list(product_fits.FUNCTIONS).index(function)),
                   np.tile(np.array(shape.is_used, float), (num, 1)), sign, parity)
