@@ -19,6 +19,7 @@ from symformer_jax.language.expression import Node, chain, number, power, variab
 from symformer_jax.language.tidy import tidy
 from symformer_jax.sources import monomials
 from symformer_jax.sources.monomials import Monomial
+from symformer_jax.sources.projections import without
 
 # A column of which the line, or another one, leaves no more than this share of its length is the same.
 _LEAST_SHARE = 1e-8
@@ -58,7 +59,7 @@ def products_with_exponentials(rows: Rows, columns: Sequence[int], config: Expon
   root = np.sqrt(rows.weights) * size / size.max()
   line = root[:, None] * np.column_stack([*np.log(rows.x[:, positive]).T, np.ones(len(rows))])
   basis = np.linalg.qr(line / np.linalg.norm(line, axis=0))[0]
-  target = _without(root * np.log(size), basis)
+  target = without(root * np.log(size), basis)
   candidates = _columns(rows, varies, root, basis, config)
   if not candidates.monomials or not np.linalg.norm(target) > 0:
     return []
@@ -82,7 +83,7 @@ def _columns(
   interruption.check()
   values = root[:, None] * monomials.Values(rows.x)(names)
   lengths = np.linalg.norm(values, axis=0)
-  left = _without(values / lengths, basis)
+  left = without(values / lengths, basis)
   shares = np.linalg.norm(left, axis=0)
   is_usable = np.isfinite(shares) & (shares > _LEAST_SHARE)
   return _Columns([name for name, usable in zip(names, is_usable, strict=True) if usable],
@@ -133,10 +134,3 @@ def _least_squares(design: np.ndarray, target: np.ndarray) -> np.ndarray:
   """Coefficients [K] of columns of any sizes [N, K]."""
   lengths = np.linalg.norm(design, axis=0)
   return np.linalg.lstsq(design / lengths, target, rcond=None)[0] / lengths
-
-
-def _without(values: np.ndarray, basis: np.ndarray) -> np.ndarray:
-  """Less what an orthonormal basis [N, K] explains; twice, for what rounding leaves."""
-  for _ in range(2):
-    values = values - basis @ (basis.T @ values)
-  return values

@@ -6,7 +6,6 @@ frequency the line is taken out of cosine and sine, and what they then explain o
 
 from collections.abc import Iterator, Sequence
 import math
-from typing import Any
 
 import numpy as np
 
@@ -15,6 +14,7 @@ from symformer_jax.engine.config import PlainWavesConfig
 from symformer_jax.engine.rows import Rows
 from symformer_jax.language.expression import Node, chain, number, variable
 from symformer_jax.language.tidy import tidy
+from symformer_jax.sources.projections import without
 
 # Cosine and sine, below this share of their sizes beside the line, are part of it.
 _LEAST_SHARE = 1e-6
@@ -55,8 +55,8 @@ def _best_frequency(rows: Rows, column: int, basis: np.ndarray, config: PlainWav
   num_frequencies = math.ceil(config.periods_per_row * len(np.unique(x)) * config.steps_per_period)
   frequencies = 2 * math.pi / (config.steps_per_period * np.ptp(x)) * np.arange(1, num_frequencies + 1)
   phases = np.outer(x - np.mean(x), frequencies)  # [N, K]
-  left = _without(root * rows.y, basis)
-  cos, sin = (_without(root[:, None] * wave, basis) for wave in (np.cos(phases), np.sin(phases)))
+  left = without(root * rows.y, basis)
+  cos, sin = (without(root[:, None] * wave, basis) for wave in (np.cos(phases), np.sin(phases)))
   cc, ss, cs = np.sum(cos**2, axis=0), np.sum(sin**2, axis=0), np.sum(cos * sin, axis=0)
   determinant = cc * ss - cs**2
   yc, ys = left @ cos, left @ sin
@@ -64,11 +64,6 @@ def _best_frequency(rows: Rows, column: int, basis: np.ndarray, config: PlainWav
                        (ss * yc**2 - 2 * cs * yc * ys + cc * ys**2) / determinant, -np.inf)
   best = int(np.argmax(explained))
   return float(frequencies[best]) if explained[best] > 0 else None
-
-
-def _without(values: Any, basis: np.ndarray) -> np.ndarray:
-  """Columns less what the basis explains of them."""
-  return values - basis @ (basis.T @ values)
 
 
 def _written(
