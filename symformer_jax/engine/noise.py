@@ -38,6 +38,8 @@ class NoiseWatch:
     self.best: Candidate | None = None
     self.others: tuple[Candidate, ...] = ()
     self.nearest: Candidate | None = None
+    # Of what the pool had at the last look, by identity: a pool of thousands is looked at after every turn.
+    self._lengths: dict[int, tuple[Candidate, float]] = {}
 
   def has_stalled(self, pool: Pool) -> bool:
     """Whether the last turn found no description that is shorter; to be asked after each."""
@@ -48,7 +50,9 @@ class NoiseWatch:
     """Finds the shortest descriptions; returns by how many nats the best is shorter than that of the look before."""
     config = self._config
     self.nearest = pool.best
-    lengths = sorted(((self._length(candidate), candidate) for candidate in pool.in_order()), key=lambda pair: pair[0])
+    known = self._lengths
+    self._lengths = {id(c): known.get(id(c)) or (c, self._length(c)) for c in pool.in_order()}
+    lengths = sorted(((length, c) for c, length in self._lengths.values()), key=lambda pair: pair[0])
     least, self.best = lengths[0] if lengths else (math.inf, None)
     self.others = tuple(itertools.islice((
       candidate for length, candidate in lengths[1:]

@@ -88,7 +88,9 @@ WITHOUT_MODEL = tuple(name for name in SOURCES if name not in (CLOSED_FORMS, GUE
 
 def make_sources(model: Any, options: SearchOptions) -> list[Source]:
   """The sources of a search: those of the config, in the table's order."""
-  return [SOURCES[name](model, options) for name in _asked(options)]
+  is_normal = options.effort == "normal" and options.max_time is None
+  left_out = options.config.budget.normal_without if is_normal else ()
+  return [SOURCES[name](model, options) for name in _asked(options) if name not in left_out]
 
 
 def _asked(options: SearchOptions) -> list[str]:

@@ -205,7 +205,9 @@ def test_a_search_has_stalled_where_a_turn_gains_less_than_a_nat(monkeypatch):
     monkeypatch.setattr(noise.NoiseWatch, "_length", lambda self, candidate, found=found: next(found))
     pool = Pool(1.0, 100)
     pool.insert([candidate("1.5*x", 1.0)])
-    assert not watch.has_stalled(pool) and watch.has_stalled(pool) is stalled
+    assert not watch.has_stalled(pool)
+    pool.insert([candidate("x**2", 0.5)])  # the length of the other is known
+    assert watch.has_stalled(pool) is stalled
 
 
 def test_before_anything_is_found_no_search_has_stalled():

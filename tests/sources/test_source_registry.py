@@ -32,7 +32,7 @@ def names(**options):
 
 def test_the_table_has_every_source_of_the_config_in_its_order():
   assert tuple(registry.SOURCES) == SOURCES
-  assert tuple(names()) == DEFAULT.sources
+  assert tuple(names(effort="thorough")) == DEFAULT.sources
 
 
 def test_of_a_smaller_table_what_comes_early_ends_with_pairs_of_functions():
@@ -48,10 +48,18 @@ def test_of_a_smaller_table_what_comes_early_ends_with_pairs_of_functions():
       assert (last.source.name, following.source.name) == found
 
 
-def test_quick_leaves_out_what_takes_long_unless_time_is_given():
-  assert set(names()) - set(names(effort="quick")) == {
-    "subsets", "varying", "pairs", "pairs_inside", "triples", "ridges", "subsets_inside", "growth", "compositions"}
-  assert names(effort="quick", max_time=5.0) == names() == names(effort="thorough")
+def test_quick_and_normal_leave_out_what_takes_long_unless_time_is_given():
+  seldom = {"pairs", "pairs_inside", "triples", "subsets_inside", "compositions"}
+  assert set(names(effort="thorough")) - set(names()) == seldom
+  assert set(names()) - set(names(effort="quick")) == {"subsets", "varying", "ridges", "growth"}
+  assert names(effort="quick", max_time=5.0) == names(max_time=5.0) == names(effort="thorough")
+
+
+def test_of_smaller_tables_a_normal_search_asks_all():
+  turns = {effort: [len(source.turns) for source in make_sources(Model(), SearchOptions(effort=effort))
+                    if source.name in ("reductions", "partitions", "replacements")]
+           for effort in ("quick", "normal", "thorough")}
+  assert turns["normal"] == turns["thorough"] > turns["quick"]
 
 
 def test_without_recombination_or_fit_the_model_is_left_with_what_is_free():

@@ -99,14 +99,16 @@ class BudgetConfig:
   # column up to its `two_constants`: of 39 formulas of several columns the turns up to `curves` met 19, in 5.2 CPU
   # seconds at most, the others, which take four times as long, none. Under noise eleven of twelve gains came up to what
   # its fractions leave. Functions that exact data tell to many digits are looked for in .1 to .3 s, in smaller tables
-  # before their fractions. Product units take .05 to 1.5 s a turn, the first ones least. Groups of columns are looked
+  # before their fractions. Product units take .05 to 1.5 s a turn, the first ones least;
+  # after the first come smaller tables: of 137 formulas of two to five columns nine were gained and one was lost
+  # (docs/results/turns.md). Groups of columns are looked
   # for in .05 to .5 s, after smaller tables, which are exact: of 75 formulas six were lost and one was gained with
   # groups first, and without those that are powers of columns one and one. Waves that turn fast are nothing to smooth
   # functions, nor to products, and take .1 to .4 s where there are none: of 72 laws of three to five columns one was
   # gained with phases after smaller tables, of 96 equations of two and 64 of one none was gained or lost.
   early: tuple[tuple[str, int, str], ...] = (
     ("exact_fractions", 1, "closed_forms"), ("product_units", 1, "enumeration"), ("separable", 1, "enumeration"),
-    ("product_units", 2, "quadratics"), ("reductions", 15, "quadratics"), ("exact_factors", 1, "quadratics"),
+    ("reductions", 15, "quadratics"), ("product_units", 2, "quadratics"), ("exact_factors", 1, "quadratics"),
     ("partitions", 12, "quadratics"),
     ("reductions", 13, "quadratics"), ("phases", 1, "quadratics"), ("product_units", 1, "quadratics"),
     ("remainders", 1, "rationals"), ("remainders", 1, "phases"), ("transformer", 1, "library"),
@@ -118,10 +120,11 @@ class BudgetConfig:
   # closed forms: the order of the registry, but with fractions in functions, and a library with arcsines, before views
   # and `curves`, which meet less; after those that the end at the noise waits for. With the two first of all five of
   # 100 published formulas were gained and one was lost, but of 72 random ones four were lost and none was gained.
+  # Fractions of functions without inner constants take .4 s, those with 1.2 s.
   first_of_one: tuple[tuple[str, int], ...] = (
     ("exact_fractions", 1), ("enumeration", 1), ("short_forms", 1), ("quadratics", 1), ("phases", 1),
     ("oscillations", 1), ("rationals", 1), ("remainders", 1), ("curve_fits", 1), ("linked_fractions", 1),
-    ("function_fractions", 1), ("separable", 1), ("exact_fractions", 1))
+    ("exact_fractions", 1), ("function_fractions", 1), ("separable", 1))
 
   # Who is asked then, round and round, for all turns that it has, evolution for one. What has been found is grown, and
   # its parts are put together, after every fourth turn of evolution: that takes as long as one. Nobody is asked where
@@ -131,6 +134,9 @@ class BudgetConfig:
   # Sources that `quick` leaves out: what they find beside the others takes some seconds.
   quick_without: tuple[str, ...] = (
     "subsets", "varying", "pairs", "pairs_inside", "triples", "ridges", "subsets_inside", "growth", "compositions")
+  # Sources that `normal` leaves out, but of smaller tables within a search: of 22 published formulas that were not met
+  # in five seconds they took 584 of 1743 CPU seconds, of 19 real tables 110 of 514, and no turn of theirs came nearer.
+  normal_without: tuple[str, ...] = ("pairs", "pairs_inside", "triples", "subsets_inside", "compositions")
   # Places of the cycle that are taken, by effort. Two take 2.2 to 2.7 CPU seconds, and in a process from nothing nine
   # more to compile; of nine formulas that were left to them they found one. Forty places without
   # compositions made a search about ten times as long.
@@ -157,6 +163,7 @@ class BudgetConfig:
     check_names("cycle", self.cycle, SOURCES)
     check_names("recombining", self.recombining, SOURCES)
     check_names("quick_without", self.quick_without, SOURCES)
+    check_names("normal_without", self.normal_without, SOURCES)
     for effort in EFFORTS:
       if not isinstance(self.turns(effort), int) or self.turns(effort) < 0:
         raise InputError(f"{effort}: expected a whole number of at least 0, got {self.turns(effort)!r}")

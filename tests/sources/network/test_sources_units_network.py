@@ -346,7 +346,7 @@ def test_sources_get_the_options_of_the_search():
   options = SearchOptions(guesses=("x0",), config=dataclasses.replace(DEFAULT, pool=dataclasses.replace(
     DEFAULT.pool, num_donors=3)))
   made = registry.make_sources("model", dataclasses.replace(
-    options, config=dataclasses.replace(options.config, sources=NAMES_OF_SOURCES)))
+    options, effort="thorough", config=dataclasses.replace(options.config, sources=NAMES_OF_SOURCES)))
   assert [source.name for source in made] == list(NAMES_OF_SOURCES)
   for source in made:
     config = getattr(source, "config", None) or getattr(getattr(source, "options", None), "config", None)
@@ -356,7 +356,8 @@ def test_sources_get_the_options_of_the_search():
 
 
 @pytest.mark.parametrize(("changes", "left_out"), [
-  ({}, set()), ({"effort": "quick"}, set(DEFAULT.budget.quick_without)), ({"effort": "quick", "max_time": 1.0}, set()),
+  ({}, set(DEFAULT.budget.normal_without)), ({"max_time": 1.0}, set()), ({"effort": "thorough"}, set()),
+  ({"effort": "quick"}, set(DEFAULT.budget.quick_without)), ({"effort": "quick", "max_time": 1.0}, set()),
   ({"recombine": False}, set(registry.WITHOUT_MODEL)), ({"refine": "none"}, set(registry.WITHOUT_MODEL))])
 def test_sources_that_are_left_out(changes, left_out):
   found = [source.name for source in registry.make_sources(None, SearchOptions(**changes))]
