@@ -99,13 +99,13 @@ class BudgetConfig:
   # column up to its `two_constants`: of 39 formulas of several columns the turns up to `curves` met 19, in 5.2 CPU
   # seconds at most, the others, which take four times as long, none. Under noise eleven of twelve gains came up to what
   # its fractions leave. Functions that exact data tell to many digits are looked for in .1 to .3 s, in smaller tables
-  # before their fractions. Product units take .05 to 1.5 s a turn, the first ones least;
-  # after the first come smaller tables: of 137 formulas of two to five columns nine were gained and one was lost
-  # (docs/results/turns.md). Groups of columns are looked
-  # for in .05 to .5 s, after smaller tables, which are exact: of 75 formulas six were lost and one was gained with
-  # groups first, and without those that are powers of columns one and one. Waves that turn fast are nothing to smooth
-  # functions, nor to products, and take .1 to .4 s where there are none: of 72 laws of three to five columns one was
-  # gained with phases after smaller tables, of 96 equations of two and 64 of one none was gained or lost.
+  # before their fractions. Product units take .05 to 1.5 s a turn, the first ones least; after the first come smaller
+  # tables: of 137 formulas of two to five columns nine were gained and one was lost (docs/results/turns.md). Groups of
+  # columns are looked for in .05 to .5 s, after smaller tables, which are exact: of 75 formulas six were lost and one
+  # was gained with groups first, and without those that are powers of columns one and one. Waves that turn fast are
+  # nothing to smooth functions, nor to products, and take .1 to .4 s where there are none: of 72 laws of three to five
+  # columns one was gained with phases after smaller tables, of 96 equations of two and 64 of one none was gained or
+  # lost.
   early: tuple[tuple[str, int, str], ...] = (
     ("exact_fractions", 1, "closed_forms"), ("product_units", 1, "enumeration"), ("separable", 1, "enumeration"),
     ("reductions", 15, "quadratics"), ("product_units", 2, "quadratics"), ("exact_factors", 1, "quadratics"),
