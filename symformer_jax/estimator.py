@@ -78,7 +78,7 @@ class SymFormerRegressor(ExportsMixin, RegressorMixin, BaseEstimator):
       Formulas in the column names that join the search, their constants fitted. Name what you expect. What became of
       each, the values of its constants with standard errors among it, stands in `result_.guesses`.
   effort : {"quick", "normal", "thorough"}, default="normal"
-      How much is tried: "quick" is about two thirds of the work of a normal search, "thorough" ten times as much or
+      How much is tried: "quick" is about three fifths of the work of a normal search, "thorough" ten times as much or
       more, by evolving what has been found. Counted work, not seconds; with `max_time` formulas are evolved till then.
   config : SearchConfig, default=None
       What steers the search: which sources, how many of what. None for the defaults; change it for ablations.

@@ -81,7 +81,7 @@ def search(
       `front`, ... Where it returns True no further turn is begun for that data set, and the best so far is the answer;
       what it raises ends the call.
     should_stop: asked several times a second; True ends the search of all data sets.
-    effort: how much is tried where `max_time` is None: `quick` (about two thirds of the work of a normal search),
+    effort: how much is tried where `max_time` is None: `quick` (about three fifths of the work of a normal search),
       `normal`, or `thorough` (ten times as much or more: what has been found is evolved). Counted work: a seed fixes
       the answer.
     config: what steers the search: which sources, how many of what, thresholds; None for the defaults.

@@ -97,8 +97,8 @@ MAX_TIME = flags.DEFINE_float(
   "max_time", None, "Seconds that the search of a file takes unless it has met the data before: a turn in progress "
   "is then ended. By default --effort decides.", flag_values=FLAGS)
 EFFORT = flags.DEFINE_string(
-  "effort", "normal", "How much is tried: quick (about two thirds of the work of a normal search), normal, or thorough "
-  "(ten times as much or more: what has been found is evolved); counted work, so that a seed fixes the answer. With "
+  "effort", "normal", "How much is tried: quick (about three fifths of the work of a normal search), normal, or "
+  "thorough (ten times as much or more: what has been found is evolved); counted work, so that a seed fixes the answer. With "
   "--max_time formulas are evolved till then.", flag_values=FLAGS)
 SEED = flags.DEFINE_integer("seed", 0, "The same seed gives the same answer on one platform.", flag_values=FLAGS)
 OUT = flags.DEFINE_string(
