@@ -98,8 +98,8 @@ MAX_TIME = flags.DEFINE_float(
   "is then ended. By default --effort decides.", flag_values=FLAGS)
 EFFORT = flags.DEFINE_string(
   "effort", "normal", "How much is tried: quick (about three fifths of the work of a normal search), normal, or "
-  "thorough (ten times as much or more: what has been found is evolved); counted work, so that a seed fixes the answer. With "
-  "--max_time formulas are evolved till then.", flag_values=FLAGS)
+  "thorough (ten times as much or more: what has been found is evolved); counted work, so that a seed fixes the "
+  "answer. With --max_time formulas are evolved till then.", flag_values=FLAGS)
 SEED = flags.DEFINE_integer("seed", 0, "The same seed gives the same answer on one platform.", flag_values=FLAGS)
 OUT = flags.DEFINE_string(
   "out", None, "Where to write the results: FILE.json for one file (of several targets FILE-TARGET.json each), "
