@@ -244,15 +244,14 @@ def test_small_spans_far_from_zero_are_off_to_one_side(low, high, is_far):
 
 def test_of_equal_descriptions_the_first_is_the_best():
   watch = object.__new__(noise.NoiseWatch)
-  lengths = {}
-  watch._config, watch._least, watch._length = DEFAULT.noise, np.inf, lambda candidate: lengths[candidate.name]
-  first, second = (SimpleNamespace(name=name, node=parse("x")) for name in ("first", "second"))
-  pool = SimpleNamespace(in_order=lambda: [first, second], best=None)
+  watch._config, watch._least, watch._lengths = DEFAULT.noise, np.inf, {}
+  watch._length = lambda candidate: candidate.length
   # A nat less is a gain, and so is the first description.
-  for pair, best, has_stalled in (((5.0, 5.0), first, False), ((5.0, 5.0), first, True), ((5.0, 4.0), second, False),
-                                  ((3.01, 3.5), first, True), ((9.0, 9.0), first, True), ((2.0, 9.0), first, False)):
-    lengths.update(first=pair[0], second=pair[1])
-    assert watch.has_stalled(pool) is has_stalled and watch.best is best
+  for pair, best, has_stalled in (((5.0, 5.0), 0, False), ((5.0, 5.0), 0, True), ((5.0, 4.0), 1, False),
+                                  ((3.01, 3.5), 0, True), ((9.0, 9.0), 0, True), ((2.0, 9.0), 0, False)):
+    found = [SimpleNamespace(length=length, node=parse("x")) for length in pair]
+    assert watch.has_stalled(SimpleNamespace(in_order=lambda found=found: found, best=None)) is has_stalled
+    assert watch.best is found[best]
   assert watch.has_stalled(SimpleNamespace(in_order=lambda: [], best=None)) is False and watch.best is None
 
 
