@@ -87,10 +87,14 @@ WITHOUT_MODEL = tuple(name for name in SOURCES if name not in (CLOSED_FORMS, GUE
 
 
 def make_sources(model: Any, options: SearchOptions) -> list[Source]:
-  """The sources of a search: those of the config, in the table's order."""
-  is_normal = options.effort == "normal" and options.max_time is None
-  left_out = options.config.budget.normal_without if is_normal else ()
-  return [SOURCES[name](model, options) for name in _asked(options) if name not in left_out]
+  """The sources of a search: those of the config, in the table's order; of a normal search without a limit of time
+  without those that gain next to nothing, unless the config names no others.
+  """
+  names = _asked(options)
+  if options.effort == "normal" and options.max_time is None:
+    common = [name for name in names if name not in options.config.budget.normal_without]
+    names = common if set(common) - {CLOSED_FORMS, GUESSES} else names
+  return [SOURCES[name](model, options) for name in names]
 
 
 def _asked(options: SearchOptions) -> list[str]:

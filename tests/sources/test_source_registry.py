@@ -56,6 +56,13 @@ def test_quick_and_normal_leave_out_what_takes_long_unless_time_is_given():
   assert names(effort="quick", max_time=5.0) == names(max_time=5.0) == names(effort="thorough")
 
 
+def test_a_normal_search_asks_what_the_config_names_alone():
+  for sources in (("closed_forms", "triples"), ("pairs", "compositions"), ("closed_forms", "guesses")):
+    assert names(config=dataclasses.replace(DEFAULT, sources=sources)) == list(sources)
+  config = dataclasses.replace(DEFAULT, sources=("closed_forms", "library", "triples"))
+  assert names(config=config) == ["closed_forms", "library"]
+
+
 def test_of_smaller_tables_a_normal_search_asks_all():
   turns = {effort: [len(source.turns) for source in make_sources(Model(), SearchOptions(effort=effort))
                     if source.name in ("reductions", "partitions", "replacements")]
