@@ -2,6 +2,7 @@
 
 A name is that of what is left out: `no_waves`, a family of columns; `no_products_sums`, one of factors of products of
 many variables; `no_link_ln`, a function of y; `no_rewriting_powers`, a way to write a formula; or one of `CHANGES`.
+Those of `BudgetConfig.normal_without` are asked with a limit of time, or thoroughly, alone.
 Read by `symformer_jax.commands.search_config.load_search_config("configs/search/ablation.py:no_waves")`.
 Cost: that of the search itself, for each name.
 """

@@ -173,11 +173,11 @@ SUITES: dict[str, Suite] = {
     Method(RECOMMENDED, 256),
     tuple((f"noise={level:g}", {"noise": level}) for level in (0.0, 0.001, 0.01, 0.1))),
   "sources": Suite(
-    "What each source and each family of columns is worth: the same problems without it", None, 32,
+    "What each source of a normal search and each family of columns is worth: the same problems without it", None, 32,
     Method(RECOMMENDED), (
       ("everything", {}), ("network alone", {"config": _only_sources("closed_forms", "transformer")}),
       *((f"without {name}", {"config": _without_source(name)}) for name in DEFAULT.sources
-        if name not in ("closed_forms", "guesses")),
+        if name not in ("closed_forms", "guesses", *DEFAULT.budget.normal_without)),
       *((f"without {part} {name}", {"config": _without_family(part, field, name)})
         for part, field, name in _FAMILIES))),
   "anytime": Suite(

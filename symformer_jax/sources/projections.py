@@ -1,11 +1,9 @@
 """What is left of columns beside others."""
 
-from typing import Any
-
 import numpy as np
 
 
-def without(values: Any, basis: np.ndarray) -> np.ndarray:
+def without(values: np.ndarray, basis: np.ndarray) -> np.ndarray:
   """Columns [N] or [N, M] less what an orthonormal basis [N, K] explains; twice, for what rounding leaves."""
   for _ in range(2):
     values = values - basis @ (basis.T @ values)

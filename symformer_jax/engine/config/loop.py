@@ -100,7 +100,7 @@ class BudgetConfig:
   # seconds at most, the others, which take four times as long, none. Under noise eleven of twelve gains came up to what
   # its fractions leave. Functions that exact data tell to many digits are looked for in .1 to .3 s, in smaller tables
   # before their fractions. Product units take .05 to 1.5 s a turn, the first ones least; after the first come smaller
-  # tables: of 137 formulas of two to five columns nine were gained and one was lost (docs/results/turns.md). Groups of
+  # tables: of 265 formulas of two to five columns eleven were gained, two lost (docs/results/turns.md). Groups of
   # columns are looked for in .05 to .5 s, after smaller tables, which are exact: of 75 formulas six were lost and one
   # was gained with groups first, and without those that are powers of columns one and one. Waves that turn fast are
   # nothing to smooth functions, nor to products, and take .1 to .4 s where there are none: of 72 laws of three to five

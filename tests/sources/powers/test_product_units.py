@@ -283,9 +283,28 @@ def test_columns_below_zero_stand_inside_functions():
     x = points(2, seed=seed) * [1, -1]
     y = 3 / (1 - 0.7 * x[:, 0] * x[:, 1]) + 2
     units = product_units._Units.of(Rows(x, y, np.ones(200)), range(2), [product_units.LINKS["y"]], CONFIG)
-    return min(np.mean((expression.evaluate(node, x) - y) ** 2) / y.var()
-               for node in units.formulas([product_units.SHAPES["both"]], ("inv",)))
+    return min((np.mean((expression.evaluate(node, x) - y) ** 2) / y.var()
+                for node in units.formulas([product_units.SHAPES["both"]], ("inv",))), default=1.0)
   assert any(left(seed) < 1e-10 for seed in range(4, 20))
+
+
+@pytest.mark.parametrize("signs", [(1, 1), (1, -1), (-1, -1), (1, 0), (-1, 0), (0, 0)])
+def test_products_in_functions_start_where_these_are_defined(signs):
+  """Of columns above 0, below it (-1) and of both signs (0): no sum of products begins at -1 or below it."""
+  draw = np.random.default_rng(1)
+  x = points(2) * np.column_stack([np.full(200, sign) if sign else draw.choice([-1, 1], 200) for sign in signs])
+  units = product_units._Units.of(Rows(x, x[:, 0] * x[:, 1] + x[:, 0], np.ones(200)), range(2),
+                                  [product_units.LINKS["y"]], CONFIG)
+  shape = product_units.SHAPES["both"]
+  starts = units._starts(np.random.default_rng(0), 0, shape, "inv")
+  at = 0
+  for (_, inner), num_inner in zip(shape.layout.places(2), shape.layout.num_inner, strict=True):
+    total = np.zeros((len(starts.sign), len(units.table.logs)))
+    for k, place in enumerate(inner, at + 1):
+      size = np.exp(starts.parameters[:, place] @ np.column_stack([units.table.logs, np.ones(len(total.T))]).T)
+      total += starts.sign[:, [k]] * (1 - 2 * (starts.parity[:, k] @ units.table.negative.T % 2)) * size
+    assert np.all(total > -1) and (not inner or (np.any(total > 0) and np.any(total < 0)))
+    at += 1 + num_inner
 
 
 def test_a_column_that_says_nothing_in_the_chosen_rows_is_left_out():
