@@ -13,7 +13,7 @@ from symformer_jax.model.config import DecoderConfig, EncoderConfig, ModelConfig
 from symformer_jax.pretrained.registry import LoadedModel
 
 
-@pytest.mark.parametrize("encoding", ["base", "skeleton"])
+@pytest.mark.parametrize("encoding", [pytest.param("base", marks=pytest.mark.slow), "skeleton"])
 def test_candidates_can_be_fitted(encoding, rng):
   config = ModelConfig(
     vocabulary=Vocabulary(2, encoding),

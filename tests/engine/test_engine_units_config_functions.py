@@ -111,7 +111,7 @@ def test_tables_of_unknown_functions(monkeypatch):
   forms, task = DEFAULT.varying.forms, task_of(1)
   table = unknown_functions.Table(task, 0, DEFAULT, forms)
   assert len(table.places) == 64
-  function = unknown_functions.Tabulated(np.sin(table.places), 0.0)
+  function = unknown_functions.Tabulated(np.sin(2 * table.places), 0.0)  # a multiple of no known function
   assert table.task(function).num_rows == 64
   asked = []
   monkeypatch.setattr(terms, "sums_of", lambda atoms, rows, *, links, searches, rule, config: asked.append(

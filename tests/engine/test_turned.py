@@ -82,7 +82,8 @@ def cheap(**options):
 
 
 @pytest.mark.parametrize(("law", "num_columns"), [
-  (lambda x: 3.1 * (-x[:, 0]) ** 1.37 + 2 * x[:, 0], 1), (lambda x: 3 * np.sqrt(-x[:, 0]) * x[:, 1] ** 1.5 - 2, 2)])
+  pytest.param(lambda x: 3.1 * (-x[:, 0]) ** 1.37 + 2 * x[:, 0], 1, marks=pytest.mark.slow),
+  (lambda x: 3 * np.sqrt(-x[:, 0]) * x[:, 1] ** 1.5 - 2, 2)])
 def test_a_power_of_a_depth_is_found(law, num_columns, x):
   x, told = x[:, :num_columns], []
   [result] = inference.search(

@@ -36,6 +36,7 @@ def step_of(made, constants, *, damping=1e3, most_bent=1e9):
   return np.asarray(step), np.asarray(bend), np.asarray(seen.gram) + damping * np.diag(np.asarray(scale))
 
 
+@pytest.mark.slow
 def test_the_bend_is_that_of_the_second_derivative(rng):
   x, weights = rng.uniform(-1, 2, 40), rng.uniform(0.2, 1, 40)
   made, constants = problem_of("2.5*exp(0.7*x)", x, rng.normal(size=40), weights)

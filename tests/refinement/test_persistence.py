@@ -59,6 +59,7 @@ def test_several_attempts_are_never_worse():
   assert np.all(losses(noisy, is_persistent=True) <= losses(noisy) * (1 + 1e-4))
 
 
+@pytest.mark.slow
 def test_both_plans_attempt_alike():
   ids, starts, x, y = batch(POLES[:3] + EVEN[:1], -5, 5)
   found = [losses((ids, starts, x, y), is_persistent=True, plan=plan) for plan in ("loop", "vmap")]

@@ -190,6 +190,14 @@ class FormsConfig:
 
   # Rows of the table that a function is: what formulas of one variable are fitted to, one of `task.ROW_BUCKETS`.
   num_places: int = 64
+  # Multiples of these powers and functions, with a constant, and of any power or exponential without, are all that is
+  # looked at where a single one agrees with a function, and no more than this share of its variance may be wrong of it:
+  # with less known several agree. The first turn of `separable` so takes .5 to .8 s in place of 3 of laws of five
+  # columns, such as `x*sin(y)*z**(-2/3)*w**(-1/3)/sqrt(1 - v**2)`.
+  plain_powers: Exponents = (
+    1, 2, 3, 4, 0.5, 1.5, 2.5, 1 / 3, 2 / 3, 4 / 3, -1, -2, -3, -4, -0.5, -1.5, -2.5, -1 / 3, -2 / 3)
+  plain_functions: tuple[str, ...] = ("ln", "exp", "sin", "cos", "tan", "asin", "atan")  # acos is pi/2 - asin
+  plain_left: float = 1e-7
   # Columns, of more powers and families than where there are several variables: a function of one column is known well.
   library: LibraryConfig = LibraryConfig(families=LIBRARY_FAMILIES, argument_powers=(1, 2, -1, 0.5, 3, -2, 4))
   # Sums of library columns and fractions that are fitted, in so many steps; how thoroughly the former are looked for;
@@ -219,6 +227,7 @@ class FormsConfig:
 
   def __post_init__(self) -> None:
     check_counts(self, "num_places", "num_sums", "num_powers", "num_pairs", "num_near", "num_forms", "fits_per_form")
+    check_names("plain_functions", self.plain_functions, FUNCTIONS)
 
 
 @dataclasses.dataclass(frozen=True)

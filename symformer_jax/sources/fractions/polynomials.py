@@ -1,6 +1,7 @@
 """Polynomials of several variables as tables of coefficients: values, trees, factors of one variable."""
 
 from collections.abc import Sequence
+import functools
 
 import numpy as np
 
@@ -27,10 +28,17 @@ def values(polynomial: Polynomial, x: np.ndarray) -> np.ndarray:
 def table(some: Sequence[Powers], x: np.ndarray) -> np.ndarray:
   """Values [N, M] of monomials at points [N, D]."""
   found = np.ones((len(x), len(some)))
-  for column, exponents in zip(x.T, np.array(some).T, strict=True):
-    distinct, place = np.unique(exponents, return_inverse=True)  # powers cost far more than products
+  for column, exponents in zip(x.T, zip(*some, strict=True), strict=True):
+    distinct, place = _distinct(exponents)  # powers cost far more than products
     found *= (column[:, None] ** distinct)[:, place]
   return found
+
+
+# The same few hundred sets of monomials are asked for of all views of all tables.
+@functools.lru_cache(maxsize=4096)
+def _distinct(exponents: Powers) -> tuple[np.ndarray, np.ndarray]:
+  distinct, place = np.unique(exponents, return_inverse=True)
+  return distinct, place
 
 
 def node_of(powers: Powers) -> Node:

@@ -102,6 +102,7 @@ def _exact_equations(
   view: View, x: np.ndarray, y: np.ndarray, config: QuadraticsConfig
 ) -> Iterator[Quadratic]:
   """Equations of few terms that hold in every row, those of low degree first."""
+  tables: dict[int, np.ndarray] = {}
   for degrees in config.degrees:
     interruption.check()
     if views.least_monomials(view, max(degrees)) > config.max_columns:
@@ -110,8 +111,10 @@ def _exact_equations(
     num_columns = sum(map(len, bases))
     if num_columns > min(config.max_columns, len(y) / config.rows_per_term):
       continue
-    columns = np.concatenate([polynomials.table(basis, x) * y[:, None] ** power
-                              for basis, power in zip(bases, (2, 1, 0), strict=True) if basis], axis=1)
+    tables |= {degree: polynomials.table(basis, x)
+               for degree, basis in zip(degrees, bases, strict=True) if basis and degree not in tables}
+    columns = np.concatenate([tables[degree] * y[:, None] ** power
+                              for degree, power in zip(degrees, (2, 1, 0), strict=True) if degree >= 0], axis=1)
     coefficients = null_vectors.find(columns, config.elimination)
     if coefficients is None:
       continue

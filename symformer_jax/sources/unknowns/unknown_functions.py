@@ -29,6 +29,7 @@ from symformer_jax.sources.curves import two_constants
 from symformer_jax.sources.fractions import rationals
 from symformer_jax.sources.in_turn import in_turn
 from symformer_jax.sources.sums import library, terms
+from symformer_jax.sources.unknowns import plain_functions
 
 
 class Tabulated(NamedTuple):
@@ -55,8 +56,11 @@ class Table:
     self.column, self._rule, self._own = column, dataclasses.replace(Rule(1), tokens=task.rule.tokens), forms
     self._config = config
     self.places = places_of(task.fit_rows.x[:, column], forms.num_places)
-    self._atoms = library.Atoms(
-      self.places[:, None], (0,), terms.allowed_operators(self._rule), config=forms.library)
+
+  @functools.cached_property
+  def _atoms(self) -> library.Atoms:
+    return library.Atoms(
+      self.places[:, None], (0,), terms.allowed_operators(self._rule), config=self._own.library)
 
   def forms(self, function: Tabulated) -> list[Node]:
     """Formulas that come near a function, for constants that are still to be fitted."""
@@ -64,6 +68,10 @@ class Table:
     constant = number(float(np.mean(function.values)))
     if np.ptp(function.values) == 0:
       return [constant]
+    plain = [node for node in plain_functions.multiples(self.places, function.values, function.error, self._own)
+             if self._rule(node)]
+    if plain:
+      return plain
     rows = self._rows(function)
     sums, waves, fractions = _near(rows, self._atoms, ("y",), self._own.searches, self._rule, self._config, self._own)
     found = dict.fromkeys([constant, *waves, *sums, *fractions, *self._with_inner_constants(rows)])

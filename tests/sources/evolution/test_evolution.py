@@ -154,6 +154,7 @@ def test_formulas_come_in_natural_form(found):
       assert not (node.token == "*" and any(arg.is_number and arg.value in (0.0, 1.0) for arg in node.args))
 
 
+@pytest.mark.slow
 def test_rules_are_kept():
   x = np.random.default_rng(0).uniform(0.3, 3, (60, 3))
   y = np.sin(x[:, 0]) * x[:, 1] + 0.3 * x[:, 2]

@@ -55,7 +55,7 @@ def left_of(table, layout, parameters, function=np.exp):
   return rest @ rest / np.sum((goal - root * (root @ goal)) ** 2)
 
 
-@pytest.mark.parametrize("layout", [SUMS, FUNCTION, INSIDE])
+@pytest.mark.parametrize("layout", [SUMS, pytest.param(FUNCTION, marks=pytest.mark.slow), INSIDE])
 def test_what_is_left_is_that_of_least_squares(layout):
   x = points()
   table = table_of(x, x[:, 0] ** 2 / x[:, 1] + np.sin(3 * x[:, 2]))

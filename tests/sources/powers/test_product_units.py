@@ -49,7 +49,7 @@ def least(task, nodes):
 
 
 @pytest.mark.parametrize(("text", "num_columns"), [
-  ("0.58*y*z/sqrt(u*w) - 1.1*u**2*z**2*x**2/(v*y) - 1.85", 6),
+  pytest.param("0.58*y*z/sqrt(u*w) - 1.1*u**2*z**2*x**2/(v*y) - 1.85", 6, marks=pytest.mark.slow),
   ("0.32*w**1.5 - 0.008*v**2*y**3*x**1.5*sqrt(w)/z - 0.12*y*v**2*x/z", 5),
   ("2*x*y + 3*z**2/w - 0.7*u/v + 0.3", 6)])
 def test_sums_of_products(text, num_columns):

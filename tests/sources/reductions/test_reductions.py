@@ -59,6 +59,7 @@ def search(text, num_columns, *sources, **others):
   return found
 
 
+@pytest.mark.slow
 def test_a_law_of_four_columns_is_one_of_two():
   found = search("x*(1 - exp(-y*w/x))*exp(-z*w/x)", 4, "library", "separable", "rationals")
   assert found.best.r2 > 1 - 1e-12 and found.best.complexity <= 26

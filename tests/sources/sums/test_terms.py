@@ -166,6 +166,7 @@ def test_atoms_keep_forbidden_operators_out(rng):
   assert not any(part.token == "exp" for node, _ in near for arg in node.args for part in expression.walk(arg))
 
 
+@pytest.mark.slow
 def test_atoms_do_not_depend_on_the_unit_of_y(rng):
   rows = rows_of("2*sin(3*x - 5*y) + x**2/3", rng)
 

@@ -85,6 +85,7 @@ def test_laws_are_found(text, box):
   assert min(mse for _, mse in fitted) < 1e-16 * task.variance
 
 
+@pytest.mark.slow
 def test_a_law_is_near_under_noise():
   task = make("(cos(2*x) - 0.7*y)*exp(-0.4*z)", [(0, 3)] * 3, noise=0.01)
   fitted = refine.fit_constants([(task, ask(task)[:32])], method="lm", max_steps=40)[0]
