@@ -55,8 +55,8 @@ def find_faults(node: Node, split: Split, yardsticks: Yardsticks) -> tuple[str, 
   - pole: between fitted rows it leaves the range of the data by more than that range.
   - alias: a wave turns by more than half a turn between neighbouring rows.
   - column in an exponent; exponent beyond 12, or beyond 5 where it is no whole or half number; wave of several columns,
-    or of fitted frequency of which the fitted rows see less than a period: unless all but a billionth of the variance
-    is explained.
+    or of which the fitted rows see less than a period, of fitted frequency or far from all angles: unless all but a
+    billionth of the variance is explained.
   - bare mean: though least squares or boosting has R2 above .2.
   - below least squares: by more than .02.
   """

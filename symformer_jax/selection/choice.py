@@ -221,8 +221,10 @@ def num_oddities(node: Node, x: np.ndarray, *, config: ChoiceConfig = DEFAULT.ch
   """Columns in exponents, extreme exponents, and waves: of several columns, of what is not linear in a column, or of
   which rows [N, D] see an arc, or next to nothing.
   """
-  odd_waves = sum(len(expression.columns_of(wave)) > 1 or frequencies.is_nonlinear(wave) or frequencies.is_arc(wave, x)
-                  or frequencies.is_scattered(wave, x, config=config) for wave in frequencies.waves(node))
+  odd_waves = sum(
+    len(expression.columns_of(wave)) > 1 or frequencies.is_nonlinear(wave)
+    or frequencies.is_arc(wave, x, config=config) or frequencies.is_scattered(wave, x, config=config)
+    for wave in frequencies.waves(node))
   return odd_waves + soundness.num_column_exponents(node) + soundness.num_extreme_exponents(
     node, largest=config.largest_exponent, largest_uneven=config.largest_uneven)
 

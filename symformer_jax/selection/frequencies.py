@@ -47,17 +47,19 @@ def is_alias(node: Node, segments: between_rows.Segments, *, config: ChoiceConfi
   return any(turn(wave, segments, config=config) > config.half_turn * (1 + 1e-6) for wave in waves(node))
 
 
-def is_arc(wave: Node, x: np.ndarray) -> bool:
+def is_arc(wave: Node, x: np.ndarray, *, config: ChoiceConfig = DEFAULT.choice) -> bool:
   """Whether of a wave of fitted frequency rows [N, D] see less than a period: any bend looks like an arc of it.
 
-  A frequency that was not fitted, as in `sin(angle + 0.5)` or `cos(2*angle)`, is a law's own. Twelve months are a year
-  though eleven lie between the first and the last.
+  A frequency that was not fitted, as in `sin(angle + 0.5)` or `cos(2*angle)`, is a law's own where the phase is that of
+  an angle: `sin(silicon)` of 70 to 75 percent is an arc. Twelve months are a year though eleven lie between the first
+  and the last.
   """
-  factors = [factor for parts, factor in map(split_factor, flatten(wave.args[0], "+")) if any(map(has_column, parts))]
-  if not any(programs.is_constant(number(factor)) for factor in factors):
-    return False
   phase = scoring.evaluate(wave.args[0], x)
   if not np.isfinite(phase).all():
+    return False
+  factors = [factor for parts, factor in map(split_factor, flatten(wave.args[0], "+")) if any(map(has_column, parts))]
+  is_fitted = any(programs.is_constant(number(factor)) for factor in factors)
+  if not is_fitted and np.max(np.abs(phase)) <= 2 * math.pi * config.angle_turns:
     return False
   num_steps = max(len(np.unique(phase)) - 1, 1)
   period = math.pi if wave.token in ("tan", "cot") else 2 * math.pi

@@ -253,6 +253,18 @@ def test_an_arc_is_less_than_a_period(text, turns, is_arc):
   assert frequencies.is_arc(parse("sin(2.5*x)"), one)
 
 
+@pytest.mark.parametrize(("text", "low", "high", "is_arc"), [
+  ("sin(x)", 70.0, 75.0, True), ("sin(x)", 70.0, 77.0, False), ("cos(2*x + 1)", -8.0, -7.0, True),
+  ("sin(x)", 0.0, 12.56, False), ("sin(x)", 10.0, 12.56, False), ("sin(x)", 10.0, 12.57, True),
+  ("sin(-x)", 10.0, 12.57, True), ("tan(x)", 50.0, 52.0, True)])
+def test_a_wave_of_no_fitted_frequency_is_an_arc_far_from_all_angles(text, low, high, is_arc):
+  x = np.linspace(low, high, 50)[:, None]
+  assert frequencies.is_arc(parse(text), x) is is_arc
+  far = dataclasses.replace(DEFAULT.choice, angle_turns=100.0)
+  assert not frequencies.is_arc(parse(text), x, config=far)
+  assert (choice.num_oddities(parse(text), x) == 1) is is_arc and not choice.num_oddities(parse(text), x, config=far)
+
+
 @pytest.mark.parametrize(("column", "is_scattered"), [
   (np.tile([1.0, 2, 3], 20), True), (np.tile([1.0, 2, 3, 4], 20), False), (np.linspace(0, 30, 50), False),
   (np.append(np.linspace(0, 8, 40), [43.0, 62]), True), (np.append(np.linspace(0, 8, 40), [43.0, 44, 45]), True),

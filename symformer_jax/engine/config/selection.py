@@ -141,6 +141,8 @@ class ChoiceConfig:
     wave_rows: phases that a wave has to have in the rows, and beyond a step of more than half a turn at either end, not
       to be odd: `cos(code)` meets the means of three codes, and `sin(sales)` the two largest of 43 states, which lie
       five turns from the others.
+    angle_turns: turns from 0 within which the phase of a wave has to lie for a frequency that was not fitted to be a
+      law's own where rows see less than a period: `sin(silicon)` of 70 to 75 percent is not that of an angle.
     largest_exponent, largest_uneven: exponents beyond are extreme, the second for those that are no whole or half
       numbers: laws go to 12, of the repulsion in Lennard-Jones' potential, and to 4.87, of losses in pipes;
       `2e-47*exp(-4*age)*age**62` is any bell, `6e22*year**(-6.7)` any line.
@@ -213,6 +215,7 @@ class ChoiceConfig:
   half_turn: float = math.pi
   phase_edges: float = 0.1
   wave_rows: int = 4
+  angle_turns: float = 2.0
   largest_exponent: float = 12.0
   largest_uneven: float = 5.0
   odd_nats: float = 14.0
