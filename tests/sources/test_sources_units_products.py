@@ -609,7 +609,8 @@ def test_a_table_has_places_of_its_column_and_the_operators_of_the_user(rng, mon
   table = unknown_functions.Table(task, 1, DEFAULT, forms)
   distinct = np.sort(task.fit_rows.x[:, 1])
   np.testing.assert_array_equal(table.places, distinct[np.linspace(0, len(distinct) - 1, 5).round().astype(int)])
-  [(places, columns, allows, config)] = made
+  assert table._atoms == table._atoms == "atoms"
+  [(places, columns, allows, config)] = made  # once, when it is asked for
   np.testing.assert_array_equal(places[:, 0], table.places)
   assert columns == (0,) and not allows("sin") and allows("cos") and config is forms.library
   function = unknown_functions.Tabulated(np.array([1.0, 2, 4, 4, 4]), 0.1)
