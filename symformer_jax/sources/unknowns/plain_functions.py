@@ -44,10 +44,7 @@ def _known(places: np.ndarray, values: np.ndarray, most: float, config: FormsCon
   some = [*(power(_X, number(exponent)) for exponent in config.plain_powers),
           *(Node(token, (_X,)) for token in config.plain_functions)]
   for node in some:
-    column = expression.evaluate(node, places[:, None])
-    deviation = column - np.mean(column)
-    factor = float(deviation @ values / (deviation @ deviation))
-    constant = float(np.mean(values) - factor * np.mean(column))
+    factor, constant = _line(expression.evaluate(node, places[:, None]), values)
     if math.isfinite(constant) and factor:
       term = Node("*", (node, number(factor)))
       yield term if constant**2 <= most else chain("+", [term, number(constant)])
@@ -59,7 +56,14 @@ def _powers_and_exponentials(places: np.ndarray, values: np.ndarray) -> Iterator
     return
   logs, sign = np.log(np.abs(values)), math.copysign(1.0, values[0])
   if np.all(places > 0):
-    exponent, factor = map(float, np.polyfit(np.log(places), logs, 1))
-    yield Node("*", (power(_X, number(exponent)), number(sign * math.exp(factor))))
-  rate, factor = map(float, np.polyfit(places, logs, 1))
-  yield Node("*", (Node("exp", (Node("*", (_X, number(rate))),)), number(sign * math.exp(factor))))
+    exponent, factor = _line(np.log(places), logs)
+    yield Node("*", (power(_X, number(exponent)), number(sign * float(np.exp(factor)))))
+  rate, factor = _line(places, logs)  # of years the factor may be beyond all numbers, and such a formula undefined
+  yield Node("*", (Node("exp", (Node("*", (_X, number(rate))),)), number(sign * float(np.exp(factor)))))
+
+
+def _line(column: np.ndarray, values: np.ndarray) -> tuple[float, float]:
+  """Slope and constant of the line through values [P] over a column [P]."""
+  deviation = column - np.mean(column)
+  slope = float(deviation @ values / (deviation @ deviation))
+  return slope, float(np.mean(values) - slope * np.mean(column))

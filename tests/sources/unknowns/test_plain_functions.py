@@ -80,6 +80,12 @@ def test_places_below_zero_have_no_logarithms():
   assert not texts(values_of("x**3 - 2.5*x", places), places)
 
 
+def test_exponentials_of_years_are_beyond_all_numbers():
+  places = np.linspace(1990, 2010, 64)
+  assert not texts(np.exp(-0.8 * (places - 2000)), places)
+  assert not texts(np.exp(-0.8 * (places - 2000)), places + 1e12)
+
+
 def test_powers_and_functions_are_those_of_the_config():
   values = values_of("2*x**2 + 1")
   assert texts(values) and not texts(values, config=dataclasses.replace(CONFIG, plain_powers=(1.0, 3.0)))
