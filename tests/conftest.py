@@ -50,6 +50,11 @@ UNOPTIMIZED = (
   "commands", "data", "decoding", "evaluation", "model", "pretrained", "training", "test_restarts", "test_snapping",
   "test_evolution")
 
+# Names of tests, as pytest writes them: what stands in their file on its meaning.
+THOROUGH = frozenset(
+  line for line in (pathlib.Path(__file__).parent / "thorough.txt").read_text(encoding="utf-8").splitlines()
+  if not line.startswith("#"))
+
 # Each with its reason; everything else is an error.
 ALLOWED_WARNINGS = (
   # Other packages' calls to what their dependencies will drop: not ours to change.
@@ -69,6 +74,13 @@ def pytest_configure(config):
   config.addinivalue_line("filterwarnings", "error")
   for line in ALLOWED_WARNINGS:
     config.addinivalue_line("filterwarnings", line)
+
+
+@pytest.hookimpl(tryfirst=True)  # before what is not asked for is left out
+def pytest_collection_modifyitems(items):
+  for item in items:
+    if item.nodeid in THOROUGH:
+      item.add_marker(pytest.mark.thorough)
 
 
 @pytest.hookimpl(tryfirst=True)

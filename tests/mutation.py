@@ -186,7 +186,7 @@ def _become_pytest(tests: list[str], root: pathlib.Path) -> NoReturn:
     sys.path[0] = str(root)  # in place of the folder of this file
     sys.argv = ["pytest", *tests]
     import pytest
-    code = int(pytest.main(["-q", "-x", "-p", "no:cacheprovider", *tests]))
+    code = int(pytest.main(["-q", "-x", "-p", "no:cacheprovider", "-m", "not slow and not gpu", *tests]))
   finally:
     os._exit(code)
 
