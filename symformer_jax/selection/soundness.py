@@ -4,7 +4,7 @@ Formulas are looked at along segments between rows (`between_rows`); what they d
 asked apart (`leaves_domain`).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 import itertools
 
 import numpy as np
@@ -187,7 +187,8 @@ def is_supported(
   All that leaves the range of the data must lie beside a pole. The rows beside poles must be predicted by constants
   that were fitted without them, with a standard error within the same room, and of each pole one row beside it and
   another one at least must tell: if what has it rose there no higher than it is on half of all rows, they would be
-  missed. A needle on one row is what no other row knows of.
+  missed. A needle on one row is what no other row knows of. Where poles lie between no row and its nearest, as x = 0
+  may among 200 rows of x and y, the rows beside them are those at which the denominators are smallest, of each sign.
   """
   if has_needle(node, segments, config):
     return False
@@ -198,8 +199,11 @@ def is_supported(
     return False
   # Rows far apart are not beside the pole that lies between them.
   near = poles[segments.is_near[poles]]
-  ends = np.concatenate([segments.begin[near], segments.end[near]])
-  beside = (rows.x[:, None] == ends[None]).all(axis=2).any(axis=1)
+  if len(near):
+    beside = _is_one_of(rows.x, np.concatenate([segments.begin[near], segments.end[near]]))
+  else:
+    denominators = (denominator for _, denominator, _ in _with_poles(node, segments, poles, config))
+    beside = _are_nearest(rows, denominators, config)
   if not beside.any() or np.sum(~beside) < 2:
     return False
   others = rows.x[~beside], rows.y[~beside], rows.weights[~beside]
@@ -216,16 +220,35 @@ def is_supported(
     doubt = rounding.curve_errors(fitted, *others, rows.x[beside], holds_form=True)
   if doubt is None or not np.all(doubt <= room[beside]):
     return False
-  parts = list(_with_poles(fitted, segments, near, config))  # none where without those rows it has no pole there
+  # None where without those rows it has no pole there.
+  parts = list(_with_poles(fitted, segments, near if len(near) else poles, config))
   return bool(parts) and all(
-    _is_told(fitted, part, rows, np.concatenate([segments.begin[own], segments.end[own]]), room, config)
-    for part, own in parts)
+    _is_told(fitted, part, rows, _is_one_of(rows.x, np.concatenate([segments.begin[own], segments.end[own]]))
+             if len(near) else _are_nearest(rows, [denominator], config), room, config)
+    for part, denominator, own in parts)
+
+
+def _is_one_of(x: np.ndarray, ends: np.ndarray) -> np.ndarray:
+  """Which rows [N, D] are ends [E, D] of segments: [N]."""
+  return (x[:, None] == ends[None]).all(axis=2).any(axis=1)
+
+
+def _are_nearest(rows: Rows, denominators: Iterable[Node], config: ChoiceConfig) -> np.ndarray:
+  """Which rows are, of those where a denominator is positive or where it is negative, the ones with the smallest: [N].
+  """
+  are_nearest = np.zeros(len(rows.y), bool)
+  for denominator in denominators:
+    values = scoring.evaluate(denominator, rows.x)
+    for own in (np.flatnonzero(values > 0), np.flatnonzero(values < 0)):
+      are_nearest[own[np.argsort(np.abs(values[own]))[:config.pole_rows]]] = True
+  return are_nearest
 
 
 def _with_poles(
   node: Node, segments: Segments, near: np.ndarray, config: ChoiceConfig
-) -> Iterator[tuple[Node, np.ndarray]]:
-  """The parts of a formula by which it has poles on some segments, of those at the places `near`, and which.
+) -> Iterator[tuple[Node, Node, np.ndarray]]:
+  """The parts of a formula by which it has poles on some segments, of those at the places `near`, their denominators,
+  and which segments.
 
   Where tan(x) has a pole, 1/tan(x) has none.
   """
@@ -237,16 +260,16 @@ def _with_poles(
       beside = _smallest(denominator, segments, near[own], shares[own], np.abs(values[own]))
       own = own[_is_out(node, segments, near[own], beside)]
     if len(own):
-      yield part, near[own]
+      yield part, denominator, near[own]
 
 
 def _is_told(
-  node: Node, part: Node, rows: Rows, ends: np.ndarray, room: np.ndarray, config: ChoiceConfig
+  node: Node, part: Node, rows: Rows, beside: np.ndarray, room: np.ndarray, config: ChoiceConfig
 ) -> bool:
   """Whether the formula would miss some rows, of those beside the poles of a part too, if that did not rise there.
 
   Args:
-    ends: rows beside the poles of this part [E, D].
+    beside: whether a row lies beside the poles of this part [N].
     room: what each row may be missed by [N].
   """
   values = scoring.evaluate(part, rows.x)
@@ -254,7 +277,6 @@ def _is_told(
   level = replaced(node, part, variable(rows.x.shape[1]))
   columns = np.column_stack([rows.x, np.clip(values, -usual, usual)])
   is_telling = ~(np.abs(scoring.evaluate(level, columns) - rows.y) <= room)
-  beside = (rows.x[:, None] == ends[None]).all(axis=2).any(axis=1)
   return bool(is_telling[beside].any() and is_telling.sum() >= config.pole_rows)
 
 

@@ -62,7 +62,7 @@ def test_rows_beside_poles_are_met_within_three_errors_or_a_tenth(error, others,
   monkeypatch.setattr(soundness, "has_needle", lambda *given: False)
   monkeypatch.setattr(soundness, "find_poles", lambda *given: np.array([2]))
   monkeypatch.setattr(soundness, "values_at", lambda *given: np.zeros(segments.points.shape[:2]))
-  monkeypatch.setattr(soundness, "_with_poles", lambda *given: [(parse("x"), np.array([2]))])
+  monkeypatch.setattr(soundness, "_with_poles", lambda *given: [(parse("x"), parse("x"), np.array([2]))])
   monkeypatch.setattr(soundness, "_is_told", lambda *given: True)
   monkeypatch.setattr(rounding, "refit_constants", lambda node, *data: node)
   monkeypatch.setattr(soundness.scoring, "evaluate", lambda node, x: y + [others, others, error, 0, others, others])
@@ -78,7 +78,7 @@ def test_of_twenty_rows_beside_poles_one_may_be_missed(num_missed, is_supported,
   monkeypatch.setattr(soundness, "has_needle", lambda *given: False)
   monkeypatch.setattr(soundness, "find_poles", lambda *given: np.arange(0, 20, 2))  # between rows 0 to 19
   monkeypatch.setattr(soundness, "values_at", lambda *given: np.zeros(segments.points.shape[:2]))
-  monkeypatch.setattr(soundness, "_with_poles", lambda *given: [(parse("x"), np.array([2]))])
+  monkeypatch.setattr(soundness, "_with_poles", lambda *given: [(parse("x"), parse("x"), np.array([2]))])
   monkeypatch.setattr(soundness, "_is_told", lambda *given: True)
   monkeypatch.setattr(rounding, "refit_constants", lambda node, *data: node)
   monkeypatch.setattr(soundness.scoring, "evaluate", lambda node, x: y + 0.15 * (np.arange(30) < num_missed))

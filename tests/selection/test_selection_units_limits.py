@@ -341,7 +341,7 @@ def supported(monkeypatch, y, *, poles=(1,), errors=None, doubt=0.0, values=None
   monkeypatch.setattr(soundness, "find_poles", lambda *given: np.array(poles, int))
   inside = np.full(segments.points.shape[:2], 0.0)
   monkeypatch.setattr(soundness, "values_at", lambda *given: inside if values is None else values(inside, segments))
-  monkeypatch.setattr(soundness, "_with_poles", lambda *given: [(None, np.array(poles))])
+  monkeypatch.setattr(soundness, "_with_poles", lambda *given: [(None, None, np.array(poles))])
   monkeypatch.setattr(soundness, "_is_told", lambda *given: is_told)
   monkeypatch.setattr(rounding, "refit_constants", lambda node, *data: node)
   monkeypatch.setattr(rounding, "curve_errors", lambda node, *data, holds_form: (

@@ -154,7 +154,24 @@ def test_a_row_beside_a_pole_and_another_one_must_rise(left, right, next_one, is
   node = parse("3 + 0.1/x")
   [part] = [part for part, _ in soundness._singular_parts(node)]
   rows = Rows(x, 3 + 0.1 / x[:, 0], np.ones(10))
-  assert soundness._is_told(node, part, rows, x[4:6], np.full(10, 0.7), soundness.DEFAULT.choice) is is_told
+  beside = np.isin(np.arange(10), (4, 5))
+  assert soundness._is_told(node, part, rows, beside, np.full(10, 0.7), soundness.DEFAULT.choice) is is_told
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(("text", "law", "is_supported"), [
+  ("(1.27*z**2 + 0.01)/x", "1.27*z**2/x", True), ("z/x + 2/(x - 3)", "z/x + 2/(x - 3)", True),
+  ("3 + 0.05/x", "3", False), ("z**2/x + 0.05/(x - 3)", "z**2/x", False), ("z + 0.02/x**2", "z", False)])
+def test_rows_beside_a_pole_that_no_row_and_its_nearest_enclose_are_those_of_either_sign(seed, text, law, is_supported):
+  rng = np.random.default_rng(seed)
+  x = rng.uniform(-5, 5, (400, 2))
+  x = x[(np.abs(x[:, 0]) > 0.4) & (np.abs(x[:, 0] - 3) > 0.4)]
+  node, smooth = parse(text), parse(law)
+  rows = Rows(x, scoring.evaluate(smooth, x) + 0.01 * rng.normal(size=len(x)), np.ones(len(x)))
+  segments = between_rows.make_segments(rows)
+  poles = soundness.find_poles(node, segments, soundness.DEFAULT.choice)
+  assert len(poles) and not segments.is_near[poles].any()
+  assert soundness.is_supported(node, rows, segments) is is_supported
 
 
 @pytest.mark.parametrize("seed", range(3))
