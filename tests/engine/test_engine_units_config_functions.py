@@ -218,8 +218,13 @@ def test_products_of_sums_of_functions():
                                           (2, 42, True), (2, 41, False)):  # three rows for each of 7 polynomials
     assert separable.Separable(OPTIONS).supports(task_of(num_columns, num_rows=num_rows)) is is_asked
   assert separable._degrees(1000, 2, own) == (7, 14, 23)
-  for num, count in ((6, True), (7, False)):
-    assert bool(list(separable._products(list(range(num)), "y", own))) is count
+  for num, count in ((6, True), (7, False)):  # beyond a function of each
+    assert (len(list(separable._products(list(range(num)), "y", own))) > 1) is count
+  assert own.lone_links == ("y",) and not list(separable._products(list(range(7)), "inv", own))
+  plain = separable.Separable(OPTIONS)._plain
+  assert (plain.num_sweeps, plain.least_gain, plain.most_left, plain.screened_left) == (100, 0.03, 1e-8, 0.01)
+  assert plain.divisor_powers == (1.0, -1.0, 2.0, -2.0) and plain.divided_links == ("y", "inv")
+  assert (own.num_sweeps, own.least_gain, own.most_left, own.screened_left) == (30, 1e-3, 1e-3, math.inf)
   four, five = (len(alternating.partitions(range(num), config=own)) for num in (4, 5))
   assert four > five == 5 + 10 + 1 + 10  # of five columns not all partitions
   x = np.linspace(1, 3.1, 50)[:, None]
@@ -227,7 +232,15 @@ def test_products_of_sums_of_functions():
   assert len(separable._all_bases(np.minimum(x, 2.9), [0], own)) == len(separable._degrees(50, 1, own))
   rows = task_of(2).fit_rows
   divisors = [divisor for divisor, name, _ in separable._targets(rows, (0, 1), ("y",), own)]
-  assert divisors == [(), ((0, 1.0),), ((0, -1.0),), ((1, 1.0),), ((1, -1.0),)]
+  pairs = [((0, p), (1, q)) for p in (1.0, -1.0) for q in (1.0, -1.0)]
+  assert divisors == [(), ((0, 1.0),), ((0, -1.0),), ((1, 1.0),), ((1, -1.0),), *pairs]
+  for num, count in ((3, 3 * 4), (4, 0)):
+    found = [divisor for divisor, _, _ in separable._targets(task_of(num).fit_rows, range(num), ("y",), own)]
+    assert sum(len(divisor) == 2 for divisor in found) == count
+  named = {(len(divisor), name) for divisor, name, _ in separable._targets(rows, (0, 1), own.links, own)}
+  assert {name for length, name in named if length == 2} <= {"y", "inv"} and (1, "sqrt") in named
+  without = dataclasses.replace(own, divisor_powers=())
+  assert {divisor for divisor, _, _ in separable._targets(rows, (0, 1), ("y",), without)} == {()}
 
 
 def test_models_of_products_of_sums():

@@ -7,6 +7,7 @@ each factor while the others are held (Beylkin and Mohlenkamp, Algorithms for nu
 """
 
 from collections.abc import Iterator, Sequence
+import itertools
 import math
 from typing import NamedTuple
 
@@ -18,6 +19,8 @@ from symformer_jax.engine.config import SeparableConfig
 # What is left that rounding explains, as a share of the target's square; what keeps a normal matrix regular, as a share
 # of its mean diagonal.
 EXACT, _REGULAR = 1e-13, 1e-13
+# Of more factors the starts would be more than a thousand.
+_MOST_CHOSEN = 9
 
 
 class Fit(NamedTuple):
@@ -50,7 +53,7 @@ def fit_product(
   rng = np.random.default_rng(0)
   best: tuple[float, list[np.ndarray]] | None = None
   for number in range(config.num_starts if len(designs) > 1 else 1):
-    begun = [np.eye(1, design.shape[1])[0] for design in designs]
+    begun = [np.eye(1, design.shape[1])[0] for design in designs] if number else _first_start(designs, root, goal)
     if number:
       begun = [each + config.spread * rng.normal(size=len(each)) * (np.arange(len(each)) > 0) for each in begun]
     found = _swept(designs, rest, root, goal, begun, config)
@@ -59,6 +62,21 @@ def fit_product(
   assert best is not None, "there is a start"
   error, (*first, last, added) = best
   return Fit((*first, last * size, *(() if beside is None else (added * size,))), error / square)
+
+
+def _first_start(designs: Sequence[np.ndarray], root: np.ndarray, goal: np.ndarray) -> list[np.ndarray]:
+  """Each factor as its first or its second column: the product that the goal [N] goes along with most.
+
+  Of `x*y*z` on both sides of 0 each factor is nothing to y while the others are constants.
+  """
+  best, chosen = -1.0, (0,) * len(designs)
+  choices = [range(min(2, design.shape[1])) for design in designs]
+  for some in itertools.product(*choices) if len(designs) <= _MOST_CHOSEN else ():
+    product = math.prod((design[:, i] for design, i in zip(designs, some, strict=True)), start=root)
+    along = abs(float(product @ goal)) / math.sqrt(float(product @ product) or 1.0)
+    if along > best * (1 + 1e-9):  # the first of those that are alike
+      best, chosen = along, some
+  return [np.eye(1, design.shape[1], i)[0] for design, i in zip(designs, chosen, strict=True)]
 
 
 def _swept(

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 import dataclasses
 import functools
 import itertools
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -31,6 +32,9 @@ from symformer_jax.sources.sums import pair_sums, terms
 from symformer_jax.sources.unknowns import alternating, unknown_functions
 from symformer_jax.sources.unknowns.alternating import Factors
 from symformer_jax.sources.unknowns.unknown_functions import Table, Tabulated
+
+# 1/x and 1/x**2.
+_NUM_INVERSES = 2
 
 
 class Structure(NamedTuple):
@@ -91,7 +95,7 @@ class Model(NamedTuple):
     for i, (columns, coefficients) in enumerate(zip(self.structure.sums, self.coefficients, strict=True)):
       begin = 1
       for column in columns:
-        end = begin + self.bases[column].degree
+        end = begin + self.bases[column].size
         yield i, column, coefficients[begin:end]
         begin = end
 
@@ -103,15 +107,22 @@ class Model(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Basis:
-  """Chebyshev polynomials of a column, or of its logarithm, without the constant."""
+  """Chebyshev polynomials of a column, or of its logarithm, without the constant; of one with values of both signs also
+  its inverse and the square of that, as shares of their largest values.
+  """
 
   least: float
   largest: float
   is_log: bool
   degree: int
+  nearest: float = 0.0  # to 0; where it is 0 there are no inverses
+
+  @property
+  def size(self) -> int:
+    return self.degree + (_NUM_INVERSES if self.nearest else 0)
 
   def __call__(self, x: np.ndarray) -> np.ndarray:
-    """At values x [P]: [P, degree]."""
+    """At values x [P]: [P, size]."""
     return _polynomials(self, np.asarray(x, float).tobytes())
 
 
@@ -120,7 +131,9 @@ class Basis:
 def _polynomials(basis: Basis, x: bytes) -> np.ndarray:
   values, ends = np.frombuffer(x), np.array([basis.least, basis.largest])
   values, (least, largest) = (np.log(values), np.log(ends)) if basis.is_log else (values, ends)
-  return np.polynomial.chebyshev.chebvander(2 * (values - least) / (largest - least) - 1, basis.degree)[:, 1:]
+  found = np.polynomial.chebyshev.chebvander(2 * (values - least) / (largest - least) - 1, basis.degree)[:, 1:]
+  inverses = [(basis.nearest / values) ** (i + 1) for i in range(basis.size - basis.degree)]
+  return np.column_stack([found, *inverses])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -151,7 +164,10 @@ class Separable(Stateless):
     # A sum of logarithms is written as a product in the first turn.
     links = [name for name in config.links if allows is None or (is_plain and name == "exp")
              or all(map(allows, LINKS[name].operators))]
-    models = find_models(task.fit_rows, task.columns, links, config=config)
+    columns = task.fit_rows.varying(task.columns)
+    if is_plain and len(columns) == 1:  # a function of it is one, whatever it is divided by
+      config = dataclasses.replace(config, divisor_powers=())
+    models = find_models(task.fit_rows, columns, links, config=config)
     most = np.inf if best is None else config.times_pool * best.mse / task.variance
     near = [model for model in best_models(models, config) if model.left < most]
     formulas = self._formulas(task, near, is_plain=is_plain) if near else ()
@@ -161,8 +177,10 @@ class Separable(Stateless):
   def _plain(self) -> SeparableConfig:
     """Sums of functions of all columns alone, that leave next to nothing."""
     own = self._own
-    return dataclasses.replace(own, links=own.plain_links, divisor_powers=(), product_links=(), added_links=(),
-                               overlapping_links=(), most_left=own.plain_left)
+    return dataclasses.replace(
+      own, links=own.plain_links, divisor_powers=own.plain_divisor_powers, divided_links=own.pair_links,
+      product_links=(), added_links=(), overlapping_links=(), most_left=own.plain_left,
+      screened_left=own.plain_screened_left, num_sweeps=own.num_plain_sweeps, least_gain=own.least_plain_gain)
 
   def _formulas(self, task: Task, models: Sequence[Model], *, is_plain: bool = False) -> Iterator[Node]:
     """Of each model in turn the likeliest formula; products for sums of logarithms, if is_plain."""
@@ -190,8 +208,12 @@ def find_models(rows: Rows, columns: Sequence[int], links: Sequence[str], *, con
   """
   columns = rows.varying(columns)
   every, targets = _all_bases(rows.x, columns, config), list(_targets(rows, columns, links, config))
-  found = [_fitted(target, Structure(name, divisor, (tuple(columns),)), bases, config)
-           for bases in every for divisor, name, target in targets]
+  num_scales = len(every) // len(_degrees(len(rows), len(columns), config))
+  found: list[Model | None] = []
+  for divisor, name, target in targets:
+    structure = Structure(name, divisor, (tuple(columns),))
+    for scale in range(num_scales):
+      found += _of_all_degrees(target, structure, every[scale::num_scales], config)
   # Products take several sweeps each: with few polynomials and sweeps it is seen which are worth more.
   degrees = config.degrees[: 2 if len(columns) <= config.max_bent else 1]
   few = [bases for bases in every if next(iter(bases.values())).degree in degrees]
@@ -199,14 +221,31 @@ def find_models(rows: Rows, columns: Sequence[int], links: Sequence[str], *, con
   products = [_fitted(target, structure, bases, brief)
               for bases in few for divisor, name, target in targets if not divisor
               for structure in _products(columns, name, config)]
-  found += [_fitted(_target(rows, model.structure), model.structure, bases, config)
-            for model in _nearest(products, config.num_carried) for bases in every]
+  for model in _nearest(products, config.num_carried):
+    scales = range(num_scales) if math.isinf(config.screened_left) else [every.index(model.bases) % num_scales]
+    for scale in scales:
+      found += _of_all_degrees(_target(rows, model.structure), model.structure, every[scale::num_scales], config)
   return sorted((_without_idle(model, rows, config) for model in _nearest(found, config.num_reduced)),
                 key=lambda model: model.nats)
 
 
+def _of_all_degrees(
+  target: Rows, structure: Structure, bases: Sequence[dict[int, Basis]], config: SeparableConfig
+) -> Iterator[Model | None]:
+  """A structure with polynomials of each degree; one of many, a product or of y over a divisor, only if those of a
+  middle one leave little.
+  """
+  is_one_of_many = structure.divisor or len(structure.factors) > 1
+  middle, screen = bases[min(1, len(bases) - 1)], dataclasses.replace(config, most_left=config.screened_left)
+  if not is_one_of_many or math.isinf(screen.most_left) or _fitted(target, structure, middle, screen) is not None:
+    yield from (_fitted(target, structure, each, config) for each in bases)
+
+
 def _products(columns: Sequence[int], link: str, config: SeparableConfig) -> Iterator[Structure]:
   """Products of at least two sums; of y itself beside functions of all columns as well."""
+  lone = tuple((column,) for column in columns)
+  if link in config.lone_links and len(columns) > 1:
+    yield Structure(link, (), lone, ())  # a constant that is none is left out later
   if len(columns) > config.max_multiplied:
     return
   for factors in alternating.partitions(columns, config=config):
@@ -240,12 +279,17 @@ def _degrees(num_rows: int, num_columns: int, config: SeparableConfig) -> tuple[
 
 
 def _all_bases(x: np.ndarray, columns: Sequence[int], config: SeparableConfig) -> list[dict[int, Basis]]:
-  """By column, of few and of many polynomials; of the logarithm where a column has values of many sizes."""
+  """By column, of few and of many polynomials; of the logarithm where a column has values of many sizes, with inverses
+  where it has some of both signs.
+  """
   ends = {column: (float(x[:, column].min()), float(x[:, column].max())) for column in columns}
   is_wide = {column: least > 0 and largest > config.wide * least for column, (least, largest) in ends.items()}
-  return [{column: Basis(*ends[column], is_log and is_wide[column], degree) for column in columns}
-          for degree in _degrees(len(x), len(columns), config)
-          for is_log in ((False, True) if any(is_wide.values()) else (False,))]
+  nearest = {column: float(np.min(np.abs(x[:, column]))) if ends[column][0] < 0 < ends[column][1] else 0.0
+             for column in columns}
+  others = [(True, False)] * any(is_wide.values()) + [(False, True)] * any(nearest.values())
+  return [{column: Basis(*ends[column], is_log and is_wide[column], degree, has_inverses * nearest[column])
+           for column in columns}
+          for degree in _degrees(len(x), len(columns), config) for is_log, has_inverses in ((False, False), *others)]
 
 
 def _targets(
@@ -253,10 +297,14 @@ def _targets(
 ) -> Iterator[tuple[Monomial, str, Rows]]:
   """`(divisor, link, rows of the function of y over the divisor)`."""
   divisors: list[Monomial] = [(), *(((column, power),) for column in columns for power in config.divisor_powers)]
+  if config.divisor_powers and len(columns) <= config.max_paired:
+    divisors += [tuple(zip(some, powers, strict=True)) for some in itertools.combinations(columns, 2)
+                 for powers in itertools.product(config.pair_powers, repeat=2)]
   for divisor in divisors:
     divided = _divided(rows, divisor)
     is_usable = np.all(np.isfinite(divided.y) & (divided.weights > 0))
-    for name in (name for name in links if is_usable and (not divisor or name in config.divided_links)):
+    own = (links, config.divided_links, config.pair_links)[len(divisor)]
+    for name in (name for name in links if is_usable and name in own):
       if LINKS[name].is_defined(divided.y) and (target := terms.whole(LINKS[name], divided)) is not None:
         yield divisor, name, Rows(rows.x, *target)
 
@@ -282,7 +330,7 @@ def _design(columns: Sequence[int], bases: dict[int, Basis], x: np.ndarray) -> n
 def _fitted(rows: Rows, structure: Structure, bases: dict[int, Basis], config: SeparableConfig) -> Model | None:
   """A model, unless it has too many constants or leaves too much."""
   interruption.check()
-  size = sum(1 + sum(bases[column].degree for column in some) for some in structure.sums)
+  size = sum(1 + sum(bases[column].size for column in some) for some in structure.sums)
   if size * config.rows_per_product > len(rows):
     return None
   designs = [_design(columns, bases, rows.x) for columns in structure.factors]
@@ -355,7 +403,7 @@ def _settled(model: Model, x: np.ndarray) -> Model:
       factor, added = at @ own[i], at @ own[len(factors)]
       shift = np.linalg.lstsq(np.column_stack([factor, np.vander(x[:, column], 3)]), added)[0][0]
       coefficients[1 - i] = coefficients[1 - i] + shift * np.eye(1, len(coefficients[1 - i]))[0]
-      begin = 1 + sum(model.bases[other].degree for other in rest[: rest.index(column)])
+      begin = 1 + sum(model.bases[other].size for other in rest[: rest.index(column)])
       changed = coefficients[-1].copy()
       changed[begin : begin + at.shape[1]] -= shift * own[i]
       changed[0] -= shift * coefficients[i][0]

@@ -11,6 +11,7 @@ from symformer_jax.engine.clock import Clock
 from symformer_jax.engine.config import DEFAULT
 from symformer_jax.engine.options import SearchOptions
 from symformer_jax.engine.pool import Candidate, Pool
+from symformer_jax.engine.rows import Rows
 from symformer_jax.engine.source import Question
 from symformer_jax.engine.task import make_task
 from symformer_jax.language import expression, parser
@@ -149,6 +150,56 @@ def test_sums_and_products_of_functions_of_all_columns_are_met_in_the_first_turn
   task = make(text, box)
   nodes = ask(task, turn=PLAIN)
   assert nodes and least(task, nodes) < 1e-20
+
+
+@pytest.mark.parametrize(("text", "box", "num_functions"), [
+  ("(0.163*x**2 + 1.695*x)*z**2*y*cos(0.5*y)", [(3.6, 5), (-5, 5), (1, 2)], 3),
+  ("(x**2 + 3)*exp(-0.3*y) - 4", [(-2, 2), (0, 3)], 2)])
+def test_products_of_values_of_both_signs_are_a_matter_of_the_first_turn(text, box, num_functions):
+  """A logarithm would tell of those above zero alone."""
+  task = make(text, box)
+  assert np.min(task.fit_rows.y) < 0 < np.max(task.fit_rows.y)
+  nodes = ask(task, turn=PLAIN)
+  assert nodes and least(task, nodes) < 1e-16
+  own = dataclasses.replace(DEFAULT, separable=dataclasses.replace(CONFIG, lone_links=()))
+  assert not ask(task, SearchOptions(config=own), turn=PLAIN)
+  models = separable.find_models(task.fit_rows, task.columns, ("y",), config=separable.Separable(OPTIONS)._plain)
+  assert models[0].structure.factors == tuple((column,) for column in range(num_functions))
+
+
+@pytest.mark.parametrize(("text", "box", "without"), [
+  ("z**2/(1/(x + 1) - exp(-0.018*z**2) + y)", [(0.1, 2.1), (0.1, 1.1), (0.2, 4.2)], {"plain_divisor_powers": ()}),
+  ("(3.9*x - 1.4*exp(-exp(y)))*x*y", [(-5, 5), (-3, 1)], {"pair_powers": ()}),
+  ("1.25*x**2 - 3.138/(x*y) + sin(x)", [(-5, 5)] * 2, {"plain_divisor_powers": (2.0,)})])
+def test_sums_times_powers_with_poles_among_the_rows_are_met_in_the_first_turn(text, box, without):
+  """No smooth function goes through the values beside a pole; divided by what has it they are a sum."""
+  task = make(text, box)
+  nodes = ask(task, turn=PLAIN)
+  assert nodes and least(task, nodes) < 1e-16
+  own = dataclasses.replace(DEFAULT, separable=dataclasses.replace(CONFIG, **without))
+  assert not ask(task, SearchOptions(config=own), turn=PLAIN)
+
+
+def test_of_a_column_of_both_signs_there_are_inverses_beside_polynomials():
+  x = np.array([[-3.0, 1.0], [-0.5, 2.0], [2.0, 5.0]] * 20)
+  plain, *others = separable._all_bases(x, [0, 1], dataclasses.replace(CONFIG, degrees=(2,)))
+  assert [[basis.is_log for basis in bases.values()] for bases in (plain, *others)] == [
+    [False, False], [False, True], [False, False]]
+  with_inverses = others[1]
+  assert (with_inverses[0].size, with_inverses[1].size, plain[0].size) == (4, 2, 2)
+  values = np.array([-3.0, -0.5, 2.0])
+  np.testing.assert_allclose(with_inverses[0](values)[:, :2], plain[0](values))
+  np.testing.assert_allclose(with_inverses[0](values)[:, 2:], np.stack([0.5 / values, 0.25 / values**2], axis=1))
+  assert len(separable._all_bases(np.abs(x) / 9 + 1, [0, 1], dataclasses.replace(CONFIG, degrees=(2,)))) == 1
+  # A function by its inverses, and what stands after it.
+  structure = separable.Structure("y", (), ((0, 1),))
+  x = np.random.default_rng(0).uniform([-3, 1], [2, 5], (80, 2))
+  rows = Rows(x, 2 / x[:, 0] - 0.1 / x[:, 0] ** 2 + x[:, 1], np.ones(80))
+  bases = separable._all_bases(rows.x, [0, 1], dataclasses.replace(CONFIG, degrees=(2,)))[-1]
+  model = separable._fitted(rows, structure, bases, CONFIG)
+  (_, first, of_first), (_, second, of_second) = model.functions()
+  assert (first, len(of_first), second, len(of_second)) == (0, 4, 1, 2) and model.left < 1e-20
+  np.testing.assert_allclose(of_first, [0, 0, 2 / bases[0].nearest, -0.1 / bases[0].nearest**2], atol=1e-8, rtol=1e-6)
 
 
 @pytest.mark.parametrize(("text", "noise"), [("sin(x*y) + z", 0.0), ("2.2*exp(-0.7*y)*(x + 1.7)*z", 1e-3)])

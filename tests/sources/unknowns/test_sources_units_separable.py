@@ -86,15 +86,43 @@ def test_products_of_sums_and_what_may_stand_beside_them():
   config = dataclasses.replace(
     CONFIG, product_links=("y", "sqrt"), overlapping_links=("y", "inv"), added_links=("y", "exp"))
   products = {Structure("y", (), each) for each in (one, *other)}
-  for link, expected in (("y", products | {Structure("y", (), one, (0, 1))}), ("sqrt", {Structure("sqrt", (), one)}),
+  lone = Structure("y", (), one, ())
+  for link, expected in (("y", products | {lone, Structure("y", (), one, (0, 1))}),
+                         ("sqrt", {Structure("sqrt", (), one)}),
                          ("inv", {Structure("inv", (), each) for each in other}),
                          ("exp", {Structure("exp", (), one, (0, 1))}), ("ln", set())):
     found = list(separable._products((0, 1), link, config))
     assert len(found) == len(expected) and {
       each._replace(factors=tuple(sorted(each.factors, key=lambda some: (-len(some), some))
                                   if len(each.factors[0]) > 1 else each.factors)) for each in found} == expected
-  for most, num in ((2, 4), (1, 0)):
+  for most, num in ((2, 5), (1, 1)):
     assert len(list(separable._products((0, 1), "y", dataclasses.replace(config, max_multiplied=most)))) == num
+  # A function of each column and a constant, of any number of columns but one.
+  without = dataclasses.replace(config, max_multiplied=1)
+  assert list(separable._products((0, 1), "y", without)) == [lone]
+  assert list(separable._products((0, 1), "inv", without)) == list(separable._products((3,), "y", without)) == []
+  assert list(separable._products((0, 1), "inv", dataclasses.replace(without, lone_links=("inv",)))) == [
+    Structure("inv", (), one, ())]
+
+
+def test_one_structure_of_many_is_fitted_with_all_polynomials_if_a_middle_degree_leaves_little(monkeypatch):
+  asked = []
+
+  def fitted(target, structure, bases, config):
+    asked.append((bases, config.most_left))
+    return "fitted" if bases != "b" or config.most_left >= 0.02 else None
+
+  monkeypatch.setattr(separable, "_fitted", fitted)
+  sums, product = ((0, 1),), ((0,), (1,))
+  for divisor, factors, screened, is_asked in (
+      ((), sums, 0.01, True), (((0, 1.0),), sums, 0.01, False), ((), product, 0.01, False),
+      (((0, 1.0),), sums, 0.02, True), ((), product, np.inf, True), (((0, 1.0),), sums, np.inf, True)):
+    asked.clear()
+    config = dataclasses.replace(CONFIG, most_left=1e-3, screened_left=screened)
+    found = list(separable._of_all_degrees("target", Structure("y", divisor, factors), "abc", config))
+    assert found == (["fitted", None, "fitted"] if is_asked else [])
+    is_screened = np.isfinite(screened) and (divisor or factors == product)
+    assert asked == [("b", screened)] * bool(is_screened) + [(each, 1e-3) for each in "abc" if is_asked]
 
 
 def named(nats, left, factors, link="y", rest=None):
