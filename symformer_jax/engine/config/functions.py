@@ -494,9 +494,10 @@ class SeparableConfig:
   rows_per_constant: int = 3
   rows_per_product: int = 2
   wide: float = 3.0
-  # Sweeps of alternating least squares, ended by one that gains less than a share; starts, the first with all factors
-  # 1, the others this far from it: of 299 random products one start left 47 unfound, two 17, three 12. In the first
-  # turn what is wrong stands still soon, and `(x**2 + 3)*exp(-0.3*y) - 4` comes 7 % nearer in each of 70 sweeps.
+  # Sweeps of alternating least squares, ended by one that gains less than a share; starts, the first with each factor 1
+  # or a column, the others this far from 1: of 299 random products one start, from 1, left 47 unfound, two 17, three
+  # 12. In the first turn what is wrong stands still soon, and `(x**2 + 3)*exp(-0.3*y) - 4` comes 7 % nearer in each of
+  # 70 sweeps.
   num_sweeps: int = 30
   least_gain: float = 1e-3
   num_plain_sweeps: int = 100

@@ -208,7 +208,7 @@ def find_models(rows: Rows, columns: Sequence[int], links: Sequence[str], *, con
   """
   columns = rows.varying(columns)
   every, targets = _all_bases(rows.x, columns, config), list(_targets(rows, columns, links, config))
-  num_scales = len(every) // len(_degrees(len(rows), len(columns), config))
+  num_scales = len(every) // max(len(_degrees(len(rows), len(columns), config)), 1)
   found: list[Model | None] = []
   for divisor, name, target in targets:
     structure = Structure(name, divisor, (tuple(columns),))
