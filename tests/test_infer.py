@@ -55,7 +55,7 @@ def test_kepler_end_to_end(command, tmp_path):
   assert (code, err) == (0, "")
   [marked] = [line for line in out.splitlines() if line.startswith("->")]
   assert marked.split()[1:3] == ["1", "axis**1.5"] and "recommended: period = axis**1.5" in out
-  assert "no samples of the network; ended after 9 turns, for the rest looks like noise; " in out
+  assert "no samples of the network; ended after 10 turns, for the rest looks like noise; " in out
   record = json.loads((tmp_path / "k.json").read_text())
   assert (record["status"], record["target"], record["features"]) == ("ok", "period", ["axis"])
   assert load_result(tmp_path / "k.json").best.expression == "axis**1.5"

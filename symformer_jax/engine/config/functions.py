@@ -1,7 +1,6 @@
 """Unknown functions: of a sum of monomials (ridges), as factors of terms (varying), of one column each (separable)."""
 
 import dataclasses
-import math
 from typing import NamedTuple
 
 from symformer_jax.engine.config.columns import COARSE_LIBRARY, LibraryConfig
@@ -479,9 +478,10 @@ class SeparableConfig:
   pair_powers: tuple[float, ...] = (1.0, -1.0)
   pair_links: tuple[str, ...] = ("y", "inv")
   max_paired: int = 3
-  # What a product, or a sum that y over a power is, leaves at most with polynomials of the second degree below, else it
-  # is not fitted with others, in both turns: in the first a third of the time.
-  screened_left: float = math.inf
+  # What a sum that y over a power is leaves at most with polynomials of the second degree below, and a product with
+  # those that it was nearest with in few sweeps, else it is not fitted with others, in both turns (1: whatever it
+  # leaves): in the first half of the time.
+  screened_left: float = 1.0
   plain_screened_left: float = 0.01
   # Columns; of more than the second number sums alone, of more than the third not all partitions into factors are
   # looked at: there are 52 of five.
@@ -494,16 +494,18 @@ class SeparableConfig:
   rows_per_constant: int = 3
   rows_per_product: int = 2
   wide: float = 3.0
-  # Sweeps of alternating least squares, ended by one that gains less than a share; starts, the first with each factor 1
-  # or a column, the others this far from 1: of 299 random products one start, from 1, left 47 unfound, two 17, three
-  # 12. In the first turn what is wrong stands still soon, and `(x**2 + 3)*exp(-0.3*y) - 4` comes 7 % nearer in each of
-  # 70 sweeps.
+  # Sweeps of alternating least squares, ended by one that gains less than a share; starts, the first with all factors
+  # 1, the others this far from it: of 299 random products one start left 47 unfound, two 17, three 12. In the first
+  # turn what is wrong stands still soon, and `(x**2 + 3)*exp(-0.3*y) - 4` comes 7 % nearer in each of 70 sweeps;
+  # there one start more is a product of columns, for beside constants each factor of `x*y*z` on both sides of 0 is
+  # nothing to y.
   num_sweeps: int = 30
   least_gain: float = 1e-3
   num_plain_sweeps: int = 100
   least_plain_gain: float = 0.03
   num_starts: int = 2
   spread: float = 0.5
+  from_columns: bool = False
   # Products are first fitted with the fewest polynomials, of so many columns at most with the next degree as well, in
   # so few sweeps; so many go on. Models that lose functions that do not matter; those whose functions are looked at,
   # with how many in all: none that leaves so many times what the best leaves, so many times what the pool's best does,

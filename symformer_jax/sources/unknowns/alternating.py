@@ -52,10 +52,15 @@ def fit_product(
   rest = root[:, None] * (np.zeros((len(goal), 0)) if beside is None else beside)
   rng = np.random.default_rng(0)
   best: tuple[float, list[np.ndarray]] | None = None
-  for number in range(config.num_starts if len(designs) > 1 else 1):
-    begun = [np.eye(1, design.shape[1])[0] for design in designs] if number else _first_start(designs, root, goal)
-    if number:
-      begun = [each + config.spread * rng.normal(size=len(each)) * (np.arange(len(each)) > 0) for each in begun]
+  ones = [np.eye(1, design.shape[1])[0] for design in designs]
+  starts = [ones]
+  if len(designs) > 1:  # else any leads to least squares
+    starts += [[each + config.spread * rng.normal(size=len(each)) * (np.arange(len(each)) > 0) for each in ones]
+               for _ in range(config.num_starts - 1)]
+    chosen = _product_of_columns(designs, root, goal) if config.from_columns else ()
+    if any(chosen):
+      starts.append([np.eye(1, design.shape[1], i)[0] for design, i in zip(designs, chosen, strict=True)])
+  for begun in starts:
     found = _swept(designs, rest, root, goal, begun, config)
     if best is None or found[0] < best[0]:
       best = found
@@ -64,19 +69,19 @@ def fit_product(
   return Fit((*first, last * size, *(() if beside is None else (added * size,))), error / square)
 
 
-def _first_start(designs: Sequence[np.ndarray], root: np.ndarray, goal: np.ndarray) -> list[np.ndarray]:
-  """Each factor as its first or its second column: the product that the goal [N] goes along with most.
+def _product_of_columns(designs: Sequence[np.ndarray], root: np.ndarray, goal: np.ndarray) -> tuple[int, ...]:
+  """Of each factor the first or the second column: the product that the goal [N] goes along with most.
 
   Of `x*y*z` on both sides of 0 each factor is nothing to y while the others are constants.
   """
-  best, chosen = -1.0, (0,) * len(designs)
+  best, chosen = -1.0, tuple(0 for _ in designs)
   choices = [range(min(2, design.shape[1])) for design in designs]
   for some in itertools.product(*choices) if len(designs) <= _MOST_CHOSEN else ():
     product = math.prod((design[:, i] for design, i in zip(designs, some, strict=True)), start=root)
     along = abs(float(product @ goal)) / math.sqrt(float(product @ product) or 1.0)
     if along > best * (1 + 1e-9):  # the first of those that are alike
       best, chosen = along, some
-  return [np.eye(1, design.shape[1], i)[0] for design, i in zip(designs, chosen, strict=True)]
+  return chosen
 
 
 def _swept(

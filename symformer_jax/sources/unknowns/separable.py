@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 import dataclasses
 import functools
 import itertools
-import math
 from typing import NamedTuple
 
 import numpy as np
@@ -180,7 +179,8 @@ class Separable(Stateless):
     return dataclasses.replace(
       own, links=own.plain_links, divisor_powers=own.plain_divisor_powers, divided_links=own.pair_links,
       product_links=(), added_links=(), overlapping_links=(), most_left=own.plain_left,
-      screened_left=own.plain_screened_left, num_sweeps=own.num_plain_sweeps, least_gain=own.least_plain_gain)
+      screened_left=own.plain_screened_left, num_sweeps=own.num_plain_sweeps, least_gain=own.least_plain_gain,
+      from_columns=True)
 
   def _formulas(self, task: Task, models: Sequence[Model], *, is_plain: bool = False) -> Iterator[Node]:
     """Of each model in turn the likeliest formula; products for sums of logarithms, if is_plain."""
@@ -208,12 +208,14 @@ def find_models(rows: Rows, columns: Sequence[int], links: Sequence[str], *, con
   """
   columns = rows.varying(columns)
   every, targets = _all_bases(rows.x, columns, config), list(_targets(rows, columns, links, config))
-  num_scales = len(every) // max(len(_degrees(len(rows), len(columns), config)), 1)
+  # With polynomials of the columns, of logarithms ...: of each kind all degrees.
+  num_kinds = len(every) // max(len(_degrees(len(rows), len(columns), config)), 1)
   found: list[Model | None] = []
   for divisor, name, target in targets:
     structure = Structure(name, divisor, (tuple(columns),))
-    for scale in range(num_scales):
-      found += _of_all_degrees(target, structure, every[scale::num_scales], config)
+    for kind in (every[k::num_kinds] for k in range(num_kinds)):
+      if not divisor or _is_near(target, structure, kind[min(1, len(kind) - 1)], config):
+        found += [_fitted(target, structure, bases, config) for bases in kind]
   # Products take several sweeps each: with few polynomials and sweeps it is seen which are worth more.
   degrees = config.degrees[: 2 if len(columns) <= config.max_bent else 1]
   few = [bases for bases in every if next(iter(bases.values())).degree in degrees]
@@ -222,23 +224,18 @@ def find_models(rows: Rows, columns: Sequence[int], links: Sequence[str], *, con
               for bases in few for divisor, name, target in targets if not divisor
               for structure in _products(columns, name, config)]
   for model in _nearest(products, config.num_carried):
-    scales = range(num_scales) if math.isinf(config.screened_left) else [every.index(model.bases) % num_scales]
-    for scale in scales:
-      found += _of_all_degrees(_target(rows, model.structure), model.structure, every[scale::num_scales], config)
+    target = _target(rows, model.structure)
+    if _is_near(target, model.structure, model.bases, config):
+      found += [_fitted(target, model.structure, bases, config) for bases in every]
   return sorted((_without_idle(model, rows, config) for model in _nearest(found, config.num_reduced)),
                 key=lambda model: model.nats)
 
 
-def _of_all_degrees(
-  target: Rows, structure: Structure, bases: Sequence[dict[int, Basis]], config: SeparableConfig
-) -> Iterator[Model | None]:
-  """A structure with polynomials of each degree; one of many, a product or of y over a divisor, only if those of a
-  middle one leave little.
-  """
-  is_one_of_many = structure.divisor or len(structure.factors) > 1
-  middle, screen = bases[min(1, len(bases) - 1)], dataclasses.replace(config, most_left=config.screened_left)
-  if not is_one_of_many or math.isinf(screen.most_left) or _fitted(target, structure, middle, screen) is not None:
-    yield from (_fitted(target, structure, each, config) for each in bases)
+def _is_near(target: Rows, structure: Structure, bases: dict[int, Basis], config: SeparableConfig) -> bool:
+  """Whether one of many structures leaves little with some polynomials."""
+  if config.screened_left >= 1:
+    return True
+  return _fitted(target, structure, bases, dataclasses.replace(config, most_left=config.screened_left)) is not None
 
 
 def _products(columns: Sequence[int], link: str, config: SeparableConfig) -> Iterator[Structure]:

@@ -80,6 +80,17 @@ def test_the_first_start_is_all_ones_and_the_best_is_taken(errors, best, monkeyp
   assert len(begun) == 1  # of one factor the answer is that of least squares
 
 
+def test_a_product_of_columns_is_the_last_start_where_it_is_asked_for_and_is_not_one(monkeypatch, rng):
+  begun = sweeps(monkeypatch, [1.0] * 9)
+  designs = [np.column_stack([np.ones(9), rng.normal(size=(9, 2))]) for _ in range(2)]
+  for target, columns in ((designs[1][:, 1], [[1, 0, 0], [0, 1, 0]]), (np.ones(9) + 0.01 * rng.normal(size=9), None)):
+    for is_asked in (True, False):
+      begun.clear()
+      alternating.fit_product(designs, target, np.ones(9), config=separable(num_starts=2, from_columns=is_asked))
+      last = [[each.tolist() for each in begun[2]]] if len(begun) > 2 else []
+      assert len(begun) <= 3 and last == ([columns] if is_asked and columns else [])
+
+
 def test_starts_are_so_far_from_one_as_the_config_says(monkeypatch, rng):
   begun = sweeps(monkeypatch, [1.0] * 400)
   designs = [np.ones((9, 3)), np.ones((9, 2))]

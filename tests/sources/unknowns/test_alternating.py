@@ -51,27 +51,28 @@ def test_more_starts_find_more(rng):
 
 
 @pytest.mark.parametrize("num_factors", [2, 4])
-def test_a_product_of_columns_of_both_signs_is_found_from_the_first_start(rng, num_factors):
+def test_a_product_of_columns_of_both_signs_is_found_from_one(rng, num_factors):
   """Beside constants each of its factors is nothing to the target."""
   x = rng.uniform(-1, 1, (num_factors, 300))
   designs = [np.polynomial.chebyshev.chebvander(each, 7) for each in x]
   target = 0.3 * np.prod(x, axis=0) * np.cos(1.4 * x[-1])
-  fit = alternating.fit_product(designs, target, np.ones(300), config=dataclasses.replace(CONFIG, num_starts=1))
+  config = dataclasses.replace(CONFIG, num_starts=1, from_columns=True)
+  fit = alternating.fit_product(designs, target, np.ones(300), config=config)
   assert fit.left < 1e-6
 
 
-def test_the_first_start_is_the_product_that_goes_along_with_the_target(rng):
+def test_that_start_is_the_product_that_goes_along_with_the_target(rng):
   designs, root = [powers(each) for each in rng.uniform(-1, 1, (3, 200))], np.full(200, 200**-0.5)
   for chosen in itertools.product((0, 1), repeat=3):
     goal = root * -2.5 * np.prod([design[:, i] for design, i in zip(designs, chosen, strict=True)], axis=0)
-    found = alternating._first_start(designs, root, goal)
-    assert [each.tolist() for each in found] == [np.eye(1, 4, i)[0].tolist() for i in chosen]
-  assert alternating._first_start([powers(np.ones(200))] * 2, root, root)[0].tolist() == [1, 0, 0, 0]  # of equal ones
-  assert [len(each) for each in alternating._first_start([np.ones((200, 1)), designs[0]], root, root)] == [1, 4]
+    assert alternating._product_of_columns(designs, root, goal) == chosen
+  assert alternating._product_of_columns([powers(np.ones(200))] * 2, root, root) == (0, 0)  # of equal ones the first
+  lone = np.ones((200, 1))
   goal = root * designs[0][:, 1]
-  many = [designs[0], *[np.ones((200, 1))] * 8]
-  assert alternating._first_start(many, root, goal)[0].tolist() == [0, 1, 0, 0]
-  assert alternating._first_start([*many, np.ones((200, 1))], root, goal)[0].tolist() == [1, 0, 0, 0]
+  assert alternating._product_of_columns([lone, designs[0]], root, goal) == (0, 1)
+  many = [designs[0], *[lone] * 8]
+  assert alternating._product_of_columns(many, root, goal) == (1,) + (0,) * 8
+  assert alternating._product_of_columns([*many, lone], root, goal) == (0,) * 10
 
 
 def test_partitions_of_few_columns_are_all_there_and_some_with_a_column_twice():

@@ -105,24 +105,38 @@ def test_products_of_sums_and_what_may_stand_beside_them():
     Structure("inv", (), one, ())]
 
 
-def test_one_structure_of_many_is_fitted_with_all_polynomials_if_a_middle_degree_leaves_little(monkeypatch):
-  asked = []
+@pytest.mark.parametrize(("screened", "asked", "is_near"), [
+  (0.01, [0.01], False), (0.02, [0.02], True), (1.0, [], True)])
+def test_what_is_one_of_many_is_near_by_what_it_leaves(monkeypatch, screened, asked, is_near):
+  given = []
 
   def fitted(target, structure, bases, config):
-    asked.append((bases, config.most_left))
-    return "fitted" if bases != "b" or config.most_left >= 0.02 else None
+    given.append(config.most_left)
+    return "fitted" if config.most_left >= 0.02 else None
 
   monkeypatch.setattr(separable, "_fitted", fitted)
-  sums, product = ((0, 1),), ((0,), (1,))
-  for divisor, factors, screened, is_asked in (
-      ((), sums, 0.01, True), (((0, 1.0),), sums, 0.01, False), ((), product, 0.01, False),
-      (((0, 1.0),), sums, 0.02, True), ((), product, np.inf, True), (((0, 1.0),), sums, np.inf, True)):
-    asked.clear()
-    config = dataclasses.replace(CONFIG, most_left=1e-3, screened_left=screened)
-    found = list(separable._of_all_degrees("target", Structure("y", divisor, factors), "abc", config))
-    assert found == (["fitted", None, "fitted"] if is_asked else [])
-    is_screened = np.isfinite(screened) and (divisor or factors == product)
-    assert asked == [("b", screened)] * bool(is_screened) + [(each, 1e-3) for each in "abc" if is_asked]
+  config = dataclasses.replace(CONFIG, most_left=1e-3, screened_left=screened)
+  assert separable._is_near("target", "structure", "bases", config) is is_near and given == asked
+
+
+def test_of_a_divisor_and_of_products_what_is_not_near_is_fitted_no_further(monkeypatch, rng):
+  asked = {"sums": [], "all": []}
+  degrees = set()
+  monkeypatch.setattr(separable, "_is_near", lambda target, structure, bases, config: asked["sums"].append(
+    (structure.divisor, len(structure.factors))) or degrees.add((bool(structure.divisor), bases[0].degree)) or False)
+  real = separable._fitted
+  monkeypatch.setattr(separable, "_fitted", lambda target, structure, bases, config: asked["all"].append(
+    (structure.divisor, len(structure.factors), config.num_sweeps)) or real(target, structure, bases, config))
+  x = rng.uniform(0.5, 3, (90, 2))
+  rows = Rows(x, np.sin(x[:, 0]) * x[:, 1] - 1, np.ones(90))
+  separable.find_models(rows, (0, 1), ("y",), config=CONFIG)
+  powers = (1.0, -1.0)
+  assert {divisor for divisor, _ in asked["sums"]} == {
+    (), *(((c, p),) for c in (0, 1) for p in powers), *(((0, p), (1, q)) for p in powers for q in powers)}
+  assert all(num > 1 for divisor, num in asked["sums"] if not divisor)
+  assert {degree for is_divided, degree in degrees if is_divided} == {CONFIG.degrees[1]}
+  whole = [each for each in asked["all"] if each[2] == CONFIG.num_sweeps and each[:2] != ((), 1)]
+  assert not whole  # but in few sweeps
 
 
 def named(nats, left, factors, link="y", rest=None):
