@@ -50,6 +50,16 @@ def test_more_starts_find_more(rng):
   assert found[4] > found[1] and found[4] > 20
 
 
+def test_columns_beside_a_product_count_as_the_rows_do(rng):
+  x, weights = rng.uniform(-1, 1, (3, 200)), rng.uniform(0.1, 2, 200)
+  designs, beside = [powers(x[0], 1), powers(x[1], 1)], powers(x[2], 2)
+  target = (1 + 2 * x[0]) * (0.5 - x[1]) + beside @ np.array([3.0, -1.5, 0.7])
+  config = dataclasses.replace(CONFIG, num_sweeps=200)
+  fit = alternating.fit_product(designs, target, weights, beside=beside, config=config)
+  assert fit.left < 1e-10 and len(fit.coefficients) == 3
+  np.testing.assert_allclose(fit.coefficients[2][1:], [-1.5, 0.7], atol=1e-4)
+
+
 @pytest.mark.parametrize("num_factors", [2, 4])
 def test_a_product_of_columns_of_both_signs_is_found_from_one(rng, num_factors):
   """Beside constants each of its factors is nothing to the target."""
