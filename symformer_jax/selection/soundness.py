@@ -199,11 +199,9 @@ def is_supported(
     return False
   # Rows far apart are not beside the pole that lies between them.
   near = poles[segments.is_near[poles]]
-  if len(near):
-    beside = _is_one_of(rows.x, np.concatenate([segments.begin[near], segments.end[near]]))
-  else:
-    denominators = (denominator for _, denominator, _ in _with_poles(node, segments, poles, config))
-    beside = _are_nearest(rows, denominators, config)
+  some = near if len(near) else poles
+  denominators = (denominator for _, denominator, _ in _with_poles(node, segments, some, config))
+  beside = _are_beside(rows, segments, some, denominators, config)
   if not beside.any() or np.sum(~beside) < 2:
     return False
   others = rows.x[~beside], rows.y[~beside], rows.weights[~beside]
@@ -220,28 +218,27 @@ def is_supported(
     doubt = rounding.curve_errors(fitted, *others, rows.x[beside], holds_form=True)
   if doubt is None or not np.all(doubt <= room[beside]):
     return False
-  # None where without those rows it has no pole there.
-  parts = list(_with_poles(fitted, segments, near if len(near) else poles, config))
+  parts = list(_with_poles(fitted, segments, some, config))  # none where without those rows it has no pole there
   return bool(parts) and all(
-    _is_told(fitted, part, rows, _is_one_of(rows.x, np.concatenate([segments.begin[own], segments.end[own]]))
-             if len(near) else _are_nearest(rows, [denominator], config), room, config)
+    _is_told(fitted, part, rows, _are_beside(rows, segments, own, [denominator], config), room, config)
     for part, denominator, own in parts)
 
 
-def _is_one_of(x: np.ndarray, ends: np.ndarray) -> np.ndarray:
-  """Which rows [N, D] are ends [E, D] of segments: [N]."""
-  return (x[:, None] == ends[None]).all(axis=2).any(axis=1)
-
-
-def _are_nearest(rows: Rows, denominators: Iterable[Node], config: ChoiceConfig) -> np.ndarray:
-  """Which rows are, of those where a denominator is positive or where it is negative, the ones with the smallest: [N].
+def _are_beside(
+  rows: Rows, segments: Segments, own: np.ndarray, denominators: Iterable[Node], config: ChoiceConfig
+) -> np.ndarray:
+  """Which rows lie beside poles on segments `own`, all of neighbours or none: their ends, or, of the rows where a
+  denominator is positive or where it is negative, those with the smallest: [N].
   """
-  are_nearest = np.zeros(len(rows.y), bool)
+  if segments.is_near[own].any():
+    ends = np.concatenate([segments.begin[own], segments.end[own]])
+    return (rows.x[:, None] == ends[None]).all(axis=2).any(axis=1)
+  are_beside = np.zeros(len(rows.y), bool)
   for denominator in denominators:
     values = scoring.evaluate(denominator, rows.x)
-    for own in (np.flatnonzero(values > 0), np.flatnonzero(values < 0)):
-      are_nearest[own[np.argsort(np.abs(values[own]))[:config.pole_rows]]] = True
-  return are_nearest
+    for side in (np.flatnonzero(values > 0), np.flatnonzero(values < 0)):
+      are_beside[side[np.argsort(np.abs(values[side]))[:config.pole_rows]]] = True
+  return are_beside
 
 
 def _with_poles(
