@@ -128,12 +128,14 @@ def _exact_equations(
 def _root(quadratic: Quadratic, x: np.ndarray, y: np.ndarray, config: QuadraticsConfig) -> Node | None:
   """The formula; None where it does not meet y, or y is one root in some rows and the other in others."""
   a, b, c = (polynomials.values(each, x) if each else np.zeros(len(x)) for each in quadratic)
-  side = 2 * a * y + b
-  sign = float(np.sign(side[np.argmax(np.abs(side))]))
-  inside = sign * np.sqrt(np.maximum(b**2 - 4 * a * c, 0.0))
-  # The second is for an A that vanishes between the rows.
-  by_form = [((inside - b) / (2 * a), _written), (-2 * c / (b + inside), _written_below)]
-  for values, write in by_form:
+  side, middle = 2 * a * y + b, -0.5 * b / a
+  signs = [float(np.sign(each[np.argmax(np.abs(each))])) for each in (side, y - middle)]
+  inside = signs[0] * np.sqrt(np.maximum(b**2 - 4 * a * c, 0.0))
+  beside = signs[1] * np.sqrt(np.maximum(middle**2 - c / a, 0.0))
+  # The second is for an A that vanishes between the rows, the third for one whose sign changes there.
+  by_form = [((inside - b) / (2 * a), _written, signs[0]), (-2 * c / (b + inside), _written_below, signs[0]),
+             (middle + beside, _written_beside, signs[1])]
+  for values, write, sign in by_form:
     error = np.mean((values - y) ** 2)
     # Under noise what cancels in the discriminant does so to the noise.
     for tolerance in (config.nearly_cancelled, _CANCELLED) if error < config.most_missed * np.var(y) else ():
@@ -182,6 +184,19 @@ def _written_below(quadratic: Quadratic, sign: float, x: np.ndarray, tolerance: 
     return None
   bottom = Node("+", (factoring.to_node(linear), _signed(_square_root(discriminant, x), sign)))
   return tidy(Node("*", (_multiple(rest, -2.0), Node("inv", (bottom,)))))
+
+
+def _written_beside(quadratic: Quadratic, sign: float, x: np.ndarray, tolerance: float) -> Node | None:
+  """b + sign*sqrt(b**2 - C/A), where -B/(2*A) is a number b."""
+  above, linear, rest = quadratic
+  powers = max(above, key=lambda powers: abs(above[powers]))
+  b = -0.5 * linear.get(powers, 0.0) / above[powers]
+  top = _sum({powers: -value for powers, value in rest.items()}, above, b**2, tolerance)
+  if _sum(linear, above, 2 * b, tolerance) or not top:
+    return None
+  inside = factoring.quotient(top, above, DEFAULT.rationals.factoring) or Node("*", (
+    factoring.to_node(top), Node("inv", (factoring.to_node(above),))))
+  return tidy(Node("+", (number(b), _signed(Node("sqrt", (inside,)), sign))))
 
 
 def _discriminant(quadratic: Quadratic, tolerance: float) -> Polynomial:

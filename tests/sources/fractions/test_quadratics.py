@@ -95,6 +95,17 @@ def test_a_root_is_found_and_is_the_same_elsewhere(text, box):
   np.testing.assert_allclose(expression.evaluate(node, other.x), other.y, rtol=1e-6, atol=1e-9 * np.std(other.y))
 
 
+@pytest.mark.parametrize(("inside", "sign", "beside"), [
+  ("5 - y/(3*x + 3*y)", 1.0, 3.6), ("(x*y + 2)/x", -1.0, 4.0), ("(x - y**2)/(x*y - 1)", 1.0, -0.7)])
+def test_what_a_root_divides_by_may_have_both_signs(inside, sign, beside):
+  drawn = table(inside, ((-5, 5), (-5, 5)))
+  is_defined = drawn.y > 0
+  x, y = drawn.x[is_defined], beside + sign * np.sqrt(drawn.y[is_defined])
+  [node] = find(Rows(x, y, np.ones(len(y))))
+  np.testing.assert_allclose(expression.evaluate(node, x), y, rtol=1e-6)
+  assert expression.complexity(node) <= expression.complexity(parser.parse(f"1.5 - 2*sqrt({inside})", NAMES[:2])) + 2
+
+
 @pytest.mark.parametrize(("text", "box"), [ROOTS[0], ROOTS[2], ROOTS[4], ROOTS[6]])
 def test_with_six_digits_the_same_formula_comes_near(text, box):
   [node] = find(table(text, box, noise=1e-6))
