@@ -10,22 +10,6 @@ from symformer_jax.engine.config.compositions import CompositionsConfig
 from symformer_jax.engine.config.enumeration import EnumerationConfig, ShortFormsConfig
 from symformer_jax.engine.config.evolution import EvolutionConfig
 from symformer_jax.engine.config.exact_factors import ExactFactorsConfig
-from symformer_jax.engine.config.functions import (
-  CurvesConfig,
-  FormsConfig,
-  MonotoneConfig,
-  PhasesConfig,
-  ReplacementsConfig,
-  RidgeGrids,
-  RidgesConfig,
-  SeparableConfig,
-  SingleIndexConfig,
-  SumSizes,
-  VaryingConfig,
-  WaveFractionsConfig,
-  WaveProductsConfig,
-  WaveSumsConfig,
-)
 from symformer_jax.engine.config.inner_functions import (
   CurveFitsConfig,
   InnerPairsConfig,
@@ -64,6 +48,7 @@ from symformer_jax.engine.config.reductions import (
   SurrogateConfig,
   TriedChangesConfig,
 )
+from symformer_jax.engine.config.ridges import CurvesConfig, RidgeGrids, RidgesConfig, SumSizes
 from symformer_jax.engine.config.search import DEFAULT, SearchConfig
 from symformer_jax.engine.config.selection import ChoiceConfig, HintsConfig, LossConfig, SelectionConfig
 from symformer_jax.engine.config.sums import (
@@ -83,6 +68,15 @@ from symformer_jax.engine.config.sums import (
 )
 from symformer_jax.engine.config.templates import GuessesConfig, TemplatesConfig
 from symformer_jax.engine.config.transformer import TransformerConfig
+from symformer_jax.engine.config.unknown_functions import (
+  FormsConfig,
+  MonotoneConfig,
+  ReplacementsConfig,
+  SeparableConfig,
+  SingleIndexConfig,
+  VaryingConfig,
+)
+from symformer_jax.engine.config.waves import PhasesConfig, WaveFractionsConfig, WaveProductsConfig, WaveSumsConfig
 
 __all__ = [
   "BudgetConfig", "ChoiceConfig", "ClosedFormsConfig", "CompositionsConfig", "CoordinatesConfig", "CurveFitsConfig",

@@ -2,9 +2,9 @@
 
 import dataclasses
 
-from symformer_jax.engine.config.functions import VaryingConfig
 from symformer_jax.engine.config.names import LINKS, check_counts, check_names
 from symformer_jax.engine.config.reductions import OF_OTHER_TABLES
+from symformer_jax.engine.config.unknown_functions import VaryingConfig
 from symformer_jax.errors import InputError
 
 

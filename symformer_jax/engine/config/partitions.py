@@ -2,9 +2,9 @@
 
 import dataclasses
 
-from symformer_jax.engine.config.functions import FormsConfig
 from symformer_jax.engine.config.names import LINKS, SOURCES, check_counts, check_names
 from symformer_jax.engine.config.reductions import SurrogateConfig
+from symformer_jax.engine.config.unknown_functions import FormsConfig
 
 
 @dataclasses.dataclass(frozen=True)

@@ -7,16 +7,6 @@ from symformer_jax.engine.config.compositions import CompositionsConfig
 from symformer_jax.engine.config.enumeration import EnumerationConfig, ShortFormsConfig
 from symformer_jax.engine.config.evolution import EvolutionConfig
 from symformer_jax.engine.config.exact_factors import ExactFactorsConfig
-from symformer_jax.engine.config.functions import (
-  CurvesConfig,
-  PhasesConfig,
-  ReplacementsConfig,
-  RidgesConfig,
-  SeparableConfig,
-  SingleIndexConfig,
-  VaryingConfig,
-  WaveFractionsConfig,
-)
 from symformer_jax.engine.config.inner_functions import (
   CurveFitsConfig,
   InnerPairsConfig,
@@ -35,6 +25,7 @@ from symformer_jax.engine.config.rationals import (
   RationalsConfig,
 )
 from symformer_jax.engine.config.reductions import ReductionsConfig
+from symformer_jax.engine.config.ridges import CurvesConfig, RidgesConfig
 from symformer_jax.engine.config.selection import ChoiceConfig, HintsConfig, LossConfig, SelectionConfig
 from symformer_jax.engine.config.sums import (
   ClosedFormsConfig,
@@ -50,6 +41,13 @@ from symformer_jax.engine.config.sums import (
 )
 from symformer_jax.engine.config.templates import GuessesConfig, TemplatesConfig
 from symformer_jax.engine.config.transformer import TransformerConfig
+from symformer_jax.engine.config.unknown_functions import (
+  ReplacementsConfig,
+  SeparableConfig,
+  SingleIndexConfig,
+  VaryingConfig,
+)
+from symformer_jax.engine.config.waves import PhasesConfig, WaveFractionsConfig
 
 
 @dataclasses.dataclass(frozen=True)
