@@ -10,7 +10,7 @@ import pytest
 from small_data import OPTIONS, candidate, nested, parse, task_of
 
 from symformer_jax.engine import refine
-from symformer_jax.engine.config import DEFAULT, functions
+from symformer_jax.engine.config import DEFAULT, RidgesConfig, SeparableConfig, SingleIndexConfig, VaryingConfig
 from symformer_jax.engine.pool import Candidate, Pool
 from symformer_jax.engine.rows import Rows
 from symformer_jax.language import expression
@@ -26,9 +26,9 @@ from symformer_jax.sources.unknowns import alternating, separable, single_index,
 
 
 def test_the_parts_of_the_default_are_those_of_no_arguments():
-  for part, make in ((DEFAULT.ridges, functions.RidgesConfig), (DEFAULT.varying, functions.VaryingConfig),
-                     (DEFAULT.separable, functions.SeparableConfig),
-                     (DEFAULT.single_index, functions.SingleIndexConfig)):
+  for part, make in ((DEFAULT.ridges, RidgesConfig), (DEFAULT.varying, VaryingConfig),
+                     (DEFAULT.separable, SeparableConfig),
+                     (DEFAULT.single_index, SingleIndexConfig)):
     assert part == make()
 
 

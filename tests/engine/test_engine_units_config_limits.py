@@ -12,7 +12,7 @@ from small_data import OPTIONS, nested, parse, task_of
 from symformer_jax import conclusion, first_look, results
 from symformer_jax.engine.config import (
   DEFAULT,
-  functions,
+  VaryingConfig,
   loop,
   rationals as rationals_config,
   selection,
@@ -33,7 +33,7 @@ ORTHONORMAL = np.linalg.qr(np.random.default_rng(0).normal(size=(90, 30)))[0]
 
 def test_the_parts_of_the_default_are_those_of_no_arguments():
   for part, make in (
-    (DEFAULT.exact_fractions, rationals_config.ExactFractionsConfig), (DEFAULT.varying, functions.VaryingConfig),
+    (DEFAULT.exact_fractions, rationals_config.ExactFractionsConfig), (DEFAULT.varying, VaryingConfig),
     (DEFAULT.quadratics, rationals_config.QuadraticsConfig), (DEFAULT.templates, templates_config.TemplatesConfig),
     (DEFAULT.pool, loop.PoolConfig), (DEFAULT.selection, selection.SelectionConfig),
     (DEFAULT.subsets_inside, sums.SubsetsInsideConfig), (DEFAULT.loss, selection.LossConfig)):

@@ -14,8 +14,9 @@ from symformer_jax.engine import loop, noise, refine
 from symformer_jax.engine.config import (
   DEFAULT,
   REWRITINGS,
+  RidgesConfig,
+  SeparableConfig,
   evolution,
-  functions,
   loop as loop_config,
   names,
   rationals,
@@ -102,12 +103,12 @@ def test_a_model_is_asked_for_a_few_hundred_samples_then_for_thousands():
   (lambda: evolution.EvolutionConfig(max_tokens=1), "max_tokens: expected 2 to 30, got 1"),
   (lambda: evolution.EvolutionConfig(max_tokens=31), "max_tokens: expected 2 to 30, got 31"),
   (lambda: evolution.EvolutionConfig(kinds=(("insrt", 1.0),)), "unknown name 'insrt'"),
-  (lambda: functions.RidgesConfig(sums=((1, 2, 2),) * 4), "sums: expected at most three sizes"),
-  (lambda: functions.RidgesConfig(sums=((1, 1, 2),)), "sums: expected at most three sizes"),
-  (lambda: functions.RidgesConfig(sums=((1, 2, 3),)), "sums: expected at most three sizes"),
-  (lambda: functions.RidgesConfig(sums=((1, 2, 0),)), "sums: expected at most three sizes"),
-  (lambda: functions.SeparableConfig(degrees=()), "degrees: expected some numbers of at least 1"),
-  (lambda: functions.SeparableConfig(degrees=(3, 0)), "degrees: expected some numbers of at least 1"),
+  (lambda: RidgesConfig(sums=((1, 2, 2),) * 4), "sums: expected at most three sizes"),
+  (lambda: RidgesConfig(sums=((1, 1, 2),)), "sums: expected at most three sizes"),
+  (lambda: RidgesConfig(sums=((1, 2, 3),)), "sums: expected at most three sizes"),
+  (lambda: RidgesConfig(sums=((1, 2, 0),)), "sums: expected at most three sizes"),
+  (lambda: SeparableConfig(degrees=()), "degrees: expected some numbers of at least 1"),
+  (lambda: SeparableConfig(degrees=(3, 0)), "degrees: expected some numbers of at least 1"),
   (lambda: names.check_counts(SimpleNamespace(a=0), "a"), "a: expected a whole number of at least 1, got 0"),
   (lambda: names.check_counts(SimpleNamespace(a=1.0), "a"), "a: expected a whole number of at least 1, got 1.0"),
   (lambda: loop_config.NoiseConfig(asked=(("libary", 1),)), "asked: unknown name 'libary'")])
@@ -120,7 +121,7 @@ def test_numbers_at_their_limits_make_sense():
   assert transformer.TransformerConfig(round_samples=1024).round_samples == 1024
   assert loop_config.BudgetConfig(quick=1, normal=0).turns("normal") == 0
   assert [evolution.EvolutionConfig(max_tokens=num).max_tokens for num in (2, 30)] == [2, 30]
-  assert functions.RidgesConfig(sums=((1, 2, 2),) * 3) and functions.SeparableConfig(degrees=(1,))
+  assert RidgesConfig(sums=((1, 2, 2),) * 3) and SeparableConfig(degrees=(1,))
   assert names.check_counts(SimpleNamespace(a=1), "a") is None
 
 

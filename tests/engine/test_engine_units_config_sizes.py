@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from small_data import candidate, nested, parse, task_of
 
-from symformer_jax.engine.config import DEFAULT, functions, rationals as rationals_config, sums, templates
+from symformer_jax.engine.config import DEFAULT, rationals as rationals_config, sums, templates, unknown_functions
 from symformer_jax.engine.options import SearchOptions
 from symformer_jax.engine.pool import Pool
 from symformer_jax.engine.rows import Rows
@@ -25,7 +25,7 @@ from symformer_jax.templates import answer
 def test_the_parts_of_the_default_are_those_of_no_arguments():
   for part, make in (
     (DEFAULT.terms, sums.TermsConfig), (DEFAULT.rationals, rationals_config.RationalsConfig),
-    (DEFAULT.single_index, functions.SingleIndexConfig), (DEFAULT.templates, templates.TemplatesConfig)):
+    (DEFAULT.single_index, unknown_functions.SingleIndexConfig), (DEFAULT.templates, templates.TemplatesConfig)):
     assert part == make()
 
 
@@ -117,7 +117,7 @@ def root_of(missed, more, monkeypatch):
   off = math.sqrt(missed * np.var(x))  # next to nothing of the variance
   asked = []
   offset = expression.Node("+", (expression.variable(0), expression.number(off * math.sqrt(more - 1))))
-  for name in ("_written", "_written_below"):
+  for name in ("_written", "_written_below", "_written_beside"):
     monkeypatch.setattr(quadratics, name, lambda quadratic, sign, x, tolerance: asked.append(tolerance) or offset)
   quadratic = {(0.0,): 1.0}, {}, {(2.0,): -1.0}
   return quadratics._root(quadratic, x[:, None], x + off * signs, DEFAULT.quadratics) is not None, asked

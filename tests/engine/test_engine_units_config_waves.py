@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from small_data import parse, task_of
 
-from symformer_jax.engine.config import DEFAULT, functions
+from symformer_jax.engine.config import DEFAULT, CurvesConfig, WaveFractionsConfig
 from symformer_jax.engine.rows import Rows
 from symformer_jax.language import expression
 from symformer_jax.language.expression import sort_operands
@@ -26,7 +26,7 @@ def uniform_rows(num_columns, num_rows=200):
 
 
 def test_the_parts_of_the_default_are_those_of_no_arguments():
-  assert functions.CurvesConfig() == CURVES and functions.WaveFractionsConfig() == WAVES
+  assert CurvesConfig() == CURVES and WaveFractionsConfig() == WAVES
 
 
 # --- curves ----------------------------------------------------------------------------------------------------------

@@ -19,8 +19,6 @@ from symformer_jax.engine.config import SeparableConfig
 # What is left that rounding explains, as a share of the target's square; what keeps a normal matrix regular, as a share
 # of its mean diagonal.
 EXACT, _REGULAR = 1e-13, 1e-13
-# Of more factors the starts would be more than a thousand.
-_MOST_CHOSEN = 9
 
 
 class Fit(NamedTuple):
@@ -76,7 +74,7 @@ def _product_of_columns(designs: Sequence[np.ndarray], root: np.ndarray, goal: n
   """
   best, chosen = -1.0, tuple(0 for _ in designs)
   choices = [range(min(2, design.shape[1])) for design in designs]
-  for some in itertools.product(*choices) if len(designs) <= _MOST_CHOSEN else ():
+  for some in itertools.product(*choices):  # `SeparableConfig.max_columns` bounds them
     product = math.prod((design[:, i] for design, i in zip(designs, some, strict=True)), start=root)
     along = abs(float(product @ goal)) / math.sqrt(float(product @ product) or 1.0)
     if along > best * (1 + 1e-9):  # the first of those that are alike

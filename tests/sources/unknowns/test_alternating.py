@@ -80,9 +80,7 @@ def test_that_start_is_the_product_that_goes_along_with_the_target(rng):
   lone = np.ones((200, 1))
   goal = root * designs[0][:, 1]
   assert alternating._product_of_columns([lone, designs[0]], root, goal) == (0, 1)
-  many = [designs[0], *[lone] * 8]
-  assert alternating._product_of_columns(many, root, goal) == (1,) + (0,) * 8
-  assert alternating._product_of_columns([*many, lone], root, goal) == (0,) * 10
+  assert alternating._product_of_columns([designs[0], *[lone] * 8], root, goal) == (1,) + (0,) * 8
 
 
 def test_partitions_of_few_columns_are_all_there_and_some_with_a_column_twice():
