@@ -281,6 +281,13 @@ def test_weighted_data_over_decades_are_drawn_on_logarithmic_axes():
   np.testing.assert_allclose(dots, 2 * two[:, 0] * np.median(two[:, 1]) * np.tile([1.1, 0.9], 20))
 
 
+@pytest.mark.parametrize("shift", [0, 3])  # the second time the column has both signs
+def test_on_plain_axes_curves_are_drawn_at_equal_steps(shift):
+  _, axes, _ = figure_of(x=X - shift)
+  for curve in axes["fit"].lines[:-1]:
+    np.testing.assert_allclose(curve.get_xdata(), 1 - shift + 4 * np.arange(400) / 399, atol=1e-12)
+
+
 @pytest.mark.parametrize(("values", "is_wide"), [
   ([1.0, 100.0], False), ([1.0, 100.1], True), ([0.0, 100.0], False), ([-1.0, 1000.0], False)])
 def test_numbers_over_two_decades(values, is_wide):
