@@ -212,16 +212,21 @@ def test_input_constants_reach_the_next_token(network, rng):
 def test_cached_steps_equal_the_whole_sequence(network, rng):
   config, model = network
   points, is_valid, ids, constants = _batch(config, rng)
-  logits, mantissas = model(points, is_valid, ids, constants)
-  cache = model.init_cache(model.encoder(points, is_valid), 6, ids.shape[1])
-  # Where slots are taken in turn, any of them may be the first.
-  slots = {} if config.norm != "post" else {t: jnp.int32((t + 4) % ids.shape[1]) for t in range(ids.shape[1])}
-  for t in range(ids.shape[1]):
-    # Two candidates share each data set's latents.
-    step_ids, step_constants = (jnp.asarray(np.repeat(a[:, t], 2)) for a in (ids, constants))
-    got, mantissa, cache = model.step(step_ids, step_constants, jnp.int32(t), cache, slot=slots.get(t))
-    np.testing.assert_allclose(got, np.repeat(logits[:, t], 2, axis=0), atol=1e-5)
-    np.testing.assert_allclose(mantissa, np.repeat(mantissas[:, t], 2), atol=1e-5)
+  length, rows = ids.shape[1], np.arange(6)
+  # Two candidates share each data set's latents.
+  ids, constants, logits, mantissas = (
+    np.repeat(a, 2, axis=0) for a in (ids, constants, *model(points, is_valid, ids, constants)))
+  cache = model.init_cache(model.encoder(points, is_valid), 6, length)
+  # Where slots are taken in turn, any of them may be the first, and each candidate begins anew at another one.
+  is_in_turn = config.norm == "post"
+  late = rows * is_in_turn
+  for t in range(length + late[-1]):
+    at, begun = (t - late) % length, t >= late
+    position, slot = (jnp.asarray(at), jnp.int32((t + 4) % length)) if is_in_turn else (jnp.int32(t), None)
+    got, mantissa, cache = model.step(
+      jnp.asarray(ids[rows, at]), jnp.asarray(constants[rows, at]), position, cache, slot=slot)
+    np.testing.assert_allclose(got[begun], logits[rows, at][begun], atol=1e-5)
+    np.testing.assert_allclose(mantissa[begun], mantissas[rows, at][begun], atol=1e-5)
 
 
 def test_only_bounded_mantissas_end_in_tanh(rng):

@@ -341,6 +341,7 @@ ERRORS = np.array([0.0, 2.0] * 50)
   (("0.7*sin(1.3*x) + 2", "2*x + 1"), (0.1, 0.0), 1),
   # Better at all is enough for what is no longer, but not for what leaves a column out.
   (("2*sqrt(x)", "2*x + 1"), (-0.01, 0.0), 0), (("2*sqrt(x)", "2*x + 1"), (0.01, 0.0), 1),
+  (("sin(x)/x", "2*x + 1"), (-0.01, 0.0), 0), (("2*sin(x) + 1", "2*x + 1"), (-0.01, 0.0), 1),  # five nodes, and six
   (("2*sqrt(x)", "2*x + 3*z + 1"), (-0.01, 0.0), 1), (("2*sqrt(x)*z", "2*x + 3*z + 1"), (-0.01, 0.0), 0),
   # The straight line that predicts best is what is compared with; a bare mean is none.
   (("0.7*sin(1.3*x) + 2", "2*x + 1", "3*z + 1"), (-0.09, 0.02, 0.0), 2),

@@ -9,7 +9,7 @@ import pytest
 
 from symformer_jax.engine import criteria
 from symformer_jax.engine.config import DEFAULT
-from symformer_jax.language import expression
+from symformer_jax.language import expression, parser
 from symformer_jax.selection import (
   between_rows,
   choice,
@@ -33,6 +33,17 @@ def test_just_a_quarter_of_a_rounding_is_silent():
   assert idle_parts.without_idle_parts(parse("x + z"), x) == parse("x")
   x[2, 1] *= 1.01
   assert idle_parts.without_idle_parts(parse("x + z"), x) == parse("x + z")
+
+
+@pytest.mark.parametrize(("texts", "read"), [
+  (("z*2", "cos(w) + z"), [1, 3]), (("z", "z + 1"), [0, 1]), (("1.5",), [0, 1]), (("x",), [0, 1]), ((), [0, 1]),
+  (("x + z", "u - w"), [0, 1, 2, 3])])
+def test_of_a_wide_table_the_columns_that_formulas_read_are_kept_and_two_at_least(texts, read):
+  rows, names = rows_of(np.ones((3, 5)), np.ones(3)), ("x", "z", "u", "w", "v")
+  nodes = [parser.parse(text, names) for text in texts]
+  config = dataclasses.replace(DEFAULT.selection, max_columns=4)
+  assert select._columns(nodes, rows, config) == read
+  assert select._columns(nodes, rows, dataclasses.replace(config, max_columns=5)) == [0, 1, 2, 3, 4]
 
 
 def test_terms_are_silent_beside_the_whole_sum_and_columns_may_vary_by_little():

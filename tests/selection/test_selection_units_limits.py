@@ -364,6 +364,10 @@ def test_what_supports_a_pole_at_its_limits(monkeypatch):
   assert supported(monkeypatch, y, errors=[0, 0, 0.199, 0, 0, 0], **at)
   assert not supported(monkeypatch, y, errors=[0, 0, 0.201, 0, 0, 0], **at)
   assert not supported(monkeypatch, y, errors=[0, 0, np.nan, 0, 0, 0], **at)
+  # A row beside the pole that has the median may be missed by nothing, and what is exact does not miss it.
+  level = np.array([1.0, -1.0, 0.0, -2.0, 2.0, 0.0])
+  assert supported(monkeypatch, level, **at)
+  assert not supported(monkeypatch, level, errors=[0, 0, 1e-9, 0, 0, 0], **at)
   others = [0.1, 0.1, 0, 0, -0.1, 0.1]
   assert supported(monkeypatch, y, errors=np.add(others, [0, 0, 0.29, 0, 0, 0]), **at)
   assert not supported(monkeypatch, y, errors=np.add(others, [0, 0, 0.31, 0, 0, 0]), **at)

@@ -49,6 +49,11 @@ def test_undefined_values_are_no_line():
   assert not lines_of("sin(0.01*x)", np.ones((9, 2)))
 
 
+def test_what_is_the_same_on_every_row_is_no_piece_of_a_line():
+  assert not (np.exp(-2000 * X[:, 0])).any()  # below the smallest number
+  assert not lines_of("y + exp(-2000*x)")
+
+
 def test_the_line_is_listed_where_it_says_as_much():
   y = 3 * X[:, 0] * np.sqrt(X[:, 1]) + 2 + 0.1 * np.random.default_rng(1).normal(size=60)
   node = parser.parse("100*sin(0.03*x)*sqrt(y) + 2.01", ["x", "y"])
