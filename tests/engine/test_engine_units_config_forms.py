@@ -1,0 +1,96 @@
+"""What the default config makes of functions of functions and of short formulas: grids, poles, columns and rows."""
+
+import numpy as np
+import pytest
+from small_data import OPTIONS, task_of
+
+from symformer_jax.engine.config import DEFAULT, compositions as compositions_config, enumeration as enumeration_config
+from symformer_jax.engine.rows import Rows
+from symformer_jax.sources.compositions import composition_stages
+from symformer_jax.sources.compositions.compositions import Compositions
+from symformer_jax.sources.enumeration import short_forms
+
+FORMS, COMPOSITIONS = DEFAULT.short_forms, DEFAULT.compositions
+Z = np.random.default_rng(0).uniform(-3, 7, (1, 60))
+LEAST, REACH = Z.min(), np.ptp(Z)
+
+
+def test_the_parts_of_the_default_are_those_of_no_arguments():
+  for part, make in (
+    (FORMS, enumeration_config.ShortFormsConfig), (DEFAULT.enumeration, enumeration_config.EnumerationConfig),
+    (COMPOSITIONS, compositions_config.CompositionsConfig)):
+    assert part == make()
+
+
+@pytest.mark.parametrize(("num_columns", "num_rows", "is_asked"), [
+  (1, 20, True), (1, 19, False), (6, 20, True), (7, 200, False)])
+def test_up_to_six_columns_of_twenty_rows(num_columns, num_rows, is_asked):
+  task = task_of(num_columns, num_rows=num_rows)
+  assert Compositions(OPTIONS).supports(task) is short_forms.ShortForms().supports(task) is is_asked
+
+
+# --- compositions ----------------------------------------------------------------------------------------------------
+
+
+def grid_of(name):
+  """Of `f(a*z + b)` the factor and where the argument is 0, the range of z going from 0 to 1."""
+  a, b = composition_stages.constants(name, Z, COMPOSITIONS)[0].T
+  with np.errstate(divide="ignore"):
+    return a * REACH, (-b / a - LEAST) / REACH
+
+
+def test_waves_of_functions_go_through_quarters_of_half_turns_in_six_phases():
+  angles, zeros = grid_of("sin")
+  assert len(angles) == 72
+  np.testing.assert_allclose(
+    np.unique(angles.round(9)) / (np.pi / 4), [1, 2, 3, 4, 6, 8, 10, 12, 14, 16, 20, 24], atol=0.1)
+  phases = (-zeros * angles).reshape(12, 6)
+  np.testing.assert_allclose(phases, np.tile(np.arange(6) * np.pi / 6, (12, 1)), atol=1e-9)
+
+
+def test_what_is_singular_is_so_beside_the_range_and_powers_turn_within_it_too():
+  _, zeros = grid_of("ln")
+  away = np.where(zeros[:-1] < 0, -zeros[:-1], zeros[:-1] - 1)  # the last is z itself
+  np.testing.assert_allclose(away, np.tile([0.003, 0.0095, 0.03, 0.095, 0.3, 0.95, 3], 2), rtol=0.01)
+  np.testing.assert_allclose(grid_of("pow2")[1][:-1], np.arange(-4, 9) / 4, atol=1e-9)
+
+
+def test_exponentials_steps_and_exponents_of_either_sign():
+  np.testing.assert_allclose(
+    grid_of("exp")[0], np.outer([1, -1], [0.5, 0.89, 1.59, 2.83, 5.04, 8.98, 16]).ravel(), rtol=0.01)
+  slopes, middles = (each[:-1].reshape(5, 7) for each in grid_of("atan"))
+  np.testing.assert_allclose(slopes, np.tile([[2], [4.68], [10.95], [25.6], [60]], 7), rtol=0.01)
+  np.testing.assert_allclose(middles, np.tile(np.arange(-1, 6) / 4, (5, 1)), atol=1e-9)
+  exponents = composition_stages.constants("pow", np.abs(Z), COMPOSITIONS)[0, :, 0]
+  assert sorted(exponents) == [-3, -1.5, -0.7, -0.3, 0.15, 0.3, 0.7, 1.5]
+
+
+# --- short formulas --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("power", [1, 2])
+def test_a_pole_of_the_first_or_the_second_power_is_found_in_its_place(power):
+  rng = np.random.default_rng(0)
+  x = rng.uniform(-3, 3, (200, 2))
+  y = 1.7 * x[:, 1] / (x[:, 0] - 1.234) ** power + 0.4
+  rows = Rows(x, y + 1e-3 * np.sqrt(np.mean(y**2)) * rng.normal(size=200), np.ones(200))
+  kinds = list(short_forms._kinds(0, (0, 1), FORMS))
+  # Of two powers, over 1 or the other column, beside nothing or one of both, with a constant or none.
+  assert len(set(kinds)) == len(kinds) == 2 * 2 * 3 * 2
+  [kind] = [each for each in kinds if each == short_forms.Pole(0, power, 1, (), True)]
+  places = short_forms._places(x[:, 0], np.argsort(-np.abs(y))[:2], FORMS)
+  with np.errstate(all="ignore"):  # at the rows themselves
+    assert short_forms._best_place(kind, rows, places, FORMS) == pytest.approx(1.234, abs=1e-3)
+
+
+@pytest.mark.parametrize(("size", "is_asked"), [(2.99, False), (3.01, True)])
+def test_poles_are_looked_for_where_a_row_is_three_times_as_far_out_as_quartiles_are_apart(size, is_asked, monkeypatch):
+  asked = []
+  monkeypatch.setattr(short_forms, "_kinds", lambda *given: asked.append(given) or ())
+  x = np.linspace(-1, 1, 101)
+  y = np.random.default_rng(0).permutation(x)
+  y -= np.polyval(np.polyfit(x, y, 1), x)
+  y[50] = 99  # at x = 0, where it changes no slope
+  y[50] = np.median(y) + size * np.ptp(np.quantile(y, [0.25, 0.75]))
+  list(short_forms._poles(Rows(x[:, None], y + 5 * x, np.ones(101)), (0,), FORMS))
+  assert bool(asked) is is_asked
