@@ -207,6 +207,14 @@ def test_of_many_columns_twelve_are_taken_by_what_a_cubic_of_their_ranks_explain
     assert screening.choose_columns(Rows(x, y, np.ones(60)), Rule(2), num_columns=1) == (chosen,)
 
 
+@pytest.mark.parametrize(("num_values", "sole"), [(14, 1), (13, None)])
+def test_a_function_of_a_single_column_is_told_from_fourteen_values_on(num_values, sole):
+  rng = np.random.default_rng(1)
+  x = np.column_stack([rng.permutation(60), np.resize(np.linspace(1, 3, num_values), 60)])
+  rows = Rows(x, np.exp(x[:, 1]), np.ones(60))
+  assert screening.sole_column(rows, range(2), DEFAULT.screening) == sole
+
+
 def test_the_terms_of_sums_with_unknown_factors_are_plain():
   config = columns.COARSE_LIBRARY
   x = np.random.default_rng(0).uniform(1, 3, (20, 2))

@@ -10,7 +10,7 @@ from small_data import parse, task_of
 from symformer_jax.engine.config import DEFAULT, rationals as rationals_config
 from symformer_jax.engine.rows import Rows
 from symformer_jax.language.rules import Rule
-from symformer_jax.sources.fractions import rational_fits, rational_forms, rationals
+from symformer_jax.sources.fractions import function_fractions, rational_fits, rational_forms, rationals
 
 CONFIG = DEFAULT.rationals
 
@@ -235,3 +235,14 @@ def test_divisors_that_leave_coefficients_simple(multiple, is_found):
   coefficients = [multiple * odd, 10.1 * odd, 10.3 * odd, 12.7 * odd]
   found = rational_forms._simplest_divisors(coefficients, 0.123456, CONFIG)
   assert any(abs(each - odd) < 1e-12 for each in found) is is_found
+
+
+@pytest.mark.parametrize("num_columns", [1, 2, 3, 4])
+def test_fractions_in_one_function_are_asked_of_no_basis_that_lies_within_an_earlier_one(num_columns):
+  x = np.random.default_rng(0).uniform(1, 3, (200, num_columns))
+  degrees = DEFAULT.function_fractions.degrees[min(num_columns, 3) - 1]
+  bases = list(function_fractions._bases(range(num_columns), x, degrees))
+  assert len(bases) == {1: 14, 2: 7}.get(num_columns, 5)
+  for earlier, later in itertools.combinations(bases, 2):
+    assert not (set(later.above) <= set(earlier.above) and set(later.below) <= set(earlier.below)
+                and later.degree <= earlier.degree)

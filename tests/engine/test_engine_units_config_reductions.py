@@ -11,6 +11,7 @@ from scipy import optimize
 from small_data import OPTIONS, task_of
 
 from symformer_jax.engine.config import DEFAULT, reductions as reductions_config
+from symformer_jax.language import expression
 from symformer_jax.sources.reductions import (
   gaussian_process,
   invariances,
@@ -18,8 +19,9 @@ from symformer_jax.sources.reductions import (
   relations,
   smaller_tables,
   smaller_tasks,
+  tried_changes,
 )
-from symformer_jax.sources.reductions.reduced_tables import Change
+from symformer_jax.sources.reductions.reduced_tables import Change, whole
 
 CONFIG = DEFAULT.reductions
 
@@ -287,3 +289,30 @@ def test_what_is_nine_tenths_of_a_chance_in_ten_from_a_simple_number_is_taken_fo
       assert (invariances._simplest_powers(np.zeros((3, 1)), np.array([value + change]), some) == value) == is_simple
     if is_factor:
       assert (relations.simplest(value + change, lambda _: 0.0, some) == value) == is_simple
+
+
+# --- changes that are tried ------------------------------------------------------------------------------------------
+
+
+def known(x, y, slopes):
+  return tried_changes._Known(whole(x, y), slopes, np.ones(len(y)), 1.0)
+
+
+@pytest.mark.parametrize("power", [-3.0, -2.0, -1.0, -0.5, 0.5, 1.0, 2.0, 3.0])
+def test_products_with_these_powers_are_tried(power):
+  """By the exact slopes of y = log(x**p*z)."""
+  x = np.random.default_rng(0).uniform(1, 3, (50, 2))
+  table = known(x, power * np.log(x[:, 0]) + np.log(x[:, 1]), np.column_stack([power / x[:, 0], 1 / x[:, 1]]))
+  [change] = [each for each in tried_changes._products(table, (0, 1), CONFIG.tried) if each.error < 1e-9]
+  [(column, (product, _))] = change.replaced.items()
+  assert (change.dropped, column) == (0, 1)
+  np.testing.assert_allclose(expression.evaluate(product, x), x[:, 0] ** power * x[:, 1])
+
+
+@pytest.mark.parametrize("power", [-3.0, -2.0, -1.5, -1.0, -0.5, 0.5, 1.0, 1.5, 2.0, 3.0])
+def test_y_is_divided_by_these_powers(power):
+  x = np.random.default_rng(0).uniform(1, 3, (50, 1))
+  y = 1.7 * x[:, 0] ** power
+  table = known(x, y, power * y[:, None] / x)
+  changes = tried_changes._of_one(table, 0, CONFIG.tried)
+  assert [each.divisor for each in changes if each.divisor and each.error < 1e-9] == [((0, power),)]
