@@ -656,6 +656,15 @@ def test_exponents_are_rounded_once_where_the_start_is_undefined(monkeypatch):
   assert late.constants.tolist() == pytest.approx([2.4, 0.3]) and late.is_held.tolist() == [True, False]
 
 
+@pytest.mark.parametrize(("curvature", "bend"), [(0.74, -0.37), (-0.74, 0.37), (0.76, 0.0), (-0.76, 0.0)])
+def test_by_default_a_step_bends_by_three_eighths_of_itself_at_most(curvature, bend, monkeypatch):
+  """Of a residual 1 + c + curvature/2*c**2 at c = 0, by a step of 1."""
+  monkeypatch.setattr(problem_lib, "weighted_residuals", lambda problem, c: 1 + c + curvature / 2 * c**2)
+  one, method = jnp.ones(1), lm.LevenbergMarquardt()
+  found = lm._bend(problem_of(), jnp.ones((2, 1)), jnp.zeros(1), one, jnp.negative, one, method.most_bent)
+  assert found.tolist() == pytest.approx([bend], rel=1e-3)
+
+
 def ended(**changes):
   problem = problem_of()
   state = lm.LevenbergMarquardt().init(problem, jnp.ones(1, jnp.float32))._replace(
