@@ -169,9 +169,10 @@ def run_tests(tests: list[str], root: pathlib.Path, timeout_s: float | None) -> 
       os.waitpid(child, 0)
       return "noticed"
     time.sleep(0.02)
-  # A module that can no longer be imported stops pytest while it collects (2); a signal ends what ends Python.
+  # A module that can no longer be imported stops pytest while it collects (2), or before, where a conftest imports it
+  # (4); a signal ends what ends Python.
   code = os.waitstatus_to_exitcode(status)
-  return {0: "passed", 1: "noticed", 2: "noticed"}.get(code, "noticed" if code < 0 else "broken")
+  return {0: "passed", 1: "noticed", 2: "noticed", 4: "noticed"}.get(code, "noticed" if code < 0 else "broken")
 
 
 def _become_pytest(tests: list[str], root: pathlib.Path) -> NoReturn:

@@ -101,4 +101,8 @@ def test_survivors_are_listed(tmp_path):
   (tmp_path / "tests" / "test_else.py").write_text("def test_nothing():\n  pass\n")
   subprocess.run("git add -A", shell=True, cwd=tmp_path, check=True)
   assert ask("--tests", "tests/test_else.py")[1][0] == "0 of 2 noticed"
+  # What ends pytest before it collects is noticed as well.
+  (tmp_path / "tests" / "conftest.py").write_text("import sign\n\nassert sign.sign(0)\n")
+  subprocess.run("git add -A", shell=True, cwd=tmp_path, check=True)
+  assert ask("--tests", "tests/test_else.py")[1][0] == "2 of 2 noticed"
   assert (tmp_path / "sign.py").read_text() == "def sign(x):\n  return x >= 0\n"
