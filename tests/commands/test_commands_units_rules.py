@@ -18,7 +18,9 @@ from symformer_jax.commands import (
   column_units,
   extras,
   grids,
+  infer_flags,
   listing,
+  predict_flags,
   runner,
   startup,
   table_files,
@@ -303,6 +305,13 @@ def test_help_lists_the_flags_of_a_module_by_name():
   flags.DEFINE_integer("z", 3, "Last.", flag_values=values)
   values.register_key_flag_for_module(other.__name__, values["z"])
   assert runner._help("doc", values, other.__name__).splitlines()[3:] == ["  --z: Last. (default: 3)"]
+
+
+@pytest.mark.parametrize("module", [infer_flags, predict_flags])
+def test_the_flags_of_a_command_are_its_own(module):
+  """Among those of all commands two would have one name."""
+  names = {value.name for value in vars(module).values() if isinstance(value, flags.FlagHolder)}
+  assert len(names) > 5 and names <= set(module.FLAGS)
 
 
 def test_memory_that_does_not_suffice_is_said_on_standard_error(monkeypatch):
