@@ -197,9 +197,7 @@ def _run_many(paths: list[str], stop: runner.StopRequest) -> int:
   waiting = [path for path in paths if not _is_done(path, lines)]
   failed = lines.failed & set(paths)
   had_failed, lost = bool(failed), ""
-  # A bar for people; elsewhere the lines below say how far it is.
-  with progress.Progress(console=console.Console(stderr=True), transient=True,
-                         disable=asked.QUIET.value or not sys.stderr.isatty()) as bar:
+  with _show_bar() as bar:
     task = bar.add_task("files", total=len(paths), completed=len(paths) - len(waiting))
     for answer in file_answers.answer_many(
         waiting, is_single=len(paths) == 1, should_stop=stop.is_set, targets_done=lines.targets):
@@ -229,6 +227,14 @@ def _run_many(paths: list[str], stop: runner.StopRequest) -> int:
   if had_failed:  # of which nothing was said in this run
     runner.say(f"{num_done} of {len(paths)} files have a line, {len(failed)} of them failed")
   return runner.SOME_FAILED if failed else runner.DONE
+
+
+def _show_bar() -> progress.Progress:
+  """How many files are done, for people: where standard error is no terminal, the lines of answers say it."""
+  is_shown = not asked.QUIET.value and sys.stderr is not None and sys.stderr.isatty()
+  # Above the bar goes what is printed on a terminal; what a file or another program gets stays its own.
+  return progress.Progress(console=console.Console(stderr=True), transient=True, disable=not is_shown,
+                           redirect_stdout=sys.stdout is not None and sys.stdout.isatty())
 
 
 def _is_done(path: str, lines: result_lines.ResultLines) -> bool:

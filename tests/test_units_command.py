@@ -359,6 +359,26 @@ def test_without_a_file_each_answer_is_printed(flags, answering, capsys):
   assert run_many(flags, ["a", "b"], "--quiet") == runner.DONE and capsys.readouterr().out == ""
 
 
+class Terminal(io.StringIO):
+  def isatty(self):
+    return True
+
+
+def test_the_bar_of_a_batch_takes_nothing_from_standard_output(flags, answering, tmp_path, monkeypatch):
+  """A file gets the lines of answers alone; on a terminal they stand above the bar, which goes in the end."""
+  monkeypatch.setenv("TERM", "xterm")
+  lines, found = "[1/2] a: y = 2*x  R2 0.900000\n[2/2] b: y = 2*x  R2 0.900000\n", []
+  for out, err in ((io.StringIO(), Terminal()), (Terminal(), Terminal()), (None, Terminal()), (io.StringIO(), None)):
+    monkeypatch.setattr(sys, "stdout", out)
+    monkeypatch.setattr(sys, "stderr", err)
+    assert run_many(flags, ["a", "b"], f"--out={tmp_path / 'all.jsonl'}") == runner.DONE
+    found.append([stream.getvalue() if stream else "" for stream in (out, err)])
+  monkeypatch.undo()
+  assert [out for out, _ in found] == [lines, "", "", lines]
+  assert not found[3][1] and all("files" in err and err.endswith("\x1b[2K") for _, err in found[:3])
+  assert [line in found[1][1] for line in lines.splitlines()] == [True, True] and "[1/2]" not in found[0][1]
+
+
 def test_a_batch_that_is_stopped_says_how_far_it_is(flags, answering, capsys, tmp_path):
   class Stopped(Stop):
     def __init__(self):
