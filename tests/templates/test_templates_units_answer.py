@@ -299,6 +299,23 @@ def test_a_line_has_its_parts_their_errors_and_its_own(x):
   assert answer._unit(problem_of("f(x)*exp(-k*t)", units=leaves_open), "k") is None
 
 
+def test_whole_numbers_of_a_function_have_errors_and_those_of_the_template_none(monkeypatch, x, rng):
+  """As regression on the columns of the function has them: 3 is given."""
+  monkeypatch.setattr(answer, "_settle", lambda form, whole, wide, has_several, config: whole)
+  monkeypatch.setattr(answer.rounding, "round_constants", lambda node, *wide, config: node)
+  columns = np.column_stack([x[:, 0], np.ones(len(x))])
+  noise = rng.normal(size=len(x))
+  noise -= columns @ np.linalg.lstsq(columns, noise, rcond=None)[0]  # 2 and 1.5 are the best as they are
+  problem = problem_of("f(x) + 3*t", x, columns @ [2, 1.5] + 3 * x[:, 1] + noise)
+  form = Form(problem.template)
+  wide = (form.widen(x), problem.rows.y, problem.rows.weights)
+  found = answer._equation(form, problem, Filling({"f": parse("2*x + 1.5")}, {}), wide, DEFAULT)
+  errors = np.sqrt(np.diag(np.linalg.inv(columns.T @ columns)) * (noise @ noise) / (len(x) - 2))
+  assert {each.value: each.stderr for each in found.whole} == {2: pytest.approx(errors[0], rel=1e-6), 3: None}
+  assert [each.value for each in found.constants] == [1.5]
+  assert found.constants[0].stderr == pytest.approx(errors[1], rel=1e-6)
+
+
 @pytest.mark.usefixtures("as_they_are")
 @pytest.mark.parametrize(("text", "num_rounded"), [("f(x) + t", 1), ("f(x) + g(t)", 2)])
 def test_of_several_functions_the_whole_is_rounded_again(monkeypatch, x, text, num_rounded):
