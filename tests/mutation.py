@@ -133,7 +133,7 @@ def tests_of(module: pathlib.Path, root: pathlib.Path) -> list[str]:
   importing = [path for path in files if dotted in _imported(path)]
   # Modules of two rooms may have one name.
   named = [path for path in files if path.stem == f"test_{module.stem}" and (
-    path in importing or not rooms or path.parent == rooms[0])]
+    path in importing or not rooms or rooms[0] in path.parents)]
   quick = [path for path in importing if (
     path.stem.startswith(f"test_{path.parent.name}_units") if path.parent in rooms
     else not rooms and path.parent == root / "tests" and path.stem.startswith("test_units"))]

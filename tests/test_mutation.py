@@ -57,6 +57,9 @@ def test_the_tests_of_a_module():
   assert "tests/selection/test_selection_units_judge.py" in quick and own == ["tests/selection/test_soundness.py"]
   # Another room has tests of the same name, of another module.
   assert parted("selection/losses")[1] == ["tests/selection/test_loss_choice.py"]
+  # A folder of a room has tests in a folder of the room's.
+  assert mutation.tests_of(pathlib.Path("symformer_jax/sources/unknowns/exact_factors.py"), ROOT) == [
+    "tests/sources/unknowns/test_exact_factors.py"]
   # Without one of its name: those of its own room that import it, not the searches that do as well.
   assert parted("language/sympy_trees")[1] == [
     f"tests/language/test_{name}.py" for name in ("canonical", "expression", "names", "operators")]
