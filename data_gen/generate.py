@@ -47,11 +47,11 @@ class _Progress:
     self._writer, self._total = writer, total
     self._start, self._start_count = time.monotonic(), writer.num_accepted
     self._last = -math.inf
-    self._is_terminal = sys.stderr.isatty()
+    self._is_terminal = sys.stderr is not None and sys.stderr.isatty()
 
   def show(self, *, force: bool = False) -> None:
     now = time.monotonic()
-    if asked.QUIET.value or not force and now - self._last < (0.5 if self._is_terminal else 60):
+    if asked.QUIET.value or sys.stderr is None or not force and now - self._last < (0.5 if self._is_terminal else 60):
       return
     self._last = now
     accepted = self._writer.num_accepted
@@ -85,7 +85,7 @@ def _generate(job: job_lib.Job) -> None:
 
 def _say(text: str) -> None:
   if not asked.QUIET.value:
-    print(text, file=sys.stderr)
+    runner.say(text)
 
 
 def main(argv: list[str]) -> int:

@@ -88,7 +88,7 @@ def _check_filters(folder: Path, manifest: dict[str, Any]) -> None:
 
 
 def _show_progress(text: str) -> None:
-  if sys.stderr.isatty():
+  if sys.stderr is not None and sys.stderr.isatty():
     print(f"\r{text:<60}", end="" if text else "\r", file=sys.stderr, flush=True)
 
 

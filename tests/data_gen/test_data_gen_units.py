@@ -1272,6 +1272,15 @@ def test_progress_is_told_from_the_first_moment_on_and_at_once(monkeypatch):
   assert flushed == [stream.text] and stream.text.startswith("\r12/100 equations, 0.0/s, 0 rejected")
 
 
+def test_without_standard_error_nothing_is_shown(monkeypatch, capsys):
+  monkeypatch.setattr(generate, "asked", types.SimpleNamespace(QUIET=types.SimpleNamespace(value=False)))
+  monkeypatch.setattr(sys, "stderr", None)  # as after 2>&-
+  generate._Progress(types.SimpleNamespace(num_accepted=10, counts=collections.Counter()), 100).show(force=True)
+  generate._say("done")
+  inspect_lib._show_progress("abc")
+  assert not capsys.readouterr().out
+
+
 def test_a_run_tells_how_far_it_was_and_how_it_went(monkeypatch, capsys):
   quiet, given = types.SimpleNamespace(value=False), []
 
