@@ -60,6 +60,9 @@ def test_the_tests_of_a_module():
   # A folder of a room has tests in a folder of the room's.
   assert mutation.tests_of(pathlib.Path("symformer_jax/sources/unknowns/exact_factors.py"), ROOT) == [
     "tests/sources/unknowns/test_exact_factors.py"]
+  assert parted("sources/reductions/gaussian_process") == (
+    [f"tests/sources/reductions/test_sources_units_{part}.py" for part in ("reductions", "surrogates")],
+    ["tests/sources/reductions/test_gaussian_process.py"])
   # Without one of its name: those of its own room that import it, not the searches that do as well.
   assert parted("language/sympy_trees")[1] == [
     f"tests/language/test_{name}.py" for name in ("canonical", "expression", "names", "operators")]
