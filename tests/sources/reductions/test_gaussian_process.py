@@ -131,6 +131,7 @@ def test_the_functions_of_a_sum_over_groups_are_its_terms(rng):
   found = gaussian_process.fit_sum(x, target, ((0,), (1, 2)), CONFIG)
   first, second = (function(x[:, list(group)]) for group, function in zip(found.groups, found.functions, strict=True))
   np.testing.assert_allclose(first + second, target, atol=1e-3)
+  assert abs(np.mean(second)) < 10 < 90 < np.mean(first)
   np.testing.assert_allclose(np.diff(first), np.diff(3 * np.cos(x[:, 0])), atol=1e-3)
   at = np.array([[0.3], [1.1]])
   np.testing.assert_allclose(np.diff(found.functions[0](at)), np.diff(3 * np.cos(at[:, 0])), atol=1e-3)

@@ -251,3 +251,27 @@ def test_groups_that_some_rows_show_are_none_where_all_rows_tell_nothing(times_m
   monkeypatch.setattr(additive_groups, "fit_partition", fit)
   x = rng.uniform(1, 2, (CONFIG.num_rows + 1, 2))
   assert (find_partition(x, x.sum(axis=1), "y", CONFIG) is not None) == is_known
+
+
+@pytest.mark.parametrize("unit", [2.0**-30, 2.0**30])
+def test_groups_are_the_same_in_any_unit_of_the_target(unit, rng):
+  x = rng.uniform(0.5, 3, (40, 2))
+  y, groups = np.sin(x[:, 0]) + x[:, 1] ** 2, ((0,), (1,))
+  own, other = (fit_partition(x, each, "y", groups, CONFIG.surrogate) for each in (y, unit * y))
+  assert other.error == pytest.approx(own.error) and own.error < 1e-3
+  assert fit_partition(x, np.full(40, unit), "y", groups, CONFIG.surrogate) is None
+
+
+@pytest.mark.parametrize("link", ["y", "exp"])
+def test_errors_of_factors_are_those_of_their_logarithms_times_them(link, monkeypatch):
+  """... and those of terms the same for each."""
+  logarithms = (lambda values: np.log(values[:, 0] + 9), lambda values: 2 * values[:, 0])
+  task, asked = make("(x + 9)*exp(2*y)", [(0.5, 3)] * 2), []
+  monkeypatch.setattr(partitions.unknown_functions, "find_forms", lambda tables, options, most: (
+    asked.extend(known for _, known in tables) or [[(0.0, expression.variable(0))]] * 2))
+  found = SimpleNamespace(groups=((0,), (1,)), functions=logarithms, errors=np.full(200, 0.02))
+  registry.SOURCES["partitions"](None, OPTIONS)._split(task, (0, 1), Partition(link, found, 0.0), 0.25)
+  for known in asked:  # of a quarter of the squares the root is 0.01
+    off = known.values * (np.exp(0.01) - 1) if link == "exp" else 0.01
+    assert known.error == pytest.approx(np.mean(np.square(off)), rel=0.02)
+  assert len(asked) == 2

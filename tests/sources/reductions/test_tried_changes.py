@@ -93,6 +93,16 @@ def test_columns_of_both_signs_are_divided_by_in_whole_powers_alone(rng):
     assert {change.divisor[0][1] for change in found if change.divisor} == expected
 
 
+@pytest.mark.parametrize("column", [0, 1])
+def test_columns_of_which_one_is_nothing_in_a_row_make_no_product(column, rng):
+  x = rng.uniform(0.5, 3, (50, 2))
+  for first, num in ((0.5, 1), (0.0, 0)):
+    x[0, column] = first
+    y = np.exp(-x[:, 0] * x[:, 1])
+    found = list(tried_changes._products(known(x, y, -x[:, ::-1] * y[:, None]), (0, 1), CONFIG))
+    assert len([change for change in found if change.error < 1e-9]) == num == min(len(found), 1)
+
+
 def test_a_column_that_is_rare_is_in_no_ones_way(rng):
   """Of 224 rows one is another, which is not among those that are drawn."""
   x = rng.uniform(0.5, 3, (224, 4))
