@@ -58,7 +58,7 @@ def products_with_exponentials(rows: Rows, columns: Sequence[int], config: Expon
     return []
   root = np.sqrt(rows.weights) * size / size.max()
   line = root[:, None] * np.column_stack([*np.log(rows.x[:, positive]).T, np.ones(len(rows))])
-  basis = np.linalg.qr(line / np.linalg.norm(line, axis=0))[0]
+  basis = np.linalg.qr(line)[0]
   target = without(root * np.log(size), basis)
   candidates = _columns(rows, varies, root, basis, config)
   if not candidates.monomials or not np.linalg.norm(target) > 0:

@@ -39,6 +39,12 @@ def test_columns_of_both_signs_have_whole_exponents():
   assert min(left(node, rows) for node in products_with_exponentials(rows, (0, 1), CONFIG)) < 1e-18
 
 
+def test_a_column_with_a_zero_has_whole_exponents():
+  x = np.column_stack([np.arange(120) % 5, np.linspace(0.3, 4, 120)])
+  rows = Rows(x, 3 * np.exp(-0.4 * x[:, 0] ** 2 + 0.2 * x[:, 0] * x[:, 1]), np.ones(120))
+  assert min(left(node, rows) for node in products_with_exponentials(rows, (0, 1), CONFIG)) < 1e-18
+
+
 def test_the_best_monomials_are_those_of_least_squares(rng):
   x = rng.uniform(0.5, 2, (80, 2))
   rows = Rows(x, np.exp(rng.normal(size=80)), rng.uniform(0.2, 2, 80))

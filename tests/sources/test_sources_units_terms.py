@@ -333,6 +333,17 @@ def test_columns_that_rounding_alone_tells_apart_share_a_factor(rng):
   np.testing.assert_allclose(found, [1, 1], rtol=1e-2)
 
 
+def test_factors_of_terms_of_very_different_sizes_are_known(rng):
+  """Squares of the one are no numbers beside squares of the other."""
+  x = rng.uniform(0.5, 3, (200, 3))
+  y = np.sin(x[:, 0]) * x[:, 1] + np.exp(-x[:, 0]) * x[:, 2]
+  rows = Rows(x * [1, 2.0**270, 2.0**-270], y, np.ones(200))
+  places = np.linspace(0.6, 2.9, 9)
+  first, second = varying.factors_of(model_of(-1, 0.0, "zw"), rows, places, config=DEFAULT.varying)
+  np.testing.assert_allclose(first.values * 2.0**270, np.sin(places), atol=1e-4)
+  np.testing.assert_allclose(second.values * 2.0**-270, np.exp(-places), atol=1e-4)
+
+
 def test_a_set_is_reduced_as_long_as_little_more_is_left(monkeypatch):
   left = {(0, 2): 2.0, (0, 1): 5.0, (1, 2): 9.0, (0,): 50.0, (2,): 70.0}
   monkeypatch.setattr(varying.block_exchange, "left_by", lambda products, blocks: left[blocks])

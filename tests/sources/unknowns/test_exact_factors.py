@@ -16,7 +16,7 @@ from symformer_jax.engine.source import Question
 from symformer_jax.engine.task import make_task
 from symformer_jax.language import expression, parser, printing
 from symformer_jax.sources import registry
-from symformer_jax.sources.unknowns import exact_models
+from symformer_jax.sources.unknowns import exact_factors, exact_models
 
 CONFIG = DEFAULT.exact_factors
 OPTIONS = SearchOptions()
@@ -193,3 +193,13 @@ def test_each_turn_asks_of_one_model(monkeypatch):
   assert asked == [("first", len(CONFIG.early_sources)), ("first", len(CONFIG.sources)),
                    ("second", len(CONFIG.sources))]
   assert ended == [False, False, True]
+
+
+@pytest.mark.parametrize("size", [1e-3, 1e3, -1e3])
+def test_a_function_that_varies_within_its_errors_is_a_number_of_any_size(size, monkeypatch):
+  monkeypatch.setattr(exact_factors.asked_tables, "table_of", lambda *given: None)
+  source, places = registry.SOURCES["exact_factors"](None, OPTIONS), np.arange(16.0)
+  within = np.sqrt(CONFIG.times_error * CONFIG.least_error) * np.where(places % 2, 1, -1)
+  for share, expected in ((0.5, [pytest.approx(size)]), (2.0, [])):
+    function = exact_models.Function(0, ((exact_models.ONE, 1.0),), places, size * (1 + share * within), 0.0)
+    assert [node.value for _, node in source._forms(function, None, (), Clock())] == expected
