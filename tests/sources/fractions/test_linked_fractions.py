@@ -12,6 +12,7 @@ from symformer_jax.engine.config import DEFAULT, LinkedFractionsConfig
 from symformer_jax.engine.config.names import LINK_FAMILIES
 from symformer_jax.engine.options import SearchOptions
 from symformer_jax.engine.pool import Pool
+from symformer_jax.engine.rows import Rows
 from symformer_jax.engine.source import Question
 from symformer_jax.engine.task import make_task
 from symformer_jax.language import expression, parser
@@ -60,6 +61,19 @@ def test_a_rounded_target_gives_nothing():
   x = np.random.default_rng(0).uniform(1, 9, (200, 2))
   y = np.round((3.1 + 0.2 * x[:, 0] * x[:, 1]) ** 0.37, 3)
   assert ask(make_task((x, y), ("x", "y"), SearchOptions())) == ()
+
+
+def test_what_has_no_such_function_is_not_looked_at(monkeypatch, rng):
+  def fail(*given):
+    raise ArithmeticError
+
+  monkeypatch.setattr(linked_fractions, "_equations", fail)
+  x, rule = rng.uniform(1, 9, (60, 2)), task_of("x*y", [(1, 9)] * 2).rule
+  y = (3.1 + 0.2 * x[:, 0] * x[:, 1]) ** 0.37
+  for columns, target in ((np.ones((60, 2)), y), (x, np.full(60, np.pi)), (x, np.round(y, 3))):
+    assert linked_fractions.fractions_of(Rows(columns, target, np.ones(60)), (0, 1), rule) == []
+  with pytest.raises(ArithmeticError):
+    linked_fractions.fractions_of(Rows(x, y, np.ones(60)), (0, 1), rule)
 
 
 def test_terms_that_are_not_needed_do_not_blur_the_constant():

@@ -278,6 +278,12 @@ def test_beside_each_column_the_best_pairs_of_later_ones(rng):
       np.testing.assert_allclose(found, [shares[each] for each in zip(seconds, thirds, strict=True)], rtol=1e-9)
 
 
+def test_of_many_pairs_beside_a_column_the_best_are_kept(rng):
+  units, goal = units_of(rng, 40, 60), units_of(rng, 1, 60)[0]
+  every, best = (pairs._beside(0, units @ units.T, units @ goal, num)[2] for num in (999, 5))
+  assert len(every) == 39 * 38 // 2 and sorted(best) == sorted(every)[-5:]
+
+
 def test_triples_are_in_the_order_of_what_they_leave_of_each_three_groups_the_best(rng):
   columns, target, weights = rng.normal(size=(40, 7)), rng.normal(size=40), rng.uniform(0.5, 1, 40)
   every = sorted(itertools.combinations(range(1, 7), 3), key=lambda some: left_by(columns, some, target, weights))
