@@ -224,6 +224,9 @@ def test_products_of_sums_of_functions():
   plain = separable.Separable(OPTIONS)._plain
   assert (plain.num_sweeps, plain.least_gain, plain.most_left, plain.screened_left) == (100, 0.03, 1e-8, 0.01)
   assert plain.divisor_powers == (1.0, -1.0, 2.0, -2.0) and plain.divided_links == ("y", "inv")
+  assert plain.product_links == ("y", "inv", "sqrt") and not plain.added_links + plain.overlapping_links
+  for num, is_split in ((4, True), (5, False)):
+    assert any(len(structure.factors) == 2 for structure in separable._products(range(num), "inv", plain)) is is_split
   assert (own.num_sweeps, own.least_gain, own.most_left, own.screened_left) == (30, 1e-3, 1e-3, 1.0)
   four, five = (len(alternating.partitions(range(num), config=own)) for num in (4, 5))
   assert four > five == 5 + 10 + 1 + 10  # of five columns not all partitions

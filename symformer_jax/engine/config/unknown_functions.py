@@ -183,11 +183,14 @@ class SeparableConfig:
   # follows, which a single turn is.
   turns: tuple[int, ...] = (48, 128)
   # Functions of y, of `LINKS`, that may be such a sum, those of `divided_links` of y over a power of a column as well;
-  # those that may be a product of a function of each column and a constant beside it, in both turns; and share of the
-  # variance that it leaves at most. Where y has poles no smooth function tells what divides it.
+  # those that may be a product of a function of each column and a constant beside it, in both turns, and of so few
+  # columns, in the first turn, a product of sums (.01 to .1 s); and share of the variance that it leaves at most. Where
+  # y has poles no smooth function tells what divides it.
   plain_links: tuple[str, ...] = ("y", "exp", "inv", "sqrt")
   plain_divisor_powers: tuple[float, ...] = (1.0, -1.0, 2.0, -2.0)
   lone_links: tuple[str, ...] = ("y",)
+  plain_product_links: tuple[str, ...] = ("y", "inv", "sqrt")
+  max_plain_multiplied: int = 4
   plain_left: float = 1e-8
   # Functions of y, of `LINKS`; those that are asked of y over a power of a column as well; those that may be a product
   # of several sums, that beside a further sum, and with two functions of a column. The logarithm of a product is a sum
@@ -250,8 +253,8 @@ class SeparableConfig:
   def __post_init__(self) -> None:
     check_counts(self, "max_columns", "rows_per_constant", "rows_per_product", "num_sweeps",
                  "num_plain_sweeps", "num_starts", "num_models")
-    for name in ("links", "plain_links", "lone_links", "divided_links", "pair_links", "product_links", "added_links",
-                 "overlapping_links"):
+    for name in ("links", "plain_links", "lone_links", "plain_product_links", "divided_links", "pair_links",
+                 "product_links", "added_links", "overlapping_links"):
       check_names(name, getattr(self, name), LINKS)
     if not self.degrees or any(degree < 1 for degree in self.degrees):
       raise InputError(f"degrees: expected some numbers of at least 1, got {self.degrees!r}")

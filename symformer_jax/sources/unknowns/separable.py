@@ -174,13 +174,13 @@ class Separable(Stateless):
 
   @property
   def _plain(self) -> SeparableConfig:
-    """Sums of functions of all columns alone, that leave next to nothing."""
+    """Sums of functions of all columns, and products of such, that leave next to nothing."""
     own = self._own
     return dataclasses.replace(
       own, links=own.plain_links, divisor_powers=own.plain_divisor_powers, divided_links=own.pair_links,
-      product_links=(), added_links=(), overlapping_links=(), most_left=own.plain_left,
-      screened_left=own.plain_screened_left, num_sweeps=own.num_plain_sweeps, least_gain=own.least_plain_gain,
-      from_columns=True)
+      product_links=own.plain_product_links, max_multiplied=own.max_plain_multiplied, added_links=(),
+      overlapping_links=(), most_left=own.plain_left, screened_left=own.plain_screened_left,
+      num_sweeps=own.num_plain_sweeps, least_gain=own.least_plain_gain, from_columns=True)
 
   def _formulas(self, task: Task, models: Sequence[Model], *, is_plain: bool = False) -> Iterator[Node]:
     """Of each model in turn the likeliest formula; products for sums of logarithms, if is_plain."""

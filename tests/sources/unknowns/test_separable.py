@@ -161,10 +161,25 @@ def test_products_of_values_of_both_signs_are_a_matter_of_the_first_turn(text, b
   assert np.min(task.fit_rows.y) < 0 < np.max(task.fit_rows.y)
   nodes = ask(task, turn=PLAIN)
   assert nodes and least(task, nodes) < 1e-16
-  own = dataclasses.replace(DEFAULT, separable=dataclasses.replace(CONFIG, lone_links=()))
+  own = dataclasses.replace(DEFAULT, separable=dataclasses.replace(CONFIG, lone_links=(), plain_product_links=()))
   assert not ask(task, SearchOptions(config=own), turn=PLAIN)
   models = separable.find_models(task.fit_rows, task.columns, ("y",), config=separable.Separable(OPTIONS)._plain)
   assert models[0].structure.factors == tuple((column,) for column in range(num_functions))
+
+
+@pytest.mark.parametrize(("text", "box", "link"), [
+  ("(1.9/x - 3.2)*(exp(0.11*y) - 1 + 0.35*z)", [(0.3, 5), (-3, 3), (-3, 3)], "y"),
+  ("1/((x**2 - 7)*(sin(y) + 0.4*z))", [(3, 6), (-1.5, 1.5), (4, 9)], "inv"),
+  ("sqrt((4 - x)*(exp(-y) + z**2))", [(0, 3.5), (0, 3), (-2, 2)], "sqrt")])
+def test_products_of_sums_are_a_matter_of_the_first_turn(text, box, link):
+  """Of values of both signs, or behind a function, they waited for the second, which comes after a dozen seconds."""
+  task = make(text, box)
+  nodes = ask(task, turn=PLAIN)
+  assert nodes and least(task, nodes) < 1e-14
+  plain = separable.Separable(OPTIONS)._plain
+  with np.errstate(all="ignore"):
+    [model] = separable.best_models(separable.find_models(task.fit_rows, task.columns, (link,), config=plain), plain)[:1]
+  assert sorted(model.structure.factors) == [(0,), (1, 2)]
 
 
 @pytest.mark.parametrize(("text", "box", "without"), [
