@@ -127,11 +127,15 @@ def _read_curve(path: Path) -> list[dict[str, Any]]:
 
 def _hours(lines: Sequence[dict[str, Any]], batch_size: int) -> float:
   """Time of the steps on the clock, without compiling and validating."""
-  train = [line for line in lines if line["kind"] == "train" and line["examples_per_s"] > 0]
+  train = [line for line in lines if line["kind"] == "train" and _is_rate(line.get("examples_per_s"))]
   steps = [0, *(line["step"] for line in train)]
   seconds = sum((after - before) * batch_size / line["examples_per_s"]
                 for before, after, line in zip(steps, steps[1:], train, strict=False))
   return round(seconds / 3600, 2)
+
+
+def _is_rate(value: Any) -> bool:
+  return isinstance(value, int | float) and value > 0  # a line may be of somebody else's hand
 
 
 def _describe_data(directories: Sequence[str]) -> list[dict[str, Any]] | None:

@@ -3,6 +3,7 @@
 import dataclasses
 import hashlib
 import json
+import math
 import os
 from pathlib import Path
 import shutil
@@ -165,6 +166,9 @@ def test_hours_of_steps_on_the_clock():
   lines = [{"kind": "train", "step": 50, "examples_per_s": 100.0}, {"kind": "validation", "step": 50},
            {"kind": "train", "step": 150, "examples_per_s": 25.0}]
   assert export._hours(lines, 72) == round((50 * 72 / 100 + 100 * 72 / 25) / 3600, 2)
+  rates = {}, {"examples_per_s": "9"}, {"examples_per_s": math.nan}
+  damaged = [{"kind": "train", "step": 60, **rate} for rate in rates]
+  assert export._hours([*lines[:2], *damaged, lines[2]], 72) == export._hours(lines, 72)
 
 
 def test_a_card_is_completed(first, tmp_path):
