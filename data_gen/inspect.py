@@ -263,7 +263,7 @@ def main(argv: list[str]) -> int:
   try:
     folders = [folder for directory in argv[1:] for folder in writer_lib.find_folders(directory)]
     for folder in folders:  # before a report that may take minutes
-      config = writer_lib.check_manifest(writer_lib.read_manifest(folder), folder)
+      _, config = writer_lib.read_checked(folder)
       if asked.SEEN.value:
         _read_formula(asked.SEEN.value, config)
     for folder in folders:

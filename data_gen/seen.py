@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from data_gen import bloom, exclusion, simplify, writer as writer_lib
-from data_gen.config import GeneratorConfig, from_dict
+from data_gen.config import GeneratorConfig
 from data_gen.stored import hash_skeleton, read_tree
 from symformer_jax.data import records
 from symformer_jax.errors import DataError, ExpressionError, InputError
@@ -122,7 +122,7 @@ def collect(directories: Sequence[str | Path]) -> Seen:
   """
   by_space: dict[ProbeSpace, list[Path]] = {}
   for folder in (folder for directory in directories for folder in writer_lib.find_folders(directory)):
-    config = from_dict(writer_lib.read_manifest(folder)["identity"]["config"])
+    _, config = writer_lib.read_checked(folder)
     by_space.setdefault(ProbeSpace(config.num_variables, config.box_edge), []).append(folder)
   return Seen(tuple(_collect_part(space, folders) for space, folders in by_space.items()))
 

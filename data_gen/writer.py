@@ -127,6 +127,8 @@ class Writer:
   def _take_finished(self, manifest: dict[str, Any]) -> None:
     self.lost.update({int(index): rule for index, rule in manifest["lost"].items()})
     for shard in manifest["shards"]:
+      if not _is_of_shard(shard):
+        raise ValueError(f"shards: expected {_SHARD}, got {files.shorten(json.dumps(shard), 60)}")
       if not shard["finished"] or not is_intact(self.plan.folder / shard["file"], shard["sha256"]):
         break
       self._finished.append(shard)
@@ -280,7 +282,7 @@ def read_hash_file(folder: Path, shard: str) -> np.ndarray:
 
 def iterate_hashes(folder: Path) -> Iterator[np.ndarray]:
   """`read_hash_file` of every finished shard."""
-  for shard in read_manifest(folder)["shards"]:
+  for shard in read_checked(folder)[0]["shards"]:
     if shard["finished"]:
       yield read_hash_file(folder, shard["file"])
 
@@ -309,6 +311,12 @@ def read_manifest(folder: Path, name: str = MANIFEST) -> dict[str, Any]:
   return manifest
 
 
+def read_checked(folder: Path) -> tuple[dict[str, Any], GeneratorConfig]:
+  """A folder's manifest, of which every field may be used, and its configuration. Raises as the two do."""
+  manifest = read_manifest(folder)
+  return manifest, check_manifest(manifest, folder)
+
+
 def check_manifest(manifest: dict[str, Any], folder: Path) -> GeneratorConfig:
   """The configuration of a folder whose manifest is as `Writer` writes it.
 
@@ -329,15 +337,21 @@ def check_manifest(manifest: dict[str, Any], folder: Path) -> GeneratorConfig:
   for rule, count in manifest["counts"].items():
     expect(type(count) is int, f"counts.{rule}", "a whole number", count)
   for i, shard in enumerate(manifest["shards"]):
-    expect(_is_of_shard(shard), f"shards[{i}]", "file, split, finished and sha256 of a shard", shard)
+    expect(_is_of_shard(shard), f"shards[{i}]", _SHARD, shard)
   try:
     return from_dict(identity["config"])
   except (InputError, TypeError, AttributeError, ValueError) as error:
     raise DataError(f"manifest {folder / MANIFEST} is damaged: identity.config: {error}") from None
 
 
+# What `_is_of_shard` asks of an entry.
+_SHARD = "file, split, equations, finished and sha256 of a shard"
+
+
 def _is_of_shard(shard: Any) -> bool:
   if not isinstance(shard, dict) or not isinstance(shard.get("finished"), bool):
+    return False
+  if type(shard.get("equations")) is not int or shard["equations"] < 1:
     return False
   hashes = [shard.get("sha256"), shard.get("hashes_sha256", "")] if shard["finished"] else []
   return shard.get("split") in records.SPLITS and all(isinstance(each, str) for each in (shard.get("file"), *hashes))

@@ -148,7 +148,7 @@ def _describe_data(directories: Sequence[str]) -> list[dict[str, Any]] | None:
 
 def _describe_folder(folder: Path) -> dict[str, Any]:
   """Among it how many problems were to be kept out, and how often one was met and dropped."""
-  manifest = writer.read_manifest(folder)
+  manifest, _ = writer.read_checked(folder)
   identity, text = manifest["identity"], (folder / writer.MANIFEST).read_bytes()
   equations = {split: sum(shard["equations"] for shard in manifest["shards"]
                           if shard["split"] == split and shard["finished"]) for split in records.SPLITS}

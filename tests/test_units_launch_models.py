@@ -311,7 +311,7 @@ def test_generated_folders_are_described_by_their_manifests(monkeypatch, tmp_pat
   manifest = {"identity": {"config": {"name": "n", "simplify": "rules"}, "seed": 3, "excluded_problems": [1, 2]},
               "shards": [shard, shard, {**shard, "finished": False}, {**shard, "split": "validation", "equations": 2}],
               "counts": {f"{export.EXCLUDED}a": 4, f"{export.EXCLUDED}b": 6, "kept": 100}}
-  monkeypatch.setattr(export.writer, "read_manifest", lambda folder: manifest)
+  monkeypatch.setattr(export.writer, "read_checked", lambda folder: (manifest, None))
   monkeypatch.setattr(export.writer, "find_folders", lambda root: [tmp_path])
   (tmp_path / export.writer.MANIFEST).write_bytes(b"text")
   [found] = export._describe_data(["d"])

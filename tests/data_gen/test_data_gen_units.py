@@ -1690,8 +1690,9 @@ def test_a_folder_is_described_line_by_line(monkeypatch, capsys):
   counts = {"operator": collections.Counter(a=1, b=2), "length": collections.Counter({9: 2, 3: 1}),
             "constants": collections.Counter({5: 3, 2: 1}), "domain": collections.Counter(c=1, d=2)}
   manifest = {"identity": {"config": dataclasses.asdict(UNIVARIATE), "excluded_problems": ["p", "q", "r"]},
-              "shards": [{"file": "f", "split": split, "finished": done, "sha256": "s"} for split, done in (
-                ("validation", True), ("train", True), ("train", True), ("train", False))],
+              "shards": [{"file": "f", "split": split, "equations": 4, "finished": done, "sha256": "s"}
+                         for split, done in (
+                           ("validation", True), ("train", True), ("train", True), ("train", False))],
               "counts": {"accepted": 3, "excluded: p": 1, "excluded: q": 3, "timeout": 5}, "lost": {"7": "died"}}
   asked = types.SimpleNamespace(**{name: types.SimpleNamespace(value=value) for name, value in (
     ("SEEN", "x**2"), ("SAMPLES", 2), ("PLOT", "f.png"))})

@@ -96,9 +96,10 @@ def copy(made, tmp_path):
   (lambda m: m.update(identity=[]), "identity: expected an object, got []"),
   (lambda m: m.pop("lost"), "lost: expected rules by candidate, got null"),
   (lambda m: m.update(shards={}), "shards: expected a list, got {}"),
-  (lambda m: m["shards"].append(3), "shards[4]: expected file, split, finished and sha256 of a shard, got 3"),
-  (lambda m: m["shards"][0].pop("sha256"), "shards[0]: expected file, split, finished and sha256 of a shard, got {"),
-  (lambda m: m["shards"][1].update(split="x"), "shards[1]: expected file, split, finished and sha256")])
+  (lambda m: m["shards"].append(3), f"shards[4]: expected {writer_lib._SHARD}, got 3"),
+  (lambda m: m["shards"][0].pop("sha256"), f"shards[0]: expected {writer_lib._SHARD}, got {{"),
+  (lambda m: m["shards"][0].update(equations="9"), f"shards[0]: expected {writer_lib._SHARD}, got {{"),
+  (lambda m: m["shards"][1].update(split="x"), f"shards[1]: expected {writer_lib._SHARD}, got {{")])
 @pytest.mark.parametrize("flags", [[], ["--seen=x"]])
 def test_a_damaged_field_of_a_manifest_is_named_before_the_report(copy, capsys, change, message, flags):
   path = copy / writer_lib.MANIFEST

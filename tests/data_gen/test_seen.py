@@ -108,6 +108,15 @@ def test_folders_of_other_numbers_of_variables_are_parts_of_their_own(made, tmp_
   assert [(part.space.box_edge, part.num_equations) for part in parts] == [(5.0, 300), (6.0, 300)]
 
 
+def test_a_damaged_manifest_is_named(made, tmp_path):
+  shutil.copytree(made, tmp_path / "copy")
+  manifest = json.loads((tmp_path / "copy" / "manifest.json").read_text())
+  (tmp_path / "copy" / "manifest.json").write_text(json.dumps(manifest | {"shards": [{"finished": True}]}))
+  for read in (lambda: seen.collect([tmp_path]), lambda: list(writer_lib.iterate_hashes(tmp_path / "copy"))):
+    with pytest.raises(DataError, match=r"manifest .*manifest.json is damaged: shards\[0\]: expected "):
+      read()
+
+
 def test_a_card_of_one_part_without_a_list_is_read(collected, tmp_path):
   [described] = seen.write(tmp_path, collected)
   assert same(seen.read(tmp_path, {"seen": described}), collected)

@@ -150,7 +150,8 @@ def test_a_run_that_was_killed_before_its_manifest_goes_on(tmp_path):
 
 
 @pytest.mark.parametrize(("key", "value"), [
-  ("lost", []), ("lost", {"x": "timeout"}), ("shards", {"a": 1}), ("shards", [{"finished": True}])])
+  ("lost", []), ("lost", {"x": "timeout"}), ("shards", {"a": 1}), ("shards", [{"finished": True}]),
+  ("shards", [{"finished": False, "file": "f", "split": "train", "equations": "9"}])])
 def test_a_damaged_manifest_is_refused_in_one_line(tmp_path, key, value):
   writer = writer_lib.Writer(writer_lib.Plan(tmp_path, 0, 10, 10), {}, info={})
   writer.resume()
