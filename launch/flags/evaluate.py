@@ -1,5 +1,7 @@
 """The flags of launch.evaluate: light, so that --help waits for nothing."""
 
+import math
+
 from absl import flags
 
 from symformer_jax.evaluation import choices
@@ -29,6 +31,8 @@ SEARCH_CONFIG = flags.DEFINE_string(
   "and a name after a colon where it has several.")
 SEEDS = flags.DEFINE_integer("seeds", 1, "How often each problem is asked, with other points and samples.", 1)
 NOISE = flags.DEFINE_float("noise", None, "Standard deviation of noise on y, relative to its RMS.", 0.0)
+flags.register_validator(
+  NOISE, lambda value: value is None or math.isfinite(value), "expected a finite number")
 BASELINE = flags.DEFINE_list(
   "baseline", [], "Other systems asked the same, with equal points, seeds, cores and time: "
   f"{', '.join(choices.PEERS)}.")

@@ -150,11 +150,12 @@ def test_flags_that_the_fresh_equations_read_are_taken(ask, monkeypatch):
     ask(suite="in_domain", problems=None, variables=2, skip=99999, num_equations=1)
 
 
-def test_a_largest_value_that_no_point_has_is_refused():
-  ended = subprocess.run([sys.executable, "-m", "launch.evaluate", "--problems=p.csv", "--max_abs_value=0"],
+@pytest.mark.parametrize(("flag", "message"), [
+  ("max_abs_value=0.0", "expected a number above 0: no point has less"), ("noise=inf", "expected a finite number")])
+def test_sizes_that_leave_no_point_are_refused(flag, message):
+  ended = subprocess.run([sys.executable, "-m", "launch.evaluate", "--problems=p.csv", f"--{flag}"],
                          cwd=ROOT, capture_output=True, text=True, check=False, timeout=300)
-  assert (ended.returncode, ended.stderr) == (
-    runner.UNUSABLE, "error: flag --max_abs_value=0.0: expected a number above 0: no point has less; see --help\n")
+  assert (ended.returncode, ended.stderr) == (runner.UNUSABLE, f"error: flag --{flag}: {message}; see --help\n")
 
 
 def test_a_baseline_in_the_same_table(ask, tmp_path, monkeypatch, capsys):
