@@ -120,6 +120,8 @@ def _read(text: str, file: str) -> list[Problem]:
   missing = [name for name in COLUMNS if name not in header]
   if missing:
     raise InputError(f"{file}: no column {missing[0]!r}, expected {','.join(COLUMNS)}, got {','.join(header)!r}")
+  if twice := [name for i, name in enumerate(header) if name in header[:i]]:
+    raise InputError(f"{file}: two columns are called {twice[0]!r}")
   rows.fieldnames = header
   problems = [_problem(row, _check_cells(row, header, f"{file}, row {i}")) for i, row in enumerate(rows, 1)]
   if not problems:

@@ -166,6 +166,8 @@ def test_bad_files(tmp_path):
     read(tmp_path, "family,name,n_vars,expression\nf,a,1,x\n")
   with pytest.raises(InputError, match="no problems below the header"):
     read(tmp_path, HEADER + "\n")
+  with pytest.raises(InputError, match="two columns are called 'name'"):
+    read(tmp_path, f"{HEADER},name\nf,a,1,x,0:1,b\n")
   with pytest.raises(InputError, match="the name 'a' stands in two rows"):
     read(tmp_path, f"{HEADER}\nf,a,1,x,0:1\nf,a,1,x^2,0:1\n")
   (tmp_path / "mine.csv").write_bytes(b"\xff\xfe\x00")
