@@ -6,6 +6,9 @@ import numpy as np
 
 from symformer_jax.errors import InputError
 
+# What is no number, though its class is one of numbers: truth values are `int`, durations `np.integer`.
+NO_NUMBERS = (bool, np.timedelta64)
+
 
 def check_whole(argument: str, value: Any, *, least: int = 1, most: int | None = None) -> int:
   """The value of an argument that is a count, as Python's integer; a truth value is no number.
@@ -13,7 +16,7 @@ def check_whole(argument: str, value: Any, *, least: int = 1, most: int | None =
   Raises:
     InputError: names the argument.
   """
-  if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < least:
+  if not isinstance(value, int | np.integer) or isinstance(value, NO_NUMBERS) or value < least:
     raise InputError(f"{argument}: expected a whole number of at least {least}, got {value!r}")
   if most is not None and value > most:
     raise InputError(f"{argument}: expected at most {most}, got {value!r}")
@@ -26,6 +29,6 @@ def check_seed(seed: Any) -> int:
   Raises:
     InputError: for anything else.
   """
-  if not isinstance(seed, int | np.integer) or isinstance(seed, bool) or not 0 <= seed < 2**63:
+  if not isinstance(seed, int | np.integer) or isinstance(seed, NO_NUMBERS) or not 0 <= seed < 2**63:
     raise InputError(f"seed: expected a whole number from 0 to 2**63 - 1, got {seed!r}")
   return int(seed)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from symformer_jax.arguments import check_whole
+from symformer_jax.arguments import NO_NUMBERS, check_whole
 from symformer_jax.engine.config import DEFAULT, EFFORTS, SearchConfig
 from symformer_jax.errors import InputError, suggest
 from symformer_jax.language.rules import Restrictions
@@ -75,7 +75,7 @@ class SearchOptions:
     # Numbers of other libraries are written as the built-in ones: results go into JSON.
     for name, kind, known in (("n_samples", int, np.integer), ("top_k", int, np.integer),
                               ("temperature", float, np.floating | np.integer), ("recombine", bool, np.bool_)):
-      if isinstance(getattr(self, name), known):
+      if isinstance(getattr(self, name), known) and not isinstance(getattr(self, name), NO_NUMBERS):
         object.__setattr__(self, name, kind(getattr(self, name)))
 
   @property
@@ -94,7 +94,7 @@ class SearchOptions:
       value = getattr(self, name)
       if value is None and name in _OPTIONAL:
         continue
-      if not isinstance(value, numbers.Real) or isinstance(value, bool) or not is_right(value):
+      if not isinstance(value, numbers.Real) or isinstance(value, NO_NUMBERS) or not is_right(value):
         raise InputError(f"{name}: expected {expected}, got {value!r}")
     if not isinstance(self.config, SearchConfig):
       raise InputError(f"config: expected a SearchConfig, as load_search_config reads it, got {self.config!r}")
