@@ -32,11 +32,11 @@ _REFUSALS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO, er
 
 
 def _drop_damaged_metrics(folder: Path) -> None:
-  """Removes metrics that are no JSON: Orbax reads all of them before anything else and would stop there."""
+  """Removes metrics that are no JSON, or have no loss: Orbax reads all of them and would stop there."""
   for path in folder.glob("*/metrics/metrics"):
     try:
-      json.loads(path.read_text())
-    except ValueError:
+      _goodness(json.loads(path.read_text()))
+    except (ValueError, LookupError, TypeError):
       logging.warning("the validation loss of checkpoint %s is damaged and left out", path.parents[1].name)
       shutil.rmtree(path.parent, ignore_errors=True)  # another host may be at it
 

@@ -738,8 +738,9 @@ def test_the_newest_checkpoint_that_can_be_read_is_taken(monkeypatch, caplog):
     manager_of(restore, (1,)).restore_newest(state, None, foreign)
 
 
-def test_damaged_losses_are_left_out_before_the_manager_reads_them(tmp_path, caplog):
-  for step, text in ((1, '{"loss": 1}'), (2, "{")):
+@pytest.mark.parametrize("damaged", ["{", "[]", "{}", '{"loss": "x"}'])
+def test_damaged_losses_are_left_out_before_the_manager_reads_them(tmp_path, caplog, damaged):
+  for step, text in ((1, '{"loss": 1}'), (2, damaged)):
     folder = tmp_path / str(step) / "metrics"
     folder.mkdir(parents=True)
     (folder / "metrics").write_text(text)
