@@ -41,7 +41,7 @@ class SymFormerRegressor(ExportsMixin, RegressorMixin, BaseEstimator):
 
   Parameters
   ----------
-  model : str or model, default="auto"
+  model : str, path or model, default="auto"
       A shipped model's name, a model's folder, or a loaded model. "auto" takes the shipped model for so many
       columns. Change it to use a model of your own.
   n_samples : int, default=1024
@@ -203,11 +203,11 @@ class SymFormerRegressor(ExportsMixin, RegressorMixin, BaseEstimator):
     if self.max_complexity is not None:
       restrictions = dataclasses.replace(restrictions or Restrictions(), max_complexity=self.max_complexity)
     model = self.model
-    if isinstance(model, str):
+    if isinstance(model, str | os.PathLike):
       num_columns = X.shape[1]
       if self.template is not None:
         num_columns = templates.num_columns(self.template, self._column_names())
-      model = inference.resolve_model(model, num_variables=num_columns)
+      model = inference.resolve_model(os.fspath(model), num_variables=num_columns)
     if np.any(weights < 0):
       raise InputError(f"sample_weight: expected weights of at least 0, got {weights.min():g}")
     if not np.any(weights > 0):
@@ -534,7 +534,8 @@ _FITTED = ("_front", "_recommended", "_data", "_terms_", "estimators_", "equatio
 
 # How parameters that are no plain values are stored, where they are given.
 _AS_JSON: dict[str, Callable[[Any], Any]] = {
-  "model": lambda model: model if isinstance(model, str) else model.name, "operators": list, "add_operators": list,
+  "model": lambda model: os.fspath(model) if isinstance(model, str | os.PathLike) else model.name,
+  "operators": list, "add_operators": list,
   "guesses": list, "units": dict, "restrictions": dataclasses.asdict, "config": configuration.to_dict}
 
 

@@ -346,6 +346,15 @@ def test_foreign_files_are_refused(tmp_path, text, message):
     SymFormerRegressor.load(tmp_path / "none.json")
 
 
+def test_a_folder_of_a_model_may_be_a_path(data, monkeypatch, tmp_path):
+  asked = []
+  monkeypatch.setattr("symformer_jax.inference.resolve_model", lambda name, num_variables: asked.append(name) or WIDE)
+  estimator = SymFormerRegressor(model=tmp_path / "own", n_samples=16, random_state=0).fit(*data)
+  estimator.save(tmp_path / "fit.json")
+  assert asked == [str(tmp_path / "own")]
+  assert SymFormerRegressor.load(tmp_path / "fit.json").model == str(tmp_path / "own")
+
+
 def test_more_columns_than_the_model_knows(data):
   model = testing.FixedProposer(["x0**2"])
   # Without it, sums and products find the law.

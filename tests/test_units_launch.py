@@ -91,7 +91,7 @@ def test_flags_of_small_commands_are_their_own(module):
 
 def test_the_flags_of_the_benchmark(benchmark):
   assert defaults(benchmark.asked) == {"what": (None,), "out": (None,), "trees": (1000, 1, None), "config": (None,),
-                                       "devices": (None, 1, None)}
+                                       "devices": (None, 1, 4096)}
   folder = ROOT / "launch" / "benchmarks"
   assert {path.stem for path in folder.glob("*.py")} - {"__init__", "candidates"} == set(benchmark.asked.PARTS)
 

@@ -15,4 +15,4 @@ TREES = flags.DEFINE_integer("trees", 1000, "Fresh trees on which `generate` com
 CONFIG = config_flags.DEFINE_config_file(
   "config", None, "Config file that `train` measures, with overrides as in launch.train; default: configs/small.py.")
 DEVICES = flags.DEFINE_integer(
-  "devices", None, "Compile the step of `train` for so many forced CPU devices, run nothing, report on it.", 1)
+  "devices", None, "Compile the step of `train` for so many forced CPU devices, run nothing, report on it.", 1, 4096)
