@@ -178,8 +178,8 @@ def test_products_of_sums_are_a_matter_of_the_first_turn(text, box, link):
   assert nodes and least(task, nodes) < 1e-14
   plain = separable.Separable(OPTIONS)._plain
   with np.errstate(all="ignore"):
-    [model] = separable.best_models(separable.find_models(task.fit_rows, task.columns, (link,), config=plain), plain)[:1]
-  assert sorted(model.structure.factors) == [(0,), (1, 2)]
+    models = separable.find_models(task.fit_rows, task.columns, (link,), config=plain)
+  assert sorted(separable.best_models(models, plain)[0].structure.factors) == [(0,), (1, 2)]
 
 
 @pytest.mark.parametrize(("text", "box", "without"), [
