@@ -10,7 +10,9 @@ import pytest
 from small_data import OPTIONS, candidate, nested, parse, task_of
 
 from symformer_jax.engine import refine
-from symformer_jax.engine.config import DEFAULT, RidgesConfig, SeparableConfig, SingleIndexConfig, VaryingConfig
+from symformer_jax.engine.config import DEFAULT
+from symformer_jax.engine.config.ridges import RidgesConfig
+from symformer_jax.engine.config.unknown_functions import SeparableConfig, SingleIndexConfig, VaryingConfig
 from symformer_jax.engine.pool import Candidate, Pool
 from symformer_jax.engine.rows import Rows
 from symformer_jax.language import expression

@@ -17,8 +17,11 @@ from symformer_jax.engine.config import (
   RidgesConfig,
   SeparableConfig,
   evolution,
+  exact_factors,
+  inner_functions,
   loop as loop_config,
   names,
+  product_units,
   rationals,
   selection,
   sums,
@@ -39,6 +42,11 @@ def test_the_parts_of_the_default_are_those_of_no_arguments():
     (DEFAULT.budget, loop_config.BudgetConfig), (DEFAULT.noise, loop_config.NoiseConfig),
     (DEFAULT.pool, loop_config.PoolConfig), (DEFAULT.selection, selection.SelectionConfig),
     (DEFAULT.choice, selection.ChoiceConfig), (DEFAULT.loss, selection.LossConfig),
+    (DEFAULT.exact_factors, exact_factors.ExactFactorsConfig),
+    (DEFAULT.product_units, product_units.ProductUnitsConfig),
+    (DEFAULT.curve_fits, inner_functions.CurveFitsConfig), (DEFAULT.inner_pairs, inner_functions.InnerPairsConfig),
+    (DEFAULT.two_constants, inner_functions.TwoConstantsConfig),
+    (DEFAULT.oscillations, inner_functions.OscillationsConfig),
     (DEFAULT.subsets, sums.SubsetsConfig), (DEFAULT.subsets_inside, sums.SubsetsInsideConfig),
     (DEFAULT.triples, sums.TriplesConfig), (DEFAULT.rationals, rationals.RationalsConfig)):
     assert part == make()

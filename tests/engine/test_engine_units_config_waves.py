@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 from small_data import parse, task_of
 
-from symformer_jax.engine.config import DEFAULT, CurvesConfig, WaveFractionsConfig
+from symformer_jax.engine.config import DEFAULT
+from symformer_jax.engine.config.ridges import CurvesConfig
+from symformer_jax.engine.config.waves import WaveFractionsConfig
 from symformer_jax.engine.rows import Rows
 from symformer_jax.language import expression
 from symformer_jax.language.expression import sort_operands

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from small_data import nested, parse, task_of
 
-from symformer_jax.engine import bags, clock, criteria, loop, noise, refine, rescale, screening, task
+from symformer_jax.engine import bags, clock, criteria, faults, loop, noise, refine, rescale, screening, task
 from symformer_jax.engine.config import DEFAULT
 from symformer_jax.engine.options import SearchOptions
 from symformer_jax.engine.pool import Candidate, Pool, survivors
@@ -346,3 +346,13 @@ def test_a_turn_in_progress_ends_where_time_is_over_or_somebody_asks(
     list(loop.run({0: search}, [SimpleNamespace(name=name, turns=(1,))], SimpleNamespace(search_seconds=5.0),
                   clock=clocks, should_stop=lambda: state["is_asked"]))
     assert bool(made) is not ends
+
+
+@pytest.mark.parametrize(("error", "said"), [(ValueError("no such row"), "no such row"), (KeyError(), "KeyError")])
+def test_a_source_that_fails_is_named_with_its_error_where_somebody_asked_for_the_turn(error, said):
+  def ask():
+    faults.tell("rationals", error)
+
+  with pytest.warns(RuntimeWarning, match=f"^the source 'rationals' is left out of a turn: {said}$") as caught:
+    ask()
+  assert caught[0].filename == __file__ and caught[0].lineno > ask.__code__.co_firstlineno + 1
