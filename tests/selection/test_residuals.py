@@ -142,6 +142,16 @@ def test_a_line_for_a_law_that_is_none_leaves_no_noise(rng):
   assert look(f"{constant} + {slope}*x", x, y) == Residuals(120)
 
 
+def test_noise_is_asked_for_in_errors_by_their_weights(monkeypatch):
+  asked = []
+  monkeypatch.setattr(residuals.losses, "settle", lambda loss, node, rows: (
+    parser.parse("x", ["x"]), np.array([4.0, 9.0, 1.0])))
+  monkeypatch.setattr(residuals.noise, "looks_like_noise", lambda errors, x, columns, **named: asked.append(
+    errors.tolist()))
+  residuals._is_noise(parser.parse("2*x", ["x"]), Rows(np.array([[1.0], [2], [3]]), np.array([2.0, 2, 5]), np.ones(3)))
+  assert asked == [[2, 0, 2]]
+
+
 def test_what_rises_towards_the_far_row_is_a_pole(rng):
   x = np.linspace(0.1, 8, 120)
   y = 1 + 0.1 * x + 0.05 * rng.normal(size=120)

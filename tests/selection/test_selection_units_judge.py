@@ -155,6 +155,15 @@ def test_fast_waves_are_brought_within_half_a_period(text, slow):
     assert (phases[1] - phases[0]) * 2 == pytest.approx(slow, abs=1e-9)
 
 
+@pytest.mark.parametrize("level", [0, 100])  # what lies beside a pole is as far out whatever is added to y
+def test_a_pole_is_not_where_the_rows_beside_it_are_missed_by_a_tenth_of_their_distance(level):
+  x = np.linspace(-2, 2, 24)
+  beside = np.abs(x) < 0.1
+  for off, expected in ((0.0, True), (0.5, True), (5.0, False)):
+    rows = rows_of(x, 1 / x + level + off * beside)
+    assert soundness.is_supported(parse(f"1/x + {level}"), rows, between_rows.make_segments(rows)) is expected
+
+
 def test_supported_poles_ask_for_rows_on_both_sides_that_rise_and_are_predicted():
   x = np.linspace(-2, 2, 24)
   node = parse("1/x")
