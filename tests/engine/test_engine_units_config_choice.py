@@ -18,6 +18,7 @@ from symformer_jax.selection import (
   frequencies,
   losses,
   noise,
+  residuals,
   rounding,
   soundness,
 )
@@ -273,3 +274,18 @@ def test_prices_are_those_of_functions_that_there_are():
   assert set(names.FUNCTIONS) <= set(operators.BY_NAME)
   with pytest.raises(ValueError, match="function_nats: unknown name 'arctan'"):
     dataclasses.replace(CHOICE, function_nats=(("arctan", 2.0),))
+
+
+def test_a_phase_may_be_taken_between_all_rows_and_not_between_less_than_half_of_them():
+  assert selection.ChoiceConfig(phase_edges=0).phase_edges == 0
+  for share in (-0.01, 0.5):
+    with pytest.raises(ValueError, match="phase_edges: expected a share of at least 0, below a half"):
+      selection.ChoiceConfig(phase_edges=share)
+
+
+@pytest.mark.parametrize(("distances", "is_peak"), [
+  ([9, 9, 9, 0, 0, 9], True), ([9, 9, 0, 0, 9, 0, 0, 9], False), ([6.1, 2.1, 0, 0], True), ([6.1, 1.9, 0, 0], False),
+  ([6.1, -9, 0, 0], False), ([5.9, 5.9, 0, 9], False)])
+def test_far_rows_are_a_peak_where_most_have_one_beside_them_on_the_same_side(distances, is_peak):
+  x = np.arange(float(len(distances)))[:, None]
+  assert residuals._are_together(np.array(distances, float), x, DEFAULT.hints) is is_peak

@@ -9,14 +9,25 @@ from small_data import parse, task_of
 
 from symformer_jax.engine.config import DEFAULT, rationals as rationals_config
 from symformer_jax.engine.rows import Rows
+from symformer_jax.language import expression
 from symformer_jax.language.rules import Rule
-from symformer_jax.sources.fractions import function_fractions, rational_fits, rational_forms, rationals
+from symformer_jax.sources.fractions import (
+  function_fractions,
+  linked_fractions,
+  rational_fits,
+  rational_forms,
+  rationals,
+)
 
-CONFIG = DEFAULT.rationals
+CONFIG, LINKED = DEFAULT.rationals, DEFAULT.linked_fractions
 
 
 def test_the_parts_of_the_default_are_those_of_no_arguments():
-  assert rationals_config.RationalsConfig() == CONFIG and DEFAULT.quadratics == rationals_config.QuadraticsConfig()
+  for part, make in (
+    (CONFIG, rationals_config.RationalsConfig), (DEFAULT.quadratics, rationals_config.QuadraticsConfig),
+    (LINKED, rationals_config.LinkedFractionsConfig),
+    (DEFAULT.function_fractions, rationals_config.FunctionFractionsConfig)):
+    assert part == make()
 
 
 class Equation:
@@ -246,3 +257,58 @@ def test_fractions_in_one_function_are_asked_of_no_basis_that_lies_within_an_ear
   for earlier, later in itertools.combinations(bases, 2):
     assert not (set(later.above) <= set(earlier.above) and set(later.below) <= set(earlier.below)
                 and later.degree <= earlier.degree)
+
+
+class Narrowing:
+  """Shares of constants that are least at one of them, and how often somebody has asked."""
+
+  def __init__(self, best, height=1.0):
+    self.best, self.height, self.num_asked = best, height, 0
+
+  def __call__(self, family, constants, *given):
+    self.num_asked += 1
+    return self.height * np.abs(constants - self.best) ** 2
+
+
+@pytest.mark.parametrize(("share", "around", "num_asked"), [
+  (1.0, 1.0, 14), (1e-9, 9e-8, 2), (1e-9, 1.1e-7, 14)])
+def test_a_function_constant_is_told_by_fourteen_divisions_unless_two_say_that_it_is_none(share, around, num_asked):
+  family = SimpleNamespace(constants=lambda values, config: np.linspace(0, 1, 5))
+  equation = SimpleNamespace(rows=Rows(np.ones((9, 1)), np.ones(9), np.ones(9)), shares=Narrowing(0.7))
+  place = function_fractions.Place(share, around, None, family, expression.variable(0), 0.75)
+  found = function_fractions._Equation.with_best_constant(equation, place, DEFAULT.function_fractions)
+  assert equation.shares.num_asked == num_asked
+  assert found.constant == pytest.approx(0.7, abs=1e-12 if num_asked == 14 else 1e-2)
+
+
+# --- fractions within functions --------------------------------------------------------------------------------------
+
+
+def test_fractions_within_functions_are_of_degrees_up_to_three_and_three_rows_a_term(monkeypatch):
+  monkeypatch.setattr(linked_fractions, "_Equation", lambda y, above, below, config: (
+    above.shape[1] - 1, below.shape[1] - 1))
+  rows = Rows(np.linspace(1, 2, 400)[:, None], np.ones(400), np.ones(400))
+  found = list(linked_fractions._equations(rows, (0,), LINKED))
+  # The fourth degree is that of a polynomial alone.
+  every = set(itertools.product(range(4), repeat=2)) - {(0, 0), (1, 3), (2, 3)} | {(4, 0)}
+  assert set(found) == every and len(found) == len(every)
+  few = Rows(rows.x[:12], rows.y[:12], rows.weights[:12])
+  assert {sum(degrees) for degrees in linked_fractions._equations(few, (0,), LINKED)} == {1, 2}
+
+
+def test_fractions_within_functions_are_looked_for_on_a_hundred_and_sixty_rows_at_a_dozen_minima(monkeypatch):
+  asked, tried = [], []
+  place = SimpleNamespace(leap=1.0)
+  equation = SimpleNamespace(places=lambda family: [place] * 20, best=lambda place: tried.append(place))
+  monkeypatch.setattr(linked_fractions, "_equations", lambda rows, *given: asked.append(len(rows)) or [equation])
+  rows = task_of(1, num_rows=250).fit_rows
+  linked_fractions.fractions_of(rows, (0,), Rule(1))
+  assert asked == [160] and len(tried) == 12
+
+
+@pytest.mark.parametrize(("height", "num_asked"), [(1e-3, 14), (1e9, 4)])
+def test_the_constant_of_a_function_of_y_is_told_by_fourteen_divisions_or_dropped_after_four(height, num_asked):
+  equation = SimpleNamespace(_config=LINKED, shares=Narrowing(0.7, height))
+  found = linked_fractions._Equation._nearest(equation, linked_fractions.Place(1.0, None, 0.0, 1.0))
+  assert equation.shares.num_asked == num_asked
+  assert found == (pytest.approx(0.7, abs=1e-12) if num_asked == 14 else None)

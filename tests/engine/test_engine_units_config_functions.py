@@ -22,7 +22,14 @@ from symformer_jax.sources.curves import two_constants
 from symformer_jax.sources.fractions import rational_bases, rationals
 from symformer_jax.sources.ridges import ridge_functions, ridges
 from symformer_jax.sources.sums import pursuit, terms
-from symformer_jax.sources.unknowns import alternating, separable, single_index, unknown_functions, varying
+from symformer_jax.sources.unknowns import (
+  alternating,
+  product_grid,
+  separable,
+  single_index,
+  unknown_functions,
+  varying,
+)
 
 # --- functions -------------------------------------------------------------------------------------------------------
 
@@ -294,6 +301,22 @@ def test_sweeps_of_alternating_least_squares(monkeypatch):
 def test_functions_of_one_product():
   for num_columns, num_rows, is_asked in ((1, 40, False), (2, 40, True), (2, 39, False)):
     assert single_index.SingleIndex().supports(task_of(num_columns, num_rows=num_rows)) is is_asked
+
+
+@pytest.mark.parametrize(("num_columns", "exponents"), [
+  (4, [-4, -3, -2, -1.5, -1, -0.5, 0, 0.5, 1, 1.5, 2, 3, 4]), (5, [-2, -1, -0.5, 0, 0.5, 1, 2, 3]),
+  (6, [-2, -1, 0, 1, 2]), (7, [-1, 0, 1, 2]), (9, [-1, 0, 1]), (10, None)])
+def test_the_more_columns_the_fewer_exponents_has_a_product_of_all(num_columns, exponents):
+  own, rows = DEFAULT.single_index, task_of(num_columns).fit_rows
+  found = product_grid.Grid(rows, range(num_columns), own.exponents, num_rows=own.num_rows, most=own.max_products)
+  assert [sorted(each) for each in found.exponents] == [exponents] * num_columns * (exponents is not None)
+
+
+def test_of_five_columns_of_both_signs_a_product_has_whole_exponents():
+  own, rows = DEFAULT.single_index, task_of(5).fit_rows
+  both = dataclasses.replace(rows, x=rows.x - 2)
+  found = product_grid.Grid(both, range(5), own.exponents, num_rows=own.num_rows, most=own.max_products)
+  assert [sorted(each) for each in found.exponents] == [[-3, -2, -1, 0, 1, 2, 3, 4]] * 5
 
 
 def test_indices_are_three_at_most_and_smooth(monkeypatch):

@@ -3,6 +3,7 @@
 import collections
 import dataclasses
 import functools
+import itertools
 import statistics
 from types import SimpleNamespace
 
@@ -75,6 +76,33 @@ def test_what_each_source_is_asked_for_in_its_turns():
     "varying": [128] * 3, "pairs": [512], "pairs_inside": [1024], "triples": [256] * 4, "ridges": [128] * 2,
     "subsets_inside": [128] * 6,
     "growth": [512] * 2, "remainders": [32] * 5, "compositions": [64] * 4}
+
+
+def runs_of(sources, **options):
+  """First turns in their order: the source, and how many one after the other."""
+  turns = loop.first_turns(sources, DEFAULT.budget, **options)
+  return [(name, len(list(some))) for name, some in itertools.groupby(turn.source.name for turn in turns)]
+
+
+def test_before_their_place_sources_are_asked_for_a_turn_or_two_and_a_model_for_its_first_samples():
+  sources = [make(None, SearchOptions(n_samples=3000)) for make in registry.SOURCES.values()]
+  runs = collections.defaultdict(list)
+  for name, num in runs_of(sources, is_of_one=False):
+    runs[name].append(num)
+  assert {name: nums for name, nums in runs.items() if len(nums) > 1} == {
+    "exact_fractions": [1, 1], "product_units": [1, 2, 1, 2], "separable": [1, 1], "exact_factors": [1, 2],
+    "phases": [1, 1], "transformer": [1, 3], "remainders": [1] * 5, "replacements": [1] * 6,
+    "reductions": [15, 13, sum(runs["reductions"][2:])], "partitions": [12, sum(runs["partitions"][1:])]}
+  first = list(itertools.takewhile(lambda run: run[0] != "product_units", runs_of(sources, is_of_one=True)))
+  assert len(first) == 15 and all(num == 1 for _, num in first)
+
+
+@pytest.mark.parametrize(("is_of_one", "last"), [(False, "inner_pairs"), (True, "two_constants")])
+def test_smaller_tables_are_asked_up_to_a_source_before_fractions_and_waves_of_the_whole(is_of_one, last):
+  [reductions] = [make(None, OPTIONS) for name, make in registry.SOURCES.items() if name == "reductions"]
+  asked = [turn.source.name for turn in loop.first_turns(reductions.sources, DEFAULT.budget, is_of_one=is_of_one)]
+  num = sum(turns for name, turns, _ in DEFAULT.budget.early if name == "reductions") - 1  # the first looks for them
+  assert asked[num - 1] == last != asked[num]
 
 
 def test_a_thorough_search_goes_round_seven_times():
