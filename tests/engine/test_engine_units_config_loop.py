@@ -15,7 +15,6 @@ from symformer_jax.engine import loop, noise, refine
 from symformer_jax.engine.config import (
   DEFAULT,
   REWRITINGS,
-  RidgesConfig,
   SeparableConfig,
   evolution,
   exact_factors,
@@ -24,9 +23,11 @@ from symformer_jax.engine.config import (
   names,
   product_units,
   rationals,
+  ridges,
   selection,
   sums,
   transformer,
+  waves,
 )
 from symformer_jax.engine.options import SearchOptions
 from symformer_jax.engine.pool import Candidate, Pool
@@ -47,7 +48,9 @@ def test_the_parts_of_the_default_are_those_of_no_arguments():
     (DEFAULT.product_units, product_units.ProductUnitsConfig),
     (DEFAULT.curve_fits, inner_functions.CurveFitsConfig), (DEFAULT.inner_pairs, inner_functions.InnerPairsConfig),
     (DEFAULT.two_constants, inner_functions.TwoConstantsConfig),
-    (DEFAULT.oscillations, inner_functions.OscillationsConfig),
+    (DEFAULT.oscillations, inner_functions.OscillationsConfig), (DEFAULT.phases, waves.PhasesConfig),
+    (DEFAULT.wave_fractions, waves.WaveFractionsConfig), (DEFAULT.ridges, ridges.RidgesConfig),
+    (DEFAULT.curves, ridges.CurvesConfig),
     (DEFAULT.subsets, sums.SubsetsConfig), (DEFAULT.subsets_inside, sums.SubsetsInsideConfig),
     (DEFAULT.triples, sums.TriplesConfig), (DEFAULT.rationals, rationals.RationalsConfig)):
     assert part == make()
@@ -139,10 +142,10 @@ def test_a_model_is_asked_for_a_few_hundred_samples_then_for_thousands():
   (lambda: evolution.EvolutionConfig(max_tokens=1), "max_tokens: expected 2 to 30, got 1"),
   (lambda: evolution.EvolutionConfig(max_tokens=31), "max_tokens: expected 2 to 30, got 31"),
   (lambda: evolution.EvolutionConfig(kinds=(("insrt", 1.0),)), "unknown name 'insrt'"),
-  (lambda: RidgesConfig(sums=((1, 2, 2),) * 4), "sums: expected at most three sizes"),
-  (lambda: RidgesConfig(sums=((1, 1, 2),)), "sums: expected at most three sizes"),
-  (lambda: RidgesConfig(sums=((1, 2, 3),)), "sums: expected at most three sizes"),
-  (lambda: RidgesConfig(sums=((1, 2, 0),)), "sums: expected at most three sizes"),
+  (lambda: ridges.RidgesConfig(sums=((1, 2, 2),) * 4), "sums: expected at most three sizes"),
+  (lambda: ridges.RidgesConfig(sums=((1, 1, 2),)), "sums: expected at most three sizes"),
+  (lambda: ridges.RidgesConfig(sums=((1, 2, 3),)), "sums: expected at most three sizes"),
+  (lambda: ridges.RidgesConfig(sums=((1, 2, 0),)), "sums: expected at most three sizes"),
   (lambda: SeparableConfig(degrees=()), "degrees: expected some numbers of at least 1"),
   (lambda: SeparableConfig(degrees=(3, 0)), "degrees: expected some numbers of at least 1"),
   (lambda: names.check_counts(SimpleNamespace(a=0), "a"), "a: expected a whole number of at least 1, got 0"),
@@ -157,7 +160,7 @@ def test_numbers_at_their_limits_make_sense():
   assert transformer.TransformerConfig(round_samples=1024).round_samples == 1024
   assert loop_config.BudgetConfig(quick=1, normal=0).turns("normal") == 0
   assert [evolution.EvolutionConfig(max_tokens=num).max_tokens for num in (2, 30)] == [2, 30]
-  assert RidgesConfig(sums=((1, 2, 2),) * 3) and SeparableConfig(degrees=(1,))
+  assert ridges.RidgesConfig(sums=((1, 2, 2),) * 3) and SeparableConfig(degrees=(1,))
   assert names.check_counts(SimpleNamespace(a=1), "a") is None
 
 
