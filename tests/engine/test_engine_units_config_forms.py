@@ -1,5 +1,8 @@
 """What the default config makes of functions of functions and of short formulas: grids, poles, columns and rows."""
 
+import itertools
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from small_data import OPTIONS, task_of
@@ -8,7 +11,7 @@ from symformer_jax.engine.config import DEFAULT, compositions as compositions_co
 from symformer_jax.engine.rows import Rows
 from symformer_jax.sources.compositions import composition_stages
 from symformer_jax.sources.compositions.compositions import Compositions
-from symformer_jax.sources.enumeration import short_forms
+from symformer_jax.sources.enumeration import enumeration, short_forms
 
 FORMS, COMPOSITIONS = DEFAULT.short_forms, DEFAULT.compositions
 Z = np.random.default_rng(0).uniform(-3, 7, (1, 60))
@@ -27,6 +30,18 @@ def test_the_parts_of_the_default_are_those_of_no_arguments():
 def test_up_to_six_columns_of_twenty_rows(num_columns, num_rows, is_asked):
   task = task_of(num_columns, num_rows=num_rows)
   assert Compositions(OPTIONS).supports(task) is short_forms.ShortForms().supports(task) is is_asked
+
+
+def test_formulas_are_made_on_nine_rows_and_of_four_thousand_that_agree_the_shortest_are_evaluated(monkeypatch):
+  made, agree, evaluated = [], [], []
+  monkeypatch.setattr(enumeration, "Bank", lambda x, *given, **named: made.append(len(x)))
+  monkeypatch.setattr(enumeration, "_Directions", lambda *given: SimpleNamespace(
+    matches=lambda y, rule: (agree.append(i) or i for i in itertools.count())))
+  monkeypatch.setattr(enumeration, "Match", SimpleNamespace(length=lambda match: -match))
+  monkeypatch.setattr(enumeration, "_fitted", lambda match, *given: evaluated.append(match) or ())
+  task = task_of(2)
+  enumeration.formulas_of(task.fit_rows, (0, 1), task.rule)
+  assert made == [9] and agree == list(range(4096)) and evaluated == agree[: -193 : -1]
 
 
 # --- compositions ----------------------------------------------------------------------------------------------------

@@ -20,10 +20,12 @@ from symformer_jax.language.expression import sort_operands
 from symformer_jax.language.tidy import tidy
 from symformer_jax.sources.curves import two_constants
 from symformer_jax.sources.fractions import rational_bases, rationals
+from symformer_jax.sources.repairs.fronts import first_fronts
 from symformer_jax.sources.ridges import ridge_functions, ridges
 from symformer_jax.sources.sums import pursuit, terms
 from symformer_jax.sources.unknowns import (
   alternating,
+  plain_functions,
   product_grid,
   separable,
   single_index,
@@ -132,7 +134,7 @@ def test_tables_of_unknown_functions(monkeypatch):
   (links, num_searches, num_sums), fractions = asked
   assert (links, num_searches, num_sums) == (("y",), 3, 48)
   [basis, *others] = rational_bases.bases(1, fractions)
-  assert not others and fractions.num_fitted == 12 and not fractions.num_taken_apart
+  assert not others and fractions.num_fitted == 12 and not fractions.num_taken_apart and fractions.links == ("y",)
   assert len(basis.numerator) == len(basis.denominator) == 4
   assert all(len(rational_bases.bases(num, fractions)[0].numerator) == math.comb(num + 3, 3) for num in (2, 3))
   asked.clear()
@@ -142,6 +144,27 @@ def test_tables_of_unknown_functions(monkeypatch):
   nodes = {sort_operands(argument.node) for argument in unknown_functions.library.families._each_argument(
     unknown_functions.library.families.Space(table.places[:, None], (0,), forms.library))}
   assert {parse(f"x**({p})") for p in (1, 2, -1, 0.5, 3, -2, 4)} <= {sort_operands(tidy(node)) for node in nodes}
+
+
+def test_multiples_of_powers_and_functions_beside_a_constant_that_are_told_at_once():
+  x, forms = np.linspace(0.1, 0.9, 40), DEFAULT.varying.forms
+  halves = [exponent for exponent in np.arange(-8, 9) / 2 if exponent and abs(exponent) != 3.5]
+  for exponent in (*halves, 1 / 3, 2 / 3, 4 / 3, -1 / 3, -2 / 3):
+    [node] = plain_functions.multiples(x, 3 * x**exponent + 2, 0.0, forms)
+    np.testing.assert_allclose(expression.evaluate(node, x[:, None]), 3 * x**exponent + 2)
+  for function in (np.log, np.exp, np.sin, np.cos, np.tan, np.arcsin, np.arctan):
+    [node] = plain_functions.multiples(x, 3 * function(x) + 2, 0.0, forms)
+    np.testing.assert_allclose(expression.evaluate(node, x[:, None]), 3 * function(x) + 2)
+  for exponent in (3.5, 5, 0.25, -4 / 3):
+    assert not plain_functions.multiples(x, 3 * x**exponent + 2, 0.0, forms)
+
+
+@pytest.mark.parametrize(("share", "is_known"), [(0.9e-8, True), (1.1e-8, False)])
+def test_a_function_is_known_well_enough_for_that_to_a_ten_millionth_of_its_variance(share, is_known):
+  """Ten times what is known of its errors counts."""
+  x = np.linspace(0.1, 0.9, 40)
+  values = 3 * x**2 + 2
+  assert bool(plain_functions.multiples(x, values, share * np.var(values), DEFAULT.varying.forms)) is is_known
 
 
 def test_waves_that_a_function_may_be():
@@ -347,3 +370,16 @@ def test_sums_that_a_function_may_be_are_searched_for_in_three_ways(monkeypatch)
   monkeypatch.setattr(terms, "Subset", lambda columns, index: columns)
   terms.sums_of(columns, task.fit_rows, links=("y",), searches=DEFAULT.varying.forms.searches, rule=task.rule)
   assert [(c.max_columns, c.num_first, c.num_pairs) for c in asked] == [(2, 32, 16), (2, 64, 32), (3, 64, 64)]
+
+
+# --- functions in formulas of the pool --------------------------------------------------------------------------------
+
+
+def test_functions_are_replaced_in_sixty_four_formulas_of_three_fronts_and_sixty_four_nodes():
+  config = DEFAULT.replacements
+  for num, count in ((64, 1), (65, 0)):
+    assert len(first_fronts([Candidate(nested(num), 1.0)], frozenset(), config)) == count
+  fronts = [Candidate(nested(2 + i, i), 1.0 + i) for i in range(12)]  # each worse and longer: a front of its own
+  assert list(first_fronts(fronts, frozenset(), config).values()) == [1, 2, 3]
+  wide = [Candidate(nested(2 + i % 30, i), 1e3 - 40 * (i % 30) + i / 100) for i in range(90)]
+  assert len(first_fronts(wide, frozenset(), config)) == 64

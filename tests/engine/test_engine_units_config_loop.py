@@ -15,7 +15,6 @@ from symformer_jax.engine import loop, noise, refine
 from symformer_jax.engine.config import (
   DEFAULT,
   REWRITINGS,
-  SeparableConfig,
   evolution,
   exact_factors,
   inner_functions,
@@ -27,6 +26,7 @@ from symformer_jax.engine.config import (
   selection,
   sums,
   transformer,
+  unknown_functions,
   waves,
 )
 from symformer_jax.engine.options import SearchOptions
@@ -50,7 +50,9 @@ def test_the_parts_of_the_default_are_those_of_no_arguments():
     (DEFAULT.two_constants, inner_functions.TwoConstantsConfig),
     (DEFAULT.oscillations, inner_functions.OscillationsConfig), (DEFAULT.phases, waves.PhasesConfig),
     (DEFAULT.wave_fractions, waves.WaveFractionsConfig), (DEFAULT.ridges, ridges.RidgesConfig),
-    (DEFAULT.curves, ridges.CurvesConfig),
+    (DEFAULT.curves, ridges.CurvesConfig), (DEFAULT.varying, unknown_functions.VaryingConfig),
+    (DEFAULT.separable, unknown_functions.SeparableConfig),
+    (DEFAULT.single_index, unknown_functions.SingleIndexConfig),
     (DEFAULT.subsets, sums.SubsetsConfig), (DEFAULT.subsets_inside, sums.SubsetsInsideConfig),
     (DEFAULT.triples, sums.TriplesConfig), (DEFAULT.rationals, rationals.RationalsConfig)):
     assert part == make()
@@ -146,8 +148,8 @@ def test_a_model_is_asked_for_a_few_hundred_samples_then_for_thousands():
   (lambda: ridges.RidgesConfig(sums=((1, 1, 2),)), "sums: expected at most three sizes"),
   (lambda: ridges.RidgesConfig(sums=((1, 2, 3),)), "sums: expected at most three sizes"),
   (lambda: ridges.RidgesConfig(sums=((1, 2, 0),)), "sums: expected at most three sizes"),
-  (lambda: SeparableConfig(degrees=()), "degrees: expected some numbers of at least 1"),
-  (lambda: SeparableConfig(degrees=(3, 0)), "degrees: expected some numbers of at least 1"),
+  (lambda: unknown_functions.SeparableConfig(degrees=()), "degrees: expected some numbers of at least 1"),
+  (lambda: unknown_functions.SeparableConfig(degrees=(3, 0)), "degrees: expected some numbers of at least 1"),
   (lambda: names.check_counts(SimpleNamespace(a=0), "a"), "a: expected a whole number of at least 1, got 0"),
   (lambda: names.check_counts(SimpleNamespace(a=1.0), "a"), "a: expected a whole number of at least 1, got 1.0"),
   (lambda: loop_config.NoiseConfig(asked=(("libary", 1),)), "asked: unknown name 'libary'")])
@@ -160,7 +162,7 @@ def test_numbers_at_their_limits_make_sense():
   assert transformer.TransformerConfig(round_samples=1024).round_samples == 1024
   assert loop_config.BudgetConfig(quick=1, normal=0).turns("normal") == 0
   assert [evolution.EvolutionConfig(max_tokens=num).max_tokens for num in (2, 30)] == [2, 30]
-  assert ridges.RidgesConfig(sums=((1, 2, 2),) * 3) and SeparableConfig(degrees=(1,))
+  assert ridges.RidgesConfig(sums=((1, 2, 2),) * 3) and unknown_functions.SeparableConfig(degrees=(1,))
   assert names.check_counts(SimpleNamespace(a=1), "a") is None
 
 
