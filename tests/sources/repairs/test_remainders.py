@@ -131,6 +131,16 @@ def test_a_column_that_the_constant_nearly_makes_is_none(share, is_new):
   assert [terms for _, terms in found] == ([((column, pytest.approx(share**-0.5, rel=1e-6)),)] if is_new else [])
 
 
+def test_a_column_is_one_beside_what_a_place_makes_much_larger():
+  weight, part = np.repeat([1.0, 1e4], 4), np.array([0.5, -0.5, 0.5, -0.5])
+  units = np.zeros((8, 2))
+  units[:4, 0], units[4:, 1] = part, part
+  plain = remainders.Plain((parse("x", NAMES), parse("y", NAMES)), np.ones(2), units)
+  found = remainders._at(tangents.Graft((), False, weight), np.zeros((0, 8)), units[:, 0], plain, np.full(8, 8**-0.5),
+                         RemaindersConfig())
+  assert ((parse("x", NAMES), pytest.approx(1)),) in [terms for _, terms in found]
+
+
 def test_formulas_as_near_as_is_asked_for_are_looked_at():
   task = task_of("x**5 + y", [(0, 3), (0, 1)])
   for share, is_asked in ((1.0, True), (1.001, False)):

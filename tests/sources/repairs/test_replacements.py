@@ -4,6 +4,7 @@ import dataclasses
 
 from hypothesis import given, settings, strategies as st
 import numpy as np
+from numpy.polynomial import Chebyshev
 import pytest
 
 from symformer_jax.engine import refine
@@ -186,6 +187,28 @@ def test_formulas_that_are_too_far_or_too_long_are_not_looked_at():
     ({"near": 0.9 * share}, False), ({"near": 1.1 * share}, True), ({"max_nodes": size - 1}, False),
     ({"max_nodes": size}, True), ({"least_nodes": 99}, False)):
     assert bool(ask(question, **changes).nodes) is is_asked
+
+
+def test_constants_that_change_nothing_hide_no_function():
+  law, near, [column] = IMITATIONS[0]
+  rows, node = rows_of(law), parse(near, NAMES)
+  [plain] = [each for each in coefficient_functions.coefficients(node) if each.column == column]
+  vanishing = expression.chain("+", [node, parse("exp(-900*(z + 3))", NAMES)])  # 0 in double precision, as its slopes
+  [beside] = [each for each in coefficient_functions.coefficients(vanishing) if each.column == column]
+  [first], [second] = (coefficient_functions.asked_of([each], rows, OWN) for each in (plain, beside))
+  assert first.left <= OWN.most_left
+  np.testing.assert_allclose(second.left, first.left, rtol=1e-6)
+  np.testing.assert_allclose(second.values, first.values, rtol=1e-6)
+
+
+def test_functions_at_several_places_share_the_directions_that_the_rows_allow():
+  rows = rows_of("sin(3*x) + cos(2*y) + z**5*y", num_rows=60)
+  some = coefficient_functions.coefficients(parse("x*y + y*z + z*x", NAMES))
+  first, *others = [coefficient_functions._view(each, rows, OWN) for each in some][:3]
+  known = coefficient_functions._corrected(first, others, OWN)
+  added, column = known.values - first.values, rows.x[:, first.coefficient.column]
+  terms = Chebyshev.fit(column, added, len(rows) // OWN.rows_per_direction // 3 - 1)
+  np.testing.assert_allclose(terms(column), added, rtol=1e-9, atol=1e-9 * np.max(np.abs(added)))
 
 
 def test_few_places_tell_nothing():
