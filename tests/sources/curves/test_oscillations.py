@@ -105,6 +105,15 @@ def test_what_is_left_is_that_of_least_squares(exponent, rng):
     [left([*waves[k], *waves[j]], rows) for k, j in ((0, 5), (3, 4), (2, 11))], rel=1e-6)
 
 
+def test_cosine_and_sine_that_are_one_at_the_rows_are_no_two_waves(rng):
+  x = np.pi * (np.arange(12) + 0.25)[:, None]
+  rows = Rows(x, rng.normal(size=12), rng.uniform(0.5, 2, 12))
+  once = dataclasses.replace(CONFIG, step=np.ptp(x), num_frequencies=1, families=("exponentials", "powers"))
+  _, grid, sums = sums_of(rows, once)
+  np.testing.assert_allclose(grid.cos, grid.sin)
+  assert np.isinf(sums.left_of_products()).all()
+
+
 def test_a_wave_is_written_with_its_lag(rng):
   rows = Rows(rng.uniform(0, 3, (40, 1)), rng.normal(size=40), np.ones(40))
   _, grid, _ = sums_of(rows)
