@@ -76,6 +76,13 @@ def test_zeros_of_what_is_singular_stand_beside_the_data_whatever_their_units(rn
       np.testing.assert_array_equal(constants[-1], (1, 0))
 
 
+@pytest.mark.parametrize("scale", [1e-9, 1.0, 1e9])
+def test_a_shift_is_written_whatever_the_units(scale):
+  z = scale * np.linspace(1, 4, 30)
+  written = stages.build("sin", variable(0), 1.3 / scale, 0.7, z)
+  np.testing.assert_allclose(expression.evaluate(written, z[:, None]), np.sin(1.3 * z / scale + 0.7), rtol=1e-12)
+
+
 def test_waves_of_a_column_itself_are_dense_and_of_functions_few(rng):
   z = rng.uniform(-2, 3, (1, 100))
   leaf, other = Leaf(variable(0), z[0]), Leaf(variable(1), z[0] ** 2)
@@ -301,6 +308,24 @@ def test_what_stands_beside_is_a_share_of_the_function_s_range(rng):
   np.testing.assert_allclose(written, block.values[7], rtol=1e-9)
 
 
+def test_leaves_functions_of_them_powers_times_these_and_beside_them_stand_inside(rng):
+  small = dataclasses.replace(CONFIG, inner_powers=(1.0,), factor_powers=(2.0,))
+  rule = Rule(2, tokens=frozenset({"+", "*", "sin", "exp", "pow2"}))
+  rows = rows_of("x + y", uniform(rng, (1, 3), (2, 5)))
+  insides = compositions.insides_of(rows, (0, 1), rule, small)
+  leaves, squares = ({expression.evaluate(parser.parse(text, ("x", "y")), rows.x).tobytes() for text in some}
+                     for some in (("x", "y", "x*y"), ("x**2", "y**2")))
+  functions = {"sin", "exp", "pow2", "pow4"}
+  of_factors, beside = set(), []
+  for inside in insides:
+    if inside.factor == stages.NOTHING and inside.factor_leaf is not None:
+      of_factors.add((inside.inner, inside.leaf.values.tobytes(), inside.factor_leaf.values.tobytes()))
+    if inside.beside is not None and inside.inner != stages.NOTHING:
+      beside.append((inside.inner, inside.leaf.values.tobytes(), inside.beside.values.tobytes()))
+  assert of_factors == set(itertools.product(functions, leaves, squares))
+  assert sorted(beside) == sorted(itertools.product(functions, leaves, leaves))
+
+
 # --- the source ------------------------------------------------------------------------------------------------------
 
 
@@ -361,6 +386,16 @@ def test_turns_take_one_block_after_another_and_end(rng):
   task = make_task((rows.x, rows.y), ["x"], options)
   question = Question(task, Pool(task.variance, len(task.fit_rows), DEFAULT.pool), ends[-1])
   assert Compositions(options).propose([question], turn=9, num=4, clock=Clock())[0].is_last
+
+
+def test_where_nothing_can_be_asked_for_there_are_no_further_turns(rng):
+  x = uniform(rng, (1, 5))
+  y = np.where(np.arange(len(x)) == 7, 1.0, 0.0)  # one row makes all of the variance
+  task = make_task((x, y), ["x"], SearchOptions())
+  assert not composition_goals.find_goals(task.fit_rows, (0,), Rule(1), CONFIG)
+  question = Question(task, Pool(task.variance, len(task.fit_rows), DEFAULT.pool), 0)
+  [proposal] = SOURCE.propose([question], turn=0, num=8, clock=Clock())
+  assert proposal.is_last and not proposal.nodes
 
 
 def test_a_turn_ends_where_time_is_over(rng):
