@@ -114,6 +114,14 @@ def test_targets_may_be_next_to_nothing():
     assert formulas_of(task.fit_rows, task.columns, task.rule)
 
 
+@pytest.mark.parametrize("size", [1e-12, 1e12])
+def test_targets_may_have_any_size(size):
+  x = np.random.default_rng(0).uniform(0.5, 3, (60, 1))
+  task = make_task((x, size * (2.5 * np.sin(x[:, 0] ** 2) + 0.3)), NAMES[:1], SearchOptions())
+  few = dataclasses.replace(DEFAULT, enumeration=EnumerationConfig(num_formulas=300))
+  assert min(left(node, task) for node in formulas_of(task.fit_rows, task.columns, task.rule, few)) < 1e-25
+
+
 def test_rows_of_next_to_no_weight_and_repeated_ones_are_not_drawn():
   x = np.random.default_rng(0).uniform(1, 2, (200, 1))
   y, weights = np.exp(x[:, 0]) * np.sin(x[:, 0]), np.ones(200)
@@ -183,6 +191,19 @@ BANK_OPERATORS = [FUNCTIONS["exp"], FUNCTIONS["pow2"], FUNCTIONS["ln"], *OF_TWO]
 def bank_of(x, num_formulas=300, operators=BANK_OPERATORS, numbers=(1.0, 2.0), largest=1e12):
   return Bank(x, list(map(variable, range(x.shape[1]))), numbers=numbers, operators=operators,
               num_formulas=num_formulas, largest=largest)
+
+
+def test_functions_of_y_come_once_and_numbers_are_no_other_formulas():
+  x = np.random.default_rng(0).uniform(0.5, 2, (CONFIG.num_rows, 1))
+  bank, rule = bank_of(x), task_of("x", [(1, 2)]).rule
+  with np.errstate(all="ignore"):
+    matches = list(enumeration._Directions(bank, CONFIG).matches(np.exp(x[:, 0] ** 2), rule))
+  chains = {match.links for match in matches}
+  plain = enumeration.LINKS["y"]
+  assert {(plain,), (enumeration.LINKS["exp"],)} <= chains and max(map(len, chains)) == 2
+  assert all(plain not in chain and chain[0] is not chain[1] for chain in chains if len(chain) > 1)
+  others = [bank.node(match.other) for match in matches if match.way is not None]
+  assert others and not any(other.is_number for other in others)
 
 
 def test_values_of_a_bank_are_those_of_its_formulas():

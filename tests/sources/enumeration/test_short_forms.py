@@ -108,6 +108,14 @@ def test_places_lie_between_the_neighbours_of_what_stands_out():
     0, 0.002, 0.02, 0.05, 0.1, 0.15, 0.2], atol=1e-12)
 
 
+@pytest.mark.parametrize("factor", [2.0, -2.0])
+def test_of_some_places_the_pole_s_own_is_the_best_whatever_its_sign(factor):
+  x = np.linspace(0, 3, 40)[:, None]
+  rows = Rows(x, factor / (x[:, 0] - 1.3) + 0.4, np.ones(40))
+  place = short_forms._best_place(short_forms.Pole(0, 1, None, (), True), rows, np.linspace(0.05, 2.95, 30), OWN)
+  assert place == pytest.approx(1.3, abs=1e-3)
+
+
 def test_what_is_left_is_that_of_least_squares(rng):
   values, y, weights = rng.normal(size=(7, 30)) + 0.5, rng.normal(size=30), rng.uniform(0.1, 3, 30)
   weights[:] /= weights.sum()

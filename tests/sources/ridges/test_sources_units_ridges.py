@@ -242,6 +242,21 @@ def test_the_best_of_each_row_of_the_grid_is_reported_for_every_sum_setting_and_
                                atol=1e-3)
 
 
+def test_any_number_of_sums_is_looked_at_in_parts_of_one_size(rng, monkeypatch):
+  """One size is one program."""
+  sizes = set()
+
+  def best_ridges(arguments, setting, **grid):
+    sizes.add(len(arguments))
+    nothing = np.zeros((len(arguments), 1, 3), int)
+    return dict.fromkeys(OUTER, nothing), dict.fromkeys(OUTER, nothing)
+  monkeypatch.setattr(ridge_gains, "best_ridges", best_ridges)
+  for num in (1, ridge_gains.CHUNK, ridge_gains.CHUNK + 1, 2 * ridge_gains.CHUNK - 1):
+    gains, _ = ridge_gains.best_of_all(rng.uniform(size=(num, 2, NUM)), (None,), num_phases=3, num_directions=4)
+    assert {len(each) for each in gains.values()} == {num}
+  assert len(sizes) == 1
+
+
 # --- fits ------------------------------------------------------------------------------------------------------------
 
 # Factors of two arguments and an offset, within the domain of each function.
@@ -377,6 +392,12 @@ def test_monomials_that_are_undefined_on_a_row_are_left_out(rng):
   config = dataclasses.replace(CONFIG, argument_exponents=((-1,), (0.5,), (1,)), amplitude_exponents=((-1,),))
   space = ridges._Space(Rows(x, rng.normal(size=16), np.ones(16)), (0, 1), (), config)
   assert space.arguments == [((1, -1),), ((0, 0.5),), ((1, 0.5),), ((0, 1),), ((1, 1),)]
+
+
+def test_a_column_of_zeros_is_no_argument(rng):
+  x = rng.uniform(1, 3, (16, 2)) * [0, 1]
+  space = ridges._Space(Rows(x, rng.normal(size=16), np.ones(16)), (0, 1), (), CONFIG)
+  assert space.arguments == [((1, 1),), ((1, 2),)]
 
 
 def test_nothing_can_be_gained_of_what_is_explained_or_without_arguments(rng):
