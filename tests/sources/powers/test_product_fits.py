@@ -102,6 +102,26 @@ def test_curvature_is_that_of_what_is_left():
   assert after == pytest.approx(move @ fits.curvature[best] @ move, rel=0.02)
 
 
+def test_curvature_of_functions_of_sums_is_that_of_what_is_left():
+  x = points()
+  starts = starts_of(INSIDE, 3, function=np.full(16, list(product_fits.FUNCTIONS).index("ln")))
+  truth = starts.parameters[0]
+  y = columns_of(table_of(x, np.ones(len(x))), INSIDE, truth, np.log1p) @ [2.0, -0.7, 0.4]
+  table = table_of(x, y)
+  fits = product_fits.fit(table, starts, INSIDE, num_steps=0)
+  assert fits.left[0] < 1e-10
+  for move in 1e-3 * np.random.default_rng(2).normal(size=(4, len(truth))):
+    after = left_of(table, INSIDE, truth + move, np.log1p)
+    assert after == pytest.approx(move @ fits.curvature[0] @ move, rel=0.03)
+
+
+def test_no_step_does_harm():
+  x = points()
+  table = table_of(x, 2 * x[:, 0] ** 1.5 / x[:, 1] + np.sin(3 * x[:, 2]))
+  left = [product_fits.fit(table, starts_of(SUMS, 3, num=64), SUMS, num_steps=num).left for num in range(6)]
+  assert np.all(np.diff(left, axis=0) <= 0) and np.mean(left[-1] < left[0]) > 0.9
+
+
 @pytest.mark.parametrize(("name", "function"), [
   ("exp", np.exp), ("inv", lambda n: 1 / (1 + n)), ("sqrt", lambda n: np.sqrt(1 + n)), ("ln", np.log1p),
   ("inv_sqrt", lambda n: 1 / np.sqrt(1 + n)), ("pure_ln", np.log), ("tanh", np.tanh), ("atan", np.arctan),
