@@ -286,6 +286,18 @@ def test_views_are_every_bag_in_every_unit_each_with_a_key_of_its_own(forbidden,
     assert view.rule.dimensions is None
 
 
+@pytest.mark.parametrize(("many_rows", "num"), [(700, 4), (701, 2)])
+def test_how_many_rows_have_more_bags_is_in_the_config(many_rows, num, rng):
+  x = rng.uniform(1, 2, (700, 2))
+  config = dataclasses.replace(DEFAULT, scaling=dataclasses.replace(DEFAULT.scaling, many_rows=many_rows))
+  options = SearchOptions(config=config)
+  task = make_task((x, x[:, 0] * x[:, 1]), None, options)
+  source = dataclasses.replace(source_of(), options=options)
+  bags = {view.bag.y.tobytes() for scaling, view in source.init(task, jax.random.key(0)).views
+          if scaling == rescale.Scaling((1.0, 1.0))}
+  assert len(bags) == num
+
+
 def test_the_dimensions_of_the_user_are_not_asked_of_scaled_columns(rng):
   task = make_task((rng.uniform(1, 2, (20, 2)), rng.normal(size=20)), None, SearchOptions())
   task = dataclasses.replace(task, rule=dataclasses.replace(task.rule, dimensions="theirs"))
