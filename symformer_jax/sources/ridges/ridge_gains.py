@@ -106,7 +106,7 @@ def best_ridges(
     # All functions in one product: one for each takes longer to compile.
     found = _gain(jnp.concatenate(list(values.values())), setting)
     ends = np.cumsum([len(each) for each in values.values()])
-    gains |= dict(zip(values, jnp.split(found, ends[:-1], axis=-1), strict=True))
+    gains |= dict(zip(values, jnp.split(found, ends[:-1], axis=1), strict=True))
     rows = {name: g.reshape(*g.shape[:-1], len(OUTER[name].affine(grids)) or num_phases, -1)
             for name, g in gains.items()}
     return {name: g.max(-1) for name, g in rows.items()}, {name: g.argmax(-1) for name, g in rows.items()}
