@@ -97,7 +97,12 @@ def _kinds(rows: Rows, columns: Sequence[int], rule: Rule, config: CompositionsC
   asked += [(link, divisor, beside) for divisor in ((), *singles) for link in some["beside"] for beside in linear]
   rank = {power: i for i, power in enumerate(dict.fromkeys((*config.powers, *config.pair_powers)))}
   by = Values(rows.x)
-  for link, divisor, beside in sorted(asked, key=lambda kind: max((rank[power] for _, power in kind[1]), default=-1)):
+
+  def last_rank(kind: tuple[str, Monomial, Monomial]) -> int:
+    _, divisor, _ = kind
+    return max((rank[power] for _, power in divisor), default=-1)
+
+  for link, divisor, beside in sorted(asked, key=last_rank):
     quotient = rows.y / by([divisor])[:, 0]
     yield Kind(link, divisor, bool(np.all(quotient <= 0)), beside)
 
