@@ -11,6 +11,7 @@ from symformer_jax.engine.clock import Clock
 from symformer_jax.engine.config import DEFAULT, EnumerationConfig
 from symformer_jax.engine.options import SearchOptions
 from symformer_jax.engine.pool import Pool
+from symformer_jax.engine.rows import Rows
 from symformer_jax.engine.source import Question
 from symformer_jax.engine.task import make_task
 from symformer_jax.language import expression, parser, printing, programs
@@ -204,6 +205,18 @@ def test_functions_of_y_come_once_and_numbers_are_no_other_formulas():
   assert all(plain not in chain and chain[0] is not chain[1] for chain in chains if len(chain) > 1)
   others = [bank.node(match.other) for match in matches if match.way is not None]
   assert others and not any(other.is_number for other in others)
+
+
+def test_constants_that_are_0_and_1_but_for_rounding_are_tried_as_such_first():
+  x = np.random.default_rng(0).uniform(0.5, 2, (40, 1))
+  bank, inner = bank_of(x[:9]), parser.parse("exp(x)", NAMES)
+  [place] = [i for i in range(len(bank.values)) if bank.node(i) == inner]
+  match = enumeration.Match((enumeration.LINKS["y"],), place)
+  for factor, constant, num in ((1 + 1e-10, 1e-10, 2), (-1.0, 2.5, 1)):
+    y = factor * np.exp(x[:, 0]) + constant
+    made = list(enumeration._fitted(match, bank, Rows(x, y, np.ones(40)), CONFIG))
+    assert len(made) == num and (num == 1 or made[0] == inner)
+    np.testing.assert_allclose(expression.evaluate(made[-1], x), y, rtol=1e-13)
 
 
 def test_values_of_a_bank_are_those_of_its_formulas():
