@@ -164,6 +164,7 @@ def test_starts_are_defined_and_their_signs_go_with_y():
   units = product_units._Units.of(rows, range(3), [product_units.LINKS["y"]], CONFIG)
   shape = product_units.SHAPES["inside"]
   starts = units._starts(np.random.default_rng(0), 0, shape, "sqrt")
+  assert starts.is_used.all() and starts.is_free.all()  # the only unit, outside and inside
   [(_, inner)] = shape.layout.places(3)
   below = sum(
     np.exp(starts.parameters[:, place][:, :3] @ units.table.logs.T + starts.parameters[:, [place.stop - 1]])
