@@ -130,7 +130,7 @@ def tests_of(module: pathlib.Path, root: pathlib.Path) -> list[str]:
   dotted = ".".join(module.with_suffix("").parts)
   files = sorted((root / "tests").rglob("test_*.py"))
   rooms = [root / "tests" / part for part in reversed(module.parent.parts) if (root / "tests" / part).is_dir()]
-  importing = [path for path in files if dotted in _imported(path)]
+  importing = [path for path in files if dotted in _imported(path, root)]
   # Modules of two rooms may have one name.
   named = [path for path in files if path.stem == f"test_{module.stem}" and (
     path in importing or not rooms or rooms[0] in path.parents)]
@@ -143,14 +143,25 @@ def tests_of(module: pathlib.Path, root: pathlib.Path) -> list[str]:
 
 
 @functools.cache  # test files are not changed
-def _imported(path: pathlib.Path) -> set[str]:
+def _imported(path: pathlib.Path, root: pathlib.Path) -> set[str]:
+  """Modules and what is imported from them; of what a package has from a module of its own, that module as well."""
   names = set()
   for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
     if isinstance(node, ast.ImportFrom):
+      origins = _origins(root.joinpath(*(node.module or "").split("."), "__init__.py"))
       names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+      names |= {origins[alias.name] for alias in node.names if alias.name in origins}
     elif isinstance(node, ast.Import):
       names |= {alias.name for alias in node.names}
   return names
+
+
+@functools.cache
+def _origins(package: pathlib.Path) -> dict[str, str]:
+  """Which module each name is from that the file of a package imports; none where there is no such file."""
+  text = package.read_text(encoding="utf-8") if package.is_file() else ""
+  return {alias.name: node.module for node in ast.parse(text).body if isinstance(node, ast.ImportFrom) and node.module
+          for alias in node.names}
 
 
 def run_tests(tests: list[str], root: pathlib.Path, timeout_s: float | None) -> str:
