@@ -56,7 +56,7 @@ def test_the_tests_of_a_module():
   quick, own = parted("selection/soundness")
   assert "tests/selection/test_selection_units_judge.py" in quick and own == ["tests/selection/test_soundness.py"]
   # A part of the config that the package alone is asked for.
-  assert "tests/engine/test_engine_units_config_waves.py" in parted("engine/config/ridges")[0]
+  assert "tests/engine/test_engine_units_config_limits.py" in parted("engine/config/unknown_functions")[0]
   # Another room has tests of the same name, of another module.
   assert parted("selection/losses")[1] == ["tests/selection/test_loss_choice.py"]
   # A folder of a room has tests in a folder of the room's.
