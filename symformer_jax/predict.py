@@ -61,7 +61,8 @@ def main(argv: list[str]) -> int:
   table = new_tables.read(table_path, request, fit, target=target)
   name = _name_of_predictions(table)
   points = table.points(sorted(expression.columns_of(line.node)))
-  measured = _measured(table, target)
+  # Of several targets the flag takes a formula, and the new table need not have the column.
+  measured = _measured(table, target, is_asked=wanted is not None and not fit.is_one_of_several)
   values = predict(line, points)
   for text in () if asked.QUIET.value else _describe(fit, line, table, points, values):
     runner.say(runner.one_line(text))
@@ -103,7 +104,7 @@ def _name_of_predictions(table: NewTable) -> str:
   return name
 
 
-def _measured(table: NewTable, target: str | None) -> np.ndarray | None:
+def _measured(table: NewTable, target: str | None, *, is_asked: bool) -> np.ndarray | None:
   """Values [N] of the target, NaN where there is none; None where the table has no such column, or nothing in it and
   nobody asked for it.
   """
@@ -112,14 +113,14 @@ def _measured(table: NewTable, target: str | None) -> np.ndarray | None:
   try:
     column = table.target(target)
   except InputError as error:
-    if asked.TARGET.value is not None:
+    if is_asked:
       raise
     if not asked.QUIET.value:
       runner.say(runner.one_line(f"note: predictions are not compared with {target!r}: {error}"))
     return None
-  if column is None and asked.TARGET.value is not None:
+  if column is None and is_asked:
     raise InputError(f"{table.path}: --target: no column {target!r}: {suggest(target, table.names)}")
-  if column is None or asked.TARGET.value is None and not np.isfinite(column.values).any():
+  if column is None or not is_asked and not np.isfinite(column.values).any():
     return None  # in a table to be filled in the column is often there
   return column.values
 

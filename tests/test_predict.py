@@ -342,6 +342,17 @@ def test_a_target_without_values_is_said_where_it_is_asked_for(command, boyle, w
     "pressure: no row has both a prediction and a measured value"]
 
 
+def test_of_several_targets_one_is_taken_whether_or_not_the_table_has_it(command, write, tmp_path):
+  old = write("x,y,z\n" + "".join(f"{i},{2 * i},{3 * i + 1}\n" for i in range(8)), "old.csv")
+  lines = [pathlib.Path(write_fit(tmp_path / f"{name}.json", tables.read_table(old, target=name, features=["x"]), text)
+                        ).read_text() for name, text in (("y", "2*x"), ("z", "3*x + 1"))]
+  fits = write("".join(lines), "fits.jsonl")
+  assert command(fits, write("x\n5\n"), "--target=z") == (0, "x,predicted\n5,16.0\n", "formula: z = 3*x + 1\n")
+  assert command(fits, write("x,z\n5,17\n"), "--target=z")[2].splitlines()[1] == "z: 1 row, RMSE 1"
+  code, out, err = command(fits, write("x,z\n5,soon\n"), "--target=z")
+  assert code == 0 and column(out) == [16] and "note: predictions are not compared with 'z'" in err
+
+
 def test_without_standard_output_predictions_are_not_lost_in_silence(boyle, write, tmp_path):
   new = write("volume\n20\n")
   command = f"{sys.executable} -m symformer_jax.predict {boyle} {new}"

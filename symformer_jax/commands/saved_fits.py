@@ -37,6 +37,7 @@ class SavedFit:
     time_scales: how dates and times were counted, by the name of the column or target; categories: the classes of each
       column that became columns of 0 and 1. None of either in what Python wrote, where all columns are numbers.
     other_columns: names of the columns of the file that were neither features nor the target, where that is known.
+    is_one_of_several: whether the target was needed to choose it, as its data file had others.
   """
 
   lines: tuple[Equation, ...]
@@ -48,6 +49,7 @@ class SavedFit:
   time_scales: Mapping[str, times.TimeScale] = dataclasses.field(default_factory=dict)
   categories: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
   other_columns: tuple[str, ...] = ()
+  is_one_of_several: bool = False
 
   @property
   def names(self) -> tuple[str, ...]:
@@ -67,7 +69,7 @@ def read(path: str, *, file: str | None = None, target: str | None = None) -> Sa
   with saved.naming_faults(path, what="saved formula"):
     records = _records(path)
     is_of_command = all(map(saved.is_of_command, records))
-    fit = _of_command(_choose(records, path, file, target)) if is_of_command else _of_python(records, path, file)
+    fit = _of_batch(records, path, file, target) if is_of_command else _of_python(records, path, file)
     saved.refuse_repeated([grids.clean_name(name) for name in fit.names])  # as tables have them
     return fit
 
@@ -139,10 +141,8 @@ def _best_of(result: SearchResult) -> Equation:
 # --- what the command wrote --------------------------------------------------------------------------------------
 
 
-def _choose(
-  records: Sequence[Mapping[str, Any]], path: str, file: str | None, target: str | None
-) -> Mapping[str, Any]:
-  """The record of a data file and a target; of two of the same the later one."""
+def _of_batch(records: Sequence[Mapping[str, Any]], path: str, file: str | None, target: str | None) -> SavedFit:
+  """The fit to a data file and a target; of two of the same the later one."""
   found = {(_text(record, "data"), _text(record, "target")): record for record in records}
   names = list(dict.fromkeys(name for name, _ in found))
   if file is not None:
@@ -155,7 +155,9 @@ def _choose(
   targets = [name for data, name in found if data == names[0]]
   if len(targets) > 1 and target not in targets:
     raise InputError(f"{path}: holds formulas for {len(targets)} targets, --target takes one of them: {_list(targets)}")
-  return found[names[0], target if len(targets) > 1 and target is not None else targets[0]]
+  is_one_of_several = len(targets) > 1
+  record = found[names[0], target if is_one_of_several and target is not None else targets[0]]
+  return dataclasses.replace(_of_command(record), is_one_of_several=is_one_of_several)
 
 
 def _list(names: Sequence[str]) -> str:
