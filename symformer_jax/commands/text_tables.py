@@ -24,8 +24,8 @@ _COMMENT, _MATLAB_COMMENT = "#", "%"
 # Where a comment behind the cells of a line may begin, and how many such places are looked at.
 _BEHIND = re.compile(rf"(?<!\s)\s+(?={_COMMENT})")
 MAX_PLACES = 20
-# Signs of the line below the names in Markdown and in listings of databases.
-_RULE = frozenset(" \t|:+-")
+# The line below the names in Markdown and in listings of databases; a `-` alone is the sign of a missing value.
+_RULE = re.compile(r"(?=.*(?:--|:-|-:))[ \t|:+-]+")
 _ERROR_FIRST = re.compile(rf"(?:{'|'.join(map(re.escape, sorted(cells.ERRORS)))})(?=[\s,;|]|$)", re.IGNORECASE)
 _HINT = re.compile(r'"?sep=(.)"?', re.IGNORECASE)  # of spreadsheets to themselves
 # How a page of the web or a file of another program begins, as a server sends it in the place of a table.
@@ -68,7 +68,7 @@ def read(path: pathlib.Path, *, separator: str | None = None) -> grids.Grid:
   if not rows:
     raise InputError("the file is empty")
   _check_lengths(rows)
-  if len(rows) > 1 and "|" in rows[0][1] and "---" in rows[1][1] and _RULE.issuperset(rows[1][1]):
+  if len(rows) > 1 and "|" in rows[0][1] and _RULE.fullmatch(rows[1][1]):
     del rows[1]
   above = [line for i, line in comments if i < rows[0][0]]
   notes += _describe_skipped(comments[len(above) :])

@@ -209,7 +209,8 @@ def test_first_lines_of_matlab_are_comments_unless_they_are_names(read, text, na
 
 
 @pytest.mark.parametrize(("text", "row"), [
-  ("| x | y |\n|---|:-:|\n", "| {i} | {s} |"), ("x | y\n---+---\n", "{i} | {s}")])
+  ("| x | y |\n|---|:-:|\n", "| {i} | {s} |"), ("x | y\n---+---\n", "{i} | {s}"),
+  ("| x | y |\n|:--|--:|\n", "| {i} | {s} |"), ("| x | y |\n|:-|:-|\n", "| {i} | {s} |")])
 def test_the_rule_of_a_table_in_markdown_is_no_row(read, text, row):
   assert read(text + lines(row)) == (("x", "y"), (1, 1), ())
 
