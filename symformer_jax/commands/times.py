@@ -164,10 +164,21 @@ def _read_days(
   if not found:
     return None
   first, *others = found.values()
-  if any(not np.array_equal(first, other, equal_nan=True) for other in others):
-    return Times(np.full(len(texts), np.nan), fault=(
-      f"holds dates that may be day and month or month and day, such as {strings[0]!r}; write them as 2020-12-31"))
+  if fault := next(filter(None, (_describe_conflict(texts, first, other) for other in others)), ""):
+    return Times(np.full(len(texts), np.nan), fault=f"{fault}; write them as 2020-12-31")
   return _of_moments(_with_dates(first, texts), texts, unit, start)
+
+
+def _describe_conflict(texts: Sequence[Any], moments: np.ndarray, others: np.ndarray) -> str:
+  """In what two readings [N] of as many cells differ; empty where they do not."""
+  is_read, is_read_otherwise = ~np.isnat(moments), ~np.isnat(others)
+  is_open = is_read & is_read_otherwise & (moments != others)
+  if is_open.any():
+    return f"holds dates that may be day and month or month and day, such as {texts[int(np.argmax(is_open))]!r}"
+  if np.array_equal(is_read, is_read_otherwise):
+    return ""
+  one, other = int(np.argmax(is_read & ~is_read_otherwise)), int(np.argmax(is_read_otherwise & ~is_read))
+  return f"mixes dates of two forms, such as {texts[one]!r} and {texts[other]!r}"
 
 
 def _with_dates(moments: np.ndarray, texts: Sequence[Any]) -> np.ndarray:

@@ -69,6 +69,12 @@ def test_days_that_could_be_months_are_refused_unless_a_later_one_tells():
   assert not read("01/02/2020", "13/04/2020").fault and not read("02/02/2020", "03/03/2020").fault
   many = [f"{1 + i % 12:02}/{1 + i % 7:02}/2020" for i in range(80)]
   assert read(*many).fault and not read(*many, "30/01/2020").fault
+  assert "such as '03/04/2020';" in read("02/02/2020", "03/04/2020").fault  # the other one is the same either way
+
+
+def test_two_forms_of_dates_that_read_as_many_cells_are_told_of_as_such():
+  assert read("2021-01-15", "16.1.2021").fault == (
+    "mixes dates of two forms, such as '2021-01-15' and '16.1.2021'; write them as 2020-12-31")
 
 
 @pytest.mark.parametrize("texts", [
