@@ -17,7 +17,7 @@ from symformer_jax.engine.rows import Rows
 from symformer_jax.engine.source import Question
 from symformer_jax.engine.task import make_task
 from symformer_jax.language import expression, parser
-from symformer_jax.language.expression import variable, walk
+from symformer_jax.language.expression import Node, number, variable, walk
 from symformer_jax.language.rules import Restrictions, Rule
 from symformer_jax.sources.compositions import (
   composition_fits,
@@ -150,6 +150,16 @@ def test_goals_of_few_rows_are_left_out_and_all_are_defined(rng):
   ([1, 1, 1, 1], 4), ([1, 0, 0, 0], 1), ([2, 2, 0, 0], 2), ([3, 1, 0, 0], 1.6)])
 def test_rows_that_make_a_sum_are_counted(shares, num):
   assert composition_goals.num_rows(np.array(shares, float)) == pytest.approx(num)
+
+
+def test_what_is_undefined_at_some_rows_is_not_written(rng):
+  x = rng.uniform(0.5, 2, (30, 1))
+  rows = Rows(x, np.append(np.exp(-x[:-1, 0]), 0.0), np.ones(30))
+  plain, square = (parser.parse(text, ("x",)) for text in ("1.5*x", "x - 9"))
+  assert Kind("y", (), False, ()).write(plain, rows) is not None
+  assert Kind("exp", (), False, ()).write(plain, rows) is None  # there is no logarithm of 0
+  for composition in (Node("ln", (square,)), Node("*", (plain, number(0.0)))):
+    assert Kind("y", (), False, ()).write(composition, rows) is None
 
 
 def test_goals_keep_to_the_rule(rng):
