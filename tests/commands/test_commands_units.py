@@ -427,7 +427,8 @@ def test_the_lines_of_a_file_are_counted_from_one(tmp_path):
 
 
 def test_a_rule_below_names_is_no_row(tmp_path):
-  assert len(table(tmp_path, "a | b\n--|--\n1 | 2\n").places) == 2  # no rule has less than three dashes in a row
+  assert len(table(tmp_path, "a | b\n-|-\n1 | 2\n").places) == 2  # a dash alone is a missing value
+  assert len(table(tmp_path, "a | b\n--|--\n1 | 2\n3 | 4\n").places) == 2
   assert len(table(tmp_path, "a | b\n---|---\n1 | 2\n3 | 4\n").places) == 2
   assert list(table(tmp_path, "a|b\n---|x\n1|2\n3|4\n").places) == [2, 3, 4]
   assert table(tmp_path, "a|b\n").names == ("a", "b")
