@@ -4,6 +4,7 @@ Used by every command of the project in place of absl's own runner, whose exit c
 nobody foresaw keep their traceback.
 """
 
+import _thread
 from collections.abc import Callable, Sequence
 import contextlib
 import errno
@@ -15,6 +16,7 @@ import pathlib
 import re
 import signal
 import sys
+import threading
 from typing import NoReturn, TextIO, TypeVar
 
 from absl import flags
@@ -116,6 +118,7 @@ def _outcome(
     if number != signal.SIGINT:  # which is Python's own
       signal.signal(number, _interrupt)
   _print_any_sign()
+  before, sys.unraisablehook = sys.unraisablehook, _repeat_lost
   try:
     if startup.HELP & set(argv[1:]):
       print(show_help())
@@ -156,6 +159,7 @@ def _outcome(
     say(one_line(f"error: {what}{reason(error)}{where}"))
     return SOME_FAILED
   finally:
+    sys.unraisablehook = before
     _drop_unwritable_output()
 
 
@@ -240,6 +244,20 @@ def _drop(stream: TextIO) -> None:
 
 def _interrupt(*_: object) -> None:
   raise KeyboardInterrupt
+
+
+# Until a signal that was lost comes again: long enough for Python to leave what it was lost in.
+REPEAT_S = 0.01
+
+
+def _repeat_lost(lost: "sys.UnraisableHookArgs") -> None:
+  """A signal that comes while garbage is collected is raised in a library's hook of that (JAX has one), where Python
+  prints what is raised and goes on, as in destructors: instead of a traceback the signal comes again.
+  """
+  if not isinstance(lost.exc_value, KeyboardInterrupt):
+    sys.__unraisablehook__(lost)
+  elif numbers := startup.stop_signals():
+    threading.Timer(REPEAT_S, _thread.interrupt_main, numbers[:1]).start()
 
 
 def _check_flag_files(argv: Sequence[str], within: tuple[str, ...] = ()) -> None:

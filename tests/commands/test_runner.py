@@ -2,12 +2,14 @@
 
 import ast
 import errno
+import gc
 import importlib.util
 import os
 import pathlib
 import signal
 import subprocess
 import sys
+import time
 
 from absl import flags
 import pytest
@@ -141,6 +143,21 @@ def test_unforeseen_errors_keep_their_traceback(flag_values):
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_signals_stop_with_75(flag_values, number):
   assert outcome(lambda argv: signal.raise_signal(number), flag_values) == 75
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_that_comes_while_garbage_is_collected_stops_all_the_same(flag_values, number, capsys):
+  def interrupt(phase, info):
+    gc.callbacks.remove(interrupt)
+    signal.raise_signal(number)
+
+  def main(argv):
+    gc.callbacks.append(interrupt)
+    gc.collect()
+    time.sleep(10)  # till the signal comes again
+
+  assert outcome(main, flag_values) == 75
+  assert capsys.readouterr().err == "stopped\n"
 
 
 def test_an_interrupt_of_evaluated_text_stops_with_75_too(tmp_path):
