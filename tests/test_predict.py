@@ -219,6 +219,13 @@ def test_dates_count_as_at_the_fit(command, write, tmp_path, days, formula):
     assert f": column 'when' holds {table.notes[0].split('holds ')[1].split(':')[0].split(' (')[0]}" in err
 
 
+def test_dates_with_their_times_are_one_column(command, write, tmp_path):
+  old = write("when,y\n" + "".join(f"2020-03-0{i} 12:00,{i * i}\n" for i in range(1, 8)), "old.csv")
+  fit = write_fit(tmp_path / "fit.json", tables.read_table(old), "2*when + 1")
+  code, out, err = command(fit, write("when\n2020-03-02 12:00\n2020-03-03 00:00\nnot known\n\n2020-03-01 06:00\n"))
+  assert code == 0 and str(column(out)) == "[3.0, 4.0, nan, 0.5]", err
+
+
 def test_what_is_counted_otherwise_is_said_or_refused(command, write, tmp_path):
   old = write("when,y\n" + "".join(f"2020-01-0{i},{i * i}\n" for i in range(1, 8)), "old.csv")
   fit = write_fit(tmp_path / "fit.json", tables.read_table(old), "2*when")
@@ -233,6 +240,14 @@ def test_what_is_counted_otherwise_is_said_or_refused(command, write, tmp_path):
   of_dates = write_fit(tmp_path / "dates.json", tables.read_table(old, target="when", features=["y"]), "sqrt(y)")
   code, _, err = command(of_dates, old)
   assert code == 0 and "note: predictions are days since 2020-01-01\n" in err and "when: 7 rows, R2 " in err
+
+
+def test_words_are_one_column(command, write, tmp_path):
+  old = write("kind,y\n" + "".join(f"{'dark red' if i % 2 else 'light blue'},{i * i}\n" for i in range(8)), "old.csv")
+  table = tables.read_table(old, categories=["kind"])
+  fit = write_fit(tmp_path / "fit.json", table, "2*`kind_light blue`")
+  code, out, err = command(fit, write("kind\nlight blue\ndark red\nlight blue\n"))
+  assert (code, column(out)) == (0, [2, 0, 2]), err
 
 
 def test_categories_are_split_as_at_the_fit(command, write, tmp_path):

@@ -11,7 +11,7 @@ import re
 from typing import Any
 
 from symformer_jax import files
-from symformer_jax.commands import cells, grids
+from symformer_jax.commands import cells, grids, times
 from symformer_jax.errors import InputError
 
 SEPARATORS = {"tab": "\t", ";": ";", "|": "|", ",": ",", "space": " "}
@@ -307,7 +307,14 @@ def _find_separator(lines: Sequence[str]) -> str:
   if best == "," and scores[" "] == best_score > 0:
     raise InputError("columns may stand between commas or between spaces, as in "
                      f"{lines[-1][:60].strip()!r}; --separator=, or --separator=space says which")
+  # Dates with their times, or words, under the name of one column.
+  if best == " " and _num_cells(lines[0], best) == 1 and all(map(_is_time_or_words, lines[1:])):
+    return ","
   return best
+
+
+def _is_time_or_words(line: str) -> bool:
+  return times.is_time(line) or not any(map(cells.is_value, line.split()))
 
 
 def _score(lines: Sequence[str], separator: str) -> float:
