@@ -33,6 +33,9 @@ _TOKEN = re.compile(
   r"|(?P<op>\*\*|[-+*/^(),]))"
 )
 
+# Raised digits are exponents to who writes them, and letters to Python's patterns.
+_RAISED = re.compile("[\u2070\u00b9\u00b2\u00b3\u2074-\u2079]")
+
 
 def _unary(token: str) -> Callable[[Node], Node]:
   return lambda a: Node(token, (a,))
@@ -250,6 +253,9 @@ class _Parser:
     if name in FUNCTIONS:
       raise self._unexpected(f"'(' after {name}")
     if self.allow_symbols and self.tokens[self.position][1] != "(":
+      if raised := _RAISED.search(name):
+        place = f"position {at + raised.start() + 1} of {shorten(repr(self.text))}"
+        raise ExpressionError(f"{raised[0]!r} at {place} is no part of a constant's name: a power is written with **")
       return symbol(name)
     raise self._unknown(name, at, [*self.variables, *FUNCTIONS, *CONSTANTS])
 

@@ -70,6 +70,13 @@ def test_symbols_on_request():
     parser.parse("b1*x", ["x"])
 
 
+def test_a_raised_digit_is_no_part_of_a_constants_name():
+  with pytest.raises(ExpressionError, match="^'²' at position 4 of '2.x² . x' is no part of a constant's name"):
+    parser.parse("2*x² + x", ["x"], allow_symbols=True)
+  assert parser.parse("2*x²", ["x²"], allow_symbols=True) == Node("*", (number(2), variable(0)))
+  assert parser.parse("β₁", ["x"], allow_symbols=True) == symbol("β₁")
+
+
 @pytest.mark.parametrize(("text", "message"), [
   ("", "the formula is empty"),
   ("   ", "the formula is empty"),
