@@ -141,6 +141,8 @@ def in_flags(message: str) -> str:
   """A message that begins with a parameter of the search, with the flag that sets it."""
   name, colon, rest = message.partition(": ")
   flag = _FLAGS_OF.get(name, name)
+  if flag == "weights" and FLAGS["sigma"].value is not None:  # also in a worker, which has parsed no flags
+    flag = "sigma"
   return f"--{flag}: {rest}" if colon and flag in FLAGS else message
 
 

@@ -72,6 +72,16 @@ def test_messages_name_flags_and_no_parameters(message, said):
   assert infer_flags.in_flags(message) == said
 
 
+def test_messages_about_weights_name_the_flag_that_gave_them():
+  own = infer_flags.FLAGS
+  for argument, flag in (("--weights=w", "--weights"), ("--sigma=s", "--sigma")):
+    own(["infer", argument])
+    assert infer_flags.in_flags("weights: expected") == f"{flag}: expected"
+    own.unparse_flags()
+    own["weights"].unparse()
+    own["sigma"].unparse()
+
+
 def test_parameters_with_flags_of_other_names_are_those_of_the_search():
   rules = {each.name for each in dataclasses.fields(Restrictions)}
   assert set(infer_flags._FLAGS_OF) <= rules | set(inspect.signature(inference.search).parameters)
