@@ -171,9 +171,9 @@ def _read_lost(path: str | None, identity: dict) -> dict[int, str]:
   manifest = writer_lib.read_manifest(place) if place.is_dir() else writer_lib.read_manifest(place.parent, place.name)
   try:
     held, lost = manifest["identity"], {int(index): rule for index, rule in manifest["lost"].items()}
-    other = [key for key in ("config", "seed") if held[key] != identity[key]]
+    there, here = ({key: each[key] for key in ("config", "seed")} for each in (held, identity))
   except (LookupError, TypeError, AttributeError, ValueError) as error:
     raise DataError(f"manifest {path} is damaged: {type(error).__name__}: {error}") from None
-  for key in other:
-    raise InputError(f"{path} is of another run: its {key} is {held[key]!r}, here it is {identity[key]!r}")
+  if there != here:
+    raise InputError(f"{path} is of another run: {writer_lib.differences(there, here)}")
   return lost

@@ -110,7 +110,7 @@ class Writer:
     manifest = read_manifest(self.plan.folder)
     held = manifest.get("identity")
     if held != self.identity:
-      raise InputError(f"{self.plan.folder} holds another run: {_differences(held or {}, self.identity)}")
+      raise InputError(f"{self.plan.folder} holds another run: {differences(held or {}, self.identity)}")
     try:
       self._take_finished(manifest)
     except (LookupError, TypeError, AttributeError, ValueError) as error:  # written by somebody else's hand
@@ -357,13 +357,14 @@ def _is_of_shard(shard: Any) -> bool:
   return shard.get("split") in records.SPLITS and all(isinstance(each, str) for each in (shard.get("file"), *hashes))
 
 
-def _differences(held: dict[str, Any], wanted: dict[str, Any], prefix: str = "") -> str:
+def differences(held: dict[str, Any], wanted: dict[str, Any], prefix: str = "") -> str:
+  """The keys in which two runs differ, with what each has, for a message; keys of inner dictionaries after a point."""
   parts = []
   for key in sorted(held.keys() | wanted.keys()):
     old, new = held.get(key), wanted.get(key)
     if isinstance(old, dict) and isinstance(new, dict):
       if old != new:
-        parts.append(_differences(old, new, f"{prefix}{key}."))
+        parts.append(differences(old, new, f"{prefix}{key}."))
     elif old != new:
       parts.append(f"{prefix}{key} is {old!r} there, {new!r} was asked for")
   return "; ".join(parts)

@@ -60,7 +60,7 @@ def test_what_time_and_memory_cost_is_written_down_and_dropped_again(tmp_path):
   assert contents(make(job)) == contents(told)
   untold = make(small_job(tmp_path / "untold", num_validation=0, num_train=100))
   assert contents(untold) != contents(told)
-  with pytest.raises(InputError, match="is of another run: its seed is 3, here it is 5"):
+  with pytest.raises(InputError, match="is of another run: seed is 3 there, 5 was asked for"):
     make(small_job(tmp_path / "other", seed=5, lost_in=str(job.folder / "manifest.json")))
 
 
