@@ -140,6 +140,8 @@ def _fresh_equations() -> list[tuple[str, Node]]:
 
 
 def _read_file(path: str, variable_names: Sequence[str]) -> list[tuple[str, Node]]:
+  if not path:
+    raise InputError("problem files: expected a name between two commas, got nothing")
   try:
     check_regular(path)
     with open(path, newline="", encoding="utf-8") as file:

@@ -194,6 +194,8 @@ def test_an_unusable_problem_file_says_why(tmp_path, text, message):
     exclusion.read_problems(path, UNIVARIATE)
   with pytest.raises(InputError, match="cannot read problem file .*none.csv"):
     exclusion.read_problems(tmp_path / "none.csv", UNIVARIATE)
+  with pytest.raises(InputError, match="^problem files: expected a name between two commas, got nothing$"):
+    exclusion.read_problems(f"{exclusion.FRESH},", UNIVARIATE)
 
 
 def test_two_writings_share_a_fingerprint_and_two_functions_do_not():
