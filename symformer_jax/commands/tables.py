@@ -339,7 +339,7 @@ class _Source:
     weighing = [column for column in self.columns if weigher and column.name == weigher.name]
     read = [*used, *(column for column in weighing if column not in used)]
     notes = [*self.grid.notes, *self._unused(read), *self._describe(read), *self._counters(features)]
-    is_kept = self._check_cells(read, notes)
+    is_kept = self._check_cells(read, notes, num_features=len(features))
     rows = np.flatnonzero(is_kept)
     weights = None
     if weigher and weighing and len(rows):
@@ -415,26 +415,29 @@ class _Source:
   def _why_empty(self, column: _Column) -> str:
     return self.grid.empty if column.content.is_empty else ""
 
-  def _check_cells(self, read: Sequence[_Column], notes: list[str]) -> np.ndarray:
-    """Which rows are kept [N]; refuses others, unless they are to be dropped."""
-    for column in read:
+  def _check_cells(self, read: Sequence[_Column], notes: list[str], *, num_features: int) -> np.ndarray:
+    """Which rows are kept [N]; refuses others, unless they are to be dropped.
+
+    The features stand first among the columns that are read; they alone can be made columns of 0 and 1.
+    """
+    for place, column in enumerate(read):
       if column.content.fault:
         raise InputError(f"column {column.name!r} {column.content.fault}")
       if not column.content.is_numeric:
         row = column.content.first_bad()
         example = "" if row is None else f": {self.grid.place_of(row)} has {bad_cells.shown(column.content, row)}"
-        hint = "" if row is None else "; --categories makes columns of 0 and 1 of text"
+        hint = "" if row is None or place >= num_features else "; --categories makes columns of 0 and 1 of text"
         raise InputError(f"column {column.name!r} holds no number{example or self._why_empty(column)}{hint}")
     is_bad = ~np.isfinite(np.column_stack([column.content.values for column in read]))
     if is_bad.any():
       if not self.request.drop_missing:
-        raise InputError(self._describe_bad_cell(read, is_bad))
+        raise InputError(self._describe_bad_cell(read, is_bad, num_features))
       kinds = bad_cells.count([column.content for column in read], is_bad)
       notes.append(f"{sum(kinds.values())} of {len(is_bad)} rows left out: no finite number in a used column "
                    f"({bad_cells.tell_counts(kinds)})")
     return ~is_bad.any(axis=1)
 
-  def _describe_bad_cell(self, read: Sequence[_Column], is_bad: np.ndarray) -> str:
+  def _describe_bad_cell(self, read: Sequence[_Column], is_bad: np.ndarray, num_features: int) -> str:
     row, place = (int(i) for i in np.argwhere(is_bad)[0])
     column = read[place]
     kinds = bad_cells.count([column.content for column in read], is_bad)
@@ -442,7 +445,8 @@ class _Source:
     unlike = [kind for kind in kinds if kind != what]
     among = ", among them " + "; ".join([*unlike[:MAX_NOTED], *["..."] * (len(unlike) > MAX_NOTED)]) if unlike else ""
     more = f" (and {others} more such rows{among})" if others else ""
-    hint = ", --categories makes columns of 0 and 1 of text" if column.content.is_mostly_text else ""
+    is_class = place < num_features and column.content.is_mostly_text
+    hint = ", --categories makes columns of 0 and 1 of text" if is_class else ""
     return f"{self.grid.place_of(row)}, column {column.origin or column.name!r}: expected a finite number, got " \
            f"{what}{more}; --drop_missing leaves such rows out{hint}"
 

@@ -678,6 +678,16 @@ def test_columns_of_words_are_refused_or_split(tmp_path):
     tables.read_table(path)
 
 
+@pytest.mark.parametrize("wanted", [{"target": "k"}, {"target": "b", "weights": "k"}, {"target": "b", "sigma": "k"}])
+def test_no_target_and_no_weight_is_said_to_be_split(tmp_path, wanted):
+  path = csv_file(tmp_path, "k,n,b\n" + "".join(f"{'ab'[i % 2]},{i * i},{i}\n" for i in range(6)))
+  with pytest.raises(tables.TableError, match="column 'k' holds no number: line 2 has 'a'$"):
+    tables.read_table(path, **wanted)
+  path = csv_file(tmp_path, "k,n,b\n" + "".join(f"{'aaaaa1'[i]},{i * i},{i}\n" for i in range(6)))
+  with pytest.raises(tables.TableError, match=r"more such rows\); --drop_missing leaves such rows out$"):
+    tables.read_table(path, **wanted)
+
+
 def test_one_target_of_a_file(tmp_path):
   path = csv_file(tmp_path, "a,b,c\n" + "".join(f"{i},{i * i},{i**3}\n" for i in range(6)))
   assert tables.read_table(path).target == "c" and tables.read_table(path, target="a").target == "a"
