@@ -109,3 +109,14 @@ def test_poles_are_looked_for_where_a_row_is_three_times_as_far_out_as_quartiles
   y[50] = np.median(y) + size * np.ptp(np.quantile(y, [0.25, 0.75]))
   list(short_forms._poles(Rows(x[:, None], y + 5 * x, np.ones(101)), (0,), FORMS))
   assert bool(asked) is is_asked
+
+
+@pytest.mark.parametrize("name", ["powers", "pair_powers", "inner_powers", "factor_powers", "multiples"])
+def test_no_exponent_of_compositions_is_asked_twice(name):
+  values = getattr(DEFAULT.compositions, name)
+  assert len(set(values)) == len(values)
+
+
+def test_whole_powers_inside_compositions_have_no_gap():
+  whole = sorted(power for power in DEFAULT.compositions.inner_powers if power.is_integer())
+  assert whole == [power for power in range(int(whole[0]), int(whole[-1]) + 1) if power] and {-1, 1} < {*whole}
