@@ -184,8 +184,8 @@ class SeparableConfig:
   turns: tuple[int, ...] = (48, 128)
   # Functions of y, of `LINKS`, that may be such a sum, those of `divided_links` of y over a power of a column as well;
   # those that may be a product of a function of each column and a constant beside it, in both turns, and of so few
-  # columns, in the first turn, a product of sums (.01 to .16 s); and share of the variance that it leaves at most. Where
-  # y has poles no smooth function tells what divides it.
+  # columns, in the first turn, a product of sums (.01 to .16 s); and share of the variance that it leaves at most.
+  # Where y has poles no smooth function tells what divides it.
   plain_links: tuple[str, ...] = ("y", "exp", "inv", "sqrt")
   plain_divisor_powers: tuple[float, ...] = (1.0, -1.0, 2.0, -2.0)
   lone_links: tuple[str, ...] = ("y",)
