@@ -65,6 +65,16 @@ def test_the_same_points_have_to_be_finite():
   assert not recovered("sqrt(x + 9.6)**2", "x + 9.6") and not recovered("x + 9.6", "sqrt(x + 9.6)**2")
 
 
+@pytest.mark.skipif(np.finfo(np.longdouble).maxexp < 10**4, reason="no number has more exponents")
+def test_what_overflows_on_the_way_to_a_small_value_may_be_equal():
+  box = ((20.0, 400.0),)  # some points of the wider one are within 6 of 0, where exp(2000/x)**2 is no number
+  truth, same = "exp(2000/x)/((exp(2000/x) - 1)*x)**2", "1/((exp(2000/x) - 2 + exp(-2000/x))*x**2)"
+  x, y = metrics._wide_points(parse(truth), box, np.random.default_rng(0), False)
+  assert np.any(np.isfinite(expression.evaluate(parse(same), x)) & ~np.isfinite(y))
+  assert recovered(truth, same, box) and recovered(same, truth, box)
+  assert not recovered(truth, f"{same} + 1e-6", box)
+
+
 def test_a_fit_that_is_close_on_the_box_alone_is_not_recovered():
   """The Taylor polynomial is within 1e-9 on the box; on one twice as wide it is not."""
   taylor = "x - x**3/6 + x**5/120 - x**7/5040 + x**9/362880"
