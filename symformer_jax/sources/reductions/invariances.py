@@ -43,7 +43,8 @@ def find_changes(
   (`shifted_changes`) are looked for where none without is likely.
   """
   powers = _remaining(_powers(x, y, slopes, config), config, rejected)
-  minimal = [frozenset((change.dropped, *([x.shape[1]] if change.divisor else []))) for change in powers]
+  minimal = [frozenset((change.dropped, *([x.shape[1]] if change.divisor else []))) for change in powers
+             if change.error <= config.likely]
   others = itertools.chain(
     _summands(x, y, slopes, config), _sums(x, slopes, config), _products_with_logarithms(x, slopes, config),
     _scalings(x, y, slopes, minimal, config), _shifts(x, y, slopes, minimal, config))

@@ -2,11 +2,13 @@
 
 Slopes tell more (`invariances`), but of `z**3*sin(8*w/sqrt(x))/y` nobody knows them from some hundred rows. Once y is
 divided by z**3/y, rows that are near in w and x are alike, whatever the function is; divided by any other product they
-differ in the other columns still. Likewise two columns of which y knows a difference or a product alone: rows are alike
-that are near in this and in the other columns. Neighbours in fewer columns are nearer. So what they differ by tells, as
+differ in the other columns still. So it is with what lies between two columns, `z + (w - z)/(1 + (x/y)**v)` of z and w, once
+it is the share of the way from the one to the other. Likewise two columns of which y knows a difference or a product
+alone: rows are alike that are near in this and in the other columns. Neighbours in fewer columns are nearer. So what they differ by tells, as
 it tells noise without a model (the gamma test, Stefansson, Koncar and Jones 1997).
 """
 
+import collections
 from collections.abc import Iterator, Sequence
 import itertools
 
@@ -19,14 +21,15 @@ from symformer_jax.language import expression
 from symformer_jax.language.expression import Node, chain, number, power, substitute, variable
 from symformer_jax.language.tidy import tidy
 from symformer_jax.sources.monomials import Monomial, Values, to_node
-from symformer_jax.sources.reductions.reduced_tables import Reduced
+from symformer_jax.sources.reductions.reduced_tables import Added, Reduced
 
 
 @np.errstate(all="ignore")  # what is not finite is no table
 def find_smaller(table: Reduced, config: NeighboursConfig) -> list[Reduced]:
   """Tables of fewer columns, the smoothest first; empty where none is far smoother than the table is."""
   most = min(config.most_rough, config.most_of_whole * roughness(table.x, table.y[:, None])[0])
-  found = [each for each in (*_divided(table, config), *_joined(table, config)) if each[0] <= most]
+  ways = itertools.chain(_divided(table, config), _between(table), _joined(table, config))
+  found = [each for each in ways if each[0] <= most]
   tables = [smaller for _, smaller in sorted(found, key=lambda each: each[0])]
   return [smaller for smaller in tables if smaller.is_usable][: config.num_kept]
 
@@ -61,6 +64,34 @@ def _divided(table: Reduced, config: NeighboursConfig) -> Iterator[tuple[float, 
         step = tidy(substitute(to_node(monomials[best]), dict(enumerate(table.columns))))
         yield float(rough[best]), Reduced(x[:, kept], y / values([monomials[best]])[:, 0],
                                           tuple(table.columns[i] for i in kept), (*table.steps, step))
+
+
+def _between(table: Reduced) -> Iterator[tuple[float, Reduced]]:
+  """Of the shares of the way that y is from one column, or 1, to another, or 0: the smoothest of those that leave the
+  same columns.
+  """
+  x, y, columns = table.x, table.y, range(table.x.shape[1])
+  ends: dict[frozenset[int], list[tuple[Node, Node]]] = collections.defaultdict(list)
+  for a, b in itertools.permutations(columns, 2):
+    ends[frozenset((a, b))].append((variable(a), variable(b)))  # a beside a product with b
+    if a < b:
+      ends[frozenset((a, b))].append((variable(a), tidy(Node("+", (variable(b), Node("neg", (variable(a),)))))))
+  for b in columns:
+    one = number(1.0)
+    ends[frozenset((b,))] += [(variable(b), one), (one, variable(b)),
+                              (one, Node("+", (variable(b), Node("neg", (one,)))))]
+  for dropped, ways in ends.items():
+    kept = [column for column in columns if column not in dropped]
+    if not kept:
+      continue
+    interruption.check()
+    begins, lengths = (np.column_stack([expression.evaluate(way[i], x) for way in ways]) for i in (0, 1))
+    shares = (y[:, None] - begins) / lengths
+    rough = roughness(x[:, kept], shares)
+    best = int(np.argmin(rough))
+    begin, length = (tidy(substitute(node, dict(enumerate(table.columns)))) for node in ways[best])
+    yield float(rough[best]), Reduced(x[:, kept], shares[:, best], tuple(table.columns[i] for i in kept),
+                                      (*table.steps, Added(begin), length))
 
 
 def _monomials(x: np.ndarray, columns: Sequence[int], powers: Sequence[float]) -> Iterator[Monomial]:

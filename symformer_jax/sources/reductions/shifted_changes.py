@@ -22,6 +22,7 @@ from symformer_jax.sources.reductions.relations import (
   is_of_size,
   is_simple,
   may_divide,
+  ratio_of,
   relation,
   share_left,
   shortest,
@@ -114,9 +115,12 @@ def _power_and_offset(
   def left(p: float, offset: float) -> float:
     return share_left(growths, np.array([1.0, p, p * offset / size]))
 
-  p, offset = float(weights[1] / weights[0]), float(weights[2] / weights[1]) * size
-  p = simplest(p, functools.partial(left, offset=offset), config)
-  offset, is_short = shortest(offset, functools.partial(left, p), config)
+  def offset_of(p: float) -> float:
+    return size * ratio_of(whole - growth / p, part) if p else math.nan
+
+  # With another exponent another offset leaves least.
+  p = simplest(float(weights[1] / weights[0]), lambda p: left(p, offset_of(p)), config)
+  offset, is_short = shortest(offset_of(p), functools.partial(left, p), config)
   error = left(p, offset)
   if not (error <= config.most_shifted and p and offset):
     return None

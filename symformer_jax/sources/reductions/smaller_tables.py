@@ -6,6 +6,7 @@ smaller table as well as before.
 
 from collections.abc import Set
 import contextlib
+import dataclasses
 import itertools
 import math
 
@@ -38,7 +39,7 @@ def find_reductions(x: np.ndarray, y: np.ndarray, config: ReductionsConfig) -> l
   """
   way = _Way(x, y, config)
   found = way.tables()
-  if not found and way.follow_neighbours():
+  while (not found or way.is_blurred) and way.follow_neighbours():
     found = way.tables()
   first = found[0] if found else reduced_tables.whole(x, y)
   logarithms = find_logarithms(first, config)
@@ -76,6 +77,11 @@ class _Way:
     return [self.table._replace(error=float(self._errors[0])) for only_simple in (True, False)
             if self.go_on(only_simple)]
 
+  @property
+  def is_blurred(self) -> bool:
+    """Whether slopes may have missed a change: rows left out are not predicted well from the others."""
+    return bool(self._errors[0] > self._config.neighbours.blurred)
+
   def follow_neighbours(self) -> bool:
     """Whether there is a way to a table whose rows are predicted far better than those of this one; it is gone then."""
     at = self.table, self._surrogate, self._errors
@@ -102,12 +108,18 @@ class _Way:
     """Whether slopes say anything."""
     return self._is_small(self._errors, self._surrogate)
 
+  @property
+  def _limits(self) -> ReductionsConfig:
+    """Where the smooth function errs little, a change that leaves far more is none."""
+    likely = max(self._config.times_error * float(self._errors[0]), self._config.sure)
+    return dataclasses.replace(self._config, likely=min(likely, self._config.likely))
+
   def _is_small(self, errors: np.ndarray, surrogate: Surrogate) -> bool:
     return bool(errors[0] <= self._config.most_error and surrogate.left <= self._config.most_left)
 
   def go_on(self, only_simple: bool) -> bool:
     """Whether there is a smaller table than before."""
-    config = self._config
+    config = self._limits
     rejected: set[tuple[str, tuple]] = set()
     is_careful, num_rejected = False, 0
     while len(self.table.columns) > 1 and num_rejected < config.max_rejected and self._is_known:
