@@ -180,8 +180,10 @@ class ReductionsConfig:
   likely: float = 0.01
   sure: float = 1e-3
   times_error: float = 1000.0
-  # Of several changes the simplest is taken whose error is at most so many times the least, or below `fine`.
+  # Of several changes the simplest is taken whose error is at most so many times the least, or below `fine`; above
+  # `sure` the second: where slopes are known to a thousandth, 20 times the error of a right change has wrong ones.
   times_least: float = 20.0
+  times_rough: float = 2.0
   fine: float = 1e-5
   # Parts of a change smaller than this share of its largest do not count, but for one with which this share is left of
   # what is left without it: in most rows `1 - exp(-y*w/x)` is 1.

@@ -3,7 +3,8 @@
 `x**x + x - 1.9`, `13.2*x**3*sin(1/x**2)`, `sin(exp(x))/(x - 2.2)`, `cos(0.04*arctan(1/x)**2)`: a function of y is
 a + b*F, with another formula G added to it, taken from it, or as its factor or divisor. Of F and G there are thousands;
 of the values of each on few rows the direction is known once the constants are taken out, so that for every G the F is
-found by looking it up, which tries some hundred million formulas in a fraction of a second. For exact data alone.
+found by looking it up, which tries some hundred million formulas in a fraction of a second. For exact data alone. A
+second turn makes longer ones of sums, products, powers, exponentials and logarithms: `(1 + x**y)**(1/y - 1)`.
 """
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
@@ -86,15 +87,18 @@ class Enumeration(Stateless):
 
   def _nodes(self, question: Question, turn: int, num: int) -> Sequence[Node]:
     task = question.task
-    return formulas_of(task.fit_rows, task.columns, task.rule, self.config)[:num]
+    return formulas_of(task.fit_rows, task.columns, task.rule, self.config, has_few=turn > 0)[:num]
 
 
 @np.errstate(all="ignore")  # what is not finite is left out
-def formulas_of(rows: Rows, columns: Sequence[int], rule: Rule, config: SearchConfig = DEFAULT) -> list[Node]:
+def formulas_of(
+  rows: Rows, columns: Sequence[int], rule: Rule, config: SearchConfig = DEFAULT, *, has_few: bool = False
+) -> list[Node]:
   """Formulas that the rows meet exactly, the short ones first.
 
   Args:
     rows: what is fitted; columns: of x, those that formulas are made of; rule: the formulas that count.
+    has_few: whether they are made of few operators, and longer for that.
   """
   own = config.enumeration
   varies = rows.varying(columns)
@@ -102,9 +106,13 @@ def formulas_of(rows: Rows, columns: Sequence[int], rule: Rule, config: SearchCo
   places = formula_bank.drawn(rows, own.num_rows, least_weight=own.least_weight, most_beyond=own.most_beyond)
   if not 0 < len(varies) <= own.max_columns or len(places) < own.num_rows or is_rounded:
     return []
-  functions = (*own.functions, *(own.functions_of_one if len(varies) == 1 else ()))
-  bank = Bank(rows.x[places], formula_bank.leaves_of(rows.x, varies), numbers=own.numbers,
-              operators=operators_of(rule, functions), num_formulas=own.num_formulas, largest=own.largest)
+  if has_few:
+    functions, numbers = own.few_functions, own.few_numbers
+  else:
+    functions, numbers = (*own.functions, *(own.functions_of_one if len(varies) == 1 else ())), own.numbers
+  bank = Bank(rows.x[places], formula_bank.leaves_of(rows.x, varies),
+              numbers=numbers, operators=operators_of(rule, functions), num_formulas=own.num_formulas,
+              largest=own.largest)
   matches = itertools.islice(_Directions(bank, own).matches(rows.y[places], rule), own.num_matches)
   # The same formula comes with other last digits for each other one that it goes together with.
   found: dict[Hashable, tuple[float, Node]] = {}

@@ -213,7 +213,8 @@ def _follow(
     known = frozenset() if followed else rejected  # of the table that the way has come to
     found = [change for change in invariances.find_changes(table.x, table.y, slopes, config, known)
              if change.is_simple or (not only_simple and change.error <= config.sure)]
-    limit = max(config.times_least * min((change.error for change in found), default=0.0), config.fine)
+    least = min((change.error for change in found), default=0.0)
+    limit = max(min(config.times_least * least, max(config.times_rough * least, config.sure)), config.fine)
     for change in sorted((c for c in found if c.error <= limit), key=lambda c: (c.complexity, c.error)):
       smaller, new_slopes = change.apply(table, slopes)
       if smaller.is_usable:
