@@ -37,8 +37,8 @@ class SurrogateConfig:
 class NeighboursConfig:
   """Smaller tables that nearest neighbours tell of, where slopes tell of none, or not of all."""
 
-  # Error of rows left out, the median, in spreads of y, above which slopes may have missed a change: of four columns and
-  # more they often have where 224 rows tell a smooth function to no more than this.
+  # Error of rows left out, the median, in spreads of y, above which slopes may have missed a change: of four columns
+  # and more they often have where 224 rows tell a smooth function to no more than this.
   blurred: float = 1e-4
   # What y may be divided by: exponents of the columns of products of one, of two, of three, broken ones where all
   # values are above 0. Of nine columns these are 30 000 products, which take a third of a second.
@@ -175,7 +175,8 @@ class ReductionsConfig:
   num_reweightings: int = 8
   # Shares: above the first a change is not looked at, of functions of y above the second; below the third the next is
   # looked for without a new fit. The second is no more than so many times the error of rows left out, in spreads of y,
-  # and no less than the third: where that is 3e-6, x/z for `1.3 + y*(x/(1 + x))**z`, 9e-3, kept offsets from being asked.
+  # and no less than the third: where that is 3e-6, x/z for `1.3 + y*(x/(1 + x))**z`, 9e-3, kept offsets from being
+  # asked.
   tolerance: float = 0.03
   likely: float = 0.01
   sure: float = 1e-3

@@ -1,11 +1,11 @@
-"""Smaller tables that nearest neighbours tell of, where slopes tell of none.
+"""Smaller tables that nearest neighbours tell of, where slopes tell of none, or not of all.
 
 Slopes tell more (`invariances`), but of `z**3*sin(8*w/sqrt(x))/y` nobody knows them from some hundred rows. Once y is
 divided by z**3/y, rows that are near in w and x are alike, whatever the function is; divided by any other product they
-differ in the other columns still. So it is with what lies between two columns, `z + (w - z)/(1 + (x/y)**v)` of z and w, once
-it is the share of the way from the one to the other. Likewise two columns of which y knows a difference or a product
-alone: rows are alike that are near in this and in the other columns. Neighbours in fewer columns are nearer. So what they differ by tells, as
-it tells noise without a model (the gamma test, Stefansson, Koncar and Jones 1997).
+differ in the other columns still. So are rows of `z + (w - z)/(1 + (x/y)**v)` that are near in x, y and v once y is the
+share of the way from z to w. Likewise two columns of which y knows a difference or a product alone: rows are alike that
+are near in this and in the other columns. Neighbours in fewer columns are nearer. So what they differ by tells, as it
+tells noise without a model (the gamma test, Stefansson, Koncar and Jones 1997).
 """
 
 import collections

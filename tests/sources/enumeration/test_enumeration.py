@@ -33,10 +33,10 @@ def task_of(text, box, options=None, *, num_rows=200, noise=0.0):
   return make_task((x, y), NAMES[: len(box)], options or SearchOptions())
 
 
-def ask(task):
+def ask(task, turn=0):
   source = Enumeration()
   question = Question(task, Pool(task.variance, len(task.fit_rows), DEFAULT.pool), source.init(task, jax.random.key(0)))
-  return source.propose([question], turn=0, num=source.turns[0], clock=Clock())[0].nodes
+  return source.propose([question], turn=turn, num=source.turns[turn], clock=Clock())[0].nodes
 
 
 def left(node, task):
@@ -56,6 +56,29 @@ def test_laws_are_met_by_their_shortest_forms(text, box):
   assert nodes and all(left(node, task) < 1e-19 for node in nodes)
   sizes = list(map(expression.complexity, nodes))
   assert sizes == sorted(sizes)
+
+
+@pytest.mark.parametrize(("text", "box"), [
+  ("(1 + x**y)**(1/y - 1)", [(0.05, 9), (1.1, 3)]), ("x*y/(1 - (1 + y)**(-x))", [(1, 30), (0.01, 0.2)]),
+  ("sqrt(x*(exp(2/x) - 1)*(1 - exp(-x))/(exp(2/x) + 1))", [(0.05, 20)]), ("(x**y + 2)**(-y)", [(0.1, 3), (0.5, 2)])])
+def test_of_few_operators_there_are_longer_formulas(text, box):
+  task = task_of(text, box)
+  assert ask(task) == () and len(ask(task, turn=1)) > 0
+  assert all(left(node, task) < 1e-19 for node in ask(task, turn=1))
+
+
+def test_the_second_turn_has_no_other_operators_and_numbers(monkeypatch):
+  task, asked = task_of("x**x + x - 1.9", [(0.1, 3)]), []
+  make = enumeration.Bank
+  monkeypatch.setattr(enumeration, "Bank", lambda *given, **named: (asked.append(named), make(*given, **named))[1])
+  few = dataclasses.replace(DEFAULT, enumeration=EnumerationConfig(few_functions=("exp", "inv"), few_numbers=(1.0,)))
+  assert formulas_of(task.fit_rows, (0,), task.rule, few, has_few=True)
+  [named] = asked
+  assert named["numbers"] == (1.0,)
+  assert {operator.tokens for operator in named["operators"] if operator.arity == 1} == {("exp",), ("inv",)}
+  assert formulas_of(task.fit_rows, (0,), task.rule, few) and asked[1]["numbers"] == few.enumeration.numbers
+  one = {operator.tokens for operator in asked[1]["operators"] if operator.arity == 1}
+  assert len(one) == len({FUNCTIONS[name].tokens for name in (*CONFIG.functions, *CONFIG.functions_of_one)})
 
 
 @pytest.mark.parametrize("way", range(len(WAYS)))
@@ -83,7 +106,7 @@ def test_rounded_targets_few_rows_and_many_columns_give_nothing():
   rounded = make_task((x, np.round(x[:, 0] ** x[:, 0], 3)), ("x",), SearchOptions())
   few = make_task((x[:8], x[:8, 0] ** x[:8, 0]), ("x",), SearchOptions())
   wide = np.random.default_rng(0).uniform(1, 3, (200, CONFIG.max_columns + 1))
-  many = make_task((wide, wide[:, 0] ** wide[:, 0]), tuple(f"x{i}" for i in range(wide.shape[1])), SearchOptions())
+  many = make_task((wide, wide[:, 0] ** wide[:, 1]), tuple(f"x{i}" for i in range(wide.shape[1])), SearchOptions())
   assert ask(rounded) == ask(few) == ask(many) == ()
 
 

@@ -1,5 +1,7 @@
 """What nearest neighbours tell of tables that no smooth function goes through."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from scipy.spatial import cKDTree
@@ -43,6 +45,37 @@ def test_products_and_pairs_are_found(text, box, columns, divisor):
   np.testing.assert_allclose(y * scale, table.y)
 
 
+@pytest.mark.parametrize(("text", "box", "columns", "steps"), [
+  ("w + (1 - w)/(1 + exp(-1.7*y*(x - z)))", ((-3, 3), (0.3, 2.5), (-2, 2), (0, 0.9)), ["x", "y", "z"], ["1", "w - 1"]),
+  ("y + (z - y)*sin(7*x*w)**2", ((0, 1), (20, 40), (60, 90), (0.5, 1.5)), ["x", "w"], ["y", "z - y"]),
+  ("w + x*cos(6*y*z)", ((1, 5), (0, 1), (0, 2), (-9, 9)), ["y", "z"], ["w", "x"]),
+  ("1 - z*cos(6*x*y)", ((0, 1), (0, 2), (0.2, 0.9)), ["x", "y"], ["1", "z"]),
+  ("z + cos(6*x*y)", ((0, 1), (0, 2), (-2, 2)), ["x", "y"], ["z", "1"])])
+def test_shares_of_the_way_between_two_columns_are_found(text, box, columns, steps):
+  table = table_of(text, box)
+  rough, first = min(neighbours._between(table), key=lambda each: each[0])
+  assert columns_of(first) == columns and rough < 0.2
+  assert [printing.to_text(getattr(step, "node", step), NAMES) for step in first.steps] == steps
+  x, y, scale = first.of(table.x, table.y)
+  np.testing.assert_allclose(x, first.x)
+  np.testing.assert_allclose(y, first.y)
+  # An error of the share is one of y, and formulas come back.
+  np.testing.assert_allclose(first.of(table.x, table.y + 1e-6)[1] - y, 1e-6 / scale, rtol=1e-3)
+  values = expression.evaluate(first.restore(parser.parse("x + 3*y", NAMES)), table.x)
+  np.testing.assert_allclose(first.of(table.x, values)[1], first.x[:, 0] + 3 * first.x[:, 1], atol=1e-9)
+
+
+def test_a_way_between_columns_is_in_the_users_and_leaves_one():
+  table = table_of("y + (z - y)*sin(7*x*w)**2", ((0, 1), (20, 40), (60, 90), (0.5, 1.5)))
+  first = table._replace(x=table.x[:, [2, 0, 1, 3]], columns=tuple(table.columns[i] for i in (2, 0, 1, 3)))
+  second = neighbours.find_smaller(first, CONFIG)[0]
+  assert columns_of(second) == ["x", "w"]
+  np.testing.assert_allclose(second.of(table.x, table.y)[1], second.y)
+  assert list(neighbours._between(table_of("sin(x)", ((0, 3),)))) == []
+  two = table_of("x*y", ((0, 3),) * 2)
+  assert all(len(smaller.columns) == 1 for _, smaller in neighbours._between(two))
+
+
 def test_a_smaller_table_of_a_smaller_table_is_in_the_users_columns():
   table = table_of("z**3*sin(8*w/sqrt(x))/y", ((0.25, 5), (0.5, 4.5), (-1, 1), (0.25, 1.2)))
   order = [3, 2, 0]
@@ -78,7 +111,7 @@ def test_roughness_is_that_of_nearest_neighbours(rng):
 def test_what_is_not_far_smoother_is_none():
   rough = table_of("sin(40*x*y)*z + sin(50*y*z)", ((0, 3),) * 3)
   assert neighbours.find_smaller(rough, CONFIG) == []
-  smooth = table_of("x + y**2 + exp(z)", ((0, 3),) * 3)
+  smooth = table_of("sin(x) + y**2 + exp(z)", ((0, 3),) * 3)
   assert neighbours.find_smaller(smooth, CONFIG) == []
   noise = table_of("x*y*z", ((1, 3),) * 3, noise=3.0)
   assert neighbours.find_smaller(noise, CONFIG) == []
@@ -102,7 +135,8 @@ def test_no_more_columns_are_divided_by_than_allowed_and_none_with_zeros():
   two = neighbours.find_smaller(table, NeighboursConfig(powers=CONFIG.powers[:2]))
   assert all(len(each.columns) > 1 for each in two)
   table.x[3, 0] = 0.0
-  assert all("x" in "".join(columns_of(each)) for each in neighbours.find_smaller(table, CONFIG))
+  divided = [smaller for _, smaller in neighbours._divided(table, CONFIG)]
+  assert divided and all("x" in "".join(columns_of(each)) for each in divided)
   # Of what has both signs there are whole powers alone.
   signed = table_of("x**2*sin(9*y)", ((-1, 1), (0, 2)))
   monomials = list(neighbours._monomials(signed.x, (0,), (-1.0, 0.5, 1.0, 1.5)))
@@ -124,6 +158,23 @@ def test_reductions_ask_neighbours_where_slopes_are_unknown():
   [found] = find_reductions(table.x, table.y, DEFAULT.reductions)
   [column] = columns_of(found)
   assert column in ("w/sqrt(x)", "x/w**2") and [printing.to_text(step, NAMES) for step in found.steps] == ["z**3/y"]
+
+
+@pytest.mark.parametrize(("text", "box", "columns", "steps"), [
+  ("w + (1 - w)/(1 + exp(-1.702*y*(x - z)))", ((-3, 3), (0.3, 2.5), (-2, 2), (0, 0.3)), ["(x - z)*y"], ["1", "w - 1"]),
+  ("1 - (1 - y)*exp(-(x/z)**w)", ((0.01, 1), (0.05, 0.5), (0.05, 0.6), (0.8, 5)), ["w", "x/z"], ["1", "y - 1"])])
+def test_slopes_and_neighbours_are_asked_by_turns(text, box, columns, steps):
+  """Of four columns 224 rows tell slopes to a hundredth, of the fewer that are left to more."""
+  table = table_of(text, box)
+  found = find_reductions(table.x, table.y, DEFAULT.reductions)[0]
+  assert sorted(columns_of(found)) == sorted(columns)
+  assert [printing.to_text(getattr(step, "node", step), NAMES) for step in found.steps] == steps
+
+
+def test_neighbours_are_asked_once_more_only_where_slopes_may_have_missed_a_change():
+  table = table_of("w + (1 - w)/(1 + exp(-1.702*y*(x - z)))", ((-3, 3), (0.3, 2.5), (-2, 2), (0, 0.3)))
+  sharp = dataclasses.replace(DEFAULT.reductions, neighbours=dataclasses.replace(CONFIG, blurred=1.0))
+  assert columns_of(find_reductions(table.x, table.y, sharp)[0]) == ["y", "w", "x - z"]
 
 
 def test_configs_are_checked():

@@ -216,9 +216,16 @@ def test_changes_of_numbers_that_are_not_simple_are_followed_where_that_is_asked
 
 
 def test_of_several_changes_the_simplest_is_followed_that_is_nearly_the_surest(monkeypatch, x):
-  least, plain = Change(2.0**-12, 0, {}, ((0, 2.0),)), Change(20 * 2.0**-12, 1, {})
+  least, plain = Change(2.0**-16, 0, {}, ((0, 2.0),)), Change(20 * 2.0**-16, 1, {})
   assert following(monkeypatch, x, [[least, plain]], most=1)[0][0][0] == 1
-  assert following(monkeypatch, x, [[least, plain._replace(error=21 * 2.0**-12)]], most=1)[0][0][0] == 0
+  assert following(monkeypatch, x, [[least, plain._replace(error=21 * 2.0**-16)]], most=1)[0][0][0] == 0
+  # Of slopes that are known to a thousandth: above `sure` twice as much.
+  rough = least._replace(error=2.0**-12)
+  assert following(monkeypatch, x, [[rough, plain._replace(error=1e-3)]], most=1)[0][0][0] == 1
+  assert following(monkeypatch, x, [[rough, plain._replace(error=1.1e-3)]], most=1)[0][0][0] == 0
+  rough = least._replace(error=2.0**-8)
+  assert following(monkeypatch, x, [[rough, plain._replace(error=2.0**-7)]], most=1)[0][0][0] == 1
+  assert following(monkeypatch, x, [[rough, plain._replace(error=1.1 * 2.0**-7)]], most=1)[0][0][0] == 0
   # Below `fine` errors say nothing.
   fine = [least._replace(error=0.0), plain._replace(error=CONFIG.fine)]
   assert following(monkeypatch, x, [fine], most=1)[0][0][0] == 1
@@ -328,6 +335,27 @@ def test_neighbours_are_followed_to_where_slopes_are_known(monkeypatch, x):
   assert way.tables() == [way.table._replace(error=0.05)]
 
 
+def test_a_change_is_likely_that_leaves_no_more_than_the_smooth_function_errs(monkeypatch, x):
+  y = np.arange(40) % 2 * 1.0
+  def limits(error):
+    return way_of(monkeypatch, x, y, [(error, 0.0)], times_error=1000.0, likely=0.01, sure=1e-3)._limits
+  assert [limits(error).likely for error in (1e-7, 2.0**-18, 1e-3)] == [1e-3, 1000 * 2.0**-18, 0.01]
+  assert limits(1e-7).tolerance == CONFIG.tolerance
+  way = way_of(monkeypatch, x, y, [(2.0**-18, 0.0)], times_error=1000.0)
+  asked = []
+  monkeypatch.setattr(smaller_tables, "_follow", lambda *given: (asked.append(given[-1]), (None, []))[1])
+  monkeypatch.setattr(smaller_tables, "_behind_link", lambda *given: (asked.append(given[-1]), (None, [], ""))[1])
+  way._errors = np.array([2.0**-18, 0.0])
+  assert not way.go_on(True) and [config.likely for config in asked] == [1000 * 2.0**-18] * 2
+
+
+def test_a_table_is_blurred_whose_rows_are_not_predicted_well(monkeypatch, x):
+  y = np.arange(40) % 2 * 1.0
+  near = NeighboursConfig(blurred=0.25)
+  assert not way_of(monkeypatch, x, y, [(0.25, 0.0)], neighbours=near).is_blurred
+  assert way_of(monkeypatch, x, y, [(0.26, 0.0)], neighbours=near).is_blurred
+
+
 def test_errors_are_those_of_the_users_target(monkeypatch, x):
   y = np.arange(40) % 2 + 1.0
   way = way_of(monkeypatch, x, y, [(0.25, 0.0), (0.125, 0.0)])
@@ -397,6 +425,7 @@ def test_reductions_are_by_simple_numbers_then_by_others_and_logarithms(monkeypa
       return smaller[0 if only_simple else 1]
 
     tables = smaller_tables._Way.tables
+    is_blurred = False
 
     def follow_neighbours(self):
       assert not any(smaller)
