@@ -20,7 +20,7 @@ from symformer_jax.engine.task import Task
 from symformer_jax.language import expression
 from symformer_jax.language.expression import Node, chain, number, power, variable
 from symformer_jax.language.tidy import tidy
-from symformer_jax.sources import plain_waves
+from symformer_jax.sources import plain_waves, sigmoids
 from symformer_jax.sources.exponential_products import products_with_exponentials
 
 # A line that leaves no more than this share of the size of y is exact: less is rounding.
@@ -53,9 +53,11 @@ class ClosedForms:
     logarithms = log_linear(rows, task.columns, config) if config.has_logarithms else []
     has_exponentials = config.has_exponentials and all(map(task.rule.allows_operator, ("exp", "pow", "*")))
     products = products_with_exponentials(rows, task.columns, config.exponentials) if has_exponentials else []
+    has_sigmoids = config.has_sigmoids and all(map(task.rule.allows_operator, ("exp", "inv", "pow", "*", "+")))
+    curves = sigmoid_curves(rows, task.columns, config) if has_sigmoids else []
     tokens = [token for token in ("cos", "sin") if config.has_waves and task.rule.allows_operator(token)]
     waves = plain_waves.waves_beside_lines(rows, task.columns, config.waves, token=tokens[0]) if tokens else ()
-    return Proposal(candidates=lines, nodes=(*logarithms, *products, *waves))
+    return Proposal(candidates=lines, nodes=(*logarithms, *products, *curves, *waves))
 
 
 def _mse(node: Node, rows: Rows) -> float:
@@ -106,6 +108,22 @@ def log_linear(rows: Rows, columns: Sequence[int], config: ClosedFormsConfig) ->
   sign = math.copysign(1.0, rows.y[0])
   made = (_product(terms, line, sign) for terms, line in found if line.factors)
   return list(dict.fromkeys(node for node in made if node is not None))
+
+
+@np.errstate(all="ignore")  # what is not finite is left out
+def sigmoid_curves(rows: Rows, columns: Sequence[int], config: ClosedFormsConfig) -> list[Node]:
+  """Logistic, Gompertz and Weibull curves of straight lines (see `sigmoids`), of all terms and of those that matter,
+  for constants that are still to be fitted.
+  """
+  made = []
+  for told in sigmoids.told_lines(rows, columns, config.sigmoids):
+    usable, target, weights = sigmoids.line_of(told, rows, config.sigmoids)
+    values = np.column_stack([expression.evaluate(node, rows.x[usable]) for node in told.terms])
+    for line in _lines(values, target, weights):
+      exponential = _product(told.terms, line, 1.0) if line.factors else None
+      if exponential is not None:
+        made.append(tidy(Node("*", (told.curve.of(exponential), number(told.largest)))))
+  return list(dict.fromkeys(made))
 
 
 def _product(terms: Sequence[Node], line: "_Line", sign: float) -> Node | None:

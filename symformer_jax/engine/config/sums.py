@@ -60,9 +60,34 @@ class ExponentialProductsConfig:
 
 
 @dataclasses.dataclass(frozen=True)
+class SigmoidsConfig:
+  """Logistic, Gompertz and Weibull curves of straight lines."""
+
+  # Terms of a line at most, and rows for each.
+  max_terms: int = 12
+  rows_per_term: int = 3
+  # Share of the rows that noise may have brought below 0, where no curve is.
+  below: float = 0.1
+  # Exponentials of which y tells: where they are smaller the curve has come to one end, and where they are larger to
+  # the other.
+  exponentials: tuple[float, float] = (1e-6, 1e9)
+  # How far beyond the largest y the end of the curve is looked for, as shares of it; at so many places; and the steps
+  # by which the best of them is followed, where the line leaves no more than such a share of the logarithm's variance.
+  beyond: tuple[float, float] = (1e-4, 3.0)
+  num_tops: int = 16
+  num_steps: int = 60
+  followed: float = 0.3
+  # What leaves more than this share is no curve.
+  most_left: float = 0.3
+
+  def __post_init__(self) -> None:
+    check_counts(self, "max_terms", "rows_per_term", "num_tops", "num_steps")
+
+
+@dataclasses.dataclass(frozen=True)
 class ClosedFormsConfig:
-  """The mean, straight lines, straight lines of logarithms, also beside an exponential, and waves beside straight
-  lines.
+  """The mean, straight lines, straight lines of logarithms, also beside an exponential or inside a sigmoid, and waves
+  beside straight lines.
   """
 
   # Whether lines of logarithms are tried; rows for each of their terms.
@@ -71,6 +96,9 @@ class ClosedFormsConfig:
   # Whether products with exponentials are tried, and which.
   has_exponentials: bool = True
   exponentials: ExponentialProductsConfig = ExponentialProductsConfig()
+  # Whether sigmoids are tried, and which.
+  has_sigmoids: bool = True
+  sigmoids: SigmoidsConfig = SigmoidsConfig()
   # Whether waves are tried, and which.
   has_waves: bool = True
   waves: PlainWavesConfig = PlainWavesConfig()
