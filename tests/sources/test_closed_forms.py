@@ -191,7 +191,7 @@ def test_they_can_be_left_out(rng):
   question = SimpleNamespace(task=make_task((x, x[:, 0] ** 1.5 / x[:, 1]), None, options))
   for has_logarithms, has_waves in ((True, False), (False, True), (True, True), (False, False)):
     config = dataclasses.replace(DEFAULT, closed_forms=dataclasses.replace(
-      CONFIG, has_logarithms=has_logarithms, has_exponentials=False, has_waves=has_waves))
+      CONFIG, has_logarithms=has_logarithms, has_exponentials=False, has_sigmoids=False, has_waves=has_waves))
     proposal, = closed_forms.ClosedForms(config).propose([question], turn=0, num=1, clock=Clock())
     are_waves = [any(part.token == "cos" for part in expression.walk(node)) for node in proposal.nodes]
     assert (False in are_waves) is has_logarithms and (True in are_waves) is has_waves
@@ -199,6 +199,9 @@ def test_they_can_be_left_out(rng):
     exponentials = dataclasses.replace(config, closed_forms=dataclasses.replace(
       config.closed_forms, has_exponentials=True))
     more, = closed_forms.ClosedForms(exponentials).propose([question], turn=0, num=1, clock=Clock())
+    assert len(more.nodes) > len(proposal.nodes)
+    curves = dataclasses.replace(config, closed_forms=dataclasses.replace(config.closed_forms, has_sigmoids=True))
+    more, = closed_forms.ClosedForms(curves).propose([question], turn=0, num=1, clock=Clock())
     assert len(more.nodes) > len(proposal.nodes)
 
 

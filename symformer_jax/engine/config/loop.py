@@ -108,7 +108,7 @@ class BudgetConfig:
   # lost.
   early: tuple[tuple[str, int, str], ...] = (
     ("exact_fractions", 1, "closed_forms"), ("product_units", 1, "enumeration"), ("separable", 1, "enumeration"),
-    ("reductions", 15, "quadratics"), ("product_units", 2, "quadratics"), ("exact_factors", 1, "quadratics"),
+    ("reductions", 16, "quadratics"), ("product_units", 2, "quadratics"), ("exact_factors", 1, "quadratics"),
     ("partitions", 12, "quadratics"),
     ("reductions", 13, "quadratics"), ("phases", 1, "quadratics"), ("product_units", 1, "quadratics"),
     ("remainders", 1, "rationals"), ("remainders", 1, "phases"), ("transformer", 1, "library"),
