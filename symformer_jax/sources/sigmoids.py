@@ -70,11 +70,11 @@ def told_lines(rows: Rows, columns: Sequence[int], config: SigmoidsConfig) -> li
     if not np.all(np.isfinite(design)):
       continue
     design = design / np.linalg.norm(design, axis=0)
-    tries = [Told(_left(curve, top, rows, design, config), curve, terms, top) for curve in CURVES
-             for top in _tops(largest, config)]
-    best = min(tries, key=lambda told: told.left)
-    if best.left <= config.followed and best.largest != 1:
-      best = _followed(best, rows, design, config)
+    nearest = [min((Told(_left(curve, top, rows, design, config), curve, terms, top)
+                    for top in _tops(largest, config)), key=lambda told: told.left) for curve in CURVES]
+    ends = [_followed(told, rows, design, config) if told.left <= config.followed and told.largest != 1 else told
+            for told in nearest]
+    best = min(ends, key=lambda told: told.left)
     if best.left <= config.most_left:
       found.append(best)
   return sorted(found, key=lambda told: told.left)

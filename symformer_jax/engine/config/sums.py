@@ -72,11 +72,12 @@ class SigmoidsConfig:
   # the other.
   exponentials: tuple[float, float] = (1e-6, 1e9)
   # How far beyond the largest y the end of the curve is looked for, as shares of it; at so many places; and the steps
-  # by which the best of them is followed, where the line leaves no more than such a share of the logarithm's variance.
-  beyond: tuple[float, float] = (1e-4, 3.0)
-  num_tops: int = 16
+  # by which the best of each curve is followed, where the line leaves no more than such a share of the variance of the
+  # logarithm.
+  beyond: tuple[float, float] = (1e-4, 10.0)
+  num_tops: int = 20
   num_steps: int = 60
-  followed: float = 0.3
+  followed: float = 0.1
   # What leaves more than this share is no curve.
   most_left: float = 0.3
 
