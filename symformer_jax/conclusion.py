@@ -193,9 +193,7 @@ def _messages(search_: Search, model: Any, is_without: bool) -> list[str]:
     messages.append("more variables than the model knows: searched without it")
   elif is_without:
     messages.append("the model can write no formula that keeps the rules: searched without it")
-  if task.sole_column is not None:
-    messages.append(f"the target is a function of {task.names[task.sole_column]} alone: no other column was searched")
-  elif task.is_chosen:
+  if task.is_chosen:
     names = ", ".join(task.names[column] for column in task.columns)
     messages.append(f"of {len(task.names)} columns those that explain most were searched: {names}")
   has_guessed = any(turn.source == registry.GUESSES for turn in search_.progress) and any(

@@ -144,10 +144,8 @@ def test_what_was_seen_is_said_where_it_surprises():
   assert conclusion._describe(Seen(ranges, tuple(ranges), None)) == [] == conclusion._describe(Seen(ranges, (), None))
 
 
-def search_told(sources, *, turns=(), ended_by="budget", num_names=1, is_chosen=False, sole_column=None, given=(),
-                filled=("x0",) * 3):
-  task = types.SimpleNamespace(names=tuple(f"x{i}" for i in range(num_names)), columns=(0,), is_chosen=is_chosen,
-                               sole_column=sole_column)
+def search_told(sources, *, turns=(), ended_by="budget", num_names=1, is_chosen=False, given=(), filled=("x0",) * 3):
+  task = types.SimpleNamespace(names=tuple(f"x{i}" for i in range(num_names)), columns=(0,), is_chosen=is_chosen)
   found = [Candidate(parser.parse("x0", ["x0"]), 1.0, source) for source in sources]
   return types.SimpleNamespace(
     task=task, pool=types.SimpleNamespace(in_order=lambda: found), ended_by=ended_by, sources=given,
@@ -160,8 +158,6 @@ def search_told(sources, *, turns=(), ended_by="budget", num_names=1, is_chosen=
   (search_told(["growth"]), True, ["the model can write no formula that keeps the rules: searched without it"]),
   (search_told(["growth"], num_names=3, is_chosen=True), False, [
     "of 3 columns those that explain most were searched: x0"]),
-  (search_told(["growth"], num_names=3, is_chosen=True, sole_column=1), False, [
-    "the target is a function of x1 alone: no other column was searched"]),
   (search_told(["growth"], turns=["guesses"]), False, ["no guess is defined on all rows"]),
   (search_told(["growth"], turns=["guesses"], filled=(None,)), False, []),
   (search_told(["growth", "guesses"], turns=["guesses"], given=[

@@ -35,6 +35,8 @@ from symformer_jax.results import Counts, Progress
 # given; fits of few formulas.
 CLOSED_FORMS = "closed_forms"
 ALWAYS_ASKED = (CLOSED_FORMS, "guesses")
+# The source of smaller tables, of a single column among them.
+REDUCTIONS = "reductions"
 
 
 class Turn(NamedTuple):
@@ -202,14 +204,16 @@ class Search:
     return _have_taken(self, config.asked_if_long) and watch.nearest_leaves_noise()
 
   def hurried(self) -> tuple[str, int] | None:
-    """Source and number of a turn that comes before its place: where what has been found leaves noise (a wrong formula
-    for exact data leaves errors that are alike in neighbouring rows), those after which the search may end.
+    """Source and number of a turn that comes before its place: where y seems to be a function of one column, those that
+    ask for it; where what has been found leaves noise (a wrong formula for exact data leaves errors that are alike in
+    neighbouring rows), those after which the search may end.
     """
     if self.ended_by or self._exact is not None:
       return None
     watch, config, num_taken = self._noise, self._options.config.noise, len(self.progress)
-    if watch is None or num_taken == self._asked_to_hurry:
-      return None
+    of_one = next((key for key in self._turns_of_sole_column() if key not in self._begun), None)
+    if of_one is not None or watch is None or num_taken == self._asked_to_hurry:
+      return of_one
     self._asked_to_hurry = num_taken  # until a further turn has been taken the answer is the same
     if not _have_taken(self, config.asked_before_hurry):
       return None
@@ -220,6 +224,14 @@ class Search:
                for turn in _turns(source)[: asked[source.name]])
     first = next((key for key in missing if key not in self._begun), None)
     return first if first is not None and watch.leaves_noise() else None
+
+  def _turns_of_sole_column(self) -> list[tuple[str, int]]:
+    """Of smaller tables: the one that looks for them, that of the closed forms, and those of `first_of_one`."""
+    if self.task.sole_column is None or REDUCTIONS not in self.states:
+      return []
+    turns = self._options.config.budget.first_of_one
+    num = next(len(source.turns) for source in self.sources if source.name == REDUCTIONS)
+    return [(REDUCTIONS, number) for number in range(min(num, 2 + sum(each for _, each in turns)))]
 
   def _fit_further(self, watch: NoiseWatch) -> bool:
     """Fits the shortest descriptions to their end, each once: the loop so fits only what may be exact, and the rest of

@@ -37,8 +37,7 @@ class Task:
     whole_variance: of what R2 is told of where that is not y but a whole that has y as a part, in squared units of y:
       an unknown function may hardly vary in a template that does.
     turned: columns that are searched with the opposite sign, see `turn`; is_opposite: whether y is.
-    sole_column: the one that y seems to be a function of, see `screening.sole_column`, which is searched alone; None
-      where it is none.
+    sole_column: the one that y seems to be a function of, see `screening.sole_column`; None where it is none.
   """
 
   rows: Rows
@@ -164,4 +163,5 @@ def make_task(
   sole = screening.sole_column(fit_rows, allowed, options.config.screening)
   if sole is None or rule.required - {sole}:
     return Task(rows, fit_rows, names, rule, columns, variance, num_rows, units)
-  return Task(rows, fit_rows, names, rule, (sole,), variance, num_rows, units, sole_column=sole)
+  columns = tuple(sorted({*columns, sole}))
+  return Task(rows, fit_rows, names, rule, columns, variance, num_rows, units, sole_column=sole)

@@ -191,16 +191,15 @@ def test_odd_limits_are_refused(changes, message):
 def test_the_single_column_is_looked_for_among_all_of_a_wide_table(rng):
   x = rng.uniform(-5, 5, (200, 60))
   found = task.make_task((x, 1 / np.tan(2 * x[:, 40] - 3)), None, SearchOptions())
-  assert found.sole_column == 40 and found.columns == (40,) and found.is_chosen
+  assert found.sole_column == 40 and 40 in found.columns and found.is_chosen
 
 
-def test_a_task_is_of_the_single_column_unless_rules_require_another(rng):
+def test_a_task_names_the_single_column_unless_rules_require_another(rng):
   x = rng.uniform(-5, 5, (100, 3))
   y = 1 / np.tan(2 * x[:, 1] - 3)
   found = task.make_task((x, y), None, SearchOptions())
-  assert found.columns == (1,) and found.sole_column == 1
-  both = task.make_task((x, y + x[:, 0]), None, SearchOptions())
-  assert both.columns == (0, 1, 2) and both.sole_column is None
+  assert found.columns == (0, 1, 2) and found.sole_column == 1
+  assert task.make_task((x, y + x[:, 0]), None, SearchOptions()).sole_column is None
   for name, sole_column in (("x0", None), ("x1", 1)):
     required = SearchOptions(restrictions=Restrictions(required=(name,)))
     assert task.make_task((x, y), None, required).sole_column == sole_column

@@ -136,19 +136,25 @@ def test_searches_of_one_column_and_of_several_have_their_orders_in_one_call():
   assert all(asked((i,))[i] == turns for i, turns in together.items())
 
 
-def test_where_y_is_a_function_of_one_column_the_turns_are_those_of_its_table_alone():
+def test_smaller_tables_come_next_where_y_is_a_function_of_one_column():
   x = np.random.default_rng(0).uniform(-4, 4, (80, 2))
-  budget = dataclasses.replace(DEFAULT.budget, early=(), first_of_one=(("quadratics", 1),))
+  budget = dataclasses.replace(DEFAULT.budget, early=(), first_of_one=(("enumeration", 1), ("quadratics", 2)))
   options = SearchOptions(config=dataclasses.replace(DEFAULT, budget=budget))
-  sources = [Said(((WRONG,),), "closed_forms"), Said(((WRONG,),) * 2, "enumeration"), Said(((WRONG,),), "quadratics")]
+  sources = [Said(((WRONG,),), "closed_forms"), Said(((WRONG,), (WRONG,)), "enumeration"),
+             Said(((WRONG,),) * 9, "reductions")]
 
-  def asked(x, y):
+  def asked(y):
     search = loop.Search(make_task((x, y), None, options), sources, options, jax.random.key(0))
     return [progress.source for _, progress in loop.run({0: search}, sources, options, clock=Clock())]
 
-  of_one = ["closed_forms", "quadratics", *["enumeration"] * 2]
-  assert asked(x[:, [1]], np.tan(x[:, 1])) == asked(x, np.tan(x[:, 1])) == of_one
-  assert asked(x, np.sin(x[:, 0] * x[:, 1])) == ["closed_forms", *["enumeration"] * 2, "quadratics"]
+  usual = ["closed_forms", *["enumeration"] * 2, *["reductions"] * 9]
+  assert asked(np.sin(x[:, 0] * x[:, 1])) == usual
+  # The search for the table, its closed forms, and its three first turns.
+  assert asked(np.tan(x[:, 1])) == ["closed_forms", *["reductions"] * 5, *["enumeration"] * 2, *["reductions"] * 4]
+  sources[2] = Said(((WRONG,),) * 2, "reductions")
+  assert asked(np.tan(x[:, 1])) == ["closed_forms", *["reductions"] * 2, *["enumeration"] * 2]
+  sources[2] = Said(((WRONG,),) * 2, "growth")
+  assert asked(np.tan(x[:, 1])) == ["closed_forms", *["enumeration"] * 2, *["growth"] * 2]
 
 
 def test_effort_says_how_often_the_cycle_goes_on():

@@ -22,7 +22,7 @@ USUAL_FAMILIES = tuple(name for name in LIBRARY_FAMILIES if name not in ("powers
 
 @dataclasses.dataclass(frozen=True)
 class ScreeningConfig:
-  """When y seems to be a function of a single column, which is searched alone then."""
+  """When y seems to be a function of a single column, which is searched first then."""
 
   # Whether that is asked.
   has_sole_column: bool = True

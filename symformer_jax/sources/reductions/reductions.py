@@ -18,7 +18,7 @@ from symformer_jax.engine.rows import Rows
 from symformer_jax.engine.source import Proposal, Question
 from symformer_jax.engine.task import Task
 from symformer_jax.language import expression, programs, rewritings
-from symformer_jax.language.expression import Node
+from symformer_jax.language.expression import Node, variable
 from symformer_jax.language.gathering import gather
 from symformer_jax.results import EXACT
 from symformer_jax.sources.reductions import tried_changes
@@ -112,12 +112,21 @@ class Reductions(OfOtherTables):
       return ()
     found: list[Smaller] = []
     proposed: set[Node] = set()
-    for table, names in self._tables(rows.x[:, columns], rows.y):
+    for table, names in self._tables_of(task, rows, columns):
       reduced = table.with_places(dict(enumerate(columns)))
       smaller = _task_of(task, reduced)
       if smaller is not None:
         found.append(Smaller(reduced, self._search_of(smaller, names), task.fit_rows, proposed))
     return tuple(found)
+
+  def _tables_of(
+    self, task: Task, rows: Rows, columns: Sequence[int]
+  ) -> list[tuple[Reduced, tuple[str, ...]]]:
+    """As `_tables`, of some columns; that of a single one where y seems to be a function of it."""
+    if task.sole_column is None or task.sole_column not in columns:
+      return self._tables(rows.x[:, columns], rows.y)
+    sole = Reduced(rows.x[:, [task.sole_column]], rows.y, (variable(columns.index(task.sole_column)),), error=0.0)
+    return [(sole, self._limits.sources)]
 
   def _tables(self, x: np.ndarray, y: np.ndarray) -> list[tuple[Reduced, tuple[str, ...]]]:
     """Smaller tables, and which sources to ask of each: others where errors of y hide how exactly changes leave it."""

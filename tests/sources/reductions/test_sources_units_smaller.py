@@ -16,6 +16,7 @@ from symformer_jax.engine.rows import Rows
 from symformer_jax.engine.source import Question
 from symformer_jax.engine.task import make_task
 from symformer_jax.language import expression, parser, programs
+from symformer_jax.language.expression import Node, variable
 from symformer_jax.language.rules import Restrictions
 from symformer_jax.sources import registry
 from symformer_jax.sources.reductions import reduced_tables, reductions, smaller_tasks
@@ -168,6 +169,17 @@ def test_tables_have_rows_and_columns_enough_and_not_too_many(x):
   x[:, 2] = 1.0  # does not vary
   assert source.supports(task_of(x[:40], y[:40])) and not source.supports(task_of(x[:39], y[:39]))
   assert not source.supports(task_of(x, y, excluded=("x",)))
+
+
+def test_the_table_of_a_single_column_stands_alone():
+  x = np.random.default_rng(0).uniform(-4, 4, (80, 3))
+  x[:, 0] = 1.0
+  task = make_task((x, np.tan(x[:, 2])), None, SearchOptions())
+  source = source_with(Other("library", (1,)))
+  [smaller] = source._smaller(task)
+  assert smaller.reduced.columns == (variable(2),) and smaller.search.is_of_one
+  np.testing.assert_array_equal(smaller.search.task.rows.x, x[:, [2]])
+  assert smaller._restore(parse("sin(x)")) == Node("sin", (variable(2),))
 
 
 def test_turns_end_where_there_are_no_tables_or_all_are_done(x, monkeypatch):
