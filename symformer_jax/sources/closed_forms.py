@@ -17,7 +17,7 @@ from symformer_jax.engine.pool import Candidate
 from symformer_jax.engine.rows import Rows
 from symformer_jax.engine.source import Proposal, Question
 from symformer_jax.engine.task import Task
-from symformer_jax.language import expression
+from symformer_jax.language import expression, identities
 from symformer_jax.language.expression import Node, chain, number, power, variable
 from symformer_jax.language.tidy import tidy
 from symformer_jax.sources import plain_waves, sigmoids
@@ -120,10 +120,19 @@ def sigmoid_curves(rows: Rows, columns: Sequence[int], config: ClosedFormsConfig
     usable, target, weights = sigmoids.line_of(told, rows, config.sigmoids)
     values = np.column_stack([expression.evaluate(node, rows.x[usable]) for node in told.terms])
     for line in _lines(values, target, weights):
-      exponential = _product(told.terms, line, 1.0) if line.factors else None
-      if exponential is not None:
-        made.append(tidy(Node("*", (told.curve.of(exponential), number(told.largest)))))
+      for some in (_with_whole_exponents(line, told.terms, config.sigmoids.nearly_whole), line):
+        exponential = _product(told.terms, some, 1.0) if some.factors else None
+        if exponential is not None:
+          curve = tidy(Node("*", (told.curve.of(exponential), number(told.largest))))
+          made.append(tidy(identities.to_single_fractions(curve)))  # 2*x/(x + 0.5) rather than 4/(1/x + 2)
   return list(dict.fromkeys(made))
+
+
+def _with_whole_exponents(line: "_Line", terms: Sequence[Node], most_apart: float) -> "_Line":
+  """With whole numbers, but for 0, in the place of factors of logarithms that are near them."""
+  factors = {i: float(round(factor)) if terms[i].token == "ln" and abs(round(factor)) > 0 and
+             abs(factor - round(factor)) <= most_apart else factor for i, factor in line.factors.items()}
+  return line._replace(factors=factors)
 
 
 def _product(terms: Sequence[Node], line: "_Line", sign: float) -> Node | None:

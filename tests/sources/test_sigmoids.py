@@ -58,6 +58,19 @@ def test_under_noise_they_come_near(text, box, largest):
   assert min(left(node, rows) for node in closed_forms.sigmoid_curves(rows, range(len(box)), CONFIG)) < 0.02
 
 
+def test_exponents_near_whole_numbers_are_tried_as_these_and_fractions_are_single_ones():
+  """Of powers of -.98 or so no fit makes `2*x/(x + 0.5)`."""
+  rows = rows_of("2*x/(x + 0.5)", ((0.1, 9),), noise=0.03)
+
+  def fractions(config):
+    return [node for node in closed_forms.sigmoid_curves(rows, (0,), config)
+            if not {"pow", "exp"} & {part.token for part in expression.walk(node)}]
+
+  [node, *_] = fractions(CONFIG)
+  assert left(node, rows) < 0.01 and node.token == "*" and expression.complexity(node) <= 8
+  assert fractions(dataclasses.replace(CONFIG, sigmoids=SigmoidsConfig(nearly_whole=0.0))) == []
+
+
 @pytest.mark.parametrize("curve", CURVES)
 def test_inverses_and_slopes_are_those_of_the_curves(curve):
   exponential = np.geomspace(0.01, 5, 30)

@@ -80,6 +80,8 @@ class SigmoidsConfig:
   followed: float = 0.1
   # What leaves more than this share is no curve.
   most_left: float = 0.3
+  # Exponents so near to whole numbers are tried as these as well.
+  nearly_whole: float = 0.05
 
   def __post_init__(self) -> None:
     check_counts(self, "max_terms", "rows_per_term", "num_tops", "num_steps")
