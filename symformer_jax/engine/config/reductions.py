@@ -40,6 +40,8 @@ class NeighboursConfig:
   # Error of rows left out, the median, in spreads of y, above which slopes may have missed a change: of four columns
   # and more they often have where 224 rows tell a smooth function to no more than this.
   blurred: float = 1e-4
+  # Numbers that a way may begin at or lead to, beside columns: a whole, also in percent.
+  ends: tuple[float, ...] = (1.0, 100.0)
   # What y may be divided by: exponents of the columns of products of one, of two, of three, broken ones where all
   # values are above 0. Of nine columns these are 30 000 products, which take a third of a second.
   powers: tuple[Exponents, ...] = (

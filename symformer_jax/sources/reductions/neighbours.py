@@ -28,7 +28,7 @@ from symformer_jax.sources.reductions.reduced_tables import Added, Reduced
 def find_smaller(table: Reduced, config: NeighboursConfig) -> list[Reduced]:
   """Tables of fewer columns, the smoothest first; empty where none is far smoother than the table is."""
   most = min(config.most_rough, config.most_of_whole * roughness(table.x, table.y[:, None])[0])
-  ways = itertools.chain(_divided(table, config), _between(table), _joined(table, config))
+  ways = itertools.chain(_divided(table, config), _between(table, config), _joined(table, config))
   found = [each for each in ways if each[0] <= most]
   tables = [smaller for _, smaller in sorted(found, key=lambda each: each[0])]
   return [smaller for smaller in tables if smaller.is_usable][: config.num_kept]
@@ -66,32 +66,46 @@ def _divided(table: Reduced, config: NeighboursConfig) -> Iterator[tuple[float, 
                                           tuple(table.columns[i] for i in kept), (*table.steps, step))
 
 
-def _between(table: Reduced) -> Iterator[tuple[float, Reduced]]:
-  """Of the shares of the way that y is from one column, or 1, to another, or 0: the smoothest of those that leave the
-  same columns.
+def _between(table: Reduced, config: NeighboursConfig) -> Iterator[tuple[float, Reduced]]:
+  """Of the shares of the way that y is from one end to another (`_ends`), the smoothest of those that leave the same
+  columns.
   """
   x, y, columns = table.x, table.y, range(table.x.shape[1])
-  ends: dict[frozenset[int], list[tuple[Node, Node]]] = collections.defaultdict(list)
-  for a, b in itertools.permutations(columns, 2):
-    ends[frozenset((a, b))].append((variable(a), variable(b)))  # a beside a product with b
-    if a < b:
-      ends[frozenset((a, b))].append((variable(a), tidy(Node("+", (variable(b), Node("neg", (variable(a),)))))))
-  for b in columns:
-    one = number(1.0)
-    ends[frozenset((b,))] += [(variable(b), one), (one, variable(b)),
-                              (one, Node("+", (variable(b), Node("neg", (one,)))))]
-  for dropped, ways in ends.items():
+  ways = collections.defaultdict[frozenset[int], list[tuple[Node, Node]]](list)
+  for dropped, begin, length in _ends(columns, config.ends):
+    ways[dropped].append((begin, length))
+  for dropped, some in ways.items():
     kept = [column for column in columns if column not in dropped]
     if not kept:
       continue
     interruption.check()
-    begins, lengths = (np.column_stack([expression.evaluate(way[i], x) for way in ways]) for i in (0, 1))
+    begins, lengths = (np.column_stack([expression.evaluate(way[i], x) for way in some]) for i in (0, 1))
     shares = (y[:, None] - begins) / lengths
     rough = roughness(x[:, kept], shares)
     best = int(np.argmin(rough))
-    begin, length = (tidy(substitute(node, dict(enumerate(table.columns)))) for node in ways[best])
+    begin, length = (tidy(substitute(node, dict(enumerate(table.columns)))) for node in some[best])
     yield float(rough[best]), Reduced(x[:, kept], shares[:, best], tuple(table.columns[i] for i in kept),
                                       (*table.steps, Added(begin), length))
+
+
+def _ends(columns: Sequence[int], numbers: Sequence[float]) -> Iterator[tuple[frozenset[int], Node, Node]]:
+  """`(columns of it, where a way begins, its length)`: from a column or a number to another column or what is left of
+  the number beside it, or so many times another column.
+  """
+  def less(whole: Node, *parts: Node) -> Node:
+    return chain("+", [whole, *(Node("neg", (part,)) for part in parts)])
+
+  for b in columns:
+    to = variable(b)
+    yield frozenset((b,)), to, number(1.0)
+    for value in numbers:
+      yield from ((frozenset((b,)), number(value), length) for length in (to, less(to, number(value))))
+  for a, b in itertools.permutations(columns, 2):
+    begin, to, both = variable(a), variable(b), frozenset((a, b))
+    yield both, begin, to
+    yield from ((both, begin, less(number(value), to, begin)) for value in numbers)
+    if a < b:
+      yield both, begin, less(to, begin)
 
 
 def _monomials(x: np.ndarray, columns: Sequence[int], powers: Sequence[float]) -> Iterator[Monomial]:

@@ -49,11 +49,14 @@ def test_products_and_pairs_are_found(text, box, columns, divisor):
   ("w + (1 - w)/(1 + exp(-1.7*y*(x - z)))", ((-3, 3), (0.3, 2.5), (-2, 2), (0, 0.9)), ["x", "y", "z"], ["1", "w - 1"]),
   ("y + (z - y)*sin(7*x*w)**2", ((0, 1), (20, 40), (60, 90), (0.5, 1.5)), ["x", "w"], ["y", "z - y"]),
   ("w + x*cos(6*y*z)", ((1, 5), (0, 1), (0, 2), (-9, 9)), ["y", "z"], ["w", "x"]),
+  ("y + (100 - y)/(1 + (z/x)**w)", ((1, 50), (0, 60), (1, 50), (1, 4)), ["x", "z", "w"], ["100", "y - 100"]),
+  ("w + (1 - w - v)*(1 - exp(-(x/y)**z))", ((0.1, 5), (0.5, 4), (1, 3), (0, 0.5), (0, 0.4)), ["x", "y", "z"],
+   ["w", "1 - w - v"]),
   ("1 - z*cos(6*x*y)", ((0, 1), (0, 2), (0.2, 0.9)), ["x", "y"], ["1", "z"]),
   ("z + cos(6*x*y)", ((0, 1), (0, 2), (-2, 2)), ["x", "y"], ["z", "1"])])
 def test_shares_of_the_way_between_two_columns_are_found(text, box, columns, steps):
   table = table_of(text, box)
-  rough, first = min(neighbours._between(table), key=lambda each: each[0])
+  rough, first = min(neighbours._between(table, CONFIG), key=lambda each: each[0])
   assert columns_of(first) == columns and rough < 0.2
   assert [printing.to_text(getattr(step, "node", step), NAMES) for step in first.steps] == steps
   x, y, scale = first.of(table.x, table.y)
@@ -71,9 +74,9 @@ def test_a_way_between_columns_is_in_the_users_and_leaves_one():
   second = neighbours.find_smaller(first, CONFIG)[0]
   assert columns_of(second) == ["x", "w"]
   np.testing.assert_allclose(second.of(table.x, table.y)[1], second.y)
-  assert list(neighbours._between(table_of("sin(x)", ((0, 3),)))) == []
+  assert list(neighbours._between(table_of("sin(x)", ((0, 3),)), CONFIG)) == []
   two = table_of("x*y", ((0, 3),) * 2)
-  assert all(len(smaller.columns) == 1 for _, smaller in neighbours._between(two))
+  assert all(len(smaller.columns) == 1 for _, smaller in neighbours._between(two, CONFIG))
 
 
 def test_a_smaller_table_of_a_smaller_table_is_in_the_users_columns():
