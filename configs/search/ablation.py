@@ -34,6 +34,7 @@ CHANGES = {
   "no_exponential_products": {"closed_forms.has_exponentials": False},
   "no_plain_waves": {"closed_forms.has_waves": False},
   "no_sigmoids": {"closed_forms.has_sigmoids": False},
+  "no_sums_of_powers": {"closed_forms.has_powers": False},
   "no_formulas_of_few_operators": {"enumeration.turns": (8,)},
   "no_neighbours_of_rough_slopes": {"reductions.neighbours.blurred": float("inf")},
   "no_hurry_to_noise": {"noise.asked_before_hurry": (("closed_forms", 10**6),)},

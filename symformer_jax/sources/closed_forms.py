@@ -12,21 +12,25 @@ import numpy as np
 
 from symformer_jax.engine import interruption
 from symformer_jax.engine.clock import Clock
-from symformer_jax.engine.config import DEFAULT, ClosedFormsConfig, SearchConfig
+from symformer_jax.engine.config import DEFAULT, ClosedFormsConfig, PowerSumsConfig, SearchConfig
 from symformer_jax.engine.pool import Candidate
 from symformer_jax.engine.rows import Rows
 from symformer_jax.engine.source import Proposal, Question
 from symformer_jax.engine.task import Task
 from symformer_jax.language import expression, identities
 from symformer_jax.language.expression import Node, chain, number, power, variable
+from symformer_jax.language.rules import Rule
 from symformer_jax.language.tidy import tidy
-from symformer_jax.sources import plain_waves, sigmoids
+from symformer_jax.sources import plain_waves, power_sums, sigmoids
 from symformer_jax.sources.exponential_products import products_with_exponentials
+from symformer_jax.sources.links import LINKS
 
 # A line that leaves no more than this share of the size of y is exact: less is rounding.
 EXACT = 1e-12
 # Of larger ones the exponential is out of range.
 LARGEST_EXPONENT = 300.0
+# Of a sum of powers of the only column.
+NUM_POWERS = 3
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,9 +59,11 @@ class ClosedForms:
     products = products_with_exponentials(rows, task.columns, config.exponentials) if has_exponentials else []
     has_sigmoids = config.has_sigmoids and all(map(task.rule.allows_operator, ("exp", "inv", "pow", "*", "+")))
     curves = sigmoid_curves(rows, task.columns, config) if has_sigmoids else []
+    has_powers = config.has_powers and all(map(task.rule.allows_operator, ("pow", "*", "+")))
+    powers = power_sums_of_one(rows, task.columns, task.rule, config.powers) if has_powers else []
     tokens = [token for token in ("cos", "sin") if config.has_waves and task.rule.allows_operator(token)]
     waves = plain_waves.waves_beside_lines(rows, task.columns, config.waves, token=tokens[0]) if tokens else ()
-    return Proposal(candidates=lines, nodes=(*logarithms, *products, *curves, *waves))
+    return Proposal(candidates=lines, nodes=(*logarithms, *products, *powers, *curves, *waves))
 
 
 def _mse(node: Node, rows: Rows) -> float:
@@ -125,6 +131,26 @@ def sigmoid_curves(rows: Rows, columns: Sequence[int], config: ClosedFormsConfig
         if exponential is not None:
           curve = tidy(Node("*", (told.curve.of(exponential), number(told.largest))))
           made.append(tidy(identities.to_single_fractions(curve)))  # 2*x/(x + 0.5) rather than 4/(1/x + 2)
+  return list(dict.fromkeys(made))
+
+
+@np.errstate(all="ignore")  # what is not finite is left out
+def power_sums_of_one(rows: Rows, columns: Sequence[int], rule: Rule, config: PowerSumsConfig) -> list[Node]:
+  """Of y, and of functions of it, the sums of powers of the only column that leave nothing (see `power_sums`)."""
+  varies = rows.varying(columns)
+  if len(varies) != 1 or rows.num_distinct < config.rows_per_term * (NUM_POWERS + 1):
+    return []
+  [column], x = varies, rows.x[:, varies[0]]
+  made = []
+  for link in (LINKS[name] for name in config.links if np.all(x > 0)):
+    if link.is_defined(rows.y) and all(map(rule.allows_operator, link.operators)):
+      y = link.transform(rows.y)
+      for exponents in power_sums.nearest_powers(x, y, rows.weights, config)[:1] if np.all(np.isfinite(y)) else ():
+        terms = [power(variable(column), number(exponent)) for exponent in exponents]
+        values = np.column_stack([expression.evaluate(term, rows.x) for term in terms])
+        line = _lines(values, y, rows.weights)[0]
+        parts = [_term(terms[i], factor) for i, factor in line.factors.items()]
+        made.append(link.undo(chain("+", [*parts, *([] if line.constant is None else [number(line.constant)])])))
   return list(dict.fromkeys(made))
 
 

@@ -88,6 +88,25 @@ class SigmoidsConfig:
 
 
 @dataclasses.dataclass(frozen=True)
+class PowerSumsConfig:
+  """Sums of three powers of one column beside a constant."""
+
+  # Functions of y that may be such; exponents are whole numbers over these, as far as the largest.
+  links: tuple[str, ...] = ("y", "inv", "sqrt", "pow2", "exp", "ln")
+  parts: tuple[int, ...] = (2, 3)
+  largest: int = 4
+  # Triples that are solved, those that come nearest by sums of squares, which know no less than a hundred-millionth;
+  # and the share of the variance that is rounding.
+  num_looked_at: int = 24
+  exact: float = 1e-20
+  rows_per_term: int = 3
+
+  def __post_init__(self) -> None:
+    check_counts(self, "largest", "num_looked_at", "rows_per_term")
+    check_names("links", self.links, LINKS)
+
+
+@dataclasses.dataclass(frozen=True)
 class ClosedFormsConfig:
   """The mean, straight lines, straight lines of logarithms, also beside an exponential or inside a sigmoid, and waves
   beside straight lines.
@@ -102,6 +121,9 @@ class ClosedFormsConfig:
   # Whether sigmoids are tried, and which.
   has_sigmoids: bool = True
   sigmoids: SigmoidsConfig = SigmoidsConfig()
+  # Whether sums of powers of a single column are tried, and which.
+  has_powers: bool = True
+  powers: PowerSumsConfig = PowerSumsConfig()
   # Whether waves are tried, and which.
   has_waves: bool = True
   waves: PlainWavesConfig = PlainWavesConfig()
