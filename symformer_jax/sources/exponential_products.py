@@ -95,7 +95,7 @@ def _best_sets(target: np.ndarray, candidates: _Columns, config: ExponentialProd
   left = candidates.left
   explained = (left.T @ target) ** 2
   firsts = np.argsort(-explained, kind="stable")[: config.num_beams].tolist()
-  pairs: list[tuple[float, tuple[int, int]]] = []
+  pairs: dict[tuple[int, int], float] = {}  # each once: what two explain differs by rounding with the order
   for first in firsts:
     interruption.check()
     others = left - np.outer(left[:, first], left[:, first] @ left)
@@ -103,9 +103,9 @@ def _best_sets(target: np.ndarray, candidates: _Columns, config: ExponentialProd
     is_new = shares > _LEAST_SHARE**2
     further = np.where(is_new, (others.T @ target) ** 2 / np.where(is_new, shares, 1.0), 0.0)
     second = int(np.argmax(further))
-    pairs.append((float(explained[first] + further[second]), (min(first, second), max(first, second))))
-  pairs = sorted(set(pairs), key=lambda pair: -pair[0])
-  return [*((first,) for first in firsts[: config.num_kept]), *(pair for _, pair in pairs[: config.num_kept])]
+    pairs[min(first, second), max(first, second)] = float(explained[first] + further[second])
+  best = sorted(pairs, key=lambda pair: -pairs[pair])
+  return [*((first,) for first in firsts[: config.num_kept]), *best[: config.num_kept]]
 
 
 def _written(rows: Rows, positive: Sequence[int], inner: Sequence[Monomial], root: np.ndarray) -> Node | None:

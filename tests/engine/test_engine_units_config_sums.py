@@ -12,7 +12,9 @@ from small_data import NAMES, candidate, nested, parse, task_of
 
 from symformer_jax.engine.config import DEFAULT, rationals as rationals_config, sums
 from symformer_jax.engine.pool import Candidate, Pool
+from symformer_jax.engine.rows import Rows
 from symformer_jax.language import parser
+from symformer_jax.sources import exponential_products
 from symformer_jax.sources.fractions import null_vectors, quadratics, rational_bases, views
 from symformer_jax.sources.repairs import growth
 from symformer_jax.sources.repairs.fronts import first_fronts
@@ -302,3 +304,55 @@ def test_what_may_be_noise_does_not_grow(share, is_grown, monkeypatch):
       state = growth.State(frozenset(), nats + gained)
       again = source._propose(SimpleNamespace(task=task, pool=pool, state=state), 9)
       assert bool(again.state.grown) is goes_on
+
+
+# --- products with exponentials --------------------------------------------------------------------------------------
+
+EXPONENTIALS = DEFAULT.closed_forms.exponentials
+
+
+@pytest.mark.parametrize(("num_columns", "num_rows", "is_asked"), [
+  (1, 16, True), (1, 15, False), (9, 48, True), (9, 47, False), (10, 99, False)])
+def test_products_with_exponentials_have_nine_columns_at_most_and_four_rows_a_term(
+    num_columns, num_rows, is_asked, monkeypatch):
+  """Terms are logarithms of columns, a constant, and two monomials."""
+  asked = []
+  monkeypatch.setattr(exponential_products, "_columns", lambda *given: asked.append(True) or SimpleNamespace(
+    monomials=()))
+  x = np.random.default_rng(0).uniform(1, 3, (num_rows, num_columns))
+  exponential_products.products_with_exponentials(
+    Rows(x, x[:, 0], np.ones(num_rows)), tuple(range(num_columns)), EXPONENTIALS)
+  assert bool(asked) is is_asked
+
+
+FINE, ROUGH = {-3, -2, -1.5, -1, -0.5, 0.5, 1, 1.5, 2, 3}, {-2, -1, -0.5, 0.5, 1, 2}
+
+
+@pytest.mark.parametrize(("num_columns", "exponents"), [
+  (1, [FINE]), (3, [FINE] * 3), (4, [FINE, FINE, ROUGH]), (6, [FINE, FINE, {-2, -1, 1, 2}]),
+  (9, [FINE, ROUGH, {-1, 1}])])
+def test_exponents_of_three_columns_are_those_that_make_fifteen_hundred_at_most(num_columns, exponents, monkeypatch):
+  found = []
+  monkeypatch.setattr(exponential_products.monomials, "Values", lambda x: lambda names: found.extend(names) or np.ones(
+    (len(x), len(names))))
+  x = np.ones((9, num_columns))
+  exponential_products._columns(
+    Rows(x, x[:, 0], x[:, 0]), range(num_columns), x[:, 0], np.zeros((9, 1)), EXPONENTIALS)
+  sizes = range(1, 1 + max(map(len, found)))
+  assert [{p for name in found if len(name) == size for _, p in name} for size in sizes] == exponents
+
+
+def test_of_eight_monomials_a_second_one_is_looked_for_and_two_of_each_are_kept(monkeypatch):
+  asked = []
+  monkeypatch.setattr(exponential_products.interruption, "check", lambda: asked.append(True))
+  candidates = SimpleNamespace(left=np.linalg.qr(np.random.default_rng(0).normal(size=(40, 30)))[0])
+  found = exponential_products._best_sets(candidates.left @ np.arange(30.0), candidates, EXPONENTIALS)
+  assert len(asked) == 8 and found == [(29,), (28,), (28, 29), (27, 29)]
+
+
+@pytest.mark.parametrize(("share", "is_found"), [(0.9e-12, True), (1.1e-12, False)])
+def test_products_with_exponentials_are_exact_to_a_part_in_a_million(share, is_found, monkeypatch):
+  monkeypatch.setattr(exponential_products, "_left", lambda node, rows: share)
+  x = np.random.default_rng(0).uniform(1, 3, (40, 1))
+  rows = Rows(x, x[:, 0] * np.exp(-x[:, 0]), np.ones(40))
+  assert bool(exponential_products.products_with_exponentials(rows, (0,), EXPONENTIALS)) is is_found

@@ -11,6 +11,7 @@ from symformer_jax.engine.rows import Rows
 from symformer_jax.language import parser
 from symformer_jax.language.expression import walk
 from symformer_jax.refinement import named
+from symformer_jax.results import Guess
 from symformer_jax.selection import listed_guesses, own_formulas, rounding, scoring, select
 from symformer_jax.selection.judge import Finalist, Judge
 from symformer_jax.sources import closed_forms
@@ -155,6 +156,21 @@ def test_the_line_that_is_named_beats_the_guess_as_it_was_judged():
   assert select._tell_own(nodes[3], "", 3, {0: 0, 1: 1, 2: 2}, judged) == select.Own(nodes[3], None, "", 1)
   assert select._tell_own(nodes[3], "", 3, {0: 0, 1: 1, 3: 2}, judged) == select.Own(nodes[3], 2, "")
   assert select._tell_own(nodes[3], "pole", 3, {0: 0}, judged) == select.Own(nodes[3], None, "pole")
+  # One that is as long as the guess does, and one that is as accurate; a longer one does not.
+  assert select._tell_own(nodes[3], "", 3, {1: 4}, judged) == select.Own(nodes[3], None, "", 4)
+  assert select._tell_own(nodes[1], "", 1, {2: 4}, judged) == select.Own(nodes[1], None, "", None)
+  alike = [*judged, Finalist(nodes[0], judged[3].scores)]
+  assert select._tell_own(nodes[3], "", 3, {4: 5}, alike) == select.Own(nodes[3], None, "", 5)
+
+
+def test_guesses_without_a_tree_are_told_in_their_places():
+  node = parser.parse("0.26")
+  seen = [Guess(text, text, {}, {}, 0.5, 0.1, 0, "") for text in ("a*x", "b + x")]
+  asked = [("a*x", node), ("sin(a*x)", None), ("b + x", node), ("x**a", None)]
+  found = own_formulas.with_unseen(seen, asked, "no time was left")
+  assert [found[0], found[2]] == seen
+  for guess, text in ((found[1], "sin(a*x)"), (found[3], "x**a")):
+    assert guess == Guess(text, "", {}, {}, None, None, None, "not looked at: no time was left")
 
 
 def test_a_form_that_tidying_gives_long_numbers_after_the_rounding_is_not_taken():

@@ -47,6 +47,8 @@ def test_rows_count_as_their_weights():
 def test_undefined_values_are_no_line():
   assert not lines_of("log(x - 2)")
   assert not lines_of("sin(0.01*x)", np.ones((9, 2)))
+  # The function has a value where what is in it is infinite: an arctangent of infinity is a quarter turn.
+  assert not lines_of("arctan(1/x) + y", np.column_stack([np.arange(9.0), np.ones(9)]))
 
 
 def test_what_is_the_same_on_every_row_is_no_piece_of_a_line():
