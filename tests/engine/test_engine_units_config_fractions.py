@@ -12,14 +12,16 @@ from symformer_jax.engine.rows import Rows
 from symformer_jax.language import expression
 from symformer_jax.language.rules import Rule
 from symformer_jax.sources.fractions import (
+  exact_fractions,
   function_fractions,
   linked_fractions,
+  null_vectors,
   rational_fits,
   rational_forms,
   rationals,
 )
 
-CONFIG, LINKED = DEFAULT.rationals, DEFAULT.linked_fractions
+CONFIG, LINKED, FUNCTIONS = DEFAULT.rationals, DEFAULT.linked_fractions, DEFAULT.function_fractions
 
 
 def test_the_parts_of_the_default_are_those_of_no_arguments():
@@ -312,3 +314,65 @@ def test_the_constant_of_a_function_of_y_is_told_by_fourteen_divisions_or_droppe
   found = linked_fractions._Equation._nearest(equation, linked_fractions.Place(1.0, None, 0.0, 1.0))
   assert equation.shares.num_asked == num_asked
   assert found == (pytest.approx(0.7, abs=1e-12) if num_asked == 14 else None)
+
+
+# --- fractions in functions ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("num_columns", "expected"), [
+  (1, ["1/0 1", "0/0 2", "2/0 1", "1/1 1", "0/0 3", "3/0 1", "2/1 1", "3/1 1", "1/0 2", "1/1 2", "2/1 2", "0/3 1",
+       "3/2 1", "4/0 1"]),
+  (2, ["1/0 1", "2/0 1", "1/1 1", "3/0 1", "2/1 1", "1/0 2", "2/0 1 roots"]),
+  (3, ["1/0 1", "1/1 1", "2/0 1", "1/0 1 roots", "2/1 1"]), (4, ["1/0 1", "1/1 1", "2/0 1", "1/0 1 roots", "2/1 1"])])
+def test_fractions_in_one_function_are_of_these_degrees_the_smallest_first(num_columns, expected, monkeypatch):
+  """Of the columns above and below the line, and of the function."""
+  monkeypatch.setattr(function_fractions, "_multiples", lambda *given: [])
+  x = np.random.default_rng(0).uniform(1, 3, (200, num_columns))
+  rows = Rows(x, -x[:, 0], np.ones(200))  # below 0: no function of y is a root
+  found = []
+  for basis, _, _ in function_fractions._equations(rows, range(num_columns), Rule(num_columns), FUNCTIONS):
+    above, below = (max(sum(p for _, p in each) for each in side) for side in (basis.above, basis.below))
+    found.append(f"{above:g}/{below:g} {basis.degree}" + " roots" * basis.has_roots)
+    steps = {p % 1 for each in basis.above for _, p in each}
+    assert steps <= {0.0, 0.5} and (0.5 in steps) is basis.has_roots
+  assert found == expected
+
+
+def test_four_bases_are_tried_of_the_square_of_y_too_and_then_products_of_one_column():
+  x = np.linspace(1, 3, 200)
+  found = []
+  for basis, equation, _ in function_fractions._equations(Rows(x[:, None], x, np.ones(200)), (0,), Rule(1), FUNCTIONS):
+    [power] = set(np.round(np.log(equation.y[1:]) / np.log(x[1:]), 9))
+    found.append((power, len(basis.above), len(basis.below), basis.degree))
+  powers = [power for power, *_ in found]
+  assert powers == [1, 2] * 4 + [3, 4, 6, 1.5] + [1] * 10  # y is x
+  assert [sizes for _, *sizes in found[8:12]] == [[1, 1, 2]] * 4
+
+
+# --- exact fractions -------------------------------------------------------------------------------------------------
+
+EXACT = DEFAULT.exact_fractions
+
+
+def test_coefficients_of_an_exact_fraction_are_weighted_by_its_denominator_twice(monkeypatch):
+  asked = []
+  monkeypatch.setattr(null_vectors, "find", lambda columns, config: np.ones(columns.shape[1]))
+  monkeypatch.setattr(exact_fractions, "_reweighted", lambda coefficients, *given: asked.append(given[-1]))
+  monkeypatch.setattr(exact_fractions, "_fraction", lambda *given: None)
+  table = SimpleNamespace(exact_sizes=lambda z, root: [(1, 1)], values=np.ones((9, 1)), monomials=[(0.0,)], u=None)
+  exact_fractions._fraction_for(table, np.arange(9.0), EXACT, SimpleNamespace(num_eliminations=9))
+  assert asked == [2]
+
+
+@pytest.mark.parametrize(("largest", "are_weighted"), [(29.9, False), (30.1, True)])
+def test_rows_count_less_where_the_largest_is_thirty_times_as_far_out_as_the_median(largest, are_weighted):
+  root = exact_fractions._root_of_weights(np.array([1.0, -1.0, 1.0, -1.0, largest]), EXACT)
+  assert (root is not None) is are_weighted
+
+
+@pytest.mark.parametrize(("share", "is_exact"), [(0.9e-16, True), (1.1e-16, False)])
+def test_where_rows_are_far_out_a_fraction_may_miss_more(share, is_exact):
+  u = np.linspace(-1, 1, 60)
+  z = u + np.sqrt(share * np.var(u)) * np.where(np.arange(60) % 2, 1, -1)
+  found = exact_fractions._fraction([(1.0,)], [(0.0,)], np.ones(2), u[:, None], z, EXACT, np.ones(60))
+  assert (found is not None) is is_exact
