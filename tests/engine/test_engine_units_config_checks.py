@@ -1,4 +1,4 @@
-"""What a config may say: the numbers at the ends of what is allowed, and those just beyond."""
+"""What a config may say: the numbers at the ends of what is allowed, and those just beyond; what each turn asks for."""
 
 import pytest
 
@@ -7,17 +7,34 @@ from symformer_jax.engine.config import (
   ChoiceConfig,
   CompositionsConfig,
   CurveFitsConfig,
+  CurvesConfig,
+  EnumerationConfig,
   EvolutionConfig,
   ExactFactorsConfig,
+  FunctionFractionsConfig,
+  GrowthConfig,
   InnerPairsConfig,
+  LinkedFractionsConfig,
   OscillationsConfig,
+  PairsConfig,
+  PairsInsideConfig,
+  PhasesConfig,
   PlainWavesConfig,
   ProductUnitsConfig,
+  RemaindersConfig,
+  ReplacementsConfig,
   RidgesConfig,
   ScreeningConfig,
   SeparableConfig,
   ShortFormsConfig,
+  SingleIndexConfig,
+  SubsetsConfig,
+  SubsetsInsideConfig,
   TransformerConfig,
+  TriplesConfig,
+  TwoConstantsConfig,
+  VaryingConfig,
+  WaveFractionsConfig,
 )
 from symformer_jax.engine.config.waves import WaveSumsConfig
 from symformer_jax.errors import InputError
@@ -50,3 +67,16 @@ def test_what_an_entry_may_be(kind, name, allowed, refused):
   for value in refused:
     with pytest.raises(InputError, match=f"{name}: expected"):
       kind(**{name: value})
+
+
+@pytest.mark.parametrize(("kind", "turns"), [
+  (CompositionsConfig, [64] * 4), (EnumerationConfig, [8]), (ShortFormsConfig, [16]), (ExactFactorsConfig, [32] * 3),
+  (TwoConstantsConfig, [24, 72, 96, 96]), (InnerPairsConfig, [96]), (CurveFitsConfig, [48]), (OscillationsConfig, [48]),
+  (FunctionFractionsConfig, [8]), (LinkedFractionsConfig, [8]), (RidgesConfig, [128] * 2), (CurvesConfig, [360]),
+  (PairsConfig, [512]), (PairsInsideConfig, [1024]), (TriplesConfig, [256] * 4), (SubsetsConfig, [256]),
+  (SubsetsInsideConfig, [128] * 6), (GrowthConfig, [512] * 2), (RemaindersConfig, [32] * 5),
+  (ReplacementsConfig, [1] * 6), (VaryingConfig, [128] * 3), (SeparableConfig, [48, 128]), (SingleIndexConfig, [128]),
+  (WaveFractionsConfig, [24] * 2), (PhasesConfig, [24] * 2)])
+def test_so_many_formulas_are_asked_for_in_each_turn(kind, turns):
+  """As `test_engine_units_config_loop` asks it of the sources."""
+  assert list(kind().turns) == turns

@@ -1,4 +1,4 @@
-"""What the default config makes of near formulas: which functions in them are asked of other sources, and how."""
+"""What the default config makes of near formulas: functions in them that are asked of others, and what they leave."""
 
 from types import SimpleNamespace
 
@@ -7,20 +7,23 @@ import pytest
 from small_data import OPTIONS, nested, parse, task_of
 
 from symformer_jax.engine.clock import Clock
-from symformer_jax.engine.config import DEFAULT, ReplacementsConfig
+from symformer_jax.engine.config import DEFAULT, RemaindersConfig, ReplacementsConfig
+from symformer_jax.engine.pool import Candidate
 from symformer_jax.engine.rows import Rows
+from symformer_jax.language import expression
 from symformer_jax.sources import asked_tables
-from symformer_jax.sources.repairs import coefficient_functions, replacements
+from symformer_jax.sources.repairs import coefficient_functions, remainders, replacements
 from symformer_jax.sources.repairs.coefficient_functions import Coefficient, Known
+from symformer_jax.sources.repairs.fronts import first_fronts
 
-CONFIG = DEFAULT.replacements
+CONFIG, LEFT = DEFAULT.replacements, DEFAULT.remainders
 SOURCE = replacements.Replacements(OPTIONS, ())
 # The function of x in a product.
 PLACE = Coefficient(parse("x*sin(z)"), (0,), 0)
 
 
-def test_the_part_of_the_default_is_that_of_no_arguments():
-  assert ReplacementsConfig() == CONFIG
+def test_the_parts_of_the_default_are_those_of_no_arguments():
+  assert ReplacementsConfig() == CONFIG and RemaindersConfig() == LEFT
 
 
 def known(*, node=None, values=(1.0, -1.0), slope=None, size=1.0, left=0.5):
@@ -138,3 +141,85 @@ def test_a_table_is_asked_for_128_formulas_and_met_by_a_dozen_nodes_and_16_come_
     found = SimpleNamespace(node=nested(num_nodes), mse=4 * left)
     assert is_met(SimpleNamespace(task=SimpleNamespace(variance=4.0), pool=SimpleNamespace(
       in_order=lambda found=found: [found]))) is does
+
+
+# --- what near formulas leave ----------------------------------------------------------------------------------------
+
+
+def test_remainders_are_of_eight_formulas_of_three_fronts_and_twenty_four_nodes():
+  for num, count in ((24, 1), (25, 0)):
+    assert len(first_fronts([Candidate(nested(num), 1.0)], frozenset(), LEFT)) == count
+  behind = [Candidate(nested(2 + i, i), 1.0 + i) for i in range(12)]  # each worse and longer: a front of its own
+  assert list(first_fronts(behind, frozenset(), LEFT).values()) == [1, 2, 3]
+  nearer = [Candidate(nested(2 + i, i), 99.0 - i) for i in range(12)]
+  assert len(first_fronts(nearer, frozenset(), LEFT)) == 8
+
+
+@pytest.mark.parametrize(("share", "is_near"), [(0.99e-2, True), (1.01e-2, False)])
+def test_what_leaves_a_hundredth_of_the_variance_is_near(share, is_near, monkeypatch):
+  asked, task = [], task_of(1)
+  monkeypatch.setattr(remainders, "_completed", lambda seed, *given: asked.append(seed) or [])
+  pool = SimpleNamespace(in_order=lambda: [Candidate(parse("x"), share * task.variance)], exact=lambda: None)
+  question = SimpleNamespace(task=task, pool=pool, state=remainders.State())
+  remainders.Remainders().propose([question], turn=0, num=32, clock=Clock())
+  assert asked == [parse("x")] * is_near
+
+
+def test_columns_beside_near_formulas_have_five_nodes_and_are_256_at_most():
+  for num_columns, num_plain in ((1, None), (4, 256)):
+    task = task_of(num_columns)
+    rows = task.fit_rows
+    plain = remainders._plain(task, rows, np.ones(len(rows)), DEFAULT)
+    assert num_plain in (None, len(plain.nodes)) and max(map(expression.complexity, plain.nodes)) == 5
+
+
+@pytest.mark.parametrize(("front", "num_places"), [(1, 4), (2, 2), (3, 1), (5, 1)])
+def test_four_places_of_a_formula_get_columns_fewer_of_later_fronts_and_a_node_costs_two_nats(
+    front, num_places, monkeypatch):
+  asked = []
+  monkeypatch.setattr(remainders, "_at", lambda graft, *given: asked.append(graft.path) or [
+    (0.5, ((parse(text), 1.0),)) for text in ("x", "sin(x)")])
+  rows = task_of(1).fit_rows
+  found = list(remainders._completed(
+    parse("sin(2.5*x + 1.5*cos(x))*x"), front, None, rows, np.ones(len(rows)), LEFT))
+  assert len(asked) == num_places and found[1].nats - found[0].nats == pytest.approx(2)
+
+
+@pytest.mark.parametrize(("num_constants", "is_asked"), [(12, True), (13, False)])
+def test_formulas_of_twelve_constants_get_columns(num_constants, is_asked, monkeypatch):
+  asked = []
+  monkeypatch.setattr(remainders, "_at", lambda *given: asked.append(1) or [])
+  node = expression.chain("+", [expression.Node("*", (nested(1 + i), expression.number(1.37 + i)))
+                                for i in range(num_constants)])
+  rows = task_of(1).fit_rows
+  list(remainders._completed(node, 1, None, rows, np.ones(len(rows)), LEFT))
+  assert bool(asked) is is_asked
+
+
+@pytest.mark.parametrize(("left", "is_found"), [(0.2, True), (0.201, False)])
+def test_columns_that_leave_a_fifth_are_offered(left, is_found, monkeypatch):
+  monkeypatch.setattr(remainders, "_sets", lambda *given: [((0,), left)])
+  rows = task_of(1).fit_rows
+  root = np.full(len(rows), len(rows) ** -0.5)
+  unit = rows.x / np.linalg.norm(rows.x)
+  plain = remainders.Plain((parse("x"),), np.ones(1), unit)
+  graft = remainders.Graft((), False, np.ones(len(rows)))
+  target = np.sin(9 * rows.x[:, 0])
+  found = list(remainders._at(graft, np.zeros((0, len(rows))), target, plain, root, LEFT))
+  assert bool(found) is is_found
+
+
+def test_the_best_three_of_each_size_are_offered_and_forty_eight_pairs_get_a_third():
+  rng = np.random.default_rng(0)
+  units = rng.normal(size=(60, 30))
+  units /= np.linalg.norm(units, axis=0)
+  found = remainders._sets(units, units @ rng.normal(size=30) / 9, LEFT)
+  assert [len(some) for some, _ in found] == [0, 1, 1, 1, 2, 2, 2, 3, 3, 3]
+  assert len(remainders._best_pairs(rng.normal(size=30), units.T @ units, LEFT)) == 48
+
+
+@pytest.mark.parametrize(("share", "is_new"), [(1.1e-6, True), (0.9e-6, False)])
+def test_a_column_is_a_multiple_of_another_to_a_millionth(share, is_new):
+  cosine = np.sqrt(1 - share)
+  pairs = remainders._best_pairs(np.array([0.5, 0.1]), np.array([[1.0, cosine], [cosine, 1.0]]), LEFT)
+  assert bool(pairs) is is_new
