@@ -1,16 +1,30 @@
-"""What the default config makes of tables that neighbours tell of, of other coordinates, and of changes that are tried.
-"""
+"""What the default config makes of tables that neighbours tell of, of other coordinates, of changes that are tried."""
 
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from small_data import OPTIONS, task_of
 
+from symformer_jax.engine.clock import Clock
 from symformer_jax.engine.config import DEFAULT, reductions as reductions_config
 from symformer_jax.language import expression
-from symformer_jax.sources.reductions import coordinates, neighbours, reduced_tables, smaller_tables, tried_changes
+from symformer_jax.sources import registry
+from symformer_jax.sources.reductions import (
+  coordinates,
+  gaussian_process,
+  invariances,
+  neighbours,
+  reduced_tables,
+  reductions,
+  relations,
+  shifted_changes,
+  smaller_tables,
+  tried_changes,
+)
 
-NEAR, COORDINATES, TRIED = DEFAULT.reductions.neighbours, DEFAULT.reductions.coordinates, DEFAULT.reductions.tried
+CONFIG = DEFAULT.reductions
+NEAR, COORDINATES, TRIED = CONFIG.neighbours, CONFIG.coordinates, CONFIG.tried
 
 
 def test_the_parts_of_the_default_are_those_of_no_arguments():
@@ -127,3 +141,157 @@ def test_eight_changes_are_tried_of_those_that_slopes_contradict_least(monkeypat
   monkeypatch.setattr(tried_changes, "_changes", lambda *given: changes)
   found = tried_changes._likely(SimpleNamespace(table=None, slopes=None), TRIED)
   assert [change.error for change, _ in found] == list(range(1, 9))
+
+
+def found_by_tries(monkeypatch, first, *tries):
+  """The error of the table that is found, where tables have these errors, and changes besides these complexities."""
+  monkeypatch.setattr(reduced_tables, "whole", lambda x, y: SimpleNamespace(columns=(0, 1)))
+  errors = iter([first, *(error for _, error in tries)])
+  monkeypatch.setattr(tried_changes, "_known", lambda table, x, y, config: tried_changes._Known(
+    table, None, None, next(errors)))
+  smaller = SimpleNamespace(columns=(0,), _replace=lambda *, error: error)
+  monkeypatch.setattr(tried_changes, "_likely", lambda *given: [
+    (SimpleNamespace(complexity=complexity), smaller) for complexity, _ in tries])
+  y = np.resize([1.0, -1.0], 60)  # of variance 1
+  return [error**2 for error in tried_changes.find_smaller(np.arange(120.0).reshape(60, 2), y, TRIED)]
+
+
+def test_a_smaller_table_predicts_rows_about_as_well_and_of_such_the_simplest_is_taken(monkeypatch):
+  assert found_by_tries(monkeypatch, 0.1, (1, 0.1049)) == [pytest.approx(0.1049)]
+  assert found_by_tries(monkeypatch, 0.1, (1, 0.1051)) == []
+  assert found_by_tries(monkeypatch, 0.1, (2, 0.05), (1, 0.0524)) == [pytest.approx(0.0524)]
+  assert found_by_tries(monkeypatch, 0.1, (2, 0.05), (1, 0.0526)) == [pytest.approx(0.05)]
+  assert found_by_tries(monkeypatch, 0.5, (1, 0.1)) and not found_by_tries(monkeypatch, 0.501, (1, 0.1))
+
+
+def test_changes_are_tried_on_a_hundred_and_twelve_rows(monkeypatch):
+  asked = []
+  monkeypatch.setattr(tried_changes, "_known", lambda table, x, y, config: asked.append(len(y)) or tried_changes._Known(
+    table, None, None, np.inf))
+  assert not tried_changes.find_smaller(columns_of(2, num_rows=200), np.arange(200.0), TRIED) and asked == [112]
+
+
+def test_three_columns_grow_together_at_most(monkeypatch):
+  sizes = []
+  monkeypatch.setattr(tried_changes, "_scalings", lambda known, chosen, config: sizes.append(len(chosen)) or [])
+  for name in ("_of_one", "_products", "_sums"):
+    monkeypatch.setattr(tried_changes, name, lambda *given: [])
+  list(tried_changes._changes(SimpleNamespace(table=SimpleNamespace(columns=range(5))), TRIED))
+  assert set(sizes) == {2, 3}
+
+
+@pytest.mark.parametrize(("share", "is_term"), [(0.031, True), (0.029, False)])
+def test_a_term_that_is_tried_varies_by_three_hundredths_of_y(share, is_term):
+  x = np.resize([1.0, -1.0], 60)
+  y = np.resize([1.0, 1.0, -1.0, -1.0], 60)
+  known = tried_changes._Known(reduced_tables.whole(x[:, None], y), np.full((60, 1), share), np.ones(60), 1.0)
+  assert any(change.summand is not None for change in tried_changes._of_one(known, 0, TRIED)) is is_term
+
+
+@pytest.mark.parametrize(("ratio", "signs"), [(0.51, 1), (0.49, 0), (1.49, 1), (1.51, 0), (-0.51, 1), (-1.51, 0)])
+def test_sums_are_tried_where_slopes_differ_by_half(ratio, signs):
+  table = reduced_tables.whole(columns_of(2, 60), np.arange(60.0))
+  known = tried_changes._Known(table, np.column_stack([np.full(60, ratio), np.ones(60)]), np.ones(60), 1.0)
+  assert len(list(tried_changes._sums(known, (0, 1), TRIED))) == signs
+
+
+# --- the smooth function, and which tables are known -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("num_rows", "expected"), [(159, [(159, 40)]), (160, [(80, 40), (160, 10)])])
+def test_from_160_rows_on_the_likelihood_ascends_with_half_of_them_and_ten_steps_more(num_rows, expected, monkeypatch):
+  asked = []
+
+  def kernel(z, *given):
+    return SimpleNamespace(z=z, target=z, groups=[(0,)], variances=z, solve=lambda parameters: True)
+
+  monkeypatch.setattr(gaussian_process, "_Kernel", kernel)
+  monkeypatch.setattr(gaussian_process, "_ascend", lambda kernel, start, num_steps, config: asked.append(
+    (len(kernel.z), num_steps)) or start)
+  gaussian_process._most_likely(kernel(columns_of(1, num_rows)), CONFIG.surrogate)
+  assert asked == expected
+
+
+def source_of():
+  return registry.SOURCES["reductions"](None, OPTIONS)
+
+
+def test_other_coordinates_are_looked_for_after_sixteen_turns(monkeypatch):
+  asked, source = [], source_of()
+  monkeypatch.setattr(reductions.Reductions, "_turns_of", lambda self, search: [None] * 99)
+  monkeypatch.setattr(reductions.Reductions, "_ask", lambda *given: ())
+  monkeypatch.setattr(reductions.Reductions, "_in_other_columns", lambda *given: asked.append(turn) or ())
+  tables = (SimpleNamespace(search=None, is_done=False),)
+  for turn in range(1, 30):
+    source._propose(SimpleNamespace(task=task_of(2), state=tables), turn, Clock())
+  assert asked == [16]
+
+
+@pytest.mark.parametrize(("error", "is_tried"), [(3.9e-3, False), (4.1e-3, True)])
+def test_changes_are_tried_where_no_table_is_known_to_four_thousandths(error, is_tried, monkeypatch):
+  asked = []
+  x = columns_of(2)
+  table = reduced_tables.whole(x, x[:, 0])._replace(error=error)
+  monkeypatch.setattr(reductions, "find_reductions", lambda *given: [table])
+  monkeypatch.setattr(tried_changes, "find_smaller", lambda *given: asked.append(True) or [])
+  assert len(source_of()._tables(x, x[:, 0])) == 1 and bool(asked) is is_tried
+
+
+@pytest.mark.parametrize(("error", "is_exact"), [(4.9e-3, True), (5.1e-3, False)])
+def test_a_table_that_was_tried_is_asked_of_sources_of_exact_ones_below_five_thousandths(error, is_exact, monkeypatch):
+  x = columns_of(2)
+  monkeypatch.setattr(reductions, "find_reductions", lambda *given: [])
+  monkeypatch.setattr(tried_changes, "find_smaller", lambda *given: [
+    reduced_tables.whole(x, x[:, 0])._replace(error=error)])
+  [(_, names)] = source_of()._tables(x, x[:, 0])
+  assert names == (CONFIG.sources if is_exact else TRIED.sources)
+
+
+@pytest.mark.parametrize(("error", "is_rounded"), [(0.9e-5, False), (1.1e-5, True)])
+def test_short_forms_are_asked_of_tables_that_are_known_no_better_than_a_hundred_thousandth(error, is_rounded):
+  assert ("short_forms" in reductions._asked_of(SimpleNamespace(error=error), CONFIG)) is is_rounded
+
+
+# --- changes with numbers --------------------------------------------------------------------------------------------
+
+
+def sum_of_powers(p, q, num_odd=0):
+  """What slopes tell of a function of a**p + b**q, of which so many of a hundred rows have another sign."""
+  a, b = columns_of(2, 100).T
+  of_a, of_b = p * a ** (p - 1), q * b ** (q - 1)
+  return invariances._sums_of_any_powers(a, b, of_a * np.where(np.arange(100) < num_odd, -1, 1), of_b, CONFIG)
+
+
+def test_powers_of_any_exponent_have_slopes_of_one_sign_in_nine_tenths_of_the_rows():
+  assert len(sum_of_powers(1.37, 2.41, num_odd=10)) == 1 and not sum_of_powers(1.37, 2.41, num_odd=11)
+
+
+def test_exponents_below_a_tenth_are_of_a_logarithm():
+  [(_, p, q, _)] = sum_of_powers(0.11, 2.41)
+  assert (p, q) == (0.11, 2.41) and not sum_of_powers(0.09, 2.41)  # which this is not
+
+
+@pytest.mark.parametrize(("value", "is_short"), [(273.15, True), (1.2345, True), (1.23456, False), (6.54321, False)])
+def test_numbers_with_a_unit_have_five_digits(value, is_short):
+  assert relations.shortest(value, lambda _: 0.0, CONFIG) == (value, is_short)
+
+
+@pytest.mark.parametrize(("error", "is_told"), [(0.99e-3, True), (1.01e-3, False)])
+def test_a_change_with_a_number_errs_by_a_thousandth(error, is_told, monkeypatch):
+  monkeypatch.setattr(shifted_changes, "relation", lambda growths, config: np.array([1.0, 1.0, -3.0]))
+  monkeypatch.setattr(shifted_changes, "share_left", lambda *given: error)
+  x, y = columns_of(2), np.arange(80.0)
+  slopes = np.ones((80, 2))
+  told = shifted_changes._power_and_offset(slopes[:, 0], y, y, 1.0, CONFIG)
+  others = [shifted_changes._lines_through_a_point(x, y, slopes, 0, CONFIG),
+            shifted_changes._exponents(x, slopes, 0, 1, CONFIG),
+            shifted_changes._moved_together(x, y, slopes, 0, 1, CONFIG)]
+  assert [told is not None, *map(bool, map(list, others))] == [is_told] * 4
+
+
+@pytest.mark.parametrize(("logarithm", "is_found"), [(39.9, True), (40.1, False)])
+def test_powers_whose_exponent_is_a_column_have_logarithms_up_to_forty(logarithm, is_found, monkeypatch):
+  monkeypatch.setattr(shifted_changes, "relation", lambda growths, config: np.array([1.0, 1.0, 0.0]))
+  monkeypatch.setattr(shifted_changes, "share_left", lambda *given: 0.0)
+  x = np.column_stack([np.full(9, np.e), np.linspace(1, logarithm, 9)])
+  assert bool(list(shifted_changes._exponents(x, np.ones((9, 2)), 0, 1, CONFIG))) is is_found

@@ -1,4 +1,4 @@
-"""What the default config makes of formulas that are enumerated: how many are made, which agree, where a pole may lie."""
+"""What the default config makes of enumerated formulas: how many are made, which agree, and where poles may lie."""
 
 from types import SimpleNamespace
 
