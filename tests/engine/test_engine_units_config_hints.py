@@ -30,7 +30,8 @@ def looked_at(monkeypatch, num_rows, error):
   return residuals._look(parse("x"), Rows(x, y, np.ones(num_rows)), CONFIG)
 
 
-@pytest.mark.parametrize(("num_rows", "error", "num_far"), [(20, 0.1, 7), (19, 0.1, 0), (20, 3.1e-4, 7), (20, 2.9e-4, 0)])
+@pytest.mark.parametrize(("num_rows", "error", "num_far"), [
+  (20, 0.1, 7), (19, 0.1, 0), (20, 3.1e-4, 7), (20, 2.9e-4, 0)])
 def test_twenty_rows_with_errors_of_more_than_a_table_of_four_digits_are_looked_at(
     num_rows, error, num_far, monkeypatch):
   assert looked_at(monkeypatch, num_rows, error) == Residuals(num_rows, num_far)
