@@ -11,7 +11,7 @@ from symformer_jax.engine.config import DEFAULT, FunctionFractionsConfig, Linked
 from symformer_jax.engine.rows import Rows
 from symformer_jax.language import expression
 from symformer_jax.language.rules import Rule
-from symformer_jax.sources.fractions import function_fractions, linked_fractions
+from symformer_jax.sources.fractions import function_fractions, linked_fractions, rational_forms
 
 FUNCTIONS, LINKED = DEFAULT.function_fractions, DEFAULT.linked_fractions
 
@@ -166,3 +166,36 @@ def test_with_what_is_left_after_fourteen_divisions_a_constant_is_right_where_th
       len(constants), left))
     found = linked_fractions._Equation._nearest(equation, linked_fractions.Place(1.0, None, 0.0, 1.0))
     assert (found is not None) is is_right
+
+
+@pytest.mark.parametrize(("left", "num_asked"), [(0.99e-8, 14), (1.01e-8, 4)])
+def test_a_right_constant_leaves_a_hundred_millionth_after_four_divisions(left, num_asked):
+  asked = []
+  equation = SimpleNamespace(_config=LINKED, shares=lambda family, constants: asked.append(1) or np.full(
+    len(constants), left))
+  assert linked_fractions._Equation._nearest(equation, linked_fractions.Place(1.0, None, 0.0, 1.0)) is None
+  assert len(asked) == num_asked
+
+
+# --- numbers of fractions --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("off", "is_found"), [(0.9e-9, True), (1.5e-9, False)])
+def test_coefficients_are_simple_to_a_thousand_millionth(off, is_found):
+  odd = 0.7654321
+  coefficients = [7.3 * odd * (1 + off), odd, 2.9 * odd * (1 - off), 4.1 * odd * (1 + off)]
+  found = rational_forms._simplest_divisors(coefficients, 0.123456, DEFAULT.rationals)
+  assert any(abs(each - odd) < 1e-12 for each in found) is is_found
+
+
+def test_roots_of_a_denominator_are_looked_for_at_five_rows(monkeypatch):
+  asked = []
+  monkeypatch.setattr(rational_forms.polynomials, "factors", lambda denominator, x, *, tolerance, num_rows: (
+    asked.append(num_rows) or ([], {})))
+  fraction = SimpleNamespace(denominator={(1.0,): 1.0}, numerator={(0.0,): 1.0})
+  rational_forms.Fractions(fraction, np.ones((9, 1)), tolerance=1e-5, config=DEFAULT.rationals)
+  assert asked == [5]
+
+
+def test_what_leaves_just_what_is_exact_leaps_as_what_does_not():
+  assert [DEFAULT.quadratics.elimination.leap(left) for left in (0.99e-11, 1e-11)] == [1e-5, 1e-2]
