@@ -11,7 +11,7 @@ from symformer_jax.engine.config import DEFAULT, FunctionFractionsConfig, Linked
 from symformer_jax.engine.rows import Rows
 from symformer_jax.language import expression
 from symformer_jax.language.rules import Rule
-from symformer_jax.sources.fractions import function_fractions, linked_fractions, rational_forms
+from symformer_jax.sources.fractions import function_fractions, linked_fractions, quadratics, rational_forms
 
 FUNCTIONS, LINKED = DEFAULT.function_fractions, DEFAULT.linked_fractions
 
@@ -199,3 +199,32 @@ def test_roots_of_a_denominator_are_looked_for_at_five_rows(monkeypatch):
 
 def test_what_leaves_just_what_is_exact_leaps_as_what_does_not():
   assert [DEFAULT.quadratics.elimination.leap(left) for left in (0.99e-11, 1e-11)] == [1e-5, 1e-2]
+
+
+@pytest.mark.parametrize(("digits", "has_views"), [(8, False), (9, True)])
+def test_roots_are_of_functions_of_columns_where_y_has_more_than_eight_digits(digits, has_views, monkeypatch):
+  asked = []
+  monkeypatch.setattr(quadratics, "_roots_over_views", lambda *given, has_views: asked.append(has_views) or [])
+  x = np.random.default_rng(0).uniform(1, 3, (40, 1))
+  y = np.array([float(f"{value:.{digits}g}") for value in np.sqrt(x[:, 0])])
+  quadratics.roots_of(Rows(x, y, np.ones(40)), (0,), rule=Rule(1))
+  assert asked == [has_views]
+
+
+@pytest.mark.parametrize(("share", "times", "is_root"), [
+  (0.99e-6, 3.9, True), (1.01e-6, 3.9, False), (0.99e-6, 4.1, False)])
+def test_a_root_misses_a_millionth_of_the_variance_and_what_is_written_four_times_that(
+    share, times, is_root, monkeypatch):
+  x = np.linspace(1, 2, 60)
+  sign = np.resize([1.0, -1.0], 60)
+  size = np.sqrt(share * np.var(x))
+  y = x + size * sign  # the root of y**2 - x**2, but for errors
+  tolerances = []
+  monkeypatch.setattr(quadratics, "_written", lambda quadratic, sign, x, tolerance: tolerances.append(tolerance) or (
+    expression.variable(0)))
+  errors = y - np.sqrt(times) * size * sign
+  monkeypatch.setattr(quadratics.expression, "evaluate", lambda node, x: errors)
+  for name in ("_written_below", "_written_beside"):
+    monkeypatch.setattr(quadratics, name, lambda *given: None)
+  found = quadratics._root(({(0.0,): 1.0}, {}, {(2.0,): -1.0}), x[:, None], y, DEFAULT.quadratics)
+  assert (found is not None) is is_root and tolerances[:1] == [1e-3] * (share < 1e-6)
