@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from scipy import optimize
 from small_data import OPTIONS, task_of
 
 from symformer_jax.engine.clock import Clock
@@ -212,6 +213,17 @@ def test_from_160_rows_on_the_likelihood_ascends_with_half_of_them_and_ten_steps
   assert asked == expected
 
 
+def test_where_changes_are_tried_the_likelihood_ascends_in_twenty_steps_from_more_noise(monkeypatch):
+  asked = []
+  monkeypatch.setattr(optimize, "minimize", lambda loss, start, *, options, **rest: asked.append(
+    (np.exp(start), options)) or SimpleNamespace(x=start))
+  rng = np.random.default_rng(0)
+  gaussian_process.fit(rng.normal(size=(20, 2)), rng.normal(size=20), TRIED.surrogate)
+  [(start, options)] = asked
+  np.testing.assert_allclose(start, [2, 2, 3, 1, 0.03])
+  assert options == {"maxiter": 20, "maxfun": 40}
+
+
 def source_of():
   return registry.SOURCES["reductions"](None, OPTIONS)
 
@@ -250,6 +262,25 @@ def test_a_table_that_was_tried_is_asked_of_sources_of_exact_ones_below_five_tho
 @pytest.mark.parametrize(("error", "is_rounded"), [(0.9e-5, False), (1.1e-5, True)])
 def test_short_forms_are_asked_of_tables_that_are_known_no_better_than_a_hundred_thousandth(error, is_rounded):
   assert ("short_forms" in reductions._asked_of(SimpleNamespace(error=error), CONFIG)) is is_rounded
+
+
+# --- relations of slopes ---------------------------------------------------------------------------------------------
+
+
+def with_a_small_part(monkeypatch, *shares):
+  """What a relation of three slopes is, one of which is small, where it leaves such shares with that and without."""
+  found, asked, null_vector = iter(shares), [], relations.robust_null_vector
+  monkeypatch.setattr(relations, "share_left", lambda *given: next(found))
+  monkeypatch.setattr(relations, "robust_null_vector", lambda rows, num: asked.append(num) or null_vector(rows, num))
+  one, other = np.random.default_rng(0).choice([-1.0, 1.0], (2, 200))
+  weights = relations.relation(np.column_stack([one, -one + 0.01 * other, -0.01 * other]), CONFIG)
+  assert asked == [8, 8]  # rows are weighed eight times
+  return weights
+
+
+@pytest.mark.parametrize(("without", "counts"), [(0.0201, True), (0.0199, False)])
+def test_a_small_part_counts_with_which_a_tenth_is_left(without, counts, monkeypatch):
+  assert (with_a_small_part(monkeypatch, 0.002, without) is not None) is counts
 
 
 # --- changes with numbers --------------------------------------------------------------------------------------------
