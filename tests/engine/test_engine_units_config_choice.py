@@ -20,6 +20,7 @@ from symformer_jax.selection import (
   noise,
   residuals,
   rounding,
+  select,
   soundness,
 )
 from symformer_jax.selection.judge import Finalist, Judge
@@ -289,3 +290,18 @@ def test_a_phase_may_be_taken_between_all_rows_and_not_between_less_than_half_of
 def test_far_rows_are_a_peak_where_most_have_one_beside_them_on_the_same_side(distances, is_peak):
   x = np.arange(float(len(distances)))[:, None]
   assert residuals._are_together(np.array(distances, float), x, DEFAULT.hints) is is_peak
+
+
+# --- what the selection sees, and what it takes for simple -----------------------------------------------------------
+
+
+@pytest.mark.parametrize(("num_columns", "num_seen"), [(64, 64), (65, 2)])
+def test_of_a_table_of_more_than_sixty_four_columns_those_that_formulas_read_are_seen(num_columns, num_seen):
+  rows = Rows(np.ones((9, num_columns)), np.ones(9), np.ones(9))
+  assert len(select._columns([parse("x*z")], rows, DEFAULT.selection)) == num_seen
+
+
+def test_a_simple_value_is_taken_where_it_is_half_as_likely_as_all_others():
+  # With density 1/spacing beside a normal one of this height: half of it is 1 where exp(-t**2/2) is.
+  spacing = 2 * math.sqrt(2 * math.pi) * math.exp(2)
+  assert rounding._reach(spacing, DEFAULT.selection) == pytest.approx(2)
