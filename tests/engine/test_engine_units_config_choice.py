@@ -22,6 +22,7 @@ from symformer_jax.selection import (
   rounding,
   select,
   soundness,
+  writing,
 )
 from symformer_jax.selection.judge import Finalist, Judge
 
@@ -302,6 +303,60 @@ def test_of_a_table_of_more_than_sixty_four_columns_those_that_formulas_read_are
 
 
 def test_a_simple_value_is_taken_where_it_is_half_as_likely_as_all_others():
-  # With density 1/spacing beside a normal one of this height: half of it is 1 where exp(-t**2/2) is.
+  """At t standard errors, of which such values lie so many apart."""
   spacing = 2 * math.sqrt(2 * math.pi) * math.exp(2)
   assert rounding._reach(spacing, DEFAULT.selection) == pytest.approx(2)
+
+
+@pytest.mark.parametrize(("share", "expected"), [(0.9e-9, 2.5), (1.1e-9, None)])
+def test_a_constant_of_an_exact_formula_is_a_decimal_to_nine_digits(share, expected):
+  assert rounding._decimal(2.5 * (1 + share), DEFAULT.selection) == expected
+
+
+@pytest.mark.parametrize(("change", "is_lean"), [(0.0099, True), (0.0101, False)])
+def test_parts_go_that_are_a_millionth_or_a_thousandth_where_values_change_by_a_hundredth(change, is_lean, monkeypatch):
+  asked = []
+  x = np.linspace(-1, 1, 40)
+  lean = expression.Node("+", (parse("x"), expression.number(change * np.std(x))))
+  monkeypatch.setattr(writing, "without_idle_parts", lambda node, x, *, share: asked.append(share) or lean)
+  judge = SimpleNamespace(config=DEFAULT.selection, rows=rows_of(x, x))
+  assert writing._leaner([parse("x")], judge) == [lean] * is_lean and asked == [1e-6, 1e-3]
+
+
+def test_a_line_in_the_place_of_a_function_leaves_a_hundredth_of_its_variance(monkeypatch):
+  asked = []
+  monkeypatch.setattr(writing.straight, "straightened", lambda *given, share: asked.append(share) or [])
+  x = np.linspace(1, 3, 40)
+  judge = Judge(rows_of(x, x**2 + np.sin(9 * x)), 40, DEFAULT.selection, CHOICE)
+  assert not writing._straight(parse("sin(x)"), judge, lambda node: True) and asked == [0.01]
+
+
+# --- where formulas are looked at ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("num_rows", "num_drawn"), [(65_536, 256), (65_537, 65_536)])
+def test_neighbours_are_looked_for_among_65536_rows(num_rows, num_drawn):
+  class Enough(Exception):
+    pass
+
+  class Drawing:
+    def choice(self, num, size, *, replace):
+      asked.append((num, size))
+      raise Enough
+
+  asked = []
+  with pytest.raises(Enough):
+    between_rows._near_and_far(np.zeros((num_rows, 2)), CHOICE, Drawing())
+  assert asked == [(num_rows, num_drawn)]
+
+
+def test_in_corners_of_the_box_formulas_leave_the_range_of_y_by_ten_times_that(monkeypatch):
+  monkeypatch.setattr(soundness, "leaps_in_box", lambda node, rows, *, num_points, leap: leap)
+  assert choice._leaps(parse("x"), None, CHOICE) == 10
+
+
+def test_beside_a_pole_between_rows_far_apart_are_two_rows_on_each_side():
+  x = np.column_stack([np.arange(-5.0, 6) + 0.5, np.ones(11)])
+  segments = SimpleNamespace(is_near=np.zeros(3, bool))
+  found = soundness._are_beside(rows_of(x, np.ones(11)), segments, np.array([0]), [parse("x")], CHOICE)
+  assert x[found, 0].tolist() == [-1.5, -0.5, 0.5, 1.5]
