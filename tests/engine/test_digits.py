@@ -19,6 +19,10 @@ def test_the_error_is_that_of_rounding(rng, form):
   assert rounding_variance(written) == pytest.approx(np.mean((written - values) ** 2), rel=0.25)
 
 
+def test_the_error_is_spread_evenly_over_the_last_unit():
+  assert rounding_variance(np.array([0.1, 0.2, 3.5])) == pytest.approx(0.1**2 / 12, rel=1e-12)
+
+
 def test_of_all_digits_next_to_nothing_is_left(rng):
   assert rounding_variance(rng.normal(size=100)) < 1e-30
 
