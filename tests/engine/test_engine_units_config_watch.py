@@ -132,7 +132,7 @@ def test_a_formula_that_leaves_a_tenth_of_fewer_than_fifteen_rows_is_in_doubt(nu
   assert watch.is_in_doubt is is_in_doubt
 
 
-@pytest.mark.parametrize(("left", "is_noise"), [(0.0101, True), (0.0099, False)])
+@pytest.mark.parametrize(("left", "is_noise"), [(0.0101, True), (0.01, False)])
 def test_the_nearest_formula_of_any_length_leaves_noise_where_that_is_a_hundredth(left, is_noise, monkeypatch):
   monkeypatch.setattr(noise.NoiseWatch, "_leaves_noise", lambda self, candidate: True)
   watch = watch_of()
@@ -143,7 +143,7 @@ def test_the_nearest_formula_of_any_length_leaves_noise_where_that_is_a_hundredt
 def test_eight_short_formulas_are_looked_at_whose_descriptions_are_ten_nats_longer(monkeypatch):
   lengths = {}
   monkeypatch.setattr(noise.NoiseWatch, "_length", lambda self, candidate: lengths[candidate.node])
-  for more, num_nodes, num_others in ((9.9, 15, 8), (10.1, 15, 0), (9.9, 16, 0)):
+  for more, num_nodes, num_others in ((9.9, 15, 8), (10.0, 15, 0), (9.9, 16, 0)):
     pool, watch = Pool(1.0, 100), watch_of()
     nodes = [nested(num_nodes, column) for column in range(12)]
     lengths |= dict.fromkeys(nodes, more) | {parse("x"): 0.0}

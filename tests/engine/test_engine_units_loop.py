@@ -13,6 +13,13 @@ from symformer_jax.engine.pool import Candidate
 from symformer_jax.engine.rows import Rows
 
 
+def test_what_a_search_is_asked_for_where_nothing_is_said():
+  assert SearchOptions() == SearchOptions(
+    n_samples=1024, strategy="top_k", top_k=20, temperature=1.0, refine="lm", max_time=None, accuracy=None, seed=0,
+    recombine=True, guesses=(), effort="normal", loss="squared", template=None, units=None)
+  assert SearchOptions().recombine is True
+
+
 def test_turns_of_the_cycle_come_again_and_those_before_it_do_not():
   sources = [SimpleNamespace(name=name, turns=turns) for name, turns in (("growth", (512, 512)), ("evolution", ()))]
   turns = list(loop.schedule(sources, SearchOptions(effort="thorough")))
@@ -168,3 +175,21 @@ def test_turns_of_two_groups_of_searches_take_turns(monkeypatch):
     [f"{sorted(group)}{i}" for i in range(3 if 0 in group else 1)]))
   searches = {i: SimpleNamespace(is_of_one=i < 2) for i in range(4)}
   assert list(loop._in_order(searches, (), OPTIONS)) == ["[0, 1]0", "[2, 3]0", "[0, 1]1", "[0, 1]2"]
+
+
+@pytest.mark.parametrize(("state", "expected"), [(None, ["one", "fails", "one"]), (7, ["fails"] * 3)])
+def test_of_two_data_sets_and_more_one_that_a_source_fails_at_costs_the_others_nothing(state, expected):
+  """Where it keeps nothing from turn to turn."""
+  class Source:
+    name = "odd"
+
+    def propose(self, questions, **named):
+      if any(question.task == "bad" for question in questions):
+        raise ValueError("odd data")
+      return [loop.Proposal(state="one") for _ in questions]
+
+  for tasks, found in ((("good", "bad", "good"), expected), (("good", "bad"), expected[:2])):
+    questions = [loop.Question(task, None, state) for task in tasks]
+    with pytest.warns(RuntimeWarning, match="the source 'odd' is left out of a turn: odd data"):
+      proposals = loop._ask(loop.Turn(Source(), 0, 1), questions, None)
+    assert [proposal.state for proposal in proposals] == [state if each == "fails" else each for each in found]
