@@ -1,6 +1,8 @@
 """Rows that count, what names their columns, and formulas that come back from other units."""
 
 
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,6 +12,7 @@ from symformer_jax.engine import refine
 from symformer_jax.engine.config import DEFAULT
 from symformer_jax.engine.rescale import Scaling, _is_far
 from symformer_jax.engine.rows import Rows, check_dataset, check_weights
+from symformer_jax.engine.task import Task
 from symformer_jax.errors import InputError
 from symformer_jax.language import expression, programs
 
@@ -110,3 +113,9 @@ def test_operators_that_no_model_knows_are_in_the_vocabulary_of_a_fit_that_needs
     with pytest.raises(Enough):
       refine.fit_constants([(task_of(1), [node])], method="lm", max_steps=1)
   assert asked == [False, True]
+
+
+@pytest.mark.parametrize(("columns", "is_chosen"), [((0, 1), False), ((0,), True)])
+def test_columns_were_left_out_for_being_too_many_beside_those_that_a_rule_leaves_out(columns, is_chosen):
+  task = SimpleNamespace(columns=columns, names="xyz", rule=SimpleNamespace(excluded={2}))
+  assert Task.is_chosen.fget(task) is is_chosen
