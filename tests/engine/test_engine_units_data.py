@@ -1,20 +1,23 @@
 """Rows that count, what names their columns, and formulas that come back from other units."""
 
 
+import dataclasses
 from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
-from small_data import parse, task_of
+from small_data import OPTIONS, parse, task_of
 
 from symformer_jax.engine import refine
 from symformer_jax.engine.config import DEFAULT
 from symformer_jax.engine.rescale import Scaling, _is_far
 from symformer_jax.engine.rows import Rows, check_dataset, check_weights
-from symformer_jax.engine.task import Task
+from symformer_jax.engine.task import Task, make_task, turn
 from symformer_jax.errors import InputError
 from symformer_jax.language import expression, programs
+from symformer_jax.language.rules import Restrictions
+from symformer_jax.language.units import read_units
 
 X = np.arange(12.0).reshape(6, 2)
 
@@ -119,3 +122,29 @@ def test_operators_that_no_model_knows_are_in_the_vocabulary_of_a_fit_that_needs
 def test_columns_were_left_out_for_being_too_many_beside_those_that_a_rule_leaves_out(columns, is_chosen):
   task = SimpleNamespace(columns=columns, names="xyz", rule=SimpleNamespace(excluded={2}))
   assert Task.is_chosen.fget(task) is is_chosen
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_columns_below_nothing_and_a_target_below_it_are_turned_each_by_itself(sign):
+  x = np.column_stack([-1 - X[:, 0], 1 + X[:, 1]])
+  y = sign * (3 + X[:, 0] ** 2)
+  turned = turn(make_task((x, y), ("a", "b"), OPTIONS))
+  np.testing.assert_array_equal(turned.rows.x, np.column_stack([1 + X[:, 0], 1 + X[:, 1]]))
+  np.testing.assert_array_equal(turned.rows.y, np.abs(y))
+  assert turned.turned == (0,) and turned.is_opposite is (sign < 0)
+  back = turned.as_given()
+  np.testing.assert_array_equal(back.rows.x, x)
+  np.testing.assert_array_equal(back.rows.y, y)
+
+
+def test_names_of_columns_are_those_of_messages_too():
+  with pytest.raises(InputError, match="in column 'time'; take a larger unit"):
+    make_task((np.column_stack([X[:, 0], 1e300 * (1 + X[:, 1])]), X[:, 0]), ("mass", "time"), OPTIONS)
+
+
+def test_rules_know_the_units_of_columns_and_one_that_is_excluded_needs_none():
+  given = dataclasses.replace(
+    OPTIONS, units=read_units({"mass": "kg", "y": "kg"}), restrictions=Restrictions(excluded=("time",)))
+  task = make_task((X, X[:, 0]), ("mass", "time"), given)
+  assert task.rule.dimensions == task.units.dimensions is not None
+  assert task.rule(expression.variable(0)) and not task.rule(expression.Node("pow2", (expression.variable(0),)))

@@ -7,6 +7,7 @@ import pytest
 import threadpoolctl
 
 from symformer_jax import inference, testing
+from symformer_jax.engine import threads
 from symformer_jax.engine.config import SearchConfig
 from symformer_jax.engine.threads import one_blas_thread
 
@@ -57,3 +58,23 @@ def test_after_searches_in_several_threads_nothing_is_limited():
   with one_blas_thread():
     assert num_threads() == {1}
   assert num_threads() == {3}
+
+
+def test_of_searches_inside_one_another_each_lifts_what_the_outermost_has_found(monkeypatch):
+  made = []
+
+  class Limits:
+    def __init__(self, limits, user_api):
+      self.asked, self.num_restored = (limits, user_api), 0
+      made.append(self)
+
+    def restore_original_limits(self):
+      self.num_restored += 1
+
+  monkeypatch.setattr(threads.threadpoolctl, "threadpool_limits", Limits)
+  one_thread = threads._OneThread()
+  for _ in range(2):  # somebody may have set another number meanwhile
+    with one_thread(), one_thread():
+      pass
+  assert [limits.num_restored for limits in made] == [2, 0, 2, 0]
+  assert {limits.asked for limits in made} == {(1, "blas")}
