@@ -47,3 +47,28 @@ def test_rows_in_parts_tell_what_they_tell_together(columns, monkeypatch):
   together = told_apart(mixed, ranks, 9)
   monkeypatch.setattr(freedom, "CHUNK_ROWS", 7)
   assert told_apart(mixed, ranks, 9).tolist() == together.tolist() and together.sum() == 4
+
+
+@pytest.mark.parametrize(("share", "is_kept"), [(1.5e-7, True), (0.7e-7, False)])
+def test_a_column_is_made_up_of_which_others_leave_less_than_a_ten_millionth(share, is_kept):
+  basis = np.linalg.qr(np.random.default_rng(0).normal(size=(40, 2)))[0]
+  columns = np.column_stack([basis[:, 0], np.sqrt(1 - share**2) * basis[:, 0] + share * basis[:, 1]])
+  assert told_apart(columns, np.array([0, 1]), 9).tolist() == [True, is_kept]
+
+
+@pytest.mark.parametrize(("place", "other"), [(0, 1), (1, 0), (60, 99)])
+def test_columns_count_by_their_directions_however_many_rows_they_have(place, other):
+  """Of a column of one row others leave nearly all, of another one of all rows, as the first, a third."""
+  first = np.ones(100)
+  alone, dense = np.zeros(100), np.ones(100)
+  alone[place], dense[2:52] = 1.0, 0.5
+  assert told_apart(np.column_stack([first, dense, alone]), np.array([0, 1, 1]), 2).tolist() == [True, False, True]
+  # Of two of one row each the one of which the first, that is larger there, leaves less.
+  first[place], first[other] = 2.0, 5.0
+  beside = np.zeros(100)
+  beside[other] = 1.0
+  assert told_apart(np.column_stack([first, beside, alone]), np.array([0, 1, 1]), 2).tolist() == [True, False, True]
+
+
+def test_no_rows_tell_nothing_apart():
+  assert told_apart(np.zeros((0, 2)), np.array([0, 1]), 9).tolist() == [True, False]

@@ -43,3 +43,8 @@ def test_lines_that_the_last_fit_has_passed_are_left_out():
   sizes, errors = (7, 1, 3, 9, 5, 6, 7), (3.0, 9.0, 4.0, 2.0, 8.0, 4.1, 2.5)
   assert falling(sizes, errors, kept={4}) == [1, 2, 4, 6, 3]
   assert falling(sizes, errors, kept={4}, floor=3.0) == [1, 2, 4, 0]
+
+
+def test_of_formulas_that_meet_the_data_just_to_the_floor_the_one_of_the_lowest_cost_stays():
+  assert pareto_indices([3, 5], [1e-9, 1e-9], floor=1e-9, costs=[1.0, 0.5]) == [1]
+  assert pareto_indices([3, 5, 7], [1e-9, 1e-10, 1e-9], floor=1e-9, costs=[1.0, 0.7, 0.5]) == [2]

@@ -38,7 +38,7 @@ def test_distinct_rows_are_those_of_numpy(num_columns):
 def test_of_very_many_rows_some_segments_are_looked_at():
   x = np.arange(22.0)
   found = between_rows.make_segments(rows_of(x, x), config=CONFIG)
-  assert len(found.begin) == 4 * 5 and np.all(np.diff(found.begin[:, 0]) > 0)
+  assert len(found.begin) == 4 * 5 and np.all(np.diff(found.begin[:, 0]) > 0) and found.is_near.all()
   np.testing.assert_array_equal(found.end - found.begin, np.ones((20, 1)))
   assert len(between_rows.make_segments(rows_of(x[:21], x[:21]), config=CONFIG).begin) == 20
   other = between_rows.make_segments(rows_of(np.arange(99.0), np.arange(99.0)), config=CONFIG, seed=1)
@@ -59,6 +59,14 @@ def test_segments_of_two_columns_join_neighbours_in_units_of_their_spread_and_an
   assert len(between_rows.make_segments(rows_of([[1, 2], [1, 2]], [1, 2])).begin) == 0
   constant = np.column_stack([x[:, 0], np.ones(30)])
   assert between_rows.make_segments(rows_of(constant, x[:, 0]), config=CONFIG).is_near.sum() == 5
+
+
+def test_of_very_many_rows_of_two_columns_some_are_drawn_each_once():
+  x = np.random.default_rng(0).uniform(0, 1, (25, 2))
+  found = between_rows.make_segments(rows_of(x, x[:, 0]), config=dataclasses.replace(
+    CONFIG, max_neighbours=20, num_segments=20))
+  assert found.is_near.sum() == 20 == len(np.unique(found.begin[:20], axis=0))
+  assert not np.any(np.all(found.begin == found.end, axis=1))
 
 
 @pytest.mark.parametrize(("values", "expected"), [
