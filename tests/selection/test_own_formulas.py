@@ -181,3 +181,37 @@ def test_a_form_that_tidying_gives_long_numbers_after_the_rounding_is_not_taken(
 
   found = listed_guesses.in_few_digits(node, rows, plain, lambda form: True)
   assert rounding.count_digits(found) <= 3
+
+
+# --- what guesses are listed as --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("complexities", "shown", "same", "expected"), [
+  ([4, 3, 4], {0, 1}, True, ({0, 1}, {2: 1})), ([5, 9, 4], {0, 1}, True, ({0, 1, 2}, {2: 2})),
+  ([4, 3, 4], {0, 1}, False, ({0, 1, 2}, {2: 2})), ([4, 3, 4], {1, 2}, True, ({1, 2}, {2: 1}))])
+def test_a_guess_is_listed_as_the_simplest_line_that_is_the_same(complexities, shown, same, expected):
+  assert listed_guesses.with_guesses([2], shown, complexities, lambda j, i: same) == expected
+
+
+def are_one(change, weights=(1, 1, 1), *, mse=1.0, floor=0.0):
+  x = np.array([1.0, 2, 3])
+  nodes = parser.parse("x"), parser.parse("y")
+  rows = Rows(np.column_stack([x, x + change]), x, np.array(weights, float))
+  return listed_guesses.are_one(nodes, rows, mse=mse, num_rows=3, floor=floor, may_fit=False)
+
+
+def test_formulas_are_one_whose_values_differ_by_a_thousandth_of_what_they_leave():
+  assert are_one(0.99e-3) and not are_one(1.01e-3) and are_one(1.99e-3, mse=4.0) and not are_one(2.01e-3, mse=4.0)
+  assert are_one(np.array([0, 0, 9e-3]), (1, 1, 1e-3)) and not are_one(np.array([0, 0, 9e-3]), (1, 1, 1))
+
+
+def test_of_forms_with_as_many_digits_the_tidy_one_is_listed(monkeypatch):
+  rows, asked = Rows(SUBSTRATE[:, None], RATE, np.ones(10)), []
+  config = dataclasses.replace(DEFAULT.selection, nats_per_node=1.25)
+  monkeypatch.setattr(rounding, "round_constants", lambda node, *data, config=None: asked.append(config) or node)
+  tidy = {parser.parse("0.5*x + 0.25"): parser.parse("0.25 + 0.5*x + 0*x")}
+  node = parser.parse("0.5*x + 0.25")
+  rounded = {node: node}
+  found = listed_guesses.in_few_digits(
+    node, rows, lambda form: rounded.pop(form, None) or tidy.get(form, form), lambda form: True, config=config)
+  assert found == tidy[node] and asked == [config]

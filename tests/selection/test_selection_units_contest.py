@@ -102,3 +102,20 @@ def test_a_step_over_missing_rows_may_be_as_much_longer():
 def test_a_wave_of_just_half_a_period_a_row_is_as_slow_as_it_can_be():
   wave = parse(f"sin({math.pi!r}*x + 0.5)")
   assert frequencies._slowed(wave, 0.0, 1.0, 2 * math.pi) is wave
+
+
+JUST_HALF = CONFIG.half_turn * (1 + 1e-6)
+
+
+def test_just_half_a_turn_but_for_rounding_is_no_alias_and_no_gap(monkeypatch):
+  for more, is_gap in ((0.0, False), (1.5e-6 * math.pi, True)):
+    x = np.append(0.0, JUST_HALF + more + np.arange(9.0))
+    assert frequencies.is_scattered(parse("sin(x)"), x[:, None]) is is_gap
+  monkeypatch.setattr(frequencies, "turn", lambda wave, segments, *, config: JUST_HALF)
+  assert not frequencies.is_alias(parse("sin(x)"), None)
+
+
+def test_what_goes_through_just_two_turns_may_be_an_angle():
+  x = 2 * math.pi * CONFIG.angle_turns - np.linspace(0.5, 0, 9)
+  assert not frequencies.is_arc(parse("sin(x)"), x[:, None])
+  assert frequencies.is_arc(parse("sin(x)"), np.nextafter(x, np.inf)[:, None])
