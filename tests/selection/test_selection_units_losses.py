@@ -411,3 +411,42 @@ def test_each_loss_has_the_weights_of_its_name(monkeypatch):
     monkeypatch.setattr(losses, "_fit", lambda node, *given: node)
     found = losses.weigh(loss, [parse("1.1*x")], rows, text=text_of)
     np.testing.assert_allclose(found.weights, weights(1.1 * rows.x[:, 0], rows, CONFIG).weights)
+
+
+# --- first looks -----------------------------------------------------------------------------------------------------
+
+
+def test_before_any_formula_the_standard_error_is_that_of_neighbours_about_their_median():
+  rng = np.random.default_rng(0)
+  y = rng.normal(size=40) * np.where(np.arange(40) < 25, 1.0, 9.0)
+  rows = rows_of(np.arange(40.0), y)
+  near = np.clip(np.arange(40)[:, None] - 3, 0, 33) + np.arange(7)  # the next three on either side
+  medians = np.median(y[near], axis=1)
+  deviation = np.median(np.median(np.abs(y[near] - medians[:, None]), axis=1))
+  expected = losses._bounded(medians, rows, float(deviation), CONFIG)
+  found = losses._neighbour_weights(rows, CONFIG)
+  np.testing.assert_allclose(found.weights, expected.weights)
+  assert found.text == expected.text
+
+
+@pytest.mark.parametrize(("loss", "is_robust"), [("huber", True), ("log", False), ("auto", False)])
+def test_formulas_of_a_first_look_are_compared_by_students_distribution_under_huber(loss, is_robust, monkeypatch):
+  asked, cost = set(), losses._cost
+
+  def watched(node, *, is_robust=False, **given):
+    asked.add(is_robust)
+    return cost(node, is_robust=is_robust, **given)
+
+  monkeypatch.setattr(losses, "_cost", watched)
+  x = np.linspace(1, 3, 40)
+  losses.weigh(loss, [parse("1.5*x")], rows_of(x, 1.5 * x + 0.1 * np.sin(40 * x)), text=str)
+  assert asked == {is_robust}
+
+
+def test_formulas_that_are_undefined_on_a_row_are_passed_over_without_a_warning():
+  x = np.linspace(1, 3, 40)
+  rows = rows_of(x, 1.5 * x + 0.1 * np.sin(40 * x))
+  for loss in ("log", "huber", "auto"):
+    assert "1.5" in losses.weigh(loss, [parse("log(x - 2)"), parse("1.5*x")], rows, text=text_of).text
+    node, weights = losses.settle(loss, parse("log(x - 2)"), rows)
+    assert node == parse("log(x - 2)") and len(weights) == 40
