@@ -1,6 +1,7 @@
 """What becomes of guesses: listed where nothing simpler is as good, their constants with errors, and why not else."""
 
 import dataclasses
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -215,3 +216,26 @@ def test_of_forms_with_as_many_digits_the_tidy_one_is_listed(monkeypatch):
   found = listed_guesses.in_few_digits(
     node, rows, lambda form: rounded.pop(form, None) or tidy.get(form, form), lambda form: True, config=config)
   assert found == tidy[node] and asked == [config]
+
+
+def test_why_a_guess_is_none_of_the_best():
+  nodes = [parser.parse(text) for text in ("x + 1", "sin(x)", "cos(x)", "x**2 + 1")]
+  lines = [SimpleNamespace(complexity=complexity) for complexity in (3, 2, 2, 4)]
+  chosen = SimpleNamespace(front=lines, best=lines[2])
+  for line, reason in ((2, ""), (1, "less accurate than the recommended formula"),
+                       (0, "longer than the recommended formula for what it gains")):
+    assert own_formulas._reason(select.Own(nodes[line], line, ""), chosen) == reason
+  for better, what in ((None, "another formula"), (0, "line 0")):
+    assert own_formulas._reason(select.Own(nodes[3], None, "", better), chosen) == (
+      f"{what} is no longer and no less accurate")
+
+
+def test_numbers_of_a_guess_are_fitted_as_the_config_says(monkeypatch):
+  asked = []
+  config = dataclasses.replace(DEFAULT.selection, num_refits=3)
+  monkeypatch.setattr(rounding, "refit_constants", lambda node, *data, config=None: asked.append(config) or node)
+  rows = Rows(SUBSTRATE[:, None], RATE, np.ones(10))
+  own_formulas.fit("0.5*x", parser.parse("0.5*x"), rows, ["x"], config=config)
+  assert asked == [config]
+  own_formulas.fit("0.5*x", parser.parse("0.5*x"), rows, ["x"], may_fit=False, config=config)
+  assert asked == [config]

@@ -10,7 +10,7 @@ from symformer_jax import conclusion, inference, testing
 from symformer_jax.engine.config import DEFAULT
 from symformer_jax.engine.options import SearchOptions
 from symformer_jax.engine.rows import Rows
-from symformer_jax.language import parser
+from symformer_jax.language import expression, parser
 from symformer_jax.results import Equation
 from symformer_jax.selection import residuals
 from symformer_jax.selection.residuals import Residuals
@@ -266,3 +266,34 @@ def test_errors_that_grow_are_told_of_unless_another_loss_was_chosen(rng):
   [weighted] = inference.search(
     testing.FixedProposer(["x0"]), [(x[:, None], y, 1 / x**2)], guesses=["a*x0"], config=CLOSED)
   assert "--loss" not in weighted.message
+
+
+@pytest.mark.parametrize(("exact", "num_far"), [(2**-12, 0), (2**-13, 7)])
+def test_errors_of_just_what_is_exact_tell_nothing(exact, num_far, monkeypatch):
+  monkeypatch.setattr(residuals, "count_far", lambda *given, **named: 7)
+  monkeypatch.setattr(residuals, "are_growing", lambda *given, **named: False)
+  monkeypatch.setattr(residuals, "missed_decades", lambda *given, **named: 0.0)
+  x = 4 * np.resize([1.0, -1.0], 20)
+  node = expression.Node("*", (expression.variable(0), expression.number(1 - 2**-12)))
+  config = dataclasses.replace(DEFAULT.hints, exact=exact)
+  assert residuals.look([node], Rows(x[:, None], x, np.ones(20)), config=config).num_far == num_far
+
+
+def test_a_formula_that_overflows_tells_nothing_and_gives_no_warning():
+  x = np.linspace(1, 99, 40)
+  for text in ("exp(exp(x))", "log(x - 50)"):
+    assert residuals.look([parser.parse(text, ["x"])], Rows(x[:, None], x, np.ones(40))) == residuals.Residuals(40)
+
+
+def test_where_nothing_is_looked_at_nothing_is_seen():
+  assert residuals.Residuals() == (0, 0, False, 0.0) and residuals.Residuals().texts == []
+
+
+@pytest.mark.parametrize(("times", "are_missed"), [(2.02, True), (1.98, False)])
+def test_errors_of_small_values_are_measured_by_how_much_neighbouring_ones_differ(times, are_missed):
+  """That is the root of two times their scatter."""
+  off = np.sqrt(2) / (2 * residuals.NORMAL * times)
+  y = np.append(np.full(30, 0.1), np.full(30, 200.0))
+  errors = np.append(np.resize([1 + off, 1 - off], 30), np.zeros(30))
+  config = dataclasses.replace(CONFIG, beyond_scatter=2.0)
+  assert bool(residuals.missed_decades(errors, y, np.arange(60.0)[:, None], config=config)) is are_missed
