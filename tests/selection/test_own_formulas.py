@@ -239,3 +239,15 @@ def test_numbers_of_a_guess_are_fitted_as_the_config_says(monkeypatch):
   assert asked == [config]
   own_formulas.fit("0.5*x", parser.parse("0.5*x"), rows, ["x"], may_fit=False, config=config)
   assert asked == [config]
+
+
+@pytest.mark.parametrize("expands", [False, True])
+def test_names_of_a_guess_are_found_whichever_way_its_functions_are_written(expands, monkeypatch):
+  asked = []
+  monkeypatch.setattr(own_formulas.refine, "fit_names", lambda node, x, y, weights, starts: asked.append(
+    (node, starts)))
+  text, rows = "m*tanh(k*x)", Rows(SUBSTRATE[:, None], RATE, np.ones(10))
+  filled = parser.parse("0.5*tanh(2.5*x)", ["x"], expands=expands)
+  found = own_formulas.fit(text, filled, rows, ["x"])
+  assert found == own_formulas.Fitted(text, filled, {}, {})  # nothing was found
+  assert asked == [(parser.parse(text, ["x"], allow_symbols=True, expands=expands), [[0.5, 2.5]])]

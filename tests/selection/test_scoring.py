@@ -44,3 +44,21 @@ def test_many_rows_are_evaluated_in_chunks(monkeypatch):
   x = np.linspace(0, 1, 50)[:, None]
   np.testing.assert_array_equal(scoring.evaluate(parser.parse("x**2 + 1"), x), x[:, 0] ** 2 + 1)
   np.testing.assert_array_equal(scoring.evaluate(parser.parse("3"), x), np.full(50, 3.0))
+
+
+def test_r2_of_logarithms_counts_rows_by_their_weights(rng):
+  y, weights = rng.uniform(1, 9, 30), rng.uniform(0.1, 2, 30)
+  prediction = y * rng.uniform(0.5, 2, 30)
+  expected = metrics.r2_score(np.log(y), np.log(prediction), sample_weight=weights)
+  assert scoring.log_r2(prediction, y, weights) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(("prediction", "y"), [([1.0, 2, 0], [1.0, 2, 3]), ([1.0, 2, 3], [1.0, 2, 0]),
+                                               ([1.0, 2, 3], [2.0, 2, 2])])
+def test_of_zeros_and_of_one_value_there_is_no_r2_of_logarithms(prediction, y):
+  assert scoring.log_r2(np.array(prediction), np.array(y), np.ones(3)) is None
+
+
+def test_r2_of_logarithms_that_hardly_vary_is_that_of_any():
+  y = np.array([1.0, 1.01, 1.02])
+  assert scoring.log_r2(y, y, np.ones(3)) == 1.0
