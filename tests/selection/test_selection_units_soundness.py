@@ -42,8 +42,8 @@ def test_where_a_formula_is_nothing_over_nothing_what_lies_beside_it_stands_for_
   np.testing.assert_array_equal(found[0, ::2], values[0, ::2])
 
 
-@pytest.mark.parametrize(("share", "is_supported"), [(0.5, True), (0.49, False)])
-def test_just_the_share_of_rows_beside_poles_that_may_be_missed_is_allowed(share, is_supported, monkeypatch):
+@pytest.mark.parametrize(("share", "times", "is_supported"), [(0.5, 1.9, True), (0.49, 1.9, False), (0.5, 2.1, False)])
+def test_just_the_share_of_rows_beside_poles_may_be_missed_by_twice_their_room(share, times, is_supported, monkeypatch):
   y = np.array([1.0, -1.0, 2.0, -2.0, 1.0, -1.0])
   rows = rows_of(np.arange(1.0, 7), y)
   segments = between_rows.make_segments(rows)
@@ -54,6 +54,25 @@ def test_just_the_share_of_rows_beside_poles_that_may_be_missed_is_allowed(share
   monkeypatch.setattr(soundness, "_is_told", lambda *given: True)
   monkeypatch.setattr(soundness.rounding, "refit_constants", lambda node, *data: node)
   config = dataclasses.replace(CONFIG, pole_misses=share, pole_share=0.1)
-  missed = 1.5 * 0.1 * np.abs(y[2] - np.median(y))  # by more than the room, and less than twice that
+  missed = times * 0.1 * np.abs(y[2] - np.median(y))
   monkeypatch.setattr(soundness.scoring, "evaluate", lambda node, x: y + np.array([0, 0, missed, 0, 0, 0]))
   assert bool(soundness.is_supported(parse("1/x"), rows, segments, config=config)) is is_supported
+
+
+def test_beside_a_pole_between_rows_far_apart_are_the_rows_next_to_it_on_either_side():
+  x = np.column_stack([[-2.5, -1.5, -0.5, 0.0, 0.5, 1.5, 2.5], np.ones(7)])
+  segments = between_rows.make_segments(rows_of(x, x[:, 0]))
+  segments = dataclasses.replace(segments, is_near=np.zeros(len(segments.begin), bool))
+  config = dataclasses.replace(CONFIG, pole_rows=2)
+  found = soundness._are_beside(rows_of(x, x[:, 0]), segments, np.array([0]), [parse("x")], config)
+  assert x[found, 0].tolist() == [-1.5, -0.5, 0.5, 1.5]  # on a row there is no side
+
+
+@pytest.mark.parametrize(("beside", "room", "is_told"), [
+  ([1.0, -1.0], 0.1, True), ([4.0], 0.1, False), ([-4.0], 0.1, False), ([1.0, -1.0], 0.5, False),
+  ([1.0, -1.0], 0.49, True)])
+def test_rows_tell_of_a_pole_that_rise_beyond_what_half_of_them_do(beside, room, is_told):
+  x = np.array([-4.0, -2, -1, 1, 2, 4])
+  config = dataclasses.replace(CONFIG, pole_rows=2)
+  node = parse("1/x")
+  assert soundness._is_told(node, node, rows_of(x, 1 / x), np.isin(x, beside), np.full(6, room), config) is is_told

@@ -65,3 +65,16 @@ def test_the_line_is_listed_where_it_says_as_much():
   node = parser.parse("40*sin(0.3*x)*sqrt(y)", ["x", "y"])
   chosen = select.select([node], Rows(X, bent, np.ones(60)), ["x", "y"], seed=0)
   assert any(part.token in ("sin", "cos") for part in expression.walk(chosen.best.node))
+
+
+def test_the_line_is_nearest_where_the_formula_depends_on_it_most(rng):
+  x = np.column_stack([rng.uniform(0, 1.2, 60), rng.uniform(0.1, 9, 60)])
+  weights = rng.uniform(0.5, 2, 60)
+  [line] = lines_of("y*sin(x)", x, share=1.0, weights=weights)
+  slope, offset = np.polyfit(x[:, 0], np.sin(x[:, 0]), 1, w=np.sqrt(weights) * x[:, 1])
+  np.testing.assert_allclose(expression.evaluate(line, x), (slope * x[:, 0] + offset) * x[:, 1])
+
+
+def test_how_much_a_function_bends_is_a_share_of_what_it_varies_by():
+  x = np.linspace(0, 10, 60)[:, None]
+  assert not lines_of("arctan(x + 5)", x) and lines_of("arctan(x + 5)", x, share=0.5)

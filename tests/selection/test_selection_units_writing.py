@@ -1,0 +1,23 @@
+"""Parts of a formula that are next to nothing."""
+
+import dataclasses
+from types import SimpleNamespace
+
+from hand_made_rows import parse, rows_of
+import numpy as np
+import pytest
+
+from symformer_jax.engine.config import DEFAULT
+from symformer_jax.language import expression
+from symformer_jax.selection import writing
+
+
+@pytest.mark.parametrize("size", [1e-3, 1.0, 1e3])
+@pytest.mark.parametrize(("share", "is_lean"), [(0.049, True), (0.051, False)])
+def test_what_is_next_to_nothing_goes_where_values_change_by_a_share_of_their_spread(size, share, is_lean, monkeypatch):
+  config = dataclasses.replace(DEFAULT.selection, idle=(1e-6,), idle_change=0.05)
+  x = size * np.linspace(-1, 1, 40)
+  lean = expression.Node("+", (parse("x"), expression.number(share * np.std(x))))
+  monkeypatch.setattr(writing, "without_idle_parts", lambda node, x, *, share: lean)
+  judge = SimpleNamespace(config=config, rows=rows_of(x, x))
+  assert writing._leaner([parse("x")], judge) == [lean] * is_lean
