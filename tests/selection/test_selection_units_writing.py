@@ -21,3 +21,16 @@ def test_what_is_next_to_nothing_goes_where_values_change_by_a_share_of_their_sp
   monkeypatch.setattr(writing, "without_idle_parts", lambda node, x, *, share: lean)
   judge = SimpleNamespace(config=config, rows=rows_of(x, x))
   assert writing._leaner([parse("x")], judge) == [lean] * is_lean
+
+
+@pytest.mark.parametrize(("cost", "is_taken"), [(4.9, True), (5.0, False)])
+def test_a_line_in_the_place_of_a_function_is_to_be_the_shorter_description(cost, is_taken, monkeypatch):
+  wave, line = parse("sin(x)"), parse("x")
+  monkeypatch.setattr(writing.straight, "straightened", lambda *given, share: [line])
+  for name in ("refit_constants", "remove_redundant"):
+    monkeypatch.setattr(writing.rounding, name, lambda node, *data, config: node)
+  asked = []
+  judge = SimpleNamespace(
+    config=DEFAULT.selection, rows=rows_of([1.0, 2], [1.0, 2]), score=lambda node: None, is_exact=lambda each: False,
+    cost=lambda finalist, *, is_rounded: asked.append(is_rounded) or (5.0 if finalist.node == wave else cost))
+  assert writing._straight(wave, judge, lambda node: True) == [line] * is_taken and asked == [False, False]
