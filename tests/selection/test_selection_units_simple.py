@@ -119,3 +119,19 @@ def test_a_line_tells_the_errors_of_its_whole_numbers(monkeypatch):
   rows = rows_of(np.arange(9.0), np.arange(9.0))
   line = select._equation(Finalist(parse("1.5*x"), scoring.Scores(0.5, 0.9, 0.1, 0)), rows, rows, ["x"])
   assert line.whole == (0.125,) and [constant.stderr for constant in line.constants] == [0.25]
+
+
+@pytest.mark.parametrize("may_fit", [False, True])
+def test_guesses_are_judged_in_few_digits_where_constants_may_be_fitted_and_by_the_rules(may_fit, monkeypatch):
+  short = {parse("2.51*x"): parse("2.5*x")}
+  monkeypatch.setattr(select, "_in_few_digits", lambda node, *given: short.get(node, node))
+  monkeypatch.setattr(select.writing, "rounded", lambda nodes, judge, is_allowed: nodes)
+  monkeypatch.setattr(select, "_recommended", lambda judged, *given, **named: 0)
+  x = np.linspace(1, 3, 12)
+  forbidden, pole = parse("sin(x)"), parse("1/(x - 2.0000001)")
+  found = select.select(
+    [parse("x*x*x + x")], rows_of(x, x**3 + x), ("x",), seed=0, may_fit=may_fit,
+    guesses=[parse("2.51*x"), forbidden, pole], is_allowed=lambda node: node != forbidden)
+  assert [own.node for own in found.own] == [parse("2.5*x" if may_fit else "2.51*x"), forbidden, pole]
+  assert [own.fault for own in found.own] == ["", select.FORBIDDEN, "leap"]
+  assert [own.line is None for own in found.own] == [False, True, True]

@@ -76,3 +76,33 @@ def test_rows_tell_of_a_pole_that_rise_beyond_what_half_of_them_do(beside, room,
   config = dataclasses.replace(CONFIG, pole_rows=2)
   node = parse("1/x")
   assert soundness._is_told(node, node, rows_of(x, 1 / x), np.isin(x, beside), np.full(6, room), config) is is_told
+
+
+def test_waves_turn_as_far_between_rows_as_the_config_says(monkeypatch):
+  monkeypatch.setattr(soundness.frequencies, "is_alias", lambda node, segments, *, config: config is CONFIG)
+  assert soundness.find_fault(parse("sin(x)"), segments_of([1.0, 2.0], [1.0, 2.0]), config=CONFIG) == soundness.ALIAS
+
+
+@pytest.mark.parametrize(("text", "leaps"), [
+  ("x + z", False), ("x + z + 0.001", True), ("x + z - 2.5", False), ("x + z - 2.501", True)])
+def test_in_corners_of_the_box_formulas_leave_the_range_of_y_beyond_some_times_that(text, leaps):
+  x = np.array([[0.0, 0], [1, 1], [0, 1], [1, 0]])
+  rows = rows_of(x, [-1.0, 0.0, 0.5, 0.25])  # with as much again -2.5 to 2
+  assert soundness.leaps_in_box(parse(text), rows, num_points=9, leap=1.0) is leaps
+
+
+@pytest.mark.parametrize(("num_rows", "pole", "is_supported"), [(4, 1, True), (3, 1, False), (4, None, False)])
+def test_rows_beside_poles_are_predicted_from_two_others_at_least(num_rows, pole, is_supported, monkeypatch):
+  y = np.resize([1.0, -1.0], num_rows)
+  rows = rows_of(np.arange(1.0, 1 + num_rows), y)
+  segments = between_rows.make_segments(rows)
+  monkeypatch.setattr(soundness, "has_needle", lambda *given: False)
+  monkeypatch.setattr(soundness, "find_poles", lambda *given: np.array([1]))
+  monkeypatch.setattr(soundness, "values_at", lambda *given: np.zeros(segments.points.shape[:2]))
+  monkeypatch.setattr(soundness, "_with_poles", lambda *given: [(parse("x"), parse("x"), np.array([1]))])
+  monkeypatch.setattr(soundness, "_is_told", lambda *given: True)
+  monkeypatch.setattr(soundness.rounding, "refit_constants", lambda node, *data: node)
+  monkeypatch.setattr(soundness.scoring, "evaluate", lambda node, x: y)
+  if pole is None:
+    monkeypatch.setattr(soundness, "_are_beside", lambda *given: np.zeros(num_rows, bool))
+  assert bool(soundness.is_supported(parse("1/x"), rows, segments)) is is_supported

@@ -34,3 +34,14 @@ def test_a_line_in_the_place_of_a_function_is_to_be_the_shorter_description(cost
     config=DEFAULT.selection, rows=rows_of([1.0, 2], [1.0, 2]), score=lambda node: None, is_exact=lambda each: False,
     cost=lambda finalist, *, is_rounded: asked.append(is_rounded) or (5.0 if finalist.node == wave else cost))
   assert writing._straight(wave, judge, lambda node: True) == [line] * is_taken and asked == [False, False]
+
+
+def test_a_tree_that_simple_values_leave_undefined_is_fitted_again_once_it_is_tidy(monkeypatch):
+  asked = []
+  node, snapped, tidy = parse("1.5*log(x)"), parse("0*log(x)"), parse("x")
+  monkeypatch.setattr(writing.rounding, "snap_constants", lambda node, *data, num_errors, config: snapped)
+  monkeypatch.setattr(writing.rounding, "refit_constants", lambda node, *data, config: asked.append(node) or node)
+  for mse, num_fits in ((0.5, 0), (np.inf, 1)):
+    judge = SimpleNamespace(
+      config=DEFAULT.selection, rows=rows_of([1.0, 2], [1.0, 2]), score=lambda node, mse=mse: SimpleNamespace(mse=mse))
+    assert writing._snapped(node, 2.5, judge, lambda node: tidy) == tidy and asked == [tidy] * num_fits
