@@ -1,4 +1,4 @@
-"""What the default config makes of curves of one column, of closed forms, and of what functions of sums stand beside."""
+"""What the default config makes of curves of one column, of closed forms, and of what stands beside sums in functions."""
 
 from types import SimpleNamespace
 
