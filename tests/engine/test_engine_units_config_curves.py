@@ -1,4 +1,4 @@
-"""What the default config makes of curves of one column, of closed forms, and of what stands beside sums in functions."""
+"""What the default config makes of curves of one column, closed forms, and what stands beside functions of sums."""
 
 from types import SimpleNamespace
 

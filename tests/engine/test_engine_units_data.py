@@ -50,8 +50,8 @@ def test_five_rows_are_to_count_beside_the_heaviest(weight, is_usable):
 @pytest.mark.parametrize(("weight", "is_usable"), [(2e-29, True), (1e-31, False)])
 def test_the_target_varies_under_its_weights(weight, is_usable):
   """Of a target that is far from 0 too, and of which one row in six, of next to no weight, is another."""
-  for level in (0.0, 1e15):
-    dataset = X, level + 8.0 * np.array([0, 0, 0, 0, 0, 1]), np.array([1, 0.3, 0.7, 1.1, 0.9, weight])
+  for level in (0.0, 3e15 + 1):
+    dataset = X, level + 8.0 * np.array([0, 0, 0, 0, 0, 1]), np.array([1, 1 / 3, 0.7, 1 / 7, 0.9, weight])
     if is_usable:
       assert len(check_dataset(dataset)) == 6
     else:
