@@ -1,4 +1,4 @@
-"""Which values a curve through the others has to meet, and which columns fill the places that are left."""
+"""Which values a curve through the others has to meet, which columns are tried, and which fill the places left."""
 
 import dataclasses
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from symformer_jax.engine import screening
-from symformer_jax.engine.config import DEFAULT
+from symformer_jax.engine.config import DEFAULT, ScreeningConfig
 from symformer_jax.engine.rows import Rows
 from symformer_jax.language.rules import Rule
 
@@ -93,3 +93,53 @@ def test_three_of_four_values_are_met_to_the_error_and_the_other_to_the_largest(
   assert not lie_on_curve(monkeypatch, np.array([small, -small, small, 1.001 * large]))
   assert not lie_on_curve(monkeypatch, np.array([1.001 * small, small, small, large]))
   assert not lie_on_curve(monkeypatch, None)
+
+
+# --- what the default config says ------------------------------------------------------------------------------------
+
+
+def test_the_part_of_the_default_is_that_of_no_arguments():
+  assert ScreeningConfig() == CONFIG
+
+
+@pytest.mark.parametrize(("most", "largest", "does_lie"), [
+  (0.99e-6, 0.99e-6, True), (1.01e-6, 1.01e-6, False), (0.99e-6, 0.99e-4, True), (0.99e-6, 1.01e-4, False)])
+def test_values_lie_within_a_millionth_of_a_curve_of_forty_terms_and_all_within_a_ten_thousandth(
+    most, largest, does_lie, monkeypatch):
+  asked = []
+  x = np.arange(400.0)
+
+  def curve(some, values, *, max_terms, **named):
+    asked.append(max_terms)
+    return lambda at: np.where(at == 200, largest, most)
+
+  monkeypatch.setattr(screening, "AAA", curve)
+  assert screening._lie_on_curve(x, np.zeros(400), np.ones(400), 0, CONFIG) is does_lie and asked == [40]
+
+
+@pytest.mark.parametrize(("rough", "num_tried"), [(0.5, 6), (0.501, 0)])
+def test_the_six_smoothest_columns_are_tried_whose_ranks_differ_by_half(rough, num_tried, monkeypatch):
+  asked = []
+  monkeypatch.setattr(screening, "_roughness", lambda x, y: rough)
+  monkeypatch.setattr(screening, "_is_function", lambda x, y, config: bool(asked.append(x[0])))
+  x = np.random.default_rng(0).normal(size=(40, 9))
+  assert screening.sole_column(Rows(x, x[:, 0], np.ones(40)), range(9), CONFIG) is None
+  assert asked == x[0, :num_tried].tolist()
+
+
+@pytest.mark.parametrize(("rough", "is_sole"), [(0.601, True), (0.6, False)])
+def test_another_column_goes_with_the_only_one_whose_ranks_differ_by_six_tenths(rough, is_sole, monkeypatch):
+  x = np.random.default_rng(0).normal(size=(40, 2))
+  rows = Rows(x, x[:, 0], np.ones(40))
+  monkeypatch.setattr(screening, "_roughness", lambda x, y: 0.1 if y is rows.y else rough)
+  monkeypatch.setattr(screening, "_is_function", lambda one, y, config: one[0] == x[0, 0])
+  assert (screening.sole_column(rows, (0, 1), CONFIG) is not None) is is_sole
+
+
+@pytest.mark.parametrize(("num_values", "is_asked"), [(14, True), (13, False)])
+def test_of_fewer_than_fourteen_values_no_column_is_the_only_one(num_values, is_asked, monkeypatch):
+  asked = []
+  monkeypatch.setattr(screening, "_roughness", lambda x, y: asked.append(1) or 9.0)
+  x = np.random.default_rng(0).normal(size=(40, 2))
+  rows = Rows(x, np.resize(np.arange(float(num_values)), 40), np.ones(40))
+  assert screening.sole_column(rows, (0, 1), CONFIG) is None and bool(asked) is is_asked
