@@ -168,8 +168,9 @@ def test_what_leaves_a_hundredth_of_the_variance_is_near(share, is_near, monkeyp
 @pytest.mark.parametrize(("num_short", "num_plain"), [(300, 256), (99, 99)])
 def test_columns_beside_near_formulas_have_five_nodes_and_are_256_at_most(num_short, num_plain, monkeypatch):
   asked = []
-  monkeypatch.setattr(remainders.library, "Atoms", lambda *given, config: asked.append(config.families) or (
-    SimpleNamespace(complexities=np.where(np.arange(400) < num_short, 5, 6), node=lambda i: expression.number(i + 1.0))))
+  columns = SimpleNamespace(
+    complexities=np.where(np.arange(400) < num_short, 5, 6), node=lambda i: expression.number(i + 1.0))
+  monkeypatch.setattr(remainders.library, "Atoms", lambda *given, config: asked.append(config.families) or columns)
   task = task_of(1)
   plain = remainders._plain(task, task.fit_rows, np.ones(len(task.fit_rows)), DEFAULT)
   assert len(plain.nodes) == num_plain and asked == [LEFT.families]
