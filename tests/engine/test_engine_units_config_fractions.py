@@ -334,8 +334,8 @@ def test_fractions_in_one_function_are_of_these_degrees_the_smallest_first(num_c
   for basis, _, _ in function_fractions._equations(rows, range(num_columns), Rule(num_columns), FUNCTIONS):
     above, below = (max(sum(p for _, p in each) for each in side) for side in (basis.above, basis.below))
     found.append(f"{above:g}/{below:g} {basis.degree}" + " roots" * basis.has_roots)
-    steps = {p % 1 for each in basis.above for _, p in each}
-    assert steps <= {0.0, 0.5} and (0.5 in steps) is basis.has_roots
+    powers = {p for each in basis.above for _, p in each}
+    assert not powers or min(powers) == (0.5 if basis.has_roots else 1)
   assert found == expected
 
 
