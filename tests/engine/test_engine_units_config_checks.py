@@ -70,7 +70,7 @@ def test_what_an_entry_may_be(kind, name, allowed, refused):
 
 
 @pytest.mark.parametrize(("kind", "turns"), [
-  (CompositionsConfig, [64] * 4), (EnumerationConfig, [8]), (ShortFormsConfig, [16]), (ExactFactorsConfig, [32] * 3),
+  (CompositionsConfig, [64] * 4), (EnumerationConfig, [8, 8]), (ShortFormsConfig, [16]), (ExactFactorsConfig, [32] * 3),
   (TwoConstantsConfig, [24, 72, 96, 96]), (InnerPairsConfig, [96]), (CurveFitsConfig, [48]), (OscillationsConfig, [48]),
   (FunctionFractionsConfig, [8]), (LinkedFractionsConfig, [8]), (RidgesConfig, [128] * 2), (CurvesConfig, [360]),
   (PairsConfig, [512]), (PairsInsideConfig, [1024]), (TriplesConfig, [256] * 4), (SubsetsConfig, [256]),

@@ -123,7 +123,7 @@ def test_three_changes_are_rejected_before_the_way_ends(monkeypatch):
   asked = []
   monkeypatch.setattr(smaller_tables, "_follow", lambda *given: asked.append(given[2]) or (
     None, [SimpleNamespace(key=(len(asked),), has_number=False)]))
-  way = SimpleNamespace(_config=CONFIG, table=SimpleNamespace(columns=(0, 1, 2)), _is_known=True, _num_shown=3,
+  way = SimpleNamespace(_limits=CONFIG, table=SimpleNamespace(columns=(0, 1, 2)), _is_known=True, _num_shown=3,
                         _surrogate=SimpleNamespace(slopes=None), _stands=lambda smaller, is_inexact: False)
   assert smaller_tables._Way.go_on(way, True) is False
   assert [len(rejected) for rejected in asked] == [0, 1, 2]
@@ -146,8 +146,11 @@ def followed(monkeypatch, *changes, most=1, only_simple=True):
 
 
 def test_the_simplest_change_within_twenty_times_the_least_error_is_taken(monkeypatch):
-  for error, is_taken in ((19e-4, True), (21e-4, False)):
-    simple, sure = Made(error, 1), Made(1e-4, 2)
+  for error, is_taken in ((19e-5, True), (21e-5, False)):
+    simple, sure = Made(error, 1), Made(1e-5, 2)
+    assert followed(monkeypatch, sure, simple) == [simple if is_taken else sure]
+  for error, is_taken in ((19e-4, True), (21e-4, False)):  # above a thousandth within twice
+    simple, sure = Made(error, 1), Made(1e-3, 2)
     assert followed(monkeypatch, sure, simple) == [simple if is_taken else sure]
   for error, is_taken in ((0.9e-5, True), (1.1e-5, False)):  # below this all are as good
     simple, sure = Made(error, 1), Made(1e-9, 2)
