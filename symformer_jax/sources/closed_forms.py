@@ -29,8 +29,6 @@ from symformer_jax.sources.links import LINKS
 EXACT = 1e-12
 # Of larger ones the exponential is out of range.
 LARGEST_EXPONENT = 300.0
-# Of a sum of powers of the only column.
-NUM_POWERS = 3
 
 
 @dataclasses.dataclass(frozen=True)
@@ -138,7 +136,7 @@ def sigmoid_curves(rows: Rows, columns: Sequence[int], config: ClosedFormsConfig
 def power_sums_of_one(rows: Rows, columns: Sequence[int], rule: Rule, config: PowerSumsConfig) -> list[Node]:
   """Of y, and of functions of it, the sums of powers of the only column that leave nothing (see `power_sums`)."""
   varies = rows.varying(columns)
-  if len(varies) != 1 or rows.num_distinct < config.rows_per_term * (NUM_POWERS + 1):
+  if len(varies) != 1 or rows.num_distinct < config.rows_per_term * (power_sums.NUM_POWERS + 1):
     return []
   [column], x = varies, rows.x[:, varies[0]]
   made = []

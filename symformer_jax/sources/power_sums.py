@@ -5,7 +5,7 @@ Of some thirty powers all triples are few thousand; how much each explains follo
 on a narrow range some triple comes to a millionth of whatever is smooth.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 import itertools
 
 import numpy as np
@@ -13,6 +13,8 @@ import numpy as np
 from symformer_jax.engine import interruption
 from symformer_jax.engine.config import PowerSumsConfig
 
+# Powers of a sum.
+NUM_POWERS = 3
 # A power of which two others leave no more than this share of its length is made of them but for rounding.
 _LEAST_SHARE = 1e-7
 
@@ -39,7 +41,7 @@ def nearest_powers(
   first = _without(np.column_stack([powers, target]), root)
   if not np.all(np.isfinite(first)):
     return []
-  size, left = float(first[:, -1] @ first[:, -1]), _Left(exponents)
+  size, left = float(first[:, -1] @ first[:, -1]), _Left(len(exponents))
   for i in range(len(exponents)):
     interruption.check()
     left.add(i, _without(first, first[:, i]))
@@ -62,10 +64,10 @@ def _without(columns: np.ndarray, other: np.ndarray) -> np.ndarray:
 
 
 class _Left:
-  """What sums of three powers leave of a target, for each first one the smallest."""
+  """What sums of three of so many powers leave of a target."""
 
-  def __init__(self, exponents: Sequence[float]):
-    self._num, self._found = len(exponents), list[tuple[float, tuple[int, int, int]]]()
+  def __init__(self, num: int):
+    self._num, self._found = num, list[tuple[float, tuple[int, int, int]]]()
 
   def add(self, first: int, left: np.ndarray) -> None:
     """All triples of which this is the first; `left` [N, P + 1]: powers, and the target, without it."""
@@ -80,5 +82,6 @@ class _Left:
                     for j, k in zip(rows, columns, strict=True)]
 
   def nearest(self, num: int) -> Iterator[list[int]]:
+    """So many triples, those that leave least first."""
     for _, some in itertools.islice(sorted(self._found), num):
       yield list(some)

@@ -29,7 +29,8 @@ _EXACT = 1e-13
 @np.errstate(all="ignore")  # what is not finite is no change
 def find_reductions(x: np.ndarray, y: np.ndarray, config: ReductionsConfig) -> list[Reduced]:
   """Tables of fewer columns that changes lead to, one after the other: by changes whose numbers are simple; then also
-  by others, whose numbers are known to a few digits. The first, or the table itself, with logarithms of columns where
+  by others, whose numbers are known to a few digits; where slopes may have missed one, by turns with what neighbours
+  tell. The first, or the table itself, with logarithms of columns where
   these make it a polynomial; of two columns of which no change makes one also the table with a function of both for one
   of them where that makes it a sum or a product of functions of one column each (`coordinates`). Empty where there are
   none.
