@@ -37,9 +37,9 @@ def nearest_powers(
   exponents = exponents_of(config)
   root = np.sqrt(weights / np.sum(weights))
   powers = root[:, None] * (x / np.exp(np.mean(np.log(x))))[:, None] ** np.array(exponents)
-  target = root * y
+  target = root * (y / np.max(np.abs(y)))  # squares of less than 1e-154 are none
   first = _without(np.column_stack([powers, target]), root)
-  if not np.all(np.isfinite(first)):
+  if not np.all(np.isfinite(first)) or not np.any(first[:, -1]):
     return []
   size, left = float(first[:, -1] @ first[:, -1]), _Left(len(exponents))
   for i in range(len(exponents)):

@@ -55,7 +55,8 @@ class Told(NamedTuple):
 
 @np.errstate(all="ignore")  # what is not finite is left out
 def told_lines(rows: Rows, columns: Sequence[int], config: SigmoidsConfig) -> list[Told]:
-  """The curves and lines that leave least, one for each kind of line: those that leave no more than `most_left`.
+  """The curves and lines that leave least, one for each kind of line: those that leave no more than `most_left`, or
+  next to nothing where there are terms of two kinds.
 
   Args:
     rows: what is fitted; columns: of x, those that formulas are made of.
@@ -64,7 +65,7 @@ def told_lines(rows: Rows, columns: Sequence[int], config: SigmoidsConfig) -> li
   if largest <= 0 or np.mean(y < 0) > config.below or np.ptp(y) == 0:
     return []
   found = []
-  for terms in _kinds(rows, columns, config):
+  for terms, is_mixed in _kinds(rows, columns, config):
     interruption.check()
     design = np.column_stack([*(expression.evaluate(node, rows.x) for node in terms), np.ones(len(y))])
     if not np.all(np.isfinite(design)):
@@ -75,21 +76,21 @@ def told_lines(rows: Rows, columns: Sequence[int], config: SigmoidsConfig) -> li
     ends = [_followed(told, rows, design, config) if told.left <= config.followed and told.largest != 1 else told
             for told in nearest]
     best = min(ends, key=lambda told: told.left)
-    if best.left <= config.most_left:
+    if best.left <= (config.exact if is_mixed else config.most_left):
       found.append(best)
   return sorted(found, key=lambda told: told.left)
 
 
-def _kinds(rows: Rows, columns: Sequence[int], config: SigmoidsConfig) -> Iterator[list[Node]]:
-  """Terms of straight lines, as far as there are rows for them."""
+def _kinds(rows: Rows, columns: Sequence[int], config: SigmoidsConfig) -> Iterator[tuple[list[Node], bool]]:
+  """Terms of straight lines, as far as there are rows for them; and whether they are of two kinds."""
   varies = rows.varying(columns)
   lines = [variable(i) for i in varies]
   powers = [Node("ln", (variable(i),)) for i in varies if np.all(rows.x[:, i] > 0)]
   products = [Node("*", pair) for pair in itertools.combinations(lines, 2)]
-  both = [*powers, *lines] if powers else []
-  for terms in (lines, powers, both, [*lines, *products] if products else []):
+  mixed = ([*some, *lines] for some in (powers, products) if some)
+  for terms, is_mixed in ((lines, False), (powers, False), *((some, True) for some in mixed)):
     if 0 < len(terms) <= config.max_terms and rows.num_distinct >= config.rows_per_term * (len(terms) + 2):
-      yield terms
+      yield terms, is_mixed
 
 
 def _tops(largest: float, config: SigmoidsConfig) -> Iterator[float]:

@@ -51,6 +51,13 @@ def test_laws_are_met(text, low, high):
   assert min(left(node, rows) for node in found(rows)) < 1e-20
 
 
+def test_units_of_y_do_not_matter():
+  rows = rows_of("2*x - x**(5/3) + 1/x", 0.5, 3)
+  for unit in (1e-200, 1e150):
+    [node] = found(dataclasses.replace(rows, y=unit * rows.y), PowerSumsConfig(links=("y",)))
+    np.testing.assert_allclose(expression.evaluate(node, rows.x), unit * rows.y, rtol=1e-9)
+
+
 def test_what_sums_of_two_and_of_one_need_no_more_of_is_not_there():
   rows = rows_of("2*x**(5/3) + 3/x", 0.5, 4)
   node = found(rows)[0]
@@ -78,6 +85,7 @@ def test_what_is_none_gives_nothing():
   assert found(rows_of("2*x - x**3 + x**2", -3, 3)) == []  # of what has both signs there are no roots
   assert found(rows_of("2*x - x**(5/3) + 1/x", 0.5, 3, num=11)) == []
   assert found(rows_of("2*x - x**(5/3) + 1/x", 0.5, 3, num=12)) != []
+  assert found(Rows(np.linspace(1, 2, 30)[:, None], np.zeros(30), np.ones(30))) == []
   two = rows_of("2*x - x**(5/3) + 1/x", 0.5, 3)
   assert found(Rows(np.column_stack([two.x, two.x[::-1]]), two.y, two.weights)) == []
   assert found(Rows(np.column_stack([two.x, np.ones(100)]), two.y, two.weights)) != []

@@ -71,6 +71,15 @@ def test_exponents_near_whole_numbers_are_tried_as_these_and_fractions_are_singl
   assert fractions(dataclasses.replace(CONFIG, sigmoids=SigmoidsConfig(nearly_whole=0.0))) == []
 
 
+def test_terms_of_two_kinds_are_of_exact_data_alone():
+  text, box = "100/(1 + exp(0.4*x - 0.05*y)*z**1.2)", ((0, 9), (1, 60), (0.2, 5))
+  for noise, num_terms in ((0.0, 6), (0.01, 3)):
+    told = sigmoids.told_lines(rows_of(text, box, noise=noise), range(3), CONFIG.sigmoids)
+    assert max(len(each.terms) for each in told) == num_terms
+  told = sigmoids.told_lines(rows_of(text, box, noise=0.01), range(3), SigmoidsConfig(exact=0.3))
+  assert max(len(each.terms) for each in told) == 6
+
+
 @pytest.mark.parametrize("curve", CURVES)
 def test_inverses_and_slopes_are_those_of_the_curves(curve):
   exponential = np.geomspace(0.01, 5, 30)
@@ -129,14 +138,15 @@ def test_columns_that_do_not_vary_and_terms_for_which_there_are_no_rows_are_left
   rows = rows_of("1/(1 + exp(x + y))", ((-1, 1),) * 2, num=15)
   kinds = list(sigmoids._kinds(rows, (0, 1), CONFIG.sigmoids))
   both = [variable(0), variable(1)]
-  assert kinds == [both, [*both, expression.Node("*", tuple(both))]]
+  assert kinds == [(both, False), ([expression.Node("*", tuple(both)), *both], True)]
   fewer = Rows(rows.x[:14], rows.y[:14], rows.weights[:14])
   assert list(sigmoids._kinds(fewer, (0, 1), CONFIG.sigmoids)) == kinds[:1]
   still = Rows(np.column_stack([np.ones(15), rows.x[:, 1]]), rows.y, rows.weights)
-  assert list(sigmoids._kinds(still, (0, 1), CONFIG.sigmoids)) == [[variable(1)]]
+  assert list(sigmoids._kinds(still, (0, 1), CONFIG.sigmoids)) == [([variable(1)], False)]
   assert list(sigmoids._kinds(still, (0,), CONFIG.sigmoids)) == []
   above = Rows(np.abs(rows.x), rows.y, rows.weights)
-  assert [len(terms) for terms in sigmoids._kinds(above, (0, 1), SigmoidsConfig(rows_per_term=1))] == [2, 2, 4, 3]
+  kinds = sigmoids._kinds(above, (0, 1), SigmoidsConfig(rows_per_term=1))
+  assert [(len(terms), is_mixed) for terms, is_mixed in kinds] == [(2, False), (2, False), (4, True), (3, True)]
 
 
 @pytest.mark.parametrize("left_out", ["exp", "/", "**", "+", None])

@@ -78,8 +78,10 @@ class SigmoidsConfig:
   num_tops: int = 20
   num_steps: int = 60
   followed: float = 0.1
-  # What leaves more than this share is no curve.
+  # What leaves more than this share is no curve; of columns with their logarithms, or their products, more than the
+  # second: with so many constants a curve follows whatever bends under noise.
   most_left: float = 0.3
+  exact: float = 1e-9
   # Exponents so near to whole numbers are tried as these as well.
   nearly_whole: float = 0.05
 
