@@ -121,7 +121,7 @@ def sigmoid_curves(rows: Rows, columns: Sequence[int], config: ClosedFormsConfig
   """
   made = []
   for told in sigmoids.told_lines(rows, columns, config.sigmoids):
-    usable, target, weights = sigmoids.line_of(told, rows, config.sigmoids)
+    usable, target, weights = sigmoids.line_of(told.curve, told.largest, rows, config.sigmoids)
     values = np.column_stack([expression.evaluate(node, rows.x[usable]) for node in told.terms])
     for line in _lines(values, target, weights):
       for some in (_with_whole_exponents(line, told.terms, config.sigmoids.nearly_whole), line):
@@ -140,15 +140,15 @@ def power_sums_of_one(rows: Rows, columns: Sequence[int], rule: Rule, config: Po
     return []
   [column], x = varies, rows.x[:, varies[0]]
   made = []
-  for link in (LINKS[name] for name in config.links if np.all(x > 0)):
-    if link.is_defined(rows.y) and all(map(rule.allows_operator, link.operators)):
-      y = link.transform(rows.y)
-      for exponents in power_sums.nearest_powers(x, y, rows.weights, config)[:1] if np.all(np.isfinite(y)) else ():
-        terms = [power(variable(column), number(exponent)) for exponent in exponents]
-        values = np.column_stack([expression.evaluate(term, rows.x) for term in terms])
-        line = _lines(values, y, rows.weights)[0]
-        parts = [_term(terms[i], factor) for i, factor in line.factors.items()]
-        made.append(link.undo(chain("+", [*parts, *([] if line.constant is None else [number(line.constant)])])))
+  for link in map(LINKS.__getitem__, config.links):
+    if not (np.all(x > 0) and link.is_defined(rows.y) and all(map(rule.allows_operator, link.operators))):
+      continue
+    y = link.transform(rows.y)
+    if exponents := power_sums.nearest_powers(x, y, rows.weights, config):
+      terms = [power(variable(column), number(exponent)) for exponent in exponents]
+      line = _lines(np.column_stack([expression.evaluate(term, rows.x) for term in terms]), y, rows.weights)[0]
+      parts = [_term(terms[i], factor) for i, factor in line.factors.items()]
+      made.append(link.undo(chain("+", [*parts, *([] if line.constant is None else [number(line.constant)])])))
   return list(dict.fromkeys(made))
 
 

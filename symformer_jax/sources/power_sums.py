@@ -6,12 +6,14 @@ on a narrow range some triple comes to a millionth of whatever is smooth.
 """
 
 from collections.abc import Iterator
+import heapq
 import itertools
 
 import numpy as np
 
 from symformer_jax.engine import interruption
 from symformer_jax.engine.config import PowerSumsConfig
+from symformer_jax.sources.projections import without
 
 # Powers of a sum.
 NUM_POWERS = 3
@@ -28,8 +30,9 @@ def exponents_of(config: PowerSumsConfig) -> list[float]:
 @np.errstate(all="ignore")  # what is not finite is left out
 def nearest_powers(
   x: np.ndarray, y: np.ndarray, weights: np.ndarray, config: PowerSumsConfig
-) -> list[tuple[float, ...]]:
-  """The exponents of sums of three powers and a constant that leave next to nothing of y, the nearest first.
+) -> tuple[float, ...]:
+  """The exponents of the sum of three powers and a constant that leaves least of y; none where that is not next to
+  nothing.
 
   Args:
     x: [N], above 0; y [N]; weights [N].
@@ -38,50 +41,26 @@ def nearest_powers(
   root = np.sqrt(weights / np.sum(weights))
   powers = root[:, None] * (x / np.exp(np.mean(np.log(x))))[:, None] ** np.array(exponents)
   target = root * (y / np.max(np.abs(y)))  # squares of less than 1e-154 are none
-  first = _without(np.column_stack([powers, target]), root)
-  if not np.all(np.isfinite(first)) or not np.any(first[:, -1]):
-    return []
-  size, left = float(first[:, -1] @ first[:, -1]), _Left(len(exponents))
-  for i in range(len(exponents)):
+  left = without(np.column_stack([powers, target]), root[:, None])
+  if not np.all(np.isfinite(left)) or not np.any(left[:, -1]):
+    return ()
+  shares = []
+  for _, triple in heapq.nsmallest(config.num_looked_at, _triples(left)):
+    rest = without(target, np.linalg.qr(np.column_stack([root, powers[:, triple]]))[0])
+    shares.append((float(rest @ rest), triple))
+  least, best = min(shares)
+  return tuple(exponents[k] for k in best) if least <= config.exact * float(left[:, -1] @ left[:, -1]) else ()
+
+
+def _triples(columns: np.ndarray) -> Iterator[tuple[float, list[int]]]:
+  """What is left of the last column [N, P + 1] beside each three of the others, and their places."""
+  num = columns.shape[1] - 1
+  for first in range(num - NUM_POWERS + 1):
     interruption.check()
-    left.add(i, _without(first, first[:, i]))
-  found = []
-  for some in left.nearest(config.num_looked_at):
-    design = np.column_stack([root, powers[:, some]])
-    basis = np.linalg.qr(design)[0]
-    rest = target - basis @ (basis.T @ target)
-    rest -= basis @ (basis.T @ rest)  # the second time takes away what rounding left
-    share = float(rest @ rest) / size
-    if share <= config.exact:
-      found.append((share, tuple(exponents[k] for k in some)))
-  return [some for _, some in sorted(found)]
-
-
-def _without(columns: np.ndarray, other: np.ndarray) -> np.ndarray:
-  """Columns [N, P] without their part along another [N]."""
-  unit = other / np.linalg.norm(other)
-  return columns - unit[:, None] * (unit @ columns)
-
-
-class _Left:
-  """What sums of three of so many powers leave of a target."""
-
-  def __init__(self, num: int):
-    self._num, self._found = num, list[tuple[float, tuple[int, int, int]]]()
-
-  def add(self, first: int, left: np.ndarray) -> None:
-    """All triples of which this is the first; `left` [N, P + 1]: powers, and the target, without it."""
-    later = np.arange(first + 1, self._num)
-    sizes = np.linalg.norm(left[:, later], axis=0)
-    units, target = left[:, later] / sizes, left[:, -1]
+    left = without(columns[:, first + 1 :], columns[:, [first]] / np.linalg.norm(columns[:, first]))
+    units, target = left[:, :-1] / np.linalg.norm(left[:, :-1], axis=0), left[:, -1]
     products, along = units.T @ units, units.T @ target
-    rest = np.maximum(1 - products**2, _LEAST_SHARE**2)
-    explained = along[:, None] ** 2 + (along[None, :] - products * along[:, None]) ** 2 / rest
-    rows, columns = np.triu_indices(len(later), 1)
-    self._found += [(float(target @ target - explained[j, k]), (first, int(later[j]), int(later[k])))
-                    for j, k in zip(rows, columns, strict=True)]
-
-  def nearest(self, num: int) -> Iterator[list[int]]:
-    """So many triples, those that leave least first."""
-    for _, some in itertools.islice(sorted(self._found), num):
-      yield list(some)
+    further = (along - products * along[:, None]) ** 2 / np.maximum(1 - products**2, _LEAST_SHARE**2)
+    rest = target @ target - along[:, None] ** 2 - further
+    for second, third in itertools.combinations(range(units.shape[1]), 2):
+      yield float(rest[second, third]), [first, first + 1 + second, first + 1 + third]

@@ -1,8 +1,9 @@
 """Saturating functions of an exponential: logistic, Gompertz and Weibull curves of several columns.
 
 `1/(1 + exp(3.1 - 0.02*x - 0.5*y))`, `exp(-8.2*exp(-0.3*x))`, `40*(1 - exp(-0.0003*x**1.7*y))`: y over its largest value
-A tells the exponential, whose logarithm is a straight line of the columns, of their logarithms, of both, or of columns
-and their products, as in a generalized linear model (Nelder and Wedderburn 1972). A is 1, or looked for along a line.
+A tells the exponential, whose logarithm is a straight line of the columns or of their logarithms, of exact data also of
+both, or of columns and their products, as in a generalized linear model (Nelder and Wedderburn 1972). A is 1, or looked
+for along a line.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -16,7 +17,8 @@ from symformer_jax.engine import interruption
 from symformer_jax.engine.config import SigmoidsConfig
 from symformer_jax.engine.rows import Rows
 from symformer_jax.language import expression
-from symformer_jax.language.expression import Node, chain, number, variable
+from symformer_jax.language.expression import Node, chain, negate, number, variable
+from symformer_jax.sources.projections import without
 
 
 class Curve(NamedTuple):
@@ -32,15 +34,11 @@ class Curve(NamedTuple):
   of: Callable[[Node], Node]
 
 
-def _minus(node: Node) -> Node:
-  return Node("*", (node, number(-1.0)))
-
-
 CURVES = (
   Curve(lambda s: 1 / s - 1, lambda e: e / (1 + e) ** 2, lambda e: Node("inv", (chain("+", [number(1.0), e]),))),
-  Curve(lambda s: -np.log(s), lambda e: e * np.exp(-e), lambda e: Node("exp", (_minus(e),))),
+  Curve(lambda s: -np.log(s), lambda e: e * np.exp(-e), lambda e: Node("exp", (negate(e),))),
   Curve(lambda s: -np.log1p(-s), lambda e: e * np.exp(-e),
-        lambda e: chain("+", [number(1.0), _minus(Node("exp", (_minus(e),)))])),
+        lambda e: chain("+", [number(1.0), negate(Node("exp", (negate(e),)))])),
 )
 
 
@@ -100,26 +98,27 @@ def _tops(largest: float, config: SigmoidsConfig) -> Iterator[float]:
   yield from (largest * (1 + np.geomspace(*config.beyond, config.num_tops))).tolist()
 
 
-def line_of(told: Told, rows: Rows, config: SigmoidsConfig) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def line_of(
+  curve: Curve, largest: float, rows: Rows, config: SigmoidsConfig
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
   """The rows that tell of E [N], the logarithm of it there [N'], and what these rows count [N']: an error of y is one
   of the logarithm where the curve is steep, and nothing where it has come to its end.
   """
-  exponential = told.curve.inverse(rows.y / told.largest)
+  exponential = curve.inverse(rows.y / largest)
   usable = (exponential >= config.exponentials[0]) & (exponential <= config.exponentials[1])
-  slopes = told.curve.slope(exponential[usable])
+  slopes = curve.slope(exponential[usable])
   return usable, np.log(exponential[usable]), rows.weights[usable] * (slopes / np.max(slopes, initial=0.0)) ** 2
 
 
 @np.errstate(all="ignore")
 def _left(curve: Curve, largest: float, rows: Rows, design: np.ndarray, config: SigmoidsConfig) -> float:
   """What the line of a design [N, T] leaves; infinite where too few rows tell."""
-  usable, target, weights = line_of(Told(0.0, curve, (), largest), rows, config)
+  usable, target, weights = line_of(curve, largest, rows, config)
   if np.sum(usable) < config.rows_per_term * (design.shape[1] + 1) or not np.all(np.isfinite(weights)):
     return np.inf
   root = np.sqrt(weights)
-  basis = np.linalg.qr(root[:, None] * design[usable])[0]
   whole = root * (target - np.average(target, weights=weights))
-  left = whole - basis @ (basis.T @ whole)
+  left = without(whole, np.linalg.qr(root[:, None] * design[usable])[0])
   size = float(whole @ whole)
   return float(left @ left) / size if size else np.inf
 

@@ -76,7 +76,7 @@ def test_of_few_powers_the_best_triple_is_that_of_an_exhaustive_search():
     return float(np.sum((rest - design @ np.linalg.lstsq(design, rest, rcond=None)[0]) ** 2))
 
   expected = min(itertools.combinations(power_sums.exponents_of(config), 3), key=share)
-  assert power_sums.nearest_powers(x, y, weights, config) == [expected]
+  assert power_sums.nearest_powers(x, y, weights, config) == expected
 
 
 def test_what_is_none_gives_nothing():

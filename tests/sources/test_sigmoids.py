@@ -16,7 +16,7 @@ from symformer_jax.language import expression, parser
 from symformer_jax.language.expression import variable
 from symformer_jax.language.rules import Restrictions, names_of
 from symformer_jax.sources import closed_forms, sigmoids
-from symformer_jax.sources.sigmoids import CURVES, Told
+from symformer_jax.sources.sigmoids import CURVES
 
 CONFIG = DEFAULT.closed_forms
 NAMES = ("x", "y", "z", "w")
@@ -95,12 +95,12 @@ def test_inverses_and_slopes_are_those_of_the_curves(curve):
 
 def test_rows_count_by_what_an_error_of_y_is_there():
   rows = rows_of("1/(1 + exp(5*x))", ((-9, 9),))
-  told = Told(0.0, CURVES[0], (), 1.0)
-  usable, target, weights = sigmoids.line_of(told, rows, CONFIG.sigmoids)
+  usable, target, weights = sigmoids.line_of(CURVES[0], 1.0, rows, CONFIG.sigmoids)
   assert 0 < np.sum(usable) < len(rows.y)  # at the ends y tells nothing
   np.testing.assert_allclose(target, 5 * rows.x[usable, 0], rtol=1e-6)
   # An error of y makes one of the logarithm that is larger by the root of the weights' inverse.
-  moved = sigmoids.line_of(told, dataclasses.replace(rows, y=rows.y * (1 - 1e-9)), CONFIG.sigmoids)[1]
+  less = dataclasses.replace(rows, y=rows.y * (1 - 1e-9))
+  moved = sigmoids.line_of(CURVES[0], 1.0, less, CONFIG.sigmoids)[1]
   ratio = np.abs(moved - target) * np.sqrt(weights) / rows.y[usable]
   middle = np.abs(target) < 3
   assert np.ptp(ratio[middle]) < 1e-3 * np.mean(ratio[middle])

@@ -23,8 +23,8 @@ class EnumerationConfig:
   functions_of_one: tuple[str, ...] = ("pow4", "pow5")
   numbers: tuple[float, ...] = (1.0, 2.0, 3.0)
   # Those of the second turn: of so few as many formulas are longer, `log(x**y + 1)` among them. Of 93 formulas that the
-  # search had missed the first turn meets four, or the tables they come down to, the second these and three more,
-  # such as `(1 + x**y)**(1/y - 1)`.
+  # search had missed, or the tables they come down to, the first turn meets four, the second three of these and three
+  # more, such as `(1 + x**y)**(1/y - 1)`.
   few_functions: tuple[str, ...] = ("inv", "exp", "ln")
   few_numbers: tuple[float, ...] = (1.0, 2.0)
   # Rows on which they are made: one that says how large the function's share is, one for the constant beside it, and

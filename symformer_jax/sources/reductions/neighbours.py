@@ -18,7 +18,7 @@ from scipy import stats
 from symformer_jax.engine import interruption
 from symformer_jax.engine.config import NeighboursConfig
 from symformer_jax.language import expression
-from symformer_jax.language.expression import Node, chain, number, power, substitute, variable
+from symformer_jax.language.expression import Node, chain, negate, number, power, substitute, variable
 from symformer_jax.language.tidy import tidy
 from symformer_jax.sources.monomials import Monomial, Values, to_node
 from symformer_jax.sources.reductions.reduced_tables import Added, Reduced
@@ -93,7 +93,7 @@ def _ends(columns: Sequence[int], numbers: Sequence[float]) -> Iterator[tuple[fr
   the number beside it, or so many times another column.
   """
   def less(whole: Node, *parts: Node) -> Node:
-    return chain("+", [whole, *(Node("neg", (part,)) for part in parts)])
+    return chain("+", [whole, *map(negate, parts)])
 
   for b in columns:
     to = variable(b)
