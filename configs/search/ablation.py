@@ -24,12 +24,12 @@ _EVOLVED = {"budget.normal": DEFAULT.budget.thorough, "noise.efforts": ()}
 # Name -> what is changed; constants go to half or twice their value, or to where they choose nothing.
 CHANGES = {
   **{f"no_{left_out}": {"sources": tuple(name for name in DEFAULT.sources if name != left_out)}
-     for left_out in ("reductions", "partitions", "rationals", "quadratics", "short_forms", "oscillations",
-                      "curves", "two_constants", "wave_fractions", "phases", "exact_fractions", "function_fractions",
-                      "linked_fractions", "single_index", "separable", "pairs_inside", "triples", "subsets", "varying",
-                      "pairs", "ridges", "subsets_inside", "enumeration", "transformer", "growth", "remainders",
-                      "replacements", "compositions", "product_units", "inner_pairs", "exact_factors",
-                      "curve_fits")},
+     for left_out in ("reductions", "partitions", "rationals", "quadratics", "short_forms", "oscillations", "curves",
+                      "two_constants", "wave_fractions", "phases", "exact_fractions", "function_fractions",
+                      "linked_fractions", "transcendental_fractions", "single_index", "separable", "pairs_inside",
+                      "triples", "subsets", "varying", "pairs", "ridges", "subsets_inside", "enumeration",
+                      "transformer", "growth", "remainders", "replacements", "compositions", "product_units",
+                      "inner_pairs", "exact_factors", "curve_fits")},
   "no_sole_column": {"screening.has_sole_column": False},
   "no_exponential_products": {"closed_forms.has_exponentials": False},
   "no_plain_waves": {"closed_forms.has_waves": False},

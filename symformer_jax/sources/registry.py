@@ -20,6 +20,7 @@ from symformer_jax.sources.fractions.function_fractions import FunctionFractions
 from symformer_jax.sources.fractions.linked_fractions import LinkedFractions
 from symformer_jax.sources.fractions.quadratics import Quadratics
 from symformer_jax.sources.fractions.rationals import Rationals
+from symformer_jax.sources.fractions.transcendental_fractions import TranscendentalFractions
 from symformer_jax.sources.guesses import Guesses
 from symformer_jax.sources.network.transformer import Transformer
 from symformer_jax.sources.powers.product_units import ProductUnits
@@ -52,6 +53,7 @@ SOURCES: dict[str, Callable[[Any, SearchOptions], Source]] = {
   "curve_fits": lambda model, options: CurveFits(options.config),
   "exact_fractions": lambda model, options: ExactFractions(options.config),
   "linked_fractions": lambda model, options: LinkedFractions(options.config),
+  "transcendental_fractions": lambda model, options: TranscendentalFractions(options.config),
   "two_constants": lambda model, options: TwoConstants(options.config),
   "function_fractions": lambda model, options: FunctionFractions(options.config),
   "curves": lambda model, options: Curves(options.config),

@@ -1,5 +1,6 @@
 """What the default config makes of fractions: how many are looked at, kept and written, and which count as exact."""
 
+import dataclasses
 import itertools
 from types import SimpleNamespace
 
@@ -22,6 +23,7 @@ from symformer_jax.sources.fractions import (
 )
 
 CONFIG, LINKED, FUNCTIONS = DEFAULT.rationals, DEFAULT.linked_fractions, DEFAULT.function_fractions
+PLAIN_LINKED = dataclasses.replace(LINKED, degrees_of_waves=())
 
 
 def test_the_parts_of_the_default_are_those_of_no_arguments():
@@ -291,19 +293,19 @@ def test_fractions_within_functions_are_of_degrees_up_to_three_and_three_rows_a_
   monkeypatch.setattr(linked_fractions, "_Equation", lambda y, above, below, config: (
     above.shape[1] - 1, below.shape[1] - 1))
   rows = Rows(np.linspace(1, 2, 400)[:, None], np.ones(400), np.ones(400))
-  found = list(linked_fractions._equations(rows, (0,), LINKED))
+  found = [degrees for _, degrees in linked_fractions._equations(rows, (0,), Rule(1), PLAIN_LINKED)]
   # The fourth degree is that of a polynomial alone.
   every = set(itertools.product(range(4), repeat=2)) - {(0, 0), (1, 3), (2, 3)} | {(4, 0)}
   assert set(found) == every and len(found) == len(every)
   few = Rows(rows.x[:12], rows.y[:12], rows.weights[:12])
-  assert {sum(degrees) for degrees in linked_fractions._equations(few, (0,), LINKED)} == {1, 2}
+  assert {sum(degrees) for _, degrees in linked_fractions._equations(few, (0,), Rule(1), PLAIN_LINKED)} == {1, 2}
 
 
 def test_fractions_within_functions_are_looked_for_on_a_hundred_and_sixty_rows_at_a_dozen_minima(monkeypatch):
   asked, tried = [], []
   place = SimpleNamespace(leap=1.0)
   equation = SimpleNamespace(places=lambda family: [place] * 20, best=lambda place: tried.append(place))
-  monkeypatch.setattr(linked_fractions, "_equations", lambda rows, *given: asked.append(len(rows)) or [equation])
+  monkeypatch.setattr(linked_fractions, "_equations", lambda rows, *given: asked.append(len(rows)) or [((), equation)])
   rows = task_of(1, num_rows=250).fit_rows
   linked_fractions.fractions_of(rows, (0,), Rule(1))
   assert asked == [160] and len(tried) == 12

@@ -27,8 +27,8 @@ def test_the_parts_of_the_default_are_those_of_no_arguments():
 
 
 def runs_of(*, is_of_one):
-  """First turns, of sources with thirty each: the source, and how many one after the other."""
-  sources = [SimpleNamespace(name=name, turns=(1,) * 30) for name in SOURCES]
+  """First turns, of sources with forty each: the source, and how many one after the other."""
+  sources = [SimpleNamespace(name=name, turns=(1,) * 40) for name in SOURCES]
   turns = loop.first_turns(sources, BUDGET, is_of_one=is_of_one)
   return [(name, len(list(some))) for name, some in itertools.groupby(turn.source.name for turn in turns)]
 
@@ -42,8 +42,9 @@ def test_sources_have_turns_before_their_place_after_others_have_had_theirs():
   early = {named[i]: runs[i + 1 : j] for i, j in itertools.pairwise(own) if j > i + 1}
   assert early == {
     "closed_forms": [("exact_fractions", 1)], "enumeration": [("product_units", 1), ("separable", 1)],
-    "quadratics": [("reductions", 16), ("product_units", 2), ("exact_factors", 1), ("partitions", 12),
-                   ("reductions", 13), ("phases", 1), ("product_units", 1)],
+    "quadratics": [("reductions", 18), ("product_units", 2), ("exact_factors", 1), ("transcendental_fractions", 2),
+                   ("partitions", 12),
+                   ("reductions", 14), ("phases", 1), ("product_units", 1)],
     "rationals": [("remainders", 1)], "exact_fractions": [("product_units", 2), ("replacements", 1)],
     "phases": [("remainders", 1), ("replacements", 1)], "separable": [("replacements", 1)],
     "library": [("transformer", 1), ("remainders", 1), ("replacements", 1)], "varying": [("replacements", 1)],
@@ -52,7 +53,7 @@ def test_sources_have_turns_before_their_place_after_others_have_had_theirs():
 
 def test_of_one_column_these_have_a_turn_first():
   runs = runs_of(is_of_one=True)
-  assert runs[:2] == [("closed_forms", 30), ("guesses", 30)]
+  assert runs[:2] == [("closed_forms", 40), ("guesses", 40)]
   assert runs[2:15] == [*((name, 1) for name in (
     "exact_fractions", "enumeration", "short_forms", "quadratics", "linked_fractions", "rationals", "remainders",
     "oscillations", "phases", "curve_fits", "function_fractions", "separable")),

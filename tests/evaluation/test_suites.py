@@ -116,14 +116,14 @@ def test_the_suite_of_sources_leaves_out_what_its_labels_say(own_file, tmp_path)
   for name in (
       "reductions", "partitions", "product_units", "rationals", "quadratics", "short_forms", "oscillations",
       "curves", "two_constants", "wave_fractions", "phases", "exact_fractions", "function_fractions",
-      "linked_fractions", "enumeration", "transformer", "single_index", "separable", "library", "subsets",
-      "varying", "ridges", "subsets_inside", "parts", "growth", "remainders", "replacements", "evolution",
-      "inner_pairs", "exact_factors", "curve_fits"):
+      "linked_fractions", "transcendental_fractions", "enumeration", "transformer", "single_index", "separable",
+      "library", "subsets", "varying", "ridges", "subsets_inside", "parts", "growth", "remainders", "replacements",
+      "evolution", "inner_pairs", "exact_factors", "curve_fits"):
     assert set(DEFAULT.sources) - set(configs[f"without {name}"].sources) == {name}
   assert "waves" not in configs["without library waves"].library.families
   assert set(DEFAULT.terms.links) - set(configs["without terms exp"].terms.links) == {"exp"}
   families = [*DEFAULT.library.families, *DEFAULT.products.families, *DEFAULT.terms.links]
-  assert len(set(configs.values())) == len(configs) == 33 + len(families) - 1  # y itself stays
+  assert len(set(configs.values())) == len(configs) == 34 + len(families) - 1  # y itself stays
 
   # What a search config changes is changed in every variant.
   path = tmp_path / "few.py"

@@ -39,6 +39,8 @@ from symformer_jax.engine.config.rationals import (
   LinkedFractionsConfig,
   QuadraticsConfig,
   RationalsConfig,
+  TranscendentalFractionsConfig,
+  TranscendentsConfig,
   ViewsConfig,
 )
 from symformer_jax.engine.config.reductions import (
@@ -92,6 +94,7 @@ __all__ = [
   "RemaindersConfig", "ReplacementsConfig", "RidgeGrids", "RidgesConfig", "SOURCES", "ScalingConfig", "ScreeningConfig",
   "Search", "SearchConfig", "SelectionConfig", "SeparableConfig", "ShortFormsConfig", "SigmoidsConfig",
   "SingleIndexConfig", "SubsetsConfig", "SubsetsInsideConfig", "SumSizes", "SurrogateConfig", "TIERS",
-  "TemplatesConfig", "TermsConfig", "TransformerConfig", "TriedChangesConfig", "TriplesConfig", "TwoConstantsConfig",
-  "VIEW_FUNCTIONS", "VaryingConfig", "ViewsConfig", "WaveFractionsConfig", "WaveProductsConfig", "WaveSumsConfig",
+  "TemplatesConfig", "TermsConfig", "TranscendentalFractionsConfig", "TranscendentsConfig", "TransformerConfig",
+  "TriedChangesConfig", "TriplesConfig", "TwoConstantsConfig", "VIEW_FUNCTIONS", "VaryingConfig", "ViewsConfig",
+  "WaveFractionsConfig", "WaveProductsConfig", "WaveSumsConfig",
 ]

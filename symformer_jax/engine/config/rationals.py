@@ -223,6 +223,8 @@ class LinkedFractionsConfig:
   # Total degrees of P and Q, few terms first.
   degrees: tuple[tuple[int, int], ...] = (
     (1, 0), (0, 1), (1, 1), (2, 0), (0, 2), (2, 1), (1, 2), (2, 2), (3, 0), (0, 3), (3, 1), (3, 2), (3, 3), (4, 0))
+  # ... of sines and cosines of columns that may be angles.
+  degrees_of_waves: tuple[tuple[int, int], ...] = ((2, 0), (2, 1), (2, 2), (3, 0))
   # Constants of each family: exponents, of a y whose largest value is so many times the least; what an exponential's
   # argument runs over; the least angle, as a share of the largest.
   num_constants: int = 40
@@ -247,6 +249,61 @@ class LinkedFractionsConfig:
     check_counts(self, "num_rows", "rows_per_term", "num_constants", "num_around", "num_fitted", "num_parts",
                  "num_divisions", "num_first")
     check_names("families", self.families, LINK_FAMILIES)
+
+
+@dataclasses.dataclass(frozen=True)
+class TranscendentsConfig:
+  """Functions of columns that may stand beside them in a fraction (`sources.fractions.transcendents`)."""
+
+  # How many are made, of one function and of two, the short ones first.
+  max_single: int = 2000
+  max_pairs: int = 2000
+  # Up to so many columns exponents may be products and quotients of two.
+  max_columns_of_products: int = 3
+  # What the logarithm of a function runs over in these rows, and in all, at most: of more a few rows have all of it.
+  most_rows: tuple[float, float] = (0.05, 0.95)
+  most_growth: float = 40.0
+  largest: float = 100.0
+
+  def __post_init__(self) -> None:
+    check_counts(self, "max_single", "max_pairs", "max_columns_of_products")
+
+
+@dataclasses.dataclass(frozen=True)
+class TranscendentalFractionsConfig:
+  """Fractions of columns and functions of them (`sources.fractions.transcendental_fractions`)."""
+
+  # Formulas that are fitted in each turn: of angles alone and of one function, of two, of one beside an angle.
+  turns: tuple[int, ...] = (8, 8, 8)
+  max_columns: int = 6
+  # Rows of those at hand that functions are made on.
+  max_rows: int = 400
+  # Functions of y that may be such a fraction, and of angles alone.
+  links: tuple[str, ...] = ("y", "pow2", "exp", "ln")
+  links_of_angles: tuple[str, ...] = ("y", "pow2", "exp", "ln", "sqrt", "acos", "asin", "atan")
+  # Total degrees of P and Q: the first for which there are rows enough, so many for each monomial and so many more, and
+  # no more monomials than so many. Of so many columns and more there are no squares of a column, of two functions none
+  # of these, of one no cubes. Of functions of y Q has another degree.
+  degrees: tuple[tuple[int, int], ...] = ((4, 3), (4, 2), (3, 2), (3, 1), (2, 1), (1, 1))
+  degree_of_links: int = 1
+  rows_per_column: float = 1.2
+  more_rows: int = 8
+  max_monomials: int = 130
+  linear_from: int = 4
+  # Rows times monomials squared, over all functions that are looked at: a second on one core.
+  max_work: float = 5e8
+  # How many are looked at together.
+  chunk: int = 32
+  # Sine of the angle between spaces that meet, and as a share of what is typical; how many are looked at closely.
+  least_sine: float = 1e-13
+  leap: float = 1e-6
+  num_looked_at: int = 6
+  transcendents: TranscendentsConfig = TranscendentsConfig()
+
+  def __post_init__(self) -> None:
+    check_counts(self, "max_columns", "max_rows", "more_rows", "max_monomials", "linear_from", "chunk", "num_looked_at")
+    check_names("links", self.links, LINKS)
+    check_names("links_of_angles", self.links_of_angles, LINKS)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -72,7 +72,7 @@ class CoordinatesConfig:
   # of the others: up to their exact fractions, or further. From the first on 1.5 s went into it, and of 58 published
   # formulas as many came too late as were gained.
   sources: tuple[str, ...] = ("closed_forms", "separable")
-  num_turns_before: int = 17
+  num_turns_before: int = 19
   # Functions of y that may be sums of functions of one column each then.
   links: tuple[str, ...] = ("y", "exp")
   # Rows of the smooth functions that are compared, and steps of each: 1/200 s.
@@ -144,9 +144,9 @@ class ReductionsConfig:
   # Sources that are asked of the smaller table, in the order of `registry.SOURCES`.
   sources: tuple[str, ...] = (
     "closed_forms", "enumeration", "quadratics", "oscillations", "rationals", "curve_fits", "exact_fractions",
-    "linked_fractions", "two_constants", "function_fractions", "curves", "inner_pairs", "wave_fractions",
-    "single_index", "separable", "library", "exact_factors", "varying", "triples", "ridges", "parts", "remainders",
-    "replacements")
+    "linked_fractions", "transcendental_fractions", "two_constants", "function_fractions", "curves", "inner_pairs",
+    "wave_fractions", "single_index", "separable", "library", "exact_factors", "varying", "triples", "ridges", "parts",
+    "remainders", "replacements")
   # ... and besides where slopes know it no better than this: of exact data most know it to some millionths, of y in
   # four digits to a hundred-thousandth at best. Then no formula is exact, and short ones are found by how near they
   # come.

@@ -23,6 +23,7 @@ from symformer_jax.engine.config.rationals import (
   LinkedFractionsConfig,
   QuadraticsConfig,
   RationalsConfig,
+  TranscendentalFractionsConfig,
 )
 from symformer_jax.engine.config.reductions import ReductionsConfig
 from symformer_jax.engine.config.ridges import CurvesConfig, RidgesConfig
@@ -89,6 +90,7 @@ class SearchConfig:
   exact_fractions: ExactFractionsConfig = ExactFractionsConfig()
   function_fractions: FunctionFractionsConfig = FunctionFractionsConfig()
   linked_fractions: LinkedFractionsConfig = LinkedFractionsConfig()
+  transcendental_fractions: TranscendentalFractionsConfig = TranscendentalFractionsConfig()
   enumeration: EnumerationConfig = EnumerationConfig()
   two_constants: TwoConstantsConfig = TwoConstantsConfig()
   inner_pairs: InnerPairsConfig = InnerPairsConfig()

@@ -5,7 +5,7 @@ hundreds of monomials has one null vector, whatever the number of its terms, and
 Where y is rounded the degrees of the law show as well, and `rational_fits` finds its terms among theirs.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 import dataclasses
 import functools
 import itertools
@@ -19,7 +19,7 @@ from symformer_jax.engine.config import DEFAULT, ExactFractionsConfig, SearchCon
 from symformer_jax.engine.rows import Rows
 from symformer_jax.engine.source import Question
 from symformer_jax.language import expression, programs
-from symformer_jax.language.expression import Node, number, substitute, variable
+from symformer_jax.language.expression import VARIABLE, Node, number, substitute, variable
 from symformer_jax.language.rules import Rule
 from symformer_jax.language.tidy import tidy
 from symformer_jax.sources.fractions import factoring, null_vectors, polynomials, rational_fits, rationals, views
@@ -67,15 +67,55 @@ def fractions_of(
     rows: what is fitted; columns: of x, those that formulas are made of; rule: the formulas that count; looks: what is
     looked for, of `LOOKS`.
   """
-  own = config.exact_fractions
   varies = rows.varying(columns)
   counts = rows.weights > 0
   x, y = rows.x[counts][:, varies], rows.y[counts]
-  if not (varies and np.all(np.isfinite(x)) and np.all(np.isfinite(y)) and np.ptp(y) > 0):
+  if not (varies and _is_usable(x, y)):
     return []
+  inner = {i: variable(column) for i, column in enumerate(varies)}
+  return _first(rows, y, _tables(x, y, config.exact_fractions, rule), inner, rule=rule, config=config, looks=looks)
+
+
+@np.errstate(all="ignore")
+def fractions_in(
+  view: View, rows: Rows, *, num_monomials: int, rule: Rule, config: SearchConfig = DEFAULT
+) -> list[Node]:
+  """The same over one view of all columns of the rows, of so many monomials above and below the line at most."""
+  counts = rows.weights > 0
+  x, y = rows.x[counts], rows.y[counts]
+  if not _is_usable(x, y):
+    return []
+  own = config.exact_fractions
+  table = _Table(view, x, min(num_monomials, _most_by_rows(x, own)), own)
+  look = COLUMNS if _is_plain(view) else VIEWS
+  return _first(rows, y, [table], {}, rule=rule, config=config, looks=(look,))
+
+
+def _most_by_rows(x: np.ndarray, config: ExactFractionsConfig) -> int:
+  """Monomials for which there are rows enough."""
+  return int(len(np.unique(x, axis=0)) / config.rows_per_column)
+
+
+def _is_plain(view: View) -> bool:
+  return all(part.node.token == VARIABLE for part in view)
+
+
+def _is_usable(x: np.ndarray, y: np.ndarray) -> bool:
+  return bool(np.all(np.isfinite(x)) and np.all(np.isfinite(y)) and np.ptp(y) > 0)
+
+
+def _first(
+  rows: Rows, y: np.ndarray, tables: "Iterable[_Table]", inner: Mapping[int, Node], *, rule: Rule, config: SearchConfig,
+  looks: Sequence[str],
+) -> list[Node]:
+  """Of the first table of which y or a function of y is a fraction; or else what comes near.
+
+  Args:
+    y: of the rows that count [N]; inner: what stands for the tables' variables.
+  """
+  own = config.exact_fractions
   links = [link for link in map(LINKS.__getitem__, own.links)
            if link.is_defined(y) and all(map(rule.allows_operator, link.operators))]
-  inner = {i: variable(column) for i, column in enumerate(varies)}
   ways: list[Callable[[_Table, np.ndarray, SearchConfig, _Budget], list[Node]]] = [
     functools.partial(_of_link, link) for link in links]
   if np.min(y) < 0 < np.max(y) and rule.allows_operator("sqrt"):
@@ -91,8 +131,8 @@ def fractions_of(
 
   budget = _Budget(own.max_work, own.max_eliminations)
   near: list[Node] = []
-  for table in _tables(x, y, own, rule):
-    is_plain = table.view == views.plain(x.shape[1])
+  for table in tables:
+    is_plain = _is_plain(table.view)
     if (not is_plain and VIEWS not in looks) or not budget.pays(table.work):  # its own part, for all functions of y
       break
     asked = (*ways, *(arcs if views.is_of_degrees(table.view) else ()))
@@ -122,7 +162,7 @@ class _Budget:
 
 def _tables(x: np.ndarray, y: np.ndarray, config: ExactFractionsConfig, rule: Rule) -> "Iterator[_Table]":
   """The columns themselves first, then the views, those of few columns first, whatever logarithms stand beside."""
-  num_rows = int(len(np.unique(x, axis=0)) / config.rows_per_column)
+  num_rows = _most_by_rows(x, config)
   place = min(x.shape[1], len(config.max_columns)) - 1
   yield _Table(views.plain(x.shape[1]), x, min(config.max_columns[place], num_rows), config)
   if not views.is_rounded(y, config.num_digits):
@@ -347,6 +387,8 @@ def _reweighted(
       break
     some = columns[:, terms] * ((1.0 if root is None else root) / bottom)[:, None]
     sizes = np.linalg.norm(some, axis=0)
+    if not np.all(np.isfinite(some / sizes)):
+      break
     coefficients = np.zeros(len(coefficients))
     coefficients[terms] = np.linalg.svd(some / sizes, full_matrices=False)[2][-1] / sizes
   return coefficients

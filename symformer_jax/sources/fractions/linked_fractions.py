@@ -16,10 +16,11 @@ from symformer_jax.engine import interruption
 from symformer_jax.engine.config import DEFAULT, LinkedFractionsConfig, SearchConfig
 from symformer_jax.engine.rows import Rows
 from symformer_jax.engine.source import Question
-from symformer_jax.language.expression import Node, number, power
+from symformer_jax.language.expression import Node, number, power, variable
 from symformer_jax.language.rules import Rule
 from symformer_jax.language.tidy import tidy
 from symformer_jax.sources.fractions import exact_fractions, function_fractions, polynomials, views
+from symformer_jax.sources.fractions.views import View
 from symformer_jax.sources.stateless import Stateless
 from symformer_jax.sources.sums import pair_sums
 
@@ -118,31 +119,44 @@ def fractions_of(rows: Rows, columns: Sequence[int], rule: Rule, config: SearchC
     return []
   families = [family for family in map(FAMILIES.__getitem__, own.families)
               if all(map(rule.allows_operator, family.operators))]
-  for equation in _equations(looked_at, varies, own):
+  for view, equation in _equations(looked_at, varies, rule, own):
     places = [place for family in families for place in equation.places(family)]
     for place in sorted(places, key=lambda place: place.leap)[: own.num_fitted]:
       constant = equation.best(place)
-      if constant is not None and (found := _written(rows, columns, rule, place.family, constant, config)):
+      if constant is not None and (found := _written(rows, view, rule, place.family, constant, config)):
         return found
   return []
 
 
-def _written(rows: Rows, columns: Sequence[int], rule: Rule, family: Family, constant: float, config: SearchConfig
-             ) -> list[Node]:
+def _written(rows: Rows, view: View, rule: Rule, family: Family, constant: float, config: SearchConfig) -> list[Node]:
   function = dataclasses.replace(rows, y=family.of(np.array([constant]), rows.y)[0])
   of_itself = dataclasses.replace(config, exact_fractions=dataclasses.replace(config.exact_fractions, links=("y",)))
-  found = exact_fractions.fractions_of(function, columns, rule=rule, config=of_itself, looks=(exact_fractions.COLUMNS,))
+  most = config.exact_fractions.max_columns
+  found = exact_fractions.fractions_in(
+    view, function, num_monomials=most[min(len(view), len(most)) - 1], rule=rule, config=of_itself)
   return [tidy(family.undo(node, constant, float(np.max(rows.y)))) for node in found]
 
 
-def _equations(rows: Rows, columns: Sequence[int], config: LinkedFractionsConfig) -> "Iterator[_Equation]":
-  """The smallest first, of those for which there are rows enough."""
-  x, root = rows.x[:, columns], np.sqrt(rows.weights / rows.weights.sum())[:, None]
-  for degrees in config.degrees:
-    above, below = (root * polynomials.table(views.all_up_to(len(columns), degree), x / np.max(np.abs(x), axis=0))
-                    for degree in degrees)
-    if (above.shape[1] + below.shape[1]) * config.rows_per_term <= rows.num_distinct:
-      yield _Equation(rows.y, above, below, config)
+def _equations(rows: Rows, columns: Sequence[int], rule: Rule, config: LinkedFractionsConfig
+               ) -> "Iterator[tuple[View, _Equation]]":
+  """The smallest first, of those for which there are rows enough: of the columns, then of waves of angles."""
+  root = np.sqrt(rows.weights / rows.weights.sum())[:, None]
+  for view, degrees in _views(rows, columns, rule, config):
+    u = views.values(view, rows.x)
+    for each in degrees:
+      above, below = (root * polynomials.table(views.monomials(view, degree), u / np.max(np.abs(u), axis=0))
+                      for degree in each)
+      if (above.shape[1] + below.shape[1]) * config.rows_per_term <= rows.num_distinct:
+        yield view, _Equation(rows.y, above, below, config)
+
+
+def _views(rows: Rows, columns: Sequence[int], rule: Rule, config: LinkedFractionsConfig
+           ) -> Iterator[tuple[View, tuple[tuple[int, int], ...]]]:
+  """The columns; sines and cosines of all that may be angles in their place; and the degrees of each."""
+  yield tuple(views.Part(variable(column)) for column in columns), config.degrees
+  waves = [views.angle(rows.x[:, column], column) or (views.Part(variable(column)),) for column in columns]
+  if any(len(each) > 1 for each in waves) and rule.allows_operator("sin") and rule.allows_operator("cos"):
+    yield tuple(part._replace(is_linear=True) for each in waves for part in each), config.degrees_of_waves
 
 
 class _Equation:

@@ -138,6 +138,13 @@ FUNCTIONS = {
 }
 
 
+def angle(values: np.ndarray, column: int) -> View:
+  """The sine and the cosine of a column that may be an angle, in radians or degrees; empty where it is none."""
+  if _are_angles(values):
+    return _angle(variable(column))
+  return _degrees(variable(column)) if _are_degrees(values) else ()
+
+
 def plain(num_variables: int) -> View:
   """The columns themselves."""
   return tuple(Part(variable(i)) for i in range(num_variables))

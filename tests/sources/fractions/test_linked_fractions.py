@@ -17,7 +17,7 @@ from symformer_jax.engine.source import Question
 from symformer_jax.engine.task import make_task
 from symformer_jax.language import expression, parser
 from symformer_jax.language.expression import variable
-from symformer_jax.language.rules import Restrictions
+from symformer_jax.language.rules import Restrictions, Rule
 from symformer_jax.sources.fractions import linked_fractions
 from symformer_jax.sources.fractions.linked_fractions import FAMILIES, LinkedFractions, _Equation
 
@@ -43,12 +43,28 @@ def ask(task):
   ("(3.1 + 0.2*x*y)**0.37", [(1, 9)] * 2), ("2.7*((x + 2)/(y + 0.3*z))**(-1.63)", [(0.5, 4)] * 3),
   ("-0.5*log((1 - 2*x - y)**2*(1 - 2*y))", [(0.01, 0.2)] * 2), ("2.3*log((1 + 3*x)/(x + 0.4)) - 7", [(0.1, 6)]),
   ("7.64*arccos((x + y)/z)", [(1, 2), (1, 2), (5, 9)]), ("3.2*arcsin(x*y/(z + 2))", [(-1, 1), (1, 2), (3, 4)]),
-  ("0.31*arctan(x*y/(z - w))", [(-2, 2), (1, 2), (2, 4), (0.1, 1)])])
+  ("0.31*arctan(x*y/(z - w))", [(-2, 2), (1, 2), (2, 4), (0.1, 1)]),
+  ("7.64*arccos(-tan(x)*tan(y))", [(-1.1, 1.1), (-0.4, 0.4)]),
+  ("6371*arccos(sin(x)*sin(y) + cos(x)*cos(y)*cos(z))", [(-1.2, 1.2), (-1.2, 1.2), (0.05, 2.8)])])
 def test_laws_are_found(text, box):
   task = task_of(text, box)
   nodes = ask(task)
   fitted = refine.fit_constants([(task, nodes)], method="lm", max_steps=50)[0]
   assert min(mse for _, mse in fitted) < 1e-20 * task.variance
+
+
+def test_waves_stand_in_the_place_of_angles_alone():
+  """Of two columns one of which is none, and of a rule without waves."""
+  x = np.random.default_rng(0).uniform(0, 1, (200, 2)) * (1, 1e4)
+  rows = Rows(x, np.ones(200), np.ones(200))
+  found = [view for view, _ in linked_fractions._views(rows, (0, 1), Rule(2), CONFIG)]
+  assert [[expression.to_tokens(part.node) for part in view] for view in found] == [
+    [["x0"], ["x1"]], [["sin", "x0"], ["cos", "x0"], ["x1"]]]
+  options = SearchOptions(restrictions=Restrictions(operators=("+", "*", "/", "acos", "sin")))
+  task = task_of("x*y", [(0, 1)] * 2, options)
+  assert len(list(linked_fractions._views(rows, (0, 1), task.rule, CONFIG))) == 1
+  of_none = Rows(x * 1e4, rows.y, rows.weights)
+  assert len(list(linked_fractions._views(of_none, (0, 1), Rule(2), CONFIG))) == 1
 
 
 @pytest.mark.parametrize(("text", "box", "noise"), [
@@ -80,7 +96,7 @@ def test_terms_that_are_not_needed_do_not_blur_the_constant():
   """Ten monomials on each side make up for a wrong constant in the sixth digit; three do not."""
   task = task_of("3.82*arccos(1 - 2*((1 + x)**2 - y**2)/z**2)", [(0.05, 0.3), (0.1, 0.8), (4, 12)], num_rows=300)
   rows = task.fit_rows.sample(CONFIG.num_rows, seed=0)
-  equation = next(each for each in linked_fractions._equations(rows, (0, 1, 2), CONFIG)
+  equation = next(each for _, each in linked_fractions._equations(rows, (0, 1, 2), task.rule, CONFIG)
                   if each.above.shape[1] == each.below.shape[1] == 10)
   place = next(place for place in equation.places(FAMILIES["cosines"]) if place.low < 1 / 3.82 < place.high)
   assert equation.best(place) == pytest.approx(1 / 3.82, rel=1e-8)

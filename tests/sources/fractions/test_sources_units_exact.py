@@ -210,7 +210,10 @@ def asked_of(monkeypatch, x, y, *, tables, found=None, rule=anything, columns=No
   return nodes, asked
 
 
-def table_of(name, *, work=1.0, is_usable=True, view=(), inner=None):
+OF_A_FUNCTION = (views.Part(parse("exp(x)")),)
+
+
+def table_of(name, *, work=1.0, is_usable=True, view=OF_A_FUNCTION, inner=None):
   return SimpleNamespace(name=name, work=work, is_usable=is_usable, view=view, inner=inner or {
     0: variable(0), 1: variable(1)})
 

@@ -1,0 +1,296 @@
+"""Fractions of columns and of functions of them: where a function is right two spaces meet."""
+
+import dataclasses
+import itertools
+
+import jax
+import numpy as np
+import pytest
+import scipy.linalg
+
+from symformer_jax.engine import refine
+from symformer_jax.engine.clock import Clock
+from symformer_jax.engine.config import DEFAULT, TranscendentalFractionsConfig, TranscendentsConfig
+from symformer_jax.engine.options import SearchOptions
+from symformer_jax.engine.pool import Pool
+from symformer_jax.engine.rows import Rows
+from symformer_jax.engine.source import Question
+from symformer_jax.engine.task import make_task
+from symformer_jax.language import expression, parser
+from symformer_jax.language.expression import VARIABLE, variable
+from symformer_jax.language.rules import Restrictions, Rule
+from symformer_jax.sources.fractions import transcendental_fractions, transcendents, views
+from symformer_jax.sources.fractions.transcendental_fractions import (
+  BESIDE_AN_ANGLE,
+  LOOKS,
+  PAIRS,
+  SINGLE,
+  TranscendentalFractions,
+  _Table,
+)
+
+CONFIG = DEFAULT.transcendental_fractions
+NAMES = ("x", "y", "z", "w", "v")
+
+
+def task_of(text, box, options=None, *, num_rows=None, noise=0.0):
+  rng, num_rows = np.random.default_rng(2), num_rows or 100 * len(box)
+  x = np.stack([rng.uniform(*each, num_rows) for each in box], axis=1)
+  y = expression.evaluate(parser.parse(text, NAMES), x)
+  y = y + noise * np.std(y) * rng.normal(size=num_rows)
+  return make_task((x, y), NAMES[: len(box)], options or SearchOptions())
+
+
+def ask(task, look=SINGLE, config=DEFAULT):
+  source = TranscendentalFractions(config)
+  question = Question(task, Pool(task.variance, len(task.fit_rows), DEFAULT.pool), source.init(task, jax.random.key(0)))
+  turn = LOOKS.index(look)
+  return source.propose([question], turn=turn, num=source.turns[turn], clock=Clock())[0].nodes
+
+
+def least(task, nodes):
+  fitted = refine.fit_constants([(task, nodes)], method="lm", max_steps=20)[0]
+  return min(mse for _, mse in fitted) / task.variance
+
+
+@pytest.mark.parametrize(("look", "text", "box"), [
+  (SINGLE, "(1 - exp(-(x + y)*z))/(1 + y/x*exp(-(x + y)*z))", [(0.1, 0.9), (0.2, 0.7), (0.5, 4)]),
+  (SINGLE, "x*y*(1 + y)**z/((1 + y)**z - 1)", [(1, 5), (0.01, 0.2), (3, 30)]),
+  (SINGLE, "3.2/(x - log(1 - y))", [(1, 5), (0.1, 0.9)]),
+  (SINGLE, "(z*(x - y)*(1 - exp(x - w)))**2", [(5, 9), (0, 3), (0.1, 0.9), (10, 12)]),
+  (SINGLE, "exp(-(2*y - 0.3)*(x**(1/y) - 1))", [(0.2, 0.9), (0.5, 3)]),
+  (SINGLE, "(x**y + z*w)**(1/y)", [(1, 5), (1, 3), (1, 4), (2, 7)]),
+  (SINGLE, "arccos((sin(z) - sin(x)*sin(y))/(cos(x)*cos(y)))", [(0.1, 0.7), (-0.4, 0.4), (-0.3, 0.1)]),
+  (PAIRS, "(exp(x*y) - 1)/(exp(x*y) + exp(y) - 2)", [(0.1, 3), (0.2, 3)]),
+  (PAIRS, "x*y/(z - x)*(exp(-x*w) - exp(-z*w))", [(0.1, 0.4), (5, 30), (0.5, 1.2), (0.1, 8)]),
+  (PAIRS, "(1 - ((1 - x)/x)**y)/(1 - ((1 - x)/x)**z)", [(0.55, 0.7), (1, 8), (9, 20)]),
+  (PAIRS, "x*y/((x*y)**z + 1)**(1/z)", [(0.3, 2), (0.4, 2), (0.8, 3)]),
+  (BESIDE_AN_ANGLE, "sin(x)*(1 - exp(-y/z))/(1 - cos(x)*exp(-y/z))", [(0.1, 1.4), (1, 6), (2, 9)])])
+def test_laws_are_found(look, text, box):
+  task = task_of(text, box)
+  assert least(task, ask(task, look)) < 1e-20
+
+
+@pytest.mark.parametrize("look", LOOKS)
+@pytest.mark.parametrize(("text", "noise"), [
+  ("x**0.3*log(y + 0.4*z) + 2*sqrt(y + x)", 0.0), ("(1 - exp(-(x + y)*z))/(1 + y/x*exp(-(x + y)*z))", 1e-6)])
+def test_what_is_none_gives_nothing(look, text, noise):
+  assert ask(task_of(text, [(0.1, 0.9), (0.2, 0.7), (0.5, 4)], noise=noise), look) == ()
+
+
+def test_of_one_column_too_many_rounded_or_constant_data_nothing_is_asked(monkeypatch, rng):
+  def fail(*given):
+    raise ArithmeticError
+
+  assert not TranscendentalFractions().supports(task_of("exp(x)", [(0, 1)]))
+  assert TranscendentalFractions().supports(task_of("x*y", [(1, 9)] * 2))
+  monkeypatch.setattr(transcendental_fractions, "_asked", fail)
+  x = rng.uniform(1, 2, (60, 7))
+  y = x[:, 0] ** x[:, 1]
+  for columns, target in (((0,), y), (range(7), y), ((0, 1), np.round(y, 3)), ((0, 1), np.full(60, np.pi))):
+    assert transcendental_fractions.fractions_of(Rows(x, target, np.ones(60)), columns, Rule(7)) == []
+  for columns in ((0, 1), range(6)):
+    with pytest.raises(ArithmeticError):
+      transcendental_fractions.fractions_of(Rows(x, y, np.ones(60)), columns, Rule(7))
+
+
+def test_columns_are_those_that_a_formula_may_be_of(rng):
+  x = rng.uniform(0.2, 3, (400, 4))
+  y = (1 - np.exp(-x[:, 1] * x[:, 3])) / (x[:, 1] + x[:, 3])
+  found = transcendental_fractions.fractions_of(Rows(x, y, np.ones(400)), (1, 3), Rule(4))
+  assert found
+  np.testing.assert_allclose(expression.evaluate(found[0], x), y, rtol=1e-9)
+
+
+@pytest.mark.parametrize("without", ["exp", "pow", "sin"])
+def test_no_formula_has_an_operator_that_is_forbidden(without):
+  texts = {"exp": "(1 - exp(-x*y))/(x + y)", "pow": "(x**y - 1)/(x**y + y)", "sin": "sin(x)/(cos(x) + y)"}
+  names = ("+", "-", "*", "/", "pow", "exp", "ln", "sin", "cos", "acos", "asin", "atan", "sqrt")
+  options = SearchOptions(restrictions=Restrictions(operators=tuple(name for name in names if name != without)))
+  box = [(0.2, 3)] * 2
+  assert ask(task_of(texts[without], box))
+  task = task_of(texts[without], box, options)
+  assert all(map(task.rule, ask(task)))
+  others = [texts[name] for name in texts if name != without]
+  assert all(ask(task_of(text, box, options)) for text in others)
+
+
+# --- the functions ---------------------------------------------------------------------------------------------------
+
+
+def candidates(x, **changes):
+  config = dataclasses.replace(CONFIG.transcendents, **changes)
+  return transcendents.Candidates(x, [variable(i) for i in range(x.shape[1])], config, lambda token: True)
+
+
+def test_functions_have_the_values_of_their_formulas_but_for_a_factor(rng):
+  x = rng.uniform(0.2, 2, (50, 3))
+  for each in [*candidates(x).single(), *candidates(x).pairs()]:
+    assert each.values.shape == (50, len(each.nodes))
+    for node, values in zip(each.nodes, each.values.T, strict=True):
+      ratio = expression.evaluate(node, x) / values
+      np.testing.assert_allclose(ratio, ratio[0], rtol=1e-9)
+      assert np.median(np.abs(values)) == pytest.approx(1, rel=0.1)
+
+
+def test_no_function_is_there_twice_nor_with_its_inverse(rng):
+  x = rng.uniform(0.2, 2, (50, 3))
+  values = np.stack([np.log(each.values[:, 0]) for each in candidates(x).single() if each.nodes[0].token != "ln"])
+  values = values - np.mean(values, axis=1, keepdims=True)
+  sizes = np.linalg.norm(values, axis=1)
+  is_same = (np.abs(values @ values.T) > (1 - 1e-12) * np.outer(sizes, sizes)) & np.isclose(sizes[:, None], sizes)
+  assert np.count_nonzero(is_same) == len(values)
+
+
+def test_exponentials_are_those_that_most_rows_have_less_of_than_one(rng):
+  x = np.column_stack([rng.uniform(1, 3, 50), rng.uniform(-3, -1, 50)])
+  found = {str(each.nodes[0]): each for each in candidates(x).single() if each.nodes[0].token == "exp"}
+  assert found
+  for each in found.values():
+    assert np.median(expression.evaluate(each.nodes[0], x)) <= 1
+
+
+def test_short_functions_come_first_and_no_more_than_there_is_room_for(rng):
+  x = rng.uniform(0.2, 2, (50, 3))
+  every = candidates(x).single()
+  sizes = [expression.complexity(each.nodes[0]) for each in every]
+  assert sizes == sorted(sizes) and len(every) > 300
+  assert [each.nodes for each in candidates(x, max_single=9).single()] == [each.nodes for each in every[:9]]
+  assert len(candidates(x, max_pairs=9).pairs()) == 9
+
+
+def test_what_few_rows_have_all_of_is_left_out(rng):
+  x = rng.uniform(1, 2, (50, 2))
+  x[:, 0] *= 30
+  tokens = [expression.to_tokens(each.nodes[0]) for each in candidates(x).single()]
+  assert ["exp", "neg", "x1"] in tokens and ["exp", "neg", "x0"] in tokens  # of 30 nats
+  assert ["exp", "neg", "x0"] not in [expression.to_tokens(each.nodes[0])
+                                      for each in candidates(x, most_growth=20.0).single()]
+  x[0, 0] = 300.0  # one row
+  assert ["exp", "neg", "x0"] not in [expression.to_tokens(each.nodes[0]) for each in candidates(x).single()]
+
+
+def test_two_exponentials_have_a_column_in_common_or_are_each_of_one(rng):
+  x = rng.uniform(0.2, 2, (50, 4))
+  pairs = [each.nodes for each in candidates(x).pairs() if each.nodes[0].token == "exp"]
+  columns = [[{node.value for node in expression.walk(each) if node.token == VARIABLE} for each in two]
+             for two in pairs]
+  assert pairs and all(one & other or len(one) == len(other) == 1 for one, other in columns)
+  assert any(one & other for one, other in columns) and any(not one & other for one, other in columns)
+
+
+# --- the spaces ------------------------------------------------------------------------------------------------------
+
+
+def table_of(x, y, num_functions=1, **changes):
+  config = dataclasses.replace(CONFIG, **changes)
+  is_many = x.shape[1] >= CONFIG.linear_from
+  base = tuple(views.Part(variable(i), is_linear=is_many) for i in range(x.shape[1]))
+  return _Table(Rows(x, y, np.ones(len(y))), range(x.shape[1]), base, num_functions, CONFIG.links, Rule(x.shape[1]),
+                config)
+
+
+def test_the_sine_is_that_of_the_least_angle_between_the_spaces(rng):
+  """Against SciPy's angles between subspaces."""
+  x, y = rng.uniform(0.5, 2, (60, 2)), rng.uniform(1, 2, 60)
+  table = table_of(x, y, degrees=((2, 1),))
+  function = rng.uniform(0.5, 2, (3, 60, 1))
+  some = function[:, table._some]
+  sines = table._sines(some)
+  assert sines.shape == (3, len(table.ways))
+  u, y = x[table._some], y[table._some]
+  for values, found in zip(some[..., 0], sines, strict=True):
+    columns = (u[:, 0], u[:, 1], values)
+    above = [np.ones(len(u)), *columns, *(a * b for a, b in itertools.combinations_with_replacement(columns, 2))]
+    below = [np.ones(len(u)), *columns]
+    root = 1 / np.hypot(1, y / np.median(y)) / np.hypot(1, values) ** 2
+    for way, sine in zip(table.ways, found, strict=True):
+      angles = scipy.linalg.subspace_angles(root[:, None] * np.stack(above, axis=1),
+                                            (root * way.values)[:, None] * np.stack(below, axis=1))
+      assert sine == pytest.approx(np.sin(angles.min()), rel=1e-6)
+
+
+@pytest.mark.parametrize(("num_columns", "num_functions", "num_rows", "expected"), [
+  (2, 1, 400, (4, 3)), (3, 1, 400, (4, 3)), (3, 1, 60, (3, 1)), (4, 1, 400, (4, 3)), (5, 1, 500, (4, 3)),
+  (5, 2, 500, (4, 2)), (6, 1, 600, (3, 2)), (5, 1, 30, (1, 1)), (5, 1, 20, None)])
+def test_degrees_are_the_highest_for_which_there_are_rows(num_columns, num_functions, num_rows, expected, rng):
+  table = table_of(rng.uniform(1, 2, (num_rows, num_columns)), rng.uniform(1, 2, num_rows), num_functions)
+  assert table.is_usable == (expected is not None)
+  if expected:
+    assert tuple(int(np.max(np.sum(powers, axis=1))) for powers in (table._above, table._below)) == expected
+    assert table.num_monomials == len(table._above) + len(table._below) <= CONFIG.max_monomials
+    assert len(table._some) == int(1.2 * table.num_monomials) + 8 <= num_rows
+  assert np.max(table._above[:, num_columns:]) <= (1 if num_functions > 1 else 2)
+
+
+def test_below_the_line_there_is_less_where_a_function_of_y_is_asked(rng):
+  table = table_of(rng.uniform(1, 2, (200, 2)), rng.uniform(1, 2, 200))
+  sizes = {(way.link, way.exponent is None): len(table._below_of(way)) for way in table.ways}
+  assert set(sizes) == {("y", True), ("y", False), ("pow2", True), ("exp", True), ("ln", True)}
+  assert sizes.pop(("y", True)) == len(table._below) > 4 and set(sizes.values()) == {4}
+
+
+def test_what_meets_whatever_is_asked_is_no_fraction(rng):
+  """A function that is all but nothing in most rows has too few of them to tell anything."""
+  x = rng.uniform(1, 2, (200, 2))
+  table = table_of(x, rng.uniform(1, 2, 200))
+  spike = np.full((200, 1), 1e-30)
+  spike[:3] = 1.0
+  function = transcendents.Transcendent((variable(0),), spike)
+  assert np.all(table._sines(function.values[None, table._some]) < CONFIG.least_sine)
+  assert table.near([function] * 2) == []
+
+
+def test_time_is_shared_by_all_tables_of_a_look(monkeypatch):
+  """Of two angles each has its functions; without work for any nothing is asked."""
+  asked = []
+  monkeypatch.setattr(_Table, "near", lambda self, some: asked.append((len(some), self.work)) or [])
+  task = task_of("x*y*z", [(0.1, 1)] * 3)
+  for look in LOOKS:
+    ask(task, look)
+  assert all(num > 0 for num, _ in asked)
+  asked.clear()
+  few = dataclasses.replace(DEFAULT, transcendental_fractions=dataclasses.replace(CONFIG, max_work=1e6))
+  ask(task, BESIDE_AN_ANGLE, few)
+  assert sum(num * work for num, work in asked) <= 1e6
+  none = dataclasses.replace(DEFAULT, transcendental_fractions=dataclasses.replace(CONFIG, max_work=1.0))
+  asked.clear()
+  ask(task, SINGLE, none)
+  assert asked == []
+
+
+def test_angles_are_asked_in_every_set_of_them(monkeypatch, rng):
+  x = rng.uniform(0.1, 1, (200, 3))
+  x[:, 2] *= 1e4
+  rows = Rows(x, rng.uniform(1, 2, 200), np.ones(200))
+  tables = list(transcendental_fractions._asked(rows, (0, 1, 2), Rule(3), CONFIG, SINGLE))
+  assert [(len(base), len(functions[0].nodes)) for base, functions, _ in tables] == [(4, 0), (4, 0), (5, 0), (3, 1)]
+  beside = list(transcendental_fractions._asked(rows, (0, 1, 2), Rule(3), CONFIG, BESIDE_AN_ANGLE))
+  assert [expression.to_tokens(base[-1].node) for base, _, _ in beside] == [["cos", "x0"], ["cos", "x1"]]
+  for column, (_, functions, _) in enumerate(beside):
+    taken = {node.value for each in functions for node in expression.walk(each.nodes[0]) if node.token == VARIABLE}
+    assert taken == {0, 1, 2} - {column}
+
+
+@pytest.mark.parametrize("y", [np.r_[np.full(99, 2.0), 2 + 1e-15], np.r_[np.ones(99), 1e59],
+                               np.linspace(-1e-59, 1e-59, 100), np.r_[np.zeros(50), np.ones(50)]])
+@pytest.mark.parametrize("look", LOOKS)
+def test_odd_targets_are_no_error(look, y, rng):
+  x = rng.uniform(0, 1, (100, 2))
+  x[:, 1] = np.round(x[:, 1])
+  nodes = ask(make_task((x, y), ("x", "y"), SearchOptions()), look)
+  assert all(np.isfinite(expression.evaluate(node, x)).all() for node in nodes)
+
+
+@pytest.mark.parametrize("wrong", [{"max_columns": 0}, {"max_rows": 0}, {"links": ("cube",)}, {"more_rows": -1},
+                                   {"links_of_angles": ("cube",)}, {"max_monomials": 0}, {"linear_from": 0},
+                                   {"chunk": 0}, {"num_looked_at": 0}])
+def test_a_config_that_cannot_be_is_refused(wrong):
+  with pytest.raises(ValueError, match=next(iter(wrong))):
+    TranscendentalFractionsConfig(**wrong)
+
+
+@pytest.mark.parametrize("wrong", [{"max_single": 0}, {"max_pairs": 0}, {"max_columns_of_products": 0}])
+def test_a_config_of_functions_that_cannot_be_is_refused(wrong):
+  with pytest.raises(ValueError, match=next(iter(wrong))):
+    TranscendentsConfig(**wrong)
