@@ -258,12 +258,13 @@ class TranscendentsConfig:
   # How many are made, of one function and of two, the short ones first.
   max_single: int = 2000
   max_pairs: int = 2000
-  # Up to so many columns exponents may be products and quotients of two.
+  # Up to so many columns exponents may be products and quotients of two, and any two exponentials are asked.
   max_columns_of_products: int = 3
-  # What the logarithm of a function runs over in these rows, and in all, at most: of more a few rows have all of it.
-  most_rows: tuple[float, float] = (0.05, 0.95)
-  most_growth: float = 40.0
-  largest: float = 100.0
+  # How much larger the logarithm of a function may be than its median, in this share of the rows and in all: where a
+  # few rows have all of it they tell nothing of the others. (What is nothing in many rows does no harm.)
+  most_rows: float = 0.95
+  most_usual: float = 20.0
+  most_growth: float = 50.0
 
   def __post_init__(self) -> None:
     check_counts(self, "max_single", "max_pairs", "max_columns_of_products")
@@ -283,9 +284,9 @@ class TranscendentalFractionsConfig:
   links_of_angles: tuple[str, ...] = ("y", "pow2", "exp", "ln", "sqrt", "acos", "asin", "atan")
   # Total degrees of P and Q: the first for which there are rows enough, so many for each monomial and so many more, and
   # no more monomials than so many. Of so many columns and more there are no squares of a column, of two functions none
-  # of these, of one no cubes. Of functions of y Q has another degree.
+  # of these, of one no cubes. Of functions of y Q has another degree, of two columns, three and more.
   degrees: tuple[tuple[int, int], ...] = ((4, 3), (4, 2), (3, 2), (3, 1), (2, 1), (1, 1))
-  degree_of_links: int = 1
+  degrees_of_links: tuple[int, ...] = (2, 2, 1)
   rows_per_column: float = 1.2
   more_rows: int = 8
   max_monomials: int = 130

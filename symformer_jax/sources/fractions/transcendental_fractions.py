@@ -4,8 +4,8 @@
 With E one of some thousand functions without constants of their own (`transcendents`), or two, and P and Q polynomials
 of low degree in the columns and E, P - y*Q = 0 is linear in all coefficients: where E is right, the space of P and that
 of y*Q meet, and the angle between them (Bjorck and Golub 1973) is rounding. So one decomposition of P for each E asks
-for y and functions of y, y to the power of a column among them; which fraction it is `exact_fractions` finds. In the
-place of columns that may be angles stand their sines and cosines.
+for y and functions of y, among them y to the power of a column and a column to the power of y; which fraction it is
+`exact_fractions` finds. In the place of columns that may be angles stand their sines and cosines.
 """
 
 from collections.abc import Iterator, Sequence
@@ -28,11 +28,11 @@ from symformer_jax.sources.fractions import exact_fractions, polynomials, transc
 from symformer_jax.sources.fractions.rational_bases import all_up_to
 from symformer_jax.sources.fractions.transcendents import Transcendent
 from symformer_jax.sources.fractions.views import Part, View
-from symformer_jax.sources.links import LINKS
+from symformer_jax.sources.links import LARGEST_EXPONENT, LINKS
 from symformer_jax.sources.stateless import Stateless
 from symformer_jax.sources.sums import pair_sums
 
-# What is looked for: angles alone, then one function beside the columns; two; one beside an angle.
+# What is looked for: none beside columns and angles, then one function beside the columns; two; one beside an angle.
 SINGLE, PAIRS, BESIDE_AN_ANGLE = LOOKS = ("single", "pairs", "beside_an_angle")
 # Of so many functions and more what they leave at the median is typical.
 _MANY = 16
@@ -109,7 +109,7 @@ def _asked(
     return candidates.single() if num == 1 else candidates.pairs()
 
   if look == SINGLE:
-    for size in range(1, len(angles) + 1):
+    for size in range(len(angles) + 1):
       for turned in itertools.combinations(angles, size):
         yield view(turned), [Transcendent((), np.zeros((len(rows), 0)))], config.links_of_angles
   if look in (SINGLE, PAIRS) and (functions := beside(plain, 1 + LOOKS.index(look))):
@@ -124,24 +124,37 @@ class Way(NamedTuple):
   """A function of y that may be a fraction.
 
   Attributes:
-    values: of it [N], of median size 1; link: its name; exponent: or the formula of what y is raised to.
+    values: of it [N], of median size 1; link: its name.
+    token, by: or else y**by, or exp(by*y), of a formula of the columns.
   """
 
   values: np.ndarray
-  link: str
-  exponent: Node | None = None
+  link: str = "y"
+  token: str = ""
+  by: Node | None = None
+
+  def of(self, rows: Rows) -> Rows:
+    """With y**by or exp(by*y) as the target."""
+    if self.by is None:
+      return rows
+    by = expression.evaluate(self.by, rows.x)
+    return dataclasses.replace(rows, y=rows.y**by if self.token == "pow" else np.exp(by * rows.y))
+
+  def undo(self, node: Node) -> Node:
+    """y of the fraction that this target is."""
+    if self.by is None:
+      return node
+    inverse = Node("inv", (self.by,))
+    return tidy(power(node, inverse) if self.token == "pow" else Node("*", (Node("ln", (node,)), inverse)))
 
 
 def _written(rows: Rows, view: View, way: Way, num_monomials: int, rule: Rule, config: SearchConfig) -> list[Node]:
   """Which fraction the function of y is."""
   own = dataclasses.replace(config.exact_fractions, links=(way.link,))
-  if way.exponent is not None:
-    rows = dataclasses.replace(rows, y=rows.y ** expression.evaluate(way.exponent, rows.x))
-  found = exact_fractions.fractions_in(view, rows.sample(own.max_rows, seed=0), num_monomials=num_monomials, rule=rule,
-                                       config=dataclasses.replace(config, exact_fractions=own))
-  if way.exponent is None:
-    return found
-  return [tidy(power(node, Node("inv", (way.exponent,)))) for node in found]
+  found = exact_fractions.fractions_in(
+    view, way.of(rows.sample(own.max_rows, seed=0)), num_monomials=num_monomials, rule=rule,
+    config=dataclasses.replace(config, exact_fractions=own))
+  return list(map(way.undo, found))
 
 
 class _Table:
@@ -159,14 +172,15 @@ class _Table:
     # Two functions stand in no squares, one in no cube.
     self._most_of_function = 1 if num_functions > 1 else 2
     self._linear = (*(part.is_linear for part in base), *((num_functions > 1,) * num_functions))
+    self._degree_of_links = config.degrees_of_links[min(len(columns), len(config.degrees_of_links) + 1) - 2]
     has_rows = self._choose_degrees(rows.num_distinct)
     different = np.sort(np.unique(rows.x, axis=0, return_index=True)[1])
     self._some = np.random.default_rng(0).permutation(different)[: self._num_rows]
-    x, y = rows.x[self._some], rows.y[self._some]
-    values = views.values(base, x)
+    looked_at = Rows(rows.x[self._some], rows.y[self._some], rows.weights[self._some])
+    values = views.values(base, looked_at.x)
     self._u = values / np.max(np.abs(values), axis=0)
-    self._root = 1 / np.hypot(1, y / (np.median(np.abs(y)) or 1.0))
-    self.ways = list(self._ways(x, y, columns, links, rule))
+    self._root = 1 / np.hypot(1, looked_at.y / (np.median(np.abs(looked_at.y)) or 1.0))
+    self.ways = list(self._ways(looked_at, columns, links, rule))
     self.is_usable = bool(has_rows and self.ways and np.all(np.isfinite(self._u)))
 
   @property
@@ -194,17 +208,17 @@ class _Table:
     is_column = np.arange(len(self._linear)) < self._num_columns
     return some[np.all(some <= np.where(self._linear, 1, np.where(is_column, degree, self._most_of_function)), axis=1)]
 
-  def _ways(self, x: np.ndarray, y: np.ndarray, columns: Sequence[int], links: Sequence[str], rule: Rule
-            ) -> Iterator[Way]:
+  def _ways(self, rows: Rows, columns: Sequence[int], links: Sequence[str], rule: Rule) -> Iterator[Way]:
+    """Of these rows."""
     for name in links:
-      if LINKS[name].is_defined(y) and all(map(rule.allows_operator, LINKS[name].operators)):
-        yield from _if_usable(Way(LINKS[name].transform(y), name))
-    if np.all(y > 0) and rule.allows_operator("pow"):
-      for column in map(variable, columns):
-        for exponent in (column, Node("inv", (column,))):
-          logarithm = np.log(y) * expression.evaluate(exponent, x)
-          if np.ptp(logarithm) < self._config.transcendents.most_growth:
-            yield from _if_usable(Way(np.exp(logarithm - np.median(logarithm)), "y", exponent))
+      if LINKS[name].is_defined(rows.y) and all(map(rule.allows_operator, LINKS[name].operators)):
+        yield from _if_usable(Way(LINKS[name].transform(rows.y), name))
+    for column, token in itertools.product(map(variable, columns), ("pow", "ln")):
+      logarithms = (Node("ln", (column,)),) if token == "ln" else ()
+      for by in (column, Node("inv", (column,)), *logarithms) if rule.allows_operator(token) else ():
+        logarithm = expression.evaluate(by, rows.x) * (np.log(rows.y) if token == "pow" else rows.y)
+        if np.ptp(logarithm) < self._config.transcendents.most_growth and np.max(np.abs(logarithm)) < LARGEST_EXPONENT:
+          yield from _if_usable(Way(np.exp(logarithm), token=token, by=by))
 
   def near(self, some: Sequence[Transcendent]) -> list[tuple[Way, Transcendent]]:
     """Those that seem to be met, the nearest first."""
@@ -236,9 +250,9 @@ class _Table:
 
   def _below_of(self, way: Way) -> np.ndarray:
     """Monomials below the line: beside functions fewer where it is not y itself."""
-    is_itself = way.link == "y" and way.exponent is None
+    is_itself = way.link == "y" and way.by is None
     has_all = is_itself or len(self._linear) == self._num_columns
-    return self._below if has_all else self._below[np.sum(self._below, axis=1) <= self._config.degree_of_links]
+    return self._below if has_all else self._below[np.sum(self._below, axis=1) <= self._degree_of_links]
 
   def _monomials(self, powers: np.ndarray, functions: np.ndarray) -> np.ndarray:
     """[K, N, M] for functions [K, N, F]."""

@@ -47,24 +47,25 @@ class Candidates:
   @np.errstate(all="ignore")  # what is not finite is left out
   def single(self) -> list[Transcendent]:
     """One function each: exp(m), exp((a + b)*c), (1 + a)**b, log(1 - a), ..."""
-    made = [*self._exponentials(self._arguments()), *self._powers(self._bases(), self._exponents()),
-            *self._exponentials(self._powers_of_arguments()), *self._norms(self._bases_of_norms()), *self._logarithms()]
+    made = [*self._exponentials([*self._arguments(), *self._arguments_with_powers()]),
+            *self._powers(self._bases(), self._exponents()), *(norm for norm, _ in self._norms()), *self._logarithms()]
     return self._distinct(sorted(made, key=_size))[: self._config.max_single]
 
   @np.errstate(all="ignore")
   def pairs(self) -> list[Transcendent]:
-    """Two of a kind: exponentials of monomials, powers of one base, powers to one exponent."""
+    """Two of a kind: exponentials of monomials, powers of one base, powers to one exponent; a norm and one of the
+    powers that it is a sum of."""
     exponentials = self._distinct(self._exponentials(self._short_monomials()))
     powers: list[Transcendent] = []
     for base in (*self.columns, *self._shifted(self.columns), *self._quotients(), *self._odds()):
       powers += _pairs(self._distinct(self._powers((base,), self.columns)))
     for exponent in self.columns:
-      to_one = self._distinct(self._powers((*self.columns, *self._products()), (exponent,)))
-      powers += _pairs(to_one)
-      norms = self._distinct(self._norms([two for two in self._bases_of_norms()], (exponent,)))
-      powers += [_pair(one, other) for one in to_one for other in norms if _are_alike((one, other))]
-    alike = [two for two in _pairs(exponentials) if _are_alike(two)]
-    return [*sorted(alike, key=_size), *sorted(powers, key=_size)][: self._config.max_pairs]
+      powers += _pairs(self._distinct(self._powers((*self.columns, *self._products()), (exponent,))))
+    norms = [_pair(norm, term) for norm, terms in self._norms() for term in terms]
+    has_few = len(self.columns) <= self._config.max_columns_of_products
+    alike = [two for two in _pairs(exponentials) if has_few or _are_alike(two)]
+    found = [each for some in (alike, [*powers, *norms]) for each in sorted(some, key=_size)]
+    return found[: self._config.max_pairs]
 
   def _distinct(self, some: Iterator[Transcendent] | Sequence[Transcendent]) -> list[Transcendent]:
     """Those of which no other before has the values, or the inverse ones."""
@@ -98,10 +99,11 @@ class Candidates:
         yield from self._of_logarithm(power(base, exponent), at)
 
   def _of_logarithm(self, node: Node, at: np.ndarray) -> Iterator[Transcendent]:
-    """What has such logarithms [N], unless it is a constant, or but a few rows have any of it."""
-    low, high = np.quantile(at, self._config.most_rows)
-    if _LEAST < high - low < self._config.most_growth and np.ptp(at) < self._config.largest:
-      yield Transcendent((node,), np.exp(at - np.median(at))[:, None])
+    """What has such logarithms [N], unless it is a constant, or but a few rows have all of it."""
+    middle = np.median(at)
+    usual, largest = np.quantile(at, self._config.most_rows) - middle, np.max(at) - middle
+    if np.ptp(at) > _LEAST and usual < self._config.most_usual and largest < self._config.most_growth:
+      yield Transcendent((node,), np.exp(np.maximum(at - middle, -self._config.most_growth))[:, None])
 
   def _logarithms(self) -> Iterator[Transcendent]:
     if not self._allows("ln"):
@@ -110,6 +112,31 @@ class Candidates:
       at = np.log(expression.evaluate(argument, self._x))
       if np.all(np.isfinite(at)) and np.ptp(at) > _LEAST:
         yield Transcendent((Node("ln", (argument,)),), (at / np.median(np.abs(at)))[:, None])
+
+  def _norms(self) -> Iterator[tuple[Transcendent, list[Transcendent]]]:
+    """(a**c + b**c)**(1/c) of columns, also of 1, products and quotients, and the powers that it is a sum of."""
+    one = number(1.0)
+    pairs = [*((one, each) for each in (*self.columns, *self._products(), *self._quotients())),
+             *itertools.combinations(self.columns, 2), *itertools.product(self.columns, self._products()),
+             *((column, _sum(one, negate(column))) for column in self.columns)]
+    for exponent, two in itertools.product(self.columns if self._allows("pow") else (), pairs):
+      if _columns_of(exponent) & (_columns_of(two[0]) | _columns_of(two[1])):
+        continue
+      by = expression.evaluate(exponent, self._x)
+      logarithms = [by * np.log(expression.evaluate(each, self._x)) * np.ones(len(by)) for each in two]
+      of_norm = np.logaddexp(*logarithms) / by
+      if np.all(np.isfinite(of_norm)):
+        terms = [number(1.0) if each == one else power(each, exponent) for each in two]
+        for norm in self._of_logarithm(power(_sum(*terms), _inverse(exponent)), of_norm):
+          yield norm, [each for at, term in zip(logarithms, terms, strict=True)
+                       for each in self._of_logarithm(term, at)]
+
+  def _arguments_with_powers(self) -> list[Node]:
+    """a**b, (a*b)**c, (a/b)**c, a*b**c."""
+    raised = [power(base, exponent) for base in (*self.columns, *self._products(), *self._quotients())
+              for exponent in self.columns if not _columns_of(base) & _columns_of(exponent)]
+    return [*raised, *(_product(column, power(base, exponent))
+                       for column, base, exponent in itertools.permutations(self.columns, 3))]
 
   def _arguments(self) -> list[Node]:
     """Of exponentials: monomials, sums of two columns, and 1 plus or minus one, alone and times or over a column."""
@@ -165,9 +192,12 @@ class Candidates:
     return [made for each in some for made in (_sum(number(1.0), each), _sum(number(1.0), negate(each)))]
 
 
+def _pair(one: Transcendent, other: Transcendent) -> Transcendent:
+  return Transcendent((*one.nodes, *other.nodes), np.concatenate([one.values, other.values], axis=1))
+
+
 def _pairs(some: Sequence[Transcendent]) -> list[Transcendent]:
-  return [Transcendent((*one.nodes, *other.nodes), np.concatenate([one.values, other.values], axis=1))
-          for one, other in itertools.combinations(some, 2)]
+  return list(itertools.starmap(_pair, itertools.combinations(some, 2)))
 
 
 def _size(functions: Transcendent) -> int:
@@ -176,8 +206,12 @@ def _size(functions: Transcendent) -> int:
 
 def _are_alike(two: Transcendent) -> bool:
   """Whether two functions have a column in common, or are each of one."""
-  one, other = ({node.value for node in expression.walk(each) if node.token == VARIABLE} for each in two.nodes)
+  one, other = map(_columns_of, two.nodes)
   return bool(one & other) or len(one) == len(other) == 1
+
+
+def _columns_of(node: Node) -> set[int]:
+  return {int(each.value) for each in expression.walk(node) if each.token == VARIABLE and each.value is not None}
 
 
 def _product(one: Node, other: Node) -> Node:
