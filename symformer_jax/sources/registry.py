@@ -53,7 +53,6 @@ SOURCES: dict[str, Callable[[Any, SearchOptions], Source]] = {
   "curve_fits": lambda model, options: CurveFits(options.config),
   "exact_fractions": lambda model, options: ExactFractions(options.config),
   "linked_fractions": lambda model, options: LinkedFractions(options.config),
-  "transcendental_fractions": lambda model, options: TranscendentalFractions(options.config),
   "two_constants": lambda model, options: TwoConstants(options.config),
   "function_fractions": lambda model, options: FunctionFractions(options.config),
   "curves": lambda model, options: Curves(options.config),
@@ -81,6 +80,7 @@ SOURCES: dict[str, Callable[[Any, SearchOptions], Source]] = {
   "remainders": lambda model, options: Remainders(options.config),
   "replacements": lambda model, options: Replacements(
     options, _named(options.config.replacements.sources, model, options)),
+  "transcendental_fractions": lambda model, options: TranscendentalFractions(options.config),
   "compositions": lambda model, options: Compositions(options),
   "evolution": lambda model, options: Evolution(options),
 }

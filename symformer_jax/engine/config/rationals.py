@@ -275,10 +275,11 @@ class TranscendentalFractionsConfig:
   """Fractions of columns and functions of them (`sources.fractions.transcendental_fractions`)."""
 
   # Formulas that are fitted in each turn: of angles alone and of one function, of two, of one beside an angle.
-  turns: tuple[int, ...] = (8, 8, 8)
+  # ... and again, of what there was no time for: of five columns and more.
+  turns: tuple[int, ...] = (8,) * 9
   max_columns: int = 6
   # Rows of those at hand that functions are made on.
-  max_rows: int = 400
+  max_rows: int = 200
   # Functions of y that may be such a fraction, and of angles alone.
   links: tuple[str, ...] = ("y", "pow2", "exp", "ln")
   links_of_angles: tuple[str, ...] = ("y", "pow2", "exp", "ln", "sqrt", "acos", "asin", "atan")
@@ -292,7 +293,9 @@ class TranscendentalFractionsConfig:
   max_monomials: int = 130
   linear_from: int = 4
   # Rows times monomials squared, over all functions that are looked at: a second on one core.
-  max_work: float = 5e8
+  max_work: float = 3e8
+  # What the logarithm of y to the power of a column may run over.
+  most_growth: float = 40.0
   # How many are looked at together.
   chunk: int = 32
   # Sine of the angle between spaces that meet, and as a share of what is typical; how many are looked at closely.

@@ -144,9 +144,9 @@ class ReductionsConfig:
   # Sources that are asked of the smaller table, in the order of `registry.SOURCES`.
   sources: tuple[str, ...] = (
     "closed_forms", "enumeration", "quadratics", "oscillations", "rationals", "curve_fits", "exact_fractions",
-    "linked_fractions", "transcendental_fractions", "two_constants", "function_fractions", "curves", "inner_pairs",
-    "wave_fractions", "single_index", "separable", "library", "exact_factors", "varying", "triples", "ridges", "parts",
-    "remainders", "replacements")
+    "linked_fractions", "two_constants", "function_fractions", "curves", "inner_pairs", "wave_fractions",
+    "single_index", "separable", "library", "exact_factors", "varying", "triples", "ridges", "parts", "remainders",
+    "replacements", "transcendental_fractions")
   # ... and besides where slopes know it no better than this: of exact data most know it to some millionths, of y in
   # four digits to a hundred-thousandth at best. Then no formula is exact, and short ones are found by how near they
   # come.

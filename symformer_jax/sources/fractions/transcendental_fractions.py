@@ -8,7 +8,7 @@ for y and functions of y, among them y to the power of a column and a column to 
 `exact_fractions` finds. In the place of columns that may be angles stand their sines and cosines.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 import dataclasses
 import itertools
 from typing import ClassVar, NamedTuple
@@ -56,19 +56,20 @@ class TranscendentalFractions(Stateless):
 
   def _nodes(self, question: Question, turn: int, num: int) -> Sequence[Node]:
     task = question.task
-    found = fractions_of(task.fit_rows, task.columns, task.rule, self.config, look=LOOKS[turn])
+    part, look = divmod(turn, len(LOOKS))
+    found = fractions_of(task.fit_rows, task.columns, task.rule, self.config, look=LOOKS[look], part=part)
     return pair_sums.allowed(found, task, num, self.config.terms)
 
 
 @np.errstate(all="ignore")  # what is not finite is left out
 def fractions_of(
-  rows: Rows, columns: Sequence[int], rule: Rule, config: SearchConfig = DEFAULT, *, look: str = SINGLE
+  rows: Rows, columns: Sequence[int], rule: Rule, config: SearchConfig = DEFAULT, *, look: str = SINGLE, part: int = 0
 ) -> list[Node]:
   """Forms of the first fraction that the rows meet; none where none is found.
 
   Args:
     rows: what is fitted; columns: of x, those that formulas are made of; rule: the formulas that count.
-    look: of `LOOKS`.
+    look: of `LOOKS`; part: which of the functions, of as many as a turn has time for.
   """
   own = config.transcendental_fractions
   varies = rows.varying(columns)
@@ -76,14 +77,15 @@ def fractions_of(
   if not 2 <= len(varies) <= own.max_columns or np.ptp(rows.y) == 0 or is_rounded:
     return []
   some = rows.sample(own.max_rows, seed=0)
-  work = own.max_work
+  work = (part + 1) * own.max_work
   for base, functions, links in _asked(some, varies, rule, own, look):
     table = _Table(some, varies, base, len(functions[0].nodes), links, rule, own)
-    if not table.is_usable or work < table.work:
+    if not table.is_usable:
       continue
-    functions = functions[: int(work / table.work)]
-    work -= len(functions) * table.work
-    for way, each in table.near(functions):
+    last, first = int(work / table.work), int(max(work - own.max_work, 0) / table.work)
+    work -= len(functions[:last]) * table.work
+    functions = functions[first:last]
+    for way, each in table.near(functions) if functions else ():
       interruption.check()
       if found := _written(rows, (*base, *table.parts(each)), way, table.num_monomials, rule, config):
         return found
@@ -120,12 +122,17 @@ def _asked(
       yield view([column]), functions, config.links
 
 
+# Functions of y and a formula of the columns, by what undoes them.
+_TARGETS: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
+  "pow": lambda y, by: y**by, "ln": lambda y, by: np.exp(by * y), "pow2": lambda y, by: np.sqrt(by * y)}
+
+
 class Way(NamedTuple):
   """A function of y that may be a fraction.
 
   Attributes:
     values: of it [N], of median size 1; link: its name.
-    token, by: or else y**by, or exp(by*y), of a formula of the columns.
+    token, by: or else y**by, exp(by*y) or sqrt(by*y), of a formula of the columns, by what undoes it.
   """
 
   values: np.ndarray
@@ -134,18 +141,20 @@ class Way(NamedTuple):
   by: Node | None = None
 
   def of(self, rows: Rows) -> Rows:
-    """With y**by or exp(by*y) as the target."""
+    """With y**by, exp(by*y) or sqrt(by*y) as the target."""
     if self.by is None:
       return rows
     by = expression.evaluate(self.by, rows.x)
-    return dataclasses.replace(rows, y=rows.y**by if self.token == "pow" else np.exp(by * rows.y))
+    return dataclasses.replace(rows, y=_TARGETS[self.token](rows.y, by))
 
   def undo(self, node: Node) -> Node:
     """y of the fraction that this target is."""
     if self.by is None:
       return node
     inverse = Node("inv", (self.by,))
-    return tidy(power(node, inverse) if self.token == "pow" else Node("*", (Node("ln", (node,)), inverse)))
+    if self.token == "pow":
+      return tidy(power(node, inverse))
+    return tidy(Node("*", (Node(self.token, (node,)), inverse)))
 
 
 def _written(rows: Rows, view: View, way: Way, num_monomials: int, rule: Rule, config: SearchConfig) -> list[Node]:
@@ -209,16 +218,20 @@ class _Table:
     return some[np.all(some <= np.where(self._linear, 1, np.where(is_column, degree, self._most_of_function)), axis=1)]
 
   def _ways(self, rows: Rows, columns: Sequence[int], links: Sequence[str], rule: Rule) -> Iterator[Way]:
-    """Of these rows."""
+    """Of these rows; beside functions of columns fewer."""
+    has_all = len(self._linear) == self._num_columns
     for name in links:
       if LINKS[name].is_defined(rows.y) and all(map(rule.allows_operator, LINKS[name].operators)):
         yield from _if_usable(Way(LINKS[name].transform(rows.y), name))
-    for column, token in itertools.product(map(variable, columns), ("pow", "ln")):
-      logarithms = (Node("ln", (column,)),) if token == "ln" else ()
-      for by in (column, Node("inv", (column,)), *logarithms) if rule.allows_operator(token) else ():
-        logarithm = expression.evaluate(by, rows.x) * (np.log(rows.y) if token == "pow" else rows.y)
-        if np.ptp(logarithm) < self._config.transcendents.most_growth and np.max(np.abs(logarithm)) < LARGEST_EXPONENT:
-          yield from _if_usable(Way(np.exp(logarithm), token=token, by=by))
+    for column, token in itertools.product(map(variable, columns), _TARGETS):
+      inverse, logarithm = Node("inv", (column,)), Node("ln", (column,))
+      every = {"pow": (column, inverse), "ln": (column, inverse, logarithm), "pow2": (column, inverse)}[token]
+      some = every if has_all else every[: token == "pow"]
+      for by in some if rule.allows_operator(token) else ():
+        target = _TARGETS[token](rows.y, expression.evaluate(by, rows.x))
+        sizes = np.log(np.abs(target))
+        if token == "pow2" or (np.ptp(sizes) < self._config.most_growth and np.max(np.abs(sizes)) < LARGEST_EXPONENT):
+          yield from _if_usable(Way(target, token=token, by=by))
 
   def near(self, some: Sequence[Transcendent]) -> list[tuple[Way, Transcendent]]:
     """Those that seem to be met, the nearest first."""

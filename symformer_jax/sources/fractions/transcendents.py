@@ -48,13 +48,14 @@ class Candidates:
   def single(self) -> list[Transcendent]:
     """One function each: exp(m), exp((a + b)*c), (1 + a)**b, log(1 - a), ..."""
     made = [*self._exponentials([*self._arguments(), *self._arguments_with_powers()]),
-            *self._powers(self._bases(), self._exponents()), *(norm for norm, _ in self._norms()), *self._logarithms()]
+            *self._powers(self._bases(), self._exponents()), *self._powers_to_quotients(), *self._roots(),
+            *(norm for norm, _ in self._norms()), *self._logarithms()]
     return self._distinct(sorted(made, key=_size))[: self._config.max_single]
 
   @np.errstate(all="ignore")
   def pairs(self) -> list[Transcendent]:
-    """Two of a kind: exponentials of monomials, powers of one base, powers to one exponent; a norm and one of the
-    powers that it is a sum of."""
+    """Two of a kind: exponentials of monomials, powers of one base, powers to one exponent, roots; a norm and one of
+    the powers that it is a sum of; a power, and one of 1 plus or minus it."""
     exponentials = self._distinct(self._exponentials(self._short_monomials()))
     powers: list[Transcendent] = []
     for base in (*self.columns, *self._shifted(self.columns), *self._quotients(), *self._odds()):
@@ -62,10 +63,11 @@ class Candidates:
     for exponent in self.columns:
       powers += _pairs(self._distinct(self._powers((*self.columns, *self._products()), (exponent,))))
     norms = [_pair(norm, term) for norm, terms in self._norms() for term in terms]
+    roots = list(filter(_are_alike, _pairs(self._distinct(self._roots()))))
     has_few = len(self.columns) <= self._config.max_columns_of_products
     alike = [two for two in _pairs(exponentials) if has_few or _are_alike(two)]
-    found = [each for some in (alike, [*powers, *norms]) for each in sorted(some, key=_size)]
-    return found[: self._config.max_pairs]
+    others = sorted([*powers, *norms, *roots, *self._nested_powers()], key=_size)
+    return [*sorted(alike, key=_size), *others][: self._config.max_pairs]
 
   def _distinct(self, some: Iterator[Transcendent] | Sequence[Transcendent]) -> list[Transcendent]:
     """Those of which no other before has the values, or the inverse ones."""
@@ -100,9 +102,10 @@ class Candidates:
 
   def _of_logarithm(self, node: Node, at: np.ndarray) -> Iterator[Transcendent]:
     """What has such logarithms [N], unless it is a constant, or but a few rows have all of it."""
-    middle = np.median(at)
-    usual, largest = np.quantile(at, self._config.most_rows) - middle, np.max(at) - middle
-    if np.ptp(at) > _LEAST and usual < self._config.most_usual and largest < self._config.most_growth:
+    inner = np.sort(at)
+    middle, usual = inner[len(at) // 2], inner[int(self._config.most_rows * (len(at) - 1))]
+    if (inner[-1] - inner[0] > _LEAST and usual - middle < self._config.most_usual
+        and inner[-1] - middle < self._config.most_growth):
       yield Transcendent((node,), np.exp(np.maximum(at - middle, -self._config.most_growth))[:, None])
 
   def _logarithms(self) -> Iterator[Transcendent]:
@@ -130,6 +133,28 @@ class Candidates:
         for norm in self._of_logarithm(power(_sum(*terms), _inverse(exponent)), of_norm):
           yield norm, [each for at, term in zip(logarithms, terms, strict=True)
                        for each in self._of_logarithm(term, at)]
+
+  def _nested_powers(self) -> Iterator[Transcendent]:
+    """a**b and (1 + a**b)**c, (1 - a**b)**c."""
+    for base, exponent, outer in itertools.permutations(self.columns, 3):
+      for inner in self._powers((base,), (exponent,)):
+        for whole in self._powers(self._shifted(inner.nodes), (outer,)):
+          yield _pair(inner, whole)
+
+  def _powers_to_quotients(self) -> Iterator[Transcendent]:
+    """a**(b/(a + c)), (a/b)**(b/(c - b)), ... of few columns."""
+    if len(self.columns) <= self._config.max_columns_of_products:
+      exponents = [_product(column, _inverse(each)) for column in (number(1.0), *self.columns) for each in self._sums()]
+      yield from self._powers([*self.columns, *self._quotients()], exponents)
+
+  def _roots(self) -> Iterator[Transcendent]:
+    """Square roots of sums of two columns or squares, and of 1 and one."""
+    squares = [power(column, number(2.0)) for column in self.columns]
+    sums = [made for some in (self.columns, squares) for made in (*self._sums(some), *self._shifted(some))]
+    for each in (*self.columns, *sums) if self._allows("sqrt") else ():
+      at = np.log(expression.evaluate(each, self._x)) / 2
+      if np.all(np.isfinite(at)):
+        yield from self._of_logarithm(Node("sqrt", (each,)), at)
 
   def _arguments_with_powers(self) -> list[Node]:
     """a**b, (a*b)**c, (a/b)**c, a*b**c."""
@@ -159,7 +184,8 @@ class Candidates:
 
   def _monomials(self) -> list[Node]:
     """Of one column, two and three."""
-    found = [*self._short_monomials(), *(power(column, number(2.0)) for column in self.columns)]
+    squared = (*self.columns, *self._products(), *self._quotients())
+    found = [*self._short_monomials(), *(power(each, number(2.0)) for each in squared)]
     for one, other in itertools.permutations(self.columns, 2):
       square = power(one, number(2.0))
       found += [_product(square, other), _product(square, _inverse(other)), _product(other, _inverse(square))]
@@ -180,8 +206,9 @@ class Candidates:
   def _quotients(self) -> list[Node]:
     return [_product(one, _inverse(other)) for one, other in itertools.permutations(self.columns, 2)]
 
-  def _sums(self) -> list[Node]:
-    return [made for one, other in itertools.combinations(self.columns, 2)
+  def _sums(self, some: Sequence[Node] | None = None) -> list[Node]:
+    """Sums and differences of two, of the columns by default."""
+    return [made for one, other in itertools.combinations(self.columns if some is None else some, 2)
             for made in (_sum(one, other), _sum(one, negate(other)), _sum(other, negate(one)))]
 
   def _odds(self) -> list[Node]:
