@@ -76,7 +76,7 @@ def test_what_each_source_is_asked_for_in_its_turns():
     "product_units": [48] * 6, "single_index": [128], "separable": [48, 128], "curves": [360],
     "inner_pairs": [96], "curve_fits": [48], "exact_factors": [32] * 3,
     "short_forms": [16], "oscillations": [48], "two_constants": [24, 72, 96, 96],
-    "function_fractions": [8], "linked_fractions": [8], "transcendental_fractions": [8] * 3, "enumeration": [8, 8],
+    "function_fractions": [8], "linked_fractions": [8], "transcendental_fractions": [8] * 9, "enumeration": [8, 8],
     "wave_fractions": [24] * 2,
     "phases": [24] * 2, "subsets": [256],
     "varying": [128] * 3, "pairs": [512], "pairs_inside": [1024], "triples": [256] * 4, "ridges": [128] * 2,
@@ -97,7 +97,7 @@ def test_before_their_place_sources_are_asked_for_a_turn_or_two_and_a_model_for_
     runs[name].append(num)
   assert {name: nums for name, nums in runs.items() if len(nums) > 1} == {
     "exact_fractions": [1, 1], "product_units": [1, 2, 1, 2], "separable": [1, 1], "exact_factors": [1, 2],
-    "phases": [1, 1], "transcendental_fractions": [2, 1], "transformer": [1, 3], "remainders": [1] * 5,
+    "phases": [1, 1], "transcendental_fractions": [1, 1, 1, 6], "transformer": [1, 3], "remainders": [1] * 5,
     "replacements": [1] * 6,
     "reductions": [18, 14, sum(runs["reductions"][2:])], "partitions": [12, sum(runs["partitions"][1:])]}
   first = list(itertools.takewhile(lambda run: run[0] != "product_units", runs_of(sources, is_of_one=True)))

@@ -108,14 +108,15 @@ class BudgetConfig:
   # lost.
   early: tuple[tuple[str, int, str], ...] = (
     ("exact_fractions", 1, "closed_forms"), ("product_units", 1, "enumeration"), ("separable", 1, "enumeration"),
-    ("transcendental_fractions", 1, "quadratics"),
-    ("reductions", 18, "quadratics"), ("product_units", 2, "quadratics"), ("exact_factors", 1, "quadratics"),
-    ("transcendental_fractions", 1, "quadratics"), ("partitions", 12, "quadratics"),
-    ("reductions", 14, "quadratics"), ("phases", 1, "quadratics"), ("product_units", 1, "quadratics"),
-    ("remainders", 1, "rationals"), ("remainders", 1, "phases"), ("transformer", 1, "library"),
-    ("remainders", 1, "library"), ("remainders", 1, "pairs"), ("product_units", 2, "exact_fractions"),
-    ("transcendental_fractions", 1, "exact_fractions"), ("replacements", 1, "exact_fractions"), ("replacements", 1, "phases"), ("replacements", 1, "separable"),
-    ("replacements", 1, "library"), ("replacements", 1, "varying"))
+    ("transcendental_fractions", 1, "quadratics"), ("reductions", 18, "quadratics"),
+    ("product_units", 2, "quadratics"), ("exact_factors", 1, "quadratics"),
+    ("transcendental_fractions", 1, "quadratics"), ("partitions", 12, "quadratics"), ("reductions", 14, "quadratics"),
+    ("phases", 1, "quadratics"), ("product_units", 1, "quadratics"), ("remainders", 1, "rationals"),
+    ("remainders", 1, "phases"), ("transformer", 1, "library"), ("remainders", 1, "library"),
+    ("remainders", 1, "pairs"), ("product_units", 2, "exact_fractions"),
+    ("transcendental_fractions", 1, "exact_fractions"), ("replacements", 1, "exact_fractions"),
+    ("replacements", 1, "phases"), ("replacements", 1, "separable"), ("replacements", 1, "library"),
+    ("replacements", 1, "varying"))
 
   # Of a table of one column, the user's or one within another search, these turns come first, by source, after the
   # closed forms: fractions in functions, and a library with arcsines, before views and `curves`, which meet less; after

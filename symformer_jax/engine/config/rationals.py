@@ -285,8 +285,10 @@ class TranscendentalFractionsConfig:
   links_of_angles: tuple[str, ...] = ("y", "pow2", "exp", "ln", "sqrt", "acos", "asin", "atan")
   # Total degrees of P and Q: the first for which there are rows enough, so many for each monomial and so many more, and
   # no more monomials than so many. Of so many columns and more there are no squares of a column, of two functions none
-  # of these, of one no cubes. Of functions of y Q has another degree, of two columns, three and more.
+  # of these, of one no cubes. Beside two functions degrees are lower; of functions of y that of Q is, of two columns,
+  # three and more.
   degrees: tuple[tuple[int, int], ...] = ((4, 3), (4, 2), (3, 2), (3, 1), (2, 1), (1, 1))
+  degrees_of_pairs: tuple[tuple[int, int], ...] = ((3, 2), (3, 1), (2, 1), (1, 1))
   degrees_of_links: tuple[int, ...] = (2, 2, 1)
   rows_per_column: float = 1.2
   more_rows: int = 8

@@ -163,7 +163,7 @@ def _written(rows: Rows, view: View, way: Way, num_monomials: int, rule: Rule, c
   found = exact_fractions.fractions_in(
     view, way.of(rows.sample(own.max_rows, seed=0)), num_monomials=num_monomials, rule=rule,
     config=dataclasses.replace(config, exact_fractions=own))
-  return list(map(way.undo, found))
+  return [node for node in map(way.undo, found) if np.isfinite(expression.evaluate(node, rows.x)).all()]
 
 
 class _Table:
@@ -203,7 +203,7 @@ class _Table:
 
   def _choose_degrees(self, num_rows: int) -> bool:
     """Whether there are rows for any."""
-    for degrees in self._config.degrees:
+    for degrees in self._config.degrees if self._most_of_function > 1 else self._config.degrees_of_pairs:
       self._above, self._below = map(self._powers, degrees)
       self.num_monomials = len(self._above) + len(self._below)
       self._num_rows = int(self._config.rows_per_column * self.num_monomials) + self._config.more_rows

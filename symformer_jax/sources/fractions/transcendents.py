@@ -103,7 +103,8 @@ class Candidates:
   def _of_logarithm(self, node: Node, at: np.ndarray) -> Iterator[Transcendent]:
     """What has such logarithms [N], unless it is a constant, or but a few rows have all of it."""
     inner = np.sort(at)
-    middle, usual = inner[len(at) // 2], inner[int(self._config.most_rows * (len(at) - 1))]
+    middle = (inner[(len(at) - 1) // 2] + inner[len(at) // 2]) / 2
+    usual = inner[int(self._config.most_rows * (len(at) - 1))]
     if (inner[-1] - inner[0] > _LEAST and usual - middle < self._config.most_usual
         and inner[-1] - middle < self._config.most_growth):
       yield Transcendent((node,), np.exp(np.maximum(at - middle, -self._config.most_growth))[:, None])
