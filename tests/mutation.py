@@ -125,7 +125,8 @@ def _with(node: ast.expr, **fields) -> ast.expr:
 def tests_of(module: pathlib.Path, root: pathlib.Path) -> list[str]:
   """The test files that bear a module's name (path from `root`); else those of its room that import it, else those
   anywhere that do, else all of its room. Before them the quick ones of its room, `test_ROOM_units*.py` there or in a
-  folder of it, and of modules without a room `test_units*.py`, if they import it: what these notice costs no more.
+  folder of it, and of modules without a room `test_units*.py`, if they import it, and those of what the config makes of
+  rooms, `test_engine_units_config*.py`: what these notice costs no more.
   """
   dotted = ".".join(module.with_suffix("").parts)
   files = sorted((root / "tests").rglob("test_*.py"))
@@ -138,7 +139,8 @@ def tests_of(module: pathlib.Path, root: pathlib.Path) -> list[str]:
     any(room in path.parents and path.stem.startswith(f"test_{room.name}_units") for room in rooms) if rooms
     else path.parent == root / "tests" and path.stem.startswith("test_units"))]
   found = named or [path for path in importing if rooms and path.parent == rooms[0]] or importing
-  found = list(dict.fromkeys([*quick, *found]))
+  of_config = [path for path in importing if path.stem.startswith("test_engine_units_config")]
+  found = list(dict.fromkeys([*quick, *of_config, *found]))
   return [str(path.relative_to(root)) for path in found or rooms[:1] or [root / "tests"]]
 
 

@@ -57,13 +57,16 @@ def test_the_tests_of_a_module():
   assert "tests/selection/test_selection_units_judge.py" in quick and own == ["tests/selection/test_soundness.py"]
   # A part of the config that the package alone is asked for.
   assert "tests/engine/test_engine_units_config_limits.py" in parted("engine/config/unknown_functions")[0]
+  # What the numbers of the config do in a room is asked in the room of the config.
+  assert parted("sources/repairs/remainders") == (
+    ["tests/engine/test_engine_units_config_repairs.py"], ["tests/sources/repairs/test_remainders.py"])
   # Another room has tests of the same name, of another module.
   assert parted("selection/losses")[1] == ["tests/selection/test_loss_choice.py"]
   # A folder of a room has tests in a folder of the room's.
-  assert mutation.tests_of(pathlib.Path("symformer_jax/sources/unknowns/exact_factors.py"), ROOT) == [
-    "tests/sources/unknowns/test_exact_factors.py"]
+  assert parted("sources/unknowns/exact_factors")[1] == ["tests/sources/unknowns/test_exact_factors.py"]
   assert parted("sources/reductions/gaussian_process") == (
-    [f"tests/sources/reductions/test_sources_units_{part}.py" for part in ("reductions", "surrogates")],
+    [*(f"tests/sources/reductions/test_sources_units_{part}.py" for part in ("reductions", "surrogates")),
+     *(f"tests/engine/test_engine_units_config_{part}.py" for part in ("changes", "reductions"))],
     ["tests/sources/reductions/test_gaussian_process.py"])
   # Without one of its name: those of its own room that import it, not the searches that do as well.
   assert parted("language/sympy_trees")[1] == [
