@@ -97,15 +97,15 @@ def _of_bank(rows: Rows, columns: Sequence[int], rule: Rule, config: SearchConfi
     rows.x[places], formula_bank.leaves_of(rows.x, columns), numbers=own.numbers,
     operators=enumeration.operators_of(rule, own.functions), num_formulas=own.num_formulas, largest=own.largest)
   sums = Sums(bank.values, bank.values[: own.num_others_of_two], rows.y[places], rows.weights[places])
-  for left, is_product, has_constant in (
-    (sums.of_one(has_constant=False), False, False), (sums.of_one(has_constant=True), False, True),
-    (sums.of_product(has_constant=False), True, False), (sums.of_product(has_constant=True), True, True),
-    (sums.of_two(), False, True),
+  for left, joined, has_constant in (
+    (sums.of_one(has_constant=False), "+", False), (sums.of_one(has_constant=True), "+", True),
+    (sums.of_product(has_constant=False), "*", False), (sums.of_product(has_constant=True), "*", True),
+    (sums.of_two(), "+", True),
   ):
     interruption.check()
     for found in _nearest(left, own):
       parts = [bank.node(place) for place in found]
-      parts = [chain("*", parts)] if is_product else parts
+      parts = [chain("*", parts)] if joined == "*" else parts
       if (node := _sum(parts, rows, has_constant=has_constant)) is not None:
         yield node
 
@@ -209,8 +209,8 @@ class Pole(NamedTuple):
 
 def _poles(rows: Rows, columns: Sequence[int], config: ShortFormsConfig) -> Iterator[Node]:
   """Poles of one column where y is farthest from a straight line, if that is much farther than elsewhere."""
-  *factors, constant = terms.least_squares(rows.x[:, list(columns)], rows.y, rows.weights)
-  rest = rows.y - rows.x[:, list(columns)] @ factors - constant
+  *factors, _ = terms.least_squares(rows.x[:, list(columns)], rows.y, rows.weights)
+  rest = rows.y - rows.x[:, list(columns)] @ factors  # distances know no constant
   distances = _distances(rest, rows.weights)
   if np.max(distances) <= config.tail * np.ptp(np.quantile(rest, [0.25, 0.75])):
     return
