@@ -367,6 +367,14 @@ def test_targets_of_any_size_have_weights(size, rng):
   np.testing.assert_allclose(written(node, x), y, rtol=1e-9)
 
 
+def test_factors_are_exact_in_narrow_ranges_far_from_0():
+  x = 1e6 + np.linspace(0, 1, 30)
+  bank = SimpleNamespace(node=[variable(0)].__getitem__)
+  node = fitted(Match((LINKS["y"],), 0), bank, rows_of(x, 1.5 * x + 3e6))[-1]
+  low, high = written(node, np.array([[0.0], [1e6]]))
+  assert high - low == pytest.approx(1.5e6, rel=1e-7)
+
+
 @pytest.mark.parametrize(("factor", "constant", "num_numbers"), [
   (1 + 0.9e-3, 500.0, 1), (1 + 1.1e-3, 500.0, 2), (3.0, 0.9e-3 * 30, 1), (3.0, 1.1e-3 * 30, 2),
   (1 - 0.9e-3, 0.9e-3 * 10, 0), (-1.0, 500.0, 2)])
@@ -406,7 +414,7 @@ def test_of_a_target_far_from_0_rounding_is_more():
   rows = rows_of([1.0, 2.0, 3.0, 4.0], y, [1.0, 2.0, 0.5, 0.5])
   config = EnumerationConfig(degree=1, bent=1e9, missed=1e-30, roundings=8.0)
   expected = (8 * np.finfo(float).eps * (1e6 + 4)) ** 2 / 3.0
-  assert enumeration._most_missed(rows, (0,), config) == pytest.approx(expected, rel=1e-6)
+  assert enumeration._most_missed(rows, (0,), config) == pytest.approx(expected, rel=1e-6, abs=0)
 
 
 def test_what_a_formula_leaves_is_a_share_of_the_weighted_variance():
@@ -468,7 +476,7 @@ def test_of_each_skeleton_the_formula_that_leaves_least_is_kept_and_of_equals_th
 
 def test_of_each_match_the_first_formula_that_is_near_is_kept(formulas_of):
   longer = Node("sin", (times(1.3),))
-  made = {0: [(variable(0), 1.0), (times(1.5), 0.5), (longer, 0.1)], 1: [(variable(0), 1.1)]}
+  made = {0: [(variable(0), 1.0), (times(1.5), 0.5), (longer, 0.1)], 1: [(times(1.6), 1.1)]}
   assert formulas_of(matches_of(0, 1), made)[0] == [times(1.5)]
 
 
