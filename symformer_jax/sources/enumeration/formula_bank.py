@@ -137,10 +137,10 @@ class Bank:
     """`(made [M', 3], values [M', R])`: all formulas of one node more, but those of pairs that are far too many."""
     room = _PAIRS_FOR_EACH * (self._num - len(self.values))
     sizes = list(itertools.starmap(np.arange, itertools.pairwise(ends)))
-    pairs = [np.stack(np.meshgrid(one, other, indexing="ij"), axis=-1).reshape(-1, 2)
+    pairs = [np.column_stack([np.repeat(one, len(other)), np.tile(other, len(one))])
              for one, other in zip(sizes[:-1], sizes[-2::-1], strict=True) if len(one) * len(other) <= room]
     of_two = np.concatenate([np.zeros((0, 2), dtype=int), *pairs])
-    of_one = np.stack([sizes[-1], np.full(len(sizes[-1]), -1)], axis=1)
+    of_one = np.column_stack([sizes[-1], sizes[-1]])  # the second is not asked for
     made, values = [], []
     for place, operator in enumerate(self._operators):
       arguments = of_one if operator.arity == 1 else of_two

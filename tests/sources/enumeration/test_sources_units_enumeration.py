@@ -86,6 +86,8 @@ def test_a_bank_has_all_formulas_of_each_number_of_nodes(num_columns, rng):
   assert len(bank.values) == ends[-1]
   for begin, end, some in zip(ends, ends[1:], expected.values(), strict=False):
     np.testing.assert_allclose(np.sort(bank.values[begin:end], axis=0), np.sort(some, axis=0), rtol=1e-12)
+  nodes = list(map(bank.node, range(len(bank.values))))
+  np.testing.assert_allclose([expression.evaluate(node, x) for node in nodes], bank.values, rtol=1e-12)
 
 
 def test_of_formulas_that_differ_in_order_alone_the_one_with_the_first_column_first_comes_first():

@@ -160,6 +160,13 @@ def test_columns_of_both_signs_have_whole_exponents(exponent, is_defined):
     assert found[1] == pytest.approx(np.mean(2 * np.log(np.abs(x[:, 0])) + np.log(np.abs(x[:, 1]))))
 
 
+def test_beside_a_column_of_both_signs_others_have_broken_exponents():
+  x = np.column_stack([points(1)[:, 0], np.resize([2.0, -1.0, 3.0], 60)])
+  columns = columns_of(x)
+  assert columns._product(np.array([1.5, 1.0]) * columns._deviations) is not None
+  assert columns._product(np.array([1.5, 0.5]) * columns._deviations) is None
+
+
 @pytest.mark.parametrize(("name", "expected"), [
   ("exp", {"exp"}), ("cos", {"cos", "sin"}), ("inv_sqrt", {"inv", "sqrt", "+"}), ("bose", {"inv", "exp", "+"}),
   (POWER, {"pow"})])
@@ -220,6 +227,15 @@ def test_factors_are_those_of_weighted_least_squares_whatever_their_units(rng):
   design, root = np.column_stack([x * [1e20, 1e-20], np.ones(60)]), np.sqrt(weights)
   factors = np.linalg.lstsq(design * root[:, None], z * root, rcond=None)[0]
   np.testing.assert_allclose(expression.evaluate(node, x), design @ factors, rtol=1e-9)
+
+
+def test_terms_that_are_nothing_or_without_a_value_make_no_sum():
+  x = np.linspace(-1, 1, 21)[:, None]
+  for text in ("x - x", "1/x", "log(x)"):
+    with np.errstate(all="ignore"):
+      node = product_forms.fitted_sum(
+        [parser.parse(text, NAMES), variable(0)], x, x[:, 0] + 1, np.ones(21), most_growth=6.0, exact=1e-9)
+    assert node is None
 
 
 @pytest.mark.parametrize(("texts", "law"), [
