@@ -475,6 +475,55 @@ def test_costs_are_those_of_a_fit_of_the_others(rng):
   assert fixed._costs(goal)[0, 0] == pytest.approx(3.0 * (0.5 - 0.3) ** 2, rel=1e-6)
 
 
+def several(parameters, left, curvature, config=OWN):
+  """Rounding of several fits of two exponents, of deviations 0.5 and 2."""
+  parameters = np.asarray(parameters, float)
+  num = len(parameters)
+  starts = Starts(parameters, np.ones((num, 2), bool), np.zeros(num, int), np.zeros(num, int), np.ones((num, 1)),
+                  np.ones((num, 1)), np.zeros((num, 1, 2)))
+  table = Table(np.zeros((100, 2)), np.zeros((100, 2)), np.zeros((1, 100)), np.zeros((1, 100)))
+  return Rounding(table, starts, Fits(parameters, np.asarray(left), np.asarray(curvature, float)), Layout((0,)),
+                  np.array([0.5, 2.0]), np.zeros(2, bool), (0.5,), config)
+
+
+def test_costs_of_one_fit_are_none_of_another_s():
+  rounding = several([[0.3, 1.7]] * 2, [1e-3, 1e-3], [np.diag([3.0, 2.0]), 1e13 * np.diag([3.0, 2.0])])
+  found = rounding._costs(np.array([[1.0, 0.5]] * 2))
+  expected = np.array([3 * (0.5 - 0.3) ** 2, 2 * (1.0 - 1.7) ** 2])
+  np.testing.assert_allclose(found, [expected, 1e13 * expected], rtol=1e-6)
+
+
+def test_each_fit_may_lose_so_much_for_each_of_its_exponents(monkeypatch):
+  """Two exponents of the first are set, one of the second and of the third, none of the last."""
+  asked, growth = [], OWN.most_growth / 98
+
+  def fit(table, starts, layout, *, num_steps):
+    asked.append((starts.parameters.tolist(), starts.is_free.tolist()))
+    return Fits(starts.parameters + 0.25 * starts.is_free, 1e-3 * (1 + growth * np.array([1.98, 1.02, 0.98])),
+                7 * np.ones((3, 2, 2)))
+
+  monkeypatch.setattr(product_rounding.product_fits, "fit", fit)
+  begun = [[0.3, 1.7], [0.4, 1.8], [0.6, 1.9], [0.7, 2.1]]
+  rounding = several(begun, [1e-3] * 4, np.ones((4, 2, 2)))
+  which = np.array([[True, True], [True, False], [False, True], [False, False]])
+  goal = np.array([[1.0, 1.5]] * 4)
+  assert rounding._fix(which, goal).tolist() == [True, False, True, False]
+  assert asked == [([[0.5, 3.0], [0.5, 1.8], [0.6, 3.0]], [[False, False], [False, True], [True, False]])]
+  np.testing.assert_allclose(rounding.fits.parameters, [[0.5, 3.0], begun[1], [0.85, 3.0], begun[3]])
+  np.testing.assert_allclose(rounding.fits.curvature[:, 0, 0], [7, 1, 7, 1])
+  assert rounding.is_plain.tolist() == [True, False, False, False]
+  assert rounding._starts.is_free.tolist() == [[False, False], [True, True], [True, False], [True, True]]
+  asked.clear()
+  assert not rounding._fix(np.zeros((4, 2), bool), goal).any() and not asked
+
+
+def test_exponents_that_have_to_be_plain_are_so_where_nothing_is_left_defined(monkeypatch):
+  monkeypatch.setattr(product_rounding.product_fits, "fit", lambda table, starts, layout, *, num_steps: Fits(
+    starts.parameters, np.full(1, np.inf), np.eye(2)[None]))
+  rounding = rounding_of([1.4, 0.9], is_whole=(True, True))
+  np.testing.assert_allclose(rounding.run().parameters, [[2.0, 0.0]])
+
+
 def test_an_exponent_that_data_say_nothing_of_costs_nothing():
   rounding = rounding_of([0.3, 1.7], curvature=np.zeros((2, 2)))
   assert np.all(np.isfinite(found := rounding._costs(np.array([[0.5, 2.0]])))) and np.all(found < 1e-30)
