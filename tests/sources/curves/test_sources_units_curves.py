@@ -156,6 +156,14 @@ def test_the_plainest_curves_come_first_and_each_kind_in_turn(x, monkeypatch):
     assert all(np.max(np.abs(line)) == 1 and np.ptp(line / x) < 1e-12 for line in beside)
 
 
+def test_of_kinds_that_leave_as_much_the_first_comes_first(x, monkeypatch):
+  kinds = {("sin", 0.0): np.array([0]), ("exp", 0.0): np.array([1]), ("ln", 0.0): np.array([2])}
+  grid = bare(kinds=kinds, exponents=np.ones(3), factors=np.ones(3), config=config_of(num_alike=(1, 1, 1)), column=0)
+  grid.rows = rows_of(x)
+  monkeypatch.setattr(grid, "_left", lambda target, root, beside: np.array([0.5, 0.5, 0.2]), raising=False)
+  assert [place.name for place in grid.nearest(rows_of(x))] == ["ln", "sin", "exp"] * 2
+
+
 # --- what is written -------------------------------------------------------------------------------------------------
 
 

@@ -404,12 +404,58 @@ def test_a_mixture_of_two_products_has_both_of_their_signs():
   x = np.array([[a, b] for a in (-1.0, 1.0) for b in (-1.0, 1.0)] * 30) * points(2, num_rows=120, low=0.999, high=1.001)
   y = np.sign(x[:, 0]) + 0.0 * x[:, 1]
   y = np.where(x[:, 1] > 0, 4 * y, y)  # the roots are 2 and 1: 1.5 of x's sign and 0.5 of both
-  drawn = units_of(x, y)._parities(np.random.default_rng(0), 2000, 0, Layout((0,)))[:, 0]
+  weights = np.where(x[:, 1] > 0, 9.0, 1.0)  # which do not count
+  drawn = units_of(x, y, weights=weights)._parities(np.random.default_rng(0), 2000, 0, Layout((0,)))[:, 0]
   shares = [np.mean(np.all(drawn == each, axis=1)) for each in ([1, 0], [1, 1])]
   assert shares[0] == pytest.approx(0.9, abs=0.03) and shares[1] == pytest.approx(0.1, abs=0.03)
 
 
+def test_signs_turn_with_columns_below_0():
+  """A product that is below 0 everywhere by its columns has the other sign for that."""
+  x = points(2) * [1, -1]
+  units = units_of(x, -x[:, 0] * x[:, 1] ** 3)
+  starts = starts_of(units, "inside", POWER)
+  assert np.all(np.abs(starts.sign) == 1)
+  first = starts.parity[:, 1, 1]  # of the second column in the first product, which a power has to have above 0
+  assert set(first.tolist()) == {0.0, 1.0}
+  np.testing.assert_array_equal(starts.sign[:, 1], 1 - 2 * first)
+
+
+def test_of_each_function_of_y_the_nearest_is_written_and_others_with_plain_exponents(monkeypatch):
+  """In turn; three fits go on of each, and of each way to count errors one to the end."""
+  units = units_of(points(2), links=("y", "exp"), config=dataclasses.replace(OWN, num_starts=4, num_survivors=2))
+  asked, targets = [], []
+
+  def fit(table, starts, layout, *, num_steps):
+    asked.append(num_steps)
+    targets.append(starts.target.tolist())
+    return Fits(starts.parameters, 0.1 + 0.01 * np.arange(len(starts.target)), np.zeros((len(starts.target), 4, 4)))
+
+  class Rounded:
+    is_plain = np.array([False, False, True, False])
+
+    def __init__(self, table, starts, fits, *given):
+      self._fits = fits
+
+    def run(self):
+      return self._fits._replace(left=np.array([0.4, 0.1, 0.3, 0.2]))
+
+  monkeypatch.setattr(product_units.product_fits, "fit", fit)
+  monkeypatch.setattr(product_units, "Rounding", Rounded)
+  monkeypatch.setattr(product_units.Columns, "terms", lambda self, starts, fits, i, layout: [variable(i)])
+  monkeypatch.setattr(product_units._Units, "_written", lambda self, some, z, weights: (
+    some[0] if np.ptp(np.exp(z) - self.rows.y) < 1e-9 or np.ptp(z - self.rows.y) < 1e-9 else None))
+  found = units.formulas([SHAPES["two"]], ("exp",))
+  assert found == [variable(1), Node("exp", (variable(3),)), Node("exp", (variable(2),))]
+  assert asked == [OWN.num_first_steps, OWN.num_steps, OWN.num_further_steps]
+  assert targets == [[0, 1] * 4 + [2, 3] * 4, [0, 1] * 2 + [2, 3] * 2, [0, 0, 2, 2]]
+
+
 # --- the source ------------------------------------------------------------------------------------------------------
+
+
+def test_each_plan_is_a_turn():
+  assert product_units.ProductUnits().turns == (OWN.num_formulas,) * len(OWN.plans)
 
 
 def test_each_layout_has_its_turn_with_its_shapes_and_allowed_functions(monkeypatch):
