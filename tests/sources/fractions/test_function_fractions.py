@@ -10,7 +10,7 @@ from symformer_jax.engine.config import DEFAULT, FunctionFractionsConfig
 from symformer_jax.engine.rows import Rows
 from symformer_jax.language import expression, parser, printing
 from symformer_jax.language.rules import Restrictions, Rule
-from symformer_jax.sources.fractions import function_fractions, null_vectors
+from symformer_jax.sources.fractions import function_fractions
 
 CONFIG = DEFAULT.function_fractions
 NAMES = ("x", "y", "z", "w")
@@ -215,18 +215,6 @@ def test_powers_are_of_what_is_above_zero_and_varies():
   assert constants(np.array([-1.0, 2]), CONFIG) is None and constants(np.array([0.0, 2]), CONFIG) is None
   assert constants(np.array([1.0, 1.4]), CONFIG) is None and constants(np.array([1.0, 1.6]), CONFIG) is not None
   assert function_fractions.FAMILIES["exponentials"].constants(np.array([0.0] * 50 + [9.0]), CONFIG) is None
-
-
-def test_nested_combinations_lose_the_term_that_is_needed_least(rng):
-  columns = rng.normal(size=(50, 5))
-  columns[:, 4] = 2 * columns[:, 1] - 3 * columns[:, 3]
-  found = list(null_vectors.nested(columns))
-  assert len(found) == 4 and np.count_nonzero(np.abs(found[2]) > 1e-6) == 3 and np.count_nonzero(found[3]) == 2
-  np.testing.assert_allclose(found[2] / found[2][4], [0, -2, 0, 3, 1], atol=1e-9)
-  for each in found[:3]:
-    assert np.abs(columns @ each).max() < 1e-12
-  columns[0, 0] = np.nan
-  assert list(null_vectors.nested(columns)) == []
 
 
 def test_weights_count():

@@ -82,3 +82,16 @@ def test_directions_that_are_rounding_count_as_such(rng):
   _, _, rise = null_vectors._least(np.column_stack([matrix, matrix @ [1.0, 1.0]]))
   assert np.all(np.isfinite(rise)) and np.max(rise) < 1e3 * null_vectors.ROUNDING**2
   assert null_vectors.ROUNDING / np.finfo(float).eps == 10
+
+
+def test_nested_combinations_lose_the_term_that_is_needed_least(rng):
+  columns = rng.normal(size=(50, 5))
+  columns[:, 4] = 2 * columns[:, 1] - 3 * columns[:, 3]
+  found = list(null_vectors.nested(columns))
+  assert len(found) == 4 and np.count_nonzero(np.abs(found[2]) > 1e-6) == 3 and np.count_nonzero(found[3]) == 2
+  np.testing.assert_allclose(found[2] / found[2][4], [0, -2, 0, 3, 1], atol=1e-9)
+  for each in found[:3]:
+    assert np.abs(columns @ each).max() < 1e-12
+  for value in (0.0, np.inf, np.nan):
+    columns[:, 0] = value
+    assert list(null_vectors.nested(columns)) == []
