@@ -155,7 +155,8 @@ def find(monkeypatch):
   (0.01, 1.0, 0.0049, True), (0.01, 1.0, 0.0051, False),  # half of the error
   (0.029, 1.0, 0.0, True), (0.031, 1.0, 0.0, False), (None, 1.0, 0.0, False),  # something is known
   (0.01, 0.0121, 0.0, True), (0.01, 0.0119, 0.0, False), (0.01, None, 0.0, True),  # it is no such sum already
-  (1e-7, 1.1e-5, 0.99e-5, True), (1e-7, 0.9e-5, 0.99e-5, False), (1e-7, 1.1e-5, 1.01e-5, False)])  # nearly exact
+  (1e-7, 1.1e-5, 0.99e-5, True), (1e-7, 0.9e-5, 0.99e-5, False), (1e-7, 1.1e-5, 1.01e-5, False),  # nearly exact
+  (1e-7, 1e-5, 0.99e-5, False), (1e-7, 1.1e-5, 1e-5, True)])
 def test_a_function_of_both_stands_that_is_far_better(find, whole, alone, error, is_found):
   found, asked = find(whole, alone, {"x*y": error})
   assert found == ((0, 6.0) if is_found else None)
@@ -167,6 +168,17 @@ def test_the_best_function_of_both_stands_and_of_equals_the_first(find):
   assert find(0.01, 1.0, {"x*y": 0.003, "x/y": 0.002, "x + y": 0.004})[0] == (0, 1.5)
   assert find(0.01, 1.0, {"x + y": 0.003, "x - y": 0.003})[0] == (0, 5.0)
   assert find(0.01, 1.0, {"x + y": 0.003, "y**x": 0.002})[0] == (1, 8.0)
+
+
+def test_columns_that_are_one_number_or_undefined_are_not_asked(monkeypatch):
+  """Of x and 1/x the product is 1; powers of some size alone."""
+  shown, x = [], np.array([0.25, 0.5, 2.0, 4.0, 0.125, 8.0])[:, None]
+  monkeypatch.setattr(coordinates, "fit_partition", lambda some, y, link, groups, config: (
+    shown.append(some) or SimpleNamespace(error=0.01 if groups == ((0, 1),) else 1.0)))
+  with np.errstate(all="ignore"):
+    coordinates.find_coordinates(
+      np.column_stack([x, 1 / x]), x[:, 0], dataclasses.replace(COORDINATES, links=("y",)), SURROGATE)
+  assert len(shown) > 6 and all(np.ptp(some, axis=0).min() > 0 and np.all(np.isfinite(some)) for some in shown)
 
 
 def test_functions_of_y_are_asked_that_are_defined(find):
