@@ -7,9 +7,12 @@ import numpy as np
 import pytest
 
 from symformer_jax.engine.config import DEFAULT
+from symformer_jax.language import expression, programs
+from symformer_jax.language.expression import Node, variable
 from symformer_jax.sources.links import LINKS
 from symformer_jax.sources.reductions import additive_groups
 from symformer_jax.sources.reductions.additive_groups import Partition
+from symformer_jax.sources.reductions.partitions import Part, Split
 
 CONFIG, SURROGATE = DEFAULT.partitions, DEFAULT.reductions.surrogate
 
@@ -121,3 +124,57 @@ def test_sums_of_logarithms_have_two_groups_that_are_no_powers(monkeypatch, is_p
   errors = {((0, 1, 2),): 1e-3, ((0,), (1, 2)): 1e-3, apart: 1e-3}
   assert partition_of(monkeypatch, errors, link="exp", is_power=is_power)[0] == (apart if is_found else None)
   assert partition_of(monkeypatch, errors, link="y")[0] == apart  # of y itself nobody asks
+
+
+# --- formulas of all parts -------------------------------------------------------------------------------------------
+
+
+def leaf(i):
+  return Node("sin", (variable(i),))
+
+
+def split_of(link, forms, constant=0.5):
+  return Split(link, [Part((i,), forms=some) for i, some in enumerate(forms)], constant)
+
+
+@pytest.mark.parametrize(("link", "law"), [
+  ("y", lambda x: np.sin(x[:, 0]) + np.sin(x[:, 1]) + 0.5),
+  ("inv", lambda x: 1 / (np.sin(x[:, 0]) + np.sin(x[:, 1]) + 0.5)),
+  ("exp", lambda x: 0.5 * np.sin(x[:, 0]) * np.sin(x[:, 1]))])
+def test_parts_are_put_together_as_y_is_made_of_them(link, law, rng):
+  [node] = split_of(link, [[(1.0, leaf(0))], [(2.0, leaf(1))]]).new(9)
+  x = rng.uniform(0.5, 2, (9, 2))
+  np.testing.assert_allclose(expression.evaluate(node, x), law(x))
+
+
+def test_formulas_with_something_new_come_shortest_first_and_of_equals_as_they_came():
+  split = split_of("y", [[(3.0, leaf(0)), (1.0, leaf(1)), (3.0, leaf(2))], [(0.0, leaf(3)), (2.0, leaf(4))]])
+  found = [expression.columns_of(node) for node in split.new(99)]
+  assert found == [{1, 3}, {1, 4}, {0, 3}, {2, 3}, {0, 4}, {2, 4}]
+  assert [expression.columns_of(node) for node in split.new(3)] == found[:3]
+  split.parts[0].new, split.parts[1].new = [(3.0, leaf(2))], []
+  assert [expression.columns_of(node) for node in split.new(99)] == [{2, 3}, {2, 4}]
+  split.parts[0].new = []
+  assert split.new(99) == []
+
+
+def test_formulas_are_as_long_as_programs_may_be(monkeypatch):
+  split = split_of("y", [[(1.0, leaf(0))], [(2.0, leaf(1)), (3.0, Node("exp", (leaf(1),)))]])
+  short, long = split.new(9)
+  for most in (programs.size(long), programs.size(long) - 1):
+    monkeypatch.setattr(programs, "MAX_TOKENS", most)
+    assert split.new(9) == [short, long][: 1 + (most == programs.size(long))]
+
+
+def test_what_a_search_has_found_is_in_the_user_s_columns_and_known_once():
+  rows = SimpleNamespace(fit_rows=np.ones(50))
+  pool = [SimpleNamespace(node=leaf(i), mse=1e-3) for i in (1, 0)] + [SimpleNamespace(node=variable(0), mse=1e-9)]
+  part = Part((4, 7), search=SimpleNamespace(task=rows, pool=SimpleNamespace(shortlist=lambda: pool)), error=1e-3)
+  part.look(CONFIG)
+  # A row's error is no less than that of the function: the shorter one by far comes first, of equals the first.
+  assert [node for _, node in part.forms] == [variable(4), leaf(7), leaf(4)] == [node for _, node in part.new]
+  costs = [nats for nats, _ in part.forms]
+  assert costs[1] == costs[2] and costs[1] - costs[0] == pytest.approx(
+    0.5 * 50 * np.log(2e-3 / (1e-3 + 1e-9)) + CONFIG.nats_per_node)
+  part.look(CONFIG)
+  assert len(part.forms) == 3 and part.new == []
