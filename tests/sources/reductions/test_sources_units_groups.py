@@ -70,7 +70,8 @@ def test_what_is_no_function_of_y_or_is_not_known_is_no_sum(monkeypatch):
   assert fitted(monkeypatch, y, "y")[0] is not None
   for some, more in ((np.full(3, 2.0), {}), (np.array([0.0, 1.0, 2.0]), {"link": "exp"}), (y, {"result": False}),
                      (y, {"errors": np.array([np.nan, 1, 1])})):
-    assert fitted(monkeypatch, some, **{"link": "y", **more})[0] is None
+    found, asked, _ = fitted(monkeypatch, some, **{"link": "y", **more})
+    assert found is None and bool(asked) is (some is y)  # of what has no function nothing is fitted
 
 
 @pytest.mark.parametrize(("off", "is_power"), [(0.99e-2, True), (1.01e-2, False)])

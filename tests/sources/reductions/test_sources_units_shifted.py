@@ -99,3 +99,42 @@ def test_a_column_that_is_0_in_a_row_has_no_logarithm(x):
   assert num_found() == (1, 1)
   x[0, 0], shifted[2][0], powers[2][0] = 0.0, 1.0, 1.0
   assert num_found() == (0, 0)
+
+
+@pytest.mark.parametrize(("power", "low", "is_simple"), [(2.0, 1.2, True), (-0.5, 0.05, True), (1.2345678, 1.2, False)])
+def test_products_with_logarithms(power, low, is_simple, rng):
+  """Of columns above 1, or from 0 to 1, times a power of one above 0."""
+  x = np.column_stack([rng.uniform(0.5, 3, 80), rng.uniform(low, low + 0.8, 80)])
+  m = x[:, 0] ** power * np.log(x[:, 1])
+  slopes = np.cos(m)[:, None] * np.column_stack([power * m / x[:, 0], x[:, 0] ** power / x[:, 1]])
+  found = list(invariances._products_with_logarithms(x, slopes, CONFIG))
+  [change] = [each for each in found if each.dropped == 0]
+  [(column, (node, derivative))] = change.replaced.items()
+  np.testing.assert_allclose(expression.evaluate(node, x), m, rtol=1e-6)
+  np.testing.assert_allclose(derivative, x[:, 0] ** power / x[:, 1], rtol=1e-6)
+  assert column == 1 and change.error < 1e-6 and change.is_simple is is_simple
+
+
+@pytest.mark.parametrize(("column", "value"), [(0, -1.0), (0, 0.0), (1, 1.0), (1, 0.5), (1, -1.0)])
+def test_logarithms_of_one_sign_and_powers_of_what_is_above_0(column, value, rng):
+  x = rng.uniform(1.2, 3, (80, 2))
+  m = x[:, 0] ** 2 * np.log(x[:, 1])
+  slopes = np.column_stack([2 * m / x[:, 0], x[:, 0] ** 2 / x[:, 1]])
+  x[3, column] = value
+  with np.errstate(all="ignore"):
+    assert not [each for each in invariances._products_with_logarithms(x, slopes, CONFIG) if each.dropped == 0]
+
+
+@pytest.mark.parametrize(("text", "shift", "power", "is_simple"), [
+  ("sqrt(x)*sin(y - 2*log(x))", 2.0, 0.5, True), ("sqrt(x)*sin(y - 2.1234567*log(x))", 2.1234567, 0.5, False),
+  ("x**1.2345678*sin(y + 3*log(x))", -3.0, 1.2345678, False)])
+def test_a_column_that_shifts_another_and_is_a_factor(text, shift, power, is_simple, x):
+  data = data_of(text, x)
+  [change] = invariances._shifts(*data, [], CONFIG)
+  assert change.dropped == 0 and change.error < 1e-6 and change.is_simple is is_simple
+  assert change.divisor == ((0, pytest.approx(power, rel=1e-6)),)
+  [(column, (node, derivative))] = change.replaced.items()
+  np.testing.assert_allclose(expression.evaluate(node, x), x[:, 1] - shift * np.log(x[:, 0]), rtol=1e-6)
+  assert column == 1 and np.all(derivative == 1)
+  for known, num in ((frozenset((0, 2)), 0), (frozenset((1,)), 0), (frozenset((0, 1, 2)), 0), (frozenset((0, 3)), 1)):
+    assert len(list(invariances._shifts(*data, [known], CONFIG))) == num
