@@ -29,6 +29,17 @@ def test_a_group_is_parted_in_each_way_once():
     (0,), (1,), (2,), (3,), (0, 1), (0, 2), (0, 3)]
 
 
+def test_noise_is_the_root_mean_square_of_what_is_left_of_rows_left_out(monkeypatch):
+  y = np.linspace(-1, 1, 40)
+  errors = np.resize([0.1, 0.3], 40)
+  monkeypatch.setattr(additive_groups.gaussian_process, "fit_sum", lambda x, y, groups, config: SimpleNamespace(
+    errors=errors))
+  found = additive_groups.find_noise(np.ones((40, 2)), y, CONFIG)
+  assert found == pytest.approx(np.sqrt(0.05))
+  monkeypatch.setattr(additive_groups.gaussian_process, "fit_sum", lambda *given: None)
+  assert additive_groups.find_noise(np.ones((40, 2)), y, CONFIG) == 0
+
+
 def fitted(monkeypatch, y, link, *, noise=0.0, errors=None, result=True):
   asked = []
   sum_ = SimpleNamespace(errors=np.full(len(y), 0.1) if errors is None else errors)

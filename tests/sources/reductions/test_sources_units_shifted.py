@@ -87,6 +87,14 @@ def test_relations_without_one_of_their_parts_tell_of_no_change(weights, x, monk
       assert not list(shifted_changes._moved_together(*data, 0, 1, CONFIG))
 
 
+@pytest.mark.parametrize(("ends", "is_found"), [((21, 30), True), ((20, 30), False), ((5, 20), False), ((5, 19), True)])
+def test_lines_go_through_a_point_beyond_all_rows(ends, is_found, x):
+  x[:, 0] = np.linspace(*ends, 80)
+  data = data_of("20 + (x - 20)*exp(-y)", x)
+  found = list(shifted_changes._lines_through_a_point(*data, 0, CONFIG))
+  assert [(change.shift, change.constant, change.is_simple) for change in found] == [(20.0, 20.0, True)] * is_found
+
+
 def test_a_column_that_is_0_in_a_row_has_no_logarithm(x):
   """Neither as a base nor as what shifts another one, though slopes are finite there."""
   shifted = data_of("sqrt(x)*sin(y - 2*log(x))", x)
