@@ -196,6 +196,7 @@ def test_starts_that_are_undefined_are_left_where_they_are():
   starts.parameters[3] = np.nan
   fits = product_fits.fit(table_of(x, x[:, 0]), starts, FUNCTION, num_steps=5)
   assert fits.left[3] == np.inf and np.isfinite(np.delete(fits.left, 3)).all()
+  assert not fits.curvature[3].any() and np.delete(fits.curvature, 3, axis=0).any(axis=(1, 2)).all()
 
 
 @pytest.mark.parametrize("platform", ["cuda", "tpu"])
