@@ -220,6 +220,14 @@ def test_of_each_goal_and_shape_the_nearest_is_kept_in_their_order(monkeypatch):
   assert found.goals.tolist() == [0, 0, 1] and found.constants[:, 0].tolist() == [1, 2, 5]
 
 
+def test_of_curves_that_leave_as_much_the_first_go_on(monkeypatch):
+  begun = _Curves(np.zeros(90, int), np.arange(90), np.zeros((90, 3)))
+  monkeypatch.setattr(_Fits, "_begun", lambda self, num: begun)
+  monkeypatch.setattr(_Fits, "_fit", lambda self, curves, num: (curves, np.resize([0.3, 0.1, 0.2], 90)))
+  found = _Fits([None] * 90, [None], 9).nearest(CurveFitsConfig(rounds=((70, 4),)))
+  assert found.shapes.tolist() == [*range(1, 90, 3), *range(2, 90, 3), *range(0, 30, 3)]
+
+
 def test_shapes_keep_to_the_values_of_a_column():
   """Of years exponentials are counted from the first; what is not above 0 has no powers or logarithms."""
   names = [len(curve_shapes.shapes_of(x, 0, CONFIG)) for x in (X, X - 1, np.ones(9) + 0 * X[:9])]

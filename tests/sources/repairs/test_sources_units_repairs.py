@@ -164,6 +164,16 @@ def test_two_functions_are_known_together_where_neither_is_enough(rng):
   np.testing.assert_allclose(asked[0].values, both.values)
 
 
+def test_functions_that_are_not_enough_stay_as_they_are(rng):
+  x = rng.uniform(0.5, 2, (90, 2))
+  rows = Rows(x, np.sin(9 * x[:, 0] * x[:, 1]), np.ones(90))
+  some = list(coefficient_functions.coefficients(parse("x*y + y", NAMES)))
+  found = coefficient_functions.asked_of(some, rows, ReplacementsConfig(degree=3))
+  assert len(found) == 3 and all(known.left == np.inf for known in found)
+  for known, coefficient in zip(found, some, strict=True):
+    np.testing.assert_allclose(known.values, expression.evaluate(coefficient.function, x))
+
+
 @pytest.mark.parametrize(("num_rows", "num_others", "is_known"), [
   (4, 0, True), (3, 0, False), (8, 1, True), (7, 1, False)])
 def test_a_function_is_known_by_two_polynomials_at_the_least(num_rows, num_others, is_known, rng):
