@@ -78,7 +78,7 @@ def test_errors_of_a_function_of_y_are_those_of_y_in_its_spreads(monkeypatch):
 
 def test_what_is_no_function_of_y_or_is_not_known_is_no_sum(monkeypatch):
   y = np.array([1.0, 2.0, 3.0])
-  assert fitted(monkeypatch, y, "y")[0] is not None
+  assert all(fitted(monkeypatch, unit * y, "y")[0] is not None for unit in (1e-3, 1.0))
   for some, more in ((np.full(3, 2.0), {}), (np.array([0.0, 1.0, 2.0]), {"link": "exp"}), (y, {"result": False}),
                      (y, {"errors": np.array([np.nan, 1, 1])})):
     found, asked, _ = fitted(monkeypatch, some, **{"link": "y", **more})

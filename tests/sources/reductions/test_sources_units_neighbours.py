@@ -181,6 +181,15 @@ def test_columns_that_are_one_number_or_undefined_are_not_asked(monkeypatch):
   assert len(shown) > 6 and all(np.ptp(some, axis=0).min() > 0 and np.all(np.isfinite(some)) for some in shown)
 
 
+def test_columns_of_small_ranges_are_asked(monkeypatch, rng):
+  shown = []
+  monkeypatch.setattr(coordinates, "fit_partition", lambda some, y, link, groups, config: (
+    shown.append(some) or SimpleNamespace(error=0.01 if groups == ((0, 1),) else 1.0)))
+  x = rng.uniform(1, 1.001, (40, 2))
+  coordinates.find_coordinates(x, x[:, 0], dataclasses.replace(COORDINATES, links=("y",)), SURROGATE)
+  assert len(shown) == 2 + 2 * 6  # the table as it is, in two ways, and six functions in the place of each column
+
+
 def test_functions_of_y_are_asked_that_are_defined(find):
   y = np.linspace(-1, 1, 90)
   assert {each[2] for each in find(0.01, 1.0, {}, links=("y", "exp"), y=y)[1]} == {"y"}

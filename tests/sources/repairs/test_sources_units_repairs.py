@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 
 from symformer_jax.engine.config import DEFAULT, RemaindersConfig, ReplacementsConfig
+from symformer_jax.engine.options import SearchOptions
 from symformer_jax.engine.rows import Rows
 from symformer_jax.language import expression
 from symformer_jax.language.parser import parse
 from symformer_jax.sources import tangents
-from symformer_jax.sources.repairs import coefficient_functions, remainders
+from symformer_jax.sources.repairs import coefficient_functions, remainders, replacements
 from symformer_jax.sources.repairs.coefficient_functions import Coefficient, Known
 from symformer_jax.sources.repairs.remainders import Found
 from symformer_jax.sources.tangents import Graft
@@ -203,3 +204,21 @@ def test_functions_whose_directions_differ_by_rounding_are_one(apart, is_same, s
   cosine = 1 - apart
   direction = sign * (cosine * one + np.sqrt(1 - cosine**2) * other)
   assert known.has_values_of(0, direction) is is_same and not known.has_values_of(1, direction)
+
+
+@pytest.mark.parametrize("unit", [1e-6, 1.0, 1e6])
+def test_a_column_is_laid_from_minus_1_to_1_in_any_unit(unit):
+  """By ratios where the largest value is many times the least, and the values are above 0."""
+  for column, expected in (([0.5, 5, 50], [-1, 0, 1]), ([2, 8, 32], [-1, -0.6, 1]), ([-1, 0, 1], [-1, 0, 1]),
+                           ([0, 50, 100], [-1, 0, 1])):
+    found = coefficient_functions._between(unit * np.array(column, float), OWN)
+    np.testing.assert_allclose(found, expected, atol=1e-9)
+
+
+@pytest.mark.parametrize(("size", "imitated", "is_worthwhile"), [
+  (2.0, 4.0, True), (2.0, 3.9, False), (0.5, 0.25, True), (0.5, 0.24, False)])
+def test_long_functions_imitate_another_where_their_formula_leaves_little(size, imitated, is_worthwhile):
+  """In squares: what a formula leaves is a mean of these."""
+  formula = parse("y*sin(x + sin(x + sin(x + sin(x + sin(x)))))", NAMES)
+  known = Known(Coefficient(formula, (1,), 0), np.ones(5), np.ones(5), size, 1.0)
+  assert replacements.Replacements(SearchOptions(), ())._is_worthwhile(known, imitated) is is_worthwhile
