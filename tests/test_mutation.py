@@ -59,7 +59,8 @@ def test_the_tests_of_a_module():
   assert "tests/engine/test_engine_units_config_limits.py" in parted("engine/config/unknown_functions")[0]
   # What the numbers of the config do in a room is asked in the room of the config.
   assert parted("sources/repairs/remainders") == (
-    ["tests/engine/test_engine_units_config_repairs.py"], ["tests/sources/repairs/test_remainders.py"])
+    ["tests/sources/repairs/test_sources_units_repairs.py", "tests/engine/test_engine_units_config_repairs.py"],
+    ["tests/sources/repairs/test_remainders.py"])
   # Another room has tests of the same name, of another module.
   assert parted("selection/losses")[1] == ["tests/selection/test_loss_choice.py"]
   # A folder of a room has tests in a folder of the room's.

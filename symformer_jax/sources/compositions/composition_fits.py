@@ -124,9 +124,8 @@ class Block(NamedTuple):
 def block_of(inside: Inside, config: CompositionsConfig) -> Block:
   """All of the grid that is defined at the rows and varies."""
   leaves = _leaves(inside)
-  of_inner = stages.constants(inside.inner, leaves[:1], config)[0]
-  of_factor = (np.array([[1.0, 0.0]]) if inside.factor_leaf is None
-               else stages.constants(inside.factor, leaves[1:2], config)[0])
+  [of_inner], [of_factor] = (stages.constants(name, each[None], config) for name, each in zip(
+    (inside.inner, inside.factor), leaves[:2], strict=True))
   grid = np.column_stack([np.repeat(of_inner, len(of_factor), axis=0), np.tile(of_factor, (len(of_inner), 1)),
                           np.zeros(len(of_inner) * len(of_factor))])
   if inside.beside is not None:
