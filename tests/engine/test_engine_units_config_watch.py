@@ -42,9 +42,9 @@ def test_sources_have_turns_before_their_place_after_others_have_had_theirs():
   early = {named[i]: runs[i + 1 : j] for i, j in itertools.pairwise(own) if j > i + 1}
   assert early == {
     "closed_forms": [("exact_fractions", 1)], "enumeration": [("product_units", 1), ("separable", 1)],
-    "quadratics": [("transcendental_fractions", 1), ("reductions", 18), ("product_units", 2), ("exact_factors", 1),
-                   ("transcendental_fractions", 1), ("partitions", 12),
-                   ("reductions", 14), ("phases", 1), ("product_units", 1)],
+    "quadratics": [("transcendental_fractions", 1), ("reductions", 19), ("product_units", 2), ("exact_factors", 1),
+                   ("transcendental_fractions", 1), ("linked_fractions", 1), ("partitions", 12),
+                   ("reductions", 13), ("phases", 1), ("product_units", 1)],
     "rationals": [("remainders", 1)], "exact_fractions": [
       ("product_units", 2), ("transcendental_fractions", 1), ("replacements", 1)],
     "phases": [("remainders", 1), ("replacements", 1)], "separable": [("replacements", 1)],

@@ -41,7 +41,7 @@ def test_of_a_smaller_table_what_comes_early_ends_with_pairs_of_functions():
   reductions = registry.SOURCES["reductions"](Model(), SearchOptions())
   assert [after for _, after in early] == ["quadratics"] * 2
   for is_of_one, ends in ((False, (("remainders", "curve_fits"), ("inner_pairs", "wave_fractions"))),
-                          (True, (("transcendental_fractions", "product_units"), ("two_constants", "curves")))):
+                          (True, (("product_units", "product_units"), ("two_constants", "curves")))):
     turns = reductions._turns_of(SimpleNamespace(is_of_one=is_of_one))
     for num_turns, found in zip((early[0][0], sum(turns for turns, _ in early)), ends, strict=True):
       *_, last, following = turns[:num_turns]  # the first of the turns looks for the table

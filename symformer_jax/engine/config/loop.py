@@ -105,12 +105,15 @@ class BudgetConfig:
   # was gained with groups first, and without those that are powers of columns one and one. Waves that turn fast are
   # nothing to smooth functions, nor to products, and take .1 to .4 s where there are none: of 72 laws of three to five
   # columns one was gained with phases after smaller tables, of 96 equations of two and 64 of one none was gained or
-  # lost.
+  # lost. Fractions of columns and one function of them take .02 to .5 s, of two columns least, and meet what smaller
+  # tables of five columns have not met within five seconds; those of two functions come after these, and arcs
+  # and powers of fractions, .02 to .2 s.
   early: tuple[tuple[str, int, str], ...] = (
     ("exact_fractions", 1, "closed_forms"), ("product_units", 1, "enumeration"), ("separable", 1, "enumeration"),
-    ("transcendental_fractions", 1, "quadratics"), ("reductions", 18, "quadratics"),
+    ("transcendental_fractions", 1, "quadratics"), ("reductions", 19, "quadratics"),
     ("product_units", 2, "quadratics"), ("exact_factors", 1, "quadratics"),
-    ("transcendental_fractions", 1, "quadratics"), ("partitions", 12, "quadratics"), ("reductions", 14, "quadratics"),
+    ("transcendental_fractions", 1, "quadratics"), ("linked_fractions", 1, "quadratics"),
+    ("partitions", 12, "quadratics"), ("reductions", 13, "quadratics"),
     ("phases", 1, "quadratics"), ("product_units", 1, "quadratics"), ("remainders", 1, "rationals"),
     ("remainders", 1, "phases"), ("transformer", 1, "library"), ("remainders", 1, "library"),
     ("remainders", 1, "pairs"), ("product_units", 2, "exact_fractions"),

@@ -274,8 +274,8 @@ class TranscendentsConfig:
 class TranscendentalFractionsConfig:
   """Fractions of columns and functions of them (`sources.fractions.transcendental_fractions`)."""
 
-  # Formulas that are fitted in each turn: of angles alone and of one function, of two, of one beside an angle.
-  # ... and again, of what there was no time for: of five columns and more.
+  # Formulas that are fitted in each turn: of angles alone and of one function, of two, of one beside an angle; and
+  # twice again, of higher degree and as many functions as there is time for, then of those that there was none for.
   turns: tuple[int, ...] = (8,) * 9
   max_columns: int = 6
   # Rows of those at hand that functions are made on.
@@ -285,17 +285,18 @@ class TranscendentalFractionsConfig:
   links_of_angles: tuple[str, ...] = ("y", "pow2", "exp", "ln", "sqrt", "acos", "asin", "atan")
   # Total degrees of P and Q: the first for which there are rows enough, so many for each monomial and so many more, and
   # no more monomials than so many. Of so many columns and more there are no squares of a column, of two functions none
-  # of these, of one no cubes. Beside two functions degrees are lower; of functions of y that of Q is, of two columns,
-  # three and more.
+  # of these, of one no cubes. Beside two functions degrees are lower, and of three columns and more in the first turns:
+  # of 40 laws that the others meet three are lost by it, at half to a quarter of the time. Of functions of y Q is of
+  # another degree, of two columns, three and more.
   degrees: tuple[tuple[int, int], ...] = ((4, 3), (4, 2), (3, 2), (3, 1), (2, 1), (1, 1))
-  degrees_of_pairs: tuple[tuple[int, int], ...] = ((3, 2), (3, 1), (2, 1), (1, 1))
+  low_degrees: tuple[tuple[int, int], ...] = ((3, 2), (3, 1), (2, 1), (1, 1))
   degrees_of_links: tuple[int, ...] = (2, 2, 1)
   rows_per_column: float = 1.2
   more_rows: int = 8
   max_monomials: int = 130
   linear_from: int = 4
-  # Rows times monomials squared, over all functions that are looked at: a second on one core.
-  max_work: float = 3e8
+  # Rows times monomials squared, over all functions that are looked at: .2 to .4 s on one core.
+  max_work: float = 2.5e8
   # What the logarithm of y to the power of a column may run over.
   most_growth: float = 40.0
   # How many are looked at together.

@@ -72,7 +72,7 @@ class CoordinatesConfig:
   # of the others: up to their exact fractions, or further. From the first on 1.5 s went into it, and of 58 published
   # formulas as many came too late as were gained.
   sources: tuple[str, ...] = ("closed_forms", "separable")
-  num_turns_before: int = 19
+  num_turns_before: int = 20
   # Functions of y that may be sums of functions of one column each then.
   links: tuple[str, ...] = ("y", "exp")
   # Rows of the smooth functions that are compared, and steps of each: 1/200 s.

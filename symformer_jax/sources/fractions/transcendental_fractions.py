@@ -69,7 +69,8 @@ def fractions_of(
 
   Args:
     rows: what is fitted; columns: of x, those that formulas are made of; rule: the formulas that count.
-    look: of `LOOKS`; part: which of the functions, of as many as a turn has time for.
+    look: of `LOOKS`; part: which of the functions, of as many as a turn has time for; of one function beside three
+      columns and more the first part is of low degrees, the others of higher ones.
   """
   own = config.transcendental_fractions
   varies = rows.varying(columns)
@@ -77,9 +78,11 @@ def fractions_of(
   if not 2 <= len(varies) <= own.max_columns or np.ptp(rows.y) == 0 or is_rounded:
     return []
   some = rows.sample(own.max_rows, seed=0)
-  work = (part + 1) * own.max_work
+  begins_low = look != PAIRS and len(varies) > 2
+  is_low = look == PAIRS or (begins_low and part == 0)
+  work = (max(part - begins_low, 0) + 1) * own.max_work
   for base, functions, links in _asked(some, varies, rule, own, look):
-    table = _Table(some, varies, base, len(functions[0].nodes), links, rule, own)
+    table = _Table(some, varies, base, len(functions[0].nodes), links, rule, own, is_low=is_low)
     if not table.is_usable:
       continue
     last, first = int(work / table.work), int(max(work - own.max_work, 0) / table.work)
@@ -175,14 +178,17 @@ class _Table:
   """
 
   def __init__(self, rows: Rows, columns: Sequence[int], base: View, num_functions: int, links: Sequence[str],
-               rule: Rule, config: TranscendentalFractionsConfig):
-    """Args: base: what stands for the columns; num_functions: F, of each asked; links: names of functions of y."""
+               rule: Rule, config: TranscendentalFractionsConfig, *, is_low: bool):
+    """Args:
+      base: what stands for the columns; num_functions: F, of each asked; links: names of functions of y.
+      is_low: whether degrees are the low ones.
+    """
     self._config, self._num_columns = config, len(base)
     # Two functions stand in no squares, one in no cube.
     self._most_of_function = 1 if num_functions > 1 else 2
     self._linear = (*(part.is_linear for part in base), *((num_functions > 1,) * num_functions))
     self._degree_of_links = config.degrees_of_links[min(len(columns), len(config.degrees_of_links) + 1) - 2]
-    has_rows = self._choose_degrees(rows.num_distinct)
+    has_rows = self._choose_degrees(config.low_degrees if is_low else config.degrees, rows.num_distinct)
     different = np.sort(np.unique(rows.x, axis=0, return_index=True)[1])
     self._some = np.random.default_rng(0).permutation(different)[: self._num_rows]
     looked_at = Rows(rows.x[self._some], rows.y[self._some], rows.weights[self._some])
@@ -201,9 +207,9 @@ class _Table:
   def parts(self, functions: Transcendent) -> View:
     return tuple(Part(node, is_linear=self._linear[-1]) for node in functions.nodes)
 
-  def _choose_degrees(self, num_rows: int) -> bool:
+  def _choose_degrees(self, some: Sequence[tuple[int, int]], num_rows: int) -> bool:
     """Whether there are rows for any."""
-    for degrees in self._config.degrees if self._most_of_function > 1 else self._config.degrees_of_pairs:
+    for degrees in some:
       self._above, self._below = map(self._powers, degrees)
       self.num_monomials = len(self._above) + len(self._below)
       self._num_rows = int(self._config.rows_per_column * self.num_monomials) + self._config.more_rows

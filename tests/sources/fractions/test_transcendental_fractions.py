@@ -196,12 +196,12 @@ def test_two_exponentials_have_a_column_in_common_or_are_each_of_one(rng):
 # --- the spaces ------------------------------------------------------------------------------------------------------
 
 
-def table_of(x, y, num_functions=1, **changes):
+def table_of(x, y, num_functions=1, *, is_low=False, **changes):
   config = dataclasses.replace(CONFIG, **changes)
   is_many = x.shape[1] >= CONFIG.linear_from
   base = tuple(views.Part(variable(i), is_linear=is_many) for i in range(x.shape[1]))
   return _Table(Rows(x, y, np.ones(len(y))), range(x.shape[1]), base, num_functions, CONFIG.links, Rule(x.shape[1]),
-                config)
+                config, is_low=is_low)
 
 
 def test_the_sine_is_that_of_the_least_angle_between_the_spaces(rng):
@@ -226,9 +226,12 @@ def test_the_sine_is_that_of_the_least_angle_between_the_spaces(rng):
 
 @pytest.mark.parametrize(("num_columns", "num_functions", "num_rows", "expected"), [
   (2, 1, 400, (4, 3)), (3, 1, 400, (4, 3)), (3, 1, 60, (3, 1)), (4, 1, 400, (4, 3)), (5, 1, 500, (4, 3)),
-  (5, 2, 500, (3, 2)), (6, 1, 600, (3, 2)), (5, 1, 30, (1, 1)), (5, 1, 20, None)])
+  (6, 1, 600, (3, 2)), (5, 1, 30, (1, 1)), (5, 1, 20, None)])
 def test_degrees_are_the_highest_for_which_there_are_rows(num_columns, num_functions, num_rows, expected, rng):
-  table = table_of(rng.uniform(1, 2, (num_rows, num_columns)), rng.uniform(1, 2, num_rows), num_functions)
+  x, y = rng.uniform(1, 2, (num_rows, num_columns)), rng.uniform(1, 2, num_rows)
+  table = table_of(x, y, num_functions)
+  low = table_of(x, y, num_functions, is_low=True)
+  assert max(int(np.max(np.sum(powers, axis=1))) for powers in (low._above, low._below)) <= 3
   assert table.is_usable == (expected is not None)
   if expected:
     assert tuple(int(np.max(np.sum(powers, axis=1))) for powers in (table._above, table._below)) == expected
@@ -286,11 +289,16 @@ def test_time_is_shared_by_all_tables_of_a_look_and_the_rest_comes_in_its_next_p
     return [(each.nodes, work) for some, work in asked for each in some]
 
   for look in LOOKS:
-    every = of_parts(look, 1, max_work=1e12)
-    work = sum(work for _, work in every)
-    assert len(every) > 100 and 0 < sum(work for _, work in of_parts(look, 1, max_work=work / 2.5)) <= work / 2.5
-    parts = of_parts(look, 3, max_work=work / 2.5)
-    assert sorted(parts, key=str) == sorted(every, key=str)
+    low = of_parts(look, 1, max_work=1e12)
+    high = low if look == PAIRS else of_parts(look, 2, max_work=1e12)[len(low):]
+    most = sum(work for _, work in high) / 1.5
+    assert len(high) == len(low) > 100
+    first = of_parts(look, 1, max_work=most)
+    assert 0 < sum(work for _, work in first) <= most
+    parts = of_parts(look, 3, max_work=most)[0 if look == PAIRS else len(first):]
+    assert sorted(map(str, parts)) == sorted(map(str, high))
+    if look != PAIRS:
+      assert max(work for _, work in low) < max(work for _, work in high)
   assert of_parts(SINGLE, 1, max_work=1.0) == []
 
 
