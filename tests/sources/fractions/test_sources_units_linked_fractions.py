@@ -50,12 +50,18 @@ def test_functions_of_y_are_of_size_1_whatever_its_unit(scale, rng):
 # --- equations -------------------------------------------------------------------------------------------------------
 
 
+def equations_of(rows, config):
+  """Over the columns themselves, without waves of angles."""
+  without_waves = Rule(rows.x.shape[1], tokens=frozenset({"+", "*", "inv"}))
+  return [each for _, each in linked_fractions._equations(rows, range(rows.x.shape[1]), without_waves, config)]
+
+
 @pytest.mark.parametrize(("num_rows", "num"), [(8, 0), (9, 2), (11, 2), (12, 3), (17, 3), (18, 4)])
 def test_equations_have_rows_enough_for_their_terms(num_rows, num):
   """Three for each; of one column there are one more terms than the degree on either side."""
   x = np.linspace(1, 2, num_rows)
   config = LinkedFractionsConfig(degrees=((1, 0), (0, 1), (1, 1), (2, 2)), rows_per_term=3)
-  found = list(linked_fractions._equations(Rows(x[:, None], x, np.ones(num_rows)), (0,), config))
+  found = equations_of(Rows(x[:, None], x, np.ones(num_rows)), config)
   sizes = [(each.above.shape[1], each.below.shape[1]) for each in found]
   assert sizes == [(2, 1), (1, 2), (2, 2), (3, 3)][:num]
 
@@ -63,7 +69,7 @@ def test_equations_have_rows_enough_for_their_terms(num_rows, num):
 def test_terms_are_monomials_with_the_rows_weights_of_length_1(rng):
   x, weights = rng.uniform(1, 3, (40, 2)) * [1e-200, 1e200], rng.uniform(0.2, 2, 40)
   config = LinkedFractionsConfig(degrees=((1, 2),))
-  [equation] = linked_fractions._equations(Rows(x, np.arange(40.0), weights), (0, 1), config)
+  [equation] = equations_of(Rows(x, np.arange(40.0), weights), config)
   a, b = (x / np.max(x, axis=0)).T
   one = np.ones(40)
   for side, terms in ((equation.above, [one, a, b]), (equation.below, [one, a, b, a * a, a * b, b * b])):
@@ -78,7 +84,7 @@ def exact(num_rows=40, degrees=(2, 2)):
   x = np.random.default_rng(0).uniform(0.5, 3, num_rows)
   y = ((1 + 2 * x) / (3 + x**2)) ** (1 / 0.7)
   config = LinkedFractionsConfig(degrees=(degrees,))
-  [equation] = linked_fractions._equations(Rows(x[:, None], y, np.ones(num_rows)), (0,), config)
+  [equation] = equations_of(Rows(x[:, None], y, np.ones(num_rows)), config)
   return equation
 
 
@@ -169,8 +175,8 @@ def test_the_deepest_minima_of_all_functions_are_looked_at_first(monkeypatch):
 
   equation = SimpleNamespace(places=places, best=lambda place: asked.append(place.leap) or (
     None if place.leap != 0.3 else 2.0))
-  monkeypatch.setattr(linked_fractions, "_equations", lambda *given: iter([equation, equation]))
-  monkeypatch.setattr(linked_fractions, "_written", lambda rows, columns, rule, family, constant, config: (
+  monkeypatch.setattr(linked_fractions, "_equations", lambda *given: iter([((), equation)] * 2))
+  monkeypatch.setattr(linked_fractions, "_written", lambda rows, view, rule, family, constant, config: (
     ["form"] if family is FAMILIES["exponentials"] and constant == 2.0 else []))
   for num, expected, found in ((9, [0.1, 0.2, 0.3], ["form"]), (2, [0.1, 0.2] * 2, [])):
     own = LinkedFractionsConfig(families=tuple(depths), num_fitted=num)
