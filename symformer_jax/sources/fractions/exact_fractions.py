@@ -86,14 +86,15 @@ def fractions_in(
   if not _is_usable(x, y):
     return []
   own = config.exact_fractions
-  table = _Table(view, x, min(num_monomials, _most_by_rows(x, own)), own)
+  # Columns that are not in the view tell no rows apart.
+  table = _Table(view, x, min(num_monomials, _most_by_rows(views.values(view, x), own)), own)
   look = COLUMNS if _is_plain(view) else VIEWS
   return _first(rows, y, [table], {}, rule=rule, config=config, looks=(look,))
 
 
-def _most_by_rows(x: np.ndarray, config: ExactFractionsConfig) -> int:
-  """Monomials for which there are rows enough."""
-  return int(len(np.unique(x, axis=0)) / config.rows_per_column)
+def _most_by_rows(u: np.ndarray, config: ExactFractionsConfig) -> int:
+  """Monomials of what has such values [N, D] for which there are rows enough."""
+  return int(len(np.unique(u, axis=0)) / config.rows_per_column)
 
 
 def _is_plain(view: View) -> bool:
