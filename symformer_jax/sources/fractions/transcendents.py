@@ -24,8 +24,8 @@ class Transcendent(NamedTuple):
 
   Attributes:
     nodes: the formulas.
-    values: on the rows, of median size 1 each [N, len(nodes)].
-    is_linear: whether no squares of it are looked at: those of logarithms seldom stand beside them.
+    values: on the rows, of median size 1 each, but where that is 0, as of logarithms of 1: of largest size 1
+      [N, len(nodes)].
   """
 
   nodes: tuple[Node, ...]
@@ -115,7 +115,8 @@ class Candidates:
     for argument in (*self.columns, *self._shifted(self.columns), *self._shifted(self._quotients()), *self._sums()):
       at = np.log(expression.evaluate(argument, self._x))
       if np.all(np.isfinite(at)) and np.ptp(at) > _LEAST:
-        yield Transcendent((Node("ln", (argument,)),), (at / np.median(np.abs(at)))[:, None])
+        size = np.median(np.abs(at)) or np.max(np.abs(at))
+        yield Transcendent((Node("ln", (argument,)),), (at / size)[:, None])
 
   def _norms(self) -> Iterator[tuple[Transcendent, list[Transcendent]]]:
     """(a**c + b**c)**(1/c) of columns, also of 1, products and quotients, and the powers that it is a sum of."""
@@ -150,7 +151,7 @@ class Candidates:
 
   def _roots(self) -> Iterator[Transcendent]:
     """Square roots of sums of two columns or squares, and of 1 and one."""
-    squares = [power(column, number(2.0)) for column in self.columns]
+    squares = self._squares(self.columns)
     sums = [made for some in (self.columns, squares) for made in (*self._sums(some), *self._shifted(some))]
     for each in (*self.columns, *sums) if self._allows("sqrt") else ():
       at = np.log(expression.evaluate(each, self._x)) / 2
@@ -159,6 +160,8 @@ class Candidates:
 
   def _arguments_with_powers(self) -> list[Node]:
     """a**b, (a*b)**c, (a/b)**c, a*b**c."""
+    if not self._allows("pow"):
+      return []
     raised = [power(base, exponent) for base in (*self.columns, *self._products(), *self._quotients())
               for exponent in self.columns if not _columns_of(base) & _columns_of(exponent)]
     return [*raised, *(_product(column, power(base, exponent))
@@ -185,11 +188,10 @@ class Candidates:
 
   def _monomials(self) -> list[Node]:
     """Of one column, two and three."""
-    squared = (*self.columns, *self._products(), *self._quotients())
-    found = [*self._short_monomials(), *(power(each, number(2.0)) for each in squared)]
-    for one, other in itertools.permutations(self.columns, 2):
-      square = power(one, number(2.0))
-      found += [_product(square, other), _product(square, _inverse(other)), _product(other, _inverse(square))]
+    found = [*self._short_monomials(), *self._squares((*self.columns, *self._products(), *self._quotients()))]
+    for square, other in itertools.product(self._squares(self.columns), self.columns):
+      if square.args[0] != other:
+        found += [_product(square, other), _product(square, _inverse(other)), _product(other, _inverse(square))]
     for three in itertools.combinations(self.columns, 3):
       found.append(_product(_product(*three[:2]), three[2]))
       for i, one in enumerate(three):
@@ -211,6 +213,9 @@ class Candidates:
     """Sums and differences of two, of the columns by default."""
     return [made for one, other in itertools.combinations(self.columns if some is None else some, 2)
             for made in (_sum(one, other), _sum(one, negate(other)), _sum(other, negate(one)))]
+
+  def _squares(self, some: Sequence[Node]) -> list[Node]:
+    return [power(each, number(2.0)) for each in some] if self._allows("pow2") else []
 
   def _odds(self) -> list[Node]:
     """(1 - a)/a of a probability a."""
