@@ -10,6 +10,7 @@ for y and functions of y, among them y to the power of a column and a column to 
 
 from collections.abc import Callable, Iterator, Sequence
 import dataclasses
+import functools
 import itertools
 from typing import ClassVar, NamedTuple
 
@@ -82,6 +83,7 @@ def fractions_of(
   is_low = look == PAIRS or (begins_low and part == 0)
   work = (max(part - begins_low, 0) + 1) * own.max_work
   for base, functions, links in _asked(some, varies, rule, own, look):
+    interruption.check()
     table = _Table(some, varies, base, len(functions[0].nodes), links, rule, own, is_low=is_low)
     if not table.is_usable:
       continue
@@ -161,12 +163,13 @@ class Way(NamedTuple):
 
 
 def _written(rows: Rows, view: View, way: Way, num_monomials: int, rule: Rule, config: SearchConfig) -> list[Node]:
-  """Which fraction the function of y is."""
+  """Which fraction the function of y is. Columns asked for and y's dimension are those of y, not of y**by."""
+  inner = rule if way.by is None else dataclasses.replace(rule, required=frozenset(), dimensions=None)
   own = dataclasses.replace(config.exact_fractions, links=(way.link,))
   found = exact_fractions.fractions_in(
-    view, way.of(rows.sample(own.max_rows, seed=0)), num_monomials=num_monomials, rule=rule,
+    view, way.of(rows.sample(own.max_rows, seed=0)), num_monomials=num_monomials, rule=inner,
     config=dataclasses.replace(config, exact_fractions=own))
-  return [node for node in map(way.undo, found) if np.isfinite(expression.evaluate(node, rows.x)).all()]
+  return [node for node in map(way.undo, found) if rule(node) and np.isfinite(expression.evaluate(node, rows.x)).all()]
 
 
 class _Table:
@@ -188,8 +191,9 @@ class _Table:
     self._most_of_function = 1 if num_functions > 1 else 2
     self._linear = (*(part.is_linear for part in base), *((num_functions > 1,) * num_functions))
     self._degree_of_links = config.degrees_of_links[min(len(columns), len(config.degrees_of_links) + 1) - 2]
-    has_rows = self._choose_degrees(config.low_degrees if is_low else config.degrees, rows.num_distinct)
-    different = np.sort(np.unique(rows.x, axis=0, return_index=True)[1])
+    # Rows that differ in other columns alone are one to a formula.
+    different = np.sort(np.unique(rows.x[:, columns], axis=0, return_index=True)[1])
+    has_rows = self._choose_degrees(config.low_degrees if is_low else config.degrees, len(different))
     self._some = np.random.default_rng(0).permutation(different)[: self._num_rows]
     looked_at = Rows(rows.x[self._some], rows.y[self._some], rows.weights[self._some])
     values = views.values(base, looked_at.x)
@@ -210,18 +214,13 @@ class _Table:
   def _choose_degrees(self, some: Sequence[tuple[int, int]], num_rows: int) -> bool:
     """Whether there are rows for any."""
     for degrees in some:
-      self._above, self._below = map(self._powers, degrees)
+      self._above, self._below = (_powers(self._linear, self._num_columns, self._most_of_function, each)
+                                  for each in degrees)
       self.num_monomials = len(self._above) + len(self._below)
       self._num_rows = int(self._config.rows_per_column * self.num_monomials) + self._config.more_rows
       if self._num_rows <= num_rows and self.num_monomials <= self._config.max_monomials:
         return True
     return False
-
-  def _powers(self, degree: int) -> np.ndarray:
-    """Exponents of the monomials up to a total degree [M, D + F]."""
-    some = np.array(all_up_to(len(self._linear), degree))
-    is_column = np.arange(len(self._linear)) < self._num_columns
-    return some[np.all(some <= np.where(self._linear, 1, np.where(is_column, degree, self._most_of_function)), axis=1)]
 
   def _ways(self, rows: Rows, columns: Sequence[int], links: Sequence[str], rule: Rule) -> Iterator[Way]:
     """Of these rows; beside functions of columns fewer."""
@@ -243,7 +242,6 @@ class _Table:
     """Those that seem to be met, the nearest first."""
     sines = []
     for start in range(0, len(some), self._config.chunk):
-      interruption.check()
       chunk = some[start : start + self._config.chunk]
       sines.append(self._sines(np.stack([each.values[self._some] for each in chunk])))
     found = np.concatenate(sines)
@@ -261,6 +259,7 @@ class _Table:
     explaining = np.linalg.qr(above)[0]
     sines = []
     for way in self.ways:
+      interruption.check()
       left = np.linalg.qr(below[..., : len(self._below_of(way))] * way.values[:, None])[0]
       for _ in range(2):  # the second time takes away what rounding left
         left = left - explaining @ (np.swapaxes(explaining, -1, -2) @ left)
@@ -286,3 +285,11 @@ def _if_usable(way: Way) -> Iterator[Way]:
   size = float(np.median(np.abs(way.values)))
   if np.all(np.isfinite(way.values)) and np.ptp(way.values) > 0 and size > 0:
     yield way._replace(values=way.values / size)
+
+
+@functools.lru_cache(maxsize=256)  # of six angles there are 64 tables, of seven kinds
+def _powers(linear: tuple[bool, ...], num_columns: int, most_of_function: int, degree: int) -> np.ndarray:
+  """Exponents of the monomials up to a total degree [M, D + F]."""
+  some = np.array(all_up_to(len(linear), degree))
+  is_column = np.arange(len(linear)) < num_columns
+  return some[np.all(some <= np.where(linear, 1, np.where(is_column, degree, most_of_function)), axis=1)]
