@@ -80,7 +80,7 @@ def fractions_of(
 def fractions_in(
   view: View, rows: Rows, *, num_monomials: int, rule: Rule, config: SearchConfig = DEFAULT
 ) -> list[Node]:
-  """The same over one view of all columns of the rows, of so many monomials above and below the line at most."""
+  """The same over one view of the rows, of so many monomials above and below the line at most."""
   counts = rows.weights > 0
   x, y = rows.x[counts], rows.y[counts]
   if not _is_usable(x, y):

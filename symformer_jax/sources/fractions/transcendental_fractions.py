@@ -1,7 +1,7 @@
 """Fractions of several columns and transcendental functions of them, exact data:
 `(1 - exp(-(x + y)*z))/(1 + y/x*exp(-(x + y)*z))`, `x*y/(z - x)*(exp(-x*w) - exp(-z*w))`.
 
-With E one of some thousand functions without constants of their own (`transcendents`), or two, and P and Q polynomials
+With E one of up to 2000 functions without constants of their own (`transcendents`), or two, and P and Q polynomials
 of low degree in the columns and E, P - y*Q = 0 is linear in all coefficients: where E is right, the space of P and that
 of y*Q meet, and the angle between them (Bjorck and Golub 1973) is rounding. So one decomposition of P for each E asks
 for y and functions of y, among them y to the power of a column and a column to the power of y; which fraction it is

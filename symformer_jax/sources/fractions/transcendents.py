@@ -1,5 +1,5 @@
-"""Exponentials, powers and logarithms of columns, without constants of their own: what a fraction may be made of
-beside the columns. Some hundreds to two thousand, the short ones first.
+"""Exponentials, powers, roots and logarithms of columns, without constants of their own: what a fraction may be made of
+beside the columns. Of two columns a hundred, of six two thousand, the short ones first.
 """
 
 from collections.abc import Callable, Iterator, Sequence
