@@ -90,6 +90,23 @@ def test_of_two_functions_there_are_no_squares_whatever_the_columns_have(num_col
   assert np.max(table._above[:, num_columns:]) == (1 if is_linear else 2)
 
 
+@pytest.mark.parametrize(("num", "typical", "is_met"), [
+  (20, 1e-3, True), (20, 1e-9, False), (15, 1e-9, True), (16, 1e-9, False), (20, 1.0, True)])
+def test_spaces_meet_where_the_sine_is_far_below_what_many_functions_leave(monkeypatch, num, typical, is_met, rng):
+  """Where most come near one that comes nearer is none yet; of few functions nothing is typical."""
+  def sines(self, functions):
+    found = np.full((len(functions), len(table.ways)), typical)
+    found[functions[:, 0, 0] == 3, 1] = 5e-14
+    return found
+
+  x = rng.uniform(1, 2, (200, 2))
+  table = _Table(Rows(x, rng.uniform(1, 2, 200), np.ones(200)), range(2), views.plain(2), 1, OWN.links, Rule(2), OWN)
+  monkeypatch.setattr(_Table, "_sines", sines)
+  some = [transcendents.Transcendent((variable(0),), np.full((200, 1), float(i))) for i in range(num)]
+  near = table.near(some)
+  assert [(way is table.ways[1], each is some[3]) for way, each in near] == [(True, True)] * is_met
+
+
 # --- rows and rules --------------------------------------------------------------------------------------------------
 
 
