@@ -181,7 +181,7 @@ class _Table:
   """
 
   def __init__(self, rows: Rows, columns: Sequence[int], base: View, num_functions: int, links: Sequence[str],
-               rule: Rule, config: TranscendentalFractionsConfig, *, is_low: bool):
+               rule: Rule, config: TranscendentalFractionsConfig, *, is_low: bool = False):
     """Args:
       base: what stands for the columns; num_functions: F, of each asked; links: names of functions of y.
       is_low: whether degrees are the low ones.
