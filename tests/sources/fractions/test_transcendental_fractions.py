@@ -98,7 +98,16 @@ def test_of_one_column_too_many_rounded_or_constant_data_nothing_is_asked(monkey
     assert transcendental_fractions.fractions_of(Rows(x, target, np.ones(60)), columns, Rule(7)) == []
   for columns in ((0, 1), range(6)):
     with pytest.raises(ArithmeticError):
-      transcendental_fractions.fractions_of(Rows(x, y, np.ones(60)), columns, Rule(7))
+      transcendental_fractions.fractions_of(Rows(x, y, np.ones(60)), columns, Rule(7), part=1)
+
+
+def test_of_many_columns_the_first_part_is_empty(rng):
+  x = rng.uniform(0.5, 2, (500, 5))
+  y = (1 - np.exp(-x[:, 0] * x[:, 1])) / (x[:, 2] + x[:, 3] * x[:, 4])
+  rows = Rows(x, y, np.ones(500))
+  for look in (SINGLE, PAIRS):
+    assert transcendental_fractions.fractions_of(rows, range(5), Rule(5), look=look) == []
+  assert transcendental_fractions.fractions_of(rows, range(5), Rule(5), part=1)
 
 
 def test_columns_are_those_that_a_formula_may_be_of(rng):
@@ -326,9 +335,9 @@ def test_odd_targets_are_no_error(look, y, rng):
   assert all(np.isfinite(expression.evaluate(node, x)).all() for node in nodes)
 
 
-@pytest.mark.parametrize("wrong", [{"max_columns": 0}, {"max_rows": 0}, {"links": ("cube",)}, {"more_rows": -1},
-                                   {"links_of_angles": ("cube",)}, {"max_monomials": 0}, {"linear_from": 0},
-                                   {"chunk": 0}, {"num_looked_at": 0}])
+@pytest.mark.parametrize("wrong", [
+  {"max_columns": 0}, {"max_columns_at_first": 0}, {"max_rows": 0}, {"links": ("cube",)}, {"more_rows": -1},
+  {"links_of_angles": ("cube",)}, {"max_monomials": 0}, {"linear_from": 0}, {"chunk": 0}, {"num_looked_at": 0}])
 def test_a_config_that_cannot_be_is_refused(wrong):
   with pytest.raises(ValueError, match=next(iter(wrong))):
     TranscendentalFractionsConfig(**wrong)
