@@ -71,14 +71,16 @@ def fractions_of(
   Args:
     rows: what is fitted; columns: of x, those that formulas are made of; rule: the formulas that count.
     look: of `LOOKS`; part: which of the functions, of as many as a turn has time for; of one function beside three
-      columns and more the first part is of low degrees, the others of higher ones, and of many columns it is empty.
+      columns and more the first part is of low degrees, the others of higher ones; of many columns one comes before
+      it that is empty.
   """
   own = config.transcendental_fractions
   varies = rows.varying(columns)
   is_rounded = views.is_rounded(rows.y, config.exact_fractions.num_digits)
   if not 2 <= len(varies) <= own.max_columns or np.ptp(rows.y) == 0 or is_rounded:
     return []
-  if part == 0 and len(varies) > own.max_columns_at_first:
+  part -= len(varies) > own.max_columns_at_first
+  if part < 0:
     return []
   some = rows.sample(own.max_rows, seed=0)
   begins_low = look != PAIRS and len(varies) > 2

@@ -107,7 +107,7 @@ def test_of_many_columns_the_first_part_is_empty(rng):
   rows = Rows(x, y, np.ones(500))
   for look in (SINGLE, PAIRS):
     assert transcendental_fractions.fractions_of(rows, range(5), Rule(5), look=look) == []
-  assert transcendental_fractions.fractions_of(rows, range(5), Rule(5), part=1)
+    assert transcendental_fractions.fractions_of(rows, range(5), Rule(5), look=look, part=1)
 
 
 def test_columns_are_those_that_a_formula_may_be_of(rng):
