@@ -228,7 +228,7 @@ def source_of():
   return registry.SOURCES["reductions"](None, OPTIONS)
 
 
-def test_other_coordinates_are_looked_for_after_seventeen_turns(monkeypatch):
+def test_other_coordinates_are_looked_for_after_twenty_turns(monkeypatch):
   asked, source = [], source_of()
   monkeypatch.setattr(reductions.Reductions, "_turns_of", lambda self, search: [None] * 99)
   monkeypatch.setattr(reductions.Reductions, "_ask", lambda *given: ())
@@ -236,7 +236,7 @@ def test_other_coordinates_are_looked_for_after_seventeen_turns(monkeypatch):
   tables = (SimpleNamespace(search=None, is_done=False),)
   for turn in range(1, 30):
     source._propose(SimpleNamespace(task=task_of(2), state=tables), turn, Clock())
-  assert asked == [17]
+  assert asked == [20]
 
 
 @pytest.mark.parametrize(("error", "is_tried"), [(3.9e-3, False), (4.1e-3, True)])

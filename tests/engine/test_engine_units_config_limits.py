@@ -21,6 +21,7 @@ from symformer_jax.engine.config import (
 )
 from symformer_jax.engine.options import SearchOptions
 from symformer_jax.engine.rows import Rows
+from symformer_jax.language import expression
 from symformer_jax.sources.fractions import exact_fractions, null_vectors, quadratics, rational_fits, views
 from symformer_jax.sources.sums import subset_sums
 from symformer_jax.sources.unknowns import alternating, block_exchange, separable, unknown_functions, varying
@@ -399,7 +400,8 @@ def test_what_may_be_spent_on_fractions(work, num_tables, num_looks, monkeypatch
     budget.num_eliminations -= 1
     return []
 
-  tables = (asked.append(i) or SimpleNamespace(work=work, is_usable=not work, view=()) for i in range(99))
+  view = (views.Part(expression.Node("exp", (expression.variable(0),))),)
+  tables = (asked.append(i) or SimpleNamespace(work=work, is_usable=not work, view=view) for i in range(99))
   monkeypatch.setattr(exact_fractions, "_tables", lambda *given: tables)
   monkeypatch.setattr(exact_fractions, "_of_link", of_link)
   rows = task_of(1).fit_rows
