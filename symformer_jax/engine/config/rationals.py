@@ -278,7 +278,7 @@ class TranscendentalFractionsConfig:
   # twice again, of higher degree and as many functions as there is time for, then of those that there was none for.
   turns: tuple[int, ...] = (8,) * 9
   # Of so many columns at most; in the first turns of no more than so many: of 240 published formulas by two authors
-  # nine of up to four columns were gained by them and none was lost, of five and six two and five (five CPU seconds).
+  # nine of two to four columns were gained with them and none was lost, of five and six two and five, in 5 CPU s.
   max_columns: int = 6
   max_columns_at_first: int = 4
   # Rows of those at hand that functions are made on.

@@ -141,12 +141,13 @@ def _equations(rows: Rows, columns: Sequence[int], rule: Rule, config: LinkedFra
                ) -> "Iterator[tuple[View, _Equation]]":
   """The smallest first, of those for which there are rows enough: of the columns, then of waves of angles."""
   root = np.sqrt(rows.weights / rows.weights.sum())[:, None]
+  num_rows = len(np.unique(rows.x[:, columns], axis=0))  # other columns tell no rows apart
   for view, degrees in _views(rows, columns, rule, config):
     u = views.values(view, rows.x)
     for each in degrees:
       above, below = (root * polynomials.table(views.monomials(view, degree), u / np.max(np.abs(u), axis=0))
                       for degree in each)
-      if (above.shape[1] + below.shape[1]) * config.rows_per_term <= rows.num_distinct:
+      if (above.shape[1] + below.shape[1]) * config.rows_per_term <= num_rows:
         yield view, _Equation(rows.y, above, below, config)
 
 

@@ -259,7 +259,8 @@ class _Table:
   def _sines(self, functions: np.ndarray) -> np.ndarray:
     """Between the space of P and that of each function of y times Q: [K, W], for functions [K, N, F]."""
     root = self._root * np.prod(np.hypot(1, functions), axis=-1) ** -float(self._most_of_function)
-    above, below = (root[..., None] * self._monomials(powers, functions) for powers in (self._above, self._below))
+    above, below = (root[..., None] * self._monomials(powers, of_columns, functions)
+                    for powers, of_columns in zip((self._above, self._below), self._of_columns, strict=True))
     explaining = np.linalg.qr(above)[0]
     sines = []
     for way in self.ways:
@@ -276,10 +277,15 @@ class _Table:
     has_all = is_itself or len(self._linear) == self._num_columns
     return self._below if has_all else self._below[np.sum(self._below, axis=1) <= self._degree_of_links]
 
-  def _monomials(self, powers: np.ndarray, functions: np.ndarray) -> np.ndarray:
+  @functools.cached_property
+  def _of_columns(self) -> tuple[np.ndarray, ...]:
+    """What of the monomials above and below the line is of columns [N, M]."""
+    return tuple(polynomials.table(tuple(map(tuple, powers[:, : self._num_columns].tolist())), self._u)
+                 for powers in (self._above, self._below))
+
+  def _monomials(self, powers: np.ndarray, of_columns: np.ndarray, functions: np.ndarray) -> np.ndarray:
     """[K, N, M] for functions [K, N, F]."""
-    found = np.tile(polynomials.table(tuple(map(tuple, powers[:, : self._num_columns].tolist())), self._u),
-                    (len(functions), 1, 1))
+    found = np.tile(of_columns, (len(functions), 1, 1))
     for place, exponents in enumerate(powers[:, self._num_columns :].T.astype(int)):
       found *= (functions[..., place, None] ** np.arange(np.max(exponents) + 1))[..., exponents]
     return found

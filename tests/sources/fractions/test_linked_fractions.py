@@ -53,6 +53,14 @@ def test_laws_are_found(text, box):
   assert min(mse for _, mse in fitted) < 1e-20 * task.variance
 
 
+def test_rows_that_differ_in_other_columns_alone_are_one(rng):
+  x = np.column_stack([np.tile(np.linspace(0.5, 30, 12), 10), rng.uniform(0, 1, 120)])
+  rows, few = Rows(x, np.ones(120), np.ones(120)), Rows(x[:12], np.ones(12), np.ones(12))
+  sizes = [[each.above.shape[1] + each.below.shape[1]
+            for _, each in linked_fractions._equations(some, (0,), Rule(2), CONFIG)] for some in (rows, few)]
+  assert sizes[0] == sizes[1] and max(sizes[0]) * CONFIG.rows_per_term <= 12
+
+
 def test_waves_stand_in_the_place_of_angles_alone():
   """Of two columns one of which is none, and of a rule without waves."""
   x = np.random.default_rng(0).uniform(0, 1, (200, 2)) * (1, 1e4)
