@@ -12,10 +12,10 @@ from symformer_jax.engine.config import DEFAULT
 from symformer_jax.engine.options import SearchOptions
 from symformer_jax.engine.rows import Rows
 from symformer_jax.engine.task import make_task
-from symformer_jax.language import parser
+from symformer_jax.language import expression, parser
 from symformer_jax.language.expression import variable
 from symformer_jax.language.rules import Rule
-from symformer_jax.sources.waves import phase_unwrapping, phases
+from symformer_jax.sources.waves import phase_unwrapping, phases, wave_products
 from symformer_jax.sources.waves.phase_unwrapping import Choices, Unwrapped
 from symformer_jax.sources.waves.phases import Argument, Outer, Phases, is_wave
 
@@ -363,3 +363,25 @@ def test_near_rows_are_told_by_the_median_gap():
   assert phases._apart(np.array([0.0, 1]), 2.0)[0].tolist() == [0]
   # Each from the last that is kept.
   assert list(itertools.pairwise(phases._apart(np.arange(0, 9, 0.5), 2)[0])) == [(i, i + 1) for i in range(8)]
+
+
+# --- products --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("y", [[0.6, 0.5], [0.6, 0.7]])
+def test_of_values_that_rounding_brings_beyond_a_wave_arguments_are_finite(y):
+  y = np.array(y)
+  beyond = (y - (y[0] + y[1]) / 2) / (np.ptp(y) / 2)
+  assert np.max(beyond) > 1 or np.min(beyond) < -1
+  waves = list(wave_products._waves(y, Rule(1)))
+  assert len(waves) == 7 and all(np.all(np.isfinite(wave.principal)) for wave in waves)
+
+
+def test_the_factor_of_a_product_is_that_on_which_the_narrowest_quarter_of_the_rows_agrees():
+  """Of twenty rows six: five others agree better, and a sixth not at all."""
+  factors = np.concatenate([np.full(5, 0.25), np.linspace(2.0, 2.1, 6), 5.0 * 2.0 ** np.arange(9)])
+  values = np.linspace(0.5, 1.5, 20)
+  wave = wave_products.Wave("sin", 1.0, 0.0, factors * values)
+  node = wave_products._formula(wave, ((0, 1),), values)
+  [factor] = [part.value for part in expression.walk(node) if part.is_number]
+  assert factor == pytest.approx(2.05)
