@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from symformer_jax import compilation, testing
+from symformer_jax.decoding import sampling
 from symformer_jax.engine import rescale
 from symformer_jax.engine.clock import Clock
 from symformer_jax.engine.config import DEFAULT, SOURCES as NAMES_OF_SOURCES
@@ -209,6 +210,20 @@ def test_a_model_is_shown_the_bag_and_each_view_has_its_own_key(rng, fits):
   np.testing.assert_allclose(asked[0][0][:, -1], views[0].rows.y, rtol=1e-6)
 
 
+def test_a_network_encodes_the_bags_and_decodes_as_many_samples_as_are_asked_for(rng, monkeypatch):
+  shown, latents = [], np.ones((2, 3))
+  monkeypatch.setattr(sampling, "encode", lambda model, points, is_valid: shown.append((points, is_valid)) or latents)
+  monkeypatch.setattr(sampling, "decode_candidates", lambda *asked, **how: (asked, how))
+  model, views = SimpleNamespace(vocab=VOCAB), views_of(rng, "first", "second")
+  (of, found, keys, rules), how = samples._propose(model, views, 6, 12, 3, "strategy", Clock())
+  [(points, is_valid)] = shown
+  assert points.shape == (2, 8, 3) and is_valid.tolist() == [[True] * 5 + [False] * 3] * 2
+  np.testing.assert_array_equal(found, latents)
+  assert of is model and rules == ["first", "second"]
+  assert [jax.random.key_data(key).tolist() for key in keys] == [jax.random.key_data(v.key).tolist() for v in views]
+  assert how == {"num_samples": 6, "first_sample": 12, "strategy": "strategy"}
+
+
 def test_constants_without_values_are_not_compared(rng, fits):
   """Of a model that says where constants are but not what they are every string is fitted."""
   for encoding, num in (("skeleton", 2), ("base", 1)):
@@ -306,8 +321,8 @@ def test_the_dimensions_of_the_user_are_not_asked_of_scaled_columns(rng):
 
 
 def test_data_sets_of_one_shape_go_together_and_what_was_drawn_is_counted(rng, monkeypatch):
-  monkeypatch.setattr(compilation, "dataset_buckets", lambda: (1, 3))
-  asked = []
+  monkeypatch.setattr(compilation, "dataset_buckets", lambda: (1, 2, 3))
+  asked, clock = [], Clock()
 
   def sample_and_fit_all(model, views, **how):
     asked.append((views, how))
@@ -319,13 +334,14 @@ def test_data_sets_of_one_shape_go_together_and_what_was_drawn_is_counted(rng, m
   views = [(scaling, View(None, None, f"key {k}", None)) for k, scaling in enumerate(scalings)]
   one, two = transformer.Views(tuple(views), 10), transformer.Views(tuple(views[:1]), 5)
   questions = [Question(SimpleNamespace(num_rows=64), None, state) for state in (one, two, one)]
-  proposals = source.propose(questions, turn=0, num=7, clock=Clock())
+  proposals = source.propose(questions, turn=0, num=7, clock=clock)
   # The first and the third, of two views each, in calls of three at most; then the second.
   assert [[view.key for view in some] for some, _ in asked] == [["key 0", "key 1", "key 0"], ["key 1"], ["key 0"]]
   assert [(how["num_samples"], how["first_sample"]) for _, how in asked] == [(4, 5), (4, 5), (7, 5)]
   for _, how in asked:
     assert (how["top_k"], how["refine"], how["strategy"], how["temperature"], how["config"]) == (
       7, "bfgs", "top_k", 0.5, DEFAULT.transformer)
+    assert how["clock"] is clock
   assert [each.state.num_drawn for each in proposals] == [18, 12, 18]
   assert proposals[0].counts == Counts(8, 4, 4, 4) and proposals[0].state.views == one.views
   found = {(expression.sort_operands(each.node), each.mse, each.source) for each in proposals[0].candidates}
