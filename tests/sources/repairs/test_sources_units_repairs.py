@@ -90,6 +90,12 @@ def test_sets_of_few_columns(columns, num):
     assert sets[some] == pytest.approx(0.81 - (explained(units, target, some) if some else 0))
 
 
+def test_single_columns_are_ranked_by_what_they_explain_whatever_the_sign_of_their_factor():
+  target = np.array([0.1, -0.8, 0.5, 0.0, 0.2])
+  found = remainders._sets(np.eye(5)[:, :4], target, dataclasses.replace(LEFT, num_kept=2))
+  assert [some for some, _ in found if len(some) == 1] == [(1,), (2,)]
+
+
 def test_what_is_explained_wholly_leaves_what_rounding_tells():
   sets = dict(remainders._sets(np.eye(5)[:, :3], np.eye(5)[1], LEFT))
   assert sets[1,] == 1e-16 and sets[()] == 1 and min(sets.values()) == 1e-16
