@@ -8,7 +8,7 @@ import pytest
 
 from symformer_jax.engine.config import DEFAULT
 from symformer_jax.language.expression import variable
-from symformer_jax.sources.compositions import composition_fits, composition_stages as stages
+from symformer_jax.sources.compositions import composition_fits, composition_goals, composition_stages as stages
 from symformer_jax.sources.compositions.composition_fits import Block, Inside, Leaf, Scan, block_of
 from symformer_jax.sources.compositions.composition_goals import Goal, Kind
 
@@ -160,3 +160,14 @@ def test_few_places_of_each_goal_and_function_are_found_the_nearest_first(rng):
   for outer, goal in itertools.product(("exp", "sin"), (0, 1)):
     first, second = (each[-1] for each in found if each[:2] == (outer, goal))
     assert first <= second
+
+
+# --- goals -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("largest", "temper"), [(5.0, 1.0), (25.0, 0.5), (625.0, 0.25), (1e4, 0.0)])
+def test_weights_are_tempered_by_the_first_power_that_leaves_rows_enough(largest, temper):
+  """Of sixteen rows half: five times the weight of the others leaves ten of them."""
+  weights = np.array([largest, *[1.0] * 15])
+  shares = weights**temper
+  np.testing.assert_allclose(composition_goals._tempered(weights, 0.5), shares / shares.sum())
