@@ -112,7 +112,7 @@ def test_six_functions_of_four_nodes_are_looked_at_of_a_formula(monkeypatch):
   assert asked == [[nested(num) for num in (4, 5, 6, 7, 8, 9)]]
 
 
-@pytest.mark.parametrize(("size", "has_been"), [(0.101, True), (0.099, False)])
+@pytest.mark.parametrize(("size", "has_been"), [(0.101, True), (0.1, False), (0.099, False)])
 def test_a_table_is_asked_again_of_a_formula_that_leaves_a_tenth(size, has_been):
   before = known(values=np.arange(9.0))
   state = replacements.State(tables=(replacements.Asked(0, before.direction, 1.0),))

@@ -228,3 +228,12 @@ def test_long_functions_imitate_another_where_their_formula_leaves_little(size, 
   formula = parse("y*sin(x + sin(x + sin(x + sin(x + sin(x)))))", NAMES)
   known = Known(Coefficient(formula, (1,), 0), np.ones(5), np.ones(5), size, 1.0)
   assert replacements.Replacements(SearchOptions(), ())._is_worthwhile(known, imitated) is is_worthwhile
+
+
+def test_formulas_that_need_not_be_looked_at_again_are_those_of_early_turns_or_of_later_ones():
+  one, other = parse("x", NAMES), parse("y", NAMES)
+  first, second = (replacements.Asked(column, np.ones(2), 1.0) for column in (0, 1))
+  state = replacements.State().after([one], False, [first])
+  assert (state.formulas(True), state.formulas(False), state.tables) == (set(), {one}, (first,))
+  state = state.after([other], True, [second])
+  assert (state.formulas(True), state.formulas(False), state.tables) == ({other}, {one}, (first, second))
