@@ -7,8 +7,14 @@ import numpy as np
 import pytest
 
 from symformer_jax.engine.config import DEFAULT
+from symformer_jax.engine.rows import Rows
 from symformer_jax.language.expression import variable
-from symformer_jax.sources.compositions import composition_fits, composition_goals, composition_stages as stages
+from symformer_jax.sources.compositions import (
+  composition_fits,
+  composition_goals,
+  composition_stages as stages,
+  compositions,
+)
 from symformer_jax.sources.compositions.composition_fits import Block, Inside, Leaf, Scan, block_of
 from symformer_jax.sources.compositions.composition_goals import Goal, Kind
 
@@ -63,6 +69,18 @@ def test_what_is_undefined_somewhere_is_left_out_alone(rng):
   block = block_of(Inside("ln", leaf(z)), CONFIG)
   assert 0 < len(block.values) < len(stages.constants("ln", z[None], CONFIG)[0])
   assert np.all(np.isfinite(block.values)) and len(block.constants) == len(block.values)
+
+
+@pytest.mark.parametrize("unit", [1e-3, 1.0, 1e3])
+def test_what_stands_inside_is_of_a_column_in_any_unit_but_of_none_that_is_the_same_in_all_rows(unit):
+  x = np.column_stack([np.linspace(1, 1.5, 30), np.ones(30)])
+  rows = Rows(unit * x, x[:, 0], np.ones(30))
+  found = compositions._leaves(rows, (0,), CONFIG)
+  assert len(found) == 1 + len(CONFIG.inner_powers)
+  np.testing.assert_allclose(found[0].values, np.log(unit * x[:, 0]))
+  for exponent, power in zip(CONFIG.inner_powers, found[1:], strict=True):
+    np.testing.assert_allclose(power.values, (unit * x[:, 0]) ** exponent)
+  assert compositions._leaves(rows, (1,), CONFIG) == []
 
 
 # --- scans -----------------------------------------------------------------------------------------------------------
