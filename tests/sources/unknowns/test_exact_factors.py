@@ -15,6 +15,7 @@ from symformer_jax.engine.rows import Rows
 from symformer_jax.engine.source import Question
 from symformer_jax.engine.task import make_task
 from symformer_jax.language import expression, parser, printing
+from symformer_jax.language.expression import number
 from symformer_jax.sources import registry
 from symformer_jax.sources.unknowns import exact_factors, exact_models
 
@@ -203,3 +204,13 @@ def test_a_function_that_varies_within_its_errors_is_a_number_of_any_size(size, 
   for share, expected in ((0.5, [pytest.approx(size)]), (2.0, [])):
     function = exact_models.Function(0, ((exact_models.ONE, 1.0),), places, size * (1 + share * within), 0.0)
     assert [node.value for _, node in source._forms(function, None, (), Clock())] == expected
+
+
+def test_terms_that_are_multiples_share_a_function_also_where_one_row_counts_by_far_the_most():
+  """The shortest solution: what is singular is so beside the largest direction; the second is as small as weights."""
+  x = np.linspace(-1, 1, 30)
+  rows = Rows(x[:, None], 3 + x, np.where(x == 1, 1.0, 1e-12))
+  structure = exact_models.Structure("y", ((exact_models.ONE, 0), (number(2.0), 0)))
+  fitted = exact_models.Fitted(structure, {0: exact_models.Scale(-1.0, 1.0, False)}, 1, 1e-9, 1e-9)
+  [function], _ = exact_models.functions_of(rows, fitted, CONFIG)
+  assert dict(function.multiples) == pytest.approx({exact_models.ONE: 1.0, number(2.0): 0.5}, rel=1e-6)
