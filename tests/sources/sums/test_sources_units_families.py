@@ -208,3 +208,9 @@ def test_squared_differences_of_so_many_variables_that_there_are_not_too_many():
     found = list(families._squared_differences(space, None))
     assert sum(family.values.shape[1] for family in found) == count
   assert not list(families._squared_differences(dataclasses.replace(space, columns=(0,)), None))
+
+
+def test_of_two_variables_there_is_one_squared_difference():
+  [family] = families._squared_differences(SPACE, None)
+  assert family.build(0) == parse("(x - z)**2")
+  np.testing.assert_allclose(family.values[:, 0], (SPACE.x[:, 0] - SPACE.x[:, 1]) ** 2)
