@@ -20,8 +20,6 @@ from symformer_jax.sources.fractions import (
   rational_fits,
   rational_forms,
   rationals,
-  transcendental_fractions,
-  views,
 )
 
 CONFIG, LINKED, FUNCTIONS = DEFAULT.rationals, DEFAULT.linked_fractions, DEFAULT.function_fractions
@@ -381,17 +379,3 @@ def test_where_rows_are_far_out_a_fraction_may_miss_more(share, is_exact):
   z = u + np.sqrt(share * np.var(u)) * np.where(np.arange(60) % 2, 1, -1)
   found = exact_fractions._fraction([(1.0,)], [(0.0,)], np.ones(2), u[:, None], z, EXACT, np.ones(60))
   assert (found is not None) is is_exact
-
-
-@pytest.mark.parametrize(("is_low", "first"), [(False, [(1, 1), (2, 1), (3, 1), (3, 2), (4, 2), (4, 3)]),
-                                               (True, [(1, 1), (2, 1), (3, 1), (3, 2)])])
-def test_fractions_beside_a_function_get_one_degree_after_the_other_as_rows_become_more(is_low, first, rng):
-  base, found = tuple(views.Part(expression.variable(i)) for i in range(2)), []
-  for num_rows in range(10, 82):
-    x, y = rng.uniform(1, 2, (num_rows, 2)), rng.uniform(1, 2, num_rows)
-    table = transcendental_fractions._Table(
-      Rows(x, y, np.ones(num_rows)), range(2), base, 1, ("y",), Rule(2), DEFAULT.transcendental_fractions,
-      is_low=is_low)
-    if table.is_usable:
-      found.append(tuple(int(np.max(np.sum(powers, axis=1))) for powers in (table._above, table._below)))
-  assert list(dict.fromkeys(found)) == first
