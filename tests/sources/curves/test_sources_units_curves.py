@@ -65,6 +65,15 @@ def test_a_grid_has_every_factor_of_every_power_times_every_amplitude(x):
   np.testing.assert_array_equal(grid._squares, grid._columns**2)
 
 
+@pytest.mark.parametrize("side", [1, -1])
+def test_curves_between_those_of_the_grid_are_half_a_step_away_each_by_its_own_power(side):
+  """Of waves by an eighth of pi over the largest power, of others by the root of what lies between two factors."""
+  grid, factors, powers = bare(config=SMALL), np.array([[3.0], [5.0]]), np.array([[1.0, -2.0], [0.1, 0.4]])
+  np.testing.assert_allclose(
+    grid._moved("sin", factors, powers, side), factors + side * np.pi / 8 / np.array([[2.0], [0.4]]))
+  np.testing.assert_allclose(grid._moved("exp", factors, powers, side), factors * 8 ** (side / 4))
+
+
 def test_powers_and_columns_that_are_undefined_are_left_out():
   x = np.array([-2.0, -1, 1, 2])
   grid = Grid(rows_of(x), 0, ("exp",), config_of(amplitudes=(1.0, 0.5)))
