@@ -105,12 +105,14 @@ class ShortFormsConfig:
   num_steps: int = 31
   num_refinements: int = 4
   num_finer: int = 15
-  # Powers of what is below.
+  # Powers of what is below; of poles with as many terms so many, by what they leave at the first places: of five columns
+  # there are 600, and the places of all took half of the time.
   powers: tuple[int, ...] = (1, 2)
+  num_kinds: int = 8
 
   def __post_init__(self) -> None:
     check_counts(self, "num_formulas", "max_columns", "min_rows", "num_largest", "num_others", "num_others_of_two",
                  "num_looked_at", "num_near", "num_rows", "num_tops", "reach", "num_places", "num_steps",
-                 "num_refinements", "num_finer")
+                 "num_refinements", "num_finer", "num_kinds")
     if self.num_rows < self.num_largest:
       raise InputError(f"num_rows: expected at least num_largest, got {self.num_rows}")

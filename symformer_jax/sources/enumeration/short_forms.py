@@ -5,7 +5,8 @@ sources after seconds. `x - 1/(x + 2.29)` and `x/(y - 1.3)`: where a pole lies a
 all of the variance, whatever meets these comes near, and no fit from elsewhere reaches the pole.
 """
 
-from collections.abc import Iterator, Sequence
+import collections
+from collections.abc import Iterator, Mapping, Sequence
 import dataclasses
 import functools
 from typing import NamedTuple
@@ -198,6 +199,11 @@ class Pole(NamedTuple):
   beside: tuple[int, ...]
   has_constant: bool
 
+  @property
+  def num_terms(self) -> int:
+    """Terms and columns above them."""
+    return 1 + (self.above is not None) + len(self.beside) + self.has_constant
+
   def node(self, rows: Rows, place: float) -> Node | None:
     """With the place of the pole, its constants those that fit the rows; None without a value on one of them."""
     denominator = power(Node("+", (variable(self.column), number(-place))), number(self.power))
@@ -217,13 +223,62 @@ def _poles(rows: Rows, columns: Sequence[int], config: ShortFormsConfig) -> Iter
   telling = _telling(distances, config.num_largest, config.num_rows - config.num_largest)
   near = Rows(rows.x[telling], rows.y[telling], rows.weights[telling])
   tops = np.arange(min(config.num_tops, len(near)))
-  for column in columns:
+  places = {column: _places(near.x[:, column], tops, config) for column in columns}
+  for pole in _likely(near, places, config):
     interruption.check()
-    places = _places(near.x[:, column], tops, config)
-    for pole in _kinds(column, columns, config):
-      found = _best_place(pole, near, places, config)
-      if found is not None and (node := pole.node(rows, found)) is not None:
-        yield node
+    found = _best_place(pole, near, places[pole.column], config)
+    if found is not None and (node := pole.node(rows, found)) is not None:
+      yield node
+
+
+def _likely(rows: Rows, places: Mapping[int, np.ndarray], config: ShortFormsConfig) -> list[Pole]:
+  """Of all poles with as many terms those that leave least of y at the best of their column's places."""
+  left: dict[Pole, float] = {}
+  for column in places:
+    interruption.check()
+    kinds = list(_kinds(column, list(places), config))
+    left |= dict(zip(kinds, _left_by_kind(kinds, rows, places[column]).tolist(), strict=True))
+  by_size: dict[int, list[Pole]] = collections.defaultdict(list)
+  for pole in sorted((pole for pole in left if left[pole] < np.inf), key=left.__getitem__):
+    by_size[pole.num_terms].append(pole)
+  return [pole for poles in by_size.values() for pole in poles[: config.num_kinds]]
+
+
+def _left_by_kind(kinds: Sequence[Pole], rows: Rows, places: np.ndarray) -> np.ndarray:
+  """What is left of the squares of y at the best of the places [G] of one column, by kind [K]; infinite where nothing
+  is known.
+  """
+  root = np.sqrt(rows.weights)
+  by_beside = {kind[3:]: kind for kind in kinds}  # by what is beside the pole
+  bases = {key: _basis(kind, rows) for key, kind in by_beside.items()}
+  rests = {key: root * rows.y - basis @ (basis.T @ (root * rows.y)) for key, basis in bases.items()}
+  beside = np.column_stack([np.column_stack([rests[key], bases[key]]) for key in bases])
+  starts = dict(zip(bases, np.cumsum([0, *(1 + basis.shape[1] for basis in bases.values())]).tolist(), strict=False))
+  products = {}
+  for power_above in dict.fromkeys((kind.power, kind.above) for kind in kinds):
+    columns = _pole_columns(next(kind for kind in kinds if (kind.power, kind.above) == power_above), rows, places)
+    products[power_above] = columns @ beside, np.einsum("gr,gr->g", columns, columns)
+  left = []
+  for kind in kinds:
+    with_beside, squares = products[kind.power, kind.above]
+    with_y, *with_basis = with_beside.T[starts[kind[3:]] :][: 1 + bases[kind[3:]].shape[1]]
+    room = squares - sum(each**2 for each in with_basis)
+    gained = with_y**2 / np.where(room > _SAME * squares, room, np.nan)
+    left.append(rests[kind[3:]] @ rests[kind[3:]] - np.nanmax(np.append(gained, -np.inf)))
+  return np.array(left)
+
+
+def _pole_columns(pole: Pole, rows: Rows, places: np.ndarray) -> np.ndarray:
+  """Values [G, R] of the term that has the pole, at each of its places, by the roots of the rows' weights."""
+  root = np.sqrt(rows.weights)
+  above = root if pole.above is None else root * rows.x[:, pole.above]
+  return np.asarray(above / (rows.x[:, pole.column] - places[:, None]) ** pole.power)
+
+
+def _basis(pole: Pole, rows: Rows) -> np.ndarray:
+  """Orthonormal columns [R, B] of the terms beside the pole."""
+  terms_beside = [rows.x[:, list(pole.beside)], np.ones((len(rows), int(pole.has_constant)))]
+  return np.linalg.qr(np.column_stack(terms_beside) * np.sqrt(rows.weights)[:, None])[0]
 
 
 def _kinds(column: int, columns: Sequence[int], config: ShortFormsConfig) -> Iterator[Pole]:
@@ -250,14 +305,11 @@ def _places(column: np.ndarray, tops: np.ndarray, config: ShortFormsConfig) -> n
 
 def _best_place(pole: Pole, rows: Rows, places: np.ndarray, config: ShortFormsConfig) -> float | None:
   """Of the places [G], and of finer ones between those beside the best, the one by which least is left of y."""
-  root = np.sqrt(rows.weights)
-  above = root if pole.above is None else root * rows.x[:, pole.above]
-  beside = np.column_stack([rows.x[:, list(pole.beside)], np.ones((len(rows), int(pole.has_constant)))]) * root[:, None]
-  basis = np.linalg.qr(beside)[0]
-  y = rows.y * root - basis @ (basis.T @ (rows.y * root))
+  basis, y = _basis(pole, rows), rows.y * np.sqrt(rows.weights)
+  y = y - basis @ (basis.T @ y)
   best: float | None = None
   for _ in range(config.num_refinements):
-    columns = above / (rows.x[:, pole.column] - places[:, None]) ** pole.power
+    columns = _pole_columns(pole, rows, places)
     columns -= (columns @ basis) @ basis.T
     left = y @ y - (columns @ y) ** 2 / np.einsum("gr,gr->g", columns, columns)
     if not np.isfinite(left).any():

@@ -141,7 +141,7 @@ def places_asked(monkeypatch):
   """For which rows places of a pole were asked."""
   asked = []
   monkeypatch.setattr(short_forms, "_places", lambda column, tops, config: asked.append((column, tops)) or ())
-  monkeypatch.setattr(short_forms, "_kinds", lambda *given: ())
+  monkeypatch.setattr(short_forms, "_likely", lambda *given: [])
   return asked
 
 
@@ -192,6 +192,43 @@ def test_kinds_of_poles():
   found = list(short_forms._kinds(1, (0, 1, 2), ShortFormsConfig(powers=(1, 3))))
   expected = itertools.product([1], (1, 3), (None, 0, 2), ((), (0,), (1,), (2,)), (False, True))
   assert found == [Pole(*each) for each in expected]
+
+
+def test_what_poles_leave_at_the_best_place_is_that_of_least_squares(rng):
+  """The first place is that of a row: a pole has no value there."""
+  x, weights, places = rng.uniform(0.2, 3, (40, 2)), rng.uniform(0.2, 2, 40), np.linspace(0.3, 2.9, 9)
+  places[0] = x[7, 1]
+  rows, root = rows_of(x, rng.normal(size=40), weights), np.sqrt(weights)
+  kinds = list(short_forms._kinds(1, (0, 1), OWN))
+  with np.errstate(all="ignore"):
+    found = short_forms._left_by_kind(kinds, rows, places)
+  for kind, left in zip(kinds, found, strict=True):
+    beside = [x[:, list(kind.beside)], np.ones((40, int(kind.has_constant)))]
+    above = 1.0 if kind.above is None else x[:, kind.above]
+    errors = []
+    for place in places[1:]:
+      design = np.column_stack([above / (x[:, 1] - place) ** kind.power, *beside]) * root[:, None]
+      rest = rows.y * root - design @ np.linalg.lstsq(design, rows.y * root, rcond=None)[0]
+      errors.append(rest @ rest)
+    assert left == pytest.approx(min(errors), rel=1e-9)
+
+
+def test_of_a_pole_that_is_told_apart_from_nothing_what_is_left_is_infinite():
+  rows = rows_of(np.array([0.0, 1.0]), [1.0, 2.0])  # beside a column and a constant nothing is left of two rows
+  with np.errstate(all="ignore"):
+    assert list(short_forms._left_by_kind([Pole(0, 1, None, (0,), True)], rows, np.array([0.5]))) == [np.inf]
+    assert not short_forms._likely(rows, {0: np.array([0.0, 1.0])}, OWN)
+
+
+def test_poles_of_as_many_terms_are_looked_at_that_leave_least(monkeypatch):
+  kinds = list(short_forms._kinds(0, (0, 1), OWN))
+  left = dict(zip(kinds, np.random.default_rng(1).permutation(len(kinds)).astype(float), strict=True))
+  monkeypatch.setattr(short_forms, "_kinds", lambda column, *given: kinds if column == 0 else [])
+  monkeypatch.setattr(short_forms, "_left_by_kind", lambda some, *given: np.array([left[kind] for kind in some]))
+  found = short_forms._likely(rows_of(np.eye(2), [1.0, 2.0]), {0: None, 1: None}, ShortFormsConfig(num_kinds=2))
+  by_size = {size: sorted((kind for kind in kinds if kind.num_terms == size), key=left.get)[:2] for size in range(1, 5)}
+  assert sorted(found, key=left.get) == sorted((kind for some in by_size.values() for kind in some), key=left.get)
+  assert [len(some) for some in by_size.values()] == [2, 2, 2, 2]
 
 
 @pytest.mark.parametrize("pole", [

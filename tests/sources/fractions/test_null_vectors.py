@@ -57,6 +57,27 @@ def test_what_nearly_vanishes_counts_as_far_as_it_is_allowed(noise, is_found):
   assert null_vectors.find(columns, EXACT) is None
 
 
+@pytest.mark.parametrize("vanishing", [1e-12, 1e-4])
+@pytest.mark.parametrize("seed", range(3))
+def test_no_columns_are_independent_of_which_singular_values_tell_that_they_are_not(vanishing, seed):
+  """Of some of each size, the least a share of the largest from a ten-thousandth of what is allowed to much more."""
+  rng = np.random.default_rng(seed)
+  for num, log_share in zip(rng.integers(2, 80, 60), np.linspace(-4, 12, 60), strict=True):
+    columns = rng.normal(size=(100, num))
+    columns[:, -1] = columns[:, 0] + 10.0 ** log_share * vanishing * columns[:, -1]
+    columns /= np.linalg.norm(columns, axis=0)
+    sizes = np.linalg.svd(columns, compute_uv=False)
+    is_independent = null_vectors._are_independent(columns, vanishing)
+    assert not (is_independent and sizes[-1] <= vanishing * sizes[0])
+    # Where they are far from it, by rounding too, it is told.
+    assert is_independent or sizes[-1] < 30 * np.sqrt(num) * max(vanishing, 1e-7)
+
+
+def test_where_columns_are_independent_their_singular_values_are_not_asked_for(monkeypatch):
+  monkeypatch.setattr(null_vectors.np.linalg, "qr", None)
+  assert null_vectors.find(columns_of(np.random.default_rng(1)), EXACT) is None
+
+
 def test_powers_that_come_near_a_function_are_no_equation():
   x = np.linspace(0.5, 3, 200)
   columns = np.column_stack([*(x**k for k in range(14)), np.exp(-x)])
