@@ -76,6 +76,7 @@ CHANGES = {
   "no_waves_of_sums": {"phases.sums.max_pairs": 0},
   "no_price_of_frequencies": {"choice.frequency_nats": 0.0},
   "no_forms_if_rounded": {"reductions.sources_if_rounded": ()},
+  "no_waiting_in_smaller_tables": {"reductions.waiting": ("separable", "closed_forms")},
   "cheap_nodes": {"selection.nats_per_node": 1.0},
   "dear_nodes": {"selection.nats_per_node": 4.0},
 }

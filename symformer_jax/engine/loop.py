@@ -206,7 +206,7 @@ class Search:
   def hurried(self) -> tuple[str, int] | None:
     """Source and number of a turn that comes before its place: where y seems to be a function of one column, those that
     ask for it; where what has been found leaves noise (a wrong formula for exact data leaves errors that are alike in
-    neighbouring rows), those after which the search may end.
+    neighbouring rows), those after which the search may end, of one that is clear before anything else.
     """
     if self.ended_by or self._exact is not None:
       return None
@@ -215,14 +215,12 @@ class Search:
     if of_one is not None or watch is None or num_taken == self._asked_to_hurry:
       return of_one
     self._asked_to_hurry = num_taken  # until a further turn has been taken the answer is the same
+    first = _next_of(self, config.asked_if_clear) if watch.may_be_clear else None
+    if first is not None and watch.best_leaves_noise():
+      return first
     if not _have_taken(self, config.asked_before_hurry):
       return None
-    asked = collections.Counter[str]()
-    for name, turns in _asked_before_noise(watch, config):
-      asked[name] = max(asked[name], turns)
-    missing = ((source.name, turn.number) for source in self.sources if source.name in self.states
-               for turn in _turns(source)[: asked[source.name]])
-    first = next((key for key in missing if key not in self._begun), None)
+    first = _next_of(self, _asked_before_noise(watch, config))
     return first if first is not None and watch.leaves_noise() else None
 
   def _turns_of_sole_column(self) -> list[tuple[str, int]]:
@@ -253,6 +251,16 @@ def _have_taken(search: Search, asked: Sequence[tuple[str, int]]) -> bool:
   """Whether sources, those of them that have more to say, have had so many turns."""
   taken = [turn.source for turn in search.progress]
   return all(taken.count(name) >= turns for name, turns in asked if name in search.states)
+
+
+def _next_of(search: Search, asked: Sequence[tuple[str, int]]) -> tuple[str, int] | None:
+  """Source and number of the first turn that has not begun of those that are asked for, by source."""
+  most = collections.Counter[str]()
+  for name, turns in asked:
+    most[name] = max(most[name], turns)
+  turns = ((source.name, turn.number) for source in search.sources if source.name in search.states
+           for turn in _turns(source)[: most[source.name]])
+  return next((key for key in turns if key not in search._begun), None)
 
 
 def _asked_before_noise(watch: NoiseWatch, config: NoiseConfig) -> tuple[tuple[str, int], ...]:

@@ -149,7 +149,7 @@ def test_a_short_formula_leaves_a_tenth_of_the_variance(share, is_near, monkeypa
 def test_a_pole_is_looked_for_on_256_rows_beside_the_two_farthest(monkeypatch):
   asked = []
   monkeypatch.setattr(short_forms, "_places", lambda column, tops, config: asked.append((len(column), len(tops))) or ())
-  monkeypatch.setattr(short_forms, "_kinds", lambda *given: ())
+  monkeypatch.setattr(short_forms, "_likely", lambda *given: [])
   x = np.linspace(-1, 1, 400)
   list(short_forms._poles(rows_of(x, 1 / (x - 0.3001)), (0,), FORMS))
   assert asked == [(256, 2)]

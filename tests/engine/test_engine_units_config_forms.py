@@ -1,5 +1,6 @@
 """What the default config makes of functions of functions and of short formulas: grids, poles, columns and rows."""
 
+import collections
 import dataclasses
 import itertools
 from types import SimpleNamespace
@@ -105,7 +106,7 @@ def test_a_pole_of_the_first_or_the_second_power_is_found_in_its_place(power):
 @pytest.mark.parametrize(("size", "is_asked"), [(2.99, False), (3.01, True)])
 def test_poles_are_looked_for_where_a_row_is_three_times_as_far_out_as_quartiles_are_apart(size, is_asked, monkeypatch):
   asked = []
-  monkeypatch.setattr(short_forms, "_kinds", lambda *given: asked.append(given) or ())
+  monkeypatch.setattr(short_forms, "_likely", lambda *given: asked.append(given) or [])
   x = np.linspace(-1, 1, 101)
   y = np.random.default_rng(0).permutation(x)
   y -= np.polyval(np.polyfit(x, y, 1), x)
@@ -113,6 +114,12 @@ def test_poles_are_looked_for_where_a_row_is_three_times_as_far_out_as_quartiles
   y[50] = np.median(y) + size * np.ptp(np.quantile(y, [0.25, 0.75]))
   list(short_forms._poles(Rows(x[:, None], y + 5 * x, np.ones(101)), (0,), FORMS))
   assert bool(asked) is is_asked
+
+
+def test_eight_poles_of_each_number_of_terms_are_looked_at(monkeypatch):
+  monkeypatch.setattr(short_forms, "_left_by_kind", lambda kinds, *given: np.arange(float(len(kinds))))
+  found = short_forms._likely(None, dict.fromkeys(range(4)), FORMS)
+  assert collections.Counter(pole.num_terms for pole in found) == {1: 8, 2: 8, 3: 8, 4: 8}
 
 
 @pytest.mark.parametrize("name", ["powers", "pair_powers", "inner_powers", "factor_powers", "multiples"])

@@ -66,7 +66,8 @@ SOURCES = [SimpleNamespace(name=name, turns=(1,) * num) for name, num in (
 def search_of(*, begun=(), progress=(), **parts):
   """A search whose end at the noise waits for three turns of the library and one of rationals."""
   parts = {"ended_by": "", "_exact": None, "_asked_to_hurry": 0, "_noise": SimpleNamespace(
-    best=Candidate(nested(20), 1.0), is_in_doubt=False, leaves_noise=lambda: True), "_turns_of_sole_column": list,
+    best=Candidate(nested(20), 1.0), is_in_doubt=False, may_be_clear=False, leaves_noise=lambda: True),
+    "_turns_of_sole_column": list,
     "states": {source.name: None for source in SOURCES}} | parts
   return SimpleNamespace(_options=OPTIONS, sources=SOURCES, _begun=set(begun),
                          progress=[SimpleNamespace(source=name) for name in progress], **parts)
@@ -84,12 +85,27 @@ def test_a_search_hurries_to_the_first_turn_that_has_not_begun():
   assert hurried(search_of(begun=[*library, ("rationals", 0)], progress=["rationals"])) is None
 
 
+def test_a_search_hurries_first_to_the_turns_after_which_it_ends_with_a_clear_formula():
+  """Whose own errors are noise; then, and before it is clear, to those after which it ends with another."""
+  sources = [SimpleNamespace(name=name, turns=(1, 1)) for name in ("enumeration", "short_forms", "library")]
+  for may_be_clear, is_noise, num_begun, expected in (
+    (True, True, 0, ("enumeration", 0)), (True, True, 1, ("short_forms", 0)), (True, True, 2, None),
+    (True, False, 0, None), (False, True, 0, None)):
+    watch = SimpleNamespace(best=Candidate(nested(5), 1.0), is_in_doubt=False, may_be_clear=may_be_clear,
+                            best_leaves_noise=lambda is_noise=is_noise: is_noise, leaves_noise=lambda: True)
+    search = SimpleNamespace(**vars(search_of(progress=["rationals"], _noise=watch)) | {
+      "sources": sources, "states": {source.name: None for source in sources},
+      "_begun": {(source.name, 0) for source in sources[:num_begun]}})
+    assert hurried(search) == expected
+
+
 def test_a_search_that_has_ended_met_the_data_or_leaves_no_noise_does_not_hurry():
   assert hurried(search_of(progress=["rationals"])) == ("library", 0)
   for changed in ({"ended_by": "time"}, {"_exact": Candidate(nested(3), 0.0)}, {"_noise": None},
                   {"_asked_to_hurry": 1}, {"states": {}}):
     assert hurried(search_of(progress=["rationals"], **changed)) is None
-  loud = SimpleNamespace(best=Candidate(nested(20), 1.0), is_in_doubt=False, leaves_noise=lambda: False)
+  loud = SimpleNamespace(
+    best=Candidate(nested(20), 1.0), is_in_doubt=False, may_be_clear=False, leaves_noise=lambda: False)
   assert hurried(search_of(progress=["rationals"], _noise=loud)) is None
 
 

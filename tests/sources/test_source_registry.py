@@ -15,6 +15,7 @@ from symformer_jax.engine.options import SearchOptions
 from symformer_jax.engine.pool import Candidate, Pool
 from symformer_jax.engine.source import Question
 from symformer_jax.engine.task import make_task
+from symformer_jax.errors import InputError
 from symformer_jax.language import parser
 from symformer_jax.sources import registry
 from symformer_jax.sources.registry import make_sources
@@ -39,13 +40,36 @@ def test_of_a_smaller_table_what_comes_early_ends_with_pairs_of_functions():
   """Of several columns up to its fractions, and what they remain, before groups of columns are looked for."""
   early = [(turns, after) for name, turns, after in DEFAULT.budget.early if name == "reductions"]
   reductions = registry.SOURCES["reductions"](Model(), SearchOptions())
-  assert [after for _, after in early] == ["quadratics"] * 2
+  assert [after for _, after in early] == ["enumeration", "quadratics"]
   for is_of_one, ends in ((False, (("remainders", "curve_fits"), ("inner_pairs", "wave_fractions"))),
-                          (True, (("product_units", "product_units"), ("two_constants", "curves")))):
+                          (True, (("transcendental_fractions", "product_units"), ("two_constants", "curves")))):
     turns = reductions._turns_of(SimpleNamespace(is_of_one=is_of_one))
     for num_turns, found in zip((early[0][0], sum(turns for turns, _ in early)), ends, strict=True):
       *_, last, following = turns[:num_turns]  # the first of the turns looks for the table
       assert (last.source.name, following.source.name) == found
+
+
+def test_in_a_smaller_table_of_several_columns_sums_of_functions_wait_for_fractions_of_functions():
+  """In one of a single column, and where what is waited for comes before them, they have their place."""
+  def order(is_of_one, *waiting):
+    config = dataclasses.replace(DEFAULT, reductions=dataclasses.replace(DEFAULT.reductions, waiting=waiting))
+    reductions = registry.SOURCES["reductions"](Model(), SearchOptions(config=config))
+    return [(turn.source.name, turn.number) for turn in reductions._turns_of(SimpleNamespace(is_of_one=is_of_one))]
+
+  first, fractions = ("separable", 0), ("exact_fractions", 1)
+  plain = order(False, "separable", "closed_forms")
+  waited = order(False, "separable", "exact_fractions")
+  assert plain.index(first) < plain.index(fractions) and waited.index(first) == waited.index(fractions) + 1
+  assert [turn for turn in plain if turn != first] == [turn for turn in waited if turn != first]
+  for waiting in (("separable", "exact_fractions"), ("separable", "library")):
+    assert order(True, *waiting) == order(True, "separable", "closed_forms")
+  assert order(False, "evolution", "exact_fractions") == order(False, "exact_fractions", "evolution") == plain
+
+
+@pytest.mark.parametrize("waiting", [("separble", "exact_fractions"), ("separable", "exact_fraction")])
+def test_what_waits_and_what_is_waited_for_are_sources_of_other_tables(waiting):
+  with pytest.raises(InputError, match="waiting: unknown name"):
+    dataclasses.replace(DEFAULT.reductions, waiting=waiting)
 
 
 def test_quick_and_normal_leave_out_what_takes_long_unless_time_is_given():

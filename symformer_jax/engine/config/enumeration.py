@@ -105,8 +105,8 @@ class ShortFormsConfig:
   num_steps: int = 31
   num_refinements: int = 4
   num_finer: int = 15
-  # Powers of what is below; of poles with as many terms so many, by what they leave at the first places: of five columns
-  # there are 600, and the places of all took half of the time.
+  # Powers of what is below; of poles with as many terms so many, by what they leave at the first places: of five
+  # columns there are 600, and the places of all took half of the time.
   powers: tuple[int, ...] = (1, 2)
   num_kinds: int = 8
 

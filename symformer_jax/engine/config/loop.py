@@ -107,13 +107,16 @@ class BudgetConfig:
   # columns one was gained with phases after smaller tables, of 96 equations of two and 64 of one none was gained or
   # lost. Fractions of columns and one function of them take .02 to .5 s, of two columns least; those of two functions
   # come after smaller tables, and so do arcs and powers of fractions, .02 to .2 s. Of 240 published formulas nine were
-  # gained and one was lost, of 200 random ones one and one (docs/results/transcendental.md).
+  # gained and one was lost, of 200 random ones one and one (docs/results/transcendental.md). Short forms and quadratics
+  # take .1 to .4 s each of three columns and more: of 65 published formulas that came to them two were met, of 34
+  # random ones none, and smaller tables come first. So do fractions of functions of columns, .02 to .2 s, before
+  # groups, and products of free exponents, up to half a second, after these (docs/results/early_turns.md).
   early: tuple[tuple[str, int, str], ...] = (
     ("exact_fractions", 1, "closed_forms"), ("product_units", 1, "enumeration"), ("separable", 1, "enumeration"),
-    ("transcendental_fractions", 1, "quadratics"), ("reductions", 19, "quadratics"),
-    ("product_units", 2, "quadratics"), ("exact_factors", 1, "quadratics"),
-    ("transcendental_fractions", 1, "quadratics"), ("linked_fractions", 1, "quadratics"),
-    ("partitions", 12, "quadratics"), ("reductions", 13, "quadratics"),
+    ("transcendental_fractions", 1, "enumeration"), ("reductions", 20, "enumeration"),
+    ("exact_factors", 1, "quadratics"), ("transcendental_fractions", 1, "quadratics"),
+    ("linked_fractions", 1, "quadratics"), ("exact_fractions", 1, "quadratics"), ("partitions", 12, "quadratics"),
+    ("product_units", 2, "quadratics"), ("reductions", 12, "quadratics"),
     ("phases", 1, "quadratics"), ("product_units", 1, "quadratics"), ("remainders", 1, "rationals"),
     ("remainders", 1, "phases"), ("transformer", 1, "library"), ("remainders", 1, "library"),
     ("remainders", 1, "pairs"), ("product_units", 2, "exact_fractions"),

@@ -152,6 +152,10 @@ class ReductionsConfig:
   # come.
   sources_if_rounded: tuple[str, ...] = ("short_forms",)
   rounded: float = 1e-5
+  # Of a table of several columns the first turn of the one waits for all of the other: what `separable` knows to some
+  # digits, in .3 to .5 s a table, `exact_factors`, which comes between, mostly knows to ten. Without it at all two of
+  # 182 formulas were lost (docs/results/early_turns.md).
+  waiting: tuple[str, str] = ("separable", "exact_fractions")
   # Formulas of the smaller table that come back after each of its turns, the best first.
   num_kept: int = 24
   # Rows that the smooth function goes through (time goes with the cube), and those there have to be for a column.
@@ -229,7 +233,7 @@ class ReductionsConfig:
   def __post_init__(self) -> None:
     check_counts(self, "num_kept", "num_rows", "rows_per_column", "max_columns", "max_scaled", "num_reweightings",
                  "max_rejected")
-    for name in ("sources", "sources_if_rounded"):
+    for name in ("sources", "sources_if_rounded", "waiting"):
       check_names(name, getattr(self, name), OF_OTHER_TABLES)
     for name in ("links", "shown_links"):
       check_names(name, getattr(self, name), LINKS)

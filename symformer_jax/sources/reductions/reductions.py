@@ -90,6 +90,17 @@ class Reductions(OfOtherTables):
   def _limits(self) -> ReductionsConfig:
     return self.options.config.reductions
 
+  def _turns_of(self, search: Search) -> list[Turn]:
+    turns = super()._turns_of(search)
+    waiting, awaited = self._limits.waiting
+    first = next((turn for turn in turns if turn.source.name == waiting), None)
+    places = [i for i, turn in enumerate(turns) if turn.source.name == awaited]
+    if search.is_of_one or first is None or not places or turns.index(first) > places[-1]:
+      return turns
+    before, after = turns[: places[-1] + 1], turns[places[-1] + 1 :]
+    before.remove(first)
+    return [*before, first, *after]
+
   def _propose(self, question: Question, turn: int, clock: Clock) -> Proposal:
     if turn == 0:
       with clock.measure("recombine"):
