@@ -37,7 +37,7 @@ def load_search_config(spec: str) -> SearchConfig:
   if not isinstance(values, ConfigDict | Mapping):
     got = type(values).__name__
     raise InputError(f"search config {spec!r}: expected get_config() to return a ConfigDict, got {got}")
-  return configuration.build(SearchConfig, values, path="search config")
+  return _run(path, lambda: configuration.build(SearchConfig, values, path="search config"))
 
 
 def _get_config_of(path: str) -> Callable[..., Any]:
@@ -61,4 +61,11 @@ def _run(path: str, ask: Callable[[], Any]) -> Any:
   except (InputError, KeyboardInterrupt):
     raise
   except BaseException as error:  # a program of the user's: anything may go wrong in it
-    raise InputError(f"search config {path!r}: {type(error).__name__}: {error}") from error
+    raise InputError(f"search config {path!r}: {_describe(error)}") from error
+
+
+def _describe(error: BaseException) -> str:
+  try:
+    return f"{type(error).__name__}: {error}"
+  except Exception:  # of a class of the user's, which has no text
+    return type(error).__name__

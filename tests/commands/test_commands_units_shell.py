@@ -173,6 +173,19 @@ def test_the_config_of_a_search_by_its_file_and_name(tmp_path):
     search_config.load_search_config(str(path))
 
 
+@pytest.mark.parametrize(("source", "message"), [
+  ("class E(Exception):\n  def __str__(self):\n    raise OSError\ndef get_config():\n  raise E", "E$"),
+  ("class D(dict):\n  def items(self):\n    raise OSError('no items')\ndef get_config():\n  return D()",
+   "OSError: no items$"),
+  ("class V:\n  def __repr__(self):\n    raise OSError('no text')\ndef get_config():\n  return {'sources': 1, V(): 2}",
+   "OSError: no text$"),
+])
+def test_what_the_values_of_a_config_of_a_search_raise_is_said_as_what_its_file_raises(tmp_path, source, message):
+  (tmp_path / "c.py").write_text(source)
+  with pytest.raises(InputError, match=f"^search config '.*c.py': {message}"):
+    search_config.load_search_config(str(tmp_path / "c.py"))
+
+
 # --- lines of results --------------------------------------------------------------------------------------------
 
 
