@@ -85,6 +85,7 @@ def _check_column(column: Any, what: str) -> None:
   if column.dtype.kind == "c":
     raise _complex_in(what)
   if column.dtype.kind in "iufb":
+    _check_range(column, what)
     return
   present = column[column.notna()].astype(object)
   is_number = pd.to_numeric(present.map(lambda cell: cell if isinstance(cell, str | int | float) else _as_float(cell)),
@@ -113,16 +114,35 @@ def _check_array(data: Any, argument: str) -> None:
     raise _times_in(argument, array.dtype)
   if array.dtype.kind == "c":
     raise _complex_in(argument)
-  if array.dtype.kind not in "OUST" or array.ndim not in (1, 2):
+  if array.ndim not in (1, 2):
+    return
+  _check_range(array, argument)
+  if array.dtype.kind not in "OUST":
     return
   for index, cell in np.ndenumerate(array):
     what = argument if array.ndim == 1 else f"{argument}: column {index[1]}"
     if isinstance(cell, _TIMES):
       raise _times_in(what, type(cell).__name__)
     if isinstance(cell, int) and not np.isfinite(_as_float(cell)):
-      raise InputError(f"{what} holds a number in row {index[0]} that is beyond double precision")
+      raise _beyond(what, index[0])
     if isinstance(cell, str | bytes) and not _is_nan(cell) and np.isnan(_as_float(cell)):
       raise _no_number(what, str(cell) if isinstance(cell, str) else cell.decode("latin-1"), index[0])
+
+
+def _check_range(data: Any, what: str) -> None:
+  """Refuses long doubles that a double would have as infinity, in a Series or an array [N] or [N, D]."""
+  if data.dtype != np.longdouble:
+    return
+  numbers = np.asarray(data)
+  with np.errstate(over="ignore"):
+    is_beyond = np.isfinite(numbers) & np.isinf(numbers.astype(np.float64))
+  if is_beyond.any():
+    row, *column = np.argwhere(is_beyond)[0]
+    raise _beyond(f"{what}: column {column[0]}" if column else what, row)
+
+
+def _beyond(what: str, row: Any) -> InputError:
+  return InputError(f"{what} holds a number in row {row} that is beyond double precision")
 
 
 def _times_in(what: str, kind: Any) -> InputError:

@@ -53,6 +53,20 @@ def test_the_estimator_refuses_them_before_a_search():
     model.fit(frame[["a", "a"]], frame["a"])
 
 
+@pytest.mark.skipif(np.finfo(np.longdouble).maxexp < 10**4, reason="no number has more exponents")
+def test_long_doubles_that_a_double_has_as_infinity_are_refused_without_a_warning():
+  X, y = np.arange(1.0, 10.0).reshape(-1, 1).astype(np.longdouble), np.arange(9.0)
+  check_numeric(X * np.longdouble("1e300"), "X")
+  check_numeric(np.array([np.inf, np.nan], np.longdouble), "y")
+  huge = np.where(X == 4, np.longdouble("-1e4000"), X)
+  model = SymFormerRegressor(model=testing.FixedProposer(["x0"]))
+  for data, column in ((huge, "0"), (pd.DataFrame({"a": huge[:, 0]}), "'a'")):
+    with pytest.raises(InputError, match=f"^X: column {column} holds a number in row 3 that is beyond double prec"):
+      model.fit(data, y)
+  with pytest.raises(InputError, match="^y holds a number in row 3 that is beyond double precision"):
+    model.fit(X, huge[:, 0])
+
+
 DAYS = np.arange("2020-01-01", "2020-01-13", dtype="datetime64[D]")
 
 
