@@ -13,7 +13,7 @@ from typing import Any
 
 from data_gen.defaults import SIMPLIFIERS
 from symformer_jax.configuration import find_config
-from symformer_jax.errors import InputError
+from symformer_jax.errors import InputError, describe
 from symformer_jax.language import operators
 
 _MAY_BE_ZERO = ("float_decimals", "min_nesting", "centred", "small_as_given")
@@ -214,4 +214,4 @@ def load_config(path: str, overrides: Mapping[str, Any]) -> GeneratorConfig:
     raise
   # A program of the user's: anything may go wrong in it, or with the values that it gives.
   except BaseException as error:
-    raise InputError(f"config {path}: {type(error).__name__}: {error}") from error
+    raise InputError(f"config {path}: {describe(error)}") from error

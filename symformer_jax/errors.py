@@ -29,3 +29,11 @@ def suggest(name: str, known: Iterable[str]) -> str:
   known = tuple(known)
   close = difflib.get_close_matches(name, known)
   return f"did you mean {close[0]!r}?" if close else f"expected one of {', '.join(known)}"
+
+
+def describe(error: BaseException) -> str:
+  """What a program of the user's raised: its class and text, which a class of theirs may fail to give."""
+  try:
+    return f"{type(error).__name__}: {error}"
+  except Exception:
+    return type(error).__name__

@@ -23,7 +23,7 @@ from absl import flags
 
 import symformer_jax
 from symformer_jax.commands import startup
-from symformer_jax.errors import InputError, SymFormerError
+from symformer_jax.errors import InputError, SymFormerError, describe
 from symformer_jax.files import check_regular, reason, shorten
 
 T = TypeVar("T")
@@ -310,8 +310,8 @@ def _parse(flag_values: flags.FlagValues, argv: list[str]) -> list[str]:
     if missing := _describe_missing_key(error, argv):
       raise InputError(missing) from None
     # The text of a KeyError is the repr of its message.
-    text = error.args[0] if isinstance(error, KeyError) and error.args else error
-    raise flags.Error(f"{type(error).__name__}: {text}") from error
+    is_key = isinstance(error, KeyError) and error.args
+    raise flags.Error(f"{type(error).__name__}: {error.args[0]}" if is_key else describe(error)) from error
   for name in flag_values:
     value = flag_values[name].value
     if isinstance(value, float) and math.isnan(value):  # passes every bound, above or below

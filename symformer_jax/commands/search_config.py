@@ -10,7 +10,7 @@ from ml_collections import ConfigDict
 
 from symformer_jax import configuration
 from symformer_jax.engine.config import SearchConfig
-from symformer_jax.errors import InputError
+from symformer_jax.errors import InputError, describe
 
 
 def load_search_config(spec: str) -> SearchConfig:
@@ -61,11 +61,4 @@ def _run(path: str, ask: Callable[[], Any]) -> Any:
   except (InputError, KeyboardInterrupt):
     raise
   except BaseException as error:  # a program of the user's: anything may go wrong in it
-    raise InputError(f"search config {path!r}: {_describe(error)}") from error
-
-
-def _describe(error: BaseException) -> str:
-  try:
-    return f"{type(error).__name__}: {error}"
-  except Exception:  # of a class of the user's, which has no text
-    return type(error).__name__
+    raise InputError(f"search config {path!r}: {describe(error)}") from error

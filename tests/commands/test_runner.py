@@ -342,6 +342,19 @@ def test_a_config_that_exits_is_no_success(flag_values, capsys):
   assert capsys.readouterr().err == "error: SystemExit: 0; see --help\n"
 
 
+def test_what_a_config_raises_may_have_no_text(flag_values, capsys):
+  class Wordless(Exception):
+    def __str__(self):
+      raise OSError
+
+  class Failing(flags.ArgumentParser):
+    def parse(self, argument):
+      raise Wordless
+  flags.DEFINE(Failing(), "config", None, "Which.", flag_values=flag_values)
+  assert outcome(lambda argv: 0, flag_values, "--config=mine.py") == 2
+  assert capsys.readouterr().err == "error: Wordless; see --help\n"
+
+
 def test_flags_with_nothing_are_refused(flag_values, capsys):
   name = flags.DEFINE_list("names", None, "Which.", flag_values=flag_values)
   main = lambda argv: runner.refuse_empty(name)  # noqa: E731

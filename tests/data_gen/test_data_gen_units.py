@@ -134,6 +134,13 @@ def test_a_config_is_a_file_of_python(tmp_path):
     config_lib.load_config(str(tmp_path / "c.txt"), {})
 
 
+def test_what_a_config_raises_may_have_no_text(tmp_path):
+  path = tmp_path / "c.py"
+  path.write_text("class E(Exception):\n  def __str__(self):\n    raise OSError\ndef get_config():\n  raise E\n")
+  with pytest.raises(InputError, match="^config .*c.py: E$"):
+    config_lib.load_config(str(path), {})
+
+
 def test_a_config_file_is_run_and_changed_where_that_is_asked_for(tmp_path):
   path = tmp_path / "c.py"
   path.write_text("from configs.data import univariate\ndef get_config():\n  return univariate.get_config()\n")
