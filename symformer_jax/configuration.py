@@ -75,7 +75,13 @@ _TAKEN = {int: numbers.Integral, float: numbers.Real, str: str, bool: bool}
 
 
 def _check_type(value: Any, hint: Any, path: str) -> None:
-  """Refuses what is no value of a field declared as a number, as text, or as one of these or None."""
+  """Refuses what is no value of a field declared as a number, as text, or as one of these or None; and in a tuple that
+  is declared as one of such values any other.
+  """
+  if typing.get_origin(hint) is tuple and typing.get_args(hint)[1:] == (...,) and isinstance(value, tuple):
+    for item in value:
+      _check_type(item, typing.get_args(hint)[0], path)
+    return
   alternatives = typing.get_args(hint) if typing.get_origin(hint) in (typing.Union, types.UnionType) else (hint,)
   kinds = [kind for kind in alternatives if kind is not types.NoneType]
   if (value is None and types.NoneType in alternatives) or not all(kind in _TAKEN for kind in kinds):

@@ -2,6 +2,7 @@
 
 import dataclasses
 
+from symformer_jax.arguments import check_seed
 from symformer_jax.data.pipeline import DataConfig
 from symformer_jax.data.points import PointsConfig
 from symformer_jax.model.config import ModelConfig
@@ -79,6 +80,8 @@ class DecodingConfig:
 
 # Of the run itself what has no 0: that of `eval_every` and `checkpoint_every` switches these off.
 _COUNTS = ("num_steps", "log_every", "num_eval_batches", "keep_checkpoints")
+# Rows that are drawn of a data set, 64 MB a column: far more no machine holds of a batch, and indices are of 32 bits.
+MAX_DRAWN_ROWS = 2**24
 
 
 @dataclasses.dataclass(frozen=True)
@@ -128,10 +131,14 @@ class TrainConfig:
   def __post_init__(self) -> None:
     for part, names in ((self, _COUNTS), (self.data, ("batch_size", "blocks_per_group")),
                         (self.points, ("num_points", "draws")), (self.loss, ("update_every",)),
-                        (self.optimizer, ("model_width",))):
+                        (self.optimizer, ("model_width",)), (self.mesh, ("fsdp", "tensor"))):
       for name in names:
         if getattr(part, name) < 1:
           raise ValueError(f"{name} must be at least 1, got {getattr(part, name)}")
+    if self.points.num_points * self.points.draws > MAX_DRAWN_ROWS:
+      raise ValueError(f"num_points times draws must be at most {MAX_DRAWN_ROWS}, got "
+                       f"{self.points.num_points * self.points.draws}")
+    check_seed(self.seed)
     if self.on_nonfinite not in ("stop", "skip"):
       raise ValueError(f"unknown on_nonfinite {self.on_nonfinite!r}: expected 'stop' or 'skip'")
     if self.compute_dtype not in ("float32", "bfloat16"):

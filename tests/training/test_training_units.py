@@ -184,9 +184,21 @@ def test_what_ends_a_sublayer_begins_as_nothing_where_it_is_new():
 
 
 @pytest.mark.parametrize(("values", "message"), [
+  ({"seed": -1}, r"config: seed: expected a whole number from 0 to 2\*\*63 - 1, got -1"),
+  ({"seed": 2**64}, r"config: seed: expected a whole number from 0 to 2\*\*63 - 1, got 18446744073709551616"),
+  ({"points": {"num_points": 2**40}}, "config: num_points times draws must be at most 16777216, got 2199023255552"),
+  ({"data": {"dirs": [["a"]]}}, r"config.data.dirs: expected a value of type str, got \('a',\)"),
+  ({"data": {"length_buckets": [51, "9"]}}, "config.data.length_buckets: expected a value of type int, got '9'")])
+def test_what_a_run_would_fail_at_is_refused_before_it(values, message):
+  with pytest.raises(InputError, match=f"^{message}$"):
+    configuration.build(TrainConfig, values)
+
+
+@pytest.mark.parametrize(("values", "message"), [
   ({"num_steps": -1}, "num_steps must be at least 1, got -1"),
   ({"log_every": 0}, "log_every must be at least 1, got 0"),
   ({"data": {"batch_size": 0}}, "batch_size must be at least 1, got 0"),
+  ({"mesh": {"fsdp": 0}}, "fsdp must be at least 1, got 0"),
   ({"points": {"num_points": 0}}, "num_points must be at least 1, got 0")])
 def test_counts_that_count_nothing_are_refused(values, message):
   with pytest.raises(InputError, match=f"config: {message}"):
