@@ -82,6 +82,8 @@ class DecodingConfig:
 _COUNTS = ("num_steps", "log_every", "num_eval_batches", "keep_checkpoints")
 # Rows that are drawn of a data set, 64 MB a column: far more no machine holds of a batch, and indices are of 32 bits.
 MAX_DRAWN_ROWS = 2**24
+# Samples of a validation equation: those of a search are as many at most.
+MAX_SAMPLES = 10**7
 
 
 @dataclasses.dataclass(frozen=True)
@@ -138,6 +140,8 @@ class TrainConfig:
     if self.points.num_points * self.points.draws > MAX_DRAWN_ROWS:
       raise ValueError(f"num_points times draws must be at most {MAX_DRAWN_ROWS}, got "
                        f"{self.points.num_points * self.points.draws}")
+    if self.decoding.num_samples > MAX_SAMPLES:
+      raise ValueError(f"num_samples must be at most {MAX_SAMPLES}, got {self.decoding.num_samples}")
     check_seed(self.seed)
     if self.on_nonfinite not in ("stop", "skip"):
       raise ValueError(f"unknown on_nonfinite {self.on_nonfinite!r}: expected 'stop' or 'skip'")

@@ -187,6 +187,7 @@ def test_what_ends_a_sublayer_begins_as_nothing_where_it_is_new():
   ({"seed": -1}, r"config: seed: expected a whole number from 0 to 2\*\*63 - 1, got -1"),
   ({"seed": 2**64}, r"config: seed: expected a whole number from 0 to 2\*\*63 - 1, got 18446744073709551616"),
   ({"points": {"num_points": 2**40}}, "config: num_points times draws must be at most 16777216, got 2199023255552"),
+  ({"decoding": {"num_samples": 10**12}}, "config: num_samples must be at most 10000000, got 1000000000000"),
   ({"data": {"dirs": [["a"]]}}, r"config.data.dirs: expected a value of type str, got \('a',\)"),
   ({"data": {"length_buckets": [51, "9"]}}, "config.data.length_buckets: expected a value of type int, got '9'")])
 def test_what_a_run_would_fail_at_is_refused_before_it(values, message):
