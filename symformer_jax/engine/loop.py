@@ -258,9 +258,9 @@ def _next_of(search: Search, asked: Sequence[tuple[str, int]]) -> tuple[str, int
   most = collections.Counter[str]()
   for name, turns in asked:
     most[name] = max(most[name], turns)
-  turns = ((source.name, turn.number) for source in search.sources if source.name in search.states
-           for turn in _turns(source)[: most[source.name]])
-  return next((key for key in turns if key not in search._begun), None)
+  keys = ((source.name, turn.number) for source in search.sources if source.name in search.states
+          for turn in _turns(source)[: most[source.name]])
+  return next((key for key in keys if key not in search._begun), None)
 
 
 def _asked_before_noise(watch: NoiseWatch, config: NoiseConfig) -> tuple[tuple[str, int], ...]:
