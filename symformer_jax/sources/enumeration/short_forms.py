@@ -200,6 +200,16 @@ class Pole(NamedTuple):
   has_constant: bool
 
   @property
+  def term(self) -> tuple[int, int | None]:
+    """The power and what is above it, of those of one column."""
+    return self.power, self.above
+
+  @property
+  def others(self) -> tuple[tuple[int, ...], bool]:
+    """What is beside it."""
+    return self.beside, self.has_constant
+
+  @property
   def num_terms(self) -> int:
     """Terms and columns above them."""
     return 1 + (self.above is not None) + len(self.beside) + self.has_constant
@@ -248,23 +258,21 @@ def _left_by_kind(kinds: Sequence[Pole], rows: Rows, places: np.ndarray) -> np.n
   """What is left of the squares of y at the best of the places [G] of one column, by kind [K]; infinite where nothing
   is known.
   """
-  root = np.sqrt(rows.weights)
-  by_beside = {kind[3:]: kind for kind in kinds}  # by what is beside the pole
-  bases = {key: _basis(kind, rows) for key, kind in by_beside.items()}
-  rests = {key: root * rows.y - basis @ (basis.T @ (root * rows.y)) for key, basis in bases.items()}
-  beside = np.column_stack([np.column_stack([rests[key], bases[key]]) for key in bases])
-  starts = dict(zip(bases, np.cumsum([0, *(1 + basis.shape[1] for basis in bases.values())]).tolist(), strict=False))
-  products = {}
-  for power_above in dict.fromkeys((kind.power, kind.above) for kind in kinds):
-    columns = _pole_columns(next(kind for kind in kinds if (kind.power, kind.above) == power_above), rows, places)
-    products[power_above] = columns @ beside, np.einsum("gr,gr->g", columns, columns)
+  goal = np.sqrt(rows.weights) * rows.y
+  terms_of: dict[tuple[int, int | None], tuple[np.ndarray, np.ndarray]] = {}
+  beside: dict[tuple[tuple[int, ...], bool], tuple[np.ndarray, np.ndarray]] = {}
   left = []
   for kind in kinds:
-    with_beside, squares = products[kind.power, kind.above]
-    with_y, *with_basis = with_beside.T[starts[kind[3:]] :][: 1 + bases[kind[3:]].shape[1]]
-    room = squares - sum(each**2 for each in with_basis)
-    gained = with_y**2 / np.where(room > _SAME * squares, room, np.nan)
-    left.append(rests[kind[3:]] @ rests[kind[3:]] - np.nanmax(np.append(gained, -np.inf)))
+    if kind.term not in terms_of:
+      columns = _pole_columns(kind, rows, places)
+      terms_of[kind.term] = columns, np.einsum("gr,gr->g", columns, columns)
+    if kind.others not in beside:
+      basis = _basis(kind, rows)
+      beside[kind.others] = basis, goal - basis @ (basis.T @ goal)
+    (columns, squares), (basis, rest) = terms_of[kind.term], beside[kind.others]
+    room = squares - np.sum((columns @ basis) ** 2, axis=1)
+    gained = (columns @ rest) ** 2 / np.where(room > _SAME * squares, room, np.nan)
+    left.append(rest @ rest - np.nanmax(np.append(gained, -np.inf)))
   return np.array(left)
 
 

@@ -91,6 +91,7 @@ class Reductions(OfOtherTables):
     return self.options.config.reductions
 
   def _turns_of(self, search: Search) -> list[Turn]:
+    """In the order of a table, but the one that waits (`ReductionsConfig.waiting`)."""
     turns = super()._turns_of(search)
     waiting, awaited = self._limits.waiting
     first = next((turn for turn in turns if turn.source.name == waiting), None)
